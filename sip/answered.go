@@ -20,10 +20,10 @@ func (a *attempt) onAnswer(res *sip.Response) (*leg.Leg, *media.DialError) {
 		a.session.Close()
 		return nil, dialError(media.RouteError, err)
 	}
-	phone := a.earlyDialog(res)
-	if phone != nil { // keeps counting the CSeq of its requests
-		phone.dialog.Confirm(res)
-		d = phone.dialog
+	early := a.earlyDialog(res)
+	if early != nil { // keeps counting the CSeq of its requests
+		early.dialog.Confirm(res)
+		d = early.dialog
 	}
 	a.mu.Lock()
 	a.forks = map[dialog.Key]*dialog.Dialog{d.Key(): d}
@@ -32,7 +32,7 @@ func (a *attempt) onAnswer(res *sip.Response) (*leg.Leg, *media.DialError) {
 		a.hangUp(d)
 		return nil, dialError(a.abandonCause, errors.New("answered after the call was canceled"))
 	}
-	agreed, err := a.agree(res, phone)
+	agreed, err := a.agree(res, early)
 	if err != nil {
 		a.session.Close()
 		a.hangUp(d)
@@ -62,28 +62,28 @@ func (a *attempt) onAnswer(res *sip.Response) (*leg.Leg, *media.DialError) {
 
 // agree negotiates the session of a 2xx. If the 2xx has no description, that of
 // an earlier provisional response of the same dialog applies.
-func (a *attempt) agree(res *sip.Response, phone *earlyDialog) (sdp.Agreement, error) {
-	remote, there, err := leg.ReadSDP(res)
+func (a *attempt) agree(res *sip.Response, early *earlyDialog) (sdp.Agreement, error) {
+	remote, found, err := leg.ReadSDP(res)
 	switch {
 	case err != nil:
 		return sdp.Agreement{}, err
-	case there:
+	case found:
 		return leg.Agree(a.session, remote, a.wish, a.dest.Hop.Addr.Addr())
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if phone != nil && phone.agreed == nil && len(a.earlyDialogs) == 2 {
+	if early != nil && early.agreed == nil && len(a.earlyDialogs) == 2 {
 		// Some carriers answer with another tag than they rang with.
 		for _, other := range a.earlyDialogs {
 			if other.agreed != nil {
-				phone = other
+				early = other
 			}
 		}
 	}
-	if phone == nil || phone.agreed == nil {
+	if early == nil || early.agreed == nil {
 		return sdp.Agreement{}, errors.New("answer without a session description")
 	}
-	return *phone.agreed, nil
+	return *early.agreed, nil
 }
 
 // onRetransmission handles every later 2xx: it acknowledges a retransmission

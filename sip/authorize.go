@@ -44,11 +44,11 @@ func (a *attempt) answerChallenge(res *sip.Response) error {
 	case a.ladder.HasProgressed():
 		return errors.New("challenge after ringing may have begun")
 	}
-	ask := "WWW-Authenticate"
+	header := "WWW-Authenticate"
 	if res.StatusCode == 407 {
-		ask = "Proxy-Authenticate"
+		header = "Proxy-Authenticate"
 	}
-	c, err := auth.Pick(proxy.HeaderValues(res, ask), a.checkChallenge)
+	c, err := auth.Pick(proxy.HeaderValues(res, header), a.checkChallenge)
 	if err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ func TestChallenge(t *testing.T) {
 		{"without qop, no realm set", siptest.Challenge{Realm: "trunk", Username: "u", Password: "p", NoQOP: true}, media.Trunk{Username: "u", Password: "p"}, false, 1, 0},
 		{"stale", siptest.Challenge{Realm: "trunk", Username: "u", Password: "p", Stale: true}, media.Trunk{Username: "u", Password: "p"}, true, 3, 2},
 		{"wrong password", siptest.Challenge{Realm: "trunk", Username: "u", Password: "p"}, media.Trunk{Username: "u", Password: "q"}, false, 2, 1},
-		{"never content", siptest.Challenge{Realm: "trunk"}, media.Trunk{Username: "u", Password: "p"}, false, 2, 1},
+		{"endless challenges", siptest.Challenge{Realm: "trunk"}, media.Trunk{Username: "u", Password: "p"}, false, 2, 1},
 		{"foreign realm", siptest.Challenge{Realm: "evil.example", Username: "u", Password: "p"}, media.Trunk{Username: "u", Password: "p", Realm: "trunk"}, false, 1, 0},
 		{"no credentials", siptest.Challenge{Realm: "trunk", Username: "u", Password: "p"}, media.Trunk{}, false, 1, 0},
 		{"other algorithm", siptest.Challenge{Realm: "trunk", Username: "u", Password: "p", Algorithm: "MD5-sess"}, media.Trunk{Username: "u", Password: "p"}, false, 1, 0},
@@ -95,9 +95,9 @@ func TestRealmIsPinned(t *testing.T) {
 	}
 }
 
-// TestRealmOfOneCall: a callee's challenge before the trunk's fails its call
+// TestCalleeChallengeFailsOneCall: a callee's challenge before the trunk's fails its call
 // only; the next call answers the trunk.
-func TestRealmOfOneCall(t *testing.T) {
+func TestCalleeChallengeFailsOneCall(t *testing.T) {
 	l := newEnv(t, func(in siptest.Invite) siptest.Script {
 		realm := "trunk"
 		if in.To == "666" {

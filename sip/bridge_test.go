@@ -55,7 +55,7 @@ func TestBridge(t *testing.T) {
 			t.Errorf("pressed %q", key)
 		}
 	case <-time.After(5 * time.Second):
-		t.Error("the key did not come through")
+		t.Error("the key was not forwarded")
 	}
 	_ = theirs[0].Hangup(media.LocalHangup)
 	if got := <-joined; got.err != nil || got.out.Cause != media.RemoteHangup {

@@ -13,17 +13,17 @@ import (
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
-// TestAnyProgressForbidsFailover does not fail over after any response above 100:
+// TestNoFailoverAfterProgress does not fail over after any response above 100:
 // carriers do not always signal ringing.
-func TestAnyProgressForbidsFailover(t *testing.T) {
+func TestNoFailoverAfterProgress(t *testing.T) {
 	for _, progress := range []string{"181 Call Is Being Forwarded", "182 Queued", "199 Early Dialog Terminated", "180 Ringing", "183 Session Progress"} {
 		simulate(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *simEnv) { //nolint:thelper // the test itself
 			to := target("moved")
 			to.Trunk.Backups = []string{"sip:" + peerAddr + ";transport=udp;x=2"}
 			invite, result := b.dial(t, to)
-			b.send(t, reply(invite, progress, byHand, "", ""))
+			b.send(t, reply(invite, progress, peerTag, "", ""))
 			synctest.Wait()
-			b.send(t, reply(invite, "503 Gone", byHand, "", ""))
+			b.send(t, reply(invite, "503 Gone", peerTag, "", ""))
 			b.read(t, "ACK ")
 			if got := <-result; causeOf(got.err) != media.RouteError {
 				t.Errorf("%s: %v", progress, got.err)
@@ -32,8 +32,8 @@ func TestAnyProgressForbidsFailover(t *testing.T) {
 	}
 }
 
-// TestOfferPendingAtTheEnd leaks nothing if the call ends during our offer.
-func TestOfferPendingAtTheEnd(t *testing.T) {
+// TestRemoteHangupDuringOffer leaks nothing if the call ends during our offer.
+func TestRemoteHangupDuringOffer(t *testing.T) {
 	for _, last := range []string{"487 Request Terminated", "200 OK"} {
 		simulate(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *simEnv) { //nolint:thelper // the test itself
 			up, invite := b.placeCall(t, "pending")
@@ -49,7 +49,7 @@ func TestOfferPendingAtTheEnd(t *testing.T) {
 			if last == "200 OK" {
 				sdp = sdpWithPort(9)
 			}
-			b.send(t, reply(offer, last, byHand, "", sdp))
+			b.send(t, reply(offer, last, peerTag, "", sdp))
 			b.read(t, "ACK ")
 		})
 	}
@@ -134,7 +134,7 @@ func TestUnreachableContact(t *testing.T) {
 			to.Trunk.Proxy = "sip:" + p.at() + ";transport=udp"
 			got := l.callInBackground(t, to)
 			contact = strings.Replace(contact, "PEER", p.at(), 1)
-			p.send(reply(p.read("INVITE "), "200 OK", byHand, "", sdpWithPort(9)), contact)
+			p.send(reply(p.read("INVITE "), "200 OK", peerTag, "", sdpWithPort(9)), contact)
 			p.read("ACK ")
 			if up := <-got; up != nil {
 				_ = up.Hangup(media.LocalHangup)
@@ -144,20 +144,20 @@ func TestUnreachableContact(t *testing.T) {
 	}
 }
 
-// TestCredentialsStayWithTheTrunk sends credentials to the proxy and to no callee
+// TestCredentialsOnlyForProxy sends credentials to the proxy and to no callee
 // that is reached directly.
-func TestCredentialsStayWithTheTrunk(t *testing.T) {
+func TestCredentialsOnlyForProxy(t *testing.T) {
 	l, proxy, phone := newEnv(t, nil), newPeer(t, "127.0.0.1:0"), newPeer(t, "127.0.0.2:0")
 	to := l.target()
 	to.Trunk.Proxy = "sip:" + proxy.at() + ";transport=udp"
 	to.Trunk.Username, to.Trunk.Password = "user", "canary-secret"
 	got := l.callInBackground(t, to)
-	proxy.send(reply(proxy.read("INVITE "), "407 Who", byHand, "Proxy-Authenticate: Digest realm=\"r\", nonce=\"n\", qop=\"auth\"\r\n", ""), "")
+	proxy.send(reply(proxy.read("INVITE "), "407 Who", peerTag, "Proxy-Authenticate: Digest realm=\"r\", nonce=\"n\", qop=\"auth\"\r\n", ""), "")
 	invite := proxy.read("INVITE sip:12025550123")
 	for header(invite, "Proxy-Authorization") == "" { // a retransmission of the first
 		invite = proxy.read("INVITE ")
 	}
-	proxy.send(reply(invite, "200 OK", byHand, "", sdpWithPort(9)), "<sip:phone@"+phone.at()+">")
+	proxy.send(reply(invite, "200 OK", peerTag, "", sdpWithPort(9)), "<sip:phone@"+phone.at()+">")
 	ack := phone.read("ACK ")
 	_ = (<-got).Hangup(media.LocalHangup)
 	bye := phone.read("BYE ")
@@ -169,9 +169,9 @@ func TestCredentialsStayWithTheTrunk(t *testing.T) {
 	phone.send(reply(bye, "200 OK", "", "", ""), "")
 }
 
-// TestLongWithCredentials uses TCP once credentials make the INVITE too long for
+// TestLongInviteWithCredentials uses TCP once credentials make the INVITE too long for
 // UDP.
-func TestLongWithCredentials(t *testing.T) {
+func TestLongInviteWithCredentials(t *testing.T) {
 	l := newEnv(t, func(siptest.Invite) siptest.Script {
 		return siptest.Script{Ring: -1, Status: 486, Challenge: &siptest.Challenge{Realm: strings.Repeat("r", 100), Username: "u", Password: "p"}}
 	})
@@ -186,9 +186,9 @@ func TestLongWithCredentials(t *testing.T) {
 	}
 }
 
-// TestLongOverUDP returns to UDP if TCP is refused (RFC 3261 section 18.1.1),
+// TestLongInviteOverUDP returns to UDP if TCP is refused (RFC 3261 section 18.1.1),
 // without marking UDP as down.
-func TestLongOverUDP(t *testing.T) {
+func TestLongInviteOverUDP(t *testing.T) {
 	l, p := newEnv(t, nil), newPeer(t, "127.0.0.1:0")
 	to := l.target()
 	to.Trunk.Proxy = "sip:" + p.at()
@@ -198,7 +198,7 @@ func TestLongOverUDP(t *testing.T) {
 	if len(invite) < 1300 || !strings.Contains(header(invite, "Via"), "SIP/2.0/UDP") {
 		t.Errorf("%d bytes by %s", len(invite), header(invite, "Via"))
 	}
-	p.send(reply(invite, "486 Busy Here", byHand, "", ""), "")
+	p.send(reply(invite, "486 Busy Here", peerTag, "", ""), "")
 	if err := <-failed; causeOf(err) != media.Busy {
 		t.Error(err)
 	}
@@ -209,12 +209,12 @@ func TestLongOverUDP(t *testing.T) {
 	}
 }
 
-// TestAnswerOfManyParts finds the description in a multipart body, as with ISUP.
-func TestAnswerOfManyParts(t *testing.T) {
+// TestMultipartAnswer finds the description in a multipart body, as with ISUP.
+func TestMultipartAnswer(t *testing.T) {
 	simulate(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *simEnv) { //nolint:thelper // the test itself
 		invite, result := b.dial(t, target("parts"))
 		body := "--b\r\nContent-Type: application/isup;version=itu-t92+\r\n\r\n\x01\x02\r\n--b\r\nContent-Type: Application/SDP\r\n\r\n" + sdpWithPort(9) + "\r\n--b--\r\n"
-		answer := reply(invite, "200 OK", byHand, "", body)
+		answer := reply(invite, "200 OK", peerTag, "", body)
 		b.send(t, strings.Replace(answer, "application/sdp", `multipart/mixed;boundary="b"`, 1))
 		b.read(t, "ACK ")
 		b.hangUp(t, answered(t, result))
@@ -227,7 +227,7 @@ func TestRefreshIsRefused(t *testing.T) {
 	simulate(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *simEnv) { //nolint:thelper // the test itself
 		invite, result := b.dial(t, target("refused"))
 		timers := "Allow: INVITE, UPDATE\r\nSession-Expires: 200;refresher=uac\r\n"
-		b.send(t, reply(invite, "200 OK", byHand, timers, sdpWithPort(9)))
+		b.send(t, reply(invite, "200 OK", peerTag, timers, sdpWithPort(9)))
 		b.read(t, "ACK ")
 		up := answered(t, result)
 		first := b.read(t, "UPDATE ")

@@ -8,10 +8,10 @@ import (
 
 func TestCause(t *testing.T) {
 	for _, row := range []struct {
-		status int
-		retry  bool
-		gaveUp media.Cause
-		want   media.Cause
+		status    int
+		retry     bool
+		abandoned media.Cause
+		want      media.Cause
 	}{
 		{300, false, "", media.Redirected},
 		{302, false, "", media.Redirected},
@@ -44,8 +44,8 @@ func TestCause(t *testing.T) {
 		{606, false, "", media.RouteError},
 		{699, false, "", media.RouteError},
 	} {
-		if got := causeForStatus(row.status, row.retry, row.gaveUp); got != row.want {
-			t.Errorf("%d, retry %v, gave up %q: %s, want %s", row.status, row.retry, row.gaveUp, got, row.want)
+		if got := causeForStatus(row.status, row.retry, row.abandoned); got != row.want {
+			t.Errorf("%d, retry %v, abandoned with %q: %s, want %s", row.status, row.retry, row.abandoned, got, row.want)
 		}
 	}
 }

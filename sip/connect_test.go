@@ -20,9 +20,9 @@ import (
 
 func overTCP(at string) string { return "sip:" + at + ";transport=tcp" }
 
-// newBlackhole returns a proxy that answers no SYN: the backlog of its listener is
+// newUnreachableProxy returns a proxy that answers no SYN: the backlog of its listener is
 // full.
-func newBlackhole(t *testing.T) string {
+func newUnreachableProxy(t *testing.T) string {
 	t.Helper()
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -51,18 +51,18 @@ func newBlackhole(t *testing.T) string {
 	return ""
 }
 
-// TestConnecting: connecting is bounded by the target and the caller.
-func TestConnecting(t *testing.T) {
+// TestConnectTimeout: connecting is bounded by the target and the caller.
+func TestConnectTimeout(t *testing.T) {
 	t.Parallel()
-	proxy := newBlackhole(t)
+	proxy := newUnreachableProxy(t)
 	for name, row := range map[string]struct {
 		ringTime, ctx time.Duration
 		cause         media.Cause
 		least, most   time.Duration
 	}{
-		"rings for less":  {300 * time.Millisecond, 20 * time.Second, media.RouteError, 300 * time.Millisecond, 2 * time.Second},
-		"context is less": {20 * time.Second, 300 * time.Millisecond, media.Canceled, 300 * time.Millisecond, 2 * time.Second},
-		"both are long":   {20 * time.Second, 20 * time.Second, media.RouteError, 3 * time.Second, 7 * time.Second},
+		"short ring timeout": {300 * time.Millisecond, 20 * time.Second, media.RouteError, 300 * time.Millisecond, 2 * time.Second},
+		"short context":      {20 * time.Second, 300 * time.Millisecond, media.Canceled, 300 * time.Millisecond, 2 * time.Second},
+		"both long":          {20 * time.Second, 20 * time.Second, media.RouteError, 3 * time.Second, 7 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -105,13 +105,13 @@ func causeOf(err error) media.Cause {
 	return ""
 }
 
-// TestConnectingTogether: several attempts wait for one connection. Canceling the
+// TestConcurrentConnects: several attempts wait for one connection. Canceling the
 // first does not cancel the others.
-func TestConnectingTogether(t *testing.T) {
+func TestConcurrentConnects(t *testing.T) {
 	t.Parallel()
 	l := newEnv(t, nil)
 	target := l.target()
-	target.Trunk.Proxy = newBlackhole(t)
+	target.Trunk.Proxy = newUnreachableProxy(t)
 	target.RingTimeout = 1500 * time.Millisecond
 	start := time.Now()
 	first, sent := l.dialInBackground(t.Context(), target)
@@ -125,20 +125,20 @@ func TestConnectingTogether(t *testing.T) {
 	target.ID += "-third"
 	third, _ := l.dialInBackground(ctx, target)
 	if err := <-third; causeOf(err) != media.Canceled || len(first) > 0 {
-		t.Errorf("who gave up first got %v after %v", err, time.Since(start))
+		t.Errorf("the canceled attempt got %v after %v", err, time.Since(start))
 	}
 	if err := <-first; causeOf(err) != media.RouteError || len(second) > 0 {
 		t.Errorf("the first attempt got %v after %v", err, time.Since(start))
 	}
 	if err := <-second; causeOf(err) != media.RouteError || time.Since(start) < target.RingTimeout {
-		t.Errorf("who waits longest got %v after %v", err, time.Since(start))
+		t.Errorf("the second attempt got %v after %v", err, time.Since(start))
 	}
 }
 
 func TestCloseWhileConnecting(t *testing.T) {
 	l := newEnv(t, nil)
 	target := l.target()
-	target.Trunk.Proxy = newBlackhole(t)
+	target.Trunk.Proxy = newUnreachableProxy(t)
 	failed, sent := l.dialInBackground(t.Context(), target)
 	<-sent
 	start := time.Now()
@@ -173,17 +173,17 @@ func TestCloseWhileResolving(t *testing.T) {
 	}
 	select {
 	case <-sent:
-		t.Error("a request left")
+		t.Error("a request was sent")
 	default:
 	}
 }
 
-// TestByeWhileConnecting closes while a BYE waits for a connection to its
+// TestCloseDuringBye closes while a BYE waits for a connection to its
 // Contact.
-func TestByeWhileConnecting(t *testing.T) {
+func TestCloseDuringBye(t *testing.T) {
 	t.Parallel()
 	l := newEnv(t, nil)
-	contact := newBlackhole(t)
+	contact := newUnreachableProxy(t)
 	s := newOutsidePeer(t, l)
 	target := l.target()
 	target.Trunk.Proxy = "sip:" + s.conn.LocalAddr().String() + ";transport=udp"
@@ -218,8 +218,8 @@ func TestByeWhileConnecting(t *testing.T) {
 	}
 }
 
-// TestConnected: the ringing timeout does not affect an established connection.
-func TestConnected(t *testing.T) {
+// TestConnectionOutlivesRingTimeout: the ringing timeout does not affect an established connection.
+func TestConnectionOutlivesRingTimeout(t *testing.T) {
 	t.Parallel()
 	l := newEnv(t, func(siptest.Invite) siptest.Script {
 		return siptest.Script{After: 100 * time.Millisecond, Status: 200}
@@ -249,7 +249,7 @@ func newStuckProxy(t *testing.T) (proxy string, headers map[string]string, begun
 	}
 	first := make(chan struct{})
 	var wg sync.WaitGroup
-	over := make(chan struct{})
+	done := make(chan struct{})
 	wg.Go(func() {
 		c, err := ln.Accept()
 		if err != nil {
@@ -259,11 +259,11 @@ func newStuckProxy(t *testing.T) (proxy string, headers map[string]string, begun
 		if _, err := io.ReadFull(c, make([]byte, 10)); err == nil {
 			close(first)
 		}
-		<-over
+		<-done
 	})
 	t.Cleanup(func() {
 		_ = ln.Close()
-		close(over)
+		close(done)
 		wg.Wait()
 	})
 	headers = map[string]string{}
@@ -273,8 +273,8 @@ func newStuckProxy(t *testing.T) (proxy string, headers map[string]string, begun
 	return overTCP(ln.Addr().String()), headers, first
 }
 
-// TestUnread dials a trunk that accepts a connection and reads nothing.
-func TestUnread(t *testing.T) {
+// TestTrunkDoesNotRead dials a trunk that accepts a connection and reads nothing.
+func TestTrunkDoesNotRead(t *testing.T) {
 	t.Parallel()
 	l := newEnv(t, nil)
 	target := l.target()
@@ -286,8 +286,8 @@ func TestUnread(t *testing.T) {
 	}
 }
 
-// TestCloseWhileUnread closes while a request is partly written.
-func TestCloseWhileUnread(t *testing.T) {
+// TestCloseDuringWrite closes while a request is partly written.
+func TestCloseDuringWrite(t *testing.T) {
 	l := newEnv(t, nil)
 	target := l.target()
 	proxy, headers, begun := newStuckProxy(t)

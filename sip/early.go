@@ -40,8 +40,8 @@ func (a *attempt) acceptProvisional(res *sip.Response) bool {
 		e.rseq = rseq
 		a.sendPRACK(e)
 	}
-	remote, there, err := leg.ReadSDP(res)
-	if err != nil || !there {
+	remote, found, err := leg.ReadSDP(res)
+	if err != nil || !found {
 		return true
 	}
 	if agreed, err := leg.Agree(a.session, remote, a.wish, a.dest.Hop.Addr.Addr()); err == nil {
@@ -75,9 +75,9 @@ func (a *attempt) earlyDialog(res *sip.Response) *earlyDialog {
 		return e
 	}
 	e = &earlyDialog{dialog: d, remove: func() {}}
-	party := earlyHandler{a, e}
-	if a.ua.endpoint.AddDialog(d.Key(), party) {
-		e.remove = func() { a.ua.endpoint.RemoveDialog(d.Key(), party) }
+	handler := earlyHandler{a, e}
+	if a.ua.endpoint.AddDialog(d.Key(), handler) {
+		e.remove = func() { a.ua.endpoint.RemoveDialog(d.Key(), handler) }
 	}
 	if a.earlyDialogs == nil {
 		a.earlyDialogs = map[string]*earlyDialog{}
@@ -128,8 +128,8 @@ func (a *attempt) sendPRACK(e *earlyDialog) {
 func (a *attempt) onUpdate(e *earlyDialog, req *sip.Request, tx sip.ServerTransaction) {
 	res := sip.NewResponseFromRequest(req, 200, "OK", nil)
 	res.AppendHeader(a.ua.endpoint.Contact(e.dialog.Transport()))
-	remote, there, err := leg.ReadSDP(req)
-	if err == nil && there {
+	remote, found, err := leg.ReadSDP(req)
+	if err == nil && found {
 		a.mu.Lock()
 		first := e.agreed == nil
 		a.mu.Unlock()

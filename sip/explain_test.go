@@ -13,8 +13,8 @@ import (
 // TestTraceExplains: the trace of a failed call says why it was not retried.
 func TestTraceExplains(t *testing.T) {
 	t.Parallel()
-	asks := &siptest.Challenge{Realm: "carrier.example", Username: "u", Password: "p"}
-	known := media.Trunk{Username: "u", Password: "p"}
+	challenge := &siptest.Challenge{Realm: "carrier.example", Username: "u", Password: "p"}
+	credentials := media.Trunk{Username: "u", Password: "p"}
 	for _, row := range []struct {
 		name   string
 		script siptest.Script
@@ -25,10 +25,10 @@ func TestTraceExplains(t *testing.T) {
 		{"redirected", siptest.Script{Ring: -1, Status: 302}, media.Trunk{}, "302 ", "redirects are not supported"},
 		{"overloaded", siptest.Script{Ring: -1, Status: 503}, media.Trunk{}, "503 ", "the carrier sent no Retry-After"},
 		{"congested", siptest.Script{Ring: -1, Status: 503, Headers: map[string]string{"Retry-After": "30"}}, media.Trunk{}, "503 ", "Retry-After: 30"},
-		{"no credentials", siptest.Script{Challenge: asks}, media.Trunk{}, "401 ", "the carrier wants credentials"},
-		{"foreign realm", siptest.Script{Challenge: asks}, media.Trunk{Username: "u", Realm: "x.example"}, "401 ", `foreign realm "carrier.example": the trunk's is "x.example"`},
-		{"no qop", siptest.Script{Challenge: &siptest.Challenge{Realm: "carrier.example", Username: "u", NoQOP: true}}, known, "401 ", "set realm of the trunk to answer it"},
-		{"wrong password", siptest.Script{Challenge: asks}, media.Trunk{Username: "u", Password: "q"}, "401 ", "does not accept our credentials"},
+		{"no credentials", siptest.Script{Challenge: challenge}, media.Trunk{}, "401 ", "the carrier wants credentials"},
+		{"foreign realm", siptest.Script{Challenge: challenge}, media.Trunk{Username: "u", Realm: "x.example"}, "401 ", `foreign realm "carrier.example": the trunk's is "x.example"`},
+		{"no qop", siptest.Script{Challenge: &siptest.Challenge{Realm: "carrier.example", Username: "u", NoQOP: true}}, credentials, "401 ", "set realm of the trunk to answer it"},
+		{"wrong password", siptest.Script{Challenge: challenge}, media.Trunk{Username: "u", Password: "q"}, "401 ", "does not accept our credentials"},
 		{"audio nowhere", siptest.Script{Status: 200, SDP: []byte("v=0\r\nc=IN IP4 169.254.169.254\r\nt=0 0\r\nm=audio 4000 RTP/AVP 0\r\n")}, media.Trunk{}, "", "outside the trunk's"},
 		{"other family", siptest.Script{}, media.Trunk{Proxy: "sip:[::1]:5062;transport=udp"}, "no INVITE was sent", "::1 is an IPv6 address, and SIP uses IPv4 only"},
 	} {
@@ -61,8 +61,8 @@ func TestLateChallengeIsExplained(t *testing.T) {
 		to := target("late-401")
 		to.Trunk.Username, to.Trunk.Password, to.Trunk.Realm = "u", "p", "carrier.example"
 		invite, result := b.dial(t, to)
-		b.send(t, reply(invite, "180 Ringing", byHand, "", ""))
-		b.send(t, reply(invite, "401 Unauthorized", byHand, "WWW-Authenticate: Digest realm=\"carrier.example\", nonce=\"n\", qop=\"auth\"\r\n", ""))
+		b.send(t, reply(invite, "180 Ringing", peerTag, "", ""))
+		b.send(t, reply(invite, "401 Unauthorized", peerTag, "WWW-Authenticate: Digest realm=\"carrier.example\", nonce=\"n\", qop=\"auth\"\r\n", ""))
 		b.read(t, "ACK ")
 		failure, ok := (<-result).err.(*media.DialError) //nolint:errorlint // always that
 		if !ok || failure.Cause != media.AuthFailed {

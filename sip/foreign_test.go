@@ -19,10 +19,10 @@ import (
 // foreignAddr belongs to no trunk of these tests.
 const foreignAddr = "127.0.0.3:5062"
 
-// from returns a bubble whose peer sends from another address.
+// from returns an environment whose peer sends from another address.
 func (b *simEnv) from(t *testing.T, addr string) *simEnv {
 	t.Helper()
-	conn, _, err := b.peer.(*simConn).ether.open(addr) //nolint:forcetypeassert // from inBubble
+	conn, _, err := b.peer.(*simConn).network.open(addr) //nolint:forcetypeassert // from simulate
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func TestForeignResponses(t *testing.T) {
 		for _, first := range []string{"", "100 Trying", "180 Ringing"} {
 			invite, result := b.dial(t, target("r"+strings.Fields(first + " 0")[0]))
 			if first != "" {
-				b.send(t, reply(invite, first, byHand, "", ""))
+				b.send(t, reply(invite, first, peerTag, "", ""))
 				synctest.Wait()
 				foreign.send(t, reply(invite, "486 Busy Here", "other", "", ""))
 			}
@@ -104,7 +104,7 @@ func TestForeignResponses(t *testing.T) {
 			if got := foreign.next(100 * time.Millisecond); got != "" {
 				t.Errorf("after %q the foreign address got %.60q", first, got)
 			}
-			b.send(t, reply(invite, "404 Not Found", byHand, "", ""))
+			b.send(t, reply(invite, "404 Not Found", peerTag, "", ""))
 			b.read(t, "ACK ")
 			got := <-result
 			if failure, ok := got.err.(*media.DialError); !ok || failure.Cause != media.InvalidNumber { //nolint:errorlint // always that
@@ -125,7 +125,7 @@ func TestForeignResponsesOfNoCall(t *testing.T) {
 	simulate(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *simEnv) { //nolint:thelper // the test itself
 		foreign := b.from(t, foreignAddr)
 		invite, result := b.dial(t, target("none"))
-		b.send(t, reply(invite, "100 Trying", byHand, "", ""))
+		b.send(t, reply(invite, "100 Trying", peerTag, "", ""))
 		synctest.Wait()
 		id, cseq := "Call-ID: "+header(invite, "Call-ID")+"\r\n", "CSeq: "+header(invite, "CSeq")+"\r\n"
 		answer := reply(invite, "200 OK", "other", "", sdpWithPort(9))
@@ -145,7 +145,7 @@ func TestForeignResponsesOfNoCall(t *testing.T) {
 				}
 			}
 		}
-		b.send(t, reply(invite, "404 Not Found", byHand, "", ""))
+		b.send(t, reply(invite, "404 Not Found", peerTag, "", ""))
 		b.read(t, "ACK ")
 		if got := <-result; got.leg != nil {
 			t.Error("the call was answered")
@@ -179,8 +179,8 @@ func (z fakeDNS) Addrs(_ context.Context, host string) ([]netip.Addr, error) {
 	return all, nil
 }
 
-// TestAddressesOfACarrier accepts a BYE only from the addresses of the carrier.
-func TestAddressesOfACarrier(t *testing.T) {
+// TestCarrierAddresses accepts a BYE only from the addresses of the carrier.
+func TestCarrierAddresses(t *testing.T) {
 	const other = "127.0.0.8"
 	for _, row := range []struct {
 		name     string
@@ -190,15 +190,15 @@ func TestAddressesOfACarrier(t *testing.T) {
 		from     string // that answers
 		accepted bool
 	}{
-		{name: "none names it"},
-		{name: "Contact names it", contact: other, accepted: true},
-		{name: "Contact names it by name", contact: "edge.example", accepted: true},
-		{name: "Contact names it behind a Record-Route", contact: other, more: "Record-Route: <sip:127.0.0.1:5062;lr>\r\n"},
-		{name: "Record-Route names it", more: "Record-Route: <sip:127.0.0.1:5062;lr>, <sip:" + other + ";lr>\r\n", accepted: true},
-		{name: "Record-Route names it by name", more: "Record-Route: <sip:127.0.0.1:5062;lr>, <sip:edge.example;lr>\r\n", accepted: true},
-		{name: "a proxy of the name stands there", trunk: media.Trunk{Proxy: "sip:two.example:5062;transport=udp"}, accepted: true},
-		{name: "the operator names it", trunk: media.Trunk{Sources: []netip.Prefix{netip.MustParsePrefix("127.0.0.8/29")}}, accepted: true},
-		{name: "it answered", from: other, accepted: true},
+		{name: "not named"},
+		{name: "named in Contact", contact: other, accepted: true},
+		{name: "named in Contact by host name", contact: "edge.example", accepted: true},
+		{name: "named in Contact, with a Record-Route", contact: other, more: "Record-Route: <sip:127.0.0.1:5062;lr>\r\n"},
+		{name: "named in Record-Route", more: "Record-Route: <sip:127.0.0.1:5062;lr>, <sip:" + other + ";lr>\r\n", accepted: true},
+		{name: "named in Record-Route by host name", more: "Record-Route: <sip:127.0.0.1:5062;lr>, <sip:edge.example;lr>\r\n", accepted: true},
+		{name: "an address of the proxy", trunk: media.Trunk{Proxy: "sip:two.example:5062;transport=udp"}, accepted: true},
+		{name: "in the trunk's sources", trunk: media.Trunk{Sources: []netip.Prefix{netip.MustParsePrefix("127.0.0.8/29")}}, accepted: true},
+		{name: "it answered the INVITE", from: other, accepted: true},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			ua := &UA{FirstMedia: -1, MediaGap: -1, Resolver: fakeDNS{"two.example": "127.0.0.1 " + other, "edge.example": other}}
@@ -214,8 +214,8 @@ func TestAddressesOfACarrier(t *testing.T) {
 				if row.from != "" {
 					answering = second
 				}
-				answering.send(t, reply(invite, "180 Ringing", byHand, "", ""))
-				answer := reply(invite, "200 OK", byHand, row.more, sdpWithPort(9))
+				answering.send(t, reply(invite, "180 Ringing", peerTag, "", ""))
+				answer := reply(invite, "200 OK", peerTag, row.more, sdpWithPort(9))
 				if row.contact != "" {
 					answer = strings.Replace(answer, "sip:peer@127.0.0.1", "sip:peer@"+row.contact, 1)
 				}
@@ -265,8 +265,8 @@ func TestForbiddenTargets(t *testing.T) {
 				to := target(fmt.Sprintf("astray-%d", n))
 				to.Trunk.Proxy = "sip:" + trunk + ";transport=udp"
 				invite, result := peer.dial(t, to)
-				peer.send(t, reply(invite, "180 Ringing", byHand, "Require: 100rel\r\nRSeq: 1\r\n", ""))
-				answer := reply(invite, "200 OK", byHand, row.more, row.sdp)
+				peer.send(t, reply(invite, "180 Ringing", peerTag, "Require: 100rel\r\nRSeq: 1\r\n", ""))
+				answer := reply(invite, "200 OK", peerTag, row.more, row.sdp)
 				peer.send(t, strings.Replace(answer, "peer@"+peerAddr, row.contact, 1))
 				if got := peer.read(t, "ACK "); got == "" {
 					t.Error("the trunk received no ACK")

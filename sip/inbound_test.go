@@ -75,7 +75,7 @@ func (s *outsidePeer) send(message string) string {
 	}
 }
 
-func TestStrangers(t *testing.T) {
+func TestRequestsOutsideDialogs(t *testing.T) {
 	t.Parallel()
 	l := newEnv(t, nil)
 	s := newOutsidePeer(t, l)
@@ -86,7 +86,7 @@ func TestStrangers(t *testing.T) {
 		holds   string
 	}{
 		{"INVITE", nil, "403", ""},
-		{"INVITE", map[string]string{"To": "<sip:nobody@127.0.0.1>"}, "403", ""},
+		{"INVITE", map[string]string{"To": "<sip:guest@127.0.0.1>"}, "403", ""},
 		{"INVITE", map[string]string{"To": "<sip:parley@127.0.0.1>;tag=made-up"}, "481", ""},
 		{"OPTIONS", nil, "200", "Accept: application/sdp"},
 		{"OPTIONS", nil, "200", "Allow: INVITE"},
@@ -210,9 +210,9 @@ func TestMediaTimeout(t *testing.T) {
 	l.waitEntry(t, func(e siptest.Entry) bool { return e.Cause == media.RemoteHangup })
 }
 
-// TestByeIsIgnored: the leg ends at once although its BYE is never answered; only
+// TestUnansweredBye: the leg ends at once although its BYE is never answered; only
 // Close waits.
-func TestByeIsIgnored(t *testing.T) {
+func TestUnansweredBye(t *testing.T) {
 	l := newEnv(t, func(siptest.Invite) siptest.Script { return siptest.Script{Status: 200, IgnoreBye: true} })
 	leg := l.call(t, l.target())
 	start := time.Now()

@@ -12,7 +12,7 @@ import (
 
 func (b *simEnv) next(within time.Duration) string {
 	select {
-	case d := <-b.peer.(*simConn).in: //nolint:forcetypeassert // from inBubble
+	case d := <-b.peer.(*simConn).in: //nolint:forcetypeassert // from simulate
 		return string(d.data)
 	case <-time.After(within):
 		return ""
@@ -39,9 +39,9 @@ func ladderOf(t *testing.T, up media.Leg) string {
 	return strings.Join(lines, "\n")
 }
 
-// TestAckOnTheBranchOfTheInvite accepts an ACK of a re-INVITE with the INVITE's
+// TestAckWithInviteBranch accepts an ACK of a re-INVITE with the INVITE's
 // branch (RFC 6026 section 7.1), and shows it in the trace.
-func TestAckOnTheBranchOfTheInvite(t *testing.T) {
+func TestAckWithInviteBranch(t *testing.T) {
 	simulate(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *simEnv) { //nolint:thelper // the test itself
 		up, invite := b.placeCall(t, "same-branch")
 		for cseq := 7; cseq < 10; cseq++ {
@@ -67,16 +67,16 @@ func TestAckOnTheBranchOfTheInvite(t *testing.T) {
 	})
 }
 
-// TestStrangersInviteIsAnsweredOnce answers each INVITE from outside once per
+// TestUnknownInviteIsAnsweredOnce answers each INVITE from outside once per
 // copy, alike for all users, and not much longer than the request, even if the
 // source may be a carrier.
-func TestStrangersInviteIsAnsweredOnce(t *testing.T) {
+func TestUnknownInviteIsAnsweredOnce(t *testing.T) {
 	simulate(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *simEnv) { //nolint:thelper // the test itself
 		up, _ := b.placeCall(t, "known") // the peer's address is trusted now
 		want := map[string]string{"": "403", ";tag=none": "481"}
 		for tag, status := range want {
 			plain := ""
-			for n, user := range []string{"parley", "+12025550123", "nobody"} {
+			for n, user := range []string{"parley", "+12025550123", "guest"} {
 				invite := fmt.Sprintf("INVITE sip:%s@127.0.0.1 SIP/2.0\r\nVia: SIP/2.0/UDP %s;branch=z9hG4bKs%s%d\r\nFrom: <sip:s@x>;tag=f\r\n"+
 					"To: <sip:u@127.0.0.1>%s\r\nCall-ID: stranger%s%d\r\nCSeq: 1 INVITE\r\nContact: <sip:s@%s>\r\nMax-Forwards: 70\r\nContent-Length: 0\r\n\r\n",
 					user, peerAddr, status, n, tag, status, n, peerAddr)
@@ -101,9 +101,9 @@ func TestStrangersInviteIsAnsweredOnce(t *testing.T) {
 	})
 }
 
-// TestOldRequestIsOutOfOrder answers 500 to any request that is older than an
+// TestOutOfOrderRequest answers 500 to any request that is older than an
 // earlier one (RFC 3261 section 12.2.2).
-func TestOldRequestIsOutOfOrder(t *testing.T) {
+func TestOutOfOrderRequest(t *testing.T) {
 	simulate(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *simEnv) { //nolint:thelper // the test itself
 		up, invite := b.placeCall(t, "old")
 		for n, row := range []struct {

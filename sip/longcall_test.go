@@ -35,11 +35,11 @@ type datagram struct {
 }
 
 type simConn struct {
-	ether *simNet
-	addr  *net.UDPAddr
-	in    chan datagram
-	done  chan struct{}
-	close sync.Once
+	network *simNet
+	addr    *net.UDPAddr
+	in      chan datagram
+	done    chan struct{}
+	close   sync.Once
 }
 
 // open implements UA.OpenSockets. Its TCP listener accepts nothing.
@@ -48,11 +48,11 @@ func (e *simNet) open(addr string) (net.PacketConn, net.Listener, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	c := &simConn{ether: e, addr: net.UDPAddrFromAddrPort(at), in: make(chan datagram, 100), done: make(chan struct{})}
+	c := &simConn{network: e, addr: net.UDPAddrFromAddrPort(at), in: make(chan datagram, 100), done: make(chan struct{})}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.conns[addr] = c
-	return c, etherListener{c}, nil
+	return c, simListener{c}, nil
 }
 
 func (c *simConn) ReadFrom(b []byte) (int, net.Addr, error) {
@@ -65,9 +65,9 @@ func (c *simConn) ReadFrom(b []byte) (int, net.Addr, error) {
 }
 
 func (c *simConn) WriteTo(b []byte, to net.Addr) (int, error) {
-	c.ether.mu.Lock()
-	peer := c.ether.conns[to.String()]
-	c.ether.mu.Unlock()
+	c.network.mu.Lock()
+	peer := c.network.conns[to.String()]
+	c.network.mu.Unlock()
 	if peer != nil {
 		select {
 		case peer.in <- datagram{append([]byte(nil), b...), c.addr}:
@@ -83,11 +83,11 @@ func (c *simConn) SetDeadline(time.Time) error      { return nil }
 func (c *simConn) SetReadDeadline(time.Time) error  { return nil }
 func (c *simConn) SetWriteDeadline(time.Time) error { return nil }
 
-type etherListener struct{ conn *simConn }
+type simListener struct{ conn *simConn }
 
-func (l etherListener) Accept() (net.Conn, error) { <-l.conn.done; return nil, net.ErrClosed }
-func (l etherListener) Close() error              { return l.conn.Close() }
-func (l etherListener) Addr() net.Addr {
+func (l simListener) Accept() (net.Conn, error) { <-l.conn.done; return nil, net.ErrClosed }
+func (l simListener) Close() error              { return l.conn.Close() }
+func (l simListener) Addr() net.Addr {
 	return &net.TCPAddr{IP: l.conn.addr.IP, Port: l.conn.addr.Port}
 }
 
@@ -124,9 +124,9 @@ func sendDrifting(ctx context.Context, t *testing.T, from *net.UDPConn, to netip
 	return lost
 }
 
-// TestHalfAnHour holds a call for 30 minutes of virtual time with a clock that is
+// TestLongCall holds a call for 30 minutes of virtual time with a clock that is
 // off by 200 ppm either way, burst losses, and a refresh every 5 minutes.
-func TestHalfAnHour(t *testing.T) {
+func TestLongCall(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a while")
 	}
@@ -147,16 +147,16 @@ func longCall(t *testing.T, ppm float64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	air := &simNet{conns: map[string]*simConn{}}
-	hears := make(chan netip.AddrPort, 1)
-	carrier := &siptest.Carrier{Listen: "127.0.0.1:5062", Media: transport, OpenSockets: air.open, Answer: func(in siptest.Invite) siptest.Script {
-		hears <- in.Audio
+	network := &simNet{conns: map[string]*simConn{}}
+	audio := make(chan netip.AddrPort, 1)
+	carrier := &siptest.Carrier{Listen: "127.0.0.1:5062", Media: transport, OpenSockets: network.open, Answer: func(in siptest.Invite) siptest.Script {
+		audio <- in.Audio
 		return siptest.Script{
 			Status: 200, NoMedia: true, Session: timer.Interval{Length: 10 * time.Minute, Refresher: timer.UAC},
 			SDP: []byte(sdpWithPort(source.LocalAddr().(*net.UDPAddr).Port)), //nolint:forcetypeassert // a UDP socket
 		}
 	}}
-	ua := &UA{Listen: "127.0.0.1:5060", Media: transport, OpenSockets: air.open}
+	ua := &UA{Listen: "127.0.0.1:5060", Media: transport, OpenSockets: network.open}
 	if err = carrier.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +169,7 @@ func longCall(t *testing.T, ppm float64) {
 	}
 	sending, stop := context.WithTimeout(ctx, lasts)
 	var lost int
-	work.Go(func() { lost = sendDrifting(sending, t, source, <-hears, ppm) })
+	work.Go(func() { lost = sendDrifting(sending, t, source, <-audio, ppm) })
 	frames, began := 0, time.Now()
 	frame := make(media.Frame, media.FrameLen(up.Rate()))
 	for time.Since(began) < lasts {

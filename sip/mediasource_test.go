@@ -13,15 +13,15 @@ import (
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
-// TestStrangersMedia floods the media port of a call from a foreign address, from
+// TestUnknownMediaSource floods the media port of a call from an unknown source, from
 // before the answer on. The callee is behind a NAT: its description has an
 // unreachable address, so the source of its signaling identifies it.
-func TestStrangersMedia(t *testing.T) {
-	spray, err := (&net.ListenConfig{}).ListenPacket(t.Context(), "udp4", "127.0.0.2:0")
+func TestUnknownMediaSource(t *testing.T) {
+	attacker, err := (&net.ListenConfig{}).ListenPacket(t.Context(), "udp4", "127.0.0.2:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = spray.Close() }()
+	defer func() { _ = attacker.Close() }()
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -31,7 +31,7 @@ func TestStrangersMedia(t *testing.T) {
 		return siptest.Script{
 			Status: 200,
 			MediaRelay: func(_, theirs netip.AddrPort) (netip.AddrPort, netip.AddrPort, error) {
-				wg.Go(func() { flood(ctx, spray, theirs) })
+				wg.Go(func() { flood(ctx, attacker, theirs) })
 				return netip.MustParseAddrPort("127.0.0.9:4000"), theirs, nil
 			},
 			Talk: func(ctx context.Context, leg media.Leg) {
@@ -45,17 +45,17 @@ func TestStrangersMedia(t *testing.T) {
 	defer func() { _ = leg.Hangup(media.LocalHangup) }()
 	leg.Play(mediatest.Tone(600))
 	if !waitTone(shortContext(t), leg, 1000) || !<-received {
-		t.Error("the two sides do not hear each other")
+		t.Error("audio does not pass in both directions")
 	}
-	_ = spray.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+	_ = attacker.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
 	n := 0
 	for b := make([]byte, 2048); ; n++ {
-		if _, _, err := spray.ReadFrom(b); err != nil {
+		if _, _, err := attacker.ReadFrom(b); err != nil {
 			break
 		}
 	}
 	if q := leg.Quality(); n > 5 || q.Ignored == 0 {
-		t.Errorf("%d packets went to the stranger; %d of its packets are counted", n, q.Ignored)
+		t.Errorf("%d packets went to the unknown source; %d of its packets were counted", n, q.Ignored)
 	}
 }
 
@@ -75,13 +75,13 @@ func flood(ctx context.Context, from net.PacketConn, to netip.AddrPort) {
 	}
 }
 
-// TestMediaSettingsOfATrunk applies a trunk's media networks and time limits.
-func TestMediaSettingsOfATrunk(t *testing.T) {
-	media2, err := (&net.ListenConfig{}).ListenPacket(t.Context(), "udp4", "127.0.0.2:0")
+// TestTrunkMediaSettings applies a trunk's media networks and time limits.
+func TestTrunkMediaSettings(t *testing.T) {
+	mediaServer, err := (&net.ListenConfig{}).ListenPacket(t.Context(), "udp4", "127.0.0.2:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = media2.Close() }()
+	defer func() { _ = mediaServer.Close() }()
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -90,7 +90,7 @@ func TestMediaSettingsOfATrunk(t *testing.T) {
 		return siptest.Script{
 			Status: 200, NoMedia: true,
 			MediaRelay: func(ours, theirs netip.AddrPort) (netip.AddrPort, netip.AddrPort, error) {
-				wg.Go(func() { flood(ctx, media2, theirs) })
+				wg.Go(func() { flood(ctx, mediaServer, theirs) })
 				return ours, theirs, nil
 			},
 		}

@@ -9,9 +9,9 @@ import (
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
-// TestNoInviteLeavesTooLate: after NotAfter no INVITE is sent and no progress
+// TestNotAfter: after NotAfter no INVITE is sent and no progress
 // reported.
-func TestNoInviteLeavesTooLate(t *testing.T) {
+func TestNotAfter(t *testing.T) {
 	l := newEnv(t, func(siptest.Invite) siptest.Script { return siptest.Script{Status: 486, Reason: "Busy Here"} })
 	late := l.target()
 	late.NotAfter = time.Now().Add(-time.Millisecond)

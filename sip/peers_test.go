@@ -259,8 +259,8 @@ func TestBaresip(t *testing.T) {
 	}
 }
 
-// TestBaresipHolds holds in both directions.
-func TestBaresipHolds(t *testing.T) {
+// TestBaresipHold holds in both directions.
+func TestBaresipHold(t *testing.T) {
 	t.Parallel()
 	b, _ := newBaresip(t, "", 8000)
 	l := newEnvWith(t, &UA{MediaGap: 500 * time.Millisecond}, nil)
@@ -319,8 +319,8 @@ func TestBaresipHolds(t *testing.T) {
 	}
 }
 
-// TestBaresipTransfers transfers the phone by REFER.
-func TestBaresipTransfers(t *testing.T) {
+// TestBaresipTransfer transfers the phone by REFER.
+func TestBaresipTransfer(t *testing.T) {
 	t.Parallel()
 	l := newEnv(t, func(siptest.Invite) siptest.Script { return siptest.Script{Status: 200} })
 	b, _ := newBaresip(t, fmt.Sprintf(";outbound=\"sip:%s\"", l.carrier.Addr()), 8000)

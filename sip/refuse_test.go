@@ -125,7 +125,7 @@ func TestCancelBeforeResponse(t *testing.T) {
 	l.waitEntry(t, func(e siptest.Entry) bool { return e.Canceled })
 }
 
-func TestCancelledBeforeDial(t *testing.T) {
+func TestCanceledBeforeDial(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	l := newEnv(t, nil)
@@ -204,7 +204,7 @@ func TestCancelRace(t *testing.T) {
 	}
 }
 
-func TestSecondAnswer(t *testing.T) {
+func TestSecondAnswerIsHungUp(t *testing.T) {
 	l := newEnv(t, func(siptest.Invite) siptest.Script { return siptest.Script{Status: 200, SecondAnswer: true} })
 	leg := l.call(t, l.target())
 	e := l.waitEntry(t, func(e siptest.Entry) bool { return e.Forked != "" })
@@ -247,7 +247,7 @@ func TestInjectionIsRefused(t *testing.T) {
 		}
 	}
 	if n := len(l.carrier.Journal()); n != 0 {
-		t.Errorf("%d INVITEs left", n)
+		t.Errorf("%d INVITEs were sent", n)
 	}
 }
 
@@ -266,7 +266,7 @@ func TestLongInvite(t *testing.T) {
 	l.waitEntry(t, func(e siptest.Entry) bool { return e.Cause == media.RemoteHangup })
 }
 
-func TestNobodyThere(t *testing.T) {
+func TestNoCancelBeforeResponse(t *testing.T) {
 	t.Parallel()
 	l := newEnv(t, nil)
 	hole, err := (&net.ListenConfig{}).ListenPacket(t.Context(), "udp", "127.0.0.1:0")

@@ -34,9 +34,9 @@ func TestSessionTimer(t *testing.T) {
 		session timer.Interval
 		stops   bool // the carrier stops refreshing
 	}{
-		"we refresh":      {timer.Interval{Length: time.Second, Refresher: timer.UAC}, false},
-		"carrier does":    {timer.Interval{Length: time.Second, Refresher: timer.UAS}, false},
-		"carrier is gone": {timer.Interval{Length: time.Second, Refresher: timer.UAS}, true},
+		"we refresh":    {timer.Interval{Length: time.Second, Refresher: timer.UAC}, false},
+		"carrier does":  {timer.Interval{Length: time.Second, Refresher: timer.UAS}, false},
+		"carrier stops": {timer.Interval{Length: time.Second, Refresher: timer.UAS}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -179,7 +179,7 @@ func TestRefer(t *testing.T) {
 		"carrier hangs up": {&siptest.Refer{Status: 202, Statuses: []int{100, 200}, Hangup: true}, ""},
 		"busy":             {&siptest.Refer{Status: 202, Statuses: []int{100, 486}}, "486"},
 		"refused":          {&siptest.Refer{Status: 603}, "603"},
-		"not known":        {nil, "405"},
+		"not supported":    {nil, "405"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newEnv(t, func(siptest.Invite) siptest.Script { return siptest.Script{Status: 200, Refer: row.refer} })
@@ -261,7 +261,7 @@ func TestLadder(t *testing.T) {
 	}
 	for _, secret := range []string{"canary-secret", "nonce", "response="} {
 		if strings.Contains(all.String(), secret) {
-			t.Errorf("%q stands in the ladder:\n%s", secret, &all)
+			t.Errorf("the ladder contains %q:\n%s", secret, &all)
 		}
 	}
 }

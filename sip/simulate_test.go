@@ -24,7 +24,7 @@ type simEnv struct {
 const (
 	uaAddr   = "127.0.0.1:5060"
 	peerAddr = "127.0.0.1:5062"
-	byHand   = "hand" // To tag of the peer
+	peerTag  = "hand" // To tag of the peer
 )
 
 // simulate runs a test in a bubble and closes the UA.
@@ -32,12 +32,12 @@ func simulate(t *testing.T, ua *UA, test func(t *testing.T, b *simEnv)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		transport, _ := rtptest.New(t, "127.0.0.1")
-		air := &simNet{conns: map[string]*simConn{}}
-		peer, _, err := air.open(peerAddr)
+		network := &simNet{conns: map[string]*simConn{}}
+		peer, _, err := network.open(peerAddr)
 		if err != nil {
 			t.Fatal(err)
 		}
-		ua.Listen, ua.Media, ua.OpenSockets = uaAddr, transport, air.open
+		ua.Listen, ua.Media, ua.OpenSockets = uaAddr, transport, network.open
 		if err := ua.Start(); err != nil {
 			t.Fatal(err)
 		}
@@ -111,7 +111,7 @@ func requestWithin(invite, method string, cseq int, body string) string {
 	var r strings.Builder
 	fmt.Fprintf(&r, "%s sip:parley@%s SIP/2.0\r\nVia: SIP/2.0/UDP %s;branch=z9hG4bKhand%s%d;rport\r\nMax-Forwards: 70\r\n", method, uaAddr, peerAddr, method, cseq)
 	fmt.Fprintf(&r, "From: %s;tag=%s\r\nTo: %s\r\nCall-ID: %s\r\nCSeq: %d %s\r\nContact: <sip:peer@%s>\r\n",
-		header(invite, "To"), byHand, header(invite, "From"), header(invite, "Call-ID"), cseq, method, peerAddr)
+		header(invite, "To"), peerTag, header(invite, "From"), header(invite, "Call-ID"), cseq, method, peerAddr)
 	if body != "" {
 		r.WriteString("Content-Type: application/sdp\r\n")
 	}
@@ -127,14 +127,14 @@ func sdpWithPort(port int) string {
 func (b *simEnv) placeCall(t *testing.T, id string) (up media.Leg, invite string) {
 	t.Helper()
 	invite, result := b.dial(t, target(id))
-	b.send(t, reply(invite, "200 OK", byHand, "", sdpWithPort(9)))
+	b.send(t, reply(invite, "200 OK", peerTag, "", sdpWithPort(9)))
 	b.read(t, "ACK ")
 	return answered(t, result), invite
 }
 
-// TestHalfOpen retransmits a 2xx without an ACK, then hangs up (RFC 3261 section
+// TestMissingACK retransmits a 2xx without an ACK, then hangs up (RFC 3261 section
 // 13.3.1.4).
-func TestHalfOpen(t *testing.T) {
+func TestMissingACK(t *testing.T) {
 	simulate(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *simEnv) { //nolint:thelper // the test itself
 		up, invite := b.placeCall(t, "half-open")
 		b.send(t, requestWithin(invite, "INVITE", 7, sdpWithPort(9)))
@@ -153,9 +153,9 @@ func TestHalfOpen(t *testing.T) {
 	})
 }
 
-// TestByeUnanswered leaks nothing after 200 calls with unanswered BYEs, once
+// TestManyUnansweredByes leaks nothing after 200 calls with unanswered BYEs, once
 // timer F has fired (RFC 3261 section 17.1.2.2).
-func TestByeUnanswered(t *testing.T) {
+func TestManyUnansweredByes(t *testing.T) {
 	simulate(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *simEnv) { //nolint:thelper // the test itself
 		const calls = 200
 		for n := range calls {
@@ -175,8 +175,8 @@ func TestByeUnanswered(t *testing.T) {
 	})
 }
 
-// TestByeOvertaken repeats a BYE that an UPDATE of ours overtook.
-func TestByeOvertaken(t *testing.T) {
+// TestByeRetriedAfter500 repeats a BYE that an UPDATE of ours overtook.
+func TestByeRetriedAfter500(t *testing.T) {
 	simulate(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *simEnv) { //nolint:thelper // the test itself
 		up, _ := b.placeCall(t, "overtaken")
 		_ = up.Hangup(media.LocalHangup)

@@ -204,7 +204,7 @@ func TestSipp(t *testing.T) {
 			<-time.After(500 * time.Millisecond) // sipp needs time for the answer
 			_ = up.Hangup(media.LocalHangup)
 			if err := <-reading; err == nil {
-				t.Error("the call is still read")
+				t.Error("got no error from the reader after the hangup")
 			}
 			if err := cmd.Wait(); err != nil {
 				errors, _ := os.ReadFile(filepath.Join(dir, "errors"))

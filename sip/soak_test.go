@@ -20,11 +20,11 @@ import (
 // not grow. It runs if PARLEYTEST_SOAK is set: to a duration, or any text for ten
 // minutes.
 func TestSoak(t *testing.T) {
-	how := os.Getenv("PARLEYTEST_SOAK")
-	if how == "" {
+	duration := os.Getenv("PARLEYTEST_SOAK")
+	if duration == "" {
 		t.Skip("set PARLEYTEST_SOAK")
 	}
-	lasts, err := time.ParseDuration(how)
+	lasts, err := time.ParseDuration(duration)
 	if err != nil {
 		lasts = 10 * time.Minute
 	}

@@ -105,14 +105,14 @@ func withOwnVia(message []byte, hop string) []byte {
 func TestTorture(t *testing.T) {
 	all := loadTorture(t)
 	l := newEnv(t, nil)
-	strangers := make([]*outsidePeer, len(all))
+	peers := make([]*outsidePeer, len(all))
 	for i, row := range all {
 		message, err := os.ReadFile("testdata/torture/" + row.File)
 		if err != nil {
 			t.Fatal(err)
 		}
 		s := newOutsidePeerAt(t, l, fmt.Sprintf("127.47.5.%d:0", i+1))
-		s.n, strangers[i] = 1000*i, s
+		s.n, peers[i] = 1000*i, s
 		branch := fmt.Sprintf("z9hG4bKtorture%d", i)
 		if strings.Contains(row.Note, "branch is only the cookie") {
 			branch = "z9hG4bK"
@@ -125,8 +125,8 @@ func TestTorture(t *testing.T) {
 	}
 	deadline := time.Now().Add(500 * time.Millisecond)
 	for i, row := range all {
-		checkOutcome(t, row, strangers[i].outcome(deadline))
-		if got := strangers[i].send(strangers[i].request("OPTIONS", nil)); !strings.HasPrefix(got, "SIP/2.0 200") {
+		checkOutcome(t, row, peers[i].outcome(deadline))
+		if got := peers[i].send(peers[i].request("OPTIONS", nil)); !strings.HasPrefix(got, "SIP/2.0 200") {
 			t.Errorf("%s: OPTIONS afterwards was answered with %.40q", row.File, got)
 		}
 	}

@@ -45,7 +45,7 @@ func TestFailover(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
 		first     siptest.Script
-		elsewhere bool
+		failsOver bool
 	}{
 		"503":               {siptest.Script{Ring: -1, Status: 503}, true},
 		"503 Retry-After":   {siptest.Script{Ring: -1, Status: 503, Headers: map[string]string{"Retry-After": "30 (busy)"}}, true},
@@ -64,12 +64,12 @@ func TestFailover(t *testing.T) {
 			target.Trunk.Backups = []string{b.Proxy()}
 			start := time.Now()
 			leg, err := l.ua.Dial(shortContext(t), target, nil)
-			if row.elsewhere != (err == nil) {
+			if row.failsOver != (err == nil) {
 				t.Fatalf("dial: %v", err)
 			}
-			if got := b.Journal(); (len(got) == 1) != row.elsewhere {
+			if got := b.Journal(); (len(got) == 1) != row.failsOver {
 				t.Errorf("the second carrier saw %d calls", len(got))
-			} else if row.elsewhere {
+			} else if row.failsOver {
 				if got[0].ID != target.ID || got[0].CSeq != 2 || got[0].At.Sub(start) > 500*time.Millisecond {
 					t.Errorf("%s with CSeq %d after %v", got[0].ID, got[0].CSeq, got[0].At.Sub(start))
 				}
@@ -300,9 +300,9 @@ func TestTLS(t *testing.T) {
 	other, _ := certificate(t, "127.0.0.1")
 	wrong, wrongRoots := certificate(t, "else.example")
 	for name, row := range map[string]struct {
-		shows *tls.Certificate
-		roots *x509.CertPool
-		ok    bool
+		certificate *tls.Certificate
+		roots       *x509.CertPool
+		ok          bool
 	}{
 		"proves its name": {cert, roots, true},
 		"unknown root":    {other, roots, false},
@@ -310,7 +310,7 @@ func TestTLS(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newEnvWith(t, &UA{TLS: endpoint.TLS{Roots: row.roots}}, nil)
-			b := l.addCarrier(t, &siptest.Carrier{TLS: endpoint.TLS{Listen: "127.0.0.1:0", Certificate: row.shows}})
+			b := l.addCarrier(t, &siptest.Carrier{TLS: endpoint.TLS{Listen: "127.0.0.1:0", Certificate: row.certificate}})
 			target := l.target()
 			target.Trunk.Proxy = b.TLSProxy()
 			target.Trunk.Encryption = media.Encrypted

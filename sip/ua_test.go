@@ -308,8 +308,8 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// TestAnswerRepeated acknowledges every retransmission of a 2xx.
-func TestAnswerRepeated(t *testing.T) {
+// TestRetransmittedAnswer acknowledges every retransmission of a 2xx.
+func TestRetransmittedAnswer(t *testing.T) {
 	l := newEnv(t, nil)
 	s := newOutsidePeer(t, l)
 	target := l.target()

@@ -73,11 +73,11 @@ const (
 	strangerSays = 0xa0
 )
 
-// TestStrangers sends from a stranger's address before the remote party begins
+// TestUnknownSources sends from a stranger's address before the remote party begins
 // or while it is silent. The stranger receives at most five packets and none
 // of its samples is played; the remote party is received and served whenever it
 // sends.
-func TestStrangers(t *testing.T) {
+func TestUnknownSources(t *testing.T) {
 	const ms = time.Millisecond
 	at := func(from, to time.Duration) []span { return []span{{from, to}} }
 	var all sync.WaitGroup

@@ -20,7 +20,14 @@ type Key struct{ CallID, Local, Remote string }
 
 // RequestKey returns the key of the dialog that a peer's request belongs to.
 func RequestKey(req *sip.Request) Key {
-	return Key{callID(req), tag(req.To()), tag(req.From())}
+	key := Key{CallID: callID(req)}
+	if to := req.To(); to != nil {
+		key.Local = tag(to.Params)
+	}
+	if from := req.From(); from != nil {
+		key.Remote = tag(from.Params)
+	}
+	return key
 }
 
 // A Dialog is one side's state. Its methods are safe for concurrent use.
@@ -52,7 +59,7 @@ func FromResponse(invite *sip.Request, res *sip.Response) (*Dialog, error) {
 		return nil, errors.New("answer without From, To or CSeq")
 	}
 	d := &Dialog{
-		key:       Key{callID(invite), tag(from), tag(to)},
+		key:       Key{callID(invite), tag(from.Params), tag(to.Params)},
 		local:     nameAddr{from.DisplayName, from.Address, from.Params},
 		remote:    nameAddr{to.DisplayName, to.Address, to.Params},
 		transport: invite.Transport(),
@@ -93,7 +100,7 @@ func FromRequest(invite *sip.Request, localTag string) (*Dialog, error) {
 		return nil, errors.New("INVITE without Contact")
 	}
 	d := &Dialog{
-		key:       Key{callID(invite), localTag, tag(from)},
+		key:       Key{callID(invite), localTag, tag(from.Params)},
 		local:     nameAddr{to.DisplayName, to.Address, sip.HeaderParams{{K: "tag", V: localTag}}},
 		remote:    nameAddr{from.DisplayName, from.Address, from.Params},
 		transport: invite.Transport(),
@@ -255,19 +262,4 @@ func callID(msg sip.Message) string {
 	return ""
 }
 
-func tag[H interface {
-	*sip.FromHeader | *sip.ToHeader
-}](h H) string {
-	var t string
-	switch h := any(h).(type) {
-	case *sip.FromHeader:
-		if h != nil {
-			t, _ = h.Params.Get("tag")
-		}
-	case *sip.ToHeader:
-		if h != nil {
-			t, _ = h.Params.Get("tag")
-		}
-	}
-	return t
-}
+func tag(params sip.HeaderParams) string { return params.GetOr("tag", "") }

@@ -56,7 +56,7 @@ func route(host string, port int, loose bool) *sip.RecordRouteHeader {
 	return h
 }
 
-func TestCaller(t *testing.T) {
+func TestFromResponse(t *testing.T) {
 	for name, row := range map[string]struct {
 		headers []sip.Header
 		uri     string
@@ -100,9 +100,9 @@ func TestCaller(t *testing.T) {
 	}
 }
 
-func TestCalled(t *testing.T) {
+func TestFromRequest(t *testing.T) {
 	req := request(t, invite)
-	d, err := FromRequest(req, "mine")
+	d, err := FromRequest(req, "local")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +115,7 @@ func TestCalled(t *testing.T) {
 	}
 	// A request of the caller matches the dialog, and only a newer one is
 	// accepted.
-	theirs := request(t, strings.ReplaceAll(strings.Replace(invite, "<sip:bob@proxy.example>\nCall", "<sip:bob@proxy.example>;tag=mine\nCall", 1), "7 INVITE", "8 INVITE"))
+	theirs := request(t, strings.ReplaceAll(strings.Replace(invite, "<sip:bob@proxy.example>\nCall", "<sip:bob@proxy.example>;tag=local\nCall", 1), "7 INVITE", "8 INVITE"))
 	if RequestKey(theirs) != d.Key() {
 		t.Errorf("%+v is not %+v", RequestKey(theirs), d.Key())
 	}
@@ -129,13 +129,13 @@ func TestCalled(t *testing.T) {
 	}
 }
 
-func TestRefused(t *testing.T) {
+func TestFromRequestErrors(t *testing.T) {
 	for name, text := range map[string]string{
 		"no contact":  strings.Replace(invite, "Contact: <sip:al@192.0.2.1:5062>\n", "", 1),
 		"tel contact": strings.Replace(invite, "<sip:al@192.0.2.1:5062>", "<tel:+1>", 1),
 		"no from":     strings.Replace(invite, "From: \"Al\" <sip:al@a.example>;tag=from\n", "", 1),
 	} {
-		if d, err := FromRequest(request(t, text), "mine"); err == nil {
+		if d, err := FromRequest(request(t, text), "local"); err == nil {
 			t.Errorf("%s: %+v", name, d)
 		}
 	}

@@ -91,9 +91,9 @@ func checkAlive(t *testing.T, ua *sip.UA, after string, n int) {
 	}
 }
 
-// TestHalfOpen opens 500 connections with incomplete messages: call setup stays
+// TestHalfOpenConnections opens 500 connections with incomplete messages: call setup stays
 // fast, and their resources are released.
-func TestHalfOpen(t *testing.T) {
+func TestHalfOpenConnections(t *testing.T) {
 	ua, carrier := newUA(t)
 	var before, during time.Duration
 	for i := range 5 {

@@ -5,10 +5,10 @@ import (
 	"testing"
 )
 
-func TestReaches(t *testing.T) {
+func TestCheckReachable(t *testing.T) {
 	for _, row := range []struct {
-		listen, told, to string
-		want             bool
+		listen, public, to string
+		want               bool
 	}{
 		{"127.0.0.1", "", "127.0.0.2", true},
 		{"127.0.0.1", "", "::1", false},
@@ -23,7 +23,7 @@ func TestReaches(t *testing.T) {
 		{"::", "2001:db8::7", "2001:db8::9", true},
 		{"::", "2001:db8::7", "198.51.100.9", false},
 	} {
-		public, _ := netip.ParseAddr(row.told)
+		public, _ := netip.ParseAddr(row.public)
 		if err := CheckReachable(netip.MustParseAddr(row.listen), public, netip.MustParseAddr(row.to)); (err == nil) != row.want {
 			t.Errorf("%+v: %v", row, err)
 		}

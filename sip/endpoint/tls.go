@@ -50,7 +50,7 @@ func (s *TLS) certificates() []tls.Certificate {
 }
 
 // A tlsListener gives the library all TLS connections: those that peers open,
-// and those that tlsConns dials, because the library cannot be told which name a
+// and those that tlsConns dials, because the library cannot check the name that a
 // peer must prove.
 type tlsListener struct {
 	addr   net.Addr

@@ -82,9 +82,9 @@ func sendOptions(t *testing.T, e *Endpoint, addr, host, tag string) error {
 	return err
 }
 
-// TestNames uses only a connection that proves the request's name, whichever name
+// TestExpectName uses only a connection that proves the request's name, whichever name
 // was expected last.
-func TestNames(t *testing.T) {
+func TestExpectName(t *testing.T) {
 	cert, roots := certificate(t, "a.example", "*.carrier.example")
 	addr := startEndpoint(t, TLS{Listen: "127.0.0.1:0", Certificate: cert}).TLSAddr().String()
 	e := startEndpoint(t, TLS{Roots: roots})

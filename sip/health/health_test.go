@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-func TestBook(t *testing.T) {
+func TestStatus(t *testing.T) {
 	a := Address{"UDP", netip.MustParseAddrPort("192.0.2.1:5060")}
 	other := Address{"TCP", a.At}
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for name, row := range map[string]struct {
-		does func(b *Tracker)
-		at   time.Duration
-		want Status
+		record func(b *Tracker)
+		at     time.Duration
+		want   Status
 	}{
 		"unknown":    {func(*Tracker) {}, 0, Up},
 		"one miss":   {func(b *Tracker) { b.RecordMissedProbe(a, "x", start) }, 0, Up},
@@ -24,18 +24,18 @@ func TestBook(t *testing.T) {
 			b.RecordAnswer(a, start)
 			b.RecordMissedProbe(a, "x", start)
 		}, 0, Up},
-		"silent":                    {func(b *Tracker) { b.RecordNoAnswer(a, "x", start) }, 0, Down},
-		"another transport":         {func(b *Tracker) { b.RecordNoAnswer(other, "x", start) }, 0, Up},
-		"tried again":               {func(b *Tracker) { b.RecordNoAnswer(a, "x", start) }, downFor, Up},
-		"found well by a probe":     {func(b *Tracker) { b.RecordNoAnswer(a, "x", start); b.RecordAnswer(a, start) }, 0, Up},
-		"barred":                    {func(b *Tracker) { b.RecordRetryAfter(a, 30*time.Second, start, start) }, 29 * time.Second, Paused},
-		"barred, and answers":       {func(b *Tracker) { b.RecordRetryAfter(a, 30*time.Second, start, start); b.RecordAnswer(a, start) }, 0, Paused},
-		"barred, and silent":        {func(b *Tracker) { b.RecordRetryAfter(a, 30*time.Second, start, start); b.RecordNoAnswer(a, "x", start) }, 0, Paused},
-		"no longer barred":          {func(b *Tracker) { b.RecordRetryAfter(a, 30*time.Second, start, start) }, 30 * time.Second, Up},
-		"one answer of an hour":     {func(b *Tracker) { b.RecordRetryAfter(a, time.Hour, start, start) }, maxFirstPause, Up},
-		"one answer of two minutes": {func(b *Tracker) { b.RecordRetryAfter(a, 2*time.Minute, start, start) }, maxFirstPause - 1, Paused},
-		"a short pause":             {func(b *Tracker) { b.RecordRetryAfter(a, 5*time.Second, start, start) }, 5 * time.Second, Up},
-		"answers to calls at a time": {func(b *Tracker) {
+		"silent":                   {func(b *Tracker) { b.RecordNoAnswer(a, "x", start) }, 0, Down},
+		"another transport":        {func(b *Tracker) { b.RecordNoAnswer(other, "x", start) }, 0, Up},
+		"tried again":              {func(b *Tracker) { b.RecordNoAnswer(a, "x", start) }, downFor, Up},
+		"answered a probe":         {func(b *Tracker) { b.RecordNoAnswer(a, "x", start); b.RecordAnswer(a, start) }, 0, Up},
+		"paused":                   {func(b *Tracker) { b.RecordRetryAfter(a, 30*time.Second, start, start) }, 29 * time.Second, Paused},
+		"paused, answers":          {func(b *Tracker) { b.RecordRetryAfter(a, 30*time.Second, start, start); b.RecordAnswer(a, start) }, 0, Paused},
+		"paused, silent":           {func(b *Tracker) { b.RecordRetryAfter(a, 30*time.Second, start, start); b.RecordNoAnswer(a, "x", start) }, 0, Paused},
+		"pause is over":            {func(b *Tracker) { b.RecordRetryAfter(a, 30*time.Second, start, start) }, 30 * time.Second, Up},
+		"one Retry-After of 1 h":   {func(b *Tracker) { b.RecordRetryAfter(a, time.Hour, start, start) }, maxFirstPause, Up},
+		"one Retry-After of 2 min": {func(b *Tracker) { b.RecordRetryAfter(a, 2*time.Minute, start, start) }, maxFirstPause - 1, Paused},
+		"a short pause":            {func(b *Tracker) { b.RecordRetryAfter(a, 5*time.Second, start, start) }, 5 * time.Second, Up},
+		"concurrent responses": {func(b *Tracker) {
 			b.RecordRetryAfter(a, time.Hour, start, start)
 			b.RecordRetryAfter(a, time.Hour, start.Add(-1), start.Add(time.Second))
 		}, maxFirstPause + time.Second, Up},
@@ -43,7 +43,7 @@ func TestBook(t *testing.T) {
 			b.RecordRetryAfter(a, 2*time.Minute, start, start)
 			b.RecordRetryAfter(a, 2*time.Minute, start.Add(5e9), start.Add(5e9))
 		}, 2*time.Minute + 4*time.Second, Paused},
-		"repeated, its end": {func(b *Tracker) {
+		"repeated, at its end": {func(b *Tracker) {
 			b.RecordRetryAfter(a, 2*time.Minute, start, start)
 			b.RecordRetryAfter(a, 2*time.Minute, start.Add(5e9), start.Add(5e9))
 		}, 2*time.Minute + 5*time.Second, Up},
@@ -60,7 +60,7 @@ func TestBook(t *testing.T) {
 			b.RecordMissedProbe(a, "x", start)
 			b.RecordMissedProbe(a, "x", start)
 		}, 119 * time.Second, Paused},
-		"confirmed, its end": {func(b *Tracker) {
+		"confirmed, at its end": {func(b *Tracker) {
 			b.RecordRetryAfter(a, 2*time.Minute, start, start)
 			b.RecordMissedProbe(a, "x", start)
 			b.RecordMissedProbe(a, "x", start)
@@ -85,7 +85,7 @@ func TestBook(t *testing.T) {
 		}, time.Hour + maxFirstPause, Up},
 	} {
 		var b Tracker
-		row.does(&b)
+		row.record(&b)
 		if got, _ := b.Status(a, start.Add(row.at)); got != row.want {
 			t.Errorf("%s: %d, want %d", name, got, row.want)
 		}
@@ -126,9 +126,9 @@ func TestPrune(t *testing.T) {
 	}
 }
 
-// TestTrial: after a pause one call every 2 s tries the address, until it accepts
+// TestAdmitAfterPause: after a pause one call every 2 s tries the address, until it accepts
 // one.
-func TestTrial(t *testing.T) {
+func TestAdmitAfterPause(t *testing.T) {
 	a := Address{"UDP", netip.MustParseAddrPort("192.0.2.1:5060")}
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	var b Tracker
@@ -153,15 +153,15 @@ func TestTrial(t *testing.T) {
 // TestMaxAddresses bounds the tracked addresses in any state.
 func TestMaxAddresses(t *testing.T) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	for name, note := range map[string]func(b *Tracker, a Address){
-		"well": func(b *Tracker, a Address) { b.RecordAnswer(a, start) },
+	for name, record := range map[string]func(b *Tracker, a Address){
+		"up":   func(b *Tracker, a Address) { b.RecordAnswer(a, start) },
 		"down": func(b *Tracker, a Address) { b.RecordNoAnswer(a, "x", start) },
 	} {
 		var b Tracker
 		var last Address
 		for n := range uint16(2 * maxAddresses) {
 			last = Address{"UDP", netip.AddrPortFrom(netip.MustParseAddr("192.0.2.1"), n)}
-			note(&b, last)
+			record(&b, last)
 		}
 		states := b.States(start)
 		if len(states) > maxAddresses || !slices.ContainsFunc(states, func(s State) bool { return s.Address == last }) {

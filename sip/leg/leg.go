@@ -376,15 +376,19 @@ func (l *Leg) onBye(req *sip.Request, tx sip.ServerTransaction) {
 }
 
 // onACK passes an ACK to the retransmission of a 2xx.
-func (l *Leg) onACK(req *sip.Request) {
+func (l *Leg) onACK(req *sip.Request) { replace(l.acks, req) }
+
+// replace sends v on a channel of capacity 1, instead of a value that was not
+// received.
+func replace[T any](c chan T, v T) {
 	for {
 		select {
-		case l.acks <- req:
+		case c <- v:
 			return
 		default:
 		}
-		select { // replace one that was not taken
-		case <-l.acks:
+		select {
+		case <-c:
 		default:
 		}
 	}

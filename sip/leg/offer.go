@@ -298,8 +298,8 @@ func CopyCredentials(ack, invite *sip.Request) {
 
 func (n *negotiator) acceptAnswer(res *sip.Response) error {
 	l := n.leg
-	remote, there, err := ReadSDP(res)
-	if err == nil && !there {
+	remote, found, err := ReadSDP(res)
+	if err == nil && !found {
 		err = errors.New("answer without a session description")
 	}
 	if err != nil {

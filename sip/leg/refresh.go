@@ -35,17 +35,7 @@ func newSessionTimer(minimum, peerMin time.Duration, s timer.Schedule) *sessionT
 // set records a new agreement.
 func (t *sessionTimer) set(s timer.Schedule) {
 	t.schedule.Store(&s)
-	for {
-		select {
-		case t.changes <- s:
-			return
-		default:
-		}
-		select { // replace one that was not taken
-		case <-t.changes:
-		default:
-		}
-	}
+	replace(t.changes, s)
 }
 
 // raise applies the Min-SE of a 422.

@@ -32,8 +32,8 @@ const (
 const overlapWait = 200 * time.Millisecond
 
 // ReadSDP parses the session description of a message, which may be one part of a
-// multipart body (RFC 5621). there is false if the message has none.
-func ReadSDP(msg Message) (d *sdp.Description, there bool, err error) {
+// multipart body (RFC 5621). found is false if the message has none.
+func ReadSDP(msg Message) (d *sdp.Description, found bool, err error) {
 	text := findSDP(msg)
 	if text == nil {
 		return nil, false, nil
@@ -80,8 +80,8 @@ func findSDP(msg Message) []byte {
 	}
 }
 
-// Agree negotiates the session of an offer or answer theirs, from a peer whose
-// signaling address is peer. It returns an error if the session cannot or must
+// Agree negotiates the session of an offer or answer from a peer whose signaling
+// address is peer. It returns an error if the session cannot or must
 // not send to the media address. The unspecified address means hold in the old
 // form (RFC 3264 section 8.4); the agreement is then mute.
 func Agree(s *rtp.Session, remote *sdp.Description, w sdp.Capabilities, peer netip.Addr) (sdp.Agreement, error) {
@@ -188,7 +188,7 @@ func (n *negotiator) onReinvite(req *sip.Request, tx sip.ServerTransaction) {
 	case ack == nil:
 		l.end(media.Failure, true)
 	case agreed == nil: // the ACK holds the answer to our offer
-		if remote, there, err := ReadSDP(ack); err == nil && there {
+		if remote, found, err := ReadSDP(ack); err == nil && found {
 			if agreed, err := Agree(l.session, remote, n.wish, l.dialog.Peer()); err == nil {
 				l.session.Start(l.params(agreed))
 			}

@@ -39,22 +39,22 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// A flakyResolver resolver fails while it is down.
+// A flakyResolver fails while it is down.
 type flakyResolver struct {
 	down    bool
 	lookups int
 }
 
-var errAway = errors.New("no name server answers")
+var errNoServer = errors.New("no name server answers")
 
 func (f *flakyResolver) NAPTR(context.Context, string) ([]resolver.NAPTR, error) { return nil, nil }
 
-func (f *flakyResolver) SRV(context.Context, string) ([]*net.SRV, error) { return nil, errAway }
+func (f *flakyResolver) SRV(context.Context, string) ([]*net.SRV, error) { return nil, errNoServer }
 
 func (f *flakyResolver) Addrs(context.Context, string) ([]netip.Addr, error) {
 	f.lookups++
 	if f.down {
-		return nil, errAway
+		return nil, errNoServer
 	}
 	return []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")}, nil
 }
@@ -86,13 +86,13 @@ func TestDNSFailure(t *testing.T) {
 			t.Errorf("while the DNS fails: %v, %v, %d lookups", at, err, r.lookups)
 		}
 		<-time.After(2 * time.Minute)
-		if at, err := b.locate(t.Context(), p); !errors.Is(err, errAway) {
+		if at, err := b.locate(t.Context(), p); !errors.Is(err, errNoServer) {
 			t.Errorf("after an hour: %v, %v", at, err)
 		}
 	})
 }
 
-// A srvResolver resolver has an SRV record, and another server at the name itself.
+// A srvResolver has an SRV record, and another server at the name itself.
 type srvResolver struct{ down bool }
 
 func (n *srvResolver) NAPTR(context.Context, string) ([]resolver.NAPTR, error) { return nil, nil }
@@ -175,11 +175,11 @@ func TestTargets(t *testing.T) {
 		trunk media.Trunk
 		want  bool
 	}{
-		{"down and barred", media.Trunk{Proxy: all[0].Text, Backups: []string{all[1].Text}}, true},
-		{"barred", media.Trunk{Proxy: all[1].Text}, true},
+		{"down and paused", media.Trunk{Proxy: all[0].Text, Backups: []string{all[1].Text}}, true},
+		{"paused", media.Trunk{Proxy: all[1].Text}, true},
 		{"down", media.Trunk{Proxy: all[0].Text}, false},
-		{"barred and up", media.Trunk{Proxy: all[1].Text, Backups: []string{all[2].Text}}, false},
-		{"barred and not located yet", media.Trunk{Proxy: all[1].Text, Backups: []string{"sip:192.0.2.77"}}, false},
+		{"paused and up", media.Trunk{Proxy: all[1].Text, Backups: []string{all[2].Text}}, false},
+		{"paused and not located yet", media.Trunk{Proxy: all[1].Text, Backups: []string{"sip:192.0.2.77"}}, false},
 	} {
 		if until, paused := b.Paused(row.trunk); paused != row.want || paused && time.Until(until) > 31*time.Second {
 			t.Errorf("%s: paused %v until %v", row.name, paused, until)

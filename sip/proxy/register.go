@@ -105,8 +105,7 @@ func (r *registration) run(ctx context.Context) {
 	}
 }
 
-// refreshAfter returns when to refresh: well before the end, but after at least 1
-// s.
+// refreshAfter returns when to refresh: well before the end, but not within 1 s.
 func refreshAfter(granted time.Duration) time.Duration {
 	return max(granted*4/5-jitter(granted/20), time.Second)
 }

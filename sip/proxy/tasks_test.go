@@ -48,16 +48,16 @@ func TestSetTrunksAfterStop(t *testing.T) {
 	}
 }
 
-// TestProbeAtOnce probes all targets concurrently, so that those that are down do
+// TestProbesAreConcurrent probes all targets concurrently, so that those that are down do
 // not delay others.
-func TestProbeAtOnce(t *testing.T) {
+func TestProbesAreConcurrent(t *testing.T) {
 	const targets = 8
-	met := make(chan struct{}, targets)
+	probed := make(chan struct{}, targets)
 	all := make(chan struct{})
 	var peers []Target
 	for range targets {
 		e := &endpoint.Endpoint{OptionsStatus: func() int {
-			met <- struct{}{}
+			probed <- struct{}{}
 			select { // none answers before all are probed
 			case <-all:
 				return 200
@@ -68,18 +68,18 @@ func TestProbeAtOnce(t *testing.T) {
 		peers = append(peers, udp(startRegistry(t, e).Endpoint.Addr().String()))
 	}
 	b := startRegistry(t, &endpoint.Endpoint{})
-	well := make(chan bool, 1)
-	go func() { well <- b.probeAll(t.Context(), peers) }()
+	up := make(chan bool, 1)
+	go func() { up <- b.probeAll(t.Context(), peers) }()
 	limit := time.After(probeTimeout / 2)
 	for n := range targets {
 		select {
-		case <-met:
+		case <-probed:
 		case <-limit:
-			t.Fatalf("%d of %d are probed", n, targets)
+			t.Fatalf("%d of %d were probed", n, targets)
 		}
 	}
 	close(all)
-	if !<-well {
+	if !<-up {
 		t.Error("probeAll failed")
 	}
 }
@@ -91,8 +91,8 @@ func TestProbeAnswers(t *testing.T) {
 		b := startRegistry(t, &endpoint.Endpoint{})
 		at := udp(peer.Endpoint.Addr().String())
 		for range 2 {
-			if well := b.probeTarget(t.Context(), at); well != (want == health.Up) {
-				t.Errorf("%d: well %v", status, well)
+			if up := b.probeTarget(t.Context(), at); up != (want == health.Up) {
+				t.Errorf("%d: up %v", status, up)
 			}
 		}
 		if got := b.Health.States(time.Now())[0]; got.Status != want || got.Reason == "" && want != health.Up {
@@ -101,30 +101,30 @@ func TestProbeAnswers(t *testing.T) {
 	}
 }
 
-// TestRealm pins a realm after accepted credentials, while a trunk names the
+// TestPinRealm pins a realm after accepted credentials, while a trunk names the
 // proxy.
-func TestRealm(t *testing.T) {
+func TestPinRealm(t *testing.T) {
 	b := startRegistry(t, &endpoint.Endpoint{})
 	p, err := Parse("sip:127.0.0.1:9")
 	if err != nil {
 		t.Fatal(err)
 	}
-	ask := func(when, set, realm string, want bool) {
+	check := func(when, set, realm string, want bool) {
 		t.Helper()
 		if err := b.CheckRealm(set, p, realm); (err == nil) != want {
 			t.Errorf("%s: %q: %v", when, realm, err)
 		}
 	}
-	ask("at first", "", "evil", true)
-	ask("after a challenge that nothing came of", "", "trunk", true)
-	ask("set", "trunk", "evil", false)
+	check("at first", "", "evil", true)
+	check("after an unanswered challenge", "", "trunk", true)
+	check("set", "trunk", "evil", false)
 	b.PinRealm(p, "trunk")
-	ask("pinned", "", "trunk", true)
-	ask("pinned", "", "evil", false)
+	check("pinned", "", "trunk", true)
+	check("pinned", "", "evil", false)
 	b.SetTrunks([]media.Trunk{{Proxy: "sip:127.0.0.1:10", Backups: []string{p.Text}}})
-	ask("kept", "", "evil", false)
+	check("kept", "", "evil", false)
 	b.SetTrunks(nil)
-	ask("not named any more", "", "evil", true)
+	check("no longer named", "", "evil", true)
 	for n := range 2 * maxProxies {
 		b.PinRealm(Proxy{Text: fmt.Sprint(n)}, "x")
 	}
@@ -150,7 +150,7 @@ func TestPrune(t *testing.T) {
 		t.Errorf("located: %v", b.located)
 	}
 	if states := b.Health.States(now); len(states) != 2 || states[1].Address != udp("192.0.2.2:5060").Address() {
-		t.Errorf("known: %v", states)
+		t.Errorf("tracked: %v", states)
 	}
 	for n := range 2 * maxProxies {
 		b.remember(Proxy{Text: fmt.Sprint(n)}, location{foundAt: now.Add(time.Duration(n))})
@@ -176,27 +176,27 @@ func newRegistrar(t *testing.T, answer func(n int, asked string) (status int, he
 	return p
 }
 
-// TestGranted accepts a granted interval within bounds.
-func TestGranted(t *testing.T) {
+// TestGrantedInterval accepts a granted interval within bounds.
+func TestGrantedInterval(t *testing.T) {
 	expires := func(v string) []sip.Header { return []sip.Header{sip.NewHeader("Expires", v)} }
 	for name, row := range map[string]struct {
 		answer func(n int, asked string) (int, []sip.Header)
 		want   time.Duration // 0 means an error
 	}{
-		"what was asked for": {func(int, string) (int, []sip.Header) { return 200, nil }, registerInterval},
-		"less":               {func(int, string) (int, []sip.Header) { return 200, expires("2") }, 2 * time.Second},
-		"more than a day":    {func(int, string) (int, []sip.Header) { return 200, expires("4294967295") }, maxInterval},
-		"nothing":            {func(int, string) (int, []sip.Header) { return 200, expires("0") }, 0},
+		"as requested":    {func(int, string) (int, []sip.Header) { return 200, nil }, registerInterval},
+		"less":            {func(int, string) (int, []sip.Header) { return 200, expires("2") }, 2 * time.Second},
+		"more than a day": {func(int, string) (int, []sip.Header) { return 200, expires("4294967295") }, maxInterval},
+		"zero":            {func(int, string) (int, []sip.Header) { return 200, expires("0") }, 0},
 		"too brief": {func(n int, asked string) (int, []sip.Header) {
 			if n == 1 {
 				return 423, []sip.Header{sip.NewHeader("Min-Expires", "7200")}
 			}
 			return 200, expires(asked)
 		}, 2 * time.Hour},
-		"wants a century": {func(int, string) (int, []sip.Header) {
+		"minimum of a century": {func(int, string) (int, []sip.Header) {
 			return 423, []sip.Header{sip.NewHeader("Min-Expires", "4294967295")}
 		}, 0},
-		"wants no more": {func(int, string) (int, []sip.Header) {
+		"minimum not longer": {func(int, string) (int, []sip.Header) {
 			return 423, []sip.Header{sip.NewHeader("Min-Expires", "3600")}
 		}, 0},
 	} {
@@ -208,7 +208,7 @@ func TestGranted(t *testing.T) {
 			defer cancel()
 			got, err := r.register(ctx, r.interval)
 			if got != row.want || (err == nil) != (row.want > 0) || r.registered != (row.want > 0) {
-				t.Errorf("%v, %v, known %v; want %v", got, err, r.registered, row.want)
+				t.Errorf("%v, %v, registered %v; want %v", got, err, r.registered, row.want)
 			}
 			if wait := refreshAfter(got); err == nil && (wait < time.Second || wait > got) {
 				t.Errorf("refreshed in %v", wait)

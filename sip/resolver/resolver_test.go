@@ -18,19 +18,19 @@ type fakeDNS struct {
 	naptr map[string][]NAPTR
 	srv   map[string][]*net.SRV
 	ips   map[string][]string
-	away  map[string]error // SRV errors by name
+	errs  map[string]error // SRV errors by name
 }
 
-var errNone = &net.DNSError{Err: "no such host", IsNotFound: true}
+var errNotFound = &net.DNSError{Err: "no such host", IsNotFound: true}
 
 func (z fakeDNS) NAPTR(_ context.Context, name string) ([]NAPTR, error) { return z.naptr[name], nil }
 
 func (z fakeDNS) SRV(_ context.Context, name string) ([]*net.SRV, error) {
-	if err := z.away[name]; err != nil {
+	if err := z.errs[name]; err != nil {
 		return z.srv[name], err
 	}
 	if len(z.srv[name]) == 0 {
-		return nil, errNone
+		return nil, errNotFound
 	}
 	return z.srv[name], nil
 }
@@ -40,7 +40,7 @@ func (z fakeDNS) Addrs(_ context.Context, host string) (ips []netip.Addr, err er
 		ips = append(ips, netip.MustParseAddr(ip))
 	}
 	if ips == nil {
-		return nil, errNone
+		return nil, errNotFound
 	}
 	return ips, nil
 }
@@ -112,7 +112,7 @@ func TestFind(t *testing.T) {
 // no SRV record: another server may be there.
 func TestNoFallback(t *testing.T) {
 	const udp, tcp = "_sip._udp.carrier.example", "_sip._tcp.carrier.example"
-	away := &net.DNSError{Err: "server misbehaving", IsTemporary: true}
+	failure := &net.DNSError{Err: "server misbehaving", IsTemporary: true}
 	ips := map[string][]string{"carrier.example": {"198.51.100.80"}, "sbc.example": {"192.0.2.1"}}
 	records := []*net.SRV{{Target: "sbc.example.", Port: 5080}}
 	for name, row := range map[string]struct {
@@ -121,15 +121,15 @@ func TestNoFallback(t *testing.T) {
 	}{
 		"no record":               {fakeDNS{}, "UDP 198.51.100.80:5060"},
 		"an empty answer":         {fakeDNS{srv: map[string][]*net.SRV{udp: {}, tcp: {}}}, "UDP 198.51.100.80:5060"},
-		"the server is away":      {fakeDNS{away: map[string]error{udp: away, tcp: away}}, ""},
-		"one answer is away":      {fakeDNS{away: map[string]error{tcp: away}}, ""},
-		"the other answer does":   {fakeDNS{away: map[string]error{tcp: away}, srv: map[string][]*net.SRV{udp: records}}, "UDP 192.0.2.1:5080"},
-		"timed out":               {fakeDNS{away: map[string]error{udp: &net.DNSError{IsTimeout: true}}}, ""},
-		"an error of another":     {fakeDNS{away: map[string]error{udp: errors.New("wrapped away")}}, ""},
-		"decidedly not there":     {fakeDNS{srv: map[string][]*net.SRV{udp: {{Target: "."}}}}, ""},
-		"the target has no place": {fakeDNS{srv: map[string][]*net.SRV{udp: {{Target: "gone.example.", Port: 5080}}}}, ""},
-		"some are not valid": {
-			fakeDNS{away: map[string]error{udp: &net.DNSError{Err: "invalid names"}}, srv: map[string][]*net.SRV{udp: records}}, "UDP 192.0.2.1:5080",
+		"all lookups fail":        {fakeDNS{errs: map[string]error{udp: failure, tcp: failure}}, ""},
+		"one lookup fails":        {fakeDNS{errs: map[string]error{tcp: failure}}, ""},
+		"one fails, one succeeds": {fakeDNS{errs: map[string]error{tcp: failure}, srv: map[string][]*net.SRV{udp: records}}, "UDP 192.0.2.1:5080"},
+		"timed out":               {fakeDNS{errs: map[string]error{udp: &net.DNSError{IsTimeout: true}}}, ""},
+		"another kind of error":   {fakeDNS{errs: map[string]error{udp: errors.New("wrapped")}}, ""},
+		"service does not exist":  {fakeDNS{srv: map[string][]*net.SRV{udp: {{Target: "."}}}}, ""},
+		"target without address":  {fakeDNS{srv: map[string][]*net.SRV{udp: {{Target: "gone.example.", Port: 5080}}}}, ""},
+		"records with an error": {
+			fakeDNS{errs: map[string]error{udp: &net.DNSError{Err: "invalid names"}}, srv: map[string][]*net.SRV{udp: records}}, "UDP 192.0.2.1:5080",
 		},
 	} {
 		row.z.ips = ips
@@ -144,15 +144,15 @@ func TestNoFallback(t *testing.T) {
 	}
 }
 
-// TestOrder tries every draw: priorities are in order, weights decide how often a
+// TestOrderSRV tries every draw: priorities are in order, weights decide how often a
 // record is first, and none is lost.
-func TestOrder(t *testing.T) {
+func TestOrderSRV(t *testing.T) {
 	records := []*net.SRV{{Target: "late", Priority: 2}, {Target: "heavy", Priority: 1, Weight: 3}, {Target: "light", Priority: 1, Weight: 1}, {Target: "none", Priority: 1}}
 	first := map[string]int{}
-	for lot := range 5 { // 0 to the sum of weights
-		got := orderSRV(records, func(n int) int { return min(lot, n-1) })
+	for draw := range 5 { // 0 to the sum of weights
+		got := orderSRV(records, func(n int) int { return min(draw, n-1) })
 		if len(got) != 4 || got[3].Target != "late" {
-			t.Fatalf("lot %d: %v", lot, got)
+			t.Fatalf("draw %d: %v", draw, got)
 		}
 		first[got[0].Target]++
 	}

@@ -50,12 +50,12 @@ func TestLimit(t *testing.T) {
 	}
 	six := netip.MustParseAddr("2001:db8::1")
 	if n := count(six, at, burst); n != burst || l.Allow(netip.MustParseAddr("2001:db8::2"), at) {
-		t.Errorf("%d, or a neighbour in the same /64 has its own limit", n)
+		t.Errorf("%d, or a neighbor in the same /64 has its own limit", n)
 	}
 	l.Exempt(b, at.Add(2*exemptFor))
 	l.Exempt(b, at.Add(4*exemptFor))
 	if l.IsExempt(a) || !l.IsExempt(b) {
-		t.Error("what we write to is not forgotten in time")
+		t.Error("an exemption does not expire")
 	}
 }
 
@@ -65,7 +65,7 @@ func TestLimitForgets(t *testing.T) {
 	for n := range uint32(100_000) {
 		addr := netip.AddrFrom4([4]byte{10, byte(n >> 16), byte(n >> 8), byte(n)})
 		if !l.Allow(addr, now()) {
-			t.Fatalf("%v was not let through", addr)
+			t.Fatalf("%v was refused", addr)
 		}
 		l.Exempt(addr, now())
 	}
@@ -73,13 +73,13 @@ func TestLimitForgets(t *testing.T) {
 		t.Errorf("%d addresses are stored", n)
 	}
 	if n := len(l.exempt[0]) + len(l.exempt[1]); n > 2*addresses {
-		t.Errorf("%d known addresses are stored", n)
+		t.Errorf("%d exempt addresses are stored", n)
 	}
 }
 
-func TestMerges(t *testing.T) {
+func TestIsMerged(t *testing.T) {
 	var m MergeDetector
-	again := func(text string, at time.Time) bool { return m.IsMerged(parse(t, text), at) }
+	isMerged := func(text string, at time.Time) bool { return m.IsMerged(parse(t, text), at) }
 	first, other := request("INVITE", "sip:c@d"), request("INVITE", "sip:c@d", "Via: SIP/2.0/UDP 192.0.2.1;branch=z9hG4bKb")
 	for _, row := range []struct {
 		name, text string
@@ -87,20 +87,20 @@ func TestMerges(t *testing.T) {
 		want       bool
 	}{
 		{"new", first, 0, false},
-		{"by the same way", first, 0, false},
-		{"by another way", other, 0, true},
-		{"the next of the same call", request("INVITE", "sip:c@d", "CSeq: 2 INVITE"), 0, false},
+		{"retransmitted", first, 0, false},
+		{"by another path", other, 0, true},
+		{"next CSeq of the call", request("INVITE", "sip:c@d", "CSeq: 2 INVITE"), 0, false},
 		{"another method", request("OPTIONS", "sip:c@d"), 0, false},
 		{"another caller", request("INVITE", "sip:c@d", "From: <sip:a@b>;tag=g"), 0, false},
-		{"by another way, soon", other, 17 * time.Second, true},
-		{"by another way, later", other, 40 * time.Second, false},
+		{"by another path, soon", other, 17 * time.Second, true},
+		{"by another path, later", other, 40 * time.Second, false},
 	} {
-		if got := again(row.text, now().Add(row.after)); got != row.want {
+		if got := isMerged(row.text, now().Add(row.after)); got != row.want {
 			t.Errorf("%s: %v", row.name, got)
 		}
 	}
 	for n := range 20_000 {
-		again(request("OPTIONS", "sip:c@d", fmt.Sprintf("Call-ID: %d", n)), now())
+		isMerged(request("OPTIONS", "sip:c@d", fmt.Sprintf("Call-ID: %d", n)), now())
 	}
 	if n := len(m.current) + len(m.previous); n > 2*addresses {
 		t.Errorf("%d requests are stored", n)
@@ -119,9 +119,9 @@ func TestScan(t *testing.T) {
 		"one":                   {good, 1, nil},
 		"three":                 {good + "\r\n\r\n" + good + good, 3, nil},
 		"a short name":          {strings.Replace(good, "Content-Length", "l ", 1), 1, nil},
-		"a body of lines":       {strings.Replace(good, "5\r\n\r\nabcde", "8\r\n\r\n\r\n\r\n\r\n\r\n", 1) + good, 2, nil},
+		"line breaks in a body": {strings.Replace(good, "5\r\n\r\nabcde", "8\r\n\r\n\r\n\r\n\r\n\r\n", 1) + good, 2, nil},
 		"bare feeds":            {strings.ReplaceAll(good, "\r\n", "\n"), 0, errFeed},
-		"half a header":         {good[:40], 0, nil},
+		"incomplete header":     {good[:40], 0, nil},
 		"no length":             {strings.Replace(good, "Content-Length: 5\r\n", "", 1), 0, errLength},
 		"two lengths":           {strings.Replace(good, "\r\n\r\n", "\r\nl: 5\r\n\r\n", 1), 0, errLength},
 		"a negative length":     {strings.Replace(good, ": 5", ": -5", 1), 0, errLength},
@@ -240,7 +240,7 @@ func TestConnDeadlines(t *testing.T) {
 	}
 	defer func() { _ = in.Close() }()
 	c := in.(*conn)
-	say := func(text string) {
+	write := func(text string) {
 		t.Helper()
 		sent := []byte(text)
 		for i := range sent {
@@ -269,16 +269,16 @@ func TestConnDeadlines(t *testing.T) {
 		}
 	}
 	within("at first", firstHeaderTimeout)
-	say("OPTIONS sip:a@b SIP/2.0\r\n")
+	write("OPTIONS sip:a@b SIP/2.0\r\n")
 	within("half a header", firstHeaderTimeout)
-	say("l: 3\r\n\r\n")
+	write("l: 3\r\n\r\n")
 	within("half a message", messageTimeout)
-	say("abc")
+	write("abc")
 	within("between messages", idleTimeout)
-	say("OPTIONS ")
+	write("OPTIONS ")
 	within("a message that began", messageTimeout)
 	began := c.since
-	say("sip:a@b")
+	write("sip:a@b")
 	if !c.since.Equal(began) {
 		t.Error("slow bytes extend the deadline")
 	}

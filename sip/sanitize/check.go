@@ -137,10 +137,7 @@ func isValidID(text string) bool {
 	return len(text) <= maxName && strings.IndexFunc(text, func(c rune) bool { return c <= ' ' || c == 0x7f }) < 0
 }
 
-func tag(params sip.HeaderParams) string {
-	t, _ := params.Get("tag")
-	return t
-}
+func tag(params sip.HeaderParams) string { return params.GetOr("tag", "") }
 
 // unsupported returns the required extensions that are not supported.
 func (r Rules) unsupported(req *sip.Request) (unknown []string) {

@@ -15,7 +15,7 @@ import (
 	"github.com/emiago/sipgo/sip"
 )
 
-func TestText(t *testing.T) {
+func TestCheckText(t *testing.T) {
 	for _, good := range []string{"", "spring sale", "Grüße", `"quoted" <sip:a@b>`} {
 		if err := CheckText("x", good); err != nil {
 			t.Errorf("%q: %v", good, err)
@@ -28,7 +28,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-func TestNumber(t *testing.T) {
+func TestCheckNumber(t *testing.T) {
 	for _, good := range []string{"12025550123", "+1", "*67#", "alice", "a-b_c.d"} {
 		if err := CheckNumber("x", good); err != nil {
 			t.Errorf("%q: %v", good, err)
@@ -44,7 +44,7 @@ func TestNumber(t *testing.T) {
 	}
 }
 
-func TestHeader(t *testing.T) {
+func TestCheckHeader(t *testing.T) {
 	if err := CheckHeader("X-Campaign", "spring"); err != nil {
 		t.Error(err)
 	}
@@ -58,18 +58,18 @@ func TestHeader(t *testing.T) {
 	}
 }
 
-func TestHeaders(t *testing.T) {
+func TestCheckHeaders(t *testing.T) {
 	for name, row := range map[string]struct {
 		headers map[string]string
 		ok      bool
 	}{
-		"none":          {nil, true},
-		"two":           {map[string]string{"X-A": "a", "X-B": "a"}, true},
-		"one refused":   {map[string]string{"X-A": "a", "Via": "a"}, false},
-		"a bad value":   {map[string]string{"X-A": "a\r\nb"}, false},
-		"twice by case": {map[string]string{"X-A": "a", "x-a": "b"}, false},
-		"twice by form": {map[string]string{"s": "a", "Subject": "b"}, false},
-		"a setting":     {map[string]string{"PRIVACY": "id"}, false},
+		"none":                      {nil, true},
+		"two":                       {map[string]string{"X-A": "a", "X-B": "a"}, true},
+		"one refused":               {map[string]string{"X-A": "a", "Via": "a"}, false},
+		"a bad value":               {map[string]string{"X-A": "a\r\nb"}, false},
+		"same name in another case": {map[string]string{"X-A": "a", "x-a": "b"}, false},
+		"short and long form":       {map[string]string{"s": "a", "Subject": "b"}, false},
+		"a trunk setting":           {map[string]string{"PRIVACY": "id"}, false},
 	} {
 		if err := CheckHeaders(row.headers); (err == nil) != row.ok {
 			t.Errorf("%s: %v", name, err)
@@ -77,7 +77,7 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-func TestID(t *testing.T) {
+func TestCheckID(t *testing.T) {
 	if err := CheckID("x", "call_9-Z.1"); err != nil {
 		t.Error(err)
 	}
@@ -169,9 +169,9 @@ func TestLog(t *testing.T) {
 	}
 	log.Warn("fail to write", "error", errors.New(`fail to write request on init req="INVITE sip:12025550123@x"`), "n", 5)
 	log.Warn("whole", "other", message)
-	log.Info("not told", "n", 1)
+	log.Info("not logged", "n", 1)
 	text := out.String()
-	for _, bad := range []string{"12025550123", "secret", "SIP/2.0", "not told", "Digest"} {
+	for _, bad := range []string{"12025550123", "secret", "SIP/2.0", "not logged", "Digest"} {
 		if strings.Contains(text, bad) {
 			t.Errorf("the log holds %q:\n%s", bad, text)
 		}
@@ -242,9 +242,9 @@ func TestListener(t *testing.T) {
 	}
 }
 
-// TestLibrary: the library's default logger is filtered too, whichever
+// TestConfigureLibrary: the library's default logger is filtered too, whichever
 // slog.Default is set.
-func TestLibrary(t *testing.T) {
+func TestConfigureLibrary(t *testing.T) {
 	ConfigureLibrary()
 	ConfigureLibrary()
 	var out bytes.Buffer
@@ -252,9 +252,9 @@ func TestLibrary(t *testing.T) {
 	t.Cleanup(func() { slog.SetDefault(before) })
 	slog.SetDefault(slog.New(slog.NewTextHandler(&out, nil)))
 	sip.DefaultLogger().With("callid", "12025550123@x").Error("failed for 12025550123", "req", "INVITE", "n", 5)
-	sip.DefaultLogger().Info("not told")
+	sip.DefaultLogger().Info("not logged")
 	if text := out.String(); strings.Contains(text, "12025550123") || strings.Contains(text, "INVITE") ||
-		strings.Contains(text, "not told") || !strings.Contains(text, "n=5") {
+		strings.Contains(text, "not logged") || !strings.Contains(text, "n=5") {
 		t.Errorf("the log holds %q", text)
 	}
 }

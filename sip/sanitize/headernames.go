@@ -50,11 +50,4 @@ func isSingle(name string) bool {
 }
 
 // isToken reports whether a text is a token (RFC 3261 section 25.1).
-func isToken(text string) bool {
-	for _, c := range text {
-		if !isAlnum(c) && !strings.ContainsRune("-.!%*_+`'~", c) {
-			return false
-		}
-	}
-	return text != ""
-}
+func isToken(text string) bool { return checkToken("", text, len(text)) == nil }

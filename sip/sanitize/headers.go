@@ -10,13 +10,8 @@ import (
 // CheckHeader returns an error for a custom header that is invalid, that SIP
 // itself uses, or that a setting of the trunk writes.
 func CheckHeader(name, value string) error {
-	if name == "" || len(name) > 64 {
-		return fmt.Errorf("header name is %d bytes long, want 1 to 64", len(name))
-	}
-	for _, c := range name {
-		if !isAlnum(c) && !strings.ContainsRune("-.!%*_+`'~", c) {
-			return fmt.Errorf("header name %q contains %q", name, c)
-		}
+	if err := checkToken("header name", name, 64); err != nil {
+		return err
 	}
 	switch strings.ToLower(name) {
 	case "via", "v", "from", "f", "to", "t", "call-id", "i", "cseq", "contact", "m", "max-forwards",

@@ -2,7 +2,7 @@ package sanitize
 
 import "testing"
 
-func TestPeek(t *testing.T) {
+func TestPeekResponse(t *testing.T) {
 	for _, row := range []struct {
 		text string
 		want ResponseHead

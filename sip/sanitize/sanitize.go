@@ -60,9 +60,13 @@ func EscapeUser(user string) string {
 }
 
 // CheckID refuses what cannot be the word before the @ of a Call-ID.
-func CheckID(what, value string) error {
-	if value == "" || len(value) > 128 {
-		return fmt.Errorf("%s is %d bytes long, want 1 to 128", what, len(value))
+func CheckID(what, value string) error { return checkToken(what, value, 128) }
+
+// checkToken refuses what is not a token (RFC 3261 section 25.1) of 1 to most
+// bytes.
+func checkToken(what, value string, most int) error {
+	if value == "" || len(value) > most {
+		return fmt.Errorf("%s is %d bytes long, want 1 to %d", what, len(value), most)
 	}
 	for _, c := range value {
 		if !isAlnum(c) && !strings.ContainsRune("-.!%*_+`'~", c) {

@@ -73,20 +73,10 @@ func (k *call) answer() {
 }
 
 func run(up *leg.Leg, talk func(context.Context, media.Leg)) {
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := endpoint.WithStop(context.Background(), up.Ended())
 	defer cancel()
-	stop := make(chan struct{})
-	go func() {
-		defer close(stop)
-		select {
-		case <-up.Ended():
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
 	talk(ctx, up)
 	_ = up.Hangup(media.LocalHangup)
-	<-stop
 }
 
 // establish adds our session description to res and starts the leg.

@@ -93,9 +93,9 @@ func (k *call) challenge() bool {
 	if want == nil {
 		return false
 	}
-	ask, answer, status := "WWW-Authenticate", "Authorization", http.StatusUnauthorized
+	headerName, answer, status := "WWW-Authenticate", "Authorization", http.StatusUnauthorized
 	if want.Proxy {
-		ask, answer, status = "Proxy-Authenticate", "Proxy-Authorization", http.StatusProxyAuthRequired
+		headerName, answer, status = "Proxy-Authenticate", "Proxy-Authorization", http.StatusProxyAuthRequired
 	}
 	c, stale := want.nonce(k.in)
 	if h := k.req.GetHeader(answer); h != nil && want.Username != "" && !stale &&
@@ -113,7 +113,7 @@ func (k *call) challenge() bool {
 		value += ", stale=true"
 	}
 	k.carrier.journal.update(k.entry, func(e *Entry) { e.Challenged = true })
-	k.respond(status, "Unauthorized", sip.NewHeader(ask, value))
+	k.respond(status, "Unauthorized", sip.NewHeader(headerName, value))
 	return true
 }
 
@@ -141,11 +141,11 @@ func (c *Challenge) nonce(in Invite) (out auth.Challenge, stale bool) {
 
 // offer negotiates the caller's offer and opens our media.
 func (k *call) offer() error {
-	remote, there, err := leg.ReadSDP(k.req)
+	remote, found, err := leg.ReadSDP(k.req)
 	if err != nil {
 		return err
 	}
-	if !there {
+	if !found {
 		return errNoOffer
 	}
 	k.wish.Codecs = k.script.Codecs
@@ -197,8 +197,6 @@ func (k *call) ring() bool {
 
 // pause returns false if the call was canceled.
 func (k *call) pause(d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
 	case <-k.canceled:
 		return false
@@ -206,13 +204,8 @@ func (k *call) pause(d time.Duration) bool {
 		return false
 	case <-k.canceling:
 		return true
-	case <-timer.C:
-	}
-	select {
-	case <-k.canceled:
-		return false
-	default:
-		return true
+	case <-time.After(d):
+		return !isClosed(k.canceled)
 	}
 }
 

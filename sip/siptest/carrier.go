@@ -269,7 +269,7 @@ func readInvite(req *sip.Request) Invite {
 		Credentials: req.GetHeader("Authorization") != nil || req.GetHeader("Proxy-Authorization") != nil,
 		Headers:     map[string]string{},
 	}
-	if d, there, err := leg.ReadSDP(req); err == nil && there {
+	if d, found, err := leg.ReadSDP(req); err == nil && found {
 		in.Audio = d.Addr
 	}
 	in.ID, _, _ = strings.Cut(in.CallID, "@")

@@ -155,18 +155,14 @@ func (k *call) sendReliable() bool {
 		if k.tx.Respond(res) != nil {
 			return false
 		}
-		timer := time.NewTimer(wait)
 		select {
 		case <-k.prack:
-			timer.Stop()
 			return true
 		case <-k.canceled:
-			timer.Stop()
 			return false
 		case <-c.endpoint.Closing():
-			timer.Stop()
 			return false
-		case <-timer.C:
+		case <-time.After(wait):
 		}
 	}
 }

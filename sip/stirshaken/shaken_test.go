@@ -59,7 +59,7 @@ func TestSignature(t *testing.T) {
 	const input = "eyJhbGciOiJFUzI1NiJ9.eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlLmNvbS9pc19yb290Ijp0cnVlfQ"
 	raw := decode("DtEhU3ljbEg8L38VWAfUAqOyKAM6-Xx-F4GawxaepmXFCgfTjDxw5djxLa8ISlSApmWQxfKTUJqPP3-Kg6NU1Q")
 	if !isSigned(key, input, raw) {
-		t.Error("the signature is not taken")
+		t.Error("a valid signature was refused")
 	}
 	raw[5] ^= 1
 	if isSigned(key, input, raw) || isSigned(key, input, raw[:63]) || isSigned(nil, input, raw) {
@@ -102,7 +102,7 @@ func TestSign(t *testing.T) {
 	}
 	for _, d := range []time.Duration{61 * time.Second, -61 * time.Second} {
 		if err := p.Verify(&s.Key.PublicKey, at.Add(d), time.Minute); err == nil {
-			t.Errorf("taken %v late", d)
+			t.Errorf("accepted with a clock off by %v", d)
 		}
 	}
 	s.OrigID = ""
@@ -126,17 +126,17 @@ func TestNotSigned(t *testing.T) {
 		from, to string
 		fails    bool
 	}{
-		"nobody attests":    {Signer{Key: key, X5U: certURL}, "1", "2", false},
-		"not this one":      {Signer{Key: key, X5U: certURL, Attest: attested(None)}, "1", "2", false},
-		"a caller's name":   {Signer{Key: key, X5U: certURL, Attest: attested(Full)}, "alice", "2", false},
-		"a called name":     {Signer{Key: key, X5U: certURL, Attest: attested(Full)}, "1", "*67#", false},
-		"an empty number":   {Signer{Key: key, X5U: certURL, Attest: attested(Full)}, "+", "2", false},
-		"no level":          {Signer{Key: key, X5U: certURL, Attest: attested("D")}, "1", "2", true},
-		"no key":            {Signer{X5U: certURL, Attest: attested(Full)}, "1", "2", true},
-		"another curve":     {Signer{Key: other, X5U: certURL, Attest: attested(Full)}, "1", "2", true},
-		"http":              {Signer{Key: key, X5U: "http://a/b", Attest: attested(Full)}, "1", "2", true},
-		"a URL that breaks": {Signer{Key: key, X5U: "https://a/>\r\nEvil: 1", Attest: attested(Full)}, "1", "2", true},
-		"no UUID":           {Signer{Key: key, X5U: certURL, Attest: attested(Full), OrigID: "1"}, "1", "2", true},
+		"no attestation function": {Signer{Key: key, X5U: certURL}, "1", "2", false},
+		"caller not attested":     {Signer{Key: key, X5U: certURL, Attest: attested(None)}, "1", "2", false},
+		"a name as caller":        {Signer{Key: key, X5U: certURL, Attest: attested(Full)}, "alice", "2", false},
+		"a name dialed":           {Signer{Key: key, X5U: certURL, Attest: attested(Full)}, "1", "*67#", false},
+		"an empty number":         {Signer{Key: key, X5U: certURL, Attest: attested(Full)}, "+", "2", false},
+		"no level":                {Signer{Key: key, X5U: certURL, Attest: attested("D")}, "1", "2", true},
+		"no key":                  {Signer{X5U: certURL, Attest: attested(Full)}, "1", "2", true},
+		"another curve":           {Signer{Key: other, X5U: certURL, Attest: attested(Full)}, "1", "2", true},
+		"http":                    {Signer{Key: key, X5U: "http://a/b", Attest: attested(Full)}, "1", "2", true},
+		"a line break in the URL": {Signer{Key: key, X5U: "https://a/>\r\nEvil: 1", Attest: attested(Full)}, "1", "2", true},
+		"no UUID":                 {Signer{Key: key, X5U: certURL, Attest: attested(Full), OrigID: "1"}, "1", "2", true},
 	} {
 		if got, err := row.signer.Sign(row.from, row.to, time.Unix(1, 0)); got != "" || (err != nil) != row.fails {
 			t.Errorf("%s: %q, %v", name, got, err)
@@ -225,7 +225,7 @@ func TestLoad(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cert, strange := certify("cert.pem", key), certify("strange.pem", newKey(t))
+	cert, other := certify("cert.pem", key), certify("other.pem", newKey(t))
 	for _, file := range []string{write("sec1.pem", "EC PRIVATE KEY", sec1), write("pkcs8.pem", "PRIVATE KEY", pkcs8)} {
 		got, c, err := Load(file, cert, now)
 		if err != nil || !got.Equal(key) || c == nil {
@@ -236,20 +236,20 @@ func TestLoad(t *testing.T) {
 	for name, row := range map[string]struct {
 		key, cert string
 		now       time.Time
-		says      string
+		want      string
 	}{
-		"no key":                   {filepath.Join(dir, "none"), cert, now, "no such file"},
-		"no certificate":           {good, filepath.Join(dir, "none"), now, "no such file"},
-		"a key as the certificate": {good, good, now, "want a certificate in PEM"},
-		"a certificate as the key": {cert, cert, now, "want a P-256 private key"},
-		"a broken key":             {write("broken.pem", "EC PRIVATE KEY", sec1[:20]), cert, now, "want a P-256 private key"},
-		"a broken certificate":     {good, write("torn.pem", "CERTIFICATE", []byte("x")), now, "torn.pem"},
-		"that of another key":      {good, strange, now, "does not match the key"},
-		"too early":                {good, cert, now.Add(-2 * time.Hour), "not valid before"},
-		"too late":                 {good, cert, now.Add(2 * time.Hour), "not valid after"},
+		"no key":                     {filepath.Join(dir, "none"), cert, now, "no such file"},
+		"no certificate":             {good, filepath.Join(dir, "none"), now, "no such file"},
+		"a key as the certificate":   {good, good, now, "want a certificate in PEM"},
+		"a certificate as the key":   {cert, cert, now, "want a P-256 private key"},
+		"a broken key":               {write("broken.pem", "EC PRIVATE KEY", sec1[:20]), cert, now, "want a P-256 private key"},
+		"a broken certificate":       {good, write("torn.pem", "CERTIFICATE", []byte("x")), now, "torn.pem"},
+		"certificate of another key": {good, other, now, "does not match the key"},
+		"too early":                  {good, cert, now.Add(-2 * time.Hour), "not valid before"},
+		"too late":                   {good, cert, now.Add(2 * time.Hour), "not valid after"},
 	} {
 		_, _, err := Load(row.key, row.cert, row.now)
-		if err == nil || !strings.Contains(err.Error(), row.says) {
+		if err == nil || !strings.Contains(err.Error(), row.want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -56,13 +56,13 @@ func TestNegotiate(t *testing.T) {
 		ok        bool
 	}{
 		"none":                           {nil, true, Interval{}, Schedule{}, true},
-		"it refreshes":                   {&Interval{120 * s, UAC}, true, Interval{120 * s, UAC}, Schedule{120 * s, false}, true},
+		"peer refreshes":                 {&Interval{120 * s, UAC}, true, Interval{120 * s, UAC}, Schedule{120 * s, false}, true},
 		"we refresh":                     {&Interval{120 * s, UAS}, true, Interval{120 * s, UAS}, Schedule{120 * s, true}, true},
-		"unsaid, it can":                 {&Interval{120 * s, Unspecified}, true, Interval{120 * s, UAC}, Schedule{120 * s, false}, true},
-		"it cannot":                      {&Interval{120 * s, Unspecified}, false, Interval{120 * s, UAS}, Schedule{120 * s, true}, true},
-		"it cannot, but a proxy says so": {&Interval{120 * s, UAC}, false, Interval{120 * s, UAS}, Schedule{120 * s, true}, true},
+		"unspecified, peer supports":     {&Interval{120 * s, Unspecified}, true, Interval{120 * s, UAC}, Schedule{120 * s, false}, true},
+		"peer does not support":          {&Interval{120 * s, Unspecified}, false, Interval{120 * s, UAS}, Schedule{120 * s, true}, true},
+		"added by a proxy":               {&Interval{120 * s, UAC}, false, Interval{120 * s, UAS}, Schedule{120 * s, true}, true},
 		"too short":                      {&Interval{60 * s, UAC}, true, Interval{}, Schedule{}, false},
-		"too short, it knows no 422":     {&Interval{60 * s, Unspecified}, false, Interval{MinInterval, UAS}, Schedule{MinInterval, true}, true},
+		"too short, peer without timers": {&Interval{60 * s, Unspecified}, false, Interval{MinInterval, UAS}, Schedule{MinInterval, true}, true},
 	} {
 		i, term, ok := Negotiate(row.header, row.supported, MinInterval)
 		if i != row.interval || term != row.term || ok != row.ok {
@@ -71,7 +71,7 @@ func TestNegotiate(t *testing.T) {
 	}
 }
 
-func TestTerm(t *testing.T) {
+func TestScheduleTimes(t *testing.T) {
 	for _, row := range []struct {
 		term            Schedule
 		refresh, expiry time.Duration
