@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -16,7 +17,7 @@ type RefusedError struct {
 }
 
 func (r *RefusedError) Error() string {
-	status := fmt.Sprintf("%d %s", r.Status, http.StatusText(r.Status))
+	status := strings.TrimSpace(fmt.Sprintf("%d %s", r.Status, http.StatusText(r.Status)))
 	if r.Text == "" {
 		return status
 	}
@@ -33,21 +34,25 @@ func (r *RefusedError) IsRequestFault() bool {
 	return r.Status >= 400 && r.Status < 500
 }
 
-// Errors of an answer that the model ended early.
+// ErrUnusable wraps errors of well-formed responses with unusable content. The model or
+// the prompt is at fault, not the provider.
+var ErrUnusable = errors.New("unusable answer")
+
+// Errors of an answer that the model ended early. Its text so far remains valid.
 var (
-	ErrContentFilter = errors.New("the provider's content filter ended the answer")
-	ErrLength        = errors.New("the answer reached the token limit")
+	ErrContentFilter = fmt.Errorf("%w: the provider's content filter ended it", ErrUnusable)
+	ErrLength        = fmt.Errorf("%w: it reached the token limit", ErrUnusable)
 )
 
 // A RefusalError reports that the model declined to answer. Its text is the model's and may
 // be spoken.
 type RefusalError struct{ Text string }
 
-func (r *RefusalError) Error() string { return "the model declined to answer: " + r.Text }
+// Error omits the text, which may repeat words of the caller.
+func (r *RefusalError) Error() string { return ErrUnusable.Error() + ": the model declined to answer" }
 
-// ErrUnusable wraps errors of well-formed responses with unusable content. The model or
-// the prompt is at fault, not the provider.
-var ErrUnusable = errors.New("unusable answer")
+// Unwrap returns ErrUnusable.
+func (r *RefusalError) Unwrap() error { return ErrUnusable }
 
 // A TimeoutError reports that a time limit of this process has passed.
 type TimeoutError string

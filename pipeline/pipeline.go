@@ -71,7 +71,9 @@ type Word struct {
 // A Model generates replies.
 type Model interface {
 	// Reply streams the answer to the prompt. The sequence ends after the first error.
-	// Ending the iteration, or ctx, cancels the request.
+	// Ending the iteration, or ctx, cancels the request. If the model ends the answer early,
+	// the error is ErrLength, ErrContentFilter or a *RefusalError: the text so far is valid
+	// and the usage is known, and the tool calls, which may be incomplete, are dropped.
 	Reply(ctx context.Context, p Prompt) iter.Seq2[Delta, error]
 }
 

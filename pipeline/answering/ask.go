@@ -2,6 +2,7 @@ package answering
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 
@@ -61,10 +62,13 @@ func Compose(ctx context.Context, m pipeline.Model, name, instructions string) (
 	}, maxMessage)
 }
 
-// collect returns the text of an answer, cut at most bytes.
+// collect returns the text of an answer, cut at most bytes or where the model's limit is.
 func collect(ctx context.Context, m pipeline.Model, p pipeline.Prompt, most int) (string, error) {
 	var text strings.Builder
 	for d, err := range m.Reply(ctx, p) {
+		if errors.Is(err, pipeline.ErrLength) && text.Len() > 0 {
+			break
+		}
 		if err != nil {
 			return "", err
 		}

@@ -56,6 +56,9 @@ func (w *writer) piece(ctx context.Context, p tools.Piece) error {
 	case p.Pause:
 		return w.pause()
 	}
+	if p.Cut != nil {
+		w.speaker.log.Warn("the model ended a reply early", "err", p.Cut)
+	}
 	if p.Usage != nil {
 		w.reply.AddUsage(*p.Usage)
 	}

@@ -35,6 +35,8 @@ type Script struct {
 	// Call returns a tool call with JSON arguments; an empty name means none. nil makes no
 	// calls.
 	Call func(messages []Message) (name, arguments string)
+	// Finish returns how the model's answer ends; nil means FinishStop.
+	Finish func(messages []Message) Finish
 	// Fault returns the fault of the n-th request (from 0) to a provider; nil means none.
 	Fault func(p Provider, n int) Fault
 }
@@ -53,6 +55,17 @@ type Message struct {
 	Role    string `json:"role"`
 	Content string `json:"content"`
 }
+
+// A Finish is the end of a model's answer.
+type Finish string
+
+// Ends of answers.
+const (
+	FinishStop    Finish = ""
+	FinishLength  Finish = "length"         // at the token limit
+	FinishFilter  Finish = "content_filter" // by the content filter
+	FinishRefusal Finish = "refusal"        // the answer is the text with which the model declines
+)
 
 // A Provider is the kind of a provider.
 type Provider string
@@ -128,7 +141,9 @@ func Serve(l net.Listener, script Script) *Server {
 	mux.HandleFunc("GET /v2/listen", refusesModel(s.listenASR(newFlux)))
 	mux.HandleFunc("GET /v3/ws", s.listenASR(newAssembly))
 	mux.HandleFunc("GET /v1/realtime", s.transcribe)
-	mux.HandleFunc("POST /v1/chat/completions", s.chat)
+	chats := s.answer(func() protocol { return &chat{} })
+	mux.HandleFunc("POST /v1/chat/completions", chats)
+	mux.HandleFunc("POST /openai/deployments/{model}/chat/completions", chats)
 	mux.HandleFunc("GET /v1/text-to-speech/{voice}/stream-input", s.speak)
 	mux.HandleFunc("GET /tts/websocket", s.cartesia)
 	mux.HandleFunc("GET /v1/speak", s.speakDeepgram)

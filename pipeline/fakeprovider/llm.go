@@ -1,49 +1,87 @@
 package fakeprovider
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
+	"slices"
 	"strings"
 )
 
-// chatRequest holds the used fields of a request.
-type chatRequest struct {
-	Model    string     `json:"model"`
-	Messages []Message  `json:"messages"`
-	Stream   bool       `json:"stream"`
-	Tools    []function `json:"tools"`
-	Choice   function   `json:"tool_choice"`
+const maxRequest = 1 << 20 // bytes
+
+// A question is a request to the model, in any protocol.
+type question struct {
+	model    string
+	messages []Message // the system message first
+	tools    []tool
+	forced   string // tool that must be called; empty for none
+	reasons  bool   // the model reasons before it answers
 }
 
-type function struct {
-	Function struct {
-		Name       string          `json:"name"`
-		Parameters json.RawMessage `json:"parameters"`
-	} `json:"function"`
+type tool struct {
+	name       string
+	parameters json.RawMessage
 }
 
-// chat serves the chat completions API with server-sent events.
-func (s *Server) chat(w http.ResponseWriter, r *http.Request) {
-	f := s.fault(LLM)
-	if refuse(w, r, f) {
-		return
+// usage counts words as tokens; those of the instructions are cached.
+type usage struct{ prompt, completion, cached int }
+
+// A writer writes an answer in one protocol.
+type writer interface {
+	begin()
+	text(word string)
+	refuse(word string) // part of the text with which the model declines
+	call(id, name, arguments string)
+	end(f Finish, u usage)
+}
+
+// A protocol reads requests and writes answers to them. read returns an error that the
+// provider would send for an invalid request.
+type protocol interface {
+	read(r *http.Request, body []byte) (question, error)
+	writer(w http.ResponseWriter, q question) writer
+}
+
+// answer returns the handler of a protocol.
+func (s *Server) answer(of func() protocol) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		f := s.fault(LLM)
+		if refuse(w, r, f) {
+			return
+		}
+		p := of()
+		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))
+		var q question
+		if err == nil {
+			q, err = p.read(r, body)
+		}
+		if err != nil {
+			w.WriteHeader(http.StatusBadRequest)
+			writeJSON(w, object{"type": "error", "error": object{"type": "invalid_request_error", "code": 400, "message": err.Error()}})
+			return
+		}
+		first := s.script.FirstToken
+		if f == Slow {
+			first += s.script.lateBy()
+		}
+		if wait(r.Context(), first) {
+			s.generate(w, r, f, q, p.writer(w, q))
+		}
 	}
-	var ask chatRequest
-	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<20)).Decode(&ask); err != nil || !ask.Stream {
-		http.Error(w, `{"error":{"message":"want JSON with stream: true"}}`, http.StatusBadRequest)
-		return
+}
+
+// generate writes the answer of the script, word by word.
+func (s *Server) generate(w http.ResponseWriter, r *http.Request, f Fault, q question, to writer) {
+	text, finish := s.reply(q.messages), FinishStop
+	if s.script.Finish != nil {
+		finish = s.script.Finish(q.messages)
 	}
-	words := strings.SplitAfter(s.reply(ask.Messages), " ")
-	first := s.script.FirstToken
-	if f == Slow {
-		first += s.script.lateBy()
-	}
-	if !wait(r.Context(), first) {
-		return
-	}
-	w.Header().Set("Content-Type", "text/event-stream")
+	words := strings.SplitAfter(text, " ")
 	out := http.NewResponseController(w)
+	to.begin()
 	for i, word := range words {
 		if f.cuts() && i == (len(words)+1)/2 {
 			f.cut(w)
@@ -60,18 +98,51 @@ func (s *Server) chat(w http.ResponseWriter, r *http.Request) {
 		if i > 0 && !wait(r.Context(), s.script.TokenGap) {
 			return
 		}
-		event(w, map[string]any{"object": "chat.completion.chunk", "model": ask.Model, "choices": []any{
-			map[string]any{"index": 0, "delta": map[string]any{"content": word}, "finish_reason": nil},
-		}})
+		if finish == FinishRefusal {
+			to.refuse(word)
+		} else {
+			to.text(word)
+		}
 		if out.Flush() != nil {
 			return
 		}
 	}
-	s.call(w, ask)
-	event(w, map[string]any{"choices": []any{}, "usage": map[string]any{
-		"prompt_tokens": len(ask.Messages), "completion_tokens": len(words),
-	}})
-	_, _ = fmt.Fprint(w, "data: [DONE]\n\n")
+	name, args := s.toolCall(q)
+	if name != "" {
+		to.call(fmt.Sprintf("call_%d", len(q.messages)), name, args)
+	}
+	to.end(finish, usage{countWords(q.messages), len(strings.Fields(text + " " + args)), countWords(q.messages[:1])})
+}
+
+func countWords(messages []Message) (n int) {
+	for _, m := range messages {
+		n += len(strings.Fields(m.Content))
+	}
+	return n
+}
+
+func (s *Server) reply(messages []Message) string {
+	if s.script.Reply != nil {
+		return s.script.Reply(messages)
+	}
+	if n := len(messages); n > 0 {
+		return "you said " + messages[n-1].Content
+	}
+	return "nothing was said"
+}
+
+// toolCall returns the tool call of the script, else the required one; an empty name means
+// none.
+func (s *Server) toolCall(q question) (name, arguments string) {
+	if s.script.Call != nil {
+		name, arguments = s.script.Call(q.messages)
+	}
+	for _, t := range q.tools {
+		if name == "" && t.name == q.forced {
+			return t.name, inventArguments(t.parameters)
+		}
+	}
+	return name, arguments
 }
 
 // inventArguments returns arguments that match a schema, with null for all values.
@@ -93,49 +164,48 @@ func inventArguments(schema json.RawMessage) string {
 	return string(b)
 }
 
-// call sends the tool call of the script, else the required one, in two parts.
-func (s *Server) call(w http.ResponseWriter, ask chatRequest) {
-	name, args := "", ""
-	if s.script.Call != nil {
-		name, args = s.script.Call(ask.Messages)
-	}
-	for _, t := range ask.Tools {
-		if name == "" && t.Function.Name == ask.Choice.Function.Name {
-			name, args = t.Function.Name, inventArguments(t.Function.Parameters)
-		}
-	}
-	if name == "" {
-		return
-	}
-	piece := func(call object) {
-		event(w, object{"choices": []any{object{"index": 0, "delta": object{"tool_calls": []any{call}}}}})
-	}
-	half := len(args) / 2
-	piece(
-		object{
-			"index":    0,
-			"id":       fmt.Sprintf("call_%d", len(ask.Messages)),
-			"type":     "function",
-			"function": object{"name": name, "arguments": args[:half]},
-		},
-	)
-	piece(object{"index": 0, "function": object{"arguments": args[half:]}})
-	event(w, object{"choices": []any{object{"index": 0, "delta": object{}, "finish_reason": "tool_calls"}}})
+// signature returns the opaque data that must return with a tool call.
+func signature(name string) string {
+	return base64.StdEncoding.EncodeToString([]byte("signature of " + name))
 }
 
-func event(w http.ResponseWriter, m map[string]any) {
-	b, err := json.Marshal(m)
-	if err == nil {
+// event writes a server-sent event.
+func event(w http.ResponseWriter, m object) {
+	if b, err := json.Marshal(m); err == nil {
 		_, _ = fmt.Fprintf(w, "data: %s\n\n", b)
 	}
 }
 
-func (s *Server) reply(messages []Message) string {
-	if s.script.Reply != nil {
-		return s.script.Reply(messages)
+// typedEvent writes a server-sent event with its type.
+func typedEvent(w http.ResponseWriter, name string, m object) {
+	m["type"] = name
+	_, _ = fmt.Fprintf(w, "event: %s\n", name)
+	event(w, m)
+}
+
+func writeJSON(w http.ResponseWriter, m object) {
+	if b, err := json.Marshal(m); err == nil {
+		_, _ = w.Write(b)
 	}
-	if n := len(messages); n > 0 {
-		return "you said " + messages[n-1].Content
+}
+
+// parts reads text that is a string or a list of parts with text.
+func parts(raw json.RawMessage) string {
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		return text
 	}
-	return "nothing was said"
+	var list []struct {
+		Text string `json:"text"`
+	}
+	_ = json.Unmarshal(raw, &list) // other content counts as no text
+	for _, p := range list {
+		text += p.Text
+	}
+	return text
+}
+
+// isReasoningModel reports whether a model is one of OpenAI's since gpt-5.6.
+func isReasoningModel(model string) bool {
+	return slices.ContainsFunc([]string{"gpt-5.6", "gpt-6"}, func(prefix string) bool { return strings.HasPrefix(model, prefix) })
 }

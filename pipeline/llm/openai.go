@@ -2,127 +2,189 @@
 package llm
 
 import (
-	"bufio"
-	"bytes"
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
-	"io"
 	"iter"
 	"net/http"
+	"strconv"
 	"strings"
 
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// Defaults of OpenAI.
+// Defaults of OpenAI. gpt-6-luna is the replacement that OpenAI names for gpt-4o-mini, which
+// shuts down on 14 January 2027 (platform.openai.com/docs/deprecations, 14 October 2026).
 const (
 	OpenAIURL   = "https://api.openai.com/v1"
-	OpenAIModel = "gpt-4o-mini"
+	OpenAIModel = "gpt-6-luna"
 )
 
-const maxEvent = 1 << 20 // bytes
-
-// OpenAI uses the chat completions API, which OpenAI, vLLM, llama.cpp, Ollama, SGLang and
-// others serve (platform.openai.com/docs/api-reference/chat-streaming).
+// OpenAI uses the chat completions API, which OpenAI, Azure, Groq, OpenRouter, vLLM,
+// llama.cpp, Ollama, SGLang and others serve
+// (platform.openai.com/docs/api-reference/chat-streaming).
+//
+// OpenAI's models since gpt-5.6 accept tools only with the reasoning effort "none". They
+// receive it unless the agent sets another. Azure serves the same API in two ways
+// (learn.microsoft.com/azure/foundry/openai/api-version-lifecycle): v1, with the URL
+// https://NAME.openai.azure.com/openai/v1, and the classic paths, with the URL
+// https://NAME.openai.azure.com and an APIVersion. Both take the key in KeyHeader "api-key".
 type OpenAI struct {
-	URL    string // without /chat/completions; empty means OpenAIURL
-	Key    media.Secret
-	Client *http.Client // nil means http.DefaultClient; must not have a Timeout
+	URL       string // without /chat/completions; empty means OpenAIURL; a query is kept
+	Key       media.Secret
+	KeyHeader string      // header of the key; empty means Authorization, as a bearer token
+	Header    http.Header // sent as well; may hold keys
+	// APIVersion selects Azure's classic paths, in which the model is the deployment.
+	APIVersion string
+	Model      string       // for agents that name none; empty means OpenAIModel
+	Client     *http.Client // nil means http.DefaultClient; must not have a Timeout
+	// Parameters is shared by all copies of a client; nil learns anew in each request.
+	Parameters *ParameterCache
+}
+
+// OptionRules implements pipeline.RuledProvider.
+func (o OpenAI) OptionRules() pipeline.OptionRules {
+	return pipeline.OptionRules{
+		Takes: []string{"temperature", "max_tokens", "reasoning_effort", "options"},
+		Reserved: []string{
+			"model", "messages", "stream", "stream_options", "tools", "tool_choice", "parallel_tool_calls", "n", "functions", "function_call",
+			"max_tokens", "max_completion_tokens", "temperature", "reasoning_effort", "reasoning", "modalities", "audio",
+		},
+		Known: []string{
+			"top_p", "frequency_penalty", "presence_penalty", "seed", "stop", "logit_bias", "service_tier", "verbosity", "store", "metadata",
+			"prompt_cache_key", "prompt_cache_retention", "safety_identifier", "user",
+			"top_k", "min_p", "repetition_penalty", "chat_template_kwargs", // vLLM, SGLang, llama.cpp
+			"provider", "route", "transforms", // OpenRouter
+		},
+	}
 }
 
 // Reply implements pipeline.Model.
 func (o OpenAI) Reply(ctx context.Context, p pipeline.Prompt) iter.Seq2[pipeline.Delta, error] {
-	return func(yield func(pipeline.Delta, error) bool) {
-		body, err := o.ask(ctx, p)
+	e, err := o.endpoint(cmp.Or(p.Model, o.Model, OpenAIModel))
+	return reply(ctx, e, err, request{
+		cache: o.Parameters, key: p.Options.ReasoningEffort, initial: chatQuirks(e), sequence: len(p.Messages),
+		body: func(q quirks) object { return o.body(p, e, q) },
+		learn: func(q quirks, refusal string, sent object) quirks {
+			return learnChat(q, refusal, sent, p.Options.ReasoningEffort == "")
+		},
+	}, chatDecoder{})
+}
+
+func (o OpenAI) endpoint(model string) (endpoint, error) {
+	path := []string{"chat", "completions"}
+	base := cmp.Or(o.URL, OpenAIURL)
+	if o.APIVersion != "" {
+		deployment, err := segment(model)
 		if err != nil {
-			yield(pipeline.Delta{}, fmt.Errorf("openai: %w", err))
-			return
+			return endpoint{}, err
 		}
-		defer body.Close() // cancels an unfinished request
-		if err := stream(body, yield); err != nil {
-			yield(pipeline.Delta{}, fmt.Errorf("openai: %w", err))
-		}
+		path = append([]string{"openai", "deployments", deployment}, path...)
 	}
+	e, err := newEndpoint("openai", model, base, path...)
+	if err != nil {
+		return e, err
+	}
+	if o.APIVersion != "" {
+		query := e.url.Query()
+		query.Set("api-version", o.APIVersion)
+		e.url.RawQuery = query.Encode()
+	}
+	e.client = o.Client
+	e.authorize(o.Header, o.KeyHeader, o.Key)
+	return e, nil
 }
 
-func (o OpenAI) ask(ctx context.Context, p pipeline.Prompt) (io.ReadCloser, error) {
-	base := strings.TrimSuffix(cmp.Or(o.URL, OpenAIURL), "/")
-	post := pipeline.JSONClient{URL: base + "/chat/completions", Key: o.Key, Client: o.Client, Accept: "text/event-stream"}
-	r := request(p)
-	if base == OpenAIURL {
-		r.useMaxCompletion()
+func (o OpenAI) body(p pipeline.Prompt, e endpoint, q quirks) object {
+	b := object{"model": e.model, "messages": chatMessages(p, e.origin()), "stream": true}
+	if q&noUsage == 0 {
+		b["stream_options"] = object{"include_usage": true}
 	}
-	body, err := post.Body(ctx, r)
-	var refused *pipeline.RefusedError
-	if r.MaxTokens > 0 && errors.As(err, &refused) && refused.Status == http.StatusBadRequest &&
-		strings.Contains(refused.Text, "max_completion_tokens") {
-		r.useMaxCompletion() // a gateway to OpenAI
-		return post.Body(ctx, r)
+	if p.MaxTokens > 0 {
+		name := "max_tokens"
+		if q&maxCompletion != 0 {
+			name = "max_completion_tokens"
+		}
+		b[name] = p.MaxTokens
 	}
-	return body, err
+	if p.Options.Temperature != nil && q&noTemperature == 0 {
+		b["temperature"] = *p.Options.Temperature
+	}
+	if effort := p.Options.ReasoningEffort; effort != "" {
+		b["reasoning_effort"] = effort
+	} else if q&lowestEffort != 0 {
+		b["reasoning_effort"] = "none"
+	}
+	if len(p.Tools) > 0 {
+		b["tools"] = chatTools(p.Tools)
+		if q&noParallel == 0 {
+			b["parallel_tool_calls"] = true
+		}
+	}
+	if p.ToolChoice != "" {
+		b["tool_choice"] = object{"type": "function", "function": object{"name": p.ToolChoice}}
+		if q&noForcedTool != 0 {
+			b["tool_choice"] = "required"
+		}
+	}
+	addExtra(b, p.Options.Extra, o.OptionRules())
+	return b
 }
 
-// stream yields the deltas of a server-sent event stream. The last one carries the tool
-// calls and the usage.
-func stream(body io.Reader, yield func(pipeline.Delta, error) bool) error {
-	var a answerReader
-	more, err := a.read(body, yield)
-	if !more {
-		return nil
+// chatQuirks returns what is known of a model without asking it. OpenAI's own API needs no
+// parallel_tool_calls, which is its default; local servers do.
+func chatQuirks(e endpoint) (q quirks) {
+	if e.url != nil && isOpenAI(e.url.Host) {
+		q |= maxCompletion | noParallel
 	}
-	last := pipeline.Delta{Usage: a.usage}
-	if err == nil {
-		last.Calls, err = a.tools.complete()
+	if needsNoReasoning(e.model) {
+		q |= lowestEffort | maxCompletion
 	}
-	if (len(last.Calls) > 0 || last.Usage != nil) && !yield(last, nil) {
-		return nil
-	}
-	return err
+	return q
 }
 
-// An answerReader collects the parts of an answer.
-type answerReader struct {
-	tools    calls
-	usage    *pipeline.Usage // the latest: servers that report it per chunk send running totals
-	finished bool
+func isOpenAI(host string) bool {
+	return host == "api.openai.com" || strings.HasSuffix(host, ".api.openai.com")
 }
 
-// read yields the text. Comments and fields other than data are skipped. A stream may end
-// without [DONE] after the last choice. more is false if the consumer stopped.
-func (a *answerReader) read(body io.Reader, yield func(pipeline.Delta, error) bool) (more bool, err error) {
-	lines := bufio.NewScanner(body)
-	lines.Buffer(make([]byte, 0, 4096), maxEvent)
-	for lines.Scan() {
-		data, ok := bytes.CutPrefix(lines.Bytes(), []byte("data:"))
-		if data = bytes.TrimSpace(data); !ok || len(data) == 0 {
-			continue
-		}
-		if string(data) == "[DONE]" {
-			return true, nil
-		}
-		c, err := parseChunk(data)
-		if err != nil {
-			return true, err
-		}
-		a.finished = a.finished || c.finished()
-		if u := c.Usage; u != nil {
-			a.usage = &pipeline.Usage{PromptTokens: u.PromptTokens, CompletionTokens: u.CompletionTokens}
-		}
-		if err := a.tools.add(c.toolCalls()); err != nil {
-			return true, err
-		}
-		if text := c.text(); text != "" && !yield(pipeline.Delta{Text: text}, nil) {
-			return false, nil
-		}
+// needsNoReasoning reports whether OpenAI refuses tools for a model unless its reasoning is
+// off. They are the models since gpt-5.6; fine-tuned ones and those behind gateways have
+// the name with a prefix.
+func needsNoReasoning(model string) bool {
+	name := model[strings.LastIndexAny(model, "/:")+1:]
+	if strings.HasPrefix(model, "ft:") {
+		name = strings.TrimPrefix(model, "ft:")
 	}
-	switch err := lines.Err(); {
-	case a.finished:
-		return true, nil
-	case err != nil:
-		return true, err
+	version, ok := strings.CutPrefix(name, "gpt-")
+	if !ok {
+		return false
 	}
-	return true, errors.New("stream ended before the answer was complete")
+	version, _, _ = strings.Cut(version, "-")
+	version, _, _ = strings.Cut(version, ":")
+	n, err := strconv.ParseFloat(version, 64)
+	return err == nil && n >= 5.6
+}
+
+// learnChat implements request.learn. The effort is a default if the agent does not set it.
+func learnChat(q quirks, refusal string, sent object, defaultEffort bool) quirks {
+	_, hasTools := sent["tools"]
+	switch {
+	case strings.Contains(refusal, "max_completion_tokens") && sent["max_tokens"] != nil:
+		return q | maxCompletion
+	case has(refusal, sent, "max_completion_tokens") && isUnsupported(refusal):
+		return q &^ maxCompletion
+	case has(refusal, sent, "reasoning_effort") && defaultEffort:
+		return q &^ lowestEffort
+	case strings.Contains(refusal, "reasoning_effort") && defaultEffort && hasTools:
+		return q | lowestEffort
+	case has(refusal, sent, "parallel_tool_calls"):
+		return q | noParallel
+	case has(refusal, sent, "temperature") && isUnsupported(refusal):
+		return q | noTemperature
+	case has(refusal, sent, "stream_options"):
+		return q | noUsage
+	case has(refusal, sent, "tool_choice"):
+		return q | noForcedTool
+	}
+	return q
 }

@@ -1,244 +1,269 @@
 package llm
 
 import (
-	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/parley-voice/parley/pipeline"
-	"github.com/parley-voice/parley/pipeline/fakeprovider"
 )
 
-func read(body string) (string, *pipeline.Usage, error) {
-	var text strings.Builder
-	var usage *pipeline.Usage
-	err := stream(strings.NewReader(body), func(d pipeline.Delta, _ error) bool {
-		text.WriteString(d.Text)
+// read reads a stream of events.
+func read(d decoder, body string) (got talk) {
+	a := &answer{endpoint: endpoint{name: "test", url: new(url.URL)}}
+	a.yield = func(d pipeline.Delta, err error) bool {
+		got.text += d.Text
+		got.calls = append(got.calls, d.Calls...)
 		if d.Usage != nil {
-			usage = d.Usage
+			got.usage = append(got.usage, *d.Usage)
 		}
+		got.err = err
 		return true
-	})
-	return text.String(), usage, err
+	}
+	a.stream(strings.NewReader(body), d)
+	return got
 }
 
-func TestStream(t *testing.T) {
+// errorMatches reports whether an error contains want; none if want is empty.
+func errorMatches(err error, want string) bool {
+	return (err == nil) == (want == "") && (err == nil || strings.Contains(err.Error(), want))
+}
+
+func TestChatStream(t *testing.T) {
 	const hello = `data: {"choices":[{"delta":{"content":"Hel"}}]}` + "\n\n" + `data: {"choices":[{"delta":{"content":"lo"}}]}` + "\n\n"
 	for name, c := range map[string]struct{ body, text, err string }{
 		"plain":             {hello + "data: [DONE]\n\n", "Hello", ""},
 		"carriage returns":  {strings.ReplaceAll(hello, "\n", "\r\n") + "data: [DONE]\r\n\r\n", "Hello", ""},
 		"comments":          {": ping\n\nevent: x\nid: 1\n" + hello + "data:[DONE]\n\n", "Hello", ""},
-		"usage at the end":  {hello + `data: {"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":2}}` + "\n\ndata: [DONE]\n\n", "Hello", ""},
 		"role first":        {`data: {"choices":[{"delta":{"role":"assistant","content":null}}]}` + "\n\n" + hello + "data: [DONE]\n\n", "Hello", ""},
 		"broken off":        {hello, "Hello", "stream ended before"},
 		"no [DONE]":         {hello + `data: {"choices":[{"delta":{},"finish_reason":"stop"}]}` + "\n\n", "Hello", ""},
 		"reasoning":         {`data: {"choices":[{"delta":{"reasoning_content":"hm","content":""}}]}` + "\n\n" + hello + "data: [DONE]\n\n", "Hello", ""},
 		"not JSON":          {"data: {garbled\n\n", "", "not JSON"},
-		"error in mid-flow": {hello + `data: {"error":{"message":"overloaded"}}` + "\n\n", "Hello", "overloaded"},
+		"error in mid-flow": {hello + `data: {"error":{"message":"overloaded"}}` + "\n\n", "Hello", "500 Internal Server Error: overloaded"},
 		"endless line":      {"data: " + strings.Repeat("x", maxEvent+1), "", "too long"},
+		"length, no [DONE]": {hello + `data: {"choices":[{"delta":{},"finish_reason":"length"}]}` + "\n\n", "Hello", "token limit"},
+		"Gemini's filter":   {hello + `data: {"choices":[{"delta":{},"finish_reason":"CONTENT_FILTER"}]}` + "\n\n", "Hello", "content filter"},
+		"refusal": {
+			`data: {"choices":[{"delta":{"refusal":"I "}}]}` + "\n\n" + `data: {"choices":[{"delta":{"refusal":"must not"},"finish_reason":"stop"}]}` + "\n\n", "", "declined",
+		},
 	} {
-		text, usage, err := read(c.body)
-		if text != c.text || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
-			t.Errorf("%s: %q, %v", name, text, err)
-		}
-		if name == "usage at the end" && (usage == nil || usage.PromptTokens != 3 || usage.CompletionTokens != 2) {
-			t.Errorf("usage %+v", usage)
+		if got := read(chatDecoder{}, c.body); got.text != c.text || !errorMatches(got.err, c.err) {
+			t.Errorf("%s: %q, %v", name, got.text, got.err)
 		}
 	}
 }
 
-// TestUsage checks that the usage is reported once at the end, for servers that send
+// TestChatUsage checks that the usage is reported once at the end, for servers that send
 // running totals, and for broken streams.
-func TestUsage(t *testing.T) {
+func TestChatUsage(t *testing.T) {
 	var body strings.Builder
 	for i := range 40 {
-		fmt.Fprintf(&body, `data: {"choices":[{"delta":{"content":"x "}}],"usage":{"prompt_tokens":3000,"completion_tokens":%d}}`+"\n\n", i+1)
+		fmt.Fprintf(&body, `data: {"choices":[{"delta":{"content":"x "}}],"usage":{"prompt_tokens":3000,"completion_tokens":%d,"prompt_tokens_details":{"cached_tokens":2900}}}`+"\n\n", i+1)
 	}
 	call := `data: {"choices":[{"delta":{"tool_calls":[{"id":"a","function":{"name":"f","arguments":"{}"}}]}}]}` + "\n\n"
 	for name, tt := range map[string]struct {
 		end   string
 		calls int
-		broke bool
-	}{"whole": {"data: [DONE]\n\n", 0, false}, "with a call": {call + "data: [DONE]\n\n", 1, false}, "broken off": {"", 0, true}} {
-		var all []pipeline.Delta
-		err := stream(strings.NewReader(body.String()+tt.end), func(d pipeline.Delta, _ error) bool {
-			if d.Usage != nil {
-				all = append(all, d)
-			}
-			return true
-		})
-		if len(all) != 1 || *all[0].Usage != (pipeline.Usage{PromptTokens: 3000, CompletionTokens: 40}) || len(all[0].Calls) != tt.calls || (err != nil) != tt.broke {
-			t.Errorf("%s: %+v, %v", name, all, err)
+		err   string
+	}{"whole": {"data: [DONE]\n\n", 0, ""}, "with a call": {call + "data: [DONE]\n\n", 1, ""}, "broken off": {"", 0, "stream ended"}} {
+		got := read(chatDecoder{}, body.String()+tt.end)
+		want := []pipeline.Usage{{PromptTokens: 3000, CompletionTokens: 40, CachedTokens: 2900}}
+		if !slices.Equal(got.usage, want) || len(got.calls) != tt.calls || !errorMatches(got.err, tt.err) {
+			t.Errorf("%s: %+v", name, got)
 		}
 	}
 }
 
-// TestMaxTokens checks that OpenAI, and gateways that require it, receive
-// max_completion_tokens.
-func TestMaxTokens(t *testing.T) {
+// TestLearning checks which parameters a model receives, that a refused one is left out,
+// and that this is remembered by all copies of a client.
+func TestLearning(t *testing.T) {
 	for name, tt := range map[string]struct {
-		url    string
-		strict bool // rejects max_tokens
-		want   []string
+		url, model string
+		options    pipeline.Options
+		refuse     func(body string) string // the message of the refusal; empty to answer
+		want       []string                 // parameters of the requests
 	}{
-		"OpenAI":             {"", true, []string{"max_completion_tokens"}},
-		"OpenAI's by name":   {OpenAIURL + "/", true, []string{"max_completion_tokens"}},
-		"another":            {"http://there/v1", false, []string{"max_tokens"}},
-		"another, to OpenAI": {"http://there/v1", true, []string{"max_tokens", "max_completion_tokens"}},
-	} {
-		var got []string
-		o := OpenAI{URL: tt.url, Client: &http.Client{Transport: trip(func(r *http.Request) (*http.Response, error) {
-			b, err := io.ReadAll(r.Body)
-			if err != nil {
-				return nil, err
-			}
-			for _, key := range []string{"max_tokens", "max_completion_tokens"} {
-				if strings.Contains(string(b), `"`+key+`":7`) {
-					got = append(got, key)
+		"OpenAI": {
+			"", "gpt-6-luna", pipeline.Options{}, nil,
+			[]string{"max_completion_tokens reasoning_effort", "max_completion_tokens reasoning_effort"},
+		},
+		"OpenAI, an older model": {"", "gpt-4o", pipeline.Options{}, nil, []string{"max_completion_tokens", "max_completion_tokens"}},
+		"OpenAI, a fine-tuned model": {
+			"https://eu.api.openai.com/v1", "ft:gpt-6.1-sol:acme::x", pipeline.Options{}, nil,
+			[]string{"max_completion_tokens reasoning_effort", "max_completion_tokens reasoning_effort"},
+		},
+		"a reasoning model with another name": {
+			"http://there/v1", "mine", pipeline.Options{},
+			func(body string) string {
+				switch {
+				case strings.Contains(body, `"max_tokens"`):
+					return "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
+				case !strings.Contains(body, `"reasoning_effort":"none"`):
+					return "Function tools with reasoning_effort are not supported for mine in /v1/chat/completions. To use function tools, " +
+						"use /v1/responses or set reasoning_effort to 'none'."
 				}
+				return ""
+			},
+			[]string{
+				"max_tokens parallel_tool_calls", "max_completion_tokens parallel_tool_calls",
+				"max_completion_tokens parallel_tool_calls reasoning_effort", "max_completion_tokens parallel_tool_calls reasoning_effort",
+			},
+		},
+		"a gateway without the effort": {
+			"http://there/v1", "openai/gpt-6-luna", pipeline.Options{},
+			func(body string) string {
+				if strings.Contains(body, "reasoning_effort") {
+					return "Unrecognized request argument supplied: reasoning_effort"
+				}
+				return ""
+			},
+			[]string{
+				"max_completion_tokens parallel_tool_calls reasoning_effort", "max_completion_tokens parallel_tool_calls",
+				"max_completion_tokens parallel_tool_calls",
+			},
+		},
+		"an old server": {
+			"http://there/v1", "old", pipeline.Options{Temperature: new(float64)},
+			func(body string) string {
+				for _, p := range []string{"parallel_tool_calls", "stream_options", "temperature"} {
+					if strings.Contains(body, p) {
+						return "Extra inputs are not permitted: " + p
+					}
+				}
+				return ""
+			},
+			[]string{
+				"max_tokens parallel_tool_calls temperature", "max_tokens temperature", "max_tokens temperature", "max_tokens", "max_tokens",
+			},
+		},
+		"the agent's effort": {
+			"http://there/v1", "gpt-6-luna", pipeline.Options{ReasoningEffort: "high"},
+			func(string) string { return "Function tools with reasoning_effort are not supported" },
+			[]string{"max_completion_tokens parallel_tool_calls reasoning_effort", "max_completion_tokens parallel_tool_calls reasoning_effort"},
+		},
+		"a wrong value": {
+			"http://there/v1", "m", pipeline.Options{Temperature: new(float64)},
+			func(string) string { return "temperature must be at most 1" },
+			[]string{"max_tokens parallel_tool_calls temperature", "max_tokens parallel_tool_calls temperature"},
+		},
+		"always refused": {
+			"http://there/v1", "m", pipeline.Options{},
+			func(string) string { return "set reasoning_effort; max_completion_tokens is unknown" },
+			[]string{
+				"max_tokens parallel_tool_calls", "max_completion_tokens parallel_tool_calls",
+				"max_tokens parallel_tool_calls", "max_completion_tokens parallel_tool_calls",
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			o := OpenAI{URL: tt.url, Parameters: new(ParameterCache), Client: &http.Client{Transport: trip(func(r *http.Request) (*http.Response, error) {
+				b, err := io.ReadAll(r.Body)
+				if err != nil {
+					return nil, err
+				}
+				var names []string
+				for _, key := range []string{"max_tokens", "max_completion_tokens", "parallel_tool_calls", "reasoning_effort", "temperature"} {
+					if strings.Contains(string(b), `"`+key+`":`) {
+						names = append(names, key)
+					}
+				}
+				got = append(got, strings.Join(names, " "))
+				status, body := http.StatusOK, "data: [DONE]\n\n"
+				if tt.refuse != nil {
+					if text := tt.refuse(string(b)); text != "" {
+						status, body = http.StatusBadRequest, `{"error":{"message":`+strconv.Quote(text)+`}}`
+					}
+				}
+				return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body))}, nil
+			})}}
+			for range 2 {
+				one := o // a copy
+				_ = ask(t.Context(), one, pipeline.Prompt{Model: tt.model, MaxTokens: 7, Tools: []pipeline.Tool{weather()}, Options: tt.options})
 			}
-			status, body := http.StatusOK, "data: [DONE]\n\n"
-			if tt.strict && got[len(got)-1] == "max_tokens" {
-				status = http.StatusBadRequest
-				body = `{"error":{"message":"Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."}}`
+			if !slices.Equal(got, tt.want) {
+				t.Errorf("sent %q", got)
 			}
-			return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body))}, nil
-		})}}
-		for _, err := range o.Reply(t.Context(), pipeline.Prompt{MaxTokens: 7}) {
+		})
+	}
+}
+
+func TestParameterCacheIsBounded(t *testing.T) {
+	var c ParameterCache
+	for i := range 3 * maxModels {
+		c.set(strconv.Itoa(i), noEffort)
+	}
+	if len(c.models) > maxModels || c.get("5", 0) != 0 || c.get(strconv.Itoa(3*maxModels-1), 0) != noEffort {
+		t.Errorf("%d models", len(c.models))
+	}
+}
+
+// TestURLs checks the addresses and headers of requests.
+func TestURLs(t *testing.T) {
+	for name, tt := range map[string]struct {
+		client           OpenAI
+		url, auth, extra string
+	}{
+		"OpenAI":      {OpenAI{Key: "k"}, "https://api.openai.com/v1/chat/completions", "Bearer k", ""},
+		"query":       {OpenAI{URL: "https://h/v1/?a=b", Key: "k"}, "https://h/v1/chat/completions?a=b", "Bearer k", ""},
+		"Azure v1":    {OpenAI{URL: "https://h/openai/v1", Key: "k", KeyHeader: "api-key"}, "https://h/openai/v1/chat/completions", "", "k"},
+		"Azure":       {OpenAI{URL: "https://h?a=b", APIVersion: "1", Header: http.Header{"Api-Key": {"k"}}}, "https://h/openai/deployments/a%2Fb/chat/completions?a=b&api-version=1", "", "k"},
+		"no key":      {OpenAI{URL: "http://h:1"}, "http://h:1/chat/completions", "", ""},
+		"with a path": {OpenAI{URL: "http://h/a/b/"}, "http://h/a/b/chat/completions", "", ""},
+	} {
+		e, err := tt.client.endpoint("a/b")
+		if err != nil || e.url.String() != tt.url || e.header.Get("Authorization") != tt.auth || e.header.Get("Api-Key") != tt.extra {
+			t.Errorf("%s: %v %v, %v", name, e.url, e.header, err)
+		}
+	}
+	for name, o := range map[string]OpenAI{"no host": {URL: "canary:x"}, "malformed": {URL: "http://h\x01/canary"}, "dots": {URL: "http://h", APIVersion: "1"}} {
+		if err := ask(t.Context(), o, pipeline.Prompt{Model: ".."}).err; err == nil || strings.Contains(err.Error(), "canary") {
 			t.Errorf("%s: %v", name, err)
 		}
-		if !slices.Equal(got, tt.want) {
-			t.Errorf("%s: asked with %v, want %v", name, got, tt.want)
-		}
 	}
 }
 
-type trip func(*http.Request) (*http.Response, error)
-
-func (f trip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
-// TestRequestFaults checks that invalid requests and unusable answers are distinguished
-// from provider failures.
-func TestRequestFaults(t *testing.T) {
+// TestChatFaults checks that invalid requests and unusable answers are distinguished from
+// provider failures.
+func TestChatFaults(t *testing.T) {
 	for body, want := range map[string]string{
-		`{"choices":[{"delta":{"tool_calls":[{"id":"a","function":{"name":"f","arguments":"{x"}}]}}]}`: "useless",
-		`{"choices":[{"delta":{"tool_calls":[{"id":"a","function":{"arguments":"{}"}}]}}]}`:            "useless",
+		`{"choices":[{"delta":{"tool_calls":[{"id":"a","function":{"name":"f","arguments":"{x"}}]}}]}`: "unusable",
+		`{"choices":[{"delta":{"tool_calls":[{"id":"a","function":{"arguments":"{}"}}]}}]}`:            "unusable",
 		`{"error":{"message":"too long","type":"invalid_request_error","code":null}}`:                  "400",
 		`{"error":{"message":"too long","code":"context_length_exceeded"}}`:                            "400",
 		`{"error":{"message":"no such model","type":"NotFoundError","code":404}}`:                      "404",
+		`{"error":{"message":"slow down","type":"tokens","code":"rate_limit_exceeded"}}`:               "429",
 		`{"error":{"message":"overloaded","type":"server_error","code":503}}`:                          "503",
-		`{"error":{"message":"overloaded","type":"server_error"}}`:                                     "",
+		`{"error":{"message":"overloaded","type":"server_error"}}`:                                     "500",
 		`{garbled`: "",
 	} {
-		_, _, err := read("data: " + body + "\n\ndata: [DONE]\n\n")
-		var refused *pipeline.RefusedError
-		got := ""
-		switch {
-		case errors.Is(err, pipeline.ErrUnusable):
-			got = "useless"
-		case errors.As(err, &refused):
-			got = strconv.Itoa(refused.Status)
-		}
-		if err == nil || got != want {
+		err := read(chatDecoder{}, "data: "+body+"\n\ndata: [DONE]\n\n").err
+		if got := faultOf(err); err == nil || got != want {
 			t.Errorf("%s: %v, want %q", body, err, want)
 		}
 	}
 }
 
-func ask(ctx context.Context, script fakeprovider.Script) (string, error) {
-	n := fakeprovider.NewNet()
-	fakes := fakeprovider.Serve(n, script)
-	defer func() { _ = fakes.Close() }()
-	client := &http.Client{Transport: &http.Transport{DialContext: n.Dial}}
-	defer client.CloseIdleConnections()
-	model := OpenAI{URL: "http://fake/v1/", Key: "canary", Client: client}
-	var text strings.Builder
-	for d, err := range model.Reply(ctx, pipeline.Prompt{Messages: []pipeline.Message{{Role: pipeline.RoleCaller, Text: "hi"}}}) {
-		if err != nil {
-			return text.String(), err
-		}
-		text.WriteString(d.Text)
+// faultOf returns the status of a refusal, "unusable", or nothing.
+func faultOf(err error) string {
+	var refused *pipeline.RefusedError
+	switch {
+	case errors.Is(err, pipeline.ErrUnusable):
+		return "unusable"
+	case errors.As(err, &refused):
+		return strconv.Itoa(refused.Status)
 	}
-	return text.String(), nil
+	return ""
 }
 
-func TestReply(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		if text, err := ask(t.Context(), fakeprovider.Typical()); text != "you said hi" || err != nil {
-			t.Errorf("%q, %v", text, err)
-		}
-	})
-}
-
-func TestFaults(t *testing.T) {
-	for fault, want := range map[fakeprovider.Fault]string{
-		fakeprovider.Refuse: "503", fakeprovider.Absent: "404", fakeprovider.Busy: "429", fakeprovider.Drop: "EOF", fakeprovider.Reset: "EOF", fakeprovider.Garble: "not JSON",
-		fakeprovider.Hang: context.DeadlineExceeded.Error(), fakeprovider.Stall: context.DeadlineExceeded.Error(), fakeprovider.Freeze: context.DeadlineExceeded.Error(),
-		fakeprovider.HalfOpen: context.DeadlineExceeded.Error(),
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-			defer cancel()
-			text, err := ask(ctx, fakeprovider.Script{Fault: func(fakeprovider.Provider, int) fakeprovider.Fault { return fault }})
-			if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "canary") {
-				t.Errorf("%s: %v, want %q", fault, err, want)
-			}
-			if slices.Contains([]fakeprovider.Fault{fakeprovider.Drop, fakeprovider.Reset, fakeprovider.Freeze, fakeprovider.HalfOpen}, fault) != (text != "") {
-				t.Errorf("%s: %q", fault, text)
-			}
-			var refused *pipeline.RefusedError
-			if errors.As(err, &refused) && refused.IsRequestFault() != (fault == fakeprovider.Absent) {
-				t.Errorf("%s: %v, the asker's fault: %v", fault, err, refused.IsRequestFault())
-			}
-			if fault == fakeprovider.Busy && (!errors.As(err, &refused) || refused.RetryAfter != 2*time.Second) {
-				t.Errorf("busy: %v", err)
-			}
-		})
-	}
-}
-
-// TestSlow checks that a late first token is not an error.
-func TestSlow(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		began := time.Now()
-		text, err := ask(t.Context(), fakeprovider.Script{LateBy: 2 * time.Second, Fault: func(fakeprovider.Provider, int) fakeprovider.Fault { return fakeprovider.Slow }})
-		took := time.Since(began)
-		if text != "you said hi" || err != nil || took < 2*time.Second || took > 2100*time.Millisecond { // the client may wait briefly
-			t.Errorf("%q, %v, after %v", text, err, took)
-		}
-	})
-}
-
-func TestCallFromTheWire(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := fakeprovider.NewNet()
-		fakes := fakeprovider.Serve(n, fakeprovider.Script{Call: func([]fakeprovider.Message) (string, string) { return "end_call", `{"why":"done"}` }})
-		defer func() { _ = fakes.Close() }()
-		client := &http.Client{Transport: &http.Transport{DialContext: n.Dial}}
-		defer client.CloseIdleConnections()
-		var calls []pipeline.ToolCall
-		for d, err := range (OpenAI{URL: "http://fake/v1", Client: client}).Reply(t.Context(), pipeline.Prompt{}) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			calls = append(calls, d.Calls...)
-		}
-		if len(calls) != 1 || calls[0].Name != "end_call" || string(calls[0].Arguments) != `{"why":"done"}` || calls[0].ID == "" {
-			t.Errorf("%+v", calls)
-		}
-	})
-}
-
-func TestToolCalls(t *testing.T) {
+func TestChatToolCalls(t *testing.T) {
 	chunk := func(calls string) string { return `data: {"choices":[{"delta":{"tool_calls":[` + calls + "]}}]}\n\n" }
 	const done = "data: [DONE]\n\n"
 	for name, c := range map[string]struct{ body, want, err string }{
@@ -255,43 +280,41 @@ func TestToolCalls(t *testing.T) {
 		"no JSON":              {chunk(`{"index":0,"id":"a","function":{"name":"f","arguments":"{"}}`) + done, "", "must be a JSON object"},
 		"no name":              {chunk(`{"index":0,"id":"a"}`) + done, "", "without a name"},
 		"broken off":           {chunk(`{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}}`), "", "stream ended before"},
+		"too many":             {chunk(strings.Repeat(`{"function":{"name":"f"}},`, maxCalls) + `{"function":{"name":"f"}}`) + done, "", "more than 64 tool calls"},
+		"too long":             {chunk(`{"index":0,"id":"a","function":{"name":"f","arguments":"`+strings.Repeat("x", maxArguments+1)+`"}}`) + done, "", "more than"},
 	} {
-		var got []string
-		err := stream(strings.NewReader(c.body), func(d pipeline.Delta, _ error) bool {
-			for _, call := range d.Calls {
-				got = append(got, call.ID, call.Name, string(call.Arguments))
-			}
-			return true
-		})
-		if strings.Join(got, " ") != c.want || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
-			t.Errorf("%s: %q, %v", name, got, err)
+		got := read(chatDecoder{}, c.body)
+		var all []string
+		for _, call := range got.calls {
+			all = append(all, call.ID, call.Name, string(call.Arguments))
+		}
+		if strings.Join(all, " ") != c.want || !errorMatches(got.err, c.err) {
+			t.Errorf("%s: %q, %v", name, all, got.err)
 		}
 	}
 }
 
-func TestRequest(t *testing.T) {
-	b, err := json.Marshal(request(pipeline.Prompt{
-		Model: "m", Instructions: "be kind", ToolChoice: "f",
-		Tools: []pipeline.Tool{{Name: "f", Description: "does it", Parameters: json.RawMessage(`{"type":"object"}`)}},
-		Messages: []pipeline.Message{
-			{Role: pipeline.RoleCaller, Text: "hi"},
-			{Role: pipeline.RoleAgent, Calls: []pipeline.ToolCall{{ID: "a", Name: "f", Arguments: json.RawMessage(`{"x":1}`)}}},
-			{Role: pipeline.RoleTool, CallID: "a", Text: "done"},
-			{Role: pipeline.RoleNote, Text: "the caller pressed 5"},
-		},
-	}))
-	const want = `{"model":"m","messages":[{"role":"system","content":"be kind"},{"role":"user","content":"hi"},` +
-		`{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{\"x\":1}"}}]},` +
-		`{"role":"tool","content":"done","tool_call_id":"a"},{"role":"user","content":"[the caller pressed 5]"}],` +
-		`"stream":true,"stream_options":{"include_usage":true},` +
-		`"tools":[{"type":"function","function":{"name":"f","description":"does it","parameters":{"type":"object"}}}],` +
-		`"tool_choice":{"type":"function","function":{"name":"f"}},"parallel_tool_calls":true}`
-	if err != nil || string(b) != want {
-		t.Errorf("%s\n%s\n%v", b, want, err)
-	}
+func FuzzChat(f *testing.F) {
+	f.Add("data: {\"choices\":[{\"delta\":{\"content\":\"x\"}}]}\n\ndata: [DONE]\n\n")
+	f.Add(`data: {"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{}"},"extra_content":{"x":1}}]}}]}` + "\n\n")
+	f.Fuzz(func(t *testing.T, body string) { checkStream(t, chatDecoder{}, body) })
 }
 
-func FuzzStream(f *testing.F) {
-	f.Add("data: {\"choices\":[{\"delta\":{\"content\":\"x\"}}]}\n\ndata: [DONE]\n\n")
-	f.Fuzz(func(_ *testing.T, body string) { _, _, _ = read(body) })
+// checkStream checks what holds for any stream: one usage at most, valid calls, and text of
+// errors that is safe to show.
+func checkStream(t *testing.T, d decoder, body string) {
+	t.Helper()
+	got := read(d, body)
+	if len(got.usage) > 1 || len(got.calls) > maxCalls || got.err != nil && got.calls != nil && !errors.Is(got.err, pipeline.ErrUnusable) {
+		t.Errorf("%+v", got)
+	}
+	for _, c := range got.calls {
+		if c.Name == "" || c.ID == "" || len(c.Arguments) == 0 || c.Arguments[0] != '{' {
+			t.Errorf("%+v", c)
+		}
+	}
+	var refused *pipeline.RefusedError
+	if errors.As(got.err, &refused) && (refused.Status < 400 || refused.Status > 599 || len([]rune(refused.Text)) > 200) {
+		t.Errorf("%+v", refused)
+	}
 }

@@ -26,6 +26,9 @@ type Piece struct {
 	pipeline.Delta
 	// Pause means that no more text comes for a while, Resume that more follows soon.
 	Pause, Resume bool
+	// Cut is why the model ended an answer early of which the text is kept; nil if it did
+	// not.
+	Cut error
 }
 
 // A Loop makes one answer: it asks the model, runs the tools that it calls, and asks again
@@ -95,8 +98,7 @@ func (r Loop) Answer(ctx context.Context) iter.Seq2[Piece, error] {
 func (a *answer) ask(ctx context.Context) (calls []pipeline.ToolCall, text string, ok bool) {
 	var all strings.Builder
 	for d, err := range a.Model.Reply(ctx, a.Prompt) {
-		if err != nil {
-			a.yield(Piece{}, fmt.Errorf("model: %w", err))
+		if err != nil && !a.endEarly(err, &all) {
 			return nil, "", false
 		}
 		calls = append(calls, d.Calls...)
@@ -111,6 +113,28 @@ func (a *answer) ask(ctx context.Context) (calls []pipeline.ToolCall, text strin
 	text = strings.TrimSpace(all.String())
 	a.spoke = a.spoke || text != ""
 	return calls, text, true
+}
+
+// endEarly handles the error that ends the model's answer. It returns true if the caller
+// may hear what there is: the words with which the model declined, or the text before the
+// token limit or the content filter. An apology after that would confuse.
+func (a *answer) endEarly(err error, said *strings.Builder) bool {
+	var refusal *pipeline.RefusalError
+	spoke := strings.TrimSpace(said.String()) != ""
+	switch {
+	case errors.As(err, &refusal) && refusal.Text != "":
+		text := refusal.Text
+		if spoke {
+			text = " " + text
+		}
+		said.WriteString(text)
+		a.lastSound = time.Now()
+		return a.yield(Piece{Delta: pipeline.Delta{Text: text}}, nil) && a.yield(Piece{Cut: err}, nil)
+	case spoke && (refusal != nil || errors.Is(err, pipeline.ErrLength) || errors.Is(err, pipeline.ErrContentFilter)):
+		return a.yield(Piece{Cut: err}, nil)
+	}
+	a.yield(Piece{}, fmt.Errorf("model: %w", err))
+	return false
 }
 
 // runCalls runs calls once the turn is committed, and fills the silence.

@@ -1,0 +1,135 @@
+package llm
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/pipeline"
+)
+
+type object = map[string]any
+
+// An endpoint is the address of one model of a provider.
+type endpoint struct {
+	name   string // of the provider, for errors
+	model  string
+	url    *url.URL
+	header http.Header // with the key
+	client *http.Client
+}
+
+// newEndpoint returns the endpoint at a path below base, whose query is kept.
+func newEndpoint(name, model, base string, path ...string) (endpoint, error) {
+	u, err := url.Parse(base)
+	if err != nil || u.Host == "" {
+		return endpoint{}, fmt.Errorf("%s: the URL is malformed; accepted: https://HOST/PATH", name)
+	}
+	return endpoint{name: name, model: model, url: u.JoinPath(path...)}, nil
+}
+
+// segment returns a model's name as one segment of a path.
+func segment(model string) (string, error) {
+	if strings.Trim(model, ".") == "" {
+		return "", &pipeline.RefusedError{Status: http.StatusNotFound, Text: fmt.Sprintf("there is no model %q", model)}
+	}
+	return url.PathEscape(model), nil
+}
+
+// authorize sets the headers of requests: those given and the key, as a bearer token if
+// keyHeader is empty.
+func (e *endpoint) authorize(given http.Header, keyHeader string, key media.Secret) {
+	e.header = http.Header{}
+	maps.Copy(e.header, given.Clone())
+	switch {
+	case key == "":
+	case keyHeader == "":
+		e.header.Set("Authorization", "Bearer "+string(key))
+	default:
+		e.header.Set(keyHeader, string(key))
+	}
+}
+
+// origin identifies the model for data that only it accepts.
+func (e *endpoint) origin() string { return e.name + " " + e.url.Host + " " + e.model }
+
+// redact returns a provider's text without the secrets of the request.
+func (e *endpoint) redact(text string) string { return pipeline.Redact(text, e.header, e.url) }
+
+// post sends a request and returns the body of the response, which the caller closes.
+func (e *endpoint) post(ctx context.Context, body object) (io.ReadCloser, error) {
+	client := pipeline.JSONClient{URL: e.url.String(), Header: e.header, Client: e.client, Accept: "text/event-stream"}
+	stream, err := client.Body(ctx, body)
+	if inner := (*url.Error)(nil); errors.As(err, &inner) {
+		return nil, inner.Err // without the URL, which may contain a key
+	}
+	return stream, err
+}
+
+// reply sends a request and streams its answer.
+func reply(ctx context.Context, e endpoint, err error, r request, d decoder) iter.Seq2[pipeline.Delta, error] {
+	return func(yield func(pipeline.Delta, error) bool) {
+		var body io.ReadCloser
+		if err == nil {
+			if body, err = r.send(ctx, e); err != nil {
+				err = fmt.Errorf("%s: %w", e.name, err)
+			}
+		}
+		if err != nil {
+			yield(pipeline.Delta{}, err)
+			return
+		}
+		defer body.Close() // cancels an unfinished request
+		a := &answer{endpoint: e, yield: yield, calls: calls{origin: e.origin(), first: r.sequence}}
+		a.stream(body, d)
+	}
+}
+
+// addExtra adds the further parameters of an agent to a request. The client's own
+// parameters win; those that it may set are refused when an agent is saved.
+func addExtra(body object, extra map[string]any, rules pipeline.OptionRules) {
+	for name, value := range extra {
+		if _, exists := body[name]; !exists && !slices.Contains(rules.Reserved, name) {
+			body[name] = value
+		}
+	}
+}
+
+// note returns an event as the text of a user: many models allow only one system message,
+// the first.
+func note(text string) string { return "[" + strings.Trim(text, "[]") + "]" }
+
+// A sealed is data of a provider that returns with a tool call to the model it came from.
+type sealed struct {
+	Origin string          `json:"origin"`
+	Data   json.RawMessage `json:"data"`
+}
+
+// seal returns data for ToolCall.Extra.
+func seal(origin string, data any) json.RawMessage {
+	raw, err := json.Marshal(data)
+	if err != nil {
+		return nil
+	}
+	all, err := json.Marshal(sealed{origin, raw})
+	if err != nil {
+		return nil
+	}
+	return all
+}
+
+// unseal reads the data of a tool call into v. It reports whether there is any of that
+// origin.
+func unseal(origin string, extra json.RawMessage, v any) bool {
+	var s sealed
+	return len(extra) > 0 && json.Unmarshal(extra, &s) == nil && s.Origin == origin && json.Unmarshal(s.Data, v) == nil
+}

@@ -1,0 +1,118 @@
+package llm
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/parley-voice/parley/pipeline"
+)
+
+// Limits of one answer.
+const (
+	maxEvent   = 1 << 20 // bytes of one event
+	maxRefusal = 2000    // bytes of the text of a refusal that are kept
+)
+
+var errBroken = errors.New("stream ended before the answer was complete")
+
+// An answer collects the parts of a streamed answer and passes its text on.
+type answer struct {
+	endpoint
+
+	yield    func(pipeline.Delta, error) bool
+	stopped  bool // the consumer wants no more
+	calls    calls
+	usage    *pipeline.Usage // the latest: servers that report it per event send running totals
+	refusal  strings.Builder
+	end      error // why the model ended the answer early; nil if it did not
+	complete bool  // the model ended the answer
+	last     bool  // no event of interest follows
+}
+
+// A decoder reads the data of one server-sent event into an answer.
+type decoder interface {
+	decode(data []byte, a *answer) error
+}
+
+// stream yields the deltas of a server-sent event stream. The last one has the tool calls
+// and the usage. A stream may end without its closing event once the answer is complete.
+func (a *answer) stream(body io.Reader, d decoder) {
+	err := a.read(body, d)
+	if a.stopped {
+		return
+	}
+	last := pipeline.Delta{Usage: a.usage}
+	if err == nil {
+		err = a.end
+	}
+	if refusal := strings.TrimSpace(a.refusal.String()); err == nil && refusal != "" {
+		err = &pipeline.RefusalError{Text: refusal}
+	}
+	if err == nil {
+		last.Calls, err = a.calls.assemble()
+	}
+	if (len(last.Calls) > 0 || last.Usage != nil) && !a.yield(last, nil) {
+		return
+	}
+	if err != nil {
+		a.yield(pipeline.Delta{}, fmt.Errorf("%s: %w", a.name, err))
+	}
+}
+
+// read reads events until the last one. Comments and fields other than data are skipped.
+func (a *answer) read(body io.Reader, d decoder) error {
+	lines := bufio.NewScanner(body)
+	lines.Buffer(make([]byte, 0, 4096), maxEvent)
+	for lines.Scan() {
+		data, ok := bytes.CutPrefix(lines.Bytes(), []byte("data:"))
+		if data = bytes.TrimSpace(data); !ok || len(data) == 0 {
+			continue
+		}
+		if string(data) == "[DONE]" {
+			return nil
+		}
+		if err := d.decode(data, a); err != nil {
+			return err
+		}
+		if a.stopped || a.last {
+			return nil
+		}
+	}
+	if a.complete {
+		return nil
+	}
+	if err := lines.Err(); err != nil {
+		return err
+	}
+	return errBroken
+}
+
+// text passes text on.
+func (a *answer) text(s string) {
+	if s != "" && !a.stopped {
+		a.stopped = !a.yield(pipeline.Delta{Text: s}, nil)
+	}
+}
+
+// refuse adds text with which the model declines to answer.
+func (a *answer) refuse(s string) {
+	if a.refusal.Len()+len(s) <= maxRefusal {
+		a.refusal.WriteString(s)
+	}
+}
+
+// fault returns the error of a started stream. 0 stands for an unknown status and means a
+// failure of the provider.
+func (a *answer) fault(status int, text string) error {
+	if status < 400 || status > 599 {
+		status = http.StatusInternalServerError
+	}
+	return &pipeline.RefusedError{Status: status, Text: a.redact(text)}
+}
+
+func errNotJSON(err error) error { return fmt.Errorf("not JSON: %w", err) }
