@@ -29,8 +29,8 @@ type tool struct {
 // usage counts words as tokens; those of the instructions are cached.
 type usage struct{ prompt, completion, cached int }
 
-// A writer writes an answer in one protocol.
-type writer interface {
+// An answerWriter writes an answer in one protocol.
+type answerWriter interface {
 	begin()
 	text(word string)
 	refuse(word string) // part of the text with which the model declines
@@ -42,8 +42,13 @@ type writer interface {
 // provider would send for an invalid request.
 type protocol interface {
 	read(r *http.Request, body []byte) (question, error)
-	writer(w http.ResponseWriter, q question) writer
+	writer(w http.ResponseWriter, q question) answerWriter
 }
+
+// invalid is the message of a refused request, in the provider's words.
+type invalid string
+
+func (e invalid) Error() string { return string(e) }
 
 // answer returns the handler of a protocol.
 func (s *Server) answer(of func() protocol) http.HandlerFunc {
@@ -74,7 +79,7 @@ func (s *Server) answer(of func() protocol) http.HandlerFunc {
 }
 
 // generate writes the answer of the script, word by word.
-func (s *Server) generate(w http.ResponseWriter, r *http.Request, f Fault, q question, to writer) {
+func (s *Server) generate(w http.ResponseWriter, r *http.Request, f Fault, q question, to answerWriter) {
 	text, finish := s.reply(q.messages), FinishStop
 	if s.script.Finish != nil {
 		finish = s.script.Finish(q.messages)

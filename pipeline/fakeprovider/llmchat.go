@@ -2,7 +2,6 @@ package fakeprovider
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -48,7 +47,7 @@ type chat struct{ request chatRequest }
 func (c *chat) read(_ *http.Request, body []byte) (question, error) {
 	ask := &c.request
 	if err := json.Unmarshal(body, ask); err != nil || len(ask.Messages) == 0 {
-		return question{}, errors.New("the body must be JSON with messages")
+		return question{}, invalid("the body must be JSON with messages")
 	}
 	q := question{model: ask.Model}
 	for _, m := range ask.Messages {
@@ -76,13 +75,12 @@ func (c *chat) check() error {
 	ask := c.request
 	switch {
 	case isReasoningModel(ask.Model) && len(ask.Tools) > 0 && ask.Effort != "none":
-		return fmt.Errorf("Function tools with reasoning_effort are not supported for %s in /v1/chat/completions. "+ //nolint:staticcheck // OpenAI's words
-			"To use function tools, use /v1/responses or set reasoning_effort to 'none'.", ask.Model)
+		return invalid("Function tools with reasoning_effort are not supported for " + ask.Model + " in /v1/chat/completions. " +
+			"To use function tools, use /v1/responses or set reasoning_effort to 'none'.")
 	case isReasoningModel(ask.Model) && len(ask.MaxTokens) > 0:
-		return errors.New("Unsupported parameter: 'max_tokens' is not supported with this model. " + //nolint:staticcheck // as above
-			"Use 'max_completion_tokens' instead.")
+		return invalid("Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.")
 	case strings.HasPrefix(ask.Model, "gpt-4") && ask.Effort != "":
-		return errors.New("Unrecognized request argument supplied: reasoning_effort") //nolint:staticcheck // as above
+		return invalid("Unrecognized request argument supplied: reasoning_effort")
 	case !strings.HasPrefix(ask.Model, "gemini"):
 		return nil
 	}
@@ -95,10 +93,11 @@ func (c *chat) check() error {
 	return nil
 }
 
-var errUnsigned = errors.New("Function call is missing a thought_signature in functionCall parts.") //nolint:staticcheck // Google's words
+const errUnsigned = invalid("Function call is missing a thought_signature in functionCall parts.")
 
-func (c *chat) writer(w http.ResponseWriter, q question) writer {
-	out := &chatWriter{w: w, model: q.model, signs: strings.HasPrefix(q.model, "gemini"), includeUsage: c.request.StreamOptions.IncludeUsage}
+func (c *chat) writer(w http.ResponseWriter, q question) answerWriter {
+	out := &chatWriter{w: w, model: q.model, signs: strings.HasPrefix(q.model, "gemini")}
+	out.includeUsage = c.request.StreamOptions.IncludeUsage
 	if !c.request.Stream {
 		return &chatWhole{chatWriter: out}
 	}

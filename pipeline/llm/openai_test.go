@@ -280,7 +280,7 @@ func TestChatToolCalls(t *testing.T) {
 		"no JSON":              {chunk(`{"index":0,"id":"a","function":{"name":"f","arguments":"{"}}`) + done, "", "must be a JSON object"},
 		"no name":              {chunk(`{"index":0,"id":"a"}`) + done, "", "without a name"},
 		"broken off":           {chunk(`{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}}`), "", "stream ended before"},
-		"too many":             {chunk(strings.Repeat(`{"function":{"name":"f"}},`, maxCalls) + `{"function":{"name":"f"}}`) + done, "", "more than 64 tool calls"},
+		"too many":             {chunk(strings.Repeat(`{"function":{"name":"f"}},`, maxCalls)+`{"function":{"name":"f"}}`) + done, "", "more than 64 tool calls"},
 		"too long":             {chunk(`{"index":0,"id":"a","function":{"name":"f","arguments":"`+strings.Repeat("x", maxArguments+1)+`"}}`) + done, "", "more than"},
 	} {
 		got := read(chatDecoder{}, c.body)
