@@ -78,8 +78,7 @@ var openSQL = "WITH sure AS (SELECT set_config('synchronous_commit', 'on', true)
 // legColumns are the columns of a transfer leg; its call is $2.
 //
 //nolint:gochecknoglobals // read-only table
-var legColumns = store.AttemptColumns.
-	WriteAs("attempt_no", "(SELECT count(*) + 1 FROM attempts WHERE call_id = $2 AND leg = 'transfer')")
+var legColumns = store.AttemptColumns.WriteAs("attempt_no", "(SELECT count(*) + 1 FROM attempts WHERE call_id = $2 AND leg = 'transfer')")
 
 // routeSlot is a reserved channel of a subgroup.
 type routeSlot struct {

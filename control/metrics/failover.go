@@ -56,10 +56,6 @@ func failoverReadings() []reading[failover.Stats] {
 			"Lost calls of which only the sending was restored.",
 			func(s failover.Stats) int64 { return s.Facts },
 		),
-		count(
-			"parley_database_lost_calls_total",
-			"Lost calls that could not be restored.",
-			func(s failover.Stats) int64 { return s.Lost },
-		),
+		count("parley_database_lost_calls_total", "Lost calls that could not be restored.", func(s failover.Stats) int64 { return s.Lost }),
 	}
 }

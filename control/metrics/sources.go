@@ -43,11 +43,7 @@ func (m *Metrics) Register(w Sources) {
 		source[rtp.Stats]{look: w.Transport.Stats, all: rtpReadings()},
 		source[Sources]{look: func() Sources { return w }, all: []reading[Sources]{
 			gauge("parley_calls_live", "Live calls of this node.", func(w Sources) float64 { return float64(w.Live.Count()) }),
-			gauge(
-				"parley_recording_free_bytes",
-				"Free bytes on the disk for recordings.",
-				func(w Sources) float64 { return float64(w.Free()) },
-			),
+			gauge("parley_recording_free_bytes", "Free bytes on the disk for recordings.", func(w Sources) float64 { return float64(w.Free()) }),
 			gauge("parley_rtp_sessions", "Open media sessions.", func(w Sources) float64 { return float64(w.Transport.SessionCount()) }),
 		}},
 		source[Carriers]{w.Carriers, []reading[Carriers]{
@@ -112,11 +108,7 @@ func rtpReadings() []reading[rtp.Stats] {
 		count("parley_rtp_late_packets_total", "Packets that arrived too late.", func(s rtp.Stats) int64 { return s.Late }),
 		count("parley_rtp_duplicate_packets_total", "Duplicate packets.", func(s rtp.Stats) int64 { return s.Duplicate }),
 		count("parley_rtp_ignored_packets_total", "Packets from a source other than the peer.", func(s rtp.Stats) int64 { return s.Ignored }),
-		count(
-			"parley_rtp_malformed_packets_total",
-			"Packets that are not RTP, or too long.",
-			func(s rtp.Stats) int64 { return s.Malformed },
-		),
+		count("parley_rtp_malformed_packets_total", "Packets that are not RTP, or too long.", func(s rtp.Stats) int64 { return s.Malformed }),
 		count(
 			"parley_rtp_unknown_packets_total",
 			"Packets of a payload type that was not negotiated.",

@@ -74,13 +74,7 @@ func (s *EventStore) keep(ctx context.Context, sql string, args ...any) error {
 
 // SaveProgress implements control.Outbox.
 func (s *EventStore) SaveProgress(ctx context.Context, e *control.Event, lease time.Duration) error {
-	return s.keep(
-		ctx,
-		"UPDATE events SET followed = $2, tries = 0, lease_until = clock_timestamp() + $3 WHERE id = $1",
-		e.ID,
-		e.Done,
-		lease,
-	)
+	return s.keep(ctx, "UPDATE events SET followed = $2, tries = 0, lease_until = clock_timestamp() + $3 WHERE id = $1", e.ID, e.Done, lease)
 }
 
 // Complete implements control.Outbox.
@@ -90,10 +84,7 @@ func (s *EventStore) Complete(ctx context.Context, all []*control.Event) error {
 		`
 		UPDATE events e SET followed = string_to_array(x.followed, ' '), tries = 0, done_at = clock_timestamp()
 		FROM unnest($1::bigint[], $2::text[]) AS x (id, followed) WHERE e.id = x.id`,
-		groupcommit.Column(
-			all,
-			func(e *control.Event) int64 { return e.ID },
-		),
+		groupcommit.Column(all, func(e *control.Event) int64 { return e.ID }),
 		groupcommit.Column(all, func(e *control.Event) string { return strings.Join(e.Done, " ") }),
 	)
 }
