@@ -28,19 +28,13 @@ func (FailoverStatus) Run(ctx context.Context, d *Env) error {
 	switch {
 	case !h.Open:
 		_, err = fmt.Fprintf(
-			d.Out,
-			"paused: the database reverted to an earlier state at %s; waiting for %s\n",
-			h.Since.UTC().Format("2006-01-02 15:04:05"),
-			names(h.Expected),
+			d.Out, "paused: the database reverted to an earlier state at %s; waiting for %s\n",
+			h.Since.UTC().Format("2006-01-02 15:04:05"), names(h.Expected),
 		)
 	case len(h.Missing) > 0:
 		_, err = fmt.Fprintf(
-			d.Out,
-			"held: %d calls and %d campaigns from before %s; nodes that have not reported: %s\n",
-			h.Calls,
-			h.Campaigns,
-			h.Since.UTC().Format("2006-01-02 15:04:05"),
-			names(h.Missing),
+			d.Out, "held: %d calls and %d campaigns from before %s; nodes that have not reported: %s\n", h.Calls, h.Campaigns,
+			h.Since.UTC().Format("2006-01-02 15:04:05"), names(h.Missing),
 		)
 	default:
 		_, err = fmt.Fprintln(d.Out, "open: calls are dialed")

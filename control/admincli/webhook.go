@@ -39,16 +39,8 @@ func (c ListWebhooks) Run(ctx context.Context, d *Env) error {
 			disabled = formatTime(s.DisabledAt) + ": " + s.DisabledReason
 		}
 		fmt.Fprintf(
-			t,
-			"%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\n",
-			s.ID,
-			s.OrgName,
-			s.Host(),
-			strings.Join(s.Events, ","),
-			s.Waiting,
-			s.Dead,
-			formatTime(s.LastSuccessAt),
-			disabled,
+			t, "%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\n", s.ID, s.OrgName, s.Host(), strings.Join(s.Events, ","), s.Waiting, s.Dead,
+			formatTime(s.LastSuccessAt), disabled,
 		)
 	}
 	return t.Flush()

@@ -144,10 +144,7 @@ func (p publishedAgent) ready(o Order) (a usableAgent, err error) {
 // queueLookup queues a statement whose first arguments are the keys; its rows name a key
 // by its index.
 func queueLookup[K comparable](
-	batch *pgx.Batch,
-	sql string,
-	keys []K,
-	each func(rows pgx.Rows, key func(n int) K) error,
+	batch *pgx.Batch, sql string, keys []K, each func(rows pgx.Rows, key func(n int) K) error,
 	columns ...func(K) string,
 ) {
 	if len(keys) == 0 {

@@ -152,12 +152,9 @@ func orNotFound(err error) error {
 
 // MoveLeg implements control.Legs.
 func (d *Controller) MoveLeg(ctx context.Context, l control.Lease, to control.AttemptState) error {
-	_, err := d.Pool.Exec(ctx, `
+	_, err := db.Exec(ctx, d.Pool, "second leg", `
 		UPDATE attempts SET state = $4, lease_until = CASE WHEN $4 = 'ended' THEN NULL ELSE lease_until END
 		WHERE id = $1 AND owner = $2 AND epoch = $3 AND leg = 'transfer' AND state = ANY ($5)`,
 		l.AttemptID, l.Owner, l.Epoch, to, control.StatesBefore(to))
-	if err != nil {
-		return fmt.Errorf("second leg: %w", err)
-	}
-	return nil
+	return err
 }

@@ -56,10 +56,7 @@ WHERE a.org_id = $1 AND a.name = $2`
 // PlaceWeb registers a web call in status queued with its ticket, or refuses it like
 // Place. It uses no channel; daily caps apply.
 func (d *Controller) PlaceWeb(
-	ctx context.Context,
-	orgID string,
-	o WebOrder,
-	also func(context.Context, db.Querier, control.Call, Ticket) error,
+	ctx context.Context, orgID string, o WebOrder, also func(context.Context, db.Querier, control.Call, Ticket) error,
 ) (control.Call, Ticket, error) {
 	leave, err := d.webLimit.Enter(ctx)
 	if err != nil {
@@ -157,8 +154,6 @@ INSERT INTO web_tickets (call_id, hash, client, expires_at) SELECT id, $1, $2, $
 
 func insertWeb(ctx context.Context, tx pgx.Tx, c control.Call, t Ticket, client string) error {
 	args := append([]any{t.Hash, client, t.Expires}, webColumns.Args(&store.CallRow{Call: c})...)
-	if _, err := tx.Exec(ctx, webCallSQL, args...); err != nil {
-		return fmt.Errorf("register call: %w", err)
-	}
-	return nil
+	_, err := db.Exec(ctx, tx, "register call", webCallSQL, args...)
+	return err
 }

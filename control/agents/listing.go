@@ -22,32 +22,16 @@ type Summary struct {
 
 // List returns an organization's agents by name.
 func List(ctx context.Context, q db.Querier, orgID string) ([]Summary, error) {
-	rows, err := q.Query(ctx, `
+	return db.Collect(ctx, q, "agents", pgx.RowToStructByPos[Summary], `
 		SELECT a.id, a.name, coalesce(a.published_version, 0), coalesce(v.version, 0),
 			v.version IS NULL OR v.definition <> a.draft OR v.secrets <> a.secrets, a.updated_at
 		FROM agents a LEFT JOIN LATERAL (SELECT version, definition, secrets FROM agent_versions WHERE agent_id = a.id ORDER BY version DESC LIMIT 1) v ON true
 		WHERE a.org_id = $1 ORDER BY a.name`, orgID)
-	if err != nil {
-		return nil, fmt.Errorf("agents: %w", err)
-	}
-	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Summary])
-	if err != nil {
-		return nil, fmt.Errorf("agents: %w", err)
-	}
-	return all, nil
 }
 
 // Names lists the agents of an organization by name.
 func Names(ctx context.Context, q db.Querier, orgID string) ([]string, error) {
-	rows, err := q.Query(ctx, "SELECT name FROM agents WHERE org_id = $1 ORDER BY name", orgID)
-	if err != nil {
-		return nil, fmt.Errorf("agents: %w", err)
-	}
-	all, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		return nil, fmt.Errorf("agents: %w", err)
-	}
-	return all, nil
+	return db.Collect(ctx, q, "agents", pgx.RowTo[string], "SELECT name FROM agents WHERE org_id = $1 ORDER BY name", orgID)
 }
 
 // ByID returns an organization's agent, or ErrUnknown.
@@ -71,20 +55,8 @@ type Version struct {
 
 // Versions lists the versions of an agent, newest first, at most limit.
 func Versions(ctx context.Context, q db.Querier, agentID string, limit int) ([]Version, error) {
-	rows, err := q.Query(
-		ctx,
-		"SELECT version, created_at FROM agent_versions WHERE agent_id = $1 ORDER BY version DESC LIMIT $2",
-		agentID,
-		limit,
-	)
-	if err != nil {
-		return nil, fmt.Errorf("versions: %w", err)
-	}
-	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Version])
-	if err != nil {
-		return nil, fmt.Errorf("versions: %w", err)
-	}
-	return all, nil
+	return db.Collect(ctx, q, "versions", pgx.RowToStructByPos[Version],
+		"SELECT version, created_at FROM agent_versions WHERE agent_id = $1 ORDER BY version DESC LIMIT $2", agentID, limit)
 }
 
 // ReadVersion returns the definition of a version, or ErrUnknown.

@@ -91,15 +91,8 @@ func CreateKey(ctx context.Context, q db.Querier, k Key) (id string, secret medi
 
 // ListKeys returns all keys, the oldest first.
 func ListKeys(ctx context.Context, q db.Querier) ([]Key, error) {
-	rows, err := q.Query(ctx, "SELECT "+keyColumns+" ORDER BY k.created_at, k.id")
-	if err != nil {
-		return nil, fmt.Errorf("list keys: %w", err)
-	}
-	keys, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Key, error) { return scanKey(row) })
-	if err != nil {
-		return nil, fmt.Errorf("list keys: %w", err)
-	}
-	return keys, nil
+	return db.Collect(ctx, q, "list keys", func(row pgx.CollectableRow) (Key, error) { return scanKey(row) },
+		"SELECT "+keyColumns+" ORDER BY k.created_at, k.id")
 }
 
 // SetRateLimit changes the limit of a key from its next request on.

@@ -28,15 +28,8 @@ FROM organizations `
 
 // Organizations returns up to limit organizations after an id, by id.
 func Organizations(ctx context.Context, q db.Querier, after string, limit int) ([]Organization, error) {
-	rows, err := q.Query(ctx, organizationColumns+"WHERE id > $1 ORDER BY id LIMIT $2", after, limit)
-	if err != nil {
-		return nil, fmt.Errorf("organizations: %w", err)
-	}
-	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Organization])
-	if err != nil {
-		return nil, fmt.Errorf("organizations: %w", err)
-	}
-	return all, nil
+	return db.Collect(ctx, q, "organizations", pgx.RowToStructByPos[Organization],
+		organizationColumns+"WHERE id > $1 ORDER BY id LIMIT $2", after, limit)
 }
 
 // ReadOrganization returns the organization with an id, or ErrUnknown.
@@ -64,10 +57,7 @@ func exactlyOne[T any](rows pgx.Rows, what string, scan pgx.RowToFunc[T]) (T, er
 func CreateOrganization(ctx context.Context, q db.Querier, name, timezone string) (o Organization, made bool, err error) {
 	id := control.NewID("org_", time.Now())
 	_, err = q.Exec(
-		ctx,
-		"INSERT INTO organizations (id, name, timezone) VALUES ($1, $2, $3) ON CONFLICT (name) DO NOTHING",
-		id,
-		name,
+		ctx, "INSERT INTO organizations (id, name, timezone) VALUES ($1, $2, $3) ON CONFLICT (name) DO NOTHING", id, name,
 		timezone,
 	)
 	if err != nil {
@@ -83,40 +73,14 @@ func CreateOrganization(ctx context.Context, q db.Querier, name, timezone string
 
 // KeysOf returns up to limit keys after an id, by id, of one organization or, if orgID is empty, of all.
 func KeysOf(ctx context.Context, q db.Querier, orgID, after string, limit int) ([]Key, error) {
-	rows, err := q.Query(
-		ctx,
-		"SELECT "+keyColumns+" WHERE ($1 = '' OR k.org_id = $1) AND k.id > $2 ORDER BY k.id LIMIT $3",
-		orgID,
-		after,
-		limit,
-	)
-	if err != nil {
-		return nil, fmt.Errorf("keys: %w", err)
-	}
-	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Key, error) { return scanKey(row) })
-	if err != nil {
-		return nil, fmt.Errorf("keys: %w", err)
-	}
-	return all, nil
+	return db.Collect(ctx, q, "keys", func(row pgx.CollectableRow) (Key, error) { return scanKey(row) },
+		"SELECT "+keyColumns+" WHERE ($1 = '' OR k.org_id = $1) AND k.id > $2 ORDER BY k.id LIMIT $3", orgID, after, limit)
 }
 
 // NewestKeys returns up to limit keys of an organization before an id, the newest first.
 func NewestKeys(ctx context.Context, q db.Querier, orgID, before string, limit int) ([]Key, error) {
-	rows, err := q.Query(
-		ctx,
-		"SELECT "+keyColumns+" WHERE k.org_id = $1 AND ($2 = '' OR k.id < $2) ORDER BY k.id DESC LIMIT $3",
-		orgID,
-		before,
-		limit,
-	)
-	if err != nil {
-		return nil, fmt.Errorf("keys: %w", err)
-	}
-	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Key, error) { return scanKey(row) })
-	if err != nil {
-		return nil, fmt.Errorf("keys: %w", err)
-	}
-	return all, nil
+	return db.Collect(ctx, q, "keys", func(row pgx.CollectableRow) (Key, error) { return scanKey(row) },
+		"SELECT "+keyColumns+" WHERE k.org_id = $1 AND ($2 = '' OR k.id < $2) ORDER BY k.id DESC LIMIT $3", orgID, before, limit)
 }
 
 // ReadKey returns the key with an id, or ErrUnknown.

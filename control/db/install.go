@@ -147,9 +147,7 @@ func (a account) checkReachable(dir string) error {
 		if !mine && st.Mode()&0o001 == 0 {
 			return fmt.Errorf(
 				"data directory: the Postgres user %s cannot traverse %s (mode %v): chmod o+x it, or choose another data directory",
-				a.name,
-				p,
-				st.Mode().Perm(),
+				a.name, p, st.Mode().Perm(),
 			)
 		}
 		if p == filepath.Dir(p) {

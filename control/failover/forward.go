@@ -197,17 +197,14 @@ func (w *Monitor) holdAttempt(ctx context.Context, tx pgx.Tx, c *call) error {
 	if err != nil {
 		return fmt.Errorf("attempt: %w", err)
 	}
-	_, err = tx.Exec(ctx, `
+	_, err = db.Exec(ctx, tx, "call", `
 		UPDATE calls SET
 			status = CASE WHEN $2 = 'answered' THEN 'ongoing' WHEN $2 = 'ringing' AND status = 'queued' THEN 'ringing' ELSE status END,
 			dialed_at = coalesce($3, dialed_at), ringing_at = coalesce($4, ringing_at), answered_at = coalesce($5, answered_at),
 			recording_status = CASE WHEN $2 = 'answered' AND recording_status = 'none' THEN 'in_progress' ELSE recording_status END
 		WHERE id = $1 AND status NOT IN ('ended', 'failed')`,
 		c.lease.CallID, string(c.state), orNull(c.dialed), orNull(c.ringing), orNull(c.answered))
-	if err != nil {
-		return fmt.Errorf("call: %w", err)
-	}
-	return nil
+	return err
 }
 
 func orNull(t time.Time) *time.Time {

@@ -19,6 +19,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/groupcommit"
 	"github.com/parley-voice/parley/control/journal"
 )
@@ -259,10 +260,8 @@ func (w *Monitor) sweep(ctx context.Context) error {
 
 // Leave records an orderly stop: other nodes do not wait for this journal.
 func (w *Monitor) Leave(ctx context.Context) error {
-	if _, err := w.Pool.Exec(ctx, "DELETE FROM nodes WHERE name = ANY ($1)", w.names()); err != nil {
-		return fmt.Errorf("leave: %w", err)
-	}
-	return nil
+	_, err := db.Exec(ctx, w.Pool, "leave", "DELETE FROM nodes WHERE name = ANY ($1)", w.names())
+	return err
 }
 
 func (w *Monitor) lease() time.Duration { return cmp.Or(w.Lease, 15*time.Second) }

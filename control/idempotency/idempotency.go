@@ -146,11 +146,8 @@ const divisionByZero = "22012"
 // the key expires, repeats are in flight.
 func (s *Slot) Hold(ctx context.Context, q db.Querier) error {
 	tag, err := q.Exec(
-		ctx,
-		"UPDATE idempotency_keys SET done = true WHERE scope = $1 AND key = $2 AND token = $3 AND NOT done",
-		s.scope,
-		s.key,
-		s.token,
+		ctx, "UPDATE idempotency_keys SET done = true WHERE scope = $1 AND key = $2 AND token = $3 AND NOT done", s.scope,
+		s.key, s.token,
 	)
 	if err != nil {
 		return fmt.Errorf("idempotency key: %w", err)
@@ -173,11 +170,8 @@ func (k *Keys) KeepAlive(ctx context.Context, s *Slot) (stop func()) {
 			case <-tick.C:
 				// A failed renewal is repeated by the next one; if all fail, another request takes the key.
 				_, _ = k.Pool.Exec(
-					ctx,
-					"UPDATE idempotency_keys SET created_at = now() WHERE scope = $1 AND key = $2 AND token = $3 AND NOT done",
-					s.scope,
-					s.key,
-					s.token,
+					ctx, "UPDATE idempotency_keys SET created_at = now() WHERE scope = $1 AND key = $2 AND token = $3 AND NOT done",
+					s.scope, s.key, s.token,
 				)
 			case <-ctx.Done():
 				return
@@ -192,17 +186,9 @@ func (k *Keys) KeepAlive(ctx context.Context, s *Slot) (stop func()) {
 
 // Release frees the key of a request that had no effect.
 func (k *Keys) Release(ctx context.Context, s *Slot) error {
-	_, err := k.Pool.Exec(
-		ctx,
-		"DELETE FROM idempotency_keys WHERE scope = $1 AND key = $2 AND token = $3 AND NOT done",
-		s.scope,
-		s.key,
-		s.token,
-	)
-	if err != nil {
-		return fmt.Errorf("idempotency key: %w", err)
-	}
-	return nil
+	_, err := db.Exec(ctx, k.Pool, "idempotency key",
+		"DELETE FROM idempotency_keys WHERE scope = $1 AND key = $2 AND token = $3 AND NOT done", s.scope, s.key, s.token)
+	return err
 }
 
 // ReleaseTx is Release in the transaction that records the rejection.
@@ -219,8 +205,6 @@ func (s *Slot) ReleaseTx(ctx context.Context, q db.Querier) error {
 
 // Sweep deletes keys older than Retention.
 func (k *Keys) Sweep(ctx context.Context) error {
-	if _, err := k.Pool.Exec(ctx, "DELETE FROM idempotency_keys WHERE created_at < now() - $1::interval", Retention); err != nil {
-		return fmt.Errorf("idempotency keys: %w", err)
-	}
-	return nil
+	_, err := db.Exec(ctx, k.Pool, "idempotency keys", "DELETE FROM idempotency_keys WHERE created_at < now() - $1::interval", Retention)
+	return err
 }

@@ -76,22 +76,10 @@ func Log(ctx context.Context, q db.Querier, a Actor, e Entry) error {
 	if err != nil {
 		return err
 	}
-	_, err = q.Exec(
-		ctx,
+	_, err = db.Exec(ctx, q, "audit log",
 		"INSERT INTO audit_log (org_id, operator_id, who, address, action, object, before, after) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
-		a.OrgID,
-		a.ID,
-		a.Email,
-		a.Address,
-		e.Action,
-		e.Object,
-		before,
-		after,
-	)
-	if err != nil {
-		return fmt.Errorf("audit log: %w", err)
-	}
-	return nil
+		a.OrgID, a.ID, a.Email, a.Address, e.Action, e.Object, before, after)
+	return err
 }
 
 func object(v any) ([]byte, error) {
@@ -108,18 +96,10 @@ func object(v any) ([]byte, error) {
 // Entries returns up to limit entries of an organization before an id, the newest first. A before of 0 means the newest,
 // an empty action or who means all.
 func Entries(ctx context.Context, q db.Querier, orgID, action, who string, before int64, limit int) ([]LogEntry, error) {
-	rows, err := q.Query(ctx, `
+	return db.Collect(ctx, q, "audit log", pgx.RowToStructByPos[LogEntry], `
 		SELECT id, who, address, action, object, before, after, at FROM audit_log
 		WHERE org_id = $1 AND ($2 = 0 OR id < $2) AND ($3 = '' OR action LIKE $3 || '%') AND ($4 = '' OR starts_with(who, $4))
 		ORDER BY id DESC LIMIT $5`, orgID, before, action, who, limit)
-	if err != nil {
-		return nil, fmt.Errorf("audit log: %w", err)
-	}
-	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[LogEntry])
-	if err != nil {
-		return nil, fmt.Errorf("audit log: %w", err)
-	}
-	return all, nil
 }
 
 // Diff returns the members that differ between two objects, before and after. They are compared as JSON.

@@ -73,18 +73,10 @@ func Address(s string) (string, error) {
 
 // Members returns the operators of one organization, or of all if orgID is empty, by organization and address.
 func Members(ctx context.Context, q db.Querier, orgID string) ([]Member, error) {
-	rows, err := q.Query(ctx, `
+	return db.Collect(ctx, q, "operators", pgx.RowToStructByPos[Member], `
 		SELECT p.id, p.email, o.name, r.role, p.created_at, (SELECT max(seen_at) FROM operator_sessions s WHERE s.operator_id = p.id)
 		FROM operator_roles r JOIN operators p ON p.id = r.operator_id JOIN organizations o ON o.id = r.org_id
 		WHERE $1 = '' OR r.org_id = $1 ORDER BY o.name, p.email`, orgID)
-	if err != nil {
-		return nil, fmt.Errorf("operators: %w", err)
-	}
-	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Member])
-	if err != nil {
-		return nil, fmt.Errorf("operators: %w", err)
-	}
-	return all, nil
 }
 
 // A NewMember describes an operator who gets a role in an organization.
@@ -118,11 +110,8 @@ func Create(ctx context.Context, q db.Querier, n NewMember) (id string, password
 		return "", "", fmt.Errorf("operator %s: %w", email, err)
 	}
 	tag, err := q.Exec(
-		ctx,
-		"INSERT INTO operator_roles (operator_id, org_id, role) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
-		id,
-		n.OrgID,
-		n.Role,
+		ctx, "INSERT INTO operator_roles (operator_id, org_id, role) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING", id,
+		n.OrgID, n.Role,
 	)
 	if err != nil {
 		return "", "", fmt.Errorf("operator %s: %w", email, err)
@@ -165,15 +154,8 @@ func SetRole(ctx context.Context, q db.Querier, orgID, id string, role Role) err
 		return err
 	}
 	return keepOwner(
-		ctx,
-		q,
-		orgID,
-		id,
-		role == Owner,
-		"UPDATE operator_roles SET role = $3 WHERE org_id = $1 AND operator_id = $2",
-		orgID,
-		id,
-		role,
+		ctx, q, orgID, id, role == Owner, "UPDATE operator_roles SET role = $3 WHERE org_id = $1 AND operator_id = $2",
+		orgID, id, role,
 	)
 }
 

@@ -130,20 +130,14 @@ func (s Session) Visit(ctx context.Context, q db.Querier, orgID string) error {
 	if s.LastOrg == orgID && s.Said == "" {
 		return nil
 	}
-	_, err := q.Exec(ctx, "UPDATE operator_sessions SET org_id = $2, said = '' WHERE hash = $1", sum(s.token), orgID)
-	if err != nil {
-		return fmt.Errorf("session: %w", err)
-	}
-	return nil
+	_, err := db.Exec(ctx, q, "session", "UPDATE operator_sessions SET org_id = $2, said = '' WHERE hash = $1", sum(s.token), orgID)
+	return err
 }
 
 // Say stores a message for the next page.
 func (s Session) Say(ctx context.Context, q db.Querier, line string) error {
-	_, err := q.Exec(ctx, "UPDATE operator_sessions SET said = $2 WHERE hash = $1", sum(s.token), line)
-	if err != nil {
-		return fmt.Errorf("session: %w", err)
-	}
-	return nil
+	_, err := db.Exec(ctx, q, "session", "UPDATE operator_sessions SET said = $2 WHERE hash = $1", sum(s.token), line)
+	return err
 }
 
 // VerifyPassword checks the operator's password. It fails with ErrBadCredentials, or with a *SlowDownError after too many
@@ -176,19 +170,15 @@ func (s Session) SetPassword(ctx context.Context, q db.Querier, password media.S
 
 // SignOut ends a session; an unknown token is ignored.
 func SignOut(ctx context.Context, q db.Querier, token media.Secret) error {
-	if _, err := q.Exec(ctx, "DELETE FROM operator_sessions WHERE hash = $1", sum(token)); err != nil {
-		return fmt.Errorf("sign out: %w", err)
-	}
-	return nil
+	_, err := db.Exec(ctx, q, "sign out", "DELETE FROM operator_sessions WHERE hash = $1", sum(token))
+	return err
 }
 
 // Sweep deletes expired sessions and old attempts.
 func Sweep(ctx context.Context, q db.Querier) error {
 	_, err := q.Exec(
-		ctx,
-		"DELETE FROM operator_sessions WHERE seen_at < now() - $1::interval OR created_at < now() - $2::interval",
-		Idle,
-		Life,
+		ctx, "DELETE FROM operator_sessions WHERE seen_at < now() - $1::interval OR created_at < now() - $2::interval",
+		Idle, Life,
 	)
 	if err == nil {
 		_, err = q.Exec(ctx, "DELETE FROM operator_tries WHERE at < now() - $1::interval", attemptWindow)

@@ -5,7 +5,6 @@ package overview
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -41,7 +40,7 @@ type Counts map[control.Status]int
 // ActiveCalls returns at most so many active calls: conversations first, each kind oldest first. Counts cover all
 // calls.
 func ActiveCalls(ctx context.Context, q db.Querier, orgID string, most int) ([]Call, Counts, error) {
-	rows, err := q.Query(ctx, `
+	all, err := db.Collect(ctx, q, "active calls", pgx.RowToStructByPos[Call], `
 		WITH chosen AS (
 			(SELECT * FROM calls WHERE org_id = $1 AND status = 'ongoing' AND erased_at IS NULL ORDER BY created_at, id LIMIT $2)
 			UNION ALL (SELECT * FROM calls WHERE org_id = $1 AND status = 'ringing' AND erased_at IS NULL ORDER BY created_at, id LIMIT $2)
@@ -55,37 +54,20 @@ func ActiveCalls(ctx context.Context, q db.Querier, orgID string, most int) ([]C
 		LEFT JOIN LATERAL (SELECT item FROM call_lines WHERE call_id = c.id ORDER BY n DESC LIMIT 1) l ON true
 		ORDER BY c.status = 'ongoing' DESC, c.status = 'ringing' DESC, c.created_at, c.id`, orgID, most, lastTurns)
 	if err != nil {
-		return nil, nil, fmt.Errorf("active calls: %w", err)
-	}
-	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Call])
-	if err != nil {
-		return nil, nil, fmt.Errorf("active calls: %w", err)
+		return nil, nil, err
 	}
 	n, err := count(ctx, q, orgID)
 	return all, n, err
 }
 
 func count(ctx context.Context, q db.Querier, orgID string) (Counts, error) {
-	rows, err := q.Query(
-		ctx,
-		"SELECT status, count(*) FROM calls WHERE org_id = $1 AND status IN ('queued', 'ringing', 'ongoing') AND erased_at IS NULL "+
-			"GROUP BY status",
-		orgID,
-	)
-	if err != nil {
-		return nil, fmt.Errorf("active calls: %w", err)
-	}
 	all := Counts{}
 	var status control.Status
 	var n int
-	_, err = pgx.ForEachRow(rows, []any{&status, &n}, func() error {
-		all[status] = n
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("active calls: %w", err)
-	}
-	return all, nil
+	err := db.Each(ctx, q, "active calls", []any{&status, &n}, func() error { all[status] = n; return nil }, `
+		SELECT status, count(*) FROM calls WHERE org_id = $1 AND status IN ('queued', 'ringing', 'ongoing') AND erased_at IS NULL
+		GROUP BY status`, orgID)
+	return all, err
 }
 
 // A Route is a subgroup with its current state.
@@ -105,7 +87,14 @@ type Route struct {
 
 // Routes returns the routes of an organization, sorted by trunk name and own name.
 func Routes(ctx context.Context, q db.Querier, orgID string) ([]Route, error) {
-	rows, err := q.Query(ctx, `
+	return db.Collect(ctx, q, "routes", func(row pgx.CollectableRow) (r Route, err error) {
+		err = row.Scan(
+			&r.ID, &r.Name, &r.TrunkID, &r.Trunk, &r.Lent, &r.Line.Proxy, &r.Line.Settings, &r.CallerNumbers, &r.Most,
+			&r.InUse, &r.PerMinute, &r.New, &r.Breaker, &r.Why, &r.Since, &r.Probe, &r.Down,
+		)
+		r.Line.ID, r.Line.Name = r.TrunkID, r.Trunk
+		return r, err
+	}, `
 		SELECT s.id, s.name, t.id, t.name, s.grant_id IS NOT NULL, t.proxy, t.settings,
 			CASE WHEN cardinality(s.caller_numbers) > 0 THEN s.caller_numbers WHEN cardinality(g.caller_numbers) > 0 THEN g.caller_numbers ELSE t.caller_numbers END,
 			least(s.concurrent_calls, nullif(g.concurrent_calls, 0)), 
@@ -118,36 +107,6 @@ func Routes(ctx context.Context, q db.Querier, orgID string) ([]Route, error) {
 		FROM subgroups s JOIN trunks t ON t.id = s.trunk_id LEFT JOIN grants g ON g.id = s.grant_id
 		LEFT JOIN route_breakers b ON b.subgroup_id = s.id
 		WHERE s.org_id = $1 ORDER BY t.name, t.id, s.name, s.id LIMIT 200`, orgID)
-	if err != nil {
-		return nil, fmt.Errorf("routes: %w", err)
-	}
-	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r Route, err error) {
-		err = row.Scan(
-			&r.ID,
-			&r.Name,
-			&r.TrunkID,
-			&r.Trunk,
-			&r.Lent,
-			&r.Line.Proxy,
-			&r.Line.Settings,
-			&r.CallerNumbers,
-			&r.Most,
-			&r.InUse,
-			&r.PerMinute,
-			&r.New,
-			&r.Breaker,
-			&r.Why,
-			&r.Since,
-			&r.Probe,
-			&r.Down,
-		)
-		r.Line.ID, r.Line.Name = r.TrunkID, r.Trunk
-		return r, err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("routes: %w", err)
-	}
-	return all, nil
 }
 
 // An Agent is an agent with statistics of the turns of its last calls.
@@ -168,7 +127,7 @@ const (
 // Agents returns the agents of an organization that had recent conversations. P50 and P95 are response times in
 // milliseconds; greetings do not count.
 func Agents(ctx context.Context, q db.Querier, orgID string) ([]Agent, error) {
-	rows, err := q.Query(ctx, `
+	return db.Collect(ctx, q, "agents", pgx.RowToStructByPos[Agent], `
 		WITH newest AS (
 			SELECT id, agent_id, agent_name, agent_version FROM calls
 			WHERE org_id = $1 AND created_at > now() - $2::interval ORDER BY created_at DESC, id DESC LIMIT $3)
@@ -180,12 +139,4 @@ func Agents(ctx context.Context, q db.Querier, orgID string) ([]Agent, error) {
 		FROM newest c LEFT JOIN agent_versions v ON v.agent_id = c.agent_id AND v.version = c.agent_version
 		LEFT JOIN call_turns t ON t.call_id = c.id
 		GROUP BY c.agent_name ORDER BY count(t.item) DESC, c.agent_name LIMIT 20`, orgID, recentWindow, recentCalls)
-	if err != nil {
-		return nil, fmt.Errorf("agents: %w", err)
-	}
-	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Agent])
-	if err != nil {
-		return nil, fmt.Errorf("agents: %w", err)
-	}
-	return all, nil
 }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/parley-voice/parley/control/db"
 )
 
 // MinDays is the minimum retention in days: frequency caps look back seven days (12 CFR
@@ -67,17 +69,13 @@ type organization struct {
 
 // PurgeDue deletes expired data. A failure for one organization does not delay others.
 func (k *Purger) PurgeDue(ctx context.Context) error {
-	rows, err := k.Pool.Query(ctx, `
+	all, err := db.Collect(ctx, k.Pool, "retention", func(row pgx.CollectableRow) (o organization, err error) {
+		return o, row.Scan(&o.id, &o.rules, &o.until)
+	}, `
 		SELECT id, settings->'retention', greatest(forgotten_until, 'epoch') FROM organizations
 		WHERE settings ? 'retention' AND settings->'retention' <> 'null' ORDER BY id`)
 	if err != nil {
-		return fmt.Errorf("retention: %w", err)
-	}
-	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (o organization, err error) {
-		return o, row.Scan(&o.id, &o.rules, &o.until)
-	})
-	if err != nil {
-		return fmt.Errorf("retention: %w", err)
+		return err
 	}
 	errs := []error{k.erased(ctx), k.deliveries(ctx)}
 	for _, o := range all {
@@ -173,9 +171,7 @@ func (k *Purger) transcripts(ctx context.Context, o organization) error {
 			rows, err := tx.Query(
 				ctx,
 				"SELECT id FROM calls WHERE org_id = $1 AND created_at >= $2 AND created_at < $3 AND "+settledSQL+" AND "+hasContentSQL,
-				o.id,
-				from,
-				to,
+				o.id, from, to,
 			)
 			if err != nil {
 				return err

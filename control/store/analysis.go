@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-voice/parley/control/agents"
+	"github.com/parley-voice/parley/control/db"
 )
 
 // AgentDefinition returns the agent definition with which the call was accepted; the zero
@@ -33,11 +34,8 @@ func (s *Store) AgentDefinition(ctx context.Context, callID string) (agents.Defi
 
 // SetAnalysis stores the analysis of a call, or why it failed. The first result stays.
 func (s *Store) SetAnalysis(ctx context.Context, callID, status string, result json.RawMessage, reason string) error {
-	_, err := s.Pool.Exec(ctx, `
+	_, err := db.Exec(ctx, s.Pool, "failed to store the analysis", `
 		UPDATE calls SET analysis_status = $2, call_analysis = $3, analysis_error = $4
 		WHERE id = $1 AND analysis_status IN ('none', 'pending')`, callID, status, result, reason)
-	if err != nil {
-		return fmt.Errorf("failed to store the analysis: %w", err)
-	}
-	return nil
+	return err
 }

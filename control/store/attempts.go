@@ -205,11 +205,8 @@ func VerdictOf(suppressed bool) control.Verdict {
 // SetRecording stores the status and key of a call's recording. RecordingFailed applies
 // only while it is finalizing.
 func (s *Store) SetRecording(ctx context.Context, callID string, status control.RecordingStatus, key string) error {
-	_, err := s.dialPool().Exec(ctx, `
+	_, err := db.Exec(ctx, s.dialPool(), "failed to store the recording status", `
 		UPDATE calls SET recording_status = $2, recording_key = $3
 		WHERE id = $1 AND ($2 <> 'failed' OR recording_status = 'finalizing')`, callID, status, orNull(key))
-	if err != nil {
-		return fmt.Errorf("failed to store the recording status: %w", err)
-	}
-	return nil
+	return err
 }

@@ -145,17 +145,8 @@ type intentCheck struct {
 // targets are the scan targets of a row of intentCheckSQL, after its index.
 func (st *intentCheck) targets() []any {
 	return []any{
-		&st.state,
-		&st.endRequested,
-		&st.org,
-		&st.to,
-		&st.from,
-		&st.web,
-		&st.routeDeleted,
-		&st.numbers.Subgroup,
-		&st.numbers.Trunk,
-		&st.numbers.Grant,
-		&st.campaignStopped,
+		&st.state, &st.endRequested, &st.org, &st.to, &st.from, &st.web, &st.routeDeleted, &st.numbers.Subgroup,
+		&st.numbers.Trunk, &st.numbers.Grant, &st.campaignStopped,
 	}
 }
 

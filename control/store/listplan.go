@@ -112,10 +112,7 @@ func (f Filter) plan(scan int) listQuery {
 	branches := make([]string, len(found))
 	for i, cond := range found {
 		branches[i] = fmt.Sprintf(
-			"(SELECT c.* FROM calls c WHERE %s%s LIMIT %d)",
-			strings.Join(append(slices.Clone(all), cond), " AND "),
-			by,
-			look,
+			"(SELECT c.* FROM calls c WHERE %s%s LIMIT %d)", strings.Join(append(slices.Clone(all), cond), " AND "), by, look,
 		)
 	}
 	looked := fmt.Sprintf("(SELECT c.* FROM (%s) c%s LIMIT %d) c", strings.Join(branches, " UNION ALL "), by, look)

@@ -3,7 +3,6 @@ package store
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/groupcommit"
 )
 
@@ -35,7 +35,10 @@ func (s *EventStore) Take(ctx context.Context, line control.Lane, home string, l
 	if wait == 0 {
 		wait = 10 * time.Minute
 	}
-	rows, err := s.Pool.Query(ctx, `
+	all, err := db.Collect(ctx, s.Pool, "outbox", func(row pgx.CollectableRow) (*control.Event, error) {
+		var e control.Event
+		return &e, row.Scan(&e.ID, &e.CallID, &e.OrgID, &e.Kind, &e.Lane, &e.Done, &e.Tries, &e.At, &e.Status, &e.Reason, &e.Remote)
+	}, `
 		WITH due AS (
 			SELECT e.id FROM events e
 			WHERE e.done_at IS NULL AND e.line = $4 AND e.next_at <= clock_timestamp()
@@ -51,14 +54,7 @@ func (s *EventStore) Take(ctx context.Context, line control.Lane, home string, l
 			e.home NOT IN ('', $1) AND e.created_at >= clock_timestamp() - $3::interval`,
 		home, lease, wait, line, most, awayAfter, s.AnyNodeSteps)
 	if err != nil {
-		return nil, fmt.Errorf("outbox: %w", err)
-	}
-	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (*control.Event, error) {
-		var e control.Event
-		return &e, row.Scan(&e.ID, &e.CallID, &e.OrgID, &e.Kind, &e.Lane, &e.Done, &e.Tries, &e.At, &e.Status, &e.Reason, &e.Remote)
-	})
-	if err != nil {
-		return nil, fmt.Errorf("outbox: %w", err)
+		return nil, err
 	}
 	slices.SortFunc(all, func(a, b *control.Event) int { return cmp.Compare(a.ID, b.ID) })
 	return all, nil
@@ -66,10 +62,8 @@ func (s *EventStore) Take(ctx context.Context, line control.Lane, home string, l
 
 // keep writes the state of events.
 func (s *EventStore) keep(ctx context.Context, sql string, args ...any) error {
-	if _, err := s.Pool.Exec(ctx, sql, args...); err != nil {
-		return fmt.Errorf("outbox: %w", err)
-	}
-	return nil
+	_, err := db.Exec(ctx, s.Pool, "outbox", sql, args...)
+	return err
 }
 
 // SaveProgress implements control.Outbox.

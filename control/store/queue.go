@@ -340,15 +340,13 @@ const PausedTrunks = `(SELECT trunk_id FROM trunk_sights WHERE at > clock_timest
 
 // QueueDepth returns the number of queued calls by organization.
 func (s *Store) QueueDepth(ctx context.Context) (map[string]int, error) {
-	rows, err := s.Pool.Query(ctx, "SELECT org_id, count(*) FROM attempts WHERE state = 'scheduled' GROUP BY org_id")
-	if err != nil {
-		return nil, fmt.Errorf("dial queue: %w", err)
-	}
 	by := map[string]int{}
 	var org string
 	var n int
-	if _, err = pgx.ForEachRow(rows, []any{&org, &n}, func() error { by[org] = n; return nil }); err != nil {
-		return nil, fmt.Errorf("dial queue: %w", err)
+	err := db.Each(ctx, s.Pool, "dial queue", []any{&org, &n}, func() error { by[org] = n; return nil },
+		"SELECT org_id, count(*) FROM attempts WHERE state = 'scheduled' GROUP BY org_id")
+	if err != nil {
+		return nil, err
 	}
 	return by, nil
 }
@@ -363,34 +361,18 @@ func (s *Store) ClaimedLastMinute(ctx context.Context) (n int, err error) {
 
 // Renew implements control.Queue.
 func (s *Store) Renew(ctx context.Context, owner string, attempts []string, lease time.Duration) ([]control.Lease, error) {
-	rows, err := s.dialPool().Query(ctx, `
+	return db.Collect(ctx, s.dialPool(), "renew leases", pgx.RowToStructByPos[control.Lease], `
 		WITH mine AS ( -- the same lock order everywhere
 			SELECT id FROM attempts WHERE owner = $1 AND state IN `+ActiveStates+`
 			  AND (id = ANY ($2) OR leg = 'transfer' AND call_id IN (SELECT call_id FROM attempts WHERE id = ANY ($2)))
 			ORDER BY id FOR UPDATE)
 		UPDATE attempts a SET lease_until = clock_timestamp() + $3 FROM mine WHERE a.id = mine.id
 		RETURNING a.id, a.call_id, a.owner, a.epoch`, owner, attempts, lease)
-	if err != nil {
-		return nil, fmt.Errorf("renew leases: %w", err)
-	}
-	held, err := pgx.CollectRows(rows, pgx.RowToStructByPos[control.Lease])
-	if err != nil {
-		return nil, fmt.Errorf("renew leases: %w", err)
-	}
-	return held, nil
 }
 
 // EndRequests implements control.Queue.
 func (s *Store) EndRequests(ctx context.Context, owner string) ([]string, error) {
-	rows, err := s.dialPool().Query(ctx, `
+	return db.Collect(ctx, s.dialPool(), "calls to end", pgx.RowTo[string], `
 		SELECT c.id FROM attempts a JOIN calls c ON c.id = a.call_id
 		WHERE a.owner = $1 AND a.state IN `+ActiveStates+` AND c.end_requested_at IS NOT NULL`, owner)
-	if err != nil {
-		return nil, fmt.Errorf("calls to end: %w", err)
-	}
-	ids, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		return nil, fmt.Errorf("calls to end: %w", err)
-	}
-	return ids, nil
 }

@@ -24,12 +24,7 @@ type line struct {
 // writeTranscript writes lines and turns from the given indexes on and replaces existing
 // ones.
 func writeTranscript(
-	ctx context.Context,
-	q db.Querier,
-	callID string,
-	lines []pipeline.Line,
-	firstLine int,
-	turns []pipeline.Turn,
+	ctx context.Context, q db.Querier, callID string, lines []pipeline.Line, firstLine int, turns []pipeline.Turn,
 	firstTurn int,
 ) error {
 	items := make([][]byte, len(lines))

@@ -2,7 +2,6 @@ package trunks
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
@@ -18,17 +17,9 @@ type callerNumber struct{ TrunkID, Number string }
 
 // listCallerNumbers returns the caller numbers of all trunks and their subgroups.
 func listCallerNumbers(ctx context.Context, q db.Querier) ([]callerNumber, error) {
-	rows, err := q.Query(ctx, `
+	return db.Collect(ctx, q, "caller numbers", pgx.RowToStructByPos[callerNumber], `
 		SELECT id, unnest(caller_numbers) FROM trunks
 		UNION SELECT trunk_id, unnest(caller_numbers) FROM subgroups`)
-	if err != nil {
-		return nil, fmt.Errorf("caller numbers: %w", err)
-	}
-	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[callerNumber])
-	if err != nil {
-		return nil, fmt.Errorf("caller numbers: %w", err)
-	}
-	return all, nil
 }
 
 // attestLevels returns the attestation level by caller number. A signature does not name

@@ -59,12 +59,9 @@ func ReplaceGrants(ctx context.Context, q db.Querier, lender string, grants []Gr
 		}
 		ids = append(ids, id)
 	}
-	_, err := q.Exec(ctx, `
+	_, err := db.Exec(ctx, q, "take a trunk back", `
 		DELETE FROM grants g USING trunks t WHERE t.id = g.trunk_id AND t.org_id = $1 AND NOT g.id = ANY ($2)`, lender, ids)
-	if err != nil {
-		return fmt.Errorf("take a trunk back: %w", err)
-	}
-	return nil
+	return err
 }
 
 // FindGrant returns the grant of a lender's trunk to an organization, or ErrNotLent.

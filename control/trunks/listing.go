@@ -12,15 +12,8 @@ import (
 
 // List returns an organization's trunks by name.
 func List(ctx context.Context, q db.Querier, orgID string) ([]Trunk, error) {
-	rows, err := q.Query(ctx, "SELECT "+columns+" FROM trunks WHERE org_id = $1 ORDER BY name", orgID)
-	if err != nil {
-		return nil, fmt.Errorf("trunks: %w", err)
-	}
-	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Trunk, error) { return scan(row) })
-	if err != nil {
-		return nil, fmt.Errorf("trunks: %w", err)
-	}
-	return all, nil
+	return db.Collect(ctx, q, "trunks", func(row pgx.CollectableRow) (Trunk, error) { return scan(row) },
+		"SELECT "+columns+" FROM trunks WHERE org_id = $1 ORDER BY name", orgID)
 }
 
 // ByID returns an organization's trunk, or ErrUnknown.
@@ -48,7 +41,13 @@ type Route struct {
 // Routes returns subgroups by trunk and name: those of an agent, or all if agentID is
 // empty.
 func Routes(ctx context.Context, q db.Querier, orgID, agentID string) ([]Route, error) {
-	rows, err := q.Query(ctx, `
+	return db.Collect(ctx, q, "subgroups", func(row pgx.CollectableRow) (r Route, err error) {
+		s := &r.Subgroup
+		return r, row.Scan(
+			&s.ID, &s.OrgID, &s.TrunkID, &s.Name, &s.DialPrefix, &s.AllowedDestinations, &s.CallerNumbers, &s.ConcurrentCalls,
+			&s.CallsPerMinute, &s.GrantID, &r.TrunkName, &r.Lender, &r.Agents, &r.Live,
+		)
+	}, `
 		SELECT s.id, s.org_id, s.trunk_id, s.name, s.dial_prefix, s.allowed_destinations, s.caller_numbers, s.concurrent_calls, s.calls_per_minute,
 			coalesce(s.grant_id, ''), t.name, CASE WHEN t.org_id = s.org_id THEN '' ELSE o.name END,
 			ARRAY(SELECT a.name FROM subgroup_agents x JOIN agents a ON a.id = x.agent_id WHERE x.subgroup_id = s.id ORDER BY a.name),
@@ -56,32 +55,6 @@ func Routes(ctx context.Context, q db.Querier, orgID, agentID string) ([]Route, 
 		FROM subgroups s JOIN trunks t ON t.id = s.trunk_id JOIN organizations o ON o.id = t.org_id
 		WHERE s.org_id = $1 AND ($2 = '' OR EXISTS (SELECT FROM subgroup_agents x WHERE x.subgroup_id = s.id AND x.agent_id = $2))
 		ORDER BY t.name, s.name`, orgID, agentID)
-	if err != nil {
-		return nil, fmt.Errorf("subgroups: %w", err)
-	}
-	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r Route, err error) {
-		s := &r.Subgroup
-		return r, row.Scan(
-			&s.ID,
-			&s.OrgID,
-			&s.TrunkID,
-			&s.Name,
-			&s.DialPrefix,
-			&s.AllowedDestinations,
-			&s.CallerNumbers,
-			&s.ConcurrentCalls,
-			&s.CallsPerMinute,
-			&s.GrantID,
-			&r.TrunkName,
-			&r.Lender,
-			&r.Agents,
-			&r.Live,
-		)
-	})
-	if err != nil {
-		return nil, fmt.Errorf("subgroups: %w", err)
-	}
-	return all, nil
 }
 
 // GrantView is a grant with names.
@@ -94,30 +67,15 @@ type GrantView struct {
 // ListGrants returns the grants given or received by an organization, by trunk and
 // borrower.
 func ListGrants(ctx context.Context, q db.Querier, orgID string) ([]GrantView, error) {
-	rows, err := q.Query(ctx, `
+	return db.Collect(ctx, q, "grants", func(row pgx.CollectableRow) (l GrantView, err error) {
+		return l, row.Scan(
+			&l.ID, &l.OrgID, &l.TrunkID, &l.CallerNumbers, &l.ConcurrentCalls, &l.CallsPerMinute, &l.TrunkName, &l.Lender,
+			&l.Borrower,
+		)
+	}, `
 		SELECT g.id, g.org_id, g.trunk_id, g.caller_numbers, g.concurrent_calls, g.calls_per_minute, t.name, l.name, b.name
 		FROM grants g JOIN trunks t ON t.id = g.trunk_id JOIN organizations l ON l.id = t.org_id JOIN organizations b ON b.id = g.org_id
 		WHERE g.org_id = $1 OR t.org_id = $1 ORDER BY t.name, b.name`, orgID)
-	if err != nil {
-		return nil, fmt.Errorf("grants: %w", err)
-	}
-	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (l GrantView, err error) {
-		return l, row.Scan(
-			&l.ID,
-			&l.OrgID,
-			&l.TrunkID,
-			&l.CallerNumbers,
-			&l.ConcurrentCalls,
-			&l.CallsPerMinute,
-			&l.TrunkName,
-			&l.Lender,
-			&l.Borrower,
-		)
-	})
-	if err != nil {
-		return nil, fmt.Errorf("grants: %w", err)
-	}
-	return all, nil
 }
 
 // Remove deletes a trunk with its subgroups and grants.

@@ -2,7 +2,6 @@ package trunks
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -20,23 +19,14 @@ const Channel = "parley_trunks"
 
 // All returns the trunks of all organizations, by id.
 func All(ctx context.Context, q db.Querier) ([]Trunk, error) {
-	rows, err := q.Query(ctx, "SELECT "+columns+" FROM trunks ORDER BY id")
-	if err != nil {
-		return nil, fmt.Errorf("trunks: %w", err)
-	}
-	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Trunk, error) { return scan(row) })
-	if err != nil {
-		return nil, fmt.Errorf("trunks: %w", err)
-	}
-	return all, nil
+	return db.Collect(ctx, q, "trunks", func(row pgx.CollectableRow) (Trunk, error) { return scan(row) },
+		"SELECT "+columns+" FROM trunks ORDER BY id")
 }
 
 // Notify tells running servers that trunks changed, after the transaction q commits.
 func Notify(ctx context.Context, q db.Querier) error {
-	if _, err := q.Exec(ctx, "SELECT pg_notify($1, '')", Channel); err != nil {
-		return fmt.Errorf("notify: %w", err)
-	}
-	return nil
+	_, err := db.Exec(ctx, q, "notify", "SELECT pg_notify($1, '')", Channel)
+	return err
 }
 
 // ProxyMonitor probes the proxies of trunks and registers with them if configured.

@@ -186,13 +186,10 @@ func Attach(ctx context.Context, q db.Querier, orgID, subgroupID string, agentID
 	if err != nil {
 		return fmt.Errorf("attach agents: %w", err)
 	}
-	_, err = q.Exec(ctx, `
+	_, err = db.Exec(ctx, q, "attach agents", `
 		INSERT INTO subgroup_agents (org_id, subgroup_id, agent_id)
 		SELECT $1, $2, unnest($3::text[]) ON CONFLICT DO NOTHING`, orgID, subgroupID, notNull(agentIDs))
-	if err != nil {
-		return fmt.Errorf("attach agents: %w", err)
-	}
-	return nil
+	return err
 }
 
 // notNull returns s as a non-nil slice, since nil would be NULL.

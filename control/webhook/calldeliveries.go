@@ -2,7 +2,6 @@ package webhook
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -23,17 +22,9 @@ type CallDelivery struct {
 
 // CallDeliveries returns the deliveries of an organization's call, the oldest first.
 func CallDeliveries(ctx context.Context, q db.Querier, orgID, callID string) ([]CallDelivery, error) {
-	rows, err := q.Query(ctx, `
+	return db.Collect(ctx, q, "failed to read the deliveries of a call", pgx.RowToStructByPos[CallDelivery], `
 		SELECT d.id, e.id, e.url, d.type, d.state, d.tries, coalesce(d.last_status, 0), d.last_error, d.next_at, d.created_at, d.settled_at,
 			e.disabled_at IS NOT NULL
 		FROM webhook_deliveries d JOIN webhook_endpoints e ON e.id = d.endpoint_id
 		WHERE d.call_id = $1 AND e.org_id = $2 ORDER BY d.created_at, d.id`, callID, orgID)
-	if err != nil {
-		return nil, fmt.Errorf("failed to read the deliveries of a call: %w", err)
-	}
-	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[CallDelivery])
-	if err != nil {
-		return nil, fmt.Errorf("failed to read the deliveries of a call: %w", err)
-	}
-	return all, nil
 }

@@ -98,14 +98,11 @@ func (s *Sender) recordAttempt(ctx context.Context, e Endpoint, d delivery, v ve
 		if disabled, err = recordEndpoint(ctx, tx, e.ID, v, now); err != nil {
 			return err
 		}
-		_, err = tx.Exec(ctx, `
+		_, err = db.Exec(ctx, tx, "webhook delivery", `
 			UPDATE webhook_deliveries SET state = $2, tries = tries + 1, next_at = $3, last_status = nullif($4, 0), last_error = $5,
 				settled_at = CASE WHEN $2 = 'pending' THEN NULL ELSE $6::timestamptz END
 			WHERE id = $1`, d.id, state, now.Add(v.wait), status, fault, now)
-		if err != nil {
-			return fmt.Errorf("webhook delivery: %w", err)
-		}
-		return nil
+		return err
 	})
 	if err != nil {
 		return err

@@ -30,9 +30,7 @@ func States() []string { return []string{"pending", "delivered", "dead"} }
 // newest, an empty state all states.
 func ListDeliveries(ctx context.Context, q db.Querier, endpointID, state, before string, limit int) ([]Delivery, error) {
 	sql, args := "SELECT "+sentColumns+" FROM webhook_deliveries WHERE endpoint_id = $1 AND ($2 = '' OR id < $2)", []any{
-		endpointID,
-		before,
-		limit,
+		endpointID, before, limit,
 	}
 	switch state {
 	case "":
@@ -43,15 +41,7 @@ func ListDeliveries(ctx context.Context, q db.Querier, endpointID, state, before
 	default:
 		sql, args = sql+" AND state = $4", append(args, state)
 	}
-	rows, err := q.Query(ctx, sql+" ORDER BY id DESC LIMIT $3", args...)
-	if err != nil {
-		return nil, fmt.Errorf("failed to read deliveries: %w", err)
-	}
-	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Delivery])
-	if err != nil {
-		return nil, fmt.Errorf("failed to read deliveries: %w", err)
-	}
-	return all, nil
+	return db.Collect(ctx, q, "failed to read deliveries", pgx.RowToStructByPos[Delivery], sql+" ORDER BY id DESC LIMIT $3", args...)
 }
 
 // ReadDelivery returns an organization's delivery and its body, or ErrUnknown.

@@ -71,8 +71,6 @@ func Replace(ctx context.Context, q db.Querier, orgID string, all []Endpoint) er
 		}
 		urls = append(urls, e.URL)
 	}
-	if _, err := q.Exec(ctx, "DELETE FROM webhook_endpoints WHERE org_id = $1 AND NOT url = ANY ($2)", orgID, urls); err != nil {
-		return fmt.Errorf("webhook endpoints: %w", err)
-	}
-	return nil
+	_, err := db.Exec(ctx, q, "webhook endpoints", "DELETE FROM webhook_endpoints WHERE org_id = $1 AND NOT url = ANY ($2)", orgID, urls)
+	return err
 }

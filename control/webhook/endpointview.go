@@ -40,21 +40,8 @@ func NewSecret() media.Secret {
 
 // ListEndpoints returns up to limit endpoints after an id, by id, of one organization or, if orgID is empty, of all.
 func ListEndpoints(ctx context.Context, q db.Querier, orgID, after string, limit int) ([]EndpointView, error) {
-	rows, err := q.Query(
-		ctx,
-		"SELECT "+ownedColumns+" FROM webhook_endpoints WHERE ($1 = '' OR org_id = $1) AND id > $2 ORDER BY id LIMIT $3",
-		orgID,
-		after,
-		limit,
-	)
-	if err != nil {
-		return nil, fmt.Errorf("webhook endpoints: %w", err)
-	}
-	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[EndpointView])
-	if err != nil {
-		return nil, fmt.Errorf("webhook endpoints: %w", err)
-	}
-	return all, nil
+	return db.Collect(ctx, q, "webhook endpoints", pgx.RowToStructByPos[EndpointView],
+		"SELECT "+ownedColumns+" FROM webhook_endpoints WHERE ($1 = '' OR org_id = $1) AND id > $2 ORDER BY id LIMIT $3", orgID, after, limit)
 }
 
 // Save creates an organization's endpoint, or changes the one with the same URL and enables it again. A replaced secret
@@ -102,9 +89,7 @@ func Rotate(ctx context.Context, q db.Querier, orgID, id string, secret media.Se
 		q.Query(
 			ctx,
 			"UPDATE webhook_endpoints SET previous_secret = secret, secret = $3 WHERE org_id = $1 AND id = $2 RETURNING "+ownedColumns,
-			orgID,
-			id,
-			secret,
+			orgID, id, secret,
 		),
 	)
 }

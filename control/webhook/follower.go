@@ -54,16 +54,14 @@ func (n *Notifier) HandleEvent(ctx context.Context, e control.Event) error {
 	if n.Type == CallAnalyzed && !e.HadConversation() {
 		return nil
 	}
-	rows, err := n.Pool.Query(ctx, `
+	endpoints, err := db.Collect(ctx, n.Pool, "webhook endpoints", func(row pgx.CollectableRow) (e Endpoint, err error) {
+		return e, row.Scan(&e.ID, &e.Thin)
+	}, `
 		SELECT e.id, e.thin FROM webhook_endpoints e JOIN calls c ON c.org_id = e.org_id
 		WHERE c.id = $1 AND e.disabled_at IS NULL AND $2 = ANY (e.events) AND (e.agents = '{}' OR
 			coalesce((SELECT a.name FROM agents a WHERE a.id = c.agent_id AND a.org_id = c.org_id), c.agent_name) = ANY (e.agents)) ORDER BY e.id`, e.CallID, n.Type)
 	if err != nil {
-		return fmt.Errorf("webhook endpoints: %w", err)
-	}
-	endpoints, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (e Endpoint, err error) { return e, row.Scan(&e.ID, &e.Thin) })
-	if err != nil {
-		return fmt.Errorf("webhook endpoints: %w", err)
+		return err
 	}
 	if len(endpoints) == 0 {
 		return nil
@@ -92,12 +90,7 @@ func (n *Notifier) HandleEvent(ctx context.Context, e control.Event) error {
 }
 
 func (n *Notifier) enqueue(
-	ctx context.Context,
-	tx pgx.Tx,
-	to Endpoint,
-	c control.Call,
-	words control.Transcript,
-	e control.Event,
+	ctx context.Context, tx pgx.Tx, to Endpoint, c control.Call, words control.Transcript, e control.Event,
 	now time.Time,
 ) error {
 	id := control.NewID("evt_", now)

@@ -38,21 +38,13 @@ func (s EndpointStatus) Host() string {
 
 // List returns the endpoints of the named organization, or of all if the name is empty.
 func List(ctx context.Context, q db.Querier, orgName string) ([]EndpointStatus, error) {
-	rows, err := q.Query(ctx, `
+	return db.Collect(ctx, q, "webhook endpoints", pgx.RowToStructByPos[EndpointStatus], `
 		SELECT e.id, o.name, e.url, e.events,
 			(SELECT count(*) FROM webhook_deliveries d WHERE d.endpoint_id = e.id AND d.state = 'pending'),
 			(SELECT count(*) FROM webhook_deliveries d WHERE d.endpoint_id = e.id AND d.state = 'dead'),
 			e.last_success_at, e.disabled_at, e.disabled_reason
 		FROM webhook_endpoints e JOIN organizations o ON o.id = e.org_id
 		WHERE $1 = '' OR o.name = $1 ORDER BY o.name, e.id`, orgName)
-	if err != nil {
-		return nil, fmt.Errorf("webhook endpoints: %w", err)
-	}
-	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[EndpointStatus])
-	if err != nil {
-		return nil, fmt.Errorf("webhook endpoints: %w", err)
-	}
-	return all, nil
 }
 
 // A DeadLetter is a delivery that will not be tried again.
@@ -66,18 +58,10 @@ type DeadLetter struct {
 
 // DeadLetters returns the newest 1,000 of the named organization, or of all if the name is empty.
 func DeadLetters(ctx context.Context, q db.Querier, orgName string) ([]DeadLetter, error) {
-	rows, err := q.Query(ctx, `
+	return db.Collect(ctx, q, "dead letters", pgx.RowToStructByPos[DeadLetter], `
 		SELECT d.id, d.endpoint_id, d.type, d.call_id, d.tries, d.settled_at, coalesce(d.last_status, 0), d.last_error
 		FROM webhook_deliveries d JOIN webhook_endpoints e ON e.id = d.endpoint_id JOIN organizations o ON o.id = e.org_id
 		WHERE d.state = 'dead' AND ($1 = '' OR o.name = $1) ORDER BY d.settled_at DESC, d.id LIMIT 1000`, orgName)
-	if err != nil {
-		return nil, fmt.Errorf("dead letters: %w", err)
-	}
-	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[DeadLetter])
-	if err != nil {
-		return nil, fmt.Errorf("dead letters: %w", err)
-	}
-	return all, nil
 }
 
 // Replay makes a delivery in any state due now, or all dead deliveries of an endpoint. They keep their ids and

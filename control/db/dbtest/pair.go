@@ -55,21 +55,8 @@ func NewPair(t testing.TB) *Pair {
 	p.start(0)
 	p.exec(0, "CREATE DATABASE parley")
 	p.run(
-		"pg_basebackup",
-		"-h",
-		"127.0.0.1",
-		"-p",
-		p.ports[0],
-		"-U",
-		"parley",
-		"-D",
-		p.data(1),
-		"-R",
-		"-X",
-		"stream",
-		"-c",
-		"fast",
-		"--no-sync",
+		"pg_basebackup", "-h", "127.0.0.1", "-p", p.ports[0], "-U", "parley", "-D", p.data(1), "-R", "-X", "stream", "-c",
+		"fast", "--no-sync",
 	)
 	p.start(1)
 	return p
