@@ -56,7 +56,7 @@ func (a Azure) Open(ctx context.Context, s pipeline.Style) (pipeline.Synthesis, 
 		return nil, errors.New("azure speech: no region")
 	}
 	p := peer{
-		name: "azure speech", header: http.Header{"Ocp-Apim-Subscription-Key": {string(a.Key)}}, dial: a.Dial, status: azureStatus,
+		name: "azure speech", header: http.Header{"Ocp-Apim-Subscription-Key": {string(a.Key)}}, dial: a.Dial, onClose: onAzureClose,
 	}
 	sock, err := a.Warm.get(ctx, address, func(ctx context.Context) (*socket, error) {
 		sock, err := p.open(ctx, address, nil)
@@ -96,15 +96,15 @@ func azureURL(region string) string {
 	return "wss://" + region + ".tts.speech." + domain + "/cognitiveservices/websocket/v2"
 }
 
-// azureStatus maps the close codes of refused requests, such as 1007 for an unknown voice.
-func azureStatus(code int, reason string) int {
+// onAzureClose maps the close codes of refused requests, such as 1007 "Unsupported voice".
+func onAzureClose(code int, reason string) (int, string) {
 	switch code {
 	case websocket.CloseInvalidFramePayloadData, websocket.CloseUnsupportedData:
-		return http.StatusBadRequest
+		return http.StatusBadRequest, reason
 	case websocket.ClosePolicyViolation:
-		return statusOf(reason)
+		return statusOf(reason), reason
 	}
-	return 0
+	return 0, ""
 }
 
 func azureID() string {

@@ -3,15 +3,9 @@ package tts
 import (
 	"encoding/json"
 	"errors"
-	"net/http"
-	"strings"
 	"testing"
-	"testing/synctest"
-
-	"github.com/gorilla/websocket"
 
 	"github.com/parley-voice/parley/pipeline"
-	"github.com/parley-voice/parley/pipeline/fakeprovider"
 )
 
 func TestAzureVoice(t *testing.T) {
@@ -75,56 +69,4 @@ func TestAzureSettings(t *testing.T) {
 			t.Errorf("%q: %s", region, got)
 		}
 	}
-}
-
-// TestCloseCodes checks that a connection closed for the request's fault blames the
-// request, with the reason but without the key.
-func TestCloseCodes(t *testing.T) {
-	for _, tt := range []struct {
-		name, reason string
-		code, want   int
-	}{
-		{"azure", "Unsupported voice canary-voice.", websocket.CloseInvalidFramePayloadData, 400},
-		{"azure", "Internal", websocket.CloseInternalServerErr, 0},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			n := closing(t, tt.code, tt.reason)
-			voice := map[string]pipeline.Voice{
-				"azure":      Azure{URL: "ws://fake/", Key: "canary", Dial: n.Dial},
-				"elevenlabs": ElevenLabs{URL: "ws://fake", Key: "canary", Dial: n.Dial},
-				"deepgram":   Deepgram{URL: "ws://fake/", Key: "canary", Dial: n.Dial},
-			}[tt.name]
-			_, _, err := speak(t.Context(), voice, 8000, "Good morning.")
-			var refused *pipeline.RefusedError
-			if errors.As(err, &refused); err == nil || (refused != nil) != (tt.want != 0) || refused != nil && refused.Status != tt.want ||
-				strings.Contains(err.Error(), "canary") {
-				t.Errorf("%s closes with %d %q: %v", tt.name, tt.code, tt.reason, err)
-			}
-		})
-	}
-}
-
-// closing starts a peer that closes each connection after the second message.
-func closing(t *testing.T, code int, reason string) *fakeprovider.Net {
-	t.Helper()
-	n := fakeprovider.NewNet()
-	srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		conn, err := (&websocket.Upgrader{}).Upgrade(w, r, nil)
-		if err != nil {
-			return
-		}
-		defer conn.Close()
-		for range 2 {
-			if _, _, err := conn.ReadMessage(); err != nil {
-				return
-			}
-		}
-		_ = conn.WriteMessage(websocket.CloseMessage, websocket.FormatCloseMessage(code, reason))
-		for err == nil {
-			_, _, err = conn.ReadMessage() // until the client has answered
-		}
-	})}
-	go func() { _ = srv.Serve(n) }()
-	t.Cleanup(func() { _ = srv.Close() })
-	return n
 }

@@ -4,13 +4,14 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"iter"
 	"net/http"
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/gorilla/websocket"
 
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/media/codec"
@@ -22,12 +23,19 @@ import (
 const (
 	ElevenLabsURL   = "wss://api.elevenlabs.io"
 	ElevenLabsModel = "eleven_flash_v2_5"
-	ElevenLabsVoice = "21m00Tcm4TlvDq8ikWAM"
+	// ElevenLabsVoice is one of the default voices of 2026, which every account may use
+	// without a plan (github.com/livekit/agents/pull/5020). The earlier ones, such as
+	// Rachel, became library voices, which free accounts are refused with status 402.
+	ElevenLabsVoice = "hpp4J3VqNfWAUOO0d1Us"
 )
 
 // ElevenLabs uses the streaming text-to-speech API
 // (elevenlabs.io/docs/api-reference/text-to-speech/v-1-text-to-speech-voice-id-stream-input).
-// A connection serves one utterance.
+//
+// A connection serves one utterance; Warm has the next one ready. Connections with several
+// contexts would save handshakes, but they belong to one voice, hold five contexts, and
+// end with all of them if an interrupted one is not closed in time
+// (github.com/livekit/agents/issues/5844) or one request is refused.
 type ElevenLabs struct {
 	URL  string // scheme and host; empty means ElevenLabsURL
 	Key  media.Secret
@@ -35,23 +43,38 @@ type ElevenLabs struct {
 	Warm *Pool // nil opens a connection per utterance; Idle must be below 3 min
 }
 
+// OptionRules implements pipeline.RuledProvider. Some models speak fewer languages.
+func (ElevenLabs) OptionRules() pipeline.OptionRules {
+	return pipeline.OptionRules{
+		Takes: []string{"speed", "options"},
+		Reserved: []string{
+			"model_id", "output_format", "auto_mode", "sync_alignment", "inactivity_timeout", "language_code", "text", "flush",
+			"voice_settings", "generation_config", "speed",
+		},
+		Known: []string{
+			"stability", "similarity_boost", "style", "use_speaker_boost", "apply_text_normalization",
+			"apply_language_text_normalization", "enable_logging", "enable_ssml_parsing", "seed",
+		},
+		Languages: elevenLabsLanguages(ElevenLabsModel),
+	}
+}
+
 // Open implements pipeline.Voice.
 func (e ElevenLabs) Open(ctx context.Context, s pipeline.Style) (pipeline.Synthesis, error) {
-	format, err := elevenLabsFormat(s.Rate)
+	model := cmp.Or(s.Model, ElevenLabsModel)
+	if spoken := elevenLabsLanguages(model); spoken != nil {
+		if err := checkLanguage("elevenlabs", "model "+model, elevenLabsLanguage(s.Language), spoken); err != nil {
+			return nil, err
+		}
+	}
+	q, greeting, err := elevenLabsRequest(model, s)
 	if err != nil {
 		return nil, err
 	}
-	q := url.Values{
-		"model_id": {cmp.Or(s.Model, ElevenLabsModel)}, "output_format": {format},
-		"auto_mode": {"true"}, "sync_alignment": {"true"}, "inactivity_timeout": {"180"}, // the maximum
-	}
-	if language := elevenLabsLanguage(q.Get("model_id"), s.Language); language != "" {
-		q.Set("language_code", language)
-	}
 	address := strings.TrimSuffix(cmp.Or(e.URL, ElevenLabsURL), "/") +
 		"/v1/text-to-speech/" + url.PathEscape(cmp.Or(s.Voice, ElevenLabsVoice)) + "/stream-input"
-	sock, err := e.Warm.get(ctx, address+"?"+q.Encode(), func(ctx context.Context) (*socket, error) {
-		return e.connect(ctx, address, q)
+	sock, err := e.Warm.get(ctx, address+"?"+q.Encode()+"#"+string(greeting), func(ctx context.Context) (*socket, error) {
+		return e.connect(ctx, address, q, greeting)
 	})
 	if err != nil {
 		return nil, err
@@ -61,17 +84,70 @@ func (e ElevenLabs) Open(ctx context.Context, s pipeline.Style) (pipeline.Synthe
 	return sp, nil
 }
 
+// elevenLabsRequest returns the query of a connection and its first message.
+func elevenLabsRequest(model string, s pipeline.Style) (q url.Values, greeting []byte, err error) {
+	format, err := elevenLabsFormat(s.Rate)
+	if err != nil {
+		return nil, nil, err
+	}
+	q = url.Values{}
+	settings := map[string]any{}
+	for name, v := range s.Options.Extra {
+		switch name {
+		case "stability", "similarity_boost", "style", "use_speaker_boost":
+			settings[name] = v
+		default:
+			q.Set(name, fmt.Sprint(v))
+		}
+	}
+	if speed := within(s.Options.Speed, 0.7, 1.2); speed != 0 {
+		settings["speed"] = speed
+	}
+	for name, v := range map[string]string{
+		"model_id": model, "output_format": format, "auto_mode": "true", "sync_alignment": "true", "inactivity_timeout": "180", // the maximum
+	} {
+		q.Set(name, v)
+	}
+	// Only the version 2.5 models take a language. Without it they guess, and may read
+	// numbers in another language.
+	if language := elevenLabsLanguage(s.Language); language != "" && strings.HasSuffix(model, "_v2_5") {
+		q.Set("language_code", language)
+	}
+	first := map[string]any{"text": " ", "generation_config": map[string]any{"chunk_length_schedule": []int{50}}}
+	if len(settings) > 0 {
+		first["voice_settings"] = settings
+	}
+	if greeting, err = json.Marshal(first); err != nil {
+		return nil, nil, fmt.Errorf("elevenlabs: options: %w", err)
+	}
+	return q, greeting, nil
+}
+
 // connect opens a connection and sends its configuration.
-func (e ElevenLabs) connect(ctx context.Context, address string, q url.Values) (*socket, error) {
-	sock, err := peer{name: "elevenlabs", header: http.Header{"Xi-Api-Key": {string(e.Key)}}, dial: e.Dial}.open(ctx, address, q)
+func (e ElevenLabs) connect(ctx context.Context, address string, q url.Values, greeting []byte) (*socket, error) {
+	p := peer{name: "elevenlabs", header: http.Header{"Xi-Api-Key": {string(e.Key)}}, dial: e.Dial, onClose: onElevenLabsClose}
+	sock, err := p.open(ctx, address, q)
 	if err != nil {
 		return nil, err
 	}
-	if err := sock.send(map[string]any{"text": " ", "generation_config": map[string]any{"chunk_length_schedule": []int{50}}}); err != nil {
+	if err := sock.write(greeting); err != nil {
 		sock.close()
 		return nil, err
 	}
 	return sock, nil
+}
+
+// onElevenLabsClose maps the closes of refused requests. A voice that does not fit the model
+// is refused with 1008, or with 1009 as if the message were too big
+// (github.com/elevenlabs/elevenlabs-python/issues/586).
+func onElevenLabsClose(code int, reason string) (int, string) {
+	switch code {
+	case websocket.CloseMessageTooBig:
+		return http.StatusBadRequest, reason + " (the voice may not fit the model)"
+	case websocket.ClosePolicyViolation:
+		return statusOf(reason), reason
+	}
+	return 0, ""
 }
 
 func elevenLabsFormat(rate int) (string, error) {
@@ -85,16 +161,31 @@ func elevenLabsFormat(rate int) (string, error) {
 	}
 }
 
-// elevenLabsLanguage returns the language_code to request. Only the version 2.5 models
-// accept it; it is empty for languages that they do not support. Without it they guess,
-// and may read numbers in another language.
-func elevenLabsLanguage(model, language string) string {
-	language, _, _ = strings.Cut(strings.ToLower(language), "-")
-	const spoken = " ar bg cs da de el en es fi fil fr hi hr hu id it ja ko ms nl no pl pt ro ru sk sv ta tr uk vi zh "
-	if !strings.HasSuffix(model, "_v2_5") || language == "" || !strings.Contains(spoken, " "+language+" ") {
-		return ""
+// elevenLabsLanguages returns the languages of a model, nil if they are unknown
+// (elevenlabs.io/docs/models).
+func elevenLabsLanguages(model string) []string {
+	multilingual := strings.Fields("en ja zh de hi fr ko pt it es id nl tr fil pl sv bg ro ar cs el fi hr ms sk da ta uk ru")
+	switch model {
+	case "eleven_flash_v2_5", "eleven_turbo_v2_5":
+		return append(multilingual, "hu", "no", "vi")
+	case "eleven_multilingual_v2":
+		return multilingual
+	case "eleven_flash_v2", "eleven_turbo_v2":
+		return []string{"en"}
 	}
-	return language
+	return nil
+}
+
+// elevenLabsLanguage returns ElevenLabs' name of the language of a tag.
+func elevenLabsLanguage(tag string) string {
+	switch base := baseLanguage(tag); base {
+	case "nb", "nn":
+		return "no"
+	case "tl":
+		return "fil"
+	default:
+		return base
+	}
 }
 
 // elevenSynthesis is one utterance.
@@ -111,10 +202,10 @@ type elevenSynthesis struct {
 }
 
 // Write implements pipeline.Synthesis. It sends whole clauses with a trailing space,
-// because auto_mode speaks each piece as it is.
+// because auto_mode speaks each piece as it is, and flushes each, as LiveKit does.
 func (e *elevenSynthesis) Write(text string) error {
 	for _, c := range e.split.Add(text) {
-		if err := e.send(map[string]any{"text": c + " "}); err != nil {
+		if err := e.send(map[string]any{"text": c + " ", "flush": true}); err != nil {
 			return err
 		}
 	}
@@ -155,8 +246,11 @@ func (e *elevenSynthesis) Audio() iter.Seq2[pipeline.Speech, error] {
 	return func(yield func(pipeline.Speech, error) bool) {
 		for r := range e.in {
 			m, err := parseEleven(r.body)
+			if err == nil && m.Error != "" {
+				err = e.refused(statusOf(m.Error), m.Error+": "+m.Message)
+			}
 			if err != nil {
-				yield(pipeline.Speech{}, fmt.Errorf("elevenlabs: %w", err))
+				yield(pipeline.Speech{}, err)
 				return
 			}
 			sp := e.speech(m)
@@ -173,19 +267,9 @@ func (e *elevenSynthesis) Audio() iter.Seq2[pipeline.Speech, error] {
 func parseEleven(b []byte) (elevenMessage, error) {
 	var m elevenMessage
 	if err := json.Unmarshal(b, &m); err != nil {
-		return m, fmt.Errorf("not JSON: %w", err)
+		return m, fmt.Errorf("elevenlabs: not JSON: %w", err)
 	}
-	if m.Error == "" {
-		return m, nil
-	}
-	text := pipeline.Clean(m.Error + ": " + m.Message)
-	// invalid requests such as voice_does_not_exist
-	for _, word := range []string{"voice_", "model_", "language_", "unsupported_", "invalid_uid"} {
-		if strings.Contains(m.Error, word) {
-			return m, &pipeline.RefusedError{Status: http.StatusBadRequest, Text: text}
-		}
-	}
-	return m, errors.New(text)
+	return m, nil
 }
 
 func (e *elevenSynthesis) speech(m elevenMessage) pipeline.Speech {

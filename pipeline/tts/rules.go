@@ -46,9 +46,10 @@ var statuses = []struct { //nolint:gochecknoglobals // a table
 	words  []string
 }{
 	{http.StatusTooManyRequests, []string{"concurren", "rate_limit", "rate limit", "max_active", "too_many", "too many"}},
-	{http.StatusPaymentRequired, []string{"quota", "credit", "paid", "payment", "balance", "plan_"}},
+	{http.StatusBadRequest, []string{"plan_required"}}, // the voice or model needs another plan
+	{http.StatusPaymentRequired, []string{"quota", "credit", "payment", "balance"}},
 	{http.StatusUnauthorized, []string{"api_key", "api key", "unauthorized", "unauthenticated", "authentication", "token"}},
-	{http.StatusBadRequest, []string{"voice", "model", "language", "unsupported", "invalid", "not_found", "does not exist"}},
+	{http.StatusBadRequest, []string{"voice", "model", "language", "unsupported", "invalid", "not_found", "does not exist", "character"}},
 }
 
 // statusOf returns the HTTP status that an error code or text stands for, or 0.

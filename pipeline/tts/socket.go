@@ -35,9 +35,9 @@ type peer struct {
 	name   string
 	header http.Header // of the handshake; holds keys
 	dial   wsdial.DialFunc
-	// status returns the HTTP status that a close code and reason stand for, 0 for none; nil
-	// means none.
-	status func(code int, reason string) int
+	// onClose returns the HTTP status that a close code and reason stand for and a text for
+	// the operator; 0 for none. nil means none.
+	onClose func(code int, reason string) (status int, text string)
 	// keepAlive is a message sent to idle connections every 10 s; nil sends pings only.
 	keepAlive any
 }
@@ -107,9 +107,9 @@ func (s *socket) read() {
 // closeError returns the error for the end of the connection.
 func (s *socket) closeError(err error) error {
 	var closed *websocket.CloseError
-	if errors.As(err, &closed) && s.status != nil {
-		if status := s.status(closed.Code, closed.Text); status != 0 {
-			return s.refused(status, closed.Text)
+	if errors.As(err, &closed) && s.onClose != nil {
+		if status, text := s.onClose(closed.Code, closed.Text); status != 0 {
+			return s.refused(status, text)
 		}
 	}
 	return fmt.Errorf("%s: receive: %w", s.name, err)

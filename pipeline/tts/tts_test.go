@@ -75,22 +75,6 @@ func TestEspeak(t *testing.T) {
 	}
 }
 
-func TestElevenLabsLanguage(t *testing.T) {
-	for _, tt := range []struct{ model, language, want string }{
-		{"eleven_flash_v2_5", "de-DE", "de"},
-		{"eleven_turbo_v2_5", "EN", "en"},
-		{"eleven_flash_v2_5", "fil-PH", "fil"},
-		{"eleven_flash_v2_5", "", ""},
-		{"eleven_flash_v2_5", "kk", ""},
-		{"eleven_multilingual_v2", "de", ""},
-		{"eleven_flash_v2", "en", ""},
-	} {
-		if got := elevenLabsLanguage(tt.model, tt.language); got != tt.want {
-			t.Errorf("%s in %q: %q, want %q", tt.model, tt.language, got, tt.want)
-		}
-	}
-}
-
 // TestFlushLimit checks that text rejected by Deepgram causes an error, not silence.
 func TestFlushLimit(t *testing.T) {
 	d := &deepgramSynthesis{open: []string{"hello"}}
@@ -107,8 +91,8 @@ func TestFlushLimit(t *testing.T) {
 // failures.
 func TestRequestFaults(t *testing.T) {
 	eleven := func(body string) error {
-		_, err := parseEleven([]byte(body))
-		return err
+		m, err := parseEleven([]byte(body))
+		return errors.Join(err, peer{name: "elevenlabs"}.refused(statusOf(m.Error), m.Error+": "+m.Message))
 	}
 	cartesia := func(body string) error {
 		m, err := parseCartesia([]byte(body))
@@ -119,8 +103,11 @@ func TestRequestFaults(t *testing.T) {
 		want int // status; 0 for none
 	}{
 		{eleven(`{"error":"voice_does_not_exist","message":"A voice","code":1008}`), 400},
-		{eleven(`{"error":"quota_exceeded","message":"This","code":1008}`), 0},
-		{eleven(`{"error":"invalid_api_key","message":"This"}`), 0},
+		{eleven(`{"error":"quota_exceeded","message":"This","code":1008}`), 402},
+		{eleven(`{"error":"invalid_api_key","message":"This"}`), 401},
+		{eleven(`{"error":"max_active_conversations","message":"This"}`), 429},
+		{eleven(`{"error":"paid_plan_required","message":"Free users cannot use library voices"}`), 400},
+		{eleven(`{"error":"system_busy","message":"This"}`), 0},
 		{cartesia(`{"type":"error","status_code":404,"title":"Invalid model","error_code":"model_not_found"}`), 404},
 		{cartesia(`{"type":"error","status_code":429,"title":"Too many"}`), 429},
 		{cartesia(`{"type":"error","error_code":"model_sunsetted","title":"Model sunsetted"}`), 400},

@@ -1,0 +1,101 @@
+package tts
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/gorilla/websocket"
+
+	"github.com/parley-voice/parley/pipeline"
+	"github.com/parley-voice/parley/pipeline/fakeprovider"
+)
+
+// TestCloseCodes checks that a connection closed for the request's fault blames the
+// request, with the reason but without the key.
+func TestCloseCodes(t *testing.T) {
+	for _, tt := range []struct {
+		name, reason string
+		code, want   int
+	}{
+		{"azure", "Unsupported voice canary-voice.", websocket.CloseInvalidFramePayloadData, 400},
+		{"azure", "Internal", websocket.CloseInternalServerErr, 0},
+		{"elevenlabs", "message too big", websocket.CloseMessageTooBig, 400},
+		{"elevenlabs", "A voice with the id canary does not exist", websocket.ClosePolicyViolation, 400},
+		{"elevenlabs", "This request exceeds your quota of 10000.", websocket.ClosePolicyViolation, 402},
+		{"elevenlabs", "We are sorry, something went wrong.", websocket.ClosePolicyViolation, 0},
+		{"elevenlabs", "Have not received a new text input within the timeout of 20 seconds.", websocket.ClosePolicyViolation, 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			n := closing(t, tt.code, tt.reason)
+			voice := map[string]pipeline.Voice{
+				"azure":      Azure{URL: "ws://fake/", Key: "canary", Dial: n.Dial},
+				"elevenlabs": ElevenLabs{URL: "ws://fake", Key: "canary", Dial: n.Dial},
+				"deepgram":   Deepgram{URL: "ws://fake/", Key: "canary", Dial: n.Dial},
+			}[tt.name]
+			_, _, err := speak(t.Context(), voice, 8000, "Good morning.")
+			var refused *pipeline.RefusedError
+			if errors.As(err, &refused); err == nil || (refused != nil) != (tt.want != 0) || refused != nil && refused.Status != tt.want ||
+				strings.Contains(err.Error(), "canary") {
+				t.Errorf("%s closes with %d %q: %v", tt.name, tt.code, tt.reason, err)
+			}
+		})
+	}
+}
+
+// closing starts a peer that closes each connection after the second message.
+func closing(t *testing.T, code int, reason string) *fakeprovider.Net {
+	t.Helper()
+	n := fakeprovider.NewNet()
+	srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		conn, err := (&websocket.Upgrader{}).Upgrade(w, r, nil)
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		for range 2 {
+			if _, _, err := conn.ReadMessage(); err != nil {
+				return
+			}
+		}
+		_ = conn.WriteMessage(websocket.CloseMessage, websocket.FormatCloseMessage(code, reason))
+		for err == nil {
+			_, _, err = conn.ReadMessage() // until the client has answered
+		}
+	})}
+	go func() { _ = srv.Serve(n) }()
+	t.Cleanup(func() { _ = srv.Close() })
+	return n
+}
+
+// TestLanguages checks that a voice refuses a language that its model does not speak, before
+// it connects, and blames the request.
+func TestLanguages(t *testing.T) {
+	for _, tt := range []struct {
+		voice                 pipeline.Voice
+		model, name, language string
+		accepted              bool
+	}{
+		{&Cartesia{}, "", "", "kk-KZ", false},
+		{&Cartesia{}, "", "", "ru-RU", true},
+		{&Cartesia{}, "sonic-2", "", "ru", false},
+		{&Cartesia{}, "sonic-turbo", "", "hi-IN", true},
+		{&Cartesia{}, "sonic-9", "", "kk", true},
+		{ElevenLabs{}, "", "", "kk", false},
+		{ElevenLabs{}, "", "", "ru-RU", true},
+		{ElevenLabs{}, "eleven_multilingual_v2", "", "hu", false},
+		{ElevenLabs{}, "eleven_flash_v2", "", "de", false},
+		{ElevenLabs{}, "eleven_flash_v2_5", "", "nb-NO", true},
+		{ElevenLabs{}, "eleven_new", "", "kk", true},
+		{Azure{Region: "x"}, "", "kk-KZ-AigulNeural", "ru", false},
+	} {
+		ctx := canceled(t)
+		_, err := tt.voice.Open(ctx, pipeline.Style{Rate: 8000, Model: tt.model, Voice: tt.name, Language: tt.language})
+		var refused *pipeline.RefusedError
+		if errors.As(err, &refused); (refused == nil) != tt.accepted || refused != nil && !refused.IsRequestFault() {
+			t.Errorf("%T with model %q and voice %q in %s: %v", tt.voice, tt.model, tt.name, tt.language, err)
+		}
+	}
+}
