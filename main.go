@@ -32,24 +32,25 @@ var version = "dev"
 type commands struct {
 	Config string `help:"Read settings from FILE; the environment wins." placeholder:"FILE"`
 
-	Serve    serveCmd             `cmd:"" help:"Run the server until SIGTERM."`
-	Demo     demoCmd              `cmd:"" help:"Place one SIP call on this machine, show it, and keep serving."`
-	Apply    applyCmd             `cmd:"" help:"Create or update organizations, trunks, agents and more from a YAML file."`
-	Key      keyCmd               `cmd:"" help:"Manage API keys."`
-	Links    linksCmd             `cmd:"" help:"Manage links to recordings."`
-	Operator admincli.Operator    `cmd:"" help:"Manage dashboard operators."`
-	Agent    admincli.Agent       `cmd:"" help:"Manage agents."`
-	Call     admincli.Call        `cmd:"" help:"Show calls."`
-	Webhook  admincli.Webhook     `cmd:"" help:"Manage webhook endpoints and deliveries."`
-	Campaign campaigncli.Campaign `cmd:"" help:"Manage campaigns."`
-	Simulate campaigncli.Simulate `cmd:"" help:"Simulate campaigns over years and check every call against the rules."`
-	DNC      campaigncli.DNC      `cmd:"" name:"dnc" help:"Manage do-not-call lists."`
-	Market   campaigncli.Market   `cmd:"" help:"Manage market rules."`
-	Failover admincli.Failover    `cmd:"" help:"Show and release calls held after a database failover."`
-	Erase    admincli.Erase       `cmd:"" help:"Erase calls: transcripts, recordings and deliveries."`
-	Replay   replayCmd            `cmd:"" help:"Replay the turn log of a call through the turn machine."`
-	Bench    bench.Bench          `cmd:"" help:"Run benchmarks."`
-	Version  versionCmd           `cmd:"" help:"Print the version."`
+	Serve     serveCmd             `cmd:"" help:"Run the server until SIGTERM."`
+	Demo      demoCmd              `cmd:"" help:"Place one SIP call on this machine, show it, and keep serving."`
+	Apply     applyCmd             `cmd:"" help:"Create or update organizations, trunks, agents and more from a YAML file."`
+	Key       keyCmd               `cmd:"" help:"Manage API keys."`
+	Links     linksCmd             `cmd:"" help:"Manage links to recordings."`
+	Operator  admincli.Operator    `cmd:"" help:"Manage dashboard operators."`
+	Agent     admincli.Agent       `cmd:"" help:"Manage agents."`
+	Call      admincli.Call        `cmd:"" help:"Show calls."`
+	Webhook   admincli.Webhook     `cmd:"" help:"Manage webhook endpoints and deliveries."`
+	Campaign  campaigncli.Campaign `cmd:"" help:"Manage campaigns."`
+	Simulate  campaigncli.Simulate `cmd:"" help:"Simulate campaigns over years and check every call against the rules."`
+	DNC       campaigncli.DNC      `cmd:"" name:"dnc" help:"Manage do-not-call lists."`
+	Market    campaigncli.Market   `cmd:"" help:"Manage market rules."`
+	Providers providersCmd         `cmd:"" help:"List and check providers of speech and models."`
+	Failover  admincli.Failover    `cmd:"" help:"Show and release calls held after a database failover."`
+	Erase     admincli.Erase       `cmd:"" help:"Erase calls: transcripts, recordings and deliveries."`
+	Replay    replayCmd            `cmd:"" help:"Replay the turn log of a call through the turn machine."`
+	Bench     bench.Bench          `cmd:"" help:"Run benchmarks."`
+	Version   versionCmd           `cmd:"" help:"Print the version."`
 }
 
 // env is the process environment of a command.

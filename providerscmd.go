@@ -1,0 +1,105 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/url"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/parley-voice/parley/pipeline/provider/endpoints"
+	"github.com/parley-voice/parley/pipeline/provider/selftest"
+)
+
+// providersCmd groups the commands about providers of speech and models.
+type providersCmd struct {
+	List  listProvidersCmd  `cmd:"" help:"List the configured providers."`
+	Check checkProvidersCmd `cmd:"" help:"Send a short request to each configured provider and print what it answers."`
+}
+
+type listProvidersCmd struct{}
+
+// Run prints the endpoints without their keys.
+func (listProvidersCmd) Run(e *env) error {
+	c, err := e.config()
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(e.out, "%-20s %-14s %-12s %-28s %s\n", "NAME", "KIND", "SERVES", "HOST", "KEY")
+	kinds := endpoints.Kinds()
+	for _, name := range slices.Sorted(maps.Keys(c.Endpoints.Named)) {
+		one := c.Endpoints.Named[name]
+		host, key := "default", "none"
+		if u, err := url.Parse(one.URL); err == nil && u.Host != "" {
+			host = u.Host
+		}
+		if one.Key != "" {
+			key = "set"
+		}
+		_, err = fmt.Fprintf(e.out, "%-20s %-14s %-12s %-28s %s\n", name, one.Kind, strings.Join(kinds[one.Kind].Serves, ","), host, key)
+	}
+	return err
+}
+
+type checkProvidersCmd struct {
+	Names    []string `arg:"" optional:"" name:"name" help:"Provider to check. Default: all."`
+	Speak    bool     `help:"Let each voice say a whole sentence."`
+	Listen   bool     `help:"Play that sentence to each recognizer and print what it heard."`
+	Language string   `help:"Language to request, such as ru or en-US." placeholder:"TAG"`
+	Text     string   `help:"Sentence to say instead of the English one." placeholder:"TEXT"`
+}
+
+// Run checks the providers. It fails if one of them does.
+func (c checkProvidersCmd) Run(e *env) error {
+	settings, err := e.config()
+	if err != nil {
+		return err
+	}
+	p := settings.Endpoints.Open()
+	defer func() { _ = p.Close() }() // idle connections
+	if _, err := exec.LookPath("espeak-ng"); err != nil && !slices.Contains(c.Names, "espeak") {
+		delete(p.Voices, "espeak")
+	}
+	known := slices.Concat(slices.Collect(maps.Keys(p.Recognizers)), slices.Collect(maps.Keys(p.Models)), slices.Collect(maps.Keys(p.Voices)))
+	slices.Sort(known)
+	known = slices.Compact(known)
+	for _, name := range c.Names {
+		if !slices.Contains(known, name) {
+			return fmt.Errorf("%q is not a configured provider; accepted: %s", name, strings.Join(known, ", "))
+		}
+	}
+	if len(known) == 0 {
+		return errors.New("no provider is configured; docs/providers.md lists the settings")
+	}
+	fmt.Fprintf(e.out, "%-20s %-10s %9s  %s\n", "NAME", "SERVES", "LATENCY", "RESULT")
+	test := selftest.Test{
+		Recognizers: p.Recognizers, Models: p.Models, Voices: p.Voices,
+		Names: c.Names, Speak: c.Speak, Listen: c.Listen, Language: c.Language, Text: c.Text,
+	}
+	failed := 0
+	if test.Run(e, func(r selftest.Result) {
+		if r.Err != nil {
+			failed++
+		}
+		printResult(e.out, r)
+	}) {
+		return nil
+	}
+	return fmt.Errorf("providers that failed: %d", failed)
+}
+
+func printResult(out io.Writer, r selftest.Result) {
+	serves := map[string]string{"asr": "recognizer", "llm": "model", "tts": "voice"}[r.Serves]
+	text := r.Detail
+	if r.Serves == "asr" && text != "stream opened" || r.Serves == "llm" {
+		text = fmt.Sprintf("%q", text)
+	}
+	if r.Err != nil {
+		text = "failed: " + strings.ReplaceAll(r.Err.Error(), "\n", "; ")
+	}
+	fmt.Fprintf(out, "%-20s %-10s %6d ms  %s\n", r.Name, serves, r.Latency/time.Millisecond, text)
+}
