@@ -43,7 +43,8 @@ func (c applyCmd) Run(e *env) error {
 	}
 	defer d.Close()
 	options := applyOptions(cfg)
-	options.Prune, options.CheckProviders = c.Prune, checkProviders(configured(cfg))
+	known := configured(cfg)
+	options.Prune, options.CheckProviders, options.ProviderWarnings = c.Prune, checkProviders(known), providerWarnings(known)
 	options.Warn = func(text string) { fmt.Fprintf(e.errs, "warning: %s\n", text) }
 	err = apply.Apply(e, d.Pool, spec, options)
 	if err != nil {

@@ -46,6 +46,12 @@ func checkProviders(p *endpoints.Providers) func(ctx context.Context, q db.Queri
 	}
 }
 
+// providerWarnings returns a function that returns options of an agent that its providers ignore.
+func providerWarnings(p *endpoints.Providers) func(agents.Definition) []string {
+	a := &conversation.Agent{Recognizers: p.Recognizers, Models: p.Models, Voices: p.Voices}
+	return func(d agents.Definition) []string { return a.Warnings(d.Speech) }
+}
+
 // withNames returns all with a zero value added for each further name.
 func withNames[T any](all map[string]T, names []string) map[string]T {
 	all = maps.Clone(all)

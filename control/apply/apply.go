@@ -38,6 +38,8 @@ type Options struct {
 	CheckTrunk func(media.Trunk) error
 	// CheckProviders, if set, returns an error if no server has a provider of the agent; such an agent is not published.
 	CheckProviders func(ctx context.Context, q db.Querier, d agents.Definition) error
+	// ProviderWarnings, if set, returns options of the agent that its providers ignore or that are unknown.
+	ProviderWarnings func(d agents.Definition) []string
 }
 
 // Apply writes the file to the database in one transaction. Applying it twice changes nothing.
@@ -200,6 +202,11 @@ func applyAgent(ctx context.Context, tx db.Querier, id string, a Agent, o Option
 	a.applyTo(&d)
 	if err = tools.Check(d.ToolDefinitions(), o.Egress); err != nil {
 		return fmt.Errorf("agent %q: %w", a.Name, err)
+	}
+	if o.Warn != nil && o.ProviderWarnings != nil {
+		for _, text := range o.ProviderWarnings(d) {
+			o.Warn(fmt.Sprintf("agent %q: %s", a.Name, text))
+		}
 	}
 	if _, err = agents.Save(ctx, tx, id, a.Name, d); err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/parley-voice/parley/media"
@@ -50,6 +51,15 @@ func (a *Agent) Check(e pipeline.Engines) error {
 		provider.CheckEngine("speech.asr", e.ASR, a.Recognizers),
 		provider.CheckEngine("speech.llm", e.LLM, a.Models),
 		provider.CheckEngine("speech.tts", e.TTS, a.Voices),
+	)
+}
+
+// Warnings returns the options of e that the providers ignore or that are unknown.
+func (a *Agent) Warnings(e pipeline.Engines) []string {
+	return slices.Concat(
+		provider.EngineWarnings("speech.asr", e.ASR, a.Recognizers),
+		provider.EngineWarnings("speech.llm", e.LLM, a.Models),
+		provider.EngineWarnings("speech.tts", e.TTS, a.Voices),
 	)
 }
 

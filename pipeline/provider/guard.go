@@ -178,15 +178,38 @@ func classify(err error) (e Outcome, alone time.Duration) {
 }
 
 // CheckEngine returns what is wrong with an engine: it and its fallbacks must name
-// configured providers. at is the engine's path in the document, such as "speech.asr".
+// configured providers and have no options that these refuse. at is the engine's path in
+// the document, such as "speech.asr".
 func CheckEngine[T any](at string, e pipeline.Engine, all map[string]T) error {
+	_, err := checkEngine(at, e, all)
+	return err
+}
+
+// EngineWarnings returns the options of an engine and its fallbacks that the providers
+// ignore or that are unknown.
+func EngineWarnings[T any](at string, e pipeline.Engine, all map[string]T) []string {
+	warnings, _ := checkEngine(at, e, all) // CheckEngine returns the error
+	return warnings
+}
+
+func checkEngine[T any](at string, e pipeline.Engine, all map[string]T) (warnings []string, err error) {
 	var errs []error
 	for _, one := range e.Chain() {
-		if _, ok := all[one.Provider]; !ok {
+		p, ok := all[one.Provider]
+		if !ok {
 			errs = append(errs, fmt.Errorf("%s.provider: %q is not a configured provider; accepted: %s",
 				at, one.Provider, strings.Join(slices.Sorted(maps.Keys(all)), ", ")))
 		}
+		if ruled, ok := any(p).(pipeline.RuledProvider); ok {
+			ignored, refused := ruled.OptionRules().Check(one.Options)
+			for _, w := range ignored {
+				warnings = append(warnings, at+"."+w)
+			}
+			if refused != nil {
+				errs = append(errs, fmt.Errorf("%s.%w", at, refused))
+			}
+		}
 		at += ".fallback"
 	}
-	return errors.Join(errs...)
+	return warnings, errors.Join(errs...)
 }

@@ -33,6 +33,24 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+// ruled is a provider with rules for its options.
+type ruled struct{}
+
+func (ruled) OptionRules() pipeline.OptionRules {
+	return pipeline.OptionRules{Takes: []string{"options"}, Reserved: []string{"model"}}
+}
+
+// TestCheckOptions checks that refused options are errors and ignored ones are warnings, in
+// fallbacks too.
+func TestCheckOptions(t *testing.T) {
+	all := map[string]any{"a": ruled{}, "b": nil}
+	e := pipeline.Engine{Provider: "b", Fallback: &pipeline.Engine{Provider: "a", Options: pipeline.Options{Speed: 2, Extra: map[string]any{"model": "x"}}}}
+	err, warnings := CheckEngine("x", e, all), EngineWarnings("x", e, all)
+	if err == nil || !strings.Contains(err.Error(), "x.fallback.options.model: ") || len(warnings) != 1 || !strings.HasPrefix(warnings[0], "x.fallback.speed: ") {
+		t.Errorf("%v, %q", err, warnings)
+	}
+}
+
 // both returns an engine with a fallback.
 func both() pipeline.Engine {
 	return pipeline.Engine{Provider: "one", Model: "first", Fallback: &pipeline.Engine{Provider: "two", Model: "second"}}
