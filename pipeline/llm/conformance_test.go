@@ -42,6 +42,13 @@ func subjects(client *http.Client) map[string]subject {
 			},
 			signer: "gemini-4", paths: chat, refuses: true,
 		},
+		"responses": {
+			Model:  Responses{URL: "http://fake/v1", Key: "canary-key", Client: client, Parameters: new(ParameterCache)},
+			signer: "gpt-6-luna", options: pipeline.Options{ReasoningEffort: "low"}, refuses: true,
+			paths: map[string]string{
+				"temperature": "temperature", "max_tokens": "max_output_tokens", "reasoning_effort": "reasoning.effort", "top_p": "top_p",
+			},
+		},
 	}
 }
 

@@ -108,6 +108,12 @@ func addExtra(body object, extra map[string]any, rules pipeline.OptionRules) {
 // the first.
 func note(text string) string { return "[" + strings.Trim(text, "[]") + "]" }
 
+// Events for models that need words of a user.
+const (
+	callAnswered = "the call was answered"
+	callerSilent = "the caller is silent"
+)
+
 // A sealed is data of a provider that returns with a tool call to the model it came from.
 type sealed struct {
 	Origin string          `json:"origin"`

@@ -24,14 +24,16 @@ var errBroken = errors.New("stream ended before the answer was complete")
 type answer struct {
 	endpoint
 
-	yield    func(pipeline.Delta, error) bool
-	stopped  bool // the consumer wants no more
-	calls    calls
-	usage    *pipeline.Usage // the latest: servers that report it per event send running totals
-	refusal  strings.Builder
-	end      error // why the model ended the answer early; nil if it did not
-	complete bool  // the model ended the answer
-	last     bool  // no event of interest follows
+	yield     func(pipeline.Delta, error) bool
+	stopped   bool // the consumer wants no more
+	spoken    byte // the last byte of the text; 0 for none
+	separated bool // the next text begins a new part
+	calls     calls
+	usage     *pipeline.Usage // the latest: servers that report it per event send running totals
+	refusal   strings.Builder
+	end       error // why the model ended the answer early; nil if it did not
+	complete  bool  // the model ended the answer
+	last      bool  // no event of interest follows
 }
 
 // A decoder reads the data of one server-sent event into an answer.
@@ -92,11 +94,19 @@ func (a *answer) read(body io.Reader, d decoder) error {
 	return errBroken
 }
 
+// separate begins a new part of the text, which is spoken apart from the one before.
+func (a *answer) separate() { a.separated = true }
+
 // text passes text on.
 func (a *answer) text(s string) {
-	if s != "" && !a.stopped {
-		a.stopped = !a.yield(pipeline.Delta{Text: s}, nil)
+	if s == "" || a.stopped {
+		return
 	}
+	if a.separated && a.spoken > ' ' && s[0] > ' ' {
+		s = " " + s
+	}
+	a.separated, a.spoken = false, s[len(s)-1]
+	a.stopped = !a.yield(pipeline.Delta{Text: s}, nil)
 }
 
 // refuse adds text with which the model declines to answer.
