@@ -50,6 +50,9 @@ func setups() []setup {
 		{name: "openai older", noWords: true, slow: true, finalizeOnly: true, open: func(n *fakeprovider.Net) pipeline.Recognizer {
 			return ofModel{OpenAI{URL: "ws://fake/v1/realtime", Key: "canary", Dial: n.Dial}, "gpt-4o-transcribe"}
 		}},
+		{name: "transcriptions", slow: true, finalizeOnly: true, lateRefusal: true, open: func(n *fakeprovider.Net) pipeline.Recognizer {
+			return ofModel{Transcriptions{URL: "http://fake/v1", Key: "canary", Client: &http.Client{Transport: &http.Transport{DialContext: n.Dial}}}, "whisper-1"}
+		}},
 	}
 }
 

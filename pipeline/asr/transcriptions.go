@@ -1,0 +1,119 @@
+package asr
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/pipeline"
+)
+
+// Defaults of Transcriptions.
+const (
+	TranscriptionsURL   = "https://api.openai.com/v1"
+	TranscriptionsModel = "gpt-transcribe" // at OpenAI
+	WhisperModel        = "whisper-1"      // elsewhere; servers of one model ignore it
+)
+
+// Transcriptions transcribes with the file API of OpenAI, POST /audio/transcriptions,
+// which Groq, speaches, whisper.cpp, vLLM and LocalAI also serve
+// (developers.openai.com/api/reference/resources/audio/subresources/transcriptions). It
+// finds the speech itself and sends it when Finalize comes, without the silence around it,
+// in requests of at most 28 s. A stream opens without a connection, so a refusal comes with
+// the first speech.
+//
+// Models of Whisper report word times and the probability that nobody spoke. Whisper
+// invents words for silence, so such segments are dropped. A server without verbose_json
+// needs the option response_format: json.
+type Transcriptions struct {
+	URL    string       // base URL; empty means TranscriptionsURL
+	Key    media.Secret // sent as a bearer token; empty sends none
+	Header http.Header  // sent as well; may hold keys
+	Client *http.Client // nil means http.DefaultClient; must have no Timeout
+}
+
+// OptionRules implements pipeline.RuledProvider.
+func (Transcriptions) OptionRules() pipeline.OptionRules {
+	return pipeline.OptionRules{
+		Takes: []string{"keyterms", "languages", "temperature", "options"},
+		Reserved: []string{
+			"file", "keywords", "language", "languages", "model", "stream", "temperature", "timestamp_granularities",
+		},
+		Known: []string{"prompt", "response_format", "vad_filter"},
+	}
+}
+
+// Recognize implements pipeline.Recognizer.
+func (t Transcriptions) Recognize(ctx context.Context, s pipeline.Stream) (pipeline.Recognition, error) {
+	model := WhisperModel
+	if t.URL == "" || strings.HasPrefix(t.URL, TranscriptionsURL) {
+		model = TranscriptionsModel
+	}
+	s.Model = cmp.Or(s.Model, model)
+	u := upload{
+		url: strings.TrimSuffix(cmp.Or(t.URL, TranscriptionsURL), "/") + "/audio/transcriptions", header: t.Header.Clone(),
+		client: cmp.Or(t.Client, http.DefaultClient), rate: s.Rate, fields: transcriptionFields(s),
+	}
+	if u.header == nil {
+		u.header = http.Header{}
+	}
+	if t.Key != "" {
+		u.header.Set("Authorization", "Bearer "+string(t.Key))
+	}
+	return startSegments(ctx, s.Rate, u.transcribe), nil
+}
+
+// A field is a form field.
+type field struct{ name, value string }
+
+// transcriptionFields returns the form fields except the file. The models of OpenAI whose
+// names contain "transcribe" take only the format json.
+func transcriptionFields(s pipeline.Stream) []field {
+	all := []field{{"model", s.Model}}
+	add := func(name, value string) { all = append(all, field{name, value}) }
+	extra := s.Options.Extra
+	format := "verbose_json"
+	if strings.Contains(s.Model, "transcribe") {
+		format = "json"
+	}
+	if x, ok := extra["response_format"].(string); ok {
+		format = x
+	}
+	add("response_format", format)
+	if format == "verbose_json" {
+		add("timestamp_granularities[]", "word")
+		add("timestamp_granularities[]", "segment")
+	}
+	languages, terms := baseLanguages(languagesOf(s)), s.Options.KeyTerms
+	switch {
+	case hasKeywords(s.Model):
+		for _, language := range languages {
+			add("languages[]", language)
+		}
+		for _, term := range terms {
+			add("keywords[]", term)
+		}
+	default:
+		if len(languages) == 1 { // of several, the model detects the one that is spoken
+			add("language", languages[0])
+		}
+		if _, given := extra["prompt"]; len(terms) > 0 && !given {
+			add("prompt", strings.Join(terms, ", "))
+		}
+	}
+	if x := s.Options.Temperature; x != nil {
+		add("temperature", parameterTexts(*x)[0])
+	}
+	rules := Transcriptions{}.OptionRules()
+	for name, value := range extra {
+		if name != "response_format" && !slices.Contains(rules.Reserved, name) {
+			for _, text := range parameterTexts(value) {
+				add(name, text)
+			}
+		}
+	}
+	return all
+}

@@ -1,0 +1,161 @@
+package asr
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/parley-voice/parley/media/resample"
+	"github.com/parley-voice/parley/pipeline"
+)
+
+const (
+	uploadRate = 16000 // Hz; whisper.cpp takes no other
+	// minUpload is the length to which shorter speech is extended with silence: some
+	// servers ignore audio below 1 s.
+	minUpload   = 1100 * time.Millisecond
+	maxResponse = 1 << 20
+)
+
+// An upload sends segments to a transcription server.
+type upload struct {
+	url    string
+	header http.Header
+	client *http.Client
+	rate   int
+	fields []field
+}
+
+// transcribe returns the text and the words of a segment.
+func (u upload) transcribe(ctx context.Context, s segment) (pipeline.Result, error) {
+	var body bytes.Buffer
+	form := multipart.NewWriter(&body)
+	for _, f := range u.fields {
+		if err := form.WriteField(f.name, f.value); err != nil {
+			return pipeline.Result{}, err
+		}
+	}
+	file, err := form.CreateFormFile("file", "speech.wav")
+	if err == nil {
+		_, err = file.Write(wav(resample.PCM(s.pcm, u.rate, uploadRate)))
+	}
+	if err = errors.Join(err, form.Close()); err != nil {
+		return pipeline.Result{}, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, u.url, &body)
+	if err != nil {
+		return pipeline.Result{}, err
+	}
+	req.Header = u.header.Clone()
+	req.Header.Set("Content-Type", form.FormDataContentType())
+	req.Header.Set("Accept", "application/json")
+	resp, err := u.client.Do(req)
+	if err != nil {
+		var wrapped *url.Error // with the address, which may hold a key
+		if errors.As(err, &wrapped) {
+			err = wrapped.Err
+		}
+		return pipeline.Result{}, fmt.Errorf("receive: %w", err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return pipeline.Result{}, pipeline.NewRefusedError(resp, pipeline.RefusalText(resp, req.Header))
+	}
+	b, err := io.ReadAll(io.LimitReader(resp.Body, maxResponse))
+	if err != nil {
+		return pipeline.Result{}, fmt.Errorf("receive: %w", err)
+	}
+	return parseTranscription(b, s.from, s.to)
+}
+
+// wav returns a WAV file, with silence up to minUpload.
+func wav(pcm []int16) []byte {
+	size := 2 * max(len(pcm), int(minUpload*uploadRate/time.Second))
+	b := make([]byte, 0, 44+size)
+	b = append(b, "RIFF"...)
+	b = binary.LittleEndian.AppendUint32(b, uint32(36+size)) //nolint:gosec // at most 28 s
+	b = append(b, "WAVEfmt \x10\x00\x00\x00\x01\x00\x01\x00"...)
+	b = binary.LittleEndian.AppendUint32(b, uploadRate)
+	b = binary.LittleEndian.AppendUint32(b, 2*uploadRate)
+	b = append(b, "\x02\x00\x10\x00data"...)
+	b = binary.LittleEndian.AppendUint32(b, uint32(size)) //nolint:gosec // at most 28 s
+	for _, x := range pcm {
+		b = append(b, byte(x), byte(uint16(x)>>8)) //nolint:gosec // little-endian
+	}
+	return b[:cap(b)]
+}
+
+// A transcriptionMessage holds the used fields of the response. Times are in seconds.
+type transcriptionMessage struct {
+	Text     *string          `json:"text"`
+	Words    []timedWord      `json:"words"`
+	Segments []whisperSegment `json:"segments"`
+}
+
+// A whisperSegment is a part of the text with Whisper's opinion of it.
+type whisperSegment struct {
+	Text         string  `json:"text"`
+	Start        float64 `json:"start"`
+	End          float64 `json:"end"`
+	AvgLogprob   float64 `json:"avg_logprob"`
+	NoSpeechProb float64 `json:"no_speech_prob"`
+}
+
+// isSilence reports whether the text was invented for silence, by Whisper's own limits
+// (github.com/openai/whisper/blob/main/whisper/transcribe.py).
+func (s whisperSegment) isSilence() bool { return s.NoSpeechProb > 0.6 && s.AvgLogprob < -1 }
+
+// parseTranscription reads a response about the audio from one position of the stream to
+// another.
+func parseTranscription(b []byte, from, to time.Duration) (pipeline.Result, error) {
+	var m transcriptionMessage
+	if err := json.Unmarshal(b, &m); err != nil {
+		return pipeline.Result{}, fmt.Errorf("not JSON: %w", err)
+	}
+	if m.Text == nil {
+		return pipeline.Result{}, errors.New("response without text")
+	}
+	text := *m.Text
+	if slices.ContainsFunc(m.Segments, whisperSegment.isSilence) {
+		text = ""
+		for _, s := range m.Segments {
+			if s.isSilence() {
+				m.Words = slices.DeleteFunc(m.Words, func(w timedWord) bool { return w.Start >= s.Start && w.Start < s.End })
+			} else {
+				text += s.Text
+			}
+		}
+	}
+	r := pipeline.Result{Final: true, Text: strings.TrimSpace(text), Start: from, End: to}
+	if isRemark(r.Text) {
+		return pipeline.Result{Final: true, Start: from, End: to}, nil
+	}
+	for _, w := range words(m.Words) {
+		w.Text = strings.TrimSpace(w.Text)
+		w.Start = min(max(from, from+w.Start), to)
+		w.End = min(max(w.Start, from+w.End), to)
+		r.Words = append(r.Words, w)
+	}
+	return r, nil
+}
+
+// isRemark reports whether the whole text is a remark about the sound, such as
+// [BLANK_AUDIO] of whisper.cpp.
+func isRemark(text string) bool {
+	for _, marks := range []string{"[]", "()"} {
+		if strings.HasPrefix(text, marks[:1]) && strings.Index(text, marks[1:]) == len(text)-1 {
+			return true
+		}
+	}
+	return false
+}
