@@ -52,7 +52,7 @@ func (srv *server) openCampaigns(at control.NodeID) control.Queue {
 		Down: func(t trunks.Trunk) bool { return srv.ua.TrunkStatus(t.MediaTrunk()) == string(proxy.Down) },
 	}
 	return &dialer.Queue{Queue: srv.store, Dialer: &dialer.Dialer{Store: &pgqueue.Queue{
-		Pool: srv.db.DialPool, Store: listed, Claims: srv.store, Place: at, Lease: c.Lease, Log: srv.log,
+		Pool: srv.db.DialPool, Store: listed, Claims: srv.store, Node: at, Lease: c.Lease, Log: srv.log,
 		Markets: markets, Registries: srv.dnc.Registries, Screen: &dnc.CallScreen{Catalog: srv.dnc, Always: true},
 		SentHash:    func(orgID, number string) [16]byte { return srv.failover.NumberHash(orgID, number) },
 		Unreachable: srv.routeHealth.Unreachable, Paused: srv.isPaused,

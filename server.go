@@ -332,7 +332,7 @@ func (srv *server) observe(route, method string, status int, took time.Duration)
 
 func (srv *server) openHTTP(context.Context) error {
 	srv.metrics.Register(metrics.Sources{
-		Live: srv.live, Free: srv.spool.Free, Campaigns: srv.routeHealth.Figures, Failover: srv.failover.Stats,
+		Live: srv.live, Free: srv.spool.Free, Campaigns: srv.routeHealth.Metrics, Failover: srv.failover.Stats,
 		Carriers: func() metrics.Carriers { return carriers(srv.ua) }, Clock: srv.clock, Transport: srv.transport,
 	})
 	srv.http.metrics = &http.Server{

@@ -51,9 +51,9 @@ const (
 
 // Reasons for the end of a campaign.
 const (
-	QueueDrained = "queue_drained"
-	EndsAtCame   = "ends_at"
-	ByClient     = "client_cancel"
+	QueueDrained     = "queue_drained"
+	EndsAtReached    = "ends_at"
+	CanceledByClient = "client_cancel"
 )
 
 // A Campaign calls the contacts of a list through one route. Zero times mean not set or

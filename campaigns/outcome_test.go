@@ -7,7 +7,7 @@ import (
 	"github.com/parley-voice/parley/campaigns/retry"
 )
 
-func TestAfter(t *testing.T) {
+func TestNextAfter(t *testing.T) {
 	ended := time.Unix(1_800_000_000, 0).UTC()
 	twice := retry.Config{Strategy: retry.Standard, Attempts: 2, Interval: 900}
 	expert := retry.Config{Strategy: retry.Expert, Attempts: 2, Interval: 900, Rules: []retry.Rule{
@@ -41,7 +41,7 @@ func TestAfter(t *testing.T) {
 	}
 }
 
-func TestDue(t *testing.T) {
+func TestStatusAt(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0).UTC()
 	early, late := now.Add(-time.Second), now.Add(time.Second)
 	for _, x := range []struct {
@@ -60,7 +60,7 @@ func TestDue(t *testing.T) {
 		{Completed, time.Time{}, early, Completed},
 	} {
 		got, reason := Campaign{Status: x.status, StartsAt: x.starts, EndsAt: x.ends}.StatusAt(now)
-		if got != x.want || (reason == EndsAtCame) != (got == Completed && x.status != Completed) {
+		if got != x.want || (reason == EndsAtReached) != (got == Completed && x.status != Completed) {
 			t.Errorf("%s from %v to %v becomes %s, %q", x.status, x.starts, x.ends, got, reason)
 		}
 	}

@@ -14,8 +14,8 @@ type Shift struct {
 	End   string `json:"end"`
 }
 
-// hours parses a row and returns it with sorted days.
-func (s Shift) hours() (market.Hours, Shift, error) {
+// parse parses a row and returns it with sorted days.
+func (s Shift) parse() (market.Hours, Shift, error) {
 	from, err := market.ParseClock(s.Start)
 	if err != nil {
 		return market.Hours{}, s, err
@@ -50,7 +50,7 @@ func (c Campaign) HoursOn(day int) []market.Hours {
 	}
 	var all []market.Hours
 	for _, s := range c.WorkingHours {
-		if h, in, err := s.hours(); err == nil && slices.Contains(in.Days, day) {
+		if h, in, err := s.parse(); err == nil && slices.Contains(in.Days, day) {
 			all = append(all, h)
 		}
 	}

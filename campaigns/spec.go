@@ -18,8 +18,8 @@ import (
 // Horizon bounds the end of an open campaign.
 const Horizon = 30 * 24 * time.Hour
 
-// longestName bounds a campaign's name, in characters.
-const longestName = 80
+// maxNameLength bounds a campaign's name, in characters.
+const maxNameLength = 80
 
 // A Spec is the request for a campaign. Empty strings, zero times and nil mean not set.
 type Spec struct {
@@ -51,9 +51,9 @@ type Facts struct {
 	Window market.Week
 	// Market is the organization's package, nil for none. Places are the locations
 	// of the contacts.
-	Market   *market.Package
-	Places   []market.Location
-	MostRows int // 0 means no limit
+	Market    *market.Package
+	Locations []market.Location
+	MaxRows   int // 0 means no limit
 }
 
 // CheckDNC refuses a decision other than block or skip.
@@ -64,9 +64,9 @@ func CheckDNC(decision string) error {
 	return control.Refuse(control.CodeDNCDecision, fmt.Sprintf("dnc must be block or skip, not %q", decision))
 }
 
-// Settle validates a spec and returns the campaign. It refuses with the first
+// Build validates a spec and returns the campaign. It refuses with the first
 // applicable code in the order of the API contract.
-func (s Spec) Settle(w Facts) (Campaign, error) {
+func (s Spec) Build(w Facts) (Campaign, error) {
 	c := Campaign{
 		Status: Draft, Name: strings.TrimSpace(s.Name), AgentID: w.Agent, AgentName: s.Agent,
 		StartsAt: s.StartsAt, EndsAt: s.EndsAt, Open: s.Open, ContactTimezone: s.ContactTimezone,
@@ -133,7 +133,7 @@ func (s Spec) binding(c *Campaign, w Facts) error {
 			continue
 		}
 		for _, g := range t.Subgroups {
-			from := caller(g.CallerNumbers, s.From)
+			from := callerNumber(g.CallerNumbers, s.From)
 			if from == "" || s.RouteID != "" && g.ID != s.RouteID {
 				continue
 			}
@@ -151,8 +151,8 @@ func (s Spec) binding(c *Campaign, w Facts) error {
 	}
 }
 
-// caller returns the requested number of a pool, or its first if none is requested.
-func caller(pool []string, requested string) string {
+// callerNumber returns the requested number of a pool, or its first if none is requested.
+func callerNumber(pool []string, requested string) string {
 	i := slices.IndexFunc(pool, func(n string) bool {
 		return requested == "" || control.Digits(n) == control.Digits(requested)
 	})
@@ -167,20 +167,20 @@ func (s Spec) hoursWithin(_ *Campaign, w Facts) error {
 	class := market.Classification(orElse(s.Classification, string(market.Marketing)))
 	floor := w.Window
 	if w.Market != nil {
-		floor = w.Market.Floor(w.Now, w.Places, class, w.Window)
+		floor = w.Market.Floor(w.Now, w.Locations, class, w.Window)
 	}
 	for i, row := range s.WorkingHours {
-		h, shift, err := row.hours()
+		h, shift, err := row.parse()
 		if err == nil && shift.isWider(h, floor) {
 			return control.Refuse(control.CodeHoursWider, fmt.Sprintf(
-				"working_hours[%d], %s to %s, exceeds the calling window: %s", i, shift.Start, shift.End, show(floor, shift.Days)))
+				"working_hours[%d], %s to %s, exceeds the calling window: %s", i, shift.Start, shift.End, formatFloor(floor, shift.Days)))
 		}
 	}
 	return nil
 }
 
-// show formats a floor on some days.
-func show(floor market.Week, days []int) string {
+// formatFloor formats a floor on some days.
+func formatFloor(floor market.Week, days []int) string {
 	var all []string
 	for _, d := range days {
 		text := "none"
@@ -200,14 +200,14 @@ func (s Spec) form(c *Campaign, w Facts) error {
 	bad := func(format string, args ...any) error {
 		return control.Refuse(control.CodeCampaignSpec, fmt.Sprintf(format, args...))
 	}
-	if n := utf8.RuneCountInString(c.Name); n < 1 || n > longestName {
-		return bad("name must have 1 to %d characters, not %d", longestName, n)
+	if n := utf8.RuneCountInString(c.Name); n < 1 || n > maxNameLength {
+		return bad("name must have 1 to %d characters, not %d", maxNameLength, n)
 	}
 	if !slices.Contains(Paces(), s.CallsPerMinute) {
 		return bad("calls_per_minute must be one of %v, not %v", Paces(), s.CallsPerMinute)
 	}
-	if w.MostRows > 0 && s.Rows > w.MostRows {
-		return bad("the list has more than %d rows", w.MostRows)
+	if w.MaxRows > 0 && s.Rows > w.MaxRows {
+		return bad("the list has more than %d rows", w.MaxRows)
 	}
 	var err error
 	if c.Retry, err = retry.Parse(retry.Strategy(orElse(s.Strategy, string(retry.Standard))), s.Retry); err != nil {
@@ -215,7 +215,7 @@ func (s Spec) form(c *Campaign, w Facts) error {
 	}
 	c.WorkingHours = []Shift{}
 	for i, row := range s.WorkingHours {
-		_, shift, err := row.hours()
+		_, shift, err := row.parse()
 		if err != nil {
 			return bad("working_hours[%d]: %v", i, err)
 		}

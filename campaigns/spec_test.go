@@ -14,9 +14,9 @@ import (
 
 func now() time.Time { return time.Date(2026, 11, 21, 15, 0, 0, 0, time.UTC) }
 
-// around returns the facts of an organization in New York with one trunk and one
+// newFacts returns the facts of an organization in New York with one trunk and one
 // subgroup.
-func around(tb testing.TB) Facts {
+func newFacts(tb testing.TB) Facts {
 	tb.Helper()
 	us, err := market.Load("us")
 	if err != nil {
@@ -27,15 +27,15 @@ func around(tb testing.TB) Facts {
 		window[i] = market.Hours{From: 9 * 60, To: 21 * 60}
 	}
 	return Facts{
-		Now: now(), Agent: "agt_1", Zone: "America/New_York", Window: window, Market: us, MostRows: 5,
+		Now: now(), Agent: "agt_1", Zone: "America/New_York", Window: window, Market: us, MaxRows: 5,
 		Routes: []admission.Trunk{{ID: "trk_1", Subgroups: []admission.Subgroup{{ID: "rte_1", CallerNumbers: []string{"+12025550100", "+12025550101"}}}}},
 	}
 }
 
-func good() Spec { return Spec{Name: " Spring ", Agent: "sales", CallsPerMinute: 20} }
+func validSpec() Spec { return Spec{Name: " Spring ", Agent: "sales", CallsPerMinute: 20} }
 
-func TestSettle(t *testing.T) {
-	c, err := good().Settle(around(t))
+func TestBuild(t *testing.T) {
+	c, err := validSpec().Build(newFacts(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,9 +53,9 @@ func TestSettle(t *testing.T) {
 	}
 }
 
-// TestRefusals: each refusal has its code; of several the first in the contract's order
+// TestBuildErrors: each refusal has its code; of several the first in the contract's order
 // applies.
-func TestRefusals(t *testing.T) {
+func TestBuildErrors(t *testing.T) {
 	hours := func(days string, start, end string) []Shift {
 		s := Shift{Start: start, End: end}
 		if err := json.Unmarshal([]byte(days), &s.Days); err != nil {
@@ -92,7 +92,7 @@ func TestRefusals(t *testing.T) {
 			s.WorkingHours = append(hours("[0]", "9", "17:00"), hours("[6]", "07:00", "10:00")...)
 		}, control.CodeHoursWider},
 		{"all in Rhode Island, Sunday", func(s *Spec, w *Facts) {
-			w.Places, s.WorkingHours = []market.Location{{States: []string{"RI"}}}, hours("[6]", "12:00", "13:00")
+			w.Locations, s.WorkingHours = []market.Location{{States: []string{"RI"}}}, hours("[6]", "12:00", "13:00")
 		}, control.CodeHoursWider},
 		{"no market, the organization's window", func(s *Spec, w *Facts) { w.Market, s.WorkingHours = nil, hours("[0]", "08:30", "12:00") }, control.CodeHoursWider},
 		{"a broken row", func(s *Spec, _ *Facts) { s.WorkingHours = hours("[0]", "17:00", "09:00") }, control.CodeCampaignSpec},
@@ -112,9 +112,9 @@ func TestRefusals(t *testing.T) {
 		}, control.CodeHoursWider},
 		{"name and classification", func(s *Spec, _ *Facts) { s.Name, s.Classification = "", "fun" }, control.CodeCampaignSpec},
 	} {
-		s, w := good(), around(t)
+		s, w := validSpec(), newFacts(t)
 		c.change(&s, &w)
-		_, err := s.Settle(w)
+		_, err := s.Build(w)
 		var got control.Code
 		if err != nil {
 			got = control.CodeOf(err)
@@ -133,7 +133,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-func TestAllowed(t *testing.T) {
+func TestEffectOf(t *testing.T) {
 	for s, want := range map[Status][5]Effect{
 		Draft:     {IfChecksPass, Impossible, Impossible, Applies, Applies},
 		Scheduled: {NoChange, Impossible, Impossible, Applies, Applies},
@@ -153,7 +153,7 @@ func TestAllowed(t *testing.T) {
 	}
 }
 
-func TestWorking(t *testing.T) {
+func TestHoursOn(t *testing.T) {
 	c := Campaign{}
 	if h := c.HoursOn(6); len(h) != 1 || h[0].IsEmpty() {
 		t.Errorf("no hours of its own: %v", h)

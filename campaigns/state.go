@@ -44,7 +44,7 @@ func (s Status) IsLive() bool { return s == Scheduled || s == Running || s == Pa
 func (c Campaign) StatusAt(now time.Time) (Status, string) {
 	switch {
 	case c.Status.IsLive() && !c.EndsAt.IsZero() && !c.EndsAt.After(now):
-		return Completed, EndsAtCame
+		return Completed, EndsAtReached
 	case c.Status == Scheduled && !c.StartsAt.After(now):
 		return Running, ""
 	default:

@@ -28,7 +28,7 @@ func (c Campaign) NextOpen(now time.Time, floor market.Week) (time.Time, bool) {
 			if h = h.And(floor[market.Weekday(day)]); h.IsEmpty() {
 				continue
 			}
-			begin, end := at(day, h.From), at(day, h.To)
+			begin, end := atClock(day, h.From), atClock(day, h.To)
 			if begin.Before(from) {
 				begin = from
 			}
@@ -40,7 +40,7 @@ func (c Campaign) NextOpen(now time.Time, floor market.Week) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// at returns a time of a day.
-func at(day time.Time, c market.Clock) time.Time {
+// atClock returns a time of a day.
+func atClock(day time.Time, c market.Clock) time.Time {
 	return time.Date(day.Year(), day.Month(), day.Day(), int(c)/60, int(c)%60, 0, 0, day.Location())
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/parley-voice/parley/campaigns/market"
 )
 
-func TestOpens(t *testing.T) {
+func TestNextOpen(t *testing.T) {
 	var floor market.Week
 	for d := range floor {
 		floor[d] = market.Hours{From: 8 * 60, To: 21 * 60}

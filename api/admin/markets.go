@@ -27,7 +27,7 @@ func (a *Admin) ListMarketPackages(w http.ResponseWriter, r *http.Request, _ api
 	}
 	list := make([]shown, len(all))
 	for n, k := range all {
-		list[n] = shown{k.Code, k.Version, k.OfProgram, k.UsedBy}
+		list[n] = shown{k.Code, k.Version, k.BuiltIn, k.UsedBy}
 	}
 	response.JSON(w, http.StatusOK, map[string]any{"market_packages": list})
 	return nil
@@ -75,7 +75,7 @@ func (a *Admin) known(ctx context.Context, market, version string) error {
 		return err
 	}
 	there := func(k marketstore.Info) bool {
-		return k.Code == market && (version == "" && k.OfProgram || version != "" && !k.OfProgram && k.Version == version)
+		return k.Code == market && (version == "" && k.BuiltIn || version != "" && !k.BuiltIn && k.Version == version)
 	}
 	if slices.ContainsFunc(all, there) {
 		return nil

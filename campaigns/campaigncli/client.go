@@ -28,8 +28,8 @@ type Client struct {
 // timeout is the longest time for an import.
 const timeout = 5 * time.Minute
 
-// notes returns a table on standard error, apart from output for scripts.
-func (c *Client) notes() *tabwriter.Writer { return tabwriter.NewWriter(c.Errs, 0, 4, 2, ' ', 0) }
+// errTable returns a table on standard error, apart from output for scripts.
+func (c *Client) errTable() *tabwriter.Writer { return tabwriter.NewWriter(c.Errs, 0, 4, 2, ' ', 0) }
 
 // do sends a request and returns an error for a status of 300 or higher.
 func (c *Client) do(ctx context.Context, method, path string, body io.Reader, header http.Header) (*http.Response, error) {
@@ -57,11 +57,11 @@ func (c *Client) do(ctx context.Context, method, path string, body io.Reader, he
 		return resp, nil
 	}
 	defer resp.Body.Close()
-	return nil, refusal(resp)
+	return nil, responseError(resp)
 }
 
-// refusal returns the error of a response.
-func refusal(resp *http.Response) error {
+// responseError returns the error of a response.
+func responseError(resp *http.Response) error {
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<20)) // a partial body is shown
 	var e struct {
 		Error struct {
@@ -113,7 +113,7 @@ func (c *Client) upload(ctx context.Context, spec []byte, file *os.File, key str
 	if err = form.Close(); err != nil {
 		return nil, false, err
 	}
-	sent := &metered{r: file, draw: c.Bar("KiB"), all: int(info.Size()+1023) >> 10}
+	sent := &progressReader{r: file, draw: c.Bar("KiB"), all: int(info.Size()+1023) >> 10}
 	sent.over = func() { fmt.Fprintln(c.Errs, "sent; the server is reading the rows …") }
 	whole := io.MultiReader(bytes.NewReader(head.Bytes()[:before]), sent, bytes.NewReader(head.Bytes()[before:]))
 	resp, err := c.do(ctx, http.MethodPost, "/v1/campaigns", whole, http.Header{
@@ -127,8 +127,8 @@ func (c *Client) upload(ctx context.Context, spec []byte, file *os.File, key str
 	return body, resp.Header.Get("Idempotent-Replayed") == "true", err
 }
 
-// A metered reader reports how much was read.
-type metered struct {
+// A progressReader reader reports how much was read.
+type progressReader struct {
 	r         io.Reader
 	draw      func(done, all int)
 	over      func() // called once at the end
@@ -136,7 +136,7 @@ type metered struct {
 }
 
 // Read implements io.Reader.
-func (m *metered) Read(p []byte) (int, error) {
+func (m *progressReader) Read(p []byte) (int, error) {
 	n, err := m.r.Read(p)
 	before := m.sent >> 10
 	if m.sent += n; m.sent>>10 != before {

@@ -36,8 +36,8 @@ func (t *Terminal) table() *tabwriter.Writer { return tabwriter.NewWriter(t.Out,
 // day formats a date in UTC.
 func day(t time.Time) string { return t.UTC().Format(time.DateOnly) }
 
-// many formats a count with its noun.
-func many(n int64, one, more string) string {
+// countNoun formats a count with its noun.
+func countNoun(n int64, one, more string) string {
 	if n == 1 {
 		return "1 " + one
 	}

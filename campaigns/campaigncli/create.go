@@ -112,7 +112,7 @@ func (c CreateCampaign) Run(ctx context.Context, client *Client) error {
 	if err != nil {
 		return err
 	}
-	var result created
+	var result createResponse
 	if err = json.Unmarshal(body, &result); err != nil {
 		return fmt.Errorf("parse the server's response: %w", err)
 	}
@@ -143,13 +143,13 @@ func (c CreateCampaign) key(spec []byte, file io.ReadSeeker) (string, error) {
 	return "parley-" + hex.EncodeToString(h.Sum(nil)), err
 }
 
-// A created is the part of the response that print shows.
-type created struct {
-	ID       string `json:"campaign_id"`
-	Name     string `json:"name"`
-	Status   string `json:"status"`
-	Blockers []note `json:"blockers"`
-	Warnings []note `json:"warnings"`
+// A createResponse is the part of the response that print shows.
+type createResponse struct {
+	ID       string      `json:"campaign_id"`
+	Name     string      `json:"name"`
+	Status   string      `json:"status"`
+	Blockers []checkNote `json:"blockers"`
+	Warnings []checkNote `json:"warnings"`
 	Import   *struct {
 		ID         string `json:"import_id"`
 		RowsSeen   int    `json:"rows_seen"`
@@ -166,8 +166,8 @@ type created struct {
 	} `json:"import"`
 }
 
-// A note is a blocker or a warning.
-type note struct {
+// A checkNote is a blocker or a warning.
+type checkNote struct {
 	Code    string `json:"code"`
 	Field   string `json:"field"`
 	Message string `json:"message"`
@@ -184,9 +184,9 @@ type issue struct {
 }
 
 // print writes the campaign's id to standard output and the rest to standard error.
-func (m created) print(t *Client) {
+func (m createResponse) print(t *Client) {
 	fmt.Fprintln(t.Out, m.ID)
-	w := t.notes()
+	w := t.errTable()
 	fmt.Fprintf(w, "%s is %s\n", m.Name, m.Status)
 	if i := m.Import; i != nil {
 		fmt.Fprintf(w, "%d rows: %d accepted (%d with warnings), %d rejected, %d duplicates, %d on a do-not-call list\n",

@@ -36,10 +36,10 @@ type LoadDNC struct {
 func (c LoadDNC) Run(ctx context.Context, d *Env) error {
 	l := dnc.Load{
 		Name: c.Registry, Files: c.Files, Areas: c.AreaCodes, Replace: c.Replace, Downloaded: c.Downloaded,
-		By: d.By, Now: time.Now().UTC(), Progress: d.bytes(),
+		By: d.By, Now: time.Now().UTC(), Progress: d.byteBar(),
 	}
 	if c.Org != "" {
-		return c.own(ctx, d, l)
+		return c.loadOwn(ctx, d, l)
 	}
 	code, _, _ := strings.Cut(c.Registry, "_")
 	if err := dnc.CheckName(c.Registry); err != nil {
@@ -57,12 +57,12 @@ func (c LoadDNC) Run(ctx context.Context, d *Env) error {
 		return err
 	}
 	_, err = fmt.Fprintf(d.Out, "%s version %s: %s in %s, %d added, %d removed, data of %s\n", done.Name, done.Version,
-		many(done.Numbers, "number", "numbers"), many(int64(done.Areas), "area code", "area codes"),
+		countNoun(done.Numbers, "number", "numbers"), countNoun(int64(done.Areas), "area code", "area codes"),
 		done.Added, done.Deleted, day(done.Downloaded))
 	return err
 }
 
-func (c LoadDNC) own(ctx context.Context, d *Env, l dnc.Load) (err error) {
+func (c LoadDNC) loadOwn(ctx context.Context, d *Env, l dnc.Load) (err error) {
 	if len(c.AreaCodes) > 0 {
 		return errors.New("--area-codes requires --registry")
 	}
@@ -74,12 +74,12 @@ func (c LoadDNC) own(ctx context.Context, d *Env, l dnc.Load) (err error) {
 		return err
 	}
 	_, err = fmt.Fprintf(d.Out, "suppression list of %s: %s, %d added, %d removed\n",
-		c.Org, many(done.Numbers, "number", "numbers"), done.Added, done.Deleted)
+		c.Org, countNoun(done.Numbers, "number", "numbers"), done.Added, done.Deleted)
 	return err
 }
 
-// bytes returns a progress bar for bytes read.
-func (t *Terminal) bytes() func(done, all int) {
+// byteBar returns a progress bar for bytes read.
+func (t *Terminal) byteBar() func(done, all int) {
 	draw := t.Bar("KiB")
 	last := -1
 	return func(done, all int) {
@@ -242,7 +242,7 @@ func (c ExportReassigned) Run(ctx context.Context, d *Env) (err error) {
 	}
 	n, err := d.Lists.Query(ctx, org, to)
 	if err == nil {
-		_, err = fmt.Fprintln(d.Errs, many(int64(n), "number to query", "numbers to query"))
+		_, err = fmt.Fprintln(d.Errs, countNoun(int64(n), "number to query", "numbers to query"))
 	}
 	return err
 }
@@ -262,7 +262,7 @@ func (c ImportReassigned) Run(ctx context.Context, d *Env) error {
 	done, err := d.Lists.LoadResults(ctx, dnc.Load{OrgID: org, Files: c.Files, By: d.By, Now: time.Now().UTC()})
 	if err == nil {
 		_, err = fmt.Fprintf(d.Out, "%s, %d reassigned, %s suppressed\n",
-			many(int64(done.Results), "result", "results"), done.Yes, many(int64(done.Suppressed), "contact", "contacts"))
+			countNoun(int64(done.Results), "result", "results"), done.Yes, countNoun(int64(done.Suppressed), "contact", "contacts"))
 	}
 	return err
 }

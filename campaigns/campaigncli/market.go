@@ -53,7 +53,7 @@ func (c InstallMarket) Run(ctx context.Context, d *Env) error {
 		}
 		fmt.Fprintf(d.Out, "%s uses %s\n", c.Org, shown)
 		if others > 0 {
-			fmt.Fprintf(d.Out, "%s of another market cannot dial until its rules are assigned again\n", many(int64(others), "campaign", "campaigns"))
+			fmt.Fprintf(d.Out, "%s of another market cannot dial until its rules are assigned again\n", countNoun(int64(others), "campaign", "campaigns"))
 		}
 		return nil
 	})
@@ -72,7 +72,7 @@ func (c InstallMarket) find(ctx context.Context, q db.Querier, d *Env) (code, ve
 	if err != nil {
 		return "", "", "", err
 	}
-	if i := slices.IndexFunc(all, func(k marketstore.Info) bool { return !k.OfProgram && k.Version == c.Package }); i >= 0 {
+	if i := slices.IndexFunc(all, func(k marketstore.Info) bool { return !k.BuiltIn && k.Version == c.Package }); i >= 0 {
 		return all[i].Code, all[i].Version, all[i].Version, nil
 	}
 	files, err := marketstore.Open(c.Package)
@@ -100,7 +100,7 @@ func (ListMarket) Run(ctx context.Context, d *Env) error {
 	fmt.Fprintln(t, "market\tversion\tfrom\tinstalled\torganizations")
 	for _, k := range all {
 		from, at := "built-in", "–"
-		if !k.OfProgram {
+		if !k.BuiltIn {
 			from, at = k.By, day(k.At)
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", k.Code, k.Version, from, at, strings.Join(k.UsedBy, " "))

@@ -28,6 +28,6 @@ func (c CampaignReopen) Run(ctx context.Context, d *Env) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(d.Out, "%s reopened\n", many(int64(n), "contact", "contacts"))
+	_, err = fmt.Fprintf(d.Out, "%s reopened\n", countNoun(int64(n), "contact", "contacts"))
 	return err
 }

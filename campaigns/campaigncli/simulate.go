@@ -85,7 +85,7 @@ func (t *Terminal) printReport(f simulate.Figures, r oracle.Report) error {
 		{"calls outside working hours", r.Hours},
 		{"calls over a cap", r.OverCap},
 		{"calls to a suppressed number or contact", r.Forbidden},
-		{"calls of a campaign that is not running", r.NotAsked},
+		{"calls of a campaign that is not running", r.NotRunning},
 		{"calls to a number in a call", r.Doubled},
 		{"calls beyond the maximum attempts", r.TooMany},
 		{"calls faster than the pace", r.TooFast},

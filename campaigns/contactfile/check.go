@@ -64,14 +64,14 @@ func Check(source Source, o Options) (*List, error) {
 			return nil, fmt.Errorf("%w: at most %d are accepted", ErrTooMany, o.MaxRows)
 		}
 		r := rd.row(rec)
-		o.judge(r)
+		o.checkRow(r)
 		l.Rows = append(l.Rows, r)
 		if n := len(l.Rows); o.Progress != nil && n%1000 == 0 {
 			o.Progress(n)
 		}
 	}
-	l.duplicates(o.Duplicates)
-	l.count()
+	l.markDuplicates(o.Duplicates)
+	l.countStatuses()
 	switch {
 	case len(l.Rows) > 0 && !rd.found:
 		l.Refusal = NoPhoneColumn
@@ -81,15 +81,15 @@ func Check(source Source, o Options) (*List, error) {
 	return l, nil
 }
 
-// judge parses the phone of a row and locates it.
-func (o Options) judge(r *Row) {
-	o.zone(r)
+// checkRow parses the phone of a row and locates it.
+func (o Options) checkRow(r *Row) {
+	o.checkZone(r)
 	if r.Phone == "" {
 		return
 	}
 	n, err := o.Market.Read(r.Phone)
 	if err != nil {
-		r.issue(Error, PhoneInvalid, colPhone, r.Phone, err.Error())
+		r.addIssue(Error, PhoneInvalid, colPhone, r.Phone, err.Error())
 		return
 	}
 	r.Number = n
@@ -98,19 +98,19 @@ func (o Options) judge(r *Row) {
 		zone = ""
 	}
 	if r.Location, err = o.Market.Locate(n, r.State, zone); err != nil {
-		r.issue(Error, ColumnInvalid, colState, r.State, err.Error())
+		r.addIssue(Error, ColumnInvalid, colState, r.State, err.Error())
 		return
 	}
 	switch {
 	case n.Refusal == market.CountryUnsupported:
-		r.issue(Warning, CountryUnsupported, colPhone, r.Phone, "the market does not call numbers of this country")
+		r.addIssue(Warning, CountryUnsupported, colPhone, r.Phone, "the market does not call numbers of this country")
 	case n.Refusal == market.TypeUnsupported:
-		r.issue(Warning, TypeUnsupported, colPhone, r.Phone, "the market does not call this type of number")
+		r.addIssue(Warning, TypeUnsupported, colPhone, r.Phone, "the market does not call this type of number")
 	case n.Doubtful:
-		r.issue(Warning, PossibleNotValid, colPhone, r.Phone, "the number is not known to be in service")
+		r.addIssue(Warning, PossibleNotValid, colPhone, r.Phone, "the number is not known to be in service")
 	}
 	if n.Refusal == market.Callable && r.Location.IsAmbiguous() {
-		r.issue(
+		r.addIssue(
 			Warning,
 			TimezoneAmbiguous,
 			colPhone,
@@ -119,29 +119,29 @@ func (o Options) judge(r *Row) {
 		)
 	}
 	for _, name := range o.Variables {
-		if !has(r.Variables, name) {
-			r.issue(Warning, VariableMissing, "variables."+name, "", "the agent's texts use this variable")
+		if !hasVariable(r.Variables, name) {
+			r.addIssue(Warning, VariableMissing, "variables."+name, "", "the agent's texts use this variable")
 		}
 	}
 }
 
-// zone checks the time zone of a row.
-func (o Options) zone(r *Row) {
+// checkZone checks the time zone of a row.
+func (o Options) checkZone(r *Row) {
 	switch {
 	case r.Timezone != "":
 		if err := o.Zone(r.Timezone); err != nil {
-			r.issue(Error, TimezoneUnknown, colTimezone, r.Timezone, err.Error())
+			r.addIssue(Error, TimezoneUnknown, colTimezone, r.Timezone, err.Error())
 		}
 	case !o.ContactZone:
 	case o.Batch && o.Market.RequireTimezone:
-		r.issue(Error, TimezoneRequired, colTimezone, "", "timezone is required: the campaign calls by the contact's time zone")
+		r.addIssue(Error, TimezoneRequired, colTimezone, "", "timezone is required: the campaign calls by the contact's time zone")
 	default:
-		r.issue(Warning, TimezoneDefaulted, colTimezone, "", "timezone is empty: the campaign's is used")
+		r.addIssue(Warning, TimezoneDefaulted, colTimezone, "", "timezone is empty: the campaign's is used")
 	}
 }
 
-// duplicates marks rows with the same number.
-func (l *List) duplicates(action DuplicateAction) {
+// markDuplicates marks rows with the same number.
+func (l *List) markDuplicates(action DuplicateAction) {
 	first, more := make(map[string]*Row, len(l.Rows)), map[*Row][]*Row{}
 	for _, r := range l.Rows {
 		switch f := first[r.Number.E164]; {
@@ -162,18 +162,18 @@ func (l *List) duplicates(action DuplicateAction) {
 			x.DuplicateOf = same[0].Row
 		}
 		if action == KeepFirst || action == KeepLast {
-			keep(same, action)
+			dropDuplicates(same, action)
 			continue
 		}
 		for _, x := range same {
-			x.issue(Error, DuplicatePhone, colPhone, x.Phone, fmt.Sprintf("rows %d and %d have the same phone", same[0].Row, same[1].Row))
+			x.addIssue(Error, DuplicatePhone, colPhone, x.Phone, fmt.Sprintf("rows %d and %d have the same phone", same[0].Row, same[1].Row))
 		}
 	}
 }
 
-// keep drops all but the first, or the last, of the valid rows.
-func keep(same []*Row, action DuplicateAction) {
-	good := slices.DeleteFunc(slices.Clone(same), (*Row).failed)
+// dropDuplicates drops all but the first, or the last, of the valid rows.
+func dropDuplicates(same []*Row, action DuplicateAction) {
+	good := slices.DeleteFunc(slices.Clone(same), (*Row).isRejected)
 	if len(good) == 0 {
 		return
 	}
@@ -183,20 +183,20 @@ func keep(same []*Row, action DuplicateAction) {
 	}
 	for _, x := range good {
 		if x != kept {
-			x.issue(Warning, DuplicatePhone, colPhone, x.Phone, fmt.Sprintf("dropped: row %d has the same phone", kept.Row))
+			x.addIssue(Warning, DuplicatePhone, colPhone, x.Phone, fmt.Sprintf("dropped: row %d has the same phone", kept.Row))
 			x.Status = Duplicate
 		}
 	}
 }
 
-// count sets the statuses and the counts.
-func (l *List) count() {
+// countStatuses sets the statuses and the counts.
+func (l *List) countStatuses() {
 	for _, r := range l.Rows {
 		switch {
 		case r.Status == Duplicate:
 			l.Dropped++
 			continue
-		case r.failed():
+		case r.isRejected():
 			r.Status = Rejected
 			l.Rejected++
 			continue
@@ -242,7 +242,7 @@ func (l *List) Split() Split {
 	var s Split
 	for _, r := range l.Rows {
 		switch {
-		case r.Status == Duplicate || r.Status == Rejected && r.onlyDuplicate():
+		case r.Status == Duplicate || r.Status == Rejected && r.isOnlyDuplicate():
 			s.Duplicate++
 		case r.Status == Rejected:
 			s.Invalid++
@@ -255,8 +255,8 @@ func (l *List) Split() Split {
 	return s
 }
 
-// onlyDuplicate reports whether the repeated number is the only reason for the
+// isOnlyDuplicate reports whether the repeated number is the only reason for the
 // rejection.
-func (r *Row) onlyDuplicate() bool {
+func (r *Row) isOnlyDuplicate() bool {
 	return !slices.ContainsFunc(r.Issues, func(i Issue) bool { return i.Severity == Error && i.Code != DuplicatePhone })
 }

@@ -39,9 +39,9 @@ func phoneColumns() []string {
 	}
 }
 
-// column returns the column that a name stands for, ignoring case, spaces, dashes and
+// knownColumn returns the column that a name stands for, ignoring case, spaces, dashes and
 // dots; empty for none. rank is the index of a phone's name in phoneColumns.
-func column(name string) (col string, rank int) {
+func knownColumn(name string) (col string, rank int) {
 	key := strings.ToLower(strings.Join(strings.FieldsFunc(name, func(r rune) bool {
 		return r == '_' || r == '-' || r == '.' || r == ':' || r == '#' || unicode.IsSpace(r)
 	}), "_"))
@@ -66,8 +66,8 @@ type heading struct {
 	variable string // name as a variable; empty if it cannot be one
 }
 
-// mostHeadings bounds the cache: API rows may each have different names.
-const mostHeadings = 1000
+// maxHeadings bounds the cache: API rows may each have different names.
+const maxHeadings = 1000
 
 // heading returns the cached meaning of a column name.
 func (rd *reader) heading(name string) heading {
@@ -75,21 +75,21 @@ func (rd *reader) heading(name string) heading {
 	if ok {
 		return h
 	}
-	h.column, h.rank = column(name)
+	h.column, h.rank = knownColumn(name)
 	if v := strings.ReplaceAll(strings.TrimSpace(name), " ", "_"); rd.names.MatchString(v) {
 		h.variable = v
 	}
 	if rd.headings == nil {
 		rd.headings = map[string]heading{}
 	}
-	if len(rd.headings) < mostHeadings {
+	if len(rd.headings) < maxHeadings {
 		rd.headings[name] = h
 	}
 	return h
 }
 
-// phone returns the best phone column, empty for none, and the other ones.
-func (rd *reader) phone(cells []Cell) (name string, others []string) {
+// phoneColumn returns the best phone column, empty for none, and the other ones.
+func (rd *reader) phoneColumn(cells []Cell) (name string, others []string) {
 	best := -1
 	for _, c := range cells {
 		h := rd.heading(c.Column)

@@ -19,8 +19,8 @@ import (
 
 // Limits of files.
 const (
-	longestRecord = 1 << 20 // bytes of a row of a text file
-	mostColumns   = 256
+	maxRecord  = 1 << 20 // bytes of a row of a text file
+	maxColumns = 256
 )
 
 // ErrFile is returned for a file that is not a list of rows.
@@ -77,11 +77,11 @@ func fromText(file io.Reader, header func(names []string)) Source {
 			yield(Record{}, fmt.Errorf("%w: %w", ErrFile, err))
 			return
 		}
-		if binary(head) {
+		if isBinary(head) {
 			yield(Record{}, fmt.Errorf("%w: not a text file: upload .csv or .xlsx", ErrFile))
 			return
 		}
-		bounded := &lines{r: text}
+		bounded := &recordLimiter{r: text}
 		c := csv.NewReader(bounded)
 		c.Comma, c.FieldsPerRecord, c.LazyQuotes, c.ReuseRecord = separator(head), -1, true, false
 		names, err := c.Read()
@@ -115,8 +115,8 @@ func fromText(file io.Reader, header func(names []string)) Source {
 	}
 }
 
-// binary reports whether a file starts with a zero byte or many control characters.
-func binary(head []byte) bool {
+// isBinary reports whether a file starts with a zero byte or many control characters.
+func isBinary(head []byte) bool {
 	const most = 0.02 // share of control characters
 	control := 0
 	for _, c := range head {
@@ -167,15 +167,15 @@ func hasLetterRun(s string) bool {
 	return false
 }
 
-// lines bounds the bytes of one record: an unclosed quote would read the whole file.
-type lines struct {
+// recordLimiter bounds the bytes of one record: an unclosed quote would read the whole file.
+type recordLimiter struct {
 	r     io.Reader
 	since int
 }
 
-func (l *lines) Read(p []byte) (int, error) {
-	if l.since > longestRecord {
-		return 0, fmt.Errorf("longer than %d bytes: check for an unclosed quote", longestRecord)
+func (l *recordLimiter) Read(p []byte) (int, error) {
+	if l.since > maxRecord {
+		return 0, fmt.Errorf("longer than %d bytes: check for an unclosed quote", maxRecord)
 	}
 	n, err := l.r.Read(p)
 	l.since += n
@@ -206,8 +206,8 @@ func separator(head []byte) rune {
 // checkNames trims and validates column names.
 func checkNames(names []string) error {
 	seen := map[string]bool{}
-	if len(names) > mostColumns {
-		return fmt.Errorf("%d columns; at most %d are accepted", len(names), mostColumns)
+	if len(names) > maxColumns {
+		return fmt.Errorf("%d columns; at most %d are accepted", len(names), maxColumns)
 	}
 	for i, name := range names {
 		name = strings.TrimSpace(name)

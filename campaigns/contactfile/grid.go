@@ -24,7 +24,7 @@ type grid struct {
 	kind         string
 	value        strings.Builder
 	inValue      bool // of <v>
-	inline       text
+	inline       stringText
 }
 
 // token processes the next token. It reports false at the end.
@@ -48,7 +48,7 @@ func (g *grid) token(t xml.Token) (more bool, err error) {
 		}
 	}
 	g.inline.token(t)
-	if g.value.Len()+g.inline.Len() > longestRecord {
+	if g.value.Len()+g.inline.Len() > maxRecord {
 		err = errLongCell
 	}
 	return err == nil, err
@@ -134,10 +134,10 @@ func (g *grid) cell() error {
 	g.size += len(v)
 	g.all += len(v)
 	switch {
-	case g.size > longestRecord:
+	case g.size > maxRecord:
 		return errLongCell
-	case g.all > largestSheet:
-		return fmt.Errorf("the cells have more than %d MiB of text", largestSheet>>20)
+	case g.all > maxSheet:
+		return fmt.Errorf("the cells have more than %d MiB of text", maxSheet>>20)
 	}
 	column := g.column
 	if g.names != nil {
@@ -168,7 +168,7 @@ func (g *grid) row() (more bool, err error) {
 		return true, nil // skip empty lines
 	}
 	for i, v := range g.values {
-		g.values[i] = whole(v)
+		g.values[i] = expandInteger(v)
 	}
 	r := record(g.line-1, g.names, g.values)
 	for _, c := range g.formulas {
@@ -179,9 +179,9 @@ func (g *grid) row() (more bool, err error) {
 	return g.do(r), nil
 }
 
-// whole writes an integer like 1.2025550123E10, the form in which spreadsheets store
+// expandInteger writes an integer like 1.2025550123E10, the form in which spreadsheets store
 // phone numbers, with all digits.
-func whole(v string) string {
+func expandInteger(v string) string {
 	if !strings.ContainsAny(v, "eE") || strings.Trim(v, "0123456789.eE+-") != "" {
 		return v
 	}

@@ -14,7 +14,7 @@ func FromJSON(raw []json.RawMessage) Source {
 	return func(yield func(Record, error) bool) {
 		for i, b := range raw {
 			r := Record{Row: i + 1}
-			r.Cells, r.Err = cells(b)
+			r.Cells, r.Err = parseCells(b)
 			if !yield(r, nil) {
 				return
 			}
@@ -22,14 +22,14 @@ func FromJSON(raw []json.RawMessage) Source {
 	}
 }
 
-var errNoObject = errors.New("a row must be an object of columns")
+var errNotObject = errors.New("a row must be an object of columns")
 
-// cells reads an object in key order; the last value of a repeated key wins.
-func cells(b []byte) ([]Cell, error) {
+// parseCells reads an object in key order; the last value of a repeated key wins.
+func parseCells(b []byte) ([]Cell, error) {
 	d := json.NewDecoder(bytes.NewReader(b))
 	t, err := d.Token()
 	if err != nil || t != json.Delim('{') {
-		return nil, errNoObject
+		return nil, errNotObject
 	}
 	var all []Cell
 	for d.More() {
@@ -79,8 +79,8 @@ func (c Cell) kind() string {
 	}
 }
 
-// sent returns the value as sent.
-func (c Cell) sent() string {
+// asSent returns the value as sent.
+func (c Cell) asSent() string {
 	if c.JSON != nil && c.kind() != "string" {
 		return string(c.JSON)
 	}

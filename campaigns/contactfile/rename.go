@@ -35,7 +35,7 @@ func ColumnMeanings(names []string) []string {
 	for i, name := range names {
 		cells[i].Column = name
 	}
-	phone, _ := rd.phone(cells)
+	phone, _ := rd.phoneColumn(cells)
 	all := make([]string, len(names))
 	for i, name := range names {
 		h := rd.heading(name)
@@ -119,7 +119,7 @@ func JSON(s Source, most int) ([]json.RawMessage, error) {
 		if len(all) == most {
 			return nil, ErrRowLimit
 		}
-		text, err := json.Marshal(object(rec))
+		text, err := json.Marshal(apiRow(rec))
 		if err != nil {
 			return nil, err
 		}
@@ -128,11 +128,11 @@ func JSON(s Source, most int) ([]json.RawMessage, error) {
 	return all, nil
 }
 
-// object converts a record of a file to an API row. A value that its column does not
+// apiRow converts a record of a file to an API row. A value that its column does not
 // accept stays a string and rejects the row.
-func object(rec Record) map[string]any {
+func apiRow(rec Record) map[string]any {
 	row, variables := map[string]any{}, map[string]any{}
-	phone, _ := (&reader{names: variableName()}).phone(rec.Cells)
+	phone, _ := (&reader{names: variableName()}).phoneColumn(rec.Cells)
 	for _, c := range rec.Cells {
 		text := strings.TrimSpace(c.Text)
 		col, variable := ColumnMeaning(c.Column)
@@ -142,7 +142,7 @@ func object(rec Record) map[string]any {
 		switch {
 		case text == "" && col != colPhone:
 		case col != "":
-			if v := value(col, text, variables); v != nil {
+			if v := apiValue(col, text, variables); v != nil {
 				row[col] = v
 			}
 		case variable != "":
@@ -155,8 +155,8 @@ func object(rec Record) map[string]any {
 	return row
 }
 
-// value converts the text of a column; nil if it was added to variables.
-func value(col, text string, variables map[string]any) any {
+// apiValue converts the text of a column; nil if it was added to variables.
+func apiValue(col, text string, variables map[string]any) any {
 	switch col {
 	case colPriority, colNotBefore, colNotAfter, colConsentAt:
 		if n, err := strconv.ParseFloat(text, 64); err == nil {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func fileOf(t *testing.T, text string) Source {
+func textSource(t *testing.T, text string) Source {
 	t.Helper()
 	s, err := FromFile(strings.NewReader(text), int64(len(text)))
 	if err != nil {
@@ -15,9 +15,9 @@ func fileOf(t *testing.T, text string) Source {
 	return s
 }
 
-// TestRenamed: columns are read as they are mapped.
-func TestRenamed(t *testing.T) {
-	s := Rename(fileOf(t, "A,B,C\n1,2,3\n4,5,6\n"), map[string]string{"A": "phone", "C": ""})
+// TestRename: columns are read as they are mapped.
+func TestRename(t *testing.T) {
+	s := Rename(textSource(t, "A,B,C\n1,2,3\n4,5,6\n"), map[string]string{"A": "phone", "C": ""})
 	var got []string
 	for rec, err := range s {
 		if err != nil {
@@ -36,7 +36,7 @@ func TestRenamed(t *testing.T) {
 	}
 }
 
-func TestMeans(t *testing.T) {
+func TestColumnMeaning(t *testing.T) {
 	for name, want := range map[string][2]string{
 		"Phone Number": {"phone", ""}, "first name": {"", "first_name"}, "время": {"", ""}, "Time-Zone": {"timezone", ""},
 	} {
@@ -55,7 +55,7 @@ func TestMeans(t *testing.T) {
 func TestFileAsJSON(t *testing.T) {
 	text := "phone,name,first name,priority,not_before,variables,metadata,state\n" +
 		`2125550123,Ada,A,9,1700000000,"{""x"":""y""}","{""k"":1}",NY` + "\n" + `2125550124,,,high,,no,,` + "\n"
-	all, err := JSON(fileOf(t, text), 2)
+	all, err := JSON(textSource(t, text), 2)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func TestFileAsJSON(t *testing.T) {
 			t.Errorf("%s", all[i])
 		}
 	}
-	if _, err = JSON(fileOf(t, text), 1); !errors.Is(err, ErrRowLimit) {
+	if _, err = JSON(textSource(t, text), 1); !errors.Is(err, ErrRowLimit) {
 		t.Errorf("one row at most: %v", err)
 	}
 }
@@ -94,8 +94,8 @@ func TestPhoneColumns(t *testing.T) {
 	}
 }
 
-// TestNames: the names are those of the header line, whatever the rows contain.
-func TestNames(t *testing.T) {
+// TestColumnNames: the names are those of the header line, whatever the rows contain.
+func TestColumnNames(t *testing.T) {
 	for name, text := range map[string]string{
 		"short first row": "phone,name,amount\n2125550101\n", "no row": "phone,name,amount\n", "no end of line": "phone,name,amount",
 		"not UTF-8": "phone,name,amount\n2125550101,Jos\xe9,1\n", "long first row": "phone,name,amount\n1,2,3,4,5\n",

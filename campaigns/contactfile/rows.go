@@ -124,13 +124,13 @@ const (
 	SeveralPhones      = "phone_column_chosen" // of the list, at its first row
 )
 
-// shown bounds the value in an issue, in characters.
-const shown = 100
+// maxIssueValue bounds the value in an issue, in characters.
+const maxIssueValue = 100
 
-func (r *Row) issue(severity Severity, code, column, value, message string) {
+func (r *Row) addIssue(severity Severity, code, column, value, message string) {
 	n := 0
 	for at := range value {
-		if n++; n > shown {
+		if n++; n > maxIssueValue {
 			value = value[:at] + "…"
 			break
 		}
@@ -140,8 +140,8 @@ func (r *Row) issue(severity Severity, code, column, value, message string) {
 	})
 }
 
-// failed reports whether an issue rejects the row.
-func (r *Row) failed() bool {
+// isRejected reports whether an issue rejects the row.
+func (r *Row) isRejected() bool {
 	for _, i := range r.Issues {
 		if i.Severity == Error {
 			return true

@@ -27,8 +27,8 @@ func options(tb testing.TB, code string) Options {
 	}}
 }
 
-// objects splits a JSON array.
-func objects(tb testing.TB, array string) []json.RawMessage {
+// parseArray splits a JSON array.
+func parseArray(tb testing.TB, array string) []json.RawMessage {
 	tb.Helper()
 	var all []json.RawMessage
 	if err := json.Unmarshal([]byte(array), &all); err != nil {
@@ -102,7 +102,7 @@ func TestJSON(t *testing.T) {
 		{"doubtful", `[{"phone":"7295550123"}]`, "1 warned +17295550123 phone_possible_not_valid:phone timezone_ambiguous:phone\n"},
 		{"empty", `[]`, ""},
 	} {
-		l, err := Check(FromJSON(objects(t, c.rows)), options(t, "us"))
+		l, err := Check(FromJSON(parseArray(t, c.rows)), options(t, "us"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -125,7 +125,7 @@ func TestDuplicates(t *testing.T) {
 	} {
 		o := options(t, "us")
 		o.Duplicates = action
-		l, err := Check(FromJSON(objects(t, list)), o)
+		l, err := Check(FromJSON(parseArray(t, list)), o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -154,7 +154,7 @@ func TestContactZone(t *testing.T) {
 	} {
 		o := options(t, c.market)
 		o.ContactZone, o.Batch = c.zones, c.batch
-		l, err := Check(FromJSON(objects(t, `[{"phone":"`+phones[c.market]+`"}]`)), o)
+		l, err := Check(FromJSON(parseArray(t, `[{"phone":"`+phones[c.market]+`"}]`)), o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -207,7 +207,7 @@ func TestCounts(t *testing.T) {
 	})
 }
 
-func file(tb testing.TB, content []byte, o Options) (*List, error) {
+func checkFile(tb testing.TB, content []byte, o Options) (*List, error) {
 	tb.Helper()
 	s, err := FromFile(bytes.NewReader(content), int64(len(content)))
 	if err != nil {
@@ -216,7 +216,7 @@ func file(tb testing.TB, content []byte, o Options) (*List, error) {
 	return Check(s, o)
 }
 
-func TestText(t *testing.T) {
+func TestTextFiles(t *testing.T) {
 	for _, c := range []struct{ name, file, want string }{
 		{"commas", "phone,name\n2125550123,Ada\n2125550124,\"Bob, Jr\"\n", "1 accepted +12125550123\n2 accepted +12125550124\n"},
 		{"semicolons and a mark of UTF-8", "\ufeffPhone;Name;plan\r\n2125550123;Ada;gold\r\n", "1 accepted +12125550123\n"},
@@ -233,7 +233,7 @@ func TestText(t *testing.T) {
 		{"no phone", "name,colour\nAda,red\n", "1 rejected  phone_missing:\nno_phone_column"},
 		{"only names", "phone,name\n", ""},
 	} {
-		l, err := file(t, []byte(c.file), options(t, "us"))
+		l, err := checkFile(t, []byte(c.file), options(t, "us"))
 		if err != nil {
 			t.Errorf("%s: %v", c.name, err)
 			continue
@@ -242,7 +242,7 @@ func TestText(t *testing.T) {
 			t.Errorf("%s:\n%swant\n%s", c.name, got, c.want)
 		}
 	}
-	l, err := file(t, []byte("phone,Plan Name\n2125550123,gold\n"), options(t, "us"))
+	l, err := checkFile(t, []byte("phone,Plan Name\n2125550123,gold\n"), options(t, "us"))
 	if err != nil || l.Rows[0].Variables["Plan_Name"] != "gold" {
 		t.Errorf("a column of the client's own is no variable: %v %v", l.Rows[0].Variables, err)
 	}
@@ -251,12 +251,12 @@ func TestText(t *testing.T) {
 		"an old spreadsheet":   "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1 and so on",
 		"a picture":            "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR",
 		"a name twice":         "phone,name,name\n2125550123,a,b\n",
-		"a quote that is open": "phone,name\n2125550123,\"" + strings.Repeat("x\n", longestRecord),
+		"a quote that is open": "phone,name\n2125550123,\"" + strings.Repeat("x\n", maxRecord),
 		"a zip of nothing":     "PK\x03\x04 and then nothing",
 		"control characters":   "%PDF-1.4\n\x01\x02\x03\x04\x05\x06\x07",
 		"a thousand columns":   strings.Repeat("a,", 1000) + "phone\n1\n",
 	} {
-		if _, err := file(t, []byte(bad), options(t, "us")); !errors.Is(err, ErrFile) {
+		if _, err := checkFile(t, []byte(bad), options(t, "us")); !errors.Is(err, ErrFile) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -290,7 +290,7 @@ func TestSheet(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
-	l, err := file(t, content, options(t, "us"))
+	l, err := checkFile(t, content, options(t, "us"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -303,8 +303,8 @@ func TestSheet(t *testing.T) {
 	}
 }
 
-// TestBomb: a small file that unpacks to gigabytes is rejected before it does.
-func TestBomb(t *testing.T) {
+// TestZipBomb: a small file that unpacks to gigabytes is rejected before it does.
+func TestZipBomb(t *testing.T) {
 	var rows [][]any
 	rows = append(rows, []any{"phone"}, []any{strings.Repeat(" ", 32000)})
 	for i := range 600 {
@@ -314,7 +314,7 @@ func TestBomb(t *testing.T) {
 	if len(content) > 1<<20 {
 		t.Fatalf("no bomb: %d bytes", len(content))
 	}
-	if _, err := file(t, content, options(t, "us")); !errors.Is(err, ErrFile) {
+	if _, err := checkFile(t, content, options(t, "us")); !errors.Is(err, ErrFile) {
 		t.Errorf("%d bytes: %v", len(content), err)
 	}
 }
@@ -322,7 +322,7 @@ func TestBomb(t *testing.T) {
 func TestTooMany(t *testing.T) {
 	o := options(t, "us")
 	o.MaxRows = 2
-	if _, err := Check(FromJSON(objects(t, `[{},{},{}]`)), o); !errors.Is(err, ErrTooMany) {
+	if _, err := Check(FromJSON(parseArray(t, `[{},{},{}]`)), o); !errors.Is(err, ErrTooMany) {
 		t.Error(err)
 	}
 }
@@ -334,7 +334,7 @@ func FuzzFile(f *testing.F) {
 	o := options(f, "us")
 	o.MaxRows = 1000
 	f.Fuzz(func(t *testing.T, content []byte) {
-		l, err := file(t, content, o)
+		l, err := checkFile(t, content, o)
 		if err != nil {
 			return
 		}

@@ -8,7 +8,7 @@ import (
 
 // TestZeroByte: a zero byte rejects its row, not the list: Postgres accepts none.
 func TestZeroByte(t *testing.T) {
-	l, err := Check(FromJSON(objects(t, `[{"phone":"212555\u00000123"},{"phone":"2125550124"}]`)), options(t, "us"))
+	l, err := Check(FromJSON(parseArray(t, `[{"phone":"212555\u00000123"},{"phone":"2125550124"}]`)), options(t, "us"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +31,7 @@ func TestIssuesKeepOrder(t *testing.T) {
 	}
 	list := `[{"phone":"2125550123","variables":{` + strings.Join(variables, ",") + `}}]`
 	for range 3 {
-		l, err := Check(FromJSON(objects(t, list)), options(t, "us"))
+		l, err := Check(FromJSON(parseArray(t, list)), options(t, "us"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,14 +14,14 @@ import (
 
 // Limits of spreadsheets.
 const (
-	largestSheet  = 128 << 20 // bytes of all unpacked parts, and of the text of all cells
-	largePart     = 16 << 20  // bytes of a part above which mostExpansion applies
-	mostExpansion = 200
-	mostDirectory = 1 << 20 // bytes of the zip directory
-	mostStrings   = 2_000_000
-	mostText      = 64 << 20 // bytes of shared strings
-	lastColumn    = 16384    // XFD
-	lastLine      = 1 << 20
+	maxSheet          = 128 << 20 // bytes of all unpacked parts, and of the text of all cells
+	minExpansionCheck = 16 << 20  // bytes of a part above which mostExpansion applies
+	maxExpansion      = 200
+	maxDirectory      = 1 << 20 // bytes of the zip directory
+	maxStrings        = 2_000_000
+	maxText           = 64 << 20 // bytes of shared strings
+	lastColumn        = 16384    // XFD
+	lastLine          = 1 << 20
 )
 
 // fromSheet reads the first sheet of a spreadsheet (ECMA-376). It reads only the parts
@@ -62,7 +62,7 @@ func (d *directory) ReadAt(p []byte, off int64) (int, error) {
 
 // openParts lists the parts. It rejects a file that expands too much.
 func openParts(file io.ReaderAt, size int64) (parts, error) {
-	d := &directory{file, mostDirectory}
+	d := &directory{file, maxDirectory}
 	z, err := zip.NewReader(d, size)
 	if err != nil {
 		return nil, err
@@ -71,8 +71,8 @@ func openParts(file io.ReaderAt, size int64) (parts, error) {
 	p, all := parts{}, uint64(0)
 	for _, f := range z.File {
 		all += f.UncompressedSize64
-		if all > largestSheet || f.UncompressedSize64 > largePart && f.UncompressedSize64 > mostExpansion*(f.CompressedSize64+1) {
-			return nil, fmt.Errorf("the file unpacks to more than %d MiB or %d times its size", largestSheet>>20, mostExpansion)
+		if all > maxSheet || f.UncompressedSize64 > minExpansionCheck && f.UncompressedSize64 > maxExpansion*(f.CompressedSize64+1) {
+			return nil, fmt.Errorf("the file unpacks to more than %d MiB or %d times its size", maxSheet>>20, maxExpansion)
 		}
 		p[partName(f.Name)] = f
 	}
@@ -94,7 +94,7 @@ func (p parts) walk(name string, do func(t xml.Token) (more bool, err error)) er
 		return err
 	}
 	defer r.Close()
-	in := newBounded(io.LimitReader(r, largestSheet))
+	in := newBounded(io.LimitReader(r, maxSheet))
 	d := xml.NewDecoder(in)
 	for {
 		t, err := d.RawToken()
@@ -121,9 +121,9 @@ func attribute(t xml.StartElement, name string) string {
 	return ""
 }
 
-// related returns the targets of a part's relationships by id and by the last segment
+// relationships returns the targets of a part's relationships by id and by the last segment
 // of the type.
-func (p parts) related(part string) (map[string]string, error) {
+func (p parts) relationships(part string) (map[string]string, error) {
 	dir, base := path.Split(part)
 	to := map[string]string{}
 	err := p.walk(dir+"_rels/"+base+".rels", func(t xml.Token) (bool, error) {
@@ -145,9 +145,9 @@ func (p parts) related(part string) (map[string]string, error) {
 	return to, err
 }
 
-// first returns the names of the first sheet and of the shared strings.
-func (p parts) first() (sheet, shared string, err error) {
-	root, err := p.related("")
+// firstSheet returns the names of the first sheet and of the shared strings.
+func (p parts) firstSheet() (sheet, shared string, err error) {
+	root, err := p.relationships("")
 	if err != nil {
 		return "", "", err
 	}
@@ -155,7 +155,7 @@ func (p parts) first() (sheet, shared string, err error) {
 	if workbook == "" {
 		workbook = "xl/workbook.xml"
 	}
-	to, err := p.related(workbook)
+	to, err := p.relationships(workbook)
 	if err != nil {
 		return "", "", err
 	}
@@ -174,7 +174,7 @@ func (p parts) first() (sheet, shared string, err error) {
 
 // records yields the rows below the header line until do returns false.
 func (p parts) records(header func(names []string), do func(Record) bool) error {
-	sheet, shared, err := p.first()
+	sheet, shared, err := p.firstSheet()
 	if err != nil {
 		return err
 	}
@@ -192,20 +192,20 @@ func (p parts) records(header func(names []string), do func(Record) bool) error 
 func (p parts) strings(name string) ([]string, error) {
 	const block = 1 << 20
 	var all []string
-	var in text
+	var in stringText
 	var b strings.Builder
-	left := mostText
+	left := maxText
 	return all, p.walk(name, func(t xml.Token) (bool, error) {
 		in.token(t)
 		if e, ok := t.(xml.EndElement); !ok || e.Name.Local != "si" {
-			if in.Len() > longestRecord {
+			if in.Len() > maxRecord {
 				return false, errLongCell
 			}
 			return true, nil
 		}
 		s := in.take()
-		if left -= len(s); left < 0 || len(all) == mostStrings {
-			return false, fmt.Errorf("the file has more than %d shared strings or %d MiB of them: save it as .csv", mostStrings, mostText>>20)
+		if left -= len(s); left < 0 || len(all) == maxStrings {
+			return false, fmt.Errorf("the file has more than %d shared strings or %d MiB of them: save it as .csv", maxStrings, maxText>>20)
 		}
 		if b.Cap()-b.Len() < len(s) {
 			b = strings.Builder{}
@@ -218,17 +218,17 @@ func (p parts) strings(name string) ([]string, error) {
 	})
 }
 
-var errLongCell = fmt.Errorf("a cell or a row is longer than %d bytes", longestRecord)
+var errLongCell = fmt.Errorf("a cell or a row is longer than %d bytes", maxRecord)
 
-// text collects the <t> elements of a string without phonetic readings.
-type text struct {
+// stringText collects the <t> elements of a string without phonetic readings.
+type stringText struct {
 	strings.Builder
 
 	inside   bool // <t>
 	phonetic bool // inside <rPh>
 }
 
-func (x *text) token(t xml.Token) {
+func (x *stringText) token(t xml.Token) {
 	switch t := t.(type) {
 	case xml.StartElement:
 		x.inside = t.Name.Local == "t" && !x.phonetic
@@ -247,7 +247,7 @@ func (x *text) token(t xml.Token) {
 var escapes = regexp.MustCompile(`_x[0-9A-Fa-f]{4}_`)
 
 // take returns the text and resets it.
-func (x *text) take() string {
+func (x *stringText) take() string {
 	s := x.String()
 	x.Reset()
 	if !strings.Contains(s, "_x") {
@@ -271,7 +271,7 @@ func newBounded(r io.Reader) *bounded { return &bounded{r: r} }
 
 // ReadByte implements io.ByteReader; xml.Decoder reads by it alone.
 func (b *bounded) ReadByte() (byte, error) {
-	if b.since++; b.since > longestRecord {
+	if b.since++; b.since > maxRecord {
 		return 0, errLongCell
 	}
 	for b.at == b.have {

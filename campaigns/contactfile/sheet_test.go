@@ -12,8 +12,8 @@ import (
 	"github.com/xuri/excelize/v2"
 )
 
-// packed returns a spreadsheet of parts: alternating names and texts.
-func packed(tb testing.TB, parts ...string) []byte {
+// zipParts returns a spreadsheet of parts: alternating names and texts.
+func zipParts(tb testing.TB, parts ...string) []byte {
 	tb.Helper()
 	var b bytes.Buffer
 	z := zip.NewWriter(&b)
@@ -32,10 +32,10 @@ func packed(tb testing.TB, parts ...string) []byte {
 	return b.Bytes()
 }
 
-// written returns a small handwritten spreadsheet with extra parts.
-func written(tb testing.TB, shared, rows string, more ...string) []byte {
+// handwrittenSheet returns a small handwritten spreadsheet with extra parts.
+func handwrittenSheet(tb testing.TB, shared, rows string, more ...string) []byte {
 	tb.Helper()
-	return packed(tb, append([]string{
+	return zipParts(tb, append([]string{
 		"_rels/.rels", `<Relationships><Relationship Id="rId1" Type="http://x/officeDocument" Target="/xl/book.xml"/></Relationships>`,
 		"xl/book.xml", `<workbook><sheets><sheet name="B" sheetId="7" r:id="rId9"/><sheet name="A" sheetId="1" r:id="rId1"/></sheets></workbook>`,
 		"xl/_rels/book.xml.rels", `<Relationships><Relationship Id="rId1" Type="http://x/worksheet" Target="worksheets/sheet1.xml"/><Relationship Id="rId9" Type="http://x/worksheet" Target="worksheets/sheet2.xml"/><Relationship Id="rId3" Type="http://x/sharedStrings" Target="sharedStrings.xml"/></Relationships>`,
@@ -45,9 +45,9 @@ func written(tb testing.TB, shared, rows string, more ...string) []byte {
 	}, more...)...)
 }
 
-// TestSheetsAsExcelizeReadsThem: the reader agrees with a widely used library about the
+// TestSheetMatchesExcelize: the reader agrees with a widely used library about the
 // cells.
-func TestSheetsAsExcelizeReadsThem(t *testing.T) {
+func TestSheetMatchesExcelize(t *testing.T) {
 	content := sheet(t, [][]any{{"a", "b", "c"}, {1, "x<y", true}, {nil, nil, 2.5}, {"_x0041_", "line\nbreak", "é"}}, func(f *excelize.File) {
 		if err := f.SetCellRichText("Sheet1", "A5", []excelize.RichTextRun{{Text: "bold"}, {Text: " and not"}}); err != nil {
 			t.Fatal(err)
@@ -86,13 +86,13 @@ func TestSheetsAsExcelizeReadsThem(t *testing.T) {
 	}
 }
 
-// TestSheetByHand: the first sheet of the workbook is read, whatever its file name;
+// TestHandwrittenSheet: the first sheet of the workbook is read, whatever its file name;
 // positions of rows and cells are optional.
-func TestSheetByHand(t *testing.T) {
-	content := written(t, `<si><t>phone</t></si><si><r><t>21255</t></r><r><t>50123</t></r><rPh><t>no</t></rPh></si>`,
+func TestHandwrittenSheet(t *testing.T) {
+	content := handwrittenSheet(t, `<si><t>phone</t></si><si><r><t>21255</t></r><r><t>50123</t></r><rPh><t>no</t></rPh></si>`,
 		`<row r="1"><c r="A1" t="s"><v>0</v></c><c t="inlineStr"><is><t>na</t><t>me</t></is></c></row><row><c t="s"><v>1</v></c></row>`+
 			`<row r="5"><c r="B5" t="str"><f>A1</f><v>Ada</v></c></row>`)
-	l, err := file(t, content, options(t, "us"))
+	l, err := checkFile(t, content, options(t, "us"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,24 +113,24 @@ func TestSheetBombs(t *testing.T) {
 	}
 	long := strings.Repeat("x<>", 1<<20)
 	for name, content := range map[string][]byte{
-		"media":              written(t, "", "", media...),
-		"many parts":         written(t, "", "", many...),
-		"a long comment":     written(t, "<!--"+long+"-->", `<row/>`),
-		"a long cell":        written(t, "", `<row><c t="str"><v>`+strings.ReplaceAll(long, "<", "")+`</v></c></row>`),
-		"a cell of pieces":   written(t, "", `<row><c t="inlineStr"><is>`+strings.Repeat("<t>xxxxxxxxxx</t>", 200_000)+`</is></c></row>`),
-		"a string of pieces": written(t, `<si>`+strings.Repeat("<r><t>xxxxxxxxxx</t></r>", 200_000)+`</si>`, ""),
-		"many strings":       written(t, strings.Repeat("<si/>", mostStrings+1), ""),
-		"repeated strings": written(t, "<si><t>phone</t></si><si><t>"+strings.Repeat("y", 10_000)+"</t></si>",
+		"media":              handwrittenSheet(t, "", "", media...),
+		"many parts":         handwrittenSheet(t, "", "", many...),
+		"a long comment":     handwrittenSheet(t, "<!--"+long+"-->", `<row/>`),
+		"a long cell":        handwrittenSheet(t, "", `<row><c t="str"><v>`+strings.ReplaceAll(long, "<", "")+`</v></c></row>`),
+		"a cell of pieces":   handwrittenSheet(t, "", `<row><c t="inlineStr"><is>`+strings.Repeat("<t>xxxxxxxxxx</t>", 200_000)+`</is></c></row>`),
+		"a string of pieces": handwrittenSheet(t, `<si>`+strings.Repeat("<r><t>xxxxxxxxxx</t></r>", 200_000)+`</si>`, ""),
+		"many strings":       handwrittenSheet(t, strings.Repeat("<si/>", maxStrings+1), ""),
+		"repeated strings": handwrittenSheet(t, "<si><t>phone</t></si><si><t>"+strings.Repeat("y", 10_000)+"</t></si>",
 			`<row><c t="s"><v>0</v></c></row>`+strings.Repeat(`<row><c t="s"><v>1</v></c></row>`, 20_000)),
-		"a negative string": written(t, "<si><t>phone</t></si>", `<row><c t="s"><v>-1</v></c></row>`),
-		"a far cell":        written(t, "", `<row><c r="ZZZZ1"/></row>`),
-		"a far row":         written(t, "", `<row r="99999999999"/>`),
-		"rows in disorder":  written(t, "", `<row r="2"/><row r="1"/>`),
-		"no sheet":          packed(t, "xl/workbook.xml", "<workbook/>"),
+		"a negative string": handwrittenSheet(t, "<si><t>phone</t></si>", `<row><c t="s"><v>-1</v></c></row>`),
+		"a far cell":        handwrittenSheet(t, "", `<row><c r="ZZZZ1"/></row>`),
+		"a far row":         handwrittenSheet(t, "", `<row r="99999999999"/>`),
+		"rows in disorder":  handwrittenSheet(t, "", `<row r="2"/><row r="1"/>`),
+		"no sheet":          zipParts(t, "xl/workbook.xml", "<workbook/>"),
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		if _, err := file(t, content, options(t, "us")); !errors.Is(err, ErrFile) {
+		if _, err := checkFile(t, content, options(t, "us")); !errors.Is(err, ErrFile) {
 			t.Errorf("%s, %d bytes: %v", name, len(content), err)
 		}
 		runtime.ReadMemStats(&after)
@@ -144,7 +144,7 @@ func TestSheetBombs(t *testing.T) {
 func TestFarCells(t *testing.T) {
 	const n = 5000
 	for value, want := range map[string]int{" ": 0, "1": n} {
-		content := written(t, "", `<row><c t="str"><v>phone</v></c></row>`+strings.Repeat(`<row><c r="XFD1" t="str"><v>`+value+`</v></c></row>`, n))
+		content := handwrittenSheet(t, "", `<row><c t="str"><v>phone</v></c></row>`+strings.Repeat(`<row><c r="XFD1" t="str"><v>`+value+`</v></c></row>`, n))
 		source, err := FromFile(bytes.NewReader(content), int64(len(content)))
 		if err != nil {
 			t.Fatal(err)

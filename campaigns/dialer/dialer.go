@@ -103,7 +103,7 @@ func (d *Dialer) Take(ctx context.Context) (*control.Claim, time.Duration, error
 	if err != nil {
 		return nil, d.maxIdle(), fmt.Errorf("running campaigns: %w", err)
 	}
-	d.forget(running)
+	d.dropStates(running)
 	rest := d.collect(running, now)
 	var busy map[string]bool // routes
 	var faults []error
@@ -114,7 +114,7 @@ func (d *Dialer) Take(ctx context.Context) (*control.Claim, time.Duration, error
 			continue
 		}
 		began := time.Now()
-		answer, err := d.ask(ctx, s, now)
+		answer, err := d.request(ctx, s, now)
 		if err != nil { // the other campaigns continue
 			faults = append(faults, fmt.Errorf("campaign %s: %w", r.ID, err))
 			s.pausedUntil = now.Add(d.maxIdle() + errorBackoff*time.Since(began))
@@ -134,7 +134,7 @@ func (d *Dialer) Take(ctx context.Context) (*control.Claim, time.Duration, error
 		}
 	}
 	for _, s := range d.due {
-		rest = sooner(rest, s.pausedUntil.Sub(now))
+		rest = shorterWait(rest, s.pausedUntil.Sub(now))
 	}
 	return nil, rest, errors.Join(faults...)
 }
@@ -149,7 +149,7 @@ func (d *Dialer) collect(running []Campaign, now time.Time) (rest time.Duration)
 			at = s.pausedUntil
 		}
 		if wait := at.Sub(now); wait > 0 {
-			rest = sooner(rest, wait)
+			rest = shorterWait(rest, wait)
 			continue
 		}
 		d.turns = append(d.turns, plan.Turn{CampaignID: s.running.ID, Pace: s.running.Pace, N: len(d.due)})
@@ -158,19 +158,19 @@ func (d *Dialer) collect(running []Campaign, now time.Time) (rest time.Duration)
 	return rest
 }
 
-// sooner returns the shorter wait; a wait of 0 or less does not count.
-func sooner(rest, wait time.Duration) time.Duration {
+// shorterWait returns the shorter wait; a wait of 0 or less does not count.
+func shorterWait(rest, wait time.Duration) time.Duration {
 	if wait > 0 && wait < rest {
 		return wait
 	}
 	return rest
 }
 
-// ask requests a contact of one campaign.
-func (d *Dialer) ask(ctx context.Context, s *state, now time.Time) (TakeResult, error) {
+// request requests a contact of one campaign.
+func (d *Dialer) request(ctx context.Context, s *state, now time.Time) (TakeResult, error) {
 	open, until := s.Open(now, s.running.Groups)
 	if len(open) == 0 {
-		d.sleep(s, now, until)
+		d.pause(s, now, until)
 		return TakeResult{}, nil
 	}
 	answer, err := d.Store.Take(ctx, TakeRequest{Campaign: *s.running, At: now, Open: open, Gate: s.Gate, DialHistory: s.DialHistory})
@@ -181,7 +181,7 @@ func (d *Dialer) ask(ctx context.Context, s *state, now time.Time) (TakeResult, 
 		if soonest := now.Add(minPause); until.Before(soonest) {
 			until = soonest
 		}
-		d.sleep(s, now, until)
+		d.pause(s, now, until)
 	}
 	return answer, err
 }
@@ -193,8 +193,8 @@ func (d *Dialer) Wake(campaignID string) {
 	}
 }
 
-// sleep pauses a campaign until an instant, at most for MaxIdle.
-func (d *Dialer) sleep(s *state, now, until time.Time) {
+// pause pauses a campaign until an instant, at most for MaxIdle.
+func (d *Dialer) pause(s *state, now, until time.Time) {
 	if latest := now.Add(d.maxIdle()); until.IsZero() || until.After(latest) {
 		until = latest
 	}
@@ -221,8 +221,8 @@ func (d *Dialer) state(i int, r *Campaign) *state {
 	return s
 }
 
-// forget drops the state of campaigns that no longer run.
-func (d *Dialer) forget(running []Campaign) {
+// dropStates drops the state of campaigns that no longer run.
+func (d *Dialer) dropStates(running []Campaign) {
 	if d.states == nil {
 		d.states = map[string]*state{}
 	}

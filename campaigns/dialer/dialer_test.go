@@ -19,7 +19,7 @@ type scriptedStore struct {
 	running []Campaign
 	answers map[string]TakeResult
 	fails   map[string]error
-	stuck   map[string]bool // does not answer
+	hangs   map[string]bool // does not answer
 	asked   []string
 }
 
@@ -29,7 +29,7 @@ func (s *scriptedStore) Running(context.Context) ([]Campaign, time.Time, error) 
 
 func (s *scriptedStore) Take(ctx context.Context, a TakeRequest) (TakeResult, error) {
 	s.asked = append(s.asked, a.ID)
-	if s.stuck[a.ID] {
+	if s.hangs[a.ID] {
 		began := time.Now()
 		short, cancel := context.WithTimeout(ctx, 3*time.Second)
 		defer cancel()
@@ -43,7 +43,7 @@ func (s *scriptedStore) Take(ctx context.Context, a TakeRequest) (TakeResult, er
 // noon is one in New York, on a Friday.
 func noon() time.Time { return time.Date(2026, 11, 20, 17, 0, 0, 0, time.UTC) }
 
-func setUp(t *testing.T, ids ...string) (*scriptedStore, *Dialer) {
+func newTestDialer(t *testing.T, ids ...string) (*scriptedStore, *Dialer) {
 	t.Helper()
 	us, err := market.Load("us")
 	if err != nil {
@@ -68,8 +68,8 @@ func setUp(t *testing.T, ids ...string) (*scriptedStore, *Dialer) {
 	return s, &Dialer{Store: s}
 }
 
-func TestTurns(t *testing.T) {
-	s, d := setUp(t, "a", "b", "c")
+func TestTakeOrder(t *testing.T) {
+	s, d := newTestDialer(t, "a", "b", "c")
 	claim := &control.Claim{}
 	s.answers["c"] = TakeResult{Claim: claim}
 	if got, _, err := d.Take(t.Context()); got != claim || err != nil || !slices.Equal(s.asked, []string{"a", "b", "c"}) {
@@ -91,9 +91,9 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// TestTrouble: a campaign whose request fails does not delay the others, and is paused.
-func TestTrouble(t *testing.T) {
-	s, d := setUp(t, "a", "b")
+// TestFailingCampaignIsPaused: a campaign whose request fails does not delay the others, and is paused.
+func TestFailingCampaignIsPaused(t *testing.T) {
+	s, d := newTestDialer(t, "a", "b")
 	s.fails["a"] = errors.New("broken")
 	s.answers["b"] = TakeResult{Claim: &control.Claim{}}
 	if got, _, err := d.Take(t.Context()); got == nil || err == nil {
@@ -104,11 +104,11 @@ func TestTrouble(t *testing.T) {
 	}
 }
 
-// TestStuck: a campaign whose request times out costs the others little time.
-func TestStuck(t *testing.T) {
+// TestTimeoutDelaysOthersLittle: a campaign whose request times out costs the others little time.
+func TestTimeoutDelaysOthersLittle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, d := setUp(t, "a", "b")
-		s.stuck = map[string]bool{"a": true}
+		s, d := newTestDialer(t, "a", "b")
+		s.hangs = map[string]bool{"a": true}
 		s.answers["b"] = TakeResult{Claim: &control.Claim{}}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
@@ -133,11 +133,11 @@ func (fullQueue) Claim(_ context.Context, _ control.NodeID, _ time.Duration, mos
 	return make([]*control.Claim, most), nil
 }
 
-// TestQueue: campaigns get calls however many single calls wait, even if a node has one
+// TestQueueAlternates: campaigns get calls however many single calls wait, even if a node has one
 // channel at a time.
-func TestQueue(t *testing.T) {
+func TestQueueAlternates(t *testing.T) {
 	for _, most := range []int{1, 2, 32} {
-		s, d := setUp(t, "a")
+		s, d := newTestDialer(t, "a")
 		s.answers["a"] = TakeResult{Claim: &control.Claim{}}
 		q := &Queue{Queue: fullQueue{}, Dialer: d}
 		campaigns := 0
@@ -158,9 +158,9 @@ func TestQueue(t *testing.T) {
 	}
 }
 
-// TestRoute: if a route has no channel, its other campaigns are not asked.
-func TestRoute(t *testing.T) {
-	s, d := setUp(t, "a", "b", "c")
+// TestBusyRouteIsSkipped: if a route has no channel, its other campaigns are not asked.
+func TestBusyRouteIsSkipped(t *testing.T) {
+	s, d := newTestDialer(t, "a", "b", "c")
 	s.running[1].RouteID = s.running[0].RouteID
 	s.answers["a"] = TakeResult{Busy: true}
 	if _, _, _ = d.Take(t.Context()); !slices.Equal(s.asked, []string{"a", "c"}) {
@@ -168,9 +168,9 @@ func TestRoute(t *testing.T) {
 	}
 }
 
-// TestRest: Take returns when to ask again.
-func TestRest(t *testing.T) {
-	s, d := setUp(t, "a")
+// TestTakeReturnsWait: Take returns when to ask again.
+func TestTakeReturnsWait(t *testing.T) {
+	s, d := newTestDialer(t, "a")
 	s.running[0].Pace.Next = noon().Add(300 * time.Millisecond)
 	if _, rest, _ := d.Take(t.Context()); rest != 300*time.Millisecond || len(s.asked) != 0 {
 		t.Errorf("its pace: %v, asked %v", rest, s.asked)
@@ -180,7 +180,7 @@ func TestRest(t *testing.T) {
 	if _, rest, _ := d.Take(t.Context()); rest != 700*time.Millisecond {
 		t.Errorf("its next contact: %v", rest)
 	}
-	s, d = setUp(t, "a", "b") // a has more who are to be asked about at once
+	s, d = newTestDialer(t, "a", "b") // a has more who are to be asked about at once
 	s.answers["a"], s.answers["b"] = TakeResult{Next: noon().Add(-time.Millisecond)}, TakeResult{Next: noon().Add(time.Second)}
 	for range 3 {
 		_, rest, _ := d.Take(t.Context())
@@ -192,7 +192,7 @@ func TestRest(t *testing.T) {
 	if !slices.Equal(s.asked, []string{"a", "b", "a", "a"}) {
 		t.Errorf("asked %v", s.asked)
 	}
-	s, d = setUp(t, "a")
+	s, d = newTestDialer(t, "a")
 	s.now = time.Date(2026, 11, 21, 1, 59, 59, 5e8, time.UTC) // 20:59:59.5 in New York
 	s.answers["a"] = TakeResult{}
 	if _, rest, _ := d.Take(t.Context()); rest != 500*time.Millisecond || len(s.asked) != 1 {

@@ -34,8 +34,8 @@ type Bucket interface {
 	Delete(ctx context.Context, key string) error
 }
 
-// A local bucket is a folder: its files are mapped in place.
-type local interface {
+// A localBucket bucket is a folder: its files are mapped in place.
+type localBucket interface {
 	Path(key string) (string, error)
 }
 
@@ -57,12 +57,12 @@ type Catalog struct {
 
 // An openCopy is a registry copy with its mapped file. Users of an older copy keep it.
 type openCopy struct {
-	copied
+	registryCopy
 	set *registry.Set
 }
 
-// A copied registry is a row of the table registries.
-type copied struct {
+// A registryCopy registry is a row of the table registries.
+type registryCopy struct {
 	ID         int64
 	Name, File string
 	SHA256     string
@@ -73,19 +73,19 @@ type copied struct {
 }
 
 // version returns the version in records: the date of the data and the id of the copy.
-func (c copied) version() string {
+func (c registryCopy) version() string {
 	return fmt.Sprintf("%s.%d", c.Downloaded.UTC().Format(time.DateOnly), c.ID)
 }
 
-// newest returns the newest copy of each registry, by name.
-func newest(ctx context.Context, q db.Querier) ([]copied, error) {
-	return db.Collect(ctx, q, "registries", pgx.RowToStructByPos[copied], `
+// newestCopies returns the newest copy of each registry, by name.
+func newestCopies(ctx context.Context, q db.Querier) ([]registryCopy, error) {
+	return db.Collect(ctx, q, "registries", pgx.RowToStructByPos[registryCopy], `
 		SELECT DISTINCT ON (name) id, name, file, sha256, numbers, area_codes, downloaded_at, loaded_at FROM registries ORDER BY name, id DESC`)
 }
 
 // Registries returns the newest copies of the registries of a market.
 func (s *Catalog) Registries(ctx context.Context, q db.Querier, market string) ([]screening.Registry, error) {
-	all, err := newest(ctx, q)
+	all, err := newestCopies(ctx, q)
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +94,7 @@ func (s *Catalog) Registries(ctx context.Context, q db.Querier, market string) (
 		if marketOf(c.Name) != market {
 			continue
 		}
-		h, err := s.take(c)
+		h, err := s.ensureOpen(c)
 		if err != nil {
 			return nil, err
 		}
@@ -113,9 +113,9 @@ func (h openCopy) screen() screening.Registry {
 	return screening.Registry{Name: h.Name, Version: h.version(), Downloaded: h.Downloaded, Has: h.set.Has}
 }
 
-// take opens a copy unless it is open. While its file is not fetched yet it returns the
+// ensureOpen opens a copy unless it is open. While its file is not fetched yet it returns the
 // previous copy.
-func (s *Catalog) take(c copied) (openCopy, error) {
+func (s *Catalog) ensureOpen(c registryCopy) (openCopy, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before, ok := s.open[c.Name]
@@ -143,7 +143,7 @@ func (s *Catalog) take(c copied) (openCopy, error) {
 
 // path returns the local file of a copy, which may not exist yet.
 func (s *Catalog) path(key string) (string, error) {
-	if b, ok := s.Bucket.(local); ok {
+	if b, ok := s.Bucket.(localBucket); ok {
 		return b.Path(key)
 	}
 	return filepath.Join(s.Dir, filepath.Base(key)), nil
@@ -154,7 +154,7 @@ const refreshEvery = 5 * time.Second
 
 // Run fetches and opens new copies until ctx ends.
 func (s *Catalog) Run(ctx context.Context) {
-	tick, tidy := time.NewTicker(refreshEvery), time.NewTicker(hourly)
+	tick, tidy := time.NewTicker(refreshEvery), time.NewTicker(tidyEvery)
 	defer tick.Stop()
 	defer tidy.Stop()
 	s.runTidy(ctx)
@@ -182,7 +182,7 @@ func (s *Catalog) runTidy(ctx context.Context) {
 // Refresh fetches and opens the newest copies. A failure of one does not delay the
 // others.
 func (s *Catalog) Refresh(ctx context.Context) error {
-	all, err := newest(ctx, s.Pool)
+	all, err := newestCopies(ctx, s.Pool)
 	if err != nil {
 		return err
 	}
@@ -190,7 +190,7 @@ func (s *Catalog) Refresh(ctx context.Context) error {
 	for _, c := range all {
 		err := s.fetch(ctx, c)
 		if err == nil {
-			_, err = s.take(c)
+			_, err = s.ensureOpen(c)
 		}
 		errs = append(errs, err)
 	}
@@ -205,8 +205,8 @@ func (s *Catalog) Refresh(ctx context.Context) error {
 }
 
 // fetch downloads the file of a copy.
-func (s *Catalog) fetch(ctx context.Context, c copied) error {
-	if _, ok := s.Bucket.(local); ok {
+func (s *Catalog) fetch(ctx context.Context, c registryCopy) error {
+	if _, ok := s.Bucket.(localBucket); ok {
 		return nil
 	}
 	name, err := s.path(c.File)
@@ -242,9 +242,9 @@ func (s *Catalog) fetch(ctx context.Context, c copied) error {
 	return s.tidy(ctx, c.Name)
 }
 
-// forget deletes the files of other copies of a registry in the folder of but,
+// deleteOthers deletes the files of other copies of a registry in the folder of but,
 // including unfinished ones. Mapped files stay readable.
-func forget(registry, but string) error {
+func deleteOthers(registry, but string) error {
 	old, err := filepath.Glob(filepath.Join(filepath.Dir(but), registry+"-*"))
 	if err != nil {
 		return err
@@ -276,22 +276,22 @@ func (s *Catalog) OpenRegistries(market string) ([]screening.Registry, error) {
 	return all, nil
 }
 
-// some reports whether there are registries. Before the first refresh it makes one.
-func (s *Catalog) some(ctx context.Context) (bool, error) {
+// hasRegistries reports whether there are registries. Before the first refresh it makes one.
+func (s *Catalog) hasRegistries(ctx context.Context) (bool, error) {
 	s.first.Lock()
 	defer s.first.Unlock()
-	if some, looked := s.looked(); looked {
+	if some, looked := s.refreshed(); looked {
 		return some, nil
 	}
 	err := s.Refresh(ctx)
-	some, looked := s.looked()
+	some, looked := s.refreshed()
 	if !looked {
 		return false, err // otherwise OpenRegistries reports what is missing
 	}
 	return some, nil
 }
 
-func (s *Catalog) looked() (some, looked bool) {
+func (s *Catalog) refreshed() (some, looked bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.names)+len(s.open) > 0, s.names != nil

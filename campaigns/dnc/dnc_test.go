@@ -34,7 +34,7 @@ type env struct {
 	now time.Time
 }
 
-func newShelf(t *testing.T) *env {
+func newEnv(t *testing.T) *env {
 	t.Helper()
 	dir := t.TempDir()
 	s := &env{Catalog: &dnc.Catalog{Pool: dbtest.New(t).Pool, Bucket: &recording.Folder{Dir: dir}}, t: t, dir: dir, now: time.Now().UTC().Truncate(time.Second)}
@@ -65,8 +65,8 @@ func (s *env) load(l dnc.Load) dnc.LoadResult {
 	return done
 }
 
-// look returns the entry of a number in the national registry, and its version.
-func look(t *testing.T, s *dnc.Catalog, number string) (listed, loaded bool, version string) {
+// lookup returns the entry of a number in the national registry, and its version.
+func lookup(t *testing.T, s *dnc.Catalog, number string) (listed, loaded bool, version string) {
 	t.Helper()
 	all, err := s.Registries(t.Context(), s.Pool, "us")
 	if err != nil {
@@ -82,9 +82,9 @@ func look(t *testing.T, s *dnc.Catalog, number string) (listed, loaded bool, ver
 const day = 24 * time.Hour
 
 func TestLoad(t *testing.T) {
-	s := newShelf(t)
+	s := newEnv(t)
 	server := &dnc.Catalog{Pool: s.Pool, Bucket: s.Bucket}
-	if _, loaded, version := look(t, server, "+12025550123"); loaded || version != "" {
+	if _, loaded, version := lookup(t, server, "+12025550123"); loaded || version != "" {
 		t.Error("something is loaded from the beginning")
 	}
 	var last, all int
@@ -95,8 +95,8 @@ func TestLoad(t *testing.T) {
 	if a.Added != 3 || a.Numbers != 3 || a.Areas != 3 || !a.Downloaded.Equal(s.now.Add(-3*day)) || last != all || all != 33 {
 		t.Errorf("%+v, %d of %d bytes", a, last, all)
 	}
-	listed, _, first := look(t, server, "+12125550123")
-	if _, loaded, _ := look(t, server, "+16465550123"); !listed || !loaded || first != a.Version {
+	listed, _, first := lookup(t, server, "+12125550123")
+	if _, loaded, _ := lookup(t, server, "+16465550123"); !listed || !loaded || first != a.Version {
 		t.Errorf("listed %v, an area that was named is loaded %v, version %s, want %s", listed, loaded, first, a.Version)
 	}
 	// A list of changes updates the date of the whole; another full list does not.
@@ -108,7 +108,7 @@ func TestLoad(t *testing.T) {
 	if c.Numbers != 4 || !c.Downloaded.Equal(s.now.Add(-2*day)) {
 		t.Errorf("more: %+v", c)
 	}
-	if listed, _, version := look(t, server, "+12025550123"); listed || version != c.Version {
+	if listed, _, version := lookup(t, server, "+12025550123"); listed || version != c.Version {
 		t.Errorf("the server goes on with an old copy: %v %s", listed, version)
 	}
 	d := s.load(dnc.Load{Name: "us_national", Replace: true, Files: []string{s.file("2025550199\n", 0)}})
@@ -129,7 +129,7 @@ func TestLoad(t *testing.T) {
 
 // TestLoadFails: a failed load changes nothing.
 func TestLoadFails(t *testing.T) {
-	s := newShelf(t)
+	s := newEnv(t)
 	a := s.load(dnc.Load{Name: "us_national", Files: []string{s.file("2025550123\n", 0)}})
 	var bomb bytes.Buffer
 	z := zip.NewWriter(&bomb)
@@ -154,7 +154,7 @@ func TestLoadFails(t *testing.T) {
 			t.Errorf("%s is loaded", name)
 		}
 	}
-	if listed, _, version := look(t, s.Catalog, "+12025550124"); listed || version != a.Version {
+	if listed, _, version := lookup(t, s.Catalog, "+12025550124"); listed || version != a.Version {
 		t.Errorf("listed %v, version %s", listed, version)
 	}
 	if files, _ := filepath.Glob(filepath.Join(s.dir, "registries", "*")); len(files) != 1 {
@@ -162,9 +162,9 @@ func TestLoadFails(t *testing.T) {
 	}
 }
 
-// TestAway: with a remote bucket a node serves its copy until it has fetched the next.
-func TestAway(t *testing.T) {
-	s := newShelf(t)
+// TestRemoteBucket: with a remote bucket a node serves its copy until it has fetched the next.
+func TestRemoteBucket(t *testing.T) {
+	s := newEnv(t)
 	bucket := remoteBucket{s.Bucket}
 	s.Bucket, s.Dir = bucket, t.TempDir()
 	server := &dnc.Catalog{Pool: s.Pool, Bucket: bucket, Dir: t.TempDir()}
@@ -173,13 +173,13 @@ func TestAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := s.load(dnc.Load{Name: "us_national", Files: []string{s.file("2025550124\n", 0)}})
-	if listed, _, version := look(t, server, "+12025550123"); !listed || version != a.Version {
+	if listed, _, version := lookup(t, server, "+12025550123"); !listed || version != a.Version {
 		t.Errorf("listed %v, version %s", listed, version)
 	}
 	if err := server.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if listed, _, version := look(t, server, "+12025550124"); !listed || version != b.Version {
+	if listed, _, version := lookup(t, server, "+12025550124"); !listed || version != b.Version {
 		t.Errorf("listed %v, version %s, want %s", listed, version, b.Version)
 	}
 	if files, _ := filepath.Glob(filepath.Join(server.Dir, "*")); len(files) != 1 {
@@ -200,7 +200,7 @@ func (s *env) organization(market string) string {
 }
 
 func TestOwn(t *testing.T) {
-	s := newShelf(t)
+	s := newEnv(t)
 	org := s.organization("us")
 	own := func(content string, replace bool) dnc.LoadResult {
 		t.Helper()
@@ -236,7 +236,7 @@ func TestOwn(t *testing.T) {
 // TestSingle: a single call is always checked against the organization's list, and
 // against its market's registry once there is one.
 func TestSingle(t *testing.T) {
-	s := newShelf(t)
+	s := newEnv(t)
 	org := s.organization("us")
 	if _, err := s.LoadOwn(t.Context(), dnc.Load{OrgID: org, Files: []string{s.file("2125550123\n", 0)}, Now: s.now}); err != nil {
 		t.Fatal(err)
@@ -274,10 +274,10 @@ func TestSingle(t *testing.T) {
 	allowed("12025550123", "us_national")
 }
 
-// TestSingleBeforeTheFirstLook: a node that has not opened the registries yet opens
+// TestSingleBeforeFirstRefresh: a node that has not opened the registries yet opens
 // them before it allows a call, and allows none if it cannot.
-func TestSingleBeforeTheFirstLook(t *testing.T) {
-	s := newShelf(t)
+func TestSingleBeforeFirstRefresh(t *testing.T) {
+	s := newEnv(t)
 	number := control.Number{OrgID: s.organization("us"), Digits: "12025550123"}
 	s.load(dnc.Load{Name: "us_national", Files: []string{s.file("2025550123\n", 0)}})
 	v, err := (&dnc.CallScreen{Catalog: &dnc.Catalog{Pool: s.Pool, Bucket: s.Bucket}}).Screen(t.Context(), number, control.ForCall)
@@ -297,7 +297,7 @@ func TestSingleBeforeTheFirstLook(t *testing.T) {
 }
 
 func TestResults(t *testing.T) {
-	s := newShelf(t)
+	s := newEnv(t)
 	org := s.organization("us")
 	contact := func(n int, number, state, consent string) {
 		t.Helper()
@@ -350,9 +350,9 @@ func TestResults(t *testing.T) {
 	}
 }
 
-// TestUnitedStatesAsADestination: each area code of the US market belongs to the
+// TestAreaCodesBelongToUS: each area code of the US market belongs to the
 // destination US, and to no other country of +1.
-func TestUnitedStatesAsADestination(t *testing.T) {
+func TestAreaCodesBelongToUS(t *testing.T) {
 	us, err := market.Load("us")
 	if err != nil {
 		t.Fatal(err)

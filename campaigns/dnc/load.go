@@ -103,14 +103,14 @@ func (l *Load) withSums(ctx context.Context, read func() error) (sums []string, 
 	}()
 	if err = read(); err != nil {
 		cancel()
-		return nil, errors.Join(err, unlessCanceled(<-done))
+		return nil, errors.Join(err, ignoreCanceled(<-done))
 	}
 	err = <-done
 	return sums, err
 }
 
-// unlessCanceled ignores context.Canceled.
-func unlessCanceled(err error) error {
+// ignoreCanceled ignores context.Canceled.
+func ignoreCanceled(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return nil
 	}
@@ -125,20 +125,20 @@ func digest(ctx context.Context, name string) (string, error) {
 	}
 	defer f.Close()
 	h := sha256.New()
-	if _, err := io.Copy(h, until{ctx, f}); err != nil {
+	if _, err := io.Copy(h, contextReader{ctx, f}); err != nil {
 		return "", err
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// An until reader reads until its context ends.
-type until struct {
+// An contextReader reader reads until its context ends.
+type contextReader struct {
 	ctx context.Context //nolint:containedctx // of one copy
 	r   io.Reader
 }
 
 // Read implements io.Reader.
-func (u until) Read(p []byte) (int, error) {
+func (u contextReader) Read(p []byte) (int, error) {
 	if err := u.ctx.Err(); err != nil {
 		return 0, err
 	}
@@ -166,39 +166,39 @@ func (s *Catalog) Load(ctx context.Context, l Load) (LoadResult, error) {
 	if err != nil {
 		return LoadResult{}, err
 	}
-	var w swap
+	var w replacement
 	err = db.Tx(ctx, s.Pool, func(tx pgx.Tx) (fault error) {
-		w, fault = s.swap(ctx, tx, l, size)
+		w, fault = s.replaceCopy(ctx, tx, l, size)
 		return fault
 	})
 	if err != nil {
 		return LoadResult{}, fmt.Errorf("load %s: %w", l.Name, err)
 	}
-	return w.done, s.drop(ctx, l.Name, w.old.File)
+	return w.done, s.deleteOld(ctx, l.Name, w.old.File)
 }
 
-// A swap is the replacement of one copy by another.
-type swap struct {
+// A replacement is the replacement of one copy by another.
+type replacement struct {
 	done LoadResult
-	old  copied
+	old  registryCopy
 }
 
-func (s *Catalog) swap(ctx context.Context, tx pgx.Tx, l Load, size int64) (w swap, err error) {
+func (s *Catalog) replaceCopy(ctx context.Context, tx pgx.Tx, l Load, size int64) (w replacement, err error) {
 	if _, err = tx.Exec(ctx, "SET LOCAL statement_timeout = 0"); err != nil { // another load may take minutes
 		return w, err
 	}
 	if _, err = tx.Exec(ctx, "SELECT pg_advisory_xact_lock(hashtextextended('registry ' || $1, 0))", l.Name); err != nil {
 		return w, err
 	}
-	all, err := newest(ctx, tx)
+	all, err := newestCopies(ctx, tx)
 	if err != nil {
 		return w, err
 	}
-	if i := slices.IndexFunc(all, func(c copied) bool { return c.Name == l.Name }); i >= 0 {
+	if i := slices.IndexFunc(all, func(c registryCopy) bool { return c.Name == l.Name }); i >= 0 {
 		w.old = all[i]
 	}
 	var b *registry.Builder
-	var c copied
+	var c registryCopy
 	sums, err := l.withSums(ctx, func() (fault error) {
 		c, b, fault = s.build(ctx, l, w.old, size)
 		return fault
@@ -215,7 +215,7 @@ func (s *Catalog) swap(ctx context.Context, tx pgx.Tx, l Load, size int64) (w sw
 	if err != nil {
 		return w, errors.Join(err, s.Bucket.Delete(context.WithoutCancel(ctx), c.File))
 	}
-	added, deleted := b.Changed()
+	added, deleted := b.Counts()
 	w.done = LoadResult{
 		Name: c.Name, Version: c.version(), Added: int64(added), Deleted: int64(deleted), Numbers: c.Numbers,
 		Areas: len(c.Areas), Downloaded: c.Downloaded,
@@ -224,8 +224,8 @@ func (s *Catalog) swap(ctx context.Context, tx pgx.Tx, l Load, size int64) (w sw
 }
 
 // build makes the file of a new copy and stores it in the bucket.
-func (s *Catalog) build(ctx context.Context, l Load, old copied, size int64) (c copied, b *registry.Builder, err error) {
-	c = copied{Name: l.Name, File: "registries/" + l.Name + control.NewID("-", l.Now) + ".dnc", Downloaded: l.Downloaded}
+func (s *Catalog) build(ctx context.Context, l Load, old registryCopy, size int64) (c registryCopy, b *registry.Builder, err error) {
+	c = registryCopy{Name: l.Name, File: "registries/" + l.Name + control.NewID("-", l.Now) + ".dnc", Downloaded: l.Downloaded}
 	name, err := s.path(c.File)
 	if err == nil {
 		err = os.MkdirAll(filepath.Dir(name), 0o700)
@@ -245,14 +245,14 @@ func (s *Catalog) build(ctx context.Context, l Load, old copied, size int64) (c 
 	if err = l.read(b, size); err != nil {
 		return c, nil, errors.Join(err, b.Abort())
 	}
-	if from != "" && !b.Changes() && old.Downloaded.Before(c.Downloaded) {
+	if from != "" && !b.HasChanges() && old.Downloaded.Before(c.Downloaded) {
 		c.Downloaded = old.Downloaded // some numbers are as old as the previous copy
 	}
 	if err = b.Done(); err != nil {
 		return c, nil, err
 	}
 	if err = s.measure(&c, name); err == nil {
-		err = s.keep(ctx, c, name)
+		err = s.storeFile(ctx, c, name)
 	}
 	if err != nil {
 		return c, nil, errors.Join(err, os.Remove(name))
@@ -268,11 +268,11 @@ func (l *Load) read(b *registry.Builder, size int64) error {
 			return err
 		}
 	}
-	return l.each(size, b.Load)
+	return l.readFiles(size, b.Load)
 }
 
-// each calls read for each file and reports progress.
-func (l *Load) each(size int64, read func(name string, progress func(int64)) error) error {
+// readFiles calls read for each file and reports progress.
+func (l *Load) readFiles(size int64, read func(name string, progress func(int64)) error) error {
 	progress, done := l.progress(size), int64(0)
 	for _, name := range l.Files {
 		if err := read(name, progress(done)); err != nil {
@@ -291,7 +291,7 @@ func (l *Load) each(size int64, read func(name string, progress func(int64)) err
 }
 
 // measure sets the counts and the checksum of a new copy.
-func (s *Catalog) measure(c *copied, name string) error {
+func (s *Catalog) measure(c *registryCopy, name string) error {
 	set, err := registry.Open(name)
 	if err != nil {
 		return err
@@ -310,9 +310,9 @@ func (s *Catalog) measure(c *copied, name string) error {
 	return err
 }
 
-// keep stores the file of a new copy in a bucket that is not a folder.
-func (s *Catalog) keep(ctx context.Context, c copied, name string) error {
-	if _, ok := s.Bucket.(local); ok {
+// storeFile stores the file of a new copy in a bucket that is not a folder.
+func (s *Catalog) storeFile(ctx context.Context, c registryCopy, name string) error {
+	if _, ok := s.Bucket.(localBucket); ok {
 		return nil
 	}
 	f, err := os.Open(name) //nolint:gosec // own file
@@ -323,9 +323,9 @@ func (s *Catalog) keep(ctx context.Context, c copied, name string) error {
 	return s.Bucket.Put(ctx, c.File, f)
 }
 
-// drop deletes the file of an old copy and, on this node, all local files but the
+// deleteOld deletes the file of an old copy and, on this node, all local files but the
 // newest.
-func (s *Catalog) drop(ctx context.Context, registry, old string) error {
+func (s *Catalog) deleteOld(ctx context.Context, registry, old string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
 	if old != "" {

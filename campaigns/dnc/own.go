@@ -14,16 +14,16 @@ import (
 // numbers has the numbers of a list by digits; a later line replaces an earlier one.
 type numbers map[string]bool // true if listed
 
-// mostOwn bounds the numbers of one load of an organization's list.
-const mostOwn = 20_000_000
+// maxOwnNumbers bounds the numbers of one load of an organization's list.
+const maxOwnNumbers = 20_000_000
 
 // Number implements registry.Sink.
 func (n numbers) Number(digits []byte, listed bool) error {
 	if len(digits) < 7 || len(digits) > 15 {
 		return fmt.Errorf("%w: %q is not a telephone number of 7 to 15 digits", registry.ErrList, digits)
 	}
-	if n[string(digits)] = listed; len(n) > mostOwn {
-		return fmt.Errorf("%w: more than %d numbers", registry.ErrList, mostOwn)
+	if n[string(digits)] = listed; len(n) > maxOwnNumbers {
+		return fmt.Errorf("%w: more than %d numbers", registry.ErrList, maxOwnNumbers)
 	}
 	return nil
 }
@@ -31,8 +31,8 @@ func (n numbers) Number(digits []byte, listed bool) error {
 // Area implements registry.Sink. An organization's list covers all numbers.
 func (numbers) Area(string) error { return nil }
 
-// Whole implements registry.Sink.
-func (numbers) Whole() error { return nil }
+// Nationwide implements registry.Sink.
+func (numbers) Nationwide() error { return nil }
 
 // LoadOwn adds numbers to an organization's list or removes them. With Replace the list
 // becomes that of the files, plus the numbers of people who opted out.
@@ -46,7 +46,7 @@ func (s *Catalog) LoadOwn(ctx context.Context, l Load) (LoadResult, error) {
 	if err != nil {
 		return LoadResult{}, err
 	}
-	if l.Replace && !all.some() {
+	if l.Replace && !all.hasListed() {
 		return LoadResult{}, fmt.Errorf("%w: the files list no number, so they cannot replace the list", registry.ErrList)
 	}
 	done := LoadResult{Name: screening.OwnList, Downloaded: l.Downloaded}
@@ -66,8 +66,8 @@ func (s *Catalog) LoadOwn(ctx context.Context, l Load) (LoadResult, error) {
 	return done, nil
 }
 
-// some reports whether a number is to be listed.
-func (n numbers) some() bool {
+// hasListed reports whether a number is to be listed.
+func (n numbers) hasListed() bool {
 	for _, listed := range n {
 		if listed {
 			return true
@@ -78,7 +78,7 @@ func (n numbers) some() bool {
 
 // read reads the files of a load.
 func (n numbers) read(l Load, size int64) error {
-	return l.each(size, func(name string, progress func(int64)) error {
+	return l.readFiles(size, func(name string, progress func(int64)) error {
 		_, err := registry.Read(name, n, progress)
 		return err
 	})

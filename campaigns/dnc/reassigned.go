@@ -69,7 +69,7 @@ func (s *Catalog) LoadResults(ctx context.Context, l Load) (ReassignedResult, er
 	var done ReassignedResult
 	sums, err := l.withSums(ctx, func() error {
 		for _, name := range l.Files {
-			some, yes, fault := results(name, l.OrgID)
+			some, yes, fault := readResults(name, l.OrgID)
 			if fault != nil {
 				return fmt.Errorf("%s: %w", name, fault)
 			}
@@ -115,8 +115,8 @@ func saveResults(ctx context.Context, tx pgx.Tx, all [][]any) error {
 	return err
 }
 
-// results reads one file of results.
-func results(name, orgID string) (all [][]any, yes int, err error) {
+// readResults reads one file of results.
+func readResults(name, orgID string) (all [][]any, yes int, err error) {
 	f, err := os.Open(name) //nolint:gosec // the operator's own path
 	if err != nil {
 		return nil, 0, err
@@ -136,7 +136,7 @@ func results(name, orgID string) (all [][]any, yes int, err error) {
 		if line == 1 && !strings.ContainsAny(fields[0], "0123456789") {
 			continue // header
 		}
-		row, err := result(fields, orgID)
+		row, err := parseResult(fields, orgID)
 		if err != nil {
 			return nil, 0, fmt.Errorf("line %d: %w", line, err)
 		}
@@ -147,8 +147,8 @@ func results(name, orgID string) (all [][]any, yes int, err error) {
 	}
 }
 
-// result parses one line of results.
-func result(fields []string, orgID string) ([]any, error) {
+// parseResult parses one line of results.
+func parseResult(fields []string, orgID string) ([]any, error) {
 	if len(fields) < 3 {
 		return nil, fmt.Errorf("%w: %d columns; number, date and result are required", registry.ErrList, len(fields))
 	}

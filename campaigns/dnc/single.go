@@ -28,7 +28,7 @@ func (s *CallScreen) Screen(ctx context.Context, n control.Number, p control.Pur
 			return v, err
 		}
 	}
-	if some, err := s.Catalog.some(ctx); err != nil || !some {
+	if some, err := s.Catalog.hasRegistries(ctx); err != nil || !some {
 		return control.Verdict{}, err
 	}
 	var market string

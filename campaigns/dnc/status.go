@@ -19,7 +19,7 @@ type Copy struct {
 
 // Copies returns the newest copies of all registries.
 func (s *Catalog) Copies(ctx context.Context) ([]Copy, error) {
-	all, err := newest(ctx, s.Pool)
+	all, err := newestCopies(ctx, s.Pool)
 	if err != nil {
 		return nil, err
 	}

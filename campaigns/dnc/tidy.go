@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	hourly   = time.Hour
-	leftOver = 24 * time.Hour // age of an abandoned partial download
+	tidyEvery     = time.Hour
+	partialMaxAge = 24 * time.Hour // age of an abandoned partial download
 )
 
 // Tidy deletes local files that interrupted loads and fetches left. Files of an active
@@ -37,7 +37,7 @@ func (s *Catalog) Tidy(ctx context.Context) error {
 	seen := map[string]bool{}
 	for _, f := range all {
 		if strings.HasPrefix(f.Name(), ".part-") {
-			if info, gone := f.Info(); gone == nil && time.Since(info.ModTime()) > leftOver {
+			if info, gone := f.Info(); gone == nil && time.Since(info.ModTime()) > partialMaxAge {
 				errs = append(errs, os.Remove(filepath.Join(filepath.Dir(sample), f.Name())))
 			}
 			continue
@@ -61,7 +61,7 @@ func (s *Catalog) tidy(ctx context.Context, registry string) error {
 			!free {
 			return err
 		}
-		all, err := newest(ctx, tx)
+		all, err := newestCopies(ctx, tx)
 		if err != nil {
 			return err
 		}
@@ -78,6 +78,6 @@ func (s *Catalog) tidy(ctx context.Context, registry string) error {
 		if _, err = os.Stat(but); err != nil && !strings.HasSuffix(key, "-") {
 			return nil // not fetched yet: the previous copy is still in use
 		}
-		return forget(registry, but)
+		return deleteOthers(registry, but)
 	})
 }

@@ -12,7 +12,7 @@ import (
 // TestTidy: files of an interrupted load are deleted, also of a registry that was never
 // loaded; the newest copy and files of an active load stay.
 func TestTidy(t *testing.T) {
-	s := newShelf(t)
+	s := newEnv(t)
 	folder := filepath.Join(s.dir, "registries")
 	names := func() []string {
 		all, err := filepath.Glob(filepath.Join(folder, "*"))
@@ -48,7 +48,7 @@ func TestTidy(t *testing.T) {
 	if got := names(); err != nil || !slices.Equal(got, good) {
 		t.Errorf("%q, %v; want %q", got, err, good)
 	}
-	if listed, _, _ := look(t, s.Catalog, "+12025550123"); !listed {
+	if listed, _, _ := lookup(t, s.Catalog, "+12025550123"); !listed {
 		t.Error("the copy in use is gone")
 	}
 }

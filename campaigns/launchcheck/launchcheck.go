@@ -70,8 +70,8 @@ type Facts struct {
 	Warnings    Circumstances
 }
 
-// Line reports whether the campaign has a route with a caller number for its agent.
-func (f Facts) Line() bool { return f.RouteAvailable && f.AgentAttached && f.CallerNumber }
+// HasRoute reports whether the campaign has a route with a caller number for its agent.
+func (f Facts) HasRoute() bool { return f.RouteAvailable && f.AgentAttached && f.CallerNumber }
 
 // An Attestation is the consent in the request.
 type Attestation struct {
@@ -107,7 +107,7 @@ type Screen struct {
 func Blockers(f Facts, on Occasion) []Blocker {
 	all := []Blocker{}
 	for _, r := range rules() {
-		if r.not[on] || !r.holds(f, on) {
+		if r.skip[on] || !r.holds(f, on) {
 			continue
 		}
 		b := Blocker{Code: r.code, Field: r.field, Message: r.message}
@@ -122,7 +122,7 @@ func Blockers(f Facts, on Occasion) []Blocker {
 // A rule is one row of the table of blockers.
 type rule struct {
 	code, field, message string
-	not                  [Adding + 1]bool // occasions that skip the rule
+	skip                 [Adding + 1]bool // occasions that skip the rule
 	holds                func(Facts, Occasion) bool
 }
 
@@ -158,20 +158,20 @@ func rules() []rule {
 		}},
 		{
 			StartsDatePast, "starts_at", "starts_at is in the past", always,
-			func(f Facts, _ Occasion) bool { return !f.EverLaunched && f.startsPast() },
+			func(f Facts, _ Occasion) bool { return !f.EverLaunched && f.startsInPast() },
 		},
-		{EndsAtPast, "ends_at", "ends_at is in the past", always, func(f Facts, _ Occasion) bool { return f.ended() }},
+		{EndsAtPast, "ends_at", "ends_at is in the past", always, func(f Facts, _ Occasion) bool { return f.isEnded() }},
 		{ContactsGeoRejected, "planned_calls", "no number is in the area that this market calls", notResume, func(f Facts, _ Occasion) bool {
 			return f.Contacts.GeoRejected > 0 && f.Contacts.GeoRejected == f.Contacts.Accepted
 		}},
 		{
 			DNCScreenRequired, "planned_calls", "the list cannot be screened against the do-not-call registry", launch,
 			func(f Facts, _ Occasion) bool {
-				return f.Screen.missing()
+				return f.Screen.isUnscreenable()
 			},
 		},
 		{AllContactsSuppressed, "planned_calls", "every contact is suppressed", notAdding, func(f Facts, _ Occasion) bool {
-			return f.Contacts.Accepted > 0 && f.suppressed() == f.Contacts.Accepted
+			return f.Contacts.Accepted > 0 && f.countSuppressed() == f.Contacts.Accepted
 		}},
 		{DNCMatches, "dnc", "numbers are on a do-not-call list: set dnc to block or skip", notAdding, func(f Facts, _ Occasion) bool {
 			return f.Screen.Blocks && f.Screen.Matched > 0 && !f.Screen.Frozen
@@ -192,28 +192,28 @@ func rules() []rule {
 			func(f Facts, _ Occasion) bool { return !f.MarketInstalled },
 		},
 		{HoursNeverOpen, "working_hours", "working hours and the law leave no time to call", always, func(f Facts, _ Occasion) bool {
-			return f.MarketInstalled && !f.HoursOpen && !f.ended()
+			return f.MarketInstalled && !f.HoursOpen && !f.isEnded()
 		}},
 	}
 }
 
-// startsPast reports whether the day of StartsAt, in the campaign's zone, is over.
-func (f Facts) startsPast() bool {
+// startsInPast reports whether the day of StartsAt, in the campaign's zone, is over.
+func (f Facts) startsInPast() bool {
 	return !f.StartsAt.IsZero() && f.StartsAt.In(f.Zone).Format(time.DateOnly) < f.Now.In(f.Zone).Format(time.DateOnly)
 }
 
-func (f Facts) ended() bool { return !f.EndsAt.IsZero() && !f.EndsAt.After(f.Now) }
+func (f Facts) isEnded() bool { return !f.EndsAt.IsZero() && !f.EndsAt.After(f.Now) }
 
-// suppressed counts the contacts that a launch would leave suppressed: with decision
+// countSuppressed counts the contacts that a launch would leave suppressed: with decision
 // skip it includes the listed ones.
-func (f Facts) suppressed() int {
+func (f Facts) countSuppressed() int {
 	if f.Screen.Blocks || f.Screen.Frozen {
 		return f.Contacts.Suppressed
 	}
 	return f.Contacts.Suppressed + f.Contacts.Listed
 }
 
-// missing reports whether a required screening cannot be made.
-func (s Screen) missing() bool {
+// isUnscreenable reports whether a required screening cannot be made.
+func (s Screen) isUnscreenable() bool {
 	return s.HasImport && !s.Frozen && (!s.Projected || s.Required && (s.Unscreened > 0 || s.Stale))
 }

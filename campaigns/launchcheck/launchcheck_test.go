@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// good returns the facts of a campaign without blockers.
-func good() Facts {
+// validFacts returns the facts of a campaign without blockers.
+func validFacts() Facts {
 	now := time.Date(2026, 11, 21, 15, 0, 0, 0, time.UTC)
 	return Facts{
 		Now: now, Zone: time.UTC, AgentPublished: true, AgentAttached: true, RouteAvailable: true, CallerNumber: true,
@@ -98,7 +98,7 @@ func TestBlockers(t *testing.T) {
 		},
 		{"never open", func(f *Facts) { f.HoursOpen = false }, HoursNeverOpen, AttestationRequired + " " + HoursNeverOpen, HoursNeverOpen, HoursNeverOpen},
 	} {
-		f := good()
+		f := validFacts()
 		c.change(&f)
 		for on, want := range map[Occasion]string{Launching: c.launching, Reading: c.reading, Resuming: c.resuming, Adding: c.in} {
 			if got := blockers(f, on); got != want {
@@ -108,11 +108,11 @@ func TestBlockers(t *testing.T) {
 	}
 }
 
-// TestOrder: for every occasion the list is a subsequence of the table, and a batch's
+// TestBlockersKeepOrder: for every occasion the list is a subsequence of the table, and a batch's
 // items have only code and field.
-func TestOrder(t *testing.T) {
+func TestBlockersKeepOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		f := good()
+		f := validFacts()
 		for _, b := range []*bool{
 			&f.AgentPublished, &f.AgentAttached, &f.RouteAvailable, &f.CallerNumber, &f.MarketInstalled, &f.HoursOpen,
 			&f.Attestation.Given, &f.Attestation.Stale, &f.Paused, &f.Open, &f.EverLaunched, &f.Screen.Projected, &f.Screen.Blocks, &f.Screen.Required,
@@ -159,13 +159,13 @@ func TestWarnings(t *testing.T) {
 		{"silent", func(f *Facts) { f.Warnings.Recording, f.Warnings.Disclosures = false, false }, StartsImmediately + " " + FrequencyActive + " " + RecordingDisabled + " " + DisclosuresDisabled},
 		{"closed", func(f *Facts) { f.Warnings.WindowOpen, f.Warnings.NextWindow = false, f.Now }, StartsImmediately + " " + FrequencyActive + " " + OutsideWindow},
 	} {
-		f := good()
+		f := validFacts()
 		c.change(&f)
 		if got := codes(Warnings(f), func(w Warning) string { return w.Code }); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
 	}
-	f := good()
+	f := validFacts()
 	f.Frequency.Daily = 0
 	text, err := json.Marshal(Warnings(f)[1])
 	if err != nil || string(text) != `{"code":"frequency_policy_active","rolling_7d_cap":7,"daily_cap":0,"source":"market_default"}` {

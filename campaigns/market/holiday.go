@@ -16,8 +16,8 @@ type holiday struct {
 	citation string
 }
 
-// falls reports whether the date of t is the holiday.
-func (h holiday) falls(t time.Time) bool {
+// isOn reports whether the date of t is the holiday.
+func (h holiday) isOn(t time.Time) bool {
 	date := time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, time.UTC)
 	// A holiday observed on a Friday may belong to the next year.
 	for _, year := range []int{date.Year(), date.Year() + 1} {
@@ -66,7 +66,7 @@ func parseDay(s string) (func(year int) time.Time, error) {
 		day, f = easter, f[1:]
 	case len(f) >= 3 && len(f[0]) == 3:
 		var err error
-		if day, err = nth(f[0], f[1], f[2]); err != nil {
+		if day, err = nthWeekday(f[0], f[1], f[2]); err != nil {
 			return nil, fmt.Errorf("day %q: %w", s, err)
 		}
 		f = f[3:]
@@ -88,8 +88,8 @@ func parseDay(s string) (func(year int) time.Time, error) {
 	return func(year int) time.Time { return day(year).AddDate(0, 0, more) }, nil
 }
 
-// nth returns the given weekday of a month: 1st to 4th, or last.
-func nth(weekday, which, month string) (func(year int) time.Time, error) {
+// nthWeekday returns the given weekday of a month: 1st to 4th, or last.
+func nthWeekday(weekday, which, month string) (func(year int) time.Time, error) {
 	wd := strings.Index("sunmontuewedthufrisat", weekday)
 	m, err := strconv.Atoi(month)
 	n := 0

@@ -11,7 +11,7 @@ type Clock int
 // ParseClock parses HH:MM, 00:00 to 24:00.
 func ParseClock(s string) (Clock, error) {
 	var h, m int
-	if len(s) != 5 || s[2] != ':' || !digits(s[:2]+s[3:]) {
+	if len(s) != 5 || s[2] != ':' || !isDigits(s[:2]+s[3:]) {
 		return 0, fmt.Errorf("%q is not a time of day: use HH:MM, 00:00 to 24:00", s)
 	}
 	h, m = int(s[0]-'0')*10+int(s[1]-'0'), int(s[3]-'0')*10+int(s[4]-'0')
@@ -23,7 +23,7 @@ func ParseClock(s string) (Clock, error) {
 
 func (c Clock) String() string { return fmt.Sprintf("%02d:%02d", c/60, c%60) }
 
-func digits(s string) bool {
+func isDigits(s string) bool {
 	for _, r := range s {
 		if r < '0' || r > '9' {
 			return false

@@ -20,7 +20,7 @@ type area struct {
 
 func (p *Package) addArea(r row) error {
 	code := r["areacode"]
-	if len(code) != 3 || !digits(code) || p.areas[code].state != "" || len(r["state"]) != 2 {
+	if len(code) != 3 || !isDigits(code) || p.areas[code].state != "" || len(r["state"]) != 2 {
 		return fmt.Errorf("area code %q of %q: the code is invalid or repeated, or has no state", code, r["state"])
 	}
 	a := area{state: r["state"], zones: strings.Split(r["zones"], "|")}
@@ -62,7 +62,7 @@ func (p *Package) Read(raw string) (Number, error) {
 	if at := phonenumber.Fraction(raw); at >= 0 {
 		raw = raw[:at]
 	}
-	e164, known := p.plain(raw)
+	e164, known := p.parsePlain(raw)
 	if known != nil {
 		if v := verdict(known.Load()); v&read != 0 {
 			return v.of(e164), nil
@@ -91,7 +91,7 @@ func (p *Package) parse(raw string) (n Number, region string, err error) {
 	n.E164 = phonenumbers.Format(parsed, phonenumbers.E164)
 	country := int(parsed.GetCountryCode())
 	national := phonenumbers.GetNationalSignificantNumber(parsed)
-	if country == 1 && !nanp(national) || country != 1 && !possible(parsed, n.E164) {
+	if country == 1 && !isNANP(national) || country != 1 && !isPossible(parsed, n.E164) {
 		return Number{}, "", fmt.Errorf("%w: %s does not match its numbering plan", ErrNumber, n.E164)
 	}
 	region = phonenumbers.GetRegionCodeForNumber(parsed)
@@ -99,16 +99,16 @@ func (p *Package) parse(raw string) (n Number, region string, err error) {
 	return n, region, nil
 }
 
-// possible reports whether a number has a valid length for its country and parses the
+// isPossible reports whether a number has a valid length for its country and parses the
 // same again, because zeros are stripped as trunk prefixes.
-func possible(n *phonenumbers.PhoneNumber, e164 string) bool {
+func isPossible(n *phonenumbers.PhoneNumber, e164 string) bool {
 	again, err := phonenumbers.Parse(e164, "ZZ")
 	return err == nil && phonenumbers.Format(again, phonenumbers.E164) == e164 && phonenumbers.IsPossibleNumber(n)
 }
 
-// nanp reports whether ten digits have the form of the North American Numbering Plan by
+// isNANP reports whether ten digits have the form of the North American Numbering Plan by
 // NANPA's rules: neither part begins with 0 or 1 or is a code like 911.
-func nanp(s string) bool {
+func isNANP(s string) bool {
 	service := func(code string) bool { return code[1:] == "11" }
 	return len(s) == 10 && s[0] >= '2' && s[3] >= '2' && !service(s[:3]) && !service(s[3:6])
 }
@@ -118,7 +118,7 @@ func (p *Package) refusal(n *phonenumbers.PhoneNumber, national, region string) 
 		switch code := national[:min(3, len(national))]; {
 		case n.GetCountryCode() != 1:
 			return CountryUnsupported
-		case tollFree(code):
+		case isTollFree(code):
 			return TypeUnsupported
 		case p.areas[code].state == "":
 			return CountryUnsupported
@@ -137,9 +137,9 @@ func (p *Package) refusal(n *phonenumbers.PhoneNumber, national, region string) 
 	}
 }
 
-// tollFree reports whether an area code has no location: toll-free, premium, personal
+// isTollFree reports whether an area code has no location: toll-free, premium, personal
 // (5XX) and carrier codes.
-func tollFree(code string) bool {
+func isTollFree(code string) bool {
 	return slices.Contains([]string{
 		"800", "833", "844", "855", "866", "877", "888", "900", "700", "710", "600", "622", "633", "644", "655", "677", "688",
 		"500", "521", "522", "523", "524", "525", "526", "527", "528", "529", "533", "544", "566", "577", "588",
@@ -172,7 +172,7 @@ func (p *Package) Locate(n Number, state, zone string) (Location, error) {
 	place.States, place.Zones = slices.Clone(place.States), slices.Clone(place.Zones)
 	if state != "" {
 		state = strings.ToUpper(state)
-		if !p.knows(state) {
+		if !p.hasState(state) {
 			return Location{}, fmt.Errorf("%q is not a state: use two letters, like NY", state)
 		}
 		place.States = append(place.States, state)
@@ -189,7 +189,7 @@ func (p *Package) Locate(n Number, state, zone string) (Location, error) {
 	return place, nil
 }
 
-func (p *Package) knows(state string) bool {
+func (p *Package) hasState(state string) bool {
 	for _, a := range p.areas {
 		if a.state == state {
 			return true

@@ -212,7 +212,7 @@ func Read(files map[string]string) (*Package, error) {
 		if !ok {
 			return nil, fmt.Errorf("%s is missing", t.file)
 		}
-		if err := table(t.file, text, t.row); err != nil {
+		if err := readTable(t.file, text, t.row); err != nil {
 			return nil, err
 		}
 	}

@@ -29,8 +29,8 @@ func zone(tb testing.TB, name string) *time.Location {
 	return l
 }
 
-// place returns the location of a number alone.
-func place(tb testing.TB, p *Package, number string) Location {
+// locate returns the location of a number alone.
+func locate(tb testing.TB, p *Package, number string) Location {
 	tb.Helper()
 	n, err := p.Read(number)
 	if err != nil || n.Refusal != Callable {
@@ -62,7 +62,7 @@ func TestLegal(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		pl := place(t, us, c[0])
+		pl := locate(t, us, c[0])
 		v := us.Legal(at, pl, Classification(c[4]))
 		if v.Legal != (c[5] == "legal") {
 			t.Errorf("%s\n\tgot %+v in %+v", s.Text(), v, pl)
@@ -139,9 +139,9 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestOpens: the time at which a location opens is legal, and the minutes before it are
+// TestNextOpen: the time at which a location opens is legal, and the minutes before it are
 // not.
-func TestOpens(t *testing.T) {
+func TestNextOpen(t *testing.T) {
 	us := load(t, "us")
 	var numbers []string
 	for code := range us.areas {
@@ -182,7 +182,7 @@ func TestOpens(t *testing.T) {
 func TestFloor(t *testing.T) {
 	us, kz := load(t, "us"), load(t, "kz")
 	at := time.Date(2026, 7, 15, 12, 0, 0, 0, time.UTC)
-	ri, ny := place(t, us, "+14015550123"), place(t, us, "+12125550123")
+	ri, ny := locate(t, us, "+14015550123"), locate(t, us, "+12125550123")
 	if w := us.Floor(at, []Location{ri, ri}, Marketing, Week{}); w[0] != (Hours{540, 1080}) || w[5] != (Hours{600, 1020}) || !w[6].IsEmpty() {
 		t.Errorf("all in Rhode Island: %v", w)
 	}
@@ -220,7 +220,7 @@ func TestCaps(t *testing.T) {
 		{kz, "+77012345678", DebtCollection, "daily 3/day law"},
 	} {
 		var got []string
-		for _, x := range c.market.Caps(place(t, c.market, c.number), c.class) {
+		for _, x := range c.market.Caps(locate(t, c.market, c.number), c.class) {
 			within := x.Within.String()
 			if x.CalendarDay {
 				within = "day"
@@ -295,8 +295,8 @@ func TestDisclosures(t *testing.T) {
 	}
 }
 
-// TestPackages: errors of a package name the file.
-func TestPackages(t *testing.T) {
+// TestReadErrors: errors of a package name the file.
+func TestReadErrors(t *testing.T) {
 	for _, c := range []struct{ file, old, put, want string }{
 		{"package.yaml", "code: us", "code: mars", "package.yaml: code"},
 		{"package.yaml", "version: us-", "version: ", "package.yaml: version"},

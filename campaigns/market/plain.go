@@ -45,40 +45,40 @@ func (v verdict) of(e164 string) Number {
 	return n
 }
 
-// plain returns the E.164 form of a number of the market's own plan, and its cached
+// parsePlain returns the E.164 form of a number of the market's own plan, and its cached
 // verdict; nil if it is in another form or if more than its first digits matter.
-func (p *Package) plain(raw string) (e164 string, known *atomic.Uint32) {
-	digits, plus, ok := bare(raw)
+func (p *Package) parsePlain(raw string) (e164 string, known *atomic.Uint32) {
+	digits, plus, ok := plainDigits(raw)
 	if !ok {
 		return "", nil
 	}
 	switch {
 	case p.Region == "US" && len(p.areas) > 0:
-		return p.american(digits, plus)
+		return p.parsePlainUS(digits, plus)
 	case p.Region == "KZ" && len(p.areas) == 0:
-		return p.kazakh(digits, plus)
+		return p.parsePlainKZ(digits, plus)
 	default:
 		return "", nil
 	}
 }
 
-// american handles numbers of the market's area codes, whose verdict depends on the
+// parsePlainUS handles numbers of the market's area codes, whose verdict depends on the
 // first digit after the code. Territories that the library treats as countries depend
 // on more digits and are not cached.
-func (p *Package) american(digits []byte, plus bool) (e164 string, known *atomic.Uint32) {
+func (p *Package) parsePlainUS(digits []byte, plus bool) (e164 string, known *atomic.Uint32) {
 	if len(digits) == 11 && digits[0] == '1' {
 		digits, plus = digits[1:], false
 	}
 	national := string(digits)
-	if plus || !nanp(national) || p.areas[national[:3]].state == "" || tollFree(national[:3]) {
+	if plus || !isNANP(national) || p.areas[national[:3]].state == "" || isTollFree(national[:3]) {
 		return "", nil
 	}
 	return "+1" + national, &p.known[prefix(national[:4])]
 }
 
-// kazakh handles numbers that begin with 7 after the country code or the domestic 8:
+// parsePlainKZ handles numbers that begin with 7 after the country code or the domestic 8:
 // the next four digits matter.
-func (p *Package) kazakh(digits []byte, plus bool) (e164 string, known *atomic.Uint32) {
+func (p *Package) parsePlainKZ(digits []byte, plus bool) (e164 string, known *atomic.Uint32) {
 	if len(digits) == 11 && (digits[0] == '7' || digits[0] == '8' && !plus) {
 		digits, plus = digits[1:], false
 	}
@@ -98,9 +98,9 @@ func prefix(s string) int {
 	return n
 }
 
-// bare returns the digits of a number that has only digits, a leading plus, and single
+// plainDigits returns the digits of a number that has only digits, a leading plus, and single
 // dashes, dots or spaces between digits.
-func bare(raw string) (digits []byte, plus, ok bool) {
+func plainDigits(raw string) (digits []byte, plus, ok bool) {
 	if raw != "" && raw[0] == '+' {
 		plus, raw = true, raw[1:]
 	}
@@ -109,7 +109,7 @@ func bare(raw string) (digits []byte, plus, ok bool) {
 		switch c := raw[i]; {
 		case c >= '0' && c <= '9' && len(digits) < cap(digits):
 			digits = append(digits, c)
-		case (c == '-' || c == '.' || c == ' ') && i > 0 && i < len(raw)-1 && digit(raw[i-1]) && digit(raw[i+1]):
+		case (c == '-' || c == '.' || c == ' ') && i > 0 && i < len(raw)-1 && isDigit(raw[i-1]) && isDigit(raw[i+1]):
 		default:
 			return nil, false, false
 		}
@@ -117,4 +117,4 @@ func bare(raw string) (digits []byte, plus, ok bool) {
 	return digits, plus, true
 }
 
-func digit(c byte) bool { return c >= '0' && c <= '9' }
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }

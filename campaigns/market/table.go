@@ -9,8 +9,8 @@ import (
 // A row is one line of a table by column.
 type row map[string]string
 
-// table reads CSV with a header line; lines that begin with # are comments.
-func table(name, text string, each func(row) error) error {
+// readTable reads CSV with a header line; lines that begin with # are comments.
+func readTable(name, text string, each func(row) error) error {
 	r := csv.NewReader(strings.NewReader(text))
 	r.Comment = '#'
 	r.LazyQuotes = false

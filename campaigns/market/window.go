@@ -76,7 +76,7 @@ func (p *Package) Legal(at time.Time, place Location, class Classification) Verd
 		}
 		local := at.In(zone)
 		for w, state := range p.rules(place, class, local) {
-			reason := p.forbids(w, state, local)
+			reason := p.forbiddenReason(w, state, local)
 			if reason == OutsideWindow && v.Reason != OutsideWindow || reason != "" && v.Legal {
 				v = Verdict{Reason: reason, Rule: w.citation, Version: p.Version}
 			}
@@ -85,22 +85,22 @@ func (p *Package) Legal(at time.Time, place Location, class Classification) Verd
 	return v
 }
 
-// forbids returns why a state's rule forbids a call at a local time, empty if it does
+// forbiddenReason returns why a state's rule forbids a call at a local time, empty if it does
 // not.
-func (p *Package) forbids(w window, state string, local time.Time) string {
+func (p *Package) forbiddenReason(w window, state string, local time.Time) string {
 	switch at := ClockOf(local); {
 	case !w.week[Weekday(local)].Contains(at):
 		return OutsideWindow
-	case !w.anyHoliday && !w.holidays.Contains(at) && p.holiday(state, local):
+	case !w.anyHoliday && !w.holidays.Contains(at) && p.isHoliday(state, local):
 		return OnHoliday
 	default:
 		return ""
 	}
 }
 
-// holiday reports whether the date of t is a holiday in a state.
-func (p *Package) holiday(state string, t time.Time) bool {
-	return slices.ContainsFunc(p.holidays[state], func(h holiday) bool { return h.falls(t) })
+// isHoliday reports whether the date of t is a holiday in a state.
+func (p *Package) isHoliday(state string, t time.Time) bool {
+	return slices.ContainsFunc(p.holidays[state], func(h holiday) bool { return h.isOn(t) })
 }
 
 // rules returns the windows that apply to a call at a local time, with their states.
@@ -175,7 +175,7 @@ func (p *Package) NextOpen(at time.Time, place Location, class Classification) (
 
 // NeverLegal reports that no hour of any weekday is legal for such calls to a location.
 func (p *Package) NeverLegal(at time.Time, place Location, class Classification) bool {
-	return p.week(at, place, class).IsEmpty()
+	return p.legalWeek(at, place, class).IsEmpty()
 }
 
 // Floor returns the widest accepted working hours: the legal week of the location that
@@ -190,15 +190,15 @@ func (p *Package) Floor(at time.Time, places []Location, class Classification, o
 		}
 		shared = place
 	}
-	w := p.week(at, shared, class)
+	w := p.legalWeek(at, shared, class)
 	if p.OrganizationWindow {
 		w = w.And(organization)
 	}
 	return w
 }
 
-// week returns the legal week of a location without holidays.
-func (p *Package) week(at time.Time, place Location, class Classification) Week {
+// legalWeek returns the legal week of a location without holidays.
+func (p *Package) legalWeek(at time.Time, place Location, class Classification) Week {
 	week := Always()
 	for w := range p.rules(place, class, at) {
 		week = week.And(w.week)

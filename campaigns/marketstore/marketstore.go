@@ -70,8 +70,8 @@ func load(ctx context.Context, q db.Querier, code, version string) (*market.Pack
 	return found, nil
 }
 
-// largest bounds a file of a package, in bytes.
-const largest = 4 << 20
+// maxFileSize bounds a file of a package, in bytes.
+const maxFileSize = 4 << 20
 
 // Open reads the files of a package in a folder or a zip file.
 func Open(name string) (map[string]string, error) {
@@ -80,19 +80,19 @@ func Open(name string) (map[string]string, error) {
 		return nil, err
 	}
 	if info.IsDir() {
-		return gather(os.DirFS(name))
+		return readFiles(os.DirFS(name))
 	}
 	z, err := zip.OpenReader(name)
 	if err != nil {
 		return nil, fmt.Errorf("%s is neither a folder nor a zip file: %w", name, err)
 	}
 	defer z.Close() //nolint:errcheck // only read
-	return gather(z)
+	return readFiles(z)
 }
 
-// gather reads the files of a package, at the top or in the only folder with a
+// readFiles reads the files of a package, at the top or in the only folder with a
 // package.yaml.
-func gather(from fs.FS) (map[string]string, error) {
+func readFiles(from fs.FS) (map[string]string, error) {
 	at, err := fs.Glob(from, "*/package.yaml")
 	if err != nil {
 		return nil, err
@@ -110,12 +110,12 @@ func gather(from fs.FS) (map[string]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		text, err := io.ReadAll(io.LimitReader(f, largest+1))
+		text, err := io.ReadAll(io.LimitReader(f, maxFileSize+1))
 		if err = errors.Join(err, f.Close()); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		if len(text) > largest {
-			return nil, fmt.Errorf("%s has more than %d bytes", name, largest)
+		if len(text) > maxFileSize {
+			return nil, fmt.Errorf("%s has more than %d bytes", name, maxFileSize)
 		}
 		files[name] = string(text)
 	}
@@ -183,7 +183,7 @@ func CountOtherMarkets(ctx context.Context, q db.Querier, orgID, code string) (n
 // An Info describes an available package.
 type Info struct {
 	Code, Version string
-	OfProgram     bool
+	BuiltIn       bool
 	By            string
 	At            time.Time
 	UsedBy        []string // names of organizations
@@ -197,7 +197,7 @@ func List(ctx context.Context, q db.Querier) ([]Info, error) {
 		if err != nil {
 			return nil, err
 		}
-		k := Info{Code: code, Version: p.Version, OfProgram: true}
+		k := Info{Code: code, Version: p.Version, BuiltIn: true}
 		err = q.QueryRow(ctx, `
 			SELECT coalesce(array_agg(name ORDER BY name), '{}') FROM organizations
 			WHERE settings->>'market' = $1 AND settings->'market_rules'->>'code' IS DISTINCT FROM $1`, code).Scan(&k.UsedBy)

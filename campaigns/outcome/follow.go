@@ -44,9 +44,9 @@ func (f *Follower) HandleEvent(ctx context.Context, e control.Event) error {
 		return err
 	}
 	if f.Analysis {
-		return f.verdict(ctx, c)
+		return f.applyAnalysis(ctx, c)
 	}
-	o, err := f.outcome(ctx, c, e)
+	o, err := f.outcomeOf(ctx, c, e)
 	if err != nil {
 		return err
 	}
@@ -62,19 +62,19 @@ func (f *Follower) HandleEvent(ctx context.Context, e control.Event) error {
 		return ignoreNoContact(fault)
 	})
 	if err == nil && f.Observe != nil && !isForbidden(c.Reason) && !isUnsent(c) {
-		f.Observe(o.What)
+		f.Observe(o.Result)
 	}
 	return err
 }
 
-// outcome returns the outcome of a call that ended.
-func (f *Follower) outcome(ctx context.Context, c control.Call, e control.Event) (Outcome, error) {
+// outcomeOf returns the outcome of a call that ended.
+func (f *Follower) outcomeOf(ctx context.Context, c control.Call, e control.Event) (Outcome, error) {
 	broken, err := f.isBroken(ctx, c)
 	if err != nil {
 		return Outcome{}, err
 	}
 	o := Outcome{
-		CallID: c.ID, What: Classify(c, broken), Ended: ended(c, e), Spread: spread(c.ID),
+		CallID: c.ID, Result: Classify(c, broken), Ended: endTime(c, e), Spread: spreadOf(c.ID),
 		Unreached: c.Status == control.Failed &&
 			circuitbreaker.IsRouteFault(string(c.Reason), c.SIPStatus, !c.RingingAt.IsZero() || !c.AnsweredAt.IsZero()),
 	}
@@ -87,7 +87,7 @@ func (f *Follower) outcome(ctx context.Context, c control.Call, e control.Event)
 		if err != nil {
 			return o, err
 		}
-		o.Awaits = !d.Analysis.IsEmpty()
+		o.AwaitsAnalysis = !d.Analysis.IsEmpty()
 	}
 	return o, nil
 }
@@ -98,7 +98,7 @@ func (f *Follower) isBroken(ctx context.Context, c control.Call) (bool, error) {
 	if !c.EndedByFault() {
 		return false, nil
 	}
-	if c.EndedAt.Sub(c.AnsweredAt) < short {
+	if c.EndedAt.Sub(c.AnsweredAt) < shortCall {
 		return true, nil
 	}
 	words, err := f.Calls.Transcript(ctx, c.ID)
@@ -110,9 +110,9 @@ func isForbidden(why control.Reason) bool {
 	return why == control.ReasonDNCBlocked || why == control.ReasonCallerNumber
 }
 
-// ended returns the end of a call by the database's clock, because nodes' clocks differ
+// endTime returns the end of a call by the database's clock, because nodes' clocks differ
 // and retries are due by the database's.
-func ended(c control.Call, e control.Event) time.Time {
+func endTime(c control.Call, e control.Event) time.Time {
 	if e.At.IsZero() {
 		return c.EndedAt
 	}
@@ -127,8 +127,8 @@ func isUnsent(c control.Call) bool {
 		c.AnsweredAt.IsZero()
 }
 
-// verdict applies the analysis of a call to its contact.
-func (f *Follower) verdict(ctx context.Context, c control.Call) error {
+// applyAnalysis applies the analysis of a call to its contact.
+func (f *Follower) applyAnalysis(ctx context.Context, c control.Call) error {
 	var fields map[string]json.RawMessage
 	if len(c.Analysis) > 0 {
 		if err := json.Unmarshal(c.Analysis, &fields); err != nil {
@@ -136,7 +136,7 @@ func (f *Follower) verdict(ctx context.Context, c control.Call) error {
 		}
 	}
 	return db.Tx(ctx, f.Recorder.Pool, func(tx pgx.Tx) error {
-		_, err := f.Recorder.Verdict(ctx, tx, c.ID, fields, spread(c.ID))
+		_, err := f.Recorder.RecordAnalysis(ctx, tx, c.ID, fields, spreadOf(c.ID))
 		return ignoreNoContact(err)
 	})
 }
@@ -149,15 +149,15 @@ func ignoreNoContact(err error) error {
 	return err
 }
 
-// spread derives a number from -1 to 1 from a call's id, so that it is repeatable.
-func spread(callID string) float64 {
+// spreadOf derives a number from -1 to 1 from a call's id, so that it is repeatable.
+func spreadOf(callID string) float64 {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(callID)) // never fails
 	return float64(h.Sum32())/(1<<31) - 1
 }
 
-// short is the duration below which a conversation is a short call.
-const short = 10 * time.Second
+// shortCall is the duration below which a conversation is a short call.
+const shortCall = 10 * time.Second
 
 // Classify returns the outcome of a call. A broken call is a failed attempt. A call
 // that may have rung and whose node was lost counts as not answered, unless the node
@@ -167,7 +167,7 @@ func Classify(c control.Call, broken bool) retry.Outcome {
 		return retry.Failed
 	}
 	if c.Status == control.Ended || c.Reason == control.ReasonUnknown && !c.AnsweredAt.IsZero() {
-		return answered(c)
+		return answeredOutcome(c)
 	}
 	switch c.Reason {
 	case "no_answer", control.ReasonUnknown:
@@ -185,8 +185,8 @@ func Classify(c control.Call, broken bool) retry.Outcome {
 	}
 }
 
-// answered returns the result of an answered call.
-func answered(c control.Call) retry.Outcome {
+// answeredOutcome returns the result of an answered call.
+func answeredOutcome(c control.Call) retry.Outcome {
 	switch {
 	case c.AnsweredBy == "voicemail":
 		return retry.Voicemail
@@ -194,7 +194,7 @@ func answered(c control.Call) retry.Outcome {
 		return retry.IVR
 	case c.AnsweredBy == "fax":
 		return retry.InvalidNumber
-	case c.Reason != control.ReasonNodeLost && c.EndedAt.Sub(c.AnsweredAt) < short:
+	case c.Reason != control.ReasonNodeLost && c.EndedAt.Sub(c.AnsweredAt) < shortCall:
 		return retry.ShortCall
 	default:
 		return retry.Answered

@@ -10,7 +10,7 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-func TestCame(t *testing.T) {
+func TestClassify(t *testing.T) {
 	at := time.Unix(1795222586, 0)
 	ended := func(by string, after time.Duration, why control.Reason) control.Call {
 		return control.Call{Status: control.Ended, AnsweredBy: by, AnsweredAt: at, EndedAt: at.Add(after), Reason: why}
@@ -97,7 +97,7 @@ func TestBroken(t *testing.T) {
 func TestSpread(t *testing.T) {
 	least, most := 1.0, -1.0
 	for range 2000 {
-		x := spread(control.NewID("call_", time.Now()))
+		x := spreadOf(control.NewID("call_", time.Now()))
 		least, most = min(least, x), max(most, x)
 	}
 	if least < -1 || most > 1 || least > -0.9 || most < 0.9 {

@@ -29,14 +29,14 @@ func (l *LateRecorder) Finish(ctx context.Context, held control.Lease, f control
 	if !errors.Is(err, control.ErrFenced) || f.AnsweredAt.IsZero() {
 		return err
 	}
-	if fault := db.Tx(ctx, l.Outcomes.Pool, func(tx pgx.Tx) error { return l.keep(ctx, tx, held, f) }); fault != nil {
+	if fault := db.Tx(ctx, l.Outcomes.Pool, func(tx pgx.Tx) error { return l.recordAnswer(ctx, tx, held, f) }); fault != nil {
 		return fmt.Errorf("late end of call %s: %w", held.CallID, fault)
 	}
 	return err
 }
 
-// keep stores the answer of the call, if it was not known.
-func (l *LateRecorder) keep(ctx context.Context, tx pgx.Tx, held control.Lease, f control.CallResult) error {
+// recordAnswer stores the answer of the call, if it was not known.
+func (l *LateRecorder) recordAnswer(ctx context.Context, tx pgx.Tx, held control.Lease, f control.CallResult) error {
 	var dialed *time.Time
 	if !f.DialedAt.IsZero() {
 		dialed = &f.DialedAt
@@ -53,12 +53,12 @@ func (l *LateRecorder) keep(ctx context.Context, tx pgx.Tx, held control.Lease, 
 	case "voicemail", "ivr", "fax":
 		return nil // no person answered
 	}
-	return l.Outcomes.talked(ctx, tx, held.CallID)
+	return l.Outcomes.markReached(ctx, tx, held.CallID)
 }
 
-// talked marks a contact that waits for its next call, or has none left, as reached.
-func (l *Recorder) talked(ctx context.Context, tx pgx.Tx, callID string) error {
-	t, err := l.trial(ctx, tx, callID)
+// markReached marks a contact that waits for its next call, or has none left, as reached.
+func (l *Recorder) markReached(ctx context.Context, tx pgx.Tx, callID string) error {
+	t, err := l.attemptOf(ctx, tx, callID)
 	if errors.Is(err, ErrNoContact) {
 		return nil
 	}

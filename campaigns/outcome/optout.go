@@ -20,9 +20,9 @@ type OptOutRecorder struct {
 	Store *store.Store
 }
 
-// keepSQL records an opt-out. It commits synchronously whatever the database's default:
+// optOutSQL records an opt-out. It commits synchronously whatever the database's default:
 // the callee relies on it.
-const keepSQL = `
+const optOutSQL = `
 WITH sure AS (SELECT set_config('synchronous_commit', 'on', true)),
 kept AS (INSERT INTO opt_outs (org_id, number, call_id, campaign_id, contact_id, source, said, asked_at)
 	SELECT $1, $2, $3, c.campaign_id, c.contact_id, $4, $5, $6 FROM sure LEFT JOIN calls c ON c.id = $3
@@ -33,7 +33,7 @@ INSERT INTO suppressions (org_id, number) VALUES ($1, $2) ON CONFLICT DO NOTHING
 // in all live campaigns. A contact in a call is suppressed when the call ends.
 func (r *OptOutRecorder) OptOut(ctx context.Context, o control.OptOut) error {
 	err := db.Tx(ctx, r.Pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, keepSQL, o.OrgID, o.Number, o.CallID, o.Source, o.Words, o.At.UTC()); err != nil {
+		if _, err := tx.Exec(ctx, optOutSQL, o.OrgID, o.Number, o.CallID, o.Source, o.Words, o.At.UTC()); err != nil {
 			return err
 		}
 		affected, err := r.Store.Contacts.OptOut(ctx, tx, o.OrgID, phonenumber.ListedForms(o.Number))

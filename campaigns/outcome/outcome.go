@@ -21,13 +21,13 @@ import (
 // An Outcome is the result of a call to a contact.
 type Outcome struct {
 	CallID string
-	What   retry.Outcome
+	Result retry.Outcome
 	Ended  time.Time
 	// Unreached reports that the route failed before a phone rang.
 	Unreached bool
-	// Awaits reports that the call is analyzed: a contact that was reached waits for
+	// AwaitsAnalysis reports that the call is analyzed: a contact that was reached waits for
 	// the analysis.
-	Awaits bool
+	AwaitsAnalysis bool
 	// Fault is the reason of a call that was answered and broke by a fault of this
 	// service before a conversation; empty for others.
 	Fault string
@@ -58,7 +58,7 @@ var ErrNoContact = errors.New("the call belongs to no campaign")
 // Record stores the outcome of a call, in the transaction that ends it, and returns the
 // new state of its contact. Recording it again has no effect.
 func (l *Recorder) Record(ctx context.Context, tx pgx.Tx, o Outcome) (campaigns.State, error) {
-	t, err := l.trial(ctx, tx, o.CallID)
+	t, err := l.attemptOf(ctx, tx, o.CallID)
 	if err != nil || !t.Ended.IsZero() {
 		return t.State, err
 	}
@@ -67,7 +67,7 @@ func (l *Recorder) Record(ctx context.Context, tx pgx.Tx, o Outcome) (campaigns.
 		return campaigns.Pending, err
 	}
 	next := campaigns.Next{State: campaigns.Awaiting, Rule: -1}
-	if t.Tried.Outcome, t.Tried.Spread = o.What, o.Spread; !o.Awaits || !o.What.IsConversation() {
+	if t.Tried.Outcome, t.Tried.Spread = o.Result, o.Spread; !o.AwaitsAnalysis || !o.Result.IsConversation() {
 		next = t.Campaign.NextAfter(t.Tried, o.Ended)
 	}
 	next = next.WithFault(o.Fault).UnlessOptedOut(t.OptedOut)
@@ -75,15 +75,15 @@ func (l *Recorder) Record(ctx context.Context, tx pgx.Tx, o Outcome) (campaigns.
 	if err != nil {
 		return next.State, err
 	}
-	if err = l.Store.Attempts.SaveOutcome(ctx, tx, o.CallID, o.What, o.Ended, next, now); err != nil || o.Fault == "" {
+	if err = l.Store.Attempts.SaveOutcome(ctx, tx, o.CallID, o.Result, o.Ended, next, now); err != nil || o.Fault == "" {
 		return next.State, err
 	}
-	return next.State, l.fault(ctx, tx, t.Campaign.ID, o, now)
+	return next.State, l.recordFault(ctx, tx, t.Campaign.ID, o, now)
 }
 
-// fault stores that a call broke, and opens the breaker of its campaign if too many
+// recordFault stores that a call broke, and opens the breaker of its campaign if too many
 // did.
-func (l *Recorder) fault(ctx context.Context, tx pgx.Tx, campaignID string, o Outcome, now time.Time) error {
+func (l *Recorder) recordFault(ctx context.Context, tx pgx.Tx, campaignID string, o Outcome, now time.Time) error {
 	if err := l.Store.Attempts.SaveFault(ctx, tx, o.CallID, o.Fault); err != nil {
 		return err
 	}
@@ -97,16 +97,16 @@ func (l *Recorder) fault(ctx context.Context, tx pgx.Tx, campaignID string, o Ou
 	return err
 }
 
-// Verdict applies the analysis of a call, nil without one, to the contact that waits
+// RecordAnalysis applies the analysis of a call, nil without one, to the contact that waits
 // for it, and returns its new state. A contact that no longer waits keeps its state.
-func (l *Recorder) Verdict(
+func (l *Recorder) RecordAnalysis(
 	ctx context.Context,
 	tx pgx.Tx,
 	callID string,
 	analysis map[string]json.RawMessage,
 	spread float64,
 ) (campaigns.State, error) {
-	t, err := l.trial(ctx, tx, callID)
+	t, err := l.attemptOf(ctx, tx, callID)
 	if err != nil || t.State != campaigns.Awaiting {
 		return t.State, err
 	}
@@ -119,8 +119,8 @@ func (l *Recorder) Verdict(
 	return next.State, l.Store.Attempts.SaveOutcome(ctx, tx, callID, t.Tried.Outcome, t.Ended, next, now)
 }
 
-// trial returns the attempt of a call, with the contact locked.
-func (l *Recorder) trial(ctx context.Context, tx pgx.Tx, callID string) (store.Attempt, error) {
+// attemptOf returns the attempt of a call, with the contact locked.
+func (l *Recorder) attemptOf(ctx context.Context, tx pgx.Tx, callID string) (store.Attempt, error) {
 	t, err := l.Store.Attempts.OfCall(ctx, tx, callID)
 	switch {
 	case err != nil:
@@ -134,20 +134,20 @@ func (l *Recorder) trial(ctx context.Context, tx pgx.Tx, callID string) (store.A
 // Undo removes an attempt whose INVITE was never sent. It reports whether the call had
 // a contact.
 func (l *Recorder) Undo(ctx context.Context, tx pgx.Tx, callID string) (bool, error) {
-	return l.giveBack(ctx, tx, callID, 0)
+	return l.revert(ctx, tx, callID, 0)
 }
 
-// elsewhere is the pause before another attempt for a contact whose call this node
+// postponeFor is the pause before another attempt for a contact whose call this node
 // could not make: other nodes may take it first.
-const elsewhere = time.Minute
+const postponeFor = time.Minute
 
 // Postpone undoes an attempt, as Undo does, that this node could not make.
 func (l *Recorder) Postpone(ctx context.Context, tx pgx.Tx, callID string) error {
-	_, err := l.giveBack(ctx, tx, callID, elsewhere)
+	_, err := l.revert(ctx, tx, callID, postponeFor)
 	return err
 }
 
-func (l *Recorder) giveBack(ctx context.Context, tx pgx.Tx, callID string, wait time.Duration) (bool, error) {
+func (l *Recorder) revert(ctx context.Context, tx pgx.Tx, callID string, wait time.Duration) (bool, error) {
 	now, err := l.clock(ctx, tx)
 	if err != nil {
 		return false, err

@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// longest bounds the wait of a contact for the analysis of its call.
-	longest = 15 * time.Minute
-	every   = 10 * time.Second
+	// maxAnalysisWait bounds the wait of a contact for the analysis of its call.
+	maxAnalysisWait = 15 * time.Minute
+	settleInterval  = 10 * time.Second
 )
 
 // An OverdueSettler settles contacts whose analysis does not arrive, as if it had
@@ -27,12 +27,12 @@ type OverdueSettler struct {
 
 // Run settles overdue contacts until ctx ends.
 func (o *OverdueSettler) Run(ctx context.Context) {
-	tick := time.NewTicker(every)
+	tick := time.NewTicker(settleInterval)
 	defer tick.Stop()
 	for {
 		select {
 		case <-tick.C:
-			if _, err := o.Pass(ctx); err != nil && ctx.Err() == nil {
+			if _, err := o.Settle(ctx); err != nil && ctx.Err() == nil {
 				o.Log.WarnContext(ctx, "failed to settle contacts with an overdue analysis", "err", err)
 			}
 		case <-ctx.Done():
@@ -41,17 +41,17 @@ func (o *OverdueSettler) Run(ctx context.Context) {
 	}
 }
 
-// Pass settles all overdue contacts and returns their number. A failure of one does not
+// Settle settles all overdue contacts and returns their number. A failure of one does not
 // delay the others; it is returned.
-func (o *OverdueSettler) Pass(ctx context.Context) (n int, err error) {
+func (o *OverdueSettler) Settle(ctx context.Context) (n int, err error) {
 	for {
 		settled := 0
 		var faults []error
 		err = db.Tx(ctx, o.Recorder.Pool, func(tx pgx.Tx) error {
-			calls, fault := o.Recorder.Store.Attempts.Overdue(ctx, tx, longest)
+			calls, fault := o.Recorder.Store.Attempts.Overdue(ctx, tx, maxAnalysisWait)
 			for _, id := range calls {
 				one := pgx.BeginFunc(ctx, tx, func(inner pgx.Tx) error {
-					_, wrong := o.Recorder.Verdict(ctx, inner, id, nil, spread(id))
+					_, wrong := o.Recorder.RecordAnalysis(ctx, inner, id, nil, spreadOf(id))
 					return wrong
 				})
 				if one != nil {

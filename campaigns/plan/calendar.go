@@ -17,9 +17,9 @@ type Group struct {
 }
 
 // Key identifies the group.
-func (g Group) Key() string { return g.place() + ";" + g.Named }
+func (g Group) Key() string { return g.locationKey() + ";" + g.Named }
 
-func (g Group) place() string {
+func (g Group) locationKey() string {
 	return strings.Join(g.Location.States, ",") + ";" + strings.Join(g.Location.Zones, ",")
 }
 
@@ -40,12 +40,12 @@ func ParseGroup(key string) (Group, error) {
 
 // Widen adds a possible location: calls must be allowed in both.
 func (g Group) Widen(p market.Location) Group {
-	g.Location.States, g.Location.Zones = either(g.Location.States, p.States), either(g.Location.Zones, p.Zones)
+	g.Location.States, g.Location.Zones = union(g.Location.States, p.States), union(g.Location.Zones, p.Zones)
 	return g
 }
 
-// either returns the union of two lists, sorted and not nil.
-func either(a, b []string) []string {
+// union returns the union of two lists, sorted and not nil.
+func union(a, b []string) []string {
 	all := append(append([]string{}, a...), b...)
 	slices.Sort(all)
 	return slices.Compact(all)
@@ -71,19 +71,19 @@ type Campaign struct {
 // for one goroutine and one version of its campaign.
 type Calendar struct {
 	campaign Campaign
-	almanac  *LawCache
+	laws     *LawCache
 	window   *shifts            // nil if it does not apply
 	own      map[string]*shifts // by the zone of rows
-	groups   map[string]*days
+	groups   map[string]*groupCalendar
 
 	keys, open []string // of the last call of Open
-	keyDays    []*days
+	keyDays    []*groupCalendar
 	until      time.Time
 	since      time.Time
 }
 
-// days is the calendar of a group.
-type days struct {
+// groupCalendar is the calendar of a group.
+type groupCalendar struct {
 	schedule
 	caps  []market.Cap
 	zones []*time.Location
@@ -92,7 +92,7 @@ type days struct {
 
 // NewCalendar returns the calendar of a campaign.
 func NewCalendar(c Campaign, a *LawCache) *Calendar {
-	k := &Calendar{campaign: c, almanac: a, own: map[string]*shifts{}, groups: map[string]*days{}}
+	k := &Calendar{campaign: c, laws: a, own: map[string]*shifts{}, groups: map[string]*groupCalendar{}}
 	if c.Market.OrganizationWindow {
 		k.window = &shifts{zone: c.WindowZone}
 		for d, h := range c.Window {
@@ -109,7 +109,7 @@ func (k *Calendar) hours(named string) *shifts {
 	}
 	if k.own[named] == nil {
 		s := &shifts{zone: k.campaign.Zone, week: k.campaign.Hours}
-		if zone := k.almanac.zone(named); named != "" && zone != nil {
+		if zone := k.laws.zone(named); named != "" && zone != nil {
 			s.zone = zone
 		}
 		k.own[named] = s
@@ -117,21 +117,21 @@ func (k *Calendar) hours(named string) *shifts {
 	return k.own[named]
 }
 
-// of returns the calendar of a group. A group with an unreadable key has no zone and is
+// group returns the calendar of a group. A group with an unreadable key has no zone and is
 // not called.
-func (k *Calendar) of(key string) *days {
+func (k *Calendar) group(key string) *groupCalendar {
 	if d := k.groups[key]; d != nil {
 		return d
 	}
 	g, _ := ParseGroup(key) // the zero group is held for want of a zone
 	c := k.campaign
-	d := &days{caps: Caps(c.Market, g.Location, c.Class, c.Override)}
-	d.law, d.shifts = k.almanac.law(c.Market, g.place(), g.Location, c.Class), []*shifts{k.hours(g.Named)}
+	d := &groupCalendar{caps: Caps(c.Market, g.Location, c.Class, c.Override)}
+	d.law, d.shifts = k.laws.law(c.Market, g.locationKey(), g.Location, c.Class), []*shifts{k.hours(g.Named)}
 	if k.window != nil {
 		d.shifts = append(d.shifts, k.window)
 	}
 	for _, name := range g.Location.Zones {
-		if zone := k.almanac.zone(name); zone != nil {
+		if zone := k.laws.zone(name); zone != nil {
 			d.zones = append(d.zones, zone)
 		}
 	}
@@ -140,7 +140,7 @@ func (k *Calendar) of(key string) *days {
 }
 
 // Slot returns the slot of a group around an instant.
-func (k *Calendar) Slot(at time.Time, key string) Slot { return k.of(key).slotAt(at) }
+func (k *Calendar) Slot(at time.Time, key string) Slot { return k.group(key).slotAt(at) }
 
 // NextOpen returns the first time from at on at which a group may be called, and
 // whether there is one before end; the zero end is 60 days later.
@@ -148,11 +148,11 @@ func (k *Calendar) NextOpen(at time.Time, key string, end time.Time) (time.Time,
 	if last := k.campaign.Ends; !last.IsZero() && (end.IsZero() || last.Before(end)) {
 		end = last
 	}
-	return k.of(key).opens(at, end)
+	return k.group(key).nextOpen(at, end)
 }
 
-func (d *days) slotAt(at time.Time) Slot {
-	if !d.slot.has(at) {
+func (d *groupCalendar) slotAt(at time.Time) Slot {
+	if !d.slot.contains(at) {
 		d.slot = d.at(at)
 	}
 	return d.slot
@@ -168,7 +168,7 @@ func (k *Calendar) Open(at time.Time, keys []string) (open []string, until time.
 	if !same {
 		k.keys, k.keyDays = append(k.keys[:0], keys...), k.keyDays[:0]
 		for _, key := range keys {
-			k.keyDays = append(k.keyDays, k.of(key))
+			k.keyDays = append(k.keyDays, k.group(key))
 		}
 	}
 	k.open, k.since, k.until = k.open[:0], at, time.Time{}
@@ -185,7 +185,7 @@ func (k *Calendar) Open(at time.Time, keys []string) (open []string, until time.
 }
 
 // DialHistory returns how far back the dials to a group's numbers must be known.
-func (k *Calendar) DialHistory(key string) time.Duration { return DialHistory(k.of(key).caps) }
+func (k *Calendar) DialHistory(key string) time.Duration { return DialHistory(k.group(key).caps) }
 
 // A Contact is a waiting contact with its history.
 type Contact struct {
@@ -200,7 +200,7 @@ type Contact struct {
 
 // Gate decides about a contact of the campaign.
 func (k *Calendar) Gate(at time.Time, c Contact) Verdict {
-	d := k.of(c.Group)
+	d := k.group(c.Group)
 	f := Facts{
 		Running: k.campaign.Running, Ends: k.campaign.Ends, Slot: d.slotAt(at), Hold: FindHold(at, d.caps, c.History, d.zones),
 		RetryAt: c.RetryAt, NotBefore: c.NotBefore, NotAfter: c.NotAfter, Engaged: c.Engaged, ScreenStale: c.ScreenStale, RouteDown: c.RouteDown,
@@ -208,7 +208,7 @@ func (k *Calendar) Gate(at time.Time, c Contact) Verdict {
 	v := Gate(at, f)
 	// The end of the hold may be outside of calling hours.
 	if v.Decision == Wait && v.Reason == FrequencyCap && !f.Ends.IsZero() {
-		if _, ok := d.opens(v.Until, f.Ends); !ok {
+		if _, ok := d.nextOpen(v.Until, f.Ends); !ok {
 			return Verdict{Decision: Capped, Cap: v.Cap, Rule: v.Rule}
 		}
 	}

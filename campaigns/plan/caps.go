@@ -52,7 +52,7 @@ type History struct {
 // A Hold is a cap that forbids calls to a number.
 type Hold struct {
 	Cap   string    // its kind; empty for none
-	Frees time.Time // end of the hold; zero: never
+	Until time.Time // end of the hold; zero: never
 	Rule  string
 }
 
@@ -61,16 +61,16 @@ type Hold struct {
 func FindHold(at time.Time, caps []market.Cap, h History, zones []*time.Location) Hold {
 	var hold Hold
 	for _, c := range caps {
-		frees, ok := frees(at, c, h, zones)
-		if ok && (hold.Cap == "" || !hold.Frees.IsZero() && (frees.IsZero() || frees.After(hold.Frees))) {
-			hold = Hold{Cap: c.Kind, Frees: frees, Rule: c.Rule}
+		frees, ok := holdEnd(at, c, h, zones)
+		if ok && (hold.Cap == "" || !hold.Until.IsZero() && (frees.IsZero() || frees.After(hold.Until))) {
+			hold = Hold{Cap: c.Kind, Until: frees, Rule: c.Rule}
 		}
 	}
 	return hold
 }
 
-// frees returns the end of the hold by a cap, and whether it holds.
-func frees(at time.Time, c market.Cap, h History, zones []*time.Location) (time.Time, bool) {
+// holdEnd returns the end of the hold by a cap, and whether it holds.
+func holdEnd(at time.Time, c market.Cap, h History, zones []*time.Location) (time.Time, bool) {
 	switch {
 	case c.Kind == market.CapPostConversation:
 		end := h.Talked.Add(c.Within)
@@ -78,7 +78,7 @@ func frees(at time.Time, c market.Cap, h History, zones []*time.Location) (time.
 	case c.Most <= 0:
 		return time.Time{}, true
 	case c.CalendarDay:
-		return freesAtMidnight(at, c, h, zones)
+		return holdEndAtMidnight(at, c, h, zones)
 	case len(h.Dials) < c.Most:
 		return time.Time{}, false
 	}
@@ -87,9 +87,9 @@ func frees(at time.Time, c market.Cap, h History, zones []*time.Location) (time.
 	return end, end.After(at)
 }
 
-// freesAtMidnight applies a cap to the calendar day of each zone; the day that ends
+// holdEndAtMidnight applies a cap to the calendar day of each zone; the day that ends
 // last counts.
-func freesAtMidnight(at time.Time, c market.Cap, h History, zones []*time.Location) (end time.Time, held bool) {
+func holdEndAtMidnight(at time.Time, c market.Cap, h History, zones []*time.Location) (end time.Time, held bool) {
 	for _, zone := range zones {
 		local := at.In(zone)
 		today := time.Date(local.Year(), local.Month(), local.Day(), 0, 0, 0, 0, zone)

@@ -53,24 +53,24 @@ func Gate(at time.Time, f Facts) Verdict {
 	case !f.Running || ended:
 		return Verdict{Decision: Wait, Reason: NotRunning}
 	case f.Hold.Cap != "":
-		return capped(f)
+		return capVerdict(f)
 	case !f.Slot.IsOpen():
 		return Verdict{Decision: Wait, Reason: f.Slot.Reason, Until: f.Slot.Until, Rule: f.Slot.Rule}
 	case at.Before(f.RetryAt):
 		return Verdict{Decision: Wait, Reason: RetryWait, Until: f.RetryAt}
 	case at.Before(f.NotBefore):
 		return Verdict{Decision: Wait, Reason: NotBefore, Until: f.NotBefore}
-	case f.missing() != "":
-		return Verdict{Decision: Wait, Reason: f.missing()}
+	case f.obstacle() != "":
+		return Verdict{Decision: Wait, Reason: f.obstacle()}
 	case f.Engaged:
-		return Verdict{Decision: Later, Until: at.Add(engagedFor)}
+		return Verdict{Decision: Later, Until: at.Add(engagedRetry)}
 	default:
 		return Verdict{Until: f.until()}
 	}
 }
 
-// missing returns the obstacle for all calls of the campaign; empty for none.
-func (f Facts) missing() string {
+// obstacle returns the obstacle for all calls of the campaign; empty for none.
+func (f Facts) obstacle() string {
 	switch {
 	case f.ScreenStale:
 		return ScreenStale
@@ -101,14 +101,14 @@ func (f Facts) until() (first time.Time) {
 	return first
 }
 
-// capped decides about a contact whose number a cap holds.
-func capped(f Facts) Verdict {
-	v := Verdict{Decision: Wait, Reason: FrequencyCap, Until: f.Hold.Frees, Cap: f.Hold.Cap, Rule: f.Hold.Rule}
-	if f.Hold.Frees.IsZero() || !f.Ends.IsZero() && !f.Hold.Frees.Before(f.Ends) {
+// capVerdict decides about a contact whose number a cap holds.
+func capVerdict(f Facts) Verdict {
+	v := Verdict{Decision: Wait, Reason: FrequencyCap, Until: f.Hold.Until, Cap: f.Hold.Cap, Rule: f.Hold.Rule}
+	if f.Hold.Until.IsZero() || !f.Ends.IsZero() && !f.Hold.Until.Before(f.Ends) {
 		v = Verdict{Decision: Capped, Cap: v.Cap, Rule: v.Rule}
 	}
 	return v
 }
 
-// engagedFor is the pause before a number in a call is checked again.
-const engagedFor = 15 * time.Second
+// engagedRetry is the pause before a number in a call is checked again.
+const engagedRetry = 15 * time.Second

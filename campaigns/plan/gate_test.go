@@ -11,10 +11,10 @@ import (
 	"github.com/parley-voice/parley/campaigns/market"
 )
 
-func moment() time.Time { return time.Date(2026, 11, 20, 16, 0, 0, 0, time.UTC) }
+func testTime() time.Time { return time.Date(2026, 11, 20, 16, 0, 0, 0, time.UTC) }
 
 func TestGate(t *testing.T) {
-	at := moment()
+	at := testTime()
 	later := at.Add(time.Hour)
 	open := Slot{Until: later}
 	shut := Slot{Until: later, Reason: OutsideLaw, Rule: "47 CFR"}
@@ -25,16 +25,16 @@ func TestGate(t *testing.T) {
 	}{
 		{"free", Facts{Running: true, Slot: open}, Verdict{Until: later}},
 		{"free until its campaign ends", Facts{Running: true, Slot: open, Ends: at.Add(1), NotAfter: later}, Verdict{Until: at.Add(1)}},
-		{"not running counts before a cap", Facts{Slot: shut, Hold: Hold{Cap: "daily", Frees: later}}, Verdict{Decision: Wait, Reason: NotRunning}},
+		{"not running counts before a cap", Facts{Slot: shut, Hold: Hold{Cap: "daily", Until: later}}, Verdict{Decision: Wait, Reason: NotRunning}},
 		{"its campaign ended", Facts{Running: true, Ends: at, Slot: open}, Verdict{Decision: Wait, Reason: NotRunning}},
 		{
 			"a cap counts before the law",
-			Facts{Running: true, Slot: shut, Hold: Hold{Cap: "daily", Frees: later}},
+			Facts{Running: true, Slot: shut, Hold: Hold{Cap: "daily", Until: later}},
 			Verdict{Decision: Wait, Reason: FrequencyCap, Until: later, Cap: "daily"},
 		},
 		{
 			"a cap that frees too late",
-			Facts{Running: true, Ends: later, Slot: open, Hold: Hold{Cap: "state_24h", Frees: later, Rule: "Fla."}},
+			Facts{Running: true, Ends: later, Slot: open, Hold: Hold{Cap: "state_24h", Until: later, Rule: "Fla."}},
 			Verdict{Decision: Capped, Cap: "state_24h", Rule: "Fla."},
 		},
 		{"a cap that never frees", Facts{Running: true, Slot: open, Hold: Hold{Cap: "daily"}}, Verdict{Decision: Capped, Cap: "daily"}},
@@ -54,8 +54,8 @@ func TestGate(t *testing.T) {
 	}
 }
 
-func TestHeld(t *testing.T) {
-	at := moment()
+func TestFindHold(t *testing.T) {
+	at := testTime()
 	ago := func(d ...time.Duration) (all []time.Time) {
 		for _, x := range d {
 			all = append(all, at.Add(-x))
@@ -92,20 +92,20 @@ func TestHeld(t *testing.T) {
 		{"yesterday does not count", []market.Cap{local}, History{Dials: ago(22*time.Hour, 12*time.Hour)}, "", 0},
 	} {
 		got := FindHold(at, c.caps, c.h, []*time.Location{almaty})
-		if got.Cap != c.cap || c.cap != "" && !got.Frees.Equal(at.Add(c.frees)) {
-			t.Errorf("%s: %s until %v, want %s until %v", c.name, got.Cap, got.Frees.Sub(at), c.cap, c.frees)
+		if got.Cap != c.cap || c.cap != "" && !got.Until.Equal(at.Add(c.frees)) {
+			t.Errorf("%s: %s until %v, want %s until %v", c.name, got.Cap, got.Until.Sub(at), c.cap, c.frees)
 		}
 	}
-	if got := FindHold(at, []market.Cap{{Kind: market.CapDaily}, day}, History{Dials: ago(3, 2, 1)}, nil); got.Cap != market.CapDaily || !got.Frees.IsZero() {
+	if got := FindHold(at, []market.Cap{{Kind: market.CapDaily}, day}, History{Dials: ago(3, 2, 1)}, nil); got.Cap != market.CapDaily || !got.Until.IsZero() {
 		t.Errorf("none at all: %+v", got)
 	}
 }
 
-// TestHeldIsExact: a number is held exactly while one more dial would exceed the cap,
+// TestFindHoldIsExact: a number is held exactly while one more dial would exceed the cap,
 // and Frees is the end of that.
-func TestHeldIsExact(t *testing.T) {
+func TestFindHoldIsExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		at := moment()
+		at := testTime()
 		c := market.Cap{Kind: market.CapState, Most: rapid.IntRange(1, 4).Draw(t, "most"), Within: time.Duration(rapid.IntRange(1, 48).Draw(t, "within")) * time.Hour}
 		var h History
 		for _, m := range rapid.SliceOfN(rapid.IntRange(0, 72*60), 0, 12).Draw(t, "ago") {
@@ -125,8 +125,8 @@ func TestHeldIsExact(t *testing.T) {
 		if (got.Cap != "") != over(at) {
 			t.Fatalf("held: %+v, over: %v", got, over(at))
 		}
-		if got.Cap != "" && (over(got.Frees) || !over(got.Frees.Add(-time.Minute))) {
-			t.Fatalf("it frees at %v: over then %v, a minute before %v", got.Frees, over(got.Frees), over(got.Frees.Add(-time.Minute)))
+		if got.Cap != "" && (over(got.Until) || !over(got.Until.Add(-time.Minute))) {
+			t.Fatalf("it frees at %v: over then %v, a minute before %v", got.Until, over(got.Until), over(got.Until.Add(-time.Minute)))
 		}
 	})
 }
@@ -181,7 +181,7 @@ func TestCaps(t *testing.T) {
 func TestPace(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := Pace{PerMinute: rapid.SampledFrom([]int{1, 2, 5, 10, 20, 30, 60, 100, 200}).Draw(t, "pace")}
-		at := moment()
+		at := testTime()
 		var calls []time.Time
 		for range 400 {
 			if !p.IsDue(at) {
@@ -201,10 +201,10 @@ func TestPace(t *testing.T) {
 			}
 		}
 	})
-	p := Pace{PerMinute: 200}.AfterCall(moment())
+	p := Pace{PerMinute: 200}.AfterCall(testTime())
 	calls := 1
-	for at, end := moment(), moment().Add(time.Minute); at.Before(end); at = at.Add(10 * time.Millisecond) {
-		if held := at.Sub(moment()); held > 20*time.Second && held < 20*time.Second+1900*time.Millisecond {
+	for at, end := testTime(), testTime().Add(time.Minute); at.Before(end); at = at.Add(10 * time.Millisecond) {
+		if held := at.Sub(testTime()); held > 20*time.Second && held < 20*time.Second+1900*time.Millisecond {
 			continue // the machine did something else
 		}
 		if p.IsDue(at) {
@@ -215,20 +215,20 @@ func TestPace(t *testing.T) {
 	if calls != 200 {
 		t.Errorf("%d calls in a minute of which two seconds were lost, want 200", calls)
 	}
-	p = Pace{PerMinute: 60}.AfterCall(moment())
-	p = p.AfterCall(moment().Add(time.Hour))
-	if want := moment().Add(time.Hour + time.Second); !p.Next.Equal(want) {
+	p = Pace{PerMinute: 60}.AfterCall(testTime())
+	p = p.AfterCall(testTime().Add(time.Hour))
+	if want := testTime().Add(time.Hour + time.Second); !p.Next.Equal(want) {
 		t.Errorf("after an idle hour the next call is at %v, want %v", p.Next, want)
 	}
 }
 
-// TestOrder: campaigns share a narrow route in proportion to their paces; none starves.
-func TestOrder(t *testing.T) {
+// TestSortTurns: campaigns share a narrow route in proportion to their paces; none starves.
+func TestSortTurns(t *testing.T) {
 	turns := []Turn{
 		{CampaignID: "a", Pace: Pace{PerMinute: 100}}, {CampaignID: "b", Pace: Pace{PerMinute: 20}}, {CampaignID: "c", Pace: Pace{PerMinute: 60}},
 	}
 	calls := map[string]int{}
-	for at, end := moment(), moment().Add(time.Hour); at.Before(end); at = at.Add(2 * time.Second) { // 30 a minute for all
+	for at, end := testTime(), testTime().Add(time.Hour); at.Before(end); at = at.Add(2 * time.Second) { // 30 a minute for all
 		order := SortTurns(at, turns)
 		if len(order) == 0 {
 			continue
@@ -247,9 +247,9 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestWider: a contact in two possible locations is held by both, and the key does not
+// TestWiden: a contact in two possible locations is held by both, and the key does not
 // depend on the order of merging.
-func TestWider(t *testing.T) {
+func TestWiden(t *testing.T) {
 	place := func(states, zones string) market.Location {
 		return market.Location{States: strings.Fields(states), Zones: strings.Fields(zones)}
 	}

@@ -30,17 +30,17 @@ func (p Pace) Earliest() time.Time {
 // IsDue reports whether a call may leave.
 func (p Pace) IsDue(at time.Time) bool { return !at.Before(p.Earliest()) }
 
-// longestLate bounds the delay, by a busy machine or database, that a pace makes up
+// maxCatchUp bounds the delay, by a busy machine or database, that a pace makes up
 // for: a minute has at most the calls of 62 seconds, plus one. A longer delay means
 // that no contact was waiting.
-const longestLate = 2 * time.Second
+const maxCatchUp = 2 * time.Second
 
 // AfterCall returns the pace after a call. After a late call the following ones leave
 // up to 1.5 times as fast until the delay is made up for. Time without a contact to
 // call is not made up for: there is no burst.
 func (p Pace) AfterCall(at time.Time) Pace {
 	next := p.Next.Add(p.every())
-	if late := at.Sub(p.Next); late >= max(p.every(), longestLate) || late < -p.every() {
+	if late := at.Sub(p.Next); late >= max(p.every(), maxCatchUp) || late < -p.every() {
 		next = at.Add(p.every())
 	}
 	p.Next, p.Last = next, at

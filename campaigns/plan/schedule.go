@@ -53,16 +53,16 @@ type Slot struct {
 // IsOpen reports whether calls are allowed.
 func (s Slot) IsOpen() bool { return s.Reason == "" }
 
-// has reports whether an instant is in the slot.
-func (s Slot) has(at time.Time) bool { return !at.Before(s.From) && at.Before(s.Until) }
+// contains reports whether an instant is in the slot.
+func (s Slot) contains(at time.Time) bool { return !at.Before(s.From) && at.Before(s.Until) }
 
-// ahead bounds the length of a slot.
-const ahead = 36 * time.Hour
+// maxSlot bounds the length of a slot.
+const maxSlot = 36 * time.Hour
 
-// stretch returns the slot around an instant, until the first edge with another answer.
-func stretch(at time.Time, edges []time.Time, ask func(time.Time) (reason, rule string)) Slot {
+// slotAround returns the slot around an instant, until the first edge with another answer.
+func slotAround(at time.Time, edges []time.Time, ask func(time.Time) (reason, rule string)) Slot {
 	reason, rule := ask(at)
-	slot := Slot{From: at, Until: at.Add(ahead), Reason: reason, Rule: rule}
+	slot := Slot{From: at, Until: at.Add(maxSlot), Reason: reason, Rule: rule}
 	slices.SortFunc(edges, time.Time.Compare)
 	for i, edge := range edges {
 		if i > 0 && edge.Equal(edges[i-1]) {
@@ -85,8 +85,8 @@ type law struct {
 }
 
 func (l *law) at(at time.Time) Slot {
-	if !l.slot.has(at) {
-		l.slot = stretch(at, l.market.Edges(at, ahead, l.place, l.class), func(t time.Time) (string, string) {
+	if !l.slot.contains(at) {
+		l.slot = slotAround(at, l.market.Edges(at, maxSlot, l.place, l.class), func(t time.Time) (string, string) {
 			v := l.market.Legal(t, l.place, l.class)
 			return v.Reason, v.Rule
 		})
@@ -96,11 +96,11 @@ func (l *law) at(at time.Time) Slot {
 
 // A LawCache caches the law for all campaigns. It is for one goroutine.
 type LawCache struct {
-	laws  map[lawOf]*law
+	laws  map[lawKey]*law
 	zones map[string]*time.Location
 }
 
-type lawOf struct {
+type lawKey struct {
 	market *market.Package
 	place  string
 	class  market.Classification
@@ -122,9 +122,9 @@ func (a *LawCache) zone(name string) *time.Location {
 // law returns the law of a location with the given key.
 func (a *LawCache) law(p *market.Package, key string, place market.Location, class market.Classification) *law {
 	if a.laws == nil {
-		a.laws = map[lawOf]*law{}
+		a.laws = map[lawKey]*law{}
 	}
-	of := lawOf{p, key, class}
+	of := lawKey{p, key, class}
 	if a.laws[of] == nil {
 		a.laws[of] = &law{market: p, place: place, class: class}
 	}
@@ -139,7 +139,7 @@ type shifts struct {
 }
 
 func (s *shifts) at(at time.Time) Slot {
-	if s.slot.has(at) {
+	if s.slot.contains(at) {
 		return s.slot
 	}
 	var clocks []market.Clock
@@ -148,7 +148,7 @@ func (s *shifts) at(at time.Time) Slot {
 			clocks = append(clocks, h.From, h.To)
 		}
 	}
-	s.slot = stretch(at, market.LocalEdges(at, ahead, s.zone, clocks), func(t time.Time) (string, string) {
+	s.slot = slotAround(at, market.LocalEdges(at, maxSlot, s.zone, clocks), func(t time.Time) (string, string) {
 		local := t.In(s.zone)
 		if slices.ContainsFunc(s.week[market.Weekday(local)], func(h market.Hours) bool { return h.Contains(market.ClockOf(local)) }) {
 			return "", ""
@@ -181,9 +181,9 @@ func (s schedule) at(at time.Time) Slot {
 	return slot
 }
 
-// opens returns the first time from at on at which calls are allowed, and whether there
+// nextOpen returns the first time from at on at which calls are allowed, and whether there
 // is one before end; the zero end is 60 days later.
-func (s schedule) opens(at, end time.Time) (time.Time, bool) {
+func (s schedule) nextOpen(at, end time.Time) (time.Time, bool) {
 	if latest := at.AddDate(0, 0, 60); end.IsZero() || end.After(latest) {
 		end = latest
 	}

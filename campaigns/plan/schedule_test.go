@@ -36,7 +36,7 @@ func allDay() (hours [7][]market.Hours) {
 	return hours
 }
 
-func place(tb testing.TB, p *market.Package, number string) market.Location {
+func locate(tb testing.TB, p *market.Package, number string) market.Location {
 	tb.Helper()
 	n, err := p.Read(number)
 	if err != nil {
@@ -96,7 +96,7 @@ func TestSlots(t *testing.T) {
 		at := rapid.SampledFrom(begins).Draw(t, "day").Add(time.Duration(rapid.IntRange(0, 2*24*3600).Draw(t, "second")) * time.Second)
 		for range 6 {
 			slot := s.at(at)
-			if !slot.From.Equal(at) || !slot.Until.After(at) || slot.Until.Sub(at) > ahead {
+			if !slot.From.Equal(at) || !slot.Until.After(at) || slot.Until.Sub(at) > maxSlot {
 				t.Fatalf("slot of %v: %v to %v", at, slot.From, slot.Until)
 			}
 			for m := at; m.Before(slot.Until); m = m.Truncate(time.Minute).Add(time.Minute) {
@@ -140,15 +140,15 @@ func TestSchedule(t *testing.T) {
 		reason string
 		until  string
 	}{
-		{"open until noon", plain, place(t, us, "+12125550123"), "", "2026-11-20 10:00", "America/New_York", "", "2026-11-20 12:00"},
-		{"lunch", plain, place(t, us, "+12125550123"), "", "2026-11-20 12:00", "America/New_York", OutsideHours, "2026-11-20 13:00"},
-		{"after work the law has hours left", plain, place(t, us, "+12125550123"), "", "2026-11-20 17:00", "America/New_York", OutsideHours, "2026-11-20 21:00"},
-		{"night", plain, place(t, us, "+12125550123"), "", "2026-11-20 21:00", "America/New_York", OutsideLaw, "2026-11-21 08:00"},
-		{"Texas, Sunday morning", texas, place(t, us, "+15125550123"), "", "2026-11-22 11:59", "America/Chicago", OutsideLaw, "2026-11-22 12:00"},
-		{"the organization's window", almaty, place(t, kz, "+77012345678"), "", "2026-11-20 09:30", "Asia/Almaty", OutsideHours, "2026-11-20 10:00"},
-		{"open in Almaty", almaty, place(t, kz, "+77012345678"), "", "2026-11-20 10:00", "Asia/Almaty", "", "2026-11-20 20:00"},
-		{"two zones, the later morning counts", always, place(t, us, "+18505550123"), "", "2026-11-20 08:30", "America/New_York", OutsideLaw, "2026-11-20 09:00"},
-		{"two zones, the earlier evening counts", always, place(t, us, "+18505550123"), "", "2026-11-20 20:00", "America/New_York", "", "2026-11-20 21:00"},
+		{"open until noon", plain, locate(t, us, "+12125550123"), "", "2026-11-20 10:00", "America/New_York", "", "2026-11-20 12:00"},
+		{"lunch", plain, locate(t, us, "+12125550123"), "", "2026-11-20 12:00", "America/New_York", OutsideHours, "2026-11-20 13:00"},
+		{"after work the law has hours left", plain, locate(t, us, "+12125550123"), "", "2026-11-20 17:00", "America/New_York", OutsideHours, "2026-11-20 21:00"},
+		{"night", plain, locate(t, us, "+12125550123"), "", "2026-11-20 21:00", "America/New_York", OutsideLaw, "2026-11-21 08:00"},
+		{"Texas, Sunday morning", texas, locate(t, us, "+15125550123"), "", "2026-11-22 11:59", "America/Chicago", OutsideLaw, "2026-11-22 12:00"},
+		{"the organization's window", almaty, locate(t, kz, "+77012345678"), "", "2026-11-20 09:30", "Asia/Almaty", OutsideHours, "2026-11-20 10:00"},
+		{"open in Almaty", almaty, locate(t, kz, "+77012345678"), "", "2026-11-20 10:00", "Asia/Almaty", "", "2026-11-20 20:00"},
+		{"two zones, the later morning counts", always, locate(t, us, "+18505550123"), "", "2026-11-20 08:30", "America/New_York", OutsideLaw, "2026-11-20 09:00"},
+		{"two zones, the earlier evening counts", always, locate(t, us, "+18505550123"), "", "2026-11-20 20:00", "America/New_York", "", "2026-11-20 21:00"},
 		{"the row's zone has its own hours", named, tokyo, "America/Los_Angeles", "2026-11-20 09:00", "America/Los_Angeles", "", "2026-11-20 12:00"},
 		{"no zone is named", named, tokyo, "", "2026-11-20 09:00", "America/Los_Angeles", OutsideHours, "2026-11-20 10:00"},
 	} {
@@ -166,12 +166,12 @@ func TestSchedule(t *testing.T) {
 		}
 	}
 	k := NewCalendar(plain, &LawCache{})
-	s := k.of(Group{Location: tokyo}.Key())
+	s := k.group(Group{Location: tokyo}.Key())
 	saturday, monday := time.Date(2026, 11, 21, 15, 0, 0, 0, time.UTC), time.Date(2026, 11, 23, 16, 0, 0, 0, time.UTC)
-	if at, ok := s.opens(saturday, time.Time{}); !ok || !at.Equal(monday) {
+	if at, ok := s.nextOpen(saturday, time.Time{}); !ok || !at.Equal(monday) {
 		t.Errorf("after Saturday it opens at %v, %v", at, ok)
 	}
-	if _, ok := s.opens(saturday, monday); ok {
+	if _, ok := s.nextOpen(saturday, monday); ok {
 		t.Error("it opens at its very end")
 	}
 	for _, key := range []string{";;", "NY"} {
@@ -186,7 +186,7 @@ func TestSchedule(t *testing.T) {
 
 func BenchmarkSlot(b *testing.B) {
 	us := load(b, "us")
-	s := schedule{law: (&LawCache{}).law(us, "", place(b, us, "+18505550123"), market.Marketing)}
+	s := schedule{law: (&LawCache{}).law(us, "", locate(b, us, "+18505550123"), market.Marketing)}
 	begin := time.Unix(1795222586, 0)
 	at := begin
 	for b.Loop() {

@@ -113,7 +113,7 @@ func Compute(f Facts) Progress {
 	c := f.Campaign
 	p := Progress{
 		CampaignID: c.ID, Status: c.Status, AsOf: f.Now.Unix(),
-		ByState: nonZero(f.Counts.ByState), SuppressedReasons: nonZero(f.Counts.ByReason), HeldReasons: map[string]int{},
+		ByState: withoutZeros(f.Counts.ByState), SuppressedReasons: withoutZeros(f.Counts.ByReason), HeldReasons: map[string]int{},
 		AtLaunch:    f.Counts.AtLaunch,
 		MidCampaign: f.Counts.ByReason[campaigns.DNCSuppressed] - f.Counts.AtLaunch,
 		Counters:    f.counters(),
@@ -158,8 +158,8 @@ func (p *Progress) hold(reason string, n int) {
 	}
 }
 
-// nonZero returns a map without its zeros.
-func nonZero[K comparable](m map[K]int) map[K]int {
+// withoutZeros returns a map without its zeros.
+func withoutZeros[K comparable](m map[K]int) map[K]int {
 	out := map[K]int{}
 	maps.Copy(out, m)
 	maps.DeleteFunc(out, func(_ K, n int) bool { return n == 0 })
@@ -191,7 +191,7 @@ func (f Facts) frequency() Frequency {
 		q.Blocked += n
 		q.ByCap[name] += n
 	}
-	q.ByCap = nonZero(q.ByCap)
+	q.ByCap = withoutZeros(q.ByCap)
 	return q
 }
 
@@ -215,7 +215,7 @@ func (f Facts) holdReason(g Group) (reason string, from time.Time) {
 		Slot:          f.Calendar.Slot(f.Now, g.Key),
 	}
 	if g.Cap != "" {
-		is.Hold = plan.Hold{Cap: g.Cap, Frees: soon}
+		is.Hold = plan.Hold{Cap: g.Cap, Until: soon}
 	}
 	if g.Wait {
 		is.RetryAt = soon

@@ -19,8 +19,8 @@ const (
 	XLSX = "xlsx"
 )
 
-// MostVariables is the number of variables with a column. Further ones are omitted.
-const MostVariables = 1000
+// MaxVariables is the number of variables with a column. Further ones are omitted.
+const MaxVariables = 1000
 
 // dncMatch is the status of a row on a do-not-call list.
 const dncMatch = "dnc_match"
@@ -35,10 +35,10 @@ type Table interface {
 // New returns a table in a format.
 func New(format string, w io.Writer) (Table, error) {
 	if format == XLSX {
-		return newSheet(w)
+		return newXLSX(w)
 	}
 	_, err := io.WriteString(w, "\ufeff") // makes spreadsheet programs read UTF-8
-	return &text{csv.NewWriter(w)}, err
+	return &csvTable{csv.NewWriter(w)}, err
 }
 
 // Header returns the first line, with a column for each variable.
@@ -72,14 +72,14 @@ func Cells(l store.ReportRow, registry string, variables []string) []string {
 		all = append(all, l.Variables[name])
 	}
 	for i, c := range all {
-		all[i] = guarded(c)
+		all[i] = guardCell(c)
 	}
 	return all
 }
 
-// guarded keeps a spreadsheet program from reading a cell as a formula. A plus followed
+// guardCell keeps a spreadsheet program from reading a cell as a formula. A plus followed
 // by digits is a phone number.
-func guarded(c string) string {
+func guardCell(c string) string {
 	if c == "" || !strings.ContainsRune("=+-@\t\r", rune(c[0])) {
 		return c
 	}
@@ -89,41 +89,41 @@ func guarded(c string) string {
 	return "'" + c
 }
 
-type text struct{ *csv.Writer }
+type csvTable struct{ *csv.Writer }
 
 // Close implements Table.
-func (t *text) Close() error {
+func (t *csvTable) Close() error {
 	t.Flush()
 	return t.Error()
 }
 
-// A sheet is an XLSX table. All cells are text, including phone numbers.
-type sheet struct {
+// A xlsxTable is an XLSX table. All cells are text, including phone numbers.
+type xlsxTable struct {
 	to     io.Writer
-	book   *excelize.File
+	file   *excelize.File
 	stream *excelize.StreamWriter
 	line   int
 }
 
-func newSheet(w io.Writer) (*sheet, error) {
-	s := &sheet{to: w, book: excelize.NewFile()}
+func newXLSX(w io.Writer) (*xlsxTable, error) {
+	s := &xlsxTable{to: w, file: excelize.NewFile()}
 	var err error
-	if s.stream, err = s.book.NewStreamWriter("Sheet1"); err != nil {
+	if s.stream, err = s.file.NewStreamWriter("Sheet1"); err != nil {
 		return nil, fmt.Errorf("spreadsheet: %w", err)
 	}
 	return s, nil
 }
 
-// longestCell is the limit of a spreadsheet cell, in UTF-16 units.
-const longestCell = 32767
+// maxCell is the limit of a spreadsheet cell, in UTF-16 units.
+const maxCell = 32767
 
 // Write implements Table.
-func (s *sheet) Write(cells []string) error {
+func (s *xlsxTable) Write(cells []string) error {
 	s.line++
 	values := make([]any, len(cells))
 	for i, c := range cells {
-		if len(c) > longestCell { // bytes are at least as many as units
-			c = strings.ToValidUTF8(c[:longestCell], "")
+		if len(c) > maxCell { // bytes are at least as many as units
+			c = strings.ToValidUTF8(c[:maxCell], "")
 		}
 		values[i] = c
 	}
@@ -138,12 +138,12 @@ func (s *sheet) Write(cells []string) error {
 }
 
 // Close implements Table.
-func (s *sheet) Close() error {
+func (s *xlsxTable) Close() error {
 	err := s.stream.Flush()
 	if err == nil {
-		err = s.book.Write(s.to)
+		err = s.file.Write(s.to)
 	}
-	if e := s.book.Close(); err == nil { // its temporary files
+	if e := s.file.Close(); err == nil { // its temporary files
 		err = e
 	}
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/parley-voice/parley/campaigns/store"
 )
 
-func lines() [][]string {
+func testLines() [][]string {
 	names := []string{"city"}
 	all := [][]string{Header(names)}
 	for _, l := range []store.ReportRow{
@@ -30,7 +30,7 @@ func lines() [][]string {
 }
 
 func TestCells(t *testing.T) {
-	all := lines()
+	all := testLines()
 	for i, want := range []string{
 		"row phone phone_normalized name timezone status codes messages contact_state registry var:city",
 		"1|+12025550101|+12025550101|'=cmd()||dnc_match|||pending|us_national|'-Bern",
@@ -45,7 +45,7 @@ func TestCells(t *testing.T) {
 		}
 	}
 	for cell, want := range map[string]string{"": "", "+": "'+", "@x": "'@x", "\tx": "'\tx", "\rx": "'\rx", "a=b": "a=b", "+12": "+12"} {
-		if got := guarded(cell); got != want {
+		if got := guardCell(cell); got != want {
 			t.Errorf("%q becomes %q", cell, got)
 		}
 	}
@@ -58,7 +58,7 @@ func TestTables(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, l := range lines() {
+		for _, l := range testLines() {
 			if err := w.Write(l); err != nil {
 				t.Fatal(err)
 			}
@@ -70,7 +70,7 @@ func TestTables(t *testing.T) {
 	}
 	body, marked := bytes.CutPrefix(write(CSV), []byte("\xef\xbb\xbf"))
 	got, err := csv.NewReader(bytes.NewReader(body)).ReadAll()
-	if !marked || err != nil || !slices.EqualFunc(got, lines(), slices.Equal) {
+	if !marked || err != nil || !slices.EqualFunc(got, testLines(), slices.Equal) {
 		t.Errorf("csv: %v %q", err, got)
 	}
 	book, err := excelize.OpenReader(bytes.NewReader(write(XLSX)))

@@ -46,13 +46,13 @@ const (
 
 // Bounds of a configuration.
 const (
-	MostAttempts    = 10
-	ShortestSeconds = 60
-	LongestSeconds  = 7 * 24 * 3600
-	MostRules       = 20
+	MaxAttempts = 10
+	MinInterval = 60
+	MaxInterval = 7 * 24 * 3600
+	MaxRules    = 20
 
-	usualAttempts = 1
-	usualSeconds  = 900
+	defaultAttempts = 1
+	defaultInterval = 900
 )
 
 // A Config is a campaign's retry_config.
@@ -85,7 +85,7 @@ var ErrConfig = errors.New("retry configuration")
 // Parse reads a retry_config; empty means the default. The caller validates the JSON
 // types before.
 func Parse(strategy Strategy, raw json.RawMessage) (Config, error) {
-	c := Config{Strategy: strategy, Attempts: usualAttempts, Interval: usualSeconds}
+	c := Config{Strategy: strategy, Attempts: defaultAttempts, Interval: defaultInterval}
 	if strategy != Standard && strategy != Expert {
 		return Config{}, fmt.Errorf("%w: call_strategy must be standard or expert, not %q", ErrConfig, strategy)
 	}
@@ -127,16 +127,16 @@ func parseRule(text json.RawMessage) (Rule, error) {
 
 func (c Config) check() error {
 	switch {
-	case c.Attempts < 1 || c.Attempts > MostAttempts:
-		return fmt.Errorf("%w: attempts must be 1 to %d, not %d", ErrConfig, MostAttempts, c.Attempts)
-	case !interval(c.Interval):
-		return fmt.Errorf("%w: interval_s must be %d to %d, not %d", ErrConfig, ShortestSeconds, LongestSeconds, c.Interval)
+	case c.Attempts < 1 || c.Attempts > MaxAttempts:
+		return fmt.Errorf("%w: attempts must be 1 to %d, not %d", ErrConfig, MaxAttempts, c.Attempts)
+	case !isInterval(c.Interval):
+		return fmt.Errorf("%w: interval_s must be %d to %d, not %d", ErrConfig, MinInterval, MaxInterval, c.Interval)
 	case c.Strategy == Standard && len(c.Rules) > 0:
 		return fmt.Errorf("%w: rules are accepted only with call_strategy expert", ErrConfig)
 	case c.Strategy == Expert && len(c.Rules) == 0:
 		return fmt.Errorf("%w: call_strategy expert requires rules", ErrConfig)
-	case len(c.Rules) > MostRules:
-		return fmt.Errorf("%w: at most %d rules are accepted, not %d", ErrConfig, MostRules, len(c.Rules))
+	case len(c.Rules) > MaxRules:
+		return fmt.Errorf("%w: at most %d rules are accepted, not %d", ErrConfig, MaxRules, len(c.Rules))
 	}
 	for i, r := range c.Rules {
 		if err := r.check(c.Attempts); err != nil {
@@ -146,7 +146,7 @@ func (c Config) check() error {
 	return nil
 }
 
-func interval(s int) bool { return s >= ShortestSeconds && s <= LongestSeconds }
+func isInterval(s int) bool { return s >= MinInterval && s <= MaxInterval }
 
 func (r Rule) check(attempts int) error {
 	if len(r.On) == 0 {
@@ -177,8 +177,8 @@ func (r Rule) checkRedial(attempts int) error {
 		return fmt.Errorf("action must be redial or stop, not %q", r.Action)
 	case r.Interval != 0 && r.At != "":
 		return errors.New("interval_s and at exclude each other")
-	case r.Interval != 0 && !interval(r.Interval):
-		return fmt.Errorf("interval_s must be %d to %d, not %d", ShortestSeconds, LongestSeconds, r.Interval)
+	case r.Interval != 0 && !isInterval(r.Interval):
+		return fmt.Errorf("interval_s must be %d to %d, not %d", MinInterval, MaxInterval, r.Interval)
 	case r.At != "" && !isField(r.At):
 		return fmt.Errorf("at must be a field like analysis.callback_at, not %q", r.At)
 	case r.Max < 0 || r.Max > attempts:
@@ -227,16 +227,16 @@ func (c Config) Next(t History, ended time.Time) Decision {
 	if t.Dials >= c.Attempts || slices.Contains(final, t.Outcome) {
 		return Decision{Rule: -1}
 	}
-	return Decision{Redial: true, Rule: -1, At: ended.Add(spread(ladder(c.Interval, t.Dials), t.Spread))}
+	return Decision{Redial: true, Rule: -1, At: ended.Add(applySpread(ladderDelay(c.Interval, t.Dials), t.Spread))}
 }
 
-// soonest is the shortest time between a call and a redial that the analysis requests.
-const soonest = time.Minute
+// minRedialDelay is the shortest time between a call and a redial that the analysis requests.
+const minRedialDelay = time.Minute
 
 // byRule applies the first rule that matches and has redials left.
 func (c Config) byRule(t History, ended time.Time) Decision {
 	for i, r := range c.Rules {
-		if !slices.Contains(r.On, t.Outcome) || !r.holds(t.Analysis) || r.Max > 0 && t.Uses[i] >= r.Max {
+		if !slices.Contains(r.On, t.Outcome) || !r.matches(t.Analysis) || r.Max > 0 && t.Uses[i] >= r.Max {
 			continue
 		}
 		if r.Action == stop {
@@ -249,11 +249,11 @@ func (c Config) byRule(t History, ended time.Time) Decision {
 		if seconds == 0 {
 			seconds = c.Interval
 		}
-		d := Decision{Redial: true, Rule: i, At: ended.Add(spread(time.Duration(seconds)*time.Second, t.Spread))}
+		d := Decision{Redial: true, Rule: i, At: ended.Add(applySpread(time.Duration(seconds)*time.Second, t.Spread))}
 		if r.At != "" {
-			if at, ok := instant(t.Analysis[strings.TrimPrefix(r.At, "analysis.")], ended); ok {
-				if d.At = at; at.Before(ended.Add(soonest)) {
-					d.At = ended.Add(soonest)
+			if at, ok := parseRedialTime(t.Analysis[strings.TrimPrefix(r.At, "analysis.")], ended); ok {
+				if d.At = at; at.Before(ended.Add(minRedialDelay)) {
+					d.At = ended.Add(minRedialDelay)
 				}
 			}
 		}
@@ -262,19 +262,19 @@ func (c Config) byRule(t History, ended time.Time) Decision {
 	return Decision{Rule: -1}
 }
 
-// holds reports whether the analysis has all values of the rule.
-func (r Rule) holds(analysis map[string]json.RawMessage) bool {
+// matches reports whether the analysis has all values of the rule.
+func (r Rule) matches(analysis map[string]json.RawMessage) bool {
 	for field, want := range r.When {
 		got, ok := analysis[strings.TrimPrefix(field, "analysis.")]
-		if !ok || !same(got, want) {
+		if !ok || !equalJSON(got, want) {
 			return false
 		}
 	}
 	return true
 }
 
-// same reports whether two JSON values are equal, whatever their formatting.
-func same(a, b json.RawMessage) bool {
+// equalJSON reports whether two JSON values are equal, whatever their formatting.
+func equalJSON(a, b json.RawMessage) bool {
 	var x, y any
 	if json.Unmarshal(a, &x) != nil || json.Unmarshal(b, &y) != nil {
 		return false
@@ -284,24 +284,24 @@ func same(a, b json.RawMessage) bool {
 	return err1 == nil && err2 == nil && string(p) == string(q)
 }
 
-// instant reads the requested time of a redial. It must be in the future, at most
+// parseRedialTime reads the requested time of a redial. It must be in the future, at most
 // LongestSeconds ahead.
-func instant(raw json.RawMessage, after time.Time) (time.Time, bool) {
+func parseRedialTime(raw json.RawMessage, after time.Time) (time.Time, bool) {
 	var epoch float64
 	if json.Unmarshal(raw, &epoch) != nil || epoch < 0 || epoch > 1e11 {
 		return time.Time{}, false
 	}
 	at := time.Unix(int64(epoch), 0).UTC()
-	return at, at.After(after) && at.Before(after.Add(LongestSeconds*time.Second))
+	return at, at.After(after) && at.Before(after.Add(MaxInterval*time.Second))
 }
 
-// ladder returns the delay after a number of dials: 1, 4, 16 and then 96 times the
+// ladderDelay returns the delay after a number of dials: 1, 4, 16 and then 96 times the
 // first. With 900 s: 15 minutes, an hour, four hours, a day.
-func ladder(first, dials int) time.Duration {
+func ladderDelay(first, dials int) time.Duration {
 	rung := []int{1, 4, 16, 96}[min(max(dials, 1), 4)-1]
 	return time.Duration(first*rung) * time.Second
 }
 
-func spread(d time.Duration, by float64) time.Duration {
+func applySpread(d time.Duration, by float64) time.Duration {
 	return d + time.Duration(float64(d)*max(-1, min(by, 1))/10)
 }

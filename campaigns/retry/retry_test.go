@@ -118,9 +118,9 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestNeverMore: for any outcomes, a contact is dialed at most attempts times, and
+// TestAttemptsAreBounded: for any outcomes, a contact is dialed at most attempts times, and
 // every redial is in the future.
-func TestNeverMore(t *testing.T) {
+func TestAttemptsAreBounded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := Config{Strategy: Standard, Attempts: rapid.IntRange(1, 10).Draw(t, "attempts"), Interval: 900}
 		if rapid.Bool().Draw(t, "expert") {

@@ -42,7 +42,7 @@ func (w *Monitor) ReportAgents(ctx context.Context) error {
 		}
 		down[a] = !able
 	}
-	if maps.Equal(down, w.unavailable) && time.Since(w.agentsReported) < sightEvery {
+	if maps.Equal(down, w.unavailable) && time.Since(w.agentsReported) < reportEvery {
 		return err
 	}
 	if fault := w.saveAgents(ctx, down); fault != nil {
@@ -70,13 +70,13 @@ func (w *Monitor) saveAgents(ctx context.Context, down map[agent]bool) error {
 	return err
 }
 
-// talked is how long after its answer the probe of a campaign passes.
-const talked = 10 * time.Second
+// probePassesAfter is how long after its answer the probe of a campaign passes.
+const probePassesAfter = 10 * time.Second
 
 // stepCampaigns advances the breakers of campaigns by the results of their probes.
 func (w *Monitor) stepCampaigns(ctx context.Context, tx pgx.Tx, now time.Time) error {
 	s := &store.Store{}
-	all, err := s.Breakers.Open(ctx, tx, talked)
+	all, err := s.Breakers.Open(ctx, tx, probePassesAfter)
 	if err != nil {
 		return err
 	}

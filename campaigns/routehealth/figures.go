@@ -13,16 +13,16 @@ import (
 
 // Limits of the metrics.
 const (
-	figuresEvery = 15 * time.Second
-	// figuresShare times the duration of a measurement is the pause after it.
-	figuresShare = 20
-	// figuresAtMost bounds the campaigns with metrics: each has its own series.
-	figuresAtMost = 500
+	measureEvery = 15 * time.Second
+	// measureShare times the duration of a measurement is the pause after it.
+	measureShare = 20
+	// maxMeasured bounds the campaigns with metrics: each has its own series.
+	maxMeasured = 500
 )
 
 // measure updates the metrics until ctx ends, while this node holds the duty.
 func (w *Monitor) measure(ctx context.Context) {
-	timer := time.NewTimer(figuresEvery)
+	timer := time.NewTimer(measureEvery)
 	defer timer.Stop()
 	for {
 		select {
@@ -32,13 +32,13 @@ func (w *Monitor) measure(ctx context.Context) {
 		}
 		began := time.Now()
 		w.warn(ctx, "failed to measure campaigns", w.Measure(ctx))
-		timer.Reset(max(figuresEvery, figuresShare*time.Since(began)))
+		timer.Reset(max(measureEvery, measureShare*time.Since(began)))
 	}
 }
 
-// freeSQL returns the running campaigns, when each dialed last, and whether its route
+// runningSQL returns the running campaigns, when each dialed last, and whether its route
 // has a free channel.
-const freeSQL = `
+const runningSQL = `
 SELECT c.org_id, c.id, nullif(p.last_at, '-infinity'), clock_timestamp(),
 	(SELECT count(*) FROM attempts x WHERE x.subgroup_id = s.id AND x.state IN ('claimed', 'intent', 'sent', 'ringing', 'answered'))
 		< least(s.concurrent_calls, nullif(g.concurrent_calls, 0))
@@ -48,8 +48,8 @@ FROM campaigns c JOIN campaign_paces p ON p.campaign_id = c.id
 JOIN subgroups s ON s.id = c.route_id JOIN trunks t ON t.id = s.trunk_id LEFT JOIN grants g ON g.id = s.grant_id
 WHERE c.status = 'running' ORDER BY c.id`
 
-// A running is a running campaign.
-type running struct {
+// A runningCampaign is a running campaign.
+type runningCampaign struct {
 	org, id   string
 	last, now time.Time
 	free      bool
@@ -58,19 +58,19 @@ type running struct {
 // Measure updates the metrics of running campaigns if this node holds the duty. It
 // returns the first error of a campaign and measures the others.
 func (w *Monitor) Measure(ctx context.Context) error {
-	if !w.mine.Load() {
-		w.keep(metrics.Campaigns{})
+	if !w.hasDuty.Load() {
+		w.setMetrics(metrics.Campaigns{})
 		w.idle = nil
 		return nil
 	}
-	found, err := w.Pool.Query(ctx, freeSQL)
+	found, err := w.Pool.Query(ctx, runningSQL)
 	if err != nil {
 		return fmt.Errorf("campaigns: %w", err)
 	}
-	all, err := pgx.CollectRows(found, func(row pgx.CollectableRow) (r running, err error) {
+	all, err := pgx.CollectRows(found, func(row pgx.CollectableRow) (r runningCampaign, err error) {
 		var last *time.Time
 		err = row.Scan(&r.org, &r.id, &last, &r.now, &r.free)
-		r.last = or(last)
+		r.last = timeOrZero(last)
 		return r, err
 	})
 	if err != nil {
@@ -79,7 +79,7 @@ func (w *Monitor) Measure(ctx context.Context) error {
 	f := metrics.Campaigns{Running: len(all)}
 	idle := map[string]time.Time{}
 	var first error
-	for _, r := range all[:min(len(all), figuresAtMost)] {
+	for _, r := range all[:min(len(all), maxMeasured)] {
 		p, err := w.Progress(ctx, r.org, r.id)
 		if err != nil { // the other campaigns continue
 			if first == nil {
@@ -90,7 +90,7 @@ func (w *Monitor) Measure(ctx context.Context) error {
 			}
 			continue
 		}
-		since := since(w.idle[r.id], r, p)
+		since := idleSince(w.idle[r.id], r, p)
 		if !since.IsZero() {
 			idle[r.id] = since
 		}
@@ -100,13 +100,13 @@ func (w *Monitor) Measure(ctx context.Context) error {
 		})
 	}
 	w.idle = idle
-	w.keep(f)
+	w.setMetrics(f)
 	return first
 }
 
-// since returns from when on a campaign could dial and did not; zero if it cannot or
+// idleSince returns from when on a campaign could dial and did not; zero if it cannot or
 // did. before is the previous result.
-func since(before time.Time, r running, p progress.Progress) time.Time {
+func idleSince(before time.Time, r runningCampaign, p progress.Progress) time.Time {
 	switch {
 	case p.Ready == 0 || !r.free:
 		return time.Time{}
@@ -117,29 +117,29 @@ func since(before time.Time, r running, p progress.Progress) time.Time {
 	}
 }
 
-// keep stores the metrics.
-func (w *Monitor) keep(f metrics.Campaigns) {
+// setMetrics stores the metrics.
+func (w *Monitor) setMetrics(f metrics.Campaigns) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.figures = f
+	w.metrics = f
 }
 
-// show stores the states of the routes' breakers.
-func (w *Monitor) show(states map[string]string) {
+// setStates stores the states of the routes' breakers.
+func (w *Monitor) setStates(states map[string]string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.states = states
 }
 
-// Figures returns the metrics of campaigns and routes; empty if another node holds the
+// Metrics returns the metrics of campaigns and routes; empty if another node holds the
 // duty.
-func (w *Monitor) Figures() metrics.Campaigns {
-	if !w.mine.Load() {
+func (w *Monitor) Metrics() metrics.Campaigns {
+	if !w.hasDuty.Load() {
 		return metrics.Campaigns{}
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	f := w.figures
+	f := w.metrics
 	f.Active, f.Routes = true, w.states
 	return f
 }

@@ -11,35 +11,35 @@ import (
 	"github.com/parley-voice/parley/control/metrics"
 )
 
-// TestSince: a campaign is idle from when it could dial and did not.
-func TestSince(t *testing.T) {
+// TestIdleSince: a campaign is idle from when it could dial and did not.
+func TestIdleSince(t *testing.T) {
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	ready := progress.Progress{Ready: 3}
 	for _, c := range []struct {
 		name   string
 		before time.Time
-		r      running
+		r      runningCampaign
 		p      progress.Progress
 		want   time.Time
 	}{
-		{"nobody is ready", at.Add(-time.Hour), running{now: at, free: true}, progress.Progress{Holds: 3}, time.Time{}},
-		{"no line is free", at.Add(-time.Hour), running{now: at}, ready, time.Time{}},
-		{"it could from now on", time.Time{}, running{now: at, free: true, last: at.Add(-time.Hour)}, ready, at},
-		{"it could for long", at.Add(-time.Hour), running{now: at, free: true, last: at.Add(-2 * time.Hour)}, ready, at.Add(-time.Hour)},
-		{"it never did", at.Add(-time.Hour), running{now: at, free: true}, ready, at.Add(-time.Hour)},
-		{"it did", at.Add(-time.Hour), running{now: at, free: true, last: at.Add(-time.Minute)}, ready, at},
+		{"nobody is ready", at.Add(-time.Hour), runningCampaign{now: at, free: true}, progress.Progress{Holds: 3}, time.Time{}},
+		{"no line is free", at.Add(-time.Hour), runningCampaign{now: at}, ready, time.Time{}},
+		{"it could from now on", time.Time{}, runningCampaign{now: at, free: true, last: at.Add(-time.Hour)}, ready, at},
+		{"it could for long", at.Add(-time.Hour), runningCampaign{now: at, free: true, last: at.Add(-2 * time.Hour)}, ready, at.Add(-time.Hour)},
+		{"it never did", at.Add(-time.Hour), runningCampaign{now: at, free: true}, ready, at.Add(-time.Hour)},
+		{"it did", at.Add(-time.Hour), runningCampaign{now: at, free: true, last: at.Add(-time.Minute)}, ready, at},
 	} {
-		if got := since(c.before, c.r, c.p); !got.Equal(c.want) {
+		if got := idleSince(c.before, c.r, c.p); !got.Equal(c.want) {
 			t.Errorf("%s: since %v, want %v", c.name, got, c.want)
 		}
 	}
 }
 
-// TestFigures: only the node with the duty shows the running campaigns.
-func TestFigures(t *testing.T) {
-	r := open(t)
+// TestMetrics: only the node with the duty shows the running campaigns.
+func TestMetrics(t *testing.T) {
+	r := newEnv(t)
 	r.exec("INSERT INTO campaign_paces (campaign_id, last_at) VALUES ('cmp_1', now() - interval '10 minutes')")
-	a, b := r.watch("a"), r.watch("b")
+	a, b := r.monitor("a"), r.monitor("b")
 	p := progress.Progress{Ready: 2, HeldReasons: map[string]int{"retry_wait": 4}, Pace: progress.Pace{CallsPerMinute: 200, Dialed: 190, InFlight: 5}}
 	for _, w := range []*Monitor{a, b} {
 		w.IdleAfter = time.Minute
@@ -52,11 +52,11 @@ func TestFigures(t *testing.T) {
 	}
 	measure := func(w *Monitor) metrics.Campaigns {
 		t.Helper()
-		r.look(w)
+		r.step(w)
 		if err := w.Measure(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		return w.Figures()
+		return w.Metrics()
 	}
 	f := measure(a)
 	if !f.Active || f.Running != 1 || len(f.All) != 1 || f.Routes["rte_1"] != metrics.RouteClosed || len(f.Routes) != 1 {
@@ -88,24 +88,24 @@ func TestFigures(t *testing.T) {
 	}
 }
 
-// TestFiguresOfOthers: a campaign whose progress fails has no figures, does not affect
+// TestMetricsWithFailingCampaign: a campaign whose progress fails has no figures, does not affect
 // others, and keeps its idle time.
-func TestFiguresOfOthers(t *testing.T) {
-	r := open(t)
+func TestMetricsWithFailingCampaign(t *testing.T) {
+	r := newEnv(t)
 	r.exec(`INSERT INTO campaigns SELECT * FROM json_populate_record(NULL::campaigns, (SELECT (to_jsonb(c) || '{"id": "cmp_2"}')::json FROM campaigns c))`)
 	r.exec("INSERT INTO campaign_paces (campaign_id) VALUES ('cmp_1'), ('cmp_2')")
-	w, bad := r.watch("a"), true
+	w, bad := r.monitor("a"), true
 	w.Progress = func(_ context.Context, _, id string) (progress.Progress, error) {
 		if id == "cmp_1" && bad {
 			return progress.Progress{}, errors.New("file gone")
 		}
 		return progress.Progress{Ready: 1}, nil
 	}
-	r.look(w)
+	r.step(w)
 	if err := w.Measure(t.Context()); err == nil || !strings.Contains(err.Error(), "cmp_1: file gone") {
 		t.Errorf("nobody is told: %v", err)
 	}
-	if f := w.Figures(); f.Running != 2 || len(f.All) != 1 || f.All[0].ID != "cmp_2" {
+	if f := w.Metrics(); f.Running != 2 || len(f.All) != 1 || f.All[0].ID != "cmp_2" {
 		t.Errorf("%+v", f)
 	}
 	for _, bad = range []bool{false, true} {

@@ -42,23 +42,23 @@ type Monitor struct {
 	IdleAfter time.Duration
 	Log       *slog.Logger
 
-	mine atomic.Bool          // this node held the duty at the last step
-	idle map[string]time.Time // since when campaigns could dial and do not
+	hasDuty atomic.Bool          // this node held the duty at the last step
+	idle    map[string]time.Time // since when campaigns could dial and do not
 
 	unavailable    map[agent]bool // agents that this node reported last
 	agentsReported time.Time
 
 	mu      sync.Mutex
 	down    map[string]bool   // trunks, by id, that this node cannot reach
-	figures metrics.Campaigns // of the last measurement
+	metrics metrics.Campaigns // of the last measurement
 	states  map[string]string // of the breakers of routes, at the last step
 }
 
 const (
-	tick       = time.Second     // between two steps
-	sightEvery = 5 * time.Second // between two reports of this node
-	sightLasts = 15 * time.Second
-	dutyLasts  = 5 * time.Second // after the last step of a node that stopped
+	stepEvery   = time.Second     // between two steps
+	reportEvery = 5 * time.Second // between two reports of this node
+	reportLasts = 15 * time.Second
+	dutyLasts   = 5 * time.Second // after the last step of a node that stopped
 )
 
 // Run reports and steps until ctx ends.
@@ -66,18 +66,18 @@ func (w *Monitor) Run(ctx context.Context) {
 	var others sync.WaitGroup
 	others.Go(func() { w.measure(ctx) })
 	defer others.Wait()
-	steps := time.NewTicker(tick)
+	steps := time.NewTicker(stepEvery)
 	defer steps.Stop()
 	var reported time.Time
 	var before map[string]bool
 	for {
 		select {
 		case <-ctx.Done():
-			w.leave(context.WithoutCancel(ctx))
+			w.release(context.WithoutCancel(ctx))
 			return
 		case <-steps.C:
 		}
-		if paused := w.pausedNow(); time.Since(reported) >= sightEvery || !maps.Equal(paused, before) {
+		if paused := w.pausedNow(); time.Since(reported) >= reportEvery || !maps.Equal(paused, before) {
 			reported, before = time.Now(), paused
 			w.warn(ctx, "failed to report trunks", w.ReportTrunks(ctx))
 		}
@@ -189,8 +189,8 @@ func (w *Monitor) Step(ctx context.Context) (mine bool, err error) {
 		}
 		return w.stepRoutes(ctx, tx, times[0])
 	})
-	if w.mine.Store(mine && err == nil); !w.mine.Load() {
-		w.show(nil)
+	if w.hasDuty.Store(mine && err == nil); !w.hasDuty.Load() {
+		w.setStates(nil)
 	}
 	if err != nil {
 		return false, fmt.Errorf("routes: %w", err)
@@ -198,8 +198,8 @@ func (w *Monitor) Step(ctx context.Context) (mine bool, err error) {
 	return mine, nil
 }
 
-// leave releases the duty and deletes this node's reports.
-func (w *Monitor) leave(ctx context.Context) {
+// release releases the duty and deletes this node's reports.
+func (w *Monitor) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	batch := &pgx.Batch{}

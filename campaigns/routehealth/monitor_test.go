@@ -24,7 +24,7 @@ type env struct {
 	n  int
 }
 
-func open(t *testing.T) *env {
+func newEnv(t *testing.T) *env {
 	t.Helper()
 	r := &env{T: t, db: dbtest.New(t)}
 	r.exec("INSERT INTO organizations (id, name) VALUES ('org_1', 'acme')")
@@ -72,11 +72,11 @@ func (r *env) state(route string) (s string) {
 	return s
 }
 
-func (r *env) watch(owner string) *Monitor {
+func (r *env) monitor(owner string) *Monitor {
 	return &Monitor{Pool: r.db.Pool, Rules: circuitbreaker.DefaultRules(), Owner: owner}
 }
 
-func (r *env) look(w *Monitor) bool {
+func (r *env) step(w *Monitor) bool {
 	r.Helper()
 	mine, err := w.Step(r.Context())
 	if err != nil {
@@ -85,10 +85,10 @@ func (r *env) look(w *Monitor) bool {
 	return mine
 }
 
-// want runs a step and checks the state of the breaker of rte_1.
-func (r *env) want(w *Monitor, what, state string) {
+// wantState runs a step and checks the state of the breaker of rte_1.
+func (r *env) wantState(w *Monitor, what, state string) {
 	r.Helper()
-	if !r.look(w) {
+	if !r.step(w) {
 		r.Fatalf("%s: it is not this node's duty", what)
 	}
 	if got := r.state("rte_1"); got != state {
@@ -96,11 +96,11 @@ func (r *env) want(w *Monitor, what, state string) {
 	}
 }
 
-// TestFailures follows a breaker from its opening by failures, through failed probes,
+// TestBreakerOfFailingRoute follows a breaker from its opening by failures, through failed probes,
 // to its closing.
-func TestFailures(t *testing.T) {
-	r := open(t)
-	w := r.watch("a")
+func TestBreakerOfFailingRoute(t *testing.T) {
+	r := newEnv(t)
+	w := r.monitor("a")
 	for range 8 {
 		r.call("rte_1", "route_error", 503, false, time.Minute)
 		r.call("rte_2", "route_error", 503, false, time.Minute)
@@ -111,14 +111,14 @@ func TestFailures(t *testing.T) {
 	r.call("rte_1", "", 0, false, time.Second)
 	r.call("rte_1", "internal_error", 0, false, time.Second)
 	r.call("rte_1", "busy", 486, false, 2*time.Minute)
-	r.want(w, "nine calls that tell something", "never")
+	r.wantState(w, "nine calls that tell something", "never")
 	r.call("rte_1", "congestion", 503, false, time.Second)
-	r.want(w, "nine of ten have failed", "open failures 10")
+	r.wantState(w, "nine of ten have failed", "open failures 10")
 	if got := r.state("rte_2"); got != "never" {
 		t.Errorf("a route of which no campaign runs: %s", got)
 	}
 	r.call("rte_1", "busy", 486, false, 0)
-	r.want(w, "a call that was asked for by itself gets through", "open failures 10")
+	r.wantState(w, "a call that was asked for by itself gets through", "open failures 10")
 
 	try := func(id string) {
 		t.Helper()
@@ -126,33 +126,33 @@ func TestFailures(t *testing.T) {
 	}
 	probe := r.call("rte_1", "", 0, false, 0)
 	try(probe)
-	r.want(w, "a probe is on", "open failures 10")
+	r.wantState(w, "a probe is on", "open failures 10")
 	r.exec("UPDATE calls SET status = 'failed', disconnection_reason = 'no_answer', sip_status = 408 WHERE id = $1", probe)
-	r.want(w, "a probe failed", "open failures 20")
+	r.wantState(w, "a probe failed", "open failures 20")
 	var call string
 	var wait time.Duration
 	if err := r.db.Pool.QueryRow(t.Context(), "SELECT probe_call, probe_at - clock_timestamp() FROM route_breakers").Scan(&call, &wait); err != nil || call != "" || wait < 9*time.Second || wait > 10*time.Second {
 		t.Errorf("after it, probe %q, the next in %v (%v)", call, wait, err)
 	}
 	try("call_gone")
-	r.want(w, "a probe never left", "open failures 20")
+	r.wantState(w, "a probe never left", "open failures 20")
 	try(r.call("rte_1", "", 0, true, 0))
-	r.want(w, "a probe rings", "closed")
-	r.want(w, "calls that failed before count no more", "closed")
+	r.wantState(w, "a probe rings", "closed")
+	r.wantState(w, "calls that failed before count no more", "closed")
 	for range 10 {
 		r.call("rte_1", "blocked", 403, false, 0)
 	}
-	r.want(w, "ten more have failed", "open failures 10")
+	r.wantState(w, "ten more have failed", "open failures 10")
 }
 
-// TestUnreachable: a trunk that no node reaches is not used; one that some node reaches
+// TestUnreachableTrunk: a trunk that no node reaches is not used; one that some node reaches
 // is.
-func TestUnreachable(t *testing.T) {
-	r := open(t)
+func TestUnreachableTrunk(t *testing.T) {
+	r := newEnv(t)
 	down := map[string]bool{"a": true}
 	nodes := map[string]*Monitor{}
 	for _, name := range []string{"a", "b"} {
-		nodes[name] = r.watch(name)
+		nodes[name] = r.monitor(name)
 		nodes[name].Down = func(m trunks.Trunk) bool { return m.Proxy == "sip:127.0.0.1:5080" && down[name] }
 	}
 	tell := func() {
@@ -164,52 +164,52 @@ func TestUnreachable(t *testing.T) {
 		}
 	}
 	tell()
-	r.want(nodes["a"], "one node does not reach it", "never")
+	r.wantState(nodes["a"], "one node does not reach it", "never")
 	if !nodes["a"].Unreachable("trk_1") || nodes["b"].Unreachable("trk_1") {
 		t.Error("nodes take their own sight for another's")
 	}
 	down["b"] = true
 	tell()
-	r.want(nodes["a"], "none does", "open unreachable 10")
+	r.wantState(nodes["a"], "none does", "open unreachable 10")
 	down["a"] = false
 	tell()
-	r.want(nodes["a"], "one does again", "closed")
+	r.wantState(nodes["a"], "one does again", "closed")
 	down["a"] = true
 	tell()
-	r.want(nodes["a"], "none does", "open unreachable 10")
+	r.wantState(nodes["a"], "none does", "open unreachable 10")
 	probe := r.call("rte_1", "", 0, true, 0)
 	r.exec("UPDATE route_breakers SET probe_call = $1", probe)
-	r.want(nodes["a"], "a call gets through all the same", "closed")
-	r.want(nodes["a"], "until somebody looks again", "closed")
+	r.wantState(nodes["a"], "a call gets through all the same", "closed")
+	r.wantState(nodes["a"], "until somebody looks again", "closed")
 	r.exec("UPDATE trunk_sights SET at = clock_timestamp() - interval '20 seconds'")
-	r.want(nodes["a"], "what is not repeated does not count", "closed")
+	r.wantState(nodes["a"], "what is not repeated does not count", "closed")
 	tell()
-	r.want(nodes["a"], "none reaches it still", "open unreachable 10")
+	r.wantState(nodes["a"], "none reaches it still", "open unreachable 10")
 }
 
 // TestDuty: one node monitors until it stops.
 func TestDuty(t *testing.T) {
-	r := open(t)
-	a, b := r.watch("a"), r.watch("b")
-	if !r.look(a) || r.look(b) || !r.look(a) {
+	r := newEnv(t)
+	a, b := r.monitor("a"), r.monitor("b")
+	if !r.step(a) || r.step(b) || !r.step(a) {
 		t.Error("the duty is not the first one's")
 	}
 	r.exec("UPDATE duties SET until = clock_timestamp() - interval '1 millisecond'")
-	if !r.look(b) || r.look(a) {
+	if !r.step(b) || r.step(a) {
 		t.Error("a node that said nothing for long keeps the duty")
 	}
-	b.leave(t.Context())
-	if !r.look(a) {
+	b.release(t.Context())
+	if !r.step(a) {
 		t.Error("a node that left keeps the duty")
 	}
 }
 
-// TestSameVerdicts compares the counts of the database with control/circuitbreaker for
+// TestCountsMatchCircuitBreaker compares the counts of the database with control/circuitbreaker for
 // the same calls.
-func TestSameVerdicts(t *testing.T) {
+func TestCountsMatchCircuitBreaker(t *testing.T) {
 	reasons := append(circuitbreaker.RouteFaults(), "no_answer", "busy", "declined", "invalid_number", "cancelled", "internal_error", "queue_expired", "dnc_blocked", "unknown_after_restart")
-	r := open(t)
-	w := r.watch("a")
+	r := newEnv(t)
+	w := r.monitor("a")
 	for _, code := range []int{0, 403, 408, 480, 487, 503} {
 		for _, rang := range []bool{false, true} {
 			good, bad := 0, 0
@@ -241,10 +241,10 @@ func TestSameVerdicts(t *testing.T) {
 // TestPauses: a trunk whose carrier asked for a pause is not unreachable, and every
 // node reports it, even if no campaign uses it.
 func TestPauses(t *testing.T) {
-	r := open(t)
+	r := newEnv(t)
 	r.exec("UPDATE campaigns SET status = 'paused'")
 	down := func(trunks.Trunk) bool { return true }
-	paused, other := r.watch("a"), r.watch("b")
+	paused, other := r.monitor("a"), r.monitor("b")
 	paused.Down, other.Down = down, func(trunks.Trunk) bool { return false }
 	paused.Paused = func() map[string]time.Time { return map[string]time.Time{"trk_1": time.Now().Add(20 * time.Second)} }
 	sights := func() (s string) {

@@ -11,9 +11,9 @@ import (
 	"github.com/parley-voice/parley/control/metrics"
 )
 
-// callsAtMost bounds the calls of a route that are examined: calls being dialed have no
+// maxCalls bounds the calls of a route that are examined: calls being dialed have no
 // result yet.
-const callsAtMost = 400
+const maxCalls = 400
 
 // routesSQL returns the routes of running campaigns, and those with an open breaker:
 // the state of the breaker and the results of the last calls. It examines a bounded
@@ -59,7 +59,7 @@ type route struct {
 // routes reads the routes.
 func (w *Monitor) routes(ctx context.Context, tx pgx.Tx, now time.Time) ([]route, error) {
 	r := w.Rules
-	found, err := tx.Query(ctx, routesSQL, now, circuitbreaker.RouteFaults(), r.Window, callsAtMost, r.MaxCalls, sightLasts)
+	found, err := tx.Query(ctx, routesSQL, now, circuitbreaker.RouteFaults(), r.Window, maxCalls, r.MaxCalls, reportLasts)
 	if err != nil {
 		return nil, err
 	}
@@ -71,16 +71,16 @@ func (w *Monitor) routes(ctx context.Context, tx pgx.Tx, now time.Time) ([]route
 		s, v := &x.state, &x.seen
 		err = row.Scan(&x.id, &x.trunk, &s.Open, &s.Why, &since, &s.Wait, &probeAt, &x.call, &v.Good, &v.Bad, &v.Unreachable,
 			&status, &reason, &code, &rang)
-		s.Since, s.ProbeAt = or(since), or(probeAt)
+		s.Since, s.ProbeAt = timeOrZero(since), timeOrZero(probeAt)
 		if x.call != "" {
-			s.Probing, v.Probe = true, probe(status, reason, code, rang)
+			s.Probing, v.Probe = true, probeResult(status, reason, code, rang)
 		}
 		return x, err
 	})
 }
 
-// probe returns the result of a probe; an empty status means that the call was deleted.
-func probe(status, reason string, code int, rang bool) circuitbreaker.Probe {
+// probeResult returns the result of a probe; an empty status means that the call was deleted.
+func probeResult(status, reason string, code int, rang bool) circuitbreaker.Probe {
 	switch {
 	case rang:
 		return circuitbreaker.Passed
@@ -102,7 +102,7 @@ func (w *Monitor) stepRoutes(ctx context.Context, tx pgx.Tx, now time.Time) erro
 		return err
 	}
 	states := map[string]string{}
-	defer func() { w.show(states) }()
+	defer func() { w.setStates(states) }()
 	for _, x := range all {
 		next := w.Rules.Step(now, x.state, x.seen)
 		states[x.id] = stateName(next)
@@ -119,11 +119,11 @@ func (w *Monitor) stepRoutes(ctx context.Context, tx pgx.Tx, now time.Time) erro
 			SELECT id, $2, $3, $4, $5, $6, $7 FROM subgroups WHERE id = $1
 			ON CONFLICT (subgroup_id) DO UPDATE SET open = excluded.open, why = excluded.why, since = excluded.since, wait = excluded.wait,
 				probe_at = excluded.probe_at, probe_call = excluded.probe_call
-			WHERE b.probe_call = $8`, x.id, next.Open, next.Why, orNull(next.Since), next.Wait, orNull(next.ProbeAt), call, x.call)
+			WHERE b.probe_call = $8`, x.id, next.Open, next.Why, nullTime(next.Since), next.Wait, nullTime(next.ProbeAt), call, x.call)
 		if err != nil {
 			return fmt.Errorf("route %s: %w", x.id, err)
 		}
-		w.say(ctx, x, next)
+		w.logChange(ctx, x, next)
 	}
 	batch := &pgx.Batch{}
 	batch.Queue("DELETE FROM trunk_sights WHERE at < $1::timestamptz - interval '1 minute'", now)
@@ -131,8 +131,8 @@ func (w *Monitor) stepRoutes(ctx context.Context, tx pgx.Tx, now time.Time) erro
 	return tx.SendBatch(ctx, batch).Close()
 }
 
-// say logs that a breaker opened or closed.
-func (w *Monitor) say(ctx context.Context, x route, next circuitbreaker.State) {
+// logChange logs that a breaker opened or closed.
+func (w *Monitor) logChange(ctx context.Context, x route, next circuitbreaker.State) {
 	switch {
 	case w.Log == nil:
 	case next.Open && !x.state.Open:
@@ -144,15 +144,15 @@ func (w *Monitor) say(ctx context.Context, x route, next circuitbreaker.State) {
 	}
 }
 
-// or returns an instant, or the zero time for nil; orNull is the reverse.
-func or(t *time.Time) time.Time {
+// timeOrZero returns an instant, or the zero time for nil; orNull is the reverse.
+func timeOrZero(t *time.Time) time.Time {
 	if t == nil {
 		return time.Time{}
 	}
 	return *t
 }
 
-func orNull(t time.Time) *time.Time {
+func nullTime(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
 	}

@@ -61,7 +61,7 @@ func (svc *Service) Launch(ctx context.Context, orgID, id string, who Actor, o L
 			return err
 		}
 		if m == campaigns.Impossible {
-			return impossible(c, "launched")
+			return errTransition(c, "launched")
 		}
 		now := svc.now().UTC()
 		var err error
@@ -73,10 +73,10 @@ func (svc *Service) Launch(ctx context.Context, orgID, id string, who Actor, o L
 			return err
 		}
 		in := checkInput{attested: o.Confirmed, seen: c.SeenFingerprint}
-		if in.stale, err = o.namesOther(ctx, tx, svc.Store, c); err != nil {
+		if in.stale, err = o.isOtherImport(ctx, tx, svc.Store, c); err != nil {
 			return err
 		}
-		st, err = svc.begin(ctx, tx, c, who, in, now)
+		st, err = svc.launch(ctx, tx, c, who, in, now)
 		if err == nil && len(st.Blockers) > 0 {
 			return &BlockedError{st.Blockers}
 		}
@@ -93,9 +93,9 @@ func (o LaunchRequest) check(c campaigns.Campaign) error {
 	return campaigns.CheckDNC(o.DNC)
 }
 
-// namesOther reports whether ImportID is not the launch import of the campaign or,
+// isOtherImport reports whether ImportID is not the launch import of the campaign or,
 // if it has none, not one of its accepted batches.
-func (o LaunchRequest) namesOther(ctx context.Context, q db.Querier, from *store.Store, c campaigns.Campaign) (bool, error) {
+func (o LaunchRequest) isOtherImport(ctx context.Context, q db.Querier, from *store.Store, c campaigns.Campaign) (bool, error) {
 	id := o.ImportID
 	if c.LaunchImportID != "" || id == "" {
 		return id != c.LaunchImportID, nil
@@ -128,13 +128,13 @@ func (o LaunchRequest) applyDNC(ctx context.Context, q db.Querier, from *store.S
 
 // Pause stops dialing. Active calls continue.
 func (svc *Service) Pause(ctx context.Context, orgID, id string, who Actor) (Status, error) {
-	return svc.move(ctx, orgID, id, campaigns.Pause, who, store.WasPaused, func(c *campaigns.Campaign) { c.Status = campaigns.Paused })
+	return svc.applyAction(ctx, orgID, id, campaigns.Pause, who, store.WasPaused, func(c *campaigns.Campaign) { c.Status = campaigns.Paused })
 }
 
 // Cancel ends a campaign permanently. Active calls continue.
 func (svc *Service) Cancel(ctx context.Context, orgID, id string, who Actor) (Status, error) {
-	return svc.move(ctx, orgID, id, campaigns.Cancel, who, store.WasCanceled, func(c *campaigns.Campaign) {
-		c.Status, c.StatusReason, c.CanceledAt = campaigns.Canceled, campaigns.ByClient, svc.now().UTC()
+	return svc.applyAction(ctx, orgID, id, campaigns.Cancel, who, store.WasCanceled, func(c *campaigns.Campaign) {
+		c.Status, c.StatusReason, c.CanceledAt = campaigns.Canceled, campaigns.CanceledByClient, svc.now().UTC()
 	})
 }
 
@@ -143,7 +143,7 @@ func (svc *Service) Resume(ctx context.Context, orgID, id string, who Actor) (St
 	var st Status
 	err := svc.change(ctx, orgID, id, campaigns.Resume, func(tx pgx.Tx, c campaigns.Campaign, m campaigns.Effect) error {
 		if m == campaigns.Impossible {
-			return impossible(c, "resumed")
+			return errTransition(c, "resumed")
 		}
 		now := svc.now().UTC()
 		var err error
@@ -163,9 +163,9 @@ func (svc *Service) Resume(ctx context.Context, orgID, id string, who Actor) (St
 	return st, err
 }
 
-// move performs an action without launch checks. participle names it in errors and in
+// applyAction performs an action without launch checks. participle names it in errors and in
 // the log.
-func (svc *Service) move(
+func (svc *Service) applyAction(
 	ctx context.Context,
 	orgID, id string,
 	a campaigns.Action,
@@ -176,7 +176,7 @@ func (svc *Service) move(
 	var st Status
 	err := svc.change(ctx, orgID, id, a, func(tx pgx.Tx, c campaigns.Campaign, m campaigns.Effect) error {
 		if m == campaigns.Impossible {
-			return impossible(c, participle)
+			return errTransition(c, participle)
 		}
 		if m == campaigns.Applies {
 			do(&c)
@@ -204,7 +204,7 @@ func (svc *Service) change(
 	do func(pgx.Tx, campaigns.Campaign, campaigns.Effect) error,
 ) error {
 	return db.Tx(ctx, svc.Pool, func(tx pgx.Tx) error {
-		c, err := svc.locked(ctx, tx, orgID, id)
+		c, err := svc.lockCampaign(ctx, tx, orgID, id)
 		if err != nil {
 			return err
 		}
@@ -212,8 +212,8 @@ func (svc *Service) change(
 	})
 }
 
-// locked returns a campaign, locked until the transaction ends, after applyTime.
-func (svc *Service) locked(ctx context.Context, tx pgx.Tx, orgID, id string) (campaigns.Campaign, error) {
+// lockCampaign returns a campaign, locked until the transaction ends, after applyTime.
+func (svc *Service) lockCampaign(ctx context.Context, tx pgx.Tx, orgID, id string) (campaigns.Campaign, error) {
 	c, err := svc.Store.Get(ctx, tx, orgID, id, true)
 	if err != nil {
 		return c, err
@@ -225,7 +225,7 @@ func (svc *Service) locked(ctx context.Context, tx pgx.Tx, orgID, id string) (ca
 	return c, err
 }
 
-func impossible(c campaigns.Campaign, participle string) error {
+func errTransition(c campaigns.Campaign, participle string) error {
 	return control.Refuse(control.CodeCampaignTransition, fmt.Sprintf("a %s campaign cannot be %s", c.Status, participle))
 }
 

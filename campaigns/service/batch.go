@@ -52,10 +52,10 @@ func (svc *Service) CheckAddable(ctx context.Context, orgID, id string) error {
 		return err
 	}
 	c.Status, _ = c.StatusAt(svc.now())
-	return addable(c)
+	return checkAddable(c)
 }
 
-func addable(c campaigns.Campaign) error {
+func checkAddable(c campaigns.Campaign) error {
 	if campaigns.EffectOf(c.Status, campaigns.AddCalls) == campaigns.Impossible {
 		return control.Refuse(control.CodeCampaignClosed, fmt.Sprintf("a %s campaign accepts no calls", c.Status))
 	}
@@ -86,10 +86,10 @@ func (svc *Service) Add(ctx context.Context, orgID, id string, who Actor, raw []
 		return Status{}, err
 	}
 	if pkg == nil || !org.UsesMarketOf(c) {
-		return Status{}, noMarket()
+		return Status{}, errNoMarket()
 	}
 	list, err := contactfile.Check(contactfile.FromJSON(raw), contactfile.Options{
-		Market: pkg, Duplicates: c.Duplicates, ContactZone: c.ContactTimezone, Batch: true, Zone: zone,
+		Market: pkg, Duplicates: c.Duplicates, ContactZone: c.ContactTimezone, Batch: true, Zone: checkZone,
 	})
 	if err != nil {
 		return Status{}, err
@@ -139,8 +139,8 @@ type batch struct {
 
 // decide accepts or refuses the batch, and calls the hook.
 func (b *batch) decide(ctx context.Context, id string, end BatchHooks) (st Status, refused *RefusedError, err error) {
-	if b.c, err = b.locked(ctx, b.tx, b.i.OrgID, id); err == nil {
-		err = addable(b.c)
+	if b.c, err = b.lockCampaign(ctx, b.tx, b.i.OrgID, id); err == nil {
+		err = checkAddable(b.c)
 	}
 	if err == nil {
 		refused, err = b.check(ctx)
@@ -161,7 +161,7 @@ func (b *batch) decide(ctx context.Context, id string, end BatchHooks) (st Statu
 
 // check screens the rows. If a row is rejected or listed it stores the batch as refused.
 func (b *batch) check(ctx context.Context) (*RefusedError, error) {
-	b.contacts = contacts(b.c, b.list, b.pkg, b.now)
+	b.contacts = newContacts(b.c, b.list, b.pkg, b.now)
 	var candidates []screening.Candidate
 	for _, x := range b.contacts {
 		if x.State == campaigns.Pending {
@@ -193,15 +193,15 @@ func (b *batch) check(ctx context.Context) (*RefusedError, error) {
 		b.screen.Decision = campaigns.Block
 	}
 	b.i.Accepted, b.i.RefusalCode, b.contacts = false, string(cause.Code), nil
-	b.structural()
-	if err = b.save(ctx, store.CallsBarred); err != nil {
+	b.addListIssue()
+	if err = b.save(ctx, store.CallsRefused); err != nil {
 		return nil, err
 	}
-	return &RefusedError{cause, b.imported()}, nil
+	return &RefusedError{cause, b.importStatus()}, nil
 }
 
-// structural adds an issue of the whole list to its first row.
-func (b *batch) structural() {
+// addListIssue adds an issue of the whole list to its first row.
+func (b *batch) addListIssue() {
 	if b.list.Refusal == "" || len(b.list.Rows) == 0 {
 		return
 	}
@@ -215,8 +215,8 @@ func (b *batch) structural() {
 		first.Issues...)
 }
 
-// alreadyIn is the code of the warning that the campaign has the number already.
-const alreadyIn = "already_in_campaign"
+// alreadyInCampaign is the code of the warning that the campaign has the number already.
+const alreadyInCampaign = "already_in_campaign"
 
 // accept adds the batch to the campaign.
 func (b *batch) accept(ctx context.Context) (Status, error) {
@@ -233,7 +233,7 @@ func (b *batch) accept(ctx context.Context) (Status, error) {
 			continue
 		}
 		x.Row.Issues = append(x.Row.Issues, contactfile.Issue{
-			Row: x.Row.Row, Column: "phone", Code: alreadyIn, Severity: contactfile.Warning, Value: x.Row.Phone,
+			Row: x.Row.Row, Column: "phone", Code: alreadyInCampaign, Severity: contactfile.Warning, Value: x.Row.Phone,
 			Message: "the campaign has this phone already: it is called again",
 		})
 		if x.Row.Status == contactfile.Accepted {
@@ -252,7 +252,7 @@ func (b *batch) accept(ctx context.Context) (Status, error) {
 		return Status{}, err
 	}
 	st, _, err := b.status(ctx, b.tx, b.c, launchcheck.Adding, checkInput{attested: true}, b.now)
-	x := b.imported()
+	x := b.importStatus()
 	st.Import, st.Screen = &x, b.screen
 	return st, err
 }
@@ -276,8 +276,8 @@ func (b *batch) save(ctx context.Context, action string) error {
 	return b.Store.AddLog(ctx, b.tx, b.c, b.who.entry(action, b.i.ID, b.now))
 }
 
-// imported returns the import for the response.
-func (b *batch) imported() ImportStatus {
+// importStatus returns the import for the response.
+func (b *batch) importStatus() ImportStatus {
 	x := ImportStatus{Import: b.i, Screen: b.screen, Matches: b.screen.Items, Issues: []contactfile.Issue{}, ByCode: map[string]int{}}
 	for _, r := range b.list.Rows {
 		for _, issue := range r.Issues {

@@ -9,8 +9,8 @@ import (
 	"github.com/parley-voice/parley/campaigns"
 )
 
-// behind moves the fixture to a database whose clock is behind that of the node.
-func (o *env) behind(t *testing.T, by time.Duration) {
+// setClockBehind moves the fixture to a database whose clock is behind that of the node.
+func (o *env) setClockBehind(t *testing.T, by time.Duration) {
 	t.Helper()
 	if _, err := o.db.Pool.Exec(o.ctx, `CREATE SCHEMA skew; CREATE FUNCTION skew.clock_timestamp() RETURNS timestamptz LANGUAGE sql AS
 		$$ SELECT pg_catalog.clock_timestamp() - interval '`+by.String()+`' $$`); err != nil {
@@ -26,15 +26,15 @@ func (o *env) behind(t *testing.T, by time.Duration) {
 	o.Pool, o.Now = pool, nil
 }
 
-// TestServerAhead: a node whose clock is ahead neither ends a campaign early nor starts
+// TestNodeClockAhead: a node whose clock is ahead neither ends a campaign early nor starts
 // one early.
-func TestServerAhead(t *testing.T) {
-	o := newOffice(t)
-	if err := o.open(); err != nil {
+func TestNodeClockAhead(t *testing.T) {
+	o := newEnv(t)
+	if err := o.addOrganization(); err != nil {
 		t.Fatal(err)
 	}
 	const behind = 48 * time.Hour
-	o.behind(t, behind)
+	o.setClockBehind(t, behind)
 	soon := time.Now().Add(-behind / 2) // is still to come by the database's clock, and legal hours before it
 	status := func(st campaigns.Campaign, err error, want campaigns.Status) {
 		t.Helper()
@@ -48,14 +48,14 @@ func TestServerAhead(t *testing.T) {
 	if _, err = o.db.Pool.Exec(o.ctx, "UPDATE campaigns SET ends_at = $1", soon); err != nil {
 		t.Fatal(err)
 	}
-	st, err = o.Pause(o.ctx, o.org, id, who())
+	st, err = o.Pause(o.ctx, o.org, id, testActor())
 	status(st.Campaign, err, campaigns.Paused)
-	st, err = o.Resume(o.ctx, o.org, id, who())
+	st, err = o.Resume(o.ctx, o.org, id, testActor())
 	status(st.Campaign, err, campaigns.Running)
 
 	st, err = o.create(campaigns.Spec{StartsAt: soon}, true, "+12125559999")
 	status(st.Campaign, err, campaigns.Scheduled)
-	st, err = o.Cancel(o.ctx, o.org, st.Campaign.ID, who())
+	st, err = o.Cancel(o.ctx, o.org, st.Campaign.ID, testActor())
 	status(st.Campaign, err, campaigns.Canceled)
 	if at, want := st.Campaign.CanceledAt, time.Now().Add(-behind); at.Sub(want).Abs() > time.Minute {
 		t.Errorf("cancelled at %v, want %v", at, want)

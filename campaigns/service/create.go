@@ -76,11 +76,11 @@ func (svc *Service) Create(ctx context.Context, orgID string, who Actor, o Creat
 	if large {
 		defer svc.gc.Begin()()
 	}
-	list, err := n.read()
+	list, err := n.readList()
 	if err != nil {
 		return Status{}, err
 	}
-	c, err := n.settle(ctx, list)
+	c, err := n.buildCampaign(ctx, list)
 	if err != nil {
 		return Status{}, err
 	}
@@ -119,7 +119,7 @@ func (svc *Service) Create(ctx context.Context, orgID string, who Actor, o Creat
 func (svc *Service) Check(ctx context.Context, orgID string, s campaigns.Spec) error {
 	n, err := svc.newCreation(ctx, orgID, CreateRequest{Spec: s})
 	if err == nil {
-		_, err = n.settle(ctx, nil)
+		_, err = n.buildCampaign(ctx, nil)
 	}
 	return err
 }
@@ -140,7 +140,7 @@ func (n *creation) save(
 	if err != nil {
 		return Status{}, err
 	}
-	st, err := n.begin(ctx, tx, c, who, checkInput{attested: n.request.Attested}, n.now)
+	st, err := n.launch(ctx, tx, c, who, checkInput{attested: n.request.Attested}, n.now)
 	if err != nil || st.Import == nil || st.Screen.AsOfLaunch {
 		return st, err
 	}
@@ -166,9 +166,9 @@ func errRowsNotStored() error {
 	return control.Refuse(control.CodeContactRows, "the rows could not be stored")
 }
 
-// read reads the rows and sets Spec.Rows. It returns nil without an error if there are
+// readList reads the rows and sets Spec.Rows. It returns nil without an error if there are
 // no rows, too many (settle refuses the spec then), or no market.
-func (n *creation) read() (*contactfile.List, error) {
+func (n *creation) readList() (*contactfile.List, error) {
 	o := &n.request
 	o.Spec.Rows = len(o.Rows)
 	if o.File == nil && len(o.Rows) == 0 || len(o.Rows) > n.maxRows() || n.pkg == nil {
@@ -186,7 +186,7 @@ func (n *creation) read() (*contactfile.List, error) {
 		action = contactfile.RejectDuplicates
 	}
 	list, err := contactfile.Check(source, contactfile.Options{
-		Market: n.pkg, Duplicates: action, ContactZone: o.Spec.ContactTimezone, MaxRows: n.maxRows(), Zone: zone,
+		Market: n.pkg, Duplicates: action, ContactZone: o.Spec.ContactTimezone, MaxRows: n.maxRows(), Zone: checkZone,
 		Progress: func(rows int) { o.reportProgress("reading", rows, 0) },
 	})
 	if errors.Is(err, contactfile.ErrTooMany) {
@@ -206,8 +206,8 @@ func (n *creation) maxRows() int {
 	return cmp.Or(n.MaxRows, defaultMaxRows)
 }
 
-// settle validates the spec against the agent, its routes, the market and the list.
-func (n *creation) settle(ctx context.Context, list *contactfile.List) (campaigns.Campaign, error) {
+// buildCampaign validates the spec against the agent, its routes, the market and the list.
+func (n *creation) buildCampaign(ctx context.Context, list *contactfile.List) (campaigns.Campaign, error) {
 	s := n.request.Spec
 	agent, _, err := n.Store.Agent(ctx, n.Pool, n.org.ID, s.Agent)
 	if err != nil {
@@ -228,9 +228,9 @@ func (n *creation) settle(ctx context.Context, list *contactfile.List) (campaign
 			}
 		}
 	}
-	return s.Settle(campaigns.Facts{
+	return s.Build(campaigns.Facts{
 		Now: n.now, Horizon: n.Horizon, Agent: agent, Routes: routes, Zone: n.org.Zone, Window: n.org.Window,
-		Market: n.pkg, Places: locations, MostRows: n.maxRows(),
+		Market: n.pkg, Locations: locations, MaxRows: n.maxRows(),
 	})
 }
 
@@ -242,7 +242,7 @@ func (n *creation) storeSource(ctx context.Context, c campaigns.Campaign, kind s
 		return campaigns.Import{}, nil
 	}
 	if n.pkg == nil {
-		return campaigns.Import{}, noMarket()
+		return campaigns.Import{}, errNoMarket()
 	}
 	i := campaigns.Import{
 		ID: control.NewID("imp_", n.now), OrgID: c.OrgID, CampaignID: c.ID, Kind: kind, Accepted: true,
@@ -292,25 +292,25 @@ func (n *creation) saveImport(ctx context.Context, tx pgx.Tx, c campaigns.Campai
 	if err := store.ClaimImportFile(ctx, tx, i.SourceKey); err != nil {
 		return err
 	}
-	return n.Store.Imports.Save(ctx, tx, i, list.Rows, contacts(c, list, n.pkg, n.now), func(done int) {
+	return n.Store.Imports.Save(ctx, tx, i, list.Rows, newContacts(c, list, n.pkg, n.now), func(done int) {
 		n.request.reportProgress("writing", done, len(list.Rows))
 	})
 }
 
-// contacts returns the contacts of the accepted rows.
-func contacts(c campaigns.Campaign, list *contactfile.List, pkg *market.Package, now time.Time) []campaigns.Contact {
+// newContacts returns the contacts of the accepted rows.
+func newContacts(c campaigns.Campaign, list *contactfile.List, pkg *market.Package, now time.Time) []campaigns.Contact {
 	all := make([]campaigns.Contact, 0, list.Accepted)
 	for _, r := range list.Rows {
 		if r.IsAccepted() {
-			all = append(all, contact(c, r, pkg, now))
+			all = append(all, newContact(c, r, pkg, now))
 		}
 	}
 	return all
 }
 
-// contact returns the contact of an accepted row. It is suppressed if the market does
+// newContact returns the contact of an accepted row. It is suppressed if the market does
 // not call its number, or if the law never allows a call there.
-func contact(c campaigns.Campaign, r *contactfile.Row, pkg *market.Package, now time.Time) campaigns.Contact {
+func newContact(c campaigns.Campaign, r *contactfile.Row, pkg *market.Package, now time.Time) campaigns.Contact {
 	x := campaigns.Contact{ID: control.NewID("con_", now), Row: r, State: campaigns.Pending}
 	if r.Number.Refusal != market.Callable || pkg.NeverLegal(now, r.Location, c.Classification) {
 		x.State, x.Reason = campaigns.Suppressed, campaigns.GeoRejected

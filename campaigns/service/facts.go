@@ -44,7 +44,7 @@ func (k checker) facts(
 			Unscreened: st.Screen.Unscreened, Required: org.RequireRegistry, Matched: st.Screen.Matched, Blocks: c.DNC == campaigns.Block,
 		},
 	}
-	if err = k.route(ctx, q, c, &f); err != nil {
+	if err = k.addRoute(ctx, q, c, &f); err != nil {
 		return launchcheck.Facts{}, err
 	}
 	speech, err := k.store.DisclosureSettings(ctx, q, c.OrgID, c.ID, c.AgentID)
@@ -65,12 +65,12 @@ func (k checker) facts(
 	f.Warnings.WindowOpen = f.HoursOpen && !opens.After(now)
 	f.Warnings.NextWindow = opens
 	f.Warnings.OwnHours, f.Warnings.Pace = len(c.WorkingHours) > 0, c.CallsPerMinute
-	f.Frequency = frequency(org, pkg, c)
+	f.Frequency = frequencyCaps(org, pkg, c)
 	return f, nil
 }
 
-// route adds the state of the campaign's agent and route.
-func (k checker) route(ctx context.Context, q db.Querier, c campaigns.Campaign, f *launchcheck.Facts) error {
+// addRoute adds the state of the campaign's agent and route.
+func (k checker) addRoute(ctx context.Context, q db.Querier, c campaigns.Campaign, f *launchcheck.Facts) error {
 	id, version, err := k.store.Agent(ctx, q, c.OrgID, c.AgentName)
 	if err != nil {
 		return err
@@ -104,8 +104,8 @@ func (k checker) route(ctx context.Context, q db.Querier, c campaigns.Campaign, 
 	return nil
 }
 
-// frequency returns the frequency caps that hold for contacts in any state of the country.
-func frequency(org store.Organization, pkg *market.Package, c campaigns.Campaign) launchcheck.Frequency {
+// frequencyCaps returns the frequency caps that hold for contacts in any state of the country.
+func frequencyCaps(org store.Organization, pkg *market.Package, c campaigns.Campaign) launchcheck.Frequency {
 	f := launchcheck.Frequency{Source: market.FromMarket, Disabled: org.Caps.Enabled != nil && !*org.Caps.Enabled}
 	if pkg != nil {
 		for _, x := range pkg.Caps(market.Location{}, c.Classification) {

@@ -26,13 +26,13 @@ func (f *File) Source() (contactfile.Source, error) {
 	return source, err
 }
 
-// zone returns an error for an unknown time zone.
-func zone(name string) error {
+// checkZone returns an error for an unknown time zone.
+func checkZone(name string) error {
 	_, err := control.Zone(name)
 	return err
 }
 
-func noMarket() error {
+func errNoMarket() error {
 	return control.Refuse(control.CodeMarketNotInstalled,
 		"the organization has no market rules, or not those of the campaign, so contacts cannot be screened")
 }

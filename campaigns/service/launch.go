@@ -23,9 +23,9 @@ type checkInput struct {
 	fresh    screening.Freshness
 }
 
-// begin launches a new or a draft campaign unless a check blocks it; then the returned
+// launch launches a new or a draft campaign unless a check blocks it; then the returned
 // status has the blockers.
-func (svc *Service) begin(
+func (svc *Service) launch(
 	ctx context.Context, tx pgx.Tx, c campaigns.Campaign, who Actor, in checkInput, now time.Time,
 ) (Status, error) {
 	st, found, err := svc.status(ctx, tx, c, launchcheck.Launching, in, now)

@@ -27,8 +27,8 @@ func (o *env) setMarket(t *testing.T, market string) {
 // TestOtherMarket: a campaign whose organization switched to another market, or to
 // none, has a blocker, cannot be launched or resumed, and accepts no calls.
 func TestOtherMarket(t *testing.T) {
-	o := newOffice(t)
-	if err := o.open(); err != nil {
+	o := newEnv(t)
+	if err := o.addOrganization(); err != nil {
 		t.Fatal(err)
 	}
 	st, err := o.create(campaigns.Spec{}, true, "2125550123", "2125550124")
@@ -46,7 +46,7 @@ func TestOtherMarket(t *testing.T) {
 		if err != nil || !blocked(st.Blockers, launchcheck.MarketNotInstalled) {
 			t.Errorf("%q: %v, %v", market, st.Blockers, err)
 		}
-		if _, err = o.Add(o.ctx, o.org, id, who(), rowsOf("2125550125"), service.BatchHooks{}); control.CodeOf(err) != control.CodeMarketNotInstalled {
+		if _, err = o.Add(o.ctx, o.org, id, testActor(), rowsOf("2125550125"), service.BatchHooks{}); control.CodeOf(err) != control.CodeMarketNotInstalled {
 			t.Errorf("%q: calls are added: %v", market, err)
 		}
 	}
@@ -58,8 +58,8 @@ func TestOtherMarket(t *testing.T) {
 
 // TestFirstMarket: a campaign created without a market gets that of its first calls.
 func TestFirstMarket(t *testing.T) {
-	o := newOffice(t)
-	if err := o.open(); err != nil {
+	o := newEnv(t)
+	if err := o.addOrganization(); err != nil {
 		t.Fatal(err)
 	}
 	o.setMarket(t, "")
@@ -68,7 +68,7 @@ func TestFirstMarket(t *testing.T) {
 		t.Fatal(st.Campaign.Market, err)
 	}
 	o.setMarket(t, "us")
-	added, err := o.Add(o.ctx, o.org, st.Campaign.ID, who(), rowsOf("2125550123"), service.BatchHooks{})
+	added, err := o.Add(o.ctx, o.org, st.Campaign.ID, testActor(), rowsOf("2125550123"), service.BatchHooks{})
 	if err != nil || added.Campaign.Market != "us" {
 		t.Fatal(added.Campaign.Market, err)
 	}
@@ -86,11 +86,11 @@ func blocked(all []launchcheck.Blocker, code string) bool {
 	return false
 }
 
-// TestRegistryGone: if a registry cannot be opened, a running campaign reports the
+// TestRegistryCannotBeOpened: if a registry cannot be opened, a running campaign reports the
 // hold, and can be read, paused, resumed and canceled.
-func TestRegistryGone(t *testing.T) {
-	o := newOffice(t)
-	if err := o.open(); err != nil {
+func TestRegistryCannotBeOpened(t *testing.T) {
+	o := newEnv(t)
+	if err := o.addOrganization(); err != nil {
 		t.Fatal(err)
 	}
 	st, err := o.create(campaigns.Spec{}, true, "2125550123", "2125550124")
@@ -107,13 +107,13 @@ func TestRegistryGone(t *testing.T) {
 	if st, err = o.Get(o.ctx, o.org, id, screening.Fresh); err != nil || slices.ContainsFunc(st.Warnings, func(w launchcheck.Warning) bool { return w.Code == launchcheck.DNCUnscreened }) {
 		t.Errorf("looked at: %v, %v", st.Warnings, err)
 	}
-	if st, err = o.Pause(o.ctx, o.org, id, who()); err != nil || st.Campaign.Status != campaigns.Paused {
+	if st, err = o.Pause(o.ctx, o.org, id, testActor()); err != nil || st.Campaign.Status != campaigns.Paused {
 		t.Errorf("paused: %s, %v", st.Campaign.Status, err)
 	}
-	if st, err = o.Resume(o.ctx, o.org, id, who()); err != nil || st.Campaign.Status != campaigns.Running {
+	if st, err = o.Resume(o.ctx, o.org, id, testActor()); err != nil || st.Campaign.Status != campaigns.Running {
 		t.Errorf("resumed: %s, %v", st.Campaign.Status, err)
 	}
-	if st, err = o.Cancel(o.ctx, o.org, id, who()); err != nil || st.Campaign.Status != campaigns.Canceled {
+	if st, err = o.Cancel(o.ctx, o.org, id, testActor()); err != nil || st.Campaign.Status != campaigns.Canceled {
 		t.Errorf("cancelled: %s, %v", st.Campaign.Status, err)
 	}
 	if _, err = o.create(campaigns.Spec{}, true, "2125550123"); err == nil {

@@ -17,7 +17,7 @@ import (
 // contacts returns the states of a number's contacts by campaign.
 func (o *env) contacts(t *testing.T, number string) string {
 	t.Helper()
-	all, err := o.texts("SELECT state || CASE WHEN reason = '' THEN '' ELSE ':' || reason END FROM contacts WHERE org_id = $1 AND number = $2 ORDER BY created_at, id", o.org, number)
+	all, err := o.column("SELECT state || CASE WHEN reason = '' THEN '' ELSE ':' || reason END FROM contacts WHERE org_id = $1 AND number = $2 ORDER BY created_at, id", o.org, number)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,12 +28,12 @@ func (o *env) contacts(t *testing.T, number string) string {
 // and waits in no live campaign; the contact of the call is suppressed when it ends.
 // Replacing the list or repeating the opt-out changes nothing.
 func TestOptOut(t *testing.T) {
-	o := newOffice(t)
-	other := newOffice(t) // with another organization of the same database
+	o := newEnv(t)
+	other := newEnv(t) // with another organization of the same database
 	other.db, other.Service = o.db, o.Service
 	const number, second = "+12125550101", "+12125550102"
 	for _, x := range []*env{other, o} {
-		if err := x.open(); err != nil {
+		if err := x.addOrganization(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -46,21 +46,21 @@ func TestOptOut(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ids, err := o.texts("SELECT id FROM contacts WHERE campaign_id = $1 ORDER BY number", st.Campaign.ID)
+		ids, err := o.column("SELECT id FROM contacts WHERE campaign_id = $1 ORDER BY number", st.Campaign.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
 		all = append(all, ids[0])
-		o.pass(time.Millisecond)
+		o.advance(time.Millisecond)
 	}
-	awaited, ok, err := o.take(all[1])
+	awaited, ok, err := o.beginCall(all[1])
 	if err != nil || !ok {
 		t.Fatal(ok, err)
 	}
 	if _, err = o.record(awaited, retry.Answered, true); err != nil {
 		t.Fatal(err)
 	}
-	call, ok, err := o.take(all[0])
+	call, ok, err := o.beginCall(all[0])
 	if err != nil || !ok {
 		t.Fatal(ok, err)
 	}
@@ -96,12 +96,12 @@ func TestOptOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	listed, err := o.texts("SELECT number FROM suppressions WHERE org_id = $1 ORDER BY number", o.org)
+	listed, err := o.column("SELECT number FROM suppressions WHERE org_id = $1 ORDER BY number", o.org)
 	if got := strings.Join(listed, " "); err != nil || got != "12125550101 12125550199" {
 		t.Errorf("listed are %s, %v", got, err)
 	}
-	logged, err := o.texts("SELECT detail FROM campaign_log WHERE org_id = $1 AND action = 'opted_out'", o.org)
-	kept, fault := o.texts("SELECT number || ' ' || source FROM opt_outs WHERE call_id = $1", call)
+	logged, err := o.column("SELECT detail FROM campaign_log WHERE org_id = $1 AND action = 'opted_out'", o.org)
+	kept, fault := o.column("SELECT number || ' ' || source FROM opt_outs WHERE call_id = $1", call)
 	if err != nil || fault != nil || strings.Join(logged, " ") != call+" "+call || strings.Join(kept, ",") != "12125550101 key" {
 		t.Errorf("logged %q, kept %q, %v, %v", logged, kept, err, fault)
 	}
@@ -112,7 +112,7 @@ func TestOptOut(t *testing.T) {
 
 func (o *env) name(t *testing.T) string {
 	t.Helper()
-	all, err := o.texts("SELECT name FROM organizations WHERE id = $1", o.org)
+	all, err := o.column("SELECT name FROM organizations WHERE id = $1", o.org)
 	if err != nil || len(all) != 1 {
 		t.Fatal(all, err)
 	}

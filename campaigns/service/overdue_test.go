@@ -22,8 +22,8 @@ import (
 // database's clock, then continues without. A later analysis changes nothing; one in
 // time decides.
 func TestOverdue(t *testing.T) {
-	o := newOffice(t)
-	if err := o.open(); err != nil {
+	o := newEnv(t)
+	if err := o.addOrganization(); err != nil {
 		t.Fatal(err)
 	}
 	const late, early = "+12125550101", "+12125550102"
@@ -34,11 +34,11 @@ func TestOverdue(t *testing.T) {
 	}
 	calls := map[string]string{}
 	for _, n := range []string{late, early} {
-		ids, fault := o.texts("SELECT id FROM contacts WHERE campaign_id = $1 AND number = $2", st.Campaign.ID, n)
+		ids, fault := o.column("SELECT id FROM contacts WHERE campaign_id = $1 AND number = $2", st.Campaign.ID, n)
 		if fault != nil {
 			t.Fatal(fault)
 		}
-		call, ok, fault := o.take(ids[0])
+		call, ok, fault := o.beginCall(ids[0])
 		if fault != nil || !ok {
 			t.Fatal(ok, fault)
 		}
@@ -53,7 +53,7 @@ func TestOverdue(t *testing.T) {
 		if _, err := o.db.Pool.Exec(o.ctx, "UPDATE contacts SET awaiting_since = clock_timestamp() - $1::interval WHERE number = $2", age, late); err != nil {
 			t.Fatal(err)
 		}
-		n, err := d.Pass(o.ctx)
+		n, err := d.Settle(o.ctx)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -68,7 +68,7 @@ func TestOverdue(t *testing.T) {
 	for number, want := range map[string]campaigns.State{late: campaigns.Done, early: campaigns.Pending} {
 		var state campaigns.State
 		err := o.tx(func(tx pgx.Tx) (fault error) {
-			state, fault = o.recorder().Verdict(o.ctx, tx, calls[number], map[string]json.RawMessage{"again": json.RawMessage("true")}, 0)
+			state, fault = o.recorder().RecordAnalysis(o.ctx, tx, calls[number], map[string]json.RawMessage{"again": json.RawMessage("true")}, 0)
 			return fault
 		})
 		if err != nil || state != want {
@@ -77,11 +77,11 @@ func TestOverdue(t *testing.T) {
 	}
 }
 
-// TestOverdueOne: a contact that cannot be settled does not delay others, and is not
+// TestOverdueSkipsFailingContact: a contact that cannot be settled does not delay others, and is not
 // retried endlessly.
-func TestOverdueOne(t *testing.T) {
-	o := newOffice(t)
-	if err := o.open(); err != nil {
+func TestOverdueSkipsFailingContact(t *testing.T) {
+	o := newEnv(t)
+	if err := o.addOrganization(); err != nil {
 		t.Fatal(err)
 	}
 	const broken, other = "+12125550101", "+12125550102"
@@ -90,11 +90,11 @@ func TestOverdueOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, n := range []string{broken, other} {
-		ids, fault := o.texts("SELECT id FROM contacts WHERE campaign_id = $1 AND number = $2", st.Campaign.ID, n)
+		ids, fault := o.column("SELECT id FROM contacts WHERE campaign_id = $1 AND number = $2", st.Campaign.ID, n)
 		if fault != nil {
 			t.Fatal(fault)
 		}
-		call, ok, fault := o.take(ids[0])
+		call, ok, fault := o.beginCall(ids[0])
 		if fault != nil || !ok {
 			t.Fatal(ok, fault)
 		}
@@ -113,17 +113,17 @@ func TestOverdueOne(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(o.ctx, 5*time.Second)
 	defer cancel()
-	n, err := (&outcome.OverdueSettler{Recorder: o.recorder(), Log: slog.New(slog.DiscardHandler)}).Pass(ctx)
+	n, err := (&outcome.OverdueSettler{Recorder: o.recorder(), Log: slog.New(slog.DiscardHandler)}).Settle(ctx)
 	if n != 1 || !errors.Is(err, outcome.ErrNoContact) || o.contacts(t, other) != "done" {
 		t.Errorf("%d are settled, %v; the other is %s", n, err, o.contacts(t, other))
 	}
 }
 
-// TestOneThatCannotBeMoved: a campaign that cannot be ended does not delay the end of
+// TestRunDueSkipsFailingCampaign: a campaign that cannot be ended does not delay the end of
 // others.
-func TestOneThatCannotBeMoved(t *testing.T) {
-	o := newOffice(t)
-	if err := o.open(); err != nil {
+func TestRunDueSkipsFailingCampaign(t *testing.T) {
+	o := newEnv(t)
+	if err := o.addOrganization(); err != nil {
 		t.Fatal(err)
 	}
 	var ids []string
@@ -143,18 +143,18 @@ func TestOneThatCannotBeMoved(t *testing.T) {
 		}
 	}
 	err := o.RunDue(o.ctx)
-	got, fault := o.texts("SELECT status FROM campaigns ORDER BY id")
+	got, fault := o.column("SELECT status FROM campaigns ORDER BY id")
 	if fault != nil || !slices.Equal(got, []string{"running", "completed"}) || err == nil || !strings.Contains(err.Error(), min(ids[0], ids[1])) {
 		t.Errorf("they are %v, %v: %v", got, fault, err)
 	}
 }
 
-// TestAddedAgain: a number that is added again is another contact with its own
+// TestNumberAddedTwice: a number that is added again is another contact with its own
 // attempts; both wait for their own next attempts, and are never in a call at the same
 // time.
-func TestAddedAgain(t *testing.T) {
-	o := newOffice(t)
-	if err := o.open(); err != nil {
+func TestNumberAddedTwice(t *testing.T) {
+	o := newEnv(t)
+	if err := o.addOrganization(); err != nil {
 		t.Fatal(err)
 	}
 	const number = "+12125550101"
@@ -164,7 +164,7 @@ func TestAddedAgain(t *testing.T) {
 	}
 	contacts := func() []string {
 		t.Helper()
-		all, fault := o.texts("SELECT id FROM contacts WHERE campaign_id = $1 ORDER BY created_at, id", st.Campaign.ID)
+		all, fault := o.column("SELECT id FROM contacts WHERE campaign_id = $1 ORDER BY created_at, id", st.Campaign.ID)
 		if fault != nil {
 			t.Fatal(fault)
 		}
@@ -172,12 +172,12 @@ func TestAddedAgain(t *testing.T) {
 	}
 	call := func(id string, want campaigns.State) {
 		t.Helper()
-		c, ok, fault := o.take(id)
+		c, ok, fault := o.beginCall(id)
 		if fault != nil || !ok {
 			t.Fatal(ok, fault)
 		}
 		for _, other := range contacts() { // nobody else of the number is called meanwhile
-			if _, ok, fault = o.take(other); ok || fault != nil && !conflict(fault) {
+			if _, ok, fault = o.beginCall(other); ok || fault != nil && !isUniqueViolation(fault) {
 				t.Fatal(ok, fault)
 			}
 		}
@@ -187,16 +187,16 @@ func TestAddedAgain(t *testing.T) {
 	}
 	first := contacts()[0]
 	call(first, campaigns.Pending)
-	o.pass(time.Second)
-	if _, err = o.Add(o.ctx, o.org, st.Campaign.ID, who(), rowsOf(number), service.BatchHooks{}); err != nil {
+	o.advance(time.Second)
+	if _, err = o.Add(o.ctx, o.org, st.Campaign.ID, testActor(), rowsOf(number), service.BatchHooks{}); err != nil {
 		t.Fatal(err)
 	}
 	second := contacts()[1]
-	if _, ok, fault := o.take(first); ok || fault != nil {
+	if _, ok, fault := o.beginCall(first); ok || fault != nil {
 		t.Fatalf("the first is called before its time: %v, %v", ok, fault)
 	}
 	call(second, campaigns.Pending) // at once, and with an attempt left
-	o.pass(20 * time.Minute)
+	o.advance(20 * time.Minute)
 	call(first, campaigns.Exhausted)
 	call(second, campaigns.Exhausted)
 }

@@ -46,8 +46,8 @@ func (svc *Service) Progress(ctx context.Context, orgID, id string) (progress.Pr
 		if facts.HoursOpen && !c.Status.IsOver() {
 			f.Opens = facts.Warnings.NextWindow
 		}
-		f.Route, f.Paused = facts.Line() && !t.Shut, t.Paused
-		f.Down, f.Failing = t.Silent, t.Failing
+		f.Route, f.Paused = facts.HasRoute() && !t.RouteDown, t.Paused
+		f.Down, f.Failing = t.AgentDown, t.Failing
 		if f.DiskFull, err = svc.isDiskFull(ctx, c); err != nil {
 			return err
 		}

@@ -28,11 +28,11 @@ func numbers(n int) (all []string) {
 	return all
 }
 
-// TestTakenOrWithdrawn: with concurrent takes and withdrawals each contact has one of
+// TestConcurrentTakeAndWithdraw: with concurrent takes and withdrawals each contact has one of
 // them, and no number is in two calls.
-func TestTakenOrWithdrawn(t *testing.T) {
-	o := newOffice(t)
-	if err := o.open(); err != nil {
+func TestConcurrentTakeAndWithdraw(t *testing.T) {
+	o := newEnv(t)
+	if err := o.addOrganization(); err != nil {
 		t.Fatal(err)
 	}
 	all := numbers(60)
@@ -44,7 +44,7 @@ func TestTakenOrWithdrawn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ids, err := o.texts("SELECT id FROM contacts WHERE org_id = $1 ORDER BY number, id", o.org)
+	ids, err := o.column("SELECT id FROM contacts WHERE org_id = $1 ORDER BY number, id", o.org)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func TestTakenOrWithdrawn(t *testing.T) {
 				if w == 1 {
 					i = len(ids) - 1 - i
 				}
-				if _, _, fault := o.take(ids[i]); fault != nil && !conflict(fault) {
+				if _, _, fault := o.beginCall(ids[i]); fault != nil && !isUniqueViolation(fault) {
 					t.Error(fault)
 				}
 			}
@@ -65,7 +65,7 @@ func TestTakenOrWithdrawn(t *testing.T) {
 		tasks.Go(func() { // withdraws every other number
 			for i := w; i < len(all); i += 4 {
 				sent, _ := json.Marshal(all[i])
-				done, fault := o.Withdraw(o.ctx, o.org, who(), service.WithdrawRequest{Phones: []json.RawMessage{sent}})
+				done, fault := o.Withdraw(o.ctx, o.org, testActor(), service.WithdrawRequest{Phones: []json.RawMessage{sent}})
 				if fault != nil {
 					t.Error(fault)
 				}
@@ -78,7 +78,7 @@ func TestTakenOrWithdrawn(t *testing.T) {
 		})
 	}
 	tasks.Wait()
-	live, err := o.texts("SELECT contact_id FROM contact_attempts WHERE org_id = $1 AND ended_at IS NULL", o.org)
+	live, err := o.column("SELECT contact_id FROM contact_attempts WHERE org_id = $1 AND ended_at IS NULL", o.org)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,37 +90,37 @@ func TestTakenOrWithdrawn(t *testing.T) {
 	if len(live) == 0 || len(withdrawn) == 0 {
 		t.Errorf("%d are called, %d withdrawn: nothing was seen", len(live), len(withdrawn))
 	}
-	twice, err := o.texts("SELECT number FROM contact_attempts WHERE org_id = $1 AND ended_at IS NULL GROUP BY number HAVING count(*) > 1", o.org)
+	twice, err := o.column("SELECT number FROM contact_attempts WHERE org_id = $1 AND ended_at IS NULL GROUP BY number HAVING count(*) > 1", o.org)
 	if err != nil || len(twice) > 0 {
 		t.Errorf("%v are called twice at a time, %v", twice, err)
 	}
 	for _, st := range []service.Status{first, second} {
-		if p, err := o.Progress(o.ctx, o.org, st.Campaign.ID); err != nil || consistent(p) != "" {
-			t.Errorf("%v: %s in %+v", err, consistent(p), p)
+		if p, err := o.Progress(o.ctx, o.org, st.Campaign.ID); err != nil || violatedInvariant(p) != "" {
+			t.Errorf("%v: %s in %+v", err, violatedInvariant(p), p)
 		}
 	}
 }
 
-// conflict reports whether the database forbade a second call.
-func conflict(err error) bool {
+// isUniqueViolation reports whether the database forbade a second call.
+func isUniqueViolation(err error) bool {
 	var pg interface{ SQLState() string }
 	return errors.As(err, &pg) && pg.SQLState() == "23505"
 }
 
-// TestPausedTakesNobody: after the response to a pause, a cancel or an end no contact
+// TestNoTakeAfterPause: after the response to a pause, a cancel or an end no contact
 // is taken.
-func TestPausedTakesNobody(t *testing.T) {
-	o := newOffice(t)
-	if err := o.open(); err != nil {
+func TestNoTakeAfterPause(t *testing.T) {
+	o := newEnv(t)
+	if err := o.addOrganization(); err != nil {
 		t.Fatal(err)
 	}
 	for name, stop := range map[string]func(id string) error{
 		"pause": func(id string) error {
-			_, err := o.Pause(o.ctx, o.org, id, who())
+			_, err := o.Pause(o.ctx, o.org, id, testActor())
 			return err
 		},
 		"cancel": func(id string) error {
-			_, err := o.Cancel(o.ctx, o.org, id, who())
+			_, err := o.Cancel(o.ctx, o.org, id, testActor())
 			return err
 		},
 	} {
@@ -128,7 +128,7 @@ func TestPausedTakesNobody(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ids, err := o.texts("SELECT id FROM contacts WHERE campaign_id = $1", st.Campaign.ID)
+		ids, err := o.column("SELECT id FROM contacts WHERE campaign_id = $1", st.Campaign.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -144,7 +144,7 @@ func TestPausedTakesNobody(t *testing.T) {
 						late = true
 					default:
 					}
-					call, ok, err := o.take(ids[i])
+					call, ok, err := o.beginCall(ids[i])
 					if err != nil || ok && late {
 						t.Errorf("%s: contact %d was taken: %v %v", name, i, ok, err)
 					}
@@ -166,14 +166,14 @@ func TestPausedTakesNobody(t *testing.T) {
 	}
 }
 
-// single creates a campaign with one contact.
-func (o *env) single(t *testing.T, spec campaigns.Spec) (campaign, contact string) {
+// createSingle creates a campaign with one contact.
+func (o *env) createSingle(t *testing.T, spec campaigns.Spec) (campaign, contact string) {
 	t.Helper()
 	st, err := o.create(spec, true, "+12125550101")
 	if err != nil {
 		t.Fatal(err)
 	}
-	ids, err := o.texts("SELECT id FROM contacts WHERE campaign_id = $1", st.Campaign.ID)
+	ids, err := o.column("SELECT id FROM contacts WHERE campaign_id = $1", st.Campaign.ID)
 	if err != nil || len(ids) != 1 {
 		t.Fatal(ids, err)
 	}
@@ -182,22 +182,22 @@ func (o *env) single(t *testing.T, spec campaigns.Spec) (campaign, contact strin
 
 // TestOutcomes: the outcome of a call moves its contact, once.
 func TestOutcomes(t *testing.T) {
-	o := newOffice(t)
-	if err := o.open(); err != nil {
+	o := newEnv(t)
+	if err := o.addOrganization(); err != nil {
 		t.Fatal(err)
 	}
 	spec := campaigns.Spec{Strategy: "expert", Retry: json.RawMessage(`{"attempts":3,"interval_s":60,"rules":[
 		{"on":["no_answer"],"action":"redial","max":1},
 		{"on":["answered"],"when":{"analysis.again":true},"action":"redial","at":"analysis.when"},
 		{"on":["declined"],"action":"stop"}]}`)}
-	campaign, contact := o.single(t, spec)
+	campaign, contact := o.createSingle(t, spec)
 	call := func(what retry.Outcome, awaits bool, want campaigns.State) string {
 		t.Helper()
-		id, ok, err := o.take(contact)
+		id, ok, err := o.beginCall(contact)
 		if err != nil || !ok {
 			t.Fatalf("taken: %v %v", ok, err)
 		}
-		if _, again, fault := o.take(contact); again || fault != nil {
+		if _, again, fault := o.beginCall(contact); again || fault != nil {
 			t.Errorf("taken twice: %v", fault)
 		}
 		for range 2 { // the second changes nothing
@@ -214,7 +214,7 @@ func TestOutcomes(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := o.tx(func(tx pgx.Tx) error {
-			state, fault := o.recorder().Verdict(o.ctx, tx, id, fields, 0)
+			state, fault := o.recorder().RecordAnalysis(o.ctx, tx, id, fields, 0)
 			if state != want {
 				t.Errorf("the verdict leads to %s, want %s", state, want)
 			}
@@ -224,31 +224,31 @@ func TestOutcomes(t *testing.T) {
 		}
 	}
 	id := call(retry.NoAnswer, false, campaigns.Pending)
-	if _, ok, err := o.take(contact); ok || err != nil {
+	if _, ok, err := o.beginCall(contact); ok || err != nil {
 		t.Errorf("it was taken before its time: %v", err)
 	}
 	verdict(id, `{"again":true}`, campaigns.Pending) // it waits for none
-	o.pass(time.Minute)
+	o.advance(time.Minute)
 	id = call(retry.Answered, true, campaigns.Awaiting)
 	verdict(id, fmt.Sprintf(`{"again":true,"when":%d}`, o.Now().Add(time.Hour).Unix()), campaigns.Pending)
-	o.pass(59 * time.Minute)
-	if _, ok, err := o.take(contact); ok || err != nil {
+	o.advance(59 * time.Minute)
+	if _, ok, err := o.beginCall(contact); ok || err != nil {
 		t.Errorf("it was taken before its time: %v", err)
 	}
-	o.pass(time.Minute)
-	if given, ok, err := o.take(contact); err != nil || !ok {
+	o.advance(time.Minute)
+	if given, ok, err := o.beginCall(contact); err != nil || !ok {
 		t.Fatal(ok, err)
 	} else if err = o.tx(func(tx pgx.Tx) error { _, fault := o.Store.Attempts.Revert(o.ctx, tx, given, 0, o.Now()); return fault }); err != nil {
 		t.Fatal(err)
 	}
 	call(retry.NoAnswer, false, campaigns.Exhausted) // the rule was used up, no other speaks of it
 	if err := o.tx(func(tx pgx.Tx) error {
-		_, fault := o.recorder().Record(o.ctx, tx, outcome.Outcome{CallID: "call_x", What: retry.Busy, Ended: o.Now()})
+		_, fault := o.recorder().Record(o.ctx, tx, outcome.Outcome{CallID: "call_x", Result: retry.Busy, Ended: o.Now()})
 		return fault
 	}); !errors.Is(err, outcome.ErrNoContact) {
 		t.Errorf("a call of nobody: %v", err)
 	}
-	if p, err := o.Progress(o.ctx, o.org, campaign); err != nil || p.Counters.Attempts != 3 || p.Counters.NoAnswer != 2 || p.Counters.Answered != 1 || consistent(p) != "" {
+	if p, err := o.Progress(o.ctx, o.org, campaign); err != nil || p.Counters.Attempts != 3 || p.Counters.NoAnswer != 2 || p.Counters.Answered != 1 || violatedInvariant(p) != "" {
 		t.Errorf("%+v %v", p, err)
 	}
 	if err := o.RunDue(o.ctx); err != nil {
@@ -259,21 +259,21 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// TestPauseWaitsForTheLine: a pause waits for a transaction that takes a contact, so
+// TestPauseWaitsForTake: a pause waits for a transaction that takes a contact, so
 // that none is taken after it.
-func TestPauseWaitsForTheLine(t *testing.T) {
-	o := newOffice(t)
-	if err := o.open(); err != nil {
+func TestPauseWaitsForTake(t *testing.T) {
+	o := newEnv(t)
+	if err := o.addOrganization(); err != nil {
 		t.Fatal(err)
 	}
-	campaign, contact := o.single(t, campaigns.Spec{})
+	campaign, contact := o.createSingle(t, campaigns.Spec{})
 	paused := make(chan error, 1)
 	err := o.tx(func(tx pgx.Tx) error {
 		if ok, fault := o.Store.Attempts.Begin(o.ctx, tx, contact, "call_1", o.Now()); !ok || fault != nil {
 			t.Errorf("taken: %v %v", ok, fault)
 		}
 		go func() {
-			_, fault := o.Pause(o.ctx, o.org, campaign, who())
+			_, fault := o.Pause(o.ctx, o.org, campaign, testActor())
 			paused <- fault
 		}()
 		for {
@@ -284,7 +284,7 @@ func TestPauseWaitsForTheLine(t *testing.T) {
 				return nil
 			default:
 			}
-			waits, fault := o.texts("SELECT wait_event_type FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")
+			waits, fault := o.column("SELECT wait_event_type FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")
 			if fault != nil || len(waits) > 0 {
 				return fault
 			}
@@ -293,16 +293,16 @@ func TestPauseWaitsForTheLine(t *testing.T) {
 	if err = errors.Join(err, <-paused); err != nil {
 		t.Fatal(err)
 	}
-	if _, ok, err := o.take(contact); ok || err != nil {
+	if _, ok, err := o.beginCall(contact); ok || err != nil {
 		t.Errorf("taken in a pause: %v %v", ok, err)
 	}
 }
 
-// TestTalliesAreMended: deleted or doubled tallies are recounted while contacts change;
+// TestTalliesAreRepaired: deleted or doubled tallies are recounted while contacts change;
 // correct ones are not touched.
-func TestTalliesAreMended(t *testing.T) {
-	o := newOffice(t)
-	if err := o.open(); err != nil {
+func TestTalliesAreRepaired(t *testing.T) {
+	o := newEnv(t)
+	if err := o.addOrganization(); err != nil {
 		t.Fatal(err)
 	}
 	st, err := o.create(campaigns.Spec{}, true, numbers(60)...)
@@ -310,7 +310,7 @@ func TestTalliesAreMended(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := &store.TallyFolder{Pool: o.db.Pool}
-	for _, ruin := range append([]string{"SELECT 1"}, ruins...) {
+	for _, ruin := range append([]string{"SELECT 1"}, tallyDamage...) {
 		if _, err := o.db.Pool.Exec(t.Context(), ruin); err != nil {
 			t.Fatal(err)
 		}
@@ -329,12 +329,12 @@ func TestTalliesAreMended(t *testing.T) {
 				}
 			}
 		})
-		mended, err := all.Mend(t.Context())
+		mended, err := all.Repair(t.Context())
 		others.Wait()
 		if want := strings.Contains(ruin, "contact_tallies"); err != nil || slices.Equal(mended, []string{st.Campaign.ID}) != want {
 			t.Errorf("%s: mended are %v, %v", ruin, mended, err)
 		}
-		wrong, err := o.texts(`SELECT concat_ws(' ', state, tried, sum(n)) FROM (
+		wrong, err := o.column(`SELECT concat_ws(' ', state, tried, sum(n)) FROM (
 			SELECT state, tried, -n AS n FROM contact_tallies WHERE campaign_id = $1
 			UNION ALL SELECT state, state = 'pending' AND attempts > 0, count(*) FROM contacts WHERE campaign_id = $1 GROUP BY 1, 2) x
 			GROUP BY state, tried HAVING sum(n) <> 0`, st.Campaign.ID)

@@ -19,7 +19,7 @@ func (svc *Service) Reopen(ctx context.Context, orgID, id string, who Actor) (n 
 	err = svc.change(ctx, orgID, id, campaigns.AddCalls, func(tx pgx.Tx, c campaigns.Campaign, _ campaigns.Effect) error {
 		now := svc.now().UTC()
 		if !canReopen(c, now) {
-			return impossible(c, "reopened")
+			return errTransition(c, "reopened")
 		}
 		if n, err = svc.Store.Contacts.Reopen(ctx, tx, c.ID, now); err != nil || n == 0 {
 			return err

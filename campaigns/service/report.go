@@ -25,7 +25,7 @@ func (svc *Service) Report(ctx context.Context, orgID, id string, matchesOnly bo
 		if err != nil {
 			return err
 		}
-		names, err := svc.Store.Imports.VariableNames(ctx, tx, id, report.MostVariables)
+		names, err := svc.Store.Imports.VariableNames(ctx, tx, id, report.MaxVariables)
 		if err != nil {
 			return err
 		}

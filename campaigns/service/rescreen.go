@@ -22,20 +22,20 @@ import (
 // this adds one.
 func (svc *Service) Rescreen(ctx context.Context, orgID, id string, who Actor) (n int, err error) {
 	err = db.Tx(ctx, svc.Pool, func(tx pgx.Tx) error {
-		c, fault := svc.locked(ctx, tx, orgID, id)
+		c, fault := svc.lockCampaign(ctx, tx, orgID, id)
 		if fault != nil {
 			return fault
 		}
 		if over := c.Status.IsOver() && c.StatusReason != campaigns.QueueDrained; over ||
 			c.Status.IsOver() && !c.EndsAt.IsZero() && !c.EndsAt.After(svc.now()) {
-			return impossible(c, "screened again")
+			return errTransition(c, "screened again")
 		}
 		org, pkg, fault := svc.rules(ctx, tx, orgID)
 		if fault != nil {
 			return fault
 		}
 		if pkg == nil || !org.UsesMarketOf(c) {
-			return noMarket()
+			return errNoMarket()
 		}
 		n, fault = svc.readmit(ctx, tx, c, who, pkg)
 		return fault
@@ -56,7 +56,7 @@ func (svc *Service) readmit(ctx context.Context, tx pgx.Tx, c campaigns.Campaign
 	var fit []store.RejectedContact
 	var numbers []string
 	for _, x := range all {
-		if g, ok := callable(pkg, c, x, allowed, now); ok {
+		if g, ok := callableGroup(pkg, c, x, allowed, now); ok {
 			x.Group = g
 			fit, numbers = append(fit, x), append(numbers, x.Number)
 		}
@@ -87,9 +87,9 @@ func (svc *Service) readmit(ctx context.Context, tx pgx.Tx, c campaigns.Campaign
 	return n, svc.Store.AddLog(ctx, tx, c, who.entry(store.Rescreened, strconv.Itoa(n), now))
 }
 
-// callable reports whether a contact may be called now, and returns its hours group,
+// callableGroup reports whether a contact may be called now, and returns its hours group,
 // which covers its former and its current locations.
-func callable(pkg *market.Package, c campaigns.Campaign, x store.RejectedContact, allowed []string, now time.Time) (plan.Group, bool) {
+func callableGroup(pkg *market.Package, c campaigns.Campaign, x store.RejectedContact, allowed []string, now time.Time) (plan.Group, bool) {
 	n, err := pkg.Read(x.Number)
 	if err != nil || n.Refusal != market.Callable || admission.CheckDestination(x.Number, allowed) != nil {
 		return plan.Group{}, false

@@ -13,8 +13,8 @@ import (
 // TestRescreen: contacts that a wrong setting skipped are called after it is corrected;
 // contacts suppressed for another reason are not.
 func TestRescreen(t *testing.T) {
-	o := newOffice(t)
-	if err := o.open(); err != nil {
+	o := newEnv(t)
+	if err := o.addOrganization(); err != nil {
 		t.Fatal(err)
 	}
 	const fits, abroad, listed, asked, withdrawn, capped = "+12125550101", "+442071838750", "+12125550103", "+12125550104", "+12125550105", "+12125550106"
@@ -39,7 +39,7 @@ func TestRescreen(t *testing.T) {
 		t.Fatal(err)
 	}
 	exec("UPDATE subgroups SET allowed_destinations = '{44}' WHERE org_id = $1", o.org)
-	if n, fault := o.Rescreen(o.ctx, o.org, id, who()); n != 0 || fault != nil {
+	if n, fault := o.Rescreen(o.ctx, o.org, id, testActor()); n != 0 || fault != nil {
 		t.Errorf("while the setting is wrong: %d, %v", n, fault)
 	}
 	exec("UPDATE subgroups SET allowed_destinations = '{1,44}' WHERE org_id = $1", o.org)
@@ -49,10 +49,10 @@ func TestRescreen(t *testing.T) {
 	if k, fault := o.Store.Get(o.ctx, o.db.Pool, o.org, id, false); fault != nil || k.Status != campaigns.Completed {
 		t.Fatalf("%s, %v", k.Status, fault)
 	}
-	if n, fault := o.Rescreen(o.ctx, o.org, id, who()); n != 1 || fault != nil {
+	if n, fault := o.Rescreen(o.ctx, o.org, id, testActor()); n != 1 || fault != nil {
 		t.Errorf("mended: %d, %v", n, fault)
 	}
-	all, err := o.texts("SELECT number || ' ' || state || ' ' || reason FROM contacts WHERE campaign_id = $1 ORDER BY number", id)
+	all, err := o.column("SELECT number || ' ' || state || ' ' || reason FROM contacts WHERE campaign_id = $1 ORDER BY number", id)
 	want := "+12125550101 pending ,+12125550103 suppressed geo_rejected,+12125550104 suppressed geo_rejected," +
 		"+12125550105 suppressed withdrawn_by_client,+12125550106 suppressed frequency_capped,+442071838750 suppressed geo_rejected"
 	if got := strings.Join(all, ","); err != nil || got != want {
@@ -62,21 +62,21 @@ func TestRescreen(t *testing.T) {
 	if err != nil || k.Status != campaigns.Paused || !k.CompletedAt.IsZero() {
 		t.Errorf("it is %s, %v", k.Status, err)
 	}
-	if _, err = o.Resume(o.ctx, o.org, id, who()); err != nil {
+	if _, err = o.Resume(o.ctx, o.org, id, testActor()); err != nil {
 		t.Error(err)
 	}
 	p, err := o.Progress(o.ctx, o.org, id)
-	if err != nil || p.Ready != 1 || consistent(p) != "" {
+	if err != nil || p.Ready != 1 || violatedInvariant(p) != "" {
 		t.Errorf("%+v, %v", p, err)
 	}
-	log, err := o.texts("SELECT action || ' ' || detail || ' ' || via FROM campaign_log WHERE campaign_id = $1 AND action = 'rescreened'", id)
+	log, err := o.column("SELECT action || ' ' || detail || ' ' || via FROM campaign_log WHERE campaign_id = $1 AND action = 'rescreened'", id)
 	if err != nil || strings.Join(log, ",") != "rescreened 1 api" {
 		t.Errorf("%v, %v", log, err)
 	}
-	if _, err = o.Cancel(o.ctx, o.org, id, who()); err != nil {
+	if _, err = o.Cancel(o.ctx, o.org, id, testActor()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err = o.Rescreen(o.ctx, o.org, id, who()); control.CodeOf(err) != control.CodeCampaignTransition {
+	if _, err = o.Rescreen(o.ctx, o.org, id, testActor()); control.CodeOf(err) != control.CodeCampaignTransition {
 		t.Errorf("a cancelled one: %v", err)
 	}
 }

@@ -87,7 +87,7 @@ func (l lifecycle) applyTime(ctx context.Context, tx pgx.Tx, c *campaigns.Campai
 		return l.complete(ctx, tx, c, reason, now)
 	default:
 		c.Status, c.UpdatedAt = status, now
-		return l.record(ctx, tx, *c, store.LogEntry{Action: store.Opened, Via: campaigns.BySystem, At: now})
+		return l.record(ctx, tx, *c, store.LogEntry{Action: store.WasStarted, Via: campaigns.BySystem, At: now})
 	}
 }
 

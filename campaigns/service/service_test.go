@@ -67,7 +67,7 @@ func (o *env) recorder() *outcome.Recorder {
 	return &outcome.Recorder{Pool: o.db.Pool, Store: o.Store, Now: o.Now}
 }
 
-func newOffice(t *testing.T) *env {
+func newEnv(t *testing.T) *env {
 	t.Helper()
 	o := &env{ctx: t.Context(), db: dbtest.New(t), now: time.Date(2027, 3, 2, 17, 0, 0, 0, time.UTC)} // a Tuesday, noon in New York
 	o.Service = &service.Service{
@@ -80,14 +80,14 @@ func newOffice(t *testing.T) *env {
 	return o
 }
 
-func (o *env) pass(d time.Duration) {
+func (o *env) advance(d time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.now = o.now.Add(d)
 }
 
-// open creates a new organization with all that it needs.
-func (o *env) open() error {
+// addOrganization creates a new organization with all that it needs.
+func (o *env) addOrganization() error {
 	var err error
 	if o.org, err = apikeys.EnsureOrganization(o.ctx, o.db.Pool, control.NewID("org-", time.Now())); err != nil {
 		return err
@@ -126,17 +126,19 @@ func rowsOf(phones ...string) []json.RawMessage {
 	return all
 }
 
-func who() service.Actor { return service.Actor{Via: campaigns.ByAPI, KeyID: "key_1", Actor: "tests"} }
+func testActor() service.Actor {
+	return service.Actor{Via: campaigns.ByAPI, KeyID: "key_1", Actor: "tests"}
+}
 
 func (o *env) create(spec campaigns.Spec, attested bool, phones ...string) (service.Status, error) {
 	spec.Name, spec.Agent, spec.CallsPerMinute = "Spring", "sales", 20
-	return o.Create(o.ctx, o.org, who(), service.CreateRequest{Spec: spec, Rows: rowsOf(phones...), Attested: attested}, nil, nil)
+	return o.Create(o.ctx, o.org, testActor(), service.CreateRequest{Spec: spec, Rows: rowsOf(phones...), Attested: attested}, nil, nil)
 }
 
 func (o *env) tx(do func(pgx.Tx) error) error { return db.Tx(o.ctx, o.db.Pool, do) }
 
-// texts reads a column of strings.
-func (o *env) texts(sql string, args ...any) ([]string, error) {
+// column reads a column of strings.
+func (o *env) column(sql string, args ...any) ([]string, error) {
 	rows, err := o.db.Pool.Query(o.ctx, sql, args...)
 	if err != nil {
 		return nil, err
@@ -144,8 +146,8 @@ func (o *env) texts(sql string, args ...any) ([]string, error) {
 	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
-// take begins a call to a contact, as the dialer would.
-func (o *env) take(contact string) (call string, ok bool, err error) {
+// beginCall begins a call to a contact, as the dialer would.
+func (o *env) beginCall(contact string) (call string, ok bool, err error) {
 	call = control.NewID("call_", time.Now())
 	err = o.tx(func(tx pgx.Tx) (fault error) {
 		ok, fault = o.Store.Attempts.Begin(o.ctx, tx, contact, call, o.Now())
@@ -156,19 +158,19 @@ func (o *env) take(contact string) (call string, ok bool, err error) {
 
 func (o *env) record(call string, what retry.Outcome, awaits bool) (state campaigns.State, err error) {
 	err = o.tx(func(tx pgx.Tx) (fault error) {
-		state, fault = o.recorder().Record(o.ctx, tx, outcome.Outcome{CallID: call, What: what, Ended: o.Now(), Awaits: awaits})
+		state, fault = o.recorder().Record(o.ctx, tx, outcome.Outcome{CallID: call, Result: what, Ended: o.Now(), AwaitsAnalysis: awaits})
 		return fault
 	})
 	return state, err
 }
 
-// pool returns numbers to draw from: callable, foreign and invalid ones.
-func pool() []string {
+// testNumbers returns numbers to draw from: callable, foreign and invalid ones.
+func testNumbers() []string {
 	return []string{"2125550101", "2125550102", "12125550102", "3105550103", "8085550104", "+14165550105", "8005550106", "12", "x"}
 }
 
-// expected ignores refusals that may occur at any time.
-func expected(err error) error {
+// ignoreRefusal ignores refusals that may occur at any time.
+func ignoreRefusal(err error) error {
 	var refused *control.Error
 	var blocked *service.BlockedError
 	if errors.As(err, &refused) || errors.As(err, &blocked) {
@@ -181,23 +183,23 @@ func expected(err error) error {
 type machine struct {
 	*env
 
-	campaign string
-	list     string                     // its launch import
-	final    map[string]campaigns.State // of contacts that stay where they are
-	contacts int
-	finger   map[string]string // of outcomes of the live screen
+	campaign     string
+	list         string                     // its launch import
+	final        map[string]campaigns.State // of contacts that stay where they are
+	contacts     int
+	fingerprints map[string]string // of outcomes of the live screen
 }
 
 func (m *machine) must(t *rapid.T, err error) {
 	t.Helper()
-	if err = expected(err); err != nil {
+	if err = ignoreRefusal(err); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// one draws a contact of the campaign, or one of its calls; empty for none.
-func (m *machine) one(t *rapid.T, sql string) string {
-	all, err := m.texts(sql, m.campaign)
+// drawID draws a contact of the campaign, or one of its calls; empty for none.
+func (m *machine) drawID(t *rapid.T, sql string) string {
+	all, err := m.column(sql, m.campaign)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,7 +212,7 @@ func (m *machine) one(t *rapid.T, sql string) string {
 func (m *machine) actions() map[string]func(*rapid.T) {
 	do := func(f func(context.Context, string, string, service.Actor) (service.Status, error)) func(*rapid.T) {
 		return func(t *rapid.T) {
-			_, err := f(m.ctx, m.org, m.campaign, who())
+			_, err := f(m.ctx, m.org, m.campaign, testActor())
 			m.must(t, err)
 		}
 	}
@@ -222,54 +224,54 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 			}
 		},
 		"launch": func(t *rapid.T) {
-			_, err := m.Launch(m.ctx, m.org, m.campaign, who(), service.LaunchRequest{Confirmed: true, ImportID: m.list, DNC: campaigns.Skip})
+			_, err := m.Launch(m.ctx, m.org, m.campaign, testActor(), service.LaunchRequest{Confirmed: true, ImportID: m.list, DNC: campaigns.Skip})
 			m.must(t, err)
 		},
 		"batch":    m.batch,
 		"withdraw": m.withdraw,
 		"list": func(t *rapid.T) {
-			n := "1" + rapid.SampledFrom(pool()[:2]).Draw(t, "number")
+			n := "1" + rapid.SampledFrom(testNumbers()[:2]).Draw(t, "number")
 			_, err := m.db.Pool.Exec(m.ctx, "INSERT INTO suppressions (org_id, number) VALUES ($1, $2) ON CONFLICT DO NOTHING", m.org, n)
 			m.must(t, err)
 		},
 		"take": func(t *rapid.T) {
-			if id := m.one(t, "SELECT id FROM contacts WHERE campaign_id = $1 ORDER BY id"); id != "" {
-				_, _, err := m.take(id)
+			if id := m.drawID(t, "SELECT id FROM contacts WHERE campaign_id = $1 ORDER BY id"); id != "" {
+				_, _, err := m.beginCall(id)
 				m.must(t, err)
 			}
 		},
 		"give back": func(t *rapid.T) {
-			if call := m.one(t, "SELECT call_id FROM contact_attempts WHERE campaign_id = $1 AND ended_at IS NULL ORDER BY call_id"); call != "" {
+			if call := m.drawID(t, "SELECT call_id FROM contact_attempts WHERE campaign_id = $1 AND ended_at IS NULL ORDER BY call_id"); call != "" {
 				m.must(t, m.tx(func(tx pgx.Tx) error { _, err := m.Store.Attempts.Revert(m.ctx, tx, call, 0, m.Now()); return err }))
 			}
 		},
 		"outcome": func(t *rapid.T) {
-			if call := m.one(t, "SELECT call_id FROM contact_attempts WHERE campaign_id = $1 ORDER BY call_id"); call != "" {
+			if call := m.drawID(t, "SELECT call_id FROM contact_attempts WHERE campaign_id = $1 ORDER BY call_id"); call != "" {
 				_, err := m.record(call, rapid.SampledFrom(retry.Outcomes()).Draw(t, "outcome"), rapid.Bool().Draw(t, "awaits"))
 				m.must(t, err)
 			}
 		},
 		"verdict": func(t *rapid.T) {
-			if call := m.one(t, "SELECT call_id FROM contact_attempts WHERE campaign_id = $1 ORDER BY call_id"); call != "" {
+			if call := m.drawID(t, "SELECT call_id FROM contact_attempts WHERE campaign_id = $1 ORDER BY call_id"); call != "" {
 				m.must(t, m.tx(func(tx pgx.Tx) error {
-					_, err := m.recorder().Verdict(m.ctx, tx, call, nil, 0)
+					_, err := m.recorder().RecordAnalysis(m.ctx, tx, call, nil, 0)
 					return err
 				}))
 			}
 		},
 		"time": func(t *rapid.T) {
-			m.pass(time.Duration(rapid.IntRange(0, 7200).Draw(t, "seconds")) * time.Second)
+			m.advance(time.Duration(rapid.IntRange(0, 7200).Draw(t, "seconds")) * time.Second)
 			m.must(t, m.RunDue(m.ctx))
 		},
 		"fold": func(t *rapid.T) { m.must(t, (&store.TallyFolder{Pool: m.db.Pool}).Fold(m.ctx)) },
 		"restore": func(t *rapid.T) { // beside, or without, what is counted
-			_, err := m.db.Pool.Exec(m.ctx, rapid.SampledFrom(ruins).Draw(t, "how"))
+			_, err := m.db.Pool.Exec(m.ctx, rapid.SampledFrom(tallyDamage).Draw(t, "how"))
 			m.must(t, err)
-			_, err = (&store.TallyFolder{Pool: m.db.Pool}).Mend(m.ctx)
+			_, err = (&store.TallyFolder{Pool: m.db.Pool}).Repair(m.ctx)
 			m.must(t, err)
 		},
 		"cap": func(t *rapid.T) { // as the dialler does
-			if id := m.one(t, "SELECT id FROM contacts WHERE campaign_id = $1 AND state = 'pending' ORDER BY id"); id != "" {
+			if id := m.drawID(t, "SELECT id FROM contacts WHERE campaign_id = $1 AND state = 'pending' ORDER BY id"); id != "" {
 				sql := rapid.SampledFrom([]string{
 					"UPDATE contacts SET due_at = $2, next_attempt_at = $2, governing_cap = 'daily' WHERE id = $1",
 					"UPDATE contacts SET due_at = $2, governing_cap = '' WHERE id = $1",
@@ -286,8 +288,8 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 }
 
 func (m *machine) batch(t *rapid.T) {
-	phones := rapid.SliceOfN(rapid.SampledFrom(pool()), 1, 4).Draw(t, "phones")
-	st, err := m.Add(m.ctx, m.org, m.campaign, who(), rowsOf(phones...), service.BatchHooks{})
+	phones := rapid.SliceOfN(rapid.SampledFrom(testNumbers()), 1, 4).Draw(t, "phones")
+	st, err := m.Add(m.ctx, m.org, m.campaign, testActor(), rowsOf(phones...), service.BatchHooks{})
 	if refused, ok := errors.AsType[*service.RefusedError](err); ok {
 		if i := refused.Import; i.AcceptedRows != 0 || i.Accepted || i.RefusalCode == "" || i.RowsSeen != len(phones) {
 			t.Fatalf("%v is refused as %+v", phones, i)
@@ -304,11 +306,11 @@ func (m *machine) batch(t *rapid.T) {
 }
 
 func (m *machine) withdraw(t *rapid.T) {
-	sent, err := json.Marshal(rapid.SampledFrom(pool()).Draw(t, "number"))
+	sent, err := json.Marshal(rapid.SampledFrom(testNumbers()).Draw(t, "number"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := m.Withdraw(m.ctx, m.org, who(), service.WithdrawRequest{Phones: []json.RawMessage{sent}})
+	w, err := m.Withdraw(m.ctx, m.org, testActor(), service.WithdrawRequest{Phones: []json.RawMessage{sent}})
 	m.must(t, err)
 	for _, x := range w.Withdrawn {
 		m.final[x.ContactID] = campaigns.Suppressed
@@ -321,15 +323,15 @@ func (m *machine) check(t *rapid.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if fault := consistent(p); fault != "" {
+	if fault := violatedInvariant(p); fault != "" {
 		t.Fatalf("%s: %+v", fault, p)
 	}
 	if p.Counters.Contacts != m.contacts {
 		t.Fatalf("%d contacts, want %d", p.Counters.Contacts, m.contacts)
 	}
-	m.settled(t)
-	m.tallied(t, p)
-	odd, err := m.texts(`
+	m.checkFinalStates(t)
+	m.checkTallies(t, p)
+	odd, err := m.column(`
 		SELECT k.id FROM contacts k LEFT JOIN LATERAL (
 			SELECT count(*) AS all_, count(*) FILTER (WHERE ended_at IS NULL) AS live FROM contact_attempts x WHERE x.contact_id = k.id) x ON true
 		WHERE k.campaign_id = $1 AND (k.attempts <> x.all_ OR (k.state = 'in_call') <> (x.live = 1) OR k.attempts > 2)`, m.campaign)
@@ -347,12 +349,12 @@ func (m *machine) check(t *rapid.T) {
 			t.Fatalf("remembered is %+v, found %+v, %v", x, fresh.Screen, err)
 		}
 		outcome := fmt.Sprint(x.Matched, x.Items, x.Checked, x.Unscreened)
-		for o, f := range m.finger {
+		for o, f := range m.fingerprints {
 			if (o == outcome) != (f == x.Fingerprint) {
 				t.Fatalf("outcome %s has the fingerprint %s, outcome %s %s", o, f, outcome, x.Fingerprint)
 			}
 		}
-		m.finger[outcome] = x.Fingerprint
+		m.fingerprints[outcome] = x.Fingerprint
 	}
 	over := st.Campaign.Status.IsOver()
 	if waits := p.ByState[campaigns.Pending] + p.ByState[campaigns.InCall] + p.ByState[campaigns.Awaiting]; st.Campaign.StatusReason == campaigns.QueueDrained && waits > 0 || over && p.Ready > 0 {
@@ -360,15 +362,15 @@ func (m *machine) check(t *rapid.T) {
 	}
 }
 
-// ruins are ways to damage tallies.
-var ruins = []string{
+// tallyDamage are ways to damage tallies.
+var tallyDamage = []string{
 	"TRUNCATE contact_tallies", "TRUNCATE attempt_tallies", "TRUNCATE contact_tallies, attempt_tallies",
 	"INSERT INTO contact_tallies SELECT * FROM contact_tallies", "INSERT INTO attempt_tallies SELECT * FROM attempt_tallies",
 }
 
-// tallied compares the tallies with a count of contacts and attempts.
-func (m *machine) tallied(t *rapid.T, p progress.Progress) {
-	counted, err := m.texts(`
+// checkTallies compares the tallies with a count of contacts and attempts.
+func (m *machine) checkTallies(t *rapid.T, p progress.Progress) {
+	counted, err := m.column(`
 		SELECT concat_ws(' ', 'contact', state, reason, dnc_at_launch, governing_cap, cardinality(zones) > 1, CASE WHEN state = 'pending' THEN hours_group END,
 			state = 'pending' AND attempts > 0, state = 'pending' AND (next_attempt_at IS NOT NULL OR not_before IS NOT NULL OR not_after IS NOT NULL), count(*))
 		FROM contacts WHERE campaign_id = $1 GROUP BY state, reason, dnc_at_launch, governing_cap, cardinality(zones) > 1, CASE WHEN state = 'pending' THEN hours_group END,
@@ -377,21 +379,21 @@ func (m *machine) tallied(t *rapid.T, p progress.Progress) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tallied, err := m.texts(`
+	tallied, err := m.column(`
 		SELECT concat_ws(' ', 'contact', state, reason, at_launch, cap, ambiguous, CASE WHEN state = 'pending' THEN hours_group END, tried, timed, sum(n))
 		FROM contact_tallies WHERE campaign_id = $1 GROUP BY state, reason, at_launch, cap, ambiguous, hours_group, tried, timed HAVING sum(n) <> 0
 		UNION ALL SELECT concat_ws(' ', 'attempt', outcome, sum(n)) FROM attempt_tallies WHERE campaign_id = $1 GROUP BY outcome HAVING sum(n) <> 0 ORDER BY 1`, m.campaign)
 	if err != nil || !slices.Equal(counted, tallied) {
 		t.Fatalf("tallied are %q, counted %q, %v", tallied, counted, err)
 	}
-	held, err := m.texts("SELECT count(*)::text FROM contacts WHERE campaign_id = $1 AND state = 'pending' AND governing_cap <> '' AND next_attempt_at > $2", m.campaign, m.Now())
+	held, err := m.column("SELECT count(*)::text FROM contacts WHERE campaign_id = $1 AND state = 'pending' AND governing_cap <> '' AND next_attempt_at > $2", m.campaign, m.Now())
 	if err != nil || held[0] != strconv.Itoa(p.Frequency.Held) {
 		t.Fatalf("%d are held by a cap, counted %s, %v", p.Frequency.Held, held, err)
 	}
 }
 
-// settled checks that final contacts keep their state.
-func (m *machine) settled(t *rapid.T) {
+// checkFinalStates checks that final contacts keep their state.
+func (m *machine) checkFinalStates(t *rapid.T) {
 	rows, err := m.db.Pool.Query(m.ctx, "SELECT id, state FROM contacts WHERE campaign_id = $1 AND state IN ('done', 'exhausted', 'suppressed')", m.campaign)
 	if err != nil {
 		t.Fatal(err)
@@ -413,8 +415,8 @@ func (m *machine) settled(t *rapid.T) {
 	m.final = now
 }
 
-// consistent returns the violated invariant of a progress, empty for none.
-func consistent(p progress.Progress) string {
+// violatedInvariant returns the violated invariant of a progress, empty for none.
+func violatedInvariant(p progress.Progress) string {
 	sum := func(m map[string]int) (n int) {
 		for _, v := range m {
 			n += v
@@ -454,12 +456,12 @@ func consistent(p progress.Progress) string {
 	return ""
 }
 
-// TestProgressHolds: after any operations in any order, the numbers of a campaign agree
+// TestProgressIsConsistent: after any operations in any order, the numbers of a campaign agree
 // with each other and with its contacts.
-func TestProgressHolds(t *testing.T) {
-	o := newOffice(t)
+func TestProgressIsConsistent(t *testing.T) {
+	o := newEnv(t)
 	rapid.Check(t, func(t *rapid.T) {
-		if err := o.open(); err != nil {
+		if err := o.addOrganization(); err != nil {
 			t.Fatal(err)
 		}
 		spec := campaigns.Spec{Retry: json.RawMessage(`{"attempts":2,"interval_s":60}`)}
@@ -467,15 +469,15 @@ func TestProgressHolds(t *testing.T) {
 		if spec.Open = rapid.Bool().Draw(t, "open"); spec.Open || rapid.Bool().Draw(t, "ends") {
 			spec.EndsAt = o.Now().Add(time.Duration(rapid.IntRange(1, 48).Draw(t, "hours")) * time.Hour)
 		}
-		phones := rapid.SliceOfN(rapid.SampledFrom(pool()), 0, 6).Draw(t, "planned")
+		phones := rapid.SliceOfN(rapid.SampledFrom(testNumbers()), 0, 6).Draw(t, "planned")
 		st, err := o.create(spec, rapid.Bool().Draw(t, "attested"), phones...)
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := &machine{env: o, campaign: st.Campaign.ID, final: map[string]campaigns.State{}, finger: map[string]string{}}
+		m := &machine{env: o, campaign: st.Campaign.ID, final: map[string]campaigns.State{}, fingerprints: map[string]string{}}
 		if i := st.Import; i != nil {
 			m.list, m.contacts = i.ID, i.AcceptedRows
-			if dropped := o.dropped(t, i.ID); i.AcceptedRows+i.Rejected+dropped != i.RowsSeen || i.RowsSeen != len(phones) || i.Warned > i.AcceptedRows {
+			if dropped := o.countDropped(t, i.ID); i.AcceptedRows+i.Rejected+dropped != i.RowsSeen || i.RowsSeen != len(phones) || i.Warned > i.AcceptedRows {
 				t.Fatalf("%v: %+v, %d dropped", phones, i.Import, dropped)
 			}
 		}
@@ -483,18 +485,18 @@ func TestProgressHolds(t *testing.T) {
 	})
 }
 
-// table collects the lines of a report.
-type table [][]string
+// reportTable collects the lines of a report.
+type reportTable [][]string
 
-func (t *table) Write(cells []string) error {
+func (t *reportTable) Write(cells []string) error {
 	*t = append(*t, slices.Clone(cells))
 	return nil
 }
-func (t *table) Close() error { return nil }
+func (t *reportTable) Close() error { return nil }
 
-// dropped counts the rows of an import's report that were dropped as duplicates.
-func (o *env) dropped(t *rapid.T, id string) (n int) {
-	var lines table
+// countDropped counts the rows of an import's report that were dropped as duplicates.
+func (o *env) countDropped(t *rapid.T, id string) (n int) {
+	var lines reportTable
 	if err := o.Report(o.ctx, o.org, id, false, func() (report.Table, error) { return &lines, nil }); err != nil {
 		t.Fatal(err)
 	}

@@ -20,8 +20,8 @@ import (
 // TestAllListed: with decision skip, a list whose contacts are all listed launches
 // nothing, at creation and later.
 func TestAllListed(t *testing.T) {
-	o := newOffice(t)
-	if err := o.open(); err != nil {
+	o := newEnv(t)
+	if err := o.addOrganization(); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := o.db.Pool.Exec(o.ctx, "INSERT INTO suppressions (org_id, number) VALUES ($1, '12125550101'), ($1, '12125550102')", o.org); err != nil {
@@ -38,7 +38,7 @@ func TestAllListed(t *testing.T) {
 	if err != nil || blocked(st.Blockers) {
 		t.Fatalf("with the decision to block: %v, %v", st.Blockers, err)
 	}
-	_, err = o.Launch(o.ctx, o.org, st.Campaign.ID, who(), service.LaunchRequest{Confirmed: true, ImportID: st.Import.ID, DNC: campaigns.Skip})
+	_, err = o.Launch(o.ctx, o.org, st.Campaign.ID, testActor(), service.LaunchRequest{Confirmed: true, ImportID: st.Import.ID, DNC: campaigns.Skip})
 	var refused *service.BlockedError
 	if !errors.As(err, &refused) || !blocked(refused.Blockers) {
 		t.Fatalf("launched: %v", err)
@@ -72,14 +72,14 @@ func (c *listingBucket) Delete(_ context.Context, key string) error {
 	return nil
 }
 
-// TestSourcesAreSwept: the rows of a failed request are deleted in time; those of
+// TestUnusedFilesAreDeleted: the rows of a failed request are deleted in time; those of
 // others are kept until their campaign is deleted.
-func TestSourcesAreSwept(t *testing.T) {
-	o := newOffice(t)
+func TestUnusedFilesAreDeleted(t *testing.T) {
+	o := newEnv(t)
 	c := &listingBucket{}
 	o.Bucket = c
 	keeper := &store.ImportFiles{Pool: o.db.Pool, Bucket: c}
-	if err := o.open(); err != nil {
+	if err := o.addOrganization(); err != nil {
 		t.Fatal(err)
 	}
 	good, err := o.create(campaigns.Spec{}, false, "2125550101")
@@ -87,7 +87,7 @@ func TestSourcesAreSwept(t *testing.T) {
 		t.Fatal(err)
 	}
 	gone := errors.New("the client is gone")
-	_, err = o.Create(o.ctx, o.org, who(), service.CreateRequest{Spec: campaigns.Spec{Name: "x", Agent: "sales", CallsPerMinute: 20}, Rows: rowsOf("2125550102")},
+	_, err = o.Create(o.ctx, o.org, testActor(), service.CreateRequest{Spec: campaigns.Spec{Name: "x", Agent: "sales", CallsPerMinute: 20}, Rows: rowsOf("2125550102")},
 		func(context.Context, db.Querier, service.Status) error { return gone }, nil)
 	if !errors.Is(err, gone) {
 		t.Fatal(err)
@@ -119,15 +119,15 @@ func TestSourcesAreSwept(t *testing.T) {
 	}
 	left(2 * time.Hour)
 	// Its tallies are deleted too.
-	if tallies, err := o.texts("SELECT state FROM contact_tallies WHERE campaign_id = $1 UNION ALL SELECT outcome FROM attempt_tallies WHERE campaign_id = $1", good.Campaign.ID); err != nil || len(tallies) > 0 {
+	if tallies, err := o.column("SELECT state FROM contact_tallies WHERE campaign_id = $1 UNION ALL SELECT outcome FROM attempt_tallies WHERE campaign_id = $1", good.Campaign.ID); err != nil || len(tallies) > 0 {
 		t.Errorf("tallies of %q, %v", tallies, err)
 	}
 }
 
-// TestLargeListsHaveTime: writing a large list may take longer than other statements.
-func TestLargeListsHaveTime(t *testing.T) {
-	o := newOffice(t)
-	if err := o.open(); err != nil {
+// TestLargeListTimeout: writing a large list may take longer than other statements.
+func TestLargeListTimeout(t *testing.T) {
+	o := newEnv(t)
+	if err := o.addOrganization(); err != nil {
 		t.Fatal(err)
 	}
 	for n, want := range map[int]string{1: "30s", 10_001: "5min"} {
@@ -136,7 +136,7 @@ func TestLargeListsHaveTime(t *testing.T) {
 		for i := range phones {
 			phones[i] = fmt.Sprintf("212%07d", 2_000_000+i)
 		}
-		_, err := o.Create(o.ctx, o.org, who(), service.CreateRequest{Spec: campaigns.Spec{Name: "x", Agent: "sales", CallsPerMinute: 20}, Rows: rowsOf(phones...)},
+		_, err := o.Create(o.ctx, o.org, testActor(), service.CreateRequest{Spec: campaigns.Spec{Name: "x", Agent: "sales", CallsPerMinute: 20}, Rows: rowsOf(phones...)},
 			func(ctx context.Context, q db.Querier, _ service.Status) error {
 				return q.QueryRow(ctx, "SELECT current_setting('statement_timeout')").Scan(&got)
 			}, nil)

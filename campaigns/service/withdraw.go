@@ -65,9 +65,9 @@ type address struct {
 	valid bool
 }
 
-// phone reads a number: the last ten digits of a string or an integer. A number with
+// parsePhone reads a number: the last ten digits of a string or an integer. A number with
 // fewer digits matches no contact.
-func phone(sent json.RawMessage) address {
+func parsePhone(sent json.RawMessage) address {
 	a := address{sent: sent}
 	text := string(sent)
 	if strings.HasPrefix(text, `"`) && json.Unmarshal(sent, &text) != nil {
@@ -87,10 +87,10 @@ func phone(sent json.RawMessage) address {
 // lastDigits is the number of digits that identify a contact.
 const lastDigits = 10
 
-func contactID() *regexp.Regexp { return regexp.MustCompile(`^con_[0-9A-Z]{26}$`) }
+func contactIDPattern() *regexp.Regexp { return regexp.MustCompile(`^con_[0-9A-Z]{26}$`) }
 
-// idAddress reads the id of a contact. Other text matches no contact.
-func idAddress(sent json.RawMessage, form *regexp.Regexp) address {
+// parseContactID reads the id of a contact. Other text matches no contact.
+func parseContactID(sent json.RawMessage, form *regexp.Regexp) address {
 	a := address{sent: sent}
 	var text string
 	if sent[0] != '"' || json.Unmarshal(sent, &text) != nil || strings.TrimSpace(text) == "" {
@@ -117,13 +117,13 @@ func (svc *Service) Withdraw(ctx context.Context, orgID string, who Actor, a Wit
 		NotFound:        []json.RawMessage{},
 	}
 	var all []address
-	lastTen, ids, form := []string{}, []string{}, contactID()
+	lastTen, ids, form := []string{}, []string{}, contactIDPattern()
 	for _, sent := range a.Phones {
-		x := phone(sent)
+		x := parsePhone(sent)
 		all, lastTen = append(all, x), append(lastTen, x.key)
 	}
 	for _, sent := range a.ContactIDs {
-		x := idAddress(sent, form)
+		x := parseContactID(sent, form)
 		all, ids = append(all, x), append(ids, x.key)
 	}
 	found := map[string]bool{}
@@ -134,7 +134,7 @@ func (svc *Service) Withdraw(ctx context.Context, orgID string, who Actor, a Wit
 		}
 		for _, k := range contacts {
 			found[k.LastTen], found[k.ID] = true, true
-			w.put(k)
+			w.add(k)
 		}
 		return svc.saveWithdrawal(ctx, tx, orgID, who, w.Withdrawn)
 	})
@@ -152,8 +152,8 @@ func (svc *Service) Withdraw(ctx context.Context, orgID string, who Actor, a Wit
 	return w, nil
 }
 
-// put adds a contact to the list of its state.
-func (w *Withdrawal) put(k store.AddressedContact) {
+// add adds a contact to the list of its state.
+func (w *Withdrawal) add(k store.AddressedContact) {
 	x := Withdrawn{ContactID: k.ID, CampaignID: k.CampaignID, Phone: k.Number}
 	switch {
 	case k.State == campaigns.Pending || k.State == campaigns.Awaiting:

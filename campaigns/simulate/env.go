@@ -58,12 +58,12 @@ type Row struct {
 	group                       int
 }
 
-// dice makes the random choices of a simulation.
-type dice struct{ *rand.Rand }
+// rng makes the random choices of a simulation.
+type rng struct{ *rand.Rand }
 
-func (d dice) chance(percent int) bool { return d.IntN(100) < percent }
+func (d rng) chance(percent int) bool { return d.IntN(100) < percent }
 
-func pick[T any](d dice, all ...T) T { return all[d.IntN(len(all))] }
+func pick[T any](d rng, all ...T) T { return all[d.IntN(len(all))] }
 
 // organizations is their number. The campaigns of one share numbers.
 const organizations = 20
@@ -77,7 +77,7 @@ func zonesOf(code string) []string {
 }
 
 // campaigns creates all campaigns, spread over the years.
-func (w Config) campaigns(d dice) []Campaign {
+func (w Config) campaigns(d rng) []Campaign {
 	all := make([]Campaign, w.Campaigns)
 	span := w.end().Sub(w.Begin)
 	for i := range all {
@@ -121,7 +121,7 @@ func (w Config) end() time.Time { return w.Begin.AddDate(w.Years, 0, 0) }
 
 // rows creates the contacts: with all area codes of the United States, or Kazakhstan's
 // mobile prefixes. One in five repeats a number of its organization.
-func (w Config) rows(d dice, all []Campaign, codes []string) []Row {
+func (w Config) rows(d rng, all []Campaign, codes []string) []Row {
 	list := make([]Row, w.Contacts)
 	known := make([][]string, organizations)
 	for i := range list {
@@ -162,7 +162,7 @@ func (w Config) rows(d dice, all []Campaign, codes []string) []Row {
 }
 
 // randomNumber returns a number of a market.
-func randomNumber(d dice, code string, codes []string) string {
+func randomNumber(d rng, code string, codes []string) string {
 	if code == "kz" {
 		return fmt.Sprintf("+7%s%07d", pick(d, "701", "702", "705", "707", "747", "771", "775", "777"), d.IntN(10_000_000))
 	}

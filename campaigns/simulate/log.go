@@ -70,7 +70,7 @@ func save(dir string, all []Campaign, rows []Row) error {
 	if err != nil {
 		return err
 	}
-	return finish(f, writeRows(f, rows))
+	return closeFile(f, writeRows(f, rows))
 }
 
 // Columns returns the columns of RowsFile.
@@ -84,22 +84,22 @@ func writeRows(to io.Writer, rows []Row) error {
 	for _, r := range rows {
 		_ = w.Write([]string{
 			strconv.Itoa(r.Contact), fmt.Sprintf("cmp_%03d", r.Campaign), r.Number, r.State, r.Timezone, strconv.Itoa(r.Priority),
-			text(r.NotBefore), text(r.NotAfter), text(r.Listed), text(r.Withdrawn),
+			formatEpoch(r.NotBefore), formatEpoch(r.NotAfter), formatEpoch(r.Listed), formatEpoch(r.Withdrawn),
 		})
 	}
 	w.Flush()
 	return w.Error()
 }
 
-func text(epoch int64) string {
+func formatEpoch(epoch int64) string {
 	if epoch == 0 {
 		return ""
 	}
 	return strconv.FormatInt(epoch, 10)
 }
 
-// finish closes a file that was written to.
-func finish(f *os.File, err error) error {
+// closeFile closes a file that was written to.
+func closeFile(f *os.File, err error) error {
 	if fault := f.Close(); err == nil {
 		err = fault
 	}

@@ -57,7 +57,7 @@ func Plot(to io.Writer, r oracle.Report) error {
 		most := max(1, slices.Max(hours[:]))
 		for h, n := range hours {
 			height := n * 170 / most
-			b := bar{Hour: h, Calls: n, X: 22 + 30*h, Y: 200 - height, Height: height, Middle: 35 + 30*h, Above: 196 - height, Short: short(n)}
+			b := bar{Hour: h, Calls: n, X: 22 + 30*h, Y: 200 - height, Height: height, Middle: 35 + 30*h, Above: 196 - height, Short: shortNumber(n)}
 			c.Bars = append(c.Bars, b)
 		}
 		charts = append(charts, c)
@@ -70,8 +70,8 @@ func Plot(to io.Writer, r oracle.Report) error {
 	}{r, r.Wrong(), charts})
 }
 
-// short is a number in few characters.
-func short(n int) string {
+// shortNumber is a number in few characters.
+func shortNumber(n int) string {
 	switch {
 	case n >= 1_000_000:
 		return fmt.Sprintf("%.1fM", float64(n)/1e6)

@@ -23,7 +23,7 @@ type byPriority []entry
 
 func (q byPriority) Len() int           { return len(q) }
 func (q byPriority) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
-func (q byPriority) Less(i, j int) bool { return first(q[i], q[j]) < 0 }
+func (q byPriority) Less(i, j int) bool { return compareEntries(q[i], q[j]) < 0 }
 func (q *byPriority) Push(x any)        { *q = append(*q, x.(entry)) } //nolint:forcetypeassert // only entries are pushed
 func (q *byPriority) Pop() any {
 	last := len(*q) - 1
@@ -32,8 +32,8 @@ func (q *byPriority) Pop() any {
 	return e
 }
 
-// first is negative if a is called before b.
-func first(a, b entry) int {
+// compareEntries is negative if a is called before b.
+func compareEntries(a, b entry) int {
 	return cmp.Or(cmp.Compare(b.priority, a.priority), cmp.Compare(a.due, b.due), cmp.Compare(a.contact, b.contact))
 }
 
@@ -52,8 +52,8 @@ func (q *byDue) Pop() any {
 
 func (q *queue) add(e entry) { heap.Push(&q.waiting, e) }
 
-// ripen moves the due contacts.
-func (q *queue) ripen(now int64) {
+// moveDue moves the due contacts.
+func (q *queue) moveDue(now int64) {
 	for len(q.waiting) > 0 && q.waiting[0].due <= now {
 		heap.Push(&q.ready, heap.Pop(&q.waiting))
 	}

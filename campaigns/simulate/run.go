@@ -38,7 +38,7 @@ type Figures struct {
 // A simulation is a running Config.
 type simulation struct {
 	*memStore
-	dice
+	rng
 	all    []Campaign
 	events events
 	queued int
@@ -54,7 +54,7 @@ func (w Config) Run(ctx context.Context, dir string, progress func(float64)) (Fi
 	out := bufio.NewWriterSize(f, 1<<20)
 	s, err := w.prepare(dir, &log{w: out})
 	if err != nil {
-		return Figures{}, finish(f, err)
+		return Figures{}, closeFile(f, err)
 	}
 	began := time.Now()
 	err = s.run(ctx, w, progress)
@@ -63,12 +63,12 @@ func (w Config) Run(ctx context.Context, dir string, progress func(float64)) (Fi
 	}
 	return Figures{
 		Contacts: len(s.contacts), Campaigns: len(s.all), Dials: s.dials, Decisions: s.decisions, Took: time.Since(began),
-	}, finish(f, err)
+	}, closeFile(f, err)
 }
 
 // prepare creates the campaigns and contacts.
 func (w Config) prepare(dir string, l *log) (*simulation, error) {
-	d := dice{rand.New(rand.NewPCG(w.Seed, 1))} //nolint:gosec // a simulation is to be repeatable
+	d := rng{rand.New(rand.NewPCG(w.Seed, 1))} //nolint:gosec // a simulation is to be repeatable
 	packages := map[string]*market.Package{}
 	for _, code := range market.Codes() {
 		if packages[code] = w.Packages[code]; packages[code] != nil {
@@ -79,8 +79,8 @@ func (w Config) prepare(dir string, l *log) (*simulation, error) {
 			return nil, err
 		}
 	}
-	s := &simulation{dice: d, all: w.campaigns(d)}
-	s.memStore = &memStore{now: w.Begin, numbers: map[phone]*number{}, byID: map[string]*campaign{}, log: l, onDial: s.onDial}
+	s := &simulation{rng: d, all: w.campaigns(d)}
+	s.memStore = &memStore{now: w.Begin, numbers: map[numberKey]*number{}, byID: map[string]*campaign{}, log: l, onDial: s.onDial}
 	s.rows = w.rows(d, s.all, packages["us"].Areas())
 	s.contacts = make([]contact, len(s.rows))
 	for range organizations {
@@ -117,27 +117,27 @@ func (s *simulation) schedule(never []bool) {
 			n.listed = r.Listed
 		}
 		if r.Withdrawn != 0 {
-			s.at(epoch(r.Withdrawn), func() { s.withdraw(i) })
+			s.runAt(epoch(r.Withdrawn), func() { s.withdraw(i) })
 		}
 	}
 	for k, c := range s.all {
-		s.at(epoch(c.StartsAt), func() { s.start(k, of[k], never) })
+		s.runAt(epoch(c.StartsAt), func() { s.start(k, of[k], never) })
 		if c.EndsAt != 0 {
-			s.at(epoch(c.EndsAt), func() { s.over(k, campaigns.Completed) })
+			s.runAt(epoch(c.EndsAt), func() { s.closeCampaign(k, campaigns.Completed) })
 		}
 		begin := epoch(c.StartsAt)
 		if s.chance(25) {
 			pause := begin.Add(time.Duration(s.IntN(5*24*3600)) * time.Second)
-			s.at(pause, func() { s.pause(k, campaigns.Running, campaigns.Paused) })
-			s.at(pause.Add(time.Duration(s.IntN(48*3600))*time.Second), func() { s.pause(k, campaigns.Paused, campaigns.Running) })
+			s.runAt(pause, func() { s.pause(k, campaigns.Running, campaigns.Paused) })
+			s.runAt(pause.Add(time.Duration(s.IntN(48*3600))*time.Second), func() { s.pause(k, campaigns.Paused, campaigns.Running) })
 		}
 		if s.chance(8) {
-			s.at(begin.Add(time.Duration(s.IntN(20*24*3600))*time.Second), func() { s.over(k, campaigns.Canceled) })
+			s.runAt(begin.Add(time.Duration(s.IntN(20*24*3600))*time.Second), func() { s.closeCampaign(k, campaigns.Canceled) })
 		}
 	}
 }
 
-func (s *simulation) at(t time.Time, do func()) {
+func (s *simulation) runAt(t time.Time, do func()) {
 	s.queued++
 	heap.Push(&s.events, event{at: t.UnixNano(), n: s.queued, do: do})
 }
@@ -191,10 +191,10 @@ func (s *simulation) start(k int, rows []int, never []bool) {
 		case n.listed != 0 && n.listed <= s.now.Unix():
 			s.suppress(i, campaigns.DNCSuppressed)
 		default:
-			s.wait(c, i, latest(s.now, epoch(r.NotBefore)))
+			s.enqueue(c, i, latest(s.now, epoch(r.NotBefore)))
 		}
 	}
-	s.set(c, campaigns.Running)
+	s.setStatus(c, campaigns.Running)
 	s.completeIfDrained(c)
 }
 
@@ -205,14 +205,14 @@ func (s *simulation) suppress(i int, reason string) {
 
 func (s *simulation) pause(k int, from, to campaigns.Status) {
 	if c := s.campaigns[k]; c.status == from {
-		s.set(c, to)
+		s.setStatus(c, to)
 		s.completeIfDrained(c)
 	}
 }
 
-func (s *simulation) over(k int, to campaigns.Status) {
+func (s *simulation) closeCampaign(k int, to campaigns.Status) {
 	if c := s.campaigns[k]; !c.status.IsOver() {
-		s.set(c, to)
+		s.setStatus(c, to)
 	}
 }
 
@@ -224,7 +224,7 @@ func (s *simulation) withdraw(i int) {
 	}
 	switch x.state {
 	case campaigns.Pending:
-		s.leave(c, i, campaigns.Suppressed, campaigns.WithdrawnByClient)
+		s.setState(c, i, campaigns.Suppressed, campaigns.WithdrawnByClient)
 	case campaigns.Awaiting:
 		c.busy--
 		s.suppress(i, campaigns.WithdrawnByClient)
@@ -240,12 +240,12 @@ func (s *simulation) onDial(i int) {
 	if outcome.IsConversation() {
 		last += time.Duration(s.IntN(240)) * time.Second
 	}
-	s.at(s.now.Add(last), func() { s.onHangup(i, outcome) })
+	s.runAt(s.now.Add(last), func() { s.onHangup(i, outcome) })
 }
 
-// broke is the log's outcome of a call that was answered and failed because of the
+// brokenCall is the log's outcome of a call that was answered and failed because of the
 // service before a conversation. It counts as a failed attempt.
-const broke retry.Outcome = "agent_error"
+const brokenCall retry.Outcome = "agent_error"
 
 func (s *simulation) outcome() retry.Outcome {
 	n := s.IntN(100)
@@ -258,7 +258,7 @@ func (s *simulation) outcome() retry.Outcome {
 		{68, retry.Voicemail},
 		{71, retry.Declined},
 		{72, retry.Failed},
-		{73, broke},
+		{73, brokenCall},
 		{75, retry.InvalidNumber},
 		{78, retry.ShortCall},
 	} {
@@ -273,23 +273,23 @@ func (s *simulation) outcome() retry.Outcome {
 func (s *simulation) onHangup(i int, o retry.Outcome) {
 	r, x := &s.rows[i], &s.contacts[i]
 	n := x.number
-	n.on--
+	n.active--
 	s.routes[s.all[r.Campaign].Route].used--
 	s.log.end(s.now, i, string(o))
-	if o == broke {
+	if o == brokenCall {
 		o = retry.Failed
 	}
 	if o.IsConversation() {
 		n.Talked = s.now
 		x.state = campaigns.Awaiting
-		s.at(s.now.Add(20*time.Second), func() { s.settle(i, o) })
+		s.runAt(s.now.Add(20*time.Second), func() { s.applyOutcome(i, o) })
 		return
 	}
-	s.settle(i, o)
+	s.applyOutcome(i, o)
 }
 
-// settle decides the next state of a contact after a call.
-func (s *simulation) settle(i int, o retry.Outcome) {
+// applyOutcome decides the next state of a contact after a call.
+func (s *simulation) applyOutcome(i int, o retry.Outcome) {
 	c, x := s.campaigns[s.rows[i].Campaign], &s.contacts[i]
 	if x.state == campaigns.Suppressed { // withdrawn before the analysis
 		return
@@ -312,7 +312,7 @@ func (s *simulation) settle(i int, o retry.Outcome) {
 			x.uses[next.Rule]++
 		}
 		x.retryAt = next.At
-		s.wait(c, i, next.At)
+		s.enqueue(c, i, next.At)
 		return
 	case o.IsConversation() || next.Stopped:
 		x.state = campaigns.Done

@@ -9,7 +9,7 @@ import (
 	"github.com/parley-voice/parley/campaigns/simulate/oracle"
 )
 
-func small() Config {
+func smallConfig() Config {
 	return Config{Seed: 1, Contacts: 12_000, Campaigns: 40, Begin: time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC), Years: 2}
 }
 
@@ -21,8 +21,8 @@ func laws() map[string]map[string]string {
 	return all
 }
 
-// judged runs a simulation and its oracle.
-func judged(t *testing.T, w Config) (Figures, oracle.Report) {
+// runAndJudge runs a simulation and its oracle.
+func runAndJudge(t *testing.T, w Config) (Figures, oracle.Report) {
 	t.Helper()
 	dir := t.TempDir()
 	f, err := w.Run(t.Context(), dir, func(float64) {})
@@ -38,7 +38,7 @@ func judged(t *testing.T, w Config) (Figures, oracle.Report) {
 
 // TestLawful: two years of campaigns over all states and Kazakhstan have no fault.
 func TestLawful(t *testing.T) {
-	f, r := judged(t, small())
+	f, r := runAndJudge(t, smallConfig())
 	if r.Wrong() > 0 {
 		t.Errorf("%+v", r)
 	}
@@ -47,8 +47,8 @@ func TestLawful(t *testing.T) {
 	}
 }
 
-// shifted returns the US package with one changed cell of its windows.
-func shifted(t *testing.T, from, to string) *market.Package {
+// changedPackage returns the US package with one changed cell of its windows.
+func changedPackage(t *testing.T, from, to string) *market.Package {
 	t.Helper()
 	files := market.Files("us")
 	if !strings.Contains(files["windows.csv"], from) {
@@ -62,16 +62,16 @@ func shifted(t *testing.T, from, to string) *market.Package {
 	return p
 }
 
-// TestShifted: a window that is one minute too wide is detected, at either end.
-func TestShifted(t *testing.T) {
+// TestWideWindowIsDetected: a window that is one minute too wide is detected, at either end.
+func TestWideWindowIsDetected(t *testing.T) {
 	for _, c := range []struct{ from, to string }{
 		{"US,all,,,08:00-21:00", "US,all,,,07:59-21:00"},
 		{"TX,marketing,,,09:00-21:00", "TX,marketing,,,08:59-21:00"},
 		{"US,all,,,08:00-21:00", "US,all,,,08:00-21:01"},
 	} {
-		w := small()
-		w.Packages = map[string]*market.Package{"us": shifted(t, c.from, c.to)}
-		_, r := judged(t, w)
+		w := smallConfig()
+		w.Packages = map[string]*market.Package{"us": changedPackage(t, c.from, c.to)}
+		_, r := runAndJudge(t, w)
 		if r.Unlawful == 0 {
 			t.Errorf("%s instead of %s: nothing is found of %d calls", c.to, c.from, r.Dials)
 		}

@@ -26,7 +26,7 @@ type memStore struct {
 	live      []*campaign    // running
 	byID      map[string]*campaign
 	running   []dialer.Campaign
-	numbers   map[phone]*number
+	numbers   map[numberKey]*number
 	routes    []route
 	log       *log
 	// onDial is called for each call, to schedule its end.
@@ -58,15 +58,15 @@ type contact struct {
 	uses    map[int]int // redials of each rule
 }
 
-// A phone is a number of one organization.
-type phone struct {
+// A numberKey is a number of one organization.
+type numberKey struct {
 	org int
 	n   string
 }
 
 type number struct {
 	plan.History
-	on     int   // active calls
+	active int   // active calls
 	listed int64 // epoch seconds of the do-not-call entry; 0 never
 }
 
@@ -93,13 +93,13 @@ func (b *memStore) Take(_ context.Context, ask dialer.TakeRequest) (dialer.TakeR
 	at := b.now.UnixNano()
 	open := b.openQueues(c, ask.Open)
 	for _, q := range open {
-		q.ripen(at)
+		q.moveDue(at)
 	}
 	for {
-		q := best(open)
+		q := firstQueue(open)
 		if q == nil {
-			b.thin(c)
-			return dialer.TakeResult{Next: next(open)}, nil
+			b.dropEmptyGroups(c)
+			return dialer.TakeResult{Next: nextDue(open)}, nil
 		}
 		e := heap.Pop(&q.ready).(entry) //nolint:forcetypeassert // has only entries
 		if b.decide(c, q, e, ask) {
@@ -110,8 +110,8 @@ func (b *memStore) Take(_ context.Context, ask dialer.TakeRequest) (dialer.TakeR
 	}
 }
 
-// thin removes empty groups once they are many.
-func (b *memStore) thin(c *campaign) {
+// dropEmptyGroups removes empty groups once they are many.
+func (b *memStore) dropEmptyGroups(c *campaign) {
 	if c.waiting*2 < len(c.Groups) {
 		c.Groups = slices.DeleteFunc(slices.Clone(c.Groups), func(key string) bool { return c.queues[b.groupIDs[key]].len() == 0 })
 	}
@@ -131,19 +131,19 @@ func (b *memStore) openQueues(c *campaign, keys []string) []*queue {
 	return c.open
 }
 
-// best returns the queue whose first contact is called first, nil if no contact is due.
-func best(open []*queue) *queue {
+// firstQueue returns the queue whose first contact is called first, nil if no contact is due.
+func firstQueue(open []*queue) *queue {
 	var found *queue
 	for _, q := range open {
-		if len(q.ready) > 0 && (found == nil || first(q.ready[0], found.ready[0]) < 0) {
+		if len(q.ready) > 0 && (found == nil || compareEntries(q.ready[0], found.ready[0]) < 0) {
 			found = q
 		}
 	}
 	return found
 }
 
-// next returns when the next contact is due, zero if none is waiting.
-func next(open []*queue) time.Time {
+// nextDue returns when the next contact is due, zero if none is waiting.
+func nextDue(open []*queue) time.Time {
 	var soonest int64
 	for _, q := range open {
 		if len(q.waiting) > 0 && (soonest == 0 || q.waiting[0].due < soonest) {
@@ -165,19 +165,19 @@ func (b *memStore) decide(c *campaign, q *queue, e entry, ask dialer.TakeRequest
 		return false
 	}
 	if n.listed != 0 && n.listed <= b.now.Unix() {
-		b.leave(c, e.contact, campaigns.Suppressed, campaigns.DNCSuppressed)
+		b.setState(c, e.contact, campaigns.Suppressed, campaigns.DNCSuppressed)
 		return false
 	}
 	b.decisions++
 	v := ask.Gate(b.now, plan.Contact{
 		ID: r.Number, Group: b.groups[r.group], RetryAt: x.retryAt, NotBefore: epoch(r.NotBefore), NotAfter: epoch(r.NotAfter),
-		History: n.History, Engaged: n.on > 0,
+		History: n.History, Engaged: n.active > 0,
 	})
 	switch v.Decision {
 	case plan.Go:
 		x.state = campaigns.InCall
 		x.dials++
-		n.on++
+		n.active++
 		n.Dials = append(n.Dials, b.now)
 		c.waiting--
 		c.busy++
@@ -185,9 +185,9 @@ func (b *memStore) decide(c *campaign, q *queue, e entry, ask dialer.TakeRequest
 		b.onDial(e.contact)
 		return true
 	case plan.Capped:
-		b.leave(c, e.contact, campaigns.Suppressed, campaigns.FrequencyCapped)
+		b.setState(c, e.contact, campaigns.Suppressed, campaigns.FrequencyCapped)
 	case plan.Missed:
-		b.leave(c, e.contact, campaigns.Exhausted, "")
+		b.setState(c, e.contact, campaigns.Exhausted, "")
 	default:
 		e.due = v.Until.UnixNano()
 		if v.Until.IsZero() {
@@ -198,8 +198,8 @@ func (b *memStore) decide(c *campaign, q *queue, e entry, ask dialer.TakeRequest
 	return false
 }
 
-// leave ends the waiting of a contact.
-func (b *memStore) leave(c *campaign, contact int, s campaigns.State, reason string) {
+// setState ends the waiting of a contact.
+func (b *memStore) setState(c *campaign, contact int, s campaigns.State, reason string) {
 	b.contacts[contact].state = s
 	c.waiting--
 	b.log.state(b.now, contact, s, reason)
@@ -209,12 +209,12 @@ func (b *memStore) leave(c *campaign, contact int, s campaigns.State, reason str
 // completeIfDrained completes a campaign without pending or active contacts.
 func (b *memStore) completeIfDrained(c *campaign) {
 	if c.status == campaigns.Running && c.waiting == 0 && c.busy == 0 {
-		b.set(c, campaigns.Completed)
+		b.setStatus(c, campaigns.Completed)
 	}
 }
 
-// set changes the status of a campaign.
-func (b *memStore) set(c *campaign, s campaigns.Status) {
+// setStatus changes the status of a campaign.
+func (b *memStore) setStatus(c *campaign, s campaigns.Status) {
 	c.status = s
 	changed := *c.Plan
 	changed.Running = s == campaigns.Running
@@ -229,7 +229,7 @@ func (b *memStore) set(c *campaign, s campaigns.Status) {
 }
 
 func (b *memStore) number(r *Row) *number {
-	key := phone{r.org, r.Number}
+	key := numberKey{r.org, r.Number}
 	n := b.numbers[key]
 	if n == nil {
 		n = &number{}
@@ -238,8 +238,8 @@ func (b *memStore) number(r *Row) *number {
 	return n
 }
 
-// wait makes a contact pending until an instant.
-func (b *memStore) wait(c *campaign, contact int, until time.Time) {
+// enqueue makes a contact pending until an instant.
+func (b *memStore) enqueue(c *campaign, contact int, until time.Time) {
 	r := &b.rows[contact]
 	q := c.queues[r.group]
 	if q == nil {

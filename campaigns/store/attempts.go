@@ -84,15 +84,15 @@ func (Attempts) OfCall(ctx context.Context, tx pgx.Tx, callID string) (*Attempt,
 	if ended != nil {
 		t.Ended, t.Tried.Outcome = ended.UTC(), retry.Outcome(*outcome)
 	}
-	if t.Tried.Uses, err = uses(ctx, tx, t.ContactID); err != nil {
+	if t.Tried.Uses, err = countRedials(ctx, tx, t.ContactID); err != nil {
 		return nil, err
 	}
 	t.Campaign, err = get(ctx, tx, orgID, campaignID, false)
 	return &t, err
 }
 
-// uses counts the redials of a contact by rule.
-func uses(ctx context.Context, tx pgx.Tx, contactID string) (map[int]int, error) {
+// countRedials counts the redials of a contact by rule.
+func countRedials(ctx context.Context, tx pgx.Tx, contactID string) (map[int]int, error) {
 	all := map[int]int{}
 	var rule, n int
 	return all, db.Each(ctx, tx, "attempts", []any{&rule, &n}, func() error {
@@ -109,7 +109,7 @@ func (Attempts) SaveOutcome(
 		WITH x AS (UPDATE contact_attempts SET outcome = $2, ended_at = $3, rule = $4 WHERE call_id = $1 RETURNING contact_id)
 		UPDATE contacts k SET state = $5, next_attempt_at = $6::timestamptz, due_at = coalesce($6::timestamptz, $7), updated_at = $7::timestamptz, reason = $8, fault = $9,
 			awaiting_since = CASE WHEN $5 = 'awaiting' THEN clock_timestamp() END FROM x WHERE k.id = x.contact_id`,
-		callID, o, ended, next.Rule, next.State, when(next.At), now, next.Reason, next.Fault)
+		callID, o, ended, next.Rule, next.State, nullTime(next.At), now, next.Reason, next.Fault)
 	return err
 }
 

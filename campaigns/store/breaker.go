@@ -67,7 +67,7 @@ func (Breakers) Open(ctx context.Context, q db.Querier, lasting time.Duration) (
 			h.State.ProbeAt = probeAt.UTC()
 		}
 		if h.Call != "" {
-			h.State.Probing, h.Seen.Probe = true, probed(there, fault, outcome, lasts)
+			h.State.Probing, h.Seen.Probe = true, probeResult(there, fault, outcome, lasts)
 		}
 		return h, err
 	}, `
@@ -77,9 +77,9 @@ func (Breakers) Open(ctx context.Context, q db.Querier, lasting time.Duration) (
 		WHERE b.open ORDER BY b.campaign_id`, lasting)
 }
 
-// probed returns the result of a probe. A call that was not answered says nothing about
+// probeResult returns the result of a probe. A call that was not answered says nothing about
 // the agent.
-func probed(there bool, fault, outcome string, lasts bool) circuitbreaker.Probe {
+func probeResult(there bool, fault, outcome string, lasts bool) circuitbreaker.Probe {
 	switch {
 	case !there:
 		return circuitbreaker.Gone
@@ -103,7 +103,7 @@ func (Breakers) Save(ctx context.Context, tx pgx.Tx, h HeldCampaign, next circui
 	}
 	_, err := db.Exec(ctx, tx, "breaker of campaign "+h.CampaignID, `
 		UPDATE campaign_breakers SET open = $2, since = $3, wait = $4, probe_at = $5, probe_call = $6
-		WHERE campaign_id = $1 AND probe_call = $7`, h.CampaignID, next.Open, when(next.Since), next.Wait, when(next.ProbeAt), call, h.Call)
+		WHERE campaign_id = $1 AND probe_call = $7`, h.CampaignID, next.Open, nullTime(next.Since), next.Wait, nullTime(next.ProbeAt), call, h.Call)
 	return err
 }
 

@@ -28,7 +28,7 @@ func (t *TallyFolder) Run(ctx context.Context, log *slog.Logger) {
 	fold, check := time.NewTicker(foldEvery), time.NewTicker(checkEvery)
 	defer fold.Stop()
 	defer check.Stop()
-	t.mend(ctx, log) // the database may have been restored
+	t.repair(ctx, log) // the database may have been restored
 	for {
 		select {
 		case <-fold.C:
@@ -36,15 +36,15 @@ func (t *TallyFolder) Run(ctx context.Context, log *slog.Logger) {
 				log.WarnContext(ctx, "failed to fold tallies", "err", err)
 			}
 		case <-check.C:
-			t.mend(ctx, log)
+			t.repair(ctx, log)
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-func (t *TallyFolder) mend(ctx context.Context, log *slog.Logger) {
-	mended, err := t.Mend(ctx)
+func (t *TallyFolder) repair(ctx context.Context, log *slog.Logger) {
+	mended, err := t.Repair(ctx)
 	if len(mended) > 0 {
 		log.WarnContext(ctx, "recounted tallies that were missing or wrong", "campaigns", mended)
 	}
@@ -53,10 +53,10 @@ func (t *TallyFolder) mend(ctx context.Context, log *slog.Logger) {
 	}
 }
 
-// wrongSQL finds campaigns whose contacts or attempts differ from their tallies,
+// wrongTalliesSQL finds campaigns whose contacts or attempts differ from their tallies,
 // because these were deleted or restored from another backup. One statement sees one
 // snapshot, so changes in progress are in both or in neither.
-const wrongSQL = `
+const wrongTalliesSQL = `
 SELECT campaign_id FROM (
 	SELECT campaign_id, state, count(*) AS n FROM contacts GROUP BY 1, 2
 	UNION ALL SELECT campaign_id, state, -sum(n) FROM contact_tallies GROUP BY 1, 2
@@ -67,15 +67,15 @@ SELECT campaign_id FROM (
 	UNION ALL SELECT campaign_id, -sum(n) FROM attempt_tallies GROUP BY 1
 ) x GROUP BY campaign_id HAVING sum(n) <> 0`
 
-// Mend recounts tallies that are missing or wrong, and returns their campaigns.
-func (t *TallyFolder) Mend(ctx context.Context) (mended []string, err error) {
+// Repair recounts tallies that are missing or wrong, and returns their campaigns.
+func (t *TallyFolder) Repair(ctx context.Context) (mended []string, err error) {
 	var wrong []string
-	err = t.long(ctx, func(tx pgx.Tx) (fault error) {
-		wrong, fault = db.Collect(ctx, tx, "wrong tallies", pgx.RowTo[string], wrongSQL)
+	err = t.inLongTx(ctx, func(tx pgx.Tx) (fault error) {
+		wrong, fault = db.Collect(ctx, tx, "wrong tallies", pgx.RowTo[string], wrongTalliesSQL)
 		return fault
 	})
 	for _, campaign := range wrong {
-		fault := t.long(ctx, func(tx pgx.Tx) error { return recount(ctx, tx, campaign) })
+		fault := t.inLongTx(ctx, func(tx pgx.Tx) error { return recount(ctx, tx, campaign) })
 		if fault != nil {
 			err = errors.Join(err, fmt.Errorf("campaign %s: %w", campaign, fault))
 			continue
@@ -88,8 +88,8 @@ func (t *TallyFolder) Mend(ctx context.Context) (mended []string, err error) {
 	return mended, nil
 }
 
-// long runs do in a transaction with a longer statement timeout.
-func (t *TallyFolder) long(ctx context.Context, do func(pgx.Tx) error) error {
+// inLongTx runs do in a transaction with a longer statement timeout.
+func (t *TallyFolder) inLongTx(ctx context.Context, do func(pgx.Tx) error) error {
 	return db.Tx(ctx, t.Pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "SET LOCAL statement_timeout = '5min'"); err != nil {
 			return err
@@ -121,7 +121,7 @@ func recount(ctx context.Context, tx pgx.Tx, campaignID string) error {
 // Fold merges the appended entries of tallies, campaign by campaign, and of list
 // changes, unless another node does.
 func (t *TallyFolder) Fold(ctx context.Context) error {
-	if _, err := t.alone(ctx, foldLists); err != nil {
+	if _, err := t.tryExclusive(ctx, foldListChanges); err != nil {
 		return fmt.Errorf("changes of lists: %w", err)
 	}
 	const unfolded = "SELECT campaign_id FROM contact_tallies WHERE NOT folded UNION SELECT campaign_id FROM attempt_tallies WHERE NOT folded"
@@ -130,7 +130,7 @@ func (t *TallyFolder) Fold(ctx context.Context) error {
 		return err
 	}
 	for _, campaign := range all {
-		locked, err := t.alone(ctx, func(ctx context.Context, tx pgx.Tx) error { return fold(ctx, tx, campaign) })
+		locked, err := t.tryExclusive(ctx, func(ctx context.Context, tx pgx.Tx) error { return fold(ctx, tx, campaign) })
 		if err != nil {
 			return fmt.Errorf("tallies of %s: %w", campaign, err)
 		}
@@ -141,8 +141,8 @@ func (t *TallyFolder) Fold(ctx context.Context) error {
 	return nil
 }
 
-// alone runs do in a transaction; locked is false if another node holds the lock.
-func (t *TallyFolder) alone(ctx context.Context, do func(context.Context, pgx.Tx) error) (locked bool, err error) {
+// tryExclusive runs do in a transaction; locked is false if another node holds the lock.
+func (t *TallyFolder) tryExclusive(ctx context.Context, do func(context.Context, pgx.Tx) error) (locked bool, err error) {
 	err = db.Tx(ctx, t.Pool, func(tx pgx.Tx) error {
 		fault := tx.QueryRow(ctx, "SELECT pg_try_advisory_xact_lock(hashtextextended('tallies', 0))").Scan(&locked)
 		if fault != nil || !locked {
@@ -153,7 +153,7 @@ func (t *TallyFolder) alone(ctx context.Context, do func(context.Context, pgx.Tx
 	return locked, err
 }
 
-func foldLists(ctx context.Context, tx pgx.Tx) error {
+func foldListChanges(ctx context.Context, tx pgx.Tx) error {
 	_, err := tx.Exec(ctx, `
 		WITH gone AS (DELETE FROM suppression_changes
 			WHERE org_id IN (SELECT org_id FROM suppression_changes GROUP BY 1 HAVING count(*) > 1) RETURNING *)

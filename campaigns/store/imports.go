@@ -37,7 +37,7 @@ func (Imports) Save(
 			duplicates, source_key, screen, created_at, rules, codes)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, nullif($13, ''), $14, $15, $16, $17)`,
 		i.ID, i.OrgID, i.CampaignID, i.Kind, status, i.RefusalCode, i.Via, i.RowsSeen, i.AcceptedRows, i.Warned, i.Rejected,
-		i.Duplicates, i.SourceKey, frozen, i.CreatedAt, i.Rules, codes(list))
+		i.Duplicates, i.SourceKey, frozen, i.CreatedAt, i.Rules, countCodes(list))
 	if err != nil {
 		return fmt.Errorf("import: %w", err)
 	}
@@ -51,8 +51,8 @@ func (Imports) Save(
 	return err
 }
 
-// codes counts the issues of rows by code.
-func codes(list []*contactfile.Row) map[string]int {
+// countCodes counts the issues of rows by code.
+func countCodes(list []*contactfile.Row) map[string]int {
 	all := map[string]int{}
 	for _, r := range list {
 		for _, x := range r.Issues {
@@ -75,7 +75,7 @@ func saveRows(ctx context.Context, tx pgx.Tx, importID string, list []*contactfi
 		pgx.CopyFromSlice(len(list), func(n int) ([]any, error) {
 			reportEach1000(progress, 0, n)
 			r := list[n]
-			variables, err := object(r.Variables)
+			variables, err := encodeVariables(r.Variables)
 			if err != nil {
 				return nil, err
 			}
@@ -90,8 +90,8 @@ func saveRows(ctx context.Context, tx pgx.Tx, importID string, list []*contactfi
 	return err
 }
 
-// object encodes variables as JSON, nil for none.
-func object(m map[string]string) ([]byte, error) {
+// encodeVariables encodes variables as JSON, nil for none.
+func encodeVariables(m map[string]string) ([]byte, error) {
 	if len(m) == 0 {
 		return nil, nil
 	}
@@ -109,7 +109,7 @@ func saveContacts(ctx context.Context, tx pgx.Tx, i campaigns.Import, contacts [
 			progress(n)
 			c := contacts[n]
 			r := c.Row
-			variables, err := object(r.Variables)
+			variables, err := encodeVariables(r.Variables)
 			if err != nil {
 				return nil, err
 			}
@@ -122,25 +122,25 @@ func saveContacts(ctx context.Context, tx pgx.Tx, i campaigns.Import, contacts [
 			}
 			return []any{
 				c.ID, i.OrgID, i.CampaignID, i.ID, r.Row, r.Number.E164, r.Name, variables, metadata, r.ExternalID, r.Language, r.Timezone,
-				whole(r.Location.States), whole(r.Location.Zones),
-				int16(r.Priority), when(r.NotBefore), when(r.NotAfter), when(r.ConsentAt), //nolint:gosec // 0 to 9
+				orEmpty(r.Location.States), orEmpty(r.Location.Zones),
+				int16(r.Priority), nullTime(r.NotBefore), nullTime(r.NotAfter), nullTime(r.ConsentAt), //nolint:gosec // 0 to 9
 				string(c.State), c.Reason, i.CreatedAt, i.CreatedAt,
-				plan.Group{Location: r.Location, Named: r.Timezone}.Key(), due(r.NotBefore, i.CreatedAt),
+				plan.Group{Location: r.Location, Named: r.Timezone}.Key(), dueAt(r.NotBefore, i.CreatedAt),
 			}, nil
 		}))
 	return err
 }
 
-// due returns when a contact may first be called by its row.
-func due(notBefore, created time.Time) time.Time {
+// dueAt returns when a contact may first be called by its row.
+func dueAt(notBefore, created time.Time) time.Time {
 	if notBefore.After(created) {
 		return notBefore
 	}
 	return created
 }
 
-// whole returns an empty list for nil, because the column is not nullable.
-func whole(s []string) []string {
+// orEmpty returns an empty list for nil, because the column is not nullable.
+func orEmpty(s []string) []string {
 	if s == nil {
 		return []string{}
 	}

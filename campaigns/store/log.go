@@ -10,19 +10,19 @@ import (
 
 // Actions of the log.
 const (
-	Created     = "created"
-	WasLaunched = "launched"
-	WasPaused   = "paused"
-	WasResumed  = "resumed"
-	WasCanceled = "cancelled"
-	Opened      = "opened" // starts_at has come
-	WasEnded    = "completed"
-	CallsAdded  = "calls_added"
-	CallsBarred = "calls_refused"
-	Withdrawn   = "withdrawn"
-	Rescreened  = "rescreened"
-	Reopened    = "reopened"  // contacts whose calls broke by a fault of this service
-	OptedOut    = "opted_out" // contacts opted out
+	Created      = "created"
+	WasLaunched  = "launched"
+	WasPaused    = "paused"
+	WasResumed   = "resumed"
+	WasCanceled  = "cancelled"
+	WasStarted   = "opened" // starts_at has come
+	WasEnded     = "completed"
+	CallsAdded   = "calls_added"
+	CallsRefused = "calls_refused"
+	Withdrawn    = "withdrawn"
+	Rescreened   = "rescreened"
+	Reopened     = "reopened"  // contacts whose calls broke by a fault of this service
+	OptedOut     = "opted_out" // contacts opted out
 )
 
 // A LogEntry is a line of a campaign's log.

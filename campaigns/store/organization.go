@@ -152,7 +152,7 @@ func (s *Store) Agent(ctx context.Context, q db.Querier, orgID, name string) (id
 
 // Suppressed returns which numbers (E.164) are on the organization's list, in any form.
 func (s *Store) Suppressed(ctx context.Context, q db.Querier, orgID string, numbers []string) (map[string]bool, error) {
-	if len(numbers) >= many {
+	if len(numbers) >= bulkNumbers {
 		if all, ok, err := s.suppressedInList(ctx, q, orgID, numbers); ok || err != nil {
 			return all, err
 		}
@@ -163,13 +163,13 @@ func (s *Store) Suppressed(ctx context.Context, q db.Querier, orgID string, numb
 			numbersOf, forms = append(numbersOf, n), append(forms, same)
 		}
 	}
-	return set(ctx, q, "suppression list", `
+	return collectSet(ctx, q, "suppression list", `
 		SELECT x.n FROM unnest($2::text[], $3::text[]) AS x (n, number)
 		WHERE EXISTS (SELECT FROM suppressions s WHERE s.org_id = $1 AND s.number = x.number)`, orgID, numbersOf, forms)
 }
 
-// set returns the strings that a query selects.
-func set(ctx context.Context, q db.Querier, what, sql string, args ...any) (map[string]bool, error) {
+// collectSet returns the strings that a query selects.
+func collectSet(ctx context.Context, q db.Querier, what, sql string, args ...any) (map[string]bool, error) {
 	all := map[string]bool{}
 	var s string
 	return all, db.Each(ctx, q, what, []any{&s}, func() error {
@@ -180,8 +180,8 @@ func set(ctx context.Context, q db.Querier, what, sql string, args ...any) (map[
 
 // From many numbers on, Suppressed reads the whole list if it has at most few entries.
 const (
-	many = 1_000
-	few  = 50_000
+	bulkNumbers = 1_000
+	maxListed   = 50_000
 )
 
 // suppressedInList matches numbers against the whole list of an organization, if it is
@@ -190,8 +190,8 @@ func (s *Store) suppressedInList(
 	ctx context.Context, q db.Querier, orgID string, numbers []string,
 ) (all map[string]bool, ok bool, err error) {
 	const list = "SELECT number FROM suppressions WHERE org_id = $1 LIMIT $2"
-	own, err := db.Collect(ctx, q, "suppression list", pgx.RowTo[string], list, orgID, few+1)
-	if err != nil || len(own) > few {
+	own, err := db.Collect(ctx, q, "suppression list", pgx.RowTo[string], list, orgID, maxListed+1)
+	if err != nil || len(own) > maxListed {
 		return nil, false, err
 	}
 	listed := make(map[string]bool, 2*len(own))

@@ -37,8 +37,8 @@ func TestSuppressed(t *testing.T) {
 	}
 	s := &Store{Pool: d.Pool}
 	want := map[string]bool{}
-	for from := 0; from < len(numbers); from += many - 1 {
-		some, fault := s.Suppressed(t.Context(), d.Pool, org, numbers[from:min(from+many-1, len(numbers))])
+	for from := 0; from < len(numbers); from += bulkNumbers - 1 {
+		some, fault := s.Suppressed(t.Context(), d.Pool, org, numbers[from:min(from+bulkNumbers-1, len(numbers))])
 		if fault != nil {
 			t.Fatal(fault)
 		}

@@ -121,7 +121,7 @@ func (s *Store) Insert(ctx context.Context, q db.Querier, c campaigns.Campaign) 
 			use_contact_timezone, working_hours, trunk_id, route_id, from_number, dnc, market, launch_import_id, created_at, updated_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, nullif($25, ''), $26, $26)`,
 		c.ID, c.OrgID, c.Status, c.CreatedVia, c.Name, c.AgentID, c.AgentName, c.Timezone, c.TimezoneSource,
-		when(c.StartsAt), when(c.EndsAt), c.Open, c.CallsPerMinute, c.Retry.Strategy, c.Classification, again, c.Duplicates,
+		nullTime(c.StartsAt), nullTime(c.EndsAt), c.Open, c.CallsPerMinute, c.Retry.Strategy, c.Classification, again, c.Duplicates,
 		c.ContactTimezone, hours, c.Binding.TrunkID, c.Binding.RouteID, c.Binding.FromNumber, c.DNC, c.Market, c.LaunchImportID, c.CreatedAt)
 	return err
 }
@@ -143,12 +143,12 @@ func (s *Store) SaveStatus(ctx context.Context, q db.Querier, c campaigns.Campai
 			launch_import_id = nullif($7, ''), launched_at = $8, completed_at = $9, cancelled_at = $10, updated_at = $11
 		WHERE id = $1`,
 		c.ID, c.Status, c.StatusReason, c.LaunchedVia, c.AgentVersion, c.DNC,
-		c.LaunchImportID, when(c.LaunchedAt), when(c.CompletedAt), when(c.CanceledAt), c.UpdatedAt)
+		c.LaunchImportID, nullTime(c.LaunchedAt), nullTime(c.CompletedAt), nullTime(c.CanceledAt), c.UpdatedAt)
 	return err
 }
 
-// when returns NULL for the zero time.
-func when(t time.Time) *time.Time {
+// nullTime returns NULL for the zero time.
+func nullTime(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
 	}

@@ -72,11 +72,11 @@ func (Contacts) EachWaiting(ctx context.Context, q db.Querier, campaignID string
 type AttemptStats struct {
 	Outcomes           map[retry.Outcome]int
 	InProgress, Dialed int // active attempts; attempts begun in the last minute
-	// Shut reports that the breaker of its route is open.
-	Shut bool
-	// Silent reports that no node can talk as its agent, Failing that its own breaker
+	// RouteDown reports that the breaker of its route is open.
+	RouteDown bool
+	// AgentDown reports that no node can talk as its agent, Failing that its own breaker
 	// is open.
-	Silent, Failing bool
+	AgentDown, Failing bool
 	// Paused reports that the carrier asked all nodes to pause the trunk.
 	Paused bool
 	// Due reports that its next call is due by its pace.
@@ -97,7 +97,7 @@ func (Attempts) Stats(ctx context.Context, q db.Querier, campaignID string, now 
 			EXISTS (SELECT FROM campaign_breakers WHERE campaign_id = $1 AND open),
 			EXISTS (SELECT FROM campaigns c WHERE c.id = $1 AND c.trunk_id IN `+controlstore.PausedTrunks+`),
 			EXISTS (SELECT FROM campaign_paces WHERE campaign_id = $1 AND next_at <= clock_timestamp())`,
-		campaignID, now).Scan(&t.Dialed, &t.Outcomes, &t.Shut, &t.Silent, &t.Failing, &t.Paused, &t.Due)
+		campaignID, now).Scan(&t.Dialed, &t.Outcomes, &t.RouteDown, &t.AgentDown, &t.Failing, &t.Paused, &t.Due)
 	if err != nil {
 		return t, fmt.Errorf("attempts: %w", err)
 	}

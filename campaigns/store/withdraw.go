@@ -39,7 +39,7 @@ func (Contacts) Withdraw(ctx context.Context, tx pgx.Tx, ids []string, now time.
 
 // KnownNumbers returns which numbers have a contact in a campaign.
 func (Contacts) KnownNumbers(ctx context.Context, q db.Querier, c campaigns.Campaign, numbers []string) (map[string]bool, error) {
-	return set(ctx, q, "contacts", `
+	return collectSet(ctx, q, "contacts", `
 		SELECT DISTINCT k.number FROM unnest($3::text[]) AS x (e164) JOIN contacts k ON k.org_id = $1 AND k.last_ten = right(x.e164, 10) AND k.number = x.e164
 		WHERE k.campaign_id = $2`, c.OrgID, c.ID, numbers)
 }

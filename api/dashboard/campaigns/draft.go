@@ -82,7 +82,7 @@ func timeFields(r *ui.Request) []ui.Field {
 func retryFields() []ui.Field {
 	return []ui.Field{
 		{
-			Name: "attempts", Label: "Max attempts per number", Kind: ui.Number, Value: "1", Min: "1", Max: strconv.Itoa(retry.MostAttempts),
+			Name: "attempts", Label: "Max attempts per number", Kind: ui.Number, Value: "1", Min: "1", Max: strconv.Itoa(retry.MaxAttempts),
 			Group: "Retries", Help: "Contacts that were not reached are called again.",
 		},
 		{Name: "interval", Label: "First retry after", Kind: ui.Number, Value: "15", Min: "1", Unit: "minutes"},
@@ -178,11 +178,11 @@ func hours(r *ui.Request, s *campaigns.Spec) error {
 func retries(r *ui.Request, s *campaigns.Spec) error {
 	attempts, err := strconv.Atoi(r.Text("attempts"))
 	if err != nil {
-		return ui.Invalid("attempts", fmt.Sprintf("Use a whole number, 1 to %d.", retry.MostAttempts))
+		return ui.Invalid("attempts", fmt.Sprintf("Use a whole number, 1 to %d.", retry.MaxAttempts))
 	}
 	minutes, err := strconv.ParseFloat(r.Text("interval"), 64)
-	if err != nil || minutes < 1 || minutes > retry.LongestSeconds/60 {
-		return ui.Invalid("interval", fmt.Sprintf("Use minutes, 1 to %d.", retry.LongestSeconds/60))
+	if err != nil || minutes < 1 || minutes > retry.MaxInterval/60 {
+		return ui.Invalid("interval", fmt.Sprintf("Use minutes, 1 to %d.", retry.MaxInterval/60))
 	}
 	again := map[string]any{"attempts": attempts, "interval_s": int(minutes * 60)}
 	if rules := r.Text("rules"); rules != "" {

@@ -32,7 +32,7 @@ func explain(k campaigns.Campaign, p progress.Progress, blockers []launchcheck.B
 		return why{"", "Canceled. No one else will be called.", "", time.Time{}}
 	case campaigns.Completed:
 		text := "Completed: all contacts are done."
-		if k.StatusReason == campaigns.EndsAtCame {
+		if k.StatusReason == campaigns.EndsAtReached {
 			text = "Completed: the end time was reached."
 		}
 		return why{"good", text, "", time.Time{}}

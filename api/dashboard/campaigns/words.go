@@ -156,7 +156,7 @@ var issueWords = map[string]string{ //nolint:gochecknoglobals // read-only table
 // actions are the log entries of campaigns.
 var actions = map[string]string{ //nolint:gochecknoglobals // read-only table
 	store.Created: "created", store.WasLaunched: "launched", store.WasPaused: "paused", store.WasResumed: "resumed",
-	store.WasCanceled: "canceled", store.Opened: "started as scheduled", store.WasEnded: "completed", store.CallsAdded: "numbers added",
-	store.CallsBarred: "numbers rejected", store.Withdrawn: "numbers withdrawn", store.Rescreened: "skipped numbers screened again",
+	store.WasCanceled: "canceled", store.WasStarted: "started as scheduled", store.WasEnded: "completed", store.CallsAdded: "numbers added",
+	store.CallsRefused: "numbers rejected", store.Withdrawn: "numbers withdrawn", store.Rescreened: "skipped numbers screened again",
 	store.Reopened: "contacts reopened", store.OptedOut: "contact opted out",
 }

@@ -36,7 +36,7 @@ func (Settings) packages(r *ui.Request) (ui.Page, error) {
 	for i, k := range all {
 		shown[i] = version{
 			Info: k,
-			Here: k.Code == o.Market && (k.OfProgram && o.MarketVersion == "" || !k.OfProgram && k.Version == o.MarketVersion),
+			Here: k.Code == o.Market && (k.BuiltIn && o.MarketVersion == "" || !k.BuiltIn && k.Version == o.MarketVersion),
 			Used: len(k.UsedBy),
 		}
 		if !r.Root {
@@ -65,7 +65,7 @@ func (Settings) askUse(r *ui.Request) (ui.Page, error) {
 	all, err := marketstore.List(r.Context(), r.DB())
 	options := []ui.Option{{Value: "", Label: "None"}}
 	for _, k := range all {
-		if k.OfProgram {
+		if k.BuiltIn {
 			options = append(options, ui.Option{Value: k.Code, Label: k.Code + " (built in, currently " + k.Version + ")"})
 		} else {
 			options = append(options, ui.Option{Value: k.Code + " " + k.Version, Label: k.Code + ", version " + k.Version})
@@ -91,7 +91,7 @@ func (Settings) use(r *ui.Request) (ui.Result, error) {
 			return operator.Entry{}, fault
 		}
 		if code != "" && !slices.ContainsFunc(all, func(k marketstore.Info) bool {
-			return k.Code == code && (k.OfProgram && chosen == "" || !k.OfProgram && k.Version == chosen)
+			return k.Code == code && (k.BuiltIn && chosen == "" || !k.BuiltIn && k.Version == chosen)
 		}) {
 			return operator.Entry{}, ui.Invalid("rules", "Unknown rules. Choose from the list.")
 		}

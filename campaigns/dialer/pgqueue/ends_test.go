@@ -31,9 +31,9 @@ func (s *env) claim(d *dialer.Dialer) *control.Claim {
 	return claim
 }
 
-// TestNothingSent: a call that ended by a fault of the service before its INVITE left
+// TestUnsentCallCostsNoAttempt: a call that ended by a fault of the service before its INVITE left
 // costs no attempt; another node may make it soon.
-func TestNothingSent(t *testing.T) {
+func TestUnsentCallCostsNoAttempt(t *testing.T) {
 	now := time.Now()
 	for name, tt := range map[string]struct {
 		end  control.CallResult
@@ -45,9 +45,9 @@ func TestNothingSent(t *testing.T) {
 		"the route failed it":        {control.CallResult{Reason: "route_error"}, "exhausted1"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := open(t)
-			s.fill(1, 1)
-			c := s.claim(s.fresh())
+			s := newEnv(t)
+			s.addContacts(1, 1)
+			c := s.claim(s.newDialer())
 			tt.end.Status, tt.end.HangupBy, tt.end.EndedAt, tt.end.Recording = control.Failed, control.SideSystem, now, control.RecordingNone
 			if err := s.calls.Finish(t.Context(), c.Lease, tt.end); err != nil {
 				t.Fatal(err)
@@ -55,20 +55,20 @@ func TestNothingSent(t *testing.T) {
 			if err := s.follower().HandleEvent(t.Context(), control.Event{Kind: control.CallEnded, CallID: c.Call.ID, OrgID: s.org}); err != nil {
 				t.Fatal(err)
 			}
-			if got := s.text(`SELECT state || attempts || CASE WHEN due_at > now() THEN ' after ' || round(extract(epoch FROM due_at - now()) / 60) || ' min' ELSE '' END FROM contacts`); got != tt.want {
+			if got := s.query(`SELECT state || attempts || CASE WHEN due_at > now() THEN ' after ' || round(extract(epoch FROM due_at - now()) / 60) || ' min' ELSE '' END FROM contacts`); got != tt.want {
 				t.Errorf("the contact is %s, want %s", got, tt.want)
 			}
 		})
 	}
 }
 
-// TestCannotTalk: a node that cannot talk as a campaign's agent takes none of its
+// TestNodeCannotTalk: a node that cannot talk as a campaign's agent takes none of its
 // contacts; one that can does.
-func TestCannotTalk(t *testing.T) {
-	s := open(t)
-	s.fill(1, 1)
+func TestNodeCannotTalk(t *testing.T) {
+	s := newEnv(t)
+	s.addContacts(1, 1)
 	s.exec("UPDATE campaigns SET agent_version = 1")
-	b := s.book("node")
+	b := s.queue("node")
 	able := false
 	b.CanTalk = func(_ context.Context, agentID string, version int) (bool, error) {
 		if agentID == "" || version != 1 {
@@ -80,7 +80,7 @@ func TestCannotTalk(t *testing.T) {
 	if got := s.take(d); got != "" {
 		t.Errorf("%s is called by a server that cannot talk", got)
 	}
-	if got := s.text("SELECT state || attempts FROM contacts UNION ALL SELECT id FROM calls UNION ALL SELECT 'paced' FROM campaign_paces WHERE next_at > '-infinity'"); got != "pending0" {
+	if got := s.query("SELECT state || attempts FROM contacts UNION ALL SELECT id FROM calls UNION ALL SELECT 'paced' FROM campaign_paces WHERE next_at > '-infinity'"); got != "pending0" {
 		t.Errorf("left behind: %s", got)
 	}
 	able = true
@@ -94,7 +94,7 @@ func TestCannotTalk(t *testing.T) {
 // registration in the database; a call that rang or was answered counts even if its
 // INVITE is not recorded.
 func TestHistoryClocks(t *testing.T) {
-	s := open(t)
+	s := newEnv(t)
 	for name, tt := range map[string]struct {
 		columns, values string
 		dials           int
@@ -133,10 +133,10 @@ func TestHistoryClocks(t *testing.T) {
 func TestRetryClocks(t *testing.T) {
 	for name, ahead := range map[string]time.Duration{"behind": -10 * time.Minute, "ahead": 10 * time.Minute} {
 		t.Run(name, func(t *testing.T) {
-			s := open(t)
-			s.fill(1, 1)
+			s := newEnv(t)
+			s.addContacts(1, 1)
 			s.exec(`UPDATE campaigns SET retry = '{"attempts": 3, "interval_s": 900}'`)
-			c := s.claim(s.fresh())
+			c := s.claim(s.newDialer())
 			at := time.Now().Add(ahead)
 			if err := s.calls.Finish(t.Context(), c.Lease, control.CallResult{
 				Status: control.Failed, Reason: "no_answer", SIPStatus: 480, DialedAt: at, EndedAt: at, Recording: control.RecordingNone,
@@ -150,16 +150,16 @@ func TestRetryClocks(t *testing.T) {
 			if err = s.follower().HandleEvent(t.Context(), *all[0]); err != nil {
 				t.Fatal(err)
 			}
-			if got := s.text("SELECT (next_attempt_at - now())::text FROM contacts WHERE abs(extract(epoch FROM next_attempt_at - now()) - 900) > 100"); got != "" { // a tenth is spread
+			if got := s.query("SELECT (next_attempt_at - now())::text FROM contacts WHERE abs(extract(epoch FROM next_attempt_at - now()) - 900) > 100"); got != "" { // a tenth is spread
 				t.Errorf("the redial is due in %s", got)
 			}
 		})
 	}
 }
 
-// TestClockWentBack: paces stored by a database clock that was ahead, before a
+// TestClockGoesBack: paces stored by a database clock that was ahead, before a
 // failover, stop no campaign.
-func TestClockWentBack(t *testing.T) {
+func TestClockGoesBack(t *testing.T) {
 	for name, tt := range map[string]struct {
 		sql  string
 		want string
@@ -171,18 +171,18 @@ func TestClockWentBack(t *testing.T) {
 		"a moment ahead": {"UPDATE campaign_paces SET next_at = now() + interval '50 seconds', last_at = now() + interval '49 seconds'", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := open(t)
-			s.fill(1, 1)
+			s := newEnv(t)
+			s.addContacts(1, 1)
 			s.exec(tt.sql)
-			if got := s.take(s.fresh()); got != tt.want {
+			if got := s.take(s.newDialer()); got != tt.want {
 				t.Errorf("%q is taken, want %q", got, tt.want)
 			}
 		})
 	}
 }
 
-// lose makes a call ring and loses its node.
-func (s *env) lose(c *control.Claim) {
+// loseNode makes a call ring and loses its node.
+func (s *env) loseNode(c *control.Claim) {
 	s.Helper()
 	err := s.calls.Intent(s.Context(), c.Lease)
 	for _, state := range []control.AttemptState{control.Sent, control.Rang} {
@@ -195,9 +195,9 @@ func (s *env) lose(c *control.Claim) {
 	}
 }
 
-// TestSplit: the callee may talk with a lost node: the number is not called for as long
+// TestLostNodeMayStillTalk: the callee may talk with a lost node: the number is not called for as long
 // as such a call may last.
-func TestSplit(t *testing.T) {
+func TestLostNodeMayStillTalk(t *testing.T) {
 	for name, tt := range map[string]struct{ sql, want string }{
 		"they may talk":         {"SELECT", ""},
 		"for ten minutes":       {`UPDATE agent_versions SET definition = definition || '{"max_duration_s": 600}'; UPDATE calls SET ended_at = now() - interval '9 minutes'`, ""},
@@ -205,33 +205,33 @@ func TestSplit(t *testing.T) {
 		"nor than anybody does": {"UPDATE calls SET ended_at = now() - interval '31 minutes'", "con_1"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := open(t)
-			s.fill(1, 1)
+			s := newEnv(t)
+			s.addContacts(1, 1)
 			s.exec(`UPDATE campaigns SET retry = '{"attempts": 3, "interval_s": 60}'`)
-			s.lose(s.claim(s.fresh()))
+			s.loseNode(s.claim(s.newDialer()))
 			s.exec("UPDATE contacts SET next_attempt_at = now() - interval '1 second', due_at = now()") // a minute later
 			for sql := range strings.SplitSeq(tt.sql, "; ") {
 				s.exec(sql)
 			}
-			s.rush()
-			if got := s.take(s.fresh()); got != tt.want {
+			s.resetPace()
+			if got := s.take(s.newDialer()); got != tt.want {
 				t.Errorf("%q is taken, want %q", got, tt.want)
 			}
 		})
 	}
 }
 
-// TestTalkedMeanwhile: a node that was declared lost returns and reports a
+// TestLateConversation: a node that was declared lost returns and reports a
 // conversation: it counts, and the contact is not called again.
-func TestTalkedMeanwhile(t *testing.T) {
+func TestLateConversation(t *testing.T) {
 	for _, tt := range []struct{ by, want string }{
 		{"human", "done 1 answered"}, {"", "done 1 answered"}, {"voicemail", "pending 1 no_answer"},
 	} {
-		s := open(t)
-		s.fill(1, 1)
+		s := newEnv(t)
+		s.addContacts(1, 1)
 		s.exec(`UPDATE campaigns SET retry = '{"attempts": 3, "interval_s": 60}'`)
-		c := s.claim(s.fresh())
-		s.lose(c)
+		c := s.claim(s.newDialer())
+		s.loseNode(c)
 		now := time.Now()
 		late := &outcome.LateRecorder{AttemptStore: s.calls, Outcomes: s.follower().Recorder}
 		for range 2 { // it may be told again
@@ -242,7 +242,7 @@ func TestTalkedMeanwhile(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got := s.text("SELECT concat_ws(' ', k.state, k.attempts, x.outcome) FROM contacts k JOIN contact_attempts x ON x.contact_id = k.id"); got != tt.want {
+		if got := s.query("SELECT concat_ws(' ', k.state, k.attempts, x.outcome) FROM contacts k JOIN contact_attempts x ON x.contact_id = k.id"); got != tt.want {
 			t.Errorf("%q answered: the contact is %s, want %s", tt.by, got, tt.want)
 		}
 		var k contact
@@ -256,16 +256,16 @@ func TestTalkedMeanwhile(t *testing.T) {
 		}
 	}
 	// A call that was not lost belongs to its node.
-	s := open(t)
-	s.fill(1, 1)
-	c := s.claim(s.fresh())
+	s := newEnv(t)
+	s.addContacts(1, 1)
+	c := s.claim(s.newDialer())
 	late := &outcome.LateRecorder{AttemptStore: s.calls, Outcomes: s.follower().Recorder}
 	other := c.Lease
 	other.Epoch += 7
 	if err := late.Finish(t.Context(), other, control.CallResult{Status: control.Ended, AnsweredAt: time.Now(), EndedAt: time.Now()}); !errors.Is(err, control.ErrFenced) {
 		t.Error(err)
 	}
-	if got := s.text("SELECT k.state || ' ' || c.status FROM contacts k, calls c WHERE c.answered_at IS NULL"); got != "in_call queued" {
+	if got := s.query("SELECT k.state || ' ' || c.status FROM contacts k, calls c WHERE c.answered_at IS NULL"); got != "in_call queued" {
 		t.Errorf("the contact and its call: %s", got)
 	}
 }

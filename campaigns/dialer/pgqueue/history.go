@@ -32,11 +32,11 @@ SELECT status IN ('queued', 'ringing', 'ongoing') OR (disconnection_reason = 'un
 FROM calls WHERE org_id = $1 AND to_number = ANY ($2) AND created_at > $3
 ORDER BY 2`
 
-// longestUnseen bounds a conversation on a lost node whose agent sets no limit.
-const longestUnseen = 30 * time.Minute
+// maxLostConversation bounds a conversation on a lost node whose agent sets no limit.
+const maxLostConversation = 30 * time.Minute
 
-// longestCall bounds the time from the registration of a call to its end.
-const longestCall = 24 * time.Hour
+// maxCallDuration bounds the time from the registration of a call to its end.
+const maxCallDuration = 24 * time.Hour
 
 // queueHistory reads the calls of the organization to a number, from campaigns and
 // single calls, and whether one is active. It holds a lock per number until the
@@ -51,7 +51,7 @@ func queueHistory(batch *pgx.Batch, orgID, number string, since time.Time, k *co
 			k.Engaged = k.Engaged || engaged
 			return err
 		})
-	batch.Queue(historySQL, orgID, phonenumber.Forms(control.Digits(number)), since, longestUnseen).Query(func(rows pgx.Rows) error {
+	batch.Queue(historySQL, orgID, phonenumber.Forms(control.Digits(number)), since, maxLostConversation).Query(func(rows pgx.Rows) error {
 		var on bool
 		var dialled, talked time.Time
 		_, err := pgx.ForEachRow(rows, []any{&on, (*instant)(&dialled), (*instant)(&talked)}, func() error {
@@ -68,21 +68,21 @@ func queueHistory(batch *pgx.Batch, orgID, number string, since time.Time, k *co
 	})
 }
 
-// leave ends the waiting of a contact.
-func (b *Queue) leave(ctx context.Context, tx pgx.Tx, id string, s campaigns.State, reason, governing string, now time.Time) error {
+// setState ends the waiting of a contact.
+func (b *Queue) setState(ctx context.Context, tx pgx.Tx, id string, s campaigns.State, reason, governing string, now time.Time) error {
 	const sql = "UPDATE contacts SET state = $2, reason = $3, governing_cap = $4, updated_at = $5 WHERE id = $1"
 	_, err := db.Exec(ctx, tx, "contact "+id, sql, id, s, reason, governing, now)
 	return err
 }
 
-// again is the pause before a contact is checked again if the gate gives no time.
-const again = time.Minute
+// recheckAfter is the pause before a contact is checked again if the gate gives no time.
+const recheckAfter = time.Minute
 
-// putOff sets when a contact is checked again.
-func (b *Queue) putOff(ctx context.Context, tx pgx.Tx, id string, v plan.Verdict, now time.Time) error {
+// postpone sets when a contact is checked again.
+func (b *Queue) postpone(ctx context.Context, tx pgx.Tx, id string, v plan.Verdict, now time.Time) error {
 	until := v.Until
 	if until.IsZero() {
-		until = now.Add(again)
+		until = now.Add(recheckAfter)
 	}
 	sql := "UPDATE contacts SET due_at = $2, governing_cap = $3 WHERE id = $1"
 	if v.Reason == plan.FrequencyCap {

@@ -10,15 +10,15 @@ import (
 	"github.com/parley-voice/parley/control/circuitbreaker"
 )
 
-// endCall takes a contact and ends its call with a reason, a second after the answer.
-func (s *env) endCall(why control.Reason) {
+// takeAndFinish takes a contact and ends its call with a reason, a second after the answer.
+func (s *env) takeAndFinish(why control.Reason) {
 	s.Helper()
-	s.rush()
-	c := s.claim(s.fresh())
-	s.over(c, why)
+	s.resetPace()
+	c := s.claim(s.newDialer())
+	s.finish(c, why)
 }
 
-func (s *env) over(c *control.Claim, why control.Reason) {
+func (s *env) finish(c *control.Claim, why control.Reason) {
 	s.Helper()
 	now := time.Now()
 	f := control.CallResult{
@@ -33,15 +33,15 @@ func (s *env) over(c *control.Claim, why control.Reason) {
 	}
 }
 
-// TestCampaignHolds: after three broken calls a campaign calls on no node; then one
+// TestCampaignBreaker: after three broken calls a campaign calls on no node; then one
 // probe at a time is made by a node whose providers answer, until one passes.
-func TestCampaignHolds(t *testing.T) {
-	s := open(t)
-	s.fill(12, 1)
+func TestCampaignBreaker(t *testing.T) {
+	s := newEnv(t)
+	s.addContacts(12, 1)
 	for range 3 {
-		s.endCall("agent_error")
+		s.takeAndFinish("agent_error")
 	}
-	if got := s.text("SELECT id || state || fault FROM contacts WHERE state <> 'pending' ORDER BY n"); got != "con_1exhaustedagent_error con_2exhaustedagent_error con_3exhaustedagent_error" {
+	if got := s.query("SELECT id || state || fault FROM contacts WHERE state <> 'pending' ORDER BY n"); got != "con_1exhaustedagent_error con_2exhaustedagent_error con_3exhaustedagent_error" {
 		t.Errorf("contacts: %s", got)
 	}
 	look := &routehealth.Monitor{Pool: s.db.Pool, Rules: circuitbreaker.DefaultRules(), Owner: "duty"}
@@ -50,25 +50,25 @@ func TestCampaignHolds(t *testing.T) {
 		if _, err := look.Step(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		got := s.text(`SELECT CASE WHEN open THEN 'open ' || extract(epoch FROM wait)::int || CASE WHEN probe_call <> '' THEN ' tried' ELSE '' END ELSE 'closed' END FROM campaign_breakers`)
+		got := s.query(`SELECT CASE WHEN open THEN 'open ' || extract(epoch FROM wait)::int || CASE WHEN probe_call <> '' THEN ' tried' ELSE '' END ELSE 'closed' END FROM campaign_breakers`)
 		if got != want {
 			t.Fatalf("the breaker is %s, want %s", got, want)
 		}
 	}
 	state("open 10")
-	due := func() { s.exec("UPDATE campaign_breakers SET probe_at = now()"); s.rush() }
-	s.rush()
+	due := func() { s.exec("UPDATE campaign_breakers SET probe_at = now()"); s.resetPace() }
+	s.resetPace()
 	for _, node := range []string{"node", "other"} {
-		d := s.fresh()
-		d.Store = s.book(node)
+		d := s.newDialer()
+		d.Store = s.queue(node)
 		if got := s.take(d); got != "" {
 			t.Errorf("%s is called by %s while the campaign holds itself", got, node)
 		}
 	}
 	due()
-	b, verified := s.book("node"), false
+	b, verified := s.queue("node"), false
 	b.ProvidersVerified = func(context.Context, string, int) (bool, error) { return verified, nil }
-	d := s.fresh()
+	d := s.newDialer()
 	d.Store = b
 	if got := s.take(d); got != "" {
 		t.Errorf("%s is tried while the providers do not answer", got)
@@ -76,27 +76,27 @@ func TestCampaignHolds(t *testing.T) {
 	verified = true
 	d.Wake("cmp_1")
 	probe := s.claim(d)
-	s.rush()
-	if got := s.take(s.fresh()); got != "" {
+	s.resetPace()
+	if got := s.take(s.newDialer()); got != "" {
 		t.Errorf("%s is called beside the probe", got)
 	}
 	state("open 10 tried")
-	s.over(probe, "internal_error")
+	s.finish(probe, "internal_error")
 	state("open 20")
 	due()
-	probe = s.claim(s.fresh())
+	probe = s.claim(s.newDialer())
 	s.exec("UPDATE contact_attempts SET outcome = 'no_answer', ended_at = now() WHERE call_id = $1", probe.Call.ID) // says nothing
 	state("open 20")
-	s.rush()
-	probe = s.claim(s.fresh()) // at once
+	s.resetPace()
+	probe = s.claim(s.newDialer()) // at once
 	state("open 20 tried")
-	s.over(probe, "callee_hangup")
+	s.finish(probe, "callee_hangup")
 	state("closed")
 	for range 3 { // what was before the closing counts no more
-		s.endCall("callee_hangup")
+		s.takeAndFinish("callee_hangup")
 	}
 	state("closed")
-	s.endCall("agent_error")
-	s.endCall("agent_error")
+	s.takeAndFinish("agent_error")
+	s.takeAndFinish("agent_error")
 	state("closed")
 }

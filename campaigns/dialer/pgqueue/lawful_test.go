@@ -23,9 +23,9 @@ import (
 // TestRecordingIsDisclosed: the disclosure matches the launched version of the agent,
 // not a later one.
 func TestRecordingIsDisclosed(t *testing.T) {
-	s := open(t)
-	s.fill(2, 1)
-	if got := s.take(s.fresh()); got == "" {
+	s := newEnv(t)
+	s.addContacts(2, 1)
+	if got := s.take(s.newDialer()); got == "" {
 		t.Fatal("nobody is called")
 	}
 	d := agents.Default()
@@ -38,18 +38,18 @@ func TestRecordingIsDisclosed(t *testing.T) {
 	if _, err = agents.Publish(t.Context(), s.db.Pool, s.org, "sales"); err != nil {
 		t.Fatal(err)
 	}
-	s.rush()
-	if got := s.take(s.fresh()); got == "" {
+	s.resetPace()
+	if got := s.take(s.newDialer()); got == "" {
 		t.Fatal("nobody is called")
 	}
-	if got := s.text("SELECT count(DISTINCT disclosure) || ' of ' || count(DISTINCT recording_status) || ' of ' || count(*) FROM calls"); got != "1 of 1 of 2" {
+	if got := s.query("SELECT count(DISTINCT disclosure) || ' of ' || count(DISTINCT recording_status) || ' of ' || count(*) FROM calls"); got != "1 of 1 of 2" {
 		t.Errorf("texts, ways to record, calls: %s", got)
 	}
 }
 
-// TestUntil: an INVITE leaves before the hours, the campaign or the contact's time end,
+// TestInviteDeadline: an INVITE leaves before the hours, the campaign or the contact's time end,
 // whichever is first.
-func TestUntil(t *testing.T) {
+func TestInviteDeadline(t *testing.T) {
 	at := time.Now().UTC()
 	zone := fmt.Sprintf("Etc/GMT%+d", at.Hour()-12) // noon: the sign is the other way round
 	if at.Hour() == 12 {
@@ -66,10 +66,10 @@ func TestUntil(t *testing.T) {
 		"contact":  {fmt.Sprintf("UPDATE contacts SET not_after = '%s'", ends.Format(time.RFC3339)), ends},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := open(t)
-			s.fill(1, 1)
+			s := newEnv(t)
+			s.addContacts(1, 1)
 			s.exec(c.sql)
-			claim, _, err := s.fresh().Take(t.Context())
+			claim, _, err := s.newDialer().Take(t.Context())
 			if err != nil || claim == nil {
 				t.Fatal(claim, err)
 			}
@@ -80,39 +80,39 @@ func TestUntil(t *testing.T) {
 	}
 }
 
-// TestNoNumberToShow: a campaign without an allowed caller number makes no calls, and
+// TestCallerNumberDenied: a campaign without an allowed caller number makes no calls, and
 // does not delay other campaigns of the route.
-func TestNoNumberToShow(t *testing.T) {
-	s := open(t)
-	s.fill(1, 1)
-	s.second()
-	s.rush()
+func TestCallerNumberDenied(t *testing.T) {
+	s := newEnv(t)
+	s.addContacts(1, 1)
+	s.addSecondCampaign()
+	s.resetPace()
 	s.exec("UPDATE campaigns SET from_number = '+77019999999' WHERE id = 'cmp_1'")
-	claim, _, err := s.fresh().Take(t.Context())
+	claim, _, err := s.newDialer().Take(t.Context())
 	if err == nil {
 		t.Error("nobody is told")
 	}
 	if claim == nil || claim.Call.ContactID != "con_two" {
 		t.Errorf("called: %+v", claim)
 	}
-	if got := s.text("SELECT state FROM contacts WHERE id = 'con_1'"); got != "pending" {
+	if got := s.query("SELECT state FROM contacts WHERE id = 'con_1'"); got != "pending" {
 		t.Errorf("the other is %s", got)
 	}
 }
 
-// second adds another campaign of the route, which dialed later.
-func (s *env) second() {
+// addSecondCampaign adds another campaign of the route, which dialed later.
+func (s *env) addSecondCampaign() {
 	s.exec(`INSERT INTO campaigns SELECT * FROM json_populate_record(NULL::campaigns, (SELECT (to_jsonb(c) || '{"id": "cmp_2"}')::json FROM campaigns c WHERE id = 'cmp_1'))`)
 	s.exec("INSERT INTO campaign_paces (campaign_id, last_at) VALUES ('cmp_2', now())")
 	s.exec(`INSERT INTO contacts (id, org_id, campaign_id, import_id, n, number, zones, hours_group, due_at, state, created_at, updated_at)
 		SELECT 'con_two', org_id, 'cmp_2', import_id, 100000, '+77012000000', zones, hours_group, due_at, state, now(), now() FROM contacts WHERE id = 'con_1'`)
 }
 
-// TestChangedMeanwhile: a campaign that is being paused is skipped at once, without a
+// TestLockedCampaignIsSkipped: a campaign that is being paused is skipped at once, without a
 // channel held while waiting.
-func TestChangedMeanwhile(t *testing.T) {
-	s := open(t)
-	s.fill(1, 1)
+func TestLockedCampaignIsSkipped(t *testing.T) {
+	s := newEnv(t)
+	s.addContacts(1, 1)
 	tx, err := s.db.Pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -123,15 +123,15 @@ func TestChangedMeanwhile(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
-	if claim, _, err := s.fresh().Take(ctx); claim != nil || err != nil {
+	if claim, _, err := s.newDialer().Take(ctx); claim != nil || err != nil {
 		t.Errorf("%v, %v", claim, err)
 	}
 }
 
-// TestLongTalk: a conversation counts from its end, however long it was.
-func TestLongTalk(t *testing.T) {
-	s := open(t)
-	s.fill(1, 1)
+// TestLongConversationCountsFromEnd: a conversation counts from its end, however long it was.
+func TestLongConversationCountsFromEnd(t *testing.T) {
+	s := newEnv(t)
+	s.addContacts(1, 1)
 	s.exec(`INSERT INTO calls (id, org_id, call_type, status, agent_id, agent_name, agent_version, to_number, from_number, trunk_id, route_id, dial_number,
 		ring_seconds, created_at, dialed_at, answered_at, ended_at)
 		VALUES ('call_long', $1, 'phone', 'ended', 'agt', 'sales', 1, '77010000001', '7', 'trk', 'rte', '7', 30, now() - interval '170 hours',
@@ -156,14 +156,14 @@ func (s *env) lastTalk(digits string, within time.Duration) (talked time.Time, e
 // history returns what a node knows of a number in a transaction.
 func (s *env) history(tx pgx.Tx, digits string, within time.Duration) (k contact, err error) {
 	batch := &pgx.Batch{}
-	queueHistory(batch, s.org, "+"+digits, time.Now().Add(-within-longestCall), &k)
+	queueHistory(batch, s.org, "+"+digits, time.Now().Add(-within-maxCallDuration), &k)
 	return k, tx.SendBatch(s.Context(), batch).Close()
 }
 
-// TestOneAsksAtATime: of two nodes that check the caps of one number at the same time,
+// TestNumberLock: of two nodes that check the caps of one number at the same time,
 // for two campaigns, one yields.
-func TestOneAsksAtATime(t *testing.T) {
-	s := open(t)
+func TestNumberLock(t *testing.T) {
+	s := newEnv(t)
 	tx, err := s.db.Pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -180,24 +180,24 @@ func TestOneAsksAtATime(t *testing.T) {
 	}
 }
 
-// counting counts the reads of campaigns.
-type counting struct {
+// countingMarkets counts the reads of campaigns.
+type countingMarkets struct {
 	marketstore.Store
 
 	n int
 }
 
-func (c *counting) Package(ctx context.Context, q db.Querier, code, version string) (*market.Package, error) {
+func (c *countingMarkets) Package(ctx context.Context, q db.Querier, code, version string) (*market.Package, error) {
 	c.n++
 	return c.Store.Package(ctx, q, code, version)
 }
 
-// TestReadsAreShared: a campaign without a channel does not cause all campaigns to be
+// TestCampaignsAreCached: a campaign without a channel does not cause all campaigns to be
 // read again for each call of another.
-func TestReadsAreShared(t *testing.T) {
-	s := open(t)
-	s.fill(5, 1)
-	b, c := s.book("node"), &counting{}
+func TestCampaignsAreCached(t *testing.T) {
+	s := newEnv(t)
+	s.addContacts(5, 1)
+	b, c := s.queue("node"), &countingMarkets{}
 	b.Markets = c
 	d := &dialer.Dialer{Store: b}
 	s.exec("UPDATE subgroups SET concurrent_calls = 0")
@@ -212,12 +212,12 @@ func TestReadsAreShared(t *testing.T) {
 	}
 }
 
-// TestStaleCostsNothing: contacts without registry coverage keep waiting and are not
+// TestStaleRegistryWritesNothing: contacts without registry coverage keep waiting and are not
 // written repeatedly.
-func TestStaleCostsNothing(t *testing.T) {
-	s := open(t)
-	s.fill(40, 1)
-	b := s.book("node")
+func TestStaleRegistryWritesNothing(t *testing.T) {
+	s := newEnv(t)
+	s.addContacts(40, 1)
+	b := s.queue("node")
 	d := &dialer.Dialer{Store: b}
 	if _, _, err := b.Running(t.Context()); err != nil {
 		t.Fatal(err)
@@ -228,19 +228,19 @@ func TestStaleCostsNothing(t *testing.T) {
 	if got := s.take(d); got != "" {
 		t.Fatal(got)
 	}
-	if got := s.text("SELECT count(*)::text FROM contacts WHERE due_at > now()"); got != "0" {
+	if got := s.query("SELECT count(*)::text FROM contacts WHERE due_at > now()"); got != "0" {
 		t.Errorf("%s contacts were written", got)
 	}
 }
 
-// TestStopped: a claimed call that has not left is not made once its campaign is
+// TestIntentAfterPause: a claimed call that has not left is not made once its campaign is
 // paused, canceled or over; its contact keeps waiting.
-func TestStopped(t *testing.T) {
+func TestIntentAfterPause(t *testing.T) {
 	for _, status := range []string{"paused", "cancelled", "completed"} {
-		s := open(t)
+		s := newEnv(t)
 		s.calls.Undo = (&outcome.Recorder{Pool: s.db.Pool, Store: &store.Store{Pool: s.db.Pool}}).Undo
-		s.fill(1, 1)
-		claim, _, err := s.fresh().Take(t.Context())
+		s.addContacts(1, 1)
+		claim, _, err := s.newDialer().Take(t.Context())
 		if err != nil || claim == nil {
 			t.Fatalf("%v, %v", claim, err)
 		}
@@ -251,46 +251,46 @@ func TestStopped(t *testing.T) {
 		if err = s.calls.Release(t.Context(), claim.Lease); err != nil {
 			t.Fatal(err)
 		}
-		if got := s.text("SELECT state || ' ' || attempts FROM contacts"); got != "pending 0" {
+		if got := s.query("SELECT state || ' ' || attempts FROM contacts"); got != "pending 0" {
 			t.Errorf("%s: the contact is %s", status, got)
 		}
 	}
 }
 
-// TestDetached: an agent that was detached from its route makes no calls.
-func TestDetached(t *testing.T) {
-	s := open(t)
-	s.fill(1, 1)
+// TestDetachedAgent: an agent that was detached from its route makes no calls.
+func TestDetachedAgent(t *testing.T) {
+	s := newEnv(t)
+	s.addContacts(1, 1)
 	s.exec("DELETE FROM subgroup_agents")
-	claim, _, err := s.fresh().Take(t.Context())
+	claim, _, err := s.newDialer().Take(t.Context())
 	if claim != nil || control.CodeOf(err) != control.CodeAgentNotInSubgroup {
 		t.Errorf("taken %v, %v", claim, err)
 	}
-	if got := s.text("SELECT state || ' ' || attempts FROM contacts"); got != "pending 0" {
+	if got := s.query("SELECT state || ' ' || attempts FROM contacts"); got != "pending 0" {
 		t.Errorf("the contact is %s", got)
 	}
 }
 
-// TestListedAbroad: a number listed with an international prefix is not called.
-func TestListedAbroad(t *testing.T) {
+// TestSuppressionWithInternationalPrefix: a number listed with an international prefix is not called.
+func TestSuppressionWithInternationalPrefix(t *testing.T) {
 	for _, code := range []string{"810", "00", "011"} {
-		s := open(t)
-		s.fill(1, 1)
+		s := newEnv(t)
+		s.addContacts(1, 1)
 		s.exec("INSERT INTO suppressions (org_id, number) SELECT org_id, $1 || substr(number, 2) FROM contacts", code)
-		if got := s.take(s.fresh()); got != "" {
+		if got := s.take(s.newDialer()); got != "" {
 			t.Errorf("%s: taken %s", code, got)
 		}
-		if got := s.text("SELECT state || ' ' || reason FROM contacts"); got != "suppressed dnc_suppressed" {
+		if got := s.query("SELECT state || ' ' || reason FROM contacts"); got != "suppressed dnc_suppressed" {
 			t.Errorf("%s: the contact is %s", code, got)
 		}
 	}
 }
 
-// TestManyHeld: a contact that may be called does not wait long behind many that a cap
+// TestManyHeldContacts: a contact that may be called does not wait long behind many that a cap
 // or a list holds; one held by another node is not requested again at once.
-func TestManyHeld(t *testing.T) {
-	s := open(t)
-	s.fill(3*asksAtOnce, 1)
+func TestManyHeldContacts(t *testing.T) {
+	s := newEnv(t)
+	s.addContacts(3*maxCandidates, 1)
 	tx, err := s.db.Pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -299,21 +299,21 @@ func TestManyHeld(t *testing.T) {
 	if _, err = tx.Exec(t.Context(), "SELECT FROM contacts FOR UPDATE"); err != nil {
 		t.Fatal(err)
 	}
-	if claim, rest, fault := s.fresh().Take(t.Context()); fault != nil || claim != nil || rest < dialer.DefaultMaxIdle/2 {
+	if claim, rest, fault := s.newDialer().Take(t.Context()); fault != nil || claim != nil || rest < dialer.DefaultMaxIdle/2 {
 		t.Errorf("all are locked: %v, %v, rests %v", claim, fault, rest)
 	}
 	if err = tx.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	s.exec(`INSERT INTO suppressions (org_id, number) SELECT $1, substr(number, 2) FROM contacts WHERE n < 3 * $2`, s.org, asksAtOnce)
-	d := s.fresh()
+	s.exec(`INSERT INTO suppressions (org_id, number) SELECT $1, substr(number, 2) FROM contacts WHERE n < 3 * $2`, s.org, maxCandidates)
+	d := s.newDialer()
 	for n := range 2 {
 		claim, rest, err := d.Take(t.Context())
 		if err != nil || claim != nil || rest > dialer.DefaultMaxIdle/2 {
 			t.Fatalf("%d: %v, %v, rests %v", n, claim, err, rest)
 		}
 	}
-	if got := s.take(d); got != fmt.Sprint("con_", 3*asksAtOnce) {
+	if got := s.take(d); got != fmt.Sprint("con_", 3*maxCandidates) {
 		t.Errorf("%q is called", got)
 	}
 }

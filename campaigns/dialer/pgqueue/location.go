@@ -10,9 +10,9 @@ import (
 	"github.com/parley-voice/parley/campaigns/plan"
 )
 
-// wider returns the group of a contact by the current market rules, and whether it
+// relocate returns the group of a contact by the current market rules, and whether it
 // differs from the stored one: the number may be in more places now.
-func (d detail) wider(c candidate) (plan.Group, bool) {
+func (d detail) relocate(c candidate) (plan.Group, bool) {
 	g, err := plan.ParseGroup(c.group)
 	if err != nil {
 		return g, false // an unreadable group is not called
@@ -25,8 +25,8 @@ func (d detail) wider(c candidate) (plan.Group, bool) {
 	return g, g.Key() != c.group
 }
 
-// move puts a contact into another group.
-func (b *Queue) move(ctx context.Context, tx pgx.Tx, id, from string, to plan.Group) error {
+// setGroup puts a contact into another group.
+func (b *Queue) setGroup(ctx context.Context, tx pgx.Tx, id, from string, to plan.Group) error {
 	tag, err := tx.Exec(ctx, `
 		UPDATE contacts SET hours_group = $3, states = $4, zones = $5
 		WHERE id = (SELECT id FROM contacts WHERE id = $1 AND hours_group = $2 AND state = 'pending' FOR UPDATE SKIP LOCKED)`,
@@ -35,7 +35,7 @@ func (b *Queue) move(ctx context.Context, tx pgx.Tx, id, from string, to plan.Gr
 		return fmt.Errorf("contact %s: %w", id, err)
 	}
 	if tag.RowsAffected() == 0 {
-		return errElsewhere
+		return errContactLocked
 	}
 	return nil
 }

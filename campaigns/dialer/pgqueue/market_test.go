@@ -12,14 +12,14 @@ import (
 // TestOtherMarket: a campaign whose organization switched to another market makes no
 // calls until it switches back.
 func TestOtherMarket(t *testing.T) {
-	s := open(t)
-	s.fill(1, 1)
+	s := newEnv(t)
+	s.addContacts(1, 1)
 	s.exec("UPDATE campaigns SET market = 'us'")
-	if got := s.take(s.fresh()); got != "" {
+	if got := s.take(s.newDialer()); got != "" {
 		t.Errorf("%q of a list that was read by the law of another market is called", got)
 	}
 	s.exec("UPDATE campaigns SET market = 'kz'")
-	if got := s.take(s.fresh()); got != "con_1" {
+	if got := s.take(s.newDialer()); got != "con_1" {
 		t.Errorf("%q is called by the campaign's own law", got)
 	}
 }
@@ -27,25 +27,25 @@ func TestOtherMarket(t *testing.T) {
 // TestReassigned: a number reassigned since the consent is not called, even if that
 // became known during a call to it; a later consent counts.
 func TestReassigned(t *testing.T) {
-	s := open(t)
-	s.fill(2, 1)
+	s := newEnv(t)
+	s.addContacts(2, 1)
 	s.exec("UPDATE contacts SET consent_at = now() - interval '1 year' WHERE id = 'con_1'")
 	s.exec("UPDATE contacts SET consent_at = now() + interval '3 days' WHERE id = 'con_2'")
 	s.exec(`INSERT INTO reassigned_numbers (org_id, number, consent_on, result) VALUES
 		($1, '+77010000001', current_date - 300, 'yes'), ($1, '+77010000002', current_date, 'yes'), ($1, '+77010000002', current_date + 9, 'no')`, s.org)
-	if got := s.take(s.fresh()); got != "con_2" {
+	if got := s.take(s.newDialer()); got != "con_2" {
 		t.Errorf("%q is called", got)
 	}
-	if got := s.text("SELECT state || ' ' || reason FROM contacts WHERE id = 'con_1'"); got != "suppressed reassigned_number" {
+	if got := s.query("SELECT state || ' ' || reason FROM contacts WHERE id = 'con_1'"); got != "suppressed reassigned_number" {
 		t.Errorf("the other is %s", got)
 	}
 }
 
-// TestNewAreas: a number that new rules place in more zones or states waits until all
+// TestNumberInMoreZones: a number that new rules place in more zones or states waits until all
 // allow the call.
-func TestNewAreas(t *testing.T) {
-	s := open(t)
-	s.fill(2, 1)
+func TestNumberInMoreZones(t *testing.T) {
+	s := newEnv(t)
+	s.addContacts(2, 1)
 	s.exec("UPDATE contacts SET hours_group = 'S1;Asia/Almaty,Asia/Qostanay;Asia/Tokyo', states = '{S1}', zones = '{Asia/Almaty,Asia/Qostanay}' WHERE id = 'con_2'")
 	rules := market.Files("kz")
 	rules["package.yaml"] = strings.Replace(rules["package.yaml"], "zones: [Asia/Almaty]", "zones: [Asia/Almaty, Asia/Aqtobe]", 1)
@@ -53,14 +53,14 @@ func TestNewAreas(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := s.book("node")
+	b := s.queue("node")
 	b.Markets = fixedMarket{p}
 	d := &dialer.Dialer{Store: b}
 	if got := s.take(d); got != "" {
 		t.Errorf("%q is called by the hours of its old place", got)
 	}
 	const wider = ";Asia/Almaty,Asia/Aqtobe; {} {Asia/Almaty,Asia/Aqtobe} pending S1;Asia/Almaty,Asia/Aqtobe,Asia/Qostanay;Asia/Tokyo {S1} {Asia/Almaty,Asia/Aqtobe,Asia/Qostanay} pending"
-	if got := s.text("SELECT concat_ws(' ', hours_group, states::text, zones::text, state) FROM contacts ORDER BY n"); got != wider {
+	if got := s.query("SELECT concat_ws(' ', hours_group, states::text, zones::text, state) FROM contacts ORDER BY n"); got != wider {
 		t.Errorf("they are in %s", got)
 	}
 	b.readAt = time.Time{}

@@ -43,7 +43,7 @@ type Queue struct {
 	Screen  control.Screener // numbers that must not be called, in addition to the organization's list; nil screens none
 	// Registries returns the registries of a market; nil means none.
 	Registries func(ctx context.Context, q db.Querier, market string) ([]screening.Registry, error)
-	Place      control.NodeID
+	Node       control.NodeID
 	Lease      time.Duration
 	// Unreachable reports that this node cannot reach a trunk; nil means it reaches
 	// all.
@@ -60,26 +60,26 @@ type Queue struct {
 	SentHash func(orgID, number string) [16]byte
 	Log      *slog.Logger
 
-	running []dialer.Campaign
-	details map[string]detail // of running campaigns
-	readAt  time.Time         // of running and details; zero forces a read
-	ahead   time.Duration     // of the database's clock over this node's
-	ends    time.Time         // latest start of the call of the last contact taken
+	running     []dialer.Campaign
+	details     map[string]detail // of running campaigns
+	readAt      time.Time         // of running and details; zero forces a read
+	clockOffset time.Duration     // of the database's clock over this node's
+	startBefore time.Time         // latest start of the call of the last contact taken
 }
 
 // detail is what a call of a campaign needs.
 type detail struct {
-	campaign campaigns.Campaign
-	org      store.Organization
-	market   *market.Package
-	stale    bool // no contact may be called before the registry is reloaded
-	opening  Disclosure
-	waiting  []line
-	version  string
+	campaign   campaigns.Campaign
+	org        store.Organization
+	market     *market.Package
+	stale      bool // no contact may be called before the registry is reloaded
+	disclosure Disclosure
+	groups     []waitingGroup
+	version    string
 }
 
-// A line is a group of one priority with pending contacts.
-type line struct {
+// A waitingGroup is a group of one priority with pending contacts.
+type waitingGroup struct {
 	Priority int16
 	Group    string
 }
@@ -91,11 +91,11 @@ const refreshAfter = time.Second
 // Running implements dialer.Book.
 func (b *Queue) Running(ctx context.Context) ([]dialer.Campaign, time.Time, error) {
 	if b.readAt.IsZero() || time.Since(b.readAt) > refreshAfter {
-		if err := b.read(ctx); err != nil {
+		if err := b.refresh(ctx); err != nil {
 			return nil, time.Time{}, err
 		}
 	}
-	return b.running, time.Now().Add(b.ahead), nil
+	return b.running, time.Now().Add(b.clockOffset), nil
 }
 
 const runningSQL = `
@@ -105,8 +105,8 @@ WHERE c.status = 'running' AND (c.ends_at IS NULL OR c.ends_at > clock_timestamp
   AND EXISTS (SELECT FROM contacts k WHERE k.campaign_id = c.id AND k.state = 'pending')
 ORDER BY c.id`
 
-// read loads the running campaigns and their waiting groups.
-func (b *Queue) read(ctx context.Context) error {
+// refresh loads the running campaigns and their waiting groups.
+func (b *Queue) refresh(ctx context.Context) error {
 	type row struct {
 		org, id    string
 		next, last time.Time
@@ -124,13 +124,13 @@ func (b *Queue) read(ctx context.Context) error {
 		return err
 	}
 	if !now.IsZero() {
-		b.ahead = now.Sub(began)
+		b.clockOffset = now.Sub(began)
 	}
 	before := b.details
 	b.running, b.details = b.running[:0], map[string]detail{}
 	orgs := map[string]store.Organization{}
 	for _, x := range all {
-		d, r, err := b.one(ctx, x.org, x.id, orgs)
+		d, r, err := b.readCampaign(ctx, x.org, x.id, orgs)
 		if err == nil && before[x.id].version != r.Version {
 			err = b.recheckCaps(ctx, x.id)
 		}
@@ -141,7 +141,7 @@ func (b *Queue) read(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		r.Pace.Next, r.Pace.Last = spaced(now, x.next, x.last)
+		r.Pace.Next, r.Pace.Last = dropFutureTimes(now, x.next, x.last)
 		d.version = r.Version
 		b.details[x.id] = d
 		b.running = append(b.running, r)
@@ -150,9 +150,9 @@ func (b *Queue) read(ctx context.Context) error {
 	return nil
 }
 
-// spaced returns when the next call is due and when the last one left. Times more than
+// dropFutureTimes returns when the next call is due and when the last one left. Times more than
 // a minute ahead were stored before the database's clock went back; they are dropped.
-func spaced(now, next, last time.Time) (time.Time, time.Time) {
+func dropFutureTimes(now, next, last time.Time) (time.Time, time.Time) {
 	if latest := now.Add(time.Minute); next.After(latest) || last.After(latest) {
 		return time.Time{}, time.Time{}
 	}
@@ -174,8 +174,8 @@ var (
 	errOtherMarket = errors.New("the organization uses the rules of another market")
 )
 
-// one reads a campaign. orgs caches organizations.
-func (b *Queue) one(ctx context.Context, orgID, id string, orgs map[string]store.Organization) (d detail, r dialer.Campaign, err error) {
+// readCampaign reads a campaign. orgs caches organizations.
+func (b *Queue) readCampaign(ctx context.Context, orgID, id string, orgs map[string]store.Organization) (d detail, r dialer.Campaign, err error) {
 	if d.campaign, err = b.Store.Get(ctx, b.Pool, orgID, id, false); err != nil {
 		return d, r, err
 	}
@@ -199,20 +199,20 @@ func (b *Queue) one(ctx context.Context, orgID, id string, orgs map[string]store
 		if l.Registries, err = b.Registries(ctx, b.Pool, d.market.Code); err != nil {
 			return d, r, err
 		}
-		d.stale = l.IsUnusable(time.Now().Add(b.ahead))
+		d.stale = l.IsUnusable(time.Now().Add(b.clockOffset))
 	}
-	if d.opening, err = LoadDisclosure(ctx, b.Pool, b.Store, d.campaign, d.market); err != nil {
+	if d.disclosure, err = LoadDisclosure(ctx, b.Pool, b.Store, d.campaign, d.market); err != nil {
 		return d, r, fmt.Errorf("disclosure: %w", err)
 	}
-	if d.waiting, err = b.lines(ctx, id); err != nil {
+	if d.groups, err = b.waitingGroups(ctx, id); err != nil {
 		return d, r, err
 	}
-	r, err = d.running()
+	r, err = d.dialerCampaign()
 	return d, r, err
 }
 
-// asks calls ask with the campaign's agent; a nil ask means yes.
-func (d detail) asks(ctx context.Context, ask func(ctx context.Context, agentID string, version int) (bool, error)) (bool, error) {
+// checkAgent calls ask with the campaign's agent; a nil ask means yes.
+func (d detail) checkAgent(ctx context.Context, ask func(ctx context.Context, agentID string, version int) (bool, error)) (bool, error) {
 	if ask == nil {
 		return true, nil
 	}
@@ -226,9 +226,9 @@ func (b *Queue) log() *slog.Logger {
 	return b.Log
 }
 
-// linesSQL jumps from one group to the next in the index, whatever the number of
+// waitingGroupsSQL jumps from one group to the next in the index, whatever the number of
 // contacts.
-const linesSQL = `
+const waitingGroupsSQL = `
 WITH RECURSIVE seen AS (
 	(SELECT priority, hours_group FROM contacts WHERE campaign_id = $1 AND state = 'pending'
 	 ORDER BY priority DESC, hours_group LIMIT 1)
@@ -245,17 +245,17 @@ WITH RECURSIVE seen AS (
 )
 SELECT priority, hours_group FROM seen`
 
-// lines returns the groups with pending contacts of a campaign, by priority.
-func (b *Queue) lines(ctx context.Context, campaignID string) ([]line, error) {
-	found, err := b.Pool.Query(ctx, linesSQL, campaignID)
+// waitingGroups returns the groups with pending contacts of a campaign, by priority.
+func (b *Queue) waitingGroups(ctx context.Context, campaignID string) ([]waitingGroup, error) {
+	found, err := b.Pool.Query(ctx, waitingGroupsSQL, campaignID)
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(found, pgx.RowToStructByPos[line])
+	return pgx.CollectRows(found, pgx.RowToStructByPos[waitingGroup])
 }
 
-// running returns the campaign for the dialer.
-func (d *detail) running() (dialer.Campaign, error) {
+// dialerCampaign returns the campaign for the dialer.
+func (d *detail) dialerCampaign() (dialer.Campaign, error) {
 	c := d.campaign
 	planned, err := d.org.Plan(c, d.market)
 	if err != nil {
@@ -270,7 +270,7 @@ func (d *detail) running() (dialer.Campaign, error) {
 		Version: c.UpdatedAt.Format(time.RFC3339Nano) + d.market.Version + string(version), Pace: plan.Pace{PerMinute: c.CallsPerMinute},
 	}
 	seen := map[string]bool{}
-	for _, l := range d.waiting {
+	for _, l := range d.groups {
 		if !seen[l.Group] {
 			r.Groups = append(r.Groups, l.Group)
 		}
@@ -279,8 +279,8 @@ func (d *detail) running() (dialer.Campaign, error) {
 	return r, nil
 }
 
-// paced stores when the next call of a campaign is due.
-func (b *Queue) paced(id string, p plan.Pace) {
+// setPace stores when the next call of a campaign is due.
+func (b *Queue) setPace(id string, p plan.Pace) {
 	for i := range b.running {
 		if b.running[i].ID == id {
 			b.running[i].Pace = p

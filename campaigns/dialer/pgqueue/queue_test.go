@@ -38,7 +38,7 @@ type env struct {
 	calls      *controlstore.Store
 }
 
-func open(t *testing.T) *env {
+func newEnv(t *testing.T) *env {
 	t.Helper()
 	s := &env{T: t, db: dbtest.New(t)}
 	s.calls = &controlstore.Store{Pool: s.db.Pool, Dial: s.db.DialPool}
@@ -87,7 +87,7 @@ func (s *env) exec(sql string, args ...any) {
 	}
 }
 
-func (s *env) text(sql string, args ...any) string {
+func (s *env) query(sql string, args ...any) string {
 	s.Helper()
 	found, err := s.db.Pool.Query(s.Context(), sql, args...)
 	if err != nil {
@@ -100,15 +100,15 @@ func (s *env) text(sql string, args ...any) string {
 	return strings.Join(all, " ")
 }
 
-// fill adds contacts; their ids follow from their numbers.
-func (s *env) fill(n int, groups int) {
+// addContacts adds contacts; their ids follow from their numbers.
+func (s *env) addContacts(n int, groups int) {
 	for from := 1; from <= n; from += 50_000 {
-		s.fillSome(from, min(from+50_000-1, n), groups)
+		s.addContactRange(from, min(from+50_000-1, n), groups)
 	}
 	s.exec("ANALYZE contacts")
 }
 
-func (s *env) fillSome(from, to, groups int) {
+func (s *env) addContactRange(from, to, groups int) {
 	s.exec(`INSERT INTO contacts (id, org_id, campaign_id, import_id, n, number, zones, hours_group, due_at, state, created_at, updated_at)
 		SELECT 'con_' || i, $1, 'cmp_1', 'imp_1', i, '+7701' || lpad(i::text, 7, '0'), '{Asia/Almaty}',
 			CASE i % $3 WHEN 0 THEN ';Asia/Almaty;' ELSE 'S' || i % $3 || ';Asia/Almaty;' END, now() - interval '1 hour' + i * interval '1 millisecond',
@@ -116,17 +116,17 @@ func (s *env) fillSome(from, to, groups int) {
 		FROM generate_series($4::int, $2::int) i`, s.org, to, groups, from)
 }
 
-func (s *env) book(owner string) *Queue {
+func (s *env) queue(owner string) *Queue {
 	listed := &store.Store{Pool: s.db.Pool}
 	markets := &marketstore.Store{}
 	return &Queue{
-		Pool: s.db.DialPool, Store: listed, Claims: s.calls, Markets: markets, Place: control.NodeID{Owner: owner, Home: "home"},
+		Pool: s.db.DialPool, Store: listed, Claims: s.calls, Markets: markets, Node: control.NodeID{Owner: owner, Home: "home"},
 		Lease: 15 * time.Second,
 	}
 }
 
-// rush makes the next call of the campaign due now.
-func (s *env) rush() {
+// resetPace makes the next call of the campaign due now.
+func (s *env) resetPace() {
 	s.exec("UPDATE campaign_paces SET next_at = '-infinity', last_at = '-infinity'")
 }
 
@@ -143,43 +143,43 @@ func (s *env) take(d *dialer.Dialer) string {
 	return claim.Call.ContactID
 }
 
-// fresh returns a dialer without state.
-func (s *env) fresh() *dialer.Dialer { return &dialer.Dialer{Store: s.book("node")} }
+// newDialer returns a dialer without state.
+func (s *env) newDialer() *dialer.Dialer { return &dialer.Dialer{Store: s.queue("node")} }
 
 func TestTake(t *testing.T) {
-	s := open(t)
-	s.fill(12, 3)
+	s := newEnv(t)
+	s.addContacts(12, 3)
 	s.exec("UPDATE campaigns SET calls_per_minute = 1") // a busy machine takes its time between two takes
 	s.exec("UPDATE contacts SET priority = 9 WHERE id = 'con_5'")
 	s.exec("UPDATE contacts SET not_before = now() + interval '1 hour' WHERE id = 'con_1'")
 	s.exec("UPDATE contacts SET not_after = now() - interval '1 hour' WHERE id = 'con_2'")
 	s.exec("INSERT INTO suppressions (org_id, number) VALUES ($1, '77010000003')", s.org)
-	if got := s.take(s.fresh()); got != "con_5" {
+	if got := s.take(s.newDialer()); got != "con_5" {
 		t.Errorf("the first is %q, not whose priority is highest", got)
 	}
-	if got := s.take(s.fresh()); got != "" {
+	if got := s.take(s.newDialer()); got != "" {
 		t.Errorf("%q is called before the pace lets", got)
 	}
-	s.rush()
-	if got := s.take(s.fresh()); got != "con_4" {
+	s.resetPace()
+	if got := s.take(s.newDialer()); got != "con_4" {
 		t.Errorf("the second is %q, want that which waits for longest and may be called", got)
 	}
-	if got := s.text("SELECT id || ':' || state || ':' || reason FROM contacts WHERE n <= 5 ORDER BY n"); got !=
+	if got := s.query("SELECT id || ':' || state || ':' || reason FROM contacts WHERE n <= 5 ORDER BY n"); got !=
 		"con_1:pending: con_2:exhausted: con_3:suppressed:dnc_suppressed con_4:in_call: con_5:in_call:" {
 		t.Errorf("contacts: %s", got)
 	}
-	call := s.text(`SELECT concat_ws('|', c.status, c.to_number, c.dial_number, c.campaign_id, c.contact_id, c.import_id, a.state, a.owner, c.disclosure <> '')
+	call := s.query(`SELECT concat_ws('|', c.status, c.to_number, c.dial_number, c.campaign_id, c.contact_id, c.import_id, a.state, a.owner, c.disclosure <> '')
 		FROM calls c JOIN attempts a ON a.call_id = c.id WHERE c.contact_id = 'con_4'`)
 	if call != "queued|77010000004|77010000004|cmp_1|con_4|imp_1|claimed|node|t" {
 		t.Errorf("its call: %s", call)
 	}
 }
 
-// TestHolds: caps count all calls of the organization to a number; a number in a call
+// TestCapsAndActiveCalls: caps count all calls of the organization to a number; a number in a call
 // is checked again soon.
-func TestHolds(t *testing.T) {
-	s := open(t)
-	s.fill(3, 1)
+func TestCapsAndActiveCalls(t *testing.T) {
+	s := newEnv(t)
+	s.addContacts(3, 1)
 	call := func(number, status, dialled string) {
 		s.exec(`INSERT INTO calls (id, org_id, call_type, status, agent_id, agent_name, agent_version, to_number, from_number, trunk_id, route_id, dial_number,
 			ring_seconds, created_at, dialed_at) VALUES ($1, $2, 'phone', $3, 'agt', 'sales', 1, $4, '7', 'trk', 'rte', $4, 30, now() - interval '2 minutes', `+dialled+`)`,
@@ -193,20 +193,20 @@ func TestHolds(t *testing.T) {
 		call("77010000003", "failed", "NULL") // cancelled before they were dialled
 	}
 	s.exec("UPDATE contacts SET governing_cap = 'daily' WHERE id = 'con_3'") // until now
-	if got := s.take(s.fresh()); got != "con_3" {
+	if got := s.take(s.newDialer()); got != "con_3" {
 		t.Errorf("%q is called", got)
 	}
-	if got := s.text("SELECT governing_cap FROM contacts WHERE id = 'con_3'"); got != "" {
+	if got := s.query("SELECT governing_cap FROM contacts WHERE id = 'con_3'"); got != "" {
 		t.Errorf("who is called is held by %s", got)
 	}
-	if got := s.text("SELECT id || ':' || governing_cap || ':' || (due_at > now()) FROM contacts WHERE state = 'pending' ORDER BY n"); got != "con_1:daily:true con_2::true" {
+	if got := s.query("SELECT id || ':' || governing_cap || ':' || (due_at > now()) FROM contacts WHERE state = 'pending' ORDER BY n"); got != "con_1:daily:true con_2::true" {
 		t.Errorf("those who wait: %s", got)
 	}
 }
 
-// TestGates: no contact is taken of a campaign that is not running, without a channel,
+// TestTakeNothing: no contact is taken of a campaign that is not running, without a channel,
 // of closed groups, or of an organization without a market.
-func TestGates(t *testing.T) {
+func TestTakeNothing(t *testing.T) {
 	for name, sql := range map[string]string{
 		"paused":        "UPDATE campaigns SET status = 'paused'",
 		"over":          "UPDATE campaigns SET ends_at = now() - interval '1 second'",
@@ -218,31 +218,31 @@ func TestGates(t *testing.T) {
 		"a waiting one": "UPDATE contacts SET due_at = now() + interval '1 minute'",
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := open(t)
-			s.fill(2, 1)
+			s := newEnv(t)
+			s.addContacts(2, 1)
 			s.exec(sql)
-			if got := s.take(s.fresh()); got != "" {
+			if got := s.take(s.newDialer()); got != "" {
 				t.Errorf("%s is called", got)
 			}
-			if got := s.text("SELECT state FROM contacts UNION ALL SELECT id FROM calls"); got != "pending pending" {
+			if got := s.query("SELECT state FROM contacts UNION ALL SELECT id FROM calls"); got != "pending pending" {
 				t.Errorf("left behind: %s", got)
 			}
 		})
 	}
 }
 
-// TestStale: with a stale registry, contacts that require coverage are not called;
+// TestStaleRegistry: with a stale registry, contacts that require coverage are not called;
 // others are.
-func TestStale(t *testing.T) {
-	s := open(t)
-	s.fill(1, 1)
+func TestStaleRegistry(t *testing.T) {
+	s := newEnv(t)
+	s.addContacts(1, 1)
 	rules := market.Files("kz")
 	rules["package.yaml"] = strings.Replace(rules["package.yaml"], "registry: false", "registry: true\nstale_after: 744h", 1)
 	p, err := market.Read(rules)
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := s.book("node")
+	b := s.queue("node")
 	b.Markets = fixedMarket{p}
 	age := 32 * 24 * time.Hour
 	none := true
@@ -273,31 +273,31 @@ func (o fixedMarket) Package(context.Context, db.Querier, string, string) (*mark
 	return o.rules, nil
 }
 
-// TestNotAllowed: a contact that the route may not call is suppressed and does not
+// TestDestinationNotAllowed: a contact that the route may not call is suppressed and does not
 // delay others.
-func TestNotAllowed(t *testing.T) {
-	s := open(t)
-	s.fill(2, 1)
+func TestDestinationNotAllowed(t *testing.T) {
+	s := newEnv(t)
+	s.addContacts(2, 1)
 	s.exec("UPDATE contacts SET number = '+79161234567' WHERE id = 'con_1'")
 	s.exec("UPDATE subgroups SET allowed_destinations = '{77}'")
-	if got := s.take(s.fresh()); got != "con_2" {
+	if got := s.take(s.newDialer()); got != "con_2" {
 		t.Errorf("%q is called", got)
 	}
-	if got := s.text("SELECT state || reason FROM contacts WHERE id = 'con_1'"); got != "suppressedgeo_rejected" {
+	if got := s.query("SELECT state || reason FROM contacts WHERE id = 'con_1'"); got != "suppressedgeo_rejected" {
 		t.Errorf("the other is %s", got)
 	}
 }
 
-// TestMany: nodes that take at the same time take each contact once.
-func TestMany(t *testing.T) {
-	s := open(t)
+// TestConcurrentTakes: nodes that take at the same time take each contact once.
+func TestConcurrentTakes(t *testing.T) {
+	s := newEnv(t)
 	const n = 60
-	s.fill(n, 4)
+	s.addContacts(n, 4)
 	var mu sync.Mutex
 	taken := map[string]int{}
 	var nodes sync.WaitGroup
 	for i := range 4 {
-		b := s.book(fmt.Sprint("node", i))
+		b := s.queue(fmt.Sprint("node", i))
 		d := &dialer.Dialer{Store: b, MaxIdle: time.Nanosecond}
 		nodes.Go(func() {
 			for range 100 {
@@ -324,39 +324,39 @@ func TestMany(t *testing.T) {
 			t.Errorf("%s is taken %d times", id, times)
 		}
 	}
-	if len(taken) != n || s.text("SELECT count(*)::text FROM attempts") != fmt.Sprint(n) {
+	if len(taken) != n || s.query("SELECT count(*)::text FROM attempts") != fmt.Sprint(n) {
 		t.Errorf("%d of %d are taken", len(taken), n)
 	}
 }
 
-// TestUndo: a call of a lost node whose INVITE never left does not count.
-func TestUndo(t *testing.T) {
-	s := open(t)
-	s.fill(1, 1)
+// TestNodeLostBeforeInvite: a call of a lost node whose INVITE never left does not count.
+func TestNodeLostBeforeInvite(t *testing.T) {
+	s := newEnv(t)
+	s.addContacts(1, 1)
 	listed := &store.Store{Pool: s.db.Pool}
 	s.calls.Undo = func(ctx context.Context, tx pgx.Tx, callID string) (bool, error) {
 		return listed.Attempts.Revert(ctx, tx, callID, 0, time.Now())
 	}
-	if got := s.take(s.fresh()); got != "con_1" {
+	if got := s.take(s.newDialer()); got != "con_1" {
 		t.Fatalf("%q is called", got)
 	}
 	s.exec("UPDATE attempts SET lease_until = now() - interval '1 second'")
 	if n, err := s.calls.Settle(t.Context(), nil); n != 1 || err != nil {
 		t.Fatal(n, err)
 	}
-	if got := s.text("SELECT state || attempts FROM contacts UNION ALL SELECT id FROM calls UNION ALL SELECT id FROM attempts UNION ALL SELECT call_id FROM contact_attempts"); got != "pending0" {
+	if got := s.query("SELECT state || attempts FROM contacts UNION ALL SELECT id FROM calls UNION ALL SELECT id FROM attempts UNION ALL SELECT call_id FROM contact_attempts"); got != "pending0" {
 		t.Errorf("left behind: %s", got)
 	}
-	s.rush()
-	if got := s.take(s.fresh()); got != "con_1" {
+	s.resetPace()
+	if got := s.take(s.newDialer()); got != "con_1" {
 		t.Errorf("then %q is called", got)
 	}
 }
 
-// TestLoosened: a contact that a cap holds is checked again when the organization
+// TestLooserCaps: a contact that a cap holds is checked again when the organization
 // allows more, also if that changed during a pause or while no node ran. A contact with
 // a later next attempt keeps waiting.
-func TestLoosened(t *testing.T) {
+func TestLooserCaps(t *testing.T) {
 	const loosened = `UPDATE organizations SET settings = settings || '{"frequency_caps": {"enabled": true, "daily": 9}}'`
 	for how, miss := range map[string]func(*env, *Queue, func() string) *Queue{
 		"seen": func(_ *env, b *Queue, _ func() string) *Queue { return b },
@@ -365,7 +365,7 @@ func TestLoosened(t *testing.T) {
 			take()
 			return b
 		},
-		"begun anew": func(s *env, _ *Queue, _ func() string) *Queue { return s.book("node") },
+		"begun anew": func(s *env, _ *Queue, _ func() string) *Queue { return s.queue("node") },
 		"in trouble": func(s *env, b *Queue, take func() string) *Queue {
 			s.exec("ALTER TABLE contacts ADD CONSTRAINT nobody CHECK (next_attempt_at > now() + interval '1 minute') NOT VALID")
 			s.exec(loosened)
@@ -375,18 +375,18 @@ func TestLoosened(t *testing.T) {
 		},
 	} {
 		t.Run(how, func(t *testing.T) {
-			s := open(t)
-			s.fill(2, 1)
+			s := newEnv(t)
+			s.addContacts(2, 1)
 			s.exec("UPDATE contacts SET next_attempt_at = now() + interval '1 hour', due_at = now() + interval '1 hour' WHERE id = 'con_2'")
 			for range 3 { // kz: three a day
 				s.exec(`INSERT INTO calls (id, org_id, call_type, status, agent_id, agent_name, agent_version, to_number, from_number, trunk_id, route_id, dial_number,
 					ring_seconds, created_at, dialed_at) VALUES ($1, $2, 'phone', 'failed', 'agt', 'sales', 1, '77010000001', '7', 'trk', 'rte', '77010000001', 30,
 					now() - interval '2 minutes', now() - interval '1 minute')`, control.NewID("call_", time.Now()), s.org)
 			}
-			b := s.book("node")
+			b := s.queue("node")
 			d := &dialer.Dialer{Store: b}
 			take := func() string {
-				s.rush()
+				s.resetPace()
 				b.readAt = time.Time{}
 				d.Wake("cmp_1")
 				return s.take(d)
@@ -403,7 +403,7 @@ func TestLoosened(t *testing.T) {
 				b, d = last, &dialer.Dialer{Store: last}
 			}
 			if got := take(); got != "con_1" {
-				t.Errorf("%q is called when nine a day are allowed: %s", got, s.text("SELECT state || governing_cap || due_at FROM contacts"))
+				t.Errorf("%q is called when nine a day are allowed: %s", got, s.query("SELECT state || governing_cap || due_at FROM contacts"))
 			}
 			if got := take(); got != "" {
 				t.Errorf("%q is called before its next attempt", got)
@@ -412,19 +412,19 @@ func TestLoosened(t *testing.T) {
 	}
 }
 
-// TestTakeIsFlat logs the cost of taking a contact, of few and of a million.
-func TestTakeIsFlat(t *testing.T) {
+// TestTakeCost logs the cost of taking a contact, of few and of a million.
+func TestTakeCost(t *testing.T) {
 	if os.Getenv("PARLEYTEST_SOAK") == "" {
 		t.Skip("make soak")
 	}
 	for _, n := range []int{10_000, 100_000, 1_000_000} {
-		s := open(t)
-		s.fill(n, 150)
-		b := s.book("node")
+		s := newEnv(t)
+		s.addContacts(n, 150)
+		b := s.queue("node")
 		d := &dialer.Dialer{Store: b}
 		var all []time.Duration
 		for range 600 {
-			s.rush()
+			s.resetPace()
 			if _, _, err := b.Running(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -442,9 +442,9 @@ func TestTakeIsFlat(t *testing.T) {
 		t.Logf("%7d contacts wait: p50 %v, p99 %v, most %v", n, all[len(all)/2], all[len(all)*99/100], all[len(all)-1])
 		var priorities []int16
 		var groups []string
-		for _, l := range b.details["cmp_1"].waiting {
+		for _, l := range b.details["cmp_1"].groups {
 			priorities, groups = append(priorities, l.Priority), append(groups, l.Group)
 		}
-		t.Log(s.text("EXPLAIN "+firstSQL, "cmp_1", priorities, groups, []string{}))
+		t.Log(s.query("EXPLAIN "+firstSQL, "cmp_1", priorities, groups, []string{}))
 	}
 }

@@ -27,8 +27,8 @@ func (s breakerState) blocks(b *Queue, d detail) bool {
 	return b.Unreachable != nil && b.Unreachable(trunk)
 }
 
-// probe makes a call the probe of a route with an open breaker, unless another call is.
-func (b *Queue) probe(ctx context.Context, tx pgx.Tx, d detail, callID string) error {
+// probeRoute makes a call the probe of a route with an open breaker, unless another call is.
+func (b *Queue) probeRoute(ctx context.Context, tx pgx.Tx, d detail, callID string) error {
 	tag, err := tx.Exec(ctx, `
 		WITH way AS (
 			UPDATE route_breakers SET probe_call = $2
@@ -39,40 +39,40 @@ func (b *Queue) probe(ctx context.Context, tx pgx.Tx, d detail, callID string) e
 		return fmt.Errorf("probe: %w", err)
 	}
 	if tag.RowsAffected() == 0 {
-		return errGone
+		return errCampaignChanged
 	}
 	return nil
 }
 
-// held reports whether an open breaker stops a campaign. One probe at a time may pass,
+// isHeld reports whether an open breaker stops a campaign. One probe at a time may pass,
 // on a node whose providers were verified recently.
-func (b *Queue) held(ctx context.Context, d detail, s breakerState) (bool, error) {
+func (b *Queue) isHeld(ctx context.Context, d detail, s breakerState) (bool, error) {
 	if !s.open {
 		return false, nil
 	}
 	if !s.probe {
 		return true, nil
 	}
-	verified, err := d.asks(ctx, b.ProvidersVerified)
+	verified, err := d.checkAgent(ctx, b.ProvidersVerified)
 	return !verified, err
 }
 
-// tries makes a call the probe of the route, the campaign or both.
-func (b *Queue) tries(ctx context.Context, tx pgx.Tx, d detail, n next, callID string) error {
+// markProbes makes a call the probe of the route, the campaign or both.
+func (b *Queue) markProbes(ctx context.Context, tx pgx.Tx, d detail, n firstContact, callID string) error {
 	if n.route.open {
-		if err := b.probe(ctx, tx, d, callID); err != nil {
+		if err := b.probeRoute(ctx, tx, d, callID); err != nil {
 			return err
 		}
 	}
 	if n.campaign.open {
-		return b.tryCampaign(ctx, tx, d.campaign.ID, callID)
+		return b.probeCampaign(ctx, tx, d.campaign.ID, callID)
 	}
 	return nil
 }
 
-// tryCampaign makes a call the probe of a campaign with an open breaker, unless another
+// probeCampaign makes a call the probe of a campaign with an open breaker, unless another
 // call is.
-func (b *Queue) tryCampaign(ctx context.Context, tx pgx.Tx, campaignID, callID string) error {
+func (b *Queue) probeCampaign(ctx context.Context, tx pgx.Tx, campaignID, callID string) error {
 	tag, err := tx.Exec(ctx, `
 		UPDATE campaign_breakers SET probe_call = $2
 		WHERE campaign_id = $1 AND open AND probe_call = '' AND probe_at <= clock_timestamp()`, campaignID, callID)
@@ -80,7 +80,7 @@ func (b *Queue) tryCampaign(ctx context.Context, tx pgx.Tx, campaignID, callID s
 		return fmt.Errorf("probe: %w", err)
 	}
 	if tag.RowsAffected() == 0 {
-		return errGone
+		return errCampaignChanged
 	}
 	return nil
 }

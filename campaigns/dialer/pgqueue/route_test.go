@@ -14,60 +14,60 @@ import (
 	"github.com/parley-voice/parley/control/db"
 )
 
-// TestWay: no call uses a route with an open breaker, except a due probe; if the route
+// TestRouteBreaker: no call uses a route with an open breaker, except a due probe; if the route
 // fails the probe, it is not an attempt of the contact.
-func TestWay(t *testing.T) {
-	s := open(t)
-	s.fill(3, 1)
+func TestRouteBreaker(t *testing.T) {
+	s := newEnv(t)
+	s.addContacts(3, 1)
 	s.exec("INSERT INTO route_breakers (subgroup_id, open, why, since, wait, probe_at) VALUES ($1, true, 'failures', now(), '10s', now() + interval '10 seconds')", s.route)
-	if got := s.take(s.fresh()); got != "" {
+	if got := s.take(s.newDialer()); got != "" {
 		t.Fatalf("%s is called", got)
 	}
-	if got := s.text("SELECT state || attempts || (due_at < now()) FROM contacts UNION ALL SELECT id FROM calls"); got != "pending0true pending0true pending0true" {
+	if got := s.query("SELECT state || attempts || (due_at < now()) FROM contacts UNION ALL SELECT id FROM calls"); got != "pending0true pending0true pending0true" {
 		t.Errorf("left behind: %s", got)
 	}
 	s.exec("UPDATE route_breakers SET probe_at = now()")
-	if got := s.take(s.fresh()); got != "con_1" {
+	if got := s.take(s.newDialer()); got != "con_1" {
 		t.Fatalf("%q tries the route", got)
 	}
-	call := s.text("SELECT probe_call FROM route_breakers")
-	if got := s.text("SELECT call_id FROM contact_attempts WHERE probe"); call == "" || got != call {
+	call := s.query("SELECT probe_call FROM route_breakers")
+	if got := s.query("SELECT call_id FROM contact_attempts WHERE probe"); call == "" || got != call {
 		t.Errorf("the probe is %q and %q", call, got)
 	}
-	s.rush()
-	if got := s.take(s.fresh()); got != "" {
+	s.resetPace()
+	if got := s.take(s.newDialer()); got != "" {
 		t.Errorf("%s is called beside the probe", got)
 	}
 	d := &outcome.Recorder{Pool: s.db.Pool, Store: &store.Store{Pool: s.db.Pool}}
 	err := db.Tx(t.Context(), s.db.Pool, func(tx pgx.Tx) error {
-		_, err := d.Record(t.Context(), tx, outcome.Outcome{CallID: call, What: retry.Failed, Ended: time.Now(), Unreached: true})
+		_, err := d.Record(t.Context(), tx, outcome.Outcome{CallID: call, Result: retry.Failed, Ended: time.Now(), Unreached: true})
 		return err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := s.text("SELECT state || attempts FROM contacts ORDER BY n"); got != "pending0 pending0 pending0" {
+	if got := s.query("SELECT state || attempts FROM contacts ORDER BY n"); got != "pending0 pending0 pending0" {
 		t.Errorf("after the route failed the probe: %s", got)
 	}
 	s.exec("UPDATE route_breakers SET probe_call = ''")
-	s.rush()
-	if got := s.take(s.fresh()); got != "con_2" {
+	s.resetPace()
+	if got := s.take(s.newDialer()); got != "con_2" {
 		t.Errorf("then %q tries the route", got)
 	}
 	s.exec("UPDATE route_breakers SET open = false, probe_call = ''")
-	s.rush()
-	if got := s.take(s.fresh()); got != "con_3" {
+	s.resetPace()
+	if got := s.take(s.newDialer()); got != "con_3" {
 		t.Errorf("when it is closed %q is called", got)
 	}
 }
 
-// TestUnreachable: a node that cannot reach a trunk leaves it to the others; if none
+// TestUnreachableTrunk: a node that cannot reach a trunk leaves it to the others; if none
 // can, any of them probes it.
-func TestUnreachable(t *testing.T) {
-	s := open(t)
-	s.fill(1, 1)
-	b := s.book("node")
-	b.Unreachable = func(trunk string) bool { return trunk == s.text("SELECT id FROM trunks") }
+func TestUnreachableTrunk(t *testing.T) {
+	s := newEnv(t)
+	s.addContacts(1, 1)
+	b := s.queue("node")
+	b.Unreachable = func(trunk string) bool { return trunk == s.query("SELECT id FROM trunks") }
 	d := &dialer.Dialer{Store: b}
 	if got := s.take(d); got != "" {
 		t.Fatalf("%s is called", got)
@@ -81,20 +81,20 @@ func TestUnreachable(t *testing.T) {
 // TestOneProbe: of two calls of two campaigns that could probe a route at the same
 // time, one does.
 func TestOneProbe(t *testing.T) {
-	s := open(t)
-	s.fill(2, 1)
+	s := newEnv(t)
+	s.addContacts(2, 1)
 	s.exec("INSERT INTO route_breakers (subgroup_id, open, why, since, wait, probe_at) VALUES ($1, true, 'failures', now(), '10s', now())", s.route)
-	b := s.book("node")
+	b := s.queue("node")
 	if _, _, err := b.Running(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if got := s.take(s.fresh()); got != "con_1" {
+	if got := s.take(s.newDialer()); got != "con_1" {
 		t.Fatalf("%q tries the route", got)
 	}
 	err := db.Tx(t.Context(), s.db.Pool, func(tx pgx.Tx) error {
-		return b.probe(t.Context(), tx, b.details["cmp_1"], s.text("SELECT probe_call FROM route_breakers"))
+		return b.probeRoute(t.Context(), tx, b.details["cmp_1"], s.query("SELECT probe_call FROM route_breakers"))
 	})
-	if !errors.Is(err, errGone) {
+	if !errors.Is(err, errCampaignChanged) {
 		t.Errorf("a second probe: %v", err)
 	}
 }

@@ -22,21 +22,21 @@ import (
 
 type pgTimestamptz = pgtype.Timestamptz
 
-// asksAtOnce bounds the contacts that one transaction considers.
-const asksAtOnce = 32
+// maxCandidates bounds the contacts that one transaction considers.
+const maxCandidates = 32
 
-// longestTake bounds one transaction: a wait for a lock is given up in favor of other
+// takeTimeout bounds one transaction: a wait for a lock is given up in favor of other
 // campaigns.
-const longestTake = 3 * time.Second
+const takeTimeout = 3 * time.Second
 
-// errNoLine is returned if a contact may be called but no channel is free.
-var errNoLine = errors.New("no channel is free")
+// errNoChannel is returned if a contact may be called but no channel is free.
+var errNoChannel = errors.New("no channel is free")
 
-// errElsewhere is returned if another transaction holds the contact, or if it changed.
-var errElsewhere = errors.New("another transaction holds the contact")
+// errContactLocked is returned if another transaction holds the contact, or if it changed.
+var errContactLocked = errors.New("another transaction holds the contact")
 
-// errGone is returned if the campaign changed while its contact was taken.
-var errGone = errors.New("the campaign has changed")
+// errCampaignChanged is returned if the campaign changed while its contact was taken.
+var errCampaignChanged = errors.New("the campaign has changed")
 
 // Take implements dialer.Store. It locks the campaign's pace from the first read to the
 // end, so that nodes take its contacts one after the other and the campaign cannot be
@@ -48,33 +48,33 @@ func (b *Queue) Take(ctx context.Context, ask dialer.TakeRequest) (dialer.TakeRe
 		return dialer.TakeResult{Gone: true}, nil
 	}
 	// A node that cannot talk as the agent leaves its contacts to the others.
-	if able, err := d.asks(ctx, b.CanTalk); err != nil || !able {
+	if able, err := d.checkAgent(ctx, b.CanTalk); err != nil || !able {
 		return dialer.TakeResult{}, err
 	}
 	var answer dialer.TakeResult
 	var lease *control.Lease
 	until := time.Now().Add(b.Lease) // not later than by the database's clock
 	whole := ctx
-	ctx, cancel := context.WithTimeout(ctx, longestTake)
+	ctx, cancel := context.WithTimeout(ctx, takeTimeout)
 	defer cancel()
 	err := db.Tx(ctx, b.Pool, func(tx pgx.Tx) (err error) {
-		lease, err = b.within(ctx, tx, d, ask, &answer)
+		lease, err = b.takeInTx(ctx, tx, d, ask, &answer)
 		return err
 	})
-	if errors.Is(err, errGone) {
+	if errors.Is(err, errCampaignChanged) {
 		answer, lease, err = dialer.TakeResult{Gone: true}, nil, nil
 	}
 	if err != nil || lease == nil {
 		return answer, err
 	}
-	return b.prepared(whole, *lease, until)
+	return b.prepareClaim(whole, *lease, until)
 }
 
-// within takes a contact in a transaction. Without a lease no contact is called.
-func (b *Queue) within(
+// takeInTx takes a contact in a transaction. Without a lease no contact is called.
+func (b *Queue) takeInTx(
 	ctx context.Context, tx pgx.Tx, d detail, ask dialer.TakeRequest, answer *dialer.TakeResult,
 ) (*control.Lease, error) {
-	now, pace, ok, head, err := b.hold(ctx, tx, d, ask)
+	now, pace, ok, head, err := b.lockPace(ctx, tx, d, ask)
 	if err != nil || !ok {
 		answer.Gone = true
 		return nil, err
@@ -82,46 +82,46 @@ func (b *Queue) within(
 	if answer.Busy = head.route.blocks(b, d); answer.Busy || d.stale { // no contact can be called
 		return nil, nil //nolint:nilnil // no call
 	}
-	if held, fault := b.held(ctx, d, head.campaign); fault != nil || held {
+	if held, fault := b.isHeld(ctx, d, head.campaign); fault != nil || held {
 		return nil, fault
 	}
-	lease, err := b.first(ctx, tx, d, ask, now, head.candidate, answer)
+	lease, err := b.takeFirst(ctx, tx, d, ask, now, head.candidate, answer)
 	if err != nil || lease == nil {
 		return nil, err
 	}
-	if err = b.tries(ctx, tx, d, head, lease.CallID); err != nil {
+	if err = b.markProbes(ctx, tx, d, head, lease.CallID); err != nil {
 		return nil, err
 	}
 	pace = pace.AfterCall(now)
-	b.paced(ask.ID, pace)
+	b.setPace(ask.ID, pace)
 	_, err = tx.Exec(ctx, "UPDATE campaign_paces SET next_at = $2, last_at = $3 WHERE campaign_id = $1", ask.ID, pace.Next, now)
 	return lease, err
 }
 
-// prepared returns the claim of a call that was begun.
-func (b *Queue) prepared(ctx context.Context, l control.Lease, until time.Time) (dialer.TakeResult, error) {
+// prepareClaim returns the claim of a call that was begun.
+func (b *Queue) prepareClaim(ctx context.Context, l control.Lease, until time.Time) (dialer.TakeResult, error) {
 	claims, err := b.Claims.Prepare(ctx, []control.Lease{l}, until)
 	if err != nil || len(claims) == 0 {
 		return dialer.TakeResult{Gone: true}, err // the lease expires, or the call has ended
 	}
-	if !b.ends.IsZero() {
-		claims[0].NotAfter = b.ends.Add(-b.ahead)
+	if !b.startBefore.IsZero() {
+		claims[0].NotAfter = b.startBefore.Add(-b.clockOffset)
 	}
 	return dialer.TakeResult{Claim: claims[0]}, nil
 }
 
-// A next is the first contact of a campaign, with the breakers of its route and of the
+// A firstContact is the first contact of a campaign, with the breakers of its route and of the
 // campaign.
-type next struct {
+type firstContact struct {
 	route, campaign breakerState
 	candidate
 }
 
-// hold locks the pace of a campaign and selects its first contact. ok is false if its
+// lockPace locks the pace of a campaign and selects its first contact. ok is false if its
 // next call is not due, if it changed since it was read, or if another node holds it.
-func (b *Queue) hold(
+func (b *Queue) lockPace(
 	ctx context.Context, tx pgx.Tx, d detail, ask dialer.TakeRequest,
-) (now time.Time, p plan.Pace, ok bool, n next, err error) {
+) (now time.Time, p plan.Pace, ok bool, n firstContact, err error) {
 	p = ask.Pace
 	var due, last time.Time
 	batch := &pgx.Batch{}
@@ -146,8 +146,8 @@ func (b *Queue) hold(
 	if !ok {
 		return now, p, false, n, nil
 	}
-	if p.Next, p.Last = spaced(now, due, last); !p.IsDue(now) {
-		b.paced(ask.ID, p)
+	if p.Next, p.Last = dropFutureTimes(now, due, last); !p.IsDue(now) {
+		b.setPace(ask.ID, p)
 		return now, p, false, n, nil
 	}
 	return now, p, true, n, nil
@@ -170,7 +170,7 @@ ORDER BY k.due_at > clock_timestamp(), l.priority DESC, k.due_at, k.id LIMIT 1`
 // queueFirst selects the first contact except those in passed.
 func (d detail) queueFirst(batch *pgx.Batch, ask dialer.TakeRequest, passed []string, c *candidate) {
 	priorities, groups := []int16{}, []string{}
-	for _, l := range d.waiting {
+	for _, l := range d.groups {
 		if slices.Contains(ask.Open, l.Group) {
 			priorities, groups = append(priorities, l.Priority), append(groups, l.Group)
 		}
@@ -188,9 +188,9 @@ func (d detail) queueFirst(batch *pgx.Batch, ask dialer.TakeRequest, passed []st
 	})
 }
 
-// first takes the first contact that the gate accepts, and a channel for it. It stores
+// takeFirst takes the first contact that the gate accepts, and a channel for it. It stores
 // the gate's decisions about the others.
-func (b *Queue) first(
+func (b *Queue) takeFirst(
 	ctx context.Context,
 	tx pgx.Tx,
 	d detail,
@@ -201,7 +201,7 @@ func (b *Queue) first(
 ) (*control.Lease, error) {
 	var passed []string
 	var decided bool
-	for range asksAtOnce {
+	for range maxCandidates {
 		if c.id == "" {
 			return nil, nil //nolint:nilnil // no contact waits
 		}
@@ -209,12 +209,12 @@ func (b *Queue) first(
 			answer.Next = c.due
 			return nil, nil //nolint:nilnil // no contact is due
 		}
-		lease, err := b.try(ctx, tx, d, ask, c, now)
-		if errors.Is(err, errNoLine) {
+		lease, err := b.tryContact(ctx, tx, d, ask, c, now)
+		if errors.Is(err, errNoChannel) {
 			answer.Busy = true
 			return nil, nil //nolint:nilnil // no channel
 		}
-		if lease != nil || err != nil && !errors.Is(err, errElsewhere) {
+		if lease != nil || err != nil && !errors.Is(err, errContactLocked) {
 			return lease, err
 		}
 		decided = decided || err == nil
@@ -231,18 +231,18 @@ func (b *Queue) first(
 	return nil, nil //nolint:nilnil // the dialer asks again for the rest
 }
 
-// try asks the gate about a contact and applies the decision.
-func (b *Queue) try(ctx context.Context, tx pgx.Tx, d detail, ask dialer.TakeRequest, c candidate, now time.Time) (*control.Lease, error) {
+// tryContact asks the gate about a contact and applies the decision.
+func (b *Queue) tryContact(ctx context.Context, tx pgx.Tx, d detail, ask dialer.TakeRequest, c candidate, now time.Time) (*control.Lease, error) {
 	id := c.id
-	if g, ok := d.wider(c); ok {
-		return nil, b.move(ctx, tx, id, c.group, g)
+	if g, ok := d.relocate(c); ok {
+		return nil, b.setGroup(ctx, tx, id, c.group, g)
 	}
-	k, suppressed, err := b.waiting(ctx, tx, d.org.ID, c, now.Add(-ask.DialHistory(c.group)-longestCall))
+	k, suppressed, err := b.lockContact(ctx, tx, d.org.ID, c, now.Add(-ask.DialHistory(c.group)-maxCallDuration))
 	if err != nil {
 		return nil, err
 	}
 	if k.reassigned {
-		return nil, b.leave(ctx, tx, id, campaigns.Suppressed, campaigns.ReassignedNumber, "", now)
+		return nil, b.setState(ctx, tx, id, campaigns.Suppressed, campaigns.ReassignedNumber, "", now)
 	}
 	if !suppressed && b.Screen != nil {
 		listed, err := b.Screen.Screen(ctx, control.Number{OrgID: d.org.ID, Digits: control.Digits(k.number)}, control.ForCall)
@@ -252,19 +252,19 @@ func (b *Queue) try(ctx context.Context, tx pgx.Tx, d detail, ask dialer.TakeReq
 		suppressed = listed.List != ""
 	}
 	if suppressed {
-		return nil, b.leave(ctx, tx, id, campaigns.Suppressed, campaigns.DNCSuppressed, "", now)
+		return nil, b.setState(ctx, tx, id, campaigns.Suppressed, campaigns.DNCSuppressed, "", now)
 	}
 	k.ScreenStale = d.stale
 	switch v := ask.Gate(now, k.Contact); v.Decision {
 	case plan.Go:
-		b.ends = v.Until
-		return b.call(ctx, tx, d, k, now)
+		b.startBefore = v.Until
+		return b.beginCall(ctx, tx, d, k, now)
 	case plan.Capped:
-		return nil, b.leave(ctx, tx, id, campaigns.Suppressed, campaigns.FrequencyCapped, v.Cap, now)
+		return nil, b.setState(ctx, tx, id, campaigns.Suppressed, campaigns.FrequencyCapped, v.Cap, now)
 	case plan.Missed:
-		return nil, b.leave(ctx, tx, id, campaigns.Exhausted, "", "", now)
+		return nil, b.setState(ctx, tx, id, campaigns.Exhausted, "", "", now)
 	default:
-		return nil, b.putOff(ctx, tx, id, v, now)
+		return nil, b.postpone(ctx, tx, id, v, now)
 	}
 }
 
@@ -278,10 +278,10 @@ type contact struct {
 	reassigned                                 bool // since the consent
 }
 
-// waiting locks a waiting contact, and reads the history of its number since an instant
+// lockContact locks a waiting contact, and reads the history of its number since an instant
 // and whether the organization's list has it. It returns errElsewhere if another
 // transaction holds the contact.
-func (b *Queue) waiting(
+func (b *Queue) lockContact(
 	ctx context.Context,
 	tx pgx.Tx,
 	orgID string,
@@ -316,31 +316,31 @@ func (b *Queue) waiting(
 		return nil, false, fmt.Errorf("contact %s: %w", c.id, err)
 	}
 	if k.ID == "" {
-		return nil, false, errElsewhere
+		return nil, false, errContactLocked
 	}
 	k.RetryAt, k.NotBefore, k.NotAfter = retry, before, after
 	return k, suppressed, nil
 }
 
-// call begins the call to a contact on a free channel.
-func (b *Queue) call(ctx context.Context, tx pgx.Tx, d detail, k *contact, now time.Time) (*control.Lease, error) {
+// beginCall begins the call to a contact on a free channel.
+func (b *Queue) beginCall(ctx context.Context, tx pgx.Tx, d detail, k *contact, now time.Time) (*control.Lease, error) {
 	c := d.campaign
 	o := admission.CampaignCall{
 		OrgID: c.OrgID, AgentID: c.AgentID, AgentName: c.AgentName, AgentVersion: c.AgentVersion, To: k.number,
 		From: c.Binding.FromNumber, TrunkID: c.Binding.TrunkID, RouteID: c.Binding.RouteID, Name: k.name, Variables: k.variables,
 		Metadata: k.metadata, CampaignID: c.ID, ContactID: k.ID, ImportID: k.importID, ExternalID: k.external, Attempt: k.attempts + 1,
 	}
-	o.Disclosure, o.OptOut = d.opening.Text(k.language)
-	lease, err := admission.StartCampaignCall(ctx, tx, o, b.Place, b.Lease)
+	o.Disclosure, o.OptOut = d.disclosure.Text(k.language)
+	lease, err := admission.StartCampaignCall(ctx, tx, o, b.Node, b.Lease)
 	if refusal, ok := errors.AsType[*control.Error](err); ok {
 		switch refusal.Code {
 		case control.CodeDestinationNotAllowed, control.CodeDestinationInvalid: // the route does not allow the destination
-			return nil, b.leave(ctx, tx, k.ID, campaigns.Suppressed, campaigns.GeoRejected, "", now)
+			return nil, b.setState(ctx, tx, k.ID, campaigns.Suppressed, campaigns.GeoRejected, "", now)
 		case control.CodeAgentNotPublished, control.CodeAgentNotInSubgroup,
 			control.CodeCallerNumberDenied: // other campaigns of the route may call
 			return nil, err
 		default:
-			return nil, errNoLine
+			return nil, errNoChannel
 		}
 	}
 	if err != nil {
@@ -351,7 +351,7 @@ func (b *Queue) call(ctx context.Context, tx pgx.Tx, d detail, k *contact, now t
 		return nil, err
 	}
 	if !ok {
-		return nil, errGone // for example paused in between
+		return nil, errCampaignChanged // for example paused in between
 	}
 	return &lease, nil
 }

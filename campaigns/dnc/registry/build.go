@@ -32,9 +32,9 @@ func Build(name, from string) (*Builder, error) {
 	}
 	b := &Builder{name: name, file: f, size: header}
 	if from == "" {
-		err = b.blank()
+		err = b.writeHeader()
 	} else {
-		err = b.take(from)
+		err = b.copyFrom(from)
 	}
 	if err != nil {
 		return nil, errors.Join(err, b.Abort())
@@ -42,7 +42,7 @@ func Build(name, from string) (*Builder, error) {
 	return b, nil
 }
 
-func (b *Builder) blank() error {
+func (b *Builder) writeHeader() error {
 	head := make([]byte, header)
 	copy(head, magic)
 	if _, err := b.file.Write(head); err != nil {
@@ -51,7 +51,7 @@ func (b *Builder) blank() error {
 	return b.remap()
 }
 
-func (b *Builder) take(from string) error {
+func (b *Builder) copyFrom(from string) error {
 	old, err := os.Open(from) //nolint:gosec // the operator's own path
 	if err != nil {
 		return err
@@ -66,8 +66,8 @@ func (b *Builder) take(from string) error {
 // Country sets the area codes of the country, for nationwide lists.
 func (b *Builder) Country(codes []string) { b.country = codes }
 
-// Whole implements Sink.
-func (b *Builder) Whole() error {
+// Nationwide implements Sink.
+func (b *Builder) Nationwide() error {
 	for _, code := range b.country {
 		if err := b.Area(code); err != nil {
 			return err
@@ -98,9 +98,9 @@ func (b *Builder) Number(digits []byte, listed bool) error {
 	return b.put(area, number, listed)
 }
 
-// Changes reports whether a list of changes was read. It makes the previous numbers as
+// HasChanges reports whether a list of changes was read. It makes the previous numbers as
 // recent as itself.
-func (b *Builder) Changes() bool { return b.changes }
+func (b *Builder) HasChanges() bool { return b.changes }
 
 // remap maps the file again after it grew.
 func (b *Builder) remap() error {
@@ -111,7 +111,7 @@ func (b *Builder) remap() error {
 		b.set = nil
 	}
 	var err error
-	b.set, err = mapped(b.file, b.size, syscall.PROT_READ|syscall.PROT_WRITE)
+	b.set, err = mapFile(b.file, b.size, syscall.PROT_READ|syscall.PROT_WRITE)
 	return err
 }
 
@@ -126,7 +126,7 @@ func (b *Builder) Area(code string) error {
 }
 
 func (b *Builder) area(area int) (at int, err error) {
-	if at = b.set.at(area); at != 0 {
+	if at = b.set.offset(area); at != 0 {
 		return at, nil
 	}
 	at = int(b.size)
@@ -159,8 +159,8 @@ func (b *Builder) put(area, number int, listed bool) error {
 	return nil
 }
 
-// Changed returns how many numbers were added and removed.
-func (b *Builder) Changed() (added, deleted int) { return b.added, b.deleted }
+// Counts returns how many numbers were added and removed.
+func (b *Builder) Counts() (added, deleted int) { return b.added, b.deleted }
 
 // Done syncs the file and renames it atomically.
 func (b *Builder) Done() error {

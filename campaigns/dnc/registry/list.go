@@ -20,11 +20,11 @@ var ErrList = errors.New("not a list of numbers")
 
 // Limits of lists.
 const (
-	longestLine = 256
-	largest     = 16 << 30 // bytes of one list, unpacked
+	maxLine     = 256
+	maxListSize = 16 << 30 // bytes of one list, unpacked
 
-	inMemory      = 16 << 20 // size of a zip part above which its expansion is checked
-	mostExpansion = 100      // accepted expansion; sorted numbers expand tenfold
+	minExpansionCheck = 16 << 20 // size of a zip part above which its expansion is checked
+	maxExpansion      = 100      // accepted expansion; sorted numbers expand tenfold
 )
 
 // A Sink receives the contents of a list.
@@ -34,8 +34,8 @@ type Sink interface {
 	Number(digits []byte, listed bool) error
 	// Area receives an area code that the list covers.
 	Area(code string) error
-	// Whole reports that the list covers the whole country.
-	Whole() error
+	// Nationwide reports that the list covers the whole country.
+	Nationwide() error
 }
 
 // Read reads a list into a sink. Accepted forms are text with one number per line
@@ -60,9 +60,9 @@ func Read(name string, to Sink, progress func(n int64)) (changes bool, err error
 	counted := &counter{r: f, progress: progress}
 	head := make([]byte, 4)
 	if n, _ := f.ReadAt(head, 0); string(head[:n]) == "PK\x03\x04" {
-		err = r.zipped(counted.at(f), info.Size())
+		err = r.readZip(counted.readerAt(f), info.Size())
 	} else {
-		err = r.list(counted)
+		err = r.readList(counted)
 	}
 	if err != nil {
 		return false, fmt.Errorf("%s: %w", name, err)
@@ -77,31 +77,31 @@ type reader struct {
 	digits  [64]byte
 }
 
-func (r *reader) zipped(f io.ReaderAt, size int64) error {
+func (r *reader) readZip(f io.ReaderAt, size int64) error {
 	z, err := zip.NewReader(f, size)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrList, err)
 	}
 	for _, part := range z.File {
-		if err := r.part(part); err != nil {
+		if err := r.readPart(part); err != nil {
 			return fmt.Errorf("%s: %w", part.Name, err)
 		}
 	}
 	return nil
 }
 
-func (r *reader) part(part *zip.File) error {
+func (r *reader) readPart(part *zip.File) error {
 	if part.FileInfo().IsDir() {
 		return nil
 	}
-	if n := part.UncompressedSize64; n > largest || n > inMemory && n > mostExpansion*part.CompressedSize64 {
+	if n := part.UncompressedSize64; n > maxListSize || n > minExpansionCheck && n > maxExpansion*part.CompressedSize64 {
 		return fmt.Errorf("%w: it unpacks to %d bytes, more than expected of a list", ErrList, n)
 	}
 	in, err := part.Open()
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrList, err)
 	}
-	err = r.list(&bounded{r: in, left: int64(part.UncompressedSize64)})
+	err = r.readList(&bounded{r: in, left: int64(part.UncompressedSize64)})
 	if errors.Is(err, zip.ErrChecksum) || errors.Is(err, zip.ErrFormat) || errors.Is(err, io.ErrUnexpectedEOF) {
 		err = fmt.Errorf("%w: the zip is damaged: %w", ErrList, err)
 	}
@@ -123,8 +123,8 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// list reads one list in any form.
-func (r *reader) list(from io.Reader) error {
+// readList reads one list in any form.
+func (r *reader) readList(from io.Reader) error {
 	in := bufio.NewReaderSize(from, 1<<20)
 	head, err := in.Peek(512)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -135,23 +135,23 @@ func (r *reader) list(from io.Reader) error {
 	}
 	head = bytes.TrimPrefix(head, []byte("\ufeff"))
 	if bytes.HasPrefix(bytes.TrimSpace(head), []byte("<")) {
-		return r.tagged(in)
+		return r.readXML(in)
 	}
-	return r.lines(in)
+	return r.readLines(in)
 }
 
-// lines reads text.
-func (r *reader) lines(in *bufio.Reader) error {
+// readLines reads text.
+func (r *reader) readLines(in *bufio.Reader) error {
 	for n := 1; ; n++ {
 		line, err := in.ReadSlice('\n')
-		if len(line) > longestLine || errors.Is(err, bufio.ErrBufferFull) {
-			return fmt.Errorf("%w: line %d is longer than %d bytes", ErrList, n, longestLine)
+		if len(line) > maxLine || errors.Is(err, bufio.ErrBufferFull) {
+			return fmt.Errorf("%w: line %d is longer than %d bytes", ErrList, n, maxLine)
 		}
 		if n == 1 {
 			line = bytes.TrimPrefix(line, []byte("\ufeff"))
 		}
 		if n > 1 || bytes.ContainsAny(line, "0123456789") {
-			if e := r.line(line); e != nil {
+			if e := r.readLine(line); e != nil {
 				return fmt.Errorf("line %d: %w", n, e)
 			}
 		}
@@ -164,16 +164,16 @@ func (r *reader) lines(in *bufio.Reader) error {
 	}
 }
 
-// line reads one line. Ten digits alone are the fast path.
-func (r *reader) line(line []byte) error {
+// readLine reads one line. Ten digits alone are the fast path.
+func (r *reader) readLine(line []byte) error {
 	line = bytes.TrimRight(line, "\r\n \t")
 	if len(line) == 0 {
 		return nil
 	}
-	if len(line) == 10 && digits(line) {
+	if len(line) == 10 && isDigits(line) {
 		return r.to.Number(line, true)
 	}
-	number, listed, err := r.fields(line)
+	number, listed, err := r.parseFields(line)
 	if err != nil {
 		return err
 	}
@@ -183,12 +183,12 @@ func (r *reader) line(line []byte) error {
 	return r.to.Number(number, listed)
 }
 
-// fields returns the digits of the number in a line, and whether the line lists it.
-func (r *reader) fields(line []byte) (number []byte, listed bool, err error) {
+// parseFields returns the digits of the number in a line, and whether the line lists it.
+func (r *reader) parseFields(line []byte) (number []byte, listed bool, err error) {
 	listed, number = true, r.digits[:0]
 	for field := range bytes.SplitSeq(line, []byte(separator(line))) {
 		field = bytes.Trim(bytes.TrimSpace(field), `"`)
-		switch d := phone(field); {
+		switch d := phoneDigits(field); {
 		case len(number) < 10 && d != nil:
 			number = append(number, d...)
 		case len(field) != 1:
@@ -213,7 +213,7 @@ func separator(line []byte) string {
 	return ","
 }
 
-func digits(s []byte) bool {
+func isDigits(s []byte) bool {
 	for _, c := range s {
 		if c < '0' || c > '9' {
 			return false
@@ -222,11 +222,11 @@ func digits(s []byte) bool {
 	return true
 }
 
-// phone returns the digits of a field that is a number or part of one: digits with
+// phoneDigits returns the digits of a field that is a number or part of one: digits with
 // dashes, dots, spaces, brackets and an extension, which is dropped. It returns nil for
 // dates and other text.
-func phone(field []byte) []byte {
-	if digits(field) && len(field) != 0 {
+func phoneDigits(field []byte) []byte {
+	if isDigits(field) && len(field) != 0 {
 		return field
 	}
 	number, _ := phonenumber.Base(strings.TrimPrefix(string(field), "tel:"))
@@ -246,8 +246,8 @@ func phone(field []byte) []byte {
 	return d
 }
 
-// tagged reads XML.
-func (r *reader) tagged(in io.Reader) error {
+// readXML reads XML.
+func (r *reader) readXML(in io.Reader) error {
 	d := xml.NewDecoder(in)
 	area := ""
 	for {
@@ -267,7 +267,7 @@ func (r *reader) tagged(in io.Reader) error {
 		case "list":
 			r.changes = r.changes || strings.EqualFold(at.change, "change")
 			if strings.EqualFold(at.change, "full") && strings.EqualFold(at.level, "national") {
-				err = r.to.Whole()
+				err = r.to.Nationwide()
 			}
 		case "ac":
 			area = at.val
@@ -323,15 +323,15 @@ func (c *counter) add(n int) {
 	}
 }
 
-// at counts the reads of a file.
-func (c *counter) at(f io.ReaderAt) io.ReaderAt { return countedAt{c, f} }
+// readerAt counts the reads of a file.
+func (c *counter) readerAt(f io.ReaderAt) io.ReaderAt { return countingReaderAt{c, f} }
 
-type countedAt struct {
+type countingReaderAt struct {
 	c *counter
 	f io.ReaderAt
 }
 
-func (a countedAt) ReadAt(p []byte, off int64) (int, error) {
+func (a countingReaderAt) ReadAt(p []byte, off int64) (int, error) {
 	n, err := a.f.ReadAt(p, off)
 	a.c.add(n)
 	return n, err

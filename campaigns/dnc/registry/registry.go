@@ -47,7 +47,7 @@ func Open(name string) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := mapped(f, info.Size(), syscall.PROT_READ)
+	s, err := mapFile(f, info.Size(), syscall.PROT_READ)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
@@ -55,7 +55,7 @@ func Open(name string) (*Set, error) {
 	return s, nil
 }
 
-func mapped(f *os.File, size int64, prot int) (*Set, error) {
+func mapFile(f *os.File, size int64, prot int) (*Set, error) {
 	if size < header || (size-header)%setBytes != 0 {
 		return nil, fmt.Errorf("%w: it has %d bytes", ErrFile, size)
 	}
@@ -68,7 +68,7 @@ func mapped(f *os.File, size int64, prot int) (*Set, error) {
 		return nil, errors.Join(fmt.Errorf("%w: the magic bytes are missing", ErrFile), s.Close())
 	}
 	for area := range areas {
-		if at := s.at(area); at != 0 && (at < header || int64(at)+setBytes > size) {
+		if at := s.offset(area); at != 0 && (at < header || int64(at)+setBytes > size) {
 			return nil, errors.Join(fmt.Errorf("%w: area code %03d is outside of the file", ErrFile, area), s.Close())
 		}
 	}
@@ -81,8 +81,8 @@ func (s *Set) Close() error {
 	return syscall.Munmap(s.bytes)
 }
 
-// at returns the offset of an area code's bits, 0 if it is not loaded.
-func (s *Set) at(area int) int {
+// offset returns the offset of an area code's bits, 0 if it is not loaded.
+func (s *Set) offset(area int) int {
 	return int(binary.LittleEndian.Uint32(s.bytes[16+4*area:])) * page
 }
 
@@ -94,7 +94,7 @@ func (s *Set) Has(e164 string) (listed, loaded bool) {
 		return false, false
 	}
 	defer runtime.KeepAlive(s)
-	at := s.at(area)
+	at := s.offset(area)
 	if at == 0 {
 		return false, false
 	}
@@ -106,7 +106,7 @@ func (s *Set) Areas() map[string]int {
 	defer runtime.KeepAlive(s)
 	all := map[string]int{}
 	for area := range areas {
-		if at := s.at(area); at != 0 {
+		if at := s.offset(area); at != 0 {
 			n := 0
 			for b := s.bytes[at : at+setBytes]; len(b) > 0; b = b[8:] {
 				n += bits.OnesCount64(binary.LittleEndian.Uint64(b))

@@ -14,8 +14,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// built returns a registry made of files with these contents.
-func built(tb testing.TB, from string, contents ...string) (string, error) {
+// build returns a registry made of files with these contents.
+func build(tb testing.TB, from string, contents ...string) (string, error) {
 	tb.Helper()
 	dir := tb.TempDir()
 	name := filepath.Join(dir, "registry")
@@ -42,7 +42,7 @@ func built(tb testing.TB, from string, contents ...string) (string, error) {
 	return name, b.Done()
 }
 
-func open(tb testing.TB, name string) *Set {
+func openSet(tb testing.TB, name string) *Set {
 	tb.Helper()
 	s, err := Open(name)
 	if err != nil {
@@ -56,7 +56,7 @@ func open(tb testing.TB, name string) *Set {
 	return s
 }
 
-func zipped(tb testing.TB, name, content string) string {
+func zipOf(tb testing.TB, name, content string) string {
 	tb.Helper()
 	var b bytes.Buffer
 	z := zip.NewWriter(&b)
@@ -73,7 +73,7 @@ func zipped(tb testing.TB, name, content string) string {
 	return b.String()
 }
 
-func TestForms(t *testing.T) {
+func TestListForms(t *testing.T) {
 	for name, content := range map[string]string{
 		"plain":            "2025550123\n2025550124\n",
 		"no last line end": "2025550123\r\n2025550124",
@@ -85,15 +85,15 @@ func TestForms(t *testing.T) {
 		"a line of names":  "Phone;Added\n2025550123;\n2025550124;2026-11-01\n",
 		"quotes and tabs":  "\"2025550123\"\tx y\n\"202\"\t\"5550124\"\n",
 		"XML":              `<?xml version="1.0"?><list type='full' level='state' val='DC'><ac val='202'><ph val='5550123'/><ph val='5550124' /></ac></list>`,
-		"zip":              zipped(t, "202.txt", "2025550123\n2025550124\n"),
-		"zip of XML":       zipped(t, "202.xml", `<list><ac val="202"><ph val="5550123"/><ph val="5550124"/></ac></list>`),
+		"zip":              zipOf(t, "202.txt", "2025550123\n2025550124\n"),
+		"zip of XML":       zipOf(t, "202.xml", `<list><ac val="202"><ph val="5550123"/><ph val="5550124"/></ac></list>`),
 	} {
-		file, err := built(t, "", content)
+		file, err := build(t, "", content)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		s := open(t, file)
+		s := openSet(t, file)
 		for number, want := range map[string][2]bool{
 			"+12025550123": {true, true}, "+12025550124": {true, true}, "+12025550125": {false, true}, "+12025550199": {false, true},
 			"+13025550123": {false, false}, "+442071838750": {false, false}, "+2025550123": {false, false}, "": {false, false}, "+1202555012x": {false, false},
@@ -116,16 +116,16 @@ func TestBadLists(t *testing.T) {
 		"no such number":     "2021550123\n",
 		"no such area code":  "1025550123\n",
 		"a long line":        strings.Repeat("2", 5000),
-		"half a zip":         zipped(t, "a", "2025550123\n")[:40],
+		"half a zip":         zipOf(t, "a", "2025550123\n")[:40],
 		"broken XML":         "<list><ac val='202'><ph val='5550123'></x></",
 		"XML without area":   "<list><ph val='5550123'/></list>",
 		"UTF-16":             "\xff\xfe2\x000\x002\x00",
 		"two lines of names": "phone\nphone\n",
-		"a bomb of lines":    zipped(t, "a", strings.Repeat("\n", 40<<20)),
-		"a zip in a zip":     zipped(t, "a.zip", zipped(t, "a", "2025550123\n")),
+		"a bomb of lines":    zipOf(t, "a", strings.Repeat("\n", 40<<20)),
+		"a zip in a zip":     zipOf(t, "a.zip", zipOf(t, "a", "2025550123\n")),
 		"a complaint file":   "Company_Phone_Number,Created_Date\n,2026-11-01\n",
 	} {
-		if _, err := built(t, "", content); !errors.Is(err, ErrList) {
+		if _, err := build(t, "", content); !errors.Is(err, ErrList) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -133,19 +133,19 @@ func TestBadLists(t *testing.T) {
 
 // TestUpdate: a change list makes a new file; readers of the old one continue.
 func TestUpdate(t *testing.T) {
-	first, err := built(t, "", "2025550123\n2025550124\n")
+	first, err := build(t, "", "2025550123\n2025550124\n")
 	if err != nil {
 		t.Fatal(err)
 	}
-	old := open(t, first)
-	second, err := built(t, first, "2025550123,D\n3025550123,A\n")
+	old := openSet(t, first)
+	second, err := build(t, first, "2025550123,D\n3025550123,A\n")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Rename(second, first); err != nil {
 		t.Fatal(err)
 	}
-	fresh := open(t, first)
+	fresh := openSet(t, first)
 	if listed, _ := old.Has("+12025550123"); !listed {
 		t.Error("the old set changed")
 	}
@@ -175,13 +175,13 @@ func TestArea(t *testing.T) {
 	if err := b.Done(); err != nil {
 		t.Fatal(err)
 	}
-	if listed, loaded := open(t, name).Has("+19075550123"); listed || !loaded {
+	if listed, loaded := openSet(t, name).Has("+19075550123"); listed || !loaded {
 		t.Error("907 is not loaded")
 	}
 }
 
-// TestAny: a registry agrees with a map.
-func TestAny(t *testing.T) {
+// TestSetMatchesMap: a registry agrees with a map.
+func TestSetMatchesMap(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		want := map[string]bool{}
 		var list strings.Builder
@@ -192,7 +192,7 @@ func TestAny(t *testing.T) {
 			want[number] = action == "A"
 			fmt.Fprintf(&list, "%s,%s\n", number, action)
 		}
-		file, err := built(t, "", list.String())
+		file, err := build(t, "", list.String())
 		if err != nil {
 			rt.Fatal(err)
 		}
@@ -211,7 +211,7 @@ func TestAny(t *testing.T) {
 	})
 }
 
-func TestNoRegistry(t *testing.T) {
+func TestOpenInvalidFile(t *testing.T) {
 	for name, content := range map[string]string{
 		"empty": "", "text": strings.Repeat("hello", 5000), "a header alone, of another kind": strings.Repeat("\x00", header),
 		"a set outside": magic + strings.Repeat("\x00", 16-len(magic)) + strings.Repeat("\xff", header-16),
@@ -258,11 +258,11 @@ func BenchmarkLoad(b *testing.B) {
 }
 
 func BenchmarkHas(b *testing.B) {
-	file, err := built(b, "", "2025550123\n3025550123\n")
+	file, err := build(b, "", "2025550123\n3025550123\n")
 	if err != nil {
 		b.Fatal(err)
 	}
-	s := open(b, file)
+	s := openSet(b, file)
 	b.ReportAllocs()
 	for b.Loop() {
 		if listed, _ := s.Has("+12025550123"); !listed {
@@ -274,13 +274,13 @@ func BenchmarkHas(b *testing.B) {
 func FuzzList(f *testing.F) {
 	f.Add([]byte("2025550123\n202,5550124,D,2026-11-01\n"))
 	f.Add([]byte("<list><ac val='202'><ph val='5550123'/></ac></list>"))
-	f.Add([]byte(zipped(f, "a.txt", "2025550123\n")))
+	f.Add([]byte(zipOf(f, "a.txt", "2025550123\n")))
 	f.Fuzz(func(t *testing.T, content []byte) {
-		file, err := built(t, "", string(content))
+		file, err := build(t, "", string(content))
 		if err != nil {
 			return
 		}
-		s := open(t, file)
+		s := openSet(t, file)
 		for area, n := range s.Areas() {
 			if n < 0 || n > 8_000_000 || area < "200" {
 				t.Errorf("%s: %d", area, n)
@@ -289,8 +289,8 @@ func FuzzList(f *testing.F) {
 	})
 }
 
-// TestWhole: a nationwide list loads all area codes of the country.
-func TestWhole(t *testing.T) {
+// TestNationwideList: a nationwide list loads all area codes of the country.
+func TestNationwideList(t *testing.T) {
 	dir := t.TempDir()
 	list := filepath.Join(dir, "list.xml")
 	if err := os.WriteFile(list, []byte("<list type='full' level='national' val='US'><ac val='202'><ph val='5550123'/></ac></list>"), 0o600); err != nil {
@@ -304,7 +304,7 @@ func TestWhole(t *testing.T) {
 	if err := errors.Join(b.Load(list, nil), b.Done()); err != nil {
 		t.Fatal(err)
 	}
-	if a := open(t, filepath.Join(dir, "registry")).Areas(); len(a) != 3 || a["202"] != 1 || a["907"] != 0 || b.Changes() {
-		t.Errorf("%v, changes %v", a, b.Changes())
+	if a := openSet(t, filepath.Join(dir, "registry")).Areas(); len(a) != 3 || a["202"] != 1 || a["907"] != 0 || b.HasChanges() {
+		t.Errorf("%v, changes %v", a, b.HasChanges())
 	}
 }

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestMemory: the cache returns the last screening and stays bounded.
-func TestMemory(t *testing.T) {
+// TestCache: the cache returns the last screening and stays bounded.
+func TestCache(t *testing.T) {
 	var m Cache
 	if _, ok := m.Get("a"); ok {
 		t.Error("what was never found is cacheSize")

@@ -100,7 +100,7 @@ func Run(all []Candidate, l Lists, now time.Time) (Screen, []Match) {
 	s := Screen{Status: Clean, Items: []Match{}, ScreenedAt: now.Unix()}
 	var matches []Match
 	for _, c := range all {
-		m, covered := l.look(c)
+		m, covered := l.match(c)
 		if l.Expected && !covered {
 			s.Unscreened++
 		} else {
@@ -120,9 +120,9 @@ func Run(all []Candidate, l Lists, now time.Time) (Screen, []Match) {
 	return s, matches
 }
 
-// look returns the first list with a candidate, the organization's first, and whether a
+// match returns the first list with a candidate, the organization's first, and whether a
 // registry covers it.
-func (l Lists) look(c Candidate) (found *Match, covered bool) {
+func (l Lists) match(c Candidate) (found *Match, covered bool) {
 	if l.Own != nil && l.Own(c.Number) {
 		found = &Match{Row: c.Row, Phone: c.Number, Name: c.Name, Registry: OwnList, Source: "organization"}
 	}

@@ -57,7 +57,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-func TestItemsAreFew(t *testing.T) {
+func TestItemsAreBounded(t *testing.T) {
 	var numbers []string
 	for i := range 80 {
 		numbers = append(numbers, fmt.Sprintf("+1202555%04d", i))

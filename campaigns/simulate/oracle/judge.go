@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// line checks one line of the log.
-func (j *judge) line(cells []string) error {
+// readEvent checks one line of the log.
+func (j *judge) readEvent(cells []string) error {
 	if len(cells) < 4 {
 		return fmt.Errorf("%q has too few cells", strings.Join(cells, ","))
 	}
@@ -36,7 +36,7 @@ func (j *judge) line(cells []string) error {
 	case "end":
 		n := j.number(r)
 		r.onCall, r.last = false, at
-		n.on--
+		n.active--
 		r.broke = cells[3] == "agent_error"
 		if cells[3] == "answered" || cells[3] == "short_call" {
 			n.talked = at
@@ -51,13 +51,13 @@ func (j *judge) line(cells []string) error {
 
 // state checks the end of a contact.
 func (j *judge) state(i int, r *row, to string) {
-	if r.is != "" {
-		j.find(&j.Lost, "contact %d is %s after it was %s", i, to, r.is)
+	if r.final != "" {
+		j.addFault(&j.Lost, "contact %d is %s after it was %s", i, to, r.final)
 	}
 	if r.broke && to == "done" {
-		j.find(&j.Lost, "contact %d is done after a call that broke before a conversation", i)
+		j.addFault(&j.Lost, "contact %d is done after a call that broke before a conversation", i)
 	}
-	r.is = strings.Clone(to)
+	r.final = strings.Clone(to)
 }
 
 // dial checks a call to a contact.
@@ -68,37 +68,37 @@ func (j *judge) dial(ms int64, i int, r *row) {
 	j.Dials++
 	j.hour(l, at, c, r)
 	if rule := l.forbids(at, *r, c.Classification); rule != "" {
-		j.find(&j.Unlawful, "contact %d, %s of %s: %s", i, r.phone, c.ID, rule)
+		j.addFault(&j.Unlawful, "contact %d, %s of %s: %s", i, r.phone, c.ID, rule)
 	}
 	if why := outside(l, at, c, r); why != "" {
-		j.find(&j.Hours, "contact %d of %s: %s", i, c.ID, why)
+		j.addFault(&j.Hours, "contact %d of %s: %s", i, c.ID, why)
 	}
 	for _, why := range overCaps(l, at, c, r, n) {
-		j.find(&j.OverCap, "contact %d, %s of %s, at %s: %s", i, r.phone, c.ID, at.UTC(), why)
+		j.addFault(&j.OverCap, "contact %d, %s of %s, at %s: %s", i, r.phone, c.ID, at.UTC(), why)
 	}
-	if n.listed != 0 && n.listed <= at.Unix() || r.is != "" {
-		j.find(&j.Forbidden, "contact %d of %s, at %s: it is %s, listed at %d", i, c.ID, at.UTC(), r.is, n.listed)
+	if n.listed != 0 && n.listed <= at.Unix() || r.final != "" {
+		j.addFault(&j.Forbidden, "contact %d of %s, at %s: it is %s, listed at %d", i, c.ID, at.UTC(), r.final, n.listed)
 	}
-	if c.status != "running" || !c.lasts(at.Unix()) || !r.lasts(at.Unix()) {
-		j.find(&j.NotAsked, "contact %d of %s, which is %s, at %s", i, c.ID, c.status, at.UTC())
+	if c.status != "running" || !c.isOpenAt(at.Unix()) || !r.isOpenAt(at.Unix()) {
+		j.addFault(&j.NotRunning, "contact %d of %s, which is %s, at %s", i, c.ID, c.status, at.UTC())
 	}
-	if r.onCall || n.on > 0 {
-		j.find(&j.Doubled, "contact %d of %s is called while its number is on a call, at %s", i, c.ID, at.UTC())
+	if r.onCall || n.active > 0 {
+		j.addFault(&j.Doubled, "contact %d of %s is called while its number is on a call, at %s", i, c.ID, at.UTC())
 	}
 	if r.dials++; r.dials > c.Attempts || r.last != 0 && ms-r.last < 54_000 {
-		j.find(&j.TooMany, "contact %d of %s: call %d, %d ms after the one before", i, c.ID, r.dials, ms-r.last)
+		j.addFault(&j.TooMany, "contact %d of %s: call %d, %d ms after the one before", i, c.ID, r.dials, ms-r.last)
 	}
 	j.pace(ms, i, c)
 	r.onCall = true
-	n.on++
+	n.active++
 	n.dials = append(n.dials, ms)
 }
 
-// lasts reports whether the campaign has started and not ended.
-func (c *campaign) lasts(s int64) bool { return s >= c.StartsAt && (c.EndsAt == 0 || s < c.EndsAt) }
+// isOpenAt reports whether the campaign has started and not ended.
+func (c *campaign) isOpenAt(s int64) bool { return s >= c.StartsAt && (c.EndsAt == 0 || s < c.EndsAt) }
 
-// lasts reports whether the row may be called.
-func (r *row) lasts(s int64) bool { return s >= r.notBefore && (r.notAfter == 0 || s < r.notAfter) }
+// isOpenAt reports whether the row may be called.
+func (r *row) isOpenAt(s int64) bool { return s >= r.notBefore && (r.notAfter == 0 || s < r.notAfter) }
 
 // hour counts a call in the earliest possible hour at the callee.
 func (j *judge) hour(l *law, at time.Time, c *campaign, r *row) {
@@ -214,7 +214,7 @@ func (j *judge) pace(ms int64, i int, c *campaign) {
 		second++
 	}
 	if len(c.dials) > c.PerMinute*62/60+1 || 60*second > max(2*c.PerMinute, 120) {
-		j.find(&j.TooFast, "contact %d of %s: call %d in a minute, %d in a second, the pace is %d a minute",
+		j.addFault(&j.TooFast, "contact %d of %s: call %d in a minute, %d in a second, the pace is %d a minute",
 			i, c.ID, len(c.dials), second, c.PerMinute)
 	}
 }

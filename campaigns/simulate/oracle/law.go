@@ -179,7 +179,7 @@ func (l *law) forbids(t time.Time, r row, class string) string {
 	for _, name := range zones {
 		local := t.In(l.zone(name))
 		for _, w := range l.windows {
-			if in(states, w["state"]) && (w["classification"] == "all" || w["classification"] == class) && l.breaks(local, w) {
+			if in(states, w["state"]) && (w["classification"] == "all" || w["classification"] == class) && l.violates(local, w) {
 				return fmt.Sprintf("%s %s at %s %s", w["state"], w["citation"], local.Format("Mon 2006-01-02 15:04:05"), name)
 			}
 		}
@@ -187,8 +187,8 @@ func (l *law) forbids(t time.Time, r row, class string) string {
 	return ""
 }
 
-// breaks reports whether a call at a local time violates a row of windows.csv.
-func (l *law) breaks(local time.Time, w map[string]string) bool {
+// violates reports whether a call at a local time violates a row of windows.csv.
+func (l *law) violates(local time.Time, w map[string]string) bool {
 	date := local.Format(time.DateOnly)
 	if w["from"] != "" && date < w["from"] || w["until"] != "" && date > w["until"] {
 		return false

@@ -15,16 +15,16 @@ import (
 
 // A Report is the result of the oracle.
 type Report struct {
-	Dials     int `json:"dials"`
-	Unlawful  int `json:"outside_a_legal_window"`
-	Hours     int `json:"outside_working_hours"`
-	OverCap   int `json:"over_a_cap"`
-	Forbidden int `json:"to_a_suppressed_number"`
-	NotAsked  int `json:"of_a_campaign_that_does_not_run"`
-	Doubled   int `json:"doubled"`
-	TooMany   int `json:"attempts_too_many"`
-	TooFast   int `json:"faster_than_the_pace"`
-	Lost      int `json:"contacts_lost"`
+	Dials      int `json:"dials"`
+	Unlawful   int `json:"outside_a_legal_window"`
+	Hours      int `json:"outside_working_hours"`
+	OverCap    int `json:"over_a_cap"`
+	Forbidden  int `json:"to_a_suppressed_number"`
+	NotRunning int `json:"of_a_campaign_that_does_not_run"`
+	Doubled    int `json:"doubled"`
+	TooMany    int `json:"attempts_too_many"`
+	TooFast    int `json:"faster_than_the_pace"`
+	Lost       int `json:"contacts_lost"`
 
 	Terminal int `json:"contacts_terminal"` // done, exhausted, suppressed
 	Closed   int `json:"contacts_of_closed_campaigns"`
@@ -38,15 +38,15 @@ type Report struct {
 
 // Wrong counts the faults.
 func (r *Report) Wrong() int {
-	return r.Unlawful + r.Hours + r.OverCap + r.Forbidden + r.NotAsked + r.Doubled + r.TooMany + r.TooFast + r.Lost
+	return r.Unlawful + r.Hours + r.OverCap + r.Forbidden + r.NotRunning + r.Doubled + r.TooMany + r.TooFast + r.Lost
 }
 
-// findings bounds the described faults.
-const findings = 20
+// maxFindings bounds the described faults.
+const maxFindings = 20
 
-func (r *Report) find(counter *int, format string, args ...any) {
+func (r *Report) addFault(counter *int, format string, args ...any) {
 	*counter++
-	if len(r.Findings) < findings {
+	if len(r.Findings) < maxFindings {
 		r.Findings = append(r.Findings, fmt.Sprintf(format, args...))
 	}
 }
@@ -84,14 +84,14 @@ type row struct {
 	onCall bool
 	broke  bool   // its last call broke by a fault of the service
 	last   int64  // ms, of its last call's end
-	is     string // its state
+	final  string // its state
 }
 
 // A number is one as an organization knows it.
 type number struct {
 	dials  []int64 // ms
 	talked int64   // ms
-	on     int
+	active int
 	listed int64 // s
 }
 
@@ -120,7 +120,7 @@ func Judge(dir string, laws map[string]map[string]string) (Report, error) {
 	if err := each(filepath.Join(dir, "rows.csv"), true, j.readRow); err != nil {
 		return Report{}, err
 	}
-	if err := each(filepath.Join(dir, "log.csv"), false, j.line); err != nil {
+	if err := each(filepath.Join(dir, "log.csv"), false, j.readEvent); err != nil {
 		return Report{}, err
 	}
 	j.end()
@@ -203,10 +203,10 @@ func (j *judge) end() {
 		c := j.campaigns[r.campaign]
 		over := c.status == "completed" || c.status == "cancelled"
 		switch {
-		case r.is != "":
+		case r.final != "":
 			j.Terminal++
 		case over && c.status == "completed" && c.EndsAt == 0:
-			j.find(&j.Lost, "contact %d waits in %s, which is completed", i, c.ID)
+			j.addFault(&j.Lost, "contact %d waits in %s, which is completed", i, c.ID)
 		case over:
 			j.Closed++
 		default:
