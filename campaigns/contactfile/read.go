@@ -51,7 +51,8 @@ func (rd *reader) row(rec Record) *Row {
 	}
 	if len(others) > 0 && !rd.chosen && rec.Cells[0].JSON == nil {
 		rd.chosen = true
-		r.addIssue(Warning, SeveralPhones, phone, "", "several columns have phone numbers: "+phone+" is called, "+strings.Join(others, ", ")+" not")
+		r.addIssue(Warning, SeveralPhones, phone, "",
+			"several columns have phone numbers: "+phone+" is called, "+strings.Join(others, ", ")+" not")
 	}
 	for _, c := range rec.Cells {
 		rd.cell(r, c, phone)

@@ -26,15 +26,15 @@ func LoadDisclosure(ctx context.Context, q db.Querier, from *store.Store, c camp
 // Text returns the disclosure in the language of the contact or, if empty, of the
 // agent: caller, automated voice, recording, opt-out. It is empty if disclosures are
 // disabled. The opt-out key is empty if the text names none.
-func (d Disclosure) Text(language string) (text string, ways control.OptOutOptions) {
-	ways.Phrases = d.pkg.Phrases()
+func (d Disclosure) Text(language string) (text string, options control.OptOutOptions) {
+	options.Phrases = d.pkg.Phrases()
 	if !d.settings.Disclosed {
-		return "", ways
+		return "", options
 	}
 	if language == "" {
 		language = d.settings.Language
 	}
 	spoken := d.pkg.Disclosure(language)
-	ways.Key = spoken.Key()
-	return spoken.Text(d.settings.Agent, d.settings.Organization, d.settings.Recorded), ways
+	options.Key = spoken.Key()
+	return spoken.Text(d.settings.Agent, d.settings.Organization, d.settings.Recorded), options
 }

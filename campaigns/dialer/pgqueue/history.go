@@ -52,12 +52,12 @@ func queueHistory(batch *pgx.Batch, orgID, number string, since time.Time, k *co
 			return err
 		})
 	batch.Queue(historySQL, orgID, phonenumber.Forms(control.Digits(number)), since, maxLostConversation).Query(func(rows pgx.Rows) error {
-		var on bool
-		var dialled, talked time.Time
-		_, err := pgx.ForEachRow(rows, []any{&on, (*instant)(&dialled), (*instant)(&talked)}, func() error {
-			k.Engaged = k.Engaged || on
-			if !dialled.IsZero() {
-				k.History.Dials = append(k.History.Dials, dialled)
+		var active bool
+		var dialed, talked time.Time
+		_, err := pgx.ForEachRow(rows, []any{&active, (*instant)(&dialed), (*instant)(&talked)}, func() error {
+			k.Engaged = k.Engaged || active
+			if !dialed.IsZero() {
+				k.History.Dials = append(k.History.Dials, dialed)
 			}
 			if talked.After(k.History.Talked) {
 				k.History.Talked = talked
@@ -68,14 +68,14 @@ func queueHistory(batch *pgx.Batch, orgID, number string, since time.Time, k *co
 	})
 }
 
-// setState ends the waiting of a contact.
+// setState takes a contact out of the queue.
 func (b *Queue) setState(ctx context.Context, tx pgx.Tx, id string, s campaigns.State, reason, governing string, now time.Time) error {
 	const sql = "UPDATE contacts SET state = $2, reason = $3, governing_cap = $4, updated_at = $5 WHERE id = $1"
 	_, err := db.Exec(ctx, tx, "contact "+id, sql, id, s, reason, governing, now)
 	return err
 }
 
-// recheckAfter is the pause before a contact is checked again if the gate gives no time.
+// recheckAfter is when a contact is checked again if the gate returns no time.
 const recheckAfter = time.Minute
 
 // postpone sets when a contact is checked again.

@@ -11,7 +11,7 @@ import (
 )
 
 // relocate returns the group of a contact by the current market rules, and whether it
-// differs from the stored one: the number may be in more places now.
+// differs from the stored one: the number may have more possible locations now.
 func (d detail) relocate(c candidate) (plan.Group, bool) {
 	g, err := plan.ParseGroup(c.group)
 	if err != nil {

@@ -15,13 +15,9 @@ func TestOtherMarket(t *testing.T) {
 	s := newEnv(t)
 	s.addContacts(1, 1)
 	s.exec("UPDATE campaigns SET market = 'us'")
-	if got := s.take(s.newDialer()); got != "" {
-		t.Errorf("%q of a list that was read by the law of another market is called", got)
-	}
+	s.wantTake(s.newDialer(), "")
 	s.exec("UPDATE campaigns SET market = 'kz'")
-	if got := s.take(s.newDialer()); got != "con_1" {
-		t.Errorf("%q is called by the campaign's own law", got)
-	}
+	s.wantTake(s.newDialer(), "con_1")
 }
 
 // TestReassigned: a number reassigned since the consent is not called, even if that
@@ -33,16 +29,12 @@ func TestReassigned(t *testing.T) {
 	s.exec("UPDATE contacts SET consent_at = now() + interval '3 days' WHERE id = 'con_2'")
 	s.exec(`INSERT INTO reassigned_numbers (org_id, number, consent_on, result) VALUES
 		($1, '+77010000001', current_date - 300, 'yes'), ($1, '+77010000002', current_date, 'yes'), ($1, '+77010000002', current_date + 9, 'no')`, s.org)
-	if got := s.take(s.newDialer()); got != "con_2" {
-		t.Errorf("%q is called", got)
-	}
-	if got := s.query("SELECT state || ' ' || reason FROM contacts WHERE id = 'con_1'"); got != "suppressed reassigned_number" {
-		t.Errorf("the other is %s", got)
-	}
+	s.wantTake(s.newDialer(), "con_2")
+	s.wantQuery("suppressed reassigned_number", "SELECT state || ' ' || reason FROM contacts WHERE id = 'con_1'")
 }
 
-// TestNumberInMoreZones: a number that new rules place in more zones or states waits until all
-// allow the call.
+// TestNumberInMoreZones: a number that new rules locate in more zones or states waits
+// until all allow the call.
 func TestNumberInMoreZones(t *testing.T) {
 	s := newEnv(t)
 	s.addContacts(2, 1)
@@ -56,16 +48,10 @@ func TestNumberInMoreZones(t *testing.T) {
 	b := s.queue("node")
 	b.Markets = fixedMarket{p}
 	d := &dialer.Dialer{Store: b}
-	if got := s.take(d); got != "" {
-		t.Errorf("%q is called by the hours of its old place", got)
-	}
+	s.wantTake(d, "")
 	const wider = ";Asia/Almaty,Asia/Aqtobe; {} {Asia/Almaty,Asia/Aqtobe} pending S1;Asia/Almaty,Asia/Aqtobe,Asia/Qostanay;Asia/Tokyo {S1} {Asia/Almaty,Asia/Aqtobe,Asia/Qostanay} pending"
-	if got := s.query("SELECT concat_ws(' ', hours_group, states::text, zones::text, state) FROM contacts ORDER BY n"); got != wider {
-		t.Errorf("they are in %s", got)
-	}
+	s.wantQuery(wider, "SELECT concat_ws(' ', hours_group, states::text, zones::text, state) FROM contacts ORDER BY n")
 	b.readAt = time.Time{}
 	d.Wake("cmp_1")
-	if got := s.take(d); got != "con_1" {
-		t.Errorf("%q is called by the hours of its new one", got)
-	}
+	s.wantTake(d, "con_1")
 }

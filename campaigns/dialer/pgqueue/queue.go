@@ -1,6 +1,6 @@
-// Package pgqueue is the dial queue in Postgres: it finds the next contact, collects
-// what the gate needs to know, and takes the contact in one transaction with its
-// call. It also composes the disclosure that the law requires at the start of a call.
+// Package pgqueue is the dial queue in Postgres: it finds the next contact, collects the
+// facts for the gate, and takes the contact in one transaction with its call. It also
+// composes the disclosure that the law requires at the start of a call.
 package pgqueue
 
 import (
@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-voice/parley/campaigns"
@@ -67,7 +68,7 @@ type Queue struct {
 	startBefore time.Time         // latest start of the call of the last contact taken
 }
 
-// detail is what a call of a campaign needs.
+// A detail has the data for calls of a campaign.
 type detail struct {
 	campaign   campaigns.Campaign
 	org        store.Organization
@@ -88,7 +89,7 @@ type waitingGroup struct {
 // whether a campaign runs.
 const refreshAfter = time.Second
 
-// Running implements dialer.Book.
+// Running implements dialer.Store.
 func (b *Queue) Running(ctx context.Context) ([]dialer.Campaign, time.Time, error) {
 	if b.readAt.IsZero() || time.Since(b.readAt) > refreshAfter {
 		if err := b.refresh(ctx); err != nil {
@@ -113,14 +114,12 @@ func (b *Queue) refresh(ctx context.Context) error {
 	}
 	began := time.Now()
 	var now time.Time
-	found, err := b.Pool.Query(ctx, runningSQL)
-	if err != nil {
-		return err
-	}
-	all, err := pgx.CollectRows(found, func(r pgx.CollectableRow) (x row, err error) {
-		return x, r.Scan(&x.org, &x.id, (*instant)(&x.next), (*instant)(&x.last), &now)
-	})
-	if err != nil {
+	var x row
+	var all []row
+	if err := db.Each(ctx, b.Pool, "running campaigns", []any{&x.org, &x.id, (*instant)(&x.next), (*instant)(&x.last), &now}, func() error {
+		all = append(all, x)
+		return nil
+	}, runningSQL); err != nil {
 		return err
 	}
 	if !now.IsZero() {
@@ -150,8 +149,8 @@ func (b *Queue) refresh(ctx context.Context) error {
 	return nil
 }
 
-// dropFutureTimes returns when the next call is due and when the last one left. Times more than
-// a minute ahead were stored before the database's clock went back; they are dropped.
+// dropFutureTimes drops the times of the next and the last call if one is more than a
+// minute ahead: it was stored before the database's clock went back.
 func dropFutureTimes(now, next, last time.Time) (time.Time, time.Time) {
 	if latest := now.Add(time.Minute); next.After(latest) || last.After(latest) {
 		return time.Time{}, time.Time{}
@@ -159,9 +158,8 @@ func dropFutureTimes(now, next, last time.Time) (time.Time, time.Time) {
 	return next, last
 }
 
-// recheckCaps makes the contacts due that a frequency cap holds, because the campaign
-// or the caps changed, also while this node did not look. Their retry times have passed
-// already.
+// recheckCaps makes the contacts due that a frequency cap holds, because the campaign or
+// the caps changed, perhaps while no node ran. Their retry times have passed already.
 func (b *Queue) recheckCaps(ctx context.Context, campaignID string) error {
 	_, err := b.Pool.Exec(ctx, `
 		UPDATE contacts SET due_at = clock_timestamp(), next_attempt_at = clock_timestamp()
@@ -175,7 +173,9 @@ var (
 )
 
 // readCampaign reads a campaign. orgs caches organizations.
-func (b *Queue) readCampaign(ctx context.Context, orgID, id string, orgs map[string]store.Organization) (d detail, r dialer.Campaign, err error) {
+func (b *Queue) readCampaign(
+	ctx context.Context, orgID, id string, orgs map[string]store.Organization,
+) (d detail, r dialer.Campaign, err error) {
 	if d.campaign, err = b.Store.Get(ctx, b.Pool, orgID, id, false); err != nil {
 		return d, r, err
 	}
@@ -204,19 +204,20 @@ func (b *Queue) readCampaign(ctx context.Context, orgID, id string, orgs map[str
 	if d.disclosure, err = LoadDisclosure(ctx, b.Pool, b.Store, d.campaign, d.market); err != nil {
 		return d, r, fmt.Errorf("disclosure: %w", err)
 	}
-	if d.groups, err = b.waitingGroups(ctx, id); err != nil {
+	d.groups, err = db.Collect(ctx, b.Pool, "waiting groups", pgx.RowToStructByPos[waitingGroup], waitingGroupsSQL, id)
+	if err != nil {
 		return d, r, err
 	}
 	r, err = d.dialerCampaign()
 	return d, r, err
 }
 
-// checkAgent calls ask with the campaign's agent; a nil ask means yes.
-func (d detail) checkAgent(ctx context.Context, ask func(ctx context.Context, agentID string, version int) (bool, error)) (bool, error) {
-	if ask == nil {
+// checkAgent calls check with the campaign's agent; a nil check means yes.
+func (d detail) checkAgent(ctx context.Context, check func(ctx context.Context, agentID string, version int) (bool, error)) (bool, error) {
+	if check == nil {
 		return true, nil
 	}
-	return ask(ctx, d.campaign.AgentID, d.campaign.AgentVersion)
+	return check(ctx, d.campaign.AgentID, d.campaign.AgentVersion)
 }
 
 func (b *Queue) log() *slog.Logger {
@@ -226,8 +227,8 @@ func (b *Queue) log() *slog.Logger {
 	return b.Log
 }
 
-// waitingGroupsSQL jumps from one group to the next in the index, whatever the number of
-// contacts.
+// waitingGroupsSQL returns the groups with pending contacts of a campaign, by priority.
+// It jumps from one group to the next in the index, whatever the number of contacts.
 const waitingGroupsSQL = `
 WITH RECURSIVE seen AS (
 	(SELECT priority, hours_group FROM contacts WHERE campaign_id = $1 AND state = 'pending'
@@ -244,15 +245,6 @@ WITH RECURSIVE seen AS (
 		LIMIT 1) n
 )
 SELECT priority, hours_group FROM seen`
-
-// waitingGroups returns the groups with pending contacts of a campaign, by priority.
-func (b *Queue) waitingGroups(ctx context.Context, campaignID string) ([]waitingGroup, error) {
-	found, err := b.Pool.Query(ctx, waitingGroupsSQL, campaignID)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(found, pgx.RowToStructByPos[waitingGroup])
-}
 
 // dialerCampaign returns the campaign for the dialer.
 func (d *detail) dialerCampaign() (dialer.Campaign, error) {
@@ -292,7 +284,7 @@ func (b *Queue) setPace(id string, p plan.Pace) {
 type instant time.Time
 
 // ScanTimestamptz implements pgtype.TimestamptzScanner.
-func (i *instant) ScanTimestamptz(v pgTimestamptz) error {
+func (i *instant) ScanTimestamptz(v pgtype.Timestamptz) error {
 	*i = instant{}
 	if v.Valid && v.InfinityModifier == 0 {
 		*i = instant(v.Time)

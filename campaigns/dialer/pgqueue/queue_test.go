@@ -89,18 +89,14 @@ func (s *env) exec(sql string, args ...any) {
 
 func (s *env) query(sql string, args ...any) string {
 	s.Helper()
-	found, err := s.db.Pool.Query(s.Context(), sql, args...)
-	if err != nil {
-		s.Fatal(err)
-	}
-	all, err := pgx.CollectRows(found, pgx.RowTo[string])
+	all, err := db.Collect(s.Context(), s.db.Pool, "query", pgx.RowTo[string], sql, args...)
 	if err != nil {
 		s.Fatal(err)
 	}
 	return strings.Join(all, " ")
 }
 
-// addContacts adds contacts; their ids follow from their numbers.
+// addContacts adds contacts; the last digits of their numbers are their ids.
 func (s *env) addContacts(n int, groups int) {
 	for from := 1; from <= n; from += 50_000 {
 		s.addContactRange(from, min(from+50_000-1, n), groups)
@@ -117,11 +113,9 @@ func (s *env) addContactRange(from, to, groups int) {
 }
 
 func (s *env) queue(owner string) *Queue {
-	listed := &store.Store{Pool: s.db.Pool}
-	markets := &marketstore.Store{}
 	return &Queue{
-		Pool: s.db.DialPool, Store: listed, Claims: s.calls, Markets: markets, Node: control.NodeID{Owner: owner, Home: "home"},
-		Lease: 15 * time.Second,
+		Pool: s.db.DialPool, Store: &store.Store{Pool: s.db.Pool}, Claims: s.calls, Markets: &marketstore.Store{},
+		Node: control.NodeID{Owner: owner, Home: "home"}, Lease: 15 * time.Second,
 	}
 }
 
@@ -143,27 +137,45 @@ func (s *env) take(d *dialer.Dialer) string {
 	return claim.Call.ContactID
 }
 
+// wantTake takes one contact, which must be want; "" means none.
+func (s *env) wantTake(d *dialer.Dialer, want string) {
+	s.Helper()
+	if got := s.take(d); got != want {
+		s.Errorf("took %q, want %q", got, want)
+	}
+}
+
+// wantQuery checks the result of a query.
+func (s *env) wantQuery(want, sql string, args ...any) {
+	s.Helper()
+	if got := s.query(sql, args...); got != want {
+		s.Errorf("%s: %s, want %s", sql, got, want)
+	}
+}
+
+// addCall adds a call to a number, created some minutes ago, with further columns.
+func (s *env) addCall(number, status string, minutes int, columns, values string) {
+	s.Helper()
+	s.exec(`INSERT INTO calls (id, org_id, call_type, status, agent_id, agent_name, agent_version, to_number, from_number, trunk_id, route_id, dial_number,
+		ring_seconds, created_at, `+columns+`) VALUES ($1, $2, 'phone', $3, 'agt', 'sales', 1, $4, '7', 'trk', 'rte', $4, 30,
+		now() - $5 * interval '1 minute', `+values+`)`, control.NewID("call_", time.Now()), s.org, status, number, minutes)
+}
+
 // newDialer returns a dialer without state.
 func (s *env) newDialer() *dialer.Dialer { return &dialer.Dialer{Store: s.queue("node")} }
 
 func TestTake(t *testing.T) {
 	s := newEnv(t)
 	s.addContacts(12, 3)
-	s.exec("UPDATE campaigns SET calls_per_minute = 1") // a busy machine takes its time between two takes
+	s.exec("UPDATE campaigns SET calls_per_minute = 1") // a slow machine must not make the second call due
 	s.exec("UPDATE contacts SET priority = 9 WHERE id = 'con_5'")
 	s.exec("UPDATE contacts SET not_before = now() + interval '1 hour' WHERE id = 'con_1'")
 	s.exec("UPDATE contacts SET not_after = now() - interval '1 hour' WHERE id = 'con_2'")
 	s.exec("INSERT INTO suppressions (org_id, number) VALUES ($1, '77010000003')", s.org)
-	if got := s.take(s.newDialer()); got != "con_5" {
-		t.Errorf("the first is %q, not whose priority is highest", got)
-	}
-	if got := s.take(s.newDialer()); got != "" {
-		t.Errorf("%q is called before the pace lets", got)
-	}
+	s.wantTake(s.newDialer(), "con_5")
+	s.wantTake(s.newDialer(), "")
 	s.resetPace()
-	if got := s.take(s.newDialer()); got != "con_4" {
-		t.Errorf("the second is %q, want that which waits for longest and may be called", got)
-	}
+	s.wantTake(s.newDialer(), "con_4")
 	if got := s.query("SELECT id || ':' || state || ':' || reason FROM contacts WHERE n <= 5 ORDER BY n"); got !=
 		"con_1:pending: con_2:exhausted: con_3:suppressed:dnc_suppressed con_4:in_call: con_5:in_call:" {
 		t.Errorf("contacts: %s", got)
@@ -180,28 +192,17 @@ func TestTake(t *testing.T) {
 func TestCapsAndActiveCalls(t *testing.T) {
 	s := newEnv(t)
 	s.addContacts(3, 1)
-	call := func(number, status, dialled string) {
-		s.exec(`INSERT INTO calls (id, org_id, call_type, status, agent_id, agent_name, agent_version, to_number, from_number, trunk_id, route_id, dial_number,
-			ring_seconds, created_at, dialed_at) VALUES ($1, $2, 'phone', $3, 'agt', 'sales', 1, $4, '7', 'trk', 'rte', $4, 30, now() - interval '2 minutes', `+dialled+`)`,
-			control.NewID("call_", time.Now()), s.org, status, number)
-	}
 	for range 3 { // kz: three a day
-		call("77010000001", "failed", "now() - interval '1 minute'")
+		s.addCall("77010000001", "failed", 2, "dialed_at", "now() - interval '1 minute'")
 	}
-	call("77010000002", "ringing", "now()")
+	s.addCall("77010000002", "ringing", 2, "dialed_at", "now()")
 	for range 3 {
-		call("77010000003", "failed", "NULL") // cancelled before they were dialled
+		s.addCall("77010000003", "failed", 2, "dialed_at", "NULL") // canceled before they were dialed
 	}
-	s.exec("UPDATE contacts SET governing_cap = 'daily' WHERE id = 'con_3'") // until now
-	if got := s.take(s.newDialer()); got != "con_3" {
-		t.Errorf("%q is called", got)
-	}
-	if got := s.query("SELECT governing_cap FROM contacts WHERE id = 'con_3'"); got != "" {
-		t.Errorf("who is called is held by %s", got)
-	}
-	if got := s.query("SELECT id || ':' || governing_cap || ':' || (due_at > now()) FROM contacts WHERE state = 'pending' ORDER BY n"); got != "con_1:daily:true con_2::true" {
-		t.Errorf("those who wait: %s", got)
-	}
+	s.exec("UPDATE contacts SET governing_cap = 'daily' WHERE id = 'con_3'")
+	s.wantTake(s.newDialer(), "con_3")
+	s.wantQuery("", "SELECT governing_cap FROM contacts WHERE id = 'con_3'")
+	s.wantQuery("con_1:daily:true con_2::true", "SELECT id || ':' || governing_cap || ':' || (due_at > now()) FROM contacts WHERE state = 'pending' ORDER BY n")
 }
 
 // TestTakeNothing: no contact is taken of a campaign that is not running, without a channel,
@@ -209,24 +210,20 @@ func TestCapsAndActiveCalls(t *testing.T) {
 func TestTakeNothing(t *testing.T) {
 	for name, sql := range map[string]string{
 		"paused":        "UPDATE campaigns SET status = 'paused'",
-		"over":          "UPDATE campaigns SET ends_at = now() - interval '1 second'",
+		"ended":         "UPDATE campaigns SET ends_at = now() - interval '1 second'",
 		"no market":     `UPDATE organizations SET settings = settings - 'market'`,
-		"no line":       "UPDATE subgroups SET concurrent_calls = 0",
-		"its pace":      "UPDATE subgroups SET next_dial_at = now() + interval '1 minute'",
-		"outside":       `UPDATE campaigns SET working_hours = json_build_array(json_build_object('days', ARRAY[(extract(isodow FROM now() AT TIME ZONE 'Asia/Almaty')::int + 2) % 7], 'start', '03:00', 'end', '03:01'))`,
-		"nobody's law":  "UPDATE contacts SET hours_group = ';;'",
-		"a waiting one": "UPDATE contacts SET due_at = now() + interval '1 minute'",
+		"no channel":    "UPDATE subgroups SET concurrent_calls = 0",
+		"route pace":    "UPDATE subgroups SET next_dial_at = now() + interval '1 minute'",
+		"outside hours": `UPDATE campaigns SET working_hours = json_build_array(json_build_object('days', ARRAY[(extract(isodow FROM now() AT TIME ZONE 'Asia/Almaty')::int + 2) % 7], 'start', '03:00', 'end', '03:01'))`,
+		"no zone":       "UPDATE contacts SET hours_group = ';;'",
+		"not due":       "UPDATE contacts SET due_at = now() + interval '1 minute'",
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newEnv(t)
 			s.addContacts(2, 1)
 			s.exec(sql)
-			if got := s.take(s.newDialer()); got != "" {
-				t.Errorf("%s is called", got)
-			}
-			if got := s.query("SELECT state FROM contacts UNION ALL SELECT id FROM calls"); got != "pending pending" {
-				t.Errorf("left behind: %s", got)
-			}
+			s.wantTake(s.newDialer(), "")
+			s.wantQuery("pending pending", "SELECT state FROM contacts UNION ALL SELECT id FROM calls")
 		})
 	}
 }
@@ -256,14 +253,12 @@ func TestStaleRegistry(t *testing.T) {
 	for _, none = range []bool{true, false} {
 		b.readAt = time.Time{}
 		if got := s.take(&dialer.Dialer{Store: b}); got != "" {
-			t.Errorf("%q is called by a registry that is too old, or gone: %v", got, none)
+			t.Errorf("took %q with a stale registry or none (%v)", got, none)
 		}
 	}
 	s.exec("UPDATE contacts SET due_at = now()")
 	age, b.readAt = time.Hour, time.Time{}
-	if got := s.take(&dialer.Dialer{Store: b}); got != "con_1" {
-		t.Errorf("%q is called by a fresh one", got)
-	}
+	s.wantTake(&dialer.Dialer{Store: b}, "con_1")
 }
 
 // fixedMarket is a market with given rules.
@@ -280,12 +275,8 @@ func TestDestinationNotAllowed(t *testing.T) {
 	s.addContacts(2, 1)
 	s.exec("UPDATE contacts SET number = '+79161234567' WHERE id = 'con_1'")
 	s.exec("UPDATE subgroups SET allowed_destinations = '{77}'")
-	if got := s.take(s.newDialer()); got != "con_2" {
-		t.Errorf("%q is called", got)
-	}
-	if got := s.query("SELECT state || reason FROM contacts WHERE id = 'con_1'"); got != "suppressedgeo_rejected" {
-		t.Errorf("the other is %s", got)
-	}
+	s.wantTake(s.newDialer(), "con_2")
+	s.wantQuery("suppressedgeo_rejected", "SELECT state || reason FROM contacts WHERE id = 'con_1'")
 }
 
 // TestConcurrentTakes: nodes that take at the same time take each contact once.
@@ -301,7 +292,7 @@ func TestConcurrentTakes(t *testing.T) {
 		d := &dialer.Dialer{Store: b, MaxIdle: time.Nanosecond}
 		nodes.Go(func() {
 			for range 100 {
-				b.readAt = time.Time{} // paces are hurried behind its back
+				b.readAt = time.Time{} // the test changes the paces
 				claim, _, err := d.Take(t.Context())
 				if err != nil {
 					t.Error(err)
@@ -321,11 +312,11 @@ func TestConcurrentTakes(t *testing.T) {
 	nodes.Wait()
 	for id, times := range taken {
 		if times != 1 {
-			t.Errorf("%s is taken %d times", id, times)
+			t.Errorf("%s was taken %d times", id, times)
 		}
 	}
 	if len(taken) != n || s.query("SELECT count(*)::text FROM attempts") != fmt.Sprint(n) {
-		t.Errorf("%d of %d are taken", len(taken), n)
+		t.Errorf("%d of %d were taken", len(taken), n)
 	}
 }
 
@@ -337,20 +328,14 @@ func TestNodeLostBeforeInvite(t *testing.T) {
 	s.calls.Undo = func(ctx context.Context, tx pgx.Tx, callID string) (bool, error) {
 		return listed.Attempts.Revert(ctx, tx, callID, 0, time.Now())
 	}
-	if got := s.take(s.newDialer()); got != "con_1" {
-		t.Fatalf("%q is called", got)
-	}
+	s.wantTake(s.newDialer(), "con_1")
 	s.exec("UPDATE attempts SET lease_until = now() - interval '1 second'")
 	if n, err := s.calls.Settle(t.Context(), nil); n != 1 || err != nil {
 		t.Fatal(n, err)
 	}
-	if got := s.query("SELECT state || attempts FROM contacts UNION ALL SELECT id FROM calls UNION ALL SELECT id FROM attempts UNION ALL SELECT call_id FROM contact_attempts"); got != "pending0" {
-		t.Errorf("left behind: %s", got)
-	}
+	s.wantQuery("pending0", "SELECT state || attempts FROM contacts UNION ALL SELECT id FROM calls UNION ALL SELECT id FROM attempts UNION ALL SELECT call_id FROM contact_attempts")
 	s.resetPace()
-	if got := s.take(s.newDialer()); got != "con_1" {
-		t.Errorf("then %q is called", got)
-	}
+	s.wantTake(s.newDialer(), "con_1")
 }
 
 // TestLooserCaps: a contact that a cap holds is checked again when the organization
@@ -358,30 +343,28 @@ func TestNodeLostBeforeInvite(t *testing.T) {
 // a later next attempt keeps waiting.
 func TestLooserCaps(t *testing.T) {
 	const loosened = `UPDATE organizations SET settings = settings || '{"frequency_caps": {"enabled": true, "daily": 9}}'`
-	for how, miss := range map[string]func(*env, *Queue, func() string) *Queue{
-		"seen": func(_ *env, b *Queue, _ func() string) *Queue { return b },
+	for name, before := range map[string]func(*env, *Queue, func() string) *Queue{
+		"running": func(_ *env, b *Queue, _ func() string) *Queue { return b },
 		"paused": func(s *env, b *Queue, take func() string) *Queue {
 			s.exec("UPDATE campaigns SET status = 'paused', updated_at = now()")
 			take()
 			return b
 		},
-		"begun anew": func(s *env, _ *Queue, _ func() string) *Queue { return s.queue("node") },
-		"in trouble": func(s *env, b *Queue, take func() string) *Queue {
-			s.exec("ALTER TABLE contacts ADD CONSTRAINT nobody CHECK (next_attempt_at > now() + interval '1 minute') NOT VALID")
+		"another node": func(s *env, _ *Queue, _ func() string) *Queue { return s.queue("node") },
+		"failed recheck": func(s *env, b *Queue, take func() string) *Queue {
+			s.exec("ALTER TABLE contacts ADD CONSTRAINT failing CHECK (next_attempt_at > now() + interval '1 minute') NOT VALID")
 			s.exec(loosened)
 			take()
-			s.exec("ALTER TABLE contacts DROP CONSTRAINT nobody")
+			s.exec("ALTER TABLE contacts DROP CONSTRAINT failing")
 			return b
 		},
 	} {
-		t.Run(how, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			s := newEnv(t)
 			s.addContacts(2, 1)
 			s.exec("UPDATE contacts SET next_attempt_at = now() + interval '1 hour', due_at = now() + interval '1 hour' WHERE id = 'con_2'")
 			for range 3 { // kz: three a day
-				s.exec(`INSERT INTO calls (id, org_id, call_type, status, agent_id, agent_name, agent_version, to_number, from_number, trunk_id, route_id, dial_number,
-					ring_seconds, created_at, dialed_at) VALUES ($1, $2, 'phone', 'failed', 'agt', 'sales', 1, '77010000001', '7', 'trk', 'rte', '77010000001', 30,
-					now() - interval '2 minutes', now() - interval '1 minute')`, control.NewID("call_", time.Now()), s.org)
+				s.addCall("77010000001", "failed", 2, "dialed_at", "now() - interval '1 minute'")
 			}
 			b := s.queue("node")
 			d := &dialer.Dialer{Store: b}
@@ -393,20 +376,20 @@ func TestLooserCaps(t *testing.T) {
 			}
 			for range 2 {
 				if got := take(); got != "" {
-					t.Fatalf("%s is called", got)
+					t.Fatalf("took %s", got)
 				}
 			}
-			last := miss(s, b, take)
+			last := before(s, b, take)
 			s.exec(loosened)
 			s.exec("UPDATE campaigns SET status = 'running'")
 			if last != b {
 				b, d = last, &dialer.Dialer{Store: last}
 			}
 			if got := take(); got != "con_1" {
-				t.Errorf("%q is called when nine a day are allowed: %s", got, s.query("SELECT state || governing_cap || due_at FROM contacts"))
+				t.Errorf("took %q when nine a day are allowed: %s", got, s.query("SELECT state || governing_cap || due_at FROM contacts"))
 			}
 			if got := take(); got != "" {
-				t.Errorf("%q is called before its next attempt", got)
+				t.Errorf("took %q before its next attempt", got)
 			}
 		})
 	}
@@ -433,13 +416,13 @@ func TestTakeCost(t *testing.T) {
 			}
 			began := time.Now()
 			if s.take(d) == "" {
-				t.Fatal("nobody is taken")
+				t.Fatal("no contact was taken")
 			}
 			all = append(all, time.Since(began))
 			s.exec("UPDATE attempts SET state = 'ended' WHERE state <> 'ended'")
 		}
 		slices.Sort(all)
-		t.Logf("%7d contacts wait: p50 %v, p99 %v, most %v", n, all[len(all)/2], all[len(all)*99/100], all[len(all)-1])
+		t.Logf("%7d contacts: p50 %v, p99 %v, max %v", n, all[len(all)/2], all[len(all)*99/100], all[len(all)-1])
 		var priorities []int16
 		var groups []string
 		for _, l := range b.details["cmp_1"].groups {

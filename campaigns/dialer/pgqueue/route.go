@@ -2,9 +2,10 @@ package pgqueue
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-voice/parley/control/db"
 )
 
 // A breakerState is the state of the breaker of a campaign or of its route.
@@ -29,19 +30,20 @@ func (s breakerState) blocks(b *Queue, d detail) bool {
 
 // probeRoute makes a call the probe of a route with an open breaker, unless another call is.
 func (b *Queue) probeRoute(ctx context.Context, tx pgx.Tx, d detail, callID string) error {
-	tag, err := tx.Exec(ctx, `
-		WITH way AS (
+	return requireRow(db.Exec(ctx, tx, "probe", `
+		WITH breaker AS (
 			UPDATE route_breakers SET probe_call = $2
 			WHERE subgroup_id = $1 AND open AND probe_call = '' AND probe_at <= clock_timestamp() RETURNING probe_call
 		)
-		UPDATE contact_attempts x SET probe = true FROM way WHERE x.call_id = way.probe_call`, d.campaign.Binding.RouteID, callID)
-	if err != nil {
-		return fmt.Errorf("probe: %w", err)
-	}
-	if tag.RowsAffected() == 0 {
+		UPDATE contact_attempts x SET probe = true FROM breaker WHERE x.call_id = breaker.probe_call`, d.campaign.Binding.RouteID, callID))
+}
+
+// requireRow returns errCampaignChanged if a statement affected no row.
+func requireRow(n int, err error) error {
+	if err == nil && n == 0 {
 		return errCampaignChanged
 	}
-	return nil
+	return err
 }
 
 // isHeld reports whether an open breaker stops a campaign. One probe at a time may pass,
@@ -73,14 +75,7 @@ func (b *Queue) markProbes(ctx context.Context, tx pgx.Tx, d detail, n firstCont
 // probeCampaign makes a call the probe of a campaign with an open breaker, unless another
 // call is.
 func (b *Queue) probeCampaign(ctx context.Context, tx pgx.Tx, campaignID, callID string) error {
-	tag, err := tx.Exec(ctx, `
+	return requireRow(db.Exec(ctx, tx, "probe", `
 		UPDATE campaign_breakers SET probe_call = $2
-		WHERE campaign_id = $1 AND open AND probe_call = '' AND probe_at <= clock_timestamp()`, campaignID, callID)
-	if err != nil {
-		return fmt.Errorf("probe: %w", err)
-	}
-	if tag.RowsAffected() == 0 {
-		return errCampaignChanged
-	}
-	return nil
+		WHERE campaign_id = $1 AND open AND probe_call = '' AND probe_at <= clock_timestamp()`, campaignID, callID))
 }

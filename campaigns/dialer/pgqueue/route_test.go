@@ -20,24 +20,16 @@ func TestRouteBreaker(t *testing.T) {
 	s := newEnv(t)
 	s.addContacts(3, 1)
 	s.exec("INSERT INTO route_breakers (subgroup_id, open, why, since, wait, probe_at) VALUES ($1, true, 'failures', now(), '10s', now() + interval '10 seconds')", s.route)
-	if got := s.take(s.newDialer()); got != "" {
-		t.Fatalf("%s is called", got)
-	}
-	if got := s.query("SELECT state || attempts || (due_at < now()) FROM contacts UNION ALL SELECT id FROM calls"); got != "pending0true pending0true pending0true" {
-		t.Errorf("left behind: %s", got)
-	}
+	s.wantTake(s.newDialer(), "")
+	s.wantQuery("pending0true pending0true pending0true", "SELECT state || attempts || (due_at < now()) FROM contacts UNION ALL SELECT id FROM calls")
 	s.exec("UPDATE route_breakers SET probe_at = now()")
-	if got := s.take(s.newDialer()); got != "con_1" {
-		t.Fatalf("%q tries the route", got)
-	}
+	s.wantTake(s.newDialer(), "con_1")
 	call := s.query("SELECT probe_call FROM route_breakers")
 	if got := s.query("SELECT call_id FROM contact_attempts WHERE probe"); call == "" || got != call {
 		t.Errorf("the probe is %q and %q", call, got)
 	}
 	s.resetPace()
-	if got := s.take(s.newDialer()); got != "" {
-		t.Errorf("%s is called beside the probe", got)
-	}
+	s.wantTake(s.newDialer(), "")
 	d := &outcome.Recorder{Pool: s.db.Pool, Store: &store.Store{Pool: s.db.Pool}}
 	err := db.Tx(t.Context(), s.db.Pool, func(tx pgx.Tx) error {
 		_, err := d.Record(t.Context(), tx, outcome.Outcome{CallID: call, Result: retry.Failed, Ended: time.Now(), Unreached: true})
@@ -46,19 +38,13 @@ func TestRouteBreaker(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := s.query("SELECT state || attempts FROM contacts ORDER BY n"); got != "pending0 pending0 pending0" {
-		t.Errorf("after the route failed the probe: %s", got)
-	}
+	s.wantQuery("pending0 pending0 pending0", "SELECT state || attempts FROM contacts ORDER BY n")
 	s.exec("UPDATE route_breakers SET probe_call = ''")
 	s.resetPace()
-	if got := s.take(s.newDialer()); got != "con_2" {
-		t.Errorf("then %q tries the route", got)
-	}
+	s.wantTake(s.newDialer(), "con_2")
 	s.exec("UPDATE route_breakers SET open = false, probe_call = ''")
 	s.resetPace()
-	if got := s.take(s.newDialer()); got != "con_3" {
-		t.Errorf("when it is closed %q is called", got)
-	}
+	s.wantTake(s.newDialer(), "con_3")
 }
 
 // TestUnreachableTrunk: a node that cannot reach a trunk leaves it to the others; if none
@@ -69,13 +55,9 @@ func TestUnreachableTrunk(t *testing.T) {
 	b := s.queue("node")
 	b.Unreachable = func(trunk string) bool { return trunk == s.query("SELECT id FROM trunks") }
 	d := &dialer.Dialer{Store: b}
-	if got := s.take(d); got != "" {
-		t.Fatalf("%s is called", got)
-	}
+	s.wantTake(d, "")
 	s.exec("INSERT INTO route_breakers (subgroup_id, open, why, since, wait, probe_at) VALUES ($1, true, 'unreachable', now(), '10s', now())", s.route)
-	if got := s.take(d); got != "con_1" {
-		t.Errorf("%q tries the route", got)
-	}
+	s.wantTake(d, "con_1")
 }
 
 // TestOneProbe: of two calls of two campaigns that could probe a route at the same
@@ -88,9 +70,7 @@ func TestOneProbe(t *testing.T) {
 	if _, _, err := b.Running(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if got := s.take(s.newDialer()); got != "con_1" {
-		t.Fatalf("%q tries the route", got)
-	}
+	s.wantTake(s.newDialer(), "con_1")
 	err := db.Tx(t.Context(), s.db.Pool, func(tx pgx.Tx) error {
 		return b.probeRoute(t.Context(), tx, b.details["cmp_1"], s.query("SELECT probe_call FROM route_breakers"))
 	})

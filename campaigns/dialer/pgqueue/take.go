@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/parley-voice/parley/campaigns"
 	"github.com/parley-voice/parley/campaigns/dialer"
@@ -19,8 +18,6 @@ import (
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/phonenumber"
 )
-
-type pgTimestamptz = pgtype.Timestamptz
 
 // maxCandidates bounds the contacts that one transaction considers.
 const maxCandidates = 32
@@ -54,7 +51,7 @@ func (b *Queue) Take(ctx context.Context, ask dialer.TakeRequest) (dialer.TakeRe
 	var answer dialer.TakeResult
 	var lease *control.Lease
 	until := time.Now().Add(b.Lease) // not later than by the database's clock
-	whole := ctx
+	parent := ctx
 	ctx, cancel := context.WithTimeout(ctx, takeTimeout)
 	defer cancel()
 	err := db.Tx(ctx, b.Pool, func(tx pgx.Tx) (err error) {
@@ -67,7 +64,7 @@ func (b *Queue) Take(ctx context.Context, ask dialer.TakeRequest) (dialer.TakeRe
 	if err != nil || lease == nil {
 		return answer, err
 	}
-	return b.prepareClaim(whole, *lease, until)
+	return b.prepareClaim(parent, *lease, until)
 }
 
 // takeInTx takes a contact in a transaction. Without a lease no contact is called.
@@ -110,8 +107,8 @@ func (b *Queue) prepareClaim(ctx context.Context, l control.Lease, until time.Ti
 	return dialer.TakeResult{Claim: claims[0]}, nil
 }
 
-// A firstContact is the first contact of a campaign, with the breakers of its route and of the
-// campaign.
+// A firstContact is the first contact of a campaign, with the breakers of its route and
+// of the campaign.
 type firstContact struct {
 	route, campaign breakerState
 	candidate
@@ -153,7 +150,7 @@ func (b *Queue) lockPace(
 	return now, p, true, n, nil
 }
 
-// A candidate is the next contact in line; its id is empty if none is waiting.
+// A candidate is the next contact of a group; its id is empty if none is waiting.
 type candidate struct {
 	id, number, group string
 	due               time.Time
@@ -191,13 +188,7 @@ func (d detail) queueFirst(batch *pgx.Batch, ask dialer.TakeRequest, passed []st
 // takeFirst takes the first contact that the gate accepts, and a channel for it. It stores
 // the gate's decisions about the others.
 func (b *Queue) takeFirst(
-	ctx context.Context,
-	tx pgx.Tx,
-	d detail,
-	ask dialer.TakeRequest,
-	now time.Time,
-	c candidate,
-	answer *dialer.TakeResult,
+	ctx context.Context, tx pgx.Tx, d detail, ask dialer.TakeRequest, now time.Time, c candidate, answer *dialer.TakeResult,
 ) (*control.Lease, error) {
 	var passed []string
 	var decided bool
@@ -232,7 +223,9 @@ func (b *Queue) takeFirst(
 }
 
 // tryContact asks the gate about a contact and applies the decision.
-func (b *Queue) tryContact(ctx context.Context, tx pgx.Tx, d detail, ask dialer.TakeRequest, c candidate, now time.Time) (*control.Lease, error) {
+func (b *Queue) tryContact(
+	ctx context.Context, tx pgx.Tx, d detail, ask dialer.TakeRequest, c candidate, now time.Time,
+) (*control.Lease, error) {
 	id := c.id
 	if g, ok := d.relocate(c); ok {
 		return nil, b.setGroup(ctx, tx, id, c.group, g)
@@ -268,7 +261,7 @@ func (b *Queue) tryContact(ctx context.Context, tx pgx.Tx, d detail, ask dialer.
 	}
 }
 
-// A contact is one that is waiting.
+// A contact is a locked waiting contact.
 type contact struct {
 	plan.Contact
 
@@ -279,14 +272,10 @@ type contact struct {
 }
 
 // lockContact locks a waiting contact, and reads the history of its number since an instant
-// and whether the organization's list has it. It returns errElsewhere if another
+// and whether the organization's list has it. It returns errContactLocked if another
 // transaction holds the contact.
 func (b *Queue) lockContact(
-	ctx context.Context,
-	tx pgx.Tx,
-	orgID string,
-	c candidate,
-	since time.Time,
+	ctx context.Context, tx pgx.Tx, orgID string, c candidate, since time.Time,
 ) (k *contact, suppressed bool, err error) {
 	k = &contact{}
 	var retry, before, after time.Time

@@ -26,7 +26,7 @@ func TestRecordingIsDisclosed(t *testing.T) {
 	s := newEnv(t)
 	s.addContacts(2, 1)
 	if got := s.take(s.newDialer()); got == "" {
-		t.Fatal("nobody is called")
+		t.Fatal("no contact was taken")
 	}
 	d := agents.Default()
 	fake := pipeline.Engine{Provider: "fake"}
@@ -40,11 +40,9 @@ func TestRecordingIsDisclosed(t *testing.T) {
 	}
 	s.resetPace()
 	if got := s.take(s.newDialer()); got == "" {
-		t.Fatal("nobody is called")
+		t.Fatal("no contact was taken")
 	}
-	if got := s.query("SELECT count(DISTINCT disclosure) || ' of ' || count(DISTINCT recording_status) || ' of ' || count(*) FROM calls"); got != "1 of 1 of 2" {
-		t.Errorf("texts, ways to record, calls: %s", got)
-	}
+	s.wantQuery("1 of 1 of 2", "SELECT count(DISTINCT disclosure) || ' of ' || count(DISTINCT recording_status) || ' of ' || count(*) FROM calls")
 }
 
 // TestInviteDeadline: an INVITE leaves before the hours, the campaign or the contact's time end,
@@ -74,7 +72,7 @@ func TestInviteDeadline(t *testing.T) {
 				t.Fatal(claim, err)
 			}
 			if early := c.want.Sub(claim.NotAfter); early < 0 || early > 5*time.Second {
-				t.Errorf("the request may leave until %v, want %v", claim.NotAfter, c.want)
+				t.Errorf("the INVITE may leave until %v, want %v", claim.NotAfter, c.want)
 			}
 		})
 	}
@@ -90,14 +88,12 @@ func TestCallerNumberDenied(t *testing.T) {
 	s.exec("UPDATE campaigns SET from_number = '+77019999999' WHERE id = 'cmp_1'")
 	claim, _, err := s.newDialer().Take(t.Context())
 	if err == nil {
-		t.Error("nobody is told")
+		t.Error("no error is returned")
 	}
-	if claim == nil || claim.Call.ContactID != "con_two" {
-		t.Errorf("called: %+v", claim)
+	if claim == nil || claim.Call.ContactID != "con_second" {
+		t.Errorf("took %+v", claim)
 	}
-	if got := s.query("SELECT state FROM contacts WHERE id = 'con_1'"); got != "pending" {
-		t.Errorf("the other is %s", got)
-	}
+	s.wantQuery("pending", "SELECT state FROM contacts WHERE id = 'con_1'")
 }
 
 // addSecondCampaign adds another campaign of the route, which dialed later.
@@ -105,7 +101,7 @@ func (s *env) addSecondCampaign() {
 	s.exec(`INSERT INTO campaigns SELECT * FROM json_populate_record(NULL::campaigns, (SELECT (to_jsonb(c) || '{"id": "cmp_2"}')::json FROM campaigns c WHERE id = 'cmp_1'))`)
 	s.exec("INSERT INTO campaign_paces (campaign_id, last_at) VALUES ('cmp_2', now())")
 	s.exec(`INSERT INTO contacts (id, org_id, campaign_id, import_id, n, number, zones, hours_group, due_at, state, created_at, updated_at)
-		SELECT 'con_two', org_id, 'cmp_2', import_id, 100000, '+77012000000', zones, hours_group, due_at, state, now(), now() FROM contacts WHERE id = 'con_1'`)
+		SELECT 'con_second', org_id, 'cmp_2', import_id, 100000, '+77012000000', zones, hours_group, due_at, state, now(), now() FROM contacts WHERE id = 'con_1'`)
 }
 
 // TestLockedCampaignIsSkipped: a campaign that is being paused is skipped at once, without a
@@ -117,7 +113,7 @@ func TestLockedCampaignIsSkipped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer tx.Rollback(context.WithoutCancel(t.Context())) //nolint:errcheck // of a test
+	defer tx.Rollback(context.WithoutCancel(t.Context())) //nolint:errcheck // cleanup
 	if _, err = tx.Exec(t.Context(), "SELECT FROM campaigns WHERE id = 'cmp_1' FOR UPDATE"); err != nil {
 		t.Fatal(err)
 	}
@@ -132,55 +128,50 @@ func TestLockedCampaignIsSkipped(t *testing.T) {
 func TestLongConversationCountsFromEnd(t *testing.T) {
 	s := newEnv(t)
 	s.addContacts(1, 1)
-	s.exec(`INSERT INTO calls (id, org_id, call_type, status, agent_id, agent_name, agent_version, to_number, from_number, trunk_id, route_id, dial_number,
-		ring_seconds, created_at, dialed_at, answered_at, ended_at)
-		VALUES ('call_long', $1, 'phone', 'ended', 'agt', 'sales', 1, '77010000001', '7', 'trk', 'rte', '7', 30, now() - interval '170 hours',
-			now() - interval '170 hours', now() - interval '170 hours', now() - interval '167 hours')`, s.org)
-	h, _, err := s.lastTalk("77010000001", 7*24*time.Hour)
-	if err != nil || h.IsZero() {
-		t.Errorf("talked %v, %v", h, err)
+	s.addCall("77010000001", "ended", 170*60, "dialed_at, answered_at, ended_at",
+		"now() - interval '170 hours', now() - interval '170 hours', now() - interval '167 hours'")
+	if k := s.history(s.db.Pool, "77010000001", 7*24*time.Hour); k.History.Talked.IsZero() {
+		t.Error("the conversation is not in the history")
 	}
 }
 
-// lastTalk returns when an organization last talked to a number.
-func (s *env) lastTalk(digits string, within time.Duration) (talked time.Time, engaged bool, err error) {
-	tx, err := s.db.Pool.Begin(s.Context())
-	if err != nil {
-		return talked, false, err
-	}
-	defer tx.Rollback(s.Context()) //nolint:errcheck // of a test
-	k, err := s.history(tx, digits, within)
-	return k.History.Talked, k.Engaged, err
+// A sender is a pool or a transaction.
+type sender interface {
+	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
 }
 
-// history returns what a node knows of a number in a transaction.
-func (s *env) history(tx pgx.Tx, digits string, within time.Duration) (k contact, err error) {
+// history returns the calls to a number.
+func (s *env) history(q sender, digits string, within time.Duration) (k contact) {
+	s.Helper()
 	batch := &pgx.Batch{}
 	queueHistory(batch, s.org, "+"+digits, time.Now().Add(-within-maxCallDuration), &k)
-	return k, tx.SendBatch(s.Context(), batch).Close()
+	if err := q.SendBatch(s.Context(), batch).Close(); err != nil {
+		s.Fatal(err)
+	}
+	return k
 }
 
-// TestNumberLock: of two nodes that check the caps of one number at the same time,
-// for two campaigns, one yields.
+// TestNumberLock: of two nodes that check the caps of one number at the same time, for
+// two campaigns, only one may call it.
 func TestNumberLock(t *testing.T) {
 	s := newEnv(t)
 	tx, err := s.db.Pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer tx.Rollback(context.WithoutCancel(t.Context())) //nolint:errcheck // of a test
-	if k, err := s.history(tx, "77010000001", time.Hour); k.Engaged || err != nil {
-		t.Fatal(k.Engaged, err)
+	defer tx.Rollback(context.WithoutCancel(t.Context())) //nolint:errcheck // cleanup
+	if s.history(tx, "77010000001", time.Hour).Engaged {
+		t.Fatal("the number is locked before")
 	}
-	if _, engaged, err := s.lastTalk("77010000001", time.Hour); !engaged || err != nil {
-		t.Errorf("both ask: %v, %v", engaged, err)
+	if !s.history(s.db.Pool, "77010000001", time.Hour).Engaged {
+		t.Error("a second node may call the number too")
 	}
-	if _, engaged, err := s.lastTalk("77010000002", time.Hour); engaged || err != nil {
-		t.Errorf("another number: %v, %v", engaged, err)
+	if s.history(s.db.Pool, "77010000002", time.Hour).Engaged {
+		t.Error("another number is locked")
 	}
 }
 
-// countingMarkets counts the reads of campaigns.
+// countingMarkets counts the reads of market packages.
 type countingMarkets struct {
 	marketstore.Store
 
@@ -203,9 +194,7 @@ func TestCampaignsAreCached(t *testing.T) {
 	s.exec("UPDATE subgroups SET concurrent_calls = 0")
 	began := time.Now()
 	for range 20 {
-		if got := s.take(d); got != "" {
-			t.Fatal(got)
-		}
+		s.wantTake(d, "")
 	}
 	if most := int(time.Since(began)/refreshAfter) + 1; c.n > most {
 		t.Errorf("read %d times in %v", c.n, time.Since(began))
@@ -225,12 +214,8 @@ func TestStaleRegistryWritesNothing(t *testing.T) {
 	x := b.details["cmp_1"]
 	x.stale = true
 	b.details["cmp_1"] = x
-	if got := s.take(d); got != "" {
-		t.Fatal(got)
-	}
-	if got := s.query("SELECT count(*)::text FROM contacts WHERE due_at > now()"); got != "0" {
-		t.Errorf("%s contacts were written", got)
-	}
+	s.wantTake(d, "")
+	s.wantQuery("0", "SELECT count(*)::text FROM contacts WHERE due_at > now()")
 }
 
 // TestIntentAfterPause: a claimed call that has not left is not made once its campaign is
@@ -264,11 +249,9 @@ func TestDetachedAgent(t *testing.T) {
 	s.exec("DELETE FROM subgroup_agents")
 	claim, _, err := s.newDialer().Take(t.Context())
 	if claim != nil || control.CodeOf(err) != control.CodeAgentNotInSubgroup {
-		t.Errorf("taken %v, %v", claim, err)
+		t.Errorf("took %v, %v", claim, err)
 	}
-	if got := s.query("SELECT state || ' ' || attempts FROM contacts"); got != "pending 0" {
-		t.Errorf("the contact is %s", got)
-	}
+	s.wantQuery("pending 0", "SELECT state || ' ' || attempts FROM contacts")
 }
 
 // TestSuppressionWithInternationalPrefix: a number listed with an international prefix is not called.
@@ -278,7 +261,7 @@ func TestSuppressionWithInternationalPrefix(t *testing.T) {
 		s.addContacts(1, 1)
 		s.exec("INSERT INTO suppressions (org_id, number) SELECT org_id, $1 || substr(number, 2) FROM contacts", code)
 		if got := s.take(s.newDialer()); got != "" {
-			t.Errorf("%s: taken %s", code, got)
+			t.Errorf("%s: took %s", code, got)
 		}
 		if got := s.query("SELECT state || ' ' || reason FROM contacts"); got != "suppressed dnc_suppressed" {
 			t.Errorf("%s: the contact is %s", code, got)
@@ -286,8 +269,8 @@ func TestSuppressionWithInternationalPrefix(t *testing.T) {
 	}
 }
 
-// TestManyHeldContacts: a contact that may be called does not wait long behind many that a cap
-// or a list holds; one held by another node is not requested again at once.
+// TestManyHeldContacts: a contact that may be called does not wait long after many that a
+// cap or a list holds; one that another node has locked is not requested again at once.
 func TestManyHeldContacts(t *testing.T) {
 	s := newEnv(t)
 	s.addContacts(3*maxCandidates, 1)
@@ -295,12 +278,12 @@ func TestManyHeldContacts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer tx.Rollback(context.WithoutCancel(t.Context())) //nolint:errcheck // of a test
+	defer tx.Rollback(context.WithoutCancel(t.Context())) //nolint:errcheck // cleanup
 	if _, err = tx.Exec(t.Context(), "SELECT FROM contacts FOR UPDATE"); err != nil {
 		t.Fatal(err)
 	}
 	if claim, rest, fault := s.newDialer().Take(t.Context()); fault != nil || claim != nil || rest < dialer.DefaultMaxIdle/2 {
-		t.Errorf("all are locked: %v, %v, rests %v", claim, fault, rest)
+		t.Errorf("all contacts are locked: %v, %v, next in %v", claim, fault, rest)
 	}
 	if err = tx.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
@@ -310,10 +293,8 @@ func TestManyHeldContacts(t *testing.T) {
 	for n := range 2 {
 		claim, rest, err := d.Take(t.Context())
 		if err != nil || claim != nil || rest > dialer.DefaultMaxIdle/2 {
-			t.Fatalf("%d: %v, %v, rests %v", n, claim, err, rest)
+			t.Fatalf("%d: %v, %v, next in %v", n, claim, err, rest)
 		}
 	}
-	if got := s.take(d); got != fmt.Sprint("con_", 3*maxCandidates) {
-		t.Errorf("%q is called", got)
-	}
+	s.wantTake(d, fmt.Sprint("con_", 3*maxCandidates))
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/parley-voice/parley/control/circuitbreaker"
 )
 
-// takeAndFinish takes a contact and ends its call with a reason, a second after the answer.
+// takeAndFinish takes a contact and ends its call a second after the answer.
 func (s *env) takeAndFinish(why control.Reason) {
 	s.Helper()
 	s.resetPace()
@@ -41,16 +41,14 @@ func TestCampaignBreaker(t *testing.T) {
 	for range 3 {
 		s.takeAndFinish("agent_error")
 	}
-	if got := s.query("SELECT id || state || fault FROM contacts WHERE state <> 'pending' ORDER BY n"); got != "con_1exhaustedagent_error con_2exhaustedagent_error con_3exhaustedagent_error" {
-		t.Errorf("contacts: %s", got)
-	}
-	look := &routehealth.Monitor{Pool: s.db.Pool, Rules: circuitbreaker.DefaultRules(), Owner: "duty"}
+	s.wantQuery("con_1exhaustedagent_error con_2exhaustedagent_error con_3exhaustedagent_error", "SELECT id || state || fault FROM contacts WHERE state <> 'pending' ORDER BY n")
+	monitor := &routehealth.Monitor{Pool: s.db.Pool, Rules: circuitbreaker.DefaultRules(), Owner: "duty"}
 	state := func(want string) {
 		t.Helper()
-		if _, err := look.Step(t.Context()); err != nil {
+		if _, err := monitor.Step(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		got := s.query(`SELECT CASE WHEN open THEN 'open ' || extract(epoch FROM wait)::int || CASE WHEN probe_call <> '' THEN ' tried' ELSE '' END ELSE 'closed' END FROM campaign_breakers`)
+		got := s.query(`SELECT CASE WHEN open THEN 'open ' || extract(epoch FROM wait)::int || CASE WHEN probe_call <> '' THEN ' probing' ELSE '' END ELSE 'closed' END FROM campaign_breakers`)
 		if got != want {
 			t.Fatalf("the breaker is %s, want %s", got, want)
 		}
@@ -62,7 +60,7 @@ func TestCampaignBreaker(t *testing.T) {
 		d := s.newDialer()
 		d.Store = s.queue(node)
 		if got := s.take(d); got != "" {
-			t.Errorf("%s is called by %s while the campaign holds itself", got, node)
+			t.Errorf("%s took %s while the breaker is open", node, got)
 		}
 	}
 	due()
@@ -70,29 +68,25 @@ func TestCampaignBreaker(t *testing.T) {
 	b.ProvidersVerified = func(context.Context, string, int) (bool, error) { return verified, nil }
 	d := s.newDialer()
 	d.Store = b
-	if got := s.take(d); got != "" {
-		t.Errorf("%s is tried while the providers do not answer", got)
-	}
+	s.wantTake(d, "")
 	verified = true
 	d.Wake("cmp_1")
 	probe := s.claim(d)
 	s.resetPace()
-	if got := s.take(s.newDialer()); got != "" {
-		t.Errorf("%s is called beside the probe", got)
-	}
-	state("open 10 tried")
+	s.wantTake(s.newDialer(), "")
+	state("open 10 probing")
 	s.finish(probe, "internal_error")
 	state("open 20")
 	due()
 	probe = s.claim(s.newDialer())
-	s.exec("UPDATE contact_attempts SET outcome = 'no_answer', ended_at = now() WHERE call_id = $1", probe.Call.ID) // says nothing
+	s.exec("UPDATE contact_attempts SET outcome = 'no_answer', ended_at = now() WHERE call_id = $1", probe.Call.ID) // has no effect
 	state("open 20")
 	s.resetPace()
-	probe = s.claim(s.newDialer()) // at once
-	state("open 20 tried")
+	probe = s.claim(s.newDialer())
+	state("open 20 probing")
 	s.finish(probe, "callee_hangup")
 	state("closed")
-	for range 3 { // what was before the closing counts no more
+	for range 3 { // calls before the closing no longer count
 		s.takeAndFinish("callee_hangup")
 	}
 	state("closed")

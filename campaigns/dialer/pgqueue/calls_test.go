@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/parley-voice/parley/campaigns/dialer"
 	"github.com/parley-voice/parley/campaigns/outcome"
 	"github.com/parley-voice/parley/campaigns/store"
@@ -31,18 +29,18 @@ func (s *env) claim(d *dialer.Dialer) *control.Claim {
 	return claim
 }
 
-// TestUnsentCallCostsNoAttempt: a call that ended by a fault of the service before its INVITE left
-// costs no attempt; another node may make it soon.
+// TestUnsentCallCostsNoAttempt: a call that ended by a fault of the service before its
+// INVITE left costs no attempt; another node may make it soon.
 func TestUnsentCallCostsNoAttempt(t *testing.T) {
 	now := time.Now()
 	for name, tt := range map[string]struct {
 		end  control.CallResult
 		want string
 	}{
-		"its agent cannot talk here": {control.CallResult{Reason: control.ReasonInternalError}, "pending0 after 1 min"},
-		"its request left":           {control.CallResult{Reason: control.ReasonInternalError, DialedAt: now}, "exhausted1"},
-		"it was answered":            {control.CallResult{Reason: control.ReasonInternalError, SIPStatus: 200}, "exhausted1"},
-		"the route failed it":        {control.CallResult{Reason: "route_error"}, "exhausted1"},
+		"no INVITE":   {control.CallResult{Reason: control.ReasonInternalError}, "pending0 after 1 min"},
+		"INVITE sent": {control.CallResult{Reason: control.ReasonInternalError, DialedAt: now}, "exhausted1"},
+		"answered":    {control.CallResult{Reason: control.ReasonInternalError, SIPStatus: 200}, "exhausted1"},
+		"route error": {control.CallResult{Reason: "route_error"}, "exhausted1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newEnv(t)
@@ -55,9 +53,7 @@ func TestUnsentCallCostsNoAttempt(t *testing.T) {
 			if err := s.follower().HandleEvent(t.Context(), control.Event{Kind: control.CallEnded, CallID: c.Call.ID, OrgID: s.org}); err != nil {
 				t.Fatal(err)
 			}
-			if got := s.query(`SELECT state || attempts || CASE WHEN due_at > now() THEN ' after ' || round(extract(epoch FROM due_at - now()) / 60) || ' min' ELSE '' END FROM contacts`); got != tt.want {
-				t.Errorf("the contact is %s, want %s", got, tt.want)
-			}
+			s.wantQuery(tt.want, `SELECT state || attempts || CASE WHEN due_at > now() THEN ' after ' || round(extract(epoch FROM due_at - now()) / 60) || ' min' ELSE '' END FROM contacts`)
 		})
 	}
 }
@@ -77,17 +73,11 @@ func TestNodeCannotTalk(t *testing.T) {
 		return able, nil
 	}
 	d := &dialer.Dialer{Store: b}
-	if got := s.take(d); got != "" {
-		t.Errorf("%s is called by a server that cannot talk", got)
-	}
-	if got := s.query("SELECT state || attempts FROM contacts UNION ALL SELECT id FROM calls UNION ALL SELECT 'paced' FROM campaign_paces WHERE next_at > '-infinity'"); got != "pending0" {
-		t.Errorf("left behind: %s", got)
-	}
+	s.wantTake(d, "")
+	s.wantQuery("pending0", "SELECT state || attempts FROM contacts UNION ALL SELECT id FROM calls UNION ALL SELECT 'paced' FROM campaign_paces WHERE next_at > '-infinity'")
 	able = true
 	d.Wake("cmp_1")
-	if got := s.take(d); got != "con_1" {
-		t.Errorf("%q is called by a server that can talk", got)
-	}
+	s.wantTake(d, "con_1")
 }
 
 // TestHistoryClocks: a node with a slow clock does not make a call older than its
@@ -98,31 +88,24 @@ func TestHistoryClocks(t *testing.T) {
 	for name, tt := range map[string]struct {
 		columns, values string
 		dials           int
-		dialled, talked time.Duration // ago, at most
+		dialed, talked  time.Duration // ago, at most
 	}{
-		"a server ten minutes behind": {"dialed_at, answered_at, ended_at", "now() - interval '15 minutes', now() - interval '15 minutes', now() - interval '11 minutes'", 1, 5 * time.Minute, time.Minute},
-		"one ten minutes ahead":       {"dialed_at, answered_at, ended_at", "now() + interval '5 minutes', now() + interval '5 minutes', now() + interval '9 minutes'", 1, 0, 0},
-		"one on time":                 {"dialed_at, answered_at, ended_at", "now() - interval '5 minutes', now() - interval '5 minutes', now() - interval '2 minutes'", 1, 5 * time.Minute, 2 * time.Minute},
-		"its mark and server lost":    {"answered_at, ended_at, disconnection_reason, answered_by", "now() - interval '4 minutes', now(), 'node_lost', 'voicemail'", 1, 5 * time.Minute, -1},
-		"its marks lost, it rang":     {"ringing_at, ended_at", "now() - interval '4 minutes', now()", 1, 5 * time.Minute, -1},
-		"never dialled":               {"ended_at", "now()", 0, -1, -1},
+		"clock ten minutes behind":       {"dialed_at, answered_at, ended_at", "now() - interval '15 minutes', now() - interval '15 minutes', now() - interval '11 minutes'", 1, 5 * time.Minute, time.Minute},
+		"clock ten minutes ahead":        {"dialed_at, answered_at, ended_at", "now() + interval '5 minutes', now() + interval '5 minutes', now() + interval '9 minutes'", 1, 0, 0},
+		"correct clock":                  {"dialed_at, answered_at, ended_at", "now() - interval '5 minutes', now() - interval '5 minutes', now() - interval '2 minutes'", 1, 5 * time.Minute, 2 * time.Minute},
+		"INVITE not recorded, node lost": {"answered_at, ended_at, disconnection_reason, answered_by", "now() - interval '4 minutes', now(), 'node_lost', 'voicemail'", 1, 5 * time.Minute, -1},
+		"INVITE not recorded, rang":      {"ringing_at, ended_at", "now() - interval '4 minutes', now()", 1, 5 * time.Minute, -1},
+		"never dialed":                   {"ended_at", "now()", 0, -1, -1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s.exec("DELETE FROM calls")
-			s.exec(`INSERT INTO calls (id, org_id, call_type, status, agent_id, agent_name, agent_version, to_number, from_number, trunk_id, route_id, dial_number,
-				ring_seconds, created_at, `+tt.columns+`) VALUES ($1, $2, 'phone', 'ended', 'agt', 'sales', 1, '77010000001', '7', 'trk', 'rte', '77010000001', 30,
-				now() - interval '5 minutes', `+tt.values+`)`, control.NewID("call_", time.Now()), s.org)
-			var k contact
-			batch := &pgx.Batch{}
-			queueHistory(batch, s.org, "+77010000001", time.Now().Add(-time.Hour), &k)
-			if err := s.db.Pool.SendBatch(t.Context(), batch).Close(); err != nil {
-				t.Fatal(err)
-			}
+			s.addCall("77010000001", "ended", 5, tt.columns, tt.values)
+			k := s.history(s.db.Pool, "77010000001", time.Hour)
 			since := func(at time.Time, most time.Duration) bool {
 				return at.IsZero() == (most < 0) && (most < 0 || time.Since(at) < most+10*time.Second)
 			}
-			if len(k.History.Dials) != tt.dials || tt.dials > 0 && !since(k.History.Dials[0], tt.dialled) || !since(k.History.Talked, tt.talked) {
-				t.Errorf("dialled %v, talked until %v", k.History.Dials, k.History.Talked)
+			if len(k.History.Dials) != tt.dials || tt.dials > 0 && !since(k.History.Dials[0], tt.dialed) || !since(k.History.Talked, tt.talked) {
+				t.Errorf("dialed %v, talked until %v", k.History.Dials, k.History.Talked)
 			}
 		})
 	}
@@ -164,19 +147,17 @@ func TestClockGoesBack(t *testing.T) {
 		sql  string
 		want string
 	}{
-		"the campaign's": {"UPDATE campaign_paces SET next_at = now() + interval '10 minutes', last_at = now() + interval '10 minutes'", "con_1"},
-		"all": {`WITH a AS (UPDATE campaign_paces SET next_at = now() + interval '10 minutes'), b AS (UPDATE subgroups SET next_dial_at = now() + interval '10 minutes')
+		"campaign": {"UPDATE campaign_paces SET next_at = now() + interval '10 minutes', last_at = now() + interval '10 minutes'", "con_1"},
+		"campaign, route and trunk": {`WITH a AS (UPDATE campaign_paces SET next_at = now() + interval '10 minutes'), b AS (UPDATE subgroups SET next_dial_at = now() + interval '10 minutes')
 			UPDATE trunks SET next_dial_at = now() + interval '10 minutes'`, "con_1"},
-		"a slow trunk's": {"UPDATE trunks SET calls_per_second = 0.001, next_dial_at = now() + interval '10 minutes'", ""}, // it may be so far off
-		"a moment ahead": {"UPDATE campaign_paces SET next_at = now() + interval '50 seconds', last_at = now() + interval '49 seconds'", ""},
+		"slow trunk":               {"UPDATE trunks SET calls_per_second = 0.001, next_dial_at = now() + interval '10 minutes'", ""}, // its next call may be that far ahead
+		"less than a minute ahead": {"UPDATE campaign_paces SET next_at = now() + interval '50 seconds', last_at = now() + interval '49 seconds'", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newEnv(t)
 			s.addContacts(1, 1)
 			s.exec(tt.sql)
-			if got := s.take(s.newDialer()); got != tt.want {
-				t.Errorf("%q is taken, want %q", got, tt.want)
-			}
+			s.wantTake(s.newDialer(), tt.want)
 		})
 	}
 }
@@ -199,10 +180,10 @@ func (s *env) loseNode(c *control.Claim) {
 // as such a call may last.
 func TestLostNodeMayStillTalk(t *testing.T) {
 	for name, tt := range map[string]struct{ sql, want string }{
-		"they may talk":         {"SELECT", ""},
-		"for ten minutes":       {`UPDATE agent_versions SET definition = definition || '{"max_duration_s": 600}'; UPDATE calls SET ended_at = now() - interval '9 minutes'`, ""},
-		"no longer than that":   {`UPDATE agent_versions SET definition = definition || '{"max_duration_s": 600}'; UPDATE calls SET ended_at = now() - interval '11 minutes'`, "con_1"},
-		"nor than anybody does": {"UPDATE calls SET ended_at = now() - interval '31 minutes'", "con_1"},
+		"no limit":          {"SELECT", ""},
+		"within the limit":  {`UPDATE agent_versions SET definition = definition || '{"max_duration_s": 600}'; UPDATE calls SET ended_at = now() - interval '9 minutes'`, ""},
+		"after the limit":   {`UPDATE agent_versions SET definition = definition || '{"max_duration_s": 600}'; UPDATE calls SET ended_at = now() - interval '11 minutes'`, "con_1"},
+		"after the default": {"UPDATE calls SET ended_at = now() - interval '31 minutes'", "con_1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newEnv(t)
@@ -214,9 +195,7 @@ func TestLostNodeMayStillTalk(t *testing.T) {
 				s.exec(sql)
 			}
 			s.resetPace()
-			if got := s.take(s.newDialer()); got != tt.want {
-				t.Errorf("%q is taken, want %q", got, tt.want)
-			}
+			s.wantTake(s.newDialer(), tt.want)
 		})
 	}
 }
@@ -234,7 +213,7 @@ func TestLateConversation(t *testing.T) {
 		s.loseNode(c)
 		now := time.Now()
 		late := &outcome.LateRecorder{AttemptStore: s.calls, Outcomes: s.follower().Recorder}
-		for range 2 { // it may be told again
+		for range 2 { // repeating it has no effect
 			err := late.Finish(t.Context(), c.Lease, control.CallResult{
 				Status: control.Ended, DialedAt: now.Add(-time.Minute), AnsweredAt: now.Add(-30 * time.Second), EndedAt: now, AnsweredBy: tt.by, Recording: control.RecordingNone,
 			})
@@ -245,12 +224,7 @@ func TestLateConversation(t *testing.T) {
 		if got := s.query("SELECT concat_ws(' ', k.state, k.attempts, x.outcome) FROM contacts k JOIN contact_attempts x ON x.contact_id = k.id"); got != tt.want {
 			t.Errorf("%q answered: the contact is %s, want %s", tt.by, got, tt.want)
 		}
-		var k contact
-		batch := &pgx.Batch{}
-		queueHistory(batch, s.org, "+77010000001", now.Add(-time.Hour), &k)
-		if err := s.db.Pool.SendBatch(t.Context(), batch).Close(); err != nil {
-			t.Fatal(err)
-		}
+		k := s.history(s.db.Pool, "77010000001", time.Hour)
 		if k.Engaged || len(k.History.Dials) != 1 || k.History.Talked.IsZero() != (tt.by == "voicemail") {
 			t.Errorf("%q answered: engaged %v, %+v", tt.by, k.Engaged, k.History)
 		}
@@ -265,7 +239,5 @@ func TestLateConversation(t *testing.T) {
 	if err := late.Finish(t.Context(), other, control.CallResult{Status: control.Ended, AnsweredAt: time.Now(), EndedAt: time.Now()}); !errors.Is(err, control.ErrFenced) {
 		t.Error(err)
 	}
-	if got := s.query("SELECT k.state || ' ' || c.status FROM contacts k, calls c WHERE c.answered_at IS NULL"); got != "in_call queued" {
-		t.Errorf("the contact and its call: %s", got)
-	}
+	s.wantQuery("in_call queued", "SELECT k.state || ' ' || c.status FROM contacts k, calls c WHERE c.answered_at IS NULL")
 }
