@@ -1,6 +1,7 @@
 package campaigns
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -49,11 +50,10 @@ type Facts struct {
 	// Zone and Window are the organization's time zone and calling window.
 	Zone   string
 	Window market.Week
-	// Market is the organization's package, nil for none. Places are the locations
-	// of the contacts.
+	// Market is the organization's package, nil for none.
 	Market    *market.Package
-	Locations []market.Location
-	MaxRows   int // 0 means no limit
+	Locations []market.Location // of the contacts
+	MaxRows   int               // 0 means no limit
 }
 
 // CheckDNC refuses a decision other than block or skip.
@@ -70,7 +70,7 @@ func (s Spec) Build(w Facts) (Campaign, error) {
 	c := Campaign{
 		Status: Draft, Name: strings.TrimSpace(s.Name), AgentID: w.Agent, AgentName: s.Agent,
 		StartsAt: s.StartsAt, EndsAt: s.EndsAt, Open: s.Open, ContactTimezone: s.ContactTimezone,
-		CallsPerMinute: int(s.CallsPerMinute), DNC: orElse(s.DNC, Block), CreatedAt: w.Now, UpdatedAt: w.Now,
+		CallsPerMinute: int(s.CallsPerMinute), DNC: cmp.Or(s.DNC, Block), CreatedAt: w.Now, UpdatedAt: w.Now,
 	}
 	if w.Market != nil {
 		c.Market = w.Market.Code
@@ -87,10 +87,7 @@ func (s Spec) Build(w Facts) (Campaign, error) {
 
 // window is step 4 of the contract's order.
 func (s Spec) window(_ *Campaign, w Facts) error {
-	horizon := w.Horizon
-	if horizon == 0 {
-		horizon = Horizon
-	}
+	horizon := cmp.Or(w.Horizon, Horizon)
 	switch {
 	case !s.StartsAt.IsZero() && !s.EndsAt.IsZero() && !s.EndsAt.After(s.StartsAt):
 		return control.Refuse(control.CodeCampaignWindow, "ends_at must be later than starts_at")
@@ -164,7 +161,7 @@ func callerNumber(pool []string, requested string) string {
 
 // hoursWithin is step 7. It ignores malformed rows; form refuses them.
 func (s Spec) hoursWithin(_ *Campaign, w Facts) error {
-	class := market.Classification(orElse(s.Classification, string(market.Marketing)))
+	class := market.Classification(cmp.Or(s.Classification, string(market.Marketing)))
 	floor := w.Window
 	if w.Market != nil {
 		floor = w.Market.Floor(w.Now, w.Locations, class, w.Window)
@@ -210,7 +207,7 @@ func (s Spec) form(c *Campaign, w Facts) error {
 		return bad("the list has more than %d rows", w.MaxRows)
 	}
 	var err error
-	if c.Retry, err = retry.Parse(retry.Strategy(orElse(s.Strategy, string(retry.Standard))), s.Retry); err != nil {
+	if c.Retry, err = retry.Parse(retry.Strategy(cmp.Or(s.Strategy, string(retry.Standard))), s.Retry); err != nil {
 		return bad("%v", err)
 	}
 	c.WorkingHours = []Shift{}
@@ -221,30 +218,19 @@ func (s Spec) form(c *Campaign, w Facts) error {
 		}
 		c.WorkingHours = append(c.WorkingHours, shift)
 	}
-	c.Duplicates = contactfile.DuplicateAction(orElse(s.Duplicates, string(contactfile.RejectDuplicates)))
-	if !slices.Contains(
-		[]contactfile.DuplicateAction{contactfile.RejectDuplicates, contactfile.KeepFirst, contactfile.KeepLast},
-		c.Duplicates,
-	) {
+	c.Duplicates = contactfile.DuplicateAction(cmp.Or(s.Duplicates, string(contactfile.RejectDuplicates)))
+	actions := []contactfile.DuplicateAction{contactfile.RejectDuplicates, contactfile.KeepFirst, contactfile.KeepLast}
+	if !slices.Contains(actions, c.Duplicates) {
 		return bad("duplicate_action must be reject, keep_first or keep_last, not %q", s.Duplicates)
 	}
 	return nil
 }
 
 func (s Spec) classification(c *Campaign, _ Facts) error {
-	c.Classification = market.Classification(orElse(s.Classification, string(market.Marketing)))
+	c.Classification = market.Classification(cmp.Or(s.Classification, string(market.Marketing)))
 	if !slices.Contains(market.Classifications(), c.Classification) {
-		return control.Refuse(
-			control.CodeCampaignClassification,
-			fmt.Sprintf("classification must be one of %v, not %q", market.Classifications(), s.Classification),
-		)
+		return control.Refuse(control.CodeCampaignClassification,
+			fmt.Sprintf("classification must be one of %v, not %q", market.Classifications(), s.Classification))
 	}
 	return nil
-}
-
-func orElse(s, other string) string {
-	if s == "" {
-		return other
-	}
-	return s
 }

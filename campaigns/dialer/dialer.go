@@ -1,6 +1,6 @@
-// Package dialer selects the next contact to call: which campaign is next, which of
-// its contacts may be called now, and when to look again. The Store behind it is
-// Postgres in production (pgqueue) and memory in the simulation.
+// Package dialer selects the next contact to call: which campaign is next, which of its
+// contacts may be called now, and when to ask again. Its Store is Postgres in production
+// (pgqueue) and memory in the simulation.
 package dialer
 
 import (
@@ -42,16 +42,16 @@ type TakeRequest struct {
 type TakeResult struct {
 	Claim *control.Claim // the call to be made
 	// Busy reports that the route has no free channel or that its next call is not due:
-	// its other campaigns need not ask.
+	// its other campaigns are not asked either.
 	Busy bool
 	// Gone reports that the campaign changed, or that another node holds it.
 	Gone bool
 	// Next is when the first contact of the open groups is due, if known. A time in the
-	// past means that more contacts can be asked about at once.
+	// past means that more contacts can be considered at once.
 	Next time.Time
 }
 
-// A Store keeps campaigns and contacts.
+// A Store has the campaigns and their contacts.
 type Store interface {
 	// Running returns the running campaigns and the current time. The list is valid
 	// until the next call.
@@ -66,11 +66,10 @@ type Store interface {
 const DefaultMaxIdle = time.Second
 
 // errorBackoff times the duration of a failed request is added to the pause of its
-// campaign, which leaves that time to the other campaigns.
+// campaign, so that the others get that time.
 const errorBackoff = 5
 
-// minPause lets other campaigns have their turn before one with more contacts to ask
-// about.
+// minPause gives other campaigns a turn before one that has more contacts to consider.
 const minPause = time.Millisecond
 
 // A Dialer takes contacts of all campaigns. It is for one goroutine.

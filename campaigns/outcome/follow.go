@@ -34,7 +34,7 @@ type Follower struct {
 	Observe func(retry.Outcome)
 }
 
-// HandleEvent implements control.Follower.
+// HandleEvent implements control.EventHandler.
 func (f *Follower) HandleEvent(ctx context.Context, e control.Event) error {
 	if e.Kind != control.CallEnded {
 		return nil
@@ -106,8 +106,8 @@ func (f *Follower) isBroken(ctx context.Context, c control.Call) (bool, error) {
 }
 
 // isForbidden reports whether the call was no longer allowed when it was due.
-func isForbidden(why control.Reason) bool {
-	return why == control.ReasonDNCBlocked || why == control.ReasonCallerNumber
+func isForbidden(r control.Reason) bool {
+	return r == control.ReasonDNCBlocked || r == control.ReasonCallerNumber
 }
 
 // endTime returns the end of a call by the database's clock, because nodes' clocks differ
@@ -121,10 +121,8 @@ func endTime(c control.Call, e control.Event) time.Time {
 
 // isUnsent reports whether no INVITE left because of a fault of this service.
 func isUnsent(c control.Call) bool {
-	return c.Status == control.Failed && (c.Reason == control.ReasonInternalError ||
-		c.Reason == control.ReasonNotConfigured) && c.SIPStatus == 0 &&
-		c.DialedAt.IsZero() && c.RingingAt.IsZero() &&
-		c.AnsweredAt.IsZero()
+	return c.Status == control.Failed && (c.Reason == control.ReasonInternalError || c.Reason == control.ReasonNotConfigured) &&
+		c.SIPStatus == 0 && c.DialedAt.IsZero() && c.RingingAt.IsZero() && c.AnsweredAt.IsZero()
 }
 
 // applyAnalysis applies the analysis of a call to its contact.

@@ -23,20 +23,20 @@ type LateRecorder struct {
 	Outcomes *Recorder
 }
 
-// Finish implements control.Ledger.
-func (l *LateRecorder) Finish(ctx context.Context, held control.Lease, f control.CallResult) error {
-	err := l.AttemptStore.Finish(ctx, held, f)
+// Finish implements control.AttemptStore.
+func (l *LateRecorder) Finish(ctx context.Context, lease control.Lease, f control.CallResult) error {
+	err := l.AttemptStore.Finish(ctx, lease, f)
 	if !errors.Is(err, control.ErrFenced) || f.AnsweredAt.IsZero() {
 		return err
 	}
-	if fault := db.Tx(ctx, l.Outcomes.Pool, func(tx pgx.Tx) error { return l.recordAnswer(ctx, tx, held, f) }); fault != nil {
-		return fmt.Errorf("late end of call %s: %w", held.CallID, fault)
+	if fault := db.Tx(ctx, l.Outcomes.Pool, func(tx pgx.Tx) error { return l.recordAnswer(ctx, tx, lease, f) }); fault != nil {
+		return fmt.Errorf("late end of call %s: %w", lease.CallID, fault)
 	}
 	return err
 }
 
-// recordAnswer stores the answer of the call, if it was not known.
-func (l *LateRecorder) recordAnswer(ctx context.Context, tx pgx.Tx, held control.Lease, f control.CallResult) error {
+// recordAnswer stores the answer of the call unless one is stored.
+func (l *LateRecorder) recordAnswer(ctx context.Context, tx pgx.Tx, lease control.Lease, f control.CallResult) error {
 	var dialed *time.Time
 	if !f.DialedAt.IsZero() {
 		dialed = &f.DialedAt
@@ -45,7 +45,7 @@ func (l *LateRecorder) recordAnswer(ctx context.Context, tx pgx.Tx, held control
 		UPDATE calls c SET dialed_at = coalesce(c.dialed_at, $3), answered_at = $4, ended_at = greatest($5::timestamptz, $4::timestamptz), answered_by = nullif($6, '')
 		FROM attempts a WHERE a.id = $2 AND a.call_id = c.id AND a.state = 'unknown' AND a.owner = $7
 			AND c.id = $1 AND c.disconnection_reason = $8 AND c.answered_at IS NULL`,
-		held.CallID, held.AttemptID, dialed, f.AnsweredAt, f.EndedAt, f.AnsweredBy, held.Owner, control.ReasonUnknown)
+		lease.CallID, lease.AttemptID, dialed, f.AnsweredAt, f.EndedAt, f.AnsweredBy, lease.Owner, control.ReasonUnknown)
 	if err != nil || tag.RowsAffected() == 0 {
 		return err
 	}
@@ -53,23 +53,23 @@ func (l *LateRecorder) recordAnswer(ctx context.Context, tx pgx.Tx, held control
 	case "voicemail", "ivr", "fax":
 		return nil // no person answered
 	}
-	return l.Outcomes.markReached(ctx, tx, held.CallID)
+	return l.Outcomes.markReached(ctx, tx, lease.CallID)
 }
 
 // markReached marks a contact that waits for its next call, or has none left, as reached.
-func (l *Recorder) markReached(ctx context.Context, tx pgx.Tx, callID string) error {
-	t, err := l.attemptOf(ctx, tx, callID)
+func (r *Recorder) markReached(ctx context.Context, tx pgx.Tx, callID string) error {
+	t, err := r.attemptOf(ctx, tx, callID)
 	if errors.Is(err, ErrNoContact) {
 		return nil
 	}
 	if err != nil || t.Ended.IsZero() || t.State != campaigns.Pending && t.State != campaigns.Exhausted {
 		return err
 	}
-	now, err := l.clock(ctx, tx)
+	now, err := r.clock(ctx, tx)
 	if err != nil {
 		return err
 	}
 	t.Tried.Outcome = retry.Answered
-	return l.Store.Attempts.SaveOutcome(ctx, tx, callID, retry.Answered, t.Ended,
+	return r.Store.Attempts.SaveOutcome(ctx, tx, callID, retry.Answered, t.Ended,
 		t.Campaign.NextAfter(t.Tried, now).UnlessOptedOut(t.OptedOut), now)
 }

@@ -2,6 +2,7 @@ package outcome
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
@@ -14,7 +15,7 @@ import (
 	"github.com/parley-voice/parley/control/phonenumber"
 )
 
-// An OptOutRecorder implements control.OptOuts.
+// An OptOutRecorder implements control.OptOutStore.
 type OptOutRecorder struct {
 	Pool  *pgxpool.Pool
 	Store *store.Store
@@ -55,4 +56,32 @@ func (r *OptOutRecorder) OptOut(ctx context.Context, o control.OptOut) error {
 		return fmt.Errorf("opt-out in call %s: %w", o.CallID, err)
 	}
 	return nil
+}
+
+// An OptOutFollower records opt-outs that the analysis of a call found. It follows
+// calls without a campaign too.
+type OptOutFollower struct {
+	Recorder control.OptOutStore
+	Calls    Calls
+}
+
+// HandleEvent implements control.EventHandler.
+func (o *OptOutFollower) HandleEvent(ctx context.Context, e control.Event) error {
+	if e.Kind != control.CallEnded {
+		return nil
+	}
+	c, err := o.Calls.Call(ctx, "", e.CallID)
+	if err != nil || len(c.Analysis) == 0 || c.To == "" {
+		return err
+	}
+	var analysis struct {
+		OptOut *bool `json:"opt_out"`
+	}
+	if err = json.Unmarshal(c.Analysis, &analysis); err != nil {
+		return fmt.Errorf("analysis of call %s: %w", c.ID, err)
+	}
+	if analysis.OptOut == nil || !*analysis.OptOut {
+		return nil
+	}
+	return o.Recorder.OptOut(ctx, control.OptOut{OrgID: c.OrgID, Number: c.To, CallID: c.ID, Source: control.OptOutAnalysis, At: e.At})
 }

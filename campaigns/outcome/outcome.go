@@ -44,9 +44,9 @@ type Recorder struct {
 }
 
 // clock returns the database's time, so that all nodes use one clock.
-func (l *Recorder) clock(ctx context.Context, tx pgx.Tx) (now time.Time, err error) {
-	if l.Now != nil {
-		return l.Now().UTC(), nil
+func (r *Recorder) clock(ctx context.Context, tx pgx.Tx) (now time.Time, err error) {
+	if r.Now != nil {
+		return r.Now().UTC(), nil
 	}
 	err = tx.QueryRow(ctx, "SELECT clock_timestamp()").Scan(&now)
 	return now.UTC(), err
@@ -57,13 +57,13 @@ var ErrNoContact = errors.New("the call belongs to no campaign")
 
 // Record stores the outcome of a call, in the transaction that ends it, and returns the
 // new state of its contact. Recording it again has no effect.
-func (l *Recorder) Record(ctx context.Context, tx pgx.Tx, o Outcome) (campaigns.State, error) {
-	t, err := l.attemptOf(ctx, tx, o.CallID)
+func (r *Recorder) Record(ctx context.Context, tx pgx.Tx, o Outcome) (campaigns.State, error) {
+	t, err := r.attemptOf(ctx, tx, o.CallID)
 	if err != nil || !t.Ended.IsZero() {
 		return t.State, err
 	}
 	if t.IsProbe && o.Unreached { // a probe of the route does not count as an attempt
-		_, err = l.Undo(ctx, tx, o.CallID)
+		_, err = r.Undo(ctx, tx, o.CallID)
 		return campaigns.Pending, err
 	}
 	next := campaigns.Next{State: campaigns.Awaiting, Rule: -1}
@@ -71,27 +71,25 @@ func (l *Recorder) Record(ctx context.Context, tx pgx.Tx, o Outcome) (campaigns.
 		next = t.Campaign.NextAfter(t.Tried, o.Ended)
 	}
 	next = next.WithFault(o.Fault).UnlessOptedOut(t.OptedOut)
-	now, err := l.clock(ctx, tx)
+	now, err := r.clock(ctx, tx)
 	if err != nil {
 		return next.State, err
 	}
-	if err = l.Store.Attempts.SaveOutcome(ctx, tx, o.CallID, o.Result, o.Ended, next, now); err != nil || o.Fault == "" {
+	if err = r.Store.Attempts.SaveOutcome(ctx, tx, o.CallID, o.Result, o.Ended, next, now); err != nil || o.Fault == "" {
 		return next.State, err
 	}
-	return next.State, l.recordFault(ctx, tx, t.Campaign.ID, o, now)
+	return next.State, r.recordFault(ctx, tx, t.Campaign.ID, o, now)
 }
 
 // recordFault stores that a call broke, and opens the breaker of its campaign if too many
 // did.
-func (l *Recorder) recordFault(ctx context.Context, tx pgx.Tx, campaignID string, o Outcome, now time.Time) error {
-	if err := l.Store.Attempts.SaveFault(ctx, tx, o.CallID, o.Fault); err != nil {
+func (r *Recorder) recordFault(ctx context.Context, tx pgx.Tx, campaignID string, o Outcome, now time.Time) error {
+	if err := r.Store.Attempts.SaveFault(ctx, tx, o.CallID, o.Fault); err != nil {
 		return err
 	}
-	opened, err := l.Store.Breakers.Check(ctx, tx, campaignID, circuitbreaker.CampaignRules(), now)
-	if opened && l.Log != nil {
-		l.Log.WarnContext(
-			ctx,
-			"campaign stopped calling: too many of its calls failed because of this service",
+	opened, err := r.Store.Breakers.Check(ctx, tx, campaignID, circuitbreaker.CampaignRules(), now)
+	if opened && r.Log != nil {
+		r.Log.WarnContext(ctx, "campaign stopped calling: too many of its calls failed because of this service",
 			"campaign", campaignID, "last", o.Fault)
 	}
 	return err
@@ -99,58 +97,54 @@ func (l *Recorder) recordFault(ctx context.Context, tx pgx.Tx, campaignID string
 
 // RecordAnalysis applies the analysis of a call, nil without one, to the contact that waits
 // for it, and returns its new state. A contact that no longer waits keeps its state.
-func (l *Recorder) RecordAnalysis(
-	ctx context.Context,
-	tx pgx.Tx,
-	callID string,
-	analysis map[string]json.RawMessage,
-	spread float64,
+func (r *Recorder) RecordAnalysis(
+	ctx context.Context, tx pgx.Tx, callID string, analysis map[string]json.RawMessage, spread float64,
 ) (campaigns.State, error) {
-	t, err := l.attemptOf(ctx, tx, callID)
+	t, err := r.attemptOf(ctx, tx, callID)
 	if err != nil || t.State != campaigns.Awaiting {
 		return t.State, err
 	}
 	t.Tried.Analysis, t.Tried.Spread = analysis, spread
-	now, err := l.clock(ctx, tx)
+	now, err := r.clock(ctx, tx)
 	if err != nil {
 		return t.State, err
 	}
 	next := t.Campaign.NextAfter(t.Tried, now).UnlessOptedOut(t.OptedOut)
-	return next.State, l.Store.Attempts.SaveOutcome(ctx, tx, callID, t.Tried.Outcome, t.Ended, next, now)
+	return next.State, r.Store.Attempts.SaveOutcome(ctx, tx, callID, t.Tried.Outcome, t.Ended, next, now)
 }
 
 // attemptOf returns the attempt of a call, with the contact locked.
-func (l *Recorder) attemptOf(ctx context.Context, tx pgx.Tx, callID string) (store.Attempt, error) {
-	t, err := l.Store.Attempts.OfCall(ctx, tx, callID)
-	switch {
-	case err != nil:
+func (r *Recorder) attemptOf(ctx context.Context, tx pgx.Tx, callID string) (store.Attempt, error) {
+	t, err := r.Store.Attempts.OfCall(ctx, tx, callID)
+	if err == nil && t == nil {
+		err = ErrNoContact
+	}
+	if err != nil {
 		return store.Attempt{}, err
-	case t == nil:
-		return store.Attempt{}, ErrNoContact
 	}
 	return *t, nil
 }
 
 // Undo removes an attempt whose INVITE was never sent. It reports whether the call had
 // a contact.
-func (l *Recorder) Undo(ctx context.Context, tx pgx.Tx, callID string) (bool, error) {
-	return l.revert(ctx, tx, callID, 0)
+func (r *Recorder) Undo(ctx context.Context, tx pgx.Tx, callID string) (bool, error) {
+	return r.revert(ctx, tx, callID, 0)
 }
 
 // postponeFor is the pause before another attempt for a contact whose call this node
-// could not make: other nodes may take it first.
+// could not make, so that other nodes may take it first.
 const postponeFor = time.Minute
 
 // Postpone undoes an attempt, as Undo does, that this node could not make.
-func (l *Recorder) Postpone(ctx context.Context, tx pgx.Tx, callID string) error {
-	_, err := l.revert(ctx, tx, callID, postponeFor)
+func (r *Recorder) Postpone(ctx context.Context, tx pgx.Tx, callID string) error {
+	_, err := r.revert(ctx, tx, callID, postponeFor)
 	return err
 }
 
-func (l *Recorder) revert(ctx context.Context, tx pgx.Tx, callID string, wait time.Duration) (bool, error) {
-	now, err := l.clock(ctx, tx)
+func (r *Recorder) revert(ctx context.Context, tx pgx.Tx, callID string, wait time.Duration) (bool, error) {
+	now, err := r.clock(ctx, tx)
 	if err != nil {
 		return false, err
 	}
-	return l.Store.Attempts.Revert(ctx, tx, callID, wait, now)
+	return r.Store.Attempts.Revert(ctx, tx, callID, wait, now)
 }

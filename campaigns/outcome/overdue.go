@@ -50,12 +50,12 @@ func (o *OverdueSettler) Settle(ctx context.Context) (n int, err error) {
 		err = db.Tx(ctx, o.Recorder.Pool, func(tx pgx.Tx) error {
 			calls, fault := o.Recorder.Store.Attempts.Overdue(ctx, tx, maxAnalysisWait)
 			for _, id := range calls {
-				one := pgx.BeginFunc(ctx, tx, func(inner pgx.Tx) error {
-					_, wrong := o.Recorder.RecordAnalysis(ctx, inner, id, nil, spreadOf(id))
-					return wrong
+				failed := pgx.BeginFunc(ctx, tx, func(inner pgx.Tx) error {
+					_, err := o.Recorder.RecordAnalysis(ctx, inner, id, nil, spreadOf(id))
+					return err
 				})
-				if one != nil {
-					faults = append(faults, fmt.Errorf("call %s: %w", id, one))
+				if failed != nil {
+					faults = append(faults, fmt.Errorf("call %s: %w", id, failed))
 					continue
 				}
 				settled++

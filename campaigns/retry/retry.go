@@ -2,6 +2,7 @@
 package retry
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -40,11 +41,11 @@ type Strategy string
 
 // Strategies.
 const (
-	Standard Strategy = "standard" // a fixed ladder of delays
+	Standard Strategy = "standard" // by delays that grow fourfold
 	Expert   Strategy = "expert"   // by rules
 )
 
-// Bounds of a configuration.
+// Bounds of a configuration; intervals are in seconds.
 const (
 	MaxAttempts = 10
 	MinInterval = 60
@@ -58,8 +59,8 @@ const (
 // A Config is a campaign's retry_config.
 type Config struct {
 	Strategy Strategy `json:"-"`
-	Attempts int      `json:"attempts"`   // analysis.FIELD with an epoch: time of the redial
-	Interval int      `json:"interval_s"` // seconds: the first delay of the ladder
+	Attempts int      `json:"attempts"`   // calls at most, including the first
+	Interval int      `json:"interval_s"` // seconds: the first delay
 	Rules    []Rule   `json:"rules,omitempty"`
 }
 
@@ -227,7 +228,7 @@ func (c Config) Next(t History, ended time.Time) Decision {
 	if t.Dials >= c.Attempts || slices.Contains(final, t.Outcome) {
 		return Decision{Rule: -1}
 	}
-	return Decision{Redial: true, Rule: -1, At: ended.Add(applySpread(ladderDelay(c.Interval, t.Dials), t.Spread))}
+	return Decision{Redial: true, Rule: -1, At: ended.Add(applySpread(delay(c.Interval, t.Dials), t.Spread))}
 }
 
 // minRedialDelay is the shortest time between a call and a redial that the analysis requests.
@@ -245,10 +246,7 @@ func (c Config) byRule(t History, ended time.Time) Decision {
 		if t.Dials >= c.Attempts {
 			return Decision{Rule: i}
 		}
-		seconds := r.Interval
-		if seconds == 0 {
-			seconds = c.Interval
-		}
+		seconds := cmp.Or(r.Interval, c.Interval)
 		d := Decision{Redial: true, Rule: i, At: ended.Add(applySpread(time.Duration(seconds)*time.Second, t.Spread))}
 		if r.At != "" {
 			if at, ok := parseRedialTime(t.Analysis[strings.TrimPrefix(r.At, "analysis.")], ended); ok {
@@ -285,7 +283,7 @@ func equalJSON(a, b json.RawMessage) bool {
 }
 
 // parseRedialTime reads the requested time of a redial. It must be in the future, at most
-// LongestSeconds ahead.
+// MaxInterval seconds ahead.
 func parseRedialTime(raw json.RawMessage, after time.Time) (time.Time, bool) {
 	var epoch float64
 	if json.Unmarshal(raw, &epoch) != nil || epoch < 0 || epoch > 1e11 {
@@ -295,11 +293,11 @@ func parseRedialTime(raw json.RawMessage, after time.Time) (time.Time, bool) {
 	return at, at.After(after) && at.Before(after.Add(MaxInterval*time.Second))
 }
 
-// ladderDelay returns the delay after a number of dials: 1, 4, 16 and then 96 times the
-// first. With 900 s: 15 minutes, an hour, four hours, a day.
-func ladderDelay(first, dials int) time.Duration {
-	rung := []int{1, 4, 16, 96}[min(max(dials, 1), 4)-1]
-	return time.Duration(first*rung) * time.Second
+// delay returns the delay after a number of dials: 1, 4, 16 and then 96 times the first.
+// With 900 s: 15 minutes, an hour, four hours, a day.
+func delay(first, dials int) time.Duration {
+	factor := []int{1, 4, 16, 96}[min(max(dials, 1), 4)-1]
+	return time.Duration(first*factor) * time.Second
 }
 
 func applySpread(d time.Duration, by float64) time.Duration {
