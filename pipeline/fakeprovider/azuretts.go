@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -78,11 +77,11 @@ func (a *azureSpeech) start(id, settings string) bool {
 		return false
 	}
 	hz := strings.TrimSuffix(strings.TrimSuffix(parts[1], "hz"), "k")
-	rate, err := strconv.Atoi(hz)
 	if strings.HasSuffix(parts[1], "khz") {
-		rate *= 1000
+		hz += "000"
 	}
-	if err != nil || rate < 8000 || rate > 48000 {
+	rate, accepted := pcmRate(hz)
+	if !accepted {
 		return false
 	}
 	a.id, a.rate, a.mulaw, a.words, a.duration = id, rate, parts[4] == "mulaw", 0, 0

@@ -151,6 +151,7 @@ func Serve(l net.Listener, script Script) *Server {
 	mux.HandleFunc("GET /v1/speak", s.speakDeepgram)
 	mux.HandleFunc("POST /v1/audio/speech", s.speech)
 	mux.HandleFunc("GET /cognitiveservices/websocket/v2", s.speakAzure)
+	mux.HandleFunc("POST /tts/v3/utteranceSynthesis", s.speakYandex)
 	s.http = &http.Server{
 		ReadHeaderTimeout: 5 * time.Second,
 		BaseContext:       func(net.Listener) context.Context { return ctx },

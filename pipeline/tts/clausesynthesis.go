@@ -23,8 +23,13 @@ const (
 // Closing the reader cancels it.
 type synth func(ctx context.Context, clause string) (pcm io.ReadCloser, rate int, err error)
 
-// A clauseSynthesis is an utterance of a voice that accepts only whole clauses and reports
-// no word times. One goroutine synthesizes; Close waits for it.
+// A wordTimer is an optional interface of the reader of a synth. Words returns the words of
+// the clause with their times, from the start of the clause, once the reader has ended.
+// They are used if there are as many as in the text: providers spell numbers out.
+type wordTimer interface{ Words() []pipeline.Word }
+
+// A clauseSynthesis is an utterance of a voice that accepts only whole clauses. One
+// goroutine synthesizes; Close waits for it.
 type clauseSynthesis struct {
 	cancel context.CancelFunc
 	done   <-chan struct{} // the context's
@@ -164,8 +169,22 @@ func (c *clauseSynthesis) speak(ctx context.Context, clause string, from time.Du
 		}
 	}
 	d := time.Duration(samples) * time.Second / time.Duration(c.rate)
-	c.yield(ctx, chunk{Speech: pipeline.Speech{Words: spreadWords(clause, from, d)}})
+	words := spreadWords(clause, from, d)
+	if t, ok := audio.(wordTimer); ok {
+		retime(words, t.Words(), from)
+	}
+	c.yield(ctx, chunk{Speech: pipeline.Speech{Words: words}})
 	return d, nil
+}
+
+// retime gives words the times of a provider, if it reports each.
+func retime(words, timed []pipeline.Word, from time.Duration) {
+	if len(words) != len(timed) {
+		return
+	}
+	for i, t := range timed {
+		words[i].Start, words[i].End = from+t.Start, from+t.End
+	}
 }
 
 // spreadWords times the words of a clause by their length.

@@ -21,7 +21,7 @@ import (
 func names() []string {
 	return []string{
 		"elevenlabs", "elevenlabs warm", "deepgram", "deepgram warm", "cartesia", "openai", "openai wav", "openai events",
-		"azure", "azure warm",
+		"azure", "azure warm", "yandex",
 	}
 }
 
@@ -49,7 +49,7 @@ func open(name string, script fakeprovider.Script) env {
 	return env{map[string]pipeline.Voice{
 		"elevenlabs": eleven, "elevenlabs warm": warmEleven, "deepgram": deepgram, "deepgram warm": warmDeepgram,
 		"cartesia": shared, "openai": openai, "openai wav": wav, "openai events": events,
-		"azure": azure, "azure warm": warmAzure,
+		"azure": azure, "azure warm": warmAzure, "yandex": Yandex{URL: "http://fake", Key: "canary", Client: client},
 	}[name], fakes, func() {
 		_ = shared.Close()
 		_ = warm.Close()

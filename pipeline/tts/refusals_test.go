@@ -89,6 +89,10 @@ func TestLanguages(t *testing.T) {
 		{ElevenLabs{}, "eleven_flash_v2", "", "de", false},
 		{ElevenLabs{}, "eleven_flash_v2_5", "", "nb-NO", true},
 		{ElevenLabs{}, "eleven_new", "", "kk", true},
+		{Yandex{}, "", "", "ky-KG", false},
+		{Yandex{}, "", "saule", "ru", false},
+		{Yandex{}, "", "alena", "ru", true},
+		{Yandex{}, "", "our_brand", "ky", true},
 		{Azure{Region: "x"}, "", "kk-KZ-AigulNeural", "ru", false},
 	} {
 		ctx := canceled(t)

@@ -1,6 +1,7 @@
 package tts
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -132,6 +133,8 @@ func FuzzMessages(f *testing.F) {
 	f.Add([]byte(`{"audio":"AAAA","alignment":{"chars":["a"," "],"charStartTimesMs":[0,5]},"isFinal":true}`))
 	f.Add([]byte(`{"type":"timestamps","word_timestamps":{"words":["a"],"start":[0],"end":[0.1]}}`))
 	f.Add([]byte(`{"type":"Flushed"}`))
+	f.Add([]byte(`{"result":{"audioChunk":{"data":"AAAA"},"wordTimings":[{"word":"a","startMs":"5","lengthMs":"7"}]}}`))
+	f.Add([]byte(`{"error":{"grpcCode":3,"httpCode":400,"message":"no"}}`))
 	f.Add([]byte("Path: audio.metadata\r\nX-RequestId: x\r\n\r\n{\"Metadata\":[{\"Type\":\"WordBoundary\",\"Data\":{\"text\":{\"Text\":\"a\"}}}]}"))
 	f.Add([]byte("\x00\x1bPath: audio\r\nX-RequestId: x\xff"))
 	f.Add([]byte("data: {\"type\":\"speech.audio.delta\",\"audio\":\"AAAA\"}\n\ndata: [DONE]\n"))
@@ -148,6 +151,9 @@ func FuzzMessages(f *testing.F) {
 			_, _ = (&azureSynthesis{socket: &socket{}, id: "x", rate: telephone}).onMessage(message{kind, b})
 		}
 		_, _ = io.ReadAll(newAudioEvents(bytes.NewReader(b)))
+		y := &yandexReader{lines: bufio.NewScanner(bytes.NewReader(b))}
+		_, _ = io.ReadAll(y)
+		retime(spreadWords("a", 0, time.Second), y.Words(), 0)
 	})
 }
 
