@@ -53,6 +53,9 @@ func setups() []setup {
 		{name: "transcriptions", slow: true, finalizeOnly: true, lateRefusal: true, open: func(n *fakeprovider.Net) pipeline.Recognizer {
 			return ofModel{Transcriptions{URL: "http://fake/v1", Key: "canary", Client: &http.Client{Transport: &http.Transport{DialContext: n.Dial}}}, "whisper-1"}
 		}},
+		{name: "soniox", open: func(n *fakeprovider.Net) pipeline.Recognizer {
+			return Soniox{URL: "ws://fake/transcribe-websocket", Key: "canary", Dial: n.Dial}
+		}},
 	}
 }
 

@@ -145,10 +145,11 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{"type":"Turn","turn_order":0,"end_of_turn":true,"transcript":"hi","words":[{"text":"hi","start":1,"end":2}]}`))
 	f.Add([]byte(`{"type":"conversation.item.input_audio_transcription.delta","item_id":"x","delta":"hi"}`))
 	f.Add([]byte(`{"type":"Error","description":"x"}`))
+	f.Add([]byte(`{"tokens":[{"text":" hi","start_ms":1,"end_ms":2,"is_final":true},{"text":"<fin>","is_final":true}],"final_audio_proc_ms":3}`))
 	f.Add([]byte(`[]`))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		turns, items := assemblyTurns{last: -1}, openAIItems{}
-		for _, parse := range []func([]byte) (update, error){parseDeepgram, parseFlux, turns.parse, items.parse} {
+		turns, items, tokens := assemblyTurns{last: -1}, openAIItems{}, sonioxTokens{}
+		for _, parse := range []func([]byte) (update, error){parseDeepgram, parseFlux, turns.parse, items.parse, tokens.parse} {
 			l := tracker{}
 			l.addRequest(time.Second, 0)
 			h, err := parse(b)
