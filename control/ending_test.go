@@ -12,22 +12,20 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// TestEveryReasonIsTold: whatever a conversation may end by is told as it is,
-// but for the end of the process.
-func TestEveryReasonIsTold(t *testing.T) {
+// TestEndReasonCoversAllReasons: a call keeps the reason of its conversation, except when the process stops.
+func TestEndReasonCoversAllReasons(t *testing.T) {
 	all := reasons(t)
 	if len(all) < 11 {
-		t.Fatalf("only %d reasons are found: %v", len(all), all)
+		t.Fatalf("found only %d reasons: %v", len(all), all)
 	}
 	for _, why := range all {
 		if got, by := endReason(why, errEndRequested); got != Reason(why) || by == "" {
-			t.Errorf("%s is told as %s, by %q", why, got, by)
+			t.Errorf("%s became %s by %q", why, got, by)
 		}
 	}
 }
 
-// reasons reads the constants of pipeline.Reason from their source: a new one
-// is found without being named here.
+// reasons reads the constants of pipeline.Reason from the source, so that new ones are covered.
 func reasons(t *testing.T) []pipeline.Reason {
 	t.Helper()
 	files, err := filepath.Glob("../pipeline/*.go")
@@ -51,7 +49,7 @@ func reasons(t *testing.T) []pipeline.Reason {
 			for _, v := range spec.Values {
 				lit, ok := v.(*ast.BasicLit)
 				if !ok {
-					t.Fatalf("%s: a Reason that is no literal", name)
+					t.Fatalf("%s: a Reason is not a literal", name)
 				}
 				text, err := strconv.Unquote(lit.Value)
 				if err != nil {
@@ -65,7 +63,7 @@ func reasons(t *testing.T) []pipeline.Reason {
 	return all
 }
 
-func TestHandedOver(t *testing.T) {
+func TestTransferJSON(t *testing.T) {
 	at := time.UnixMilli(1795222586123)
 	for want, h := range map[string]*pipeline.TransferResult{
 		"": nil,

@@ -13,37 +13,37 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// A line is a Queue in memory.
-type line struct {
+// memoryQueue is a Queue in memory.
+type memoryQueue struct {
 	mu      sync.Mutex
-	away    bool // every question fails
+	away    bool // every method fails
 	settled []time.Time
 	claim   func(ctx context.Context) (*Claim, error) // nil claims nothing
-	asked   []int                                     // how many calls were asked for, each time
+	asked   []int                                     // calls requested, by claim
 }
 
-func (q *line) set(away bool) {
+func (q *memoryQueue) set(away bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.away = away
 }
 
-func (q *line) settles() []time.Time {
+func (q *memoryQueue) settles() []time.Time {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return slices.Clone(q.settled)
 }
 
-func (q *line) err() error {
+func (q *memoryQueue) err() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.away {
-		return errors.New("the database is away")
+		return errors.New("the database is unavailable")
 	}
 	return nil
 }
 
-func (q *line) Claim(ctx context.Context, _ NodeID, _ time.Duration, most int) ([]*Claim, error) {
+func (q *memoryQueue) Claim(ctx context.Context, _ NodeID, _ time.Duration, most int) ([]*Claim, error) {
 	q.mu.Lock()
 	q.asked = append(q.asked, most)
 	q.mu.Unlock()
@@ -56,14 +56,16 @@ func (q *line) Claim(ctx context.Context, _ NodeID, _ time.Duration, most int) (
 	}
 	return []*Claim{c}, err
 }
-func (q *line) Due(_ context.Context, l time.Duration) (time.Duration, error) { return l, q.err() }
-func (q *line) EndRequests(context.Context, string) ([]string, error)         { return nil, q.err() }
+func (q *memoryQueue) Due(_ context.Context, l time.Duration) (time.Duration, error) {
+	return l, q.err()
+}
+func (q *memoryQueue) EndRequests(context.Context, string) ([]string, error) { return nil, q.err() }
 
-func (q *line) Renew(context.Context, string, []string, time.Duration) ([]Lease, error) {
+func (q *memoryQueue) Renew(context.Context, string, []string, time.Duration) ([]Lease, error) {
 	return nil, q.err()
 }
 
-func (q *line) Settle(context.Context, []string) (int, error) {
+func (q *memoryQueue) Settle(context.Context, []string) (int, error) {
 	err := q.err()
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -71,12 +73,12 @@ func (q *line) Settle(context.Context, []string) (int, error) {
 	return 0, err
 }
 
-// TestNodeSettlesOnlyWhatOthersHadTimeToRenew: at its start, and after an outage
-// of the database, a node gives the others a lease's time to say that they live.
-func TestNodeSettlesOnlyWhatOthersHadTimeToRenew(t *testing.T) {
+// TestNodeSettlesAfterOneLease: after its start, and after a database outage, a node waits for one lease before it
+// settles, so that other nodes can renew theirs.
+func TestNodeSettlesAfterOneLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const lease = 15 * time.Second
-		q := &line{}
+		q := &memoryQueue{}
 		n := &Node{Queue: q, Runner: &Runner{Live: &Live{}}, Lease: lease}
 		n.Start(t.Context())
 		defer n.Stop(t.Context())
@@ -106,19 +108,18 @@ func sinceAll(t time.Time, all []time.Time) []time.Duration {
 	return ds
 }
 
-// TestNodeStopWaitsForTheClaimUnderWay: a claim that is answered while the node
-// stops is given back, and Stop returns after that.
-func TestNodeStopWaitsForTheClaimUnderWay(t *testing.T) {
+// TestNodeStopReleasesPendingClaim: a claim that completes during Stop is released before Stop returns.
+func TestNodeStopReleasesPendingClaim(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked, answer := make(chan struct{}), make(chan struct{})
-		q := &line{claim: func(context.Context) (*Claim, error) {
-			close(asked) // a second question would panic
+		q := &memoryQueue{claim: func(context.Context) (*Claim, error) {
+			close(asked) // a second claim would panic
 			<-answer
 			return newClaim(), nil
 		}}
-		b := &book{}
+		b := &memoryStore{}
 		r := &Runner{Attempts: b, Live: &Live{}, Dialer: dialFunc(func(context.Context, func(media.Progress)) (media.Leg, error) {
-			t.Error("dialled while the node stops")
+			t.Error("dialed while the node stops")
 			return nil, &media.DialError{Cause: media.Canceled}
 		})}
 		n := &Node{Queue: q, Runner: r}
@@ -135,26 +136,26 @@ func TestNodeStopWaitsForTheClaimUnderWay(t *testing.T) {
 		close(answer)
 		<-stopped
 		if !slices.Equal(b.wrote, []string{"release"}) || r.Live.Count() != 0 {
-			t.Errorf("wrote %v, %d calls on", b.wrote, r.Live.Count())
+			t.Errorf("wrote %v, %d live calls", b.wrote, r.Live.Count())
 		}
 	})
 }
 
-// TestNodeDrainsTheQueueSlowlyWhileOthersNeedTheMachine, and fast when they do not;
-// never more calls than it may have.
-func TestNodeDrainsTheQueueSlowlyWhileOthersNeedTheMachine(t *testing.T) {
+// TestNodeClaimsInBatches: under load a node claims few calls at a time and pauses between claims. It never has more
+// than MaxCalls.
+func TestNodeClaimsInBatches(t *testing.T) {
 	for _, tt := range []struct {
 		share       int
 		apart       time.Duration
 		least, most int // claims in a second
 	}{{4, 80 * time.Millisecond, 9, 15}, {claimAtOnce, 0, 100, 100}} {
 		synctest.Test(t, func(t *testing.T) {
-			q := &line{claim: func(context.Context) (*Claim, error) {
+			q := &memoryQueue{claim: func(context.Context) (*Claim, error) {
 				<-time.After(10 * time.Millisecond)
 				return newClaim(), nil
 			}}
 			over := make(chan struct{})
-			r := &Runner{Attempts: &book{}, Live: &Live{}, Dialer: dialFunc(func(context.Context, func(media.Progress)) (media.Leg, error) {
+			r := &Runner{Attempts: &memoryStore{}, Live: &Live{}, Dialer: dialFunc(func(context.Context, func(media.Progress)) (media.Leg, error) {
 				<-over
 				return nil, &media.DialError{Cause: media.Busy}
 			})}
@@ -176,16 +177,16 @@ func TestNodeDrainsTheQueueSlowlyWhileOthersNeedTheMachine(t *testing.T) {
 	}
 }
 
-// TestNodeStopDoesNotWaitForAQueueThatHangs beyond what it was given.
-func TestNodeStopDoesNotWaitForAQueueThatHangs(t *testing.T) {
+// TestNodeStopWithHangingQueue: Stop returns soon after its context ends.
+func TestNodeStopWithHangingQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked := make(chan struct{}, 100)
-		q := &line{claim: func(ctx context.Context) (*Claim, error) {
+		q := &memoryQueue{claim: func(ctx context.Context) (*Claim, error) {
 			asked <- struct{}{}
 			<-ctx.Done()
 			return nil, ctx.Err()
 		}}
-		n := &Node{Queue: q, Runner: &Runner{Attempts: &book{}, Live: &Live{}}, Lease: time.Hour}
+		n := &Node{Queue: q, Runner: &Runner{Attempts: &memoryStore{}, Live: &Live{}}, Lease: time.Hour}
 		n.Start(t.Context())
 		<-asked
 		began := time.Now()
@@ -198,8 +199,8 @@ func TestNodeStopDoesNotWaitForAQueueThatHangs(t *testing.T) {
 	})
 }
 
-// TestNodeStopLetsAgentsSayGoodbye where the time is up, for so long; where
-// somebody ends the waiting, calls end at once.
+// TestNodeStopLetsAgentsSayGoodbye: when the drain time is up, agents have goodbyeTimeout to say goodbye. If the caller
+// cancels, calls end at once.
 func TestNodeStopLetsAgentsSayGoodbye(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
@@ -213,7 +214,7 @@ func TestNodeStopLetsAgentsSayGoodbye(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			once := true
-			q := &line{claim: func(ctx context.Context) (*Claim, error) {
+			q := &memoryQueue{claim: func(ctx context.Context) (*Claim, error) {
 				if once {
 					once = false
 					<-time.After(10 * time.Millisecond) // after the first renewal
@@ -222,8 +223,8 @@ func TestNodeStopLetsAgentsSayGoodbye(t *testing.T) {
 				<-ctx.Done()
 				return nil, ctx.Err()
 			}}
-			b := &book{}
-			r := &Runner{Attempts: b, Live: &Live{}, Dialer: answer(&still{}), Talker: talkFunc(func(ctx context.Context, br pipeline.SessionConfig) (pipeline.Outcome, error) {
+			b := &memoryStore{}
+			r := &Runner{Attempts: b, Live: &Live{}, Dialer: answerWith(&silentLeg{}), Talker: talkFunc(func(ctx context.Context, br pipeline.SessionConfig) (pipeline.Outcome, error) {
 				select {
 				case <-br.Drain:
 				case <-ctx.Done():
@@ -247,7 +248,7 @@ func TestNodeStopLetsAgentsSayGoodbye(t *testing.T) {
 			began := time.Now()
 			n.Stop(ctx)
 			if took := time.Since(began) - wait; took != tt.took || b.final.Reason != ReasonShutdown {
-				t.Errorf("%s: stopped %v after the wait, the call is %s", tt.name, took, b.final.Reason)
+				t.Errorf("%s: stopped %v after the wait, reason %s", tt.name, took, b.final.Reason)
 			}
 		})
 	}

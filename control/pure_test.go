@@ -12,7 +12,7 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-func TestMoves(t *testing.T) {
+func TestAttemptTransitions(t *testing.T) {
 	want := map[AttemptState]string{
 		Scheduled: "claimed ended", Claimed: "intent scheduled ended", Intent: "sent ringing answered ended unknown scheduled",
 		Sent: "ringing answered ended unknown", Rang: "answered ended unknown", Answered: "ended", Closed: "", Unknown: "",
@@ -39,12 +39,10 @@ func TestMoves(t *testing.T) {
 	}
 }
 
-// TestNeverBackFromIntent: whatever happens after the request may have left, the
-// attempt is never in the queue again, but by its own node's word.
-func TestNeverBackFromIntent(t *testing.T) {
+func TestSentAttemptIsNeverQueued(t *testing.T) {
 	for _, s := range []AttemptState{Sent, Rang, Answered, Closed, Unknown} {
 		if CanMove(s, Scheduled) || CanMove(s, Claimed) {
-			t.Errorf("%s may be dialled again", s)
+			t.Errorf("%s may be dialed again", s)
 		}
 	}
 }
@@ -63,7 +61,7 @@ func TestIDs(t *testing.T) {
 	for range 10000 {
 		id := NewID("", now)
 		if seen[id] {
-			t.Fatal("an id came twice")
+			t.Fatal("duplicate id")
 		}
 		seen[id] = true
 	}
@@ -77,7 +75,7 @@ func TestZones(t *testing.T) {
 	}
 	for _, bad := range []string{"", "Local", "Factory", "GMT", "Zulu", "EST", "EST5EDT", "Etc/GMT-5", "Etc/GMT", "+05:00", "UTC+5", "america/new_york", "posixrules", "posix/Europe/Berlin", "../etc/passwd", "Europe/../UTC", "Mars/Base"} {
 		if _, err := Zone(bad); err == nil {
-			t.Errorf("%q is taken", bad)
+			t.Errorf("%q was accepted", bad)
 		}
 	}
 }
@@ -147,7 +145,7 @@ func TestBackoff(t *testing.T) {
 
 func TestAnsweredBy(t *testing.T) {
 	if party, amd := amdJSON(nil); party != "" || amd != nil {
-		t.Errorf("nobody looked: %q, %s", party, amd)
+		t.Errorf("no detection: %q, %s", party, amd)
 	}
 	party, amd := amdJSON(&pipeline.AnsweredBy{Party: "voicemail", Confidence: 0.97, Evidence: "beep", After: 2520 * time.Millisecond})
 	if want := `{"amd_ms":2520,"confidence":0.97,"evidence":"beep"}`; party != "voicemail" || string(amd) != want {

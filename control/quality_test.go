@@ -8,12 +8,12 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-type gaugedLeg struct {
-	still
+type measuredLeg struct {
+	silentLeg
 	q media.Quality
 }
 
-func (l *gaugedLeg) Quality() media.Quality { return l.q }
+func (l *measuredLeg) Quality() media.Quality { return l.q }
 
 func TestQuality(t *testing.T) {
 	for name, row := range map[string]struct {
@@ -45,15 +45,15 @@ func TestQuality(t *testing.T) {
 				`"sent":{"packets":null,"lost":null,"jitter_ms":null,"mos":null},"round_trip_ms":null,"concealed_ms":0,"underruns":0,"ignored_packets":0}`,
 		},
 	} {
-		if got := EncodeQuality(&gaugedLeg{q: row.q}); string(got) != row.want {
+		if got := EncodeQuality(&measuredLeg{q: row.q}); string(got) != row.want {
 			t.Errorf("%s: got\n%s, want\n%s", name, got, row.want)
 		}
 		var back AudioQuality
-		if err := json.Unmarshal(EncodeQuality(&gaugedLeg{q: row.q}), &back); err != nil {
+		if err := json.Unmarshal(EncodeQuality(&measuredLeg{q: row.q}), &back); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	if got := EncodeQuality(struct{ media.Leg }{}); got != nil {
-		t.Errorf("leg without media.Gauge: got %s, want nil", got)
+		t.Errorf("leg without media.QualityReporter: got %s, want nil", got)
 	}
 }

@@ -10,21 +10,23 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// A slowTape is on disk after a while.
-type slowTape struct{ takes time.Duration }
+// slowRecorder takes its time to store a recording.
+type slowRecorder struct{ takes time.Duration }
 
-func (s slowTape) Record(_ string, leg media.Leg) (media.Leg, Recording, error) { return leg, s, nil }
+func (s slowRecorder) Record(_ string, leg media.Leg) (media.Leg, Recording, error) {
+	return leg, s, nil
+}
 
-func (s slowTape) Close() (string, error) { <-time.After(s.takes); return "tape", nil }
+func (s slowRecorder) Close() (string, error) { <-time.After(s.takes); return "tape", nil }
 
-// TestRunnerEndsOnASlowDisk: the end of a call does not wait for a disk that takes a
-// minute to store its recording, and the node waits for the recording.
-func TestRunnerEndsOnASlowDisk(t *testing.T) {
+// TestRunnerEndsWithSlowDisk: a slow disk delays the end of a call by at most recordingCloseTimeout; Wait waits for
+// the recording.
+func TestRunnerEndsWithSlowDisk(t *testing.T) {
 	for _, takes := range []time.Duration{time.Second, time.Minute} {
 		synctest.Test(t, func(t *testing.T) {
-			b := &book{}
+			b := &memoryStore{}
 			r := &Runner{
-				Attempts: b, Live: &Live{}, Dialer: answer(&gaugedLeg{}), Recorder: slowTape{takes},
+				Attempts: b, Live: &Live{}, Dialer: answerWith(&measuredLeg{}), Recorder: slowRecorder{takes},
 				Talker: talkFunc(func(context.Context, pipeline.SessionConfig) (pipeline.Outcome, error) {
 					return pipeline.Outcome{Reason: pipeline.CallerHungUp}, nil
 				}),

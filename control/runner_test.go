@@ -15,37 +15,37 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// A book is a Ledger in memory.
-type book struct {
+// memoryStore is an AttemptStore in memory.
+type memoryStore struct {
 	mu       sync.Mutex
 	wrote    []string
 	final    CallResult
 	intent   error
 	finish   []error // of the first calls of Finish
 	stall    time.Duration
-	noteWait chan struct{} // Note waits for it, where set
+	noteWait chan struct{} // Note waits for it; nil means no wait
 }
 
-func (b *book) write(s string) {
+func (b *memoryStore) write(s string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.wrote = append(b.wrote, s)
 }
 
-func (b *book) Intent(context.Context, Lease) error {
+func (b *memoryStore) Intent(context.Context, Lease) error {
 	if b.stall > 0 {
 		<-time.After(b.stall)
 	}
 	b.write("intent")
 	return b.intent
 }
-func (b *book) Release(context.Context, Lease) error { b.write("release"); return nil }
-func (b *book) Mark(_ context.Context, _ Lease, s AttemptState, _ time.Time) error {
+func (b *memoryStore) Release(context.Context, Lease) error { b.write("release"); return nil }
+func (b *memoryStore) Mark(_ context.Context, _ Lease, s AttemptState, _ time.Time) error {
 	b.write(string(s))
 	return nil
 }
 
-func (b *book) Note(ctx context.Context, _ Lease, n Notes) error {
+func (b *memoryStore) Note(ctx context.Context, _ Lease, n Notes) error {
 	if b.noteWait != nil {
 		select {
 		case <-b.noteWait:
@@ -61,7 +61,7 @@ func (b *book) Note(ctx context.Context, _ Lease, n Notes) error {
 	return nil
 }
 
-func (b *book) Finish(_ context.Context, _ Lease, f CallResult) error {
+func (b *memoryStore) Finish(_ context.Context, _ Lease, f CallResult) error {
 	b.write("finish")
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -86,19 +86,19 @@ func (f talkFunc) Talk(ctx context.Context, _ media.Leg, b pipeline.SessionConfi
 	return f(ctx, b)
 }
 
-// A still leg counts its hangups.
-type still struct{ hangups int }
+// silentLeg counts its hangups.
+type silentLeg struct{ hangups int }
 
-func (*still) Rate() int                   { return 8000 }
-func (*still) ReadFrame(media.Frame) error { return io.EOF }
-func (*still) Play(media.Feed)             {}
-func (*still) Digits() <-chan rune         { return nil }
-func (*still) Cause() media.Cause          { return "" }
-func (s *still) Hangup(media.Cause) error  { s.hangups++; return nil }
+func (*silentLeg) Rate() int                   { return 8000 }
+func (*silentLeg) ReadFrame(media.Frame) error { return io.EOF }
+func (*silentLeg) Play(media.Feed)             {}
+func (*silentLeg) Digits() <-chan rune         { return nil }
+func (*silentLeg) Cause() media.Cause          { return "" }
+func (s *silentLeg) Hangup(media.Cause) error  { s.hangups++; return nil }
 
-func answer(leg media.Leg) dialFunc {
+func answerWith(leg media.Leg) dialFunc {
 	return func(_ context.Context, progress func(media.Progress)) (media.Leg, error) {
-		for range 3 { // carriers repeat themselves
+		for range 3 { // carriers repeat responses
 			progress(media.Sent)
 			progress(media.Ringing)
 		}
@@ -110,13 +110,13 @@ func newClaim() *Claim {
 	return &Claim{Call: Call{ID: "call_1"}, Lease: Lease{AttemptID: "att_1", CallID: "call_1", Owner: "n", Epoch: 1}, Until: time.Now().Add(15 * time.Second)}
 }
 
-func TestRunnerInAStraightLine(t *testing.T) {
+func TestRunnerAnsweredCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, leg := &book{}, &still{}
+		b, leg := &memoryStore{}, &silentLeg{}
 		lines := []pipeline.Line{{Role: pipeline.RoleAgent, Text: "Hello."}}
-		r := &Runner{Attempts: b, Live: &Live{}, Dialer: answer(leg), Talker: talkFunc(func(_ context.Context, br pipeline.SessionConfig) (pipeline.Outcome, error) {
+		r := &Runner{Attempts: b, Live: &Live{}, Dialer: answerWith(leg), Talker: talkFunc(func(_ context.Context, br pipeline.SessionConfig) (pipeline.Outcome, error) {
 			if br.CallID != "call_1" || br.AnsweredAt.IsZero() {
-				t.Errorf("brief %+v", br)
+				t.Errorf("session %+v", br)
 			}
 			br.Observer.OnLine(lines[0])
 			br.Observer.OnTurn(pipeline.Turn{})
@@ -142,24 +142,24 @@ func TestRunnerInAStraightLine(t *testing.T) {
 func TestRunnerDoesNotDial(t *testing.T) {
 	for _, tt := range []struct {
 		name string
-		book *book
+		book *memoryStore
 		want []string
 	}{
-		{"fenced", &book{intent: ErrFenced}, []string{"intent"}},
-		{"halted", &book{intent: &HaltError{Reason: ReasonDNCBlocked}}, []string{"intent", "finish"}},
-		{"campaign stopped", &book{intent: ErrStopped}, []string{"intent", "release"}},
-		{"intent in doubt", &book{intent: errors.New("the connection broke")}, []string{"intent", "release"}},
-		{"stopped for a minute", &book{stall: time.Minute}, []string{"intent", "release"}},
-		{"lease nearly over", &book{stall: 11 * time.Second}, []string{"intent", "release"}},
+		{"fenced", &memoryStore{intent: ErrFenced}, []string{"intent"}},
+		{"halted", &memoryStore{intent: &HaltError{Reason: ReasonDNCBlocked}}, []string{"intent", "finish"}},
+		{"campaign stopped", &memoryStore{intent: ErrStopped}, []string{"intent", "release"}},
+		{"intent in doubt", &memoryStore{intent: errors.New("the connection broke")}, []string{"intent", "release"}},
+		{"stopped for a minute", &memoryStore{stall: time.Minute}, []string{"intent", "release"}},
+		{"lease nearly over", &memoryStore{stall: 11 * time.Second}, []string{"intent", "release"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := tt.book
 				r := &Runner{Attempts: b, Live: &Live{}, Dialer: dialFunc(func(context.Context, func(media.Progress)) (media.Leg, error) {
-					t.Error("dialled")
+					t.Error("dialed")
 					return nil, errors.New("no")
 				})}
-				_ = r.Run(t.Context(), newClaim()) // what it writes tells
+				_ = r.Run(t.Context(), newClaim()) // the written states matter
 				if !slices.Equal(b.wrote, tt.want) {
 					t.Errorf("wrote %v, want %v", b.wrote, tt.want)
 				}
@@ -168,12 +168,12 @@ func TestRunnerDoesNotDial(t *testing.T) {
 	}
 }
 
-func TestRunnerDialsForNoAgentThatCannotTalk(t *testing.T) {
-	b := &book{}
+func TestRunnerUnconfiguredProvider(t *testing.T) {
+	b := &memoryStore{}
 	r := &Runner{
 		Attempts: b, Live: &Live{}, Check: func(pipeline.SessionConfig) error { return errors.New("no such voice") },
 		Dialer: dialFunc(func(context.Context, func(media.Progress)) (media.Leg, error) {
-			t.Error("dialled")
+			t.Error("dialed")
 			return nil, errors.New("no")
 		}),
 	}
@@ -182,10 +182,9 @@ func TestRunnerDialsForNoAgentThatCannotTalk(t *testing.T) {
 	}
 }
 
-// TestRunnerDropsWhoWaits: a party that is on the line before it is dialled does not
-// wait for the end to be written of a call that is not dialled.
-func TestRunnerDropsWhoWaits(t *testing.T) {
-	away := errors.New("the database is away")
+// TestRunnerHangsUpWaitingUser: a web user whose call cannot start is disconnected before its end is written.
+func TestRunnerHangsUpWaitingUser(t *testing.T) {
+	unavailable := errors.New("the database is unavailable")
 	for name, c := range map[string]struct {
 		intent error
 		check  error
@@ -193,11 +192,11 @@ func TestRunnerDropsWhoWaits(t *testing.T) {
 	}{
 		"cannot talk": {nil, errors.New("no voice"), 15 * time.Second},
 		"halted":      {&HaltError{Reason: ReasonCancelled}, nil, 15 * time.Second},
-		"no intent":   {away, nil, 15 * time.Second},
+		"no intent":   {unavailable, nil, 15 * time.Second},
 		"too late":    {nil, nil, time.Second},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			b := &book{intent: c.intent, finish: []error{away, away}}
+			b := &memoryStore{intent: c.intent, finish: []error{unavailable, unavailable}}
 			r := &Runner{Attempts: b, Live: &Live{}, Check: func(pipeline.SessionConfig) error { return c.check }}
 			claim := newClaim()
 			claim.Call.Type, claim.Until = Web, time.Now().Add(c.until)
@@ -212,29 +211,28 @@ func TestRunnerDropsWhoWaits(t *testing.T) {
 	}
 }
 
-func TestRunnerWritesTheEndOnceTheDatabaseIsBack(t *testing.T) {
+func TestRunnerRetriesFinish(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		away := errors.New("the database is away")
-		b := &book{finish: []error{away, away, away, away, away}}
-		r := &Runner{Attempts: b, Live: &Live{}, Dialer: answer(&still{}), Talker: talkFunc(func(context.Context, pipeline.SessionConfig) (pipeline.Outcome, error) {
+		unavailable := errors.New("the database is unavailable")
+		b := &memoryStore{finish: []error{unavailable, unavailable, unavailable, unavailable, unavailable}}
+		r := &Runner{Attempts: b, Live: &Live{}, Dialer: answerWith(&silentLeg{}), Talker: talkFunc(func(context.Context, pipeline.SessionConfig) (pipeline.Outcome, error) {
 			return pipeline.Outcome{Reason: pipeline.CallerHungUp}, nil
 		})}
 		if err := r.Run(t.Context(), newClaim()); err != nil || b.final.Reason != "callee_hangup" {
 			t.Errorf("%v, final %+v", err, b.final)
 		}
-		b.finish = slices.Repeat([]error{away}, 1000)
-		if err := r.Run(t.Context(), newClaim()); !errors.Is(err, away) {
-			t.Errorf("an end that was never written: %v", err)
+		b.finish = slices.Repeat([]error{unavailable}, 1000)
+		if err := r.Run(t.Context(), newClaim()); !errors.Is(err, unavailable) {
+			t.Errorf("an unwritten end: %v", err)
 		}
 	})
 }
 
-// TestRunnerStopsWithoutItsLease: the call ends, and what it was is told of all the
-// same, as far as somebody keeps it.
-func TestRunnerStopsWithoutItsLease(t *testing.T) {
+// TestRunnerEndsAfterLostLease: a call that lost its lease ends, and its end is still written.
+func TestRunnerEndsAfterLostLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, leg := &book{finish: []error{ErrFenced}}, &still{}
-		r := &Runner{Attempts: b, Live: &Live{}, Dialer: answer(leg), Talker: talkFunc(func(ctx context.Context, _ pipeline.SessionConfig) (pipeline.Outcome, error) {
+		b, leg := &memoryStore{finish: []error{ErrFenced}}, &silentLeg{}
+		r := &Runner{Attempts: b, Live: &Live{}, Dialer: answerWith(leg), Talker: talkFunc(func(ctx context.Context, _ pipeline.SessionConfig) (pipeline.Outcome, error) {
 			<-ctx.Done()
 			return pipeline.Outcome{Reason: pipeline.Stopped}, nil
 		})}
@@ -253,11 +251,11 @@ func TestRunnerStopsWithoutItsLease(t *testing.T) {
 	})
 }
 
-func TestRunnerSurvivesAPanicOfTheConversation(t *testing.T) {
+func TestRunnerConversationPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, leg := &book{}, &still{}
-		r := &Runner{Attempts: b, Live: &Live{}, Dialer: answer(leg), Talker: talkFunc(func(context.Context, pipeline.SessionConfig) (pipeline.Outcome, error) {
-			panic("the model said a word") //nolint:forbidigo // what is tested
+		b, leg := &memoryStore{}, &silentLeg{}
+		r := &Runner{Attempts: b, Live: &Live{}, Dialer: answerWith(leg), Talker: talkFunc(func(context.Context, pipeline.SessionConfig) (pipeline.Outcome, error) {
+			panic("the model said a word") //nolint:forbidigo // under test
 		})}
 		if err := r.Run(t.Context(), newClaim()); err != nil || b.final.Reason != "agent_error" || b.final.Status != Ended || leg.hangups == 0 {
 			t.Errorf("%v, final %+v", err, b.final)
@@ -265,12 +263,12 @@ func TestRunnerSurvivesAPanicOfTheConversation(t *testing.T) {
 	})
 }
 
-// TestJournalDoesNotHoldTheConversationUp lets the database hang for good.
-func TestJournalDoesNotHoldTheConversationUp(t *testing.T) {
+// TestCallLogDoesNotBlockConversation: the database hangs forever.
+func TestCallLogDoesNotBlockConversation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := &book{noteWait: make(chan struct{})}
+		b := &memoryStore{noteWait: make(chan struct{})}
 		const said = 1000
-		r := &Runner{Attempts: b, Live: &Live{}, Dialer: answer(&still{}), Talker: talkFunc(func(_ context.Context, br pipeline.SessionConfig) (pipeline.Outcome, error) {
+		r := &Runner{Attempts: b, Live: &Live{}, Dialer: answerWith(&silentLeg{}), Talker: talkFunc(func(_ context.Context, br pipeline.SessionConfig) (pipeline.Outcome, error) {
 			began := time.Now()
 			lines := make([]pipeline.Line, said)
 			for _, l := range lines {
@@ -286,7 +284,7 @@ func TestJournalDoesNotHoldTheConversationUp(t *testing.T) {
 			t.Errorf("%v, %d lines at the end", err, len(b.final.Lines))
 		}
 		if took := time.Since(began); took > logCloseTimeout {
-			t.Errorf("the end waited %v for the journal", took)
+			t.Errorf("the end waited %v for the call log", took)
 		}
 	})
 }

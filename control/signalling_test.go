@@ -12,9 +12,9 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// A tracedLeg has a ladder that is whole a while after its end.
+// A tracedLeg has a ladder that is complete a while after its end.
 type tracedLeg struct {
-	gaugedLeg
+	measuredLeg
 	after time.Duration
 }
 
@@ -27,14 +27,14 @@ func (l *tracedLeg) Ladder(ctx context.Context) []media.Message {
 	}
 }
 
-// A shelfOfLadders is a Tracer.
-type shelfOfLadders struct {
+// memoryTracer is a Tracer in memory.
+type memoryTracer struct {
 	mu   sync.Mutex
 	kept map[string]int // messages, by attempt
 	err  error
 }
 
-func (s *shelfOfLadders) Trace(_ context.Context, l Lease, ladder []media.Message) error {
+func (s *memoryTracer) Trace(_ context.Context, l Lease, ladder []media.Message) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.kept == nil {
@@ -44,7 +44,7 @@ func (s *shelfOfLadders) Trace(_ context.Context, l Lease, ladder []media.Messag
 	return s.err
 }
 
-func TestRunnerKeepsTheSignalling(t *testing.T) {
+func TestRunnerStoresSignaling(t *testing.T) {
 	refused := func(context.Context, func(media.Progress)) (media.Leg, error) {
 		return nil, &media.DialError{Cause: media.Busy, Ladder: make([]media.Message, 3)}
 	}
@@ -53,17 +53,17 @@ func TestRunnerKeepsTheSignalling(t *testing.T) {
 		want int
 		err  error
 	}{
-		"answered":                {answer(&tracedLeg{after: time.Second}), 2, nil},
-		"a BYE without answer":    {answer(&tracedLeg{after: time.Minute}), 1, nil},
-		"refused":                 {refused, 3, nil},
-		"a leg without a ladder":  {answer(&still{}), 0, nil},
-		"a database that is away": {refused, 3, errors.New("away")},
+		"answered":               {answerWith(&tracedLeg{after: time.Second}), 2, nil},
+		"a BYE without answer":   {answerWith(&tracedLeg{after: time.Minute}), 1, nil},
+		"refused":                {refused, 3, nil},
+		"a leg without a ladder": {answerWith(&silentLeg{}), 0, nil},
+		"unavailable database":   {refused, 3, errors.New("away")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b, shelf := &book{}, &shelfOfLadders{err: row.err}
+				b, tracer := &memoryStore{}, &memoryTracer{err: row.err}
 				r := &Runner{
-					Attempts: b, Live: &Live{}, Dialer: row.dial, Tracer: shelf,
+					Attempts: b, Live: &Live{}, Dialer: row.dial, Tracer: tracer,
 					Talker: talkFunc(func(context.Context, pipeline.SessionConfig) (pipeline.Outcome, error) {
 						return pipeline.Outcome{Reason: pipeline.AgentHungUp}, nil
 					}),
@@ -73,10 +73,10 @@ func TestRunnerKeepsTheSignalling(t *testing.T) {
 					t.Fatal(err)
 				}
 				if d := time.Since(began); d != 0 || r.Live.Count() != 0 {
-					t.Errorf("the call's end was held up for %v", d)
+					t.Errorf("the end of the call was delayed by %v", d)
 				}
 				r.Wait()
-				if got := shelf.kept["att_1"]; got != row.want {
+				if got := tracer.kept["att_1"]; got != row.want {
 					t.Errorf("%d messages kept, want %d", got, row.want)
 				}
 				if d := time.Since(began); d > ladderTimeout {
@@ -87,11 +87,11 @@ func TestRunnerKeepsTheSignalling(t *testing.T) {
 	}
 }
 
-// TestRunnerGaugesTheLeg: the quality is the leg's, whatever tapes it.
-func TestRunnerGaugesTheLeg(t *testing.T) {
-	b := &book{}
+// TestRunnerStoresQuality: the leg's quality is stored even if the recorded leg hides it.
+func TestRunnerStoresQuality(t *testing.T) {
+	b := &memoryStore{}
 	r := &Runner{
-		Attempts: b, Live: &Live{}, Dialer: answer(&gaugedLeg{q: media.Quality{Codec: "G722"}}), Recorder: mute{},
+		Attempts: b, Live: &Live{}, Dialer: answerWith(&measuredLeg{q: media.Quality{Codec: "G722"}}), Recorder: opaqueRecorder{},
 		Talker: talkFunc(func(context.Context, pipeline.SessionConfig) (pipeline.Outcome, error) {
 			return pipeline.Outcome{Reason: pipeline.AgentHungUp}, nil
 		}),
@@ -101,21 +101,20 @@ func TestRunnerGaugesTheLeg(t *testing.T) {
 	if err := r.Run(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
-	if want := EncodeQuality(&gaugedLeg{q: media.Quality{Codec: "G722"}}); string(b.final.Quality) != string(want) {
+	if want := EncodeQuality(&measuredLeg{q: media.Quality{Codec: "G722"}}); string(b.final.Quality) != string(want) {
 		t.Errorf("%s, want %s", b.final.Quality, want)
 	}
 }
 
-// mute is a Taper whose tapes hide what the leg can do.
-type mute struct{}
+// opaqueRecorder is a Recorder that hides the optional interfaces of a leg.
+type opaqueRecorder struct{}
 
-func (mute) Record(_ string, leg media.Leg) (media.Leg, Recording, error) {
-	return struct{ media.Leg }{leg}, mute{}, nil
+func (opaqueRecorder) Record(_ string, leg media.Leg) (media.Leg, Recording, error) {
+	return struct{ media.Leg }{leg}, opaqueRecorder{}, nil
 }
-func (mute) Close() (string, error) { return "tape", nil }
+func (opaqueRecorder) Close() (string, error) { return "tape", nil }
 
-// TestRunnerKeepsTheSignallingOfSecondLegs, answered or not.
-func TestRunnerKeepsTheSignallingOfSecondLegs(t *testing.T) {
+func TestRunnerStoresSignalingOfTransferLegs(t *testing.T) {
 	for name, row := range map[string]struct {
 		leg  media.Leg
 		err  error
@@ -126,8 +125,8 @@ func TestRunnerKeepsTheSignallingOfSecondLegs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				shelf := &shelfOfLadders{}
-				r := &Runner{Attempts: &book{}, Live: &Live{}, Legs: &legBook{}, Tracer: shelf, Dialer: phones(func(to media.Target, _ func(media.Progress)) (media.Leg, error) {
+				tracer := &memoryTracer{}
+				r := &Runner{Attempts: &memoryStore{}, Live: &Live{}, Legs: &memoryLegs{}, Tracer: tracer, Dialer: targetDialer(func(to media.Target, _ func(media.Progress)) (media.Leg, error) {
 					if to.ID != "att_2" {
 						return &tracedLeg{}, nil
 					}
@@ -144,8 +143,8 @@ func TestRunnerKeepsTheSignallingOfSecondLegs(t *testing.T) {
 					t.Fatal(err)
 				}
 				r.Wait()
-				if shelf.kept["att_1"] != 2 || shelf.kept["att_2"] != row.want {
-					t.Errorf("kept %v, want %d of the second leg", shelf.kept, row.want)
+				if tracer.kept["att_1"] != 2 || tracer.kept["att_2"] != row.want {
+					t.Errorf("kept %v, want %d of the second leg", tracer.kept, row.want)
 				}
 			})
 		})

@@ -14,60 +14,60 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// A legBook keeps second legs.
-type legBook struct {
+// memoryLegs is a LegStore in memory.
+type memoryLegs struct {
 	mu     sync.Mutex
 	wrote  []string
 	refuse error
 	wait   time.Duration
 }
 
-func (s *legBook) OpenLeg(_ context.Context, l Lease, number string, lease time.Duration) (TransferLeg, error) {
+func (s *memoryLegs) OpenLeg(_ context.Context, l Lease, number string, lease time.Duration) (TransferLeg, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.wrote = append(s.wrote, fmt.Sprintf("open %s for %s, %v", number, l.AttemptID, lease))
 	return TransferLeg{Lease: Lease{AttemptID: "att_2", CallID: l.CallID, Owner: l.Owner, Epoch: 1}, Number: "12", Dial: "912", Wait: s.wait}, s.refuse
 }
 
-func (s *legBook) MoveLeg(_ context.Context, l Lease, to AttemptState) error {
+func (s *memoryLegs) MoveLeg(_ context.Context, l Lease, to AttemptState) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.wrote = append(s.wrote, l.AttemptID+" "+string(to))
 	return nil
 }
 
-// phones answer calls by the number that is dialled.
-type phones func(to media.Target, progress func(media.Progress)) (media.Leg, error)
+// targetDialer answers by target.
+type targetDialer func(to media.Target, progress func(media.Progress)) (media.Leg, error)
 
-func (p phones) Dial(ctx context.Context, to media.Target, progress func(media.Progress)) (media.Leg, error) {
+func (p targetDialer) Dial(ctx context.Context, to media.Target, progress func(media.Progress)) (media.Leg, error) {
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
 	return p(to, progress)
 }
 
-func TestSecondLeg(t *testing.T) {
+func TestTransferLeg(t *testing.T) {
 	busy := &media.DialError{Cause: media.Busy, Status: 486}
 	for _, row := range []struct {
 		name   string
-		book   *legBook
+		book   *memoryLegs
 		leg    media.Leg
 		err    error
 		wrote  []string
 		dialed bool
 	}{
-		{"answered", &legBook{}, &still{}, nil, []string{"open +1 2 for att_1, 15s", "att_2 sent", "att_2 ringing", "att_2 answered"}, true},
-		{"after its place in the pace", &legBook{wait: 3 * time.Second}, &still{}, nil, []string{"open +1 2 for att_1, 15s", "att_2 sent", "att_2 ringing", "att_2 answered"}, true},
-		{"busy", &legBook{}, nil, busy, []string{"open +1 2 for att_1, 15s", "att_2 sent", "att_2 ringing", "att_2 ended"}, true},
-		{"refused", &legBook{refuse: ErrFenced}, nil, ErrFenced, []string{"open +1 2 for att_1, 15s"}, false},
+		{"answered", &memoryLegs{}, &silentLeg{}, nil, []string{"open +1 2 for att_1, 15s", "att_2 sent", "att_2 ringing", "att_2 answered"}, true},
+		{"after a paced start", &memoryLegs{wait: 3 * time.Second}, &silentLeg{}, nil, []string{"open +1 2 for att_1, 15s", "att_2 sent", "att_2 ringing", "att_2 answered"}, true},
+		{"busy", &memoryLegs{}, nil, busy, []string{"open +1 2 for att_1, 15s", "att_2 sent", "att_2 ringing", "att_2 ended"}, true},
+		{"refused", &memoryLegs{refuse: ErrFenced}, nil, ErrFenced, []string{"open +1 2 for att_1, 15s"}, false},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var second media.Target
 				var took time.Duration
-				r := &Runner{Attempts: &book{}, Live: &Live{}, Legs: row.book, Dialer: phones(func(to media.Target, progress func(media.Progress)) (media.Leg, error) {
+				r := &Runner{Attempts: &memoryStore{}, Live: &Live{}, Legs: row.book, Dialer: targetDialer(func(to media.Target, progress func(media.Progress)) (media.Leg, error) {
 					if to.ID != "att_2" {
-						return &still{}, nil
+						return &silentLeg{}, nil
 					}
 					second = to
 					progress(media.Sent)
@@ -96,32 +96,32 @@ func TestSecondLeg(t *testing.T) {
 					t.Errorf("took %v", took)
 				}
 				if row.dialed != (second.ID != "") {
-					t.Fatalf("dialled %+v", second)
+					t.Fatalf("dialed %+v", second)
 				}
 				if row.dialed && (second.To != "912" || second.Number != "12" || second.From != "+7" || second.Trunk.Proxy != "sip:a" ||
 					!second.NotAfter.Equal(began.Add(10*time.Second+row.book.wait))) {
-					t.Errorf("dialled %+v", second)
+					t.Errorf("dialed %+v", second)
 				}
 			})
 		})
 	}
 }
 
-// TestSecondLegEndsWithItsCall: one that still waits for its pace is not dialled.
-func TestSecondLegEndsWithItsCall(t *testing.T) {
+// TestTransferLegEndsWithCall: a transfer leg that still waits for pacing is not dialed.
+func TestTransferLegEndsWithCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &legBook{wait: 4 * time.Second}
-		r := &Runner{Attempts: &book{}, Live: &Live{}, Legs: s, Dialer: phones(func(to media.Target, _ func(media.Progress)) (media.Leg, error) {
+		s := &memoryLegs{wait: 4 * time.Second}
+		r := &Runner{Attempts: &memoryStore{}, Live: &Live{}, Legs: s, Dialer: targetDialer(func(to media.Target, _ func(media.Progress)) (media.Leg, error) {
 			if to.ID == "att_2" {
-				t.Error("it is dialled")
+				t.Error("the leg was dialed")
 			}
-			return &still{}, nil
+			return &silentLeg{}, nil
 		})}
 		r.Talker = talkFunc(func(ctx context.Context, b pipeline.SessionConfig) (pipeline.Outcome, error) {
 			short, cancel := context.WithTimeout(ctx, time.Second)
 			defer cancel()
 			if _, err := b.Bridge(short, "2"); err == nil {
-				t.Error("there is a leg")
+				t.Error("Bridge returned a leg")
 			}
 			return pipeline.Outcome{Reason: pipeline.CallerHungUp}, nil
 		})

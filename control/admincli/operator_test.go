@@ -10,8 +10,8 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-func TestOperatorsAreKept(t *testing.T) {
-	d, out := newDesk(t)
+func TestOperatorCommands(t *testing.T) {
+	d, out := newEnv(t)
 	org, err := apikeys.EnsureOrganization(t.Context(), d.Pool, "acme")
 	if err != nil {
 		t.Fatal(err)
@@ -26,7 +26,7 @@ func TestOperatorsAreKept(t *testing.T) {
 		t.Fatalf("%v: %q", err, out)
 	}
 	if create.Run(t.Context(), d) == nil || (admincli.CreateOperator{Org: "nobody", Email: "a@b.c", Role: "owner"}).Run(t.Context(), d) == nil {
-		t.Error("twice, or nowhere")
+		t.Error("a second operator, or an unknown organization, was accepted")
 	}
 	out.Reset()
 	d.In = strings.NewReader("bob's own password\n")
@@ -45,7 +45,7 @@ func TestOperatorsAreKept(t *testing.T) {
 		t.Error(err)
 	}
 	if (admincli.SetOperator{Org: "acme", Email: "bob@example.com"}).Run(t.Context(), d) == nil {
-		t.Error("nothing is changed")
+		t.Error("a command without changes succeeded")
 	}
 	if err = (admincli.ListOperators{Org: "acme"}).Run(t.Context(), d); err != nil || !strings.Contains(out.String(), "bob@example.com  acme          operator") {
 		t.Errorf("%v:\n%s", err, out)
@@ -54,7 +54,7 @@ func TestOperatorsAreKept(t *testing.T) {
 		t.Error(err)
 	}
 	if (admincli.DeleteOperator{Org: "acme", Email: "ada@example.com"}).Run(t.Context(), d) == nil {
-		t.Error("the last owner goes")
+		t.Error("the last owner was deleted")
 	}
 	log, err := operator.Entries(t.Context(), d.Pool, org, "operator.", "the command line", 0, 9)
 	if err != nil || len(log) != 5 {

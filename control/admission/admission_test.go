@@ -19,8 +19,8 @@ import (
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-// file has a lender, acme, and a borrower, globex.
-const file = `
+// twoOrganizations has a lender, acme, and a borrower, globex.
+const twoOrganizations = `
 organizations:
 - name: acme
   agents: [{name: sales, published: true, speech: {asr: {provider: fake}, llm: {provider: fake}, tts: {provider: fake}}}]
@@ -44,19 +44,19 @@ organizations:
     - {name: other, allowed_destinations: ["1"], caller_numbers: ["+12025550100", "+12025550102"], agents: [second], concurrent_calls: 2, calls_per_minute: 100}
 `
 
-// A town is a test database with its Controller.
-type town struct {
-	t    *testing.T
-	db   *db.DB
-	desk *admission.Controller
-	org  map[string]string
+// A fixture is a test database with its Controller.
+type fixture struct {
+	t          *testing.T
+	db         *db.DB
+	controller *admission.Controller
+	org        map[string]string
 }
 
-func newTown(t *testing.T) *town {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	d := dbtest.New(t)
-	w := &town{t: t, db: d, desk: &admission.Controller{Pool: d.Pool, Store: &store.Store{Pool: d.Pool}}, org: map[string]string{}}
-	w.apply(file)
+	w := &fixture{t: t, db: d, controller: &admission.Controller{Pool: d.Pool, Store: &store.Store{Pool: d.Pool}}, org: map[string]string{}}
+	w.apply(twoOrganizations)
 	for _, name := range []string{"acme", "globex"} {
 		id, err := apikeys.FindOrganization(t.Context(), d.Pool, name)
 		if err != nil {
@@ -67,7 +67,7 @@ func newTown(t *testing.T) *town {
 	return w
 }
 
-func (w *town) apply(text string) {
+func (w *fixture) apply(text string) {
 	w.t.Helper()
 	s, err := apply.Parse(strings.NewReader(text))
 	if err == nil {
@@ -78,15 +78,15 @@ func (w *town) apply(text string) {
 	}
 }
 
-func (w *town) exec(sql string, args ...any) {
+func (w *fixture) exec(sql string, args ...any) {
 	w.t.Helper()
 	if _, err := w.db.Pool.Exec(w.t.Context(), sql, args...); err != nil {
 		w.t.Fatal(err)
 	}
 }
 
-// id returns the id that a query selects.
-func (w *town) id(sql string) (id string) {
+// text returns the value that a query selects.
+func (w *fixture) text(sql string) (id string) {
 	w.t.Helper()
 	if err := w.db.Pool.QueryRow(w.t.Context(), sql).Scan(&id); err != nil {
 		w.t.Fatal(err)
@@ -95,12 +95,12 @@ func (w *town) id(sql string) (id string) {
 }
 
 // order places a call and returns the code of its refusal, or "".
-func (w *town) order(org string, o admission.Order) (control.Call, control.Code) {
+func (w *fixture) order(org string, o admission.Order) (control.Call, control.Code) {
 	w.t.Helper()
 	if o.To == "" {
 		o.To = "+12025550123"
 	}
-	c, err := w.desk.Place(w.t.Context(), w.org[org], o, nil)
+	c, err := w.controller.Place(w.t.Context(), w.org[org], o, nil)
 	if err == nil {
 		return c, ""
 	}
@@ -110,8 +110,8 @@ func (w *town) order(org string, o admission.Order) (control.Call, control.Code)
 	return c, control.CodeOf(err)
 }
 
-// all places n orders and counts their results.
-func (w *town) all(org, agent string, n int) map[control.Code]int {
+// placeMany places n orders and counts their results.
+func (w *fixture) placeMany(org, agent string, n int) map[control.Code]int {
 	w.t.Helper()
 	got := map[control.Code]int{}
 	for range n {
@@ -121,24 +121,24 @@ func (w *town) all(org, agent string, n int) map[control.Code]int {
 	return got
 }
 
-func (w *town) endAll() {
+func (w *fixture) endAll() {
 	w.t.Helper()
 	w.exec("UPDATE calls SET status = 'failed', ended_at = now() WHERE status = 'queued'")
 }
 
-// age makes all calls older.
-func (w *town) age(d time.Duration) {
+// ageCalls makes all calls older.
+func (w *fixture) ageCalls(d time.Duration) {
 	w.t.Helper()
 	w.exec("UPDATE calls SET created_at = created_at - $1::interval, answered_at = answered_at - $1::interval, ended_at = ended_at - $1::interval", d)
 }
 
-func TestCallThroughALentTrunk(t *testing.T) {
-	w := newTown(t)
+func TestOrderOnGrantedTrunk(t *testing.T) {
+	w := newFixture(t)
 	c, code := w.order("globex", admission.Order{Agent: "helpdesk"})
-	if code != "" || c.From != "+12025550101" || c.DialNumber != "712025550123" || c.TrunkID != w.id("SELECT id FROM trunks") {
+	if code != "" || c.From != "+12025550101" || c.DialNumber != "712025550123" || c.TrunkID != w.text("SELECT id FROM trunks") {
 		t.Fatalf("%+v %s", c, code)
 	}
-	lenders := w.id("SELECT id FROM subgroups WHERE grant_id IS NULL")
+	lenders := w.text("SELECT id FROM subgroups WHERE grant_id IS NULL")
 	for _, row := range []struct {
 		name string
 		o    admission.Order
@@ -175,21 +175,21 @@ func TestCallThroughALentTrunk(t *testing.T) {
 	}
 }
 
-// TestAGrantThatShrinks: queued calls are not dialed with a number that is no longer lent.
-func TestAGrantThatShrinks(t *testing.T) {
+// TestQueuedCallAfterNumberRevoked: queued calls are not dialed with a number that is no longer lent.
+func TestQueuedCallAfterNumberRevoked(t *testing.T) {
 	for left, want := range map[string]control.Reason{
 		"+12025550102": control.ReasonCallerNumber, "12025550101": "", "+12025550102,+12025550101": "",
 	} {
-		w := newTown(t)
+		w := newFixture(t)
 		if c, code := w.order("globex", admission.Order{Agent: "helpdesk"}); c.From != "+12025550101" {
 			t.Fatalf("shows %q: %s", c.From, code)
 		}
 		w.exec("UPDATE grants SET caller_numbers = string_to_array($1, ',')", left)
-		claims, err := w.desk.Store.Claim(t.Context(), control.NodeID{Owner: "n"}, time.Minute, 1)
+		claims, err := w.controller.Store.Claim(t.Context(), control.NodeID{Owner: "n"}, time.Minute, 1)
 		if err != nil || len(claims) != 1 {
 			t.Fatalf("%d claims, %v", len(claims), err)
 		}
-		err = w.desk.Store.Intent(t.Context(), claims[0].Lease)
+		err = w.controller.Store.Intent(t.Context(), claims[0].Lease)
 		var why control.Reason
 		if halt, ok := errors.AsType[*control.HaltError](err); ok {
 			why = halt.Reason
@@ -202,9 +202,9 @@ func TestAGrantThatShrinks(t *testing.T) {
 	}
 }
 
-// TestTheSmallerLimit: the smaller limit of subgroup and grant applies, separately to concurrency and rate.
-func TestTheSmallerLimit(t *testing.T) {
-	w := newTown(t)
+// TestSmallerLimitApplies: the smaller limit of subgroup and grant applies, separately to concurrency and rate.
+func TestSmallerLimitApplies(t *testing.T) {
+	w := newFixture(t)
 	for _, row := range []struct {
 		name, agent string
 		prepare     string
@@ -226,44 +226,44 @@ func TestTheSmallerLimit(t *testing.T) {
 		if row.agent == "sales" {
 			org = "acme"
 		}
-		if got := w.all(org, row.agent, row.fits+2); got[""] != row.fits || got[row.code] != 2 {
+		if got := w.placeMany(org, row.agent, row.fits+2); got[""] != row.fits || got[row.code] != 2 {
 			t.Errorf("%s: %v, want %d and then %s", row.name, got, row.fits, row.code)
 		}
 	}
 }
 
-// TestAGrantHoldsAllItsSubgroups: several subgroups give a borrower no more capacity.
-func TestAGrantHoldsAllItsSubgroups(t *testing.T) {
-	w := newTown(t)
-	if got := w.all("globex", "second", 2); got[""] != 2 {
+// TestGrantLimitSpansSubgroups: several subgroups give a borrower no more capacity.
+func TestGrantLimitSpansSubgroups(t *testing.T) {
+	w := newFixture(t)
+	if got := w.placeMany("globex", "second", 2); got[""] != 2 {
 		t.Fatalf("%v", got)
 	}
-	if got := w.all("globex", "helpdesk", 3); got[""] != 1 || got[control.CodeSubgroupConcurrency] != 2 {
+	if got := w.placeMany("globex", "helpdesk", 3); got[""] != 1 || got[control.CodeSubgroupConcurrency] != 2 {
 		t.Errorf("%v, want one more", got)
 	}
 }
 
-// TestLimitsAreExact: the window slides, ended calls free capacity, and concurrent orders are counted one by one.
-func TestLimitsAreExact(t *testing.T) {
-	w := newTown(t)
+// TestLimits: the window slides, ended calls free capacity, and concurrent orders are counted one by one.
+func TestLimits(t *testing.T) {
+	w := newFixture(t)
 	w.exec("UPDATE subgroups SET concurrent_calls = 4, calls_per_minute = 6")
-	if got := w.all("acme", "sales", 6); got[""] != 4 || got[control.CodeSubgroupConcurrency] != 2 {
+	if got := w.placeMany("acme", "sales", 6); got[""] != 4 || got[control.CodeSubgroupConcurrency] != 2 {
 		t.Errorf("%v", got)
 	}
-	w.age(30 * time.Second)
+	w.ageCalls(30 * time.Second)
 	w.endAll()
-	if got := w.all("acme", "sales", 6); got[""] != 2 || got[control.CodeSubgroupRate] != 4 {
+	if got := w.placeMany("acme", "sales", 6); got[""] != 2 || got[control.CodeSubgroupRate] != 4 {
 		t.Errorf("half a minute later: %v", got)
 	}
-	w.age(31 * time.Second) // only the last two remain in the window
+	w.ageCalls(31 * time.Second) // only the last two remain in the window
 	w.exec("UPDATE calls SET status = 'ongoing' WHERE status = 'queued'")
-	if got := w.all("acme", "sales", 6); got[""] != 2 || got[control.CodeSubgroupConcurrency] != 4 {
+	if got := w.placeMany("acme", "sales", 6); got[""] != 2 || got[control.CodeSubgroupConcurrency] != 4 {
 		t.Errorf("a minute later: %v", got)
 	}
 	// An old call under way does not stand for all later ones.
 	w.endAll()
 	w.exec("UPDATE calls SET status = 'ongoing' WHERE id = (SELECT min(id) FROM calls)")
-	w.age(time.Hour)
+	w.ageCalls(time.Hour)
 	w.exec("UPDATE calls SET status = 'ended' WHERE status = 'ongoing' AND id <> (SELECT min(id) FROM calls)")
 	var orders sync.WaitGroup
 	var mu sync.Mutex
@@ -282,7 +282,7 @@ func TestLimitsAreExact(t *testing.T) {
 	}
 }
 
-func TestCapsOfADay(t *testing.T) {
+func TestDailyCaps(t *testing.T) {
 	for _, row := range []struct {
 		name, limits string
 		sql          string // of an earlier call
@@ -299,7 +299,7 @@ func TestCapsOfADay(t *testing.T) {
 		{"another day", "daily_calls: 1, daily_minutes: 1, daily_cost: 0.1", "created_at = now() - interval '25 h', answered_at = now() - interval '1 h', ended_at = now()", true},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			w := newTown(t)
+			w := newFixture(t)
 			w.apply("organizations: [{name: globex, limits: {" + row.limits + "}}]")
 			if _, code := w.order("globex", admission.Order{Agent: "helpdesk"}); code != "" {
 				t.Fatalf("the first: %s", code)
@@ -307,7 +307,7 @@ func TestCapsOfADay(t *testing.T) {
 			if row.sql != "" {
 				w.exec("UPDATE calls SET " + row.sql)
 			}
-			_, err := w.desk.Place(t.Context(), w.org["globex"], admission.Order{Agent: "helpdesk", To: "+12025550123"}, nil)
+			_, err := w.controller.Place(t.Context(), w.org["globex"], admission.Order{Agent: "helpdesk", To: "+12025550123"}, nil)
 			if row.fits {
 				if err != nil {
 					t.Error(err)
@@ -325,10 +325,10 @@ func TestCapsOfADay(t *testing.T) {
 	}
 }
 
-// screen is a Screener that lists one number.
-type screen string
+// listScreener is a Screener that lists one number.
+type listScreener string
 
-func (s screen) Screen(_ context.Context, n control.Number, p control.Purpose) (control.Verdict, error) {
+func (s listScreener) Screen(_ context.Context, n control.Number, p control.Purpose) (control.Verdict, error) {
 	if n.Digits == string(s) && p == control.ForCall {
 		return control.Verdict{List: "us_national"}, nil
 	}
@@ -336,8 +336,8 @@ func (s screen) Screen(_ context.Context, n control.Number, p control.Purpose) (
 }
 
 func TestScreen(t *testing.T) {
-	w := newTown(t)
-	w.desk.Screener = screen("12025550124")
+	w := newFixture(t)
+	w.controller.Screener = listScreener("12025550124")
 	if _, code := w.order("acme", admission.Order{Agent: "sales", To: "+1 202 555 0124"}); code != control.CodeDestinationNotAllowed {
 		t.Errorf("a number of a registry: %q", code)
 	}
@@ -346,16 +346,16 @@ func TestScreen(t *testing.T) {
 	}
 }
 
-// TestRoomHolds: concurrent orders do not exceed the queue depth.
-func TestRoomHolds(t *testing.T) {
-	w := newTown(t)
-	w.desk.QueueDepth = 7
+// TestQueueDepth: concurrent orders do not exceed the queue depth.
+func TestQueueDepth(t *testing.T) {
+	w := newFixture(t)
+	w.controller.QueueDepth = 7
 	var orders sync.WaitGroup
 	var mu sync.Mutex
 	got := map[control.Code]int{}
 	for i := range 40 {
 		orders.Go(func() {
-			leave, err := w.desk.Reserve(t.Context(), w.org["acme"])
+			leave, err := w.controller.Reserve(t.Context(), w.org["acme"])
 			var code control.Code
 			switch {
 			case err != nil:
@@ -379,7 +379,7 @@ func TestRoomHolds(t *testing.T) {
 	}
 	// Sequential orders fill the queue regardless of earlier refusals.
 	for range 100 {
-		leave, err := w.desk.Reserve(t.Context(), w.org["acme"])
+		leave, err := w.controller.Reserve(t.Context(), w.org["acme"])
 		if err != nil {
 			if code := control.CodeOf(err); code != control.CodeDialQueueFull {
 				t.Fatal(err)
@@ -391,13 +391,13 @@ func TestRoomHolds(t *testing.T) {
 		}
 		leave()
 	}
-	if n := w.id("SELECT count(*)::text FROM attempts WHERE state = 'scheduled'"); n != "7" {
+	if n := w.text("SELECT count(*)::text FROM attempts WHERE state = 'scheduled'"); n != "7" {
 		t.Errorf("%s wait", n)
 	}
 	w.exec("UPDATE attempts SET state = 'ended'")
 	deadline := time.Now().Add(5 * time.Second)
 	for {
-		if leave, err := w.desk.Reserve(t.Context(), w.org["acme"]); err == nil {
+		if leave, err := w.controller.Reserve(t.Context(), w.org["acme"]); err == nil {
 			leave()
 			return
 		}

@@ -12,7 +12,7 @@ import (
 // TestExplain: the error distinguishes an unknown agent from one without a subgroup, and names no agents of other
 // organizations.
 func TestExplain(t *testing.T) {
-	d := filled(t, `
+	d := newDatabase(t, `
 organizations:
 - name: acme
   agents:
@@ -29,7 +29,7 @@ organizations:
   - {name: theirs, published: true, speech: {asr: {provider: fake}, llm: {provider: fake}, tts: {provider: fake}}}
 - name: empty
 `)
-	desk := &Controller{Pool: d.Pool, Store: &store.Store{Pool: d.Pool}}
+	controller := &Controller{Pool: d.Pool, Store: &store.Store{Pool: d.Pool}}
 	refused := func(org string, o Order) string {
 		t.Helper()
 		id, err := apikeys.FindOrganization(t.Context(), d.Pool, org)
@@ -37,7 +37,7 @@ organizations:
 			t.Fatal(err)
 		}
 		o.To = "+12025550123"
-		_, err = desk.Place(t.Context(), id, o, nil)
+		_, err = controller.Place(t.Context(), id, o, nil)
 		if control.CodeOf(err) != control.CodeAgentNotInSubgroup {
 			t.Errorf("%+v: %v", o, err)
 		}

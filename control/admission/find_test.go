@@ -15,8 +15,8 @@ import (
 	"github.com/parley-voice/parley/control/store"
 )
 
-// threeFile has three organizations with an agent of the same name.
-const threeFile = `
+// threeOrganizations has three organizations with an agent of the same name.
+const threeOrganizations = `
 organizations:
 - name: acme
   agents: [{name: sales, published: true, speech: {asr: {provider: fake}, llm: {provider: fake}, tts: {provider: fake}}}]
@@ -43,8 +43,8 @@ organizations:
     subgroups: [{name: default, allowed_destinations: ["1"], agents: [sales], concurrent_calls: 9, calls_per_minute: 9}]
 `
 
-// filled returns a database with the contents of a file.
-func filled(t *testing.T, file string) *db.DB {
+// newDatabase returns a database with the contents of a file.
+func newDatabase(t *testing.T, file string) *db.DB {
 	t.Helper()
 	d := dbtest.New(t)
 	s, err := apply.Parse(strings.NewReader(file))
@@ -60,7 +60,7 @@ func filled(t *testing.T, file string) *db.DB {
 // TestFindReadsFewSubgroups: without a named subgroup, find reads only those of the agent, and no more than prove
 // ambiguity.
 func TestFindReadsFewSubgroups(t *testing.T) {
-	d := filled(t, `
+	d := newDatabase(t, `
 organizations:
 - name: acme
   agents:
@@ -97,10 +97,10 @@ organizations:
 	}
 }
 
-// TestFindKeepsOrganizationsApart: orders checked together use only their own organization's rows, and a bad stored
+// TestFindSeparatesOrganizations: orders checked together use only their own organization's rows, and a bad stored
 // row affects only its own organization.
-func TestFindKeepsOrganizationsApart(t *testing.T) {
-	d := filled(t, threeFile)
+func TestFindSeparatesOrganizations(t *testing.T) {
+	d := newDatabase(t, threeOrganizations)
 	var err error
 	org, trunk, route, agent := map[string]string{}, map[string]string{}, map[string]string{}, map[string]string{}
 	for _, name := range []string{"acme", "globex", "initech"} {
@@ -121,7 +121,7 @@ func TestFindKeepsOrganizationsApart(t *testing.T) {
 		}
 	}
 	exec("INSERT INTO suppressions (org_id, number) VALUES ($1, '12025550123')", org["acme"])
-	desk := &Controller{Pool: d.Pool, Store: &store.Store{Pool: d.Pool}}
+	controller := &Controller{Pool: d.Pool, Store: &store.Store{Pool: d.Pool}}
 	bad := errors.New("what is stored")
 	for _, stored := range []struct {
 		name, sql string
@@ -160,7 +160,7 @@ func TestFindKeepsOrganizationsApart(t *testing.T) {
 		for _, x := range want {
 			asked = append(asked, &lookup{org: org[x.org], order: Order{Agent: "sales", To: x.to, TrunkID: trunk[x.trunk], RouteID: route[x.route]}})
 		}
-		each, err := desk.find(t.Context(), asked)
+		each, err := controller.find(t.Context(), asked)
 		if err != nil {
 			t.Errorf("stored %s: %v fails all", stored.name, err)
 			continue

@@ -7,12 +7,12 @@ import (
 )
 
 func TestRoutes(t *testing.T) {
-	w := newTown(t)
-	w.all("globex", "helpdesk", 2)
+	w := newFixture(t)
+	w.placeMany("globex", "helpdesk", 2)
 	w.endAll()
-	w.all("globex", "helpdesk", 1)
+	w.placeMany("globex", "helpdesk", 1)
 	w.exec("UPDATE calls SET created_at = now() - interval '61 s' WHERE id = (SELECT min(id) FROM calls)")
-	all, err := w.desk.Routes(t.Context(), w.org["globex"], "helpdesk")
+	all, err := w.controller.Routes(t.Context(), w.org["globex"], "helpdesk")
 	if err != nil || len(all) != 1 || len(all[0].Subgroups) != 1 {
 		t.Fatalf("%+v %v", all, err)
 	}
@@ -21,10 +21,10 @@ func TestRoutes(t *testing.T) {
 		len(s.CallerNumbers) != 2 || s.ConcurrentCalls != 3 || s.CallsPerMinute != 5 || s.InUse != 1 || s.Started != 2 {
 		t.Errorf("%+v", all)
 	}
-	if all, err := w.desk.Routes(t.Context(), w.org["acme"], "sales"); err != nil || len(all) != 1 || all[0].Lent || all[0].Subgroups[0].ConcurrentCalls != 1000 {
+	if all, err := w.controller.Routes(t.Context(), w.org["acme"], "sales"); err != nil || len(all) != 1 || all[0].Lent || all[0].Subgroups[0].ConcurrentCalls != 1000 {
 		t.Errorf("%+v %v", all, err)
 	}
-	if _, err := w.desk.Routes(t.Context(), w.org["acme"], "helpdesk"); control.CodeOf(err) != control.CodeCampaignAgentUnknown {
+	if _, err := w.controller.Routes(t.Context(), w.org["acme"], "helpdesk"); control.CodeOf(err) != control.CodeCampaignAgentUnknown {
 		t.Errorf("another organization's agent: %v", err)
 	}
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // answered places a call of the borrower and moves it to the answered state on a node.
-func (w *town) answered() control.Lease {
+func (w *fixture) answered() control.Lease {
 	w.t.Helper()
 	s := &store.Store{Pool: w.db.Pool}
 	if _, code := w.order("globex", admission.Order{Agent: "helpdesk"}); code != "" {
@@ -35,24 +35,24 @@ func (w *town) answered() control.Lease {
 	return c.Lease
 }
 
-const agentsPhone = "+1 202 555 0177"
+const transferTarget = "+1 202 555 0177"
 
 func TestOpenLeg(t *testing.T) {
-	w := newTown(t)
+	w := newFixture(t)
 	l := w.answered()
-	leg, err := w.desk.OpenLeg(t.Context(), l, agentsPhone, time.Minute)
+	leg, err := w.controller.OpenLeg(t.Context(), l, transferTarget, time.Minute)
 	if err != nil || leg.Number != "12025550177" || leg.Dial != "712025550177" || leg.Wait != 0 || leg.Lease.CallID != l.CallID || leg.Lease.AttemptID == l.AttemptID {
 		t.Fatalf("%+v %v", leg, err)
 	}
-	if got := w.id("SELECT concat_ws(' ', state, owner, home, leg, number, lease_until > now() + interval '50 s') FROM attempts WHERE leg <> 'callee'"); got != "intent n h transfer 12025550177 t" {
+	if got := w.text("SELECT concat_ws(' ', state, owner, home, leg, number, lease_until > now() + interval '50 s') FROM attempts WHERE leg <> 'callee'"); got != "intent n h transfer 12025550177 t" {
 		t.Errorf("it stands as %s", got)
 	}
 	// A call has one transfer leg at a time.
-	if _, err := w.desk.OpenLeg(t.Context(), l, agentsPhone, time.Minute); err == nil {
+	if _, err := w.controller.OpenLeg(t.Context(), l, transferTarget, time.Minute); err == nil {
 		t.Error("a second one while the first is alive")
 	}
 	for _, to := range []control.AttemptState{control.Sent, control.Answered, control.Rang, control.Closed, control.Sent} {
-		if err := w.desk.MoveLeg(t.Context(), leg.Lease, to); err != nil {
+		if err := w.controller.MoveLeg(t.Context(), leg.Lease, to); err != nil {
 			t.Fatal(err)
 		}
 		want := to
@@ -60,50 +60,50 @@ func TestOpenLeg(t *testing.T) {
 		case control.Rang:
 			want = control.Answered
 		case control.Sent:
-			want = control.AttemptState(w.id("SELECT state FROM attempts WHERE leg <> 'callee'")) // sent, and later ended
+			want = control.AttemptState(w.text("SELECT state FROM attempts WHERE leg <> 'callee'")) // sent, and later ended
 		default:
 		}
-		if got := w.id("SELECT state FROM attempts WHERE leg <> 'callee'"); got != string(want) {
+		if got := w.text("SELECT state FROM attempts WHERE leg <> 'callee'"); got != string(want) {
 			t.Errorf("after %s it is %s", to, got)
 		}
 	}
-	if got := w.id("SELECT state FROM attempts WHERE leg <> 'callee'"); got != "ended" {
+	if got := w.text("SELECT state FROM attempts WHERE leg <> 'callee'"); got != "ended" {
 		t.Errorf("it goes on from its end: %s", got)
 	}
-	if got := w.id("SELECT status FROM calls"); got != "ongoing" {
+	if got := w.text("SELECT status FROM calls"); got != "ongoing" {
 		t.Errorf("its call is %s", got)
 	}
 	w.exec("UPDATE subgroups SET next_dial_at = now(); UPDATE grants SET next_dial_at = now()")
-	if _, err := w.desk.OpenLeg(t.Context(), l, agentsPhone, time.Minute); err != nil {
+	if _, err := w.controller.OpenLeg(t.Context(), l, transferTarget, time.Minute); err != nil {
 		t.Errorf("another after it: %v", err)
 	}
 }
 
-func TestOpenLegIsHeldToTheRoute(t *testing.T) {
+func TestOpenLegObeysRouteLimits(t *testing.T) {
 	for _, row := range []struct {
 		name, number string
 		prepare      string
 		want         control.Code
 	}{
-		{"free", agentsPhone, "SELECT 1", ""},
+		{"free", transferTarget, "SELECT 1", ""},
 		{"not allowed", "+442071838750", "SELECT 1", control.CodeDestinationNotAllowed},
 		{"premium rate", "+1 900 555 0123", "SELECT 1", control.CodeDestinationNotAllowed},
-		{"suppressed", agentsPhone, "INSERT INTO suppressions SELECT id, '2025550177' FROM organizations", control.CodeDestinationNotAllowed},
-		{"no line of the subgroup", agentsPhone, "UPDATE subgroups SET concurrent_calls = 1", control.CodeSubgroupConcurrency},
-		{"no line of the grant", agentsPhone, "UPDATE grants SET concurrent_calls = 1", control.CodeSubgroupConcurrency},
-		{"no line of the trunk", agentsPhone, "UPDATE trunks SET concurrent_calls = 1", control.CodeSubgroupConcurrency},
-		{"no place in the pace soon", agentsPhone, filledUp, control.CodeSubgroupConcurrency},
-		{"the trunk's pace", agentsPhone, "UPDATE trunks SET next_dial_at = now() + interval '10 s'", control.CodeSubgroupConcurrency},
-		{"the day's minutes", agentsPhone, `UPDATE organizations SET settings = '{"limits": {"daily_minutes": 1}}'; UPDATE calls SET answered_at = now() - interval '61 s'`, control.CodeOrganizationLimit},
-		{"the day's calls", agentsPhone, `UPDATE organizations SET settings = '{"limits": {"daily_calls": 1}}'`, ""},
-		{"its node lost it", agentsPhone, "UPDATE attempts SET epoch = epoch + 1", control.CodeInternal},
-		{"its call is over", agentsPhone, "UPDATE attempts SET state = 'ended'", control.CodeInternal},
+		{"suppressed", transferTarget, "INSERT INTO suppressions SELECT id, '2025550177' FROM organizations", control.CodeDestinationNotAllowed},
+		{"no line of the subgroup", transferTarget, "UPDATE subgroups SET concurrent_calls = 1", control.CodeSubgroupConcurrency},
+		{"no line of the grant", transferTarget, "UPDATE grants SET concurrent_calls = 1", control.CodeSubgroupConcurrency},
+		{"no line of the trunk", transferTarget, "UPDATE trunks SET concurrent_calls = 1", control.CodeSubgroupConcurrency},
+		{"no place in the pace soon", transferTarget, paceExhausted, control.CodeSubgroupConcurrency},
+		{"the trunk's pace", transferTarget, "UPDATE trunks SET next_dial_at = now() + interval '10 s'", control.CodeSubgroupConcurrency},
+		{"the day's minutes", transferTarget, `UPDATE organizations SET settings = '{"limits": {"daily_minutes": 1}}'; UPDATE calls SET answered_at = now() - interval '61 s'`, control.CodeOrganizationLimit},
+		{"the day's calls", transferTarget, `UPDATE organizations SET settings = '{"limits": {"daily_calls": 1}}'`, ""},
+		{"its node lost it", transferTarget, "UPDATE attempts SET epoch = epoch + 1", control.CodeInternal},
+		{"its call is over", transferTarget, "UPDATE attempts SET state = 'ended'", control.CodeInternal},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			w := newTown(t)
+			w := newFixture(t)
 			l := w.answered()
 			w.exec(row.prepare)
-			_, err := w.desk.OpenLeg(t.Context(), l, row.number, time.Minute)
+			_, err := w.controller.OpenLeg(t.Context(), l, row.number, time.Minute)
 			if row.want == "" {
 				if err != nil {
 					t.Error(err)
@@ -113,40 +113,40 @@ func TestOpenLegIsHeldToTheRoute(t *testing.T) {
 			if err == nil || control.CodeOf(err) != row.want || row.want == control.CodeInternal && !errors.Is(err, control.ErrFenced) {
 				t.Errorf("%v, want %s", err, row.want)
 			}
-			if got := w.id("SELECT count(*)::text FROM attempts WHERE leg <> 'callee'"); got != "0" {
+			if got := w.text("SELECT count(*)::text FROM attempts WHERE leg <> 'callee'"); got != "0" {
 				t.Errorf("%s legs are left", got)
 			}
 		})
 	}
 }
 
-// filledUp delays the next start of a subgroup by 10 s.
-const filledUp = "UPDATE subgroups SET calls_per_minute = 1; UPDATE subgroup_starts SET at = now() - interval '50 s'"
+// paceExhausted delays the next start of a subgroup by 10 s.
+const paceExhausted = "UPDATE subgroups SET calls_per_minute = 1; UPDATE subgroup_starts SET at = now() - interval '50 s'"
 
-// TestOpenLegTakesItsPlace: a transfer leg obeys the pacing of trunk and grant.
-func TestOpenLegTakesItsPlace(t *testing.T) {
-	w := newTown(t)
+// TestOpenLegObeysPacing: a transfer leg obeys the pacing of trunk and grant.
+func TestOpenLegObeysPacing(t *testing.T) {
+	w := newFixture(t)
 	l := w.answered() // the grant allows 5 per minute
 	w.exec("INSERT INTO grant_starts SELECT id, started - 4, now() - interval '57.6 s' FROM grants")
 	w.exec("UPDATE trunks SET next_dial_at = now() + interval '1 s', calls_per_second = 0.5")
-	leg, err := w.desk.OpenLeg(t.Context(), l, agentsPhone, time.Minute)
+	leg, err := w.controller.OpenLeg(t.Context(), l, transferTarget, time.Minute)
 	if err != nil || leg.Wait < 2*time.Second || leg.Wait > 3*time.Second {
 		t.Fatalf("waits %v, %v", leg.Wait, err)
 	}
-	if got := w.id("SELECT concat_ws(' ', round(extract(epoch FROM g.next_dial_at - t.next_dial_at))) FROM grants g, trunks t"); got != "10" {
+	if got := w.text("SELECT concat_ws(' ', round(extract(epoch FROM g.next_dial_at - t.next_dial_at))) FROM grants g, trunks t"); got != "10" {
 		t.Errorf("the next of the grant comes %s s after the trunk's, want 12 - 2", got)
 	}
 }
 
 // TestLegsOfLostNodes: the legs of lost nodes do not end calls, but calls end their legs.
 func TestLegsOfLostNodes(t *testing.T) {
-	w := newTown(t)
+	w := newFixture(t)
 	s := &store.Store{Pool: w.db.Pool}
 	l := w.answered()
 	open := func() control.Lease {
 		t.Helper()
 		w.exec("UPDATE subgroups SET next_dial_at = now(); UPDATE grants SET next_dial_at = now()")
-		leg, err := w.desk.OpenLeg(t.Context(), l, agentsPhone, time.Minute)
+		leg, err := w.controller.OpenLeg(t.Context(), l, transferTarget, time.Minute)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -161,29 +161,29 @@ func TestLegsOfLostNodes(t *testing.T) {
 	if n, err := s.Settle(t.Context(), nil); n != 1 || err != nil {
 		t.Errorf("settled %d, %v", n, err)
 	}
-	if got := w.id("SELECT concat_ws(' ', c.status, a.state) FROM calls c JOIN attempts a ON a.call_id = c.id WHERE a.leg <> 'callee'"); got != "ongoing unknown" {
+	if got := w.text("SELECT concat_ws(' ', c.status, a.state) FROM calls c JOIN attempts a ON a.call_id = c.id WHERE a.leg <> 'callee'"); got != "ongoing unknown" {
 		t.Errorf("%s", got)
 	}
 	second := open()
-	if err := w.desk.MoveLeg(t.Context(), second, control.Answered); err != nil {
+	if err := w.controller.MoveLeg(t.Context(), second, control.Answered); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Finish(t.Context(), l, control.CallResult{Status: control.Ended, Reason: "transferred", EndedAt: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
-	if got := w.id("SELECT concat_ws(' ', c.status, a.state) FROM calls c JOIN attempts a ON a.call_id = c.id WHERE a.id = '" + second.AttemptID + "'"); got != "ended ended" {
+	if got := w.text("SELECT concat_ws(' ', c.status, a.state) FROM calls c JOIN attempts a ON a.call_id = c.id WHERE a.id = '" + second.AttemptID + "'"); got != "ended ended" {
 		t.Errorf("%s", got)
 	}
-	if got := w.id("SELECT count(*)::text FROM events"); got != "1" {
+	if got := w.text("SELECT count(*)::text FROM events"); got != "1" {
 		t.Errorf("%s events", got)
 	}
 }
 
-// TestFull: the reason that blocks the next call of a subgroup is reported.
-func TestFull(t *testing.T) {
-	w := newTown(t)
+// TestDialBlockers: the reason that blocks the next call of a subgroup is reported.
+func TestDialBlockers(t *testing.T) {
+	w := newFixture(t)
 	w.answered()
-	route := w.id("SELECT route_id FROM calls")
+	route := w.text("SELECT route_id FROM calls")
 	for _, row := range []struct {
 		name, prepare, want string
 	}{

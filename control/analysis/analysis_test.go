@@ -14,8 +14,8 @@ import (
 	"github.com/parley-voice/parley/pipeline/jsonschema"
 )
 
-// desk is one call in memory.
-type desk struct {
+// memoryCalls holds one call.
+type memoryCalls struct {
 	call  control.Call
 	d     agents.Definition
 	lines []pipeline.Line
@@ -24,14 +24,16 @@ type desk struct {
 	result         json.RawMessage
 }
 
-func (d *desk) Call(context.Context, string, string) (control.Call, error) { return d.call, nil }
-func (d *desk) Transcript(context.Context, string) (control.Transcript, error) {
+func (d *memoryCalls) Call(context.Context, string, string) (control.Call, error) { return d.call, nil }
+func (d *memoryCalls) Transcript(context.Context, string) (control.Transcript, error) {
 	return control.Transcript{Lines: d.lines}, nil
 }
 
-func (d *desk) AgentDefinition(context.Context, string) (agents.Definition, error) { return d.d, nil }
+func (d *memoryCalls) AgentDefinition(context.Context, string) (agents.Definition, error) {
+	return d.d, nil
+}
 
-func (d *desk) SetAnalysis(_ context.Context, _, status string, result json.RawMessage, reason string) error {
+func (d *memoryCalls) SetAnalysis(_ context.Context, _, status string, result json.RawMessage, reason string) error {
 	d.status, d.result, d.reason = status, result, reason
 	d.call.AnalysisStatus = status
 	return nil
@@ -69,7 +71,7 @@ func definition() agents.Definition {
 	return d
 }
 
-func spoken() []pipeline.Line {
+func transcript() []pipeline.Line {
 	return []pipeline.Line{
 		{Role: pipeline.RoleAgent, Text: "Tea?"},
 		{Role: pipeline.RoleCaller, Text: "Two green ones."},
@@ -79,11 +81,11 @@ func spoken() []pipeline.Line {
 
 const good = `{"summary":"Two cups were sold.","success":true,"sentiment":"positive","in_voicemail":false,"opt_out":false,"custom":{"cups":2,"kind":"green","again":null,"note":null}}`
 
-func TestFollow(t *testing.T) {
+func TestHandleEvent(t *testing.T) {
 	silent := `{"custom":{"again":null,"cups":null,"kind":null,"note":null},"in_voicemail":null,"opt_out":null,"sentiment":null,"success":null,"summary":"The callee said nothing."}`
 	for name, tt := range map[string]struct {
 		call           control.Call
-		change         func(*desk)
+		change         func(*memoryCalls)
 		model          model
 		tries          int
 		status, reason string
@@ -91,22 +93,22 @@ func TestFollow(t *testing.T) {
 		asked          int
 		again          string // why the event is retried
 	}{
-		"told": {model: model{arguments: good}, status: Complete, result: good, asked: 1},
-		"what the line showed wins": {
+		"report": {model: model{arguments: good}, status: Complete, result: good, asked: 1},
+		"answered_by overrides the model": {
 			call: control.Call{AnsweredBy: "voicemail"}, model: model{arguments: good}, status: Complete,
 			result: strings.Replace(good, `"in_voicemail":false`, `"in_voicemail":true`, 1), asked: 1,
 		},
-		"nobody spoke": {
-			change: func(d *desk) { d.lines = d.lines[:1] }, status: Complete, result: silent,
+		"silent callee": {
+			change: func(d *memoryCalls) { d.lines = d.lines[:1] }, status: Complete, result: silent,
 		},
-		"nobody spoke to a machine": {
-			call: control.Call{Reason: "voicemail_dropped"}, change: func(d *desk) { d.lines = nil }, status: Complete,
+		"no words in a voicemail": {
+			call: control.Call{Reason: "voicemail_dropped"}, change: func(d *memoryCalls) { d.lines = nil }, status: Complete,
 			result: strings.Replace(silent, `"in_voicemail":null`, `"in_voicemail":true`, 1),
 		},
-		"nothing is asked for": {change: func(d *desk) { d.d.Analysis = agents.Analysis{} }},
-		"it never began":       {call: control.Call{Status: control.Failed}},
-		"it was analysed":      {call: control.Call{AnalysisStatus: Complete}},
-		"the model fails":      {model: model{fails: errors.New("503")}, asked: 1, again: "model: 503"},
+		"no analysis configured": {change: func(d *memoryCalls) { d.d.Analysis = agents.Analysis{} }},
+		"failed call":            {call: control.Call{Status: control.Failed}},
+		"analyzed before":        {call: control.Call{AnalysisStatus: Complete}},
+		"the model fails":        {model: model{fails: errors.New("503")}, asked: 1, again: "model: 503"},
 		"the model fails again and again": {
 			model: model{fails: errors.New("503")}, tries: 10, asked: 1, again: "model: 503",
 		},
@@ -114,20 +116,20 @@ func TestFollow(t *testing.T) {
 			model: model{fails: errors.New("503")}, tries: 11, asked: 1, status: Failed, reason: "unreachable",
 		},
 		"no report": {model: model{}, tries: 2, asked: 1, status: Failed, reason: "unreadable answer"},
-		"a kind of its own": {
+		"value outside the enum": {
 			model: model{arguments: strings.Replace(good, `"green"`, `"red"`, 1)}, tries: 2, asked: 1,
 			status: Failed, reason: "unreadable answer",
 		},
-		"a text for a number": {
+		"text for a number": {
 			model: model{arguments: strings.Replace(good, `"cups":2`, `"cups":"2"`, 1)}, tries: 2, asked: 1,
 			status: Failed, reason: "unreadable answer",
 		},
-		"too little": {
+		"missing fields": {
 			model: model{arguments: `{"summary":"x"}`}, tries: 2, asked: 1, status: Failed, reason: "unreadable answer",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := &desk{call: tt.call, d: definition(), lines: spoken()}
+			d := &memoryCalls{call: tt.call, d: definition(), lines: transcript()}
 			d.call.Name = "Ada"
 			if d.call.Status == "" {
 				d.call.Status = control.Ended
@@ -164,9 +166,9 @@ func same(t *testing.T, got json.RawMessage, want string) bool {
 	return err == nil && err2 == nil && string(x) == string(y)
 }
 
-// TestQuestion: the model gets the task of this call, the transcript, and a schema.
-func TestQuestion(t *testing.T) {
-	d := &desk{call: control.Call{Status: control.Ended, Name: "Ada"}, d: definition(), lines: spoken()}
+// TestPrompt: the model gets the task of this call, the transcript, and a schema.
+func TestPrompt(t *testing.T) {
+	d := &memoryCalls{call: control.Call{Status: control.Ended, Name: "Ada"}, d: definition(), lines: transcript()}
 	d.lines[1].Text = strings.Repeat("tea ", 20_000) + "enough"
 	m := &model{arguments: good}
 	a := &Analyst{Calls: d, Model: func(pipeline.Engine) (pipeline.Model, error) { return m, nil }}
@@ -177,7 +179,7 @@ func TestQuestion(t *testing.T) {
 	text := p.Messages[0].Text
 	for _, want := range []string{"Sell tea to Ada.", "agent: Tea?", "callee: tea", "enough", "tool: order {}: done", "[cut: the middle is too long]"} {
 		if !strings.Contains(text, want) {
-			t.Errorf("the model is not told %q", want)
+			t.Errorf("the prompt lacks %q", want)
 		}
 	}
 	if n := len(text); n > maxTranscript+maxTask || p.ToolChoice != p.Tools[0].Name || p.MaxTokens == 0 {

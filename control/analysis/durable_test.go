@@ -20,13 +20,13 @@ import (
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-// flaky fails a few times and then reports.
-type flaky struct {
+// flakyModel fails a few times and then reports.
+type flakyModel struct {
 	fails, asked int
 	how          error
 }
 
-func (f *flaky) Reply(context.Context, pipeline.Prompt) iter.Seq2[pipeline.Delta, error] {
+func (f *flakyModel) Reply(context.Context, pipeline.Prompt) iter.Seq2[pipeline.Delta, error] {
 	f.asked++
 	return func(yield func(pipeline.Delta, error) bool) {
 		if f.asked <= f.fails {
@@ -39,23 +39,23 @@ func (f *flaky) Reply(context.Context, pipeline.Prompt) iter.Seq2[pipeline.Delta
 	}
 }
 
-// TestAcrossRestarts: each try runs in another process. The webhook is sent once, when the analysis is final, and
+// TestRetriesAcrossRestarts: each try runs in another process. The webhook is sent once, when the analysis is final, and
 // never for a failed call.
-func TestAcrossRestarts(t *testing.T) {
+func TestRetriesAcrossRestarts(t *testing.T) {
 	for name, tt := range map[string]struct {
-		status      control.Status
-		fails       int
-		how         error
-		asked       int
-		want        string
-		notices     int
-		firstNotice int // the run after which it was sent
+		status        control.Status
+		fails         int
+		how           error
+		asked         int
+		want          string
+		deliveries    int
+		firstDelivery int // the run after which it was sent
 	}{
-		"at once":            {control.Ended, 0, nil, 1, analysis.Complete, 1, 1},
-		"the third time":     {control.Ended, 2, errors.New("reset"), 3, analysis.Complete, 1, 3},
-		"never":              {control.Ended, 9, pipeline.ErrUnusable, 3, analysis.Failed, 1, 3},
-		"an outage":          {control.Ended, 9, errors.New("reset"), 5, analysis.None, 0, 9},
-		"it was no call yet": {control.Failed, 0, nil, 0, analysis.None, 0, 0},
+		"at once":        {control.Ended, 0, nil, 1, analysis.Complete, 1, 1},
+		"the third time": {control.Ended, 2, errors.New("reset"), 3, analysis.Complete, 1, 3},
+		"never":          {control.Ended, 9, pipeline.ErrUnusable, 3, analysis.Failed, 1, 3},
+		"an outage":      {control.Ended, 9, errors.New("reset"), 5, analysis.None, 0, 9},
+		"failed call":    {control.Failed, 0, nil, 0, analysis.None, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := dbtest.New(t)
@@ -84,7 +84,7 @@ func TestAcrossRestarts(t *testing.T) {
 			exec(`INSERT INTO call_lines (call_id, n, item) VALUES ('c', 0, '{"role":"caller","text":"hello"}')`)
 			exec("INSERT INTO events (call_id, org_id, kind, home) VALUES ('c', $1, $2, '')", org, control.CallEnded)
 			exec(`INSERT INTO webhook_endpoints (id, org_id, url, secret, events) VALUES ('e', $1, 'https://example.com', 's', '{call_analyzed}')`, org)
-			m := &flaky{fails: tt.fails, how: tt.how}
+			m := &flakyModel{fails: tt.fails, how: tt.how}
 			for run := 1; run <= 5; run++ {
 				s := &store.Store{Pool: d.Pool}
 				exec("UPDATE events SET next_at = now() - interval '1 s', lease_until = NULL")
@@ -92,15 +92,15 @@ func TestAcrossRestarts(t *testing.T) {
 					{Name: "analysis", Handler: &analysis.Analyst{Calls: s, Model: func(pipeline.Engine) (pipeline.Model, error) { return m, nil }}},
 					{Name: "analyzed", Handler: &webhook.Notifier{Type: webhook.CallAnalyzed, Pool: d.Pool, Calls: s}},
 				}}).One(t.Context(), control.FastLane)
-				if again := run < tt.firstNotice; again != (err != nil) {
+				if again := run < tt.firstDelivery; again != (err != nil) {
 					t.Errorf("run %d: %v", run, err)
 				}
 				var n int
 				if err = d.Pool.QueryRow(t.Context(), "SELECT count(*) FROM webhook_deliveries WHERE type = 'call_analyzed'").Scan(&n); err != nil {
 					t.Fatal(err)
 				}
-				if want := tt.notices; run < tt.firstNotice && n != 0 || run >= tt.firstNotice && n != want {
-					t.Errorf("after run %d there are %d notices", run, n)
+				if want := tt.deliveries; run < tt.firstDelivery && n != 0 || run >= tt.firstDelivery && n != want {
+					t.Errorf("after run %d: %d deliveries", run, n)
 				}
 			}
 			c, err := (&store.Store{Pool: d.Pool}).Call(t.Context(), org, "c")

@@ -11,7 +11,7 @@ import (
 	"github.com/parley-voice/parley/pipeline/provider"
 )
 
-func TestFailures(t *testing.T) {
+func TestFinalTry(t *testing.T) {
 	refused := func(status int) error {
 		return fmt.Errorf("model: openai: %w", &pipeline.RefusedError{Status: status, Text: "key sk-1 of http://10.0.0.7"})
 	}
@@ -20,18 +20,18 @@ func TestFailures(t *testing.T) {
 		tries  int // until the result is final
 		reason string
 	}{
-		"the answer is of no use": {fmt.Errorf("%w: custom.kind", pipeline.ErrUnusable), 3, "unreadable answer"},
-		"there is no such model":  {refused(404), 3, "refused 404"},
-		"the key is wrong":        {refused(401), 12, "refused 401"},
-		"it is overloaded":        {refused(503), 12, "refused 503"},
-		"it is rate-limited":      {refused(429), 12, "refused 429"},
-		"it is away":              {errors.New("dial tcp 10.0.0.7:443: connection refused"), 12, "unreachable"},
-		"it takes too long":       {fmt.Errorf("model: %w", context.DeadlineExceeded), 12, "timed out"},
-		"the network does":        {os.ErrDeadlineExceeded, 12, "timed out"},
-		"it does not begin":       {provider.ErrSlow, 12, "timed out"},
-		"it is left alone":        {fmt.Errorf("openai: %w", provider.ErrOpen), 21, "unreachable"},
-		"it is busy":              {fmt.Errorf("openai: %w", provider.ErrBusy), 21, "unreachable"},
-		"both are, in two ways":   {errors.Join(provider.ErrOpen, refused(503)), 21, "refused 503"},
+		"unusable answer":      {fmt.Errorf("%w: custom.kind", pipeline.ErrUnusable), 3, "unreadable answer"},
+		"unknown model":        {refused(404), 3, "refused 404"},
+		"wrong key":            {refused(401), 12, "refused 401"},
+		"overloaded":           {refused(503), 12, "refused 503"},
+		"rate-limited":         {refused(429), 12, "refused 429"},
+		"unreachable":          {errors.New("dial tcp 10.0.0.7:443: connection refused"), 12, "unreachable"},
+		"timeout":              {fmt.Errorf("model: %w", context.DeadlineExceeded), 12, "timed out"},
+		"network timeout":      {os.ErrDeadlineExceeded, 12, "timed out"},
+		"no first token":       {provider.ErrSlow, 12, "timed out"},
+		"open circuit breaker": {fmt.Errorf("openai: %w", provider.ErrOpen), 21, "unreachable"},
+		"busy":                 {fmt.Errorf("openai: %w", provider.ErrBusy), 21, "unreachable"},
+		"two causes":           {errors.Join(provider.ErrOpen, refused(503)), 21, "refused 503"},
 	} {
 		n := 0
 		for !isFinalTry(tt.err, n) {

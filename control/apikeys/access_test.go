@@ -10,8 +10,8 @@ import (
 	"github.com/parley-voice/parley/control/db/dbtest"
 )
 
-// TestKeysTogether: requests whose keys are read together each get their own, and the use of a key is recorded once.
-func TestKeysTogether(t *testing.T) {
+// TestConcurrentAuthentication: requests whose keys are read together each get their own, and the use of a key is recorded once.
+func TestConcurrentAuthentication(t *testing.T) {
 	d := dbtest.New(t)
 	keys := &Keys{Pool: d.Pool}
 	var headers, ids []string

@@ -17,8 +17,8 @@ import (
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-// later moves counted requests into the past.
-func later(t interface {
+// ageRequests moves counted requests into the past.
+func ageRequests(t interface {
 	Context() context.Context
 	Fatal(args ...any)
 }, d *db.DB, by time.Duration,
@@ -28,7 +28,7 @@ func later(t interface {
 	}
 }
 
-func TestLimiterSlides(t *testing.T) {
+func TestLimiterSlidingWindow(t *testing.T) {
 	d := dbtest.New(t)
 	l := &Limiter{Pool: d.Pool}
 	for _, tt := range []struct {
@@ -47,7 +47,7 @@ func TestLimiterSlides(t *testing.T) {
 		{0, 3, false, 0},
 		{90 * time.Second, 3, true, 2},
 	} {
-		later(t, d, tt.after)
+		ageRequests(t, d, tt.after)
 		q, ok, err := l.Admit(t.Context(), "k", tt.limit)
 		if err != nil || ok != tt.ok || q.Remaining != tt.remaining || q.Limit != tt.limit || time.Until(q.Reset) > Window+time.Second {
 			t.Errorf("%+v: %v %+v, %v", tt, ok, q, err)
@@ -61,9 +61,9 @@ func TestLimiterSlides(t *testing.T) {
 	}
 }
 
-// TestLimiterNeverExceeds: no window contains more requests than the limit, even if the limit changes; after a window
+// TestLimiterInAnyWindow: no window contains more requests than the limit, even if the limit changes; after a window
 // without requests, requests are accepted again.
-func TestLimiterNeverExceeds(t *testing.T) {
+func TestLimiterInAnyWindow(t *testing.T) {
 	d := dbtest.New(t)
 	l := &Limiter{Pool: d.Pool}
 	run := 0
@@ -75,7 +75,7 @@ func TestLimiterNeverExceeds(t *testing.T) {
 		for range rapid.IntRange(1, 40).Draw(rt, "requests") {
 			pause := time.Duration(rapid.IntRange(0, 20).Draw(rt, "pause")) * time.Second
 			limit := rapid.IntRange(1, 5).Draw(rt, "limit")
-			later(rt, d, pause)
+			ageRequests(rt, d, pause)
 			now += pause
 			in := 0
 			for _, at := range admitted {
@@ -96,7 +96,7 @@ func TestLimiterNeverExceeds(t *testing.T) {
 				admitted = append(admitted, now)
 			}
 		}
-		later(rt, d, Window)
+		ageRequests(rt, d, Window)
 		if _, ok, err := l.Admit(t.Context(), key, 1); !ok || err != nil {
 			rt.Fatalf("refused a window later: %v", err)
 		}
@@ -131,8 +131,8 @@ func TestLimiterOfManyProcesses(t *testing.T) {
 	}
 }
 
-// TestLimiterSweeps: Sweep deletes only counts outside the window.
-func TestLimiterSweeps(t *testing.T) {
+// TestLimiterSweep: Sweep deletes only counts outside the window.
+func TestLimiterSweep(t *testing.T) {
 	d := dbtest.New(t)
 	l := &Limiter{Pool: d.Pool}
 	admit := func(key string, want bool) {
@@ -143,7 +143,7 @@ func TestLimiterSweeps(t *testing.T) {
 	}
 	admit("silent", true)
 	admit("busy", true)
-	later(t, d, 61*time.Second)
+	ageRequests(t, d, 61*time.Second)
 	if _, err := d.Pool.Exec(t.Context(), "UPDATE rate_requests SET at = clock_timestamp() WHERE key_id = 'busy'"); err != nil {
 		t.Fatal(err)
 	}

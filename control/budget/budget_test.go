@@ -53,9 +53,9 @@ func TestBodies(t *testing.T) {
 	}
 }
 
-// TestAFewDoNotHoldAll: organizations that hold as much as they may leave room for
+// TestFullOrganizationsLeaveRoom: organizations that hold as much as they may leave room for
 // the next one.
-func TestAFewDoNotHoldAll(t *testing.T) {
+func TestFullOrganizationsLeaveRoom(t *testing.T) {
 	b := &Budget{}
 	for _, org := range []string{"a", "b", "c", "d"} {
 		for n := int64(32 << 20); n > 64<<10; n /= 2 { // all that it can get

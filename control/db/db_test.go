@@ -11,7 +11,7 @@ import (
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-func TestOpenIsMigrated(t *testing.T) {
+func TestOpenMigrates(t *testing.T) {
 	d := dbtest.New(t)
 	var n int
 	if err := d.Pool.QueryRow(t.Context(), "SELECT count(*) FROM calls").Scan(&n); err != nil {
@@ -22,10 +22,10 @@ func TestOpenIsMigrated(t *testing.T) {
 	}
 }
 
-func TestBellRings(t *testing.T) {
+func TestListenerNotifies(t *testing.T) {
 	d := dbtest.New(t)
 	b := &db.Listener{Pool: d.Pool}
-	ring := b.Subscribe("parley_test")
+	notified := b.Subscribe("parley_test")
 	ctx, cancel := context.WithCancel(t.Context())
 	over := make(chan struct{})
 	go func() { b.Run(ctx); close(over) }()
@@ -34,20 +34,20 @@ func TestBellRings(t *testing.T) {
 	await := func(what string) {
 		t.Helper()
 		select {
-		case <-ring:
+		case <-notified:
 		case <-time.After(10 * time.Second):
 			t.Fatal(what)
 		}
 	}
-	await("no ring when the listening begins")
+	await("no notified when the listening begins")
 	if _, err := d.Pool.Exec(t.Context(), "NOTIFY parley_test"); err != nil {
 		t.Fatal(err)
 	}
-	await("no ring after NOTIFY")
+	await("no notified after NOTIFY")
 
 	// The listener reconnects after its connection breaks.
 	if _, err := d.Pool.Exec(t.Context(), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query ILIKE 'listen%' AND datname = current_database()"); err != nil {
 		t.Fatal(err)
 	}
-	await("no ring after the connection broke")
+	await("no notified after the connection broke")
 }

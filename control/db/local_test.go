@@ -53,8 +53,8 @@ func query(ctx context.Context, l *db.Local, sql string) error {
 	return errors.Join(err, c.Close(ctx))
 }
 
-// TestLocalKeepsItsData: data survive a stop, a kill and a long path.
-func TestLocalKeepsItsData(t *testing.T) {
+// TestLocalKeepsData: data survive a stop, a kill and a long path.
+func TestLocalKeepsData(t *testing.T) {
 	dir := filepath.Join(openDir(t), strings.Repeat("long", 25))
 	a := start(t, dir)
 	if err := query(t.Context(), a, "CREATE TABLE kept ()"); err != nil {
@@ -83,8 +83,8 @@ func TestLocalKeepsItsData(t *testing.T) {
 	}
 }
 
-// TestLocalIsJoinedAndTakenOver: two processes use one folder, like a server and a command.
-func TestLocalIsJoinedAndTakenOver(t *testing.T) {
+// TestLocalTakeover: two processes use one folder, like a server and a command.
+func TestLocalTakeover(t *testing.T) {
 	dir := openDir(t)
 	a := start(t, dir)
 	b := start(t, dir)
@@ -103,7 +103,7 @@ func TestLocalIsJoinedAndTakenOver(t *testing.T) {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			t.Fatalf("nobody took over: %v", err)
+			t.Fatalf("missing took over: %v", err)
 		}
 	}
 	c := start(t, dir)
@@ -129,7 +129,7 @@ func TestLocalRefusesOtherVersions(t *testing.T) {
 	}
 }
 
-func TestLocalNamesTheClosedFolder(t *testing.T) {
+func TestLocalDirectoryNotTraversable(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("Postgres runs as this user, who may pass everywhere it came from")
 	}
@@ -143,7 +143,7 @@ func TestLocalNamesTheClosedFolder(t *testing.T) {
 	}
 }
 
-func TestOpenHidesThePassword(t *testing.T) {
+func TestOpenHidesPassword(t *testing.T) {
 	for _, url := range []string{"postgres://u:canary@127.0.0.1:1/x?connect_timeout=1", "postgres://u:canary@host:port/x"} {
 		_, err := db.Open(t.Context(), db.Config{URL: url})
 		if err == nil || strings.Contains(err.Error(), "canary") {

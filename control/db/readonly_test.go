@@ -18,9 +18,9 @@ func readOnly(t *testing.T, l *db.Local, on bool) {
 	}
 }
 
-// TestReadOnlyServerIsLeft: a server that became read-only counts as unavailable, and a URL with several hosts leads
+// TestReadOnlyServer: a server that became read-only counts as unavailable, and a URL with several hosts leads
 // to the writable one.
-func TestReadOnlyServerIsLeft(t *testing.T) {
+func TestReadOnlyServer(t *testing.T) {
 	first, second := start(t, openDir(t)), start(t, openDir(t))
 	host := func(l *db.Local) string {
 		_, rest, _ := strings.Cut(l.URL("parley"), "host=")

@@ -53,8 +53,8 @@ func eventually(t *testing.T, is func() bool) {
 	}
 }
 
-// TestLocalRestartsItsPostgres: the owner restarts Postgres after each exit, also after a takeover, but not after Stop.
-func TestLocalRestartsItsPostgres(t *testing.T) {
+// TestLocalRestartsPostgres: the owner restarts Postgres after each exit, also after a takeover, but not after Stop.
+func TestLocalRestartsPostgres(t *testing.T) {
 	dir := openDir(t)
 	data := filepath.Join(dir, "postgres", "data")
 	a := start(t, dir)
@@ -64,24 +64,24 @@ func TestLocalRestartsItsPostgres(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	comesBack := func(l *db.Local) {
+	expectRestart := func(l *db.Local) {
 		t.Helper()
 		first := kill(t, data)
 		eventually(t, func() bool { return query(t.Context(), l, "SELECT FROM kept") == nil && postmaster(data) != first })
 	}
-	comesBack(a)
-	comesBack(a)
+	expectRestart(a)
+	expectRestart(a)
 	a.Stop()
 	eventually(t, func() bool { return query(t.Context(), b, "SELECT FROM kept") == nil })
-	comesBack(b)
+	expectRestart(b)
 	b.Stop()
 	if err := query(t.Context(), b, "SELECT"); err == nil {
 		t.Error("it answers after Stop")
 	}
 }
 
-// TestLocalStopsWhileItsPostgresIsDown: Stop does not wait for a restart.
-func TestLocalStopsWhileItsPostgresIsDown(t *testing.T) {
+// TestLocalStopDuringOutage: Stop does not wait for a restart.
+func TestLocalStopDuringOutage(t *testing.T) {
 	dir := openDir(t)
 	a := start(t, dir)
 	// Without its data Postgres cannot start.

@@ -9,12 +9,12 @@ import (
 	"github.com/parley-voice/parley/control/db"
 )
 
-// TestLocalOpensNoLinks: the Postgres account owns a folder in which it could place links for root to open.
-func TestLocalOpensNoLinks(t *testing.T) {
+// TestLocalRefusesSymlinks: the Postgres account owns a folder in which it could place links for root to open.
+func TestLocalRefusesSymlinks(t *testing.T) {
 	dir := openDir(t)
 	home := filepath.Join(dir, "postgres")
 	start(t, dir).Stop()
-	victim, nobody := filepath.Join(dir, "victim"), filepath.Join(dir, "nobody")
+	victim, missing := filepath.Join(dir, "victim"), filepath.Join(dir, "missing")
 	if err := os.WriteFile(victim, []byte("precious"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -23,7 +23,7 @@ func TestLocalOpensNoLinks(t *testing.T) {
 		if text, err := os.ReadFile(victim); err != nil || string(text) != "precious" {
 			t.Errorf("a file that the account pointed to now holds %.40q: %v", text, err)
 		}
-		if _, err := os.Lstat(nobody); err == nil {
+		if _, err := os.Lstat(missing); err == nil {
 			t.Error("a file was made where the account pointed to")
 		}
 	}
@@ -36,7 +36,7 @@ func TestLocalOpensNoLinks(t *testing.T) {
 	}
 	// Links in the account's folder.
 	link(victim, filepath.Join(home, "postgres.log"))
-	link(nobody, filepath.Join(home, "lock"))
+	link(missing, filepath.Join(home, "lock"))
 	start(t, dir).Stop()
 	intact()
 	version := filepath.Join(home, "data", "PG_VERSION")

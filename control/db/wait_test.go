@@ -11,19 +11,19 @@ import (
 	"github.com/parley-voice/parley/control/db"
 )
 
-// lines collects log lines.
-type lines struct {
+// logBuffer collects log logBuffer.
+type logBuffer struct {
 	mu  sync.Mutex
 	all bytes.Buffer
 }
 
-func (l *lines) Write(b []byte) (int, error) {
+func (l *logBuffer) Write(b []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.all.Write(b)
 }
 
-func (l *lines) has(text string) bool {
+func (l *logBuffer) has(text string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return strings.Contains(l.all.String(), text)
@@ -48,16 +48,16 @@ func TestOpenWaits(t *testing.T) {
 	if _, err := db.Open(t.Context(), db.Config{URL: url, Wait: time.Second}); err == nil || time.Since(began) < time.Second {
 		t.Errorf("a database that stays away: %v after %v", err, time.Since(began))
 	}
-	told := &lines{}
+	log := &logBuffer{}
 	opened := make(chan error, 1)
 	go func() {
-		d, err := db.Open(t.Context(), db.Config{URL: url, Wait: time.Minute, Log: slog.New(slog.NewTextHandler(told, nil))})
+		d, err := db.Open(t.Context(), db.Config{URL: url, Wait: time.Minute, Log: slog.New(slog.NewTextHandler(log, nil))})
 		if err == nil {
 			d.Close()
 		}
 		opened <- err
 	}()
-	eventually(t, func() bool { return told.has("waiting for the database") })
+	eventually(t, func() bool { return log.has("waiting for the database") })
 	start(t, dir)
 	if err := <-opened; err != nil {
 		t.Errorf("a database that comes: %v", err)

@@ -20,21 +20,21 @@ import (
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-// A rig is a database with an organization that may place calls.
-type rig struct {
+// A fixture is a database with an organization that may place calls.
+type fixture struct {
 	*testing.T
 
-	db    *db.DB
-	store *store.Store
-	desk  *admission.Controller
-	org   string
+	db         *db.DB
+	store      *store.Store
+	controller *admission.Controller
+	org        string
 }
 
-func newRig(t *testing.T) *rig {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	d := dbtest.New(t)
-	r := &rig{T: t, db: d, store: &store.Store{Pool: d.Pool}}
-	r.desk = &admission.Controller{Pool: d.Pool, Store: r.store}
+	r := &fixture{T: t, db: d, store: &store.Store{Pool: d.Pool}}
+	r.controller = &admission.Controller{Pool: d.Pool, Store: r.store}
 	spec, err := apply.Parse(strings.NewReader(`organizations:
 - name: acme
   timezone: America/New_York
@@ -58,7 +58,7 @@ func newRig(t *testing.T) *rig {
 }
 
 // node returns a Monitor with a journal in dir.
-func (r *rig) node(home, dir string) *Monitor {
+func (r *fixture) node(home, dir string) *Monitor {
 	r.Helper()
 	j, err := journal.Open(dir)
 	if err != nil {
@@ -71,7 +71,7 @@ func (r *rig) node(home, dir string) *Monitor {
 	}
 }
 
-func (r *rig) check(w *Monitor) control.ContinuityStatus {
+func (r *fixture) check(w *Monitor) control.ContinuityStatus {
 	r.Helper()
 	s, err := w.Check(r.Context())
 	if err != nil {
@@ -80,8 +80,8 @@ func (r *rig) check(w *Monitor) control.ContinuityStatus {
 	return s
 }
 
-// untilOpen checks until the dial queue runs again.
-func (r *rig) untilOpen(w *Monitor) {
+// waitUntilOpen checks until the dial queue runs again.
+func (r *fixture) waitUntilOpen(w *Monitor) {
 	r.Helper()
 	for late := time.Now().Add(10 * time.Second); !r.check(w).Open; <-time.After(20 * time.Millisecond) {
 		if time.Now().After(late) {
@@ -91,14 +91,14 @@ func (r *rig) untilOpen(w *Monitor) {
 }
 
 // exec changes the database, as a revert would.
-func (r *rig) exec(sql string, args ...any) {
+func (r *fixture) exec(sql string, args ...any) {
 	r.Helper()
 	if _, err := r.db.Pool.Exec(r.Context(), sql, args...); err != nil {
 		r.Fatal(err)
 	}
 }
 
-func (r *rig) count(sql string, args ...any) (n int) {
+func (r *fixture) count(sql string, args ...any) (n int) {
 	r.Helper()
 	if err := r.db.Pool.QueryRow(r.Context(), sql, args...).Scan(&n); err != nil {
 		r.Fatal(err)
@@ -106,19 +106,19 @@ func (r *rig) count(sql string, args ...any) (n int) {
 	return n
 }
 
-// promoted moves the database to another timeline.
-func (r *rig) promoted() { r.exec("UPDATE database_epochs SET timeline = timeline || now()") }
+// promote moves the database to another timeline.
+func (r *fixture) promote() { r.exec("UPDATE database_epochs SET timeline = timeline || now()") }
 
-func (r *rig) order(number string) control.Call {
+func (r *fixture) order(number string) control.Call {
 	r.Helper()
-	c, err := r.desk.Place(r.Context(), r.org, admission.Order{Agent: "a", To: number}, nil)
+	c, err := r.controller.Place(r.Context(), r.org, admission.Order{Agent: "a", To: number}, nil)
 	if err != nil {
 		r.Fatal(err)
 	}
 	return c
 }
 
-func (r *rig) claim(w *Monitor) *control.Claim {
+func (r *fixture) claim(w *Monitor) *control.Claim {
 	r.Helper()
 	for range 20 { // bounded by pacing
 		all, err := r.store.Claim(r.Context(), w.Node, time.Minute, 1)
@@ -134,7 +134,7 @@ func (r *rig) claim(w *Monitor) *control.Claim {
 }
 
 // send claims a call and sends its INVITE.
-func (r *rig) send(w *Monitor) *control.Claim {
+func (r *fixture) send(w *Monitor) *control.Claim {
 	r.Helper()
 	c := r.claim(w)
 	if c == nil {
@@ -149,7 +149,7 @@ func (r *rig) send(w *Monitor) *control.Claim {
 // TestMissingNode: calls queued before a failover are held until every node that was alive then has reported; later
 // orders are dialed.
 func TestMissingNode(t *testing.T) {
-	r := newRig(t)
+	r := newFixture(t)
 	dir := t.TempDir()
 	a, b := r.node("a", t.TempDir()), r.node("b", dir)
 	r.check(a)
@@ -158,18 +158,18 @@ func TestMissingNode(t *testing.T) {
 	if err := b.Journal.Close(); err != nil { // the node crashes
 		t.Fatal(err)
 	}
-	r.promoted()
+	r.promote()
 	if s := r.check(a); s.Open || s.Changes != 1 {
 		t.Fatalf("after the promotion: %+v", s)
 	}
 	if c := r.claim(a); c != nil {
 		t.Error("dialed while the queue is paused")
 	}
-	_, err := r.desk.Place(t.Context(), r.org, admission.Order{Agent: "a", To: "+12025550112"}, nil)
+	_, err := r.controller.Place(t.Context(), r.org, admission.Order{Agent: "a", To: "+12025550112"}, nil)
 	if refusal, ok := errors.AsType[*control.Error](err); !ok || refusal.Code != control.CodeVoiceBackend || refusal.RetryAfter == 0 {
 		t.Errorf("ordered while the queue is paused: %v", err)
 	}
-	r.untilOpen(a)
+	r.waitUntilOpen(a)
 	if h, err := ReadHolds(t.Context(), r.db.Pool); err != nil || len(h.Missing) != 1 || h.Missing[0] != "b#0" || h.Calls != 1 || a.Stats().Missing != 1 {
 		t.Errorf("held: %+v, %v", h, err)
 	}
@@ -191,13 +191,13 @@ func TestMissingNode(t *testing.T) {
 
 // TestRelease: an operator releases held calls.
 func TestRelease(t *testing.T) {
-	r := newRig(t)
+	r := newFixture(t)
 	a, b := r.node("a", t.TempDir()), r.node("b", t.TempDir())
 	r.check(a)
 	r.check(b)
 	r.order("+12025550111")
-	r.promoted()
-	r.untilOpen(a)
+	r.promote()
+	r.waitUntilOpen(a)
 	if c := r.claim(a); c != nil {
 		t.Fatal("a held call is dialed")
 	}
@@ -211,29 +211,29 @@ func TestRelease(t *testing.T) {
 	}
 }
 
-// TestPeace: nodes do not wait for a node that stopped in an orderly way.
-func TestPeace(t *testing.T) {
-	r := newRig(t)
+// TestOrderlyStop: nodes do not wait for a node that stopped in an orderly way.
+func TestOrderlyStop(t *testing.T) {
+	r := newFixture(t)
 	a, b := r.node("a", t.TempDir()), r.node("b", t.TempDir())
 	r.check(a)
 	r.check(b)
 	if err := b.Leave(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	r.promoted()
-	r.untilOpen(a)
+	r.promote()
+	r.waitUntilOpen(a)
 	if n := a.Stats().Missing; n != 0 {
 		t.Errorf("%d nodes are missing", n)
 	}
 }
 
-// TestForgotten: the database forgets calls of a live node, in every state.
-func TestForgotten(t *testing.T) {
+// TestRevertOfLiveNode: the database forgets calls of a live node, in every state.
+func TestRevertOfLiveNode(t *testing.T) {
 	for _, how := range []string{
 		"DELETE FROM calls", "UPDATE attempts SET state = 'scheduled', owner = '', epoch = 0", "UPDATE attempts SET state = 'claimed'", "UPDATE attempts SET state = 'intent'",
 	} {
 		t.Run(how, func(t *testing.T) {
-			r := newRig(t)
+			r := newFixture(t)
 			a := r.node("a", t.TempDir())
 			r.check(a)
 			for n := range 3 {
@@ -251,8 +251,8 @@ func TestForgotten(t *testing.T) {
 			r.exec(how)
 			r.exec("UPDATE calls SET status = 'queued', ended_at = NULL, disconnection_reason = NULL")
 			r.exec("DELETE FROM events")
-			r.promoted()
-			r.untilOpen(a)
+			r.promote()
+			r.waitUntilOpen(a)
 			if c := r.claim(a); c != nil {
 				t.Errorf("a call that was sent is claimed again")
 			}
@@ -278,9 +278,9 @@ func TestForgotten(t *testing.T) {
 	}
 }
 
-// TestForgottenByAll: the database forgets calls of a process that has exited; only its journal file remains.
-func TestForgottenByAll(t *testing.T) {
-	r := newRig(t)
+// TestRevertOfExitedProcess: the database forgets calls of a process that has exited; only its journal file remains.
+func TestRevertOfExitedProcess(t *testing.T) {
+	r := newFixture(t)
 	dir := t.TempDir()
 	a := r.node("a", dir)
 	keys := &idempotency.Keys{Pool: r.db.Pool, Hash: func(scope, key string) [16]byte { return a.KeyHash(scope, key) }}
@@ -289,7 +289,7 @@ func TestForgottenByAll(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = r.desk.Place(t.Context(), r.org, admission.Order{Agent: "a", To: "+12025550111"}, func(b *db.Batch, c control.Call) error {
+	_, err = r.controller.Place(t.Context(), r.org, admission.Order{Agent: "a", To: "+12025550111"}, func(b *db.Batch, c control.Call) error {
 		slot.QueueSettle(b, idempotency.Answer{Status: 202, Body: []byte("{}"), CallID: c.ID})
 		return nil
 	})
@@ -305,9 +305,9 @@ func TestForgottenByAll(t *testing.T) {
 	r.exec("DELETE FROM calls WHERE id = $1", gone.Call.ID)
 	r.exec("DELETE FROM idempotency_keys")
 	r.exec("UPDATE attempts SET state = 'scheduled', owner = '', epoch = 0")
-	r.promoted()
+	r.promote()
 	a = r.node("a", dir) // a new process
-	r.untilOpen(a)
+	r.waitUntilOpen(a)
 	if c := r.claim(a); c != nil {
 		t.Error("a call that was sent is claimed again")
 	}
@@ -334,10 +334,10 @@ func TestForgottenByAll(t *testing.T) {
 	}
 }
 
-// TestFactsStayKnown: a second check does not write sent facts again, and their release by an operator does not count
+// TestSentFactsAreWrittenOnce: a second check does not write sent facts again, and their release by an operator does not count
 // as a revert.
-func TestFactsStayKnown(t *testing.T) {
-	r := newRig(t)
+func TestSentFactsAreWrittenOnce(t *testing.T) {
+	r := newFixture(t)
 	dir := t.TempDir()
 	a := r.node("a", dir)
 	r.check(a)
@@ -347,11 +347,11 @@ func TestFactsStayKnown(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.exec("DELETE FROM calls")
-	r.promoted()
+	r.promote()
 	a = r.node("a", dir)
-	r.untilOpen(a)
-	r.promoted()
-	r.untilOpen(a)
+	r.waitUntilOpen(a)
+	r.promote()
+	r.waitUntilOpen(a)
 	if n := a.Stats().Facts; n != 1 {
 		t.Errorf("a fact was written %d times", n)
 	}
@@ -377,10 +377,10 @@ func TestFactsStayKnown(t *testing.T) {
 	}
 }
 
-// TestBeat: the loss of the node's own heartbeat reveals a revert on the same timeline, or with an unreadable timeline.
-func TestBeat(t *testing.T) {
+// TestLostHeartbeat: the loss of the node's own heartbeat reveals a revert on the same timeline, or with an unreadable timeline.
+func TestLostHeartbeat(t *testing.T) {
 	for _, how := range []string{"UPDATE nodes SET beat = 2", "DELETE FROM nodes"} {
-		r := newRig(t)
+		r := newFixture(t)
 		a := r.node("a", t.TempDir())
 		for range 5 {
 			r.check(a)
@@ -389,14 +389,14 @@ func TestBeat(t *testing.T) {
 		if s := r.check(a); s.Open || s.Changes != 1 {
 			t.Errorf("%s: %+v", how, s)
 		}
-		r.untilOpen(a)
+		r.waitUntilOpen(a)
 	}
 }
 
-// TestOffered: a node that claims a call which it sent before, under any id, detects a revert and sends nothing.
-func TestOffered(t *testing.T) {
+// TestClaimOfSentCall: a node that claims a call which it sent before, under any id, detects a revert and sends nothing.
+func TestClaimOfSentCall(t *testing.T) {
 	for _, how := range []string{"UPDATE attempts SET state = 'scheduled', owner = '', epoch = 0", "DELETE FROM calls"} {
-		r := newRig(t)
+		r := newFixture(t)
 		a := r.node("a", t.TempDir())
 		r.check(a)
 		r.order("+12025550111")
@@ -418,23 +418,23 @@ func TestOffered(t *testing.T) {
 		if c = r.claim(a); c != nil {
 			t.Errorf("%s: the queue runs", how)
 		}
-		r.untilOpen(a)
+		r.waitUntilOpen(a)
 		if n := r.count("SELECT count(*) FROM attempts WHERE id = $1 AND state = 'intent'", sent.Lease.AttemptID); n != 1 {
 			t.Errorf("%s: the call that is on is not there again", how)
 		}
 	}
 }
 
-// TestUnwritable: a call that cannot be restored is counted and continues.
-func TestUnwritable(t *testing.T) {
-	r := newRig(t)
+// TestUnrestorableCall: a call that cannot be restored is counted and continues.
+func TestUnrestorableCall(t *testing.T) {
+	r := newFixture(t)
 	a := r.node("a", t.TempDir())
 	r.check(a)
 	r.order("+12025550111")
 	c := r.send(a)
 	r.exec("DELETE FROM organizations")
-	r.promoted()
-	r.untilOpen(a)
+	r.promote()
+	r.waitUntilOpen(a)
 	if s := a.Stats(); s.Lost != 1 || !a.IsDetached(c.Lease.AttemptID) {
 		t.Errorf("%+v, keeps: %v", s, a.IsDetached(c.Lease.AttemptID))
 	}
@@ -443,9 +443,9 @@ func TestUnwritable(t *testing.T) {
 	}
 }
 
-// TestReleased: a call may be sent if its INVITE did not leave.
-func TestReleased(t *testing.T) {
-	r := newRig(t)
+// TestReleasedCallMayBeSent: a call may be sent if its INVITE did not leave.
+func TestReleasedCallMayBeSent(t *testing.T) {
+	r := newFixture(t)
 	a := r.node("a", t.TempDir())
 	r.check(a)
 	r.order("+12025550111")
@@ -481,9 +481,9 @@ func TestCallsAreBounded(t *testing.T) {
 	}
 }
 
-// TestStops: a check without a database fails.
-func TestStops(t *testing.T) {
-	r := newRig(t)
+// TestCheckWithoutDatabase: a check without a database fails.
+func TestCheckWithoutDatabase(t *testing.T) {
+	r := newFixture(t)
 	a := r.node("a", t.TempDir())
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// A page records what was written, one list per write.
-type page struct {
+// A writeLog records what was written, one list per write.
+type writeLog struct {
 	mu     sync.Mutex
 	writes [][]int
 	takes  time.Duration
@@ -22,7 +22,7 @@ type page struct {
 var errBad = errors.New("bad item")
 
 // write rejects odd items, and fails as a whole if one is negative.
-func (p *page) write(ctx context.Context, items []int) ([]error, error) {
+func (p *writeLog) write(ctx context.Context, items []int) ([]error, error) {
 	select {
 	case <-time.After(p.takes):
 	case <-ctx.Done():
@@ -43,7 +43,7 @@ func (p *page) write(ctx context.Context, items []int) ([]error, error) {
 	return each, nil
 }
 
-func (p *page) sizes() []int {
+func (p *writeLog) sizes() []int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var all []int
@@ -55,7 +55,7 @@ func (p *page) sizes() []int {
 
 func TestGroup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &page{takes: 10 * time.Millisecond}
+		p := &writeLog{takes: 10 * time.Millisecond}
 		g := &Group[int]{Write: p.write, MaxItems: 4}
 		var all sync.WaitGroup
 		for i := range 10 {
@@ -75,10 +75,10 @@ func TestGroup(t *testing.T) {
 	})
 }
 
-// TestApart: a single item is written at once, a burst is written together.
-func TestApart(t *testing.T) {
+// TestMinInterval: a single item is written at once, a burst is written together.
+func TestMinInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &page{}
+		p := &writeLog{}
 		g := &Group[int]{Write: p.write, MinInterval: 20 * time.Millisecond}
 		began := time.Now()
 		if err := g.Do(t.Context(), 0); err != nil || time.Since(began) != 0 {
@@ -96,11 +96,11 @@ func TestApart(t *testing.T) {
 	})
 }
 
-// TestABadItemIsTriedAlone: a bad item does not affect the others; an error that no item caused is returned to all.
-func TestABadItemIsTriedAlone(t *testing.T) {
+// TestBadItemIsRetriedAlone: a bad item does not affect the others; an error that no item caused is returned to all.
+func TestBadItemIsRetriedAlone(t *testing.T) {
 	for _, blames := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
-			p := &page{takes: time.Millisecond}
+			p := &writeLog{takes: time.Millisecond}
 			g := &Group[int]{Write: p.write, IsItemError: func(err error) bool { return blames && errors.Is(err, errBad) }}
 			var all sync.WaitGroup
 			for _, i := range []int{0, 2, -4, 6} {
@@ -116,10 +116,10 @@ func TestABadItemIsTriedAlone(t *testing.T) {
 	}
 }
 
-// TestWhoGivesUp: the item of a canceled caller is not written and delays no other item.
-func TestWhoGivesUp(t *testing.T) {
+// TestCanceledCaller: the item of a canceled caller is not written and delays no other item.
+func TestCanceledCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &page{takes: 10 * time.Millisecond}
+		p := &writeLog{takes: 10 * time.Millisecond}
 		g := &Group[int]{Write: p.write, MaxItems: 1, MinInterval: 50 * time.Millisecond}
 		var all sync.WaitGroup
 		short, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
@@ -151,10 +151,10 @@ func TestWhoGivesUp(t *testing.T) {
 	})
 }
 
-// TestAWriteHasAnEnd: a hanging database blocks no caller beyond Timeout.
-func TestAWriteHasAnEnd(t *testing.T) {
+// TestWriteTimeout: a hanging database blocks no caller beyond Timeout.
+func TestWriteTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &page{takes: time.Hour}
+		p := &writeLog{takes: time.Hour}
 		g := &Group[int]{Write: p.write, Timeout: time.Second, IsItemError: func(error) bool { return true }}
 		began := time.Now()
 		var all sync.WaitGroup
@@ -172,9 +172,9 @@ func TestAWriteHasAnEnd(t *testing.T) {
 	})
 }
 
-// TestAWriteThatPanicsLeavesNobodyWaiting: the writing caller gets the panic, the others an error, and the next write
+// TestWritePanics: the writing caller gets the panic, the others an error, and the next write
 // succeeds.
-func TestAWriteThatPanicsLeavesNobodyWaiting(t *testing.T) {
+func TestWritePanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &Group[int]{MinInterval: time.Millisecond, Write: func(_ context.Context, items []int) ([]error, error) {
 			if slices.Contains(items, -1) {
@@ -209,8 +209,8 @@ func TestAWriteThatPanicsLeavesNobodyWaiting(t *testing.T) {
 	})
 }
 
-// TestAWriteEndsWhenNobodyMayWaitForIt: a write ends at the latest deadline of its callers, or after Timeout.
-func TestAWriteEndsWhenNobodyMayWaitForIt(t *testing.T) {
+// TestWriteDeadline: a write ends at the latest deadline of its callers, or after Timeout.
+func TestWriteDeadline(t *testing.T) {
 	for _, tt := range []struct {
 		within time.Duration
 		may    []time.Duration // deadlines; 0 means none
@@ -222,7 +222,7 @@ func TestAWriteEndsWhenNobodyMayWaitForIt(t *testing.T) {
 		{2 * time.Second, []time.Duration{time.Second, 3 * time.Second}, 2 * time.Second},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			p := &page{takes: time.Hour}
+			p := &writeLog{takes: time.Hour}
 			g := &Group[int]{Write: p.write, Timeout: tt.within, MinInterval: time.Millisecond}
 			g.last = time.Now() // so that they queue first
 			began := time.Now()
@@ -248,11 +248,11 @@ func TestAWriteEndsWhenNobodyMayWaitForIt(t *testing.T) {
 	}
 }
 
-// TestWhoStays: with Wait a canceled caller gets the result of a started write, and returns at once if it has not
+// TestWaitForStartedWrite: with Wait a canceled caller gets the result of a started write, and returns at once if it has not
 // started.
-func TestWhoStays(t *testing.T) {
+func TestWaitForStartedWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &page{takes: 10 * time.Millisecond}
+		p := &writeLog{takes: 10 * time.Millisecond}
 		g := &Group[int]{Write: p.write, MaxItems: 2, Wait: true, IsItemError: func(err error) bool { return errors.Is(err, errBad) }}
 		short, cancel := context.WithTimeout(t.Context(), 15*time.Millisecond)
 		defer cancel()
@@ -288,8 +288,8 @@ func TestWhoStays(t *testing.T) {
 	})
 }
 
-// TestWhoIsTriedAlone: items that are tried alone delay no later item, and few are tried at once.
-func TestWhoIsTriedAlone(t *testing.T) {
+// TestRetriesDoNotDelayOthers: items that are tried alone delay no later item, and few are tried at once.
+func TestRetriesDoNotDelayOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var alone, most atomic.Int32
 		g := &Group[int]{Wait: true, MinInterval: time.Millisecond, Timeout: 5 * time.Second, IsItemError: func(err error) bool { return errors.Is(err, errBad) }}

@@ -11,8 +11,8 @@ import (
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-// TestAKeyIsKept while its request runs, and no longer.
-func TestAKeyIsKept(t *testing.T) {
+// TestKeepAlive while its request runs, and no longer.
+func TestKeepAlive(t *testing.T) {
 	d := dbtest.New(t)
 	keys := &idempotency.Keys{Pool: d.Pool, Abandoned: 100 * time.Millisecond}
 	slot, _, err := keys.Begin(t.Context(), "of", "a", []byte("x"))

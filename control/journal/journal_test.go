@@ -199,8 +199,8 @@ func TestRecovery(t *testing.T) {
 	})
 }
 
-// TestKilled kills a process while it writes: every acknowledged entry is on disk.
-func TestKilled(t *testing.T) {
+// TestKilledProcess kills a process while it writes: every acknowledged entry is on disk.
+func TestKilledProcess(t *testing.T) {
 	dir := t.TempDir()
 	for range 5 {
 		cmd := exec.Command(os.Args[0])

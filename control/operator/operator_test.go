@@ -20,15 +20,15 @@ import (
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-const good media.Secret = "correct horse battery"
+const goodPassword media.Secret = "correct horse battery"
 
-// start returns a database with the organization acme, whose owner is ada.
-func start(t *testing.T) (d *db.DB, org, ada string) {
+// newDatabase returns a database with the organization acme, whose owner is ada.
+func newDatabase(t *testing.T) (d *db.DB, org, ada string) {
 	t.Helper()
 	d = dbtest.New(t)
 	org, err := apikeys.EnsureOrganization(t.Context(), d.Pool, "acme")
 	if err == nil {
-		ada, _, err = Create(t.Context(), d.Pool, NewMember{Email: "Ada@Example.com", OrgID: org, Role: Owner, Password: good, Cost: Cost{Passes: 1, Memory: 8}})
+		ada, _, err = Create(t.Context(), d.Pool, NewMember{Email: "Ada@Example.com", OrgID: org, Role: Owner, Password: goodPassword, Cost: Cost{Passes: 1, Memory: 8}})
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -58,14 +58,14 @@ func TestRoles(t *testing.T) {
 		{"root", Viewer, false},
 	} {
 		if got := tt.has.Includes(tt.needed); got != tt.may {
-			t.Errorf("%q may what %q is needed for: %v", tt.has, tt.needed, got)
+			t.Errorf("%q includes %q: %v", tt.has, tt.needed, got)
 		}
 	}
 }
 
 func TestPasswords(t *testing.T) {
 	hash := func(c Cost) string {
-		h, err := c.hash(t.Context(), good)
+		h, err := c.hash(t.Context(), goodPassword)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -79,15 +79,15 @@ func TestPasswords(t *testing.T) {
 		return ok
 	}
 	a, b := hash(Cost{}), hash(Cost{})
-	if cheap := hash(Cost{Passes: 1, Memory: 8}); !strings.HasPrefix(a, "$argon2id$v=19$m=19456,t=2,p=1$") || !is(cheap, good) || is(cheap, good+" ") {
+	if cheap := hash(Cost{Passes: 1, Memory: 8}); !strings.HasPrefix(a, "$argon2id$v=19$m=19456,t=2,p=1$") || !is(cheap, goodPassword) || is(cheap, goodPassword+" ") {
 		t.Errorf("%s, %s", a, cheap)
 	}
 	for _, bad := range []string{"m=4294967295,t=2", "m=19456,t=4294967295", "m=0,t=0", "m=-1,t=x"} {
-		if is(strings.Replace(a, "m=19456,t=2", bad, 1), good) {
-			t.Errorf("%s is taken", bad)
+		if is(strings.Replace(a, "m=19456,t=2", bad, 1), goodPassword) {
+			t.Errorf("%s was accepted", bad)
 		}
 	}
-	if a == b || !is(a, good) || is(a, good+" ") || is(dummyHash(), "") || is("", good) || is("$argon2id$", good) {
+	if a == b || !is(a, goodPassword) || is(a, goodPassword+" ") || is(dummyHash(), "") || is("", goodPassword) || is("$argon2id$", goodPassword) {
 		t.Errorf("%s", a)
 	}
 	for _, p := range []media.Secret{"", "elevenchars", media.Secret(strings.Repeat("a", 257)), "twelve chars\xff"} {
@@ -104,8 +104,8 @@ func TestPasswords(t *testing.T) {
 }
 
 func TestSessions(t *testing.T) {
-	d, org, ada := start(t)
-	token, err := SignIn(t.Context(), d.Pool, SignInAttempt{Email: " ADA@example.com ", Password: good, Network: "192.0.2.1"})
+	d, org, ada := newDatabase(t)
+	token, err := SignIn(t.Context(), d.Pool, SignInAttempt{Email: " ADA@example.com ", Password: goodPassword, Network: "192.0.2.1"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,11 +127,11 @@ func TestSessions(t *testing.T) {
 		t.Errorf("%+v, %v", s, err)
 	}
 	var kept string
-	if err = d.Pool.QueryRow(t.Context(), "SELECT string_agg(s::text || p::text, '') FROM operator_sessions s, operators p").Scan(&kept); err != nil || strings.Contains(kept, string(token)) || strings.Contains(kept, string(good)) {
+	if err = d.Pool.QueryRow(t.Context(), "SELECT string_agg(s::text || p::text, '') FROM operator_sessions s, operators p").Scan(&kept); err != nil || strings.Contains(kept, string(token)) || strings.Contains(kept, string(goodPassword)) {
 		t.Errorf("the database holds a secret: %s %v", kept, err)
 	}
 	for name, at := range map[string]string{"idle": "seen_at = now() - interval '12 hours 1 minute'", "old": "created_at = now() - interval '7 days 1 minute'"} {
-		other, fault := SignIn(t.Context(), d.Pool, SignInAttempt{Email: "ada@example.com", Password: good, Network: "192.0.2.1"})
+		other, fault := SignIn(t.Context(), d.Pool, SignInAttempt{Email: "ada@example.com", Password: goodPassword, Network: "192.0.2.1"})
 		if fault != nil {
 			t.Fatal(fault)
 		}
@@ -155,17 +155,17 @@ func TestSessions(t *testing.T) {
 	}
 }
 
-// TestANewPassword: a change needs the old password and ends the other sessions.
-func TestANewPassword(t *testing.T) {
-	d, _, _ := start(t)
+// TestSetPassword: a change needs the old password and ends the other sessions.
+func TestSetPassword(t *testing.T) {
+	d, _, _ := newDatabase(t)
 	sign := func(p media.Secret) (media.Secret, error) {
 		return SignIn(t.Context(), d.Pool, SignInAttempt{Email: "ada@example.com", Password: p, Network: ""})
 	}
-	here, err := sign(good)
+	here, err := sign(goodPassword)
 	if err != nil {
 		t.Fatal(err)
 	}
-	there, err := sign(good)
+	there, err := sign(goodPassword)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,31 +174,31 @@ func TestANewPassword(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err = s.VerifyPassword(t.Context(), d.Pool, "not the one before"); !errors.Is(err, ErrBadCredentials) {
-		t.Errorf("by a wrong one: %v", err)
+		t.Errorf("wrong password: %v", err)
 	}
 	if err = s.SetPassword(t.Context(), d.Pool, "short"); err == nil {
-		t.Error("a short one is taken")
+		t.Error("a short password was accepted")
 	}
-	if err = s.VerifyPassword(t.Context(), d.Pool, good); err != nil {
+	if err = s.VerifyPassword(t.Context(), d.Pool, goodPassword); err != nil {
 		t.Error(err)
 	}
 	if err = s.SetPassword(t.Context(), d.Pool, "another good one"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err = Open(t.Context(), d.Pool, here); err != nil {
-		t.Errorf("here: %v", err)
+		t.Errorf("this session: %v", err)
 	}
 	if _, err = Open(t.Context(), d.Pool, there); !errors.Is(err, ErrSignedOut) {
-		t.Errorf("there: %v", err)
+		t.Errorf("the other session: %v", err)
 	}
-	if _, err = sign(good); !errors.Is(err, ErrBadCredentials) {
-		t.Errorf("by the one before: %v", err)
+	if _, err = sign(goodPassword); !errors.Is(err, ErrBadCredentials) {
+		t.Errorf("old password: %v", err)
 	}
 }
 
-// TestTriesAreCounted: concurrent attempts cannot exceed the bound; beyond it the right password fails, too.
-func TestTriesAreCounted(t *testing.T) {
-	d, _, _ := start(t)
+// TestSignInAttemptsAreBounded: concurrent attempts cannot exceed the bound; beyond it the right password fails, too.
+func TestSignInAttemptsAreBounded(t *testing.T) {
+	d, _, _ := newDatabase(t)
 	var wrong, slow atomic.Int64
 	var all sync.WaitGroup
 	for range 3 * maxPerAccount {
@@ -213,32 +213,32 @@ func TestTriesAreCounted(t *testing.T) {
 	}
 	all.Wait()
 	if wrong.Load() > maxPerAccount || wrong.Load()+slow.Load() != 3*maxPerAccount {
-		t.Errorf("%d were looked at, %d refused", wrong.Load(), slow.Load())
+		t.Errorf("%d checked, %d refused", wrong.Load(), slow.Load())
 	}
 	try := func(email string, p media.Secret, address string) error {
 		_, err := SignIn(t.Context(), d.Pool, SignInAttempt{Email: email, Password: p, Network: address})
 		return err
 	}
-	if err := try("ada@example.com", good, "192.0.2.1"); !isSlow(err) {
-		t.Errorf("from there, with the right password: %v", err)
+	if err := try("ada@example.com", goodPassword, "192.0.2.1"); !isSlow(err) {
+		t.Errorf("right password after too many attempts: %v", err)
 	}
 	for range maxPerNetwork {
 		_ = try(rand.Text()+"@example.com", "x", "192.0.2.3") // unknown accounts are counted, too
 	}
 	if err := try("bob@example.com", "whatever it is", "192.0.2.3"); !isSlow(err) {
-		t.Errorf("of another account: %v", err)
+		t.Errorf("another account from the same network: %v", err)
 	}
 	exec(t, d, "UPDATE operator_tries SET at = at - interval '16 minutes'")
-	if err := try("ada@example.com", good, "192.0.2.3"); err != nil {
-		t.Errorf("later: %v", err)
+	if err := try("ada@example.com", goodPassword, "192.0.2.3"); err != nil {
+		t.Errorf("after 16 minutes: %v", err)
 	}
 }
 
 func isSlow(err error) bool { _, many := errors.AsType[*SlowDownError](err); return many }
 
-// TestNobodyKeepsAnOwnerOut: the owner can sign in despite failed attempts of others, from one network or many.
-func TestNobodyKeepsAnOwnerOut(t *testing.T) {
-	d, _, ada := start(t)
+// TestOwnerCanSignInDuringAttack: the owner can sign in despite failed attempts of others, from one network or many.
+func TestOwnerCanSignInDuringAttack(t *testing.T) {
+	d, _, ada := newDatabase(t)
 	sign := func(p media.Secret, network, device string) error {
 		_, err := SignIn(t.Context(), d.Pool, SignInAttempt{Email: "ada@example.com", Password: p, Network: network, Device: device})
 		return err
@@ -254,49 +254,49 @@ func TestNobodyKeepsAnOwnerOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 12 {
-		if err := sign(good, "192.0.2.66", ""); !isSlow(err) {
-			t.Fatalf("from the network that is refused: %v", err)
+		if err := sign(goodPassword, "192.0.2.66", ""); !isSlow(err) {
+			t.Fatalf("from a refused network: %v", err)
 		}
 	}
 	if err := d.Pool.QueryRow(t.Context(), number).Scan(&after); err != nil || after != before {
-		t.Errorf("tries that were refused count: %d, %d before, %v", after, before, err)
+		t.Errorf("refused attempts are counted: %d, before %d, %v", after, before, err)
 	}
-	if err := sign(good, "192.0.2.1", ""); err != nil {
+	if err := sign(goodPassword, "192.0.2.1", ""); err != nil {
 		t.Errorf("the owner, from elsewhere: %v", err)
 	}
-	if err := sign(good, "192.0.2.66", "phone"); err != nil {
-		t.Errorf("the owner, from the same network by a device that is known: %v", err)
+	if err := sign(goodPassword, "192.0.2.66", "phone"); err != nil {
+		t.Errorf("the owner, from the same network with a known device: %v", err)
 	}
 	// Attempts from many networks slow down unknown devices, but not a known one.
 	exec(t, d, "INSERT INTO operator_tries (of) SELECT 'account ada@example.com' FROM generate_series(1, $1)", slowdownThreshold)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	if _, err := SignIn(ctx, d.Pool, SignInAttempt{Email: "ada@example.com", Password: good, Network: "198.51.100.1"}); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("a stranger is not slow: %v", err)
+	if _, err := SignIn(ctx, d.Pool, SignInAttempt{Email: "ada@example.com", Password: goodPassword, Network: "198.51.100.1"}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("an unknown device is not slowed down: %v", err)
 	}
-	if err := sign(good, "192.0.2.66", "phone"); err != nil {
-		t.Errorf("by a device that is known: %v", err)
+	if err := sign(goodPassword, "192.0.2.66", "phone"); err != nil {
+		t.Errorf("with a known device: %v", err)
 	}
 	for range maxPerAccount {
 		_ = sign("wrong", "192.0.2.1", "phone")
 	}
-	if err := sign(good, "192.0.2.1", "phone"); !isSlow(err) {
-		t.Errorf("guesses by a device that is known: %v", err)
+	if err := sign(goodPassword, "192.0.2.1", "phone"); !isSlow(err) {
+		t.Errorf("guesses with a known device: %v", err)
 	}
-	if err := SetPassword(t.Context(), d.Pool, ada, good); err != nil {
+	if err := SetPassword(t.Context(), d.Pool, ada, goodPassword); err != nil {
 		t.Fatal(err)
 	}
 	for _, device := range []string{"", "phone"} {
-		if err := sign(good, "192.0.2.66", device); err != nil {
+		if err := sign(goodPassword, "192.0.2.66", device); err != nil {
 			t.Errorf("after an operator set the password, device %q: %v", device, err)
 		}
 	}
 }
 
-// TestGuessesOfASession: checks of the password in a session are bounded like sign-ins.
-func TestGuessesOfASession(t *testing.T) {
-	d, _, _ := start(t)
-	token, err := SignIn(t.Context(), d.Pool, SignInAttempt{Email: "ada@example.com", Password: good})
+// TestPasswordChecksOfSessionAreBounded: checks of the password in a session are bounded like sign-ins.
+func TestPasswordChecksOfSessionAreBounded(t *testing.T) {
+	d, _, _ := newDatabase(t)
+	token, err := SignIn(t.Context(), d.Pool, SignInAttempt{Email: "ada@example.com", Password: goodPassword})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -309,8 +309,8 @@ func TestGuessesOfASession(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err = s.VerifyPassword(t.Context(), d.Pool, good); !isSlow(err) {
-		t.Errorf("one more: %v", err)
+	if err = s.VerifyPassword(t.Context(), d.Pool, goodPassword); !isSlow(err) {
+		t.Errorf("one attempt too many: %v", err)
 	}
 }
 
@@ -329,13 +329,13 @@ func TestDevices(t *testing.T) {
 		"nothing":         func() (string, bool) { return KnownDevice(key, "", "ada@example.com", now) },
 	} {
 		if _, ok := known(); ok {
-			t.Errorf("%s is known", name)
+			t.Errorf("%s: device accepted", name)
 		}
 	}
 }
 
-// TestPasswordsWaitInTurn: a canceled request leaves the queue for hashing. A full queue refuses all but known devices.
-func TestPasswordsWaitInTurn(t *testing.T) {
+// TestHashingQueue: a canceled request leaves the queue for hashing. A full queue refuses all but known devices.
+func TestHashingQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := &limiter{working: make(chan struct{}, 1), most: 2}
 		leave, err := q.enter(t.Context(), false)
@@ -347,18 +347,18 @@ func TestPasswordsWaitInTurn(t *testing.T) {
 		for range 2 {
 			all.Go(func() {
 				if _, gone := q.enter(ctx, false); !errors.Is(gone, context.Canceled) {
-					t.Errorf("who went away: %v", gone)
+					t.Errorf("canceled request: %v", gone)
 				}
 			})
 		}
 		synctest.Wait()
 		if _, err = q.enter(t.Context(), false); !isSlow(err) {
-			t.Errorf("a third: %v", err)
+			t.Errorf("a third request: %v", err)
 		}
 		all.Go(func() {
 			done, fault := q.enter(t.Context(), true)
 			if fault != nil {
-				t.Errorf("by a device that is known: %v", fault)
+				t.Errorf("with a known device: %v", fault)
 				return
 			}
 			done()
@@ -371,33 +371,33 @@ func TestPasswordsWaitInTurn(t *testing.T) {
 	})
 }
 
-func TestWhoIsNotLetIn(t *testing.T) {
-	d, _, _ := start(t)
-	for _, p := range [][2]string{{"ada@example.com", ""}, {"", string(good)}, {"bob@example.com", string(good)}, {"ada@example.com\x00", string(good)}, {"ada@example.com", strings.Repeat("a", 1000)}} {
+func TestBadCredentials(t *testing.T) {
+	d, _, _ := newDatabase(t)
+	for _, p := range [][2]string{{"ada@example.com", ""}, {"", string(goodPassword)}, {"bob@example.com", string(goodPassword)}, {"ada@example.com\x00", string(goodPassword)}, {"ada@example.com", strings.Repeat("a", 1000)}} {
 		if _, err := SignIn(t.Context(), d.Pool, SignInAttempt{Email: p[0], Password: media.Secret(p[1]), Network: "192.0.2.1"}); !errors.Is(err, ErrBadCredentials) {
 			t.Errorf("%q: %v", p[0], err)
 		}
 	}
 	if _, err := Open(t.Context(), d.Pool, "x"); !errors.Is(err, ErrSignedOut) {
-		t.Errorf("by no token: %v", err)
+		t.Errorf("invalid token: %v", err)
 	}
 }
 
-// TestAnOwnerIsLeft: the last owner cannot be removed, even by concurrent changes.
-func TestAnOwnerIsLeft(t *testing.T) {
-	d, org, ada := start(t)
+// TestLastOwnerStays: the last owner cannot be removed, even by concurrent changes.
+func TestLastOwnerStays(t *testing.T) {
+	d, org, ada := newDatabase(t)
 	if err := SetRole(t.Context(), d.Pool, org, ada, Viewer); !errors.Is(err, ErrLastOwner) {
-		t.Errorf("the last one becomes a viewer: %v", err)
+		t.Errorf("last owner made a viewer: %v", err)
 	}
 	if err := Remove(t.Context(), d.Pool, org, ada); !errors.Is(err, ErrLastOwner) {
-		t.Errorf("the last one goes: %v", err)
+		t.Errorf("last owner removed: %v", err)
 	}
 	bob, password, err := Create(t.Context(), d.Pool, NewMember{Email: "bob@example.com", OrgID: org, Role: Owner})
 	if err != nil || CheckPassword(password) != nil {
 		t.Fatalf("%v", err)
 	}
 	if _, _, err = Create(t.Context(), d.Pool, NewMember{Email: "bob@example.com", OrgID: org, Role: Viewer}); err == nil {
-		t.Error("he has two roles")
+		t.Error("one operator has two roles")
 	}
 	var gone atomic.Int64
 	var both sync.WaitGroup
@@ -415,19 +415,19 @@ func TestAnOwnerIsLeft(t *testing.T) {
 	}
 	both.Wait()
 	if left, err := Members(t.Context(), d.Pool, org); err != nil || len(left) != 1 || gone.Load() != 1 {
-		t.Errorf("%d went, %+v are left, %v", gone.Load(), left, err)
+		t.Errorf("%d removed, %+v left: %v", gone.Load(), left, err)
 	}
 	if _, err := Find(t.Context(), d.Pool, org, "carol@example.com"); !errors.Is(err, ErrUnknown) {
-		t.Errorf("who there is not: %v", err)
+		t.Errorf("unknown operator: %v", err)
 	}
 	if err := Remove(t.Context(), d.Pool, org, "opr_9"); !errors.Is(err, ErrUnknown) {
-		t.Errorf("who there is not: %v", err)
+		t.Errorf("unknown operator: %v", err)
 	}
 }
 
 // TestChangesAreLogged: a change and its entry are stored together or not at all, and entries cannot be changed.
 func TestChangesAreLogged(t *testing.T) {
-	d, org, ada := start(t)
+	d, org, ada := newDatabase(t)
 	a := Actor{ID: ada, Email: "ada@example.com", OrgID: org, Address: "192.0.2.1"}
 	rename := func(name string, fault error) error {
 		return Change(t.Context(), d, a, Owner, func(q db.Querier) (Entry, error) {
@@ -456,10 +456,10 @@ func TestChangesAreLogged(t *testing.T) {
 	}
 	for _, sql := range []string{"UPDATE audit_log SET who = ''", "DELETE FROM audit_log"} {
 		if _, err = d.Pool.Exec(t.Context(), sql); err == nil {
-			t.Errorf("%s is let", sql)
+			t.Errorf("%s succeeded", sql)
 		}
 	}
 	if more, err := Entries(t.Context(), d.Pool, org, "", "", log[0].ID, 10); err != nil || len(more) != 0 {
-		t.Errorf("before the first: %+v, %v", more, err)
+		t.Errorf("before the first entry: %+v, %v", more, err)
 	}
 }

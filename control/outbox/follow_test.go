@@ -15,19 +15,19 @@ import (
 
 // memoryOutbox is an Outbox in memory.
 type memoryOutbox struct {
-	mu     sync.Mutex
-	events []*control.Event
-	again  []time.Duration
-	saved  [][]string // steps done, per SaveProgress
-	over   int
+	mu        sync.Mutex
+	events    []*control.Event
+	again     []time.Duration
+	saved     [][]string // steps done, per SaveProgress
+	completed int
 }
 
-func (s *memoryOutbox) Take(_ context.Context, line control.Lane, _ string, _ time.Duration, most int) ([]*control.Event, error) {
+func (s *memoryOutbox) Take(_ context.Context, lane control.Lane, _ string, _ time.Duration, most int) ([]*control.Event, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var taken, left []*control.Event
 	for _, e := range s.events {
-		if e.Lane == line && len(taken) < most {
+		if e.Lane == lane && len(taken) < most {
 			taken = append(taken, e)
 		} else {
 			left = append(left, e)
@@ -55,7 +55,7 @@ func (s *memoryOutbox) SaveProgress(_ context.Context, e *control.Event, _ time.
 func (s *memoryOutbox) Complete(_ context.Context, all []*control.Event) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.over += len(all)
+	s.completed += len(all)
 	return nil
 }
 
@@ -91,18 +91,18 @@ func TestStepsRunInOrderAndRetryAlone(t *testing.T) {
 		}
 	}
 	if want := []string{"recording", "webhook", "webhook", "webhook"}; !slices.Equal(trace, want) {
-		t.Errorf("followed %v, want %v", trace, want)
+		t.Errorf("ran %v, want %v", trace, want)
 	}
-	if !slices.Equal(s.again, []time.Duration{time.Second, 2 * time.Second}) || s.over != 1 {
-		t.Errorf("waited %v, over %d times", s.again, s.over)
+	if !slices.Equal(s.again, []time.Duration{time.Second, 2 * time.Second}) || s.completed != 1 {
+		t.Errorf("waited %v, completed %d times", s.again, s.completed)
 	}
 	if more, err := f.One(t.Context(), control.FastLane); more || err != nil {
 		t.Errorf("without events: %v %v", more, err)
 	}
 }
 
-// TestShutdownIsNoTry: a step that a shutdown interrupts is free for another node at once, and does not count as a try.
-func TestShutdownIsNoTry(t *testing.T) {
+// TestShutdownDoesNotCountAsTry: a step that a shutdown interrupts is free for another node at once, and does not count as a try.
+func TestShutdownDoesNotCountAsTry(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	s := &memoryOutbox{events: []*control.Event{{ID: 1, CallID: "c", Kind: control.CallEnded, Tries: 2}}}
 	f := &Dispatcher{Outbox: s, Steps: []control.Step{{Name: "analysis", Handler: stepFunc(func() error {
@@ -114,9 +114,9 @@ func TestShutdownIsNoTry(t *testing.T) {
 	}
 }
 
-// TestSlowStepsDelayNoOthers: while the slow steps of many events hang, the quick steps of all are done, and slow
+// TestSlowStepsDoNotDelayOthers: while the slow steps of many events hang, the quick steps of all are done, and slow
 // steps run in parallel.
-func TestSlowStepsDelayNoOthers(t *testing.T) {
+func TestSlowStepsDoNotDelayOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const events = 100
 		s := &memoryOutbox{}
@@ -163,22 +163,22 @@ func TestStepsOfUnansweredCalls(t *testing.T) {
 		{Name: "webhook", Handler: stepFunc(func() error { notified.Add(1); return nil })},
 		{Name: "analysis", Lane: control.SlowLane, ConversationOnly: true, Handler: stepFunc(func() error { analyzed.Add(1); return nil })},
 	}}
-	if _, err := f.One(t.Context(), control.FastLane); err != nil || notified.Load() != 3 || s.over != 2 || len(s.events) != 1 || s.events[0].ID != 2 {
-		t.Errorf("%d notified, %d over, %d left: %v", notified.Load(), s.over, len(s.events), err)
+	if _, err := f.One(t.Context(), control.FastLane); err != nil || notified.Load() != 3 || s.completed != 2 || len(s.events) != 1 || s.events[0].ID != 2 {
+		t.Errorf("%d notified, %d completed, %d left: %v", notified.Load(), s.completed, len(s.events), err)
 	}
-	if _, err := f.One(t.Context(), control.SlowLane); err != nil || analyzed.Load() != 1 || s.over != 3 {
-		t.Errorf("%d analyzed, %d over: %v", analyzed.Load(), s.over, err)
+	if _, err := f.One(t.Context(), control.SlowLane); err != nil || analyzed.Load() != 1 || s.completed != 3 {
+		t.Errorf("%d analyzed, %d completed: %v", analyzed.Load(), s.completed, err)
 	}
 }
 
-// TestLongStepsHaveALeaseEach: before a step that could outlast the lease, progress is saved and the lease renewed.
-func TestLongStepsHaveALeaseEach(t *testing.T) {
+// TestLongStepsRenewLease: before a step that could outlast the lease, progress is saved and the lease renewed.
+func TestLongStepsRenewLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &memoryOutbox{events: []*control.Event{{ID: 1, CallID: "c", Kind: control.CallEnded}}}
 		long := stepFunc(func() error { <-time.After(time.Minute); return nil })
 		f := &Dispatcher{Outbox: s, Steps: []control.Step{{Name: "a", Handler: long}, {Name: "b", Handler: long}, {Name: "c", Handler: long}}}
-		if _, err := f.One(t.Context(), control.FastLane); err != nil || s.over != 1 {
-			t.Errorf("%d over: %v", s.over, err)
+		if _, err := f.One(t.Context(), control.FastLane); err != nil || s.completed != 1 {
+			t.Errorf("%d completed: %v", s.completed, err)
 		}
 		if want := [][]string{{"a"}, {"a", "b"}}; !slices.EqualFunc(s.saved, want, slices.Equal) {
 			t.Errorf("saved %v, want %v", s.saved, want)
@@ -191,8 +191,8 @@ func TestLongStepsHaveALeaseEach(t *testing.T) {
 func TestRemoteSteps(t *testing.T) {
 	s := &memoryOutbox{events: []*control.Event{{ID: 1, CallID: "c", Kind: control.CallEnded, Remote: true}}}
 	var trace []string
-	step := func(name string, anywhere bool, line control.Lane) control.Step {
-		return control.Step{Name: name, AnyNode: anywhere, Lane: line, Handler: stepFunc(func() error { trace = append(trace, name); return nil })}
+	step := func(name string, anywhere bool, lane control.Lane) control.Step {
+		return control.Step{Name: name, AnyNode: anywhere, Lane: lane, Handler: stepFunc(func() error { trace = append(trace, name); return nil })}
 	}
 	f := &Dispatcher{Outbox: s, Steps: []control.Step{
 		step("recording", false, control.FastLane), step("contact", true, control.FastLane), step("webhook", false, control.FastLane), step("analysis", false, control.SlowLane),
@@ -201,14 +201,14 @@ func TestRemoteSteps(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := s.events[0]
-	if !slices.Equal(trace, []string{"contact"}) || !slices.Equal(e.Done, trace) || s.over != 0 || e.Lane != control.FastLane {
-		t.Errorf("followed %v, %v; over %d times, line %v", trace, e.Done, s.over, e.Lane)
+	if !slices.Equal(trace, []string{"contact"}) || !slices.Equal(e.Done, trace) || s.completed != 0 || e.Lane != control.FastLane {
+		t.Errorf("ran %v, %v; completed %d times, lane %v", trace, e.Done, s.completed, e.Lane)
 	}
 	e.Remote = false // its node is back
 	if _, err := f.One(t.Context(), control.FastLane); err != nil {
 		t.Fatal(err)
 	}
 	if want := []string{"contact", "recording", "webhook"}; !slices.Equal(trace, want) || e.Lane != control.SlowLane {
-		t.Errorf("followed %v, want %v", trace, want)
+		t.Errorf("ran %v, want %v", trace, want)
 	}
 }

@@ -67,8 +67,8 @@ func TestOverview(t *testing.T) {
 	}
 }
 
-// TestByIndex: active calls are found by index.
-func TestByIndex(t *testing.T) {
+// TestQueriesUseIndexes: active calls are found by index.
+func TestQueriesUseIndexes(t *testing.T) {
 	d := dbtest.New(t)
 	tx, err := d.Pool.Begin(t.Context())
 	if err != nil {

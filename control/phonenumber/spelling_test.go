@@ -34,8 +34,8 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// TestFormsAreMutual: a number listed in one form is found in every other.
-func TestFormsAreMutual(t *testing.T) {
+// TestFormsAreSymmetric: a number listed in one form is found in every other.
+func TestFormsAreSymmetric(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := rapid.StringMatching(`(00|011|810|9011)?[0-9]{1,15}`).Draw(t, "digits")
 		all := Forms(d)
@@ -95,7 +95,7 @@ func TestLongText(t *testing.T) {
 	}
 }
 
-func TestProtected(t *testing.T) {
+func TestSuppressionDigits(t *testing.T) {
 	for number, want := range map[string]string{
 		"+1 202 555 0150 ext 5": "12025550150", "2025550150#9": "2025550150", "+7 701 123-45-67 доб. 12": "77011234567", "+442071838750x1": "442071838750",
 		"2025550114.0": "2025550114", "202-555-0114.0": "2025550114", "+33.1.23.45.67.00": "33123456700", "+12025550114.00": "12025550114", "202.555.0114": "2025550114", "+1 202 555 0150 x": "12025550150", "": "",
@@ -106,8 +106,8 @@ func TestProtected(t *testing.T) {
 	}
 }
 
-// TestListedIsMutual: a number listed in one form is found in every other; ten digits may belong to either country.
-func TestListedIsMutual(t *testing.T) {
+// TestListedFormsAreSymmetric: a number listed in one form is found in every other; ten digits may belong to either country.
+func TestListedFormsAreSymmetric(t *testing.T) {
 	for _, pair := range [][2]string{{"7011234567", "77011234567"}, {"7011234567", "87011234567"}, {"7011234567", "17011234567"}, {"2025550150", "12025550150"}} {
 		if !slices.Contains(ListedForms(pair[0]), pair[1]) || !slices.Contains(ListedForms(pair[1]), pair[0]) {
 			t.Errorf("%s and %s are not the same", pair[0], pair[1])

@@ -48,7 +48,7 @@ func TestFolder(t *testing.T) {
 	}
 	for _, key := range []string{"", ".", "..", "../x", "/etc/passwd", "a/../../x", "a//b"} {
 		if err := f.Put(ctx, key, strings.NewReader("x")); err == nil {
-			t.Errorf("key %q is taken", key)
+			t.Errorf("key %q was accepted", key)
 		}
 	}
 }
@@ -77,14 +77,14 @@ func (l *ledger) SetRecording(_ context.Context, _ string, s control.RecordingSt
 	return nil
 }
 
-type leg struct{}
+type plainLeg struct{}
 
-func (leg) Rate() int                   { return 8000 }
-func (leg) ReadFrame(media.Frame) error { return nil }
-func (leg) Play(media.Feed)             {}
-func (leg) Digits() <-chan rune         { return nil }
-func (leg) Cause() media.Cause          { return "" }
-func (leg) Hangup(media.Cause) error    { return nil }
+func (plainLeg) Rate() int                   { return 8000 }
+func (plainLeg) ReadFrame(media.Frame) error { return nil }
+func (plainLeg) Play(media.Feed)             {}
+func (plainLeg) Digits() <-chan rune         { return nil }
+func (plainLeg) Cause() media.Cause          { return "" }
+func (plainLeg) Hangup(media.Cause) error    { return nil }
 
 const id = "call_00000000000000000000000001"
 
@@ -112,13 +112,13 @@ func (l *ledger) isReady(t *testing.T, s *recording.Spool) {
 	}
 }
 
-func TestTapeGoesToTheBucket(t *testing.T) {
+func TestRecordingIsUploaded(t *testing.T) {
 	s, l := newSpool(t, control.RecordingFinalizing)
-	_, tape, err := s.Record(id, leg{})
+	_, rec, err := s.Record(id, plainLeg{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tape.Close(); err != nil {
+	if _, err := rec.Close(); err != nil {
 		t.Fatal(err)
 	}
 	e := control.Event{CallID: id, Kind: control.CallEnded, At: time.Now()}
@@ -130,11 +130,11 @@ func TestTapeGoesToTheBucket(t *testing.T) {
 	}
 }
 
-// TestCrashLeftovers: a recording that was never closed is uploaded at the next start, although its call was settled
+// TestUnclosedRecordingIsUploaded: a recording that was never closed is uploaded at the next start, although its call was settled
 // and the recording marked as failed.
-// TestForgottenByTheDatabase: a call that the database lost and that was written again has its recording from the
+// TestRecordingOfRestoredCall: a call that the database lost and that was written again has its recording from the
 // bucket; a file whose call is not written again yet stays.
-func TestForgottenByTheDatabase(t *testing.T) {
+func TestRecordingOfRestoredCall(t *testing.T) {
 	s, l := newSpool(t, control.RecordingFinalizing)
 	write(t, s)
 	event := control.Event{CallID: id, Kind: control.CallEnded, Status: control.Ended, At: time.Now()}
@@ -162,9 +162,9 @@ func TestForgottenByTheDatabase(t *testing.T) {
 	}
 }
 
-func TestCrashLeftovers(t *testing.T) {
+func TestUnclosedRecordingIsUploaded(t *testing.T) {
 	s, l := newSpool(t, control.RecordingFailed)
-	if _, _, err := s.Record(id, leg{}); err != nil { // and never closed
+	if _, _, err := s.Record(id, plainLeg{}); err != nil { // and never closed
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(s.Dir, "call_00000000000000000000000002.wav.part"), []byte("x"), 0o600); err != nil {
@@ -179,7 +179,7 @@ func TestCrashLeftovers(t *testing.T) {
 	l.isReady(t, s)
 }
 
-func TestLostTapeDoesNotHoldTheLineUp(t *testing.T) {
+func TestLostRecordingDoesNotBlockEvents(t *testing.T) {
 	s, l := newSpool(t, control.RecordingFinalizing)
 	if err := s.HandleEvent(t.Context(), control.Event{CallID: id, Kind: control.CallEnded, At: time.Now()}); err != nil {
 		t.Fatal(err)
@@ -193,13 +193,13 @@ func TestLostTapeDoesNotHoldTheLineUp(t *testing.T) {
 	}
 }
 
-// A hooked bucket runs a hook once, after a Put.
-type hooked struct {
+// hookedBucket runs a hook once, after a Put.
+type hookedBucket struct {
 	recording.Bucket
 	after func()
 }
 
-func (h *hooked) Put(ctx context.Context, key string, r io.Reader) error {
+func (h *hookedBucket) Put(ctx context.Context, key string, r io.Reader) error {
 	err := h.Bucket.Put(ctx, key, r)
 	if after := h.after; after != nil {
 		h.after = nil
@@ -208,13 +208,13 @@ func (h *hooked) Put(ctx context.Context, key string, r io.Reader) error {
 	return err
 }
 
-// TestSweepBesideFollow: a sweep removes the recording during HandleEvent, at the two possible moments.
-func TestSweepBesideFollow(t *testing.T) {
+// TestSweepDuringUpload: a sweep removes the recording during HandleEvent, at the two possible moments.
+func TestSweepDuringUpload(t *testing.T) {
 	e := control.Event{CallID: id, Kind: control.CallEnded, At: time.Now()}
 	t.Run("after the upload", func(t *testing.T) {
 		s, l := newSpool(t, control.RecordingFinalizing)
 		write(t, s)
-		s.Bucket = &hooked{s.Bucket, func() {
+		s.Bucket = &hookedBucket{s.Bucket, func() {
 			if err := s.Sweep(t.Context()); err != nil {
 				t.Error(err)
 			}
@@ -224,7 +224,7 @@ func TestSweepBesideFollow(t *testing.T) {
 		}
 		l.isReady(t, s)
 	})
-	t.Run("before the tape is opened", func(t *testing.T) {
+	t.Run("before the file is opened", func(t *testing.T) {
 		s, l := newSpool(t, control.RecordingFinalizing)
 		write(t, s)
 		l.asked = func() {
@@ -247,19 +247,19 @@ func write(t *testing.T, s *recording.Spool) {
 	}
 }
 
-// TestPartIsWaitedFor: a recording that is still being written is not lost if another node settled its call while this
+// TestOpenRecordingIsNotLost: a recording that is still being written is not lost if another node settled its call while this
 // process was stopped.
-func TestPartIsWaitedFor(t *testing.T) {
+func TestOpenRecordingIsNotLost(t *testing.T) {
 	s, l := newSpool(t, control.RecordingFinalizing)
-	_, tape, err := s.Record(id, leg{})
+	_, rec, err := s.Record(id, plainLeg{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	e := control.Event{CallID: id, Kind: control.CallEnded, At: time.Now().Add(-time.Hour)}
 	if err := s.HandleEvent(t.Context(), e); err == nil || l.call.RecordingStatus != control.RecordingFinalizing {
-		t.Fatalf("a recording that is being written is told as %s, %v", l.call.RecordingStatus, err)
+		t.Fatalf("recording status %s during recording: %v", l.call.RecordingStatus, err)
 	}
-	if _, err := tape.Close(); err != nil {
+	if _, err := rec.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.HandleEvent(t.Context(), e); err != nil {

@@ -21,8 +21,8 @@ import (
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-// An archive is an organization with calls, and a folder with their recordings.
-type archive struct {
+// A fixture is an organization with calls, and a folder with their recordings.
+type fixture struct {
 	t      *testing.T
 	db     *db.DB
 	org    string
@@ -31,9 +31,9 @@ type archive struct {
 	now    time.Time
 }
 
-func newArchive(t *testing.T) *archive {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	a := &archive{t: t, db: dbtest.New(t), bucket: &recording.Folder{Dir: t.TempDir()}, now: time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)}
+	a := &fixture{t: t, db: dbtest.New(t), bucket: &recording.Folder{Dir: t.TempDir()}, now: time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)}
 	a.purger = &retention.Purger{Pool: a.db.Pool, Bucket: a.bucket, Now: func() time.Time { return a.now }}
 	var err error
 	if a.org, err = apikeys.EnsureOrganization(t.Context(), a.db.Pool, "acme"); err != nil {
@@ -42,14 +42,14 @@ func newArchive(t *testing.T) *archive {
 	return a
 }
 
-func (a *archive) exec(sql string, args ...any) {
+func (a *fixture) exec(sql string, args ...any) {
 	a.t.Helper()
 	if _, err := a.db.Pool.Exec(a.t.Context(), sql, args...); err != nil {
 		a.t.Fatal(err)
 	}
 }
 
-func (a *archive) count(sql string, args ...any) (n int) {
+func (a *fixture) count(sql string, args ...any) (n int) {
 	a.t.Helper()
 	if err := a.db.Pool.QueryRow(a.t.Context(), "SELECT count(*) FROM "+sql, args...).Scan(&n); err != nil {
 		a.t.Fatal(err)
@@ -58,7 +58,7 @@ func (a *archive) count(sql string, args ...any) (n int) {
 }
 
 // call adds a call that is so many days old, with all related rows.
-func (a *archive) call(org, id, number string, days int) {
+func (a *fixture) call(org, id, number string, days int) {
 	a.t.Helper()
 	key := "recordings/" + id + ".wav"
 	at := a.now.AddDate(0, 0, -days)
@@ -78,7 +78,7 @@ func (a *archive) call(org, id, number string, days int) {
 	}
 }
 
-func (a *archive) recorded(id string) bool {
+func (a *fixture) recorded(id string) bool {
 	a.t.Helper()
 	f, err := a.bucket.Open(a.t.Context(), "recordings/"+id+".wav")
 	if err != nil {
@@ -91,22 +91,22 @@ func (a *archive) recorded(id string) bool {
 	return true
 }
 
-func (a *archive) decay() {
+func (a *fixture) purge() {
 	a.t.Helper()
 	if err := a.purger.PurgeDue(a.t.Context()); err != nil {
 		a.t.Fatal(err)
 	}
 }
 
-// words returns the number of rows and fields with content of a call.
-func (a *archive) words(id string) int {
+// contentRows returns the number of rows and fields with content of a call.
+func (a *fixture) contentRows(id string) int {
 	a.t.Helper()
 	return a.count("call_lines WHERE call_id = $1", id) + a.count("call_turns WHERE call_id = $1", id) + a.count("call_signalling WHERE call_id = $1", id) +
 		a.count("webhook_deliveries WHERE call_id = $1", id) + a.count("calls WHERE id = $1 AND (call_analysis IS NOT NULL OR variables::text <> '{}')", id)
 }
 
-func TestEverythingIsPurgedWhenDue(t *testing.T) {
-	a := newArchive(t)
+func TestPurgeByRules(t *testing.T) {
+	a := newFixture(t)
 	a.exec(`UPDATE organizations SET settings = '{"retention": {"recordings_days": 10, "transcripts_days": 20, "calls_days": 30}}'`)
 	other, err := apikeys.EnsureOrganization(t.Context(), a.db.Pool, "globex")
 	if err != nil {
@@ -120,35 +120,35 @@ func TestEverythingIsPurgedWhenDue(t *testing.T) {
 	}
 	a.exec("UPDATE webhook_deliveries SET settled_at = $1", a.now) // only deleted with their calls
 	for range 2 {                                                  // a second time changes nothing
-		a.decay()
+		a.purge()
 		for _, days := range ages {
 			id := fmt.Sprintf("call_%d", days)
-			row, words, tape := a.count("calls WHERE id = $1", id) == 1, a.words(id) > 0, a.recorded(id)
-			if row != (days < 30) || words != (days < 20) || tape != (days < 10) {
-				t.Errorf("%d days old: a row %v, words %v, a recording %v", days, row, words, tape)
+			row, words, recorded := a.count("calls WHERE id = $1", id) == 1, a.contentRows(id) > 0, a.recorded(id)
+			if row != (days < 30) || words != (days < 20) || recorded != (days < 10) {
+				t.Errorf("%d days old: row %v, content %v, recording %v", days, row, words, recorded)
 			}
-			if other := fmt.Sprintf("other_%d", days); a.words(other) != 5 || !a.recorded(other) {
-				t.Errorf("%s, which is kept for ever, is not whole", other)
+			if other := fmt.Sprintf("other_%d", days); a.contentRows(other) != 5 || !a.recorded(other) {
+				t.Errorf("%s, which is kept forever, is incomplete", other)
 			}
 		}
 	}
 	if n := a.count("calls WHERE recording_status = 'ready' AND org_id = $1", a.org); n != 1 {
-		t.Errorf("%d calls are said to have a recording", n)
+		t.Errorf("%d calls have a recording status of ready", n)
 	}
 	if a.count("suppressions") != 1 {
-		t.Error("a number that is not to be called is forgotten")
+		t.Error("a suppressed number was deleted")
 	}
 	a.now = a.now.AddDate(0, 0, 10)
 	a.exec("UPDATE webhook_deliveries SET settled_at = $1", a.now)
-	a.decay()
-	if a.recorded("call_1") || a.words("call_11") != 0 || a.words("call_1") == 0 || a.count("calls WHERE id = 'call_21'") != 0 {
-		t.Error("ten days later another day's are forgotten")
+	a.purge()
+	if a.recorded("call_1") || a.contentRows("call_11") != 0 || a.contentRows("call_1") == 0 || a.count("calls WHERE id = 'call_21'") != 0 {
+		t.Error("ten days later, wrong calls were purged")
 	}
 }
 
-// TestManyArePurged: batches end correctly even if many calls have the same timestamp.
-func TestManyArePurged(t *testing.T) {
-	a := newArchive(t)
+// TestPurgeManyCalls: batches end correctly even if many calls have the same timestamp.
+func TestPurgeManyCalls(t *testing.T) {
+	a := newFixture(t)
 	a.exec(`UPDATE organizations SET settings = '{"retention": {"transcripts_days": 20, "calls_days": 30}}'`)
 	fill := func(prefix string, days int) {
 		t.Helper()
@@ -158,7 +158,7 @@ func TestManyArePurged(t *testing.T) {
 	fill("old", 25)
 	fill("older", 35)
 	fill("new", 5)
-	a.decay()
+	a.purge()
 	if n := a.count("calls WHERE id LIKE 'older%'"); n != 0 {
 		t.Errorf("%d calls are left", n)
 	}
@@ -174,9 +174,9 @@ type brokenBucket struct{}
 
 func (brokenBucket) Delete(context.Context, string) error { return errors.New("503") }
 
-// TestNoRecordingIsOrphaned: while the bucket is unavailable, neither a call nor the key of its recording is deleted.
-func TestNoRecordingIsOrphaned(t *testing.T) {
-	a := newArchive(t)
+// TestPurgeWhileBucketIsUnavailable: while the bucket is unavailable, neither a call nor the key of its recording is deleted.
+func TestPurgeWhileBucketIsUnavailable(t *testing.T) {
+	a := newFixture(t)
 	a.exec(`UPDATE organizations SET settings = '{"retention": {"calls_days": 30}}'`)
 	a.call(a.org, "call_1", "1", 31)
 	a.purger.Bucket = brokenBucket{}
@@ -184,17 +184,17 @@ func TestNoRecordingIsOrphaned(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	if a.count("calls WHERE recording_key IS NOT NULL") != 1 {
-		t.Error("the recording lies there and nobody knows")
+		t.Error("the key of an undeleted recording was deleted")
 	}
 	a.purger.Bucket = a.bucket
-	a.decay()
+	a.purge()
 	if a.count("calls") != 0 || a.recorded("call_1") {
-		t.Error("it is not forgotten afterwards")
+		t.Error("the call was not purged afterwards")
 	}
 }
 
 func TestErase(t *testing.T) {
-	a := newArchive(t)
+	a := newFixture(t)
 	other, err := apikeys.EnsureOrganization(t.Context(), a.db.Pool, "globex")
 	if err != nil {
 		t.Fatal(err)
@@ -214,19 +214,19 @@ func TestErase(t *testing.T) {
 	s := &store.Store{Pool: a.db.Pool}
 	for id, gone := range map[string]bool{"call_1": true, "call_2": true, "call_3": false, "call_4": false, "call_5": false} {
 		_, _, fault := s.CallWithTranscript(t.Context(), a.org, id)
-		if (control.CodeOf(fault) == control.CodeCallNotFound) != gone || (a.words(id) == 0) != gone || a.recorded(id) == gone {
-			t.Errorf("%s: %v, %d words, a recording %v", id, fault, a.words(id), a.recorded(id))
+		if (control.CodeOf(fault) == control.CodeCallNotFound) != gone || (a.contentRows(id) == 0) != gone || a.recorded(id) == gone {
+			t.Errorf("%s: %v, %d rows with content, a recording %v", id, fault, a.contentRows(id), a.recorded(id))
 		}
 	}
-	if a.words("call_6") != 5 || !a.recorded("call_6") {
+	if a.contentRows("call_6") != 5 || !a.recorded("call_6") {
 		t.Error("another organization's call is erased")
 	}
 	// The data that caps count stays for eight days, without the client's data.
 	if a.count("calls WHERE id = 'call_1' AND to_number = '12025550123' AND name || metadata || variables = '{}{}'") != 1 || a.count("attempts WHERE call_id = 'call_1' AND number <> ''") != 0 || a.count("calls WHERE id = 'call_2'") != 0 {
-		t.Error("the call of yesterday is not counted, or that of last month is")
+		t.Error("yesterday's call is not counted, or last month's is")
 	}
 	a.now = a.now.AddDate(0, 0, 8)
-	a.decay()
+	a.purge()
 	if a.count("calls WHERE id = 'call_1'") != 0 {
 		t.Error("an erased call is there after eight days")
 	}
@@ -240,7 +240,7 @@ func TestErase(t *testing.T) {
 	}
 	for _, w := range []retention.Selection{{}, {Number: "x"}, {Call: "c", All: true}, {Call: "c", Number: "1"}} {
 		if _, _, err = a.purger.Erase(t.Context(), a.org, w); err == nil {
-			t.Errorf("%+v is understood", w)
+			t.Errorf("%+v was accepted", w)
 		}
 	}
 }

@@ -126,8 +126,8 @@ func TestColumns(t *testing.T) {
 	}
 }
 
-// TestHeadersMove: the migration moves tool headers from agent definitions into sealed columns.
-func TestHeadersMove(t *testing.T) {
+// TestHeaderMigration: the migration moves tool headers from agent definitions into sealed columns.
+func TestHeaderMigration(t *testing.T) {
 	d := dbtest.New(t)
 	const definition = `{"voicemail": "hangup", "tools": [{"type": "end_call"}, {"type": "http", "name": "f", "headers": {"X-Key": "canary"}}]}`
 	_, err := d.Pool.Exec(t.Context(), `

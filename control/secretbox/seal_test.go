@@ -21,7 +21,7 @@ func keys(t interface{ Fatal(args ...any) }, text ...string) Keys {
 	return k
 }
 
-func TestSealOpens(t *testing.T) {
+func TestSealAndOpen(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		old, young := string(Generate()), string(Generate())
 		plain := media.Secret(rapid.String().Draw(t, "secret"))

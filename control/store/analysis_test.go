@@ -8,10 +8,10 @@ import (
 	"github.com/parley-voice/parley/pipeline/tools"
 )
 
-// TestVersionsAreFrozen: a call is held and judged with the agent version with which it was accepted, even if a newer
+// TestAgentVersionIsFixedByOrder: a call is held and judged with the agent version with which it was accepted, even if a newer
 // one is published.
-func TestVersionsAreFrozen(t *testing.T) {
-	b := newBench(t, 10, 1<<20, "sales")
+func TestAgentVersionIsFixedByOrder(t *testing.T) {
+	b := newFixture(t, 10, 1<<20, "sales")
 	publish := func(prompt string, own ...agents.Tool) {
 		t.Helper()
 		a, err := agents.Find(t.Context(), b.db.Pool, b.org, "sales")
@@ -43,9 +43,9 @@ func TestVersionsAreFrozen(t *testing.T) {
 	}
 }
 
-// TestAnalysedOnce: the first verdict stays.
-func TestAnalysedOnce(t *testing.T) {
-	b := newBench(t, 10, 1<<20, "sales")
+// TestAnalysisIsStoredOnce: the first verdict stays.
+func TestAnalysisIsStoredOnce(t *testing.T) {
+	b := newFixture(t, 10, 1<<20, "sales")
 	id := b.order("sales", 1)[0]
 	for _, summary := range []string{"first", "second"} {
 		if err := b.store.SetAnalysis(t.Context(), id, "complete", json.RawMessage(`{"summary":"`+summary+`"}`), ""); err != nil {

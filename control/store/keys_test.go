@@ -53,8 +53,8 @@ func TestSigningKeysAreSealed(t *testing.T) {
 func TestKeysRotate(t *testing.T) {
 	d := dbtest.New(t)
 	ctx, quit := context.WithCancel(t.Context())
-	bell := &db.Listener{Pool: d.Pool}
-	k := &store.RotatingKey{Store: &store.Store{Pool: d.Pool}, Name: "links", Wake: bell.Subscribe(store.ChannelKeys)}
+	listener := &db.Listener{Pool: d.Pool}
+	k := &store.RotatingKey{Store: &store.Store{Pool: d.Pool}, Name: "links", Wake: listener.Subscribe(store.ChannelKeys)}
 	if bytes.Equal(k.Key(), k.Key()) {
 		t.Error("there is a key before it is loaded")
 	}
@@ -62,7 +62,7 @@ func TestKeysRotate(t *testing.T) {
 		t.Fatal(err)
 	}
 	var tasks sync.WaitGroup
-	tasks.Go(func() { bell.Run(ctx) })
+	tasks.Go(func() { listener.Run(ctx) })
 	tasks.Go(func() { k.Run(ctx) })
 	before := k.Key()
 	if err := store.RotateKey(ctx, d.Pool, "links"); err != nil {

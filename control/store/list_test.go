@@ -13,8 +13,8 @@ import (
 	"github.com/parley-voice/parley/control/store"
 )
 
-// fill writes n calls, three at a time, a second apart. Their kinds repeat with different periods.
-func (b *bench) fill(n int) {
+// insertCalls writes n calls, three at a time, a second apart. Their kinds repeat with different periods.
+func (b *fixture) insertCalls(n int) {
 	b.t.Helper()
 	b.exec(`INSERT INTO calls (id, org_id, call_type, status, agent_id, agent_name, agent_version, to_number, from_number, dial_number,
 			trunk_id, route_id, campaign_id, contact_id, import_id, external_id, ring_seconds, created_at, answered_at, ended_at,
@@ -34,8 +34,8 @@ func (b *bench) fill(n int) {
 		FROM generate_series(1, $2) g`, b.org, n)
 }
 
-// walk lists page after page and returns the ids.
-func (b *bench) walk(t *rapid.T, f store.Filter, most int) (ids []string) {
+// listAll lists page after page and returns the ids.
+func (b *fixture) listAll(t *rapid.T, f store.Filter, most int) (ids []string) {
 	for range 10 * most {
 		p, err := b.store.List(b.t.Context(), f)
 		if err != nil {
@@ -56,11 +56,11 @@ func (b *bench) walk(t *rapid.T, f store.Filter, most int) (ids []string) {
 	return nil
 }
 
-// TestListIsWhatItsFilterSays compares lists of random filters, paged over few calls, with the result of one plain query.
-func TestListIsWhatItsFilterSays(t *testing.T) {
+// TestListMatchesFilter compares lists of random filters, paged over few calls, with the result of one plain query.
+func TestListMatchesFilter(t *testing.T) {
 	const calls = 150
-	b := newBench(t, 10, 60)
-	b.fill(calls)
+	b := newFixture(t, 10, 60)
+	b.insertCalls(calls)
 	rapid.Check(t, func(t *rapid.T) {
 		f := store.Filter{OrgID: b.org, Limit: rapid.IntRange(1, 60).Draw(t, "limit"), Ascending: rapid.Bool().Draw(t, "ascending")}
 		conds := []string{"org_id = '" + b.org + "'", "erased_at IS NULL"}
@@ -119,16 +119,16 @@ func TestListIsWhatItsFilterSays(t *testing.T) {
 		if !f.Ascending {
 			slices.Reverse(want)
 		}
-		if got := b.walk(t, f, calls); !slices.Equal(got, want) {
+		if got := b.listAll(t, f, calls); !slices.Equal(got, want) {
 			t.Fatalf("got %d calls, want %d: %s", len(got), len(want), sql)
 		}
 	})
 }
 
-// TestListLooksAtFew: for each single filter a page is read from an index, in order.
-func TestListLooksAtFew(t *testing.T) {
-	b := newBench(t, 10, 60)
-	b.fill(20_000)
+// TestListReadsFewRows: for each single filter a page is read from an index, in order.
+func TestListReadsFewRows(t *testing.T) {
+	b := newFixture(t, 10, 60)
+	b.insertCalls(20_000)
 	b.exec("ANALYZE calls")
 	least, most := 30.0, 31.0
 	for name, f := range map[string]store.Filter{

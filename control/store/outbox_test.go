@@ -8,10 +8,10 @@ import (
 	"github.com/parley-voice/parley/control/store"
 )
 
-// TestEachStepHasItsLease: an event stays leased during its steps, however long they take together; after that it
+// TestStepLease: an event stays leased during its steps, however long they take together; after that it
 // returns with its count of tries.
-func TestEachStepHasItsLease(t *testing.T) {
-	b := newBench(t, 10, 1<<20, "sales")
+func TestStepLease(t *testing.T) {
+	b := newFixture(t, 10, 1<<20, "sales")
 	events := &store.EventStore{Pool: b.store.Pool}
 	id := b.order("sales", 1)[0]
 	b.exec("INSERT INTO events (call_id, org_id, kind, home) VALUES ($1, $2, $3, '')", id, b.org, control.CallEnded)
@@ -47,9 +47,9 @@ func TestEachStepHasItsLease(t *testing.T) {
 	}
 }
 
-// TestAway: other nodes take, once, the steps that need no files of a missing node; the rest waits for it.
-func TestAway(t *testing.T) {
-	b := newBench(t, 10, 1<<20, "sales")
+// TestStepsOfMissingNode: other nodes take, once, the steps that need no files of a missing node; the rest waits for it.
+func TestStepsOfMissingNode(t *testing.T) {
+	b := newFixture(t, 10, 1<<20, "sales")
 	events := &store.EventStore{Pool: b.store.Pool, AnyNodeSteps: []string{"contact"}}
 	id := b.order("sales", 1)[0]
 	b.exec("INSERT INTO events (call_id, org_id, kind, home) VALUES ($1, $2, $3, 'home')", id, b.org, control.CallEnded)
@@ -90,14 +90,14 @@ func TestAway(t *testing.T) {
 	}
 }
 
-// TestUnknownWaitsForNobody: other nodes process the end of an attempt lost with its server at once. The end of a
+// TestUnknownAttemptIsHandledByAnyNode: other nodes process the end of an attempt lost with its server at once. The end of a
 // conversation waits for the server, because its recording is stored there.
-func TestUnknownWaitsForNobody(t *testing.T) {
+func TestUnknownAttemptIsHandledByAnyNode(t *testing.T) {
 	for at, want := range map[control.AttemptState]int{control.Sent: 1, control.Answered: 0} {
-		b := newBench(t, 10, 1<<20, "sales")
+		b := newFixture(t, 10, 1<<20, "sales")
 		b.order("sales", 1)
 		b.advance(b.claim("lost"), at)
-		b.lapse()
+		b.expireLeases()
 		b.settle()
 		all, err := (&store.EventStore{Pool: b.store.Pool}).Take(t.Context(), control.FastLane, "home of another", time.Minute, 5)
 		if err != nil || len(all) != want {

@@ -15,8 +15,8 @@ import (
 	"github.com/parley-voice/parley/control/db"
 )
 
-// pass simulates time for pacing: it makes stored starts older.
-func (b *bench) pass(d time.Duration) {
+// passTime simulates time for pacing: it makes stored starts older.
+func (b *fixture) passTime(d time.Duration) {
 	b.t.Helper()
 	b.exec("UPDATE subgroup_starts SET at = at - $1::interval", d)
 	b.exec("UPDATE grant_starts SET at = at - $1::interval", d)
@@ -26,7 +26,7 @@ func (b *bench) pass(d time.Duration) {
 }
 
 // claimAll claims until no more calls may start, and returns their number.
-func (b *bench) claimAll() (n int) {
+func (b *fixture) claimAll() (n int) {
 	b.t.Helper()
 	for b.claim("n") != nil {
 		n++
@@ -34,18 +34,18 @@ func (b *bench) claimAll() (n int) {
 	return n
 }
 
-// TestSingleCallsLeaveAtOnce: single calls are not spaced. A subgroup or grant starts its calls per minute at once, and
+// TestSingleCallsAreNotSpaced: single calls are not spaced. A subgroup or grant starts its calls per minute at once, and
 // further ones when those are a minute old.
-func TestSingleCallsLeaveAtOnce(t *testing.T) {
+func TestSingleCallsAreNotSpaced(t *testing.T) {
 	for _, tt := range []struct {
 		name, sql string
 		perMinute int
 	}{
 		{"subgroup", "SELECT 1", 8},
-		{"grant", lent + "UPDATE grants SET calls_per_minute = 8", 1 << 20},
+		{"grant", grantAllSQL + "UPDATE grants SET calls_per_minute = 8", 1 << 20},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			b := newBench(t, 100, tt.perMinute, "a", "b")
+			b := newFixture(t, 100, tt.perMinute, "a", "b")
 			b.order("a", 30)
 			if tt.name == "grant" {
 				b.order("b", 30)
@@ -57,11 +57,11 @@ func TestSingleCallsLeaveAtOnce(t *testing.T) {
 			if wait, err := b.store.Due(t.Context(), 2*time.Minute); err != nil || wait < 50*time.Second || wait > 61*time.Second {
 				t.Errorf("the next one in %v, want a minute: %v", wait, err)
 			}
-			b.pass(55 * time.Second)
+			b.passTime(55 * time.Second)
 			if n := b.claimAll(); n != 0 {
 				t.Errorf("%d more calls start within the minute", n)
 			}
-			b.pass(6 * time.Second)
+			b.passTime(6 * time.Second)
 			if n := b.claimAll(); n != 8 {
 				t.Errorf("%d calls start in the second minute, want 8", n)
 			}
@@ -71,22 +71,22 @@ func TestSingleCallsLeaveAtOnce(t *testing.T) {
 
 // TestTrunkSpacesSingleCalls: a trunk's calls_per_second also applies to single calls.
 func TestTrunkSpacesSingleCalls(t *testing.T) {
-	b := newBench(t, 100, 60, "a")
+	b := newFixture(t, 100, 60, "a")
 	b.order("a", 3)
 	b.exec("UPDATE trunks SET calls_per_second = 0.1")
 	if n := b.claimAll(); n != 1 {
 		t.Fatalf("%d calls start at once, want 1", n)
 	}
-	b.pass(11 * time.Second)
+	b.passTime(11 * time.Second)
 	if n := b.claimAll(); n != 1 {
 		t.Errorf("%d calls start 11 s later, want 1", n)
 	}
 }
 
-// TestRateHoldsInAnyMinute mixes single and campaign calls at random times and checks every window of 60 s.
-func TestRateHoldsInAnyMinute(t *testing.T) {
+// TestRateInAnyMinute mixes single and campaign calls at random times and checks every window of 60 s.
+func TestRateInAnyMinute(t *testing.T) {
 	const rate = 7
-	b := newBench(t, 1<<20, rate, "a")
+	b := newFixture(t, 1<<20, rate, "a")
 	b.order("a", 60)
 	random := rand.New(rand.NewPCG(1, 2))
 	began := time.Now()
@@ -96,7 +96,7 @@ func TestRateHoldsInAnyMinute(t *testing.T) {
 	campaigns := 0
 	for range 150 {
 		step := time.Duration(random.IntN(12_000)) * time.Millisecond
-		b.pass(step)
+		b.passTime(step)
 		passed += step
 		if b.campaignCall() {
 			starts = append(starts, now())
@@ -123,7 +123,7 @@ func TestRateHoldsInAnyMinute(t *testing.T) {
 }
 
 // campaignCall starts a campaign call through subgroup a, if its pacing allows.
-func (b *bench) campaignCall() bool {
+func (b *fixture) campaignCall() bool {
 	b.t.Helper()
 	ctx := b.t.Context()
 	o := admission.CampaignCall{
@@ -145,29 +145,29 @@ func (b *bench) campaignCall() bool {
 // TestCampaignCallsAreSpaced: through a subgroup of 60 per minute, single calls start at once, campaign calls one
 // second after any other.
 func TestCampaignCallsAreSpaced(t *testing.T) {
-	b := newBench(t, 100, 60, "a")
+	b := newFixture(t, 100, 60, "a")
 	if !b.campaignCall() || b.campaignCall() {
 		t.Error("want one call of a campaign at first")
 	}
-	b.pass(1100 * time.Millisecond)
+	b.passTime(1100 * time.Millisecond)
 	b.order("a", 1)
 	if b.claim("n") == nil || b.campaignCall() {
 		t.Error("want a single call, and none of a campaign right after it")
 	}
-	b.pass(1100 * time.Millisecond)
+	b.passTime(1100 * time.Millisecond)
 	if !b.campaignCall() {
 		t.Error("no call of a campaign a second later")
 	}
 }
 
-// TestRateHoldsAgainstRaces: concurrent claims start no more calls per minute than a subgroup or grant allows.
-func TestRateHoldsAgainstRaces(t *testing.T) {
+// TestRateUnderConcurrency: concurrent claims start no more calls per minute than a subgroup or grant allows.
+func TestRateUnderConcurrency(t *testing.T) {
 	for _, tt := range []struct{ name, sql string }{
 		{"subgroup", "UPDATE subgroups SET calls_per_minute = 20 WHERE name = 'a'"},
-		{"grant", lent + "UPDATE grants SET calls_per_minute = 20"},
+		{"grant", grantAllSQL + "UPDATE grants SET calls_per_minute = 20"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			b := newBench(t, 100, 1<<20, "a", "b")
+			b := newFixture(t, 100, 1<<20, "a", "b")
 			b.order("a", 30)
 			if tt.name == "grant" {
 				b.order("b", 30)
@@ -197,10 +197,10 @@ func TestRateHoldsAgainstRaces(t *testing.T) {
 	}
 }
 
-// TestStartsOfAheadClock: starts recorded before the clock was set back are deleted, so that later ones are deleted
+// TestStartsWithClockAhead: starts recorded before the clock was set back are deleted, so that later ones are deleted
 // too.
-func TestStartsOfAheadClock(t *testing.T) {
-	b := newBench(t, 100, 100, "a")
+func TestStartsWithClockAhead(t *testing.T) {
+	b := newFixture(t, 100, 100, "a")
 	b.order("a", 10)
 	b.exec("INSERT INTO subgroup_starts SELECT id, n, now() + interval '1 year' FROM subgroups, generate_series(1, 6) n")
 	b.exec("UPDATE subgroups SET started = 6")

@@ -7,7 +7,7 @@ import (
 
 // TestClaimLeavesPausedTrunks: a node that must not use a trunk claims none of its calls; another node may.
 func TestClaimLeavesPausedTrunks(t *testing.T) {
-	b := newBench(t, 10, 1<<20, "a")
+	b := newFixture(t, 10, 1<<20, "a")
 	id := b.order("a", 1)[0]
 	b.store.PausedTrunks = func() []string { return []string{"trk_other", b.trunk} }
 	if c := b.claim("n1"); c != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-func TestSignalling(t *testing.T) {
-	b := newBench(t, 10, 1<<20, "sales")
+func TestSignaling(t *testing.T) {
+	b := newFixture(t, 10, 1<<20, "sales")
 	id := b.order("sales", 1)[0]
 	c := b.claim("n")
 	if got, err := b.store.Signalling(t.Context(), id); err != nil || len(got) != 0 {
@@ -43,8 +43,8 @@ func TestSignalling(t *testing.T) {
 	}
 }
 
-func TestTransferIsKept(t *testing.T) {
-	b := newBench(t, 10, 1<<20, "sales")
+func TestTransferIsStored(t *testing.T) {
+	b := newFixture(t, 10, 1<<20, "sales")
 	for _, want := range []string{`{"to": "+12025550111"}`, ""} {
 		id := b.order("sales", 1)[0]
 		c := b.claim("n")
@@ -63,8 +63,8 @@ func TestTransferIsKept(t *testing.T) {
 	}
 }
 
-func TestQualityIsKept(t *testing.T) {
-	b := newBench(t, 10, 1<<20, "sales")
+func TestQualityIsStored(t *testing.T) {
+	b := newFixture(t, 10, 1<<20, "sales")
 	for _, want := range []string{`{"mos": 4.3}`, ""} {
 		id := b.order("sales", 1)[0]
 		c := b.claim("n")
@@ -83,9 +83,9 @@ func TestQualityIsKept(t *testing.T) {
 	}
 }
 
-// TestClaimHasTheTrunksSettings: a claim contains the stored settings of its trunk.
-func TestClaimHasTheTrunksSettings(t *testing.T) {
-	b := newBench(t, 10, 1<<20, "sales")
+// TestClaimTrunkSettings: a claim contains the stored settings of its trunk.
+func TestClaimTrunkSettings(t *testing.T) {
+	b := newFixture(t, 10, 1<<20, "sales")
 	b.order("sales", 1)
 	b.exec(`UPDATE trunks SET username = 'u', password = 'p', settings = '{"backups": ["sip:b"], "codecs": ["g722"], "encryption": "srtp"}'`)
 	want := media.Trunk{Proxy: "sip:127.0.0.1", Backups: []string{"sip:b"}, Username: "u", Password: "p", Codecs: []string{"G722"}, Encryption: media.Encrypted}

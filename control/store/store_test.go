@@ -23,23 +23,23 @@ import (
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-// A bench is a database with an organization that may place calls.
-type bench struct {
-	t     *testing.T
-	db    *db.DB
-	store *store.Store
-	desk  *admission.Controller
-	org   string
-	trunk string
-	route map[string]string // subgroup ids by name
+// A fixture is a database with an organization that may place calls.
+type fixture struct {
+	t          *testing.T
+	db         *db.DB
+	store      *store.Store
+	controller *admission.Controller
+	org        string
+	trunk      string
+	route      map[string]string // subgroup ids by name
 }
 
-// newBench creates the named agents and subgroups, each agent attached to its subgroup.
-func newBench(t *testing.T, concurrent, perMinute int, names ...string) *bench {
+// newFixture creates the named agents and subgroups, each agent attached to its subgroup.
+func newFixture(t *testing.T, concurrent, perMinute int, names ...string) *fixture {
 	t.Helper()
-	b := &bench{t: t, db: dbtest.New(t), route: map[string]string{}}
+	b := &fixture{t: t, db: dbtest.New(t), route: map[string]string{}}
 	b.store = &store.Store{Pool: b.db.Pool}
-	b.desk = &admission.Controller{Pool: b.db.Pool, Store: b.store, QueueDepth: 1 << 20}
+	b.controller = &admission.Controller{Pool: b.db.Pool, Store: b.store, QueueDepth: 1 << 20}
 	ctx, q := t.Context(), b.db.Pool
 	var err error
 	check := func(e error) {
@@ -70,12 +70,12 @@ func newBench(t *testing.T, concurrent, perMinute int, names ...string) *bench {
 }
 
 // limit sets the limits of all subgroups.
-func (b *bench) limit(concurrent, perMinute int) {
+func (b *fixture) limit(concurrent, perMinute int) {
 	b.t.Helper()
 	b.exec("UPDATE subgroups SET concurrent_calls = $1, calls_per_minute = $2", concurrent, perMinute)
 }
 
-func (b *bench) exec(sql string, args ...any) {
+func (b *fixture) exec(sql string, args ...any) {
 	b.t.Helper()
 	if _, err := b.db.Pool.Exec(b.t.Context(), sql, args...); err != nil {
 		b.t.Fatal(err)
@@ -83,7 +83,7 @@ func (b *bench) exec(sql string, args ...any) {
 }
 
 // order places n calls of an agent, regardless of the limits.
-func (b *bench) order(agent string, n int) []string {
+func (b *fixture) order(agent string, n int) []string {
 	b.t.Helper()
 	var ids []string
 	for range n {
@@ -92,7 +92,7 @@ func (b *bench) order(agent string, n int) []string {
 			b.t.Fatal(err)
 		}
 		b.limit(1<<20, 1<<20)
-		c, err := b.desk.Place(b.t.Context(), b.org, admission.Order{Agent: agent, To: "+12025550123"}, nil)
+		c, err := b.controller.Place(b.t.Context(), b.org, admission.Order{Agent: agent, To: "+12025550123"}, nil)
 		if err != nil {
 			b.t.Fatal(err)
 		}
@@ -103,7 +103,7 @@ func (b *bench) order(agent string, n int) []string {
 }
 
 // claim claims a call for the named node; the result may be nil.
-func (b *bench) claim(node string) *control.Claim {
+func (b *fixture) claim(node string) *control.Claim {
 	b.t.Helper()
 	all, err := b.store.Claim(b.t.Context(), control.NodeID{Owner: node, Home: "home of " + node}, time.Minute, 1)
 	if err != nil {
@@ -115,7 +115,7 @@ func (b *bench) claim(node string) *control.Claim {
 	return all[0]
 }
 
-func (b *bench) call(id string) control.Call {
+func (b *fixture) call(id string) control.Call {
 	b.t.Helper()
 	c, err := b.store.Call(b.t.Context(), b.org, id)
 	if err != nil {
@@ -124,7 +124,7 @@ func (b *bench) call(id string) control.Call {
 	return c
 }
 
-func (b *bench) state(id string) control.AttemptState {
+func (b *fixture) state(id string) control.AttemptState {
 	b.t.Helper()
 	var s control.AttemptState
 	if err := b.db.Pool.QueryRow(b.t.Context(), "SELECT state FROM attempts WHERE call_id = $1", id).Scan(&s); err != nil {
@@ -133,7 +133,7 @@ func (b *bench) state(id string) control.AttemptState {
 	return s
 }
 
-func (b *bench) events(id string) (n int) {
+func (b *fixture) events(id string) (n int) {
 	b.t.Helper()
 	if err := b.db.Pool.QueryRow(b.t.Context(), "SELECT count(*) FROM events WHERE call_id = $1", id).Scan(&n); err != nil {
 		b.t.Fatal(err)
@@ -141,13 +141,13 @@ func (b *bench) events(id string) (n int) {
 	return n
 }
 
-// lapse expires every lease.
-func (b *bench) lapse() {
+// expireLeases expires every lease.
+func (b *fixture) expireLeases() {
 	b.t.Helper()
 	b.exec("UPDATE attempts SET lease_until = now() - interval '1 s' WHERE lease_until IS NOT NULL")
 }
 
-func (b *bench) settle(keep ...string) int {
+func (b *fixture) settle(keep ...string) int {
 	b.t.Helper()
 	n, err := b.store.Settle(b.t.Context(), keep)
 	if err != nil {
@@ -157,7 +157,7 @@ func (b *bench) settle(keep ...string) int {
 }
 
 // advance moves a claim to the state.
-func (b *bench) advance(c *control.Claim, to control.AttemptState) {
+func (b *fixture) advance(c *control.Claim, to control.AttemptState) {
 	b.t.Helper()
 	ctx := b.t.Context()
 	steps := []control.AttemptState{control.Intent, control.Sent, control.Rang, control.Answered}
@@ -189,7 +189,7 @@ func TestSettleByState(t *testing.T) {
 		{control.Answered, control.Closed, control.Ended, control.ReasonNodeLost, 1},
 	} {
 		t.Run(string(tt.at), func(t *testing.T) {
-			b := newBench(t, 10, 1<<20, "sales")
+			b := newFixture(t, 10, 1<<20, "sales")
 			id := b.order("sales", 1)[0]
 			c := b.claim("lost")
 			if tt.at != control.Claimed {
@@ -198,7 +198,7 @@ func TestSettleByState(t *testing.T) {
 			if n := b.settle(); n != 0 {
 				t.Fatalf("settled %d attempts under a lease", n)
 			}
-			b.lapse()
+			b.expireLeases()
 			if n := b.settle(c.Lease.AttemptID); n != 0 {
 				t.Fatal("settled an attempt that was to be kept")
 			}
@@ -236,7 +236,7 @@ func TestSettleByState(t *testing.T) {
 }
 
 func TestQueueExpires(t *testing.T) {
-	b := newBench(t, 10, 6000, "sales")
+	b := newFixture(t, 10, 6000, "sales")
 	ids := b.order("sales", 2)
 	b.exec("UPDATE attempts SET created_at = now() - interval '16 min' WHERE call_id = $1", ids[0])
 	b.settle()
@@ -248,9 +248,9 @@ func TestQueueExpires(t *testing.T) {
 	}
 }
 
-// TestQueueWithoutAWay: calls of a deleted subgroup do not wait.
-func TestQueueWithoutAWay(t *testing.T) {
-	b := newBench(t, 10, 6000, "sales", "other")
+// TestQueueOfDeletedSubgroup: calls of a deleted subgroup do not wait.
+func TestQueueOfDeletedSubgroup(t *testing.T) {
+	b := newFixture(t, 10, 6000, "sales", "other")
 	id, other := b.order("sales", 1)[0], b.order("other", 1)[0]
 	b.exec("DELETE FROM subgroups WHERE name = 'sales'")
 	b.settle()
@@ -263,7 +263,7 @@ func TestQueueWithoutAWay(t *testing.T) {
 }
 
 func TestClaimIsFair(t *testing.T) {
-	b := newBench(t, 100, 60, "a", "b", "c")
+	b := newFixture(t, 100, 60, "a", "b", "c")
 	b.order("a", 5)
 	b.order("b", 1)
 	b.order("c", 1)
@@ -280,9 +280,9 @@ func TestClaimIsFair(t *testing.T) {
 	}
 }
 
-// TestHeldCallsStarveNobody: calls held by a failover do not block others of their trunk.
-func TestHeldCallsStarveNobody(t *testing.T) {
-	b := newBench(t, 100, 60, "a", "b")
+// TestHeldCallsDoNotBlockTrunk: calls held by a failover do not block others of their trunk.
+func TestHeldCallsDoNotBlockTrunk(t *testing.T) {
+	b := newFixture(t, 100, 60, "a", "b")
 	b.exec("UPDATE trunks SET concurrent_calls = 50")
 	b.order("a", 1)
 	b.exec("UPDATE subgroups SET next_dial_at = now() - interval '1 day' WHERE name = 'a'")
@@ -296,8 +296,8 @@ func TestHeldCallsStarveNobody(t *testing.T) {
 	}
 }
 
-func TestClaimHoldsConcurrency(t *testing.T) {
-	b := newBench(t, 2, 1<<20, "sales")
+func TestClaimObeysConcurrency(t *testing.T) {
+	b := newFixture(t, 2, 1<<20, "sales")
 	ids := b.order("sales", 3)
 	claims := []*control.Claim{b.claim("n"), b.claim("n")}
 	if claims[0] == nil || claims[1] == nil || b.claim("n") != nil {
@@ -324,7 +324,7 @@ func TestClaimHoldsConcurrency(t *testing.T) {
 
 // TestClaimOnce: concurrent nodes claim each call once.
 func TestClaimOnce(t *testing.T) {
-	b := newBench(t, 1000, 1<<20, "a", "b")
+	b := newFixture(t, 1000, 1<<20, "a", "b")
 	const each = 20
 	b.order("a", each)
 	b.order("b", each)
@@ -370,7 +370,7 @@ func TestClaimOnce(t *testing.T) {
 	}
 }
 
-func TestIntentHeeds(t *testing.T) {
+func TestIntentChecks(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		sql  string
@@ -384,7 +384,7 @@ func TestIntentHeeds(t *testing.T) {
 		{"the subgroup is gone", "DELETE FROM subgroups", control.Reason(media.RouteError)},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			b := newBench(t, 10, 6000, "sales")
+			b := newFixture(t, 10, 6000, "sales")
 			b.order("sales", 1)
 			c := b.claim("n")
 			b.exec(tt.sql)
@@ -400,7 +400,7 @@ func TestIntentHeeds(t *testing.T) {
 }
 
 func TestEndByState(t *testing.T) {
-	b := newBench(t, 10, 1<<20, "sales")
+	b := newFixture(t, 10, 1<<20, "sales")
 	ids := b.order("sales", 3)
 	ctx := t.Context()
 	held := b.claim("n") // ids[0]
@@ -431,7 +431,7 @@ func TestEndByState(t *testing.T) {
 }
 
 func TestDeletedAgentEndsItsQueuedCalls(t *testing.T) {
-	b := newBench(t, 10, 6000, "sales")
+	b := newFixture(t, 10, 6000, "sales")
 	id := b.order("sales", 1)[0]
 	b.exec("DELETE FROM agents")
 	if c := b.claim("n"); c != nil {
@@ -446,13 +446,13 @@ func TestDeletedAgentEndsItsQueuedCalls(t *testing.T) {
 	}
 }
 
-// mute reports some agents as without working providers.
-type mute struct {
+// brokenProviders reports some agents as without working providers.
+type brokenProviders struct {
 	agents map[string]bool // ids
 	barred []string
 }
 
-func (m *mute) UnavailableAgents() []string {
+func (m *brokenProviders) UnavailableAgents() []string {
 	keys := []string{}
 	for _, key := range m.barred {
 		if id, _, _ := strings.Cut(key, ":"); m.agents[id] {
@@ -462,7 +462,7 @@ func (m *mute) UnavailableAgents() []string {
 	return keys
 }
 
-func (m *mute) MustWait(_ context.Context, a providers.Agent, _ pipeline.Engines) bool {
+func (m *brokenProviders) MustWait(_ context.Context, a providers.Agent, _ pipeline.Engines) bool {
 	if m.agents[a.ID] {
 		m.barred = append(m.barred, a.Key())
 	}
@@ -472,13 +472,13 @@ func (m *mute) MustWait(_ context.Context, a providers.Agent, _ pipeline.Engines
 // TestClaimWithoutProviders: calls of an agent without working providers stay queued until they expire; calls of other
 // agents in the subgroup are claimed before them.
 func TestClaimWithoutProviders(t *testing.T) {
-	b := newBench(t, 10, 6000, "sales", "support")
+	b := newFixture(t, 10, 6000, "sales", "support")
 	waiting := b.order("sales", 3)
 	var sales string
 	if err := b.db.Pool.QueryRow(t.Context(), "SELECT agent_id FROM calls WHERE id = $1", waiting[0]).Scan(&sales); err != nil {
 		t.Fatal(err)
 	}
-	m := &mute{agents: map[string]bool{sales: true}}
+	m := &brokenProviders{agents: map[string]bool{sales: true}}
 	b.store.Agents = m
 	ready := func() { b.exec("UPDATE subgroups SET next_dial_at = '-infinity'") }
 	for range 3 {

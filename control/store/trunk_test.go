@@ -10,18 +10,18 @@ import (
 	"github.com/parley-voice/parley/control"
 )
 
-// TestConcurrencyHoldsAgainstRaces: nodes claim concurrently through subgroups of one trunk with one channel, and
+// TestChannelsUnderConcurrency: nodes claim concurrently through subgroups of one trunk with one channel, and
 // through one subgroup with one channel.
-func TestConcurrencyHoldsAgainstRaces(t *testing.T) {
+func TestChannelsUnderConcurrency(t *testing.T) {
 	names := []string{"a", "b", "c", "d", "e", "f", "g", "h"}
 	for _, tt := range []struct{ name, sql string }{
 		{"trunk", "UPDATE trunks SET concurrent_calls = 1"},
 		{"fast trunk", "UPDATE trunks SET concurrent_calls = 1, calls_per_second = 1000000"},
 		{"subgroup", "UPDATE subgroups SET concurrent_calls = 1, calls_per_minute = 60000000 WHERE name = 'a'"},
-		{"grant", lent + "UPDATE grants SET concurrent_calls = 1; UPDATE subgroups SET calls_per_minute = 60000000"},
+		{"grant", grantAllSQL + "UPDATE grants SET concurrent_calls = 1; UPDATE subgroups SET calls_per_minute = 60000000"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			b := newBench(t, 10, 1<<20, names...)
+			b := newFixture(t, 10, 1<<20, names...)
 			if tt.name == "subgroup" {
 				b.order("a", 8)
 			} else {
@@ -55,13 +55,13 @@ func TestConcurrencyHoldsAgainstRaces(t *testing.T) {
 	}
 }
 
-// lent grants all trunks to the organizations with subgroups on them.
-const lent = `INSERT INTO grants (id, org_id, trunk_id) SELECT DISTINCT 'grt_' || trunk_id, org_id, trunk_id FROM subgroups;
+// grantAllSQL grants all trunks to the organizations with subgroups on them.
+const grantAllSQL = `INSERT INTO grants (id, org_id, trunk_id) SELECT DISTINCT 'grt_' || trunk_id, org_id, trunk_id FROM subgroups;
 	UPDATE subgroups SET grant_id = 'grt_' || trunk_id;`
 
-// TestPaceHoldsAgainstRaces: concurrent claims keep the spacing of a trunk's calls_per_second.
-func TestPaceHoldsAgainstRaces(t *testing.T) {
-	b := newBench(t, 100, 1<<20, "a", "b")
+// TestPaceUnderConcurrency: concurrent claims keep the spacing of a trunk's calls_per_second.
+func TestPaceUnderConcurrency(t *testing.T) {
+	b := newFixture(t, 100, 1<<20, "a", "b")
 	b.order("a", 15)
 	b.order("b", 15)
 	const want = 30

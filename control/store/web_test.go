@@ -13,22 +13,22 @@ import (
 )
 
 // web places a web call; the hash of its ticket is the call's id.
-func (b *bench) web() string {
+func (b *fixture) web() string {
 	b.t.Helper()
-	b.desk.Web = &admission.WebCalls{
+	b.controller.Web = &admission.WebCalls{
 		HasCapacity: func() bool { return true }, Check: func(pipeline.Engines) error { return nil },
 		Ticket: func(callID string, now time.Time) admission.Ticket {
 			return admission.Ticket{Hash: []byte(callID), Expires: now.Add(time.Minute)}
 		},
 	}
-	c, _, err := b.desk.PlaceWeb(b.t.Context(), b.org, admission.WebOrder{Agent: "a"}, func(context.Context, db.Querier, control.Call, admission.Ticket) error { return nil })
+	c, _, err := b.controller.PlaceWeb(b.t.Context(), b.org, admission.WebOrder{Agent: "a"}, func(context.Context, db.Querier, control.Call, admission.Ticket) error { return nil })
 	if err != nil {
 		b.t.Fatal(err)
 	}
 	return c.ID
 }
 
-func (b *bench) join(id, hash string) (*control.Claim, control.Code) {
+func (b *fixture) join(id, hash string) (*control.Claim, control.Code) {
 	b.t.Helper()
 	c, err := b.store.Join(b.t.Context(), id, []byte(hash), control.NodeID{Owner: "n1", Home: "home"}, time.Minute)
 	if err != nil {
@@ -37,14 +37,14 @@ func (b *bench) join(id, hash string) (*control.Claim, control.Code) {
 	return c, ""
 }
 
-func (b *bench) late(id string) {
+func (b *fixture) expireTicket(id string) {
 	b.t.Helper()
 	b.exec("UPDATE web_tickets SET expires_at = now() WHERE call_id = $1", id)
 }
 
 // TestWebTicket: a ticket is valid once, until it expires, for its call.
 func TestWebTicket(t *testing.T) {
-	b := newBench(t, 10, 100, "a")
+	b := newFixture(t, 10, 100, "a")
 	id := b.web()
 	if c := b.call(id); c.Type != control.Web || c.Status != control.Queued || c.MaxDuration == 0 {
 		t.Errorf("%+v", c)
@@ -71,7 +71,7 @@ func TestWebTicket(t *testing.T) {
 		t.Errorf("20 at once: %v", codes)
 	}
 	expired := b.web()
-	b.late(expired)
+	b.expireTicket(expired)
 	if _, code := b.join(expired, expired); code != control.CodeTicketExpired {
 		t.Errorf("late: %s", code)
 	}
@@ -89,13 +89,13 @@ func TestWebTicket(t *testing.T) {
 
 // TestWebNeverJoined: a web call that is not joined in time ends as never joined; web calls never fail.
 func TestWebNeverJoined(t *testing.T) {
-	b := newBench(t, 10, 100, "a")
+	b := newFixture(t, 10, 100, "a")
 	fresh, left, joined := b.web(), b.web(), b.web()
-	b.late(left)
+	b.expireTicket(left)
 	if _, code := b.join(joined, joined); code != "" {
 		t.Fatal(code)
 	}
-	b.late(joined)
+	b.expireTicket(joined)
 	for range 2 {
 		if _, err := b.store.Settle(t.Context(), nil); err != nil {
 			t.Fatal(err)
@@ -124,7 +124,7 @@ func TestWebNeverJoined(t *testing.T) {
 
 // TestWebOngoing: a web call is ongoing from its first words on.
 func TestWebOngoing(t *testing.T) {
-	b := newBench(t, 10, 100, "a")
+	b := newFixture(t, 10, 100, "a")
 	id := b.web()
 	c, code := b.join(id, id)
 	if code != "" {

@@ -17,22 +17,22 @@ import (
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-// A keeper passes on the trunks that it gets.
-type keeper chan []string
+// proxyLog passes on the trunks that it gets.
+type proxyLog chan []string
 
-func (k keeper) SetTrunks(lines []media.Trunk) {
-	proxies := []string{}
+func (k proxyLog) SetTrunks(lines []media.Trunk) {
+	names := []string{}
 	for _, l := range lines {
-		proxies = append(proxies, l.Proxy)
+		names = append(names, l.Proxy)
 	}
-	k <- proxies
+	k <- names
 }
 
-func (keeper) Realms() map[string]string       { return nil }
-func (keeper) RestoreRealms(map[string]string) {}
+func (proxyLog) Realms() map[string]string       { return nil }
+func (proxyLog) RestoreRealms(map[string]string) {}
 
-// kept waits until the keeper got these proxies.
-func (k keeper) kept(t *testing.T, want ...string) {
+// expect waits until it received these proxies.
+func (k proxyLog) expect(t *testing.T, want ...string) {
 	t.Helper()
 	deadline := time.After(5 * time.Second)
 	for {
@@ -42,14 +42,14 @@ func (k keeper) kept(t *testing.T, want ...string) {
 				return
 			}
 		case <-deadline:
-			t.Fatalf("nobody looks after %v", want)
+			t.Fatalf("did not receive %v", want)
 		}
 	}
 }
 
-func TestUpkeep(t *testing.T) {
+func TestReconciler(t *testing.T) {
 	d := dbtest.New(t)
-	ctx, quit := context.WithCancel(t.Context())
+	ctx, cancel := context.WithCancel(t.Context())
 	org, err := apikeys.EnsureOrganization(ctx, d.Pool, "acme")
 	if err != nil {
 		t.Fatal(err)
@@ -69,64 +69,64 @@ func TestUpkeep(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bell := &db.Listener{Pool: d.Pool}
-	told := make(keeper)
-	up := &trunks.Reconciler{DB: d.Pool, Proxies: told, Wake: bell.Subscribe(trunks.Channel), Interval: time.Hour}
+	listener := &db.Listener{Pool: d.Pool}
+	proxies := make(proxyLog)
+	reconciler := &trunks.Reconciler{DB: d.Pool, Proxies: proxies, Wake: listener.Subscribe(trunks.Channel), Interval: time.Hour}
 	var running sync.WaitGroup
-	if level := up.Attest("+12025550100"); level != "" {
+	if level := reconciler.Attest("+12025550100"); level != "" {
 		t.Errorf("attested %s before anything was read", level)
 	}
-	running.Go(func() { bell.Run(ctx) })
-	running.Go(func() { up.Run(ctx) })
-	told.kept(t, "sip:a")
-	if level := up.Attest("12025550100"); level != "B" {
+	running.Go(func() { listener.Run(ctx) })
+	running.Go(func() { reconciler.Run(ctx) })
+	proxies.expect(t, "sip:a")
+	if level := reconciler.Attest("12025550100"); level != "B" {
 		t.Errorf("attested %q, want B", level)
 	}
 	save("b", "sip:b")
-	told.kept(t, "sip:a", "sip:b")
+	proxies.expect(t, "sip:a", "sip:b")
 	if _, err := d.Pool.Exec(ctx, "DELETE FROM trunks WHERE name = 'a'"); err != nil {
 		t.Fatal(err)
 	}
 	if err := trunks.Notify(ctx, d.Pool); err != nil {
 		t.Fatal(err)
 	}
-	told.kept(t, "sip:b")
-	quit()
+	proxies.expect(t, "sip:b")
+	cancel()
 	over := make(chan struct{})
 	go func() { running.Wait(); close(over) }()
 	for {
 		select {
-		case <-told: // one that was on its way
+		case <-proxies: // one under way
 			continue
 		case <-over:
 		case <-time.After(5 * time.Second):
-			t.Fatal("it does not stop")
+			t.Fatal("Run does not return")
 		}
 		break
 	}
 }
 
-// TestUpkeepOutlastsTheDatabase: without the database the trunks stay as they were.
-func TestUpkeepOutlastsTheDatabase(t *testing.T) {
+// TestReconcilerWithoutDatabase: without the database the trunks stay as they were.
+func TestReconcilerWithoutDatabase(t *testing.T) {
 	d := dbtest.New(t)
-	ctx, quit := context.WithCancel(t.Context())
-	defer quit()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
 	d.Pool.Close()
-	told := make(keeper, 1)
+	proxies := make(proxyLog, 1)
 	wake := make(chan struct{})
 	var running sync.WaitGroup
 	running.Go(func() {
-		(&trunks.Reconciler{DB: d.Pool, Proxies: told, Wake: wake, Interval: time.Hour}).Run(ctx)
+		(&trunks.Reconciler{DB: d.Pool, Proxies: proxies, Wake: wake, Interval: time.Hour}).Run(ctx)
 	})
 	wake <- struct{}{} // taken after the first look
-	quit()
+	cancel()
 	running.Wait()
-	if len(told) > 0 {
-		t.Errorf("kept %v of a database that is away", <-told)
+	if len(proxies) > 0 {
+		t.Errorf("kept %v of a database that is away", <-proxies)
 	}
 }
 
-// A pinner is a keeper with learned realms.
+// A pinner is a proxyLog with learned realms.
 type pinner struct{ fresh, restored map[string]string }
 
 func (*pinner) SetTrunks([]media.Trunk)                  {}
@@ -174,14 +174,14 @@ func TestRealmsAreStored(t *testing.T) {
 // TestPinned: a learned realm is stored at once.
 func TestPinned(t *testing.T) {
 	d := dbtest.New(t)
-	ctx, quit := context.WithCancel(t.Context())
-	told := make(keeper)
-	up := &trunks.Reconciler{DB: d.Pool, Proxies: told, Interval: time.Hour}
+	ctx, cancel := context.WithCancel(t.Context())
+	proxies := make(proxyLog)
+	reconciler := &trunks.Reconciler{DB: d.Pool, Proxies: proxies, Interval: time.Hour}
 	var running sync.WaitGroup
-	running.Go(func() { up.Run(ctx) })
-	told.kept(t)
-	up.OnRealm()
-	told.kept(t)
-	quit()
+	running.Go(func() { reconciler.Run(ctx) })
+	proxies.expect(t)
+	reconciler.OnRealm()
+	proxies.expect(t)
+	cancel()
 	running.Wait()
 }

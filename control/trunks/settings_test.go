@@ -53,7 +53,7 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-func TestLine(t *testing.T) {
+func TestMediaTrunk(t *testing.T) {
 	all := Trunk{Proxy: "sip:a", Username: "u", Password: "p", Settings: Settings{
 		Backups: []string{"sip:b"}, Realm: "r", SignalingSources: []string{"203.0.113.7", "198.51.100.9/24"}, Register: true, Codecs: []string{"g722", "Pcmu"}, Encryption: "srtp", DTMF: "inband",
 		AssertedIdentity: true, Privacy: true, Diversion: "+12025550101", Headers: map[string]string{"X-A": "b"},

@@ -62,7 +62,7 @@ func newVerifier(t *testing.T, secret string) *verifier {
 	return v
 }
 
-func (v *verifier) taken() (ids, doubles, bad int) {
+func (v *verifier) received() (ids, doubles, bad int) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, n := range v.times {
@@ -71,31 +71,31 @@ func (v *verifier) taken() (ids, doubles, bad int) {
 	return len(v.times), doubles, v.bad
 }
 
-// TestThousandEventsOutliveAnOutage: a receiver is down for eight hours while a thousand calls end. Each delivery arrives
+// TestThousandEventsSurviveOutage: a receiver is down for eight hours while a thousand calls end. Each delivery arrives
 // once, with a valid signature.
-func TestThousandEventsOutliveAnOutage(t *testing.T) {
+func TestThousandEventsSurviveOutage(t *testing.T) {
 	const events, hours = 1000, 8
-	p, target, well := newHarness(t), newVerifier(t, firstSecret), newVerifier(t, firstSecret)
-	p.endpoints(target.URL, well.URL)
+	p, target, healthy := newFixture(t), newVerifier(t, firstSecret), newVerifier(t, firstSecret)
+	p.endpoints(target.URL, healthy.URL)
 	target.down.Store(true)
 	for range hours {
-		p.endedAtOnce(events / hours)
+		p.insertEndedAtOnce(events / hours)
 		for range 4 {
-			p.pass(15 * time.Minute)
+			p.passTime(15 * time.Minute)
 		}
 	}
-	if n, _, _ := well.taken(); n != events {
-		t.Errorf("the receiver that is well has %d of %d", n, events)
+	if n, _, _ := healthy.received(); n != events {
+		t.Errorf("the healthy receiver has %d of %d deliveries", n, events)
 	}
-	if n, _, _ := target.taken(); n != 0 || target.refused.Load() == 0 {
+	if n, _, _ := target.received(); n != 0 || target.refused.Load() == 0 {
 		t.Fatalf("%d taken while down, %d refused", n, target.refused.Load())
 	}
 	target.down.Store(false)
 	for range 24 {
-		p.pass(time.Hour)
+		p.passTime(time.Hour)
 	}
-	for name, v := range map[string]*verifier{"was down": target, "was well": well} {
-		if n, doubles, bad := v.taken(); n != events || doubles != 0 || bad != 0 {
+	for name, v := range map[string]*verifier{"was down": target, "was up": healthy} {
+		if n, doubles, bad := v.received(); n != events || doubles != 0 || bad != 0 {
 			t.Errorf("receiver that %s: got %d deliveries, want %d; %d duplicates, %d invalid signatures", name, n, events, doubles, bad)
 		}
 	}
@@ -104,8 +104,8 @@ func TestThousandEventsOutliveAnOutage(t *testing.T) {
 	}
 }
 
-// endedAtOnce inserts n ended calls and their deliveries with one statement each.
-func (p *harness) endedAtOnce(n int) {
+// insertEndedAtOnce inserts n ended calls and their deliveries with one statement each.
+func (p *fixture) insertEndedAtOnce(n int) {
 	p.t.Helper()
 	p.exec(`WITH c AS (INSERT INTO calls (id, org_id, call_type, status, agent_id, agent_name, agent_version, to_number, from_number, dial_number,
 			trunk_id, route_id, ring_seconds, created_at) SELECT 'call_' || gen_random_uuid(), $1, 'phone', 'ended', 'a', 'a', 1, '1', '1', '1', 't', 'r', 45, now()
@@ -115,9 +115,9 @@ func (p *harness) endedAtOnce(n int) {
 		FROM c CROSS JOIN webhook_endpoints e`, p.org, n, p.clock())
 }
 
-// TestSlowReceiverDelaysNobody: a hanging receiver does not delay another. The duration is logged, not asserted.
-func TestSlowReceiverDelaysNobody(t *testing.T) {
-	p := newHarness(t)
+// TestSlowReceiverDelaysNoOther: a hanging receiver does not delay another. The duration is logged, not asserted.
+func TestSlowReceiverDelaysNoOther(t *testing.T) {
+	p := newFixture(t)
 	release := make(chan struct{})
 	slow := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release }))
 	t.Cleanup(slow.Close)
@@ -134,7 +134,7 @@ func TestSlowReceiverDelaysNobody(t *testing.T) {
 	p.endpoints(slow.URL, quick.URL)
 	wake := make(chan struct{}, 1)
 	p.sender.Wake, p.sender.Poll = wake, 100*time.Millisecond
-	p.endedAtOnce(50) // the slow receiver has its own queue
+	p.insertEndedAtOnce(50) // the slow receiver has its own queue
 	p.run()
 	var worst time.Duration
 	for n := 50; n <= calls; n += 50 {
@@ -146,7 +146,7 @@ func TestSlowReceiverDelaysNobody(t *testing.T) {
 		})
 		worst = max(worst, time.Since(began))
 		if n < calls {
-			p.endedAtOnce(50)
+			p.insertEndedAtOnce(50)
 			wake <- struct{}{}
 		}
 	}
@@ -157,7 +157,7 @@ func TestSlowReceiverDelaysNobody(t *testing.T) {
 }
 
 // run runs the sender until the test ends.
-func (p *harness) run() {
+func (p *fixture) run() {
 	p.t.Helper()
 	over := make(chan struct{})
 	go func() { p.sender.Run(p.t.Context()); close(over) }()
@@ -165,7 +165,7 @@ func (p *harness) run() {
 }
 
 // until waits for something.
-func (p *harness) until(what string, is func() bool) {
+func (p *fixture) until(what string, is func() bool) {
 	p.t.Helper()
 	deadline := time.After(20 * time.Second)
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -189,7 +189,7 @@ func TestAnalysisFollowsEnd(t *testing.T) {
 		{1, []string{"call_ended", "call_ended", "call_analyzed"}},
 		{2, []string{"call_ended", "call_ended", "call_analyzed", "call_ended"}},
 	} {
-		p := newHarness(t)
+		p := newFixture(t)
 		var order []string
 		fails := tt.fails
 		target := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -211,7 +211,7 @@ func TestAnalysisFollowsEnd(t *testing.T) {
 		if err := webhook.Replace(t.Context(), p.db.Pool, p.org, all); err != nil {
 			t.Fatal(err)
 		}
-		p.ended(1)
+		p.insertEnded(1)
 		s := &store.Store{Pool: p.db.Pool}
 		e := control.Event{CallID: p.value("SELECT id FROM calls"), Kind: control.CallEnded, Status: control.Ended, At: p.clock()}
 		if err := (&webhook.Notifier{Type: webhook.CallAnalyzed, Pool: p.db.Pool, Calls: s, Now: p.clock}).HandleEvent(t.Context(), e); err != nil {
@@ -220,19 +220,19 @@ func TestAnalysisFollowsEnd(t *testing.T) {
 		p.exec("UPDATE webhook_deliveries SET payload = $1 WHERE type = 'call_analyzed'", []byte("z"))
 		p.exec("UPDATE webhook_deliveries SET payload = $1 WHERE type = 'call_ended'", []byte("e"))
 		for range 4 {
-			p.pass(6 * time.Second)
+			p.passTime(6 * time.Second)
 		}
-		p.pass(5 * time.Minute)
+		p.passTime(5 * time.Minute)
 		if !slices.Equal(order, tt.want) {
 			t.Errorf("call_ended fails %d times: %v, want %v", tt.fails, order, tt.want)
 		}
 	}
 }
 
-// TestRotationLosesNothing: during a rotation, receivers with either secret accept deliveries; afterwards only
+// TestSecretRotation: during a rotation, receivers with either secret accept deliveries; afterwards only
 // those with the new one.
-func TestRotationLosesNothing(t *testing.T) {
-	p, old, fresh := newHarness(t), newVerifier(t, firstSecret), newVerifier(t, secondSecret)
+func TestSecretRotation(t *testing.T) {
+	p, old, fresh := newFixture(t), newVerifier(t, firstSecret), newVerifier(t, secondSecret)
 	set := func(secret, previous string) {
 		t.Helper()
 		var all []webhook.Endpoint
@@ -246,22 +246,22 @@ func TestRotationLosesNothing(t *testing.T) {
 		if err := webhook.Replace(t.Context(), p.db.Pool, p.org, all); err != nil {
 			t.Fatal(err)
 		}
-		p.endedAtOnce(1)
-		p.pass(0)
+		p.insertEndedAtOnce(1)
+		p.passTime(0)
 	}
 	for _, tt := range []struct {
 		secret, previous string
 		old, fresh       int // accepted by each receiver
 	}{{firstSecret, "", 1, 0}, {secondSecret, firstSecret, 2, 1}, {secondSecret, "", 2, 2}} {
 		set(tt.secret, tt.previous)
-		o, _, _ := old.taken()
-		f, _, _ := fresh.taken()
+		o, _, _ := old.received()
+		f, _, _ := fresh.received()
 		if o != tt.old || f != tt.fresh {
-			t.Errorf("the one that knows the old secret has %d, want %d; the other %d, want %d", o, tt.old, f, tt.fresh)
+			t.Errorf("the receiver with the old secret has %d, want %d; the one with the new secret %d, want %d", o, tt.old, f, tt.fresh)
 		}
 	}
 	bad := webhook.Endpoint{URL: "https://example.com", Secret: firstSecret, Previous: "whsec_canary"}
 	if err := bad.Check(false); err == nil {
-		t.Error("a previous secret that is none is taken")
+		t.Error("an invalid previous secret was accepted")
 	}
 }

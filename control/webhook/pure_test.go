@@ -15,7 +15,7 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-func TestWait(t *testing.T) {
+func TestRetryDelay(t *testing.T) {
 	want := []time.Duration{5 * time.Second, 30 * time.Second, 2 * time.Minute, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour, 14 * time.Hour, 20 * time.Hour, 24 * time.Hour}
 	for i, w := range want {
 		for dice, share := range map[float64]float64{0: 0.8, 0.5: 1, 1: 1.2} {
@@ -26,10 +26,10 @@ func TestWait(t *testing.T) {
 		}
 	}
 	if _, more := RetryDelay(12, 0.5); more {
-		t.Error("a thirteenth attempt")
+		t.Error("RetryDelay allows RetryDelay allows a thirteenth attempt")
 	}
 	if _, more := RetryDelay(-1, 0.5); more {
-		t.Error("an attempt before the first")
+		t.Error("RetryDelay allows RetryDelay allows an attempt before the first")
 	}
 }
 
@@ -86,10 +86,10 @@ func TestSignatureVerifies(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := wh.Verify(body, h); err != nil {
-			t.Fatalf("a true signature: %v", err)
+			t.Fatalf("a valid signature was refused: %v", err)
 		}
 		if err := wh.Verify(append(body, 'x'), h); err == nil {
-			t.Fatal("another body verifies")
+			t.Fatal("a changed body was accepted")
 		}
 	})
 }
@@ -97,7 +97,7 @@ func TestSignatureVerifies(t *testing.T) {
 func TestSecrets(t *testing.T) {
 	for _, bad := range []media.Secret{"", "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=", "whsec_", "whsec_c2hvcnQ=", "whsec_!!", media.Secret("whsec_" + string(make([]byte, 100)))} {
 		if _, err := signingKey(bad); err == nil {
-			t.Errorf("%d characters are taken", len(bad))
+			t.Errorf("a secret of %d characters was accepted", len(bad))
 		}
 	}
 }
@@ -113,8 +113,8 @@ func TestCheckURL(t *testing.T) {
 	}
 }
 
-// TestErrorTextsAreStored: the database accepts every error text.
-func TestErrorTextsAreStored(t *testing.T) {
+// TestErrorTextsAreStorable: the database accepts every error text.
+func TestErrorTextsAreStorable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := reason(&url.Error{Op: "Post", URL: "https://host/canary-token", Err: errors.New(string(rapid.SliceOfN(rapid.Byte(), 0, 700).Draw(t, "error")))})
 		if !utf8.ValidString(text) || strings.ContainsRune(text, 0) || utf8.RuneCountInString(text) > 200 || strings.Contains(text, "canary-token") {

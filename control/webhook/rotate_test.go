@@ -13,9 +13,9 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-// TestANewSecretSignsAtOnce: a new secret also signs the rest of a drain that is under way.
-func TestANewSecretSignsAtOnce(t *testing.T) {
-	p := newHarness(t)
+// TestNewSecretSignsAtOnce: a new secret also signs the rest of a drain that is under way.
+func TestNewSecretSignsAtOnce(t *testing.T) {
+	p := newFixture(t)
 	const fresh media.Secret = "whsec_YWJjZGVmZ2hpamtsbW5vcHFyc3R1dnd4eXoxMjM0NTY="
 	var signatures []int
 	target := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -28,8 +28,8 @@ func TestANewSecretSignsAtOnce(t *testing.T) {
 	t.Cleanup(target.Close)
 	p.sender.PerEndpoint = 1
 	p.endpoints(target.URL)
-	p.ended(2)
-	p.pass(time.Second)
+	p.insertEnded(2)
+	p.passTime(time.Second)
 	if len(signatures) != 2 || signatures[0] != 1 || signatures[1] != 2 {
 		t.Errorf("signatures: %v", signatures)
 	}
@@ -37,7 +37,7 @@ func TestANewSecretSignsAtOnce(t *testing.T) {
 
 // TestReplayDuringAttempt: Replay and Remove wait while the result of an attempt is recorded, without deadlock.
 func TestReplayDuringAttempt(t *testing.T) {
-	p := newHarness(t)
+	p := newFixture(t)
 	tx, err := p.db.Pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -50,7 +50,7 @@ func TestReplayDuringAttempt(t *testing.T) {
 	}))
 	t.Cleanup(target.Close)
 	p.endpoints(target.URL)
-	p.ended(1)
+	p.insertEnded(1)
 	done := make(chan error, 1)
 	go func() { done <- p.sender.DeliverDue(t.Context()) }()
 	if err = <-locked; err != nil {

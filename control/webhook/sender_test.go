@@ -21,8 +21,8 @@ import (
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-// A harness is a database, a clock and a sender.
-type harness struct {
+// A fixture is a database, a clock and a sender.
+type fixture struct {
 	t      *testing.T
 	db     *db.DB
 	org    string
@@ -32,9 +32,9 @@ type harness struct {
 	now time.Time
 }
 
-func newHarness(t *testing.T) *harness {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	p := &harness{t: t, db: dbtest.New(t), now: time.Now().Truncate(time.Second)}
+	p := &fixture{t: t, db: dbtest.New(t), now: time.Now().Truncate(time.Second)}
 	p.sender = &webhook.Sender{Pool: p.db.Pool, Owner: "n", AllowInsecure: true, Now: p.clock, Random: func() float64 { return 0.5 }}
 	var err error
 	if p.org, err = apikeys.EnsureOrganization(t.Context(), p.db.Pool, "acme"); err != nil {
@@ -43,14 +43,14 @@ func newHarness(t *testing.T) *harness {
 	return p
 }
 
-func (p *harness) clock() time.Time {
+func (p *fixture) clock() time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.now
 }
 
-// pass advances the clock and delivers what is due.
-func (p *harness) pass(after time.Duration) {
+// passTime advances the clock and delivers what is due.
+func (p *fixture) passTime(after time.Duration) {
 	p.t.Helper()
 	p.mu.Lock()
 	p.now = p.now.Add(after)
@@ -60,7 +60,7 @@ func (p *harness) pass(after time.Duration) {
 	}
 }
 
-func (p *harness) endpoints(urls ...string) {
+func (p *fixture) endpoints(urls ...string) {
 	p.t.Helper()
 	var all []webhook.Endpoint
 	for _, u := range urls {
@@ -72,14 +72,14 @@ func (p *harness) endpoints(urls ...string) {
 	p.exec("UPDATE webhook_endpoints SET created_at = $1", p.clock())
 }
 
-func (p *harness) exec(sql string, args ...any) {
+func (p *fixture) exec(sql string, args ...any) {
 	p.t.Helper()
 	if _, err := p.db.Pool.Exec(p.t.Context(), sql, args...); err != nil {
 		p.t.Fatal(err)
 	}
 }
 
-func (p *harness) value(sql string) (text string) {
+func (p *fixture) value(sql string) (text string) {
 	p.t.Helper()
 	if err := p.db.Pool.QueryRow(p.t.Context(), sql).Scan(&text); err != nil {
 		p.t.Fatal(err)
@@ -87,8 +87,8 @@ func (p *harness) value(sql string) (text string) {
 	return text
 }
 
-// ended inserts n ended calls and their deliveries.
-func (p *harness) ended(n int) {
+// insertEnded inserts n ended calls and their deliveries.
+func (p *fixture) insertEnded(n int) {
 	p.t.Helper()
 	for range n {
 		id := control.NewID("call_", p.clock())
@@ -131,30 +131,30 @@ func newReceiver(t *testing.T, status int) *receiver {
 	return f
 }
 
-func (f *receiver) taken() []string {
+func (f *receiver) received() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return append([]string{}, f.ids...)
 }
 
-func TestRetriesKeepTheScheduleAndTheID(t *testing.T) {
-	p, f := newHarness(t), newReceiver(t, 500)
+func TestRetrySchedule(t *testing.T) {
+	p, f := newFixture(t), newReceiver(t, 500)
 	p.endpoints(f.URL)
-	p.ended(1)
-	p.pass(0)
+	p.insertEnded(1)
+	p.passTime(0)
 	waits := []time.Duration{5 * time.Second, 30 * time.Second, 2 * time.Minute, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour, 14 * time.Hour, 20 * time.Hour, 24 * time.Hour}
 	for i, w := range waits {
-		p.pass(w - time.Second)
-		if n := len(f.taken()); n != i+1 {
+		p.passTime(w - time.Second)
+		if n := len(f.received()); n != i+1 {
 			t.Fatalf("%d attempts a second before the %d. retry", n, i+1)
 		}
-		p.pass(time.Second)
-		if n := len(f.taken()); n != i+2 {
+		p.passTime(time.Second)
+		if n := len(f.received()); n != i+2 {
 			t.Fatalf("%d attempts at the %d. retry", n, i+1)
 		}
 	}
-	p.pass(1000 * time.Hour)
-	ids := f.taken()
+	p.passTime(1000 * time.Hour)
+	ids := f.received()
 	if len(ids) != 12 {
 		t.Fatalf("%d attempts", len(ids))
 	}
@@ -168,78 +168,78 @@ func TestRetriesKeepTheScheduleAndTheID(t *testing.T) {
 	}
 }
 
-func TestDeliversAfterAnOutage(t *testing.T) {
-	p, f := newHarness(t), newReceiver(t, 503)
+func TestDeliversAfterOutage(t *testing.T) {
+	p, f := newFixture(t), newReceiver(t, 503)
 	p.endpoints(f.URL)
-	p.ended(20)
-	p.pass(0)
-	p.pass(5 * time.Second)
+	p.insertEnded(20)
+	p.passTime(0)
+	p.passTime(5 * time.Second)
 	f.status.Store(204)
 	for range 10 {
-		p.pass(time.Hour)
+		p.passTime(time.Hour)
 	}
 	if n := p.value("SELECT count(*)::text FROM webhook_deliveries WHERE state = 'delivered'"); n != "20" {
 		t.Errorf("%s of 20 delivered", n)
 	}
 	per := map[string]int{}
-	for _, id := range f.taken() {
+	for _, id := range f.received() {
 		per[id]++
 	}
 	if len(per) != 20 {
 		t.Errorf("%d deliveries", len(per))
 	}
-	before := len(f.taken())
-	p.pass(1000 * time.Hour)
-	if len(f.taken()) != before {
+	before := len(f.received())
+	p.passTime(1000 * time.Hour)
+	if len(f.received()) != before {
 		t.Error("a delivered event is sent again")
 	}
 }
 
-func TestGoneDisables(t *testing.T) {
-	p, f := newHarness(t), newReceiver(t, 410)
+func TestGoneDisablesEndpoint(t *testing.T) {
+	p, f := newFixture(t), newReceiver(t, 410)
 	p.endpoints(f.URL)
-	p.ended(2)
-	p.pass(0)
-	p.pass(1000 * time.Hour)
-	if n := len(f.taken()); n != 1 {
+	p.insertEnded(2)
+	p.passTime(0)
+	p.passTime(1000 * time.Hour)
+	if n := len(f.received()); n != 1 {
 		t.Errorf("%d attempts", n)
 	}
-	p.ended(1)
+	p.insertEnded(1)
 	if n := p.value("SELECT count(*)::text FROM webhook_deliveries"); n != "2" {
 		t.Errorf("%s deliveries: a disabled endpoint gets more", n)
 	}
 }
 
-func TestRetryAfterHoldsTheEndpoint(t *testing.T) {
-	p, f := newHarness(t), newReceiver(t, 429)
+func TestRetryAfterDelaysEndpoint(t *testing.T) {
+	p, f := newFixture(t), newReceiver(t, 429)
 	f.header.Store([2]string{"Retry-After", "600"})
 	p.endpoints(f.URL)
-	p.ended(3)
-	p.pass(0)
-	p.pass(599 * time.Second)
-	if n := len(f.taken()); n != 1 {
-		t.Errorf("%d attempts while it asked for rest", n)
+	p.insertEnded(3)
+	p.passTime(0)
+	p.passTime(599 * time.Second)
+	if n := len(f.received()); n != 1 {
+		t.Errorf("%d attempts within Retry-After", n)
 	}
 	f.status.Store(200)
-	p.pass(2 * time.Second)
+	p.passTime(2 * time.Second)
 	if n := p.value("SELECT count(*)::text FROM webhook_deliveries WHERE state = 'delivered'"); n != "3" {
-		t.Errorf("%s delivered after the rest", n)
+		t.Errorf("%s delivered after Retry-After", n)
 	}
 }
 
 func TestDisabledAfterLongFailure(t *testing.T) {
-	p, f := newHarness(t), newReceiver(t, 500)
+	p, f := newFixture(t), newReceiver(t, 500)
 	p.endpoints(f.URL)
-	p.ended(10)
+	p.insertEnded(10)
 	for range 400 { // eight days; the schedule takes 76 hours
-		p.pass(30 * time.Minute)
+		p.passTime(30 * time.Minute)
 	}
 	if s := p.value("SELECT disabled_reason FROM webhook_endpoints"); s != "" {
 		t.Errorf("disabled after 76 hours: %s", s)
 	}
-	p.ended(1)
+	p.insertEnded(1)
 	for range 200 {
-		p.pass(30 * time.Minute)
+		p.passTime(30 * time.Minute)
 	}
 	if s := p.value("SELECT coalesce(disabled_reason, '') FROM webhook_endpoints"); s == "" {
 		t.Error("eleven dead deliveries and eight days without success: still enabled")
@@ -251,20 +251,20 @@ func TestDisabledAfterLongFailure(t *testing.T) {
 }
 
 func TestRedirectsAreNotFollowed(t *testing.T) {
-	p, inner := newHarness(t), newReceiver(t, 200)
+	p, inner := newFixture(t), newReceiver(t, 200)
 	outer := httptest.NewServer(http.RedirectHandler(inner.URL, http.StatusTemporaryRedirect))
 	t.Cleanup(outer.Close)
 	p.endpoints(outer.URL)
-	p.ended(1)
-	p.pass(0)
-	if len(inner.taken()) != 0 || p.value("SELECT last_status::text FROM webhook_deliveries") != "307" {
+	p.insertEnded(1)
+	p.passTime(0)
+	if len(inner.received()) != 0 || p.value("SELECT last_status::text FROM webhook_deliveries") != "307" {
 		t.Error("the redirect was followed")
 	}
 }
 
 // TestThinAndAgents: a thin delivery has no transcript, and an endpoint with agents gets only their calls.
 func TestThinAndAgents(t *testing.T) {
-	p := newHarness(t)
+	p := newFixture(t)
 	one := func(path string, thin bool, agents ...string) webhook.Endpoint {
 		return webhook.Endpoint{URL: "http://127.0.0.1/" + path, Secret: firstSecret, Events: webhook.Types(), Thin: thin, Agents: agents}
 	}
@@ -272,20 +272,20 @@ func TestThinAndAgents(t *testing.T) {
 	if err := webhook.Replace(t.Context(), p.db.Pool, p.org, all); err != nil {
 		t.Fatal(err)
 	}
-	p.ended(1) // a call of agent a
-	told := func(path string) string {
+	p.insertEnded(1) // a call of agent a
+	payloads := func(path string) string {
 		return p.value("SELECT coalesce(string_agg(convert_from(payload, 'UTF8'), ' '), '') FROM webhook_deliveries d JOIN webhook_endpoints e ON e.id = d.endpoint_id WHERE e.url LIKE '%/" + path + "'")
 	}
 	for path, want := range map[string]struct{ sent, transcript bool }{"full": {true, true}, "thin": {true, false}, "own": {true, false}, "others": {false, false}} {
-		text := told(path)
+		text := payloads(path)
 		if (text != "") != want.sent || strings.Contains(text, `"transcript":`) != want.transcript || want.sent && !strings.Contains(text, `"status":"ended"`) {
-			t.Errorf("%s is told %s", path, text)
+			t.Errorf("%s received %s", path, text)
 		}
 	}
 }
 
 func TestPayload(t *testing.T) {
-	p := newHarness(t)
+	p := newFixture(t)
 	got := make(chan []byte, 1)
 	f := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		text, err := io.ReadAll(r.Body)
@@ -296,7 +296,7 @@ func TestPayload(t *testing.T) {
 	}))
 	t.Cleanup(f.Close)
 	p.endpoints(f.URL)
-	p.ended(1)
+	p.insertEnded(1)
 	p.exec("UPDATE calls SET contact_id = 'con_1', campaign_id = 'cmp_1', attempt = 2")
 	p.exec("DELETE FROM webhook_deliveries")
 	s := &store.Store{Pool: p.db.Pool}
@@ -304,7 +304,7 @@ func TestPayload(t *testing.T) {
 	if err := (&webhook.Notifier{Type: webhook.CallEnded, Pool: p.db.Pool, Calls: s, Now: p.clock}).HandleEvent(t.Context(), e); err != nil {
 		t.Fatal(err)
 	}
-	p.pass(0)
+	p.passTime(0)
 	var n map[string]any
 	if err := json.Unmarshal(<-got, &n); err != nil {
 		t.Fatal(err)

@@ -7,8 +7,8 @@ import (
 	"github.com/parley-voice/parley/control"
 )
 
-// TestRoom: with less free space than the reserve nothing is recorded.
-func TestRoom(t *testing.T) {
+// TestCheckSpace: with less free space than the reserve nothing is recorded.
+func TestCheckSpace(t *testing.T) {
 	for name, row := range map[string]struct {
 		least int64
 		full  bool

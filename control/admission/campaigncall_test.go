@@ -11,15 +11,15 @@ import (
 	"github.com/parley-voice/parley/control/db"
 )
 
-// TestDialsAndOrdersLockInOneOrder: a campaign call that waits for the grant holds no lock that an order needs.
-func TestDialsAndOrdersLockInOneOrder(t *testing.T) {
-	w := newTown(t)
+// TestCampaignCallAndOrderDoNotDeadlock: a campaign call that waits for the grant holds no lock that an order needs.
+func TestCampaignCallAndOrderDoNotDeadlock(t *testing.T) {
+	w := newFixture(t)
 	if _, code := w.order("globex", admission.Order{Agent: "helpdesk"}); code != "" { // creates a counter
 		t.Fatal(code)
 	}
-	route := w.id("SELECT route_id FROM calls")
+	route := w.text("SELECT route_id FROM calls")
 	o := admission.CampaignCall{
-		OrgID: w.org["globex"], RouteID: route, AgentID: w.id("SELECT id FROM agents WHERE name = 'helpdesk'"), AgentName: "helpdesk",
+		OrgID: w.org["globex"], RouteID: route, AgentID: w.text("SELECT id FROM agents WHERE name = 'helpdesk'"), AgentName: "helpdesk",
 		AgentVersion: 1, To: "+12025550123", From: "+12025550101", Attempt: 1,
 	}
 	began := make(chan error, 1)
@@ -33,7 +33,7 @@ func TestDialsAndOrdersLockInOneOrder(t *testing.T) {
 				return err
 			})
 		}()
-		for waits := "0"; waits == "0"; waits = w.id("SELECT count(*)::text FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'") {
+		for waits := "0"; waits == "0"; waits = w.text("SELECT count(*)::text FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'") {
 			<-time.After(time.Millisecond) // until it waits for the grant
 		}
 		_, err := tx.Exec(t.Context(), "UPDATE subgroup_counts SET registered = registered + 1")

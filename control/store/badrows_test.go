@@ -26,11 +26,11 @@ func decode(t *testing.T, text string) map[string]any {
 	return v
 }
 
-// TestNumbersAreKeptAsSpelled stores numbers that are short as written but long in decimal form.
-func TestNumbersAreKeptAsSpelled(t *testing.T) {
-	b := newBench(t, 10, 1<<20, "sales")
+// TestJSONNumbersKeepSpelling stores numbers that are short as written but long in decimal form.
+func TestJSONNumbersKeepSpelling(t *testing.T) {
+	b := newFixture(t, 10, 1<<20, "sales")
 	tiny := decode(t, `{"a":[`+strings.TrimSuffix(strings.Repeat("1e-16000,", 70000), ",")+`],"b":1e-400000}`)
-	c, err := b.desk.Place(t.Context(), b.org, admission.Order{Agent: "sales", To: "+12025550123", Variables: tiny, Metadata: decode(t, `{"x":1e-400000}`)}, nil)
+	c, err := b.controller.Place(t.Context(), b.org, admission.Order{Agent: "sales", To: "+12025550123", Variables: tiny, Metadata: decode(t, `{"x":1e-400000}`)}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,14 +49,14 @@ func TestNumbersAreKeptAsSpelled(t *testing.T) {
 	}
 }
 
-// TestOneBadRowDoesNotStopTheQueue: an unreadable call ends, and the others are dialed.
-func TestOneBadRowDoesNotStopTheQueue(t *testing.T) {
+// TestBadRowDoesNotBlockQueue: an unreadable call ends, and the others are dialed.
+func TestBadRowDoesNotBlockQueue(t *testing.T) {
 	for name, spoil := range map[string]string{
 		"no object":              "UPDATE calls SET variables = '[]' WHERE id = $1",
 		"a definition of no use": "UPDATE agent_versions v SET definition = '[]' FROM calls c WHERE c.id = $1 AND v.agent_id = c.agent_id",
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, 10, 1<<20, "bad", "good")
+			b := newFixture(t, 10, 1<<20, "bad", "good")
 			bad, good := b.order("bad", 1)[0], b.order("good", 1)[0]
 			b.exec("UPDATE subgroups SET next_dial_at = now() - interval '1 hour' WHERE name = 'bad'")
 			b.exec(spoil, bad)
@@ -79,13 +79,13 @@ func TestOneBadRowDoesNotStopTheQueue(t *testing.T) {
 	}
 }
 
-// TestClaimBlamesNoCallForTheDatabase: an interrupted claim leaves the call in the queue.
-func TestClaimBlamesNoCallForTheDatabase(t *testing.T) {
-	b := newBench(t, 10, 1<<20, "sales")
+// TestInterruptedClaimKeepsCallQueued: an interrupted claim leaves the call in the queue.
+func TestInterruptedClaimKeepsCallQueued(t *testing.T) {
+	b := newFixture(t, 10, 1<<20, "sales")
 	id := b.order("sales", 1)[0]
 	pc := b.db.Pool.Config()
 	pc.ConnConfig.RuntimeParams["statement_timeout"] = "300"
-	impatient := newPool(t, pc)
+	shortTimeout := newPool(t, pc)
 	tx, err := b.db.Pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -93,7 +93,7 @@ func TestClaimBlamesNoCallForTheDatabase(t *testing.T) {
 	if _, err = tx.Exec(t.Context(), "LOCK TABLE agent_versions IN ACCESS EXCLUSIVE MODE"); err != nil {
 		t.Fatal(err)
 	}
-	s := &store.Store{Pool: impatient}
+	s := &store.Store{Pool: shortTimeout}
 	if c, fault := s.Claim(t.Context(), control.NodeID{Owner: "n"}, time.Minute, 1); fault == nil {
 		t.Errorf("claimed %v past a locked table", c)
 	}

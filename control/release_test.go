@@ -10,14 +10,14 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-// A tardy dialer comes too late, before or after it said that it sends.
-type tardy struct {
+// lateDialer fails with why, before or after it reported Sent.
+type lateDialer struct {
 	sends bool
 	why   error
 	to    media.Target
 }
 
-func (d *tardy) Dial(_ context.Context, to media.Target, progress func(media.Progress)) (media.Leg, error) {
+func (d *lateDialer) Dial(_ context.Context, to media.Target, progress func(media.Progress)) (media.Leg, error) {
 	d.to = to
 	if d.sends {
 		progress(media.Sent)
@@ -25,10 +25,9 @@ func (d *tardy) Dial(_ context.Context, to media.Target, progress func(media.Pro
 	return nil, &media.DialError{Cause: media.Failure, Err: d.why}
 }
 
-// TestRunnerGivesBackWhatDidNotLeave: the dialer is told until when the request
-// may leave; a request that did not leave goes back to the queue, and one that
-// may have left is never dialled again.
-func TestRunnerGivesBackWhatDidNotLeave(t *testing.T) {
+// TestRunnerReleasesUnsentAttempt: the dialer gets a deadline for the INVITE. An unsent attempt returns to the queue; one
+// that may have been sent is never dialed again.
+func TestRunnerReleasesUnsentAttempt(t *testing.T) {
 	for _, tt := range []struct {
 		sends bool
 		why   error
@@ -40,7 +39,7 @@ func TestRunnerGivesBackWhatDidNotLeave(t *testing.T) {
 		{true, media.ErrPaused, []string{"intent", "sent", "finish"}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			b, d, c := &book{}, &tardy{sends: tt.sends, why: tt.why}, newClaim()
+			b, d, c := &memoryStore{}, &lateDialer{sends: tt.sends, why: tt.why}, newClaim()
 			r := &Runner{Attempts: b, Live: &Live{}, Dialer: d, Margin: 4 * time.Second}
 			if err := r.Run(t.Context(), c); err != nil {
 				t.Error(err)
@@ -55,9 +54,8 @@ func TestRunnerGivesBackWhatDidNotLeave(t *testing.T) {
 	}
 }
 
-// TestRunnerKeepsToTheHours: a request does not leave after the hours in which it
-// may, however long its lease is.
-func TestRunnerKeepsToTheHours(t *testing.T) {
+// TestRunnerObeysCallingHours: no INVITE leaves after the calling hours, even if the lease is longer.
+func TestRunnerObeysCallingHours(t *testing.T) {
 	for _, tt := range []struct {
 		ends time.Duration // from now
 		want []string
@@ -66,7 +64,7 @@ func TestRunnerKeepsToTheHours(t *testing.T) {
 		{0, []string{"intent", "release"}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			b, d, c := &book{}, &tardy{why: media.ErrTooLate}, newClaim()
+			b, d, c := &memoryStore{}, &lateDialer{why: media.ErrTooLate}, newClaim()
 			c.NotAfter = time.Now().Add(tt.ends)
 			r := &Runner{Attempts: b, Live: &Live{}, Dialer: d, Margin: 4 * time.Second}
 			if err := r.Run(t.Context(), c); err != nil {
@@ -75,7 +73,7 @@ func TestRunnerKeepsToTheHours(t *testing.T) {
 			if !slices.Equal(b.wrote, tt.want) {
 				t.Errorf("wrote %v, want %v", b.wrote, tt.want)
 			}
-			if dialled := !d.to.NotAfter.IsZero(); dialled != (tt.ends > 0) || dialled && !d.to.NotAfter.Equal(c.NotAfter) {
+			if dialed := !d.to.NotAfter.IsZero(); dialed != (tt.ends > 0) || dialed && !d.to.NotAfter.Equal(c.NotAfter) {
 				t.Errorf("not after %v, want %v", d.to.NotAfter, c.NotAfter)
 			}
 		})

@@ -23,8 +23,8 @@ func TestMain(m *testing.M) { dbtest.Main(m) }
 
 const secret = "whsec_Y2FuYXJ5LWNhbmFyeS1jYW5hcnktY2FuYXJ5LWNhbmFyeS0="
 
-// newDesk is a desk over an empty database, and what it prints.
-func newDesk(t *testing.T) (*admincli.Env, *bytes.Buffer) {
+// newEnv returns an Env over an empty database and its output.
+func newEnv(t *testing.T) (*admincli.Env, *bytes.Buffer) {
 	t.Helper()
 	out := &bytes.Buffer{}
 	return &admincli.Env{Pool: dbtest.New(t).Pool, AllowInsecure: true, Out: out}, out
@@ -37,7 +37,7 @@ func exec(t *testing.T, d *admincli.Env, sql string, args ...any) {
 	}
 }
 
-// organization makes acme with an endpoint, a call, and a notice of it in a state.
+// organization creates acme with an endpoint, a call, and a delivery in a state.
 func organization(t *testing.T, d *admincli.Env, url, state string) (endpoint string) {
 	t.Helper()
 	org, err := apikeys.EnsureOrganization(t.Context(), d.Pool, "acme")
@@ -57,15 +57,15 @@ func organization(t *testing.T, d *admincli.Env, url, state string) (endpoint st
 	return endpoint
 }
 
-func TestWebhooksAreListed(t *testing.T) {
-	d, out := newDesk(t)
+func TestListWebhooks(t *testing.T) {
+	d, out := newEnv(t)
 	endpoint := organization(t, d, "https://hooks.example.com/token-canary?key=canary", "dead")
 	if err := (admincli.ListWebhooks{}).Run(t.Context(), d); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{endpoint, "acme", "https://hooks.example.com", "call_ended,call_analyzed"} {
 		if !strings.Contains(out.String(), want) {
-			t.Errorf("%q is not in\n%s", want, out)
+			t.Errorf("output lacks %q:\n%s", want, out)
 		}
 	}
 	if err := (admincli.ListWebhooks{Dead: true, Org: "acme"}).Run(t.Context(), d); err != nil {
@@ -73,11 +73,11 @@ func TestWebhooksAreListed(t *testing.T) {
 	}
 	for _, want := range []string{"evt_1", "call_1", "500"} {
 		if !strings.Contains(out.String(), want) {
-			t.Errorf("%q is not in\n%s", want, out)
+			t.Errorf("output lacks %q:\n%s", want, out)
 		}
 	}
 	if strings.Contains(out.String(), "canary") || strings.Contains(out.String(), secret) {
-		t.Errorf("a secret is told:\n%s", out)
+		t.Errorf("the output contains a secret:\n%s", out)
 	}
 	out.Reset()
 	if err := (admincli.ListWebhooks{Org: "globex"}).Run(t.Context(), d); err != nil || strings.Contains(out.String(), endpoint) {
@@ -85,37 +85,37 @@ func TestWebhooksAreListed(t *testing.T) {
 	}
 }
 
-func TestDeadNoticesAreReplayed(t *testing.T) {
-	d, out := newDesk(t)
-	var took atomic.Int64
-	far := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+func TestReplayWebhooks(t *testing.T) {
+	d, out := newEnv(t)
+	var received atomic.Int64
+	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Webhook-Id") == "evt_1" {
-			took.Add(1)
+			received.Add(1)
 		}
 	}))
-	defer far.Close()
-	endpoint := organization(t, d, far.URL, "dead")
-	pass := func() {
+	defer receiver.Close()
+	endpoint := organization(t, d, receiver.URL, "dead")
+	deliver := func() {
 		t.Helper()
 		if err := (&webhook.Sender{Pool: d.Pool, Owner: "n", AllowInsecure: true}).DeliverDue(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for i, id := range []string{endpoint, "evt_1"} { // all that are dead; then one that was taken
+	for i, id := range []string{endpoint, "evt_1"} { // all dead ones, then a delivered one
 		if err := (admincli.ReplayWebhooks{ID: id}).Run(t.Context(), d); err != nil || !strings.Contains(out.String(), "deliveries to resend: 1") {
 			t.Fatalf("%s: %v %s", id, err, out)
 		}
 		out.Reset()
-		pass()
-		if n := took.Load(); n != int64(i+1) {
-			t.Errorf("after %s it was sent %d times", id, n)
+		deliver()
+		if n := received.Load(); n != int64(i+1) {
+			t.Errorf("after %s: sent %d times", id, n)
 		}
 	}
 	if err := (admincli.ReplayWebhooks{ID: endpoint}).Run(t.Context(), d); err != nil || out.String() != "deliveries to resend: 0\n" {
-		t.Errorf("what was taken is sent again: %v %s", err, out)
+		t.Errorf("a delivered event is sent again: %v %s", err, out)
 	}
 	if err := (admincli.ReplayWebhooks{ID: "evt_9"}).Run(t.Context(), d); err == nil {
-		t.Error("a notice that there is not is replayed")
+		t.Error("an unknown delivery was replayed")
 	}
 	exec(t, d, "UPDATE webhook_endpoints SET disabled_at = now(), disabled_reason = 'it answered 410 Gone'")
 	if err := (admincli.ReplayWebhooks{ID: "evt_1"}).Run(t.Context(), d); err == nil || !strings.Contains(err.Error(), "410") {
@@ -124,16 +124,16 @@ func TestDeadNoticesAreReplayed(t *testing.T) {
 	if err := (admincli.ReplayWebhooks{ID: "evt_1", Enable: true}).Run(t.Context(), d); err != nil {
 		t.Fatal(err)
 	}
-	pass()
-	if n := took.Load(); n != 3 {
-		t.Errorf("an endpoint that was enabled has %d", n)
+	deliver()
+	if n := received.Load(); n != 3 {
+		t.Errorf("an enabled endpoint received %d", n)
 	}
 }
 
-func TestEndpointsAreTested(t *testing.T) {
-	d, out := newDesk(t)
+func TestTestWebhook(t *testing.T) {
+	d, out := newEnv(t)
 	status := http.StatusNoContent
-	far := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			t.Error(err)
@@ -144,8 +144,8 @@ func TestEndpointsAreTested(t *testing.T) {
 		}
 		w.WriteHeader(status)
 	}))
-	defer far.Close()
-	endpoint := organization(t, d, far.URL, "dead")
+	defer receiver.Close()
+	endpoint := organization(t, d, receiver.URL, "dead")
 	if err := (admincli.TestWebhook{ID: endpoint}).Run(t.Context(), d); err != nil || !strings.HasPrefix(out.String(), "204 in ") {
 		t.Errorf("%v %s", err, out)
 	}
@@ -155,15 +155,15 @@ func TestEndpointsAreTested(t *testing.T) {
 	}
 	d.AllowInsecure = false
 	if err := (admincli.TestWebhook{ID: endpoint}).Run(t.Context(), d); err == nil {
-		t.Error("a test leads inward")
+		t.Error("a test reached a private address")
 	}
 	if err := (admincli.TestWebhook{ID: "whe_9"}).Run(t.Context(), d); err == nil {
-		t.Error("an endpoint that there is not is tested")
+		t.Error("an unknown endpoint was tested")
 	}
 }
 
-func TestAgentsArePublished(t *testing.T) {
-	d, out := newDesk(t)
+func TestPublishAgent(t *testing.T) {
+	d, out := newEnv(t)
 	org, err := apikeys.EnsureOrganization(t.Context(), d.Pool, "acme")
 	if err != nil {
 		t.Fatal(err)
@@ -190,9 +190,9 @@ func TestAgentsArePublished(t *testing.T) {
 	}
 	name.Org = "globex"
 	if (admincli.PublishAgent{AgentName: name}).Run(t.Context(), d) == nil || (admincli.UnpublishAgent{AgentName: name}).Run(t.Context(), d) == nil {
-		t.Error("of an organization that there is not")
+		t.Error("an unknown organization was accepted")
 	}
 	if (admincli.TraceCall{ID: "call_9"}).Run(t.Context(), d) == nil {
-		t.Error("the signalling of a call that there is not")
+		t.Error("an unknown call has signaling")
 	}
 }

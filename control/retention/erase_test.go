@@ -17,35 +17,35 @@ import (
 
 // TestUnsettledCallIsPurgedLater: a call with unhandled events when it expires is purged later.
 func TestUnsettledCallIsPurgedLater(t *testing.T) {
-	a := newArchive(t)
+	a := newFixture(t)
 	a.exec(`UPDATE organizations SET settings = '{"retention": {"transcripts_days": 20}}'`)
 	a.call(a.org, "call_1", "12025550123", 30)
 	a.call(a.org, "call_2", "12025550123", 25)
 	a.call(a.org, "call_3", "12025550123", 28)
 	a.exec("UPDATE events SET done_at = NULL WHERE call_id IN ('call_1', 'call_2')")
 	for range 2 {
-		a.decay()
-		if a.words("call_1") == 0 || a.words("call_2") == 0 || a.words("call_3") != 0 {
-			t.Fatal("the words of a call that is not settled are gone, or others are not")
+		a.purge()
+		if a.contentRows("call_1") == 0 || a.contentRows("call_2") == 0 || a.contentRows("call_3") != 0 {
+			t.Fatal("the transcript of an unsettled call was purged, or others were not")
 		}
 	}
 	a.exec("UPDATE events SET done_at = now() WHERE call_id = 'call_2'")
-	a.decay()
+	a.purge()
 	a.exec("UPDATE events SET done_at = now()")
-	a.decay()
-	if a.words("call_1") != 0 || a.words("call_2") != 0 {
-		t.Errorf("%d and %d words are left", a.words("call_1"), a.words("call_2"))
+	a.purge()
+	if a.contentRows("call_1") != 0 || a.contentRows("call_2") != 0 {
+		t.Errorf("%d and %d rows with content are left", a.contentRows("call_1"), a.contentRows("call_2"))
 	}
 	if n := a.count("organizations WHERE forgotten_until = $1", a.now.AddDate(0, 0, -20)); n != 1 {
-		t.Error("the next pass begins anew")
+		t.Error("the next pass starts from the beginning")
 	}
 }
 
-// TestAnErasedCallIsNotRepeated: a repeat of the request that created an erased call learns only that the call was
+// TestErasedCallInIdempotentResponse: a repeat of the request that created an erased call learns only that the call was
 // created.
-func TestAnErasedCallIsNotRepeated(t *testing.T) {
+func TestErasedCallInIdempotentResponse(t *testing.T) {
 	const erased, kept = "call_01ARZ3NDEKTSV4RRFFQ69G5FAV", "call_01ARZ3NDEKTSV4RRFFQ69G5FAW"
-	a := newArchive(t)
+	a := newFixture(t)
 	keys := &idempotency.Keys{Pool: a.db.Pool}
 	for _, id := range []string{erased, kept} {
 		a.call(a.org, id, "12025550123", 0)
@@ -71,11 +71,11 @@ func TestAnErasedCallIsNotRepeated(t *testing.T) {
 		if err != nil || again == nil || again.Status != 202 {
 			t.Fatalf("%s: %+v, %v", id, again, err)
 		}
-		var told struct {
+		var response struct {
 			CallID string `json:"call_id"`
 			Status string `json:"status"`
 		}
-		if err = json.Unmarshal(again.Body, &told); err != nil || told.CallID != id || told.Status != "queued" {
+		if err = json.Unmarshal(again.Body, &response); err != nil || response.CallID != id || response.Status != "queued" {
 			t.Errorf("%s: %s, %v", id, again.Body, err)
 		}
 		if text := string(again.Body); (strings.Contains(text, "canary") || strings.Contains(text, "2025550123")) == gone {
@@ -89,9 +89,9 @@ type lockedBucket struct{ *recording.Folder }
 
 func (lockedBucket) Delete(context.Context, string) error { return errors.New("503") }
 
-// TestAnErasedRecordingIsNotServed, even if the bucket is unavailable and the file still exists.
-func TestAnErasedRecordingIsNotServed(t *testing.T) {
-	a := newArchive(t)
+// TestErasedRecordingIsNotServed, even if the bucket is unavailable and the file still exists.
+func TestErasedRecordingIsNotServed(t *testing.T) {
+	a := newFixture(t)
 	a.call(a.org, "call_1", "12025550123", 1)
 	s := &store.Store{Pool: a.db.Pool}
 	key, at, err := s.Recording(t.Context(), "call_1")
@@ -100,17 +100,17 @@ func TestAnErasedRecordingIsNotServed(t *testing.T) {
 	}
 	a.purger.Bucket = lockedBucket{a.bucket}
 	if _, _, err = a.purger.Erase(t.Context(), a.org, retention.Selection{Call: "call_1"}); err == nil {
-		t.Fatal("that the bucket is away is not said")
+		t.Fatal("Erase reports no error while the bucket is unavailable")
 	}
 	if !a.recorded("call_1") {
-		t.Fatal("the file is gone")
+		t.Fatal("the file was deleted")
 	}
 	if key, _, err = s.Recording(t.Context(), "call_1"); control.CodeOf(err) != control.CodeCallNotFound {
 		t.Errorf("%q, %v", key, err)
 	}
 	a.purger.Bucket = a.bucket
-	a.decay()
+	a.purge()
 	if a.recorded("call_1") {
-		t.Error("the file stays")
+		t.Error("the file was not deleted")
 	}
 }

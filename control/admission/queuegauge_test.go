@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestGaugeIsReadWhileItIsCounted: a slow count delays only orders without room by the previous count.
-func TestGaugeIsReadWhileItIsCounted(t *testing.T) {
+// TestQueueGaugeDuringCount: a slow count delays only orders without room by the previous count.
+func TestQueueGaugeDuringCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var g queueGauge
 		depth, counts := 5, 0
@@ -44,8 +44,8 @@ func TestGaugeIsReadWhileItIsCounted(t *testing.T) {
 	})
 }
 
-// TestGaugeThatCannotBeCounted: a failed count refuses only the order that ran it.
-func TestGaugeThatCannotBeCounted(t *testing.T) {
+// TestQueueGaugeCountFails: a failed count refuses only the order that ran it.
+func TestQueueGaugeCountFails(t *testing.T) {
 	var g queueGauge
 	broken := errors.New("broken")
 	if room, err := g.admit(t.Context(), "org", 8, func(context.Context) (map[string]int, error) { return nil, broken }); room || !errors.Is(err, broken) {
@@ -56,8 +56,8 @@ func TestGaugeThatCannotBeCounted(t *testing.T) {
 	}
 }
 
-// TestWhatDrainedIsCountedApart: the count of drained calls blocks no reservation, and runs once for all refused orders.
-func TestWhatDrainedIsCountedApart(t *testing.T) {
+// TestQueueGaugeDrainCount: the count of drained calls blocks no reservation, and runs once for all refused orders.
+func TestQueueGaugeDrainCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := queueGauge{depth: orgCounts{n: 30}}
 		counts := 0
@@ -102,8 +102,8 @@ func TestWhatDrainedIsCountedApart(t *testing.T) {
 	})
 }
 
-// TestShare: one organization may fill the queue, but every other organization keeps its share.
-func TestShare(t *testing.T) {
+// TestQueueShare: one organization may fill the queue, but every other organization keeps its share.
+func TestQueueShare(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		depth map[string]int

@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// inward lists URLs that lead to private addresses, or do so for some parsers. PORT is a port on which a server listens on
+// privateURLs lists URLs that lead to private addresses, or do so for some parsers. PORT is a port on which a server listens on
 // all addresses of this machine.
-const inward = `
+const privateURLs = `
 https://127.0.0.1:PORT/             https://127.0.0.1:PORT/hook?x=1     https://127.0.0.2:PORT/             https://127.255.255.254:PORT/
 https://127.1:PORT/                 https://127.0.1:PORT/               https://127.1.1.1:PORT/             https://0:PORT/
 https://0.0.0.0:PORT/               https://0.0.0.1:PORT/               https://0000:PORT/                  https://2130706433:PORT/
@@ -32,9 +32,9 @@ http://127.0.0.1:PORT/              http://localhost:PORT/              http://[
 gopher://127.0.0.1:PORT/            file:///etc/passwd                  ftp://127.0.0.1:PORT/               //127.0.0.1:PORT/
 https:127.0.0.1:PORT                https:///127.0.0.1:PORT/            https://127.0.0.1:PORT:80/          jar:https://127.0.0.1:PORT/!/`
 
-// TestNothingLeadsInward: URLs and redirects to private addresses never reach the canary server.
-func TestNothingLeadsInward(t *testing.T) {
-	p := newHarness(t)
+// TestPrivateAddressesAreRefused: URLs and redirects to private addresses never reach the canary server.
+func TestPrivateAddressesAreRefused(t *testing.T) {
+	p := newFixture(t)
 	p.sender.AllowInsecure = false
 	canary, err := net.Listen("tcp", ":0")
 	if err != nil {
@@ -54,31 +54,31 @@ func TestNothingLeadsInward(t *testing.T) {
 		}
 	}()
 	port := fmt.Sprint(canary.Addr().(*net.TCPAddr).Port)
-	urls := strings.Fields(strings.ReplaceAll(inward, "PORT", port))
+	urls := strings.Fields(strings.ReplaceAll(privateURLs, "PORT", port))
 	if len(urls) < 60 {
 		t.Fatalf("%d urls", len(urls))
 	}
 	for i, u := range urls {
 		p.exec("INSERT INTO webhook_endpoints (id, org_id, url, secret, events) VALUES ($1, $2, $3, $4, '{call_ended}')", fmt.Sprintf("whe_%d", i), p.org, u, firstSecret)
 	}
-	p.endedAtOnce(1)
-	p.pass(0)
+	p.insertEndedAtOnce(1)
+	p.passTime(0)
 	if n := p.value("SELECT count(*)::text FROM webhook_deliveries WHERE tries = 1 AND last_status IS NULL AND last_error <> ''"); n != fmt.Sprint(len(urls)) {
 		t.Errorf("%s of %d refused", n, len(urls))
 	}
 	// AllowInsecure does not follow redirects either.
-	let := newHarness(t)
+	insecure := newFixture(t)
 	outer := httptest.NewServer(http.RedirectHandler("http://127.0.0.1:"+port+"/", http.StatusPermanentRedirect))
 	t.Cleanup(outer.Close)
-	let.endpoints(outer.URL)
-	let.endedAtOnce(1)
-	let.pass(0)
-	if s := let.value("SELECT last_status::text FROM webhook_deliveries"); s != "308" {
+	insecure.endpoints(outer.URL)
+	insecure.insertEndedAtOnce(1)
+	insecure.passTime(0)
+	if s := insecure.value("SELECT last_status::text FROM webhook_deliveries"); s != "308" {
 		t.Errorf("the redirect is %s", s)
 	}
 	_ = canary.Close()
 	<-over
 	if n := touched.Load(); n != 0 {
-		t.Errorf("%d connections came in", n)
+		t.Errorf("%d connections reached a private address", n)
 	}
 }

@@ -6,9 +6,9 @@ import (
 	"github.com/parley-voice/parley/control"
 )
 
-// TestRecordedKeepsWhatIsReady: a stored recording is not given up.
-func TestRecordedKeepsWhatIsReady(t *testing.T) {
-	b := newBench(t, 10, 1<<20, "sales")
+// TestReadyRecordingStays: a stored recording is not given up.
+func TestReadyRecordingStays(t *testing.T) {
+	b := newFixture(t, 10, 1<<20, "sales")
 	id := b.order("sales", 1)[0]
 	recorded := func(s control.RecordingStatus, key string) control.Call {
 		t.Helper()

@@ -13,9 +13,9 @@ import (
 	"github.com/parley-voice/parley/control/groupcommit"
 )
 
-// TestGateTellsWhenToComeAgain: once the rate is known, orders that would wait too long are refused at once, and
+// TestLimiterRetryAfter: once the rate is known, orders that would wait too long are refused at once, and
 // Retry-After is accurate.
-func TestGateTellsWhenToComeAgain(t *testing.T) {
+func TestLimiterRetryAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := Limiter{Max: 1}
 		order := func(ctx context.Context) error {
@@ -48,7 +48,7 @@ func TestGateTellsWhenToComeAgain(t *testing.T) {
 	})
 }
 
-func TestGate(t *testing.T) {
+func TestLimiter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var g Limiter
 		var mu sync.Mutex
@@ -82,8 +82,8 @@ func TestGate(t *testing.T) {
 	})
 }
 
-// TestALineThatMovesByGroups: if many places free up together, exactly the orders that would wait too long are refused.
-func TestALineThatMovesByGroups(t *testing.T) {
+// TestLimiterWithGroupedReleases: if many places free up together, exactly the orders that would wait too long are refused.
+func TestLimiterWithGroupedReleases(t *testing.T) {
 	for _, tt := range []struct {
 		name         string
 		takes        time.Duration // per group

@@ -11,10 +11,10 @@ import (
 	"github.com/parley-voice/parley/control/db"
 )
 
-// TestWhoHangsUpMeanwhile: an order whose client disconnects during registration keeps its call, and releases its
+// TestClientDisconnectsDuringRegistration: an order whose client disconnects during registration keeps its call, and releases its
 // place and key only after the result is known.
-func TestWhoHangsUpMeanwhile(t *testing.T) {
-	w := newTown(t)
+func TestClientDisconnectsDuringRegistration(t *testing.T) {
+	w := newFixture(t)
 	const orders = 12
 	var all sync.WaitGroup
 	for n := range orders {
@@ -22,7 +22,7 @@ func TestWhoHangsUpMeanwhile(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			seen := ""
-			c, err := w.desk.Place(ctx, w.org["acme"], admission.Order{Agent: "sales", To: "+12025550123"}, func(batch *db.Batch, c control.Call) error {
+			c, err := w.controller.Place(ctx, w.org["acme"], admission.Order{Agent: "sales", To: "+12025550123"}, func(batch *db.Batch, c control.Call) error {
 				batch.Queue("SELECT pg_sleep(0.02)")
 				seen = c.ID
 				if n%2 == 0 {
@@ -36,14 +36,14 @@ func TestWhoHangsUpMeanwhile(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if n := w.id("SELECT count(*)::text FROM calls"); n != "12" {
+	if n := w.text("SELECT count(*)::text FROM calls"); n != "12" {
 		t.Errorf("%s calls of %d orders", n, orders)
 	}
 }
 
-// TestARowThatIsHeld: a locked row blocks only the orders of its tenant.
-func TestARowThatIsHeld(t *testing.T) {
-	w := newTown(t)
+// TestLockedRowDelaysOnlyItsTenant: a locked row blocks only the orders of its tenant.
+func TestLockedRowDelaysOnlyItsTenant(t *testing.T) {
+	w := newFixture(t)
 	tx, err := w.db.Pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -65,7 +65,7 @@ func TestARowThatIsHeld(t *testing.T) {
 			if n%3 == 0 {
 				org, agent = "globex", "helpdesk"
 			}
-			_, err := w.desk.Place(ctx, w.org[org], admission.Order{Agent: agent, To: "+12025550123"}, nil)
+			_, err := w.controller.Place(ctx, w.org[org], admission.Order{Agent: agent, To: "+12025550123"}, nil)
 			if held := org == "globex"; held != (control.CodeOf(err) == control.CodeVoiceBackend) || !held && err != nil {
 				t.Errorf("%s: %v", org, err)
 			}
@@ -77,9 +77,9 @@ func TestARowThatIsHeld(t *testing.T) {
 	all.Wait()
 }
 
-// TestABadOrderAmongGood: an order that the database rejects fails alone.
-func TestABadOrderAmongGood(t *testing.T) {
-	w := newTown(t)
+// TestBadOrderFailsAlone: an order that the database rejects fails alone.
+func TestBadOrderFailsAlone(t *testing.T) {
+	w := newFixture(t)
 	var all sync.WaitGroup
 	for n := range 24 {
 		all.Go(func() {
@@ -87,7 +87,7 @@ func TestABadOrderAmongGood(t *testing.T) {
 			if n%8 == 3 {
 				o.Agent = "sales\x00"
 			}
-			if _, err := w.desk.Place(t.Context(), w.org["acme"], o, nil); (err != nil) != (n%8 == 3) {
+			if _, err := w.controller.Place(t.Context(), w.org["acme"], o, nil); (err != nil) != (n%8 == 3) {
 				t.Errorf("%d: %v", n, err)
 			}
 		})
