@@ -314,6 +314,6 @@ func (a *attempt) fail(ctx context.Context, err error) *media.DialError {
 }
 
 func isTimeout(err error) bool {
-	var slow net.Error
-	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &slow) && slow.Timeout()
+	var netErr net.Error
+	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &netErr) && netErr.Timeout()
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -200,13 +199,7 @@ func TestCloseDuringBye(t *testing.T) {
 	})
 	dialed, _ := l.dialInBackground(t.Context(), target)
 	wg.Wait()
-	deadline := time.Now().Add(5 * time.Second)
-	for up, _ := l.ua.Calls(); up == 0; up, _ = l.ua.Calls() {
-		if time.Now().After(deadline) {
-			t.Fatal("the call does not come up")
-		}
-		runtime.Gosched()
-	}
+	waitFor(t, func() bool { up, _ := l.ua.Calls(); return up > 0 }, func() string { return "the call was not answered" })
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	start := time.Now()

@@ -285,13 +285,11 @@ func TestManyCalls(t *testing.T) {
 		t.Errorf("%d up, %d dialing, %d up at the carrier", up, dialing, l.carrier.Calls())
 	}
 	// Ports and goroutines are released after the response to the BYE.
-	deadline := time.Now().Add(5 * time.Second)
-	for l.media.SessionCount() != 0 || l.ports.InUse() != 0 || runtime.NumGoroutine() > base+5 {
-		if time.Now().After(deadline) {
-			t.Fatalf("%d sessions, %d ports, %d goroutines, want %d", l.media.SessionCount(), l.ports.InUse(), runtime.NumGoroutine(), base)
-		}
-		runtime.Gosched()
-	}
+	waitFor(t, func() bool {
+		return l.media.SessionCount() == 0 && l.ports.InUse() == 0 && runtime.NumGoroutine() <= base+5
+	}, func() string {
+		return fmt.Sprintf("%d sessions, %d ports, %d goroutines, want %d", l.media.SessionCount(), l.ports.InUse(), runtime.NumGoroutine(), base)
+	})
 	if sum := l.media.Stats(); sum.Sent < calls || sum.Received < calls {
 		t.Errorf("media %+v", sum)
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -62,13 +63,7 @@ func TestSessionTimer(t *testing.T) {
 				}
 				return n
 			}
-			for limit := shortContext(t); updates() < 3; {
-				select {
-				case <-limit.Done():
-					t.Fatalf("%d refreshes: %v", updates(), lines(up.Ladder(t.Context())))
-				case <-time.After(20 * time.Millisecond):
-				}
-			}
+			waitFor(t, func() bool { return updates() >= 3 }, func() string { return fmt.Sprintf("%d refreshes", updates()) })
 			if up.Cause() != "" {
 				t.Errorf("the call ended: %s", up.Cause())
 			}

@@ -194,13 +194,7 @@ func TestSipp(t *testing.T) {
 				}
 				return n
 			}
-			for limit := shortContext(t); reinvites() < 2; {
-				select {
-				case <-limit.Done():
-					t.Fatalf("%d re-INVITEs\n%s", reinvites(), out)
-				case <-time.After(10 * time.Millisecond):
-				}
-			}
+			waitFor(t, func() bool { return reinvites() >= 2 }, func() string { return fmt.Sprintf("%d re-INVITEs\n%s", reinvites(), out) })
 			<-time.After(500 * time.Millisecond) // sipp needs time for the answer
 			_ = up.Hangup(media.LocalHangup)
 			if err := <-reading; err == nil {

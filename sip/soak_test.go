@@ -2,6 +2,7 @@ package sip
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"runtime"
 	"sync"
@@ -83,13 +84,9 @@ func TestSoak(t *testing.T) {
 	if want := int64(calls) * int64(lasts/media.FrameTime) * 98 / 100; frames.Load() < want {
 		t.Errorf("got %d frames, want %d", frames.Load(), want)
 	}
-	for limit := shortContext(t); l.carrier.Calls() > 0 || l.ports.InUse() > 0; {
-		select {
-		case <-limit.Done():
-			t.Fatalf("%d calls and %d ports left", l.carrier.Calls(), l.ports.InUse())
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
+	waitFor(t, func() bool { return l.carrier.Calls() == 0 && l.ports.InUse() == 0 }, func() string {
+		return fmt.Sprintf("%d calls and %d ports left", l.carrier.Calls(), l.ports.InUse())
+	})
 	for limit := time.After(40 * time.Second); runtime.NumGoroutine() > base+10; { // transactions end after 32 s
 		select {
 		case <-limit:

@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"errors"
+	"fmt"
 	"math/big"
 	"net"
 	"strings"
@@ -180,13 +181,7 @@ func TestProbes(t *testing.T) {
 	b := l.addCarrier(t, &siptest.Carrier{OptionsStatus: func() int { return int(status.Load()) }})
 	l.ua.SetTrunks([]media.Trunk{{Proxy: b.Proxy(), Backups: []string{"sip:127.0.0.1:9;transport=udp", "nonsense"}}, {Proxy: b.Proxy()}})
 	l.ua.SetTrunks([]media.Trunk{{Proxy: b.Proxy()}})
-	for len(l.ua.ProxyStates()) == 0 {
-		select {
-		case <-shortContext(t).Done():
-			t.Fatal("the proxy has no state")
-		case <-time.After(5 * time.Millisecond):
-		}
-	}
+	waitFor(t, func() bool { return len(l.ua.ProxyStates()) > 0 }, func() string { return "the proxy has no state" })
 	if got := l.ua.ProxyStates()[0]; got.Status != health.Up {
 		t.Errorf("%+v", got)
 	}
@@ -245,19 +240,10 @@ func TestRegisterRefused(t *testing.T) {
 			l := newEnv(t, nil)
 			b := l.addCarrier(t, &siptest.Carrier{Registrar: row.registrar})
 			l.ua.SetTrunks([]media.Trunk{{Proxy: b.Proxy(), Username: "acme", Password: "p", Realm: "carrier.example", Register: true}})
-			for limit := shortContext(t); ; {
-				if regs := l.ua.Registrations(); len(regs) == 1 && regs[0].Err != nil {
-					if !strings.Contains(regs[0].Err.Error(), row.want) {
-						t.Error(regs[0].Err)
-					}
-					return
-				}
-				select {
-				case <-limit.Done():
-					t.Fatal("the failure was not logged")
-				case <-time.After(5 * time.Millisecond):
-				}
-			}
+			waitFor(t, func() bool {
+				regs := l.ua.Registrations()
+				return len(regs) == 1 && regs[0].Err != nil && strings.Contains(regs[0].Err.Error(), row.want)
+			}, func() string { return fmt.Sprintf("want %q in %+v", row.want, l.ua.Registrations()) })
 		})
 	}
 }

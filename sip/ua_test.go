@@ -120,6 +120,18 @@ func (l *env) waitEntry(t *testing.T, wanted func(siptest.Entry) bool) siptest.E
 	return e
 }
 
+// waitFor polls until done returns true. state describes a failure.
+func waitFor(t *testing.T, done func() bool, state func() string) {
+	t.Helper()
+	for limit := shortContext(t); !done(); {
+		select {
+		case <-limit.Done():
+			t.Fatal(state())
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
 // checkTone checks that hz dominates windows of n frames.
 func checkTone(t *testing.T, leg media.Leg, n int, hz float64) {
 	t.Helper()

@@ -35,18 +35,18 @@ func (a *admission) init(maximum int) {
 	_, _ = rand.Read(a.secret[:]) // it never fails
 }
 
-// enter counts a request outside dialogs until leave. ok is false if there are
+// acquire counts a request outside dialogs until release. ok is false if there are
 // too many, or if the same request has arrived by another path.
-func (a *admission) enter(req *sip.Request) (r sanitize.Refusal, leave func(), ok bool) {
+func (a *admission) acquire(req *sip.Request) (r sanitize.Refusal, release func(), ok bool) {
 	if a.merges.IsMerged(req, time.Now()) {
 		return sanitize.Refusal{Status: 482, Reason: "Loop Detected"}, func() {}, false
 	}
-	leave = func() { a.active.Add(-1) }
+	release = func() { a.active.Add(-1) }
 	if a.active.Add(1) > a.maximum {
 		later := []sip.Header{sip.NewHeader("Retry-After", retryAfter)}
-		return sanitize.Refusal{Status: 503, Reason: "Service Unavailable", Headers: later}, leave, false
+		return sanitize.Refusal{Status: 503, Reason: "Service Unavailable", Headers: later}, release, false
 	}
-	return sanitize.Refusal{}, leave, true
+	return sanitize.Refusal{}, release, true
 }
 
 // tag returns the To tag for the response to a request. A retransmitted request
@@ -67,9 +67,9 @@ func (a *admission) tag(req *sip.Request) string {
 	return hex.EncodeToString(mac.Sum(nil)[:12])
 }
 
-// checked wraps a handler: it runs only for admitted requests, and Close waits
+// withAdmission wraps a handler: it runs only for admitted requests, and Close waits
 // for it.
-func (e *Endpoint) checked(next requestHandler) sipgo.RequestHandler {
+func (e *Endpoint) withAdmission(next requestHandler) sipgo.RequestHandler {
 	return func(req *sip.Request, tx sip.ServerTransaction) {
 		done := make(chan struct{})
 		ran := e.Go(func() {
@@ -90,19 +90,19 @@ func (e *Endpoint) admit(next requestHandler, req *sip.Request, tx sip.ServerTra
 	}
 	e.calls.addRequest(req)
 	refusal, ok := sanitize.Rules{Methods: Allow, Extensions: Supported}.Check(req)
-	if ok && !inDialog(req) && !req.IsAck() && !req.IsCancel() {
-		var leave func()
-		refusal, leave, ok = e.admission.enter(req)
-		defer leave()
+	if ok && !isInDialog(req) && !req.IsAck() && !req.IsCancel() {
+		var release func()
+		refusal, release, ok = e.admission.acquire(req)
+		defer release()
 	}
-	if ok && !e.dialogs.inOrder(req) {
+	if ok && !e.dialogs.isInOrder(req) {
 		refusal, ok = sanitize.Refusal{Status: 500, Reason: "Out Of Order"}, false
 	}
 	if ok {
 		if req.IsInvite() && e.dialogs.find(req) != nil {
 			e.Go(func() { e.forwardACKs(tx) })
 		}
-		if isTargetRefresh(req.Method) && inDialog(req) {
+		if isTargetRefresh(req.Method) && isInDialog(req) {
 			e.guard.learn(e.calls.get(string(*req.CallID())).sources, req)
 		}
 		next(req, tx)
@@ -112,7 +112,7 @@ func (e *Endpoint) admit(next requestHandler, req *sip.Request, tx sip.ServerTra
 			e.Respond(tx, req, refusal.Status, refusal.Reason, refusal.Headers...)
 		}
 	}
-	if !e.keeps(req, ok) {
+	if !e.keepsTransaction(req, ok) {
 		tx.Terminate()
 	}
 }
@@ -126,7 +126,7 @@ func (e *Endpoint) forwardACKs(tx sip.ServerTransaction) {
 		case ack := <-tx.Acks():
 			if ack = sanitize.TrimParams(ack); !e.guard.isForeignRequest(ack) {
 				e.calls.addRequest(ack)
-				e.within(ack, tx)
+				e.onInDialog(ack, tx)
 			}
 		case <-tx.Done():
 			return
@@ -136,12 +136,12 @@ func (e *Endpoint) forwardACKs(tx sip.ServerTransaction) {
 	}
 }
 
-// keeps reports whether the transaction stays, to retransmit its response.
+// keepsTransaction reports whether the transaction stays, to retransmit its response.
 // Requests of unknown senders are answered statelessly, so that they take no
 // memory (RFC 3261 section 8.2.7). A refused INVITE keeps no transaction either:
 // without an ACK its refusal would be retransmitted for 32 s, perhaps to a forged
 // address.
-func (e *Endpoint) keeps(req *sip.Request, admitted bool) bool {
+func (e *Endpoint) keepsTransaction(req *sip.Request, admitted bool) bool {
 	switch {
 	case req.Transport() != "UDP": // no retransmissions
 		return true

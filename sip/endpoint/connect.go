@@ -65,9 +65,9 @@ func (c *connector) stop(drop bool) {
 	c.sending.Unlock()
 }
 
-// bounded returns the context for sending a message. It ends with ctx, after
+// withTimeout returns the context for sending a message. It ends with ctx, after
 // connectTimeout, or when Close stops waiting.
-func (c *connector) bounded(ctx context.Context) (context.Context, func()) {
+func (c *connector) withTimeout(ctx context.Context) (context.Context, func()) {
 	ctx, end := context.WithTimeout(ctx, connectTimeout)
 	ctx, leave := WithStop(ctx, c.abandoned)
 	return ctx, func() {
@@ -93,7 +93,7 @@ func (c *connector) connect(ctx context.Context, req *sip.Request) (release func
 	}
 	for {
 		conn, err := c.open(ctx, req.Clone())
-		var slow net.Error
+		var netErr net.Error
 		switch {
 		case ctx.Err() != nil:
 			if err == nil {
@@ -109,7 +109,7 @@ func (c *connector) connect(ctx context.Context, req *sip.Request) (release func
 				late.Stop()
 				_, _ = conn.TryClose()
 			}, nil
-		case errors.Is(err, context.Canceled), errors.As(err, &slow) && slow.Timeout():
+		case errors.Is(err, context.Canceled), errors.As(err, &netErr) && netErr.Timeout():
 			// The library connects once for all that wait for the same peer, with
 			// the context of the first. That context ended: try again.
 		default:

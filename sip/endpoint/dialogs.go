@@ -73,18 +73,18 @@ func (t *dialogTable) close() []DialogHandler {
 	return slices.Collect(maps.Values(t.handlers))
 }
 
-// inOrder reports whether a request is not older than earlier ones of its dialog
+// isInOrder reports whether a request is not older than earlier ones of its dialog
 // (RFC 3261 section 12.2.2). A BYE always counts: the peer has ended the call.
-func (t *dialogTable) inOrder(req *sip.Request) bool {
-	if req.IsAck() || req.IsCancel() || req.Method == sip.BYE || !inDialog(req) {
+func (t *dialogTable) isInOrder(req *sip.Request) bool {
+	if req.IsAck() || req.IsCancel() || req.Method == sip.BYE || !isInDialog(req) {
 		return true
 	}
 	h := t.find(req)
 	return h == nil || h.CheckCSeq(req.CSeq().SeqNo)
 }
 
-// inDialog reports whether a request has a To tag.
-func inDialog(req *sip.Request) bool {
+// isInDialog reports whether a request has a To tag.
+func isInDialog(req *sip.Request) bool {
 	_, tagged := req.To().Params.Get("tag")
 	return tagged
 }

@@ -236,9 +236,9 @@ func (e *Endpoint) build(log *slog.Logger) error {
 	e.conns.init(ua.TransportLayer(), &e.tls, &e.work)
 	e.guard = sourceGuard{
 		calls: &e.calls, dialogs: &e.dialogs, filter: &e.filter, log: e.Log, resolver: e.Resolver,
-		local: e.local.listen.Addr(), work: &e.work, bounded: e.conns.bounded,
+		local: e.local.listen.Addr(), work: &e.work, withTimeout: e.conns.withTimeout,
 	}
-	e.routes(server)
+	e.route(server)
 	return nil
 }
 

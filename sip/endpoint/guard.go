@@ -29,14 +29,14 @@ var errForbiddenTarget = errors.New("the peer names an address of this machine o
 // A sourceGuard drops messages of calls from addresses outside the trunk, and
 // keeps requests from leaving to forbidden addresses.
 type sourceGuard struct {
-	calls    *callTable
-	dialogs  *dialogTable
-	filter   *sanitize.Filter
-	log      *slog.Logger      // may be nil
-	resolver resolver.Resolver // nil uses the system's
-	local    netip.Addr
-	work     *group
-	bounded  func(context.Context) (context.Context, func())
+	calls       *callTable
+	dialogs     *dialogTable
+	filter      *sanitize.Filter
+	log         *slog.Logger      // may be nil
+	resolver    resolver.Resolver // nil uses the system's
+	local       netip.Addr
+	work        *group
+	withTimeout func(context.Context) (context.Context, func())
 }
 
 // isForeignResponse reports whether a datagram holds a response to a call from an
@@ -125,7 +125,7 @@ func (g *sourceGuard) learn(sources *source.Set, msg sip.Message) {
 	}
 	for _, name := range sources.AddHosts(routes, contact) {
 		g.work.run(func() {
-			ctx, end := g.bounded(context.Background())
+			ctx, end := g.withTimeout(context.Background())
 			defer end()
 			hops, err := g.lookup(ctx, resolver.Proxy{Host: name})
 			if err != nil {

@@ -69,7 +69,7 @@ func FitsUDP(req *sip.Request) bool { return len(req.String()) <= maxDatagram }
 // Send starts the transaction of a finalized request. ctx bounds the connecting,
 // which takes at most 4 s; after that the error is that of a context.
 func (e *Endpoint) Send(ctx context.Context, req *sip.Request) (sip.ClientTransaction, error) {
-	ctx, end := e.conns.bounded(ctx)
+	ctx, end := e.conns.withTimeout(ctx)
 	defer end()
 	if err := e.guard.setDestination(ctx, req); err != nil {
 		return nil, unsent(req, err)
@@ -100,7 +100,7 @@ func unsent(req *sip.Request, err error) error {
 // SendACK sends a finalized ACK, which has no transaction. Connecting takes at
 // most 4 s.
 func (e *Endpoint) SendACK(req *sip.Request) error {
-	ctx, end := e.conns.bounded(context.Background())
+	ctx, end := e.conns.withTimeout(context.Background())
 	defer end()
 	if err := e.guard.setDestination(ctx, req); err != nil {
 		return unsent(req, err)

@@ -7,19 +7,19 @@ import (
 	"github.com/emiago/sipgo/sip"
 )
 
-func (e *Endpoint) routes(s *sipgo.Server) {
-	s.OnInvite(e.checked(e.invite))
-	s.OnAck(e.checked(e.within))
-	s.OnBye(e.checked(e.within))
-	s.OnUpdate(e.checked(e.within))
-	s.OnInfo(e.checked(e.within))
-	s.OnNotify(e.checked(e.within))
-	s.OnOptions(e.checked(e.options))
+func (e *Endpoint) route(s *sipgo.Server) {
+	s.OnInvite(e.withAdmission(e.onInvite))
+	s.OnAck(e.withAdmission(e.onInDialog))
+	s.OnBye(e.withAdmission(e.onInDialog))
+	s.OnUpdate(e.withAdmission(e.onInDialog))
+	s.OnInfo(e.withAdmission(e.onInDialog))
+	s.OnNotify(e.withAdmission(e.onInDialog))
+	s.OnOptions(e.withAdmission(e.onOptions))
 	// The library handles a CANCEL that matches an INVITE (RFC 3261 section 9.2).
-	s.OnCancel(e.checked(func(req *sip.Request, tx sip.ServerTransaction) {
+	s.OnCancel(e.withAdmission(func(req *sip.Request, tx sip.ServerTransaction) {
 		e.Respond(tx, req, 481, "Call/Transaction Does Not Exist")
 	}))
-	s.OnNoRoute(e.checked(e.other))
+	s.OnNoRoute(e.withAdmission(e.onOther))
 }
 
 type requestHandler = func(req *sip.Request, tx sip.ServerTransaction)
@@ -29,7 +29,7 @@ type requestHandler = func(req *sip.Request, tx sip.ServerTransaction)
 func (e *Endpoint) Respond(tx sip.ServerTransaction, req *sip.Request, status int, reason string, headers ...sip.Header) {
 	res := sip.NewResponseFromRequest(req, status, reason, nil)
 	res.SipVersion = "SIP/2.0" // the library copies the version of the request
-	if to := res.To(); to != nil && req.To() != nil && status > 100 && !inDialog(req) {
+	if to := res.To(); to != nil && req.To() != nil && status > 100 && !isInDialog(req) {
 		to.Params.Remove("tag") // the library's tag differs for each response
 		to.Params.Add("tag", e.admission.tag(req))
 	}
@@ -45,7 +45,7 @@ func (e *Endpoint) Respond(tx sip.ServerTransaction, req *sip.Request, status in
 	}
 }
 
-func (e *Endpoint) other(req *sip.Request, tx sip.ServerTransaction) {
+func (e *Endpoint) onOther(req *sip.Request, tx sip.ServerTransaction) {
 	if e.OnOther != nil {
 		e.OnOther(req, tx)
 		return
@@ -56,8 +56,8 @@ func (e *Endpoint) other(req *sip.Request, tx sip.ServerTransaction) {
 	}
 }
 
-// within passes a request to the handler of its dialog.
-func (e *Endpoint) within(req *sip.Request, tx sip.ServerTransaction) {
+// onInDialog passes a request to the handler of its dialog.
+func (e *Endpoint) onInDialog(req *sip.Request, tx sip.ServerTransaction) {
 	if h := e.dialogs.find(req); h != nil {
 		h.Serve(req, tx)
 	} else if !req.IsAck() {
@@ -65,11 +65,11 @@ func (e *Endpoint) within(req *sip.Request, tx sip.ServerTransaction) {
 	}
 }
 
-func (e *Endpoint) options(req *sip.Request, tx sip.ServerTransaction) {
+func (e *Endpoint) onOptions(req *sip.Request, tx sip.ServerTransaction) {
 	switch {
-	case inDialog(req) && e.dialogs.find(req) == nil:
+	case isInDialog(req) && e.dialogs.find(req) == nil:
 		e.Respond(tx, req, 481, "Call/Transaction Does Not Exist")
-	case e.OptionsStatus != nil && !inDialog(req):
+	case e.OptionsStatus != nil && !isInDialog(req):
 		e.Respond(tx, req, e.OptionsStatus(), "Scripted")
 	case e.draining.Load():
 		e.Respond(tx, req, 503, "Service Unavailable", sip.NewHeader("Retry-After", retryAfter))
@@ -78,10 +78,10 @@ func (e *Endpoint) options(req *sip.Request, tx sip.ServerTransaction) {
 	}
 }
 
-func (e *Endpoint) invite(req *sip.Request, tx sip.ServerTransaction) {
+func (e *Endpoint) onInvite(req *sip.Request, tx sip.ServerTransaction) {
 	switch {
-	case inDialog(req):
-		e.within(req, tx)
+	case isInDialog(req):
+		e.onInDialog(req, tx)
 	case e.OnInvite != nil:
 		e.OnInvite(req, tx)
 	default:

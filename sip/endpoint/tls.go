@@ -55,22 +55,22 @@ func (s *TLS) certificates() []tls.Certificate {
 type tlsListener struct {
 	addr   net.Addr
 	inner  net.Listener // nil if we do not listen
-	in     chan accepted
+	in     chan acceptedConn
 	closed chan struct{}
 	close  sync.Once
 
 	last chan struct{} // registered of the last accepted connection; owned by Accept
 }
 
-// accepted is a connection, and a channel that closes when the library has
+// An acceptedConn is a connection, and a channel that closes when the library has
 // registered it.
-type accepted struct {
+type acceptedConn struct {
 	conn       net.Conn
 	registered chan struct{}
 }
 
 func newTLSListener(addr net.Addr, inner net.Listener) *tlsListener {
-	return &tlsListener{addr: addr, inner: inner, in: make(chan accepted), closed: make(chan struct{})}
+	return &tlsListener{addr: addr, inner: inner, in: make(chan acceptedConn), closed: make(chan struct{})}
 }
 
 func (l *tlsListener) listen() {
@@ -88,7 +88,7 @@ func (l *tlsListener) listen() {
 
 // add returns once the library has registered a connection.
 func (l *tlsListener) add(ctx context.Context, conn net.Conn) error {
-	a := accepted{conn, make(chan struct{})}
+	a := acceptedConn{conn, make(chan struct{})}
 	select {
 	case l.in <- a:
 	case <-l.closed:

@@ -152,14 +152,14 @@ func (t *tlsConns) connect(ctx context.Context, addr, name string) error {
 			return nil
 		}
 		t.mu.Lock()
-		opening, others := t.opening[addr]
+		opening, inProgress := t.opening[addr]
 		x, expected := t.names[addr]
-		if !others {
+		if !inProgress {
 			opening = make(chan struct{})
 			t.opening[addr] = opening
 		}
 		t.mu.Unlock()
-		if !others {
+		if !inProgress {
 			err := errors.New("no name to check its certificate by")
 			if expected {
 				err = t.dial(ctx, addr, cmp.Or(name, x.name))

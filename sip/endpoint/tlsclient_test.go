@@ -42,18 +42,7 @@ func certificate(t *testing.T, names ...string) (*tls.Certificate, *x509.CertPoo
 
 func startEndpoint(t *testing.T, s TLS) *Endpoint {
 	t.Helper()
-	e := &Endpoint{Listen: "127.0.0.1:0", TLS: s, Name: "test", IsTrusted: func(netip.Addr) bool { return true }}
-	if err := e.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		defer cancel()
-		if err := e.Close(ctx); err != nil {
-			t.Error(err)
-		}
-	})
-	return e
+	return start(t, &Endpoint{TLS: s, Name: "test", IsTrusted: func(netip.Addr) bool { return true }})
 }
 
 // sendOptions sends an OPTIONS for host to addr, within a dialog if tag is set.

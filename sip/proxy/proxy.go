@@ -161,7 +161,7 @@ func (reg *Registry) locate(ctx context.Context, p Proxy) ([]Target, error) {
 	targets, err := reg.resolve(ctx, p)
 	switch {
 	case err == nil:
-		reg.remember(p, location{targets: targets, foundAt: time.Now()})
+		reg.storeLocation(p, location{targets: targets, foundAt: time.Now()})
 		return targets, nil
 	case old && ctx.Err() == nil:
 		reg.mu.Lock()

@@ -14,9 +14,9 @@ const (
 	nameKeptFor = 24 * time.Hour
 )
 
-// remember stores the location of a proxy. If there are too many, it drops the
+// storeLocation stores the location of a proxy. If there are too many, it drops the
 // oldest, which is looked up again when needed.
-func (reg *Registry) remember(p Proxy, at location) {
+func (reg *Registry) storeLocation(p Proxy, at location) {
 	reg.mu.Lock()
 	defer reg.mu.Unlock()
 	if reg.located == nil {

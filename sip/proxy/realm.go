@@ -4,8 +4,8 @@ import "fmt"
 
 // A pin is the realm that a proxy must use.
 type pin struct {
-	realm string
-	fresh bool // not stored yet
+	realm   string
+	unsaved bool // not stored yet
 }
 
 // CheckRealm returns an error if a realm is not that of a trunk's proxy: the
@@ -45,11 +45,11 @@ func (reg *Registry) pinRealm(proxy string, next pin) bool {
 	last, ok := reg.realms[proxy]
 	switch {
 	case ok && last.realm == next.realm:
-		if !next.fresh {
+		if !next.unsaved {
 			reg.realms[proxy] = next
 		}
 		return false
-	case !next.fresh && last.fresh: // the pin is newer
+	case !next.unsaved && last.unsaved: // the pin is newer
 		return false
 	case !ok && len(reg.realms) >= maxProxies:
 		return false // stays unpinned
@@ -65,13 +65,13 @@ func (reg *Registry) pinRealm(proxy string, next pin) bool {
 func (reg *Registry) Realms() map[string]string {
 	reg.mu.Lock()
 	defer reg.mu.Unlock()
-	fresh := map[string]string{}
+	unsaved := map[string]string{}
 	for proxy, p := range reg.realms {
-		if p.fresh {
-			fresh[proxy] = p.realm
+		if p.unsaved {
+			unsaved[proxy] = p.realm
 		}
 	}
-	return fresh
+	return unsaved
 }
 
 // RestoreRealms pins stored realms, by proxy. It does not replace a realm that is

@@ -142,7 +142,7 @@ func TestPrune(t *testing.T) {
 		"young": {targets: []Target{udp("192.0.2.2:5060")}, foundAt: now},
 		"old":   {targets: []Target{udp("192.0.2.3:5060")}, foundAt: now.Add(-locationValid)},
 	} {
-		b.remember(Proxy{Text: text}, l)
+		b.storeLocation(Proxy{Text: text}, l)
 		b.Health.RecordAnswer(l.targets[0].Address(), now)
 	}
 	b.prune(map[string]bool{"kept": true}, now)
@@ -153,7 +153,7 @@ func TestPrune(t *testing.T) {
 		t.Errorf("tracked: %v", states)
 	}
 	for n := range 2 * maxProxies {
-		b.remember(Proxy{Text: fmt.Sprint(n)}, location{foundAt: now.Add(time.Duration(n))})
+		b.storeLocation(Proxy{Text: fmt.Sprint(n)}, location{foundAt: now.Add(time.Duration(n))})
 	}
 	if _, ok := b.located[fmt.Sprint(2*maxProxies-1)]; !ok || len(b.located) != maxProxies {
 		t.Errorf("%d are located, want %d and the last one", len(b.located), maxProxies)

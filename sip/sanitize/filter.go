@@ -73,14 +73,14 @@ func (f *Filter) Read(in sip.TransportReadProps, data []byte) ([]byte, error) {
 		f.dropped.Add(1)
 		return nil, nil
 	}
-	if from, ok := in.RemoteAddr.(*net.UDPAddr); ok && !f.take(from.AddrPort().Addr()) {
+	if from, ok := in.RemoteAddr.(*net.UDPAddr); ok && !f.allow(from.AddrPort().Addr()) {
 		return nil, nil
 	}
 	return data, nil
 }
 
-// take reports whether a message from addr is within the rate limit.
-func (f *Filter) take(addr netip.Addr) bool {
+// allow reports whether a message from addr is within the rate limit.
+func (f *Filter) allow(addr netip.Addr) bool {
 	if f.AlwaysTrusted != nil && f.AlwaysTrusted(addr.Unmap()) || f.limit.Allow(addr, time.Now()) {
 		return true
 	}

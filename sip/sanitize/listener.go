@@ -88,7 +88,7 @@ func (c *conn) Read(b []byte) (int, error) {
 		return 0, io.EOF
 	}
 	for range heads {
-		if !c.filter.take(c.peer) {
+		if !c.filter.allow(c.peer) {
 			return 0, io.EOF
 		}
 	}

@@ -59,18 +59,18 @@ func (s *scanner) scan(b []byte) (heads int, err error) {
 			return heads, errFeed
 		}
 		s.line = s.line[:0]
-		switch whole, err := s.take(line); {
+		switch complete, err := s.scanLine(line); {
 		case err != nil:
 			return heads, err
-		case whole:
+		case complete:
 			heads++
 		}
 	}
 	return heads, nil
 }
 
-// take reads one line. whole reports that it ended a header.
-func (s *scanner) take(line []byte) (whole bool, err error) {
+// scanLine reads one line. complete reports that it ended a header.
+func (s *scanner) scanLine(line []byte) (complete bool, err error) {
 	switch {
 	case len(line) == 0 && s.lines == 0: // between two messages
 		s.size = 0

@@ -105,15 +105,15 @@ func (s *Set) AcceptsRequest(from netip.Addr) bool {
 // response to an INVITE may come from any address, which is accepted from then
 // on, unless it is a 2xx: that would connect the call.
 func (s *Set) AcceptsResponse(from netip.Addr, status int) bool {
-	taken := s.contains(from)
+	accepted := s.contains(from)
 	s.mu.Lock()
-	first := !taken && !s.isAnswered && status/100 != 2
+	first := !accepted && !s.isAnswered && status/100 != 2
 	if first {
 		s.add(from.Unmap().WithZone(""))
 	}
-	s.isAnswered = s.isAnswered || taken || first
+	s.isAnswered = s.isAnswered || accepted || first
 	s.mu.Unlock()
-	return taken || first || s.reject()
+	return accepted || first || s.reject()
 }
 
 // MaySendTo reports whether a request may be sent to an address.
