@@ -71,12 +71,12 @@ func Join(ctx context.Context, a, b media.Leg, tap Tap) (Outcome, error) {
 	case <-ctx.Done():
 		out.Cause = media.LocalHangup
 	}
-	hung := errors.Join(a.Hangup(media.LocalHangup), b.Hangup(media.LocalHangup))
+	hangupErr := errors.Join(a.Hangup(media.LocalHangup), b.Hangup(media.LocalHangup))
 	work.Wait()
 	for side := range out.Directions {
 		out.Directions[side] = j.queues[side].stats(j.keys[side])
 	}
-	return out, errors.Join(failed[A], failed[B], hung)
+	return out, errors.Join(failed[A], failed[B], hangupErr)
 }
 
 type bridge struct {
@@ -124,9 +124,9 @@ func (j *bridge) forwardAudio(from Side) error {
 }
 
 func (j *bridge) forwardKeys(from Side) {
-	pad, able := j.legs[1-from].(media.Keypad)
+	keypad, ok := j.legs[1-from].(media.Keypad)
 	for key := range j.legs[from].Digits() {
-		if able && pad.Press(string(key)) == nil {
+		if ok && keypad.Press(string(key)) == nil {
 			j.keys[from].passed++
 		} else {
 			j.keys[from].dropped++

@@ -15,13 +15,13 @@ import (
 	"github.com/parley-voice/parley/media/tone"
 )
 
-// A pad is a leg that can send digits.
-type pad struct {
+// A keypadLeg is a leg that can send digits.
+type keypadLeg struct {
 	*mediatest.Leg
 	keys strings.Builder
 }
 
-func (p *pad) Press(keys string) error {
+func (p *keypadLeg) Press(keys string) error {
 	p.keys.WriteString(keys)
 	return nil
 }
@@ -75,7 +75,7 @@ func TestAudioBothDirections(t *testing.T) {
 	}
 }
 
-func TestJoinEndsWithItsContext(t *testing.T) {
+func TestJoinEndsWithContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -89,7 +89,7 @@ func TestJoinEndsWithItsContext(t *testing.T) {
 
 func TestDigitsAreForwarded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := &pad{Leg: mediatest.NewLeg(8000)}, mediatest.NewLeg(8000)
+		a, b := &keypadLeg{Leg: mediatest.NewLeg(8000)}, mediatest.NewLeg(8000)
 		for _, key := range "12#" {
 			b.Press(key)
 		}
@@ -102,31 +102,31 @@ func TestDigitsAreForwarded(t *testing.T) {
 	})
 }
 
-// A flawed leg fails in ReadFrame.
-type flawed struct{ *mediatest.Leg }
+// A failingLeg fails in ReadFrame.
+type failingLeg struct{ *mediatest.Leg }
 
-var errFlaw = errors.New("flaw")
+var errRead = errors.New("read failed")
 
-func (flawed) ReadFrame(media.Frame) error { return errFlaw }
+func (failingLeg) ReadFrame(media.Frame) error { return errRead }
 
 func TestJoinReturnsErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := flawed{mediatest.NewLeg(8000)}, mediatest.NewLeg(8000)
-		if out, err := Join(t.Context(), a, b, nil); !errors.Is(err, errFlaw) || out.First != A || b.Cause() == "" || a.Cause() == "" {
+		a, b := failingLeg{mediatest.NewLeg(8000)}, mediatest.NewLeg(8000)
+		if out, err := Join(t.Context(), a, b, nil); !errors.Is(err, errRead) || out.First != A || b.Cause() == "" || a.Cause() == "" {
 			t.Errorf("%+v, %v", out, err)
 		}
 	})
 }
 
-// A quick leg returns a number of frames without waiting.
-type quick struct {
+// An instantLeg returns a number of frames without waiting.
+type instantLeg struct {
 	*mediatest.Leg
 	rate, left int
 }
 
-func (q *quick) Rate() int { return q.rate }
+func (q *instantLeg) Rate() int { return q.rate }
 
-func (q *quick) ReadFrame(media.Frame) error {
+func (q *instantLeg) ReadFrame(media.Frame) error {
 	if q.left--; q.left < 0 {
 		return io.EOF
 	}
@@ -135,11 +135,11 @@ func (q *quick) ReadFrame(media.Frame) error {
 
 func TestForwardingAllocatesNothing(t *testing.T) {
 	for _, rates := range [][2]int{{8000, 8000}, {8000, 16000}, {16000, 8000}} {
-		j := &bridge{legs: [2]media.Leg{&quick{rate: rates[0]}, &quick{rate: rates[1]}}}
+		j := &bridge{legs: [2]media.Leg{&instantLeg{rate: rates[0]}, &instantLeg{rate: rates[1]}}}
 		j.queues[A] = newQueue(rates[1])
 		run := func(frames int) float64 {
 			return testing.AllocsPerRun(1, func() {
-				j.legs[A] = &quick{rate: rates[0], left: frames}
+				j.legs[A] = &instantLeg{rate: rates[0], left: frames}
 				if err := j.forwardAudio(A); err != nil {
 					t.Error(err)
 				}

@@ -11,7 +11,7 @@ import (
 const (
 	queueLen      = 16 // frames, a power of two
 	prefill       = 2  // frames queued before the first is played: 40 ms
-	maxIdle       = 2  // frames that may remain queued for good
+	maxIdle       = 2  // frames that may remain queued
 	maxWaiting    = 8  // frames beyond which the oldest are dropped at once: 160 ms
 	keepAfterDrop = 3  // frames kept after such a drop: 60 ms
 	watchFrames   = 50 // frames per window of the minimum: 1 s

@@ -34,7 +34,7 @@ func TestQueueDrift(t *testing.T) {
 			}
 		}
 		if longest > 4 {
-			t.Errorf("%d ppm: %d frames waited", ppm, longest)
+			t.Errorf("%d ppm: %d frames queued", ppm, longest)
 		}
 		off := int64(n * 200 / 1_000_000)
 		w := q.stats(keyCounts{})
@@ -86,7 +86,7 @@ func TestQueueStall(t *testing.T) {
 	}
 }
 
-func TestQueueSurplusGoesInAPause(t *testing.T) {
+func TestQueueDropsSurplusInPause(t *testing.T) {
 	q, f := newQueue(8000), make(media.Frame, frame)
 	loud := tone.Sine(8000, frame, 500, 0.3)
 	for range 5 {
@@ -105,7 +105,7 @@ func TestQueueSurplusGoesInAPause(t *testing.T) {
 		}
 	}
 	if w := q.stats(keyCounts{}); w.Dropped == 0 || q.waiting() > 4 {
-		t.Errorf("%+v, %d wait", w, q.waiting())
+		t.Errorf("%+v, %d queued", w, q.waiting())
 	}
 }
 

@@ -6,19 +6,21 @@ const g711Rate = 8000 // Hz, of samples and of the RTP clock
 
 // PCMU is G.711 µ-law. It is stateless and serves as its own encoder and
 // decoder, which may be shared.
-type PCMU struct{}
+type PCMU struct{ g711 }
+
+type g711 struct{}
+
+// Rate implements Codec.
+func (g711) Rate() int { return g711Rate }
+
+// ClockRate implements Codec.
+func (g711) ClockRate() int { return g711Rate }
 
 // Name implements Codec.
 func (PCMU) Name() string { return "PCMU" }
 
 // PayloadType implements Codec.
 func (PCMU) PayloadType() uint8 { return 0 }
-
-// Rate implements Codec.
-func (PCMU) Rate() int { return g711Rate }
-
-// ClockRate implements Codec.
-func (PCMU) ClockRate() int { return g711Rate }
 
 // NewEncoder implements Codec.
 func (PCMU) NewEncoder() Encoder { return PCMU{} }
@@ -45,19 +47,13 @@ func (PCMU) Decode(dst []int16, payload []byte) int {
 }
 
 // PCMA is G.711 A-law. It is stateless like PCMU.
-type PCMA struct{}
+type PCMA struct{ g711 }
 
 // Name implements Codec.
 func (PCMA) Name() string { return "PCMA" }
 
 // PayloadType implements Codec.
 func (PCMA) PayloadType() uint8 { return 8 }
-
-// Rate implements Codec.
-func (PCMA) Rate() int { return g711Rate }
-
-// ClockRate implements Codec.
-func (PCMA) ClockRate() int { return g711Rate }
 
 // NewEncoder implements Codec.
 func (PCMA) NewEncoder() Encoder { return PCMA{} }

@@ -5,17 +5,17 @@ import (
 	"testing"
 )
 
-// both is a stateless codec.
-type both interface {
+// A statelessCodec is a stateless codec.
+type statelessCodec interface {
 	Codec
 	Encoder
 	Decoder
 }
 
-func g711() []both { return []both{PCMU{}, PCMA{}} }
+func g711Codecs() []statelessCodec { return []statelessCodec{PCMU{}, PCMA{}} }
 
 func TestRoundTrip(t *testing.T) {
-	for _, c := range g711() {
+	for _, c := range g711Codecs() {
 		for b := range 256 {
 			var pcm, again [1]int16
 			var wire [1]byte
@@ -35,7 +35,7 @@ func TestRoundTrip(t *testing.T) {
 
 func TestReference(t *testing.T) {
 	for _, row := range []struct {
-		codec both
+		codec statelessCodec
 		code  byte
 		pcm   int16
 	}{
@@ -58,10 +58,10 @@ func TestReference(t *testing.T) {
 	}
 }
 
-// TestEncodeExact checks the decision values: each sample gets the code whose
+// TestEncodeNearestLevel checks the decision values: each sample gets the code whose
 // interval contains it, and the levels are monotonic.
-func TestEncodeExact(t *testing.T) {
-	for _, c := range g711() {
+func TestEncodeNearestLevel(t *testing.T) {
+	for _, c := range g711Codecs() {
 		var levels [256]int16
 		for b := range 256 {
 			c.Decode(levels[b:b+1], []byte{byte(b)})
@@ -89,7 +89,7 @@ func TestEncodeExact(t *testing.T) {
 }
 
 func TestShortBuffers(t *testing.T) {
-	for _, c := range g711() {
+	for _, c := range g711Codecs() {
 		if n := c.Encode(make([]byte, 3), make([]int16, 5)); n != 3 {
 			t.Errorf("%s encoded %d", c.Name(), n)
 		}
@@ -110,7 +110,7 @@ func TestByName(t *testing.T) {
 
 func TestNoAllocations(t *testing.T) {
 	pcm, wire := make([]int16, 160), make([]byte, 160)
-	for _, c := range g711() {
+	for _, c := range g711Codecs() {
 		if n := testing.AllocsPerRun(100, func() { c.Encode(wire, pcm); c.Decode(pcm, wire) }); n != 0 {
 			t.Errorf("%s allocates %v times", c.Name(), n)
 		}
@@ -122,7 +122,7 @@ func BenchmarkCodec(b *testing.B) {
 	for i := range pcm {
 		pcm[i] = int16(i * 200)
 	}
-	for _, c := range g711() {
+	for _, c := range g711Codecs() {
 		b.Run(c.Name(), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {

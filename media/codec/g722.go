@@ -36,7 +36,7 @@ func (G722) NewDecoder() Decoder {
 }
 
 type g722Encoder struct {
-	split     mirror
+	split     qmf
 	low, high band
 }
 
@@ -46,17 +46,17 @@ func (e *g722Encoder) Encode(dst []byte, pcm []int16) int {
 	for i := range n {
 		even, odd := e.split.push(int32(pcm[2*i]), int32(pcm[2*i+1]))
 		low, high := (odd+even)>>14, (odd-even)>>14
-		l := quantizeLow(saturate(low-e.low.guess), e.low.scale)
-		h := quantizeHigh(saturate(high-e.high.guess), e.high.scale)
-		e.low.learnLow(l)
-		e.high.learnHigh(h)
+		l := quantizeLow(saturate(low-e.low.predicted), e.low.scale)
+		h := quantizeHigh(saturate(high-e.high.predicted), e.high.scale)
+		e.low.adaptLow(l)
+		e.high.adaptHigh(h)
 		dst[i] = byte(h<<6 | l) //nolint:gosec // two bits and six
 	}
 	return n
 }
 
 type g722Decoder struct {
-	join      mirror
+	join      qmf
 	low, high band
 }
 
@@ -65,27 +65,27 @@ func (d *g722Decoder) Decode(dst []int16, payload []byte) int {
 	n := min(len(dst)/2, len(payload))
 	for i, b := range payload[:n] {
 		l, h := int32(b&63), int32(b>>6)
-		low := clamp(d.low.guess+d.low.scale*fine[l]>>15, 1<<14)
-		high := clamp(d.high.guess+d.high.scale*upper[h]>>15, 1<<14)
-		d.low.learnLow(l)
-		d.high.learnHigh(h)
+		low := clamp(d.low.predicted+d.low.scale*fine[l]>>15, 1<<14)
+		high := clamp(d.high.predicted+d.high.scale*upper[h]>>15, 1<<14)
+		d.low.adaptLow(l)
+		d.high.adaptHigh(h)
 		even, odd := d.join.push(low+high, low-high)
 		dst[2*i], dst[2*i+1] = int16(saturate(odd>>11)), int16(saturate(even>>11)) //nolint:gosec // saturated
 	}
 	return 2 * n
 }
 
-// A mirror holds the last samples of the quadrature mirror filter (G.722
+// A qmf holds the last samples of the quadrature mirror filter (G.722
 // sections 3.1 and 4.4), newest last.
-type mirror [24]int32
+type qmf [24]int32
 
 // push adds two samples and returns the sums over the even and odd positions.
-func (m *mirror) push(a, b int32) (even, odd int32) {
+func (m *qmf) push(a, b int32) (even, odd int32) {
 	copy(m[:], m[2:])
 	m[22], m[23] = a, b
-	for i, c := range mirrorTaps {
+	for i, c := range qmfTaps {
 		even += m[2*i] * c
-		odd += m[2*i+1] * mirrorTaps[len(mirrorTaps)-1-i]
+		odd += m[2*i+1] * qmfTaps[len(qmfTaps)-1-i]
 	}
 	return even, odd
 }

@@ -38,7 +38,7 @@ func TestG722AgainstReference(t *testing.T) {
 	for i := 0; i < len(wire); i += 160 {
 		dec.Decode(pcm[2*i:], wire[i:min(i+160, len(wire))])
 	}
-	if at := differ(pcm, samples(t, "mixed.decoded.s16")); at >= 0 {
+	if at := firstDifference(pcm, samples(t, "mixed.decoded.s16")); at >= 0 {
 		t.Errorf("decoded sample %d differs", at)
 	}
 	ours := make([]byte, len(wire))
@@ -48,12 +48,12 @@ func TestG722AgainstReference(t *testing.T) {
 	for frame := range slices.Chunk(src, 320) {
 		n += enc.Encode(ours[n:], frame)
 	}
-	if at := differ(ours[:n], wire[:n]); at >= 0 || n != len(src)/2 {
+	if at := firstDifference(ours[:n], wire[:n]); at >= 0 || n != len(src)/2 {
 		t.Errorf("encoded byte %d of %d differs", at, n)
 	}
 }
 
-func differ[T comparable](a, b []T) int {
+func firstDifference[T comparable](a, b []T) int {
 	for i := range min(len(a), len(b)) {
 		if a[i] != b[i] {
 			return i
@@ -103,9 +103,9 @@ func TestG722RoundTrip(t *testing.T) {
 	}
 }
 
-// TestG722Anything decodes arbitrary bytes. Nothing overflows, and the stream
+// TestG722AnyBytes decodes arbitrary bytes. Nothing overflows, and the stream
 // may be cut anywhere.
-func TestG722Anything(t *testing.T) {
+func TestG722AnyBytes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		wire := rapid.SliceOfN(rapid.Byte(), 1, 2000).Draw(t, "wire")
 		cut := rapid.IntRange(0, len(wire)).Draw(t, "cut")
@@ -114,7 +114,7 @@ func TestG722Anything(t *testing.T) {
 		a.Decode(one, wire)
 		b.Decode(two, wire[:cut])
 		b.Decode(two[2*cut:], wire[cut:])
-		if at := differ(one, two); at >= 0 {
+		if at := firstDifference(one, two); at >= 0 {
 			t.Fatalf("sample %d depends on where the stream is cut", at)
 		}
 		pcm := make([]int16, 2*len(wire))

@@ -9,21 +9,21 @@ const (
 // sections 3.4 to 3.6). Encoder and decoder feed it with the transmitted bits,
 // so both predict the same.
 type band struct {
-	guess int32 // predicted next sample
-	zero  int32 // contribution of the zeros to guess
-	log   int32 // logarithm of scale
-	scale int32 // quantizer scale factor
+	predicted int32 // predicted next sample
+	zero      int32 // contribution of the zeros to predicted
+	log       int32 // logarithm of scale
+	scale     int32 // quantizer scale factor
 
-	poles [2]int32 // coefficients
-	zeros [6]int32
-	built [2]int32 // reconstructed samples, newest first, doubled
-	parts [2]int32 // samples minus the poles' contribution
-	diffs [6]int32 // differences, newest first, doubled
+	poles         [2]int32 // coefficients
+	zeros         [6]int32
+	reconstructed [2]int32 // reconstructed samples, newest first, doubled
+	parts         [2]int32 // samples minus the poles' contribution
+	diffs         [6]int32 // differences, newest first, doubled
 }
 
-// learnLow takes the six bits of a lower band sample. Only the upper four
+// adaptLow takes the six bits of a lower band sample. Only the upper four
 // affect the state, so the rest may be stolen (section 3.3.3).
-func (b *band) learnLow(code int32) {
+func (b *band) adaptLow(code int32) {
 	code >>= 2
 	diff := b.scale * coarse[code] >> 15
 	size := 15 - code // levels of both signs, largest first
@@ -35,8 +35,8 @@ func (b *band) learnLow(code int32) {
 	b.learn(diff)
 }
 
-// learnHigh takes the two bits of an upper band sample.
-func (b *band) learnHigh(code int32) {
+// adaptHigh takes the two bits of an upper band sample.
+func (b *band) adaptHigh(code int32) {
 	diff := b.scale * upper[code] >> 15
 	b.log = max(0, min(22528, b.log*127>>7+growHigh[code&1]))
 	b.scale = exponent(b.log, 10)
@@ -53,20 +53,20 @@ func exponent(log, bias int32) int32 {
 }
 
 func (b *band) learn(diff int32) {
-	built := saturate(b.guess + diff)
+	reconstructed := saturate(b.predicted + diff)
 	part := saturate(b.zero + diff)
-	b.learnPoles(part)
-	b.built = [2]int32{saturate(2 * built), b.built[0]}
+	b.adaptPoles(part)
+	b.reconstructed = [2]int32{saturate(2 * reconstructed), b.reconstructed[0]}
 	b.parts = [2]int32{part, b.parts[0]}
 
-	pole := saturate(b.poles[0]*b.built[0]>>15 + b.poles[1]*b.built[1]>>15)
-	b.zero = b.learnZeros(diff)
-	b.guess = saturate(pole + b.zero)
+	pole := saturate(b.poles[0]*b.reconstructed[0]>>15 + b.poles[1]*b.reconstructed[1]>>15)
+	b.zero = b.adaptZeros(diff)
+	b.predicted = saturate(pole + b.zero)
 }
 
-// learnPoles adapts the poles by the signs of the last three parts and keeps
+// adaptPoles adapts the poles by the signs of the last three parts and keeps
 // the filter stable.
-func (b *band) learnPoles(part int32) {
+func (b *band) adaptPoles(part int32) {
 	same, same2 := sameSign(part, b.parts[0]), sameSign(part, b.parts[1])
 	turn := saturate(b.poles[0] << 2)
 	if same {
@@ -89,9 +89,9 @@ func (b *band) learnPoles(part int32) {
 	b.poles = [2]int32{max(-limit, min(limit, saturate(first))), second}
 }
 
-// learnZeros adapts the zeros by the signs of the differences and returns
+// adaptZeros adapts the zeros by the signs of the differences and returns
 // their prediction. It takes most of the time.
-func (b *band) learnZeros(diff int32) int32 {
+func (b *band) adaptZeros(diff int32) int32 {
 	step := int32(128)
 	if diff == 0 {
 		step = 0
@@ -113,7 +113,7 @@ func sameSign(a, b int32) bool { return (a < 0) == (b < 0) }
 //
 //nolint:gochecknoglobals // read-only tables
 var (
-	mirrorTaps = [12]int32{3, -11, 12, 32, -210, 951, 3876, -805, 362, -156, 53, -11}
+	qmfTaps = [12]int32{3, -11, 12, 32, -210, 951, 3876, -805, 362, -156, 53, -11}
 
 	// levels are the decision levels of the lower band.
 	levels = [29]int32{

@@ -2,9 +2,9 @@ package codec
 
 import "github.com/parley-voice/parley/media/resample"
 
-// maxStretch is the most samples resampled at once: 20 ms at the highest codec
+// maxSamples is the most samples resampled at once: 20 ms at the highest codec
 // rate.
-const maxStretch = g722Rate / 50
+const maxSamples = g722Rate / 50
 
 // EncoderAt returns an encoder of c for samples at rate (Hz). Each call takes
 // at most 20 ms.
@@ -12,7 +12,7 @@ func EncoderAt(c Codec, rate int) Encoder {
 	if c.Rate() == rate {
 		return c.NewEncoder()
 	}
-	return &encoderAt{c.NewEncoder(), resample.New(rate, c.Rate()), make([]int16, 0, maxStretch+1)}
+	return &encoderAt{c.NewEncoder(), resample.New(rate, c.Rate()), make([]int16, 0, maxSamples+1)}
 }
 
 // DecoderAt returns a decoder of c that yields samples at rate (Hz). Each call
@@ -23,7 +23,7 @@ func DecoderAt(c Codec, rate int) Decoder {
 	}
 	return &decoderAt{
 		Decoder: c.NewDecoder(), to: resample.New(c.Rate(), rate), per: c.Rate() / c.ClockRate(),
-		own: make([]int16, maxStretch), out: make([]int16, 0, maxStretch+1),
+		buf: make([]int16, maxSamples), out: make([]int16, 0, maxSamples+1),
 	}
 }
 
@@ -31,11 +31,11 @@ type encoderAt struct {
 	Encoder
 
 	to  *resample.Resampler
-	own []int16
+	buf []int16
 }
 
 func (e *encoderAt) Encode(dst []byte, pcm []int16) int {
-	return e.Encoder.Encode(dst, e.to.Resample(e.own[:0], pcm))
+	return e.Encoder.Encode(dst, e.to.Resample(e.buf[:0], pcm))
 }
 
 type decoderAt struct {
@@ -43,12 +43,12 @@ type decoderAt struct {
 
 	to  *resample.Resampler
 	per int // samples per byte
-	own []int16
+	buf []int16
 	out []int16
 }
 
 func (d *decoderAt) Decode(dst []int16, payload []byte) int {
-	payload = payload[:min(len(payload), len(d.own)/d.per)]
-	n := d.Decoder.Decode(d.own, payload)
-	return copy(dst, d.to.Resample(d.out[:0], d.own[:n]))
+	payload = payload[:min(len(payload), len(d.buf)/d.per)]
+	n := d.Decoder.Decode(d.buf, payload)
+	return copy(dst, d.to.Resample(d.out[:0], d.buf[:n]))
 }

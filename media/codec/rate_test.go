@@ -3,15 +3,16 @@ package codec
 import (
 	"math"
 	"testing"
+
+	"github.com/parley-voice/parley/media/tone"
 )
 
-func TestOtherRate(t *testing.T) {
+func TestResampledCodecs(t *testing.T) {
 	for _, c := range All() {
 		for _, rate := range []int{8000, 16000} {
 			enc, dec := EncoderAt(c, rate), DecoderAt(c, rate)
 			n := rate / 50
 			src, wire, got := make([]int16, n), make([]byte, 160), make([]int16, n)
-			var re, im, all float64
 			at := 0
 			frame := func() {
 				for i := range src {
@@ -28,17 +29,12 @@ func TestOtherRate(t *testing.T) {
 			for range 10 {
 				frame()
 			}
+			var all []int16
 			for range 50 {
-				from := at
 				frame()
-				for i, v := range got {
-					w := 2 * math.Pi * 440 * float64(from+i) / float64(rate)
-					re += float64(v) * math.Cos(w)
-					im += float64(v) * math.Sin(w)
-					all += float64(v) * float64(v)
-				}
+				all = append(all, got...)
 			}
-			if p := 2 * (re*re + im*im) / (all * float64(50*n)); p < 0.99 {
+			if p := tone.Share(all, rate, 440); p < 0.99 {
 				t.Errorf("%s at %d: the tone has %.3f of the power", c.Name(), rate, p)
 			}
 			if a := testing.AllocsPerRun(50, frame); a != 0 {

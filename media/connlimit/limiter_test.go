@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-func TestNetworks(t *testing.T) {
+func TestLimiter(t *testing.T) {
 	g := &Limiter{MaxTotal: 100, MaxPerNetwork: 20}
 	network := netip.MustParseAddr("2001:db8:0:1::").As16()
 	in := 0
@@ -46,14 +46,14 @@ func TestNetworks(t *testing.T) {
 	}
 }
 
-// starved is a listener whose Accept fails several times first.
-type starved struct {
+// A failingListener is a listener whose Accept fails several times first.
+type failingListener struct {
 	fails  int
 	conn   net.Conn
 	closed bool
 }
 
-func (s *starved) Accept() (net.Conn, error) {
+func (s *failingListener) Accept() (net.Conn, error) {
 	switch {
 	case s.closed:
 		return nil, net.ErrClosed
@@ -65,9 +65,9 @@ func (s *starved) Accept() (net.Conn, error) {
 	}
 }
 
-func (s *starved) Close() error { s.closed = true; return nil }
+func (s *failingListener) Close() error { s.closed = true; return nil }
 
-func (s *starved) Addr() net.Addr { return &net.TCPAddr{} }
+func (s *failingListener) Addr() net.Addr { return &net.TCPAddr{} }
 
 // TestListenerBacksOff checks that Accept recovers from EMFILE and backs off up
 // to a second.
@@ -76,7 +76,7 @@ func TestListenerBacksOff(t *testing.T) {
 		ours, theirs := net.Pipe()
 		defer func() { _, _ = ours.Close(), theirs.Close() }()
 		failed := 0
-		l := NewListener(&starved{fails: 10, conn: ours}, &Limiter{MaxTotal: 1, MaxPerNetwork: 1}, func() { failed++ })
+		l := NewListener(&failingListener{fails: 10, conn: ours}, &Limiter{MaxTotal: 1, MaxPerNetwork: 1}, func() { failed++ })
 		start := time.Now()
 		c, err := l.Accept()
 		if err != nil {
@@ -92,7 +92,7 @@ func TestListenerBacksOff(t *testing.T) {
 
 func TestListenerCloseEndsBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := NewListener(&starved{fails: 1 << 30}, &Limiter{}, nil)
+		l := NewListener(&failingListener{fails: 1 << 30}, &Limiter{}, nil)
 		failed := make(chan error, 1)
 		go func() {
 			_, err := l.Accept()

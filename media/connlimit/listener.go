@@ -84,10 +84,10 @@ func (l *Listener) Close() error { return l.close() }
 type conn struct {
 	net.Conn
 
-	leave func()
+	release func()
 }
 
 func (c *conn) Close() error {
-	c.leave()
+	c.release()
 	return c.Conn.Close()
 }

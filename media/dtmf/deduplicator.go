@@ -38,27 +38,27 @@ type keyPress struct {
 // Accept reports whether a digit received by method at a time is a new press.
 // Once RFC 4733 events arrive, other methods are ignored: they repeat the same
 // digits.
-func (f *Deduplicator) Accept(key rune, method Method, at time.Duration) bool {
-	if method != Event && f.events {
+func (d *Deduplicator) Accept(key rune, method Method, at time.Duration) bool {
+	if method != Event && d.events {
 		return false
 	}
-	f.events = f.events || method == Event
+	d.events = d.events || method == Event
 	bit := uint8(1) << method
-	for i := range f.presses {
-		h := &f.presses[i]
-		if h.methods == 0 || h.key != key || h.methods&bit != 0 {
+	for i := range d.presses {
+		p := &d.presses[i]
+		if p.methods == 0 || p.key != key || p.methods&bit != 0 {
 			continue
 		}
 		apart := mergeWithin
-		if (h.methods|bit)&(1<<Info) != 0 {
+		if (p.methods|bit)&(1<<Info) != 0 {
 			apart = mergeInfoWithin
 		}
-		if d := at - h.at; d <= apart && d >= -apart {
-			h.methods |= bit
+		if ago := at - p.at; ago <= apart && ago >= -apart {
+			p.methods |= bit
 			return false
 		}
 	}
-	f.presses[f.next] = keyPress{key, at, bit}
-	f.next = (f.next + 1) % recent
+	d.presses[d.next] = keyPress{key, at, bit}
+	d.next = (d.next + 1) % recent
 	return true
 }

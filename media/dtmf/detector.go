@@ -7,16 +7,16 @@ import (
 
 // Detection thresholds (ITU-T Q.24, and stricter to reject speech).
 const (
-	window   = 20 * time.Millisecond
-	hop      = 10 * time.Millisecond
-	hits     = 3    // equal windows that make a digit: 40 ms
-	misses   = 2    // windows without it that end it
-	faintest = 1e-4 // lowest power of a tone: -40 dB of a full-scale sine
-	purity   = 0.55 // least share of the total power in the two tones
-	apart    = 5    // least ratio of a tone to the others of its group
-	twist    = 6.3  // greatest ratio of low to high tone: 8 dB
-	untwist  = 4.0  // greatest ratio of high to low tone: 6 dB
-	none     = -1
+	window       = 20 * time.Millisecond
+	hop          = 10 * time.Millisecond
+	hits         = 3    // equal windows that make a digit: 40 ms
+	misses       = 2    // windows without it that end it
+	minPower     = 1e-4 // lowest power of a tone: -40 dB of a full-scale sine
+	minShare     = 0.55 // least share of the total power in the two tones
+	apart        = 5    // least ratio of a tone to the others of its group
+	twist        = 6.3  // greatest ratio of low to high tone: 8 dB
+	reverseTwist = 4.0  // greatest ratio of high to low tone: 6 dB
+	none         = -1
 )
 
 // A Detector detects in-band DTMF. It belongs to one goroutine and allocates
@@ -94,7 +94,7 @@ func (d *Detector) classify() int {
 		all += v * v
 	}
 	n := float64(len(d.window))
-	if all < 2*faintest*n/2*math.MaxInt16*math.MaxInt16 {
+	if all < 2*minPower*n/2*math.MaxInt16*math.MaxInt16 {
 		return none
 	}
 	var power [8]float64 // as a share of the total
@@ -107,7 +107,7 @@ func (d *Detector) classify() int {
 	}
 	row, low, ok := strongest(power[:4])
 	column, high, ok2 := strongest(power[4:])
-	if !ok || !ok2 || low+high < purity || low > twist*high || high > untwist*low {
+	if !ok || !ok2 || low+high < minShare || low > twist*high || high > reverseTwist*low {
 		return none
 	}
 	code, _ := Code(rune(pad[row][column]))

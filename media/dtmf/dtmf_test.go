@@ -74,19 +74,19 @@ func TestDeduplicator(t *testing.T) {
 		all  []report
 		want string
 	}{
-		"twice by one way":        {[]report{{'1', Event, 0}, {'1', Event, 90 * ms}}, "11"},
-		"by two ways":             {[]report{{'1', Event, 0}, {'1', Info, 99 * ms}}, "1"},
+		"one method, twice":       {[]report{{'1', Event, 0}, {'1', Event, 90 * ms}}, "11"},
+		"two methods":             {[]report{{'1', Event, 0}, {'1', Info, 99 * ms}}, "1"},
 		"info first":              {[]report{{'1', Info, 50 * ms}, {'1', Event, 0}}, "1"},
 		"info after events":       {[]report{{'1', Event, 0}, {'1', Info, 160 * ms}, {'2', Info, 5000 * ms}}, "1"},
 		"events after info":       {[]report{{'1', Info, 0}, {'1', Info, 200 * ms}, {'1', Event, 160 * ms}, {'1', Event, 360 * ms}, {'2', Event, 2000 * ms}}, "112"},
 		"event long after info":   {[]report{{'1', Info, 0}, {'1', Event, 501 * ms}}, "11"},
 		"info alone":              {[]report{{'1', Info, 0}, {'1', Info, 100 * ms}, {'2', Info, 110 * ms}}, "112"},
-		"info beside tones":       {[]report{{'1', InBand, 0}, {'1', Info, 400 * ms}, {'1', InBand, 900 * ms}, {'1', Info, 1300 * ms}}, "11"},
+		"info with tones":         {[]report{{'1', InBand, 0}, {'1', Info, 400 * ms}, {'1', InBand, 900 * ms}, {'1', Info, 1300 * ms}}, "11"},
 		"tones, then an event":    {[]report{{'1', InBand, 0}, {'1', Event, 101 * ms}}, "11"},
-		"by three ways":           {[]report{{'1', InBand, 0}, {'1', Info, 50 * ms}, {'1', Event, 90 * ms}}, "1"},
-		"each twice, by two ways": {[]report{{'1', Info, 0}, {'1', Event, 10 * ms}, {'1', Info, 80 * ms}, {'1', Event, 90 * ms}}, "11"},
+		"three methods":           {[]report{{'1', InBand, 0}, {'1', Info, 50 * ms}, {'1', Event, 90 * ms}}, "1"},
+		"each twice, two methods": {[]report{{'1', Info, 0}, {'1', Event, 10 * ms}, {'1', Info, 80 * ms}, {'1', Event, 90 * ms}}, "11"},
 		"other keys":              {[]report{{'1', Info, 0}, {'2', Event, 10 * ms}}, "12"},
-		"tones beside events":     {[]report{{'1', Event, 0}, {'1', InBand, 300 * ms}}, "1"},
+		"tones with events":       {[]report{{'1', Event, 0}, {'1', InBand, 300 * ms}}, "1"},
 		"tones alone":             {[]report{{'1', InBand, 0}, {'1', InBand, 100 * ms}}, "11"},
 	} {
 		var f Deduplicator
@@ -121,7 +121,7 @@ func dial(rate int, keys string, on, off time.Duration, detune, highGain, noise 
 	return pcm
 }
 
-func hearAll(rate int, pcm []int16) string {
+func detectAll(rate int, pcm []int16) string {
 	e := NewDetector(rate)
 	got := ""
 	for n := rate / 50; len(pcm) >= n; pcm = pcm[n:] {
@@ -151,12 +151,12 @@ func TestDetector(t *testing.T) {
 		"off by 4 %":          {on: 100 * ms, off: 60 * ms, detune: 1.04, high: 1, silent: true},
 		"high tone alone":     {on: 100 * ms, off: 60 * ms, detune: 1, high: 30, silent: true},
 		"low tone alone":      {on: 100 * ms, off: 60 * ms, detune: 1, high: 0.1, silent: true},
-		"drowned":             {on: 100 * ms, off: 60 * ms, detune: 1, high: 1, noise: snr(-6), silent: true},
+		"noise at -6 dB":      {on: 100 * ms, off: 60 * ms, detune: 1, high: 1, noise: snr(-6), silent: true},
 	} {
 		rng := rand.New(rand.NewPCG(1, 2))
 		for _, rate := range []int{8000, 16000} {
 			lead := make([]int16, rng.IntN(rate/50)) // digits begin anywhere in a frame
-			got := hearAll(rate, append(lead, dial(rate, Names+Names, row.on, row.off, row.detune, row.high, row.noise, rng)...))
+			got := detectAll(rate, append(lead, dial(rate, Names+Names, row.on, row.off, row.detune, row.high, row.noise, rng)...))
 			want := Names + Names
 			if row.silent {
 				want = ""
@@ -168,7 +168,7 @@ func TestDetector(t *testing.T) {
 	}
 }
 
-func TestDetectorHearsDialer(t *testing.T) {
+func TestDetectorReadsDialer(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		keys := rapid.StringOfN(rapid.RuneFrom([]rune(Names)), 1, 20, -1).Draw(t, "keys")
 		rate := rapid.SampledFrom([]int{8000, 16000}).Draw(t, "rate")
@@ -209,7 +209,7 @@ func TestDetectorIgnoresSpeech(t *testing.T) {
 			pcm[i] = int16(binary.LittleEndian.Uint16(wav[2*i:]))
 		}
 		for _, to := range []int{8000, 16000} {
-			if got := hearAll(to, resample.PCM(pcm, rate, to)); got != "" {
+			if got := detectAll(to, resample.PCM(pcm, rate, to)); got != "" {
 				t.Errorf("%s at %d: got %q in %d s of speech", voice, to, got, len(pcm)/rate)
 			}
 		}
@@ -229,7 +229,7 @@ func TestDetectorIgnoresNoise(t *testing.T) {
 		}
 		pcm[i] = int16(max(-1, min(1, v)) * math.MaxInt16)
 	}
-	if got := hearAll(8000, pcm); got != "" {
+	if got := detectAll(8000, pcm); got != "" {
 		t.Errorf("got %q", got)
 	}
 }

@@ -11,13 +11,13 @@ const (
 	stampLen   = 80   // ticks that share one arrival time and one format
 	stampsLen  = 256  // covers the window twice, a power of two
 
-	leap        = 500 * time.Millisecond // a packet this much too early starts a new timeline
-	floorSpan   = 2 * time.Second        // the least transit is remembered for one to two of these
-	lateRun     = 5                      // late packets that start a new timeline
-	lateSpan    = 80 * time.Millisecond  // least time that they must span: a burst of old packets does not count
-	lateSpread  = 100 * time.Millisecond // greatest spread of their lateness
-	silentAfter = time.Second            // without packets: then a late packet with a marker starts a new timeline
-	straggle    = 100 * time.Millisecond // packets of the previous source may still arrive
+	maxEarly          = 500 * time.Millisecond // a packet this much too early starts a new timeline
+	floorSpan         = 2 * time.Second        // the least transit is remembered for one to two of these
+	lateRun           = 5                      // late packets that start a new timeline
+	lateSpan          = 80 * time.Millisecond  // least time that they must span: a burst of old packets does not count
+	lateSpread        = 100 * time.Millisecond // greatest spread of their lateness
+	silentAfter       = time.Second            // without packets: then a late packet with a marker starts a new timeline
+	previousSourceFor = 100 * time.Millisecond // packets of the previous source may still arrive
 )
 
 // A Buffer orders the packets of one stream on the sender's timeline and cuts
@@ -85,7 +85,7 @@ func (b *Buffer) Put(p *Packet) {
 	if len(p.Payload) > MaxPayload {
 		return
 	}
-	if b.straggler(p) {
+	if b.isFromPreviousSource(p) {
 		b.late++
 		return
 	}
@@ -122,10 +122,10 @@ func (b *Buffer) Full(p *Packet) bool {
 // quietest is the lowest level of comfort noise, in -dBov.
 const quietest = 127
 
-// straggler reports whether a packet of the previous source was overtaken by
+// isFromPreviousSource reports whether a packet of the previous source was overtaken by
 // the new source.
-func (b *Buffer) straggler(p *Packet) bool {
-	return b.skips > 0 && p.SSRC == b.former && p.SSRC != b.source && p.At-b.changed < straggle
+func (b *Buffer) isFromPreviousSource(p *Packet) bool {
+	return b.skips > 0 && p.SSRC == b.former && p.SSRC != b.source && p.At-b.changed < previousSourceFor
 }
 
 // place sets the position of a packet, and starts a new timeline if it has
@@ -135,7 +135,7 @@ func (b *Buffer) place(p *Packet) bool {
 	end := pos + int64(len(p.Payload))
 	transit := p.At - span(pos)
 	switch {
-	case transit < b.quickest()-leap || end > b.next+windowLen:
+	case transit < b.quickest()-maxEarly || end > b.next+windowLen:
 		b.resync(p)
 	case end <= b.next && p.Kind == Comfort:
 		// The noise level is valid whatever its timestamp. It proves no longer
@@ -196,7 +196,7 @@ func (b *Buffer) learn(transit, at time.Duration) {
 // tooLate counts a late packet and reports whether it starts a new timeline:
 // the path became longer, or the sender's clock stopped.
 func (b *Buffer) tooLate(p *Packet, transit time.Duration) bool {
-	if p.Marker && (b.silent || p.At-b.last > silentAfter) || b.silent && transit > b.quickest()+leap {
+	if p.Marker && (b.silent || p.At-b.last > silentAfter) || b.silent && transit > b.quickest()+maxEarly {
 		return true
 	}
 	if off := transit - b.lateAt; b.lates == 0 || off > lateSpread || off < -lateSpread {

@@ -31,6 +31,14 @@ func (s *testSender) packet(at time.Duration) *Packet {
 	return p
 }
 
+// packets returns n packets, the first arriving at from and each ptime later.
+func (s *testSender) packets(from time.Duration, n int) (all []*Packet) {
+	for i := range n {
+		all = append(all, s.packet(from+time.Duration(i*s.ptime)*ms))
+	}
+	return all
+}
+
 // released is one frame from the buffer.
 type released struct {
 	at    time.Duration
@@ -80,7 +88,7 @@ func values(all []released) (v []byte) {
 	return v
 }
 
-func holes(all []released) (n int) {
+func gaps(all []released) (n int) {
 	begun := false
 	for _, r := range all {
 		begun = begun || r.whole
@@ -96,15 +104,11 @@ func TestJitterInOrderAtOnce(t *testing.T) {
 		// Sequence number and timestamp wrap during the test.
 		s := &testSender{ssrc: 1, seq: 65500, ts: math.MaxUint32 - 160*200 + 1, ptime: ptime}
 		s.ts -= s.ts % uint32(FrameLen)
-		var packets []*Packet
-		for at := 100 * ms; at < 10*time.Second; at += time.Duration(ptime) * ms {
-			packets = append(packets, s.packet(at))
-		}
 		j := New()
-		all := play(j, packets, 9*time.Second)
+		all := play(j, s.packets(100*ms, 9900/ptime), 9*time.Second)
 		for i, r := range all[10:] {
 			if !r.whole {
-				t.Fatalf("ptime %d: frame %d at %v has holes", ptime, i+10, r.at)
+				t.Fatalf("ptime %d: frame %d at %v has gaps", ptime, i+10, r.at)
 			}
 		}
 		if j.late != 0 || j.skips != 0 || j.seqs.missing() != 0 || j.seqs.dup != 0 {
@@ -119,12 +123,10 @@ func TestJitterInOrderAtOnce(t *testing.T) {
 	}
 }
 
-func TestJitterTraps(t *testing.T) {
+func TestJitterEdgeCases(t *testing.T) {
 	stream := func(n int) (s *testSender, packets []*Packet) {
 		s = &testSender{ssrc: 1, ts: 0, ptime: 20}
-		for i := range n {
-			packets = append(packets, s.packet(time.Duration(i)*20*ms))
-		}
+		packets = append(packets, s.packets(0, n)...)
 		return s, packets
 	}
 	t.Run("reorder", func(t *testing.T) {
@@ -138,13 +140,13 @@ func TestJitterTraps(t *testing.T) {
 			}
 		}
 	})
-	t.Run("loss is waited for, then concealed", func(t *testing.T) {
+	t.Run("loss", func(t *testing.T) {
 		_, p := stream(10)
 		p = append(p[:4], p[5:]...)
 		j := New()
 		all := play(j, p, 180*ms)
-		if holes(all) != 1 || len(values(all)) != 9 || j.seqs.missing() != 1 {
-			t.Errorf("%d holes, %d frames, %d lost", holes(all), len(values(all)), j.seqs.missing())
+		if gaps(all) != 1 || len(values(all)) != 9 || j.seqs.missing() != 1 {
+			t.Errorf("%d gaps, %d frames, %d lost", gaps(all), len(values(all)), j.seqs.missing())
 		}
 		for _, r := range all {
 			if !r.whole && r.at < 80*ms+minDepth {
@@ -164,7 +166,7 @@ func TestJitterTraps(t *testing.T) {
 			t.Errorf("%d frames, %d duplicates, %d late", len(values(all)), j.seqs.dup, j.late)
 		}
 	})
-	t.Run("own bytes", func(t *testing.T) {
+	t.Run("payload is copied", func(t *testing.T) {
 		_, p := stream(2)
 		j := New()
 		j.Put(p[1])
@@ -178,35 +180,29 @@ func TestJitterTraps(t *testing.T) {
 	t.Run("other stream", func(t *testing.T) {
 		_, p := stream(20)
 		s := &testSender{ssrc: 2, seq: 40000, ts: 160 * 100, ptime: 20}
-		for i := 20; i < 40; i++ {
-			p = append(p, s.packet(time.Duration(i)*20*ms))
-		}
+		p = append(p, s.packets(20*20*ms, 20)...)
 		j := New()
-		if all := play(j, p, 780*ms); len(values(all)) != 40 || holes(all) != 0 || j.skips != 1 {
-			t.Errorf("%d frames, %d holes, %d timelines", len(values(all)), holes(all), j.skips)
+		if all := play(j, p, 780*ms); len(values(all)) != 40 || gaps(all) != 0 || j.skips != 1 {
+			t.Errorf("%d frames, %d gaps, %d timelines", len(values(all)), gaps(all), j.skips)
 		}
 	})
-	t.Run("timestamp leaps", func(t *testing.T) {
-		for _, leap := range []uint32{160 * 1000, ^uint32(160 * 1000), 1 << 31} {
+	t.Run("timestamp jumps", func(t *testing.T) {
+		for _, jump := range []uint32{160 * 1000, ^uint32(160 * 1000), 1 << 31} {
 			s, p := stream(20)
-			s.ts += leap / uint32(FrameLen) * uint32(FrameLen)
-			for i := 20; i < 60; i++ {
-				p = append(p, s.packet(time.Duration(i)*20*ms))
-			}
+			s.ts += jump / uint32(FrameLen) * uint32(FrameLen)
+			p = append(p, s.packets(20*20*ms, 40)...)
 			all := play(New(), p, 1180*ms)
 			if n := len(values(all)); n < 54 {
-				t.Errorf("leap %d: %d of 60 frames", int32(leap), n)
+				t.Errorf("jump %d: %d of 60 frames", int32(jump), n)
 			}
 		}
 	})
 	t.Run("pause", func(t *testing.T) {
 		// The sender pauses for 10 s; its RTP clock continues or stops.
-		for name, clock := range map[string]uint32{"runs on": 160 * 500, "stands still": 0} {
+		for name, clock := range map[string]uint32{"running": 160 * 500, "stopped": 0} {
 			s, p := stream(20)
 			s.ts += clock
-			for i := 520; i < 560; i++ {
-				p = append(p, s.packet(time.Duration(i)*20*ms))
-			}
+			p = append(p, s.packets(520*20*ms, 40)...)
 			all := play(New(), p, 560*20*ms)
 			if n := len(values(all)); n < 54 {
 				t.Errorf("%s: %d of 60 frames", name, n)
@@ -250,7 +246,7 @@ func TestJitterTraps(t *testing.T) {
 			t.Errorf("comfort %v, %d whole of %d frames", j.silent, len(values(all)), len(all))
 		}
 	})
-	t.Run("reader sleeps", func(t *testing.T) {
+	t.Run("reader pauses", func(t *testing.T) {
 		_, p := stream(200)
 		j := New()
 		for _, x := range p {
@@ -285,7 +281,7 @@ func TestJitterDrift(t *testing.T) {
 			}
 		}
 		if got < n-5 || bad > 5 || j.late != 0 || j.skips != 0 {
-			t.Errorf("%d ppm: %d of %d frames, %d holes, %d late, %d timelines", ppm, got, n, bad, j.late, j.skips)
+			t.Errorf("%d ppm: %d of %d frames, %d gaps, %d late, %d timelines", ppm, got, n, bad, j.late, j.skips)
 		}
 	}
 }
@@ -376,17 +372,17 @@ func TestSequence(t *testing.T) {
 	}
 }
 
-// TestKeyNumbers checks that Key packets move no timeline, and that their
+// TestKeySequenceNumbers checks that Key packets move no timeline, and that their
 // sequence numbers count only within the audio's SSRC.
-func TestKeyNumbers(t *testing.T) {
+func TestKeySequenceNumbers(t *testing.T) {
 	for name, row := range map[string]struct {
 		ssrc uint32
 		seq  uint16
 		lost int64
 	}{
-		"same sequence":         {1, 11, 0},
-		"of a sequence alone":   {2, 500, 1},
-		"far off, another SSRC": {2, 40000, 1},
+		"same sequence":           {1, 11, 0},
+		"sequence of its own":     {2, 500, 1},
+		"other sequence and SSRC": {2, 40000, 1},
 	} {
 		j := New()
 		j.Start(0)

@@ -7,7 +7,7 @@ const (
 	maxDepth   = 120 * time.Millisecond
 	firstDelay = 20 * time.Millisecond // assumed worst delay at the start: a depth of 60 ms
 	depthSpan  = 5 * time.Second       // the worst delay is remembered for one to two of these
-	teachable  = 2 * maxDepth          // a longer delay is an outage that no depth can bridge
+	maxLearned = 2 * maxDepth          // a longer delay is an outage that no depth can bridge
 )
 
 // A depth is the wait for missing packets beyond the fastest path: twice the
@@ -23,7 +23,7 @@ func (d *depth) learn(delay, at time.Duration) {
 	if at-d.since > depthSpan {
 		d.before, d.worst, d.since = d.worst, 0, at
 	}
-	if delay <= teachable {
+	if delay <= maxLearned {
 		d.worst = max(d.worst, delay)
 	}
 }

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// TestDepthFollowsTheJitter checks that the depth grows with the first slow
+// TestDepthFollowsJitter checks that the depth grows with the first slow
 // packet and shrinks only after a while without any.
-func TestDepthFollowsTheJitter(t *testing.T) {
+func TestDepthFollowsJitter(t *testing.T) {
 	d := depth{before: firstDelay}
 	if got := d.get(); got != 60*ms {
 		t.Errorf("initial depth %v", got)
@@ -20,23 +20,23 @@ func TestDepthFollowsTheJitter(t *testing.T) {
 	}
 	for _, row := range []struct {
 		until, delay, want time.Duration
-		why                string
+		when               string
 	}{
-		{11 * time.Second, 0, 20 * ms, "a calm path"},
+		{11 * time.Second, 0, 20 * ms, "without jitter"},
 		{11020 * ms, 30 * ms, 80 * ms, "one slow packet"},
 		{14 * time.Second, 0, 80 * ms, "seconds later"},
-		{23 * time.Second, 0, 20 * ms, "when it was forgotten"},
-		{24 * time.Second, 200 * ms, 120 * ms, "a bad path"},
-		{36 * time.Second, 5 * ms, 30 * ms, "a good one again"},
+		{23 * time.Second, 0, 20 * ms, "after it expired"},
+		{24 * time.Second, 200 * ms, 120 * ms, "high jitter"},
+		{36 * time.Second, 5 * ms, 30 * ms, "low jitter again"},
 		{37 * time.Second, 10 * time.Second, 30 * ms, "after an outage"},
 	} {
 		if run(row.until, row.delay); d.get() != row.want {
-			t.Errorf("%s: %v, want %v", row.why, d.get(), row.want)
+			t.Errorf("%s: %v, want %v", row.when, d.get(), row.want)
 		}
 	}
 }
 
-func TestGapsWaitForThePath(t *testing.T) {
+func TestGapWaitFollowsJitter(t *testing.T) {
 	for _, row := range []struct{ jitter, least, most time.Duration }{
 		{0, 20 * ms, 40 * ms},
 		{40 * ms, 80 * ms, 125 * ms},

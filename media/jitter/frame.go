@@ -61,12 +61,12 @@ func (b *Buffer) NextRun(i int) (from, to int) {
 	return from, b.until(from, false)
 }
 
-// until returns the first offset at or after i whose presence equals there.
-func (b *Buffer) until(i int, there bool) int {
+// until returns the first offset at or after i whose presence equals present.
+func (b *Buffer) until(i int, present bool) int {
 	for i < FrameLen {
 		at := b.next + int64(i)
 		word := b.have[at%windowLen/64] >> (at % 64)
-		if !there {
+		if !present {
 			word = ^word
 		}
 		left := int(64 - at%64)

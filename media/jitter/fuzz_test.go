@@ -63,19 +63,19 @@ func check(t *testing.T, j *Buffer, r Readiness) {
 	t.Helper()
 	var frame [FrameLen]byte
 	j.Copy(frame[:])
-	there := 0
+	present := 0
 	for from, to := j.NextRun(0); from < FrameLen; from, to = j.NextRun(to) {
 		if to <= from {
 			t.Fatalf("run from %d to %d", from, to)
 		}
-		there += to - from
+		present += to - from
 		for _, b := range frame[from:to] {
 			if b != 0xaa {
 				t.Fatalf("byte %#x was never sent", b)
 			}
 		}
 	}
-	if (r == Complete) != (there == FrameLen) {
-		t.Fatalf("release %d with %d bytes", r, there)
+	if (r == Complete) != (present == FrameLen) {
+		t.Fatalf("release %d with %d bytes", r, present)
 	}
 }

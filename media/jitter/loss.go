@@ -11,41 +11,41 @@ type LossTracker struct {
 }
 
 // Observe records an arriving packet.
-func (h *LossTracker) Observe(p *Packet) {
+func (t *LossTracker) Observe(p *Packet) {
 	if p.Kind == Speech {
-		h.packet = len(p.Payload)
+		t.packet = len(p.Payload)
 	}
 }
 
 // Update takes the counts after packets have arrived and returns how many
 // earlier frames are now known to have been lost.
-func (h *LossTracker) Update(n Stats) (concealed int64) {
-	late := n.Late - h.seen.Late
-	h.ticks = max(0, h.ticks+int(n.Lost-h.seen.Lost+late)*h.packet)
-	if n.Resynced != h.seen.Resynced {
-		h.ticks = 0
+func (t *LossTracker) Update(n Stats) (concealed int64) {
+	late := n.Late - t.seen.Late
+	t.ticks = max(0, t.ticks+int(n.Lost-t.seen.Lost+late)*t.packet)
+	if n.Resynced != t.seen.Resynced {
+		t.ticks = 0
 	}
-	h.seen = n
-	for h.waiting > 0 && h.ticks > 0 {
-		h.waiting--
-		h.ticks -= min(h.ticks, FrameLen)
+	t.seen = n
+	for t.waiting > 0 && t.ticks > 0 {
+		t.waiting--
+		t.ticks -= min(t.ticks, FrameLen)
 		concealed++
 	}
 	if late <= 0 { // otherwise more late packets may follow
-		h.waiting = 0
+		t.waiting = 0
 	}
 	return concealed
 }
 
 // Conceal accounts for the next, incomplete frame of b. It reports whether the
 // frame is known to be lost.
-func (h *LossTracker) Conceal(b *Buffer) bool {
+func (t *LossTracker) Conceal(b *Buffer) bool {
 	if b.end < b.next+frameTicks { // nothing after it has arrived
-		h.ticks = 0
-		h.waiting++
+		t.ticks = 0
+		t.waiting++
 		return false
 	}
-	known := h.ticks > 0
-	h.ticks -= min(h.ticks, b.missing())
+	known := t.ticks > 0
+	t.ticks -= min(t.ticks, b.missing())
 	return known
 }

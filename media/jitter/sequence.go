@@ -1,8 +1,8 @@
 package jitter
 
 const (
-	seqWindow = 64   // sequence numbers in which duplicates are recognized
-	seqLeap   = 3000 // a jump this large is a restart (RFC 3550 appendix A.1)
+	seqWindow  = 64   // sequence numbers in which duplicates are recognized
+	maxSeqJump = 3000 // a jump this large is a restart (RFC 3550 appendix A.1)
 )
 
 type sequence struct {
@@ -21,7 +21,7 @@ type sequence struct {
 func (q *sequence) observe(ssrc uint32, seq uint16) bool {
 	step := int64(int16(seq - uint16(q.highest))) //nolint:gosec // modular difference
 	switch {
-	case !q.started || ssrc != q.ssrc || step > seqLeap || step < -seqLeap:
+	case !q.started || ssrc != q.ssrc || step > maxSeqJump || step < -maxSeqJump:
 		q.restart(ssrc, seq)
 	case step > 0:
 		q.highest += step

@@ -5,17 +5,12 @@ import (
 	"time"
 )
 
-// TestStragglers checks that late packets of the previous source do not switch
+// TestLatePacketsOfPreviousSource checks that late packets of the previous source do not switch
 // back to it.
-func TestStragglers(t *testing.T) {
-	old, fresh := &testSender{ssrc: 1, ptime: 20}, &testSender{ssrc: 2, seq: 9000, ts: 160 * 500, ptime: 20}
-	var packets []*Packet
-	for i := range 20 {
-		packets = append(packets, old.packet(time.Duration(i)*20*ms))
-	}
-	for i := 20; i < 40; i++ {
-		packets = append(packets, fresh.packet(time.Duration(i)*20*ms))
-	}
+func TestLatePacketsOfPreviousSource(t *testing.T) {
+	old, next := &testSender{ssrc: 1, ptime: 20}, &testSender{ssrc: 2, seq: 9000, ts: 160 * 500, ptime: 20}
+	packets := old.packets(0, 20)
+	packets = append(packets, next.packets(20*20*ms, 20)...)
 	last := packets[19]
 	copy(packets[19:], packets[20:23])
 	packets[22], last.At = last, 450*ms
@@ -24,7 +19,7 @@ func TestStragglers(t *testing.T) {
 	if n := j.Stats(); n.Resynced != 1 || n.Late != 1 || len(values(all)) != 39 {
 		t.Errorf("%+v, %d frames", n, len(values(all)))
 	}
-	// Later packets are a source that speaks again.
+	// Later packets mean that the source sends again.
 	back := &testSender{ssrc: 1, seq: 20, ts: 160 * 20, ptime: 20}
 	j.Put(back.packet(800 * ms))
 	if r := j.Ready(800 * ms); r != Complete || j.Stats().Resynced != 2 {
@@ -38,10 +33,7 @@ func TestSpeechAfterSilenceIsAligned(t *testing.T) {
 	for _, off := range []uint32{40, 80, 120} {
 		for _, marker := range []bool{true, false} {
 			s, j := &testSender{ssrc: 1, ptime: 20}, New()
-			var packets []*Packet
-			for i := range 10 {
-				packets = append(packets, s.packet(time.Duration(i)*20*ms))
-			}
+			packets := s.packets(0, 10)
 			if !marker { // comfort noise signals the silence
 				packets = append(packets, &Packet{At: 200 * ms, SSRC: 1, Seq: s.seq, Timestamp: s.ts, Payload: []byte{60}, Kind: Comfort})
 				s.seq++
@@ -115,22 +107,17 @@ func TestNextRun(t *testing.T) {
 	}
 }
 
-// TestComfortOfAStandingClock sends comfort noise with one or an old
+// TestComfortNoiseWithStoppedClock sends comfort noise with one or an old
 // timestamp. Silence is still released in time.
-func TestComfortOfAStandingClock(t *testing.T) {
-	for name, stamp := range map[string]uint32{"stands still": 160 * 20, "of long ago": 1 << 31} {
+func TestComfortNoiseWithStoppedClock(t *testing.T) {
+	for name, stamp := range map[string]uint32{"stopped": 160 * 20, "old": 1 << 31} {
 		s, j := &testSender{ssrc: 1, ptime: 20}, New()
-		var packets []*Packet
-		for i := range 20 {
-			packets = append(packets, s.packet(time.Duration(i)*20*ms))
-		}
+		packets := s.packets(0, 20)
 		for at := 400 * ms; at < 20*time.Second; at += 200 * ms {
 			packets = append(packets, &Packet{At: at, SSRC: 1, Seq: s.seq, Timestamp: stamp, Payload: []byte{60}, Kind: Comfort})
 			s.seq++
 		}
-		for at := 20 * time.Second; at < 21*time.Second; at += 20 * ms {
-			packets = append(packets, s.packet(at))
-		}
+		packets = append(packets, s.packets(20*time.Second, 50)...)
 		all := play(j, packets, 21*time.Second)
 		if n := len(all); n < 1040 || n > 1052 {
 			t.Errorf("%s: %d frames in the time of 1050", name, n)
@@ -141,15 +128,12 @@ func TestComfortOfAStandingClock(t *testing.T) {
 	}
 }
 
-// TestOnsetOfAStandingClock stops the clock during silence. With a marker at
+// TestSpeechOnsetWithStoppedClock stops the clock during silence. With a marker at
 // the onset no speech packet counts as late.
-func TestOnsetOfAStandingClock(t *testing.T) {
+func TestSpeechOnsetWithStoppedClock(t *testing.T) {
 	for silence := 40 * ms; silence <= 1200*ms; silence += 40 * ms {
 		s, j := &testSender{ssrc: 1, ptime: 20}, New()
-		var packets []*Packet
-		for i := range 50 {
-			packets = append(packets, s.packet(time.Duration(i)*20*ms))
-		}
+		packets := s.packets(0, 50)
 		packets = append(packets, &Packet{At: time.Second, SSRC: 1, Seq: s.seq, Timestamp: s.ts, Payload: []byte{60}, Kind: Comfort})
 		s.seq++
 		for i := range 50 {

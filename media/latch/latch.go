@@ -65,7 +65,7 @@ type Latch struct {
 }
 
 // Expect sets the expected addresses from now on.
-func (l *Latch) Expect(k ExpectedSources) { l.expectedSources = k }
+func (l *Latch) Expect(s ExpectedSources) { l.expectedSources = s }
 
 // SetRemote starts over with the SDP address received at at. If SDP returns to
 // the previous address, the source locked then is locked again.
@@ -86,9 +86,9 @@ func (l *Latch) SetRemote(remote netip.AddrPort, at time.Duration) {
 	}
 }
 
-// lingers reports whether a packet from src was sent before the address
+// isLingering reports whether a packet from src was sent before the address
 // changed.
-func (l *Latch) lingers(src netip.AddrPort, at time.Duration) bool {
+func (l *Latch) isLingering(src netip.AddrPort, at time.Duration) bool {
 	return src == l.formerSource && src != l.remote && l.remote.IsValid() &&
 		l.source != l.remote && src != l.source && at-l.remoteAt < lingerFor
 }
@@ -111,9 +111,9 @@ func (l *Latch) AcceptsReports(ip netip.Addr) bool {
 	return ip == l.Host() || !l.source.IsValid() && l.expected(netip.AddrPortFrom(ip, 0))
 }
 
-// strangerAllowed reports whether the expected addresses were silent long
+// allowsStranger reports whether the expected addresses were silent long
 // enough to accept a stranger.
-func (l *Latch) strangerAllowed(silent time.Duration) bool {
+func (l *Latch) allowsStranger(silent time.Duration) bool {
 	switch {
 	case len(l.expectedSources.Media) > 0:
 		return false
@@ -134,16 +134,16 @@ func (l *Latch) Admits(src netip.AddrPort, at time.Duration) bool {
 	}
 	expected := l.expected(src)
 	if !l.source.IsValid() {
-		return expected || src == l.formerSource || l.strangerAllowed(at-l.remoteAt)
+		return expected || src == l.formerSource || l.allowsStranger(at-l.remoteAt)
 	}
-	instead := l.expected(l.source)
+	sourceExpected := l.expected(l.source)
 	switch silent := at - l.last; {
-	case expected && !instead:
+	case expected && !sourceExpected:
 		return true
 	case l.locked:
 		return silent >= relockAfter && (expected || src.Addr() == l.source.Addr())
-	case instead && !expected:
-		return l.strangerAllowed(silent)
+	case sourceExpected && !expected:
+		return l.allowsStranger(silent)
 	default:
 		return silent >= retryAfter
 	}
@@ -151,7 +151,7 @@ func (l *Latch) Admits(src netip.AddrPort, at time.Duration) bool {
 
 // Accept records a packet that passed Admits and all further checks.
 func (l *Latch) Accept(src netip.AddrPort, ssrc uint32, seq uint16, at time.Duration) {
-	if l.lingers(src, at) {
+	if l.isLingering(src, at) {
 		return
 	}
 	if src != l.source {

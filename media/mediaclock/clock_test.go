@@ -22,7 +22,7 @@ func run(ctx context.Context, c *Clock) (stop func()) {
 	return func() { cancel(); wg.Wait() }
 }
 
-func TestDuesAreAbsolute(t *testing.T) {
+func TestDueTimesAreAbsolute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c Clock
 		start := time.Now()

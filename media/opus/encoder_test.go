@@ -26,7 +26,7 @@ func TestEncoder(t *testing.T) {
 		}
 		all = append(all, wire[:n])
 	}
-	got, counts := hear(t, all, func(_ int, at time.Duration) (time.Duration, bool) { return at, true })
+	got, counts := decodeText(t, all, func(_ int, at time.Duration) (time.Duration, bool) { return at, true })
 	if got != text {
 		t.Errorf("got %q, %+v", got, counts)
 	}

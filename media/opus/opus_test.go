@@ -31,13 +31,13 @@ func packets(tb testing.TB, name string) (all [][]byte) {
 	return all
 }
 
-type decoder struct{ *opus.Decoder }
+type payloadDecoder struct{ *opus.Decoder }
 
-func (d decoder) DecodeAs(dst []int16, payload []byte, _ uint8) { d.Decode(dst, payload) }
+func (d payloadDecoder) DecodeAs(dst []int16, payload []byte, _ uint8) { d.Decode(dst, payload) }
 
-// hear plays packets through a reader. comes returns the arrival of packet n,
+// decodeText plays packets through a reader. arrival returns the arrival of packet n,
 // or false if it is lost.
-func hear(t *testing.T, all [][]byte, comes func(n int, at time.Duration) (time.Duration, bool)) (string, receiver.Counts) {
+func decodeText(t *testing.T, all [][]byte, arrival func(n int, at time.Duration) (time.Duration, bool)) (string, receiver.Counts) {
 	t.Helper()
 	d, err := opus.New()
 	if err != nil {
@@ -53,13 +53,13 @@ func hear(t *testing.T, all [][]byte, comes func(n int, at time.Duration) (time.
 	stamp := uint32(1<<32 - 4000) // wraps during the test
 	for n, b := range all {
 		at := time.Duration(stamp+4000) * time.Second / jitter.ClockRate
-		if when, ok := comes(n, at); ok {
+		if when, ok := arrival(n, at); ok {
 			flights = append(flights, flight{when, jitter.Packet{At: when, Payload: b, Timestamp: stamp, SSRC: 1, Seq: uint16(65530 + n)}})
 		}
 		stamp += uint32(opus.Ticks(b))
 	}
 	var ring jitter.Ring
-	hearer := tone.NewDecoder(opus.Rate)
+	decoder := tone.NewDecoder(opus.Rate)
 	var words []string
 	f := make(media.Frame, media.FrameLen(opus.Rate))
 	for now := time.Duration(0); now < 8*time.Second; now += 5 * time.Millisecond {
@@ -72,8 +72,8 @@ func hear(t *testing.T, all [][]byte, comes func(n int, at time.Duration) (time.
 			}
 		}
 		r.Drain(&ring)
-		for r.Next(f, now, decoder{d}) {
-			for _, w := range hearer.Decode(f) {
+		for r.Next(f, now, payloadDecoder{d}) {
+			for _, w := range decoder.Decode(f) {
 				words = append(words, w.Text)
 			}
 		}
@@ -84,22 +84,22 @@ func hear(t *testing.T, all [][]byte, comes func(n int, at time.Duration) (time.
 const words = "when do you open have you the odyssey"
 
 func TestOpus(t *testing.T) {
-	straight := func(_ int, at time.Duration) (time.Duration, bool) { return at, true }
+	inOrder := func(_ int, at time.Duration) (time.Duration, bool) { return at, true }
 	for _, name := range []string{"words.opus", "words60.opus"} {
-		if got, n := hear(t, packets(t, name), straight); got != words || n.Lost+n.Late+n.Resynced != 0 {
+		if got, n := decodeText(t, packets(t, name), inOrder); got != words || n.Lost+n.Late+n.Resynced != 0 {
 			t.Errorf("%s: %q %+v", name, got, n)
 		}
 	}
 	// Reordered and delayed.
 	rng := rand.New(rand.NewPCG(1, 2))
-	shaken := func(n int, at time.Duration) (time.Duration, bool) {
+	jittered := func(n int, at time.Duration) (time.Duration, bool) {
 		return at + time.Duration(rng.IntN(15))*time.Millisecond + time.Duration(n%7/6)*25*time.Millisecond, true
 	}
-	if got, n := hear(t, packets(t, "words.opus"), shaken); got != words || n.Lost != 0 {
-		t.Errorf("shaken: %q %+v", got, n)
+	if got, n := decodeText(t, packets(t, "words.opus"), jittered); got != words || n.Lost != 0 {
+		t.Errorf("jittered: %q %+v", got, n)
 	}
-	lost := func(n int, at time.Duration) (time.Duration, bool) { return at, n%20 != 10 }
-	if got, n := hear(t, packets(t, "words.opus"), lost); n.Lost == 0 || n.Concealed != n.Lost || len(strings.Fields(got)) < 7 {
+	lossy := func(n int, at time.Duration) (time.Duration, bool) { return at, n%20 != 10 }
+	if got, n := decodeText(t, packets(t, "words.opus"), lossy); n.Lost == 0 || n.Concealed != n.Lost || len(strings.Fields(got)) < 7 {
 		t.Errorf("one of twenty lost: %q %+v", got, n)
 	}
 }

@@ -3,18 +3,18 @@ package plc
 import "math"
 
 const (
-	stretch = 50    // frames; the quietest is remembered for one to two of these
-	sampled = 2     // every second frame is measured: quiet lasts longer than one
-	ceiling = 327   // RMS of the loudest background: -40 dBFS
-	floor   = 33    // RMS of the quietest: -60 dBFS
-	covered = 4     // a frame up to 6 dB above the background is not speech
-	seed    = 22222 // of the noise generator
+	spanFrames      = 50    // frames; the quietest is remembered for one to two of these
+	sampleEvery     = 2     // every second frame is measured: quiet lasts longer than one
+	ceiling         = 327   // RMS of the loudest background: -40 dBFS
+	floor           = 33    // RMS of the quietest: -60 dBFS
+	backgroundRatio = 4     // a frame up to 6 dB above the background is not speech
+	seed            = 22222 // of the noise generator
 )
 
 // A background estimates the noise behind speech: the quietest frame of the
 // last seconds, because speech has pauses.
 type background struct {
-	power, before float64 // mean square of the quietest frame in this and the previous stretch
+	power, before float64 // mean square of the quietest frame in this and the previous span
 	frames        int
 	level         uint8 // reported by the sender
 	reported      float64
@@ -27,10 +27,10 @@ func newBackground() background {
 
 func (b *background) learn(f []int16) {
 	b.reported = 0
-	if b.frames++; b.frames > stretch {
+	if b.frames++; b.frames > spanFrames {
 		b.before, b.power, b.frames = b.power, math.Inf(1), 1
 	}
-	if b.frames%sampled == 1 {
+	if b.frames%sampleEvery == 1 {
 		b.power = min(b.power, power(f))
 	}
 }
@@ -47,7 +47,7 @@ func (b *background) quietest() float64 { return min(b.power, b.before) }
 
 // contains reports whether a frame is no louder than the background.
 func (b *background) contains(f []int16) bool {
-	limit := min(ceiling*ceiling, max(floor*floor, covered*b.quietest()))
+	limit := min(ceiling*ceiling, max(floor*floor, backgroundRatio*b.quietest()))
 	return power(f) <= limit
 }
 

@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// voice is speech-like: 120 Hz with overtones, or a single tone of hz.
-func voice(rate int, from, n int, hz float64, overtones int) []int16 {
+// speech is speech-like: 120 Hz with overtones, or a single tone of hz.
+func speech(rate int, from, n int, hz float64, overtones int) []int16 {
 	f := make([]int16, n)
 	for i := range f {
 		at := float64(from+i) / float64(rate)
@@ -24,8 +24,8 @@ func voice(rate int, from, n int, hz float64, overtones int) []int16 {
 
 func dB(f []int16) float64 { return 10 * math.Log10(power(f)/(32768*32768)) }
 
-// likeness is the correlation of two frames, 1 if equal.
-func likeness(a, b []int16) float64 {
+// similarity is the correlation of two frames, 1 if equal.
+func similarity(a, b []int16) float64 {
 	var ab, aa, bb float64
 	for i := range a {
 		ab += float64(a[i]) * float64(b[i])
@@ -35,19 +35,19 @@ func likeness(a, b []int16) float64 {
 	return ab / math.Sqrt(aa*bb)
 }
 
-// jump returns the largest step between two samples.
-func jump(f []int16) (most int) {
+// maxStep returns the largest step between two samples.
+func maxStep(f []int16) (most int) {
 	for i := 1; i < len(f); i++ {
 		most = max(most, int(math.Abs(float64(f[i])-float64(f[i-1]))))
 	}
 	return most
 }
 
-func TestLossResemblesTheAudio(t *testing.T) {
+func TestConcealmentResemblesAudio(t *testing.T) {
 	for name, row := range map[string]struct {
-		hz        float64
-		overtones int
-		like      float64
+		hz         float64
+		overtones  int
+		similarity float64
 	}{
 		"man": {110, 8, 0.95}, "woman": {220, 6, 0.88}, "child": {390, 4, 0.95}, "tone": {1004, 1, 0.9},
 	} {
@@ -55,28 +55,28 @@ func TestLossResemblesTheAudio(t *testing.T) {
 			n := rate / 50
 			c := New(rate)
 			for k := range 10 {
-				c.Receive(voice(rate, k*n, n, row.hz, row.overtones))
+				c.Receive(speech(rate, k*n, n, row.hz, row.overtones))
 			}
 			var output []int16
-			output = append(output, voice(rate, 9*n, n, row.hz, row.overtones)...)
+			output = append(output, speech(rate, 9*n, n, row.hz, row.overtones)...)
 			f := make([]int16, n)
 			c.Conceal(f)
-			truth := voice(rate, 10*n, n, row.hz, row.overtones)
-			if like := likeness(f, truth); like < row.like {
-				t.Errorf("%s at %d: likeness %.3f", name, rate, like)
+			truth := speech(rate, 10*n, n, row.hz, row.overtones)
+			if got := similarity(f, truth); got < row.similarity {
+				t.Errorf("%s at %d: correlation %.3f", name, rate, got)
 			}
 			output = append(output, f...)
-			next := voice(rate, 11*n, n, row.hz, row.overtones)
+			next := speech(rate, 11*n, n, row.hz, row.overtones)
 			c.Receive(next)
 			output = append(output, next...)
-			if most, natural := jump(output), jump(truth); most > natural*3/2 {
+			if most, natural := maxStep(output), maxStep(truth); most > natural*3/2 {
 				t.Errorf("%s at %d: got a step of %d, natural is %d", name, rate, most, natural)
 			}
 		}
 	}
 }
 
-func TestLossFadesToTheBackground(t *testing.T) {
+func TestConcealmentFadesToBackground(t *testing.T) {
 	const rate, n = 8000, 160
 	c := New(rate)
 	source := newBackground()
@@ -87,7 +87,7 @@ func TestLossFadesToTheBackground(t *testing.T) {
 		c.Receive(f)
 	}
 	for k := range 10 {
-		c.Receive(voice(rate, k*n, n, 150, 4))
+		c.Receive(speech(rate, k*n, n, 150, 4))
 	}
 	f := make([]int16, n)
 	before := math.Inf(1)
@@ -106,10 +106,10 @@ func TestLossFadesToTheBackground(t *testing.T) {
 	}
 }
 
-func TestEndedWordIsNotRepeated(t *testing.T) {
+func TestEndedSpeechIsNotRepeated(t *testing.T) {
 	c := New(8000)
 	for k := range 10 {
-		c.Receive(voice(8000, k*160, 160, 150, 4))
+		c.Receive(speech(8000, k*160, 160, 150, 4))
 	}
 	f := make([]int16, 160)
 	c.Receive(f)
@@ -128,7 +128,7 @@ func TestOnsetIsNotProlonged(t *testing.T) {
 		clear(f)
 		c.Receive(f)
 	}
-	c.Receive(voice(8000, 0, 160, 300, 2))
+	c.Receive(speech(8000, 0, 160, 300, 2))
 	c.Conceal(f)
 	if dB(f) < -40 {
 		t.Errorf("%.1f dBFS at once", dB(f))
@@ -141,7 +141,7 @@ func TestOnsetIsNotProlonged(t *testing.T) {
 func TestBackgroundNoiseIsCapped(t *testing.T) {
 	c := New(8000)
 	for k := range 200 { // music without a pause
-		c.Receive(voice(8000, k*160, 160, 300, 5))
+		c.Receive(speech(8000, k*160, 160, 300, 5))
 	}
 	f := make([]int16, 160)
 	for range 10 {
@@ -155,7 +155,7 @@ func TestBackgroundNoiseIsCapped(t *testing.T) {
 func TestComfortNoiseLevel(t *testing.T) {
 	for _, level := range []uint8{45, 60, 70} {
 		c := New(16000)
-		c.Receive(voice(16000, 0, 320, 200, 3))
+		c.Receive(speech(16000, 0, 320, 200, 3))
 		f := make([]int16, 320)
 		for range 5 {
 			c.ComfortNoise(f, level)
@@ -179,12 +179,12 @@ func TestConcealBeforeAudio(t *testing.T) {
 	}
 }
 
-func TestSkipLeavesNoClick(t *testing.T) {
+func TestSkipIsSmooth(t *testing.T) {
 	const n = 160
 	c := New(8000)
 	var output []int16
 	for k := range 100 {
-		f := voice(8000, k*n, n, 431, 1)
+		f := speech(8000, k*n, n, 431, 1)
 		switch k % 10 {
 		case 5:
 			c.Skip()
@@ -197,19 +197,19 @@ func TestSkipLeavesNoClick(t *testing.T) {
 		c.Receive(f)
 		output = append(output, f...)
 	}
-	if most, natural := jump(output), jump(voice(8000, 0, n, 431, 1)); most > natural*5/4 {
+	if most, natural := maxStep(output), maxStep(speech(8000, 0, n, 431, 1)); most > natural*5/4 {
 		t.Errorf("got a step of %d, natural is %d", most, natural)
 	}
 }
 
 func TestPatch(t *testing.T) {
 	c := New(8000)
-	c.Receive(voice(8000, 0, 160, 200, 3))
+	c.Receive(speech(8000, 0, 160, 200, 3))
 	f := make([]int16, 160)
 	c.Conceal(f)
-	copy(f[80:], voice(8000, 240, 80, 200, 3))
+	copy(f[80:], speech(8000, 240, 80, 200, 3))
 	c.Patch(f, true)
-	next := voice(8000, 320, 160, 200, 3)
+	next := speech(8000, 320, 160, 200, 3)
 	want := slices.Clone(next)
 	if c.Receive(next); !slices.Equal(next, want) {
 		t.Error("the frame after a complete end was blended")
@@ -226,7 +226,7 @@ func TestIsBackground(t *testing.T) {
 		c.Receive(f)
 	}
 	source.noise(f)
-	if !c.IsBackground(f) || !c.IsBackground(make([]int16, 160)) || c.IsBackground(voice(8000, 0, 160, 200, 3)) {
+	if !c.IsBackground(f) || !c.IsBackground(make([]int16, 160)) || c.IsBackground(speech(8000, 0, 160, 200, 3)) {
 		t.Error("IsBackground does not separate noise from speech")
 	}
 }
@@ -265,14 +265,14 @@ func TestAnyOrder(t *testing.T) {
 }
 
 func TestNoAllocations(t *testing.T) {
-	c, f := New(16000), voice(16000, 0, 320, 200, 4)
+	c, f := New(16000), speech(16000, 0, 320, 200, 4)
 	if n := testing.AllocsPerRun(100, func() { c.Receive(f); c.Conceal(f); c.Conceal(f); c.ComfortNoise(f, 60) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 }
 
 func BenchmarkReceive(b *testing.B) {
-	c, f := New(8000), voice(8000, 0, 160, 200, 4)
+	c, f := New(8000), speech(8000, 0, 160, 200, 4)
 	b.ReportAllocs()
 	for b.Loop() {
 		c.Receive(f)
@@ -284,7 +284,7 @@ func BenchmarkReceive(b *testing.B) {
 func BenchmarkConceal(b *testing.B) {
 	for _, rate := range []int{8000, 16000} {
 		b.Run(map[int]string{8000: "8kHz", 16000: "16kHz"}[rate], func(b *testing.B) {
-			c, f := New(rate), voice(rate, 0, rate/50, 200, 4)
+			c, f := New(rate), speech(rate, 0, rate/50, 200, 4)
 			b.ReportAllocs()
 			for b.Loop() {
 				c.Receive(f)

@@ -32,9 +32,9 @@ type loop struct {
 // begin makes a loop from the end of the audio, given in two parts.
 func (l *loop) begin(older, newer []int16) {
 	copy(l.history[copy(l.history, older):], newer)
-	period, like := pitch(l.history, l.perMs)
+	period, correlated := pitch(l.history, l.perMs)
 	l.period, l.count, l.at, l.played = period, 1, 0, 0
-	if like < periodic || l.onset() {
+	if correlated < periodic || l.onset() {
 		l.played = (silentAfter - noiseMs) * l.perMs
 	}
 	l.cut()
@@ -84,7 +84,7 @@ func (l *loop) next() int {
 // has ended.
 func (l *loop) grow() {
 	end, older := len(l.history), len(l.history)-l.count*l.period
-	if power(l.history[older-l.period:older]) > covered*power(l.history[end-l.period:]) {
+	if power(l.history[older-l.period:older]) > backgroundRatio*power(l.history[end-l.period:]) {
 		return
 	}
 	before := int(l.sound[l.at])
@@ -95,19 +95,19 @@ func (l *loop) grow() {
 }
 
 // pitch finds the period at the end of past in samples: the lag of the highest
-// correlation, coarse first. like is that correlation, 1 if identical.
-func pitch(past []int16, perMs int) (period int, like float64) {
+// correlation, coarse first. correlated is that correlation, 1 if identical.
+func pitch(past []int16, perMs int) (period int, correlated float64) {
 	step := perMs / 4
 	period, most := longest*step, 0.0
 	for lag := shortest * step; lag <= longest*step; lag += step {
-		if l := alike(past, match*perMs, lag, step); l > most {
+		if l := correlation(past, match*perMs, lag, step); l > most {
 			period, most = lag, l
 		}
 	}
 	from, to := max(shortest*step, period-step+1), min(longest*step, period+step-1)
 	most = 0
 	for lag := from; lag <= to; lag++ {
-		if l := alike(past, match*perMs, lag, 1); l > most {
+		if l := correlation(past, match*perMs, lag, 1); l > most {
 			period, most = lag, l
 		}
 	}
@@ -117,9 +117,9 @@ func pitch(past []int16, perMs int) (period int, like float64) {
 	return period, most / math.Sqrt(power(past[len(past)-match*perMs:])*float64(match*perMs))
 }
 
-// alike returns the correlation of the last n samples with those lag before,
+// correlation returns the correlation of the last n samples with those lag before,
 // using every step-th sample, without division by the power of the last n.
-func alike(past []int16, n, lag, step int) float64 {
+func correlation(past []int16, n, lag, step int) float64 {
 	now := past[len(past)-n:]
 	then := past[len(past)-n-lag : len(past)-lag]
 	var product, power int64

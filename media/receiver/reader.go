@@ -34,7 +34,7 @@ type Reader struct {
 	addFrame  bool          // insert a frame next
 	store     PacketStore   // nil if payloads need no store
 	stored    bool          // the next packet is in store
-	holes     jitter.LossTracker
+	losses    jitter.LossTracker
 	repaired  time.Duration // time of the last correction
 	wire      [jitter.FrameLen]byte
 }
@@ -110,7 +110,7 @@ func (r *Reader) Drain(in *jitter.Ring) {
 			break
 		}
 		r.stored = false
-		r.holes.Observe(p)
+		r.losses.Observe(p)
 		r.jitter.Put(p)
 		in.Drop()
 		received = true
@@ -121,7 +121,7 @@ func (r *Reader) Drain(in *jitter.Ring) {
 		r.count.duplicate.Store(n.Duplicate)
 		r.count.late.Store(n.Late)
 		r.count.resynced.Store(n.Resynced)
-		r.count.concealed.Add(r.holes.Update(n))
+		r.count.concealed.Add(r.losses.Update(n))
 	}
 }
 
@@ -195,20 +195,20 @@ func (r *Reader) repairDrift(ahead, now time.Duration) bool {
 // if drift correction drops it.
 func (r *Reader) concealNext(f media.Frame, now time.Duration, d Decoder) bool {
 	r.measured, r.concealed = false, false
-	level, hush := r.jitter.Comfort()
+	level, silent := r.jitter.Comfort()
 	first, _ := r.jitter.NextRun(0)
 	switch {
 	case !r.jitter.HasAudio():
 		clear(f)
-	case hush && first == jitter.FrameLen:
+	case silent && first == jitter.FrameLen:
 		if !r.repairDrift(r.jitter.Drift(), now) {
 			r.jitter.Advance()
 			return false
 		}
 		r.conceal.ComfortNoise(f, level)
 	default:
-		r.concealed = !hush
-		if !hush && r.holes.Conceal(r.jitter) {
+		r.concealed = !silent
+		if !silent && r.losses.Conceal(r.jitter) {
 			r.count.concealed.Add(1)
 		}
 		r.conceal.Conceal(f)

@@ -13,13 +13,13 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-// A quota is a file on a disk with a limited number of free bytes.
-type quota struct {
+// A limitedDisk is a file on a disk with a limited number of free bytes.
+type limitedDisk struct {
 	out  io.Writer
 	left int
 }
 
-func (q *quota) Write(b []byte) (int, error) {
+func (q *limitedDisk) Write(b []byte) (int, error) {
 	n, err := q.out.Write(b[:min(len(b), q.left)])
 	q.left -= n
 	if err == nil && n < len(b) {
@@ -34,11 +34,11 @@ func TestFullDisk(t *testing.T) {
 	for name, left := range map[string]int{"at once": 0, "within a sample": 3, "within a word": 40_001, "at the end": 90_002} {
 		synctest.Test(t, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "call.wav")
-			tape := talkTo(t, path, 8000, left)
-			if err := tape.Hangup(media.LocalHangup); err != nil {
+			rec := recordOnDisk(t, path, 8000, left)
+			if err := rec.Hangup(media.LocalHangup); err != nil {
 				t.Fatal(err)
 			}
-			err := tape.Close()
+			err := rec.Close()
 			if left < 4 {
 				if files, _ := filepath.Glob(path + "*"); err == nil || errors.Is(err, ErrTruncated) || !errors.Is(err, syscall.ENOSPC) || len(files) != 0 {
 					t.Errorf("%s: %v, remaining files: %q", name, err, files)
@@ -52,7 +52,7 @@ func TestFullDisk(t *testing.T) {
 			if err != nil || rate != 8000 || len(l) != left/4 || len(r) != left/4 {
 				t.Fatalf("%s: %d and %d samples at %d, %v", name, len(l), len(r), rate, err)
 			}
-			if got := wordsIn(l, rate); !strings.HasPrefix(got, "hello") {
+			if got := decodeWords(l, rate); !strings.HasPrefix(got, "hello") {
 				t.Errorf("%s: the left channel holds %q", name, got)
 			}
 			if _, err := os.Stat(path + Partial); !errors.Is(err, os.ErrNotExist) {

@@ -59,13 +59,13 @@ func TestRecordingsSurviveKill(t *testing.T) {
 	}
 	var all sync.WaitGroup
 	for range kills {
-		all.Go(func() { killRecorder(t, t.TempDir(), 120+rand.IntN(80)) })
+		all.Go(func() { killRecording(t, t.TempDir(), 120+rand.IntN(80)) })
 	}
 	all.Wait()
 }
 
-// killRecorder kills a recorder after a number of 20 ms frames.
-func killRecorder(t *testing.T, dir string, frames int) {
+// killRecording kills a recorder after a number of 20 ms frames.
+func killRecording(t *testing.T, dir string, frames int) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), "RECORDTEST_RUN=1")

@@ -15,7 +15,7 @@ import (
 	"github.com/parley-voice/parley/media/tone"
 )
 
-func wordsIn(pcm []int16, rate int) string {
+func decodeWords(pcm []int16, rate int) string {
 	var words []string
 	for _, w := range tone.NewDecoder(rate).Decode(append(pcm, make([]int16, rate)...)) {
 		words = append(words, w.Text)
@@ -31,20 +31,15 @@ func speech(pcm []int16) media.Feed {
 	})
 }
 
-func talk(t *testing.T, path string, rate int) *Recording {
-	t.Helper()
-	return talkTo(t, path, rate, 1<<30)
-}
-
-// talkTo records a conversation on a disk with left free bytes.
-func talkTo(t *testing.T, path string, rate, left int) *Recording {
+// recordOnDisk records a conversation on a disk with left free bytes.
+func recordOnDisk(t *testing.T, path string, rate, left int) *Recording {
 	t.Helper()
 	leg := mediatest.NewLeg(rate)
 	rec, err := New(path, leg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	rec.out = &quota{rec.file, left}
+	rec.out = &limitedDisk{rec.file, left}
 	caller, _ := tone.Encode(rate, "hello agent")
 	agent, _ := tone.Encode(rate, "good morning caller")
 	leg.Say(caller)
@@ -62,7 +57,7 @@ func TestRecording(t *testing.T) {
 	for _, at := range []int{8000, 16000} {
 		synctest.Test(t, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "call.wav")
-			rec := talk(t, path, at)
+			rec := recordOnDisk(t, path, at, 1<<30)
 			if err := rec.Hangup(media.LocalHangup); err != nil {
 				t.Fatal(err)
 			}
@@ -78,10 +73,10 @@ func TestRecording(t *testing.T) {
 			if rate != at {
 				t.Errorf("rate %d", rate)
 			}
-			if got := wordsIn(left, rate); got != "hello agent" {
+			if got := decodeWords(left, rate); got != "hello agent" {
 				t.Errorf("left: %q", got)
 			}
-			if got := wordsIn(right, rate); got != "good morning caller" {
+			if got := decodeWords(right, rate); got != "good morning caller" {
 				t.Errorf("right: %q", got)
 			}
 			if got := time.Duration(len(left)) * time.Second / time.Duration(rate); got != 3*time.Second {
@@ -94,7 +89,7 @@ func TestRecording(t *testing.T) {
 func TestRecover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
-		rec := talk(t, filepath.Join(dir, "call.wav"), 8000)
+		rec := recordOnDisk(t, filepath.Join(dir, "call.wav"), 8000, 1<<30)
 		// A crash leaves the file so far, with a zero length in the header and
 		// half a sample at the end.
 		torn, err := os.ReadFile(filepath.Join(dir, "call.wav"+Partial))
@@ -122,13 +117,13 @@ func TestRecover(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := wordsIn(left, rate); got != "hello agent" {
+		if got := decodeWords(left, rate); got != "hello agent" {
 			t.Errorf("left: %q", got)
 		}
 	})
 }
 
-func TestFailedRecordingSparesTheCall(t *testing.T) {
+func TestFailedRecordingKeepsCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		leg := mediatest.NewLeg(8000)
 		rec, err := New(filepath.Join(t.TempDir(), "call.wav"), leg)

@@ -24,14 +24,14 @@ func (s *syncer) start() {
 			return
 		}
 	}
-	on, named := make(chan error, 1), s.dirSynced
-	s.running = on
+	done, dirSynced := make(chan error, 1), s.dirSynced
+	s.running = done
 	go func() {
 		err := s.file.Sync()
-		if !named {
+		if !dirSynced {
 			err = errors.Join(err, SyncDir(filepath.Dir(s.file.Name())))
 		}
-		on <- err
+		done <- err
 	}()
 }
 

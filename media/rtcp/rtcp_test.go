@@ -63,7 +63,7 @@ func TestMalformed(t *testing.T) {
 	}
 }
 
-func TestReception(t *testing.T) {
+func TestReceiverStats(t *testing.T) {
 	var r ReceiverStats
 	if _, ok := r.Block(); ok {
 		t.Error("Block: got true without packets")

@@ -11,7 +11,7 @@ import (
 	"github.com/parley-voice/parley/media/srtp"
 )
 
-func ours() netip.AddrPort { return netip.MustParseAddrPort("192.0.2.1:20000") }
+func localAddr() netip.AddrPort { return netip.MustParseAddrPort("192.0.2.1:20000") }
 
 // TestEncryption negotiates SRTP: each side receives with the key that the
 // other sends with.
@@ -21,7 +21,7 @@ func TestEncryption(t *testing.T) {
 		t.Fatal(err)
 	}
 	them := Capabilities{Keys: srtp.New()[1:]} // the short tag only
-	offer, err := Parse(Offer(ours(), Origin{1, 1}, us).Bytes())
+	offer, err := Parse(Offer(localAddr(), Origin{1, 1}, us).Bytes())
 	if err != nil || !offer.IsEncrypted() || len(offer.Crypto) != 2 {
 		t.Fatalf("%+v, %v", offer, err)
 	}
@@ -29,7 +29,7 @@ func TestEncryption(t *testing.T) {
 	if err != nil || there.Codec.Name() != "PCMA" {
 		t.Fatalf("%+v, %v", there, err)
 	}
-	text := string(Answer(ours(), Origin{2, 1}, there).Bytes())
+	text := string(Answer(localAddr(), Origin{2, 1}, there).Bytes())
 	if !strings.Contains(text, "RTP/SAVP 8") || !strings.Contains(text, "a=crypto:2 AES_CM_128_HMAC_SHA1_32 ") || strings.Count(text, "a=crypto") != 1 {
 		t.Errorf("answered %q", text)
 	}
@@ -41,7 +41,7 @@ func TestEncryption(t *testing.T) {
 	if err != nil || !here.LocalKey.Equal(there.RemoteKey) || !here.RemoteKey.Equal(there.LocalKey) || here.LocalKey.Equal(here.RemoteKey) {
 		t.Errorf("%+v and %+v, %v", here, there, err)
 	}
-	plain := Offer(ours(), Origin{}, Capabilities{})
+	plain := Offer(localAddr(), Origin{}, Capabilities{})
 	if _, err := Agree(plain, us); !errors.Is(err, ErrEncryption) {
 		t.Errorf("got %v for an RTP offer where SRTP is required", err)
 	}
@@ -64,10 +64,10 @@ func TestCapabilitiesFor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text := string(Offer(ours(), Origin{}, w).Bytes()); !strings.Contains(text, "RTP/AVP 9 0 101\r\na=rtpmap:9 G722/8000\r\n") {
+	if text := string(Offer(localAddr(), Origin{}, w).Bytes()); !strings.Contains(text, "RTP/AVP 9 0 101\r\na=rtpmap:9 G722/8000\r\n") {
 		t.Errorf("offered %q", text)
 	}
-	if text := string(Offer(ours(), Origin{}, Capabilities{}).Bytes()); !strings.Contains(text, "RTP/AVP 0 8 9 101\r\n") {
+	if text := string(Offer(localAddr(), Origin{}, Capabilities{}).Bytes()); !strings.Contains(text, "RTP/AVP 0 8 9 101\r\n") {
 		t.Errorf("offered %q", text)
 	}
 }
@@ -88,7 +88,7 @@ func TestOtherStreams(t *testing.T) {
 		t.Fatal(err)
 	}
 	var lines []string
-	for line := range strings.SplitSeq(string(Answer(ours(), Origin{}, a).Bytes()), "\r\n") {
+	for line := range strings.SplitSeq(string(Answer(localAddr(), Origin{}, a).Bytes()), "\r\n") {
 		if strings.HasPrefix(line, "m=") || line == "a=rtcp-mux" {
 			lines = append(lines, line)
 		}
@@ -119,38 +119,38 @@ func FuzzAnswer(f *testing.F) {
 	f.Add([]byte("v=0\nc=IN IP6 ::1\nm=audio 0 RTP/AVP 0\nm=image 1 udptl t38\nm=audio 7 RTP/SAVPF 9 101\na=crypto:7 AES_CM_128_HMAC_SHA1_32 inline:PS1uQCVeeCFCanVmcjkpPywjNWhcYD0mXXtxaVBR|2^20\na=rtpmap:101 telephone-event/8000"), true)
 	keys := srtp.New()
 	f.Fuzz(func(t *testing.T, text []byte, encrypted bool) {
-		wish := Capabilities{}
+		capabilities := Capabilities{}
 		if encrypted {
-			wish.Keys = keys
+			capabilities.Keys = keys
 		}
 		d, err := Parse(text)
 		if err != nil {
 			return
 		}
-		a, err := Agree(d, wish)
+		a, err := Agree(d, capabilities)
 		if err != nil {
 			return
 		}
-		again, err := Parse(Answer(ours(), d.Origin, a).Bytes())
+		again, err := Parse(Answer(localAddr(), d.Origin, a).Bytes())
 		if err != nil {
 			t.Fatalf("our answer to %q does not parse: %v", text, err)
 		}
 		if len(again.streams) != len(d.streams) {
 			t.Fatalf("our answer to %q has %d streams", text, len(again.streams))
 		}
-		back, err := Agree(again, wish)
+		back, err := Agree(again, capabilities)
 		if err != nil || back.Codec != a.Codec || back.PayloadType != a.PayloadType || back.KeyType != a.KeyType || back.index != a.index || !back.RemoteKey.Equal(a.LocalKey) {
 			t.Fatalf("our answer to %q says %+v, %v", text, back, err)
 		}
 	})
 }
 
-// TestOtherTypes checks which further payload types the remote side may send:
+// TestOtherPayloadTypes checks which further payload types the remote side may send:
 // all common ones and those of the local offer.
-func TestOtherTypes(t *testing.T) {
+func TestOtherPayloadTypes(t *testing.T) {
 	for name, row := range map[string]struct {
 		formats, maps string
-		wish          Capabilities
+		capabilities  Capabilities
 		pt            uint8
 		others        string
 		key, alias    uint8
@@ -160,7 +160,7 @@ func TestOtherTypes(t *testing.T) {
 		"101 is something":     {"8 96 101", "96 telephone-event/8000\r\na=rtpmap:101 opus/48000/2", Capabilities{}, 8, "", 96, 0},
 		"no keys":              {"8", "8 PCMA/8000", Capabilities{}, 8, "", 0, 0},
 		"audio renumbered":     {"97 98", "97 PCMA/8000\r\na=rtpmap:98 G722/8000", Capabilities{}, 97, "98 G722 8 PCMA 9 G722", 0, 0},
-		"not wished":           {"0 8 9", "9 G722/8000", Capabilities{Codecs: []string{"G722", "PCMU"}}, 0, "9 G722", 0, 0},
+		"not in capabilities":  {"0 8 9", "9 G722/8000", Capabilities{Codecs: []string{"G722", "PCMU"}}, 0, "9 G722", 0, 0},
 		"8 is something":       {"97 8", "97 PCMA/8000\r\na=rtpmap:8 PCMU/8000", Capabilities{}, 97, "8 PCMU 0 PCMU", 0, 0},
 		"two types of a codec": {"0 99", "99 PCMU/8000", Capabilities{}, 0, "99 PCMU", 0, 0},
 	} {
@@ -168,7 +168,7 @@ func TestOtherTypes(t *testing.T) {
 		if err != nil {
 			t.Fatal(name, err)
 		}
-		a, err := Agree(theirs, row.wish)
+		a, err := Agree(theirs, row.capabilities)
 		if err != nil {
 			t.Fatal(name, err)
 		}

@@ -14,10 +14,10 @@ import (
 )
 
 const (
-	keyName     = "TELEPHONE-EVENT" // encoding name (RFC 4733 section 7.1.1)
-	keyType     = 101               // in local offers
+	eventName   = "TELEPHONE-EVENT" // encoding name (RFC 4733 section 7.1.1)
+	eventType   = 101               // in local offers
 	comfortName = "CN"              // RFC 3389
-	keyClock    = 8000              // Hz, for every supported codec
+	eventClock  = 8000              // Hz, for every supported codec
 	ptime       = 20                // ms, wanted for received audio
 )
 
@@ -103,7 +103,7 @@ func Offer(local netip.AddrPort, origin Origin, w Capabilities) *Description {
 	for _, c := range w.codecList() {
 		d.Formats = append(d.Formats, Format{PayloadType: c.PayloadType(), Name: c.Name(), ClockRate: c.ClockRate(), Channels: 1})
 	}
-	d.Formats = append(d.Formats, keyFormat(keyType))
+	d.Formats = append(d.Formats, eventFormat(eventType))
 	for i, k := range w.Keys {
 		d.Profile = "RTP/SAVP"
 		d.Crypto = append(d.Crypto, Crypto{Tag: i + 1, Key: k})
@@ -111,8 +111,8 @@ func Offer(local netip.AddrPort, origin Origin, w Capabilities) *Description {
 	return d
 }
 
-func keyFormat(pt uint8) Format {
-	return Format{PayloadType: pt, Name: keyName, ClockRate: keyClock, Channels: 1, Params: "0-16"}
+func eventFormat(pt uint8) Format {
+	return Format{PayloadType: pt, Name: eventName, ClockRate: eventClock, Channels: 1, Params: "0-16"}
 }
 
 // Agree negotiates with a remote description: an answer to the offer of w, or
@@ -145,13 +145,13 @@ func (a *Agreement) matchFormats(remote []Format, local []codec.Codec) {
 			continue
 		}
 		switch f.Name {
-		case keyName:
-			if f.ClockRate == keyClock && a.KeyType == 0 {
+		case eventName:
+			if f.ClockRate == eventClock && a.KeyType == 0 {
 				a.KeyType = f.PayloadType
 			}
 			continue
 		case comfortName:
-			if f.ClockRate == keyClock && a.ComfortType == 0 {
+			if f.ClockRate == eventClock && a.ComfortType == 0 {
 				a.ComfortType = f.PayloadType
 			}
 			continue
@@ -176,8 +176,8 @@ func (a *Agreement) addOfferTypes(remote []Format) {
 		return !slices.ContainsFunc(remote, func(f Format) bool { return f.PayloadType == pt }) &&
 			!slices.ContainsFunc(a.Others, func(m codec.Mapping) bool { return m.PayloadType == pt })
 	}
-	if a.KeyType != 0 && free(keyType) {
-		a.KeyAlias = keyType
+	if a.KeyType != 0 && free(eventType) {
+		a.KeyAlias = eventType
 	}
 	common := append([]codec.Mapping{{PayloadType: a.PayloadType, Codec: a.Codec}}, a.Others...)
 	for _, m := range common {
@@ -246,7 +246,7 @@ func Answer(local netip.AddrPort, origin Origin, a Agreement) *Description {
 	}
 	d.Formats = []Format{{PayloadType: a.PayloadType, Name: a.Codec.Name(), ClockRate: a.Codec.ClockRate(), Channels: 1}}
 	if a.KeyType != 0 {
-		d.Formats = append(d.Formats, keyFormat(a.KeyType))
+		d.Formats = append(d.Formats, eventFormat(a.KeyType))
 	}
 	if a.LocalKey.IsSet() {
 		d.Crypto = []Crypto{{Tag: a.tag, Key: a.LocalKey}}

@@ -25,7 +25,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-func TestTolerance(t *testing.T) {
+func TestParseVariants(t *testing.T) {
 	base := "v=0\no=- 1 1 IN IP4 192.0.2.1\ns=-\nc=IN IP4 192.0.2.1\nt=0 0\n"
 	for name, row := range map[string]struct {
 		text  string
@@ -43,7 +43,7 @@ func TestTolerance(t *testing.T) {
 		"type redefined by name": {base + "m=audio 4000 RTP/AVP 0\na=rtpmap:0 opus/48000/2\n", func(_ *Description, _ Agreement, err error) bool {
 			return errors.Is(err, ErrNoCommonCodec)
 		}},
-		"key type of another clock": {base + "m=audio 4000 RTP/AVP 0 102 101\na=rtpmap:102 telephone-event/48000\na=rtpmap:101 telephone-event/8000\n", func(_ *Description, a Agreement, err error) bool {
+		"event type of another clock": {base + "m=audio 4000 RTP/AVP 0 102 101\na=rtpmap:102 telephone-event/48000\na=rtpmap:101 telephone-event/8000\n", func(_ *Description, a Agreement, err error) bool {
 			return err == nil && a.KeyType == 101
 		}},
 		"refused": {base + "m=audio 0 RTP/AVP 0\n", func(d *Description, _ Agreement, err error) bool {
@@ -55,13 +55,13 @@ func TestTolerance(t *testing.T) {
 		"hold of the session": {base + "a=inactive\nm=audio 4000 RTP/AVP 0\n", func(_ *Description, a Agreement, err error) bool {
 			return err == nil && a.Mute && a.RemoteMuted
 		}},
-		"hold of old (RFC 2543)": {"v=0\nc=IN IP4 0.0.0.0\nm=audio 4000 RTP/AVP 0\n", func(_ *Description, a Agreement, err error) bool {
+		"hold as in RFC 2543": {"v=0\nc=IN IP4 0.0.0.0\nm=audio 4000 RTP/AVP 0\n", func(_ *Description, a Agreement, err error) bool {
 			return err == nil && a.Mute && a.RemoteMuted
 		}},
 		"video first": {base + "m=video 5000 RTP/AVP 96\nc=IN IP4 nonsense\na=rtpmap:96 H264/90000\nm=audio 4000 RTP/AVP 0\n", func(d *Description, _ Agreement, err error) bool {
 			return err == nil && d.Addr.Port() == 4000
 		}},
-		"second audio passed over": {base + "m=audio 4000 RTP/AVP 0\nm=audio 5000 RTP/AVP 8\na=recvonly\n", func(d *Description, a Agreement, err error) bool {
+		"second audio ignored": {base + "m=audio 4000 RTP/AVP 0\nm=audio 5000 RTP/AVP 8\na=recvonly\n", func(d *Description, a Agreement, err error) bool {
 			return err == nil && d.Addr.Port() == 4000 && a.Codec.Name() == "PCMU" && !a.RemoteMuted
 		}},
 		"rtcp elsewhere": {base + "m=audio 4000 RTP/AVP 0\na=rtcp:53020 IN IP4 126.16.64.4\n", func(d *Description, _ Agreement, err error) bool {
@@ -73,7 +73,7 @@ func TestTolerance(t *testing.T) {
 		"packet times": {base + "m=audio 4000 RTP/AVP 0\na=ptime:60\na=maxptime:40.0", func(_ *Description, a Agreement, err error) bool {
 			return err == nil && a.Ptime == 40*time.Millisecond
 		}},
-		"packet time of nonsense": {base + "m=audio 4000 RTP/AVP 0\na=ptime:NaN\na=maxptime:1e99", func(_ *Description, a Agreement, err error) bool {
+		"invalid packet time": {base + "m=audio 4000 RTP/AVP 0\na=ptime:NaN\na=maxptime:1e99", func(_ *Description, a Agreement, err error) bool {
 			return err == nil && a.Ptime == 20*time.Millisecond
 		}},
 		"packet time too long": {base + "m=audio 4000 RTP/AVP 0\na=ptime:200\n", func(_ *Description, a Agreement, err error) bool {
@@ -106,7 +106,7 @@ func TestTolerance(t *testing.T) {
 	}
 }
 
-func TestRefuse(t *testing.T) {
+func TestParseErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                         "empty",
 		"hello":                    "line 1 is not type=value",
@@ -137,7 +137,7 @@ func TestOfferAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := Agree(offer, Capabilities{})
-	if err != nil || got.Remote != us || got.Codec.Name() != "PCMU" || got.KeyType != keyType {
+	if err != nil || got.Remote != us || got.Codec.Name() != "PCMU" || got.KeyType != eventType {
 		t.Fatalf("offer: %+v, %v", got, err)
 	}
 	answer, err := Parse(Answer(them, Origin{9, 2}, got).Bytes())
@@ -145,7 +145,7 @@ func TestOfferAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	back, err := Agree(answer, Capabilities{})
-	if err != nil || back.Remote != them || back.Codec != got.Codec || back.KeyType != keyType || answer.Origin != (Origin{9, 2}) {
+	if err != nil || back.Remote != them || back.Codec != got.Codec || back.KeyType != eventType || answer.Origin != (Origin{9, 2}) {
 		t.Fatalf("answer: %+v, %v", back, err)
 	}
 }

@@ -43,7 +43,7 @@ func (d *Description) write(b *strings.Builder) {
 	}
 	for _, f := range d.Formats {
 		name := f.Name
-		if name == keyName {
+		if name == eventName {
 			name = strings.ToLower(name) // as in the RFC; some peers compare case-sensitively
 		}
 		fmt.Fprintf(b, "a=rtpmap:%d %s/%d", f.PayloadType, name, f.ClockRate)

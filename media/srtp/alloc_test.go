@@ -8,17 +8,17 @@ import "testing"
 // race detector empties the library's pool at random, so it is excluded.
 func TestNoAllocations(t *testing.T) {
 	for _, k := range New() {
-		seal, open := ends(t, k)
+		encrypter, decrypter := newPair(t, k)
 		seq := uint16(0)
-		plain, sealed, opened := packetOf(t, 0), make([]byte, 0, 300), make([]byte, 0, 300)
+		plain, encrypted, decrypted := packetOf(t, 0), make([]byte, 0, 300), make([]byte, 0, 300)
 		if n := testing.AllocsPerRun(500, func() {
 			seq++
 			plain[2], plain[3] = byte(seq>>8), byte(seq)
-			out, err := seal.RTP(sealed, plain)
+			out, err := encrypter.RTP(encrypted, plain)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := open.RTP(opened, out); err != nil {
+			if _, err := decrypter.RTP(decrypted, out); err != nil {
 				t.Fatal(err)
 			}
 		}); n != 0 {

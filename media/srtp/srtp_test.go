@@ -106,25 +106,25 @@ func TestAgainstPion(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		far, err := srtp.CreateContext(raw[:16], raw[16:], profile)
+		library, err := srtp.CreateContext(raw[:16], raw[16:], profile)
 		if err != nil {
 			t.Fatal(err)
 		}
-		seal, open := ends(t, k)
+		encrypter, decrypter := newPair(t, k)
 		for i := range 3 {
 			plain := packetOf(t, uint16(65534+i)) // sequence numbers wrap
-			var sealed, got []byte
-			if sealed, err = seal.RTP(make([]byte, 0, 300), plain); err != nil || bytes.Contains(sealed, plain[12:40]) {
+			var encrypted, got []byte
+			if encrypted, err = encrypter.RTP(make([]byte, 0, 300), plain); err != nil || bytes.Contains(encrypted, plain[12:40]) {
 				t.Fatalf("%s: %v", suite, err)
 			}
-			if got, err = far.DecryptRTP(nil, sealed, nil); err != nil || !bytes.Equal(got, plain) {
+			if got, err = library.DecryptRTP(nil, encrypted, nil); err != nil || !bytes.Equal(got, plain) {
 				t.Fatalf("%s: the library decrypts %x, %v", suite, got, err)
 			}
-			sealed, err = far.EncryptRTP(nil, plain, nil)
+			encrypted, err = library.EncryptRTP(nil, plain, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got, err = open.RTP(make([]byte, 0, 300), sealed); err != nil || !bytes.Equal(got, plain) {
+			if got, err = decrypter.RTP(make([]byte, 0, 300), encrypted); err != nil || !bytes.Equal(got, plain) {
 				t.Fatalf("%s: decrypted %x, %v", suite, got, err)
 			}
 		}
@@ -132,59 +132,59 @@ func TestAgainstPion(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		sealed, err := seal.RTCP(make([]byte, 0, 100), report)
+		encrypted, err := encrypter.RTCP(make([]byte, 0, 100), report)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := far.DecryptRTCP(nil, sealed, nil); err != nil || !bytes.Equal(got, report) {
+		if got, err := library.DecryptRTCP(nil, encrypted, nil); err != nil || !bytes.Equal(got, report) {
 			t.Fatalf("%s: the library decrypts %x, %v", suite, got, err)
 		}
-		if got, err := open.RTCP(make([]byte, 0, 100), sealed); err != nil || !bytes.Equal(got, report) {
+		if got, err := decrypter.RTCP(make([]byte, 0, 100), encrypted); err != nil || !bytes.Equal(got, report) {
 			t.Fatalf("%s: decrypted %x, %v", suite, got, err)
 		}
 	}
 }
 
-func ends(tb testing.TB, k Key) (*Encrypter, *Decrypter) {
+func newPair(tb testing.TB, k Key) (*Encrypter, *Decrypter) {
 	tb.Helper()
-	seal, err := NewEncrypter(k)
+	encrypter, err := NewEncrypter(k)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	open, err := NewDecrypter(k)
+	decrypter, err := NewDecrypter(k)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return seal, open
+	return encrypter, decrypter
 }
 
-func TestForged(t *testing.T) {
+func TestForgedPackets(t *testing.T) {
 	for _, k := range New() {
-		seal, open := ends(t, k)
+		encrypter, decrypter := newPair(t, k)
 		var last []byte
 		for seq := range uint16(200) {
-			sealed, err := seal.RTP(make([]byte, 0, 300), packetOf(t, seq))
+			encrypted, err := encrypter.RTP(make([]byte, 0, 300), packetOf(t, seq))
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, at := range []int{1, 3, 9, 12, 100, len(sealed) - 1} {
-				bad := bytes.Clone(sealed)
+			for _, at := range []int{1, 3, 9, 12, 100, len(encrypted) - 1} {
+				bad := bytes.Clone(encrypted)
 				bad[at] ^= 4
-				if _, err := open.RTP(make([]byte, 0, 300), bad); err == nil {
+				if _, err := decrypter.RTP(make([]byte, 0, 300), bad); err == nil {
 					t.Fatalf("accepted a packet with byte %d modified", at)
 				}
 			}
-			if _, err := open.RTP(make([]byte, 0, 300), sealed); err != nil {
+			if _, err := decrypter.RTP(make([]byte, 0, 300), encrypted); err != nil {
 				t.Fatal(err)
 			}
-			for _, old := range [][]byte{sealed, last} {
-				if _, err := open.RTP(make([]byte, 0, 300), old); err == nil {
+			for _, old := range [][]byte{encrypted, last} {
+				if _, err := decrypter.RTP(make([]byte, 0, 300), old); err == nil {
 					t.Fatal("accepted a replayed packet")
 				}
 			}
-			last = sealed
+			last = encrypted
 		}
-		if _, err := open.RTP(make([]byte, 0, 300), last[:15]); err == nil {
+		if _, err := decrypter.RTP(make([]byte, 0, 300), last[:15]); err == nil {
 			t.Error("accepted a truncated packet")
 		}
 	}
@@ -197,15 +197,15 @@ func TestForged(t *testing.T) {
 }
 
 func BenchmarkEncryptDecrypt(b *testing.B) {
-	seal, open := ends(b, New()[0])
+	encrypter, decrypter := newPair(b, New()[0])
 	seq := uint16(0)
-	plain, sealed, opened := packetOf(b, 0), make([]byte, 0, 300), make([]byte, 0, 300)
+	plain, encrypted, decrypted := packetOf(b, 0), make([]byte, 0, 300), make([]byte, 0, 300)
 	b.ReportAllocs()
 	for b.Loop() {
 		seq++
 		plain[2], plain[3] = byte(seq>>8), byte(seq)
-		out, _ := seal.RTP(sealed, plain)
-		_, _ = open.RTP(opened, out)
+		out, _ := encrypter.RTP(encrypted, plain)
+		_, _ = decrypter.RTP(decrypted, out)
 	}
 }
 

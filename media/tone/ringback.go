@@ -6,9 +6,9 @@ import "time"
 // each with a peak of loud.
 func Ringback(rate int, length time.Duration, loud float64) []int16 {
 	n := rate * int(length/time.Millisecond) / 1000
-	pcm, over := Sine(rate, n, 440, loud), Sine(rate, n, 480, loud)
+	pcm, second := Sine(rate, n, 440, loud), Sine(rate, n, 480, loud)
 	for i := range pcm {
-		pcm[i] += over[i]
+		pcm[i] += second[i]
 	}
 	return pcm
 }

@@ -77,7 +77,7 @@ func TestDecodeIgnoresOtherAudio(t *testing.T) {
 	}
 }
 
-func TestPower(t *testing.T) {
+func TestPowerAndLevel(t *testing.T) {
 	pcm := Sine(8000, 1600, 1000, 0.5)[200:1400]
 	if p := Power(pcm, 8000, 1000); math.Abs(p-0.25) > 0.01 {
 		t.Errorf("power of a half-scale sine is %v", p)
