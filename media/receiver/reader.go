@@ -61,6 +61,17 @@ type Counts struct {
 	Skipped   int64 // frames dropped because the remote clock is fast
 }
 
+// Add adds the counts of another stream.
+func (c *Counts) Add(o Counts) {
+	c.Lost += o.Lost
+	c.Late += o.Late
+	c.Duplicate += o.Duplicate
+	c.Concealed += o.Concealed
+	c.Resynced += o.Resynced
+	c.Added += o.Added
+	c.Skipped += o.Skipped
+}
+
 type counters struct {
 	lost, late, duplicate, concealed, resynced, added, skipped atomic.Int64
 }

@@ -12,7 +12,7 @@ import (
 // TestNoAllocationsEncrypted excludes the race detector, which empties the
 // library's pool at random.
 func TestNoAllocationsEncrypted(t *testing.T) {
-	s, step := byHand(t, codec.PCMU{})
+	s, step := newStepSession(t, codec.PCMU{})
 	key := srtp.New()[0]
 	s.Start(Params{Remote: s.Local(), Codec: codec.PCMU{}, LocalKey: key, RemoteKey: key})
 	for range 200 {

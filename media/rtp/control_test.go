@@ -16,13 +16,13 @@ import (
 // reports what it receives and sends BYE.
 func TestReports(t *testing.T) {
 	keys := [2]srtp.Key{srtp.New()[0], srtp.New()[0]}
-	for name, row := range map[string]struct{ mux, secret bool }{
-		"own port": {}, "the port of the audio": {mux: true}, "encrypted": {secret: true}, "encrypted, one port": {true, true},
+	for name, row := range map[string]struct{ mux, encrypted bool }{
+		"own port": {}, "multiplexed": {mux: true}, "encrypted": {encrypted: true}, "encrypted and multiplexed": {true, true},
 	} {
-		a, b := newHandSession(t), newHandSession(t)
+		a, b := newManualSession(t), newManualSession(t)
 		pa := Params{Remote: b.Local(), Codec: codec.PCMU{}, Mux: row.mux}
 		pb := Params{Remote: a.Local(), Codec: codec.PCMU{}, Mux: row.mux}
-		if row.secret {
+		if row.encrypted {
 			pa.LocalKey, pa.RemoteKey = keys[0], keys[1]
 			pb.LocalKey, pb.RemoteKey = keys[1], keys[0]
 		}
@@ -67,27 +67,23 @@ func TestReports(t *testing.T) {
 	}
 }
 
-// TestReportsBelieved reports loss and round trip time from the remote host
+// TestReportSources reports loss and round trip time from the remote host
 // and from another one.
-func TestReportsBelieved(t *testing.T) {
-	s := newHandSession(t)
+func TestReportSources(t *testing.T) {
+	s := newManualSession(t)
 	p := newPhone(t, s)
 	local := s.Local()
 	above := net.UDPAddrFromAddrPort(netip.AddrPortFrom(local.Addr(), local.Port()+1))
-	ear, err := (&net.ListenConfig{}).ListenPacket(t.Context(), "udp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = ear.Close() }()
-	s.Start(Params{Remote: p.addr(), RTCP: ear.LocalAddr().(*net.UDPAddr).AddrPort(), Codec: codec.PCMU{}})
+	rtcpConn := newConn(t, "127.0.0.1")
+	s.Start(Params{Remote: p.addr(), RTCP: addrOf(rtcpConn), Codec: codec.PCMU{}})
 	due := time.Now().Add(-4 * time.Second)
 	for s.Stats().ReportsSent == 0 {
 		due = due.Add(media.FrameTime)
 		s.Tick(due)
 	}
 	b := make([]byte, maxPacket)
-	_ = ear.SetReadDeadline(time.Now().Add(5 * time.Second))
-	n, _, err := ear.ReadFrom(b)
+	_ = rtcpConn.SetReadDeadline(time.Now().Add(5 * time.Second))
+	n, _, err := rtcpConn.ReadFrom(b)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,12 +103,7 @@ func TestReportsBelieved(t *testing.T) {
 		}
 		s.transport.poll.Tick(time.Now())
 	}
-	stranger, err := (&net.ListenConfig{}).ListenPacket(t.Context(), "udp4", "127.0.0.2:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = stranger.Close() }()
-	send(stranger, text)
+	send(newConn(t, "127.0.0.2"), text)
 	send(p.conn, []byte{0x80, 201, 0, 0}) // four bytes, as in a known attack
 	send(p.conn, nil)
 	if q, n := s.Quality(), s.Stats(); q.Sent.Packets != 0 || n.Ignored != 1 || n.Malformed != 2 || n.ReportsReceived != 0 {

@@ -10,12 +10,12 @@ import (
 	"github.com/parley-voice/parley/media/codec"
 )
 
-// payloadByte is the byte that the payloads of as consist of.
+// payloadByte is the byte that the payloads of withType consist of.
 const payloadByte = 0x30
 
-// as rewrites packets to another payload type, with payloads of one repeated
+// withType rewrites packets to another payload type, with payloads of one repeated
 // byte.
-func as(flights []flight, pt uint8) []flight {
+func withType(flights []flight, pt uint8) []flight {
 	for i := range flights {
 		flights[i].pt = pt
 		for k := range flights[i].payload {
@@ -32,8 +32,8 @@ func sample(c codec.Codec) int16 {
 	return pcm[0]
 }
 
-// tally counts the frames that hold one value throughout, by value.
-func (l *line) tally() map[int16]int {
+// countValues counts the frames that hold one value throughout, by value.
+func (l *receiveSim) countValues() map[int16]int {
 	all := map[int16]int{}
 	l.each = func(f media.Frame) {
 		if !slices.ContainsFunc(f, func(v int16) bool { return v != f[0] }) {
@@ -47,14 +47,14 @@ func (l *line) tally() map[int16]int {
 // under the payload type of the local offer.
 func TestRemoteChangesCodec(t *testing.T) {
 	expired := false
-	l := newLine(t, Params{
+	l := newReceiveSim(t, Params{
 		PayloadType: 0, Others: []codec.Mapping{{PayloadType: 8, Codec: codec.PCMA{}}, {PayloadType: 97, Codec: codec.PCMA{}}},
 		Remote: netip.AddrPortFrom(loopback(), 4000), SilenceTimeout: 2 * time.Second, OnTimeout: func() { expired = true },
 	})
-	counts := l.tally()
+	counts := l.countValues()
 	var all []flight
 	for i, pt := range []uint8{0, 8, 97, 0} {
-		all = append(all, as(speech(time.Duration(i)*5*time.Second, i*250, 250, 1), pt)...)
+		all = append(all, withType(speech(time.Duration(i)*5*time.Second, i*250, 250, 1), pt)...)
 	}
 	l.run(all, 20*time.Second)
 	if u, a := counts[sample(codec.PCMU{})], counts[sample(codec.PCMA{})]; u != 500 || a != 500 {
@@ -65,14 +65,14 @@ func TestRemoteChangesCodec(t *testing.T) {
 	}
 }
 
-// TestHalfAFrameOfEachCodec changes the codec in the middle of a frame. Each
+// TestCodecChangeWithinFrame changes the codec in the middle of a frame. Each
 // half uses its own decoder.
-func TestHalfAFrameOfEachCodec(t *testing.T) {
-	l := newLine(t, Params{Others: []codec.Mapping{{PayloadType: 8, Codec: codec.PCMA{}}}})
+func TestCodecChangeWithinFrame(t *testing.T) {
+	l := newReceiveSim(t, Params{Others: []codec.Mapping{{PayloadType: 8, Codec: codec.PCMA{}}}})
 	var all []flight
 	for i := range 30 {
 		p := packet{ssrc: 1, seq: uint16(i), ts: uint32(i * 240), payload: make([]byte, 240)}
-		all = append(all, as([]flight{{time.Duration(i) * 30 * ms, p}}, []uint8{0, 8}[i%2])...)
+		all = append(all, withType([]flight{{time.Duration(i) * 30 * ms, p}}, []uint8{0, 8}[i%2])...)
 	}
 	u, a, mixed := sample(codec.PCMU{}), sample(codec.PCMA{}), 0
 	l.each = func(f media.Frame) {
@@ -89,26 +89,24 @@ func TestHalfAFrameOfEachCodec(t *testing.T) {
 	}
 }
 
-// TestNegotiatedAgain changes the codec during the call. Packets in flight use
+// TestRenegotiation changes the codec during the call. Packets in flight use
 // the old codec for a second; then its type is unknown.
-func TestNegotiatedAgain(t *testing.T) {
-	l := newLine(t, Params{Remote: netip.AddrPortFrom(loopback(), 4000)})
-	counts := l.tally()
-	l.run(as(speech(0, 0, 50, 1), 0), time.Second-20*ms)
-	for _, f := range as(speech(time.Second, 50, 2, 1), 0) { // wait for the reader
-		putHeader(l.wire[:], f.packet)
-		n := headerLen + copy(l.wire[headerLen:], f.payload)
-		l.s.receive(l.wire[:n], netip.AddrPortFrom(loopback(), 4000), l.s.opened.Add(f.at))
+func TestRenegotiation(t *testing.T) {
+	l := newReceiveSim(t, Params{Remote: netip.AddrPortFrom(loopback(), 4000)})
+	counts := l.countValues()
+	l.run(withType(speech(0, 0, 50, 1), 0), time.Second-20*ms)
+	for _, f := range withType(speech(time.Second, 50, 2, 1), 0) { // wait for the reader
+		l.receive(f)
 	}
 	p := l.s.params.Load().Params
 	p.Codec, p.PayloadType = codec.PCMA{}, 8
 	l.s.Start(p)
-	l.run(as(speech(1040*ms, 52, 10, 1), 0), 1240*ms)
-	l.run(as(speech(1240*ms, 62, 100, 1), 8), 3240*ms)
+	l.run(withType(speech(1040*ms, 52, 10, 1), 0), 1240*ms)
+	l.run(withType(speech(1240*ms, 62, 100, 1), 8), 3240*ms)
 	if u, a := counts[sample(codec.PCMU{})], counts[sample(codec.PCMA{})]; u != 62 || a != 100 || l.s.Stats().Unknown != 0 {
 		t.Errorf("got %d of 62 frames of the old codec and %d of 100 of the new: %+v", u, a, l.s.Stats())
 	}
-	l.run(as(speech(3260*ms, 162, 5, 1), 0), 4*time.Second)
+	l.run(withType(speech(3260*ms, 162, 5, 1), 0), 4*time.Second)
 	if n := l.s.Stats().Unknown; n != 5 {
 		t.Errorf("%d packets of 5 under a payload type no longer negotiated", n)
 	}
@@ -117,7 +115,7 @@ func TestNegotiatedAgain(t *testing.T) {
 // TestKeyAlias accepts telephone events under the type of the local offer too,
 // and under no other.
 func TestKeyAlias(t *testing.T) {
-	l := newLine(t, Params{KeyType: 96, KeyAlias: 101})
+	l := newReceiveSim(t, Params{KeyType: 96, KeyAlias: 101})
 	for i, pt := range []uint8{96, 101, 102} {
 		k := packet{ssrc: 1, seq: uint16(i), ts: uint32(i * 8000), pt: pt, marker: true, payload: []byte{byte(5 + i), 10, 0, 160}}
 		l.run([]flight{{time.Duration(i) * time.Second, k}}, time.Duration(i)*time.Second)
@@ -134,7 +132,7 @@ func TestKeyAlias(t *testing.T) {
 // as lost and prove presence.
 func TestUnknownTypes(t *testing.T) {
 	expired := false
-	l := newLine(t, Params{SilenceTimeout: 2 * time.Second, OnTimeout: func() { expired = true }})
+	l := newReceiveSim(t, Params{SilenceTimeout: 2 * time.Second, OnTimeout: func() { expired = true }})
 	all := speech(0, 0, 500, 1)
 	for i := range all {
 		if i%10 == 5 || i >= 200 {

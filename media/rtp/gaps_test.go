@@ -2,7 +2,6 @@ package rtp
 
 import (
 	"math"
-	"net/netip"
 	"slices"
 	"testing"
 	"time"
@@ -21,8 +20,8 @@ func paced(n, ticks int) (all []flight) {
 }
 
 func TestConcealed(t *testing.T) {
-	speak := func() []flight { return speech(0, 0, 300, 1) }
-	shift := func(all []flight, by time.Duration) {
+	packets := func() []flight { return speech(0, 0, 300, 1) }
+	delay := func(all []flight, by time.Duration) {
 		for i := range all {
 			all[i].at += by
 			all[i].ts += uint32(by * Rate / time.Second)
@@ -35,54 +34,54 @@ func TestConcealed(t *testing.T) {
 		flights  func() []flight
 		from, to int64 // of frames
 	}{
-		"nothing is lost": {speak, 0, 0},
+		"nothing is lost": {packets, 0, 0},
 		"on hold, then back": {func() []flight {
-			all := speak()
-			shift(all[100:], time.Minute)
+			all := packets()
+			delay(all[100:], time.Minute)
 			return all
 		}, 0, 0},
 		"silence without comfort noise": {func() []flight {
-			all := speak()
+			all := packets()
 			for i := 30; i < 300; i += 30 {
-				shift(all[i:], time.Second)
+				delay(all[i:], time.Second)
 			}
 			return all
 		}, 0, 0},
 		"a key that is down": {func() []flight {
-			all := speak()
+			all := packets()
 			for i := 100; i < 110; i++ {
 				all[i].pt, all[i].ts, all[i].marker, all[i].payload = 101, all[100].ts, i == 100, []byte{5, 10, byte((i - 99) * 160 >> 8), byte((i - 99) * 160)}
 			}
 			return all
 		}, 0, 0},
 		"out of order": {func() []flight {
-			all := speak()
+			all := packets()
 			for i := 50; i < 300; i += 50 {
 				all[i].at += 30 * ms
 			}
 			return all
 		}, 0, 1},
-		"one lost":           {func() []flight { return lose(speak(), 100, 1) }, 1, 1},
-		"three lost":         {func() []flight { return lose(speak(), 100, 3) }, 3, 3},
-		"a second lost":      {func() []flight { return lose(speak(), 100, 50) }, 50, 50},
+		"one lost":           {func() []flight { return lose(packets(), 100, 1) }, 1, 1},
+		"three lost":         {func() []flight { return lose(packets(), 100, 3) }, 3, 3},
+		"a second lost":      {func() []flight { return lose(packets(), 100, 50) }, 50, 50},
 		"lost of 10 ms each": {func() []flight { return lose(lose(paced(600, 80), 400, 2), 100, 10) }, 6, 6},
 		"lost of 30 ms each": {func() []flight { return lose(lose(paced(200, 240), 150, 1), 100, 2) }, 5, 5},
 		"lost of 60 ms each": {func() []flight { return lose(paced(100, 480), 50, 2) }, 6, 6},
 		"lost in a silence": {func() []flight {
-			all := speak()
-			shift(all[101:], time.Minute)
+			all := packets()
+			delay(all[101:], time.Minute)
 			return lose(all, 100, 1)
 		}, 1, 1},
 		"200 ms too late": {func() []flight {
-			all := speak()
+			all := packets()
 			for i := 100; i < 110; i++ {
 				all[i].at = all[110].at
 			}
 			return all
 		}, 5, 10},
-		"lost for good": {func() []flight { return speak()[:100] }, 0, 0},
+		"nothing more arrives": {func() []flight { return packets()[:100] }, 0, 0},
 	} {
-		l := newLine(t, Params{KeyType: 101})
+		l := newReceiveSim(t, Params{KeyType: 101})
 		l.run(row.flights(), 70*time.Second)
 		n := l.s.Stats()
 		if n.Concealed < row.from || n.Concealed > row.to {
@@ -101,16 +100,14 @@ func TestStalledReader(t *testing.T) {
 		ticks int
 		stall time.Duration
 	}{{160, 900 * ms}, {160, 1020 * ms}, {160, 1100 * ms}, {160, 1240 * ms}, {240, 1800 * ms}, {480, 3600 * ms}} {
-		l := newLine(t, Params{})
+		l := newReceiveSim(t, Params{})
 		n := 8 * Rate / row.ticks
 		all := paced(n, row.ticks)
 		i := slices.IndexFunc(all, func(f flight) bool { return f.at >= time.Second })
 		l.run(append([]flight(nil), all[:i]...), all[i-1].at)
-		src, until := netip.AddrPortFrom(loopback(), 4000), l.now+row.stall
+		until := l.now + row.stall
 		for ; all[i].at <= until; i++ {
-			putHeader(l.wire[:], all[i].packet)
-			n := headerLen + copy(l.wire[headerLen:], all[i].payload)
-			l.s.receive(l.wire[:n], src, l.s.opened.Add(all[i].at))
+			l.receive(all[i])
 		}
 		l.now = until
 		l.run(append([]flight(nil), all[i:]...), 8*time.Second)
@@ -131,7 +128,7 @@ func TestHeldToneWithGaps(t *testing.T) {
 		}
 	}
 	for lost := range 20 {
-		l := newLine(t, Params{InBand: true})
+		l := newReceiveSim(t, Params{InBand: true})
 		l.each = l.s.detectTones
 		var all []flight
 		pcm := make([]int16, frameLen)
@@ -151,8 +148,8 @@ func TestHeldToneWithGaps(t *testing.T) {
 			t.Errorf("%d ms lost: %d keys, want 2", lost*20, n)
 		}
 	}
-	// A digit that is lost for good ends.
-	l := newLine(t, Params{InBand: true})
+	// A digit ends during a long loss.
+	l := newReceiveSim(t, Params{InBand: true})
 	l.each = l.s.detectTones
 	pcm := make([]int16, frameLen)
 	var all []flight

@@ -7,6 +7,8 @@ import (
 	"github.com/parley-voice/parley/bench/relay"
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/media/codec"
+	"github.com/parley-voice/parley/media/mediatest"
+	"github.com/parley-voice/parley/media/tone"
 )
 
 func TestCallOverABadNetwork(t *testing.T) {
@@ -24,10 +26,11 @@ func TestCallOverABadNetwork(t *testing.T) {
 	}()
 	a.Start(Params{Remote: toB, Codec: codec.PCMU{}})
 	b.Start(Params{Remote: toA, Codec: codec.PCMU{}})
-	a.Play(&sine{hz: 440})
-	b.Play(&sine{hz: 1000})
+	// Whole periods in a frame: a skipped frame keeps the phase.
+	a.Play(mediatest.Tone(500))
+	b.Play(mediatest.Tone(1000))
 	var work sync.WaitGroup
-	hear := func(s *Session, hz float64) {
+	receive := func(s *Session, hz float64) {
 		f, all := make(media.Frame, frameLen), []int16(nil)
 		for range 75 {
 			if err := s.ReadFrame(f); err != nil {
@@ -36,14 +39,14 @@ func TestCallOverABadNetwork(t *testing.T) {
 			}
 			all = append(all, f...)
 		}
-		if p := power(all[15*frameLen:], Rate, hz); p < 0.7 {
+		if p := tone.Share(all[15*frameLen:], Rate, hz); p < 0.7 {
 			t.Errorf("%v Hz has %.2f of the power", hz, p)
 		}
 		if n := s.Stats(); n.Received < 60 || n.Duplicate == 0 && n.Lost == 0 {
 			t.Errorf("%+v", n)
 		}
 	}
-	work.Go(func() { hear(a, 1000) })
-	work.Go(func() { hear(b, 440) })
+	work.Go(func() { receive(a, 1000) })
+	work.Go(func() { receive(b, 500) })
 	work.Wait()
 }

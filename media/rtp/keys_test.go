@@ -15,16 +15,17 @@ import (
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/media/codec"
 	"github.com/parley-voice/parley/media/dtmf"
+	"github.com/parley-voice/parley/media/mediatest"
 )
 
 // TestPress checks the packets of a digit: 20 ms apart under one timestamp,
 // the first marked, growing duration, three end packets, 60 ms to the next
 // digit, and audio before and after with a continuous clock.
 func TestPress(t *testing.T) {
-	s := newHandSession(t)
+	s := newManualSession(t)
 	p := newPhone(t, s)
 	s.Start(Params{Remote: p.addr(), Codec: codec.G722{}, PayloadType: 9, KeyType: 101, Ptime: 40 * ms})
-	s.Play(&sine{hz: 440})
+	s.Play(mediatest.Tone(440))
 	all := p.run(s, 3) // the third frame is held
 	if err := s.Press("7#"); err != nil {
 		t.Fatal(err)
@@ -70,7 +71,7 @@ func TestPress(t *testing.T) {
 }
 
 func TestPressRefused(t *testing.T) {
-	s := newHandSession(t)
+	s := newManualSession(t)
 	if err := s.Press("1"); !errors.Is(err, ErrNoKeys) {
 		t.Errorf("before the start: %v", err)
 	}
@@ -95,7 +96,7 @@ func TestPressRefused(t *testing.T) {
 
 func TestKeysUnderLoss(t *testing.T) {
 	const keys = "0123456789*#"
-	s := newHandSession(t)
+	s := newManualSession(t)
 	p := newPhone(t, s)
 	s.Start(Params{Remote: p.addr(), Codec: codec.PCMU{}, KeyType: 101})
 	rng := rand.New(rand.NewPCG(7, 8))
@@ -126,7 +127,7 @@ func TestKeysUnderLoss(t *testing.T) {
 	}
 }
 
-func TestKeysOfSipp(t *testing.T) {
+func TestSippCaptures(t *testing.T) {
 	const dir = "/usr/share/sip-tester"
 	for name, want := range map[string]string{"0": "0", "1": "1", "5": "5", "9": "9", "star": "*", "pound": "#"} {
 		b, err := os.ReadFile(filepath.Join(dir, "dtmf_2833_"+name+".pcap"))
@@ -153,48 +154,18 @@ func TestKeysOfSipp(t *testing.T) {
 	}
 }
 
-func TestKeysInBand(t *testing.T) {
-	a, b := newPair(t, newTestTransport(t), codec.PCMA{})
-	a.Start(Params{Remote: b.Local(), Codec: codec.PCMA{}, PayloadType: 8, InBand: true})
-	b.Start(Params{Remote: a.Local(), Codec: codec.PCMA{}, PayloadType: 8, InBand: true})
-	read := make(chan struct{})
-	go func() {
-		defer close(read)
-		f := make(media.Frame, frameLen)
-		for err := error(nil); err == nil; {
-			err = b.ReadFrame(f)
-		}
-	}()
-	if err := a.Press("1A#"); err != nil {
-		t.Fatal(err)
-	}
-	got := ""
-	for len(got) < 3 {
-		select {
-		case k := <-b.Digits():
-			got += string(k)
-		case <-time.After(5 * time.Second):
-			t.Fatalf("got %q", got)
-		}
-	}
-	if got != "1A#" {
-		t.Errorf("got %q", got)
-	}
-	b.Close()
-	<-read
-}
-
-// TestKeysWithoutEvents checks that digits are sent as tones instead of the
-// feed if no event type was negotiated.
-func TestKeysWithoutEvents(t *testing.T) {
-	for _, c := range []codec.Codec{codec.PCMU{}, codec.G722{}} {
-		a, b := newPair(t, newTestTransport(t), c)
-		pt := uint8(0)
-		if c.Name() == "G722" {
-			pt = 9
-		}
-		a.Start(Params{Remote: b.Local(), Codec: c, PayloadType: pt})
-		b.Start(Params{Remote: a.Local(), Codec: c, PayloadType: pt, InBand: true})
+// TestKeysAsTones checks digits as tones: if both sides use them, and instead of
+// the feed if no event type was negotiated.
+func TestKeysAsTones(t *testing.T) {
+	for _, row := range []struct {
+		codec  codec.Codec
+		inBand bool // of the sender
+		keys   string
+	}{{codec.PCMA{}, true, "1A#"}, {codec.PCMU{}, false, "12#"}, {codec.G722{}, false, "12#"}} {
+		name, pt := row.codec.Name(), row.codec.PayloadType()
+		a, b := newPair(t, newTestTransport(t), row.codec)
+		a.Start(Params{Remote: b.Local(), Codec: row.codec, PayloadType: pt, InBand: row.inBand})
+		b.Start(Params{Remote: a.Local(), Codec: row.codec, PayloadType: pt, InBand: true})
 		read := make(chan struct{})
 		go func() {
 			defer close(read)
@@ -203,8 +174,8 @@ func TestKeysWithoutEvents(t *testing.T) {
 				err = b.ReadFrame(f)
 			}
 		}()
-		if err := a.Press("12#"); err != nil {
-			t.Fatalf("%s: %v", c.Name(), err)
+		if err := a.Press(row.keys); err != nil {
+			t.Fatalf("%s: %v", name, err)
 		}
 		got := ""
 		for len(got) < 3 {
@@ -212,11 +183,11 @@ func TestKeysWithoutEvents(t *testing.T) {
 			case k := <-b.Digits():
 				got += string(k)
 			case <-time.After(5 * time.Second):
-				t.Fatalf("%s: got %q", c.Name(), got)
+				t.Fatalf("%s: got %q", name, got)
 			}
 		}
-		if got != "12#" {
-			t.Errorf("%s: got %q", c.Name(), got)
+		if got != row.keys {
+			t.Errorf("%s: got %q", name, got)
 		}
 		b.Close()
 		<-read

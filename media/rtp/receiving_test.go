@@ -28,9 +28,9 @@ type receivedFrame struct {
 	level    float64
 }
 
-// A line is the receiving side of a session in virtual time. Packets are
+// A receiveSim is the receiving side of a session in virtual time. Packets are
 // received on the clock's ticks, and the reader runs after each.
-type line struct {
+type receiveSim struct {
 	s        *Session
 	now      time.Duration
 	received []receivedFrame
@@ -42,16 +42,16 @@ type line struct {
 	marks   map[int16]int
 }
 
-func newLine(t *testing.T, p Params) *line {
+func newReceiveSim(t *testing.T, p Params) *receiveSim {
 	t.Helper()
-	s := newHandSession(t)
+	s := newManualSession(t)
 	if p.Codec == nil {
 		p.Codec = codec.PCMU{}
 	}
 	s.Start(p)
 	s.reader.Start(s.Rate(), 0)
 	s.reading.Store(true)
-	l := &line{s: s, frame: make(media.Frame, media.FrameLen(s.Rate())), marks: map[int16]int{}}
+	l := &receiveSim{s: s, frame: make(media.Frame, media.FrameLen(s.Rate())), marks: map[int16]int{}}
 	decoder := codec.PCMU{}.NewDecoder()
 	for i := range 100 {
 		var pcm [1]int16
@@ -82,16 +82,12 @@ func speech(from time.Duration, id, n int, ssrc uint32) (all []flight) {
 }
 
 // run plays flights in the order of arrival until a time.
-func (l *line) run(flights []flight, until time.Duration) {
+func (l *receiveSim) run(flights []flight, until time.Duration) {
 	l.flights = append(l.flights, flights...)
 	slices.SortStableFunc(l.flights, func(a, b flight) int { return int(a.at - b.at) })
-	src := netip.AddrPortFrom(loopback(), 4000)
 	for ; l.now <= until; l.now += mediaclock.Tick {
 		for len(l.flights) > 0 && l.flights[0].at <= l.now {
-			f := l.flights[0]
-			putHeader(l.wire[:], f.packet)
-			n := headerLen + copy(l.wire[headerLen:], f.payload)
-			l.s.receive(l.wire[:n], src, l.s.opened.Add(f.at))
+			l.receive(l.flights[0])
 			l.flights = l.flights[1:]
 		}
 		l.s.checkTimeout(l.s.currentParams(l.s.opened.Add(l.now)), l.now)
@@ -100,13 +96,19 @@ func (l *line) run(flights []flight, until time.Duration) {
 			if !l.s.reader.Next(l.frame, l.now, l.s) {
 				break
 			}
-			l.note()
+			l.record()
 		}
 	}
 	l.s.timeouts.Wait()
 }
 
-func (l *line) note() {
+func (l *receiveSim) receive(f flight) {
+	putHeader(l.wire[:], f.packet)
+	n := headerLen + copy(l.wire[headerLen:], f.payload)
+	l.s.receive(l.wire[:n], netip.AddrPortFrom(loopback(), 4000), l.s.opened.Add(f.at))
+}
+
+func (l *receiveSim) record() {
 	if l.each != nil {
 		l.each(l.frame)
 		return
@@ -120,7 +122,7 @@ func (l *line) note() {
 }
 
 // ids returns the numbers of the frames that arrived.
-func (l *line) ids() (all []int) {
+func (l *receiveSim) ids() (all []int) {
 	for _, h := range l.received {
 		if h.measured {
 			all = append(all, h.id)
@@ -155,7 +157,7 @@ func TestImpairedNetwork(t *testing.T) {
 					arrived++
 				}
 			}
-			l := newLine(t, Params{})
+			l := newReceiveSim(t, Params{})
 			l.run(flights, 61*time.Second)
 			ids, late := l.ids(), []time.Duration(nil)
 			for i, id := range ids {
@@ -193,7 +195,7 @@ func TestSourceChanges(t *testing.T) {
 		second[i].seq += 40_000
 		second[i].ts += 1 << 30
 	}
-	l := newLine(t, Params{})
+	l := newReceiveSim(t, Params{})
 	l.run(append(first, second...), 4*time.Second-20*ms)
 	if ids := l.ids(); len(ids) != 200 || !slices.IsSorted(ids) {
 		t.Errorf("received %d frames of 200: %+v", len(ids), l.s.Stats())
@@ -214,7 +216,7 @@ func TestSourceChanges(t *testing.T) {
 // time out, and silence at the signaled level arrives in time.
 func TestComfortNoiseOnly(t *testing.T) {
 	expired := false
-	l := newLine(t, Params{SilenceTimeout: 3 * time.Second, OnTimeout: func() { expired = true }})
+	l := newReceiveSim(t, Params{SilenceTimeout: 3 * time.Second, OnTimeout: func() { expired = true }})
 	flights := speech(0, 0, 50, 1)
 	seq := uint16(50)
 	for at := time.Second; at < 21*time.Second; at += 500 * ms {
@@ -243,22 +245,22 @@ func TestComfortNoiseOnly(t *testing.T) {
 	}
 }
 
-// TestBlackout blocks all packets for 10 s, dropping them or delivering them
+// TestOutage blocks all packets for 10 s, dropping them or delivering them
 // at once. Audio resumes within 200 ms and without old frames.
-func TestBlackout(t *testing.T) {
-	for _, held := range []bool{false, true} {
+func TestOutage(t *testing.T) {
+	for _, delayed := range []bool{false, true} {
 		var flights []flight
 		for _, f := range speech(0, 0, 1000, 1) {
 			switch {
 			case f.at < 5*time.Second || f.at >= 15*time.Second:
-			case held:
+			case delayed:
 				f.at = 15 * time.Second
 			default:
 				continue
 			}
 			flights = append(flights, f)
 		}
-		l := newLine(t, Params{})
+		l := newReceiveSim(t, Params{})
 		l.run(flights, 20*time.Second-20*ms)
 		resumed := false
 		for _, h := range l.received {
@@ -266,15 +268,15 @@ func TestBlackout(t *testing.T) {
 				continue
 			}
 			if old := h.at - time.Duration(h.id)*20*ms; old > 200*ms {
-				t.Fatalf("held back %v: a frame %v old was played at %v", held, old, h.at)
+				t.Fatalf("delayed %v: a frame %v old was played at %v", delayed, old, h.at)
 			}
 			if !resumed && h.at > 15*time.Second+200*ms {
-				t.Errorf("held back %v: resumed at %v", held, h.at)
+				t.Errorf("delayed %v: resumed at %v", delayed, h.at)
 			}
 			resumed = true
 		}
 		if n := len(l.received); !resumed || n < 995 || n > 1002 {
-			t.Errorf("held back %v: resumed %v, %d frames in 20 s", held, resumed, n)
+			t.Errorf("delayed %v: resumed %v, %d frames in 20 s", delayed, resumed, n)
 		}
 	}
 }
@@ -296,7 +298,7 @@ func TestDrift(t *testing.T) {
 	for _, ppm := range []int{-200, 200} {
 		for _, pauses := range []bool{false, true} {
 			const n = 30 * 60 * 50
-			l := newLine(t, Params{})
+			l := newReceiveSim(t, Params{})
 			crossings, before, frames := 0, int16(0), 0
 			loud := 0 // speech frames sent but not played
 			l.each = func(f media.Frame) {
@@ -329,7 +331,7 @@ func TestDrift(t *testing.T) {
 				t.Errorf("%d ppm: %+v", ppm, sum)
 			}
 			if repairs := sum.Added + sum.Skipped; repairs < 10 || repairs > 20 || sum.Added > 0 && sum.Skipped > 0 {
-				t.Errorf("%d ppm: %d frames added, %d left out", ppm, sum.Added, sum.Skipped)
+				t.Errorf("%d ppm: %d frames added, %d dropped", ppm, sum.Added, sum.Skipped)
 			}
 			if pauses && (loud < -2 || loud > 2) {
 				t.Errorf("%d ppm: %d frames of speech were dropped", ppm, loud)
@@ -344,9 +346,9 @@ func TestDrift(t *testing.T) {
 	}
 }
 
-func TestHalvesOfFrames(t *testing.T) {
+func TestPacketsOf30ms(t *testing.T) {
 	for _, c := range []codec.Codec{codec.PCMU{}, codec.G722{}} {
-		l := newLine(t, Params{Codec: c, PayloadType: c.PayloadType()})
+		l := newReceiveSim(t, Params{Codec: c, PayloadType: c.PayloadType()})
 		encoder := c.NewEncoder()
 		rate := c.Rate()
 		sine := tone.Sine(rate, 3*rate, 500, 0.3)
@@ -370,8 +372,8 @@ func TestHalvesOfFrames(t *testing.T) {
 	}
 }
 
-func TestNoDeadSilence(t *testing.T) {
-	l := newLine(t, Params{})
+func TestNoiseAfterStreamEnds(t *testing.T) {
+	l := newReceiveSim(t, Params{})
 	encoder := codec.PCMU{}.NewEncoder()
 	var flights []flight
 	pcm := make([]int16, frameLen)

@@ -1,7 +1,6 @@
 package rtp
 
 import (
-	"net/netip"
 	"slices"
 	"testing"
 	"time"
@@ -11,19 +10,14 @@ import (
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/media/codec"
 	"github.com/parley-voice/parley/media/mediaclock"
+	"github.com/parley-voice/parley/media/mediatest"
+	"github.com/parley-voice/parley/media/tone"
 )
 
-// newHandSession returns a session that the test drives instead of a clock.
-func newHandSession(tb testing.TB) *Session {
+// newManualSession returns a session that the test drives instead of a clock.
+func newManualSession(tb testing.TB) *Session {
 	tb.Helper()
-	ports, err := ParsePorts("0-0")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tr, err := NewTransport(&mediaclock.Clock{}, ports, loopback(), netip.Addr{})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	tr := newTransport(tb, &mediaclock.Clock{})
 	s, err := tr.Listen()
 	if err != nil {
 		tb.Fatal(err)
@@ -32,7 +26,7 @@ func newHandSession(tb testing.TB) *Session {
 	return s
 }
 
-// A sent packet is one that the phone received.
+// A sentPacket is one that the phone received.
 type sentPacket struct {
 	packet
 
@@ -73,11 +67,11 @@ func (p *phone) run(s *Session, n int) (all []sentPacket) {
 // The feed receives each frame's departure time.
 func TestPacketTime(t *testing.T) {
 	for _, row := range []struct {
-		wish, want time.Duration
+		ptime, want time.Duration
 	}{{0, 20 * ms}, {10 * ms, 10 * ms}, {20 * ms, 20 * ms}, {30 * ms, 30 * ms}, {40 * ms, 40 * ms}, {50 * ms, 50 * ms}, {60 * ms, 60 * ms}, {25 * ms, 20 * ms}, {200 * ms, 60 * ms}, {5 * ms, 20 * ms}, {-ms, 20 * ms}} {
-		s := newHandSession(t)
+		s := newManualSession(t)
 		p := newPhone(t, s)
-		s.Start(Params{Remote: p.addr(), Codec: codec.PCMU{}, Ptime: row.wish})
+		s.Start(Params{Remote: p.addr(), Codec: codec.PCMU{}, Ptime: row.ptime})
 		n := byte(0)
 		var leaves []time.Time
 		s.Play(media.FeedFunc(func(f media.Frame, due time.Time) {
@@ -88,22 +82,22 @@ func TestPacketTime(t *testing.T) {
 		got := p.run(s, 60)
 		size := int(row.want * Rate / time.Second)
 		if want := 60 * 20 * ms / row.want; len(got) < int(want)-1 || len(got) > int(want) {
-			t.Errorf("ptime %v: %d packets", row.wish, len(got))
+			t.Errorf("ptime %v: %d packets", row.ptime, len(got))
 		}
 		at := 0
 		for i, g := range got {
 			if len(g.payload) != size || g.marker != (i == 0) || g.ts != got[0].ts+uint32(i*size) || g.seq != got[0].seq+uint16(i) {
-				t.Fatalf("ptime %v: packet %d is %d bytes, %+v", row.wish, i, len(g.payload), g)
+				t.Fatalf("ptime %v: packet %d is %d bytes, %+v", row.ptime, i, len(g.payload), g)
 			}
 			if i > 0 && g.at-got[i-1].at != row.want {
-				t.Fatalf("ptime %v: packet %d left %v after the one before", row.wish, i, g.at-got[i-1].at)
+				t.Fatalf("ptime %v: packet %d left %v after the one before", row.ptime, i, g.at-got[i-1].at)
 			}
 			for _, b := range g.payload {
 				if want := byte(at / frameLen); b != want && want != 0x7f {
-					t.Fatalf("ptime %v: byte %d is of frame %d", row.wish, at, b)
+					t.Fatalf("ptime %v: byte %d is of frame %d", row.ptime, at, b)
 				}
 				if due := leaves[at/frameLen].Sub(time.Time{}); at%frameLen == 0 && due != g.at {
-					t.Fatalf("ptime %v: frame %d left at %v, want %v", row.wish, at/frameLen, g.at, due)
+					t.Fatalf("ptime %v: frame %d left at %v, want %v", row.ptime, at/frameLen, g.at, due)
 				}
 				at++
 			}
@@ -111,10 +105,10 @@ func TestPacketTime(t *testing.T) {
 	}
 }
 
-// TestSkippedTime checks that the RTP clock advances over skipped ticks, and
+// TestSkippedTicks checks that the RTP clock advances over skipped ticks, and
 // that half a packet from before is dropped.
-func TestSkippedTime(t *testing.T) {
-	s := newHandSession(t)
+func TestSkippedTicks(t *testing.T) {
+	s := newManualSession(t)
 	p := newPhone(t, s)
 	s.Start(Params{Remote: p.addr(), Codec: codec.PCMA{}, PayloadType: 8, Ptime: 40 * ms})
 	before := p.run(s, 3)
@@ -131,9 +125,9 @@ func TestSkippedTime(t *testing.T) {
 	}
 }
 
-func TestRateStays(t *testing.T) {
+func TestRateIsFixed(t *testing.T) {
 	for _, row := range [][2]codec.Codec{{codec.G722{}, codec.PCMU{}}, {codec.PCMA{}, codec.G722{}}} {
-		s := newHandSession(t)
+		s := newManualSession(t)
 		p := newPhone(t, s)
 		rate := row[0].Rate()
 		for i, c := range []codec.Codec{row[0], row[1], row[0]} {
@@ -141,7 +135,7 @@ func TestRateStays(t *testing.T) {
 			if s.Rate() != rate {
 				t.Fatalf("%s: rate %d", c.Name(), s.Rate())
 			}
-			s.Play(&sine{hz: 440})
+			s.Play(mediatest.Tone(440))
 			dec := c.NewDecoder()
 			var decoded []int16
 			for _, g := range p.run(s, 30) {
@@ -154,7 +148,7 @@ func TestRateStays(t *testing.T) {
 			if n := 30 * media.FrameLen(c.Rate()); len(decoded) != n {
 				t.Fatalf("%s: %d samples sent", c.Name(), len(decoded))
 			}
-			if got := power(decoded[len(decoded)/3:], c.Rate(), 440); got < 0.95 {
+			if got := tone.Share(decoded[len(decoded)/3:], c.Rate(), 440); got < 0.95 {
 				t.Errorf("leg %d, %s: 440 Hz has %.2f of the power", i, c.Name(), got)
 			}
 		}
@@ -162,7 +156,7 @@ func TestRateStays(t *testing.T) {
 }
 
 func TestNoTarget(t *testing.T) {
-	s := newHandSession(t)
+	s := newManualSession(t)
 	p := newPhone(t, s)
 	s.Start(Params{Codec: codec.PCMU{}})
 	if all := p.run(s, 3); len(all) != 0 || s.Stats().Unsent != 3 {

@@ -119,20 +119,20 @@ func newSession(t *Transport, socks pair) *Session {
 }
 
 func (s *Session) attach() error {
-	deaf, err := s.transport.poll.add(s.socket, s)
+	removeRTP, err := s.transport.poll.add(s.socket, s)
 	if err != nil {
 		return err
 	}
-	deafer, err := s.transport.poll.add(s.control.socket, reports{s})
+	removeRTCP, err := s.transport.poll.add(s.control.socket, reports{s})
 	if err != nil {
-		deaf()
+		removeRTP()
 		return fmt.Errorf("reports: %w", err)
 	}
-	still := s.transport.clock.AddSplit(s, midframe{s})
+	removeStream := s.transport.clock.AddSplit(s, midframe{s})
 	s.detach = func() {
-		still()
-		deaf()
-		deafer()
+		removeStream()
+		removeRTP()
+		removeRTCP()
 		s.sendBye() // the clock does not use the session anymore
 		s.socket.Close()
 		s.control.socket.Close()

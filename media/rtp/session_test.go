@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"math"
 	"net/netip"
 	"sync"
 	"sync/atomic"
@@ -14,22 +13,30 @@ import (
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/media/codec"
 	"github.com/parley-voice/parley/media/mediaclock"
+	"github.com/parley-voice/parley/media/mediatest"
+	"github.com/parley-voice/parley/media/tone"
 )
 
 func loopback() netip.Addr { return netip.AddrFrom4([4]byte{127, 0, 0, 1}) }
+
+func newTransport(tb testing.TB, clock *mediaclock.Clock) *Transport {
+	tb.Helper()
+	ports, err := ParsePorts("0-0")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tr, err := NewTransport(clock, ports, loopback(), netip.Addr{})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return tr
+}
 
 // newTestTransport returns a running transport on 127.0.0.1.
 func newTestTransport(t *testing.T) *Transport {
 	t.Helper()
 	clock := &mediaclock.Clock{}
-	ports, err := ParsePorts("0-0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	tr, err := NewTransport(clock, ports, loopback(), netip.Addr{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tr := newTransport(t, clock)
 	ctx, cancel := context.WithCancel(context.Background()) // canceled in the cleanup, after the sessions
 	var wg sync.WaitGroup
 	wg.Go(func() { clock.Run(ctx) })
@@ -40,7 +47,7 @@ func newTestTransport(t *testing.T) *Transport {
 		tr.Close()
 		cancel()
 		wg.Wait()
-		if n := ports.InUse(); n != 0 {
+		if n := tr.ports.InUse(); n != 0 {
 			t.Errorf("%d ports left in use", n)
 		}
 	})
@@ -64,42 +71,14 @@ func newPair(t *testing.T, tr *Transport, c codec.Codec) (a, b *Session) {
 	return a, b
 }
 
-// sine is a feed of one tone.
-type sine struct {
-	hz float64
-	n  int
-}
-
-func (s *sine) FillFrame(f media.Frame, _ time.Time) {
-	for i := range f {
-		f[i] = int16(8000 * math.Sin(2*math.Pi*s.hz*float64(s.n)/float64(50*len(f))))
-		s.n++
-	}
-}
-
-// power returns the power of hz in pcm at rate, 1 for a pure tone.
-func power(pcm []int16, rate int, hz float64) float64 {
-	var re, im, all float64
-	for i, v := range pcm {
-		w := 2 * math.Pi * hz * float64(i) / float64(rate)
-		re += float64(v) * math.Cos(w)
-		im += float64(v) * math.Sin(w)
-		all += float64(v) * float64(v)
-	}
-	if all == 0 {
-		return 0
-	}
-	return 2 * (re*re + im*im) / (all * float64(len(pcm)))
-}
-
 func TestAudioBothWays(t *testing.T) {
 	for _, c := range codec.All() {
 		t.Run(c.Name(), func(t *testing.T) {
 			a, b := newPair(t, newTestTransport(t), c)
-			a.Play(&sine{hz: 440})
-			b.Play(&sine{hz: 1000})
+			a.Play(mediatest.Tone(440))
+			b.Play(mediatest.Tone(1000))
 			var wg sync.WaitGroup
-			hear := func(s *Session, hz float64) {
+			receive := func(s *Session, hz float64) {
 				// A busy machine may skip a frame, which interrupts the tone
 				// of a window.
 				f, best := make(media.Frame, media.FrameLen(c.Rate())), 0.0
@@ -115,20 +94,20 @@ func TestAudioBothWays(t *testing.T) {
 						}
 						all = append(all, f...)
 					}
-					best = max(best, power(all[10*len(f):], c.Rate(), hz))
+					best = max(best, tone.Share(all[10*len(f):], c.Rate(), hz))
 				}
 				if best < 0.95 {
 					t.Errorf("%v Hz has %.2f of the power", hz, best)
 				}
 			}
-			wg.Go(func() { hear(a, 1000) })
-			wg.Go(func() { hear(b, 440) })
+			wg.Go(func() { receive(a, 1000) })
+			wg.Go(func() { receive(b, 440) })
 			wg.Wait()
 		})
 	}
 }
 
-func TestSilenceIsInTime(t *testing.T) {
+func TestSilenceIsTimely(t *testing.T) {
 	tr := newTestTransport(t)
 	s, err := tr.Listen()
 	if err != nil {
@@ -155,7 +134,7 @@ func TestSilenceIsInTime(t *testing.T) {
 	}
 }
 
-func TestCloseUnblocks(t *testing.T) {
+func TestCloseUnblocksReadFrame(t *testing.T) {
 	a, _ := newPair(t, newTestTransport(t), codec.PCMU{})
 	read := make(chan error)
 	go func() {
@@ -167,11 +146,10 @@ func TestCloseUnblocks(t *testing.T) {
 			}
 		}
 	}()
-	var asked, after atomic.Int64
+	var after atomic.Int64
 	closed := atomic.Bool{}
 	first := make(chan struct{}, 100)
 	a.Play(media.FeedFunc(func(media.Frame, time.Time) {
-		asked.Add(1)
 		if closed.Load() {
 			after.Add(1)
 		}

@@ -6,9 +6,9 @@ import (
 	"github.com/parley-voice/parley/media/codec"
 )
 
-// TestStatsOfAll checks that the sum includes open sessions and keeps the
+// TestTransportStats checks that the sum includes open sessions and keeps the
 // counts of closed ones.
-func TestStatsOfAll(t *testing.T) {
+func TestTransportStats(t *testing.T) {
 	tr := newTestTransport(t)
 	a, b := newPair(t, tr, codec.PCMU{})
 	eventually(t, func() bool { n := tr.Stats(); return n.Sent > 10 && n.Received > 10 })

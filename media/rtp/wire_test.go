@@ -12,6 +12,7 @@ import (
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/media/codec"
 	"github.com/parley-voice/parley/media/mediaclock"
+	"github.com/parley-voice/parley/media/mediatest"
 	"github.com/parley-voice/parley/media/rtcp"
 )
 
@@ -27,15 +28,27 @@ type phone struct {
 
 func newPhone(t *testing.T, s *Session) *phone {
 	t.Helper()
-	conn, err := (&net.ListenConfig{}).ListenPacket(t.Context(), "udp4", "127.0.0.1:0")
+	return newPhoneAt(t, s, "127.0.0.1")
+}
+
+func newPhoneAt(t *testing.T, s *Session, ip string) *phone {
+	t.Helper()
+	return &phone{t: t, conn: newConn(t, ip), to: net.UDPAddrFromAddrPort(s.Local())}
+}
+
+func newConn(t *testing.T, ip string) net.PacketConn {
+	t.Helper()
+	conn, err := (&net.ListenConfig{}).ListenPacket(t.Context(), "udp4", ip+":0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	return &phone{t: t, conn: conn, to: net.UDPAddrFromAddrPort(s.Local())}
+	return conn
 }
 
-func (p *phone) addr() netip.AddrPort { return p.conn.LocalAddr().(*net.UDPAddr).AddrPort() }
+func (p *phone) addr() netip.AddrPort { return addrOf(p.conn) }
+
+func addrOf(conn net.PacketConn) netip.AddrPort { return conn.LocalAddr().(*net.UDPAddr).AddrPort() }
 
 func (p *phone) send(pt uint8, payload []byte) {
 	p.t.Helper()
@@ -58,8 +71,8 @@ func (p *phone) key(code byte) {
 	}
 }
 
-// hears waits for a packet.
-func (p *phone) hears(within time.Duration) bool {
+// receives waits for a packet.
+func (p *phone) receives(within time.Duration) bool {
 	_ = p.conn.SetReadDeadline(time.Now().Add(within))
 	_, _, err := p.conn.ReadFrom(make([]byte, maxPacket))
 	return err == nil
@@ -119,38 +132,33 @@ func eventually(t *testing.T, done func() bool) {
 	}
 }
 
-// TestSymmetric sends from another port than SDP says and receives there. A
+// TestSymmetricRTP sends from another port than SDP says and receives there. A
 // later sender from elsewhere gets nothing and is not accepted.
-func TestSymmetric(t *testing.T) {
-	sdpConn, err := (&net.ListenConfig{}).ListenPacket(t.Context(), "udp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = sdpConn.Close() }()
-	s := startSession(t, Params{Remote: sdpConn.LocalAddr().(*net.UDPAddr).AddrPort()})
+func TestSymmetricRTP(t *testing.T) {
+	s := startSession(t, Params{Remote: addrOf(newConn(t, "127.0.0.1"))})
 	p := newPhone(t, s)
 	for range 10 {
 		p.send(0, make([]byte, 160))
 		p.ts += 160
 	}
-	if !p.hears(5 * time.Second) {
+	if !p.receives(5 * time.Second) {
 		t.Fatal("the phone received nothing")
 	}
 	before := s.Stats().Received
-	thief := newPhone(t, s)
+	attacker := newPhone(t, s)
 	for range 50 {
-		thief.send(0, make([]byte, 160))
+		attacker.send(0, make([]byte, 160))
 	}
 	eventually(t, func() bool { return s.Stats().Ignored == 50 })
-	if thief.hears(100 * time.Millisecond) {
-		t.Error("the thief received packets")
+	if attacker.receives(100 * time.Millisecond) {
+		t.Error("another source received packets")
 	}
 	if n := s.Stats().Received; n != before {
-		t.Errorf("accepted %d packets of the thief, want 0", n-before)
+		t.Errorf("accepted %d packets of another source, want 0", n-before)
 	}
 }
 
-func TestNoise(t *testing.T) {
+func TestInvalidPackets(t *testing.T) {
 	s := startSession(t, Params{})
 	p := newPhone(t, s)
 	for _, b := range [][]byte{{}, {0x80}, {0x80, 200, 0, 1}, make([]byte, 12), make([]byte, 1499), make([]byte, 4000)} {
@@ -167,7 +175,7 @@ func TestNoise(t *testing.T) {
 	}
 }
 
-func TestExpired(t *testing.T) {
+func TestMediaTimeouts(t *testing.T) {
 	first, later := make(chan struct{}), make(chan struct{})
 	s := startSession(t, Params{FirstPacketTimeout: 50 * ms, SilenceTimeout: time.Hour, OnTimeout: func() { close(first) }})
 	<-first
@@ -183,9 +191,9 @@ func TestExpired(t *testing.T) {
 	eventually(t, func() bool { return ticks.Load() > 10 })
 }
 
-// TestReportsKeepACallUp checks that a silent party that sends RTCP times out
+// TestReportsExtendTimeout checks that a silent party that sends RTCP times out
 // later. Reports of another host, and reports that have ceased, do not count.
-func TestReportsKeepACallUp(t *testing.T) {
+func TestReportsExtendTimeout(t *testing.T) {
 	const second = time.Second
 	for name, row := range map[string]struct {
 		reports time.Duration // last report, sent every 5 s
@@ -197,14 +205,10 @@ func TestReportsKeepACallUp(t *testing.T) {
 		"for a while":         {60 * second, "127.0.0.1", 75 * second},
 		"from somewhere else": {time.Hour, "127.0.0.2", 15 * second},
 	} {
-		s := newHandSession(t)
+		s := newManualSession(t)
 		p := newPhone(t, s)
 		expired := make(chan struct{})
-		conn, err := (&net.ListenConfig{}).ListenPacket(t.Context(), "udp4", row.host+":0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = conn.Close() }()
+		conn := newConn(t, row.host)
 		report := rtcp.Report{SSRC: 99}
 		text, local := report.Append(nil, "phone"), s.Local()
 		above := net.UDPAddrFromAddrPort(netip.AddrPortFrom(local.Addr(), local.Port()+1))
@@ -235,30 +239,30 @@ func TestReportsKeepACallUp(t *testing.T) {
 	}
 }
 
-func TestExpiredBlocks(t *testing.T) {
-	s := newHandSession(t)
+func TestBlockingOnTimeout(t *testing.T) {
+	s := newManualSession(t)
 	p := newPhone(t, s)
-	held := make(chan struct{})
-	s.Start(Params{Remote: p.addr(), Codec: codec.PCMU{}, FirstPacketTimeout: 50 * ms, OnTimeout: func() { <-held }})
+	blocked := make(chan struct{})
+	s.Start(Params{Remote: p.addr(), Codec: codec.PCMU{}, FirstPacketTimeout: 50 * ms, OnTimeout: func() { <-blocked }})
 	due := s.opened
 	for range 10 {
 		due = due.Add(media.FrameTime)
 		s.Tick(due)
 	}
-	close(held)
+	close(blocked)
 	if n := s.Stats().Sent; n != 10 {
 		t.Errorf("%d packets sent", n)
 	}
 }
 
 func TestMute(t *testing.T) {
-	far := newPhone(t, startSession(t, Params{}))
-	s := startSession(t, Params{Remote: far.addr(), Mute: true})
-	if far.hears(100 * ms) {
+	remote := newPhone(t, startSession(t, Params{}))
+	s := startSession(t, Params{Remote: remote.addr(), Mute: true})
+	if remote.receives(100 * ms) {
 		t.Error("a muted session sends")
 	}
-	s.Start(Params{Remote: far.addr(), Codec: codec.PCMA{}, PayloadType: 8})
-	if !far.hears(5 * time.Second) {
+	s.Start(Params{Remote: remote.addr(), Codec: codec.PCMA{}, PayloadType: 8})
+	if !remote.receives(5 * time.Second) {
 		t.Error("a session that is not muted does not send")
 	}
 }
@@ -266,7 +270,7 @@ func TestMute(t *testing.T) {
 // TestNoAllocations sends, receives and reads frames without a clock.
 func TestNoAllocations(t *testing.T) {
 	for _, c := range codec.All() {
-		s, step := byHand(t, c)
+		s, step := newStepSession(t, c)
 		for range 200 {
 			step()
 		}
@@ -279,15 +283,15 @@ func TestNoAllocations(t *testing.T) {
 	}
 }
 
-// byHand returns a session that sends to itself and a function that moves it
+// newStepSession returns a session that sends to itself and a function that moves it
 // by one frame. The test is the clock.
-func byHand(tb testing.TB, c codec.Codec) (*Session, func()) {
+func newStepSession(tb testing.TB, c codec.Codec) (*Session, func()) {
 	tb.Helper()
-	s := newHandSession(tb)
+	s := newManualSession(tb)
 	tr := s.transport
 	s.reading.Store(true)
 	s.Start(Params{Remote: s.Local(), Codec: c, PayloadType: c.PayloadType()})
-	s.Play(&sine{hz: 440})
+	s.Play(mediatest.Tone(440))
 	s.reader.Start(s.Rate(), 0)
 	s.reader.DisableDriftRepair() // both sides share one clock
 	f := make(media.Frame, media.FrameLen(s.Rate()))
@@ -303,7 +307,7 @@ func byHand(tb testing.TB, c codec.Codec) (*Session, func()) {
 			runtime.Gosched()
 		}
 		if s.in.Peek() == nil {
-			tb.Fatal("a packet to ourselves did not come")
+			tb.Fatal("a packet to the session itself did not arrive")
 		}
 		if err := s.ReadFrame(f); err != nil {
 			tb.Error(err)
@@ -314,7 +318,7 @@ func byHand(tb testing.TB, c codec.Codec) (*Session, func()) {
 func BenchmarkSessionFrame(b *testing.B) {
 	for _, c := range codec.All() {
 		b.Run(c.Name(), func(b *testing.B) {
-			_, step := byHand(b, c)
+			_, step := newStepSession(b, c)
 			b.ReportAllocs()
 			for b.Loop() {
 				step()
@@ -324,7 +328,7 @@ func BenchmarkSessionFrame(b *testing.B) {
 }
 
 func BenchmarkSessionTick(b *testing.B) {
-	s, _ := byHand(b, codec.PCMU{})
+	s, _ := newStepSession(b, codec.PCMU{})
 	due := time.Time{}
 	b.ReportAllocs()
 	for b.Loop() {
@@ -333,11 +337,11 @@ func BenchmarkSessionTick(b *testing.B) {
 	}
 }
 
-// TestFeedAlone checks that a feed is called once per frame, with dues a frame
+// TestFeedCalledOncePerFrame checks that a feed is called once per frame, with dues a frame
 // apart, however often it is replaced.
-func TestFeedAlone(t *testing.T) {
+func TestFeedCalledOncePerFrame(t *testing.T) {
 	s := startSession(t, Params{Remote: netip.MustParseAddrPort("127.0.0.1:9")})
-	var asked atomic.Int64
+	var calls atomic.Int64
 	last := time.Time{}
 	s.Play(media.FeedFunc(func(f media.Frame, due time.Time) {
 		if len(f) != frameLen {
@@ -347,21 +351,21 @@ func TestFeedAlone(t *testing.T) {
 			t.Errorf("dues %v apart", due.Sub(last))
 		}
 		last = due
-		asked.Add(1)
+		calls.Add(1)
 	}))
-	eventually(t, func() bool { return asked.Load() > 5 })
+	eventually(t, func() bool { return calls.Load() > 5 })
 	s.Play(nil)
-	n := asked.Load()
+	n := calls.Load()
 	sent := s.Stats().Sent
 	eventually(t, func() bool { return s.Stats().Sent > sent+5 })
-	if more := asked.Load() - n; more > 1 {
+	if more := calls.Load() - n; more > 1 {
 		t.Errorf("called %d times after it was replaced", more)
 	}
 }
 
-// TestKeysAreNotLost sends digits between speech. Their packets share one
+// TestKeysDoNotCountAsLost sends digits between speech. Their packets share one
 // sequence and none is missing.
-func TestKeysAreNotLost(t *testing.T) {
+func TestKeysDoNotCountAsLost(t *testing.T) {
 	s := startSession(t, Params{})
 	p := newPhone(t, s)
 	read := make(chan struct{})
@@ -410,14 +414,14 @@ func TestUnreachable(t *testing.T) {
 			}
 			s.Start(Params{Codec: codec.PCMU{}, Remote: netip.AddrPortFrom(to, stranger.addr().Port())})
 			eventually(t, func() bool { return s.Stats().Unsent >= 3 })
-			if stranger.hears(50 * ms) {
+			if stranger.receives(50 * ms) {
 				t.Error("a local socket received packets")
 			}
 			if n := s.Stats().Sent; n != 0 {
 				t.Errorf("%d packets sent", n)
 			}
 			s.Start(Params{Codec: codec.PCMU{}, Remote: stranger.addr()})
-			if !stranger.hears(5 * time.Second) {
+			if !stranger.receives(5 * time.Second) {
 				t.Error("the session does not recover")
 			}
 		})

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"net"
 	"net/netip"
 	"slices"
 	"sync"
@@ -16,30 +15,25 @@ import (
 	"github.com/parley-voice/parley/media/latch"
 )
 
-// A talker sends 50 packets per second from one address and counts what it
+// A timedSender sends 50 packets per second from one address and counts what it
 // receives.
-type talker struct {
+type timedSender struct {
 	*phone
 	value byte // µ-law, all samples
 	got   int
 	last  time.Duration // from the beginning
 }
 
-func newTalker(t *testing.T, s *Session, ip string, value byte) *talker {
+func newTimedSender(t *testing.T, s *Session, ip string, value byte) *timedSender {
 	t.Helper()
-	conn, err := (&net.ListenConfig{}).ListenPacket(t.Context(), "udp4", ip+":0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close() })
-	return &talker{phone: &phone{t: t, conn: conn, to: net.UDPAddrFromAddrPort(s.Local())}, value: value}
+	return &timedSender{phone: newPhoneAt(t, s, ip), value: value}
 }
 
-// A span is a time in which a talker sends, from the beginning of the test.
+// A span is a time in which a timedSender sends, from the beginning of the test.
 type span struct{ from, to time.Duration }
 
 // speak sends during the spans and counts received packets until the end.
-func (k *talker) speak(began time.Time, end time.Duration, spans ...span) {
+func (k *timedSender) speak(began time.Time, end time.Duration, spans ...span) {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		b := make([]byte, maxPacket)
@@ -68,9 +62,10 @@ func (k *talker) speak(began time.Time, end time.Duration, spans ...span) {
 	wg.Wait()
 }
 
+// The samples of the callee and of an unknown source, µ-law.
 const (
-	partySays    = 0x20
-	strangerSays = 0xa0
+	calleeByte  = 0x20
+	unknownByte = 0xa0
 )
 
 // TestUnknownSources sends from a stranger's address before the remote party begins
@@ -78,7 +73,6 @@ const (
 // of its samples is played; the remote party is received and served whenever it
 // sends.
 func TestUnknownSources(t *testing.T) {
-	const ms = time.Millisecond
 	at := func(from, to time.Duration) []span { return []span{{from, to}} }
 	var all sync.WaitGroup
 	defer all.Wait()
@@ -98,7 +92,7 @@ func TestUnknownSources(t *testing.T) {
 			at(0, 4500*ms), 4500 * ms,
 		},
 		"before a party behind a NAT": {true, latch.ExpectedSources{Signaling: []netip.Addr{party}}, at(200*ms, 2*time.Second), at(0, 2*time.Second), 2 * time.Second},
-		"long before a party behind a NAT whose networks are known": {
+		"long before a party behind a NAT with known networks": {
 			true, latch.ExpectedSources{Media: []netip.Prefix{netip.PrefixFrom(party, 32)}}, at(1500*ms, 3*time.Second), at(0, 3*time.Second), 3 * time.Second,
 		},
 		"while a party behind a NAT is silent": {
@@ -107,7 +101,7 @@ func TestUnknownSources(t *testing.T) {
 			[]span{{0, 500 * ms}, {3500 * ms, 4500 * ms}},
 			at(0, 4500*ms), 4500 * ms,
 		},
-		"while a party behind a NAT that signals elsewhere is silent": {
+		"while a party behind a NAT that signals from elsewhere is silent": {
 			true,
 			latch.ExpectedSources{},
 			[]span{{0, 1 * time.Second}, {4 * time.Second, 5 * time.Second}},
@@ -115,7 +109,7 @@ func TestUnknownSources(t *testing.T) {
 		},
 	} {
 		s := startSession(t, Params{Mute: true})
-		callee, thief := newTalker(t, s, "127.0.0.1", partySays), newTalker(t, s, "127.0.0.2", strangerSays)
+		callee, other := newTimedSender(t, s, "127.0.0.1", calleeByte), newTimedSender(t, s, "127.0.0.2", unknownByte)
 		all.Go(func() {
 			remote := callee.addr()
 			if row.nat {
@@ -126,16 +120,16 @@ func TestUnknownSources(t *testing.T) {
 			began := time.Now()
 			var wg sync.WaitGroup
 			wg.Go(func() { callee.speak(began, row.end, row.party...) })
-			wg.Go(func() { thief.speak(began, row.end, row.stranger...) })
+			wg.Go(func() { other.speak(began, row.end, row.stranger...) })
 			wg.Wait()
 			ignored := s.Quality().Ignored
 			s.Close()
 			good, bad := samples()
-			if thief.got > 5 || bad > 0 {
-				t.Errorf("%s: %d packets went to the stranger, %d of its samples were played", name, thief.got, bad)
+			if other.got > 5 || bad > 0 {
+				t.Errorf("%s: %d packets went to the unknown source, %d of its samples were played", name, other.got, bad)
 			}
 			if callee.got < 25 || callee.last < row.end-200*ms || good < 25*frameLen {
-				t.Errorf("%s: %d packets went to the party, the last at %v; %d of its samples were played", name, callee.got, callee.last, good)
+				t.Errorf("%s: %d packets went to the callee, the last at %v; %d of its samples were played", name, callee.got, callee.last, good)
 			}
 			if ignored < 25 {
 				t.Errorf("%s: %d packets are counted as ignored", name, ignored)
@@ -152,7 +146,7 @@ func listen(s *Session) (samples func() (party, stranger int)) {
 		codec.PCMU{}.Decode(pcm, []byte{b})
 		return pcm[0]
 	}
-	ours, theirs := sample(partySays), sample(strangerSays)
+	ours, theirs := sample(calleeByte), sample(unknownByte)
 	var party, stranger int
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -174,10 +168,9 @@ func listen(s *Session) (samples func() (party, stranger int)) {
 	}
 }
 
-// TestMediaFromElsewhere checks that a remote party that sends from another
+// TestMediaFromOtherAddress checks that a remote party that sends from another
 // address than SDP says is received and served.
-func TestMediaFromElsewhere(t *testing.T) {
-	const ms = time.Millisecond
+func TestMediaFromOtherAddress(t *testing.T) {
 	var all sync.WaitGroup
 	defer all.Wait()
 	signals := netip.MustParseAddr("127.0.0.1")
@@ -195,7 +188,7 @@ func TestMediaFromElsewhere(t *testing.T) {
 		"a network that is not the carrier's": {"127.0.0.1", latch.ExpectedSources{Signaling: []netip.Addr{signals}, Media: []netip.Prefix{netip.MustParsePrefix("127.0.0.8/30")}}, "127.0.0.4", 0},
 	} {
 		s := startSession(t, Params{Mute: true})
-		k := newTalker(t, s, row.from, partySays)
+		k := newTimedSender(t, s, row.from, calleeByte)
 		all.Go(func() {
 			s.Start(Params{Remote: netip.AddrPortFrom(netip.MustParseAddr(row.sdp), 4000), Expected: row.known, Codec: codec.PCMU{}})
 			began, end := time.Now(), row.after+time.Second
