@@ -125,6 +125,8 @@ type Outcome struct {
 	AnsweredBy *AnsweredBy
 	// Transfer is the last attempted transfer, or nil.
 	Transfer *TransferResult
+	// Usage is what the providers did.
+	Usage []EngineUsage
 }
 
 // A TransferResult is the result of a transfer attempt.

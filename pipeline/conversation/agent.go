@@ -68,7 +68,7 @@ func (a *Agent) Model(e pipeline.Engine) (pipeline.Model, error) {
 	if err := provider.CheckEngine("speech.llm", e, a.Models); err != nil {
 		return nil, err
 	}
-	return a.Guards.BackgroundModel(a.Models, e), nil
+	return a.Guards.BackgroundModel(a.Models, e, nil), nil
 }
 
 // Talk holds the conversation on leg until the leg ends, ctx is done or the agent leaves.
@@ -97,10 +97,11 @@ func (a *Agent) newSession(leg media.Leg, config pipeline.SessionConfig) (*sessi
 		config.AnsweredAt = time.Now()
 	}
 	policy, greets := a.policy(config), config.Greeting != ""
-	meter := &tokenMeter{Model: a.Guards.Model(a.Models, config.Engines.LLM)}
+	meter := &pipeline.UsageMeter{}
 	c := &call{
 		leg: leg, config: config, log: cmp.Or(a.Log, slog.New(slog.DiscardHandler)).With("call", config.CallID),
-		model: meter, voice: a.Guards.Voice(a.Voices, config.Engines.TTS), updates: make(chan update, 16),
+		model: a.Guards.Model(a.Models, config.Engines.LLM, meter), voice: a.Guards.Voice(a.Voices, config.Engines.TTS, meter),
+		usage: meter, updates: make(chan update, 16),
 	}
 	player := playout.New()
 	speaker, record := &speaker{call: c, player: player, phrases: &a.phrases}, &record{call: c}
@@ -108,7 +109,7 @@ func (a *Agent) newSession(leg media.Leg, config pipeline.SessionConfig) (*sessi
 		call: c, player: player, speaker: speaker, record: record, classifier: a.Classifier,
 		replies: &replies{call: c, speaker: speaker, record: record, limits: newCallLimits(config.Limits, meter)},
 		transcriber: newTranscriber(
-			a.Guards.Recognizer(a.Recognizers, config.Engines.ASR),
+			a.Guards.Recognizer(a.Recognizers, config.Engines.ASR, meter),
 			pipeline.Stream{Rate: leg.Rate(), Model: config.Engines.ASR.Model, Language: config.Language}, c.log,
 		),
 		machine: turn.New(policy, greets),

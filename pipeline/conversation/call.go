@@ -19,6 +19,7 @@ type call struct {
 	log     *slog.Logger
 	model   pipeline.Model
 	voice   pipeline.Voice
+	usage   *pipeline.UsageMeter
 	wg      sync.WaitGroup
 	updates chan update
 }

@@ -84,6 +84,7 @@ func (s *session) outcome() pipeline.Outcome {
 	o := pipeline.Outcome{
 		Lines: s.record.lines, Turns: s.record.turns,
 		Reason: s.ending.reason, Err: s.ending.err, Transfer: s.ending.transfer,
+		Usage: s.usage.Total(),
 	}
 	if s.greeter.detector != nil {
 		by := s.greeter.detector.Verdict()

@@ -186,11 +186,11 @@ func (c *Checker) probe(ctx context.Context, p candidate) error {
 		}
 	case "llm":
 		if x := c.Models[p.engine.Provider]; x != nil {
-			return probeModel(ctx, guardedModel{guard, x, p.engine})
+			return probeModel(ctx, guardedModel{guard, x, p.engine, nil})
 		}
 	case "tts":
 		if x := c.Voices[p.engine.Provider]; x != nil {
-			return probeVoice(ctx, guardedVoice{guard, x, p.engine})
+			return probeVoice(ctx, guardedVoice{guard, x, p.engine, nil})
 		}
 	}
 	return errors.New("not configured")

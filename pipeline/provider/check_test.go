@@ -134,17 +134,17 @@ func TestChain(t *testing.T) {
 				stubs[name], recognizers[name], models[name], voices[name] = stub, stub, stub, stub
 				e = &pipeline.Engine{Provider: name, Fallback: e}
 			}
-			rec, err := g.Recognizer(recognizers, *e).Recognize(t.Context(), pipeline.Stream{Rate: telephone})
+			rec, err := g.Recognizer(recognizers, *e, nil).Recognize(t.Context(), pipeline.Stream{Rate: telephone})
 			if err != nil {
 				t.Fatalf("recognizer, %d works: %v", good, err)
 			}
 			_ = rec.Close()
-			for _, err := range g.Model(models, *e).Reply(t.Context(), pipeline.Prompt{}) {
+			for _, err := range g.Model(models, *e, nil).Reply(t.Context(), pipeline.Prompt{}) {
 				if err != nil {
 					t.Errorf("model, %d works: %v", good, err)
 				}
 			}
-			sp, err := g.Voice(voices, *e).Open(t.Context(), pipeline.Style{Rate: telephone})
+			sp, err := g.Voice(voices, *e, nil).Open(t.Context(), pipeline.Style{Rate: telephone})
 			if err != nil {
 				t.Fatalf("voice, %d works: %v", good, err)
 			}

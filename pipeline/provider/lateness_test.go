@@ -85,7 +85,7 @@ func TestLateModel(t *testing.T) {
 			g := &Guards{}
 			m := g.Model(map[string]pipeline.Model{
 				"one": llm.OpenAI{URL: "http://fake/v1", Client: client(bad)}, "two": llm.OpenAI{URL: "http://fake/v1", Client: client(good)},
-			}, both())
+			}, both(), nil)
 			for range 2 * maxFailures {
 				if late {
 					time.AfterFunc(time.Second, func() {
@@ -112,7 +112,7 @@ func TestLateModel(t *testing.T) {
 func TestHeardLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &Guards{}
-		v := g.Voice(map[string]pipeline.Voice{"one": wholeTextVoice{"one"}, "two": wholeTextVoice{"two"}}, both())
+		v := g.Voice(map[string]pipeline.Voice{"one": wholeTextVoice{"one"}, "two": wholeTextVoice{"two"}}, both(), nil)
 		sp, err := v.Open(t.Context(), pipeline.Style{Rate: 8000})
 		if err != nil {
 			t.Fatal(err)

@@ -21,20 +21,22 @@ const maxBackgroundToken = 30 * time.Second
 // Model returns the guarded model of an engine. The fallback replaces a model that fails
 // or is late before its first token. Later failures are returned, so that nothing is said
 // twice.
-func (g *Guards) Model(all map[string]pipeline.Model, e pipeline.Engine) pipeline.Model {
-	return newModel(g.of, all, e, maxFirstToken)
+func (g *Guards) Model(all map[string]pipeline.Model, e pipeline.Engine, meter *pipeline.UsageMeter) pipeline.Model {
+	return newModel(g.of, all, e, maxFirstToken, meter)
 }
 
 // BackgroundModel returns the guarded model of an engine for deferrable work outside of
 // calls. Its failures do not open the breakers of calls, and answers may start late.
-func (g *Guards) BackgroundModel(all map[string]pipeline.Model, e pipeline.Engine) pipeline.Model {
-	return newModel(g.background, all, e, maxBackgroundToken)
+func (g *Guards) BackgroundModel(all map[string]pipeline.Model, e pipeline.Engine, meter *pipeline.UsageMeter) pipeline.Model {
+	return newModel(g.background, all, e, maxBackgroundToken, meter)
 }
 
-func newModel(guard func(seam, name string) *guard, all map[string]pipeline.Model, e pipeline.Engine, limit time.Duration) pipeline.Model {
+func newModel(
+	guard func(seam, name string) *guard, all map[string]pipeline.Model, e pipeline.Engine, limit time.Duration, meter *pipeline.UsageMeter,
+) pipeline.Model {
 	m := model{limit: limit}
 	for _, one := range e.Chain() {
-		m.chain = append(m.chain, guardedModel{guard("llm", one.Provider), all[one.Provider], one})
+		m.chain = append(m.chain, guardedModel{guard("llm", one.Provider), all[one.Provider], one, meter})
 	}
 	return m
 }
@@ -44,6 +46,7 @@ type guardedModel struct {
 	*guard
 	pipeline.Model
 	engine pipeline.Engine
+	meter  *pipeline.UsageMeter // may be nil
 }
 
 // model is a chain of models; each replaces the one before it.
@@ -95,7 +98,12 @@ func (b guardedModel) ask(
 		stop = time.AfterFunc(limit, func() { cancel(ErrSlow) }).Stop
 	}
 	defer stop()
+	usage := answerUsage{prompt: p}
+	defer func() { usage.report(b.meter, b.engine) }()
 	for d, err := range b.Reply(ctx, p) {
+		if ctx.Err() == nil {
+			usage.add(d, err)
+		}
 		if err == nil && !began && (d.Text != "" || len(d.Calls) > 0) {
 			if began = stop(); !began {
 				err = ErrSlow // the token came as the request was canceled

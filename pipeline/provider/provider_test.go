@@ -84,7 +84,7 @@ func TestModel(t *testing.T) {
 			g := &Guards{}
 			m := g.Model(map[string]pipeline.Model{
 				"one": llm.OpenAI{URL: "http://fake/v1", Client: client(bad)}, "two": llm.OpenAI{URL: "http://fake/v1", Client: client(good)},
-			}, both())
+			}, both(), nil)
 			began := time.Now()
 			var text strings.Builder
 			var err error
@@ -103,7 +103,7 @@ func TestModelWithoutFallback(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		bad, _, client := pair(t, fakeprovider.Refuse)
 		g := &Guards{}
-		m := g.Model(map[string]pipeline.Model{"one": llm.OpenAI{URL: "http://fake/v1", Client: client(bad)}}, pipeline.Engine{Provider: "one"})
+		m := g.Model(map[string]pipeline.Model{"one": llm.OpenAI{URL: "http://fake/v1", Client: client(bad)}}, pipeline.Engine{Provider: "one"}, nil)
 		var last error
 		for range maxFailures + 1 {
 			for _, err := range m.Reply(t.Context(), pipeline.Prompt{}) {
@@ -129,7 +129,7 @@ func TestVoice(t *testing.T) {
 					continue // without word times the spoken text is unknown
 				}
 				g := &Guards{}
-				both := g.Voice(map[string]pipeline.Voice{"one": v, "two": tts.ElevenLabs{URL: "ws://fake", Dial: good.Dial}}, both())
+				both := g.Voice(map[string]pipeline.Voice{"one": v, "two": tts.ElevenLabs{URL: "ws://fake", Dial: good.Dial}}, both(), nil)
 				began := time.Now()
 				pcm, words, err := speak(t.Context(), both, text)
 				heard := tone.NewDecoder(8000).Decode(append(pcm, make([]int16, 800)...))
@@ -177,7 +177,7 @@ func TestRecognizer(t *testing.T) {
 			g := &Guards{}
 			r := g.Recognizer(map[string]pipeline.Recognizer{
 				"one": asr.Deepgram{URL: "ws://fake/v1/listen", Dial: bad.Dial}, "two": asr.Flux{URL: "ws://fake/v2/listen", Dial: good.Dial},
-			}, both())
+			}, both(), nil)
 			for n := 1; ; n++ {
 				rec, err := r.Recognize(t.Context(), pipeline.Stream{Rate: 8000})
 				if err != nil {

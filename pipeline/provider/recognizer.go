@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/pipeline"
 )
 
@@ -15,8 +16,8 @@ const maxOpen = 1500 * time.Millisecond
 
 // Recognizer returns the guarded recognizer of an engine for one call. The fallback is
 // used if a stream cannot be opened, and for the stream after one that broke.
-func (g *Guards) Recognizer(all map[string]pipeline.Recognizer, e pipeline.Engine) pipeline.Recognizer {
-	r := &recognizer{}
+func (g *Guards) Recognizer(all map[string]pipeline.Recognizer, e pipeline.Engine, meter *pipeline.UsageMeter) pipeline.Recognizer {
+	r := &recognizer{meter: meter}
 	for _, one := range e.Chain() {
 		r.chain = append(r.chain, guardedRecognizer{g.of("asr", one.Provider), all[one.Provider], one})
 	}
@@ -33,7 +34,8 @@ type guardedRecognizer struct {
 // recognizer is a chain of recognizers.
 type recognizer struct {
 	chain []guardedRecognizer
-	first atomic.Int64 // index of the one to try first
+	first atomic.Int64         // index of the one to try first
+	meter *pipeline.UsageMeter // may be nil
 }
 
 // Recognize implements pipeline.Recognizer. All but the last one tried must open within
@@ -74,7 +76,7 @@ func (r *recognizer) open(asker, ctx context.Context, n int, s pipeline.Stream) 
 	}
 	visit.note(Responding)
 	visit.canceled = func() error { return nil } // ctx bounds only the opening; Close cancels
-	out := &recognition{Recognition: rec, visit: visit, results: make(chan pipeline.Result), stop: make(chan struct{}), onBreak: func() {
+	out := &recognition{Recognition: rec, visit: visit, results: make(chan pipeline.Result), stop: make(chan struct{}), meter: r.meter, engine: e.engine, onBreak: func() {
 		r.first.Store(int64((n + 1) % len(r.chain))) // try the next one first
 	}}
 	out.wg.Go(out.forward)
@@ -87,6 +89,9 @@ type recognition struct {
 	pipeline.Recognition
 	visit     *request
 	onBreak   func()
+	meter     *pipeline.UsageMeter
+	engine    pipeline.Engine
+	frames    atomic.Int64 // sent to the provider
 	results   chan pipeline.Result
 	stop      chan struct{}
 	wg        sync.WaitGroup
@@ -102,6 +107,15 @@ func (r *recognition) FinalizeOnly() bool {
 
 // Results implements pipeline.Recognition.
 func (r *recognition) Results() <-chan pipeline.Result { return r.results }
+
+// WriteFrame implements media.Sink.
+func (r *recognition) WriteFrame(f media.Frame) error {
+	err := r.Recognition.WriteFrame(f)
+	if err == nil {
+		r.frames.Add(1)
+	}
+	return err
+}
 
 // forward forwards results. The first one shows that the provider works.
 func (r *recognition) forward() {
@@ -135,6 +149,10 @@ func (r *recognition) Close() error {
 	r.once.Do(func() {
 		close(r.stop)
 		r.wg.Wait()
+		r.meter.Add(pipeline.EngineUsage{
+			Serves: "asr", Provider: r.engine.Provider, Model: r.engine.Model,
+			Requests: 1, Seconds: (time.Duration(r.frames.Load()) * media.FrameTime).Seconds(),
+		})
 		switch {
 		case err != nil:
 			r.visit.finish(err)

@@ -7,7 +7,9 @@ import (
 	"iter"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"github.com/parley-voice/parley/pipeline"
 	"github.com/parley-voice/parley/pipeline/tts"
@@ -21,10 +23,10 @@ const voiceGap = 60 * time.Millisecond
 
 // Voice returns the guarded voice of an engine. If it fails or is late, the fallback
 // speaks the text not yet spoken.
-func (g *Guards) Voice(all map[string]pipeline.Voice, e pipeline.Engine) pipeline.Voice {
+func (g *Guards) Voice(all map[string]pipeline.Voice, e pipeline.Engine, meter *pipeline.UsageMeter) pipeline.Voice {
 	var v voice
 	for _, one := range e.Chain() {
-		v = append(v, guardedVoice{g.of("tts", one.Provider), all[one.Provider], one})
+		v = append(v, guardedVoice{g.of("tts", one.Provider), all[one.Provider], one, meter})
 	}
 	return v
 }
@@ -36,6 +38,7 @@ type guardedVoice struct {
 	*guard
 	pipeline.Voice
 	engine pipeline.Engine
+	meter  *pipeline.UsageMeter // may be nil
 }
 
 // open begins an utterance bounded by ctx on behalf of the requester with context asker.
@@ -52,7 +55,36 @@ func (m guardedVoice) open(asker, ctx context.Context, s pipeline.Style) (sp pip
 		v.finish(err)
 		return nil, nil, err
 	}
-	return sp, v, nil
+	return &meteredSynthesis{Synthesis: sp, meter: m.meter, engine: m.engine}, v, nil
+}
+
+// meteredSynthesis counts the text that is sent to a voice.
+type meteredSynthesis struct {
+	pipeline.Synthesis
+	meter      *pipeline.UsageMeter
+	engine     pipeline.Engine
+	characters atomic.Int64
+	once       sync.Once
+}
+
+// Write implements pipeline.Synthesis.
+func (s *meteredSynthesis) Write(text string) error {
+	err := s.Synthesis.Write(text)
+	if err == nil {
+		s.characters.Add(int64(utf8.RuneCountInString(text)))
+	}
+	return err
+}
+
+// Close implements pipeline.Synthesis.
+func (s *meteredSynthesis) Close() error {
+	err := s.Synthesis.Close()
+	s.once.Do(func() {
+		if n := int(s.characters.Load()); n > 0 {
+			s.meter.Add(pipeline.EngineUsage{Serves: "tts", Provider: s.engine.Provider, Model: s.engine.Model, Requests: 1, Characters: n})
+		}
+	})
+	return err
 }
 
 // voice is a chain of voices; each replaces the one before it.

@@ -1,0 +1,80 @@
+package pipeline
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+)
+
+// An EngineUsage is what one provider did with one model in a call, in the units that
+// providers charge for.
+type EngineUsage struct {
+	Serves     string  `json:"serves"` // "asr", "llm" or "tts"
+	Provider   string  `json:"provider"`
+	Model      string  `json:"model,omitempty"`      // as the agent names it; empty for the provider's default
+	Requests   int     `json:"requests"`             // streams, answers or utterances
+	Seconds    float64 `json:"seconds,omitempty"`    // of sound sent to a recognizer
+	Characters int     `json:"characters,omitempty"` // of text sent to a voice
+	// Tokens of a model; CachedTokens are part of PromptTokens.
+	PromptTokens     int `json:"prompt_tokens,omitempty"`
+	CachedTokens     int `json:"cached_tokens,omitempty"`
+	CompletionTokens int `json:"completion_tokens,omitempty"`
+}
+
+// maxUsages bounds the entries of a UsageMeter. An agent has at most 15 engines.
+const maxUsages = 64
+
+// A UsageMeter sums the usage of a call by provider and model. It is safe for concurrent
+// use; a nil meter discards what it is given.
+type UsageMeter struct {
+	mu  sync.Mutex
+	all []EngineUsage
+}
+
+// Add adds usage.
+func (m *UsageMeter) Add(u EngineUsage) {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	i := slices.IndexFunc(m.all, func(x EngineUsage) bool {
+		return x.Serves == u.Serves && x.Provider == u.Provider && x.Model == u.Model
+	})
+	if i < 0 {
+		if len(m.all) < maxUsages {
+			m.all = append(m.all, u)
+		}
+		return
+	}
+	x := &m.all[i]
+	x.Requests += u.Requests
+	x.Seconds += u.Seconds
+	x.Characters += u.Characters
+	x.PromptTokens += u.PromptTokens
+	x.CachedTokens += u.CachedTokens
+	x.CompletionTokens += u.CompletionTokens
+}
+
+// Tokens returns the tokens of all models, prompts included.
+func (m *UsageMeter) Tokens() int {
+	n := 0
+	for _, u := range m.Total() {
+		n += u.PromptTokens + u.CompletionTokens
+	}
+	return n
+}
+
+// Total returns the sums, ordered by what is served, provider and model.
+func (m *UsageMeter) Total() []EngineUsage {
+	if m == nil {
+		return nil
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	all := slices.Clone(m.all)
+	slices.SortFunc(all, func(a, b EngineUsage) int {
+		return cmp.Or(cmp.Compare(a.Serves, b.Serves), cmp.Compare(a.Provider, b.Provider), cmp.Compare(a.Model, b.Model))
+	})
+	return all
+}
