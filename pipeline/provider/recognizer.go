@@ -76,9 +76,10 @@ func (r *recognizer) open(asker, ctx context.Context, n int, s pipeline.Stream) 
 	}
 	visit.note(Responding)
 	visit.canceled = func() error { return nil } // ctx bounds only the opening; Close cancels
-	out := &recognition{Recognition: rec, visit: visit, results: make(chan pipeline.Result), stop: make(chan struct{}), meter: r.meter, engine: e.engine, onBreak: func() {
+	out := &recognition{Recognition: rec, visit: visit, results: make(chan pipeline.Result), stop: make(chan struct{})}
+	out.meter, out.engine, out.onBreak = r.meter, e.engine, func() {
 		r.first.Store(int64((n + 1) % len(r.chain))) // try the next one first
-	}}
+	}
 	out.wg.Go(out.forward)
 	return out, nil
 }
