@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -49,6 +50,13 @@ func subjects(client *http.Client) map[string]subject {
 				"temperature": "temperature", "max_tokens": "max_output_tokens", "reasoning_effort": "reasoning.effort", "top_p": "top_p",
 			},
 		},
+		"anthropic": {
+			Model:  Anthropic{URL: "http://fake", Key: "canary-key", Client: client, Parameters: new(ParameterCache)},
+			signer: "claude-haiku-5-5", options: pipeline.Options{ReasoningEffort: "low"},
+			paths: map[string]string{
+				"temperature": "temperature", "max_tokens": "max_tokens", "reasoning_effort": "output_config.effort", "top_p": "top_p",
+			},
+		},
 	}
 }
 
@@ -79,7 +87,12 @@ func (f trip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 // each runs a test in a bubble for each client.
 func each(t *testing.T, script fakeprovider.Script, test func(t *testing.T, l *lab)) {
 	t.Helper()
-	for name := range subjects(nil) {
+	eachOf(t, script, slices.Sorted(maps.Keys(subjects(nil))), test)
+}
+
+func eachOf(t *testing.T, script fakeprovider.Script, names []string, test func(t *testing.T, l *lab)) {
+	t.Helper()
+	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := fakeprovider.NewNet()

@@ -17,6 +17,7 @@ import (
 // read reads a stream of events.
 func read(d decoder, body string) (got talk) {
 	a := &answer{endpoint: endpoint{name: "test", url: new(url.URL)}}
+	a.calls.origin = a.origin()
 	a.yield = func(d pipeline.Delta, err error) bool {
 		got.text += d.Text
 		got.calls = append(got.calls, d.Calls...)

@@ -16,15 +16,16 @@ import (
 type quirks uint
 
 const (
-	maxCompletion  quirks = 1 << iota // takes max_completion_tokens instead of max_tokens
-	lowestEffort                      // takes the lowest reasoning effort with tools
-	noEffort                          // takes no reasoning effort
-	noParallel                        // takes no parallel_tool_calls
-	noTemperature                     // takes no temperature
-	noUsage                           // takes no stream_options
-	noForcedTool                      // cannot be made to call a certain tool
-	noEncryption                      // has no encrypted reasoning
-	alwaysThinking                    // cannot be kept from reasoning
+	maxCompletion      quirks = 1 << iota // takes max_completion_tokens instead of max_tokens
+	lowestEffort                          // takes the lowest reasoning effort with tools
+	noEffort                              // takes no reasoning effort
+	noParallel                            // takes no parallel_tool_calls
+	noTemperature                         // takes no temperature
+	noUsage                               // takes no stream_options
+	noForcedTool                          // cannot be made to call a certain tool
+	noEncryption                          // has no encrypted reasoning
+	alwaysThinking                        // cannot be kept from reasoning
+	thinksBetweenTools                    // cannot be kept from reasoning between tool calls
 )
 
 const (
