@@ -23,7 +23,7 @@ type Group struct {
 	Wait  bool      // their next attempt is later
 	Early bool      // not_before is later
 	Late  bool      // not_after has passed
-	Next  time.Time // earliest own time of the contacts that wait for one; zero for none
+	Next  time.Time // earliest next attempt or not_before in the future; zero for none
 	N     int
 }
 
@@ -39,7 +39,7 @@ type Facts struct {
 	InProgress, Dialed int
 
 	Calendar *plan.Calendar // nil without the rules of its market
-	Route    bool           // it exists, and its breaker is closed
+	Route    bool           // its route exists, and the breaker of the route is closed
 	Down     bool           // no node can talk as its agent
 	Failing  bool           // too many of its calls broke by a fault of this service
 	Paused   bool           // the carrier asked all nodes to pause the trunk
@@ -68,8 +68,8 @@ type Progress struct {
 	AtLaunch          int                     `json:"dnc_suppressed_at_launch"`
 	MidCampaign       int                     `json:"dnc_suppressed_mid_campaign"`
 	Frequency         Frequency               `json:"frequency"`
-	// Next is the first time at which law, hours and own times allow a call to a
-	// waiting contact; zero for none.
+	// Next is the first time at which a waiting contact may be called by law, hours and
+	// its own times; zero for none.
 	Next time.Time `json:"-"`
 }
 
@@ -196,43 +196,30 @@ func (f Facts) frequency() Frequency {
 }
 
 // holdReason returns why contacts of a running campaign are not called now, empty if
-// they may be. from is the end of their own wait; zero if the reason is neither the
-// law, the hours nor an own time.
+// they may be. from is when their own times allow a call; zero if the reason is neither
+// the law, the hours nor such a time.
 func (f Facts) holdReason(g Group) (reason string, from time.Time) {
 	if f.Calendar == nil {
 		return plan.NoMarket, from
 	}
 	soon := f.Now.Add(time.Second)
-	is := plan.Facts{
-		Running:       true,
-		ScreenStale:   f.Stale,
-		CarrierPaused: f.Paused,
-		RouteDown:     !f.Route,
-		AgentDown:     f.Down,
-		Failing:       f.Failing,
-		DiskFull:      f.DiskFull,
-		FailedOver:    f.FailedOver,
-		Slot:          f.Calendar.Slot(f.Now, g.Key),
+	facts := plan.Facts{
+		Running: true, ScreenStale: f.Stale, CarrierPaused: f.Paused, RouteDown: !f.Route, AgentDown: f.Down,
+		Failing: f.Failing, DiskFull: f.DiskFull, FailedOver: f.FailedOver, Slot: f.Calendar.Slot(f.Now, g.Key),
 	}
 	if g.Cap != "" {
-		is.Hold = plan.Hold{Cap: g.Cap, Until: soon}
+		facts.Hold = plan.Hold{Cap: g.Cap, Until: soon}
 	}
 	if g.Wait {
-		is.RetryAt = soon
+		facts.RetryAt = soon
 	}
 	if g.Early {
-		is.NotBefore = soon
+		facts.NotBefore = soon
 	}
-	reason = plan.Gate(f.Now, is).Reason
+	reason = plan.Gate(f.Now, facts).Reason
 	switch reason {
-	case "",
-		plan.ScreenStale,
-		plan.CarrierPaused,
-		plan.RouteUnavailable,
-		plan.ProviderUnavailable,
-		plan.TooManyFailures,
-		plan.RecordingUnavailable,
-		plan.DatabaseFailover:
+	case "", plan.ScreenStale, plan.CarrierPaused, plan.RouteUnavailable, plan.ProviderUnavailable, plan.TooManyFailures,
+		plan.RecordingUnavailable, plan.DatabaseFailover:
 		if g.Late {
 			return NotAfter, from
 		}
@@ -242,7 +229,7 @@ func (f Facts) holdReason(g Group) (reason string, from time.Time) {
 		return reason, g.Next
 	case "":
 		return "", from
-	case is.Slot.Reason:
+	case facts.Slot.Reason:
 		if g.Late {
 			return reason, from
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/parley-voice/parley/control"
 )
 
-// TestReasons: of several hold reasons the first counts, in this order.
+// TestReasons: of several hold reasons the first in this order is reported.
 func TestReasons(t *testing.T) {
 	us, err := market.Load("us")
 	if err != nil {
@@ -25,7 +25,7 @@ func TestReasons(t *testing.T) {
 		reason string
 		do     func(*Facts, *Group)
 	}
-	changes := []change{ // each keeps; the first of them is told
+	changes := []change{ // each holds the contacts; in order of precedence
 		{plan.NotRunning, func(f *Facts, _ *Group) { f.Campaign.Status = campaigns.Paused }},
 		{plan.FrequencyCap, func(_ *Facts, g *Group) { g.Cap = "daily" }},
 		{market.OutsideWindow, func(f *Facts, _ *Group) { f.Now = noon.Add(12 * time.Hour) }},
@@ -39,7 +39,7 @@ func TestReasons(t *testing.T) {
 		{plan.ProviderUnavailable, func(f *Facts, _ *Group) { f.Down = true }},
 		{plan.TooManyFailures, func(f *Facts, _ *Group) { f.Failing = true }},
 	}
-	look := func(all ...change) Progress {
+	compute := func(all ...change) Progress {
 		pkg := us
 		f := Facts{
 			Now: noon, Opens: noon, Route: true, Counts: campaigns.Counts{ByState: map[campaigns.State]int{campaigns.Pending: 3, campaigns.Done: 0}},
@@ -64,46 +64,46 @@ func TestReasons(t *testing.T) {
 		return Compute(f)
 	}
 	full := change{"", func(f *Facts, _ *Group) { f.Full = []control.Code{control.CodeOrganizationLimit} }}
-	if p := look(full); p.Ready != 3 || p.Holds != 0 || fmt.Sprint(p.ByState, p.Pace.LimitedBy) != "map[pending:3] [organization_daily_limit]" {
+	if p := compute(full); p.Ready != 3 || p.Holds != 0 || fmt.Sprint(p.ByState, p.Pace.LimitedBy) != "map[pending:3] [organization_daily_limit]" {
 		t.Errorf("%+v", p)
 	}
-	if p := look(full, changes[0]); len(p.Pace.LimitedBy) > 0 { // nobody would be called
+	if p := compute(full, changes[0]); len(p.Pace.LimitedBy) > 0 { // no contact is ready
 		t.Errorf("limited by %v", p.Pace.LimitedBy)
 	}
 	for i, first := range changes {
 		for _, second := range changes[i:] {
-			if p := look(first, second); p.Ready != 0 || p.Holds != 3 || p.HeldReasons[first.reason] != 3 {
+			if p := compute(first, second); p.Ready != 0 || p.Holds != 3 || p.HeldReasons[first.reason] != 3 {
 				t.Errorf("%s and %s: %v", first.reason, second.reason, p.HeldReasons)
 			}
 		}
 	}
 	for _, c := range []change{changes[1], changes[4], changes[5]} {
-		if p := look(c); !p.Next.Equal(noon.Add(time.Hour)) || *p.Pace.NextCallAt != noon.Add(time.Hour).Unix() {
+		if p := compute(c); !p.Next.Equal(noon.Add(time.Hour)) || *p.Pace.NextCallAt != noon.Add(time.Hour).Unix() {
 			t.Errorf("%s until %v", c.reason, p.Next)
 		}
 	}
-	if p := look(changes[1]); p.Frequency.Held != 3 || p.Frequency.ByCap["daily"] != 3 {
+	if p := compute(changes[1]); p.Frequency.Held != 3 || p.Frequency.ByCap["daily"] != 3 {
 		t.Errorf("%+v", p.Frequency)
 	}
-	nowhere := change{"", func(_ *Facts, g *Group) { g.Key = plan.Group{}.Key() }}
-	if p := look(nowhere); p.HeldReasons[market.NoZone] != 3 {
-		t.Errorf("nowhere: %v", p.HeldReasons)
+	noLocation := change{"", func(_ *Facts, g *Group) { g.Key = plan.Group{}.Key() }}
+	if p := compute(noLocation); p.HeldReasons[market.NoZone] != 3 {
+		t.Errorf("no location: %v", p.HeldReasons)
 	}
-	if p := look(nowhere, changes[3]); p.HeldReasons[plan.OutsideHours] != 3 {
-		t.Errorf("nowhere, and outside working hours: %v", p.HeldReasons)
+	if p := compute(noLocation, changes[3]); p.HeldReasons[plan.OutsideHours] != 3 {
+		t.Errorf("no location, and outside working hours: %v", p.HeldReasons)
 	}
-	for _, c := range changes[1:] { // without a market nothing else counts
-		if p := look(change{}, c); p.HeldReasons[plan.NoMarket] != 3 || p.Holds != 3 {
+	for _, c := range changes[1:] { // without a market no other reason counts
+		if p := compute(change{}, c); p.HeldReasons[plan.NoMarket] != 3 || p.Holds != 3 {
 			t.Errorf("without a market: %v", p.HeldReasons)
 		}
 	}
 	// Noon in New York is six in the evening in Paris.
 	paris := change{"", func(_ *Facts, g *Group) { g.Key = plan.Group{Location: york, Named: "Europe/Paris"}.Key() }}
-	theirs := change{"", func(f *Facts, _ *Group) { f.Campaign.ContactTimezone = true }}
-	if p := look(changes[3], paris); p.Holds != 3 {
+	contactZone := change{"", func(f *Facts, _ *Group) { f.Campaign.ContactTimezone = true }}
+	if p := compute(changes[3], paris); p.Holds != 3 {
 		t.Errorf("by the campaign's clock: %v", p.HeldReasons)
 	}
-	if p := look(changes[3], paris, theirs); p.Ready != 3 {
+	if p := compute(changes[3], paris, contactZone); p.Ready != 3 {
 		t.Errorf("by the contact's clock: %v", p.HeldReasons)
 	}
 }

@@ -1,4 +1,4 @@
-// Package report writes the results of an import's rows as a CSV file.
+// Package report writes the results of an import's rows as a CSV or XLSX file.
 package report
 
 import (

@@ -2,7 +2,6 @@ package routehealth
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"time"
 
@@ -13,10 +12,10 @@ import (
 	"github.com/parley-voice/parley/control/db"
 )
 
-// agent is a version of an agent.
+// An agent is a version of an agent.
 type agent struct {
-	id      string
-	version int
+	ID      string
+	Version int
 }
 
 // ReportAgents stores as which agents of running campaigns this node can talk: changes
@@ -25,17 +24,14 @@ func (w *Monitor) ReportAgents(ctx context.Context) error {
 	if w.CanTalk == nil {
 		return nil
 	}
-	found, err := w.Pool.Query(ctx, "SELECT DISTINCT agent_id, agent_version FROM campaigns WHERE status = 'running'")
+	used, err := db.Collect(ctx, w.Pool, "campaigns", pgx.RowToStructByPos[agent],
+		"SELECT DISTINCT agent_id, agent_version FROM campaigns WHERE status = 'running'")
 	if err != nil {
-		return fmt.Errorf("campaigns: %w", err)
-	}
-	used, err := pgx.CollectRows(found, func(row pgx.CollectableRow) (a agent, err error) { return a, row.Scan(&a.id, &a.version) })
-	if err != nil {
-		return fmt.Errorf("campaigns: %w", err)
+		return err
 	}
 	down := map[agent]bool{}
 	for _, a := range used {
-		able, fault := w.CanTalk(ctx, a.id, a.version)
+		able, fault := w.CanTalk(ctx, a.ID, a.Version)
 		if fault != nil {
 			err = fault // the other agents are still reported
 			continue
@@ -59,8 +55,8 @@ func (w *Monitor) saveAgents(ctx context.Context, down map[agent]bool) error {
 	var ids []string
 	var versions []int
 	var bad []bool
-	for a, is := range down {
-		ids, versions, bad = append(ids, a.id), append(versions, a.version), append(bad, is)
+	for a, isDown := range down {
+		ids, versions, bad = append(ids, a.ID), append(versions, a.Version), append(bad, isDown)
 	}
 	_, err := db.Exec(ctx, w.Pool, "agents", `
 		INSERT INTO agent_sights (agent_id, version, node, down, at)

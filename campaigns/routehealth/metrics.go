@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-voice/parley/campaigns/progress"
+	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/metrics"
 )
 
@@ -63,18 +64,14 @@ func (w *Monitor) Measure(ctx context.Context) error {
 		w.idle = nil
 		return nil
 	}
-	found, err := w.Pool.Query(ctx, runningSQL)
-	if err != nil {
-		return fmt.Errorf("campaigns: %w", err)
-	}
-	all, err := pgx.CollectRows(found, func(row pgx.CollectableRow) (r runningCampaign, err error) {
+	all, err := db.Collect(ctx, w.Pool, "campaigns", func(row pgx.CollectableRow) (r runningCampaign, err error) {
 		var last *time.Time
 		err = row.Scan(&r.org, &r.id, &last, &r.now, &r.free)
 		r.last = timeOrZero(last)
 		return r, err
-	})
+	}, runningSQL)
 	if err != nil {
-		return fmt.Errorf("campaigns: %w", err)
+		return err
 	}
 	f := metrics.Campaigns{Running: len(all)}
 	idle := map[string]time.Time{}
@@ -104,8 +101,8 @@ func (w *Monitor) Measure(ctx context.Context) error {
 	return first
 }
 
-// idleSince returns from when on a campaign could dial and did not; zero if it cannot or
-// did. before is the previous result.
+// idleSince returns since when a campaign could dial and does not; zero if it cannot or
+// does. before is the previous result.
 func idleSince(before time.Time, r runningCampaign, p progress.Progress) time.Time {
 	switch {
 	case p.Ready == 0 || !r.free:

@@ -22,12 +22,12 @@ func TestIdleSince(t *testing.T) {
 		p      progress.Progress
 		want   time.Time
 	}{
-		{"nobody is ready", at.Add(-time.Hour), runningCampaign{now: at, free: true}, progress.Progress{Holds: 3}, time.Time{}},
-		{"no line is free", at.Add(-time.Hour), runningCampaign{now: at}, ready, time.Time{}},
-		{"it could from now on", time.Time{}, runningCampaign{now: at, free: true, last: at.Add(-time.Hour)}, ready, at},
-		{"it could for long", at.Add(-time.Hour), runningCampaign{now: at, free: true, last: at.Add(-2 * time.Hour)}, ready, at.Add(-time.Hour)},
-		{"it never did", at.Add(-time.Hour), runningCampaign{now: at, free: true}, ready, at.Add(-time.Hour)},
-		{"it did", at.Add(-time.Hour), runningCampaign{now: at, free: true, last: at.Add(-time.Minute)}, ready, at},
+		{"no contact is ready", at.Add(-time.Hour), runningCampaign{now: at, free: true}, progress.Progress{Holds: 3}, time.Time{}},
+		{"no channel is free", at.Add(-time.Hour), runningCampaign{now: at}, ready, time.Time{}},
+		{"it can from now on", time.Time{}, runningCampaign{now: at, free: true, last: at.Add(-time.Hour)}, ready, at},
+		{"it could for an hour", at.Add(-time.Hour), runningCampaign{now: at, free: true, last: at.Add(-2 * time.Hour)}, ready, at.Add(-time.Hour)},
+		{"it never dialed", at.Add(-time.Hour), runningCampaign{now: at, free: true}, ready, at.Add(-time.Hour)},
+		{"it dialed", at.Add(-time.Hour), runningCampaign{now: at, free: true, last: at.Add(-time.Minute)}, ready, at},
 	} {
 		if got := idleSince(c.before, c.r, c.p); !got.Equal(c.want) {
 			t.Errorf("%s: since %v, want %v", c.name, got, c.want)
@@ -66,15 +66,15 @@ func TestMetrics(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	if f = measure(b); f.Active || f.Running != 0 || f.All != nil || f.Routes != nil {
-		t.Errorf("who looks after nothing shows %+v", f)
+		t.Errorf("without the duty: %+v", f)
 	}
 	a.idle["cmp_1"] = a.idle["cmp_1"].Add(-2 * time.Minute)
 	if f = measure(a); !f.All[0].Idle {
-		t.Error("it could dial for two minutes, and is not idle")
+		t.Error("a campaign that could dial for two minutes is not idle")
 	}
 	r.exec("UPDATE subgroups SET concurrent_calls = 0")
 	if f = measure(a); f.All[0].Idle {
-		t.Error("it is idle without a line")
+		t.Error("a campaign without a free channel is idle")
 	}
 	r.exec("UPDATE subgroups SET concurrent_calls = 10")
 	r.exec("INSERT INTO route_breakers (subgroup_id, open, why, since, wait, probe_at) VALUES ('rte_1', true, 'failures', now(), '10s', now() + interval '10 seconds')")
@@ -103,7 +103,7 @@ func TestMetricsWithFailingCampaign(t *testing.T) {
 	}
 	r.step(w)
 	if err := w.Measure(t.Context()); err == nil || !strings.Contains(err.Error(), "cmp_1: file gone") {
-		t.Errorf("nobody is told: %v", err)
+		t.Errorf("the error of the campaign is not returned: %v", err)
 	}
 	if f := w.Metrics(); f.Running != 2 || len(f.All) != 1 || f.All[0].ID != "cmp_2" {
 		t.Errorf("%+v", f)
@@ -112,7 +112,7 @@ func TestMetricsWithFailingCampaign(t *testing.T) {
 		since := w.idle["cmp_1"]
 		_ = w.Measure(t.Context())
 		if now := w.idle["cmp_1"]; now.IsZero() || bad && !now.Equal(since) {
-			t.Errorf("in trouble %v: idle since %v, before %v", bad, now, since)
+			t.Errorf("failing %v: idle since %v, before %v", bad, now, since)
 		}
 	}
 }

@@ -42,7 +42,7 @@ type Monitor struct {
 	IdleAfter time.Duration
 	Log       *slog.Logger
 
-	hasDuty atomic.Bool          // this node held the duty at the last step
+	hasDuty atomic.Bool          // at the last step
 	idle    map[string]time.Time // since when campaigns could dial and do not
 
 	unavailable    map[agent]bool // agents that this node reported last
@@ -118,15 +118,11 @@ func (w *Monitor) ReportTrunks(ctx context.Context) error {
 	if w.Paused != nil {
 		maps.Copy(paused, w.Paused())
 	}
-	found, err := w.Pool.Query(ctx, `
+	used, err := db.Collect(ctx, w.Pool, "campaigns", pgx.RowTo[string], `
 		SELECT trunk_id FROM campaigns WHERE status = 'running' UNION SELECT trunk_id FROM trunk_sights WHERE paused_until > clock_timestamp()
 		UNION SELECT unnest($1::text[])`, slices.Collect(maps.Keys(paused)))
 	if err != nil {
-		return fmt.Errorf("campaigns: %w", err)
-	}
-	used, err := pgx.CollectRows(found, pgx.RowTo[string])
-	if err != nil {
-		return fmt.Errorf("campaigns: %w", err)
+		return err
 	}
 	var all []trunks.Trunk
 	if len(used) > 0 {
@@ -175,11 +171,7 @@ RETURNING clock_timestamp()`
 // and reports whether it does.
 func (w *Monitor) Step(ctx context.Context) (mine bool, err error) {
 	err = db.Tx(ctx, w.Pool, func(tx pgx.Tx) error {
-		found, fault := tx.Query(ctx, dutySQL, w.Owner, dutyLasts)
-		if fault != nil {
-			return fault
-		}
-		times, fault := pgx.CollectRows(found, pgx.RowTo[time.Time])
+		times, fault := db.Collect(ctx, tx, "duty", pgx.RowTo[time.Time], dutySQL, w.Owner, dutyLasts)
 		if fault != nil || len(times) == 0 {
 			return fault
 		}

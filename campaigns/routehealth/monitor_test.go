@@ -111,34 +111,34 @@ func TestBreakerOfFailingRoute(t *testing.T) {
 	r.call("rte_1", "", 0, false, time.Second)
 	r.call("rte_1", "internal_error", 0, false, time.Second)
 	r.call("rte_1", "busy", 486, false, 2*time.Minute)
-	r.wantState(w, "nine calls that tell something", "never")
+	r.wantState(w, "nine calls with a result", "never")
 	r.call("rte_1", "congestion", 503, false, time.Second)
 	r.wantState(w, "nine of ten have failed", "open failures 10")
 	if got := r.state("rte_2"); got != "never" {
-		t.Errorf("a route of which no campaign runs: %s", got)
+		t.Errorf("a route without a running campaign: %s", got)
 	}
 	r.call("rte_1", "busy", 486, false, 0)
-	r.wantState(w, "a call that was asked for by itself gets through", "open failures 10")
+	r.wantState(w, "a single call succeeds", "open failures 10")
 
-	try := func(id string) {
+	setProbe := func(id string) {
 		t.Helper()
 		r.exec("UPDATE route_breakers SET probe_call = $1 WHERE subgroup_id = 'rte_1'", id)
 	}
 	probe := r.call("rte_1", "", 0, false, 0)
-	try(probe)
-	r.wantState(w, "a probe is on", "open failures 10")
+	setProbe(probe)
+	r.wantState(w, "a probe is active", "open failures 10")
 	r.exec("UPDATE calls SET status = 'failed', disconnection_reason = 'no_answer', sip_status = 408 WHERE id = $1", probe)
 	r.wantState(w, "a probe failed", "open failures 20")
 	var call string
 	var wait time.Duration
 	if err := r.db.Pool.QueryRow(t.Context(), "SELECT probe_call, probe_at - clock_timestamp() FROM route_breakers").Scan(&call, &wait); err != nil || call != "" || wait < 9*time.Second || wait > 10*time.Second {
-		t.Errorf("after it, probe %q, the next in %v (%v)", call, wait, err)
+		t.Errorf("after the probe: probe %q, the next in %v (%v)", call, wait, err)
 	}
-	try("call_gone")
+	setProbe("call_gone")
 	r.wantState(w, "a probe never left", "open failures 20")
-	try(r.call("rte_1", "", 0, true, 0))
+	setProbe(r.call("rte_1", "", 0, true, 0))
 	r.wantState(w, "a probe rings", "closed")
-	r.wantState(w, "calls that failed before count no more", "closed")
+	r.wantState(w, "earlier failures no longer count", "closed")
 	for range 10 {
 		r.call("rte_1", "blocked", 403, false, 0)
 	}
@@ -155,7 +155,7 @@ func TestUnreachableTrunk(t *testing.T) {
 		nodes[name] = r.monitor(name)
 		nodes[name].Down = func(m trunks.Trunk) bool { return m.Proxy == "sip:127.0.0.1:5080" && down[name] }
 	}
-	tell := func() {
+	report := func() {
 		t.Helper()
 		for _, n := range nodes {
 			if err := n.ReportTrunks(t.Context()); err != nil {
@@ -163,28 +163,28 @@ func TestUnreachableTrunk(t *testing.T) {
 			}
 		}
 	}
-	tell()
-	r.wantState(nodes["a"], "one node does not reach it", "never")
+	report()
+	r.wantState(nodes["a"], "one node does not reach the trunk", "never")
 	if !nodes["a"].Unreachable("trk_1") || nodes["b"].Unreachable("trk_1") {
-		t.Error("nodes take their own sight for another's")
+		t.Error("a node uses the report of another")
 	}
 	down["b"] = true
-	tell()
-	r.wantState(nodes["a"], "none does", "open unreachable 10")
+	report()
+	r.wantState(nodes["a"], "no node reaches the trunk", "open unreachable 10")
 	down["a"] = false
-	tell()
-	r.wantState(nodes["a"], "one does again", "closed")
+	report()
+	r.wantState(nodes["a"], "one node reaches it again", "closed")
 	down["a"] = true
-	tell()
-	r.wantState(nodes["a"], "none does", "open unreachable 10")
+	report()
+	r.wantState(nodes["a"], "no node reaches the trunk", "open unreachable 10")
 	probe := r.call("rte_1", "", 0, true, 0)
 	r.exec("UPDATE route_breakers SET probe_call = $1", probe)
-	r.wantState(nodes["a"], "a call gets through all the same", "closed")
-	r.wantState(nodes["a"], "until somebody looks again", "closed")
+	r.wantState(nodes["a"], "the probe rings", "closed")
+	r.wantState(nodes["a"], "before the next report", "closed")
 	r.exec("UPDATE trunk_sights SET at = clock_timestamp() - interval '20 seconds'")
-	r.wantState(nodes["a"], "what is not repeated does not count", "closed")
-	tell()
-	r.wantState(nodes["a"], "none reaches it still", "open unreachable 10")
+	r.wantState(nodes["a"], "expired reports do not count", "closed")
+	report()
+	r.wantState(nodes["a"], "still no node reaches it", "open unreachable 10")
 }
 
 // TestDuty: one node monitors until it stops.
@@ -192,15 +192,15 @@ func TestDuty(t *testing.T) {
 	r := newEnv(t)
 	a, b := r.monitor("a"), r.monitor("b")
 	if !r.step(a) || r.step(b) || !r.step(a) {
-		t.Error("the duty is not the first one's")
+		t.Error("the first node does not keep the duty")
 	}
 	r.exec("UPDATE duties SET until = clock_timestamp() - interval '1 millisecond'")
 	if !r.step(b) || r.step(a) {
-		t.Error("a node that said nothing for long keeps the duty")
+		t.Error("a node keeps an expired duty")
 	}
 	b.release(t.Context())
 	if !r.step(a) {
-		t.Error("a node that left keeps the duty")
+		t.Error("a node keeps the duty that it released")
 	}
 }
 
@@ -264,7 +264,7 @@ func TestPauses(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := sights(); got != step.want {
-			t.Errorf("%s tells: %q, want %q", step.w.Owner, got, step.want)
+			t.Errorf("after the report of %s: %q, want %q", step.w.Owner, got, step.want)
 		}
 	}
 	if paused.Unreachable("trk_1") {

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-voice/parley/control/circuitbreaker"
+	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/metrics"
 )
 
@@ -40,7 +41,7 @@ CROSS JOIN LATERAL (
 			FROM calls c
 			WHERE c.route_id = r.id AND NOT coalesce(b.open, false) AND c.created_at > greatest($1::timestamptz - $3::interval, b.since)
 			ORDER BY c.created_at DESC LIMIT $4) newest
-		WHERE says <> '' LIMIT $5) told
+		WHERE says <> '' LIMIT $5) counted
 ) v
 CROSS JOIN LATERAL (
 	SELECT coalesce(bool_and(down), false) AS down FROM trunk_sights s
@@ -59,11 +60,7 @@ type route struct {
 // routes reads the routes.
 func (w *Monitor) routes(ctx context.Context, tx pgx.Tx, now time.Time) ([]route, error) {
 	r := w.Rules
-	found, err := tx.Query(ctx, routesSQL, now, circuitbreaker.RouteFaults(), r.Window, maxCalls, r.MaxCalls, reportLasts)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(found, func(row pgx.CollectableRow) (x route, err error) {
+	return db.Collect(ctx, tx, "routes", func(row pgx.CollectableRow) (x route, err error) {
 		var status, reason string
 		var code int
 		var rang bool
@@ -76,7 +73,7 @@ func (w *Monitor) routes(ctx context.Context, tx pgx.Tx, now time.Time) ([]route
 			s.Probing, v.Probe = true, probeResult(status, reason, code, rang)
 		}
 		return x, err
-	})
+	}, routesSQL, now, circuitbreaker.RouteFaults(), r.Window, maxCalls, r.MaxCalls, reportLasts)
 }
 
 // probeResult returns the result of a probe; an empty status means that the call was deleted.
@@ -136,15 +133,14 @@ func (w *Monitor) logChange(ctx context.Context, x route, next circuitbreaker.St
 	switch {
 	case w.Log == nil:
 	case next.Open && !x.state.Open:
-		w.Log.WarnContext(ctx, "campaigns stopped calling through a route: too many calls fail", "route", x.id, "trunk", x.trunk, "why",
-			string(next.Why),
-			"failed", x.seen.Bad, "of", x.seen.Good+x.seen.Bad)
+		w.Log.WarnContext(ctx, "campaigns stopped calling through a route: too many calls fail", "route", x.id, "trunk", x.trunk,
+			"why", string(next.Why), "failed", x.seen.Bad, "of", x.seen.Good+x.seen.Bad)
 	case !next.Open && x.state.Open:
 		w.Log.InfoContext(ctx, "campaigns resumed calling through a route", "route", x.id, "trunk", x.trunk)
 	}
 }
 
-// timeOrZero returns an instant, or the zero time for nil; orNull is the reverse.
+// timeOrZero returns the zero time for nil; nullTime is the reverse.
 func timeOrZero(t *time.Time) time.Time {
 	if t == nil {
 		return time.Time{}

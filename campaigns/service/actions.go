@@ -166,12 +166,7 @@ func (svc *Service) Resume(ctx context.Context, orgID, id string, who Actor) (St
 // applyAction performs an action without launch checks. participle names it in errors and in
 // the log.
 func (svc *Service) applyAction(
-	ctx context.Context,
-	orgID, id string,
-	a campaigns.Action,
-	who Actor,
-	participle string,
-	do func(*campaigns.Campaign),
+	ctx context.Context, orgID, id string, a campaigns.Action, who Actor, participle string, do func(*campaigns.Campaign),
 ) (Status, error) {
 	var st Status
 	err := svc.change(ctx, orgID, id, a, func(tx pgx.Tx, c campaigns.Campaign, m campaigns.Effect) error {
@@ -198,10 +193,7 @@ func (svc *Service) applyAction(
 
 // change locks a campaign, applies the time, and calls do with the effect of the action.
 func (svc *Service) change(
-	ctx context.Context,
-	orgID, id string,
-	a campaigns.Action,
-	do func(pgx.Tx, campaigns.Campaign, campaigns.Effect) error,
+	ctx context.Context, orgID, id string, a campaigns.Action, do func(pgx.Tx, campaigns.Campaign, campaigns.Effect) error,
 ) error {
 	return db.Tx(ctx, svc.Pool, func(tx pgx.Tx) error {
 		c, err := svc.lockCampaign(ctx, tx, orgID, id)
@@ -212,7 +204,8 @@ func (svc *Service) change(
 	})
 }
 
-// lockCampaign returns a campaign, locked until the transaction ends, after applyTime.
+// lockCampaign starts or ends a campaign whose time has come, and returns it locked until
+// the transaction ends.
 func (svc *Service) lockCampaign(ctx context.Context, tx pgx.Tx, orgID, id string) (campaigns.Campaign, error) {
 	c, err := svc.Store.Get(ctx, tx, orgID, id, true)
 	if err != nil {

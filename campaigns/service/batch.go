@@ -177,15 +177,11 @@ func (b *batch) check(ctx context.Context) (*RefusedError, error) {
 	var cause *control.Error
 	switch {
 	case b.list.Refusal != "" || b.list.Rejected > 0:
-		cause = control.Refuse(
-			control.CodeCallsRejected,
-			fmt.Sprintf("%d of %d rows cannot be called: see import", b.list.Rejected, len(b.list.Rows)),
-		)
+		cause = control.Refuse(control.CodeCallsRejected,
+			fmt.Sprintf("%d of %d rows cannot be called: see import", b.list.Rejected, len(b.list.Rows)))
 	case b.screen.Matched > 0:
-		cause = control.Refuse(
-			control.CodeCallsDNC,
-			fmt.Sprintf("%d of %d numbers are on a do-not-call list: see import", b.screen.Matched, len(b.list.Rows)),
-		)
+		cause = control.Refuse(control.CodeCallsDNC,
+			fmt.Sprintf("%d of %d numbers are on a do-not-call list: see import", b.screen.Matched, len(b.list.Rows)))
 	default:
 		return nil, nil //nolint:nilnil // accepted
 	}
@@ -200,7 +196,7 @@ func (b *batch) check(ctx context.Context) (*RefusedError, error) {
 	return &RefusedError{cause, b.importStatus()}, nil
 }
 
-// addListIssue adds an issue of the whole list to its first row.
+// addListIssue adds the reason why the list as a whole is refused to its first row.
 func (b *batch) addListIssue() {
 	if b.list.Refusal == "" || len(b.list.Rows) == 0 {
 		return
@@ -209,10 +205,9 @@ func (b *batch) addListIssue() {
 	if b.list.Refusal == contactfile.NoUsableRows {
 		text = "no row can be called"
 	}
+	issue := contactfile.Issue{Code: b.list.Refusal, Column: "phone", Severity: contactfile.Error, Message: text}
 	first := b.list.Rows[0]
-	first.Issues = append(
-		[]contactfile.Issue{{Code: b.list.Refusal, Column: "phone", Severity: contactfile.Error, Message: text}},
-		first.Issues...)
+	first.Issues = append([]contactfile.Issue{issue}, first.Issues...)
 }
 
 // alreadyInCampaign is the code of the warning that the campaign has the number already.

@@ -9,7 +9,7 @@ import (
 	"github.com/parley-voice/parley/campaigns"
 )
 
-// setClockBehind moves the fixture to a database whose clock is behind that of the node.
+// setClockBehind connects to a database whose clock is behind that of the node.
 func (o *env) setClockBehind(t *testing.T, by time.Duration) {
 	t.Helper()
 	if _, err := o.db.Pool.Exec(o.ctx, `CREATE SCHEMA skew; CREATE FUNCTION skew.clock_timestamp() RETURNS timestamptz LANGUAGE sql AS
@@ -29,13 +29,10 @@ func (o *env) setClockBehind(t *testing.T, by time.Duration) {
 // TestNodeClockAhead: a node whose clock is ahead neither ends a campaign early nor starts
 // one early.
 func TestNodeClockAhead(t *testing.T) {
-	o := newEnv(t)
-	if err := o.addOrganization(); err != nil {
-		t.Fatal(err)
-	}
+	o := newOrganization(t)
 	const behind = 48 * time.Hour
 	o.setClockBehind(t, behind)
-	soon := time.Now().Add(-behind / 2) // is still to come by the database's clock, and legal hours before it
+	soon := time.Now().Add(-behind / 2) // in the future of the database's clock, with legal hours before it
 	status := func(st campaigns.Campaign, err error, want campaigns.Status) {
 		t.Helper()
 		if err != nil || st.Status != want {
@@ -45,9 +42,7 @@ func TestNodeClockAhead(t *testing.T) {
 	st, err := o.create(campaigns.Spec{}, true, numbers(1)...)
 	status(st.Campaign, err, campaigns.Running)
 	id := st.Campaign.ID
-	if _, err = o.db.Pool.Exec(o.ctx, "UPDATE campaigns SET ends_at = $1", soon); err != nil {
-		t.Fatal(err)
-	}
+	o.exec(t, "UPDATE campaigns SET ends_at = $1", soon)
 	st, err = o.Pause(o.ctx, o.org, id, testActor())
 	status(st.Campaign, err, campaigns.Paused)
 	st, err = o.Resume(o.ctx, o.org, id, testActor())
@@ -58,6 +53,6 @@ func TestNodeClockAhead(t *testing.T) {
 	st, err = o.Cancel(o.ctx, o.org, st.Campaign.ID, testActor())
 	status(st.Campaign, err, campaigns.Canceled)
 	if at, want := st.Campaign.CanceledAt, time.Now().Add(-behind); at.Sub(want).Abs() > time.Minute {
-		t.Errorf("cancelled at %v, want %v", at, want)
+		t.Errorf("canceled at %v, want %v", at, want)
 	}
 }

@@ -167,7 +167,7 @@ func errRowsNotStored() error {
 }
 
 // readList reads the rows and sets Spec.Rows. It returns nil without an error if there are
-// no rows, too many (settle refuses the spec then), or no market.
+// no rows, too many (buildCampaign refuses the spec then), or no market.
 func (n *creation) readList() (*contactfile.List, error) {
 	o := &n.request
 	o.Spec.Rows = len(o.Rows)
@@ -181,17 +181,14 @@ func (n *creation) readList() (*contactfile.List, error) {
 			return nil, err
 		}
 	}
-	action := contactfile.DuplicateAction(o.Spec.Duplicates)
-	if action == "" {
-		action = contactfile.RejectDuplicates
-	}
+	action := cmp.Or(contactfile.DuplicateAction(o.Spec.Duplicates), contactfile.RejectDuplicates)
 	list, err := contactfile.Check(source, contactfile.Options{
 		Market: n.pkg, Duplicates: action, ContactZone: o.Spec.ContactTimezone, MaxRows: n.maxRows(), Zone: checkZone,
 		Progress: func(rows int) { o.reportProgress("reading", rows, 0) },
 	})
 	if errors.Is(err, contactfile.ErrTooMany) {
 		o.Spec.Rows = n.maxRows() + 1
-		return nil, nil //nolint:nilnil // settle refuses the spec
+		return nil, nil //nolint:nilnil // buildCampaign refuses the spec
 	}
 	if err == nil {
 		o.Spec.Rows = len(list.Rows)
@@ -264,11 +261,7 @@ func (n *creation) storeSource(ctx context.Context, c campaigns.Campaign, kind s
 
 // saveDraft writes a campaign whose list could not be imported.
 func (svc *Service) saveDraft(
-	ctx context.Context,
-	c campaigns.Campaign,
-	who Actor,
-	cause error,
-	keep func(context.Context, db.Querier, error) error,
+	ctx context.Context, c campaigns.Campaign, who Actor, cause error, keep func(context.Context, db.Querier, error) error,
 ) error {
 	err := db.Tx(ctx, svc.Pool, func(tx pgx.Tx) error {
 		err := svc.Store.Insert(ctx, tx, c)

@@ -20,13 +20,8 @@ import (
 // TestAllListed: with decision skip, a list whose contacts are all listed launches
 // nothing, at creation and later.
 func TestAllListed(t *testing.T) {
-	o := newEnv(t)
-	if err := o.addOrganization(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := o.db.Pool.Exec(o.ctx, "INSERT INTO suppressions (org_id, number) VALUES ($1, '12125550101'), ($1, '12125550102')", o.org); err != nil {
-		t.Fatal(err)
-	}
+	o := newOrganization(t)
+	o.exec(t, "INSERT INTO suppressions (org_id, number) VALUES ($1, '12125550101'), ($1, '12125550102')", o.org)
 	blocked := func(all []launchcheck.Blocker) bool {
 		return slices.ContainsFunc(all, func(b launchcheck.Blocker) bool { return b.Code == launchcheck.AllContactsSuppressed })
 	}
@@ -48,7 +43,7 @@ func TestAllListed(t *testing.T) {
 	}
 }
 
-// A cupboard is a bucket that reports its keys.
+// A listingBucket reports its keys.
 type listingBucket struct {
 	mu   sync.Mutex
 	keys []string
@@ -60,7 +55,7 @@ func (c *listingBucket) Put(_ context.Context, key string, r io.Reader) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.keys = append(c.keys, key); c.full {
-		return errors.New("full, and a part of it is there")
+		return errors.New("the bucket is full; part of the file is stored")
 	}
 	return err
 }
@@ -75,33 +70,25 @@ func (c *listingBucket) Delete(_ context.Context, key string) error {
 // TestUnusedFilesAreDeleted: the rows of a failed request are deleted in time; those of
 // others are kept until their campaign is deleted.
 func TestUnusedFilesAreDeleted(t *testing.T) {
-	o := newEnv(t)
+	o := newOrganization(t)
 	c := &listingBucket{}
 	o.Bucket = c
-	keeper := &store.ImportFiles{Pool: o.db.Pool, Bucket: c}
-	if err := o.addOrganization(); err != nil {
-		t.Fatal(err)
-	}
-	good, err := o.create(campaigns.Spec{}, false, "2125550101")
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := &store.ImportFiles{Pool: o.db.Pool, Bucket: c}
+	good := o.mustCreate(t, campaigns.Spec{}, false, "2125550101")
 	gone := errors.New("the client is gone")
-	_, err = o.Create(o.ctx, o.org, testActor(), service.CreateRequest{Spec: campaigns.Spec{Name: "x", Agent: "sales", CallsPerMinute: 20}, Rows: rowsOf("2125550102")},
+	_, err := o.Create(o.ctx, o.org, testActor(), service.CreateRequest{Spec: campaigns.Spec{Name: "x", Agent: "sales", CallsPerMinute: 20}, Rows: rowsOf("2125550102")},
 		func(context.Context, db.Querier, service.Status) error { return gone }, nil)
 	if !errors.Is(err, gone) {
 		t.Fatal(err)
 	}
 	c.full = true
 	if _, err = o.create(campaigns.Spec{}, false, "2125550103"); err == nil {
-		t.Fatal("a full bucket took the rows")
+		t.Fatal("no error from a full bucket")
 	}
-	left := func(after time.Duration, want ...string) {
+	wantKeys := func(after time.Duration, want ...string) {
 		t.Helper()
-		if _, err = o.db.Pool.Exec(o.ctx, "UPDATE source_files SET at = at - $1::interval", fmt.Sprint(after)); err != nil {
-			t.Fatal(err)
-		}
-		if err = keeper.Sweep(o.ctx); err != nil {
+		o.exec(t, "UPDATE source_files SET at = at - $1::interval", fmt.Sprint(after))
+		if err = files.Sweep(o.ctx); err != nil {
 			t.Fatal(err)
 		}
 		if !slices.Equal(c.keys, want) {
@@ -112,13 +99,11 @@ func TestUnusedFilesAreDeleted(t *testing.T) {
 	if len(all) != 3 {
 		t.Fatal(all)
 	}
-	left(time.Minute, all...) // a request may still be at work
-	left(2*time.Hour, good.Import.SourceKey)
-	if _, err = o.db.Pool.Exec(o.ctx, "DELETE FROM campaigns WHERE id = $1", good.Campaign.ID); err != nil {
-		t.Fatal(err)
-	}
-	left(2 * time.Hour)
-	// Its tallies are deleted too.
+	wantKeys(time.Minute, all...) // the request may still run
+	wantKeys(2*time.Hour, good.Import.SourceKey)
+	o.exec(t, "DELETE FROM campaigns WHERE id = $1", good.Campaign.ID)
+	wantKeys(2 * time.Hour)
+	// Its tallies are deleted with it.
 	if tallies, err := o.column("SELECT state FROM contact_tallies WHERE campaign_id = $1 UNION ALL SELECT outcome FROM attempt_tallies WHERE campaign_id = $1", good.Campaign.ID); err != nil || len(tallies) > 0 {
 		t.Errorf("tallies of %q, %v", tallies, err)
 	}
@@ -126,10 +111,7 @@ func TestUnusedFilesAreDeleted(t *testing.T) {
 
 // TestLargeListTimeout: writing a large list may take longer than other statements.
 func TestLargeListTimeout(t *testing.T) {
-	o := newEnv(t)
-	if err := o.addOrganization(); err != nil {
-		t.Fatal(err)
-	}
+	o := newOrganization(t)
 	for n, want := range map[int]string{1: "30s", 10_001: "5min"} {
 		var got string
 		phones := make([]string, n)

@@ -56,15 +56,8 @@ func (svc *Service) launch(
 
 // saveAttestation records the actor who confirmed the consent of the contacts of an import.
 func saveAttestation(
-	ctx context.Context,
-	tx pgx.Tx,
-	to *store.Store,
-	c campaigns.Campaign,
-	importID string,
-	who Actor,
-	all []screening.Candidate,
-	fingerprint string,
-	now time.Time,
+	ctx context.Context, tx pgx.Tx, to *store.Store, c campaigns.Campaign, importID string, who Actor,
+	all []screening.Candidate, fingerprint string, now time.Time,
 ) error {
 	return to.SaveAttestation(ctx, tx, store.Attestation{
 		ID: control.NewID("att_", now), OrgID: c.OrgID, CampaignID: c.ID, ImportID: importID, KeyID: who.KeyID, Actor: who.Actor,
@@ -75,12 +68,7 @@ func saveAttestation(
 
 // status collects the status of a campaign, with the launch checks for an occasion.
 func (svc *Service) status(
-	ctx context.Context,
-	q db.Querier,
-	c campaigns.Campaign,
-	on launchcheck.Occasion,
-	in checkInput,
-	now time.Time,
+	ctx context.Context, q db.Querier, c campaigns.Campaign, on launchcheck.Occasion, in checkInput, now time.Time,
 ) (Status, screenResult, error) {
 	st := Status{Campaign: c, Screen: screening.None()}
 	org, pkg, err := svc.rules(ctx, q, c.OrgID)

@@ -27,10 +27,7 @@ func (o *env) setMarket(t *testing.T, market string) {
 // TestOtherMarket: a campaign whose organization switched to another market, or to
 // none, has a blocker, cannot be launched or resumed, and accepts no calls.
 func TestOtherMarket(t *testing.T) {
-	o := newEnv(t)
-	if err := o.addOrganization(); err != nil {
-		t.Fatal(err)
-	}
+	o := newOrganization(t)
 	st, err := o.create(campaigns.Spec{}, true, "2125550123", "2125550124")
 	if err != nil || st.Campaign.Status != campaigns.Running {
 		t.Fatal(st.Blockers, err)
@@ -52,16 +49,13 @@ func TestOtherMarket(t *testing.T) {
 	}
 	o.setMarket(t, "us")
 	if p, err := o.Progress(o.ctx, o.org, id); err != nil || p.Ready != 2 {
-		t.Errorf("by its own again: %d are ready, held %v, %v", p.Ready, p.HeldReasons, err)
+		t.Errorf("with its own market: %d are ready, held %v, %v", p.Ready, p.HeldReasons, err)
 	}
 }
 
 // TestFirstMarket: a campaign created without a market gets that of its first calls.
 func TestFirstMarket(t *testing.T) {
-	o := newEnv(t)
-	if err := o.addOrganization(); err != nil {
-		t.Fatal(err)
-	}
+	o := newOrganization(t)
 	o.setMarket(t, "")
 	st, err := o.create(campaigns.Spec{Open: true, EndsAt: o.Now().AddDate(0, 0, 1)}, true)
 	if err != nil || st.Campaign.Market != "" {
@@ -73,7 +67,7 @@ func TestFirstMarket(t *testing.T) {
 		t.Fatal(added.Campaign.Market, err)
 	}
 	if st, err = o.Get(o.ctx, o.org, st.Campaign.ID, screening.Fresh); err != nil || st.Campaign.Market != "us" {
-		t.Errorf("it is of %q: %v", st.Campaign.Market, err)
+		t.Errorf("market %q: %v", st.Campaign.Market, err)
 	}
 }
 
@@ -89,10 +83,7 @@ func blocked(all []launchcheck.Blocker, code string) bool {
 // TestRegistryCannotBeOpened: if a registry cannot be opened, a running campaign reports the
 // hold, and can be read, paused, resumed and canceled.
 func TestRegistryCannotBeOpened(t *testing.T) {
-	o := newEnv(t)
-	if err := o.addOrganization(); err != nil {
-		t.Fatal(err)
-	}
+	o := newOrganization(t)
 	st, err := o.create(campaigns.Spec{}, true, "2125550123", "2125550124")
 	if err != nil || st.Campaign.Status != campaigns.Running {
 		t.Fatal(st.Blockers, err)
@@ -105,7 +96,7 @@ func TestRegistryCannotBeOpened(t *testing.T) {
 		t.Errorf("%d are ready, held %v, %v", p.Ready, p.HeldReasons, fault)
 	}
 	if st, err = o.Get(o.ctx, o.org, id, screening.Fresh); err != nil || slices.ContainsFunc(st.Warnings, func(w launchcheck.Warning) bool { return w.Code == launchcheck.DNCUnscreened }) {
-		t.Errorf("looked at: %v, %v", st.Warnings, err)
+		t.Errorf("get: %v, %v", st.Warnings, err)
 	}
 	if st, err = o.Pause(o.ctx, o.org, id, testActor()); err != nil || st.Campaign.Status != campaigns.Paused {
 		t.Errorf("paused: %s, %v", st.Campaign.Status, err)
@@ -114,9 +105,9 @@ func TestRegistryCannotBeOpened(t *testing.T) {
 		t.Errorf("resumed: %s, %v", st.Campaign.Status, err)
 	}
 	if st, err = o.Cancel(o.ctx, o.org, id, testActor()); err != nil || st.Campaign.Status != campaigns.Canceled {
-		t.Errorf("cancelled: %s, %v", st.Campaign.Status, err)
+		t.Errorf("canceled: %s, %v", st.Campaign.Status, err)
 	}
 	if _, err = o.create(campaigns.Spec{}, true, "2125550123"); err == nil {
-		t.Error("a list is taken that was held against no registry")
+		t.Error("a list was created without a screening")
 	}
 }

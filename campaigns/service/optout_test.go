@@ -17,10 +17,7 @@ import (
 // contacts returns the states of a number's contacts by campaign.
 func (o *env) contacts(t *testing.T, number string) string {
 	t.Helper()
-	all, err := o.column("SELECT state || CASE WHEN reason = '' THEN '' ELSE ':' || reason END FROM contacts WHERE org_id = $1 AND number = $2 ORDER BY created_at, id", o.org, number)
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := o.mustColumn(t, "SELECT state || CASE WHEN reason = '' THEN '' ELSE ':' || reason END FROM contacts WHERE org_id = $1 AND number = $2 ORDER BY created_at, id", o.org, number)
 	return strings.Join(all, " ")
 }
 
@@ -37,19 +34,11 @@ func TestOptOut(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := other.create(campaigns.Spec{}, true, number); err != nil {
-		t.Fatal(err)
-	}
+	other.mustCreate(t, campaigns.Spec{}, true, number)
 	var all []string
-	for i := range 4 { // called, awaiting, waiting, a draft
-		st, err := o.create(campaigns.Spec{Retry: json.RawMessage(`{"attempts": 3}`)}, i < 3, number, second)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ids, err := o.column("SELECT id FROM contacts WHERE campaign_id = $1 ORDER BY number", st.Campaign.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
+	for i := range 4 { // in a call, awaiting, pending, and a draft
+		st := o.mustCreate(t, campaigns.Spec{Retry: json.RawMessage(`{"attempts": 3}`)}, i < 3, number, second)
+		ids := o.mustColumn(t, "SELECT id FROM contacts WHERE campaign_id = $1 ORDER BY number", st.Campaign.ID)
 		all = append(all, ids[0])
 		o.advance(time.Millisecond)
 	}
@@ -85,7 +74,7 @@ func TestOptOut(t *testing.T) {
 	if got := o.contacts(t, second) + " " + other.contacts(t, number); got != "pending pending pending pending pending" {
 		t.Errorf("others: %s", got)
 	}
-	if _, err = o.create(campaigns.Spec{}, true, number); err != nil { // is a draft, with a match
+	if _, err = o.create(campaigns.Spec{}, true, number); err != nil { // a draft, because the number is listed
 		t.Fatal(err)
 	}
 	// The operator's list replaces its own entries, not the opt-out.
@@ -98,7 +87,7 @@ func TestOptOut(t *testing.T) {
 	}
 	listed, err := o.column("SELECT number FROM suppressions WHERE org_id = $1 ORDER BY number", o.org)
 	if got := strings.Join(listed, " "); err != nil || got != "12125550101 12125550199" {
-		t.Errorf("listed are %s, %v", got, err)
+		t.Errorf("list: %s, %v", got, err)
 	}
 	logged, err := o.column("SELECT detail FROM campaign_log WHERE org_id = $1 AND action = 'opted_out'", o.org)
 	kept, fault := o.column("SELECT number || ' ' || source FROM opt_outs WHERE call_id = $1", call)
@@ -106,7 +95,7 @@ func TestOptOut(t *testing.T) {
 		t.Errorf("logged %q, kept %q, %v, %v", logged, kept, err, fault)
 	}
 	if _, err = o.db.Pool.Exec(o.ctx, "DELETE FROM opt_outs"); err == nil {
-		t.Error("what was asked can be deleted")
+		t.Error("an opt-out can be deleted")
 	}
 }
 

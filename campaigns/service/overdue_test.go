@@ -18,51 +18,48 @@ import (
 	"github.com/parley-voice/parley/campaigns/service"
 )
 
+// answerAll makes an answered call to every contact of a campaign, whose analysis is
+// awaited, and returns the calls by number.
+func (o *env) answerAll(t *testing.T, campaignID string) map[string]string {
+	t.Helper()
+	calls := map[string]string{}
+	for _, contact := range o.mustColumn(t, "SELECT id || ' ' || number FROM contacts WHERE campaign_id = $1", campaignID) {
+		id, number, _ := strings.Cut(contact, " ")
+		call, ok, err := o.beginCall(id)
+		if err != nil || !ok {
+			t.Fatal(ok, err)
+		}
+		if state, err := o.record(call, retry.Answered, true); err != nil || state != campaigns.Awaiting {
+			t.Fatal(state, err)
+		}
+		calls[number] = call
+	}
+	return calls
+}
+
 // TestOverdue: a contact waits for the analysis of its call for 15 minutes by the
 // database's clock, then continues without. A later analysis changes nothing; one in
 // time decides.
 func TestOverdue(t *testing.T) {
-	o := newEnv(t)
-	if err := o.addOrganization(); err != nil {
-		t.Fatal(err)
-	}
+	o := newOrganization(t)
 	const late, early = "+12125550101", "+12125550102"
-	again := json.RawMessage(`{"attempts": 3, "rules": [{"on": ["answered"], "when": {"analysis.again": true}, "action": "redial", "interval_s": 60}]}`)
-	st, err := o.create(campaigns.Spec{Strategy: "expert", Retry: again}, true, late, early)
-	if err != nil {
-		t.Fatal(err)
-	}
-	calls := map[string]string{}
-	for _, n := range []string{late, early} {
-		ids, fault := o.column("SELECT id FROM contacts WHERE campaign_id = $1 AND number = $2", st.Campaign.ID, n)
-		if fault != nil {
-			t.Fatal(fault)
-		}
-		call, ok, fault := o.beginCall(ids[0])
-		if fault != nil || !ok {
-			t.Fatal(ok, fault)
-		}
-		if state, fault := o.record(call, retry.Answered, true); fault != nil || state != campaigns.Awaiting {
-			t.Fatal(state, fault)
-		}
-		calls[n] = call
-	}
+	rules := json.RawMessage(`{"attempts": 3, "rules": [{"on": ["answered"], "when": {"analysis.again": true}, "action": "redial", "interval_s": 60}]}`)
+	st := o.mustCreate(t, campaigns.Spec{Strategy: "expert", Retry: rules}, true, late, early)
+	calls := o.answerAll(t, st.Campaign.ID)
 	d := &outcome.OverdueSettler{Recorder: o.recorder(), Log: slog.New(slog.DiscardHandler)}
-	pass := func(age string) int {
+	settle := func(age string) int {
 		t.Helper()
-		if _, err := o.db.Pool.Exec(o.ctx, "UPDATE contacts SET awaiting_since = clock_timestamp() - $1::interval WHERE number = $2", age, late); err != nil {
-			t.Fatal(err)
-		}
+		o.exec(t, "UPDATE contacts SET awaiting_since = clock_timestamp() - $1::interval WHERE number = $2", age, late)
 		n, err := d.Settle(o.ctx)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return n
 	}
-	if n := pass("14 minutes 50 seconds"); n != 0 || o.contacts(t, late) != "awaiting" {
-		t.Errorf("%d are settled too early", n)
+	if n := settle("14 minutes 50 seconds"); n != 0 || o.contacts(t, late) != "awaiting" {
+		t.Errorf("%d contacts were settled too early", n)
 	}
-	if n := pass("15 minutes"); n != 1 || o.contacts(t, late) != "done" || o.contacts(t, early) != "awaiting" {
+	if n := settle("15 minutes"); n != 1 || o.contacts(t, late) != "done" || o.contacts(t, early) != "awaiting" {
 		t.Errorf("%d are settled; %s, %s", n, o.contacts(t, late), o.contacts(t, early))
 	}
 	for number, want := range map[string]campaigns.State{late: campaigns.Done, early: campaigns.Pending} {
@@ -77,39 +74,19 @@ func TestOverdue(t *testing.T) {
 	}
 }
 
-// TestOverdueSkipsFailingContact: a contact that cannot be settled does not delay others, and is not
-// retried endlessly.
+// TestOverdueSkipsFailingContact: a contact that cannot be settled does not delay others,
+// and is not retried endlessly.
 func TestOverdueSkipsFailingContact(t *testing.T) {
-	o := newEnv(t)
-	if err := o.addOrganization(); err != nil {
-		t.Fatal(err)
-	}
+	o := newOrganization(t)
 	const broken, other = "+12125550101", "+12125550102"
-	st, err := o.create(campaigns.Spec{}, true, broken, other)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, n := range []string{broken, other} {
-		ids, fault := o.column("SELECT id FROM contacts WHERE campaign_id = $1 AND number = $2", st.Campaign.ID, n)
-		if fault != nil {
-			t.Fatal(fault)
-		}
-		call, ok, fault := o.beginCall(ids[0])
-		if fault != nil || !ok {
-			t.Fatal(ok, fault)
-		}
-		if _, fault = o.record(call, retry.Answered, true); fault != nil {
-			t.Fatal(fault)
-		}
-	}
+	st := o.mustCreate(t, campaigns.Spec{}, true, broken, other)
+	o.answerAll(t, st.Campaign.ID)
 	for _, sql := range []string{
 		"UPDATE contacts SET awaiting_since = clock_timestamp() - interval '1 hour' WHERE number = '" + broken + "'",
 		"UPDATE contacts SET awaiting_since = clock_timestamp() - interval '20 minutes' WHERE number = '" + other + "'",
 		"DELETE FROM contact_attempts WHERE number = '" + broken + "'",
 	} {
-		if _, err = o.db.Pool.Exec(o.ctx, sql); err != nil {
-			t.Fatal(err)
-		}
+		o.exec(t, sql)
 	}
 	ctx, cancel := context.WithTimeout(o.ctx, 5*time.Second)
 	defer cancel()
@@ -119,33 +96,25 @@ func TestOverdueSkipsFailingContact(t *testing.T) {
 	}
 }
 
-// TestRunDueSkipsFailingCampaign: a campaign that cannot be ended does not delay the end of
+// TestRunDueSkipsFailingCampaign: a campaign that cannot be completed does not delay the
 // others.
 func TestRunDueSkipsFailingCampaign(t *testing.T) {
-	o := newEnv(t)
-	if err := o.addOrganization(); err != nil {
-		t.Fatal(err)
-	}
+	o := newOrganization(t)
 	var ids []string
 	for _, number := range []string{"+12125550101", "+12125550102"} {
-		st, err := o.create(campaigns.Spec{}, true, number)
-		if err != nil {
-			t.Fatal(err)
-		}
+		st := o.mustCreate(t, campaigns.Spec{}, true, number)
 		ids = append(ids, st.Campaign.ID)
 	}
 	for _, sql := range []string{
 		"UPDATE contacts SET state = 'done'",
 		"ALTER TABLE campaigns ADD CONSTRAINT stuck CHECK (status <> 'completed' OR id <> '" + min(ids[0], ids[1]) + "')",
 	} {
-		if _, err := o.db.Pool.Exec(o.ctx, sql); err != nil {
-			t.Fatal(err)
-		}
+		o.exec(t, sql)
 	}
 	err := o.RunDue(o.ctx)
 	got, fault := o.column("SELECT status FROM campaigns ORDER BY id")
 	if fault != nil || !slices.Equal(got, []string{"running", "completed"}) || err == nil || !strings.Contains(err.Error(), min(ids[0], ids[1])) {
-		t.Errorf("they are %v, %v: %v", got, fault, err)
+		t.Errorf("statuses %v, %v: %v", got, fault, err)
 	}
 }
 
@@ -153,21 +122,12 @@ func TestRunDueSkipsFailingCampaign(t *testing.T) {
 // attempts; both wait for their own next attempts, and are never in a call at the same
 // time.
 func TestNumberAddedTwice(t *testing.T) {
-	o := newEnv(t)
-	if err := o.addOrganization(); err != nil {
-		t.Fatal(err)
-	}
+	o := newOrganization(t)
 	const number = "+12125550101"
-	st, err := o.create(campaigns.Spec{Retry: json.RawMessage(`{"attempts": 2, "interval_s": 900}`)}, true, number)
-	if err != nil {
-		t.Fatal(err)
-	}
+	st := o.mustCreate(t, campaigns.Spec{Retry: json.RawMessage(`{"attempts": 2, "interval_s": 900}`)}, true, number)
 	contacts := func() []string {
 		t.Helper()
-		all, fault := o.column("SELECT id FROM contacts WHERE campaign_id = $1 ORDER BY created_at, id", st.Campaign.ID)
-		if fault != nil {
-			t.Fatal(fault)
-		}
+		all := o.mustColumn(t, "SELECT id FROM contacts WHERE campaign_id = $1 ORDER BY created_at, id", st.Campaign.ID)
 		return all
 	}
 	call := func(id string, want campaigns.State) {
@@ -176,7 +136,7 @@ func TestNumberAddedTwice(t *testing.T) {
 		if fault != nil || !ok {
 			t.Fatal(ok, fault)
 		}
-		for _, other := range contacts() { // nobody else of the number is called meanwhile
+		for _, other := range contacts() { // no contact of the number can be called now
 			if _, ok, fault = o.beginCall(other); ok || fault != nil && !isUniqueViolation(fault) {
 				t.Fatal(ok, fault)
 			}
@@ -188,14 +148,14 @@ func TestNumberAddedTwice(t *testing.T) {
 	first := contacts()[0]
 	call(first, campaigns.Pending)
 	o.advance(time.Second)
-	if _, err = o.Add(o.ctx, o.org, st.Campaign.ID, testActor(), rowsOf(number), service.BatchHooks{}); err != nil {
+	if _, err := o.Add(o.ctx, o.org, st.Campaign.ID, testActor(), rowsOf(number), service.BatchHooks{}); err != nil {
 		t.Fatal(err)
 	}
 	second := contacts()[1]
 	if _, ok, fault := o.beginCall(first); ok || fault != nil {
-		t.Fatalf("the first is called before its time: %v, %v", ok, fault)
+		t.Fatalf("the first contact is called before its next attempt: %v, %v", ok, fault)
 	}
-	call(second, campaigns.Pending) // at once, and with an attempt left
+	call(second, campaigns.Pending) // with an attempt left
 	o.advance(20 * time.Minute)
 	call(first, campaigns.Exhausted)
 	call(second, campaigns.Exhausted)

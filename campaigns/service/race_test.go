@@ -31,28 +31,19 @@ func numbers(n int) (all []string) {
 // TestConcurrentTakeAndWithdraw: with concurrent takes and withdrawals each contact has one of
 // them, and no number is in two calls.
 func TestConcurrentTakeAndWithdraw(t *testing.T) {
-	o := newEnv(t)
-	if err := o.addOrganization(); err != nil {
-		t.Fatal(err)
-	}
+	o := newOrganization(t)
 	all := numbers(60)
-	first, err := o.create(campaigns.Spec{}, true, all...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := o.mustCreate(t, campaigns.Spec{}, true, all...)
 	second, err := o.create(campaigns.Spec{}, true, all...) // the same numbers
 	if err != nil {
 		t.Fatal(err)
 	}
-	ids, err := o.column("SELECT id FROM contacts WHERE org_id = $1 ORDER BY number, id", o.org)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ids := o.mustColumn(t, "SELECT id FROM contacts WHERE org_id = $1 ORDER BY number, id", o.org)
 	var tasks sync.WaitGroup
 	var mu sync.Mutex
 	withdrawn := map[string]bool{}
 	for w := range 2 {
-		tasks.Go(func() { // takes, each from its own end
+		tasks.Go(func() { // one from the first contact, one from the last
 			for i := range ids {
 				if w == 1 {
 					i = len(ids) - 1 - i
@@ -78,21 +69,18 @@ func TestConcurrentTakeAndWithdraw(t *testing.T) {
 		})
 	}
 	tasks.Wait()
-	live, err := o.column("SELECT contact_id FROM contact_attempts WHERE org_id = $1 AND ended_at IS NULL", o.org)
-	if err != nil {
-		t.Fatal(err)
-	}
+	live := o.mustColumn(t, "SELECT contact_id FROM contact_attempts WHERE org_id = $1 AND ended_at IS NULL", o.org)
 	for _, id := range live {
 		if withdrawn[id] {
 			t.Errorf("contact %s was withdrawn and is called", id)
 		}
 	}
 	if len(live) == 0 || len(withdrawn) == 0 {
-		t.Errorf("%d are called, %d withdrawn: nothing was seen", len(live), len(withdrawn))
+		t.Errorf("%d were called, %d withdrawn: there was no race", len(live), len(withdrawn))
 	}
 	twice, err := o.column("SELECT number FROM contact_attempts WHERE org_id = $1 AND ended_at IS NULL GROUP BY number HAVING count(*) > 1", o.org)
 	if err != nil || len(twice) > 0 {
-		t.Errorf("%v are called twice at a time, %v", twice, err)
+		t.Errorf("%v are in two calls, %v", twice, err)
 	}
 	for _, st := range []service.Status{first, second} {
 		if p, err := o.Progress(o.ctx, o.org, st.Campaign.ID); err != nil || violatedInvariant(p) != "" {
@@ -110,10 +98,7 @@ func isUniqueViolation(err error) bool {
 // TestNoTakeAfterPause: after the response to a pause, a cancel or an end no contact
 // is taken.
 func TestNoTakeAfterPause(t *testing.T) {
-	o := newEnv(t)
-	if err := o.addOrganization(); err != nil {
-		t.Fatal(err)
-	}
+	o := newOrganization(t)
 	for name, stop := range map[string]func(id string) error{
 		"pause": func(id string) error {
 			_, err := o.Pause(o.ctx, o.org, id, testActor())
@@ -124,14 +109,8 @@ func TestNoTakeAfterPause(t *testing.T) {
 			return err
 		},
 	} {
-		st, err := o.create(campaigns.Spec{}, true, numbers(40)...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ids, err := o.column("SELECT id FROM contacts WHERE campaign_id = $1", st.Campaign.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		st := o.mustCreate(t, campaigns.Spec{}, true, numbers(40)...)
+		ids := o.mustColumn(t, "SELECT id FROM contacts WHERE campaign_id = $1", st.Campaign.ID)
 		begun, stopped := make(chan struct{}), make(chan struct{})
 		var once sync.Once
 		var tasks sync.WaitGroup
@@ -169,10 +148,7 @@ func TestNoTakeAfterPause(t *testing.T) {
 // createSingle creates a campaign with one contact.
 func (o *env) createSingle(t *testing.T, spec campaigns.Spec) (campaign, contact string) {
 	t.Helper()
-	st, err := o.create(spec, true, "+12125550101")
-	if err != nil {
-		t.Fatal(err)
-	}
+	st := o.mustCreate(t, spec, true, "+12125550101")
 	ids, err := o.column("SELECT id FROM contacts WHERE campaign_id = $1", st.Campaign.ID)
 	if err != nil || len(ids) != 1 {
 		t.Fatal(ids, err)
@@ -182,10 +158,7 @@ func (o *env) createSingle(t *testing.T, spec campaigns.Spec) (campaign, contact
 
 // TestOutcomes: the outcome of a call moves its contact, once.
 func TestOutcomes(t *testing.T) {
-	o := newEnv(t)
-	if err := o.addOrganization(); err != nil {
-		t.Fatal(err)
-	}
+	o := newOrganization(t)
 	spec := campaigns.Spec{Strategy: "expert", Retry: json.RawMessage(`{"attempts":3,"interval_s":60,"rules":[
 		{"on":["no_answer"],"action":"redial","max":1},
 		{"on":["answered"],"when":{"analysis.again":true},"action":"redial","at":"analysis.when"},
@@ -207,7 +180,7 @@ func TestOutcomes(t *testing.T) {
 		}
 		return id
 	}
-	verdict := func(id, analysis string, want campaigns.State) {
+	analyze := func(id, analysis string, want campaigns.State) {
 		t.Helper()
 		var fields map[string]json.RawMessage
 		if err := json.Unmarshal([]byte(analysis), &fields); err != nil {
@@ -216,7 +189,7 @@ func TestOutcomes(t *testing.T) {
 		if err := o.tx(func(tx pgx.Tx) error {
 			state, fault := o.recorder().RecordAnalysis(o.ctx, tx, id, fields, 0)
 			if state != want {
-				t.Errorf("the verdict leads to %s, want %s", state, want)
+				t.Errorf("after the analysis the contact is %s, want %s", state, want)
 			}
 			return fault
 		}); err != nil {
@@ -225,15 +198,15 @@ func TestOutcomes(t *testing.T) {
 	}
 	id := call(retry.NoAnswer, false, campaigns.Pending)
 	if _, ok, err := o.beginCall(contact); ok || err != nil {
-		t.Errorf("it was taken before its time: %v", err)
+		t.Errorf("it was taken before its next attempt: %v", err)
 	}
-	verdict(id, `{"again":true}`, campaigns.Pending) // it waits for none
+	analyze(id, `{"again":true}`, campaigns.Pending) // no analysis is awaited
 	o.advance(time.Minute)
 	id = call(retry.Answered, true, campaigns.Awaiting)
-	verdict(id, fmt.Sprintf(`{"again":true,"when":%d}`, o.Now().Add(time.Hour).Unix()), campaigns.Pending)
+	analyze(id, fmt.Sprintf(`{"again":true,"when":%d}`, o.Now().Add(time.Hour).Unix()), campaigns.Pending)
 	o.advance(59 * time.Minute)
 	if _, ok, err := o.beginCall(contact); ok || err != nil {
-		t.Errorf("it was taken before its time: %v", err)
+		t.Errorf("it was taken before its next attempt: %v", err)
 	}
 	o.advance(time.Minute)
 	if given, ok, err := o.beginCall(contact); err != nil || !ok {
@@ -241,12 +214,12 @@ func TestOutcomes(t *testing.T) {
 	} else if err = o.tx(func(tx pgx.Tx) error { _, fault := o.Store.Attempts.Revert(o.ctx, tx, given, 0, o.Now()); return fault }); err != nil {
 		t.Fatal(err)
 	}
-	call(retry.NoAnswer, false, campaigns.Exhausted) // the rule was used up, no other speaks of it
+	call(retry.NoAnswer, false, campaigns.Exhausted) // the rule has no redial left, and no other matches
 	if err := o.tx(func(tx pgx.Tx) error {
 		_, fault := o.recorder().Record(o.ctx, tx, outcome.Outcome{CallID: "call_x", Result: retry.Busy, Ended: o.Now()})
 		return fault
 	}); !errors.Is(err, outcome.ErrNoContact) {
-		t.Errorf("a call of nobody: %v", err)
+		t.Errorf("a call without a contact: %v", err)
 	}
 	if p, err := o.Progress(o.ctx, o.org, campaign); err != nil || p.Counters.Attempts != 3 || p.Counters.NoAnswer != 2 || p.Counters.Answered != 1 || violatedInvariant(p) != "" {
 		t.Errorf("%+v %v", p, err)
@@ -262,10 +235,7 @@ func TestOutcomes(t *testing.T) {
 // TestPauseWaitsForTake: a pause waits for a transaction that takes a contact, so
 // that none is taken after it.
 func TestPauseWaitsForTake(t *testing.T) {
-	o := newEnv(t)
-	if err := o.addOrganization(); err != nil {
-		t.Fatal(err)
-	}
+	o := newOrganization(t)
 	campaign, contact := o.createSingle(t, campaigns.Spec{})
 	paused := make(chan error, 1)
 	err := o.tx(func(tx pgx.Tx) error {
@@ -279,7 +249,7 @@ func TestPauseWaitsForTake(t *testing.T) {
 		for {
 			select {
 			case fault := <-paused:
-				t.Errorf("the pause did not wait: %v", fault)
+				t.Errorf("the pause did not wait for the transaction: %v", fault)
 				paused <- fault
 				return nil
 			default:
@@ -294,26 +264,18 @@ func TestPauseWaitsForTake(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, ok, err := o.beginCall(contact); ok || err != nil {
-		t.Errorf("taken in a pause: %v %v", ok, err)
+		t.Errorf("taken while paused: %v %v", ok, err)
 	}
 }
 
 // TestTalliesAreRepaired: deleted or doubled tallies are recounted while contacts change;
 // correct ones are not touched.
 func TestTalliesAreRepaired(t *testing.T) {
-	o := newEnv(t)
-	if err := o.addOrganization(); err != nil {
-		t.Fatal(err)
-	}
-	st, err := o.create(campaigns.Spec{}, true, numbers(60)...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := newOrganization(t)
+	st := o.mustCreate(t, campaigns.Spec{}, true, numbers(60)...)
 	all := &store.TallyFolder{Pool: o.db.Pool}
-	for _, ruin := range append([]string{"SELECT 1"}, tallyDamage...) {
-		if _, err := o.db.Pool.Exec(t.Context(), ruin); err != nil {
-			t.Fatal(err)
-		}
+	for _, damage := range append([]string{"SELECT 1"}, tallyDamage...) {
+		o.exec(t, damage)
 		var others sync.WaitGroup
 		others.Go(func() {
 			for i := range 60 {
@@ -329,17 +291,17 @@ func TestTalliesAreRepaired(t *testing.T) {
 				}
 			}
 		})
-		mended, err := all.Repair(t.Context())
+		repaired, err := all.Repair(t.Context())
 		others.Wait()
-		if want := strings.Contains(ruin, "contact_tallies"); err != nil || slices.Equal(mended, []string{st.Campaign.ID}) != want {
-			t.Errorf("%s: mended are %v, %v", ruin, mended, err)
+		if want := strings.Contains(damage, "contact_tallies"); err != nil || slices.Equal(repaired, []string{st.Campaign.ID}) != want {
+			t.Errorf("%s: repaired %v, %v", damage, repaired, err)
 		}
 		wrong, err := o.column(`SELECT concat_ws(' ', state, tried, sum(n)) FROM (
 			SELECT state, tried, -n AS n FROM contact_tallies WHERE campaign_id = $1
 			UNION ALL SELECT state, state = 'pending' AND attempts > 0, count(*) FROM contacts WHERE campaign_id = $1 GROUP BY 1, 2) x
 			GROUP BY state, tried HAVING sum(n) <> 0`, st.Campaign.ID)
 		if err != nil || len(wrong) > 0 {
-			t.Errorf("%s: off by %q, %v", ruin, wrong, err)
+			t.Errorf("%s: off by %q, %v", damage, wrong, err)
 		}
 	}
 }

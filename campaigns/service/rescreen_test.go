@@ -13,20 +13,12 @@ import (
 // TestRescreen: contacts that a wrong setting skipped are called after it is corrected;
 // contacts suppressed for another reason are not.
 func TestRescreen(t *testing.T) {
-	o := newEnv(t)
-	if err := o.addOrganization(); err != nil {
-		t.Fatal(err)
-	}
+	o := newOrganization(t)
 	const fits, abroad, listed, asked, withdrawn, capped = "+12125550101", "+442071838750", "+12125550103", "+12125550104", "+12125550105", "+12125550106"
-	st, err := o.create(campaigns.Spec{}, true, fits, abroad, listed, asked, withdrawn, capped)
-	if err != nil {
-		t.Fatal(err)
-	}
+	st := o.mustCreate(t, campaigns.Spec{}, true, fits, abroad, listed, asked, withdrawn, capped)
 	exec := func(sql string, args ...any) {
 		t.Helper()
-		if _, fault := o.db.Pool.Exec(o.ctx, sql, args...); fault != nil {
-			t.Fatal(fault)
-		}
+		o.exec(t, sql, args...)
 	}
 	id := st.Campaign.ID
 	// The dialer skips a number that its subgroup does not allow.
@@ -35,7 +27,7 @@ func TestRescreen(t *testing.T) {
 	exec("UPDATE contacts SET state = 'suppressed', reason = 'frequency_capped', governing_cap = 'daily' WHERE campaign_id = $1 AND number = $2", id, capped)
 	exec("INSERT INTO suppressions (org_id, number) VALUES ($1, '2125550103')", o.org)
 	out := &outcome.OptOutRecorder{Pool: o.db.Pool, Store: o.Store}
-	if err = out.OptOut(o.ctx, control.OptOut{OrgID: o.org, Number: asked[1:], Source: pipeline.OptOutKey, At: o.Now()}); err != nil {
+	if err := out.OptOut(o.ctx, control.OptOut{OrgID: o.org, Number: asked[1:], Source: pipeline.OptOutKey, At: o.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	exec("UPDATE subgroups SET allowed_destinations = '{44}' WHERE org_id = $1", o.org)
@@ -43,14 +35,14 @@ func TestRescreen(t *testing.T) {
 		t.Errorf("while the setting is wrong: %d, %v", n, fault)
 	}
 	exec("UPDATE subgroups SET allowed_destinations = '{1,44}' WHERE org_id = $1", o.org)
-	if err = o.RunDue(o.ctx); err != nil {
+	if err := o.RunDue(o.ctx); err != nil {
 		t.Fatal(err)
 	}
 	if k, fault := o.Store.Get(o.ctx, o.db.Pool, o.org, id, false); fault != nil || k.Status != campaigns.Completed {
 		t.Fatalf("%s, %v", k.Status, fault)
 	}
 	if n, fault := o.Rescreen(o.ctx, o.org, id, testActor()); n != 1 || fault != nil {
-		t.Errorf("mended: %d, %v", n, fault)
+		t.Errorf("after the correction: %d, %v", n, fault)
 	}
 	all, err := o.column("SELECT number || ' ' || state || ' ' || reason FROM contacts WHERE campaign_id = $1 ORDER BY number", id)
 	want := "+12125550101 pending ,+12125550103 suppressed geo_rejected,+12125550104 suppressed geo_rejected," +
@@ -60,7 +52,7 @@ func TestRescreen(t *testing.T) {
 	}
 	k, err := o.Store.Get(o.ctx, o.db.Pool, o.org, id, false)
 	if err != nil || k.Status != campaigns.Paused || !k.CompletedAt.IsZero() {
-		t.Errorf("it is %s, %v", k.Status, err)
+		t.Errorf("status %s, %v", k.Status, err)
 	}
 	if _, err = o.Resume(o.ctx, o.org, id, testActor()); err != nil {
 		t.Error(err)
@@ -77,6 +69,6 @@ func TestRescreen(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err = o.Rescreen(o.ctx, o.org, id, testActor()); control.CodeOf(err) != control.CodeCampaignTransition {
-		t.Errorf("a cancelled one: %v", err)
+		t.Errorf("a canceled campaign: %v", err)
 	}
 }

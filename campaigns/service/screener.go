@@ -46,13 +46,7 @@ func (x screener) lists(ctx context.Context, q db.Querier, pkg *market.Package) 
 // screenDraft screens the launch import of a draft. For reading alone it returns the
 // cached screening if nothing changed since, or if how allows an old one.
 func (x screener) screenDraft(
-	ctx context.Context,
-	q db.Querier,
-	pkg *market.Package,
-	st *Status,
-	on launchcheck.Occasion,
-	how screening.Freshness,
-	now time.Time,
+	ctx context.Context, q db.Querier, pkg *market.Package, st *Status, on launchcheck.Occasion, how screening.Freshness, now time.Time,
 ) (screenResult, error) {
 	c := st.Campaign
 	l, err := x.lists(ctx, q, pkg)

@@ -134,8 +134,8 @@ func (svc *Service) now() time.Time {
 	return time.Now().Add(time.Duration(svc.offset.Load()))
 }
 
-// clock returns the time of the database, so that all nodes move campaigns by one
-// clock. It updates the offset that now uses.
+// clock returns the time of the database, so that all nodes start and end campaigns by
+// one clock. It updates the offset that now uses.
 func (svc *Service) clock(ctx context.Context, q db.Querier) (now time.Time, err error) {
 	if svc.Now != nil {
 		return svc.Now().UTC().Truncate(time.Microsecond), nil

@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 	dbtest.Main(m)
 }
 
-// drain is a bucket that discards its files.
+// A discardBucket discards its files.
 type discardBucket struct{}
 
 func (discardBucket) Put(_ context.Context, _ string, r io.Reader) error {
@@ -50,7 +50,7 @@ func (discardBucket) Put(_ context.Context, _ string, r io.Reader) error {
 
 func (discardBucket) Delete(context.Context, string) error { return nil }
 
-// An office is a service with its own clock and one organization at a time.
+// An env is a service with its own clock and one organization at a time.
 type env struct {
 	*service.Service
 
@@ -65,6 +65,16 @@ type env struct {
 // recorder returns the recorder of outcomes.
 func (o *env) recorder() *outcome.Recorder {
 	return &outcome.Recorder{Pool: o.db.Pool, Store: o.Store, Now: o.Now}
+}
+
+// newOrganization returns an env with an organization.
+func newOrganization(t *testing.T) *env {
+	t.Helper()
+	o := newEnv(t)
+	if err := o.addOrganization(); err != nil {
+		t.Fatal(err)
+	}
+	return o
 }
 
 func newEnv(t *testing.T) *env {
@@ -86,7 +96,7 @@ func (o *env) advance(d time.Duration) {
 	o.now = o.now.Add(d)
 }
 
-// addOrganization creates a new organization with all that it needs.
+// addOrganization creates an organization with an agent and a route.
 func (o *env) addOrganization() error {
 	var err error
 	if o.org, err = apikeys.EnsureOrganization(o.ctx, o.db.Pool, control.NewID("org-", time.Now())); err != nil {
@@ -135,15 +145,36 @@ func (o *env) create(spec campaigns.Spec, attested bool, phones ...string) (serv
 	return o.Create(o.ctx, o.org, testActor(), service.CreateRequest{Spec: spec, Rows: rowsOf(phones...), Attested: attested}, nil, nil)
 }
 
+func (o *env) mustCreate(t rapid.TB, spec campaigns.Spec, attested bool, phones ...string) service.Status {
+	t.Helper()
+	st, err := o.create(spec, attested, phones...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return st
+}
+
 func (o *env) tx(do func(pgx.Tx) error) error { return db.Tx(o.ctx, o.db.Pool, do) }
 
 // column reads a column of strings.
 func (o *env) column(sql string, args ...any) ([]string, error) {
-	rows, err := o.db.Pool.Query(o.ctx, sql, args...)
+	return db.Collect(o.ctx, o.db.Pool, "column", pgx.RowTo[string], sql, args...)
+}
+
+func (o *env) mustColumn(t rapid.TB, sql string, args ...any) []string {
+	t.Helper()
+	all, err := o.column(sql, args...)
 	if err != nil {
-		return nil, err
+		t.Fatal(err)
 	}
-	return pgx.CollectRows(rows, pgx.RowTo[string])
+	return all
+}
+
+func (o *env) exec(t rapid.TB, sql string, args ...any) {
+	t.Helper()
+	if _, err := o.db.Pool.Exec(o.ctx, sql, args...); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // beginCall begins a call to a contact, as the dialer would.
@@ -187,7 +218,7 @@ type machine struct {
 	list         string                     // its launch import
 	final        map[string]campaigns.State // of contacts that stay where they are
 	contacts     int
-	fingerprints map[string]string // of outcomes of the live screen
+	fingerprints map[string]string // of screenings by their result
 }
 
 func (m *machine) must(t *rapid.T, err error) {
@@ -199,10 +230,7 @@ func (m *machine) must(t *rapid.T, err error) {
 
 // drawID draws a contact of the campaign, or one of its calls; empty for none.
 func (m *machine) drawID(t *rapid.T, sql string) string {
-	all, err := m.column(sql, m.campaign)
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := m.mustColumn(t, sql, m.campaign)
 	if len(all) == 0 {
 		return ""
 	}
@@ -240,7 +268,7 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 				m.must(t, err)
 			}
 		},
-		"give back": func(t *rapid.T) {
+		"revert": func(t *rapid.T) {
 			if call := m.drawID(t, "SELECT call_id FROM contact_attempts WHERE campaign_id = $1 AND ended_at IS NULL ORDER BY call_id"); call != "" {
 				m.must(t, m.tx(func(tx pgx.Tx) error { _, err := m.Store.Attempts.Revert(m.ctx, tx, call, 0, m.Now()); return err }))
 			}
@@ -251,7 +279,7 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 				m.must(t, err)
 			}
 		},
-		"verdict": func(t *rapid.T) {
+		"analysis": func(t *rapid.T) {
 			if call := m.drawID(t, "SELECT call_id FROM contact_attempts WHERE campaign_id = $1 ORDER BY call_id"); call != "" {
 				m.must(t, m.tx(func(tx pgx.Tx) error {
 					_, err := m.recorder().RecordAnalysis(m.ctx, tx, call, nil, 0)
@@ -264,13 +292,13 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 			m.must(t, m.RunDue(m.ctx))
 		},
 		"fold": func(t *rapid.T) { m.must(t, (&store.TallyFolder{Pool: m.db.Pool}).Fold(m.ctx)) },
-		"restore": func(t *rapid.T) { // beside, or without, what is counted
+		"restore": func(t *rapid.T) { // damages and repairs the tallies
 			_, err := m.db.Pool.Exec(m.ctx, rapid.SampledFrom(tallyDamage).Draw(t, "how"))
 			m.must(t, err)
 			_, err = (&store.TallyFolder{Pool: m.db.Pool}).Repair(m.ctx)
 			m.must(t, err)
 		},
-		"cap": func(t *rapid.T) { // as the dialler does
+		"cap": func(t *rapid.T) { // as the dialer does
 			if id := m.drawID(t, "SELECT id FROM contacts WHERE campaign_id = $1 AND state = 'pending' ORDER BY id"); id != "" {
 				sql := rapid.SampledFrom([]string{
 					"UPDATE contacts SET due_at = $2, next_attempt_at = $2, governing_cap = 'daily' WHERE id = $1",
@@ -336,17 +364,17 @@ func (m *machine) check(t *rapid.T) {
 			SELECT count(*) AS all_, count(*) FILTER (WHERE ended_at IS NULL) AS live FROM contact_attempts x WHERE x.contact_id = k.id) x ON true
 		WHERE k.campaign_id = $1 AND (k.attempts <> x.all_ OR (k.state = 'in_call') <> (x.live = 1) OR k.attempts > 2)`, m.campaign)
 	if err != nil || len(odd) > 0 {
-		t.Fatalf("contacts %v do not go with their attempts, %v", odd, err)
+		t.Fatalf("contacts %v do not match their attempts, %v", odd, err)
 	}
 	st, err := m.Get(m.ctx, m.org, m.campaign, screening.Fresh)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if x := st.Screen; !x.AsOfLaunch && x.ImportID != "" {
-		anew := &service.Service{Pool: m.Pool, Store: m.Store, Bucket: m.Bucket, Markets: m.Markets, Now: m.Now} // remembers nothing
-		fresh, err := anew.Get(m.ctx, m.org, m.campaign, screening.Fresh)
+		uncached := &service.Service{Pool: m.Pool, Store: m.Store, Bucket: m.Bucket, Markets: m.Markets, Now: m.Now}
+		fresh, err := uncached.Get(m.ctx, m.org, m.campaign, screening.Fresh)
 		if err != nil || !reflect.DeepEqual(fresh.Screen, x) || !reflect.DeepEqual(fresh.Import.Matches, st.Import.Matches) {
-			t.Fatalf("remembered is %+v, found %+v, %v", x, fresh.Screen, err)
+			t.Fatalf("cached %+v, screened %+v, %v", x, fresh.Screen, err)
 		}
 		outcome := fmt.Sprint(x.Matched, x.Items, x.Checked, x.Unscreened)
 		for o, f := range m.fingerprints {
@@ -384,7 +412,7 @@ func (m *machine) checkTallies(t *rapid.T, p progress.Progress) {
 		FROM contact_tallies WHERE campaign_id = $1 GROUP BY state, reason, at_launch, cap, ambiguous, hours_group, tried, timed HAVING sum(n) <> 0
 		UNION ALL SELECT concat_ws(' ', 'attempt', outcome, sum(n)) FROM attempt_tallies WHERE campaign_id = $1 GROUP BY outcome HAVING sum(n) <> 0 ORDER BY 1`, m.campaign)
 	if err != nil || !slices.Equal(counted, tallied) {
-		t.Fatalf("tallied are %q, counted %q, %v", tallied, counted, err)
+		t.Fatalf("tallied %q, counted %q, %v", tallied, counted, err)
 	}
 	held, err := m.column("SELECT count(*)::text FROM contacts WHERE campaign_id = $1 AND state = 'pending' AND governing_cap <> '' AND next_attempt_at > $2", m.campaign, m.Now())
 	if err != nil || held[0] != strconv.Itoa(p.Frequency.Held) {
@@ -394,17 +422,13 @@ func (m *machine) checkTallies(t *rapid.T, p progress.Progress) {
 
 // checkFinalStates checks that final contacts keep their state.
 func (m *machine) checkFinalStates(t *rapid.T) {
-	rows, err := m.db.Pool.Query(m.ctx, "SELECT id, state FROM contacts WHERE campaign_id = $1 AND state IN ('done', 'exhausted', 'suppressed')", m.campaign)
-	if err != nil {
-		t.Fatal(err)
-	}
 	now := map[string]campaigns.State{}
 	var id string
 	var state campaigns.State
-	if _, err = pgx.ForEachRow(rows, []any{&id, &state}, func() error {
+	if err := db.Each(m.ctx, m.db.Pool, "contacts", []any{&id, &state}, func() error {
 		now[id] = state
 		return nil
-	}); err != nil {
+	}, "SELECT id, state FROM contacts WHERE campaign_id = $1 AND state IN ('done', 'exhausted', 'suppressed')", m.campaign); err != nil {
 		t.Fatal(err)
 	}
 	for id, was := range m.final {
@@ -446,11 +470,11 @@ func violatedInvariant(p progress.Progress) string {
 	case c.Attempts != c.Answered+c.Voicemail+c.IVR+c.NoAnswer+c.Busy+c.Declined+c.Failed+c.InProgress:
 		return "attempts"
 	case p.Status != campaigns.Running && p.Ready > 0:
-		return "nobody is ready where the campaign does not run"
+		return "no contact is ready while the campaign does not run"
 	}
 	for _, n := range p.ByState {
 		if n == 0 {
-			return "no state is empty"
+			return "by_state omits zeros"
 		}
 	}
 	return ""
@@ -470,10 +494,7 @@ func TestProgressIsConsistent(t *testing.T) {
 			spec.EndsAt = o.Now().Add(time.Duration(rapid.IntRange(1, 48).Draw(t, "hours")) * time.Hour)
 		}
 		phones := rapid.SliceOfN(rapid.SampledFrom(testNumbers()), 0, 6).Draw(t, "planned")
-		st, err := o.create(spec, rapid.Bool().Draw(t, "attested"), phones...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		st := o.mustCreate(t, spec, rapid.Bool().Draw(t, "attested"), phones...)
 		m := &machine{env: o, campaign: st.Campaign.ID, final: map[string]campaigns.State{}, fingerprints: map[string]string{}}
 		if i := st.Import; i != nil {
 			m.list, m.contacts = i.ID, i.AcceptedRows

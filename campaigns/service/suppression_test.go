@@ -53,7 +53,7 @@ func drawSpelling(t *rapid.T, label, country, national string, more bool) string
 // listWriters returns the ways to put a number on an organization's list.
 func (o *env) listWriters(t *testing.T, name string) map[string]func(number string) error {
 	t.Helper()
-	shelf := &dnc.Catalog{Pool: o.db.Pool, Bucket: &recording.Folder{Dir: t.TempDir()}}
+	catalog := &dnc.Catalog{Pool: o.db.Pool, Bucket: &recording.Folder{Dir: t.TempDir()}}
 	return map[string]func(string) error{
 		"page": func(n string) error {
 			_, _, err := dnc.AddNumber(o.ctx, o.db.Pool, o.org, n)
@@ -64,7 +64,7 @@ func (o *env) listWriters(t *testing.T, name string) map[string]func(number stri
 			if err := os.WriteFile(path, []byte(strings.NewReplacer(",", " p ", "/", "-", ";", " ").Replace(n)+"\n"), 0o600); err != nil {
 				return err
 			}
-			_, err := shelf.LoadOwn(o.ctx, dnc.Load{OrgID: o.org, Files: []string{path}, Now: time.Now().Add(time.Minute)})
+			_, err := catalog.LoadOwn(o.ctx, dnc.Load{OrgID: o.org, Files: []string{path}, Now: time.Now().Add(time.Minute)})
 			return err
 		},
 		"apply": func(n string) error {
@@ -130,7 +130,7 @@ func TestSuppressedNumberInAnySpelling(t *testing.T) {
 			t2.Fatal(err)
 		}
 
-		by := rapid.SampledFrom([]string{"page", "file", "apply", "call"}).Draw(t2, "entrance")
+		by := rapid.SampledFrom([]string{"page", "file", "apply", "call"}).Draw(t2, "source")
 		written := drawSpelling(t2, "listed", country, number, false)
 		if by == "call" { // the number of a call, as it was dialed
 			d := &outcome.OptOutRecorder{Pool: o.db.Pool, Store: o.Store}
@@ -184,9 +184,6 @@ func (o *env) callableNumbers(t *rapid.T, number, other string) string {
 	} else if _, refused := errors.AsType[*service.RefusedError](err); !refused && ignoreRefusal(err) != nil {
 		t.Fatal(err)
 	}
-	all, err := o.column("SELECT number FROM contacts WHERE campaign_id = $1 AND state = 'pending' ORDER BY number", st.Campaign.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := o.mustColumn(t, "SELECT number FROM contacts WHERE campaign_id = $1 AND state = 'pending' ORDER BY number", st.Campaign.ID)
 	return strings.Join(all, " ")
 }

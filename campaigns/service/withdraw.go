@@ -110,11 +110,8 @@ func (svc *Service) Withdraw(ctx context.Context, orgID string, who Actor, a Wit
 		return Withdrawal{}, err
 	}
 	w := Withdrawal{
-		Withdrawn:       []Withdrawn{},
-		Already:         []Withdrawn{},
-		NotWithdrawable: []Withdrawn{},
-		Invalid:         []json.RawMessage{},
-		NotFound:        []json.RawMessage{},
+		Withdrawn: []Withdrawn{}, Already: []Withdrawn{}, NotWithdrawable: []Withdrawn{},
+		Invalid: []json.RawMessage{}, NotFound: []json.RawMessage{},
 	}
 	var all []address
 	lastTen, ids, form := []string{}, []string{}, contactIDPattern()

@@ -118,3 +118,15 @@ func (Attempts) SaveFault(ctx context.Context, tx pgx.Tx, callID, reason string)
 	_, err := db.Exec(ctx, tx, "fault of call "+callID, "UPDATE contact_attempts SET fault = $2 WHERE call_id = $1", callID, reason)
 	return err
 }
+
+// overdueBatch is the number of contacts per transaction.
+const overdueBatch = 100
+
+// Overdue returns and locks calls whose contacts have waited for the analysis longer
+// than after, by the database's clock. It skips contacts that another transaction
+// holds.
+func (Attempts) Overdue(ctx context.Context, tx pgx.Tx, after time.Duration) ([]string, error) {
+	return db.Collect(ctx, tx, "contacts", pgx.RowTo[string], `
+		SELECT call_id FROM contacts WHERE state = 'awaiting' AND awaiting_since <= clock_timestamp() - $1::interval AND call_id IS NOT NULL
+		ORDER BY awaiting_since LIMIT $2 FOR UPDATE SKIP LOCKED`, after, overdueBatch)
+}

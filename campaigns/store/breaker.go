@@ -52,14 +52,14 @@ func (Breakers) Check(ctx context.Context, tx pgx.Tx, campaignID string, r circu
 }
 
 // Open returns the campaigns with open breakers and the results of their probes. A call
-// in which the agent has talked for lasting passes.
-func (Breakers) Open(ctx context.Context, q db.Querier, lasting time.Duration) ([]HeldCampaign, error) {
+// passes that was answered before minTalk ago.
+func (Breakers) Open(ctx context.Context, q db.Querier, minTalk time.Duration) ([]HeldCampaign, error) {
 	return db.Collect(ctx, q, "breakers of campaigns", func(row pgx.CollectableRow) (h HeldCampaign, err error) {
 		var since, probeAt *time.Time
-		var there, lasts bool
+		var exists, lasts bool
 		var fault, outcome string
 		h.State.Open, h.State.Why = true, circuitbreaker.Failures
-		err = row.Scan(&h.CampaignID, &since, &h.State.Wait, &probeAt, &h.Call, &there, &fault, &outcome, &lasts)
+		err = row.Scan(&h.CampaignID, &since, &h.State.Wait, &probeAt, &h.Call, &exists, &fault, &outcome, &lasts)
 		if since != nil {
 			h.State.Since = since.UTC()
 		}
@@ -67,21 +67,21 @@ func (Breakers) Open(ctx context.Context, q db.Querier, lasting time.Duration) (
 			h.State.ProbeAt = probeAt.UTC()
 		}
 		if h.Call != "" {
-			h.State.Probing, h.Seen.Probe = true, probeResult(there, fault, outcome, lasts)
+			h.State.Probing, h.Seen.Probe = true, probeResult(exists, fault, outcome, lasts)
 		}
 		return h, err
 	}, `
 		SELECT b.campaign_id, b.since, b.wait, b.probe_at, b.probe_call, x.call_id IS NOT NULL, coalesce(x.fault, ''), coalesce(x.outcome, ''),
 			coalesce(c.answered_at < clock_timestamp() - $1::interval, false)
 		FROM campaign_breakers b LEFT JOIN contact_attempts x ON x.call_id = b.probe_call LEFT JOIN calls c ON c.id = b.probe_call
-		WHERE b.open ORDER BY b.campaign_id`, lasting)
+		WHERE b.open ORDER BY b.campaign_id`, minTalk)
 }
 
 // probeResult returns the result of a probe. A call that was not answered says nothing about
 // the agent.
-func probeResult(there bool, fault, outcome string, lasts bool) circuitbreaker.Probe {
+func probeResult(exists bool, fault, outcome string, lasts bool) circuitbreaker.Probe {
 	switch {
-	case !there:
+	case !exists:
 		return circuitbreaker.Gone
 	case fault != "":
 		return circuitbreaker.Failed

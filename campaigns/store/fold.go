@@ -22,8 +22,7 @@ const (
 	checkEvery = time.Hour
 )
 
-// Run folds tallies and repairs wrong ones until ctx ends. Any number of nodes may run
-// it.
+// Run folds tallies and repairs wrong ones until ctx ends. Any number of nodes may run it.
 func (t *TallyFolder) Run(ctx context.Context, log *slog.Logger) {
 	fold, check := time.NewTicker(foldEvery), time.NewTicker(checkEvery)
 	defer fold.Stop()
@@ -44,9 +43,9 @@ func (t *TallyFolder) Run(ctx context.Context, log *slog.Logger) {
 }
 
 func (t *TallyFolder) repair(ctx context.Context, log *slog.Logger) {
-	mended, err := t.Repair(ctx)
-	if len(mended) > 0 {
-		log.WarnContext(ctx, "recounted tallies that were missing or wrong", "campaigns", mended)
+	repaired, err := t.Repair(ctx)
+	if len(repaired) > 0 {
+		log.WarnContext(ctx, "recounted tallies that were missing or wrong", "campaigns", repaired)
 	}
 	if err != nil && ctx.Err() == nil {
 		log.WarnContext(ctx, "failed to check tallies", "err", err)
@@ -68,7 +67,7 @@ SELECT campaign_id FROM (
 ) x GROUP BY campaign_id HAVING sum(n) <> 0`
 
 // Repair recounts tallies that are missing or wrong, and returns their campaigns.
-func (t *TallyFolder) Repair(ctx context.Context) (mended []string, err error) {
+func (t *TallyFolder) Repair(ctx context.Context) (repaired []string, err error) {
 	var wrong []string
 	err = t.inLongTx(ctx, func(tx pgx.Tx) (fault error) {
 		wrong, fault = db.Collect(ctx, tx, "wrong tallies", pgx.RowTo[string], wrongTalliesSQL)
@@ -80,12 +79,12 @@ func (t *TallyFolder) Repair(ctx context.Context) (mended []string, err error) {
 			err = errors.Join(err, fmt.Errorf("campaign %s: %w", campaign, fault))
 			continue
 		}
-		mended = append(mended, campaign)
+		repaired = append(repaired, campaign)
 	}
 	if err != nil {
-		return mended, fmt.Errorf("tallies: %w", err)
+		return repaired, fmt.Errorf("tallies: %w", err)
 	}
-	return mended, nil
+	return repaired, nil
 }
 
 // inLongTx runs do in a transaction with a longer statement timeout.
@@ -98,8 +97,8 @@ func (t *TallyFolder) inLongTx(ctx context.Context, do func(pgx.Tx) error) error
 	})
 }
 
-// recount replaces the tallies of a campaign. Concurrent changes of contacts append as
-// usual: one snapshot decides what is deleted and what is counted.
+// recount replaces the tallies of a campaign. Concurrent changes of contacts append to them
+// as usual, because one snapshot decides what is deleted and what is counted.
 func recount(ctx context.Context, tx pgx.Tx, campaignID string) error {
 	if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock(hashtextextended('tallies', 0))"); err != nil {
 		return err // excludes Fold
@@ -118,8 +117,8 @@ func recount(ctx context.Context, tx pgx.Tx, campaignID string) error {
 	return tx.SendBatch(ctx, batch).Close()
 }
 
-// Fold merges the appended entries of tallies, campaign by campaign, and of list
-// changes, unless another node does.
+// Fold merges the appended entries of tallies, campaign by campaign, and those of list
+// changes, unless another node does so now.
 func (t *TallyFolder) Fold(ctx context.Context) error {
 	if _, err := t.tryExclusive(ctx, foldListChanges); err != nil {
 		return fmt.Errorf("changes of lists: %w", err)

@@ -55,14 +55,11 @@ func (s *ImportFiles) PutRows(ctx context.Context, key string, rows []json.RawMe
 
 // ClaimImportFile keeps a file permanently, for an import that refers to it.
 func ClaimImportFile(ctx context.Context, tx pgx.Tx, key string) error {
-	tag, err := tx.Exec(ctx, "DELETE FROM source_files WHERE key = $1", key)
-	if err != nil {
-		return fmt.Errorf("file of rows: %w", err)
-	}
-	if tag.RowsAffected() == 0 {
+	n, err := db.Exec(ctx, tx, "file of rows", "DELETE FROM source_files WHERE key = $1", key)
+	if err == nil && n == 0 {
 		return ErrImportFileGone
 	}
-	return nil
+	return err
 }
 
 // Sweep deletes the files of failed requests and of deleted imports.
@@ -81,14 +78,10 @@ func (s *ImportFiles) Sweep(ctx context.Context) error {
 
 // some sweeps one batch, locked by the transaction.
 func (s *ImportFiles) some(ctx context.Context, tx pgx.Tx) (n int, err error) {
-	found, err := tx.Query(ctx, `
+	keys, err := db.Collect(ctx, tx, "files of rows", pgx.RowTo[string], `
 		SELECT key FROM source_files WHERE at < now() - $1::interval ORDER BY at LIMIT $2 FOR UPDATE SKIP LOCKED`, unclaimedFor, sweepBatch)
 	if err != nil {
-		return 0, fmt.Errorf("files of rows: %w", err)
-	}
-	keys, err := pgx.CollectRows(found, pgx.RowTo[string])
-	if err != nil {
-		return 0, fmt.Errorf("files of rows: %w", err)
+		return 0, err
 	}
 	for _, key := range keys {
 		err = s.Bucket.Delete(ctx, key)

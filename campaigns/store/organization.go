@@ -157,18 +157,18 @@ func (s *Store) Suppressed(ctx context.Context, q db.Querier, orgID string, numb
 			return all, err
 		}
 	}
-	var numbersOf, forms []string // in pairs
+	var plain, forms []string // pairs of a number and one of its forms
 	for _, n := range numbers {
 		for _, same := range phonenumber.ListedForms(control.Digits(n)) {
-			numbersOf, forms = append(numbersOf, n), append(forms, same)
+			plain, forms = append(plain, n), append(forms, same)
 		}
 	}
 	return collectSet(ctx, q, "suppression list", `
 		SELECT x.n FROM unnest($2::text[], $3::text[]) AS x (n, number)
-		WHERE EXISTS (SELECT FROM suppressions s WHERE s.org_id = $1 AND s.number = x.number)`, orgID, numbersOf, forms)
+		WHERE EXISTS (SELECT FROM suppressions s WHERE s.org_id = $1 AND s.number = x.number)`, orgID, plain, forms)
 }
 
-// collectSet returns the strings that a query selects.
+// collectSet returns the set of strings that a query selects.
 func collectSet(ctx context.Context, q db.Querier, what, sql string, args ...any) (map[string]bool, error) {
 	all := map[string]bool{}
 	var s string
@@ -178,14 +178,14 @@ func collectSet(ctx context.Context, q db.Querier, what, sql string, args ...any
 	}, sql, args...)
 }
 
-// From many numbers on, Suppressed reads the whole list if it has at most few entries.
+// From bulkNumbers on, Suppressed reads the whole list if it has at most maxListed entries.
 const (
 	bulkNumbers = 1_000
 	maxListed   = 50_000
 )
 
 // suppressedInList matches numbers against the whole list of an organization, if it is
-// short. Otherwise the database would look up every form of every number.
+// short, so that the database need not look up every form of every number.
 func (s *Store) suppressedInList(
 	ctx context.Context, q db.Querier, orgID string, numbers []string,
 ) (all map[string]bool, ok bool, err error) {

@@ -43,11 +43,12 @@ type WaitingGroup struct {
 	Cap               string // frequency cap that holds them
 	Wait, Early, Late bool
 	N                 int
-	Next              time.Time // earliest own time of the contacts that wait for one; zero for none
+	Next              time.Time // earliest next attempt or not_before in the future; zero for none
 }
 
-// EachWaiting calls each for the groups of pending contacts. Contacts without a time of
-// their own are tallied; the others are counted, because time changes their state.
+// EachWaiting calls each for the groups of pending contacts. Contacts without a next
+// attempt, not_before or not_after are tallied; the others are counted, because time
+// changes their group.
 func (Contacts) EachWaiting(ctx context.Context, q db.Querier, campaignID string, now time.Time, each func(WaitingGroup) error) error {
 	var w WaitingGroup
 	var next *time.Time
@@ -71,16 +72,12 @@ func (Contacts) EachWaiting(ctx context.Context, q db.Querier, campaignID string
 // AttemptStats are the attempts of a campaign and the state of its route.
 type AttemptStats struct {
 	Outcomes           map[retry.Outcome]int
-	InProgress, Dialed int // active attempts; attempts begun in the last minute
-	// RouteDown reports that the breaker of its route is open.
-	RouteDown bool
-	// AgentDown reports that no node can talk as its agent, Failing that its own breaker
-	// is open.
-	AgentDown, Failing bool
-	// Paused reports that the carrier asked all nodes to pause the trunk.
-	Paused bool
-	// Due reports that its next call is due by its pace.
-	Due bool
+	InProgress, Dialed int  // active attempts; attempts begun in the last minute
+	RouteDown          bool // the breaker of its route is open
+	AgentDown          bool // no node can talk as its agent
+	Failing            bool // its own breaker is open
+	Paused             bool // the carrier asked all nodes to pause the trunk
+	Due                bool // its next call is due by its pace
 }
 
 // Stats returns the attempt statistics of a campaign.

@@ -15,6 +15,10 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/parley-voice/parley/campaigns"
+	"github.com/parley-voice/parley/campaigns/service"
+	"github.com/parley-voice/parley/campaigns/store"
 )
 
 // Campaign has the commands of campaigns.
@@ -220,4 +224,49 @@ func (c *Client) save(ctx context.Context, path, name string) (err error) {
 	}
 	_, err = io.Copy(f, resp.Body)
 	return errors.Join(err, f.Close())
+}
+
+// CampaignReopen reopens contacts whose calls failed because of this service.
+type CampaignReopen struct {
+	ID string `arg:"" help:"Campaign id."`
+}
+
+// Run reopens the contacts and logs the operator.
+func (c CampaignReopen) Run(ctx context.Context, d *Env) error {
+	var org string
+	if err := d.Pool.QueryRow(ctx, "SELECT coalesce((SELECT org_id FROM campaigns WHERE id = $1), '')", c.ID).Scan(&org); err != nil {
+		return fmt.Errorf("campaign: %w", err)
+	}
+	if org == "" {
+		return store.NotFound()
+	}
+	n, err := (&service.Service{Pool: d.Pool, Store: &store.Store{Pool: d.Pool}}).Reopen(
+		ctx, org, c.ID, service.Actor{Via: campaigns.BySystem, Actor: d.By})
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(d.Out, "%s reopened\n", countNoun(int64(n), "contact", "contacts"))
+	return err
+}
+
+// CampaignDisclosures switches the disclosures of a campaign.
+type CampaignDisclosures struct {
+	ID     string `arg:"" help:"Campaign id."`
+	Switch string `arg:"" enum:"on,off,default" help:"on, off, or default for the organization's setting."`
+}
+
+// Run switches the disclosures.
+func (c CampaignDisclosures) Run(ctx context.Context, d *Env) error {
+	var on *bool
+	if c.Switch != "default" {
+		on = new(c.Switch == "on")
+	}
+	tag, err := d.Pool.Exec(ctx, "UPDATE campaigns SET disclosures = $2, updated_at = now() WHERE id = $1", c.ID, on)
+	if err != nil {
+		return fmt.Errorf("campaign: %w", err)
+	}
+	if tag.RowsAffected() == 0 {
+		return store.NotFound()
+	}
+	return nil
 }
