@@ -24,7 +24,7 @@ func carriers(ua *sip.UA) metrics.Carriers {
 		Dropped:       in.Dropped, Unreadable: in.Unreadable, Limited: in.Limited,
 		Unaccepted: in.Unaccepted, Foreign: in.Foreign, Refused: in.Refused,
 	}
-	c.Up, c.Dialling = ua.Calls()
+	c.Up, c.Dialing = ua.Calls()
 	for _, p := range ua.ProxyStates() {
 		c.Addresses[map[health.Status]string{health.Up: "up", health.Down: "down", health.Paused: "barred"}[p.Status]]++
 	}

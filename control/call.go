@@ -41,7 +41,7 @@ type Reason string
 const (
 	ReasonShutdown      Reason = "shutdown"
 	ReasonNodeLost      Reason = "node_lost"
-	ReasonCancelled     Reason = "cancelled"
+	ReasonCanceled      Reason = "cancelled"
 	ReasonUnknown       Reason = "unknown_after_restart"
 	ReasonQueueExpired  Reason = "queue_expired"
 	ReasonDNCBlocked    Reason = "dnc_blocked"

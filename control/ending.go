@@ -12,7 +12,7 @@ import (
 // stoppedResult is the result of a call that was stopped before dialing.
 func stoppedResult(why Reason) CallResult {
 	by := SideSystem
-	if why == ReasonCancelled {
+	if why == ReasonCanceled {
 		by = SideAPI
 	}
 	return CallResult{Status: Failed, Reason: why, HangupBy: by, EndedAt: time.Now(), Recording: RecordingNone}
@@ -24,14 +24,14 @@ func setFailure(err, cause error, f *CallResult) {
 	var d *media.DialError
 	if !errors.As(err, &d) {
 		if cause != nil {
-			f.Reason, f.HangupBy = ReasonCancelled, endedBy(cause)
+			f.Reason, f.HangupBy = ReasonCanceled, endedBy(cause)
 		}
 		return
 	}
 	f.SIPStatus, f.SIPReason = d.Status, d.Reason
 	switch d.Cause {
 	case media.Canceled:
-		f.Reason, f.HangupBy = ReasonCancelled, endedBy(cause)
+		f.Reason, f.HangupBy = ReasonCanceled, endedBy(cause)
 	case media.Busy, media.Declined:
 		f.Reason, f.HangupBy = Reason(d.Cause), SideCallee
 	case media.InvalidNumber, media.Blocked, media.RouteError, media.AuthFailed, media.Congestion, media.Redirected:

@@ -122,10 +122,10 @@ func TestEndings(t *testing.T) {
 		{&media.DialError{Cause: media.AuthFailed}, nil, "auth_failed", SideCarrier},
 		{&media.DialError{Cause: media.Congestion}, nil, "congestion", SideCarrier},
 		{&media.DialError{Cause: media.Redirected}, nil, "redirect_refused", SideCarrier},
-		{&media.DialError{Cause: media.Canceled}, errEndRequested, ReasonCancelled, SideAPI},
-		{&media.DialError{Cause: media.Canceled}, errShutdown, ReasonCancelled, SideSystem},
+		{&media.DialError{Cause: media.Canceled}, errEndRequested, ReasonCanceled, SideAPI},
+		{&media.DialError{Cause: media.Canceled}, errShutdown, ReasonCanceled, SideSystem},
 		{&media.DialError{Cause: media.Failure}, nil, ReasonInternalError, SideSystem},
-		{errors.New("x"), errEndRequested, ReasonCancelled, SideAPI},
+		{errors.New("x"), errEndRequested, ReasonCanceled, SideAPI},
 		{errors.New("x"), nil, ReasonInternalError, SideSystem},
 	} {
 		var f CallResult

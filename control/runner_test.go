@@ -191,7 +191,7 @@ func TestRunnerHangsUpWaitingUser(t *testing.T) {
 		until  time.Duration
 	}{
 		"cannot talk": {nil, errors.New("no voice"), 15 * time.Second},
-		"halted":      {&HaltError{Reason: ReasonCancelled}, nil, 15 * time.Second},
+		"halted":      {&HaltError{Reason: ReasonCanceled}, nil, 15 * time.Second},
 		"no intent":   {unavailable, nil, 15 * time.Second},
 		"too late":    {nil, nil, time.Second},
 	} {

@@ -46,7 +46,7 @@ func (e Event) HadConversation() bool {
 		return false
 	}
 	switch e.Reason {
-	case ReasonNeverJoined, ReasonCancelled, ReasonInternalError: // web calls, which never fail
+	case ReasonNeverJoined, ReasonCanceled, ReasonInternalError: // web calls, which never fail
 		return false
 	default:
 		return true

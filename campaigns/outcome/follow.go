@@ -172,7 +172,7 @@ func Classify(c control.Call, broken bool) retry.Outcome {
 		return retry.NoAnswer
 	case "busy":
 		return retry.Busy
-	case "declined", control.ReasonCancelled:
+	case "declined", control.ReasonCanceled:
 		return retry.Declined
 	case "invalid_number":
 		return retry.InvalidNumber

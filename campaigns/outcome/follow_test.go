@@ -33,7 +33,7 @@ func TestClassify(t *testing.T) {
 		{"its server came back", control.Call{Status: control.Failed, Reason: control.ReasonUnknown, AnsweredAt: at, EndedAt: at.Add(time.Minute)}, retry.Answered},
 		{"busy", failed("busy"), retry.Busy},
 		{"declined", failed("declined"), retry.Declined},
-		{"ended before the answer", failed(control.ReasonCancelled), retry.Declined},
+		{"ended before the answer", failed(control.ReasonCanceled), retry.Declined},
 		{"no such number", failed("invalid_number"), retry.InvalidNumber},
 		{"a full carrier", failed("congestion"), retry.Congestion},
 		{"the route", failed("route_error"), retry.Failed},

@@ -92,7 +92,7 @@ func (w *Monitor) Measure(ctx context.Context) error {
 			idle[r.id] = since
 		}
 		f.All = append(f.All, metrics.Campaign{
-			ID: r.id, Asked: p.Pace.CallsPerMinute, Dialled: p.Pace.Dialed, InFlight: p.Pace.InFlight, Ready: p.Ready, Held: p.HeldReasons,
+			ID: r.id, Asked: p.Pace.CallsPerMinute, Dialed: p.Pace.Dialed, InFlight: p.Pace.InFlight, Ready: p.Ready, Held: p.HeldReasons,
 			Idle: !since.IsZero() && r.now.Sub(since) >= w.IdleAfter,
 		})
 	}

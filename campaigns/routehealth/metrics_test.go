@@ -62,7 +62,7 @@ func TestMetrics(t *testing.T) {
 	if !f.Active || f.Running != 1 || len(f.All) != 1 || f.Routes["rte_1"] != metrics.RouteClosed || len(f.Routes) != 1 {
 		t.Fatalf("%+v", f)
 	}
-	if c := f.All[0]; c.ID != "cmp_1" || c.Asked != 200 || c.Dialled != 190 || c.InFlight != 5 || c.Ready != 2 || c.Held["retry_wait"] != 4 || c.Idle {
+	if c := f.All[0]; c.ID != "cmp_1" || c.Asked != 200 || c.Dialed != 190 || c.InFlight != 5 || c.Ready != 2 || c.Held["retry_wait"] != 4 || c.Idle {
 		t.Errorf("%+v", c)
 	}
 	if f = measure(b); f.Active || f.Running != 0 || f.All != nil || f.Routes != nil {

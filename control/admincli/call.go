@@ -21,7 +21,7 @@ type TraceCall struct {
 
 // Run prints the ladder of a call.
 func (c TraceCall) Run(ctx context.Context, d *Env) error {
-	ladder, err := (&store.Store{Pool: d.Pool}).Signalling(ctx, c.ID)
+	ladder, err := (&store.Store{Pool: d.Pool}).Signaling(ctx, c.ID)
 	switch {
 	case err != nil:
 		return fmt.Errorf("%s: %w", c.ID, err)

@@ -47,8 +47,8 @@ func (c CreateOperator) Run(ctx context.Context, d *Env) error {
 	}
 	var password media.Secret
 	err = d.change(ctx, n.OrgID, func(q db.Querier) (operator.Entry, error) {
-		id, made, fault := operator.Create(ctx, q, n)
-		password = made
+		id, generated, fault := operator.Create(ctx, q, n)
+		password = generated
 		return operator.Entry{Action: "operator.create", Object: id, After: map[string]any{"email": n.Email, "role": n.Role}}, fault
 	})
 	if err != nil {

@@ -22,12 +22,12 @@ type Campaigns struct {
 
 // A Campaign is the state of a running campaign.
 type Campaign struct {
-	ID             string
-	Asked, Dialled int // calls per minute: requested, and placed in the last minute
-	InFlight       int
-	Ready          int
-	Held           map[string]int // by reason
-	Idle           bool           // it could dial but has not for a long time
+	ID            string
+	Asked, Dialed int // calls per minute: requested, and placed in the last minute
+	InFlight      int
+	Ready         int
+	Held          map[string]int // by reason
+	Idle          bool           // it could dial but has not for a long time
 }
 
 // CountDial counts the outcome of a call of a campaign.
@@ -84,7 +84,7 @@ func (c campaignCollector) Collect(to chan<- prometheus.Metric) {
 	show(runningName, seen.Running)
 	for _, x := range seen.All {
 		show(askedName, x.Asked, x.ID)
-		show(dialedName, x.Dialled, x.ID)
+		show(dialedName, x.Dialed, x.ID)
 		show(flightName, x.InFlight, x.ID)
 		show(readyName, x.Ready, x.ID)
 		for reason, n := range x.Held {

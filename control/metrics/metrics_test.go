@@ -50,11 +50,11 @@ func watching(t *testing.T) *Metrics {
 	m.Register(Sources{Failover: func() failover.Stats { return failover.Stats{} }, Live: &control.Live{}, Free: func() int64 { return 1 }, Clock: clock, Transport: transport, Campaigns: func() Campaigns {
 		return Campaigns{
 			Active: true, Running: 2, Routes: map[string]string{"rte_1": RouteOpen},
-			All: []Campaign{{ID: "cmp_1", Asked: 60, Dialled: 58, InFlight: 7, Ready: 3, Held: map[string]int{"retry_wait": 4}, Idle: true}},
+			All: []Campaign{{ID: "cmp_1", Asked: 60, Dialed: 58, InFlight: 7, Ready: 3, Held: map[string]int{"retry_wait": 4}, Idle: true}},
 		}
 	}, Carriers: func() Carriers {
 		return Carriers{
-			Up: 3, Dialling: 2, Addresses: map[string]int64{"up": 0}, Registrations: map[string]int64{"failed": 0},
+			Up: 3, Dialing: 2, Addresses: map[string]int64{"up": 0}, Registrations: map[string]int64{"failed": 0},
 			Refused: map[int]int64{400: 1, 497: 2, 498: 3},
 		}
 	}})

@@ -22,7 +22,7 @@ type Sources struct {
 
 // Carriers is the state of SIP.
 type Carriers struct {
-	Up, Dialling  int
+	Up, Dialing   int
 	Addresses     map[string]int64 // addresses of trunks, by verdict
 	Registrations map[string]int64 // by state
 	// Messages that were received but not processed.
@@ -48,7 +48,7 @@ func (m *Metrics) Register(w Sources) {
 		}},
 		source[Carriers]{w.Carriers, []reading[Carriers]{
 			gauge("parley_sip_legs", "Connected legs.", func(c Carriers) float64 { return float64(c.Up) }),
-			gauge("parley_sip_dialling", "Calls being dialed.", func(c Carriers) float64 { return float64(c.Dialling) }),
+			gauge("parley_sip_dialling", "Calls being dialed.", func(c Carriers) float64 { return float64(c.Dialing) }),
 			count("parley_sip_dropped_total", "Messages dropped unread.", func(c Carriers) int64 { return c.Dropped }),
 			count("parley_sip_unreadable_total", "Messages that could not be read.", func(c Carriers) int64 { return c.Unreadable }),
 			count(

@@ -75,11 +75,8 @@ func (t SignInAttempt) count(ctx context.Context, q Database) (countedAttempt, e
 	if t.Device != "" {
 		return countAttempt(ctx, q, []attemptLimit{{account + " device " + t.Device, maxPerAccount}})
 	}
-	counted, err := countAttempt(
-		ctx,
-		q,
-		[]attemptLimit{{"address " + t.Network, maxPerNetwork}, {account + " from " + t.Network, maxPerAccount}, {account, 0}},
-	)
+	limits := []attemptLimit{{"address " + t.Network, maxPerNetwork}, {account + " from " + t.Network, maxPerAccount}, {account, 0}}
+	counted, err := countAttempt(ctx, q, limits)
 	if err != nil {
 		return counted, err
 	}
@@ -123,10 +120,9 @@ func countAttempt(ctx context.Context, q Database, bounds []attemptLimit) (t cou
 			}
 			var n int
 			var first time.Time
-			const query = "SELECT count(*), coalesce(min(at), now()) FROM operator_tries " +
-				"WHERE of = $1 AND at > clock_timestamp() - $2::interval"
-			fault = tx.QueryRow(ctx, query, b.of, attemptWindow).Scan(&n, &first)
-			if fault != nil {
+			if fault = tx.QueryRow(ctx, `
+				SELECT count(*), coalesce(min(at), now()) FROM operator_tries
+				WHERE of = $1 AND at > clock_timestamp() - $2::interval`, b.of, attemptWindow).Scan(&n, &first); fault != nil {
 				return fault
 			}
 			if n >= b.most {
@@ -162,12 +158,9 @@ func (t countedAttempt) clear(ctx context.Context, q db.Querier) error {
 
 // clearAttempts deletes all failed attempts of an account, after its password was set.
 func clearAttempts(ctx context.Context, q db.Querier, id string) error {
-	_, err := q.Exec(
-		ctx,
-		"DELETE FROM operator_tries t USING operators p WHERE p.id = $1 AND "+
-			"(t.of = 'account ' || p.email OR starts_with(t.of, 'account ' || p.email || ' '))",
-		id,
-	)
+	_, err := q.Exec(ctx, `
+		DELETE FROM operator_tries t USING operators p
+		WHERE p.id = $1 AND (t.of = 'account ' || p.email OR starts_with(t.of, 'account ' || p.email || ' '))`, id)
 	return err
 }
 
@@ -179,8 +172,8 @@ func NewDevice(key []byte, email string, now time.Time) string {
 }
 
 // KnownDevice returns the id of an account's device, from the value of NewDevice that the browser stored.
-func KnownDevice(key []byte, kept, email string, now time.Time) (id string, ok bool) {
-	parts := strings.Split(kept, ".")
+func KnownDevice(key []byte, value, email string, now time.Time) (id string, ok bool) {
+	parts := strings.Split(value, ".")
 	if len(parts) != 3 || !hmac.Equal([]byte(parts[2]), []byte(deviceSum(key, email, parts[0], parts[1]))) {
 		return "", false
 	}

@@ -111,19 +111,19 @@ func TestSessions(t *testing.T) {
 	}
 	open := func(token media.Secret) (Session, error) { return Open(t.Context(), d.Pool, token) }
 	s, err := open(token)
-	if err != nil || s.ID != ada || s.Email != "ada@example.com" || len(s.Seats) != 1 || s.Seats[0] != (Membership{org, "acme", s.Seats[0].Timezone, Owner}) {
+	if err != nil || s.ID != ada || s.Email != "ada@example.com" || len(s.Memberships) != 1 || s.Memberships[0] != (Membership{org, "acme", s.Memberships[0].Timezone, Owner}) {
 		t.Fatalf("%+v, %v", s, err)
 	}
-	if err = s.Say(t.Context(), d.Pool, "+done"); err != nil {
+	if err = s.SetFlash(t.Context(), d.Pool, "+done"); err != nil {
 		t.Fatal(err)
 	}
-	if s, err = open(token); err != nil || s.Said != "+done" {
+	if s, err = open(token); err != nil || s.Flash != "+done" {
 		t.Errorf("%+v, %v", s, err)
 	}
 	if err = s.Visit(t.Context(), d.Pool, org); err != nil {
 		t.Fatal(err)
 	}
-	if s, err = open(token); err != nil || s.Said != "" || s.LastOrg != org {
+	if s, err = open(token); err != nil || s.Flash != "" || s.LastOrg != org {
 		t.Errorf("%+v, %v", s, err)
 	}
 	var kept string

@@ -46,23 +46,23 @@ type Membership struct {
 
 // A Session is a signed-in operator.
 type Session struct {
-	ID, Email string
-	Seats     []Membership // by name
-	LastOrg   string       // last visited; empty at first
-	Said      string       // message shown once, on the next page
-	token     media.Secret
+	ID, Email   string
+	Memberships []Membership // by name
+	LastOrg     string       // last visited; empty at first
+	Flash       string       // message shown once, on the next page
+	token       media.Secret
 }
 
 // Ref identifies the session, for example to count its streams. It cannot be used to sign in.
 func (s Session) Ref() string { return hex.EncodeToString(sum(s.token)) }
 
-// Seat returns the operator's role in an organization.
-func (s Session) Seat(orgID string) (Membership, bool) {
-	at := slices.IndexFunc(s.Seats, func(at Membership) bool { return at.OrgID == orgID })
+// Membership returns the operator's role in an organization.
+func (s Session) Membership(orgID string) (Membership, bool) {
+	at := slices.IndexFunc(s.Memberships, func(at Membership) bool { return at.OrgID == orgID })
 	if at < 0 {
 		return Membership{}, false
 	}
-	return s.Seats[at], true
+	return s.Memberships[at], true
 }
 
 // SignIn starts a session and returns its token. It fails with ErrBadCredentials or a *SlowDownError.
@@ -75,12 +75,12 @@ func SignIn(ctx context.Context, q Database, t SignInAttempt) (media.Secret, err
 	if err != nil {
 		return "", err
 	}
-	id, kept := "", dummyHash()
-	err = q.QueryRow(ctx, "SELECT id, password_hash FROM operators WHERE email = $1", t.Email).Scan(&id, &kept)
+	id, hash := "", dummyHash()
+	err = q.QueryRow(ctx, "SELECT id, password_hash FROM operators WHERE email = $1", t.Email).Scan(&id, &hash)
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return "", fmt.Errorf("sign in: %w", err)
 	}
-	ok, err := matches(ctx, kept, t.Password, t.Device != "")
+	ok, err := matches(ctx, hash, t.Password, t.Device != "")
 	if err != nil {
 		return "", errors.Join(err, counted.forget(context.WithoutCancel(ctx), q))
 	}
@@ -101,7 +101,7 @@ func SignIn(ctx context.Context, q Database, t SignInAttempt) (media.Secret, err
 // Open returns the session of a token, or ErrSignedOut. It records the time of use to the minute.
 func Open(ctx context.Context, q db.Querier, token media.Secret) (Session, error) {
 	s := Session{token: token}
-	var seats []byte
+	var memberships []byte
 	var stale bool
 	err := q.QueryRow(ctx, `
 		SELECT p.id, p.email, s.org_id, s.said, s.seen_at < now() - interval '1 minute', coalesce((
@@ -109,12 +109,12 @@ func Open(ctx context.Context, q db.Querier, token media.Secret) (Session, error
 			FROM operator_roles r JOIN organizations o ON o.id = r.org_id WHERE r.operator_id = p.id), '[]')
 		FROM operator_sessions s JOIN operators p ON p.id = s.operator_id
 		WHERE s.hash = $1 AND s.seen_at > now() - $2::interval AND s.created_at > now() - $3::interval`, sum(token), Idle, Life).
-		Scan(&s.ID, &s.Email, &s.LastOrg, &s.Said, &stale, &seats)
+		Scan(&s.ID, &s.Email, &s.LastOrg, &s.Flash, &stale, &memberships)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return s, ErrSignedOut
 	}
 	if err == nil {
-		err = json.Unmarshal(seats, &s.Seats)
+		err = json.Unmarshal(memberships, &s.Memberships)
 	}
 	if err == nil && stale {
 		_, err = q.Exec(ctx, "UPDATE operator_sessions SET seen_at = now() WHERE hash = $1", sum(token))
@@ -127,16 +127,16 @@ func Open(ctx context.Context, q db.Querier, token media.Secret) (Session, error
 
 // Visit stores the visited organization and clears the shown message.
 func (s Session) Visit(ctx context.Context, q db.Querier, orgID string) error {
-	if s.LastOrg == orgID && s.Said == "" {
+	if s.LastOrg == orgID && s.Flash == "" {
 		return nil
 	}
 	_, err := db.Exec(ctx, q, "session", "UPDATE operator_sessions SET org_id = $2, said = '' WHERE hash = $1", sum(s.token), orgID)
 	return err
 }
 
-// Say stores a message for the next page.
-func (s Session) Say(ctx context.Context, q db.Querier, line string) error {
-	_, err := db.Exec(ctx, q, "session", "UPDATE operator_sessions SET said = $2 WHERE hash = $1", sum(s.token), line)
+// SetFlash stores a message for the next page.
+func (s Session) SetFlash(ctx context.Context, q db.Querier, text string) error {
+	_, err := db.Exec(ctx, q, "session", "UPDATE operator_sessions SET said = $2 WHERE hash = $1", sum(s.token), text)
 	return err
 }
 
@@ -147,11 +147,11 @@ func (s Session) VerifyPassword(ctx context.Context, q Database, password media.
 	if err != nil {
 		return err
 	}
-	var kept string
-	if err = q.QueryRow(ctx, "SELECT password_hash FROM operators WHERE id = $1", s.ID).Scan(&kept); err != nil {
+	var hash string
+	if err = q.QueryRow(ctx, "SELECT password_hash FROM operators WHERE id = $1", s.ID).Scan(&hash); err != nil {
 		return fmt.Errorf("password: %w", err)
 	}
-	ok, err := matches(ctx, kept, password, true)
+	ok, err := matches(ctx, hash, password, true)
 	switch {
 	case err != nil:
 		return errors.Join(err, counted.forget(context.WithoutCancel(ctx), q))

@@ -29,7 +29,7 @@ type groupWriter struct {
 	intent groupcommit.Group[control.Lease]
 	mark   groupcommit.Group[mark]
 	finish groupcommit.Group[finish]
-	trace  groupcommit.Group[signallingTrace]
+	trace  groupcommit.Group[signalingTrace]
 }
 
 // Minimum intervals between transactions of a kind. Only intents delay dialing.
@@ -47,7 +47,7 @@ func (s *Store) writers() *groupWriter {
 		w.intent = groupcommit.Group[control.Lease]{Write: w.intents, MinInterval: intentsApart, IsItemError: IsRowError}
 		w.mark = groupcommit.Group[mark]{Write: w.marks, MinInterval: marksApart, IsItemError: IsRowError}
 		w.finish = groupcommit.Group[finish]{Write: w.finishes, MinInterval: finishesApart, IsItemError: IsRowError}
-		w.trace = groupcommit.Group[signallingTrace]{Write: w.traces, MinInterval: tracesApart, IsItemError: IsRowError}
+		w.trace = groupcommit.Group[signalingTrace]{Write: w.traces, MinInterval: tracesApart, IsItemError: IsRowError}
 	})
 	return w
 }
@@ -157,7 +157,7 @@ func (st *intentCheck) blocker() error {
 		return control.ErrFenced
 	}
 	if st.endRequested {
-		return &control.HaltError{Reason: control.ReasonCancelled}
+		return &control.HaltError{Reason: control.ReasonCanceled}
 	}
 	if st.campaignStopped {
 		return control.ErrStopped
@@ -297,13 +297,13 @@ func (w *groupWriter) finishes(ctx context.Context, ends []finish) ([]error, err
 	return queryEach(ctx, w.pool, len(ends), finishesSQL, args, func(row pgx.Row, n *int) error { return row.Scan(n) })
 }
 
-// signallingTrace is the signaling of an attempt.
-type signallingTrace struct {
+// signalingTrace is the signaling of an attempt.
+type signalingTrace struct {
 	lease control.Lease
 	rungs []callview.Rung
 }
 
-func (w *groupWriter) traces(ctx context.Context, all []signallingTrace) ([]error, error) {
+func (w *groupWriter) traces(ctx context.Context, all []signalingTrace) ([]error, error) {
 	ladders := make([]string, len(all))
 	for n, t := range all {
 		text, err := json.Marshal(t.rungs)
@@ -316,7 +316,7 @@ func (w *groupWriter) traces(ctx context.Context, all []signallingTrace) ([]erro
 		INSERT INTO call_signalling (call_id, attempt_id, org_id, messages)
 		SELECT c.id, x.attempt, c.org_id, x.messages::jsonb FROM unnest($1::text[], $2::text[], $3::text[]) AS x (call, attempt, messages) JOIN calls c ON c.id = x.call
 		ON CONFLICT (call_id, attempt_id) DO UPDATE SET messages = excluded.messages`,
-		groupcommit.Column(all, func(t signallingTrace) string { return t.lease.CallID }),
-		groupcommit.Column(all, func(t signallingTrace) string { return t.lease.AttemptID }), ladders)
+		groupcommit.Column(all, func(t signalingTrace) string { return t.lease.CallID }),
+		groupcommit.Column(all, func(t signalingTrace) string { return t.lease.AttemptID }), ladders)
 	return make([]error, len(all)), err
 }

@@ -56,7 +56,7 @@ func cancel(ctx context.Context, tx pgx.Tx, id, attempt string) error {
 		return err
 	}
 	return endCall(ctx, tx, id, control.CallResult{
-		Status: control.Failed, Reason: control.ReasonCancelled, HangupBy: control.SideAPI,
+		Status: control.Failed, Reason: control.ReasonCanceled, HangupBy: control.SideAPI,
 		EndedAt: time.Now(), Recording: control.RecordingNone,
 	})
 }

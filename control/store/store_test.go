@@ -376,7 +376,7 @@ func TestIntentChecks(t *testing.T) {
 		sql  string
 		want control.Reason
 	}{
-		{"asked to end", "UPDATE calls SET end_requested_at = now()", control.ReasonCancelled},
+		{"asked to end", "UPDATE calls SET end_requested_at = now()", control.ReasonCanceled},
 		{"suppressed since", "INSERT INTO suppressions (org_id, number) SELECT id, '2025550123' FROM organizations", control.ReasonDNCBlocked},
 		{"its number is the trunk's no more", "UPDATE trunks SET caller_numbers = '{+12025550101}'", control.ReasonCallerNumber},
 		{"the trunk has none left", "UPDATE trunks SET caller_numbers = '{}'", control.ReasonCallerNumber},
@@ -408,7 +408,7 @@ func TestEndByState(t *testing.T) {
 	b.advance(ringing, control.Rang)
 	for _, i := range []int{0, 2} {
 		c, err := b.store.End(ctx, b.org, ids[i])
-		if err != nil || c.Status != control.Failed || c.Reason != control.ReasonCancelled || c.HangupBy != control.SideAPI {
+		if err != nil || c.Status != control.Failed || c.Reason != control.ReasonCanceled || c.HangupBy != control.SideAPI {
 			t.Errorf("end of a queued call: %v %+v", err, c)
 		}
 	}
@@ -422,7 +422,7 @@ func TestEndByState(t *testing.T) {
 	if asked, err := b.store.EndRequests(ctx, "n"); err != nil || !slices.Equal(asked, []string{ids[1]}) {
 		t.Errorf("to end: %v %v", asked, err)
 	}
-	if c, err := b.store.End(ctx, b.org, ids[0]); err != nil || c.Reason != control.ReasonCancelled || b.events(ids[0]) != 1 {
+	if c, err := b.store.End(ctx, b.org, ids[0]); err != nil || c.Reason != control.ReasonCanceled || b.events(ids[0]) != 1 {
 		t.Errorf("a second end: %v %+v, %d events", err, c, b.events(ids[0]))
 	}
 	if _, err := b.store.End(ctx, "org_other", ids[1]); control.CodeOf(err) != control.CodeCallNotFound {

@@ -145,5 +145,5 @@ func cancelUnjoined(ctx context.Context, tx pgx.Tx, callID string) (bool, error)
 	if err != nil || tag.RowsAffected() == 0 {
 		return false, err
 	}
-	return true, endUnjoinedCall(ctx, tx, callID, control.ReasonCancelled, control.SideAPI)
+	return true, endUnjoinedCall(ctx, tx, callID, control.ReasonCanceled, control.SideAPI)
 }

@@ -76,7 +76,7 @@ func TestWebTicket(t *testing.T) {
 		t.Errorf("late: %s", code)
 	}
 	ended := b.web()
-	if c, err := b.store.End(t.Context(), b.org, ended); err != nil || c.Status != control.Ended || c.Reason != control.ReasonCancelled || c.HangupBy != control.SideAPI {
+	if c, err := b.store.End(t.Context(), b.org, ended); err != nil || c.Status != control.Ended || c.Reason != control.ReasonCanceled || c.HangupBy != control.SideAPI {
 		t.Errorf("ended before it was joined: %+v %v", c, err)
 	}
 	if _, code := b.join(ended, ended); code != control.CodeCallOver {

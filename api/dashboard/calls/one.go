@@ -68,7 +68,7 @@ func (c *Calls) show(r *ui.Request) (ui.Page, error) {
 	if err != nil {
 		return ui.Page{}, err
 	}
-	ladder, err := c.Store.Signalling(r.Context(), call.ID)
+	ladder, err := c.Store.Signaling(r.Context(), call.ID)
 	if err != nil {
 		return ui.Page{}, err
 	}

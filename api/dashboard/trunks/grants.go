@@ -15,7 +15,7 @@ import (
 // existence of others stays hidden.
 func others(r *ui.Request) []string {
 	var all []string
-	for _, s := range r.Session.Seats {
+	for _, s := range r.Session.Memberships {
 		if s.OrgID != r.Org() {
 			all = append(all, s.Name)
 		}

@@ -165,7 +165,7 @@ func (f *Frame) requestOutside(w http.ResponseWriter, r *http.Request) *Request 
 		return nil
 	}
 	org, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, Home+"/"), "/")
-	seat, _ := s.Seat(org)
+	seat, _ := s.Membership(org)
 	return f.request(w, r, s, seat)
 }
 
@@ -177,9 +177,9 @@ func (f *Frame) home(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	org := cmp.Or(r.PathValue("org"), s.LastOrg)
-	seat, ok := s.Seat(org)
-	if !ok && r.PathValue("org") == "" && len(s.Seats) > 0 {
-		seat, ok = s.Seats[0], true
+	seat, ok := s.Membership(org)
+	if !ok && r.PathValue("org") == "" && len(s.Memberships) > 0 {
+		seat, ok = s.Memberships[0], true
 	}
 	if !ok {
 		f.fail(w, r, f.request(w, r, s, operator.Membership{}), ErrNotFound)
@@ -256,7 +256,7 @@ func (f *Frame) authenticate(w http.ResponseWriter, req *http.Request, route Rou
 		f.refuseSignedOut(w, req, err)
 		return nil, false
 	}
-	seat, _ := s.Seat(req.PathValue("org"))
+	seat, _ := s.Membership(req.PathValue("org"))
 	r := f.request(w, req, s, seat)
 	r.readErr, r.again, r.notRefilled = readErr, again, route.NotRefilled
 	return r, true
@@ -321,7 +321,7 @@ func (f *Frame) serveForm(r *Request, module Module, route Route) error {
 		return f.show(r, module, *done.Page, http.StatusOK)
 	}
 	if done.Notice != "" {
-		if err := r.Session.Say(r.Context(), f.DB.Pool, flash(done)); err != nil {
+		if err := r.Session.SetFlash(r.Context(), f.DB.Pool, flash(done)); err != nil {
 			return err
 		}
 	}

@@ -147,7 +147,7 @@ func orDefault(r, usual operator.Role) operator.Role {
 
 func (f *Frame) sheet(r *Request, p Page) sheet {
 	s := sheet{Page: p, Session: r.Session, Seat: r.Seat, Path: r.HTTP.URL.Path, zone: zone(r.Seat.Timezone)}
-	s.Said, s.Wrong = unflash(r.Session.Said)
+	s.Said, s.Wrong = unflash(r.Session.Flash)
 	if r.Org() == "" {
 		return s
 	}

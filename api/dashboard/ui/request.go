@@ -86,7 +86,7 @@ func (r *Request) Still() error {
 	if err != nil {
 		return err
 	}
-	if _, ok := s.Seat(r.Org()); !ok {
+	if _, ok := s.Membership(r.Org()); !ok {
 		return operator.ErrForbidden
 	}
 	return nil

@@ -220,7 +220,7 @@ func (f *Frame) resume(r *Request, module Module, route Route) error {
 		if slices.ContainsFunc(module.Routes, func(x Route) bool { return x.Path == above && x.Show != nil }) {
 			to = path.Dir(r.HTTP.URL.Path)
 		}
-		if err := r.Session.Say(r.Context(), f.DB.Pool,
+		if err := r.Session.SetFlash(r.Context(), f.DB.Pool,
 			flash(Result{Notice: "You were signed out; nothing was done. Please try again.", Failed: true})); err != nil {
 			return err
 		}

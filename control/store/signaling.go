@@ -14,12 +14,12 @@ import (
 
 // Trace implements control.Tracer. It stores the messages even if the lease was lost.
 func (s *Store) Trace(ctx context.Context, l control.Lease, ladder []media.Message) error {
-	return wrap("store signaling", s.writers().trace.Do(ctx, signallingTrace{l, callview.Rungs(ladder)}))
+	return wrap("store signaling", s.writers().trace.Do(ctx, signalingTrace{l, callview.Rungs(ladder)}))
 }
 
-// Signalling returns the stored messages of a call's last attempt, oldest first, without
+// Signaling returns the stored messages of a call's last attempt, oldest first, without
 // checking the organization. Unknown calls are refused with CodeCallNotFound.
-func (s *Store) Signalling(ctx context.Context, callID string) ([]media.Message, error) {
+func (s *Store) Signaling(ctx context.Context, callID string) ([]media.Message, error) {
 	var rungs []callview.Rung
 	err := s.Pool.QueryRow(ctx, `
 		SELECT coalesce(g.messages, '[]') FROM calls c

@@ -14,7 +14,7 @@ func TestSignaling(t *testing.T) {
 	b := newFixture(t, 10, 1<<20, "sales")
 	id := b.order("sales", 1)[0]
 	c := b.claim("n")
-	if got, err := b.store.Signalling(t.Context(), id); err != nil || len(got) != 0 {
+	if got, err := b.store.Signaling(t.Context(), id); err != nil || len(got) != 0 {
 		t.Errorf("before any: %v, %v", got, err)
 	}
 	ladder := []media.Message{
@@ -26,11 +26,11 @@ func TestSignaling(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	got, err := b.store.Signalling(t.Context(), id)
+	got, err := b.store.Signaling(t.Context(), id)
 	if err != nil || !reflect.DeepEqual(got, ladder) {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if _, err := b.store.Signalling(t.Context(), "call_none"); control.CodeOf(err) != control.CodeCallNotFound {
+	if _, err := b.store.Signaling(t.Context(), "call_none"); control.CodeOf(err) != control.CodeCallNotFound {
 		t.Errorf("of no call: %v", err)
 	}
 	if err := b.store.Trace(t.Context(), control.Lease{CallID: "call_none", AttemptID: "a"}, ladder); err != nil {

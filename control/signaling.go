@@ -28,7 +28,7 @@ func (r *Runner) trace(ctx context.Context, log *slog.Logger, l Lease, leg media
 	}
 	ctx = context.WithoutCancel(ctx)
 	r.background.Go(func() {
-		ladder := signalling(ctx, leg, err)
+		ladder := ladderOf(ctx, leg, err)
 		if len(ladder) == 0 {
 			return
 		}
@@ -40,7 +40,7 @@ func (r *Runner) trace(ctx context.Context, log *slog.Logger, l Lease, leg media
 	})
 }
 
-func signalling(ctx context.Context, leg media.Leg, err error) []media.Message {
+func ladderOf(ctx context.Context, leg media.Leg, err error) []media.Message {
 	if refused, ok := errors.AsType[*media.DialError](err); ok {
 		return refused.Ladder
 	}
