@@ -23,9 +23,9 @@ import (
 // Silence after which a path counts as disconnected and as failed (RFC 8445,
 // RFC 7675). A leg ends before the latter.
 const (
-	brokenAfter = 4 * time.Second
-	lostAfter   = 25 * time.Second
-	aliveEvery  = time.Second
+	disconnectedTimeout = 4 * time.Second
+	failedTimeout       = 25 * time.Second
+	keepaliveInterval   = time.Second
 )
 
 // A Config sets where web calls arrive.
@@ -66,7 +66,7 @@ func Open(ctx context.Context, c Config) (*Endpoint, error) {
 	if err := e.listen(ctx, c, &settings); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
-	settings.SetICETimeouts(brokenAfter, lostAfter, aliveEvery)
+	settings.SetICETimeouts(disconnectedTimeout, failedTimeout, keepaliveInterval)
 	settings.SetIncludeLoopbackCandidate(c.UDP.Addr().IsLoopback())
 	settings.SetICEMulticastDNSMode(ice.MulticastDNSModeDisabled) // no local names; remote names are learned as peer-reflexive candidates
 	settings.SetReceiveMTU(1500)

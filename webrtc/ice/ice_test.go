@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-var here = netip.MustParseAddrPort("127.0.0.1:0")
+var loopback = netip.MustParseAddrPort("127.0.0.1:0")
 
 func TestCertificateIsRenewed(t *testing.T) {
-	e, err := Open(t.Context(), Config{UDP: here})
+	e, err := Open(t.Context(), Config{UDP: loopback})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,10 +46,10 @@ func TestCertificateIsRenewed(t *testing.T) {
 	}
 }
 
-// TestTCPIsBounded checks the limit of TCP connections per address, and that
+// TestTCPLimit checks the limit of TCP connections per address, and that
 // closed ones are released.
-func TestTCPIsBounded(t *testing.T) {
-	e, err := Open(t.Context(), Config{UDP: here, TCP: here})
+func TestTCPLimit(t *testing.T) {
+	e, err := Open(t.Context(), Config{UDP: loopback, TCP: loopback})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -124,7 +124,7 @@ func (l *Leg) AnswerOffer(ctx context.Context, offer string) (answer string, err
 	l.peer = p
 	l.mu.Unlock()
 	if before != nil {
-		l.out.CompareAndSwap(before.outTrack(), nil)
+		l.out.CompareAndSwap(before.out.Load(), nil)
 		if !l.spawn(func() { before.close(l.Log) }) {
 			before.close(l.Log)
 		}
@@ -227,7 +227,7 @@ func (l *Leg) setConnected(p *peer, is bool) bool {
 		l.lossTimer.Stop()
 		l.lossTimer = nil
 	}
-	if w := p.outTrack(); w != nil {
+	if w := p.out.Load(); w != nil {
 		l.out.Store(w)
 	}
 	if !l.wasConnected {

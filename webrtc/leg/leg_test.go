@@ -81,43 +81,43 @@ func TestConsentExpires(t *testing.T) {
 	}
 }
 
-// A refuser creates no connections and reaches only public addresses.
-type refuser struct{}
+// A noConnector creates no connections and reaches only public addresses.
+type noConnector struct{}
 
-func (refuser) Connect() (*webrtc.PeerConnection, error) { return nil, errors.New("nobody") }
-func (refuser) CanReach(a netip.Addr) bool               { return !a.IsPrivate() }
+func (noConnector) Connect() (*webrtc.PeerConnection, error) { return nil, errors.New("no connection") }
+func (noConnector) CanReach(a netip.Addr) bool               { return !a.IsPrivate() }
 
-// TestFewCandidates checks the limits on accepted candidates and that the rest
+// TestCandidateLimits checks the limits on accepted candidates and that the rest
 // of an offer is unchanged.
-func TestFewCandidates(t *testing.T) {
+func TestCandidateLimits(t *testing.T) {
 	const head = "v=0\r\no=- 1 2 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\n"
 	const audio = "m=audio 9 UDP/TLS/RTP/SAVPF 9\r\nc=IN IP4 0.0.0.0\r\na=ice-ufrag:abcd\r\na=ice-pwd:0123456789012345678901\r\na=rtpmap:9 G722/8000\r\na=end-of-candidates\r\n"
-	named := func(n int, of string) string {
+	candidates := func(n int, of string) string {
 		var b strings.Builder
 		for i := range n {
 			fmt.Fprintf(&b, "a=candidate:%d 1 udp 2130706431 %s %d typ host\r\n", i, of, 1000+i)
 		}
 		return b.String()
 	}
-	p := &peer{leg: &Leg{Connector: refuser{}}}
+	p := &peer{leg: &Leg{Connector: noConnector{}}}
 	now := time.Now()
 	for _, c := range []struct {
 		name, at, within string
 		after            time.Duration
 		want             int
 	}{
-		{"two", "", named(2, "192.0.2.1"), 0, 2},
-		{"too many", "", named(800, "192.0.2.1"), time.Minute, maxCandidates},
-		{"above the media", named(800, "192.0.2.1"), "", time.Minute, maxCandidates},
-		{"not to be reached", named(1, "10.0.0.1"), named(9, "10.0.0.1") + named(1, "2001:db8::1"), time.Minute, 1},
-		{"names", "", named(9, "x.local") + named(9, "intern.example"), time.Minute, 0},
-		{"what nobody can read", "", "a=candidate:\r\na=candidate:1 1 udp\r\n", time.Minute, 0},
-		{"those that come to us", "", "a=candidate:1 1 tcp 1 192.0.2.1 9 typ host tcptype active\r\n", time.Minute, 0},
-		{"of one", "", named(800, "192.0.2.1"), time.Minute, maxCandidates},
-		{"of another", "", named(800, "192.0.2.1"), 0, maxCandidates},
-		{"of a third", "", named(800, "192.0.2.1"), 0, maxCandidates},
-		{"of a fourth", "", named(800, "192.0.2.1"), 0, 0},
-		{"a little later", "", named(800, "192.0.2.1"), 10 * time.Second, 10},
+		{"two", "", candidates(2, "192.0.2.1"), 0, 2},
+		{"too many", "", candidates(800, "192.0.2.1"), time.Minute, maxCandidates},
+		{"at session level", candidates(800, "192.0.2.1"), "", time.Minute, maxCandidates},
+		{"unreachable", candidates(1, "10.0.0.1"), candidates(9, "10.0.0.1") + candidates(1, "2001:db8::1"), time.Minute, 1},
+		{"host names", "", candidates(9, "x.local") + candidates(9, "intern.example"), time.Minute, 0},
+		{"malformed", "", "a=candidate:\r\na=candidate:1 1 udp\r\n", time.Minute, 0},
+		{"active TCP", "", "a=candidate:1 1 tcp 1 192.0.2.1 9 typ host tcptype active\r\n", time.Minute, 0},
+		{"again", "", candidates(800, "192.0.2.1"), time.Minute, maxCandidates},
+		{"at once", "", candidates(800, "192.0.2.1"), 0, maxCandidates},
+		{"third at once", "", candidates(800, "192.0.2.1"), 0, maxCandidates},
+		{"budget used up", "", candidates(800, "192.0.2.1"), 0, 0},
+		{"a little later", "", candidates(800, "192.0.2.1"), 10 * time.Second, 10},
 	} {
 		now = now.Add(c.after)
 		got, err := p.filterCandidates(head+c.at+audio+c.within, now)
@@ -139,9 +139,9 @@ func TestFewCandidates(t *testing.T) {
 	}
 }
 
-// TestOfferOfManyCandidates checks that an offer with many candidates uses up
+// TestManyCandidatesUseBudget checks that an offer with many candidates uses up
 // the budget for later ones.
-func TestOfferOfManyCandidates(t *testing.T) {
+func TestManyCandidatesUseBudget(t *testing.T) {
 	e, err := ice.Open(t.Context(), ice.Config{UDP: netip.MustParseAddrPort("127.0.0.1:0")})
 	if err != nil {
 		t.Fatal(err)

@@ -56,8 +56,6 @@ func sendCodecs() []sendCodec {
 	return all
 }
 
-func (p *peer) outTrack() *outTrack { return p.out.Load() }
-
 // connect creates a peer connection without a remote description.
 func (l *Leg) connect() (*peer, error) {
 	pc, err := l.Connector.Connect()
@@ -166,11 +164,11 @@ type payloadKind struct {
 }
 
 func (p *peer) listen(t *webrtc.TrackRemote, r *webrtc.RTPReceiver) {
-	var sorts [128]payloadKind
+	var kinds [128]payloadKind
 	for _, c := range r.GetParameters().Codecs {
 		_, name, _ := strings.Cut(c.MimeType, "/")
 		if f, ok := formatOf(name); ok && c.PayloadType < 128 {
-			sorts[c.PayloadType] = payloadKind{name, f, int64(c.ClockRate)}
+			kinds[c.PayloadType] = payloadKind{name, f, int64(c.ClockRate)}
 		}
 	}
 	b := make([]byte, mtu)
@@ -189,15 +187,15 @@ func (p *peer) listen(t *webrtc.TrackRemote, r *webrtc.RTPReceiver) {
 		if h.Padding && n > begin {
 			end -= int(b[n-1])
 		}
-		is := sorts[h.PayloadType&127]
-		if end < begin || is.rate == 0 {
+		kind := kinds[h.PayloadType&127]
+		if end < begin || kind.rate == 0 {
 			continue
 		}
-		if is.format == formatKey {
-			p.leg.receiveKey(&h, b[begin:end], is.rate, at)
+		if kind.format == formatKey {
+			p.leg.receiveKey(&h, b[begin:end], kind.rate, at)
 			continue
 		}
-		p.leg.receive(incoming{header: &h, payload: b[begin:end], codec: is.codec, format: is.format, rate: is.rate}, at)
+		p.leg.receive(incoming{header: &h, payload: b[begin:end], codec: kind.codec, format: kind.format, rate: kind.rate}, at)
 	}
 }
 
@@ -205,10 +203,10 @@ func (p *peer) listen(t *webrtc.TrackRemote, r *webrtc.RTPReceiver) {
 // party can receive.
 func (p *peer) Bind(t webrtc.TrackLocalContext) (webrtc.RTPCodecParameters, error) {
 	for _, s := range sendCodecs() {
-		for _, with := range t.CodecParameters() {
-			if strings.EqualFold(with.MimeType, "audio/"+s.name) {
-				p.out.Store(&outTrack{t.WriteStream(), s, uint8(with.PayloadType), uint32(t.SSRC())})
-				return with, nil
+		for _, params := range t.CodecParameters() {
+			if strings.EqualFold(params.MimeType, "audio/"+s.name) {
+				p.out.Store(&outTrack{t.WriteStream(), s, uint8(params.PayloadType), uint32(t.SSRC())})
+				return params, nil
 			}
 		}
 	}

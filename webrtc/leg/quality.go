@@ -39,7 +39,7 @@ func (p *peer) readReports(s *webrtc.RTPSender) {
 				blocks = r.Reports
 			}
 			for _, b := range blocks {
-				if w := p.outTrack(); w != nil && b.SSRC == w.ssrc {
+				if w := p.out.Load(); w != nil && b.SSRC == w.ssrc {
 					p.leg.reports.take(b, w.codec.ticks, now)
 				}
 			}
@@ -55,18 +55,10 @@ func (r *reports) take(b pionrtcp.ReceptionReport, ticks uint32, now time.Time) 
 	if b.LastSenderReport == 0 {
 		return
 	}
-	trip := ntp(now) - b.LastSenderReport - b.Delay // wraps
+	trip := rtcp.CompactNTP(rtcp.NTP(now)) - b.LastSenderReport - b.Delay // wraps
 	if d := time.Duration(trip) * time.Second >> 16; d < maxPlausible {
 		r.roundTrip = d
 	}
-}
-
-// ntp returns the middle 32 bits of an NTP timestamp.
-func ntp(t time.Time) uint32 {
-	const since1900 = 2_208_988_800
-	seconds := uint64(t.Unix() + since1900)        //nolint:gosec // after 1900
-	fraction := uint64(t.Nanosecond()) << 16 / 1e9 //nolint:gosec // positive
-	return uint32(seconds&0xffff)<<16 | uint32(fraction&0xffff)
 }
 
 // Quality implements media.QualityReporter.

@@ -20,8 +20,8 @@ import (
 
 var candidates = regexp.MustCompile(`(?m)^a=candidate:.*\r\n`)
 
-// through connects a browser and the server by a simulated network.
-func (s *fixture) through(b *webrtctest.Browser, path relay.Path, taps ...func(relay.Passing)) *relay.Relay {
+// viaRelay connects a browser and the server by a simulated network.
+func (s *fixture) viaRelay(b *webrtctest.Browser, path relay.Path, taps ...func(relay.Passing)) *relay.Relay {
 	s.t.Helper()
 	r := &relay.Relay{Target: s.endpoint.UDP(), There: path, Back: path, Seed: 12}
 	for _, tap := range taps {
@@ -41,9 +41,9 @@ func (s *fixture) through(b *webrtctest.Browser, path relay.Path, taps ...func(r
 	return r
 }
 
-// again repeats a test that failed on a slow machine. The third failure is
+// retryOnSlowMachine repeats a test that failed on a slow machine. The third failure is
 // final.
-func again(t *testing.T, test func(t *testing.T) (fault string)) {
+func retryOnSlowMachine(t *testing.T, test func(t *testing.T) (fault string)) {
 	t.Helper()
 	for n := 1; ; n++ {
 		late := mediatest.MeasureLateness()
@@ -59,16 +59,16 @@ func again(t *testing.T, test func(t *testing.T) (fault string)) {
 	}
 }
 
-// mostWait is the longest wait for a frame: the jitter buffer's 120 ms, one
+// maxWait is the longest wait for a frame: the jitter buffer's 120 ms, one
 // frame, and as much for the machine.
-const mostWait = 180 * time.Millisecond
+const maxWait = 180 * time.Millisecond
 
 // TestBadNetwork applies bursts of 5 % loss and 40 ms of jitter in both
 // directions. No gap in the frames exceeds 120 ms.
 func TestBadNetwork(t *testing.T) {
-	again(t, func(t *testing.T) string {
+	retryOnSlowMachine(t, func(t *testing.T) string {
 		t.Helper()
-		s := newStage(t)
+		s := newFixture(t)
 		var mu sync.Mutex
 		var last time.Time
 		var wait, silent, most time.Duration
@@ -87,11 +87,9 @@ func TestBadNetwork(t *testing.T) {
 			most = max(most, silent)
 		}
 		b := s.browser("call_a")
-		r := s.through(b, relay.Path{Loss: 0.05, Burst: 3, Delay: 20 * time.Millisecond, Jitter: 40 * time.Millisecond})
-		if err := b.Join(s.ctx()); err != nil {
-			t.Fatal(err)
-		}
-		b.Leg.Play(hum())
+		r := s.viaRelay(b, relay.Path{Loss: 0.05, Burst: 3, Delay: 20 * time.Millisecond, Jitter: 40 * time.Millisecond})
+		s.connect(b)
+		b.Leg.Play(mediatest.Tone(1000))
 		total, quiet := s.listen(b.Leg)
 		<-time.After(6 * time.Second)
 		n := r.Stats()
@@ -102,24 +100,22 @@ func TestBadNetwork(t *testing.T) {
 		t.Logf("%d frames, waited %v, silent %v; the browser received %d, %d silent; %+v; %+v", frames, wait, most, total.Load(), quiet.Load(), n, q)
 		switch {
 		case n.There.Lost < 8 || q.Received.Lost < 4 || q.Concealed == 0:
-			return "nothing was lost: the test tests nothing"
-		case frames < 200 || wait > mostWait || most > 120*time.Millisecond:
+			return "the network lost no packets"
+		case frames < 200 || wait > maxWait || most > 120*time.Millisecond:
 			return "a gap: waited " + wait.String() + ", silent " + most.String()
 		case quiet.Load() > total.Load()/20+50:
-			return "the browser hears silence"
+			return "the browser receives silence"
 		}
 		return ""
 	})
 }
 
 func TestNetworkOutage(t *testing.T) {
-	s := newStage(t)
+	s := newFixture(t)
 	b := s.browser("call_a")
-	r := s.through(b, relay.Path{Delay: 5 * time.Millisecond})
-	if err := b.Join(s.ctx()); err != nil {
-		t.Fatal(err)
-	}
-	s.hums(b.Leg)
+	r := s.viaRelay(b, relay.Path{Delay: 5 * time.Millisecond})
+	s.connect(b)
+	s.waitTone(b.Leg)
 	r.Cut(true)
 	<-time.After(5 * time.Second)
 	r.Cut(false)
@@ -140,34 +136,31 @@ func TestNetworkOutage(t *testing.T) {
 // TestEndToEndLatency checks that at most 60 ms pass between FillFrame and
 // ReadFrame at the other end, in 95 % of frames and both directions.
 func TestEndToEndLatency(t *testing.T) {
-	again(t, func(t *testing.T) string {
+	retryOnSlowMachine(t, func(t *testing.T) string {
 		t.Helper()
-		s := newStage(t)
+		s := newFixture(t)
 		up, down := &clicks{}, &clicks{}
 		s.audio = down
-		s.each = up.hear
-		b := s.browser("call_a")
-		if err := b.Join(s.ctx()); err != nil {
-			t.Fatal(err)
-		}
+		s.each = up.receive
+		b := s.join("call_a")
 		b.Leg.Play(up)
 		f := make(media.Frame, media.FrameLen(b.Leg.Rate()))
 		for began := time.Now(); time.Since(began) < 8*time.Second; {
 			if err := b.Leg.ReadFrame(f); err != nil {
 				t.Fatal(err)
 			}
-			down.hear(f, time.Now())
+			down.receive(f, time.Now())
 		}
 		b.Close()
 		for name, c := range map[string]*clicks{"up": up, "down": down} {
 			c.mu.Lock()
-			slices.Sort(c.took)
-			n := len(c.took)
+			slices.Sort(c.latencies)
+			n := len(c.latencies)
 			if n < 20 {
 				c.mu.Unlock()
 				return name + ": too few clicks arrived"
 			}
-			p50, p95 := c.took[n/2], c.took[n*95/100]
+			p50, p95 := c.latencies[n/2], c.latencies[n*95/100]
 			c.mu.Unlock()
 			t.Logf("%s: p50 %v, p95 %v of %d", name, p50, p95, n)
 			if p95 > 60*time.Millisecond {
@@ -180,10 +173,10 @@ func TestEndToEndLatency(t *testing.T) {
 
 // clicks makes every tenth frame a click and measures its latency.
 type clicks struct {
-	mu   sync.Mutex
-	n    int
-	due  time.Time
-	took []time.Duration
+	mu        sync.Mutex
+	n         int
+	due       time.Time
+	latencies []time.Duration
 }
 
 func (c *clicks) FillFrame(f media.Frame, due time.Time) {
@@ -198,28 +191,22 @@ func (c *clicks) FillFrame(f media.Frame, due time.Time) {
 	}
 }
 
-func (c *clicks) hear(f media.Frame, at time.Time) {
+func (c *clicks) receive(f media.Frame, at time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.due.IsZero() && tone.Level(f) > -40 {
-		c.took = append(c.took, at.Sub(c.due))
+		c.latencies = append(c.latencies, at.Sub(c.due))
 		c.due = time.Time{}
 	}
 }
 
 func TestTCP(t *testing.T) {
-	e, err := ice.Open(t.Context(), ice.Config{UDP: netip.MustParseAddrPort("127.0.0.1:0"), TCP: netip.MustParseAddrPort("127.0.0.1:0")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := openWith(t, ice.Config{UDP: loopback, TCP: loopback})
 	defer func() { _ = e.Close() }()
-	s := newStage(t)
+	s := newFixture(t)
 	s.server.Connector = e
 	b := s.browser("call_a")
-	far, err := ice.Open(t.Context(), ice.Config{UDP: netip.MustParseAddrPort("127.0.0.1:0"), ActiveTCP: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	far := openWith(t, ice.Config{UDP: loopback, ActiveTCP: true})
 	defer func() { _ = far.Close() }()
 	b.Connector = far
 	defer b.Close()
@@ -232,19 +219,14 @@ func TestTCP(t *testing.T) {
 		}
 		return strings.Join(kept, "")
 	}
-	if err := b.Join(s.ctx()); err != nil {
-		t.Fatal(err)
-	}
-	s.hums(b.Leg)
+	s.connect(b)
+	s.waitTone(b.Leg)
 }
 
 func TestPublicAddress(t *testing.T) {
-	e, err := ice.Open(t.Context(), ice.Config{UDP: netip.MustParseAddrPort("127.0.0.1:0"), Public: netip.MustParseAddr("203.0.113.7")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := openWith(t, ice.Config{UDP: loopback, Public: netip.MustParseAddr("203.0.113.7")})
 	defer func() { _ = e.Close() }()
-	s := newStage(t)
+	s := newFixture(t)
 	s.server.Connector = e
 	b := s.browser("call_a")
 	offered := ""
@@ -255,11 +237,9 @@ func TestPublicAddress(t *testing.T) {
 		}
 		return sdp
 	}
-	if err := b.Join(s.ctx()); err != nil {
-		t.Fatal(err)
-	}
+	s.connect(b)
 	if want := " " + strconv.Itoa(int(e.UDP().Port())) + " typ host"; !strings.Contains(offered, want) || strings.Contains(offered, "127.0.0.1") {
 		t.Errorf("got candidates %q", offered)
 	}
-	s.hums(b.Leg)
+	s.waitTone(b.Leg)
 }

@@ -130,9 +130,9 @@ func (s *Server) admit(c *conn) bool {
 	}
 	s.open[c] = true
 	s.pending = append(s.pending, c)
-	ofIts := func(other *conn) bool { return other.network == c.network }
-	switch i := slices.IndexFunc(s.pending, ofIts); {
-	case count(s.pending, ofIts) > maxHalfOpenPerNetwork:
+	sameNetwork := func(other *conn) bool { return other.network == c.network }
+	switch i := slices.IndexFunc(s.pending, sameNetwork); {
+	case count(s.pending, sameNetwork) > maxHalfOpenPerNetwork:
 		s.pending[i].close() // the oldest of its network
 		s.pending = slices.Delete(s.pending, i, i+1)
 	case len(s.pending) > s.maxHalfOpen():

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"math"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -22,6 +21,7 @@ import (
 	"github.com/parley-voice/parley/bench/relay"
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/media/mediaclock"
+	"github.com/parley-voice/parley/media/mediatest"
 	"github.com/parley-voice/parley/media/tone"
 	"github.com/parley-voice/parley/webrtc/ice"
 	"github.com/parley-voice/parley/webrtc/signaling"
@@ -53,24 +53,34 @@ type fixture struct {
 
 var key = signaling.TokenKey("0123456789abcdef0123456789abcdef")
 
-func open(tb testing.TB, at netip.AddrPort) *ice.Endpoint {
-	tb.Helper()
-	e, err := ice.Open(context.Background(), ice.Config{UDP: at})
+var loopback = netip.MustParseAddrPort("127.0.0.1:0")
+
+func tokenFor(call string) string {
+	return key.Sign(key.NewClaims(call, time.Now().Add(time.Minute)))
+}
+
+func open(t *testing.T) *ice.Endpoint {
+	t.Helper()
+	return openWith(t, ice.Config{UDP: loopback})
+}
+
+func openWith(t *testing.T, c ice.Config) *ice.Endpoint {
+	t.Helper()
+	e, err := ice.Open(t.Context(), c)
 	if err != nil {
-		tb.Fatal(err)
+		t.Fatal(err)
 	}
 	return e
 }
 
-func newStage(t *testing.T) *fixture {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	others := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, others) })
-	local := netip.MustParseAddrPort("127.0.0.1:0")
-	s := &fixture{t: t, clock: &mediaclock.Clock{Precise: true}, browsers: open(t, local), used: map[string]bool{}, ended: map[string]media.Cause{}, live: map[string]*signaling.Session{}}
+	s := &fixture{t: t, clock: &mediaclock.Clock{Precise: true}, browsers: open(t), used: map[string]bool{}, ended: map[string]media.Cause{}, live: map[string]*signaling.Session{}}
 	ctx, quit := context.WithCancel(context.Background())
 	s.tasks.Go(func() { s.clock.Run(ctx) })
-	s.endpoint = open(t, local)
+	s.endpoint = open(t)
 	endpoint := s.endpoint
 	s.server = &signaling.Server{Calls: s, Connector: endpoint, Clock: s.clock, Key: key}
 	web := httptest.NewServer(s.server)
@@ -104,7 +114,7 @@ func (s *fixture) Begin(_ context.Context, c signaling.Claims, x *signaling.Sess
 		if x.Leg.WaitConnected(ctx) == nil {
 			audio := s.audio
 			if audio == nil {
-				audio = hum()
+				audio = mediatest.Tone(1000)
 			}
 			x.Leg.Play(audio)
 			f := make(media.Frame, media.FrameLen(x.Leg.Rate()))
@@ -130,23 +140,50 @@ func (s *fixture) session(call string) *signaling.Session {
 	return s.live[call]
 }
 
-func hum() media.Feed {
-	n := 0
-	return media.FeedFunc(func(f media.Frame, _ time.Time) {
-		for i := range f {
-			f[i] = int16(8000 * math.Sin(2*math.Pi*1000*float64(n)/16000))
-			n++
-		}
-	})
-}
-
 func (s *fixture) browser(call string) *webrtctest.Browser {
 	s.t.Helper()
 	// Every browser has its own port: packets are distinguished by source.
-	own := open(s.t, netip.MustParseAddrPort("127.0.0.1:0"))
-	b := &webrtctest.Browser{URL: s.url, Token: key.Sign(key.NewClaims(call, time.Now().Add(time.Minute))), Connector: own, Clock: s.clock}
+	own := open(s.t)
+	b := &webrtctest.Browser{URL: s.url, Token: tokenFor(call), Connector: own, Clock: s.clock}
 	s.t.Cleanup(func() { b.Close(); _ = own.Close() })
 	return b
+}
+
+// join returns a browser that has joined a call.
+func (s *fixture) join(call string) *webrtctest.Browser {
+	s.t.Helper()
+	b := s.browser(call)
+	s.connect(b)
+	return b
+}
+
+func (s *fixture) connect(b *webrtctest.Browser) {
+	s.t.Helper()
+	if err := b.Join(s.ctx()); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *fixture) reload(b *webrtctest.Browser) {
+	s.t.Helper()
+	if err := b.Reload(s.ctx()); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// waitReady waits for a ready message from index from on.
+func (s *fixture) waitReady(b *webrtctest.Browser, from int) {
+	s.t.Helper()
+	if _, err := b.Wait(s.ctx(), from, is("ready")); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *fixture) send(ws *websocket.Conn, v any) {
+	s.t.Helper()
+	if err := ws.WriteJSON(v); err != nil {
+		s.t.Fatal(err)
+	}
 }
 
 func (s *fixture) ctx() context.Context {
@@ -156,8 +193,8 @@ func (s *fixture) ctx() context.Context {
 	return ctx
 }
 
-// hums reads until the remote tone arrives.
-func (s *fixture) hums(l media.Leg) {
+// waitTone reads until the remote tone arrives.
+func (s *fixture) waitTone(l media.Leg) {
 	s.t.Helper()
 	began := time.Now()
 	f := make(media.Frame, media.FrameLen(l.Rate()))
@@ -177,7 +214,7 @@ func is(kind string) func(webrtctest.Message) bool {
 }
 
 func TestHangUp(t *testing.T) {
-	s := newStage(t)
+	s := newFixture(t)
 	for call, leave := range map[string]func(b *webrtctest.Browser){
 		"call_theirs": func(b *webrtctest.Browser) {
 			if err := b.Send(map[string]any{"type": "bye"}); err != nil {
@@ -186,14 +223,9 @@ func TestHangUp(t *testing.T) {
 		},
 		"call_ours": func(*webrtctest.Browser) { _ = s.session("call_ours").Leg.Hangup(media.LocalHangup) },
 	} {
-		b := s.browser(call)
-		if err := b.Join(s.ctx()); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := b.Wait(s.ctx(), 0, is("ready")); err != nil {
-			t.Fatal(err)
-		}
-		s.hums(b.Leg)
+		b := s.join(call)
+		s.waitReady(b, 0)
+		s.waitTone(b.Leg)
 		leave(b)
 		m, err := b.Wait(s.ctx(), 0, is("bye"))
 		if err != nil || call == "call_theirs" && m.Reason != "remote" || call == "call_ours" && m.Reason != "local" {
@@ -205,12 +237,9 @@ func TestHangUp(t *testing.T) {
 	}
 }
 
-func TestRefused(t *testing.T) {
-	s := newStage(t)
-	good := s.browser("call_a")
-	if err := good.Join(s.ctx()); err != nil {
-		t.Fatal(err)
-	}
+func TestJoinRefused(t *testing.T) {
+	s := newFixture(t)
+	good := s.join("call_a")
 	for want, b := range map[string]*webrtctest.Browser{
 		"token_used":    {Token: good.Token},
 		"token_invalid": {Token: signaling.TokenKey("another").Sign(key.NewClaims("call_a", time.Now().Add(time.Minute)))},
@@ -223,21 +252,21 @@ func TestRefused(t *testing.T) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
-	word := key.Sign(key.NewClaims("call_c", time.Now().Add(time.Minute)))
+	joinToken := tokenFor("call_c")
 	for want, text := range map[string]string{
-		"wrong_call":      `{"type":"join","call_id":"call_d","token":"` + word + `"}`,
-		"sdp_invalid":     `{"type":"join","token":"` + word + `","sdp":"v=0\r\nm=application 9 UDP/DTLS/SCTP webrtc-datachannel\r\n"}`,
+		"wrong_call":      `{"type":"join","call_id":"call_d","token":"` + joinToken + `"}`,
+		"sdp_invalid":     `{"type":"join","token":"` + joinToken + `","sdp":"v=0\r\nm=application 9 UDP/DTLS/SCTP webrtc-datachannel\r\n"}`,
 		"message_invalid": `{"type":"candidate"}`,
 		"resume_unknown":  `{"type":"join","resume":"guessed","sdp":"v=0"}`,
 	} {
-		if got := s.tell(text); got.Type != "error" || got.Code != want || got.Message == "" {
+		if got := s.exchange(text); got.Type != "error" || got.Code != want || got.Message == "" {
 			t.Errorf("%s: %+v", want, got)
 		}
 	}
-	if got := s.tell("not JSON"); got.Code != "message_invalid" {
+	if got := s.exchange("not JSON"); got.Code != "message_invalid" {
 		t.Errorf("%+v", got)
 	}
-	if got := s.tell(`{"type":"join","sdp":"` + strings.Repeat("x", 65<<10) + `"}`); got.Code != "" {
+	if got := s.exchange(`{"type":"join","sdp":"` + strings.Repeat("x", 65<<10) + `"}`); got.Code != "" {
 		t.Errorf("a huge message: %+v", got)
 	}
 	if s.session("call_c") != nil {
@@ -245,11 +274,11 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestCloseWaitsForTheBrowser checks that after an error the connection stays
+// TestCloseWaitsForBrowser checks that after an error the connection stays
 // open until the browser closes it, or for a second. Closing with unread
 // candidates resets TCP, and the browser would report a lost network.
-func TestCloseWaitsForTheBrowser(t *testing.T) {
-	s := newStage(t)
+func TestCloseWaitsForBrowser(t *testing.T) {
+	s := newFixture(t)
 	for name, answers := range map[string]bool{"a browser that closes": true, "a browser that does not": false} {
 		ws, resp, err := websocket.DefaultDialer.DialContext(s.ctx(), s.url, http.Header{})
 		if err != nil {
@@ -289,8 +318,8 @@ func TestCloseWaitsForTheBrowser(t *testing.T) {
 	}
 }
 
-// tell sends one text on a new socket and returns the answer.
-func (s *fixture) tell(text string) (m webrtctest.Message) {
+// exchange sends one text on a new socket and returns the answer.
+func (s *fixture) exchange(text string) (m webrtctest.Message) {
 	s.t.Helper()
 	ws, resp, err := websocket.DefaultDialer.DialContext(s.ctx(), s.url, http.Header{})
 	if err != nil {
@@ -307,29 +336,22 @@ func (s *fixture) tell(text string) (m webrtctest.Message) {
 // TestResume reloads a page: a secret resumes the call once, and the call ends
 // without a timely resumption.
 func TestResume(t *testing.T) {
-	s := newStage(t)
+	s := newFixture(t)
 	s.server.ResumeTimeout = 2 * time.Second
-	b := s.browser("call_a")
-	if err := b.Join(s.ctx()); err != nil {
-		t.Fatal(err)
-	}
-	s.hums(b.Leg)
+	b := s.join("call_a")
+	s.waitTone(b.Leg)
 	s.session("call_a").State("speaking")
 	first := b.Messages()[0].Resume
 	for range 2 {
 		n := len(b.Messages())
-		if err := b.Reload(s.ctx()); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := b.Wait(s.ctx(), n, is("ready")); err != nil {
-			t.Fatal(err)
-		}
+		s.reload(b)
+		s.waitReady(b, n)
 		if m, err := b.Wait(s.ctx(), n, is("event")); err != nil || m.State != "speaking" {
 			t.Errorf("no state after resuming: %+v %v", m, err)
 		}
-		s.hums(b.Leg)
+		s.waitTone(b.Leg)
 	}
-	if got := s.tell(`{"type":"join","resume":"` + first + `","sdp":"v=0"}`); got.Code != "resume_unknown" {
+	if got := s.exchange(`{"type":"join","resume":"` + first + `","sdp":"v=0"}`); got.Code != "resume_unknown" {
 		t.Errorf("an old secret: %+v", got)
 	}
 	b.Leave()
@@ -343,30 +365,25 @@ func TestResume(t *testing.T) {
 }
 
 func TestRestart(t *testing.T) {
-	s := newStage(t)
-	b := s.browser("call_a")
-	if err := b.Join(s.ctx()); err != nil {
-		t.Fatal(err)
-	}
-	s.hums(b.Leg)
+	s := newFixture(t)
+	b := s.join("call_a")
+	s.waitTone(b.Leg)
 	for range 3 {
 		if err := b.Restart(s.ctx()); err != nil {
 			t.Fatal(err)
 		}
-		s.hums(b.Leg)
+		s.waitTone(b.Leg)
 	}
 }
 
-func TestLostMedia(t *testing.T) {
-	s := newStage(t)
+func TestMediaLoss(t *testing.T) {
+	s := newFixture(t)
 	s.server.MediaTimeout = time.Second
 	b := s.browser("call_a")
-	far := open(t, netip.MustParseAddrPort("127.0.0.1:0"))
+	far := open(t)
 	b.Connector = far
-	if err := b.Join(s.ctx()); err != nil {
-		t.Fatal(err)
-	}
-	s.hums(b.Leg)
+	s.connect(b)
+	s.waitTone(b.Leg)
 	_ = far.Close()
 	if m, err := b.Wait(s.ctx(), 0, is("bye")); err != nil || m.Reason != "media_timeout" {
 		t.Errorf("%+v %v", m, err)
@@ -376,19 +393,17 @@ func TestLostMedia(t *testing.T) {
 // TestConsent checks that media stops without answers to checks, and resumes
 // after a restart.
 func TestConsent(t *testing.T) {
-	s := newStage(t)
+	s := newFixture(t)
 	s.server.ConsentTimeout = 3 * time.Second
 	b := s.browser("call_a")
 	var mute atomic.Bool
-	r := s.through(b, relay.Path{}, func(p relay.Passing) {
+	r := s.viaRelay(b, relay.Path{}, func(p relay.Passing) {
 		if p.There && mute.Load() && len(p.Data) > 2 && p.Data[0] == 1 && p.Data[1] == 1 { // a success response (RFC 8489 section 5)
 			p.Data[0] = 0xff // an unknown protocol
 		}
 	})
-	if err := b.Join(s.ctx()); err != nil {
-		t.Fatal(err)
-	}
-	b.Leg.Play(hum())
+	s.connect(b)
+	b.Leg.Play(mediatest.Tone(1000))
 	total, quiet := s.listen(b.Leg)
 	mute.Store(true)
 	live := func() int64 { return total.Load() - quiet.Load() }
@@ -433,16 +448,13 @@ func (s *fixture) listen(l media.Leg) (total, quiet *atomic.Int64) {
 	return total, quiet
 }
 
-// TestHalfOpen opens five hundred idle sockets. Their number and time are
+// TestIdleSockets opens five hundred idle sockets. Their number and time are
 // bounded, and neither running nor new calls are disturbed.
-func TestHalfOpen(t *testing.T) {
-	s := newStage(t)
+func TestIdleSockets(t *testing.T) {
+	s := newFixture(t)
 	s.server.JoinTimeout = 3 * time.Second
-	b := s.browser("call_a")
-	if err := b.Join(s.ctx()); err != nil {
-		t.Fatal(err)
-	}
-	s.hums(b.Leg)
+	b := s.join("call_a")
+	s.waitTone(b.Leg)
 	total, quiet := s.listen(b.Leg)
 	var idle []*websocket.Conn
 	for n := range 500 {
@@ -451,11 +463,8 @@ func TestHalfOpen(t *testing.T) {
 	if half, calls := s.server.Counts(); half > 256 || calls != 1 {
 		t.Errorf("%d half open, %d calls", half, calls)
 	}
-	later := s.browser("call_b")
-	if err := later.Join(s.ctx()); err != nil {
-		t.Fatal(err)
-	}
-	s.hums(later.Leg)
+	later := s.join("call_b")
+	s.waitTone(later.Leg)
 	for i, ws := range idle {
 		_ = ws.SetReadDeadline(time.Now().Add(10 * time.Second))
 		var m webrtctest.Message
@@ -479,14 +488,11 @@ func TestHalfOpen(t *testing.T) {
 	}
 }
 
-// TestTurnsAreNotLost checks that messages wait for the browser, and essential
+// TestTurnsSurviveReconnect checks that messages wait for the browser, and essential
 // ones arrive on the next socket.
-func TestTurnsAreNotLost(t *testing.T) {
-	s := newStage(t)
-	b := s.browser("call_a")
-	if err := b.Join(s.ctx()); err != nil {
-		t.Fatal(err)
-	}
+func TestTurnsSurviveReconnect(t *testing.T) {
+	s := newFixture(t)
+	b := s.join("call_a")
 	x := s.session("call_a")
 	b.Leave()
 	for n := range 500 {
@@ -498,12 +504,8 @@ func TestTurnsAreNotLost(t *testing.T) {
 		}
 	}
 	n := len(b.Messages())
-	if err := b.Reload(s.ctx()); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := b.Wait(s.ctx(), n, is("ready")); err != nil {
-		t.Fatal(err)
-	}
+	s.reload(b)
+	s.waitReady(b, n)
 	turns, lines, waited := 0, 0, 0 // one of each may have been in flight when the socket broke
 	for _, m := range b.Messages()[n:] {
 		waited++

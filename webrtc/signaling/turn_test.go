@@ -1,19 +1,19 @@
 package signaling_test
 
 import (
-	"net/netip"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/media/mediatest"
 	"github.com/parley-voice/parley/webrtc/ice"
 	"github.com/parley-voice/parley/webrtc/turnserver"
 )
 
-func TestThroughRelay(t *testing.T) {
-	s := newStage(t)
+func TestTURNRelay(t *testing.T) {
+	s := newFixture(t)
 	received := make(chan struct{}, 1)
 	s.each = func(f media.Frame, _ time.Time) {
 		for _, v := range f {
@@ -28,7 +28,7 @@ func TestThroughRelay(t *testing.T) {
 	}
 	at := s.endpoint.UDP()
 	relay, err := turnserver.Open(t.Context(), turnserver.Config{
-		Addr: netip.MustParseAddrPort("127.0.0.1:0"), First: 44000, Last: 44099, Secret: "canary", Gateway: at,
+		Addr: loopback, First: 44000, Last: 44099, Secret: "canary", Gateway: at,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -36,20 +36,15 @@ func TestThroughRelay(t *testing.T) {
 	t.Cleanup(func() { _ = relay.Close() })
 	b := s.browser("call_a")
 	servers := ice.Servers{TURN: relay.URLs(), Secret: "canary"}.ForCall("call_a", time.Now().Add(time.Minute))
-	own, err := ice.Open(t.Context(), ice.Config{UDP: netip.MustParseAddrPort("127.0.0.1:0"), RelayServers: servers})
-	if err != nil {
-		t.Fatal(err)
-	}
+	own := openWith(t, ice.Config{UDP: loopback, RelayServers: servers})
 	t.Cleanup(func() { b.Close(); _ = own.Close() })
 	b.Connector = own
-	if err := b.Join(s.ctx()); err != nil {
-		t.Fatal(err)
-	}
+	s.connect(b)
 	if n := relay.Allocations(); n == 0 {
 		t.Error("the relay carried no packets")
 	}
-	b.Leg.Play(hum())
-	s.hums(b.Leg)
+	b.Leg.Play(mediatest.Tone(1000))
+	s.waitTone(b.Leg)
 	select {
 	case <-received:
 	case <-time.After(10 * time.Second):
@@ -57,23 +52,19 @@ func TestThroughRelay(t *testing.T) {
 	}
 }
 
-// TestCredentialsEnd checks that TURN credentials of join, restart and
+// TestCredentialExpiry checks that TURN credentials of join, restart and
 // resumption end five minutes after the maximum duration.
-func TestCredentialsEnd(t *testing.T) {
-	s := newStage(t)
+func TestCredentialExpiry(t *testing.T) {
+	s := newFixture(t)
 	s.server.Servers = ice.Servers{TURN: []string{"turn:turn.example:3478?transport=udp"}, Secret: "canary"}
 	s.longest = 10 * time.Minute
 	b := s.browser("call_a")
 	began := time.Now()
-	if err := b.Join(s.ctx()); err != nil {
-		t.Fatal(err)
-	}
+	s.connect(b)
 	if err := b.Restart(s.ctx()); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Reload(s.ctx()); err != nil {
-		t.Fatal(err)
-	}
+	s.reload(b)
 	answers := 0
 	for _, m := range b.Messages() {
 		if m.Type != "answer" {

@@ -78,7 +78,7 @@ func (s *Server) offerWHIP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	x, id := &whip{session, sha256.Sum256([]byte(word)), newTag()}, randomID()
-	s.keepWHIP(id, x)
+	s.storeWHIP(id, x)
 	h := w.Header()
 	h.Set("Content-Type", sdpType)
 	h.Set("Location", WHIPPath+"/"+id)
@@ -151,7 +151,7 @@ func (s *Server) enter() bool {
 	return !s.closed
 }
 
-func (s *Server) keepWHIP(id string, x *whip) {
+func (s *Server) storeWHIP(id string, x *whip) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	x.session.mu.Lock()

@@ -20,12 +20,12 @@ type reply struct {
 }
 
 func TestWHIP(t *testing.T) {
-	s := newStage(t)
+	s := newFixture(t)
 	s.server.Servers = ice.Servers{STUN: []string{"stun:stun.example:3478"}, TURN: []string{"turn:turn.example:3478?transport=udp"}, Secret: "canary"}
 	web := httptest.NewServer(http.HandlerFunc(s.server.ServeWHIP))
 	defer web.Close()
-	word := key.Sign(key.NewClaims("call_a", time.Now().Add(time.Minute)))
-	ask := func(method, path, body string, headers ...string) (reply, string) {
+	joinToken := tokenFor("call_a")
+	request := func(method, path, body string, headers ...string) (reply, string) {
 		t.Helper()
 		r, err := http.NewRequestWithContext(s.ctx(), method, web.URL+path, strings.NewReader(body))
 		if err != nil {
@@ -61,18 +61,18 @@ func TestWHIP(t *testing.T) {
 		want               int
 	}{
 		"no token":      {"POST", "/rtc/whip", offer, []string{kind, of}, 401},
-		"another type":  {"POST", "/rtc/whip", offer, []string{kind, "text/plain", "Authorization", "Bearer " + word}, 415},
-		"no offer":      {"POST", "/rtc/whip", "v=0", []string{kind, of, "Authorization", "Bearer " + word}, 400},
-		"too long":      {"POST", "/rtc/whip", strings.Repeat("x", 65<<10), []string{kind, of, "Authorization", "Bearer " + word}, 413},
+		"another type":  {"POST", "/rtc/whip", offer, []string{kind, "text/plain", "Authorization", "Bearer " + joinToken}, 415},
+		"no offer":      {"POST", "/rtc/whip", "v=0", []string{kind, of, "Authorization", "Bearer " + joinToken}, 400},
+		"too long":      {"POST", "/rtc/whip", strings.Repeat("x", 65<<10), []string{kind, of, "Authorization", "Bearer " + joinToken}, 413},
 		"read":          {"GET", "/rtc/whip", "", nil, 405},
 		"not a session": {"DELETE", "/rtc/whip/x", "", nil, 404},
 		"asked first":   {"OPTIONS", "/rtc/whip", "", nil, 204},
 	} {
-		if resp, text := ask(tt.method, tt.path, tt.body, tt.headers...); resp.status != tt.want {
+		if resp, text := request(tt.method, tt.path, tt.body, tt.headers...); resp.status != tt.want {
 			t.Errorf("%s: %d %s, want %d", name, resp.status, text, tt.want)
 		}
 	}
-	resp, answer := ask("POST", "/rtc/whip", offer, kind, of, "Authorization", "Bearer "+word)
+	resp, answer := request("POST", "/rtc/whip", offer, kind, of, "Authorization", "Bearer "+joinToken)
 	at, tag := resp.header.Get("Location"), resp.header.Get("ETag")
 	links := strings.Join(resp.header.Values("Link"), "\n")
 	if resp.status != 201 || resp.header.Get(kind) != of || at == "" || tag == "" || !strings.Contains(links, "stun:stun.example:3478") || !strings.Contains(links, `username="`) || strings.Contains(links, "canary") {
@@ -84,18 +84,18 @@ func TestWHIP(t *testing.T) {
 	if err = l.WaitConnected(s.ctx()); err != nil {
 		t.Fatal(err)
 	}
-	s.hums(l)
-	if got, _ := ask("POST", "/rtc/whip", offer, kind, of, "Authorization", "Bearer "+word); got.status != 401 {
+	s.waitTone(l)
+	if got, _ := request("POST", "/rtc/whip", offer, kind, of, "Authorization", "Bearer "+joinToken); got.status != 401 {
 		t.Errorf("a used token: %d", got.status)
 	}
-	auth, by := "Authorization", "Bearer "+word
+	auth, by := "Authorization", "Bearer "+joinToken
 	const part = "application/trickle-ice-sdpfrag"
 	candidate := "m=audio 9 UDP/TLS/RTP/SAVPF 0\r\na=mid:0\r\na=candidate:1 1 udp 2130706431 127.0.0.1 9 typ host\r\n"
 	for want, headers := range map[int][]string{
 		204: {kind, part, "If-Match", tag, auth, by}, 428: {kind, part, auth, by}, 412: {kind, part, "If-Match", `"old"`, auth, by}, 415: {kind, of, "If-Match", tag, auth, by},
 		401: {kind, part, "If-Match", tag, "Authorization", "Bearer another"},
 	} {
-		if got, text := ask("PATCH", at, candidate, headers...); got.status != want {
+		if got, text := request("PATCH", at, candidate, headers...); got.status != want {
 			t.Errorf("%d %s, want %d", got.status, text, want)
 		}
 	}
@@ -103,7 +103,7 @@ func TestWHIP(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	resp, ours := ask("PATCH", at, again, kind, part, "If-Match", "*", auth, by)
+	resp, ours := request("PATCH", at, again, kind, part, "If-Match", "*", auth, by)
 	if resp.status != 200 || resp.header.Get("ETag") == tag || !strings.Contains(ours, "a=ice-ufrag:") || !strings.Contains(ours, "a=candidate:") {
 		t.Fatalf("%d %v %s", resp.status, resp.header, ours)
 	}
@@ -124,14 +124,14 @@ func TestWHIP(t *testing.T) {
 	if err := l.AcceptAnswer(whole.String()); err != nil {
 		t.Fatal(err)
 	}
-	s.hums(l)
+	s.waitTone(l)
 	for _, token := range [][]string{nil, {auth, "Bearer another"}, {auth, ""}} {
-		if got, _ := ask("DELETE", at, "", token...); got.status != 401 || got.header.Get("WWW-Authenticate") != "Bearer" {
+		if got, _ := request("DELETE", at, "", token...); got.status != 401 || got.header.Get("WWW-Authenticate") != "Bearer" {
 			t.Errorf("by %q: %d", token, got.status)
 		}
 	}
-	s.hums(l)
-	if got, _ := ask("DELETE", at, "", "Authorization", "Bearer "+word); got.status != 200 {
+	s.waitTone(l)
+	if got, _ := request("DELETE", at, "", "Authorization", "Bearer "+joinToken); got.status != 200 {
 		t.Errorf("%d", got.status)
 	}
 	for began := time.Now(); s.session("call_a") != nil && time.Since(began) < 5*time.Second; {
@@ -140,7 +140,7 @@ func TestWHIP(t *testing.T) {
 	if s.ended["call_a"] != media.RemoteHangup {
 		t.Errorf("ended by %q", s.ended["call_a"])
 	}
-	if got, _ := ask("DELETE", at, ""); got.status != 404 {
+	if got, _ := request("DELETE", at, ""); got.status != 404 {
 		t.Errorf("an ended call: %d", got.status)
 	}
 }

@@ -20,16 +20,16 @@ import (
 
 const secret = media.Secret("canary-of-turn")
 
-// An echo is a gateway that returns every packet.
+// echo runs a gateway that returns every packet.
 func echo(t *testing.T) netip.AddrPort {
 	t.Helper()
 	conn, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.MustParseAddrPort("127.0.0.1:0")))
 	if err != nil {
 		t.Fatal(err)
 	}
-	over := make(chan struct{})
+	done := make(chan struct{})
 	go func() {
-		defer close(over)
+		defer close(done)
 		for b := make([]byte, 1500); ; {
 			n, from, err := conn.ReadFromUDPAddrPort(b)
 			if err != nil {
@@ -38,7 +38,7 @@ func echo(t *testing.T) netip.AddrPort {
 			_, _ = conn.WriteToUDPAddrPort(b[:n], from)
 		}
 	}()
-	t.Cleanup(func() { _ = conn.Close(); <-over })
+	t.Cleanup(func() { _ = conn.Close(); <-done })
 	return conn.LocalAddr().(*net.UDPAddr).AddrPort()
 }
 
@@ -96,8 +96,8 @@ func allocate(t *testing.T, s *Server, call string) net.PacketConn {
 	return conn
 }
 
-// says sends a word and returns the answer.
-func says(t *testing.T, conn net.PacketConn, to string) (string, error) {
+// exchange sends a word and returns the answer.
+func exchange(t *testing.T, conn net.PacketConn, to string) (string, error) {
 	t.Helper()
 	if _, err := conn.WriteTo([]byte("word"), net.UDPAddrFromAddrPort(netip.MustParseAddrPort(to))); err != nil {
 		return "", err
@@ -127,7 +127,7 @@ func TestRelay(t *testing.T) {
 	if relay.Addr().String() != "203.0.113.7" || relay.Port() < 42000 || relay.Port() > 42999 {
 		t.Errorf("the relay is %v", relay)
 	}
-	if got, err := says(t, conn, public); err != nil || got != "word from "+public {
+	if got, err := exchange(t, conn, public); err != nil || got != "word from "+public {
 		t.Errorf("%q %v", got, err)
 	}
 }
@@ -138,6 +138,7 @@ func TestPeers(t *testing.T) {
 		gateway = c.Gateway
 		c.Peers = []netip.AddrPort{netip.MustParseAddrPort("10.0.0.9:30000")}
 	})
+	p := newPeers(Config{Addr: gateway, Gateway: gateway, Peers: []netip.AddrPort{netip.MustParseAddrPort("10.0.0.9:30000")}})
 	conn := allocate(t, s, "call_a")
 	for what, to := range map[string]string{
 		"loopback": "127.0.0.2:5432", "loopback of IPv6": "[::1]:5432", "unspecified": "0.0.0.0:5432", "unspecified, IPv6": "[::]:5432",
@@ -148,7 +149,7 @@ func TestPeers(t *testing.T) {
 		"reserved": "240.0.0.1:80", "NAT64": "[64:ff9b::a00:8]:80", "6to4": "[2002:a00:8::1]:80", "public": "8.8.8.8:53", "public, IPv6": "[2001:4860:4860::8888]:53",
 	} {
 		a := netip.MustParseAddrPort(to)
-		_, err := says(t, conn, to)
+		_, err := exchange(t, conn, to)
 		want := "403" // forbidden
 		if a.Addr().Unmap().Is6() {
 			want = "443" // of another family than the relay
@@ -156,20 +157,18 @@ func TestPeers(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s, %s: %v, want %s", what, to, err, want)
 		}
-		p := newPeers(Config{Addr: gateway, Gateway: gateway, Peers: []netip.AddrPort{netip.MustParseAddrPort("10.0.0.9:30000")}})
 		if _, ok := p.to(a); ok || p.permit(nil, net.IP(a.Addr().AsSlice())) {
 			t.Errorf("%s: got a relayed packet, want none", what)
 		}
 	}
-	p := newPeers(Config{Addr: gateway, Gateway: gateway, Peers: []netip.AddrPort{netip.MustParseAddrPort("10.0.0.9:30000")}})
 	if to, ok := p.to(netip.MustParseAddrPort("10.0.0.9:30000")); !ok || to.String() != "10.0.0.9:30000" || !p.permit(nil, net.IPv4(10, 0, 0, 9)) {
 		t.Error("a configured node was not relayed to")
 	}
 }
 
-// TestPorts checks that other ports of the gateway's host, such as its
+// TestOtherPortsAreRefused checks that other ports of the gateway's host, such as its
 // database, receive nothing, although permissions have no ports.
-func TestPorts(t *testing.T) {
+func TestOtherPortsAreRefused(t *testing.T) {
 	var gateway netip.AddrPort
 	s := open(t, func(c *Config) { gateway = c.Gateway })
 	database, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.MustParseAddrPort("127.0.0.1:0")))
@@ -178,10 +177,10 @@ func TestPorts(t *testing.T) {
 	}
 	defer func() { _ = database.Close() }()
 	conn := allocate(t, s, "call_a")
-	if got, fault := says(t, conn, gateway.String()); fault != nil {
+	if got, fault := exchange(t, conn, gateway.String()); fault != nil {
 		t.Fatalf("%q %v", got, fault)
 	}
-	if got, fault := says(t, conn, database.LocalAddr().String()); fault == nil {
+	if got, fault := exchange(t, conn, database.LocalAddr().String()); fault == nil {
 		t.Errorf("got answer %q, want none", got)
 	}
 	_ = database.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
@@ -205,14 +204,14 @@ func TestCredentials(t *testing.T) {
 	later := strconv.FormatInt(time.Now().Add(9*time.Hour).Unix(), 10) + ":call_a"
 	foreign := ice.Credential("another secret", good)
 	for what, c := range map[string][2]string{
-		"expired":             {expired, itsPassword},
-		"another time":        {later, password},
-		"another call":        {strings.Replace(good, "call_a", "call_b", 1), password},
-		"another secret":      {good, foreign},
-		"no password":         {good, ""},
-		"no time":             {"call_a", ice.Credential(secret, "call_a")},
-		"a time that is none": {"x:call_a", ice.Credential(secret, "x:call_a")},
-		"no call":             {"9999999999:", ice.Credential(secret, "9999999999:")},
+		"expired":        {expired, itsPassword},
+		"another time":   {later, password},
+		"another call":   {strings.Replace(good, "call_a", "call_b", 1), password},
+		"another secret": {good, foreign},
+		"no password":    {good, ""},
+		"no time":        {"call_a", ice.Credential(secret, "call_a")},
+		"invalid time":   {"x:call_a", ice.Credential(secret, "x:call_a")},
+		"no call":        {"9999999999:", ice.Credential(secret, "9999999999:")},
 	} {
 		if conn, err := client(t, s, c[0], c[1]).Allocate(); err == nil {
 			_ = conn.Close()
@@ -267,7 +266,7 @@ func TestLifetime(t *testing.T) {
 		<-time.After(10 * time.Millisecond)
 	}
 	if took := time.Since(began); took > 2500*time.Millisecond {
-		t.Errorf("it ended after %v", took)
+		t.Errorf("the allocation ended after %v", took)
 	}
 }
 
@@ -301,9 +300,9 @@ func TestParse(t *testing.T) {
 	})
 }
 
-// TestExpiry checks that a credential is valid before its expiry but not at
+// TestCredentialExpiry checks that a credential is valid before its expiry but not at
 // it.
-func TestExpiry(t *testing.T) {
+func TestCredentialExpiry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := Config{Secret: secret, now: time.Now}
 		user, _ := credential("call_a", time.Minute)

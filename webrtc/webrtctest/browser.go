@@ -118,7 +118,7 @@ func (b *Browser) join(ctx context.Context, join map[string]any) error {
 		return fmt.Errorf("socket: %w", err)
 	}
 	_ = resp.Body.Close() // an upgrade response has no body
-	join["sdp"] = b.way(offer)
+	join["sdp"] = b.rewrite(offer)
 	if err := ws.WriteJSON(join); err != nil {
 		return errors.Join(err, ws.Close())
 	}
@@ -132,9 +132,9 @@ func (b *Browser) join(ctx context.Context, join map[string]any) error {
 	b.mu.Lock()
 	b.ws, b.resume = ws, first.Resume
 	b.mu.Unlock()
-	b.note(first)
+	b.record(first)
 	b.tasks.Go(func() { b.listen(ws) })
-	if err := l.AcceptAnswer(b.way(first.SDP)); err != nil {
+	if err := l.AcceptAnswer(b.rewrite(first.SDP)); err != nil {
 		return err
 	}
 	return l.WaitConnected(ctx)
@@ -147,17 +147,17 @@ func (b *Browser) Restart(ctx context.Context) error {
 		return err
 	}
 	n := len(b.Messages())
-	if err = b.Send(map[string]any{"type": "restart", "sdp": b.way(offer)}); err != nil {
+	if err = b.Send(map[string]any{"type": "restart", "sdp": b.rewrite(offer)}); err != nil {
 		return err
 	}
 	m, err := b.Wait(ctx, n, func(m Message) bool { return m.Type == "answer" })
 	if err != nil {
 		return err
 	}
-	return b.Leg.AcceptAnswer(b.way(m.SDP))
+	return b.Leg.AcceptAnswer(b.rewrite(m.SDP))
 }
 
-func (b *Browser) way(description string) string {
+func (b *Browser) rewrite(description string) string {
 	if b.Rewrite == nil {
 		return description
 	}
@@ -177,11 +177,11 @@ func (b *Browser) listen(ws *websocket.Conn) {
 		if err := ws.ReadJSON(&m); err != nil {
 			return
 		}
-		b.note(m)
+		b.record(m)
 	}
 }
 
-func (b *Browser) note(m Message) {
+func (b *Browser) record(m Message) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.messages = append(b.messages, m)

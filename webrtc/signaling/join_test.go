@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/netip"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -41,7 +40,7 @@ func (s *fixture) socketFrom(n byte) *websocket.Conn {
 // offer returns an offer of a connection whose answer is never applied.
 func (s *fixture) offer() (string, *leg.Leg) {
 	s.t.Helper()
-	own := open(s.t, netip.MustParseAddrPort("127.0.0.1:0"))
+	own := open(s.t)
 	l := &leg.Leg{Connector: own, Clock: s.clock, LossTimeout: time.Minute}
 	if err := l.Open(); err != nil {
 		s.t.Fatal(err)
@@ -57,12 +56,9 @@ func (s *fixture) offer() (string, *leg.Leg) {
 // TestLateRestart checks that the answer to a restart is not sent on a later
 // socket, which has another connection.
 func TestLateRestart(t *testing.T) {
-	s := newStage(t)
+	s := newFixture(t)
 	for n := range 5 {
-		b := s.browser(fmt.Sprint("call_", n))
-		if err := b.Join(s.ctx()); err != nil {
-			t.Fatal(err)
-		}
+		b := s.join(fmt.Sprint("call_", n))
 		again, err := b.Leg.CreateRestartOffer(s.ctx())
 		if err != nil {
 			t.Fatal(err)
@@ -73,12 +69,8 @@ func TestLateRestart(t *testing.T) {
 		b.Leave() // after a network outage both arrive at once
 		<-time.After(50 * time.Millisecond)
 		from := len(b.Messages())
-		if err := b.Reload(s.ctx()); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := b.Wait(s.ctx(), from, is("ready")); err != nil {
-			t.Fatal(err)
-		}
+		s.reload(b)
+		s.waitReady(b, from)
 		var kinds []string
 		for _, m := range b.Messages()[from:] {
 			kinds = append(kinds, m.Type)
@@ -93,19 +85,14 @@ func TestLateRestart(t *testing.T) {
 // TestLostAnswer checks that a resumption with a lost answer can be repeated
 // until the new socket has sent a message.
 func TestLostAnswer(t *testing.T) {
-	s := newStage(t)
-	b := s.browser("call_a")
-	if err := b.Join(s.ctx()); err != nil {
-		t.Fatal(err)
-	}
+	s := newFixture(t)
+	b := s.join("call_a")
 	first := b.Messages()[0].Resume
 	b.Leave()
 	resume := func(secret string) (*websocket.Conn, webrtctest.Message) {
 		ws := s.socket()
 		offer, _ := s.offer()
-		if err := ws.WriteJSON(map[string]any{"type": "join", "resume": secret, "sdp": offer}); err != nil {
-			t.Fatal(err)
-		}
+		s.send(ws, map[string]any{"type": "join", "resume": secret, "sdp": offer})
 		var m webrtctest.Message
 		_ = ws.ReadJSON(&m)
 		return ws, m
@@ -113,18 +100,14 @@ func TestLostAnswer(t *testing.T) {
 	for range 3 { // without reading an answer
 		ws := s.socket()
 		offer, _ := s.offer()
-		if err := ws.WriteJSON(map[string]any{"type": "join", "resume": first, "sdp": offer}); err != nil {
-			t.Fatal(err)
-		}
+		s.send(ws, map[string]any{"type": "join", "resume": first, "sdp": offer})
 		_ = ws.Close()
 	}
 	if _, m := resume(first); m.Type != "answer" || m.Resume == first {
 		t.Fatalf("after answers that were lost: %+v", m)
 	}
 	ws := s.socket()
-	if err := ws.WriteJSON(map[string]any{"type": "join", "resume": first, "sdp": "v=0"}); err != nil {
-		t.Fatal(err)
-	}
+	s.send(ws, map[string]any{"type": "join", "resume": first, "sdp": "v=0"})
 	var m webrtctest.Message
 	if err := ws.ReadJSON(&m); err != nil || m.Code != "sdp_invalid" {
 		t.Errorf("an offer that cannot be answered: %+v %v", m, err)
@@ -133,12 +116,10 @@ func TestLostAnswer(t *testing.T) {
 	if m.Type != "answer" {
 		t.Fatalf("after an offer that could not be answered: %+v", m)
 	}
-	if err := ws.WriteJSON(map[string]any{"type": "candidate", "candidate": nil}); err != nil {
-		t.Fatal(err)
-	}
+	s.send(ws, map[string]any{"type": "candidate", "candidate": nil})
 	last := m.Resume
 	for began := time.Now(); ; <-time.After(10 * time.Millisecond) {
-		if got := s.tell(`{"type":"join","resume":"` + first + `","sdp":"v=0"}`); got.Code == "resume_unknown" {
+		if got := s.exchange(`{"type":"join","resume":"` + first + `","sdp":"v=0"}`); got.Code == "resume_unknown" {
 			break
 		}
 		if time.Since(began) > 5*time.Second {
@@ -153,10 +134,10 @@ func TestLostAnswer(t *testing.T) {
 	}
 }
 
-// TestErrorsAfterTheJoin checks that a joined browser receives the reason for
+// TestErrorsAfterJoin checks that a joined browser receives the reason for
 // a closed socket; an unusable candidate closes none.
-func TestErrorsAfterTheJoin(t *testing.T) {
-	s := newStage(t)
+func TestErrorsAfterJoin(t *testing.T) {
+	s := newFixture(t)
 	n := 0
 	for text, want := range map[string]string{
 		`{"type":"nonsense"}`:                "message_invalid",
@@ -169,10 +150,7 @@ func TestErrorsAfterTheJoin(t *testing.T) {
 		n++
 		ws := s.socket()
 		offer, l := s.offer()
-		word := key.Sign(key.NewClaims(fmt.Sprint("call_", n), time.Now().Add(time.Minute)))
-		if err := ws.WriteJSON(map[string]any{"type": "join", "token": word, "sdp": offer}); err != nil {
-			t.Fatal(err)
-		}
+		s.send(ws, map[string]any{"type": "join", "token": tokenFor(fmt.Sprint("call_", n)), "sdp": offer})
 		var m webrtctest.Message
 		if err := ws.ReadJSON(&m); err != nil || m.Type != "answer" {
 			t.Fatalf("%+v %v", m, err)
@@ -195,66 +173,62 @@ func TestErrorsAfterTheJoin(t *testing.T) {
 	}
 }
 
-// slow is a Calls whose Begin waits for the test.
-type slow struct {
+// A pausedCalls is a Calls whose Begin waits for the test.
+type pausedCalls struct {
 	*fixture
 
-	came, let chan struct{}
+	started, proceed chan struct{}
 }
 
-func (s *slow) Begin(ctx context.Context, c signaling.Claims, x *signaling.Session) error {
+func (s *pausedCalls) Begin(ctx context.Context, c signaling.Claims, x *signaling.Session) error {
 	select {
-	case s.came <- struct{}{}:
+	case s.started <- struct{}{}:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	<-s.let
+	<-s.proceed
 	return s.fixture.Begin(ctx, c, x)
 }
 
-// TestHalfOpenOfOneAddress checks that idle sockets of one address displace
+// TestIdleSocketsOfOneAddress checks that idle sockets of one address displace
 // each other, and neither those of others nor one whose call is beginning.
-func TestHalfOpenOfOneAddress(t *testing.T) {
-	s := newStage(t)
-	calls := &slow{s, make(chan struct{}), make(chan struct{})}
+func TestIdleSocketsOfOneAddress(t *testing.T) {
+	s := newFixture(t)
+	calls := &pausedCalls{s, make(chan struct{}), make(chan struct{})}
 	s.server.Calls = calls
 	other := s.socketFrom(2)
 	offer, _ := s.offer()
-	joins := s.socket()
-	if err := joins.WriteJSON(map[string]any{"type": "join", "token": key.Sign(key.NewClaims("call_a", time.Now().Add(time.Minute))), "sdp": offer}); err != nil {
-		t.Fatal(err)
-	}
-	<-calls.came
+	joining := s.socket()
+	s.send(joining, map[string]any{"type": "join", "token": tokenFor("call_a"), "sdp": offer})
+	<-calls.started
 	for range 100 {
 		s.socket()
 	}
 	if half, _ := s.server.Counts(); half > 33 {
 		t.Errorf("got %d half-open sockets", half)
 	}
-	close(calls.let)
+	close(calls.proceed)
 	var m webrtctest.Message
-	if err := joins.ReadJSON(&m); err != nil || m.Type != "answer" {
+	if err := joining.ReadJSON(&m); err != nil || m.Type != "answer" {
 		t.Errorf("the socket whose call is beginning: %+v %v", m, err)
 	}
-	if err := other.WriteJSON(map[string]any{"type": "join", "resume": "guessed"}); err != nil {
-		t.Fatal(err)
-	}
+	s.send(other, map[string]any{"type": "join", "resume": "guessed"})
 	if err := other.ReadJSON(&m); err != nil || m.Code != "resume_unknown" {
 		t.Errorf("a socket of another address: %+v %v", m, err)
 	}
 }
 
-// hung is a Calls whose database does not answer.
-type hung struct{}
+// A stuckCalls is a Calls whose database does not answer.
+type stuckCalls struct{}
 
-func (hung) Begin(ctx context.Context, _ signaling.Claims, _ *signaling.Session) error {
+func (stuckCalls) Begin(ctx context.Context, _ signaling.Claims, _ *signaling.Session) error {
 	<-ctx.Done()
 	return ctx.Err()
 }
 
-func TestBeginInTime(t *testing.T) {
-	s := newStage(t)
-	s.server.Calls, s.server.BeginTimeout = hung{}, 200*time.Millisecond
+func TestBeginTimeout(t *testing.T) {
+	s := newFixture(t)
+	s.server.Calls, s.server.BeginTimeout = stuckCalls{}, 200*time.Millisecond
 	var refused *webrtctest.RefusedError
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
@@ -263,62 +237,59 @@ func TestBeginInTime(t *testing.T) {
 	}
 }
 
-// counted counts the peer connections created.
-type counted struct {
+// A countingConnector counts the peer connections created.
+type countingConnector struct {
 	leg.Connector
 
-	made atomic.Int32
+	created atomic.Int32
 }
 
-func (c *counted) Connect() (*webrtc.PeerConnection, error) {
-	c.made.Add(1)
+func (c *countingConnector) Connect() (*webrtc.PeerConnection, error) {
+	c.created.Add(1)
 	return c.Connector.Connect()
 }
 
 // TestUsedTokens checks that a used token creates no peer connection, and that
 // a failed join leaves its token usable.
 func TestUsedTokens(t *testing.T) {
-	s := newStage(t)
-	connects := &counted{Connector: s.endpoint}
+	s := newFixture(t)
+	connects := &countingConnector{Connector: s.endpoint}
 	s.server.Connector = connects
 	offer, _ := s.offer()
 	join := func(call, sdp string) *websocket.Conn {
 		ws := s.socket()
-		word := key.Sign(key.NewClaims(call, time.Now().Add(time.Minute)))
-		if err := ws.WriteJSON(map[string]any{"type": "join", "token": word, "sdp": sdp}); err != nil {
-			t.Fatal(err)
-		}
+		s.send(ws, map[string]any{"type": "join", "token": tokenFor(call), "sdp": sdp})
 		return ws
 	}
-	hears := func(ws *websocket.Conn, want string) {
+	wantMessage := func(ws *websocket.Conn, want string) {
 		t.Helper()
 		var m webrtctest.Message
 		if err := ws.ReadJSON(&m); err != nil || m.Code != want && m.Type != want {
 			t.Errorf("%+v %v, want %s", m, err, want)
 		}
 	}
-	hears(join("call_a", "v=0"), "sdp_invalid")
-	hears(join("call_a", offer), "answer")
-	made := connects.made.Load()
+	wantMessage(join("call_a", "v=0"), "sdp_invalid")
+	wantMessage(join("call_a", offer), "answer")
+	before := connects.created.Load()
 	for range 3 {
-		hears(join("call_a", offer), "token_used")
+		wantMessage(join("call_a", offer), "token_used")
 	}
 	s.mu.Lock()
 	s.used[key.NewClaims("call_b", time.Now()).ID] = true // used on another node
 	s.mu.Unlock()
 	for range 3 {
-		hears(join("call_b", offer), "token_used")
+		wantMessage(join("call_b", offer), "token_used")
 	}
-	calls := &slow{s, make(chan struct{}), make(chan struct{})}
+	calls := &pausedCalls{s, make(chan struct{}), make(chan struct{})}
 	s.server.Calls = calls
 	first := join("call_c", offer)
-	<-calls.came
+	<-calls.started
 	for range 3 {
-		hears(join("call_c", offer), "unavailable")
+		wantMessage(join("call_c", offer), "unavailable")
 	}
-	close(calls.let)
-	hears(first, "answer")
-	if n := connects.made.Load() - made; n != 2 {
+	close(calls.proceed)
+	wantMessage(first, "answer")
+	if n := connects.created.Load() - before; n != 2 {
 		t.Errorf("got %d peer connections, want 2", n)
 	}
 	x := s.session("call_a")
@@ -327,5 +298,5 @@ func TestUsedTokens(t *testing.T) {
 		<-time.After(time.Millisecond)
 	}
 	x.Bye("local")
-	hears(join("call_a", offer), "call_ended")
+	wantMessage(join("call_a", offer), "call_ended")
 }
