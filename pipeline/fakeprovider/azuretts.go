@@ -38,8 +38,7 @@ func (s *Server) speakAzure(w http.ResponseWriter, r *http.Request) {
 		switch path {
 		case "synthesis.context":
 			if !a.start(id, body) {
-				_ = conn.WriteMessage(websocket.CloseMessage,
-					websocket.FormatCloseMessage(websocket.CloseInvalidFramePayloadData, "Unsupported voice or output format."))
+				sendClose(conn, websocket.CloseInvalidFramePayloadData, "Unsupported voice or output format.")
 				return
 			}
 			_ = a.text("turn.start", `{"context":{"serviceTag":"x"}}`)
@@ -84,7 +83,7 @@ func (a *azureSpeech) start(id, settings string) bool {
 	if !accepted {
 		return false
 	}
-	a.id, a.rate, a.mulaw, a.words, a.duration = id, rate, parts[4] == "mulaw", 0, 0
+	a.id, a.rate, a.encoding, a.words, a.duration = id, rate, parts[4], 0, 0
 	return true
 }
 

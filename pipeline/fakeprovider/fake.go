@@ -1,8 +1,8 @@
 // Package fakeprovider serves fake providers on loopback with scripted delays and faults:
 // recognizers (Deepgram's two protocols, AssemblyAI, OpenAI), a model (OpenAI) and voices
-// (ElevenLabs, Cartesia, Deepgram, OpenAI). Words are encoded as tones (media/tone), so
-// the recognizer understands exactly what was transmitted. The production clients connect
-// to it.
+// (ElevenLabs, Cartesia, Deepgram, OpenAI, Azure, Soniox, Yandex). Words are encoded as
+// tones (media/tone), so the recognizer understands exactly what was transmitted. The
+// production clients connect to it.
 package fakeprovider
 
 import (
@@ -149,7 +149,9 @@ func Serve(l net.Listener, script Script) *Server {
 	mux.HandleFunc("POST /v1/messages", s.answer(func() protocol { return anthropic{} }))
 	mux.HandleFunc("POST /openai/deployments/{model}/chat/completions", chats)
 	mux.HandleFunc("GET /v1/text-to-speech/{voice}/stream-input", s.speak)
+	mux.HandleFunc("GET /v1/text-to-speech/{voice}/multi-stream-input", s.speakContexts)
 	mux.HandleFunc("GET /tts/websocket", s.cartesia)
+	mux.HandleFunc("GET /tts-websocket", s.speakSoniox)
 	mux.HandleFunc("GET /v1/speak", s.speakDeepgram)
 	mux.HandleFunc("POST /v1/audio/speech", s.speech)
 	mux.HandleFunc("GET /cognitiveservices/websocket/v2", s.speakAzure)

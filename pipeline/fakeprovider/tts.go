@@ -1,11 +1,13 @@
 package fakeprovider
 
 import (
+	"cmp"
 	"context"
+	"encoding/binary"
+	"encoding/json"
+	"math"
 	"net/http"
-	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/gorilla/websocket"
@@ -19,7 +21,7 @@ type ttsSession struct {
 	script   Script
 	rate     int
 	fault    Fault
-	mulaw    bool
+	encoding string        // contains "mulaw", "f32" or anything else for 16-bit PCM
 	words    int           // words
 	duration time.Duration // speech so far
 	send     func(word spokenWord) error
@@ -91,7 +93,14 @@ func (v *ttsSession) word(text string) spokenWord {
 }
 
 func (v *ttsSession) encode(pcm []int16) []byte {
-	if v.mulaw {
+	if strings.Contains(v.encoding, "f32") {
+		b := make([]byte, 0, 4*len(pcm))
+		for _, x := range pcm {
+			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(float32(x)/(1<<15)))
+		}
+		return b
+	}
+	if strings.Contains(v.encoding, "mulaw") {
 		b := make([]byte, len(pcm))
 		codec.PCMU{}.Encode(b, pcm)
 		return b
@@ -123,58 +132,6 @@ func (s *Server) voice(w http.ResponseWriter, r *http.Request) (v *ttsSession, c
 	}, conn, done
 }
 
-// speak serves ElevenLabs' streaming speech: text arrives in pieces, speech is sent word
-// by word with the times of its characters.
-func (s *Server) speak(w http.ResponseWriter, r *http.Request) {
-	format, hz, _ := strings.Cut(r.URL.Query().Get("output_format"), "_")
-	rate, err := strconv.Atoi(hz)
-	if err != nil || rate < 8000 || rate > 48000 {
-		http.Error(w, "output_format: want ulaw_8000 or pcm_RATE", http.StatusBadRequest)
-		return
-	}
-	v, conn, done := s.voice(w, r)
-	if v == nil {
-		return
-	}
-	defer done()
-	v.rate, v.mulaw = rate, format == "ulaw"
-	v.send = func(w spokenWord) error { return conn.WriteJSON(elevenMessage(w)) }
-	for {
-		var m struct {
-			Text *string `json:"text"`
-		}
-		if conn.ReadJSON(&m) != nil || m.Text == nil {
-			return
-		}
-		if *m.Text == "" {
-			if v.neverEnds() {
-				continue // until the client gives up
-			}
-			_ = conn.WriteJSON(object{"isFinal": true})
-			return
-		}
-		if !v.say(r.Context(), *m.Text) {
-			return
-		}
-	}
-}
-
-// elevenMessage returns one word of speech. Its times count from its own start.
-func elevenMessage(w spokenWord) object {
-	var chars []string
-	var starts, durations []int64
-	all := strings.Split(w.text+" ", "")
-	for i, c := range all {
-		d := w.length / time.Duration(len(all))
-		chars = append(chars, c)
-		starts = append(starts, (w.lead + time.Duration(i)*d).Milliseconds())
-		durations = append(durations, d.Milliseconds())
-	}
-	return object{"audio": w.sound, "isFinal": nil, "alignment": object{
-		"chars": chars, "charStartTimesMs": starts, "charDurationsMs": durations,
-	}}
-}
-
 // maxFlushes is Deepgram's limit per minute.
 const maxFlushes = 20
 
@@ -187,9 +144,12 @@ func tooMany(flushes []time.Time) bool {
 // speakDeepgram serves Deepgram's streaming speech: text is spoken when it is flushed.
 func (s *Server) speakDeepgram(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
-	rate, err := strconv.Atoi(q.Get("sample_rate"))
-	if err != nil || rate < 8000 || rate > 48000 || q.Get("container") != "none" {
-		http.Error(w, "want sample_rate of 8000 to 48000 and container=none", http.StatusBadRequest)
+	encoding, container := cmp.Or(q.Get("encoding"), "linear16"), cmp.Or(q.Get("container"), "none")
+	rate, accepted := pcmRate(cmp.Or(q.Get("sample_rate"), "24000"))
+	if !accepted || container != "none" || encoding != "linear16" && encoding != "mulaw" {
+		w.WriteHeader(http.StatusBadRequest)
+		const want = "want linear16 or mulaw of 8000 to 48000 Hz without a container"
+		_ = json.NewEncoder(w).Encode(object{"err_code": "INVALID_QUERY_PARAMETER", "err_msg": want, "request_id": "x"})
 		return
 	}
 	v, conn, done := s.voice(w, r)
@@ -197,17 +157,20 @@ func (s *Server) speakDeepgram(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer done()
-	v.rate, v.mulaw = rate, q.Get("encoding") == "mulaw"
+	v.rate, v.encoding = rate, encoding
 	v.send = func(w spokenWord) error { return conn.WriteMessage(websocket.BinaryMessage, w.sound) }
 	_ = conn.WriteJSON(object{"type": "Metadata", "request_id": "x"})
 	text := ""
 	var flushes []time.Time
 	for {
 		var m struct{ Type, Text string }
-		if conn.ReadJSON(&m) != nil || m.Type == "Close" {
+		if conn.ReadJSON(&m) != nil {
 			return
 		}
 		switch m.Type {
+		case "Close":
+			sendClose(conn, websocket.CloseNormalClosure, "")
+			return
 		case "Speak":
 			text += m.Text
 		case "Flush":
@@ -224,128 +187,6 @@ func (s *Server) speakDeepgram(w http.ResponseWriter, r *http.Request) {
 		case "Clear":
 			text = ""
 			_ = conn.WriteJSON(object{"type": "Cleared", "sequence_id": 0})
-		}
-	}
-}
-
-// cartesia serves Cartesia's streaming speech: utterances share a socket, each as a
-// context with its own goroutine.
-func (s *Server) cartesia(w http.ResponseWriter, r *http.Request) {
-	if r.Header.Get("Cartesia-Version") == "" && r.URL.Query().Get("cartesia_version") == "" {
-		http.Error(w, "want cartesia_version", http.StatusBadRequest)
-		return
-	}
-	v, conn, done := s.voice(w, r)
-	if v == nil {
-		return
-	}
-	ctx, cancel := context.WithCancel(r.Context())
-	c := &cartesia{ttsSession: v, conn: conn, contexts: map[string]chan cartesiaRequest{}}
-	defer c.wg.Wait()
-	defer cancel()
-	defer done()
-	for {
-		var m cartesiaRequest
-		if conn.ReadJSON(&m) != nil {
-			return
-		}
-		c.take(ctx, m)
-	}
-}
-
-// cartesiaRequest is a message of the client.
-type cartesiaRequest struct {
-	Context    string `json:"context_id"`
-	Transcript string `json:"transcript"`
-	Continue   bool   `json:"continue"`
-	Cancel     bool   `json:"cancel"`
-	Format     struct {
-		Encoding string `json:"encoding"`
-		Rate     int    `json:"sample_rate"`
-	} `json:"output_format"`
-}
-
-type cartesia struct {
-	*ttsSession
-	conn     *websocket.Conn
-	contexts map[string]chan cartesiaRequest
-	wg       sync.WaitGroup
-	mu       sync.Mutex // guards writing
-}
-
-func (c *cartesia) write(m any) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.conn.WriteJSON(m)
-}
-
-// take passes a message to its context.
-func (c *cartesia) take(ctx context.Context, m cartesiaRequest) {
-	asks, ok := c.contexts[m.Context]
-	if m.Cancel {
-		if ok {
-			close(asks)
-			delete(c.contexts, m.Context)
-		}
-		return
-	}
-	if !ok {
-		if m.Format.Rate < 8000 {
-			_ = c.write(object{"type": "error", "done": true, "title": "sample_rate", "message": "want 8000 or more", "context_id": m.Context})
-			return
-		}
-		asks = make(chan cartesiaRequest, 1024)
-		c.contexts[m.Context] = asks
-		v := *c.ttsSession
-		v.rate, v.mulaw = m.Format.Rate, m.Format.Encoding == "pcm_mulaw"
-		v.send = func(w spokenWord) error { return c.sendWord(m.Context, w) }
-		c.wg.Go(func() { c.speak(ctx, &v, m.Context, asks) })
-	}
-	select {
-	case asks <- m:
-	default: // more than any test sends
-	}
-}
-
-func (c *cartesia) sendWord(id string, w spokenWord) error {
-	err := c.write(object{"type": "timestamps", "context_id": id, "done": false, "word_timestamps": object{
-		"words": []string{w.text}, "start": []float64{w.at.Seconds()}, "end": []float64{(w.at + w.length).Seconds()},
-	}})
-	if err == nil {
-		err = c.write(object{"type": "chunk", "context_id": id, "done": false, "data": w.sound, "step_time": 1})
-	}
-	return err
-}
-
-// contextLife is the time after its last speech in which a context accepts text.
-const contextLife = time.Second
-
-// speak speaks one context until it is done, canceled or expired.
-func (c *cartesia) speak(ctx context.Context, v *ttsSession, id string, asks chan cartesiaRequest) {
-	expired := time.NewTimer(time.Hour)
-	defer expired.Stop()
-	dead := false
-	for {
-		select {
-		case m, ok := <-asks:
-			switch {
-			case !ok:
-				return
-			case dead:
-				_ = c.write(object{"type": "error", "done": true, "status_code": 400, "title": "context", "message": "has expired", "context_id": id})
-				continue
-			case !v.say(ctx, m.Transcript):
-				_ = c.conn.Close() // the fault requires it
-				return
-			case !m.Continue && !v.neverEnds():
-				_ = c.write(object{"type": "done", "done": true, "context_id": id})
-				return
-			}
-			expired.Reset(contextLife)
-		case <-expired.C:
-			dead = !v.neverEnds()
-		case <-ctx.Done():
-			return
 		}
 	}
 }

@@ -21,7 +21,7 @@ import (
 func names() []string {
 	return []string{
 		"elevenlabs", "elevenlabs warm", "deepgram", "deepgram warm", "cartesia", "openai", "openai wav", "openai events",
-		"azure", "azure warm", "yandex",
+		"azure", "azure warm", "yandex", "soniox", "soniox warm",
 	}
 }
 
@@ -44,12 +44,13 @@ func open(name string, script fakeprovider.Script) env {
 	eleven := ElevenLabs{URL: "ws://fake", Key: "canary", Dial: n.Dial}
 	deepgram := Deepgram{URL: "ws://fake/v1/speak", Key: "canary", Dial: n.Dial}
 	azure := Azure{URL: "ws://fake/cognitiveservices/websocket/v2", Key: "canary", Dial: n.Dial}
-	warmEleven, warmDeepgram, warmAzure := eleven, deepgram, azure
-	warmEleven.Warm, warmDeepgram.Warm, warmAzure.Warm = warm, warm, warm
+	soniox := Soniox{URL: "ws://fake/tts-websocket", Key: "canary", Dial: n.Dial}
+	warmEleven, warmDeepgram, warmAzure, warmSoniox := eleven, deepgram, azure, soniox
+	warmEleven.Warm, warmDeepgram.Warm, warmAzure.Warm, warmSoniox.Warm = warm, warm, warm, warm
 	return env{map[string]pipeline.Voice{
 		"elevenlabs": eleven, "elevenlabs warm": warmEleven, "deepgram": deepgram, "deepgram warm": warmDeepgram,
 		"cartesia": shared, "openai": openai, "openai wav": wav, "openai events": events,
-		"azure": azure, "azure warm": warmAzure, "yandex": Yandex{URL: "http://fake", Key: "canary", Client: client},
+		"azure": azure, "azure warm": warmAzure, "soniox": soniox, "soniox warm": warmSoniox, "yandex": Yandex{URL: "http://fake", Key: "canary", Client: client},
 	}[name], fakes, func() {
 		_ = shared.Close()
 		_ = warm.Close()

@@ -197,8 +197,7 @@ type elevenSynthesis struct {
 	split Splitter // owned by the writer
 
 	duration time.Duration // speech so far; owned by the reader
-	word     strings.Builder
-	from     time.Duration // start of word
+	word     charWords
 }
 
 // Write implements pipeline.Synthesis. It sends whole clauses with a trailing space,
@@ -279,9 +278,8 @@ func (e *elevenSynthesis) speech(m elevenMessage) pipeline.Speech {
 		sp.Words = e.words(a.Chars, a.Starts)
 	}
 	e.duration += time.Duration(len(sp.PCM)) * time.Second / time.Duration(e.rate)
-	if m.IsFinal && e.word.Len() > 0 {
-		sp.Words = append(sp.Words, pipeline.Word{Text: e.word.String(), Start: e.from, End: e.duration})
-		e.word.Reset()
+	if m.IsFinal {
+		sp.Words = e.word.end(sp.Words, e.duration)
 	}
 	return sp
 }
@@ -306,18 +304,7 @@ func (e *elevenSynthesis) words(chars []string, starts []int) []pipeline.Word {
 	}
 	var words []pipeline.Word
 	for i, c := range chars {
-		start := base + time.Duration(starts[i])*time.Millisecond
-		if strings.TrimSpace(c) == "" {
-			if e.word.Len() > 0 {
-				words = append(words, pipeline.Word{Text: e.word.String(), Start: e.from, End: start})
-				e.word.Reset()
-			}
-			continue
-		}
-		if e.word.Len() == 0 {
-			e.from = start
-		}
-		e.word.WriteString(c)
+		words = e.word.add(words, c, base+time.Duration(starts[i])*time.Millisecond)
 	}
 	return words
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/pipeline"
 	"github.com/parley-voice/parley/pipeline/wsdial"
 )
@@ -33,7 +34,8 @@ type message struct {
 // A peer is a provider reached by WebSocket.
 type peer struct {
 	name   string
-	header http.Header // of the handshake; holds keys
+	header http.Header  // of the handshake; holds keys
+	secret media.Secret // a key that is not in header
 	dial   wsdial.DialFunc
 	// onClose returns the HTTP status that a close code and reason stand for and a text for
 	// the operator; 0 for none. nil means none.
@@ -53,7 +55,11 @@ func (p peer) open(ctx context.Context, address string, query url.Values) (*sock
 
 // refused returns the error for a refusal with a text of the provider; 0 is no status.
 func (p peer) refused(status int, text string) error {
-	text = pipeline.Redact(text, p.header, nil)
+	keys := p.header.Clone()
+	if p.secret != "" {
+		keys = http.Header{"Key": {string(p.secret)}}
+	}
+	text = pipeline.Redact(text, keys, nil)
 	if status == 0 {
 		return fmt.Errorf("%s: %s", p.name, text)
 	}

@@ -133,6 +133,8 @@ func FuzzMessages(f *testing.F) {
 	f.Add([]byte(`{"audio":"AAAA","alignment":{"chars":["a"," "],"charStartTimesMs":[0,5]},"isFinal":true}`))
 	f.Add([]byte(`{"type":"timestamps","word_timestamps":{"words":["a"],"start":[0],"end":[0.1]}}`))
 	f.Add([]byte(`{"type":"Flushed"}`))
+	f.Add([]byte(`{"stream_id":"1","audio":"AAAA","timestamps":{"characters":["a"],"character_start_times_seconds":[0.1]},"terminated":true}`))
+	f.Add([]byte(`{"stream_id":"1","error_code":400,"error_message":"no"}`))
 	f.Add([]byte(`{"result":{"audioChunk":{"data":"AAAA"},"wordTimings":[{"word":"a","startMs":"5","lengthMs":"7"}]}}`))
 	f.Add([]byte(`{"error":{"grpcCode":3,"httpCode":400,"message":"no"}}`))
 	f.Add([]byte("Path: audio.metadata\r\nX-RequestId: x\r\n\r\n{\"Metadata\":[{\"Type\":\"WordBoundary\",\"Data\":{\"text\":{\"Text\":\"a\"}}}]}"))
@@ -145,6 +147,8 @@ func FuzzMessages(f *testing.F) {
 		if m, err := parseCartesia(b); err == nil {
 			(&cartesiaSynthesis{style: pipeline.Style{Rate: telephone}, wake: make(chan struct{}, 1)}).onMessage(m)
 		}
+		x := &sonioxSynthesis{socket: &socket{}, rate: telephone, active: true, streams: 1, complete: true}
+		_, _ = x.onMessage(message{body: b})
 		_, _ = parseDeepgram(b)
 		for _, kind := range []int{websocket.TextMessage, websocket.BinaryMessage} {
 			_, _ = parseAzure(message{kind, b})
