@@ -147,6 +147,7 @@ func Serve(l net.Listener, script Script) *Server {
 	mux.HandleFunc("POST /v1/chat/completions", chats)
 	mux.HandleFunc("POST /v1/responses", s.answer(func() protocol { return responses{} }))
 	mux.HandleFunc("POST /v1/messages", s.answer(func() protocol { return anthropic{} }))
+	mux.HandleFunc("POST /v1beta/models/{call}", s.answer(func() protocol { return gemini{} }))
 	mux.HandleFunc("POST /openai/deployments/{model}/chat/completions", chats)
 	mux.HandleFunc("GET /v1/text-to-speech/{voice}/stream-input", s.speak)
 	mux.HandleFunc("GET /v1/text-to-speech/{voice}/multi-stream-input", s.speakContexts)

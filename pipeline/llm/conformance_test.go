@@ -50,6 +50,14 @@ func subjects(client *http.Client) map[string]subject {
 				"temperature": "temperature", "max_tokens": "max_output_tokens", "reasoning_effort": "reasoning.effort", "top_p": "top_p",
 			},
 		},
+		"gemini": {
+			Model:  Gemini{URL: "http://fake/v1beta?x=1", Key: "canary-key", Client: client, Parameters: new(ParameterCache)},
+			signer: "gemini-3.8-flash",
+			paths: map[string]string{
+				"temperature": "generationConfig.temperature", "max_tokens": "generationConfig.maxOutputTokens",
+				"reasoning_effort": "generationConfig.thinkingConfig.thinkingLevel", "top_p": "generationConfig.topP",
+			},
+		},
 		"anthropic": {
 			Model:  Anthropic{URL: "http://fake", Key: "canary-key", Client: client, Parameters: new(ParameterCache)},
 			signer: "claude-haiku-5-5", options: pipeline.Options{ReasoningEffort: "low"},

@@ -1,0 +1,220 @@
+package fakeprovider
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+)
+
+// geminiRequest holds the used fields of a generateContent request.
+type geminiRequest struct {
+	Contents []geminiContent `json:"contents"`
+	System   geminiContent   `json:"systemInstruction"`
+	Tools    []struct {
+		Functions []struct {
+			Name       string          `json:"name"`
+			Schema     json.RawMessage `json:"parametersJsonSchema"`
+			Parameters json.RawMessage `json:"parameters"`
+		} `json:"functionDeclarations"`
+	} `json:"tools"`
+	ToolConfig struct {
+		Calling struct {
+			Mode    string   `json:"mode"`
+			Allowed []string `json:"allowedFunctionNames"`
+		} `json:"functionCallingConfig"`
+	} `json:"toolConfig"`
+	Config struct {
+		Thinking struct {
+			Level  string `json:"thinkingLevel"`
+			Budget *int   `json:"thinkingBudget"`
+		} `json:"thinkingConfig"`
+	} `json:"generationConfig"`
+}
+
+type geminiContent struct {
+	Role  string       `json:"role"`
+	Parts []geminiPart `json:"parts"`
+}
+
+type geminiPart struct {
+	Text string `json:"text"`
+	Call *struct {
+		Name string `json:"name"`
+	} `json:"functionCall"`
+	Response *struct {
+		Name     string `json:"name"`
+		Response struct {
+			Output string `json:"output"`
+		} `json:"response"`
+	} `json:"functionResponse"`
+	Signature string `json:"thoughtSignature"`
+}
+
+// gemini is Google's streamGenerateContent with server-sent events.
+type gemini struct{}
+
+func (gemini) read(r *http.Request, body []byte) (question, error) {
+	model, method, _ := strings.Cut(r.PathValue("call"), ":")
+	var ask geminiRequest
+	if json.Unmarshal(body, &ask) != nil || method != "streamGenerateContent" || r.URL.Query().Get("alt") != "sse" || len(ask.Contents) == 0 {
+		return question{}, invalid("the request must be streamGenerateContent?alt=sse with contents")
+	}
+	q := question{model: model, messages: []Message{{Role: "system", Content: ask.System.text()}}}
+	for _, c := range ask.Contents {
+		q.messages = append(q.messages, c.messages()...)
+	}
+	for _, t := range ask.Tools {
+		for _, f := range t.Functions {
+			schema := f.Schema
+			if schema == nil {
+				schema = f.Parameters
+			}
+			q.tools = append(q.tools, tool{f.Name, schema})
+		}
+	}
+	if calling := ask.ToolConfig.Calling; calling.Mode == "ANY" && len(calling.Allowed) > 0 {
+		q.forced = calling.Allowed[0]
+	}
+	if err := ask.checkThinking(model); err != nil {
+		return q, err
+	}
+	return q, ask.checkContents(!strings.HasPrefix(model, "gemini-2"))
+}
+
+func (c geminiContent) text() (text string) {
+	for _, p := range c.Parts {
+		text += p.Text
+	}
+	return text
+}
+
+func (c geminiContent) messages() (all []Message) {
+	role := c.Role
+	if role == "model" {
+		role = "assistant"
+	}
+	for _, p := range c.Parts {
+		if p.Response != nil {
+			all = append(all, Message{Role: "tool", Content: p.Response.Response.Output})
+		} else {
+			all = append(all, Message{Role: role, Content: p.Text})
+		}
+	}
+	return all
+}
+
+// checkThinking returns the refusals of models that reason always or have no levels.
+func (ask geminiRequest) checkThinking(model string) error {
+	thinking := ask.Config.Thinking
+	switch {
+	case strings.HasPrefix(model, "gemini-2") && thinking.Level != "":
+		return invalid("Thinking level is not supported for this model.")
+	case strings.Contains(model, "-pro") && thinking.Budget != nil && *thinking.Budget == 0:
+		return invalid("Budget 0 is invalid. This model only works in thinking mode.")
+	case strings.Contains(model, "-pro") && strings.EqualFold(thinking.Level, "minimal"):
+		return invalid("Thinking level MINIMAL is not supported for this model.")
+	}
+	return nil
+}
+
+// checkContents checks the order of contents, and the signatures of the calls of the turn in
+// progress if signs is true.
+func (ask geminiRequest) checkContents(signs bool) error {
+	if last := ask.Contents[len(ask.Contents)-1]; ask.Contents[0].Role != "user" || last.Role != "user" {
+		return invalid("Please ensure that the contents begin and end with the role user.")
+	}
+	called := 0
+	for _, c := range ask.Contents {
+		calls, results := 0, 0
+		for _, p := range c.Parts {
+			switch {
+			case p.Call != nil:
+				calls++
+			case p.Response != nil:
+				results++
+			case p.Text == "":
+				return invalid("Unable to submit request because it must have a text parameter.")
+			}
+		}
+		if results != called {
+			return invalid("Please ensure that the number of function response parts is equal to the number of function call parts.")
+		}
+		called = calls
+	}
+	for i := len(ask.Contents) - 1; signs && i >= 0; i-- {
+		c := ask.Contents[i]
+		if c.Role == "user" && c.text() != "" {
+			break
+		}
+		if err := c.checkSignature(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkSignature checks the first call of a content, if it has one.
+func (c geminiContent) checkSignature() error {
+	for _, p := range c.Parts {
+		if p.Call == nil {
+			continue
+		}
+		if p.Signature != signature(p.Call.Name) && p.Signature != "skip_thought_signature_validator" {
+			return errUnsigned
+		}
+		return nil
+	}
+	return nil
+}
+
+func (gemini) writer(w http.ResponseWriter, q question) answerWriter {
+	return &geminiWriter{w: w, q: q}
+}
+
+// geminiWriter writes chunks.
+type geminiWriter struct {
+	w http.ResponseWriter
+	q question
+}
+
+func (g *geminiWriter) chunk(part object, finish string, more object) {
+	candidate := object{"index": 0}
+	if part != nil {
+		candidate["content"] = object{"role": "model", "parts": []any{part}}
+	}
+	if finish != "" {
+		candidate["finishReason"] = finish
+	}
+	all := object{"candidates": []any{candidate}, "modelVersion": g.q.model, "responseId": "fake"}
+	for k, v := range more {
+		all[k] = v
+	}
+	event(g.w, all)
+}
+
+func (g *geminiWriter) begin() { g.w.Header().Set("Content-Type", "text/event-stream") }
+
+func (g *geminiWriter) text(word string) {
+	if word != "" {
+		g.chunk(object{"text": word}, "", nil)
+	}
+}
+
+// refuse writes text: the protocol has no text of refusals.
+func (g *geminiWriter) refuse(word string) { g.text(word) }
+
+func (g *geminiWriter) call(id, name, arguments string) {
+	part := object{"functionCall": object{"id": id, "name": name, "args": json.RawMessage(arguments)}}
+	if !strings.HasPrefix(g.q.model, "gemini-2") {
+		part["thoughtSignature"] = signature(name)
+	}
+	g.chunk(part, "", nil)
+}
+
+func (g *geminiWriter) end(f Finish, u usage) {
+	finish := map[Finish]string{FinishStop: "STOP", FinishLength: "MAX_TOKENS", FinishFilter: "SAFETY", FinishRefusal: "SAFETY"}[f]
+	g.chunk(nil, finish, object{"usageMetadata": object{
+		"promptTokenCount": u.prompt, "candidatesTokenCount": u.completion, "totalTokenCount": u.prompt + u.completion,
+		"cachedContentTokenCount": u.cached,
+	}})
+}
