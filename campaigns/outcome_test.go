@@ -27,12 +27,12 @@ func TestNextAfter(t *testing.T) {
 		{"not answered again", Running, twice, 2, retry.NoAnswer, Exhausted},
 		{"no number", Running, twice, 1, retry.InvalidNumber, Exhausted},
 		{"declined", Running, twice, 1, retry.Declined, Exhausted},
-		{"not answered, too late", Completed, twice, 1, retry.NoAnswer, Exhausted},
-		{"talked to, too late", Canceled, twice, 1, retry.Answered, Done},
+		{"not answered, campaign over", Completed, twice, 1, retry.NoAnswer, Exhausted},
+		{"talked to, campaign over", Canceled, twice, 1, retry.Answered, Done},
 		{"a rule stops", Running, expert, 1, retry.Declined, Done},
-		{"a rule wants more", Running, expert, 1, retry.Answered, Pending},
-		{"a rule wants more than there is", Running, expert, 2, retry.Answered, Exhausted},
-		{"no rule speaks of it", Running, expert, 1, retry.Busy, Exhausted},
+		{"a rule redials", Running, expert, 1, retry.Answered, Pending},
+		{"a rule redials, no attempt left", Running, expert, 2, retry.Answered, Exhausted},
+		{"no rule matches", Running, expert, 1, retry.Busy, Exhausted},
 	} {
 		got := Campaign{Status: x.status, Retry: x.config}.NextAfter(retry.History{Dials: x.dials, Outcome: x.outcome}, ended)
 		if got.State != x.want || (got.State == Pending) == got.At.IsZero() {

@@ -14,8 +14,7 @@ import (
 
 func now() time.Time { return time.Date(2026, 11, 21, 15, 0, 0, 0, time.UTC) }
 
-// newFacts returns the facts of an organization in New York with one trunk and one
-// subgroup.
+// newFacts returns the facts of an organization in New York with one subgroup.
 func newFacts(tb testing.TB) Facts {
 	tb.Helper()
 	us, err := market.Load("us")
@@ -53,8 +52,8 @@ func TestBuild(t *testing.T) {
 	}
 }
 
-// TestBuildErrors: each refusal has its code; of several the first in the contract's order
-// applies.
+// TestBuildErrors: each refusal has its code; of several the first in the contract's
+// order is returned.
 func TestBuildErrors(t *testing.T) {
 	hours := func(days string, start, end string) []Shift {
 		s := Shift{Start: start, End: end}
@@ -75,7 +74,7 @@ func TestBuildErrors(t *testing.T) {
 		{"open for too long", func(s *Spec, _ *Facts) { s.Open, s.EndsAt = true, now().Add(Horizon+time.Second) }, control.CodeOpenEndTooFar},
 		{"no agent", func(s *Spec, w *Facts) { w.Agent = ""; s.Timezone = "Mars/Base" }, control.CodeCampaignAgentUnknown},
 		{"no agent, incomplete binding", func(s *Spec, w *Facts) { w.Agent = ""; s.RouteID = "rte_1" }, control.CodeCampaignAgentUnknown},
-		{"no zone", func(s *Spec, _ *Facts) { s.Timezone = "Etc/GMT-5" }, control.CodeCampaignTimezone},
+		{"an unknown zone", func(s *Spec, _ *Facts) { s.Timezone = "Etc/GMT-5" }, control.CodeCampaignTimezone},
 		{"a blank zone", func(s *Spec, _ *Facts) { s.Timezone = " " }, ""},
 		{"a route without its trunk", func(s *Spec, _ *Facts) { s.RouteID = "rte_1" }, control.CodeBindingIncomplete},
 		{"a number without its trunk", func(s *Spec, w *Facts) { s.From, w.Routes = "+12025550100", nil }, control.CodeBindingIncomplete},
@@ -97,11 +96,11 @@ func TestBuildErrors(t *testing.T) {
 		{"no market, the organization's window", func(s *Spec, w *Facts) { w.Market, s.WorkingHours = nil, hours("[0]", "08:30", "12:00") }, control.CodeHoursWider},
 		{"a broken row", func(s *Spec, _ *Facts) { s.WorkingHours = hours("[0]", "17:00", "09:00") }, control.CodeCampaignSpec},
 		{"a row without days", func(s *Spec, _ *Facts) { s.WorkingHours = hours("[]", "10:00", "11:00") }, control.CodeCampaignSpec},
-		{"a day that is none", func(s *Spec, _ *Facts) { s.WorkingHours = hours("[7]", "10:00", "11:00") }, control.CodeCampaignSpec},
+		{"an invalid day", func(s *Spec, _ *Facts) { s.WorkingHours = hours("[7]", "10:00", "11:00") }, control.CodeCampaignSpec},
 		{"no name", func(s *Spec, _ *Facts) { s.Name = "  " }, control.CodeCampaignSpec},
 		{"80 characters", func(s *Spec, _ *Facts) { s.Name = strings.Repeat("ы", 80) + " " }, ""},
 		{"81 characters", func(s *Spec, _ *Facts) { s.Name = strings.Repeat("ы", 81) }, control.CodeCampaignSpec},
-		{"a pace that is no tier", func(s *Spec, _ *Facts) { s.CallsPerMinute = 3 }, control.CodeCampaignSpec},
+		{"an invalid pace", func(s *Spec, _ *Facts) { s.CallsPerMinute = 3 }, control.CodeCampaignSpec},
 		{"retries", func(s *Spec, _ *Facts) { s.Retry = json.RawMessage(`{"attempts":0}`) }, control.CodeCampaignSpec},
 		{"a strategy", func(s *Spec, _ *Facts) { s.Strategy = "clever" }, control.CodeCampaignSpec},
 		{"duplicates", func(s *Spec, _ *Facts) { s.Duplicates = "keep" }, control.CodeCampaignSpec},
@@ -129,7 +128,7 @@ func TestBuildErrors(t *testing.T) {
 		}
 	}
 	if control.CodeOf(CheckDNC("maybe")) != control.CodeDNCDecision {
-		t.Error("dnc maybe is taken")
+		t.Error("no error for dnc maybe")
 	}
 }
 
@@ -156,7 +155,7 @@ func TestEffectOf(t *testing.T) {
 func TestHoursOn(t *testing.T) {
 	c := Campaign{}
 	if h := c.HoursOn(6); len(h) != 1 || h[0].IsEmpty() {
-		t.Errorf("no hours of its own: %v", h)
+		t.Errorf("no working hours: %v", h)
 	}
 	c.WorkingHours = []Shift{{Days: []int{0, 1}, Start: "09:00", End: "12:00"}, {Days: []int{0}, Start: "13:00", End: "17:00"}}
 	if len(c.HoursOn(0)) != 2 || len(c.HoursOn(1)) != 1 || len(c.HoursOn(2)) != 0 {

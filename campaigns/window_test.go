@@ -38,8 +38,8 @@ func TestNextOpen(t *testing.T) {
 		{"Friday noon to Monday", "2026-11-20 12:00", "", "", office, floor, "2026-11-23 09:00"},
 		{"between two shifts", "2026-11-23 12:30", "", "", office, floor, "2026-11-23 13:00"},
 		{"the floor ends a shift", "2026-11-23 21:30", "", "", office, floor, "2026-11-24 09:00"},
-		{"it starts later", "2026-11-20 10:00", "2026-11-25 11:00", "", office, floor, "2026-11-25 11:00"},
-		{"it ends before", "2026-11-20 12:00", "", "2026-11-23 09:00", office, floor, ""},
+		{"the campaign starts later", "2026-11-20 10:00", "2026-11-25 11:00", "", office, floor, "2026-11-25 11:00"},
+		{"the campaign ends before", "2026-11-20 12:00", "", "2026-11-23 09:00", office, floor, ""},
 		{"no floor", "2026-11-20 12:00", "", "", office, market.Week{}, ""},
 	} {
 		k := Campaign{Timezone: "America/New_York", StartsAt: when(c.starts), EndsAt: when(c.ends), WorkingHours: c.hours}

@@ -43,7 +43,7 @@ type List struct {
 	Accepted   int
 	Warned     int // accepted with a warning
 	Rejected   int
-	Dropped    int // another row has the number
+	Dropped    int // duplicates of another row
 	Duplicates int // rows that repeat an earlier row's number
 	// Refusal is NoPhoneColumn or NoUsableRows for an unusable list.
 	Refusal string
@@ -110,13 +110,8 @@ func (o Options) checkRow(r *Row) {
 		r.addIssue(Warning, PossibleNotValid, colPhone, r.Phone, "the number is not known to be in service")
 	}
 	if n.Refusal == market.Callable && r.Location.IsAmbiguous() {
-		r.addIssue(
-			Warning,
-			TimezoneAmbiguous,
-			colPhone,
-			r.Phone,
-			"the time zone may be "+strings.Join(r.Location.Zones, ", ")+": calls must be legal in all",
-		)
+		r.addIssue(Warning, TimezoneAmbiguous, colPhone, r.Phone,
+			"the time zone may be "+strings.Join(r.Location.Zones, ", ")+": calls must be legal in all")
 	}
 	for _, name := range o.Variables {
 		if !hasVariable(r.Variables, name) {
@@ -177,13 +172,13 @@ func dropDuplicates(same []*Row, action DuplicateAction) {
 	if len(good) == 0 {
 		return
 	}
-	kept := good[0]
+	chosen := good[0]
 	if action == KeepLast {
-		kept = good[len(good)-1]
+		chosen = good[len(good)-1]
 	}
 	for _, x := range good {
-		if x != kept {
-			x.addIssue(Warning, DuplicatePhone, colPhone, x.Phone, fmt.Sprintf("dropped: row %d has the same phone", kept.Row))
+		if x != chosen {
+			x.addIssue(Warning, DuplicatePhone, colPhone, x.Phone, fmt.Sprintf("dropped: row %d has the same phone", chosen.Row))
 			x.Status = Duplicate
 		}
 	}

@@ -81,8 +81,8 @@ func fromText(file io.Reader, header func(names []string)) Source {
 			yield(Record{}, fmt.Errorf("%w: not a text file: upload .csv or .xlsx", ErrFile))
 			return
 		}
-		bounded := &recordLimiter{r: text}
-		c := csv.NewReader(bounded)
+		limiter := &recordLimiter{r: text}
+		c := csv.NewReader(limiter)
 		c.Comma, c.FieldsPerRecord, c.LazyQuotes, c.ReuseRecord = separator(head), -1, true, false
 		names, err := c.Read()
 		var d decoder
@@ -104,7 +104,7 @@ func fromText(file io.Reader, header func(names []string)) Source {
 				yield(Record{}, fmt.Errorf("%w: row %d: %w", ErrFile, row, err))
 				return
 			}
-			bounded.since = 0
+			limiter.since = 0
 			encoding = cmp.Or(d.decode(values), encoding)
 			rec := record(row, names, values)
 			rec.Encoding, encoding = encoding, ""
@@ -117,7 +117,7 @@ func fromText(file io.Reader, header func(names []string)) Source {
 
 // isBinary reports whether a file starts with a zero byte or many control characters.
 func isBinary(head []byte) bool {
-	const most = 0.02 // share of control characters
+	const maxControl = 0.02 // share of control characters
 	control := 0
 	for _, c := range head {
 		switch {
@@ -127,7 +127,7 @@ func isBinary(head []byte) bool {
 			control++
 		}
 	}
-	return float64(control) > most*float64(len(head))
+	return float64(control) > maxControl*float64(len(head))
 }
 
 // A decoder decodes values that are not UTF-8, as spreadsheet programs save .csv files.
@@ -167,7 +167,8 @@ func hasLetterRun(s string) bool {
 	return false
 }
 
-// recordLimiter bounds the bytes of one record: an unclosed quote would read the whole file.
+// A recordLimiter bounds the bytes of one record, because an unclosed quote would read the
+// whole file.
 type recordLimiter struct {
 	r     io.Reader
 	since int

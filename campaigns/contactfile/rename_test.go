@@ -68,7 +68,7 @@ func TestFileAsJSON(t *testing.T) {
 		}
 	}
 	if _, err = JSON(textSource(t, text), 1); !errors.Is(err, ErrRowLimit) {
-		t.Errorf("one row at most: %v", err)
+		t.Errorf("more than one row: %v", err)
 	}
 }
 
@@ -89,7 +89,7 @@ func TestPhoneColumns(t *testing.T) {
 		{"Mobile number,name,Phone", "=,name,phone"}, {"Cell,Телефон", "phone,"}, {"a,b", "=,="}, {"Tel.,tel", "phone,="},
 	} {
 		if got := strings.Join(ColumnMeanings(strings.Split(c.names, ",")), ","); got != c.want {
-			t.Errorf("%s mean %s", c.names, got)
+			t.Errorf("%s: %s", c.names, got)
 		}
 	}
 }

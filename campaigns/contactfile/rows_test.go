@@ -55,11 +55,11 @@ func TestJSON(t *testing.T) {
 		{"plain", `[{"phone":"2125550123","name":" Ada "}]`, "1 accepted +12125550123\n"},
 		{"a number keeps its digits", `[{"phone":12125550123}]`, "1 accepted +12125550123\n"},
 		{
-			"a number that is none", `[{"phone":1.5},{"phone":1e10},{"phone":-12125550123}]`,
+			"not an integer", `[{"phone":1.5},{"phone":1e10},{"phone":-12125550123}]`,
 			"1 rejected  phone_invalid:phone\n2 rejected  phone_invalid:phone\n3 rejected  phone_invalid:phone\nno_usable_rows",
 		},
 		{
-			"other kinds", `[{"phone":true},{"phone":null},{"phone":["2125550123"]},{"phone":{}},{"phone":""}]`,
+			"other types", `[{"phone":true},{"phone":null},{"phone":["2125550123"]},{"phone":{}},{"phone":""}]`,
 			"1 rejected  phone_invalid:phone\n2 rejected  phone_missing:phone\n3 rejected  phone_invalid:phone\n" +
 				"4 rejected  phone_invalid:phone\n5 rejected  phone_missing:phone\nno_usable_rows",
 		},
@@ -69,7 +69,7 @@ func TestJSON(t *testing.T) {
 		},
 		{"two aliases", `[{"phone":"2125550123","tel":"2125550124"}]`, "1 warned +12125550123 column_ignored:tel\n"},
 		{"two aliases, the better last", `[{"cell":"2125550123","Mobile number":"2125550124"}]`, "1 warned +12125550124 column_ignored:cell\n"},
-		{"no phone anywhere", `[{"name":"Ada"},{"name":"Bob"}]`, "1 rejected  phone_missing:\n2 rejected  phone_missing:\nno_phone_column"},
+		{"no phone column", `[{"name":"Ada"},{"name":"Bob"}]`, "1 rejected  phone_missing:\n2 rejected  phone_missing:\nno_phone_column"},
 		{"not objects", `["2125550123",7,null]`, "1 rejected  row_unreadable:\n2 rejected  row_unreadable:\n3 rejected  row_unreadable:\nno_phone_column"},
 		{
 			"foreign and toll-free", `[{"phone":"+442071838750"},{"phone":"8005550123"},{"phone":"4165550123"}]`,
@@ -88,7 +88,7 @@ func TestJSON(t *testing.T) {
 				"4 rejected +12125550126 variables_invalid:variables.1a\n5 rejected +12125550127 variables_invalid:variables.a\n",
 		},
 		{
-			"others", `[{"phone":"2125550123","colour":"red"},{"phone":"2125550124","priority":10},{"phone":"2125550125","priority":9},
+			"other columns", `[{"phone":"2125550123","colour":"red"},{"phone":"2125550124","priority":10},{"phone":"2125550125","priority":9},
 			{"phone":"2125550126","not_before":"soon"},{"phone":"2125550127","not_before":1795222586.5},{"phone":"2125550128","metadata":[]},
 			{"phone":"2125550129","metadata":{"k":1}},{"phone":"2125550130","state":"XX"}]`,
 			"1 warned +12125550123 column_ignored:colour\n2 rejected +12125550124 column_invalid:priority\n3 accepted +12125550125\n" +
@@ -219,7 +219,7 @@ func checkFile(tb testing.TB, content []byte, o Options) (*List, error) {
 func TestTextFiles(t *testing.T) {
 	for _, c := range []struct{ name, file, want string }{
 		{"commas", "phone,name\n2125550123,Ada\n2125550124,\"Bob, Jr\"\n", "1 accepted +12125550123\n2 accepted +12125550124\n"},
-		{"semicolons and a mark of UTF-8", "\ufeffPhone;Name;plan\r\n2125550123;Ada;gold\r\n", "1 accepted +12125550123\n"},
+		{"semicolons and a byte order mark", "\ufeffPhone;Name;plan\r\n2125550123;Ada;gold\r\n", "1 accepted +12125550123\n"},
 		{"tabs", "tel\tname\n2125550123\tAda\n", "1 accepted +12125550123\n"},
 		{"UTF-16", "\xff\xfep\x00h\x00o\x00n\x00e\x00\n\x002\x001\x002\x005\x005\x005\x000\x001\x002\x003\x00\n\x00", "1 accepted +12125550123\n"},
 		{"Latin-1", "phone,name\n2125550123,Jos\xe9\n2125550124,Ada\n", "1 warned +12125550123 encoding_assumed:\n2 accepted +12125550124\n"},
@@ -229,9 +229,9 @@ func TestTextFiles(t *testing.T) {
 		{"a decimal fraction", "phone\n2125550123.0\n", "1 accepted +12125550123\n"},
 		{"too many values", "phone,name\n2125550123,Ada,more\n2125550124,Ada,\n", "1 rejected  row_unreadable:\n2 accepted +12125550124\n"},
 		{"a line break inside", "phone,name\n2125550123,\"A\nB\"\n2125550124,C\n", "1 accepted +12125550123\n2 accepted +12125550124\n"},
-		{"names that are no variables", "phone,1st thing\n2125550123,x\n", "1 warned +12125550123 column_ignored:1st thing\n"},
+		{"a name that cannot be a variable", "phone,1st thing\n2125550123,x\n", "1 warned +12125550123 column_ignored:1st thing\n"},
 		{"no phone", "name,colour\nAda,red\n", "1 rejected  phone_missing:\nno_phone_column"},
-		{"only names", "phone,name\n", ""},
+		{"header line only", "phone,name\n", ""},
 	} {
 		l, err := checkFile(t, []byte(c.file), options(t, "us"))
 		if err != nil {
@@ -244,17 +244,17 @@ func TestTextFiles(t *testing.T) {
 	}
 	l, err := checkFile(t, []byte("phone,Plan Name\n2125550123,gold\n"), options(t, "us"))
 	if err != nil || l.Rows[0].Variables["Plan_Name"] != "gold" {
-		t.Errorf("a column of the client's own is no variable: %v %v", l.Rows[0].Variables, err)
+		t.Errorf("an unknown column is not a variable: %v %v", l.Rows[0].Variables, err)
 	}
 	for name, bad := range map[string]string{
-		"nothing":              " \n ",
-		"an old spreadsheet":   "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1 and so on",
-		"a picture":            "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR",
-		"a name twice":         "phone,name,name\n2125550123,a,b\n",
-		"a quote that is open": "phone,name\n2125550123,\"" + strings.Repeat("x\n", maxRecord),
-		"a zip of nothing":     "PK\x03\x04 and then nothing",
-		"control characters":   "%PDF-1.4\n\x01\x02\x03\x04\x05\x06\x07",
-		"a thousand columns":   strings.Repeat("a,", 1000) + "phone\n1\n",
+		"empty":              " \n ",
+		"an old spreadsheet": "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1 and so on",
+		"a picture":          "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR",
+		"a repeated name":    "phone,name,name\n2125550123,a,b\n",
+		"an unclosed quote":  "phone,name\n2125550123,\"" + strings.Repeat("x\n", maxRecord),
+		"a damaged zip":      "PK\x03\x04 and then nothing",
+		"control characters": "%PDF-1.4\n\x01\x02\x03\x04\x05\x06\x07",
+		"a thousand columns": strings.Repeat("a,", 1000) + "phone\n1\n",
 	} {
 		if _, err := checkFile(t, []byte(bad), options(t, "us")); !errors.Is(err, ErrFile) {
 			t.Errorf("%s: %v", name, err)
@@ -303,7 +303,7 @@ func TestSheet(t *testing.T) {
 	}
 }
 
-// TestZipBomb: a small file that unpacks to gigabytes is rejected before it does.
+// TestZipBomb: a small file that unpacks to gigabytes is rejected before it is unpacked.
 func TestZipBomb(t *testing.T) {
 	var rows [][]any
 	rows = append(rows, []any{"phone"}, []any{strings.Repeat(" ", 32000)})
@@ -312,7 +312,7 @@ func TestZipBomb(t *testing.T) {
 	}
 	content := sheet(t, rows, nil)
 	if len(content) > 1<<20 {
-		t.Fatalf("no bomb: %d bytes", len(content))
+		t.Fatalf("the file has %d bytes", len(content))
 	}
 	if _, err := checkFile(t, content, options(t, "us")); !errors.Is(err, ErrFile) {
 		t.Errorf("%d bytes: %v", len(content), err)
@@ -353,4 +353,39 @@ func FuzzJSON(f *testing.F) {
 			t.Errorf("%v", err)
 		}
 	})
+}
+
+// TestZeroByte: a zero byte rejects its row, not the list: Postgres accepts none.
+func TestZeroByte(t *testing.T) {
+	l, err := Check(FromJSON(parseArray(t, `[{"phone":"212555\u00000123"},{"phone":"2125550124"}]`)), options(t, "us"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := summary(l), "1 rejected  phone_invalid:phone\n2 accepted +12125550124\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if strings.ContainsRune(l.Rows[0].Phone, 0) {
+		t.Error("the zero byte is still there")
+	}
+}
+
+// TestIssuesKeepOrder: the issues of a row's variables are sorted by name.
+func TestIssuesKeepOrder(t *testing.T) {
+	want := "1 rejected +12125550123"
+	var variables []string
+	for i := range 20 {
+		name := fmt.Sprintf("v%02d", i)
+		variables = append(variables, fmt.Sprintf("%q:%d", name, i))
+		want += " variables_invalid:variables." + name
+	}
+	list := `[{"phone":"2125550123","variables":{` + strings.Join(variables, ",") + `}}]`
+	for range 3 {
+		l, err := Check(FromJSON(parseArray(t, list)), options(t, "us"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := summary(l); got != want+"\nno_usable_rows" {
+			t.Fatalf("%s\nwant %s", got, want)
+		}
+	}
 }

@@ -15,7 +15,7 @@ import (
 // Limits of spreadsheets.
 const (
 	maxSheet          = 128 << 20 // bytes of all unpacked parts, and of the text of all cells
-	minExpansionCheck = 16 << 20  // bytes of a part above which mostExpansion applies
+	minExpansionCheck = 16 << 20  // bytes of a part above which maxExpansion applies
 	maxExpansion      = 200
 	maxDirectory      = 1 << 20 // bytes of the zip directory
 	maxStrings        = 2_000_000
@@ -38,7 +38,7 @@ func fromSheet(file io.ReaderAt, size int64, header func(names []string)) (Sourc
 	}, nil
 }
 
-// parts are those of a spreadsheet by lower-case name.
+// parts are the parts of a spreadsheet by lower-case name.
 type parts map[string]*zip.File
 
 // A directory bounds the first reads of a file, because zip.Reader keeps the whole

@@ -77,7 +77,7 @@ func TestSheetMatchesExcelize(t *testing.T) {
 		for _, c := range r.Cells {
 			got = append(got, c.Text)
 		}
-		for len(got) > len(want[r.Row]) && got[len(got)-1] == "" { // excelize leaves empty cells at the end out
+		for len(got) > len(want[r.Row]) && got[len(got)-1] == "" { // excelize omits empty cells at the end
 			got = got[:len(got)-1]
 		}
 		if fmt.Sprint(got) != fmt.Sprint(want[r.Row]) {
@@ -125,7 +125,7 @@ func TestSheetBombs(t *testing.T) {
 		"a negative string": handwrittenSheet(t, "<si><t>phone</t></si>", `<row><c t="s"><v>-1</v></c></row>`),
 		"a far cell":        handwrittenSheet(t, "", `<row><c r="ZZZZ1"/></row>`),
 		"a far row":         handwrittenSheet(t, "", `<row r="99999999999"/>`),
-		"rows in disorder":  handwrittenSheet(t, "", `<row r="2"/><row r="1"/>`),
+		"unordered rows":    handwrittenSheet(t, "", `<row r="2"/><row r="1"/>`),
 		"no sheet":          zipParts(t, "xl/workbook.xml", "<workbook/>"),
 	} {
 		var before, after runtime.MemStats

@@ -17,7 +17,7 @@ import (
 // A Campaign is a running campaign, as the Store returns it.
 type Campaign struct {
 	ID   string
-	Plan *plan.Campaign // what planning needs; immutable for one Version
+	Plan *plan.Campaign // immutable for one Version
 	// Version changes with every field that planning uses.
 	Version string
 	RouteID string

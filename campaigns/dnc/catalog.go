@@ -61,7 +61,7 @@ type openCopy struct {
 	set *registry.Set
 }
 
-// A registryCopy registry is a row of the table registries.
+// A registryCopy is a row of the table registries.
 type registryCopy struct {
 	ID         int64
 	Name, File string
@@ -242,15 +242,15 @@ func (s *Catalog) fetch(ctx context.Context, c registryCopy) error {
 	return s.tidy(ctx, c.Name)
 }
 
-// deleteOthers deletes the files of other copies of a registry in the folder of but,
-// including unfinished ones. Mapped files stay readable.
-func deleteOthers(registry, but string) error {
-	old, err := filepath.Glob(filepath.Join(filepath.Dir(but), registry+"-*"))
+// deleteOthers deletes the other files of a registry in the folder of keep, including
+// unfinished ones. Mapped files stay readable.
+func deleteOthers(registry, keep string) error {
+	old, err := filepath.Glob(filepath.Join(filepath.Dir(keep), registry+"-*"))
 	if err != nil {
 		return err
 	}
 	for _, name := range old {
-		if name != but {
+		if name != keep {
 			err = errors.Join(err, os.Remove(name))
 		}
 	}
@@ -276,22 +276,22 @@ func (s *Catalog) OpenRegistries(market string) ([]screening.Registry, error) {
 	return all, nil
 }
 
-// hasRegistries reports whether there are registries. Before the first refresh it makes one.
+// hasRegistries reports whether there are registries, after a refresh if there was none yet.
 func (s *Catalog) hasRegistries(ctx context.Context) (bool, error) {
 	s.first.Lock()
 	defer s.first.Unlock()
-	if some, looked := s.refreshed(); looked {
+	if some, refreshed := s.refreshed(); refreshed {
 		return some, nil
 	}
 	err := s.Refresh(ctx)
-	some, looked := s.refreshed()
-	if !looked {
+	some, refreshed := s.refreshed()
+	if !refreshed {
 		return false, err // otherwise OpenRegistries reports what is missing
 	}
 	return some, nil
 }
 
-func (s *Catalog) refreshed() (some, looked bool) {
+func (s *Catalog) refreshed() (some, refreshed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.names)+len(s.open) > 0, s.names != nil

@@ -24,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-// away is a bucket that is not a folder.
+// A remoteBucket is not a folder.
 type remoteBucket struct{ dnc.Bucket }
 
 type env struct {
@@ -83,9 +83,9 @@ const day = 24 * time.Hour
 
 func TestLoad(t *testing.T) {
 	s := newEnv(t)
-	server := &dnc.Catalog{Pool: s.Pool, Bucket: s.Bucket}
-	if _, loaded, version := lookup(t, server, "+12025550123"); loaded || version != "" {
-		t.Error("something is loaded from the beginning")
+	node := &dnc.Catalog{Pool: s.Pool, Bucket: s.Bucket}
+	if _, loaded, version := lookup(t, node, "+12025550123"); loaded || version != "" {
+		t.Error("a number is listed before the first load")
 	}
 	var last, all int
 	a := s.load(dnc.Load{
@@ -95,9 +95,9 @@ func TestLoad(t *testing.T) {
 	if a.Added != 3 || a.Numbers != 3 || a.Areas != 3 || !a.Downloaded.Equal(s.now.Add(-3*day)) || last != all || all != 33 {
 		t.Errorf("%+v, %d of %d bytes", a, last, all)
 	}
-	listed, _, first := lookup(t, server, "+12125550123")
-	if _, loaded, _ := lookup(t, server, "+16465550123"); !listed || !loaded || first != a.Version {
-		t.Errorf("listed %v, an area that was named is loaded %v, version %s, want %s", listed, loaded, first, a.Version)
+	listed, _, first := lookup(t, node, "+12125550123")
+	if _, loaded, _ := lookup(t, node, "+16465550123"); !listed || !loaded || first != a.Version {
+		t.Errorf("listed %v, named area code loaded %v, version %s, want %s", listed, loaded, first, a.Version)
 	}
 	// A list of changes updates the date of the whole; another full list does not.
 	b := s.load(dnc.Load{Name: "us_national", Files: []string{s.file("2025550123,D\n2025550125,A\n", 2*day)}})
@@ -108,8 +108,8 @@ func TestLoad(t *testing.T) {
 	if c.Numbers != 4 || !c.Downloaded.Equal(s.now.Add(-2*day)) {
 		t.Errorf("more: %+v", c)
 	}
-	if listed, _, version := lookup(t, server, "+12025550123"); listed || version != c.Version {
-		t.Errorf("the server goes on with an old copy: %v %s", listed, version)
+	if listed, _, version := lookup(t, node, "+12025550123"); listed || version != c.Version {
+		t.Errorf("the server uses an old copy: %v %s", listed, version)
 	}
 	d := s.load(dnc.Load{Name: "us_national", Replace: true, Files: []string{s.file("2025550199\n", 0)}})
 	if d.Numbers != 1 || d.Areas != 1 || !d.Downloaded.Equal(s.now) {
@@ -123,7 +123,7 @@ func TestLoad(t *testing.T) {
 		t.Errorf("%+v, %v", past, err)
 	}
 	if _, err := s.Pool.Exec(t.Context(), "DELETE FROM list_loads"); err == nil {
-		t.Error("what was loaded can be forgotten")
+		t.Error("the record of a load can be deleted")
 	}
 }
 
@@ -141,7 +141,7 @@ func TestLoadFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, l := range map[string]dnc.Load{
-		"no such registry": {Name: "us_registry", Files: []string{s.file("2025550123\n", 0)}},
+		"unknown registry": {Name: "us_registry", Files: []string{s.file("2025550123\n", 0)}},
 		"no list":          {Name: "us_national", Files: []string{s.file("2025550124\nhello\n", 0)}},
 		"no file":          {Name: "us_national", Files: []string{"/no/such/file"}},
 		"nothing":          {Name: "us_national"},
@@ -167,22 +167,22 @@ func TestRemoteBucket(t *testing.T) {
 	s := newEnv(t)
 	bucket := remoteBucket{s.Bucket}
 	s.Bucket, s.Dir = bucket, t.TempDir()
-	server := &dnc.Catalog{Pool: s.Pool, Bucket: bucket, Dir: t.TempDir()}
+	node := &dnc.Catalog{Pool: s.Pool, Bucket: bucket, Dir: t.TempDir()}
 	a := s.load(dnc.Load{Name: "us_national", Files: []string{s.file("2025550123\n", 0)}})
-	if err := server.Refresh(t.Context()); err != nil {
+	if err := node.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	b := s.load(dnc.Load{Name: "us_national", Files: []string{s.file("2025550124\n", 0)}})
-	if listed, _, version := lookup(t, server, "+12025550123"); !listed || version != a.Version {
+	if listed, _, version := lookup(t, node, "+12025550123"); !listed || version != a.Version {
 		t.Errorf("listed %v, version %s", listed, version)
 	}
-	if err := server.Refresh(t.Context()); err != nil {
+	if err := node.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if listed, _, version := lookup(t, server, "+12025550124"); !listed || version != b.Version {
+	if listed, _, version := lookup(t, node, "+12025550124"); !listed || version != b.Version {
 		t.Errorf("listed %v, version %s, want %s", listed, version, b.Version)
 	}
-	if files, _ := filepath.Glob(filepath.Join(server.Dir, "*")); len(files) != 1 {
+	if files, _ := filepath.Glob(filepath.Join(node.Dir, "*")); len(files) != 1 {
 		t.Errorf("old copies are left: %v", files)
 	}
 }
@@ -242,36 +242,36 @@ func TestSingle(t *testing.T) {
 		t.Fatal(err)
 	}
 	single := &dnc.CallScreen{Own: &store.Store{Pool: s.Pool}, Catalog: s.Catalog}
-	allowed := func(digits, want string) {
+	wantList := func(digits, want string) {
 		t.Helper()
 		v, err := single.Screen(t.Context(), control.Number{OrgID: org, Digits: digits}, control.ForCall)
 		if err != nil || v.List != want {
 			t.Errorf("%s: %q, %v, want %q", digits, v.List, err, want)
 		}
 	}
-	allowed("12025550123", "")
+	wantList("12025550123", "")
 	s.load(dnc.Load{Name: "us_national", Files: []string{s.file("2025550123\n", 0)}})
 	s.load(dnc.Load{Name: "us_state_ny", Files: []string{s.file("2125550199\n", 0)}})
 	if err := s.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	allowed("12125550123", "org_suppression")
-	allowed("12025550123", "us_national")
-	allowed("2025550123", "us_national")
-	allowed("01112025550123", "us_national")
-	allowed("12025550124", "")
-	allowed("12125550199", "us_state_ny")
-	allowed("77012345678", "")
+	wantList("12125550123", "org_suppression")
+	wantList("12025550123", "us_national")
+	wantList("2025550123", "us_national")
+	wantList("01112025550123", "us_national")
+	wantList("12025550124", "")
+	wantList("12125550199", "us_state_ny")
+	wantList("77012345678", "")
 	s.organization("kz")
-	allowed("12025550123", "")
+	wantList("12025550123", "")
 	s.organization("us")
 	if _, err := s.Pool.Exec(t.Context(), `UPDATE organizations SET settings = settings || '{"individual_dnc": "off"}'`); err != nil {
 		t.Fatal(err)
 	}
-	allowed("12025550123", "")
-	allowed("12125550123", "org_suppression")
-	single.Always = true // campaigns are held against registries whatever single calls are
-	allowed("12025550123", "us_national")
+	wantList("12025550123", "")
+	wantList("12125550123", "org_suppression")
+	single.Always = true // as for campaigns, whatever the setting for single calls
+	wantList("12025550123", "us_national")
 }
 
 // TestSingleBeforeFirstRefresh: a node that has not opened the registries yet opens
@@ -342,7 +342,7 @@ func TestResults(t *testing.T) {
 	}
 	query.Reset()
 	if n, fault := s.Query(t.Context(), org, &query); fault != nil || n != 0 {
-		t.Errorf("it is asked again: %s, %v", query.String(), fault)
+		t.Errorf("a contact with a result is queried again: %s, %v", query.String(), fault)
 	}
 	var reason string
 	if err := s.Pool.QueryRow(t.Context(), "SELECT reason FROM contacts WHERE id = 'con_1'").Scan(&reason); err != nil || reason != "reassigned_number" {

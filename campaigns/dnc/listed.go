@@ -52,32 +52,27 @@ func AddNumber(ctx context.Context, q db.Querier, orgID, number string) (digits 
 	if len(digits) < 7 || len(digits) > 15 {
 		return "", false, ErrNumber
 	}
-	tag, err := q.Exec(ctx, "INSERT INTO suppressions (org_id, number) VALUES ($1, $2) ON CONFLICT DO NOTHING", orgID, digits)
-	if err != nil {
-		return "", false, fmt.Errorf("suppression list: %w", err)
-	}
-	return digits, tag.RowsAffected() == 0, nil
+	const insert = "INSERT INTO suppressions (org_id, number) VALUES ($1, $2) ON CONFLICT DO NOTHING"
+	n, err := db.Exec(ctx, q, "suppression list", insert, orgID, digits)
+	return digits, n == 0, err
 }
 
 // RemoveNumber removes a number by its digits. It returns ErrOptedOut if the person
 // opted out, and ErrNumber if the number is not on the list.
 func RemoveNumber(ctx context.Context, q db.Querier, orgID, digits string) error {
 	var optedOut bool
-	if err := q.QueryRow(ctx, "SELECT EXISTS (SELECT FROM opt_outs WHERE org_id = $1 AND number = $2)", orgID,
-		digits).Scan(&optedOut); err != nil {
+	err := q.QueryRow(ctx, "SELECT EXISTS (SELECT FROM opt_outs WHERE org_id = $1 AND number = $2)", orgID, digits).Scan(&optedOut)
+	if err != nil {
 		return fmt.Errorf("suppression list: %w", err)
 	}
 	if optedOut {
 		return ErrOptedOut
 	}
-	tag, err := q.Exec(ctx, "DELETE FROM suppressions WHERE org_id = $1 AND number = $2", orgID, digits)
-	if err != nil {
-		return fmt.Errorf("suppression list: %w", err)
-	}
-	if tag.RowsAffected() == 0 {
+	n, err := db.Exec(ctx, q, "suppression list", "DELETE FROM suppressions WHERE org_id = $1 AND number = $2", orgID, digits)
+	if err == nil && n == 0 {
 		return ErrNumber
 	}
-	return nil
+	return err
 }
 
 // OrganizationHistory returns the last loads of registries and of an organization's

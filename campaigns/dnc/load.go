@@ -138,11 +138,11 @@ type contextReader struct {
 }
 
 // Read implements io.Reader.
-func (u contextReader) Read(p []byte) (int, error) {
-	if err := u.ctx.Err(); err != nil {
+func (c contextReader) Read(p []byte) (int, error) {
+	if err := c.ctx.Err(); err != nil {
 		return 0, err
 	}
-	return u.r.Read(p)
+	return c.r.Read(p)
 }
 
 // progress converts the bytes read of single files into those of all files.
@@ -177,7 +177,7 @@ func (s *Catalog) Load(ctx context.Context, l Load) (LoadResult, error) {
 	return w.done, s.deleteOld(ctx, l.Name, w.old.File)
 }
 
-// A replacement is the replacement of one copy by another.
+// A replacement is the result of a load and the copy that it replaced.
 type replacement struct {
 	done LoadResult
 	old  registryCopy
@@ -323,7 +323,7 @@ func (s *Catalog) storeFile(ctx context.Context, c registryCopy, name string) er
 	return s.Bucket.Put(ctx, c.File, f)
 }
 
-// deleteOld deletes the file of an old copy and, on this node, all local files but the
+// deleteOld deletes the file of an old copy and, on this node, all local files except the
 // newest.
 func (s *Catalog) deleteOld(ctx context.Context, registry, old string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)

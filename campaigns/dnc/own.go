@@ -66,7 +66,7 @@ func (s *Catalog) LoadOwn(ctx context.Context, l Load) (LoadResult, error) {
 	return done, nil
 }
 
-// hasListed reports whether a number is to be listed.
+// hasListed reports whether a number is added to the list.
 func (n numbers) hasListed() bool {
 	for _, listed := range n {
 		if listed {
@@ -106,11 +106,8 @@ func (n numbers) apply(ctx context.Context, tx pgx.Tx, l Load, done *LoadResult)
 		return err
 	}
 	done.Deleted = tag.RowsAffected()
-	tag, err = tx.Exec(
-		ctx,
-		"INSERT INTO suppressions (org_id, number) SELECT $1, number FROM incoming WHERE listed ON CONFLICT DO NOTHING",
-		l.OrgID,
-	)
+	const insert = "INSERT INTO suppressions (org_id, number) SELECT $1, number FROM incoming WHERE listed ON CONFLICT DO NOTHING"
+	tag, err = tx.Exec(ctx, insert, l.OrgID)
 	done.Added = tag.RowsAffected()
 	return err
 }

@@ -32,27 +32,20 @@ const (
 // header: number and consent date of every waiting contact of an organization, or of
 // one in a call, each pair once. It omits pairs with a stored result.
 func (s *Catalog) Query(ctx context.Context, orgID string, to io.Writer) (n int, err error) {
-	rows, err := s.Pool.Query(ctx, `
+	out := csv.NewWriter(to)
+	var number, day string
+	err = db.Each(ctx, s.Pool, "contacts", []any{&number, &day}, func() error {
+		n++
+		return out.Write([]string{number, day})
+	}, `
 		SELECT DISTINCT substr(c.number, 3), to_char(c.consent_at AT TIME ZONE 'UTC', 'YYYY-MM-DD') FROM contacts c
 		JOIN campaigns k ON k.id = c.campaign_id AND k.status NOT IN ('completed', 'cancelled')
 		WHERE c.org_id = $1 AND c.state IN ('pending', 'in_call', 'awaiting') AND c.consent_at IS NOT NULL AND c.number LIKE '+1%'
 		AND NOT EXISTS (SELECT FROM reassigned_numbers r
 			WHERE r.org_id = c.org_id AND r.number = c.number AND r.consent_on = (c.consent_at AT TIME ZONE 'UTC')::date)
 		ORDER BY 1, 2`, orgID)
-	if err != nil {
-		return 0, fmt.Errorf("contacts: %w", err)
-	}
-	out := csv.NewWriter(to)
-	var number, day string
-	_, err = pgx.ForEachRow(rows, []any{&number, &day}, func() error {
-		n++
-		return out.Write([]string{number, day})
-	})
 	out.Flush()
-	if err = errors.Join(err, out.Error()); err != nil {
-		return n, fmt.Errorf("contacts: %w", err)
-	}
-	return n, nil
+	return n, errors.Join(err, out.Error())
 }
 
 // A ReassignedResult counts loaded results.
@@ -104,8 +97,8 @@ func saveResults(ctx context.Context, tx pgx.Tx, all [][]any) error {
 	if _, err := tx.Exec(ctx, "CREATE TEMPORARY TABLE incoming (LIKE reassigned_numbers INCLUDING DEFAULTS) ON COMMIT DROP"); err != nil {
 		return err
 	}
-	if _, err := tx.CopyFrom(ctx, pgx.Identifier{"incoming"}, []string{"org_id", "number", "consent_on", "result"},
-		pgx.CopyFromRows(all)); err != nil {
+	columns := []string{"org_id", "number", "consent_on", "result"}
+	if _, err := tx.CopyFrom(ctx, pgx.Identifier{"incoming"}, columns, pgx.CopyFromRows(all)); err != nil {
 		return err
 	}
 	_, err := tx.Exec(ctx, `
@@ -163,8 +156,8 @@ func parseResult(fields []string, orgID string) ([]any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %q is not a date: use YYYY-MM-DD", registry.ErrList, fields[1])
 	}
-	switch answer := strings.ToLower(strings.Join(strings.FieldsFunc(fields[2], func(r rune) bool { return r == ' ' || r == '_' }),
-		" ")); answer {
+	words := strings.FieldsFunc(fields[2], func(r rune) bool { return r == ' ' || r == '_' })
+	switch answer := strings.ToLower(strings.Join(words, " ")); answer {
 	case ResultYes, ResultNo, ResultNoData:
 		return []any{orgID, "+1" + number, day, answer}, nil
 	default:

@@ -12,8 +12,8 @@ import (
 )
 
 // A CallScreen implements control.Screener for one call: it checks the organization's
-// list and then the registries of its market. It fails if a registry is not open on
-// this node, because its numbers are unknown then.
+// list and then the registries of its market. It returns an error if a registry is not
+// open on this node.
 type CallScreen struct {
 	Own     control.Screener // the organization's list; nil if it was checked before
 	Catalog *Catalog
@@ -52,9 +52,9 @@ func (s *CallScreen) Screen(ctx context.Context, n control.Number, p control.Pur
 // Listed returns the first registry that has a number in any form, empty for none.
 func Listed(digits string, all []screening.Registry) string {
 	slices.SortFunc(all, func(a, b screening.Registry) int { return strings.Compare(a.Name, b.Name) })
-	for _, spelled := range phonenumber.PlainForms(digits) { // registries have plain forms only
+	for _, form := range phonenumber.PlainForms(digits) { // registries have plain forms only
 		for _, r := range all {
-			if listed, _ := r.Has("+" + spelled); listed {
+			if listed, _ := r.Has("+" + form); listed {
 				return r.Name
 			}
 		}

@@ -51,14 +51,13 @@ func (s *Catalog) Tidy(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// tidy deletes all local files of a registry but the newest, unless a load is active;
-// the load tidies afterwards.
+// tidy deletes all local files of a registry except the newest, unless a load is active,
+// which tidies afterwards.
 func (s *Catalog) tidy(ctx context.Context, registry string) error {
 	return db.Tx(ctx, s.Pool, func(tx pgx.Tx) error {
 		var free bool
-		if err := tx.QueryRow(ctx, "SELECT pg_try_advisory_xact_lock(hashtextextended('registry ' || $1, 0))",
-			registry).Scan(&free); err != nil ||
-			!free {
+		err := tx.QueryRow(ctx, "SELECT pg_try_advisory_xact_lock(hashtextextended('registry ' || $1, 0))", registry).Scan(&free)
+		if err != nil || !free {
 			return err
 		}
 		all, err := newestCopies(ctx, tx)
@@ -71,13 +70,13 @@ func (s *Catalog) tidy(ctx context.Context, registry string) error {
 				key = c.File
 			}
 		}
-		but, err := s.path(key)
+		newest, err := s.path(key)
 		if err != nil {
 			return err
 		}
-		if _, err = os.Stat(but); err != nil && !strings.HasSuffix(key, "-") {
+		if _, err = os.Stat(newest); err != nil && !strings.HasSuffix(key, "-") {
 			return nil // not fetched yet: the previous copy is still in use
 		}
-		return deleteOthers(registry, but)
+		return deleteOthers(registry, newest)
 	})
 }

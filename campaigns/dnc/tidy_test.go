@@ -40,7 +40,7 @@ func TestTidy(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := names(); !slices.Equal(got, all) {
-		t.Errorf("beside loads: %q, want %q", got, all)
+		t.Errorf("during loads: %q, want %q", got, all)
 	}
 	if err = tx.Rollback(t.Context()); err == nil {
 		err = s.Tidy(t.Context())

@@ -64,8 +64,8 @@ func TestBlockers(t *testing.T) {
 			AttestationRequired + " " + NoPendingContacts + " " + ContactsGeoRejected + " " + AllContactsSuppressed,
 			AllContactsSuppressed, ContactsGeoRejected,
 		},
-		{"no rows kept", func(f *Facts) { f.Screen.Projected = false }, DNCScreenRequired, AttestationRequired + " " + DNCScreenRequired, "", ""},
-		{"no rows kept, launched", func(f *Facts) { f.Screen.Projected, f.Screen.Frozen = false, true }, "", AttestationRequired, "", ""},
+		{"no stored rows", func(f *Facts) { f.Screen.Projected = false }, DNCScreenRequired, AttestationRequired + " " + DNCScreenRequired, "", ""},
+		{"no stored rows, launched", func(f *Facts) { f.Screen.Projected, f.Screen.Frozen = false, true }, "", AttestationRequired, "", ""},
 		{"stale registry", func(f *Facts) { f.Screen.Stale = true }, "", AttestationRequired, "", ""},
 		{
 			"stale registry that is required", func(f *Facts) { f.Screen.Stale, f.Screen.Required = true, true },

@@ -7,7 +7,7 @@ import (
 
 // Edges returns the times after at, unordered, at which the result of Legal may change:
 // starts and ends of hours in each zone of the location, midnights, and clock changes.
-func (p *Package) Edges(at time.Time, stretch time.Duration, place Location, class Classification) []time.Time {
+func (p *Package) Edges(at time.Time, within time.Duration, place Location, class Classification) []time.Time {
 	var clocks []Clock
 	for _, state := range append([]string{p.Region}, place.States...) {
 		for _, w := range p.windows[state] {
@@ -22,19 +22,19 @@ func (p *Package) Edges(at time.Time, stretch time.Duration, place Location, cla
 	var all []time.Time
 	for _, name := range place.Zones {
 		if zone := p.location(name); zone != nil {
-			all = append(all, LocalEdges(at, stretch, zone, clocks)...)
+			all = append(all, LocalEdges(at, within, zone, clocks)...)
 		}
 	}
 	return all
 }
 
 // LocalEdges returns the times after at when a zone's clock shows midnight or one of
-// clocks, or is changed. A time of day that a change skips is at the change.
-func LocalEdges(at time.Time, stretch time.Duration, zone *time.Location, clocks []Clock) []time.Time {
+// clocks, or is changed. A time of day that a change skips counts as the change.
+func LocalEdges(at time.Time, within time.Duration, zone *time.Location, clocks []Clock) []time.Time {
 	clocks = append(slices.Clone(clocks), 0)
 	slices.Sort(clocks)
 	clocks = slices.Compact(clocks)
-	end := at.Add(stretch)
+	end := at.Add(within)
 	var all []time.Time
 	add := func(t time.Time) {
 		if t.After(at) && !t.After(end) {

@@ -16,7 +16,7 @@ type holiday struct {
 	citation string
 }
 
-// isOn reports whether the date of t is the holiday.
+// isOn reports whether the holiday is on the date of t.
 func (h holiday) isOn(t time.Time) bool {
 	date := time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, time.UTC)
 	// A holiday observed on a Friday may belong to the next year.

@@ -10,11 +10,10 @@ type Clock int
 
 // ParseClock parses HH:MM, 00:00 to 24:00.
 func ParseClock(s string) (Clock, error) {
-	var h, m int
 	if len(s) != 5 || s[2] != ':' || !isDigits(s[:2]+s[3:]) {
 		return 0, fmt.Errorf("%q is not a time of day: use HH:MM, 00:00 to 24:00", s)
 	}
-	h, m = int(s[0]-'0')*10+int(s[1]-'0'), int(s[3]-'0')*10+int(s[4]-'0')
+	h, m := int(s[0]-'0')*10+int(s[1]-'0'), int(s[3]-'0')*10+int(s[4]-'0')
 	if m > 59 || h > 24 || h == 24 && m > 0 {
 		return 0, fmt.Errorf("%q is not a time of day: use HH:MM, 00:00 to 24:00", s)
 	}

@@ -99,8 +99,8 @@ func (p *Package) parse(raw string) (n Number, region string, err error) {
 	return n, region, nil
 }
 
-// isPossible reports whether a number has a valid length for its country and parses the
-// same again, because zeros are stripped as trunk prefixes.
+// isPossible reports whether a number has a valid length for its country and its E.164
+// form parses as itself: some leading zeros are stripped as trunk prefixes.
 func isPossible(n *phonenumbers.PhoneNumber, e164 string) bool {
 	again, err := phonenumbers.Parse(e164, "ZZ")
 	return err == nil && phonenumbers.Format(again, phonenumbers.E164) == e164 && phonenumbers.IsPossibleNumber(n)
@@ -109,8 +109,8 @@ func isPossible(n *phonenumbers.PhoneNumber, e164 string) bool {
 // isNANP reports whether ten digits have the form of the North American Numbering Plan by
 // NANPA's rules: neither part begins with 0 or 1 or is a code like 911.
 func isNANP(s string) bool {
-	service := func(code string) bool { return code[1:] == "11" }
-	return len(s) == 10 && s[0] >= '2' && s[3] >= '2' && !service(s[:3]) && !service(s[3:6])
+	isService := func(code string) bool { return code[1:] == "11" }
+	return len(s) == 10 && s[0] >= '2' && s[3] >= '2' && !isService(s[:3]) && !isService(s[3:6])
 }
 
 func (p *Package) refusal(n *phonenumbers.PhoneNumber, national, region string) Refusal {
@@ -161,7 +161,8 @@ func (p Location) IsAmbiguous() bool { return len(p.Zones) > 1 }
 // for an unknown state or zone.
 func (p *Package) Locate(n Number, state, zone string) (Location, error) {
 	var place Location
-	if a := p.areas[strings.TrimPrefix(n.E164, "+1")[:min(3, len(strings.TrimPrefix(n.E164, "+1")))]]; a.state != "" {
+	national := strings.TrimPrefix(n.E164, "+1")
+	if a := p.areas[national[:min(3, len(national))]]; a.state != "" {
 		place = a.place
 	} else {
 		place.Zones = p.zones

@@ -54,13 +54,13 @@ type Package struct {
 
 	language    string // of disclosures, if the requested one is missing
 	disclosures map[string]Disclosure
-	areas       map[string]area // by area code; only if numbers tell their location
-	zones       []string        // of numbers that do not tell their location
+	areas       map[string]area // by area code; only if area codes have locations
+	zones       []string        // of numbers without an area code
 	windows     map[string][]window
 	holidays    map[string][]holiday
 	caps        []capRow
 	locations   map[string]*time.Location
-	known       [prefixes]atomic.Uint32 // cached verdicts; logically immutable
+	known       [prefixes]atomic.Uint32 // cache of verdicts by prefix
 }
 
 // A Disclosure has the required statements in one language, with {{agent}} and
@@ -125,8 +125,8 @@ func Load(code string) (*Package, error) {
 	return p, nil
 }
 
-// FileNames returns the files of a package. areacodes.csv is missing where numbers do
-// not tell their location.
+// FileNames returns the files of a package. areacodes.csv is optional: without it all
+// numbers have the zones of package.yaml.
 func FileNames() []string {
 	return []string{"package.yaml", "areacodes.csv", "windows.csv", "holidays.csv", "caps.csv"}
 }
@@ -239,12 +239,7 @@ func (p *Package) addLocation(zone string) error {
 
 // Languages returns the languages of the disclosures (BCP 47), sorted.
 func (p *Package) Languages() []string {
-	var all []string
-	for l := range p.disclosures {
-		all = append(all, l)
-	}
-	slices.Sort(all)
-	return all
+	return slices.Sorted(maps.Keys(p.disclosures))
 }
 
 // Disclosure returns the statements in a language (BCP 47, the region is ignored), or
@@ -257,8 +252,7 @@ func (p *Package) Disclosure(language string) Disclosure {
 	return p.disclosures[p.language]
 }
 
-// Areas returns the area codes of the country, sorted; none if numbers do not tell
-// their location.
+// Areas returns the area codes of the country, sorted; none without areacodes.csv.
 func (p *Package) Areas() []string { return slices.Sorted(maps.Keys(p.areas)) }
 
 // A row is one line of a table by column.

@@ -78,7 +78,7 @@ func TestLegal(t *testing.T) {
 	}
 	for state := range us.windows {
 		if state != "US" && !states[state] {
-			t.Errorf("no row is about %s, which has rules of its own", state)
+			t.Errorf("no row tests %s, which has its own rules", state)
 		}
 	}
 }
@@ -88,7 +88,7 @@ func TestRead(t *testing.T) {
 	for _, c := range []struct {
 		market  *Package
 		raw     string
-		want    string // E.164; empty where it is no number
+		want    string // E.164; empty if it is not a number
 		refusal Refusal
 	}{
 		{us, "2125550123", "+12125550123", Callable},
@@ -169,7 +169,7 @@ func TestNextOpen(t *testing.T) {
 			return
 		}
 		if opens.Before(at) || !us.Legal(opens, pl, class).Legal {
-			t.Fatalf("%v, asked at %v, is not legal: %+v", opens, at, us.Legal(opens, pl, class))
+			t.Fatalf("%v, the opening after %v, is not legal: %+v", opens, at, us.Legal(opens, pl, class))
 		}
 		for back := time.Minute; back <= opens.Sub(at); back += 7 * time.Minute {
 			if us.Legal(opens.Add(-back), pl, class).Legal {
@@ -257,11 +257,11 @@ func TestLocate(t *testing.T) {
 	}
 	for _, bad := range [][2]string{{"XX", ""}, {"", "Mars/Olympus"}, {"New York", ""}} {
 		if _, err := us.Locate(n, bad[0], bad[1]); err == nil {
-			t.Errorf("%v was taken", bad)
+			t.Errorf("no error for %v", bad)
 		}
 	}
 	if v := us.Legal(noon, Location{}, Marketing); v.Legal || v.Reason != NoZone {
-		t.Errorf("nowhere: %+v", v)
+		t.Errorf("no location: %+v", v)
 	}
 }
 
@@ -287,11 +287,11 @@ func TestDisclosures(t *testing.T) {
 			t.Errorf("%s: phrases %q", code, p.Phrases())
 		}
 		if p.Disclosure("tlh").OptOut != p.Disclosure(p.language).OptOut || p.Disclosure("").OptOut == "" {
-			t.Errorf("%s: nothing is said in languages that it does not know", code)
+			t.Errorf("%s: no disclosure in an unknown language", code)
 		}
 	}
 	if _, err := Load("mars"); err == nil {
-		t.Error("a package for Mars")
+		t.Error("an unknown package is loaded")
 	}
 }
 
@@ -349,7 +349,7 @@ func TestParseDay(t *testing.T) {
 	}
 	for _, bad := range []string{"", "13-01", "mon 5 01", "mon 0 01", "xyz 1 01", "mon 1 13", "easter x", "07-04 +1 +2", "unm 1 01"} {
 		if _, err := parseDay(bad); err == nil {
-			t.Errorf("%q was taken", bad)
+			t.Errorf("no error for %q", bad)
 		}
 	}
 }
@@ -370,7 +370,7 @@ func FuzzRead(f *testing.F) {
 			}
 			if n.Refusal == Callable {
 				if pl, err := p.Locate(n, "", ""); err != nil || len(pl.Zones) == 0 {
-					t.Errorf("%q is nowhere: %+v, %v", raw, pl, err)
+					t.Errorf("%q has no location: %+v, %v", raw, pl, err)
 				}
 			}
 		}

@@ -2,8 +2,8 @@ package market
 
 import "sync/atomic"
 
-// Most numbers are in a plain form of the market's country. The verdict on such a
-// number depends on its first digits alone and is cached by them.
+// Most numbers are in a plain form of the market's country. Such a number is refused or
+// called by its first digits alone, so the verdict is cached by them.
 
 // prefixes is the number of cached verdicts: one per four digits.
 const prefixes = 10_000

@@ -45,12 +45,12 @@ func TestReadPlain(t *testing.T) {
 	})
 	for _, raw := range []string{"2125550123", "+1 212-555-0123", "12125550123"} {
 		if _, known := us.parsePlain(raw); known == nil {
-			t.Errorf("%q is in no plain form", raw)
+			t.Errorf("%q is not recognized as plain", raw)
 		}
 	}
 	for _, raw := range []string{"87012345678", "+77012345678", "7012345678"} {
 		if _, known := kz.parsePlain(raw); known == nil {
-			t.Errorf("%q is in no plain form", raw)
+			t.Errorf("%q is not recognized as plain", raw)
 		}
 	}
 }

@@ -90,7 +90,7 @@ func Open(name string) (map[string]string, error) {
 	return readFiles(z)
 }
 
-// readFiles reads the files of a package, at the top or in the only folder with a
+// readFiles reads the files of a package, at the top or in the only folder that has a
 // package.yaml.
 func readFiles(from fs.FS) (map[string]string, error) {
 	at, err := fs.Glob(from, "*/package.yaml")
@@ -140,19 +140,19 @@ func Install(ctx context.Context, q db.Querier, files map[string]string, by stri
 	if err != nil {
 		return nil, err
 	}
-	if own, ours := market.Load(p.Code); ours == nil && own.Version == p.Version && digest(market.Files(p.Code)) != digest(files) {
+	if builtIn, fault := market.Load(p.Code); fault == nil && builtIn.Version == p.Version && digest(market.Files(p.Code)) != digest(files) {
 		return nil, fmt.Errorf("%s: %w", p.Version, ErrVersion)
 	}
-	sum, kept := digest(files), ""
+	sum, stored := digest(files), ""
 	err = q.QueryRow(ctx, `
-		WITH put AS (INSERT INTO market_packages (code, version, files, sha256, installed_by) VALUES ($1, $2, $3, $4, $5)
+		WITH inserted AS (INSERT INTO market_packages (code, version, files, sha256, installed_by) VALUES ($1, $2, $3, $4, $5)
 			ON CONFLICT (code, version) DO NOTHING RETURNING sha256)
-		SELECT sha256 FROM put UNION ALL SELECT sha256 FROM market_packages WHERE code = $1 AND version = $2 LIMIT 1`,
-		p.Code, p.Version, files, sum, by).Scan(&kept)
+		SELECT sha256 FROM inserted UNION ALL SELECT sha256 FROM market_packages WHERE code = $1 AND version = $2 LIMIT 1`,
+		p.Code, p.Version, files, sum, by).Scan(&stored)
 	if err != nil {
 		return nil, fmt.Errorf("market package: %w", err)
 	}
-	if kept != sum {
+	if stored != sum {
 		return nil, fmt.Errorf("%s: %w", p.Version, ErrVersion)
 	}
 	return p, nil

@@ -22,22 +22,22 @@ func TestClassify(t *testing.T) {
 		want retry.Outcome
 	}{
 		{"a conversation", ended("human", time.Minute, "callee_hangup"), retry.Answered},
-		{"nobody looked who it was", ended("", time.Minute, "agent_hangup"), retry.Answered},
-		{"a word", ended("human", 9*time.Second, "callee_hangup"), retry.ShortCall},
-		{"its server was lost in the first word", ended("", time.Second, control.ReasonNodeLost), retry.Answered},
+		{"not detected who answered", ended("", time.Minute, "agent_hangup"), retry.Answered},
+		{"a short call", ended("human", 9*time.Second, "callee_hangup"), retry.ShortCall},
+		{"node lost after the answer", ended("", time.Second, control.ReasonNodeLost), retry.Answered},
 		{"a machine", ended("voicemail", time.Minute, "voicemail_dropped"), retry.Voicemail},
 		{"a menu", ended("ivr", time.Minute, "ivr_reached"), retry.IVR},
 		{"a fax", ended("fax", time.Minute, "agent_hangup"), retry.InvalidNumber},
-		{"nobody", failed("no_answer"), retry.NoAnswer},
+		{"no answer", failed("no_answer"), retry.NoAnswer},
 		{"it may have rung", failed(control.ReasonUnknown), retry.NoAnswer},
-		{"its server came back", control.Call{Status: control.Failed, Reason: control.ReasonUnknown, AnsweredAt: at, EndedAt: at.Add(time.Minute)}, retry.Answered},
+		{"the node returned", control.Call{Status: control.Failed, Reason: control.ReasonUnknown, AnsweredAt: at, EndedAt: at.Add(time.Minute)}, retry.Answered},
 		{"busy", failed("busy"), retry.Busy},
 		{"declined", failed("declined"), retry.Declined},
 		{"ended before the answer", failed(control.ReasonCanceled), retry.Declined},
 		{"no such number", failed("invalid_number"), retry.InvalidNumber},
-		{"a full carrier", failed("congestion"), retry.Congestion},
+		{"congestion", failed("congestion"), retry.Congestion},
 		{"the route", failed("route_error"), retry.Failed},
-		{"ours", failed(control.ReasonInternalError), retry.Failed},
+		{"this service", failed(control.ReasonInternalError), retry.Failed},
 	} {
 		if got := Classify(c.call, false); got != c.want {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)
@@ -83,7 +83,7 @@ func TestBroken(t *testing.T) {
 		{"a machine, at once", "agent_error", "voicemail", time.Second, nil, true, retry.Failed},
 		{"a fax", "agent_error", "fax", time.Second, nil, true, retry.InvalidNumber},
 		{"not by a fault", "callee_hangup", "human", time.Second, nil, false, retry.ShortCall},
-		{"its server was lost", control.ReasonNodeLost, "", time.Second, nil, false, retry.Answered},
+		{"node lost", control.ReasonNodeLost, "", time.Second, nil, false, retry.Answered},
 	} {
 		call := control.Call{Status: control.Ended, AnsweredBy: c.by, AnsweredAt: at, EndedAt: at.Add(c.after), Reason: c.why}
 		f := Follower{Calls: fakeCalls{lines: c.lines}}

@@ -51,7 +51,7 @@ func union(a, b []string) []string {
 	return slices.Compact(all)
 }
 
-// A Campaign has what planning needs.
+// A Campaign has the data for planning.
 type Campaign struct {
 	ID          string
 	Running     bool
@@ -82,7 +82,7 @@ type Calendar struct {
 	since      time.Time
 }
 
-// groupCalendar is the calendar of a group.
+// A groupCalendar is the calendar of a group.
 type groupCalendar struct {
 	schedule
 	caps  []market.Cap
@@ -123,7 +123,7 @@ func (k *Calendar) group(key string) *groupCalendar {
 	if d := k.groups[key]; d != nil {
 		return d
 	}
-	g, _ := ParseGroup(key) // the zero group is held for want of a zone
+	g, _ := ParseGroup(key) // the zero group has no zone, so it is held
 	c := k.campaign
 	d := &groupCalendar{caps: Caps(c.Market, g.Location, c.Class, c.Override)}
 	d.law, d.shifts = k.laws.law(c.Market, g.locationKey(), g.Location, c.Class), []*shifts{k.hours(g.Named)}

@@ -41,7 +41,7 @@ func Caps(p *market.Package, place market.Location, class market.Classification,
 	return all
 }
 
-// A History is what the organization did with a number, in all campaigns and calls.
+// A History is the past calls of an organization to a number, in campaigns and single calls.
 type History struct {
 	// Dials are the times of all INVITEs in order, including busy ones.
 	Dials []time.Time
@@ -51,8 +51,8 @@ type History struct {
 
 // A Hold is a cap that forbids calls to a number.
 type Hold struct {
-	Cap   string    // its kind; empty for none
-	Until time.Time // end of the hold; zero: never
+	Cap   string    // kind of the cap; empty for none
+	Until time.Time // zero: without end
 	Rule  string
 }
 
@@ -61,9 +61,9 @@ type Hold struct {
 func FindHold(at time.Time, caps []market.Cap, h History, zones []*time.Location) Hold {
 	var hold Hold
 	for _, c := range caps {
-		frees, ok := holdEnd(at, c, h, zones)
-		if ok && (hold.Cap == "" || !hold.Until.IsZero() && (frees.IsZero() || frees.After(hold.Until))) {
-			hold = Hold{Cap: c.Kind, Until: frees, Rule: c.Rule}
+		end, ok := holdEnd(at, c, h, zones)
+		if ok && (hold.Cap == "" || !hold.Until.IsZero() && (end.IsZero() || end.After(hold.Until))) {
+			hold = Hold{Cap: c.Kind, Until: end, Rule: c.Rule}
 		}
 	}
 	return hold

@@ -2,7 +2,7 @@ package plan
 
 import "time"
 
-// Facts are what is known of a waiting contact. Zero times mean not set.
+// Facts describe a waiting contact. Zero times mean not set.
 type Facts struct {
 	Running bool      // its campaign runs
 	Ends    time.Time // end of its campaign
@@ -29,7 +29,7 @@ const (
 	Go Decision = iota // call now
 	Wait
 	Later  // soon: an active call to the number is the only obstacle
-	Capped // for Wait and Capped
+	Capped // a frequency cap holds until the campaign ends: suppressed
 	Missed // NotAfter has passed: exhausted
 )
 
@@ -40,7 +40,7 @@ type Verdict struct {
 	// Until is when to ask again or, for Go, the latest time of the INVITE; zero if
 	// unknown.
 	Until time.Time
-	Cap   string // that holds, of Wait and Capped
+	Cap   string // kind of the frequency cap, for Wait and Capped
 	Rule  string // the statute, if one decides
 }
 

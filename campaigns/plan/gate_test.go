@@ -33,11 +33,11 @@ func TestGate(t *testing.T) {
 			Verdict{Decision: Wait, Reason: FrequencyCap, Until: later, Cap: "daily"},
 		},
 		{
-			"a cap that frees too late",
+			"a cap that ends too late",
 			Facts{Running: true, Ends: later, Slot: open, Hold: Hold{Cap: "state_24h", Until: later, Rule: "Fla."}},
 			Verdict{Decision: Capped, Cap: "state_24h", Rule: "Fla."},
 		},
-		{"a cap that never frees", Facts{Running: true, Slot: open, Hold: Hold{Cap: "daily"}}, Verdict{Decision: Capped, Cap: "daily"}},
+		{"a cap without end", Facts{Running: true, Slot: open, Hold: Hold{Cap: "daily"}}, Verdict{Decision: Capped, Cap: "daily"}},
 		{"the law counts before a retry", Facts{Running: true, Slot: shut, RetryAt: later}, Verdict{Decision: Wait, Reason: OutsideLaw, Until: later, Rule: "47 CFR"}},
 		{"retry", Facts{Running: true, Slot: open, RetryAt: later, NotBefore: later}, Verdict{Decision: Wait, Reason: RetryWait, Until: later}},
 		{"its retry is due", Facts{Running: true, Slot: open, RetryAt: at}, Verdict{Until: later}},
@@ -72,7 +72,7 @@ func TestFindHold(t *testing.T) {
 		caps  []market.Cap
 		h     History
 		cap   string
-		frees time.Duration // from now
+		until time.Duration // from now
 	}{
 		{"nothing", []market.Cap{day, week, talked}, History{}, "", 0},
 		{"two of three", []market.Cap{day}, History{Dials: ago(5*time.Hour, time.Hour)}, "", 0},
@@ -92,17 +92,17 @@ func TestFindHold(t *testing.T) {
 		{"yesterday does not count", []market.Cap{local}, History{Dials: ago(22*time.Hour, 12*time.Hour)}, "", 0},
 	} {
 		got := FindHold(at, c.caps, c.h, []*time.Location{almaty})
-		if got.Cap != c.cap || c.cap != "" && !got.Until.Equal(at.Add(c.frees)) {
-			t.Errorf("%s: %s until %v, want %s until %v", c.name, got.Cap, got.Until.Sub(at), c.cap, c.frees)
+		if got.Cap != c.cap || c.cap != "" && !got.Until.Equal(at.Add(c.until)) {
+			t.Errorf("%s: %s until %v, want %s until %v", c.name, got.Cap, got.Until.Sub(at), c.cap, c.until)
 		}
 	}
 	if got := FindHold(at, []market.Cap{{Kind: market.CapDaily}, day}, History{Dials: ago(3, 2, 1)}, nil); got.Cap != market.CapDaily || !got.Until.IsZero() {
-		t.Errorf("none at all: %+v", got)
+		t.Errorf("a cap of 0: %+v", got)
 	}
 }
 
 // TestFindHoldIsExact: a number is held exactly while one more dial would exceed the cap,
-// and Frees is the end of that.
+// and Until is the end of that.
 func TestFindHoldIsExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		at := testTime()
@@ -126,7 +126,7 @@ func TestFindHoldIsExact(t *testing.T) {
 			t.Fatalf("held: %+v, over: %v", got, over(at))
 		}
 		if got.Cap != "" && (over(got.Until) || !over(got.Until.Add(-time.Minute))) {
-			t.Fatalf("it frees at %v: over then %v, a minute before %v", got.Until, over(got.Until), over(got.Until.Add(-time.Minute)))
+			t.Fatalf("held until %v: over then %v, a minute before %v", got.Until, over(got.Until), over(got.Until.Add(-time.Minute)))
 		}
 	})
 }
@@ -173,7 +173,7 @@ func TestCaps(t *testing.T) {
 		}
 	}
 	if d := DialHistory(Caps(us, market.Location{}, market.Marketing, Override{})); d != 7*24*time.Hour {
-		t.Errorf("remembered for %v", d)
+		t.Errorf("dial history of %v", d)
 	}
 }
 
@@ -205,7 +205,7 @@ func TestPace(t *testing.T) {
 	calls := 1
 	for at, end := testTime(), testTime().Add(time.Minute); at.Before(end); at = at.Add(10 * time.Millisecond) {
 		if held := at.Sub(testTime()); held > 20*time.Second && held < 20*time.Second+1900*time.Millisecond {
-			continue // the machine did something else
+			continue // two seconds are lost
 		}
 		if p.IsDue(at) {
 			p = p.AfterCall(at)

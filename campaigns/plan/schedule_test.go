@@ -81,7 +81,7 @@ func TestSlots(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := schedule{law: (&LawCache{}).law(us, "", place, class), shifts: []*shifts{{zone: in, week: week}}}
-		asks := func(at time.Time) string {
+		reasonAt := func(at time.Time) string {
 			if v := us.Legal(at, place, class); !v.Legal {
 				return v.Reason
 			}
@@ -100,8 +100,8 @@ func TestSlots(t *testing.T) {
 				t.Fatalf("slot of %v: %v to %v", at, slot.From, slot.Until)
 			}
 			for m := at; m.Before(slot.Until); m = m.Truncate(time.Minute).Add(time.Minute) {
-				if reason := asks(m); reason != slot.Reason {
-					t.Fatalf("at %v: %q, the slot from %v to %v says %q", m, reason, at, slot.Until, slot.Reason)
+				if reason := reasonAt(m); reason != slot.Reason {
+					t.Fatalf("at %v: %q, the slot from %v to %v has %q", m, reason, at, slot.Until, slot.Reason)
 				}
 			}
 			at = slot.Until
@@ -172,7 +172,7 @@ func TestSchedule(t *testing.T) {
 		t.Errorf("after Saturday it opens at %v, %v", at, ok)
 	}
 	if _, ok := s.nextOpen(saturday, monday); ok {
-		t.Error("it opens at its very end")
+		t.Error("it opens at the end of the search")
 	}
 	for _, key := range []string{";;", "NY"} {
 		if slot := NewCalendar(always, &LawCache{}).Slot(saturday, key); slot.Reason != ZoneUnresolved {

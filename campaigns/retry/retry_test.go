@@ -22,7 +22,7 @@ func config(tb testing.TB, s Strategy, text string) Config {
 
 func TestParse(t *testing.T) {
 	if c := config(t, Standard, ""); c.Attempts != 1 || c.Interval != 900 {
-		t.Errorf("nothing said: %+v", c)
+		t.Errorf("defaults: %+v", c)
 	}
 	for text, s := range map[string]Strategy{
 		`{"attempts":0}`: Standard, `{"attempts":11}`: Standard, `{"interval_s":59}`: Standard, `{"interval_s":604801}`: Standard,
@@ -85,28 +85,28 @@ func TestRules(t *testing.T) {
 		tried History
 		want  Decision
 	}{
-		{"the first", History{Dials: 1, Outcome: Busy}, Decision{Redial: true, Rule: 0, At: ended.Add(time.Hour)}},
-		{"used up, the next", History{Dials: 3, Outcome: NoAnswer, Uses: map[int]int{0: 2}}, Decision{Redial: true, Rule: 1, At: ended.Add(10 * time.Minute)}},
-		{"used up, none", History{Dials: 3, Outcome: Busy, Uses: map[int]int{0: 2}}, Decision{Rule: -1}},
+		{"the first rule", History{Dials: 1, Outcome: Busy}, Decision{Redial: true, Rule: 0, At: ended.Add(time.Hour)}},
+		{"the first has no redial left", History{Dials: 3, Outcome: NoAnswer, Uses: map[int]int{0: 2}}, Decision{Redial: true, Rule: 1, At: ended.Add(10 * time.Minute)}},
+		{"no rule has a redial left", History{Dials: 3, Outcome: Busy, Uses: map[int]int{0: 2}}, Decision{Rule: -1}},
 		{"no attempt left", History{Dials: 5, Outcome: NoAnswer}, Decision{Rule: 0}},
 		{"stop", History{Dials: 1, Outcome: Declined}, Decision{Rule: 3, Stopped: true}},
-		{"no rule", History{Dials: 1, Outcome: Voicemail}, Decision{Rule: -1}},
+		{"no rule matches", History{Dials: 1, Outcome: Voicemail}, Decision{Rule: -1}},
 		{
-			"asked for",
+			"a requested time",
 			History{Dials: 1, Outcome: Answered, Analysis: fields(`{"callback_requested":true,"mood":"good","callback_at":1795300000}`)},
 			Decision{Redial: true, Rule: 2, At: time.Unix(1795300000, 0).UTC()},
 		},
 		{
-			"asked for a time that was",
+			"a time in the past",
 			History{Dials: 1, Outcome: Answered, Analysis: fields(`{"callback_requested": true,"mood":"good","callback_at":5}`)},
 			Decision{Redial: true, Rule: 2, At: ended.Add(10 * time.Minute)},
 		},
 		{
-			"asked for at once",
+			"a time within a minute",
 			History{Dials: 1, Outcome: Answered, Analysis: fields(fmt.Sprintf(`{"callback_requested": true,"mood":"good","callback_at":%d}`, ended.Unix()+5))},
 			Decision{Redial: true, Rule: 2, At: ended.Add(time.Minute)},
 		},
-		{"not asked for", History{Dials: 1, Outcome: Answered, Analysis: fields(`{"callback_requested":false,"mood":"good"}`)}, Decision{Rule: -1}},
+		{"no redial requested", History{Dials: 1, Outcome: Answered, Analysis: fields(`{"callback_requested":false,"mood":"good"}`)}, Decision{Rule: -1}},
 		{"no analysis", History{Dials: 1, Outcome: Answered}, Decision{Rule: -1}},
 	} {
 		if d := c.Next(x.tried, ended); d != x.want {
@@ -114,7 +114,7 @@ func TestRules(t *testing.T) {
 		}
 	}
 	if !c.Analyzes() || config(t, Standard, "").Analyzes() {
-		t.Error("which rules ask the analysis is not known")
+		t.Error("Analyzes is wrong")
 	}
 }
 

@@ -169,7 +169,7 @@ func randomNumber(d rng, code string, codes []string) string {
 	return fmt.Sprintf("+1%s%d%06d", codes[d.IntN(len(codes))], 2+d.IntN(8), 200_000+d.IntN(700_000))
 }
 
-// planned returns what planning needs.
+// planned returns the data for planning and the retry rules.
 func (c Campaign) planned(p *market.Package) (plan.Campaign, retry.Config, error) {
 	out := plan.Campaign{
 		ID: c.ID, Class: market.Classification(c.Classification), Market: p, ContactZone: c.ContactZone,

@@ -104,7 +104,7 @@ func (o Organization) UsesMarketOf(c campaigns.Campaign) bool {
 	return c.Market == "" || c.Market == o.Market
 }
 
-// Plan returns what planning needs of a campaign.
+// Plan returns the data for planning the calls of a campaign.
 func (o Organization) Plan(c campaigns.Campaign, pkg *market.Package) (plan.Campaign, error) {
 	p := plan.Campaign{
 		ID: c.ID, Running: c.Status == campaigns.Running, Ends: c.EndsAt, Class: c.Classification, Market: pkg,

@@ -98,8 +98,8 @@ func (b *Builder) Number(digits []byte, listed bool) error {
 	return b.put(area, number, listed)
 }
 
-// HasChanges reports whether a list of changes was read. It makes the previous numbers as
-// recent as itself.
+// HasChanges reports whether a list of changes was read: then the previous numbers are as
+// recent as that list.
 func (b *Builder) HasChanges() bool { return b.changes }
 
 // remap maps the file again after it grew.

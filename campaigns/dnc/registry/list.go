@@ -262,23 +262,23 @@ func (r *reader) readXML(in io.Reader) error {
 		if !ok {
 			continue
 		}
-		at := attributes(start)
+		tag := attributes(start)
 		switch start.Name.Local {
 		case "list":
-			r.changes = r.changes || strings.EqualFold(at.change, "change")
-			if strings.EqualFold(at.change, "full") && strings.EqualFold(at.level, "national") {
+			r.changes = r.changes || strings.EqualFold(tag.change, "change")
+			if strings.EqualFold(tag.change, "full") && strings.EqualFold(tag.level, "national") {
 				err = r.to.Nationwide()
 			}
 		case "ac":
-			area = at.val
+			area = tag.val
 			err = r.to.Area(area)
 		case "ph":
-			listed := !strings.EqualFold(at.change, "D")
-			r.changes = r.changes || at.change != ""
-			if area == "" || len(area)+len(at.val) > len(r.digits) {
-				return fmt.Errorf("%w: %q in area code %q is not a number", ErrList, at.val, area)
+			listed := !strings.EqualFold(tag.change, "D")
+			r.changes = r.changes || tag.change != ""
+			if area == "" || len(area)+len(tag.val) > len(r.digits) {
+				return fmt.Errorf("%w: %q in area code %q is not a number", ErrList, tag.val, area)
 			}
-			err = r.to.Number(append(append(r.digits[:0], area...), at.val...), listed)
+			err = r.to.Number(append(append(r.digits[:0], area...), tag.val...), listed)
 		}
 		if err != nil {
 			return err

@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// build returns a registry made of files with these contents.
+// build returns a registry of files with these contents.
 func build(tb testing.TB, from string, contents ...string) (string, error) {
 	tb.Helper()
 	dir := tb.TempDir()
@@ -77,12 +77,12 @@ func TestListForms(t *testing.T) {
 	for name, content := range map[string]string{
 		"plain":            "2025550123\n2025550124\n",
 		"no last line end": "2025550123\r\n2025550124",
-		"area apart":       "\ufeff202,5550123\n\n202,5550124\n",
+		"area code apart":  "\ufeff202,5550123\n\n202,5550124\n",
 		"dashes":           "202-555-0123\n(202) 555-0124\n",
 		"country code":     "+12025550123\n1-202-555-0124\n",
 		"changes":          "2025550123,A,2026-11-01\n202,5550199,A,11/01/2026\n202,5550124,A,2026-11-01\n202,5550199,D,2026-11-02\n",
 		"other order":      "A,2026-11-01,2025550123\n2026-11-01,a,202,5550124\n",
-		"a line of names":  "Phone;Added\n2025550123;\n2025550124;2026-11-01\n",
+		"a header line":    "Phone;Added\n2025550123;\n2025550124;2026-11-01\n",
 		"quotes and tabs":  "\"2025550123\"\tx y\n\"202\"\t\"5550124\"\n",
 		"XML":              `<?xml version="1.0"?><list type='full' level='state' val='DC'><ac val='202'><ph val='5550123'/><ph val='5550124' /></ac></list>`,
 		"zip":              zipOf(t, "202.txt", "2025550123\n2025550124\n"),
@@ -110,20 +110,20 @@ func TestListForms(t *testing.T) {
 
 func TestBadLists(t *testing.T) {
 	for name, content := range map[string]string{
-		"an unknown change":  "2025550123,A\n2025550124,X\n",
-		"nine digits":        "202555012\n",
-		"no number":          "2025550123\nhello\n",
-		"no such number":     "2021550123\n",
-		"no such area code":  "1025550123\n",
-		"a long line":        strings.Repeat("2", 5000),
-		"half a zip":         zipOf(t, "a", "2025550123\n")[:40],
-		"broken XML":         "<list><ac val='202'><ph val='5550123'></x></",
-		"XML without area":   "<list><ph val='5550123'/></list>",
-		"UTF-16":             "\xff\xfe2\x000\x002\x00",
-		"two lines of names": "phone\nphone\n",
-		"a bomb of lines":    zipOf(t, "a", strings.Repeat("\n", 40<<20)),
-		"a zip in a zip":     zipOf(t, "a.zip", zipOf(t, "a", "2025550123\n")),
-		"a complaint file":   "Company_Phone_Number,Created_Date\n,2026-11-01\n",
+		"an unknown change": "2025550123,A\n2025550124,X\n",
+		"nine digits":       "202555012\n",
+		"no number":         "2025550123\nhello\n",
+		"no such number":    "2021550123\n",
+		"no such area code": "1025550123\n",
+		"a long line":       strings.Repeat("2", 5000),
+		"half a zip":        zipOf(t, "a", "2025550123\n")[:40],
+		"broken XML":        "<list><ac val='202'><ph val='5550123'></x></",
+		"XML without area":  "<list><ph val='5550123'/></list>",
+		"UTF-16":            "\xff\xfe2\x000\x002\x00",
+		"two header lines":  "phone\nphone\n",
+		"a bomb of lines":   zipOf(t, "a", strings.Repeat("\n", 40<<20)),
+		"a zip in a zip":    zipOf(t, "a.zip", zipOf(t, "a", "2025550123\n")),
+		"a complaint file":  "Company_Phone_Number,Created_Date\n,2026-11-01\n",
 	} {
 		if _, err := build(t, "", content); !errors.Is(err, ErrList) {
 			t.Errorf("%s: %v", name, err)
@@ -150,10 +150,10 @@ func TestUpdate(t *testing.T) {
 		t.Error("the old set changed")
 	}
 	if listed, _ := fresh.Has("+12025550123"); listed {
-		t.Error("a number that was taken off is listed")
+		t.Error("a deleted number is listed")
 	}
 	if listed, _ := fresh.Has("+13025550123"); !listed || fresh.Areas()["202"] != 1 {
-		t.Errorf("the changes are not in it: %v", fresh.Areas())
+		t.Errorf("the changes are missing: %v", fresh.Areas())
 	}
 }
 
@@ -166,7 +166,7 @@ func TestArea(t *testing.T) {
 	}
 	for _, bad := range []string{"", "20", "2022", "abc", "102"} {
 		if b.Area(bad) == nil {
-			t.Errorf("%q was taken", bad)
+			t.Errorf("no error for area code %q", bad)
 		}
 	}
 	if err := b.Area("907"); err != nil {
@@ -213,8 +213,8 @@ func TestSetMatchesMap(t *testing.T) {
 
 func TestOpenInvalidFile(t *testing.T) {
 	for name, content := range map[string]string{
-		"empty": "", "text": strings.Repeat("hello", 5000), "a header alone, of another kind": strings.Repeat("\x00", header),
-		"a set outside": magic + strings.Repeat("\x00", 16-len(magic)) + strings.Repeat("\xff", header-16),
+		"empty": "", "text": strings.Repeat("hello", 5000), "another magic": strings.Repeat("\x00", header),
+		"a set beyond the end": magic + strings.Repeat("\x00", 16-len(magic)) + strings.Repeat("\xff", header-16),
 	} {
 		file := filepath.Join(t.TempDir(), "registry")
 		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
@@ -232,7 +232,7 @@ func BenchmarkLoad(b *testing.B) {
 	const n = 2_000_000
 	rnd := rand.New(rand.NewPCG(1, 1))
 	var list bytes.Buffer
-	for area := 201; area <= 205; area++ { // in order, as the registry has them
+	for area := 201; area <= 205; area++ { // in order, as in the registry
 		for i := range n / 5 {
 			fmt.Fprintf(&list, "%03d%07d\n", area, 2_000_000+20*i+rnd.IntN(20))
 		}

@@ -45,7 +45,7 @@ func (m *Cache) Put(importID string, f CacheEntry) {
 	if m.all == nil {
 		m.all = map[string]CacheEntry{}
 	}
-	if _, there := m.all[importID]; !there && len(m.all) >= cacheSize {
+	if _, exists := m.all[importID]; !exists && len(m.all) >= cacheSize {
 		for other := range m.all {
 			delete(m.all, other)
 			break

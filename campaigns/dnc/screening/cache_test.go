@@ -9,7 +9,7 @@ import (
 func TestCache(t *testing.T) {
 	var m Cache
 	if _, ok := m.Get("a"); ok {
-		t.Error("what was never found is cacheSize")
+		t.Error("an empty cache returns a screening")
 	}
 	m.Put("a", CacheEntry{"1", Screen{Matched: 60}, make([]Match, 60)})
 	if f, ok := m.Get("a"); !ok || f.Stamp != "1" || f.Screen.Matched != 60 || len(f.Matches) != MaxItems {

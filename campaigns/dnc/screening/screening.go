@@ -120,8 +120,8 @@ func Run(all []Candidate, l Lists, now time.Time) (Screen, []Match) {
 	return s, matches
 }
 
-// match returns the first list with a candidate, the organization's first, and whether a
-// registry covers it.
+// match returns the first list with a candidate, the organization's own first, and whether
+// a registry covers its number.
 func (l Lists) match(c Candidate) (found *Match, covered bool) {
 	if l.Own != nil && l.Own(c.Number) {
 		found = &Match{Row: c.Row, Phone: c.Number, Name: c.Name, Registry: OwnList, Source: "organization"}

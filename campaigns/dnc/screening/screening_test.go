@@ -43,11 +43,11 @@ func TestRun(t *testing.T) {
 		{"listed", candidates(a, b), Lists{Own: set(), Registries: []Registry{registry(b)}, Expected: true}, Matched, 2, 0, 1, false},
 		{"own list", candidates(a, b), Lists{Own: set(a, b), Registries: []Registry{registry(b)}, Expected: true}, Matched, 2, 0, 2, true},
 		{"not covered", candidates(a, c), Lists{Own: set(), Registries: []Registry{registry()}, Expected: true}, Partial, 1, 1, 0, false},
-		{"nothing loaded", candidates(a), Lists{Own: set(), Expected: true}, Unscreened, 0, 1, 0, false},
-		{"nothing loaded, own match", candidates(a), Lists{Own: set(a), Expected: true}, Matched, 0, 1, 1, true},
+		{"not loaded", candidates(a), Lists{Own: set(), Expected: true}, Unscreened, 0, 1, 0, false},
+		{"not loaded, own match", candidates(a), Lists{Own: set(a), Expected: true}, Matched, 0, 1, 1, true},
 		{"no registry in the market", candidates(a), Lists{Own: set()}, Clean, 1, 0, 0, false},
 		{"too old", candidates(a), Lists{Own: set(), Registries: []Registry{registry(a)}, Expected: true, StaleAfter: time.Hour}, Stale, 1, 0, 1, true},
-		{"nobody", nil, Lists{Own: set(), Expected: true}, Clean, 0, 0, 0, false},
+		{"no candidates", nil, Lists{Own: set(), Expected: true}, Clean, 0, 0, 0, false},
 	} {
 		s, matches := Run(x.rows, x.lists, now)
 		if s.Status != x.status || s.Checked != x.checked || s.Unscreened != x.unscreened || s.Matched != x.matched ||
