@@ -146,10 +146,12 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{"type":"conversation.item.input_audio_transcription.delta","item_id":"x","delta":"hi"}`))
 	f.Add([]byte(`{"type":"Error","description":"x"}`))
 	f.Add([]byte(`{"tokens":[{"text":" hi","start_ms":1,"end_ms":2,"is_final":true},{"text":"<fin>","is_final":true}],"final_audio_proc_ms":3}`))
+	f.Add([]byte("Path:speech.phrase\r\nX-Turn-Start:5\r\n\r\n" + `{"RecognitionStatus":"Success","Offset":1,"NBest":[{"Display":"hi","Words":[{"Word":"hi","Duration":9}]}]}`))
+	f.Add([]byte("Path:turn.end\r\nX-Turn-End:5\r\n\r\n{}"))
 	f.Add([]byte(`[]`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		turns, items, tokens := assemblyTurns{last: -1}, openAIItems{}, sonioxTokens{}
-		for _, parse := range []func([]byte) (update, error){parseDeepgram, parseFlux, turns.parse, items.parse, tokens.parse} {
+		for _, parse := range []func([]byte) (update, error){parseDeepgram, parseFlux, turns.parse, items.parse, tokens.parse, parseAzure} {
 			l := tracker{}
 			l.addRequest(time.Second, 0)
 			h, err := parse(b)

@@ -374,7 +374,8 @@ func (s *stream) deliver() {
 			l.addRequest(at, time.Since(zero))
 		case b, ok := <-s.received:
 			if !ok {
-				if err := s.sendErr.Load(); err != nil {
+				var refused *pipeline.RefusedError
+				if err := s.sendErr.Load(); err != nil && !errors.As(s.readErr, &refused) {
 					s.fail(*err)
 				}
 				s.fail(s.readErr)

@@ -145,7 +145,11 @@ func (s *Server) recognize(w http.ResponseWriter, r *http.Request, l *asrSession
 			}
 		},
 		close: func(code int) {
-			_ = conn.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, ""), time.Now().Add(time.Second))
+			reason := ""
+			if code != websocket.CloseNormalClosure {
+				reason = "No such model, or an invalid message."
+			}
+			_ = conn.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, reason), time.Now().Add(time.Second))
 		},
 	}
 	s.run(ctx, cancel, l, out, func() (int, []byte, error) { return conn.ReadMessage() })

@@ -143,6 +143,7 @@ func Serve(l net.Listener, script Script) *Server {
 	mux.HandleFunc("GET /v1/realtime", s.transcribe)
 	mux.HandleFunc("POST /v1/audio/transcriptions", s.transcribeFile)
 	mux.HandleFunc("GET /transcribe-websocket", s.transcribeSoniox)
+	mux.HandleFunc("GET /stt/speech/universal/v2", s.transcribeAzure)
 	chats := s.answer(func() protocol { return &chat{} })
 	mux.HandleFunc("POST /v1/chat/completions", chats)
 	mux.HandleFunc("POST /v1/responses", s.answer(func() protocol { return responses{} }))
