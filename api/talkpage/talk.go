@@ -89,7 +89,7 @@ func (p *Page) Handler() (http.Handler, error) {
 	return mux, nil
 }
 
-// file serves a file of the page. The policy allows own files, the signalling socket and
+// file serves a file of the page. The policy allows own files, the signaling socket and
 // the microphone, and forbids frames (clickjacking).
 func (p *Page) file(body []byte, kind string) http.Handler {
 	policy := "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; connect-src 'self'"

@@ -358,8 +358,8 @@ func history(all []store.LogEntry) []event {
 		switch {
 		case e.Actor != "":
 			out[i].By = "by " + e.Actor
-		case e.Via == campaigns.BySystem:
-			out[i].By = "by the system"
+		case e.Via == campaigns.ByAPI:
+			out[i].By = "through the API"
 		}
 	}
 	return out

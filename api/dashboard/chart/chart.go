@@ -26,7 +26,7 @@ func Phases() []Phase {
 		{"classifier_ms", "Classifier", "p-cls", "end-of-turn classification"},
 		{"eou_wait_ms", "Endpointing wait", "p-eou", "wait for the caller to continue"},
 		{"llm_ms", "Model", "p-llm", "until the first words of the model"},
-		{"tool_ms", "Functions", "p-fun", "tool calls"},
+		{"tool_ms", "Tools", "p-fun", "tool calls"},
 		{"tts_ms", "Voice", "p-tts", "until the first audio of the voice"},
 		{"out_ms", "Playout", "p-out", "until the first packet was sent"},
 	}

@@ -12,11 +12,11 @@ const REASONS = {
   agent_error: "The agent failed. Try again shortly.", shutdown: "The service is restarting. Try again shortly.",
 };
 const PHASES = [
-  ["jitter_ms", "network"], ["vad_ms", "silence noticed"], ["asr_ms", "recogniser"], ["classifier_ms", "classifier"], ["eou_wait_ms", "patience"],
-  ["llm_ms", "model"], ["tool_ms", "tools"], ["tts_ms", "voice"], ["out_ms", "sending"],
+  ["jitter_ms", "network"], ["vad_ms", "silence"], ["asr_ms", "speech-to-text"], ["classifier_ms", "classifier"], ["eou_wait_ms", "endpointing wait"],
+  ["llm_ms", "model"], ["tool_ms", "tools"], ["tts_ms", "voice"], ["out_ms", "playout"],
 ];
 const SCALE = 1000; // ms of a full bar, at least
-const ORDERED_WITHIN = 10_000; // ms
+const TOKEN_TIMEOUT = 10_000; // ms
 
 let call = null;
 let joining = null; // cancels a join
@@ -129,7 +129,7 @@ async function token() {
   try {
     answer = await fetch(path, {
       method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ agent: $("agent").value }),
-      signal: AbortSignal.timeout(ORDERED_WITHIN),
+      signal: AbortSignal.timeout(TOKEN_TIMEOUT),
     });
   } catch {
     throw new Error("The service is unreachable. Check your connection and try again.");
@@ -147,12 +147,12 @@ async function begin(join) {
   $("status").textContent = "Connecting.";
   try {
     const joined = await join({ signal: joining.signal });
-    if (joined) take(joined);
+    if (joined) attach(joined);
     else idle("The previous call has ended.");
   } catch (e) {
-    const given = e.code === "aborted";
-    if (!given) fail(e);
-    idle(given ? REASONS.callee_hangup : "");
+    const aborted = e.code === "aborted";
+    if (!aborted) fail(e);
+    idle(aborted ? REASONS.callee_hangup : "");
     $("talk").focus();
   } finally {
     joining = null;
@@ -164,15 +164,15 @@ function hangUp() {
   call?.hangUp();
 }
 
-function idle(said) {
+function idle(status) {
   call = null;
   show("idle");
   controls(false);
-  $("status").textContent = said;
+  $("status").textContent = status;
   levels({ microphone: 0, agent: 0 });
 }
 
-function take(joined) {
+function attach(joined) {
   call = joined;
   document.documentElement.dataset.call = call.id; // for support and tests
   controls(true);
