@@ -63,7 +63,7 @@ func (srv *server) openCampaigns(at control.NodeID) control.Queue {
 // addCampaignAPI adds the campaign endpoints to the API.
 func (srv *server) addCampaignAPI(server *api.Server, key []byte) {
 	server.Campaigns = &campaigns.Campaigns{
-		Desk: srv.campaigns, Store: srv.campaigns.Store, Keys: srv.keys, Schemas: server.Calls.Schemas, CursorKey: key,
+		Service: srv.campaigns, Store: srv.campaigns.Store, Keys: srv.keys, Schemas: server.Calls.Schemas, CursorKey: key,
 	}
 }
 

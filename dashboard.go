@@ -27,14 +27,14 @@ func (srv *server) addDashboard(ctx context.Context, server *api.Server) error {
 	options.CheckProviders = checkProviders(srv.providers)
 	d := &dashboard.Dashboard{
 		DB: srv.db, Key: key, Root: srv.config.RootOrg, PublicURL: srv.publicURL, Apply: options, Talk: srv.config.Talk,
-		Standing: srv.ua.TrunkStatus, Lists: srv.dnc, Log: srv.log,
+		TrunkStatus: srv.ua.TrunkStatus, Lists: srv.dnc, Log: srv.log,
 		Calls: server.Calls, Campaigns: server.Campaigns, Recordings: server.Recordings, Store: srv.store, Bucket: srv.spool.Bucket,
-		Leaving:   func() bool { return !srv.node.Accepting() },
+		Stopping:  func() bool { return !srv.node.Accepting() },
 		Providers: srv.providerStatus,
 		Check:     checkProviders(srv.providers),
 	}
 	srv.imports = &uploads.Imports{
-		Pool: srv.db.Pool, Desk: srv.campaigns,
+		Pool: srv.db.Pool, Service: srv.campaigns,
 		Uploads: &uploads.Uploads{Sources: &campaignstore.ImportFiles{Pool: srv.db.Pool, Bucket: d.Bucket}, Bucket: d.Bucket},
 		Admit:   server.Campaigns.ReadList, Log: srv.log,
 	}

@@ -288,11 +288,11 @@ func (srv *server) buildAPI(ctx context.Context, links *recordings.Recordings, s
 	server := &api.Server{
 		Keys: &apikeys.Keys{Pool: srv.db.OrderPool}, Limiter: srv.limiter, RateLimit: rate,
 		Recordings: links, PublicURL: srv.publicURL, Ready: srv.checkReady, Observe: srv.observe, Log: srv.log,
-		Routes: &dialingroutes.Routes{Desk: srv.admission, Standing: srv.ua.TrunkStatus},
+		Routes: &dialingroutes.Routes{Source: srv.admission, TrunkStatus: srv.ua.TrunkStatus},
 		Admin:  &admin.Admin{DB: srv.db.Pool, Schemas: bodies, Root: srv.config.RootOrg, AllowInsecure: srv.config.AllowInsecureWebhooks},
 		Calls: &calls.Calls{
-			Desk:  srv.admission,
-			Store: srv.store, Keys: srv.keys, Schemas: bodies,
+			Admission: srv.admission,
+			Store:     srv.store, Keys: srv.keys, Schemas: bodies,
 			View: shown, Live: srv.live, CursorKey: key,
 		},
 	}
@@ -336,7 +336,7 @@ func (srv *server) openHTTP(context.Context) error {
 		Carriers: func() metrics.Carriers { return carriers(srv.ua) }, Clock: srv.clock, Transport: srv.transport,
 	})
 	srv.http.metrics = &http.Server{
-		Handler: srv.checkHost(api.Patient(srv.metrics.Handler(srv.config.Pprof))), ReadHeaderTimeout: 5 * time.Second,
+		Handler: srv.checkHost(api.WithWriteDeadline(srv.metrics.Handler(srv.config.Pprof))), ReadHeaderTimeout: 5 * time.Second,
 	}
 	return nil
 }

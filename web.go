@@ -111,12 +111,12 @@ func (srv *server) addWebCalls(to *calls.Calls) {
 }
 
 // route sends requests of web calls to their handlers and all others to rest. Slow readers of
-// a response are cut off by api.Patient; WebSockets have deadlines of their own.
+// a response are cut off by api.WithWriteDeadline; WebSockets have deadlines of their own.
 func (w *web) route(rest http.Handler) http.Handler {
 	if w.server == nil {
-		return api.Patient(rest)
+		return api.WithWriteDeadline(rest)
 	}
-	answers := api.Patient(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { // a ServeMux would clean the API's paths
+	answers := api.WithWriteDeadline(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { // a ServeMux would clean the API's paths
 		if r.URL.Path == signaling.WHIPPath || strings.HasPrefix(r.URL.Path, signaling.WHIPPath+"/") {
 			w.server.ServeWHIP(rw, r)
 			return

@@ -18,9 +18,9 @@ import (
 )
 
 func TestIdempotencyUnderConcurrency(t *testing.T) {
-	h := newHouse(t)
+	h := newEnv(t)
 	const posts = 50
-	answers := make([]answer, posts)
+	answers := make([]response, posts)
 	var all sync.WaitGroup
 	for i := range posts {
 		all.Go(func() { answers[i] = h.do("POST", "/v1/calls/phone", body(""), "Idempotency-Key", "one") })
@@ -36,7 +36,7 @@ func TestIdempotencyUnderConcurrency(t *testing.T) {
 				first = a.body
 			}
 			if !bytes.Equal(a.body, first) {
-				t.Errorf("answers differ: %s and %s", a.body, first)
+				t.Errorf("responses differ: %s and %s", a.body, first)
 			}
 			if a.header.Get("Idempotent-Replayed") == "" {
 				fresh++
@@ -47,13 +47,12 @@ func TestIdempotencyUnderConcurrency(t *testing.T) {
 	}
 	var n int
 	if err := h.db.Pool.QueryRow(t.Context(), "SELECT count(*) FROM calls").Scan(&n); err != nil || n != 1 || fresh != 1 {
-		t.Errorf("%d calls, %d fresh answers: %v", n, fresh, err)
+		t.Errorf("%d calls, %d new responses: %v", n, fresh, err)
 	}
-	// The replay is the call as at creation, also when the call has ended, and
-	// when nothing more fits the queue.
-	id := answer{body: first}.json(t)["call_id"].(string)
+	// A replay returns the call as created, also after its end and with a full queue.
+	id := response{body: first}.json(t)["call_id"].(string)
 	h.do("POST", "/v1/calls/"+id+"/end", "")
-	h.desk.QueueDepth = -1
+	h.admission.QueueDepth = -1
 	a := h.do("POST", "/v1/calls/phone", ` {"to_number":"+12025550123", "agent_id":"sales"}`, "Idempotency-Key", "one")
 	if a.status != 202 || !bytes.Equal(a.body, first) || a.header.Get("Idempotent-Replayed") != "true" {
 		t.Errorf("replay: %d %s", a.status, a.body)
@@ -61,15 +60,14 @@ func TestIdempotencyUnderConcurrency(t *testing.T) {
 	if a := h.do("POST", "/v1/calls/phone", body(`"name":"x"`), "Idempotency-Key", "one"); a.status != 422 || a.code() != "idempotency_key_reuse" {
 		t.Errorf("another body: %d %s", a.status, a.body)
 	}
-	// Refusals free the key.
+	// A rejected request frees the key.
 	if a := h.do("POST", "/v1/calls/phone", body(""), "Idempotency-Key", "two"); a.code() != "dial_queue_full" {
 		t.Errorf("%d %s", a.status, a.body)
 	}
-	h.desk.QueueDepth = 0
+	h.admission.QueueDepth = 0
 	if a := h.do("POST", "/v1/calls/phone", body(`"name":"y"`), "Idempotency-Key", "two"); a.status != 202 {
-		t.Errorf("after a refusal: %d %s", a.status, a.body)
+		t.Errorf("after a rejection: %d %s", a.status, a.body)
 	}
-	// Keys belong to their API key.
 	_, h.key = h.organization("acme")
 	if a := h.do("POST", "/v1/calls/phone", body(`"name":"z"`), "Idempotency-Key", "one"); a.status != 202 {
 		t.Errorf("another API key: %d %s", a.status, a.body)
@@ -80,7 +78,7 @@ func TestIdempotencyUnderConcurrency(t *testing.T) {
 }
 
 func TestList(t *testing.T) {
-	h := newHouse(t)
+	h := newEnv(t)
 	var want []string // newest first
 	for i := range 5 {
 		a := h.do("POST", "/v1/calls/phone", fmt.Sprintf(`{"agent_id":"sales","to_number":"+1202555012%d","metadata":{"external_id":"x%d"}}`, i, i))
@@ -126,7 +124,7 @@ func TestList(t *testing.T) {
 		}
 	}
 	if got, _ := ids("order=asc&limit=1"); got[0] != want[4] {
-		t.Error("asc does not begin with the oldest")
+		t.Error("asc does not start with the oldest")
 	}
 	_, next := ids("limit=1")
 	cursor := url.QueryEscape(next.(string))
@@ -144,9 +142,9 @@ func TestList(t *testing.T) {
 	}
 }
 
-// TestCallShape holds the call object to its keys, all of them always there.
+// TestCallShape: the call object always has exactly the documented keys.
 func TestCallShape(t *testing.T) {
-	h := newHouse(t)
+	h := newEnv(t)
 	id := h.place()
 	const summary = `agent_id agent_version analysis_error analysis_status answered_at answered_by attempt call_analysis call_id call_type campaign_id contact_id created_at
 		dialed_at direction disconnection_reason duration_s ended_at from_number hangup_by metadata quality recording_channels recording_status recording_truncated recording_url ring_s
@@ -170,7 +168,7 @@ func TestCallShape(t *testing.T) {
 	}
 }
 
-func TestEndOfARingingAndAnOngoingCall(t *testing.T) {
+func TestEndRingingAndOngoingCall(t *testing.T) {
 	for _, tt := range []struct {
 		name, status, end, reason string
 		dial                      func(context.Context, media.Target, func(media.Progress)) (media.Leg, error)
@@ -182,8 +180,8 @@ func TestEndOfARingingAndAnOngoingCall(t *testing.T) {
 		{"ongoing", "ongoing", "ended", "api_hangup", nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			h := newHouse(t)
-			h.node(&carrier{dial: tt.dial}, chat(func(ctx context.Context, _ pipeline.SessionConfig) (pipeline.Outcome, error) {
+			h := newEnv(t)
+			h.startNode(&carrier{dial: tt.dial}, conversation(func(ctx context.Context, _ pipeline.SessionConfig) (pipeline.Outcome, error) {
 				<-ctx.Done()
 				return pipeline.Outcome{Reason: pipeline.Stopped}, nil
 			}), nil)
@@ -200,10 +198,10 @@ func TestEndOfARingingAndAnOngoingCall(t *testing.T) {
 	}
 }
 
-// TestEndOnAnotherNode ends a call through a server that does not hold it.
+// TestEndOnAnotherNode ends a call through a server that does not run it.
 func TestEndOnAnotherNode(t *testing.T) {
-	h := newHouse(t)
-	h.node(&carrier{}, chat(func(ctx context.Context, _ pipeline.SessionConfig) (pipeline.Outcome, error) {
+	h := newEnv(t)
+	h.startNode(&carrier{}, conversation(func(ctx context.Context, _ pipeline.SessionConfig) (pipeline.Outcome, error) {
 		<-ctx.Done()
 		return pipeline.Outcome{Reason: pipeline.Stopped}, nil
 	}), nil)
@@ -216,9 +214,9 @@ func TestEndOnAnotherNode(t *testing.T) {
 }
 
 func TestFailedCalls(t *testing.T) {
-	h := newHouse(t)
+	h := newEnv(t)
 	fail := make(chan error, 1)
-	h.node(&carrier{dial: func(context.Context, media.Target, func(media.Progress)) (media.Leg, error) { return nil, <-fail }}, chat(shortChat), nil)
+	h.startNode(&carrier{dial: func(context.Context, media.Target, func(media.Progress)) (media.Leg, error) { return nil, <-fail }}, conversation(twoLines), nil)
 	for _, tt := range []struct {
 		err        error
 		reason, by string
@@ -239,10 +237,10 @@ func TestFailedCalls(t *testing.T) {
 	}
 }
 
-func TestDrainEndsCallsPolitely(t *testing.T) {
-	h := newHouse(t)
-	n := h.node(&carrier{}, chat(func(_ context.Context, b pipeline.SessionConfig) (pipeline.Outcome, error) {
-		<-b.Drain // says goodbye
+func TestDrainEndsCalls(t *testing.T) {
+	h := newEnv(t)
+	n := h.startNode(&carrier{}, conversation(func(_ context.Context, b pipeline.SessionConfig) (pipeline.Outcome, error) {
+		<-b.Drain // the agent says goodbye
 		return pipeline.Outcome{Reason: pipeline.Stopped}, nil
 	}), nil)
 	id := h.place()
@@ -263,8 +261,7 @@ func TestDrainEndsCallsPolitely(t *testing.T) {
 	}
 }
 
-// TestWireFormOfTimes pins what is easily got wrong.
-func TestWireFormOfTimes(t *testing.T) {
+func TestEpochJSON(t *testing.T) {
 	for _, tt := range []struct {
 		at   time.Time
 		want string

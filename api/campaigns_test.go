@@ -9,37 +9,36 @@ import (
 	"testing"
 )
 
-// install gives acme a market.
-func (h *house) install(code string) {
+func (h *env) setMarket(code string) {
 	h.t.Helper()
 	if _, err := h.db.Pool.Exec(h.t.Context(), "UPDATE organizations SET settings = settings || jsonb_build_object('market', $2::text), timezone = 'America/New_York' WHERE id = $1", h.org, code); err != nil {
 		h.t.Fatal(err)
 	}
 }
 
-// campaign posts one with more members and an Idempotency-Key.
-func (h *house) campaign(key, more string) answer {
+// campaign requests a campaign with more members and an Idempotency-Key.
+func (h *env) campaign(key, more string) response {
 	h.t.Helper()
 	return h.do("POST", "/v1/campaigns", `{"name":"Spring","agent_id":"sales","calls_per_minute":20`+more+`}`, "Idempotency-Key", key)
 }
 
-// list is what a campaign's answer says of a member that is a list of codes.
-func list(t *testing.T, m map[string]any, name string) string {
+// codes returns the codes of a list of blockers or warnings.
+func codes(t *testing.T, m map[string]any, name string) string {
 	t.Helper()
 	all, ok := m[name].([]any)
 	if !ok {
 		t.Fatalf("%s is %v", name, m[name])
 	}
-	var codes []string
+	var found []string
 	for _, x := range all {
-		codes = append(codes, x.(map[string]any)["code"].(string))
+		found = append(found, x.(map[string]any)["code"].(string))
 	}
-	return strings.Join(codes, " ")
+	return strings.Join(found, " ")
 }
 
 func TestCampaignRuns(t *testing.T) {
-	h := newHouse(t)
-	h.install("us")
+	h := newEnv(t)
+	h.setMarket("us")
 	a := h.campaign("k1", `,"planned_calls":[{"phone":"2125550123","name":"Ada","variables":{"first_name":"Ada"}},{"phone":12125550124},{"phone":"4165550123"},{"phone":"12"}],
 		"attestation":{"confirmed":true},"working_hours":[{"days":[4,0,0],"start":"10:00","end":"17:00"}]`)
 	if a.status != http.StatusCreated {
@@ -57,10 +56,10 @@ func TestCampaignRuns(t *testing.T) {
 			t.Errorf("%s is %s, want %s", name, got, want)
 		}
 	}
-	if got := list(t, c, "blockers"); got != "" {
+	if got := codes(t, c, "blockers"); got != "" {
 		t.Errorf("blockers: %s", got)
 	}
-	if got := list(t, c, "warnings"); !strings.HasPrefix(got, "starts_immediately frequency_policy_active contacts_geo_partially_rejected") {
+	if got := codes(t, c, "warnings"); !strings.HasPrefix(got, "starts_immediately frequency_policy_active contacts_geo_partially_rejected") {
 		t.Errorf("warnings: %s", got)
 	}
 	i := c["import"].(map[string]any)
@@ -72,10 +71,10 @@ func TestCampaignRuns(t *testing.T) {
 	if s := c["dnc_screen"].(map[string]any); s["as_of_launch"] != true || s["audit_id"] == 0.0 || s["status"] != "unscreened" || s["import_id"] != i["import_id"] {
 		t.Errorf("screen: %v", s)
 	}
-	// Reading shows the checks as they would be now, without an attestation.
+	// A read reports the current checks, without an attestation.
 	id := c["campaign_id"].(string)
-	if got := list(t, h.do("GET", "/v1/campaigns/"+id, "").json(t), "blockers"); got != "attestation_required" {
-		t.Errorf("blockers on reading: %s", got)
+	if got := codes(t, h.do("GET", "/v1/campaigns/"+id, "").json(t), "blockers"); got != "attestation_required" {
+		t.Errorf("blockers of a read: %s", got)
 	}
 	again := h.campaign("k1", `,"planned_calls":[{"phone":"2125550123","name":"Ada","variables":{"first_name":"Ada"}},{"phone":12125550124},{"phone":"4165550123"},{"phone":"12"}],
 		"attestation":{"confirmed":true},"working_hours":[{"days":[4,0,0],"start":"10:00","end":"17:00"}]`)
@@ -101,24 +100,24 @@ func TestCampaignRuns(t *testing.T) {
 			t.Errorf("%s: %d %s", step.do, got.status, got.body)
 		}
 		if m := got.json(t); step.code == "" && (m["blockers"] != nil || m["warnings"] != nil) {
-			t.Errorf("%s shows checks", step.do)
+			t.Errorf("%s returns checks", step.do)
 		}
 	}
 }
 
 func TestCampaignDraft(t *testing.T) {
-	h := newHouse(t)
-	h.install("us")
+	h := newEnv(t)
+	h.setMarket("us")
 	if _, err := h.db.Pool.Exec(t.Context(), "INSERT INTO suppressions (org_id, number) VALUES ($1, '2125550124')", h.org); err != nil {
 		t.Fatal(err)
 	}
 	a := h.campaign("k", `,"planned_calls":[{"phone":"2125550123"},{"phone":"2125550124"}]`)
 	c := a.json(t)
-	if a.status != http.StatusCreated || c["status"] != "draft" || c["launched_via"] != "" || list(t, c, "blockers") != "attestation_required dnc_matches" {
+	if a.status != http.StatusCreated || c["status"] != "draft" || c["launched_via"] != "" || codes(t, c, "blockers") != "attestation_required dnc_matches" {
 		t.Fatalf("%d %s", a.status, a.body)
 	}
 	id, imp := c["campaign_id"].(string), c["import"].(map[string]any)["import_id"].(string)
-	launch := func(body string) answer { return h.do("POST", "/v1/campaigns/"+id+"/launch", body) }
+	launch := func(body string) response { return h.do("POST", "/v1/campaigns/"+id+"/launch", body) }
 	for body, code := range map[string]string{
 		`{}`: "attestation_import_id_required", `{"attestation":{"confirmed":true}}`: "attestation_import_id_required",
 		`{"attestation":{"import_id":"` + imp + `"},"dnc":"maybe"}`:                                    "dnc_decision_invalid",
@@ -142,7 +141,7 @@ func TestCampaignDraft(t *testing.T) {
 	}
 	a = launch(`{"attestation":{"confirmed":true,"import_id":"` + imp + `"},"dnc":"skip"}`)
 	c = a.json(t)
-	if a.status != http.StatusOK || c["status"] != "running" || list(t, c, "blockers") != "" {
+	if a.status != http.StatusOK || c["status"] != "running" || codes(t, c, "blockers") != "" {
 		t.Fatalf("%d %s", a.status, a.body)
 	}
 	if s := c["dnc_screen"].(map[string]any); s["suppressed_contacts"] != 1.0 || s["decision"] != "skip" || s["matched_rows"] != 1.0 {
@@ -167,16 +166,16 @@ func TestCampaignDraft(t *testing.T) {
 	}
 }
 
-// TestCampaignRefusals: a rejection before the campaign exists stores nothing and frees the key; after it, the campaign and
+// TestCampaignRejections: a rejection before the campaign exists stores nothing and frees the key; after it, the campaign and
 // the key stay.
-func TestCampaignRefusals(t *testing.T) {
-	h := newHouse(t)
+func TestCampaignRejections(t *testing.T) {
+	h := newEnv(t)
 	for body, code := range map[string]string{
 		`{"agent_id":"sales","calls_per_minute":20}`:                                            "invalid_request",
 		`{"name":"x","agent_id":"sales","calls_per_minute":20,"dnc":"maybe"}`:                   "dnc_decision_invalid",
 		`{"name":"x","agent_id":"sales","calls_per_minute":20.5}`:                               "invalid_request",
 		`{"name":"x","agent_id":"sales","calls_per_minute":3}`:                                  "campaign_spec_invalid",
-		`{"name":"x","agent_id":"nobody","calls_per_minute":20}`:                                "campaign_agent_unknown",
+		`{"name":"x","agent_id":"unknown","calls_per_minute":20}`:                               "campaign_agent_unknown",
 		`{"name":"x","agent_id":"sales","calls_per_minute":20,"planned_calls":[7]}`:             "invalid_request",
 		`{"name":"x","agent_id":"sales","calls_per_minute":20,"retry_config":{"attempts":"2"}}`: "invalid_request",
 		`{"name":"x","agent_id":"sales","calls_per_minute":20,"retry_config":{"attempts":99}}`:  "campaign_spec_invalid",
@@ -197,7 +196,7 @@ func TestCampaignRefusals(t *testing.T) {
 		return n
 	}
 	if n := count(); n != 0 {
-		t.Errorf("%d campaigns were left", n)
+		t.Errorf("%d campaigns were created", n)
 	}
 	if got := h.campaign("k", `,"planned_calls":[{"phone":"2125550123"}]`); got.code() != "market_package_not_installed" || got.status != http.StatusConflict {
 		t.Errorf("no market: %d %s", got.status, got.body)
@@ -220,12 +219,12 @@ func TestCampaignRefusals(t *testing.T) {
 	}
 }
 
-// TestCampaignOnce: of many equal requests at a time one makes a campaign.
+// TestCampaignOnce: concurrent equal requests create one campaign.
 func TestCampaignOnce(t *testing.T) {
-	h := newHouse(t)
-	h.install("us")
+	h := newEnv(t)
+	h.setMarket("us")
 	var all sync.WaitGroup
-	answers := make([]answer, 20)
+	answers := make([]response, 20)
 	for i := range answers {
 		all.Go(func() {
 			answers[i] = h.campaign("same", `,"planned_calls":[{"phone":"2125550123"}],"attestation":{"confirmed":true}`)
@@ -248,7 +247,7 @@ func TestCampaignOnce(t *testing.T) {
 }
 
 func TestCampaignList(t *testing.T) {
-	h := newHouse(t)
+	h := newEnv(t)
 	for i := range 5 {
 		more := fmt.Sprintf(`,"classification":"%s"`, []string{"marketing", "servicing"}[i%2])
 		if a := h.campaign(fmt.Sprint("k", i), more); a.status != http.StatusCreated || a.json(t)["import"] != nil || a.json(t)["status"] != "draft" {

@@ -11,8 +11,8 @@ import (
 // TestDisclosures: a campaign's calls start with the required disclosures, unless the campaign or its organization disabled
 // them, which is shown.
 func TestDisclosures(t *testing.T) {
-	h := newHouse(t)
-	h.install("us")
+	h := newEnv(t)
+	h.setMarket("us")
 	c := h.campaign("k1", `,"planned_calls":[{"phone":"2125550123"}]`).json(t)
 	id := c["campaign_id"].(string)
 	text := func(language string) string {
@@ -22,11 +22,11 @@ func TestDisclosures(t *testing.T) {
 			t.Fatal(err)
 		}
 		c := campaigns.Campaign{ID: id, OrgID: h.org, AgentID: h.agentID("sales")}
-		said, err := pgqueue.LoadDisclosure(t.Context(), h.db.Pool, h.campaigns.Store, c, rules)
+		disclosure, err := pgqueue.LoadDisclosure(t.Context(), h.db.Pool, h.campaigns.Store, c, rules)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, _ := said.Text(language)
+		got, _ := disclosure.Text(language)
 		return got
 	}
 	set := func(sql string) {
@@ -50,15 +50,14 @@ func TestDisclosures(t *testing.T) {
 			set(step.sql)
 		}
 		got := text(step.language)
-		warned := strings.Contains(list(t, h.do("GET", "/v1/campaigns/"+id, "").json(t), "warnings"), "disclosures_disabled")
+		warned := strings.Contains(codes(t, h.do("GET", "/v1/campaigns/"+id, "").json(t), "warnings"), "disclosures_disabled")
 		if !strings.HasPrefix(got, step.want) || (step.want == "") != (got == "") || warned != (got == "") {
 			t.Errorf("%s, %s: %q, warned %v; want %q", step.sql, step.language, got, warned, step.want)
 		}
 	}
 }
 
-// agentID is the id of an agent of acme.
-func (h *house) agentID(name string) (id string) {
+func (h *env) agentID(name string) (id string) {
 	h.t.Helper()
 	if err := h.db.Pool.QueryRow(h.t.Context(), "SELECT id FROM agents WHERE org_id = $1 AND name = $2", h.org, name).Scan(&id); err != nil {
 		h.t.Fatal(err)

@@ -10,23 +10,22 @@ import (
 	"github.com/parley-voice/parley/control/apikeys"
 )
 
-const good = `{"agent_id":"sales","to_number":"+12025550123"`
+const validBody = `{"agent_id":"sales","to_number":"+12025550123"`
 
-// body is a good body with more members.
+// body returns a valid body with more members.
 func body(more string) string {
 	if more != "" {
 		more = "," + more
 	}
-	return good + more + "}"
+	return validBody + more + "}"
 }
 
-// TestPhoneRefusals goes through the codes of POST /v1/calls/phone in the
-// contract's order: each request also has the faults of all later rows, so that
-// the order shows.
-func TestPhoneRefusals(t *testing.T) {
-	h := newHouse(t)
+// TestPhoneErrorOrder: POST /v1/calls/phone reports errors in the contract's order. Each request also has the errors of
+// all later rows.
+func TestPhoneErrorOrder(t *testing.T) {
+	h := newEnv(t)
 	h.agent(h.org, "draft", false)
-	h.agent(h.org, "lonely", true)
+	h.agent(h.org, "unattached", true)
 	h.agent(h.org, "both", true)
 	_, second := h.subgroup(h.org, "second", "b", []string{"1"}, "both", "draft")
 	h.subgroup(h.org, "third", "c", []string{"1"}, "both")
@@ -54,9 +53,9 @@ func TestPhoneRefusals(t *testing.T) {
 		{"other scheme", body(""), nil, nil, 401, "api_key_required", "", []string{"Authorization", "Basic " + h.key}},
 		{"unknown key", body(""), nil, nil, 401, "api_key_unknown", "", []string{"Authorization", "Bearer parley_00"}},
 		{"too large", `{"agent_id":"` + strings.Repeat("x", 4<<20) + `"}`, nil, nil, 413, "request_too_large", "", nil},
-		{"too deep", strings.Repeat("[", 65) + strings.Repeat("]", 65), func() { h.desk.QueueDepth = -1 }, nil, 422, "invalid_request", "", nil},
+		{"too deep", strings.Repeat("[", 65) + strings.Repeat("]", 65), func() { h.admission.QueueDepth = -1 }, nil, 422, "invalid_request", "", nil},
 		{"long idempotency key", `{`, nil, nil, 422, "invalid_request", "", []string{"Idempotency-Key", strings.Repeat("k", 256)}},
-		{"queue full before schema", `{`, nil, func() { h.desk.QueueDepth = 0 }, 429, "dial_queue_full", "60", nil},
+		{"queue full before schema", `{`, nil, func() { h.admission.QueueDepth = 0 }, 429, "dial_queue_full", "60", nil},
 		{"no JSON", `{`, nil, nil, 422, "invalid_request", "", nil},
 		{"schema before trunk", `{"agent_id":"sales","to_number":5,"trunk_id":"nope"}`, nil, nil, 422, "invalid_request", "", nil},
 		{"unknown trunk", body(`"trunk_id":"nope","route_id":"nope"`), nil, nil, 404, "trunk_not_found", "", nil},
@@ -65,8 +64,8 @@ func TestPhoneRefusals(t *testing.T) {
 		{"alias of route_id", body(`"subgroup_id":"nope"`), nil, nil, 404, "subgroup_not_found", "", nil},
 		{"other organization's subgroup", body(`"route_id":"` + otherRoute + `"`), nil, nil, 404, "subgroup_not_found", "", nil},
 		{"subgroup of another trunk", body(`"trunk_id":"` + h.trunk + `","route_id":"` + second + `"`), nil, nil, 404, "subgroup_not_found", "", nil},
-		{"unknown agent", `{"agent_id":"nobody","to_number":"","from_number":"+1"}`, nil, nil, 403, "agent_not_in_subgroup", "", nil},
-		{"agent without subgroup", `{"agent_id":"lonely","to_number":""}`, nil, nil, 403, "agent_not_in_subgroup", "", nil},
+		{"unknown agent", `{"agent_id":"unknown","to_number":"","from_number":"+1"}`, nil, nil, 403, "agent_not_in_subgroup", "", nil},
+		{"agent without subgroup", `{"agent_id":"unattached","to_number":""}`, nil, nil, 403, "agent_not_in_subgroup", "", nil},
 		{"agent not in the named one", body(`"route_id":"` + second + `"`), nil, nil, 403, "agent_not_in_subgroup", "", nil},
 		{"several subgroups", `{"agent_id":"both","to_number":"","from_number":"+1"}`, nil, nil, 409, "agent_subgroup_ambiguous", "", nil},
 		{"caller number", `{"agent_id":"sales","to_number":"","from_number":"+12025550199"}`, nil, nil, 400, "caller_number_not_allowed", "", nil},
@@ -104,16 +103,16 @@ func TestPhoneRefusals(t *testing.T) {
 	}
 	var n int
 	if err := h.db.Pool.QueryRow(t.Context(), "SELECT count(*) FROM calls").Scan(&n); err != nil || n != 0 {
-		t.Errorf("refusals left %d calls: %v", n, err)
+		t.Errorf("rejected requests created %d calls: %v", n, err)
 	}
 	if a := h.do("POST", "/v1/calls/phone", body(`"ring_duration":null,"trunk_id":"","extra":{"a":1}`)); a.status != 202 {
-		t.Errorf("a good order: %d %s", a.status, a.body)
+		t.Errorf("a valid order: %d %s", a.status, a.body)
 	}
 	_ = otherKey
 }
 
-// checkEnvelope holds an error to the four fields and their types.
-func checkEnvelope(t *testing.T, a answer) {
+// checkEnvelope checks the four fields of an error and their types.
+func checkEnvelope(t *testing.T, a response) {
 	t.Helper()
 	var e struct {
 		Error map[string]any `json:"error"`
@@ -136,9 +135,9 @@ func checkEnvelope(t *testing.T, a answer) {
 }
 
 func TestSchemaIssues(t *testing.T) {
-	h := newHouse(t)
-	h.agent(h.org, "needy", true)
-	h.subgroup(h.org, "other", "n", []string{"1"}, "needy")
+	h := newEnv(t)
+	h.agent(h.org, "templated", true)
+	h.subgroup(h.org, "other", "n", []string{"1"}, "templated")
 	for _, tt := range []struct{ body, typ, loc string }{
 		{``, "missing", `["body"]`},
 		{`{"agent_id"`, "json_invalid", `["body",11]`},
@@ -159,7 +158,7 @@ func TestSchemaIssues(t *testing.T) {
 		{body(`"metadata":{"a":"` + strings.Repeat("x", 8<<10) + `"}`), "value_error", `["body","metadata"]`},
 		{body(`"metadata":{"a":["\u0000"]}`), "value_error", `["body","metadata","a",0]`},
 		{body(`"metadata":{"a":1e999}`), "json_invalid", ``},
-		{`{"agent_id":"needy","to_number":"+12025550123"}`, "missing", `["body","variables","first_name"]`},
+		{`{"agent_id":"templated","to_number":"+12025550123"}`, "missing", `["body","variables","first_name"]`},
 	} {
 		a := h.do("POST", "/v1/calls/phone", tt.body)
 		var e struct {
@@ -186,7 +185,7 @@ func TestSchemaIssues(t *testing.T) {
 }
 
 func TestPathsAndMethods(t *testing.T) {
-	h := newHouse(t)
+	h := newEnv(t)
 	id := h.place()
 	for _, tt := range []struct {
 		method, path string
@@ -220,17 +219,17 @@ func TestPathsAndMethods(t *testing.T) {
 	}
 }
 
-func TestTenantsDoNotSeeEachOther(t *testing.T) {
-	h := newHouse(t)
+func TestTenantIsolation(t *testing.T) {
+	h := newEnv(t)
 	id := h.place()
 	_, other := h.organization("globex")
 	as := []string{"Authorization", "Bearer " + other}
-	const nobody = "call_00000000000000000000000000"
+	const unknown = "call_00000000000000000000000000"
 	for _, tt := range []struct{ method, path string }{{"GET", "/v1/calls/%s"}, {"GET", "/v1/calls/%s/turns"}, {"POST", "/v1/calls/%s/end"}} {
 		theirs := h.do(tt.method, fmt.Sprintf(tt.path, id), "", as...)
-		none := h.do(tt.method, fmt.Sprintf(tt.path, nobody), "", as...)
+		none := h.do(tt.method, fmt.Sprintf(tt.path, unknown), "", as...)
 		if theirs.status != 404 || string(theirs.body) != string(none.body) {
-			t.Errorf("%s: %d %s, nobody's %s", tt.path, theirs.status, theirs.body, none.body)
+			t.Errorf("%s: %d %s, unknown id: %s", tt.path, theirs.status, theirs.body, none.body)
 		}
 	}
 	if n := len(h.do("GET", "/v1/calls", "", as...).json(t)["calls"].([]any)); n != 0 {
@@ -242,7 +241,7 @@ func TestTenantsDoNotSeeEachOther(t *testing.T) {
 }
 
 func TestKeysAndRate(t *testing.T) {
-	h := newHouse(t)
+	h := newEnv(t)
 	h.api.RateLimit = 3
 	id, secret, err := apikeys.CreateKey(t.Context(), h.db.Pool, apikeys.Key{OrgID: h.org})
 	if err != nil {
@@ -258,7 +257,7 @@ func TestKeysAndRate(t *testing.T) {
 			t.Errorf("request %d: %d %s", i, a.status, a.body)
 		}
 	}
-	// A limit counts from the next request on; so does a revocation.
+	// A changed limit and a revocation apply from the next request.
 	if err = apikeys.SetRateLimit(t.Context(), h.db.Pool, id, 4); err != nil {
 		t.Fatal(err)
 	}
@@ -277,9 +276,9 @@ func TestKeysAndRate(t *testing.T) {
 	}
 }
 
-// TestBrokenInsideTellsNothing closes the pool under the service.
-func TestBrokenInsideTellsNothing(t *testing.T) {
-	h := newHouse(t)
+// TestInternalErrorHidesCause closes the pool under the service.
+func TestInternalErrorHidesCause(t *testing.T) {
+	h := newEnv(t)
 	h.db.Pool.Close()
 	a := h.do("GET", "/v1/calls", "")
 	if a.status != http.StatusInternalServerError || a.code() != "internal_error" {
@@ -287,6 +286,6 @@ func TestBrokenInsideTellsNothing(t *testing.T) {
 	}
 	checkEnvelope(t, a)
 	if strings.Contains(string(a.body), "pool") {
-		t.Errorf("the answer tells of the inside: %s", a.body)
+		t.Errorf("the response contains the cause: %s", a.body)
 	}
 }

@@ -42,12 +42,12 @@ import (
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-// A house is the service without a carrier and without providers.
-type house struct {
+// An env is the service without a carrier and without providers.
+type env struct {
 	t         *testing.T
 	db        *db.DB
 	store     *store.Store
-	desk      *admission.Controller
+	admission *admission.Controller
 	live      *control.Live
 	bucket    *recording.Folder
 	campaigns *service.Service
@@ -60,16 +60,15 @@ type house struct {
 	log bytes.Buffer
 }
 
-// newHouse builds one: organization acme, agent sales, trunk main, subgroup
-// default for numbers that begin with 1.
-func newHouse(t *testing.T) *house {
+// newEnv has organization acme with agent sales, trunk main and subgroup default for numbers that begin with 1.
+func newEnv(t *testing.T) *env {
 	t.Helper()
-	dbtest.URL(t) // the Postgres of all tests outlives this one
+	dbtest.URL(t) // starts the shared Postgres before the leak check
 	others := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, others) })
-	h := &house{t: t, db: dbtest.New(t), live: &control.Live{}}
+	h := &env{t: t, db: dbtest.New(t), live: &control.Live{}}
 	h.store = &store.Store{Pool: h.db.Pool}
-	h.desk = &admission.Controller{Pool: h.db.Pool, Store: h.store}
+	h.admission = &admission.Controller{Pool: h.db.Pool, Store: h.store}
 	h.bucket = &recording.Folder{Dir: t.TempDir()}
 	h.org, h.key = h.organization("acme")
 	h.agent(h.org, "sales", true)
@@ -84,15 +83,15 @@ func newHouse(t *testing.T) *house {
 	h.api = &api.Server{
 		Keys: &apikeys.Keys{Pool: h.db.Pool}, Limiter: &apikeys.Limiter{Pool: h.db.Pool}, RateLimit: apikeys.RateOff, Recordings: links, Log: log,
 		Calls: &calls.Calls{
-			Desk: h.desk, Store: h.store, Keys: &idempotency.Keys{Pool: h.db.Pool}, Schemas: schema.NewSet(),
+			Admission: h.admission, Store: h.store, Keys: &idempotency.Keys{Pool: h.db.Pool}, Schemas: schema.NewSet(),
 			View: callview.View{Link: links.Link}, Live: h.live, CursorKey: key,
 		},
 	}
-	h.api.Routes = &dialingroutes.Routes{Desk: h.desk}
+	h.api.Routes = &dialingroutes.Routes{Source: h.admission}
 	h.api.Admin = &admin.Admin{DB: h.db.Pool, Schemas: h.api.Calls.Schemas, Root: "root"}
 	listed := &campaignstore.Store{Pool: h.db.Pool}
 	h.campaigns = &service.Service{Pool: h.db.Pool, Store: listed, Bucket: h.bucket, Markets: &marketstore.Store{}}
-	h.api.Campaigns = &campaigns.Campaigns{Desk: h.campaigns, Store: listed, Keys: h.api.Calls.Keys, Schemas: h.api.Calls.Schemas, CursorKey: key}
+	h.api.Campaigns = &campaigns.Campaigns{Service: h.campaigns, Store: listed, Keys: h.api.Calls.Keys, Schemas: h.api.Calls.Schemas, CursorKey: key}
 	handler, err := h.api.Handler()
 	if err != nil {
 		t.Fatal(err)
@@ -103,20 +102,20 @@ func newHouse(t *testing.T) *house {
 	return h
 }
 
-// Write takes the log.
-func (h *house) Write(b []byte) (int, error) {
+// Write implements io.Writer for the log.
+func (h *env) Write(b []byte) (int, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.log.Write(b)
 }
 
-func (h *house) logged() string {
+func (h *env) logged() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.log.String()
 }
 
-func (h *house) organization(name string) (id, key string) {
+func (h *env) organization(name string) (id, key string) {
 	h.t.Helper()
 	id, err := apikeys.EnsureOrganization(h.t.Context(), h.db.Pool, name)
 	if err != nil {
@@ -129,11 +128,11 @@ func (h *house) organization(name string) (id, key string) {
 	return id, string(secret)
 }
 
-func (h *house) agent(org, name string, publish bool) string {
+func (h *env) agent(org, name string, publish bool) string {
 	h.t.Helper()
 	d := agents.Default()
 	d.Greeting, d.Prompt = "Hello {{first_name}}.", "Sell."
-	if name != "needy" {
+	if name != "templated" {
 		d.Variables = map[string]string{"first_name": ""}
 	}
 	fake := pipeline.Engine{Provider: "fake"}
@@ -148,7 +147,7 @@ func (h *house) agent(org, name string, publish bool) string {
 	return id
 }
 
-func (h *house) subgroup(org, trunk, name string, allowed []string, agentNames ...string) (trunkID, id string) {
+func (h *env) subgroup(org, trunk, name string, allowed []string, agentNames ...string) (trunkID, id string) {
 	h.t.Helper()
 	ctx, q := h.t.Context(), h.db.Pool
 	trunkID, err := trunks.Save(ctx, q, trunks.Trunk{
@@ -179,15 +178,13 @@ func (h *house) subgroup(org, trunk, name string, allowed []string, agentNames .
 	return trunkID, id
 }
 
-// An answer is what came back.
-type answer struct {
+type response struct {
 	status int
 	header http.Header
 	body   []byte
 }
 
-// json decodes an object; list answers are decoded by their tests.
-func (a answer) json(t *testing.T) map[string]any {
+func (a response) json(t *testing.T) map[string]any {
 	t.Helper()
 	var v map[string]any
 	if err := json.Unmarshal(a.body, &v); err != nil {
@@ -196,15 +193,15 @@ func (a answer) json(t *testing.T) map[string]any {
 	return v
 }
 
-// code is the envelope's, or "".
-func (a answer) code() string {
+// code returns the error code, "" without an error.
+func (a response) code() string {
 	var e struct{ Error struct{ Code string } }
 	_ = json.Unmarshal(a.body, &e)
 	return e.Error.Code
 }
 
-// do sends a request with acme's key; headers come in pairs and override.
-func (h *house) do(method, path, body string, headers ...string) answer {
+// do sends a request with acme's key. Headers are pairs and override the defaults.
+func (h *env) do(method, path, body string, headers ...string) response {
 	h.t.Helper()
 	r, err := http.NewRequestWithContext(h.t.Context(), method, h.web.URL+path, strings.NewReader(body))
 	if err != nil {
@@ -224,11 +221,11 @@ func (h *house) do(method, path, body string, headers ...string) answer {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	return answer{resp.StatusCode, resp.Header, text}
+	return response{resp.StatusCode, resp.Header, text}
 }
 
-// place posts a call that is accepted and returns its id.
-func (h *house) place() string {
+// place places a call and returns its id.
+func (h *env) place() string {
 	h.t.Helper()
 	a := h.do("POST", "/v1/calls/phone", `{"agent_id":"sales","to_number":"+1 (202) 555-0123","variables":{"first_name":"Ada"}}`)
 	if a.status != http.StatusAccepted {
@@ -238,7 +235,7 @@ func (h *house) place() string {
 }
 
 // await reads a call until it has the status.
-func (h *house) await(id, status string) map[string]any {
+func (h *env) await(id, status string) map[string]any {
 	h.t.Helper()
 	deadline := time.After(20 * time.Second)
 	tick := time.NewTicker(10 * time.Millisecond)
@@ -256,19 +253,19 @@ func (h *house) await(id, status string) map[string]any {
 	}
 }
 
-// node starts a node with a dialer and a talker; it stops with the test.
-func (h *house) node(d control.Dialer, talker control.Talker, taper control.Recorder) *control.Node {
+// startNode starts a node that the end of the test stops.
+func (h *env) startNode(d control.Dialer, talker control.Talker, recorder control.Recorder) *control.Node {
 	h.t.Helper()
-	bell := &db.Listener{Pool: h.db.Pool}
+	listener := &db.Listener{Pool: h.db.Pool}
 	n := &control.Node{
 		ID: control.NodeID{Owner: control.NewID("node_", time.Now()), Home: "here"}, Queue: h.store,
 		Lease: 6 * time.Second, Poll: 50 * time.Millisecond,
-		Wake: bell.Subscribe(store.ChannelQueue), WakeEnds: bell.Subscribe(store.ChannelEnds),
-		Runner: &control.Runner{Attempts: h.store, Dialer: d, Talker: talker, Recorder: taper, Live: h.live, Margin: time.Second, Legs: h.desk},
+		Wake: listener.Subscribe(store.ChannelQueue), WakeEnds: listener.Subscribe(store.ChannelEnds),
+		Runner: &control.Runner{Attempts: h.store, Dialer: d, Talker: talker, Recorder: recorder, Live: h.live, Margin: time.Second, Legs: h.admission},
 	}
 	ctx, cancel := context.WithCancel(h.t.Context())
 	var over sync.WaitGroup
-	over.Go(func() { bell.Run(ctx) })
+	over.Go(func() { listener.Run(ctx) })
 	n.Start(ctx)
 	h.t.Cleanup(func() {
 		now, done := context.WithCancel(context.Background())
@@ -280,11 +277,11 @@ func (h *house) node(d control.Dialer, talker control.Talker, taper control.Reco
 	return n
 }
 
-// A carrier is a scripted Dialer.
+// A carrier is a scripted control.Dialer.
 type carrier struct {
 	mu    sync.Mutex
 	dials []media.Target
-	// dial, where set, plays the far end; nil answers after ringing.
+	// dial returns the result of a call; nil answers after ringing.
 	dial func(ctx context.Context, to media.Target, progress func(media.Progress)) (media.Leg, error)
 }
 
@@ -300,7 +297,7 @@ func (c *carrier) Dial(ctx context.Context, to media.Target, progress func(media
 	return &leg{}, nil
 }
 
-func (c *carrier) dialled() []media.Target {
+func (c *carrier) targets() []media.Target {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return append([]media.Target{}, c.dials...)
@@ -331,15 +328,15 @@ func (l *leg) Cause() media.Cause {
 	return l.cause
 }
 
-// A chat is a scripted Talker.
-type chat func(ctx context.Context, b pipeline.SessionConfig) (pipeline.Outcome, error)
+// A conversation is a scripted control.Talker.
+type conversation func(ctx context.Context, b pipeline.SessionConfig) (pipeline.Outcome, error)
 
-func (c chat) Talk(ctx context.Context, _ media.Leg, b pipeline.SessionConfig) (pipeline.Outcome, error) {
+func (c conversation) Talk(ctx context.Context, _ media.Leg, b pipeline.SessionConfig) (pipeline.Outcome, error) {
 	return c(ctx, b)
 }
 
-// shortChat says two lines and ends as the caller hangs up.
-func shortChat(_ context.Context, b pipeline.SessionConfig) (pipeline.Outcome, error) {
+// twoLines is a conversation of two lines that the caller ends.
+func twoLines(_ context.Context, b pipeline.SessionConfig) (pipeline.Outcome, error) {
 	lines := []pipeline.Line{
 		{Role: pipeline.RoleAgent, Text: b.Greeting, Start: 100 * time.Millisecond, End: time.Second},
 		{Role: pipeline.RoleCaller, Text: "No, thanks.", Start: 2 * time.Second, End: 3 * time.Second, Turn: 1},

@@ -15,8 +15,8 @@ import (
 )
 
 // Listen answers malformed HTTP with the API's error format; net/http would write plain
-// text before calling any handler. It also bounds the kernel's send buffer so that Patient
-// notices slow readers.
+// text before calling any handler. It also bounds the kernel's send buffer so that
+// WithWriteDeadline notices slow readers.
 func Listen(l net.Listener) net.Listener { return listener{l} }
 
 type listener struct{ net.Listener }
@@ -28,25 +28,25 @@ func (l listener) Accept() (net.Conn, error) {
 		return nil, err
 	}
 	if tcp, ok := c.(*net.TCPConn); ok {
-		_ = tcp.SetWriteBuffer(unsentMost) // on failure the kernel's default stays
+		_ = tcp.SetWriteBuffer(sendBuffer) // on failure the kernel's default stays
 	}
 	return conn{c}, nil
 }
 
 type conn struct{ net.Conn }
 
-// refusal matches what net/http writes to malformed requests before it closes the
+// rejection matches what net/http writes to malformed requests before it closes the
 // connection. Responses of handlers have other headers in between.
-var refusal = regexp.MustCompile(
+var rejection = regexp.MustCompile(
 	`^HTTP/1\.1 ([45]\d\d) [^\r\n]*\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n([^\r\n]*)$`,
 )
 
 // Write implements net.Conn.
 func (c conn) Write(b []byte) (int, error) {
-	if len(b) > 512 || !startsLikeRefusal(b) {
+	if len(b) > 512 || !mayBeRejection(b) {
 		return c.Conn.Write(b)
 	}
-	m := refusal.FindSubmatch(b)
+	m := rejection.FindSubmatch(b)
 	if m == nil {
 		return c.Conn.Write(b)
 	}
@@ -71,7 +71,7 @@ func (c conn) Write(b []byte) (int, error) {
 	return len(b), err
 }
 
-func startsLikeRefusal(b []byte) bool {
+func mayBeRejection(b []byte) bool {
 	return len(b) > 10 && string(b[:9]) == "HTTP/1.1 " && (b[9] == '4' || b[9] == '5')
 }
 

@@ -29,8 +29,8 @@ type handler func(w http.ResponseWriter, r *http.Request) error
 // methods are the handlers of a path by method.
 type methods map[string]handler
 
-// open dispatches by method. Without methods the path is 404.
-func (s *Server) open(by methods) http.Handler {
+// byMethod dispatches by method. Without methods the path is 404.
+func (s *Server) byMethod(by methods) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h, ok := by[r.Method]
 		if !ok && r.Method == http.MethodHead {
@@ -62,9 +62,9 @@ func allow(by methods) string {
 	return strings.Join(all, ", ")
 }
 
-// outer wraps all requests: request id, panics, log line, and for /v1 the API key and
+// wrap wraps all requests: request id, panics, log line, and for /v1 the API key and
 // rate limit.
-func (s *Server) outer(mux *http.ServeMux) http.Handler {
+func (s *Server) wrap(mux *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
 		id := control.NewID("req_", began)
@@ -74,7 +74,7 @@ func (s *Server) outer(mux *http.ServeMux) http.Handler {
 		_, route := mux.Handler(r)
 		defer func() { //nolint:contextcheck // the request carries it
 			if p := recover(); p != nil {
-				s.panicked(rec, r, id, p)
+				s.onPanic(rec, r, id, p)
 			}
 			s.Log.InfoContext(r.Context(), "request", "id", id, "method", r.Method, "route", route, "status", rec.status, "took", time.Since(began))
 			if s.Observe != nil {
@@ -92,7 +92,7 @@ func (s *Server) outer(mux *http.ServeMux) http.Handler {
 				return
 			}
 			r = admitted
-			body := s.counted(r)
+			body := s.withBudget(r)
 			defer body.Release()
 			r.Body = body
 		}
@@ -105,9 +105,9 @@ func (s *Server) outer(mux *http.ServeMux) http.Handler {
 	})
 }
 
-// counted reserves budget for a request body while it is read. A form's file goes to
+// withBudget reserves budget for a request body while it is read. A form's file goes to
 // disk; only the preceding parts count.
-func (s *Server) counted(r *http.Request) *budget.Body {
+func (s *Server) withBudget(r *http.Request) *budget.Body {
 	key, _ := r.Context().Value(keyOf{}).(apikeys.Key)
 	most := int64(schema.MaxCampaign)
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err == nil && kind == "multipart/form-data" {
@@ -124,7 +124,7 @@ func (s *Server) timeout(method, route string) time.Duration {
 	}
 	switch {
 	case route == EndRoute:
-		t += s.Calls.Patience()
+		t += s.Calls.EndTimeout()
 	case route == listRoute && method == http.MethodPost:
 		t *= listShare
 	}
@@ -133,7 +133,7 @@ func (s *Server) timeout(method, route string) time.Duration {
 
 func underV1(p string) bool { return p == "/v1" || strings.HasPrefix(p, "/v1/") }
 
-func (s *Server) panicked(w *recorder, r *http.Request, id string, p any) {
+func (s *Server) onPanic(w *recorder, r *http.Request, id string, p any) {
 	if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 		return
 	}

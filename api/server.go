@@ -63,7 +63,7 @@ const (
 // Handler returns the handler of all routes. It fails if the OpenAPI document cannot be
 // built.
 func (s *Server) Handler() (http.Handler, error) {
-	s.complete()
+	s.setDefaults()
 	doc, err := openapi.New(s.Calls.Schemas, s.PublicURL)
 	if err != nil {
 		return nil, err
@@ -77,11 +77,11 @@ func (s *Server) Handler() (http.Handler, error) {
 				return h(w, r, key)
 			}
 		}
-		mux.Handle(path, s.open(open))
+		mux.Handle(path, s.byMethod(open))
 	}
 	c := s.Calls
 	v1("/v1/dialing-routes", map[string]keyed{"GET": s.Routes.List})
-	s.administer(v1)
+	s.addAdmin(v1)
 	v1("/v1/calls/phone", map[string]keyed{"POST": c.Create})
 	v1("/v1/calls/web", map[string]keyed{"POST": c.CreateWeb})
 	v1("/v1/calls", map[string]keyed{"GET": c.List})
@@ -102,38 +102,38 @@ func (s *Server) Handler() (http.Handler, error) {
 	v1("/v1/imports/{id}", map[string]keyed{"GET": k.Import})
 	v1("/v1/imports/{id}/report", map[string]keyed{"GET": k.Report})
 
-	mux.Handle("/openapi.json", s.open(methods{"GET": func(w http.ResponseWriter, _ *http.Request) error {
+	mux.Handle("/openapi.json", s.byMethod(methods{"GET": func(w http.ResponseWriter, _ *http.Request) error {
 		response.Bytes(w, http.StatusOK, doc.JSON)
 		return nil
 	}}))
-	mux.Handle("/openapi-3.0.json", s.open(methods{"GET": func(w http.ResponseWriter, _ *http.Request) error {
+	mux.Handle("/openapi-3.0.json", s.byMethod(methods{"GET": func(w http.ResponseWriter, _ *http.Request) error {
 		response.Bytes(w, http.StatusOK, doc.JSON30)
 		return nil
 	}}))
-	mux.Handle("/docs", s.open(methods{"GET": openapi.ExplorerPage}))
-	mux.Handle("/docs/{file}", s.open(methods{"GET": openapi.ExplorerFile}))
-	mux.Handle("/healthz", s.open(methods{"GET": func(w http.ResponseWriter, _ *http.Request) error {
+	mux.Handle("/docs", s.byMethod(methods{"GET": openapi.ExplorerPage}))
+	mux.Handle("/docs/{file}", s.byMethod(methods{"GET": openapi.ExplorerFile}))
+	mux.Handle("/healthz", s.byMethod(methods{"GET": func(w http.ResponseWriter, _ *http.Request) error {
 		response.JSON(w, http.StatusOK, map[string]string{"status": "ok"})
 		return nil
 	}}))
-	mux.Handle("/readyz", s.open(methods{"GET": s.ready}))
+	mux.Handle("/readyz", s.byMethod(methods{"GET": s.ready}))
 	if s.Recordings != nil {
-		mux.Handle("/recordings/{file}", s.open(methods{"GET": s.Recordings.Serve}))
+		mux.Handle("/recordings/{file}", s.byMethod(methods{"GET": s.Recordings.Serve}))
 	}
 	if s.Dashboard != nil {
 		mux.Handle("/{$}", http.HandlerFunc(s.home))
 		mux.Handle("/dashboard", s.Dashboard)
 		mux.Handle("/dashboard/", s.Dashboard)
 	}
-	mux.Handle("/", s.open(nil))
-	return s.outer(mux), nil
+	mux.Handle("/", s.byMethod(nil))
+	return s.wrap(mux), nil
 }
 
 // home redirects browsers to the dashboard; other clients get 404.
 func (s *Server) home(w http.ResponseWriter, r *http.Request) {
-	looks := r.Method == http.MethodGet || r.Method == http.MethodHead
-	if !looks || !strings.Contains(r.Header.Get("Accept"), "text/html") {
-		s.open(nil).ServeHTTP(w, r)
+	reads := r.Method == http.MethodGet || r.Method == http.MethodHead
+	if !reads || !strings.Contains(r.Header.Get("Accept"), "text/html") {
+		s.byMethod(nil).ServeHTTP(w, r)
 		return
 	}
 	w.Header().Set("Cache-Control", "no-store")
@@ -141,8 +141,7 @@ func (s *Server) home(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, "/dashboard", http.StatusFound)
 }
 
-// complete sets defaults.
-func (s *Server) complete() {
+func (s *Server) setDefaults() {
 	if s.Log == nil {
 		s.Log = slog.New(slog.DiscardHandler)
 	}
@@ -152,8 +151,8 @@ func (s *Server) complete() {
 	s.Campaigns.Budget = s.Budget
 }
 
-// administer adds the /v1/admin routes.
-func (s *Server) administer(v1 func(path string, by map[string]keyed)) {
+// addAdmin adds the /v1/admin routes.
+func (s *Server) addAdmin(v1 func(path string, by map[string]keyed)) {
 	a := s.Admin
 	only := func(h admin.Handler) keyed { return keyed(a.Only(h)) }
 	v1("/v1/admin/organizations", map[string]keyed{"GET": only(a.ListOrganizations), "POST": only(a.CreateOrganization)})

@@ -16,8 +16,7 @@ import (
 	"github.com/parley-voice/parley/control/db"
 )
 
-// million fills in a million calls of acme, ten a second, of many kinds, some
-// of them rare.
+// million inserts a million calls of acme, ten per second, of many kinds, some of them rare.
 const million = `INSERT INTO calls (id, org_id, call_type, status, agent_id, agent_name, agent_version, to_number, from_number, dial_number,
 		trunk_id, route_id, campaign_id, contact_id, import_id, external_id, metadata, ring_seconds, created_at, dialed_at, answered_at, ended_at,
 		answered_by, disconnection_reason, hangup_by, sip_status, call_analysis, analysis_status)
@@ -29,7 +28,7 @@ const million = `INSERT INTO calls (id, org_id, call_type, status, agent_id, age
 		t, t, CASE WHEN g % 3 <> 0 THEN t + interval '5 s' END, t + make_interval(secs => 5 + g % 300),
 		CASE WHEN g % 3 <> 0 THEN (ARRAY['human', 'voicemail', 'unknown'])[1 + g % 3] END,
 		CASE WHEN g % 9973 = 0 THEN 'node_lost' WHEN g % 3 = 0 THEN 'busy' ELSE 'callee_hangup' END, 'callee', 200,
-		'{"summary": "The callee asked when the shop opens and was told so.", "success": true}', 'complete'
+		'{"summary": "The callee asked when the shop opens and got an answer.", "success": true}', 'complete'
 	FROM (SELECT g, timestamptz '2026-01-01 00:00:00Z' + make_interval(secs => g / 10.0) AS t FROM generate_series(1, 1000000) g) g`
 
 // TestSoakMillionCalls lists a million calls by every filter, from many pages, and reads single ones. Times are logged, not
@@ -38,13 +37,13 @@ func TestSoakMillionCalls(t *testing.T) {
 	if os.Getenv("PARLEYTEST_SOAK") == "" {
 		t.Skip("make soak")
 	}
-	h := newHouse(t)
+	h := newEnv(t)
 	began := time.Now()
 	h.fill()
 	t.Logf("1,000,000 calls written in %v", time.Since(began).Round(time.Second))
 	var all []time.Duration
 	for _, filter := range []string{
-		"", "order=asc", "status=ended", "status=ringing", "status=failed,ended", "call_type=web", "call_type=phone", "agent_id=agent7", "agent_id=nobody",
+		"", "order=asc", "status=ended", "status=ringing", "status=failed,ended", "call_type=web", "call_type=phone", "agent_id=agent7", "agent_id=unknown",
 		"campaign_id=cmp_3", "contact_id=con_500000", "import_id=imp_9,imp_12", "trunk_id=trk_1", "route_id=rte_3", "to_number=%2B12125550123", "from_number=12025550103",
 		"disconnection_reason=node_lost", "disconnection_reason=busy", "disconnection_reason=redirect_refused", "answered_by=voicemail", "answered_by=fax",
 		"external_id=x500000", "min_duration_s=280", "max_duration_s=3", "min_duration_s=42&max_duration_s=43",
@@ -60,8 +59,8 @@ func TestSoakMillionCalls(t *testing.T) {
 	h.reads(3 * time.Second)
 }
 
-// fill writes them. Indexes are made afterwards: that is quicker.
-func (h *house) fill() {
+// fill inserts the calls. Creating the indexes afterward is faster.
+func (h *env) fill() {
 	h.t.Helper()
 	ctx := h.t.Context()
 	err := db.Tx(ctx, h.db.Pool, func(tx pgx.Tx) error {
@@ -102,8 +101,8 @@ func (h *house) fill() {
 
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// pages reads some pages that follow each other from each of ten places in a list.
-func (h *house) pages(filter string) (took []time.Duration) {
+// pages reads up to five consecutive pages from each of ten positions of a list.
+func (h *env) pages(filter string) (took []time.Duration) {
 	h.t.Helper()
 	for place := range 10 {
 		end := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(place+1) * 10_000 * time.Second)
@@ -126,8 +125,8 @@ func (h *house) pages(filter string) (took []time.Duration) {
 	return took
 }
 
-// reads reads single calls for a while, eight at a time.
-func (h *house) reads(d time.Duration) {
+// reads reads single calls in eight goroutines.
+func (h *env) reads(d time.Duration) {
 	h.t.Helper()
 	var n atomic.Int64
 	var readers sync.WaitGroup
@@ -145,5 +144,5 @@ func (h *house) reads(d time.Duration) {
 		})
 	}
 	readers.Wait()
-	h.t.Logf("GET /v1/calls/{id}: %.0f a second", float64(n.Load())/d.Seconds())
+	h.t.Logf("GET /v1/calls/{id}: %.0f per second", float64(n.Load())/d.Seconds())
 }

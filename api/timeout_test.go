@@ -9,10 +9,9 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// TestRequestsDoNotWaitForADatabaseThatHangs: behind a lock nothing answers, as
-// from a database that was stopped.
-func TestRequestsDoNotWaitForADatabaseThatHangs(t *testing.T) {
-	h := newHouse(t)
+// TestRequestTimeout: requests to a locked database time out with 503.
+func TestRequestTimeout(t *testing.T) {
+	h := newEnv(t)
 	h.api.Timeout, h.api.Calls.EndWait = 300*time.Millisecond, 100*time.Millisecond
 	id := h.place()
 	for _, table := range []string{"calls", "api_keys"} {
@@ -48,22 +47,21 @@ func TestRequestsDoNotWaitForADatabaseThatHangs(t *testing.T) {
 	}
 }
 
-// TestEndMayWaitLongerThanOtherRequests: the time that an end request waits for
-// the call's end is not the database's.
-func TestEndMayWaitLongerThanOtherRequests(t *testing.T) {
-	h := newHouse(t)
+// TestEndExceedsRequestTimeout: the wait of an end request does not count toward the request timeout.
+func TestEndExceedsRequestTimeout(t *testing.T) {
+	h := newEnv(t)
 	h.api.Timeout, h.api.Calls.EndWait = time.Second, 20*time.Second
-	asked, over := make(chan struct{}), make(chan struct{})
-	h.node(&carrier{}, chat(func(ctx context.Context, _ pipeline.SessionConfig) (pipeline.Outcome, error) {
+	stopped, over := make(chan struct{}), make(chan struct{})
+	h.startNode(&carrier{}, conversation(func(ctx context.Context, _ pipeline.SessionConfig) (pipeline.Outcome, error) {
 		<-ctx.Done()
-		close(asked)
+		close(stopped)
 		<-over
 		return pipeline.Outcome{Reason: pipeline.Stopped}, nil
 	}), nil)
 	id := h.place()
 	h.await(id, "ongoing")
 	go func() {
-		<-asked
+		<-stopped
 		<-time.After(1500 * time.Millisecond)
 		close(over)
 	}()

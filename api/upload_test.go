@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// upload posts a campaign with a file, as a form.
-func (h *house) upload(key, more string, parts ...string) answer {
+// upload posts a campaign with a file as a multipart form.
+func (h *env) upload(key, more string, parts ...string) response {
 	h.t.Helper()
 	var body bytes.Buffer
 	form := multipart.NewWriter(&body)
@@ -34,10 +34,10 @@ func (h *house) upload(key, more string, parts ...string) answer {
 	return h.do("POST", "/v1/campaigns", body.String(), "Idempotency-Key", key, "Content-Type", form.FormDataContentType())
 }
 
-// TestUpload: a campaign comes of a file as it does of rows.
+// TestUpload creates a campaign from a file.
 func TestUpload(t *testing.T) {
-	h := newHouse(t)
-	h.install("us")
+	h := newEnv(t)
+	h.setMarket("us")
 	const list = "\ufeffPhone Number;Name;first_name\n2125550123;Ada;Ada\n=1+1;Eve;\n2125550124;Bob;Bob\n"
 	a := h.upload("k1", `,"attestation":{"confirmed":true}`, "campaign", "", "rows", list)
 	if a.status != http.StatusCreated {
@@ -62,16 +62,16 @@ func TestUpload(t *testing.T) {
 	if other := h.upload("k1", `,"attestation":{"confirmed":true}`, "campaign", "", "rows", list+"2125550125;x;\n"); other.code() != "idempotency_key_reuse" {
 		t.Errorf("another file: %d %s", other.status, other.body)
 	}
-	h.install("kz")
+	h.setMarket("kz")
 	kz := h.upload("k2", "", "campaign", "", "rows", "\u0442\u0435\u043b\u0435\u0444\u043e\u043d\t\u0438\u043c\u044f\n87012345678\t\u0410\u0434\u0430\n").json(t)
 	if i, _ := kz["import"].(map[string]any); fmt.Sprint(i["accepted"], kz["market"]) != "1kz" {
 		t.Errorf("in Kazakhstan: %v", kz)
 	}
 }
 
-func TestUploadRefusals(t *testing.T) {
-	h := newHouse(t)
-	h.install("us")
+func TestUploadErrors(t *testing.T) {
+	h := newEnv(t)
+	h.setMarket("us")
 	h.campaigns.MaxFileRows = 3
 	row := "2125550123\n"
 	for name, c := range map[string]struct {
@@ -86,7 +86,7 @@ func TestUploadRefusals(t *testing.T) {
 		"the file first":     {"", []string{"rows", "phone\n" + row, "campaign", ""}, "invalid_request"},
 		"nothing":            {"", nil, "invalid_request"},
 		"rows twice":         {`,"planned_calls":[{"phone":"2125550123"}]`, []string{"campaign", "", "rows", "phone\n" + row}, "invalid_request"},
-		"no such member":     {`,"name":5`, []string{"campaign", "", "rows", "phone\n" + row}, "invalid_request"},
+		"a wrong type":       {`,"name":5`, []string{"campaign", "", "rows", "phone\n" + row}, "invalid_request"},
 		"too many rows":      {"", []string{"campaign", "", "rows", "phone\n" + strings.Repeat(row, 4)}, "campaign_spec_invalid"},
 	} {
 		a := h.upload("k "+name, c.more, c.parts...)
@@ -96,6 +96,6 @@ func TestUploadRefusals(t *testing.T) {
 	}
 	var n int
 	if err := h.db.Pool.QueryRow(t.Context(), "SELECT (SELECT count(*) FROM campaigns) + (SELECT count(*) FROM idempotency_keys)").Scan(&n); err != nil || n != 0 {
-		t.Errorf("%d campaigns or keys are left, %v", n, err)
+		t.Errorf("%d campaigns or keys were stored, %v", n, err)
 	}
 }

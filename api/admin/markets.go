@@ -81,7 +81,7 @@ func (a *Admin) known(ctx context.Context, market, version string) error {
 		return nil
 	}
 	if slices.ContainsFunc(all, func(k marketstore.Info) bool { return k.Code == market }) {
-		return schema.Misfit(
+		return schema.InvalidValue(
 			"market_version",
 			fmt.Sprintf("this version of %s is not installed; omit market_version for the built-in rules", market),
 			version,
@@ -91,5 +91,5 @@ func (a *Admin) known(ctx context.Context, market, version string) error {
 	for _, k := range all {
 		codes = append(codes, k.Code)
 	}
-	return schema.Misfit("market", "use "+strings.Join(slices.Compact(codes), ", ")+", or nothing for none", market)
+	return schema.InvalidValue("market", "use "+strings.Join(slices.Compact(codes), ", ")+", or nothing for none", market)
 }

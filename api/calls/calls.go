@@ -21,8 +21,8 @@ import (
 	"github.com/parley-voice/parley/control/store"
 )
 
-// A Desk accepts call requests; *admission.Desk implements it.
-type Desk interface {
+// Admission accepts call requests; *admission.Controller implements it.
+type Admission interface {
 	Reserve(ctx context.Context, orgID string) (leave func(), err error)
 	Place(ctx context.Context, orgID string, o admission.Order, also admission.InTx) (control.Call, error)
 	PlaceWeb(
@@ -44,11 +44,11 @@ type Store interface {
 
 // Calls serves the call endpoints.
 type Calls struct {
-	Desk    Desk
-	Store   Store
-	Keys    *idempotency.Keys
-	Schemas *schema.Set
-	View    callview.View
+	Admission Admission
+	Store     Store
+	Keys      *idempotency.Keys
+	Schemas   *schema.Set
+	View      callview.View
 	// Tickets creates join tokens of web calls; nil disables web calls.
 	Tickets Tickets
 	// Live holds the calls of this node; may be nil.
@@ -86,7 +86,7 @@ func (c *Calls) Create(w http.ResponseWriter, r *http.Request, key apikeys.Key) 
 // Place places a call and returns its JSON. If the scope's key was used before with the
 // same body, it returns the first call and again is true.
 func (c *Calls) Place(ctx context.Context, orgID, scope, key string, body *schema.Body) (shown []byte, again bool, err error) {
-	slot, answer, err := c.begin(ctx, scope, key, body)
+	slot, answer, err := c.reserveKey(ctx, scope, key, body)
 	if err != nil {
 		return nil, false, err
 	}
@@ -94,14 +94,14 @@ func (c *Calls) Place(ctx context.Context, orgID, scope, key string, body *schem
 		return answer.Body, true, nil
 	}
 	if shown, err = c.place(ctx, orgID, body, slot); err != nil && slot != nil {
-		err = errors.Join(err, c.forget(ctx, slot))
+		err = errors.Join(err, c.releaseKey(ctx, slot))
 	}
 	return shown, false, err
 }
 
-// forget frees the key of a rejected request, which may be repeated. If the database
+// releaseKey frees the key of a rejected request, which may be repeated. If the database
 // does not respond, the key expires by itself.
-func (c *Calls) forget(ctx context.Context, slot *idempotency.Slot) error {
+func (c *Calls) releaseKey(ctx context.Context, slot *idempotency.Slot) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 	defer cancel()
 	return c.Keys.Release(ctx, slot)
@@ -109,7 +109,7 @@ func (c *Calls) forget(ctx context.Context, slot *idempotency.Slot) error {
 
 // place checks capacity, schema and do-not-call lists in the contract's order, then queues the call.
 func (c *Calls) place(ctx context.Context, orgID string, body *schema.Body, slot *idempotency.Slot) ([]byte, error) {
-	leave, err := c.Desk.Reserve(ctx, orgID)
+	leave, err := c.Admission.Reserve(ctx, orgID)
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +119,7 @@ func (c *Calls) place(ctx context.Context, orgID string, body *schema.Body, slot
 		return nil, err
 	}
 	var shown []byte
-	_, err = c.Desk.Place(ctx, orgID, order, func(batch *db.Batch, call control.Call) error {
+	_, err = c.Admission.Place(ctx, orgID, order, func(batch *db.Batch, call control.Call) error {
 		text, fault := json.Marshal(c.View.Call(call, control.Transcript{}))
 		if shown = text; fault != nil || slot == nil {
 			return fault
@@ -171,8 +171,8 @@ func (c *Calls) End(w http.ResponseWriter, r *http.Request, key apikeys.Key) err
 	return c.show(w, r, key)
 }
 
-// Patience returns how long an end request waits.
-func (c *Calls) Patience() time.Duration {
+// EndTimeout returns how long an end request waits.
+func (c *Calls) EndTimeout() time.Duration {
 	if c.EndWait == 0 {
 		return 5 * time.Second
 	}
@@ -185,7 +185,7 @@ func (c *Calls) awaitEnd(ctx context.Context, call control.Call) error {
 	if c.Live != nil {
 		over = c.Live.End(call.ID)
 	}
-	late := time.NewTimer(c.Patience())
+	late := time.NewTimer(c.EndTimeout())
 	defer late.Stop()
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()

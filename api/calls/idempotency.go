@@ -14,8 +14,8 @@ func scope(r *http.Request, key apikeys.Key) string {
 	return key.ID + " " + r.Method + " " + r.URL.Path
 }
 
-// begin reserves the Idempotency-Key of a request, if any.
-func (c *Calls) begin(ctx context.Context, scope, name string, body *schema.Body) (*idempotency.Slot, *idempotency.Answer, error) {
+// reserveKey reserves the Idempotency-Key of a request, if any.
+func (c *Calls) reserveKey(ctx context.Context, scope, name string, body *schema.Body) (*idempotency.Slot, *idempotency.Answer, error) {
 	if name == "" {
 		return nil, nil, nil
 	}

@@ -43,7 +43,7 @@ func (c *Calls) List(w http.ResponseWriter, r *http.Request, key apikeys.Key) er
 
 // Find returns a page of calls and the cursor of the next page, "" on the last one.
 func (c *Calls) Find(ctx context.Context, orgID string, q url.Values) (found store.Page, next string, err error) {
-	f, err := asked(q)
+	f, err := parseFilter(q)
 	if err != nil {
 		return store.Page{}, "", err
 	}
@@ -79,8 +79,8 @@ var closed = map[string][]string{ //nolint:gochecknoglobals // read-only table
 	},
 }
 
-// asked parses the query of a list.
-func asked(q url.Values) (store.Filter, error) {
+// parseFilter parses the query of a list.
+func parseFilter(q url.Values) (store.Filter, error) {
 	rd := &listing.Reader{Query: q, Closed: closed}
 	f := store.Filter{
 		Statuses: rd.List("status"), Types: rd.List("call_type"), Agents: rd.List("agent_id"),

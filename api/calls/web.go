@@ -49,7 +49,7 @@ func (c *Calls) CreateWeb(w http.ResponseWriter, r *http.Request, key apikeys.Ke
 	if err != nil {
 		return err
 	}
-	slot, answer, err := c.begin(r.Context(), scope(r, key), name, body)
+	slot, answer, err := c.reserveKey(r.Context(), scope(r, key), name, body)
 	if err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func (c *Calls) CreateWeb(w http.ResponseWriter, r *http.Request, key apikeys.Ke
 		w.Header().Set("Idempotent-Replayed", "true")
 		err = json.Unmarshal(answer.Body, &call)
 	} else if call, err = c.placeWeb(r.Context(), key.OrgID, body, slot); err != nil && slot != nil {
-		err = errors.Join(err, c.forget(r.Context(), slot))
+		err = errors.Join(err, c.releaseKey(r.Context(), slot))
 	}
 	if err != nil {
 		return err
@@ -73,7 +73,7 @@ func (c *Calls) placeWeb(ctx context.Context, orgID string, body *schema.Body, s
 		return webCall{}, err
 	}
 	var shown webCall
-	_, _, err = c.Desk.PlaceWeb(ctx, orgID, order, func(ctx context.Context, q db.Querier, call control.Call, t admission.Ticket) error {
+	_, _, err = c.Admission.PlaceWeb(ctx, orgID, order, func(ctx context.Context, q db.Querier, call control.Call, t admission.Ticket) error {
 		shown = webCall{call.ID, call.AgentName, t.Expires.Unix(), int(call.MaxDuration / time.Second)}
 		if slot == nil {
 			return nil

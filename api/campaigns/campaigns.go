@@ -28,7 +28,7 @@ import (
 
 // Campaigns serves the campaign endpoints.
 type Campaigns struct {
-	Desk    *service.Service
+	Service *service.Service
 	Store   *store.Store
 	Keys    *idempotency.Keys
 	Schemas *schema.Set
@@ -71,7 +71,7 @@ func (c *Campaigns) Create(w http.ResponseWriter, r *http.Request, key apikeys.K
 		return nil
 	}
 	var shown []byte
-	_, err = c.Desk.Create(
+	_, err = c.Service.Create(
 		r.Context(),
 		key.OrgID,
 		who(r, key),
@@ -89,14 +89,14 @@ func (c *Campaigns) Create(w http.ResponseWriter, r *http.Request, key apikeys.K
 			return err
 		}
 		err = unreadable(err)
-		return errors.Join(err, c.forget(r.Context(), slot))
+		return errors.Join(err, c.releaseKey(r.Context(), slot))
 	}
 	response.Bytes(w, http.StatusCreated, shown)
 	return nil
 }
 
-// forget frees the key of a rejected request.
-func (c *Campaigns) forget(ctx context.Context, slot *idempotency.Slot) error {
+// releaseKey frees the key of a rejected request.
+func (c *Campaigns) releaseKey(ctx context.Context, slot *idempotency.Slot) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 	defer cancel()
 	return c.Keys.Release(ctx, slot)
@@ -124,7 +124,7 @@ func id(r *http.Request) (string, error) {
 // Get answers GET /v1/campaigns/{id}.
 func (c *Campaigns) Get(w http.ResponseWriter, r *http.Request, key apikeys.Key) error {
 	return c.answer(w, r, true, func(id string) (service.Status, error) {
-		return c.Desk.Get(r.Context(), key.OrgID, id, screening.Fresh)
+		return c.Service.Get(r.Context(), key.OrgID, id, screening.Fresh)
 	})
 }
 
@@ -134,7 +134,7 @@ func (c *Campaigns) LaunchCheck(w http.ResponseWriter, r *http.Request, key apik
 	if err != nil {
 		return err
 	}
-	st, err := c.Desk.Get(r.Context(), key.OrgID, s, screening.Fresh)
+	st, err := c.Service.Get(r.Context(), key.OrgID, s, screening.Fresh)
 	if err != nil {
 		return err
 	}
@@ -153,28 +153,28 @@ func (c *Campaigns) Launch(w http.ResponseWriter, r *http.Request, key apikeys.K
 		return err
 	}
 	return c.answer(w, r, true, func(id string) (service.Status, error) {
-		return c.Desk.Launch(r.Context(), key.OrgID, id, who(r, key), order)
+		return c.Service.Launch(r.Context(), key.OrgID, id, who(r, key), order)
 	})
 }
 
 // Pause answers POST /v1/campaigns/{id}/pause.
 func (c *Campaigns) Pause(w http.ResponseWriter, r *http.Request, key apikeys.Key) error {
 	return c.answer(w, r, false, func(id string) (service.Status, error) {
-		return c.Desk.Pause(r.Context(), key.OrgID, id, who(r, key))
+		return c.Service.Pause(r.Context(), key.OrgID, id, who(r, key))
 	})
 }
 
 // Resume answers POST /v1/campaigns/{id}/resume.
 func (c *Campaigns) Resume(w http.ResponseWriter, r *http.Request, key apikeys.Key) error {
 	return c.answer(w, r, false, func(id string) (service.Status, error) {
-		return c.Desk.Resume(r.Context(), key.OrgID, id, who(r, key))
+		return c.Service.Resume(r.Context(), key.OrgID, id, who(r, key))
 	})
 }
 
 // Cancel answers POST /v1/campaigns/{id}/cancel.
 func (c *Campaigns) Cancel(w http.ResponseWriter, r *http.Request, key apikeys.Key) error {
 	return c.answer(w, r, false, func(id string) (service.Status, error) {
-		return c.Desk.Cancel(r.Context(), key.OrgID, id, who(r, key))
+		return c.Service.Cancel(r.Context(), key.OrgID, id, who(r, key))
 	})
 }
 
@@ -197,7 +197,7 @@ func (c *Campaigns) answer(w http.ResponseWriter, r *http.Request, checked bool,
 
 // more adds the blockers to a rejected launch.
 func more(blockers []launchcheck.Blocker) error {
-	return &response.MoreError{
+	return &response.DetailedError{
 		Refusal: control.Refuse(
 			control.CodeLaunchBlocked,
 			"launch checks failed; see blockers",
@@ -211,7 +211,7 @@ func (c *Campaigns) Import(w http.ResponseWriter, r *http.Request, key apikeys.K
 	if !importID.MatchString(s) {
 		return store.ImportNotFound()
 	}
-	x, err := c.Desk.Import(r.Context(), key.OrgID, s, screening.Fresh)
+	x, err := c.Service.Import(r.Context(), key.OrgID, s, screening.Fresh)
 	if err != nil {
 		return err
 	}

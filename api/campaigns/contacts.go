@@ -33,7 +33,7 @@ func (c *Campaigns) Add(w http.ResponseWriter, r *http.Request, key apikeys.Key)
 	}
 	campaign, err := id(r)
 	if err == nil {
-		err = c.Desk.CheckAddable(r.Context(), key.OrgID, campaign)
+		err = c.Service.CheckAddable(r.Context(), key.OrgID, campaign)
 	}
 	if err != nil {
 		return err
@@ -48,7 +48,7 @@ func (c *Campaigns) Add(w http.ResponseWriter, r *http.Request, key apikeys.Key)
 		return nil
 	}
 	var shown []byte
-	_, err = c.Desk.Add(r.Context(), key.OrgID, campaign, who(r, key), rows, service.BatchHooks{
+	_, err = c.Service.Add(r.Context(), key.OrgID, campaign, who(r, key), rows, service.BatchHooks{
 		Settle: func(ctx context.Context, q db.Querier, st service.Status) (fault error) {
 			shown, fault = json.Marshal(added{summarize(st.Campaign), viewImport(*st.Import), st.Screen, st.Blockers})
 			if fault != nil {
@@ -60,10 +60,10 @@ func (c *Campaigns) Add(w http.ResponseWriter, r *http.Request, key apikeys.Key)
 	})
 	if refused, ok := errors.AsType[*service.RefusedError](err); ok {
 		refusal, _ := errors.AsType[*control.Error](refused.Err)
-		return &response.MoreError{Refusal: refusal, Import: viewImport(refused.Import)}
+		return &response.DetailedError{Refusal: refusal, Import: viewImport(refused.Import)}
 	}
 	if err != nil {
-		return errors.Join(err, c.forget(r.Context(), slot))
+		return errors.Join(err, c.releaseKey(r.Context(), slot))
 	}
 	response.Bytes(w, http.StatusCreated, shown)
 	return nil
@@ -82,7 +82,7 @@ func (c *Campaigns) batch(w http.ResponseWriter, r *http.Request) (name string, 
 	}
 	rows, attested, err := c.Schemas.Batch(body)
 	if err == nil {
-		err = c.Desk.CheckCalls(len(rows))
+		err = c.Service.CheckCalls(len(rows))
 	}
 	if err == nil && !attested {
 		err = control.Refuse(control.CodeAttestation, "attestation must be an object with one key: {\"confirmed\": true}")
@@ -100,7 +100,7 @@ func (c *Campaigns) Progress(w http.ResponseWriter, r *http.Request, key apikeys
 	if err != nil {
 		return err
 	}
-	p, err := c.Desk.Progress(r.Context(), key.OrgID, s)
+	p, err := c.Service.Progress(r.Context(), key.OrgID, s)
 	if err != nil {
 		return err
 	}
@@ -118,7 +118,7 @@ func (c *Campaigns) Withdraw(w http.ResponseWriter, r *http.Request, key apikeys
 	if err != nil {
 		return err
 	}
-	done, err := c.Desk.Withdraw(r.Context(), key.OrgID, who(r, key), addresses)
+	done, err := c.Service.Withdraw(r.Context(), key.OrgID, who(r, key), addresses)
 	if err != nil {
 		return err
 	}

@@ -42,7 +42,7 @@ func (c *Campaigns) Report(w http.ResponseWriter, r *http.Request, key apikeys.K
 		return err
 	}
 	defer func() { _ = errors.Join(f.Close(), os.Remove(f.Name())) }() // temporary
-	err = c.Desk.Report(r.Context(), key.OrgID, id, only != "", func() (report.Table, error) { return report.New(format, f) })
+	err = c.Service.Report(r.Context(), key.OrgID, id, only != "", func() (report.Table, error) { return report.New(format, f) })
 	if err != nil {
 		return err
 	}

@@ -58,10 +58,10 @@ type Dashboard struct {
 	Bucket recording.Bucket
 	// Imports creates campaigns of large lists in the background; nil creates them at once.
 	Imports *uploads.Imports
-	// Standing returns the state of a trunk; nil knows none. Leaving reports that the server
-	// is about to stop; nil means never.
-	Standing func(media.Trunk) string
-	Leaving  func() bool
+	// TrunkStatus returns the state of a trunk; nil knows none. Stopping reports whether the
+	// server is about to stop; nil means never.
+	TrunkStatus func(media.Trunk) string
+	Stopping    func() bool
 	// Providers returns the providers used on this server; nil knows none.
 	Providers func() []live.Provider
 	Log       *slog.Logger
@@ -71,15 +71,15 @@ type Dashboard struct {
 func (d *Dashboard) Frame() (*ui.Frame, error) {
 	f := &ui.Frame{DB: d.DB, Key: d.Key, Root: d.Root, PublicURL: d.PublicURL, Apply: d.Apply, Log: d.Log}
 	for _, open := range []func() (ui.Module, error){
-		(&live.Live{Campaigns: d.Campaigns.Store, Standing: d.Standing, Leaving: d.Leaving, Providers: d.Providers}).Module,
+		(&live.Live{Campaigns: d.Campaigns.Store, TrunkStatus: d.TrunkStatus, Stopping: d.Stopping, Providers: d.Providers}).Module,
 		(&campaigns.Campaigns{
 			API: d.Campaigns, Imports: d.Imports,
 			Uploads: &uploads.Uploads{Sources: &campaignstore.ImportFiles{Pool: d.DB.Pool, Bucket: d.Bucket}, Bucket: d.Bucket},
 		}).Module,
 		(&calls.Calls{API: d.Calls, Store: d.Store, Recordings: d.Recordings}).Module,
 		agents.Agents{Calls: d.Calls, Talk: d.Talk, Check: d.Check}.Module,
-		trunks.Trunks{Standing: d.Standing}.Module,
-		doNotCall.Lists{Shelf: d.Lists}.Module,
+		trunks.Trunks{TrunkStatus: d.TrunkStatus}.Module,
+		doNotCall.Lists{Catalog: d.Lists}.Module,
 		access.Keys{}.Module,
 		webhooks.Webhooks{DB: d.DB, AllowInsecure: d.Apply.AllowInsecure}.Module,
 		settings.Settings{}.Module,

@@ -158,7 +158,7 @@ func large(t *testing.T, h *dashtest.Env, n int, name string, launched bool) ser
 	if err != nil {
 		t.Fatal(err)
 	}
-	st, err := h.Dashboard.Campaigns.Desk.Create(t.Context(), h.Acme, service.Actor{Via: "api"}, service.CreateRequest{
+	st, err := h.Dashboard.Campaigns.Service.Create(t.Context(), h.Acme, service.Actor{Via: "api"}, service.CreateRequest{
 		Spec: campaigns.Spec{Name: name, Agent: "sales", CallsPerMinute: 20, DNC: map[bool]string{true: campaigns.Skip}[launched], Retry: json.RawMessage(`{"attempts": 2, "interval_s": 900}`)}, Rows: list, Attested: launched,
 	}, nil, nil)
 	if err != nil {

@@ -285,7 +285,7 @@ func (quiet) Cause() media.Cause          { return media.LocalHangup }
 
 // TestWhoWatches: a stream ends before the server stops, and needs a permitted session.
 func TestWhoWatches(t *testing.T) {
-	h := dashtest.New(t, func(h *dashtest.Env) { h.Dashboard.Leaving = func() bool { return true } })
+	h := dashtest.New(t, func(h *dashtest.Env) { h.Dashboard.Stopping = func() bool { return true } })
 	if a := h.SignIn(t, "vera").Get("live/events"); a.Status != http.StatusServiceUnavailable {
 		t.Errorf("%d", a.Status)
 	}

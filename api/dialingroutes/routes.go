@@ -15,16 +15,16 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-// A Desk reads the routes; *admission.Desk implements it.
-type Desk interface {
+// A Source reads the routes; *admission.Controller implements it.
+type Source interface {
 	Routes(ctx context.Context, orgID, agent string) ([]admission.Trunk, error)
 }
 
 // Routes serves /v1/dialing-routes.
 type Routes struct {
-	Desk Desk
-	// Standing returns the state of a trunk: up, down or unknown; nil knows none.
-	Standing func(media.Trunk) string
+	Source Source
+	// TrunkStatus returns the state of a trunk: up, down or unknown; nil knows none.
+	TrunkStatus func(media.Trunk) string
 }
 
 type (
@@ -76,7 +76,7 @@ func (s *Routes) List(w http.ResponseWriter, r *http.Request, key apikeys.Key) e
 	if !utf8.ValidString(agent) || strings.ContainsRune(agent, 0) { // not storable text
 		return control.Refuse(control.CodeCampaignAgentUnknown, "no agent with this name in the organization")
 	}
-	all, err := s.Desk.Routes(r.Context(), key.OrgID, agent)
+	all, err := s.Source.Routes(r.Context(), key.OrgID, agent)
 	if err != nil {
 		return err
 	}
@@ -86,37 +86,37 @@ func (s *Routes) List(w http.ResponseWriter, r *http.Request, key apikeys.Key) e
 
 func (s *Routes) show(agent string, all []admission.Trunk) list {
 	l := list{AgentID: agent, Trunks: []trunk{}}
-	var ways []binding
+	var bindings []binding
 	for _, t := range all {
 		shown := trunk{TrunkID: t.ID, Name: t.Name, Access: "own", Provider: t.Provider, Status: "unknown"}
 		if t.Lent {
 			shown.Access = "grant"
 		}
-		if s.Standing != nil {
-			shown.Status = s.Standing(t.Line.MediaTrunk())
+		if s.TrunkStatus != nil {
+			shown.Status = s.TrunkStatus(t.Line.MediaTrunk())
 		}
 		for _, g := range t.Subgroups {
 			sub := subgroup{
-				RouteID: g.ID, Name: g.Name, FromNumbers: whole(g.CallerNumbers), DialPrefix: g.DialPrefix,
-				AllowedDestinations: whole(g.AllowedDestinations), Limits: limits{g.ConcurrentCalls, g.CallsPerMinute},
+				RouteID: g.ID, Name: g.Name, FromNumbers: notNil(g.CallerNumbers), DialPrefix: g.DialPrefix,
+				AllowedDestinations: notNil(g.AllowedDestinations), Limits: limits{g.ConcurrentCalls, g.CallsPerMinute},
 				InUse: inUse{g.InUse, g.Started},
 			}
-			way := binding{TrunkID: t.ID, RouteID: g.ID}
+			b := binding{TrunkID: t.ID, RouteID: g.ID}
 			if len(g.CallerNumbers) > 0 {
-				way.FromNumber = g.CallerNumbers[0]
-				sub.DefaultFromNumber = &way.FromNumber
+				b.FromNumber = g.CallerNumbers[0]
+				sub.DefaultFromNumber = &b.FromNumber
 			}
-			ways = append(ways, way)
+			bindings = append(bindings, b)
 			shown.Subgroups = append(shown.Subgroups, sub)
 		}
 		l.Trunks = append(l.Trunks, shown)
 	}
-	if len(ways) == 1 && ways[0].FromNumber != "" {
-		l.DefaultBinding = &ways[0]
+	if len(bindings) == 1 && bindings[0].FromNumber != "" {
+		l.DefaultBinding = &bindings[0]
 	}
-	l.Ambiguous = len(ways) > 1
+	l.Ambiguous = len(bindings) > 1
 	return l
 }
 
-// whole returns an empty list for nil, so that JSON has no null.
-func whole(s []string) []string { return append([]string{}, slices.Clip(s)...) }
+// notNil returns an empty list for nil, so that JSON has no null.
+func notNil(s []string) []string { return append([]string{}, slices.Clip(s)...) }

@@ -21,10 +21,10 @@ import (
 )
 
 const (
-	here  = "call_01ARZ3NDEKTSV4RRFFQ69G5FAV" // has a recording
-	lost  = "call_01ARZ3NDEKTSV4RRFFQ69G5FAW" // of which nothing lies in the bucket
-	none  = "call_01ARZ3NDEKTSV4RRFFQ69G5FAX" // has none
-	other = "call_01ARZ3NDEKTSV4RRFFQ69G5FAY" // there is no such call
+	recorded   = "call_01ARZ3NDEKTSV4RRFFQ69G5FAV"
+	deleted    = "call_01ARZ3NDEKTSV4RRFFQ69G5FAW" // not in the bucket
+	unrecorded = "call_01ARZ3NDEKTSV4RRFFQ69G5FAX"
+	unknown    = "call_01ARZ3NDEKTSV4RRFFQ69G5FAY"
 )
 
 type calls map[string]string // recording keys by call
@@ -37,9 +37,8 @@ func (c calls) Recording(_ context.Context, id string) (string, time.Time, error
 	return key, time.Unix(1_790_000_000, 0), nil
 }
 
-// TestServed fetches recordings from a folder and from an S3 bucket, wholly and in
-// ranges, through links that are good and others.
-func TestServed(t *testing.T) {
+// TestServe serves recordings of a folder and of S3, complete and in ranges, through valid and invalid links.
+func TestServe(t *testing.T) {
 	far := s3test.New(t)
 	remote, err := s3.Open(far.BucketURL("p"), s3.Account{ID: s3test.ID, Secret: s3test.Secret})
 	if err != nil {
@@ -52,7 +51,7 @@ func TestServed(t *testing.T) {
 				t.Fatal(err)
 			}
 			now, key := time.Unix(1_800_000_000, 0), []byte("key")
-			s := &Recordings{Calls: calls{here: "k", lost: "gone", none: ""}, Bucket: bucket, Key: func() []byte { return key }, Now: func() time.Time { return now }}
+			s := &Recordings{Calls: calls{recorded: "k", deleted: "gone", unrecorded: ""}, Bucket: bucket, Key: func() []byte { return key }, Now: func() time.Time { return now }}
 			mux := http.NewServeMux()
 			mux.HandleFunc("/recordings/{file}", func(w http.ResponseWriter, r *http.Request) {
 				if err := s.Serve(w, r); err != nil {
@@ -68,38 +67,38 @@ func TestServed(t *testing.T) {
 				mux.ServeHTTP(w, r)
 				return w
 			}
-			link := s.Link(here)
+			link := s.Link(recorded)
 			if w := get(link); w.Code != http.StatusOK || !bytes.Equal(w.Body.Bytes(), want) || w.Header().Get("Content-Type") != "audio/wav" || w.Header().Get("Accept-Ranges") != "bytes" {
-				t.Errorf("the whole: %d, %d bytes, %v", w.Code, w.Body.Len(), w.Header())
+				t.Errorf("complete: %d, %d bytes, %v", w.Code, w.Body.Len(), w.Header())
 			}
-			for asked, part := range map[string][]byte{"bytes=0-3": want[:4], "bytes=100000-100099": want[100_000:100_100], "bytes=-16": want[len(want)-16:], "bytes=159990-": want[159_990:]} {
-				if w := get(link, "Range", asked); w.Code != http.StatusPartialContent || !bytes.Equal(w.Body.Bytes(), part) {
-					t.Errorf("%s: %d, %d bytes", asked, w.Code, w.Body.Len())
+			for header, part := range map[string][]byte{"bytes=0-3": want[:4], "bytes=100000-100099": want[100_000:100_100], "bytes=-16": want[len(want)-16:], "bytes=159990-": want[159_990:]} {
+				if w := get(link, "Range", header); w.Code != http.StatusPartialContent || !bytes.Equal(w.Body.Bytes(), part) {
+					t.Errorf("%s: %d, %d bytes", header, w.Code, w.Body.Len())
 				}
 			}
 			if w := get(link, "Range", "bytes=160000-"); w.Code != http.StatusRequestedRangeNotSatisfiable {
 				t.Errorf("beyond the end: %d", w.Code)
 			}
 			if w := get(link, "If-Modified-Since", "Tue, 01 Jan 2030 00:00:00 GMT"); w.Code != http.StatusNotModified {
-				t.Errorf("what is known already: %d", w.Code)
+				t.Errorf("not modified: %d", w.Code)
 			}
 			for what, path := range map[string]string{
-				"lost": s.Link(lost), "none": s.Link(none), "unknown": s.Link(other), "no link": "/recordings/" + here + ".wav",
-				"another's link": strings.Replace(link, here, lost, 1), "another end": strings.Replace(link, "exp=1", "exp=2", 1), "another file": strings.Replace(link, ".wav", ".mp3", 1),
+				"deleted": s.Link(deleted), "unrecorded": s.Link(unrecorded), "unknown": s.Link(unknown), "no link": "/recordings/" + recorded + ".wav",
+				"another call's link": strings.Replace(link, recorded, deleted, 1), "another expiry": strings.Replace(link, "exp=1", "exp=2", 1), "another file": strings.Replace(link, ".wav", ".mp3", 1),
 			} {
 				if w := get(path); w.Code != http.StatusNotFound {
 					t.Errorf("%s: %d", what, w.Code)
 				}
 			}
 			ahead := &Recordings{Key: s.Key, Now: func() time.Time { return now.Add(time.Hour) }}
-			if w := get(ahead.Link(here)); w.Code != http.StatusNotFound {
-				t.Errorf("a link for longer than any is made for: %d", w.Code)
+			if w := get(ahead.Link(recorded)); w.Code != http.StatusNotFound {
+				t.Errorf("a link with too long a lifetime: %d", w.Code)
 			}
 			key = []byte("another key")
 			if w := get(link); w.Code != http.StatusNotFound {
-				t.Errorf("a link that was revoked: %d", w.Code)
+				t.Errorf("a revoked link: %d", w.Code)
 			}
-			link = s.Link(here)
+			link = s.Link(recorded)
 			now = now.Add(7 * 24 * time.Hour)
 			if w := get(link); w.Code != http.StatusOK {
 				t.Errorf("after seven days: %d", w.Code)
@@ -111,18 +110,20 @@ func TestServed(t *testing.T) {
 		})
 	}
 	if ranges, _ := far.Asked(); ranges == 0 {
-		t.Error("the bucket was not asked for ranges")
+		t.Error("the bucket received no range requests")
 	}
 }
 
-type away struct{ recording.Bucket }
+type unavailable struct{ recording.Bucket }
 
-func (away) Open(context.Context, string) (io.ReadSeekCloser, error) { return nil, errors.New("503") }
+func (unavailable) Open(context.Context, string) (io.ReadSeekCloser, error) {
+	return nil, errors.New("503")
+}
 
-func TestBucketIsAway(t *testing.T) {
-	s := &Recordings{Calls: calls{here: "k"}, Bucket: away{}, Key: func() []byte { return []byte("key") }}
-	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, s.Link(here), http.NoBody)
-	r.SetPathValue("file", here+".wav")
+func TestBucketUnavailable(t *testing.T) {
+	s := &Recordings{Calls: calls{recorded: "k"}, Bucket: unavailable{}, Key: func() []byte { return []byte("key") }}
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, s.Link(recorded), http.NoBody)
+	r.SetPathValue("file", recorded+".wav")
 	if err := s.Serve(httptest.NewRecorder(), r); err == nil || !strings.Contains(fmt.Sprint(err), "503") {
 		t.Errorf("%v", err)
 	}

@@ -13,8 +13,7 @@ import (
 	"github.com/parley-voice/parley/control"
 )
 
-// documented are the codes of the contract by status, with the type that goes
-// with each status.
+// documented returns type and codes of the contract by status.
 func documented() map[int][2]string {
 	return map[int][2]string{
 		400: {"invalid_request_error", "caller_number_not_allowed caller_number_outside_grant_pool destination_number_invalid ring_duration_invalid invalid_filter_value invalid_cursor"},
@@ -35,11 +34,11 @@ func documented() map[int][2]string {
 	}
 }
 
-// TestCodes compares the table of codes with the contract: it has all of them, and the further ones are listed here.
+// TestCodes: the table has the codes of the contract, and the others that are listed here.
 func TestCodes(t *testing.T) {
 	want := map[control.Code]int{
 		"request_too_large": 413, "request_budget_exceeded": 429, "organization_daily_limit": 429, "addresses_required": 422, "addresses_too_many": 422,
-		"token_invalid": 401, "token_expired": 401, "token_used": 401, "call_ended": 410, // of those who join web calls, beside /v1
+		"token_invalid": 401, "token_expired": 401, "token_used": 401, "call_ended": 410, // of joining web calls
 	}
 	for status, row := range documented() {
 		if got := typeOf(status); got != row[0] {
@@ -56,12 +55,12 @@ func TestCodes(t *testing.T) {
 	}
 	for code := range statuses {
 		if _, ok := want[code]; !ok {
-			t.Errorf("%s is not in the contract, nor named here", code)
+			t.Errorf("%s is neither in the contract nor listed here", code)
 		}
 	}
 }
 
-// TestEveryCodeHasAStatus: no code is declared that the table does not know.
+// TestEveryCodeHasAStatus: the table has every declared code.
 func TestEveryCodeHasAStatus(t *testing.T) {
 	f, err := parser.ParseFile(token.NewFileSet(), "../../control/codes.go", nil, 0)
 	if err != nil {
@@ -87,6 +86,6 @@ func TestEveryCodeHasAStatus(t *testing.T) {
 	slices.Sort(declared)
 	slices.Sort(known)
 	if !slices.Equal(declared, known) {
-		t.Errorf("control declares %q, the table knows %q", declared, known)
+		t.Errorf("control declares %q, the table has %q", declared, known)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestInvalidAnswersAreBounded: an error response is not larger than its request.
-func TestInvalidAnswersAreBounded(t *testing.T) {
+// TestInvalidResponsesAreBounded: a response with issues has at most 100 KiB.
+func TestInvalidResponsesAreBounded(t *testing.T) {
 	long := strings.Repeat("é", 1<<16)
 	deep := map[string]any{}
 	for range 8 {
@@ -40,10 +40,10 @@ func TestInvalidAnswersAreBounded(t *testing.T) {
 		t.Fatalf("%d issues", len(got))
 	}
 	if text, _ := got[0].Input.(string); !strings.HasPrefix(text, "éé") || !strings.HasSuffix(text, "…") {
-		t.Errorf("a long text comes back as %.80v", got[0].Input)
+		t.Errorf("a long text is echoed as %.80v", got[0].Input)
 	}
 	if list, _ := got[3].Input.([]any); len(list) != 4 {
-		t.Errorf("a short input comes back as %v", got[3].Input)
+		t.Errorf("a short input is echoed as %v", got[3].Input)
 	}
 	if len(issues[0].Msg) < 1<<16 {
 		t.Error("the error itself was changed")

@@ -61,17 +61,17 @@ type PlainError struct {
 // Error implements error.
 func (p *PlainError) Error() string { return p.Message }
 
-// A MoreError adds members to an error.
-type MoreError struct {
+// A DetailedError adds members to the envelope of an error.
+type DetailedError struct {
 	Refusal          *control.Error
 	Blockers, Import any
 }
 
 // Error implements error.
-func (m *MoreError) Error() string { return m.Refusal.Error() }
+func (m *DetailedError) Error() string { return m.Refusal.Error() }
 
 // Unwrap returns the error.
-func (m *MoreError) Unwrap() error { return m.Refusal }
+func (m *DetailedError) Unwrap() error { return m.Refusal }
 
 // Plain returns the envelope of an error without a specific code.
 func Plain(status int, message string) Envelope {
@@ -93,7 +93,7 @@ func Error(w http.ResponseWriter, r *http.Request, log *slog.Logger, err error) 
 	case errors.As(err, &refusal):
 		d.Code, d.Message = string(refusal.Code), refusal.Message
 		d.Status = statusOf(refusal.Code)
-		if more, ok := errors.AsType[*MoreError](err); ok {
+		if more, ok := errors.AsType[*DetailedError](err); ok {
 			d.Blockers, d.Import = more.Blockers, more.Import
 		}
 		if refusal.RetryAfter > 0 {

@@ -19,7 +19,7 @@ import (
 )
 
 func TestError(t *testing.T) {
-	away := &net.OpError{Op: "dial", Net: "unix", Err: errors.New("canary")}
+	unreachable := &net.OpError{Op: "dial", Net: "unix", Err: errors.New("canary")}
 	for _, tt := range []struct {
 		err              error
 		status           int
@@ -28,15 +28,15 @@ func TestError(t *testing.T) {
 		{control.Refuse(control.CodeCallNotFound, "x"), 404, "not_found_error", "call_not_found", ""},
 		{fmt.Errorf("wrapped: %w", control.Refuse(control.CodeAgentNotPublished, "x")), 409, "conflict_error", "agent_not_published", ""},
 		{&control.Error{Code: control.CodeDialQueueFull, RetryAfter: 1500 * time.Millisecond}, 429, "rate_limit_error", "dial_queue_full", "2"},
-		{control.Refuse("a_code_of_later", "x"), 500, "api_error", "a_code_of_later", ""},
+		{control.Refuse("unknown_code", "x"), 500, "api_error", "unknown_code", ""},
 		{&InvalidError{Issues: []Issue{{Type: "missing", Loc: []any{"body"}}}}, 422, "invalid_request_error", "invalid_request", ""},
 		{&PlainError{Status: 405, Message: "x"}, 405, "invalid_request_error", "invalid_request_error", ""},
 		{&PlainError{Status: 404, Message: "x"}, 404, "not_found_error", "not_found_error", ""},
-		{fmt.Errorf("read call: %w", away), 503, "service_unavailable_error", "voice_backend_unavailable", ""},
+		{fmt.Errorf("read call: %w", unreachable), 503, "service_unavailable_error", "voice_backend_unavailable", ""},
 		{fmt.Errorf("read call: %w", context.DeadlineExceeded), 503, "service_unavailable_error", "voice_backend_unavailable", ""},
-		{fmt.Errorf("read call: %w", &pgconn.PgError{Code: "57P01", Message: "canary"}), 503, "service_unavailable_error", "voice_backend_unavailable", ""}, // it stops
-		{fmt.Errorf("read call: %w", &pgconn.PgError{Code: "53300", Message: "canary"}), 503, "service_unavailable_error", "voice_backend_unavailable", ""}, // it is full
-		{fmt.Errorf("read call: %w", io.ErrUnexpectedEOF), 503, "service_unavailable_error", "voice_backend_unavailable", ""},                               // it died
+		{fmt.Errorf("read call: %w", &pgconn.PgError{Code: "57P01", Message: "canary"}), 503, "service_unavailable_error", "voice_backend_unavailable", ""}, // shutdown
+		{fmt.Errorf("read call: %w", &pgconn.PgError{Code: "53300", Message: "canary"}), 503, "service_unavailable_error", "voice_backend_unavailable", ""}, // too many connections
+		{fmt.Errorf("read call: %w", io.ErrUnexpectedEOF), 503, "service_unavailable_error", "voice_backend_unavailable", ""},                               // crash
 		{fmt.Errorf("read call: %w", &pgconn.PgError{Code: "22P02", Message: "canary"}), 500, "api_error", "internal_error", ""},
 		{errors.New("canary"), 500, "api_error", "internal_error", ""},
 	} {
@@ -50,7 +50,7 @@ func TestError(t *testing.T) {
 			t.Errorf("%v: %d %s Retry-After %q", tt.err, w.Code, w.Body, w.Header().Get("Retry-After"))
 		}
 		if text, _ := e.Error.Message.(string); text == "canary" {
-			t.Errorf("%v: the answer tells of the inside", tt.err)
+			t.Errorf("%v: the response contains the cause", tt.err)
 		}
 	}
 }

@@ -82,12 +82,12 @@ func (s *Set) Organization(b *Body) (name, timezone string, err error) {
 		return "", "", err
 	}
 	if name = strings.TrimSpace(o.Name); name == "" {
-		return "", "", Misfit("name", "name is required", o.Name)
+		return "", "", InvalidValue("name", "name is required", o.Name)
 	}
 	if timezone = or(o.Timezone); timezone == "" {
 		timezone = "UTC"
 	} else if _, err = control.Zone(timezone); err != nil {
-		return "", "", Misfit("timezone", err.Error(), timezone)
+		return "", "", InvalidValue("timezone", err.Error(), timezone)
 	}
 	return name, timezone, nil
 }
@@ -142,13 +142,13 @@ func (s *Set) Webhook(b *Body, insecure bool) (webhook.Endpoint, error) {
 		e.Events = webhook.Types()
 	}
 	if err := e.Check(insecure); err != nil {
-		return webhook.Endpoint{}, Misfit("", err.Error(), nil)
+		return webhook.Endpoint{}, InvalidValue("", err.Error(), nil)
 	}
 	return e, nil
 }
 
-// Misfit is an error that the schema cannot express.
-func Misfit(member, msg string, input any) error {
+// InvalidValue returns the error of a value that the schema accepts and the server rejects.
+func InvalidValue(member, msg string, input any) error {
 	loc := []any{"body"}
 	if member != "" {
 		loc = append(loc, member)

@@ -22,7 +22,7 @@ func readCampaign(t *testing.T, text string) (*Body, error) {
 	return ReadUpTo(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), "POST", "/", strings.NewReader(text)), MaxCampaign)
 }
 
-// list is a JSON array of so many elements.
+// list is a JSON array of n equal elements.
 func list(element string, n int) string {
 	return "[" + strings.TrimSuffix(strings.Repeat(element+",", n), ",") + "]"
 }
@@ -38,7 +38,7 @@ func TestBodyBounds(t *testing.T) {
 	}
 	for name, tt := range map[string]struct {
 		text string
-		code control.Code // CodeInternal where it is read
+		code control.Code // CodeInternal if it is accepted
 	}{
 		"a million values":         {`{"a":` + list("0", maxValues-2) + `}`, control.CodeInternal},
 		"one more":                 {`{"a":` + list("0", maxValues-1) + `}`, control.CodeRequestTooLarge},
@@ -57,9 +57,8 @@ func TestBodyBounds(t *testing.T) {
 	}
 }
 
-// TestRowsAreCountedNotRead: a body of too many rows fits its schema, and costs
-// little: the rows beyond the bound are refused later, in their turn.
-func TestRowsAreCountedNotRead(t *testing.T) {
+// TestExcessRowsAreNotParsed: a body with too many rows matches its schema; the row limit is checked later.
+func TestExcessRowsAreNotParsed(t *testing.T) {
 	set := NewSet()
 	b, err := readCampaign(t, campaignHead+list(`{"a":0}`, 400_000)+"}")
 	if err != nil {
@@ -92,8 +91,8 @@ func TestRowsAreCountedNotRead(t *testing.T) {
 	}
 }
 
-// TestBodiesCostLittle: a body needs a small multiple of its size in memory, and is answered within a second.
-func TestBodiesCostLittle(t *testing.T) {
+// TestBodyMemory: parsing a body allocates a small multiple of its size.
+func TestBodyMemory(t *testing.T) {
 	const size = 31 << 20
 	set := NewSet()
 	for _, element := range []string{`0`, `{}`, `{"a":0}`, `[]`, `""`, `{"a":"` + strings.Repeat("x", 600) + `"}`, `"` + strings.Repeat(`\"`, 1<<20) + `"`} {
@@ -150,7 +149,7 @@ func FuzzCanonical(f *testing.F) {
 		}
 		plain, err := Parse(want)
 		if err != nil || !bytes.Equal(plain.Fingerprint(), b.Fingerprint()) {
-			t.Errorf("%q has another fingerprint than %q: %v", text, want, err)
+			t.Errorf("%q and %q have different fingerprints: %v", text, want, err)
 		}
 	})
 }

@@ -27,9 +27,8 @@ func TestKeysMatchExactly(t *testing.T) {
 	}
 }
 
-// TestWhatDoesNotDecodeIsInvalid: a body that fits the schema and not the type
-// is the client's fault.
-func TestWhatDoesNotDecodeIsInvalid(t *testing.T) {
+// TestDecodeErrorIsInvalid: a body that matches the schema but not the type is a client error.
+func TestDecodeErrorIsInvalid(t *testing.T) {
 	b, err := read(t, `{"agent_id":"sales","to_number":"1","ring_duration":45.5}`)
 	if err != nil {
 		t.Fatal(err)

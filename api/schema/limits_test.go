@@ -10,7 +10,7 @@ import (
 	"github.com/parley-voice/parley/control/admission"
 )
 
-// order reads an order with more members.
+// order parses an order with more members.
 func order(t *testing.T, more string) (admission.Order, error) {
 	t.Helper()
 	b, err := read(t, `{"agent_id":"sales","to_number":"+12025550123"`+more+`}`)
@@ -35,7 +35,7 @@ func TestVariablesAreBounded(t *testing.T) {
 		{"65 keys", many(65), `variables`},
 		{"a long key", `"` + strings.Repeat("k", 64) + `":1`, ``},
 		{"too long a key", `"` + strings.Repeat("k", 65) + `":1`, `variables`},
-		{"a key that is no name", `"1a":1`, `variables`},
+		{"an invalid name", `"1a":1`, `variables`},
 		{"an empty key", `"":1`, `variables`},
 		{"2,000 characters", `"a":"` + strings.Repeat("é", 2000) + `"`, ``},
 		{"2,001 characters", `"a":"` + strings.Repeat("é", 2001) + `"`, `variables.a`},
@@ -63,8 +63,7 @@ func TestVariablesAreBounded(t *testing.T) {
 	}
 }
 
-// TestIssuesAreCounted: a long list of faults is not built.
-func TestIssuesAreCounted(t *testing.T) {
+func TestIssuesAreBounded(t *testing.T) {
 	_, err := order(t, `,"variables":{"a":[`+strings.TrimSuffix(strings.Repeat(`"\u0000",`, 9000), ",")+`]}`)
 	invalid, ok := errors.AsType[*response.InvalidError](err)
 	if !ok || len(invalid.Issues) != response.MaxIssues {

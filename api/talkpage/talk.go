@@ -30,8 +30,8 @@ import (
 var files embed.FS
 
 const (
-	longestOrder = 4 << 10          // bytes of the body
-	orderWithin  = 10 * time.Second // limit for creating a call
+	maxBody       = 4 << 10          // bytes of the body
+	createTimeout = 10 * time.Second // limit for creating a call
 )
 
 // A Caller creates calls of visitors.
@@ -113,16 +113,16 @@ func (p *Page) file(body []byte, kind string) http.Handler {
 
 // token answers POST /talk/token, {"agent": NAME}, with the join data of a new call.
 func (p *Page) token(w http.ResponseWriter, r *http.Request) {
-	ticket, err := p.order(w, r)
+	ticket, err := p.createCall(w, r)
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	if err == nil {
-		answer(w, http.StatusCreated, ticket)
+		writeJSON(w, http.StatusCreated, ticket)
 		return
 	}
 	refused, ok := errors.AsType[*RefusedError](err)
 	if !ok {
-		p.tell(r.Context(), err)
+		p.logFailure(r.Context(), err)
 		refused = &RefusedError{
 			Status:  http.StatusInternalServerError,
 			Code:    "internal_error",
@@ -132,22 +132,22 @@ func (p *Page) token(w http.ResponseWriter, r *http.Request) {
 	if refused.RetryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(refused.RetryAfter.Seconds()))))
 	}
-	answer(w, refused.Status, map[string]string{"code": refused.Code, "message": refused.Message})
+	writeJSON(w, refused.Status, map[string]string{"code": refused.Code, "message": refused.Message})
 }
 
-func (p *Page) tell(ctx context.Context, err error) {
+func (p *Page) logFailure(ctx context.Context, err error) {
 	if p.Log != nil {
 		p.Log.ErrorContext(ctx, "failed to start a call for a visitor", "err", err)
 	}
 }
 
-func answer(w http.ResponseWriter, status int, body any) {
+func writeJSON(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(body) // the visitor may be gone
 }
 
-func (p *Page) order(w http.ResponseWriter, r *http.Request) (map[string]any, error) {
+func (p *Page) createCall(w http.ResponseWriter, r *http.Request) (map[string]any, error) {
 	if !sameOrigin(r) {
 		return nil, &RefusedError{
 			Status:  http.StatusForbidden,
@@ -158,7 +158,7 @@ func (p *Page) order(w http.ResponseWriter, r *http.Request) (map[string]any, er
 	var order struct {
 		Agent string `json:"agent"`
 	}
-	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, longestOrder))
+	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil || json.Unmarshal(text, &order) != nil {
 		return nil, &RefusedError{
 			Status:  http.StatusUnprocessableEntity,
@@ -178,11 +178,11 @@ func (p *Page) order(w http.ResponseWriter, r *http.Request) (map[string]any, er
 			wait,
 		}
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), orderWithin)
+	ctx, cancel := context.WithTimeout(r.Context(), createTimeout)
 	defer cancel()
 	ticket, err := p.Caller.Call(ctx, order.Agent)
 	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		p.tell(r.Context(), err)
+		p.logFailure(r.Context(), err)
 		return nil, &RefusedError{
 			http.StatusServiceUnavailable,
 			string(control.CodeVoiceBackend),

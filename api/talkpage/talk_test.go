@@ -14,14 +14,14 @@ import (
 	"time"
 )
 
-// calls gives out tickets, or an error.
+// calls returns a ticket or an error.
 type calls struct {
-	err   error
-	asked []string
+	err    error
+	agents []string
 }
 
 func (c *calls) Call(_ context.Context, agent string) (map[string]any, error) {
-	c.asked = append(c.asked, agent)
+	c.agents = append(c.agents, agent)
 	return map[string]any{"access_token": "t"}, c.err
 }
 
@@ -34,7 +34,7 @@ func page(t *testing.T, c *calls) http.Handler {
 	return h
 }
 
-func ask(h http.Handler, body string, headers ...string) *httptest.ResponseRecorder {
+func requestToken(h http.Handler, body string, headers ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequestWithContext(context.Background(), http.MethodPost, "http://calls.example/talk/token", strings.NewReader(body))
 	r.RemoteAddr = "192.0.2.1:4711"
 	for i := 0; i < len(headers); i += 2 {
@@ -53,20 +53,20 @@ func TestToken(t *testing.T) {
 		status  int
 		code    string
 	}{
-		"our page":                      {`{"agent":"demo"}`, []string{"Sec-Fetch-Site", "same-origin"}, nil, 201, ""},
-		"our page in an older browser":  {`{"agent":"demo"}`, []string{"Origin", "https://calls.example"}, nil, 201, ""},
-		"a page of a neighbour":         {`{"agent":"demo"}`, []string{"Sec-Fetch-Site", "same-site"}, nil, 403, "cross_origin"},
-		"a page of anybody":             {`{"agent":"demo"}`, []string{"Sec-Fetch-Site", "cross-site", "Origin", "https://calls.example"}, nil, 403, "cross_origin"},
-		"another in an older browser":   {`{"agent":"demo"}`, []string{"Origin", "https://elsewhere.example"}, nil, 403, "cross_origin"},
-		"a form without a script":       {`{"agent":"demo"}`, []string{"Origin", "null"}, nil, 403, "cross_origin"},
-		"nobody's":                      {`{"agent":"demo"}`, nil, nil, 403, "cross_origin"},
-		"an agent that is not for them": {`{"agent":"sales"}`, []string{"Sec-Fetch-Site", "same-origin"}, nil, 404, "agent_not_found"},
-		"no JSON":                       {`agent=demo`, []string{"Sec-Fetch-Site", "same-origin"}, nil, 422, "invalid_request"},
-		"too long":                      {`{"agent":"demo","x":"` + strings.Repeat("x", longestOrder) + `"}`, []string{"Sec-Fetch-Site", "same-origin"}, nil, 422, "invalid_request"},
-		"no room":                       {`{"agent":"demo"}`, []string{"Sec-Fetch-Site", "same-origin"}, &RefusedError{503, "full", "later", 1500 * time.Millisecond}, 503, "full"},
-		"a fault of ours":               {`{"agent":"demo"}`, []string{"Sec-Fetch-Site", "same-origin"}, errors.New("password canary"), 500, "internal_error"},
+		"our page":                               {`{"agent":"demo"}`, []string{"Sec-Fetch-Site", "same-origin"}, nil, 201, ""},
+		"our page in an older browser":           {`{"agent":"demo"}`, []string{"Origin", "https://calls.example"}, nil, 201, ""},
+		"another site's page of the same domain": {`{"agent":"demo"}`, []string{"Sec-Fetch-Site", "same-site"}, nil, 403, "cross_origin"},
+		"another site's page":                    {`{"agent":"demo"}`, []string{"Sec-Fetch-Site", "cross-site", "Origin", "https://calls.example"}, nil, 403, "cross_origin"},
+		"another site in an older browser":       {`{"agent":"demo"}`, []string{"Origin", "https://elsewhere.example"}, nil, 403, "cross_origin"},
+		"a form without a script":                {`{"agent":"demo"}`, []string{"Origin", "null"}, nil, 403, "cross_origin"},
+		"no origin":                              {`{"agent":"demo"}`, nil, nil, 403, "cross_origin"},
+		"an agent that is not offered":           {`{"agent":"sales"}`, []string{"Sec-Fetch-Site", "same-origin"}, nil, 404, "agent_not_found"},
+		"no JSON":                                {`agent=demo`, []string{"Sec-Fetch-Site", "same-origin"}, nil, 422, "invalid_request"},
+		"too long":                               {`{"agent":"demo","x":"` + strings.Repeat("x", maxBody) + `"}`, []string{"Sec-Fetch-Site", "same-origin"}, nil, 422, "invalid_request"},
+		"full":                                   {`{"agent":"demo"}`, []string{"Sec-Fetch-Site", "same-origin"}, &RefusedError{503, "full", "later", 1500 * time.Millisecond}, 503, "full"},
+		"internal error":                         {`{"agent":"demo"}`, []string{"Sec-Fetch-Site", "same-origin"}, errors.New("password canary"), 500, "internal_error"},
 	} {
-		w := ask(page(t, &calls{err: c.err}), c.body, c.headers...)
+		w := requestToken(page(t, &calls{err: c.err}), c.body, c.headers...)
 		var got struct {
 			Code  string `json:"code"`
 			Token string `json:"access_token"`
@@ -83,7 +83,7 @@ func TestToken(t *testing.T) {
 	}
 }
 
-// hung are calls that are ordered of a database which does not answer.
+// hung is a Caller whose database does not respond.
 type hung struct{}
 
 func (hung) Call(ctx context.Context, _ string) (map[string]any, error) {
@@ -91,32 +91,31 @@ func (hung) Call(ctx context.Context, _ string) (map[string]any, error) {
 	return nil, fmt.Errorf("calls: %w", ctx.Err())
 }
 
-// TestTokenInTime: a visitor gets an error in bounded time if no call is possible.
-func TestTokenInTime(t *testing.T) {
+func TestTokenTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, err := (&Page{Agents: []string{"demo"}, Caller: hung{}}).Handler()
 		if err != nil {
 			t.Fatal(err)
 		}
 		began := time.Now()
-		w := ask(h, `{"agent":"demo"}`, "Sec-Fetch-Site", "same-origin")
-		if took := time.Since(began); w.Code != 503 || took != orderWithin || w.Header().Get("Retry-After") == "" {
+		w := requestToken(h, `{"agent":"demo"}`, "Sec-Fetch-Site", "same-origin")
+		if took := time.Since(began); w.Code != 503 || took != createTimeout || w.Header().Get("Retry-After") == "" {
 			t.Errorf("%d %s after %v", w.Code, w.Body, took)
 		}
 	})
 }
 
-func TestTokensAreFew(t *testing.T) {
+func TestTokenRateLimit(t *testing.T) {
 	c := &calls{}
 	h := page(t, c)
 	for range perAddress {
-		if w := ask(h, `{"agent":"demo"}`, "Sec-Fetch-Site", "same-origin"); w.Code != 201 {
+		if w := requestToken(h, `{"agent":"demo"}`, "Sec-Fetch-Site", "same-origin"); w.Code != 201 {
 			t.Fatalf("%d %s", w.Code, w.Body)
 		}
 	}
-	w := ask(h, `{"agent":"demo"}`, "Sec-Fetch-Site", "same-origin")
-	if w.Code != 429 || w.Header().Get("Retry-After") == "" || len(c.asked) != perAddress {
-		t.Errorf("%d %v, %d calls", w.Code, w.Header(), len(c.asked))
+	w := requestToken(h, `{"agent":"demo"}`, "Sec-Fetch-Site", "same-origin")
+	if w.Code != 429 || w.Header().Get("Retry-After") == "" || len(c.agents) != perAddress {
+		t.Errorf("%d %v, %d calls", w.Code, w.Header(), len(c.agents))
 	}
 }
 
@@ -126,34 +125,34 @@ func TestLimiter(t *testing.T) {
 	addr := netip.MustParseAddr
 	for i := range perAddress {
 		if _, ok := l.allow(addr("2001:db8::1"), now); !ok {
-			t.Fatalf("call %d of an address is refused", i+1)
+			t.Fatalf("call %d of an address is rejected", i+1)
 		}
 	}
 	if wait, ok := l.allow(addr("2001:db8::ffff:2"), now.Add(20*time.Second)); ok || wait != 40*time.Second {
-		t.Errorf("a neighbour in the same 64 bits: %v %v", wait, ok)
+		t.Errorf("another address of the same /64: %v %v", wait, ok)
 	}
 	if _, ok := l.allow(addr("2001:db8:0:1::1"), now); !ok {
-		t.Error("another network is refused")
+		t.Error("another network is rejected")
 	}
 	for range perAddress {
 		if _, ok := l.allow(addr("192.0.2.1"), now); !ok {
-			t.Fatal("refused too soon")
+			t.Fatal("rejected below the limit")
 		}
 	}
 	if _, ok := l.allow(addr("::ffff:192.0.2.1"), now); ok {
-		t.Error("an address gets another share in another spelling")
+		t.Error("an IPv4-mapped address has its own share")
 	}
-	given := 2*perAddress + 1
+	allowed := 2*perAddress + 1
 	for i := byte(1); i < 255; i++ {
 		if _, ok := l.allow(netip.AddrFrom4([4]byte{10, 0, 0, i}), now); ok {
-			given++
+			allowed++
 		}
 	}
-	if given != perMinute {
-		t.Errorf("%d calls are begun in a minute, of %d", given, perMinute)
+	if allowed != perMinute {
+		t.Errorf("%d calls allowed in a minute, want %d", allowed, perMinute)
 	}
 	if _, ok := l.allow(addr("192.0.2.1"), now.Add(time.Minute)); !ok {
-		t.Error("a minute later all is still refused")
+		t.Error("rejected after the window")
 	}
 }
 
@@ -177,7 +176,7 @@ func TestPage(t *testing.T) {
 		r.Header.Set("If-None-Match", w.Header().Get("Etag"))
 		again := httptest.NewRecorder()
 		if h.ServeHTTP(again, r); again.Code != http.StatusNotModified {
-			t.Errorf("%s: asked again it is %d", path, again.Code)
+			t.Errorf("%s: conditional request: %d", path, again.Code)
 		}
 		if path == "/talk" && (!strings.Contains(w.Body.String(), "<option>&lt;b&gt;shop</option>") || strings.Contains(w.Body.String(), "style=")) {
 			t.Errorf("the page is %s", w.Body)
@@ -186,6 +185,6 @@ func TestPage(t *testing.T) {
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/talk/limit.go", http.NoBody))
 	if w.Code != 404 {
-		t.Errorf("what is no file of it: %d", w.Code)
+		t.Errorf("an unknown file: %d", w.Code)
 	}
 }

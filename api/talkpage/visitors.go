@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	longestVisit = 10 * time.Minute // maximum call duration
-	turnGrace    = 5 * time.Minute  // added to the validity of ICE credentials
+	maxCallDuration = 10 * time.Minute // maximum call duration
+	turnGrace       = 5 * time.Minute  // added to the validity of ICE credentials
 )
 
 // Tickets creates join tokens for browsers.
@@ -27,10 +27,10 @@ type Tickets interface {
 
 // Visitors creates calls for visitors of the page.
 type Visitors struct {
-	Agents  []config.TalkAgent // available agents
-	DB      db.Querier
-	Desk    *admission.Controller
-	Tickets Tickets
+	Agents    []config.TalkAgent // available agents
+	DB        db.Querier
+	Admission *admission.Controller
+	Tickets   Tickets
 }
 
 // Names returns the names of the agents.
@@ -64,10 +64,10 @@ func (v *Visitors) call(ctx context.Context, a config.TalkAgent) (map[string]any
 	order := admission.WebOrder{
 		Agent:        a.Name,
 		Client:       "browser",
-		MaxDurationS: int(longestVisit / time.Second),
+		MaxDurationS: int(maxCallDuration / time.Second),
 		Metadata:     map[string]any{"source": "talk"},
 	}
-	c, t, err := v.Desk.PlaceWeb(ctx, org, order, func(context.Context, db.Querier, control.Call, admission.Ticket) error { return nil })
+	c, t, err := v.Admission.PlaceWeb(ctx, org, order, func(context.Context, db.Querier, control.Call, admission.Ticket) error { return nil })
 	if refused, ok := errors.AsType[*control.Error](err); ok {
 		return nil, &RefusedError{
 			Status:     http.StatusServiceUnavailable,
@@ -79,7 +79,7 @@ func (v *Visitors) call(ctx context.Context, a config.TalkAgent) (map[string]any
 	if err != nil {
 		return nil, err
 	}
-	ticket := v.Tickets.Ticket(c.ID, t.Expires, t.Expires.Add(longestVisit+turnGrace))
+	ticket := v.Tickets.Ticket(c.ID, t.Expires, t.Expires.Add(maxCallDuration+turnGrace))
 	ticket["call_id"], ticket["agent_id"], ticket["expires_at"] = c.ID, c.AgentName, t.Expires.Unix()
 	return ticket, nil
 }

@@ -80,7 +80,7 @@ func (i Import) Percent() int {
 // Imports creates campaigns in the background. It is safe for concurrent use.
 type Imports struct {
 	Pool    *pgxpool.Pool
-	Desk    *service.Service
+	Service *service.Service
 	Uploads *Uploads
 	// Admit limits the lists that are read at once; nil disables the limit.
 	Admit func(orgID string) (done func(), err error)
@@ -303,7 +303,7 @@ func (m *Imports) create(ctx context.Context, i Import, p *tracker) error {
 	}
 	defer shut()
 	f.Columns = i.Columns
-	_, err = m.Desk.Create(ctx, i.OrgID, i.Who, service.CreateRequest{Spec: i.Spec, File: f, Progress: p.set},
+	_, err = m.Service.Create(ctx, i.OrgID, i.Who, service.CreateRequest{Spec: i.Spec, File: f, Progress: p.set},
 		func(ctx context.Context, q db.Querier, st service.Status) error {
 			k := st.Campaign
 			after := map[string]any{

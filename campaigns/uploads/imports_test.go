@@ -45,7 +45,7 @@ func newRoom(t *testing.T) *env {
 	bucket := &recording.Folder{Dir: t.TempDir()}
 	return &env{t: t, Imports: &uploads.Imports{
 		Pool: d.Pool, Log: slog.New(slog.DiscardHandler), Uploads: &uploads.Uploads{Sources: &store.ImportFiles{Pool: d.Pool, Bucket: bucket}, Bucket: bucket},
-		Desk: &service.Service{Pool: d.Pool, Store: &store.Store{Pool: d.Pool}, Bucket: bucket, Markets: &marketstore.Store{}},
+		Service: &service.Service{Pool: d.Pool, Store: &store.Store{Pool: d.Pool}, Bucket: bucket, Markets: &marketstore.Store{}},
 	}}
 }
 

@@ -125,7 +125,7 @@ func (a Agents) show(r *ui.Request) (ui.Page, error) {
 		p.Actions = append([]ui.Link{{Label: "Test call", Path: at + "/call"}}, p.Actions...)
 	}
 	for _, t := range a.Talk {
-		if t.Org == r.Seat.Name && t.Name == agent.Name {
+		if t.Org == r.Member.Name && t.Name == agent.Name {
 			data["Talk"] = true
 		}
 	}
@@ -134,7 +134,7 @@ func (a Agents) show(r *ui.Request) (ui.Page, error) {
 
 // save applies an agent and returns the audit entry with the differences.
 func save(r *ui.Request, q db.Querier, before *agents.Agent, a apply.Agent) (operator.Entry, error) {
-	if err := r.Apply(q, apply.Organization{Name: r.Seat.Name, Agents: []apply.Agent{a}}); err != nil {
+	if err := r.Apply(q, apply.Organization{Name: r.Member.Name, Agents: []apply.Agent{a}}); err != nil {
 		return operator.Entry{}, err
 	}
 	is, err := agents.Find(r.Context(), q, r.Org(), a.Name)

@@ -281,7 +281,7 @@ func TestDestinations(t *testing.T) {
 // TestATestCallWaitsForRoom: a test call is refused if the API would refuse it for lack of capacity.
 func TestATestCallWaitsForRoom(t *testing.T) {
 	h := dashtest.New(t, func(h *dashtest.Env) {
-		h.Dashboard.Calls.Desk = &admission.Controller{Pool: h.DB.Pool, Store: h.Dashboard.Store, QueueDepth: 1}
+		h.Dashboard.Calls.Admission = &admission.Controller{Pool: h.DB.Pool, Store: h.Dashboard.Store, QueueDepth: 1}
 	})
 	ids := h.Furnish(t, "sales")
 	b := h.SignIn(t, "oscar")

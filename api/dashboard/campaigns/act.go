@@ -89,22 +89,22 @@ func (c *Campaigns) launch(r *ui.Request) (ui.Result, error) {
 		}, nil
 	}
 	return c.do(r, "launch", "Campaign launched.", func(ctx context.Context, orgID, id string, who service.Actor) (service.Status, error) {
-		return c.desk().Launch(ctx, orgID, id, who, service.LaunchRequest{Confirmed: true, ImportID: r.Text("import"), DNC: r.Text("dnc")})
+		return c.service().Launch(ctx, orgID, id, who, service.LaunchRequest{Confirmed: true, ImportID: r.Text("import"), DNC: r.Text("dnc")})
 	})
 }
 
 func (c *Campaigns) pause(r *ui.Request) (ui.Result, error) {
-	return c.do(r, "pause", "Campaign paused. Active calls continue.", c.desk().Pause)
+	return c.do(r, "pause", "Campaign paused. Active calls continue.", c.service().Pause)
 }
 
 func (c *Campaigns) resume(r *ui.Request) (ui.Result, error) {
-	return c.do(r, "resume", "Campaign resumed.", c.desk().Resume)
+	return c.do(r, "resume", "Campaign resumed.", c.service().Resume)
 }
 
 // rescreen screens contacts again that were skipped because of their location.
 func (c *Campaigns) rescreen(r *ui.Request) (ui.Result, error) {
 	to := "campaigns/" + r.ID()
-	n, err := c.desk().Rescreen(r.Context(), r.Org(), r.ID(), who(r))
+	n, err := c.service().Rescreen(r.Context(), r.Org(), r.ID(), who(r))
 	switch control.CodeOf(err) {
 	case control.CodeCampaignTransition, control.CodeMarketNotInstalled:
 		return ui.Result{To: to, Notice: "Nothing was changed: " + ui.ErrorText(err) + ".", Failed: true}, nil
@@ -125,7 +125,7 @@ func (c *Campaigns) rescreen(r *ui.Request) (ui.Result, error) {
 // reopen returns contacts to the queue whose calls failed because of this service.
 func (c *Campaigns) reopen(r *ui.Request) (ui.Result, error) {
 	back := ui.Result{To: "campaigns/" + r.ID()}
-	n, err := c.desk().Reopen(r.Context(), r.Org(), r.ID(), who(r))
+	n, err := c.service().Reopen(r.Context(), r.Org(), r.ID(), who(r))
 	if control.CodeOf(err) == control.CodeCampaignTransition {
 		back.Notice, back.Failed = "Nothing was changed: "+ui.ErrorText(err)+".", true
 		return back, nil
@@ -143,14 +143,14 @@ func (c *Campaigns) askCancel(r *ui.Request) (ui.Page, error) {
 		return ui.Page{}, err
 	}
 	return ui.Page{
-		Template: "form.html", Title: "Cancel " + k.Name, Crumbs: above(of(k)),
+		Template: "form.html", Title: "Cancel " + k.Name, Crumbs: crumbs(campaignLink(k)),
 		Lead: "No one else will be called. This cannot be undone. Active calls continue.",
 		Data: r.Form(ui.Form{Submit: "Cancel campaign", Danger: true, Cancel: r.URL("campaigns/" + k.ID)}),
 	}, nil
 }
 
 func (c *Campaigns) cancel(r *ui.Request) (ui.Result, error) {
-	return c.do(r, "cancel", "Campaign canceled.", c.desk().Cancel)
+	return c.do(r, "cancel", "Campaign canceled.", c.service().Cancel)
 }
 
 func (c *Campaigns) askCalls(r *ui.Request) (ui.Page, error) {
@@ -166,14 +166,14 @@ func (c *Campaigns) askCalls(r *ui.Request) (ui.Page, error) {
 		ui.Field{Name: "attest", Label: "Each contact gave " + consent(k.ConsentTier()), Kind: ui.Checkbox},
 	)
 	return ui.Page{
-		Template: "form.html", Title: "Add numbers to " + k.Name, Crumbs: above(of(k)),
+		Template: "form.html", Title: "Add numbers to " + k.Name, Crumbs: crumbs(campaignLink(k)),
 		Lead: "All numbers are added or none. The report lists unreadable rows and numbers on a do-not-call list.", Data: r.Form(f),
 	}, nil
 }
 
 // add adds numbers to a campaign, once per form. Numbers that come again are called again.
 func (c *Campaigns) add(r *ui.Request) (ui.Result, error) {
-	list, done, err := c.given(r)
+	list, done, err := c.formList(r)
 	if err != nil {
 		return ui.Result{}, err
 	}
@@ -193,7 +193,7 @@ func (c *Campaigns) add(r *ui.Request) (ui.Result, error) {
 	if err != nil || added != nil {
 		return back, err
 	}
-	st, err := c.desk().Add(r.Context(), r.Org(), r.ID(), who(r), batch, service.BatchHooks{
+	st, err := c.service().Add(r.Context(), r.Org(), r.ID(), who(r), batch, service.BatchHooks{
 		Settle: func(ctx context.Context, q db.Querier, _ service.Status) error {
 			return slot.Settle(ctx, q, idempotency.Answer{Status: http.StatusSeeOther})
 		},
@@ -216,7 +216,7 @@ func (c *Campaigns) batch(list *service.File) ([]json.RawMessage, error) {
 	if err != nil {
 		return nil, unreadable(err)
 	}
-	most := c.desk().MaxCalls
+	most := c.service().MaxCalls
 	if most == 0 {
 		most = 1000
 	}
@@ -227,12 +227,12 @@ func (c *Campaigns) batch(list *service.File) ([]json.RawMessage, error) {
 	case err != nil:
 		return nil, ui.Invalid("rows", "The file could not be read: "+err.Error()+".")
 	}
-	return all, c.desk().CheckCalls(len(all))
+	return all, c.service().CheckCalls(len(all))
 }
 
 func (c *Campaigns) askWithdraw(r *ui.Request) (ui.Page, error) {
 	return ui.Page{
-		Template: "form.html", Title: "Withdraw numbers", Crumbs: above(),
+		Template: "form.html", Title: "Withdraw numbers", Crumbs: crumbs(),
 		Lead: "Withdrawn numbers are not called again in any active campaign. Active calls continue.",
 		Data: r.Form(ui.Form{Submit: "Withdraw numbers", Danger: true, Cancel: r.URL("campaigns"), Fields: []ui.Field{
 			{
@@ -264,7 +264,7 @@ func (c *Campaigns) withdraw(r *ui.Request) (ui.Result, error) {
 			a.Phones = append(a.Phones, sent)
 		}
 	}
-	w, err := c.desk().Withdraw(r.Context(), r.Org(), who(r), a)
+	w, err := c.service().Withdraw(r.Context(), r.Org(), who(r), a)
 	switch control.CodeOf(err) {
 	case control.CodeAddressesRequired:
 		return ui.Result{}, ui.Invalid("numbers", "Enter at least one number or contact id.")
@@ -279,7 +279,7 @@ func (c *Campaigns) withdraw(r *ui.Request) (ui.Result, error) {
 		return ui.Result{}, err
 	}
 	return ui.Result{Page: &ui.Page{
-		Template: "withdrawn.html", Title: "Withdrawn numbers", Crumbs: above(),
+		Template: "withdrawn.html", Title: "Withdrawn numbers", Crumbs: crumbs(),
 		Data: map[string]any{"Did": w, "Invalid": texts(w.Invalid), "NotFound": texts(w.NotFound)},
 	}}, nil
 }

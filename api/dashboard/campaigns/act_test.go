@@ -68,7 +68,7 @@ func (full) Put(context.Context, string, io.Reader) error { return errors.New("i
 
 // TestTheListIsNotTaken says so, however often the form is sent.
 func TestTheListIsNotTaken(t *testing.T) {
-	h := dashtest.New(t, func(h *dashtest.Env) { h.Dashboard.Campaigns.Desk.Bucket = full{h.Dashboard.Bucket} })
+	h := dashtest.New(t, func(h *dashtest.Env) { h.Dashboard.Campaigns.Service.Bucket = full{h.Dashboard.Bucket} })
 	h.AddSales(t, "us", true)
 	b := h.SignIn(t, "oscar")
 	if a := b.Post("campaigns/new", "once", "k"); a.Status != http.StatusUnprocessableEntity || !strings.Contains(a.Text(), "Choose a file or enter numbers.") {

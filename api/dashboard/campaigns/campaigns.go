@@ -41,9 +41,9 @@ func (c *Campaigns) Module() (ui.Module, error) {
 		Links: []ui.Link{{Label: "Campaigns", Path: "campaigns"}},
 		Routes: []ui.Route{
 			{Path: "campaigns", Show: c.list},
-			{Path: "campaigns/new", Show: c.askList, Submit: c.takeList, MaxBytes: most, Timeout: longest},
-			{Path: "campaigns/columns", Role: operator.Operator, Show: c.columns, Timeout: longest},
-			{Path: "campaigns/draft", Show: c.askDraft, Submit: c.create, Timeout: longest},
+			{Path: "campaigns/new", Show: c.askList, Submit: c.uploadList, MaxBytes: most, Timeout: listTimeout},
+			{Path: "campaigns/columns", Role: operator.Operator, Show: c.columns, Timeout: listTimeout},
+			{Path: "campaigns/draft", Show: c.askDraft, Submit: c.create, Timeout: listTimeout},
 			{Path: "campaigns/importing", Role: operator.Operator, Show: c.importing},
 			{Path: "campaigns/withdraw", Show: c.askWithdraw, Submit: c.withdraw},
 			{Path: "campaigns/{id}", Show: c.show},
@@ -51,17 +51,17 @@ func (c *Campaigns) Module() (ui.Module, error) {
 			{Path: "campaigns/{id}/pause", Submit: c.pause},
 			{Path: "campaigns/{id}/resume", Submit: c.resume},
 			{Path: "campaigns/{id}/reopen", Submit: c.reopen},
-			{Path: "campaigns/{id}/rescreen", Submit: c.rescreen, Timeout: longest},
+			{Path: "campaigns/{id}/rescreen", Submit: c.rescreen, Timeout: listTimeout},
 			{Path: "campaigns/{id}/cancel", Show: c.askCancel, Submit: c.cancel},
-			{Path: "campaigns/{id}/calls", Show: c.askCalls, Submit: c.add, NotRefilled: []string{"attest"}, MaxBytes: most, Timeout: longest},
+			{Path: "campaigns/{id}/calls", Show: c.askCalls, Submit: c.add, NotRefilled: []string{"attest"}, MaxBytes: most, Timeout: listTimeout},
 			{Path: "imports/{id}", Show: c.imported},
 			{Path: "imports/{id}/report", Serve: c.report},
 		},
 	}, err
 }
 
-// desk is where campaigns are changed, by the API too.
-func (c *Campaigns) desk() *service.Service { return c.API.Desk }
+// service changes campaigns, as the API does.
+func (c *Campaigns) service() *service.Service { return c.API.Service }
 
 // who returns the operator for the campaign's log.
 func who(r *ui.Request) service.Actor {
@@ -80,13 +80,13 @@ func (c *Campaigns) log(r *ui.Request, action, object string, before, after any)
 	return r.Log(operator.Entry{Action: "campaign." + action, Object: object, Before: before, After: after})
 }
 
-// above returns the parent pages of a campaign page.
-func above(more ...ui.Link) []ui.Link {
+// crumbs returns the parent pages of a campaign page.
+func crumbs(more ...ui.Link) []ui.Link {
 	return append([]ui.Link{{Label: "Campaigns", Path: "campaigns"}}, more...)
 }
 
-// of links to a campaign.
-func of(c campaigns.Campaign) ui.Link {
+// campaignLink links to a campaign.
+func campaignLink(c campaigns.Campaign) ui.Link {
 	return ui.Link{Label: c.Name, Path: "campaigns/" + c.ID}
 }
 
@@ -154,7 +154,7 @@ type importPage struct {
 }
 
 func (c *Campaigns) imported(r *ui.Request) (ui.Page, error) {
-	x, err := c.desk().Import(r.Context(), r.Org(), r.ID(), screeningAge(r))
+	x, err := c.service().Import(r.Context(), r.Org(), r.ID(), screeningAge(r))
 	if err != nil {
 		return ui.Page{}, err
 	}
@@ -167,7 +167,7 @@ func (c *Campaigns) imported(r *ui.Request) (ui.Page, error) {
 		return ui.Page{}, err
 	}
 	return ui.Page{
-		Template: "import.html", Title: "Import of " + x.CreatedAt.In(r.Zone()).Format("2 Jan 2006, 15:04 MST"), Crumbs: above(of(k)),
+		Template: "import.html", Title: "Import of " + x.CreatedAt.In(r.Zone()).Format("2 Jan 2006, 15:04 MST"), Crumbs: crumbs(campaignLink(k)),
 		Lead: fmt.Sprintf("%s, %d accepted.", ui.Plural(x.RowsSeen, "row", "rows"), x.AcceptedRows),
 		Data: importPage{x, k, counts(x.ByCode, issueWords), split},
 	}, nil

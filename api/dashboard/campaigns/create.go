@@ -18,8 +18,8 @@ import (
 	"github.com/parley-voice/parley/campaigns/uploads"
 )
 
-// longest limits requests that read a whole list.
-const longest = 2 * time.Minute
+// listTimeout limits requests that read a whole list.
+const listTimeout = 2 * time.Minute
 
 // numbers is a form for numbers: a file or lines.
 func numbers(submit, cancel string) ui.Form {
@@ -46,14 +46,14 @@ func (c *Campaigns) askList(r *ui.Request) (ui.Page, error) {
 	f := numbers("Continue", r.URL("campaigns"))
 	f.Fields = append(f.Fields, ui.OnceField())
 	return ui.Page{
-		Template: "new.html", Title: "New campaign", Crumbs: above(), Lead: "Step 1 of 3: contacts",
+		Template: "new.html", Title: "New campaign", Crumbs: crumbs(), Lead: "Step 1 of 3: contacts",
 		Data: r.Form(f),
 	}, nil
 }
 
-// takeList stores a list until its campaign is created.
-func (c *Campaigns) takeList(r *ui.Request) (ui.Result, error) {
-	list, done, err := c.given(r)
+// uploadList stores a list until its campaign is created.
+func (c *Campaigns) uploadList(r *ui.Request) (ui.Result, error) {
+	list, done, err := c.formList(r)
 	if err != nil {
 		return ui.Result{}, err
 	}
@@ -66,7 +66,7 @@ func (c *Campaigns) takeList(r *ui.Request) (ui.Result, error) {
 		return ui.Result{}, err
 	}
 	return r.DoOnce(func() (ui.Result, error) {
-		if _, err := uploads.ReadPreview(r.Context(), c.desk(), r.Org(), list, nil); err != nil {
+		if _, err := uploads.ReadPreview(r.Context(), c.service(), r.Org(), list, nil); err != nil {
 			return ui.Result{}, unreadable(err)
 		}
 		id, err := c.Uploads.Keep(r.Context(), r.Org(), io.NewSectionReader(list, 0, list.Size))
@@ -74,8 +74,8 @@ func (c *Campaigns) takeList(r *ui.Request) (ui.Result, error) {
 	}, sum, r.Text("lines"))
 }
 
-// given returns the list of a form, nil without one.
-func (c *Campaigns) given(r *ui.Request) (list *service.File, done func(), err error) {
+// formList returns the list of a form, nil without one.
+func (c *Campaigns) formList(r *ui.Request) (list *service.File, done func(), err error) {
 	f, head, err := r.HTTP.FormFile("rows")
 	switch {
 	case err == nil:
@@ -142,8 +142,8 @@ type columnsPage struct {
 	NoPhone, TwoPhones, NoRow, Ready bool
 }
 
-// opened opens the upload of a page with its chosen columns.
-func (c *Campaigns) opened(r *ui.Request) (*service.File, func(), error) {
+// openUpload opens the upload of a page with its chosen columns.
+func (c *Campaigns) openUpload(r *ui.Request) (*service.File, func(), error) {
 	id := r.Query("upload")
 	if id == "" {
 		id = r.Text("upload")
@@ -203,13 +203,13 @@ func options(name string) []ui.Option {
 }
 
 func (c *Campaigns) columns(r *ui.Request) (ui.Page, error) {
-	f, done, err := c.opened(r)
+	f, done, err := c.openUpload(r)
 	if err != nil {
 		return ui.Page{}, err
 	}
 	defer done()
 	x := columnsPage{Upload: r.Query("upload")}
-	x.Preview, err = uploads.ReadPreview(r.Context(), c.desk(), r.Org(), f, func(names []string) map[string]string {
+	x.Preview, err = uploads.ReadPreview(r.Context(), c.service(), r.Org(), f, func(names []string) map[string]string {
 		columns, _ := chosen(r, names)
 		return columns
 	})
@@ -217,7 +217,7 @@ func (c *Campaigns) columns(r *ui.Request) (ui.Page, error) {
 		return ui.Page{}, err
 	}
 	_, values := chosen(r, x.Names)
-	x.lay(values)
+	x.addColumns(values)
 	if x.List != nil {
 		const shown = 10
 		var by map[string]int
@@ -230,13 +230,13 @@ func (c *Campaigns) columns(r *ui.Request) (ui.Page, error) {
 	x.NoRow = x.List != nil && !x.NoPhone && !x.TwoPhones && x.Split.Called == 0 && !x.More
 	x.Ready = x.List != nil && !x.NoPhone && !x.TwoPhones && !x.NoRow
 	return ui.Page{
-		Template: "columns.html", Title: "Map columns", Crumbs: above(ui.Link{Label: "New campaign", Path: "campaigns/new"}),
+		Template: "columns.html", Title: "Map columns", Crumbs: crumbs(ui.Link{Label: "New campaign", Path: "campaigns/new"}),
 		Lead: "Step 2 of 3: columns", Data: x,
 	}, nil
 }
 
-// lay fills in the columns with their mapping.
-func (x *columnsPage) lay(values []string) {
+// addColumns adds the columns with their mapping.
+func (x *columnsPage) addColumns(values []string) {
 	for i, name := range x.Names {
 		field := "c" + strconv.Itoa(i)
 		k := column{Name: name, Field: field, Options: options(name), Value: values[i]}

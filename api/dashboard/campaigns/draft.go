@@ -115,7 +115,7 @@ func (c *Campaigns) askDraft(r *ui.Request) (ui.Page, error) {
 		lead = "Without a list. You can add numbers before and after the launch."
 	}
 	return ui.Page{
-		Template: "draft.html", Title: "New campaign", Crumbs: above(ui.Link{Label: "New campaign", Path: "campaigns/new"}), Lead: lead,
+		Template: "draft.html", Title: "New campaign", Crumbs: crumbs(ui.Link{Label: "New campaign", Path: "campaigns/new"}), Lead: lead,
 		Data: map[string]any{"Form": r.Form(ui.Form{Submit: "Create draft", Cancel: r.URL("campaigns"), Fields: all}), "Agents": agents},
 	}, nil
 }
@@ -238,7 +238,7 @@ func (c *Campaigns) create(r *ui.Request) (ui.Result, error) {
 func (c *Campaigns) make(r *ui.Request, order service.CreateRequest, slot *idempotency.Slot) (ui.Result, error) {
 	upload := r.Query("upload")
 	if upload != "" {
-		f, shut, fault := c.opened(r)
+		f, shut, fault := c.openUpload(r)
 		if gone, ok := errors.AsType[*ui.ProblemError](fault); ok { // keep the form
 			return ui.Result{}, ui.Invalid("", gone.Title+". "+gone.Text)
 		}
@@ -255,7 +255,7 @@ func (c *Campaigns) make(r *ui.Request, order service.CreateRequest, slot *idemp
 	}
 	var done ui.Result
 	settled := func(ctx context.Context, q db.Querier) error { return slot.Settle(ctx, q, done.Kept()) }
-	st, err := c.desk().Create(r.Context(), r.Org(), who(r), order,
+	st, err := c.service().Create(r.Context(), r.Org(), who(r), order,
 		func(ctx context.Context, q db.Querier, st service.Status) error {
 			done = ui.Result{To: "campaigns/" + st.Campaign.ID, Notice: "Draft created. Review the checks, then launch."}
 			return settled(ctx, q)

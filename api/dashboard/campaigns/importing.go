@@ -15,18 +15,18 @@ import (
 	"github.com/parley-voice/parley/control/idempotency"
 )
 
-// usualLarge is the size of lists that are imported in the background, in bytes: some
+// defaultLarge is the size of lists that are imported in the background, in bytes: some
 // thousands of rows.
-const usualLarge = 256 << 10
+const defaultLarge = 256 << 10
 
 // background reports whether the campaign of a list is created in the background.
 func (c *Campaigns) background(f *service.File) bool {
-	return c.Imports != nil && f.Size >= cmp.Or(c.Large, usualLarge)
+	return c.Imports != nil && f.Size >= cmp.Or(c.Large, defaultLarge)
 }
 
 // queue queues the import and redirects to its progress page.
 func (c *Campaigns) queue(r *ui.Request, order service.CreateRequest, slot *idempotency.Slot) (done ui.Result, err error) {
-	if err = c.desk().Check(r.Context(), r.Org(), order.Spec); err != nil { // keep the form
+	if err = c.service().Check(r.Context(), r.Org(), order.Spec); err != nil { // keep the form
 		return ui.Result{}, refused(err)
 	}
 	err = c.Imports.AddWith(r.Context(), uploads.Import{
@@ -81,13 +81,13 @@ func (c *Campaigns) importing(r *ui.Request) (ui.Page, error) {
 	case i.State == uploads.Done && i.Code == "":
 		x.Says = "Draft created. Review the checks, then launch."
 	default:
-		x.Problem = unmade(i)
+		x.Problem = failureText(i)
 	}
-	return ui.Page{Template: "importing.html", Title: "Import of " + i.Spec.Name, Crumbs: above(), Data: x}, nil
+	return ui.Page{Template: "importing.html", Title: "Import of " + i.Spec.Name, Crumbs: crumbs(), Data: x}, nil
 }
 
-// unmade says why the campaign or its list was not created.
-func unmade(i uploads.Import) string {
+// failureText says why the campaign or its list was not created.
+func failureText(i uploads.Import) string {
 	text := i.Message + "."
 	if i.Code != "" {
 		err := refused(control.Refuse(control.Code(i.Code), i.Message))

@@ -39,7 +39,7 @@ type one struct {
 	Warnings      []string
 	Live          bool
 	Progress      progress.Progress
-	Stand         []stand // contacts by state
+	Tiles         []tile // contacts by state
 	Why           why
 	Held, Left    []count
 	Outcomes      []outcome
@@ -72,7 +72,7 @@ func screeningAge(r *ui.Request) screening.Freshness {
 }
 
 func (c *Campaigns) show(r *ui.Request) (ui.Page, error) {
-	st, err := c.desk().Get(r.Context(), r.Org(), r.ID(), screeningAge(r))
+	st, err := c.service().Get(r.Context(), r.Org(), r.ID(), screeningAge(r))
 	if err != nil {
 		return ui.Page{}, err
 	}
@@ -81,7 +81,7 @@ func (c *Campaigns) show(r *ui.Request) (ui.Page, error) {
 		Status: st, Draft: k.Status == campaigns.Draft, Over: k.Status.IsOver(),
 		Consent: consent(k.ConsentTier()), Live: !k.Status.IsOver() && k.Status != campaigns.Draft,
 		Pausable: campaigns.EffectOf(k.Status, campaigns.Pause) == campaigns.Applies, Resumable: k.Status == campaigns.Paused,
-		HoursInWords: shifts(k.WorkingHours), RetriesInWord: again(k),
+		HoursInWords: shifts(k.WorkingHours), RetriesInWord: retryText(k),
 	}
 	if k.Status != campaigns.Canceled && (!o.Over || k.StatusReason == campaigns.QueueDrained) {
 		o.Skipped = st.Counts.ByReason[campaigns.GeoRejected]
@@ -111,7 +111,7 @@ func (c *Campaigns) show(r *ui.Request) (ui.Page, error) {
 		Template: "one.html",
 		Title:    k.Name,
 		Lead:     fmt.Sprintf("%s, agent %s, %d calls per minute", k.Classification, k.AgentName, k.CallsPerMinute),
-		Crumbs:   above(),
+		Crumbs:   crumbs(),
 		Data:     o,
 	}
 	if !o.Over {
@@ -168,7 +168,7 @@ const (
 func (c *Campaigns) progress(r *ui.Request, o *one) error {
 	k, now := o.Campaign, time.Now()
 	var err error
-	if o.Progress, err = c.desk().Progress(r.Context(), r.Org(), k.ID); err != nil {
+	if o.Progress, err = c.service().Progress(r.Context(), r.Org(), k.ID); err != nil {
 		return err
 	}
 	if o.Progress.Counters.Failed > 0 {
@@ -178,7 +178,7 @@ func (c *Campaigns) progress(r *ui.Request, o *one) error {
 	}
 	o.Why = explain(k, o.Progress, o.Blockers)
 	o.Held, o.Left = counts(o.Progress.HeldReasons, held), counts(o.Progress.SuppressedReasons, suppressed)
-	o.Outcomes, o.Stand = outcomes(o.Progress.Counters), stands(o.Progress)
+	o.Outcomes, o.Tiles = outcomes(o.Progress.Counters), tiles(o.Progress)
 	if !o.Over {
 		dials, fault := c.API.Store.Attempts.PerMinute(r.Context(), r.DB(), k.ID, paceMinutes, now)
 		if fault != nil {
@@ -235,14 +235,14 @@ func byHour(hours []store.HourStats) (template.HTML, int) {
 	return chart.Columns("Calls by local hour of the contact", "hours", all, 0), n
 }
 
-// A stand is the number of contacts in a state.
-type stand struct {
+// A tile is the number of contacts in a state.
+type tile struct {
 	N    int
 	Says string
 }
 
-func stands(p progress.Progress) []stand {
-	return []stand{
+func tiles(p progress.Progress) []tile {
+	return []tile{
 		{p.Counters.Contacts, "Contacts"},
 		{p.Ready, "Ready"},
 		{p.Holds, "Waiting"},
@@ -308,8 +308,8 @@ func shifts(all []campaigns.Shift) []string {
 	return out
 }
 
-// again formats the retry settings.
-func again(k campaigns.Campaign) string {
+// retryText formats the retry settings.
+func retryText(k campaigns.Campaign) string {
 	switch {
 	case len(k.Retry.Rules) > 0:
 		return fmt.Sprintf("at most %d calls, %d rules", k.Retry.Attempts, len(k.Retry.Rules))
@@ -322,7 +322,7 @@ func again(k campaigns.Campaign) string {
 
 // warning formats a warning with its figures.
 func warning(w launchcheck.Warning) string {
-	text := say(warnings, w.Code)
+	text := label(warnings, w.Code)
 	switch {
 	case w.Code == launchcheck.FrequencyActive && w.Daily != nil && w.Rolling7d != nil:
 		text += fmt.Sprintf(" At most %s per day and %s in 7 days.", most(*w.Daily), most(*w.Rolling7d))
@@ -354,7 +354,7 @@ type event struct {
 func history(all []store.LogEntry) []event {
 	out := make([]event, len(all))
 	for i, e := range all {
-		out[i] = event{At: e.At, Did: say(actions, e.Action), By: "by the " + string(e.Via)}
+		out[i] = event{At: e.At, Did: label(actions, e.Action), By: "by the " + string(e.Via)}
 		switch {
 		case e.Actor != "":
 			out[i].By = "by " + e.Actor

@@ -67,7 +67,7 @@ func TestALargeListIsImportedInTheBackground(t *testing.T) {
 	h := dashtest.New(t, func(h *dashtest.Env) {
 		d := h.Dashboard
 		imports = &uploads.Imports{
-			Pool: h.DB.Pool, Desk: d.Campaigns.Desk, Log: d.Log,
+			Pool: h.DB.Pool, Service: d.Campaigns.Service, Log: d.Log,
 			Uploads: &uploads.Uploads{Sources: &store.ImportFiles{Pool: h.DB.Pool, Bucket: d.Bucket}, Bucket: d.Bucket},
 		}
 		d.Imports = imports

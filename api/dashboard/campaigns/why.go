@@ -39,15 +39,15 @@ func explain(k campaigns.Campaign, p progress.Progress, blockers []launchcheck.B
 	case campaigns.Running:
 	}
 	for _, b := range blockers {
-		if f, ok := lost(b.Code); ok {
+		if f, ok := stoppingFix(b.Code); ok {
 			return why{"bad", f.Bad + ". Calls are on hold.", f.Do, time.Time{}}
 		}
 	}
 	return running(k, p)
 }
 
-// lost returns the fix of a blocker that stops a running campaign.
-func lost(code string) (fix, bool) {
+// stoppingFix returns the fix of a blocker that stops a running campaign.
+func stoppingFix(code string) (fix, bool) {
 	switch code {
 	case launchcheck.AgentNotPublished,
 		launchcheck.ProviderNotConfigured,

@@ -20,14 +20,14 @@ type count struct {
 func counts[K ~string](by map[K]int, says map[string]string) []count {
 	var all []count
 	for _, code := range slices.Sorted(maps.Keys(by)) {
-		all = append(all, count{string(code), say(says, string(code)), by[code]})
+		all = append(all, count{string(code), label(says, string(code)), by[code]})
 	}
 	slices.SortStableFunc(all, func(a, b count) int { return cmp.Compare(b.N, a.N) })
 	return all
 }
 
-// say returns the label of a code, else the code with spaces.
-func say(says map[string]string, code string) string {
+// label returns the label of a code, else the code with spaces.
+func label(says map[string]string, code string) string {
 	return cmp.Or(says[code], strings.ReplaceAll(code, "_", " "))
 }
 

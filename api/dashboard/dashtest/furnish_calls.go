@@ -49,12 +49,12 @@ func (h *Env) setServices(t *testing.T) {
 	d.Recordings = &recordings.Recordings{Calls: d.Store, Bucket: bucket, Key: func() []byte { return key }, PublicURL: h.URL}
 	bodies, keys, listed := schema.NewSet(), &idempotency.Keys{Pool: pool}, &campaignstore.Store{Pool: pool}
 	d.Calls = &callsapi.Calls{
-		Desk: &admission.Controller{Pool: pool, Store: d.Store}, Store: d.Store, Keys: keys, Schemas: bodies,
+		Admission: &admission.Controller{Pool: pool, Store: d.Store}, Store: d.Store, Keys: keys, Schemas: bodies,
 		View: callview.View{Link: d.Recordings.Link}, Live: &control.Live{}, CursorKey: key,
 	}
 	d.Campaigns = &campaignsapi.Campaigns{
-		Desk:  &service.Service{Pool: pool, Store: listed, Bucket: bucket, Markets: &marketstore.Store{}},
-		Store: listed, Keys: keys, Schemas: bodies, CursorKey: key,
+		Service: &service.Service{Pool: pool, Store: listed, Bucket: bucket, Markets: &marketstore.Store{}},
+		Store:   listed, Keys: keys, Schemas: bodies, CursorKey: key,
 	}
 }
 
@@ -82,7 +82,7 @@ func (h *Env) furnishCalls(t *testing.T, name string, ids map[string]string) {
 		}
 		list = append(list, text)
 	}
-	st, err := h.Dashboard.Campaigns.Desk.Create(ctx, h.Acme, service.Actor{Via: "api", Actor: name}, service.CreateRequest{
+	st, err := h.Dashboard.Campaigns.Service.Create(ctx, h.Acme, service.Actor{Via: "api", Actor: name}, service.CreateRequest{
 		Spec: campaigns.Spec{Name: name, Agent: name, CallsPerMinute: 20}, Rows: list, Attested: true,
 	}, nil, nil)
 	if err != nil {

@@ -23,7 +23,7 @@ import (
 var files embed.FS
 
 // Lists serves the pages of do-not-call lists.
-type Lists struct{ Shelf *dnc.Catalog }
+type Lists struct{ Catalog *dnc.Catalog }
 
 // Size limits of files and the time limit of loading.
 const (
@@ -73,7 +73,7 @@ const most = 100_000
 const mostLoads = 25
 
 func (l Lists) show(r *ui.Request) (ui.Page, error) {
-	all, err := l.Shelf.Copies(r.Context())
+	all, err := l.Catalog.Copies(r.Context())
 	if err != nil {
 		return ui.Page{}, err
 	}
@@ -131,7 +131,7 @@ func (l Lists) look(r *ui.Request, number string, data map[string]any) error {
 		data["Wrong"] = "Invalid number for market " + code + ": " + strings.TrimPrefix(unread.Error(), "not a telephone number: ") + "."
 		return nil
 	}
-	looks, err := l.Shelf.Lookup(r.Context(), code, n.E164)
+	looks, err := l.Catalog.Lookup(r.Context(), code, n.E164)
 	if err != nil {
 		return err
 	}
@@ -241,7 +241,7 @@ func (l Lists) upload(r *ui.Request) (ui.Result, error) {
 }
 
 func (l Lists) loadOwn(r *ui.Request) (ui.Result, error) {
-	done, err := l.loaded(r, dnc.Load{OrgID: r.Org()}, l.Shelf.LoadOwn)
+	done, err := l.loaded(r, dnc.Load{OrgID: r.Org()}, l.Catalog.LoadOwn)
 	if err != nil {
 		return ui.Result{}, err
 	}
@@ -315,7 +315,7 @@ func (l Lists) loadRegistry(r *ui.Request) (ui.Result, error) {
 	if slices.Equal(load.Areas, []string{"all"}) {
 		load.Areas = load.Country
 	}
-	done, err := l.loaded(r, load, l.Shelf.Load)
+	done, err := l.loaded(r, load, l.Catalog.Load)
 	if err != nil {
 		return ui.Result{}, err
 	}

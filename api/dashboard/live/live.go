@@ -25,13 +25,13 @@ var files embed.FS
 // Live serves the page. Its fields are set once.
 type Live struct {
 	Campaigns *campaigns.Store
-	// Standing returns the state of a trunk: up, down or unknown. Nil knows none.
-	Standing func(media.Trunk) string
+	// TrunkStatus returns the state of a trunk: up, down or unknown. Nil knows none.
+	TrunkStatus func(media.Trunk) string
 	// Providers returns the providers used on this server; nil knows none.
 	Providers func() []Provider
-	// Leaving reports whether the server is about to stop, so that pages reconnect
+	// Stopping reports whether the server is about to stop, so that pages reconnect
 	// elsewhere. Nil means never.
-	Leaving func() bool
+	Stopping func() bool
 
 	mu      sync.Mutex
 	streams map[string]int // by session, by organization, and total ("")
@@ -43,14 +43,13 @@ func (l *Live) Module() (ui.Module, error) {
 	return ui.Module{
 		Name: "live", Files: pages,
 		Links:  []ui.Link{{Label: "Live", Path: "live"}},
-		Routes: []ui.Route{{Path: "live", Show: l.look}, {Path: "live/events", Serve: l.follow}},
+		Routes: []ui.Route{{Path: "live", Show: l.show}, {Path: "live/events", Serve: l.stream}},
 	}, err
 }
 
 // shownCalls limits the calls on the page; the others are counted.
 const shownCalls = 50
 
-// A call is an active call.
 type call struct {
 	overview.Call
 
@@ -77,24 +76,22 @@ type Provider struct {
 	Until       time.Time
 }
 
-// A seam is a provider and its state.
-type seam struct {
+// A providerState is a provider and its state.
+type providerState struct {
 	Provider
 
 	State string // up, degraded or down
 	Says  string
 }
 
-// judge returns the state of a provider.
-func judge(p Provider, now time.Time, zone *time.Location) seam {
-	s := seam{Provider: p, State: "up", Says: "Healthy"}
+// assess returns the state of a provider.
+func assess(p Provider, now time.Time, zone *time.Location) providerState {
+	s := providerState{Provider: p, State: "up", Says: "Healthy"}
 	switch {
 	case p.Tried:
 		s.State, s.Says = "degraded", "Probing with one call; other calls use the fallback, if any."
 	case p.Open && p.Until.After(now):
-		s.State, s.Says = "down", "Suspended after repeated failures until "+p.Until.In(zone).
-			Format("15:04:05")+
-			"; calls use the fallback, if any."
+		s.State, s.Says = "down", "Suspended after repeated failures until "+p.Until.In(zone).Format("15:04:05")+"; calls use the fallback, if any."
 	case p.Open:
 		s.State, s.Says = "degraded", "Suspended after repeated failures; the next call probes it."
 	case p.Most > 0 && p.Asked >= p.Most:
@@ -120,14 +117,12 @@ type now struct {
 	Lines  []line
 	Agents []overview.Agent
 	// Providers are the providers of this server.
-	Providers []seam
+	Providers []providerState
 	Loads     bool // root organization: show the load of providers
 	Paces     []pace
-	Asked     int // requested calls per minute, all campaigns
-	Made      int
 }
 
-func (l *Live) look(r *ui.Request) (ui.Page, error) {
+func (l *Live) show(r *ui.Request) (ui.Page, error) {
 	n := now{Phases: chart.Phases()}
 	err := l.calls(r, &n)
 	if err == nil {
@@ -176,12 +171,11 @@ func (l *Live) health(r *ui.Request, n *now) error {
 	n.Loads = r.Root
 	if l.Providers != nil {
 		for _, p := range l.Providers() {
-			n.Providers = append(n.Providers, judge(p, time.Now(), r.Zone()))
+			n.Providers = append(n.Providers, assess(p, time.Now(), r.Zone()))
 		}
 	}
 	paces, err := l.Campaigns.Paces(r.Context(), r.DB(), r.Org(), 20)
 	for _, p := range paces {
-		n.Asked, n.Made = n.Asked+p.Target, n.Made+p.Dialed
 		n.Paces = append(n.Paces, pace{p, chart.Meter(fmt.Sprintf("%d of %d calls per minute", p.Dialed, p.Target), p.Dialed, p.Target)})
 	}
 	return err
@@ -190,14 +184,14 @@ func (l *Live) health(r *ui.Request, n *now) error {
 // line returns the state of a route.
 func (l *Live) line(x overview.Route, r *ui.Request) line {
 	s := line{Route: x, State: "unknown", Says: "No calls yet; carrier state unknown."}
-	standing := ""
-	if l.Standing != nil {
-		standing = l.Standing(x.Line.MediaTrunk())
+	status := ""
+	if l.TrunkStatus != nil {
+		status = l.TrunkStatus(x.Line.MediaTrunk())
 	}
 	switch {
 	case x.Breaker == "probing":
 		s.State, s.Says = "degraded", "Probing with one call."
-	case x.Breaker == "open" && x.Why == "unreachable", x.Down, standing == "down":
+	case x.Breaker == "open" && x.Why == "unreachable", x.Down, status == "down":
 		s.State, s.Says = "down", "Carrier unreachable."
 	case x.Breaker == "open":
 		s.State, s.Says = "down", "Too many calls failed. Campaigns are paused on it"
@@ -207,7 +201,7 @@ func (l *Live) line(x overview.Route, r *ui.Request) line {
 		s.Says += "."
 	case x.InUse >= x.Most:
 		s.State, s.Says = "degraded", "All channels are in use."
-	case standing == "up":
+	case status == "up":
 		s.State, s.Says = "up", "Carrier reachable."
 	}
 	return s
@@ -216,8 +210,8 @@ func (l *Live) line(x overview.Route, r *ui.Request) line {
 // Streams: poll interval, polls per slow update, and limits per server, organization and
 // session. Pages without a stream poll.
 const (
-	looks        = time.Second
-	slowly       = 5 // looks
+	pollInterval = time.Second
+	slowEvery    = 5 // polls
 	mostStreams  = 200
 	mostOfOrg    = 60
 	mostSessions = 10
@@ -250,18 +244,14 @@ func (l *Live) enter(session, org string) (leave func(), ok bool) {
 	}, true
 }
 
-// follow streams changed parts until the client disconnects.
-func (l *Live) follow(r *ui.Request) error {
+// stream streams changed parts until the client disconnects.
+func (l *Live) stream(r *ui.Request) error {
 	leave, ok := l.enter(r.Session.Ref(), r.Org())
 	if ok {
 		defer leave()
 	}
-	if !ok || l.leaving() {
-		return &ui.ProblemError{
-			Status: http.StatusServiceUnavailable,
-			Title:  "Too many live streams",
-			Text:   "The page updates by polling instead.",
-		}
+	if !ok || l.stopping() {
+		return &ui.ProblemError{Status: http.StatusServiceUnavailable, Title: "Too many live streams", Text: "The page updates by polling instead."}
 	}
 	w := http.NewResponseController(r.Writer)
 	_ = w.SetReadDeadline(time.Time{}) // if unsupported, the stream ends early and the page reconnects
@@ -270,11 +260,11 @@ func (l *Live) follow(r *ui.Request) error {
 	if r.HTTP.Method == http.MethodHead {
 		return nil
 	}
-	tick := time.NewTicker(looks)
+	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
 	s := stream{sent: map[string]string{}}
-	for n := 0; !l.leaving(); n++ {
-		if err := l.send(r, n%slowly == 0, &s); err != nil {
+	for n := 0; !l.stopping(); n++ {
+		if err := l.send(r, n%slowEvery == 0, &s); err != nil {
 			return nil // the page reconnects and gets the error
 		}
 		if w.Flush() != nil {
@@ -289,7 +279,7 @@ func (l *Live) follow(r *ui.Request) error {
 	return nil
 }
 
-func (l *Live) leaving() bool { return l.Leaving != nil && l.Leaving() }
+func (l *Live) stopping() bool { return l.Stopping != nil && l.Stopping() }
 
 // A stream is the state of one connection.
 type stream struct {

@@ -54,7 +54,7 @@ func TestProvider(t *testing.T) {
 		{Provider{Open: true, Until: now.Add(-time.Hour), Asked: 4, Most: 4}, "degraded", "the next call probes it"},
 		{Provider{Open: true, Tried: true, Until: now.Add(time.Second)}, "degraded", "Probing with one call"},
 	} {
-		s := judge(c.p, now, time.FixedZone("", 3600))
+		s := assess(c.p, now, time.FixedZone("", 3600))
 		if s.State != c.state || !strings.Contains(s.Says, c.says) {
 			t.Errorf("%+v is %s: %s", c.p, s.State, s.Says)
 		}

@@ -32,9 +32,9 @@ func TestLoads(t *testing.T) {
 // calls can be made.
 func TestStreamKnowsTheLines(t *testing.T) {
 	const hint, button = "To place a call you need", "New campaign"
-	looks := 0
+	pollInterval := 0
 	h := dashtest.New(t, func(h *dashtest.Env) {
-		h.Dashboard.Leaving = func() bool { looks++; return looks > 3 }
+		h.Dashboard.Stopping = func() bool { pollInterval++; return pollInterval > 3 }
 	})
 	b := h.SignIn(t, "ada")
 	if text := b.Get("live").Text(); !strings.Contains(text, hint) || strings.Contains(text, button) {
@@ -46,7 +46,7 @@ func TestStreamKnowsTheLines(t *testing.T) {
 			t.Errorf("%s with a line: %s", path, text)
 		}
 	}
-	if looks < 3 {
-		t.Errorf("the stream looked %d times", looks)
+	if pollInterval < 3 {
+		t.Errorf("the stream looked %d times", pollInterval)
 	}
 }

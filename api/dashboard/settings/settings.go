@@ -211,7 +211,7 @@ func given(r *ui.Request) (apply.Organization, error) {
 	}
 	zone, dnc, registry := r.Text("timezone"), r.Text("individual_dnc"), r.Ticked("require_registry")
 	o := apply.Organization{
-		Name: r.Seat.Name, Timezone: &zone, IndividualDNC: &dnc, RequireRegistry: &registry,
+		Name: r.Member.Name, Timezone: &zone, IndividualDNC: &dnc, RequireRegistry: &registry,
 		CallingWindow: &apply.Window{Start: r.Text("calling_window.start"), End: midnight(r.Text("calling_window.end"), "00:00", "24:00")},
 		FrequencyCaps: &apply.Caps{
 			Enabled: onOff("frequency_caps.enabled"),

@@ -113,7 +113,7 @@ func (Trunks) lend(r *ui.Request) (ui.Result, error) {
 			"concurrent_calls": g.ConcurrentCalls,
 			"calls_per_minute": g.CallsPerMinute,
 		}
-		return operator.Entry{Action: "grant.save", Object: t.ID, After: after}, r.Apply(q, apply.Organization{Name: r.Seat.Name, Grants: &all})
+		return operator.Entry{Action: "grant.save", Object: t.ID, After: after}, r.Apply(q, apply.Organization{Name: r.Member.Name, Grants: &all})
 	})
 	return ui.Result{To: "trunks/" + r.ID(), Notice: "Trunk lent to " + g.To + "."}, err
 }
@@ -152,7 +152,7 @@ func (Trunks) end(r *ui.Request) (ui.Result, error) {
 			Action: "grant.end",
 			Object: l.ID,
 			Before: map[string]any{"trunk": l.TrunkName, "to": l.Borrower},
-		}, r.Apply(q, apply.Organization{Name: r.Seat.Name, Grants: &rest})
+		}, r.Apply(q, apply.Organization{Name: r.Member.Name, Grants: &rest})
 	})
 	return ui.Result{To: to, Notice: "Loan ended."}, err
 }

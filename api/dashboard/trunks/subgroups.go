@@ -133,7 +133,7 @@ func saveSubgroup(r *ui.Request, q db.Querier, g trunks.GrantView, name string, 
 		Name: name, DialPrefix: &prefix, AllowedDestinations: listed(r, "allowed_destinations"), CallerNumbers: listed(r, "caller_numbers"),
 		Agents: &names, ConcurrentCalls: &concurrent, CallsPerMinute: &minute,
 	}
-	o := apply.Organization{Name: r.Seat.Name}
+	o := apply.Organization{Name: r.Member.Name}
 	if g.Lender == "" {
 		o.Trunks = []apply.Trunk{{Name: g.TrunkName, Subgroups: []apply.Subgroup{s}}}
 	} else {

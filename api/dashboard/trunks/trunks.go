@@ -20,8 +20,8 @@ var files embed.FS
 
 // Trunks serves the pages of trunks.
 type Trunks struct {
-	// Standing returns the state of a trunk, such as up or down; nil knows none.
-	Standing func(media.Trunk) string
+	// TrunkStatus returns the state of a trunk, such as up or down; nil knows none.
+	TrunkStatus func(media.Trunk) string
 }
 
 // Module returns the pages.
@@ -56,16 +56,16 @@ func of(t trunks.Trunk) ui.Link { return ui.Link{Label: t.Name, Path: "trunks/" 
 type row struct {
 	trunks.Trunk
 
-	Standing string
-	Routes   []trunks.Route
-	Lent     []trunks.GrantView
+	Status string
+	Routes []trunks.Route
+	Lent   []trunks.GrantView
 }
 
 // on returns the row of a trunk.
 func (t Trunks) on(trunk trunks.Trunk, routes []trunks.Route, lent []trunks.GrantView) row {
 	v := row{Trunk: trunk}
-	if t.Standing != nil {
-		v.Standing = t.Standing(trunk.MediaTrunk())
+	if t.TrunkStatus != nil {
+		v.Status = t.TrunkStatus(trunk.MediaTrunk())
 	}
 	for _, s := range routes {
 		if s.TrunkID == trunk.ID {
@@ -214,7 +214,7 @@ func save(r *ui.Request, q db.Querier, name string, before *trunks.Trunk) (opera
 	if err != nil {
 		return operator.Entry{}, err
 	}
-	if err = r.Apply(q, apply.Organization{Name: r.Seat.Name, Trunks: []apply.Trunk{t}}); err != nil {
+	if err = r.Apply(q, apply.Organization{Name: r.Member.Name, Trunks: []apply.Trunk{t}}); err != nil {
 		return operator.Entry{}, err
 	}
 	is, err := trunks.Find(r.Context(), q, r.Org(), name)

@@ -28,7 +28,7 @@ func with(pairs ...string) []string { return append(append([]string{}, pairs...)
 // TestATrunksLife: it is made whole, changed without its password being given again,
 // and deleted.
 func TestATrunksLife(t *testing.T) {
-	h := dashtest.New(t, func(h *dashtest.Env) { h.Dashboard.Standing = func(media.Trunk) string { return "down" } })
+	h := dashtest.New(t, func(h *dashtest.Env) { h.Dashboard.TrunkStatus = func(media.Trunk) string { return "down" } })
 	b := h.SignIn(t, "oscar")
 	b.Follow("trunks/new", whole...)
 	read := func() trunks.Trunk {

@@ -165,8 +165,8 @@ func (f *Frame) requestOutside(w http.ResponseWriter, r *http.Request) *Request 
 		return nil
 	}
 	org, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, Home+"/"), "/")
-	seat, _ := s.Membership(org)
-	return f.request(w, r, s, seat)
+	member, _ := s.Membership(org)
+	return f.request(w, r, s, member)
 }
 
 // home redirects to the organization that was visited last.
@@ -177,15 +177,15 @@ func (f *Frame) home(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	org := cmp.Or(r.PathValue("org"), s.LastOrg)
-	seat, ok := s.Membership(org)
+	member, ok := s.Membership(org)
 	if !ok && r.PathValue("org") == "" && len(s.Memberships) > 0 {
-		seat, ok = s.Memberships[0], true
+		member, ok = s.Memberships[0], true
 	}
 	if !ok {
 		f.fail(w, r, f.request(w, r, s, operator.Membership{}), ErrNotFound)
 		return
 	}
-	http.Redirect(w, r, Home+"/"+url.PathEscape(seat.OrgID)+"/"+f.first(), http.StatusSeeOther)
+	http.Redirect(w, r, Home+"/"+url.PathEscape(member.OrgID)+"/"+f.first(), http.StatusSeeOther)
 }
 
 // first is the start page.
@@ -256,14 +256,14 @@ func (f *Frame) authenticate(w http.ResponseWriter, req *http.Request, route Rou
 		f.refuseSignedOut(w, req, err)
 		return nil, false
 	}
-	seat, _ := s.Membership(req.PathValue("org"))
-	r := f.request(w, req, s, seat)
+	member, _ := s.Membership(req.PathValue("org"))
+	r := f.request(w, req, s, member)
 	r.readErr, r.again, r.notRefilled = readErr, again, route.NotRefilled
 	return r, true
 }
 
-func (f *Frame) request(w http.ResponseWriter, req *http.Request, s operator.Session, seat operator.Membership) *Request {
-	return &Request{HTTP: req, Writer: w, Session: s, Seat: seat, Root: seat.Name == f.Root && seat.OrgID != "", frame: f}
+func (f *Frame) request(w http.ResponseWriter, req *http.Request, s operator.Session, member operator.Membership) *Request {
+	return &Request{HTTP: req, Writer: w, Session: s, Member: member, Root: member.Name == f.Root && member.OrgID != "", frame: f}
 }
 
 func (f *Frame) servePage(r *Request, module Module, route Route) error {

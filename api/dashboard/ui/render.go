@@ -79,10 +79,10 @@ type sheet struct {
 	Page
 
 	Session operator.Session
-	Seat    operator.Membership
+	Member  operator.Membership
 	Nav     []section
-	Said    string
-	Wrong   bool // Said reports a failure
+	Flash   string
+	Failed  bool // Flash reports a failure
 	Path    string
 	zone    *time.Location
 }
@@ -99,11 +99,11 @@ type navLink struct {
 }
 
 // May reports whether the operator's role permits what needs this role.
-func (s sheet) May(role string) bool { return s.Seat.Role.Includes(operator.Role(role)) }
+func (s sheet) May(role string) bool { return s.Member.Role.Includes(operator.Role(role)) }
 
 // URL returns the path of a page of the organization.
 func (s sheet) URL(parts ...any) string {
-	return (&Request{Seat: s.Seat}).URL(strings.TrimSuffix(fmt.Sprint(join(parts)), "/"))
+	return (&Request{Member: s.Member}).URL(strings.TrimSuffix(fmt.Sprint(join(parts)), "/"))
 }
 
 // Zone returns the name of the time zone of shown times.
@@ -131,7 +131,7 @@ func (s sheet) Crumb(l Link) string { return s.URL(l.Path) }
 func (s sheet) Actions() []Link {
 	var all []Link
 	for _, l := range s.Page.Actions {
-		if needed := l.Role; s.Seat.Role.Includes(orDefault(needed, operator.Operator)) {
+		if needed := l.Role; s.Member.Role.Includes(orDefault(needed, operator.Operator)) {
 			all = append(all, l)
 		}
 	}
@@ -146,15 +146,15 @@ func orDefault(r, usual operator.Role) operator.Role {
 }
 
 func (f *Frame) sheet(r *Request, p Page) sheet {
-	s := sheet{Page: p, Session: r.Session, Seat: r.Seat, Path: r.HTTP.URL.Path, zone: zone(r.Seat.Timezone)}
-	s.Said, s.Wrong = unflash(r.Session.Flash)
+	s := sheet{Page: p, Session: r.Session, Member: r.Member, Path: r.HTTP.URL.Path, zone: zone(r.Member.Timezone)}
+	s.Flash, s.Failed = unflash(r.Session.Flash)
 	if r.Org() == "" {
 		return s
 	}
 	longest, at := -1, [2]int{}
 	for _, module := range f.Modules {
 		for _, l := range module.Links {
-			if !r.Seat.Role.Includes(orDefault(l.Role, operator.Viewer)) || l.Root && !r.Root {
+			if !r.Member.Role.Includes(orDefault(l.Role, operator.Viewer)) || l.Root && !r.Root {
 				continue
 			}
 			if len(s.Nav) == 0 || s.Nav[len(s.Nav)-1].Name != l.Section {
@@ -248,7 +248,7 @@ func (f *Frame) fail(w http.ResponseWriter, req *http.Request, r *Request, err e
 		r = &Request{HTTP: req}
 	}
 	s := f.sheet(r, Page{Title: problem.Title, Data: problem})
-	s.Said = ""
+	s.Flash = ""
 	if fault := f.write(w, "problem.html", s, problem.Status); fault != nil {
 		f.Log.ErrorContext(req.Context(), "failed to render an error page", "err", fault)
 		http.Error(w, problem.Title, problem.Status)

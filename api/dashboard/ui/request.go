@@ -29,7 +29,7 @@ type Request struct {
 	Writer  http.ResponseWriter
 	Session operator.Session
 	// Membership is the organization and the operator's role in it.
-	Seat operator.Membership
+	Member operator.Membership
 	// Root is true in the root organization.
 	Root bool
 
@@ -44,7 +44,7 @@ type Request struct {
 func (r *Request) Context() context.Context { return r.HTTP.Context() }
 
 // Org returns the organization id.
-func (r *Request) Org() string { return r.Seat.OrgID }
+func (r *Request) Org() string { return r.Member.OrgID }
 
 // DB is for reads; changes go through Commit.
 func (r *Request) DB() db.Querier { return r.frame.DB.Pool }
@@ -53,7 +53,7 @@ func (r *Request) DB() db.Querier { return r.frame.DB.Pool }
 func (r *Request) ID() string { return r.HTTP.PathValue("id") }
 
 // May reports whether the operator's role includes the needed one.
-func (r *Request) May(needed operator.Role) bool { return r.Seat.Role.Includes(needed) }
+func (r *Request) May(needed operator.Role) bool { return r.Member.Role.Includes(needed) }
 
 // URL returns the path of a page of the organization. A path that begins with a
 // slash is returned as it is.
@@ -65,7 +65,7 @@ func (r *Request) URL(path string) string {
 }
 
 // Zone is the organization's time zone, in which times are shown and typed.
-func (r *Request) Zone() *time.Location { return zone(r.Seat.Timezone) }
+func (r *Request) Zone() *time.Location { return zone(r.Member.Timezone) }
 
 // Part renders one block of a page of a module.
 func (r *Request) Part(module string, p Page, block string) (string, error) {

@@ -9,18 +9,18 @@ import (
 	"time"
 )
 
-// TestSlowReaderOverTCP: one that takes 160 KiB a second keeps its connection, though
-// a kernel that is left to itself would let it wait for megabytes first.
+// TestSlowReaderOverTCP: a client that reads 160 KiB per second keeps its connection. With the kernel's default send buffer
+// it would not.
 func TestSlowReaderOverTCP(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	became := make(chan error, 1)
-	s := &http.Server{ReadHeaderTimeout: time.Minute, Handler: waiting(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	result := make(chan error, 1)
+	s := &http.Server{ReadHeaderTimeout: time.Minute, Handler: withDeadline(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, fault := w.Write(make([]byte, 64<<20))
-		became <- fault
+		result <- fault
 	}), time.Second)}
 	var serving sync.WaitGroup
 	serving.Go(func() { _ = s.Serve(Listen(l)) })
@@ -38,7 +38,7 @@ func TestSlowReaderOverTCP(t *testing.T) {
 	defer tick.Stop()
 	for n := range 40 {
 		select {
-		case err = <-became:
+		case err = <-result:
 			t.Fatalf("cut off after %d KiB: %v", 16*n, err)
 		case <-tick.C:
 			if _, err = io.ReadFull(client, make([]byte, 16<<10)); err != nil {

@@ -7,16 +7,16 @@ import (
 	"github.com/parley-voice/parley/control"
 )
 
-// TestNodeSettlesWhatALostOneLeft lets nodes die at different moments of a call.
-// The one that starts afterwards dials what never left, and nothing else.
-func TestNodeSettlesWhatALostOneLeft(t *testing.T) {
-	h := newHouse(t)
+// TestRecoverCallsOfLostNode: nodes die at different moments of a call. The next node dials only the call that was not
+// dialed before.
+func TestRecoverCallsOfLostNode(t *testing.T) {
+	h := newEnv(t)
 	ctx := t.Context()
-	left := map[control.AttemptState]string{}
+	ids := map[control.AttemptState]string{}
 	for _, at := range []control.AttemptState{control.Claimed, control.Intent, control.Rang, control.Answered} {
-		left[at] = h.place()
+		ids[at] = h.place()
 		all, err := h.store.Claim(ctx, control.NodeID{Owner: "dead", Home: "here"}, time.Millisecond, 1)
-		if err != nil || len(all) != 1 || all[0].Call.ID != left[at] {
+		if err != nil || len(all) != 1 || all[0].Call.ID != ids[at] {
 			t.Fatalf("claim: %v %v", all, err)
 		}
 		c := all[0]
@@ -40,17 +40,17 @@ func TestNodeSettlesWhatALostOneLeft(t *testing.T) {
 		h.wait(15 * time.Millisecond) // the subgroup's spacing
 	}
 	far := &carrier{}
-	h.node(far, chat(shortChat), nil)
+	h.startNode(far, conversation(twoLines), nil)
 	for at, want := range map[control.AttemptState][2]string{
 		control.Claimed: {"ended", "callee_hangup"}, control.Intent: {"failed", "unknown_after_restart"},
 		control.Rang: {"failed", "unknown_after_restart"}, control.Answered: {"ended", "node_lost"},
 	} {
-		if c := h.await(left[at], want[0]); c["disconnection_reason"] != want[1] {
+		if c := h.await(ids[at], want[0]); c["disconnection_reason"] != want[1] {
 			t.Errorf("%s: %v", at, c["disconnection_reason"])
 		}
 	}
-	if n := len(far.dialled()); n != 1 {
-		t.Errorf("dialled %d times", n)
+	if n := len(far.targets()); n != 1 {
+		t.Errorf("%d calls dialed", n)
 	}
 	var events, calls int
 	if err := h.db.Pool.QueryRow(ctx, "SELECT count(*), count(DISTINCT call_id) FROM events").Scan(&events, &calls); err != nil || events != 4 || calls != 4 {
@@ -58,8 +58,8 @@ func TestNodeSettlesWhatALostOneLeft(t *testing.T) {
 	}
 }
 
-// wait lets the database's clock go on.
-func (h *house) wait(d time.Duration) {
+// wait lets the database's clock advance.
+func (h *env) wait(d time.Duration) {
 	h.t.Helper()
 	if _, err := h.db.Pool.Exec(h.t.Context(), "SELECT pg_sleep($1)", d.Seconds()); err != nil {
 		h.t.Fatal(err)

@@ -24,12 +24,12 @@ import (
 
 const hookSecret = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
 
-// A receiver verifies what it gets.
+// A receiver collects webhooks and verifies their signatures.
 type receiver struct {
 	t    *testing.T
 	mu   sync.Mutex
 	got  []map[string]any
-	ring chan struct{}
+	came chan struct{}
 }
 
 func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
@@ -55,14 +55,13 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	r.got = append(r.got, v)
 	r.mu.Unlock()
 	w.WriteHeader(http.StatusNoContent)
-	r.ring <- struct{}{}
+	r.came <- struct{}{}
 }
 
-// TestWholeCall runs one call to its end with a recording, an operator's file
-// and a webhook, and reads it back through HTTP.
-func TestWholeCall(t *testing.T) {
-	h := newHouse(t)
-	hook := &receiver{t: t, ring: make(chan struct{}, 10)}
+// TestCompleteCall places a call with recording and webhook and reads it through HTTP.
+func TestCompleteCall(t *testing.T) {
+	h := newEnv(t)
+	hook := &receiver{t: t, came: make(chan struct{}, 10)}
 	far := httptest.NewServer(hook)
 	t.Cleanup(far.Close)
 	spec, err := apply.Parse(strings.NewReader("organizations:\n- name: acme\n  webhooks: [{url: \"" + far.URL + "/hook\", secret: \"" + hookSecret + "\", events: [call_ended]}]\n"))
@@ -76,8 +75,8 @@ func TestWholeCall(t *testing.T) {
 	if err := spool.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	h.node(&carrier{}, chat(shortChat), spool)
-	followers := &outbox.Dispatcher{
+	h.startNode(&carrier{}, conversation(twoLines), spool)
+	dispatcher := &outbox.Dispatcher{
 		Outbox: &store.EventStore{Pool: h.db.Pool}, Home: "here", Poll: 20 * time.Millisecond,
 		Steps: []control.Step{
 			{Name: "recording", Handler: spool},
@@ -85,13 +84,13 @@ func TestWholeCall(t *testing.T) {
 		},
 	}
 	sender := &webhook.Sender{Pool: h.db.Pool, Owner: "n", AllowInsecure: true, Poll: 20 * time.Millisecond}
-	h.run(followers.Run)
+	h.run(dispatcher.Run)
 	h.run(sender.Run)
 
 	a := h.do("POST", "/v1/calls/phone", body(`"metadata":{"order":12345678901234567890,"contact_id":"mine"}`))
 	id := a.json(t)["call_id"].(string)
 	select {
-	case <-hook.ring:
+	case <-hook.came:
 	case <-time.After(20 * time.Second):
 		t.Fatal("no webhook")
 	}
@@ -103,48 +102,48 @@ func TestWholeCall(t *testing.T) {
 	call := n["call"].(map[string]any)
 	if n["type"] != "call_ended" || n["call_id"] != id || n["organization_id"] != h.org || call["status"] != "ended" ||
 		call["recording_status"] != "ready" || len(call["transcript"].([]any)) != 2 {
-		t.Errorf("notice %v", n)
+		t.Errorf("event %v", n)
 	}
 	if _, ours := n["metadata"].(map[string]any)["contact_id"]; ours {
-		t.Error("a client's contact_id is passed on")
+		t.Error("the event has the client's contact_id")
 	}
 	if !strings.Contains(string(h.do("GET", "/v1/calls/"+id, "").body), `"order":12345678901234567890`) {
 		t.Error("a large number in metadata lost digits")
 	}
 	h.checkRecording(c["recording_url"].(string))
 
-	// The event comes again, as after a crash: no second notice.
+	// An event that is processed again, as after a crash, sends no second webhook.
 	if _, err := h.db.Pool.Exec(t.Context(), "UPDATE events SET followed = '{}', done_at = NULL, lease_until = NULL"); err != nil {
 		t.Fatal(err)
 	}
 	second := h.place()
 	select {
-	case <-hook.ring:
+	case <-hook.came:
 	case <-time.After(20 * time.Second):
 		t.Fatal("no second webhook")
 	}
 	hook.mu.Lock()
 	defer hook.mu.Unlock()
 	if len(hook.got) != 2 || hook.got[1]["call_id"] != second {
-		t.Errorf("%d notices", len(hook.got))
+		t.Errorf("%d webhooks", len(hook.got))
 	}
 	for _, secret := range []string{"canary-trunk-password", hookSecret, h.key} {
 		if strings.Contains(h.logged(), secret) {
-			t.Errorf("the log tells a secret: %.6s…", secret)
+			t.Errorf("the log contains a secret: %.6s…", secret)
 		}
 	}
 }
 
-// run runs something until the test ends.
-func (h *house) run(run func(ctx context.Context)) {
+// run runs a goroutine until the test ends.
+func (h *env) run(run func(ctx context.Context)) {
 	over := make(chan struct{})
 	ctx, cancel := context.WithCancel(h.t.Context())
 	go func() { run(ctx); close(over) }()
 	h.t.Cleanup(func() { cancel(); <-over })
 }
 
-// checkRecording reads a link as browsers do.
-func (h *house) checkRecording(link string) {
+// checkRecording reads a recording with valid and invalid links.
+func (h *env) checkRecording(link string) {
 	h.t.Helper()
 	path := strings.TrimPrefix(link, h.web.URL)
 	a := h.do("GET", path, "", "Authorization", "")
@@ -168,12 +167,12 @@ func (h *house) checkRecording(link string) {
 	h.api.Recordings.Now = func() time.Time { return time.Now().Add(9 * 24 * time.Hour) }
 	defer func() { h.api.Recordings.Now = nil }()
 	if a := h.do("GET", path, ""); a.status != 403 {
-		h.t.Errorf("after its time: %d", a.status)
+		h.t.Errorf("after expiry: %d", a.status)
 	}
 }
 
 func TestOpenAPIAndExplorer(t *testing.T) {
-	h := newHouse(t)
+	h := newEnv(t)
 	doc := h.do("GET", "/openapi.json", "", "Authorization", "").json(t)
 	if doc["openapi"] != "3.1.0" {
 		t.Errorf("openapi %v", doc["openapi"])
@@ -211,7 +210,7 @@ func TestOpenAPIAndExplorer(t *testing.T) {
 		}
 	}
 	if len(shown) != len(got) {
-		t.Errorf("the example has %d keys, the answer %d", len(shown), len(got))
+		t.Errorf("the example has %d keys, the response %d", len(shown), len(got))
 	}
 
 	page := h.do("GET", "/docs", "", "Authorization", "")
@@ -221,7 +220,7 @@ func TestOpenAPIAndExplorer(t *testing.T) {
 	for f := range strings.SplitSeq(string(page.body), `"`) {
 		if !strings.HasPrefix(f, "/docs/") {
 			if strings.Contains(f, "//") {
-				t.Errorf("the page leads outside: %s", f)
+				t.Errorf("the page refers to another host: %s", f)
 			}
 			continue
 		}
@@ -231,7 +230,7 @@ func TestOpenAPIAndExplorer(t *testing.T) {
 		}
 	}
 	if a := h.do("GET", "/docs/swagger-ui.css", "", "Accept-Encoding", "gzip"); a.header.Get("Content-Encoding") != "gzip" {
-		t.Error("a browser gets the large files uncompressed")
+		t.Error("the style sheet is not compressed")
 	}
 	if a := h.do("GET", "/docs/explorer.go", ""); a.status != 404 {
 		t.Errorf("another file: %d", a.status)
@@ -239,7 +238,7 @@ func TestOpenAPIAndExplorer(t *testing.T) {
 }
 
 func TestHealth(t *testing.T) {
-	h := newHouse(t)
+	h := newEnv(t)
 	for _, path := range []string{"/healthz", "/readyz"} {
 		if a := h.do("GET", path, "", "Authorization", ""); a.status != 200 {
 			t.Errorf("%s: %d", path, a.status)
@@ -255,8 +254,8 @@ func TestHealth(t *testing.T) {
 }
 
 func TestPanicIs500(t *testing.T) {
-	h := newHouse(t)
-	h.api.Ready = func(context.Context) error { panic("canary") } //nolint:forbidigo // what is tested
+	h := newEnv(t)
+	h.api.Ready = func(context.Context) error { panic("canary") } //nolint:forbidigo // tested behavior
 	a := h.do("GET", "/readyz", "")
 	if a.status != 500 || a.code() != "internal_error" || strings.Contains(string(a.body), "canary") {
 		t.Errorf("%d %s", a.status, a.body)

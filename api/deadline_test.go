@@ -14,7 +14,7 @@ import (
 	"github.com/parley-voice/parley/api"
 )
 
-// A pipe is a listener to which one client connects, in memory.
+// A pipe is an in-memory listener for one client.
 type pipe struct {
 	server chan net.Conn
 	over   chan struct{}
@@ -37,13 +37,13 @@ func (p *pipe) Close() error {
 
 func (p *pipe) Addr() net.Addr { return &net.TCPAddr{} }
 
-// serve has a handler answer one client in the bubble of the test.
+// serve starts a server with one client in the bubble of the test.
 func serve(t *testing.T, h http.HandlerFunc) net.Conn {
 	t.Helper()
 	client, far := net.Pipe()
 	l := &pipe{server: make(chan net.Conn, 1), over: make(chan struct{})}
 	l.server <- far
-	s := &http.Server{Handler: api.Patient(h), ReadHeaderTimeout: time.Minute}
+	s := &http.Server{Handler: api.WithWriteDeadline(h), ReadHeaderTimeout: time.Minute}
 	var serving sync.WaitGroup
 	serving.Go(func() { _ = s.Serve(l) })
 	t.Cleanup(func() {
@@ -57,18 +57,17 @@ func serve(t *testing.T, h http.HandlerFunc) net.Conn {
 	return client
 }
 
-const whole = 1 << 20 // of an answer
+const bodySize = 1 << 20
 
-// TestReaderThatStopsLosesItsConnection: it asks, takes some of the answer, and
-// then nothing any more.
-func TestReaderThatStopsLosesItsConnection(t *testing.T) {
+// TestStalledReaderIsDisconnected: a client that stops reading loses its connection.
+func TestStalledReaderIsDisconnected(t *testing.T) {
 	for name, write := range map[string]func(w http.ResponseWriter) error{
 		"a large answer": func(w http.ResponseWriter) error {
-			_, err := w.Write(make([]byte, whole))
+			_, err := w.Write(make([]byte, bodySize))
 			return err
 		},
 		"a stream": func(w http.ResponseWriter) error {
-			for range whole >> 10 {
+			for range bodySize >> 10 {
 				if _, err := w.Write(make([]byte, 1<<10)); err != nil {
 					return err
 				}
@@ -81,31 +80,30 @@ func TestReaderThatStopsLosesItsConnection(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				became := make(chan error, 1)
-				client := serve(t, func(w http.ResponseWriter, _ *http.Request) { became <- write(w) })
+				result := make(chan error, 1)
+				client := serve(t, func(w http.ResponseWriter, _ *http.Request) { result <- write(w) })
 				if _, err := io.ReadFull(client, make([]byte, 100_000)); err != nil {
 					t.Fatal(err)
 				}
 				began := time.Now()
-				err := <-became
+				err := <-result
 				if took := time.Since(began); !errors.Is(err, os.ErrDeadlineExceeded) || took < 29*time.Second || took > time.Minute {
 					t.Errorf("after %v: %v", took, err)
 				}
 				rest, err := io.Copy(io.Discard, client)
 				if err != nil || rest > 100_000 {
-					t.Errorf("the connection goes on: %d more bytes, %v", rest, err)
+					t.Errorf("the connection stays open: %d more bytes, %v", rest, err)
 				}
 			})
 		})
 	}
 }
 
-// TestAnswerThatIsNotTakenAtTheEnd: what the handler left to be written is bounded
-// too.
-func TestAnswerThatIsNotTakenAtTheEnd(t *testing.T) {
+// TestUnreadBufferedResponse: the deadline also applies to bytes that are written after the handler returns.
+func TestUnreadBufferedResponse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := serve(t, func(w http.ResponseWriter, _ *http.Request) {
-			_, _ = io.WriteString(w, "short") // it goes out when this returns
+			_, _ = io.WriteString(w, "short") // written when the handler returns
 		})
 		<-time.After(time.Minute)
 		if got, err := io.ReadAll(client); err != nil || len(got) > 0 {
@@ -114,31 +112,31 @@ func TestAnswerThatIsNotTakenAtTheEnd(t *testing.T) {
 	})
 }
 
-// TestSlowReaderGetsItAll: it takes 8 KiB each 5 s, and eleven minutes for all.
-func TestSlowReaderGetsItAll(t *testing.T) {
+// TestSlowReaderGetsAll reads 8 KiB every 5 s for eleven minutes.
+func TestSlowReaderGetsAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		became := make(chan error, 1)
+		result := make(chan error, 1)
 		client := serve(t, func(w http.ResponseWriter, _ *http.Request) {
-			_, err := w.Write(make([]byte, whole))
-			became <- err
+			_, err := w.Write(make([]byte, bodySize))
+			result <- err
 		})
-		for range whole >> 13 {
+		for range bodySize >> 13 {
 			<-time.After(5 * time.Second)
 			if _, err := io.ReadFull(client, make([]byte, 1<<13)); err != nil {
 				t.Fatal(err)
 			}
 		}
 		go func() { _, _ = io.Copy(io.Discard, client) }()
-		if err := <-became; err != nil {
+		if err := <-result; err != nil {
 			t.Error(err)
 		}
 	})
 }
 
-// TestStreamThatIsQuietGoesOn: nothing is written for longer than anything may wait.
-func TestStreamThatIsQuietGoesOn(t *testing.T) {
+// TestQuietStreamContinues: a stream may be quiet for longer than the deadline of a write.
+func TestQuietStreamContinues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		became := make(chan error, 1)
+		result := make(chan error, 1)
 		client := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 			for range 3 {
 				<-time.After(5 * time.Minute)
@@ -147,14 +145,14 @@ func TestStreamThatIsQuietGoesOn(t *testing.T) {
 					err = http.NewResponseController(w).Flush()
 				}
 				if err != nil {
-					became <- err
+					result <- err
 					return
 				}
 			}
-			became <- nil
+			result <- nil
 		})
 		go func() { _, _ = io.Copy(io.Discard, client) }()
-		if err := <-became; err != nil {
+		if err := <-result; err != nil {
 			t.Error(err)
 		}
 	})
