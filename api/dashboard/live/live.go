@@ -91,7 +91,8 @@ func assess(p Provider, now time.Time, zone *time.Location) providerState {
 	case p.Tried:
 		s.State, s.Says = "degraded", "Probing with one call; other calls use the fallback, if any."
 	case p.Open && p.Until.After(now):
-		s.State, s.Says = "down", "Suspended after repeated failures until "+p.Until.In(zone).Format("15:04:05")+"; calls use the fallback, if any."
+		s.State, s.Says = "down", fmt.Sprintf("Suspended after repeated failures until %s; calls use the fallback, if any.",
+			p.Until.In(zone).Format("15:04:05"))
 	case p.Open:
 		s.State, s.Says = "degraded", "Suspended after repeated failures; the next call probes it."
 	case p.Most > 0 && p.Asked >= p.Most:
@@ -251,7 +252,9 @@ func (l *Live) stream(r *ui.Request) error {
 		defer leave()
 	}
 	if !ok || l.stopping() {
-		return &ui.ProblemError{Status: http.StatusServiceUnavailable, Title: "Too many live streams", Text: "The page updates by polling instead."}
+		return &ui.ProblemError{
+			Status: http.StatusServiceUnavailable, Title: "Too many live streams", Text: "The page updates by polling instead.",
+		}
 	}
 	w := http.NewResponseController(r.Writer)
 	_ = w.SetReadDeadline(time.Time{}) // if unsupported, the stream ends early and the page reconnects

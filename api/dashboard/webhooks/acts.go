@@ -105,7 +105,8 @@ func (w Webhooks) askReplay(r *ui.Request) (ui.Page, error) {
 	if err != nil {
 		return ui.Page{}, err
 	}
-	lead := ui.Plural(dead, "delivery has", "deliveries have") + " failed. A replay sends again now, with the same ids and a full retry schedule."
+	lead := ui.Plural(dead, "delivery has", "deliveries have") +
+		" failed. A replay sends again now, with the same ids and a full retry schedule."
 	if e.DisabledAt != nil {
 		lead += " The endpoint is enabled again."
 	}
