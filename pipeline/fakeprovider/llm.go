@@ -116,7 +116,15 @@ func (s *Server) generate(w http.ResponseWriter, r *http.Request, f Fault, q que
 	if name != "" {
 		to.call(fmt.Sprintf("call_%d", len(q.messages)), name, args)
 	}
-	to.end(finish, usage{countWords(q.messages), len(strings.Fields(text + " " + args)), countWords(q.messages[:1])})
+	to.end(finish, usage{countWords(q.messages), len(strings.Fields(text + " " + args)), q.cached()})
+}
+
+// cached returns the number of tokens of the instructions.
+func (q question) cached() int {
+	if len(q.messages) == 0 || q.messages[0].Role != "system" {
+		return 0
+	}
+	return countWords(q.messages[:1])
 }
 
 func countWords(messages []Message) (n int) {

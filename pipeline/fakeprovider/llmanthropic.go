@@ -183,7 +183,7 @@ func (a *anthropicWriter) begin() {
 	a.w.Header().Set("Content-Type", "text/event-stream")
 	typedEvent(a.w, "message_start", object{"message": object{
 		"id": "msg_fake", "type": "message", "role": "assistant", "model": a.q.model, "content": []any{}, "stop_reason": nil,
-		"stop_sequence": nil, "usage": a.usage(usage{prompt: countWords(a.q.messages), cached: countWords(a.q.messages[:1])}),
+		"stop_sequence": nil, "usage": a.usage(usage{prompt: countWords(a.q.messages), cached: a.q.cached()}),
 	}})
 	typedEvent(a.w, "ping", object{})
 	if a.q.reasons {

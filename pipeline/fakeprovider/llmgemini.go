@@ -123,23 +123,23 @@ func (ask geminiRequest) checkContents(signs bool) error {
 	if last := ask.Contents[len(ask.Contents)-1]; ask.Contents[0].Role != "user" || last.Role != "user" {
 		return invalid("Please ensure that the contents begin and end with the role user.")
 	}
-	called := 0
+	open := 0 // calls without a result
 	for _, c := range ask.Contents {
-		calls, results := 0, 0
+		results := 0
 		for _, p := range c.Parts {
 			switch {
 			case p.Call != nil:
-				calls++
+				open++
 			case p.Response != nil:
 				results++
-			case p.Text == "":
-				return invalid("Unable to submit request because it must have a text parameter.")
 			}
 		}
-		if results != called {
-			return invalid("Please ensure that the number of function response parts is equal to the number of function call parts.")
+		if c.Role == "user" {
+			if results != open {
+				return invalid("Please ensure that the number of function response parts is equal to the number of function call parts.")
+			}
+			open = 0
 		}
-		called = calls
 	}
 	for i := len(ask.Contents) - 1; signs && i >= 0; i-- {
 		c := ask.Contents[i]
@@ -178,10 +178,7 @@ type geminiWriter struct {
 }
 
 func (g *geminiWriter) chunk(part object, finish string, more object) {
-	candidate := object{"index": 0}
-	if part != nil {
-		candidate["content"] = object{"role": "model", "parts": []any{part}}
-	}
+	candidate := object{"index": 0, "content": object{"role": "model", "parts": []any{part}}}
 	if finish != "" {
 		candidate["finishReason"] = finish
 	}
@@ -213,7 +210,7 @@ func (g *geminiWriter) call(id, name, arguments string) {
 
 func (g *geminiWriter) end(f Finish, u usage) {
 	finish := map[Finish]string{FinishStop: "STOP", FinishLength: "MAX_TOKENS", FinishFilter: "SAFETY", FinishRefusal: "SAFETY"}[f]
-	g.chunk(nil, finish, object{"usageMetadata": object{
+	g.chunk(object{"text": ""}, finish, object{"usageMetadata": object{
 		"promptTokenCount": u.prompt, "candidatesTokenCount": u.completion, "totalTokenCount": u.prompt + u.completion,
 		"cachedContentTokenCount": u.cached,
 	}})
