@@ -3,6 +3,7 @@ package sip
 import (
 	"maps"
 	"testing"
+	"time"
 
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/sip/siptest"
@@ -67,76 +68,62 @@ func TestChallenge(t *testing.T) {
 	}
 }
 
-// TestRealmIsPinned: after the trunk's challenge, a challenge by the callee has a
-// foreign realm.
-func TestRealmIsPinned(t *testing.T) {
-	l := newEnv(t, func(in siptest.Invite) siptest.Script {
+// challengeTwoRealms refuses calls after a challenge: of the callee 666 with its own
+// realm, of others with the trunk's.
+func challengeTwoRealms(ring time.Duration) func(siptest.Invite) siptest.Script {
+	return func(in siptest.Invite) siptest.Script {
 		realm := "trunk"
 		if in.To == "666" {
 			realm = "evil.example"
 		}
-		return siptest.Script{Status: 486, Challenge: &siptest.Challenge{Realm: realm, Username: "u", Password: "p"}}
-	})
-	for _, want := range []struct {
-		to    string
-		cause media.Cause
-	}{{"1", media.Busy}, {"666", media.AuthFailed}, {"1", media.Busy}} {
-		target := l.target()
-		target.To = want.to
-		target.Trunk.Username, target.Trunk.Password = "u", "p"
-		if failure := l.dialError(t, t.Context(), target, nil); failure.Cause != want.cause {
-			t.Errorf("to %s: %v", want.to, failure)
-		}
+		return siptest.Script{Ring: ring, Status: 486, Challenge: &siptest.Challenge{Realm: realm, Username: "u", Password: "p"}}
 	}
+}
+
+func (l *env) checkRefusal(t *testing.T, to string, want media.Cause) {
+	t.Helper()
+	target := l.target()
+	target.To, target.Trunk.Username, target.Trunk.Password = to, "u", "p"
+	if failure := l.dialError(t, t.Context(), target, nil); failure.Cause != want {
+		t.Errorf("to %s: %v", to, failure)
+	}
+}
+
+// checkNoCredentials checks that the callee 666 received no credentials.
+func (l *env) checkNoCredentials(t *testing.T) {
+	t.Helper()
 	for _, e := range l.carrier.Journal() {
-		if e.Credentials && e.To != "1" {
+		if e.Credentials && e.To == "666" {
 			t.Errorf("credentials went to %+v", e)
 		}
 	}
 }
 
-// TestCalleeChallengeFailsOneCall: a callee's challenge before the trunk's fails its call
-// only; the next call answers the trunk.
+// TestRealmIsPinned: after the trunk's challenge, a challenge by the callee has a
+// foreign realm.
+func TestRealmIsPinned(t *testing.T) {
+	l := newEnv(t, challengeTwoRealms(0))
+	l.checkRefusal(t, "1", media.Busy)
+	l.checkRefusal(t, "666", media.AuthFailed)
+	l.checkRefusal(t, "1", media.Busy)
+	l.checkNoCredentials(t)
+}
+
+// TestCalleeChallengeFailsOneCall: a callee's challenge before the trunk's fails its
+// call only; the next call answers the trunk.
 func TestCalleeChallengeFailsOneCall(t *testing.T) {
-	l := newEnv(t, func(in siptest.Invite) siptest.Script {
-		realm := "trunk"
-		if in.To == "666" {
-			realm = "evil.example"
-		}
-		return siptest.Script{Ring: -1, Status: 486, Challenge: &siptest.Challenge{Realm: realm, Username: "u", Password: "p"}}
-	})
-	for _, to := range []string{"666", "1"} {
-		target := l.target()
-		target.To = to
-		target.Trunk.Username, target.Trunk.Password = "u", "p"
-		if failure := l.dialError(t, t.Context(), target, nil); failure.Cause != media.Busy {
-			t.Errorf("to %s: %v", to, failure)
-		}
-	}
+	l := newEnv(t, challengeTwoRealms(-1))
+	l.checkRefusal(t, "666", media.Busy)
+	l.checkRefusal(t, "1", media.Busy)
 }
 
 // TestRealmIsRestored: after a restart, only the stored realm is answered. A
 // pinned realm is reported once, and again until it is stored.
 func TestRealmIsRestored(t *testing.T) {
-	answer := func(in siptest.Invite) siptest.Script {
-		realm := "trunk"
-		if in.To == "666" {
-			realm = "evil.example"
-		}
-		return siptest.Script{Status: 486, Challenge: &siptest.Challenge{Realm: realm, Username: "u", Password: "p"}}
-	}
-	dial := func(l *env, to string, want media.Cause) {
-		t.Helper()
-		target := l.target()
-		target.To, target.Trunk.Username, target.Trunk.Password = to, "u", "p"
-		if failure := l.dialError(t, t.Context(), target, nil); failure.Cause != want {
-			t.Errorf("to %s: %v", to, failure)
-		}
-	}
 	pinned := 0
-	before := newEnvWith(t, &UA{OnPinned: func() { pinned++ }}, answer)
-	dial(before, "1", media.Busy)
-	dial(before, "1", media.Busy)
+	before := newEnvWith(t, &UA{OnPinned: func() { pinned++ }}, challengeTwoRealms(0))
+	before.checkRefusal(t, "1", media.Busy)
+	before.checkRefusal(t, "1", media.Busy)
 	realms := before.ua.Realms()
 	if want := map[string]string{before.carrier.Proxy(): "trunk"}; pinned != 1 || !maps.Equal(realms, want) || !maps.Equal(before.ua.Realms(), want) {
 		t.Fatalf("OnPinned called %d times, realms %v, want %v", pinned, realms, want)
@@ -145,13 +132,9 @@ func TestRealmIsRestored(t *testing.T) {
 	if left := before.ua.Realms(); len(left) > 0 {
 		t.Errorf("%v is stored, but Realms returns it", left)
 	}
-	after := newEnv(t, answer)
+	after := newEnv(t, challengeTwoRealms(0))
 	after.ua.RestoreRealms(map[string]string{after.carrier.Proxy(): "trunk"})
-	dial(after, "666", media.AuthFailed)
-	for _, e := range after.carrier.Journal() {
-		if e.Credentials {
-			t.Errorf("credentials went to %+v", e)
-		}
-	}
-	dial(after, "1", media.Busy)
+	after.checkRefusal(t, "666", media.AuthFailed)
+	after.checkNoCredentials(t)
+	after.checkRefusal(t, "1", media.Busy)
 }

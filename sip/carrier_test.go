@@ -61,15 +61,19 @@ type peer struct {
 	from net.Addr // source of the last message
 }
 
-func newPeer(t *testing.T, at string) *peer {
+func listenUDP(t *testing.T, addr string) net.PacketConn {
 	t.Helper()
-	var lc net.ListenConfig
-	conn, err := lc.ListenPacket(t.Context(), "udp", at)
+	conn, err := (&net.ListenConfig{}).ListenPacket(t.Context(), "udp", addr)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	return &peer{t: t, conn: conn}
+	return conn
+}
+
+func newPeer(t *testing.T, at string) *peer {
+	t.Helper()
+	return &peer{t: t, conn: listenUDP(t, at)}
 }
 
 func (p *peer) at() string { return p.conn.LocalAddr().String() }

@@ -92,7 +92,6 @@ type earlyHandler struct {
 	dialog  *earlyDialog
 }
 
-// Serve implements endpoint.DialogHandler.
 func (r earlyHandler) Serve(req *sip.Request, tx sip.ServerTransaction) {
 	if req.Method == sip.UPDATE {
 		r.attempt.onUpdate(r.dialog, req, tx)
@@ -101,7 +100,6 @@ func (r earlyHandler) Serve(req *sip.Request, tx sip.ServerTransaction) {
 	}
 }
 
-// CheckCSeq implements endpoint.DialogHandler.
 func (r earlyHandler) CheckCSeq(cseq uint32) bool { return r.dialog.dialog.CheckCSeq(cseq) }
 
 // Hangup implements endpoint.DialogHandler. Dial cancels the call instead.

@@ -17,11 +17,7 @@ import (
 // before the answer on. The callee is behind a NAT: its description has an
 // unreachable address, so the source of its signaling identifies it.
 func TestUnknownMediaSource(t *testing.T) {
-	attacker, err := (&net.ListenConfig{}).ListenPacket(t.Context(), "udp4", "127.0.0.2:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = attacker.Close() }()
+	attacker := listenUDP(t, "127.0.0.2:0")
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -77,11 +73,7 @@ func flood(ctx context.Context, from net.PacketConn, to netip.AddrPort) {
 
 // TestTrunkMediaSettings applies a trunk's media networks and time limits.
 func TestTrunkMediaSettings(t *testing.T) {
-	mediaServer, err := (&net.ListenConfig{}).ListenPacket(t.Context(), "udp4", "127.0.0.2:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = mediaServer.Close() }()
+	mediaServer := listenUDP(t, "127.0.0.2:0")
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	ctx, cancel := context.WithCancel(t.Context())

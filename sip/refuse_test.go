@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"net"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -269,13 +268,9 @@ func TestLongInvite(t *testing.T) {
 func TestNoCancelBeforeResponse(t *testing.T) {
 	t.Parallel()
 	l := newEnv(t, nil)
-	hole, err := (&net.ListenConfig{}).ListenPacket(t.Context(), "udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = hole.Close() }()
+	silent := listenUDP(t, "127.0.0.1:0")
 	target := l.target()
-	target.Trunk.Proxy = "sip:" + hole.LocalAddr().String() + ";transport=udp"
+	target.Trunk.Proxy = "sip:" + silent.LocalAddr().String() + ";transport=udp"
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	start := time.Now()
@@ -287,8 +282,8 @@ func TestNoCancelBeforeResponse(t *testing.T) {
 	}
 	buf := make([]byte, 2000)
 	for {
-		_ = hole.SetReadDeadline(time.Now().Add(10 * time.Millisecond))
-		n, _, err := hole.ReadFrom(buf)
+		_ = silent.SetReadDeadline(time.Now().Add(10 * time.Millisecond))
+		n, _, err := silent.ReadFrom(buf)
 		if err != nil {
 			break
 		}

@@ -179,12 +179,7 @@ func (s *outsidePeer) outcome(deadline time.Time) string {
 
 func newOutsidePeerAt(t *testing.T, l *env, addr string) *outsidePeer {
 	t.Helper()
-	conn, err := (&net.ListenConfig{}).ListenPacket(t.Context(), "udp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close() })
-	return &outsidePeer{t: t, conn: conn, to: net.UDPAddrFromAddrPort(l.ua.Addr())}
+	return &outsidePeer{t: t, conn: listenUDP(t, addr), to: net.UDPAddrFromAddrPort(l.ua.Addr())}
 }
 
 // TestTortureParser checks the library's parser.

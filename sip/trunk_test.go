@@ -104,26 +104,22 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-// TestBlackhole avoids a silent proxy for later calls, but does not repeat the
+// TestBlacksilent avoids a silent proxy for later calls, but does not repeat the
 // unanswered one, since it may ring.
-func TestBlackhole(t *testing.T) {
+func TestBlacksilent(t *testing.T) {
 	t.Parallel()
 	l := newEnv(t, nil)
-	var lc net.ListenConfig
-	hole, err := lc.ListenPacket(t.Context(), "udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	silent := listenUDP(t, "127.0.0.1:0")
 	b := l.addCarrier(t, &siptest.Carrier{})
 	first := l.target()
-	first.Trunk.Proxy = "sip:" + hole.LocalAddr().String() + ";transport=udp"
+	first.Trunk.Proxy = "sip:" + silent.LocalAddr().String() + ";transport=udp"
 	first.Trunk.Backups = []string{b.Proxy()}
 	first.RingTimeout = 6 * time.Second
 	failed, sent := l.dialInBackground(t.Context(), first)
 	<-sent
 	for len(l.ua.ProxyStates()) == 0 || l.ua.ProxyStates()[0].Status != health.Down {
 		select {
-		case err = <-failed:
+		case err := <-failed:
 			t.Fatalf("ended before the trunk was marked down: %v", err)
 		case <-time.After(10 * time.Millisecond):
 		}
@@ -135,7 +131,7 @@ func TestBlackhole(t *testing.T) {
 	if got := b.Journal(); len(got) != 1 || got[0].ID != second.ID {
 		t.Errorf("the second carrier saw %+v", got)
 	}
-	if err = <-failed; causeOf(err) != media.NoAnswer && causeOf(err) != media.RouteError {
+	if err := <-failed; causeOf(err) != media.NoAnswer && causeOf(err) != media.RouteError {
 		t.Error(err)
 	}
 	if n := len(b.Journal()); n != 1 {
@@ -143,18 +139,17 @@ func TestBlackhole(t *testing.T) {
 	}
 	// Close waits for a final response.
 	invite := make([]byte, 2048)
-	n, from, err := hole.ReadFrom(invite)
+	n, from, err := silent.ReadFrom(invite)
 	if err != nil {
 		t.Fatal(err)
 	}
-	busy := strings.Replace(answerTo(string(invite[:n]), hole.LocalAddr().String()), "SIP/2.0 200 OK", "SIP/2.0 486 Busy Here", 1)
-	if _, err = hole.WriteTo([]byte(busy), from); err != nil {
+	busy := strings.Replace(answerTo(string(invite[:n]), silent.LocalAddr().String()), "SIP/2.0 200 OK", "SIP/2.0 486 Busy Here", 1)
+	if _, err = silent.WriteTo([]byte(busy), from); err != nil {
 		t.Error(err)
 	}
 	if err = l.ua.Close(shortContext(t)); err != nil {
 		t.Error(err)
 	}
-	_ = hole.Close()
 }
 
 // TestNoConnection fails over if nothing could be sent.

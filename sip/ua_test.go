@@ -361,19 +361,7 @@ func TestRetransmittedAnswer(t *testing.T) {
 	}
 }
 
+// answerTo returns a 200 with a contact, "host:port".
 func answerTo(invite, contact string) string {
-	var b strings.Builder
-	b.WriteString("SIP/2.0 200 OK\r\n")
-	for line := range strings.SplitSeq(invite, "\r\n") {
-		name, _, _ := strings.Cut(line, ":")
-		switch name {
-		case "Via", "From", "Call-ID", "CSeq":
-			b.WriteString(line + "\r\n")
-		case "To":
-			b.WriteString(line + ";tag=by-hand\r\n")
-		}
-	}
-	body := "v=0\r\nc=IN IP4 127.0.0.1\r\nm=audio 9 RTP/AVP 0\r\n"
-	fmt.Fprintf(&b, "Contact: <sip:callee@%s>\r\nContent-Type: application/sdp\r\nContent-Length: %d\r\n\r\n%s", contact, len(body), body)
-	return b.String()
+	return strings.Replace(reply(invite, "200 OK", peerTag, "", sdpWithPort(9)), "peer@"+peerAddr, "callee@"+contact, 1)
 }

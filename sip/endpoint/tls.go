@@ -120,7 +120,6 @@ func (l *tlsListener) Accept() (net.Conn, error) {
 	}
 }
 
-// Close implements net.Listener.
 func (l *tlsListener) Close() error {
 	l.close.Do(func() { close(l.closed) })
 	if l.inner == nil {
@@ -129,5 +128,4 @@ func (l *tlsListener) Close() error {
 	return l.inner.Close()
 }
 
-// Addr implements net.Listener.
 func (l *tlsListener) Addr() net.Addr { return l.addr }

@@ -35,7 +35,6 @@ type refusal struct {
 	reason string
 }
 
-// Error implements error.
 func (r *refusal) Error() string {
 	return fmt.Sprintf("%s refused: %d %s", r.method, r.status, r.reason)
 }

@@ -256,7 +256,6 @@ type tracedTx struct {
 	endpoint *endpoint.Endpoint
 }
 
-// Respond implements sip.ServerTransaction.
 func (t tracedTx) Respond(res *sip.Response) error {
 	t.endpoint.TraceSent(res, res.Destination())
 	return t.ServerTransaction.Respond(res)

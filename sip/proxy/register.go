@@ -135,7 +135,6 @@ func (r *registration) unregister() {
 
 type retryLaterError struct{ after time.Duration }
 
-// Error implements error.
 func (e *retryLaterError) Error() string { return "503, Retry-After " + e.after.String() }
 
 // register registers at the first target that answers and returns the granted

@@ -22,25 +22,21 @@ var configureLibrary = sync.OnceFunc(func() {
 	sip.UDPMTUSize = 65507
 })
 
-// A defaultHandler forwards to the current slog.Default.
+// A defaultHandler is a slog.Handler that forwards to the current slog.Default.
 type defaultHandler struct{}
 
-// Enabled implements slog.Handler.
 func (defaultHandler) Enabled(ctx context.Context, level slog.Level) bool {
 	return slog.Default().Handler().Enabled(ctx, level)
 }
 
-// Handle implements slog.Handler.
 func (defaultHandler) Handle(ctx context.Context, r slog.Record) error {
 	return slog.Default().Handler().Handle(ctx, r)
 }
 
-// WithAttrs implements slog.Handler.
 func (defaultHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return slog.Default().Handler().WithAttrs(attrs)
 }
 
-// WithGroup implements slog.Handler.
 func (defaultHandler) WithGroup(name string) slog.Handler {
 	return slog.Default().Handler().WithGroup(name)
 }

@@ -82,7 +82,6 @@ type linePlayer struct {
 
 func (m *linePlayer) say(pcm []int16) { m.next <- pcm }
 
-// FillFrame implements media.Feed.
 func (m *linePlayer) FillFrame(f media.Frame, due time.Time) {
 	if len(m.pcm) == 0 {
 		select {
