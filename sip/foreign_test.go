@@ -262,7 +262,7 @@ func TestForbiddenTargets(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			simulate(t, &UA{FirstMedia: -1, MediaGap: -1, Resolver: fakeDNS{"inside.example": "127.0.0.1"}}, func(t *testing.T, b *simEnv) { //nolint:thelper // the test itself
 				peer := b.from(t, trunk)
-				to := target(fmt.Sprintf("astray-%d", n))
+				to := target(fmt.Sprintf("forbidden-%d", n))
 				to.Trunk.Proxy = "sip:" + trunk + ";transport=udp"
 				invite, result := peer.dial(t, to)
 				peer.send(t, reply(invite, "180 Ringing", peerTag, "Require: 100rel\r\nRSeq: 1\r\n", ""))
@@ -294,7 +294,7 @@ func TestForbiddenTargets(t *testing.T) {
 	}
 }
 
-// TestForeignConnection closes a connection with a stranger's response.
+// TestForeignConnection closes a connection with an unexpected response.
 func TestForeignConnection(t *testing.T) {
 	t.Parallel()
 	l := newEnv(t, nil)

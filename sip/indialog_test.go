@@ -78,7 +78,7 @@ func TestUnknownInviteIsAnsweredOnce(t *testing.T) {
 			plain := ""
 			for n, user := range []string{"parley", "+12025550123", "guest"} {
 				invite := fmt.Sprintf("INVITE sip:%s@127.0.0.1 SIP/2.0\r\nVia: SIP/2.0/UDP %s;branch=z9hG4bKs%s%d\r\nFrom: <sip:s@x>;tag=f\r\n"+
-					"To: <sip:u@127.0.0.1>%s\r\nCall-ID: stranger%s%d\r\nCSeq: 1 INVITE\r\nContact: <sip:s@%s>\r\nMax-Forwards: 70\r\nContent-Length: 0\r\n\r\n",
+					"To: <sip:u@127.0.0.1>%s\r\nCall-ID: unknown%s%d\r\nCSeq: 1 INVITE\r\nContact: <sip:s@%s>\r\nMax-Forwards: 70\r\nContent-Length: 0\r\n\r\n",
 					user, peerAddr, status, n, tag, status, n, peerAddr)
 				for range 2 {
 					b.send(t, invite)

@@ -141,8 +141,8 @@ func newBaresip(t *testing.T, account string, rate int) (*baresip, *x509.CertPoo
 	control, rtp := freePorts(t), freePorts(t)
 	for name, text := range map[string]string{
 		"cert.pem": string(both),
-		"config":   fmt.Sprintf(baresipConfig, b.port, filepath.Join(dir, "cert.pem"), filepath.Join(dir, "heard.wav"), filepath.Join(dir, "said.wav"), rtp, rtp+40, control),
-		"said.wav": writeWAV(rate, tone.Sine(rate, 60*rate, 440, 0.25)),
+		"config":   fmt.Sprintf(baresipConfig, b.port, filepath.Join(dir, "cert.pem"), filepath.Join(dir, "received.wav"), filepath.Join(dir, "sent.wav"), rtp, rtp+40, control),
+		"sent.wav": writeWAV(rate, tone.Sine(rate, 60*rate, 440, 0.25)),
 		"accounts": fmt.Sprintf("<sip:parley@127.0.0.1:%d>;regint=0;answermode=auto%s\n", b.port, account),
 	} {
 		if err = os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {

@@ -159,7 +159,7 @@ func TestManyUnansweredByes(t *testing.T) {
 	simulate(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *simEnv) { //nolint:thelper // the test itself
 		const calls = 200
 		for n := range calls {
-			up, _ := b.placeCall(t, fmt.Sprintf("deaf-%d", n))
+			up, _ := b.placeCall(t, fmt.Sprintf("unanswered-%d", n))
 			_ = up.Hangup(media.LocalHangup)
 			if legs, _ := b.ua.Calls(); legs != 0 || up.Cause() != media.LocalHangup {
 				t.Fatalf("%d legs are up, cause %q", legs, up.Cause())

@@ -15,8 +15,8 @@ const (
 	retryAfter  = 200 * time.Millisecond // silence of an unlocked source
 	lingerFor   = time.Second            // old packets may arrive after SDP changed the address
 
-	// preferFor is how long the expected addresses must be silent before a
-	// stranger is accepted. preferLong applies if SDP names the signaling
+	// preferFor is how long the expected addresses must be silent before an
+	// unknown source is accepted. preferLong applies if SDP names the signaling
 	// address, which suggests neither NAT nor a separate media server.
 	preferFor  = 300 * time.Millisecond
 	preferLong = 2 * time.Second
@@ -27,7 +27,7 @@ type ExpectedSources struct {
 	// Signaling are the remote addresses of the signaling.
 	Signaling []netip.Addr
 	// Media, if not empty, limits media to these networks, the SDP address and
-	// Signaling: strangers are never accepted.
+	// Signaling: unknown sources are never accepted.
 	Media []netip.Prefix
 }
 
@@ -35,11 +35,11 @@ type ExpectedSources struct {
 // Behind a NAT packets have another source, which is accepted too and becomes
 // the target after five packets in sequence. An expected source has an IP
 // address of the SDP, of the signaling, or of ExpectedSources.Media; any other
-// is a stranger.
+// is an unknown source.
 //
-// A stranger is accepted only after the expected addresses were silent for a
-// while, and never replaces a locked source. An expected source replaces a
-// stranger at once.
+// An unknown source is accepted only after the expected addresses were silent for a
+// while, and never replaces a locked source. An expected source replaces an
+// unknown one at once.
 //
 // A locked source is replaced after two seconds of silence, by an expected
 // source or another port of the same IP address. It is accepted again as soon
@@ -111,9 +111,9 @@ func (l *Latch) AcceptsReports(ip netip.Addr) bool {
 	return ip == l.Host() || !l.source.IsValid() && l.expected(netip.AddrPortFrom(ip, 0))
 }
 
-// allowsStranger reports whether the expected addresses were silent long
-// enough to accept a stranger.
-func (l *Latch) allowsStranger(silent time.Duration) bool {
+// allowsUnknown reports whether the expected addresses were silent long
+// enough to accept an unknown source.
+func (l *Latch) allowsUnknown(silent time.Duration) bool {
 	switch {
 	case len(l.expectedSources.Media) > 0:
 		return false
@@ -134,7 +134,7 @@ func (l *Latch) Admits(src netip.AddrPort, at time.Duration) bool {
 	}
 	expected := l.expected(src)
 	if !l.source.IsValid() {
-		return expected || src == l.formerSource || l.allowsStranger(at-l.remoteAt)
+		return expected || src == l.formerSource || l.allowsUnknown(at-l.remoteAt)
 	}
 	sourceExpected := l.expected(l.source)
 	switch silent := at - l.last; {
@@ -143,7 +143,7 @@ func (l *Latch) Admits(src netip.AddrPort, at time.Duration) bool {
 	case l.locked:
 		return silent >= relockAfter && (expected || src.Addr() == l.source.Addr())
 	case sourceExpected && !expected:
-		return l.allowsStranger(silent)
+		return l.allowsUnknown(silent)
 	default:
 		return silent >= retryAfter
 	}

@@ -34,7 +34,7 @@ func burst(src netip.AddrPort, from time.Duration, seq uint16, n int, ok bool, s
 func TestLatch(t *testing.T) {
 	at := netip.MustParseAddrPort
 	sdp, sdpOther := at("192.0.2.1:4000"), at("192.0.2.1:4400")
-	other, otherElse, attacker := at("198.51.100.1:5000"), at("198.51.100.1:5500"), at("203.0.113.1:6000")
+	other, otherElse, unknown := at("198.51.100.1:5000"), at("198.51.100.1:5500"), at("203.0.113.1:6000")
 	signals := ExpectedSources{Signaling: []netip.Addr{other.Addr()}}
 	same := ExpectedSources{Signaling: []netip.Addr{sdp.Addr()}}
 	carrier := ExpectedSources{Media: []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")}}
@@ -50,44 +50,44 @@ func TestLatch(t *testing.T) {
 		"behind a NAT, where it signals from":        {signals, [][]step{burst(other, 0, 1, 5, true, sdp)}},
 		"behind a NAT that SDP knows":                {ExpectedSources{}, [][]step{burst(sdpOther, 0, 1, 5, true, sdp)}},
 		"from the carrier's networks":                {carrier, [][]step{burst(other, 0, 1, 5, true, sdp)}},
-		"from elsewhere than the carrier's networks": {carrier, [][]step{burst(attacker, 0, 1, 300, false, sdp)}},
+		"from elsewhere than the carrier's networks": {carrier, [][]step{burst(unknown, 0, 1, 300, false, sdp)}},
 		"from elsewhere than SDP and signaling": {same, [][]step{
-			burst(attacker, 0, 1, 100, false, sdp), burst(attacker, 2*time.Second, 101, 5, true, sdp),
+			burst(unknown, 0, 1, 100, false, sdp), burst(unknown, 2*time.Second, 101, 5, true, sdp),
 		}},
 		"not in sequence":     {signals, [][]step{{{other, 0, 1, true, sdp}, {other, 20 * ms, 5, true, sdp}, {other, 40 * ms, 1, true, sdp}, {other, 60 * ms, 9, true, sdp}, {other, 80 * ms, 2, true, sdp}}}},
 		"SDP wins over other": {signals, [][]step{{{other, 0, 1, true, sdp}, {sdp, 20 * ms, 1, true, sdp}, {other, 30 * ms, 2, false, sdp}}}},
 		"SDP wins over a lock": {signals, [][]step{
 			burst(other, 0, 1, 5, true, sdp), {{sdp, 100 * ms, 1, true, sdp}, {other, 120 * ms, 6, false, sdp}},
 		}},
-		"the remote party after a stranger": {signals, [][]step{
-			burst(attacker, 400*ms, 1, 5, true, sdp),
-			{{other, 500 * ms, 1, true, sdp}, {attacker, 510 * ms, 6, false, sdp}},
+		"the remote party after an unknown source": {signals, [][]step{
+			burst(unknown, 400*ms, 1, 5, true, sdp),
+			{{other, 500 * ms, 1, true, sdp}, {unknown, 510 * ms, 6, false, sdp}},
 			burst(other, 520*ms, 2, 4, true, sdp)[:3],
-			{{other, 580 * ms, 5, true, other}, {attacker, 590 * ms, 7, false, other}},
+			{{other, 580 * ms, 5, true, other}, {unknown, 590 * ms, 7, false, other}},
 		}},
 		"locked": {ExpectedSources{}, [][]step{
-			burst(sdp, 0, 1, 5, true, sdp), {{attacker, 100 * ms, 1, false, sdp}, {other, 1900 * ms, 1, false, sdp}, {sdp, 2 * time.Second, 9, true, sdp}},
+			burst(sdp, 0, 1, 5, true, sdp), {{unknown, 100 * ms, 1, false, sdp}, {other, 1900 * ms, 1, false, sdp}, {sdp, 2 * time.Second, 9, true, sdp}},
 		}},
-		"silent": {signals, [][]step{ // no stranger replaces it
-			burst(sdp, 0, 1, 5, true, sdp), burst(attacker, 3*time.Second, 1, 500, false, sdp), {{sdp, 14 * time.Second, 6, true, sdp}},
+		"silent": {signals, [][]step{ // no unknown source replaces it
+			burst(sdp, 0, 1, 5, true, sdp), burst(unknown, 3*time.Second, 1, 500, false, sdp), {{sdp, 14 * time.Second, 6, true, sdp}},
 		}},
 		"silent behind a NAT": {signals, [][]step{
-			burst(other, 0, 1, 5, true, sdp), burst(attacker, 3*time.Second, 1, 500, false, other), {{other, 14 * time.Second, 6, true, other}},
+			burst(other, 0, 1, 5, true, sdp), burst(unknown, 3*time.Second, 1, 500, false, other), {{other, 14 * time.Second, 6, true, other}},
 		}},
 		"silent behind a NAT without signaling address": {ExpectedSources{}, [][]step{
-			burst(other, 400*ms, 1, 5, true, sdp), burst(attacker, 3*time.Second, 1, 500, false, other), {{other, 14 * time.Second, 6, true, other}},
+			burst(other, 400*ms, 1, 5, true, sdp), burst(unknown, 3*time.Second, 1, 500, false, other), {{other, 14 * time.Second, 6, true, other}},
 		}},
-		"the NAT gives another port": {ExpectedSources{}, [][]step{
+		"the NAT assigns another port": {ExpectedSources{}, [][]step{
 			burst(other, 400*ms, 1, 5, true, sdp), {{otherElse, 500 * ms, 6, false, other}, {otherElse, 2500 * ms, 7, true, sdp}},
 		}},
 		"back from behind another port": {ExpectedSources{}, [][]step{
 			burst(other, 400*ms, 1, 5, true, sdp), burst(otherElse, 3*time.Second, 1, 5, true, sdp), {{other, 3100 * ms, 6, true, sdp}, {otherElse, 3200 * ms, 6, false, sdp}},
 		}},
-		"a stranger waits for an expected source that is not locked": {ExpectedSources{}, [][]step{
-			{{sdp, 0, 1, true, sdp}, {attacker, 250 * ms, 1, false, sdp}, {attacker, 300 * ms, 2, true, sdp}},
+		"an unknown source waits for an expected one that is not locked": {ExpectedSources{}, [][]step{
+			{{sdp, 0, 1, true, sdp}, {unknown, 250 * ms, 1, false, sdp}, {unknown, 300 * ms, 2, true, sdp}},
 		}},
-		"first is soon replaced": {ExpectedSources{}, [][]step{{{attacker, 400 * ms, 1, true, sdp}, {other, 500 * ms, 1, false, sdp}, {other, 650 * ms, 2, true, sdp}}}},
-		"wraps":                  {signals, [][]step{burst(other, 0, 65533, 5, true, sdp)}},
+		"first one is replaced": {ExpectedSources{}, [][]step{{{unknown, 400 * ms, 1, true, sdp}, {other, 500 * ms, 1, false, sdp}, {other, 650 * ms, 2, true, sdp}}}},
+		"wraps":                 {signals, [][]step{burst(other, 0, 65533, 5, true, sdp)}},
 	} {
 		var l Latch
 		l.Expect(row.known)
@@ -110,7 +110,7 @@ func TestLatch(t *testing.T) {
 // TestLatchAddressChange changes the SDP address during the call, after 50 packets
 // from the old one.
 func TestLatchAddressChange(t *testing.T) {
-	old, moved, nat, attacker := netip.MustParseAddrPort("192.0.2.1:4000"), netip.MustParseAddrPort("192.0.2.9:5000"), netip.MustParseAddrPort("198.51.100.1:6000"), netip.MustParseAddrPort("203.0.113.1:7000")
+	old, moved, nat, unknown := netip.MustParseAddrPort("192.0.2.1:4000"), netip.MustParseAddrPort("192.0.2.9:5000"), netip.MustParseAddrPort("198.51.100.1:6000"), netip.MustParseAddrPort("203.0.113.1:7000")
 	type burst struct { // packets 20 ms apart
 		src      netip.AddrPort
 		n        int
@@ -122,14 +122,14 @@ func TestLatchAddressChange(t *testing.T) {
 		sdp    []netip.AddrPort
 		bursts []burst
 	}{
-		"at once":                 {old, []netip.AddrPort{moved}, []burst{{moved, 1, 1, moved}, {old, 8, 0, moved}}},
-		"old packets linger":      {old, []netip.AddrPort{moved}, []burst{{old, 10, 10, moved}, {moved, 1, 1, moved}, {old, 5, 0, moved}, {moved, 5, 5, moved}}},
-		"old packets linger long": {old, []netip.AddrPort{moved}, []burst{{old, 80, 80, old}, {moved, 1, 1, moved}, {old, 5, 0, moved}}},
-		"to behind a NAT":         {old, []netip.AddrPort{moved}, []burst{{old, 10, 10, moved}, {nat, 10, 5, nat}, {old, 10, 0, nat}, {attacker, 80, 0, nat}}},
-		"behind a NAT, stays":     {nat, []netip.AddrPort{moved}, []burst{{nat, 49, 49, moved}, {nat, 6, 6, nat}}},
-		"behind a NAT, held":      {nat, []netip.AddrPort{netip.MustParseAddrPort("0.0.0.0:4000"), old}, []burst{{nat, 1, 1, nat}, {attacker, 5, 0, nat}}},
-		"back to the old address": {old, []netip.AddrPort{moved, old}, []burst{{old, 5, 5, old}, {attacker, 5, 0, old}}},
-		"stranger in between":     {old, []netip.AddrPort{moved}, []burst{{old, 5, 5, moved}, {attacker, 3, 0, moved}, {moved, 1, 1, moved}, {attacker, 5, 0, moved}}},
+		"at once":                   {old, []netip.AddrPort{moved}, []burst{{moved, 1, 1, moved}, {old, 8, 0, moved}}},
+		"old packets linger":        {old, []netip.AddrPort{moved}, []burst{{old, 10, 10, moved}, {moved, 1, 1, moved}, {old, 5, 0, moved}, {moved, 5, 5, moved}}},
+		"old packets linger long":   {old, []netip.AddrPort{moved}, []burst{{old, 80, 80, old}, {moved, 1, 1, moved}, {old, 5, 0, moved}}},
+		"to behind a NAT":           {old, []netip.AddrPort{moved}, []burst{{old, 10, 10, moved}, {nat, 10, 5, nat}, {old, 10, 0, nat}, {unknown, 80, 0, nat}}},
+		"behind a NAT, stays":       {nat, []netip.AddrPort{moved}, []burst{{nat, 49, 49, moved}, {nat, 6, 6, nat}}},
+		"behind a NAT, held":        {nat, []netip.AddrPort{netip.MustParseAddrPort("0.0.0.0:4000"), old}, []burst{{nat, 1, 1, nat}, {unknown, 5, 0, nat}}},
+		"back to the old address":   {old, []netip.AddrPort{moved, old}, []burst{{old, 5, 5, old}, {unknown, 5, 0, old}}},
+		"unknown source in between": {old, []netip.AddrPort{moved}, []burst{{old, 5, 5, moved}, {unknown, 3, 0, moved}, {moved, 1, 1, moved}, {unknown, 5, 0, moved}}},
 	} {
 		var l Latch
 		l.SetRemote(old, 0)
@@ -178,11 +178,11 @@ func TestReportTarget(t *testing.T) {
 	}
 }
 
-// TestHoldWithoutAddress checks that no stranger replaces a party behind a NAT
+// TestHoldWithoutAddress checks that no unknown source replaces a party behind a NAT
 // that holds the call with 0.0.0.0.
 func TestHoldWithoutAddress(t *testing.T) {
 	ap := netip.MustParseAddrPort
-	nat, stranger := ap("198.51.100.9:4000"), ap("203.0.113.6:9999")
+	nat, unknown := ap("198.51.100.9:4000"), ap("203.0.113.6:9999")
 	var l Latch
 	at, seq := time.Second, uint16(0)
 	send := func(src netip.AddrPort, ssrc uint32) (accepted int) {
@@ -199,8 +199,8 @@ func TestHoldWithoutAddress(t *testing.T) {
 	send(nat, 1)
 	l.SetRemote(ap("0.0.0.0:4000"), at)
 	at += 5 * time.Second
-	if n := send(stranger, 2); n > 0 {
-		t.Errorf("accepted %d packets of a stranger, want 0", n)
+	if n := send(unknown, 2); n > 0 {
+		t.Errorf("accepted %d packets of an unknown source, want 0", n)
 	}
 	if n := send(nat, 1); n != 50 || l.Source() != nat {
 		t.Errorf("accepted %d packets of the remote party, source %v", n, l.Source())

@@ -49,9 +49,9 @@ func (t *activeParams) mapTypes(old *activeParams) {
 }
 
 // set ignores invalid payload types.
-func (m *payloadKinds) set(pt uint8, what payloadKind) {
+func (m *payloadKinds) set(pt uint8, kind payloadKind) {
 	if int(pt) < len(m) {
-		m[pt] = what
+		m[pt] = kind
 	}
 }
 
@@ -74,9 +74,9 @@ func (r *incoming) kindOf(t *activeParams, pt uint8, now time.Duration) payloadK
 	return m
 }
 
-func (p *packet) forReader(is payloadKind, at time.Duration) jitter.Packet {
+func (p *packet) forReader(kind payloadKind, at time.Duration) jitter.Packet {
 	return jitter.Packet{
-		At: at, Payload: p.payload, Timestamp: p.ts, SSRC: p.ssrc, Seq: p.seq, Marker: p.marker, Kind: is.kind, Format: is.format,
+		At: at, Payload: p.payload, Timestamp: p.ts, SSRC: p.ssrc, Seq: p.seq, Marker: p.marker, Kind: kind.kind, Format: kind.format,
 	}
 }
 

@@ -32,7 +32,7 @@ func TestCallOverABadNetwork(t *testing.T) {
 	var work sync.WaitGroup
 	receive := func(s *Session, hz float64) {
 		f, all := make(media.Frame, frameLen), []int16(nil)
-		for range 75 {
+		for range 110 { // on a loaded machine fewer are sent
 			if err := s.ReadFrame(f); err != nil {
 				t.Error(err)
 				return

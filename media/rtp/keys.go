@@ -59,10 +59,10 @@ func (s *Session) ReceiveKey(key rune) error {
 
 // queueKey passes on a received digit. A full queue drops the newest digit:
 // the older ones give it its meaning.
-func (s *Session) queueKey(key rune, way dtmf.Method, at time.Duration) {
+func (s *Session) queueKey(key rune, method dtmf.Method, at time.Duration) {
 	s.keyInput.mu.Lock()
 	defer s.keyInput.mu.Unlock()
-	if s.keyInput.closed || !s.keyInput.dedup.Accept(key, way, at) {
+	if s.keyInput.closed || !s.keyInput.dedup.Accept(key, method, at) {
 		return
 	}
 	select {

@@ -71,13 +71,13 @@ func (t *activeParams) setKeys(old *activeParams) {
 	}
 	if old != nil && old.LocalKey.Equal(t.LocalKey) {
 		t.encrypter = old.encrypter
-	} else if seal, err := srtp.NewEncrypter(t.LocalKey); err == nil {
-		t.encrypter = seal
+	} else if encrypter, err := srtp.NewEncrypter(t.LocalKey); err == nil {
+		t.encrypter = encrypter
 	}
 	if old != nil && old.RemoteKey.Equal(t.RemoteKey) {
 		t.decrypter = old.decrypter
-	} else if open, err := srtp.NewDecrypter(t.RemoteKey); err == nil {
-		t.decrypter = open
+	} else if decrypter, err := srtp.NewDecrypter(t.RemoteKey); err == nil {
+		t.decrypter = decrypter
 	}
 }
 

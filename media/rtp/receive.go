@@ -66,25 +66,25 @@ func (s *Session) receive(b []byte, src netip.AddrPort, at time.Time) {
 		s.count.forged.Add(1)
 		return
 	}
-	is := r.kindOf(agreed, p.pt, now)
+	kind := r.kindOf(agreed, p.pt, now)
 	switch {
 	case len(p.payload) > maxPayload:
 		s.count.malformed.Add(1)
 		return
-	case !is.agreed:
+	case !kind.agreed:
 		s.receiveUnknown(&p, src, now)
 		return
 	}
 	r.latch.Accept(src, p.ssrc, p.seq, now)
 	s.count.received.Add(1)
-	s.control.countReceived(&p, is.kind == jitter.Speech, now)
+	s.control.countReceived(&p, kind.kind == jitter.Speech, now)
 	r.started, r.last = true, now
-	if is.kind == jitter.Key {
+	if kind.kind == jitter.Key {
 		if key, pressed := r.digits.Decode(p.ssrc, p.ts, p.marker, p.payload); pressed {
 			s.queueKey(key, dtmf.Event, now)
 		}
 	}
-	s.pushToReader(p.forReader(is, now))
+	s.pushToReader(p.forReader(kind, now))
 }
 
 // receiveUnknown counts a packet of an unknown payload type. From the current

@@ -68,40 +68,40 @@ const (
 	unknownByte = 0xa0
 )
 
-// TestUnknownSources sends from a stranger's address before the remote party begins
-// or while it is silent. The stranger receives at most five packets and none
+// TestUnknownSources sends from an unknown address before the remote party begins
+// or while it is silent. The unknown source receives at most five packets and none
 // of its samples is played; the remote party is received and served whenever it
 // sends.
 func TestUnknownSources(t *testing.T) {
 	at := func(from, to time.Duration) []span { return []span{{from, to}} }
 	var all sync.WaitGroup
 	defer all.Wait()
-	party, elsewhere := netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("127.0.0.9")
+	calleeIP, elsewhere := netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("127.0.0.9")
 	for name, row := range map[string]struct {
 		nat      bool // SDP has another address than the remote party sends from
-		known    latch.ExpectedSources
-		party    []span
-		stranger []span
+		expected latch.ExpectedSources
+		callee   []span
+		other    []span
 		end      time.Duration
 	}{
-		"before the party": {false, latch.ExpectedSources{Signaling: []netip.Addr{party}}, at(1500*ms, 3*time.Second), at(0, 3*time.Second), 3 * time.Second},
-		"while the party is silent": {
+		"before the callee": {false, latch.ExpectedSources{Signaling: []netip.Addr{calleeIP}}, at(1500*ms, 3*time.Second), at(0, 3*time.Second), 3 * time.Second},
+		"while the callee is silent": {
 			false,
-			latch.ExpectedSources{Signaling: []netip.Addr{party}},
+			latch.ExpectedSources{Signaling: []netip.Addr{calleeIP}},
 			[]span{{0, 500 * ms}, {3500 * ms, 4500 * ms}},
 			at(0, 4500*ms), 4500 * ms,
 		},
-		"before a party behind a NAT": {true, latch.ExpectedSources{Signaling: []netip.Addr{party}}, at(200*ms, 2*time.Second), at(0, 2*time.Second), 2 * time.Second},
-		"long before a party behind a NAT with known networks": {
-			true, latch.ExpectedSources{Media: []netip.Prefix{netip.PrefixFrom(party, 32)}}, at(1500*ms, 3*time.Second), at(0, 3*time.Second), 3 * time.Second,
+		"before a callee behind a NAT": {true, latch.ExpectedSources{Signaling: []netip.Addr{calleeIP}}, at(200*ms, 2*time.Second), at(0, 2*time.Second), 2 * time.Second},
+		"long before a callee behind a NAT with known networks": {
+			true, latch.ExpectedSources{Media: []netip.Prefix{netip.PrefixFrom(calleeIP, 32)}}, at(1500*ms, 3*time.Second), at(0, 3*time.Second), 3 * time.Second,
 		},
-		"while a party behind a NAT is silent": {
+		"while a callee behind a NAT is silent": {
 			true,
-			latch.ExpectedSources{Signaling: []netip.Addr{party}},
+			latch.ExpectedSources{Signaling: []netip.Addr{calleeIP}},
 			[]span{{0, 500 * ms}, {3500 * ms, 4500 * ms}},
 			at(0, 4500*ms), 4500 * ms,
 		},
-		"while a party behind a NAT that signals from elsewhere is silent": {
+		"while a callee behind a NAT that signals from elsewhere is silent": {
 			true,
 			latch.ExpectedSources{},
 			[]span{{0, 1 * time.Second}, {4 * time.Second, 5 * time.Second}},
@@ -116,11 +116,11 @@ func TestUnknownSources(t *testing.T) {
 				remote = netip.AddrPortFrom(elsewhere, 4000)
 			}
 			samples := listen(s)
-			s.Start(Params{Remote: remote, Expected: row.known, Codec: codec.PCMU{}})
+			s.Start(Params{Remote: remote, Expected: row.expected, Codec: codec.PCMU{}})
 			began := time.Now()
 			var wg sync.WaitGroup
-			wg.Go(func() { callee.speak(began, row.end, row.party...) })
-			wg.Go(func() { other.speak(began, row.end, row.stranger...) })
+			wg.Go(func() { callee.speak(began, row.end, row.callee...) })
+			wg.Go(func() { other.speak(began, row.end, row.other...) })
 			wg.Wait()
 			ignored := s.Quality().Ignored
 			s.Close()
@@ -139,15 +139,15 @@ func TestUnknownSources(t *testing.T) {
 }
 
 // listen reads a session until its end; samples then returns the samples of the
-// remote party and of the stranger.
-func listen(s *Session) (samples func() (party, stranger int)) {
+// callee and of the unknown source.
+func listen(s *Session) (samples func() (callee, other int)) {
 	sample := func(b byte) int16 {
 		pcm := make([]int16, 1)
 		codec.PCMU{}.Decode(pcm, []byte{b})
 		return pcm[0]
 	}
 	ours, theirs := sample(calleeByte), sample(unknownByte)
-	var party, stranger int
+	var callee, other int
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		f := make(media.Frame, frameLen)
@@ -155,16 +155,16 @@ func listen(s *Session) (samples func() (party, stranger int)) {
 			for _, v := range f {
 				switch v {
 				case ours:
-					party++
+					callee++
 				case theirs:
-					stranger++
+					other++
 				}
 			}
 		}
 	})
 	return func() (int, int) {
 		wg.Wait()
-		return party, stranger
+		return callee, other
 	}
 }
 
@@ -173,24 +173,24 @@ func listen(s *Session) (samples func() (party, stranger int)) {
 func TestMediaFromOtherAddress(t *testing.T) {
 	var all sync.WaitGroup
 	defer all.Wait()
-	signals := netip.MustParseAddr("127.0.0.1")
+	signaling := netip.MustParseAddr("127.0.0.1")
 	for name, row := range map[string]struct {
-		sdp   string
-		known latch.ExpectedSources
-		from  string
-		after time.Duration // latest time at which it must be received
+		sdp      string
+		expected latch.ExpectedSources
+		from     string
+		after    time.Duration // latest time at which it must be received
 	}{
-		"another port":                        {"127.0.0.3", latch.ExpectedSources{Signaling: []netip.Addr{signals}}, "127.0.0.3", 200 * ms},
-		"where it signals from":               {"127.0.0.3", latch.ExpectedSources{Signaling: []netip.Addr{signals}}, "127.0.0.1", 200 * ms},
-		"another server of the carrier":       {"127.0.0.3", latch.ExpectedSources{Signaling: []netip.Addr{signals}}, "127.0.0.4", 600 * ms},
-		"another address than all the rest":   {"127.0.0.1", latch.ExpectedSources{Signaling: []netip.Addr{signals}}, "127.0.0.4", 2300 * ms},
-		"one of the carrier's networks":       {"127.0.0.1", latch.ExpectedSources{Signaling: []netip.Addr{signals}, Media: []netip.Prefix{netip.MustParsePrefix("127.0.0.4/30")}}, "127.0.0.4", 200 * ms},
-		"a network that is not the carrier's": {"127.0.0.1", latch.ExpectedSources{Signaling: []netip.Addr{signals}, Media: []netip.Prefix{netip.MustParsePrefix("127.0.0.8/30")}}, "127.0.0.4", 0},
+		"another port":               {"127.0.0.3", latch.ExpectedSources{Signaling: []netip.Addr{signaling}}, "127.0.0.3", 200 * ms},
+		"the signaling address":      {"127.0.0.3", latch.ExpectedSources{Signaling: []netip.Addr{signaling}}, "127.0.0.1", 200 * ms},
+		"another server":             {"127.0.0.3", latch.ExpectedSources{Signaling: []netip.Addr{signaling}}, "127.0.0.4", 600 * ms},
+		"an unknown address":         {"127.0.0.1", latch.ExpectedSources{Signaling: []netip.Addr{signaling}}, "127.0.0.4", 2300 * ms},
+		"one of the media networks":  {"127.0.0.1", latch.ExpectedSources{Signaling: []netip.Addr{signaling}, Media: []netip.Prefix{netip.MustParsePrefix("127.0.0.4/30")}}, "127.0.0.4", 200 * ms},
+		"outside the media networks": {"127.0.0.1", latch.ExpectedSources{Signaling: []netip.Addr{signaling}, Media: []netip.Prefix{netip.MustParsePrefix("127.0.0.8/30")}}, "127.0.0.4", 0},
 	} {
 		s := startSession(t, Params{Mute: true})
 		k := newTimedSender(t, s, row.from, calleeByte)
 		all.Go(func() {
-			s.Start(Params{Remote: netip.AddrPortFrom(netip.MustParseAddr(row.sdp), 4000), Expected: row.known, Codec: codec.PCMU{}})
+			s.Start(Params{Remote: netip.AddrPortFrom(netip.MustParseAddr(row.sdp), 4000), Expected: row.expected, Codec: codec.PCMU{}})
 			began, end := time.Now(), row.after+time.Second
 			k.speak(began, end, span{0, end})
 			n := s.Stats()

@@ -161,8 +161,8 @@ func TestPlainRTPIsRefused(t *testing.T) {
 	}
 }
 
-// TestUnknownSourceFlood sends from a stranger's address throughout a call. None of it is
-// played, and the stranger receives nothing.
+// TestUnknownSourceFlood sends from an unknown address throughout a call. None of it is
+// played, and that address receives nothing.
 func TestUnknownSourceFlood(t *testing.T) {
 	s := startSession(t, Params{Mute: true})
 	p, attacker := newPhone(t, s), newPhone(t, s)
@@ -185,13 +185,13 @@ func TestUnknownSourceFlood(t *testing.T) {
 		eventually(t, func() bool { return s.Stats().Received == n+1 && s.Stats().Ignored == n+1 })
 	}
 	if attacker.receives(50 * ms) {
-		t.Error("the stranger received packets")
+		t.Error("the unknown source received packets")
 	}
 	s.Close()
 	wg.Wait()
 	bad := make([]int16, 1)
 	codec.PCMU{}.Decode(bad, injected[:1])
 	if len(played) == 0 || slices.Contains(played, bad[0]) {
-		t.Errorf("some of %d samples came from the stranger", len(played))
+		t.Errorf("some of %d samples came from the unknown source", len(played))
 	}
 }

@@ -191,7 +191,7 @@ func TestMediaTimeouts(t *testing.T) {
 	eventually(t, func() bool { return ticks.Load() > 10 })
 }
 
-// TestReportsExtendTimeout checks that a silent party that sends RTCP times out
+// TestReportsExtendTimeout checks that a silent peer that sends RTCP times out
 // later. Reports of another host, and reports that have ceased, do not count.
 func TestReportsExtendTimeout(t *testing.T) {
 	const second = time.Second
@@ -407,21 +407,21 @@ func TestUnreachable(t *testing.T) {
 	for _, addr := range []string{"2001:db8::7", "::", "0.0.0.0", "224.0.0.1", "ff02::1", "255.255.255.255"} {
 		t.Run(addr, func(t *testing.T) {
 			s := startSession(t, Params{Mute: true})
-			stranger := newPhone(t, s)
+			local := newPhone(t, s)
 			to := netip.MustParseAddr(addr)
 			if err := s.CheckRemote(to); err == nil {
 				t.Error("CheckRemote: got no error")
 			}
-			s.Start(Params{Codec: codec.PCMU{}, Remote: netip.AddrPortFrom(to, stranger.addr().Port())})
+			s.Start(Params{Codec: codec.PCMU{}, Remote: netip.AddrPortFrom(to, local.addr().Port())})
 			eventually(t, func() bool { return s.Stats().Unsent >= 3 })
-			if stranger.receives(50 * ms) {
+			if local.receives(50 * ms) {
 				t.Error("a local socket received packets")
 			}
 			if n := s.Stats().Sent; n != 0 {
 				t.Errorf("%d packets sent", n)
 			}
-			s.Start(Params{Codec: codec.PCMU{}, Remote: stranger.addr()})
-			if !stranger.receives(5 * time.Second) {
+			s.Start(Params{Codec: codec.PCMU{}, Remote: local.addr()})
+			if !local.receives(5 * time.Second) {
 				t.Error("the session does not recover")
 			}
 		})

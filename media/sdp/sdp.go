@@ -15,8 +15,7 @@ import (
 // maxLen limits a description in bytes. Real ones are far smaller.
 const maxLen = 16 << 10
 
-// A Direction tells whether the author of a description sends, receives or
-// both.
+// A Direction is what the author of a description does: send, receive or both.
 type Direction string
 
 // Directions (RFC 4566 section 6).

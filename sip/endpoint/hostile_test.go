@@ -64,8 +64,8 @@ func dialFrom(t *testing.T, host string, ua *sip.UA) net.Conn {
 }
 
 func optionsRequest(n int) string {
-	return fmt.Sprintf("OPTIONS sip:a@127.0.0.1 SIP/2.0\r\nVia: SIP/2.0/TCP 127.0.0.1;branch=z9hG4bKsiege%d;rport\r\nFrom: <sip:s@x>;tag=f\r\n"+
-		"To: <sip:a@127.0.0.1>\r\nCall-ID: siege-%d\r\nCSeq: 1 OPTIONS\r\nMax-Forwards: 70\r\nContent-Length: 0\r\n\r\n", n, n)
+	return fmt.Sprintf("OPTIONS sip:a@127.0.0.1 SIP/2.0\r\nVia: SIP/2.0/TCP 127.0.0.1;branch=z9hG4bKhostile%d;rport\r\nFrom: <sip:s@x>;tag=f\r\n"+
+		"To: <sip:a@127.0.0.1>\r\nCall-ID: hostile-%d\r\nCSeq: 1 OPTIONS\r\nMax-Forwards: 70\r\nContent-Length: 0\r\n\r\n", n, n)
 }
 
 // checkAlive checks that a user agent answers OPTIONS over both transports.

@@ -270,10 +270,10 @@ func TestKnownSourcesAreBounded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		stranger := &peer{t: t, conn: conn, to: p.to}
-		stranger.send(stranger.request("OPTIONS", "a"))
+		other := &peer{t: t, conn: conn, to: p.to}
+		other.send(other.request("OPTIONS", "a"))
 		if n%20 == 0 { // avoid overflow of the socket buffer
-			if stranger.answer(2*time.Second) != "" {
+			if other.answer(2*time.Second) != "" {
 				answered++
 			}
 			most = max(most, e.ua.TransportLayer().Pool("udp").Size())

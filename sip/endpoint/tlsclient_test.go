@@ -108,7 +108,7 @@ func TestForgetNames(t *testing.T) {
 	e.ExpectName("192.0.2.2:5061", "b")
 	e.ForgetNames(nil, time.Now().Add(-time.Hour))
 	if len(e.tls.names) != 2 {
-		t.Errorf("%v: a recent name is gone", e.tls.names)
+		t.Errorf("%v: a recent name was removed", e.tls.names)
 	}
 	e.ForgetNames(map[string]bool{"192.0.2.2:5061": true}, time.Now().Add(time.Hour))
 	if _, ok := e.tls.names["192.0.2.2:5061"]; !ok || len(e.tls.names) != 1 {

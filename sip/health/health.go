@@ -157,8 +157,8 @@ func (t *Tracker) RecordAnswer(a Address, now time.Time) {
 	}
 }
 
-// RecordMissedProbe records a probe without an answer, or with a bad one; reason
-// says which.
+// RecordMissedProbe records a probe without an answer, or with a bad one, as
+// reason states.
 func (t *Tracker) RecordMissedProbe(a Address, reason string, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -160,7 +160,7 @@ func TestPrune(t *testing.T) {
 	}
 }
 
-func newRegistrar(t *testing.T, answer func(n int, asked string) (status int, headers []sip.Header)) Proxy {
+func newRegistrar(t *testing.T, answer func(n int, requested string) (status int, headers []sip.Header)) Proxy {
 	t.Helper()
 	e := &endpoint.Endpoint{}
 	n := 0
@@ -180,18 +180,18 @@ func newRegistrar(t *testing.T, answer func(n int, asked string) (status int, he
 func TestGrantedInterval(t *testing.T) {
 	expires := func(v string) []sip.Header { return []sip.Header{sip.NewHeader("Expires", v)} }
 	for name, row := range map[string]struct {
-		answer func(n int, asked string) (int, []sip.Header)
+		answer func(n int, requested string) (int, []sip.Header)
 		want   time.Duration // 0 means an error
 	}{
 		"as requested":    {func(int, string) (int, []sip.Header) { return 200, nil }, registerInterval},
 		"less":            {func(int, string) (int, []sip.Header) { return 200, expires("2") }, 2 * time.Second},
 		"more than a day": {func(int, string) (int, []sip.Header) { return 200, expires("4294967295") }, maxInterval},
 		"zero":            {func(int, string) (int, []sip.Header) { return 200, expires("0") }, 0},
-		"too brief": {func(n int, asked string) (int, []sip.Header) {
+		"too brief": {func(n int, requested string) (int, []sip.Header) {
 			if n == 1 {
 				return 423, []sip.Header{sip.NewHeader("Min-Expires", "7200")}
 			}
-			return 200, expires(asked)
+			return 200, expires(requested)
 		}, 2 * time.Hour},
 		"minimum of a century": {func(int, string) (int, []sip.Header) {
 			return 423, []sip.Header{sip.NewHeader("Min-Expires", "4294967295")}

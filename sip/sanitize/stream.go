@@ -21,7 +21,7 @@ type scanner struct {
 	lines  int    // of the header so far
 	size   int    // of the message so far
 	length int    // Content-Length plus one; 0 if not seen
-	body   int    // bytes still to come
+	body   int    // bytes not received yet
 
 	answers int // responses that have begun
 }

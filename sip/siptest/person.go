@@ -112,8 +112,8 @@ func (e *speechListener) read() (loud bool, at time.Time, err error) {
 	}
 	at = time.Now()
 	if a, ok := e.leg.(media.Arrival); ok {
-		if came, measured := a.Arrived(); measured {
-			at = came
+		if arrived, ok := a.Arrived(); ok {
+			at = arrived
 		}
 	}
 	return tone.Level(e.frame) > audibleLevel, at, nil

@@ -65,11 +65,11 @@ func TestCall(t *testing.T) {
 			"a slow microphone permission", `
 			harness.delayPermission();
 			const joining = harness.join();
-			await harness.until(() => harness.asked);
+			await harness.until(() => harness.permissionRequests);
 			await harness.wait(20);
-			const meanwhile = harness.sockets.length;
+			const socketsBefore = harness.sockets.length;
 			harness.allow();
-			return meanwhile + " sockets, then " + await harness.why(joining);`,
+			return socketsBefore + " sockets, then " + await harness.why(joining);`,
 			"0 sockets, then joined",
 		},
 		{
@@ -95,15 +95,15 @@ func TestCall(t *testing.T) {
 			"a second answer, as to an earlier restart", `
 			const call = await harness.join(), faults = [];
 			call.on("error", (e) => faults.push(e.code));
-			let said = false;
+			let delivered = false;
 			harness.service = async (ws, m) => {
 				harness.accepts(ws, m);
 				ws.say({ type: "answer", sdp: "old", call_id: "call", resume: "secret1" });
 				await harness.wait();
-				said = true;
+				delivered = true;
 			};
 			harness.sockets[0].close();
-			await harness.until(() => said);
+			await harness.until(() => delivered);
 			return [call.state, harness.saved().resume, ...faults].join(" ");`,
 			"listening secret2",
 		},
@@ -126,22 +126,22 @@ func TestCall(t *testing.T) {
 			"canceled during the microphone permission", `
 			harness.delayPermission();
 			const page = new AbortController();
-			let ordered = "";
-			const joining = harness.why(harness.join(() => { ordered = ", a call is created"; return "t"; }, { signal: page.signal }));
-			await harness.until(() => harness.asked);
+			let created = "";
+			const joining = harness.why(harness.join(() => { created = ", a call is created"; return "t"; }, { signal: page.signal }));
+			await harness.until(() => harness.permissionRequests);
 			page.abort();
 			const why = await joining;
 			harness.allow();
 			await harness.wait(20);
-			return why + ordered + "; the microphone is closed: " + harness.tracks.every((t) => t.stopped) + ", of " + harness.tracks.length;`,
+			return why + created + "; the microphone is closed: " + harness.tracks.every((t) => t.stopped) + ", of " + harness.tracks.length;`,
 			"ParleyError aborted: Joining was canceled.; the microphone is closed: true, of 1",
 		},
 		{
 			"canceled while the call is created", `
 			const page = new AbortController();
-			let ordered = false;
-			const joining = harness.why(harness.join(() => new Promise(() => { ordered = true; }), { signal: page.signal }));
-			await harness.until(() => ordered);
+			let created = false;
+			const joining = harness.why(harness.join(() => new Promise(() => { created = true; }), { signal: page.signal }));
+			await harness.until(() => created);
 			page.abort();
 			return await joining + "; the microphone is closed: " + harness.tracks[0].stopped;`,
 			"ParleyError aborted: Joining was canceled.; the microphone is closed: true",
@@ -158,7 +158,7 @@ func TestCall(t *testing.T) {
 		},
 		{
 			"canceled before joining", `
-			return await harness.why(harness.join(undefined, { signal: AbortSignal.abort() })) + " " + harness.asked;`,
+			return await harness.why(harness.join(undefined, { signal: AbortSignal.abort() })) + " " + harness.permissionRequests;`,
 			"ParleyError aborted: Joining was canceled. 0",
 		},
 		{

@@ -88,9 +88,9 @@ func (p *peer) answer(ctx context.Context, offer string) (string, error) {
 		return "", &OfferError{"the offer cannot be read"}
 	}
 	if len(p.pc.GetSenders()) == 0 || p.pc.GetSenders()[0].Track() == nil {
-		sender, fault := p.pc.AddTrack(p)
-		if fault != nil {
-			return "", fmt.Errorf("track: %w", fault)
+		sender, trackErr := p.pc.AddTrack(p)
+		if trackErr != nil {
+			return "", fmt.Errorf("track: %w", trackErr)
 		}
 		p.leg.spawn(func() { p.readReports(sender) })
 	}

@@ -40,12 +40,12 @@ func (s *fixture) socketFrom(n byte) *websocket.Conn {
 // offer returns an offer of a connection whose answer is never applied.
 func (s *fixture) offer() (string, *leg.Leg) {
 	s.t.Helper()
-	own := open(s.t)
-	l := &leg.Leg{Connector: own, Clock: s.clock, LossTimeout: time.Minute}
+	endpoint := open(s.t)
+	l := &leg.Leg{Connector: endpoint, Clock: s.clock, LossTimeout: time.Minute}
 	if err := l.Open(); err != nil {
 		s.t.Fatal(err)
 	}
-	s.t.Cleanup(func() { _ = l.Hangup(media.LocalHangup); _ = own.Close() })
+	s.t.Cleanup(func() { _ = l.Hangup(media.LocalHangup); _ = endpoint.Close() })
 	text, err := l.CreateOffer(s.ctx())
 	if err != nil {
 		s.t.Fatal(err)

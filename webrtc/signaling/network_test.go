@@ -31,10 +31,10 @@ func (s *fixture) viaRelay(b *webrtctest.Browser, path relay.Path, taps ...func(
 		s.t.Fatal(err)
 	}
 	s.t.Cleanup(func() { _ = r.Close() })
-	own := strconv.Itoa(int(s.endpoint.UDP().Port()))
+	serverPort := strconv.Itoa(int(s.endpoint.UDP().Port()))
 	b.Rewrite = func(sdp string) string {
-		if strings.Contains(sdp, " "+own+" typ host") {
-			return strings.ReplaceAll(sdp, " "+own+" typ host", " "+strconv.Itoa(int(r.Addr().Port()))+" typ host")
+		if strings.Contains(sdp, " "+serverPort+" typ host") {
+			return strings.ReplaceAll(sdp, " "+serverPort+" typ host", " "+strconv.Itoa(int(r.Addr().Port()))+" typ host")
 		}
 		return candidates.ReplaceAllString(sdp, "") // the local address is found through the network
 	}
@@ -43,19 +43,19 @@ func (s *fixture) viaRelay(b *webrtctest.Browser, path relay.Path, taps ...func(
 
 // retryOnSlowMachine repeats a test that failed on a slow machine. The third failure is
 // final.
-func retryOnSlowMachine(t *testing.T, test func(t *testing.T) (fault string)) {
+func retryOnSlowMachine(t *testing.T, test func(t *testing.T) (failure string)) {
 	t.Helper()
 	for n := 1; ; n++ {
 		late := mediatest.MeasureLateness()
-		fault := test(t)
+		failure := test(t)
 		worst := late()
 		switch {
-		case fault == "":
+		case failure == "":
 			return
 		case worst < 20*time.Millisecond || n == 3:
-			t.Fatalf("trial %d: %s, on a machine that was up to %v late", n, fault, worst)
+			t.Fatalf("trial %d: %s, on a machine that was up to %v late", n, failure, worst)
 		}
-		t.Logf("%s, on a machine that was up to %v late: again", fault, worst)
+		t.Logf("%s, on a machine that was up to %v late: again", failure, worst)
 	}
 }
 
@@ -211,13 +211,13 @@ func TestTCP(t *testing.T) {
 	b.Connector = far
 	defer b.Close()
 	b.Rewrite = func(sdp string) string {
-		var kept []string
+		var lines []string
 		for line := range strings.Lines(sdp) {
 			if !strings.HasPrefix(line, "a=candidate:") || strings.Contains(strings.ToLower(line), " tcp ") {
-				kept = append(kept, line)
+				lines = append(lines, line)
 			}
 		}
-		return strings.Join(kept, "")
+		return strings.Join(lines, "")
 	}
 	s.connect(b)
 	s.waitTone(b.Leg)

@@ -143,9 +143,9 @@ func (s *fixture) session(call string) *signaling.Session {
 func (s *fixture) browser(call string) *webrtctest.Browser {
 	s.t.Helper()
 	// Every browser has its own port: packets are distinguished by source.
-	own := open(s.t)
-	b := &webrtctest.Browser{URL: s.url, Token: tokenFor(call), Connector: own, Clock: s.clock}
-	s.t.Cleanup(func() { b.Close(); _ = own.Close() })
+	endpoint := open(s.t)
+	b := &webrtctest.Browser{URL: s.url, Token: tokenFor(call), Connector: endpoint, Clock: s.clock}
+	s.t.Cleanup(func() { b.Close(); _ = endpoint.Close() })
 	return b
 }
 
@@ -407,13 +407,13 @@ func TestConsent(t *testing.T) {
 	total, quiet := s.listen(b.Leg)
 	mute.Store(true)
 	live := func() int64 { return total.Load() - quiet.Load() }
-	still := time.Now()
-	for n := live(); time.Since(still) < time.Second; {
+	unchanged := time.Now()
+	for n := live(); time.Since(unchanged) < time.Second; {
 		if now := live(); now != n {
-			n, still = now, time.Now()
+			n, unchanged = now, time.Now()
 		}
 		<-time.After(50 * time.Millisecond)
-		if time.Since(still) > 20*time.Second {
+		if time.Since(unchanged) > 20*time.Second {
 			t.Fatal("media is still sent without consent")
 		}
 	}

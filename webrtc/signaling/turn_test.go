@@ -36,9 +36,9 @@ func TestTURNRelay(t *testing.T) {
 	t.Cleanup(func() { _ = relay.Close() })
 	b := s.browser("call_a")
 	servers := ice.Servers{TURN: relay.URLs(), Secret: "canary"}.ForCall("call_a", time.Now().Add(time.Minute))
-	own := openWith(t, ice.Config{UDP: loopback, RelayServers: servers})
-	t.Cleanup(func() { b.Close(); _ = own.Close() })
-	b.Connector = own
+	endpoint := openWith(t, ice.Config{UDP: loopback, RelayServers: servers})
+	t.Cleanup(func() { b.Close(); _ = endpoint.Close() })
+	b.Connector = endpoint
 	s.connect(b)
 	if n := relay.Allocations(); n == 0 {
 		t.Error("the relay carried no packets")

@@ -70,14 +70,14 @@ func (s *Server) offerWHIP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer s.tasks.Done()
-	word := bearer(r)
-	session, answer, err := s.begin(context.WithoutCancel(r.Context()), request{Token: word, SDP: offer}, nil)
+	bearerToken := bearer(r)
+	session, answer, err := s.begin(context.WithoutCancel(r.Context()), request{Token: bearerToken, SDP: offer}, nil)
 	if err != nil {
 		why := refusalFor(err)
 		refuseHTTP(w, statusOf(why.Code), why)
 		return
 	}
-	x, id := &whip{session, sha256.Sum256([]byte(word)), newTag()}, randomID()
+	x, id := &whip{session, sha256.Sum256([]byte(bearerToken)), newTag()}, randomID()
 	s.storeWHIP(id, x)
 	h := w.Header()
 	h.Set("Content-Type", sdpType)
@@ -183,8 +183,8 @@ func (s *Server) whip(w http.ResponseWriter, r *http.Request, id string) *whip {
 }
 
 func bearer(r *http.Request) string {
-	word, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	return word
+	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	return token
 }
 
 // body reads a body of a content type; on failure it has answered.

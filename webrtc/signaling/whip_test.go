@@ -66,7 +66,7 @@ func TestWHIP(t *testing.T) {
 		"too long":      {"POST", "/rtc/whip", strings.Repeat("x", 65<<10), []string{kind, of, "Authorization", "Bearer " + joinToken}, 413},
 		"read":          {"GET", "/rtc/whip", "", nil, 405},
 		"not a session": {"DELETE", "/rtc/whip/x", "", nil, 404},
-		"asked first":   {"OPTIONS", "/rtc/whip", "", nil, 204},
+		"preflight":     {"OPTIONS", "/rtc/whip", "", nil, 204},
 	} {
 		if resp, text := request(tt.method, tt.path, tt.body, tt.headers...); resp.status != tt.want {
 			t.Errorf("%s: %d %s, want %d", name, resp.status, text, tt.want)

@@ -96,10 +96,10 @@ func allocate(t *testing.T, s *Server, call string) net.PacketConn {
 	return conn
 }
 
-// exchange sends a word and returns the answer.
+// exchange sends a packet and returns the answer.
 func exchange(t *testing.T, conn net.PacketConn, to string) (string, error) {
 	t.Helper()
-	if _, err := conn.WriteTo([]byte("word"), net.UDPAddrFromAddrPort(netip.MustParseAddrPort(to))); err != nil {
+	if _, err := conn.WriteTo([]byte("ping"), net.UDPAddrFromAddrPort(netip.MustParseAddrPort(to))); err != nil {
 		return "", err
 	}
 	_ = conn.SetReadDeadline(time.Now().Add(300 * time.Millisecond))
@@ -127,7 +127,7 @@ func TestRelay(t *testing.T) {
 	if relay.Addr().String() != "203.0.113.7" || relay.Port() < 42000 || relay.Port() > 42999 {
 		t.Errorf("the relay is %v", relay)
 	}
-	if got, err := exchange(t, conn, public); err != nil || got != "word from "+public {
+	if got, err := exchange(t, conn, public); err != nil || got != "ping from "+public {
 		t.Errorf("%q %v", got, err)
 	}
 }
@@ -177,14 +177,14 @@ func TestOtherPortsAreRefused(t *testing.T) {
 	}
 	defer func() { _ = database.Close() }()
 	conn := allocate(t, s, "call_a")
-	if got, fault := exchange(t, conn, gateway.String()); fault != nil {
-		t.Fatalf("%q %v", got, fault)
+	if got, failure := exchange(t, conn, gateway.String()); failure != nil {
+		t.Fatalf("%q %v", got, failure)
 	}
-	if got, fault := exchange(t, conn, database.LocalAddr().String()); fault == nil {
+	if got, failure := exchange(t, conn, database.LocalAddr().String()); failure == nil {
 		t.Errorf("got answer %q, want none", got)
 	}
 	_ = database.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
-	if n, from, fault := database.ReadFrom(make([]byte, 100)); fault == nil {
+	if n, from, failure := database.ReadFrom(make([]byte, 100)); failure == nil {
 		t.Errorf("%d bytes came from %v", n, from)
 	}
 	relay := net.UDPAddrFromAddrPort(netip.MustParseAddrPort(conn.LocalAddr().String()))
@@ -192,7 +192,7 @@ func TestOtherPortsAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = conn.SetReadDeadline(time.Now().Add(200 * time.Millisecond))
-	if n, from, fault := conn.ReadFrom(make([]byte, 100)); fault == nil {
+	if n, from, failure := conn.ReadFrom(make([]byte, 100)); failure == nil {
 		t.Errorf("%d bytes came in from %v", n, from)
 	}
 }
@@ -306,18 +306,18 @@ func TestCredentialExpiry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := Config{Secret: secret, now: time.Now}
 		user, _ := credential("call_a", time.Minute)
-		ask := &turn.RequestAttributes{Username: user, Realm: realm}
+		request := &turn.RequestAttributes{Username: user, Realm: realm}
 		<-time.After(time.Minute - time.Second)
-		if _, _, ok := c.authenticate(ask); !ok {
+		if _, _, ok := c.authenticate(request); !ok {
 			t.Error("refused before expiry")
 		}
 		<-time.After(time.Second)
-		if _, _, ok := c.authenticate(ask); ok {
+		if _, _, ok := c.authenticate(request); ok {
 			t.Error("accepted after expiry")
 		}
-		ask.Username, _ = credential("call_a", time.Minute)
-		ask.Realm = "elsewhere"
-		if _, _, ok := c.authenticate(ask); ok {
+		request.Username, _ = credential("call_a", time.Minute)
+		request.Realm = "elsewhere"
+		if _, _, ok := c.authenticate(request); ok {
 			t.Error("accepted for another realm")
 		}
 	})

@@ -1,7 +1,7 @@
 // Loaded before parley.js: a microphone, a peer connection and a socket that tests control.
 (() => {
   sessionStorage.clear();
-  const harness = (window.harness = { sockets: [], peers: [], tracks: [], asked: 0 });
+  const harness = (window.harness = { sockets: [], peers: [], tracks: [], permissionRequests: 0 });
   harness.wait = (ms = 0) => new Promise((done) => setTimeout(done, ms));
   harness.until = async (is) => { while (!is()) await harness.wait(); };
   harness.saved = () => JSON.parse(sessionStorage.getItem("parley.call"));
@@ -11,7 +11,7 @@
   harness.prompt = Promise.resolve();
   harness.delayPermission = () => { harness.prompt = new Promise((allow) => { harness.allow = allow; }); };
   navigator.mediaDevices.getUserMedia = async () => {
-    harness.asked++;
+    harness.permissionRequests++;
     await harness.prompt;
     const track = Object.assign(new EventTarget(), { enabled: true, stopped: false, stop() { this.stopped = true; } });
     harness.tracks.push(track);
