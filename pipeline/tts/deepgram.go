@@ -4,12 +4,13 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"iter"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -25,6 +26,12 @@ const (
 	DeepgramURL   = "wss://api.deepgram.com/v1/speak"
 	DeepgramVoice = "aura-2-thalia-en"
 )
+
+// deepgramVoices lists the default voice of each language, which is the end of its name
+// (developers.deepgram.com/docs/tts-models).
+var deepgramVoices = []string{ //nolint:gochecknoglobals // a table
+	DeepgramVoice, "aura-2-celeste-es", "aura-2-viktoria-de", "aura-2-agathe-fr", "aura-2-livia-it", "aura-2-rhea-nl", "aura-2-izanami-ja",
+}
 
 const (
 	// flushAfter is the text collected before the second Flush; the amount doubles for
@@ -47,19 +54,82 @@ type Deepgram struct {
 	Warm *Pool // nil opens a connection per utterance
 }
 
-// Open implements pipeline.Voice. The style's Voice, or else its Model, is the name of
-// Deepgram's model, which includes the voice.
-func (d Deepgram) Open(ctx context.Context, s pipeline.Style) (pipeline.Synthesis, error) {
-	q := url.Values{
-		"model": {cmp.Or(s.Voice, s.Model, DeepgramVoice)}, "encoding": {"mulaw"},
-		"sample_rate": {strconv.Itoa(s.Rate)}, "container": {"none"},
+// OptionRules implements pipeline.RuledProvider. Only English and Spanish voices have a speed.
+func (Deepgram) OptionRules() pipeline.OptionRules {
+	r := pipeline.OptionRules{
+		Takes:    []string{"speed", "options"},
+		Reserved: []string{"model", "encoding", "sample_rate", "container", "bit_rate", "speed"},
+		Known:    []string{"mip_opt_out", "tag"},
 	}
+	for _, v := range deepgramVoices {
+		r.Languages = append(r.Languages, deepgramLanguage(v))
+	}
+	return r
+}
+
+// deepgramLanguage returns the language of a voice.
+func deepgramLanguage(voice string) string { return voice[strings.LastIndex(voice, "-")+1:] }
+
+// deepgramVoice returns the voice of a style. It refuses a voice of another language, except
+// that Spanish voices switch to English.
+func deepgramVoice(s pipeline.Style) (string, error) {
+	voice, language := cmp.Or(s.Voice, s.Model), baseLanguage(s.Language)
+	var spoken []string
+	for _, v := range deepgramVoices {
+		if voice == "" && (language == "" || deepgramLanguage(v) == language) {
+			return v, nil
+		}
+		spoken = append(spoken, deepgramLanguage(v))
+	}
+	of := deepgramLanguage(voice)
+	switch {
+	case voice == "":
+		return "", checkLanguage("deepgram speech", "the provider", s.Language, spoken)
+	case !slices.Contains(spoken, of), of == "es" && language == "en": // a custom voice, or one that switches
+		return voice, nil
+	}
+	return voice, checkLanguage("deepgram speech", "voice "+voice, s.Language, []string{of})
+}
+
+// onDeepgramClose maps the closes of refused requests
+// (developers.deepgram.com/docs/tts-troubleshooting-websocket-net-and-data-errors).
+func onDeepgramClose(code int, reason string) (int, string) {
+	switch code {
+	case websocket.CloseUnsupportedData, websocket.ClosePolicyViolation, websocket.CloseMessageTooBig:
+		if strings.Contains(reason, "NET-") {
+			return 0, ""
+		}
+		return http.StatusBadRequest, reason
+	}
+	return 0, ""
+}
+
+// Open implements pipeline.Voice. The style's Voice, or else its Model, is the name of
+// Deepgram's model, which includes the voice. A style without either gets a voice of its
+// language.
+func (d Deepgram) Open(ctx context.Context, s pipeline.Style) (pipeline.Synthesis, error) {
+	voice, err := deepgramVoice(s)
+	if err != nil {
+		return nil, err
+	}
+	q := url.Values{}
+	for name, v := range s.Options.Extra {
+		q.Set(name, fmt.Sprint(v))
+	}
+	q.Set("model", voice)
+	q.Set("encoding", "mulaw")
+	q.Set("sample_rate", strconv.Itoa(s.Rate))
 	if s.Rate != telephone {
 		q.Set("encoding", "linear16")
 	}
+	if speed := within(s.Options.Speed, 0.7, 1.5); speed != 0 && slices.Contains([]string{"en", "es"}, deepgramLanguage(voice)) {
+		q.Set("speed", fmt.Sprint(speed))
+	}
 	base := cmp.Or(d.URL, DeepgramURL)
 	address := base + "?" + q.Encode()
-	remote := peer{name: "deepgram speech", header: http.Header{"Authorization": {"Token " + string(d.Key)}}, dial: d.Dial}
+	remote := peer{
+		name: "deepgram speech", header: http.Header{"Authorization": {"Token " + string(d.Key)}}, dial: d.Dial, onClose: onDeepgramClose,
+	}
 	sock, err := d.Warm.get(ctx, address, func(ctx context.Context) (*socket, error) { return remote.open(ctx, base, q) })
 	if err != nil {
 		return nil, err
@@ -168,7 +238,10 @@ func (d *deepgramSynthesis) onMessage(r message) (pipeline.Speech, error) {
 	}
 	m, err := parseDeepgram(r.body)
 	if err != nil {
-		return pipeline.Speech{}, err
+		return pipeline.Speech{}, fmt.Errorf("%s: %w", d.name, err)
+	}
+	if m.Type == "Error" {
+		return pipeline.Speech{}, d.refused(statusOf(m.Code+m.ErrCode), cmp.Or(m.Description, m.ErrMsg))
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -176,7 +249,7 @@ func (d *deepgramSynthesis) onMessage(r message) (pipeline.Speech, error) {
 	case len(d.open) == 0:
 		return pipeline.Speech{}, nil
 	case m.Type == "Warning": // the open text will not be spoken
-		return pipeline.Speech{}, fmt.Errorf("warning: %s", pipeline.Clean(m.Description))
+		return pipeline.Speech{}, fmt.Errorf("%s: warning: %s", d.name, pipeline.Redact(m.Description, d.header, nil))
 	case m.Type != "Flushed": // Metadata, Cleared and unknown types
 		return pipeline.Speech{}, nil
 	}
@@ -189,15 +262,15 @@ func (d *deepgramSynthesis) onMessage(r message) (pipeline.Speech, error) {
 type deepgramMessage struct {
 	Type        string `json:"type"`
 	Description string `json:"description"`
+	Code        string `json:"code"`
+	ErrMsg      string `json:"err_msg"`
+	ErrCode     string `json:"err_code"`
 }
 
 func parseDeepgram(b []byte) (deepgramMessage, error) {
 	var m deepgramMessage
 	if err := json.Unmarshal(b, &m); err != nil {
 		return m, fmt.Errorf("not JSON: %w", err)
-	}
-	if m.Type == "Error" {
-		return m, errors.New(pipeline.Clean(m.Description))
 	}
 	return m, nil
 }

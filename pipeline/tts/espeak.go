@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/parley-voice/parley/pipeline"
@@ -19,22 +21,38 @@ type Espeak struct {
 	Path string // empty means "espeak-ng" in PATH
 }
 
+// espeakSpeed is the normal speed of espeak-ng in words per minute.
+const espeakSpeed = 175
+
+// espeakName matches voices such as "kk", "en-us+f3" and "mb/mb-en1".
+var espeakName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_+/-]*$`)
+
+// OptionRules implements pipeline.RuledProvider. espeak-ng has more than 100 languages, among
+// them Kazakh and Russian.
+func (Espeak) OptionRules() pipeline.OptionRules {
+	return pipeline.OptionRules{Takes: []string{"speed"}}
+}
+
 // Open implements pipeline.Voice. The style's Voice is a voice of espeak-ng (espeak-ng
-// --voices), such as "en-us+f3".
+// --voices), such as "en-us+f3"; a style without one gets that of its language.
 func (e Espeak) Open(ctx context.Context, s pipeline.Style) (pipeline.Synthesis, error) {
 	path, err := exec.LookPath(cmp.Or(e.Path, "espeak-ng"))
 	if err != nil {
 		return nil, fmt.Errorf("espeak-ng is not installed (apt-get install espeak-ng): %w", err)
 	}
 	voice := cmp.Or(s.Voice, s.Language, "en")
+	if !espeakName.MatchString(voice) {
+		return nil, refuse("espeak-ng", fmt.Sprintf("no voice %q", voice))
+	}
+	speed := strconv.Itoa(int(espeakSpeed * cmp.Or(within(s.Options.Speed, 0.5, 2), 1)))
 	return newClauseSynthesis(ctx, s.Rate, func(ctx context.Context, clause string) (io.ReadCloser, int, error) {
-		return espeak(ctx, path, voice, clause)
+		return espeak(ctx, path, []string{"--stdin", "--stdout", "-v", voice, "-s", speed}, clause)
 	}), nil
 }
 
 // espeak starts the binary with the clause as its standard input. It outputs a WAV stream.
-func espeak(ctx context.Context, path, voice, clause string) (io.ReadCloser, int, error) {
-	cmd := exec.CommandContext(ctx, path, "--stdin", "--stdout", "-v", voice) //nolint:gosec // the operator configures the path
+func espeak(ctx context.Context, path string, args []string, clause string) (io.ReadCloser, int, error) {
+	cmd := exec.CommandContext(ctx, path, args...) //nolint:gosec // the operator configures the path
 	cmd.Stdin = strings.NewReader(clause)
 	stderr := &bytes.Buffer{}
 	cmd.Stderr = stderr
@@ -49,6 +67,9 @@ func espeak(ctx context.Context, path, voice, clause string) (io.ReadCloser, int
 	rate, err := wavRate(out)
 	if err != nil {
 		err = errors.Join(err, p.Close())
+		if strings.Contains(stderr.String(), "voice does not exist") {
+			return nil, 0, refuse("espeak-ng", "no voice or language "+args[3])
+		}
 		return nil, 0, fmt.Errorf("espeak-ng: %w: %s", err, bytes.TrimSpace(stderr.Bytes()))
 	}
 	return p, rate, nil

@@ -76,9 +76,47 @@ func TestEspeak(t *testing.T) {
 	}
 }
 
+// TestEspeakLanguages checks the voices by language, the speed, and that an unknown voice
+// blames the request.
+func TestEspeakLanguages(t *testing.T) {
+	if _, err := exec.LookPath("espeak-ng"); err != nil {
+		t.Skip("espeak-ng is not installed (apt-get install espeak-ng)")
+	}
+	say := func(s pipeline.Style) (time.Duration, error) {
+		s.Rate = 8000
+		sp, err := Espeak{}.Open(t.Context(), s)
+		if err != nil {
+			return 0, err
+		}
+		defer sp.Close()
+		if err := errors.Join(sp.Write("бір екі үш төрт бес алты жеті"), sp.Flush()); err != nil {
+			return 0, err
+		}
+		samples := 0
+		for got, err := range sp.Audio() {
+			if err != nil {
+				return 0, err
+			}
+			samples += len(got.PCM)
+		}
+		return time.Duration(samples) * time.Second / 8000, nil
+	}
+	normal, err := say(pipeline.Style{Language: "kk-KZ"})
+	fast, err2 := say(pipeline.Style{Language: "kk-KZ", Options: pipeline.Options{Speed: 2}})
+	if _, err3 := say(pipeline.Style{Language: "ru-RU"}); errors.Join(err, err2, err3) != nil || fast > normal*2/3 || normal < time.Second {
+		t.Errorf("normal %v, fast %v: %v", normal, fast, errors.Join(err, err2, err3))
+	}
+	for _, voice := range []string{"xx-YY", "../../etc/passwd", "-h"} {
+		var refused *pipeline.RefusedError
+		if _, err := say(pipeline.Style{Voice: voice}); !errors.As(err, &refused) || !refused.IsRequestFault() {
+			t.Errorf("voice %q: %v", voice, err)
+		}
+	}
+}
+
 // TestFlushLimit checks that text rejected by Deepgram causes an error, not silence.
 func TestFlushLimit(t *testing.T) {
-	d := &deepgramSynthesis{open: []string{"hello"}}
+	d := &deepgramSynthesis{socket: &socket{}, open: []string{"hello"}}
 	if _, err := d.onMessage(message{body: []byte(`{"type":"Warning","description":"too many"}`)}); err == nil || !strings.Contains(err.Error(), "too many") {
 		t.Errorf("a warning: %v", err)
 	}
@@ -95,6 +133,10 @@ func TestRequestFaults(t *testing.T) {
 		m, err := parseEleven([]byte(body))
 		return errors.Join(err, peer{name: "elevenlabs"}.refused(statusOf(m.Error), m.Error+": "+m.Message))
 	}
+	deepgram := func(body string) error {
+		_, err := (&deepgramSynthesis{socket: &socket{}}).onMessage(message{body: []byte(body)})
+		return err
+	}
 	cartesia := func(body string) error {
 		m, err := parseCartesia([]byte(body))
 		return errors.Join(err, m.refusal(peer{name: "cartesia"}))
@@ -109,6 +151,8 @@ func TestRequestFaults(t *testing.T) {
 		{eleven(`{"error":"max_active_conversations","message":"This"}`), 429},
 		{eleven(`{"error":"paid_plan_required","message":"Free users cannot use library voices"}`), 400},
 		{eleven(`{"error":"system_busy","message":"This"}`), 0},
+		{deepgram(`{"type":"Error","description":"no such model","code":"INVALID_MODEL"}`), 400},
+		{deepgram(`{"type":"Error","err_msg":"broken","err_code":"NET-0000"}`), 0},
 		{cartesia(`{"type":"error","status_code":404,"title":"Invalid model","error_code":"model_not_found"}`), 404},
 		{cartesia(`{"type":"error","status_code":429,"title":"Too many"}`), 429},
 		{cartesia(`{"type":"error","error_code":"model_sunsetted","title":"Model sunsetted"}`), 400},
