@@ -114,6 +114,7 @@ type Call struct {
 	SIPReason  string
 	Transfer   json.RawMessage
 	Quality    json.RawMessage // an AudioQuality
+	Usage      json.RawMessage // a list of pipeline.EngineUsage
 	AMD        json.RawMessage // basis of AnsweredBy: confidence, evidence, amd_ms
 
 	RecordingStatus RecordingStatus

@@ -121,6 +121,7 @@ type CallResult struct {
 	Lines     []pipeline.Line
 	Turns     []pipeline.Turn
 	Quality   json.RawMessage // an AudioQuality; nil if not measured
+	Usage     json.RawMessage // a list of pipeline.EngineUsage; nil without a conversation
 	Transfer  json.RawMessage // the last transfer; nil for none
 
 	AnsweredBy string          // empty if not determined

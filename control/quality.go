@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/pipeline"
 )
 
 // AudioQuality describes the audio transport of a call, as stored and shown.
@@ -81,4 +82,19 @@ func nonZero[T comparable](v T) *T {
 // millis returns milliseconds to three decimal places.
 func millis(d time.Duration) float64 {
 	return float64(d.Round(time.Microsecond)) / float64(time.Millisecond)
+}
+
+// encodeUsage returns the usage of a call's providers as JSON; nil if there is none.
+func encodeUsage(all []pipeline.EngineUsage) json.RawMessage {
+	if len(all) == 0 {
+		return nil
+	}
+	for i := range all {
+		all[i].Seconds = math.Round(all[i].Seconds*100) / 100
+	}
+	text, err := json.Marshal(all)
+	if err != nil { // finite numbers and text always encode
+		return nil
+	}
+	return text
 }

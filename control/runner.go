@@ -194,7 +194,7 @@ func (r *Runner) runConversation(ctx context.Context, log *slog.Logger, c *Claim
 	out, err := r.talk(ctx, leg, b)
 	_ = leg.Hangup(media.LocalHangup) // no effect after the end
 	f.EndedAt = time.Now()
-	f.Quality = EncodeQuality(wire)
+	f.Quality, f.Usage = EncodeQuality(wire), encodeUsage(out.Usage)
 	if err == nil {
 		err = out.Err
 	}

@@ -115,6 +115,7 @@ func queuedCall() map[string]any {
 	return with(c, map[string]any{
 		"amd": nil, "variables": map[string]any{"first_name": "Ada"}, "transcript": []any{},
 		"latency": map[string]any{"turns": 0, "turn_ms": nil, "llm_ms": nil, "tts_ms": nil, "asr_ms": nil},
+		"usage":   nil,
 	})
 }
 
@@ -141,6 +142,11 @@ func endedCall() map[string]any {
 			"tts_ms":  half(120, 160),
 			"asr_ms":  half(35, 60),
 		},
+		"usage": []any{
+			map[string]any{"serves": "asr", "provider": "deepgram", "requests": 1, "seconds": 48.5},
+			map[string]any{"serves": "llm", "provider": "openai", "model": "gpt-6-luna", "requests": 2, "prompt_tokens": 1840, "completion_tokens": 61},
+			map[string]any{"serves": "tts", "provider": "elevenlabs", "requests": 3, "characters": 212},
+		},
 	})
 }
 
@@ -163,7 +169,7 @@ func webCall() map[string]any {
 
 func endedSummary() map[string]any {
 	c := endedCall()
-	for _, k := range []string{"amd", "variables", "transcript", "latency"} {
+	for _, k := range []string{"amd", "variables", "transcript", "latency", "usage"} {
 		delete(c, k)
 	}
 	return c

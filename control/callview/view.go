@@ -65,6 +65,7 @@ type Call struct {
 	Variables  map[string]any  `json:"variables"`
 	Transcript []Line          `json:"transcript"`
 	Latency    map[string]any  `json:"latency"`
+	Usage      json.RawMessage `json:"usage"` // what the providers did
 }
 
 // A Line is one line of a transcript.
@@ -122,7 +123,7 @@ func (v View) Summary(c control.Call) Summary {
 func (v View) Call(c control.Call, w control.Transcript) Call {
 	out := Call{
 		Summary: v.Summary(c), AMD: orNil(c.AMD), Variables: orEmpty(c.Variables),
-		Transcript: make([]Line, len(w.Lines)), Latency: latency(w.Turns),
+		Transcript: make([]Line, len(w.Lines)), Latency: latency(w.Turns), Usage: orNil(c.Usage),
 	}
 	for i, l := range w.Lines {
 		out.Transcript[i] = Line{

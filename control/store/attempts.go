@@ -111,7 +111,7 @@ func (s *Store) Finish(ctx context.Context, l control.Lease, f control.CallResul
 // transfer leg.
 func isUnanswered(f control.CallResult) bool {
 	return f.Status == control.Failed && f.AnsweredAt.IsZero() && f.AnsweredBy == "" &&
-		len(f.Lines)+len(f.Turns)+len(f.Quality)+len(f.Transfer)+len(f.AMD) == 0
+		len(f.Lines)+len(f.Turns)+len(f.Quality)+len(f.Usage)+len(f.Transfer)+len(f.AMD) == 0
 }
 
 //nolint:gochecknoglobals // made once

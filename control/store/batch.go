@@ -269,7 +269,7 @@ func (w *groupWriter) marks(ctx context.Context, marks []mark) ([]error, error) 
 // unansweredColumns are the columns of the results of unanswered attempts.
 //
 //nolint:gochecknoglobals // read-only table
-var unansweredColumns = endColumns.Except("answered_at", "answered_by", "transfer", "quality", "amd", "recording_truncated")
+var unansweredColumns = endColumns.Except("answered_at", "answered_by", "transfer", "quality", "usage", "amd", "recording_truncated")
 
 // finishesSQL ends unanswered attempts and their calls and writes the end events.
 var finishesSQL = `

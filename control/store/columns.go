@@ -67,6 +67,7 @@ var resultColumns = db.Columns[CallRow]{ //nolint:gochecknoglobals // read-only 
 	optionalText("sip_reason", func(c *CallRow) *string { return &c.SIPReason }),
 	rawJSON("transfer", func(c *CallRow) *json.RawMessage { return &c.Transfer }),
 	rawJSON("quality", func(c *CallRow) *json.RawMessage { return &c.Quality }),
+	rawJSON("usage", func(c *CallRow) *json.RawMessage { return &c.Usage }),
 	rawJSON("amd", func(c *CallRow) *json.RawMessage { return &c.AMD }),
 	db.Field("recording_truncated", "boolean", func(c *CallRow) *bool { return &c.Truncated }),
 }
@@ -97,7 +98,7 @@ func resultRow(f *control.CallResult) CallRow {
 		Status: f.Status, RecordingStatus: f.Recording,
 		DialedAt: f.DialedAt, RingingAt: f.RingingAt, AnsweredAt: f.AnsweredAt, EndedAt: f.EndedAt,
 		AnsweredBy: f.AnsweredBy, Reason: f.Reason, HangupBy: f.HangupBy, SIPStatus: f.SIPStatus, SIPReason: f.SIPReason,
-		Transfer: f.Transfer, Quality: f.Quality, AMD: f.AMD, Truncated: f.Truncated,
+		Transfer: f.Transfer, Quality: f.Quality, Usage: f.Usage, AMD: f.AMD, Truncated: f.Truncated,
 	}}
 }
 
