@@ -3,6 +3,7 @@ package conformance_test
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -210,6 +211,18 @@ func completedCall(t *testing.T, s *service) {
 	}
 	if l := c["latency"].(map[string]any); l["turns"].(float64) < 2 || l["turn_ms"].(map[string]any)["p95"] == nil {
 		t.Errorf("latency %v", l)
+	}
+	used := map[any]any{}
+	for _, u := range c["usage"].([]any) {
+		u := u.(map[string]any)
+		for _, unit := range []string{"seconds", "characters", "prompt_tokens"} {
+			if u[unit] != nil {
+				used[u["serves"]] = unit
+			}
+		}
+	}
+	if want := map[any]any{"asr": "seconds", "tts": "characters", "llm": "prompt_tokens"}; !maps.Equal(used, want) {
+		t.Errorf("usage %v", c["usage"])
 	}
 	if q := c["quality"].(map[string]any); q["codec"] == nil || q["mos"] == nil || q["received"] == nil {
 		t.Errorf("quality %v", q)
