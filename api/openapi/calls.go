@@ -144,7 +144,7 @@ func endedCall() map[string]any {
 		},
 		"usage": []any{
 			map[string]any{"serves": "asr", "provider": "deepgram", "requests": 1, "seconds": 48.5},
-			map[string]any{"serves": "llm", "provider": "openai", "model": "gpt-6-luna", "requests": 2, "prompt_tokens": 1840, "completion_tokens": 61},
+			map[string]any{"serves": "llm", "provider": "openai", "requests": 2, "prompt_tokens": 1840, "completion_tokens": 61},
 			map[string]any{"serves": "tts", "provider": "elevenlabs", "requests": 3, "characters": 212},
 		},
 	})
