@@ -21,8 +21,7 @@ type Config struct {
 	Campaigns int
 	Begin     time.Time
 	Years     int
-	// Packages replaces built-in packages by code: a simulation of wrong rules must be
-	// detected.
+	// Packages replaces built-in packages by code, to test that wrong rules are detected.
 	Packages map[string]*market.Package
 }
 
@@ -58,14 +57,14 @@ type Row struct {
 	group                       int
 }
 
-// rng makes the random choices of a simulation.
+// An rng makes the random choices of a simulation.
 type rng struct{ *rand.Rand }
 
 func (d rng) chance(percent int) bool { return d.IntN(100) < percent }
 
 func pick[T any](d rng, all ...T) T { return all[d.IntN(len(all))] }
 
-// organizations is their number. The campaigns of one share numbers.
+// organizations is the number of organizations. The campaigns of one share numbers.
 const organizations = 20
 
 // zonesOf returns the zones of organizations of a market.
@@ -129,8 +128,8 @@ func (w Config) rows(d rng, all []Campaign, codes []string) []Row {
 		var k int
 		_, _ = fmt.Sscanf(c.ID, "cmp_%d", &k)
 		r := Row{Contact: i, Campaign: k, org: c.Org, Priority: 5}
-		if some := known[c.Org]; len(some) > 0 && d.chance(20) {
-			r.Number = some[d.IntN(len(some))]
+		if used := known[c.Org]; len(used) > 0 && d.chance(20) {
+			r.Number = used[d.IntN(len(used))]
 		} else {
 			r.Number = randomNumber(d, c.Market, codes)
 			known[c.Org] = append(known[c.Org], r.Number)

@@ -33,9 +33,9 @@ type log struct {
 	buf []byte
 }
 
-func (l *log) line(at time.Time, what, of string, how ...string) {
+func (l *log) line(at time.Time, event, id string, details ...string) {
 	l.buf = strconv.AppendInt(l.buf[:0], at.UnixMilli(), 10)
-	for _, s := range append([]string{what, of}, how...) {
+	for _, s := range append([]string{event, id}, details...) {
 		l.buf = append(append(l.buf, ','), s...)
 	}
 	_, _ = l.w.Write(append(l.buf, '\n')) // Flush returns the error

@@ -9,8 +9,7 @@ import (
 	"github.com/parley-voice/parley/campaigns/simulate/oracle"
 )
 
-// page shows calls by the hour of the day at the called party, a chart a
-// market: legal hours are to be seen at a glance.
+// page shows the calls of each market by the callee's local hour.
 const page = `<!doctype html>
 <html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Simulated calls by local hour</title>
@@ -22,10 +21,10 @@ svg { width: 100%; height: auto } text { fill: var(--ink); font: 11px system-ui,
 table { border-collapse: collapse } td, th { text-align: left; padding: .1rem 1rem .1rem 0 } .wrong { color: var(--bad); font-weight: 600 }
 </style>
 <h1>Simulated calls by local hour</h1>
-<p>{{.Dials}} calls, {{.Terminal}} contacts done with, {{.Closed}} left over by closed campaigns, {{.Waiting}} waiting at the end.</p>
+<p>{{.Dials}} calls, {{.Terminal}} contacts in a final state, {{.Closed}} left by closed campaigns, {{.Waiting}} waiting at the end.</p>
 <p class="{{if .Wrong}}wrong{{end}}">{{if .Wrong}}{{.Wrong}} findings{{else}}No finding.{{end}}</p>
 {{range .Charts}}<h2>{{.Name}}</h2>
-<svg viewBox="0 0 760 240" role="img" aria-label="Calls by the hour at the called party, {{.Name}}">
+<svg viewBox="0 0 760 240" role="img" aria-label="Calls by the local hour of the callee, {{.Name}}">
 <line x1="20" x2="750" y1="200" y2="200"/>
 {{range .Bars}}<rect class="bar" x="{{.X}}" y="{{.Y}}" width="26" height="{{.Height}}"><title>{{.Hour}}:00 to {{.Hour}}:59, {{.Calls}} calls</title></rect>
 <text x="{{.Middle}}" y="216" text-anchor="middle">{{.Hour}}</text>{{if .Calls}}<text x="{{.Middle}}" y="{{.Above}}" text-anchor="middle">{{.Short}}</text>{{end}}
@@ -45,7 +44,7 @@ type bar struct {
 	Short                       string
 }
 
-// Plot writes a page about a report. It needs nothing but itself.
+// Plot writes a self-contained HTML page of a report.
 func Plot(to io.Writer, r oracle.Report) error {
 	t, err := template.New("page").Parse(page)
 	if err != nil {
@@ -54,9 +53,9 @@ func Plot(to io.Writer, r oracle.Report) error {
 	var charts []chart
 	for market, hours := range r.ByHour {
 		c := chart{Name: map[string]string{"us": "United States", "kz": "Kazakhstan"}[market]}
-		most := max(1, slices.Max(hours[:]))
+		largest := max(1, slices.Max(hours[:]))
 		for h, n := range hours {
-			height := n * 170 / most
+			height := n * 170 / largest
 			b := bar{Hour: h, Calls: n, X: 22 + 30*h, Y: 200 - height, Height: height, Middle: 35 + 30*h, Above: 196 - height, Short: shortNumber(n)}
 			c.Bars = append(c.Bars, b)
 		}
@@ -70,7 +69,7 @@ func Plot(to io.Writer, r oracle.Report) error {
 	}{r, r.Wrong(), charts})
 }
 
-// shortNumber is a number in few characters.
+// shortNumber formats a number in few characters.
 func shortNumber(n int) string {
 	switch {
 	case n >= 1_000_000:

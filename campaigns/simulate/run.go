@@ -68,7 +68,7 @@ func (w Config) Run(ctx context.Context, dir string, progress func(float64)) (Fi
 
 // prepare creates the campaigns and contacts.
 func (w Config) prepare(dir string, l *log) (*simulation, error) {
-	d := rng{rand.New(rand.NewPCG(w.Seed, 1))} //nolint:gosec // a simulation is to be repeatable
+	d := rng{rand.New(rand.NewPCG(w.Seed, 1))} //nolint:gosec // a simulation must be repeatable
 	packages := map[string]*market.Package{}
 	for _, code := range market.Codes() {
 		if packages[code] = w.Packages[code]; packages[code] != nil {
@@ -100,8 +100,8 @@ func (w Config) prepare(dir string, l *log) (*simulation, error) {
 		}
 		run := dialer.Campaign{ID: c.ID, Plan: &planned, RouteID: fmt.Sprintf("rte_%d", c.Route)}
 		run.Pace.PerMinute = c.PerMinute
-		one := &campaign{Campaign: run, retry: r, route: c.Route, status: campaigns.Scheduled, queues: map[int]*queue{}}
-		s.campaigns, s.byID[c.ID] = append(s.campaigns, one), one
+		added := &campaign{Campaign: run, retry: r, route: c.Route, status: campaigns.Scheduled, queues: map[int]*queue{}}
+		s.campaigns, s.byID[c.ID] = append(s.campaigns, added), added
 	}
 	s.schedule(never)
 	return s, nil
@@ -109,9 +109,9 @@ func (w Config) prepare(dir string, l *log) (*simulation, error) {
 
 // schedule queues the actions of operators and clients.
 func (s *simulation) schedule(never []bool) {
-	of := make([][]int, len(s.all))
+	rows := make([][]int, len(s.all)) // by campaign
 	for i, r := range s.rows {
-		of[r.Campaign] = append(of[r.Campaign], i)
+		rows[r.Campaign] = append(rows[r.Campaign], i)
 		s.contacts[i].number = s.number(&s.rows[i])
 		if n := s.contacts[i].number; r.Listed != 0 && (n.listed == 0 || r.Listed < n.listed) {
 			n.listed = r.Listed
@@ -121,7 +121,7 @@ func (s *simulation) schedule(never []bool) {
 		}
 	}
 	for k, c := range s.all {
-		s.runAt(epoch(c.StartsAt), func() { s.start(k, of[k], never) })
+		s.runAt(epoch(c.StartsAt), func() { s.start(k, rows[k], never) })
 		if c.EndsAt != 0 {
 			s.runAt(epoch(c.EndsAt), func() { s.closeCampaign(k, campaigns.Completed) })
 		}
@@ -165,13 +165,13 @@ func (s *simulation) run(ctx context.Context, w Config, progress func(float64)) 
 			s.dials++
 			continue
 		}
-		then := s.now.Add(max(rest, time.Millisecond))
+		next := s.now.Add(max(rest, time.Millisecond))
 		if len(s.events) > 0 {
-			if next := time.Unix(0, s.events[0].at); next.Before(then) {
-				then = next
+			if event := time.Unix(0, s.events[0].at); event.Before(next) {
+				next = event
 			}
 		}
-		s.now = then
+		s.now = next
 	}
 	progress(1)
 	return nil
@@ -236,11 +236,11 @@ func (s *simulation) withdraw(i int) {
 // onDial schedules the end of a new call.
 func (s *simulation) onDial(i int) {
 	outcome := s.outcome()
-	last := time.Duration(5+s.IntN(30)) * time.Second
+	lasts := time.Duration(5+s.IntN(30)) * time.Second
 	if outcome.IsConversation() {
-		last += time.Duration(s.IntN(240)) * time.Second
+		lasts += time.Duration(s.IntN(240)) * time.Second
 	}
-	s.runAt(s.now.Add(last), func() { s.onHangup(i, outcome) })
+	s.runAt(s.now.Add(lasts), func() { s.onHangup(i, outcome) })
 }
 
 // brokenCall is the log's outcome of a call that was answered and failed because of the

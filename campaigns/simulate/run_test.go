@@ -73,7 +73,7 @@ func TestWideWindowIsDetected(t *testing.T) {
 		w.Packages = map[string]*market.Package{"us": changedPackage(t, c.from, c.to)}
 		_, r := runAndJudge(t, w)
 		if r.Unlawful == 0 {
-			t.Errorf("%s instead of %s: nothing is found of %d calls", c.to, c.from, r.Dials)
+			t.Errorf("%s instead of %s: no fault found in %d calls", c.to, c.from, r.Dials)
 		}
 	}
 }

@@ -72,7 +72,7 @@ type number struct {
 
 type route struct{ channels, used int }
 
-// Running implements dialer.Book.
+// Running implements dialer.Store.
 func (b *memStore) Running(context.Context) ([]dialer.Campaign, time.Time, error) {
 	b.running = b.running[:0]
 	for _, c := range b.live {
@@ -83,7 +83,7 @@ func (b *memStore) Running(context.Context) ([]dialer.Campaign, time.Time, error
 	return b.running, b.now, nil
 }
 
-// Take implements dialer.Book.
+// Take implements dialer.Store.
 func (b *memStore) Take(_ context.Context, ask dialer.TakeRequest) (dialer.TakeResult, error) {
 	c := b.byID[ask.ID]
 	route := &b.routes[c.route]
@@ -110,7 +110,7 @@ func (b *memStore) Take(_ context.Context, ask dialer.TakeRequest) (dialer.TakeR
 	}
 }
 
-// dropEmptyGroups removes empty groups once they are many.
+// dropEmptyGroups removes empty groups once they outnumber the contacts.
 func (b *memStore) dropEmptyGroups(c *campaign) {
 	if c.waiting*2 < len(c.Groups) {
 		c.Groups = slices.DeleteFunc(slices.Clone(c.Groups), func(key string) bool { return c.queues[b.groupIDs[key]].len() == 0 })
@@ -198,7 +198,7 @@ func (b *memStore) decide(c *campaign, q *queue, e entry, ask dialer.TakeRequest
 	return false
 }
 
-// setState ends the waiting of a contact.
+// setState takes a contact out of the queue.
 func (b *memStore) setState(c *campaign, contact int, s campaigns.State, reason string) {
 	b.contacts[contact].state = s
 	c.waiting--

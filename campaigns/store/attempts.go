@@ -87,7 +87,7 @@ func (Attempts) OfCall(ctx context.Context, tx pgx.Tx, callID string) (*Attempt,
 	if t.Tried.Uses, err = countRedials(ctx, tx, t.ContactID); err != nil {
 		return nil, err
 	}
-	t.Campaign, err = get(ctx, tx, orgID, campaignID, false)
+	t.Campaign, err = getCampaign(ctx, tx, orgID, campaignID, false)
 	return &t, err
 }
 

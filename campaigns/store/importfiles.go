@@ -66,7 +66,7 @@ func ClaimImportFile(ctx context.Context, tx pgx.Tx, key string) error {
 func (s *ImportFiles) Sweep(ctx context.Context) error {
 	for n := sweepBatch; n == sweepBatch; {
 		err := db.Tx(ctx, s.Pool, func(tx pgx.Tx) (err error) {
-			n, err = s.some(ctx, tx)
+			n, err = s.sweepSome(ctx, tx)
 			return err
 		})
 		if err != nil {
@@ -76,8 +76,8 @@ func (s *ImportFiles) Sweep(ctx context.Context) error {
 	return nil
 }
 
-// some sweeps one batch, locked by the transaction.
-func (s *ImportFiles) some(ctx context.Context, tx pgx.Tx) (n int, err error) {
+// sweepSome sweeps one batch, locked by the transaction.
+func (s *ImportFiles) sweepSome(ctx context.Context, tx pgx.Tx) (n int, err error) {
 	keys, err := db.Collect(ctx, tx, "files of rows", pgx.RowTo[string], `
 		SELECT key FROM source_files WHERE at < now() - $1::interval ORDER BY at LIMIT $2 FOR UPDATE SKIP LOCKED`, unclaimedFor, sweepBatch)
 	if err != nil {

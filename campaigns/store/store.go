@@ -53,7 +53,7 @@ const columns = `c.id, c.org_id, c.status, c.status_reason, c.created_via, c.lau
 
 const from = ` FROM campaigns c LEFT JOIN agents a ON a.org_id = c.org_id AND a.id = c.agent_id `
 
-func scan(row pgx.Row) (campaigns.Campaign, error) {
+func scanCampaign(row pgx.Row) (campaigns.Campaign, error) {
 	var c campaigns.Campaign
 	var strategy string
 	var again, hours []byte
@@ -81,20 +81,20 @@ func scan(row pgx.Row) (campaigns.Campaign, error) {
 	return c, nil
 }
 
-func scanRow(row pgx.CollectableRow) (campaigns.Campaign, error) { return scan(row) }
+func scanRow(row pgx.CollectableRow) (campaigns.Campaign, error) { return scanCampaign(row) }
 
 // Get returns a campaign of an organization. With lock it is locked until the
 // transaction ends.
 func (*Store) Get(ctx context.Context, q db.Querier, orgID, id string, lock bool) (campaigns.Campaign, error) {
-	return get(ctx, q, orgID, id, lock)
+	return getCampaign(ctx, q, orgID, id, lock)
 }
 
-func get(ctx context.Context, q db.Querier, orgID, id string, lock bool) (campaigns.Campaign, error) {
+func getCampaign(ctx context.Context, q db.Querier, orgID, id string, lock bool) (campaigns.Campaign, error) {
 	sql := "SELECT " + columns + from + "WHERE c.org_id = $1 AND c.id = $2"
 	if lock {
 		sql += " FOR UPDATE OF c"
 	}
-	c, err := scan(q.QueryRow(ctx, sql, orgID, id))
+	c, err := scanCampaign(q.QueryRow(ctx, sql, orgID, id))
 	if errors.Is(err, pgx.ErrNoRows) {
 		return campaigns.Campaign{}, NotFound()
 	}

@@ -23,12 +23,12 @@ import (
 
 // Limits of background imports.
 const (
-	atOnce     = 2 // per node; one at a time per organization
-	mostQueued = 5 // per organization; Add refuses more
-	mostTries  = 3 // per import; a try ends when its node stops or on an internal error
-	leaseFor   = 30 * time.Second
-	beat       = 500 * time.Millisecond
-	keptFor    = "7 days" // after its end
+	workers   = 2 // per node; one at a time per organization
+	maxQueued = 5 // per organization; Add refuses more
+	maxTries  = 3 // per import; a try ends by an internal error or a crash of its node
+	leaseFor  = 30 * time.Second
+	pollEvery = 500 * time.Millisecond
+	retention = "7 days" // after its end
 )
 
 // ErrQueueFull is returned while an organization has the maximum of open imports.
@@ -107,56 +107,38 @@ func (m *Imports) AddWith(ctx context.Context, i Import, settle func(ctx context
 // Add queues an import and returns its id.
 func (m *Imports) Add(ctx context.Context, q db.Querier, i Import) (id string, err error) {
 	var open int
-	if err = q.QueryRow(ctx, "SELECT count(*) FROM list_imports WHERE org_id = $1 AND state IN ('queued', 'running')",
-		i.OrgID).Scan(&open); err != nil {
+	const count = "SELECT count(*) FROM list_imports WHERE org_id = $1 AND state IN ('queued', 'running')"
+	if err = q.QueryRow(ctx, count, i.OrgID).Scan(&open); err != nil {
 		return "", fmt.Errorf("import: %w", err)
 	}
-	if open >= mostQueued {
+	if open >= maxQueued {
 		return "", ErrQueueFull
 	}
 	id = control.NewID("lim_", time.Now())
-	_, err = q.Exec(ctx, "INSERT INTO list_imports (id, org_id, upload_id, columns, spec, who, form) VALUES ($1, $2, $3, $4, $5, $6, $7)",
-		id, i.OrgID, i.Upload, i.Columns, i.Spec, requester{i.Who, i.Actor}, i.Form)
-	if err != nil {
-		return "", fmt.Errorf("import: %w", err)
-	}
-	return id, nil
+	const insert = "INSERT INTO list_imports (id, org_id, upload_id, columns, spec, who, form) VALUES ($1, $2, $3, $4, $5, $6, $7)"
+	_, err = db.Exec(ctx, q, "import", insert, id, i.OrgID, i.Upload, i.Columns, i.Spec, requester{i.Who, i.Actor}, i.Form)
+	return id, err
 }
 
 const importColumns = "id, org_id, upload_id, columns, spec, who, form, state, stage, rows_done, rows_all, " +
 	"campaign_id, code, message, tries"
 
-func scan(row pgx.Row) (i Import, err error) {
-	var w, spec, columns []byte
-	err = row.Scan(
-		&i.ID,
-		&i.OrgID,
-		&i.Upload,
-		&columns,
-		&spec,
-		&w,
-		&i.Form,
-		&i.State,
-		&i.Stage,
-		&i.Rows,
-		&i.AllRows,
-		&i.CampaignID,
-		&i.Code,
-		&i.Message,
-		&i.try,
-	)
+func scanImport(row pgx.Row) (i Import, err error) {
+	var who, spec, columns []byte
+	err = row.Scan(&i.ID, &i.OrgID, &i.Upload, &columns, &spec, &who, &i.Form, &i.State, &i.Stage,
+		&i.Rows, &i.AllRows, &i.CampaignID, &i.Code, &i.Message, &i.try)
 	if err != nil {
 		return i, err
 	}
 	var by requester
-	err = errors.Join(json.Unmarshal(w, &by), json.Unmarshal(spec, &i.Spec), json.Unmarshal(columns, &i.Columns))
+	err = errors.Join(json.Unmarshal(who, &by), json.Unmarshal(spec, &i.Spec), json.Unmarshal(columns, &i.Columns))
 	i.Who, i.Actor = by.Who, by.Actor
 	return i, err
 }
 
 // Find returns an import of an organization, or ErrGone.
 func (m *Imports) Find(ctx context.Context, q db.Querier, orgID, id string) (Import, error) {
-	i, err := scan(q.QueryRow(ctx, "SELECT "+importColumns+" FROM list_imports WHERE org_id = $1 AND id = $2", orgID, id))
+	i, err := scanImport(q.QueryRow(ctx, "SELECT "+importColumns+" FROM list_imports WHERE org_id = $1 AND id = $2", orgID, id))
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Import{}, ErrGone
 	}
@@ -168,16 +150,16 @@ func (m *Imports) Find(ctx context.Context, q db.Querier, orgID, id string) (Imp
 func (m *Imports) Run(ctx context.Context) {
 	var all sync.WaitGroup
 	defer all.Wait()
-	for range atOnce {
+	for range workers {
 		all.Go(func() {
-			tick := time.NewTicker(beat)
+			tick := time.NewTicker(pollEvery)
 			defer tick.Stop()
 			for ctx.Err() == nil {
-				some, err := m.Next(ctx)
+				found, err := m.Next(ctx)
 				if err != nil && ctx.Err() == nil {
 					m.Log.WarnContext(ctx, "failed to import a list", "err", err)
 				}
-				if some && err == nil {
+				if found && err == nil {
 					continue
 				}
 				select {
@@ -190,7 +172,7 @@ func (m *Imports) Run(ctx context.Context) {
 }
 
 // Next processes one due import and reports whether there was one.
-func (m *Imports) Next(ctx context.Context) (some bool, err error) {
+func (m *Imports) Next(ctx context.Context) (found bool, err error) {
 	i, err := m.claim(ctx)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return false, nil
@@ -198,7 +180,7 @@ func (m *Imports) Next(ctx context.Context) (some bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if err = m.do(ctx, i); errors.Is(err, errBusy) {
+	if err = m.process(ctx, i); errors.Is(err, errBusy) {
 		return false, nil
 	}
 	return true, err
@@ -206,7 +188,7 @@ func (m *Imports) Next(ctx context.Context) (some bool, err error) {
 
 // dueSQL reports whether claim may find work; it costs one read.
 const dueSQL = `SELECT EXISTS (SELECT FROM list_imports WHERE state = 'queued' OR state = 'running' AND lease_until < clock_timestamp()
-	OR state IN ('done', 'failed') AND done_at < now() - interval '` + keptFor + `')`
+	OR state IN ('done', 'failed') AND done_at < now() - interval '` + retention + `')`
 
 // claim takes the next due import; pgx.ErrNoRows if there is none.
 func (m *Imports) claim(ctx context.Context) (i Import, err error) {
@@ -221,11 +203,11 @@ func (m *Imports) claim(ctx context.Context) (i Import, err error) {
 		if _, fault = tx.Exec(ctx, "SELECT pg_advisory_xact_lock(hashtextextended('list imports', 0))"); fault != nil {
 			return fault
 		}
-		const prune = "DELETE FROM list_imports WHERE state IN ('done', 'failed') AND done_at < now() - interval '" + keptFor + "'"
+		const prune = "DELETE FROM list_imports WHERE state IN ('done', 'failed') AND done_at < now() - interval '" + retention + "'"
 		if _, fault = tx.Exec(ctx, prune); fault != nil {
 			return fault
 		}
-		i, fault = scan(tx.QueryRow(ctx, `
+		i, fault = scanImport(tx.QueryRow(ctx, `
 			UPDATE list_imports SET state = 'running', tries = tries + 1, lease_until = clock_timestamp() + $1::interval, stage = 'reading', rows_done = 0, rows_all = 0
 			WHERE id = (SELECT id FROM list_imports j
 				WHERE (state = 'queued' OR state = 'running' AND lease_until < clock_timestamp())
@@ -237,7 +219,7 @@ func (m *Imports) claim(ctx context.Context) (i Import, err error) {
 	return i, err
 }
 
-// tracker is the progress of an import: create writes it, heartbeat reads it.
+// A tracker has the progress of an import: create writes it, heartbeat reads it.
 type tracker struct {
 	stage     atomic.Value
 	done, all atomic.Int64
@@ -249,24 +231,24 @@ func (p *tracker) set(stage string, done, all int) {
 	p.all.Store(int64(all))
 }
 
-// do processes one import. Its end is written in the transaction that creates the
+// process processes one import. Its end is written in the transaction that creates the
 // campaign.
-func (m *Imports) do(ctx context.Context, i Import) error {
-	if i.try > mostTries {
+func (m *Imports) process(ctx context.Context, i Import) error {
+	if i.try > maxTries {
 		return m.fail(ctx, i, "", "the server stopped during the import")
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var p tracker
 	p.set("reading", 0, 0)
-	var beats sync.WaitGroup
-	defer beats.Wait()
+	var heartbeat sync.WaitGroup
+	defer heartbeat.Wait()
 	defer cancel()
-	beats.Go(func() { m.heartbeat(ctx, cancel, i, &p) })
+	heartbeat.Go(func() { m.heartbeat(ctx, cancel, i, &p) })
 	err := m.create(ctx, i, &p)
 	var refused *control.Error
-	switch kept := (&service.DraftKeptError{}); {
-	case err == nil, errors.As(err, &kept):
+	switch draft := (&service.DraftKeptError{}); {
+	case err == nil, errors.As(err, &draft):
 		return m.Uploads.Drop(context.WithoutCancel(ctx), i.OrgID, i.Upload)
 	case errors.Is(err, errBusy):
 		if fault := m.requeue(context.WithoutCancel(ctx), i); fault != nil {
@@ -279,7 +261,7 @@ func (m *Imports) do(ctx context.Context, i Import) error {
 		return m.fail(ctx, i, string(refused.Code), refused.Error())
 	case errors.Is(err, contactfile.ErrFile), errors.Is(err, ErrGone):
 		return m.fail(ctx, i, "", err.Error())
-	case i.try == mostTries:
+	case i.try == maxTries:
 		return errors.Join(err, m.fail(ctx, i, string(control.CodeInternal), "internal error during the import"))
 	default: // tried again when the lease expires
 		return err
@@ -297,21 +279,17 @@ func (m *Imports) create(ctx context.Context, i Import, p *tracker) error {
 		}
 		defer release()
 	}
-	f, shut, err := m.Uploads.Open(ctx, i.OrgID, i.Upload)
+	f, closeFile, err := m.Uploads.Open(ctx, i.OrgID, i.Upload)
 	if err != nil {
 		return err
 	}
-	defer shut()
+	defer closeFile()
 	f.Columns = i.Columns
 	_, err = m.Service.Create(ctx, i.OrgID, i.Who, service.CreateRequest{Spec: i.Spec, File: f, Progress: p.set},
 		func(ctx context.Context, q db.Querier, st service.Status) error {
 			k := st.Campaign
 			after := map[string]any{
-				"name":             k.Name,
-				"agent":            k.AgentName,
-				"calls_per_minute": k.CallsPerMinute,
-				"classification":   k.Classification,
-				"status":           k.Status,
+				"name": k.Name, "agent": k.AgentName, "calls_per_minute": k.CallsPerMinute, "classification": k.Classification, "status": k.Status,
 			}
 			if st.Import != nil {
 				after["rows"], after["accepted"] = st.Import.RowsSeen, st.Import.AcceptedRows
@@ -319,13 +297,8 @@ func (m *Imports) create(ctx context.Context, i Import, p *tracker) error {
 			return m.end(ctx, q, i, Import{State: Done, CampaignID: k.ID}, after)
 		},
 		func(ctx context.Context, q db.Querier, cause error) error {
-			return m.end(
-				ctx,
-				q,
-				i,
-				Import{State: Done, Code: string(control.CodeOf(cause)), Message: cause.Error()},
-				map[string]any{"name": i.Spec.Name, "list": "not taken"},
-			)
+			return m.end(ctx, q, i, Import{State: Done, Code: string(control.CodeOf(cause)), Message: cause.Error()},
+				map[string]any{"name": i.Spec.Name, "list": "not taken"})
 		})
 	return err
 }
@@ -335,17 +308,14 @@ var errFenced = errors.New("another node has taken over the import")
 
 // end writes the end of an import and, if after is not nil, an audit log entry.
 func (m *Imports) end(ctx context.Context, q db.Querier, i, as Import, after map[string]any) error {
-	tag, err := q.Exec(ctx, `
+	n, err := db.Exec(ctx, q, "import", `
 		UPDATE list_imports SET state = $3, campaign_id = $4, code = $5, message = $6, lease_until = NULL, done_at = now()
 		WHERE id = $1 AND tries = $2 AND state = 'running'`, i.ID, i.try, as.State, as.CampaignID, as.Code, as.Message)
-	if err != nil {
-		return fmt.Errorf("import: %w", err)
+	if err == nil && n == 0 {
+		err = errFenced
 	}
-	if tag.RowsAffected() == 0 {
-		return errFenced
-	}
-	if after == nil {
-		return nil
+	if err != nil || after == nil {
+		return err
 	}
 	return operator.Log(ctx, q, i.Actor, operator.Entry{Action: "campaign.create", Object: as.CampaignID, After: after})
 }
@@ -358,20 +328,16 @@ func (m *Imports) fail(ctx context.Context, i Import, code, message string) erro
 func (m *Imports) requeue(ctx context.Context, i Import) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	_, err := m.Pool.Exec(
-		ctx,
-		"UPDATE list_imports SET state = 'queued', tries = tries - 1, stage = '', lease_until = NULL "+
-			"WHERE id = $1 AND tries = $2 AND state = 'running'",
-		i.ID,
-		i.try,
-	)
+	const requeue = "UPDATE list_imports SET state = 'queued', tries = tries - 1, stage = '', lease_until = NULL " +
+		"WHERE id = $1 AND tries = $2 AND state = 'running'"
+	_, err := m.Pool.Exec(ctx, requeue, i.ID, i.try)
 	return err
 }
 
 // heartbeat extends the lease and stores the progress until ctx ends. It cancels if
 // another node has taken over the import.
 func (m *Imports) heartbeat(ctx context.Context, cancel func(), i Import, p *tracker) {
-	tick := time.NewTicker(beat)
+	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
 	for {
 		select {

@@ -25,7 +25,7 @@ import (
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-const file = `organizations:
+const organizationSpec = `organizations:
 - name: %s
   market: us
   timezone: America/New_York
@@ -33,13 +33,13 @@ const file = `organizations:
   trunks: [{name: main, proxy: "sip:127.0.0.1:5080", caller_numbers: ["+12025550100"], subgroups: [{name: default, allowed_destinations: [US], agents: [sales]}]}]
 `
 
-// A env imports lists of organizations.
+// An env imports lists of organizations.
 type env struct {
 	*uploads.Imports
 	t *testing.T
 }
 
-func newRoom(t *testing.T) *env {
+func newEnv(t *testing.T) *env {
 	t.Helper()
 	d := dbtest.New(t)
 	bucket := &recording.Folder{Dir: t.TempDir()}
@@ -49,10 +49,10 @@ func newRoom(t *testing.T) *env {
 	}}
 }
 
-// organization creates one that can call.
+// organization creates an organization that can call.
 func (r *env) organization(name string) string {
 	r.t.Helper()
-	spec, err := apply.Parse(strings.NewReader(fmt.Sprintf(file, name)))
+	spec, err := apply.Parse(strings.NewReader(fmt.Sprintf(organizationSpec, name)))
 	if err == nil {
 		err = apply.Apply(r.t.Context(), r.Pool, spec, apply.Options{})
 	}
@@ -97,7 +97,7 @@ func (r *env) count(sql string, args ...any) (n int) {
 	return n
 }
 
-func list(n int) string {
+func listOf(n int) string {
 	var b strings.Builder
 	b.WriteString("phone,Who\n")
 	for i := range n {
@@ -107,11 +107,11 @@ func list(n int) string {
 }
 
 func TestImport(t *testing.T) {
-	r := newRoom(t)
+	r := newEnv(t)
 	org := r.organization("acme")
-	id := r.add(org, list(3000))
-	if some, err := r.Next(t.Context()); !some || err != nil {
-		t.Fatal(some, err)
+	id := r.add(org, listOf(3000))
+	if found, err := r.Next(t.Context()); !found || err != nil {
+		t.Fatal(found, err)
 	}
 	i := r.find(org, id)
 	if i.State != uploads.Done || i.Percent() != 100 || i.Code != "" {
@@ -123,20 +123,20 @@ func TestImport(t *testing.T) {
 	if n := r.count("SELECT count(*) FROM audit_log WHERE action = 'campaign.create' AND who = 'ada@example.com' AND object = $1", i.CampaignID); n != 1 {
 		t.Errorf("%d entries in the audit log", n)
 	}
-	if some, err := r.Next(t.Context()); some || err != nil {
-		t.Errorf("once more: %v, %v", some, err)
+	if found, err := r.Next(t.Context()); found || err != nil {
+		t.Errorf("the same import again: %v, %v", found, err)
 	}
 	if _, _, err := r.Uploads.Open(t.Context(), org, strings.TrimPrefix(i.Form, "upload=")); !errors.Is(err, uploads.ErrGone) {
-		t.Errorf("the file is kept: %v", err)
+		t.Errorf("the file still exists: %v", err)
 	}
 	if _, err := r.Find(t.Context(), r.Pool, r.organization("globex"), id); !errors.Is(err, uploads.ErrGone) {
-		t.Errorf("another organization finds it: %v", err)
+		t.Errorf("another organization finds the import: %v", err)
 	}
 }
 
 // TestImportFails: a failed import has the reason.
 func TestImportFails(t *testing.T) {
-	r := newRoom(t)
+	r := newEnv(t)
 	org := r.organization("acme")
 	for text, want := range map[string]string{"phone\n\"": "", "name\nAda\n": ""} {
 		id := r.add(org, text)
@@ -147,7 +147,7 @@ func TestImportFails(t *testing.T) {
 			t.Errorf("%q: %+v %s", text, i, want)
 		}
 	}
-	id := r.add(org, list(1))
+	id := r.add(org, listOf(1))
 	if err := r.Uploads.Drop(t.Context(), org, strings.TrimPrefix(r.find(org, id).Form, "upload=")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		t.Fatal(err)
 	}
@@ -159,25 +159,25 @@ func TestImportFails(t *testing.T) {
 	}
 }
 
-// TestImportSurvivesAServer: an import whose node stopped is completed by another, and
+// TestImportSurvivesNode: an import whose node stopped is completed by another, and
 // its campaign is created once.
-func TestImportSurvivesAServer(t *testing.T) {
-	r := newRoom(t)
+func TestImportSurvivesNode(t *testing.T) {
+	r := newEnv(t)
 	org := r.organization("acme")
-	id := r.add(org, list(100))
+	id := r.add(org, listOf(100))
 	stopped, stop := context.WithCancel(t.Context())
-	r.Admit = func(string) (func(), error) { stop(); return func() {}, nil } // it stops as soon as it has begun
+	r.Admit = func(string) (func(), error) { stop(); return func() {}, nil } // the node stops once the import has started
 	_, _ = r.Next(stopped)
 	if i := r.find(org, id); i.State != uploads.Queued {
-		t.Errorf("a server that stops leaves it %+v", i)
+		t.Errorf("after the node stopped: %+v", i)
 	}
 	// A killed node leaves its lease.
 	if _, err := r.Pool.Exec(t.Context(), "UPDATE list_imports SET state = 'running', tries = 1, lease_until = now() + interval '1 minute'"); err != nil {
 		t.Fatal(err)
 	}
 	r.Admit = nil
-	if some, err := r.Next(t.Context()); some || err != nil {
-		t.Errorf("while it may be alive: %v, %v", some, err)
+	if found, err := r.Next(t.Context()); found || err != nil {
+		t.Errorf("before the lease expires: %v, %v", found, err)
 	}
 	if _, err := r.Pool.Exec(t.Context(), "UPDATE list_imports SET lease_until = now() - interval '1 second'"); err != nil {
 		t.Fatal(err)
@@ -194,7 +194,7 @@ func TestImportSurvivesAServer(t *testing.T) {
 	if i := r.find(org, id); i.State != uploads.Done || r.count("SELECT count(*) FROM campaigns") != 1 {
 		t.Errorf("%+v, %d campaigns", i, r.count("SELECT count(*) FROM campaigns"))
 	}
-	id = r.add(org, list(1))
+	id = r.add(org, listOf(1))
 	if _, err := r.Pool.Exec(t.Context(), "UPDATE list_imports SET state = 'running', tries = 3, lease_until = now() - interval '1 second' WHERE id = $1", id); err != nil {
 		t.Fatal(err)
 	}
@@ -202,21 +202,21 @@ func TestImportSurvivesAServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	if i := r.find(org, id); i.State != uploads.Failed || !strings.Contains(i.Message, "the server stopped") {
-		t.Errorf("that stops servers: %+v", i)
+		t.Errorf("after three tries: %+v", i)
 	}
 }
 
 // TestImportsAreBounded: one import of an organization runs at a time, and a few wait.
 func TestImportsAreBounded(t *testing.T) {
-	r := newRoom(t)
+	r := newEnv(t)
 	acme, globex := r.organization("acme"), r.organization("globex")
 	for range 5 {
-		r.add(acme, list(1))
+		r.add(acme, listOf(1))
 	}
 	if _, err := r.Add(t.Context(), r.Pool, uploads.Import{OrgID: acme}); !errors.Is(err, uploads.ErrQueueFull) {
 		t.Errorf("the sixth: %v", err)
 	}
-	r.add(globex, list(1))
+	r.add(globex, listOf(1))
 	if _, err := r.Pool.Exec(t.Context(), `UPDATE list_imports SET state = 'running', lease_until = now() + interval '1 minute'
 		WHERE id = (SELECT id FROM list_imports WHERE org_id = $1 LIMIT 1)`, acme); err != nil {
 		t.Fatal(err)
@@ -227,33 +227,33 @@ func TestImportsAreBounded(t *testing.T) {
 		}
 	}
 	if n := r.count("SELECT count(*) FROM list_imports WHERE state = 'done' AND org_id = $1", acme); n != 0 || r.count("SELECT count(*) FROM list_imports WHERE state = 'done'") != 1 {
-		t.Errorf("%d of the busy organization are done", n)
+		t.Errorf("%d imports of the busy organization are done", n)
 	}
 }
 
 // TestBusyImportWaits: an import that Admit refuses is not retried at once, and does
 // not count as a try.
 func TestBusyImportWaits(t *testing.T) {
-	r := newRoom(t)
+	r := newEnv(t)
 	org := r.organization("acme")
-	id := r.add(org, list(1))
+	id := r.add(org, listOf(1))
 	r.Admit = func(string) (func(), error) { return nil, errors.New("full") }
 	for range 4 {
-		if some, err := r.Next(t.Context()); some || err != nil {
-			t.Errorf("an import without room: %v, %v", some, err)
+		if found, err := r.Next(t.Context()); found || err != nil {
+			t.Errorf("while Admit refuses: %v, %v", found, err)
 		}
 	}
 	r.Admit = nil
-	if some, err := r.Next(t.Context()); !some || err != nil || r.find(org, id).State != uploads.Done {
-		t.Errorf("with room: %v, %v, %s", some, err, r.find(org, id).State)
+	if found, err := r.Next(t.Context()); !found || err != nil || r.find(org, id).State != uploads.Done {
+		t.Errorf("after Admit accepts: %v, %v, %s", found, err, r.find(org, id).State)
 	}
 }
 
 // TestRun processes the queue until it is stopped.
 func TestRun(t *testing.T) {
-	r := newRoom(t)
+	r := newEnv(t)
 	org := r.organization("acme")
-	id := r.add(org, list(10))
+	id := r.add(org, listOf(10))
 	ctx, stop := context.WithCancel(t.Context())
 	var run sync.WaitGroup
 	run.Go(func() { r.Run(ctx) })

@@ -18,8 +18,8 @@ type Preview struct {
 
 // Rows that a preview reads, and rows whose cells it returns.
 const (
-	previewed = 1000
-	shownRows = 8
+	previewRows = 1000
+	shownRows   = 8
 )
 
 // ReadPreview reads the first thousand rows of a file as a campaign would; it counts
@@ -37,30 +37,30 @@ func ReadPreview(ctx context.Context, d *service.Service, orgID string, f *servi
 	if err != nil {
 		return p, err
 	}
-	names, first, err := head(f, previewed+1)
+	names, first, err := readHead(f, previewRows+1)
 	if err != nil {
 		return p, err
 	}
-	p.Names, p.Cells = names, table(names, first[:min(len(first), shownRows)])
-	if p.More = len(first) > previewed; pkg == nil {
+	p.Names, p.Cells = names, tableCells(names, first[:min(len(first), shownRows)])
+	if p.More = len(first) > previewRows; pkg == nil {
 		return p, nil
 	}
-	source := contactfile.Head(contactfile.FromRecords(first), previewed)
+	source := contactfile.Head(contactfile.FromRecords(first), previewRows)
 	if mapping != nil {
 		source = contactfile.Rename(source, mapping(p.Names))
 	}
-	p.List, err = contactfile.Check(source, contactfile.Options{Market: pkg, Duplicates: contactfile.KeepFirst, Zone: zone})
+	p.List, err = contactfile.Check(source, contactfile.Options{Market: pkg, Duplicates: contactfile.KeepFirst, Zone: checkZone})
 	return p, err
 }
 
 // ColumnNames returns the column names of a file.
 func ColumnNames(f *service.File) ([]string, error) {
-	names, _, err := head(f, 1)
+	names, _, err := readHead(f, 1)
 	return names, err
 }
 
-// head returns the column names from the header line, and the first n records.
-func head(f *service.File, n int) (names []string, first []contactfile.Record, err error) {
+// readHead returns the column names from the header line, and the first n records.
+func readHead(f *service.File, n int) (names []string, first []contactfile.Record, err error) {
 	t, err := contactfile.Open(f, f.Size)
 	if err != nil {
 		return nil, nil, err
@@ -74,8 +74,8 @@ func head(f *service.File, n int) (names []string, first []contactfile.Record, e
 	return t.Names, first, nil
 }
 
-// table returns the cells of records in the order of the names.
-func table(names []string, all []contactfile.Record) (cells [][]string) {
+// tableCells returns the cells of records in the order of the names.
+func tableCells(names []string, all []contactfile.Record) (cells [][]string) {
 	for _, rec := range all {
 		line := map[string]string{}
 		for _, c := range rec.Cells {
@@ -90,8 +90,8 @@ func table(names []string, all []contactfile.Record) (cells [][]string) {
 	return cells
 }
 
-// zone returns an error for an unknown time zone.
-func zone(name string) error {
+// checkZone returns an error for an unknown time zone.
+func checkZone(name string) error {
 	_, err := control.Zone(name)
 	return err
 }

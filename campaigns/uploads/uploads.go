@@ -1,5 +1,5 @@
-// Package uploads stores uploaded files while an operator maps their columns, before
-// a campaign is created from them.
+// Package uploads stores uploaded files while an operator maps their columns, and creates
+// campaigns from them in the background.
 package uploads
 
 import (
@@ -50,20 +50,20 @@ func (u *Uploads) Open(ctx context.Context, orgID, id string) (f *service.File, 
 	if !regexp.MustCompile(`^upl_[0-9A-Z]{26}$`).MatchString(id) {
 		return nil, nil, ErrGone
 	}
-	kept, err := u.Bucket.Open(ctx, key(orgID, id))
+	from, err := u.Bucket.Open(ctx, key(orgID, id))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, ErrGone
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("upload %s: %w", id, err)
 	}
-	defer kept.Close()
+	defer from.Close()
 	tmp, err := os.CreateTemp("", "parley-upload-*")
 	if err != nil {
 		return nil, nil, err
 	}
-	done = func() { _ = errors.Join(tmp.Close(), os.Remove(tmp.Name())) } // the upload itself is kept
-	n, err := io.Copy(tmp, kept)
+	done = func() { _ = errors.Join(tmp.Close(), os.Remove(tmp.Name())) } // the upload itself stays
+	n, err := io.Copy(tmp, from)
 	if err != nil {
 		done()
 		return nil, nil, fmt.Errorf("upload %s: %w", id, err)

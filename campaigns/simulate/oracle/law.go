@@ -20,8 +20,8 @@ type law struct {
 	windowBounds, calendarDay, numbers bool
 }
 
-// readLaw reads the tables. It ignores package.yaml; its facts about the two markets
-// are repeated here.
+// readLaw reads the tables. It does not read package.yaml: the facts of the two markets
+// are repeated here, independently.
 func readLaw(code string, files map[string]string) (*law, error) {
 	l := &law{country: strings.ToUpper(code), zones: map[string]*time.Location{}, places: map[string]map[string]string{}}
 	l.numbers = code == "us"
@@ -166,7 +166,7 @@ func (l *law) zone(name string) *time.Location {
 	return l.zones[name]
 }
 
-// within reports whether the local time of t is in HH:MM-HH:MM; none never is.
+// within reports whether the local time of t is in HH:MM-HH:MM; false for none.
 func within(t time.Time, hours string) bool {
 	now := t.Format("15:04")
 	from, to, ok := strings.Cut(hours, "-")
@@ -179,7 +179,7 @@ func (l *law) forbids(t time.Time, r row, class string) string {
 	for _, name := range zones {
 		local := t.In(l.zone(name))
 		for _, w := range l.windows {
-			if in(states, w["state"]) && (w["classification"] == "all" || w["classification"] == class) && l.violates(local, w) {
+			if slices.Contains(states, w["state"]) && (w["classification"] == "all" || w["classification"] == class) && l.violates(local, w) {
 				return fmt.Sprintf("%s %s at %s %s", w["state"], w["citation"], local.Format("Mon 2006-01-02 15:04:05"), name)
 			}
 		}
@@ -198,8 +198,4 @@ func (l *law) violates(local time.Time, w map[string]string) bool {
 		column = "mon_fri"
 	}
 	return !within(local, w[column]) || w["holidays"] != "any" && l.free[w["state"]][date] && !within(local, w["holidays"])
-}
-
-func in(all []string, s string) bool {
-	return slices.Contains(all, s)
 }

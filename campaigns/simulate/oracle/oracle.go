@@ -73,7 +73,7 @@ type campaign struct {
 	dials  []int64 // ms, the last few
 }
 
-// A row is one of rows.csv, and what the log says of it.
+// A row is one of rows.csv, with its state by the log.
 type row struct {
 	campaign               string
 	phone, state, timezone string
@@ -87,7 +87,7 @@ type row struct {
 	final  string // its state
 }
 
-// A number is one as an organization knows it.
+// A number has the calls of an organization to it.
 type number struct {
 	dials  []int64 // ms
 	talked int64   // ms
@@ -103,8 +103,8 @@ type judge struct {
 	numbers   map[string]*number // by organization and phone
 }
 
-// Judge reads what a simulation left in a folder. The files of each market, by
-// name, are the law.
+// Judge checks the files of a simulation in a folder. laws has the files of each market
+// by code and name.
 func Judge(dir string, laws map[string]map[string]string) (Report, error) {
 	j := &judge{laws: map[string]*law{}, campaigns: map[string]*campaign{}, numbers: map[string]*number{}}
 	j.ByHour = map[string][24]int{}
@@ -142,8 +142,8 @@ func (j *judge) readCampaigns(path string) error {
 	return nil
 }
 
-// each reads a file of comma-separated values.
-func each(path string, named bool, do func([]string) error) error {
+// each calls do for the lines of a CSV file.
+func each(path string, hasHeader bool, do func([]string) error) error {
 	f, err := os.Open(path) //nolint:gosec // the folder of the simulation
 	if err != nil {
 		return err
@@ -153,10 +153,10 @@ func each(path string, named bool, do func([]string) error) error {
 	r.FieldsPerRecord, r.ReuseRecord = -1, true
 	for n := 0; ; n++ {
 		line, err := r.Read()
-		if err == io.EOF { //nolint:errorlint // as csv has it
+		if err == io.EOF { //nolint:errorlint // csv returns io.EOF itself
 			return nil
 		}
-		if err == nil && (n > 0 || !named) {
+		if err == nil && (n > 0 || !hasHeader) {
 			err = do(line)
 		}
 		if err != nil {
