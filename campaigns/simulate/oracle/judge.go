@@ -139,7 +139,8 @@ func overCaps(l *law, at time.Time, c *campaign, r *row, n *number) (over []stri
 		}
 	}
 	for _, row := range l.caps {
-		if !slices.Contains(states, row["state"]) || row["classification"] != c.Classification || row["source"] != "law" && c.replaces(row["kind"]) {
+		if !slices.Contains(states, row["state"]) || row["classification"] != c.Classification ||
+			row["source"] != "law" && c.replaces(row["kind"]) {
 			continue
 		}
 		if row["counts"] == "conversations" {
