@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -353,23 +354,10 @@ func (n *Node) pollEndRequests(ctx context.Context) {
 	}
 }
 
-func (n *Node) lease() time.Duration { return orElse(n.Lease, 15*time.Second) }
-func (n *Node) poll() time.Duration  { return orElse(n.Poll, time.Second) }
+func (n *Node) lease() time.Duration { return cmp.Or(n.Lease, 15*time.Second) }
+func (n *Node) poll() time.Duration  { return cmp.Or(n.Poll, time.Second) }
 
 // capacity returns how many more calls the node may take.
-func (n *Node) capacity() int { return orElse(n.MaxCalls, 1000) - int(n.running.Load()) }
+func (n *Node) capacity() int { return cmp.Or(n.MaxCalls, 1000) - int(n.running.Load()) }
 
-func (n *Node) log() *slog.Logger {
-	if n.Log == nil {
-		return slog.New(slog.DiscardHandler)
-	}
-	return n.Log
-}
-
-func orElse[T comparable](v, other T) T {
-	var zero T
-	if v == zero {
-		return other
-	}
-	return v
-}
+func (n *Node) log() *slog.Logger { return cmp.Or(n.Log, slog.New(slog.DiscardHandler)) }

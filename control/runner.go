@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -328,23 +329,8 @@ func (r *Runner) giveBack(ctx context.Context, l Lease) error {
 	return nil
 }
 
-func (r *Runner) margin() time.Duration {
-	if r.Margin == 0 {
-		return 5 * time.Second
-	}
-	return r.Margin
-}
+func (r *Runner) margin() time.Duration { return cmp.Or(r.Margin, 5*time.Second) }
 
-func (r *Runner) finishTimeout() time.Duration {
-	if r.FinishTimeout == 0 {
-		return 10 * time.Minute
-	}
-	return r.FinishTimeout
-}
+func (r *Runner) finishTimeout() time.Duration { return cmp.Or(r.FinishTimeout, 10*time.Minute) }
 
-func (r *Runner) log() *slog.Logger {
-	if r.Log == nil {
-		return slog.New(slog.DiscardHandler)
-	}
-	return r.Log
-}
+func (r *Runner) log() *slog.Logger { return cmp.Or(r.Log, slog.New(slog.DiscardHandler)) }

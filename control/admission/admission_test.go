@@ -80,18 +80,13 @@ func (w *fixture) apply(text string) {
 
 func (w *fixture) exec(sql string, args ...any) {
 	w.t.Helper()
-	if _, err := w.db.Pool.Exec(w.t.Context(), sql, args...); err != nil {
-		w.t.Fatal(err)
-	}
+	dbtest.Exec(w.t, w.db, sql, args...)
 }
 
 // text returns the value that a query selects.
-func (w *fixture) text(sql string) (id string) {
+func (w *fixture) text(sql string) string {
 	w.t.Helper()
-	if err := w.db.Pool.QueryRow(w.t.Context(), sql).Scan(&id); err != nil {
-		w.t.Fatal(err)
-	}
-	return id
+	return dbtest.Value[string](w.t, w.db, sql)
 }
 
 // order places a call and returns the code of its refusal, or "".

@@ -6,6 +6,7 @@ import (
 
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/apikeys"
+	"github.com/parley-voice/parley/control/db/dbtest"
 	"github.com/parley-voice/parley/control/store"
 )
 
@@ -43,10 +44,7 @@ organizations:
 		}
 		return err.Error()
 	}
-	var route string
-	if err := d.Pool.QueryRow(t.Context(), "SELECT id FROM subgroups").Scan(&route); err != nil {
-		t.Fatal(err)
-	}
+	route := dbtest.Value[string](t, d, "SELECT id FROM subgroups")
 	for _, row := range []struct {
 		org   string
 		order Order
@@ -61,9 +59,7 @@ organizations:
 			t.Errorf("%s, %+v: %q, want %q", row.org, row.order, got, row.want)
 		}
 	}
-	if _, err := d.Pool.Exec(t.Context(), "INSERT INTO agents (id, org_id, name, draft) SELECT 'agt_' || n, org_id, 'two' || n, draft FROM agents, generate_series(10, 99) n WHERE name = 'one'"); err != nil {
-		t.Fatal(err)
-	}
+	dbtest.Exec(t, d, "INSERT INTO agents (id, org_id, name, draft) SELECT 'agt_' || n, org_id, 'two' || n, draft FROM agents, generate_series(10, 99) n WHERE name = 'one'")
 	if got := refused("acme", Order{Agent: "gone"}); !strings.HasSuffix(got, "two16, two17, …)") {
 		t.Errorf("of many agents: %q", got)
 	}

@@ -116,9 +116,7 @@ func TestFindSeparatesOrganizations(t *testing.T) {
 	}
 	exec := func(sql string, args ...any) {
 		t.Helper()
-		if _, err := d.Pool.Exec(t.Context(), sql, args...); err != nil {
-			t.Fatal(err)
-		}
+		dbtest.Exec(t, d, sql, args...)
 	}
 	exec("INSERT INTO suppressions (org_id, number) VALUES ($1, '12025550123')", org["acme"])
 	controller := &Controller{Pool: d.Pool, Store: &store.Store{Pool: d.Pool}}

@@ -61,9 +61,7 @@ func TestRetriesAcrossRestarts(t *testing.T) {
 			d := dbtest.New(t)
 			exec := func(sql string, args ...any) {
 				t.Helper()
-				if _, err := d.Pool.Exec(t.Context(), sql, args...); err != nil {
-					t.Fatal(err)
-				}
+				dbtest.Exec(t, d, sql, args...)
 			}
 			org, err := apikeys.EnsureOrganization(t.Context(), d.Pool, "acme")
 			if err != nil {
@@ -95,10 +93,7 @@ func TestRetriesAcrossRestarts(t *testing.T) {
 				if again := run < tt.firstDelivery; again != (err != nil) {
 					t.Errorf("run %d: %v", run, err)
 				}
-				var n int
-				if err = d.Pool.QueryRow(t.Context(), "SELECT count(*) FROM webhook_deliveries WHERE type = 'call_analyzed'").Scan(&n); err != nil {
-					t.Fatal(err)
-				}
+				n := dbtest.Value[int](t, d, "SELECT count(*) FROM webhook_deliveries WHERE type = 'call_analyzed'")
 				if want := tt.deliveries; run < tt.firstDelivery && n != 0 || run >= tt.firstDelivery && n != want {
 					t.Errorf("after run %d: %d deliveries", run, n)
 				}

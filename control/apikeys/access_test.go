@@ -16,9 +16,7 @@ func TestConcurrentAuthentication(t *testing.T) {
 	keys := &Keys{Pool: d.Pool}
 	var headers, ids []string
 	for _, name := range []string{"acme", "globex", "initech"} {
-		if _, err := d.Pool.Exec(t.Context(), "INSERT INTO organizations (id, name) VALUES ($1, $1)", name); err != nil {
-			t.Fatal(err)
-		}
+		dbtest.Exec(t, d, "INSERT INTO organizations (id, name) VALUES ($1, $1)", name)
 		id, secret, err := CreateKey(t.Context(), d.Pool, Key{OrgID: name})
 		if err != nil {
 			t.Fatal(err)

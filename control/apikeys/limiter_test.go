@@ -144,9 +144,7 @@ func TestLimiterSweep(t *testing.T) {
 	admit("silent", true)
 	admit("busy", true)
 	ageRequests(t, d, 61*time.Second)
-	if _, err := d.Pool.Exec(t.Context(), "UPDATE rate_requests SET at = clock_timestamp() WHERE key_id = 'busy'"); err != nil {
-		t.Fatal(err)
-	}
+	dbtest.Exec(t, d, "UPDATE rate_requests SET at = clock_timestamp() WHERE key_id = 'busy'")
 	if err := l.Sweep(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -13,10 +13,7 @@ func TestMain(m *testing.M) { dbtest.Main(m) }
 
 func TestOpenMigrates(t *testing.T) {
 	d := dbtest.New(t)
-	var n int
-	if err := d.Pool.QueryRow(t.Context(), "SELECT count(*) FROM calls").Scan(&n); err != nil {
-		t.Fatal(err)
-	}
+	dbtest.Value[int](t, d, "SELECT count(*) FROM calls")
 	if err := db.Migrate(t.Context(), d.Pool); err != nil {
 		t.Errorf("a second time: %v", err)
 	}
@@ -40,14 +37,10 @@ func TestListenerNotifies(t *testing.T) {
 		}
 	}
 	await("no notified when the listening begins")
-	if _, err := d.Pool.Exec(t.Context(), "NOTIFY parley_test"); err != nil {
-		t.Fatal(err)
-	}
+	dbtest.Exec(t, d, "NOTIFY parley_test")
 	await("no notified after NOTIFY")
 
 	// The listener reconnects after its connection breaks.
-	if _, err := d.Pool.Exec(t.Context(), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query ILIKE 'listen%' AND datname = current_database()"); err != nil {
-		t.Fatal(err)
-	}
+	dbtest.Exec(t, d, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query ILIKE 'listen%' AND datname = current_database()")
 	await("no notified after the connection broke")
 }

@@ -1,6 +1,7 @@
 package db
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -89,12 +90,7 @@ func (l *Local) URL(database string) string {
 	return fmt.Sprintf("host=%s port=5432 user=parley dbname=%s sslmode=disable", l.socket, database)
 }
 
-func (l *Local) log() *slog.Logger {
-	if l.Log == nil {
-		return slog.New(slog.DiscardHandler)
-	}
-	return l.Log
-}
+func (l *Local) log() *slog.Logger { return cmp.Or(l.Log, slog.New(slog.DiscardHandler)) }
 
 // prepare creates the folders.
 func (l *Local) prepare() error {

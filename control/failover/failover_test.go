@@ -93,17 +93,12 @@ func (r *fixture) waitUntilOpen(w *Monitor) {
 // exec changes the database, as a revert would.
 func (r *fixture) exec(sql string, args ...any) {
 	r.Helper()
-	if _, err := r.db.Pool.Exec(r.Context(), sql, args...); err != nil {
-		r.Fatal(err)
-	}
+	dbtest.Exec(r.T, r.db, sql, args...)
 }
 
-func (r *fixture) count(sql string, args ...any) (n int) {
+func (r *fixture) count(sql string, args ...any) int {
 	r.Helper()
-	if err := r.db.Pool.QueryRow(r.Context(), sql, args...).Scan(&n); err != nil {
-		r.Fatal(err)
-	}
-	return n
+	return dbtest.Value[int](r.T, r.db, sql, args...)
 }
 
 // promote moves the database to another timeline.

@@ -269,9 +269,4 @@ func (w *Monitor) reportTimeout() time.Duration {
 	return max(cmp.Or(w.ReportTimeout, time.Minute), w.lease())
 }
 
-func (w *Monitor) log() *slog.Logger {
-	if w.Log == nil {
-		return slog.New(slog.DiscardHandler)
-	}
-	return w.Log
-}
+func (w *Monitor) log() *slog.Logger { return cmp.Or(w.Log, slog.New(slog.DiscardHandler)) }

@@ -3,6 +3,7 @@
 package groupcommit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -193,12 +194,7 @@ func (g *Group[T]) all(some []*entry[T]) {
 	}
 }
 
-func (g *Group[T]) maxItems() int {
-	if g.MaxItems == 0 {
-		return 64
-	}
-	return g.MaxItems
-}
+func (g *Group[T]) maxItems() int { return cmp.Or(g.MaxItems, 64) }
 
 // until returns the deadline of a write: the last deadline of its callers, at most Timeout
 // from now.
@@ -217,12 +213,7 @@ func (g *Group[T]) until(live []*entry[T]) time.Time {
 	return last
 }
 
-func (g *Group[T]) timeout() time.Duration {
-	if g.Timeout == 0 {
-		return 30 * time.Second
-	}
-	return g.Timeout
-}
+func (g *Group[T]) timeout() time.Duration { return cmp.Or(g.Timeout, 30*time.Second) }
 
 // Column returns one field of all items, as an array argument of a statement.
 func Column[T, V any](items []T, of func(T) V) []V {

@@ -21,9 +21,7 @@ func TestKeepAlive(t *testing.T) {
 	}
 	stop := keys.KeepAlive(t.Context(), slot)
 	wait := func() { // by the database's clock
-		if _, err := d.Pool.Exec(t.Context(), "SELECT pg_sleep(0.3)"); err != nil {
-			t.Fatal(err)
-		}
+		dbtest.Exec(t, d, "SELECT pg_sleep(0.3)")
 	}
 	wait()
 	if other, _, err := keys.Begin(t.Context(), "of", "a", []byte("x")); control.CodeOf(err) != control.CodeIdempotencyInFlight {

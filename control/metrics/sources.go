@@ -51,16 +51,10 @@ func (m *Metrics) Register(w Sources) {
 			gauge("parley_sip_dialling", "Calls being dialed.", func(c Carriers) float64 { return float64(c.Dialing) }),
 			count("parley_sip_dropped_total", "Messages dropped unread.", func(c Carriers) int64 { return c.Dropped }),
 			count("parley_sip_unreadable_total", "Messages that could not be read.", func(c Carriers) int64 { return c.Unreadable }),
-			count(
-				"parley_sip_unaccepted_total",
-				"Failures to accept a SIP connection, for example without free file descriptors.",
-				func(c Carriers) int64 { return c.Unaccepted },
-			),
-			count(
-				"parley_sip_foreign_total",
-				"Messages of calls from addresses that do not belong to the trunk.",
-				func(c Carriers) int64 { return c.Foreign },
-			),
+			count("parley_sip_unaccepted_total", "Failures to accept a SIP connection, for example without free file descriptors.",
+				func(c Carriers) int64 { return c.Unaccepted }),
+			count("parley_sip_foreign_total", "Messages of calls from addresses that do not belong to the trunk.",
+				func(c Carriers) int64 { return c.Foreign }),
 			count("parley_sip_limited_total", "Messages of addresses that sent too many.", func(c Carriers) int64 { return c.Limited }),
 		}, []tally[Carriers]{
 			{
@@ -81,11 +75,8 @@ func (m *Metrics) Register(w Sources) {
 
 func clockReadings() []reading[mediaclock.Stats] {
 	return []reading[mediaclock.Stats]{
-		gauge(
-			"parley_media_clock_worst_seconds",
-			"Greatest lateness of the media clock.",
-			func(s mediaclock.Stats) float64 { return s.Worst.Seconds() },
-		),
+		gauge("parley_media_clock_worst_seconds", "Greatest lateness of the media clock.",
+			func(s mediaclock.Stats) float64 { return s.Worst.Seconds() }),
 		count("parley_media_clock_late_ticks_total", "Ticks that began more than a tick late.", func(s mediaclock.Stats) int64 { return s.Late }),
 		count("parley_media_clock_skipped_ticks_total", "Ticks that were skipped.", func(s mediaclock.Stats) int64 { return s.Skipped }),
 	}
@@ -94,46 +85,28 @@ func clockReadings() []reading[mediaclock.Stats] {
 func rtpReadings() []reading[rtp.Stats] {
 	return []reading[rtp.Stats]{
 		count("parley_rtp_sent_packets_total", "Packets sent.", func(s rtp.Stats) int64 { return s.Sent }),
-		count(
-			"parley_rtp_unsent_packets_total",
-			"Packets rejected by the kernel, or without a destination.",
-			func(s rtp.Stats) int64 { return s.Unsent },
-		),
-		count(
-			"parley_rtp_received_packets_total",
-			"Packets of audio, comfort noise or digits from peers.",
-			func(s rtp.Stats) int64 { return s.Received },
-		),
+		count("parley_rtp_unsent_packets_total", "Packets rejected by the kernel, or without a destination.",
+			func(s rtp.Stats) int64 { return s.Unsent }),
+		count("parley_rtp_received_packets_total", "Packets of audio, comfort noise or digits from peers.",
+			func(s rtp.Stats) int64 { return s.Received }),
 		count("parley_rtp_lost_packets_total", "Packets that did not arrive.", func(s rtp.Stats) int64 { return s.Lost }),
 		count("parley_rtp_late_packets_total", "Packets that arrived too late.", func(s rtp.Stats) int64 { return s.Late }),
 		count("parley_rtp_duplicate_packets_total", "Duplicate packets.", func(s rtp.Stats) int64 { return s.Duplicate }),
 		count("parley_rtp_ignored_packets_total", "Packets from a source other than the peer.", func(s rtp.Stats) int64 { return s.Ignored }),
 		count("parley_rtp_malformed_packets_total", "Packets that are not RTP, or too long.", func(s rtp.Stats) int64 { return s.Malformed }),
-		count(
-			"parley_rtp_unknown_packets_total",
-			"Packets of a payload type that was not negotiated.",
-			func(s rtp.Stats) int64 { return s.Unknown },
-		),
-		count(
-			"parley_rtp_overflow_packets_total",
-			"Packets dropped because the reader was too slow.",
-			func(s rtp.Stats) int64 { return s.Overflow },
-		),
-		count(
-			"parley_srtp_unauthenticated_packets_total",
-			"SRTP packets that are replayed or fail authentication.",
-			func(s rtp.Stats) int64 { return s.Forged },
-		),
+		count("parley_rtp_unknown_packets_total", "Packets of a payload type that was not negotiated.",
+			func(s rtp.Stats) int64 { return s.Unknown }),
+		count("parley_rtp_overflow_packets_total", "Packets dropped because the reader was too slow.",
+			func(s rtp.Stats) int64 { return s.Overflow }),
+		count("parley_srtp_unauthenticated_packets_total", "SRTP packets that are replayed or fail authentication.",
+			func(s rtp.Stats) int64 { return s.Forged }),
 		count("parley_rtp_concealed_frames_total", "Frames with concealed loss.", func(s rtp.Stats) int64 { return s.Concealed }),
 		count("parley_rtp_underruns_total", "Frames that were not sent in time.", func(s rtp.Stats) int64 { return s.Underruns }),
 		count("parley_rtp_resyncs_total", "Resynchronizations: a peer changed its stream.", func(s rtp.Stats) int64 { return s.Resynced }),
 		count("parley_rtp_lost_keys_total", "DTMF keys dropped because the queue was full.", func(s rtp.Stats) int64 { return s.KeysLost }),
 		count("parley_rtp_drift_frames_added_total", "Frames added because a peer's clock is slow.", func(s rtp.Stats) int64 { return s.Added }),
-		count(
-			"parley_rtp_drift_frames_left_out_total",
-			"Frames left out because a peer's clock is fast.",
-			func(s rtp.Stats) int64 { return s.Skipped },
-		),
+		count("parley_rtp_drift_frames_left_out_total", "Frames left out because a peer's clock is fast.",
+			func(s rtp.Stats) int64 { return s.Skipped }),
 		count("parley_rtcp_reports_sent_total", "Reports sent.", func(s rtp.Stats) int64 { return s.ReportsSent }),
 		count("parley_rtcp_reports_received_total", "Reports from peers.", func(s rtp.Stats) int64 { return s.ReportsReceived }),
 	}

@@ -38,9 +38,7 @@ func newDatabase(t *testing.T) (d *db.DB, org, ada string) {
 
 func exec(t *testing.T, d *db.DB, sql string, args ...any) {
 	t.Helper()
-	if _, err := d.Pool.Exec(t.Context(), sql, args...); err != nil {
-		t.Fatal(err)
-	}
+	dbtest.Exec(t, d, sql, args...)
 }
 
 func TestRoles(t *testing.T) {

@@ -222,9 +222,4 @@ func (f *Dispatcher) step(ctx context.Context, s control.Step, e control.Event) 
 	return s.Handler.HandleEvent(ctx, e)
 }
 
-func (f *Dispatcher) log() *slog.Logger {
-	if f.Log == nil {
-		return slog.New(slog.DiscardHandler)
-	}
-	return f.Log
-}
+func (f *Dispatcher) log() *slog.Logger { return cmp.Or(f.Log, slog.New(slog.DiscardHandler)) }

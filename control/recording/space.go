@@ -1,6 +1,7 @@
 package recording
 
 import (
+	"cmp"
 	"fmt"
 	"sync"
 	"syscall"
@@ -56,7 +57,7 @@ func (s *Spool) measure() (int64, error) {
 		return -1, nil //nolint:nilerr // the first recording creates a missing folder
 	}
 	free := int64(fs.Bavail) * fs.Bsize //nolint:gosec // less than 2^63
-	if least := orElse(s.MinFree, DefaultMinFree); free < least {
+	if least := cmp.Or(s.MinFree, DefaultMinFree); free < least {
 		return free, fmt.Errorf("%d MB are free for recordings, less than the %d MB of PARLEY_RECORDING_RESERVE", free>>20, least>>20)
 	}
 	return free, nil

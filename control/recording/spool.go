@@ -1,6 +1,7 @@
 package recording
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -188,7 +189,7 @@ func (s *Spool) isBeingWritten(callID string) bool {
 	return err == nil && time.Since(info.ModTime()) <= s.timeout()
 }
 
-func (s *Spool) timeout() time.Duration { return orElse(s.Timeout, 5*time.Minute) }
+func (s *Spool) timeout() time.Duration { return cmp.Or(s.Timeout, 5*time.Minute) }
 
 // upload stores a recording and deletes the file.
 func (s *Spool) upload(ctx context.Context, callID string) error {
@@ -217,16 +218,4 @@ func (s *Spool) upload(ctx context.Context, callID string) error {
 
 func (s *Spool) path(callID string) string { return filepath.Join(s.Dir, callID+".wav") }
 
-func (s *Spool) log() *slog.Logger {
-	if s.Log == nil {
-		return slog.New(slog.DiscardHandler)
-	}
-	return s.Log
-}
-
-func orElse[T ~int64](v, other T) T {
-	if v == 0 {
-		return other
-	}
-	return v
-}
+func (s *Spool) log() *slog.Logger { return cmp.Or(s.Log, slog.New(slog.DiscardHandler)) }

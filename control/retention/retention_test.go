@@ -44,17 +44,12 @@ func newFixture(t *testing.T) *fixture {
 
 func (a *fixture) exec(sql string, args ...any) {
 	a.t.Helper()
-	if _, err := a.db.Pool.Exec(a.t.Context(), sql, args...); err != nil {
-		a.t.Fatal(err)
-	}
+	dbtest.Exec(a.t, a.db, sql, args...)
 }
 
-func (a *fixture) count(sql string, args ...any) (n int) {
+func (a *fixture) count(sql string, args ...any) int {
 	a.t.Helper()
-	if err := a.db.Pool.QueryRow(a.t.Context(), "SELECT count(*) FROM "+sql, args...).Scan(&n); err != nil {
-		a.t.Fatal(err)
-	}
-	return n
+	return dbtest.Value[int](a.t, a.db, "SELECT count(*) FROM "+sql, args...)
 }
 
 // call adds a call that is so many days old, with all related rows.

@@ -47,11 +47,9 @@ func TestLoad(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err = d.Pool.Exec(t.Context(), `
+	dbtest.Exec(t, d, `
 		WITH o AS (INSERT INTO organizations (id, name) VALUES ('o', 'o'))
-		INSERT INTO trunks (id, org_id, name, proxy, password) VALUES ('t', 'o', 't', 'sip:x', $1)`, "canary"); err != nil {
-		t.Fatal(err)
-	}
+		INSERT INTO trunks (id, org_id, name, proxy, password) VALUES ('t', 'o', 't', 'sip:x', $1)`, "canary")
 	if plain, text := stored(t, d); plain != "canary" || text != "canary" {
 		t.Errorf("never sealed: %q", text)
 	}
@@ -142,9 +140,7 @@ func TestHeaderMigration(t *testing.T) {
 		t.Fatal(err)
 	}
 	for sql := range strings.SplitSeq(string(move), ";\n") {
-		if _, err = d.Pool.Exec(t.Context(), sql); err != nil {
-			t.Fatal(err)
-		}
+		dbtest.Exec(t, d, sql)
 	}
 	box := &secretbox.Box{}
 	if err = box.Load(t.Context(), d.Pool, secretbox.Source{Keys: dbtest.SealKey}); err != nil {

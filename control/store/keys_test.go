@@ -27,9 +27,7 @@ func TestSigningKeysAreSealed(t *testing.T) {
 	for _, sql := range append([]string{
 		"DROP TABLE signing_keys", "INSERT INTO shared_keys (name, value) VALUES ('links', decode('" + hex.EncodeToString(old) + "', 'hex')), ('seal', 'x')",
 	}, strings.Split(string(move), ";\n")...) {
-		if _, err = d.Pool.Exec(t.Context(), sql); err != nil {
-			t.Fatal(err)
-		}
+		dbtest.Exec(t, d, sql)
 	}
 	if err = (&secretbox.Box{}).Load(t.Context(), d.Pool, secretbox.Source{Keys: dbtest.SealKey}); err != nil {
 		t.Fatal(err)

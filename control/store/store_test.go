@@ -77,9 +77,7 @@ func (b *fixture) limit(concurrent, perMinute int) {
 
 func (b *fixture) exec(sql string, args ...any) {
 	b.t.Helper()
-	if _, err := b.db.Pool.Exec(b.t.Context(), sql, args...); err != nil {
-		b.t.Fatal(err)
-	}
+	dbtest.Exec(b.t, b.db, sql, args...)
 }
 
 // order places n calls of an agent, regardless of the limits.
@@ -126,19 +124,13 @@ func (b *fixture) call(id string) control.Call {
 
 func (b *fixture) state(id string) control.AttemptState {
 	b.t.Helper()
-	var s control.AttemptState
-	if err := b.db.Pool.QueryRow(b.t.Context(), "SELECT state FROM attempts WHERE call_id = $1", id).Scan(&s); err != nil {
-		b.t.Fatal(err)
-	}
+	s := dbtest.Value[control.AttemptState](b.t, b.db, "SELECT state FROM attempts WHERE call_id = $1", id)
 	return s
 }
 
-func (b *fixture) events(id string) (n int) {
+func (b *fixture) events(id string) int {
 	b.t.Helper()
-	if err := b.db.Pool.QueryRow(b.t.Context(), "SELECT count(*) FROM events WHERE call_id = $1", id).Scan(&n); err != nil {
-		b.t.Fatal(err)
-	}
-	return n
+	return dbtest.Value[int](b.t, b.db, "SELECT count(*) FROM events WHERE call_id = $1", id)
 }
 
 // expireLeases expires every lease.
@@ -474,10 +466,7 @@ func (m *brokenProviders) MustWait(_ context.Context, a providers.Agent, _ pipel
 func TestClaimWithoutProviders(t *testing.T) {
 	b := newFixture(t, 10, 6000, "sales", "support")
 	waiting := b.order("sales", 3)
-	var sales string
-	if err := b.db.Pool.QueryRow(t.Context(), "SELECT agent_id FROM calls WHERE id = $1", waiting[0]).Scan(&sales); err != nil {
-		t.Fatal(err)
-	}
+	sales := dbtest.Value[string](t, b.db, "SELECT agent_id FROM calls WHERE id = $1", waiting[0])
 	m := &brokenProviders{agents: map[string]bool{sales: true}}
 	b.store.Agents = m
 	ready := func() { b.exec("UPDATE subgroups SET next_dial_at = '-infinity'") }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/db/dbtest"
 )
 
 // TestChannelsUnderConcurrency: nodes claim concurrently through subgroups of one trunk with one channel, and
@@ -40,10 +41,7 @@ func TestChannelsUnderConcurrency(t *testing.T) {
 					})
 				}
 				nodes.Wait()
-				var alive int
-				if err := b.db.Pool.QueryRow(t.Context(), "SELECT count(*) FROM attempts WHERE state = 'claimed'").Scan(&alive); err != nil {
-					t.Fatal(err)
-				}
+				alive := dbtest.Value[int](t, b.db, "SELECT count(*) FROM attempts WHERE state = 'claimed'")
 				if alive != 1 {
 					t.Fatalf("%d calls on one line", alive)
 				}

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -101,9 +102,4 @@ func (s *Sender) next(ctx context.Context, e *Endpoint, inFlight map[string]bool
 	return &d
 }
 
-func (s *Sender) perEndpoint() int {
-	if s.PerEndpoint == 0 {
-		return 8
-	}
-	return s.PerEndpoint
-}
+func (s *Sender) perEndpoint() int { return cmp.Or(s.PerEndpoint, 8) }

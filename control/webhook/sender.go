@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -123,12 +124,7 @@ func (s *Sender) take(ctx context.Context) (*Endpoint, error) {
 	return &e, nil
 }
 
-func (s *Sender) endpoints() int {
-	if s.Endpoints == 0 {
-		return 512
-	}
-	return s.Endpoints
-}
+func (s *Sender) endpoints() int { return cmp.Or(s.Endpoints, 512) }
 
 func (s *Sender) now() time.Time {
 	if s.Now == nil {
@@ -144,9 +140,4 @@ func (s *Sender) random() float64 {
 	return s.Random()
 }
 
-func (s *Sender) log() *slog.Logger {
-	if s.Log == nil {
-		return slog.New(slog.DiscardHandler)
-	}
-	return s.Log
-}
+func (s *Sender) log() *slog.Logger { return cmp.Or(s.Log, slog.New(slog.DiscardHandler)) }

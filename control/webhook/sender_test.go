@@ -74,17 +74,12 @@ func (p *fixture) endpoints(urls ...string) {
 
 func (p *fixture) exec(sql string, args ...any) {
 	p.t.Helper()
-	if _, err := p.db.Pool.Exec(p.t.Context(), sql, args...); err != nil {
-		p.t.Fatal(err)
-	}
+	dbtest.Exec(p.t, p.db, sql, args...)
 }
 
-func (p *fixture) value(sql string) (text string) {
+func (p *fixture) value(sql string) string {
 	p.t.Helper()
-	if err := p.db.Pool.QueryRow(p.t.Context(), sql).Scan(&text); err != nil {
-		p.t.Fatal(err)
-	}
-	return text
+	return dbtest.Value[string](p.t, p.db, sql)
 }
 
 // insertEnded inserts n ended calls and their deliveries.

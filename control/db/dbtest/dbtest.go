@@ -137,3 +137,20 @@ func (s *shared) exec(ctx context.Context, sql string) error {
 	_, err = conn.Exec(ctx, sql)
 	return err
 }
+
+// Exec executes a statement.
+func Exec(t testing.TB, d *db.DB, sql string, args ...any) {
+	t.Helper()
+	if _, err := d.Pool.Exec(t.Context(), sql, args...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Value returns the value that a query selects.
+func Value[T any](t testing.TB, d *db.DB, sql string, args ...any) (v T) {
+	t.Helper()
+	if err := d.Pool.QueryRow(t.Context(), sql, args...).Scan(&v); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
