@@ -36,8 +36,8 @@ type logEntry struct {
 	turn  *pipeline.Turn
 }
 
-func openCallLog(ctx context.Context, ledger AttemptStore, lease Lease, log *slog.Logger) *callLog {
-	j := &callLog{attempts: ledger, lease: lease, log: log, queue: make(chan logEntry, 256), done: make(chan struct{})}
+func openCallLog(ctx context.Context, attempts AttemptStore, lease Lease, log *slog.Logger) *callLog {
+	j := &callLog{attempts: attempts, lease: lease, log: log, queue: make(chan logEntry, 256), done: make(chan struct{})}
 	ctx, j.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	go j.write(ctx)
 	return j

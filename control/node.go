@@ -45,8 +45,8 @@ type Node struct {
 // Start starts claiming. The node runs until Stop.
 func (n *Node) Start(ctx context.Context) {
 	ctx, n.quit = context.WithCancel(context.WithoutCancel(ctx))
-	asking, giveUp := context.WithCancel(ctx)
-	n.cancelClaim = giveUp
+	asking, cancelClaim := context.WithCancel(ctx)
+	n.cancelClaim = cancelClaim
 	n.mu.Lock()
 	n.stop, n.claimed = make(chan struct{}), make(chan struct{})
 	n.mu.Unlock()
@@ -228,7 +228,7 @@ func (n *Node) claimSome(ctx, asking context.Context, most int) (bool, error) {
 	claims, err := n.Queue.Claim(short, n.ID, n.lease(), min(most, n.capacity()))
 	for _, c := range claims {
 		if !n.Accepting() { // stopped during the claim
-			err = errors.Join(err, n.Runner.giveBack(ctx, c.Lease))
+			err = errors.Join(err, n.Runner.releaseLease(ctx, c.Lease))
 			continue
 		}
 		n.run(ctx, c)
@@ -255,15 +255,15 @@ func (n *Node) maintain(ctx context.Context) {
 	defer tick.Stop()
 	var queue streak
 	for {
-		standing, err := n.check(ctx)
+		status, err := n.check(ctx)
 		if err == nil {
-			err = n.renew(ctx, standing)
+			err = n.renew(ctx, status)
 		}
 		if err != nil {
 			// Running calls continue; nothing new is dialed while the queue cannot be read.
 			n.log().WarnContext(ctx, "failed to renew leases", "err", err)
 			queue.reset()
-		} else if !standing.Open {
+		} else if !status.Open {
 			queue.reset() // other nodes are still restoring calls
 		} else if queue.extend(time.Now(), n.lease()) >= n.lease() {
 			n.settle(ctx)

@@ -175,15 +175,15 @@ func (r *Runner) dial(ctx context.Context, c *Claim, j *callLog, f *CallResult) 
 func (r *Runner) runConversation(ctx context.Context, log *slog.Logger, c *Claim, leg media.Leg, j *callLog, f *CallResult) {
 	f.Recording = RecordingDisabled
 	wire := leg // the recorded leg may lack optional interfaces
-	var tape Recording
+	var rec Recording
 	if c.Record && r.Recorder != nil {
-		taped, t, err := r.Recorder.Record(c.Call.ID, leg)
+		recorded, started, err := r.Recorder.Record(c.Call.ID, leg)
 		if err != nil {
 			// A full disk must not end the call.
 			log.ErrorContext(ctx, "failed to start the recording", "err", err)
 			f.Recording = RecordingFailed
 		} else {
-			leg, tape = taped, t
+			leg, rec = recorded, started
 		}
 	}
 	b := c.Session
@@ -206,18 +206,18 @@ func (r *Runner) runConversation(ctx context.Context, log *slog.Logger, c *Claim
 	f.Reason, f.HangupBy = endReason(out.Reason, context.Cause(ctx))
 	f.Transfer = transferJSON(out.Transfer)
 	f.AnsweredBy, f.AMD = amdJSON(out.AnsweredBy)
-	if tape != nil {
-		r.closeRecording(ctx, log, tape, f)
+	if rec != nil {
+		r.closeRecording(ctx, log, rec, f)
 	}
 }
 
 // closeRecording finishes a recording and sets its status if known within
 // recordingCloseTimeout.
-func (r *Runner) closeRecording(ctx context.Context, log *slog.Logger, tape Recording, f *CallResult) {
+func (r *Runner) closeRecording(ctx context.Context, log *slog.Logger, rec Recording, f *CallResult) {
 	f.Recording = RecordingFinalizing
 	closed := make(chan closedRecording, 1)
 	r.background.Go(func() {
-		path, err := tape.Close()
+		path, err := rec.Close()
 		if err != nil || path == "" {
 			log.ErrorContext(ctx, "failed to finish the recording", "file", path, "err", err)
 		}
@@ -317,10 +317,10 @@ func (r *Runner) release(ctx context.Context, c *Claim, f *CallResult) error {
 		*f = stoppedResult(ReasonInternalError)
 		return r.finish(ctx, r.log(), c, f)
 	}
-	return r.giveBack(ctx, c.Lease)
+	return r.releaseLease(ctx, c.Lease)
 }
 
-func (r *Runner) giveBack(ctx context.Context, l Lease) error {
+func (r *Runner) releaseLease(ctx context.Context, l Lease) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	if err := r.Attempts.Release(ctx, l); err != nil && !errors.Is(err, ErrFenced) {

@@ -52,7 +52,7 @@ func (r *Runner) traceTransferLegs(ctx context.Context, log *slog.Logger, s *tra
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, l := range s.all {
-		r.trace(ctx, log.With("second", l.lease.AttemptID), l.lease, l.leg, nil)
+		r.trace(ctx, log.With("transfer_attempt", l.lease.AttemptID), l.lease, l.leg, nil)
 	}
 }
 
@@ -65,21 +65,21 @@ func (r *Runner) transferDialer(log *slog.Logger, c *Claim, others *transferLegs
 	return func(ctx context.Context, number string) (media.Leg, error) {
 		lease := 3 * r.margin() // as the node's
 		until := time.Now().Add(lease)
-		second, err := r.Legs.OpenLeg(ctx, c.Lease, number, lease)
+		opened, err := r.Legs.OpenLeg(ctx, c.Lease, number, lease)
 		if err != nil {
 			return nil, fmt.Errorf("open: %w", err)
 		}
-		told := log.With("second", second.Lease.AttemptID)
-		j := openCallLog(ctx, legAttempts{legs: r.Legs}, second.Lease, told)
+		log := log.With("transfer_attempt", opened.Lease.AttemptID)
+		j := openCallLog(ctx, legAttempts{legs: r.Legs}, opened.Lease, log)
 		defer j.close()
-		pace := time.NewTimer(second.Wait)
+		pace := time.NewTimer(opened.Wait)
 		defer pace.Stop()
 		select {
 		case <-pace.C:
 		case <-ctx.Done(): // Dial fails
 		}
 		to := c.Target
-		to.ID, to.To, to.Number, to.NotAfter = second.Lease.AttemptID, second.Dial, second.Number, until.Add(second.Wait-r.margin())
+		to.ID, to.To, to.Number, to.NotAfter = opened.Lease.AttemptID, opened.Dial, opened.Number, until.Add(opened.Wait-r.margin())
 		leg, err := r.Dialer.Dial(ctx, to, func(p media.Progress) {
 			switch p {
 			case media.Sent:
@@ -91,11 +91,11 @@ func (r *Runner) transferDialer(log *slog.Logger, c *Claim, others *transferLegs
 		})
 		if err != nil {
 			j.mark(Closed, time.Now())
-			r.trace(ctx, told, second.Lease, nil, err)
+			r.trace(ctx, log, opened.Lease, nil, err)
 			return nil, err
 		}
 		j.mark(Answered, time.Now()) // ends with the call
-		others.add(second.Lease, leg)
+		others.add(opened.Lease, leg)
 		return leg, nil
 	}
 }
@@ -107,7 +107,7 @@ type legAttempts struct {
 	legs LegStore
 }
 
-// Mark implements Ledger.
+// Mark implements AttemptStore.
 func (l legAttempts) Mark(ctx context.Context, lease Lease, to AttemptState, _ time.Time) error {
 	return l.legs.MoveLeg(ctx, lease, to)
 }

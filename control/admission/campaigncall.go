@@ -51,11 +51,11 @@ func StartCampaignCall(ctx context.Context, tx pgx.Tx, o CampaignCall, p control
 	var numbers trunks.Numbers
 	var attached bool
 	batch := &pgx.Batch{}
-	batch.Queue(dayLock, o.OrgID)
-	batch.Queue(laneSQL, o.RouteID, o.OrgID).QueryRow(func(row pgx.Row) error {
+	batch.Queue(lockOrganizationSQL, o.OrgID)
+	batch.Queue(lockRouteSQL, o.RouteID, o.OrgID).QueryRow(func(row pgx.Row) error {
 		return orNotFound(row.Scan(&w.trunk, &w.prefix, &w.allowed, &caps, &zone))
 	})
-	batch.Queue(lentLock, o.RouteID)
+	batch.Queue(lockGrantSQL, o.RouteID)
 	batch.Queue(definitionSQL, o.AgentID, o.AgentVersion, o.RouteID).QueryRow(func(row pgx.Row) error {
 		if err := row.Scan(&text, &settings, &numbers.Subgroup, &numbers.Trunk, &numbers.Grant, &attached); !errors.Is(err, pgx.ErrNoRows) {
 			return err

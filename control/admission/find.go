@@ -75,7 +75,7 @@ func newLookupBatch(all []*lookup) *lookupBatch {
 		if l.order.TrunkID != "" {
 			q.trunks[trunkKey{l.org, l.order.TrunkID}] = false
 		}
-		q.routes[l.leading()] = nil
+		q.routes[l.routeKey()] = nil
 		q.agents[agentKey{l.org, l.order.Agent}] = publishedAgent{}
 		q.orgs[l.org] = orgLimits{}
 		q.numbers[l.number()] = false
@@ -83,7 +83,7 @@ func newLookupBatch(all []*lookup) *lookupBatch {
 	return q
 }
 
-func (l *lookup) leading() routeKey {
+func (l *lookup) routeKey() routeKey {
 	return routeKey{l.org, l.order.TrunkID, l.order.RouteID, l.order.Agent}
 }
 
@@ -120,7 +120,7 @@ func (q *lookupBatch) answer(l *lookup) (err error) {
 	f := &l.found
 	f.agent, f.agentErr = q.agents[agentKey{l.org, l.order.Agent}].ready(l.order)
 	f.orgLimits, f.verdict = q.orgs[l.org], store.VerdictOf(q.numbers[l.number()])
-	if f.route, err = choose(q.routes[l.leading()], l.order.RouteID != ""); err != nil {
+	if f.route, err = choose(q.routes[l.routeKey()], l.order.RouteID != ""); err != nil {
 		return err
 	}
 	return errors.Join(f.route.err, f.err)

@@ -90,7 +90,7 @@ organizations:
 		if err := d.Pool.SendBatch(t.Context(), batch).Close(); err != nil {
 			t.Fatal(err)
 		}
-		all := q.routes[l.leading()]
+		all := q.routes[l.routeKey()]
 		if _, err := choose(all, false); len(all) != want.rows || (err != nil) != (want.code != "") || err != nil && control.CodeOf(err) != want.code {
 			t.Errorf("%s: %d subgroups, %v; want %d, %q", agent, len(all), err, want.rows, want.code)
 		}

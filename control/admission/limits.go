@@ -26,22 +26,22 @@ type callNumber struct {
 	at time.Time
 }
 
-// firstSQL creates missing counters of subgroups.
-const firstSQL = `
+// createCountersSQL creates missing counters of subgroups.
+const createCountersSQL = `
 INSERT INTO subgroup_counts (subgroup_id, registered, last_at) SELECT id, 0, clock_timestamp() FROM unnest($1::text[]) AS x (id) ORDER BY id
 ON CONFLICT DO NOTHING`
 
-// holdSQL locks the counters of subgroups until the end of the transaction. It writes
+// lockCountersSQL locks the counters of subgroups until the end of the transaction. It writes
 // nothing: a row written twice in a transaction has its foreign key checked, which would
 // lock the subgroup.
-const holdSQL = `
+const lockCountersSQL = `
 WITH held AS (SELECT subgroup_id, registered, last_at FROM subgroup_counts WHERE subgroup_id = ANY ($1) ORDER BY subgroup_id FOR NO KEY UPDATE)
 SELECT subgroup_id, registered, greatest(last_at, clock_timestamp()) FROM held`
 
-// loadSQL counts the calls of locked subgroups: active ones, at most $2, and those of the
+// subgroupUsageSQL counts the calls of locked subgroups: active ones, at most $2, and those of the
 // last minute. The numbers of the oldest active call and of the newest bound the first
 // count; the calls are counted only if that bound reaches the limit.
-const loadSQL = `
+const subgroupUsageSQL = `
 SELECT x.id, CASE WHEN b.most < x.most THEN b.most ELSE
          (SELECT count(*) FROM (SELECT FROM calls WHERE route_id = x.id AND status IN ('queued', 'ringing', 'ongoing') LIMIT x.most) y) END,
        b.recent
@@ -50,8 +50,8 @@ FROM unnest($1::text[], $2::int[]) AS x (id, most), LATERAL (SELECT
     coalesce(c.registered + 1 - (SELECT route_n FROM calls WHERE route_id = x.id AND created_at > greatest(c.last_at, statement_timestamp()) - interval '1 minute' ORDER BY created_at LIMIT 1), 0) AS recent
   FROM subgroup_counts c WHERE c.subgroup_id = x.id OFFSET 0) b`
 
-// lentSQL counts the calls of all subgroups of grants.
-const lentSQL = `
+// grantUsageSQL counts the calls of all subgroups of grants.
+const grantUsageSQL = `
 SELECT x.id, (SELECT count(*) FROM calls WHERE route_id = ANY (s.ids) AND status IN ('queued', 'ringing', 'ongoing')),
        (SELECT count(*) FROM calls WHERE route_id = ANY (s.ids) AND created_at > clock_timestamp() - interval '1 minute')
 FROM unnest($1::text[]) AS x (id), LATERAL (SELECT array_agg(id) AS ids FROM subgroups WHERE grant_id = x.id) s`
@@ -88,9 +88,9 @@ LEFT JOIN LATERAL (
     FROM calls WHERE org_id = $1 AND created_at >= d.midnight AT TIME ZONE $2
 ) c ON true GROUP BY d.midnight`
 
-// fullSQL reports whether a subgroup, its trunk or its grant has no free channel, and
+// blockersSQL reports whether a subgroup, its trunk or its grant has no free channel, and
 // whether pacing delays its next call.
-const fullSQL = `
+const blockersSQL = `
 SELECT live.own >= s.concurrent_calls OR t.concurrent_calls > 0 AND live.trunk >= t.concurrent_calls OR coalesce(g.concurrent_calls > 0 AND live.lent >= g.concurrent_calls, false),
        ` + store.EvenlyDueAt + ` > clock_timestamp(), coalesce(o.settings -> 'limits', '{}'), o.timezone
 FROM subgroups s JOIN trunks t ON t.id = s.trunk_id LEFT JOIN grants g ON g.id = s.grant_id JOIN organizations o ON o.id = s.org_id, LATERAL (
@@ -101,20 +101,20 @@ WHERE s.id = $1 AND s.org_id = $2`
 // DialBlockers returns what keeps the next call of a subgroup from being dialed now:
 // channels, pacing, or daily caps. It returns nothing for a deleted subgroup.
 func DialBlockers(ctx context.Context, q db.Querier, org, route string) (reasons []control.Code, err error) {
-	var lines, pace bool
+	var noChannel, paced bool
 	var caps Caps
 	var zone string
-	err = q.QueryRow(ctx, fullSQL, route, org).Scan(&lines, &pace, &caps, &zone)
+	err = q.QueryRow(ctx, blockersSQL, route, org).Scan(&noChannel, &paced, &caps, &zone)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("limits of %s: %w", route, err)
 	}
-	if lines {
+	if noChannel {
 		reasons = append(reasons, control.CodeSubgroupConcurrency)
 	}
-	if pace {
+	if paced {
 		reasons = append(reasons, control.CodeSubgroupRate)
 	}
 	switch err = caps.checkToday(ctx, q, org, zone); {

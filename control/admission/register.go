@@ -127,10 +127,10 @@ func beginRegistration(ctx context.Context, conn *pgxpool.Conn, all []*entry) (*
 	if len(grants) > 0 {
 		batch.Queue("SELECT FROM grants WHERE id = ANY ($1) ORDER BY id FOR NO KEY UPDATE", grants)
 	}
-	queueOpen(batch)
+	queueRevertCheck(batch)
 	l.queueLoads(batch, subgroups, most)
 	if len(grants) > 0 {
-		batch.Queue(lentSQL, grants).Query(func(rows pgx.Rows) error {
+		batch.Queue(grantUsageSQL, grants).Query(func(rows pgx.Rows) error {
 			var id string
 			var in limits
 			_, err := pgx.ForEachRow(rows, []any{&id, &in.concurrent, &in.perMinute}, func() error { *l.lent[id] = in; return nil })
@@ -147,7 +147,7 @@ func beginRegistration(ctx context.Context, conn *pgxpool.Conn, all []*entry) (*
 	err := conn.SendBatch(ctx, batch).Close()
 	if err == nil && len(l.numbers) < len(subgroups) { // some subgroups have no counter yet
 		batch = &pgx.Batch{}
-		batch.Queue(firstSQL, subgroups)
+		batch.Queue(createCountersSQL, subgroups)
 		l.queueLoads(batch, subgroups, most)
 		err = conn.SendBatch(ctx, batch).Close()
 	}
@@ -161,9 +161,9 @@ func beginRegistration(ctx context.Context, conn *pgxpool.Conn, all []*entry) (*
 	return l, nil
 }
 
-// queueOpen refuses orders after the database reverted, until the nodes have restored
+// queueRevertCheck refuses orders after the database reverted, until the nodes have restored
 // their calls: this order may have been carried out.
-func queueOpen(batch *pgx.Batch) {
+func queueRevertCheck(batch *pgx.Batch) {
 	batch.Queue("SELECT dialing_since() IS NULL").QueryRow(func(row pgx.Row) error {
 		var paused bool
 		if err := row.Scan(&paused); err != nil || !paused {
@@ -188,7 +188,7 @@ func withRetryHint(err error) error {
 }
 
 func (l *registration) queueLoads(batch *pgx.Batch, subgroups []string, most map[string]int) {
-	batch.Queue(holdSQL, subgroups).Query(func(rows pgx.Rows) error {
+	batch.Queue(lockCountersSQL, subgroups).Query(func(rows pgx.Rows) error {
 		var id string
 		var last callNumber
 		_, err := pgx.ForEachRow(rows, []any{&id, &last.n, &last.at}, func() error { l.numbers[id] = last; return nil })
@@ -198,7 +198,7 @@ func (l *registration) queueLoads(batch *pgx.Batch, subgroups []string, most map
 	for n, id := range subgroups {
 		bounds[n] = most[id]
 	}
-	batch.Queue(loadSQL, subgroups, bounds).Query(func(rows pgx.Rows) error {
+	batch.Queue(subgroupUsageSQL, subgroups, bounds).Query(func(rows pgx.Rows) error {
 		var id string
 		var in limits
 		_, err := pgx.ForEachRow(

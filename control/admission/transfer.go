@@ -19,12 +19,12 @@ const maxPaceWait = 5 * time.Second
 // heldCall is a call leased by a node.
 type heldCall struct{ org, route, home string }
 
-const callingSQL = `
+const heldCallSQL = `
 SELECT c.org_id, c.route_id, a.home FROM attempts a JOIN calls c ON c.id = a.call_id
 WHERE a.id = $1 AND a.owner = $2 AND a.epoch = $3 AND a.state IN ` + store.ActiveStates
 
 func (d *Controller) heldCall(ctx context.Context, q db.Querier, l control.Lease, lock string) (c heldCall, err error) {
-	err = q.QueryRow(ctx, callingSQL+lock, l.AttemptID, l.Owner, l.Epoch).Scan(&c.org, &c.route, &c.home)
+	err = q.QueryRow(ctx, heldCallSQL+lock, l.AttemptID, l.Owner, l.Epoch).Scan(&c.org, &c.route, &c.home)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return heldCall{}, control.ErrFenced
 	}
@@ -37,12 +37,12 @@ func (d *Controller) heldCall(ctx context.Context, q db.Querier, l control.Lease
 func (d *Controller) OpenLeg(ctx context.Context, l control.Lease, number string, lease time.Duration) (control.TransferLeg, error) {
 	c, err := d.heldCall(ctx, d.Pool, l, "")
 	if err != nil {
-		return control.TransferLeg{}, fmt.Errorf("second leg: %w", err)
+		return control.TransferLeg{}, fmt.Errorf("transfer leg: %w", err)
 	}
 	to := control.Digits(number)
 	v, err := d.screen(ctx, control.Number{OrgID: c.org, Digits: to}, control.ForTransfer)
 	if err != nil {
-		return control.TransferLeg{}, fmt.Errorf("second leg: do-not-call lists: %w", err)
+		return control.TransferLeg{}, fmt.Errorf("transfer leg: do-not-call lists: %w", err)
 	}
 	if v.List != "" {
 		return control.TransferLeg{}, control.Refuse(control.CodeDestinationNotAllowed, "the number is on a do-not-call list: "+v.List)
@@ -63,17 +63,17 @@ func (d *Controller) OpenLeg(ctx context.Context, l control.Lease, number string
 		}
 		s.Dial, s.Wait = lane.prefix+to, lane.wait
 		a.TrunkID, a.LeaseFor = lane.trunk, lease+lane.wait
-		_, fault = tx.Exec(ctx, openSQL, legColumns.Args(&a)...)
+		_, fault = tx.Exec(ctx, openLegSQL, legColumns.Args(&a)...)
 		return fault
 	})
 	if err != nil {
-		return control.TransferLeg{}, fmt.Errorf("second leg: %w", err)
+		return control.TransferLeg{}, fmt.Errorf("transfer leg: %w", err)
 	}
 	return s, nil
 }
 
-// openSQL commits the intent to disk regardless of synchronous_commit.
-var openSQL = "WITH sure AS (SELECT set_config('synchronous_commit', 'on', true)) " + legColumns.Insert("attempts", 1) + " FROM sure"
+// openLegSQL commits the intent to disk regardless of synchronous_commit.
+var openLegSQL = "WITH sure AS (SELECT set_config('synchronous_commit', 'on', true)) " + legColumns.Insert("attempts", 1) + " FROM sure"
 
 // legColumns are the columns of a transfer leg; its call is $2.
 //
@@ -87,19 +87,19 @@ type routeSlot struct {
 	wait          time.Duration
 }
 
-// dayLock serializes new calls of organizations with daily caps, so that each counts the
-// one before. It must be taken before laneSQL.
-const dayLock = "SELECT FROM organizations WHERE id = $1 AND coalesce(settings -> 'limits', '{}') <> '{}' FOR NO KEY UPDATE"
+// lockOrganizationSQL serializes new calls of organizations with daily caps, so that each counts the
+// one before. It must be taken before lockRouteSQL.
+const lockOrganizationSQL = "SELECT FROM organizations WHERE id = $1 AND coalesce(settings -> 'limits', '{}') <> '{}' FOR NO KEY UPDATE"
 
-// laneSQL locks subgroup and trunk, as a claim does.
-const laneSQL = `
+// lockRouteSQL locks subgroup and trunk, as a claim does.
+const lockRouteSQL = `
 SELECT s.trunk_id, s.dial_prefix, s.allowed_destinations, coalesce(o.settings -> 'limits', '{}'), o.timezone
 FROM subgroups s JOIN trunks t ON t.id = s.trunk_id JOIN organizations o ON o.id = s.org_id
 WHERE s.id = $1 AND s.org_id = $2 FOR UPDATE OF s, t`
 
-// lentLock locks the grant of a subgroup whose pace it limits, before the counters of
+// lockGrantSQL locks the grant of a subgroup whose pace it limits, before the counters of
 // subgroups, as orders do.
-const lentLock = "SELECT FROM grants WHERE id = (SELECT grant_id FROM subgroups WHERE id = $1) AND calls_per_minute > 0 FOR NO KEY UPDATE"
+const lockGrantSQL = "SELECT FROM grants WHERE id = (SELECT grant_id FROM subgroups WHERE id = $1) AND calls_per_minute > 0 FOR NO KEY UPDATE"
 
 // paceSQL reserves a channel and the next start of subgroup, trunk and grant if a channel
 // is free and the start is due within $2; else the CTE "start" is empty. due is
@@ -120,10 +120,10 @@ WITH now AS (SELECT clock_timestamp() AS at), start AS (
 func reserveChannel(ctx context.Context, tx pgx.Tx, c heldCall) (w routeSlot, err error) {
 	var caps Caps
 	var zone string
-	if _, err = tx.Exec(ctx, dayLock, c.org); err != nil {
+	if _, err = tx.Exec(ctx, lockOrganizationSQL, c.org); err != nil {
 		return routeSlot{}, err
 	}
-	err = orNotFound(tx.QueryRow(ctx, laneSQL, c.route, c.org).Scan(&w.trunk, &w.prefix, &w.allowed, &caps, &zone))
+	err = orNotFound(tx.QueryRow(ctx, lockRouteSQL, c.route, c.org).Scan(&w.trunk, &w.prefix, &w.allowed, &caps, &zone))
 	if err != nil {
 		return routeSlot{}, err
 	}
@@ -150,9 +150,9 @@ func orNotFound(err error) error {
 	return err
 }
 
-// MoveLeg implements control.Legs.
+// MoveLeg implements control.LegStore.
 func (d *Controller) MoveLeg(ctx context.Context, l control.Lease, to control.AttemptState) error {
-	_, err := db.Exec(ctx, d.Pool, "second leg", `
+	_, err := db.Exec(ctx, d.Pool, "transfer leg", `
 		UPDATE attempts SET state = $4, lease_until = CASE WHEN $4 = 'ended' THEN NULL ELSE lease_until END
 		WHERE id = $1 AND owner = $2 AND epoch = $3 AND leg = 'transfer' AND state = ANY ($5)`,
 		l.AttemptID, l.Owner, l.Epoch, to, control.StatesBefore(to))

@@ -83,14 +83,14 @@ func Publish(ctx context.Context, q db.Querier, orgID, name string) (int, error)
 		), last AS (
 			SELECT v.version, v.definition = a.draft AND v.secrets = a.secrets AS same
 			FROM agent_versions v JOIN a ON v.agent_id = a.id ORDER BY v.version DESC LIMIT 1
-		), made AS (
+		), inserted AS (
 			INSERT INTO agent_versions (agent_id, version, definition, secrets)
 			SELECT a.id, coalesce((SELECT version FROM last), 0) + 1, a.draft, a.secrets FROM a
 			WHERE NOT coalesce((SELECT same FROM last), false)
 			RETURNING version
 		)
 		UPDATE agents SET updated_at = now(),
-			published_version = coalesce((SELECT version FROM made), (SELECT version FROM last))
+			published_version = coalesce((SELECT version FROM inserted), (SELECT version FROM last))
 		WHERE id = (SELECT id FROM a)
 		RETURNING published_version`, orgID, name).Scan(&version)
 	if errors.Is(err, pgx.ErrNoRows) {

@@ -74,7 +74,7 @@ func ReadVersion(ctx context.Context, q db.Querier, agentID string, version int)
 	return Decode(definition, secrets)
 }
 
-// Remove deletes an agent and its versions. Its queued calls are not made.
+// Remove deletes an agent and its versions. Its queued calls fail.
 func Remove(ctx context.Context, q db.Querier, orgID, id string) error {
 	tag, err := q.Exec(ctx, "DELETE FROM agents WHERE org_id = $1 AND id = $2", orgID, id)
 	if err != nil {

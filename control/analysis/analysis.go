@@ -59,7 +59,7 @@ func (a *Analyst) HandleEvent(ctx context.Context, e control.Event) error {
 	if err != nil {
 		return err
 	}
-	result, err := a.judge(ctx, c, d, words.Lines)
+	result, err := a.analyze(ctx, c, d, words.Lines)
 	if err == nil {
 		return a.Calls.SetAnalysis(ctx, c.ID, Complete, result, "")
 	}
@@ -72,8 +72,8 @@ func (a *Analyst) HandleEvent(ctx context.Context, e control.Event) error {
 	return a.Calls.SetAnalysis(ctx, c.ID, Failed, nil, reason(err))
 }
 
-// judge asks the model, unless the callee said nothing.
-func (a *Analyst) judge(ctx context.Context, c control.Call, d agents.Definition, lines []pipeline.Line) (json.RawMessage, error) {
+// analyze asks the model, unless the callee said nothing.
+func (a *Analyst) analyze(ctx context.Context, c control.Call, d agents.Definition, lines []pipeline.Line) (json.RawMessage, error) {
 	out := emptyResult(d.Analysis)
 	if slices.ContainsFunc(lines, func(l pipeline.Line) bool { return l.Role == pipeline.RoleCaller && l.Text != "" }) {
 		answer, err := a.ask(ctx, question(d, agents.Fill(d.Prompt, d.Values(c.Name, c.Variables)), lines), d.Speech.LLM)
@@ -86,10 +86,10 @@ func (a *Analyst) judge(ctx context.Context, c control.Call, d agents.Definition
 	}
 	if machine, known := voicemail(c); known {
 		out["in_voicemail"] = machine // detection outranks the model's guess
-	} else if _, told := out["in_voicemail"]; !told {
+	} else if _, ok := out["in_voicemail"]; !ok {
 		out["in_voicemail"] = nil
 	}
-	if _, told := out["opt_out"]; !told {
+	if _, ok := out["opt_out"]; !ok {
 		out["opt_out"] = nil
 	}
 	return json.Marshal(out)

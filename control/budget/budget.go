@@ -34,8 +34,8 @@ type Budget struct {
 }
 
 // take reserves n bytes for an organization and reports whether they fit. An
-// organization may hold half of what the others leave, so that a few of them that
-// send slowly never hold it all.
+// organization may hold half of what the others leave, so that a few slow ones cannot hold
+// everything.
 func (b *Budget) take(org string, n int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -61,8 +61,7 @@ func (b *Budget) release(org string, n int64) {
 }
 
 // List reserves the reading of one list of contacts until done is called. It
-// refuses at once where the organization reads a list already, or too many
-// organizations do.
+// fails at once if the organization already reads a list, or too many organizations do.
 func (b *Budget) List(org string) (done func(), err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -91,20 +90,19 @@ type Body struct {
 	budget   *Budget
 	org      string
 	declared int64 // Content-Length, or -1
-	most     int64 // bytes that are counted at most
+	most     int64 // limit of the counted bytes
 
 	read, held int64
 }
 
-// Body returns body, counted. Declared is the Content-Length of the request, -1 if
-// it has none. At most so many bytes are counted: the caller keeps no more of them
-// in memory. Release must be called once the request is over.
+// Body returns body and counts it. Declared is the Content-Length of the request, or -1.
+// Most bounds the counted bytes: the caller keeps no more of them in memory. Release must
+// be called after the request.
 func (b *Budget) Body(body io.ReadCloser, org string, declared, most int64) *Body {
 	return &Body{ReadCloser: body, budget: b, org: org, declared: declared, most: most}
 }
 
-// Read implements io.Reader. It fails with a *control.Error where the budget has no
-// room for the body.
+// Read implements io.Reader. It fails with a *control.Error if the budget is exhausted.
 func (b *Body) Read(p []byte) (int, error) {
 	if err := b.reserve(max(b.declared, b.read+1)); err != nil {
 		return 0, err
@@ -114,7 +112,7 @@ func (b *Body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// reserve holds at least so many bytes of the body, less what is free.
+// reserve counts n bytes of the body, except the free ones.
 func (b *Body) reserve(n int64) error {
 	n = min(n, b.most)
 	if n-free <= b.held {

@@ -53,12 +53,11 @@ func TestBodies(t *testing.T) {
 	}
 }
 
-// TestFullOrganizationsLeaveRoom: organizations that hold as much as they may leave room for
-// the next one.
+// TestFullOrganizationsLeaveRoom: organizations at their limit leave room for the next one.
 func TestFullOrganizationsLeaveRoom(t *testing.T) {
 	b := &Budget{}
 	for _, org := range []string{"a", "b", "c", "d"} {
-		for n := int64(32 << 20); n > 64<<10; n /= 2 { // all that it can get
+		for n := int64(32 << 20); n > 64<<10; n /= 2 { // as much as it gets
 			b.take(org, n)
 		}
 	}

@@ -94,7 +94,7 @@ func (d *DB) await(ctx context.Context, wait time.Duration, log *slog.Logger) er
 		}
 		return nil
 	}
-	began, said := time.Now(), time.Time{}
+	began, logged := time.Now(), time.Time{}
 	for {
 		err := d.Writable(ctx)
 		left := wait - time.Since(began)
@@ -103,9 +103,9 @@ func (d *DB) await(ctx context.Context, wait time.Duration, log *slog.Logger) er
 			return nil
 		case isAccessDenied(err) || left <= 0 || ctx.Err() != nil:
 			return fmt.Errorf("database: %w", err)
-		case log != nil && time.Since(said) >= awaitLogInterval:
+		case log != nil && time.Since(logged) >= awaitLogInterval:
 			log.WarnContext(ctx, "waiting for the database", "err", err, "at_most", left.Round(time.Second).String())
-			said = time.Now()
+			logged = time.Now()
 		}
 		select {
 		case <-ctx.Done():

@@ -225,7 +225,7 @@ func (w *Monitor) conclude(ctx context.Context, e journal.Entry) error {
 		to = control.Answered
 	}
 	err := w.Pool.QueryRow(ctx, `
-		WITH told AS (
+		WITH updated AS (
 			UPDATE calls SET dialed_at = coalesce(dialed_at, $6), answered_at = coalesce($7, answered_at) WHERE id = $8
 		)
 		UPDATE attempts SET state = $2, owner = $3, home = $4, epoch = epoch + 1, claimed_at = coalesce(claimed_at, $6), lease_until = clock_timestamp() + $5::interval

@@ -251,7 +251,7 @@ func (w *Monitor) open(ctx context.Context, is epoch) (epoch, error) {
 // their calls.
 func (w *Monitor) sweep(ctx context.Context) error {
 	_, err := w.Pool.Exec(ctx, `
-		WITH nobody AS (DELETE FROM nodes WHERE seen_at < clock_timestamp() - $1::interval
+		WITH old_nodes AS (DELETE FROM nodes WHERE seen_at < clock_timestamp() - $1::interval
 		), old AS (DELETE FROM sent_facts WHERE sent_at < clock_timestamp() - 3 * $1::interval)
 		UPDATE sent_facts SET number_hash = '', key_hash = ''
 		WHERE number_hash <> '' AND sent_at BETWEEN clock_timestamp() - 3 * $1::interval AND clock_timestamp() - $1::interval`, journal.Retention)

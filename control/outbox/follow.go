@@ -85,7 +85,7 @@ func signal(wake chan<- struct{}) {
 	}
 }
 
-func (f *Dispatcher) work(ctx context.Context, line control.Lane, wake chan struct{}) {
+func (f *Dispatcher) work(ctx context.Context, lane control.Lane, wake chan struct{}) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -93,14 +93,14 @@ func (f *Dispatcher) work(ctx context.Context, line control.Lane, wake chan stru
 		case <-wake:
 		}
 		for ctx.Err() == nil {
-			took, err := f.some(ctx, line, func() { signal(wake) })
+			took, err := f.some(ctx, lane, func() { signal(wake) })
 			if err != nil && ctx.Err() == nil {
 				f.log().WarnContext(ctx, "failed to handle an event", "err", err)
 			}
 			if !took {
 				break
 			}
-			if line == control.FastLane {
+			if lane == control.FastLane {
 				waitForMore(ctx)
 			}
 		}
@@ -109,13 +109,13 @@ func (f *Dispatcher) work(ctx context.Context, line control.Lane, wake chan stru
 
 // some handles due events of a lane and reports whether there were any. It calls took
 // first if there may be more.
-func (f *Dispatcher) some(ctx context.Context, line control.Lane, took func()) (bool, error) {
+func (f *Dispatcher) some(ctx context.Context, lane control.Lane, took func()) (bool, error) {
 	most := takenAtOnce
-	if line == control.SlowLane {
+	if lane == control.SlowLane {
 		most = 1
 	}
 	began := time.Now()
-	all, err := f.Outbox.Take(ctx, line, f.Home, followLease, most)
+	all, err := f.Outbox.Take(ctx, lane, f.Home, followLease, most)
 	if err != nil || len(all) == 0 {
 		return false, err
 	}
@@ -165,8 +165,8 @@ func (f *Dispatcher) one(ctx context.Context, e *control.Event, began time.Time,
 }
 
 // One handles the due events of a lane and reports whether there were any.
-func (f *Dispatcher) One(ctx context.Context, line control.Lane) (bool, error) {
-	return f.some(ctx, line, func() {})
+func (f *Dispatcher) One(ctx context.Context, lane control.Lane) (bool, error) {
+	return f.some(ctx, lane, func() {})
 }
 
 // follow reports whether all steps of an event leased since began are done; that is still

@@ -87,16 +87,16 @@ func (k *Purger) eraseSome(ctx context.Context, cond string, args ...any) (n int
 	return n, err
 }
 
-// answersSQL blanks the stored responses of requests that created calls erased since $1. A
+// blankResponsesSQL blanks the stored responses of requests that created calls erased since $1. A
 // response begins with its call id. The key stays, so that a repeat creates no call.
-const answersSQL = `
-WITH gone AS MATERIALIZED (SELECT convert_to('{"call_id":"' || id || '"', 'UTF8') AS head, created_at FROM calls WHERE erased_at IS NOT NULL AND created_at > $1)
+const blankResponsesSQL = `
+WITH erased AS MATERIALIZED (SELECT convert_to('{"call_id":"' || id || '"', 'UTF8') AS head, created_at FROM calls WHERE erased_at IS NOT NULL AND created_at > $1)
 UPDATE idempotency_keys k SET body = convert_to((convert_from(k.body, 'UTF8')::jsonb || '{"to_number": "", "metadata": {}, "variables": {}}')::text, 'UTF8')
-FROM gone WHERE substring(k.body FROM 1 FOR 44) = gone.head AND k.created_at > (SELECT min(created_at) FROM gone) - interval '5 minutes'`
+FROM erased WHERE substring(k.body FROM 1 FOR 44) = erased.head AND k.created_at > (SELECT min(created_at) FROM erased) - interval '5 minutes'`
 
-// answers blanks stored responses of erased calls.
-func (k *Purger) answers(ctx context.Context) error {
-	_, err := k.Pool.Exec(ctx, answersSQL, k.now().Add(-idempotency.Retention-time.Hour))
+// blankResponses blanks stored responses of erased calls.
+func (k *Purger) blankResponses(ctx context.Context) error {
+	_, err := k.Pool.Exec(ctx, blankResponsesSQL, k.now().Add(-idempotency.Retention-time.Hour))
 	return err
 }
 

@@ -79,8 +79,8 @@ func (k *Purger) PurgeDue(ctx context.Context) error {
 	}
 	errs := []error{k.erased(ctx), k.deliveries(ctx)}
 	for _, o := range all {
-		for _, forget := range []func(context.Context, organization) error{k.recordings, k.transcripts, k.calls} {
-			if err := forget(ctx, o); err != nil {
+		for _, purge := range []func(context.Context, organization) error{k.recordings, k.transcripts, k.calls} {
+			if err := purge(ctx, o); err != nil {
 				errs = append(errs, fmt.Errorf("retention of %s: %w", o.id, err))
 				break
 			}
@@ -142,7 +142,7 @@ func (k *Purger) deleteRecordings(ctx context.Context, cond string, args ...any)
 		if fault != nil || err != nil {
 			return errors.Join(fault, err)
 		}
-		k.tell(ctx, "expired recordings deleted", len(ids))
+		k.logCount(ctx, "expired recordings deleted", len(ids))
 		if len(keys) < batch {
 			return nil
 		}
@@ -157,7 +157,7 @@ const hasContentSQL = `(call_analysis IS NOT NULL OR analysis_status <> 'none' O
 // transcripts deletes expired content, oldest first, and stores its progress. The next
 // pass starts at the first call that is not settled.
 func (k *Purger) transcripts(ctx context.Context, o organization) error {
-	cutoff, held := k.before(o.rules.Transcripts), false
+	cutoff, unsettled := k.before(o.rules.Transcripts), false
 	for from := o.until; from.Before(cutoff); {
 		n, to := 0, cutoff
 		err := pgx.BeginFunc(ctx, k.Pool, func(tx pgx.Tx) error {
@@ -181,18 +181,18 @@ func (k *Purger) transcripts(ctx context.Context, o organization) error {
 				return err
 			}
 			n = len(ids)
-			if err = deleteContent(ctx, tx, ids); err != nil || held {
+			if err = deleteContent(ctx, tx, ids); err != nil || unsettled {
 				return err
 			}
 			return tx.QueryRow(ctx, `
 				UPDATE organizations SET forgotten_until = coalesce(
 					(SELECT min(created_at) FROM calls WHERE org_id = $1 AND created_at >= $2 AND created_at < $3 AND NOT (`+settledSQL+`)), $3)
-				WHERE id = $1 RETURNING forgotten_until < $3`, o.id, from, to).Scan(&held)
+				WHERE id = $1 RETURNING forgotten_until < $3`, o.id, from, to).Scan(&unsettled)
 		})
 		if err != nil {
 			return err
 		}
-		k.tell(ctx, "expired transcripts deleted", n)
+		k.logCount(ctx, "expired transcripts deleted", n)
 		from = to
 	}
 	return nil
@@ -208,7 +208,7 @@ func (k *Purger) calls(ctx context.Context, o organization) error {
 // erased completes Erase: recordings and stored responses at once, calls once no cap needs
 // them.
 func (k *Purger) erased(ctx context.Context) error {
-	err := k.answers(ctx)
+	err := k.blankResponses(ctx)
 	if err == nil {
 		err = k.deleteRecordings(ctx, "c.erased_at IS NOT NULL")
 	}
@@ -242,14 +242,14 @@ func (k *Purger) delete(ctx context.Context, what, sql string, args ...any) erro
 		if err != nil {
 			return err
 		}
-		k.tell(ctx, what, int(tag.RowsAffected()))
+		k.logCount(ctx, what, int(tag.RowsAffected()))
 		if tag.RowsAffected() < batch {
 			return nil
 		}
 	}
 }
 
-func (k *Purger) tell(ctx context.Context, what string, n int) {
+func (k *Purger) logCount(ctx context.Context, what string, n int) {
 	if k.Log != nil && n > 0 {
 		k.Log.InfoContext(ctx, what, "n", n)
 	}

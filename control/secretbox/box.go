@@ -67,7 +67,7 @@ func (s *sealPlan) Encode(value any, buf []byte) ([]byte, error) {
 	}
 	plain, ok := value.(media.Secret)
 	if !ok {
-		return nil, errors.New("no secret, but " + reflect.TypeOf(value).String())
+		return nil, errors.New("expected a secret, got " + reflect.TypeOf(value).String())
 	}
 	text, err := keys.Seal(plain)
 	if err != nil {
@@ -93,7 +93,7 @@ func (o *openPlan) Scan(src []byte, target any) error {
 	}
 	to, ok := target.(*media.Secret)
 	if !ok {
-		return errors.New("no secret, but " + reflect.TypeOf(target).String())
+		return errors.New("expected a secret, got " + reflect.TypeOf(target).String())
 	}
 	var text string
 	if err = o.next.Scan(src, &text); err != nil {

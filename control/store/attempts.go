@@ -37,7 +37,7 @@ func (s *Store) Intent(ctx context.Context, l control.Lease) error {
 	return wrap("intent", s.writers().intent.Do(ctx, l))
 }
 
-// Release implements control.Ledger.
+// Release implements control.AttemptStore.
 func (s *Store) Release(ctx context.Context, l control.Lease) error {
 	return s.tx(ctx, "release", func(tx pgx.Tx) error {
 		state, err := lockAttempt(ctx, tx, l)
@@ -55,12 +55,12 @@ func (s *Store) Release(ctx context.Context, l control.Lease) error {
 	})
 }
 
-// Mark implements control.Ledger.
+// Mark implements control.AttemptStore.
 func (s *Store) Mark(ctx context.Context, l control.Lease, to control.AttemptState, at time.Time) error {
 	return wrap("mark", s.writers().mark.Do(ctx, mark{l, to, at}))
 }
 
-// Note implements control.Ledger.
+// Note implements control.AttemptStore.
 func (s *Store) Note(ctx context.Context, l control.Lease, n control.Notes) error {
 	return s.tx(ctx, "note", func(tx pgx.Tx) error {
 		state, err := lockAttempt(ctx, tx, l)
@@ -79,7 +79,7 @@ func (s *Store) Note(ctx context.Context, l control.Lease, n control.Notes) erro
 	})
 }
 
-// Finish implements control.Ledger.
+// Finish implements control.AttemptStore.
 func (s *Store) Finish(ctx context.Context, l control.Lease, f control.CallResult) error {
 	if isUnanswered(f) {
 		return wrap("finish", s.writers().finish.Do(ctx, finish{l, f}))

@@ -239,7 +239,7 @@ fit AS (
 	WHERE (h.state, x.to) IN (('intent', 'sent'), ('intent', 'ringing'), ('sent', 'ringing'), ('intent', 'answered'), ('sent', 'answered'), ('ringing', 'answered'))
 ), moved AS (
 	UPDATE attempts a SET state = f.to FROM fit f WHERE a.id = f.id
-), told AS (
+), updated AS (
 	UPDATE calls c SET
 		status = CASE f.to WHEN 'ringing' THEN 'ringing' WHEN 'answered' THEN CASE c.call_type WHEN 'web' THEN c.status ELSE 'ongoing' END ELSE 'queued' END,
 		dialed_at = CASE WHEN f.to = 'sent' THEN f.at ELSE c.dialed_at END,
@@ -284,12 +284,12 @@ fit AS (
 	RETURNING c.id AS call_id, c.org_id, f.id, f.home, f.n
 ), moved AS (
 	UPDATE attempts a SET state = 'ended' FROM over o WHERE a.id = o.id
-), told AS (
+), event AS (
 	INSERT INTO events (call_id, org_id, kind, home) SELECT call_id, org_id, '` + control.CallEnded + `', home FROM over ON CONFLICT (call_id, kind) DO NOTHING
-), rung AS (
+), notified AS (
 	SELECT pg_notify('` + ChannelEvents + `', ''), pg_notify('` + ChannelQueue + `', '') FROM over LIMIT 1
 )
-SELECT o.n FROM over o LEFT JOIN rung ON true`
+SELECT o.n FROM over o LEFT JOIN notified ON true`
 
 func (w *groupWriter) finishes(ctx context.Context, ends []finish) ([]error, error) {
 	results := groupcommit.Column(ends, func(f finish) CallRow { return resultRow(&f.final) })

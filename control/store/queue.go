@@ -77,16 +77,16 @@ WITH open AS (
 	         WHEN g.calls_per_minute > 0 OR g.concurrent_calls > 0 THEN g.id ELSE s.id END ORDER BY s.next_dial_at) AS place
 	` + FromRoutes + `
 	WHERE s.id = ANY ($4) AND ` + mayDialSQL + `
-), way AS (
+), route AS (
 	SELECT *, clock_timestamp() AS at FROM open WHERE place = 1
 ), pick AS (
-	SELECT q.id, way.id AS way, way.at FROM way, LATERAL (
-		SELECT q.id FROM attempts q WHERE q.subgroup_id = way.id AND q.state = 'scheduled' AND ($5 OR ` + unrecordedSQL + `)
+	SELECT q.id, route.id AS route, route.at FROM route, LATERAL (
+		SELECT q.id FROM attempts q WHERE q.subgroup_id = route.id AND q.state = 'scheduled' AND ($5 OR ` + unrecordedSQL + `)
 		  AND q.created_at >= (SELECT dialing_since())
 		  AND ($6::text[] = '{}' OR NOT ` + agentInSQL + `($6)))
 		ORDER BY q.created_at, q.id LIMIT 1 FOR UPDATE SKIP LOCKED) q
 ), start AS (
-	SELECT way.* FROM way JOIN pick ON pick.way = way.id
+	SELECT route.* FROM route JOIN pick ON pick.route = route.id
 ), ` + RecordStart + `
 UPDATE attempts SET state = 'claimed', owner = $1, home = $2, epoch = epoch + 1,
 	claimed_at = pick.at, lease_until = clock_timestamp() + $3
@@ -102,16 +102,16 @@ func (s *Store) Claim(ctx context.Context, p control.NodeID, lease time.Duration
 	for range claimTries {
 		// Read before the database starts the lease, so that the local end is never later.
 		until := time.Now().Add(lease)
-		held, ways, err := s.claimLeases(ctx, p, lease, most)
+		leases, routes, err := s.claimLeases(ctx, p, lease, most)
 		if err != nil {
 			return nil, fmt.Errorf("claim: %w", err)
 		}
-		claims, err := s.prepare(ctx, held, until)
+		claims, err := s.prepare(ctx, leases, until)
 		claims, fault := s.releaseUnavailable(ctx, claims)
 		if err = errors.Join(err, fault); err != nil {
 			return claims, fmt.Errorf("claim: %w", err)
 		}
-		if len(claims) > 0 || ways == 0 {
+		if len(claims) > 0 || routes == 0 {
 			return claims, nil
 		}
 	}
@@ -121,7 +121,7 @@ func (s *Store) Claim(ctx context.Context, p control.NodeID, lease time.Duration
 // claimLeases claims attempts and returns how many subgroups could dial.
 func (s *Store) claimLeases(
 	ctx context.Context, p control.NodeID, lease time.Duration, most int,
-) (held []control.Lease, ways int, err error) {
+) (leases []control.Lease, routes int, err error) {
 	without := []string{}
 	if s.Agents != nil {
 		without = s.Agents.UnavailableAgents()
@@ -133,16 +133,16 @@ func (s *Store) claimLeases(
 			return fault
 		}
 		found, fault := pgx.CollectRows(rows, pgx.RowTo[string])
-		if ways = len(found); fault != nil || ways == 0 {
+		if routes = len(found); fault != nil || routes == 0 {
 			return fault
 		}
 		if rows, fault = tx.Query(ctx, claimSQL, p.Owner, p.Home, lease, found, records, without); fault != nil {
 			return fault
 		}
-		held, fault = pgx.CollectRows(rows, pgx.RowToStructByPos[control.Lease])
+		leases, fault = pgx.CollectRows(rows, pgx.RowToStructByPos[control.Lease])
 		return fault
 	})
-	return held, ways, err
+	return leases, routes, err
 }
 
 // releaseUnavailable releases calls whose agents this node cannot run now. They wait for a

@@ -25,16 +25,16 @@ func listCallerNumbers(ctx context.Context, q db.Querier) ([]callerNumber, error
 // attestLevels returns the attestation level by caller number. A signature does not name
 // the trunk of a call, so the lowest level of all trunks with the number applies.
 func attestLevels(all []Trunk, shows []callerNumber) map[string]string {
-	said := map[callerNumber]string{}
+	set := map[callerNumber]string{}
 	for _, t := range all {
 		for n, level := range t.Settings.Attest {
-			said[callerNumber{t.ID, control.Digits(n)}] = level
+			set[callerNumber{t.ID, control.Digits(n)}] = level
 		}
 	}
 	least := map[string]string{}
 	for _, s := range shows {
 		s.Number = control.Digits(s.Number)
-		level, before := said[s], least[s.Number]
+		level, before := set[s], least[s.Number]
 		_, seen := least[s.Number]
 		if !seen || level == "" || before != "" && level > before {
 			least[s.Number] = level

@@ -55,11 +55,11 @@ func ReplaceGrants(ctx context.Context, q db.Querier, lender string, grants []Gr
 			RETURNING id`,
 			control.NewID("grt_", time.Now()), g.OrgID, g.TrunkID, notNull(g.CallerNumbers), g.ConcurrentCalls, g.CallsPerMinute).Scan(&id)
 		if err != nil {
-			return fmt.Errorf("lend a trunk: %w", err)
+			return fmt.Errorf("save grant: %w", err)
 		}
 		ids = append(ids, id)
 	}
-	_, err := db.Exec(ctx, q, "take a trunk back", `
+	_, err := db.Exec(ctx, q, "revoke grants", `
 		DELETE FROM grants g USING trunks t WHERE t.id = g.trunk_id AND t.org_id = $1 AND NOT g.id = ANY ($2)`, lender, ids)
 	return err
 }
@@ -76,7 +76,7 @@ func FindGrant(ctx context.Context, q db.Querier, lender, trunk, orgID string) (
 		return Grant{}, ErrNotLent
 	}
 	if err != nil {
-		return Grant{}, fmt.Errorf("lent trunk: %w", err)
+		return Grant{}, fmt.Errorf("grant: %w", err)
 	}
 	return g, nil
 }

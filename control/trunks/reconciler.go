@@ -23,7 +23,7 @@ func All(ctx context.Context, q db.Querier) ([]Trunk, error) {
 		"SELECT "+columns+" FROM trunks ORDER BY id")
 }
 
-// Notify tells running servers that trunks changed, after the transaction q commits.
+// Notify signals running servers that trunks changed, after the transaction q commits.
 func Notify(ctx context.Context, q db.Querier) error {
 	_, err := db.Exec(ctx, q, "notify", "SELECT pg_notify($1, '')", Channel)
 	return err
@@ -117,12 +117,12 @@ func (u *Reconciler) Reconcile(ctx context.Context) {
 	if err == nil {
 		shown, err = listCallerNumbers(short, u.DB)
 	}
-	lines := make([]media.Trunk, 0, len(all))
+	mediaTrunks := make([]media.Trunk, 0, len(all))
 	for _, t := range all {
-		lines = append(lines, t.MediaTrunk())
+		mediaTrunks = append(mediaTrunks, t.MediaTrunk())
 	}
 	if err == nil {
-		err = u.syncRealms(short, lines)
+		err = u.syncRealms(short, mediaTrunks)
 	}
 	if ctx.Err() != nil {
 		return
@@ -137,8 +137,8 @@ func (u *Reconciler) Reconcile(ctx context.Context) {
 	u.attested.Store(&attested)
 	byID := make(map[string]media.Trunk, len(all))
 	for i, t := range all {
-		byID[t.ID] = lines[i]
+		byID[t.ID] = mediaTrunks[i]
 	}
 	u.byID.Store(&byID)
-	u.Proxies.SetTrunks(lines)
+	u.Proxies.SetTrunks(mediaTrunks)
 }

@@ -49,7 +49,7 @@ func (s Settings) Rate(digits string) float64 {
 	return 0
 }
 
-// encryptions and keyWays are what an operator calls them.
+// encryptions and dtmfModes are the accepted values of the settings.
 //
 //nolint:gochecknoglobals // read-only tables
 var (
@@ -229,15 +229,15 @@ func checkNoControl(what, s string) error {
 // MediaTrunk returns the trunk as used by calls.
 func (t Trunk) MediaTrunk() media.Trunk {
 	s := t.Settings
-	line := media.Trunk{
+	m := media.Trunk{
 		Proxy: t.Proxy, Backups: s.Backups, Username: t.Username, Password: t.Password,
 		Realm: s.Realm, Register: s.Register, Encryption: encryptions[s.Encryption], Keys: dtmfModes[s.DTMF],
 		Asserted: s.AssertedIdentity, Private: s.Privacy, Diversion: s.Diversion, Headers: s.Headers,
 	}
 	for _, name := range s.Codecs {
-		line.Codecs = append(line.Codecs, strings.ToUpper(name))
+		m.Codecs = append(m.Codecs, strings.ToUpper(name))
 	}
-	line.Sources, line.MediaSources = networks(s.SignalingSources), networks(s.MediaSources)
-	line.FirstMedia, line.MediaGap = time.Duration(s.FirstMediaTimeout)*time.Second, time.Duration(s.MediaTimeout)*time.Second
-	return line
+	m.Sources, m.MediaSources = networks(s.SignalingSources), networks(s.MediaSources)
+	m.FirstMedia, m.MediaGap = time.Duration(s.FirstMediaTimeout)*time.Second, time.Duration(s.MediaTimeout)*time.Second
+	return m
 }

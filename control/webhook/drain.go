@@ -14,7 +14,7 @@ import (
 // drainTime bounds one drain of an endpoint, so that other endpoints get their turn.
 const drainTime = 30 * time.Second
 
-// drainPoll is the interval at which a drain looks for more deliveries while others are under way.
+// drainPoll is the interval at which a drain checks for more deliveries while others are under way.
 const drainPoll = 200 * time.Millisecond
 
 // An attemptResult is the result of an attempt.
@@ -29,38 +29,38 @@ type attemptResult struct {
 // they succeed, and returns to one after a failure.
 func (s *Sender) drain(ctx context.Context, e Endpoint) {
 	inFlight := map[string]bool{} // ids of the deliveries under way
-	landed := make(chan attemptResult)
+	results := make(chan attemptResult)
 	until := time.Now().Add(drainTime)
 	tick := time.NewTicker(drainPoll)
 	defer tick.Stop()
-	going := true
+	stored := true
 	for window := 1; ; {
-		for going && len(inFlight) < window && ctx.Err() == nil && time.Now().Before(until) {
+		for stored && len(inFlight) < window && ctx.Err() == nil && time.Now().Before(until) {
 			d := s.next(ctx, &e, inFlight)
 			if d == nil {
 				break
 			}
 			inFlight[d.id] = true
 			now := e // with its current secrets
-			go func() { landed <- s.attempt(ctx, now, *d) }()
+			go func() { results <- s.attempt(ctx, now, *d) }()
 		}
 		if len(inFlight) == 0 {
 			break
 		}
 		select {
-		case l := <-landed:
+		case l := <-results:
 			delete(inFlight, l.id)
 			if window = 1; l.delivered {
 				window = min(2*(len(inFlight)+1), s.perEndpoint())
 			}
 			if l.err != nil {
 				s.log().WarnContext(ctx, "failed to store a webhook attempt", "endpoint", e.ID, "err", l.err)
-				going = false
+				stored = false
 			}
 		case <-tick.C:
 		}
 	}
-	if !going {
+	if !stored {
 		return // releasing the lease now would repeat the attempt at once
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)

@@ -26,10 +26,10 @@ type Sender struct {
 	// Endpoints bounds the endpoints drained at once; 0 means 512. PerEndpoint bounds the concurrent deliveries to one
 	// endpoint; 0 means 8.
 	Endpoints, PerEndpoint int
-	// Poll is the interval between looks for work without a notification; 0 means 1 s.
+	// Poll is the interval between checks for work without a notification; 0 means 1 s.
 	Poll time.Duration
 	Wake <-chan struct{}
-	// Now is the clock and Dice a random number from 0 to 1; nil means the real ones.
+	// Now is the clock, Random returns a number from 0 to 1; nil means the real ones.
 	Now    func() time.Time
 	Random func() float64
 	// Observe, unless nil, receives the state after each attempt: delivered, pending (it is retried) or dead.

@@ -67,7 +67,7 @@ func Open(ctx context.Context, url string, conns int32) (*db.DB, error) {
 	return db.Open(ctx, db.Config{URL: url, MaxConns: conns, Prepare: box.Prepare})
 }
 
-// URL makes a database like New does, and returns how to connect to it.
+// URL creates a database like New and returns its connection string.
 func URL(t *testing.T) string {
 	t.Helper()
 	name, err := one.create(t.Context())
@@ -84,8 +84,7 @@ func URL(t *testing.T) string {
 	return one.local.URL(name)
 }
 
-// Shared makes a database that all tests of the binary may share: it is there
-// until Main ends. It returns how to connect to it.
+// Shared creates a database for all tests of the binary and returns its connection string.
 func Shared(ctx context.Context) (string, error) {
 	name, err := one.create(ctx)
 	if err != nil {
@@ -94,7 +93,7 @@ func Shared(ctx context.Context) (string, error) {
 	return one.local.URL(name), nil
 }
 
-// create makes a database and returns its name.
+// create creates a database and returns its name.
 func (s *shared) create(ctx context.Context) (string, error) {
 	s.once.Do(s.start)
 	if s.err != nil {

@@ -27,7 +27,7 @@ type Pair struct {
 	procs [2]*exec.Cmd
 }
 
-// NewPair starts a pair with an empty database "parley", gone when the test is over.
+// NewPair starts a pair with an empty database "parley", removed when the test ends.
 func NewPair(t testing.TB) *Pair {
 	t.Helper()
 	bins, _ := filepath.Glob("/usr/lib/postgresql/*/bin") // the pattern is well formed
@@ -62,7 +62,7 @@ func NewPair(t testing.TB) *Pair {
 	return p
 }
 
-// URL leads to whichever of the two takes writes.
+// URL connects to the server that accepts writes.
 func (p *Pair) URL() string {
 	return fmt.Sprintf(
 		"postgres://parley@127.0.0.1:%s,127.0.0.1:%s/parley?target_session_attrs=read-write&sslmode=disable",
@@ -71,7 +71,7 @@ func (p *Pair) URL() string {
 	)
 }
 
-// Cut ends the replication: the standby stays as it is.
+// Cut ends the replication.
 func (p *Pair) Cut() {
 	p.t.Helper()
 	p.exec(1, "ALTER SYSTEM SET primary_conninfo = ''")
@@ -81,10 +81,10 @@ func (p *Pair) Cut() {
 	})
 }
 
-// CaughtUp waits until the standby has all that the primary has now.
+// CaughtUp waits until the standby has received everything.
 func (p *Pair) CaughtUp() {
 	p.t.Helper()
-	p.await("the standby has all", func() bool {
+	p.await("the standby has everything", func() bool {
 		return p.ask(0, "SELECT coalesce(bool_and(replay_lsn >= pg_current_wal_lsn()), false) FROM pg_stat_replication")
 	})
 }
@@ -95,14 +95,14 @@ func (p *Pair) Promote() {
 	p.exec(1, "SELECT pg_promote()")
 }
 
-// Kill ends one of the two as a power cut does.
+// Kill stops a server without a shutdown, like a power cut.
 func (p *Pair) Kill(n int) {
 	c := p.procs[n]
 	if c == nil {
 		return
 	}
 	p.procs[n] = nil
-	_ = c.Process.Signal(syscall.SIGQUIT) // immediate shutdown; it may be gone
+	_ = c.Process.Signal(syscall.SIGQUIT) // immediate shutdown; it may have exited
 	_ = c.Wait()
 }
 
@@ -170,7 +170,7 @@ func (p *Pair) await(what string, is func() bool) {
 	p.t.Helper()
 	for late := time.Now().Add(30 * time.Second); !is(); {
 		if time.Now().After(late) {
-			p.t.Fatalf("it does not happen: %s", what)
+			p.t.Fatalf("timed out: %s", what)
 		}
 		<-time.After(20 * time.Millisecond)
 	}

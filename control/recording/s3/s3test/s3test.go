@@ -192,7 +192,7 @@ func fail(w http.ResponseWriter, status int, code string) {
 	fmt.Fprintf(w, "<Error><Code>%s</Code><Message>%s</Message></Error>", code, code)
 }
 
-var errForged = errors.New("the signature is not that of the key")
+var errForged = errors.New("the signature does not match the key")
 
 func mac(key []byte, text string) []byte {
 	m := hmac.New(sha256.New, key)
@@ -269,7 +269,7 @@ func canonicalQuery(q url.Values) string {
 
 func escape(s string) string { return strings.ReplaceAll(url.QueryEscape(s), "+", "%20") }
 
-// chunks decodes a body of chunks that are signed each after the one before.
+// chunks decodes a chunked body; each signature covers the previous one.
 func chunks(raw, key []byte, before, text string, signed bool) ([]byte, error) {
 	in := bufio.NewReader(bytes.NewReader(raw))
 	var whole []byte
@@ -295,7 +295,7 @@ func chunks(raw, key []byte, before, text string, signed bool) ([]byte, error) {
 			before = want
 		}
 		if size == 0 {
-			return whole, nil // what trails is not looked at
+			return whole, nil // trailers are ignored
 		}
 		whole = append(whole, part...)
 		if _, err := in.Discard(2); err != nil {
