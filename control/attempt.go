@@ -47,8 +47,7 @@ func StatesBefore(to AttemptState) []AttemptState {
 // HeldStates returns the states in which a node leases an attempt.
 func HeldStates() []AttemptState { return []AttemptState{Claimed, Intent, Sent, Rang, Answered} }
 
-// Lease is a node's claim on an attempt. Every write names it and fails with ErrFenced
-// after the lease is lost.
+// Lease is a node's claim on an attempt. Every write names it and fails with ErrFenced after the lease is lost.
 type Lease struct {
 	AttemptID string
 	CallID    string

@@ -1,6 +1,5 @@
-// Package control places calls and keeps their records: the durable dial queue, the runner
-// that takes a call from its claim to its end, the settlement of calls of lost nodes, and
-// the events of calls.
+// Package control places calls and keeps their records: the durable dial queue, the runner that takes a call from its
+// claim to its end, the settlement of calls of lost nodes, and the events of calls.
 package control
 
 import (
@@ -36,8 +35,7 @@ func (s Status) Over() bool { return s == Ended || s == Failed }
 // Reason is the disconnection reason of a call.
 type Reason string
 
-// Reasons in addition to those of a conversation (pipeline.Reason) and of a leg
-// (media.Cause).
+// Reasons in addition to those of a conversation (pipeline.Reason) and of a leg (media.Cause).
 const (
 	ReasonShutdown      Reason = "shutdown"
 	ReasonNodeLost      Reason = "node_lost"
@@ -136,8 +134,7 @@ type Transcript struct {
 	Turns []json.RawMessage // items of GET /v1/calls/{id}/turns
 }
 
-// HasCompleteSentence reports whether the agent finished a sentence. The lines hold only
-// words that were played.
+// HasCompleteSentence reports whether the agent finished a sentence. The lines hold only words that were played.
 func (w Transcript) HasCompleteSentence() bool {
 	return slices.ContainsFunc(w.Lines, func(l pipeline.Line) bool {
 		return l.Role == pipeline.RoleAgent && l.Text != "" && (!l.Interrupted || strings.ContainsAny(l.Text, ".?!…。？！"))

@@ -10,9 +10,8 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// callLog writes the progress of a call to the database behind a queue, so that neither
-// dialing nor the conversation waits for it. A lost state is retried; the final
-// transaction of the call writes everything else.
+// callLog writes the progress of a call to the database behind a queue, so that neither dialing nor the conversation
+// waits for it. A lost state is retried; the final transaction of the call writes everything else.
 type callLog struct {
 	attempts AttemptStore
 	lease    Lease

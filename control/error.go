@@ -27,12 +27,10 @@ func CodeOf(err error) Code {
 	return CodeInternal
 }
 
-// ErrFenced is returned by a write of a node whose lease has lapsed and was settled by
-// another node.
+// ErrFenced is returned by a write of a node whose lease has lapsed and was settled by another node.
 var ErrFenced = errors.New("the attempt belongs to another node")
 
-// ErrStopped is returned if the call's campaign was paused or ended after the claim.
-// Nothing was sent.
+// ErrStopped is returned if the call's campaign was paused or ended after the claim. Nothing was sent.
 var ErrStopped = errors.New("the campaign of the call is not running")
 
 // HaltError tells why an attempt must not be dialed.

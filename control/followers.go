@@ -26,14 +26,12 @@ type Event struct {
 	At time.Time
 }
 
-// EventHandler handles each event at least once. After an error the event is retried
-// later.
+// EventHandler handles each event at least once. After an error the event is retried later.
 type EventHandler interface {
 	HandleEvent(ctx context.Context, e Event) error
 }
 
-// Lane is a queue of events. Slow steps have a lane of their own so that they do not delay
-// the others.
+// Lane is a queue of events. Slow steps have a lane of their own so that they do not delay the others.
 type Lane int
 
 // Lanes, in the order in which an event passes them.
@@ -42,8 +40,7 @@ const (
 	SlowLane
 )
 
-// Step is a named handler. Its name is stored with the event. No step of the fast lane
-// follows one of the slow lane.
+// Step is a named handler. Its name is stored with the event. No step of the fast lane follows one of the slow lane.
 type Step struct {
 	Name    string
 	Handler EventHandler
@@ -69,8 +66,7 @@ type Outbox interface {
 	Retry(ctx context.Context, e *Event, wait time.Duration) error
 }
 
-// Backoff returns the wait after the n-th failed try, from 0: 1 s, doubling, at most 5
-// min.
+// Backoff returns the wait after the n-th failed try, from 0: 1 s, doubling, at most 5 min.
 func Backoff(n int) time.Duration {
 	if n > 8 {
 		return 5 * time.Minute

@@ -8,8 +8,7 @@ import (
 
 const crockford = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
-// NewID returns prefix followed by a 26-character ULID of now: sorted by the millisecond,
-// then random.
+// NewID returns prefix followed by a 26-character ULID of now: sorted by the millisecond, then random.
 func NewID(prefix string, now time.Time) string {
 	var b [16]byte
 	binary.BigEndian.PutUint64(b[:8], uint64(now.UnixMilli())<<16)

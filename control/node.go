@@ -11,8 +11,7 @@ import (
 	"time"
 )
 
-// Node claims attempts from the dial queue, runs them, renews its leases and settles the
-// attempts of lost nodes.
+// Node claims attempts from the dial queue, runs them, renews its leases and settles the attempts of lost nodes.
 type Node struct {
 	ID     NodeID
 	Queue  Queue
@@ -311,9 +310,8 @@ func (n *Node) settle(ctx context.Context) {
 	}
 }
 
-// streak measures how long the queue has answered without a gap. While it does not answer,
-// leases of live nodes lapse too; so nothing is settled until every node had one lease
-// time to renew.
+// streak measures how long the queue has answered without a gap. While it does not answer, leases of live nodes lapse
+// too; so nothing is settled until every node had one lease time to renew.
 type streak struct{ since, last time.Time }
 
 // extend records an answer and returns the length of the streak. A renewal that is a sixth

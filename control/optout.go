@@ -32,8 +32,7 @@ type OptOutStore interface {
 	OptOut(ctx context.Context, o OptOut) error
 }
 
-// optOuts returns the opt-out settings of a claim; opt-outs are stored by r.OptOuts, if
-// set.
+// optOuts returns the opt-out settings of a claim; opt-outs are stored by r.OptOuts, if set.
 func (r *Runner) optOuts(log *slog.Logger, c *Claim) pipeline.OptOutConfig {
 	o := c.Session.OptOuts
 	if r.OptOuts == nil || c.Call.Type == Web { // a browser user was not called

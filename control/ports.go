@@ -10,17 +10,15 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// Dialer dials phones. ctx ends the dialing only. An error tells why no leg was
-// established (*media.DialError if known). progress may be called from any goroutine
-// before Dial returns. No INVITE leaves after to.NotAfter: the call then fails with
-// media.ErrTooLate, and with media.ErrPaused while the carrier asked for a pause; neither
-// reports media.Sent.
+// Dialer dials phones. ctx ends the dialing only. An error tells why no leg was established (*media.DialError if
+// known). progress may be called from any goroutine before Dial returns. No INVITE leaves after to.NotAfter: the call
+// then fails with media.ErrTooLate, and with media.ErrPaused while the carrier asked for a pause; neither reports
+// media.Sent.
 type Dialer interface {
 	Dial(ctx context.Context, to media.Target, progress func(media.Progress)) (media.Leg, error)
 }
 
-// Talker holds the conversation on a leg. Talk returns when the leg or the context has
-// ended.
+// Talker holds the conversation on a leg. Talk returns when the leg or the context has ended.
 type Talker interface {
 	Talk(ctx context.Context, leg media.Leg, b pipeline.SessionConfig) (pipeline.Outcome, error)
 }
@@ -56,11 +54,9 @@ type Claim struct {
 	HangUp func()
 	// OnEnd receives the result after it is written; may be nil.
 	OnEnd func(CallResult)
-	// NotAfter is the latest time to send the request, such as the end of calling hours;
-	// zero means no limit.
+	// NotAfter is the latest time to send the request, such as the end of calling hours; zero means no limit.
 	NotAfter time.Time
-	// Until is the end of the lease on this process's monotonic clock, never later than
-	// on the database's clock.
+	// Until is the end of the lease on this process's monotonic clock, never later than on the database's clock.
 	Until time.Time
 }
 
@@ -79,8 +75,7 @@ type Queue interface {
 	EndRequests(ctx context.Context, owner string) ([]string, error)
 }
 
-// AttemptStore stores the progress of an attempt. All methods fail with ErrFenced after
-// the lease is lost.
+// AttemptStore stores the progress of an attempt. All methods fail with ErrFenced after the lease is lost.
 type AttemptStore interface {
 	// Intent commits that the request is about to leave. It returns a *HaltError if the
 	// call must not be dialed, and ErrStopped if it must not be dialed now.
@@ -91,8 +86,7 @@ type AttemptStore interface {
 	Mark(ctx context.Context, l Lease, s AttemptState, at time.Time) error
 	// Note stores lines and turns during the call.
 	Note(ctx context.Context, l Lease, n Notes) error
-	// Finish ends attempt and call and writes the transcript and the end event in one
-	// transaction.
+	// Finish ends attempt and call and writes the transcript and the end event in one transaction.
 	Finish(ctx context.Context, l Lease, f CallResult) error
 }
 

@@ -9,8 +9,7 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// AudioQuality describes the audio transport of a call, as stored and shown.
-// Unknown values are null.
+// AudioQuality describes the audio transport of a call, as stored and shown. Unknown values are null.
 type AudioQuality struct {
 	Codec *string `json:"codec"`
 	// MOS is that of the worse direction.
@@ -32,8 +31,7 @@ type DirectionQuality struct {
 	MOS      *float64 `json:"mos"`
 }
 
-// EncodeQuality returns the AudioQuality of a leg as JSON; nil if the leg does not
-// measure it.
+// EncodeQuality returns the AudioQuality of a leg as JSON; nil if the leg does not measure it.
 func EncodeQuality(leg media.Leg) json.RawMessage {
 	g, ok := leg.(media.QualityReporter)
 	if !ok {

@@ -22,8 +22,7 @@ type Runner struct {
 	// Recorder records calls; nil records nothing.
 	Recorder Recorder
 	Live     *Live
-	// Check validates a session before dialing, so that no callee hears silence; nil skips
-	// the check.
+	// Check validates a session before dialing, so that no callee hears silence; nil skips the check.
 	Check func(pipeline.SessionConfig) error
 	// Margin is the rest of the lease required when the request leaves; 0 means 5 s.
 	Margin time.Duration
@@ -85,8 +84,7 @@ func (r *Runner) run(ctx context.Context, c *Claim, f *CallResult) error {
 		// The intent may or may not be committed, but no packet was sent.
 		return errors.Join(fmt.Errorf("intent: %w", err), r.release(ctx, c, f))
 	}
-	// A process that was suspended since its claim must not dial. The dialer checks again
-	// when the request leaves.
+	// A process that was suspended since its claim must not dial. The dialer checks again when the request leaves.
 	c.Target.NotAfter = c.Until.Add(-r.margin())
 	if end := c.NotAfter; !end.IsZero() && end.Before(c.Target.NotAfter) {
 		c.Target.NotAfter = end
@@ -211,8 +209,7 @@ func (r *Runner) runConversation(ctx context.Context, log *slog.Logger, c *Claim
 	}
 }
 
-// closeRecording finishes a recording and sets its status if known within
-// recordingCloseTimeout.
+// closeRecording finishes a recording and sets its status if known within recordingCloseTimeout.
 func (r *Runner) closeRecording(ctx context.Context, log *slog.Logger, rec Recording, f *CallResult) {
 	f.Recording = RecordingFinalizing
 	closed := make(chan closedRecording, 1)
@@ -236,8 +233,7 @@ func (r *Runner) closeRecording(ctx context.Context, log *slog.Logger, rec Recor
 	}
 }
 
-// recordingCloseTimeout bounds the wait for the recording at the end of a call. A slower
-// recording is stored later.
+// recordingCloseTimeout bounds the wait for the recording at the end of a call. A slower recording is stored later.
 const recordingCloseTimeout = 2 * time.Second
 
 // closedRecording is the result of Recording.Close.

@@ -10,12 +10,10 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-// LegStore stores transfer legs. A transfer leg is an attempt of its own and is dialed at
-// most once.
+// LegStore stores transfer legs. A transfer leg is an attempt of its own and is dialed at most once.
 type LegStore interface {
-	// OpenLeg commits that a request to a number is about to leave. It fails with an
-	// *Error if the number is forbidden or a limit of the route is reached, and with
-	// ErrFenced after the call's lease is lost.
+	// OpenLeg commits that a request to a number is about to leave. It fails with an *Error if the number is forbidden
+	// or a limit of the route is reached, and with ErrFenced after the call's lease is lost.
 	OpenLeg(ctx context.Context, l Lease, number string, lease time.Duration) (TransferLeg, error)
 	// MoveLeg advances it. A state that was passed already is ignored.
 	MoveLeg(ctx context.Context, l Lease, to AttemptState) error

@@ -7,8 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// disableEcho turns off the echo of a terminal until show is called. Other files are
-// unchanged.
+// disableEcho turns off the echo of a terminal until show is called. Other files are unchanged.
 func disableEcho(f *os.File) (show func(), err error) {
 	fd := int(f.Fd())
 	was, err := unix.IoctlGetTermios(fd, unix.TCGETS)

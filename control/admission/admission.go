@@ -1,6 +1,5 @@
-// Package admission decides whether an order may become a call. It checks the order in
-// the contract's sequence, limits how many orders are processed at a time, and registers
-// the call and its attempt in one transaction.
+// Package admission decides whether an order may become a call. It checks the order in the contract's sequence, limits
+// how many orders are processed at a time, and registers the call and its attempt in one transaction.
 package admission
 
 import (
@@ -37,8 +36,7 @@ type Order struct {
 	Disclosure string
 }
 
-// MissingVariablesError names the variables that the agent's texts need and neither the
-// order nor the agent sets.
+// MissingVariablesError names the variables that the agent's texts need and neither the order nor the agent sets.
 type MissingVariablesError struct{ Variables []string }
 
 // Error implements error.
@@ -59,8 +57,7 @@ type Controller struct {
 	// Notify wakes the nodes after an order; if nil, each order notifies as it commits.
 	Notify func()
 
-	// CheckRecording returns why this server cannot record now; nil skips the check. It is
-	// called for every order.
+	// CheckRecording returns why this server cannot record now; nil skips the check. It is called for every order.
 	CheckRecording func() error
 
 	// Web enables web calls; may be nil.
@@ -78,8 +75,7 @@ type Controller struct {
 // defaultRing is the default ring duration in seconds.
 const defaultRing = 45
 
-// InTx queues statements in the transaction of a call; if one fails, the call is not
-// registered.
+// InTx queues statements in the transaction of a call; if one fails, the call is not registered.
 type InTx func(*db.Batch, control.Call) error
 
 // Place registers the call of an order in status queued, or refuses it with a

@@ -39,9 +39,8 @@ SELECT v.definition, t.settings, s.caller_numbers, t.caller_numbers, coalesce(g.
 FROM agent_versions v, subgroups s JOIN trunks t ON t.id = s.trunk_id LEFT JOIN grants g ON g.id = s.grant_id
 WHERE v.agent_id = $1 AND v.version = $2 AND s.id = $3`
 
-// StartCampaignCall reserves a channel of the subgroup, if one is free, and registers the
-// call claimed by a node. Without a free channel, or with a reached cap, it returns a
-// *control.Error and writes nothing.
+// StartCampaignCall reserves a channel of the subgroup, if one is free, and registers the call claimed by a node.
+// Without a free channel, or with a reached cap, it returns a *control.Error and writes nothing.
 func StartCampaignCall(ctx context.Context, tx pgx.Tx, o CampaignCall, p control.NodeID, lease time.Duration) (control.Lease, error) {
 	var w routeSlot
 	var caps Caps

@@ -9,8 +9,7 @@ import (
 	"github.com/parley-voice/parley/control/trunks"
 )
 
-// blockedPrefixes are prefixes of international numbers that are never dialed, regardless
-// of the subgroup.
+// blockedPrefixes are prefixes of international numbers that are never dialed, regardless of the subgroup.
 var blockedPrefixes = []string{ //nolint:gochecknoglobals // read-only table
 	"1900",                                     // NANP, premium rate
 	"338",                                      // France, special rate
@@ -34,9 +33,8 @@ const minDigits = 7
 // maxDigits is the longest number: 15 digits of E.164 and an exit code.
 const maxDigits = 20
 
-// CheckDestination checks a number, as sent, against the blocked prefixes and the allowed
-// ones; without allowed prefixes every number is refused. Numbers with an extension or of
-// an impossible length are refused.
+// CheckDestination checks a number, as sent, against the blocked prefixes and the allowed ones; without allowed
+// prefixes every number is refused. Numbers with an extension or of an impossible length are refused.
 func CheckDestination(number string, allowed []string) error {
 	digits, fault := phonenumber.Dialable(number)
 	if digits == "" || len(digits) > maxDigits {

@@ -91,8 +91,7 @@ func (l *lookup) number() control.Number {
 	return control.Number{OrgID: l.org, Digits: control.Digits(l.order.To)}
 }
 
-// find resolves trunk and subgroup of orders (404, 409 or 403). It reads everything in one
-// round trip.
+// find resolves trunk and subgroup of orders (404, 409 or 403). It reads everything in one round trip.
 func (d *Controller) find(ctx context.Context, all []*lookup) ([]error, error) {
 	q := newLookupBatch(all)
 	batch := &pgx.Batch{}
@@ -141,8 +140,7 @@ func (p publishedAgent) ready(o Order) (a usableAgent, err error) {
 	return a, nil
 }
 
-// queueLookup queues a statement whose first arguments are the keys; its rows name a key
-// by its index.
+// queueLookup queues a statement whose first arguments are the keys; its rows name a key by its index.
 func queueLookup[K comparable](
 	batch *pgx.Batch, sql string, keys []K, each func(rows pgx.Rows, key func(n int) K) error,
 	columns ...func(K) string,

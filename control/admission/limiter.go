@@ -10,12 +10,10 @@ import (
 	"github.com/parley-voice/parley/control"
 )
 
-// defaultLimit is the default of Limiter.Max; more concurrency does not speed up the
-// database.
+// defaultLimit is the default of Limiter.Max; more concurrency does not speed up the database.
 const defaultLimit = 12
 
-// maxQueueTime is the longest expected wait. Orders that would wait longer are refused at
-// once with a Retry-After.
+// maxQueueTime is the longest expected wait. Orders that would wait longer are refused at once with a Retry-After.
 const maxQueueTime = 3 * time.Second
 
 // The admission rate is measured over about rateWindow. It is unknown before orders waited

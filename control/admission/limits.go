@@ -31,9 +31,8 @@ const createCountersSQL = `
 INSERT INTO subgroup_counts (subgroup_id, registered, last_at) SELECT id, 0, clock_timestamp() FROM unnest($1::text[]) AS x (id) ORDER BY id
 ON CONFLICT DO NOTHING`
 
-// lockCountersSQL locks the counters of subgroups until the end of the transaction. It writes
-// nothing: a row written twice in a transaction has its foreign key checked, which would
-// lock the subgroup.
+// lockCountersSQL locks the counters of subgroups until the end of the transaction. It writes nothing: a row written
+// twice in a transaction has its foreign key checked, which would lock the subgroup.
 const lockCountersSQL = `
 WITH held AS (SELECT subgroup_id, registered, last_at FROM subgroup_counts WHERE subgroup_id = ANY ($1) ORDER BY subgroup_id FOR NO KEY UPDATE)
 SELECT subgroup_id, registered, greatest(last_at, clock_timestamp()) FROM held`

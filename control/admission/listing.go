@@ -39,8 +39,7 @@ FROM subgroups s JOIN trunks t ON t.id = s.trunk_id LEFT JOIN grants g ON g.id =
 JOIN subgroup_agents x ON x.subgroup_id = s.id JOIN agents a ON a.id = x.agent_id AND a.org_id = $1 AND a.name = $2
 WHERE s.org_id = $1 ORDER BY t.name, t.id, s.name, s.id`
 
-// Routes returns the trunks and subgroups of an agent by name. An unknown agent is
-// refused.
+// Routes returns the trunks and subgroups of an agent by name. An unknown agent is refused.
 func (d *Controller) Routes(ctx context.Context, orgID, agent string) ([]Trunk, error) {
 	return Routes(ctx, d.Pool, orgID, agent)
 }

@@ -50,10 +50,9 @@ func (t *orgCounts) add(org string, n int) {
 	}
 }
 
-// hasRoom reports whether an organization may queue a call: the total is below the
-// ceiling, or the organization is below its share, the ceiling divided by the number of
-// waiting organizations. So one organization cannot block the others. A negative ceiling
-// admits none.
+// hasRoom reports whether an organization may queue a call: the total is below the ceiling, or the organization is
+// below its share, the ceiling divided by the number of waiting organizations. So one organization cannot block the
+// others. A negative ceiling admits none.
 func (g *queueGauge) hasRoom(org string, ceiling int) bool {
 	if g.depth.n+g.since.n < ceiling {
 		return true
@@ -75,8 +74,7 @@ func (g *queueGauge) hasRoom(org string, ceiling int) bool {
 	return g.depth.by[org]+g.since.by[org] < max(ceiling/waiting, 1)
 }
 
-// A count of a deep queue is slow: it stays valid for countShare times its duration, at
-// most maxCountAge.
+// A count of a deep queue is slow: it stays valid for countShare times its duration, at most maxCountAge.
 const (
 	countShare  = 20
 	maxCountAge = time.Second
@@ -126,8 +124,7 @@ func (g *queueGauge) wait(ctx context.Context, over <-chan struct{}) error {
 	}
 }
 
-// count counts without the lock. Admissions during the count may be counted twice, never
-// missed.
+// count counts without the lock. Admissions during the count may be counted twice, never missed.
 func (g *queueGauge) count(ctx context.Context, count func(context.Context) (map[string]int, error)) error {
 	over, under, began := make(chan struct{}), maps.Clone(g.under.by), time.Now()
 	g.counting, g.during = over, orgCounts{}
@@ -153,9 +150,8 @@ func (g *queueGauge) leave(org string) {
 	g.under.add(org, -1)
 }
 
-// Reserve refuses with CodeDialQueueFull if the dial queue is full and the organization
-// has its share. The reservation lasts until leave is called, whether or not a call was
-// placed.
+// Reserve refuses with CodeDialQueueFull if the dial queue is full and the organization has its share. The reservation
+// lasts until leave is called, whether or not a call was placed.
 func (d *Controller) Reserve(ctx context.Context, org string) (leave func(), err error) {
 	ceiling := d.QueueDepth
 	if ceiling == 0 {
@@ -223,8 +219,7 @@ func unlocked[T any](ctx context.Context, g *queueGauge, count func(context.Cont
 	return count(ctx)
 }
 
-// drainTime estimates how long a queue takes to empty at the rate of the last minute: 1 to
-// 60 s.
+// drainTime estimates how long a queue takes to empty at the rate of the last minute: 1 to 60 s.
 func drainTime(depth, drained int) time.Duration {
 	if drained == 0 {
 		return time.Minute

@@ -48,8 +48,7 @@ func (d *Controller) init() {
 	})
 }
 
-// register registers the calls of orders in one transaction and returns the refusals of
-// the others.
+// register registers the calls of orders in one transaction and returns the refusals of the others.
 func (d *Controller) register(ctx context.Context, all []*entry) (each []error, err error) {
 	err = d.orderPool().AcquireFunc(ctx, func(conn *pgxpool.Conn) error {
 		// The pool drops connections returned within a transaction.
@@ -89,8 +88,7 @@ func rollback(ctx context.Context, conn *pgxpool.Conn) error {
 	return err
 }
 
-// registration tracks the usage of subgroups, grants and organizations while orders are
-// registered.
+// registration tracks the usage of subgroups, grants and organizations while orders are registered.
 type registration struct {
 	numbers map[string]callNumber // number of the last call, by subgroup
 	own     map[string]*limits
@@ -99,9 +97,8 @@ type registration struct {
 	calls   []store.CallRow    // admitted
 }
 
-// beginRegistration begins the transaction, locks the counters of the orders and reads
-// their usage. Locks are taken from organization to subgroup, each kind in id order, so
-// that orders cannot deadlock.
+// beginRegistration begins the transaction, locks the counters of the orders and reads their usage. Locks are taken
+// from organization to subgroup, each kind in id order, so that orders cannot deadlock.
 func beginRegistration(ctx context.Context, conn *pgxpool.Conn, all []*entry) (*registration, error) {
 	l := &registration{numbers: map[string]callNumber{}, own: map[string]*limits{}, lent: map[string]*limits{}, days: map[string]*usage{}}
 	zones := map[string]string{}
@@ -210,8 +207,7 @@ func (l *registration) queueLoads(batch *pgx.Batch, subgroups []string, most map
 	})
 }
 
-// admit checks the limits of subgroup, grant and organization and queues the call, or
-// returns the refusal.
+// admit checks the limits of subgroup, grant and organization and queues the call, or returns the refusal.
 func (l *registration) admit(batch *pgx.Batch, e *entry) (err error) {
 	r := e.found.route
 	own, lent, day := l.own[r.id], l.lent[r.grant.id], l.days[e.org]

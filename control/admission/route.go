@@ -11,8 +11,7 @@ import (
 	"github.com/parley-voice/parley/control/trunks"
 )
 
-// route is the subgroup of a call with its trunk and the grant that lends it; the grant is
-// empty for an own trunk.
+// route is the subgroup of a call with its trunk and the grant that lends it; the grant is empty for an own trunk.
 type route struct {
 	id, trunkID, prefix string
 	allowed             []string // destinations
@@ -93,8 +92,7 @@ func (d *Controller) explain(ctx context.Context, l *lookup, refusal error) erro
 	return control.Refuse(control.CodeAgentNotInSubgroup, text)
 }
 
-// caller returns the caller number: the asked one if the route allows it, else the route's
-// first.
+// caller returns the caller number: the asked one if the route allows it, else the route's first.
 func (r route) caller(asked string) (string, error) {
 	pool := r.numbers.Usable()
 	if asked == "" {

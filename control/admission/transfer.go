@@ -31,9 +31,8 @@ func (d *Controller) heldCall(ctx context.Context, q db.Querier, l control.Lease
 	return c, err
 }
 
-// OpenLeg implements control.LegStore. A transfer leg is subject to the destinations of
-// its call's subgroup, the do-not-call lists, the channels and pacing of subgroup and
-// trunk, and the organization's daily minutes and cost.
+// OpenLeg implements control.LegStore. A transfer leg is subject to the destinations of its call's subgroup, the
+// do-not-call lists, the channels and pacing of subgroup and trunk, and the organization's daily minutes and cost.
 func (d *Controller) OpenLeg(ctx context.Context, l control.Lease, number string, lease time.Duration) (control.TransferLeg, error) {
 	c, err := d.heldCall(ctx, d.Pool, l, "")
 	if err != nil {
@@ -97,13 +96,12 @@ SELECT s.trunk_id, s.dial_prefix, s.allowed_destinations, coalesce(o.settings ->
 FROM subgroups s JOIN trunks t ON t.id = s.trunk_id JOIN organizations o ON o.id = s.org_id
 WHERE s.id = $1 AND s.org_id = $2 FOR UPDATE OF s, t`
 
-// lockGrantSQL locks the grant of a subgroup whose pace it limits, before the counters of
-// subgroups, as orders do.
-const lockGrantSQL = "SELECT FROM grants WHERE id = (SELECT grant_id FROM subgroups WHERE id = $1) AND calls_per_minute > 0 FOR NO KEY UPDATE"
+// lockGrantSQL locks the grant of a subgroup whose pace it limits, before the counters of subgroups, as orders do.
+const lockGrantSQL = `
+SELECT FROM grants WHERE id = (SELECT grant_id FROM subgroups WHERE id = $1) AND calls_per_minute > 0 FOR NO KEY UPDATE`
 
-// paceSQL reserves a channel and the next start of subgroup, trunk and grant if a channel
-// is free and the start is due within $2; else the CTE "start" is empty. due is
-// store.DueAt or store.EvenlyDueAt.
+// paceSQL reserves a channel and the next start of subgroup, trunk and grant if a channel is free and the start is due
+// within $2; else the CTE "start" is empty. due is store.DueAt or store.EvenlyDueAt.
 func paceSQL(due string) string {
 	return `
 WITH now AS (SELECT clock_timestamp() AS at), start AS (
@@ -115,8 +113,7 @@ WITH now AS (SELECT clock_timestamp() AS at), start AS (
 ), ` + store.RecordStart
 }
 
-// reserveChannel reserves a channel for a transfer leg. The leg belongs to a call that is
-// counted already.
+// reserveChannel reserves a channel for a transfer leg. The leg belongs to a call that is counted already.
 func reserveChannel(ctx context.Context, tx pgx.Tx, c heldCall) (w routeSlot, err error) {
 	var caps Caps
 	var zone string

@@ -43,8 +43,7 @@ type WebCalls struct {
 	Ticket func(callID string, now time.Time) Ticket
 }
 
-// maxWebDuration limits web calls of agents without a limit: a tab may stay open
-// unnoticed.
+// maxWebDuration limits web calls of agents without a limit: a tab may stay open unnoticed.
 const maxWebDuration = 2 * time.Hour
 
 // webAgentSQL reads an agent and its published version, if any.

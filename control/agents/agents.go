@@ -47,8 +47,7 @@ func Find(ctx context.Context, q db.Querier, orgID, name string) (Agent, error) 
 	return a, nil
 }
 
-// Save creates an agent or changes its draft and returns its id. The published version is
-// unchanged.
+// Save creates an agent or changes its draft and returns its id. The published version is unchanged.
 func Save(ctx context.Context, q db.Querier, orgID, name string, d Definition) (string, error) {
 	if err := d.Check(); err != nil {
 		return "", fmt.Errorf("agent %q: %w", name, err)
@@ -72,8 +71,7 @@ func Save(ctx context.Context, q db.Querier, orgID, name string, d Definition) (
 	return id, nil
 }
 
-// Publish makes the draft the version for new calls and returns its number. An unchanged
-// draft creates no new version.
+// Publish makes the draft the version for new calls and returns its number. An unchanged draft creates no new version.
 func Publish(ctx context.Context, q db.Querier, orgID, name string) (int, error) {
 	var version int
 	// The row lock serializes publishers.

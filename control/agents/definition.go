@@ -1,5 +1,4 @@
-// Package agents stores the voice agents of organizations: a mutable draft and immutable
-// published versions.
+// Package agents stores the voice agents of organizations: a mutable draft and immutable published versions.
 package agents
 
 import (
@@ -40,8 +39,7 @@ type Definition struct {
 	Tools         []Tool            `json:"tools,omitempty"`
 }
 
-// Tool is a tool with the headers for its server. Headers are secrets and stored apart
-// from the definition.
+// Tool is a tool with the headers for its server. Headers are secrets and stored apart from the definition.
 type Tool struct {
 	tools.Definition
 	Headers map[string]string `json:"-"`

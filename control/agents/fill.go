@@ -18,8 +18,7 @@ const maxPlaceholder = 64
 // variable matches the name of a variable.
 var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,63}$`)
 
-// Values returns the variables of a call: the agent's, the callee's name, then the call's
-// own.
+// Values returns the variables of a call: the agent's, the callee's name, then the call's own.
 func (d Definition) Values(name string, given map[string]any) map[string]any {
 	values := map[string]any{}
 	for k, v := range d.Variables {
@@ -65,8 +64,7 @@ func checkPlaceholders(text string) error {
 	}
 }
 
-// Fill replaces placeholders by values. One without a value becomes empty, so that it is
-// not read aloud.
+// Fill replaces placeholders by values. One without a value becomes empty, so that it is not read aloud.
 func Fill(text string, values map[string]any) string {
 	return placeholder.ReplaceAllStringFunc(text, func(m string) string {
 		switch v := values[placeholder.FindStringSubmatch(m)[1]].(type) {

@@ -20,8 +20,7 @@ const (
 	retryAfter   = 2 * time.Second
 )
 
-// A Budget is the memory of all requests. The zero value is ready. It is safe for
-// concurrent use.
+// A Budget is the memory of all requests. The zero value is ready. It is safe for concurrent use.
 type Budget struct {
 	Total int64 // bytes of bodies; 0 means 96 MiB
 	Each  int64 // bytes of the bodies of one organization; 0 means 32 MiB
@@ -33,9 +32,8 @@ type Budget struct {
 	lists map[string]bool
 }
 
-// take reserves n bytes for an organization and reports whether they fit. An
-// organization may hold half of what the others leave, so that a few slow ones cannot hold
-// everything.
+// take reserves n bytes for an organization and reports whether they fit. An organization may hold half of what the
+// others leave, so that a few slow ones cannot hold everything.
 func (b *Budget) take(org string, n int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -95,9 +93,8 @@ type Body struct {
 	read, held int64
 }
 
-// Body returns body and counts it. Declared is the Content-Length of the request, or -1.
-// Most bounds the counted bytes: the caller keeps no more of them in memory. Release must
-// be called after the request.
+// Body returns body and counts it. Declared is the Content-Length of the request, or -1. Most bounds the counted bytes:
+// the caller keeps no more of them in memory. Release must be called after the request.
 func (b *Budget) Body(body io.ReadCloser, org string, declared, most int64) *Body {
 	return &Body{ReadCloser: body, budget: b, org: org, declared: declared, most: most}
 }

@@ -81,8 +81,7 @@ func (t Columns[T]) change(name string, do func(*Column[T])) Columns[T] {
 	return t
 }
 
-// Select returns the expressions that read the columns of the table with this alias, in
-// the order of Targets.
+// Select returns the expressions that read the columns of the table with this alias, in the order of Targets.
 func (t Columns[T]) Select(alias string) string {
 	return t.list(Column[T].isRead, func(c Column[T], _ int) string { return format(c.Read, alias+"."+c.Name) })
 }
@@ -133,14 +132,12 @@ func (t Columns[T]) ArgNames() string {
 	return t.list(Column[T].hasArg, func(c Column[T], _ int) string { return c.Name })
 }
 
-// Insert returns the INSERT of one row with the parameters of Args, from $first on. A FROM
-// clause may follow.
+// Insert returns the INSERT of one row with the parameters of Args, from $first on. A FROM clause may follow.
 func (t Columns[T]) Insert(table string, first int) string {
 	return t.insert(table, func(c Column[T], n int) string { return param(first+n, c.Type) })
 }
 
-// InsertRows returns the INSERT of rows whose arguments have the names ArgNames. A FROM
-// clause must follow.
+// InsertRows returns the INSERT of rows whose arguments have the names ArgNames. A FROM clause must follow.
 func (t Columns[T]) InsertRows(table string) string {
 	return t.insert(table, func(c Column[T], _ int) string { return c.Name })
 }
@@ -150,8 +147,7 @@ func (t Columns[T]) Set(first int) string {
 	return t.assign(func(c Column[T], n int) string { return param(first+n, c.Type) })
 }
 
-// SetFrom returns the assignments of an UPDATE from rows with this alias that have the
-// names ArgNames.
+// SetFrom returns the assignments of an UPDATE from rows with this alias that have the names ArgNames.
 func (t Columns[T]) SetFrom(alias string) string {
 	return t.assign(func(c Column[T], _ int) string { return alias + "." + c.Name })
 }

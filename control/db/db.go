@@ -18,8 +18,7 @@ import (
 
 // Config selects the database to open.
 type Config struct {
-	// URL is a Postgres connection string. If empty, Open starts or joins the Postgres of
-	// DataDir.
+	// URL is a Postgres connection string. If empty, Open starts or joins the Postgres of DataDir.
 	URL string
 	// DataDir is the folder of the program's data; used without a URL only.
 	DataDir string
@@ -85,8 +84,7 @@ const (
 	awaitLogInterval = 5 * time.Second
 )
 
-// await waits for a writable database and logs that it waits. It fails after wait, or at
-// once if waiting cannot help.
+// await waits for a writable database and logs that it waits. It fails after wait, or at once if waiting cannot help.
 func (d *DB) await(ctx context.Context, wait time.Duration, log *slog.Logger) error {
 	if wait <= 0 {
 		if err := d.Pool.Ping(ctx); err != nil {

@@ -55,8 +55,7 @@ func (d *DB) Writable(ctx context.Context) error {
 	return err
 }
 
-// primaryFollower leaves a server that became read-only, so that a URL with several hosts
-// leads to the primary.
+// primaryFollower leaves a server that became read-only, so that a URL with several hosts leads to the primary.
 type primaryFollower struct {
 	pool atomic.Pointer[pgxpool.Pool]
 	last atomic.Int64 // UnixNano of the last reset

@@ -7,8 +7,7 @@ import (
 	"github.com/parley-voice/parley/control"
 )
 
-// Limits of ended calls kept in memory; beyond them only the journal is left, which has no
-// transcript.
+// Limits of ended calls kept in memory; beyond them only the journal is left, which has no transcript.
 const (
 	keptFor   = 10 * time.Minute
 	keptCalls = 1000
@@ -48,8 +47,7 @@ func (c *call) size() int {
 	return n
 }
 
-// calls are the running calls of this process and those ended recently. The Monitor's lock
-// must be held.
+// calls are the running calls of this process and those ended recently. The Monitor's lock must be held.
 type calls struct {
 	all   map[string]*call // by attempt
 	ended []string         // attempts, in the order of their ends
@@ -122,8 +120,7 @@ const (
 	state                  // only record that it was sent
 )
 
-// decide returns the action for a request that left. c is nil if this process did not make
-// it or dropped it.
+// decide returns the action for a request that left. c is nil if this process did not make it or dropped it.
 func decide(f found, c *call) action {
 	forgotten := f.state == "" || f.state == control.Scheduled || f.state == control.Claimed
 	switch {

@@ -158,8 +158,7 @@ type epoch struct {
 
 const epochSQL = `SELECT epoch, opened_at IS NOT NULL, missing FROM database_epochs WHERE timeline = database_timeline()`
 
-// look reads the current epoch, starts one after a revert, and updates this node's
-// heartbeat.
+// look reads the current epoch, starts one after a revert, and updates this node's heartbeat.
 func (w *Monitor) look(ctx context.Context) (e epoch, err error) {
 	read := func() error { return w.Pool.QueryRow(ctx, epochSQL).Scan(&e.epoch, &e.open, &e.missing) }
 	if err = read(); errors.Is(err, pgx.ErrNoRows) {
@@ -190,8 +189,7 @@ func (w *Monitor) look(ctx context.Context) (e epoch, err error) {
 	return e, err
 }
 
-// begin starts the epoch of a new timeline. It expects reports of the nodes that were
-// alive in the restored state.
+// begin starts the epoch of a new timeline. It expects reports of the nodes that were alive in the restored state.
 func (w *Monitor) begin(ctx context.Context) error {
 	_, err := w.Pool.Exec(ctx, `
 		INSERT INTO database_epochs (timeline, epoch, expected)
@@ -247,8 +245,7 @@ func (w *Monitor) open(ctx context.Context, is epoch) (epoch, error) {
 	return is, err
 }
 
-// sweep deletes nodes, numbers and keys after a day, and sent facts once no journal has
-// their calls.
+// sweep deletes nodes, numbers and keys after a day, and sent facts once no journal has their calls.
 func (w *Monitor) sweep(ctx context.Context) error {
 	_, err := w.Pool.Exec(ctx, `
 		WITH old_nodes AS (DELETE FROM nodes WHERE seen_at < clock_timestamp() - $1::interval

@@ -11,16 +11,13 @@ import (
 	"time"
 )
 
-// Group gathers items. Set its exported fields before the first use; it is then safe for
-// concurrent use.
+// Group gathers items. Set its exported fields before the first use; it is then safe for concurrent use.
 type Group[T any] struct {
-	// Write writes up to MaxItems items. It returns a result per item, or an error if
-	// nothing was written.
+	// Write writes up to MaxItems items. It returns a result per item, or an error if nothing was written.
 	Write func(ctx context.Context, items []T) ([]error, error)
 	// MaxItems limits the items of a write; 0 means 64.
 	MaxItems int
-	// MinInterval is the minimum time between writes. A single item does not wait; a flood
-	// is combined.
+	// MinInterval is the minimum time between writes. A single item does not wait; a flood is combined.
 	MinInterval time.Duration
 	// Timeout bounds a write together with the deadlines of its items; 0 means 30 s.
 	Timeout time.Duration
@@ -196,8 +193,7 @@ func (g *Group[T]) all(some []*entry[T]) {
 
 func (g *Group[T]) maxItems() int { return cmp.Or(g.MaxItems, 64) }
 
-// until returns the deadline of a write: the last deadline of its callers, at most Timeout
-// from now.
+// until returns the deadline of a write: the last deadline of its callers, at most Timeout from now.
 func (g *Group[T]) until(live []*entry[T]) time.Time {
 	var last time.Time
 	most := time.Now().Add(g.timeout())

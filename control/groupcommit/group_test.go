@@ -172,8 +172,7 @@ func TestWriteTimeout(t *testing.T) {
 	})
 }
 
-// TestWritePanics: the writing caller gets the panic, the others an error, and the next write
-// succeeds.
+// TestWritePanics: the writing caller gets the panic, the others an error, and the next write succeeds.
 func TestWritePanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &Group[int]{MinInterval: time.Millisecond, Write: func(_ context.Context, items []int) ([]error, error) {

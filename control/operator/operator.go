@@ -1,5 +1,4 @@
-// Package operator stores dashboard operators: roles, passwords, sessions and the audit
-// log.
+// Package operator stores dashboard operators: roles, passwords, sessions and the audit log.
 package operator
 
 import (
@@ -171,8 +170,7 @@ func Remove(ctx context.Context, q db.Querier, orgID, id string) error {
 	return nil
 }
 
-// keepOwner changes a role and fails if the organization would lose its last owner.
-// Concurrent changes are serialized.
+// keepOwner changes a role and fails if the organization would lose its last owner. Concurrent changes are serialized.
 func keepOwner(ctx context.Context, q db.Querier, orgID, id string, owns bool, sql string, args ...any) error {
 	rows, err := q.Query(ctx, "SELECT operator_id FROM operator_roles WHERE org_id = $1 AND role = 'owner' FOR UPDATE", orgID)
 	if err != nil {

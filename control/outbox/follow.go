@@ -30,8 +30,7 @@ type Dispatcher struct {
 	Log  *slog.Logger
 }
 
-// followLease is the lease of an event, and stepFor bounds one step. Progress of quick
-// steps is saved once for all.
+// followLease is the lease of an event, and stepFor bounds one step. Progress of quick steps is saved once for all.
 const (
 	followLease = 2 * time.Minute
 	stepFor     = followLease * 3 / 4
@@ -107,8 +106,7 @@ func (f *Dispatcher) work(ctx context.Context, lane control.Lane, wake chan stru
 	}
 }
 
-// some handles due events of a lane and reports whether there were any. It calls took
-// first if there may be more.
+// some handles due events of a lane and reports whether there were any. It calls took first if there may be more.
 func (f *Dispatcher) some(ctx context.Context, lane control.Lane, took func()) (bool, error) {
 	most := takenAtOnce
 	if lane == control.SlowLane {
@@ -169,8 +167,7 @@ func (f *Dispatcher) One(ctx context.Context, lane control.Lane) (bool, error) {
 	return f.some(ctx, lane, func() {})
 }
 
-// follow reports whether all steps of an event leased since began are done; that is still
-// to be saved.
+// follow reports whether all steps of an event leased since began are done; that is still to be saved.
 func (f *Dispatcher) follow(ctx context.Context, e *control.Event, began time.Time) (over bool, err error) {
 	for _, s := range f.Steps {
 		if slices.Contains(e.Done, s.Name) || s.ConversationOnly && !e.HadConversation() || e.Remote && !s.AnyNode {
@@ -198,8 +195,7 @@ func (f *Dispatcher) follow(ctx context.Context, e *control.Event, began time.Ti
 	return true, nil
 }
 
-// again schedules a retry. A shutdown during a step is not counted as a try; another node
-// may take the event at once.
+// again schedules a retry. A shutdown during a step is not counted as a try; another node may take the event at once.
 func (f *Dispatcher) again(ctx context.Context, e *control.Event) error {
 	wait := time.Duration(0)
 	if ctx.Err() == nil {

@@ -130,10 +130,9 @@ func TestRecordingIsUploaded(t *testing.T) {
 	}
 }
 
-// TestUnclosedRecordingIsUploaded: a recording that was never closed is uploaded at the next start, although its call was settled
-// and the recording marked as failed.
-// TestRecordingOfRestoredCall: a call that the database lost and that was written again has its recording from the
-// bucket; a file whose call is not written again yet stays.
+// TestUnclosedRecordingIsUploaded: a recording that was never closed is uploaded at the next start, although its call
+// was settled and the recording marked as failed. TestRecordingOfRestoredCall: a call that the database lost and that
+// was written again has its recording from the bucket; a file whose call is not written again yet stays.
 func TestRecordingOfRestoredCall(t *testing.T) {
 	s, l := newSpool(t, control.RecordingFinalizing)
 	write(t, s)

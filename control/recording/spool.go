@@ -20,8 +20,7 @@ import (
 // CallStore stores the status and key of a recording; *store.Store implements it.
 type CallStore interface {
 	Call(ctx context.Context, orgID, id string) (control.Call, error)
-	// SetRecording with RecordingFailed changes nothing unless the recording is
-	// still being finalized.
+	// SetRecording with RecordingFailed changes nothing unless the recording is still being finalized.
 	SetRecording(ctx context.Context, callID string, status control.RecordingStatus, key string) error
 }
 

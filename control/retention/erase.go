@@ -37,10 +37,9 @@ func (w Selection) condition() (string, any, error) {
 	return "", nil, errors.New("select one call, one number, or all calls")
 }
 
-// Erase erases calls of an organization. Their content is gone when it returns, and they
-// are no longer shown; numbers and times that caps count are deleted once no cap needs
-// them. It returns how many calls were erased, and how many were skipped because they are
-// active or still processed.
+// Erase erases calls of an organization. Their content is gone when it returns, and they are no longer shown; numbers
+// and times that caps count are deleted once no cap needs them. It returns how many calls were erased, and how many
+// were skipped because they are active or still processed.
 func (k *Purger) Erase(ctx context.Context, orgID string, w Selection) (erased, left int, _ error) {
 	cond, arg, err := w.condition()
 	if err != nil {

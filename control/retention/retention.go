@@ -205,8 +205,7 @@ func (k *Purger) calls(ctx context.Context, o organization) error {
 		o.id, k.before(o.rules.Calls), batch)
 }
 
-// erased completes Erase: recordings and stored responses at once, calls once no cap needs
-// them.
+// erased completes Erase: recordings and stored responses at once, calls once no cap needs them.
 func (k *Purger) erased(ctx context.Context) error {
 	err := k.blankResponses(ctx)
 	if err == nil {

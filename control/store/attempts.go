@@ -31,8 +31,7 @@ func setState(ctx context.Context, tx pgx.Tx, l control.Lease, to control.Attemp
 	return err
 }
 
-// Intent implements control.AttemptStore. When it returns nil the intent is on disk,
-// regardless of synchronous_commit.
+// Intent implements control.AttemptStore. When it returns nil the intent is on disk, regardless of synchronous_commit.
 func (s *Store) Intent(ctx context.Context, l control.Lease) error {
 	return wrap("intent", s.writers().intent.Do(ctx, l))
 }
@@ -107,8 +106,7 @@ func (s *Store) Finish(ctx context.Context, l control.Lease, f control.CallResul
 	})
 }
 
-// isUnanswered reports whether the attempt was not answered: it has no transcript and no
-// transfer leg.
+// isUnanswered reports whether the attempt was not answered: it has no transcript and no transfer leg.
 func isUnanswered(f control.CallResult) bool {
 	return f.Status == control.Failed && f.AnsweredAt.IsZero() && f.AnsweredBy == "" &&
 		len(f.Lines)+len(f.Turns)+len(f.Quality)+len(f.Usage)+len(f.Transfer)+len(f.AMD) == 0
@@ -161,8 +159,7 @@ func wrap(doing string, err error) error {
 	return fmt.Errorf("%s: %w", doing, err)
 }
 
-// suppressedSQL reports whether a number is on the organization's suppression list, in any
-// form.
+// suppressedSQL reports whether a number is on the organization's suppression list, in any form.
 const suppressedSQL = "SELECT EXISTS (SELECT FROM suppressions WHERE org_id = $1 AND number = ANY ($2))"
 
 // Screen implements control.Screener by the organization's suppression list.
@@ -174,8 +171,7 @@ func (s *Store) Screen(ctx context.Context, n control.Number, _ control.Purpose)
 	return VerdictOf(is), nil
 }
 
-// QueueSuppressed adds a query to a batch that calls is with the index of each suppressed
-// number.
+// QueueSuppressed adds a query to a batch that calls is with the index of each suppressed number.
 func QueueSuppressed(b *pgx.Batch, numbers []control.Number, is func(n int)) {
 	var places []int
 	var orgs, digits []string
@@ -202,8 +198,7 @@ func VerdictOf(suppressed bool) control.Verdict {
 	return control.Verdict{}
 }
 
-// SetRecording stores the status and key of a call's recording. RecordingFailed applies
-// only while it is finalizing.
+// SetRecording stores the status and key of a call's recording. RecordingFailed applies only while it is finalizing.
 func (s *Store) SetRecording(ctx context.Context, callID string, status control.RecordingStatus, key string) error {
 	_, err := db.Exec(ctx, s.dialPool(), "failed to store the recording status", `
 		UPDATE calls SET recording_status = $2, recording_key = $3

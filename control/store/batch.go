@@ -90,8 +90,7 @@ func leaseArgs[T any](items []T, of func(T) control.Lease) []any {
 	return []any{ids, owners, epochs}
 }
 
-// queryEach runs a statement that returns one row per leased attempt with its index; the
-// other attempts get ErrFenced.
+// queryEach runs a statement that returns one row per leased attempt with its index; the other attempts get ErrFenced.
 func queryEach(ctx context.Context, q db.Querier, items int, sql string, args []any, one func(row pgx.Row, n *int) error) ([]error, error) {
 	each := make([]error, items)
 	for n := range each {
@@ -113,8 +112,7 @@ func queryEach(ctx context.Context, q db.Querier, items int, sql string, args []
 	return each, rows.Err()
 }
 
-// intentCheckSQL locks attempts about to be dialed and reads their state. It enforces
-// synchronous_commit.
+// intentCheckSQL locks attempts about to be dialed and reads their state. It enforces synchronous_commit.
 const intentCheckSQL = `
 WITH sure AS (SELECT set_config('synchronous_commit', 'on', true)),` + heldSQL + `
 SELECT h.n, h.state, c.end_requested_at IS NOT NULL, c.org_id, c.to_number, c.from_number, c.call_type = 'web', s.id IS NULL,
@@ -174,8 +172,7 @@ func (st *intentCheck) blocker() error {
 	return nil
 }
 
-// intents commits the intents of attempts. End requests and suppressions since acceptance
-// apply.
+// intents commits the intents of attempts. End requests and suppressions since acceptance apply.
 func (w *groupWriter) intents(ctx context.Context, leases []control.Lease) (each []error, err error) {
 	stands := make([]intentCheck, len(leases))
 	err = db.Tx(ctx, w.pool, func(tx pgx.Tx) (fault error) {
@@ -208,8 +205,7 @@ func (w *groupWriter) intents(ctx context.Context, leases []control.Lease) (each
 	return each, err
 }
 
-// writeIntents writes the intents of unblocked attempts and returns those that are not
-// suppressed.
+// writeIntents writes the intents of unblocked attempts and returns those that are not suppressed.
 func writeIntents(ctx context.Context, tx pgx.Tx, leases []control.Lease, stands []intentCheck, each []error) ([]string, error) {
 	var free, ids, orgs, numbers []string
 	for n, st := range stands {

@@ -72,8 +72,7 @@ var resultColumns = db.Columns[CallRow]{ //nolint:gochecknoglobals // read-only 
 	db.Field("recording_truncated", "boolean", func(c *CallRow) *bool { return &c.Truncated }),
 }
 
-// laterColumns are the columns of a call that are set after its end, and those that a
-// Call does not hold.
+// laterColumns are the columns of a call that are set after its end, and those that a Call does not hold.
 var laterColumns = db.Columns[CallRow]{ //nolint:gochecknoglobals // read-only table
 	optionalText("recording_key", func(c *CallRow) *string { return &c.RecordingKey }),
 	rawJSON("call_analysis", func(c *CallRow) *json.RawMessage { return &c.Analysis }),

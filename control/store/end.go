@@ -10,9 +10,8 @@ import (
 	"github.com/parley-voice/parley/control"
 )
 
-// End asks a call to end. A call that was not sent to the carrier yet is canceled at once;
-// otherwise the request is stored and the call's node is woken. It returns the call
-// afterwards; an ended call is unchanged.
+// End asks a call to end. A call that was not sent to the carrier yet is canceled at once; otherwise the request is
+// stored and the call's node is woken. It returns the call afterwards; an ended call is unchanged.
 func (s *Store) End(ctx context.Context, orgID, id string) (control.Call, error) {
 	var c control.Call
 	err := s.tx(ctx, "end call", func(tx pgx.Tx) error {

@@ -24,8 +24,7 @@ func newKey() media.Secret {
 	return media.Secret(hex.EncodeToString(fresh))
 }
 
-// SharedKey returns the 32-byte signing key of a name, shared by all nodes and created at
-// its first use.
+// SharedKey returns the 32-byte signing key of a name, shared by all nodes and created at its first use.
 func SharedKey(ctx context.Context, q db.Querier, name string) ([]byte, error) {
 	var text media.Secret
 	err := q.QueryRow(ctx, `
@@ -44,8 +43,7 @@ func SharedKey(ctx context.Context, q db.Querier, name string) ([]byte, error) {
 // ChannelKeys is notified after a rotation of a signing key.
 const ChannelKeys = "parley_keys"
 
-// RotateKey replaces the key of a name. Everything signed with the old key becomes invalid
-// within seconds on all nodes.
+// RotateKey replaces the key of a name. Everything signed with the old key becomes invalid within seconds on all nodes.
 func RotateKey(ctx context.Context, q db.Querier, name string) error {
 	_, err := q.Exec(ctx, `
 		INSERT INTO signing_keys (name, secret) VALUES ($1, $2)

@@ -22,8 +22,7 @@ type Page struct {
 	EndID   string
 }
 
-// List scans defaultScan calls, then scanGrowth times as many, until the page is full or
-// listTimeout has passed.
+// List scans defaultScan calls, then scanGrowth times as many, until the page is full or listTimeout has passed.
 const (
 	defaultScan = 1000
 	scanGrowth  = 4

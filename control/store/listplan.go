@@ -54,8 +54,7 @@ type clause struct {
 	loose bool
 }
 
-// conditions returns conditions that together select the calls of a clause, each by an
-// index.
+// conditions returns conditions that together select the calls of a clause, each by an index.
 func (c clause) conditions(l *listQuery) []string {
 	if c.each != nil {
 		return c.each
@@ -75,8 +74,7 @@ func (c clause) condition(l *listQuery) string {
 	return c.column + " = ANY (" + l.arg(c.values) + ")"
 }
 
-// selectListed is selectCall without the variables, which may be long, and without the
-// join with agents.
+// selectListed is selectCall without the variables, which may be long, and without the join with agents.
 var selectListed = callColumns.ReadAs("variables", "'{}'::json"). //nolint:gochecknoglobals // made once
 									ReadAs("agent_name", "coalesce((SELECT a.name FROM agents a WHERE a.id = c.agent_id), %s)").Select("c")
 
@@ -128,8 +126,7 @@ func (f Filter) plan(scan int) listQuery {
 	return l
 }
 
-// clauses returns the conditions, the most selective first. The order is fixed because the
-// data is unknown here.
+// clauses returns the conditions, the most selective first. The order is fixed because the data is unknown here.
 func (f Filter) clauses() []clause {
 	status, types := clause{column: "c.status", values: f.Statuses}, clause{column: "c.call_type", values: f.Types, loose: true}
 	all := []clause{
@@ -180,8 +177,7 @@ func numbers(digits string) []string {
 	return all
 }
 
-// classes are the bounds of duration_class in seconds. A class is the number of bounds
-// that a duration reaches.
+// classes are the bounds of duration_class in seconds. A class is the number of bounds that a duration reaches.
 var classes = []float64{5, 10, 20, 30, 45, 60, 90, 120, 180, 300, 600, 1200, 1800, 3600} //nolint:gochecknoglobals // read-only table
 
 func class(seconds float64) int {

@@ -20,8 +20,7 @@ type EventStore struct {
 	Pool *pgxpool.Pool
 	// HomeTimeout is how long an event waits for the node with its files; 0 means 10 min.
 	HomeTimeout time.Duration
-	// AnyNodeSteps are the steps that other nodes run if the event's node does not take it
-	// within 30 s.
+	// AnyNodeSteps are the steps that other nodes run if the event's node does not take it within 30 s.
 	AnyNodeSteps []string
 }
 

@@ -1,9 +1,8 @@
 package store
 
-// A subgroup and a grant allow calls_per_minute starts in any 60 s. Starts are numbered
-// and kept for two minutes (subgroup_starts, grant_starts): the next one is due when the
-// start calls_per_minute numbers before it is a minute old. Single calls and transfer
-// legs leave at once within that limit. Campaign calls are also spaced evenly by
+// A subgroup and a grant allow calls_per_minute starts in any 60 s. Starts are numbered and kept for two minutes
+// (subgroup_starts, grant_starts): the next one is due when the start calls_per_minute numbers before it is a minute
+// old. Single calls and transfer legs leave at once within that limit. Campaign calls are also spaced evenly by
 // next_dial_at of subgroup and grant. A trunk's calls_per_second spaces all its calls.
 //
 // Timestamps implausibly far ahead predate a clock step back and are ignored.
@@ -29,9 +28,8 @@ const DueAt = `coalesce(greatest(` + windowOfSubgroup + `, ` + windowOfGrant + `
 // EvenlyDueAt is the same for a campaign call.
 const EvenlyDueAt = `coalesce(greatest(` + windowOfSubgroup + `, ` + windowOfGrant + `, ` + spaceOfTrunk + `, ` + spaceOfWay + `), '-infinity')`
 
-// RecordStart records the rows of the CTE "start" (subgroup id, trunk_id, grant_id, at,
-// per_minute, per_second, lent_per_minute). For each start it deletes two expired ones, so
-// that few remain. Subgroup and trunk must be locked.
+// RecordStart records the rows of the CTE "start" (subgroup id, trunk_id, grant_id, at, per_minute, per_second,
+// lent_per_minute). For each start it deletes two expired ones, so that few remain. Subgroup and trunk must be locked.
 const RecordStart = `subgroup_start AS (
 	UPDATE subgroups s SET started = s.started + 1, next_dial_at = start.at + ` + PaceMargin + ` * interval '1 minute' / start.per_minute
 	FROM start WHERE s.id = start.id RETURNING s.id, s.started, start.at

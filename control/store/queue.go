@@ -40,8 +40,7 @@ FOR UPDATE OF s, t SKIP LOCKED`
 // unrecordedSQL holds for an attempt q whose call is not recorded.
 const unrecordedSQL = `EXISTS (SELECT FROM calls c WHERE c.id = q.call_id AND c.recording_status = 'disabled')`
 
-// waitingSQL selects subgroups with queued calls by skipping through the index, regardless
-// of queue length.
+// waitingSQL selects subgroups with queued calls by skipping through the index, regardless of queue length.
 const waitingSQL = `
 WITH RECURSIVE waiting AS (
 	(SELECT subgroup_id AS id FROM attempts WHERE state = 'scheduled' ORDER BY subgroup_id LIMIT 1)
@@ -66,10 +65,9 @@ const HasFreeChannel = `(SELECT count(*) FROM attempts x WHERE x.subgroup_id = s
 
 const mayDialSQL = DueAt + ` <= clock_timestamp() AND ` + HasFreeChannel
 
-// claimSQL claims the oldest attempt of each locked subgroup, but only one per trunk or
-// grant that has limits of its own. It checks the limits again because another node may
-// have claimed between the snapshot of the locking statement and its locks. dialing_since
-// holds queued calls after the database reverted; NULL allows none.
+// claimSQL claims the oldest attempt of each locked subgroup, but only one per trunk or grant that has limits of its
+// own. It checks the limits again because another node may have claimed between the snapshot of the locking statement
+// and its locks. dialing_since holds queued calls after the database reverted; NULL allows none.
 const claimSQL = `
 WITH open AS (
 	SELECT s.id, s.trunk_id, g.id AS grant_id, s.calls_per_minute AS per_minute, t.calls_per_second AS per_second, g.calls_per_minute AS lent_per_minute,
@@ -96,8 +94,7 @@ RETURNING attempts.id, attempts.call_id, attempts.owner, attempts.epoch`
 // claimTries bounds the retries of a claim whose locked subgroups were used up by others.
 const claimTries = 3
 
-// Claim implements control.Queue. Claims returned with an error are valid; the others
-// lapse.
+// Claim implements control.Queue. Claims returned with an error are valid; the others lapse.
 func (s *Store) Claim(ctx context.Context, p control.NodeID, lease time.Duration, most int) ([]*control.Claim, error) {
 	for range claimTries {
 		// Read before the database starts the lease, so that the local end is never later.

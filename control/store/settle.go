@@ -27,12 +27,10 @@ type lapsed struct {
 	now           time.Time
 }
 
-// Settle implements control.Queue. By the database's clock, a lapsed claim returns to the
-// queue, since nothing was sent; from intent to answer the phone may have rung, so the
-// attempt becomes unknown and is never dialed again; an answered call ends as node_lost.
-// Calls that waited too long expire; calls of deleted subgroups fail. While dialing is
-// paused after a revert nothing is settled, and claims from before are held because they
-// may have been sent.
+// Settle implements control.Queue. By the database's clock, a lapsed claim returns to the queue, since nothing was
+// sent; from intent to answer the phone may have rung, so the attempt becomes unknown and is never dialed again; an
+// answered call ends as node_lost. Calls that waited too long expire; calls of deleted subgroups fail. While dialing is
+// paused after a revert nothing is settled, and claims from before are held because they may have been sent.
 func (s *Store) Settle(ctx context.Context, keep []string) (int, error) {
 	total := 0
 	for {

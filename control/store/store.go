@@ -1,5 +1,4 @@
-// Package store is the SQL of calls: the dial queue, attempts, the outbox of events and
-// the call records.
+// Package store is the SQL of calls: the dial queue, attempts, the outbox of events and the call records.
 package store
 
 import (
@@ -27,8 +26,7 @@ type Store struct {
 	Dial *pgxpool.Pool
 	// ExpireAfter bounds the wait in the dial queue; 0 means 15 min.
 	ExpireAfter time.Duration
-	// CheckRecording returns why this node cannot record now; it then claims only calls
-	// without recording. May be nil.
+	// CheckRecording returns why this node cannot record now; it then claims only calls without recording. May be nil.
 	CheckRecording func() error
 	// Scan is the number of calls scanned for a filtered page; 0 means 1,000.
 	Scan int
@@ -36,8 +34,7 @@ type Store struct {
 	Egress     safedial.Rules
 	HTTPClient *http.Client
 
-	// Agents reports which agents this node can run; calls of the others stay queued. May
-	// be nil.
+	// Agents reports which agents this node can run; calls of the others stay queued. May be nil.
 	Agents AgentGate
 	// PausedTrunks lists trunks through which this node must not call now. May be nil.
 	PausedTrunks func() []string

@@ -21,8 +21,7 @@ type line struct {
 	Words       []pipeline.Word `json:"words,omitempty"`
 }
 
-// writeTranscript writes lines and turns from the given indexes on and replaces existing
-// ones.
+// writeTranscript writes lines and turns from the given indexes on and replaces existing ones.
 func writeTranscript(
 	ctx context.Context, q db.Querier, callID string, lines []pipeline.Line, firstLine int, turns []pipeline.Turn,
 	firstTurn int,

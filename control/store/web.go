@@ -17,8 +17,7 @@ import (
 	"github.com/parley-voice/parley/pipeline/tools"
 )
 
-// finishTimeout bounds the end of a call that could not start; otherwise it ends when its
-// lease lapses.
+// finishTimeout bounds the end of a call that could not start; otherwise it ends when its lease lapses.
 const finishTimeout = 5 * time.Second
 
 // Join uses up the ticket of a web call by the hash of its token id and claims the call

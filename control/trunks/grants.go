@@ -41,8 +41,7 @@ func (g Grant) Check(t Trunk) error {
 	return nil
 }
 
-// ReplaceGrants sets the grants of a lender. Other grants are revoked, which deletes the
-// borrowers' subgroups.
+// ReplaceGrants sets the grants of a lender. Other grants are revoked, which deletes the borrowers' subgroups.
 func ReplaceGrants(ctx context.Context, q db.Querier, lender string, grants []Grant) error {
 	ids := []string{}
 	for _, g := range grants {

@@ -38,8 +38,7 @@ type Route struct {
 	Live      int      // calls that are queued or on
 }
 
-// Routes returns subgroups by trunk and name: those of an agent, or all if agentID is
-// empty.
+// Routes returns subgroups by trunk and name: those of an agent, or all if agentID is empty.
 func Routes(ctx context.Context, q db.Querier, orgID, agentID string) ([]Route, error) {
 	return db.Collect(ctx, q, "subgroups", func(row pgx.CollectableRow) (r Route, err error) {
 		s := &r.Subgroup
@@ -64,8 +63,7 @@ type GrantView struct {
 	TrunkName, Lender, Borrower string // names
 }
 
-// ListGrants returns the grants given or received by an organization, by trunk and
-// borrower.
+// ListGrants returns the grants given or received by an organization, by trunk and borrower.
 func ListGrants(ctx context.Context, q db.Querier, orgID string) ([]GrantView, error) {
 	return db.Collect(ctx, q, "grants", func(row pgx.CollectableRow) (l GrantView, err error) {
 		return l, row.Scan(

@@ -6,12 +6,10 @@ import (
 	"github.com/parley-voice/parley/control"
 )
 
-// Numbers are the caller numbers of a subgroup, its trunk and its grant. An empty Grant
-// lends all numbers of the trunk.
+// Numbers are the caller numbers of a subgroup, its trunk and its grant. An empty Grant lends all numbers of the trunk.
 type Numbers struct{ Subgroup, Trunk, Grant []string }
 
-// Usable returns the numbers that a call may show: the subgroup's, else the trunk's,
-// limited to the grant.
+// Usable returns the numbers that a call may show: the subgroup's, else the trunk's, limited to the grant.
 func (n Numbers) Usable() []string {
 	pool := n.Subgroup
 	if len(pool) == 0 {

@@ -12,8 +12,7 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-// syncRealms stores newly learned realms, passes the stored ones to Proxies and deletes
-// those of unused proxies.
+// syncRealms stores newly learned realms, passes the stored ones to Proxies and deletes those of unused proxies.
 func (u *Reconciler) syncRealms(ctx context.Context, lines []media.Trunk) error {
 	if fresh := u.Proxies.Realms(); len(fresh) > 0 {
 		proxies := slices.Sorted(maps.Keys(fresh))

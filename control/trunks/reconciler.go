@@ -76,8 +76,7 @@ func (u *Reconciler) realmSignal() chan struct{} {
 	return u.realmLearned
 }
 
-// Trunks returns the trunks last read, by id. The caller must not change them. It is safe
-// for concurrent use.
+// Trunks returns the trunks last read, by id. The caller must not change them. It is safe for concurrent use.
 func (u *Reconciler) Trunks() map[string]media.Trunk {
 	if known := u.byID.Load(); known != nil {
 		return *known

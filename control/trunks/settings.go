@@ -38,8 +38,7 @@ type Settings struct {
 	Rates    map[string]float64 `json:"rates,omitempty"`    // cost per minute by number prefix
 }
 
-// Rate returns the cost per minute of a number by the longest matching prefix; 0 without a
-// match.
+// Rate returns the cost per minute of a number by the longest matching prefix; 0 without a match.
 func (s Settings) Rate(digits string) float64 {
 	for n := len(digits); n >= 0; n-- {
 		if rate, ok := s.Rates[digits[:n]]; ok {

@@ -1,5 +1,4 @@
-// Package trunks stores the SIP trunks of organizations and the subgroups through which
-// agents dial on them.
+// Package trunks stores the SIP trunks of organizations and the subgroups through which agents dial on them.
 package trunks
 
 import (
@@ -158,8 +157,7 @@ func FindSubgroup(ctx context.Context, q db.Querier, orgID, trunkID, name string
 	return s, nil
 }
 
-// SaveSubgroup creates a subgroup or changes the one of its name, and returns
-// its id.
+// SaveSubgroup creates a subgroup or changes the one of its name, and returns its id.
 func SaveSubgroup(ctx context.Context, q db.Querier, s Subgroup) (string, error) {
 	if err := s.Check(); err != nil {
 		return "", fmt.Errorf("subgroup %q: %w", s.Name, err)

@@ -24,9 +24,8 @@ type attemptResult struct {
 	err       error // the result could not be stored
 }
 
-// drain delivers what is due at an endpoint and releases it, or leaves it to its lease if
-// an attempt could not be stored. It starts with one delivery at a time, doubles while
-// they succeed, and returns to one after a failure.
+// drain delivers what is due at an endpoint and releases it, or leaves it to its lease if an attempt could not be
+// stored. It starts with one delivery at a time, doubles while they succeed, and returns to one after a failure.
 func (s *Sender) drain(ctx context.Context, e Endpoint) {
 	inFlight := map[string]bool{} // ids of the deliveries under way
 	results := make(chan attemptResult)
