@@ -117,6 +117,7 @@ func (s *Server) generate(w http.ResponseWriter, r *http.Request, f Fault, q que
 		to.call(fmt.Sprintf("call_%d", len(q.messages)), name, args)
 	}
 	to.end(finish, usage{countWords(q.messages), len(strings.Fields(text + " " + args)), q.cached()})
+	_ = out.Flush() // the end of the response follows separately, as from real servers
 }
 
 // cached returns the number of tokens of the instructions.

@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -71,8 +73,9 @@ func subjects(client *http.Client) map[string]subject {
 // A lab is a client, and the requests that its fake provider received.
 type lab struct {
 	subject
-	mu   sync.Mutex
-	sent []sentRequest
+	dials atomic.Int32
+	mu    sync.Mutex
+	sent  []sentRequest
 }
 
 type sentRequest struct {
@@ -106,9 +109,12 @@ func eachOf(t *testing.T, script fakeprovider.Script, names []string, test func(
 				n := fakeprovider.NewNet()
 				fakes := fakeprovider.Serve(n, script)
 				defer func() { _ = fakes.Close() }()
-				wire := &http.Transport{DialContext: n.Dial}
-				defer wire.CloseIdleConnections()
 				l := &lab{}
+				wire := &http.Transport{DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+					l.dials.Add(1)
+					return n.Dial(ctx, network, addr)
+				}}
+				defer wire.CloseIdleConnections()
 				l.subject = subjects(&http.Client{Transport: trip(func(r *http.Request) (*http.Response, error) {
 					b, err := io.ReadAll(r.Body)
 					one := sentRequest{Request: r, body: object{}}
@@ -182,6 +188,21 @@ func TestAnswers(t *testing.T) {
 		}
 		if got.took < 200*time.Millisecond || got.took > 250*time.Millisecond {
 			t.Errorf("first text after %v", got.took)
+		}
+	})
+}
+
+// TestConnection checks that answers share a connection.
+func TestConnection(t *testing.T) {
+	each(t, fakeprovider.Typical(), func(t *testing.T, l *lab) {
+		t.Helper()
+		for range 3 {
+			if got := ask(t.Context(), l, hello()); got.err != nil {
+				t.Errorf("%+v", got)
+			}
+		}
+		if n := l.dials.Load(); n != 1 {
+			t.Errorf("%d connections", n)
 		}
 	})
 }

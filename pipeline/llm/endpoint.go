@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/pipeline"
@@ -78,6 +79,8 @@ func (e *endpoint) post(ctx context.Context, body object) (io.ReadCloser, error)
 // reply sends a request and streams its answer.
 func reply(ctx context.Context, e endpoint, err error, r request, d decoder) iter.Seq2[pipeline.Delta, error] {
 	return func(yield func(pipeline.Delta, error) bool) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
 		var body io.ReadCloser
 		if err == nil {
 			if body, err = r.send(ctx, e); err != nil {
@@ -90,8 +93,20 @@ func reply(ctx context.Context, e endpoint, err error, r request, d decoder) ite
 		}
 		defer body.Close() // cancels an unfinished request
 		a := &answer{endpoint: e, yield: yield, calls: calls{origin: e.origin(), first: r.sequence}}
-		a.stream(body, d)
+		if a.stream(body, d); a.complete && !a.stopped {
+			release(body, cancel)
+		}
 	}
+}
+
+// maxRelease bounds the wait for the end of a response after its last event.
+const maxRelease = 20 * time.Millisecond
+
+// release reads the end of a response, which HTTP/1.1 requires for the connection to be
+// used again. It is normally there already.
+func release(body io.Reader, cancel func()) {
+	defer time.AfterFunc(maxRelease, cancel).Stop()
+	_, _ = io.CopyN(io.Discard, body, maxEvent)
 }
 
 // addExtra adds the further parameters of an agent to a request. The client's own

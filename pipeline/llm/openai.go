@@ -48,13 +48,13 @@ func (o OpenAI) OptionRules() pipeline.OptionRules {
 		Takes: []string{"temperature", "max_tokens", "reasoning_effort", "options"},
 		Reserved: []string{
 			"model", "messages", "stream", "stream_options", "tools", "tool_choice", "parallel_tool_calls", "n", "functions", "function_call",
-			"max_tokens", "max_completion_tokens", "temperature", "reasoning_effort", "reasoning", "modalities", "audio",
+			"max_tokens", "max_completion_tokens", "temperature", "reasoning_effort", "modalities", "audio",
 		},
 		Known: []string{
 			"top_p", "frequency_penalty", "presence_penalty", "seed", "stop", "logit_bias", "service_tier", "verbosity", "store", "metadata",
 			"prompt_cache_key", "prompt_cache_retention", "safety_identifier", "user",
 			"top_k", "min_p", "repetition_penalty", "chat_template_kwargs", // vLLM, SGLang, llama.cpp
-			"provider", "route", "transforms", // OpenRouter
+			"provider", "route", "transforms", "reasoning", // OpenRouter
 		},
 	}
 }

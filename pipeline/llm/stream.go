@@ -76,6 +76,7 @@ func (a *answer) read(body io.Reader, d decoder) error {
 			continue
 		}
 		if string(data) == "[DONE]" {
+			a.complete = true
 			return nil
 		}
 		if err := d.decode(data, a); err != nil {
