@@ -114,9 +114,9 @@ func (c *Client) upload(ctx context.Context, spec []byte, file *os.File, key str
 		return nil, false, err
 	}
 	sent := &progressReader{r: file, draw: c.Bar("KiB"), all: int(info.Size()+1023) >> 10}
-	sent.over = func() { fmt.Fprintln(c.Errs, "sent; the server is reading the rows …") }
-	whole := io.MultiReader(bytes.NewReader(head.Bytes()[:before]), sent, bytes.NewReader(head.Bytes()[before:]))
-	resp, err := c.do(ctx, http.MethodPost, "/v1/campaigns", whole, http.Header{
+	sent.onEnd = func() { fmt.Fprintln(c.Errs, "sent; the server is reading the rows …") }
+	parts := io.MultiReader(bytes.NewReader(head.Bytes()[:before]), sent, bytes.NewReader(head.Bytes()[before:]))
+	resp, err := c.do(ctx, http.MethodPost, "/v1/campaigns", parts, http.Header{
 		"Idempotency-Key": {key}, "Content-Type": {form.FormDataContentType()},
 	})
 	if err != nil {
@@ -131,7 +131,7 @@ func (c *Client) upload(ctx context.Context, spec []byte, file *os.File, key str
 type progressReader struct {
 	r         io.Reader
 	draw      func(done, all int)
-	over      func() // called once at the end
+	onEnd     func() // called once
 	sent, all int
 }
 
@@ -142,10 +142,10 @@ func (m *progressReader) Read(p []byte) (int, error) {
 	if m.sent += n; m.sent>>10 != before {
 		m.draw(min(m.sent>>10, m.all), m.all)
 	}
-	if errors.Is(err, io.EOF) && m.over != nil {
+	if errors.Is(err, io.EOF) && m.onEnd != nil {
 		m.draw(m.all, m.all)
-		m.over()
-		m.over = nil
+		m.onEnd()
+		m.onEnd = nil
 	}
 	return n, err
 }

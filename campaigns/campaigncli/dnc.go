@@ -184,7 +184,7 @@ func (c StatusDNC) lookup(ctx context.Context, d *Env) error {
 	if err != nil {
 		return fmt.Errorf("%q: %w", c.Number, err)
 	}
-	looks, err := d.Lists.Lookup(ctx, code, n.E164)
+	found, err := d.Lists.Lookup(ctx, code, n.E164)
 	if err != nil {
 		return err
 	}
@@ -194,20 +194,20 @@ func (c StatusDNC) lookup(ctx context.Context, d *Env) error {
 		}
 	}
 	t := d.table()
-	say := func(list string, listed bool, note string) {
+	printList := func(list string, listed bool, note string) {
 		fmt.Fprintf(t, "%s\t%s\t%s\n", n.E164, list, map[bool]string{true: "listed", false: "not listed"}[listed]+note)
 	}
 	if org.ID != "" {
-		say(c.Org+"'s own", own[n.E164], "")
+		printList(c.Org+"'s own", own[n.E164], "")
 	}
-	for _, l := range looks {
+	for _, l := range found {
 		note := ""
 		if !l.Loaded {
 			note = ": its area code is not loaded"
 		}
-		say(l.Registry+" "+l.Version, l.Listed, note)
+		printList(l.Registry+" "+l.Version, l.Listed, note)
 	}
-	if len(looks) == 0 {
+	if len(found) == 0 {
 		fmt.Fprintf(t, "%s\tno registry is loaded\t\n", n.E164)
 	}
 	return t.Flush()

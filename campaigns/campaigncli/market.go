@@ -36,12 +36,12 @@ func (c InstallMarket) Run(ctx context.Context, d *Env) error {
 				return err
 			}
 		}
-		code, version, shown, err := c.find(ctx, tx, d)
+		code, version, label, err := c.find(ctx, tx, d)
 		if err != nil {
 			return err
 		}
 		if org == "" {
-			_, err = fmt.Fprintf(d.Out, "%s is installed\n", shown)
+			_, err = fmt.Fprintf(d.Out, "%s is installed\n", label)
 			return err
 		}
 		if err = marketstore.Assign(ctx, tx, org, code, version); err != nil {
@@ -51,7 +51,7 @@ func (c InstallMarket) Run(ctx context.Context, d *Env) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(d.Out, "%s uses %s\n", c.Org, shown)
+		fmt.Fprintf(d.Out, "%s uses %s\n", c.Org, label)
 		if others > 0 {
 			fmt.Fprintf(d.Out, "%s of another market cannot dial until its rules are assigned again\n",
 				countNoun(int64(others), "campaign", "campaigns"))
@@ -60,8 +60,8 @@ func (c InstallMarket) Run(ctx context.Context, d *Env) error {
 	})
 }
 
-// find finds the package, or installs it from files.
-func (c InstallMarket) find(ctx context.Context, q db.Querier, d *Env) (code, version, shown string, err error) {
+// find returns the package and its label for the operator. It installs a package of files.
+func (c InstallMarket) find(ctx context.Context, q db.Querier, d *Env) (code, version, label string, err error) {
 	if slices.Contains(market.Codes(), c.Package) {
 		p, fault := market.Load(c.Package)
 		if fault != nil {

@@ -164,9 +164,9 @@ func TestContactZone(t *testing.T) {
 	}
 }
 
-// TestCounts: each row is accepted, rejected or dropped, and no number is accepted
+// TestEachRowCountsOnce: each row is accepted, rejected or dropped, and no number is accepted
 // twice.
-func TestCounts(t *testing.T) {
+func TestEachRowCountsOnce(t *testing.T) {
 	phones := []string{"2125550123", "+12125550123", "2125550124", "8505550125", "+442071838750", "911", "", "8005550123", "x"}
 	us := options(t, "us")
 	rapid.Check(t, func(t *rapid.T) {

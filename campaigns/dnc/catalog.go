@@ -280,18 +280,18 @@ func (s *Catalog) OpenRegistries(market string) ([]screening.Registry, error) {
 func (s *Catalog) hasRegistries(ctx context.Context) (bool, error) {
 	s.first.Lock()
 	defer s.first.Unlock()
-	if some, refreshed := s.refreshed(); refreshed {
-		return some, nil
+	if exist, refreshed := s.refreshed(); refreshed {
+		return exist, nil
 	}
 	err := s.Refresh(ctx)
-	some, refreshed := s.refreshed()
+	exist, refreshed := s.refreshed()
 	if !refreshed {
 		return false, err // otherwise OpenRegistries reports what is missing
 	}
-	return some, nil
+	return exist, nil
 }
 
-func (s *Catalog) refreshed() (some, refreshed bool) {
+func (s *Catalog) refreshed() (exist, refreshed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.names)+len(s.open) > 0, s.names != nil

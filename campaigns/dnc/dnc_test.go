@@ -199,7 +199,7 @@ func (s *env) organization(market string) string {
 	return id
 }
 
-func TestOwn(t *testing.T) {
+func TestLoadOwn(t *testing.T) {
 	s := newEnv(t)
 	org := s.organization("us")
 	own := func(content string, replace bool) dnc.LoadResult {
@@ -233,9 +233,9 @@ func TestOwn(t *testing.T) {
 	}
 }
 
-// TestSingle: a single call is always checked against the organization's list, and
+// TestCallScreen: a single call is always checked against the organization's list, and
 // against its market's registry once there is one.
-func TestSingle(t *testing.T) {
+func TestCallScreen(t *testing.T) {
 	s := newEnv(t)
 	org := s.organization("us")
 	if _, err := s.LoadOwn(t.Context(), dnc.Load{OrgID: org, Files: []string{s.file("2125550123\n", 0)}, Now: s.now}); err != nil {
@@ -274,9 +274,9 @@ func TestSingle(t *testing.T) {
 	wantList("12025550123", "us_national")
 }
 
-// TestSingleBeforeFirstRefresh: a node that has not opened the registries yet opens
+// TestCallScreenBeforeFirstRefresh: a node that has not opened the registries yet opens
 // them before it allows a call, and allows none if it cannot.
-func TestSingleBeforeFirstRefresh(t *testing.T) {
+func TestCallScreenBeforeFirstRefresh(t *testing.T) {
 	s := newEnv(t)
 	number := control.Number{OrgID: s.organization("us"), Digits: "12025550123"}
 	s.load(dnc.Load{Name: "us_national", Files: []string{s.file("2025550123\n", 0)}})
@@ -296,7 +296,7 @@ func TestSingleBeforeFirstRefresh(t *testing.T) {
 	}
 }
 
-func TestResults(t *testing.T) {
+func TestReassignedResults(t *testing.T) {
 	s := newEnv(t)
 	org := s.organization("us")
 	contact := func(n int, number, state, consent string) {

@@ -28,7 +28,7 @@ func (s *CallScreen) Screen(ctx context.Context, n control.Number, p control.Pur
 			return v, err
 		}
 	}
-	if some, err := s.Catalog.hasRegistries(ctx); err != nil || !some {
+	if exist, err := s.Catalog.hasRegistries(ctx); err != nil || !exist {
 		return control.Verdict{}, err
 	}
 	var market string

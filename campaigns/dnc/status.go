@@ -23,11 +23,11 @@ func (s *Catalog) Copies(ctx context.Context) ([]Copy, error) {
 	if err != nil {
 		return nil, err
 	}
-	var shown []Copy
+	var copies []Copy
 	for _, c := range all {
-		shown = append(shown, Copy{c.Name, c.version(), c.Numbers, c.Areas, c.Downloaded, c.Loaded})
+		copies = append(copies, Copy{c.Name, c.version(), c.Numbers, c.Areas, c.Downloaded, c.Loaded})
 	}
-	return shown, nil
+	return copies, nil
 }
 
 // A LoadRecord is a completed load.
@@ -61,10 +61,10 @@ func (s *Catalog) Lookup(ctx context.Context, market, number string) ([]LookupRe
 	if err != nil {
 		return nil, err
 	}
-	var shown []LookupResult
+	var found []LookupResult
 	for _, r := range all {
 		listed, loaded := r.Has(number)
-		shown = append(shown, LookupResult{r.Name, r.Version, listed, loaded})
+		found = append(found, LookupResult{r.Name, r.Version, listed, loaded})
 	}
-	return shown, nil
+	return found, nil
 }

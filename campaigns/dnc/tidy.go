@@ -37,7 +37,7 @@ func (s *Catalog) Tidy(ctx context.Context) error {
 	seen := map[string]bool{}
 	for _, f := range all {
 		if strings.HasPrefix(f.Name(), ".part-") {
-			if info, gone := f.Info(); gone == nil && time.Since(info.ModTime()) > partialMaxAge {
+			if info, err := f.Info(); err == nil && time.Since(info.ModTime()) > partialMaxAge {
 				errs = append(errs, os.Remove(filepath.Join(filepath.Dir(sample), f.Name())))
 			}
 			continue

@@ -102,8 +102,8 @@ func (p *Package) parse(raw string) (n Number, region string, err error) {
 // isPossible reports whether a number has a valid length for its country and its E.164
 // form parses as itself: some leading zeros are stripped as trunk prefixes.
 func isPossible(n *phonenumbers.PhoneNumber, e164 string) bool {
-	again, err := phonenumbers.Parse(e164, "ZZ")
-	return err == nil && phonenumbers.Format(again, phonenumbers.E164) == e164 && phonenumbers.IsPossibleNumber(n)
+	parsed, err := phonenumbers.Parse(e164, "ZZ")
+	return err == nil && phonenumbers.Format(parsed, phonenumbers.E164) == e164 && phonenumbers.IsPossibleNumber(n)
 }
 
 // isNANP reports whether ten digits have the form of the North American Numbering Plan by

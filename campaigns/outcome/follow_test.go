@@ -56,9 +56,9 @@ func (t fakeCalls) Transcript(context.Context, string) (control.Transcript, erro
 	return control.Transcript{Lines: t.lines}, nil
 }
 
-// TestBroken: a call that a fault of the service ends before the first whole sentence,
+// TestIsBroken: a call that a fault of the service ends before the first whole sentence,
 // or within ten seconds, is a failed attempt; later it was a conversation.
-func TestBroken(t *testing.T) {
+func TestIsBroken(t *testing.T) {
 	at := time.Unix(1795222586, 0)
 	said := func(text string, interrupted bool) []pipeline.Line {
 		return []pipeline.Line{{Role: pipeline.RoleAgent, Text: text, Interrupted: interrupted}}

@@ -89,7 +89,7 @@ func holdEnd(at time.Time, c market.Cap, h History, zones []*time.Location) (tim
 
 // holdEndAtMidnight applies a cap to the calendar day of each zone; the day that ends
 // last counts.
-func holdEndAtMidnight(at time.Time, c market.Cap, h History, zones []*time.Location) (end time.Time, held bool) {
+func holdEndAtMidnight(at time.Time, c market.Cap, h History, zones []*time.Location) (end time.Time, holds bool) {
 	for _, zone := range zones {
 		local := at.In(zone)
 		today := time.Date(local.Year(), local.Month(), local.Day(), 0, 0, 0, 0, zone)
@@ -97,12 +97,12 @@ func holdEndAtMidnight(at time.Time, c market.Cap, h History, zones []*time.Loca
 		if len(h.Dials)-first < c.Most {
 			continue
 		}
-		held = true
+		holds = true
 		if midnight := time.Date(local.Year(), local.Month(), local.Day()+1, 0, 0, 0, 0, zone); midnight.After(end) {
 			end = midnight
 		}
 	}
-	return end, held
+	return end, holds
 }
 
 // DialHistory returns how far back dials must be known to apply caps.

@@ -108,8 +108,8 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// TestNext: the next call is when law, hours and the contact's own time all allow it.
-func TestNext(t *testing.T) {
+// TestNextCallTime: the next call is when law, hours and the contact's own time all allow it.
+func TestNextCallTime(t *testing.T) {
 	us, err := market.Load("us")
 	if err != nil {
 		t.Fatal(err)

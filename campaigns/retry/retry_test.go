@@ -46,7 +46,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-func TestLadder(t *testing.T) {
+func TestStandardDelays(t *testing.T) {
 	c := config(t, Standard, `{"attempts":6}`)
 	ended := time.Unix(1795222586, 0)
 	for dials, want := range map[int]time.Duration{1: 15 * time.Minute, 2: time.Hour, 3: 4 * time.Hour, 4: 24 * time.Hour, 5: 24 * time.Hour} {

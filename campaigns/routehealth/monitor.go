@@ -137,12 +137,12 @@ func (w *Monitor) ReportTrunks(ctx context.Context) error {
 	down := map[string]bool{}
 	var ids []string
 	var bad []bool
-	var left []time.Duration // of the pause, independent of the database's clock
+	var pauses []time.Duration // what is left of them, independent of the database's clock
 	for _, t := range all {
 		if in[t.ID] {
 			until, asked := paused[t.ID]
 			down[t.ID] = !asked && w.Down != nil && w.Down(t)
-			ids, bad, left = append(ids, t.ID), append(bad, down[t.ID]), append(left, max(time.Until(until), 0))
+			ids, bad, pauses = append(ids, t.ID), append(bad, down[t.ID]), append(pauses, max(time.Until(until), 0))
 		}
 	}
 	w.mu.Lock()
@@ -155,7 +155,7 @@ func (w *Monitor) ReportTrunks(ctx context.Context) error {
 		INSERT INTO trunk_sights (trunk_id, node, down, paused_until, at)
 		SELECT x.id, $1, x.down, clock_timestamp() + x.pause, clock_timestamp()
 		FROM unnest($2::text[], $3::boolean[], $4::interval[]) AS x (id, down, pause) JOIN trunks t ON t.id = x.id ORDER BY x.id
-		ON CONFLICT (trunk_id, node) DO UPDATE SET down = excluded.down, paused_until = excluded.paused_until, at = excluded.at`, w.Owner, ids, bad, left)
+		ON CONFLICT (trunk_id, node) DO UPDATE SET down = excluded.down, paused_until = excluded.paused_until, at = excluded.at`, w.Owner, ids, bad, pauses)
 	return err
 }
 

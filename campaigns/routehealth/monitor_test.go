@@ -187,8 +187,8 @@ func TestUnreachableTrunk(t *testing.T) {
 	r.wantState(nodes["a"], "still no node reaches it", "open unreachable 10")
 }
 
-// TestDuty: one node monitors until it stops.
-func TestDuty(t *testing.T) {
+// TestOneNodeHoldsDuty: one node monitors until it stops.
+func TestOneNodeHoldsDuty(t *testing.T) {
 	r := newEnv(t)
 	a, b := r.monitor("a"), r.monitor("b")
 	if !r.step(a) || r.step(b) || !r.step(a) {
@@ -238,16 +238,16 @@ func TestCountsMatchCircuitBreaker(t *testing.T) {
 	}
 }
 
-// TestPauses: a trunk whose carrier asked for a pause is not unreachable, and every
+// TestPausedTrunk: a trunk whose carrier asked for a pause is not unreachable, and every
 // node reports it, even if no campaign uses it.
-func TestPauses(t *testing.T) {
+func TestPausedTrunk(t *testing.T) {
 	r := newEnv(t)
 	r.exec("UPDATE campaigns SET status = 'paused'")
 	down := func(trunks.Trunk) bool { return true }
 	paused, other := r.monitor("a"), r.monitor("b")
 	paused.Down, other.Down = down, func(trunks.Trunk) bool { return false }
 	paused.Paused = func() map[string]time.Time { return map[string]time.Time{"trk_1": time.Now().Add(20 * time.Second)} }
-	sights := func() (s string) {
+	reports := func() (s string) {
 		if err := r.db.Pool.QueryRow(t.Context(), `SELECT coalesce(string_agg(node || ' ' || down || ' ' || (paused_until > now()), ', ' ORDER BY node), '')
 			FROM trunk_sights`).Scan(&s); err != nil {
 			t.Fatal(err)
@@ -263,7 +263,7 @@ func TestPauses(t *testing.T) {
 		if err := step.w.ReportTrunks(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if got := sights(); got != step.want {
+		if got := reports(); got != step.want {
 			t.Errorf("after the report of %s: %q, want %q", step.w.Owner, got, step.want)
 		}
 	}

@@ -83,11 +83,11 @@ func (svc *Service) status(
 		return st, screenResult{}, err
 	}
 	var found screenResult
-	var closed error // a registry that cannot be opened must not prevent reading, pausing or canceling
+	var openErr error // a registry that cannot be opened must not prevent reading, pausing or canceling
 	switch {
 	case frozen != nil:
 		st.Screen = *frozen
-		found.lists, closed = svc.screener().lists(ctx, q, pkg)
+		found.lists, openErr = svc.screener().lists(ctx, q, pkg)
 	case c.LaunchImportID != "" && pkg != nil:
 		if found, err = svc.screener().screenDraft(ctx, q, pkg, &st, on, in.fresh, now); err != nil {
 			return st, found, err
@@ -102,10 +102,10 @@ func (svc *Service) status(
 	}
 	f.Attestation = launchcheck.Attestation{Given: in.attested, Stale: in.stale || in.seen != "" && in.seen != st.Screen.Fingerprint}
 	f.Screen.Frozen = frozen != nil
-	f.Screen.Stale, f.Screen.AgeDays = closed != nil || found.lists.IsStale(now), int(found.lists.Age(now).Hours()/24)
-	f.Warnings.Loaded = closed != nil || len(found.lists.Registries) > 0
+	f.Screen.Stale, f.Screen.AgeDays = openErr != nil || found.lists.IsStale(now), int(found.lists.Age(now).Hours()/24)
+	f.Warnings.Loaded = openErr != nil || len(found.lists.Registries) > 0
 	st.Blockers, st.Warnings = launchcheck.Blockers(f, on), launchcheck.Warnings(f)
-	return st, found, nil //nolint:nilerr // closed is reported as a stale screening
+	return st, found, nil //nolint:nilerr // openErr is reported as a stale screening
 }
 
 // addImport adds the launch import to the status.

@@ -24,7 +24,7 @@ func (svc *Service) Progress(ctx context.Context, orgID, id string) (progress.Pr
 		if err != nil {
 			return err
 		}
-		lists, closed := svc.screener().lists(ctx, tx, pkg) // a registry that cannot be opened holds all contacts
+		lists, openErr := svc.screener().lists(ctx, tx, pkg) // a registry that cannot be opened holds all contacts
 		now := svc.now().UTC()
 		f := progress.Facts{Now: now, Campaign: c}
 		if f.Calendar, err = org.Calendar(c, pkg); err != nil {
@@ -56,7 +56,7 @@ func (svc *Service) Progress(ctx context.Context, orgID, id string) (progress.Pr
 		if err != nil {
 			return err
 		}
-		f.Stale = closed != nil || org.RequireRegistry && lists.IsUnusable(now)
+		f.Stale = openErr != nil || org.RequireRegistry && lists.IsUnusable(now)
 		err = svc.addWaiting(ctx, tx, &f, t.Due)
 		p = progress.Compute(f)
 		return err

@@ -36,8 +36,8 @@ func runAndJudge(t *testing.T, w Config) (Figures, oracle.Report) {
 	return f, report
 }
 
-// TestLawful: two years of campaigns over all states and Kazakhstan have no fault.
-func TestLawful(t *testing.T) {
+// TestSimulationIsLawful: two years of campaigns over all states and Kazakhstan have no fault.
+func TestSimulationIsLawful(t *testing.T) {
 	f, r := runAndJudge(t, smallConfig())
 	if r.Wrong() > 0 {
 		t.Errorf("%+v", r)

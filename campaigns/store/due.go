@@ -28,13 +28,13 @@ func (s *Store) Due(ctx context.Context, tx pgx.Tx, now time.Time) ([]campaigns.
 // IsDrained reports whether no contact of a campaign is left to call. The caller holds
 // the lock of the campaign, so that no batch is added in between.
 func (s *Store) IsDrained(ctx context.Context, q db.Querier, campaignID string) (bool, error) {
-	var some bool
+	var waiting bool
 	const query = "SELECT EXISTS (SELECT FROM contacts WHERE campaign_id = $1 AND state IN ('pending', 'in_call', 'awaiting'))"
-	err := q.QueryRow(ctx, query, campaignID).Scan(&some)
+	err := q.QueryRow(ctx, query, campaignID).Scan(&waiting)
 	if err != nil {
 		return false, fmt.Errorf("contacts: %w", err)
 	}
-	return !some, nil
+	return !waiting, nil
 }
 
 // SaveSeenScreen stores which screening of a draft was shown last.

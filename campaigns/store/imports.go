@@ -190,14 +190,14 @@ func (Imports) Issues(
 		total += n
 	}
 	// Every selected row has at least one issue.
-	const issues = "SELECT issues FROM import_rows WHERE import_id = $1 AND issues IS NOT NULL ORDER BY n LIMIT $2"
+	const query = "SELECT issues FROM import_rows WHERE import_id = $1 AND issues IS NOT NULL ORDER BY n LIMIT $2"
 	var text []byte
 	if err = db.Each(ctx, q, "issues", []any{&text}, func() error {
-		var some []contactfile.Issue
-		fault := json.Unmarshal(text, &some)
-		items = append(items, some...)
+		var issues []contactfile.Issue
+		fault := json.Unmarshal(text, &issues)
+		items = append(items, issues...)
 		return fault
-	}, issues, importID, first); err != nil {
+	}, query, importID, first); err != nil {
 		return nil, nil, 0, err
 	}
 	return items[:min(len(items), first)], byCode, total, nil

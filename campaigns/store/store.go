@@ -56,12 +56,12 @@ const from = ` FROM campaigns c LEFT JOIN agents a ON a.org_id = c.org_id AND a.
 func scanCampaign(row pgx.Row) (campaigns.Campaign, error) {
 	var c campaigns.Campaign
 	var strategy string
-	var again, hours []byte
+	var retryJSON, hoursJSON []byte
 	var starts, ends, launched, completed, cancelled *time.Time
 	err := row.Scan(&c.ID, &c.OrgID, &c.Status, &c.StatusReason, &c.CreatedVia, &c.LaunchedVia, &c.Name, &c.AgentID,
 		&c.AgentName, &c.AgentVersion, &c.Timezone, &c.TimezoneSource, &starts, &ends,
-		&c.Open, &c.CallsPerMinute, &strategy, &c.Classification, &again, &c.Duplicates,
-		&c.ContactTimezone, &hours, &c.Binding.TrunkID, &c.Binding.RouteID, &c.Binding.FromNumber, &c.DNC, &c.Market,
+		&c.Open, &c.CallsPerMinute, &strategy, &c.Classification, &retryJSON, &c.Duplicates,
+		&c.ContactTimezone, &hoursJSON, &c.Binding.TrunkID, &c.Binding.RouteID, &c.Binding.FromNumber, &c.DNC, &c.Market,
 		&c.LaunchImportID, &c.SeenFingerprint, &c.CreatedAt, &c.UpdatedAt, &launched, &completed, &cancelled)
 	if err != nil {
 		return campaigns.Campaign{}, err
@@ -73,7 +73,7 @@ func scanCampaign(row pgx.Row) (campaigns.Campaign, error) {
 			*to = at.UTC()
 		}
 	}
-	if err := errors.Join(json.Unmarshal(again, &c.Retry), json.Unmarshal(hours, &c.WorkingHours)); err != nil {
+	if err := errors.Join(json.Unmarshal(retryJSON, &c.Retry), json.Unmarshal(hoursJSON, &c.WorkingHours)); err != nil {
 		return campaigns.Campaign{}, fmt.Errorf("campaign %s: %w", c.ID, err)
 	}
 	c.Retry.Strategy = retry.Strategy(strategy)
@@ -106,11 +106,11 @@ func getCampaign(ctx context.Context, q db.Querier, orgID, id string, lock bool)
 
 // Insert writes a new campaign.
 func (s *Store) Insert(ctx context.Context, q db.Querier, c campaigns.Campaign) error {
-	again, err := json.Marshal(c.Retry)
+	retryJSON, err := json.Marshal(c.Retry)
 	if err != nil {
 		return err
 	}
-	hours, err := json.Marshal(c.WorkingHours)
+	hoursJSON, err := json.Marshal(c.WorkingHours)
 	if err != nil {
 		return err
 	}
@@ -121,8 +121,8 @@ func (s *Store) Insert(ctx context.Context, q db.Querier, c campaigns.Campaign) 
 			use_contact_timezone, working_hours, trunk_id, route_id, from_number, dnc, market, launch_import_id, created_at, updated_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, nullif($25, ''), $26, $26)`,
 		c.ID, c.OrgID, c.Status, c.CreatedVia, c.Name, c.AgentID, c.AgentName, c.Timezone, c.TimezoneSource,
-		nullTime(c.StartsAt), nullTime(c.EndsAt), c.Open, c.CallsPerMinute, c.Retry.Strategy, c.Classification, again, c.Duplicates,
-		c.ContactTimezone, hours, c.Binding.TrunkID, c.Binding.RouteID, c.Binding.FromNumber, c.DNC, c.Market, c.LaunchImportID, c.CreatedAt)
+		nullTime(c.StartsAt), nullTime(c.EndsAt), c.Open, c.CallsPerMinute, c.Retry.Strategy, c.Classification, retryJSON, c.Duplicates,
+		c.ContactTimezone, hoursJSON, c.Binding.TrunkID, c.Binding.RouteID, c.Binding.FromNumber, c.DNC, c.Market, c.LaunchImportID, c.CreatedAt)
 	return err
 }
 

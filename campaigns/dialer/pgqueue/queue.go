@@ -32,7 +32,7 @@ type Markets interface {
 
 // Claims loads the data of claimed calls; *control/store.Store implements it.
 type Claims interface {
-	Prepare(ctx context.Context, held []control.Lease, until time.Time) ([]*control.Claim, error)
+	Prepare(ctx context.Context, leases []control.Lease, until time.Time) ([]*control.Claim, error)
 }
 
 // A Queue implements dialer.Store. It is for one goroutine.

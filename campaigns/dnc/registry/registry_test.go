@@ -157,8 +157,8 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
-// TestArea: an area code without listed numbers can be loaded.
-func TestArea(t *testing.T) {
+// TestAreaWithoutNumbers: an area code without listed numbers can be loaded.
+func TestAreaWithoutNumbers(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "registry")
 	b, err := Build(name, "")
 	if err != nil {
