@@ -56,7 +56,8 @@ func (a Azure) Open(ctx context.Context, s pipeline.Style) (pipeline.Synthesis, 
 		return nil, errors.New("azure speech: no region")
 	}
 	p := peer{
-		name: "azure speech", header: http.Header{"Ocp-Apim-Subscription-Key": {string(a.Key)}}, dial: a.Dial, onClose: onAzureClose,
+		name: "azure speech", dial: a.Dial, onClose: onAzureClose,
+		header: http.Header{"Ocp-Apim-Subscription-Key": {string(a.Key)}, "X-Connectionid": {azureID()}},
 	}
 	sock, err := a.Warm.get(ctx, address, func(ctx context.Context) (*socket, error) {
 		sock, err := p.open(ctx, address, nil)
@@ -143,7 +144,7 @@ func azureContext(s pipeline.Style) (string, error) {
 	b, err := json.Marshal(object{"synthesis": object{
 		"audio": object{
 			"metadataOptions": object{
-				"wordBoundaryEnabled": true, "punctuationBoundaryEnabled": true, "sentenceBoundaryEnabled": false,
+				"wordBoundaryEnabled": "true", "punctuationBoundaryEnabled": "true", "sentenceBoundaryEnabled": "false", // strings, as the SDK sends
 				"bookmarkEnabled": false, "visemeEnabled": false, "sessionEndEnabled": true,
 			},
 			"outputFormat": format,
