@@ -28,6 +28,10 @@ type setup struct {
 	slow bool
 	// lateRefusal means that a refusal does not come before the first audio.
 	lateRefusal bool
+	// noTerms means that it takes no key terms.
+	noTerms bool
+	// malformed is the error of a malformed message; "not JSON" if empty.
+	malformed string
 	// endOfTurn means that it reports the probability of the end of the turn.
 	endOfTurn bool
 }
@@ -58,6 +62,11 @@ func setups() []setup {
 		}},
 		{name: "azure", open: func(n *fakeprovider.Net) pipeline.Recognizer {
 			return Azure{URL: "ws://fake/stt/speech/universal/v2", Key: "canary", Dial: n.Dial}
+		}},
+		{name: "yandex", lateRefusal: true, noTerms: true, malformed: "not a message", open: func(n *fakeprovider.Net) pipeline.Recognizer {
+			protocols := new(http.Protocols)
+			protocols.SetUnencryptedHTTP2(true)
+			return Yandex{URL: "http://fake", Key: "canary", Client: &http.Client{Transport: &http.Transport{DialContext: n.Dial, Protocols: protocols}}}
 		}},
 	}
 }
@@ -267,8 +276,12 @@ func TestFreeze(t *testing.T) {
 
 func TestBreaks(t *testing.T) {
 	for fault, want := range map[fakeprovider.Fault]string{fakeprovider.Drop: "receive", fakeprovider.Reset: "receive", fakeprovider.Garble: "not JSON"} {
-		each(t, always(fault), func(t *testing.T, r pipeline.Recognizer, _ setup) {
+		each(t, always(fault), func(t *testing.T, r pipeline.Recognizer, s setup) {
 			t.Helper()
+			want := want
+			if fault == fakeprovider.Garble && s.malformed != "" {
+				want = s.malformed
+			}
 			o := converse(t, r, 8000, "one two three")
 			if o.err == nil || !strings.Contains(o.err.Error(), want) || strings.Contains(o.err.Error(), "canary") {
 				t.Errorf("%s: %v, want %q", fault, o.err, want)

@@ -44,8 +44,10 @@ type protocol struct {
 	maxSilent int
 	// finalizeOnly means that text comes only after Finalize.
 	finalizeOnly bool
-	// pack wraps audio, which is µ-law at 8 kHz, else 16-bit little-endian PCM, in a
-	// message; nil sends it as binary.
+	// linear means that audio is 16-bit little-endian PCM at 8 kHz, too. Else it is µ-law
+	// there.
+	linear bool
+	// pack wraps audio in a message; nil sends it as binary.
 	pack func(sound []byte) (message, error)
 	// parse reads a message of the provider. In-band refusals are *pipeline.RefusedError.
 	parse func(b []byte) (update, error)
@@ -135,7 +137,7 @@ func (s *stream) WriteFrame(f media.Frame) error {
 	default: // the queue grew
 		b = make([]byte, s.frameBytes())
 	}
-	if s.rate == telephone {
+	if s.isMulaw() {
 		b = b[:codec.PCMU{}.Encode(b[:cap(b)], f)]
 	} else {
 		b = b[:0]
@@ -151,9 +153,12 @@ func (s *stream) WriteFrame(f media.Frame) error {
 	}
 }
 
+// isMulaw reports whether audio is sent as µ-law.
+func (s *stream) isMulaw() bool { return s.rate == telephone && !s.linear }
+
 // frameBytes returns the encoded size of a frame.
 func (s *stream) frameBytes() int {
-	if s.rate == telephone {
+	if s.isMulaw() {
 		return media.FrameLen(s.rate)
 	}
 	return 2 * media.FrameLen(s.rate)
@@ -265,7 +270,7 @@ func (s *stream) write() {
 // length returns the duration of encoded audio.
 func (s *stream) length(sound []byte) time.Duration {
 	n := len(sound)
-	if s.rate != telephone {
+	if !s.isMulaw() {
 		n /= 2
 	}
 	return time.Duration(n) * time.Second / time.Duration(s.rate)

@@ -158,10 +158,11 @@ func (s *Server) recognize(w http.ResponseWriter, r *http.Request, l *asrSession
 	}
 }
 
-// run serves a session until the client leaves, read fails or a fault ends it.
+// run serves a session until the client leaves, read fails or a fault ends it. The channel
+// is closed when nothing more is written, at the latest after the end of ctx.
 func (s *Server) run(
 	ctx context.Context, cancel context.CancelFunc, l *asrSession, out writer, read func() (int, []byte, error),
-) {
+) (written chan struct{}) {
 	l.due = make(chan result, 256)
 	if l.rate > 0 {
 		l.decoder = tone.NewDecoder(l.rate)
@@ -169,7 +170,7 @@ func (s *Server) run(
 	if m := l.hello(); m != nil {
 		l.queue(0, m)
 	}
-	written := make(chan struct{})
+	written = make(chan struct{})
 	s.wg.Go(func() {
 		defer cancel()
 		defer close(written)
@@ -178,7 +179,7 @@ func (s *Server) run(
 	for l.accepts() {
 		kind, b, err := read()
 		if err != nil {
-			return
+			return written
 		}
 		if !l.onMessage(kind, b) {
 			break
@@ -187,13 +188,14 @@ func (s *Server) run(
 			if l.fault == HalfOpen {
 				<-ctx.Done() // until the server closes
 			}
-			return
+			return written
 		}
 	}
 	select {
 	case <-written:
 	case <-ctx.Done():
 	}
+	return written
 }
 
 // accepts reports whether the request is not refused so far.

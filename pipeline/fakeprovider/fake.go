@@ -144,6 +144,7 @@ func Serve(l net.Listener, script Script) *Server {
 	mux.HandleFunc("POST /v1/audio/transcriptions", s.transcribeFile)
 	mux.HandleFunc("GET /transcribe-websocket", s.transcribeSoniox)
 	mux.HandleFunc("GET /stt/speech/universal/v2", s.transcribeAzure)
+	mux.HandleFunc("POST /speechkit.stt.v3.Recognizer/RecognizeStreaming", s.transcribeYandex)
 	chats := s.answer(func() protocol { return &chat{} })
 	mux.HandleFunc("POST /v1/chat/completions", chats)
 	mux.HandleFunc("POST /v1/responses", s.answer(func() protocol { return responses{} }))
@@ -158,9 +159,12 @@ func Serve(l net.Listener, script Script) *Server {
 	mux.HandleFunc("POST /v1/audio/speech", s.speech)
 	mux.HandleFunc("GET /cognitiveservices/websocket/v2", s.speakAzure)
 	mux.HandleFunc("POST /tts/v3/utteranceSynthesis", s.speakYandex)
+	protocols := new(http.Protocols) // gRPC needs HTTP/2
+	protocols.SetHTTP1(true)
+	protocols.SetUnencryptedHTTP2(true)
 	s.http = &http.Server{
-		ReadHeaderTimeout: 5 * time.Second,
-		BaseContext:       func(net.Listener) context.Context { return ctx },
+		ReadHeaderTimeout: 5 * time.Second, Protocols: protocols,
+		BaseContext: func(net.Listener) context.Context { return ctx },
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			s.wg.Add(1) // Shutdown does not wait for hijacked connections
 			defer s.wg.Done()

@@ -1,0 +1,176 @@
+package asr
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/pipeline"
+	"github.com/parley-voice/parley/pipeline/grpcstream"
+)
+
+// YandexURL is the default endpoint.
+const YandexURL = "https://stt.api.cloud.yandex.net:443"
+
+const (
+	yandexMethod = "/speechkit.stt.v3.Recognizer/RecognizeStreaming"
+	yandexModel  = "general"
+)
+
+// Control messages of the stream to a yandexTransport.
+const (
+	yandexHello    = "options"
+	yandexFinalize = "eou"
+	yandexBye      = "end"
+)
+
+// Yandex transcribes with Yandex SpeechKit, version 3 (github.com/yandex-cloud/cloudapi,
+// yandex/cloud/ai/stt/v3). Of several languages, it finds the one of each sentence. It
+// takes no key terms.
+type Yandex struct {
+	URL    string       // scheme, host and port; empty means YandexURL
+	Key    media.Secret // API key of a service account
+	Folder string       // folder id; empty means that of the service account
+	Client *http.Client // nil means http.DefaultClient; must speak HTTP/2 and have no Timeout
+}
+
+// OptionRules implements pipeline.RuledProvider. The messages have no place for unknown
+// parameters; those are ignored.
+func (Yandex) OptionRules() pipeline.OptionRules {
+	return pipeline.OptionRules{
+		Takes:    []string{"languages", "options"},
+		Reserved: []string{"audio_format", "language_restriction", "model"},
+		Known:    []string{"literature_text", "profanity_filter", "text_normalization"},
+		Languages: []string{
+			"de-DE", "en-US", "es-ES", "fi-FI", "fr-FR", "he-HE", "it-IT", "kk-KZ", "nl-NL", "pl-PL", "pt-PT", "pt-BR", "ru-RU", "sv-SE",
+			"tr-TR", "uz-UZ",
+		},
+	}
+}
+
+// Recognize implements pipeline.Recognizer. The stream opens with the connection, so a
+// refusal comes later.
+func (y Yandex) Recognize(ctx context.Context, s pipeline.Stream) (pipeline.Recognition, error) {
+	head := http.Header{"Authorization": {"Api-Key " + string(y.Key)}}
+	if y.Folder != "" {
+		head.Set("X-Folder-Id", y.Folder)
+	}
+	call, err := grpcstream.Open(ctx, cmp.Or(y.Client, http.DefaultClient), cmp.Or(y.URL, YandexURL)+yandexMethod, head)
+	if err != nil {
+		return nil, fmt.Errorf("yandex: %w", err)
+	}
+	answers := yandexAnswers{normalized: normalizes(s)}
+	return start(protocol{
+		name: "yandex", hello: yandexHello, finalize: yandexFinalize, bye: yandexBye,
+		chunk: 60 * time.Millisecond, linear: true, maxSilent: 1, parse: answers.parse,
+	}, s.Rate, yandexTransport{call, yandexOptions(s)}, head), nil
+}
+
+// normalizes reports whether numbers and dates are written in digits. SpeechKit does so for
+// a known language only (yandex.cloud/en/docs/speechkit/stt/normalization).
+func normalizes(s pipeline.Stream) bool {
+	on, given := s.Options.Extra["text_normalization"].(bool)
+	return len(languagesOf(s)) == 1 && (on || !given)
+}
+
+// A yandexTransport is the transport over gRPC.
+type yandexTransport struct {
+	call    *grpcstream.Stream
+	options []byte // first message
+}
+
+func (y yandexTransport) send(m message, by time.Time) error {
+	limit := time.Until(by)
+	switch {
+	case m.kind == websocket.BinaryMessage:
+		return y.call.Send(yandexChunk(m.body), limit)
+	case m.kind == websocket.PingMessage:
+		return nil // HTTP/2 has its own
+	}
+	switch string(m.body) {
+	case yandexHello:
+		return y.call.Send(y.options, limit)
+	case yandexFinalize:
+		return y.call.Send(yandexEOU(), limit)
+	default:
+		y.call.CloseSend()
+		return nil
+	}
+}
+
+func (y yandexTransport) receive() ([]byte, error) {
+	b, err := y.call.Receive()
+	if err == io.EOF { //nolint:errorlint // as returned
+		return nil, io.ErrUnexpectedEOF // the provider ended the stream
+	}
+	return b, err
+}
+
+func (yandexTransport) hurry(time.Time) {} // Send waits for the queue only
+
+func (y yandexTransport) close() { _ = y.call.Close() } // it never fails
+
+// yandexAnswers follows the answers to Finalize.
+type yandexAnswers struct {
+	// normalized means that each final text is followed by a refinement, which counts.
+	normalized bool
+	raw        *pipeline.Result // final text without its refinement so far
+	ended      time.Duration    // time of the Finalize that was answered meanwhile
+	last       time.Duration    // end of the last final text
+}
+
+// parse reads a message.
+func (y *yandexAnswers) parse(b []byte) (update, error) {
+	m, err := parseYandex(b)
+	if err != nil {
+		return update{}, fmt.Errorf("not a message of SpeechKit: %w", err)
+	}
+	switch m.event {
+	case yandexPartial:
+		return update{Result: m.result, empty: m.result.Text == ""}, nil
+	case yandexFinal:
+		m.result.Final = true
+		y.last = max(y.last, m.result.End)
+		if y.normalized && m.result.Text != "" {
+			held := m.result
+			y.raw = &held
+			m.result.Final = false
+		}
+		return update{Result: m.result, empty: m.result.Text == ""}, nil
+	case yandexRefinement:
+		if y.raw == nil {
+			return update{empty: true}, nil
+		}
+		return y.refine(m.result), nil
+	case yandexEOUUpdate:
+		end := max(m.time, y.last)
+		if y.raw != nil { // the answer follows with the refinement
+			y.ended = end
+			return update{empty: true}, nil
+		}
+		return update{answer: true, Result: pipeline.Result{Final: true, Start: end, End: end}}, nil
+	default:
+		return update{alive: true}, nil // status messages come at fixed intervals
+	}
+}
+
+// refine returns the final text with its refinement.
+func (y *yandexAnswers) refine(r pipeline.Result) update {
+	raw := *y.raw
+	h := update{Result: raw}
+	h.Final, h.Text = true, cmp.Or(r.Text, raw.Text)
+	if len(r.Words) > 0 {
+		h.Words = r.Words
+	}
+	if y.ended > 0 {
+		h.answer, h.End = true, max(h.End, y.ended)
+	}
+	y.raw, y.ended = nil, 0
+	return h
+}
