@@ -35,16 +35,16 @@ func TestIPv6(t *testing.T) {
 		}
 	})
 	for _, via := range []string{"udp", "tcp"} {
-		up, err := ua.Dial(shortContext(t), media.Target{
+		call, err := ua.Dial(shortContext(t), media.Target{
 			ID: "six-" + via, To: "12025550123", From: "+12025550100",
 			Trunk: media.Trunk{Proxy: "sip:" + carrier.Addr().String() + ";transport=" + via},
 		}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		checkTone(t, up, 10, 440)
-		_ = up.Hangup(media.LocalHangup)
-		if err := drain(up); !errors.Is(err, io.EOF) {
+		checkTone(t, call, 10, 440)
+		_ = call.Hangup(media.LocalHangup)
+		if err := drain(call); !errors.Is(err, io.EOF) {
 			t.Error(err)
 		}
 	}

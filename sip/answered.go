@@ -43,7 +43,7 @@ func (a *attempt) onAnswer(res *sip.Response) (*leg.Leg, *media.DialError) {
 	a.mu.Unlock()
 	// The leg exists before the ACK is sent, since a BYE may follow the ACK at
 	// once.
-	up, err := leg.New(a.ua.endpoint, leg.Config{
+	l, err := leg.New(a.ua.endpoint, leg.Config{
 		Dialog: d, Session: a.session, Agreement: agreed, LocalSDP: localSDP, Wish: a.wish, Keys: a.target.Trunk.Keys,
 		Allow:    leg.AllowedMethods(res),
 		Expected: a.expectedSources(res.Source()), FirstMedia: a.target.Trunk.FirstMedia, MediaGap: a.target.Trunk.MediaGap,
@@ -54,10 +54,10 @@ func (a *attempt) onAnswer(res *sip.Response) (*leg.Leg, *media.DialError) {
 		return nil, dialError(media.Canceled, err)
 	}
 	if err := a.sendACK(d); err != nil {
-		_ = up.Hangup(media.Failure)
+		_ = l.Hangup(media.Failure)
 		return nil, dialError(media.Failure, err)
 	}
-	return up, nil
+	return l, nil
 }
 
 // agree negotiates the session of a 2xx. If the 2xx has no description, that of

@@ -36,9 +36,9 @@ func TestNoFailoverAfterProgress(t *testing.T) {
 func TestRemoteHangupDuringOffer(t *testing.T) {
 	for _, last := range []string{"487 Request Terminated", "200 OK"} {
 		simulate(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *simEnv) { //nolint:thelper // the test itself
-			up, invite := b.placeCall(t, "pending")
+			call, invite := b.placeCall(t, "pending")
 			held := make(chan error)
-			go func() { held <- up.(media.Holder).Hold(context.Background(), true) }() //nolint:forcetypeassert // the leg of package sip/leg
+			go func() { held <- call.Hold(context.Background(), true) }()
 			offer := b.read(t, "INVITE ")
 			b.send(t, requestWithin(invite, "BYE", 7, ""))
 			b.read(t, "SIP/2.0 200")
@@ -112,11 +112,11 @@ func (l *env) callInBackground(t *testing.T, to media.Target) <-chan media.Leg {
 	t.Helper()
 	got := make(chan media.Leg)
 	go func() {
-		up, err := l.ua.Dial(shortContext(t), to, nil)
+		call, err := l.ua.Dial(shortContext(t), to, nil)
 		if err != nil {
 			t.Error(err)
 		}
-		got <- up
+		got <- call
 	}()
 	return got
 }
@@ -140,8 +140,8 @@ func TestUnreachableContact(t *testing.T) {
 			contact = strings.Replace(contact, "PEER", p.at(), 1)
 			p.send(reply(p.read("INVITE "), "200 OK", peerTag, "", sdpWithPort(9)), contact)
 			p.read("ACK ")
-			if up := <-got; up != nil {
-				_ = up.Hangup(media.LocalHangup)
+			if call := <-got; call != nil {
+				_ = call.Hangup(media.LocalHangup)
 			}
 			p.send(reply(p.read("BYE "), "200 OK", "", "", ""), contact)
 		})
@@ -233,7 +233,7 @@ func TestRefreshIsRefused(t *testing.T) {
 		timers := "Allow: INVITE, UPDATE\r\nSession-Expires: 200;refresher=uac\r\n"
 		b.send(t, reply(invite, "200 OK", peerTag, timers, sdpWithPort(9)))
 		b.read(t, "ACK ")
-		up := answered(t, result)
+		call := answered(t, result)
 		first := b.read(t, "UPDATE ")
 		b.send(t, reply(first, "422 Too Small", "", "Min-SE: 600\r\n", ""))
 		second := b.read(t, "UPDATE ")
@@ -248,6 +248,6 @@ func TestRefreshIsRefused(t *testing.T) {
 		b.send(t, reply(third, "200 OK", "", "Session-Expires: 600;refresher=uac\r\n", sdpWithPort(9)))
 		b.read(t, "ACK ")
 		synctest.Wait()
-		b.hangUp(t, up)
+		b.hangUp(t, call)
 	})
 }

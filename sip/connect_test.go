@@ -199,7 +199,7 @@ func TestCloseDuringBye(t *testing.T) {
 	})
 	dialed, _ := l.dialInBackground(t.Context(), target)
 	wg.Wait()
-	waitFor(t, func() bool { up, _ := l.ua.Calls(); return up > 0 }, func() string { return "the call was not answered" })
+	waitFor(t, func() bool { connected, _ := l.ua.Calls(); return connected > 0 }, func() string { return "the call was not answered" })
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	start := time.Now()

@@ -78,15 +78,15 @@ func TestLateChallengeIsExplained(t *testing.T) {
 // the trace.
 func TestCarrierTransferIsExplained(t *testing.T) {
 	simulate(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *simEnv) { //nolint:thelper // the test itself
-		up, invite := b.placeCall(t, "refer")
+		call, invite := b.placeCall(t, "refer")
 		b.send(t, strings.Replace(requestWithin(invite, "REFER", 7, ""), "Max-Forwards", "Refer-To: <sip:1@127.0.0.1>\r\nMax-Forwards", 1))
 		if got := b.read(t, "SIP/2.0 "); !strings.HasPrefix(got, "SIP/2.0 405") {
 			t.Errorf("answered %.60q", got)
 		}
 		<-time.After(time.Second)
-		if l := ladderOf(t, up); !strings.Contains(l, "405 Method Not Allowed | 7 REFER, transfers by the carrier are not supported") {
+		if l := ladderOf(t, call); !strings.Contains(l, "405 Method Not Allowed | 7 REFER, transfers by the carrier are not supported") {
 			t.Errorf("the trace is\n%s", l)
 		}
-		b.hangUp(t, up)
+		b.hangUp(t, call)
 	})
 }

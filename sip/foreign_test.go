@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/sip/leg"
 	"github.com/parley-voice/parley/sip/resolver"
 )
 
@@ -44,27 +45,27 @@ func (b *simEnv) dialWith(t *testing.T, to media.Target, progress func(media.Pro
 	t.Helper()
 	got := make(chan dialResult, 1)
 	go func() {
-		leg, err := b.ua.Dial(t.Context(), to, progress)
-		got <- dialResult{leg, err}
+		call, err := b.ua.Dial(t.Context(), to, progress)
+		got <- dialResult{call, err}
 	}()
 	return b.read(t, "INVITE "), got
 }
 
 // answered returns the leg of a call that was answered.
-func answered(t *testing.T, result <-chan dialResult) media.Leg {
+func answered(t *testing.T, result <-chan dialResult) *leg.Leg {
 	t.Helper()
 	got := <-result
 	if got.err != nil {
 		t.Fatal(got.err)
 	}
-	return got.leg
+	return got.leg.(*leg.Leg) //nolint:forcetypeassert // Dial returns one
 }
 
 // TestForeignRequests drops requests within a call from an address outside the
 // trunk, and shows them in the trace.
 func TestForeignRequests(t *testing.T) {
 	simulate(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *simEnv) { //nolint:thelper // the test itself
-		up, invite := b.placeCall(t, "foreign")
+		call, invite := b.placeCall(t, "foreign")
 		foreign := b.from(t, foreignAddr)
 		for n, method := range []string{"INVITE", "UPDATE", "INFO", "OPTIONS", "NOTIFY", "MESSAGE", "BYE"} {
 			foreign.send(t, requestWithin(invite, method, 7+n, sdpWithPort(9)))
@@ -77,14 +78,14 @@ func TestForeignRequests(t *testing.T) {
 		if n := b.ua.Ingress().Foreign; n != 7 {
 			t.Errorf("%d messages are counted, want 7", n)
 		}
-		if l := ladderOf(t, up); strings.Count(l, "ignored: ") != 7 || !strings.Contains(l, "BYE sip:parley@127.0.0.1:5060 | ignored") {
+		if l := ladderOf(t, call); strings.Count(l, "ignored: ") != 7 || !strings.Contains(l, "BYE sip:parley@127.0.0.1:5060 | ignored") {
 			t.Errorf("the trace is\n%s", l)
 		}
 		b.send(t, requestWithin(invite, "OPTIONS", 7, "")) // a dropped request does not use up its CSeq
 		if got := b.next(time.Second); !strings.HasPrefix(got, "SIP/2.0 200") {
 			t.Errorf("OPTIONS of the carrier was answered with %.60q", got)
 		}
-		b.hangUp(t, up)
+		b.hangUp(t, call)
 	})
 }
 
@@ -220,15 +221,15 @@ func TestCarrierAddresses(t *testing.T) {
 					answer = strings.Replace(answer, "sip:peer@127.0.0.1", "sip:peer@"+row.contact, 1)
 				}
 				answering.send(t, answer)
-				up := <-result
-				if up.err != nil {
-					t.Fatal(up.err)
+				call := <-result
+				if call.err != nil {
+					t.Fatal(call.err)
 				}
 				synctest.Wait()
 				bye := requestWithin(invite, "BYE", 7, "")
 				second.send(t, strings.Replace(bye, "UDP 127.0.0.1", "UDP "+other, 1))
 				synctest.Wait()
-				if ended := up.leg.Cause() == media.RemoteHangup; ended != row.accepted {
+				if ended := call.leg.Cause() == media.RemoteHangup; ended != row.accepted {
 					t.Errorf("a BYE from the address was accepted: %t, want %t", ended, row.accepted)
 				}
 				if !row.accepted {

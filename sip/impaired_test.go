@@ -35,12 +35,12 @@ func TestBadNetwork(t *testing.T) {
 			for range atOnce {
 				placing.Go(func() {
 					for target := range work {
-						up, err := l.ua.Dial(t.Context(), target, nil)
+						call, err := l.ua.Dial(t.Context(), target, nil)
 						if err != nil {
 							t.Errorf("%s: %v", target.ID, err)
 							continue
 						}
-						_ = up.Hangup(media.LocalHangup)
+						_ = call.Hangup(media.LocalHangup)
 					}
 				})
 			}

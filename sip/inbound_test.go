@@ -220,8 +220,8 @@ func TestUnansweredBye(t *testing.T) {
 	if d := time.Since(start); d > 500*time.Millisecond || leg.Cause() != media.LocalHangup {
 		t.Errorf("hanging up took %v, cause %q", d, leg.Cause())
 	}
-	if up, _ := l.ua.Calls(); up != 0 {
-		t.Errorf("%d calls up", up)
+	if connected, _ := l.ua.Calls(); connected != 0 {
+		t.Errorf("%d calls up", connected)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
@@ -280,9 +280,9 @@ func TestManyCalls(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	up, dialing := l.ua.Calls()
-	if up != 0 || dialing != 0 || l.carrier.Calls() != 0 {
-		t.Errorf("%d up, %d dialing, %d up at the carrier", up, dialing, l.carrier.Calls())
+	connected, dialing := l.ua.Calls()
+	if connected != 0 || dialing != 0 || l.carrier.Calls() != 0 {
+		t.Errorf("%d connected, %d dialing, %d at the carrier", connected, dialing, l.carrier.Calls())
 	}
 	// Ports and goroutines are released after the response to the BYE.
 	waitFor(t, func() bool {

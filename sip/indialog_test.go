@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/sip/leg"
 )
 
 func (b *simEnv) next(within time.Duration) string {
@@ -20,20 +21,20 @@ func (b *simEnv) next(within time.Duration) string {
 }
 
 // hangUp ends a call and answers the BYE.
-func (b *simEnv) hangUp(t *testing.T, up media.Leg) {
+func (b *simEnv) hangUp(t *testing.T, call media.Leg) {
 	t.Helper()
-	if c := up.Cause(); c != "" {
+	if c := call.Cause(); c != "" {
 		t.Errorf("the call has ended: %s", c)
 		return
 	}
-	_ = up.Hangup(media.LocalHangup)
+	_ = call.Hangup(media.LocalHangup)
 	b.send(t, reply(b.read(t, "BYE "), "200 OK", "", "", ""))
 }
 
-func ladderOf(t *testing.T, up media.Leg) string {
+func ladderOf(t *testing.T, call *leg.Leg) string {
 	t.Helper()
 	var lines []string
-	for _, m := range up.(media.SignalingTracer).Ladder(t.Context()) { //nolint:forcetypeassert // the leg of package sip/leg
+	for _, m := range call.Ladder(t.Context()) {
 		lines = append(lines, m.Line+" | "+m.Note)
 	}
 	return strings.Join(lines, "\n")
@@ -43,7 +44,7 @@ func ladderOf(t *testing.T, up media.Leg) string {
 // branch (RFC 6026 section 7.1), and shows it in the trace.
 func TestAckWithInviteBranch(t *testing.T) {
 	simulate(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *simEnv) { //nolint:thelper // the test itself
-		up, invite := b.placeCall(t, "same-branch")
+		call, invite := b.placeCall(t, "same-branch")
 		for cseq := 7; cseq < 10; cseq++ {
 			b.send(t, requestWithin(invite, "INVITE", cseq, sdpWithPort(9)))
 			if got := b.read(t, "SIP/2.0 "); !strings.HasPrefix(got, "SIP/2.0 200") {
@@ -56,14 +57,14 @@ func TestAckWithInviteBranch(t *testing.T) {
 			if more := b.next(time.Second); more != "" {
 				t.Errorf("after the ACK of re-INVITE %d: got %.60q", cseq, more)
 			}
-			if want := fmt.Sprintf("%d ACK", cseq); !strings.Contains(ladderOf(t, up), want) {
-				t.Errorf("the trace has no %q:\n%s", want, ladderOf(t, up))
+			if want := fmt.Sprintf("%d ACK", cseq); !strings.Contains(ladderOf(t, call), want) {
+				t.Errorf("the trace has no %q:\n%s", want, ladderOf(t, call))
 			}
 		}
 		if more := b.next(40 * time.Second); more != "" {
 			t.Errorf("got %.60q later", more)
 		}
-		b.hangUp(t, up)
+		b.hangUp(t, call)
 	})
 }
 
@@ -72,7 +73,7 @@ func TestAckWithInviteBranch(t *testing.T) {
 // source may be a carrier.
 func TestUnknownInviteIsAnsweredOnce(t *testing.T) {
 	simulate(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *simEnv) { //nolint:thelper // the test itself
-		up, _ := b.placeCall(t, "known") // the peer's address is trusted now
+		call, _ := b.placeCall(t, "known") // the peer's address is trusted now
 		want := map[string]string{"": "403", ";tag=none": "481"}
 		for tag, status := range want {
 			plain := ""
@@ -97,7 +98,7 @@ func TestUnknownInviteIsAnsweredOnce(t *testing.T) {
 				}
 			}
 		}
-		b.hangUp(t, up)
+		b.hangUp(t, call)
 	})
 }
 
@@ -105,7 +106,7 @@ func TestUnknownInviteIsAnsweredOnce(t *testing.T) {
 // earlier one (RFC 3261 section 12.2.2).
 func TestOutOfOrderRequest(t *testing.T) {
 	simulate(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *simEnv) { //nolint:thelper // the test itself
-		up, invite := b.placeCall(t, "old")
+		call, invite := b.placeCall(t, "old")
 		for n, row := range []struct {
 			method string
 			cseq   int
@@ -132,7 +133,7 @@ func TestOutOfOrderRequest(t *testing.T) {
 			}
 			synctest.Wait()
 		}
-		b.hangUp(t, up)
+		b.hangUp(t, call)
 	})
 }
 
@@ -143,7 +144,7 @@ func TestFaxOffer(t *testing.T) {
 	head, audio, _ := strings.Cut(sdpWithPort(9), "m=audio")
 	audio = "m=audio" + audio
 	simulate(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *simEnv) { //nolint:thelper // the test itself
-		up, invite := b.placeCall(t, "fax")
+		call, invite := b.placeCall(t, "fax")
 		for n, row := range []struct{ name, offer, status, lines string }{
 			{"fax after audio", head + audio + fax, "200", "audio image:0"},
 			{"fax before audio", head + fax + audio, "200", "image:0 audio"},
@@ -173,11 +174,11 @@ func TestFaxOffer(t *testing.T) {
 			if !strings.HasPrefix(got, "SIP/2.0 "+row.status) || strings.Join(lines, " ") != row.lines {
 				t.Errorf("%s: answered %.40q with %q, want %s with %q", row.name, got, lines, row.status, row.lines)
 			}
-			if c := up.Cause(); c != "" {
+			if c := call.Cause(); c != "" {
 				t.Errorf("%s: the call ended: %s", row.name, c)
 			}
 			synctest.Wait()
 		}
-		b.hangUp(t, up)
+		b.hangUp(t, call)
 	})
 }

@@ -163,7 +163,7 @@ func longCall(t *testing.T, ppm float64) {
 	if err = ua.Start(); err != nil {
 		t.Fatal(err)
 	}
-	up, err := ua.Dial(ctx, media.Target{ID: "long", To: "12025550123", From: "+12025550100", Trunk: media.Trunk{Proxy: "sip:127.0.0.1:5062;transport=udp"}}, nil)
+	call, err := ua.Dial(ctx, media.Target{ID: "long", To: "12025550123", From: "+12025550100", Trunk: media.Trunk{Proxy: "sip:127.0.0.1:5062;transport=udp"}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,9 +171,9 @@ func longCall(t *testing.T, ppm float64) {
 	var lost int
 	work.Go(func() { lost = sendDrifting(sending, t, source, <-audio, ppm) })
 	frames, began := 0, time.Now()
-	frame := make(media.Frame, media.FrameLen(up.Rate()))
+	frame := make(media.Frame, media.FrameLen(call.Rate()))
 	for time.Since(began) < lasts {
-		if err := up.ReadFrame(frame); err != nil {
+		if err := call.ReadFrame(frame); err != nil {
 			if !errors.Is(err, io.EOF) {
 				t.Error(err)
 			}
@@ -181,14 +181,14 @@ func longCall(t *testing.T, ppm float64) {
 		}
 		frames++
 	}
-	if cause := up.Cause(); cause != "" {
+	if cause := call.Cause(); cause != "" {
 		t.Errorf("the call ended after %v: %s", time.Since(began), cause)
 	}
 	if want := int(lasts / media.FrameTime); frames < want-10 || frames > want+10 {
 		t.Errorf("got %d frames in %v, want %d", frames, lasts, want)
 	}
 	refreshes := 0
-	for _, line := range lines(up.(media.SignalingTracer).Ladder(ctx)) { //nolint:forcetypeassert // the leg of package sip/leg
+	for _, line := range lines(call.(media.SignalingTracer).Ladder(ctx)) { //nolint:forcetypeassert // the leg of package sip/leg
 		if line == ">UPDATE" {
 			refreshes++
 		}
@@ -197,7 +197,7 @@ func longCall(t *testing.T, ppm float64) {
 		t.Errorf("%d refreshes", refreshes)
 	}
 	stop()
-	_ = up.Hangup(media.LocalHangup)
+	_ = call.Hangup(media.LocalHangup)
 	if err := errors.Join(ua.Close(ctx), carrier.Close()); err != nil {
 		t.Error(err)
 	}

@@ -243,17 +243,17 @@ func TestBaresip(t *testing.T) {
 			l := newEnvWith(t, &UA{TLS: endpoint.TLS{Roots: roots}}, nil)
 			target := b.target(l, row.transport)
 			target.Trunk.Encryption, target.Trunk.Codecs = row.encryption, row.codecs
-			up := l.call(t, target)
-			if up.Rate() != row.rate {
-				t.Errorf("rate %d", up.Rate())
+			call := l.call(t, target)
+			if call.Rate() != row.rate {
+				t.Errorf("rate %d", call.Rate())
 			}
-			up.Play(mediatest.Tone(700))
-			checkTone(t, up, 25, 440)
-			q := up.Quality()
+			call.Play(mediatest.Tone(700))
+			checkTone(t, call, 25, 440)
+			q := call.Quality()
 			if q.Received.Packets < 20 || q.Received.Lost > 2 || q.Received.MOS < 3.5 {
 				t.Errorf("quality %+v", q)
 			}
-			_ = up.Hangup(media.LocalHangup)
+			_ = call.Hangup(media.LocalHangup)
 			b.out.wait(t, "session closed")
 		})
 	}
@@ -264,12 +264,12 @@ func TestBaresipHold(t *testing.T) {
 	t.Parallel()
 	b, _ := newBaresip(t, "", 8000)
 	l := newEnvWith(t, &UA{MediaGap: 500 * time.Millisecond}, nil)
-	up := l.call(t, b.target(l, "udp"))
-	checkTone(t, up, 10, 440)
+	call := l.call(t, b.target(l, "udp"))
+	checkTone(t, call, 10, 440)
 	reading := make(chan error, 1)
 	stop := make(chan struct{})
 	go func() { // a call must always be read
-		f := make(media.Frame, media.FrameLen(up.Rate()))
+		f := make(media.Frame, media.FrameLen(call.Rate()))
 		for {
 			select {
 			case <-stop:
@@ -277,27 +277,26 @@ func TestBaresipHold(t *testing.T) {
 				return
 			default:
 			}
-			if err := up.ReadFrame(f); err != nil {
+			if err := call.ReadFrame(f); err != nil {
 				reading <- err
 				return
 			}
 		}
 	}()
-	holder := up
-	if err := holder.Hold(shortContext(t), true); err != nil {
+	if err := call.Hold(shortContext(t), true); err != nil {
 		t.Fatal(err)
 	}
 	<-time.After(time.Second) // twice the media timeout
-	if up.Cause() != "" {
-		t.Fatalf("ended on hold: %s", up.Cause())
+	if call.Cause() != "" {
+		t.Fatalf("ended on hold: %s", call.Cause())
 	}
-	if err := holder.Hold(shortContext(t), false); err != nil {
+	if err := call.Hold(shortContext(t), false); err != nil {
 		t.Fatal(err)
 	}
 	b.command(t, "hold")
 	<-time.After(time.Second)
-	if up.Cause() != "" {
-		t.Fatalf("ended while it held us: %s", up.Cause())
+	if call.Cause() != "" {
+		t.Fatalf("ended while it held us: %s", call.Cause())
 	}
 	b.command(t, "resume")
 	close(stop)
@@ -308,14 +307,14 @@ func TestBaresipHold(t *testing.T) {
 	var got float64
 	var ended error
 	for limit := shortContext(t); got < 0.9 && ended == nil && limit.Err() == nil; {
-		got, ended = toneLevel(up, 10, 440)
+		got, ended = toneLevel(call, 10, 440)
 	}
 	if ended != nil || got < 0.9 {
 		t.Errorf("after the holds: tone level %.2f: %v", got, ended)
 	}
 	b.command(t, "hangup")
-	if err := drain(up); !errors.Is(err, io.EOF) || up.Cause() != media.RemoteHangup {
-		t.Errorf("ended with %q, %v", up.Cause(), err)
+	if err := drain(call); !errors.Is(err, io.EOF) || call.Cause() != media.RemoteHangup {
+		t.Errorf("ended with %q, %v", call.Cause(), err)
 	}
 }
 
@@ -324,12 +323,12 @@ func TestBaresipTransfer(t *testing.T) {
 	t.Parallel()
 	l := newEnv(t, func(siptest.Invite) siptest.Script { return siptest.Script{Status: 200} })
 	b, _ := newBaresip(t, fmt.Sprintf(";outbound=\"sip:%s\"", l.carrier.Addr()), 8000)
-	up := l.call(t, b.target(l, "udp"))
-	if err := up.Refer(shortContext(t), "12025550177"); err != nil {
+	call := l.call(t, b.target(l, "udp"))
+	if err := call.Refer(shortContext(t), "12025550177"); err != nil {
 		t.Fatal(err)
 	}
-	if up.Cause() != media.Transferred {
-		t.Errorf("ended with %q", up.Cause())
+	if call.Cause() != media.Transferred {
+		t.Errorf("ended with %q", call.Cause())
 	}
 	l.waitEntry(t, func(e siptest.Entry) bool { return e.To == "12025550177" && e.Answered })
 	b.command(t, "hangup")

@@ -48,15 +48,15 @@ func TestSessionTimer(t *testing.T) {
 			}})
 			target := l.target()
 			target.Trunk.Proxy = b.Proxy()
-			up := l.call(t, target)
+			call := l.call(t, target)
 			if row.stops {
-				if err := drain(up); !errors.Is(err, io.EOF) || up.Cause() != media.Expired {
-					t.Errorf("ended with %q, %v", up.Cause(), err)
+				if err := drain(call); !errors.Is(err, io.EOF) || call.Cause() != media.Expired {
+					t.Errorf("ended with %q, %v", call.Cause(), err)
 				}
 				return
 			}
 			updates := func() (n int) {
-				for _, line := range lines(up.Ladder(t.Context())) {
+				for _, line := range lines(call.Ladder(t.Context())) {
 					if line == ">UPDATE" || line == "<UPDATE" {
 						n++
 					}
@@ -64,10 +64,10 @@ func TestSessionTimer(t *testing.T) {
 				return n
 			}
 			waitFor(t, func() bool { return updates() >= 3 }, func() string { return fmt.Sprintf("%d refreshes", updates()) })
-			if up.Cause() != "" {
-				t.Errorf("the call ended: %s", up.Cause())
+			if call.Cause() != "" {
+				t.Errorf("the call ended: %s", call.Cause())
 			}
-			_ = up.Hangup(media.LocalHangup)
+			_ = call.Hangup(media.LocalHangup)
 		})
 	}
 }
@@ -75,8 +75,8 @@ func TestSessionTimer(t *testing.T) {
 // TestIntervalTooSmall requests the carrier's interval after a 422.
 func TestIntervalTooSmall(t *testing.T) {
 	l := newEnv(t, func(siptest.Invite) siptest.Script { return siptest.Script{Status: 200, MinSession: time.Hour} })
-	up := l.call(t, l.target())
-	_ = up.Hangup(media.LocalHangup)
+	call := l.call(t, l.target())
+	_ = call.Hangup(media.LocalHangup)
 	got := l.carrier.Journal()
 	if len(got) != 2 || got[0].Status != 422 || got[1].Headers["Session-Expires"] != "3600" || got[1].CSeq != 2 {
 		t.Errorf("%+v", got)
@@ -87,7 +87,7 @@ func TestIntervalTooSmall(t *testing.T) {
 func TestReliable(t *testing.T) {
 	l := newEnv(t, func(siptest.Invite) siptest.Script { return siptest.Script{Reliable: true, Status: 200} })
 	rang := 0
-	up, err := l.ua.Dial(shortContext(t), l.target(), func(p media.Progress) {
+	call, err := l.ua.Dial(shortContext(t), l.target(), func(p media.Progress) {
 		if p == media.Ringing {
 			rang++
 		}
@@ -96,7 +96,7 @@ func TestReliable(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.waitEntry(t, func(e siptest.Entry) bool { return e.Acked })
-	_ = up.Hangup(media.LocalHangup)
+	_ = call.Hangup(media.LocalHangup)
 	if e := l.waitEntry(t, func(e siptest.Entry) bool { return e.Cause != "" }); e.Pracks != 1 || !e.Acked || rang != 1 {
 		t.Errorf("%d PRACKs, acknowledged %v, rang %d times", e.Pracks, e.Acked, rang)
 	}
@@ -112,17 +112,17 @@ func TestHold(t *testing.T) {
 			<-ctx.Done()
 		}}
 	})
-	up := l.call(t, l.target())
-	defer func() { _ = up.Hangup(media.LocalHangup) }()
+	call := l.call(t, l.target())
+	defer func() { _ = call.Hangup(media.LocalHangup) }()
 	theirs := <-phone
-	for _, side := range []media.Leg{up, theirs} {
+	for _, side := range []media.Leg{call, theirs} {
 		for _, on := range []bool{true, true, false} {
 			if err := side.(media.Holder).Hold(shortContext(t), on); err != nil { //nolint:forcetypeassert // the leg of package sip/leg
 				t.Fatalf("hold %v: %v", on, err)
 			}
 		}
 	}
-	checkTone(t, up, 10, 440)
+	checkTone(t, call, 10, 440)
 }
 
 // TestGlare: crossing offers of both sides succeed.
@@ -135,13 +135,13 @@ func TestGlare(t *testing.T) {
 			<-ctx.Done()
 		}}
 	})
-	up := l.call(t, l.target())
-	defer func() { _ = up.Hangup(media.LocalHangup) }()
+	call := l.call(t, l.target())
+	defer func() { _ = call.Hangup(media.LocalHangup) }()
 	theirs := <-phone
 	crossed := false
 	for range 5 {
 		both := make(chan error, 2)
-		for _, side := range []media.Leg{up, theirs} {
+		for _, side := range []media.Leg{call, theirs} {
 			go func() { both <- side.(media.Holder).Hold(shortContext(t), true) }() //nolint:forcetypeassert // the leg of package sip/leg
 		}
 		for range 2 {
@@ -149,13 +149,13 @@ func TestGlare(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		for _, m := range up.Ladder(t.Context()) {
+		for _, m := range call.Ladder(t.Context()) {
 			crossed = crossed || strings.HasPrefix(m.Line, "491")
 		}
 		if crossed {
 			return
 		}
-		for _, side := range []media.Leg{up, theirs} {
+		for _, side := range []media.Leg{call, theirs} {
 			if err := side.(media.Holder).Hold(shortContext(t), false); err != nil { //nolint:forcetypeassert // the leg of package sip/leg
 				t.Fatal(err)
 			}
@@ -178,17 +178,17 @@ func TestRefer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newEnv(t, func(siptest.Invite) siptest.Script { return siptest.Script{Status: 200, Refer: row.refer} })
-			up := l.call(t, l.target())
-			defer func() { _ = up.Hangup(media.LocalHangup) }()
+			call := l.call(t, l.target())
+			defer func() { _ = call.Hangup(media.LocalHangup) }()
 			l.waitEntry(t, func(e siptest.Entry) bool { return e.Acked })
-			err := up.Refer(shortContext(t), "12025550177")
+			err := call.Refer(shortContext(t), "12025550177")
 			switch {
 			case row.want == "" && err != nil, row.want != "" && (err == nil || !strings.Contains(err.Error(), row.want)):
 				t.Fatalf("transfer: %v", err)
-			case row.want != "" && up.Cause() != "":
-				t.Errorf("the call ended: %s", up.Cause())
-			case row.want == "" && up.Cause() != media.Transferred:
-				t.Errorf("ended with %q", up.Cause())
+			case row.want != "" && call.Cause() != "":
+				t.Errorf("the call ended: %s", call.Cause())
+			case row.want == "" && call.Cause() != media.Transferred:
+				t.Errorf("ended with %q", call.Cause())
 			}
 			if row.refer != nil {
 				if e := l.waitEntry(t, func(e siptest.Entry) bool { return e.ReferTo != "" }); !strings.Contains(e.ReferTo, "sip:12025550177@") {
@@ -198,9 +198,9 @@ func TestRefer(t *testing.T) {
 		})
 	}
 	l := newEnv(t, nil)
-	up := l.call(t, l.target())
-	defer func() { _ = up.Hangup(media.LocalHangup) }()
-	if err := up.Refer(shortContext(t), "1>\r\nX: y"); err == nil {
+	call := l.call(t, l.target())
+	defer func() { _ = call.Hangup(media.LocalHangup) }()
+	if err := call.Refer(shortContext(t), "1>\r\nX: y"); err == nil {
 		t.Error("a number with a line break was accepted")
 	}
 }
@@ -211,8 +211,8 @@ func TestIdentity(t *testing.T) {
 	target := l.target()
 	target.Trunk.Asserted, target.Trunk.Private, target.Trunk.Diversion = true, true, "+12025550188"
 	target.Trunk.Headers, target.Headers = map[string]string{"X-Route": "a", "X-Both": "trunk"}, map[string]string{"X-Both": "call"}
-	up := l.call(t, target)
-	_ = up.Hangup(media.LocalHangup)
+	call := l.call(t, target)
+	_ = call.Hangup(media.LocalHangup)
 	e := l.carrier.Journal()[0]
 	for name, want := range map[string]string{
 		"P-Asserted-Identity": "<sip:+12025550100@127.0.0.1>", "Privacy": "id", "X-Route": "a", "X-Both": "call",
@@ -238,9 +238,9 @@ func TestLadder(t *testing.T) {
 	})
 	target := l.target()
 	target.Trunk.Username, target.Trunk.Password = "u", "canary-secret"
-	up := l.call(t, target)
-	_ = up.Hangup(media.LocalHangup)
-	ladder := up.Ladder(shortContext(t))
+	call := l.call(t, target)
+	_ = call.Hangup(media.LocalHangup)
+	ladder := call.Ladder(shortContext(t))
 	if got := strings.Join(lines(ladder), " "); got != ">INVITE <401 >INVITE <180 <200 >ACK >BYE <200" {
 		t.Error(got)
 	}

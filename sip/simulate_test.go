@@ -12,6 +12,7 @@ import (
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/media/rtp"
 	"github.com/parley-voice/parley/media/rtp/rtptest"
+	"github.com/parley-voice/parley/sip/leg"
 )
 
 type simEnv struct {
@@ -124,7 +125,7 @@ func sdpWithPort(port int) string {
 }
 
 // placeCall dials, answers, and returns the leg and the INVITE.
-func (b *simEnv) placeCall(t *testing.T, id string) (up media.Leg, invite string) {
+func (b *simEnv) placeCall(t *testing.T, id string) (call *leg.Leg, invite string) {
 	t.Helper()
 	invite, result := b.dial(t, target(id))
 	b.send(t, reply(invite, "200 OK", peerTag, "", sdpWithPort(9)))
@@ -136,7 +137,7 @@ func (b *simEnv) placeCall(t *testing.T, id string) (up media.Leg, invite string
 // 13.3.1.4).
 func TestMissingACK(t *testing.T) {
 	simulate(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *simEnv) { //nolint:thelper // the test itself
-		up, invite := b.placeCall(t, "half-open")
+		call, invite := b.placeCall(t, "half-open")
 		b.send(t, requestWithin(invite, "INVITE", 7, sdpWithPort(9)))
 		began, answers := time.Now(), 0
 		for {
@@ -147,8 +148,8 @@ func TestMissingACK(t *testing.T) {
 			}
 			answers++
 		}
-		if d := time.Since(began); answers < 7 || d < 30*time.Second || d > 33*time.Second || up.Cause() != media.Failure {
-			t.Errorf("%d answers, hung up after %v with %q", answers, d, up.Cause())
+		if d := time.Since(began); answers < 7 || d < 30*time.Second || d > 33*time.Second || call.Cause() != media.Failure {
+			t.Errorf("%d answers, hung up after %v with %q", answers, d, call.Cause())
 		}
 	})
 }
@@ -159,10 +160,10 @@ func TestManyUnansweredByes(t *testing.T) {
 	simulate(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *simEnv) { //nolint:thelper // the test itself
 		const calls = 200
 		for n := range calls {
-			up, _ := b.placeCall(t, fmt.Sprintf("unanswered-%d", n))
-			_ = up.Hangup(media.LocalHangup)
-			if legs, _ := b.ua.Calls(); legs != 0 || up.Cause() != media.LocalHangup {
-				t.Fatalf("%d legs are up, cause %q", legs, up.Cause())
+			call, _ := b.placeCall(t, fmt.Sprintf("unanswered-%d", n))
+			_ = call.Hangup(media.LocalHangup)
+			if legs, _ := b.ua.Calls(); legs != 0 || call.Cause() != media.LocalHangup {
+				t.Fatalf("%d legs are up, cause %q", legs, call.Cause())
 			}
 		}
 		began := time.Now()
@@ -178,8 +179,8 @@ func TestManyUnansweredByes(t *testing.T) {
 // TestByeRetriedAfter500 repeats a BYE that an UPDATE of ours overtook.
 func TestByeRetriedAfter500(t *testing.T) {
 	simulate(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *simEnv) { //nolint:thelper // the test itself
-		up, _ := b.placeCall(t, "overtaken")
-		_ = up.Hangup(media.LocalHangup)
+		call, _ := b.placeCall(t, "overtaken")
+		_ = call.Hangup(media.LocalHangup)
 		first := b.read(t, "BYE ")
 		b.send(t, reply(first, "500 Out Of Order", "", "", ""))
 		second := b.read(t, "BYE ")
@@ -210,7 +211,7 @@ func TestForks(t *testing.T) {
 		<-time.After(200 * time.Millisecond)
 		b.send(t, reply(invite, "200 OK", "b", "", sdpWithPort(port("b"))))
 		b.read(t, "ACK ")
-		up := answered(t, result)
+		call := answered(t, result)
 		<-time.After(200 * time.Millisecond)
 		early := packets(sinks["a"])
 		b.send(t, reply(invite, "200 OK", "c", "", sdpWithPort(port("c"))))
@@ -230,7 +231,7 @@ func TestForks(t *testing.T) {
 		if b, c := packets(sinks["b"]), packets(sinks["c"]); b < 40 || c != 0 {
 			t.Errorf("%d packets to the phone that answered, %d to the one too late", b, c)
 		}
-		b.hangUp(t, up)
+		b.hangUp(t, call)
 	})
 }
 
@@ -255,7 +256,7 @@ func packets(c *net.UDPConn) (n int) {
 // description and version (RFC 3264 section 8), and a change with a new version.
 func TestRefreshKeepsDescription(t *testing.T) {
 	simulate(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *simEnv) { //nolint:thelper // the test itself
-		up, invite := b.placeCall(t, "refresh")
+		call, invite := b.placeCall(t, "refresh")
 		version := func(cseq int, body string) string {
 			b.send(t, requestWithin(invite, "INVITE", cseq, body))
 			got := b.read(t, "SIP/2.0 ")
@@ -270,7 +271,7 @@ func TestRefreshKeepsDescription(t *testing.T) {
 		if held := version(9, sdpWithPort(9)+"a=sendonly\r\n"); held == first {
 			t.Errorf("hold repeats version %s", held)
 		}
-		b.hangUp(t, up)
+		b.hangUp(t, call)
 	})
 }
 
@@ -278,10 +279,9 @@ func TestRefreshKeepsDescription(t *testing.T) {
 // one.
 func TestHoldAfterGlare(t *testing.T) {
 	simulate(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *simEnv) { //nolint:thelper // the test itself
-		up, _ := b.placeCall(t, "glare")
-		holder := up.(media.Holder) //nolint:forcetypeassert // the leg of package sip/leg
+		call, _ := b.placeCall(t, "glare")
 		held := make(chan error)
-		go func() { held <- holder.Hold(t.Context(), true) }()
+		go func() { held <- call.Hold(t.Context(), true) }()
 		first := b.read(t, "INVITE ")
 		b.send(t, reply(first, "491 Request Pending", "", "", ""))
 		began := time.Now()
@@ -293,13 +293,13 @@ func TestHoldAfterGlare(t *testing.T) {
 		if err := <-held; err != nil {
 			t.Fatal(err)
 		}
-		go func() { held <- holder.Hold(t.Context(), false) }()
+		go func() { held <- call.Hold(t.Context(), false) }()
 		third := b.read(t, "INVITE ")
 		b.send(t, reply(third, "488 Not Acceptable Here", "", "", ""))
 		if err := <-held; err == nil || !strings.Contains(err.Error(), "488") {
 			t.Errorf("a refused offer: %v", err)
 		}
-		b.hangUp(t, up)
+		b.hangUp(t, call)
 	})
 }
 
@@ -334,11 +334,11 @@ func TestPrackOrder(t *testing.T) {
 		prack("11 1 INVITE")
 		b.send(t, reply(invite, "200 OK", "r", "", "")) // the description of the 183 applies
 		b.read(t, "ACK ")
-		up := answered(t, result)
+		call := answered(t, result)
 		if rang != 1 {
 			t.Errorf("rang %d times", rang)
 		}
-		_ = up.Hangup(media.LocalHangup)
+		_ = call.Hangup(media.LocalHangup)
 		bye := b.read(t, "BYE ", "PRACK ")
 		if !strings.HasPrefix(bye, "BYE ") || header(bye, "CSeq") != "4 BYE" { // after two PRACKs
 			t.Errorf("%.40q with CSeq %s", bye, header(bye, "CSeq"))
@@ -350,7 +350,7 @@ func TestPrackOrder(t *testing.T) {
 // TestKeysByInfo receives DTMF keys by INFO.
 func TestKeysByInfo(t *testing.T) {
 	simulate(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *simEnv) { //nolint:thelper // the test itself
-		up, invite := b.placeCall(t, "info")
+		call, invite := b.placeCall(t, "info")
 		for n, row := range []struct{ kind, body, status, key string }{
 			{"application/dtmf-relay", "Signal=5\r\nDuration=160\r\n", "200", "5"},
 			{"application/dtmf-relay", "Signal= #\nDuration=160", "200", "#"},
@@ -368,7 +368,7 @@ func TestKeysByInfo(t *testing.T) {
 			}
 			synctest.Wait()
 			select {
-			case key := <-up.Digits():
+			case key := <-call.Digits():
 				if string(key) != row.key {
 					t.Errorf("%s %q: got the key %q", row.kind, row.body, key)
 				}
@@ -378,6 +378,6 @@ func TestKeysByInfo(t *testing.T) {
 				}
 			}
 		}
-		b.hangUp(t, up)
+		b.hangUp(t, call)
 	})
 }

@@ -163,21 +163,21 @@ func TestSipp(t *testing.T) {
 			l := newEnvWith(t, &UA{FirstMedia: -1, MediaGap: -1}, nil)
 			target := l.target()
 			target.Trunk.Proxy = fmt.Sprintf("sip:127.0.0.1:%d;transport=%s", port, transport)
-			up, err := l.ua.Dial(shortContext(t), target, nil)
+			call, err := l.ua.Dial(shortContext(t), target, nil)
 			for limit := shortContext(t); err != nil && limit.Err() == nil; { // until sipp listens
 				<-time.After(20 * time.Millisecond)
 				target.ID = l.target().ID
-				up, err = l.ua.Dial(limit, target, nil)
+				call, err = l.ua.Dial(limit, target, nil)
 			}
 			if err != nil {
 				t.Fatalf("%v\n%s", err, out)
 			}
 			reading := make(chan error, 1)
-			go func() { reading <- drain(up) }()
+			go func() { reading <- drain(call) }()
 			var got strings.Builder
 			for got.Len() < len(keys) {
 				select {
-				case k := <-up.Digits():
+				case k := <-call.Digits():
 					got.WriteRune(k)
 				case <-shortContext(t).Done():
 					t.Fatalf("got the keys %q\n%s", got.String(), out)
@@ -187,7 +187,7 @@ func TestSipp(t *testing.T) {
 				t.Errorf("got the keys %q, want %q", got.String(), keys)
 			}
 			reinvites := func() (n int) {
-				for _, line := range lines(up.(media.SignalingTracer).Ladder(t.Context())) { //nolint:forcetypeassert // the leg of package sip/leg
+				for _, line := range lines(call.(media.SignalingTracer).Ladder(t.Context())) { //nolint:forcetypeassert // the leg of package sip/leg
 					if line == "<INVITE" {
 						n++
 					}
@@ -196,7 +196,7 @@ func TestSipp(t *testing.T) {
 			}
 			waitFor(t, func() bool { return reinvites() >= 2 }, func() string { return fmt.Sprintf("%d re-INVITEs\n%s", reinvites(), out) })
 			<-time.After(500 * time.Millisecond) // sipp needs time for the answer
-			_ = up.Hangup(media.LocalHangup)
+			_ = call.Hangup(media.LocalHangup)
 			if err := <-reading; err == nil {
 				t.Error("got no error from the reader after the hangup")
 			}

@@ -101,21 +101,21 @@ func TestSoak(t *testing.T) {
 // soak holds one call and returns its end cause and the received frames.
 func soak(t *testing.T, l *env, until time.Time) (frames int64, cause media.Cause) {
 	t.Helper()
-	up, err := l.ua.Dial(t.Context(), l.target(), nil)
+	call, err := l.ua.Dial(t.Context(), l.target(), nil)
 	if err != nil {
 		t.Error(err)
 		return 0, media.Failure
 	}
-	up.Play(mediatest.Tone(700))
-	f := make(media.Frame, media.FrameLen(up.Rate()))
+	call.Play(mediatest.Tone(700))
+	f := make(media.Frame, media.FrameLen(call.Rate()))
 	for time.Now().Before(until) {
-		if err := up.ReadFrame(f); err != nil {
-			return frames, up.Cause()
+		if err := call.ReadFrame(f); err != nil {
+			return frames, call.Cause()
 		}
 		frames++
 	}
-	_ = up.Hangup(media.LocalHangup)
-	return frames, up.Cause()
+	_ = call.Hangup(media.LocalHangup)
+	return frames, call.Cause()
 }
 
 func heapInUse() uint64 {

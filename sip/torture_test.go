@@ -130,8 +130,8 @@ func TestTorture(t *testing.T) {
 			t.Errorf("%s: OPTIONS afterwards was answered with %.40q", row.File, got)
 		}
 	}
-	if up, dialing := l.ua.Calls(); up != 0 || dialing != 0 {
-		t.Errorf("%d calls up, %d dialed", up, dialing)
+	if connected, dialing := l.ua.Calls(); connected != 0 || dialing != 0 {
+		t.Errorf("%d connected, %d dialing", connected, dialing)
 	}
 }
 

@@ -62,8 +62,8 @@ func newEnvWith(t *testing.T, ua *UA, answer func(siptest.Invite) siptest.Script
 		if err := l.ua.Close(end); err != nil {
 			t.Errorf("close the UA: %v", err)
 		}
-		if up, dialing := l.ua.Calls(); up != 0 || dialing != 0 {
-			t.Errorf("%d calls up and %d dialing after Close", up, dialing)
+		if connected, dialing := l.ua.Calls(); connected != 0 || dialing != 0 {
+			t.Errorf("%d connected and %d dialing after Close", connected, dialing)
 		}
 		if err := l.carrier.Close(); err != nil {
 			t.Errorf("close the carrier: %v", err)
@@ -97,11 +97,11 @@ func shortContext(t *testing.T) context.Context {
 // call dials a target that answers.
 func (l *env) call(t *testing.T, target media.Target) *leg.Leg {
 	t.Helper()
-	up, failure := l.ua.dial(shortContext(t), target, nil)
+	call, failure := l.ua.dial(shortContext(t), target, nil)
 	if failure != nil {
 		t.Fatal(failure)
 	}
-	return up
+	return call
 }
 
 func (l *env) waitEntry(t *testing.T, wanted func(siptest.Entry) bool) siptest.Entry {
@@ -295,8 +295,8 @@ func TestClose(t *testing.T) {
 		dialed <- err
 	}()
 	<-ringing
-	if up, dialing := l.ua.Calls(); up != 1 || dialing != 1 {
-		t.Errorf("%d up, %d dialing", up, dialing)
+	if connected, dialing := l.ua.Calls(); connected != 1 || dialing != 1 {
+		t.Errorf("%d connected, %d dialing", connected, dialing)
 	}
 	for range 2 {
 		if err := l.ua.Close(shortContext(t)); err != nil {

@@ -32,7 +32,7 @@ func (b *band) adaptLow(code int32) {
 	}
 	b.log = max(0, min(18432, b.log*127>>7+growLow[size]))
 	b.scale = exponent(b.log, 8)
-	b.learn(diff)
+	b.adapt(diff)
 }
 
 // adaptHigh takes the two bits of an upper band sample.
@@ -40,7 +40,7 @@ func (b *band) adaptHigh(code int32) {
 	diff := b.scale * upper[code] >> 15
 	b.log = max(0, min(22528, b.log*127>>7+growHigh[code&1]))
 	b.scale = exponent(b.log, 10)
-	b.learn(diff)
+	b.adapt(diff)
 }
 
 // exponent converts a base-2 logarithm in 2048ths to the scale.
@@ -52,7 +52,7 @@ func exponent(log, bias int32) int32 {
 	return mantissa >> shift << 2
 }
 
-func (b *band) learn(diff int32) {
+func (b *band) adapt(diff int32) {
 	reconstructed := saturate(b.predicted + diff)
 	part := saturate(b.zero + diff)
 	b.adaptPoles(part)

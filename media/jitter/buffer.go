@@ -116,7 +116,7 @@ func (b *Buffer) Full(p *Packet) bool {
 		return false
 	}
 	end := b.pos + int64(int32(p.Timestamp-b.ts)) + int64(len(p.Payload)) //nolint:gosec // modular difference
-	return end > b.next+windowLen && b.complete()
+	return end > b.next+windowLen && b.isComplete()
 }
 
 // quietest is the lowest level of comfort noise, in -dBov.

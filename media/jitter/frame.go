@@ -20,7 +20,7 @@ const (
 // it is Partial, and calls Advance.
 func (b *Buffer) Ready(now time.Duration) Readiness {
 	switch {
-	case b.complete():
+	case b.isComplete():
 		return Complete
 	case now >= b.due():
 		return Partial
@@ -32,8 +32,8 @@ func (b *Buffer) Ready(now time.Duration) Readiness {
 // due returns when an incomplete next frame is released.
 func (b *Buffer) due() time.Duration { return b.quickest() + span(b.next) + b.depth.get() }
 
-// complete checks whole words of have at a time.
-func (b *Buffer) complete() bool {
+// isComplete checks whole words of have at a time.
+func (b *Buffer) isComplete() bool {
 	for at := b.next; at < b.next+frameTicks; {
 		n := min(64-at%64, b.next+frameTicks-at)
 		mask := mask(n) << (at % 64)

@@ -93,7 +93,7 @@ func (l *Latch) isLingering(src netip.AddrPort, at time.Duration) bool {
 		l.source != l.remote && src != l.source && at-l.remoteAt < lingerFor
 }
 
-func (l *Latch) expected(src netip.AddrPort) bool {
+func (l *Latch) isExpected(src netip.AddrPort) bool {
 	ip := src.Addr()
 	if ip == l.remote.Addr() || slices.Contains(l.expectedSources.Signaling, ip) {
 		return true
@@ -108,7 +108,7 @@ func (l *Latch) expected(src netip.AddrPort) bool {
 
 // AcceptsReports reports whether RTCP from ip is accepted.
 func (l *Latch) AcceptsReports(ip netip.Addr) bool {
-	return ip == l.Host() || !l.source.IsValid() && l.expected(netip.AddrPortFrom(ip, 0))
+	return ip == l.Host() || !l.source.IsValid() && l.isExpected(netip.AddrPortFrom(ip, 0))
 }
 
 // allowsUnknown reports whether the expected addresses were silent long
@@ -132,11 +132,11 @@ func (l *Latch) Admits(src netip.AddrPort, at time.Duration) bool {
 	if src == l.source || src == l.remote || src == l.displaced {
 		return true
 	}
-	expected := l.expected(src)
+	expected := l.isExpected(src)
 	if !l.source.IsValid() {
 		return expected || src == l.formerSource || l.allowsUnknown(at-l.remoteAt)
 	}
-	sourceExpected := l.expected(l.source)
+	sourceExpected := l.isExpected(l.source)
 	switch silent := at - l.last; {
 	case expected && !sourceExpected:
 		return true
@@ -171,7 +171,7 @@ func (l *Latch) replace(src netip.AddrPort) {
 	switch {
 	case src == l.displaced:
 		l.displaced = netip.AddrPort{}
-	case l.locked && src != l.remote && l.expected(l.source) == l.expected(src):
+	case l.locked && src != l.remote && l.isExpected(l.source) == l.isExpected(src):
 		l.displaced = l.source
 	}
 	l.source, l.inSequence, l.locked = src, 0, false

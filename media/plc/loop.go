@@ -34,7 +34,7 @@ func (l *loop) begin(older, newer []int16) {
 	copy(l.history[copy(l.history, older):], newer)
 	period, correlated := pitch(l.history, l.perMs)
 	l.period, l.count, l.at, l.played = period, 1, 0, 0
-	if correlated < periodic || l.onset() {
+	if correlated < periodic || l.isOnset() {
 		l.played = (silentAfter - noiseMs) * l.perMs
 	}
 	l.cut()
@@ -42,9 +42,9 @@ func (l *loop) begin(older, newer []int16) {
 	l.step, l.left = int(l.history[last])-int(l.history[last-l.period]), l.seam()
 }
 
-// onset reports whether the audio has just begun. It is not repeated for
-// longer than it was heard.
-func (l *loop) onset() bool {
+// isOnset reports whether the audio has just begun. It is then repeated no longer
+// than it lasted.
+func (l *loop) isOnset() bool {
 	n := match * l.perMs
 	onset := len(l.history) - n
 	return power(l.history[onset:]) > onsetRatio*power(l.history[onset-n:onset])

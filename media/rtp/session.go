@@ -175,7 +175,7 @@ func (s *Session) Close() {
 		s.keyInput.closed = true
 		close(s.keys)
 		s.keyInput.mu.Unlock()
-		s.transport.closed(s)
+		s.transport.onClosed(s)
 	})
 }
 

@@ -101,7 +101,7 @@ func (t *Transport) Listen() (*Session, error) {
 	return s, nil
 }
 
-func (t *Transport) closed(s *Session) {
+func (t *Transport) onClosed(s *Session) {
 	t.ports.release(s.socket.Local().Port(), time.Now())
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -283,10 +283,10 @@ func (e *Endpoint) Go(f func()) bool { return e.work.run(f) }
 
 // Hold makes Close wait for release. ok is false once the endpoint is closed.
 func (e *Endpoint) Hold() (release func(), ok bool) {
-	if !e.work.enter() {
+	if !e.work.add() {
 		return nil, false
 	}
-	return sync.OnceFunc(e.work.leave), true
+	return sync.OnceFunc(e.work.done), true
 }
 
 // Close hangs up every dialog, waits until that is done or ctx ends, and closes

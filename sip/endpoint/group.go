@@ -14,7 +14,7 @@ type group struct {
 	idle   chan struct{} // closed when n falls to 0; nil without a waiter
 }
 
-func (g *group) enter() bool {
+func (g *group) add() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed {
@@ -25,17 +25,17 @@ func (g *group) enter() bool {
 }
 
 func (g *group) run(f func()) bool {
-	if !g.enter() {
+	if !g.add() {
 		return false
 	}
 	go func() {
-		defer g.leave()
+		defer g.done()
 		f()
 	}()
 	return true
 }
 
-func (g *group) leave() {
+func (g *group) done() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.n--; g.n == 0 && g.idle != nil {

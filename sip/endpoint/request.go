@@ -72,11 +72,11 @@ func (e *Endpoint) Send(ctx context.Context, req *sip.Request) (sip.ClientTransa
 	ctx, end := e.conns.withTimeout(ctx)
 	defer end()
 	if err := e.guard.setDestination(ctx, req); err != nil {
-		return nil, unsent(req, err)
+		return nil, unsentError(req, err)
 	}
 	release, err := e.conns.connect(ctx, req)
 	if err != nil {
-		return nil, unsent(req, err)
+		return nil, unsentError(req, err)
 	}
 	defer release()
 	e.conns.sending.RLock()
@@ -88,12 +88,12 @@ func (e *Endpoint) Send(ctx context.Context, req *sip.Request) (sip.ClientTransa
 	e.TraceSent(req, req.Destination())
 	tx, err := e.client.TransactionRequest(ctx, req, asIs)
 	if err != nil {
-		return nil, unsent(req, err)
+		return nil, unsentError(req, err)
 	}
 	return tx, nil
 }
 
-func unsent(req *sip.Request, err error) error {
+func unsentError(req *sip.Request, err error) error {
 	return fmt.Errorf("send %s: %w: %w", req.Method, ErrUnsent, err)
 }
 
@@ -103,23 +103,23 @@ func (e *Endpoint) SendACK(req *sip.Request) error {
 	ctx, end := e.conns.withTimeout(context.Background())
 	defer end()
 	if err := e.guard.setDestination(ctx, req); err != nil {
-		return unsent(req, err)
+		return unsentError(req, err)
 	}
 	release, err := e.conns.connect(ctx, req)
 	if err != nil {
-		return unsent(req, err)
+		return unsentError(req, err)
 	}
 	defer release()
 	// The library's own function for this takes no context.
 	conn, err := e.conns.connection(ctx, req)
 	if err != nil {
-		return unsent(req, err)
+		return unsentError(req, err)
 	}
 	defer func() { _, _ = conn.TryClose() }()
 	e.filter.Trust(req.Destination())
 	e.TraceSent(req, req.Destination())
 	if err := conn.WriteMsg(req); err != nil {
-		return unsent(req, err)
+		return unsentError(req, err)
 	}
 	return nil
 }

@@ -54,13 +54,13 @@ func Parse(text string) (Proxy, error) {
 	}
 	t, _ := uri.UriParams.Get("transport")
 	var ok bool
-	if p.Transport, ok = transport(uri.Scheme, strings.ToUpper(t)); !ok {
+	if p.Transport, ok = transportOf(uri.Scheme, strings.ToUpper(t)); !ok {
 		return Proxy{}, fmt.Errorf("proxy %q: the transport must be udp, tcp or tls, and not udp with sips", text)
 	}
 	return p, nil
 }
 
-func transport(scheme, param string) (t string, ok bool) {
+func transportOf(scheme, param string) (t string, ok bool) {
 	switch {
 	case scheme == "sips" && param != "UDP":
 		return "TLS", param == "" || param == "TCP" || param == "TLS"

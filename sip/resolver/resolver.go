@@ -61,11 +61,11 @@ func Find(ctx context.Context, r Resolver, p Proxy, prefer netip.Addr) ([]Hop, e
 	}
 	byName, err := true, error(nil)
 	if p.Port == 0 {
-		byName, err = f.services(ctx, p)
+		byName, err = f.addServices(ctx, p)
 	}
 	if byName { // RFC 3263 section 4.2: default port
 		t := cmp.Or(p.Transport, "UDP")
-		err = errors.Join(err, f.host(ctx, t, p.Host, cmp.Or(p.Port, defaultPort(t))))
+		err = errors.Join(err, f.addHost(ctx, t, p.Host, cmp.Or(p.Port, defaultPort(t))))
 	}
 	switch {
 	case len(f.hops) > 0:
@@ -86,9 +86,9 @@ type finder struct {
 // A service is an SRV name and its transport.
 type service struct{ transport, name string }
 
-// services looks up the SRV records that NAPTR records name, or else the default
+// addServices looks up the SRV records that NAPTR records name, or else the default
 // ones. none reports that the DNS has none.
-func (f *finder) services(ctx context.Context, p Proxy) (none bool, err error) {
+func (f *finder) addServices(ctx context.Context, p Proxy) (none bool, err error) {
 	var list []service
 	if p.Transport == "" {
 		records, err := f.r.NAPTR(ctx, p.Host)
@@ -103,7 +103,7 @@ func (f *finder) services(ctx context.Context, p Proxy) (none bool, err error) {
 	none = true
 	var errs []error
 	for _, s := range list {
-		missing, err := f.srv(ctx, s)
+		missing, err := f.addSRV(ctx, s)
 		none = none && missing
 		errs = append(errs, err)
 	}
@@ -149,7 +149,7 @@ func defaultServices(p Proxy) []service {
 	}
 }
 
-func (f *finder) srv(ctx context.Context, s service) (none bool, err error) {
+func (f *finder) addSRV(ctx context.Context, s service) (none bool, err error) {
 	records, err := f.r.SRV(ctx, s.name)
 	if len(records) == 0 {
 		if err == nil {
@@ -166,7 +166,7 @@ func (f *finder) srv(ctx context.Context, s service) (none bool, err error) {
 		if rec.Target == "." { // the service does not exist (RFC 2782)
 			continue
 		}
-		errs = append(errs, f.host(ctx, s.transport, strings.TrimSuffix(rec.Target, "."), rec.Port))
+		errs = append(errs, f.addHost(ctx, s.transport, strings.TrimSuffix(rec.Target, "."), rec.Port))
 	}
 	return false, errors.Join(errs...)
 }
@@ -195,7 +195,7 @@ func orderSRV(records []*net.SRV, draw func(n int) int) []*net.SRV {
 	return sorted
 }
 
-func (f *finder) host(ctx context.Context, transport, host string, p uint16) error {
+func (f *finder) addHost(ctx context.Context, transport, host string, p uint16) error {
 	ips, err := f.r.Addrs(ctx, host)
 	if err != nil {
 		return fmt.Errorf("address of %s: %w", host, err)

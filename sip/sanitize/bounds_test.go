@@ -156,7 +156,7 @@ func TestScanPieces(t *testing.T) {
 			heads, gotErr = cut.scan([]byte(text[:n]))
 			got, text = got+heads, text[n:]
 		}
-		if got != want || (gotErr == nil) != (wantErr == nil) || gotErr == nil && whole.idle() != cut.idle() {
+		if got != want || (gotErr == nil) != (wantErr == nil) || gotErr == nil && whole.isIdle() != cut.isIdle() {
 			t.Fatalf("%d, %v in one, %d, %v in pieces", want, wantErr, got, gotErr)
 		}
 	})

@@ -65,7 +65,7 @@ func (c *conn) deadline(now time.Time) time.Time {
 	switch {
 	case !c.hasHeader:
 		return c.since.Add(firstHeaderTimeout)
-	case !c.scan.idle():
+	case !c.scan.isIdle():
 		return c.since.Add(messageTimeout)
 	default:
 		return now.Add(idleTimeout)
@@ -79,7 +79,7 @@ func (c *conn) Read(b []byte) (int, error) {
 		return 0, err
 	}
 	n, err := c.Conn.Read(b)
-	idle := c.scan.idle()
+	idle := c.scan.isIdle()
 	heads, bad := c.scan.scan(b[:n])
 	// Responses to our requests arrive on a connection that we opened, or from an
 	// address that we sent a message to.

@@ -26,8 +26,8 @@ type scanner struct {
 	answers int // responses that have begun
 }
 
-// idle reports whether no message is incomplete.
-func (s *scanner) idle() bool { return s.lines == 0 && len(s.line) == 0 && s.body == 0 }
+// isIdle reports whether no message is incomplete.
+func (s *scanner) isIdle() bool { return s.lines == 0 && len(s.line) == 0 && s.body == 0 }
 
 // scan reads the next bytes and returns the number of headers that ended in them.
 // After an error the stream cannot be read further (RFC 3261 section 18.3).

@@ -19,7 +19,7 @@ import (
 
 func (k *call) answer() {
 	res := k.response(http.StatusOK, "OK")
-	up, err := k.establish(res, k.tag, k.session)
+	l, err := k.establish(res, k.tag, k.session)
 	if err != nil {
 		k.respond(http.StatusInternalServerError, "Internal Error")
 		return
@@ -35,20 +35,20 @@ func (k *call) answer() {
 	if k.script.SDP != nil {
 		res.SetBody(k.script.SDP)
 	}
-	key := up.DialogKey()
+	key := l.DialogKey()
 	k.carrier.mu.Lock()
-	k.leg = up
-	k.carrier.upCalls[key] = k
+	k.leg = l
+	k.carrier.answered[key] = k
 	k.carrier.mu.Unlock()
 	k.carrier.journal.update(k.entry, func(e *Entry) {
 		e.Answered, e.Status, e.AnsweredAt = true, http.StatusOK, time.Now()
 	})
 	k.carrier.endpoint.Go(func() {
-		<-up.Ended()
+		<-l.Ended()
 		k.carrier.mu.Lock()
-		delete(k.carrier.upCalls, key)
+		delete(k.carrier.answered, key)
 		k.carrier.mu.Unlock()
-		k.carrier.journal.update(k.entry, func(e *Entry) { e.Cause, e.EndedAt = up.Cause(), time.Now() })
+		k.carrier.journal.update(k.entry, func(e *Entry) { e.Cause, e.EndedAt = l.Cause(), time.Now() })
 	})
 	if k.script.AnswerOnCancel {
 		_ = k.tx.Respond(res) // SendUntilACK reports errors
@@ -57,26 +57,26 @@ func (k *call) answer() {
 	if k.script.SecondAnswer {
 		k.carrier.endpoint.Go(func() { k.fork() })
 	}
-	if leg.SendUntilACK(k.tx, res, up.ACKs(), up.Ended()) == nil {
+	if leg.SendUntilACK(k.tx, res, l.ACKs(), l.Ended()) == nil {
 		select {
 		case <-k.canceled:
-			up.Abandon(media.Canceled)
+			l.Abandon(media.Canceled)
 		default:
-			_ = up.Hangup(media.Failure)
+			_ = l.Hangup(media.Failure)
 		}
 		return
 	}
 	k.carrier.journal.update(k.entry, func(e *Entry) { e.Acked = true })
 	if talk := k.script.Talk; talk != nil {
-		k.carrier.endpoint.Go(func() { run(up, talk) })
+		k.carrier.endpoint.Go(func() { run(l, talk) })
 	}
 }
 
-func run(up *leg.Leg, talk func(context.Context, media.Leg)) {
-	ctx, cancel := endpoint.WithStop(context.Background(), up.Ended())
+func run(l *leg.Leg, talk func(context.Context, media.Leg)) {
+	ctx, cancel := endpoint.WithStop(context.Background(), l.Ended())
 	defer cancel()
-	talk(ctx, up)
-	_ = up.Hangup(media.LocalHangup)
+	talk(ctx, l)
+	_ = l.Hangup(media.LocalHangup)
 }
 
 // establish adds our session description to res and starts the leg.
@@ -120,7 +120,7 @@ func (k *call) fork() {
 	tag := k.tag + strings.ToUpper(sip.GenerateTagN(4))
 	res := k.response(http.StatusOK, "OK")
 	res.To().Params.Add("tag", tag)
-	up, err := k.establish(res, tag, session)
+	l, err := k.establish(res, tag, session)
 	if err != nil {
 		return
 	}
@@ -129,8 +129,8 @@ func (k *call) fork() {
 		return
 	}
 	_ = k.tx.Respond(res) // sent once: loopback loses no datagrams
-	<-up.Ended()
-	k.carrier.journal.update(k.entry, func(e *Entry) { e.Forked = up.Cause() })
+	<-l.Ended()
+	k.carrier.journal.update(k.entry, func(e *Entry) { e.Forked = l.Cause() })
 }
 
 // isAcked locks the journal, since Wait does not hold its lock.

@@ -55,11 +55,11 @@ type Carrier struct {
 	stop     func() // stops our media clock
 	journal  journal
 
-	mu      sync.Mutex
-	active  atomic.Int64
-	upCalls map[dialog.Key]*call
-	ringing map[string]*call // waiting for a PRACK, by Call-ID
-	pending map[string]*call // answering when a CANCEL arrives, by Call-ID
+	mu       sync.Mutex
+	active   atomic.Int64
+	answered map[dialog.Key]*call
+	ringing  map[string]*call // waiting for a PRACK, by Call-ID
+	pending  map[string]*call // answering when a CANCEL arrives, by Call-ID
 }
 
 // An Invite describes an INVITE.
@@ -160,7 +160,7 @@ type Refer struct {
 
 // Start opens the sockets and begins to accept calls.
 func (c *Carrier) Start() error {
-	c.pending, c.ringing, c.upCalls = map[string]*call{}, map[string]*call{}, map[dialog.Key]*call{}
+	c.pending, c.ringing, c.answered = map[string]*call{}, map[string]*call{}, map[dialog.Key]*call{}
 	c.stop = func() {}
 	if c.Media == nil {
 		if err := c.startMedia(); err != nil {

@@ -91,7 +91,7 @@ func (c *Carrier) optionsStatus() int {
 
 func (c *Carrier) onOther(req *sip.Request, tx sip.ServerTransaction) {
 	c.mu.Lock()
-	k := c.upCalls[dialog.RequestKey(req)]
+	k := c.answered[dialog.RequestKey(req)]
 	ringing := c.ringing[string(*req.CallID())]
 	c.mu.Unlock()
 	switch {

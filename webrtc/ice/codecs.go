@@ -9,10 +9,10 @@ import (
 	"github.com/pion/webrtc/v4"
 )
 
-// codecs are the codecs that can be received, preferred first. The first of
-// them that can be encoded is sent: G.722, else G.711. Opus parameters ask for
+// newMediaEngine lists the codecs that can be received, preferred first. The
+// first of them that can be encoded is sent: G.722, else G.711. Opus parameters ask for
 // speech quality and no discontinuous transmission.
-func codecs() (*webrtc.MediaEngine, error) {
+func newMediaEngine() (*webrtc.MediaEngine, error) {
 	m := &webrtc.MediaEngine{}
 	for _, c := range []webrtc.RTPCodecParameters{
 		{RTPCodecCapability: webrtc.RTPCodecCapability{
@@ -35,9 +35,9 @@ func codecs() (*webrtc.MediaEngine, error) {
 // mimeTypeKeys is the type of telephone events (RFC 4733).
 const mimeTypeKeys = "audio/telephone-event"
 
-// certificate creates the endpoint's certificate, valid for a month less a
+// newCertificate creates the endpoint's certificate, valid for a month less a
 // day. One per call would dominate the cost of call setup.
-func certificate() (webrtc.Certificate, error) {
+func newCertificate() (webrtc.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return webrtc.Certificate{}, fmt.Errorf("certificate: %w", err)

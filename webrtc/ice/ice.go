@@ -78,7 +78,7 @@ func Open(ctx context.Context, c Config) (*Endpoint, error) {
 			return nil, errors.Join(fmt.Errorf("public address: %w", err), e.Close())
 		}
 	}
-	engine, err := codecs()
+	engine, err := newMediaEngine()
 	if err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
@@ -170,7 +170,7 @@ func (e *Endpoint) configuration(now time.Time) (webrtc.Configuration, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if c := e.config.Certificates; len(c) == 0 || c[0].Expires().Sub(now) < renewBefore {
-		renewed, err := certificate()
+		renewed, err := newCertificate()
 		if err != nil {
 			return webrtc.Configuration{}, err
 		}

@@ -23,7 +23,7 @@ type candidateBudget struct {
 	at   time.Time
 }
 
-func (a *candidateBudget) take(now time.Time) bool {
+func (a *candidateBudget) spend(now time.Time) bool {
 	a.used = max(0, a.used-now.Sub(a.at).Seconds()*candidateRate)
 	a.at = now
 	if a.used+1 > candidateBurst {
@@ -45,7 +45,7 @@ func (p *peer) accepts(candidate string, now time.Time) bool {
 	l := p.leg
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if p.candidates >= maxCandidates || !l.candidates.take(now) {
+	if p.candidates >= maxCandidates || !l.candidates.spend(now) {
 		return false
 	}
 	p.candidates++

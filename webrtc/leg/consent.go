@@ -23,9 +23,9 @@ type consent struct {
 	lapsed  bool
 }
 
-// expired takes the total of answers and returns true once each time that none
+// update takes the total of answers and returns true once each time that none
 // arrived for too long.
-func (c *consent) expired(answers uint64, now time.Time) bool {
+func (c *consent) update(answers uint64, now time.Time) bool {
 	if c.at.IsZero() || answers != c.answers {
 		c.answers, c.at, c.lapsed = answers, now, false
 		return false
@@ -55,7 +55,7 @@ func (p *peer) watchConsent() {
 				return
 			}
 			pair, ok := p.pc.SCTP().Transport().ICETransport().GetSelectedCandidatePairStats()
-			if ok && c.expired(pair.ResponsesReceived, now) {
+			if ok && c.update(pair.ResponsesReceived, now) {
 				p.leg.Log.Debug("peer connection", "state", "without consent")
 				p.leg.onConnection(p, false)
 			}

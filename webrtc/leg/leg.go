@@ -104,7 +104,7 @@ func (l *Leg) Open() error {
 // AnswerOffer answers the offer of a new peer connection, which replaces the
 // previous one. The answer holds all local candidates.
 func (l *Leg) AnswerOffer(ctx context.Context, offer string) (answer string, err error) {
-	if err = check(offer); err != nil {
+	if err = checkOffer(offer); err != nil {
 		return "", err
 	}
 	p, err := l.connect()
@@ -136,7 +136,7 @@ func (l *Leg) AnswerOffer(ctx context.Context, offer string) (answer string, err
 // AnswerRestart answers an ICE restart offer of the current peer connection
 // (RFC 8445 section 9).
 func (l *Leg) AnswerRestart(ctx context.Context, offer string) (answer string, err error) {
-	if err = check(offer); err != nil {
+	if err = checkOffer(offer); err != nil {
 		return "", err
 	}
 	p, err := l.current()
@@ -203,20 +203,20 @@ func (l *Leg) WaitConnected(ctx context.Context) error {
 // Done is closed when the leg has ended.
 func (l *Leg) Done() <-chan struct{} { return l.done }
 
-func (l *Leg) onConnection(p *peer, is bool) {
-	if l.setConnected(p, is) && is && l.OnConnected != nil {
+func (l *Leg) onConnection(p *peer, connected bool) {
+	if l.setConnected(p, connected) && connected && l.OnConnected != nil {
 		l.OnConnected()
 	}
 }
 
 // setConnected returns false if p is not the current peer.
-func (l *Leg) setConnected(p *peer, is bool) bool {
+func (l *Leg) setConnected(p *peer, connected bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.peer != p || l.cause != "" {
 		return false
 	}
-	if !is {
+	if !connected {
 		l.out.Store(nil) // without consent nothing may be sent (RFC 7675)
 		if l.wasConnected {
 			l.startLossTimer()

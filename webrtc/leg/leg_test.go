@@ -75,7 +75,7 @@ func TestConsentExpires(t *testing.T) {
 		{140, 1, false}, // a new pair counts from the start
 		{169, 1, false},
 	} {
-		if got := c.expired(at.answers, began.Add(time.Duration(at.second)*time.Second)); got != at.expired {
+		if got := c.update(at.answers, began.Add(time.Duration(at.second)*time.Second)); got != at.expired {
 			t.Errorf("after %d s with %d answers: %v", at.second, at.answers, got)
 		}
 	}

@@ -63,7 +63,7 @@ func (l *Leg) connect() (*peer, error) {
 		return nil, fmt.Errorf("peer connection: %w", err)
 	}
 	p := &peer{leg: l, pc: pc}
-	pc.OnTrack(p.track)
+	pc.OnTrack(p.onTrack)
 	pc.OnConnectionStateChange(func(s webrtc.PeerConnectionState) {
 		l.Log.Debug("peer connection", "state", s.String())
 		switch s {
@@ -141,7 +141,7 @@ func (p *peer) close(log *slog.Logger) {
 	}
 }
 
-func (p *peer) track(t *webrtc.TrackRemote, r *webrtc.RTPReceiver) {
+func (p *peer) onTrack(t *webrtc.TrackRemote, r *webrtc.RTPReceiver) {
 	if t.Kind() != webrtc.RTPCodecTypeAudio {
 		return
 	}
@@ -223,7 +223,7 @@ func (p *peer) StreamID() string { return "parley" }
 
 func (p *peer) Kind() webrtc.RTPCodecType { return webrtc.RTPCodecTypeAudio }
 
-func check(offer string) error {
+func checkOffer(offer string) error {
 	audio, lines := 0, 0
 	for line := range strings.Lines(offer) {
 		if !strings.HasPrefix(line, "m=") {

@@ -40,14 +40,14 @@ func (p *peer) readReports(s *webrtc.RTPSender) {
 			}
 			for _, b := range blocks {
 				if w := p.out.Load(); w != nil && b.SSRC == w.ssrc {
-					p.leg.reports.take(b, w.codec.ticks, now)
+					p.leg.reports.update(b, w.codec.ticks, now)
 				}
 			}
 		}
 	}
 }
 
-func (r *reports) take(b pionrtcp.ReceptionReport, ticks uint32, now time.Time) {
+func (r *reports) update(b pionrtcp.ReceptionReport, ticks uint32, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.received, r.lost = true, int64(b.TotalLost)

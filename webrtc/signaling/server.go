@@ -215,13 +215,13 @@ func (s *Server) answer(ctx context.Context, claims Claims, offer string, socket
 		return nil, "", errors.Join(err, l.Hangup("failure"))
 	}
 	session.credentials = s.Servers.ForCall(claims.CallID, time.Now().Add(orElse(session.MaxDuration, defaultMaxDuration)+credentialsGrace))
-	s.renew(session, "")
+	s.renewSecret(session, "")
 	return session, answer, nil
 }
 
-// renew gives a session a new resume secret. The secret by, just used, stays
+// renewSecret gives a session a new resume secret. The secret by, just used, stays
 // valid because the answer may be lost. An ended session gets none.
-func (s *Server) renew(session *Session, by string) {
+func (s *Server) renewSecret(session *Session, by string) {
 	secret := rand.Text() + rand.Text()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -299,7 +299,7 @@ func (s *Server) resume(ctx context.Context, r request, c *conn) (*Session, stri
 		return nil, "", err
 	}
 	session.dropReady()
-	s.renew(session, r.Resume)
+	s.renewSecret(session, r.Resume)
 	session.attach(c)
 	return session, answer, nil
 }

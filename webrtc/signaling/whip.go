@@ -47,7 +47,7 @@ func (s *Server) ServeWHIP(w http.ResponseWriter, r *http.Request) {
 	case below && r.Method == http.MethodPatch:
 		s.patchWHIP(w, r, id)
 	case below && r.Method == http.MethodDelete:
-		if x := s.whip(w, r, id); x != nil {
+		if x := s.findWHIP(w, r, id); x != nil {
 			_ = x.session.Leg.Hangup(media.RemoteHangup)
 			w.WriteHeader(http.StatusOK)
 		}
@@ -61,23 +61,23 @@ func (s *Server) ServeWHIP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) offerWHIP(w http.ResponseWriter, r *http.Request) {
-	offer, ok := s.body(w, r, sdpType)
+	offer, ok := s.readBody(w, r, sdpType)
 	if !ok {
 		return
 	}
-	if !s.enter() {
+	if !s.beginRequest() {
 		refuseHTTP(w, http.StatusServiceUnavailable, errClosed)
 		return
 	}
 	defer s.tasks.Done()
-	bearerToken := bearer(r)
-	session, answer, err := s.begin(context.WithoutCancel(r.Context()), request{Token: bearerToken, SDP: offer}, nil)
+	joinToken := bearerToken(r)
+	session, answer, err := s.begin(context.WithoutCancel(r.Context()), request{Token: joinToken, SDP: offer}, nil)
 	if err != nil {
 		why := refusalFor(err)
 		refuseHTTP(w, statusOf(why.Code), why)
 		return
 	}
-	x, id := &whip{session, sha256.Sum256([]byte(bearerToken)), newTag()}, randomID()
+	x, id := &whip{session, sha256.Sum256([]byte(joinToken)), newTag()}, randomID()
 	s.storeWHIP(id, x)
 	h := w.Header()
 	h.Set("Content-Type", sdpType)
@@ -102,11 +102,11 @@ func link(url string, s ice.Server) string {
 }
 
 func (s *Server) patchWHIP(w http.ResponseWriter, r *http.Request, id string) {
-	x := s.whip(w, r, id)
+	x := s.findWHIP(w, r, id)
 	if x == nil {
 		return
 	}
-	fragment, ok := s.body(w, r, fragmentType)
+	fragment, ok := s.readBody(w, r, fragmentType)
 	if !ok {
 		return
 	}
@@ -141,8 +141,8 @@ func (s *Server) patchWHIP(w http.ResponseWriter, r *http.Request, id string) {
 
 func newTag() string { return `"` + randomID() + `"` }
 
-// enter registers a request that Close waits for; false while closing.
-func (s *Server) enter() bool {
+// beginRequest registers a request that Close waits for; false while closing.
+func (s *Server) beginRequest() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.closed {
@@ -165,7 +165,7 @@ func (s *Server) storeWHIP(id string, x *whip) {
 	s.whips[id] = x
 }
 
-func (s *Server) whip(w http.ResponseWriter, r *http.Request, id string) *whip {
+func (s *Server) findWHIP(w http.ResponseWriter, r *http.Request, id string) *whip {
 	s.mu.Lock()
 	x := s.whips[id]
 	s.mu.Unlock()
@@ -173,7 +173,7 @@ func (s *Server) whip(w http.ResponseWriter, r *http.Request, id string) *whip {
 		refuseHTTP(w, http.StatusNotFound, &RefusedError{CallEnded, "no such session; its call may have ended"})
 		return nil
 	}
-	hash := sha256.Sum256([]byte(bearer(r)))
+	hash := sha256.Sum256([]byte(bearerToken(r)))
 	if subtle.ConstantTimeCompare(hash[:], x.token[:]) != 1 {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 		refuseHTTP(w, http.StatusUnauthorized, &RefusedError{WrongCall, "send the token of the session as a bearer (RFC 9725)"})
@@ -182,13 +182,13 @@ func (s *Server) whip(w http.ResponseWriter, r *http.Request, id string) *whip {
 	return x
 }
 
-func bearer(r *http.Request) string {
+func bearerToken(r *http.Request) string {
 	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	return token
 }
 
-// body reads a body of a content type; on failure it has answered.
-func (s *Server) body(w http.ResponseWriter, r *http.Request, kind string) (string, bool) {
+// readBody reads a body of a content type; on failure it has answered.
+func (s *Server) readBody(w http.ResponseWriter, r *http.Request, kind string) (string, bool) {
 	if got, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || got != kind {
 		refuseHTTP(w, http.StatusUnsupportedMediaType, &RefusedError{BadMessage, "Content-Type: accepted: " + kind})
 		return "", false
