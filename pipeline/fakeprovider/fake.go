@@ -158,6 +158,7 @@ func Serve(l net.Listener, script Script) *Server {
 	mux.HandleFunc("GET /v1/speak", s.speakDeepgram)
 	mux.HandleFunc("POST /v1/audio/speech", s.speech)
 	mux.HandleFunc("GET /cognitiveservices/websocket/v2", s.speakAzure)
+	mux.HandleFunc("GET /tts/cognitiveservices/websocket/v2", s.speakAzure) // of a resource with a domain of its own
 	mux.HandleFunc("POST /tts/v3/utteranceSynthesis", s.speakYandex)
 	protocols := new(http.Protocols) // gRPC needs HTTP/2
 	protocols.SetHTTP1(true)

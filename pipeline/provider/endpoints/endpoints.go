@@ -98,27 +98,6 @@ func (p *Providers) newPool(idle time.Duration) *tts.Pool {
 	return pool
 }
 
-// web returns the HTTP client of an endpoint, which sends its headers.
-func (p *Providers) web(e Endpoint) *http.Client {
-	if len(e.Header) == 0 {
-		return p.client
-	}
-	return &http.Client{Transport: headerTransport{p.client.Transport, e.Header}}
-}
-
-// headerTransport adds headers to each request.
-type headerTransport struct {
-	http.RoundTripper
-	header http.Header
-}
-
-// RoundTrip implements http.RoundTripper.
-func (t headerTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	r = r.Clone(r.Context())
-	maps.Copy(r.Header, t.header)
-	return t.RoundTripper.RoundTrip(r)
-}
-
 // realtime returns the speech endpoint of an OpenAI-compatible server.
 func realtime(url string) string {
 	if url == "" {

@@ -3,7 +3,6 @@ package endpoints
 import (
 	"maps"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -46,15 +45,15 @@ func TestKindsServe(t *testing.T) {
 
 func TestCheck(t *testing.T) {
 	for want, e := range map[string]Endpoint{
-		"":                                      {Kind: "deepgram", Key: "k"},
-		`kind "deepgrm": accepted: assemblyai,`: {Kind: "deepgrm"},
-		"key is missing":                        {Kind: "deepgram"},
-		"url is missing":                        {Kind: "chat"},
-		"accepted: a URL with ws or wss":        {Kind: "deepgram", URL: "https://here/v1/listen"},
-		"accepted: a URL with http or https":    {Kind: "chat", URL: "localhost:11434/v1"},
-		`path "/v1/speak": accepted`:            {Kind: "deepgram", URL: "wss://here/v1/speak"},
-		"a password in a URL is not accepted":   {Kind: "chat", URL: "https://canary:canary@here/v1"},
-		"headers are not accepted":              {Kind: "deepgram", Key: "k", Header: http.Header{"X": {"canary"}}},
+		"":                                     {Kind: "deepgram", Key: "k"},
+		`kind "deepgrm": accepted: anthropic,`: {Kind: "deepgrm"},
+		"key is missing":                       {Kind: "deepgram"},
+		"url is missing":                       {Kind: "chat"},
+		"accepted: a URL with ws or wss":       {Kind: "deepgram", URL: "https://here/v1/listen"},
+		"accepted: a URL with http or https":   {Kind: "chat", URL: "localhost:11434/v1"},
+		`path "/v1/speak": accepted`:           {Kind: "deepgram", URL: "wss://here/v1/speak"},
+		"a password in a URL is not accepted":  {Kind: "chat", URL: "https://canary:canary@here/v1"},
+		"headers are not accepted":             {Kind: "deepgram", Key: "k", Header: http.Header{"X": {"canary"}}},
 	} {
 		err := Set{Named: map[string]Endpoint{"mine": e}}.Check()
 		if (err == nil) != (want == "") || err != nil && (!strings.HasPrefix(err.Error(), "provider mine: ") || !strings.Contains(err.Error(), want)) {
@@ -88,24 +87,5 @@ func TestAddresses(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Errorf("%q, want %q", got, want)
 		}
-	}
-}
-
-// TestHeaders checks that an endpoint's headers are sent, and only to it.
-func TestHeaders(t *testing.T) {
-	var got []string
-	srv := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = append(got, r.Header.Get("X-Title")) }))
-	defer srv.Close()
-	p := Set{}.Open()
-	defer func() { _ = p.Close() }()
-	for _, e := range []Endpoint{{Header: http.Header{"X-Title": {"parley"}}}, {}} {
-		resp, err := p.web(e).Get(srv.URL)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = resp.Body.Close()
-	}
-	if !slices.Equal(got, []string{"parley", ""}) {
-		t.Errorf("%q", got)
 	}
 }

@@ -41,7 +41,33 @@ func Kinds() map[string]Kind {
 			open: func(p *Providers, name string, e Endpoint) {
 				p.Recognizers[name] = asr.OpenAI{URL: realtime(e.URL), Key: e.Key}
 				p.Models[name] = p.chat(e)
-				p.Voices[name] = tts.OpenAI{URL: e.URL, Key: e.Key, Client: p.web(e)}
+				p.Voices[name] = p.speech(e)
+			},
+		},
+		"responses": {
+			Title: "OpenAI's Responses API", Serves: []string{"llm"}, schemes: web, hasDefault: true, needsKey: true,
+			open: func(p *Providers, name string, e Endpoint) {
+				p.Models[name] = llm.Responses{URL: e.URL, Key: e.Key, Header: e.Header, Client: p.client, Parameters: &llm.ParameterCache{}}
+			},
+		},
+		"anthropic": {
+			Title: "Anthropic's Messages API", Serves: []string{"llm"}, schemes: web, hasDefault: true, needsKey: true,
+			open: func(p *Providers, name string, e Endpoint) {
+				p.Models[name] = llm.Anthropic{URL: e.URL, Key: e.Key, Header: e.Header, Client: p.client, Parameters: &llm.ParameterCache{}}
+			},
+		},
+		"gemini": {
+			Title: "Google's Gemini API", Serves: []string{"llm"}, schemes: web, hasDefault: true, needsKey: true,
+			open: func(p *Providers, name string, e Endpoint) {
+				p.Models[name] = llm.Gemini{URL: e.URL, Key: e.Key, Header: e.Header, Client: p.client, Parameters: &llm.ParameterCache{}}
+			},
+		},
+		"azure-openai": {
+			Title: "Azure OpenAI: v1, or the classic API if there is an API version", Serves: []string{"llm"}, schemes: web,
+			open: func(p *Providers, name string, e Endpoint) {
+				model := p.chat(e)
+				model.KeyHeader, model.APIVersion = "api-key", e.APIVersion
+				p.Models[name] = model
 			},
 		},
 		"chat": {
@@ -50,8 +76,40 @@ func Kinds() map[string]Kind {
 		},
 		"speech": {
 			Title: "OpenAI-shaped speech: Kokoro, Piper servers, speaches", Serves: []string{"tts"}, schemes: web,
+			open: func(p *Providers, name string, e Endpoint) { p.Voices[name] = p.speech(e) },
+		},
+		"transcriptions": {
+			Title: "OpenAI-shaped transcription of segments: Groq, speaches, whisper.cpp, vLLM", Serves: []string{"asr"}, schemes: web,
 			open: func(p *Providers, name string, e Endpoint) {
-				p.Voices[name] = tts.OpenAI{URL: e.URL, Key: e.Key, Client: p.web(e)}
+				p.Recognizers[name] = asr.Transcriptions{URL: e.URL, Key: e.Key, Header: e.Header, Client: p.client}
+			},
+		},
+		"azure": {
+			Title: "Azure Speech", Serves: []string{"asr", "tts"},
+			schemes: sockets, paths: []string{}, needsKey: true, needsRegion: true,
+			open: func(p *Providers, name string, e Endpoint) {
+				p.Recognizers[name] = asr.Azure{Region: e.Region, URL: e.at("/stt/speech/universal/v2"), Key: e.Key}
+				p.Voices[name] = tts.Azure{
+					Region: e.Region, URL: e.at("/tts/cognitiveservices/websocket/v2"), Key: e.Key, Warm: p.newPool(time.Minute),
+				}
+			},
+		},
+		"soniox": {
+			Title: "Soniox", Serves: []string{"asr", "tts"}, schemes: sockets, paths: []string{}, hasDefault: true, needsKey: true,
+			open: func(p *Providers, name string, e Endpoint) {
+				hear, speak := e.at("/transcribe-websocket"), e.at("/tts-websocket")
+				if e.Region != "" && e.URL == "" {
+					host := "." + e.Region + ".soniox.com"
+					hear, speak = "wss://stt-rt"+host+"/transcribe-websocket", "wss://tts-rt"+host+"/tts-websocket"
+				}
+				p.Recognizers[name] = asr.Soniox{URL: hear, Key: e.Key}
+				p.Voices[name] = tts.Soniox{URL: speak, Key: e.Key, Warm: p.newPool(time.Minute)}
+			},
+		},
+		"yandex": {
+			Title: "Yandex SpeechKit", Serves: []string{"tts"}, schemes: web, paths: []string{}, hasDefault: true, needsKey: true,
+			open: func(p *Providers, name string, e Endpoint) {
+				p.Voices[name] = tts.Yandex{URL: e.URL, Key: e.Key, Folder: e.Folder, Client: p.client}
 			},
 		},
 		"elevenlabs": {
@@ -81,5 +139,10 @@ func Kinds() map[string]Kind {
 
 // chat returns a model of the chat completions API.
 func (p *Providers) chat(e Endpoint) llm.OpenAI {
-	return llm.OpenAI{URL: e.URL, Key: e.Key, Client: p.web(e)}
+	return llm.OpenAI{URL: e.URL, Key: e.Key, Header: e.Header, Client: p.client, Parameters: &llm.ParameterCache{}}
+}
+
+// speech returns a voice of the audio speech API.
+func (p *Providers) speech(e Endpoint) tts.OpenAI {
+	return tts.OpenAI{URL: e.URL, Key: e.Key, Header: e.Header, Client: p.client}
 }
