@@ -1,6 +1,7 @@
 package endpoints
 
 import (
+	"strings"
 	"time"
 
 	"github.com/parley-voice/parley/pipeline/asr"
@@ -145,4 +146,24 @@ func (p *Providers) chat(e Endpoint) llm.OpenAI {
 // speech returns a voice of the audio speech API.
 func (p *Providers) speech(e Endpoint) tts.OpenAI {
 	return tts.OpenAI{URL: e.URL, Key: e.Key, Header: e.Header, Client: p.client}
+}
+
+// URLs returns the accepted URLs of a kind, for documentation.
+func (k Kind) URLs() string {
+	text := strings.Join(k.schemes, ", ")
+	switch {
+	case k.paths == nil:
+		text += " with any path"
+	case len(k.paths) == 0:
+		text += " without a path"
+	default:
+		text += " without a path or with " + strings.Join(k.paths, ", ")
+	}
+	switch {
+	case k.needsRegion:
+		text += "; or a region"
+	case k.hasDefault:
+		text += "; may be empty"
+	}
+	return text
 }
