@@ -1,6 +1,7 @@
 package endpoints
 
 import (
+	"maps"
 	"strings"
 	"time"
 
@@ -25,26 +26,20 @@ type Kind struct {
 
 // Kinds returns all kinds by name.
 func Kinds() map[string]Kind {
-	web, sockets := []string{"http", "https"}, []string{"ws", "wss"}
+	all := modelKinds()
+	maps.Copy(all, speechKinds())
+	maps.Copy(all, severalKinds())
+	return all
+}
+
+// webSchemes and socketSchemes are schemes of URLs.
+func webSchemes() []string    { return []string{"http", "https"} }
+func socketSchemes() []string { return []string{"ws", "wss"} }
+
+// modelKinds are the kinds that serve models only.
+func modelKinds() map[string]Kind {
+	web := webSchemes()
 	return map[string]Kind{
-		"deepgram": {
-			Title: "Deepgram", Serves: []string{"asr", "tts"},
-			schemes: sockets, paths: []string{"/v1/listen"}, hasDefault: true, needsKey: true,
-			open: func(p *Providers, name string, e Endpoint) {
-				p.Recognizers[name] = asr.Deepgram{URL: e.at("/v1/listen"), Key: e.Key}
-				p.Recognizers[name+"-flux"] = asr.Flux{URL: e.at("/v2/listen"), Key: e.Key}
-				p.Voices[name] = tts.Deepgram{URL: e.at("/v1/speak"), Key: e.Key, Warm: p.newPool(time.Minute)}
-			},
-		},
-		"openai": {
-			Title: "OpenAI: realtime transcription, chat completions and speech", Serves: []string{"asr", "llm", "tts"},
-			schemes: web, hasDefault: true, needsKey: true,
-			open: func(p *Providers, name string, e Endpoint) {
-				p.Recognizers[name] = asr.OpenAI{URL: realtime(e.URL), Key: e.Key}
-				p.Models[name] = p.chat(e)
-				p.Voices[name] = p.speech(e)
-			},
-		},
 		"responses": {
 			Title: "OpenAI's Responses API", Serves: []string{"llm"}, schemes: web, hasDefault: true, needsKey: true,
 			open: func(p *Providers, name string, e Endpoint) {
@@ -75,6 +70,22 @@ func Kinds() map[string]Kind {
 			Title: "Chat completions: Groq, Cerebras, vLLM, Ollama, OpenRouter and others", Serves: []string{"llm"}, schemes: web,
 			open: func(p *Providers, name string, e Endpoint) { p.Models[name] = p.chat(e) },
 		},
+	}
+}
+
+// speechKinds are the kinds that serve a recognizer, a voice or both in one API.
+func speechKinds() map[string]Kind {
+	web, sockets := webSchemes(), socketSchemes()
+	return map[string]Kind{
+		"deepgram": {
+			Title: "Deepgram", Serves: []string{"asr", "tts"},
+			schemes: sockets, paths: []string{"/v1/listen"}, hasDefault: true, needsKey: true,
+			open: func(p *Providers, name string, e Endpoint) {
+				p.Recognizers[name] = asr.Deepgram{URL: e.at("/v1/listen"), Key: e.Key}
+				p.Recognizers[name+"-flux"] = asr.Flux{URL: e.at("/v2/listen"), Key: e.Key}
+				p.Voices[name] = tts.Deepgram{URL: e.at("/v1/speak"), Key: e.Key, Warm: p.newPool(time.Minute)}
+			},
+		},
 		"speech": {
 			Title: "OpenAI-shaped speech: Kokoro, Piper servers, speaches", Serves: []string{"tts"}, schemes: web,
 			open: func(p *Providers, name string, e Endpoint) { p.Voices[name] = p.speech(e) },
@@ -83,6 +94,44 @@ func Kinds() map[string]Kind {
 			Title: "OpenAI-shaped transcription of segments: Groq, speaches, whisper.cpp, vLLM", Serves: []string{"asr"}, schemes: web,
 			open: func(p *Providers, name string, e Endpoint) {
 				p.Recognizers[name] = asr.Transcriptions{URL: e.URL, Key: e.Key, Header: e.Header, Client: p.client}
+			},
+		},
+		"elevenlabs": {
+			Title: "ElevenLabs", Serves: []string{"tts"}, schemes: sockets, paths: []string{}, hasDefault: true, needsKey: true,
+			open: func(p *Providers, name string, e Endpoint) {
+				p.Voices[name] = tts.ElevenLabs{URL: e.URL, Key: e.Key, Warm: p.newPool(2 * time.Minute)}
+			},
+		},
+		"cartesia": {
+			Title: "Cartesia", Serves: []string{"tts"},
+			schemes: sockets, paths: []string{"/tts/websocket"}, hasDefault: true, needsKey: true,
+			open: func(p *Providers, name string, e Endpoint) {
+				voice := &tts.Cartesia{URL: e.at("/tts/websocket"), Key: e.Key}
+				p.Voices[name] = voice
+				p.closers = append(p.closers, voice)
+			},
+		},
+		"assemblyai": {
+			Title: "AssemblyAI", Serves: []string{"asr"},
+			schemes: sockets, paths: []string{"/v3/ws"}, hasDefault: true, needsKey: true,
+			open: func(p *Providers, name string, e Endpoint) {
+				p.Recognizers[name] = asr.AssemblyAI{URL: e.at("/v3/ws"), Key: e.Key}
+			},
+		},
+	}
+}
+
+// severalKinds are the kinds whose endpoints have several APIs.
+func severalKinds() map[string]Kind {
+	web, sockets := webSchemes(), socketSchemes()
+	return map[string]Kind{
+		"openai": {
+			Title: "OpenAI: realtime transcription, chat completions and speech", Serves: []string{"asr", "llm", "tts"},
+			schemes: web, hasDefault: true, needsKey: true,
+			open: func(p *Providers, name string, e Endpoint) {
+				p.Recognizers[name] = asr.OpenAI{URL: realtime(e.URL), Key: e.Key}
+				p.Models[name] = p.chat(e)
+				p.Voices[name] = p.speech(e)
 			},
 		},
 		"azure": {
@@ -111,28 +160,6 @@ func Kinds() map[string]Kind {
 			Title: "Yandex SpeechKit", Serves: []string{"tts"}, schemes: web, paths: []string{}, hasDefault: true, needsKey: true,
 			open: func(p *Providers, name string, e Endpoint) {
 				p.Voices[name] = tts.Yandex{URL: e.URL, Key: e.Key, Folder: e.Folder, Client: p.client}
-			},
-		},
-		"elevenlabs": {
-			Title: "ElevenLabs", Serves: []string{"tts"}, schemes: sockets, paths: []string{}, hasDefault: true, needsKey: true,
-			open: func(p *Providers, name string, e Endpoint) {
-				p.Voices[name] = tts.ElevenLabs{URL: e.URL, Key: e.Key, Warm: p.newPool(2 * time.Minute)}
-			},
-		},
-		"cartesia": {
-			Title: "Cartesia", Serves: []string{"tts"},
-			schemes: sockets, paths: []string{"/tts/websocket"}, hasDefault: true, needsKey: true,
-			open: func(p *Providers, name string, e Endpoint) {
-				voice := &tts.Cartesia{URL: e.at("/tts/websocket"), Key: e.Key}
-				p.Voices[name] = voice
-				p.closers = append(p.closers, voice)
-			},
-		},
-		"assemblyai": {
-			Title: "AssemblyAI", Serves: []string{"asr"},
-			schemes: sockets, paths: []string{"/v3/ws"}, hasDefault: true, needsKey: true,
-			open: func(p *Providers, name string, e Endpoint) {
-				p.Recognizers[name] = asr.AssemblyAI{URL: e.at("/v3/ws"), Key: e.Key}
 			},
 		},
 	}
