@@ -58,7 +58,9 @@ type Options struct {
 	Temperature *float64 `json:"temperature,omitempty" yaml:"temperature"`
 	// MaxTokens bounds the answer of a model, 1 to 100,000.
 	MaxTokens int `json:"max_tokens,omitempty" yaml:"max_tokens"`
-	// ReasoningEffort of a model is "none", "minimal", "low", "medium" or "high".
+	// ReasoningEffort of a model is "none", "minimal", "low", "medium" or "high". Without it
+	// OpenAI's models since gpt-5.6, Claude and Gemini reason as little as they can, because
+	// a caller waits.
 	ReasoningEffort string `json:"reasoning_effort,omitempty" yaml:"reasoning_effort"`
 	// Speed is the speaking rate of a voice as a factor, 0.5 to 2.
 	Speed float64 `json:"speed,omitempty" yaml:"speed"`

@@ -53,6 +53,8 @@ func TestErrorMessage(t *testing.T) {
 		`{"error_code":401,"error_message":"bad key"}`:           "bad key",
 		`{"title":"Model sunsetted","error_code":"x"}`:           "Model sunsetted",
 		`[{"error":{"code":400,"message":"thought_signature"}}]`: "thought_signature",
+		`{"object":"error","message":{"detail":[{"type":"extra_forbidden","loc":["body","n",0],"msg":"Extra inputs"}]}}`: "body.n.0: Extra inputs",
+		`{"detail":[{"loc":["body","a"],"msg":"no"},{"loc":["body","b"],"msg":"not"}],"message":[{"msg":"x"}]}`:          "body.a: no; body.b: not",
 		`<html>`: "", `{}`: "", `null`: "", `[]`: "",
 	} {
 		if got := ErrorMessage([]byte(body)); got != want {

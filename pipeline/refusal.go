@@ -1,7 +1,9 @@
 package pipeline
 
 import (
+	"cmp"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -35,7 +37,8 @@ func RefusalText(resp *http.Response, sent http.Header) string {
 // ErrorMessage returns the message in the JSON of a provider's error, or "" if it has none.
 // The known shapes are {"error":{"message":…}} (OpenAI, Anthropic, Google), {"error":…}
 // (AssemblyAI), {"err_msg":…} (Deepgram), {"detail":{"message":…}} (ElevenLabs),
-// {"message":…}, {"error_message":…} (Soniox) and {"title":…} (Cartesia).
+// {"message":…}, {"error_message":…} (Soniox), {"title":…} (Cartesia) and the lists of
+// refused fields that FastAPI sends (Mistral, vLLM).
 func ErrorMessage(body []byte) string {
 	var all []json.RawMessage
 	if json.Unmarshal(body, &all) == nil && len(all) > 0 { // Gemini wraps a streamed error in an array
@@ -59,7 +62,30 @@ func ErrorMessage(body []byte) string {
 			return nested.Message
 		}
 	}
-	return ""
+	return cmp.Or(fieldErrors(fields["detail"]), fieldErrors(fields["message"]))
+}
+
+// fieldErrors returns the fields and messages of a list, which may be in "detail".
+func fieldErrors(raw json.RawMessage) string {
+	type fieldError struct {
+		Path    []any  `json:"loc"`
+		Message string `json:"msg"`
+	}
+	var nested struct {
+		Detail []fieldError `json:"detail"`
+	}
+	if json.Unmarshal(raw, &nested.Detail) != nil && json.Unmarshal(raw, &nested) != nil {
+		return ""
+	}
+	var all []string
+	for _, e := range nested.Detail {
+		var path []string
+		for _, name := range e.Path {
+			path = append(path, fmt.Sprint(name))
+		}
+		all = append(all, strings.Join(path, ".")+": "+e.Message)
+	}
+	return strings.Join(all, "; ")
 }
 
 // Redact returns a provider's text, safe to store and show: without control characters, at

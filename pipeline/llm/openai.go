@@ -151,16 +151,14 @@ func isOpenAI(host string) bool {
 // off. They are the models since gpt-5.6; fine-tuned ones and those behind gateways have
 // the name with a prefix.
 func needsNoReasoning(model string) bool {
-	name := model[strings.LastIndexAny(model, "/:")+1:]
-	if strings.HasPrefix(model, "ft:") {
-		name = strings.TrimPrefix(model, "ft:")
-	}
+	name := strings.TrimPrefix(model[strings.LastIndex(model, "/")+1:], "ft:")
 	version, ok := strings.CutPrefix(name, "gpt-")
 	if !ok {
 		return false
 	}
-	version, _, _ = strings.Cut(version, "-")
-	version, _, _ = strings.Cut(version, ":")
+	if end := strings.IndexAny(version, "-:@"); end >= 0 {
+		version = version[:end]
+	}
 	n, err := strconv.ParseFloat(version, 64)
 	return err == nil && n >= 5.6
 }

@@ -135,7 +135,7 @@ func TestLearning(t *testing.T) {
 			func(body string) string {
 				for _, p := range []string{"parallel_tool_calls", "stream_options", "temperature"} {
 					if strings.Contains(body, p) {
-						return "Extra inputs are not permitted: " + p
+						return "422 " + p
 					}
 				}
 				return ""
@@ -181,6 +181,10 @@ func TestLearning(t *testing.T) {
 				if tt.refuse != nil {
 					if text := tt.refuse(string(b)); text != "" {
 						status, body = http.StatusBadRequest, `{"error":{"message":`+strconv.Quote(text)+`}}`
+						if parameter, ok := strings.CutPrefix(text, "422 "); ok { // as Mistral says it
+							status = http.StatusUnprocessableEntity
+							body = `{"message":{"detail":[{"loc":["body","` + parameter + `"],"msg":"Extra inputs are not permitted"}]}}`
+						}
 					}
 				}
 				return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body))}, nil
@@ -193,6 +197,18 @@ func TestLearning(t *testing.T) {
 				t.Errorf("sent %q", got)
 			}
 		})
+	}
+}
+
+func TestNeedsNoReasoning(t *testing.T) {
+	for model, want := range map[string]bool{
+		"gpt-6-luna": true, "gpt-5.6-sol": true, "gpt-6.1-terra": true, "gpt-6": true, "openai/gpt-6-luna": true, "openai/gpt-6-luna:free": true,
+		"ft:gpt-6-luna:acme::x": true, "gpt-6-luna-2026-09-01": true,
+		"gpt-5.4-mini": false, "gpt-5": false, "gpt-4o": false, "gpt-4.1": false, "gpt-oss-120b": false, "gpt-realtime-2": false, "llama-6": false, "": false,
+	} {
+		if got := needsNoReasoning(model); got != want {
+			t.Errorf("%s: %v", model, got)
+		}
 	}
 }
 

@@ -304,6 +304,7 @@ func (u *Utterance) AddUsage(usage pipeline.Usage) {
 	defer u.mu.Unlock()
 	u.usage.PromptTokens += usage.PromptTokens
 	u.usage.CompletionTokens += usage.CompletionTokens
+	u.usage.CachedTokens += usage.CachedTokens
 }
 
 // StartSegment begins another stretch of the voice, whose word times count from the end of
