@@ -68,3 +68,33 @@ func TestElevenLabsRequest(t *testing.T) {
 		})
 	}
 }
+
+// TestElevenLabsPool checks that a connection with other voice settings is not reused.
+func TestElevenLabsPool(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, got := overhear(t, func(conn *websocket.Conn, m map[string]any) {
+			if m["text"] == "" {
+				_ = conn.WriteJSON(map[string]any{"isFinal": true})
+			}
+		})
+		e := ElevenLabs{URL: "ws://fake", Dial: n.Dial, Warm: &Pool{}}
+		speeds := map[any]int{}
+		for _, speed := range []float64{0.9, 1.1} {
+			sp, err := e.Open(t.Context(), pipeline.Style{Rate: 8000, Options: pipeline.Options{Speed: speed}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = sp.Close()
+			synctest.Wait()
+		}
+		for _, m := range *got {
+			if settings, ok := m["voice_settings"].(map[string]any); ok {
+				speeds[settings["speed"]]++
+			}
+		}
+		if speeds[0.9] != 2 || speeds[1.1] != 2 { // each used one and has one ready
+			t.Errorf("connections by speed: %v", speeds)
+		}
+		_ = e.Warm.Close()
+	})
+}
