@@ -113,7 +113,7 @@ func (d *Dialer) Take(ctx context.Context) (*control.Claim, time.Duration, error
 			continue
 		}
 		began := time.Now()
-		answer, err := d.request(ctx, s, now)
+		result, err := d.request(ctx, s, now)
 		if err != nil { // the other campaigns continue
 			faults = append(faults, fmt.Errorf("campaign %s: %w", r.ID, err))
 			s.pausedUntil = now.Add(d.maxIdle() + errorBackoff*time.Since(began))
@@ -122,10 +122,10 @@ func (d *Dialer) Take(ctx context.Context) (*control.Claim, time.Duration, error
 			}
 			continue
 		}
-		if answer.Claim != nil {
-			return answer.Claim, 0, errors.Join(faults...)
+		if result.Claim != nil {
+			return result.Claim, 0, errors.Join(faults...)
 		}
-		if answer.Busy {
+		if result.Busy {
 			if busy == nil {
 				busy = map[string]bool{}
 			}
@@ -172,17 +172,17 @@ func (d *Dialer) request(ctx context.Context, s *state, now time.Time) (TakeResu
 		d.pause(s, now, until)
 		return TakeResult{}, nil
 	}
-	answer, err := d.Store.Take(ctx, TakeRequest{Campaign: *s.running, At: now, Open: open, Gate: s.Gate, DialHistory: s.DialHistory})
-	if err == nil && answer.Claim == nil && !answer.Busy && !answer.Gone {
-		if !answer.Next.IsZero() && answer.Next.Before(until) {
-			until = answer.Next
+	result, err := d.Store.Take(ctx, TakeRequest{Campaign: *s.running, At: now, Open: open, Gate: s.Gate, DialHistory: s.DialHistory})
+	if err == nil && result.Claim == nil && !result.Busy && !result.Gone {
+		if !result.Next.IsZero() && result.Next.Before(until) {
+			until = result.Next
 		}
 		if soonest := now.Add(minPause); until.Before(soonest) {
 			until = soonest
 		}
 		d.pause(s, now, until)
 	}
-	return answer, err
+	return result, err
 }
 
 // Wake reports new pending contacts of a campaign.

@@ -40,7 +40,7 @@ func (s *scriptedStore) Take(ctx context.Context, a TakeRequest) (TakeResult, er
 	return s.answers[a.ID], s.fails[a.ID]
 }
 
-// noon is one in New York, on a Friday.
+// noon is noon in New York, on a Friday.
 func noon() time.Time { return time.Date(2026, 11, 20, 17, 0, 0, 0, time.UTC) }
 
 func newTestDialer(t *testing.T, ids ...string) (*scriptedStore, *Dialer) {
@@ -61,7 +61,7 @@ func newTestDialer(t *testing.T, ids ...string) (*scriptedStore, *Dialer) {
 	for i, id := range ids {
 		s.running = append(s.running, Campaign{
 			ID: id, Version: "1", RouteID: "rte_" + id, Groups: []string{"NY;America/New_York;"},
-			Pace: plan.Pace{PerMinute: 60, Last: noon().Add(time.Duration(i-60) * time.Second)}, // the first waits for longest
+			Pace: plan.Pace{PerMinute: 60, Last: noon().Add(time.Duration(i-60) * time.Second)}, // the first has waited longest
 			Plan: &plan.Campaign{ID: id, Running: true, Class: market.Servicing, Market: us, Zone: zone, WindowZone: zone, Hours: all},
 		})
 	}
@@ -78,16 +78,16 @@ func TestTakeOrder(t *testing.T) {
 	// Campaigns without a contact are paused; c is asked again.
 	s.asked = nil
 	if got, _, _ := d.Take(t.Context()); got != claim || !slices.Equal(s.asked, []string{"c"}) {
-		t.Errorf("then asked %v", s.asked)
+		t.Errorf("the second time asked %v", s.asked)
 	}
 	d.Wake("b")
 	s.asked = nil
 	if _, _, _ = d.Take(t.Context()); !slices.Equal(s.asked, []string{"b", "c"}) {
-		t.Errorf("after b was woken, asked %v", s.asked)
+		t.Errorf("after Wake of b asked %v", s.asked)
 	}
 	s.now, s.asked = s.now.Add(DefaultMaxIdle), nil
 	if _, _, _ = d.Take(t.Context()); !slices.Equal(s.asked, []string{"a", "b", "c"}) {
-		t.Errorf("after a while, asked %v", s.asked)
+		t.Errorf("after the pause asked %v", s.asked)
 	}
 }
 
@@ -153,7 +153,7 @@ func TestQueueAlternates(t *testing.T) {
 			}
 		}
 		if campaigns < 2 || campaigns > 4 {
-			t.Errorf("%d of %d calls are of campaigns", campaigns, 4*most)
+			t.Errorf("%d of %d calls are from campaigns", campaigns, 4*most)
 		}
 	}
 }
@@ -173,19 +173,19 @@ func TestTakeReturnsWait(t *testing.T) {
 	s, d := newTestDialer(t, "a")
 	s.running[0].Pace.Next = noon().Add(300 * time.Millisecond)
 	if _, rest, _ := d.Take(t.Context()); rest != 300*time.Millisecond || len(s.asked) != 0 {
-		t.Errorf("its pace: %v, asked %v", rest, s.asked)
+		t.Errorf("until the pace allows: %v, asked %v", rest, s.asked)
 	}
 	s.running[0].Pace.Next = time.Time{}
 	s.answers["a"] = TakeResult{Next: noon().Add(700 * time.Millisecond)}
 	if _, rest, _ := d.Take(t.Context()); rest != 700*time.Millisecond {
-		t.Errorf("its next contact: %v", rest)
+		t.Errorf("until the next contact: %v", rest)
 	}
-	s, d = newTestDialer(t, "a", "b") // a has more who are to be asked about at once
+	s, d = newTestDialer(t, "a", "b") // a has more due contacts
 	s.answers["a"], s.answers["b"] = TakeResult{Next: noon().Add(-time.Millisecond)}, TakeResult{Next: noon().Add(time.Second)}
 	for range 3 {
 		_, rest, _ := d.Take(t.Context())
 		if rest != minPause {
-			t.Errorf("more at once: %v", rest)
+			t.Errorf("with more due contacts: %v", rest)
 		}
 		s.now = s.now.Add(rest)
 	}
@@ -196,13 +196,13 @@ func TestTakeReturnsWait(t *testing.T) {
 	s.now = time.Date(2026, 11, 21, 1, 59, 59, 5e8, time.UTC) // 20:59:59.5 in New York
 	s.answers["a"] = TakeResult{}
 	if _, rest, _ := d.Take(t.Context()); rest != 500*time.Millisecond || len(s.asked) != 1 {
-		t.Errorf("its window's end: %v", rest)
+		t.Errorf("until the end of the calling window: %v", rest)
 	}
 	s.now = s.now.Add(time.Second)
 	if _, rest, _ := d.Take(t.Context()); rest != DefaultMaxIdle || len(s.asked) != 1 {
-		t.Errorf("outside its window: %v, asked %v", rest, s.asked)
+		t.Errorf("outside the calling window: %v, asked %v", rest, s.asked)
 	}
-	s.running[0].Version = "2" // it changed: what was known of it does not hold
+	s.running[0].Version = "2" // a new version drops the cached state
 	s.running[0].Plan.Class = market.Marketing
 	s.now = noon().Add(24 * time.Hour)
 	if _, _, _ = d.Take(t.Context()); len(s.asked) != 2 {

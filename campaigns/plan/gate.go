@@ -37,7 +37,7 @@ const (
 type Verdict struct {
 	Decision Decision
 	Reason   string // for Wait, one of Reasons
-	// Until is when to ask again or, for Go, the latest time of the INVITE; zero if
+	// Until is when to decide again or, for Go, the latest time of the INVITE; zero if
 	// unknown.
 	Until time.Time
 	Cap   string // kind of the frequency cap, for Wait and Capped

@@ -43,7 +43,7 @@ func Reasons() []string {
 	}
 }
 
-// A Slot is a period with one answer.
+// A Slot is a period in which calls are allowed, or not for one reason.
 type Slot struct {
 	From, Until time.Time // Until is exclusive
 	Reason      string    // empty: calls are allowed
@@ -59,16 +59,16 @@ func (s Slot) contains(at time.Time) bool { return !at.Before(s.From) && at.Befo
 // maxSlot bounds the length of a slot.
 const maxSlot = 36 * time.Hour
 
-// slotAround returns the slot around an instant, until the first edge with another answer.
-func slotAround(at time.Time, edges []time.Time, ask func(time.Time) (reason, rule string)) Slot {
-	reason, rule := ask(at)
+// slotAround returns the slot around an instant, until the first edge with another reason.
+func slotAround(at time.Time, edges []time.Time, reasonAt func(time.Time) (reason, rule string)) Slot {
+	reason, rule := reasonAt(at)
 	slot := Slot{From: at, Until: at.Add(maxSlot), Reason: reason, Rule: rule}
 	slices.SortFunc(edges, time.Time.Compare)
 	for i, edge := range edges {
 		if i > 0 && edge.Equal(edges[i-1]) {
 			continue
 		}
-		if r, _ := ask(edge); r != reason {
+		if r, _ := reasonAt(edge); r != reason {
 			slot.Until = edge
 			break
 		}
@@ -107,28 +107,28 @@ type lawKey struct {
 }
 
 // zone returns a zone by name, nil if unknown.
-func (a *LawCache) zone(name string) *time.Location {
-	zone, ok := a.zones[name]
+func (c *LawCache) zone(name string) *time.Location {
+	zone, ok := c.zones[name]
 	if !ok {
 		zone, _ = time.LoadLocation(name) // nil on error
-		if a.zones == nil {
-			a.zones = map[string]*time.Location{}
+		if c.zones == nil {
+			c.zones = map[string]*time.Location{}
 		}
-		a.zones[name] = zone
+		c.zones[name] = zone
 	}
 	return zone
 }
 
 // law returns the law of a location with the given key.
-func (a *LawCache) law(p *market.Package, key string, place market.Location, class market.Classification) *law {
-	if a.laws == nil {
-		a.laws = map[lawKey]*law{}
+func (c *LawCache) law(p *market.Package, key string, place market.Location, class market.Classification) *law {
+	if c.laws == nil {
+		c.laws = map[lawKey]*law{}
 	}
 	of := lawKey{p, key, class}
-	if a.laws[of] == nil {
-		a.laws[of] = &law{market: p, place: place, class: class}
+	if c.laws[of] == nil {
+		c.laws[of] = &law{market: p, place: place, class: class}
 	}
-	return a.laws[of]
+	return c.laws[of]
 }
 
 // shifts are the hours of each weekday, Monday first, in a zone, with the last slot.
@@ -165,7 +165,7 @@ type schedule struct {
 	shifts []*shifts
 }
 
-// at returns the slot around an instant. The next slot may have the same answer.
+// at returns the slot around an instant. The next slot may have the same reason.
 func (s schedule) at(at time.Time) Slot {
 	slot := s.law.at(at)
 	for _, x := range s.shifts {

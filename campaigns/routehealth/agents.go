@@ -20,35 +20,35 @@ type agent struct {
 
 // ReportAgents stores as which agents of running campaigns this node can talk: changes
 // at once, all of them periodically.
-func (w *Monitor) ReportAgents(ctx context.Context) error {
-	if w.CanTalk == nil {
+func (m *Monitor) ReportAgents(ctx context.Context) error {
+	if m.CanTalk == nil {
 		return nil
 	}
-	used, err := db.Collect(ctx, w.Pool, "campaigns", pgx.RowToStructByPos[agent],
+	used, err := db.Collect(ctx, m.Pool, "campaigns", pgx.RowToStructByPos[agent],
 		"SELECT DISTINCT agent_id, agent_version FROM campaigns WHERE status = 'running'")
 	if err != nil {
 		return err
 	}
 	down := map[agent]bool{}
 	for _, a := range used {
-		able, fault := w.CanTalk(ctx, a.ID, a.Version)
+		able, fault := m.CanTalk(ctx, a.ID, a.Version)
 		if fault != nil {
 			err = fault // the other agents are still reported
 			continue
 		}
 		down[a] = !able
 	}
-	if maps.Equal(down, w.unavailable) && time.Since(w.agentsReported) < reportEvery {
+	if maps.Equal(down, m.unavailable) && time.Since(m.agentsReported) < reportEvery {
 		return err
 	}
-	if fault := w.saveAgents(ctx, down); fault != nil {
+	if fault := m.saveAgents(ctx, down); fault != nil {
 		return fault
 	}
-	w.unavailable, w.agentsReported = down, time.Now()
+	m.unavailable, m.agentsReported = down, time.Now()
 	return err
 }
 
-func (w *Monitor) saveAgents(ctx context.Context, down map[agent]bool) error {
+func (m *Monitor) saveAgents(ctx context.Context, down map[agent]bool) error {
 	if len(down) == 0 {
 		return nil
 	}
@@ -58,11 +58,11 @@ func (w *Monitor) saveAgents(ctx context.Context, down map[agent]bool) error {
 	for a, isDown := range down {
 		ids, versions, bad = append(ids, a.ID), append(versions, a.Version), append(bad, isDown)
 	}
-	_, err := db.Exec(ctx, w.Pool, "agents", `
+	_, err := db.Exec(ctx, m.Pool, "agents", `
 		INSERT INTO agent_sights (agent_id, version, node, down, at)
 		SELECT x.id, x.version, $1, x.down, clock_timestamp() FROM unnest($2::text[], $3::int[], $4::boolean[]) AS x (id, version, down)
 		JOIN agents a ON a.id = x.id ORDER BY x.id, x.version
-		ON CONFLICT (agent_id, version, node) DO UPDATE SET down = excluded.down, at = excluded.at`, w.Owner, ids, versions, bad)
+		ON CONFLICT (agent_id, version, node) DO UPDATE SET down = excluded.down, at = excluded.at`, m.Owner, ids, versions, bad)
 	return err
 }
 
@@ -70,7 +70,7 @@ func (w *Monitor) saveAgents(ctx context.Context, down map[agent]bool) error {
 const probePassesAfter = 10 * time.Second
 
 // stepCampaigns advances the breakers of campaigns by the results of their probes.
-func (w *Monitor) stepCampaigns(ctx context.Context, tx pgx.Tx, now time.Time) error {
+func (m *Monitor) stepCampaigns(ctx context.Context, tx pgx.Tx, now time.Time) error {
 	s := &store.Store{}
 	all, err := s.Breakers.Open(ctx, tx, probePassesAfter)
 	if err != nil {
@@ -84,8 +84,8 @@ func (w *Monitor) stepCampaigns(ctx context.Context, tx pgx.Tx, now time.Time) e
 		if err = s.Breakers.Save(ctx, tx, h, next); err != nil {
 			return err
 		}
-		if !next.Open && w.Log != nil {
-			w.Log.InfoContext(ctx, "campaign calls again: its calls no longer fail", "campaign", h.CampaignID)
+		if !next.Open && m.Log != nil {
+			m.Log.InfoContext(ctx, "campaign calls again: its calls no longer fail", "campaign", h.CampaignID)
 		}
 	}
 	return nil

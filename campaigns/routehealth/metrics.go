@@ -22,7 +22,7 @@ const (
 )
 
 // measure updates the metrics until ctx ends, while this node holds the duty.
-func (w *Monitor) measure(ctx context.Context) {
+func (m *Monitor) measure(ctx context.Context) {
 	timer := time.NewTimer(measureEvery)
 	defer timer.Stop()
 	for {
@@ -32,7 +32,7 @@ func (w *Monitor) measure(ctx context.Context) {
 		case <-timer.C:
 		}
 		began := time.Now()
-		w.warn(ctx, "failed to measure campaigns", w.Measure(ctx))
+		m.warn(ctx, "failed to measure campaigns", m.Measure(ctx))
 		timer.Reset(max(measureEvery, measureShare*time.Since(began)))
 	}
 }
@@ -58,13 +58,13 @@ type runningCampaign struct {
 
 // Measure updates the metrics of running campaigns if this node holds the duty. It
 // returns the first error of a campaign and measures the others.
-func (w *Monitor) Measure(ctx context.Context) error {
-	if !w.hasDuty.Load() {
-		w.setMetrics(metrics.Campaigns{})
-		w.idle = nil
+func (m *Monitor) Measure(ctx context.Context) error {
+	if !m.hasDuty.Load() {
+		m.setMetrics(metrics.Campaigns{})
+		m.idle = nil
 		return nil
 	}
-	all, err := db.Collect(ctx, w.Pool, "campaigns", func(row pgx.CollectableRow) (r runningCampaign, err error) {
+	all, err := db.Collect(ctx, m.Pool, "campaigns", func(row pgx.CollectableRow) (r runningCampaign, err error) {
 		var last *time.Time
 		err = row.Scan(&r.org, &r.id, &last, &r.now, &r.free)
 		r.last = timeOrZero(last)
@@ -77,27 +77,27 @@ func (w *Monitor) Measure(ctx context.Context) error {
 	idle := map[string]time.Time{}
 	var first error
 	for _, r := range all[:min(len(all), maxMeasured)] {
-		p, err := w.Progress(ctx, r.org, r.id)
+		p, err := m.Progress(ctx, r.org, r.id)
 		if err != nil { // the other campaigns continue
 			if first == nil {
 				first = fmt.Errorf("campaign %s: %w", r.id, err)
 			}
-			if before, ok := w.idle[r.id]; ok {
+			if before, ok := m.idle[r.id]; ok {
 				idle[r.id] = before
 			}
 			continue
 		}
-		since := idleSince(w.idle[r.id], r, p)
+		since := idleSince(m.idle[r.id], r, p)
 		if !since.IsZero() {
 			idle[r.id] = since
 		}
 		f.All = append(f.All, metrics.Campaign{
 			ID: r.id, Asked: p.Pace.CallsPerMinute, Dialed: p.Pace.Dialed, InFlight: p.Pace.InFlight, Ready: p.Ready, Held: p.HeldReasons,
-			Idle: !since.IsZero() && r.now.Sub(since) >= w.IdleAfter,
+			Idle: !since.IsZero() && r.now.Sub(since) >= m.IdleAfter,
 		})
 	}
-	w.idle = idle
-	w.setMetrics(f)
+	m.idle = idle
+	m.setMetrics(f)
 	return first
 }
 
@@ -115,28 +115,28 @@ func idleSince(before time.Time, r runningCampaign, p progress.Progress) time.Ti
 }
 
 // setMetrics stores the metrics.
-func (w *Monitor) setMetrics(f metrics.Campaigns) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.metrics = f
+func (m *Monitor) setMetrics(f metrics.Campaigns) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.metrics = f
 }
 
 // setStates stores the states of the routes' breakers.
-func (w *Monitor) setStates(states map[string]string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.states = states
+func (m *Monitor) setStates(states map[string]string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.states = states
 }
 
 // Metrics returns the metrics of campaigns and routes; empty if another node holds the
 // duty.
-func (w *Monitor) Metrics() metrics.Campaigns {
-	if !w.hasDuty.Load() {
+func (m *Monitor) Metrics() metrics.Campaigns {
+	if !m.hasDuty.Load() {
 		return metrics.Campaigns{}
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	f := w.metrics
-	f.Active, f.Routes = true, w.states
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	f := m.metrics
+	f.Active, f.Routes = true, m.states
 	return f
 }

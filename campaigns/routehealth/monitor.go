@@ -62,9 +62,9 @@ const (
 )
 
 // Run reports and steps until ctx ends.
-func (w *Monitor) Run(ctx context.Context) {
+func (m *Monitor) Run(ctx context.Context) {
 	var others sync.WaitGroup
-	others.Go(func() { w.measure(ctx) })
+	others.Go(func() { m.measure(ctx) })
 	defer others.Wait()
 	steps := time.NewTicker(stepEvery)
 	defer steps.Stop()
@@ -73,38 +73,38 @@ func (w *Monitor) Run(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
-			w.release(context.WithoutCancel(ctx))
+			m.release(context.WithoutCancel(ctx))
 			return
 		case <-steps.C:
 		}
-		if paused := w.pausedNow(); time.Since(reported) >= reportEvery || !maps.Equal(paused, before) {
+		if paused := m.pausedNow(); time.Since(reported) >= reportEvery || !maps.Equal(paused, before) {
 			reported, before = time.Now(), paused
-			w.warn(ctx, "failed to report trunks", w.ReportTrunks(ctx))
+			m.warn(ctx, "failed to report trunks", m.ReportTrunks(ctx))
 		}
-		w.warn(ctx, "failed to report agents", w.ReportAgents(ctx))
-		_, err := w.Step(ctx)
-		w.warn(ctx, "failed to check routes", err)
+		m.warn(ctx, "failed to report agents", m.ReportAgents(ctx))
+		_, err := m.Step(ctx)
+		m.warn(ctx, "failed to check routes", err)
 	}
 }
 
-func (w *Monitor) warn(ctx context.Context, what string, err error) {
-	if err != nil && ctx.Err() == nil && w.Log != nil {
-		w.Log.WarnContext(ctx, what, "err", err)
+func (m *Monitor) warn(ctx context.Context, what string, err error) {
+	if err != nil && ctx.Err() == nil && m.Log != nil {
+		m.Log.WarnContext(ctx, what, "err", err)
 	}
 }
 
 // Unreachable reports that this node cannot reach a trunk; others may.
-func (w *Monitor) Unreachable(trunkID string) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.down[trunkID]
+func (m *Monitor) Unreachable(trunkID string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.down[trunkID]
 }
 
 // pausedNow returns the trunks that are paused for this node.
-func (w *Monitor) pausedNow() map[string]bool {
+func (m *Monitor) pausedNow() map[string]bool {
 	now := map[string]bool{}
-	if w.Paused != nil {
-		for id := range w.Paused() {
+	if m.Paused != nil {
+		for id := range m.Paused() {
 			now[id] = true
 		}
 	}
@@ -113,12 +113,12 @@ func (w *Monitor) pausedNow() map[string]bool {
 
 // ReportTrunks stores how this node sees the trunks of running campaigns and those that
 // are paused for any node.
-func (w *Monitor) ReportTrunks(ctx context.Context) error {
+func (m *Monitor) ReportTrunks(ctx context.Context) error {
 	paused := map[string]time.Time{}
-	if w.Paused != nil {
-		maps.Copy(paused, w.Paused())
+	if m.Paused != nil {
+		maps.Copy(paused, m.Paused())
 	}
-	used, err := db.Collect(ctx, w.Pool, "campaigns", pgx.RowTo[string], `
+	used, err := db.Collect(ctx, m.Pool, "campaigns", pgx.RowTo[string], `
 		SELECT trunk_id FROM campaigns WHERE status = 'running' UNION SELECT trunk_id FROM trunk_sights WHERE paused_until > clock_timestamp()
 		UNION SELECT unnest($1::text[])`, slices.Collect(maps.Keys(paused)))
 	if err != nil {
@@ -126,7 +126,7 @@ func (w *Monitor) ReportTrunks(ctx context.Context) error {
 	}
 	var all []trunks.Trunk
 	if len(used) > 0 {
-		if all, err = trunks.All(ctx, w.Pool); err != nil {
+		if all, err = trunks.All(ctx, m.Pool); err != nil {
 			return err
 		}
 	}
@@ -141,21 +141,21 @@ func (w *Monitor) ReportTrunks(ctx context.Context) error {
 	for _, t := range all {
 		if in[t.ID] {
 			until, asked := paused[t.ID]
-			down[t.ID] = !asked && w.Down != nil && w.Down(t)
+			down[t.ID] = !asked && m.Down != nil && m.Down(t)
 			ids, bad, pauses = append(ids, t.ID), append(bad, down[t.ID]), append(pauses, max(time.Until(until), 0))
 		}
 	}
-	w.mu.Lock()
-	w.down = down
-	w.mu.Unlock()
+	m.mu.Lock()
+	m.down = down
+	m.mu.Unlock()
 	if len(ids) == 0 {
 		return nil
 	}
-	_, err = db.Exec(ctx, w.Pool, "trunks", `
+	_, err = db.Exec(ctx, m.Pool, "trunks", `
 		INSERT INTO trunk_sights (trunk_id, node, down, paused_until, at)
 		SELECT x.id, $1, x.down, clock_timestamp() + x.pause, clock_timestamp()
 		FROM unnest($2::text[], $3::boolean[], $4::interval[]) AS x (id, down, pause) JOIN trunks t ON t.id = x.id ORDER BY x.id
-		ON CONFLICT (trunk_id, node) DO UPDATE SET down = excluded.down, paused_until = excluded.paused_until, at = excluded.at`, w.Owner, ids, bad, pauses)
+		ON CONFLICT (trunk_id, node) DO UPDATE SET down = excluded.down, paused_until = excluded.paused_until, at = excluded.at`, m.Owner, ids, bad, pauses)
 	return err
 }
 
@@ -169,20 +169,20 @@ RETURNING clock_timestamp()`
 
 // Step advances the breakers of all routes and campaigns if this node holds the duty,
 // and reports whether it does.
-func (w *Monitor) Step(ctx context.Context) (mine bool, err error) {
-	err = db.Tx(ctx, w.Pool, func(tx pgx.Tx) error {
-		times, fault := db.Collect(ctx, tx, "duty", pgx.RowTo[time.Time], dutySQL, w.Owner, dutyLasts)
+func (m *Monitor) Step(ctx context.Context) (mine bool, err error) {
+	err = db.Tx(ctx, m.Pool, func(tx pgx.Tx) error {
+		times, fault := db.Collect(ctx, tx, "duty", pgx.RowTo[time.Time], dutySQL, m.Owner, dutyLasts)
 		if fault != nil || len(times) == 0 {
 			return fault
 		}
 		mine = true
-		if fault = w.stepCampaigns(ctx, tx, times[0]); fault != nil {
+		if fault = m.stepCampaigns(ctx, tx, times[0]); fault != nil {
 			return fault
 		}
-		return w.stepRoutes(ctx, tx, times[0])
+		return m.stepRoutes(ctx, tx, times[0])
 	})
-	if w.hasDuty.Store(mine && err == nil); !w.hasDuty.Load() {
-		w.setStates(nil)
+	if m.hasDuty.Store(mine && err == nil); !m.hasDuty.Load() {
+		m.setStates(nil)
 	}
 	if err != nil {
 		return false, fmt.Errorf("routes: %w", err)
@@ -191,12 +191,12 @@ func (w *Monitor) Step(ctx context.Context) (mine bool, err error) {
 }
 
 // release releases the duty and deletes this node's reports.
-func (w *Monitor) release(ctx context.Context) {
+func (m *Monitor) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	batch := &pgx.Batch{}
-	batch.Queue("DELETE FROM duties WHERE name = 'routes' AND owner = $1", w.Owner)
-	batch.Queue("DELETE FROM trunk_sights WHERE node = $1", w.Owner)
-	batch.Queue("DELETE FROM agent_sights WHERE node = $1", w.Owner)
-	_ = w.Pool.SendBatch(ctx, batch).Close() // otherwise both expire
+	batch.Queue("DELETE FROM duties WHERE name = 'routes' AND owner = $1", m.Owner)
+	batch.Queue("DELETE FROM trunk_sights WHERE node = $1", m.Owner)
+	batch.Queue("DELETE FROM agent_sights WHERE node = $1", m.Owner)
+	_ = m.Pool.SendBatch(ctx, batch).Close() // otherwise both expire
 }

@@ -58,8 +58,8 @@ type route struct {
 }
 
 // routes reads the routes.
-func (w *Monitor) routes(ctx context.Context, tx pgx.Tx, now time.Time) ([]route, error) {
-	r := w.Rules
+func (m *Monitor) routes(ctx context.Context, tx pgx.Tx, now time.Time) ([]route, error) {
+	r := m.Rules
 	return db.Collect(ctx, tx, "routes", func(row pgx.CollectableRow) (x route, err error) {
 		var status, reason string
 		var code int
@@ -93,15 +93,15 @@ func probeResult(status, reason string, code int, rang bool) circuitbreaker.Prob
 }
 
 // stepRoutes advances the breakers of the routes.
-func (w *Monitor) stepRoutes(ctx context.Context, tx pgx.Tx, now time.Time) error {
-	all, err := w.routes(ctx, tx, now)
+func (m *Monitor) stepRoutes(ctx context.Context, tx pgx.Tx, now time.Time) error {
+	all, err := m.routes(ctx, tx, now)
 	if err != nil {
 		return err
 	}
 	states := map[string]string{}
-	defer func() { w.setStates(states) }()
+	defer func() { m.setStates(states) }()
 	for _, x := range all {
-		next := w.Rules.Step(now, x.state, x.seen)
+		next := m.Rules.Step(now, x.state, x.seen)
 		states[x.id] = stateName(next)
 		if next == x.state {
 			continue
@@ -120,7 +120,7 @@ func (w *Monitor) stepRoutes(ctx context.Context, tx pgx.Tx, now time.Time) erro
 		if err != nil {
 			return fmt.Errorf("route %s: %w", x.id, err)
 		}
-		w.logChange(ctx, x, next)
+		m.logChange(ctx, x, next)
 	}
 	batch := &pgx.Batch{}
 	batch.Queue("DELETE FROM trunk_sights WHERE at < $1::timestamptz - interval '1 minute'", now)
@@ -129,14 +129,14 @@ func (w *Monitor) stepRoutes(ctx context.Context, tx pgx.Tx, now time.Time) erro
 }
 
 // logChange logs that a breaker opened or closed.
-func (w *Monitor) logChange(ctx context.Context, x route, next circuitbreaker.State) {
+func (m *Monitor) logChange(ctx context.Context, x route, next circuitbreaker.State) {
 	switch {
-	case w.Log == nil:
+	case m.Log == nil:
 	case next.Open && !x.state.Open:
-		w.Log.WarnContext(ctx, "campaigns stopped calling through a route: too many calls fail", "route", x.id, "trunk", x.trunk,
+		m.Log.WarnContext(ctx, "campaigns stopped calling through a route: too many calls fail", "route", x.id, "trunk", x.trunk,
 			"why", string(next.Why), "failed", x.seen.Bad, "of", x.seen.Good+x.seen.Bad)
 	case !next.Open && x.state.Open:
-		w.Log.InfoContext(ctx, "campaigns resumed calling through a route", "route", x.id, "trunk", x.trunk)
+		m.Log.InfoContext(ctx, "campaigns resumed calling through a route", "route", x.id, "trunk", x.trunk)
 	}
 }
 

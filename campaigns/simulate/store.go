@@ -73,58 +73,58 @@ type number struct {
 type route struct{ channels, used int }
 
 // Running implements dialer.Store.
-func (b *memStore) Running(context.Context) ([]dialer.Campaign, time.Time, error) {
-	b.running = b.running[:0]
-	for _, c := range b.live {
+func (m *memStore) Running(context.Context) ([]dialer.Campaign, time.Time, error) {
+	m.running = m.running[:0]
+	for _, c := range m.live {
 		if c.waiting > 0 {
-			b.running = append(b.running, c.Campaign)
+			m.running = append(m.running, c.Campaign)
 		}
 	}
-	return b.running, b.now, nil
+	return m.running, m.now, nil
 }
 
 // Take implements dialer.Store.
-func (b *memStore) Take(_ context.Context, ask dialer.TakeRequest) (dialer.TakeResult, error) {
-	c := b.byID[ask.ID]
-	route := &b.routes[c.route]
+func (m *memStore) Take(_ context.Context, req dialer.TakeRequest) (dialer.TakeResult, error) {
+	c := m.byID[req.ID]
+	route := &m.routes[c.route]
 	if route.used >= route.channels {
 		return dialer.TakeResult{Busy: true}, nil
 	}
-	at := b.now.UnixNano()
-	open := b.openQueues(c, ask.Open)
+	at := m.now.UnixNano()
+	open := m.openQueues(c, req.Open)
 	for _, q := range open {
 		q.moveDue(at)
 	}
 	for {
 		q := firstQueue(open)
 		if q == nil {
-			b.dropEmptyGroups(c)
+			m.dropEmptyGroups(c)
 			return dialer.TakeResult{Next: nextDue(open)}, nil
 		}
 		e := heap.Pop(&q.ready).(entry) //nolint:forcetypeassert // has only entries
-		if b.decide(c, q, e, ask) {
+		if m.decide(c, q, e, req) {
 			route.used++
-			c.Pace = c.Pace.AfterCall(b.now)
+			c.Pace = c.Pace.AfterCall(m.now)
 			return dialer.TakeResult{Claim: &control.Claim{}}, nil
 		}
 	}
 }
 
 // dropEmptyGroups removes empty groups once they outnumber the contacts.
-func (b *memStore) dropEmptyGroups(c *campaign) {
+func (m *memStore) dropEmptyGroups(c *campaign) {
 	if c.waiting*2 < len(c.Groups) {
-		c.Groups = slices.DeleteFunc(slices.Clone(c.Groups), func(key string) bool { return c.queues[b.groupIDs[key]].len() == 0 })
+		c.Groups = slices.DeleteFunc(slices.Clone(c.Groups), func(key string) bool { return c.queues[m.groupIDs[key]].len() == 0 })
 	}
 }
 
 // openQueues returns the queues of groups.
-func (b *memStore) openQueues(c *campaign, keys []string) []*queue {
+func (m *memStore) openQueues(c *campaign, keys []string) []*queue {
 	if slices.Equal(keys, c.openKeys) {
 		return c.open
 	}
 	c.openKeys, c.open = append(c.openKeys[:0], keys...), c.open[:0]
 	for _, key := range keys {
-		if q := c.queues[b.groupIDs[key]]; q != nil {
+		if q := c.queues[m.groupIDs[key]]; q != nil {
 			c.open = append(c.open, q)
 		}
 	}
@@ -158,19 +158,19 @@ func nextDue(open []*queue) time.Time {
 
 // decide asks the gate about a contact and applies the decision. It reports whether the
 // contact is called now.
-func (b *memStore) decide(c *campaign, q *queue, e entry, ask dialer.TakeRequest) bool {
-	r, x := &b.rows[e.contact], &b.contacts[e.contact]
+func (m *memStore) decide(c *campaign, q *queue, e entry, req dialer.TakeRequest) bool {
+	r, x := &m.rows[e.contact], &m.contacts[e.contact]
 	n := x.number
 	if x.state != campaigns.Pending { // withdrawn
 		return false
 	}
-	if n.listed != 0 && n.listed <= b.now.Unix() {
-		b.setState(c, e.contact, campaigns.Suppressed, campaigns.DNCSuppressed)
+	if n.listed != 0 && n.listed <= m.now.Unix() {
+		m.setState(c, e.contact, campaigns.Suppressed, campaigns.DNCSuppressed)
 		return false
 	}
-	b.decisions++
-	v := ask.Gate(b.now, plan.Contact{
-		ID: r.Number, Group: b.groups[r.group], RetryAt: x.retryAt, NotBefore: epoch(r.NotBefore), NotAfter: epoch(r.NotAfter),
+	m.decisions++
+	v := req.Gate(m.now, plan.Contact{
+		ID: r.Number, Group: m.groups[r.group], RetryAt: x.retryAt, NotBefore: epoch(r.NotBefore), NotAfter: epoch(r.NotAfter),
 		History: n.History, Engaged: n.active > 0,
 	})
 	switch v.Decision {
@@ -178,20 +178,20 @@ func (b *memStore) decide(c *campaign, q *queue, e entry, ask dialer.TakeRequest
 		x.state = campaigns.InCall
 		x.dials++
 		n.active++
-		n.Dials = append(n.Dials, b.now)
+		n.Dials = append(n.Dials, m.now)
 		c.waiting--
 		c.busy++
-		b.log.dial(b.now, e.contact, x.dials)
-		b.onDial(e.contact)
+		m.log.dial(m.now, e.contact, x.dials)
+		m.onDial(e.contact)
 		return true
 	case plan.Capped:
-		b.setState(c, e.contact, campaigns.Suppressed, campaigns.FrequencyCapped)
+		m.setState(c, e.contact, campaigns.Suppressed, campaigns.FrequencyCapped)
 	case plan.Missed:
-		b.setState(c, e.contact, campaigns.Exhausted, "")
+		m.setState(c, e.contact, campaigns.Exhausted, "")
 	default:
 		e.due = v.Until.UnixNano()
 		if v.Until.IsZero() {
-			e.due = b.now.Add(time.Minute).UnixNano()
+			e.due = m.now.Add(time.Minute).UnixNano()
 		}
 		q.add(e)
 	}
@@ -199,60 +199,60 @@ func (b *memStore) decide(c *campaign, q *queue, e entry, ask dialer.TakeRequest
 }
 
 // setState takes a contact out of the queue.
-func (b *memStore) setState(c *campaign, contact int, s campaigns.State, reason string) {
-	b.contacts[contact].state = s
+func (m *memStore) setState(c *campaign, contact int, s campaigns.State, reason string) {
+	m.contacts[contact].state = s
 	c.waiting--
-	b.log.state(b.now, contact, s, reason)
-	b.completeIfDrained(c)
+	m.log.state(m.now, contact, s, reason)
+	m.completeIfDrained(c)
 }
 
 // completeIfDrained completes a campaign without pending or active contacts.
-func (b *memStore) completeIfDrained(c *campaign) {
+func (m *memStore) completeIfDrained(c *campaign) {
 	if c.status == campaigns.Running && c.waiting == 0 && c.busy == 0 {
-		b.setStatus(c, campaigns.Completed)
+		m.setStatus(c, campaigns.Completed)
 	}
 }
 
 // setStatus changes the status of a campaign.
-func (b *memStore) setStatus(c *campaign, s campaigns.Status) {
+func (m *memStore) setStatus(c *campaign, s campaigns.Status) {
 	c.status = s
 	changed := *c.Plan
 	changed.Running = s == campaigns.Running
 	c.Plan = &changed
 	c.changes++
 	c.Version = fmt.Sprint(c.changes)
-	b.log.status(b.now, c.ID, s)
-	b.live = slices.DeleteFunc(b.live, func(x *campaign) bool { return x == c })
+	m.log.status(m.now, c.ID, s)
+	m.live = slices.DeleteFunc(m.live, func(x *campaign) bool { return x == c })
 	if changed.Running {
-		b.live = append(b.live, c)
+		m.live = append(m.live, c)
 	}
 }
 
-func (b *memStore) number(r *Row) *number {
+func (m *memStore) number(r *Row) *number {
 	key := numberKey{r.org, r.Number}
-	n := b.numbers[key]
+	n := m.numbers[key]
 	if n == nil {
 		n = &number{}
-		b.numbers[key] = n
+		m.numbers[key] = n
 	}
 	return n
 }
 
 // enqueue makes a contact pending until an instant.
-func (b *memStore) enqueue(c *campaign, contact int, until time.Time) {
-	r := &b.rows[contact]
+func (m *memStore) enqueue(c *campaign, contact int, until time.Time) {
+	r := &m.rows[contact]
 	q := c.queues[r.group]
 	if q == nil {
 		q = &queue{}
 		c.queues[r.group] = q
 	}
-	if key := b.groups[r.group]; q.len() == 0 && !slices.Contains(c.Groups, key) {
+	if key := m.groups[r.group]; q.len() == 0 && !slices.Contains(c.Groups, key) {
 		c.Groups = append(slices.Clone(c.Groups), key)
 	}
-	b.contacts[contact].state = campaigns.Pending
+	m.contacts[contact].state = campaigns.Pending
 	c.waiting++
 	q.add(entry{contact: contact, priority: r.Priority, due: until.UnixNano()})
-	b.onWaiting(c.ID)
+	m.onWaiting(c.ID)
 }
 
 func epoch(s int64) time.Time {
@@ -264,12 +264,12 @@ func epoch(s int64) time.Time {
 
 // locate reads the rows as an import does and assigns their groups. It returns which
 // rows are never legal to call.
-func (b *memStore) locate(all []Campaign, packages map[string]*market.Package) (never []bool, err error) {
-	never = make([]bool, len(b.rows))
-	keys := make([]string, len(b.rows))
-	b.groupIDs = map[string]int{}
-	for i := range b.rows {
-		r := &b.rows[i]
+func (m *memStore) locate(all []Campaign, packages map[string]*market.Package) (never []bool, err error) {
+	never = make([]bool, len(m.rows))
+	keys := make([]string, len(m.rows))
+	m.groupIDs = map[string]int{}
+	for i := range m.rows {
+		r := &m.rows[i]
 		c := all[r.Campaign]
 		p := packages[c.Market]
 		n, err := p.Read(r.Number)
@@ -282,17 +282,17 @@ func (b *memStore) locate(all []Campaign, packages map[string]*market.Package) (
 		}
 		never[i] = n.Refusal != market.Callable || p.NeverLegal(epoch(c.StartsAt), where, market.Classification(c.Classification))
 		keys[i] = plan.Group{Location: where, Named: r.Timezone}.Key()
-		b.groupIDs[keys[i]] = 0
+		m.groupIDs[keys[i]] = 0
 	}
-	for key := range b.groupIDs {
-		b.groups = append(b.groups, key)
+	for key := range m.groupIDs {
+		m.groups = append(m.groups, key)
 	}
-	slices.Sort(b.groups)
-	for i, key := range b.groups {
-		b.groupIDs[key] = i
+	slices.Sort(m.groups)
+	for i, key := range m.groups {
+		m.groupIDs[key] = i
 	}
-	for i := range b.rows {
-		b.rows[i].group = b.groupIDs[keys[i]]
+	for i := range m.rows {
+		m.rows[i].group = m.groupIDs[keys[i]]
 	}
 	return never, nil
 }

@@ -69,7 +69,7 @@ func queueHistory(batch *pgx.Batch, orgID, number string, since time.Time, k *co
 }
 
 // setState takes a contact out of the queue.
-func (b *Queue) setState(ctx context.Context, tx pgx.Tx, id string, s campaigns.State, reason, governing string, now time.Time) error {
+func (q *Queue) setState(ctx context.Context, tx pgx.Tx, id string, s campaigns.State, reason, governing string, now time.Time) error {
 	const sql = "UPDATE contacts SET state = $2, reason = $3, governing_cap = $4, updated_at = $5 WHERE id = $1"
 	_, err := db.Exec(ctx, tx, "contact "+id, sql, id, s, reason, governing, now)
 	return err
@@ -79,7 +79,7 @@ func (b *Queue) setState(ctx context.Context, tx pgx.Tx, id string, s campaigns.
 const recheckAfter = time.Minute
 
 // postpone sets when a contact is checked again.
-func (b *Queue) postpone(ctx context.Context, tx pgx.Tx, id string, v plan.Verdict, now time.Time) error {
+func (q *Queue) postpone(ctx context.Context, tx pgx.Tx, id string, v plan.Verdict, now time.Time) error {
 	until := v.Until
 	if until.IsZero() {
 		until = now.Add(recheckAfter)

@@ -26,7 +26,7 @@ func (d detail) relocate(c candidate) (plan.Group, bool) {
 }
 
 // setGroup puts a contact into another group.
-func (b *Queue) setGroup(ctx context.Context, tx pgx.Tx, id, from string, to plan.Group) error {
+func (q *Queue) setGroup(ctx context.Context, tx pgx.Tx, id, from string, to plan.Group) error {
 	tag, err := tx.Exec(ctx, `
 		UPDATE contacts SET hours_group = $3, states = $4, zones = $5
 		WHERE id = (SELECT id FROM contacts WHERE id = $1 AND hours_group = $2 AND state = 'pending' FOR UPDATE SKIP LOCKED)`,

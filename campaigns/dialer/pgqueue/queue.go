@@ -90,13 +90,13 @@ type waitingGroup struct {
 const refreshAfter = time.Second
 
 // Running implements dialer.Store.
-func (b *Queue) Running(ctx context.Context) ([]dialer.Campaign, time.Time, error) {
-	if b.readAt.IsZero() || time.Since(b.readAt) > refreshAfter {
-		if err := b.refresh(ctx); err != nil {
+func (q *Queue) Running(ctx context.Context) ([]dialer.Campaign, time.Time, error) {
+	if q.readAt.IsZero() || time.Since(q.readAt) > refreshAfter {
+		if err := q.refresh(ctx); err != nil {
 			return nil, time.Time{}, err
 		}
 	}
-	return b.running, time.Now().Add(b.clockOffset), nil
+	return q.running, time.Now().Add(q.clockOffset), nil
 }
 
 const runningSQL = `
@@ -107,7 +107,7 @@ WHERE c.status = 'running' AND (c.ends_at IS NULL OR c.ends_at > clock_timestamp
 ORDER BY c.id`
 
 // refresh loads the running campaigns and their waiting groups.
-func (b *Queue) refresh(ctx context.Context) error {
+func (q *Queue) refresh(ctx context.Context) error {
 	type row struct {
 		org, id    string
 		next, last time.Time
@@ -116,25 +116,25 @@ func (b *Queue) refresh(ctx context.Context) error {
 	var now time.Time
 	var x row
 	var all []row
-	if err := db.Each(ctx, b.Pool, "running campaigns", []any{&x.org, &x.id, (*instant)(&x.next), (*instant)(&x.last), &now}, func() error {
+	if err := db.Each(ctx, q.Pool, "running campaigns", []any{&x.org, &x.id, (*instant)(&x.next), (*instant)(&x.last), &now}, func() error {
 		all = append(all, x)
 		return nil
 	}, runningSQL); err != nil {
 		return err
 	}
 	if !now.IsZero() {
-		b.clockOffset = now.Sub(began)
+		q.clockOffset = now.Sub(began)
 	}
-	before := b.details
-	b.running, b.details = b.running[:0], map[string]detail{}
+	before := q.details
+	q.running, q.details = q.running[:0], map[string]detail{}
 	orgs := map[string]store.Organization{}
 	for _, x := range all {
-		d, r, err := b.readCampaign(ctx, x.org, x.id, orgs)
+		d, r, err := q.readCampaign(ctx, x.org, x.id, orgs)
 		if err == nil && before[x.id].version != r.Version {
-			err = b.recheckCaps(ctx, x.id)
+			err = q.recheckCaps(ctx, x.id)
 		}
 		if err != nil && ctx.Err() == nil { // the other campaigns continue
-			b.log().WarnContext(ctx, "failed to read a running campaign", "campaign", x.id, "err", err)
+			q.log().WarnContext(ctx, "failed to read a running campaign", "campaign", x.id, "err", err)
 			continue
 		}
 		if err != nil {
@@ -142,10 +142,10 @@ func (b *Queue) refresh(ctx context.Context) error {
 		}
 		r.Pace.Next, r.Pace.Last = dropFutureTimes(now, x.next, x.last)
 		d.version = r.Version
-		b.details[x.id] = d
-		b.running = append(b.running, r)
+		q.details[x.id] = d
+		q.running = append(q.running, r)
 	}
-	b.readAt = began
+	q.readAt = began
 	return nil
 }
 
@@ -160,8 +160,8 @@ func dropFutureTimes(now, next, last time.Time) (time.Time, time.Time) {
 
 // recheckCaps makes the contacts due that a frequency cap holds, because the campaign or
 // the caps changed, perhaps while no node ran. Their retry times have passed already.
-func (b *Queue) recheckCaps(ctx context.Context, campaignID string) error {
-	_, err := b.Pool.Exec(ctx, `
+func (q *Queue) recheckCaps(ctx context.Context, campaignID string) error {
+	_, err := q.Pool.Exec(ctx, `
 		UPDATE contacts SET due_at = clock_timestamp(), next_attempt_at = clock_timestamp()
 		WHERE campaign_id = $1 AND state = 'pending' AND next_attempt_at IS NOT NULL AND governing_cap <> '' AND due_at > clock_timestamp()`, campaignID)
 	return err
@@ -173,19 +173,19 @@ var (
 )
 
 // readCampaign reads a campaign. orgs caches organizations.
-func (b *Queue) readCampaign(
+func (q *Queue) readCampaign(
 	ctx context.Context, orgID, id string, orgs map[string]store.Organization,
 ) (d detail, r dialer.Campaign, err error) {
-	if d.campaign, err = b.Store.Get(ctx, b.Pool, orgID, id, false); err != nil {
+	if d.campaign, err = q.Store.Get(ctx, q.Pool, orgID, id, false); err != nil {
 		return d, r, err
 	}
 	if _, ok := orgs[orgID]; !ok {
-		if orgs[orgID], err = b.Store.Organization(ctx, b.Pool, orgID); err != nil {
+		if orgs[orgID], err = q.Store.Organization(ctx, q.Pool, orgID); err != nil {
 			return d, r, err
 		}
 	}
 	d.org = orgs[orgID]
-	if d.market, err = b.Markets.Package(ctx, b.Pool, d.org.Market, d.org.Rules); err != nil {
+	if d.market, err = q.Markets.Package(ctx, q.Pool, d.org.Market, d.org.Rules); err != nil {
 		return d, r, err
 	}
 	if d.market == nil {
@@ -194,17 +194,17 @@ func (b *Queue) readCampaign(
 	if !d.org.UsesMarketOf(d.campaign) {
 		return d, r, fmt.Errorf("%w: %s, not %s", errOtherMarket, d.org.Market, d.campaign.Market)
 	}
-	if d.org.RequireRegistry && b.Registries != nil {
+	if d.org.RequireRegistry && q.Registries != nil {
 		l := screening.Lists{Expected: d.market.Registry, StaleAfter: d.market.StaleAfter}
-		if l.Registries, err = b.Registries(ctx, b.Pool, d.market.Code); err != nil {
+		if l.Registries, err = q.Registries(ctx, q.Pool, d.market.Code); err != nil {
 			return d, r, err
 		}
-		d.stale = l.IsUnusable(time.Now().Add(b.clockOffset))
+		d.stale = l.IsUnusable(time.Now().Add(q.clockOffset))
 	}
-	if d.disclosure, err = LoadDisclosure(ctx, b.Pool, b.Store, d.campaign, d.market); err != nil {
+	if d.disclosure, err = LoadDisclosure(ctx, q.Pool, q.Store, d.campaign, d.market); err != nil {
 		return d, r, fmt.Errorf("disclosure: %w", err)
 	}
-	d.groups, err = db.Collect(ctx, b.Pool, "waiting groups", pgx.RowToStructByPos[waitingGroup], waitingGroupsSQL, id)
+	d.groups, err = db.Collect(ctx, q.Pool, "waiting groups", pgx.RowToStructByPos[waitingGroup], waitingGroupsSQL, id)
 	if err != nil {
 		return d, r, err
 	}
@@ -220,11 +220,11 @@ func (d detail) checkAgent(ctx context.Context, check func(ctx context.Context, 
 	return check(ctx, d.campaign.AgentID, d.campaign.AgentVersion)
 }
 
-func (b *Queue) log() *slog.Logger {
-	if b.Log == nil {
+func (q *Queue) log() *slog.Logger {
+	if q.Log == nil {
 		return slog.New(slog.DiscardHandler)
 	}
-	return b.Log
+	return q.Log
 }
 
 // waitingGroupsSQL returns the groups with pending contacts of a campaign, by priority.
@@ -272,10 +272,10 @@ func (d *detail) dialerCampaign() (dialer.Campaign, error) {
 }
 
 // setPace stores when the next call of a campaign is due.
-func (b *Queue) setPace(id string, p plan.Pace) {
-	for i := range b.running {
-		if b.running[i].ID == id {
-			b.running[i].Pace = p
+func (q *Queue) setPace(id string, p plan.Pace) {
+	for i := range q.running {
+		if q.running[i].ID == id {
+			q.running[i].Pace = p
 		}
 	}
 }

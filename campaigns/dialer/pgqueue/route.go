@@ -17,19 +17,19 @@ type breakerState struct {
 // blocks reports that no call may use the route now. A pause that the carrier asked for
 // applies to probes too. A trunk that only this node cannot reach is left to the
 // others; if no node reaches it the breaker is open, and any node may probe.
-func (s breakerState) blocks(b *Queue, d detail) bool {
+func (s breakerState) blocks(q *Queue, d detail) bool {
 	trunk := d.campaign.Binding.TrunkID
-	if b.Paused != nil && b.Paused(trunk) {
+	if q.Paused != nil && q.Paused(trunk) {
 		return true
 	}
 	if s.open {
 		return !s.probe
 	}
-	return b.Unreachable != nil && b.Unreachable(trunk)
+	return q.Unreachable != nil && q.Unreachable(trunk)
 }
 
 // probeRoute makes a call the probe of a route with an open breaker, unless another call is.
-func (b *Queue) probeRoute(ctx context.Context, tx pgx.Tx, d detail, callID string) error {
+func (q *Queue) probeRoute(ctx context.Context, tx pgx.Tx, d detail, callID string) error {
 	return requireRow(db.Exec(ctx, tx, "probe", `
 		WITH breaker AS (
 			UPDATE route_breakers SET probe_call = $2
@@ -48,33 +48,33 @@ func requireRow(n int, err error) error {
 
 // isHeld reports whether an open breaker stops a campaign. One probe at a time may pass,
 // on a node whose providers were verified recently.
-func (b *Queue) isHeld(ctx context.Context, d detail, s breakerState) (bool, error) {
+func (q *Queue) isHeld(ctx context.Context, d detail, s breakerState) (bool, error) {
 	if !s.open {
 		return false, nil
 	}
 	if !s.probe {
 		return true, nil
 	}
-	verified, err := d.checkAgent(ctx, b.ProvidersVerified)
+	verified, err := d.checkAgent(ctx, q.ProvidersVerified)
 	return !verified, err
 }
 
 // markProbes makes a call the probe of the route, the campaign or both.
-func (b *Queue) markProbes(ctx context.Context, tx pgx.Tx, d detail, n firstContact, callID string) error {
+func (q *Queue) markProbes(ctx context.Context, tx pgx.Tx, d detail, n firstContact, callID string) error {
 	if n.route.open {
-		if err := b.probeRoute(ctx, tx, d, callID); err != nil {
+		if err := q.probeRoute(ctx, tx, d, callID); err != nil {
 			return err
 		}
 	}
 	if n.campaign.open {
-		return b.probeCampaign(ctx, tx, d.campaign.ID, callID)
+		return q.probeCampaign(ctx, tx, d.campaign.ID, callID)
 	}
 	return nil
 }
 
 // probeCampaign makes a call the probe of a campaign with an open breaker, unless another
 // call is.
-func (b *Queue) probeCampaign(ctx context.Context, tx pgx.Tx, campaignID, callID string) error {
+func (q *Queue) probeCampaign(ctx context.Context, tx pgx.Tx, campaignID, callID string) error {
 	return requireRow(db.Exec(ctx, tx, "probe", `
 		UPDATE campaign_breakers SET probe_call = $2
 		WHERE campaign_id = $1 AND open AND probe_call = '' AND probe_at <= clock_timestamp()`, campaignID, callID))

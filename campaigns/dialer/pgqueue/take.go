@@ -39,70 +39,70 @@ var errCampaignChanged = errors.New("the campaign has changed")
 // end, so that nodes take its contacts one after the other and the campaign cannot be
 // paused or canceled between. If another node holds the lock it skips the campaign: a
 // waiter would hold a trunk channel.
-func (b *Queue) Take(ctx context.Context, ask dialer.TakeRequest) (dialer.TakeResult, error) {
-	d, ok := b.details[ask.ID]
+func (q *Queue) Take(ctx context.Context, req dialer.TakeRequest) (dialer.TakeResult, error) {
+	d, ok := q.details[req.ID]
 	if !ok {
 		return dialer.TakeResult{Gone: true}, nil
 	}
 	// A node that cannot talk as the agent leaves its contacts to the others.
-	if able, err := d.checkAgent(ctx, b.CanTalk); err != nil || !able {
+	if able, err := d.checkAgent(ctx, q.CanTalk); err != nil || !able {
 		return dialer.TakeResult{}, err
 	}
-	var answer dialer.TakeResult
+	var result dialer.TakeResult
 	var lease *control.Lease
-	until := time.Now().Add(b.Lease) // not later than by the database's clock
+	until := time.Now().Add(q.Lease) // not later than by the database's clock
 	parent := ctx
 	ctx, cancel := context.WithTimeout(ctx, takeTimeout)
 	defer cancel()
-	err := db.Tx(ctx, b.Pool, func(tx pgx.Tx) (err error) {
-		lease, err = b.takeInTx(ctx, tx, d, ask, &answer)
+	err := db.Tx(ctx, q.Pool, func(tx pgx.Tx) (err error) {
+		lease, err = q.takeInTx(ctx, tx, d, req, &result)
 		return err
 	})
 	if errors.Is(err, errCampaignChanged) {
-		answer, lease, err = dialer.TakeResult{Gone: true}, nil, nil
+		result, lease, err = dialer.TakeResult{Gone: true}, nil, nil
 	}
 	if err != nil || lease == nil {
-		return answer, err
+		return result, err
 	}
-	return b.prepareClaim(parent, *lease, until)
+	return q.prepareClaim(parent, *lease, until)
 }
 
 // takeInTx takes a contact in a transaction. Without a lease no contact is called.
-func (b *Queue) takeInTx(
-	ctx context.Context, tx pgx.Tx, d detail, ask dialer.TakeRequest, answer *dialer.TakeResult,
+func (q *Queue) takeInTx(
+	ctx context.Context, tx pgx.Tx, d detail, req dialer.TakeRequest, result *dialer.TakeResult,
 ) (*control.Lease, error) {
-	now, pace, ok, head, err := b.lockPace(ctx, tx, d, ask)
+	now, pace, ok, head, err := q.lockPace(ctx, tx, d, req)
 	if err != nil || !ok {
-		answer.Gone = true
+		result.Gone = true
 		return nil, err
 	}
-	if answer.Busy = head.route.blocks(b, d); answer.Busy || d.stale { // no contact can be called
+	if result.Busy = head.route.blocks(q, d); result.Busy || d.stale { // no contact can be called
 		return nil, nil //nolint:nilnil // no call
 	}
-	if held, fault := b.isHeld(ctx, d, head.campaign); fault != nil || held {
+	if held, fault := q.isHeld(ctx, d, head.campaign); fault != nil || held {
 		return nil, fault
 	}
-	lease, err := b.takeFirst(ctx, tx, d, ask, now, head.candidate, answer)
+	lease, err := q.takeFirst(ctx, tx, d, req, now, head.candidate, result)
 	if err != nil || lease == nil {
 		return nil, err
 	}
-	if err = b.markProbes(ctx, tx, d, head, lease.CallID); err != nil {
+	if err = q.markProbes(ctx, tx, d, head, lease.CallID); err != nil {
 		return nil, err
 	}
 	pace = pace.AfterCall(now)
-	b.setPace(ask.ID, pace)
-	_, err = tx.Exec(ctx, "UPDATE campaign_paces SET next_at = $2, last_at = $3 WHERE campaign_id = $1", ask.ID, pace.Next, now)
+	q.setPace(req.ID, pace)
+	_, err = tx.Exec(ctx, "UPDATE campaign_paces SET next_at = $2, last_at = $3 WHERE campaign_id = $1", req.ID, pace.Next, now)
 	return lease, err
 }
 
 // prepareClaim returns the claim of a call that was begun.
-func (b *Queue) prepareClaim(ctx context.Context, l control.Lease, until time.Time) (dialer.TakeResult, error) {
-	claims, err := b.Claims.Prepare(ctx, []control.Lease{l}, until)
+func (q *Queue) prepareClaim(ctx context.Context, l control.Lease, until time.Time) (dialer.TakeResult, error) {
+	claims, err := q.Claims.Prepare(ctx, []control.Lease{l}, until)
 	if err != nil || len(claims) == 0 {
 		return dialer.TakeResult{Gone: true}, err // the lease expires, or the call has ended
 	}
-	if !b.startBefore.IsZero() {
-		claims[0].NotAfter = b.startBefore.Add(-b.clockOffset)
+	if !q.startBefore.IsZero() {
+		claims[0].NotAfter = q.startBefore.Add(-q.clockOffset)
 	}
 	return dialer.TakeResult{Claim: claims[0]}, nil
 }
@@ -116,10 +116,10 @@ type firstContact struct {
 
 // lockPace locks the pace of a campaign and selects its first contact. ok is false if its
 // next call is not due, if it changed since it was read, or if another node holds it.
-func (b *Queue) lockPace(
-	ctx context.Context, tx pgx.Tx, d detail, ask dialer.TakeRequest,
+func (q *Queue) lockPace(
+	ctx context.Context, tx pgx.Tx, d detail, req dialer.TakeRequest,
 ) (now time.Time, p plan.Pace, ok bool, n firstContact, err error) {
-	p = ask.Pace
+	p = req.Pace
 	var due, last time.Time
 	batch := &pgx.Batch{}
 	batch.Queue(`
@@ -129,14 +129,14 @@ func (b *Queue) lockPace(
 		LEFT JOIN campaign_breakers f ON f.campaign_id = c.id
 		WHERE c.id = $1 AND c.status = 'running' AND c.updated_at = $2 AND (c.ends_at IS NULL OR c.ends_at > clock_timestamp())
 		  AND coalesce(c.launched_at, '-infinity') >= (SELECT dialing_since())
-		FOR UPDATE OF p SKIP LOCKED FOR SHARE OF c SKIP LOCKED`, ask.ID, d.campaign.UpdatedAt).QueryRow(func(row pgx.Row) error {
+		FOR UPDATE OF p SKIP LOCKED FOR SHARE OF c SKIP LOCKED`, req.ID, d.campaign.UpdatedAt).QueryRow(func(row pgx.Row) error {
 		fault := row.Scan(&now, (*instant)(&due), (*instant)(&last), &n.route.open, &n.route.probe, &n.campaign.open, &n.campaign.probe)
 		if ok = fault == nil; errors.Is(fault, pgx.ErrNoRows) {
 			return nil
 		}
 		return fault
 	})
-	d.queueFirst(batch, ask, nil, &n.candidate)
+	d.queueFirst(batch, req, nil, &n.candidate)
 	if err = tx.SendBatch(ctx, batch).Close(); err != nil {
 		return now, p, false, n, fmt.Errorf("pace: %w", err)
 	}
@@ -144,7 +144,7 @@ func (b *Queue) lockPace(
 		return now, p, false, n, nil
 	}
 	if p.Next, p.Last = dropFutureTimes(now, due, last); !p.IsDue(now) {
-		b.setPace(ask.ID, p)
+		q.setPace(req.ID, p)
 		return now, p, false, n, nil
 	}
 	return now, p, true, n, nil
@@ -165,17 +165,17 @@ LATERAL (SELECT id, number, due_at FROM contacts
 ORDER BY k.due_at > clock_timestamp(), l.priority DESC, k.due_at, k.id LIMIT 1`
 
 // queueFirst selects the first contact except those in passed.
-func (d detail) queueFirst(batch *pgx.Batch, ask dialer.TakeRequest, passed []string, c *candidate) {
+func (d detail) queueFirst(batch *pgx.Batch, req dialer.TakeRequest, passed []string, c *candidate) {
 	priorities, groups := []int16{}, []string{}
 	for _, l := range d.groups {
-		if slices.Contains(ask.Open, l.Group) {
+		if slices.Contains(req.Open, l.Group) {
 			priorities, groups = append(priorities, l.Priority), append(groups, l.Group)
 		}
 	}
 	if passed == nil {
 		passed = []string{}
 	}
-	batch.Queue(firstSQL, ask.ID, priorities, groups, passed).QueryRow(func(row pgx.Row) error {
+	batch.Queue(firstSQL, req.ID, priorities, groups, passed).QueryRow(func(row pgx.Row) error {
 		*c = candidate{}
 		err := row.Scan(&c.id, &c.number, &c.group, (*instant)(&c.due))
 		if errors.Is(err, pgx.ErrNoRows) {
@@ -187,8 +187,8 @@ func (d detail) queueFirst(batch *pgx.Batch, ask dialer.TakeRequest, passed []st
 
 // takeFirst takes the first contact that the gate accepts, and a channel for it. It stores
 // the gate's decisions about the others.
-func (b *Queue) takeFirst(
-	ctx context.Context, tx pgx.Tx, d detail, ask dialer.TakeRequest, now time.Time, c candidate, answer *dialer.TakeResult,
+func (q *Queue) takeFirst(
+	ctx context.Context, tx pgx.Tx, d detail, req dialer.TakeRequest, now time.Time, c candidate, result *dialer.TakeResult,
 ) (*control.Lease, error) {
 	var passed []string
 	var decided bool
@@ -197,12 +197,12 @@ func (b *Queue) takeFirst(
 			return nil, nil //nolint:nilnil // no contact waits
 		}
 		if c.due.After(now) {
-			answer.Next = c.due
+			result.Next = c.due
 			return nil, nil //nolint:nilnil // no contact is due
 		}
-		lease, err := b.tryContact(ctx, tx, d, ask, c, now)
+		lease, err := q.tryContact(ctx, tx, d, req, c, now)
 		if errors.Is(err, errNoChannel) {
-			answer.Busy = true
+			result.Busy = true
 			return nil, nil //nolint:nilnil // no channel
 		}
 		if lease != nil || err != nil && !errors.Is(err, errContactLocked) {
@@ -211,53 +211,53 @@ func (b *Queue) takeFirst(
 		decided = decided || err == nil
 		passed = append(passed, c.id)
 		batch := &pgx.Batch{}
-		d.queueFirst(batch, ask, passed, &c)
+		d.queueFirst(batch, req, passed, &c)
 		if err = tx.SendBatch(ctx, batch).Close(); err != nil {
 			return nil, fmt.Errorf("next contact: %w", err)
 		}
 	}
 	if decided {
-		answer.Next = now
+		result.Next = now
 	}
 	return nil, nil //nolint:nilnil // the dialer asks again for the rest
 }
 
 // tryContact asks the gate about a contact and applies the decision.
-func (b *Queue) tryContact(
-	ctx context.Context, tx pgx.Tx, d detail, ask dialer.TakeRequest, c candidate, now time.Time,
+func (q *Queue) tryContact(
+	ctx context.Context, tx pgx.Tx, d detail, req dialer.TakeRequest, c candidate, now time.Time,
 ) (*control.Lease, error) {
 	id := c.id
 	if g, ok := d.relocate(c); ok {
-		return nil, b.setGroup(ctx, tx, id, c.group, g)
+		return nil, q.setGroup(ctx, tx, id, c.group, g)
 	}
-	k, suppressed, err := b.lockContact(ctx, tx, d.org.ID, c, now.Add(-ask.DialHistory(c.group)-maxCallDuration))
+	k, suppressed, err := q.lockContact(ctx, tx, d.org.ID, c, now.Add(-req.DialHistory(c.group)-maxCallDuration))
 	if err != nil {
 		return nil, err
 	}
 	if k.reassigned {
-		return nil, b.setState(ctx, tx, id, campaigns.Suppressed, campaigns.ReassignedNumber, "", now)
+		return nil, q.setState(ctx, tx, id, campaigns.Suppressed, campaigns.ReassignedNumber, "", now)
 	}
-	if !suppressed && b.Screen != nil {
-		listed, err := b.Screen.Screen(ctx, control.Number{OrgID: d.org.ID, Digits: control.Digits(k.number)}, control.ForCall)
+	if !suppressed && q.Screen != nil {
+		listed, err := q.Screen.Screen(ctx, control.Number{OrgID: d.org.ID, Digits: control.Digits(k.number)}, control.ForCall)
 		if err != nil {
 			return nil, fmt.Errorf("do-not-call lists: %w", err)
 		}
 		suppressed = listed.List != ""
 	}
 	if suppressed {
-		return nil, b.setState(ctx, tx, id, campaigns.Suppressed, campaigns.DNCSuppressed, "", now)
+		return nil, q.setState(ctx, tx, id, campaigns.Suppressed, campaigns.DNCSuppressed, "", now)
 	}
 	k.ScreenStale = d.stale
-	switch v := ask.Gate(now, k.Contact); v.Decision {
+	switch v := req.Gate(now, k.Contact); v.Decision {
 	case plan.Go:
-		b.startBefore = v.Until
-		return b.beginCall(ctx, tx, d, k, now)
+		q.startBefore = v.Until
+		return q.beginCall(ctx, tx, d, k, now)
 	case plan.Capped:
-		return nil, b.setState(ctx, tx, id, campaigns.Suppressed, campaigns.FrequencyCapped, v.Cap, now)
+		return nil, q.setState(ctx, tx, id, campaigns.Suppressed, campaigns.FrequencyCapped, v.Cap, now)
 	case plan.Missed:
-		return nil, b.setState(ctx, tx, id, campaigns.Exhausted, "", "", now)
+		return nil, q.setState(ctx, tx, id, campaigns.Exhausted, "", "", now)
 	default:
-		return nil, b.postpone(ctx, tx, id, v, now)
+		return nil, q.postpone(ctx, tx, id, v, now)
 	}
 }
 
@@ -274,7 +274,7 @@ type contact struct {
 // lockContact locks a waiting contact, and reads the history of its number since an instant
 // and whether the organization's list has it. It returns errContactLocked if another
 // transaction holds the contact.
-func (b *Queue) lockContact(
+func (q *Queue) lockContact(
 	ctx context.Context, tx pgx.Tx, orgID string, c candidate, since time.Time,
 ) (k *contact, suppressed bool, err error) {
 	k = &contact{}
@@ -295,8 +295,8 @@ func (b *Queue) lockContact(
 	batch.Queue("SELECT EXISTS (SELECT FROM suppressions WHERE org_id = $1 AND number = ANY ($2))", orgID,
 		phonenumber.ListedForms(control.Digits(c.number))).
 		QueryRow(func(row pgx.Row) error { return row.Scan(&suppressed) })
-	if b.SentHash != nil { // lost by the database in a failover: the end of the call is unknown
-		hash := b.SentHash(orgID, c.number)
+	if q.SentHash != nil { // lost by the database in a failover: the end of the call is unknown
+		hash := q.SentHash(orgID, c.number)
 		batch.Queue("SELECT EXISTS (SELECT FROM sent_facts WHERE number_hash = $1)", hash[:]).
 			QueryRow(func(row pgx.Row) error { return row.Scan(&k.Engaged) })
 	}
@@ -312,7 +312,7 @@ func (b *Queue) lockContact(
 }
 
 // beginCall begins the call to a contact on a free channel.
-func (b *Queue) beginCall(ctx context.Context, tx pgx.Tx, d detail, k *contact, now time.Time) (*control.Lease, error) {
+func (q *Queue) beginCall(ctx context.Context, tx pgx.Tx, d detail, k *contact, now time.Time) (*control.Lease, error) {
 	c := d.campaign
 	o := admission.CampaignCall{
 		OrgID: c.OrgID, AgentID: c.AgentID, AgentName: c.AgentName, AgentVersion: c.AgentVersion, To: k.number,
@@ -320,11 +320,11 @@ func (b *Queue) beginCall(ctx context.Context, tx pgx.Tx, d detail, k *contact, 
 		Metadata: k.metadata, CampaignID: c.ID, ContactID: k.ID, ImportID: k.importID, ExternalID: k.external, Attempt: k.attempts + 1,
 	}
 	o.Disclosure, o.OptOut = d.disclosure.Text(k.language)
-	lease, err := admission.StartCampaignCall(ctx, tx, o, b.Node, b.Lease)
+	lease, err := admission.StartCampaignCall(ctx, tx, o, q.Node, q.Lease)
 	if refusal, ok := errors.AsType[*control.Error](err); ok {
 		switch refusal.Code {
 		case control.CodeDestinationNotAllowed, control.CodeDestinationInvalid: // the route does not allow the destination
-			return nil, b.setState(ctx, tx, k.ID, campaigns.Suppressed, campaigns.GeoRejected, "", now)
+			return nil, q.setState(ctx, tx, k.ID, campaigns.Suppressed, campaigns.GeoRejected, "", now)
 		case control.CodeAgentNotPublished, control.CodeAgentNotInSubgroup,
 			control.CodeCallerNumberDenied: // other campaigns of the route may call
 			return nil, err
@@ -335,7 +335,7 @@ func (b *Queue) beginCall(ctx context.Context, tx pgx.Tx, d detail, k *contact, 
 	if err != nil {
 		return nil, err
 	}
-	ok, err := b.Store.Attempts.Begin(ctx, tx, k.ID, lease.CallID, now)
+	ok, err := q.Store.Attempts.Begin(ctx, tx, k.ID, lease.CallID, now)
 	if err != nil {
 		return nil, err
 	}
