@@ -48,10 +48,9 @@ func (srv *server) providerStatus() []live.Provider {
 	does := map[string]string{"asr": "speech-to-text", "llm": "model", "tts": "voice"}
 	var all []live.Provider
 	for _, s := range srv.agent.Guards.Statuses() {
-		all = append(
-			all,
-			live.Provider{Does: does[s.Kind], Name: s.Name, Asked: s.Active, Most: s.Limit, Open: s.Open, Tried: s.Probing, Until: s.Until},
-		)
+		all = append(all, live.Provider{
+			Does: does[s.Kind], Name: s.Name, Asked: s.Active, Most: s.Limit, Open: s.Open, Tried: s.Probing, Until: s.Until,
+		})
 	}
 	return all
 }
@@ -66,10 +65,7 @@ func demoOperator(ctx context.Context, srv *server) (string, error) {
 	if m, unknown := operator.Find(ctx, srv.db.Pool, org, demo.Operator); unknown == nil {
 		return string(password), operator.SetPassword(ctx, srv.db.Pool, m.ID, password)
 	}
-	_, _, err = operator.Create(
-		ctx,
-		srv.db.Pool,
-		operator.NewMember{Email: demo.Operator, OrgID: org, Role: operator.Owner, Password: password},
-	)
+	owner := operator.NewMember{Email: demo.Operator, OrgID: org, Role: operator.Owner, Password: password}
+	_, _, err = operator.Create(ctx, srv.db.Pool, owner)
 	return string(password), err
 }

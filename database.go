@@ -17,10 +17,9 @@ import (
 // most conns connections; 0 means the default. It waits up to wait for the database.
 func openDatabase(ctx context.Context, c config.Config, conns int32, wait time.Duration, log *slog.Logger) (*db.DB, error) {
 	box := &secretbox.Box{}
-	d, err := db.Open(
-		ctx,
-		db.Config{URL: string(c.DatabaseURL), DataDir: c.DataDir, MaxConns: conns, Wait: wait, Prepare: box.Prepare, Log: log},
-	)
+	d, err := db.Open(ctx, db.Config{
+		URL: string(c.DatabaseURL), DataDir: c.DataDir, MaxConns: conns, Wait: wait, Prepare: box.Prepare, Log: log,
+	})
 	if err != nil {
 		return nil, err
 	}

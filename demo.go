@@ -8,11 +8,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/parley-voice/parley/bench/demo"
 	"github.com/parley-voice/parley/control/apikeys"
 	"github.com/parley-voice/parley/control/apply"
 	"github.com/parley-voice/parley/control/config"
-	"github.com/parley-voice/parley/sip/siptest"
 )
 
 type demoCmd struct {
@@ -47,7 +48,7 @@ func (d demoCmd) Run(e *env) error {
 		defer cancel()
 		srv.stop(ctx)
 	}()
-	key, err := d.furnish(e, srv, carrier, receiver)
+	key, err := createDemo(e, srv.db.Pool, fmt.Sprintf(demo.File, receiver.Addr(), demo.Secret, carrier.Addr()))
 	if err != nil {
 		return err
 	}
@@ -64,18 +65,14 @@ func (d demoCmd) Run(e *env) error {
 			return err
 		}
 	}
-	s.NextSteps(
-		srv.publicURL,
-		demo.Pages{Talk: srv.web.talk != nil, Operator: demo.Operator, Password: password},
-		srv.http.metricsURL(),
-		key,
-	)
+	s.NextSteps(srv.publicURL, demo.Pages{Talk: srv.web.talk != nil, Operator: demo.Operator, Password: password},
+		srv.http.metricsURL(), key)
 	<-e.Done()
 	return nil
 }
 
-// demoConfig is the operator's configuration, on this machine only and with
-// free ports where the usual ones are taken.
+// demoConfig returns the operator's settings, restricted to this machine, with free ports
+// where the usual ones are taken.
 func demoConfig(e *env) (config.Config, error) {
 	c, err := e.config()
 	if err != nil {
@@ -105,20 +102,19 @@ func demoConfig(e *env) (config.Config, error) {
 	return c, nil
 }
 
-// furnish brings in the demo's organization and a key for it.
-func (d demoCmd) furnish(ctx context.Context, srv *server, carrier *siptest.Carrier, receiver *demo.Receiver) (string, error) {
-	file := fmt.Sprintf(demo.File, receiver.Addr(), demo.Secret, carrier.Addr())
+// createDemo creates the demo's organization from a file and returns a new API key of it.
+func createDemo(ctx context.Context, pool *pgxpool.Pool, file string) (string, error) {
 	spec, err := apply.Parse(strings.NewReader(file))
 	if err != nil {
 		return "", err
 	}
-	if err = apply.Apply(ctx, srv.db.Pool, spec, apply.Options{AllowInsecure: true}); err != nil {
+	if err = apply.Apply(ctx, pool, spec, apply.Options{AllowInsecure: true}); err != nil {
 		return "", err
 	}
-	org, err := apikeys.FindOrganization(ctx, srv.db.Pool, "demo")
+	org, err := apikeys.FindOrganization(ctx, pool, "demo")
 	if err != nil {
 		return "", err
 	}
-	_, secret, err := apikeys.CreateKey(ctx, srv.db.Pool, apikeys.Key{OrgID: org, Name: "demo", RateLimit: apikeys.RateOff})
+	_, secret, err := apikeys.CreateKey(ctx, pool, apikeys.Key{OrgID: org, Name: "demo", RateLimit: apikeys.RateOff})
 	return string(secret), err
 }

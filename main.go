@@ -70,12 +70,8 @@ func (e *env) adminEnv() (*admincli.Env, error) {
 		return nil, err
 	}
 	return &admincli.Env{
-		Pool:           d.Pool,
-		AllowInsecure:  c.AllowInsecureWebhooks,
-		CheckProviders: checkProviders(configured(c)),
-		Bucket:         calls,
-		In:             os.Stdin,
-		Out:            e.out,
+		Pool: d.Pool, AllowInsecure: c.AllowInsecureWebhooks, CheckProviders: checkProviders(configured(c)), Bucket: calls,
+		In: os.Stdin, Out: e.out,
 	}, nil
 }
 
@@ -155,21 +151,11 @@ func run(e *env, args []string) int {
 	var c commands
 	exit := -1
 	parser, err := kong.New(
-		&c,
-		kong.Name("parley"),
-		kong.Writers(e.out, e.errs),
-		kong.Exit(func(code int) { exit = code }),
-		kong.Description("Outbound phone calls handled by a voice agent."),
-		kong.UsageOnError(),
-		kong.BindTo(
-			e.Context,
-			(*context.Context)(nil),
-		),
-		kong.BindSingletonProvider(e.adminEnv),
-		kong.BindSingletonProvider(e.campaignEnv),
-		kong.BindSingletonProvider(e.apiClient),
-		kong.BindSingletonProvider(e.terminal),
-		kong.BindSingletonProvider(e.bench),
+		&c, kong.Name("parley"), kong.Description("Outbound phone calls handled by a voice agent."),
+		kong.Writers(e.out, e.errs), kong.Exit(func(code int) { exit = code }), kong.UsageOnError(),
+		kong.BindTo(e.Context, (*context.Context)(nil)),
+		kong.BindSingletonProvider(e.adminEnv), kong.BindSingletonProvider(e.campaignEnv), kong.BindSingletonProvider(e.apiClient),
+		kong.BindSingletonProvider(e.terminal), kong.BindSingletonProvider(e.bench),
 	)
 	if err != nil {
 		fmt.Fprintln(e.errs, "parley:", err)

@@ -31,15 +31,7 @@ func (serveCmd) Run(e *env) error {
 	ended := make(chan struct{})
 	defer close(ended)
 	reloads.Go(func() { srv.reloadOn(hangups, ended, e) })
-	log.Info(
-		"parley ready",
-		"url",
-		srv.publicURL,
-		"sip",
-		srv.ua.Addr().String(),
-		"metrics",
-		srv.http.metricsURL(),
-	)
+	log.Info("parley ready", "url", srv.publicURL, "sip", srv.ua.Addr().String(), "metrics", srv.http.metricsURL())
 	<-e.Done()
 	log.Info("draining: no new calls; a second signal ends live calls", "timeout", c.DrainTimeout.String())
 	again, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

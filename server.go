@@ -127,14 +127,8 @@ func (srv *server) openDatabase(ctx context.Context) error {
 	}
 	reach := safedial.Rules{Hosts: srv.config.ToolHosts}
 	srv.limiter = &apikeys.Limiter{Pool: srv.db.Pool}
-	srv.store, srv.keys = &store.Store{
-		Pool:       srv.db.Pool,
-		Dial:       srv.db.DialPool,
-		Egress:     reach,
-		HTTPClient: reach.Client(),
-	}, &idempotency.Keys{
-		Pool: srv.db.Pool,
-	}
+	srv.store = &store.Store{Pool: srv.db.Pool, Dial: srv.db.DialPool, Egress: reach, HTTPClient: reach.Client()}
+	srv.keys = &idempotency.Keys{Pool: srv.db.Pool}
 	return nil
 }
 
@@ -198,12 +192,8 @@ func (srv *server) openRecordings(ctx context.Context) (at control.NodeID, files
 	}
 	srv.purger = &retention.Purger{Pool: srv.db.Pool, Bucket: files, Log: srv.log}
 	srv.spool = &recording.Spool{
-		Dir:     filepath.Join(dir, "spool"),
-		Bucket:  files,
-		Calls:   srv.store,
-		MinFree: srv.config.RecordingReserve,
-		Observe: srv.metrics.CountRecording,
-		Log:     srv.log,
+		Dir: filepath.Join(dir, "spool"), Bucket: files, Calls: srv.store, MinFree: srv.config.RecordingReserve,
+		Observe: srv.metrics.CountRecording, Log: srv.log,
 	}
 	srv.store.CheckRecording = srv.spool.CheckSpace
 	if err = srv.openJournal(ctx, at, dir); err != nil {
@@ -238,12 +228,8 @@ func (srv *server) openControl(ctx context.Context) error {
 	shown := callview.View{Link: links.Link}
 	srv.queueNotifier = db.NewNotifier(srv.db.Pool, store.ChannelQueue)
 	srv.admission = &admission.Controller{
-		Pool:           srv.db.Pool,
-		OrderPool:      srv.db.OrderPool,
-		Store:          srv.store,
-		QueueDepth:     srv.config.DialQueueDepth,
-		CheckRecording: srv.spool.CheckSpace,
-		Notify:         srv.queueNotifier.Notify,
+		Pool: srv.db.Pool, OrderPool: srv.db.OrderPool, Store: srv.store, QueueDepth: srv.config.DialQueueDepth,
+		CheckRecording: srv.spool.CheckSpace, Notify: srv.queueNotifier.Notify,
 	}
 	srv.agents.spool = srv.spool
 	if err = srv.agents.report(ctx); err != nil {
@@ -291,8 +277,7 @@ func (srv *server) buildAPI(ctx context.Context, links *recordings.Recordings, s
 		Routes: &dialingroutes.Routes{Source: srv.admission, TrunkStatus: srv.ua.TrunkStatus},
 		Admin:  &admin.Admin{DB: srv.db.Pool, Schemas: bodies, Root: srv.config.RootOrg, AllowInsecure: srv.config.AllowInsecureWebhooks},
 		Calls: &calls.Calls{
-			Admission: srv.admission,
-			Store:     srv.store, Keys: srv.keys, Schemas: bodies,
+			Admission: srv.admission, Store: srv.store, Keys: srv.keys, Schemas: bodies,
 			View: shown, Live: srv.live, CursorKey: key,
 		},
 	}

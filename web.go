@@ -167,10 +167,7 @@ func (srv *server) Begin(ctx context.Context, c signaling.Claims, s *signaling.S
 	attachBrowser(claim, s)
 	if err = srv.node.Take(ctx, claim); err != nil {
 		end := control.CallResult{
-			Status:    control.Ended,
-			Reason:    control.ReasonShutdown,
-			HangupBy:  control.SideSystem,
-			EndedAt:   time.Now(),
+			Status: control.Ended, Reason: control.ReasonShutdown, HangupBy: control.SideSystem, EndedAt: time.Now(),
 			Recording: control.RecordingNone,
 		}
 		brief, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second) // on an error the call ends with its lease
@@ -228,10 +225,10 @@ func (t browserWatcher) OnTurn(turn pipeline.Turn) {
 	}
 }
 
-// Stands implements pipeline.Follower.
+// OnState implements pipeline.Follower.
 func (t browserWatcher) OnState(state string) { t.session.State(state) }
 
-// Saying implements pipeline.Follower.
+// OnPartial implements pipeline.Follower.
 func (t browserWatcher) OnPartial(role pipeline.Role, text string, turn int) {
 	t.session.Transcript(string(role), text, false, turn)
 }

@@ -102,9 +102,7 @@ func measure() (usage, error) {
 	if err != nil {
 		return usage{}, fmt.Errorf("memory: %w", err)
 	}
-	return usage{
-		CPU: time.Duration(r.Utime.Nano() + r.Stime.Nano()), RSS: pages * int64(os.Getpagesize()),
-	}, nil
+	return usage{CPU: time.Duration(r.Utime.Nano() + r.Stime.Nano()), RSS: pages * int64(os.Getpagesize())}, nil
 }
 
 // startFloor connects bare sockets.

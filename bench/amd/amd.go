@@ -271,16 +271,8 @@ func (t *tally) keep(f *measured.File) {
 	f.Add(measured.Spread("human_first_word_ms", "first word to a person, after the greeting", "ms", millis(words), measured.Most("p50", 700)))
 	f.Add(measured.Share("human_early", "first word to a person before the greeting ended", early, people))
 	f.Add(measured.Share("human_machine", "people classified as machines", suspected, people))
-	f.Add(
-		measured.Spread(
-			"machine_verdict_ms",
-			"time to classify a machine",
-			"ms",
-			millis(verdicts),
-			measured.Most("p50", 2500),
-			measured.Most("p95", 5000),
-		),
-	)
+	f.Add(measured.Spread("machine_verdict_ms", "time to classify a machine", "ms", millis(verdicts), measured.Most("p50", 2500),
+		measured.Most("p95", 5000)))
 	f.Add(measured.Share("machine_human", "machines classified as people", mistaken, machines))
 	f.Add(measured.Spread("after_beep_ms", "first word of the message, after the beep", "ms", millis(t.beep), measured.Most("p95", 120)))
 	f.Add(measured.Share("beep_missed", "missed beeps", t.noBeep, t.noBeep+len(t.beep)))

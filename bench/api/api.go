@@ -114,13 +114,8 @@ func (b *bench) measure(ctx context.Context) error {
 	if err = b.fill(ctx); err != nil {
 		return err
 	}
-	t.run(
-		"pages",
-		fmt.Sprintf("GET /v1/calls, %d stored", b.Stored),
-		"one at a time",
-		func() answers { return b.pages(ctx) },
-		result.Most("p99", 30),
-	)
+	t.run("pages", fmt.Sprintf("GET /v1/calls, %d stored", b.Stored), "one at a time", func() answers { return b.pages(ctx) },
+		result.Most("p99", 30))
 	return nil
 }
 

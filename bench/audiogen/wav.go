@@ -37,13 +37,8 @@ func Parse(wav []byte, rate int) ([]int16, error) {
 func (f format) read(body []byte, rate int) ([]int16, error) {
 	const pcm, extensible = 1, 0xfffe
 	if f.code != pcm && f.code != extensible || f.bits != 16 || f.channels < 1 || f.channels > 8 || f.rate < 8000 || f.rate > 192000 {
-		return nil, fmt.Errorf(
-			"WAV format %d, %d channels, %d Hz, %d bits: accepted is 16-bit PCM of at least 8000 Hz",
-			f.code,
-			f.channels,
-			f.rate,
-			f.bits,
-		)
+		return nil, fmt.Errorf("WAV format %d, %d channels, %d Hz, %d bits: accepted is 16-bit PCM of at least 8000 Hz", f.code,
+			f.channels, f.rate, f.bits)
 	}
 	step := 2 * f.channels
 	out := make([]int16, len(body)/step)

@@ -24,12 +24,8 @@ type Media struct {
 // Run implements the command.
 func (c Media) Run(ctx context.Context, t *Terminal) error {
 	return t.measure(ctx, "media", c, c.JSON, func(out io.Writer, f *result.File) error {
-		fmt.Fprintf(
-			out,
-			"media path: receive, voice activity, playout, send; PCMU 20 ms both ways; %d cores (%s)\n",
-			f.Machine.Cores,
-			f.Machine.Model,
-		)
+		fmt.Fprintf(out, "media path: receive, voice activity, playout, send; PCMU 20 ms both ways; %d cores (%s)\n", f.Machine.Cores,
+			f.Machine.Model)
 		results, err := bench.Media(ctx, bench.MediaOptions{
 			Calls: c.Calls, Runs: c.Runs, Warm: 1500 * time.Millisecond, Length: c.Length,
 			Child:    func(ctx context.Context, d bench.Design) *exec.Cmd { return t.Child(ctx, "bench", "plane", string(d)) },
@@ -84,35 +80,17 @@ func addMedia(f *result.File, results []bench.MediaResult) {
 			}
 			f.Add(m)
 		}
-		at(
-			result.Figure("cpu_ms", "CPU per call and second", "ms", stat.Estimate{Value: millis(r.CPU), Low: millis(r.Low), High: millis(r.High)}),
-			result.Most("value", .8),
-		)
-		at(
-			result.Figure(
-				"packets",
-				"packets received, of those due",
-				"%",
-				stat.Estimate{Value: 100 * r.Sent, Low: 100 * r.Least, High: 100 * max(r.Sent, r.Least)},
-			),
-			result.Least("value", 99.9),
-		)
+		at(result.Figure("cpu_ms", "CPU per call and second", "ms",
+			stat.Estimate{Value: millis(r.CPU), Low: millis(r.Low), High: millis(r.High)}), result.Most("value", .8))
+		at(result.Figure("packets", "packets received, of those due", "%",
+			stat.Estimate{Value: 100 * r.Sent, Low: 100 * r.Least, High: 100 * max(r.Sent, r.Least)}), result.Least("value", 99.9))
 		at(result.Figure("gap_p99_ms", "gap between two packets of a stream, p99", "ms", result.Exactly(millis(r.P99))))
-		at(
-			result.Figure(
-				"gap_p999_ms",
-				"gap between two packets of a stream, p99.9",
-				"ms",
-				stat.Estimate{Value: millis(r.P999), Low: millis(r.P999), High: millis(r.Worst)},
-			),
-			result.Most("value", 22),
-		)
+		at(result.Figure("gap_p999_ms", "gap between two packets of a stream, p99.9", "ms",
+			stat.Estimate{Value: millis(r.P999), Low: millis(r.P999), High: millis(r.Worst)}), result.Most("value", 22))
 		at(result.Figure("rss_kib", "memory per call", "KiB", result.Exactly(float64(r.RSS)/1024)), result.Most("value", 256))
 		if base := floor[r.Calls]; r.Design == bench.Legs && base.CPU > 0 {
-			at(
-				result.Figure("cpu_x_floor", "CPU, as a multiple of the floor", "×", result.Exactly(float64(r.CPU)/float64(base.CPU))),
-				result.Most("value", 3),
-			)
+			at(result.Figure("cpu_x_floor", "CPU, as a multiple of the floor", "×", result.Exactly(float64(r.CPU)/float64(base.CPU))),
+				result.Most("value", 3))
 		}
 	}
 	f.CheckGenerator("far end's clock", late, maxLateness)

@@ -22,11 +22,7 @@ func (c Vad) Run(ctx context.Context, t *Terminal) error {
 	if c.Fit {
 		return vad.Fit(ctx, t.Out, t.Bar("clips"))
 	}
-	fmt.Fprintf(
-		t.Out,
-		"voice activity: espeak-ng, eight voices, energy gate and model, %d clips each, times p50/p95 in ms\n\n",
-		c.Clips,
-	)
+	fmt.Fprintf(t.Out, "voice activity: espeak-ng, eight voices, energy gate and model, %d clips each, times p50/p95 in ms\n\n", c.Clips)
 	return vad.Run(ctx, t.Out, vad.Options{Clips: c.Clips, Progress: t.Bar("conditions")})
 }
 
@@ -40,12 +36,8 @@ type Amd struct {
 // Run implements the command.
 func (c Amd) Run(ctx context.Context, t *Terminal) error {
 	return t.measure(ctx, "amd", c, c.JSON, func(out io.Writer, f *result.File) error {
-		fmt.Fprintf(
-			out,
-			"answering machines: espeak-ng, eight voices, µ-law, transcripts 300 ms late, %d takes each, seed %d\n\n",
-			c.Takes,
-			c.Seed,
-		)
+		fmt.Fprintf(out, "answering machines: espeak-ng, eight voices, µ-law, transcripts 300 ms late, %d takes each, seed %d\n\n",
+			c.Takes, c.Seed)
 		return amd.Run(ctx, out, amd.Options{Takes: c.Takes, Seed: c.Seed, Progress: t.Bar("voices"), Result: f})
 	})
 }

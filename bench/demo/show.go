@@ -153,10 +153,8 @@ func (s *Show) Call(ctx context.Context, c *Client, receiver *Receiver, dir stri
 		return err
 	}
 	s.print("  analysis  %s: %s\n", call.AnalysisStatus, readable(call.Analysis.Summary))
-	s.print(
-		"  recording %s\n            stereo: the caller left, the agent right\n\n",
-		filepath.Join(dir, "bucket", "recordings", call.CallID+".wav"),
-	)
+	s.print("  recording %s\n            stereo: the caller left, the agent right\n\n",
+		filepath.Join(dir, "bucket", "recordings", call.CallID+".wav"))
 	return nil
 }
 
@@ -257,13 +255,8 @@ func (s *Show) turn(t Turn) {
 		bar.WriteString(s.paint(p.colour, strings.Repeat("█", max(0, upTo-cells))))
 		cells = max(cells, upTo)
 	}
-	s.print(
-		"         %s turn %d  %s = %s\n",
-		s.paint("2", "└"),
-		t.Turn,
-		strings.Join(parts, " · "),
-		s.paint("1", fmt.Sprintf("%.0f ms", total)),
-	)
+	s.print("         %s turn %d  %s = %s\n", s.paint("2", "└"), t.Turn, strings.Join(parts, " · "),
+		s.paint("1", fmt.Sprintf("%.0f ms", total)))
 	s.print("           %s\n", bar.String())
 }
 

@@ -167,39 +167,16 @@ func (o PacingOptions) judge(f *result.File, at []time.Time, first, cpu time.Dur
 		late = append(late, float64(t.Sub(at[0].Add(time.Duration(i)*step)))/float64(time.Millisecond))
 	}
 	ratio := 100 * float64(calls) / o.due()
-	f.Add(
-		result.Figure(
-			"pace",
-			"calls placed, of those due at the set pace",
-			"%",
-			result.Exactly(ratio),
-			result.Least("value", 99),
-			result.Most("value", 101),
-		),
-	)
+	f.Add(result.Figure("pace", "calls placed, of those due at the set pace", "%", result.Exactly(ratio), result.Least("value", 99),
+		result.Most("value", 101)))
 	m := result.Figure("calls_per_second", "calls placed per second", "/s", result.Exactly(float64(calls)/o.Length.Seconds()))
 	m.More = true
 	f.Add(m)
-	f.Add(
-		result.Figure(
-			"busiest_second",
-			"calls in the busiest second",
-			"",
-			result.Exactly(float64(busiest)),
-			result.Most("value", float64(max(2, 2*o.Pace*o.Campaigns/60))),
-		),
-	)
-	f.Add(
-		result.Figure("first_ms", "first call, after the campaigns were launched", "ms",
-			result.Exactly(float64(first)/float64(time.Millisecond))),
-	)
+	f.Add(result.Figure("busiest_second", "calls in the busiest second", "", result.Exactly(float64(busiest)),
+		result.Most("value", float64(max(2, 2*o.Pace*o.Campaigns/60)))))
+	f.Add(result.Figure("first_ms", "first call, after the campaigns were launched", "ms",
+		result.Exactly(float64(first)/float64(time.Millisecond))))
 	f.Add(result.Spread("behind_ms", "calls: delay relative to an even pace", "ms", late))
-	f.Add(
-		result.Figure(
-			"cpu_ms",
-			"CPU of service and database per call",
-			"ms",
-			result.Exactly(float64(cpu)/float64(time.Millisecond)/float64(max(1, calls))),
-		),
-	)
+	f.Add(result.Figure("cpu_ms", "CPU of service and database per call", "ms",
+		result.Exactly(float64(cpu)/float64(time.Millisecond)/float64(max(1, calls)))))
 }

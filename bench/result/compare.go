@@ -31,11 +31,8 @@ func Compare(a, b *File) []Difference {
 		}
 		switch {
 		case m.Spread != nil && o.Spread != nil && m.Histogram != nil && o.Histogram != nil:
-			all = append(
-				all,
-				differ(o, m, "p50", stat.Differ(*o.Histogram, *m.Histogram, .5)),
-				differ(o, m, "p95", stat.Differ(*o.Histogram, *m.Histogram, .95)),
-			)
+			all = append(all, differ(o, m, "p50", stat.Differ(*o.Histogram, *m.Histogram, .5)),
+				differ(o, m, "p95", stat.Differ(*o.Histogram, *m.Histogram, .95)))
 		case m.Count != nil && o.Count != nil:
 			all = append(all, differ(o, m, "share", difference(o, m, "share")))
 		case m.Figure != nil && o.Figure != nil:

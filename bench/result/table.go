@@ -55,9 +55,7 @@ func (f *File) WriteConditions(out io.Writer) error {
 	_, err := fmt.Fprintf(
 		out,
 		"machine: sleep of 1 ms late by %s ms (p99) before the run, %s during; fixed CPU task %s ms (p50), %s (p99) before, %s and %s during\n",
-		Number(
-			b.Sleep.P99.Value,
-		),
+		Number(b.Sleep.P99.Value),
 		Number(d.Sleep.P99.Value),
 		Number(b.Spin.P50.Value),
 		Number(b.Spin.P99.Value),

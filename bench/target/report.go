@@ -29,12 +29,8 @@ func report(o Options, calls []call, late []float64, f *result.File) {
 	count("dead_turns", "lines without an answer", func(t Turn) bool { return t.Dead }, func(t Turn) bool { return !t.Over })
 	count("talked_over", "lines interrupted at their end", func(t Turn) bool { return t.Over }, every)
 	count("heard_again", "answers heard twice or in part", func(t Turn) bool { return t.Again > 0 }, func(t Turn) bool { return t.Spoke > 0 })
-	count(
-		"doubled_words",
-		"answers with a tone word heard twice",
-		func(t Turn) bool { return t.Doubled > 0 },
-		func(t Turn) bool { return len(t.Words) > 0 },
-	)
+	count("doubled_words", "answers with a tone word heard twice", func(t Turn) bool { return t.Doubled > 0 },
+		func(t Turn) bool { return len(t.Words) > 0 })
 	count("came_back", "lines echoed back", func(t Turn) bool { return t.Back != nil }, every)
 	f.Add(result.Share("unfinished_calls", "calls that ended early", unfinished, len(calls)))
 	f.CheckGenerator("media clock", late, maxLateness)

@@ -49,20 +49,10 @@ func (r *Report) keys() {
 			pressed = append(pressed, t)
 		}
 	}
-	r.count(
-		"keys_lost",
-		"keys pressed that the server missed",
-		freely,
-		tally(pressed, func(t Turn) bool { return t.Lines == 0 }),
-		len(pressed),
-	)
-	r.count(
-		"keys_unanswered",
-		"keys pressed without an answer",
-		freely,
-		tally(pressed, func(t Turn) bool { return t.Answers == 0 }),
-		len(pressed),
-	)
+	r.count("keys_lost", "keys pressed that the server missed", freely, tally(pressed, func(t Turn) bool { return t.Lines == 0 }),
+		len(pressed))
+	r.count("keys_unanswered", "keys pressed without an answer", freely, tally(pressed, func(t Turn) bool { return t.Answers == 0 }),
+		len(pressed))
 	r.time("keys_stop_ms", "key pressed during the answer → end of the answer", nil, values(pressed, func(t Turn) *float64 {
 		if t.Into == nil {
 			return nil

@@ -170,13 +170,7 @@ func (s serverReport) hasTurnMS(i int) bool {
 // policy.
 func (s serverReport) own(i int) float64 {
 	p, script := s.whole[i].phases, fakeprovider.Typical()
-	return p["jitter_ms"] + p["out_ms"] + max(
-		0,
-		p["llm_ms"]-pipeline.Millis(script.FirstToken),
-	) + max(
-		0,
-		p["tts_ms"]-pipeline.Millis(script.FirstByte),
-	)
+	return p["jitter_ms"] + p["out_ms"] + max(0, p["llm_ms"]-pipeline.Millis(script.FirstToken)) + max(0, p["tts_ms"]-pipeline.Millis(script.FirstByte))
 }
 
 // claimed returns the words of an answer that the server reports as heard.
