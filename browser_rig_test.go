@@ -25,8 +25,8 @@ import (
 	"github.com/parley-voice/parley/media/tone"
 )
 
-// ear is the sample rate at which tests analyze audio of pages, in Hz.
-const ear = 16000
+// pageRate is the sample rate at which tests analyze audio of pages, in Hz.
+const pageRate = 16000
 
 // A chrome is a browser, and a service with an agent that it can call.
 type chrome struct {
@@ -130,14 +130,14 @@ func (c chrome) open(t testing.TB, url string, options map[string]any) tab {
 	if err != nil {
 		t.Fatal(err)
 	}
-	told, err := json.Marshal(options)
+	encoded, err := json.Marshal(options)
 	if err != nil {
 		t.Fatal(err)
 	}
 	p := tab{t, ctx}
 	p.do(chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
 		_, err := cdp.Call(ctx, target, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{
-			Source: "window.probeOptions = " + string(told) + ";" + string(probe),
+			Source: "window.probeOptions = " + string(encoded) + ";" + string(probe),
 		})
 		return err
 	}), chromedp.Navigate(url))
@@ -185,7 +185,7 @@ func (p tab) until(what, expression string) {
 // say plays words into the page's microphone and returns when they end.
 func (p tab) say(text string) {
 	p.t.Helper()
-	pcm, _ := tone.Encode(ear, text)
+	pcm, _ := tone.Encode(pageRate, text)
 	b := make([]byte, 0, 2*len(pcm))
 	for _, v := range pcm {
 		b = binary.LittleEndian.AppendUint16(b, uint16(v))
@@ -211,41 +211,53 @@ func (p tab) heard() string {
 	for i := range pcm {
 		pcm[i] = int16(binary.LittleEndian.Uint16(b[2*i:]))
 	}
-	return said(pcm, ear)
+	return decodeSpeech(pcm, pageRate)
 }
 
-// A joining is the result of Parley.join.
-type joining struct {
+// A joinResult is the result of Parley.join.
+type joinResult struct {
 	Took          float64 // ms, of one that succeeded
 	Code, Message string  // of one that did not
 }
 
 // join joins a new call with the client module alone.
-func (p tab) join(w webTicket) joining {
+func (p tab) join(w webTicket) joinResult {
 	p.t.Helper()
-	return eval[joining](p, "probe.join({token: "+strconv.Quote(w.Token)+", url: "+strconv.Quote(w.URL)+"})")
+	return eval[joinResult](p, "probe.join({token: "+strconv.Quote(w.Token)+", url: "+strconv.Quote(w.URL)+"})")
+}
+
+// checkHungUp waits for the end of a call, which must be by the visitor, and returns its turns.
+func (c chrome) checkHungUp(t testing.TB, id string) []demo.Turn {
+	t.Helper()
+	call, turns := waitEnded(t, c.api, id)
+	if call.Reason != "callee_hangup" {
+		t.Errorf("the call ended with %s", call.Reason)
+	}
+	return turns
 }
 
 // recorded returns the caller's words in the recording of a call.
 func (c chrome) recorded(t testing.TB, id string) string {
 	t.Helper()
-	ready(t, c.api, id)
+	waitRecording(t, c.api, id)
 	left, _, rate, err := recorder.Read(filepath.Join(c.server.config.DataDir, "bucket", "recordings", id+".wav"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return said(left, rate)
+	return decodeSpeech(left, rate)
 }
 
-// onPage returns the id of the call on /talk.
-func (p tab) onPage() string {
+// startCall starts a call on /talk and returns its id.
+func (p tab) startCall() string {
 	p.t.Helper()
+	p.do(chromedp.Click(chromedp.CSS("#talk")))
+	p.until("a call", "document.documentElement.dataset.call")
 	return eval[string](p, "document.documentElement.dataset.call")
 }
 
-// has reports whether words contain a phrase. A browser stretches audio, so up to a quarter of the characters
+// soundsLike reports whether words contain a phrase. A browser stretches audio, so up to a quarter of the characters
 // may differ, be missing or be extra.
-func has(said, want string) bool {
+func soundsLike(said, want string) bool {
 	before := make([]int, len(said)+1) // of the best match that ends at each place
 	for i := range len(want) {
 		now := []int{i + 1}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/parley-voice/parley/bench/demo"
 	"github.com/parley-voice/parley/control/apply"
+	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
@@ -29,10 +29,22 @@ type progress struct {
 	} `json:"counters"`
 }
 
-// openAllDay allows the demo's organization to call Kazakhstan at any hour.
-func (srv *server) openAllDay(t testing.TB) {
+// applySpec applies an operator's file to a database.
+func applySpec(t testing.TB, d *db.DB, text string) {
 	t.Helper()
-	spec, err := apply.Parse(strings.NewReader(`organizations:
+	spec, err := apply.Parse(strings.NewReader(text))
+	if err == nil {
+		err = apply.Apply(t.Context(), d.Pool, spec, apply.Options{AllowInsecure: true})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// allowAnyHour allows the demo's organization to call Kazakhstan at any hour.
+func (srv *server) allowAnyHour(t testing.TB) {
+	t.Helper()
+	applySpec(t, srv.db, `organizations:
 - name: demo
   timezone: Asia/Almaty
   market: kz
@@ -40,13 +52,7 @@ func (srv *server) openAllDay(t testing.TB) {
   trunks:
   - name: demo
     subgroups: [{name: default, allowed_destinations: ["1", "7"], agents: [demo], concurrent_calls: 20, calls_per_minute: 6000}]
-`))
-	if err == nil {
-		err = apply.Apply(t.Context(), srv.db.Pool, spec, apply.Options{AllowInsecure: true})
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+`)
 }
 
 // campaign creates a campaign with a list of numbers.
@@ -65,69 +71,87 @@ func campaign(t testing.TB, api *demo.Client, more map[string]any, numbers ...st
 		Status     string           `json:"status"`
 		Blockers   []map[string]any `json:"blockers"`
 	}
-	if err := api.Do(t.Context(), http.MethodPost, "/v1/campaigns", order, &c); err != nil {
-		t.Fatal(err)
-	}
+	post(t, api, "/v1/campaigns", order, &c)
 	if c.Status != "running" {
 		t.Fatalf("the campaign is %s: %v", c.Status, c.Blockers)
 	}
 	return c.CampaignID
 }
 
-// An asking counts the requests to a carrier, by number.
-type asking struct {
-	mu sync.Mutex
-	of map[string]int
+// readProgress reads the progress of a campaign.
+func readProgress(t testing.TB, api *demo.Client, id string) (p progress) {
+	t.Helper()
+	get(t, api, "/v1/campaigns/"+id+"/progress", &p)
+	return p
 }
 
-// answer counts a request and refuses it.
-func (a *asking) answer(i siptest.Invite) siptest.Script {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.of == nil {
-		a.of = map[string]int{}
+// An inviteCounter counts the INVITEs that a carrier receives, by number.
+type inviteCounter struct {
+	mu sync.Mutex
+	of map[string]int
+	n  int
+}
+
+// refuse counts an INVITE and answers busy.
+func (c *inviteCounter) refuse(i siptest.Invite) siptest.Script {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.of == nil {
+		c.of = map[string]int{}
 	}
-	a.of[i.To]++
+	c.of[i.To]++
+	c.n++
 	return siptest.Script{Status: 486}
 }
 
-// numbers returns the requested numbers.
-func (a *asking) numbers() map[string]int {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return maps.Clone(a.of)
+// accept returns a carrier's answers: each call is accepted, and its callee hangs up after a while.
+func (c *inviteCounter) accept(after time.Duration) func(siptest.Invite) siptest.Script {
+	return func(i siptest.Invite) siptest.Script {
+		c.refuse(i)
+		return siptest.Script{Status: http.StatusOK, Talk: listenFor(after)}
+	}
+}
+
+// numbers returns the INVITEs of each number.
+func (c *inviteCounter) numbers() map[string]int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return maps.Clone(c.of)
+}
+
+func (c *inviteCounter) total() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.n
 }
 
 // TestCampaign calls a list to its end: one number answers, one is busy twice, one does not exist.
 func TestCampaign(t *testing.T) {
 	t.Parallel()
-	var a asking
+	var a inviteCounter
 	c := carrier(t, &siptest.Carrier{Answer: func(i siptest.Invite) siptest.Script {
-		s := a.answer(i)
+		s := a.refuse(i)
 		switch {
 		case strings.HasSuffix(i.To, "1"):
-			return siptest.Script{Status: 200, Talk: listening(time.Second)}
+			return siptest.Script{Status: 200, Talk: listenFor(time.Second)}
 		case strings.HasSuffix(i.To, "3"):
 			s.Status = 404
 		}
 		return s
 	}})
 	srv, api := startServer(t, c.Addr().String())
-	srv.openAllDay(t)
+	srv.allowAnyHour(t)
 	id := campaign(t, api, map[string]any{"retry_config": map[string]any{"attempts": 2, "interval_s": 60}}, "+77012345671", "+77012345672", "+77012345673")
 	var p progress
-	soon(t, "all are called", func() bool {
-		p = progress{}
-		if err := api.Do(t.Context(), http.MethodGet, "/v1/campaigns/"+id+"/progress", nil, &p); err != nil {
-			t.Fatal(err)
-		}
+	eventually(t, "all contacts were called", func() bool {
+		p = readProgress(t, api, id)
 		return p.ByState["done"] == 1 && p.ByState["exhausted"] == 1 && p.HeldReasons["retry_wait"] == 1
 	})
 	if p.Counters.Attempts != 3 || p.Counters.Busy != 1 || p.Status != "running" {
 		t.Errorf("%+v", p)
 	}
 	if got := fmt.Sprint(a.numbers()); got != "map[77012345671:1 77012345672:1 77012345673:1]" {
-		t.Errorf("the carrier was asked for %s", got)
+		t.Errorf("the carrier received %s", got)
 	}
 }
 
@@ -139,48 +163,40 @@ func many(n int) (all []string) {
 	return all
 }
 
-// TestCampaignStops: one second after a pause, a withdrawal or a suppression was accepted, its contacts are not
+// TestCampaignPause: one second after a pause, a withdrawal or a suppression was accepted, its contacts are not
 // called.
-func TestCampaignStops(t *testing.T) {
+func TestCampaignPause(t *testing.T) {
 	t.Parallel()
-	var a asking
-	srv, api := startServer(t, carrier(t, &siptest.Carrier{Answer: a.answer}).Addr().String())
-	srv.openAllDay(t)
-	do := func(path string, body any) {
-		if err := api.Do(t.Context(), http.MethodPost, path, body, &map[string]any{}); err != nil {
-			t.Fatal(err)
-		}
-	}
+	var a inviteCounter
+	srv, api := startServer(t, carrier(t, &siptest.Carrier{Answer: a.refuse}).Addr().String())
+	srv.allowAnyHour(t)
 	id := campaign(t, api, nil, many(60)...)
-	soon(t, "calls are made", func() bool { return len(a.numbers()) >= 3 })
-	do("/v1/campaigns/"+id+"/pause", nil)
+	eventually(t, "calls are placed", func() bool { return len(a.numbers()) >= 3 })
+	post(t, api, "/v1/campaigns/"+id+"/pause", nil, new(any))
 	time.Sleep(time.Second)
 	was := a.numbers()
 	before := len(was)
-	left := slices.DeleteFunc(many(60), func(number string) bool { return was[number[1:]] > 0 }) // whose turn comes first is chance
+	left := slices.DeleteFunc(many(60), func(number string) bool { return was[number[1:]] > 0 }) // the order is random
 	withdrawn, listed := left[0], left[1]
-	do("/v1/contacts/withdraw", map[string]any{"phones": []string{withdrawn}})
+	post(t, api, "/v1/contacts/withdraw", map[string]any{"phones": []string{withdrawn}}, new(any))
 	srv.applyFile(t, fmt.Sprintf(`organizations: [{name: demo, suppression: [%q]}]`, listed))
 	time.Sleep(time.Second)
 	if after := len(a.numbers()); after != before {
-		t.Errorf("%d more are called after the pause", after-before)
+		t.Errorf("%d more calls after the pause", after-before)
 	}
-	do("/v1/campaigns/"+id+"/resume", nil)
+	post(t, api, "/v1/campaigns/"+id+"/resume", nil, new(any))
 	var p progress
-	soonFor(t, 40*time.Second, "it is over", func() bool {
-		p = progress{}
-		if err := api.Do(t.Context(), http.MethodGet, "/v1/campaigns/"+id+"/progress", nil, &p); err != nil {
-			t.Fatal(err)
-		}
+	eventuallyWithin(t, 40*time.Second, "the campaign is completed", func() bool {
+		p = readProgress(t, api, id)
 		return p.Status == "completed"
 	})
 	got := a.numbers()
 	if len(got) != 58 || got[withdrawn[1:]]+got[listed[1:]] != 0 || p.ByState["exhausted"] != 58 || p.ByState["suppressed"] != 2 {
-		t.Errorf("%d are called, of the withdrawn one %d, of the listed one %d; %+v", len(got), got[withdrawn[1:]], got[listed[1:]], p)
+		t.Errorf("%d numbers were called, the withdrawn one %d times, the suppressed one %d times; %+v", len(got), got[withdrawn[1:]], got[listed[1:]], p)
 	}
 	for number, n := range got {
 		if n != 1 {
-			t.Errorf("%s is called %d times", number, n)
+			t.Errorf("%s was called %d times", number, n)
 		}
 	}
 }
@@ -189,16 +205,12 @@ func TestCampaignStops(t *testing.T) {
 // number is called outside working hours.
 func TestCampaignHolds(t *testing.T) {
 	t.Parallel()
-	var a asking
-	srv, api := startServer(t, carrier(t, &siptest.Carrier{Answer: a.answer}).Addr().String())
-	srv.openAllDay(t)
+	var a inviteCounter
+	srv, api := startServer(t, carrier(t, &siptest.Carrier{Answer: a.refuse}).Addr().String())
+	srv.allowAnyHour(t)
 	srv.applyFile(t, "organizations: [{name: demo, frequency_caps: {enabled: true, daily: 2, rolling_7d: 7}}]")
 	for range 2 {
-		var c asked
-		if err := api.Do(t.Context(), http.MethodPost, "/v1/calls/phone", map[string]any{"agent_id": "demo", "to_number": "+77012340000"}, &c); err != nil {
-			t.Fatal(err)
-		}
-		finished(t, api, c.CallID)
+		waitEnded(t, api, requestCall(t, api, "+77012340000"))
 	}
 	capped := campaign(t, api, nil, "+77012340000", "+77012340001")
 	zone, err := time.LoadLocation("Asia/Almaty")
@@ -208,12 +220,10 @@ func TestCampaignHolds(t *testing.T) {
 	later := (int(time.Now().In(zone).Weekday()) + 6 + 3) % 7 // 0 is Monday; in three days: not now, nor after midnight
 	closed := campaign(t, api, map[string]any{"working_hours": []map[string]any{{"days": []int{later}, "start": "00:00", "end": "23:00"}}}, "+77012340002")
 	var p, q progress
-	soon(t, "one is held, one is called", func() bool {
+	eventually(t, "one contact is held, one was called", func() bool {
 		p, q = progress{}, progress{}
 		for id, to := range map[string]*progress{capped: &p, closed: &q} {
-			if err := api.Do(t.Context(), http.MethodGet, "/v1/campaigns/"+id+"/progress", nil, to); err != nil {
-				t.Fatal(err)
-			}
+			get(t, api, "/v1/campaigns/"+id+"/progress", to)
 		}
 		return p.HeldReasons["frequency_cap"] == 1 && p.ByState["exhausted"] == 1
 	})
@@ -221,16 +231,14 @@ func TestCampaignHolds(t *testing.T) {
 		t.Errorf("outside working hours: %+v", q)
 	}
 	if got := a.numbers(); got["77012340000"] != 2 || got["77012340001"] != 1 || got["77012340002"] != 0 {
-		t.Errorf("the carrier was asked for %v", got)
+		t.Errorf("the carrier received %v", got)
 	}
 }
 
 // TestSoakPace: over ten minutes the requested number of calls starts, within one percent, evenly from the first
 // minute on.
 func TestSoakPace(t *testing.T) {
-	if os.Getenv("PARLEYTEST_SOAK") == "" {
-		t.Skip("make soak")
-	}
+	soakOnly(t)
 	var mu sync.Mutex
 	var left []time.Time
 	srv, api := startServer(t, carrier(t, &siptest.Carrier{
@@ -241,10 +249,10 @@ func TestSoakPace(t *testing.T) {
 		},
 		Answer: func(siptest.Invite) siptest.Script { return siptest.Script{Status: 486} },
 	}).Addr().String())
-	srv.openAllDay(t)
+	srv.allowAnyHour(t)
 	campaign(t, api, nil, many(2200)...)
 	const lasts, perMinute = 10 * time.Minute, 200
-	soon(t, "the first call leaves", func() bool { mu.Lock(); defer mu.Unlock(); return len(left) > 0 })
+	eventually(t, "the first call leaves", func() bool { mu.Lock(); defer mu.Unlock(); return len(left) > 0 })
 	<-time.After(lasts + time.Second)
 	mu.Lock()
 	defer mu.Unlock()
@@ -271,7 +279,7 @@ func TestSoakPace(t *testing.T) {
 	}
 	t.Logf("%d calls in %v, by minute %v; in the busiest second %d, the longest gap %v", all, lasts, minutes, busiest, gap)
 	if want := perMinute * int(lasts/time.Minute); all < want*99/100 || all > want*101/100 {
-		t.Errorf("%d calls, want %d to one in a hundred", all, want)
+		t.Errorf("%d calls, want %d within 1 %%", all, want)
 	}
 	if most := 2 * perMinute / 60; busiest > most {
 		t.Errorf("%d calls in one second, want at most %d", busiest, most)

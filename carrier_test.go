@@ -7,8 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -43,8 +41,8 @@ func carrier(t testing.TB, c *siptest.Carrier) *siptest.Carrier {
 	return c
 }
 
-// listening is a callee that hangs up after a while and never speaks.
-func listening(d time.Duration) func(context.Context, media.Leg) {
+// listenFor returns a callee that hangs up after a while and never speaks.
+func listenFor(d time.Duration) func(context.Context, media.Leg) {
 	return func(ctx context.Context, _ media.Leg) {
 		select {
 		case <-time.After(d):
@@ -77,45 +75,35 @@ func (srv *server) applyTrunk(t testing.TB, keys string) {
 // applyFile applies an operator's file.
 func (srv *server) applyFile(t testing.TB, text string) {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "file.yaml")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if code, _, errs := srv.parley(t, "apply", "-f", file); code != 0 {
+	if code, _, errs := srv.parley(t, "apply", "-f", writeFile(t, "file.yaml", text)); code != 0 {
 		t.Fatalf("apply exits with %d: %s", code, errs)
 	}
 }
 
-// asked is a call as the API returns it.
-type asked struct {
+// An apiCall is a call as the API returns it.
+type apiCall struct {
 	CallID  string                `json:"call_id"`
 	Status  string                `json:"status"`
 	Reason  string                `json:"disconnection_reason"`
 	Quality *control.AudioQuality `json:"quality"`
 }
 
-// dial places a call and waits until it is over.
-func dial(t *testing.T, api *demo.Client) asked {
+// callAndWait places a call, waits for its end and returns it.
+func callAndWait(t *testing.T, api *demo.Client) apiCall {
 	t.Helper()
-	var c asked
-	if err := api.Do(t.Context(), http.MethodPost, "/v1/calls/phone", map[string]any{"agent_id": "demo", "to_number": demo.Number}, &c); err != nil {
-		t.Fatal(err)
-	}
-	finished(t, api, c.CallID)
-	if err := api.Do(t.Context(), http.MethodGet, "/v1/calls/"+c.CallID, nil, &c); err != nil {
-		t.Fatal(err)
-	}
-	return c
+	id := requestCall(t, api, demo.Number)
+	waitEnded(t, api, id)
+	return readCall(t, api, id)
 }
 
-// soon waits for a condition.
-func soon(t *testing.T, what string, is func() bool) {
+// eventually waits for a condition.
+func eventually(t testing.TB, what string, is func() bool) {
 	t.Helper()
-	soonFor(t, 10*time.Second, what, is)
+	eventuallyWithin(t, 10*time.Second, what, is)
 }
 
-// soonFor waits up to d for a condition.
-func soonFor(t testing.TB, longest time.Duration, what string, is func() bool) {
+// eventuallyWithin waits up to d for a condition.
+func eventuallyWithin(t testing.TB, longest time.Duration, what string, is func() bool) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -124,16 +112,16 @@ func soonFor(t testing.TB, longest time.Duration, what string, is func() bool) {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			t.Fatalf("it does not happen: %s", what)
+			t.Fatalf("timed out: %s", what)
 		}
 	}
 }
 
-// traced waits for the SIP trace of a call.
-func (srv *server) traced(t *testing.T, id string) string {
+// waitTrace waits for the SIP trace of a call.
+func (srv *server) waitTrace(t *testing.T, id string) string {
 	t.Helper()
 	text := ""
-	soon(t, "parley call trace "+id, func() bool {
+	eventually(t, "parley call trace "+id, func() bool {
 		code, out, _ := srv.parley(t, "call", "trace", id)
 		text = out
 		return code == 0
@@ -152,15 +140,15 @@ func TestCarrier(t *testing.T) {
 	open := carrier(t, &siptest.Carrier{Registrar: registrar, Answer: func(siptest.Invite) siptest.Script {
 		return siptest.Script{
 			Challenge: &siptest.Challenge{Realm: "carrier.example", Username: "acme", Password: canary, Proxy: true},
-			Status:    http.StatusOK, Talk: listening(1500 * time.Millisecond),
+			Status:    http.StatusOK, Talk: listenFor(1500 * time.Millisecond),
 		}
 	}})
 	srv, api := startServer(t, full.Addr().String())
 	srv.applyTrunk(t, fmt.Sprintf(`proxy: %q, backups: [%q], username: acme, password: %s, realm: carrier.example, register: true,
 		codecs: [pcma], asserted_identity: true, headers: {X-Customer: "acme 7"}`, full.Proxy(), open.Proxy(), canary))
-	soon(t, "a registration", func() bool { return len(registrar.Bindings()) > 0 })
+	eventually(t, "a registration", func() bool { return len(registrar.Bindings()) > 0 })
 
-	call := dial(t, api)
+	call := callAndWait(t, api)
 	if call.Status != "ended" || call.Reason != "callee_hangup" {
 		t.Errorf("the call is %s, %s", call.Status, call.Reason)
 	}
@@ -170,10 +158,10 @@ func TestCarrier(t *testing.T) {
 	}
 	took := open.Journal()
 	if n := len(took); n != 2 || took[n-1].Headers["X-Customer"] != "acme 7" || !strings.Contains(took[n-1].Headers["P-Asserted-Identity"], "12025550100") {
-		t.Errorf("the carrier took %+v", took)
+		t.Errorf("the carrier received %+v", took)
 	}
 
-	srv.checkLadder(t, call.CallID, full.Addr().String(), open.Addr().String())
+	srv.checkTrace(t, call.CallID, full.Addr().String(), open.Addr().String())
 	text := fetch(t, srv.http.metricsURL())
 	for _, want := range []string{
 		`parley_sip_invites_total{status="503"} 1`, `parley_sip_invites_total{status="200"} 1`, `parley_sip_legs_ended_total{cause="remote"} 1`,
@@ -184,25 +172,25 @@ func TestCarrier(t *testing.T) {
 		}
 	}
 	if strings.Contains(text, canary) {
-		t.Error("/metrics tells the password")
+		t.Error("/metrics contains the password")
 	}
 
 	srv.applyTrunk(t, "register: false")
-	soon(t, "a leave", func() bool { all := registrar.Bindings(); return all[len(all)-1].Interval == 0 })
+	eventually(t, "an unregistration", func() bool { all := registrar.Bindings(); return all[len(all)-1].Interval == 0 })
 }
 
-// checkLadder compares the trace of a call with the messages that were sent, and checks that it has no secret.
-func (srv *server) checkLadder(t *testing.T, id, first, second string) {
+// checkTrace compares the trace of a call with the messages that were sent, and checks that it has no secret.
+func (srv *server) checkTrace(t *testing.T, id, first, second string) {
 	t.Helper()
-	text := srv.traced(t, id)
+	text := srv.waitTrace(t, id)
 	if strings.Contains(text, canary) || !strings.Contains(text, "sip:"+strings.TrimPrefix(demo.Number, "+")) {
-		t.Errorf("a trace shows numbers and no password:\n%s", text)
+		t.Errorf("the trace lacks the number or contains the password:\n%s", text)
 	}
 	row := regexp.MustCompile(`(?m)^ +\+\d+\.\d{3}  ([→←])  (\S+)/UDP +(\S+)`)
 	var got []string
 	for _, m := range row.FindAllStringSubmatch(text, -1) {
 		if m[3] == "100" {
-			continue // a carrier may say so or not
+			continue // optional
 		}
 		at := map[string]string{first: "first", second: "second"}[m[2]]
 		got = append(got, m[1]+" "+at+" "+m[3])
@@ -211,7 +199,7 @@ func (srv *server) checkLadder(t *testing.T, id, first, second string) {
 		"→ first INVITE", "← first 503", "→ second INVITE", "← second 407", "→ second INVITE", "← second 180", "← second 200", "→ second ACK", "← second BYE", "→ second 200",
 	}
 	if !slices.Equal(got, want) {
-		t.Errorf("the ladder is %q, want %q:\n%s", got, want, text)
+		t.Errorf("the trace is %q, want %q:\n%s", got, want, text)
 	}
 	columns := map[int]bool{}
 	for line := range strings.Lines(text) {
@@ -229,22 +217,22 @@ func (srv *server) checkLadder(t *testing.T, id, first, second string) {
 		t.Errorf("--json exits with %d, %v: %s%s", code, err, out, errs)
 	}
 	if code, out, errs = srv.parley(t, "call", "trace", "call_none"); code != 1 || out != "" || !strings.Contains(errs, "call_none: call_not_found") {
-		t.Errorf("of no call: exit %d, %q, %q", code, out, errs)
+		t.Errorf("unknown call: exit %d, %q, %q", code, out, errs)
 	}
 }
 
-// TestCarrierRefuses: an unanswered call has a trace, and no quality.
-func TestCarrierRefuses(t *testing.T) {
+// TestTraceOfBusyCall: an unanswered call has a trace, and no quality.
+func TestTraceOfBusyCall(t *testing.T) {
 	t.Parallel()
 	busy := carrier(t, &siptest.Carrier{Answer: func(siptest.Invite) siptest.Script {
 		return siptest.Script{Status: 486, Reason: "Busy Here"}
 	}})
 	srv, api := startServer(t, busy.Addr().String())
-	call := dial(t, api)
+	call := callAndWait(t, api)
 	if call.Status != "failed" || call.Reason != "busy" || call.Quality != nil {
 		t.Errorf("%+v", call)
 	}
-	text := srv.traced(t, call.CallID)
+	text := srv.waitTrace(t, call.CallID)
 	for _, want := range []string{"INVITE sip:", "486 Busy Here"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %s in\n%s", want, text)
@@ -256,16 +244,16 @@ func TestCarrierRefuses(t *testing.T) {
 // without a realm.
 func TestRealmIsStored(t *testing.T) {
 	t.Parallel()
-	asking := carrier(t, &siptest.Carrier{Answer: func(siptest.Invite) siptest.Script {
+	inviteCounter := carrier(t, &siptest.Carrier{Answer: func(siptest.Invite) siptest.Script {
 		return siptest.Script{Status: 486, Challenge: &siptest.Challenge{Realm: "carrier.example", Username: "u", Password: "p"}}
 	}})
-	srv, api := startServer(t, asking.Addr().String())
-	srv.applyTrunk(t, fmt.Sprintf("proxy: %q, username: u, password: p", asking.Proxy()))
-	if call := dial(t, api); call.Reason != "busy" {
+	srv, api := startServer(t, inviteCounter.Addr().String())
+	srv.applyTrunk(t, fmt.Sprintf("proxy: %q, username: u, password: p", inviteCounter.Proxy()))
+	if call := callAndWait(t, api); call.Reason != "busy" {
 		t.Errorf("%+v", call)
 	}
-	soon(t, "a realm that is stored", func() bool {
-		realm, err := trunks.Realm(t.Context(), srv.db.Pool, asking.Proxy())
+	eventually(t, "the stored realm", func() bool {
+		realm, err := trunks.Realm(t.Context(), srv.db.Pool, inviteCounter.Proxy())
 		return err == nil && realm == "carrier.example"
 	})
 }
@@ -273,13 +261,8 @@ func TestRealmIsStored(t *testing.T) {
 // TestCarrierOverTLS uses TLS and SRTP by the settings of process and trunk, and signs the call.
 func TestCarrierOverTLS(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	certPEM, keyPEM := pemPair(t)
-	for name, text := range map[string][]byte{"cert": certPEM, "key": keyPEM} {
-		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	certPEM, keyPEM := newCertificate(t)
+	cert, key := writeFile(t, "cert", string(certPEM)), writeFile(t, "key", string(keyPEM))
 	pair, err := tls.X509KeyPair(certPEM, keyPEM)
 	if err != nil {
 		t.Fatal(err)
@@ -287,16 +270,16 @@ func TestCarrierOverTLS(t *testing.T) {
 	safe := carrier(t, &siptest.Carrier{
 		TLS: endpoint.TLS{Listen: "127.0.0.1:0", Certificate: &pair},
 		Answer: func(siptest.Invite) siptest.Script {
-			return siptest.Script{Status: http.StatusOK, Talk: listening(time.Second)}
+			return siptest.Script{Status: http.StatusOK, Talk: listenFor(time.Second)}
 		},
 	})
 	srv, api := startServer(t, "127.0.0.1:9", func(c *config.Config) {
-		c.SIPTLS = config.TLSFiles{Addr: "127.0.0.1:0", Cert: dir + "/cert", Key: dir + "/key", CA: dir + "/cert"}
-		c.Stir = config.Stir{Key: dir + "/key", Cert: dir + "/cert", X5U: "https://cert.example/a.pem"}
+		c.SIPTLS = config.TLSFiles{Addr: "127.0.0.1:0", Cert: cert, Key: key, CA: cert}
+		c.Stir = config.Stir{Key: key, Cert: cert, X5U: "https://cert.example/a.pem"}
 	})
 	srv.applyTrunk(t, fmt.Sprintf(`proxy: %q, encryption: srtp, attest: {"+12025550100": A}, subgroups: [{name: default, dial_prefix: "9"}]`, safe.TLSProxy()))
-	soon(t, "an attestation", func() bool { return srv.trunkReconciler.Attest("+12025550100") == "A" })
-	call := dial(t, api)
+	eventually(t, "an attestation", func() bool { return srv.trunkReconciler.Attest("+12025550100") == "A" })
+	call := callAndWait(t, api)
 	if call.Status != "ended" || call.Quality == nil || call.Quality.Received.Packets == nil || *call.Quality.Received.Packets < 20 {
 		t.Errorf("%+v", call)
 	}
@@ -304,17 +287,17 @@ func TestCarrierOverTLS(t *testing.T) {
 	if len(took) != 1 || took[0].Transport != "TLS" || !strings.HasPrefix(took[0].To, "9") || !strings.Contains(took[0].Headers["Identity"], "info=<https://cert.example/a.pem>") {
 		t.Fatalf("the carrier took %+v", took)
 	}
-	if text := srv.traced(t, call.CallID); !strings.Contains(text, "/TLS") || !strings.Contains(text, "RTP/SAVP") || strings.Contains(text, "inline:") {
-		t.Errorf("the trace shows TLS and SRTP, and no key:\n%s", text)
+	if text := srv.waitTrace(t, call.CallID); !strings.Contains(text, "/TLS") || !strings.Contains(text, "RTP/SAVP") || strings.Contains(text, "inline:") {
+		t.Errorf("the trace lacks TLS or SRTP, or contains a key:\n%s", text)
 	}
 	text := fetch(t, srv.http.metricsURL())
 	if !strings.Contains(text, "parley_srtp_unauthenticated_packets_total 0\n") {
-		t.Error("packets were not authentic")
+		t.Error("some packets failed authentication")
 	}
 }
 
-// TestApplyRefusesWhatSIPDoes: apply rejects a trunk through which no call is possible.
-func TestApplyRefusesWhatSIPDoes(t *testing.T) {
+// TestApplyRejectsInvalidTrunks: apply rejects a trunk through which no call is possible.
+func TestApplyRejectsInvalidTrunks(t *testing.T) {
 	t.Parallel()
 	dir := openDir(t)
 	for keys, want := range map[string]string{
@@ -326,10 +309,7 @@ func TestApplyRefusesWhatSIPDoes(t *testing.T) {
 		`proxy: "sip:a.example", headers: {X-A: "b\r\nEvil: c"}`: "control character",
 		`proxy: "sip:a.example", headers: {"X A": b}`:            "header name",
 	} {
-		file := filepath.Join(dir, "trunk.yaml")
-		if err := os.WriteFile(file, []byte("organizations: [{name: a, trunks: [{name: x, "+keys+"}]}]"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		file := writeFile(t, "trunk.yaml", "organizations: [{name: a, trunks: [{name: x, "+keys+"}]}]")
 		var out bytes.Buffer
 		code := run(&env{Context: t.Context(), out: &out, errs: &out, environ: []string{"PARLEY_DATA_DIR=" + dir}}, []string{"apply", "-f", file})
 		if code != 1 || !strings.Contains(out.String(), want) {
@@ -342,11 +322,7 @@ func TestApplyRefusesWhatSIPDoes(t *testing.T) {
 func TestApplyWarns(t *testing.T) {
 	t.Parallel()
 	dir := openDir(t)
-	file := filepath.Join(dir, "trunk.yaml")
-	text := "organizations: [{name: a, trunks: [{name: x, proxy: \"sip:a.example\", username: u, password: " + canary + "}]}]"
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	file := writeFile(t, "trunk.yaml", "organizations: [{name: a, trunks: [{name: x, proxy: \"sip:a.example\", username: u, password: "+canary+"}]}]")
 	var out bytes.Buffer
 	code := run(&env{Context: t.Context(), out: &out, errs: &out, environ: []string{"PARLEY_DATA_DIR=" + dir}}, []string{"apply", "-f", file})
 	if code != 0 || !strings.HasPrefix(out.String(), `warning: trunk "x" has a username and no realm`) ||

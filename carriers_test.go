@@ -3,7 +3,6 @@ package main
 import (
 	"net/netip"
 	"testing"
-	"time"
 
 	"github.com/parley-voice/parley/control/metrics"
 	"github.com/parley-voice/parley/media"
@@ -33,16 +32,10 @@ func TestCarriers(t *testing.T) {
 		t.Fatal(err)
 	}
 	ua.SetTrunks([]media.Trunk{{Proxy: carrier.Proxy(), Register: true, Username: "u", Password: "p"}})
-	for limit := time.After(10 * time.Second); ; {
-		if c := carriers(ua); c.Addresses["up"] == 1 && c.Registrations["failed"] == 1 {
-			break
-		}
-		select {
-		case <-limit:
-			t.Fatalf("%+v", carriers(ua))
-		case <-time.After(5 * time.Millisecond):
-		}
-	}
+	eventually(t, "a failed registration at a proxy that is up", func() bool {
+		c := carriers(ua)
+		return c.Addresses["up"] == 1 && c.Registrations["failed"] == 1
+	})
 	if err := ua.Close(t.Context()); err != nil {
 		t.Error(err)
 	}

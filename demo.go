@@ -8,12 +8,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"github.com/parley-voice/parley/bench/demo"
 	"github.com/parley-voice/parley/control/apikeys"
 	"github.com/parley-voice/parley/control/apply"
 	"github.com/parley-voice/parley/control/config"
+	"github.com/parley-voice/parley/control/db"
 )
 
 type demoCmd struct {
@@ -48,7 +47,7 @@ func (d demoCmd) Run(e *env) error {
 		defer cancel()
 		srv.stop(ctx)
 	}()
-	key, err := createDemo(e, srv.db.Pool, fmt.Sprintf(demo.File, receiver.Addr(), demo.Secret, carrier.Addr()))
+	key, err := createDemo(e, srv.db, fmt.Sprintf(demo.File, receiver.Addr(), demo.Secret, carrier.Addr()))
 	if err != nil {
 		return err
 	}
@@ -103,18 +102,18 @@ func demoConfig(e *env) (config.Config, error) {
 }
 
 // createDemo creates the demo's organization from a file and returns a new API key of it.
-func createDemo(ctx context.Context, pool *pgxpool.Pool, file string) (string, error) {
+func createDemo(ctx context.Context, d *db.DB, file string) (string, error) {
 	spec, err := apply.Parse(strings.NewReader(file))
 	if err != nil {
 		return "", err
 	}
-	if err = apply.Apply(ctx, pool, spec, apply.Options{AllowInsecure: true}); err != nil {
+	if err = apply.Apply(ctx, d.Pool, spec, apply.Options{AllowInsecure: true}); err != nil {
 		return "", err
 	}
-	org, err := apikeys.FindOrganization(ctx, pool, "demo")
+	org, err := apikeys.FindOrganization(ctx, d.Pool, "demo")
 	if err != nil {
 		return "", err
 	}
-	_, secret, err := apikeys.CreateKey(ctx, pool, apikeys.Key{OrgID: org, Name: "demo", RateLimit: apikeys.RateOff})
+	_, secret, err := apikeys.CreateKey(ctx, d.Pool, apikeys.Key{OrgID: org, Name: "demo", RateLimit: apikeys.RateOff})
 	return string(secret), err
 }

@@ -25,22 +25,17 @@ func (m *machine) interrupts(ctx context.Context, leg media.Leg) {
 	leg.Play(m)
 	ctx, cancel := context.WithTimeout(ctx, 13*time.Second)
 	defer cancel()
-	f := make(media.Frame, media.FrameLen(rate))
-	for ctx.Err() == nil && leg.ReadFrame(f) == nil {
-		m.mu.Lock()
-		m.recorded, m.rate = append(m.recorded, f...), rate
-		m.mu.Unlock()
-	}
+	m.record(ctx, leg)
 }
 
 // TestDisclosure: a call that is ordered with a disclosure starts with it, on the wire, although the callee talks
 // over it.
 func TestDisclosure(t *testing.T) {
 	t.Parallel()
-	inTime(t, disclosed)
+	inTime(t, testDisclosure)
 }
 
-func disclosed(t testing.TB) {
+func testDisclosure(t testing.TB) {
 	callee := &machine{}
 	c := carrier(t, &siptest.Carrier{Answer: func(siptest.Invite) siptest.Script {
 		return siptest.Script{Status: http.StatusOK, Talk: callee.interrupts}
@@ -55,17 +50,8 @@ func disclosed(t testing.TB) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	call, _ := finished(t, api, placed.ID)
-	at := slices.IndexFunc(call.Transcript, func(l struct {
-		Role  string  `json:"role"`
-		Text  string  `json:"text"`
-		Start float64 `json:"start_s"`
-		Turn  int     `json:"turn"`
-	},
-	) bool {
-		return l.Role == "agent"
-	})
-	if at < 0 || !strings.EqualFold(call.Transcript[at].Text, text) {
+	call, _ := waitEnded(t, api, placed.ID)
+	if said := linesOf(call, "agent"); len(said) == 0 || !strings.EqualFold(said[0], text) {
 		t.Errorf("the call %s (%s) begins with %+v", call.Status, call.Reason, call.Transcript)
 	}
 	if heard := callee.heard(); !strings.HasPrefix(heard, text) || heard == text {

@@ -77,7 +77,7 @@ func TestSettingsAreDocumented(t *testing.T) {
 	}
 	for _, key := range regexp.MustCompile("`(PARLEY_[A-Z_]+)`").FindAllStringSubmatch(doc, -1) {
 		if _, ok := config.Settings()[key[1]]; !ok && key[1] != "PARLEY_PROVIDER_NAME_KIND" { // of docs/providers.md
-			t.Errorf("docs/configuration.md explains %s, which is no setting", key[1])
+			t.Errorf("docs/configuration.md explains %s, which is not a setting", key[1])
 		}
 	}
 }
@@ -172,17 +172,17 @@ func TestConfig(t *testing.T) {
 		environ []string
 		want    []string
 	}{
-		"a port that is none":    {[]string{"PARLEY_HTTP_ADDR=localhost:x"}, []string{"PARLEY_HTTP_ADDR", "accepted: host:port"}},
-		"a range that is none":   {[]string{"PARLEY_RTP_PORTS=20000"}, []string{"PARLEY_RTP_PORTS", "FIRST-LAST"}},
-		"a rate of nothing":      {[]string{"PARLEY_RATE_LIMIT=0"}, []string{"PARLEY_RATE_LIMIT", "or off"}},
-		"a key that is none":     {[]string{"PARLEY_RATELIMIT=5"}, []string{"unknown key PARLEY_RATELIMIT", "PARLEY_RATE_LIMIT"}},
-		"a bucket elsewhere":     {[]string{"PARLEY_BUCKET_URL=gs://b"}, []string{"PARLEY_BUCKET_URL", "file:///", "s3://"}},
-		"two at once":            {[]string{"PARLEY_LEASE=1h", "PARLEY_LOG_LEVEL=loud"}, []string{"PARLEY_LEASE", "PARLEY_LOG_LEVEL", "debug, info"}},
-		"a limit of nothing":     {[]string{"PARLEY_PROVIDER_LIMITS=openai=5,deepgram"}, []string{"PARLEY_PROVIDER_LIMITS", "deepgram", "NAME=N"}},
-		"a peer that is none":    {[]string{"PARLEY_TURN_PEERS=192.0.2.7:30000,169.254.169.254:80"}, []string{"PARLEY_TURN_PEERS", "169.254", "IP:PORT"}},
-		"to trust all of IPv4":   {[]string{"PARLEY_TRUSTED_PROXIES=::ffff:0.0.0.0/96"}, []string{"PARLEY_TRUSTED_PROXIES", "::ffff:0.0.0.0/96", "ADDRESS/BITS"}},
-		"to trust everybody":     {[]string{"PARLEY_TRUSTED_PROXIES=10.0.0.1,0.0.0.0/0"}, []string{"PARLEY_TRUSTED_PROXIES", "0.0.0.0/0", "ADDRESS/BITS"}},
-		"everywhere is no place": {[]string{"PARLEY_MEDIA_IP=0.0.0.0"}, []string{"PARLEY_MEDIA_IP"}},
+		"invalid port":                 {[]string{"PARLEY_HTTP_ADDR=localhost:x"}, []string{"PARLEY_HTTP_ADDR", "accepted: host:port"}},
+		"invalid range":                {[]string{"PARLEY_RTP_PORTS=20000"}, []string{"PARLEY_RTP_PORTS", "FIRST-LAST"}},
+		"rate of zero":                 {[]string{"PARLEY_RATE_LIMIT=0"}, []string{"PARLEY_RATE_LIMIT", "or off"}},
+		"unknown key":                  {[]string{"PARLEY_RATELIMIT=5"}, []string{"unknown key PARLEY_RATELIMIT", "PARLEY_RATE_LIMIT"}},
+		"unsupported bucket":           {[]string{"PARLEY_BUCKET_URL=gs://b"}, []string{"PARLEY_BUCKET_URL", "file:///", "s3://"}},
+		"two errors":                   {[]string{"PARLEY_LEASE=1h", "PARLEY_LOG_LEVEL=loud"}, []string{"PARLEY_LEASE", "PARLEY_LOG_LEVEL", "debug, info"}},
+		"limit without a number":       {[]string{"PARLEY_PROVIDER_LIMITS=openai=5,deepgram"}, []string{"PARLEY_PROVIDER_LIMITS", "deepgram", "NAME=N"}},
+		"invalid peer":                 {[]string{"PARLEY_TURN_PEERS=192.0.2.7:30000,169.254.169.254:80"}, []string{"PARLEY_TURN_PEERS", "169.254", "IP:PORT"}},
+		"proxy range of all IPv4":      {[]string{"PARLEY_TRUSTED_PROXIES=::ffff:0.0.0.0/96"}, []string{"PARLEY_TRUSTED_PROXIES", "::ffff:0.0.0.0/96", "ADDRESS/BITS"}},
+		"proxy range of all addresses": {[]string{"PARLEY_TRUSTED_PROXIES=10.0.0.1,0.0.0.0/0"}, []string{"PARLEY_TRUSTED_PROXIES", "0.0.0.0/0", "ADDRESS/BITS"}},
+		"unspecified media address":    {[]string{"PARLEY_MEDIA_IP=0.0.0.0"}, []string{"PARLEY_MEDIA_IP"}},
 	} {
 		_, err := config.Load("", c.environ)
 		for _, w := range c.want {
@@ -193,7 +193,7 @@ func TestConfig(t *testing.T) {
 	}
 	_, err := config.Load("", []string{"PARLEY_DATABASE_URL=mysql://u:canary@h/d"})
 	if err == nil || strings.Contains(err.Error(), "canary") {
-		t.Errorf("a password is told: %v", err)
+		t.Errorf("the error contains the password: %v", err)
 	}
 	c, err := config.Load("", []string{"PARLEY_RATE_LIMIT=off", "PARLEY_LEASE=3s", "OTHER=1"})
 	if err != nil || c.RateLimit != 0 || c.Lease.Seconds() != 3 {
@@ -223,7 +223,7 @@ func TestConfigFile(t *testing.T) {
 	}
 	write("nonsense\n")
 	if _, err = config.Load(file, nil); err == nil || !strings.Contains(err.Error(), ":1: want KEY=VALUE") {
-		t.Errorf("a line that is none: %v", err)
+		t.Errorf("an invalid line: %v", err)
 	}
 }
 
@@ -251,8 +251,8 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-// TestReliabilityNamesTests: every test that the pages name exists.
-func TestReliabilityNamesTests(t *testing.T) {
+// TestDocsNameExistingTests: every test that the pages name exists.
+func TestDocsNameExistingTests(t *testing.T) {
 	defined := map[string]bool{}
 	err := filepath.WalkDir(".", func(name string, _ fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(name, "_test.go") {
@@ -273,7 +273,7 @@ func TestReliabilityNamesTests(t *testing.T) {
 		}
 		for _, n := range named {
 			if !defined[n[1]] {
-				t.Errorf("%s names %s, which there is not", page, n[1])
+				t.Errorf("%s names %s, which does not exist", page, n[1])
 			}
 		}
 	}

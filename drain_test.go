@@ -4,72 +4,66 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"os"
 	"os/exec"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/parley-voice/parley/bench/demo"
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
-// TestCampaignDrains: a server that shuts down claims no more contacts, lets live calls continue, and ends the
+// TestDrainDuringCampaign: a server that shuts down claims no more contacts, lets live calls continue, and ends the
 // rest when its time is up.
-func TestCampaignDrains(t *testing.T) {
+func TestDrainDuringCampaign(t *testing.T) {
 	t.Parallel()
-	var a asking
+	var a inviteCounter
 	var up, hungUp atomic.Int64
 	srv, api := startServer(t, carrier(t, &siptest.Carrier{Answer: func(i siptest.Invite) siptest.Script {
-		a.answer(i)
+		a.refuse(i)
 		return siptest.Script{Status: 200, Talk: func(ctx context.Context, _ media.Leg) {
 			up.Add(1)
 			<-ctx.Done() // until the remote side hangs up
 			hungUp.Add(1)
 		}}
 	}}).Addr().String())
-	srv.openAllDay(t)
+	srv.allowAnyHour(t)
 	id := campaign(t, api, nil, many(60)...)
-	soon(t, "calls are on", func() bool { return up.Load() >= 3 })
+	eventually(t, "calls are active", func() bool { return up.Load() >= 3 })
 	srv.drain()
 	<-time.After(500 * time.Millisecond) // claimed calls may still be sent
-	asked := len(a.numbers())
+	placed := len(a.numbers())
 	<-time.After(2 * time.Second)
-	if got := len(a.numbers()); got != asked {
-		t.Errorf("%d more are called by a server that drains", got-asked)
+	if got := len(a.numbers()); got != placed {
+		t.Errorf("a draining server placed %d more calls", got-placed)
 	}
-	if up.Load() != int64(asked) || hungUp.Load() != 0 {
-		t.Errorf("of %d calls %d are on and %d were ended while there was time", asked, up.Load(), hungUp.Load())
+	if up.Load() != int64(placed) || hungUp.Load() != 0 {
+		t.Errorf("of %d calls %d are active and %d were ended before the timeout", placed, up.Load(), hungUp.Load())
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	srv.node.Stop(ctx)
-	soon(t, "the calls are ended", func() bool { return hungUp.Load() == int64(asked) })
+	eventually(t, "the calls are ended", func() bool { return hungUp.Load() == int64(placed) })
 	var p progress
-	soon(t, "their contacts know", func() bool {
-		p = progress{}
-		if err := api.Do(t.Context(), http.MethodGet, "/v1/campaigns/"+id+"/progress", nil, &p); err != nil {
-			t.Fatal(err)
-		}
+	eventually(t, "their contacts have outcomes", func() bool {
+		p = readProgress(t, api, id)
 		return p.ByState["in_call"] == 0
 	})
-	if p.Status != "running" || p.ByState["pending"] != 60-asked || p.Counters.Attempts != asked {
-		t.Errorf("after %d calls: %+v", asked, p)
+	if p.Status != "running" || p.ByState["pending"] != 60-placed || p.Counters.Attempts != placed {
+		t.Errorf("after %d calls: %+v", placed, p)
 	}
 	var n int
 	err := srv.db.Pool.QueryRow(t.Context(), "SELECT count(*) FROM calls WHERE status = 'ended' AND disconnection_reason = 'shutdown'").Scan(&n)
-	if err != nil || n != asked {
-		t.Errorf("%d of %d calls ended for the shutdown (%v)", n, asked, err)
+	if err != nil || n != placed {
+		t.Errorf("%d of %d calls ended with reason shutdown (%v)", n, placed, err)
 	}
 }
 
-// A rolling is two servers that are restarted in turn under load.
-type rolling struct {
+// A rollingRestart is two servers that are restarted in turn under load.
+type rollingRestart struct {
 	*soak
 
 	servers [2]*exec.Cmd
@@ -85,12 +79,10 @@ const (
 // TestSoakRolling restarts two servers in turn, three times, while a campaign and single calls keep them busy: no
 // call is dropped, none rings twice, and every order that is repeated at the other server is accepted.
 func TestSoakRolling(t *testing.T) {
-	if os.Getenv("PARLEYTEST_SOAK") == "" {
-		t.Skip("make soak")
-	}
+	soakOnly(t)
 	s, over := newSoak(t, 0)
-	s.openCampaigns()
-	r := &rolling{soak: s}
+	s.allowCampaigns()
+	r := &rollingRestart{soak: s}
 	s.environ = append(s.environ, "PARLEY_DRAIN_TIMEOUT=2m")
 	addr := "127.0.0.1:" + freePort(t)
 	r.environ = [2][]string{s.environ, slices.Concat(s.environ, []string{"PARLEY_DATA_DIR=" + openDir(t), "PARLEY_HTTP_ADDR=" + addr})}
@@ -98,13 +90,13 @@ func TestSoakRolling(t *testing.T) {
 	for i := range r.servers {
 		r.begin(i)
 	}
-	id := campaign(t, &demo.Client{URL: s.api.URL, Key: s.api.Key}, map[string]any{"calls_per_minute": rollingPace}, many(3000)...)
+	id := campaign(t, s.api, map[string]any{"calls_per_minute": rollingPace}, many(3000)...)
 	ctx, enough := context.WithCancel(t.Context())
 	var orders, again int
 	var singles sync.WaitGroup
 	singles.Go(func() { orders, again = r.order(ctx) })
 	var longest time.Duration
-	var on []int // calls, as each server was told to go
+	var on []int // active calls at each SIGTERM
 	for range rolls {
 		for i := range r.servers {
 			<-time.After(3 * time.Second)
@@ -126,27 +118,27 @@ func TestSoakRolling(t *testing.T) {
 	if err := s.api.Do(t.Context(), http.MethodPost, "/v1/campaigns/"+id+"/cancel", nil, &map[string]any{}); err != nil {
 		t.Error(err)
 	}
-	soonFor(t, 2*time.Minute, "all calls are over", func() bool { return s.count("SELECT count(*) FROM calls WHERE status NOT IN ('ended', 'failed')") == 0 })
+	eventuallyWithin(t, 2*time.Minute, "all calls have ended", func() bool { return s.count("SELECT count(*) FROM calls WHERE status NOT IN ('ended', 'failed')") == 0 })
 	for i := range r.servers {
 		s.end(r.servers[i])
 	}
 	over()
-	t.Logf("%d restarts of servers with %v calls on, the longest in %v; %d orders, asked for again %d times", 2*rolls, on, longest, orders, again)
-	r.judge(orders)
+	t.Logf("%d restarts with %v active calls, the longest took %v; %d orders, %d repeats", 2*rolls, on, longest, orders, again)
+	r.check(orders)
 }
 
 // begin starts a server and waits until it accepts requests.
-func (r *rolling) begin(i int) {
-	r.servers[i] = serveAs(r.t, r.environ[i])
+func (r *rollingRestart) begin(i int) {
+	r.servers[i] = r.serveWith(r.environ[i])
 	url := r.api.URL
 	r.api.URL = r.urls[i]
-	r.ready()
+	r.waitReady()
 	r.api.URL = url
 }
 
 // order places single calls at the servers in turn, and repeats an order at the other one if it is not accepted.
 // It returns how many were accepted.
-func (r *rolling) order(ctx context.Context) (orders, again int) {
+func (r *rollingRestart) order(ctx context.Context) (orders, again int) {
 	tick := time.NewTicker(500 * time.Millisecond)
 	defer tick.Stop()
 	for ; ; orders++ {
@@ -167,44 +159,33 @@ func (r *rolling) order(ctx context.Context) (orders, again int) {
 }
 
 // place orders a call and reports whether the server accepted it.
-func (r *rolling) place(n int, url string) bool {
-	req, err := http.NewRequestWithContext(r.t.Context(), http.MethodPost, url+"/v1/calls/phone", strings.NewReader(fmt.Sprintf(`{"agent_id":"demo","to_number":"+7701999%04d"}`, n)))
-	if err != nil {
-		r.t.Error(err)
-		return true
+func (r *rollingRestart) place(n int, url string) bool {
+	status, text := orderCall(r.t, url, r.api.Key, fmt.Sprintf("+7701999%04d", n), fmt.Sprintf("rolling-%d", n))
+	if status >= 400 && status < 500 && status != http.StatusConflict {
+		r.t.Errorf("order %d: %d %s", n, status, text)
 	}
-	req.Header.Set("Authorization", "Bearer "+r.api.Key)
-	req.Header.Set("Idempotency-Key", fmt.Sprintf("rolling-%d", n))
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return false
-	}
-	_ = resp.Body.Close()
-	if resp.StatusCode >= 400 && resp.StatusCode < 500 && resp.StatusCode != http.StatusConflict {
-		r.t.Errorf("order %d: %s", n, resp.Status)
-	}
-	return resp.StatusCode == http.StatusAccepted
+	return status == http.StatusAccepted
 }
 
-// judge compares the observed calls with the promises.
-func (r *rolling) judge(orders int) {
+// check compares the observed calls with the guarantees.
+func (r *rollingRestart) check(orders int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	attempts, rang, twice := r.rangTwice()
+	attempts, rang, twice := r.checkRings()
 	dropped := r.count(`SELECT count(*) FROM calls WHERE disconnection_reason IN
 		('shutdown', 'node_lost', 'unknown_after_restart', 'internal_error', 'media_timeout', 'agent_error', 'queue_expired')
 		OR disconnection_reason = 'cancelled' AND dialed_at IS NOT NULL`)
 	if dropped != 0 {
-		r.t.Errorf("%d calls are dropped", dropped)
+		r.t.Errorf("%d calls were dropped", dropped)
 	}
 	if n := r.count("SELECT count(*) FROM calls WHERE campaign_id IS NULL"); n != orders {
 		r.t.Errorf("%d calls of %d orders", n, orders)
 	}
 	if n := r.count("SELECT count(*) FROM contacts k WHERE attempts <> (SELECT count(*) FROM calls c WHERE c.contact_id = k.id)"); n != 0 {
-		r.t.Errorf("%d contacts with another number of calls than attempts", n)
+		r.t.Errorf("%d contacts have other numbers of calls and attempts", n)
 	}
 	if n := r.count(`SELECT count(*) FROM calls a JOIN calls b ON a.to_number = b.to_number AND a.id < b.id AND a.campaign_id IS NOT NULL AND b.campaign_id IS NOT NULL`); n != 0 {
-		r.t.Errorf("%d contacts are called twice", n)
+		r.t.Errorf("%d contacts were called twice", n)
 	}
 	r.t.Logf("%d calls, %d of the campaign, %d answered; the carrier saw %d attempts, %d rang, %d twice; %d dropped",
 		r.count("SELECT count(*) FROM calls"), r.count("SELECT count(*) FROM calls WHERE campaign_id IS NOT NULL"),

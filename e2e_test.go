@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,8 +18,6 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/bench/demo"
-	"github.com/parley-voice/parley/control/apikeys"
-	"github.com/parley-voice/parley/control/apply"
 	"github.com/parley-voice/parley/control/config"
 	"github.com/parley-voice/parley/media/codec"
 	"github.com/parley-voice/parley/media/recorder"
@@ -43,8 +42,8 @@ func openDir(t testing.TB) string {
 	return dir
 }
 
-// said returns the words in one channel of a recording.
-func said(pcm []int16, rate int) string {
+// decodeSpeech returns the words in one channel of a recording.
+func decodeSpeech(pcm []int16, rate int) string {
 	var words []string
 	for _, w := range tone.NewDecoder(rate).Decode(append(pcm, make([]int16, rate)...)) {
 		words = append(words, w.Text)
@@ -60,10 +59,10 @@ var (
 // TestDemo places the demo's call and compares its output and its recording with the conversation.
 func TestDemo(t *testing.T) {
 	t.Parallel()
-	inTime(t, demoCall)
+	inTime(t, testDemoCall)
 }
 
-func demoCall(t testing.TB) {
+func testDemoCall(t testing.TB) {
 	dir := openDir(t)
 	var out, errs bytes.Buffer
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -103,10 +102,10 @@ func demoCall(t testing.TB) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := said(left, rate), demo.Hello+" "+strings.Join(demo.Lines(), " "); got != want {
+	if got, want := decodeSpeech(left, rate), demo.Hello+" "+strings.Join(demo.Lines(), " "); got != want {
 		t.Errorf("the caller's channel says %q, want %q", got, want)
 	}
-	if got := said(right, rate); !strings.HasPrefix(got, "hello, this is parley. how can i help?") || !strings.HasSuffix(got, "goodbye!") {
+	if got := decodeSpeech(right, rate); !strings.HasPrefix(got, "hello, this is parley. how can i help?") || !strings.HasSuffix(got, "goodbye!") {
 		t.Errorf("the agent's channel says %q", got)
 	}
 }
@@ -118,7 +117,18 @@ func startServer(t testing.TB, proxy string, change ...func(*config.Config)) (*s
 	for _, f := range change {
 		f(&c)
 	}
-	srv, err := newServer(t.Context(), c, slog.New(slog.DiscardHandler))
+	srv := runServer(t, c, slog.New(slog.DiscardHandler))
+	key, err := createDemo(t.Context(), srv.db, fmt.Sprintf(demo.File, "127.0.0.1:9", demo.Secret, proxy))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return srv, &demo.Client{URL: srv.publicURL, Key: key}
+}
+
+// runServer runs a server until the test ends.
+func runServer(t testing.TB, c config.Config, log *slog.Logger) *server {
+	t.Helper()
+	srv, err := newServer(t.Context(), c, log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,48 +137,62 @@ func startServer(t testing.TB, proxy string, change ...func(*config.Config)) (*s
 		defer cancel()
 		srv.stop(ctx)
 	})
-	spec, err := apply.Parse(strings.NewReader(fmt.Sprintf(demo.File, "127.0.0.1:9", demo.Secret, proxy)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err = apply.Apply(t.Context(), srv.db.Pool, spec, apply.Options{AllowInsecure: true}); err != nil {
-		t.Fatal(err)
-	}
-	org, err := apikeys.FindOrganization(t.Context(), srv.db.Pool, "demo")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, secret, err := apikeys.CreateKey(t.Context(), srv.db.Pool, apikeys.Key{OrgID: org, RateLimit: apikeys.RateOff})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return srv, &demo.Client{URL: srv.publicURL, Key: string(secret)}
+	return srv
 }
 
-// finished waits for a call to end and returns it with its turns.
-func finished(t testing.TB, c *demo.Client, id string) (demo.Call, []demo.Turn) {
+// get reads a resource of the API.
+func get(t testing.TB, api *demo.Client, path string, answer any) {
 	t.Helper()
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	deadline := time.After(40 * time.Second)
-	for {
-		var call demo.Call
-		var turns []demo.Turn
-		if err := c.Do(t.Context(), "GET", "/v1/calls/"+id, nil, &call); err != nil {
-			t.Fatal(err)
-		}
-		if call.Status == "ended" || call.Status == "failed" {
-			if err := c.Do(t.Context(), "GET", "/v1/calls/"+id+"/turns", nil, &turns); err != nil {
-				t.Fatal(err)
-			}
-			return call, turns
-		}
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatalf("call %s is still %s", id, call.Status)
+	if err := api.Do(t.Context(), http.MethodGet, path, nil, answer); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// post sends a request to the API.
+func post(t testing.TB, api *demo.Client, path string, body, answer any) {
+	t.Helper()
+	if err := api.Do(t.Context(), http.MethodPost, path, body, answer); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// requestCall requests a call of the demo's agent and returns its id.
+func requestCall(t testing.TB, api *demo.Client, number string) string {
+	t.Helper()
+	var c apiCall
+	post(t, api, "/v1/calls/phone", map[string]any{"agent_id": "demo", "to_number": number}, &c)
+	return c.CallID
+}
+
+// readCall returns a call as the API shows it.
+func readCall(t testing.TB, api *demo.Client, id string) (c apiCall) {
+	t.Helper()
+	get(t, api, "/v1/calls/"+id, &c)
+	return c
+}
+
+// linesOf returns what a role said in a call.
+func linesOf(call demo.Call, role string) (all []string) {
+	for _, l := range call.Transcript {
+		if l.Role == role {
+			all = append(all, l.Text)
 		}
 	}
+	return all
+}
+
+// waitEnded waits for a call to end and returns it with its turns.
+func waitEnded(t testing.TB, c *demo.Client, id string) (demo.Call, []demo.Turn) {
+	t.Helper()
+	var call demo.Call
+	var turns []demo.Turn
+	eventuallyWithin(t, 40*time.Second, "the end of call "+id, func() bool {
+		call = demo.Call{}
+		get(t, c, "/v1/calls/"+id, &call)
+		return call.Status == "ended" || call.Status == "failed"
+	})
+	get(t, c, "/v1/calls/"+id+"/turns", &turns)
+	return call, turns
 }
 
 // sippScenario is a callee that answers, speaks twice at fixed times, and hangs up. The OPTIONS that the trunk
@@ -247,10 +271,10 @@ Content-Length: 0
 // TestSipp calls a phone of another project.
 func TestSipp(t *testing.T) {
 	t.Parallel()
-	inTime(t, sippCall)
+	inTime(t, testSippCall)
 }
 
-func sippCall(t testing.TB) {
+func testSippCall(t testing.TB) {
 	sipp, err := exec.LookPath("sipp")
 	if err != nil {
 		t.Skip("sipp is not installed (apt-get install sip-tester)")
@@ -286,11 +310,7 @@ func sippCall(t testing.TB) {
 		t.Fatal(err)
 	}
 	_, api := startServer(t, "127.0.0.1:"+port)
-	var placed demo.Call
-	if err := api.Do(t.Context(), "POST", "/v1/calls/phone", map[string]any{"agent_id": "demo", "to_number": demo.Number}, &placed); err != nil {
-		t.Fatal(err)
-	}
-	call, turns := finished(t, api, placed.CallID)
+	call, turns := waitEnded(t, api, requestCall(t, api, demo.Number))
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("sipp: %v\n%s", err, tail(out.String(), 60))
 	}
@@ -306,13 +326,7 @@ func sippCall(t testing.TB) {
 	if answered < 2 {
 		t.Errorf("%d turns answered: %+v\n%+v", answered, turns, call.Transcript)
 	}
-	var caller []string
-	for _, l := range call.Transcript {
-		if l.Role == "caller" {
-			caller = append(caller, l.Text)
-		}
-	}
-	if got := strings.Join(caller, "; "); got != "when do you open; have you the odyssey" {
+	if got := strings.Join(linesOf(call, "caller"), "; "); got != "when do you open; have you the odyssey" {
 		t.Errorf("the caller was understood as %q", got)
 	}
 }

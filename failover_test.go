@@ -5,11 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
-	"os"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -24,18 +21,18 @@ import (
 
 // A switchover is a service of two nodes whose primary database fails while an asynchronous standby is behind.
 type switchover struct {
-	t      *testing.T
-	pair   *dbtest.Pair
-	nodes  [2]*server
-	api    *demo.Client
-	asked  asking
-	on     atomic.Int64
-	early  atomic.Int64 // calls that ended before the parties hung up
-	hangUp chan struct{}
+	t       *testing.T
+	pair    *dbtest.Pair
+	nodes   [2]*server
+	api     *demo.Client
+	invites inviteCounter
+	on      atomic.Int64
+	early   atomic.Int64 // calls that ended before the callee hung up
+	hangUp  chan struct{}
 
 	mu  sync.Mutex
 	log bytes.Buffer
-	ids map[string]string // calls that were ordered, by Idempotency-Key
+	ids map[string]string // call ids by Idempotency-Key
 }
 
 // Write stores the log of the nodes.
@@ -52,7 +49,7 @@ func newSwitchover(t *testing.T) *switchover {
 	t.Helper()
 	s := &switchover{t: t, pair: dbtest.NewPair(t), hangUp: make(chan struct{}), ids: map[string]string{}}
 	c := carrier(t, &siptest.Carrier{Answer: func(i siptest.Invite) siptest.Script {
-		s.asked.answer(i)
+		s.invites.refuse(i)
 		return siptest.Script{Status: http.StatusOK, Ring: 50 * time.Millisecond, Talk: func(ctx context.Context, _ media.Leg) {
 			s.on.Add(1)
 			defer s.on.Add(-1)
@@ -68,29 +65,15 @@ func newSwitchover(t *testing.T) *switchover {
 			}
 		}}
 	}})
-	change := func(c *config.Config) {
-		if err := config.Settings()["PARLEY_DATABASE_URL"].Set(c, s.pair.URL()); err != nil {
-			t.Fatal(err)
-		}
-		c.Lease = 3 * time.Second
-	}
+	change := func(c *config.Config) { c.DatabaseURL, c.Lease = media.Secret(s.pair.URL()), 3*time.Second }
 	s.nodes[0], s.api = startServer(t, c.Addr().String(), change)
-	s.nodes[0].openAllDay(t)
+	s.nodes[0].allowAnyHour(t)
 	if _, err := s.nodes[0].db.Pool.Exec(t.Context(), "UPDATE subgroups SET concurrent_calls = 500"); err != nil {
 		t.Fatal(err)
 	}
 	second := testConfig(t)
 	change(&second)
-	srv, err := newServer(t.Context(), second, slog.New(slog.NewTextHandler(s, nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		defer cancel()
-		srv.stop(ctx)
-	})
-	s.nodes[1] = srv
+	s.nodes[1] = runServer(t, second, slog.New(slog.NewTextHandler(s, nil)))
 	return s
 }
 
@@ -98,27 +81,13 @@ func newSwitchover(t *testing.T) *switchover {
 func (s *switchover) order(n int) {
 	s.t.Helper()
 	key := fmt.Sprintf("order-%d", n)
-	body := fmt.Sprintf(`{"agent_id":"demo","to_number":"+1202555%04d"}`, n)
-	soonFor(s.t, time.Minute, "the order is accepted", func() bool {
-		req, err := http.NewRequestWithContext(s.t.Context(), http.MethodPost, s.api.URL+"/v1/calls/phone", strings.NewReader(body))
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		req.Header.Set("Authorization", "Bearer "+s.api.Key)
-		req.Header.Set("Idempotency-Key", key)
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
+	eventuallyWithin(s.t, time.Minute, "the order is accepted", func() bool {
+		status, text := orderCall(s.t, s.api.URL, s.api.Key, fmt.Sprintf("+1202555%04d", n), key)
+		if status != http.StatusAccepted {
 			return false
 		}
-		defer func() { _ = resp.Body.Close() }()
-		text, err := io.ReadAll(resp.Body)
-		if err != nil || resp.StatusCode != http.StatusAccepted {
-			return false
-		}
-		var c struct {
-			CallID string `json:"call_id"`
-		}
-		if err := json.Unmarshal(text, &c); err != nil {
+		var c apiCall
+		if err := json.Unmarshal([]byte(text), &c); err != nil {
 			s.t.Fatal(err)
 		}
 		if had := s.ids[key]; had != "" && had != c.CallID {
@@ -132,15 +101,15 @@ func (s *switchover) order(n int) {
 // count queries the database.
 func (s *switchover) count(sql string) (n int) {
 	s.t.Helper()
-	soonFor(s.t, 30*time.Second, "the database answers", func() bool {
+	eventuallyWithin(s.t, 30*time.Second, "the database answers", func() bool {
 		return s.nodes[0].db.Pool.QueryRow(s.t.Context(), sql).Scan(&n) == nil
 	})
 	return n
 }
 
-// twice returns the numbers that were requested more than once.
+// twice returns the numbers with more than one INVITE.
 func (s *switchover) twice() (all []string) {
-	for number, n := range s.asked.numbers() {
+	for number, n := range s.invites.numbers() {
 		if n > 1 {
 			all = append(all, fmt.Sprintf("%s: %d INVITEs", number, n))
 		}
@@ -155,39 +124,39 @@ func (s *switchover) run(contacts, before, behind int) {
 		s.order(n)
 	}
 	id := campaign(t, s.api, map[string]any{"calls_per_minute": 200}, many(contacts)...)
-	soonFor(t, 30*time.Second, "calls are on", func() bool { return int(s.on.Load()) > before })
+	eventuallyWithin(t, 30*time.Second, "calls are active", func() bool { return int(s.on.Load()) > before })
 	s.pair.CaughtUp()
 	s.pair.Cut()
-	known := len(s.asked.numbers())
+	known := len(s.invites.numbers())
 	for n := range behind {
 		s.order(before + n)
 	}
-	soonFor(t, 30*time.Second, "the standby is behind", func() bool { return len(s.asked.numbers()) >= known+behind+2 })
+	eventuallyWithin(t, 30*time.Second, "the standby is behind", func() bool { return len(s.invites.numbers()) >= known+behind+2 })
 	s.pair.Kill(0)
 	on := s.on.Load()
 	s.pair.Promote()
-	soonFor(t, 30*time.Second, "the campaign says that it is held", func() bool {
+	eventuallyWithin(t, 30*time.Second, "the campaign is held", func() bool {
 		var p progress
 		err := s.api.Do(t.Context(), http.MethodGet, "/v1/campaigns/"+id+"/progress", nil, &p)
 		return err == nil && p.HeldReasons["database_failover"] > 0
 	})
-	forgotten := len(s.asked.numbers()) - s.count("SELECT count(*) FROM attempts WHERE state NOT IN ('scheduled', 'claimed')")
+	lost := len(s.invites.numbers()) - s.count("SELECT count(*) FROM attempts WHERE state NOT IN ('scheduled', 'claimed')")
 	for n := range before + behind { // repeat without a response
 		s.order(n)
 	}
 	s.order(before + behind) // the queue runs again
-	soonFor(t, 2*time.Minute, "the rest of the list is called", func() bool { return len(s.asked.numbers()) == contacts+before+behind+1 })
+	eventuallyWithin(t, 2*time.Minute, "the rest of the list was called", func() bool { return len(s.invites.numbers()) == contacts+before+behind+1 })
 	if early := s.early.Load(); early > 0 {
 		t.Errorf("%d calls were ended by the failover", early)
 	}
 	close(s.hangUp)
-	soonFor(t, 30*time.Second, "all calls are over in the database", func() bool {
+	eventuallyWithin(t, 30*time.Second, "all calls have ended in the database", func() bool {
 		return s.count("SELECT count(*) FROM calls WHERE status NOT IN ('ended', 'failed')") == 0 &&
 			s.count("SELECT count(*) FROM contacts WHERE state = 'done'") == contacts
 	})
 	talked := s.count("SELECT count(*) FROM calls WHERE status = 'ended' AND disconnection_reason = 'callee_hangup'")
 	if want := contacts + before + behind + 1; talked != want {
-		t.Errorf("%d calls ended as the parties hung up, want %d", talked, want)
+		t.Errorf("%d calls ended by hangup of the callee, want %d", talked, want)
 	}
 	for _, twice := range s.twice() {
 		t.Error(twice)
@@ -199,8 +168,8 @@ func (s *switchover) run(contacts, before, behind int) {
 		}
 		t.Logf("node %d: %+v", n, st)
 	}
-	t.Logf("%d calls were on, the promoted database had forgotten %d of %d requests; %d numbers rang, %d twice, %d calls ended early",
-		on, forgotten, known+behind, len(s.asked.numbers()), len(s.twice()), s.early.Load())
+	t.Logf("%d active calls; the promoted database had lost %d of %d requests; %d numbers were called, %d twice; %d calls ended early",
+		on, lost, known+behind, len(s.invites.numbers()), len(s.twice()), s.early.Load())
 }
 
 // TestFailover kills the primary database while an asynchronous standby is seconds behind: no number is called
@@ -212,8 +181,6 @@ func TestFailover(t *testing.T) {
 
 // TestSoakFailover is TestFailover with more calls.
 func TestSoakFailover(t *testing.T) {
-	if os.Getenv("PARLEYTEST_SOAK") == "" {
-		t.Skip("make soak")
-	}
+	soakOnly(t)
 	newSwitchover(t).run(150, 20, 15)
 }

@@ -41,7 +41,7 @@ func TestFullDisk(t *testing.T) {
 	var placed demo.Call
 	err := api.Do(t.Context(), http.MethodPost, "/v1/calls/phone", order, &placed)
 	if err == nil || !strings.Contains(err.Error(), "503 ") || !strings.Contains(err.Error(), "voice_backend_unavailable") || !strings.Contains(err.Error(), "disk space") {
-		t.Errorf("a call that is recorded: %v", err)
+		t.Errorf("a recorded call: %v", err)
 	}
 	// A call that another server accepted waits for space and does not delay the next one.
 	org, err := apikeys.FindOrganization(t.Context(), srv.db.Pool, "demo")
@@ -54,27 +54,21 @@ func TestFullDisk(t *testing.T) {
 	}
 	order["record"] = false
 	var other demo.Call
-	if err = api.Do(t.Context(), http.MethodPost, "/v1/calls/phone", order, &other); err != nil {
-		t.Fatal(err)
-	}
-	if call, _ := finished(t, api, other.CallID); call.Reason != "busy" {
-		t.Errorf("a call that is not recorded: %+v", call)
+	post(t, api, "/v1/calls/phone", order, &other)
+	if call, _ := waitEnded(t, api, other.CallID); call.Reason != "busy" {
+		t.Errorf("an unrecorded call: %+v", call)
 	}
 	if err = api.Do(t.Context(), http.MethodGet, "/v1/calls/"+queued.ID, nil, &placed); err != nil || placed.Status != "queued" {
-		t.Errorf("a call that is recorded is %s, %v", placed.Status, err)
+		t.Errorf("a recorded call is %s, %v", placed.Status, err)
 	}
-	srv.openAllDay(t)
+	srv.allowAnyHour(t)
 	id := campaign(t, api, nil, many(3)...)
-	soon(t, "contacts wait for disk space", func() bool {
-		var p progress
-		if err := api.Do(t.Context(), http.MethodGet, "/v1/campaigns/"+id+"/progress", nil, &p); err != nil {
-			t.Fatal(err)
-		}
-		return p.HeldReasons["recording_unavailable"] == 3
+	eventually(t, "contacts wait for disk space", func() bool {
+		return readProgress(t, api, id).HeldReasons["recording_unavailable"] == 3
 	})
 	<-time.After(2 * time.Second)
 	if n := rang.Load(); n != 1 {
-		t.Errorf("%d calls were made", n)
+		t.Errorf("%d calls were placed", n)
 	}
 }
 
@@ -82,11 +76,9 @@ func TestFullDisk(t *testing.T) {
 // call is lost, recorded audio is kept, no call is made without its recording, and all continues once there is
 // space.
 func TestSoakDiskFull(t *testing.T) {
-	if os.Getenv("PARLEYTEST_SOAK") == "" {
-		t.Skip("make soak")
-	}
+	soakOnly(t)
 	s, over := newSoak(t, 0)
-	s.openCampaigns()
+	s.allowCampaigns()
 	dir := openDir(t)
 	spool, ballast := filepath.Join(dir, "spool"), filepath.Join(dir, "spool", "ballast")
 	if err := os.Mkdir(spool, 0o700); err != nil {
@@ -103,10 +95,10 @@ func TestSoakDiskFull(t *testing.T) {
 	metrics := "127.0.0.1:" + freePort(t)
 	s.environ = append(s.environ, "PARLEY_DATA_DIR="+dir, "PARLEY_RECORDING_RESERVE=1MB", "PARLEY_METRICS_ADDR="+metrics)
 	cmd := s.serve()
-	s.ready()
+	s.waitReady()
 	const contacts = 100
-	campaign(t, &demo.Client{URL: s.api.URL, Key: s.api.Key}, map[string]any{"calls_per_minute": 200}, many(contacts)...)
-	soonFor(t, time.Minute, "calls are on", func() bool { return s.count("SELECT count(*) FROM calls WHERE status = 'ongoing'") >= 5 })
+	campaign(t, s.api, map[string]any{"calls_per_minute": 200}, many(contacts)...)
+	eventuallyWithin(t, time.Minute, "calls are active", func() bool { return s.count("SELECT count(*) FROM calls WHERE status = 'ongoing'") >= 5 })
 	fill, err := os.Create(ballast)
 	if err != nil {
 		t.Fatal(err)
@@ -122,27 +114,27 @@ func TestSoakDiskFull(t *testing.T) {
 	}
 	<-time.After(10 * time.Second)
 	if n := s.count("SELECT count(*) FROM calls WHERE recording_status <> 'disabled'"); n != began {
-		t.Errorf("%d recorded calls began on a full disk", n-began)
+		t.Errorf("%d recorded calls started on a full disk", n-began)
 	}
 	if err = os.Remove(ballast); err != nil {
 		t.Fatal(err)
 	}
-	soonFor(t, 3*time.Minute, "the campaign is over", func() bool {
+	eventuallyWithin(t, 3*time.Minute, "no contact is left", func() bool {
 		return s.count("SELECT count(*) FROM contacts WHERE state IN ('pending', 'in_call')") == 0
 	})
-	soonFor(t, 2*time.Minute, "all ends are told", func() bool {
+	eventuallyWithin(t, 2*time.Minute, "all webhooks were received", func() bool {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		return len(s.hooks) == s.count("SELECT count(*) FROM calls")
 	})
-	told := fetch(t, "http://"+metrics+"/metrics")
+	exported := fetch(t, "http://"+metrics+"/metrics")
 	s.end(cmd)
 	over()
-	s.judgeDisk(dir, told)
-	(&rolling{soak: s}).judge(10)
+	s.checkDisk(dir, exported)
+	(&rollingRestart{soak: s}).check(10)
 }
 
-// orderBoth orders a call that is recorded, which is refused, and one that is not.
+// orderBoth orders a recorded call, which is refused, and an unrecorded one.
 func (s *soak) orderBoth(t *testing.T, n int) {
 	t.Helper()
 	body := map[string]any{"agent_id": "demo", "to_number": fmt.Sprintf("+7701999%04d", n)}
@@ -156,17 +148,17 @@ func (s *soak) orderBoth(t *testing.T, n int) {
 	}
 }
 
-// judgeDisk checks the recordings that the full disk truncated.
-func (s *soak) judgeDisk(dir, told string) {
+// checkDisk checks the recordings that the full disk truncated.
+func (s *soak) checkDisk(dir, exported string) {
 	t := s.t
 	answered := s.count("SELECT count(*) FROM calls WHERE answered_at IS NOT NULL AND recording_status <> 'disabled'")
 	ready := s.count("SELECT count(*) FROM calls WHERE recording_status = 'ready'")
 	cut := s.count("SELECT count(*) FROM calls WHERE recording_status = 'ready' AND recording_truncated")
 	failed := s.count("SELECT count(*) FROM calls WHERE recording_status = 'failed'")
 	if cut == 0 || ready+failed != answered {
-		t.Errorf("of %d recordings %d are ready, %d of them cut short, %d failed", answered, ready, cut, failed)
+		t.Errorf("of %d recordings %d are ready, %d of them truncated, %d failed", answered, ready, cut, failed)
 	}
-	if want := fmt.Sprintf("parley_recordings_total{result=\"truncated\"} %d\n", cut); !strings.Contains(told, want) {
+	if want := fmt.Sprintf("parley_recordings_total{result=\"truncated\"} %d\n", cut); !strings.Contains(exported, want) {
 		t.Errorf("the metrics have no %s", want)
 	}
 	rows, err := s.db.Pool.Query(t.Context(), "SELECT recording_key FROM calls WHERE recording_truncated")
@@ -186,5 +178,5 @@ func (s *soak) judgeDisk(dir, told string) {
 		}
 		heard += time.Duration(len(left)) * time.Second / time.Duration(rate)
 	}
-	t.Logf("%d recordings of answered calls: %d ready, %d of them cut short (%v of sound kept), %d failed", answered, ready, cut, heard.Round(time.Second), failed)
+	t.Logf("%d recordings of answered calls: %d ready, %d of them truncated (%v of audio), %d failed", answered, ready, cut, heard.Round(time.Second), failed)
 }

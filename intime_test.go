@@ -28,14 +28,13 @@ func inTime(t *testing.T, test func(t testing.TB)) {
 	inTimeWithin(t, tooLate, test)
 }
 
-// inTimeWithin is inTime with another bound of lateness: trials on a machine that was later
-// are repeated.
+// inTimeWithin is inTime with another bound of lateness.
 func inTimeWithin(t *testing.T, bound time.Duration, test func(t testing.TB)) {
 	t.Helper()
 	for n := 1; ; n++ {
 		tr := &trial{TB: t}
 		late := mediatest.MeasureLateness()
-		tr.hold(test)
+		tr.run(test)
 		worst := late()
 		if !tr.failed.Load() {
 			return
@@ -43,7 +42,7 @@ func inTimeWithin(t *testing.T, bound time.Duration, test func(t testing.TB)) {
 		if worst < bound || n == trials {
 			t.Fatalf("trial %d failed, on a machine that was up to %v late", n, worst)
 		}
-		t.Logf("the machine was up to %v late: the trial is held again", worst)
+		t.Logf("the machine was up to %v late: repeating the trial", worst)
 		repeats.add(t.Name())
 	}
 }
@@ -98,7 +97,7 @@ type trial struct {
 	cleanups []func()
 }
 
-func (t *trial) hold(test func(testing.TB)) {
+func (t *trial) run(test func(testing.TB)) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

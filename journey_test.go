@@ -21,15 +21,15 @@ import (
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
-// A clerk is an operator with a browser, on the pages of an organization.
-type clerk struct {
+// A operatorClient is an operator with a browser, on the pages of an organization.
+type operatorClient struct {
 	t      *testing.T
 	client *http.Client
 	at     string // the organization's pages
 }
 
-// clerk creates an operator with a role in the demo's organization and signs in.
-func (srv *server) clerk(t *testing.T) *clerk {
+// operatorClient creates an operator with a role in the demo's organization and signs in.
+func (srv *server) operatorClient(t *testing.T) *operatorClient {
 	t.Helper()
 	org, err := apikeys.FindOrganization(t.Context(), srv.db.Pool, "demo")
 	if err != nil {
@@ -43,13 +43,13 @@ func (srv *server) clerk(t *testing.T) *clerk {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &clerk{t, &http.Client{Jar: jar}, srv.publicURL + "/dashboard/" + org + "/"}
+	c := &operatorClient{t, &http.Client{Jar: jar}, srv.publicURL + "/dashboard/" + org + "/"}
 	c.send(srv.publicURL+"/dashboard/sign-in", "email", who.Email, "password", string(who.Password))
 	return c
 }
 
 // do requests a page as a browser does, and returns the final path and the text.
-func (c *clerk) do(method, path, kind string, body io.Reader) (*url.URL, string) {
+func (c *operatorClient) do(method, path, kind string, body io.Reader) (*url.URL, string) {
 	c.t.Helper()
 	if !strings.HasPrefix(path, "http") {
 		path = c.at + path
@@ -72,14 +72,14 @@ func (c *clerk) do(method, path, kind string, body io.Reader) (*url.URL, string)
 	return answer.Request.URL, string(text)
 }
 
-func (c *clerk) get(path string) string {
+func (c *operatorClient) get(path string) string {
 	c.t.Helper()
 	_, page := c.do(http.MethodGet, path, "", nil)
 	return page
 }
 
 // send submits a form of name and value pairs.
-func (c *clerk) send(path string, pairs ...string) (*url.URL, string) {
+func (c *operatorClient) send(path string, pairs ...string) (*url.URL, string) {
 	c.t.Helper()
 	form := url.Values{}
 	for i := 0; i < len(pairs); i += 2 {
@@ -89,7 +89,7 @@ func (c *clerk) send(path string, pairs ...string) (*url.URL, string) {
 }
 
 // upload sends a file with a form.
-func (c *clerk) upload(path, field, text string, pairs ...string) (*url.URL, string) {
+func (c *operatorClient) upload(path, field, text string, pairs ...string) (*url.URL, string) {
 	c.t.Helper()
 	var body bytes.Buffer
 	w := multipart.NewWriter(&body)
@@ -103,7 +103,7 @@ func (c *clerk) upload(path, field, text string, pairs ...string) (*url.URL, str
 }
 
 // value returns the value of a hidden field.
-func (c *clerk) value(page, name string) string {
+func (c *operatorClient) value(page, name string) string {
 	c.t.Helper()
 	m := regexp.MustCompile(`name="` + name + `" value="([^"]+)"`).FindStringSubmatch(page)
 	if m == nil {
@@ -119,21 +119,21 @@ func plain(page string) string {
 	return strings.Join(strings.Fields(html.UnescapeString(tags.ReplaceAllString(page, " "))), " ")
 }
 
-// TestJourney runs a campaign from the dashboard alone: the carrier gets its numbers, the page shows the results,
+// TestDashboardCampaign runs a campaign from the dashboard alone: the carrier gets its numbers, the page shows the results,
 // and a pause takes effect.
-func TestJourney(t *testing.T) {
+func TestDashboardCampaign(t *testing.T) {
 	t.Parallel()
-	var a asking
+	var a inviteCounter
 	c := carrier(t, &siptest.Carrier{Answer: func(i siptest.Invite) siptest.Script {
-		s := a.answer(i)
+		s := a.refuse(i)
 		if strings.HasSuffix(i.To, "1") {
-			return siptest.Script{Status: 200, Talk: listening(time.Second)}
+			return siptest.Script{Status: 200, Talk: listenFor(time.Second)}
 		}
-		return s // busy, and waits for another attempt
+		return s // busy: waits for the next attempt
 	}})
 	srv, api := startServer(t, c.Addr().String(), func(c *config.Config) { c.DatabaseURL = media.Secret(dbtest.URL(t)) })
-	srv.openAllDay(t)
-	ada := srv.clerk(t)
+	srv.allowAnyHour(t)
+	ada := srv.operatorClient(t)
 
 	at, page := ada.upload("campaigns/new", "rows", "Mobile,Who\n+77012345671,Ada\n+77012345672,Bob\nnonsense,Eve\n", "once", ada.value(ada.get("campaigns/new"), "once"))
 	if !strings.Contains(plain(page), "2 will be called") || !strings.Contains(plain(page), "1 invalid") {
@@ -148,30 +148,30 @@ func TestJourney(t *testing.T) {
 	_, id, _ := strings.Cut(at.Path, "/campaigns/")
 	list := ada.value(page, "import")
 	if _, page = ada.send("campaigns/"+id+"/launch", "import", list, "attest", "on"); !strings.Contains(plain(page), "Campaign launched.") {
-		t.Fatalf("launched it says %s", plain(page))
+		t.Fatalf("after the launch the page says %s", plain(page))
 	}
-	soon(t, "its page tells what came of both", func() bool {
+	eventually(t, "the page shows both results", func() bool {
 		page = plain(ada.get("campaigns/" + id))
 		return strings.Contains(page, "Answered by a person 1") && strings.Contains(page, "Busy 1") && strings.Contains(page, "1 Completed")
 	})
 	if !strings.Contains(page, "Waiting for the next attempt") || !strings.Contains(page, "2 of 200 calls in the last minute") {
-		t.Errorf("its page says %s", page)
+		t.Errorf("the page says %s", page)
 	}
 	if calls := plain(ada.get("calls?campaign_id=" + id + "&status=ended")); !strings.Contains(calls, "77012345671") || strings.Contains(calls, "77012345672") {
-		t.Errorf("its calls are %s", calls)
+		t.Errorf("the calls are %s", calls)
 	}
 	if report := ada.get("imports/" + list + "/report?format=csv"); !strings.Contains(report, "done") || !strings.Contains(report, "phone_invalid") {
 		t.Errorf("the report is %s", report)
 	}
 
 	if _, page = ada.send("campaigns/" + id + "/pause"); !strings.Contains(plain(page), "Paused: no new calls.") {
-		t.Errorf("paused it says %s", plain(page))
+		t.Errorf("after the pause the page says %s", plain(page))
 	}
 	var shown struct{ Status string }
 	if err := api.Do(t.Context(), http.MethodGet, "/v1/campaigns/"+id, nil, &shown); err != nil || shown.Status != "paused" {
-		t.Errorf("the API says that it is %q, %v", shown.Status, err)
+		t.Errorf("the API reports status %q, %v", shown.Status, err)
 	}
 	if got := a.numbers(); got["77012345671"] != 1 || got["77012345672"] != 1 || len(got) != 2 {
-		t.Errorf("the carrier was asked for %v", got)
+		t.Errorf("the carrier received %v", got)
 	}
 }

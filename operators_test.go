@@ -10,8 +10,8 @@ import (
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
-// write writes a file.
-func write(t *testing.T, name, text string) string {
+// writeFile writes a file into a new folder and returns its path.
+func writeFile(t testing.TB, name, text string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), name)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
@@ -20,9 +20,9 @@ func write(t *testing.T, name, text string) string {
 	return file
 }
 
-// TestOperators: a running server uses what operators load by command from its next request on, in campaigns and
-// in single calls.
-func TestOperators(t *testing.T) {
+// TestOperatorCommands: a running server applies data loaded by commands from the next request on, to campaigns and
+// single calls.
+func TestOperatorCommands(t *testing.T) {
 	t.Parallel()
 	c := carrier(t, &siptest.Carrier{})
 	srv, api := startServer(t, c.Proxy())
@@ -41,7 +41,7 @@ func TestOperators(t *testing.T) {
 		}
 	}
 	environ := []string{"PARLEY_API_URL=" + srv.publicURL, "PARLEY_API_KEY=" + api.Key}
-	rows := write(t, "rows.csv", "\ufeffТелефон;name;first_name\n2025550123;Ada;Ada\n2025550124;Bob;Bob\n2025550177;Carl;Carl\n12;Eve;Eve\n=HYPERLINK(1);x;x\n")
+	rows := writeFile(t, "rows.csv", "\ufeffТелефон;name;first_name\n2025550123;Ada;Ada\n2025550124;Bob;Bob\n2025550177;Carl;Carl\n12;Eve;Eve\n=HYPERLINK(1);x;x\n")
 	create := func(args ...string) (int, string) {
 		t.Helper()
 		code, out, errs := srv.parleyAs(t, environ, append([]string{"campaign", "create", "-f", rows, "--agent", "demo", "--pace", "20", "--attest"}, args...)...)
@@ -56,11 +56,11 @@ func TestOperators(t *testing.T) {
 	do("demo", "market", "list")
 
 	fails("no such registry", "dnc", "load", "--registry", "us", rows)
-	fails("line 2", "dnc", "load", "--registry", "us_national", write(t, "bad.txt", "2025550123\nhello\n"))
-	do("1 number in 2 area codes", "dnc", "load", "--registry", "us_national", "--area-codes", "212,202", write(t, "list.txt", "2025550123\n"))
+	fails("line 2", "dnc", "load", "--registry", "us_national", writeFile(t, "bad.txt", "2025550123\nhello\n"))
+	do("1 number in 2 area codes", "dnc", "load", "--registry", "us_national", "--area-codes", "212,202", writeFile(t, "list.txt", "2025550123\n"))
 	do("us_national", "dnc", "status")
 	do("not listed", "dnc", "status", "+12025550124")
-	do("suppression list of demo: 1 number", "dnc", "load", "--org", "demo", write(t, "own.csv", "phone\n+1 202 555 0124\n"))
+	do("suppression list of demo: 1 number", "dnc", "load", "--org", "demo", writeFile(t, "own.csv", "phone\n+1 202 555 0124\n"))
 	do("org_suppression", "dnc", "list")
 
 	code, out := create("--name", "first")
@@ -69,7 +69,7 @@ func TestOperators(t *testing.T) {
 		t.Errorf("%d %s", code, out)
 	}
 	if _, again := create("--name", "first"); !strings.Contains(again, strings.Fields(out)[0]) || !strings.Contains(again, "--again") {
-		t.Errorf("a second time: %s", again)
+		t.Errorf("a repeated creation: %s", again)
 	}
 	report := filepath.Join(t.TempDir(), "report.csv")
 	if code, out = create("--name", "third", "--dnc", "skip", "--report", report); code != 0 || !strings.Contains(out, "third is running") {
@@ -88,8 +88,8 @@ func TestOperators(t *testing.T) {
 			t.Errorf("%s: %v, want %s", number, err, list)
 		}
 	}
-	do("0 numbers", "dnc", "load", "--registry", "us_national", write(t, "changes.txt", "2025550123,D\n"))
-	soon(t, "the number may be called", func() bool {
+	do("0 numbers", "dnc", "load", "--registry", "us_national", writeFile(t, "changes.txt", "2025550123,D\n"))
+	eventually(t, "the number can be called", func() bool {
 		return api.Do(t.Context(), http.MethodPost, "/v1/calls/phone", map[string]any{"agent_id": "demo", "to_number": "+12025550123"}, &struct{}{}) == nil
 	})
 
@@ -109,9 +109,9 @@ func TestOperators(t *testing.T) {
 	}
 	var rules string
 	if err := srv.db.Pool.QueryRow(t.Context(), "SELECT rules FROM imports ORDER BY created_at DESC LIMIT 1").Scan(&rules); err != nil || !strings.HasPrefix(rules, "us-ours-") {
-		t.Errorf("the list was read by %q, %v", rules, err)
+		t.Errorf("the list was read with rules %q, %v", rules, err)
 	}
 	do("0 numbers to query", "dnc", "reassigned", "export", "--org", "demo")
-	do("1 result, 1 reassigned", "dnc", "reassigned", "import", "--org", "demo", write(t, "rnd.csv", "2025550188,2024-01-01,yes\n"))
+	do("1 result, 1 reassigned", "dnc", "reassigned", "import", "--org", "demo", writeFile(t, "rnd.csv", "2025550188,2024-01-01,yes\n"))
 	do("of another market cannot dial", "market", "install", "--org", "demo", "kz")
 }

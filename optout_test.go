@@ -9,17 +9,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/parley-voice/parley/bench/demo"
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/media/tone"
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
-const unwilling = "+77012349901"
+const optOutNumber = "+77012349901"
 
-// refuses is a callee that listens for a while, asks not to be called again, and keeps listening.
-func refuses(after time.Duration, how func(media.Leg)) func(context.Context, media.Leg) {
+// optOutAfter returns a callee that listens for a while, opts out, and keeps listening.
+func optOutAfter(after time.Duration, how func(media.Leg)) func(context.Context, media.Leg) {
 	return func(ctx context.Context, leg media.Leg) {
 		ctx, cancel := context.WithTimeout(ctx, 18*time.Second)
 		defer cancel()
@@ -32,14 +31,14 @@ func refuses(after time.Duration, how func(media.Leg)) func(context.Context, med
 	}
 }
 
-func presses9(leg media.Leg) {
+func pressNine(leg media.Leg) {
 	if pad, ok := leg.(media.Keypad); ok {
-		_ = pad.Press("9") // a failed test tells
+		_ = pad.Press("9") // the test then fails
 	}
 }
 
-// saysSo repeats itself, as a person does who is not understood: lost audio can garble a sentence.
-func saysSo(leg media.Leg) {
+// sayOptOut repeats itself, as a person does who is not understood: lost audio can garble a sentence.
+func sayOptOut(leg media.Leg) {
 	pcm, _ := tone.Encode(leg.Rate(), "take me off your list")
 	once := slices.Concat(pcm, make([]int16, 5*leg.Rate()/2))
 	leg.Play(&machine{greeting: slices.Repeat(once, 5)})
@@ -49,7 +48,7 @@ func saysSo(leg media.Leg) {
 // call and is not called again by any campaign or single call. The same holds for a single call.
 func TestOptOut(t *testing.T) {
 	t.Parallel()
-	for name, how := range map[string]func(media.Leg){"key": presses9, "speech": saysSo} {
+	for name, how := range map[string]func(media.Leg){"key": pressNine, "speech": sayOptOut} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inTime(t, func(t testing.TB) { optOut(t, name, how) })
@@ -59,64 +58,58 @@ func TestOptOut(t *testing.T) {
 
 func optOut(t testing.TB, source string, how func(media.Leg)) {
 	c := carrier(t, &siptest.Carrier{Answer: func(siptest.Invite) siptest.Script {
-		return siptest.Script{Status: http.StatusOK, Talk: refuses(2*time.Second, how)}
+		return siptest.Script{Status: http.StatusOK, Talk: optOutAfter(2*time.Second, how)}
 	}})
 	srv, api := startServer(t, c.Addr().String())
-	srv.openAllDay(t)
+	srv.allowAnyHour(t)
 	zone, err := time.LoadLocation("Asia/Almaty")
 	if err != nil {
 		t.Fatal(err)
 	}
-	later := (int(time.Now().In(zone).Weekday()) + 6 + 3) % 7 // 0 is Monday; in three days: not now, nor after midnight
-	other := campaign(t, api, map[string]any{"working_hours": []map[string]any{{"days": []int{later}, "start": "00:00", "end": "23:00"}}}, unwilling, "+77012349902")
-	id := campaign(t, api, map[string]any{"retry_config": map[string]any{"attempts": 3, "interval_s": 60}}, unwilling)
+	later := (int(time.Now().In(zone).Weekday()) + 6 + 3) % 7 // 0 is Monday; in three days, so neither now nor after midnight
+	other := campaign(t, api, map[string]any{"working_hours": []map[string]any{{"days": []int{later}, "start": "00:00", "end": "23:00"}}}, optOutNumber, "+77012349902")
+	id := campaign(t, api, map[string]any{"retry_config": map[string]any{"attempts": 3, "interval_s": 60}}, optOutNumber)
 	var during string
-	soonFor(t, 25*time.Second, "it is kept", func() bool {
+	eventuallyWithin(t, 25*time.Second, "the opt-out is stored", func() bool {
 		return srv.db.Pool.QueryRow(t.Context(), `SELECT c.status FROM opt_outs o JOIN suppressions USING (org_id, number) JOIN calls c ON c.id = o.call_id
 			WHERE o.source = $1`, source).Scan(&during) == nil
 	})
 	if during != string(control.Ongoing) {
-		t.Errorf("it was kept when the call was %s", during)
+		t.Errorf("the opt-out was stored when the call was %s", during)
 	}
 	var p, q progress
-	soonFor(t, 20*time.Second, "nobody waits", func() bool {
+	eventuallyWithin(t, 20*time.Second, "the campaign is completed", func() bool {
 		p, q = progress{}, progress{}
 		for x, to := range map[string]*progress{id: &p, other: &q} {
-			if fault := api.Do(t.Context(), http.MethodGet, "/v1/campaigns/"+x+"/progress", nil, to); fault != nil {
-				t.Fatal(fault)
-			}
+			get(t, api, "/v1/campaigns/"+x+"/progress", to)
 		}
 		return p.Status == "completed"
 	})
 	if p.Suppressed["opted_out"] != 1 || p.Counters.Attempts != 1 || q.Suppressed["opted_out"] != 1 || q.ByState["pending"] != 1 {
 		t.Errorf("%+v and %+v", p, q)
 	}
-	err = api.Do(t.Context(), http.MethodPost, "/v1/calls/phone", map[string]any{"agent_id": "demo", "to_number": unwilling}, &map[string]any{})
+	err = api.Do(t.Context(), http.MethodPost, "/v1/calls/phone", map[string]any{"agent_id": "demo", "to_number": optOutNumber}, &map[string]any{})
 	if err == nil || !strings.Contains(err.Error(), string(control.CodeDestinationNotAllowed)) {
-		t.Errorf("it can be called: %v", err)
+		t.Errorf("a call to the number: %v", err)
 	}
-	if source == "speech" { // no key was named
-		var single asked
-		if err = api.Do(t.Context(), http.MethodPost, "/v1/calls/phone", map[string]any{"agent_id": "demo", "to_number": "+77012349903"}, &single); err != nil {
-			t.Fatal(err)
-		}
-		call, _ := finished(t, api, single.CallID)
+	if source == "speech" { // the agent announced no key
+		call, _ := waitEnded(t, api, requestCall(t, api, "+77012349903"))
 		var n int
 		err = srv.db.Pool.QueryRow(t.Context(), "SELECT count(*) FROM opt_outs JOIN suppressions USING (org_id, number) WHERE number = '77012349903'").Scan(&n)
 		if err != nil || n != 1 || call.Reason != "agent_hangup" {
-			t.Errorf("a call of no campaign: %d are kept, %v; it ended by %s: %+v", n, err, call.Reason, call.Transcript)
+			t.Errorf("a single call: %d opt-outs are stored, %v; it ended with %s: %+v", n, err, call.Reason, call.Transcript)
 		}
 	}
 }
 
-// TestOptOutKilled: the service is killed as soon as an opt-out is visible; the number is not called after that,
+// TestOptOutSurvivesKill: the service is killed as soon as an opt-out is visible; the number is not called after that,
 // although its contact had attempts left.
-func TestOptOutKilled(t *testing.T) {
+func TestOptOutSurvivesKill(t *testing.T) {
 	t.Parallel()
-	var a asking
+	var a inviteCounter
 	c := &siptest.Carrier{Listen: "127.0.0.1:0", Answer: func(i siptest.Invite) siptest.Script {
-		a.answer(i)
-		return siptest.Script{Status: http.StatusOK, Talk: refuses(2*time.Second, presses9)}
+		a.refuse(i)
+		return siptest.Script{Status: http.StatusOK, Talk: optOutAfter(2*time.Second, pressNine)}
 	}}
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
@@ -125,21 +118,21 @@ func TestOptOutKilled(t *testing.T) {
 	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
 	defer receiver.Close()
 	s := &soak{t: t}
-	s.furnish(c.Addr().String(), receiver.URL)
-	s.openCampaigns()
+	s.prepare(c.Addr().String(), receiver.URL)
+	s.allowCampaigns()
 	server := s.serve()
-	s.ready()
-	id := campaign(t, &demo.Client{URL: s.api.URL, Key: s.api.Key}, map[string]any{"retry_config": map[string]any{"attempts": 3, "interval_s": 60}}, unwilling)
-	soonFor(t, 30*time.Second, "it is kept", func() bool { return s.count("SELECT count(*) FROM opt_outs") == 1 })
+	s.waitReady()
+	id := campaign(t, s.api, map[string]any{"retry_config": map[string]any{"attempts": 3, "interval_s": 60}}, optOutNumber)
+	eventuallyWithin(t, 30*time.Second, "the opt-out is stored", func() bool { return s.count("SELECT count(*) FROM opt_outs") == 1 })
 	_ = server.Process.Kill()
 	_ = server.Wait() // killed
 	server = s.serve()
-	s.drained(id)
+	s.waitCompleted(id)
 	if n := s.count("SELECT count(*) FROM contacts k JOIN suppressions ON '+' || suppressions.number = k.number WHERE k.reason = 'opted_out' AND k.state = 'suppressed'"); n != 1 {
-		t.Errorf("%d contacts are lost", n)
+		t.Errorf("%d contacts are opted out, want 1", n)
 	}
-	if got := a.numbers(); len(got) != 1 || got[strings.TrimPrefix(unwilling, "+")] != 1 {
-		t.Errorf("the carrier was asked for %v", got)
+	if got := a.numbers(); len(got) != 1 || got[strings.TrimPrefix(optOutNumber, "+")] != 1 {
+		t.Errorf("the carrier received %v", got)
 	}
 	s.end(server)
 }

@@ -2,11 +2,8 @@ package main
 
 import (
 	"context"
-	"net/http"
-	"os"
-	"path/filepath"
+	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -15,24 +12,24 @@ import (
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
-// An outage is a set of providers that can be stopped and started.
-type outage struct {
+// An stoppableProviders is a set of providers that can be stopped and started.
+type stoppableProviders struct {
 	t      testing.TB
 	addr   string
 	script fakeprovider.Script
 	server *fakeprovider.Server
 }
 
-func newOutage(t testing.TB) *outage {
+func startProviders(t testing.TB) *stoppableProviders {
 	t.Helper()
-	o := &outage{t: t, addr: "127.0.0.1:0", script: fakeprovider.Typical()}
+	o := &stoppableProviders{t: t, addr: "127.0.0.1:0", script: fakeprovider.Typical()}
 	o.start()
 	o.addr = o.server.Addr()
 	t.Cleanup(o.stop)
 	return o
 }
 
-func (o *outage) start() {
+func (o *stoppableProviders) start() {
 	o.t.Helper()
 	var err error
 	if o.server, err = fakeprovider.Start(context.WithoutCancel(o.t.Context()), o.addr, o.script); err != nil {
@@ -40,102 +37,69 @@ func (o *outage) start() {
 	}
 }
 
-func (o *outage) stop() {
+func (o *stoppableProviders) stop() {
 	if o.server != nil {
 		_ = o.server.Close()
 		o.server = nil
 	}
 }
 
-// rung counts the calls to a carrier, by number.
-type rung struct {
-	mu sync.Mutex
-	of map[string]int
-	n  int
-}
-
-// answer accepts each call; its callee listens for a while and hangs up.
-func (r *rung) answer(listens time.Duration) func(siptest.Invite) siptest.Script {
-	return func(i siptest.Invite) siptest.Script {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		if r.of == nil {
-			r.of = map[string]int{}
-		}
-		r.of[i.To]++
-		r.n++
-		return siptest.Script{Status: http.StatusOK, Talk: listening(listens)}
-	}
-}
-
-func (r *rung) count() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.n
-}
-
-// TestProvidersDown stops the providers of a running campaign: few calls fail, no other number rings until the
+// TestProviderOutage stops the providers of a running campaign: few calls fail, no other number rings until the
 // providers are back, and then all are called.
-func TestProvidersDown(t *testing.T) {
+func TestProviderOutage(t *testing.T) {
 	t.Parallel()
-	o := newOutage(t)
-	var r rung
-	c := carrier(t, &siptest.Carrier{Answer: r.answer(300 * time.Millisecond)})
+	o := startProviders(t)
+	var r inviteCounter
+	c := carrier(t, &siptest.Carrier{Answer: r.accept(300 * time.Millisecond)})
 	srv, api := startServer(t, c.Addr().String(), func(c *config.Config) { c.Endpoints.Fake = o.addr })
-	srv.openAllDay(t)
+	srv.allowAnyHour(t)
 	const contacts = 12
 	o.stop()
 	id := campaign(t, api, map[string]any{"calls_per_minute": 200}, many(contacts)...)
-	look := func() (p progress) {
-		if err := api.Do(t.Context(), http.MethodGet, "/v1/campaigns/"+id+"/progress", nil, &p); err != nil {
-			t.Fatal(err)
-		}
-		return p
-	}
 	var p progress
-	soonFor(t, 20*time.Second, "the campaign is held", func() bool {
-		p = look()
+	eventuallyWithin(t, 20*time.Second, "the campaign is held", func() bool {
+		p = readProgress(t, api, id)
 		return p.HeldReasons["provider_unavailable"]+p.HeldReasons["too_many_failures"] > 0 && p.ByState["in_call"] == 0
 	})
-	broken := r.count()
+	broken := r.total()
 	if broken < 1 || broken > 8 {
-		t.Errorf("%d calls broke before the campaign was held", broken)
+		t.Errorf("%d calls failed before the campaign was held", broken)
 	}
 	if p.ByState["exhausted"] != broken || p.ByState["done"] != 0 || p.Ready != 0 {
-		t.Errorf("after %d calls that broke: %+v", broken, p)
+		t.Errorf("after %d failed calls: %+v", broken, p)
 	}
 	<-time.After(7 * time.Second) // past the first probe of the breakers
-	if n := r.count(); n != broken {
-		t.Errorf("%d calls were made while the providers were down", n-broken)
+	if n := r.total(); n != broken {
+		t.Errorf("%d calls were placed while the providers were down", n-broken)
 	}
 	o.start()
-	soonFor(t, 60*time.Second, "it is over", func() bool { p = look(); return p.Status == "completed" })
-	if p.ByState["done"] != contacts-broken || p.ByState["exhausted"] != broken || r.count() != contacts {
-		t.Errorf("%d calls for %d contacts: %+v", r.count(), contacts, p)
+	eventuallyWithin(t, 60*time.Second, "the campaign is completed", func() bool { p = readProgress(t, api, id); return p.Status == "completed" })
+	if p.ByState["done"] != contacts-broken || p.ByState["exhausted"] != broken || r.total() != contacts {
+		t.Errorf("%d calls for %d contacts: %+v", r.total(), contacts, p)
 	}
 	if code, out, errs := srv.parley(t, "campaign", "reopen", id); code != 0 || !strings.Contains(out, "reopened") {
 		t.Fatalf("campaign reopen exits with %d: %s%s", code, out, errs)
 	}
-	soonFor(t, 60*time.Second, "they are called again", func() bool { p = look(); return p.Status == "completed" && p.ByState["done"] == contacts })
-	if r.count() != contacts+broken {
-		t.Errorf("%d calls for %d contacts, of whom %d were called again", r.count(), contacts, broken)
+	eventuallyWithin(t, 60*time.Second, "the failed contacts were called again", func() bool {
+		p = readProgress(t, api, id)
+		return p.Status == "completed" && p.ByState["done"] == contacts
+	})
+	if r.total() != contacts+broken {
+		t.Errorf("%d calls for %d contacts, %d of them called again", r.total(), contacts, broken)
 	}
-	t.Logf("%d calls broke, none was made while the providers were down", broken)
+	t.Logf("%d calls failed, none was placed while the providers were down", broken)
 }
 
 // TestUnknownProvider: an agent with a provider that no server has cannot be published or launched, and its calls
 // end with their own reason.
 func TestUnknownProvider(t *testing.T) {
 	t.Parallel()
-	var r rung
-	c := carrier(t, &siptest.Carrier{Answer: r.answer(time.Second)})
+	var r inviteCounter
+	c := carrier(t, &siptest.Carrier{Answer: r.accept(time.Second)})
 	srv, api := startServer(t, c.Addr().String())
-	srv.openAllDay(t)
-	file := filepath.Join(t.TempDir(), "file.yaml")
+	srv.allowAnyHour(t)
 	text := `organizations: [{name: demo, agents: [{name: demo, published: true, speech: {asr: {provider: deepgrm}, llm: {provider: fake}, tts: {provider: fake}}}]}]`
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	file := writeFile(t, "file.yaml", text)
 	want := `agent "demo" cannot be published: speech.asr.provider: "deepgrm" is not a configured provider; accepted: fake`
 	if code, _, errs := srv.parley(t, "apply", "-f", file); code == 0 || !strings.Contains(errs, want) {
 		t.Errorf("apply exits with %d: %s", code, errs)
@@ -145,7 +109,7 @@ func TestUnknownProvider(t *testing.T) {
 	if code, _, errs := srv.parley(t, "agent", "publish", "--org", "demo", "demo"); code == 0 || !strings.Contains(errs, want) {
 		t.Errorf("agent publish exits with %d: %s", code, errs)
 	}
-	// It was published while its provider existed.
+	// A version that was published while its provider existed:
 	for _, sql := range []string{
 		"INSERT INTO agent_versions (agent_id, version, definition, secrets) SELECT id, 99, draft, secrets FROM agents WHERE name = 'demo'",
 		"UPDATE agents SET published_version = 99 WHERE name = 'demo'",
@@ -161,29 +125,15 @@ func TestUnknownProvider(t *testing.T) {
 	order := map[string]any{
 		"name": t.Name(), "agent_id": "demo", "calls_per_minute": 200, "planned_calls": []map[string]any{{"phone": many(1)[0]}}, "attestation": map[string]any{"confirmed": true},
 	}
-	if err := api.Do(t.Context(), http.MethodPost, "/v1/campaigns", order, &k); err != nil {
-		t.Fatal(err)
-	}
+	post(t, api, "/v1/campaigns", order, &k)
 	if len(k.Blockers) != 1 || k.Blockers[0]["code"] != "provider_not_configured" || k.Status != "draft" {
 		t.Errorf("the campaign is %s: %v", k.Status, k.Blockers)
 	}
-	var call struct {
-		CallID string `json:"call_id"`
-		Status string `json:"status"`
-		Reason string `json:"disconnection_reason"`
-	}
-	if err := api.Do(t.Context(), http.MethodPost, "/v1/calls/phone", map[string]any{"agent_id": "demo", "to_number": "+12025550123"}, &call); err != nil {
-		t.Fatal(err)
-	}
-	id := call.CallID
-	soon(t, "the call is over", func() bool {
-		if err := api.Do(t.Context(), http.MethodGet, "/v1/calls/"+id, nil, &call); err != nil {
-			t.Fatal(err)
-		}
-		return call.Status == "failed"
-	})
-	if call.Reason != "provider_not_configured" || r.count() != 0 {
-		t.Errorf("%+v, %d calls", call, r.count())
+	id := requestCall(t, api, "+12025550123")
+	var call apiCall
+	eventually(t, "the call has failed", func() bool { call = readCall(t, api, id); return call.Status == "failed" })
+	if call.Reason != "provider_not_configured" || r.total() != 0 {
+		t.Errorf("%+v, %d calls", call, r.total())
 	}
 }
 
@@ -191,50 +141,31 @@ func TestUnknownProvider(t *testing.T) {
 // when they are back.
 func TestCallWaitsForProviders(t *testing.T) {
 	t.Parallel()
-	o := newOutage(t)
-	var r rung
-	c := carrier(t, &siptest.Carrier{Answer: r.answer(300 * time.Millisecond)})
+	o := startProviders(t)
+	var r inviteCounter
+	c := carrier(t, &siptest.Carrier{Answer: r.accept(300 * time.Millisecond)})
 	srv, api := startServer(t, c.Addr().String(), func(c *config.Config) { c.Endpoints.Fake = o.addr })
-	srv.openAllDay(t)
+	srv.allowAnyHour(t)
 	o.stop()
-	place := func() (id string) {
-		var call struct {
-			CallID string `json:"call_id"`
-		}
-		if err := api.Do(t.Context(), http.MethodPost, "/v1/calls/phone", map[string]any{"agent_id": "demo", "to_number": "+12025550123"}, &call); err != nil {
-			t.Fatal(err)
-		}
-		return call.CallID
-	}
-	look := func(id string) (call struct {
-		Status string `json:"status"`
-		Reason string `json:"disconnection_reason"`
-	},
-	) {
-		if err := api.Do(t.Context(), http.MethodGet, "/v1/calls/"+id, nil, &call); err != nil {
-			t.Fatal(err)
-		}
-		return call
-	}
 	// Calls fail until the server detects the outage.
 	var id string
-	soonFor(t, 20*time.Second, "a call waits", func() bool {
-		id = place()
+	eventuallyWithin(t, 20*time.Second, "a call is queued", func() bool {
+		id = requestCall(t, api, "+12025550123")
 		over := false
 		for until := time.Now().Add(2 * time.Second); !over && time.Now().Before(until); {
-			over = look(id).Status != "queued" && look(id).Status != "ongoing" && look(id).Status != "ringing"
+			over = !slices.Contains([]string{"queued", "ongoing", "ringing"}, readCall(t, api, id).Status)
 		}
-		return !over && look(id).Status == "queued"
+		return !over && readCall(t, api, id).Status == "queued"
 	})
-	broken := r.count()
+	broken := r.total()
 	<-time.After(3 * time.Second)
-	if got := look(id); got.Status != "queued" || r.count() != broken {
-		t.Errorf("while the providers are down it is %s, %d calls were made", got.Status, r.count()-broken)
+	if got := readCall(t, api, id); got.Status != "queued" || r.total() != broken {
+		t.Errorf("while the providers are down the call is %s, %d calls were placed", got.Status, r.total()-broken)
 	}
 	o.start()
-	soonFor(t, 30*time.Second, "the call is made", func() bool { return look(id).Status == "ended" })
-	if got := look(id); got.Reason != "callee_hangup" || r.count() != broken+1 {
-		t.Errorf("%+v, %d calls", got, r.count()-broken)
+	eventuallyWithin(t, 30*time.Second, "the call has ended", func() bool { return readCall(t, api, id).Status == "ended" })
+	if got := readCall(t, api, id); got.Reason != "callee_hangup" || r.total() != broken+1 {
+		t.Errorf("%+v, %d calls", got, r.total()-broken)
 	}
-	t.Logf("%d calls broke", broken)
+	t.Logf("%d calls failed", broken)
 }

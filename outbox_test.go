@@ -10,8 +10,8 @@ import (
 	"github.com/parley-voice/parley/pipeline/conversation"
 )
 
-// TestContactsWaitForNoFile: contacts get their outcomes before any file is stored, which may take long.
-func TestContactsWaitForNoFile(t *testing.T) {
+// TestContactOutcomePrecedesFiles: contacts get their outcomes before any file is stored, which may take long.
+func TestContactOutcomePrecedesFiles(t *testing.T) {
 	srv := &server{db: &db.DB{}, metrics: &metrics.Metrics{}, agent: &conversation.Agent{}}
 	told, files := -1, -1
 	for i, s := range srv.endSteps(callview.View{}) {

@@ -12,11 +12,12 @@ import (
 	"github.com/parley-voice/parley/control/config"
 	"github.com/parley-voice/parley/control/db/dbtest"
 	"github.com/parley-voice/parley/control/store"
+	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
-// A pauser answers some INVITEs with 503 and Retry-After, and accepts the others.
-type pauser struct {
+// A pausingCarrier answers some INVITEs with 503 and Retry-After, and accepts the others.
+type pausingCarrier struct {
 	after time.Duration
 	is    func(n int, i siptest.Invite) bool // n counts from 0
 
@@ -25,7 +26,7 @@ type pauser struct {
 	refused []time.Time
 }
 
-func (p *pauser) answer(i siptest.Invite) siptest.Script {
+func (p *pausingCarrier) answer(i siptest.Invite) siptest.Script {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.n++
@@ -33,79 +34,60 @@ func (p *pauser) answer(i siptest.Invite) siptest.Script {
 		p.refused = append(p.refused, time.Now())
 		return siptest.Script{Ring: -1, Status: http.StatusServiceUnavailable, Headers: map[string]string{"Retry-After": strconv.Itoa(int(p.after / time.Second))}}
 	}
-	return siptest.Script{Status: http.StatusOK, Talk: listening(300 * time.Millisecond)}
+	return siptest.Script{Status: http.StatusOK, Talk: listenFor(300 * time.Millisecond)}
 }
 
-func (p *pauser) told() []time.Time {
+func (p *pausingCarrier) refusals() []time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.refused
 }
 
-// order places a call and returns its id.
-func order(t *testing.T, api *demo.Client) string {
-	t.Helper()
-	var c asked
-	if err := api.Do(t.Context(), http.MethodPost, "/v1/calls/phone", map[string]any{"agent_id": "demo", "to_number": demo.Number}, &c); err != nil {
-		t.Fatal(err)
-	}
-	return c.CallID
-}
-
-// shown returns a call as the API shows it.
-func shown(t *testing.T, api *demo.Client, id string) (c asked) {
-	t.Helper()
-	if err := api.Do(t.Context(), http.MethodGet, "/v1/calls/"+id, nil, &c); err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
-
-// manyLines allows the demo 50 concurrent calls and 600 per minute.
-func (srv *server) manyLines(t *testing.T) {
+// raiseLimits allows the demo 50 concurrent calls and 600 per minute.
+func (srv *server) raiseLimits(t *testing.T) {
 	t.Helper()
 	if _, err := srv.db.Pool.Exec(t.Context(), "UPDATE subgroups SET concurrent_calls = 50, calls_per_minute = 600"); err != nil {
 		t.Fatal(err)
 	}
-	soon(t, "the trunk is known", func() bool { return len(srv.trunkReconciler.Trunks()) == 1 })
+	eventually(t, "the trunk is loaded", func() bool { return len(srv.trunkReconciler.Trunks()) == 1 })
 }
 
 // TestPauseHoldsSingleCalls: a 503 with Retry-After ends one call. The others wait for the end of the pause.
 func TestPauseHoldsSingleCalls(t *testing.T) {
 	t.Parallel()
-	p := &pauser{after: 4 * time.Second, is: func(n int, _ siptest.Invite) bool { return n == 0 }}
+	p := &pausingCarrier{after: 4 * time.Second, is: func(n int, _ siptest.Invite) bool { return n == 0 }}
 	c := carrier(t, &siptest.Carrier{Answer: p.answer})
 	srv, api := startServer(t, c.Addr().String())
-	srv.manyLines(t)
+	srv.raiseLimits(t)
 
-	if c := dial(t, api); c.Status != "failed" || c.Reason != "congestion" {
-		t.Fatalf("the call that got the answer is %s, %s", c.Status, c.Reason)
+	if c := callAndWait(t, api); c.Status != "failed" || c.Reason != "congestion" {
+		t.Fatalf("the call that received the 503 is %s, %s", c.Status, c.Reason)
 	}
 	var ids []string
 	for range 6 {
-		ids = append(ids, order(t, api))
+		ids = append(ids, requestCall(t, api, demo.Number))
 	}
-	soon(t, "the database knows of the pause", func() (paused bool) {
+	eventually(t, "the pause is stored", func() (paused bool) {
 		err := srv.db.Pool.QueryRow(t.Context(), "SELECT EXISTS "+store.PausedTrunks).Scan(&paused)
 		return err == nil && paused
 	})
 	for _, id := range ids {
-		if c := shown(t, api, id); c.Status != "queued" {
+		if c := readCall(t, api, id); c.Status != "queued" {
 			t.Errorf("in the pause a call is %s, %s", c.Status, c.Reason)
 		}
 	}
 	for _, id := range ids {
-		finished(t, api, id)
-		if c := shown(t, api, id); c.Status != "ended" || c.Reason != "callee_hangup" {
+		waitEnded(t, api, id)
+		if c := readCall(t, api, id); c.Status != "ended" || c.Reason != "callee_hangup" {
 			t.Errorf("after the pause a call is %s, %s", c.Status, c.Reason)
 		}
 	}
-	told, took := p.told(), c.Journal()
-	if len(told) != 1 || len(took) != 1+len(ids) {
-		t.Fatalf("%d INVITEs, %d answered with a pause", len(took), len(told))
+	refused, invites := p.refusals(), c.Journal()
+	if len(refused) != 1 || len(invites) != 1+len(ids) {
+		t.Fatalf("%d INVITEs, %d answered with 503", len(invites), len(refused))
 	}
-	if apart := took[1].At.Sub(told[0]); apart < p.after {
-		t.Errorf("the next INVITE came %v after the answer, want %v", apart, p.after)
+	if apart := invites[1].At.Sub(refused[0]); apart < p.after {
+		t.Errorf("the next INVITE came %v after the 503, want %v", apart, p.after)
 	}
 }
 
@@ -113,30 +95,26 @@ func TestPauseHoldsSingleCalls(t *testing.T) {
 func TestPauseOfOneNode(t *testing.T) {
 	t.Parallel()
 	var paused *server
-	p := &pauser{after: 30 * time.Second}
+	p := &pausingCarrier{after: 30 * time.Second}
 	c := carrier(t, &siptest.Carrier{Answer: p.answer})
 	url := dbtest.URL(t)
-	shared := func(c *config.Config) {
-		if err := config.Settings()["PARLEY_DATABASE_URL"].Set(c, url); err != nil {
-			t.Fatal(err)
-		}
-	}
+	shared := func(c *config.Config) { c.DatabaseURL = media.Secret(url) }
 	paused, api := startServer(t, c.Addr().String(), shared)
 	p.is = func(_ int, i siptest.Invite) bool { return i.Source == paused.ua.Addr().String() }
-	paused.manyLines(t)
-	if c := dial(t, api); c.Reason != "congestion" {
-		t.Fatalf("the call that got the answer is %s, %s", c.Status, c.Reason)
+	paused.raiseLimits(t)
+	if c := callAndWait(t, api); c.Reason != "congestion" {
+		t.Fatalf("the call that received the 503 is %s, %s", c.Status, c.Reason)
 	}
 	other, _ := startServer(t, c.Addr().String(), shared)
 	for range 8 {
-		id := order(t, api)
-		finished(t, api, id)
-		if c := shown(t, api, id); c.Status != "ended" {
+		id := requestCall(t, api, demo.Number)
+		waitEnded(t, api, id)
+		if c := readCall(t, api, id); c.Status != "ended" {
 			t.Errorf("a call is %s, %s", c.Status, c.Reason)
 		}
 	}
-	if n := len(p.told()); n != 1 {
-		t.Errorf("the server in its pause sent %d INVITEs", n)
+	if n := len(p.refusals()); n != 1 {
+		t.Errorf("the paused server sent %d INVITEs", n)
 	}
 	for _, at := range c.Journal()[1:] {
 		if at.Source != other.ua.Addr().String() {
@@ -148,34 +126,31 @@ func TestPauseOfOneNode(t *testing.T) {
 // TestPauseHoldsCampaign: contacts wait during their carrier's pause and are called once each after it.
 func TestPauseHoldsCampaign(t *testing.T) {
 	t.Parallel()
-	p := &pauser{after: 6 * time.Second, is: func(n int, _ siptest.Invite) bool { return n == 0 }}
+	p := &pausingCarrier{after: 6 * time.Second, is: func(n int, _ siptest.Invite) bool { return n == 0 }}
 	c := carrier(t, &siptest.Carrier{Answer: p.answer})
 	srv, api := startServer(t, c.Addr().String())
-	srv.openAllDay(t)
+	srv.allowAnyHour(t)
 	const contacts = 6
 	id := campaign(t, api, map[string]any{"calls_per_minute": 200}, many(contacts)...)
-	look := func() (p progress) {
-		if err := api.Do(t.Context(), http.MethodGet, "/v1/campaigns/"+id+"/progress", nil, &p); err != nil {
-			t.Fatal(err)
-		}
-		return p
-	}
-	soon(t, "contacts are held for the pause", func() bool { p := look(); return p.HeldReasons["carrier_paused"] == contacts-1 && p.Ready == 0 })
-	soonFor(t, 60*time.Second, "it is over", func() bool { return look().Status == "completed" })
-	if last := look(); last.Counters.Attempts != contacts {
+	eventually(t, "contacts are held for the pause", func() bool {
+		p := readProgress(t, api, id)
+		return p.HeldReasons["carrier_paused"] == contacts-1 && p.Ready == 0
+	})
+	eventuallyWithin(t, 60*time.Second, "the campaign is completed", func() bool { return readProgress(t, api, id).Status == "completed" })
+	if last := readProgress(t, api, id); last.Counters.Attempts != contacts {
 		t.Errorf("%d attempts for %d contacts: %+v", last.Counters.Attempts, contacts, last)
 	}
-	told, took, to := p.told(), c.Journal(), map[string]int{}
-	for _, at := range took {
+	refused, invites, to := p.refusals(), c.Journal(), map[string]int{}
+	for _, at := range invites {
 		to[at.To]++
 	}
-	if len(told) != 1 || len(took) != contacts || len(to) != contacts {
-		t.Fatalf("%d INVITEs to %d numbers, %d answered with a pause", len(took), len(to), len(told))
+	if len(refused) != 1 || len(invites) != contacts || len(to) != contacts {
+		t.Fatalf("%d INVITEs to %d numbers, %d answered with 503", len(invites), len(to), len(refused))
 	}
-	if apart := took[1].At.Sub(told[0]); apart < p.after {
-		t.Errorf("the next INVITE came %v after the answer, want %v", apart, p.after)
+	if apart := invites[1].At.Sub(refused[0]); apart < p.after {
+		t.Errorf("the next INVITE came %v after the 503, want %v", apart, p.after)
 	}
-	if got := fmt.Sprint(look().ByState); got != fmt.Sprintf("map[done:%d exhausted:1]", contacts-1) {
+	if got := fmt.Sprint(readProgress(t, api, id).ByState); got != fmt.Sprintf("map[done:%d exhausted:1]", contacts-1) {
 		t.Errorf("at the end: %s", got)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -29,20 +28,13 @@ func setReadOnly(t *testing.T, pool *pgxpool.Pool, on bool) {
 // without a database.
 func TestReadOnlyDatabase(t *testing.T) {
 	t.Parallel()
-	srv, api := startServer(t, "127.0.0.1:9") // the service is down
-	status := func(path string) int {
-		resp, err := http.Get(srv.publicURL + path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = resp.Body.Close()
-		return resp.StatusCode
-	}
+	srv, api := startServer(t, "127.0.0.1:9") // nothing listens there
+	status := func(path string) int { return status(t, srv.publicURL+path, "") }
 	if got := status("/readyz"); got != http.StatusOK {
 		t.Fatalf("ready: %d", got)
 	}
 	setReadOnly(t, srv.db.Pool, true)
-	soon(t, "the server is not ready", func() bool { return status("/readyz") == http.StatusServiceUnavailable })
+	eventually(t, "the server is not ready", func() bool { return status("/readyz") == http.StatusServiceUnavailable })
 	if got := status("/healthz"); got != http.StatusOK {
 		t.Errorf("healthy: %d", got)
 	}
@@ -50,59 +42,49 @@ func TestReadOnlyDatabase(t *testing.T) {
 		var placed demo.Call
 		err := api.Do(t.Context(), http.MethodPost, "/v1/calls/phone", map[string]any{"agent_id": "demo", "to_number": demo.Number}, &placed)
 		if err == nil || !strings.Contains(err.Error(), "503 ") || !strings.Contains(err.Error(), `"voice_backend_unavailable"`) {
-			t.Errorf("an order is answered %v", err)
+			t.Errorf("an order returns %v", err)
 		}
 	}
 	setReadOnly(t, srv.db.Pool, false)
-	soon(t, "the server is ready again", func() bool { return status("/readyz") == http.StatusOK })
-	var placed demo.Call
-	if err := api.Do(t.Context(), http.MethodPost, "/v1/calls/phone", map[string]any{"agent_id": "demo", "to_number": demo.Number}, &placed); err != nil {
-		t.Error(err)
-	}
+	eventually(t, "the server is ready again", func() bool { return status("/readyz") == http.StatusOK })
+	requestCall(t, api, demo.Number)
 }
 
 // TestSoakReadOnly makes the database read-only for 40 s while a campaign and single calls keep a server busy: no
 // call is lost, none rings twice, and every repeated order is accepted.
 func TestSoakReadOnly(t *testing.T) {
-	if os.Getenv("PARLEYTEST_SOAK") == "" {
-		t.Skip("make soak")
-	}
+	soakOnly(t)
 	s, over := newSoak(t, 0)
-	s.openCampaigns()
+	s.allowCampaigns()
 	cmd := s.serve()
-	s.ready()
-	r := &rolling{soak: s, urls: [2]string{s.api.URL, s.api.URL}}
+	s.waitReady()
+	r := &rollingRestart{soak: s, urls: [2]string{s.api.URL, s.api.URL}}
 	const contacts = 120
-	id := campaign(t, &demo.Client{URL: s.api.URL, Key: s.api.Key}, map[string]any{"calls_per_minute": 200}, many(contacts)...)
+	id := campaign(t, s.api, map[string]any{"calls_per_minute": 200}, many(contacts)...)
 	ctx, enough := context.WithCancel(t.Context())
 	var orders, again int
 	var singles sync.WaitGroup
 	singles.Go(func() { orders, again = r.order(ctx) })
 	live := func() int { return s.count("SELECT count(*) FROM calls WHERE status IN ('ringing', 'ongoing')") }
-	soonFor(t, time.Minute, "calls are on", func() bool { return live() >= 5 })
+	eventuallyWithin(t, time.Minute, "calls are active", func() bool { return live() >= 5 })
 	setReadOnly(t, s.db.Pool, true)
 	began, unready, on := time.Now(), 0, live()
 	for ; time.Since(began) < 40*time.Second; <-time.After(500 * time.Millisecond) {
-		resp, err := http.Get(s.api.URL + "/readyz")
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = resp.Body.Close()
-		if resp.StatusCode == http.StatusServiceUnavailable {
+		if status(t, s.api.URL+"/readyz", "") == http.StatusServiceUnavailable {
 			unready++
 		}
 	}
 	setReadOnly(t, s.db.Pool, false)
 	back := time.Now()
-	s.ready()
+	s.waitReady()
 	ready := time.Since(back)
-	soonFor(t, 3*time.Minute, "the campaign is over", func() bool {
+	eventuallyWithin(t, 3*time.Minute, "no contact is left", func() bool {
 		return s.count("SELECT count(*) FROM contacts WHERE state IN ('pending', 'in_call')") == 0
 	})
 	enough()
 	singles.Wait()
-	soonFor(t, 2*time.Minute, "all calls are over", func() bool { return s.count("SELECT count(*) FROM calls WHERE status NOT IN ('ended', 'failed')") == 0 })
-	soonFor(t, 2*time.Minute, "all ends are told", func() bool {
+	eventuallyWithin(t, 2*time.Minute, "all calls have ended", func() bool { return s.count("SELECT count(*) FROM calls WHERE status NOT IN ('ended', 'failed')") == 0 })
+	eventuallyWithin(t, 2*time.Minute, "all webhooks were received", func() bool {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		return len(s.hooks) == s.count("SELECT count(*) FROM calls")
@@ -113,8 +95,8 @@ func TestSoakReadOnly(t *testing.T) {
 		t.Errorf("the server was not ready %d times of 80", unready)
 	}
 	if n := s.count("SELECT count(*) FROM contacts WHERE attempts = 0"); n != 0 {
-		t.Errorf("%d contacts of %d are not called", n, contacts)
+		t.Errorf("%d contacts of %d were not called", n, contacts)
 	}
-	t.Logf("campaign %s: %d calls on as the database became read-only; ready %v after its return; %d orders, asked for again %d times", id, on, ready, orders, again)
-	r.judge(orders)
+	t.Logf("campaign %s: %d active calls when the database became read-only; ready %v after it was writable; %d orders, %d repeats", id, on, ready, orders, again)
+	r.check(orders)
 }

@@ -37,7 +37,7 @@ func TestReload(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	first, key := pemPair(t)
+	first, key := newCertificate(t)
 	write("cert", first)
 	write("key", key)
 	write("settings", []byte("PARLEY_LOG_LEVEL=info\n"))
@@ -45,38 +45,33 @@ func TestReload(t *testing.T) {
 	s.environ = append(slices.DeleteFunc(s.environ, func(e string) bool { return strings.HasPrefix(e, "PARLEY_LOG_LEVEL") }),
 		"PARLEY_SIP_TLS_ADDR="+at, "PARLEY_SIP_TLS_CERT="+dir+"/cert", "PARLEY_SIP_TLS_KEY="+dir+"/key")
 	cmd := s.serve("--config", dir+"/settings")
-	s.ready()
-	var placed demo.Call
-	if err := s.api.Do(t.Context(), http.MethodPost, "/v1/calls/phone", map[string]any{"agent_id": "demo", "to_number": demo.Number}, &placed); err != nil {
-		t.Fatal(err)
-	}
-	soon(t, "the call is on", up.Load)
-	shown := func() []byte { return shownBy(t, at) }
-	before := shown()
+	s.waitReady()
+	id := requestCall(t, s.api, demo.Number)
+	eventually(t, "the call is active", up.Load)
+	certificate := func() []byte { return peerCertificate(t, at) }
+	before := certificate()
 
 	write("cert", []byte("junk"))
-	s.hangUp(cmd)
-	s.logs("failed to reload")
-	if got := shown(); !slices.Equal(got, before) {
+	s.sendSIGHUP(cmd)
+	s.waitLog("failed to reload")
+	if got := certificate(); !slices.Equal(got, before) {
 		t.Error("a file that cannot be read changed the certificate")
 	}
 
-	second, key := pemPair(t)
+	second, key := newCertificate(t)
 	write("cert", second)
 	write("key", key)
 	write("settings", []byte("PARLEY_LOG_LEVEL=debug\n"))
-	s.hangUp(cmd)
-	s.logs("level=DEBUG")
-	if got := shown(); slices.Equal(got, before) {
+	s.sendSIGHUP(cmd)
+	s.waitLog("level=DEBUG")
+	if got := certificate(); slices.Equal(got, before) {
 		t.Error("the certificate is still the first one")
 	}
 	if over.Load() {
 		t.Error("the call ended")
 	}
-	if err := s.api.Do(t.Context(), http.MethodPost, "/v1/calls/"+placed.CallID+"/end", nil, &placed); err != nil {
-		t.Fatal(err)
-	}
-	soon(t, "the call is over", over.Load)
+	post(t, s.api, "/v1/calls/"+id+"/end", nil, new(any))
+	eventually(t, "the call has ended", over.Load)
 	s.end(cmd)
 }
 
@@ -84,34 +79,34 @@ func TestReload(t *testing.T) {
 func newProcess(t *testing.T, proxy string) *soak {
 	t.Helper()
 	s := &soak{t: t, hooks: map[string]map[string]bool{}}
-	s.furnish(proxy, "http://127.0.0.1:9")
+	s.prepare(proxy, "http://127.0.0.1:9")
 	return s
 }
 
-// hangUp sends SIGHUP.
-func (s *soak) hangUp(cmd *exec.Cmd) {
+// sendSIGHUP sends SIGHUP.
+func (s *soak) sendSIGHUP(cmd *exec.Cmd) {
 	s.t.Helper()
 	if err := cmd.Process.Signal(syscall.SIGHUP); err != nil {
 		s.t.Fatal(err)
 	}
 }
 
-// logs waits for a log line with the text.
-func (s *soak) logs(text string) {
+// waitLog waits for a log line with the text.
+func (s *soak) waitLog(text string) {
 	s.t.Helper()
-	soon(s.t, "the log says "+text, func() bool {
+	eventually(s.t, "the log says "+text, func() bool {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		return slices.ContainsFunc(s.log, func(line string) bool { return strings.Contains(line, text) })
 	})
 }
 
-// shownBy returns the certificate that a TLS server presents to a new connection.
-func shownBy(t *testing.T, addr string) []byte {
+// peerCertificate returns the certificate that a TLS server presents to a new connection.
+func peerCertificate(t *testing.T, addr string) []byte {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	d := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}} // the test looks at the certificate itself
+	d := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}} // the test compares the certificate itself
 	conn, err := d.DialContext(ctx, "tcp", addr)
 	if err != nil {
 		t.Fatal(err)

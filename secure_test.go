@@ -8,7 +8,6 @@ import (
 	"encoding/pem"
 	"math/big"
 	"net"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -17,8 +16,8 @@ import (
 	"github.com/parley-voice/parley/control/config"
 )
 
-// pemPair returns a self-signed certificate of 127.0.0.1 and its key.
-func pemPair(t *testing.T) (cert, key []byte) {
+// newCertificate returns a self-signed certificate of 127.0.0.1 and its key.
+func newCertificate(t *testing.T) (cert, key []byte) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -41,34 +40,29 @@ func pemPair(t *testing.T) (cert, key []byte) {
 
 // TestStirConfig signs a call, and rejects invalid settings by name.
 func TestStirConfig(t *testing.T) {
-	dir := t.TempDir()
-	certPEM, keyPEM := pemPair(t)
-	_, otherPEM := pemPair(t)
-	for name, text := range map[string][]byte{"cert": certPEM, "key": keyPEM, "other": otherPEM} {
-		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	good := config.Stir{Key: dir + "/key", Cert: dir + "/cert", X5U: "https://cert.example/a.pem"}
+	certPEM, keyPEM := newCertificate(t)
+	_, otherPEM := newCertificate(t)
+	other := writeFile(t, "other", string(otherPEM))
+	good := config.Stir{Key: writeFile(t, "key", string(keyPEM)), Cert: writeFile(t, "cert", string(certPEM)), X5U: "https://cert.example/a.pem"}
 	attest := func(from string) string { return map[string]string{"+12025550100": "A"}[from] }
 	for name, row := range map[string]struct {
 		s    config.Stir
 		now  time.Time
 		want string
 	}{
-		"no URL":               {config.Stir{Key: good.Key, Cert: good.Cert}, time.Now(), "PARLEY_STIR_X5U"},
-		"an URL alone":         {config.Stir{X5U: good.X5U}, time.Now(), "PARLEY_STIR_KEY"},
-		"an URL that is open":  {config.Stir{Key: good.Key, Cert: good.Cert, X5U: "http://cert.example/a.pem"}, time.Now(), "PARLEY_STIR_X5U"},
-		"another's key":        {config.Stir{Key: dir + "/other", Cert: good.Cert, X5U: good.X5U}, time.Now(), "PARLEY_STIR_KEY"},
-		"no such key":          {config.Stir{Key: dir + "/none", Cert: good.Cert, X5U: good.X5U}, time.Now(), "PARLEY_STIR_KEY"},
-		"a certificate of old": {good, time.Now().Add(2 * time.Hour), "not valid after"},
+		"no URL":                 {config.Stir{Key: good.Key, Cert: good.Cert}, time.Now(), "PARLEY_STIR_X5U"},
+		"a URL alone":            {config.Stir{X5U: good.X5U}, time.Now(), "PARLEY_STIR_KEY"},
+		"an http URL":            {config.Stir{Key: good.Key, Cert: good.Cert, X5U: "http://cert.example/a.pem"}, time.Now(), "PARLEY_STIR_X5U"},
+		"the wrong key":          {config.Stir{Key: other, Cert: good.Cert, X5U: good.X5U}, time.Now(), "PARLEY_STIR_KEY"},
+		"no such key":            {config.Stir{Key: other + "/none", Cert: good.Cert, X5U: good.X5U}, time.Now(), "PARLEY_STIR_KEY"},
+		"an expired certificate": {good, time.Now().Add(2 * time.Hour), "not valid after"},
 	} {
 		if s, err := signer(row.s, attest, row.now); s != nil || err == nil || !strings.Contains(err.Error(), row.want) || !strings.Contains(err.Error(), "accepted: ") {
 			t.Errorf("%s: %v, %v", name, s, err)
 		}
 	}
 	if s, err := signer(config.Stir{}, attest, time.Now()); s != nil || err != nil {
-		t.Errorf("of nothing: %v, %v", s, err)
+		t.Errorf("no settings: %v, %v", s, err)
 	}
 	s, err := signer(good, attest, time.Now())
 	if err != nil {
@@ -78,36 +72,29 @@ func TestStirConfig(t *testing.T) {
 		t.Errorf("%q, %v", id, err)
 	}
 	if id, err := s.Sign("+12025550199", "12025550123", time.Now()); err != nil || id != "" {
-		t.Errorf("a number that nobody attests: %q, %v", id, err)
+		t.Errorf("a number without attestation: %q, %v", id, err)
 	}
 }
 
 // TestSecureConfig: invalid files are reported by their setting.
 func TestSecureConfig(t *testing.T) {
-	dir := t.TempDir()
-	file := func(name string, text []byte) string {
-		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
-	certPEM, keyPEM := pemPair(t)
-	cert, key, junk := file("cert.pem", certPEM), file("key.pem", keyPEM), file("junk.pem", []byte("junk"))
+	certPEM, keyPEM := newCertificate(t)
+	cert, key, junk := writeFile(t, "cert.pem", string(certPEM)), writeFile(t, "key.pem", string(keyPEM)), writeFile(t, "junk.pem", "junk")
+	none := filepath.Join(t.TempDir(), "none")
 	for name, row := range map[string]struct {
 		s    config.TLSFiles
 		want string
 	}{
-		"nothing":                  {config.TLSFiles{}, ""},
-		"roots alone":              {config.TLSFiles{CA: cert}, ""},
-		"all":                      {config.TLSFiles{Addr: "127.0.0.1:0", Cert: cert, Key: key, CA: cert}, ""},
-		"a certificate, no key":    {config.TLSFiles{Cert: cert}, "PARLEY_SIP_TLS_KEY"},
-		"a key, no certificate":    {config.TLSFiles{Key: key}, "PARLEY_SIP_TLS_CERT"},
-		"no certificate to show":   {config.TLSFiles{Addr: "127.0.0.1:0"}, "PARLEY_SIP_TLS_ADDR"},
-		"a certificate of junk":    {config.TLSFiles{Cert: junk, Key: key}, "PARLEY_SIP_TLS_CERT"},
-		"no such file":             {config.TLSFiles{Cert: cert, Key: dir + "/none"}, "none"},
-		"roots of junk":            {config.TLSFiles{CA: junk}, "PARLEY_SIP_TLS_CA"},
-		"roots that are not there": {config.TLSFiles{CA: dir + "/none"}, "PARLEY_SIP_TLS_CA"},
+		"nothing":                    {config.TLSFiles{}, ""},
+		"roots alone":                {config.TLSFiles{CA: cert}, ""},
+		"all":                        {config.TLSFiles{Addr: "127.0.0.1:0", Cert: cert, Key: key, CA: cert}, ""},
+		"a certificate, no key":      {config.TLSFiles{Cert: cert}, "PARLEY_SIP_TLS_KEY"},
+		"a key, no certificate":      {config.TLSFiles{Key: key}, "PARLEY_SIP_TLS_CERT"},
+		"an address, no certificate": {config.TLSFiles{Addr: "127.0.0.1:0"}, "PARLEY_SIP_TLS_ADDR"},
+		"an invalid certificate":     {config.TLSFiles{Cert: junk, Key: key}, "PARLEY_SIP_TLS_CERT"},
+		"no such file":               {config.TLSFiles{Cert: cert, Key: none}, "none"},
+		"invalid roots":              {config.TLSFiles{CA: junk}, "PARLEY_SIP_TLS_CA"},
+		"missing roots":              {config.TLSFiles{CA: none}, "PARLEY_SIP_TLS_CA"},
 	} {
 		got, err := secure(row.s)
 		if (err != nil) != (row.want != "") || err != nil && (!strings.Contains(err.Error(), row.want) || !strings.Contains(err.Error(), "accepted: ")) {

@@ -14,6 +14,7 @@ import (
 	"github.com/parley-voice/parley/bench/demo"
 	"github.com/parley-voice/parley/control/config"
 	"github.com/parley-voice/parley/control/db/dbtest"
+	"github.com/parley-voice/parley/media"
 )
 
 func testConfig(t testing.TB) config.Config {
@@ -24,15 +25,11 @@ func testConfig(t testing.TB) config.Config {
 	return c
 }
 
-// TestServerLeavesNothing builds the whole service and closes it: no goroutine is left.
-func TestServerLeavesNothing(t *testing.T) {
+// TestStopLeaksNothing builds the whole service and closes it: no goroutine is left.
+func TestStopLeaksNothing(t *testing.T) {
 	c := testConfig(t)
-	url := dbtest.URL(t)
+	c.DatabaseURL = media.Secret(dbtest.URL(t))
 	before := goleak.IgnoreCurrent()
-	set := config.Settings()["PARLEY_DATABASE_URL"].Set
-	if err := set(&c, url); err != nil {
-		t.Fatal(err)
-	}
 	srv, err := newServer(t.Context(), c, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -65,13 +62,12 @@ func TestServerLeavesNothing(t *testing.T) {
 	goleak.VerifyNone(t, before)
 }
 
-// TestTheDashboardIsOff: without the dashboard its pages do not exist, all others do.
-func TestTheDashboardIsOff(t *testing.T) {
+// TestDashboardOff: without the dashboard its pages do not exist, all others do.
+func TestDashboardOff(t *testing.T) {
 	c := testConfig(t)
-	for key, value := range map[string]string{"PARLEY_DATABASE_URL": dbtest.URL(t), "PARLEY_DASHBOARD": "off"} {
-		if err := config.Settings()[key].Set(&c, value); err != nil {
-			t.Fatal(err)
-		}
+	c.DatabaseURL = media.Secret(dbtest.URL(t))
+	if err := config.Settings()["PARLEY_DASHBOARD"].Set(&c, "off"); err != nil {
+		t.Fatal(err)
 	}
 	srv, err := newServer(t.Context(), c, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -107,23 +103,21 @@ func fetch(t testing.TB, url string, headers ...string) string {
 	return string(b)
 }
 
-// TestWhatCannotBeBuilt: an invalid setting is named, and nothing is left behind.
-func TestWhatCannotBeBuilt(t *testing.T) {
+// TestInvalidSettingsAreNamed: an invalid setting is named, and nothing is left behind.
+func TestInvalidSettingsAreNamed(t *testing.T) {
 	c := testConfig(t)
-	if err := config.Settings()["PARLEY_DATABASE_URL"].Set(&c, dbtest.URL(t)); err != nil {
-		t.Fatal(err)
-	}
+	c.DatabaseURL = media.Secret(dbtest.URL(t))
 	before := goleak.IgnoreCurrent()
-	for want, spoil := range map[string]func(*config.Config){
+	for want, change := range map[string]func(*config.Config){
 		"PARLEY_MEDIA_IP":     func(c *config.Config) { c.SIPAddr = "0.0.0.0:0" },
 		"PARLEY_SIP_ADDR":     func(c *config.Config) { c.SIPAddr = "sip.example:0" },
 		"PARLEY_HTTP_ADDR":    func(c *config.Config) { c.HTTPAddr = "192.0.2.1:80" },
 		"PARLEY_METRICS_ADDR": func(c *config.Config) { c.MetricsAddr = "192.0.2.1:80" },
 		"database":            func(c *config.Config) { c.DatabaseURL = "host=/nonexistent user=parley" },
 	} {
-		spoiled := c
-		spoil(&spoiled)
-		srv, err := newServer(t.Context(), spoiled, slog.New(slog.DiscardHandler))
+		changed := c
+		change(&changed)
+		srv, err := newServer(t.Context(), changed, slog.New(slog.DiscardHandler))
 		if err == nil {
 			srv.stop(t.Context())
 		}
@@ -134,27 +128,18 @@ func TestWhatCannotBeBuilt(t *testing.T) {
 	goleak.VerifyNone(t, before)
 }
 
-// TestMetricsOfACall places a call that is not answered and finds it counted.
-func TestMetricsOfACall(t *testing.T) {
-	srv, api := startServer(t, "127.0.0.1:9") // the service is down
+// TestCallMetrics places a call that is not answered and finds it counted.
+func TestCallMetrics(t *testing.T) {
+	srv, api := startServer(t, "127.0.0.1:9") // nothing listens there
 	var placed demo.Call
 	body := map[string]any{"agent_id": "demo", "to_number": demo.Number, "ring_duration": 5}
-	if err := api.Do(t.Context(), http.MethodPost, "/v1/calls/phone", body, &placed); err != nil {
-		t.Fatal(err)
-	}
-	if err := api.Do(t.Context(), http.MethodPost, "/v1/calls/"+placed.CallID+"/end", nil, &placed); err != nil {
-		t.Fatal(err)
-	}
-	call, _ := finished(t, api, placed.CallID)
+	post(t, api, "/v1/calls/phone", body, &placed)
+	post(t, api, "/v1/calls/"+placed.CallID+"/end", nil, &placed)
+	call, _ := waitEnded(t, api, placed.CallID)
 	if call.Status != "failed" {
 		t.Errorf("the call is %s", call.Status)
 	}
-	deadline := time.After(10 * time.Second)
-	for !strings.Contains(fetch(t, srv.http.metricsURL()), `parley_calls_total{reason="`+call.Reason+`",status="failed"} 1`) {
-		select {
-		case <-time.After(50 * time.Millisecond):
-		case <-deadline:
-			t.Fatal("the call is not counted")
-		}
-	}
+	eventually(t, "the call is counted", func() bool {
+		return strings.Contains(fetch(t, srv.http.metricsURL()), `parley_calls_total{reason="`+call.Reason+`",status="failed"} 1`)
+	})
 }

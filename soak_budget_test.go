@@ -110,8 +110,8 @@ func (p *phone) gap() (p99 time.Duration, packets int) {
 	return gaps[len(gaps)*99/100], len(gaps)
 }
 
-// resident returns the resident memory of a process.
-func resident(t *testing.T, pid int) int64 {
+// residentMemory returns the resident memory of a process.
+func residentMemory(t *testing.T, pid int) int64 {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -128,8 +128,8 @@ func resident(t *testing.T, pid int) int64 {
 	return kb << 10
 }
 
-// sheetBomb returns a form with a file of one megabyte that unpacks to one gigabyte.
-func sheetBomb(t *testing.T) (kind string, body []byte) {
+// zipBomb returns a form with a file of one megabyte that unpacks to one gigabyte.
+func zipBomb(t *testing.T) (kind string, body []byte) {
 	t.Helper()
 	blanks := bytes.Repeat([]byte(" "), 16<<20)
 	var file, b bytes.Buffer
@@ -166,9 +166,7 @@ func sheetBomb(t *testing.T) (kind string, body []byte) {
 // TestSoakRequestBudget sends the largest requests that one key can make while another organization has a live
 // call: the process grows little, each request is refused at once, and the call is not disturbed.
 func TestSoakRequestBudget(t *testing.T) {
-	if os.Getenv("PARLEYTEST_SOAK") == "" {
-		t.Skip("make soak")
-	}
+	soakOnly(t)
 	p := newPhone(t)
 	carrier := &siptest.Carrier{Listen: "127.0.0.1:0", Answer: func(siptest.Invite) siptest.Script {
 		return siptest.Script{Status: http.StatusOK, SDP: p.sdp()}
@@ -180,14 +178,14 @@ func TestSoakRequestBudget(t *testing.T) {
 	hook := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
 	t.Cleanup(hook.Close)
 	s := &soak{t: t, hooks: map[string]map[string]bool{}}
-	s.furnish(carrier.Addr().String(), hook.URL)
+	s.prepare(carrier.Addr().String(), hook.URL)
 	cmd := s.serve()
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait() // killed
 	})
-	s.ready()
-	s.insist("call")
+	s.waitReady()
+	s.orderUntilAccepted("call")
 	for late := time.After(30 * time.Second); ; {
 		if _, packets := p.gap(); packets > 0 {
 			break
@@ -195,13 +193,13 @@ func TestSoakRequestBudget(t *testing.T) {
 		select {
 		case <-time.After(100 * time.Millisecond):
 		case <-late:
-			t.Fatal("the call has no sound")
+			t.Fatal("the call has no audio")
 		}
 	}
 	<-time.After(5 * time.Second) // the load of the machine itself
 	calm, _ := p.gap()
-	at := attack{t: t, url: s.api.URL, pid: cmd.Process.Pid, phone: p, strict: calm < idleGap && idle(t), key: s.stranger()}
-	t.Logf("before: p99 of the gap %v, %d MiB", calm, resident(t, cmd.Process.Pid)>>20)
+	at := attack{t: t, url: s.api.URL, pid: cmd.Process.Pid, phone: p, strict: calm < idleGap && idle(t), key: s.otherKey()}
+	t.Logf("before: p99 of the gap %v, %d MiB", calm, residentMemory(t, cmd.Process.Pid)>>20)
 	head := `{"name":"x","agent_id":"demo","calls_per_minute":20,"planned_calls":[`
 	fill := func(head, element, tail string, size int) []byte {
 		return []byte(head + strings.TrimSuffix(strings.Repeat(element, size/len(element)), ",") + tail)
@@ -210,12 +208,12 @@ func TestSoakRequestBudget(t *testing.T) {
 		at.run(fmt.Sprintf("4 × 31 MiB of %.12s", element), 4, "/v1/campaigns", "application/json", fill(head, element, "]}", 31<<20))
 	}
 	at.run("10 × 4 MiB", 10, "/v1/calls/phone", "application/json", fill(`{"agent_id":"demo","to_number":"1","metadata":{"a":[`, "0,", "]}}", 4<<20-100))
-	kind, bomb := sheetBomb(t)
+	kind, bomb := zipBomb(t)
 	at.run(fmt.Sprintf("6 spreadsheets of %d bytes", len(bomb)), 6, "/v1/campaigns", kind, bomb)
 }
 
-// stranger returns the key of another organization.
-func (s *soak) stranger() string {
+// otherKey returns the key of another organization.
+func (s *soak) otherKey() string {
 	s.t.Helper()
 	org, err := apikeys.EnsureOrganization(s.t.Context(), s.db.Pool, "globex")
 	if err == nil {
@@ -241,14 +239,14 @@ type attack struct {
 }
 
 func (a attack) run(name string, n int, path, kind string, body []byte) {
-	before := resident(a.t, a.pid)
+	before := residentMemory(a.t, a.pid)
 	a.phone.gap()
 	ctx, over := context.WithCancel(a.t.Context())
 	var most int64
 	var watch, all sync.WaitGroup
 	watch.Go(func() {
 		for ctx.Err() == nil {
-			most = max(most, resident(a.t, a.pid))
+			most = max(most, residentMemory(a.t, a.pid))
 			<-time.After(10 * time.Millisecond)
 		}
 	})
@@ -262,13 +260,13 @@ func (a attack) run(name string, n int, path, kind string, body []byte) {
 			mu.Lock()
 			defer mu.Unlock()
 			answers[code]++
-			if !strings.HasSuffix(code, "campaign_agent_unknown") { // it was read whole
+			if !strings.HasSuffix(code, "campaign_agent_unknown") { // the request was read completely
 				slowest = max(slowest, time.Since(began))
 			}
 		})
 	}
 	all.Wait()
-	<-time.After(4 * time.Second) // enough packets for a p99, and over before the agent gives a silent caller up
+	<-time.After(4 * time.Second) // enough packets for a p99; the agent hangs up on a silent caller later
 	over()
 	watch.Wait()
 	gap, packets := a.phone.gap()
@@ -277,7 +275,7 @@ func (a attack) run(name string, n int, path, kind string, body []byte) {
 		a.t.Errorf("%s: the process grew by %d MiB", name, (most-before)>>20)
 	}
 	if packets < 150 {
-		a.t.Errorf("%s: %d packets in 4 s: the call that is measured has ended", name, packets)
+		a.t.Errorf("%s: %d packets in 4 s: the measured call has ended", name, packets)
 	}
 	if a.strict && (slowest > mostRefusal || gap > mostGap) {
 		a.t.Errorf("%s: slowest refusal %v, p99 of the gap %v", name, slowest, gap)

@@ -3,17 +3,11 @@ package main
 import (
 	"math/rand/v2"
 	"net/http"
-	"os"
-	"os/exec"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-
-	"github.com/parley-voice/parley/bench/demo"
-	"github.com/parley-voice/parley/control/apply"
 )
 
 const (
@@ -24,15 +18,13 @@ const (
 // TestSoakCampaign calls a list from two servers that are killed in turn: no attempt rings twice, no contact is
 // called by both at once, and each is completed or waits for its next attempt.
 func TestSoakCampaign(t *testing.T) {
-	if os.Getenv("PARLEYTEST_SOAK") == "" {
-		t.Skip("make soak")
-	}
+	soakOnly(t)
 	s, over := newSoak(t, 0)
-	s.openCampaigns()
+	s.allowCampaigns()
 	other := slices.Concat(s.environ, []string{"PARLEY_DATA_DIR=" + openDir(t), "PARLEY_HTTP_ADDR=127.0.0.1:" + freePort(t)})
-	first, second := s.serve(), serveAs(t, other)
-	s.ready()
-	id := campaign(t, &demo.Client{URL: s.api.URL, Key: s.api.Key}, map[string]any{"retry_config": map[string]any{"attempts": 2, "interval_s": 60}}, many(campaignContacts)...)
+	first, second := s.serve(), s.serveWith(other)
+	s.waitReady()
+	id := campaign(t, s.api, map[string]any{"retry_config": map[string]any{"attempts": 2, "interval_s": 60}}, many(campaignContacts)...)
 	var kills []time.Time
 	for range campaignKills {
 		<-time.After(time.Duration(500+rand.IntN(7000)) * time.Millisecond)
@@ -46,84 +38,53 @@ func TestSoakCampaign(t *testing.T) {
 		if killed == &first {
 			first = s.serve()
 		} else {
-			second = serveAs(t, other)
+			second = s.serveWith(other)
 		}
 	}
 	kills = append(kills, time.Now())
-	_ = second.Process.Kill() // and never comes back: the other settles what it left
+	_ = second.Process.Kill() // for good: the other server settles its attempts
 	_ = second.Wait()         // killed
-	s.drained(id)
+	s.waitCompleted(id)
 	s.end(first)
 	over()
-	s.judgeCampaign(kills)
+	s.checkCampaign(kills)
 }
 
-// serveAs runs a server with the given settings.
-func serveAs(t *testing.T, environ []string) *exec.Cmd {
-	t.Helper()
-	cmd, _, lines := child(t, "parley", "serve")
-	cmd.Env = append(os.Environ(), environ...)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() { // ends with the process
-		for lines.Scan() {
-			continue
-		}
-	}()
-	return cmd
-}
-
-// openCampaigns allows the organization to call Kazakhstan at any hour, fast.
-func (s *soak) openCampaigns() {
-	spec, err := apply.Parse(strings.NewReader(`organizations:
+// allowCampaigns allows the organization to call Kazakhstan at any hour, fast.
+func (s *soak) allowCampaigns() {
+	applySpec(s.t, s.db, `organizations:
 - name: demo
   market: kz
   calling_window: {days: [0, 1, 2, 3, 4, 5, 6], start: "00:00", end: "24:00"}
   trunks:
   - name: demo
     subgroups: [{name: default, allowed_destinations: ["7"], agents: [demo], concurrent_calls: 500, calls_per_minute: 6000}]
-`))
-	if err == nil {
-		err = apply.Apply(s.t.Context(), s.db.Pool, spec, apply.Options{AllowInsecure: true})
-	}
-	if err == nil { // who may talk with a server that was killed is left alone for no longer than its agent talks
-		_, err = s.db.Pool.Exec(s.t.Context(), `UPDATE agent_versions SET definition = definition || '{"max_duration_s": 60}'`)
-	}
-	if err != nil {
+`)
+	// A contact whose server was killed during a call waits until the longest call would be over.
+	if _, err := s.db.Pool.Exec(s.t.Context(), `UPDATE agent_versions SET definition = definition || '{"max_duration_s": 60}'`); err != nil {
 		s.t.Fatal(err)
 	}
 }
 
-// drained waits until no contact of a campaign is left.
-func (s *soak) drained(id string) {
-	deadline := time.After(15 * time.Minute)
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	for {
+// waitCompleted waits until a campaign is completed.
+func (s *soak) waitCompleted(id string) {
+	eventuallyWithin(s.t, 15*time.Minute, "the campaign is completed", func() bool {
 		var p progress
-		if err := s.api.Do(s.t.Context(), http.MethodGet, "/v1/campaigns/"+id+"/progress", nil, &p); err == nil && p.Status == "completed" {
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-deadline:
-			s.t.Errorf("the campaign does not end: %+v", p)
-			return
-		}
-	}
+		err := s.api.Do(s.t.Context(), http.MethodGet, "/v1/campaigns/"+id+"/progress", nil, &p)
+		return err == nil && p.Status == "completed"
+	})
 }
 
-// judgeCampaign compares the observed calls with the promises.
-func (s *soak) judgeCampaign(kills []time.Time) {
+// checkCampaign compares the observed calls with the promises.
+func (s *soak) checkCampaign(kills []time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	attempts, _, twice := s.rangTwice()
+	attempts, _, twice := s.checkRings()
 	for what, sql := range map[string]string{
-		"contacts without an end":                "SELECT count(*) FROM contacts WHERE state NOT IN ('done', 'exhausted', 'suppressed')",
-		"contacts that are called too often":     "SELECT count(*) FROM contacts WHERE attempts > 2",
+		"contacts that are not final":            "SELECT count(*) FROM contacts WHERE state NOT IN ('done', 'exhausted', 'suppressed')",
+		"contacts that were called too often":    "SELECT count(*) FROM contacts WHERE attempts > 2",
 		"contacts with more calls than attempts": "SELECT count(*) FROM contacts k WHERE attempts <> (SELECT count(*) FROM calls c WHERE c.contact_id = k.id)",
-		"attempts without an end":                "SELECT count(*) FROM contact_attempts WHERE ended_at IS NULL",
+		"attempts that are not final":            "SELECT count(*) FROM contact_attempts WHERE ended_at IS NULL",
 		"calls of one number at the same time": `SELECT count(*) FROM calls a JOIN calls b ON a.to_number = b.to_number AND a.id < b.id
 			AND a.dialed_at < b.ended_at AND b.dialed_at < a.ended_at`,
 	} {
@@ -135,7 +96,7 @@ func (s *soak) judgeCampaign(kills []time.Time) {
 		s.t.Errorf("%d contacts of %d", n, campaignContacts)
 	}
 	unknown := s.count("SELECT count(*) FROM calls WHERE disconnection_reason IN ('unknown_after_restart', 'node_lost')")
-	settled := s.settled(kills)
+	settled := s.settleTime(kills)
 	if settled > 2*time.Minute {
 		s.t.Errorf("an attempt whose server died was settled after up to %v", settled)
 	}
@@ -144,9 +105,9 @@ func (s *soak) judgeCampaign(kills []time.Time) {
 		campaignKills, campaignContacts, attempts, twice, unknown)
 }
 
-// settled returns the longest time from the death of a server to the next state of its contacts. It counts from
+// settleTime returns the longest time from the death of a server to the next state of its contacts. It counts from
 // the first death after the call was made, although the other server may have died.
-func (s *soak) settled(kills []time.Time) (most time.Duration) {
+func (s *soak) settleTime(kills []time.Time) (most time.Duration) {
 	rows, err := s.db.Pool.Query(s.t.Context(), `SELECT c.created_at, e.done_at FROM calls c JOIN events e ON e.call_id = c.id
 		WHERE c.disconnection_reason = 'unknown_after_restart'`)
 	if err != nil {

@@ -1,12 +1,10 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"net/http"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -23,18 +21,16 @@ const (
 // TestSoakKey sends the same order 200 times at once, with one Idempotency-Key, to a service that is killed
 // repeatedly: one call, one attempt that rings once, and every request returns that call.
 func TestSoakKey(t *testing.T) {
-	if os.Getenv("PARLEYTEST_SOAK") == "" {
-		t.Skip("make soak")
-	}
+	soakOnly(t)
 	s, over := newSoak(t, keyRounds)
 	kills := 0
 	for round := range keyRounds {
 		cmd := s.serve()
-		s.ready()
+		s.waitReady()
 		var answers sync.Map
 		var orders sync.WaitGroup
 		for range keyOrders {
-			orders.Go(func() { answers.Store(s.insist(fmt.Sprintf("key-%d", round)), true) })
+			orders.Go(func() { answers.Store(s.orderUntilAccepted(fmt.Sprintf("key-%d", round)), true) })
 		}
 		for range 3 {
 			// Kills during accepted orders, and while the service is down.
@@ -45,58 +41,64 @@ func TestSoakKey(t *testing.T) {
 			cmd = s.serve()
 		}
 		orders.Wait()
-		told := 0
-		answers.Range(func(any, any) bool { told++; return true })
-		if told != 1 {
-			t.Errorf("round %d: %d different answers", round, told)
+		n := 0
+		answers.Range(func(any, any) bool { n++; return true })
+		if n != 1 {
+			t.Errorf("round %d: %d different responses", round, n)
 		}
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait() // killed
 		kills++
 	}
 	last := s.serve()
-	s.ready()
-	s.settle()
+	s.waitReady()
+	s.waitDelivered()
 	s.end(last)
 	over()
 	if n := s.count("SELECT count(*) FROM attempts"); n != keyRounds {
 		t.Errorf("%d attempts for %d keys", n, keyRounds)
 	}
-	s.judge(kills)
+	s.check(kills)
 }
 
-// insist repeats an order until it is accepted and returns the response.
-func (s *soak) insist(key string) string {
-	body := fmt.Sprintf(`{"agent_id":"demo","to_number":%q}`, demo.Number)
+// orderUntilAccepted repeats an order until it is accepted and returns the response.
+func (s *soak) orderUntilAccepted(key string) string {
 	for {
-		status, text, err := s.order(s.t.Context(), body, key)
-		switch {
-		case err == nil && status == http.StatusAccepted:
+		status, text := orderCall(s.t, s.api.URL, s.api.Key, demo.Number, key)
+		switch status {
+		case http.StatusAccepted:
 			return text
-		case err == nil && status != http.StatusConflict && status < http.StatusInternalServerError:
+		case 0, http.StatusConflict, http.StatusInternalServerError, http.StatusServiceUnavailable:
+		default:
 			s.t.Errorf("%d %s", status, text)
 			return text
 		}
 		select {
 		case <-time.After(time.Duration(50+rand.IntN(100)) * time.Millisecond):
 		case <-s.t.Context().Done():
-			return "given up"
+			return "the test ended"
 		}
 	}
 }
 
-func (s *soak) order(ctx context.Context, body, key string) (status int, text string, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.api.URL+"/v1/calls/phone", strings.NewReader(body))
+// orderCall requests a call with an Idempotency-Key. The status is 0 if no complete response was received.
+func orderCall(t testing.TB, url, apiKey, number, key string) (status int, text string) {
+	body := strings.NewReader(fmt.Sprintf(`{"agent_id":"demo","to_number":%q}`, number))
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/v1/calls/phone", body)
 	if err != nil {
-		return 0, "", err
+		t.Error(err)
+		return 0, ""
 	}
-	req.Header.Set("Authorization", "Bearer "+s.api.Key)
+	req.Header.Set("Authorization", "Bearer "+apiKey)
 	req.Header.Set("Idempotency-Key", key)
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return 0, "", err // the service is down
+		return 0, ""
 	}
-	defer func() { _ = resp.Body.Close() }() // read to its end
+	defer func() { _ = resp.Body.Close() }()
 	got, err := io.ReadAll(resp.Body)
-	return resp.StatusCode, string(got), err
+	if err != nil {
+		return 0, ""
+	}
+	return resp.StatusCode, string(got)
 }

@@ -1,17 +1,16 @@
 package main
 
 import (
-	"net/http"
-	"os"
 	"testing"
 	"time"
 
 	"github.com/parley-voice/parley/control/config"
 	"github.com/parley-voice/parley/control/db/dbtest"
+	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
-// Settings of TestSoakProvidersDown.
+// Settings of TestSoakProviderOutage.
 const (
 	outageContacts = 300
 	outageLasts    = 90 * time.Second
@@ -21,65 +20,51 @@ const (
 	outageProbes = 5
 )
 
-// TestSoakProvidersDown stops the providers of two servers under a running campaign and starts them again: during
+// TestSoakProviderOutage stops the providers of two servers under a running campaign and starts them again: during
 // the outage no contact is called except by probes, and afterwards all are called.
-func TestSoakProvidersDown(t *testing.T) {
-	if os.Getenv("PARLEYTEST_SOAK") == "" {
-		t.Skip("make soak")
-	}
-	o := newOutage(t)
-	var r rung
-	c := carrier(t, &siptest.Carrier{Answer: r.answer(4 * time.Second)})
+func TestSoakProviderOutage(t *testing.T) {
+	soakOnly(t)
+	o := startProviders(t)
+	var r inviteCounter
+	c := carrier(t, &siptest.Carrier{Answer: r.accept(4 * time.Second)})
 	url := dbtest.URL(t)
 	shared := func(c *config.Config) {
-		c.Endpoints.Fake = o.addr
-		if err := config.Settings()["PARLEY_DATABASE_URL"].Set(c, url); err != nil {
-			t.Fatal(err)
-		}
+		c.Endpoints.Fake, c.DatabaseURL = o.addr, media.Secret(url)
 	}
 	srv, api := startServer(t, c.Addr().String(), shared)
 	startServer(t, c.Addr().String(), shared)
-	srv.openAllDay(t)
+	srv.allowAnyHour(t)
 	id := campaign(t, api, map[string]any{"calls_per_minute": 200, "retry_config": map[string]any{"attempts": 3, "interval_s": 60}}, many(outageContacts)...)
-	look := func() (p progress) {
-		if err := api.Do(t.Context(), http.MethodGet, "/v1/campaigns/"+id+"/progress", nil, &p); err != nil {
-			t.Fatal(err)
-		}
-		return p
-	}
-	soonFor(t, 2*time.Minute, "a fifth is called", func() bool { return r.count() >= outageContacts/5 })
-	began, before := time.Now(), r.count()
+	eventuallyWithin(t, 2*time.Minute, "a fifth of the contacts was called", func() bool { return r.total() >= outageContacts/5 })
+	began, before := time.Now(), r.total()
 	o.stop()
 	var p progress
 	held := func() int { return p.HeldReasons["provider_unavailable"] + p.HeldReasons["too_many_failures"] }
-	soonFor(t, 30*time.Second, "the campaign is held", func() bool { p = look(); return held() > 0 && p.Ready == 0 })
+	eventuallyWithin(t, 30*time.Second, "the campaign is held", func() bool { p = readProgress(t, api, id); return held() > 0 && p.Ready == 0 })
 	after := time.Since(began)
-	soonFor(t, time.Minute, "the calls that were on are over", func() bool { p = look(); return p.ByState["in_call"] == 0 })
-	broken := r.count() - before
+	eventuallyWithin(t, time.Minute, "no call is active", func() bool { p = readProgress(t, api, id); return p.ByState["in_call"] == 0 })
+	broken := r.total() - before
 	for time.Since(began) < outageLasts {
 		<-time.After(time.Second)
-		if p = look(); held() == 0 || p.Ready > 0 {
-			t.Fatalf("it calls while its providers are down: %+v", p)
+		if p = readProgress(t, api, id); held() == 0 || p.Ready > 0 {
+			t.Fatalf("the campaign is not held while its providers are down: %+v", p)
 		}
 	}
-	probes := r.count() - before - broken
+	probes := r.total() - before - broken
 	o.start()
 	back := time.Now()
-	soonFor(t, 2*time.Minute, "it calls again", func() bool { return r.count() > before+broken+probes })
+	eventuallyWithin(t, 2*time.Minute, "calls are placed again", func() bool { return r.total() > before+broken+probes })
 	again := time.Since(back)
-	soonFor(t, 15*time.Minute, "it is over", func() bool { p = look(); return p.Status == "completed" })
+	eventuallyWithin(t, 15*time.Minute, "the campaign is completed", func() bool { p = readProgress(t, api, id); return p.Status == "completed" })
 	if broken > outageInFlight || probes > outageProbes {
-		t.Errorf("%d calls began before the servers knew, at most %d; %d after, at most %d", broken, outageInFlight, probes, outageProbes)
+		t.Errorf("%d calls before the outage was detected, want at most %d; %d after, want at most %d", broken, outageInFlight, probes, outageProbes)
 	}
 	if p.ByState["done"] != outageContacts {
 		t.Errorf("of %d contacts: %+v", outageContacts, p)
 	}
-	r.mu.Lock()
-	called := len(r.of)
-	r.mu.Unlock()
-	if called != outageContacts {
+	if called := len(r.numbers()); called != outageContacts {
 		t.Errorf("%d of %d were called", called, outageContacts)
 	}
-	t.Logf("%d calls before the outage; it was known after %v, %d began meanwhile, %d while it was known; the first %v after the return; %d calls in all for %d contacts: %v",
-		before, after.Round(10*time.Millisecond), broken, probes, again.Round(10*time.Millisecond), r.count(), outageContacts, p.ByState)
+	t.Logf("%d calls before the outage; detected after %v; %d calls until then, %d probes; the first call %v after the return; %d calls in all for %d contacts: %v",
+		before, after.Round(10*time.Millisecond), broken, probes, again.Round(10*time.Millisecond), r.total(), outageContacts, p.ByState)
 }

@@ -18,8 +18,6 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/bench/demo"
-	"github.com/parley-voice/parley/control/apikeys"
-	"github.com/parley-voice/parley/control/apply"
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/db/dbtest"
 	"github.com/parley-voice/parley/sip/siptest"
@@ -41,8 +39,8 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// A sighting is the carrier's view of an attempt.
-type sighting struct {
+// A carrierEvent is the carrier's view of an attempt.
+type carrierEvent struct {
 	ID     string `json:"id"`
 	Branch string `json:"branch"`
 	Rang   bool   `json:"rang"`
@@ -52,15 +50,15 @@ type sighting struct {
 func carrierProcess() error {
 	var mu sync.Mutex
 	out := json.NewEncoder(os.Stdout)
-	tell := func(in siptest.Invite, rang bool) {
+	report := func(in siptest.Invite, rang bool) {
 		mu.Lock()
 		defer mu.Unlock()
-		_ = out.Encode(sighting{in.ID, in.Branch, rang}) // the reader has ended; this process ends soon
+		_ = out.Encode(carrierEvent{in.ID, in.Branch, rang}) // the reader has ended
 	}
 	c := &siptest.Carrier{
 		Listen:   "127.0.0.1:0",
-		OnInvite: func(in siptest.Invite) { tell(in, false) },
-		OnRing:   func(in siptest.Invite) { tell(in, true) },
+		OnInvite: func(in siptest.Invite) { report(in, false) },
+		OnRing:   func(in siptest.Invite) { report(in, true) },
 		Answer:   randomCallee,
 	}
 	if err := c.Start(); err != nil {
@@ -68,7 +66,7 @@ func carrierProcess() error {
 	}
 	fmt.Println(c.Addr())
 	_, err := io.Copy(io.Discard, os.Stdin)
-	_ = c.Close() // everything is over
+	_ = c.Close()
 	return err
 }
 
@@ -118,22 +116,20 @@ type soak struct {
 	t       *testing.T
 	db      *db.DB
 	environ []string
-	api     demo.Client
-	calls   int // that are to be
+	api     *demo.Client
+	calls   int // to be placed
 
 	mu    sync.Mutex
-	seen  []sighting
+	seen  []carrierEvent
 	hooks map[string]map[string]bool // webhook ids by call
 	log   []string
 }
 
 // TestSoakKill kills the service at random points while it works through a queue of calls, and compares the views of
-// the carrier and of the webhook receiver with the promises: no attempt rings twice, every call ends, and every
+// the carrier and of the webhook receiver with the guarantees: no attempt rings twice, every call ends, and every
 // end is sent exactly once.
 func TestSoakKill(t *testing.T) {
-	if os.Getenv("PARLEYTEST_SOAK") == "" {
-		t.Skip("make soak")
-	}
+	soakOnly(t)
 	s, over := newSoak(t, soakCalls)
 	var placed sync.WaitGroup
 	placed.Go(s.placeAll)
@@ -147,12 +143,20 @@ func TestSoakKill(t *testing.T) {
 		kills++
 	}
 	last := s.serve()
-	s.ready()
+	s.waitReady()
 	placed.Wait()
-	s.settle()
+	s.waitDelivered()
 	s.end(last)
 	over()
-	s.judge(kills)
+	s.check(kills)
+}
+
+// soakOnly skips the test unless "make soak" runs.
+func soakOnly(t *testing.T) {
+	t.Helper()
+	if os.Getenv("PARLEYTEST_SOAK") == "" {
+		t.Skip("make soak")
+	}
 }
 
 // newSoak starts the processes that survive the service: a carrier and a webhook receiver. over stops them and
@@ -169,13 +173,13 @@ func newSoak(t *testing.T, calls int) (s *soak, over func()) {
 	}
 	proxy := lines.Text()
 	var wg sync.WaitGroup
-	wg.Go(func() { s.watch(lines) })
-	receiver := httptest.NewServer(http.HandlerFunc(s.hook))
-	s.furnish(proxy, receiver.URL)
+	wg.Go(func() { s.readEvents(lines) })
+	receiver := httptest.NewServer(http.HandlerFunc(s.onWebhook))
+	s.prepare(proxy, receiver.URL)
 	return s, func() {
 		_ = hold.Close()
 		wg.Wait()
-		_ = carrier.Wait() // its words are read
+		_ = carrier.Wait()
 		receiver.Close()
 	}
 }
@@ -188,10 +192,10 @@ func (s *soak) end(last *exec.Cmd) {
 	}
 }
 
-// watch stores the carrier's reports.
-func (s *soak) watch(lines *bufio.Scanner) {
+// readEvents stores the carrier's reports.
+func (s *soak) readEvents(lines *bufio.Scanner) {
 	for lines.Scan() {
-		var x sighting
+		var x carrierEvent
 		if json.Unmarshal(lines.Bytes(), &x) == nil {
 			s.mu.Lock()
 			s.seen = append(s.seen, x)
@@ -200,8 +204,8 @@ func (s *soak) watch(lines *bufio.Scanner) {
 	}
 }
 
-// hook stores received webhooks.
-func (s *soak) hook(w http.ResponseWriter, r *http.Request) {
+// onWebhook stores received webhooks.
+func (s *soak) onWebhook(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	var m struct {
 		Type   string `json:"type"`
@@ -210,7 +214,7 @@ func (s *soak) hook(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if json.Unmarshal(body, &m) != nil || m.Type != "call_ended" || !demo.SignedBy(demo.Secret, r.Header, body) {
-		s.t.Errorf("a webhook that is none: %s", body)
+		s.t.Errorf("an invalid webhook: %s", body)
 		return
 	}
 	if s.hooks[m.CallID] == nil {
@@ -220,8 +224,8 @@ func (s *soak) hook(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// furnish creates the organization, with a pace that spreads the calls over the kills.
-func (s *soak) furnish(proxy, hook string) {
+// prepare creates the organization, with a pace that spreads the calls over the kills.
+func (s *soak) prepare(proxy, hook string) {
 	t := s.t
 	url := dbtest.URL(t)
 	d, err := db.Open(t.Context(), db.Config{URL: url, MaxConns: 4})
@@ -232,23 +236,12 @@ func (s *soak) furnish(proxy, hook string) {
 	s.db = d
 	file := fmt.Sprintf(strings.Replace(demo.File, ", call_analyzed", "", 1), strings.TrimPrefix(hook, "http://"), demo.Secret, proxy)
 	file = strings.Replace(file, "concurrent_calls: 10, calls_per_minute: 30", "concurrent_calls: 500, calls_per_minute: 240", 1)
-	spec, err := apply.Parse(strings.NewReader(file))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err = apply.Apply(t.Context(), d.Pool, spec, apply.Options{AllowInsecure: true}); err != nil {
-		t.Fatal(err)
-	}
-	org, err := apikeys.FindOrganization(t.Context(), d.Pool, "demo")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, secret, err := apikeys.CreateKey(t.Context(), d.Pool, apikeys.Key{OrgID: org, RateLimit: apikeys.RateOff})
+	key, err := createDemo(t.Context(), d, file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	addr := "127.0.0.1:" + freePort(t)
-	s.api = demo.Client{URL: "http://" + addr, Key: string(secret)}
+	s.api = &demo.Client{URL: "http://" + addr, Key: key}
 	s.environ = []string{
 		"PARLEYTEST_ROLE=parley", "PARLEY_DATABASE_URL=" + url, "PARLEY_DATA_DIR=" + openDir(t), "PARLEY_HTTP_ADDR=" + addr,
 		"PARLEY_METRICS_ADDR=127.0.0.1:0", "PARLEY_SIP_ADDR=127.0.0.1:0", "PARLEY_WEBRTC_UDP_PORT=0", "PARLEY_LEASE=3s", "PARLEY_DRAIN_TIMEOUT=10s",
@@ -256,9 +249,12 @@ func (s *soak) furnish(proxy, hook string) {
 	}
 }
 
-func (s *soak) serve(flags ...string) *exec.Cmd {
+func (s *soak) serve(flags ...string) *exec.Cmd { return s.serveWith(s.environ, flags...) }
+
+// serveWith runs a server with the given settings and stores its log.
+func (s *soak) serveWith(environ []string, flags ...string) *exec.Cmd {
 	cmd, _, lines := child(s.t, "parley", append(flags, "serve")...)
-	cmd.Env = append(os.Environ(), s.environ...)
+	cmd.Env = append(os.Environ(), environ...)
 	if err := cmd.Start(); err != nil {
 		s.t.Fatal(err)
 	}
@@ -276,54 +272,20 @@ func (s *soak) serve(flags ...string) *exec.Cmd {
 // each.
 func (s *soak) placeAll() {
 	for i := range s.calls {
-		body := fmt.Sprintf(`{"agent_id":"demo","to_number":%q}`, demo.Number)
-		for {
-			req, err := http.NewRequestWithContext(s.t.Context(), http.MethodPost, s.api.URL+"/v1/calls/phone", strings.NewReader(body))
-			if err != nil {
-				s.t.Error(err)
-				return
-			}
-			req.Header.Set("Authorization", "Bearer "+s.api.Key)
-			req.Header.Set("Idempotency-Key", fmt.Sprintf("soak-%d", i))
-			resp, err := http.DefaultClient.Do(req)
-			if err == nil {
-				_ = resp.Body.Close()
-				if resp.StatusCode == http.StatusAccepted {
-					break
-				}
-				if resp.StatusCode != http.StatusConflict && resp.StatusCode != http.StatusInternalServerError &&
-					resp.StatusCode != http.StatusServiceUnavailable {
-					s.t.Errorf("order %d: %s", i, resp.Status)
-					return
-				}
-			}
-			select {
-			case <-time.After(50 * time.Millisecond):
-			case <-s.t.Context().Done():
-				return
-			}
-		}
+		s.orderUntilAccepted(fmt.Sprintf("soak-%d", i))
 	}
 }
 
-// ready waits until the service accepts requests.
-func (s *soak) ready() {
-	for late := time.After(time.Minute); ; {
+// waitReady waits until the service accepts requests.
+func (s *soak) waitReady() {
+	eventuallyWithin(s.t, time.Minute, "the service is ready", func() bool {
 		resp, err := http.Get(s.api.URL + "/readyz")
-		if err == nil {
-			_ = resp.Body.Close()
-			if resp.StatusCode == http.StatusOK {
-				return
-			}
+		if err != nil {
+			return false
 		}
-		select {
-		case <-time.After(50 * time.Millisecond):
-		case <-late:
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			s.t.Fatalf("the service takes no requests: %q", s.log)
-		}
-	}
+		_ = resp.Body.Close()
+		return resp.StatusCode == http.StatusOK
+	})
 }
 
 // count queries the database.
@@ -335,31 +297,31 @@ func (s *soak) count(sql string) int {
 	return n
 }
 
-// settle waits until every call has ended and every end is sent.
-func (s *soak) settle() {
+// waitDelivered waits until every call has ended and every end is sent.
+func (s *soak) waitDelivered() {
 	deadline := time.After(4 * time.Minute)
 	tick := time.NewTicker(250 * time.Millisecond)
 	defer tick.Stop()
 	for {
 		s.mu.Lock()
-		told := len(s.hooks)
+		received := len(s.hooks)
 		s.mu.Unlock()
 		open := s.count("SELECT count(*) FROM calls WHERE status NOT IN ('ended', 'failed')")
-		if open == 0 && told == s.calls {
+		if open == 0 && received == s.calls {
 			return
 		}
 		select {
 		case <-tick.C:
 		case <-deadline:
-			s.t.Errorf("%d calls are not over, %d of %d ends are told\n%s", open, told, s.calls, tail(strings.Join(s.log, "\n"), 30))
+			s.t.Errorf("%d calls have not ended, %d of %d webhooks were received\n%s", open, received, s.calls, tail(strings.Join(s.log, "\n"), 30))
 			return
 		}
 	}
 }
 
-// rangTwice counts the attempts at the carrier, those that rang, and those with more than one request or ring, which
+// checkRings counts the attempts at the carrier, those that rang, and those with more than one request or ring, which
 // are faults.
-func (s *soak) rangTwice() (attempts, rang, twice int) {
+func (s *soak) checkRings() (attempts, rang, twice int) {
 	branches, rings := map[string]map[string]bool{}, map[string]int{}
 	for _, x := range s.seen {
 		if branches[x.ID] == nil {
@@ -379,14 +341,14 @@ func (s *soak) rangTwice() (attempts, rang, twice int) {
 	return len(branches), len(rings), twice
 }
 
-// judge compares the observed calls with the promises.
-func (s *soak) judge(kills int) {
+// check compares the observed calls with the guarantees.
+func (s *soak) check(kills int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	attempts, rang, twice := s.rangTwice()
+	attempts, rang, twice := s.checkRings()
 	for id, ids := range s.hooks {
 		if len(ids) != 1 {
-			s.t.Errorf("the end of %s was told as %d events", id, len(ids))
+			s.t.Errorf("the end of %s was sent as %d events", id, len(ids))
 		}
 	}
 	if n := s.count("SELECT count(*) FROM calls"); n != s.calls {

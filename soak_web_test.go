@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"net/http"
 	"os"
 	"os/exec"
 	"strconv"
@@ -23,10 +22,10 @@ import (
 func TestSoakWeb(t *testing.T) {
 	calls, _ := strconv.Atoi(os.Getenv("PARLEYTEST_WEB_CALLS"))
 	if calls == 0 {
-		t.Skip("PARLEYTEST_WEB_CALLS says how many calls")
+		t.Skip("PARLEYTEST_WEB_CALLS sets the number of calls")
 	}
 	s := &soak{t: t}
-	s.furnish("127.0.0.1:9", "http://127.0.0.1:9")
+	s.prepare("127.0.0.1:9", "http://127.0.0.1:9")
 	port := freePort(t)
 	fakes, _, _ := child(t, "parley", "bench", "providers", "--asr=127.0.0.1:"+port)
 	fakes.Stdout = os.Stderr
@@ -41,7 +40,7 @@ func TestSoakWeb(t *testing.T) {
 			_ = p.Wait()
 		}
 	}()
-	s.ready()
+	s.waitReady()
 	b := openBrowsers(t)
 	var all []*webrtctest.Browser
 	var frames, answers atomic.Int64
@@ -51,23 +50,21 @@ func TestSoakWeb(t *testing.T) {
 	for range calls {
 		at := time.Now()
 		var w webTicket
-		if err := s.api.Do(t.Context(), http.MethodPost, "/v1/calls/web", map[string]any{"agent_id": "demo"}, &w); err != nil {
-			t.Fatal(err)
-		}
+		post(t, s.api, "/v1/calls/web", map[string]any{"agent_id": "demo"}, &w)
 		br := b.open(t, w)
 		join(t, br)
 		slowest = max(slowest, time.Since(at))
 		all = append(all, br)
-		work.Go(func() { asks(br, &frames, &answers) })
+		work.Go(func() { askRepeatedly(br, &frames, &answers) })
 	}
 	t.Logf("%d calls joined in %v, the slowest in %v", calls, time.Since(began), slowest)
 	const window = 20 * time.Second
 	<-time.After(3 * time.Second)
-	cpu, heard := spent(t, server.Process.Pid), frames.Load()
+	cpu, heard := cpuTime(t, server.Process.Pid), frames.Load()
 	began = time.Now()
 	<-time.After(window)
 	took := time.Since(began)
-	cpu, heard = spent(t, server.Process.Pid)-cpu, frames.Load()-heard
+	cpu, heard = cpuTime(t, server.Process.Pid)-cpu, frames.Load()-heard
 	seconds := float64(calls) * took.Seconds()
 	var lost, packets, over int64
 	for _, br := range all {
@@ -77,19 +74,19 @@ func TestSoakWeb(t *testing.T) {
 			over++
 		}
 	}
-	t.Logf("%.2f ms CPU a call-second; %.2f %% of the frames came, %d of %d packets lost; %d answers were heard; %d calls ended",
+	t.Logf("%.2f ms CPU per call and second; %.2f %% of the frames received, %d of %d packets lost; %d answers received; %d calls ended",
 		float64(cpu.Microseconds())/1000/seconds, 100*float64(heard)/(seconds*50), lost, packets, answers.Load(), over)
 	for _, br := range all {
 		br.Close()
 	}
 	work.Wait()
 	if over > 0 || answers.Load() < int64(calls) || float64(heard) < 0.95*seconds*50 {
-		t.Error("not every call is well")
+		t.Error("calls ended, answers are missing, or frames were lost")
 	}
 }
 
-// asks repeats a question and counts the received frames and the answers.
-func asks(br *webrtctest.Browser, frames, answers *atomic.Int64) {
+// askRepeatedly repeats a question and counts the received frames and the answers.
+func askRepeatedly(br *webrtctest.Browser, frames, answers *atomic.Int64) {
 	pcm, _ := tone.Encode(br.Leg.Rate(), "when do you open")
 	f := make(media.Frame, media.FrameLen(br.Leg.Rate()))
 	quiet := 0
@@ -119,8 +116,8 @@ func asks(br *webrtctest.Browser, frames, answers *atomic.Int64) {
 	}
 }
 
-// spent returns the CPU time of a process.
-func spent(t *testing.T, pid int) time.Duration {
+// cpuTime returns the CPU time of a process.
+func cpuTime(t *testing.T, pid int) time.Duration {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -132,5 +129,5 @@ func spent(t *testing.T, pid int) time.Duration {
 	if err1 != nil || err2 != nil {
 		t.Fatal(err1, err2)
 	}
-	return time.Duration(user+system) * 10 * time.Millisecond // a tick of the kernel's
+	return time.Duration(user+system) * 10 * time.Millisecond // USER_HZ is 100
 }

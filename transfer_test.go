@@ -19,10 +19,10 @@ import (
 // A busy target is reported to the caller.
 func TestTransfer(t *testing.T) {
 	t.Parallel()
-	inTime(t, transfers)
+	inTime(t, testTransfer)
 }
 
-func transfers(t testing.TB) {
+func testTransfer(t testing.TB) {
 	script := fakeprovider.Typical()
 	script.Call = func(messages []fakeprovider.Message) (name, arguments string) {
 		if last := messages[len(messages)-1]; last.Role == "user" && strings.Contains(last.Content, "person") {
@@ -39,13 +39,13 @@ func transfers(t testing.TB) {
 	c := carrier(t, &siptest.Carrier{Answer: func(in siptest.Invite) siptest.Script {
 		switch {
 		case strings.HasSuffix(in.To, "0111"):
-			return siptest.Script{Status: http.StatusOK, Talk: listening(2 * time.Second)}
+			return siptest.Script{Status: http.StatusOK, Talk: listenFor(2 * time.Second)}
 		case strings.HasSuffix(in.To, "0112"):
 			return siptest.Script{Status: 486}
 		}
 		return siptest.Script{Status: http.StatusOK, Talk: func(ctx context.Context, leg media.Leg) {
 			siptest.Person{Lines: []string{"give me a person"}}.Talk(ctx, leg)
-			listening(5*time.Second)(ctx, leg)
+			listenFor(5*time.Second)(ctx, leg)
 		}}
 	}})
 	srv, api := startServer(t, c.Addr().String(), func(c *config.Config) { c.Endpoints.Fake = providers.Addr() })
@@ -57,24 +57,20 @@ func transfers(t testing.TB) {
 		srv.applyFile(t, fmt.Sprintf(`organizations: [{name: demo, agents: [{name: demo, published: true, voicemail: continue,
 			tools: [{type: transfer_call, destinations: [{label: support, number: %q}]}]}]}]`, row.number))
 		var call struct {
-			asked
+			apiCall
 			Transfer struct {
 				To      string `json:"to"`
 				Status  string `json:"status"`
 				Bridged bool   `json:"bridged"`
 			} `json:"transfer"`
 		}
-		if err := api.Do(t.Context(), http.MethodPost, "/v1/calls/phone", map[string]any{"agent_id": "demo", "to_number": demo.Number}, &call); err != nil {
-			t.Fatal(err)
-		}
-		talked, _ := finished(t, api, call.CallID)
+		post(t, api, "/v1/calls/phone", map[string]any{"agent_id": "demo", "to_number": demo.Number}, &call)
+		talked, _ := waitEnded(t, api, call.CallID)
 		var said []string
 		for _, l := range talked.Transcript {
 			said = append(said, l.Role+": "+l.Text)
 		}
-		if err := api.Do(t.Context(), http.MethodGet, "/v1/calls/"+call.CallID, nil, &call); err != nil {
-			t.Fatal(err)
-		}
+		get(t, api, "/v1/calls/"+call.CallID, &call)
 		if call.Transfer.To != row.number || call.Transfer.Status != row.status || call.Transfer.Bridged != (row.status == "answered") ||
 			call.Status != "ended" || row.reason != "" && call.Reason != row.reason {
 			t.Errorf("%s: %+v, after %q", row.number, call, said)
@@ -86,11 +82,11 @@ func transfers(t testing.TB) {
 			}
 		}
 		if want := !strings.HasPrefix(row.number, "+44"); want != (len(ids) == 1) {
-			t.Errorf("%s was rung by the attempts %v", row.number, ids)
+			t.Errorf("%s was called by the attempts %v", row.number, ids)
 		}
 	}
 	var alive int
 	if err := srv.db.Pool.QueryRow(t.Context(), "SELECT count(*) FROM attempts WHERE state NOT IN ('ended')").Scan(&alive); err != nil || alive != 0 {
-		t.Errorf("%d attempts are left: %v", alive, err)
+		t.Errorf("%d attempts have not ended: %v", alive, err)
 	}
 }

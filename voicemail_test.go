@@ -32,32 +32,38 @@ func (m *machine) FillFrame(f media.Frame, _ time.Time) {
 }
 
 // talk implements siptest's Script.Talk.
-func (m *machine) talk(_ context.Context, leg media.Leg) {
+func (m *machine) talk(ctx context.Context, leg media.Leg) {
 	rate := leg.Rate()
 	words, _ := tone.Encode(rate, "please leave a message after the tone")
 	m.greeting = slices.Concat(make([]int16, rate/2), words, make([]int16, rate), tone.Sine(rate, rate/3, 1000, 0.2))
 	leg.Play(m)
-	f := make(media.Frame, media.FrameLen(rate))
-	for leg.ReadFrame(f) == nil {
+	m.record(ctx, leg)
+}
+
+// record records the leg until it or ctx ends.
+func (m *machine) record(ctx context.Context, leg media.Leg) {
+	f := make(media.Frame, media.FrameLen(leg.Rate()))
+	for ctx.Err() == nil && leg.ReadFrame(f) == nil {
 		m.mu.Lock()
-		m.recorded, m.rate = append(m.recorded, f...), rate
+		m.recorded, m.rate = append(m.recorded, f...), leg.Rate()
 		m.mu.Unlock()
 	}
 }
 
+// heard returns the recorded words.
 func (m *machine) heard() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return said(append(m.recorded, make([]int16, m.rate/10)...), m.rate)
+	return decodeSpeech(append(m.recorded, make([]int16, m.rate/10)...), m.rate)
 }
 
 // TestVoicemail leaves a message on one answering machine and hangs up on another.
 func TestVoicemail(t *testing.T) {
 	t.Parallel()
-	inTime(t, voicemails)
+	inTime(t, testVoicemail)
 }
 
-func voicemails(t testing.TB) {
+func testVoicemail(t testing.TB) {
 	const message = "please call us back. thank you."
 	machines := make(chan *machine, 2)
 	c := carrier(t, &siptest.Carrier{Answer: func(siptest.Invite) siptest.Script {
@@ -69,7 +75,7 @@ func voicemails(t testing.TB) {
 	srv.applyFile(t, `organizations: [{name: demo, agents: [{name: demo, published: true, voicemail_message: "`+message+`"}]}]`)
 	for policy, want := range map[string]string{"leave_message": "voicemail_dropped", "hangup": "voicemail_reached"} {
 		var call struct {
-			asked
+			apiCall
 			AnsweredBy string `json:"answered_by"`
 			HangupBy   string `json:"hangup_by"`
 			AMD        struct {
@@ -79,13 +85,9 @@ func voicemails(t testing.TB) {
 			} `json:"amd"`
 		}
 		body := map[string]any{"agent_id": "demo", "to_number": "+12025550123", "voicemail": policy}
-		if err := api.Do(t.Context(), http.MethodPost, "/v1/calls/phone", body, &call); err != nil {
-			t.Fatal(err)
-		}
-		finished(t, api, call.CallID)
-		if err := api.Do(t.Context(), http.MethodGet, "/v1/calls/"+call.CallID, nil, &call); err != nil {
-			t.Fatal(err)
-		}
+		post(t, api, "/v1/calls/phone", body, &call)
+		waitEnded(t, api, call.CallID)
+		get(t, api, "/v1/calls/"+call.CallID, &call)
 		if call.Status != "ended" || call.Reason != want || call.HangupBy != "agent" || call.AnsweredBy != "voicemail" ||
 			call.AMD.Confidence < 0.9 || !strings.HasPrefix(call.AMD.Evidence, "phrase") && call.AMD.Evidence != "beep" || call.AMD.AMDMS <= 0 {
 			t.Errorf("%s: %+v", policy, call)
@@ -99,9 +101,7 @@ func voicemails(t testing.TB) {
 			} `json:"calls"`
 		}
 		query := url.Values{"answered_by": {"voicemail"}, "disconnection_reason": {want}}
-		if err := api.Do(t.Context(), http.MethodGet, "/v1/calls?"+query.Encode(), nil, &list); err != nil {
-			t.Fatal(err)
-		}
+		get(t, api, "/v1/calls?"+query.Encode(), &list)
 		if len(list.Calls) != 1 || list.Calls[0].CallID != call.CallID {
 			t.Errorf("%s: the list has %+v", policy, list.Calls)
 		}

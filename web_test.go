@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"net/http"
 	"net/http/httptest"
 	"net/netip"
 	"slices"
@@ -37,9 +36,7 @@ type webTicket struct {
 func ticket(t testing.TB, api *demo.Client) webTicket {
 	t.Helper()
 	var w webTicket
-	if err := api.Do(t.Context(), http.MethodPost, "/v1/calls/web", map[string]any{"agent_id": "demo", "client": "sdk"}, &w); err != nil {
-		t.Fatal(err)
-	}
+	post(t, api, "/v1/calls/web", map[string]any{"agent_id": "demo", "client": "sdk"}, &w)
 	return w
 }
 
@@ -100,38 +97,32 @@ func webCall(t testing.TB) {
 	if err := br.Send(map[string]any{"type": "bye"}); err != nil {
 		t.Fatal(err)
 	}
-	call, turns := finished(t, api, w.CallID)
+	call, turns := waitEnded(t, api, w.CallID)
 	if call.Status != "ended" || call.Reason != "callee_hangup" {
 		t.Errorf("the call is %s, %s", call.Status, call.Reason)
 	}
-	var caller []string
-	for _, l := range call.Transcript {
-		if l.Role == "caller" {
-			caller = append(caller, l.Text)
-		}
-	}
-	if got := strings.Join(caller, "; "); got != "when do you open; have you the odyssey" {
+	if got := strings.Join(linesOf(call, "caller"), "; "); got != "when do you open; have you the odyssey" {
 		t.Errorf("the caller was understood as %q", got)
 	}
 	bye, err := br.Wait(t.Context(), 0, func(m webrtctest.Message) bool { return m.Type == "bye" })
 	if err != nil || bye.Reason != "callee_hangup" {
 		t.Errorf("%+v %v", bye, err)
 	}
-	told := 0
+	received := 0
 	for _, m := range br.Messages() {
 		if m.Event == "turn" {
-			told++
+			received++
 		}
 	}
-	if told != len(turns) || told < 3 {
-		t.Errorf("the browser was told of %d turns, %d are kept", told, len(turns))
+	if received != len(turns) || received < 3 {
+		t.Errorf("the browser received %d turns, %d are stored", received, len(turns))
 	}
 	for _, state := range []string{"listening", "thinking", "speaking"} {
 		if !slices.ContainsFunc(br.Messages(), func(m webrtctest.Message) bool { return m.State == state }) {
-			t.Errorf("the browser was never told %s", state)
+			t.Errorf("the browser did not receive state %s", state)
 		}
 	}
-	ready(t, api, w.CallID)
+	waitRecording(t, api, w.CallID)
 	again := openBrowsers(t).open(t, w)
 	again.Token = w.Token
 	var refused *webrtctest.RefusedError
@@ -157,43 +148,33 @@ func TestWebCallThroughRelay(t *testing.T) {
 	br.Connector = own
 	join(t, br)
 	if srv.web.relay.Allocations() == 0 {
-		t.Error("nothing goes through the relay")
+		t.Error("the relay has no allocation")
 	}
 	f := make(media.Frame, media.FrameLen(br.Leg.Rate()))
 	for loud, began := false, time.Now(); !loud; loud = tone.Level(f) > -45 {
 		if err = br.Leg.ReadFrame(f); err != nil || time.Since(began) > 20*time.Second {
-			t.Fatalf("the greeting is not heard: %v", err)
+			t.Fatalf("the greeting was not audible: %v", err)
 		}
 	}
 	if err = br.Send(map[string]any{"type": "bye"}); err != nil {
 		t.Fatal(err)
 	}
-	if call, _ := finished(t, api, w.CallID); call.Reason != "callee_hangup" {
+	if call, _ := waitEnded(t, api, w.CallID); call.Reason != "callee_hangup" {
 		t.Errorf("the call ended with %s", call.Reason)
 	}
 }
 
-// ready waits for the recording of a call.
-func ready(t testing.TB, api *demo.Client, id string) {
+// waitRecording waits for the recording of a call.
+func waitRecording(t testing.TB, api *demo.Client, id string) {
 	t.Helper()
-	deadline := time.After(10 * time.Second)
-	for {
+	eventually(t, "the recording of call "+id, func() bool {
 		var call struct {
 			Status string `json:"recording_status"`
 			URL    string `json:"recording_url"`
 		}
-		if err := api.Do(t.Context(), http.MethodGet, "/v1/calls/"+id, nil, &call); err != nil {
-			t.Fatal(err)
-		}
-		if call.Status == "ready" && len(fetch(t, call.URL)) > 16000 {
-			return
-		}
-		select {
-		case <-time.After(50 * time.Millisecond):
-		case <-deadline:
-			t.Fatalf("the recording is %s", call.Status)
-		}
-	}
+		get(t, api, "/v1/calls/"+id, &call)
+		return call.Status == "ready" && len(fetch(t, call.URL)) > 16000
+	})
 }
 
 // TestWebBargeIn: a caller interrupts the agent.
@@ -209,18 +190,14 @@ func webBargeIn(t testing.TB) {
 	defer cancel()
 	go func() { // ends with the leg
 		f := make(media.Frame, media.FrameLen(br.Leg.Rate()))
-		for br.Leg.ReadFrame(f) == nil { //nolint:revive // it is let pass
+		for br.Leg.ReadFrame(f) == nil { //nolint:revive // the audio is not checked
 		}
 	}()
 	if _, err := br.Wait(ctx, 0, func(m webrtctest.Message) bool { return m.State == "speaking" }); err != nil {
 		t.Fatal(err)
 	}
 	pcm, _ := tone.Encode(br.Leg.Rate(), "stop stop please when do you open")
-	br.Leg.Play(media.FeedFunc(func(f media.Frame, _ time.Time) {
-		n := copy(f, pcm)
-		clear(f[n:])
-		pcm = pcm[n:]
-	}))
+	br.Leg.Play(&machine{greeting: pcm})
 	if _, err := br.Wait(ctx, 0, func(m webrtctest.Message) bool {
 		return m.Event == "turn" && strings.Contains(string(m.Turn), `"interrupted":true`)
 	}); err != nil {
@@ -234,35 +211,35 @@ func webBargeIn(t testing.TB) {
 			return
 		}
 	}
-	t.Error("the browser saw no words as they came")
+	t.Error("the browser received no interim transcript")
 }
 
-// halted are calls that end before dialing.
-type halted chan *signaling.Session
+// endedCalls are calls that end before dialing.
+type endedCalls chan *signaling.Session
 
-func (srv halted) Begin(_ context.Context, _ signaling.Claims, s *signaling.Session) error {
+func (srv endedCalls) Begin(_ context.Context, _ signaling.Claims, s *signaling.Session) error {
 	srv <- s
 	return nil
 }
 
-// TestWebCallThatIsNotDialed: a browser whose call ends before dialing is disconnected with the reason, and nothing
+// TestWebCallEndsBeforeDialing: a browser whose call ends before dialing is disconnected with the reason, and nothing
 // is left.
-func TestWebCallThatIsNotDialed(t *testing.T) {
+func TestWebCallEndsBeforeDialing(t *testing.T) {
 	b := openBrowsers(t)
 	endpoint, err := ice.Open(t.Context(), ice.Config{UDP: netip.MustParseAddrPort("127.0.0.1:0")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = endpoint.Close() }()
-	seated, key := make(halted, 1), signaling.TokenKey("0123456789abcdef0123456789abcdef")
-	server := &signaling.Server{Calls: seated, Connector: endpoint, Clock: b.clock, Key: key}
+	sessions, key := make(endedCalls, 1), signaling.TokenKey("0123456789abcdef0123456789abcdef")
+	server := &signaling.Server{Calls: sessions, Connector: endpoint, Clock: b.clock, Key: key}
 	defer server.Close()
 	web := httptest.NewServer(server)
 	defer web.Close()
 	br := b.open(t, webTicket{URL: "ws" + strings.TrimPrefix(web.URL, "http"), Token: key.Sign(key.NewClaims("call_a", time.Now().Add(time.Minute)))})
 	join(t, br)
 	var claim control.Claim
-	s := <-seated
+	s := <-sessions
 	attachBrowser(&claim, s)
 	claim.OnEnd(control.CallResult{Status: control.Ended, Reason: control.ReasonInternalError})
 	if m, err := br.Wait(t.Context(), 0, func(m webrtctest.Message) bool { return m.Type == "bye" }); err != nil || m.Reason != "internal_error" {
@@ -271,6 +248,6 @@ func TestWebCallThatIsNotDialed(t *testing.T) {
 	select {
 	case <-s.Leg.Done():
 	default:
-		t.Error("its leg is left")
+		t.Error("the leg is still open")
 	}
 }
