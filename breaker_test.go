@@ -46,6 +46,9 @@ func TestRouteFailure(t *testing.T) {
 	id := campaign(t, api, map[string]any{"calls_per_minute": 200}, many(contacts)...)
 	var p progress
 	eventually(t, "the route is held", func() bool { p = readProgress(t, api, id); return p.HeldReasons["route_unavailable"] > 0 })
+	// A claim reads the breaker without locking it, so one that read it before the opening places its call after
+	// it; the lock of the campaign's pace allows one such claim, for at most 3 s. Only later figures are final.
+	<-time.After(4 * time.Second)
 	eventually(t, "no call is active", func() bool { p = readProgress(t, api, id); return p.ByState["in_call"] == 0 })
 	before, spent := failures(), p.Counters.Attempts
 	if spent < 10 || spent > 25 {
@@ -70,9 +73,7 @@ func TestRouteFailure(t *testing.T) {
 	}
 	failing.Store(false)
 	eventuallyWithin(t, 60*time.Second, "the campaign is completed", func() bool { p = readProgress(t, api, id); return p.Status == "completed" })
-	// One call that was claimed while the breaker opened may fail after the count above.
-	unanswered := p.Counters.Attempts - p.Counters.Busy
-	if p.Counters.Attempts != contacts || unanswered < spent || unanswered > spent+1 || p.ByState["exhausted"] != contacts {
+	if p.Counters.Attempts != contacts || p.Counters.Busy != contacts-spent || p.ByState["exhausted"] != contacts {
 		t.Errorf("%d attempts had been spent; at the end: %+v", spent, p)
 	}
 	mu.Lock()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/parley-voice/parley/bench/providers"
 	"github.com/parley-voice/parley/bench/result"
@@ -170,7 +171,8 @@ func (s serverReport) hasTurnMS(i int) bool {
 // policy.
 func (s serverReport) own(i int) float64 {
 	p, script := s.whole[i].phases, fakeprovider.Typical()
-	return p["jitter_ms"] + p["out_ms"] + max(0, p["llm_ms"]-pipeline.Millis(script.FirstToken)) + max(0, p["tts_ms"]-pipeline.Millis(script.FirstByte))
+	beyond := func(phase string, scripted time.Duration) float64 { return max(0, p[phase]-pipeline.Millis(scripted)) }
+	return p["jitter_ms"] + p["out_ms"] + beyond("llm_ms", script.FirstToken) + beyond("tts_ms", script.FirstByte)
 }
 
 // claimed returns the words of an answer that the server reports as heard.
