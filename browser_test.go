@@ -122,7 +122,7 @@ func interruptAnswer(t testing.TB, c chrome) {
 	if heard := p.heard(); !soundsLike(heard, greeting) || soundsLike(heard, "shall i keep one for you?") {
 		t.Errorf("the page could play %q", heard)
 	}
-	p.run("probe.call.sendSIGHUP().then(() => {})")
+	p.run("probe.call.hangUp().then(() => {})")
 	c.checkHungUp(t, w.CallID)
 	if caller := c.recorded(t, w.CallID); !soundsLike(caller, "wait a moment please") {
 		t.Errorf("the caller is recorded with %q", caller)
@@ -203,7 +203,7 @@ func networkLost(t testing.TB, c chrome) {
 		t.Error("the media does not use the other path")
 	}
 	t.Logf("%q", eval[[]string](p, "probe.events.filter((e) => e.type === 'state').map((e) => Math.round(e.at) + ' ' + e.state)"))
-	p.run("probe.call.sendSIGHUP().then(() => {})")
+	p.run("probe.call.hangUp().then(() => {})")
 	c.checkHungUp(t, w.CallID)
 }
 
@@ -248,7 +248,7 @@ func socketLost(t testing.TB, c chrome) {
 	p.until("connected", "probe.call.state === 'listening'")
 	p.ask("when do you open")
 	p.until("an answer", "probe.events.some((e) => e.role === 'agent' && e.final && e.text.startsWith('We open'))")
-	p.run("probe.call.sendSIGHUP().then(() => {})")
+	p.run("probe.call.hangUp().then(() => {})")
 	c.checkHungUp(t, w.CallID)
 }
 

@@ -26,7 +26,7 @@ func (d demoCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	s := &demo.Show{Out: e.out, Colour: isTerminal(e.out)}
+	s := &demo.Show{Out: e.out, Color: isTerminal(e.out)}
 	s.Title(c.DataDir)
 	carrier := demo.Carrier()
 	if err = carrier.Start(); err != nil {

@@ -49,7 +49,7 @@ func Plane(ctx context.Context, d Design, in io.Reader, out io.Writer) error {
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, 1<<20)
 	if !lines.Scan() {
-		return errors.New("no ports came")
+		return errors.New("missing line with ports")
 	}
 	var far []int
 	if err := json.Unmarshal(lines.Bytes(), &far); err != nil {
@@ -220,7 +220,7 @@ type hummingVoice struct{ second []int16 }
 
 func newHummingVoice() hummingVoice { return hummingVoice{tone.Sine(rtp.Rate, rtp.Rate, 400, 0.1)} }
 
-// greeting is the text for which drone hums without end.
+// greeting is the text for which hummingVoice hums without end.
 const greeting = "hum"
 
 func (d hummingVoice) Open(ctx context.Context, _ pipeline.Style) (pipeline.Synthesis, error) {

@@ -8,7 +8,7 @@ import (
 
 // Closing the recognizer closes its results; otherwise no call of the benchmark
 // would end.
-func TestDeafnessEnds(t *testing.T) {
+func TestSilentRecognizerCloses(t *testing.T) {
 	r, err := silentRecognizer{}.Recognize(t.Context(), pipeline.Stream{Rate: 8000})
 	if err != nil {
 		t.Fatal(err)

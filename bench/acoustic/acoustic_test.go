@@ -62,7 +62,7 @@ func TestShortClickIsNoOnset(t *testing.T) {
 }
 
 // Stretches finds a sound placed anywhere, within one window.
-func TestStretchesFindWhatWasPut(t *testing.T) {
+func TestStretchesFindSounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		line := make([]int16, 0, 4*rate)
 		var want []Span

@@ -102,7 +102,7 @@ func record(ctx context.Context, c class, v audiogen.Voice, script string, rnd *
 	return k, nil
 }
 
-// A outcome is the outcome of one call.
+// An outcome is the result of one call.
 type outcome struct {
 	verdict amd.Verdict
 	speaks  []time.Duration // when the agent may speak
@@ -192,7 +192,7 @@ type Options struct {
 
 // Run measures and writes tables to out.
 func Run(ctx context.Context, out io.Writer, o Options) error {
-	rnd := rand.New(rand.NewPCG(o.Seed, 6)) //nolint:gosec // the same every time, on purpose
+	rnd := rand.New(rand.NewPCG(o.Seed, 6)) //nolint:gosec // repeatable on purpose
 	voices := audiogen.Voices()
 	var t, deaf tally
 	for i, v := range voices {
@@ -210,7 +210,7 @@ func Run(ctx context.Context, out io.Writer, o Options) error {
 		}
 		o.Progress(i+1, len(voices))
 	}
-	t.keep(o.Result)
+	t.addMetrics(o.Result)
 	if err := t.write(out); err != nil {
 		return err
 	}
@@ -253,9 +253,9 @@ func (t *tally) add(k *call, r outcome) {
 	}
 }
 
-// keep adds the metrics to f: the agent's first word for people, the verdict and
+// addMetrics adds the metrics to f: the agent's first word for people, the verdict and
 // the message for machines.
-func (t *tally) keep(f *measured.File) {
+func (t *tally) addMetrics(f *measured.File) {
 	var words, verdicts []time.Duration
 	people, early, suspected, machines, mistaken := 0, 0, 0, 0, 0
 	for _, c := range classes() {

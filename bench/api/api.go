@@ -68,7 +68,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	if err = b.Start(ctx); err != nil {
 		return err
 	}
-	if err = b.furnish(ctx); err != nil {
+	if err = b.configure(ctx); err != nil {
 		return err
 	}
 	return b.measure(ctx)
@@ -100,7 +100,7 @@ func (b *bench) measure(ctx context.Context) error {
 	}
 	fmt.Fprintf(t, "calls dialed and found busy\tnothing\t\t\t\t\t\t%.0f\t%.2f\t\n", float64(b.rang.Load()-rang)/b.Length.Seconds(),
 		float64(b.spent()-cpu)/float64(time.Millisecond)/float64(max(b.rang.Load()-rang, 1)))
-	if err = b.drained(ctx); err != nil {
+	if err = b.awaitQueue(ctx); err != nil {
 		return err
 	}
 	t.run("reads", "GET /v1/calls/{id}", b.atOnce(), func() answers {
@@ -172,8 +172,8 @@ func perSecond(name string) []result.Bound {
 	}
 }
 
-// keep adds the metrics of one measurement to the result.
-func (b *bench) keep(name, what string, r answers, bounds []result.Bound) {
+// addMetrics adds the metrics of one measurement to the result.
+func (b *bench) addMetrics(name, what string, r answers, bounds []result.Bound) {
 	f := b.Result
 	f.Add(result.Spread(name+"_ms", what, "ms", r.millis(), bounds...))
 	m := result.Figure(name+"_per_second", what+": answered", "/s", result.Exactly(r.perSecond()), perSecond(name)...)
@@ -190,29 +190,20 @@ const maxLateness = 20
 
 // rest sends nothing for Length, while the queue drains.
 func (b *bench) rest(ctx context.Context) error {
-	select {
-	case <-time.After(b.Length):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	machine.Sleep(ctx, b.Length)
+	return ctx.Err()
 }
 
-// drained waits until no call was dialed for one second, two minutes at most, so
+// awaitQueue waits until no call was dialed for one second, two minutes at most, so
 // that reads do not compete with dialing.
-func (b *bench) drained(ctx context.Context) error {
+func (b *bench) awaitQueue(ctx context.Context) error {
 	for range 120 {
 		rang := b.rang.Load()
-		select {
-		case <-time.After(time.Second):
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-		if b.rang.Load() == rang {
+		if !machine.Sleep(ctx, time.Second) || b.rang.Load() == rang {
 			break
 		}
 	}
-	return nil
+	return ctx.Err()
 }
 
 // order requests a call through a subgroup.

@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// A service that stalls for a second is charged with all requests due during it.
-func TestOpenCountsFromWhenItWasDue(t *testing.T) {
+// Response times count from when a request was due, so that a stall of the service counts
+// for all requests due during it.
+func TestOpenLoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		r := openLoop(t.Context(), 10, 2*time.Second, func(_ context.Context, n int) error {
@@ -27,7 +28,7 @@ func TestOpenCountsFromWhenItWasDue(t *testing.T) {
 	})
 }
 
-func TestClosedAsksOneAfterTheOther(t *testing.T) {
+func TestClosedLoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		seen := make(chan int, 1000)
 		r := closedLoop(t.Context(), 4, time.Second, func(_ context.Context, n int) error {

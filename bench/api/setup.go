@@ -8,8 +8,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// furnish creates an organization with an agent, subgroups and an API key.
-func (b *bench) furnish(ctx context.Context) error {
+// configure creates an organization with an agent, subgroups and an API key.
+func (b *bench) configure(ctx context.Context) error {
 	var file strings.Builder
 	fmt.Fprintf(&file, `
 organizations:
@@ -23,11 +23,7 @@ organizations:
     subgroups:
 `, b.carrier.Proxy())
 	for n := range b.Subgroups {
-		fmt.Fprintf(
-			&file,
-			"    - {name: s%03d, allowed_destinations: [\"1\"], agents: [bench], concurrent_calls: 1000000, calls_per_minute: 1000000}\n",
-			n,
-		)
+		fmt.Fprintf(&file, "    - {name: s%03d, allowed_destinations: [\"1\"], agents: [bench], %s}\n", n, unlimited)
 	}
 	if err := b.Configure(ctx, "bench", file.String()); err != nil {
 		return err
@@ -52,6 +48,9 @@ organizations:
 	}
 	return nil
 }
+
+// unlimited are the limits of a subgroup.
+const unlimited = "concurrent_calls: 1000000, calls_per_minute: 1000000"
 
 // fillSQL copies the last requested call, spread over a year.
 const fillSQL = `

@@ -59,23 +59,13 @@ func (t *table) run(name, what, load string, do func() answers, bounds ...result
 	b := t.bench
 	rang, cpu := b.rang.Load(), b.spent()
 	r := do()
-	fmt.Fprintf(
-		t,
-		"%s\t%s\t%.0f\t%.1f ms\t%.1f ms\t%.1f ms\t%d\t%.0f\t%.2f\t\n",
-		what,
-		load,
-		r.perSecond(),
-		r.at(0.5),
-		r.at(0.99),
-		r.at(1),
-		r.failed,
-		float64(b.rang.Load()-rang)/r.took.Seconds(),
-		float64(b.spent()-cpu)/float64(time.Millisecond)/float64(max(len(r.each), 1)),
-	)
+	dialed, each := float64(b.rang.Load()-rang)/r.took.Seconds(), float64(b.spent()-cpu)/float64(time.Millisecond)/float64(max(len(r.each), 1))
+	fmt.Fprintf(t, "%s\t%s\t%.0f\t%.1f ms\t%.1f ms\t%.1f ms\t%d\t%.0f\t%.2f\t\n",
+		what, load, r.perSecond(), r.at(0.5), r.at(0.99), r.at(1), r.failed, dialed, each)
 	if r.err != nil {
 		fmt.Fprintln(b.Options.Log, r.err)
 	}
-	b.keep(name, what+", "+load, r, bounds)
+	b.addMetrics(name, what+", "+load, r, bounds)
 	return len(r.each)
 }
 
@@ -105,10 +95,8 @@ func (t *table) measureWrites(ctx context.Context, name string, do func() int) (
 		name, what, unit string
 		value            float64
 	}{
-		{"transactions", "transactions", "", each.transactions}, {"syncs", "disk syncs", "", each.syncs}, {
-			"log", "log", "KiB",
-			each.bytes / 1024,
-		},
+		{"transactions", "transactions", "", each.transactions}, {"syncs", "disk syncs", "", each.syncs},
+		{"log", "log", "KiB", each.bytes / 1024},
 	} {
 		t.bench.Result.Add(result.Figure(name+"_"+f.name+"_each", name+": "+f.what+" per call request", f.unit, result.Exactly(f.value)))
 	}

@@ -111,16 +111,16 @@ func track(ms ...int) Track {
 	return t
 }
 
-func TestPlayed(t *testing.T) {
+func TestPlayTimes(t *testing.T) {
 	for name, c := range map[string]struct {
 		came, want []int
 		loud       bool
 	}{
-		"in time":         {[]int{0, 20, 40}, []int{40, 60, 80}, false},
-		"late, but held":  {[]int{0, 55, 58}, []int{40, 60, 80}, false},
-		"too late":        {[]int{0, 90, 92}, []int{40, 90, 110}, true},
-		"caught up again": {[]int{0, 200, 200, 200, 200, 200, 200}, []int{40, 200, 220, 240, 260, 260, 260}, false},
-		"speech is kept":  {[]int{0, 200, 200, 200, 200, 200, 200}, []int{40, 200, 220, 240, 260, 280, 300}, true},
+		"in time":               {[]int{0, 20, 40}, []int{40, 60, 80}, false},
+		"late, but held":        {[]int{0, 55, 58}, []int{40, 60, 80}, false},
+		"too late":              {[]int{0, 90, 92}, []int{40, 90, 110}, true},
+		"caught up again":       {[]int{0, 200, 200, 200, 200, 200, 200}, []int{40, 200, 220, 240, 260, 260, 260}, false},
+		"speech is not skipped": {[]int{0, 200, 200, 200, 200, 200, 200}, []int{40, 200, 220, 240, 260, 280, 300}, true},
 	} {
 		tr := track(c.came...)
 		if c.loud {

@@ -31,8 +31,8 @@ func (t Track) ArrivedAt(i int) time.Time {
 	return t.At[max(0, min(i/media.FrameLen(t.Rate), len(t.At)-1))]
 }
 
-// WireTime returns when sample i would play without a jitter buffer. Unlike Came, it
-// separates positions within a packet.
+// WireTime returns when sample i would play without a jitter buffer. Unlike ArrivedAt,
+// it separates positions within a packet.
 func (t Track) WireTime(i int) time.Time {
 	n := media.FrameLen(t.Rate)
 	at := max(0, min(i/n, len(t.At)-1))
@@ -81,7 +81,7 @@ func (t Track) PlayTimes() []time.Time {
 	return played
 }
 
-// EarTime returns when sample i plays; played is the result of Played.
+// EarTime returns when sample i plays; played is the result of PlayTimes.
 func (t Track) EarTime(played []time.Time, i int) time.Time {
 	n := media.FrameLen(t.Rate)
 	at := max(0, min(i/n, len(played)-1))

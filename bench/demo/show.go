@@ -77,8 +77,8 @@ type Turn struct {
 // A Show prints a call while it happens.
 type Show struct {
 	Out io.Writer
-	// Colour enables ANSI colors.
-	Colour bool
+	// Color enables ANSI colors.
+	Color bool
 
 	status string
 	lines  int
@@ -88,9 +88,9 @@ type Show struct {
 
 func (s *Show) print(format string, args ...any) { fmt.Fprintf(s.Out, format, args...) }
 
-// paint colors text if Colour is set.
+// paint colors text if Color is set.
 func (s *Show) paint(code, text string) string {
-	if !s.Colour {
+	if !s.Color {
 		return text
 	}
 	return "\x1b[" + code + "m" + text + "\x1b[0m"
@@ -137,14 +137,14 @@ func (s *Show) Call(ctx context.Context, c *Client, receiver *Receiver, dir stri
 		return fmt.Errorf("%w: %s, %s, %d turns", ErrUnfinished, call.Status, call.Reason, s.turns)
 	}
 	s.print("\n")
-	for analysed := false; !analysed; {
+	for analyzed := false; !analyzed; {
 		select {
 		case h := <-receiver.hooks:
 			if !h.verified {
 				return fmt.Errorf("%w: the webhook's signature is wrong", ErrUnfinished)
 			}
 			s.print("  webhook   %s delivered to http://%s/hook, signature verified (%s)\n", h.kind, receiver.Addr(), h.id)
-			analysed = h.kind == "call_analyzed"
+			analyzed = h.kind == "call_analyzed"
 		case <-ctx.Done():
 			return fmt.Errorf("%w: no webhook was received", ErrUnfinished)
 		}
@@ -223,8 +223,8 @@ func (s *Show) printTurns(turns []Turn) {
 func (s *Show) at(seconds float64) string { return s.paint("2", fmt.Sprintf("%5.2f", seconds)) }
 
 // phases returns the displayed phases of a turn and their colors.
-func phases() []struct{ key, name, colour string } {
-	return []struct{ key, name, colour string }{
+func phases() []struct{ key, name, color string } {
+	return []struct{ key, name, color string }{
 		{"jitter_ms", "jitter", "37"},
 		{"vad_ms", "vad", "34"},
 		{"asr_ms", "asr", "36"},
@@ -250,9 +250,9 @@ func (s *Show) turn(t Turn) {
 			continue
 		}
 		sum += ms
-		parts = append(parts, s.paint(p.colour, fmt.Sprintf("%s %.0f", p.name, ms)))
+		parts = append(parts, s.paint(p.color, fmt.Sprintf("%s %.0f", p.name, ms)))
 		upTo := int(sum/20 + 0.5)
-		bar.WriteString(s.paint(p.colour, strings.Repeat("█", max(0, upTo-cells))))
+		bar.WriteString(s.paint(p.color, strings.Repeat("█", max(0, upTo-cells))))
 		cells = max(cells, upTo)
 	}
 	s.print("         %s turn %d  %s = %s\n", s.paint("2", "└"), t.Turn, strings.Join(parts, " · "),

@@ -27,14 +27,8 @@ type Options struct {
 // Defaults returns the options of the shipped model.
 func Defaults() Options {
 	return Options{
-		Rounds: 4,
-		Words:  9000,
-		Rare:   3,
-		Rate:   0.05,
-		Step:   0.002,
-		Drop:   10,
-		Doubt:  0.1,
-		Weigh:  [...]float32{Inside: 1, Open: 1, Going: 0.05, Comma: 0.02, Closing: 0.7, End: 1},
+		Rounds: 4, Words: 9000, Rare: 3, Rate: 0.05, Step: 0.002, Drop: 10, Doubt: 0.1,
+		Weigh: [...]float32{Inside: 1, Open: 1, Going: 0.05, Comma: 0.02, Closing: 0.7, End: 1},
 	}
 }
 
@@ -208,12 +202,8 @@ func (f *fitter) start() {
 		}
 	}
 	f.Layers = make([]float32, model.Layers)
-	f.net = layers{
-		w:      f.Layers,
-		grad:   make([]float32, model.Layers),
-		mean:   make([]float32, model.Layers),
-		square: make([]float32, model.Layers),
-	}
+	empty := func() []float32 { return make([]float32, model.Layers) }
+	f.net = layers{w: f.Layers, grad: empty(), mean: empty(), square: empty()}
 	draw := func(from, to, inputs int) {
 		for i := from; i < to; i++ {
 			f.Layers[i] = float32(f.rnd.NormFloat64() / math.Sqrt(float64(inputs)))

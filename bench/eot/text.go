@@ -1,4 +1,4 @@
-// Package eot trains the end-of-turn model (pipeline/eot/ending) on transcripts
+// Package eot trains the end-of-turn model (pipeline/eot/model) on transcripts
 // and measures it on others.
 package eot
 

@@ -4,6 +4,7 @@
 package gateway
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -11,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"os/exec"
 	"strings"
 	"sync"
 	"time"
@@ -49,7 +51,7 @@ type Job struct {
 	Agent  scenario.Agent  `json:"agent"`
 }
 
-// An Call is one call to place.
+// A Call is one call to place.
 type Call struct {
 	ID     string `json:"id"`
 	Prompt string `json:"prompt"`
@@ -125,18 +127,18 @@ func Run(ctx context.Context, in io.Reader, out io.Writer) error {
 	if j.Logs != "" {
 		agent.OpenTurnLog = turnlog.Dir(j.Logs)
 	}
-	orders, results := make(chan Call, len(j.Calls)), make(chan Result)
+	waiting, results := make(chan Call, len(j.Calls)), make(chan Result)
 	if err = j.warm(ctx, ua, agent); err == nil {
 		for _, o := range j.Calls {
-			orders <- o
+			waiting <- o
 		}
 	}
-	close(orders)
+	close(waiting)
 	var lines sync.WaitGroup
 	for i := range min(j.AtATime, len(j.Calls)) {
 		lines.Go(func() {
 			machine.Sleep(ctx, time.Duration(i)*j.Stagger)
-			for o := range orders {
+			for o := range waiting {
 				results <- j.place(ctx, ua, agent, o)
 			}
 		})
@@ -236,7 +238,7 @@ const (
 	asksFor   = "with a colleague"
 )
 
-// enableTransfer lets the agent transfer the caller by a call of its own.
+// enableTransfer lets the agent transfer the caller: a second call is placed and bridged.
 func (j Job) enableTransfer(ua *sip.UA, o Call, brief *pipeline.SessionConfig) error {
 	var err error
 	brief.Tools, err = tools.Build([]tools.Definition{{
@@ -259,6 +261,34 @@ func calls(messages []fakeprovider.Message) (name, arguments string) {
 // greeting is the agent's first line.
 const greeting = "hello this is parley how may i help you"
 
+// StartFakes starts cmd, which calls Fakes, with a script. It returns the providers'
+// address; end stops them.
+func StartFakes(cmd *exec.Cmd, script providers.Script) (addr string, end func(), err error) {
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return "", nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return "", nil, err
+	}
+	if err = cmd.Start(); err != nil {
+		return "", nil, err
+	}
+	end = func() {
+		_ = in.Close()
+		_ = cmd.Wait() // errors are on stderr
+	}
+	if err = json.NewEncoder(in).Encode(script); err == nil {
+		addr, err = bufio.NewReader(out).ReadString('\n')
+	}
+	if err != nil {
+		end()
+		return "", nil, fmt.Errorf("fake providers: %w", err)
+	}
+	return strings.TrimSpace(addr), end, nil
+}
+
 // Fakes runs the fake providers by the script that it reads from in, writes their
 // address, and ends with in.
 func Fakes(ctx context.Context, in io.Reader, out io.Writer) error {
@@ -275,8 +305,5 @@ func Fakes(ctx context.Context, in io.Reader, out io.Writer) error {
 	if _, err = fmt.Fprintln(out, fakes.Addr()); err == nil {
 		_, err = io.Copy(io.Discard, in)
 	}
-	if closing := fakes.Close(); err == nil {
-		err = closing
-	}
-	return err
+	return errors.Join(err, fakes.Close())
 }

@@ -5,10 +5,8 @@
 package load
 
 import (
-	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -35,7 +33,7 @@ type bench struct {
 	Options
 
 	server  *server.Server
-	fakes   int // their process
+	fakes   int // process id
 	idle    int64
 	scripts [][]callee.Line
 	current atomic.Pointer[step]
@@ -84,11 +82,14 @@ func Run(ctx context.Context, o Options, f *result.File) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, carrier.Close()) }()
-	fakes, end, err := b.startFakes(ctx)
+	cmd := b.Child(ctx, "bench", "fakes")
+	cmd.Stderr = b.Log
+	fakes, end, err := gateway.StartFakes(cmd, providers.Typical())
 	if err != nil {
 		return err
 	}
 	defer end()
+	b.fakes = cmd.Process.Pid
 	b.server = &server.Server{Child: o.Child, Log: o.Log, Settings: []string{"PARLEY_FAKE_URL=" + fakes}}
 	defer func() { err = errors.Join(err, b.server.Stop()) }()
 	if err = b.server.Start(ctx); err != nil {
@@ -97,41 +98,11 @@ func Run(ctx context.Context, o Options, f *result.File) (err error) {
 	if err = b.server.Configure(ctx, "bench", operator(carrier.Proxy())); err != nil {
 		return err
 	}
-	if _, err = b.server.Look(ctx, "/debug/pprof/heap?gc=1"); err != nil { // free the memory of the start
+	if _, err = b.server.ReadMetrics(ctx, "/debug/pprof/heap?gc=1"); err != nil { // free the memory of the start
 		return err
 	}
 	b.idle = machine.RSS(b.server.PID)
 	return b.steps(ctx, f)
-}
-
-// startFakes runs the fake providers in a process of their own.
-func (b *bench) startFakes(ctx context.Context) (addr string, end func(), err error) {
-	cmd := b.Child(ctx, "bench", "fakes")
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		return "", nil, err
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return "", nil, err
-	}
-	cmd.Stderr = b.Log
-	if err = cmd.Start(); err != nil {
-		return "", nil, err
-	}
-	b.fakes = cmd.Process.Pid
-	end = func() {
-		_ = in.Close()
-		_ = cmd.Wait() // errors are in the log
-	}
-	if err = json.NewEncoder(in).Encode(providers.Typical()); err == nil {
-		addr, err = bufio.NewReader(out).ReadString('\n')
-	}
-	if err != nil {
-		end()
-		return "", nil, fmt.Errorf("fake providers: %w", err)
-	}
-	return strings.TrimSpace(addr), end, nil
 }
 
 // steps measures step after step.
@@ -149,7 +120,7 @@ func (b *bench) steps(ctx context.Context, f *result.File) error {
 		done = append(done, m)
 		why = m.knee(done[0])
 		fmt.Fprintln(b.Out, m.line(done[0], why))
-		if err = b.keep(ctx, f, m, done[0]); err != nil {
+		if err = b.addStep(ctx, f, m, done[0]); err != nil {
 			return err
 		}
 		if len(why) > 0 || m.punctuality().P99.Value > maxLateness {
@@ -166,8 +137,8 @@ func (b *bench) steps(ctx context.Context, f *result.File) error {
 // slowest is the number of turns per step stored with audio.
 const slowest = 2
 
-// keep adds a step to the file.
-func (b *bench) keep(ctx context.Context, f *result.File, m, first *stepResult) error {
+// addStep adds a step to the file.
+func (b *bench) addStep(ctx context.Context, f *result.File, m, first *stepResult) error {
 	for _, x := range m.metrics(first) {
 		f.Add(x)
 	}
@@ -206,11 +177,8 @@ func (b *bench) conclude(f *result.File, done []*stepResult, why []string) {
 	}
 	f.Add(most)
 	if late && len(why) == 0 {
-		f.Refuse(
-			"the load generator was the bottleneck: with %d calls its clock was more than %d ms late (p99); the server's limit is unknown",
-			last.calls,
-			maxLateness,
-		)
+		f.Refuse("the load generator was the bottleneck: with %d calls its clock was more than %d ms late (p99); the server's limit is unknown",
+			last.calls, maxLateness)
 	}
 }
 
@@ -219,7 +187,7 @@ func (b *bench) profile(ctx context.Context, p plan) error {
 	p.to = max(p.to, p.from+profileTime+time.Second)
 	var got []byte
 	_, err := b.step(ctx, p, func(ctx context.Context) (err error) {
-		got, err = b.server.Look(ctx, fmt.Sprintf("/debug/pprof/profile?seconds=%d", int(profileTime.Seconds())))
+		got, err = b.server.ReadMetrics(ctx, fmt.Sprintf("/debug/pprof/profile?seconds=%d", int(profileTime.Seconds())))
 		return err
 	})
 	if err != nil {
@@ -240,7 +208,7 @@ type pauses struct {
 
 // pauses reads the server's GC pauses; none if that fails.
 func (b *bench) pauses(ctx context.Context) pauses {
-	text, err := b.server.Look(ctx, "/debug/pprof/heap?debug=1")
+	text, err := b.server.ReadMetrics(ctx, "/debug/pprof/heap?debug=1")
 	if err != nil {
 		return pauses{}
 	}
@@ -284,23 +252,10 @@ func (m *stepResult) line(first *stepResult, why []string) string {
 	q := func(values []float64, p float64) float64 {
 		return stat.Quantile(slices.Sorted(slices.Values(values)), p)
 	}
-	text := fmt.Sprintf(
-		"%5d  %5d  %9.1f ms  %6.1f  %6.1f  %+7.1f ms  %6.2f%%  %4.2f%%  %13.2f  %8.0f  %6.2f  %7.1f ms  %5.0f%%  %6.0f%%",
-		m.calls,
-		len(m.own),
-		q(m.own, .5),
-		q(m.own, .95),
-		q(m.own, .99),
-		m.p95()-first.p95(),
-		100*part(m.came, m.due),
-		100*part(m.lateCame, m.due),
-		m.cpu,
-		m.memory,
-		q(m.gc, .99),
-		q(m.jitter, .99),
-		100*(m.shares.server+m.shares.postgres),
-		100*m.shares.all,
-	)
+	text := fmt.Sprintf("%5d  %5d  %9.1f ms  %6.1f  %6.1f  %+7.1f ms  %6.2f%%  %4.2f%%  %13.2f  %8.0f  %6.2f  %7.1f ms  %5.0f%%  %6.0f%%",
+		m.calls, len(m.own), q(m.own, .5), q(m.own, .95), q(m.own, .99), m.p95()-first.p95(),
+		100*part(m.came, m.due), 100*part(m.lateCame, m.due), m.cpu, m.memory, q(m.gc, .99), q(m.jitter, .99),
+		100*(m.shares.server+m.shares.postgres), 100*m.shares.all)
 	if len(why) > 0 {
 		text += "  ← too many"
 	}

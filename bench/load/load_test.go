@@ -52,8 +52,8 @@ func TestCheck(t *testing.T) {
 	}
 	for name, change := range map[string]func(*Options){
 		"no step":     func(o *Options) { o.Steps = nil },
-		"downwards":   func(o *Options) { o.Steps = []int{3, 1} },
-		"none":        func(o *Options) { o.Steps = []int{0} },
+		"descending":  func(o *Options) { o.Steps = []int{3, 1} },
+		"zero calls":  func(o *Options) { o.Steps = []int{0} },
 		"too many":    func(o *Options) { o.Steps = []int{most + 1} },
 		"no length":   func(o *Options) { o.Length = 0 },
 		"short calls": func(o *Options) { o.Hold = time.Second },
@@ -109,10 +109,10 @@ func TestObserve(t *testing.T) {
 		lost       bool
 		late, came int
 	}{
-		"all is well":                   {0, false, 0, 149},
+		"in time":                       {0, false, 0, 149},
 		"late, but in time to be heard": {30 * time.Millisecond, false, 0, 149},
 		"too late":                      {90 * time.Millisecond, false, 1, 149},
-		"one is lost":                   {0, true, 0, 148},
+		"one packet lost":               {0, true, 0, 148},
 	} {
 		r, lines, began := heardCall(c.lateBy, c.lost)
 		o := observe(r, lines, began, began.Add(time.Minute))
@@ -157,7 +157,7 @@ func TestKnee(t *testing.T) {
 		"late packets":     {func(m *stepResult) { m.lateCame = 11 }, "packets were late", "CPU was not the limit"},
 		"missing packets":  {func(m *stepResult) { m.came = 9989 }, "packets were lost", "CPU was not the limit"},
 		"busy":             {func(m *stepResult) { m.shares = shares{server: .7, postgres: .12, all: .95} }, "used 82 % of the machine", "CPU was the limit: server 70 %"},
-		"busy with others": {func(m *stepResult) { m.shares, m.lateCame = shares{server: .3, all: .99}, 50 }, "packets were late", "mostly used by other processes"},
+		"other processes":  {func(m *stepResult) { m.shares, m.lateCame = shares{server: .3, all: .99}, 50 }, "packets were late", "mostly used by other processes"},
 		"dead":             {func(m *stepResult) { m.dead = 3 }, "had no answer", "CPU was not the limit"},
 		"calls fail":       {func(m *stepResult) { m.unanswered, m.refused = 1, 1 }, "2 of 100 calls", "CPU was not the limit"},
 		"deaf":             {func(m *stepResult) { m.own = nil }, "no audio was received", "CPU was not the limit"},

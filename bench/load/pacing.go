@@ -50,7 +50,7 @@ type arrivals struct {
 	at    []time.Time
 }
 
-func (s *arrivals) see(i siptest.Invite) {
+func (s *arrivals) onInvite(i siptest.Invite) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.at = append(s.at, i.At); len(s.at) == 1 {
@@ -67,7 +67,7 @@ func RunPacing(ctx context.Context, o PacingOptions, f *result.File) (err error)
 	}
 	seen := arrivals{first: make(chan struct{})}
 	carrier := &siptest.Carrier{
-		Listen: "127.0.0.1:0", OnInvite: seen.see,
+		Listen: "127.0.0.1:0", OnInvite: seen.onInvite,
 		Answer: func(siptest.Invite) siptest.Script { return siptest.Script{Status: 486} },
 	}
 	if err = carrier.Start(); err != nil {
@@ -111,10 +111,8 @@ func (o PacingOptions) launch(ctx context.Context, s *server.Server, n int) erro
 		Blockers []map[string]any `json:"blockers"`
 	}
 	err := s.Post(ctx, "/v1/campaigns", map[string]any{
-		"name": fmt.Sprintf(
-			"bench %d",
-			n,
-		), "agent_id": "bench", "calls_per_minute": o.Pace, "planned_calls": rows, "attestation": map[string]any{"confirmed": true},
+		"name": fmt.Sprintf("bench %d", n), "agent_id": "bench", "calls_per_minute": o.Pace, "planned_calls": rows,
+		"attestation": map[string]any{"confirmed": true},
 	}, &c)
 	if err == nil && c.Status != "running" {
 		err = fmt.Errorf("campaign %d is %s: %v", n, c.Status, c.Blockers)

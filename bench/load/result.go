@@ -31,19 +31,17 @@ type stepResult struct {
 // shares are parts of the machine's CPU time, 0 to 1.
 type shares struct{ server, postgres, fakes, bench, all float64 }
 
-func (m *stepResult) spent(a, b usage, memory float64) {
+// setUsage sets the CPU time and memory between two readings.
+func (m *stepResult) setUsage(a, b usage, memory float64) {
 	took := b.at.Sub(a.at)
 	of := func(d time.Duration) float64 { return float64(d) / float64(took) / float64(cores()) }
 	m.shares = shares{
-		of(
-			b.server.Own - a.server.Own,
-		), of(b.server.Below - a.server.Below), of(b.fakes.Own - a.fakes.Own), of(b.own.Own - a.own.Own), of(b.busy - a.busy),
+		server: of(b.server.Own - a.server.Own), postgres: of(b.server.Below - a.server.Below), fakes: of(b.fakes.Own - a.fakes.Own),
+		bench: of(b.own.Own - a.own.Own), all: of(b.busy - a.busy),
 	}
 	m.cpu = millis(b.server.Own-a.server.Own) / took.Seconds() / float64(m.calls)
 	m.memory = max(0, memory/1024) // with few calls the process may shrink
 }
-
-func (m *stepResult) received(packets, lost int) { m.packets, m.lost = packets, lost }
 
 // overhead returns the response times on the wire beyond the fake providers'
 // script.

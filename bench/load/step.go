@@ -16,7 +16,7 @@ import (
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
-// A placedCall call was requested.
+// A placedCall is a requested call.
 type placedCall struct {
 	n        int
 	id       string // the server's; "" if it rejected the request
@@ -87,21 +87,15 @@ func (b *bench) step(ctx context.Context, p plan, within func(context.Context) e
 	if err != nil {
 		return nil, err
 	}
-	m.spent(before, after, float64(rss-b.idle)/float64(p.calls))
+	m.setUsage(before, after, float64(rss-b.idle)/float64(p.calls))
 	s.gather(ctx, m)
 	return m, nil
 }
 
 // until waits for a time.
 func until(ctx context.Context, at time.Time) error {
-	t := time.NewTimer(time.Until(at))
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	machine.Sleep(ctx, time.Until(at))
+	return ctx.Err()
 }
 
 // progress draws the progress of the step until stop.
@@ -197,7 +191,7 @@ func (s *step) gather(ctx context.Context, m *stepResult) {
 	for _, c := range s.all {
 		switch {
 		case c.refused:
-			m.refused++ // so it was not placed
+			m.refused++
 			continue
 		case c.answered.IsZero():
 			if c.due.Before(m.to.Add(-tooLong)) {
@@ -215,7 +209,7 @@ func (s *step) gather(ctx context.Context, m *stepResult) {
 		}
 	}
 	slices.SortStableFunc(m.turns, func(a, b heardTurn) int { return int(1000 * (b.own - a.own)) })
-	m.received(s.qualities(ctx))
+	m.packets, m.lost = s.qualities(ctx)
 }
 
 // sampled is the number of calls whose quality is read from the server.
@@ -248,7 +242,7 @@ func (s *step) qualities(ctx context.Context) (packets, lost int) {
 	return packets, lost
 }
 
-// A heardTurn turn belongs to a call.
+// A heardTurn is a turn of a call.
 type heardTurn struct {
 	turn
 	*placedCall

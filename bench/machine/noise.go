@@ -24,7 +24,7 @@ const spins = 400_000
 
 const (
 	nap   = time.Millisecond
-	quiet = 300 * time.Millisecond // duration of Before
+	quiet = 300 * time.Millisecond // duration of MeasureNoise
 	each  = 100 * time.Millisecond // between two samples during a run: 1 % of a core
 )
 

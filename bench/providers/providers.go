@@ -227,7 +227,7 @@ func Serve(ctx context.Context, out io.Writer, addrs Addrs, s Script, reply func
 		servers = append(servers, one)
 	}
 	if err == nil {
-		if err = tell(out, servers[0].Addr(), servers[1].Addr(), servers[2].Addr(), s); err == nil {
+		if err = printAddrs(out, servers[0].Addr(), servers[1].Addr(), servers[2].Addr(), s); err == nil {
 			<-ctx.Done()
 		}
 	}
@@ -237,8 +237,8 @@ func Serve(ctx context.Context, out io.Writer, addrs Addrs, s Script, reply func
 	return err
 }
 
-// tell prints the addresses by protocol.
-func tell(out io.Writer, asr, llm, tts string, s Script) error {
+// printAddrs prints the addresses by protocol.
+func printAddrs(out io.Writer, asr, llm, tts string, s Script) error {
 	_, err := fmt.Fprintf(out, `speech-to-text  %[1]s, for tone words: partial %[4]v, final %[5]v
   Deepgram       ws://%[1]s/v1/listen and ws://%[1]s/v2/listen
   AssemblyAI     ws://%[1]s/v3/ws

@@ -28,12 +28,8 @@ type target struct {
 func targets() []target {
 	return []target{
 		{
-			"overhead mouth to ear, beyond providers and policy, including packetization, ms",
-			"turns",
-			"ear_overhead_ms",
-			0,
-			"p50 ≤ 25, p95 ≤ 35, p99 ≤ 50",
-			nil,
+			"overhead mouth to ear, beyond providers and policy, including packetization, ms", "turns", "ear_overhead_ms", 0,
+			"p50 ≤ 25, p95 ≤ 35, p99 ≤ 50", nil,
 		},
 		{"overhead on the wire, ms", "turns", "overhead_ms", 0, "p50 ≤ 25, p95 ≤ 35, p99 ≤ 50", nil},
 		{"p95 overhead mouth to ear with 500 calls, above that of one, ms", "load", "overhead_above_ms", 500, "value ≤ 10", nil},

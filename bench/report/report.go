@@ -79,7 +79,7 @@ type bar struct {
 	Name     string
 	MS       string
 	From, To float64
-	Colour   int
+	Color    int
 }
 
 func (b bar) Width() float64 { return b.To - b.From }
@@ -125,7 +125,7 @@ func bars(phases []result.Phase) []bar {
 	}
 	var all []bar
 	for _, p := range phases {
-		b := bar{Name: p.Name, MS: result.Number(p.MS), From: 100 * at / total, Colour: colour(p.Name)}
+		b := bar{Name: p.Name, MS: result.Number(p.MS), From: 100 * at / total, Color: color(p.Name)}
 		at += p.MS
 		b.To = 100 * at / total
 		all = append(all, b)
@@ -133,7 +133,7 @@ func bars(phases []result.Phase) []bar {
 	return all
 }
 
-// colour returns the color index of a phase, the same in all turns.
-func colour(name string) int {
+// color returns the color index of a phase, the same in all turns.
+func color(name string) int {
 	return slices.Index(result.PhaseNames(), name)
 }

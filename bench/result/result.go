@@ -154,7 +154,8 @@ func revision() string {
 }
 
 // CheckGenerator records the lateness of the generator, in ms, and refuses the run if
-// its p99 exceeds bound. Of several calls the maxFileSize p99 is kept.
+// its p99 exceeds bound. Of several clocks the one with the
+// largest p99 is stored.
 func (f *File) CheckGenerator(of string, late []float64, bound float64) {
 	g := &Generator{Of: of, Late: stat.Summarize(late), Bound: bound}
 	p99 := g.Late.P99.Value

@@ -37,7 +37,7 @@ const Rate = callee.Rate
 // ManyWords is the length of answers that are to be interrupted.
 const ManyWords = 18
 
-// A Utterance is one line of a callee and its purpose.
+// An Utterance is one line of a callee and its purpose.
 type Utterance struct {
 	Text   string        // its words; empty for a noise
 	Parts  corpus.Turn   // words with pauses
@@ -64,7 +64,7 @@ type Call struct {
 	Noise []int16
 }
 
-// An PlanOptions selects the calls to plan.
+// PlanOptions select the calls to plan.
 type PlanOptions struct {
 	Pauses int // minimum number of pauses in all; the other scenarios scale with it
 	Others int // exchanges per other scenario; 0 means a twelfth of Pauses
@@ -136,7 +136,7 @@ func (o PlanOptions) calls(s *Scenario, n int) []Call {
 	return all
 }
 
-// kindOf gives each scenario its own random stream.
+// kindOf returns the random stream of a scenario.
 func kindOf(n Name) uint64 {
 	return uint64(slices.Index([]Name{Plain, Pauses, BargeIn, Backchannel, Cough, Resume, Echo, Hangup}, n)) //nolint:gosec // one of them
 }

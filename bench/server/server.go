@@ -140,7 +140,7 @@ func (s *Server) DatabaseURL() string {
 	return fmt.Sprintf("host=%s port=5432 user=parley dbname=parley sslmode=disable", filepath.Join(s.data(), "postgres", "socket"))
 }
 
-// Configure applies an operator's file and creates the API key that Ask uses.
+// Configure applies an operator's file and creates the API key that Request uses.
 func (s *Server) Configure(ctx context.Context, org, file string) error {
 	name := filepath.Join(s.dir, "bench.yaml")
 	if err := os.WriteFile(name, []byte(file), 0o600); err != nil {
@@ -171,7 +171,7 @@ func (s *Server) Request(ctx context.Context, method, path string, body, answer 
 	return s.ask(ctx, method, path, "", body, answer)
 }
 
-// Post calls Ask with POST and a new Idempotency-Key.
+// Post is Request with POST and a new Idempotency-Key.
 func (s *Server) Post(ctx context.Context, path string, body, answer any) error {
 	return s.ask(ctx, http.MethodPost, path, rand.Text(), body, answer)
 }
@@ -192,8 +192,8 @@ func (s *Server) ask(ctx context.Context, method, path, key string, body, answer
 	return json.Unmarshal(got, answer)
 }
 
-// Look reads a page of the metrics address, such as /debug/pprof/heap?debug=1.
-func (s *Server) Look(ctx context.Context, path string) ([]byte, error) {
+// ReadMetrics reads a page of the metrics address, such as /debug/pprof/heap?debug=1.
+func (s *Server) ReadMetrics(ctx context.Context, path string) ([]byte, error) {
 	return s.do(ctx, http.MethodGet, s.Metrics+path, "", nil)
 }
 

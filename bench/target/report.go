@@ -80,11 +80,7 @@ func (t Turn) silence() *float64 {
 // row converts the turn for the file.
 func (t Turn) row(calls int) result.Turn {
 	r := result.Turn{
-		Call:    t.Call,
-		Number:  t.Number,
-		Calls:   calls,
-		Text:    t.Text,
-		Heard:   t.Words,
+		Call: t.Call, Number: t.Number, Calls: calls, Text: t.Text, Heard: t.Words,
 		Figures: map[string]float64{"overlap_ms": t.Overlap, "spoke_ms": t.Spoke},
 	}
 	for name, v := range map[string]*float64{

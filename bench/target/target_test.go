@@ -106,7 +106,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-func TestTwice(t *testing.T) {
+func TestRepeatedAnswer(t *testing.T) {
 	x := newCall(10)
 	end := x.says(500, "are you open")
 	end = x.hears(end+300, "yes of course")
@@ -116,7 +116,7 @@ func TestTwice(t *testing.T) {
 	}
 }
 
-func TestTalkedOver(t *testing.T) {
+func TestInterruption(t *testing.T) {
 	x := newCall(10)
 	end := x.says(500, "are you open on sunday")
 	x.hears(end-300, "yes of course")
@@ -133,7 +133,7 @@ func TestTalkedOver(t *testing.T) {
 	}
 }
 
-func TestCameBack(t *testing.T) {
+func TestEcho(t *testing.T) {
 	x := newCall(10)
 	x.says(500, "are you open on sunday")
 	x.hears(620, "are you open on sunday")
@@ -186,7 +186,7 @@ func TestAnsweringSystem(t *testing.T) {
 	}
 }
 
-func TestNobodyThere(t *testing.T) {
+func TestUnknownNumber(t *testing.T) {
 	c := &siptest.Carrier{Listen: "127.0.0.1:0", Answer: func(siptest.Invite) siptest.Script { return siptest.Script{Status: 404} }}
 	if err := c.Start(); err != nil {
 		t.Fatal(err)

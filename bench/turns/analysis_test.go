@@ -27,7 +27,7 @@ type syntheticCall struct {
 
 func newCall(seconds int, words int, moves ...scenario.Utterance) *syntheticCall {
 	t := &syntheticCall{pcm: make([]int16, seconds*rate)}
-	t.ID, t.Name, t.Words = "tape-0", scenario.Plain, words
+	t.ID, t.Name, t.Words = "call-0", scenario.Plain, words
 	t.Turns = moves
 	return t
 }
@@ -87,7 +87,7 @@ func (t *syntheticCall) judge(tb testing.TB, lines ...string) []Turn {
 	}
 	a, err := t.call.judge()
 	if err != nil || len(a.served.unspoken) > 0 {
-		tb.Fatalf("got ghosts %q, %v", a.served.unspoken, err)
+		tb.Fatalf("got unspoken lines %q, %v", a.served.unspoken, err)
 	}
 	return a.turns
 }
@@ -118,7 +118,7 @@ func TestAnswerInTime(t *testing.T) {
 }
 
 // An answered turn without turn_ms is counted.
-func TestUntold(t *testing.T) {
+func TestTurnsWithoutTurnMS(t *testing.T) {
 	for name, c := range map[string]struct {
 		line           string
 		metrics        string
@@ -301,7 +301,7 @@ func TestDamagedLinesAreFound(t *testing.T) {
 	}
 }
 
-func TestGhosts(t *testing.T) {
+func TestUnspokenLines(t *testing.T) {
 	x := newCall(4, 4, said(true, corpus.Part{Text: "are you open"}))
 	x.says(500)
 	x.server.Lines = []pipeline.Line{{Role: pipeline.RoleCaller, Text: "abcd efgh"}, {Role: pipeline.RoleCaller, Text: "you open"}}

@@ -31,17 +31,8 @@ func Bench(ctx context.Context, out io.Writer, o Options, f *result.File, dir st
 	if o.peer() == scenario.Web {
 		by = "WebRTC, G.722, full server with a database"
 	}
-	fmt.Fprintf(
-		out,
-		"turns: %s; fake providers: partial %v, final %v, first token %v, first byte %v; %d concurrent calls, seed %d\n",
-		by,
-		s.PartialLag,
-		s.FinalLag,
-		s.FirstToken,
-		s.FirstByte,
-		o.Calls,
-		o.Seed,
-	)
+	fmt.Fprintf(out, "turns: %s; fake providers: partial %v, final %v, first token %v, first byte %v; %d concurrent calls, seed %d\n",
+		by, s.PartialLag, s.FinalLag, s.FirstToken, s.FirstByte, o.Calls, o.Seed)
 	if o.warms() {
 		fmt.Fprintln(out, "one warm-up call, not counted")
 	}

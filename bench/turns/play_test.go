@@ -21,7 +21,7 @@ func TestPlay(t *testing.T) {
 	defer plays.Wait()
 	for name, text := range map[string]string{
 		"keys by G.722 in packets of 40 ms": "like: keys\nexchanges: 1\ncodec: G722\nptime: 40ms\nexpect: [keys_lost.times<=0, keys_unanswered.times<=0]",
-		"a handover":                        "like: transfer\nexchanges: 1\nhear: [a colleague speaking]\nexpect: [heard_lines.share>=100, ended_transferred.share>=100]",
+		"a transfer":                        "like: transfer\nexchanges: 1\nhear: [a colleague speaking]\nexpect: [heard_lines.share>=100, ended_transferred.share>=100]",
 		"a machine on a bad line": "like: voicemail\nexchanges: 1\nhear: [please call us back]\nfrom_caller: {jitter: 10ms}\n" +
 			"expect: [heard_lines.share>=100, ended_voicemail_dropped.share>=100, answered_by_voicemail.share>=100]",
 		"a broken model": "like: hang-up\nexchanges: 1\nproviders: {faults: [{provider: llm, fault: refuse, times: 1}]}\nexpect: [dead_turns.times<=0, ended_agent_hangup.share>=100]",
@@ -53,7 +53,7 @@ func TestPlay(t *testing.T) {
 	}
 }
 
-func TestUnknownMeasure(t *testing.T) {
+func TestUnknownMetric(t *testing.T) {
 	r := &Report{}
 	r.count("dead_turns", "", never, 0, 1)
 	if _, _, err := r.expected("dead.times<=0"); err == nil || !strings.Contains(err.Error(), "accepted are dead_turns") {

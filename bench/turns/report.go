@@ -16,8 +16,8 @@ import (
 type Report struct {
 	Metrics []result.Metric
 	Turns   []Turn
-	// Unspoken are recorded lines that nobody spoke; UnspokenEchoed are those on lines with
-	// echo.
+	// Unspoken are recorded lines that the caller did not speak; UnspokenEchoed are those
+	// with echo.
 	Unspoken, UnspokenEchoed []string
 	// Damaged are recorded lines with wrong text: the machine stalled, or two
 	// lines were joined.

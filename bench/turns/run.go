@@ -5,17 +5,14 @@
 package turns
 
 import (
-	"bufio"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/parley-voice/parley/bench/callee"
@@ -77,7 +74,7 @@ func (o Options) warms() bool {
 
 const rate = scenario.Rate
 
-// A call call is a call as seen by both ends and the network.
+// A call is a planned call as seen by both ends and the network.
 type call struct {
 	scenario.Call
 	callee callee.Record
@@ -169,28 +166,6 @@ func (o Options) providers() providers.Script {
 // fakes runs the fake providers in a process of their own, until end.
 func (o Options) fakes(ctx context.Context) (addr string, end func(), err error) {
 	cmd := o.Child(ctx, "bench", "fakes")
-	hold, err := cmd.StdinPipe()
-	if err != nil {
-		return "", nil, err
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return "", nil, err
-	}
 	cmd.Stderr = os.Stderr
-	if err = cmd.Start(); err != nil {
-		return "", nil, err
-	}
-	end = func() {
-		_ = hold.Close()
-		_ = cmd.Wait() // errors are on stderr
-	}
-	if err = json.NewEncoder(hold).Encode(o.providers()); err == nil {
-		addr, err = bufio.NewReader(out).ReadString('\n')
-	}
-	if err != nil {
-		end()
-		return "", nil, fmt.Errorf("providers: %w", err)
-	}
-	return strings.TrimSpace(addr), end, nil
+	return gateway.StartFakes(cmd, o.providers())
 }

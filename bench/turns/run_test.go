@@ -87,7 +87,7 @@ func TestTwoCalls(t *testing.T) {
 }
 
 // A single word identifies the answered line.
-func TestWordsTellWhoseTheyAre(t *testing.T) {
+func TestWordsIdentifyLine(t *testing.T) {
 	moves := []scenario.Utterance{said(true, corpus.Part{Text: "how much is it"}), said(true, corpus.Part{Text: "that is too much"})}
 	all := sources(moves)
 	for text, want := range map[string]source{
@@ -133,7 +133,7 @@ func TestComplete(t *testing.T) {
 }
 
 // The metrics detect each planted fault.
-func TestPlanted(t *testing.T) {
+func TestPlantedFaults(t *testing.T) {
 	t.Parallel()
 	const (
 		off     = "agreement_ms"

@@ -26,7 +26,7 @@ type item struct {
 
 // serverReport matches the server's report of a call with the callee's turns.
 type serverReport struct {
-	unspoken []string       // caller's lines that nobody spoke, or that the agent spoke
+	unspoken []string       // caller's lines that the caller did not speak
 	damaged  []string       // spoken lines with damaged text
 	places   map[string]int // the callee's line of each such text
 	lines    map[int][]item // the server's turns of each line

@@ -76,13 +76,11 @@ type clipMaker struct {
 	phone bool      // clips pass a telephone line
 }
 
-func newStudio(
-	ctx context.Context,
-	rate int,
-	voices []audiogen.Voice,
-	texts func(string) []string,
-	babble []audiogen.Voice,
-) (*clipMaker, error) {
+// newClipMaker returns a generator of clips: voices speak texts over noise, which may be
+// babble of other voices.
+func newClipMaker(ctx context.Context, rate int, voices []audiogen.Voice, texts func(string) []string, babble []audiogen.Voice) (
+	*clipMaker, error,
+) {
 	m, err := audiogen.NewMaker(ctx, rate, babble, audiogen.OtherTexts)
 	if err != nil {
 		return nil, err

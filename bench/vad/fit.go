@@ -16,11 +16,11 @@ import (
 // Fit trains the model on voices and sentences that the table does not use, and
 // writes it as Go code to out.
 func Fit(ctx context.Context, out io.Writer, progress func(done, all int)) error {
-	rnd := rand.New(rand.NewPCG(11, 12)) //nolint:gosec // the same every time, on purpose
+	rnd := rand.New(rand.NewPCG(11, 12)) //nolint:gosec // repeatable on purpose
 	var speech, other []gmm.Features
 	const rounds = 6
 	for r, rate := range []int{8000, 16000} {
-		s, err := newStudio(ctx, rate, audiogen.Others(), audiogen.OtherTexts, audiogen.Others())
+		s, err := newClipMaker(ctx, rate, audiogen.Others(), audiogen.OtherTexts, audiogen.Others())
 		if err != nil {
 			return err
 		}
@@ -62,9 +62,7 @@ func Fit(ctx context.Context, out io.Writer, progress func(done, all int)) error
 			fmt.Fprintf(
 				out,
 				"\t\t\t{\n\t\t\t\tWeight: %.5g,\n\t\t\t\tMean:   Features{%s},\n\t\t\t\tWhite: [Dims * (Dims + 1) / 2]float32{\n",
-				g.Weight,
-				list(g.Mean[:]),
-			)
+				g.Weight, list(g.Mean[:]))
 			for row, at := 1, 0; at < len(g.White); at, row = at+row, row+1 {
 				fmt.Fprintf(out, "\t\t\t\t\t%s,\n", list(g.White[at:at+row]))
 			}

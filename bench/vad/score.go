@@ -25,8 +25,8 @@ type Score struct {
 	Other, False int // other frames, and false alarms
 	Said, Missed int // utterances, and those missed completely
 	// Onset and Offset are the absolute errors of the edges; Faded is that of the
-	// end by the level trail; Told is the delay of the onset's verdict.
-	Onset, Offset, Faded, Told []time.Duration
+	// end by the level trail; Reported is the delay of the onset's verdict.
+	Onset, Offset, Faded, Reported []time.Duration
 }
 
 // Options configure Run.
@@ -40,7 +40,7 @@ type Options struct {
 func Run(ctx context.Context, out io.Writer, o Options) error {
 	all := conditions()
 	for r, rate := range []int{8000, 16000} {
-		s, err := newStudio(ctx, rate, audiogen.Voices(), audiogen.Texts, audiogen.Others())
+		s, err := newClipMaker(ctx, rate, audiogen.Voices(), audiogen.Texts, audiogen.Others())
 		if err != nil {
 			return err
 		}
@@ -54,7 +54,7 @@ func Run(ctx context.Context, out io.Writer, o Options) error {
 			if err = ctx.Err(); err != nil {
 				return err
 			}
-			rnd := rand.New(rand.NewPCG(uint64(rate), uint64(i))) //nolint:gosec // the same every time, on purpose
+			rnd := rand.New(rand.NewPCG(uint64(rate), uint64(i))) //nolint:gosec // repeatable on purpose
 			var plain, model Score
 			for range o.Clips {
 				k := s.clip(c, rnd)
@@ -83,7 +83,7 @@ func (s *Score) row() string {
 		return "–\t" + share(s.False, s.Other) + "\t–\t–\t–\t–"
 	}
 	return fmt.Sprintf("%s\t%s\t%d/%d\t%s\t%s\t%s", share(s.Hit, s.Speech), share(s.False, s.Other), s.Missed, s.Said,
-		middle(s.Onset), middle(s.Told), middle(s.Offset))
+		middle(s.Onset), middle(s.Reported), middle(s.Offset))
 }
 
 // middle formats the median and p95 in milliseconds.
@@ -95,9 +95,9 @@ func middle(d []time.Duration) string {
 	return fmt.Sprintf("%d/%d", d[len(d)/2].Milliseconds(), d[len(d)*95/100].Milliseconds())
 }
 
-// A stretch is a run of frames, to excluded. told is the frame of its verdict;
+// A stretch is a run of frames, to excluded. reported is the frame of its verdict;
 // faded is the frame at which the level trail ended it.
-type stretch struct{ from, to, told, faded int }
+type stretch struct{ from, to, reported, faded int }
 
 // add runs a detector on a clip and scores it.
 func (s *Score) add(c *clip, d detector) {
@@ -134,7 +134,7 @@ func (s *Score) add(c *clip, d detector) {
 		s.Onset = append(s.Onset, (time.Duration(first.from-u.from) * media.FrameTime).Abs())
 		s.Offset = append(s.Offset, (time.Duration(last.to-u.to) * media.FrameTime).Abs())
 		s.Faded = append(s.Faded, (time.Duration(last.faded-u.to) * media.FrameTime).Abs())
-		s.Told = append(s.Told, max(0, time.Duration(first.told+1-u.from)*media.FrameTime))
+		s.Reported = append(s.Reported, max(0, time.Duration(first.reported+1-u.from)*media.FrameTime))
 	}
 }
 

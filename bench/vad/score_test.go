@@ -17,12 +17,12 @@ import (
 
 // scripted returns verdicts at fixed frames.
 type scripted struct {
-	at    int
-	tells map[int]vad.Verdict
+	at       int
+	verdicts map[int]vad.Verdict
 }
 
 func (s *scripted) Frame(media.Frame) (vad.Verdict, int) {
-	v := s.tells[s.at]
+	v := s.verdicts[s.at]
 	s.at++
 	if v == vad.SpeechStart {
 		return v, 2
@@ -41,7 +41,7 @@ func truth(s string) *clip {
 func TestScore(t *testing.T) {
 	c := truth("...xxxxx..................xxxxx...................xx........")
 	var s Score
-	s.add(c, &scripted{tells: map[int]vad.Verdict{5: vad.SpeechStart, 17: vad.SpeechEnd, 30: vad.SpeechStart, 37: vad.SpeechEnd}})
+	s.add(c, &scripted{verdicts: map[int]vad.Verdict{5: vad.SpeechStart, 17: vad.SpeechEnd, 30: vad.SpeechStart, 37: vad.SpeechEnd}})
 	// Verdicts: frames 3 to 8, and frame 28.
 	want := Score{Speech: 12, Hit: 6, Other: 48, False: 1, Said: 3, Missed: 1}
 	if s.Speech != want.Speech || s.Hit != want.Hit || s.Other != want.Other || s.False != want.False || s.Said != 3 || s.Missed != 1 {
@@ -54,8 +54,8 @@ func TestScore(t *testing.T) {
 	if !slices.Equal(s.Faded, s.Offset) {
 		t.Errorf("got faded %v, want %v", s.Faded, s.Offset)
 	}
-	if told := []time.Duration{60 * time.Millisecond, 100 * time.Millisecond}; !slices.Equal(s.Told, told) {
-		t.Errorf("got told %v, want %v", s.Told, told)
+	if delays := []time.Duration{60 * time.Millisecond, 100 * time.Millisecond}; !slices.Equal(s.Reported, delays) {
+		t.Errorf("got delays %v, want %v", s.Reported, delays)
 	}
 }
 

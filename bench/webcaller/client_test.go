@@ -104,7 +104,7 @@ func (m *microphone) FillFrame(f media.Frame, due time.Time) {
 }
 
 // A web caller hears and is heard with each codec, and knows the times.
-func TestVisit(t *testing.T) {
+func TestWebCaller(t *testing.T) {
 	h := newTestServer(t)
 	for want, offered := range map[string][]string{"G722": nil, "PCMU": {"PCMU"}, "PCMA": {"PCMA", "PCMU"}} {
 		l, err := h.caller(offered...).Join(t.Context())
@@ -176,7 +176,7 @@ func hears(t *testing.T, l *Leg) []time.Time {
 }
 
 // The leg ends with the call.
-func TestServerLeaves(t *testing.T) {
+func TestServerHangup(t *testing.T) {
 	h := newTestServer(t)
 	l, err := h.caller().Join(t.Context())
 	if err != nil {

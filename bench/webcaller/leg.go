@@ -188,7 +188,7 @@ func (l *Leg) Hangup(c media.Cause) error {
 		_ = l.ws.WriteJSON(map[string]any{"type": "bye"}) // the server may have closed it
 		_ = l.ws.Close()
 	}
-	_ = l.pc.Close() // errors do not matter any more
+	_ = l.pc.Close() // the leg has ended
 	err := l.mux.Close()
 	l.tasks.Wait()
 	return err

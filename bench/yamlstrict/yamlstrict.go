@@ -109,14 +109,14 @@ func checkStruct(n *yaml.Node, t reflect.Type, where string) error {
 	return nil
 }
 
-// fields calls tell for the keys of a struct, including inlined ones.
-func fields(t reflect.Type, tell func(name string, f reflect.Type)) {
+// fields calls visit for the keys of a struct, including inlined ones.
+func fields(t reflect.Type, visit func(name string, f reflect.Type)) {
 	for f := range t.Fields() {
 		switch name, rest, _ := strings.Cut(f.Tag.Get("yaml"), ","); {
 		case rest == "inline":
-			fields(f.Type, tell)
+			fields(f.Type, visit)
 		case name != "" && name != "-":
-			tell(name, f.Type)
+			visit(name, f.Type)
 		}
 	}
 }
