@@ -1,7 +1,6 @@
 package sip
 
 import (
-	"sync"
 	"testing"
 	"time"
 
@@ -30,35 +29,24 @@ func TestBadNetwork(t *testing.T) {
 					t.Error(err)
 				}
 			})
-			work := make(chan media.Target)
-			var placing sync.WaitGroup
-			for range atOnce {
-				placing.Go(func() {
-					for target := range work {
-						call, err := l.ua.Dial(t.Context(), target, nil)
-						if err != nil {
-							t.Errorf("%s: %v", target.ID, err)
-							continue
-						}
-						_ = call.Hangup(media.LocalHangup)
-					}
-				})
-			}
-			for range calls {
+			inParallel(calls, atOnce, func(int) {
 				target := l.target()
 				target.Trunk.Proxy = "sip:" + r.Addr().String() + ";transport=udp"
-				work <- target
-			}
-			close(work)
-			placing.Wait()
+				call, err := l.ua.Dial(t.Context(), target, nil)
+				if err != nil {
+					t.Errorf("%s: %v", target.ID, err)
+					return
+				}
+				_ = call.Hangup(media.LocalHangup)
+			})
 			if err := l.carrier.Wait(shortContext(t), func(all []siptest.Entry) bool {
-				over := 0
+				ended := 0
 				for _, e := range all {
 					if e.Cause != "" {
-						over++
+						ended++
 					}
 				}
-				return over == calls && len(all) == calls
+				return ended == calls && len(all) == calls
 			}); err != nil {
 				t.Errorf("%d INVITEs, %d calls up: %v", len(l.carrier.Journal()), l.carrier.Calls(), err)
 			}

@@ -9,7 +9,6 @@ import (
 	"net"
 	"runtime"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -244,31 +243,20 @@ func TestManyCalls(t *testing.T) {
 		return s
 	})
 	base := runtime.NumGoroutine()
-	var wg sync.WaitGroup
-	work := make(chan int)
-	for range atOnce {
-		wg.Go(func() {
-			for n := range work {
-				target := l.target()
-				target.To = fmt.Sprint(n % 4)
-				leg, err := l.ua.Dial(t.Context(), target, nil)
-				switch {
-				case n%4 == 2 && err == nil, n%4 != 2 && err != nil:
-					t.Errorf("call %d: %v", n, err)
-				case n%4 == 1:
-					_ = drain(leg)
-				case leg != nil:
-					_, _ = toneLevel(leg, 3, 440)
-					_ = leg.Hangup(media.LocalHangup)
-				}
-			}
-		})
-	}
-	for n := range calls {
-		work <- n
-	}
-	close(work)
-	wg.Wait()
+	inParallel(calls, atOnce, func(n int) {
+		target := l.target()
+		target.To = fmt.Sprint(n % 4)
+		leg, err := l.ua.Dial(t.Context(), target, nil)
+		switch {
+		case n%4 == 2 && err == nil, n%4 != 2 && err != nil:
+			t.Errorf("call %d: %v", n, err)
+		case n%4 == 1:
+			_ = drain(leg)
+		case leg != nil:
+			_, _ = toneLevel(leg, 3, 440)
+			_ = leg.Hangup(media.LocalHangup)
+		}
+	})
 	err := l.carrier.Wait(shortContext(t), func(all []siptest.Entry) bool {
 		for _, e := range all {
 			if e.EndedAt.IsZero() {

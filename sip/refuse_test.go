@@ -5,7 +5,6 @@ import (
 	"errors"
 	"math/rand/v2"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -144,43 +143,32 @@ func TestCancelRace(t *testing.T) {
 		}
 		return s
 	})
-	var wg sync.WaitGroup
 	var sent atomic.Int64 // a busy machine may cancel before sending
-	work := make(chan int)
-	for range atOnce {
-		wg.Go(func() {
-			for n := range work {
-				target := l.target()
-				if n%3 == 0 {
-					target.To = "1"
-				}
-				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond+rand.N(15*time.Millisecond))
-				leg, err := l.ua.Dial(ctx, target, func(p media.Progress) {
-					if p == media.Sent {
-						sent.Add(1)
-					}
-				})
-				cancel()
-				switch {
-				case err != nil:
-					var failure *media.DialError
-					if errors.As(err, &failure); failure.Cause != media.Canceled {
-						t.Errorf("round %d: %v", n, err)
-					}
-				case n%3 == 0:
-					t.Errorf("round %d: the answer to a CANCEL became a leg", n)
-					fallthrough
-				default:
-					_ = leg.Hangup(media.LocalHangup)
-				}
+	inParallel(rounds, atOnce, func(n int) {
+		target := l.target()
+		if n%3 == 0 {
+			target.To = "1"
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond+rand.N(15*time.Millisecond))
+		leg, err := l.ua.Dial(ctx, target, func(p media.Progress) {
+			if p == media.Sent {
+				sent.Add(1)
 			}
 		})
-	}
-	for n := range rounds {
-		work <- n
-	}
-	close(work)
-	wg.Wait()
+		cancel()
+		switch {
+		case err != nil:
+			var failure *media.DialError
+			if errors.As(err, &failure); failure.Cause != media.Canceled {
+				t.Errorf("round %d: %v", n, err)
+			}
+		case n%3 == 0:
+			t.Errorf("round %d: the answer to a CANCEL became a leg", n)
+			fallthrough
+		default:
+			_ = leg.Hangup(media.LocalHangup)
+		}
+	})
 	err := l.carrier.Wait(shortContext(t), func(all []siptest.Entry) bool {
 		for _, e := range all {
 			if e.Cause == "" {

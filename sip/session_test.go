@@ -102,16 +102,22 @@ func TestReliable(t *testing.T) {
 	}
 }
 
-// TestHold holds from either side; audio stops and resumes.
-func TestHold(t *testing.T) {
+// newEnvWithPhone returns an environment whose carrier plays a tone, and its leg.
+func newEnvWithPhone(t *testing.T) (*env, <-chan media.Leg) {
+	t.Helper()
 	phone := make(chan media.Leg, 1)
-	l := newEnv(t, func(siptest.Invite) siptest.Script {
+	return newEnv(t, func(siptest.Invite) siptest.Script {
 		return siptest.Script{Status: 200, Talk: func(ctx context.Context, leg media.Leg) {
 			leg.Play(mediatest.Tone(440))
 			phone <- leg
 			<-ctx.Done()
 		}}
-	})
+	}), phone
+}
+
+// TestHold holds from either side; audio stops and resumes.
+func TestHold(t *testing.T) {
+	l, phone := newEnvWithPhone(t)
 	call := l.call(t, l.target())
 	defer func() { _ = call.Hangup(media.LocalHangup) }()
 	theirs := <-phone
@@ -128,13 +134,7 @@ func TestHold(t *testing.T) {
 // TestGlare: crossing offers of both sides succeed.
 func TestGlare(t *testing.T) {
 	t.Parallel()
-	phone := make(chan media.Leg, 1)
-	l := newEnv(t, func(siptest.Invite) siptest.Script {
-		return siptest.Script{Status: 200, Talk: func(ctx context.Context, leg media.Leg) {
-			phone <- leg
-			<-ctx.Done()
-		}}
-	})
+	l, phone := newEnvWithPhone(t)
 	call := l.call(t, l.target())
 	defer func() { _ = call.Hangup(media.LocalHangup) }()
 	theirs := <-phone

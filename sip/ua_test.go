@@ -132,6 +132,24 @@ func waitFor(t *testing.T, done func() bool, state func() string) {
 	}
 }
 
+// inParallel calls f with 0 to n-1, atOnce of them at a time.
+func inParallel(n, atOnce int, f func(n int)) {
+	work := make(chan int)
+	var wg sync.WaitGroup
+	for range atOnce {
+		wg.Go(func() {
+			for i := range work {
+				f(i)
+			}
+		})
+	}
+	for i := range n {
+		work <- i
+	}
+	close(work)
+	wg.Wait()
+}
+
 // checkTone checks that hz dominates windows of n frames.
 func checkTone(t *testing.T, leg media.Leg, n int, hz float64) {
 	t.Helper()

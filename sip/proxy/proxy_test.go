@@ -39,6 +39,15 @@ func TestParse(t *testing.T) {
 	}
 }
 
+func mustParse(t *testing.T, text string) Proxy {
+	t.Helper()
+	p, err := Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
 // A flakyResolver fails while it is down.
 type flakyResolver struct {
 	down    bool
@@ -68,10 +77,7 @@ func TestDNSFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &flakyResolver{}
 		b := newRegistry(r)
-		p, err := Parse("sip:carrier.example:5060;transport=udp")
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := mustParse(t, "sip:carrier.example:5060;transport=udp")
 		for range 3 {
 			if at, err := b.locate(t.Context(), p); err != nil || len(at) != 2 {
 				t.Fatalf("%v, %v", at, err)
@@ -120,10 +126,7 @@ func TestSRVFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &srvResolver{}
 		b := newRegistry(r)
-		p, err := Parse("sip:carrier.example")
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := mustParse(t, "sip:carrier.example")
 		for _, down := range []bool{false, true, true} {
 			r.down = down
 			at, err := b.locate(t.Context(), p)

@@ -105,10 +105,7 @@ func TestProbeAnswers(t *testing.T) {
 // proxy.
 func TestPinRealm(t *testing.T) {
 	b := startRegistry(t, &endpoint.Endpoint{})
-	p, err := Parse("sip:127.0.0.1:9")
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := mustParse(t, "sip:127.0.0.1:9")
 	check := func(when, set, realm string, want bool) {
 		t.Helper()
 		if err := b.CheckRealm(set, p, realm); (err == nil) != want {
@@ -169,11 +166,7 @@ func newRegistrar(t *testing.T, answer func(n int, requested string) (status int
 		status, headers := answer(n, req.GetHeader("Expires").Value())
 		e.Respond(tx, req, status, "Scripted", headers...)
 	}
-	p, err := Parse("sip:" + startRegistry(t, e).Endpoint.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
+	return mustParse(t, "sip:"+startRegistry(t, e).Endpoint.Addr().String())
 }
 
 // TestGrantedInterval accepts a granted interval within bounds.
