@@ -4,11 +4,9 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"net/http"
+	"strings"
 	"time"
-
-	"github.com/gorilla/websocket"
 
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/pipeline"
@@ -21,13 +19,6 @@ const YandexURL = "https://stt.api.cloud.yandex.net:443"
 const (
 	yandexMethod = "/speechkit.stt.v3.Recognizer/RecognizeStreaming"
 	yandexModel  = "general"
-)
-
-// Control messages of the stream to a yandexTransport.
-const (
-	yandexHello    = "options"
-	yandexFinalize = "eou"
-	yandexBye      = "end"
 )
 
 // Yandex transcribes with Yandex SpeechKit, version 3 (github.com/yandex-cloud/cloudapi,
@@ -61,15 +52,20 @@ func (y Yandex) Recognize(ctx context.Context, s pipeline.Stream) (pipeline.Reco
 	if y.Folder != "" {
 		head.Set("X-Folder-Id", y.Folder)
 	}
-	call, err := grpcstream.Open(ctx, cmp.Or(y.Client, http.DefaultClient), cmp.Or(y.URL, YandexURL)+yandexMethod, head)
+	y.URL = strings.TrimSuffix(cmp.Or(y.URL, YandexURL), "/") + yandexMethod
+	conn := &yandexTransport{rate: s.Rate, options: yandexOptions(s), open: func(ctx context.Context) (*grpcstream.Stream, error) {
+		return grpcstream.Open(ctx, cmp.Or(y.Client, http.DefaultClient), y.URL, head)
+	}}
+	call, err := conn.open(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("yandex: %w", err)
 	}
+	conn.call.Store(call)
 	answers := yandexAnswers{normalized: normalizes(s)}
 	return start(protocol{
 		name: "yandex", hello: yandexHello, finalize: yandexFinalize, bye: yandexBye,
 		chunk: 60 * time.Millisecond, linear: true, maxSilent: 1, parse: answers.parse,
-	}, s.Rate, yandexTransport{call, yandexOptions(s)}, head), nil
+	}, s.Rate, conn, head), nil
 }
 
 // normalizes reports whether numbers and dates are written in digits. SpeechKit does so for
@@ -78,43 +74,6 @@ func normalizes(s pipeline.Stream) bool {
 	on, given := s.Options.Extra["text_normalization"].(bool)
 	return len(languagesOf(s)) == 1 && (on || !given)
 }
-
-// A yandexTransport is the transport over gRPC.
-type yandexTransport struct {
-	call    *grpcstream.Stream
-	options []byte // first message
-}
-
-func (y yandexTransport) send(m message, by time.Time) error {
-	limit := time.Until(by)
-	switch {
-	case m.kind == websocket.BinaryMessage:
-		return y.call.Send(yandexChunk(m.body), limit)
-	case m.kind == websocket.PingMessage:
-		return nil // HTTP/2 has its own
-	}
-	switch string(m.body) {
-	case yandexHello:
-		return y.call.Send(y.options, limit)
-	case yandexFinalize:
-		return y.call.Send(yandexEOU(), limit)
-	default:
-		y.call.CloseSend()
-		return nil
-	}
-}
-
-func (y yandexTransport) receive() ([]byte, error) {
-	b, err := y.call.Receive()
-	if err == io.EOF { //nolint:errorlint // as returned
-		return nil, io.ErrUnexpectedEOF // the provider ended the stream
-	}
-	return b, err
-}
-
-func (yandexTransport) hurry(time.Time) {} // Send waits for the queue only
-
-func (y yandexTransport) close() { _ = y.call.Close() } // it never fails
 
 // yandexAnswers follows the answers to Finalize.
 type yandexAnswers struct {

@@ -5,11 +5,13 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/parley-voice/parley/pipeline"
+	"github.com/parley-voice/parley/pipeline/fakeprovider"
 )
 
 // response returns a StreamingResponse with an event: text of words of 400 ms each.
@@ -149,6 +151,59 @@ func numbers(t *testing.T, b []byte) string {
 }
 
 func digits(n uint64) string { return strconv.FormatUint(n, 10) }
+
+// TestYandexSessions checks that a call longer than a session of SpeechKit loses nothing.
+func TestYandexSessions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := fakeprovider.NewNet()
+		fakes := fakeprovider.Serve(n, fakeprovider.Typical())
+		defer func() { _ = fakes.Close() }()
+		all := setups()
+		rec, err := all[slices.IndexFunc(all, func(s setup) bool { return s.name == "yandex" })].open(n).Recognize(t.Context(), pipeline.Stream{Rate: 8000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		const count = 25
+		var failed error
+		go func() {
+			for range count {
+				silence(rec, 30*time.Second)
+				speak(rec, "hello there")
+				_ = rec.Finalize()
+				speak(rec, "good day")
+				_ = rec.Finalize()
+			}
+			silence(rec, time.Second)
+			failed = rec.Close()
+		}()
+		var texts []string
+		at := time.Duration(0)
+		for r := range rec.Results() {
+			if !r.Final || r.Text == "" {
+				continue
+			}
+			if texts = append(texts, r.Text); r.Start < at || r.End < r.Start {
+				t.Errorf("%q from %v to %v after %v", r.Text, r.Start, r.End, at)
+			}
+			at = r.End
+		}
+		synctest.Wait()
+		for i, text := range texts {
+			if want := []string{"hello there", "good day"}[i%2]; text != want {
+				t.Fatalf("text %d: %q, want %q", i, text, want)
+			}
+		}
+		if len(texts) != 2*count || failed != nil {
+			t.Errorf("%d texts, %v", len(texts), failed)
+		}
+		if fakes.Requests(fakeprovider.ASR) < 3 {
+			t.Errorf("%d sessions", fakes.Requests(fakeprovider.ASR))
+		}
+		if minutes := at.Minutes(); minutes < 12.5 {
+			t.Errorf("the last word ends after %v", at)
+		}
+	})
+}
 
 func FuzzParseYandex(f *testing.F) {
 	for _, b := range [][]byte{response(4, "hi there"), response(5, "hi"), response(7, "Hi."), eouUpdate(1 << 60), nil} {

@@ -135,7 +135,11 @@ func eachField(b []byte, fn func(field protowire.Number, v uint64, body []byte) 
 
 // parseYandex reads a StreamingResponse.
 func parseYandex(b []byte) (m yandexMessage, err error) {
-	err = eachField(b, func(field protowire.Number, _ uint64, body []byte) error {
+	var start time.Duration // of the session
+	err = eachField(b, func(field protowire.Number, v uint64, body []byte) error {
+		if field == yandexStart {
+			start = yandexTime(v)
+		}
 		var err error
 		switch event := yandexEvent(field); event {
 		case yandexPartial, yandexFinal:
@@ -161,6 +165,13 @@ func parseYandex(b []byte) (m yandexMessage, err error) {
 		}
 		return err
 	})
+	m.time += start
+	if r := &m.result; r.Text != "" {
+		r.Start, r.End = r.Start+start, r.End+start
+		for i := range r.Words {
+			r.Words[i].Start, r.Words[i].End = r.Words[i].Start+start, r.Words[i].End+start
+		}
+	}
 	return m, err
 }
 

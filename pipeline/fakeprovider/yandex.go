@@ -19,15 +19,19 @@ type yandex struct {
 	model      string
 	normalized bool
 	start      func(rate int) // called with the first message
+	upTo       func() time.Duration
 	started    bool
 	finals     int
 }
+
+const maxYandexSession = 5 * time.Minute
 
 // transcribeYandex serves Yandex SpeechKit over HTTP/2.
 func (s *Server) transcribeYandex(w http.ResponseWriter, r *http.Request) {
 	y := &yandex{}
 	l := &asrSession{recognizer: y, script: s.script, fault: s.fault(ASR)}
 	y.start = func(rate int) { l.rate, l.decoder = rate, tone.NewDecoder(rate) }
+	y.upTo = l.upTo
 	if l.fault.refuses() && refuse(w, r, l.fault) {
 		return
 	}
@@ -76,6 +80,8 @@ func (y *yandex) read(_ int, b []byte) (sound []byte, do request) {
 	switch {
 	case field == 1 && !y.started:
 		return nil, y.configure(body)
+	case field == 2 && y.started && y.upTo() > maxYandexSession:
+		return nil, nonsense
 	case field == 2 && y.started:
 		_, sound = firstField(body)
 		return sound, listen

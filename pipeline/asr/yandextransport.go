@@ -1,0 +1,130 @@
+package asr
+
+import (
+	"context"
+	"io"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gorilla/websocket"
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/parley-voice/parley/pipeline/grpcstream"
+)
+
+// Control messages of the stream to a yandexTransport.
+const (
+	yandexHello    = "options"
+	yandexFinalize = "eou"
+	yandexBye      = "end"
+)
+
+const (
+	// yandexSession is the age of a session after which another one replaces it: SpeechKit
+	// ends one after 5 minutes of audio (yandex.cloud/en/docs/speechkit/stt/streaming).
+	yandexSession = 4 * time.Minute
+	// yandexReplay bounds the audio that is repeated in the next session.
+	yandexReplay = 3 * time.Second
+	// yandexStart is a field that the transport adds to a received message: the audio
+	// position in milliseconds at the start of its session.
+	yandexStart protowire.Number = 1000
+)
+
+// A yandexTransport is the transport over gRPC. After an answer to Finalize it replaces an
+// old session, and repeats the audio that came since the Finalize.
+type yandexTransport struct {
+	open    func(ctx context.Context) (*grpcstream.Stream, error)
+	options []byte // first message of a session
+	rate    int
+
+	call   atomic.Pointer[grpcstream.Stream]
+	closed atomic.Bool
+
+	mu       sync.Mutex // guards the rest and the sending of messages
+	began    time.Time  // of the session
+	start    int        // position of its first audio, in bytes
+	position int        // bytes of audio that the stream sent
+	asked    int        // Finalizes without an answer
+	recent   []byte     // audio since the last Finalize, at most yandexReplay
+}
+
+// send implements transport.
+func (y *yandexTransport) send(m message, by time.Time) error {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	call, limit := y.call.Load(), time.Until(by)
+	switch {
+	case m.kind == websocket.BinaryMessage:
+		y.position += len(m.body)
+		y.recent = append(y.recent, m.body...)
+		if over := len(y.recent) - 2*int(yandexReplay*time.Duration(y.rate)/time.Second); over > 0 {
+			y.recent = slices.Delete(y.recent, 0, over)
+		}
+		return call.Send(yandexChunk(m.body), limit)
+	case m.kind == websocket.PingMessage:
+		return nil // HTTP/2 has its own
+	}
+	switch string(m.body) {
+	case yandexHello:
+		y.began = time.Now()
+		return call.Send(y.options, limit)
+	case yandexFinalize:
+		y.asked++
+		y.recent = y.recent[:0]
+		return call.Send(yandexEOU(), limit)
+	default:
+		call.CloseSend()
+		return nil
+	}
+}
+
+// receive implements transport.
+func (y *yandexTransport) receive() ([]byte, error) {
+	b, err := y.call.Load().Receive()
+	if err == io.EOF { //nolint:errorlint // as returned
+		return nil, io.ErrUnexpectedEOF // the provider ended the stream
+	}
+	if err != nil {
+		return nil, err
+	}
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	b = appendVarint(b, yandexStart, uint64(y.start/2*1000/y.rate)) //nolint:gosec // not negative
+	if m, err := parseYandex(b); err == nil && m.event == yandexEOUUpdate {
+		y.asked = max(0, y.asked-1)
+		if y.asked == 0 && time.Since(y.began) > yandexSession {
+			return b, y.renew()
+		}
+	}
+	return b, nil
+}
+
+// renew replaces the session.
+func (y *yandexTransport) renew() error {
+	ctx, cancel := context.WithTimeout(context.Background(), writeLimit)
+	defer cancel()
+	next, err := y.open(ctx)
+	if err != nil {
+		return err
+	}
+	old := y.call.Swap(next)
+	_ = old.Close() // it never fails
+	if y.closed.Load() {
+		_ = next.Close() // as above
+	}
+	y.began, y.start = time.Now(), y.position-len(y.recent)
+	if err := next.Send(y.options, writeLimit); err != nil || len(y.recent) == 0 {
+		return err
+	}
+	return next.Send(yandexChunk(y.recent), writeLimit)
+}
+
+func (*yandexTransport) hurry(time.Time) {} // Send waits for the queue only
+
+// close implements transport.
+func (y *yandexTransport) close() {
+	y.closed.Store(true)
+	_ = y.call.Load().Close() // it never fails
+}
