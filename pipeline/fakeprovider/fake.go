@@ -1,8 +1,9 @@
 // Package fakeprovider serves fake providers on loopback with scripted delays and faults:
-// recognizers (Deepgram's two protocols, AssemblyAI, OpenAI), a model (OpenAI's two
-// protocols, Anthropic, Gemini) and voices (ElevenLabs, Cartesia, Deepgram, OpenAI, Azure,
-// Soniox, Yandex). Words are encoded as tones (media/tone), so the recognizer understands
-// exactly what was transmitted. The production clients connect to it.
+// recognizers (Deepgram's two protocols, AssemblyAI, OpenAI's two protocols, Soniox, Azure,
+// Yandex), a model (OpenAI's two protocols, Anthropic, Gemini) and voices (ElevenLabs,
+// Cartesia, Deepgram, OpenAI, Azure, Soniox, Yandex). Words are encoded as tones
+// (media/tone), so the recognizer understands exactly what was transmitted. The production
+// clients connect to it.
 package fakeprovider
 
 import (

@@ -45,7 +45,7 @@ type deepgram struct {
 	utteranceEnd time.Duration // silence that ends an utterance; 0 means no message
 	vadEvents    bool
 	ended        time.Duration // end of the word whose utterance end was reported
-	started      time.Duration // the same for its start
+	started      int           // number of the turns that began
 }
 
 // newDeepgram returns a recognizer of the parameters. Like Deepgram, it ends a turn after
@@ -103,8 +103,8 @@ func (d *deepgram) endpoint(u transcript) []any {
 
 func (d *deepgram) extra(u transcript) []any {
 	var all []any
-	if d.vadEvents && len(u.words) > 0 && u.start > d.started {
-		d.started = u.start
+	if d.vadEvents && len(u.words) > 0 && d.started <= u.turn {
+		d.started = u.turn + 1
 		all = append(all, object{"type": "SpeechStarted", "channel": []int{0}, "timestamp": u.start.Seconds()})
 	}
 	if d.utteranceEnd > 0 && u.last > d.ended && u.upTo-u.last >= d.utteranceEnd {
