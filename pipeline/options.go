@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -56,11 +57,16 @@ type OptionRules struct {
 // A RuledProvider is an optional interface of recognizers, models and voices.
 type RuledProvider interface{ OptionRules() OptionRules }
 
+// word matches a word in a name such as "callback_url" or "callbackUrl".
+var word = regexp.MustCompile(`[A-Z]?[a-z0-9]+|[A-Z]+`)
+
 // namesAddressOrKey reports whether a parameter may make a provider send data elsewhere, or
 // holds a key, by the words of its name.
 func namesAddressOrKey(parameter string) bool {
-	return slices.ContainsFunc(strings.Split(strings.ToLower(parameter), "_"), func(word string) bool {
-		return slices.Contains([]string{"callback", "webhook", "url", "uri", "upload", "key", "token", "secret", "authorization"}, word)
+	return slices.ContainsFunc(word.FindAllString(parameter, -1), func(w string) bool {
+		return slices.Contains([]string{
+			"callback", "webhook", "url", "uri", "upload", "key", "apikey", "token", "secret", "authorization",
+		}, strings.ToLower(w))
 	})
 }
 

@@ -29,7 +29,7 @@ func TestOptionRules(t *testing.T) {
 	r := OptionRules{Takes: []string{"options"}, Reserved: []string{"model"}, Known: []string{"smart_format", "url_style"}}
 	for name, want := range map[string]string{
 		"smart_format": "", "url_style": "", "token_style": "addresses or keys",
-		"model": "sets this parameter", "callback": "addresses or keys", "callback_method": "addresses or keys", "api_key": "addresses or keys",
+		"model": "sets this parameter", "callback": "addresses or keys", "callback_method": "addresses or keys", "api_key": "addresses or keys", "xi-api-key": "addresses or keys", "callbackUrl": "addresses or keys", "webhookURL": "addresses or keys",
 	} {
 		_, err := r.Check(Options{Extra: map[string]any{name: 1}})
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {

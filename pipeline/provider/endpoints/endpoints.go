@@ -98,6 +98,24 @@ func (p *Providers) newPool(idle time.Duration) *tts.Pool {
 	return pool
 }
 
+// grpc returns the client of a gRPC endpoint, which speaks HTTP/2 also without TLS.
+func (p *Providers) grpc(e Endpoint) *http.Client {
+	if !strings.HasPrefix(e.URL, "http:") {
+		return p.client
+	}
+	protocols := new(http.Protocols)
+	protocols.SetUnencryptedHTTP2(true)
+	transport := &http.Transport{Protocols: protocols}
+	p.closers = append(p.closers, idleCloser{transport})
+	return &http.Client{Transport: transport}
+}
+
+// idleCloser closes idle connections.
+type idleCloser struct{ *http.Transport }
+
+// Close implements io.Closer.
+func (c idleCloser) Close() error { c.CloseIdleConnections(); return nil }
+
 // realtime returns the speech endpoint of an OpenAI-compatible server.
 func realtime(url string) string {
 	if url == "" {

@@ -157,8 +157,9 @@ func severalKinds() map[string]Kind {
 			},
 		},
 		"yandex": {
-			Title: "Yandex SpeechKit", Serves: []string{"tts"}, schemes: web, paths: []string{}, hasDefault: true, needsKey: true,
+			Title: "Yandex SpeechKit", Serves: []string{"asr", "tts"}, schemes: web, paths: []string{}, hasDefault: true, needsKey: true,
 			open: func(p *Providers, name string, e Endpoint) {
+				p.Recognizers[name] = asr.Yandex{URL: e.URL, Key: e.Key, Folder: e.Folder, Client: p.grpc(e)}
 				p.Voices[name] = tts.Yandex{URL: e.URL, Key: e.Key, Folder: e.Folder, Client: p.client}
 			},
 		},
