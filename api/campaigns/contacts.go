@@ -49,14 +49,14 @@ func (c *Campaigns) Add(w http.ResponseWriter, r *http.Request, key apikeys.Key)
 	}
 	var shown []byte
 	_, err = c.Service.Add(r.Context(), key.OrgID, campaign, who(r, key), rows, service.BatchHooks{
-		Settle: func(ctx context.Context, q db.Querier, st service.Status) (fault error) {
+		OnAccepted: func(ctx context.Context, q db.Querier, st service.Status) (fault error) {
 			shown, fault = json.Marshal(added{summarize(st.Campaign), viewImport(*st.Import), st.Screen, st.Blockers})
 			if fault != nil {
 				return fault
 			}
 			return slot.Settle(ctx, q, idempotency.Answer{Status: http.StatusCreated, Body: shown})
 		},
-		Free: slot.ReleaseTx,
+		OnRefused: slot.ReleaseTx,
 	})
 	if refused, ok := errors.AsType[*service.RefusedError](err); ok {
 		refusal, _ := errors.AsType[*control.Error](refused.Err)

@@ -88,10 +88,10 @@ func TestJSON(t *testing.T) {
 				"4 rejected +12125550126 variables_invalid:variables.1a\n5 rejected +12125550127 variables_invalid:variables.a\n",
 		},
 		{
-			"other columns", `[{"phone":"2125550123","colour":"red"},{"phone":"2125550124","priority":10},{"phone":"2125550125","priority":9},
+			"other columns", `[{"phone":"2125550123","color":"red"},{"phone":"2125550124","priority":10},{"phone":"2125550125","priority":9},
 			{"phone":"2125550126","not_before":"soon"},{"phone":"2125550127","not_before":1795222586.5},{"phone":"2125550128","metadata":[]},
 			{"phone":"2125550129","metadata":{"k":1}},{"phone":"2125550130","state":"XX"}]`,
-			"1 warned +12125550123 column_ignored:colour\n2 rejected +12125550124 column_invalid:priority\n3 accepted +12125550125\n" +
+			"1 warned +12125550123 column_ignored:color\n2 rejected +12125550124 column_invalid:priority\n3 accepted +12125550125\n" +
 				"4 rejected +12125550126 column_invalid:not_before\n5 accepted +12125550127\n6 rejected +12125550128 column_invalid:metadata\n" +
 				"7 accepted +12125550129\n8 rejected +12125550130 column_invalid:state\n",
 		},
@@ -230,7 +230,7 @@ func TestTextFiles(t *testing.T) {
 		{"too many values", "phone,name\n2125550123,Ada,more\n2125550124,Ada,\n", "1 rejected  row_unreadable:\n2 accepted +12125550124\n"},
 		{"a line break inside", "phone,name\n2125550123,\"A\nB\"\n2125550124,C\n", "1 accepted +12125550123\n2 accepted +12125550124\n"},
 		{"a name that cannot be a variable", "phone,1st thing\n2125550123,x\n", "1 warned +12125550123 column_ignored:1st thing\n"},
-		{"no phone", "name,colour\nAda,red\n", "1 rejected  phone_missing:\nno_phone_column"},
+		{"no phone", "name,color\nAda,red\n", "1 rejected  phone_missing:\nno_phone_column"},
 		{"header line only", "phone,name\n", ""},
 	} {
 		l, err := checkFile(t, []byte(c.file), options(t, "us"))

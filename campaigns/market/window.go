@@ -139,7 +139,7 @@ func (p *Package) location(name string) *time.Location {
 // searchDays bounds the search for a legal time.
 const searchDays = 60
 
-// NextOpen returns the first time from at on at which a call is legal, and whether
+// NextOpen returns the first time, not before at, at which a call is legal, and whether
 // there is one in the next 60 days.
 func (p *Package) NextOpen(at time.Time, place Location, class Classification) (time.Time, bool) {
 	if p.Legal(at, place, class).Legal {

@@ -181,8 +181,8 @@ func (s schedule) at(at time.Time) Slot {
 	return slot
 }
 
-// nextOpen returns the first time from at on at which calls are allowed, and whether there
-// is one before end; the zero end is 60 days later.
+// nextOpen returns the first time, not before at, at which calls are allowed, and whether
+// there is one before end; the zero end is 60 days later.
 func (s schedule) nextOpen(at, end time.Time) (time.Time, bool) {
 	if latest := at.AddDate(0, 0, 60); end.IsZero() || end.After(latest) {
 		end = latest

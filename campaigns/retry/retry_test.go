@@ -32,7 +32,7 @@ func TestParse(t *testing.T) {
 		`{"rules":[{"on":["busy"],"action":"wait"}]}`:                                                               Expert,
 		`{"rules":[{"on":["busy"],"action":"redial","interval_s":5}]}`:                                              Expert,
 		`{"rules":[{"on":["busy"],"action":"redial","max":2}]}`:                                                     Expert, // attempts is 1
-		`{"rules":[{"on":["busy"],"action":"redial","colour":"red"}]}`:                                              Expert,
+		`{"rules":[{"on":["busy"],"action":"redial","color":"red"}]}`:                                               Expert,
 		`{"rules":[{"on":["busy"],"action":"stop","interval_s":60}]}`:                                               Expert,
 		`{"attempts":2,"rules":[{"on":["answered"],"action":"redial","at":"callback"}]}`:                            Expert,
 		`{"attempts":2,"rules":[{"on":["answered"],"action":"redial","at":"analysis.x","interval_s":60}]}`:          Expert,

@@ -137,7 +137,7 @@ func (m *Monitor) ReportTrunks(ctx context.Context) error {
 	down := map[string]bool{}
 	var ids []string
 	var bad []bool
-	var pauses []time.Duration // what is left of them, independent of the database's clock
+	var pauses []time.Duration // remaining, so that the clocks of node and database may differ
 	for _, t := range all {
 		if in[t.ID] {
 			until, asked := paused[t.ID]

@@ -62,17 +62,17 @@ func checkAddable(c campaigns.Campaign) error {
 	return nil
 }
 
-// BatchHooks update the Idempotency-Key of a batch in the same transaction: Settle
-// stores the response to an accepted batch, Free releases the key of a refused one.
+// BatchHooks update the Idempotency-Key of a batch in the same transaction: OnAccepted
+// stores the response to an accepted batch, OnRefused releases the key of a refused one.
 // Nil functions do nothing.
 type BatchHooks struct {
-	Settle func(context.Context, db.Querier, Status) error
-	Free   func(context.Context, db.Querier) error
+	OnAccepted func(context.Context, db.Querier, Status) error
+	OnRefused  func(context.Context, db.Querier) error
 }
 
 // Add adds calls with attested consent to a campaign: all of them, or none, and then
 // returns a *RefusedError. The returned status has the import of the batch.
-func (svc *Service) Add(ctx context.Context, orgID, id string, who Actor, raw []json.RawMessage, end BatchHooks) (Status, error) {
+func (svc *Service) Add(ctx context.Context, orgID, id string, who Actor, raw []json.RawMessage, hooks BatchHooks) (Status, error) {
 	now, err := svc.clock(ctx, svc.Pool)
 	if err != nil {
 		return Status{}, err
@@ -105,7 +105,7 @@ func (svc *Service) Add(ctx context.Context, orgID, id string, who Actor, raw []
 	var refused *RefusedError
 	err = db.Tx(ctx, svc.Pool, func(tx pgx.Tx) (fault error) {
 		b.tx = tx
-		st, refused, fault = b.decide(ctx, id, end)
+		st, refused, fault = b.decide(ctx, id, hooks)
 		return fault
 	})
 	switch {
@@ -138,7 +138,7 @@ type batch struct {
 }
 
 // decide accepts or refuses the batch, and calls the hook.
-func (b *batch) decide(ctx context.Context, id string, end BatchHooks) (st Status, refused *RefusedError, err error) {
+func (b *batch) decide(ctx context.Context, id string, hooks BatchHooks) (st Status, refused *RefusedError, err error) {
 	if b.c, err = b.lockCampaign(ctx, b.tx, b.i.OrgID, id); err == nil {
 		err = checkAddable(b.c)
 	}
@@ -148,13 +148,13 @@ func (b *batch) decide(ctx context.Context, id string, end BatchHooks) (st Statu
 	switch {
 	case err != nil:
 		return st, nil, err
-	case refused != nil && end.Free != nil:
-		return st, refused, end.Free(ctx, b.tx)
+	case refused != nil && hooks.OnRefused != nil:
+		return st, refused, hooks.OnRefused(ctx, b.tx)
 	case refused != nil:
 		return st, refused, nil
 	}
-	if st, err = b.accept(ctx); err == nil && end.Settle != nil {
-		err = end.Settle(ctx, b.tx, st)
+	if st, err = b.accept(ctx); err == nil && hooks.OnAccepted != nil {
+		err = hooks.OnAccepted(ctx, b.tx, st)
 	}
 	return st, nil, err
 }

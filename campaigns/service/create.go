@@ -60,13 +60,12 @@ func (svc *Service) newCreation(ctx context.Context, orgID string, o CreateReque
 	return &creation{Service: svc, request: o, org: org, pkg: pkg, now: now}, nil
 }
 
-// Create creates a campaign and launches it unless a check blocks it. settle, which
-// may be nil, stores the response in the same transaction. If the list cannot be
-// imported, the campaign stays a draft: keep, which may be nil, is called with the
-// cause in the transaction of the draft, and Create returns a *DraftKeptError. Any
-// other refusal writes nothing.
+// Create creates a campaign and launches it unless a check blocks it. onCreated stores the
+// response in the same transaction. If the list cannot be imported, the campaign stays a
+// draft: onDraft is called with the cause in the transaction of the draft, and Create
+// returns a *DraftKeptError. Any other refusal writes nothing. Both functions may be nil.
 func (svc *Service) Create(ctx context.Context, orgID string, who Actor, o CreateRequest,
-	settle func(context.Context, db.Querier, Status) error, keep func(ctx context.Context, q db.Querier, cause error) error,
+	onCreated func(context.Context, db.Querier, Status) error, onDraft func(ctx context.Context, q db.Querier, cause error) error,
 ) (Status, error) {
 	n, err := svc.newCreation(ctx, orgID, o)
 	if err != nil {
@@ -92,7 +91,7 @@ func (svc *Service) Create(ctx context.Context, orgID string, who Actor, o Creat
 	}
 	i, err := n.storeSource(ctx, c, kind)
 	if err != nil {
-		return Status{}, svc.saveDraft(ctx, c, who, err, keep)
+		return Status{}, svc.saveDraft(ctx, c, who, err, onDraft)
 	}
 	var st Status
 	err = db.Tx(ctx, svc.Pool, func(tx pgx.Tx) error {
@@ -104,13 +103,13 @@ func (svc *Service) Create(ctx context.Context, orgID string, who Actor, o Creat
 				return fault
 			}
 		}
-		if st, fault = n.save(ctx, tx, c, who, i, read); fault == nil && settle != nil {
-			fault = settle(ctx, tx, st)
+		if st, fault = n.save(ctx, tx, c, who, i, read); fault == nil && onCreated != nil {
+			fault = onCreated(ctx, tx, st)
 		}
 		return fault
 	})
 	if isDataError(err) {
-		return Status{}, svc.saveDraft(ctx, c, who, errors.Join(errRowsNotStored(), err), keep)
+		return Status{}, svc.saveDraft(ctx, c, who, errors.Join(errRowsNotStored(), err), onDraft)
 	}
 	return st, err
 }
@@ -261,17 +260,17 @@ func (n *creation) storeSource(ctx context.Context, c campaigns.Campaign, kind s
 
 // saveDraft writes a campaign whose list could not be imported.
 func (svc *Service) saveDraft(
-	ctx context.Context, c campaigns.Campaign, who Actor, cause error, keep func(context.Context, db.Querier, error) error,
+	ctx context.Context, c campaigns.Campaign, who Actor, cause error, onDraft func(context.Context, db.Querier, error) error,
 ) error {
 	err := db.Tx(ctx, svc.Pool, func(tx pgx.Tx) error {
 		err := svc.Store.Insert(ctx, tx, c)
 		if err == nil {
 			err = svc.Store.AddLog(ctx, tx, c, who.entry(store.Created, "", c.CreatedAt))
 		}
-		if err != nil || keep == nil {
+		if err != nil || onDraft == nil {
 			return err
 		}
-		return keep(ctx, tx, cause)
+		return onDraft(ctx, tx, cause)
 	})
 	if err != nil {
 		return errors.Join(cause, err)

@@ -12,8 +12,8 @@ type File struct {
 	io.ReaderAt
 
 	Size int64
-	// Columns maps column names to what they are read as; "" leaves a column out. A
-	// column that is not in the map is read by its own name.
+	// Columns maps column names to other names; "" drops a column. A column that is not
+	// in the map keeps its name.
 	Columns map[string]string
 }
 

@@ -93,14 +93,14 @@ type requester struct {
 	Actor operator.Actor
 }
 
-// AddWith queues an import in one transaction with what settle writes.
-func (m *Imports) AddWith(ctx context.Context, i Import, settle func(ctx context.Context, q db.Querier, id string) error) error {
+// AddWith queues an import and calls onAdded in one transaction.
+func (m *Imports) AddWith(ctx context.Context, i Import, onAdded func(ctx context.Context, q db.Querier, id string) error) error {
 	return db.Tx(ctx, m.Pool, func(tx pgx.Tx) error {
 		id, err := m.Add(ctx, tx, i)
 		if err != nil {
 			return err
 		}
-		return settle(ctx, tx, id)
+		return onAdded(ctx, tx, id)
 	})
 }
 

@@ -194,10 +194,10 @@ func (c *Campaigns) add(r *ui.Request) (ui.Result, error) {
 		return back, err
 	}
 	st, err := c.service().Add(r.Context(), r.Org(), r.ID(), who(r), batch, service.BatchHooks{
-		Settle: func(ctx context.Context, q db.Querier, _ service.Status) error {
+		OnAccepted: func(ctx context.Context, q db.Querier, _ service.Status) error {
 			return slot.Settle(ctx, q, idempotency.Answer{Status: http.StatusSeeOther})
 		},
-		Free: slot.ReleaseTx,
+		OnRefused: slot.ReleaseTx,
 	})
 	if no, ok := errors.AsType[*service.RefusedError](err); ok {
 		return ui.Result{To: "imports/" + no.Import.ID, Notice: "No numbers were added: " + ui.ErrorText(no.Err) + ".", Failed: true},

@@ -22,7 +22,7 @@ func TestCache(t *testing.T) {
 	for n := range 3 * cacheSize {
 		m.Put(strconv.Itoa(n), CacheEntry{Stamp: "1"})
 		if _, ok := m.Get(strconv.Itoa(n)); !ok {
-			t.Errorf("%d is forgotten at once", n)
+			t.Errorf("screening %d is not cached", n)
 		}
 	}
 	if len(m.all) != cacheSize {
