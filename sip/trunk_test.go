@@ -104,9 +104,9 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-// TestBlacksilent avoids a silent proxy for later calls, but does not repeat the
+// TestBlackhole avoids a silent proxy for later calls, but does not repeat the
 // unanswered one, since it may ring.
-func TestBlacksilent(t *testing.T) {
+func TestBlackhole(t *testing.T) {
 	t.Parallel()
 	l := newEnv(t, nil)
 	silent := listenUDP(t, "127.0.0.1:0")
