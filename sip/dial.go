@@ -16,7 +16,6 @@ import (
 	"github.com/parley-voice/parley/sip/leg"
 	"github.com/parley-voice/parley/sip/proxy"
 	"github.com/parley-voice/parley/sip/siptrace"
-	"github.com/parley-voice/parley/sip/source"
 )
 
 const (
@@ -116,7 +115,7 @@ type outboundCall struct {
 	callID      string
 	tag         string // of From
 	cseq        uint32 // of the last INVITE
-	sources     *source.Set
+	sources     *endpoint.Sources
 	ladder      *siptrace.Ladder
 	until       time.Time // end of ringing; zero before the first INVITE
 	isLingering bool      // waitInBackground ends the trace
@@ -127,7 +126,7 @@ func (u *UA) newOutboundCall(t media.Target, all []proxy.Proxy, progress func(me
 		ua: u, target: t, progress: progress, tag: sip.GenerateTagN(16),
 		callID: t.ID + "@" + u.endpoint.Addr().Addr().String(),
 	}
-	d.sources = &source.Set{IsProxy: func(a netip.Addr) bool { return u.proxies.HasAddress(all, a) }, Networks: t.Trunk.Sources}
+	d.sources = &endpoint.Sources{IsProxy: func(a netip.Addr) bool { return u.proxies.HasAddress(all, a) }, Networks: t.Trunk.Sources}
 	d.ladder = u.endpoint.StartTrace(d.callID, d.sources)
 	return d
 }

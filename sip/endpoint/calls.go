@@ -8,7 +8,6 @@ import (
 	"github.com/emiago/sipgo/sip"
 
 	"github.com/parley-voice/parley/sip/siptrace"
-	"github.com/parley-voice/parley/sip/source"
 )
 
 // A callTable holds the traced calls by Call-ID. The zero value is ready.
@@ -20,13 +19,13 @@ type callTable struct {
 // A call is the trace of a call and the addresses that its messages may use.
 type call struct {
 	ladder  *siptrace.Ladder
-	sources *source.Set // nil accepts all addresses
+	sources *Sources // nil accepts all addresses
 }
 
 // StartTrace records the messages of a call until EndTrace. Until then the
 // endpoint accepts messages of the call only from addresses in sources, and
 // sends its requests only where sources allows; nil allows all.
-func (e *Endpoint) StartTrace(callID string, sources *source.Set) *siptrace.Ladder {
+func (e *Endpoint) StartTrace(callID string, sources *Sources) *siptrace.Ladder {
 	return e.calls.start(callID, sources)
 }
 
@@ -74,7 +73,7 @@ func (e *Endpoint) Debug(what string, err error) {
 	}
 }
 
-func (t *callTable) start(callID string, sources *source.Set) *siptrace.Ladder {
+func (t *callTable) start(callID string, sources *Sources) *siptrace.Ladder {
 	l := siptrace.New()
 	t.mu.Lock()
 	defer t.mu.Unlock()

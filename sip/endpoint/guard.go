@@ -17,7 +17,6 @@ import (
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/sip/resolver"
 	"github.com/parley-voice/parley/sip/sanitize"
-	"github.com/parley-voice/parley/sip/source"
 )
 
 const maxIgnoredShown = 8
@@ -107,7 +106,7 @@ func (g *sourceGuard) reject(c call, m media.Message) {
 func isTargetRefresh(m sip.RequestMethod) bool { return m == sip.INVITE || m == sip.UPDATE }
 
 // learn adds the addresses that an accepted message names to sources.
-func (g *sourceGuard) learn(sources *source.Set, msg sip.Message) {
+func (g *sourceGuard) learn(sources *Sources, msg sip.Message) {
 	if sources == nil {
 		return
 	}
@@ -179,7 +178,7 @@ func (g *sourceGuard) setDestination(ctx context.Context, req *sip.Request) erro
 	if err != nil {
 		return fmt.Errorf("destination: %w", err)
 	}
-	if a, ok := source.ParseHost(host); ok {
+	if a, ok := parseHost(host); ok {
 		if !c.sources.MaySendTo(a) {
 			return errForbiddenTarget
 		}

@@ -1,6 +1,4 @@
-// Package source decides, for each call, which addresses its messages may come
-// from and which addresses it may send to.
-package source
+package endpoint
 
 import (
 	"net/netip"
@@ -11,13 +9,14 @@ import (
 	"github.com/parley-voice/parley/sip/sanitize"
 )
 
-// maxAddrs bounds the learned addresses of a call.
-const maxAddrs = 32
+// maxSources bounds the learned addresses of a call.
+const maxSources = 32
 
-// maxNames bounds the names resolved for a call.
-const maxNames = 8
+// maxSourceNames bounds the names resolved for a call.
+const maxSourceNames = 8
 
-// A Set holds the addresses of one call's carrier:
+// Sources decide, for each call, which addresses its messages may come from and
+// which addresses it may send to. They are the addresses of the call's carrier:
 //
 //   - where the INVITE was sent, at each proxy;
 //   - the proxies of the trunk, as IsProxy reports;
@@ -25,9 +24,9 @@ const maxNames = 8
 //   - the hosts of Record-Route, or else of Contact, in accepted messages;
 //   - the first address that answers an INVITE, if it differs from the INVITE's.
 //
-// Its methods are safe for concurrent use. The exported fields must not change
+// The methods are safe for concurrent use. The exported fields must not change
 // after the first use.
-type Set struct {
+type Sources struct {
 	// IsProxy reports whether an address is one of the trunk's proxies; nil means
 	// none.
 	IsProxy func(netip.Addr) bool
@@ -44,7 +43,7 @@ type Set struct {
 }
 
 // AddTarget adds the destination of an INVITE.
-func (s *Set) AddTarget(to netip.Addr) {
+func (s *Sources) AddTarget(to netip.Addr) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.trunk, s.isAnswered = to.Unmap(), false
@@ -52,7 +51,7 @@ func (s *Set) AddTarget(to netip.Addr) {
 }
 
 // Add adds an address that the peer named.
-func (s *Set) Add(a netip.Addr) {
+func (s *Sources) Add(a netip.Addr) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if sanitize.Reachable(a, s.trunk) {
@@ -62,7 +61,7 @@ func (s *Set) Add(a netip.Addr) {
 
 // AddHosts adds the hosts of Record-Route and Contact of an accepted message. It
 // returns the names that the caller must resolve and Add.
-func (s *Set) AddHosts(routes []string, contact string) (names []string) {
+func (s *Sources) AddHosts(routes []string, contact string) (names []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.hasRoute = s.hasRoute || len(routes) > 0
@@ -70,11 +69,11 @@ func (s *Set) AddHosts(routes []string, contact string) (names []string) {
 		routes = []string{contact}
 	}
 	for _, host := range routes {
-		if a, ok := ParseHost(host); ok {
+		if a, ok := parseHost(host); ok {
 			if sanitize.Reachable(a, s.trunk) {
 				s.add(a.WithZone(""))
 			}
-		} else if len(s.names) < maxNames && !slices.Contains(s.names, host) {
+		} else if len(s.names) < maxSourceNames && !slices.Contains(s.names, host) {
 			s.names = append(s.names, host)
 			names = append(names, host)
 		}
@@ -83,28 +82,28 @@ func (s *Set) AddHosts(routes []string, contact string) (names []string) {
 }
 
 // ForgetName makes AddHosts return a name again, after it could not be resolved.
-func (s *Set) ForgetName(name string) {
+func (s *Sources) ForgetName(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.names = slices.DeleteFunc(s.names, func(n string) bool { return n == name })
 }
 
 // add must be called with s.mu held.
-func (s *Set) add(a netip.Addr) {
-	if len(s.addrs) < maxAddrs && !slices.Contains(s.addrs, a) {
+func (s *Sources) add(a netip.Addr) {
+	if len(s.addrs) < maxSources && !slices.Contains(s.addrs, a) {
 		s.addrs = append(s.addrs, a)
 	}
 }
 
 // AcceptsRequest reports whether requests may come from an address.
-func (s *Set) AcceptsRequest(from netip.Addr) bool {
+func (s *Sources) AcceptsRequest(from netip.Addr) bool {
 	return s.contains(from) || s.reject()
 }
 
 // AcceptsResponse reports whether a response may come from an address. The first
 // response to an INVITE may come from any address, which is accepted from then
 // on, unless it is a 2xx: that would connect the call.
-func (s *Set) AcceptsResponse(from netip.Addr, status int) bool {
+func (s *Sources) AcceptsResponse(from netip.Addr, status int) bool {
 	accepted := s.contains(from)
 	s.mu.Lock()
 	first := !accepted && !s.isAnswered && status/100 != 2
@@ -117,27 +116,27 @@ func (s *Set) AcceptsResponse(from netip.Addr, status int) bool {
 }
 
 // MaySendTo reports whether a request may be sent to an address.
-func (s *Set) MaySendTo(to netip.Addr) bool {
+func (s *Sources) MaySendTo(to netip.Addr) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return sanitize.Reachable(to, s.trunk)
 }
 
 // Rejected returns the number of rejected messages.
-func (s *Set) Rejected() int {
+func (s *Sources) Rejected() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.rejected
 }
 
-func (s *Set) reject() bool {
+func (s *Sources) reject() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.rejected++
 	return false
 }
 
-func (s *Set) contains(from netip.Addr) bool {
+func (s *Sources) contains(from netip.Addr) bool {
 	from = from.Unmap().WithZone("")
 	s.mu.Lock()
 	learned := slices.Contains(s.addrs, from)
@@ -146,8 +145,8 @@ func (s *Set) contains(from netip.Addr) bool {
 		s.IsProxy != nil && s.IsProxy(from)
 }
 
-// ParseHost parses the host of a URI as an address. ok is false for a name.
-func ParseHost(host string) (netip.Addr, bool) {
+// parseHost parses the host of a URI as an address. ok is false for a name.
+func parseHost(host string) (netip.Addr, bool) {
 	a, err := netip.ParseAddr(strings.Trim(host, "[]"))
 	return a.Unmap(), err == nil
 }
