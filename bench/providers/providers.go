@@ -244,7 +244,9 @@ func printAddrs(out io.Writer, asr, llm, tts string, s Script) error {
   AssemblyAI     ws://%[1]s/v3/ws
   OpenAI         ws://%[1]s/v1/realtime?intent=transcription
 model           %[2]s: first token %[6]v, then one every %[7]v
-  OpenAI         http://%[2]s/v1/chat/completions
+  OpenAI         http://%[2]s/v1/chat/completions and http://%[2]s/v1/responses
+  Anthropic      http://%[2]s/v1/messages
+  Gemini         http://%[2]s/v1beta/models/MODEL:streamGenerateContent
 voice           %[3]s, in tone words: first audio %[8]v
   ElevenLabs     ws://%[3]s/v1/text-to-speech/VOICE/stream-input
   Cartesia       ws://%[3]s/tts/websocket

@@ -9,9 +9,13 @@ import (
 )
 
 // chatMessages returns the messages of a chat completions request.
-func chatMessages(p pipeline.Prompt, origin string) []object {
+func chatMessages(p pipeline.Prompt, origin string, alternate bool) []object {
 	m := []object{{"role": "system", "content": p.Instructions}}
-	for _, l := range p.Messages {
+	all := p.Messages
+	if alternate {
+		all = alternating(all)
+	}
+	for _, l := range all {
 		c := object{"role": "user", "content": l.Text}
 		switch l.Role {
 		case pipeline.RoleAgent:
@@ -31,6 +35,22 @@ func chatMessages(p pipeline.Prompt, origin string) []object {
 		m = append(m, c)
 	}
 	return m
+}
+
+// alternating joins successive texts of a side, so that the roles alternate from a user on.
+func alternating(all []pipeline.Message) []pipeline.Message {
+	var out []pipeline.Message
+	for _, m := range withUser(all) {
+		if m.Role == pipeline.RoleNote {
+			m.Role, m.Text = pipeline.RoleCaller, note(m.Text)
+		}
+		if n := len(out); n > 0 && m.Role != pipeline.RoleTool && out[n-1].Role == m.Role && len(out[n-1].Calls) == 0 {
+			m.Text = strings.TrimSpace(out[n-1].Text + "\n" + m.Text)
+			out = out[:n-1]
+		}
+		out = append(out, m)
+	}
+	return out
 }
 
 func chatCalls(calls []pipeline.ToolCall, origin string) []object {

@@ -96,7 +96,7 @@ func (o OpenAI) endpoint(model string) (endpoint, error) {
 }
 
 func (o OpenAI) body(p pipeline.Prompt, e endpoint, q quirks) object {
-	b := object{"model": e.model, "messages": chatMessages(p, e.origin()), "stream": true}
+	b := object{"model": e.model, "messages": chatMessages(p, e.origin(), q&alternates != 0), "stream": true}
 	if q&noUsage == 0 {
 		b["stream_options"] = object{"include_usage": true}
 	}
@@ -175,14 +175,15 @@ func learnChat(q quirks, refusal string, sent object, defaultEffort bool) quirks
 		return q &^ lowestEffort
 	case strings.Contains(refusal, "reasoning_effort") && defaultEffort && hasTools:
 		return q | lowestEffort
-	case has(refusal, sent, "parallel_tool_calls"):
-		return q | noParallel
 	case has(refusal, sent, "temperature") && isUnsupported(refusal):
 		return q | noTemperature
-	case has(refusal, sent, "stream_options"):
-		return q | noUsage
-	case has(refusal, sent, "tool_choice"):
-		return q | noForcedTool
+	case strings.Contains(refusal, "roles must alternate"): // chat templates of Mistral and Gemma
+		return q | alternates
+	}
+	for name, quirk := range map[string]quirks{"parallel_tool_calls": noParallel, "stream_options": noUsage, "tool_choice": noForcedTool} {
+		if has(refusal, sent, name) {
+			q |= quirk
+		}
 	}
 	return q
 }

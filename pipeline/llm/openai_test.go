@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -197,6 +198,42 @@ func TestLearning(t *testing.T) {
 				t.Errorf("sent %q", got)
 			}
 		})
+	}
+}
+
+// TestAlternation checks that a chat template that takes only alternating roles gets them.
+func TestAlternation(t *testing.T) {
+	var got []string
+	o := OpenAI{URL: "http://h/v1", Parameters: new(ParameterCache), Client: &http.Client{Transport: trip(func(r *http.Request) (*http.Response, error) {
+		var sent struct {
+			Messages []struct{ Role, Content string }
+		}
+		if err := json.NewDecoder(r.Body).Decode(&sent); err != nil {
+			return nil, err
+		}
+		status, body, before, all := http.StatusOK, "data: [DONE]\n\n", "assistant", ""
+		for _, m := range sent.Messages[1:] {
+			if m.Role == before {
+				status, body = http.StatusBadRequest, `{"message":"Conversation roles must alternate user/assistant/user/assistant/..."}`
+			}
+			before = m.Role
+			all += m.Role + ": " + m.Content + "|"
+		}
+		got = append(got, all)
+		return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body))}, nil
+	})}}
+	prompt := pipeline.Prompt{Model: "gemma", Messages: []pipeline.Message{
+		{Role: pipeline.RoleAgent, Text: "good day"}, {Role: pipeline.RoleCaller, Text: "hi"}, {Role: pipeline.RoleNote, Text: "a key"},
+		{Role: pipeline.RoleAgent, Text: "well"}, {Role: pipeline.RoleAgent, Text: "now"},
+	}}
+	for range 2 {
+		if err := ask(t.Context(), o, prompt).err; err != nil {
+			t.Error(err)
+		}
+	}
+	const want = "user: [the call was answered]|assistant: good day|user: hi\n[a key]|assistant: well\nnow|user: [the caller is silent]|"
+	if len(got) != 3 || got[1] != want || got[2] != want {
+		t.Errorf("sent %q", got)
 	}
 }
 

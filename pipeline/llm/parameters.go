@@ -26,6 +26,7 @@ const (
 	noEncryption                          // has no encrypted reasoning
 	alwaysThinking                        // cannot be kept from reasoning
 	thinksBetweenTools                    // cannot be kept from reasoning between tool calls
+	alternates                            // takes only roles that alternate, from a user on
 )
 
 const (
