@@ -398,3 +398,69 @@ func TestNoHandshake(t *testing.T) {
 		}
 	})
 }
+
+// TestCloseEarly checks that Close in the middle of anything is quick and is no failure.
+func TestCloseEarly(t *testing.T) {
+	for _, fault := range []fakeprovider.Fault{
+		fakeprovider.None, fakeprovider.Stall, fakeprovider.Freeze, fakeprovider.HalfOpen, fakeprovider.Mute, fakeprovider.Late,
+	} {
+		each(t, always(fault), func(t *testing.T, r pipeline.Recognizer, _ setup) {
+			t.Helper()
+			for _, after := range []func(rec pipeline.Recognition){
+				func(pipeline.Recognition) {},
+				func(rec pipeline.Recognition) { speak(rec, "hello there") },
+				func(rec pipeline.Recognition) { speak(rec, "hello there"); _ = rec.Finalize() },
+				func(rec pipeline.Recognition) {
+					speak(rec, "hello there")
+					_ = rec.Finalize()
+					silence(rec, 100*time.Millisecond)
+				},
+			} {
+				rec, err := r.Recognize(t.Context(), pipeline.Stream{Rate: 8000})
+				if err != nil {
+					t.Fatal(err)
+				}
+				after(rec)
+				began := time.Now()
+				if err := rec.Close(); err != nil {
+					t.Errorf("%s: %v", fault, err)
+				}
+				if d := time.Since(began); d > 2*time.Second {
+					t.Errorf("%s: closing took %v", fault, d)
+				}
+				for range rec.Results() { //nolint:revive // until it ends
+				}
+			}
+		})
+	}
+}
+
+// TestIdle checks that a stream without audio stays open.
+func TestIdle(t *testing.T) {
+	each(t, fakeprovider.Typical(), func(t *testing.T, r pipeline.Recognizer, _ setup) {
+		t.Helper()
+		rec, err := r.Recognize(t.Context(), pipeline.Stream{Rate: 8000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			time.Sleep(30 * time.Second)
+			speak(rec, "hello there")
+			_ = rec.Finalize()
+			silence(rec, time.Second)
+			if err := rec.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		var finals []string
+		for res := range rec.Results() {
+			if res.Final && res.Text != "" {
+				finals = append(finals, res.Text)
+			}
+		}
+		if wg.Wait(); !slices.Equal(finals, []string{"hello there"}) {
+			t.Errorf("%q", finals)
+		}
+	})
+}

@@ -147,7 +147,7 @@ func parseDeepgram(b []byte) (update, error) {
 
 // deepgramError returns the error of an Error message of Deepgram or Flux. Timeouts
 // (NET-0001) and internal errors are the provider's, others the request's
-// (developers.deepgram.com/docs/errors).
+// (developers.deepgram.com/docs/stt-troubleshooting-websocket-data-and-net-errors).
 func deepgramError(code, description string) error {
 	status, all := http.StatusBadRequest, strings.ToUpper(code+" "+description)
 	for _, sign := range []string{"NET-", "INTERNAL", "TIMEOUT", "UNAVAILABLE"} {
@@ -159,7 +159,7 @@ func deepgramError(code, description string) error {
 }
 
 // deepgramCloseStatus maps the codes with which Deepgram closes: 1008 (DATA-0000) for
-// audio that cannot be decoded (developers.deepgram.com/docs/errors).
+// audio that cannot be decoded.
 func deepgramCloseStatus(code int) int {
 	if code == websocket.ClosePolicyViolation {
 		return http.StatusBadRequest

@@ -2,11 +2,13 @@ package asr
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/parley-voice/parley/pipeline"
 )
@@ -182,5 +184,16 @@ func TestRules(t *testing.T) {
 				t.Errorf("%s: %s is both reserved and known", s.name, name)
 			}
 		}
+	}
+}
+
+// TestRefusalText checks that the text of an error within a connection is bounded and holds
+// no key.
+func TestRefusalText(t *testing.T) {
+	s := &stream{protocol: protocol{name: "x"}, sent: http.Header{"Authorization": {"Bearer canary"}}}
+	err := s.refusal(&pipeline.RefusedError{Status: http.StatusBadRequest, Text: "key canary\x00 is wrong " + strings.Repeat("й", 500)})
+	var refused *pipeline.RefusedError
+	if !errors.As(err, &refused) || strings.Contains(err.Error(), "canary") || utf8.RuneCountInString(refused.Text) != 200 {
+		t.Errorf("%v", err)
 	}
 }

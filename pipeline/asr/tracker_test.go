@@ -55,6 +55,8 @@ func TestLedger(t *testing.T) {
 		"a final result is none":         {{ask: 900 * ms}, {take: say(final("hi", 0, 800*ms)), want: []string{"hi"}}},
 		"an answer to nobody is a final": {{take: say(answer(final("hi", 0, 800*ms))), want: []string{"hi"}}},
 		"nothing was said":               {{ask: 900 * ms}, {take: say(update{empty: true, upTo: 950 * ms}), want: []string{"!"}}},
+		"a sign of life delays nothing":  {{ask: 900 * ms}, {take: say(update{alive: true})}, {late: answerTimeout, want: []string{"!"}}},
+		"text before its Finalize":       {{take: say(of("x", partial("hi", 0, 0))), want: []string{"hi"}}, {ask: 900 * ms}, {take: say(begun("x"))}, {take: say(of("x", answer(final("hi", 0, 0)))), want: []string{"hi!"}}},
 		"not yet understood so far":      {{ask: 900 * ms}, {take: say(update{empty: true, upTo: 850 * ms})}},
 		"late: what is understood":       {{take: say(partial("hi", 0, 500*ms)), want: []string{"hi"}}, {ask: 900 * ms}, {late: answerTimeout, want: []string{"hi!"}}},
 		"late, and then it comes": {

@@ -6,12 +6,12 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// A transport is the connection of a stream. send, receive and hurry belong to one
-// goroutine each; close may be called by any, several times.
+// A transport is the connection of a stream. send and receive belong to one goroutine each;
+// hurry and close may be called by any, several times.
 type transport interface {
 	send(m message, by time.Time) error
 	receive() ([]byte, error)
-	// hurry bounds a send that is in progress.
+	// hurry bounds a send that is in progress, because the stream ends.
 	hurry(by time.Time)
 	// close ends receive.
 	close()

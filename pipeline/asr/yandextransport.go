@@ -40,7 +40,8 @@ type yandexTransport struct {
 	rate    int
 
 	call   atomic.Pointer[grpcstream.Stream]
-	closed atomic.Bool
+	life   context.Context // ends when the transport is closed
+	cancel context.CancelFunc
 
 	mu       sync.Mutex // guards the rest and the sending of messages
 	began    time.Time  // of the session
@@ -103,15 +104,15 @@ func (y *yandexTransport) receive() ([]byte, error) {
 
 // renew replaces the session.
 func (y *yandexTransport) renew() error {
-	ctx, cancel := context.WithTimeout(context.Background(), writeLimit)
+	ctx, cancel := context.WithTimeout(y.life, writeLimit)
 	defer cancel()
 	next, err := y.open(ctx)
 	if err != nil {
 		return err
 	}
 	old := y.call.Swap(next)
-	_ = old.Close() // it never fails
-	if y.closed.Load() {
+	_ = old.Close()          // it never fails
+	if y.life.Err() != nil { // close may have missed it
 		_ = next.Close() // as above
 	}
 	y.began, y.start = time.Now(), y.position-len(y.recent)
@@ -121,10 +122,11 @@ func (y *yandexTransport) renew() error {
 	return next.Send(yandexChunk(y.recent), writeLimit)
 }
 
-func (*yandexTransport) hurry(time.Time) {} // Send waits for the queue only
+// hurry implements transport. Nothing of a stream that ends is worth waiting for.
+func (y *yandexTransport) hurry(time.Time) { y.close() }
 
 // close implements transport.
 func (y *yandexTransport) close() {
-	y.closed.Store(true)
+	y.cancel()
 	_ = y.call.Load().Close() // it never fails
 }
