@@ -70,16 +70,16 @@ type Campaign struct {
 // A Calendar knows when each group of a campaign may be called, and caches it. It is
 // for one goroutine and one version of its campaign.
 type Calendar struct {
-	campaign Campaign
-	laws     *LawCache
-	window   *shifts            // nil if it does not apply
-	own      map[string]*shifts // by the zone of rows
-	groups   map[string]*groupCalendar
+	campaign    Campaign
+	laws        *LawCache
+	window      *shifts            // nil if it does not apply
+	hoursByZone map[string]*shifts // working hours by the zone of rows
+	groups      map[string]*groupCalendar
 
-	keys, open []string // of the last call of Open
-	keyDays    []*groupCalendar
-	until      time.Time
-	since      time.Time
+	keys, open   []string // of the last call of Open
+	keyCalendars []*groupCalendar
+	openUntil    time.Time
+	openSince    time.Time
 }
 
 // A groupCalendar is the calendar of a group.
@@ -92,7 +92,7 @@ type groupCalendar struct {
 
 // NewCalendar returns the calendar of a campaign.
 func NewCalendar(c Campaign, a *LawCache) *Calendar {
-	k := &Calendar{campaign: c, laws: a, own: map[string]*shifts{}, groups: map[string]*groupCalendar{}}
+	k := &Calendar{campaign: c, laws: a, hoursByZone: map[string]*shifts{}, groups: map[string]*groupCalendar{}}
 	if c.Market.OrganizationWindow {
 		k.window = &shifts{zone: c.WindowZone}
 		for d, h := range c.Window {
@@ -107,14 +107,14 @@ func (k *Calendar) hours(named string) *shifts {
 	if !k.campaign.ContactZone {
 		named = ""
 	}
-	if k.own[named] == nil {
+	if k.hoursByZone[named] == nil {
 		s := &shifts{zone: k.campaign.Zone, week: k.campaign.Hours}
 		if zone := k.laws.zone(named); named != "" && zone != nil {
 			s.zone = zone
 		}
-		k.own[named] = s
+		k.hoursByZone[named] = s
 	}
-	return k.own[named]
+	return k.hoursByZone[named]
 }
 
 // group returns the calendar of a group. A group with an unreadable key has no zone and is
@@ -162,26 +162,26 @@ func (d *groupCalendar) slotAt(at time.Time) Slot {
 // the slice of the previous call.
 func (k *Calendar) Open(at time.Time, keys []string) (open []string, until time.Time) {
 	same := slices.Equal(keys, k.keys)
-	if same && !at.Before(k.since) && at.Before(k.until) {
-		return k.open, k.until
+	if same && !at.Before(k.openSince) && at.Before(k.openUntil) {
+		return k.open, k.openUntil
 	}
 	if !same {
-		k.keys, k.keyDays = append(k.keys[:0], keys...), k.keyDays[:0]
+		k.keys, k.keyCalendars = append(k.keys[:0], keys...), k.keyCalendars[:0]
 		for _, key := range keys {
-			k.keyDays = append(k.keyDays, k.group(key))
+			k.keyCalendars = append(k.keyCalendars, k.group(key))
 		}
 	}
-	k.open, k.since, k.until = k.open[:0], at, time.Time{}
-	for i, d := range k.keyDays {
+	k.open, k.openSince, k.openUntil = k.open[:0], at, time.Time{}
+	for i, d := range k.keyCalendars {
 		slot := d.slotAt(at)
 		if slot.IsOpen() {
 			k.open = append(k.open, keys[i])
 		}
-		if k.until.IsZero() || slot.Until.Before(k.until) {
-			k.until = slot.Until
+		if k.openUntil.IsZero() || slot.Until.Before(k.openUntil) {
+			k.openUntil = slot.Until
 		}
 	}
-	return k.open, k.until
+	return k.open, k.openUntil
 }
 
 // DialHistory returns how far back the dials to a group's numbers must be known.
