@@ -65,10 +65,7 @@ func Save(ctx context.Context, q db.Querier, orgID, name string, d Definition) (
 		INSERT INTO agents (id, org_id, name, draft, secrets) VALUES ($1, $2, $3, $4, $5)
 		ON CONFLICT (org_id, name) DO UPDATE SET draft = excluded.draft, secrets = excluded.secrets, updated_at = now()
 		RETURNING id`, control.NewID("agt_", time.Now()), orgID, name, draft, secrets).Scan(&id)
-	if err != nil {
-		return "", fmt.Errorf("agent %q: %w", name, err)
-	}
-	return id, nil
+	return id, db.Wrap(err, fmt.Sprintf("agent %q", name))
 }
 
 // Publish makes the draft the version for new calls and returns its number. An unchanged draft creates no new version.

@@ -2,7 +2,6 @@ package agents
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -38,11 +37,8 @@ func Names(ctx context.Context, q db.Querier, orgID string) ([]string, error) {
 func ByID(ctx context.Context, q db.Querier, orgID, id string) (Agent, error) {
 	var name string
 	err := q.QueryRow(ctx, "SELECT name FROM agents WHERE org_id = $1 AND id = $2", orgID, id).Scan(&name)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return Agent{}, ErrUnknown
-	}
-	if err != nil {
-		return Agent{}, fmt.Errorf("agent %s: %w", id, err)
+	if err = db.RowError(err, fmt.Sprintf("agent %s", id), ErrUnknown); err != nil {
+		return Agent{}, err
 	}
 	return Find(ctx, q, orgID, name)
 }
@@ -65,11 +61,8 @@ func ReadVersion(ctx context.Context, q db.Querier, agentID string, version int)
 	var secrets media.Secret
 	err := q.QueryRow(ctx, "SELECT definition, secrets FROM agent_versions WHERE agent_id = $1 AND version = $2", agentID, version).
 		Scan(&definition, &secrets)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return Definition{}, ErrUnknown
-	}
-	if err != nil {
-		return Definition{}, fmt.Errorf("version %d: %w", version, err)
+	if err = db.RowError(err, fmt.Sprintf("version %d", version), ErrUnknown); err != nil {
+		return Definition{}, err
 	}
 	return Decode(definition, secrets)
 }
@@ -95,8 +88,5 @@ func HasDraftChanges(ctx context.Context, q db.Querier, agentID string) (bool, e
 	err := q.QueryRow(ctx, `
 		SELECT NOT coalesce((SELECT v.definition = a.draft AND v.secrets = a.secrets FROM agent_versions v WHERE v.agent_id = a.id ORDER BY v.version DESC LIMIT 1), false)
 		FROM agents a WHERE a.id = $1`, agentID).Scan(&changed)
-	if err != nil {
-		return false, fmt.Errorf("agent %s: %w", agentID, err)
-	}
-	return changed, nil
+	return changed, db.Wrap(err, fmt.Sprintf("agent %s", agentID))
 }

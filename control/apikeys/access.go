@@ -52,10 +52,7 @@ func EnsureOrganization(ctx context.Context, q db.Querier, name string) (string,
 		INSERT INTO organizations (id, name) VALUES ($1, $2)
 		ON CONFLICT (name) DO UPDATE SET name = excluded.name RETURNING id`,
 		control.NewID("org_", time.Now()), name).Scan(&id)
-	if err != nil {
-		return "", fmt.Errorf("organization %q: %w", name, err)
-	}
-	return id, nil
+	return id, db.Wrap(err, fmt.Sprintf("organization %q", name))
 }
 
 // FindOrganization returns the id of the named organization, or ErrUnknown.
@@ -65,10 +62,7 @@ func FindOrganization(ctx context.Context, q db.Querier, name string) (string, e
 	if errors.Is(err, pgx.ErrNoRows) {
 		return "", fmt.Errorf("organization %q: %w", name, ErrUnknown)
 	}
-	if err != nil {
-		return "", fmt.Errorf("organization %q: %w", name, err)
-	}
-	return id, nil
+	return id, db.Wrap(err, fmt.Sprintf("organization %q", name))
 }
 
 // CreateKey creates a key. Its secret cannot be read later.

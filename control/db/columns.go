@@ -88,32 +88,24 @@ func (t Columns[T]) Select(alias string) string {
 
 // Targets returns what the columns of a row are scanned into.
 func (t Columns[T]) Targets(row *T) []any {
-	all := make([]any, 0, len(t)+8) // the caller may append some
-	for n := range t {
-		if t[n].isRead() {
-			all = append(all, t[n].target(row))
-		}
-	}
-	return all
+	return t.values(Column[T].isRead, func(c *Column[T]) any { return c.target(row) })
 }
 
 // Args returns the arguments of one row.
 func (t Columns[T]) Args(row *T) []any {
-	all := make([]any, 0, len(t)+8) // the caller may append some
-	for n := range t {
-		if t[n].hasArg() {
-			all = append(all, t[n].value(row))
-		}
-	}
-	return all
+	return t.values(Column[T].hasArg, func(c *Column[T]) any { return c.value(row) })
 }
 
 // ArrayArgs returns the arguments of several rows: an array for each column.
 func (t Columns[T]) ArrayArgs(rows []T) []any {
-	all := make([]any, 0, len(t))
+	return t.values(Column[T].hasArg, func(c *Column[T]) any { return c.values(rows) })
+}
+
+func (t Columns[T]) values(keep func(Column[T]) bool, value func(*Column[T]) any) []any {
+	all := make([]any, 0, len(t)+8) // the caller may append some
 	for n := range t {
-		if t[n].hasArg() {
-			all = append(all, t[n].values(rows))
+		if keep(t[n]) {
+			all = append(all, value(&t[n]))
 		}
 	}
 	return all
@@ -144,24 +136,21 @@ func (t Columns[T]) InsertRows(table string) string {
 
 // Set returns the assignments of an UPDATE by the parameters of Args, from $first on.
 func (t Columns[T]) Set(first int) string {
-	return t.assign(func(c Column[T], n int) string { return param(first+n, c.Type) })
+	return t.write(" = ", func(c Column[T], n int) string { return param(first+n, c.Type) })
 }
 
 // SetFrom returns the assignments of an UPDATE from rows with this alias that have the names ArgNames.
 func (t Columns[T]) SetFrom(alias string) string {
-	return t.assign(func(c Column[T], _ int) string { return alias + "." + c.Name })
+	return t.write(" = ", func(c Column[T], _ int) string { return alias + "." + c.Name })
 }
 
 func (t Columns[T]) insert(table string, arg func(c Column[T], n int) string) string {
 	names := t.list(Column[T].isWritten, func(c Column[T], _ int) string { return c.Name })
-	return "INSERT INTO " + table + " (" + names + ") SELECT " + t.write(func(_, expression string) string { return expression }, arg)
+	return "INSERT INTO " + table + " (" + names + ") SELECT " + t.write("", arg)
 }
 
-func (t Columns[T]) assign(arg func(c Column[T], n int) string) string {
-	return t.write(func(name, expression string) string { return name + " = " + expression }, arg)
-}
-
-func (t Columns[T]) write(part func(name, expression string) string, arg func(c Column[T], n int) string) string {
+// write returns the stored expressions; assign follows the name of each column, unless empty.
+func (t Columns[T]) write(assign string, arg func(c Column[T], n int) string) string {
 	args := 0
 	return t.list(Column[T].isWritten, func(c Column[T], _ int) string {
 		expression := c.Write
@@ -169,7 +158,10 @@ func (t Columns[T]) write(part func(name, expression string) string, arg func(c 
 			expression = format(c.Write, arg(c, args))
 			args++
 		}
-		return part(c.Name, expression)
+		if assign == "" {
+			return expression
+		}
+		return c.Name + assign + expression
 	})
 }
 

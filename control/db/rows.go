@@ -2,6 +2,7 @@ package db
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
@@ -14,10 +15,7 @@ func Collect[T any](ctx context.Context, q Querier, what string, scan pgx.RowToF
 	if err == nil {
 		all, err = pgx.CollectRows(rows, scan)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", what, err)
-	}
-	return all, nil
+	return all, Wrap(err, what)
 }
 
 // Each runs a query and calls do for each row after scanning it into the given pointers. Its errors begin with what, the
@@ -27,17 +25,27 @@ func Each(ctx context.Context, q Querier, what string, into []any, do func() err
 	if err == nil {
 		_, err = pgx.ForEachRow(rows, into, do)
 	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", what, err)
-	}
-	return nil
+	return Wrap(err, what)
 }
 
 // Exec runs a statement and returns the number of affected rows. Its errors begin with what, the name of the data.
 func Exec(ctx context.Context, q Querier, what, sql string, args ...any) (int, error) {
 	tag, err := q.Exec(ctx, sql, args...)
-	if err != nil {
-		return 0, fmt.Errorf("%s: %w", what, err)
+	return int(tag.RowsAffected()), Wrap(err, what)
+}
+
+// RowError returns the error of reading one row: missing if there is none, else err after what, the name of the data.
+func RowError(err error, what string, missing error) error {
+	if errors.Is(err, pgx.ErrNoRows) {
+		return missing
 	}
-	return int(tag.RowsAffected()), nil
+	return Wrap(err, what)
+}
+
+// Wrap returns err after what, the name of the data; nil stays nil.
+func Wrap(err error, what string) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", what, err)
 }

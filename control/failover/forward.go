@@ -127,10 +127,7 @@ func insert(ctx context.Context, tx pgx.Tx, table, row, conflict string) error {
 		"INSERT INTO "+table+" ("+columns+") SELECT "+columns+" FROM json_populate_record(NULL::"+table+", $1::json) ON CONFLICT "+conflict,
 		row,
 	)
-	if err != nil {
-		return fmt.Errorf("%s: %w", table, err)
-	}
-	return nil
+	return db.Wrap(err, table)
 }
 
 // columnsOf returns the writable columns of a table.

@@ -29,10 +29,7 @@ func ReadHolds(ctx context.Context, q db.Querier) (h Holds, err error) {
 			(SELECT count(*) FROM sent_facts WHERE number_hash <> '')
 		FROM (SELECT database_timeline() AS timeline) t LEFT JOIN database_epochs e USING (timeline)`).
 		Scan(&h.Open, &h.Since, &h.Expected, &h.Missing, &h.Calls, &h.Campaigns, &h.Facts)
-	if err != nil {
-		return h, fmt.Errorf("failed to read held calls: %w", err)
-	}
-	return h, nil
+	return h, db.Wrap(err, "failed to read held calls")
 }
 
 // Release lets held calls be dialed. It returns false if nothing is held. Numbers and

@@ -112,14 +112,16 @@ func inFlight() error {
 
 // Settle stores the response, in the transaction of the request's effect. If it fails, the transaction must fail.
 func (s *Slot) Settle(ctx context.Context, q db.Querier, a Answer) error {
-	tag, err := q.Exec(ctx, settleSQL, s.scope, s.key, s.token, a.Status, a.Body, a.CallID, s.hash)
-	if err != nil {
-		return fmt.Errorf("idempotency key: %w", err)
-	}
-	if tag.RowsAffected() == 0 {
+	return s.exec(ctx, q, settleSQL, a.Status, a.Body, a.CallID, s.hash)
+}
+
+// exec executes a statement for the key. It fails with errLost if another request has the key.
+func (s *Slot) exec(ctx context.Context, q db.Querier, sql string, args ...any) error {
+	n, err := db.Exec(ctx, q, "idempotency key", sql, append([]any{s.scope, s.key, s.token}, args...)...)
+	if err == nil && n == 0 {
 		return errLost
 	}
-	return nil
+	return err
 }
 
 // QueueSettle adds Settle to a batch. If another request has the key, the statement and so the transaction fails.
@@ -145,17 +147,7 @@ const divisionByZero = "22012"
 // Hold keeps the key of a request that had an effect but no response to repeat, in the transaction of the effect. Until
 // the key expires, repeats are in flight.
 func (s *Slot) Hold(ctx context.Context, q db.Querier) error {
-	tag, err := q.Exec(
-		ctx, "UPDATE idempotency_keys SET done = true WHERE scope = $1 AND key = $2 AND token = $3 AND NOT done", s.scope,
-		s.key, s.token,
-	)
-	if err != nil {
-		return fmt.Errorf("idempotency key: %w", err)
-	}
-	if tag.RowsAffected() == 0 {
-		return errLost
-	}
-	return nil
+	return s.exec(ctx, q, "UPDATE idempotency_keys SET done = true WHERE scope = $1 AND key = $2 AND token = $3 AND NOT done")
 }
 
 // KeepAlive renews the key of a long request until stop is called. stop waits for a renewal under way.
@@ -193,14 +185,7 @@ func (k *Keys) Release(ctx context.Context, s *Slot) error {
 
 // ReleaseTx is Release in the transaction that records the rejection.
 func (s *Slot) ReleaseTx(ctx context.Context, q db.Querier) error {
-	tag, err := q.Exec(ctx, "DELETE FROM idempotency_keys WHERE scope = $1 AND key = $2 AND token = $3 AND NOT done", s.scope, s.key, s.token)
-	if err != nil {
-		return fmt.Errorf("idempotency key: %w", err)
-	}
-	if tag.RowsAffected() == 0 {
-		return errLost
-	}
-	return nil
+	return s.exec(ctx, q, "DELETE FROM idempotency_keys WHERE scope = $1 AND key = $2 AND token = $3 AND NOT done")
 }
 
 // Sweep deletes keys older than Retention.

@@ -48,24 +48,12 @@ func New() *Metrics {
 			Name: "parley_turn_seconds", Help: "Phases of a turn; phase turn is the whole.",
 			Buckets: []float64{.005, .01, .02, .05, .1, .15, .2, .3, .4, .5, .6, .8, 1, 1.5, 2, 3, 5, 8},
 		}, []string{"phase"}),
-		turns: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "parley_turns_total", Help: "Turns, by ending.",
-		}, []string{"ending"}),
-		early: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "parley_speculations_total", Help: "Answers started before the end of the turn was certain, by outcome.",
-		}, []string{"outcome"}),
-		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "parley_calls_total", Help: "Ended calls, by status and reason.",
-		}, []string{"status", "reason"}),
-		deliveries: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "parley_webhook_attempts_total", Help: "Attempts to deliver a webhook, by state after the attempt.",
-		}, []string{"state"}),
-		dials: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "parley_campaign_attempts_total", Help: "Ended calls of campaigns, by outcome.",
-		}, []string{"outcome"}),
-		recordings: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "parley_recordings_total", Help: "Recordings, by result.",
-		}, []string{"result"}),
+		turns:      newCounter("parley_turns_total", "Turns, by ending.", "ending"),
+		early:      newCounter("parley_speculations_total", "Answers started before the end of the turn was certain, by outcome.", "outcome"),
+		calls:      newCounter("parley_calls_total", "Ended calls, by status and reason.", "status", "reason"),
+		deliveries: newCounter("parley_webhook_attempts_total", "Attempts to deliver a webhook, by state after the attempt.", "state"),
+		dials:      newCounter("parley_campaign_attempts_total", "Ended calls of campaigns, by outcome.", "outcome"),
+		recordings: newCounter("parley_recordings_total", "Recordings, by result.", "result"),
 	}
 	m.registry.MustRegister(m.collectors()...)
 	m.registry.MustRegister(m.requests, m.phases, m.turns, m.early, m.calls, m.deliveries, m.dials, m.recordings,

@@ -23,12 +23,13 @@ type signaling struct {
 	trip               prometheus.Histogram
 }
 
+func newCounter(name, help string, labels ...string) *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+}
+
 func newSignaling() signaling {
 	histogram := func(name, help string, buckets ...float64) prometheus.Histogram {
 		return prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets})
-	}
-	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
-		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 	}
 	byDirection := func(name, help string, buckets ...float64) *prometheus.HistogramVec {
 		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, []string{"direction"})
@@ -42,9 +43,9 @@ func newSignaling() signaling {
 			1, 2, 5, 10, 20, 30, 60, 120, 180, 300, 600, 1200, 1800, 3600),
 		rrd: histogram("parley_sip_rrd_seconds", "Registration request delay: from a REGISTER to its success.",
 			.01, .02, .05, .1, .2, .5, 1, 2, 4, 8),
-		invites:   counter("parley_sip_invites_total", "INVITEs by their final status.", "status"),
-		registers: counter("parley_sip_registers_total", "Registrations and refreshes, by result.", "result"),
-		legs:      counter("parley_sip_legs_ended_total", "Legs that ended, by cause.", "cause"),
+		invites:   newCounter("parley_sip_invites_total", "INVITEs by their final status.", "status"),
+		registers: newCounter("parley_sip_registers_total", "Registrations and refreshes, by result.", "result"),
+		legs:      newCounter("parley_sip_legs_ended_total", "Legs that ended, by cause.", "cause"),
 		unanswered: prometheus.NewCounter(
 			prometheus.CounterOpts{Name: "parley_sip_disconnects_unanswered_total", Help: "Sent BYEs without a response."},
 		),

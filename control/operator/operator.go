@@ -164,10 +164,7 @@ func Remove(ctx context.Context, q db.Querier, orgID, id string) error {
 		return err
 	}
 	_, err := q.Exec(ctx, "DELETE FROM operators p WHERE id = $1 AND NOT EXISTS (SELECT FROM operator_roles r WHERE r.operator_id = p.id)", id)
-	if err != nil {
-		return fmt.Errorf("operator %s: %w", id, err)
-	}
-	return nil
+	return db.Wrap(err, fmt.Sprintf("operator %s", id))
 }
 
 // keepOwner changes a role and fails if the organization would lose its last owner. Concurrent changes are serialized.
@@ -220,8 +217,5 @@ func setPassword(ctx context.Context, q db.Querier, id string, password, but med
 	if err == nil {
 		_, err = q.Exec(ctx, "DELETE FROM operator_sessions WHERE operator_id = $1 AND hash <> $2", id, sum(but))
 	}
-	if err != nil {
-		return fmt.Errorf("operator %s: %w", id, err)
-	}
-	return nil
+	return db.Wrap(err, fmt.Sprintf("operator %s", id))
 }

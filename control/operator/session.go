@@ -119,10 +119,7 @@ func Open(ctx context.Context, q db.Querier, token media.Secret) (Session, error
 	if err == nil && stale {
 		_, err = q.Exec(ctx, "UPDATE operator_sessions SET seen_at = now() WHERE hash = $1", sum(token))
 	}
-	if err != nil {
-		return s, fmt.Errorf("session: %w", err)
-	}
-	return s, nil
+	return s, db.Wrap(err, "session")
 }
 
 // Visit stores the visited organization and clears the shown message.
@@ -183,8 +180,5 @@ func Sweep(ctx context.Context, q db.Querier) error {
 	if err == nil {
 		_, err = q.Exec(ctx, "DELETE FROM operator_tries WHERE at < now() - $1::interval", attemptWindow)
 	}
-	if err != nil {
-		return fmt.Errorf("sessions: %w", err)
-	}
-	return nil
+	return db.Wrap(err, "sessions")
 }

@@ -216,10 +216,7 @@ func (k *Purger) erased(ctx context.Context) error {
 			DELETE FROM calls WHERE id IN (SELECT id FROM calls WHERE erased_at IS NOT NULL AND created_at < $1 AND recording_key IS NULL LIMIT $2)`,
 			k.before(MinDays), batch)
 	}
-	if err != nil {
-		return fmt.Errorf("erase: %w", err)
-	}
-	return nil
+	return db.Wrap(err, "erase")
 }
 
 // deliveries deletes old webhook deliveries.
@@ -228,10 +225,7 @@ func (k *Purger) deliveries(ctx context.Context) error {
 		DELETE FROM webhook_deliveries WHERE id IN (SELECT id FROM webhook_deliveries
 			WHERE state = 'delivered' AND settled_at < $1 OR state = 'dead' AND settled_at < $2 LIMIT $3)`,
 		k.now().Add(-keepTaken), k.now().Add(-keepDead), batch)
-	if err != nil {
-		return fmt.Errorf("webhook deliveries: %w", err)
-	}
-	return nil
+	return db.Wrap(err, "webhook deliveries")
 }
 
 // delete deletes in batches; the last argument is the batch size.

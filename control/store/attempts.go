@@ -16,61 +16,48 @@ import (
 // lockSQL locks an attempt that the node still leases.
 const lockSQL = `SELECT state FROM attempts WHERE id = $1 AND owner = $2 AND epoch = $3 FOR UPDATE`
 
-// lockAttempt locks the attempt and returns its state, or ErrFenced.
-func lockAttempt(ctx context.Context, tx pgx.Tx, l control.Lease) (control.AttemptState, error) {
-	var state control.AttemptState
-	err := tx.QueryRow(ctx, lockSQL, l.AttemptID, l.Owner, l.Epoch).Scan(&state)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return "", control.ErrFenced
-	}
-	return state, err
-}
-
-func setState(ctx context.Context, tx pgx.Tx, l control.Lease, to control.AttemptState) error {
-	_, err := tx.Exec(ctx, "UPDATE attempts SET state = $2 WHERE id = $1", l.AttemptID, to)
-	return err
+// attemptTx runs a transaction that holds the attempt locked. It fails with ErrFenced if the lease is lost, or the attempt
+// cannot move to a state.
+func (s *Store) attemptTx(ctx context.Context, doing string, l control.Lease, to control.AttemptState, do func(pgx.Tx) error) error {
+	return s.tx(ctx, doing, func(tx pgx.Tx) error {
+		var state control.AttemptState
+		err := tx.QueryRow(ctx, lockSQL, l.AttemptID, l.Owner, l.Epoch).Scan(&state)
+		if errors.Is(err, pgx.ErrNoRows) || err == nil && !control.CanMove(state, to) {
+			return control.ErrFenced
+		}
+		if err != nil {
+			return err
+		}
+		return do(tx)
+	})
 }
 
 // Intent implements control.AttemptStore. When it returns nil the intent is on disk, regardless of synchronous_commit.
 func (s *Store) Intent(ctx context.Context, l control.Lease) error {
-	return wrap("intent", s.writers().intent.Do(ctx, l))
+	return db.Wrap(s.writers().intent.Do(ctx, l), "intent")
 }
 
 // Release implements control.AttemptStore.
 func (s *Store) Release(ctx context.Context, l control.Lease) error {
-	return s.tx(ctx, "release", func(tx pgx.Tx) error {
-		state, err := lockAttempt(ctx, tx, l)
-		if err != nil {
+	return s.attemptTx(ctx, "release", l, control.Scheduled, func(tx pgx.Tx) error {
+		if undone, err := s.undo(ctx, tx, l.CallID); undone || err != nil {
 			return err
 		}
-		if !control.CanMove(state, control.Scheduled) {
-			return control.ErrFenced
-		}
-		if undone, fault := s.undo(ctx, tx, l.CallID); undone || fault != nil {
-			return fault
-		}
-		_, err = tx.Exec(ctx, "UPDATE attempts SET state = 'scheduled', owner = '', lease_until = NULL WHERE id = $1", l.AttemptID)
+		_, err := tx.Exec(ctx, "UPDATE attempts SET state = 'scheduled', owner = '', lease_until = NULL WHERE id = $1", l.AttemptID)
 		return err
 	})
 }
 
 // Mark implements control.AttemptStore.
 func (s *Store) Mark(ctx context.Context, l control.Lease, to control.AttemptState, at time.Time) error {
-	return wrap("mark", s.writers().mark.Do(ctx, mark{l, to, at}))
+	return db.Wrap(s.writers().mark.Do(ctx, mark{l, to, at}), "mark")
 }
 
 // Note implements control.AttemptStore.
 func (s *Store) Note(ctx context.Context, l control.Lease, n control.Notes) error {
-	return s.tx(ctx, "note", func(tx pgx.Tx) error {
-		state, err := lockAttempt(ctx, tx, l)
-		if err != nil {
-			return err
-		}
-		if !control.CanMove(state, control.Closed) {
-			return control.ErrFenced
-		}
+	return s.attemptTx(ctx, "note", l, control.Closed, func(tx pgx.Tx) error {
 		if n.Begins {
-			if _, err = tx.Exec(ctx, "UPDATE calls SET status = 'ongoing' WHERE id = $1 AND status = 'queued'", l.CallID); err != nil {
+			if _, err := tx.Exec(ctx, "UPDATE calls SET status = 'ongoing' WHERE id = $1 AND status = 'queued'", l.CallID); err != nil {
 				return err
 			}
 		}
@@ -81,17 +68,10 @@ func (s *Store) Note(ctx context.Context, l control.Lease, n control.Notes) erro
 // Finish implements control.AttemptStore.
 func (s *Store) Finish(ctx context.Context, l control.Lease, f control.CallResult) error {
 	if isUnanswered(f) {
-		return wrap("finish", s.writers().finish.Do(ctx, finish{l, f}))
+		return db.Wrap(s.writers().finish.Do(ctx, finish{l, f}), "finish")
 	}
-	return s.tx(ctx, "finish", func(tx pgx.Tx) error {
-		state, err := lockAttempt(ctx, tx, l)
-		if err != nil {
-			return err
-		}
-		if !control.CanMove(state, control.Closed) {
-			return control.ErrFenced
-		}
-		if err := setState(ctx, tx, l, control.Closed); err != nil {
+	return s.attemptTx(ctx, "finish", l, control.Closed, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "UPDATE attempts SET state = $2 WHERE id = $1", l.AttemptID, control.Closed); err != nil {
 			return err
 		}
 		for _, table := range []string{"call_lines", "call_turns"} {
@@ -148,15 +128,7 @@ func endCall(ctx context.Context, tx pgx.Tx, callID string, f control.CallResult
 
 // tx runs a transaction and adds what it was for to its error.
 func (s *Store) tx(ctx context.Context, doing string, do func(pgx.Tx) error) error {
-	return wrap(doing, db.Tx(ctx, s.dialPool(), do))
-}
-
-// wrap adds context to an error; nil stays nil.
-func wrap(doing string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%s: %w", doing, err)
+	return db.Wrap(db.Tx(ctx, s.dialPool(), do), doing)
 }
 
 // suppressedSQL reports whether a number is on the organization's suppression list, in any form.

@@ -51,10 +51,7 @@ func RotateKey(ctx context.Context, q db.Querier, name string) error {
 	if err == nil {
 		_, err = q.Exec(ctx, "SELECT pg_notify($1, '')", ChannelKeys)
 	}
-	if err != nil {
-		return fmt.Errorf("signing key %s: %w", name, err)
-	}
-	return nil
+	return db.Wrap(err, fmt.Sprintf("signing key %s", name))
 }
 
 // keyPoll is the delay after which a rotation is noticed if the notification is lost.

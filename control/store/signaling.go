@@ -2,19 +2,16 @@ package store
 
 import (
 	"context"
-	"errors"
-	"fmt"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/callview"
+	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/media"
 )
 
 // Trace implements control.Tracer. It stores the messages even if the lease was lost.
 func (s *Store) Trace(ctx context.Context, l control.Lease, ladder []media.Message) error {
-	return wrap("store signaling", s.writers().trace.Do(ctx, signalingTrace{l, callview.Rungs(ladder)}))
+	return db.Wrap(s.writers().trace.Do(ctx, signalingTrace{l, callview.Rungs(ladder)}), "store signaling")
 }
 
 // Signaling returns the stored messages of a call's last attempt, oldest first, without
@@ -26,11 +23,8 @@ func (s *Store) Signaling(ctx context.Context, callID string) ([]media.Message, 
 		LEFT JOIN call_signalling g ON g.call_id = c.id
 		LEFT JOIN attempts a ON a.id = g.attempt_id
 		WHERE c.id = $1 ORDER BY a.leg = 'callee' DESC NULLS LAST, a.attempt_no DESC NULLS LAST LIMIT 1`, callID).Scan(&rungs)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return nil, NotFound()
-	}
-	if err != nil {
-		return nil, fmt.Errorf("failed to read signaling: %w", err)
+	if err = db.RowError(err, "failed to read signaling", NotFound()); err != nil {
+		return nil, err
 	}
 	return callview.Ladder(rungs), nil
 }

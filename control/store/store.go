@@ -4,7 +4,6 @@ package store
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -79,13 +78,7 @@ func callIn(ctx context.Context, q db.Querier, orgID, id string) (control.Call, 
 	c, err := scanCall(
 		q.QueryRow(ctx, "SELECT "+selectCall+fromCalls+"WHERE c.id = $1 AND ($2 = '' OR c.org_id = $2 AND c.erased_at IS NULL)", id, orgID),
 	)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return control.Call{}, NotFound()
-	}
-	if err != nil {
-		return control.Call{}, fmt.Errorf("read call: %w", err)
-	}
-	return c, nil
+	return c, db.RowError(err, "read call", NotFound())
 }
 
 // Recording returns the key of a call's recording, empty if there is none, and the end of
@@ -93,13 +86,7 @@ func callIn(ctx context.Context, q db.Querier, orgID, id string) (control.Call, 
 func (s *Store) Recording(ctx context.Context, callID string) (key string, ended time.Time, err error) {
 	err = s.Pool.QueryRow(ctx, "SELECT coalesce(recording_key, ''), ended_at FROM calls WHERE id = $1 AND erased_at IS NULL", callID).
 		Scan(&key, (*zeroTime)(&ended))
-	if errors.Is(err, pgx.ErrNoRows) {
-		return "", time.Time{}, NotFound()
-	}
-	if err != nil {
-		return "", time.Time{}, fmt.Errorf("read recording: %w", err)
-	}
-	return key, ended, nil
+	return key, ended, db.RowError(err, "read recording", NotFound())
 }
 
 // NotFound is the refusal for calls that do not exist or belong to others.
@@ -112,11 +99,8 @@ func (s *Store) CallWithTranscript(ctx context.Context, orgID, id string) (contr
 		(SELECT array_agg(item::text ORDER BY n) FROM call_lines WHERE call_id = c.id),
 		(SELECT array_agg(item::text ORDER BY n) FROM call_turns WHERE call_id = c.id)`+
 		fromCalls+"WHERE c.id = $1 AND ($2 = '' OR c.org_id = $2 AND c.erased_at IS NULL)", id, orgID), &lines, &turns)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return control.Call{}, control.Transcript{}, NotFound()
-	}
-	if err != nil {
-		return control.Call{}, control.Transcript{}, fmt.Errorf("read call: %w", err)
+	if err = db.RowError(err, "read call", NotFound()); err != nil {
+		return control.Call{}, control.Transcript{}, err
 	}
 	w := control.Transcript{Lines: make([]pipeline.Line, len(lines)), Turns: make([]json.RawMessage, len(turns))}
 	for i, text := range lines {
@@ -144,13 +128,7 @@ func (s *Store) Turns(ctx context.Context, orgID, callID string) ([]json.RawMess
 	err := s.Pool.QueryRow(ctx, `
 		SELECT ARRAY(SELECT item FROM call_turns WHERE call_id = c.id ORDER BY n)
 		FROM calls c WHERE c.id = $1 AND c.org_id = $2 AND c.erased_at IS NULL`, callID, orgID).Scan(&turns)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return nil, NotFound()
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read turns: %w", err)
-	}
-	return turns, nil
+	return turns, db.RowError(err, "read turns", NotFound())
 }
 
 // dialPool is the pool for calls being dialed.

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/parley-voice/parley/control/db"
 )
@@ -16,8 +15,5 @@ func PendingWork(ctx context.Context, q db.Querier, home string) (int, error) {
 		     + (SELECT count(*) FROM webhook_deliveries d JOIN webhook_endpoints e ON e.id = d.endpoint_id
 		        WHERE d.state = 'pending' AND d.next_at <= clock_timestamp() AND e.disabled_at IS NULL
 		          AND (e.throttled_until IS NULL OR e.throttled_until <= clock_timestamp()))`, home).Scan(&n)
-	if err != nil {
-		return 0, fmt.Errorf("failed to count pending work: %w", err)
-	}
-	return n, nil
+	return n, db.Wrap(err, "failed to count pending work")
 }

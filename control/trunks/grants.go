@@ -7,8 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/db"
 )
@@ -71,11 +69,5 @@ func FindGrant(ctx context.Context, q db.Querier, lender, trunk, orgID string) (
 		FROM grants g JOIN trunks t ON t.id = g.trunk_id JOIN organizations o ON o.id = t.org_id
 		WHERE o.name = $1 AND t.name = $2 AND g.org_id = $3`, lender, trunk, orgID).
 		Scan(&g.ID, &g.TrunkID, &g.CallerNumbers, &g.ConcurrentCalls, &g.CallsPerMinute)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return Grant{}, ErrNotLent
-	}
-	if err != nil {
-		return Grant{}, fmt.Errorf("grant: %w", err)
-	}
-	return g, nil
+	return g, db.RowError(err, "grant", ErrNotLent)
 }

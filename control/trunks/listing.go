@@ -2,7 +2,6 @@ package trunks
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
@@ -19,13 +18,7 @@ func List(ctx context.Context, q db.Querier, orgID string) ([]Trunk, error) {
 // ByID returns an organization's trunk, or ErrUnknown.
 func ByID(ctx context.Context, q db.Querier, orgID, id string) (Trunk, error) {
 	t, err := scan(q.QueryRow(ctx, "SELECT "+columns+" FROM trunks WHERE org_id = $1 AND id = $2", orgID, id))
-	if errors.Is(err, pgx.ErrNoRows) {
-		return Trunk{}, ErrUnknown
-	}
-	if err != nil {
-		return Trunk{}, fmt.Errorf("trunk %s: %w", id, err)
-	}
-	return t, nil
+	return t, db.RowError(err, fmt.Sprintf("trunk %s", id), ErrUnknown)
 }
 
 // Route is a subgroup with its trunk and use.

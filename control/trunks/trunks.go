@@ -113,10 +113,7 @@ func Find(ctx context.Context, q db.Querier, orgID, name string) (Trunk, error) 
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Trunk{}, fmt.Errorf("trunk %q: %w", name, ErrUnknown)
 	}
-	if err != nil {
-		return Trunk{}, fmt.Errorf("trunk %q: %w", name, err)
-	}
-	return t, nil
+	return t, db.Wrap(err, fmt.Sprintf("trunk %q", name))
 }
 
 // Save creates a trunk or changes the one of its name, and returns its id.
@@ -135,10 +132,7 @@ func Save(ctx context.Context, q db.Querier, t Trunk) (string, error) {
 		RETURNING id`,
 		control.NewID("trk_", time.Now()), t.OrgID, t.Name, t.Proxy, t.Username, t.Password,
 		notNull(t.CallerNumbers), t.CallsPerSecond, t.ConcurrentCalls, t.Settings).Scan(&id)
-	if err != nil {
-		return "", fmt.Errorf("trunk %q: %w", t.Name, err)
-	}
-	return id, nil
+	return id, db.Wrap(err, fmt.Sprintf("trunk %q", t.Name))
 }
 
 // FindSubgroup returns a trunk's subgroup by name, or ErrUnknown.
@@ -151,10 +145,7 @@ func FindSubgroup(ctx context.Context, q db.Querier, orgID, trunkID, name string
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Subgroup{}, fmt.Errorf("subgroup %q: %w", name, ErrUnknown)
 	}
-	if err != nil {
-		return Subgroup{}, fmt.Errorf("subgroup %q: %w", name, err)
-	}
-	return s, nil
+	return s, db.Wrap(err, fmt.Sprintf("subgroup %q", name))
 }
 
 // SaveSubgroup creates a subgroup or changes the one of its name, and returns its id.
@@ -172,10 +163,7 @@ func SaveSubgroup(ctx context.Context, q db.Querier, s Subgroup) (string, error)
 		RETURNING id`,
 		control.NewID("rte_", time.Now()), s.OrgID, s.TrunkID, s.Name, s.DialPrefix,
 		notNull(s.AllowedDestinations), notNull(s.CallerNumbers), s.ConcurrentCalls, s.CallsPerMinute, s.GrantID).Scan(&id)
-	if err != nil {
-		return "", fmt.Errorf("subgroup %q: %w", s.Name, err)
-	}
-	return id, nil
+	return id, db.Wrap(err, fmt.Sprintf("subgroup %q", s.Name))
 }
 
 // Attach sets the agents that may dial through a subgroup.

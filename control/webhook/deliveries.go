@@ -2,7 +2,6 @@ package webhook
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -48,13 +47,7 @@ func ListDeliveries(ctx context.Context, q db.Querier, endpointID, state, before
 func ReadDelivery(ctx context.Context, q db.Querier, orgID, id string) (s Delivery, body []byte, err error) {
 	err = q.QueryRow(ctx, "SELECT "+sentColumns+", payload FROM webhook_deliveries WHERE org_id = $1 AND id = $2", orgID, id).
 		Scan(&s.ID, &s.EndpointID, &s.CallID, &s.Type, &s.State, &s.Tries, &s.NextAt, &s.CreatedAt, &s.SettledAt, &s.Status, &s.Fault, &body)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return s, nil, ErrUnknown
-	}
-	if err != nil {
-		return s, nil, fmt.Errorf("failed to read delivery %s: %w", id, err)
-	}
-	return s, body, nil
+	return s, body, db.RowError(err, fmt.Sprintf("failed to read delivery %s", id), ErrUnknown)
 }
 
 // CountUndelivered counts the pending and the dead deliveries to an endpoint.
@@ -62,8 +55,5 @@ func CountUndelivered(ctx context.Context, q db.Querier, endpointID string) (wai
 	err = q.QueryRow(ctx, `
 		SELECT (SELECT count(*) FROM webhook_deliveries WHERE endpoint_id = $1 AND state = 'pending'),
 			(SELECT count(*) FROM webhook_deliveries WHERE endpoint_id = $1 AND state = 'dead')`, endpointID).Scan(&waiting, &dead)
-	if err != nil {
-		return 0, 0, fmt.Errorf("failed to read deliveries: %w", err)
-	}
-	return waiting, dead, nil
+	return waiting, dead, db.Wrap(err, "failed to read deliveries")
 }

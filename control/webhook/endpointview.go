@@ -104,13 +104,7 @@ func one(rows pgx.Rows, err error) (EndpointView, error) {
 		return EndpointView{}, fmt.Errorf("webhook endpoint: %w", err)
 	}
 	o, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[EndpointView])
-	if errors.Is(err, pgx.ErrNoRows) {
-		return o, ErrUnknown
-	}
-	if err != nil {
-		return o, fmt.Errorf("webhook endpoint: %w", err)
-	}
-	return o, nil
+	return o, db.RowError(err, "webhook endpoint", ErrUnknown)
 }
 
 // Create adds an endpoint to an organization. IsURLTaken reports whether its error means that the URL exists.
