@@ -114,11 +114,7 @@ func TestFindSeparatesOrganizations(t *testing.T) {
 		}
 		trunk[name], route[name], agent[name] = tr, ro, ag
 	}
-	exec := func(sql string, args ...any) {
-		t.Helper()
-		dbtest.Exec(t, d, sql, args...)
-	}
-	exec("INSERT INTO suppressions (org_id, number) VALUES ($1, '12025550123')", org["acme"])
+	dbtest.Exec(t, d, "INSERT INTO suppressions (org_id, number) VALUES ($1, '12025550123')", org["acme"])
 	controller := &Controller{Pool: d.Pool, Store: &store.Store{Pool: d.Pool}}
 	bad := errors.New("what is stored")
 	for _, stored := range []struct {
@@ -129,9 +125,9 @@ func TestFindSeparatesOrganizations(t *testing.T) {
 		{"trunk badly", "UPDATE trunks SET settings = '[1]' WHERE org_id = $1", true},
 		{"limits badly", `UPDATE organizations SET settings = '{"limits": {"daily_calls": "many"}}' WHERE id = $1`, true},
 	} {
-		exec("UPDATE trunks SET settings = '{}' WHERE org_id = $1", org["initech"])
+		dbtest.Exec(t, d, "UPDATE trunks SET settings = '{}' WHERE org_id = $1", org["initech"])
 		if stored.sql != "" {
-			exec(stored.sql, org["initech"])
+			dbtest.Exec(t, d, stored.sql, org["initech"])
 		}
 		var asked []*lookup
 		want := []struct {

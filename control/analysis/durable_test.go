@@ -59,10 +59,6 @@ func TestRetriesAcrossRestarts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := dbtest.New(t)
-			exec := func(sql string, args ...any) {
-				t.Helper()
-				dbtest.Exec(t, d, sql, args...)
-			}
 			org, err := apikeys.EnsureOrganization(t.Context(), d.Pool, "acme")
 			if err != nil {
 				t.Fatal(err)
@@ -77,15 +73,15 @@ func TestRetriesAcrossRestarts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			exec(`INSERT INTO calls (id, org_id, call_type, status, agent_id, agent_name, agent_version, to_number, from_number, dial_number,
+			dbtest.Exec(t, d, `INSERT INTO calls (id, org_id, call_type, status, agent_id, agent_name, agent_version, to_number, from_number, dial_number,
 				trunk_id, route_id, ring_seconds, created_at) VALUES ('c', $1, 'phone', $2, $3, 'a', 1, '1', '1', '1', 't', 'r', 45, now())`, org, tt.status, agent)
-			exec(`INSERT INTO call_lines (call_id, n, item) VALUES ('c', 0, '{"role":"caller","text":"hello"}')`)
-			exec("INSERT INTO events (call_id, org_id, kind, home) VALUES ('c', $1, $2, '')", org, control.CallEnded)
-			exec(`INSERT INTO webhook_endpoints (id, org_id, url, secret, events) VALUES ('e', $1, 'https://example.com', 's', '{call_analyzed}')`, org)
+			dbtest.Exec(t, d, `INSERT INTO call_lines (call_id, n, item) VALUES ('c', 0, '{"role":"caller","text":"hello"}')`)
+			dbtest.Exec(t, d, "INSERT INTO events (call_id, org_id, kind, home) VALUES ('c', $1, $2, '')", org, control.CallEnded)
+			dbtest.Exec(t, d, `INSERT INTO webhook_endpoints (id, org_id, url, secret, events) VALUES ('e', $1, 'https://example.com', 's', '{call_analyzed}')`, org)
 			m := &flakyModel{fails: tt.fails, how: tt.how}
 			for run := 1; run <= 5; run++ {
 				s := &store.Store{Pool: d.Pool}
-				exec("UPDATE events SET next_at = now() - interval '1 s', lease_until = NULL")
+				dbtest.Exec(t, d, "UPDATE events SET next_at = now() - interval '1 s', lease_until = NULL")
 				_, err = (&outbox.Dispatcher{Outbox: &store.EventStore{Pool: d.Pool}, Steps: []control.Step{
 					{Name: "analysis", Handler: &analysis.Analyst{Calls: s, Model: func(pipeline.Engine) (pipeline.Model, error) { return m, nil }}},
 					{Name: "analyzed", Handler: &webhook.Notifier{Type: webhook.CallAnalyzed, Pool: d.Pool, Calls: s}},

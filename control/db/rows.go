@@ -42,10 +42,10 @@ func RowError(err error, what string, missing error) error {
 	return Wrap(err, what)
 }
 
-// Wrap returns err after what, the name of the data; nil stays nil.
+// Wrap returns err after what, the name of the data. It returns err itself if err is nil or what is empty.
 func Wrap(err error, what string) error {
-	if err == nil {
-		return nil
+	if err == nil || what == "" {
+		return err
 	}
 	return fmt.Errorf("%s: %w", what, err)
 }

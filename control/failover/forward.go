@@ -44,17 +44,14 @@ func (w *Monitor) forward(ctx context.Context) error {
 // find reads what the database knows of some attempts.
 func (w *Monitor) find(ctx context.Context, entries []journal.Entry) (map[string]found, error) {
 	ids := groupcommit.Column(entries, func(e journal.Entry) string { return e.Attempt })
-	rows, err := w.Pool.Query(ctx, `
-		SELECT x.id, coalesce(a.state, ''), coalesce(a.owner, ''), coalesce(a.epoch, 0), coalesce(c.status IN ('ended', 'failed'), false),
-			EXISTS (SELECT FROM sent_facts f WHERE f.attempt_id = x.id)
-		FROM unnest($1::text[]) AS x (id) LEFT JOIN attempts a ON a.id = x.id LEFT JOIN calls c ON c.id = a.call_id`, ids)
-	if err != nil {
-		return nil, err
-	}
 	known := map[string]found{}
 	var id string
 	var f found
-	_, err = pgx.ForEachRow(rows, []any{&id, &f.state, &f.owner, &f.epoch, &f.over, &f.fact}, func() error { known[id] = f; return nil })
+	do := func() error { known[id] = f; return nil }
+	err := db.Each(ctx, w.Pool, "", []any{&id, &f.state, &f.owner, &f.epoch, &f.over, &f.fact}, do, `
+		SELECT x.id, coalesce(a.state, ''), coalesce(a.owner, ''), coalesce(a.epoch, 0), coalesce(c.status IN ('ended', 'failed'), false),
+			EXISTS (SELECT FROM sent_facts f WHERE f.attempt_id = x.id)
+		FROM unnest($1::text[]) AS x (id) LEFT JOIN attempts a ON a.id = x.id LEFT JOIN calls c ON c.id = a.call_id`, ids)
 	return known, err
 }
 
@@ -79,15 +76,14 @@ func (w *Monitor) apply(ctx context.Context, e journal.Entry, f found) error {
 		if kept := w.calls.all[e.Attempt]; kept != nil {
 			kept.detached = true
 		}
-		w.log().ErrorContext(ctx, "a call that the database forgot cannot be written forward", "call", e.Call, "attempt", e.Attempt, "err", err)
+		w.log().ErrorContext(ctx, "failed to restore a call that the database forgot", "call", e.Call, "attempt", e.Attempt, "err", err)
 	case do == restore:
 		w.stats.Restored++
 	case do == conclude:
 		w.stats.Settled++
 	default:
 		w.stats.Facts++
-		w.log().
-			ErrorContext(ctx, "the database forgot a call, and only that it was sent is known", "call", e.Call, "attempt", e.Attempt, "at", e.At)
+		w.log().ErrorContext(ctx, "database forgot a call; only its sending is known", "call", e.Call, "attempt", e.Attempt, "at", e.At)
 	}
 	return nil
 }
@@ -132,15 +128,9 @@ func insert(ctx context.Context, tx pgx.Tx, table, row, conflict string) error {
 
 // columnsOf returns the writable columns of a table.
 func columnsOf(ctx context.Context, tx pgx.Tx, table string) (string, error) {
-	rows, err := tx.Query(
-		ctx,
-		"SELECT quote_ident(attname) FROM pg_attribute WHERE attrelid = $1::regclass AND attnum > 0 AND NOT attisdropped AND attgenerated = ''",
-		table,
-	)
-	if err != nil {
-		return "", err
-	}
-	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	names, err := db.Collect(ctx, tx, "", pgx.RowTo[string], `
+		SELECT quote_ident(attname) FROM pg_attribute
+		WHERE attrelid = $1::regclass AND attnum > 0 AND NOT attisdropped AND attgenerated = ''`, table)
 	return strings.Join(names, ", "), err
 }
 

@@ -238,9 +238,8 @@ func (w *Monitor) open(ctx context.Context, is epoch) (epoch, error) {
 	case len(is.missing) == 0:
 		w.log().WarnContext(ctx, "all nodes have reported: dialing resumed")
 	default:
-		w.log().
-			ErrorContext(ctx, "nodes have not reported: older calls and campaigns are held; start them, or run parley failover release",
-				"nodes", is.missing)
+		w.log().ErrorContext(ctx, "nodes have not reported: older calls and campaigns are held; start them, or run parley failover release",
+			"nodes", is.missing)
 	}
 	return is, err
 }

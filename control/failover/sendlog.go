@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/groupcommit"
 	"github.com/parley-voice/parley/control/journal"
 )
@@ -40,8 +41,7 @@ func (w *Monitor) Allow(ctx context.Context, c *control.Claim) error {
 	if err != nil {
 		return fmt.Errorf("failed to read calls sent to the number: %w", err)
 	}
-	w.log().
-		ErrorContext(ctx, "a call is not made: the database has forgotten one that this node made", "forgotten", id, "attempt", c.Lease.AttemptID)
+	w.log().ErrorContext(ctx, "call not made: the database forgot an earlier call", "forgotten", id, "attempt", c.Lease.AttemptID)
 	if err = w.beginAgain(ctx); err != nil {
 		return fmt.Errorf("%w: %w", control.ErrForgotten, err)
 	}
@@ -91,20 +91,15 @@ func (w *Monitor) send(ctx context.Context, claims []*control.Claim) ([]error, e
 }
 
 func (w *Monitor) read(ctx context.Context, claims []*control.Claim, made map[string]rows, keys map[string]journal.Hash) error {
-	found, err := w.Pool.Query(ctx, rowsSQL, groupcommit.Column(claims, func(c *control.Claim) string { return c.Lease.AttemptID }))
-	if err != nil {
-		return err
-	}
 	var id, scope, key string
 	var r rows
-	_, err = pgx.ForEachRow(found, []any{&id, &r.call, &r.attempt, &r.contactAttempt, &r.contact, &r.key, &scope, &key}, func() error {
+	return db.Each(ctx, w.Pool, "", []any{&id, &r.call, &r.attempt, &r.contactAttempt, &r.contact, &r.key, &scope, &key}, func() error {
 		made[id] = r
 		if key != "" {
 			keys[id] = w.KeyHash(scope, key)
 		}
 		return nil
-	})
-	return err
+	}, rowsSQL, groupcommit.Column(claims, func(c *control.Claim) string { return c.Lease.AttemptID }))
 }
 
 // RecordState implements control.SendLog.

@@ -36,11 +36,6 @@ func newDatabase(t *testing.T) (d *db.DB, org, ada string) {
 	return d, org, ada
 }
 
-func exec(t *testing.T, d *db.DB, sql string, args ...any) {
-	t.Helper()
-	dbtest.Exec(t, d, sql, args...)
-}
-
 func TestRoles(t *testing.T) {
 	for _, tt := range []struct {
 		has, needed Role
@@ -133,7 +128,7 @@ func TestSessions(t *testing.T) {
 		if fault != nil {
 			t.Fatal(fault)
 		}
-		exec(t, d, "UPDATE operator_sessions SET "+at+" WHERE hash = $1", sum(other))
+		dbtest.Exec(t, d, "UPDATE operator_sessions SET "+at+" WHERE hash = $1", sum(other))
 		if _, err = open(other); !errors.Is(err, ErrSignedOut) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -226,7 +221,7 @@ func TestSignInAttemptsAreBounded(t *testing.T) {
 	if err := try("bob@example.com", "whatever it is", "192.0.2.3"); !isSlow(err) {
 		t.Errorf("another account from the same network: %v", err)
 	}
-	exec(t, d, "UPDATE operator_tries SET at = at - interval '16 minutes'")
+	dbtest.Exec(t, d, "UPDATE operator_tries SET at = at - interval '16 minutes'")
 	if err := try("ada@example.com", goodPassword, "192.0.2.3"); err != nil {
 		t.Errorf("after 16 minutes: %v", err)
 	}
@@ -266,7 +261,7 @@ func TestOwnerCanSignInDuringAttack(t *testing.T) {
 		t.Errorf("the owner, from the same network with a known device: %v", err)
 	}
 	// Attempts from many networks slow down unknown devices, but not a known one.
-	exec(t, d, "INSERT INTO operator_tries (of) SELECT 'account ada@example.com' FROM generate_series(1, $1)", slowdownThreshold)
+	dbtest.Exec(t, d, "INSERT INTO operator_tries (of) SELECT 'account ada@example.com' FROM generate_series(1, $1)", slowdownThreshold)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	if _, err := SignIn(ctx, d.Pool, SignInAttempt{Email: "ada@example.com", Password: goodPassword, Network: "198.51.100.1"}); !errors.Is(err, context.DeadlineExceeded) {

@@ -63,11 +63,8 @@ func (k *Purger) Erase(ctx context.Context, orgID string, w Selection) (erased, 
 // eraseSome erases a batch of calls.
 func (k *Purger) eraseSome(ctx context.Context, cond string, args ...any) (n int, _ error) {
 	err := db.Tx(ctx, k.Pool, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, fmt.Sprintf("SELECT id FROM calls WHERE %s LIMIT %d FOR UPDATE", cond, batch), args...)
-		if err != nil {
-			return err
-		}
-		ids, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		ids, err := db.Collect(ctx, tx, "", pgx.RowTo[string],
+			fmt.Sprintf("SELECT id FROM calls WHERE %s LIMIT %d FOR UPDATE", cond, batch), args...)
 		if err != nil {
 			return err
 		}

@@ -168,15 +168,8 @@ func (k *Purger) transcripts(ctx context.Context, o organization) error {
 			if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 				return err
 			}
-			rows, err := tx.Query(
-				ctx,
-				"SELECT id FROM calls WHERE org_id = $1 AND created_at >= $2 AND created_at < $3 AND "+settledSQL+" AND "+hasContentSQL,
-				o.id, from, to,
-			)
-			if err != nil {
-				return err
-			}
-			ids, err := pgx.CollectRows(rows, pgx.RowTo[string])
+			ids, err := db.Collect(ctx, tx, "", pgx.RowTo[string], `
+				SELECT id FROM calls WHERE org_id = $1 AND created_at >= $2 AND created_at < $3 AND `+settledSQL+" AND "+hasContentSQL, o.id, from, to)
 			if err != nil {
 				return err
 			}

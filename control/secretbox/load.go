@@ -121,11 +121,7 @@ func reseal(ctx context.Context, pool *pgxpool.Pool, keys Keys) error {
 
 func (c Column) reseal(ctx context.Context, tx pgx.Tx, keys Keys) error {
 	sql := fmt.Sprintf("SELECT DISTINCT %s FROM %s WHERE %[1]s <> '' AND NOT starts_with(%[1]s, $1)", c.Name, c.Table)
-	rows, err := tx.Query(ctx, sql, prefix+keys[0].ID+":")
-	if err != nil {
-		return err
-	}
-	all, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	all, err := db.Collect(ctx, tx, "", pgx.RowTo[string], sql, prefix+keys[0].ID+":")
 	if err != nil {
 		return err
 	}

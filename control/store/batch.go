@@ -220,11 +220,7 @@ func writeIntents(ctx context.Context, tx pgx.Tx, leases []control.Lease, stands
 	if len(free) == 0 {
 		return nil, nil
 	}
-	rows, err := tx.Query(ctx, intentSQL, ids, orgs, numbers, free)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowTo[string])
+	return db.Collect(ctx, tx, "", pgx.RowTo[string], intentSQL, ids, orgs, numbers, free)
 }
 
 // marksSQL moves attempts to the states $4 at $5, and their calls.

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/db"
 )
 
 // Page is a part of a list. It has fewer calls than asked for, with More set, only if
@@ -60,11 +61,8 @@ func (s *Store) List(ctx context.Context, f Filter) (Page, error) {
 func listOnce(ctx context.Context, tx pgx.Tx, f Filter, scan int) (p Page, err error) {
 	q := f.plan(scan)
 	// A generic plan would be bad for rare values.
-	rows, err := tx.Query(ctx, q.Page, append([]any{pgx.QueryExecModeExec}, q.Args...)...)
-	if err != nil {
-		return Page{}, err
-	}
-	p.Calls, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (control.Call, error) { return scanCall(row) })
+	p.Calls, err = db.Collect(ctx, tx, "", func(row pgx.CollectableRow) (control.Call, error) { return scanCall(row) },
+		q.Page, append([]any{pgx.QueryExecModeExec}, q.Args...)...)
 	if err != nil {
 		return Page{}, err
 	}

@@ -125,18 +125,12 @@ func (s *Store) claimLeases(
 	}
 	err = db.Tx(ctx, s.dialPool(), func(tx pgx.Tx) error {
 		records := s.CheckRecording == nil || s.CheckRecording() == nil
-		rows, fault := tx.Query(ctx, lockRoutesSQL, most, records, without, s.pausedTrunks())
-		if fault != nil {
-			return fault
-		}
-		found, fault := pgx.CollectRows(rows, pgx.RowTo[string])
+		found, fault := db.Collect(ctx, tx, "", pgx.RowTo[string], lockRoutesSQL, most, records, without, s.pausedTrunks())
 		if routes = len(found); fault != nil || routes == 0 {
 			return fault
 		}
-		if rows, fault = tx.Query(ctx, claimSQL, p.Owner, p.Home, lease, found, records, without); fault != nil {
-			return fault
-		}
-		leases, fault = pgx.CollectRows(rows, pgx.RowToStructByPos[control.Lease])
+		leases, fault = db.Collect(ctx, tx, "", pgx.RowToStructByPos[control.Lease],
+			claimSQL, p.Owner, p.Home, lease, found, records, without)
 		return fault
 	})
 	return leases, routes, err

@@ -53,7 +53,7 @@ func (s *Store) settleSome(ctx context.Context, keep []string) (int, error) {
 	}
 	n := 0
 	err := db.Tx(ctx, s.dialPool(), func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, waitingSQL+`, gone AS (
+		left, err := db.Collect(ctx, tx, "", scanLapsed, waitingSQL+`, gone AS (
 				SELECT id FROM waiting w WHERE id IS NOT NULL AND NOT EXISTS (SELECT FROM subgroups s WHERE s.id = w.id))
 			SELECT id, call_id, leg, (SELECT call_type = 'web' FROM calls c WHERE c.id = call_id), subgroup_id IN (SELECT id FROM gone), state, lease_until, clock_timestamp()
 			FROM attempts WHERE (SELECT dialing_since()) IS NOT NULL AND id IN (
@@ -64,10 +64,6 @@ func (s *Store) settleSome(ctx context.Context, keep []string) (int, error) {
 				(SELECT id FROM attempts WHERE state = 'scheduled' AND subgroup_id IN (SELECT id FROM gone) LIMIT $3))
 			  AND (state = 'scheduled' AND (created_at < clock_timestamp() - $2::interval OR subgroup_id IN (SELECT id FROM gone)) OR state IN `+ActiveStates+` AND lease_until < clock_timestamp())
 			ORDER BY id LIMIT $3 FOR UPDATE SKIP LOCKED`, keep, expire, settleBatch)
-		if err != nil {
-			return err
-		}
-		left, err := pgx.CollectRows(rows, scanLapsed)
 		if err != nil {
 			return err
 		}

@@ -106,15 +106,11 @@ func (s *Store) webClaim(ctx context.Context, l control.Lease, until time.Time) 
 // settleUnjoined ends web calls that were not joined in time, at most settleBatch.
 func settleUnjoined(ctx context.Context, pool *pgxpool.Pool) (n int, err error) {
 	err = db.Tx(ctx, pool, func(tx pgx.Tx) error {
-		rows, fault := tx.Query(ctx, `
+		ids, fault := db.Collect(ctx, tx, "", pgx.RowTo[string], `
 			UPDATE web_tickets SET used_at = clock_timestamp() WHERE call_id IN (
 				SELECT call_id FROM web_tickets WHERE used_at IS NULL AND expires_at <= clock_timestamp()
 				ORDER BY expires_at LIMIT $1 FOR UPDATE SKIP LOCKED)
 			RETURNING call_id`, settleBatch)
-		if fault != nil {
-			return fault
-		}
-		ids, fault := pgx.CollectRows(rows, pgx.RowTo[string])
 		n = len(ids)
 		for _, id := range ids {
 			fault = errors.Join(fault, endUnjoinedCall(ctx, tx, id, control.ReasonNeverJoined, control.SideSystem))
