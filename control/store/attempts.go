@@ -18,7 +18,7 @@ const lockSQL = `SELECT state FROM attempts WHERE id = $1 AND owner = $2 AND epo
 
 // attemptTx runs a transaction that holds the attempt locked. It fails with ErrFenced if the lease is lost, or the attempt
 // cannot move to a state.
-func (s *Store) attemptTx(ctx context.Context, doing string, l control.Lease, to control.AttemptState, do func(pgx.Tx) error) error {
+func attemptTx(ctx context.Context, s *Store, doing string, l control.Lease, to control.AttemptState, do func(pgx.Tx) error) error {
 	return s.tx(ctx, doing, func(tx pgx.Tx) error {
 		var state control.AttemptState
 		err := tx.QueryRow(ctx, lockSQL, l.AttemptID, l.Owner, l.Epoch).Scan(&state)
@@ -39,7 +39,7 @@ func (s *Store) Intent(ctx context.Context, l control.Lease) error {
 
 // Release implements control.AttemptStore.
 func (s *Store) Release(ctx context.Context, l control.Lease) error {
-	return s.attemptTx(ctx, "release", l, control.Scheduled, func(tx pgx.Tx) error {
+	return attemptTx(ctx, s, "release", l, control.Scheduled, func(tx pgx.Tx) error {
 		if undone, err := s.undo(ctx, tx, l.CallID); undone || err != nil {
 			return err
 		}
@@ -55,7 +55,7 @@ func (s *Store) Mark(ctx context.Context, l control.Lease, to control.AttemptSta
 
 // Note implements control.AttemptStore.
 func (s *Store) Note(ctx context.Context, l control.Lease, n control.Notes) error {
-	return s.attemptTx(ctx, "note", l, control.Closed, func(tx pgx.Tx) error {
+	return attemptTx(ctx, s, "note", l, control.Closed, func(tx pgx.Tx) error {
 		if n.Begins {
 			if _, err := tx.Exec(ctx, "UPDATE calls SET status = 'ongoing' WHERE id = $1 AND status = 'queued'", l.CallID); err != nil {
 				return err
@@ -70,7 +70,7 @@ func (s *Store) Finish(ctx context.Context, l control.Lease, f control.CallResul
 	if isUnanswered(f) {
 		return db.Wrap(s.writers().finish.Do(ctx, finish{l, f}), "finish")
 	}
-	return s.attemptTx(ctx, "finish", l, control.Closed, func(tx pgx.Tx) error {
+	return attemptTx(ctx, s, "finish", l, control.Closed, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "UPDATE attempts SET state = $2 WHERE id = $1", l.AttemptID, control.Closed); err != nil {
 			return err
 		}
