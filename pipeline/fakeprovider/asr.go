@@ -2,6 +2,8 @@ package fakeprovider
 
 import (
 	"context"
+	"errors"
+	"net"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -78,6 +80,7 @@ type asrSession struct {
 	mulaw       bool
 	rate        int
 	silence     time.Duration // after which the provider ends the turn; 0 means never
+	idle        time.Duration // without a message, after which it ends the connection; 0 means never
 	decoder     *tone.Decoder
 	words       []tone.Word // since the last final result
 	from        time.Duration
@@ -103,9 +106,10 @@ type writer struct {
 	close func(code int)
 }
 
-// listenASR serves a recognizer whose audio format is in the query. build returns the
-// recognizer and the silence after which it ends a turn.
-func (s *Server) listenASR(build func(q url.Values) (recognizer, time.Duration)) http.HandlerFunc {
+// listenASR serves a recognizer whose audio format is in the query and that ends a
+// connection after idle. build returns the recognizer and the silence after which it ends a
+// turn.
+func (s *Server) listenASR(idle time.Duration, build func(q url.Values) (recognizer, time.Duration)) http.HandlerFunc {
 	return func(w http.ResponseWriter, req *http.Request) {
 		q := req.URL.Query()
 		rate, err := strconv.Atoi(q.Get("sample_rate"))
@@ -115,7 +119,7 @@ func (s *Server) listenASR(build func(q url.Values) (recognizer, time.Duration))
 		}
 		r, silence := build(q)
 		s.recognize(w, req, &asrSession{
-			recognizer: r, rate: rate, silence: silence, mulaw: strings.HasSuffix(q.Get("encoding"), "mulaw"),
+			recognizer: r, rate: rate, silence: silence, idle: idle, mulaw: strings.HasSuffix(q.Get("encoding"), "mulaw"),
 		})
 	}
 }
@@ -152,7 +156,17 @@ func (s *Server) recognize(w http.ResponseWriter, r *http.Request, l *asrSession
 			_ = conn.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, reason), time.Now().Add(time.Second))
 		},
 	}
-	s.run(ctx, cancel, l, out, func() (int, []byte, error) { return conn.ReadMessage() })
+	s.run(ctx, cancel, l, out, func() (int, []byte, error) {
+		if l.idle > 0 {
+			_ = conn.SetReadDeadline(time.Now().Add(l.idle)) // a closed connection fails to read
+		}
+		kind, b, err := conn.ReadMessage()
+		var limit net.Error
+		if errors.As(err, &limit) && limit.Timeout() {
+			out.close(websocket.CloseInternalServerErr) // as Deepgram's NET-0001
+		}
+		return kind, b, err
+	})
 	if l.fault.cuts() {
 		l.fault.end(conn.NetConn())
 	}

@@ -138,9 +138,9 @@ func Serve(l net.Listener, script Script) *Server {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &Server{script: script, listen: l, count: map[Provider]int{}}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /v1/listen", refusesModel(s.listenASR(newDeepgram)))
-	mux.HandleFunc("GET /v2/listen", refusesModel(s.listenASR(newFlux)))
-	mux.HandleFunc("GET /v3/ws", s.listenASR(newAssembly))
+	mux.HandleFunc("GET /v1/listen", refusesModel(s.listenASR(10*time.Second, newDeepgram)))
+	mux.HandleFunc("GET /v2/listen", refusesModel(s.listenASR(0, newFlux)))
+	mux.HandleFunc("GET /v3/ws", s.listenASR(0, newAssembly))
 	mux.HandleFunc("GET /v1/realtime", s.transcribe)
 	mux.HandleFunc("POST /v1/audio/transcriptions", s.transcribeFile)
 	mux.HandleFunc("GET /transcribe-websocket", s.transcribeSoniox)

@@ -102,6 +102,27 @@ func TestOwnEnds(t *testing.T) {
 	}
 }
 
+// TestNoAudio checks that Deepgram ends a connection without messages.
+func TestNoAudio(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := NewNet()
+		fakes := Serve(n, Script{})
+		defer func() { _ = fakes.Close() }()
+		dialer := websocket.Dialer{NetDialContext: n.Dial}
+		conn, resp, err := dialer.DialContext(t.Context(), "ws://fake/v1/listen?sample_rate=8000", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		defer func() { _ = conn.Close() }()
+		began := time.Now()
+		_, _, err = conn.ReadMessage()
+		if !websocket.IsCloseError(err, websocket.CloseInternalServerErr) || time.Since(began) != 10*time.Second {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+	})
+}
+
 // TestRefusedModel checks that Deepgram tells in the handshake which parameter is wrong.
 func TestRefusedModel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -95,7 +95,7 @@ func (x *soniox) message(u transcript, final int, mark string) object {
 // transcribeSoniox serves Soniox, whose first message contains the audio format.
 func (s *Server) transcribeSoniox(w http.ResponseWriter, r *http.Request) {
 	x := &soniox{}
-	l := &asrSession{recognizer: x}
+	l := &asrSession{recognizer: x, idle: 20 * time.Second}
 	x.start = func(rate int, mulaw bool, silence time.Duration) {
 		l.rate, l.mulaw, l.silence, l.decoder = rate, mulaw, silence, tone.NewDecoder(rate)
 	}
