@@ -62,6 +62,16 @@ func TestChatStream(t *testing.T) {
 	}
 }
 
+// TestLongRefusal checks that the text of a refusal is cut at whole characters.
+func TestLongRefusal(t *testing.T) {
+	part := `data: {"choices":[{"delta":{"refusal":"` + strings.Repeat("é", 333) + `"}}]}` + "\n\n"
+	got := read(chatDecoder{}, strings.Repeat(part, 5)+"data: [DONE]\n\n")
+	var refusal *pipeline.RefusalError
+	if !errors.As(got.err, &refusal) || refusal.Text != strings.Repeat("é", maxRefusal/2) {
+		t.Errorf("%+v", got)
+	}
+}
+
 // TestChatUsage checks that the usage is reported once at the end, for servers that send
 // running totals, and for broken streams.
 func TestChatUsage(t *testing.T) {

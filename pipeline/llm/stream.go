@@ -52,7 +52,7 @@ func (a *answer) stream(body io.Reader, d decoder) {
 	if err == nil {
 		err = a.end
 	}
-	if refusal := strings.TrimSpace(a.refusal.String()); err == nil && refusal != "" {
+	if refusal := strings.TrimSpace(strings.ToValidUTF8(a.refusal.String(), "")); err == nil && refusal != "" {
 		err = &pipeline.RefusalError{Text: refusal}
 	}
 	if err == nil {
@@ -112,9 +112,7 @@ func (a *answer) text(s string) {
 
 // refuse adds text with which the model declines to answer.
 func (a *answer) refuse(s string) {
-	if a.refusal.Len()+len(s) <= maxRefusal {
-		a.refusal.WriteString(s)
-	}
+	a.refusal.WriteString(s[:min(len(s), maxRefusal-a.refusal.Len())])
 }
 
 // fault returns the error of a started stream. 0 stands for an unknown status and means a
