@@ -47,7 +47,7 @@ func WriteTraceJSON(w io.Writer, ladder []media.Message) error {
 	return e.Encode(Rungs(ladder))
 }
 
-// WriteTrace writes a ladder for people: one message per line, with the seconds since the
+// WriteTrace writes a ladder as text: one message per line, with the seconds since the
 // first, an arrow to or from the peer, the start line and the note.
 func WriteTrace(w io.Writer, ladder []media.Message) error {
 	if len(ladder) == 0 {
@@ -72,7 +72,7 @@ func WriteTrace(w io.Writer, ladder []media.Message) error {
 	return t.Flush()
 }
 
-// printable replaces the characters of a peer's text that would control a terminal.
+// printable replaces control characters in a peer's text.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r != ' ' && !unicode.IsPrint(r) {

@@ -14,12 +14,12 @@ import (
 
 // A View shows calls.
 type View struct {
-	// Link returns the address of a call's recording, good for a week or more;
-	// nil shows none.
+	// Link returns the address of a call's recording, valid for at least a week; nil
+	// shows none.
 	Link func(callID string) string
 }
 
-// A Summary is a call as lists show it. Every key is always there.
+// A Summary is a call in a list. Every key is always present.
 type Summary struct {
 	CallID             string                  `json:"call_id"`
 	CallType           string                  `json:"call_type"`
@@ -58,7 +58,7 @@ type Summary struct {
 	AnalysisError      *string                 `json:"analysis_error"`
 }
 
-// A Call is a call as shown on its own.
+// A Call is a call shown alone.
 type Call struct {
 	Summary
 	AMD        json.RawMessage `json:"amd"` // how answered_by is known
@@ -86,7 +86,7 @@ type Word struct {
 	EndS   float64 `json:"end_s"`
 }
 
-// An Epoch is a time as seconds since 1970, to the millisecond; null if zero.
+// An Epoch is a time in seconds since 1970, to the millisecond; null if zero.
 type Epoch time.Time
 
 // MarshalJSON writes whole seconds without a fraction.
@@ -98,7 +98,7 @@ func (e Epoch) MarshalJSON() ([]byte, error) {
 	return json.Marshal(float64(t.UnixMilli()) / 1000)
 }
 
-// Summary shows a call in a list.
+// Summary returns a call for a list.
 func (v View) Summary(c control.Call) Summary {
 	s := Summary{
 		CallID: c.ID, CallType: c.Type, Direction: "outbound", Status: c.Status,
@@ -119,7 +119,7 @@ func (v View) Summary(c control.Call) Summary {
 	return s
 }
 
-// Call shows a call on its own.
+// Call returns a call shown alone.
 func (v View) Call(c control.Call, w control.Transcript) Call {
 	out := Call{
 		Summary: v.Summary(c), AMD: orNil(c.AMD), Variables: orEmpty(c.Variables),
@@ -137,7 +137,7 @@ func (v View) Call(c control.Call, w control.Transcript) Call {
 	return out
 }
 
-// e164 puts a + before what can be a whole international number.
+// e164 adds a + to complete international numbers.
 func e164(digits string) string {
 	if len(digits) >= 11 && len(digits) <= 15 && digits[0] != '0' && !strings.HasPrefix(digits, "8") {
 		return "+" + digits
@@ -145,7 +145,7 @@ func e164(digits string) string {
 	return digits
 }
 
-// ringEnd is when the ringing was over.
+// ringEnd returns the end of ringing.
 func ringEnd(c control.Call) time.Time {
 	if c.AnsweredAt.IsZero() {
 		return c.EndedAt
