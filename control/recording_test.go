@@ -17,7 +17,7 @@ func (s slowRecorder) Record(_ string, leg media.Leg) (media.Leg, Recording, err
 	return leg, s, nil
 }
 
-func (s slowRecorder) Close() (string, error) { <-time.After(s.takes); return "tape", nil }
+func (s slowRecorder) Close() (string, error) { <-time.After(s.takes); return "file", nil }
 
 // TestRunnerEndsWithSlowDisk: a slow disk delays the end of a call by at most recordingCloseTimeout; Wait waits for
 // the recording.

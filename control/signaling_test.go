@@ -112,7 +112,7 @@ type opaqueRecorder struct{}
 func (opaqueRecorder) Record(_ string, leg media.Leg) (media.Leg, Recording, error) {
 	return struct{ media.Leg }{leg}, opaqueRecorder{}, nil
 }
-func (opaqueRecorder) Close() (string, error) { return "tape", nil }
+func (opaqueRecorder) Close() (string, error) { return "file", nil }
 
 func TestRunnerStoresSignalingOfTransferLegs(t *testing.T) {
 	for name, row := range map[string]struct {
