@@ -198,10 +198,7 @@ func (c *Campaigns) answer(w http.ResponseWriter, r *http.Request, checked bool,
 // more adds the blockers to a rejected launch.
 func more(blockers []launchcheck.Blocker) error {
 	return &response.DetailedError{
-		Refusal: control.Refuse(
-			control.CodeLaunchBlocked,
-			"launch checks failed; see blockers",
-		), Blockers: blockers,
+		Refusal: control.Refuse(control.CodeLaunchBlocked, "launch checks failed; see blockers"), Blockers: blockers,
 	}
 }
 

@@ -71,10 +71,7 @@ func success(what string, example any) *huma.Response {
 	if _, list := example.([]any); list {
 		open = &huma.Schema{}
 	}
-	return &huma.Response{
-		Description: what,
-		Content:     map[string]*huma.MediaType{"application/json": {Schema: open, Example: example}},
-	}
+	return &huma.Response{Description: what, Content: map[string]*huma.MediaType{"application/json": {Schema: open, Example: example}}}
 }
 
 // refusals adds the errors of an operation.

@@ -45,10 +45,7 @@ func numbers(submit, cancel string) ui.Form {
 func (c *Campaigns) askList(r *ui.Request) (ui.Page, error) {
 	f := numbers("Continue", r.URL("campaigns"))
 	f.Fields = append(f.Fields, ui.OnceField())
-	return ui.Page{
-		Template: "new.html", Title: "New campaign", Crumbs: crumbs(), Lead: "Step 1 of 3: contacts",
-		Data: r.Form(f),
-	}, nil
+	return ui.Page{Template: "new.html", Title: "New campaign", Crumbs: crumbs(), Lead: "Step 1 of 3: contacts", Data: r.Form(f)}, nil
 }
 
 // uploadList stores a list until its campaign is created.

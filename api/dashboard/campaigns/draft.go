@@ -96,10 +96,7 @@ func retryFields() []ui.Field {
 			{Value: "keep_last", Label: "Keep the last row"},
 			{Value: "reject", Label: "Skip all of them"},
 		}},
-		{
-			Name: "open", Label: "Accept more numbers while running", Kind: ui.Checkbox,
-			Help: "Requires an end date; stays open until then.",
-		},
+		{Name: "open", Label: "Accept more numbers while running", Kind: ui.Checkbox, Help: "Requires an end date; stays open until then."},
 	}
 }
 

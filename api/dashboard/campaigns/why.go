@@ -76,12 +76,7 @@ func running(k campaigns.Campaign, p progress.Progress) why {
 		l := limits[p.Pace.LimitedBy[0]]
 		return why{"busy", fmt.Sprintf("%s ready, none being dialed: %s.", people(p.Ready), l.says), l.do, time.Time{}}
 	case p.Ready > 0:
-		return why{
-			"due",
-			fmt.Sprintf("%s ready. No calls in the last minute; the next call is due.", people(p.Ready)),
-			"",
-			time.Time{},
-		}
+		return why{"due", fmt.Sprintf("%s ready. No calls in the last minute; the next call is due.", people(p.Ready)), "", time.Time{}}
 	case p.Holds > 0:
 		return waits(p)
 	case p.Counters.InProgress > 0:
@@ -89,10 +84,7 @@ func running(k campaigns.Campaign, p progress.Progress) why {
 	case p.ByState[campaigns.Awaiting] > 0:
 		return why{
 			"busy",
-			fmt.Sprintf(
-				"Waiting for the analysis of %s; it decides about further calls.",
-				people(p.ByState[campaigns.Awaiting]),
-			),
+			fmt.Sprintf("Waiting for the analysis of %s; it decides about further calls.", people(p.ByState[campaigns.Awaiting])),
 			"",
 			time.Time{},
 		}
@@ -106,11 +98,8 @@ func running(k campaigns.Campaign, p progress.Progress) why {
 // limits are the limits that stop ready contacts from being called.
 var limits = map[control.Code]struct{ says, do string }{ //nolint:gochecknoglobals // read-only table
 	control.CodeSubgroupConcurrency: {"all channels of its subgroup are in use", "See Live. The next call starts when one is free."},
-	control.CodeSubgroupRate: {
-		"its subgroup reached its calls per minute",
-		"See Live. The next call starts when the limit allows.",
-	},
-	control.CodeOrganizationLimit: {"the organization reached its daily limit", "An owner can raise it in Settings."},
+	control.CodeSubgroupRate:        {"its subgroup reached its calls per minute", "See Live. The next call starts when the limit allows."},
+	control.CodeOrganizationLimit:   {"the organization reached its daily limit", "An owner can raise it in Settings."},
 }
 
 // waits explains a campaign whose remaining contacts all wait: the most common reason

@@ -247,17 +247,10 @@ func (l Lists) loadOwn(r *ui.Request) (ui.Result, error) {
 	}
 	return ui.Result{
 		To: "do-not-call",
-		Notice: ui.Plural(
-			done.Added,
-			"number",
-			"numbers",
-		) + " added, " + strconv.FormatInt(
+		Notice: ui.Plural(done.Added, "number", "numbers") + " added, " + strconv.FormatInt(
 			done.Deleted,
 			10,
-		) + " removed. Total: " + strconv.FormatInt(
-			done.Numbers,
-			10,
-		) + ".",
+		) + " removed. Total: " + strconv.FormatInt(done.Numbers, 10) + ".",
 	}, nil
 }
 

@@ -155,9 +155,7 @@ func disclosureFields(o apply.Organization) []ui.Field {
 			Name: "disclosures.agent", Label: "Agent name", Value: o.Disclosures.Agent, Optional: true,
 			Help: "Spoken name; defaults to the agent’s name.",
 		},
-		{
-			Name: "disclosures.organization", Label: "Organization name", Value: o.Disclosures.Organization, Optional: true,
-		},
+		{Name: "disclosures.organization", Label: "Organization name", Value: o.Disclosures.Organization, Optional: true},
 	}
 }
 

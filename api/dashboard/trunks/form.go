@@ -31,10 +31,7 @@ func carrierFields(t trunks.Trunk) []ui.Field {
 		empty = "Leave empty to keep the stored password."
 	}
 	return []ui.Field{
-		{
-			Group: "Carrier", Name: "proxy", Label: "Proxy", Value: t.Proxy, Code: true,
-			Placeholder: "sip:sip.carrier.example;transport=tls",
-		},
+		{Group: "Carrier", Name: "proxy", Label: "Proxy", Value: t.Proxy, Code: true, Placeholder: "sip:sip.carrier.example;transport=tls"},
 		lines("backups", "Backup proxies", 2, strings.Join(s.Backups, "\n"), "", "One per line, tried in this order."),
 		{Name: "provider", Label: "Carrier name", Value: s.Provider, Optional: true},
 		{Name: "username", Label: "User name", Value: t.Username, Optional: true, Complete: "off"},
@@ -102,8 +99,7 @@ func limitFields(t trunks.Trunk) []ui.Field {
 		{
 			Name: "concurrent_calls", Label: "Concurrent calls", Kind: ui.Number, Value: ui.FormatInt(t.ConcurrentCalls), Optional: true, Min: "0",
 		},
-		lines("rates", "Cost per minute", 3, ui.FormatPairs(rates), "1 = 0.012",
-			"Number prefix = cost, one per line; longest prefix wins."),
+		lines("rates", "Cost per minute", 3, ui.FormatPairs(rates), "1 = 0.012", "Number prefix = cost, one per line; longest prefix wins."),
 	}
 }
 

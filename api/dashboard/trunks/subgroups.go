@@ -192,9 +192,7 @@ func (Trunks) askEdit(r *ui.Request) (ui.Page, error) {
 		Title:    "Edit " + s.Name,
 		Lead:     "Subgroup of " + g.TrunkName + ". Changes apply from the next call.",
 		Crumbs:   above(),
-		Data: r.Form(ui.Form{
-			Submit: "Save", Cancel: r.URL(back(g)), Fields: fields, Of: plainSubgroup(s),
-		}),
+		Data:     r.Form(ui.Form{Submit: "Save", Cancel: r.URL(back(g)), Fields: fields, Of: plainSubgroup(s)}),
 	}, err
 }
 

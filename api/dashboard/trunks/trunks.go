@@ -188,9 +188,7 @@ func (Trunks) ask(r *ui.Request) (ui.Page, error) {
 		Title:    "Edit " + t.Name,
 		Crumbs:   above(of(t)),
 		Lead:     "Changes apply from the next call.",
-		Data: r.Form(ui.Form{
-			Submit: "Save", Cancel: r.URL("trunks/" + t.ID), Fields: fields(t), Of: sealed(t),
-		}),
+		Data:     r.Form(ui.Form{Submit: "Save", Cancel: r.URL("trunks/" + t.ID), Fields: fields(t), Of: sealed(t)}),
 	}, err
 }
 

@@ -318,9 +318,7 @@ func refusal(err error) *InvalidError {
 	}
 	switch refused.Code {
 	case control.CodeIdempotencyReuse:
-		return &InvalidError{
-			Message: "This form was already submitted with other values. Check the result, then reload the page.",
-		}
+		return &InvalidError{Message: "This form was already submitted with other values. Check the result, then reload the page."}
 	case control.CodeIdempotencyInFlight:
 		return &InvalidError{Message: "Already submitted and in progress. Check the result in a moment."}
 	default:
