@@ -56,10 +56,8 @@ func contactPaths(one []*huma.Param, missing map[int]string) map[string]*huma.Pa
 				{Name: "id", In: "path", Required: true, Schema: &huma.Schema{Type: huma.TypeString}, Example: importID},
 				{Name: "format", In: "query", Schema: &huma.Schema{Type: huma.TypeString, Enum: []any{"csv", "xlsx"}, Default: "csv"}},
 				{
-					Name:        "only",
-					In:          "query",
-					Description: "Only rows on a do-not-call list",
-					Schema:      &huma.Schema{Type: huma.TypeString, Enum: []any{"dnc_match"}},
+					Name: "only", In: "query", Description: "Only rows on a do-not-call list",
+					Schema: &huma.Schema{Type: huma.TypeString, Enum: []any{"dnc_match"}},
 				},
 			},
 			Responses: refusals(map[string]*huma.Response{"200": file()}, map[int]string{

@@ -47,9 +47,7 @@ func checkElements(p *huma.Schema, loc []any, list json.RawMessage) (issues []re
 
 func tooMany(loc []any, value json.RawMessage) response.Issue {
 	return response.Issue{
-		Type:  "too_long",
-		Loc:   loc,
-		Msg:   fmt.Sprintf("Value should have at most %d values", maxMemberValues),
+		Type: "too_long", Loc: loc, Msg: fmt.Sprintf("Value should have at most %d values", maxMemberValues),
 		Input: brief(value),
 	}
 }

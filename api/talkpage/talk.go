@@ -172,10 +172,8 @@ func (p *Page) createCall(w http.ResponseWriter, r *http.Request) (map[string]an
 	from, _ := netip.ParseAddrPort(r.RemoteAddr) // requests without an address share one limit
 	if wait, ok := p.limit.allow(from.Addr(), time.Now()); !ok {
 		return nil, &RefusedError{
-			http.StatusTooManyRequests,
-			"rate_limit_exceeded",
-			"too many calls from your network; try again in a minute",
-			wait,
+			http.StatusTooManyRequests, "rate_limit_exceeded",
+			"too many calls from your network; try again in a minute", wait,
 		}
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), createTimeout)
@@ -184,10 +182,8 @@ func (p *Page) createCall(w http.ResponseWriter, r *http.Request) (map[string]an
 	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		p.logFailure(r.Context(), err)
 		return nil, &RefusedError{
-			http.StatusServiceUnavailable,
-			string(control.CodeVoiceBackend),
-			"could not start the call in time; try again shortly",
-			5 * time.Second,
+			http.StatusServiceUnavailable, string(control.CodeVoiceBackend),
+			"could not start the call in time; try again shortly", 5 * time.Second,
 		}
 	}
 	return ticket, err

@@ -62,17 +62,13 @@ func (v *Visitors) call(ctx context.Context, a config.TalkAgent) (map[string]any
 		return nil, err
 	}
 	order := admission.WebOrder{
-		Agent:        a.Name,
-		Client:       "browser",
-		MaxDurationS: int(maxCallDuration / time.Second),
-		Metadata:     map[string]any{"source": "talk"},
+		Agent: a.Name, Client: "browser", MaxDurationS: int(maxCallDuration / time.Second),
+		Metadata: map[string]any{"source": "talk"},
 	}
 	c, t, err := v.Admission.PlaceWeb(ctx, org, order, func(context.Context, db.Querier, control.Call, admission.Ticket) error { return nil })
 	if refused, ok := errors.AsType[*control.Error](err); ok {
 		return nil, &RefusedError{
-			Status:     http.StatusServiceUnavailable,
-			Code:       string(refused.Code),
-			Message:    refused.Message,
+			Status: http.StatusServiceUnavailable, Code: string(refused.Code), Message: refused.Message,
 			RetryAfter: refused.RetryAfter,
 		}
 	}

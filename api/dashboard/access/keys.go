@@ -130,10 +130,8 @@ func (Keys) create(r *ui.Request) (ui.Result, error) {
 	}
 	return ui.Result{
 		Page: &ui.Page{
-			Template: "issued.html",
-			Title:    "API key created",
-			Crumbs:   aboveKeys(),
-			Data:     map[string]any{"Name": name, "Secret": secret},
+			Template: "issued.html", Title: "API key created", Crumbs: aboveKeys(),
+			Data: map[string]any{"Name": name, "Secret": secret},
 		},
 	}, nil
 }

@@ -69,10 +69,8 @@ func (People) ask(r *ui.Request) (ui.Page, error) {
 		Submit: "Add operator", Cancel: r.URL("operators"),
 		Fields: []ui.Field{
 			{
-				Name:  "email",
-				Label: "Email",
-				Kind:  ui.Email,
-				Help:  "A new account gets a generated password, shown once. Existing accounts keep their password.",
+				Name: "email", Label: "Email", Kind: ui.Email,
+				Help: "A new account gets a generated password, shown once. Existing accounts keep their password.",
 			},
 			roleField(operator.Operator),
 		},
@@ -104,10 +102,8 @@ func (People) create(r *ui.Request) (ui.Result, error) {
 	}
 	return ui.Result{
 		Page: &ui.Page{
-			Template: "added.html",
-			Title:    "Operator added",
-			Crumbs:   aboveOperators(),
-			Data:     map[string]any{"Email": email, "Password": string(password)},
+			Template: "added.html", Title: "Operator added", Crumbs: aboveOperators(),
+			Data: map[string]any{"Email": email, "Password": string(password)},
 		},
 	}, nil
 }
@@ -187,11 +183,8 @@ func (People) account(r *ui.Request) (ui.Page, error) {
 			{Name: "email", Kind: ui.Hidden, Value: r.Session.Email, Complete: "username"},
 			{Name: "before", Label: "Current password", Kind: ui.Password, Complete: "current-password"},
 			{
-				Name:     "password",
-				Label:    "New password",
-				Kind:     ui.Password,
-				Complete: "new-password",
-				Help:     "At least 12 characters. Your other sessions are signed out.",
+				Name: "password", Label: "New password", Kind: ui.Password, Complete: "new-password",
+				Help: "At least 12 characters. Your other sessions are signed out.",
 			},
 			{Name: "again", Label: "Confirm new password", Kind: ui.Password, Complete: "new-password"},
 		}}),

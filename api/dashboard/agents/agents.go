@@ -273,10 +273,8 @@ func (Agents) version(r *ui.Request) (ui.Page, error) {
 	}
 	text, err := apply.FromAgent(agents.Agent{Name: a.Name, Draft: d}).YAML()
 	return ui.Page{
-		Template: "version.html",
-		Title:    "Version " + strconv.Itoa(n),
-		Crumbs:   above(of(a)),
-		Data:     map[string]any{"A": a, "Text": text, "N": n},
+		Template: "version.html", Title: "Version " + strconv.Itoa(n), Crumbs: above(of(a)),
+		Data: map[string]any{"A": a, "Text": text, "N": n},
 	}, err
 }
 

@@ -25,12 +25,8 @@ func (Agents) askCall(r *ui.Request) (ui.Page, error) {
 	all := []ui.Field{
 		ui.OnceField(),
 		{
-			Name:        "to",
-			Label:       "Number to call",
-			Kind:        "tel",
-			Placeholder: "+12025550123",
-			Complete:    "tel",
-			Help:        "Places a real call now. Do-not-call lists and limits apply.",
+			Name: "to", Label: "Number to call", Kind: "tel", Placeholder: "+12025550123", Complete: "tel",
+			Help: "Places a real call now. Do-not-call lists and limits apply.",
 		},
 	}
 	if len(routes) > 1 {

@@ -99,9 +99,7 @@ func filters(r *ui.Request, talkers []ui.Option) []filter {
 		{Field: ui.Field{Name: "route_id", Label: "Subgroup", Placeholder: "rte_…"}, more: true},
 		{
 			Field: ui.Field{
-				Name:    "order",
-				Label:   "Order",
-				Kind:    ui.Select,
+				Name: "order", Label: "Order", Kind: ui.Select,
 				Options: []ui.Option{{Label: "newest first"}, {Value: "asc", Label: "oldest first"}},
 			},
 			more: true,

@@ -53,10 +53,7 @@ func (c *Campaigns) do(
 		return back, nil // no change
 	}
 	return back, c.log(
-		r,
-		action,
-		r.ID(),
-		map[string]any{"status": before.Status},
+		r, action, r.ID(), map[string]any{"status": before.Status},
 		map[string]any{"status": st.Campaign.Status, "name": before.Name},
 	)
 }
@@ -236,12 +233,8 @@ func (c *Campaigns) askWithdraw(r *ui.Request) (ui.Page, error) {
 		Lead: "Withdrawn numbers are not called again in any active campaign. Active calls continue.",
 		Data: r.Form(ui.Form{Submit: "Withdraw numbers", Danger: true, Cancel: r.URL("campaigns"), Fields: []ui.Field{
 			{
-				Name:        "numbers",
-				Label:       "Numbers or contact ids, one per line",
-				Kind:        ui.TextArea,
-				Rows:        8,
-				Code:        true,
-				Placeholder: "+1 202 555 0123",
+				Name: "numbers", Label: "Numbers or contact ids, one per line", Kind: ui.TextArea, Rows: 8,
+				Code: true, Placeholder: "+1 202 555 0123",
 			},
 		}}),
 	}, nil

@@ -27,12 +27,8 @@ func numbers(submit, cancel string) ui.Form {
 		Submit: submit, Cancel: cancel,
 		Fields: []ui.Field{
 			{
-				Name:     "rows",
-				Label:    "File",
-				Kind:     ui.File,
-				Optional: true,
-				Either:   true,
-				Help:     "CSV or XLSX, up to 128 MiB. Column names in the first line. Map the columns on the next page.",
+				Name: "rows", Label: "File", Kind: ui.File, Optional: true, Either: true,
+				Help: "CSV or XLSX, up to 128 MiB. Column names in the first line. Map the columns on the next page.",
 			},
 			{
 				Name: "lines", Label: "Or numbers, one per line", Kind: ui.TextArea, Rows: 6, Optional: true, Either: true, Code: true,

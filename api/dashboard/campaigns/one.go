@@ -108,11 +108,9 @@ func (c *Campaigns) show(r *ui.Request) (ui.Page, error) {
 	}
 	o.History = history(log)
 	p := ui.Page{
-		Template: "one.html",
-		Title:    k.Name,
-		Lead:     fmt.Sprintf("%s, agent %s, %d calls per minute", k.Classification, k.AgentName, k.CallsPerMinute),
-		Crumbs:   crumbs(),
-		Data:     o,
+		Template: "one.html", Title: k.Name,
+		Lead:   fmt.Sprintf("%s, agent %s, %d calls per minute", k.Classification, k.AgentName, k.CallsPerMinute),
+		Crumbs: crumbs(), Data: o,
 	}
 	if !o.Over {
 		p.Actions = []ui.Link{
@@ -209,9 +207,7 @@ func pace(dials []int, asked int) template.HTML {
 	}
 	return chart.Columns(
 		fmt.Sprintf("Calls started per minute in the last %d minutes; requested: %d", len(dials), asked),
-		"pace",
-		all,
-		asked,
+		"pace", all, asked,
 	)
 }
 

@@ -109,10 +109,8 @@ func waits(p progress.Progress) why {
 	w := why{"busy", fmt.Sprintf("Waiting: no contact can be called now. %s: %s.", all[0].Says, people(all[0].N)), "", time.Time{}}
 	if len(all) > 1 {
 		w.Says = fmt.Sprintf(
-			"Waiting: no contact can be called now, for %d reasons. Most common: %s, %s.",
-			len(all),
-			lower(all[0].Says),
-			people(all[0].N),
+			"Waiting: no contact can be called now, for %d reasons. Most common: %s, %s.", len(all),
+			lower(all[0].Says), people(all[0].N),
 		)
 	}
 	switch all[0].Code {

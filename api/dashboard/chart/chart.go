@@ -124,13 +124,8 @@ func bar(t Turn, longest float64) template.HTML {
 	for _, p := range t.Parts {
 		w := min(width*p.MS/longest, width-x)
 		fmt.Fprintf(
-			&b,
-			`<rect class="%s" x="%.1f" y="0" width="%.1f" height="12"><title>%s: %.0f ms</title></rect>`,
-			p.Class,
-			x,
-			math.Max(w, 1),
-			p.Label,
-			p.MS,
+			&b, `<rect class="%s" x="%.1f" y="0" width="%.1f" height="12"><title>%s: %.0f ms</title></rect>`,
+			p.Class, x, math.Max(w, 1), p.Label, p.MS,
 		)
 		x += w
 	}
@@ -169,11 +164,7 @@ func Columns(label, class string, all []Column, mark int) template.HTML {
 	}
 	var b strings.Builder
 	fmt.Fprintf(
-		&b,
-		`<svg class="columns %s" viewBox="0 0 %.0f %.0f" role="img" aria-label="%s">`,
-		class,
-		width,
-		height,
+		&b, `<svg class="columns %s" viewBox="0 0 %.0f %.0f" role="img" aria-label="%s">`, class, width, height,
 		template.HTMLEscapeString(label),
 	)
 	step := width / float64(max(1, len(all)))
@@ -181,12 +172,8 @@ func Columns(label, class string, all []Column, mark int) template.HTML {
 	for i, c := range all {
 		x, w := float64(i)*step+step*.12, step*.76
 		fmt.Fprintf(
-			&b,
-			`<g><title>%s</title><rect class="hit" x="%.1f" y="0" width="%.1f" height="%.0f"/>`,
-			template.HTMLEscapeString(c.Title),
-			float64(i)*step,
-			step,
-			floor,
+			&b, `<g><title>%s</title><rect class="hit" x="%.1f" y="0" width="%.1f" height="%.0f"/>`,
+			template.HTMLEscapeString(c.Title), float64(i)*step, step, floor,
 		)
 		if c.N > 0 {
 			h := math.Max(float64(c.N)*scale, 1.5)
@@ -249,13 +236,8 @@ func Lanes(all []Stretch, seconds float64) template.HTML {
 			y, class = 24, "agent"
 		}
 		fmt.Fprintf(
-			&b,
-			`<rect class="%s" data-line="%d" x="%.2f" y="%d" width="%.2f" height="18"/>`,
-			class,
-			s.Line,
-			width*s.Start/seconds,
-			y,
-			math.Max(width*(s.End-s.Start)/seconds, 1),
+			&b, `<rect class="%s" data-line="%d" x="%.2f" y="%d" width="%.2f" height="18"/>`, class, s.Line,
+			width*s.Start/seconds, y, math.Max(width*(s.End-s.Start)/seconds, 1),
 		)
 	}
 	fmt.Fprintf(&b, `<line class="head" x1="0" x2="0" y1="0" y2="44"/></svg>`)

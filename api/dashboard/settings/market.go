@@ -104,10 +104,7 @@ func (Settings) use(r *ui.Request) (ui.Result, error) {
 			return operator.Entry{}, fault
 		}
 		return operator.Entry{
-			Action: "organization.market",
-			Object: r.Org(),
-			Before: before,
-			After:  after,
+			Action: "organization.market", Object: r.Org(), Before: before, After: after,
 		}, marketstore.Assign(r.Context(), q, r.Org(), code, chosen)
 	})
 	return ui.Result{To: "market", Notice: "Market rules updated."}, err

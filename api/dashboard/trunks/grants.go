@@ -29,10 +29,8 @@ func (Trunks) askLend(r *ui.Request) (ui.Page, error) {
 		return ui.Page{}, err
 	}
 	p := ui.Page{
-		Template: "form.html",
-		Title:    "Lend " + t.Name,
-		Crumbs:   above(of(t)),
-		Lead:     "The other organization creates its own subgroups on it. These limits apply to all of them together.",
+		Template: "form.html", Title: "Lend " + t.Name, Crumbs: above(of(t)),
+		Lead: "The other organization creates its own subgroups on it. These limits apply to all of them together.",
 	}
 	to := others(r)
 	if len(to) == 0 {
@@ -45,13 +43,8 @@ func (Trunks) askLend(r *ui.Request) (ui.Page, error) {
 	p.Data = r.Form(ui.Form{Submit: "Lend trunk", Cancel: r.URL("trunks/" + t.ID), Fields: []ui.Field{
 		{Name: "to", Label: "Organization", Kind: ui.Select, Options: ui.Options(to...)},
 		{
-			Name:     "caller_numbers",
-			Label:    "Caller numbers",
-			Kind:     ui.TextArea,
-			Rows:     3,
-			Code:     true,
-			Optional: true,
-			Help:     "Numbers of the trunk, one per line. Leave empty for all.",
+			Name: "caller_numbers", Label: "Caller numbers", Kind: ui.TextArea, Rows: 3, Code: true,
+			Optional: true, Help: "Numbers of the trunk, one per line. Leave empty for all.",
 		},
 		{Name: "concurrent_calls", Label: "Concurrent calls", Kind: ui.Number, Optional: true, Min: "0", Help: "Leave empty for no limit."},
 		{Name: "calls_per_minute", Label: "Calls per minute", Kind: ui.Number, Optional: true, Min: "0"},
@@ -72,11 +65,8 @@ func lent(r *ui.Request, q db.Querier) ([]apply.Grant, []trunks.GrantView, error
 		grants = append(
 			grants,
 			apply.Grant{
-				Trunk:           l.TrunkName,
-				To:              l.Borrower,
-				CallerNumbers:   l.CallerNumbers,
-				ConcurrentCalls: l.ConcurrentCalls,
-				CallsPerMinute:  l.CallsPerMinute,
+				Trunk: l.TrunkName, To: l.Borrower, CallerNumbers: l.CallerNumbers,
+				ConcurrentCalls: l.ConcurrentCalls, CallsPerMinute: l.CallsPerMinute,
 			},
 		)
 	}
@@ -149,9 +139,7 @@ func (Trunks) end(r *ui.Request) (ui.Result, error) {
 		}
 		to = "trunks/" + l.TrunkID
 		return operator.Entry{
-			Action: "grant.end",
-			Object: l.ID,
-			Before: map[string]any{"trunk": l.TrunkName, "to": l.Borrower},
+			Action: "grant.end", Object: l.ID, Before: map[string]any{"trunk": l.TrunkName, "to": l.Borrower},
 		}, r.Apply(q, apply.Organization{Name: r.Member.Name, Grants: &rest})
 	})
 	return ui.Result{To: to, Notice: "Loan ended."}, err

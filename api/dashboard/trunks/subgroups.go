@@ -45,34 +45,17 @@ func subgroupFields(r *ui.Request, s trunks.Route) ([]ui.Field, error) {
 	names, err := agents.Names(r.Context(), r.DB(), r.Org())
 	return []ui.Field{
 		{
-			Name:     "agents",
-			Label:    "Agents",
-			Kind:     ui.Checkboxes,
-			Options:  ui.Options(names...),
-			Values:   s.Agents,
-			Optional: true,
-			Help:     "Agents that may call through this subgroup.",
+			Name: "agents", Label: "Agents", Kind: ui.Checkboxes, Options: ui.Options(names...),
+			Values: s.Agents, Optional: true, Help: "Agents that may call through this subgroup.",
 		},
 		{
-			Name:        "allowed_destinations",
-			Label:       "Destinations",
-			Kind:        ui.TextArea,
-			Rows:        3,
-			Code:        true,
-			Value:       strings.Join(s.AllowedDestinations, "\n"),
-			Optional:    true,
-			Placeholder: "US",
-			Help:        "US, CA or number prefixes without +, one per line. 1 includes expensive Caribbean countries. Leave empty to allow none.",
+			Name: "allowed_destinations", Label: "Destinations", Kind: ui.TextArea, Rows: 3, Code: true,
+			Value: strings.Join(s.AllowedDestinations, "\n"), Optional: true, Placeholder: "US",
+			Help: "US, CA or number prefixes without +, one per line. 1 includes expensive Caribbean countries. Leave empty to allow none.",
 		},
 		{
-			Name:     "caller_numbers",
-			Label:    "Caller numbers",
-			Kind:     ui.TextArea,
-			Rows:     3,
-			Code:     true,
-			Value:    strings.Join(s.CallerNumbers, "\n"),
-			Optional: true,
-			Help:     "Defaults to those of the trunk.",
+			Name: "caller_numbers", Label: "Caller numbers", Kind: ui.TextArea, Rows: 3, Code: true,
+			Value: strings.Join(s.CallerNumbers, "\n"), Optional: true, Help: "Defaults to those of the trunk.",
 		},
 		{Name: "dial_prefix", Label: "Dial prefix", Value: s.DialPrefix, Optional: true},
 		{Name: "concurrent_calls", Label: "Concurrent calls", Kind: ui.Number, Value: ui.FormatInt(s.ConcurrentCalls), Min: "1"},
@@ -188,11 +171,9 @@ func (Trunks) askEdit(r *ui.Request) (ui.Page, error) {
 	}
 	fields, err := subgroupFields(r, s)
 	return ui.Page{
-		Template: "form.html",
-		Title:    "Edit " + s.Name,
-		Lead:     "Subgroup of " + g.TrunkName + ". Changes apply from the next call.",
-		Crumbs:   above(),
-		Data:     r.Form(ui.Form{Submit: "Save", Cancel: r.URL(back(g)), Fields: fields, Of: plainSubgroup(s)}),
+		Template: "form.html", Title: "Edit " + s.Name,
+		Lead: "Subgroup of " + g.TrunkName + ". Changes apply from the next call.", Crumbs: above(),
+		Data: r.Form(ui.Form{Submit: "Save", Cancel: r.URL(back(g)), Fields: fields, Of: plainSubgroup(s)}),
 	}, err
 }
 
@@ -231,9 +212,7 @@ func (Trunks) drop(r *ui.Request) (ui.Result, error) {
 		}
 		to = back(g)
 		return operator.Entry{
-			Action: "subgroup.delete",
-			Object: s.ID,
-			Before: plainSubgroup(s),
+			Action: "subgroup.delete", Object: s.ID, Before: plainSubgroup(s),
 		}, trunks.RemoveSubgroup(r.Context(), q, r.Org(), s.ID)
 	})
 	return ui.Result{To: to, Notice: "Subgroup deleted."}, err

@@ -184,11 +184,9 @@ func (Trunks) create(r *ui.Request) (ui.Result, error) {
 func (Trunks) ask(r *ui.Request) (ui.Page, error) {
 	t, err := find(r, r.DB())
 	return ui.Page{
-		Template: "form.html",
-		Title:    "Edit " + t.Name,
-		Crumbs:   above(of(t)),
-		Lead:     "Changes apply from the next call.",
-		Data:     r.Form(ui.Form{Submit: "Save", Cancel: r.URL("trunks/" + t.ID), Fields: fields(t), Of: sealed(t)}),
+		Template: "form.html", Title: "Edit " + t.Name, Crumbs: above(of(t)),
+		Lead: "Changes apply from the next call.",
+		Data: r.Form(ui.Form{Submit: "Save", Cancel: r.URL("trunks/" + t.ID), Fields: fields(t), Of: sealed(t)}),
 	}, err
 }
 

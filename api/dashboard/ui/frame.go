@@ -144,9 +144,7 @@ func (f *Frame) noRoute(w http.ResponseWriter, r *http.Request, mux *http.ServeM
 	}
 	if _, pattern := mux.Handler(other); pattern != "/" {
 		f.fail(
-			w,
-			r,
-			f.requestOutside(w, r),
+			w, r, f.requestOutside(w, r),
 			&ProblemError{Status: http.StatusMethodNotAllowed, Title: "Method not allowed", Text: "Go back and try again from the previous page."},
 		)
 		return

@@ -109,13 +109,8 @@ func fields(r *ui.Request, e webhook.EndpointView) ([]ui.Field, error) {
 	return []ui.Field{
 		{Name: "events", Label: "Events", Kind: ui.Checkboxes, Values: e.Events, Options: ui.Options(webhook.Types()...)},
 		{
-			Name:     "agents",
-			Label:    "Only calls of these agents",
-			Kind:     ui.Checkboxes,
-			Values:   e.Agents,
-			Options:  ui.Options(names...),
-			Optional: true,
-			Help:     "Choose none for all agents.",
+			Name: "agents", Label: "Only calls of these agents", Kind: ui.Checkboxes, Values: e.Agents,
+			Options: ui.Options(names...), Optional: true, Help: "Choose none for all agents.",
 		},
 		ui.CheckboxField("thin", "Omit the transcript", e.Thin),
 	}, err
@@ -146,11 +141,8 @@ func (Webhooks) ask(r *ui.Request) (ui.Page, error) {
 		Fields: append(
 			[]ui.Field{
 				{
-					Name:        "url",
-					Label:       "Address",
-					Kind:        ui.URL,
-					Placeholder: "https://crm.example.com/hooks/parley",
-					Help:        "Must return 2xx within 15 s.",
+					Name: "url", Label: "Address", Kind: ui.URL,
+					Placeholder: "https://crm.example.com/hooks/parley", Help: "Must return 2xx within 15 s.",
 				},
 			},
 			more...),
