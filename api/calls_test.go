@@ -45,9 +45,8 @@ func TestIdempotencyUnderConcurrency(t *testing.T) {
 			t.Errorf("%d %s", a.status, a.body)
 		}
 	}
-	var n int
-	if err := h.db.Pool.QueryRow(t.Context(), "SELECT count(*) FROM calls").Scan(&n); err != nil || n != 1 || fresh != 1 {
-		t.Errorf("%d calls, %d new responses: %v", n, fresh, err)
+	if n := h.count("SELECT count(*) FROM calls"); n != 1 || fresh != 1 {
+		t.Errorf("%d calls, %d new responses", n, fresh)
 	}
 	// A replay returns the call as created, also after its end and with a full queue.
 	id := response{body: first}.json(t)["call_id"].(string)

@@ -11,9 +11,7 @@ import (
 
 func (h *env) setMarket(code string) {
 	h.t.Helper()
-	if _, err := h.db.Pool.Exec(h.t.Context(), "UPDATE organizations SET settings = settings || jsonb_build_object('market', $2::text), timezone = 'America/New_York' WHERE id = $1", h.org, code); err != nil {
-		h.t.Fatal(err)
-	}
+	h.exec("UPDATE organizations SET settings = settings || jsonb_build_object('market', $2::text), timezone = 'America/New_York' WHERE id = $1", h.org, code)
 }
 
 // campaign requests a campaign with more members and an Idempotency-Key.
@@ -108,9 +106,7 @@ func TestCampaignRuns(t *testing.T) {
 func TestCampaignDraft(t *testing.T) {
 	h := newEnv(t)
 	h.setMarket("us")
-	if _, err := h.db.Pool.Exec(t.Context(), "INSERT INTO suppressions (org_id, number) VALUES ($1, '2125550124')", h.org); err != nil {
-		t.Fatal(err)
-	}
+	h.exec("INSERT INTO suppressions (org_id, number) VALUES ($1, '2125550124')", h.org)
 	a := h.campaign("k", `,"planned_calls":[{"phone":"2125550123"},{"phone":"2125550124"}]`)
 	c := a.json(t)
 	if a.status != http.StatusCreated || c["status"] != "draft" || c["launched_via"] != "" || codes(t, c, "blockers") != "attestation_required dnc_matches" {
@@ -151,15 +147,12 @@ func TestCampaignDraft(t *testing.T) {
 		t.Errorf("a second launch: %d %s", got.status, got.body)
 	}
 	// The stored screening does not change with the lists.
-	if _, err := h.db.Pool.Exec(t.Context(), "DELETE FROM suppressions"); err != nil {
-		t.Fatal(err)
-	}
+	h.exec("DELETE FROM suppressions")
 	if s := h.do("GET", "/v1/imports/"+imp, "").json(t)["dnc_screen"].(map[string]any); s["matched_rows"] != 1.0 || s["as_of_launch"] != true {
 		t.Errorf("%v", s)
 	}
-	var rows int
-	if err := h.db.Pool.QueryRow(t.Context(), "SELECT count(*) FROM attestations WHERE org_id = $1", h.org).Scan(&rows); err != nil || rows != 1 {
-		t.Errorf("%d attestations, %v", rows, err)
+	if rows := h.count("SELECT count(*) FROM attestations WHERE org_id = $1", h.org); rows != 1 {
+		t.Errorf("%d attestations", rows)
 	}
 	if _, err := h.db.Pool.Exec(t.Context(), "UPDATE attestations SET actor = 'x'"); err == nil {
 		t.Error("an attestation was changed")
@@ -240,9 +233,8 @@ func TestCampaignOnce(t *testing.T) {
 			t.Errorf("%d %s", a.status, a.body)
 		}
 	}
-	var n int
-	if err := h.db.Pool.QueryRow(t.Context(), "SELECT count(*) FROM campaigns").Scan(&n); err != nil || n != 1 || len(ids) != 1 {
-		t.Errorf("%d campaigns, %d ids, %v", n, len(ids), err)
+	if n := h.count("SELECT count(*) FROM campaigns"); n != 1 || len(ids) != 1 {
+		t.Errorf("%d campaigns, %d ids", n, len(ids))
 	}
 }
 

@@ -113,9 +113,7 @@ func TestCompleteCall(t *testing.T) {
 	h.checkRecording(c["recording_url"].(string))
 
 	// An event that is processed again, as after a crash, sends no second webhook.
-	if _, err := h.db.Pool.Exec(t.Context(), "UPDATE events SET followed = '{}', done_at = NULL, lease_until = NULL"); err != nil {
-		t.Fatal(err)
-	}
+	h.exec("UPDATE events SET followed = '{}', done_at = NULL, lease_until = NULL")
 	second := h.place()
 	select {
 	case <-hook.came:

@@ -31,9 +31,7 @@ func TestDisclosures(t *testing.T) {
 	}
 	set := func(sql string) {
 		t.Helper()
-		if _, err := h.db.Pool.Exec(t.Context(), sql); err != nil {
-			t.Fatal(err)
-		}
+		h.exec(sql)
 	}
 	for _, step := range []struct {
 		sql, language, want string

@@ -31,9 +31,7 @@ func TestPhoneErrorOrder(t *testing.T) {
 	h.subgroup(h.org, "third", "c", []string{"1"}, "both")
 	full := func(sql string) func() {
 		return func() {
-			if _, err := h.db.Pool.Exec(t.Context(), sql); err != nil {
-				t.Fatal(err)
-			}
+			h.exec(sql)
 		}
 	}
 	otherOrg, otherKey := h.organization("globex")
@@ -101,9 +99,8 @@ func TestPhoneErrorOrder(t *testing.T) {
 			checkEnvelope(t, a)
 		})
 	}
-	var n int
-	if err := h.db.Pool.QueryRow(t.Context(), "SELECT count(*) FROM calls").Scan(&n); err != nil || n != 0 {
-		t.Errorf("rejected requests created %d calls: %v", n, err)
+	if n := h.count("SELECT count(*) FROM calls"); n != 0 {
+		t.Errorf("rejected requests created %d calls", n)
 	}
 	if a := h.do("POST", "/v1/calls/phone", body(`"ring_duration":null,"trunk_id":"","extra":{"a":1}`)); a.status != 202 {
 		t.Errorf("a valid order: %d %s", a.status, a.body)

@@ -32,8 +32,7 @@ func TestCallLifecycle(t *testing.T) {
 	if err := json.Unmarshal(h.do("GET", "/v1/calls/"+id+"/turns", "").body, &turns); err != nil || len(turns) != 1 {
 		t.Errorf("turns %v: %v", turns, err)
 	}
-	var events int
-	if err := h.db.Pool.QueryRow(t.Context(), "SELECT count(*) FROM events WHERE call_id = $1 AND kind = $2", id, control.CallEnded).Scan(&events); err != nil || events != 1 {
-		t.Errorf("%d events: %v", events, err)
+	if events := h.count("SELECT count(*) FROM events WHERE call_id = $1 AND kind = $2", id, control.CallEnded); events != 1 {
+		t.Errorf("%d events", events)
 	}
 }

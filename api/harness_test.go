@@ -115,6 +115,23 @@ func (h *env) logged() string {
 	return h.log.String()
 }
 
+// exec executes a statement.
+func (h *env) exec(sql string, args ...any) {
+	h.t.Helper()
+	if _, err := h.db.Pool.Exec(h.t.Context(), sql, args...); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// count returns the number that a query selects.
+func (h *env) count(sql string, args ...any) (n int) {
+	h.t.Helper()
+	if err := h.db.Pool.QueryRow(h.t.Context(), sql, args...).Scan(&n); err != nil {
+		h.t.Fatal(err)
+	}
+	return n
+}
+
 func (h *env) organization(name string) (id, key string) {
 	h.t.Helper()
 	id, err := apikeys.EnsureOrganization(h.t.Context(), h.db.Pool, name)

@@ -61,7 +61,5 @@ func TestRecoverCallsOfLostNode(t *testing.T) {
 // wait lets the database's clock advance.
 func (h *env) wait(d time.Duration) {
 	h.t.Helper()
-	if _, err := h.db.Pool.Exec(h.t.Context(), "SELECT pg_sleep($1)", d.Seconds()); err != nil {
-		h.t.Fatal(err)
-	}
+	h.exec("SELECT pg_sleep($1)", d.Seconds())
 }

@@ -94,8 +94,7 @@ func TestUploadErrors(t *testing.T) {
 			t.Errorf("%s: %d %s", name, a.status, a.body)
 		}
 	}
-	var n int
-	if err := h.db.Pool.QueryRow(t.Context(), "SELECT (SELECT count(*) FROM campaigns) + (SELECT count(*) FROM idempotency_keys)").Scan(&n); err != nil || n != 0 {
-		t.Errorf("%d campaigns or keys were stored, %v", n, err)
+	if n := h.count("SELECT (SELECT count(*) FROM campaigns) + (SELECT count(*) FROM idempotency_keys)"); n != 0 {
+		t.Errorf("%d campaigns or keys were stored", n)
 	}
 }

@@ -75,9 +75,7 @@ func quoted(all ...string) string {
 func usOrganization(t *testing.T, s *service) *organization {
 	t.Helper()
 	o := s.organization(t).useUSRules(t)
-	if _, err := s.db.Pool.Exec(t.Context(), "UPDATE trunks SET calls_per_second = 1e-5, next_dial_at = now() + interval '1 day' WHERE org_id = $1", o.id); err != nil {
-		t.Fatal(err)
-	}
+	s.exec(t, "UPDATE trunks SET calls_per_second = 1e-5, next_dial_at = now() + interval '1 day' WHERE org_id = $1", o.id)
 	return o
 }
 

@@ -109,9 +109,7 @@ func rejectedDoNotCount(t *testing.T, s *service) {
 		t.Errorf("%d of 2 requests were admitted", n)
 	}
 	// Simulate that a minute passed.
-	if _, err := s.db.Pool.Exec(t.Context(), "UPDATE rate_requests SET at = at - interval '60 seconds' WHERE key_id = $1", id); err != nil {
-		t.Fatal(err)
-	}
+	s.exec(t, "UPDATE rate_requests SET at = at - interval '60 seconds' WHERE key_id = $1", id)
 	if n := o.admitted(t, 4); n != 2 {
 		t.Errorf("a minute later, %d of 2 requests were admitted", n)
 	}

@@ -150,9 +150,7 @@ func (k *crashTest) kill(t *testing.T, key, path, body string) {
 		// The key was in use at the kill and expires after a minute.
 		wantError(t, again, 409, "idempotency_key_in_flight")
 		k.flights++
-		if _, err := k.db.Pool.Exec(t.Context(), "UPDATE idempotency_keys SET created_at = created_at - interval '1 minute' WHERE key = $1", key); err != nil {
-			t.Fatal(err)
-		}
+		k.exec(t, "UPDATE idempotency_keys SET created_at = created_at - interval '1 minute' WHERE key = $1", key)
 		again = k.o.do(t, "POST", path, body, "Idempotency-Key", key)
 	}
 	again.want(t, 201)

@@ -239,9 +239,7 @@ func decisionRowsDeleted(t *testing.T, s *service) {
 	o := usOrganization(t, s)
 	c := o.campaign(t, oneRow)
 	i := c["import"].(map[string]any)["import_id"]
-	if _, err := s.db.Pool.Exec(t.Context(), "UPDATE imports SET source_key = NULL WHERE id = $1", i); err != nil {
-		t.Fatal(err)
-	}
+	s.exec(t, "UPDATE imports SET source_key = NULL WHERE id = $1", i)
 	wantError(t, o.launch(t, c, `"dnc":"skip"`), 409, "dnc_screen_required")
 	all, _ := wantErrorWith(t, o.launch(t, c), 409, "launch_blocked", "blockers").([]any)
 	if len(all) != 1 || all[0].(map[string]any)["code"] != "dnc_screen_required" {
@@ -379,9 +377,7 @@ func resumeSkipsChecks(t *testing.T, s *service) {
 	waitUntil(t, "the campaign runs", func() bool { return o.read(t, c)["status"] == "running" })
 	o.act(t, c, "pause").want(t, 200)
 	// Simulate that two days passed.
-	if _, err := s.db.Pool.Exec(t.Context(), "UPDATE campaigns SET starts_at = starts_at - interval '2 days', launched_at = launched_at - interval '2 days' WHERE org_id = $1", o.id); err != nil {
-		t.Fatal(err)
-	}
+	s.exec(t, "UPDATE campaigns SET starts_at = starts_at - interval '2 days', launched_at = launched_at - interval '2 days' WHERE org_id = $1", o.id)
 	if got := codes(t, o.read(t, c), "blockers"); got != "attestation_required" {
 		t.Errorf("%s", got)
 	}

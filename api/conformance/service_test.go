@@ -107,6 +107,23 @@ func (s *service) isolated(t *testing.T, settings ...string) *organization {
 	return own.organization(t)
 }
 
+// exec executes a statement in the service's database.
+func (s *service) exec(t *testing.T, sql string, args ...any) {
+	t.Helper()
+	if _, err := s.db.Pool.Exec(t.Context(), sql, args...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// rowCount returns the number that a query selects.
+func (s *service) rowCount(t *testing.T, sql string, args ...any) (n int) {
+	t.Helper()
+	if err := s.db.Pool.QueryRow(t.Context(), sql, args...).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
 // claim reserves a section for a test.
 func (s *service) claim(t *testing.T, section string) {
 	t.Helper()

@@ -112,9 +112,7 @@ func webTokenSecret(t *testing.T, s *service) {
 
 func (s *service) expireTicket(t *testing.T, id string) {
 	t.Helper()
-	if _, err := s.db.Pool.Exec(t.Context(), "UPDATE web_tickets SET expires_at = now() WHERE call_id = $1", id); err != nil {
-		t.Fatal(err)
-	}
+	s.exec(t, "UPDATE web_tickets SET expires_at = now() WHERE call_id = $1", id)
 }
 
 func webNotJoined(t *testing.T, s *service) {

@@ -16,7 +16,7 @@ import (
 	"github.com/parley-voice/parley/control/apikeys"
 )
 
-// hostile is a name that executes if it is not escaped.
+// hostile is a name that runs as a script unless it is escaped.
 const hostile = `"><img src=x onerror="alert(1)"><script>alert(2)</script>'-alert(3)-'`
 
 // TestPages opens every page in Chromium with hostile names: no script runs, no fault
@@ -32,24 +32,24 @@ func TestPages(t *testing.T) {
 	}
 	axe := script(t)
 	b.Go("/dashboard/sign-in")
-	serious(t, b, axe, "sign-in")
+	checkAccessibility(t, b, axe, "sign-in")
 	b.SignIn("ada")
-	b.Go("keys/new") // something for the log
+	b.Go("keys/new") // an entry for the audit log
 	b.Fill("[name=name]", hostile)
 	b.Press("Create key")
 	upload(b, "campaigns/new", "rows", rows)
 	b.Press("Continue")
-	serious(t, b, axe, "campaigns/columns")
+	checkAccessibility(t, b, axe, "campaigns/columns")
 	if text := b.Text(); !strings.Contains(text, "No column maps to phone.") || !dashtest.Read[bool](b, "document.querySelector('button[formaction]').disabled") {
-		t.Errorf("a list without a phone is gone on with: %s", text)
+		t.Errorf("a list without a phone column can be continued: %s", text)
 	}
 	b.Go("nothing")
 	if text := b.Text(); !strings.Contains(text, "Page not found") || !dashtest.Read[bool](b, "!!document.querySelector('.side nav')") {
-		t.Errorf("what is not there says %s", text)
+		t.Errorf("the page of an unknown path says %s", text)
 	}
-	seen := map[string]bool{} // kinds of elements: forms are of much the same
+	seen := map[string]bool{} // kinds of elements that axe has checked
 	for i, path := range paths {
-		theme := []string{"light", "light", "dark"}[i%3] // the colours are few
+		theme := []string{"light", "light", "dark"}[i%3] // fewer checks for the dark theme
 		b.SetViewport(theme, 1280)
 		b.Go(path)
 		if faults := b.Faults(); len(faults) > 0 {
@@ -61,7 +61,7 @@ func TestPages(t *testing.T) {
 			fresh, seen[kind] = fresh || !seen[kind], true
 		}
 		if fresh {
-			serious(t, b, axe, path)
+			checkAccessibility(t, b, axe, path)
 		}
 		b.SetViewport("light", 390)
 		if wide := dashtest.Read[int](b, "document.documentElement.scrollWidth"); wide > 390 {
@@ -88,19 +88,19 @@ func script(t *testing.T) string {
 	return string(text)
 }
 
-// serious fails on serious accessibility violations.
-func serious(t *testing.T, b dashtest.Tab, axe, where string) {
+// checkAccessibility fails on serious violations that axe finds.
+func checkAccessibility(t *testing.T, b dashtest.Tab, axe, where string) {
 	t.Helper()
 	b.Run(axe)
 	found := dashtest.Read[[]string](b, `axe.run(document, {resultTypes: ["violations", "passes"]}).then((r) => r.violations.filter((v) => v.impact === "serious" || v.impact === "critical")
-		.concat(r.passes.length ? [] : [{id: "axe looks at nothing", nodes: []}]).map((v) => v.id + ": " + v.nodes.slice(0, 3).map((n) => n.html.slice(0, 160) + " " + n.failureSummary.replace(/\s+/g, " ")).join(" | ")))`)
+		.concat(r.passes.length ? [] : [{id: "axe checked nothing", nodes: []}]).map((v) => v.id + ": " + v.nodes.slice(0, 3).map((n) => n.html.slice(0, 160) + " " + n.failureSummary.replace(/\s+/g, " ")).join(" | ")))`)
 	for _, f := range found {
 		t.Errorf("%s: %s", where, f)
 	}
 }
 
-// TestAKeyInTheBrowser creates and revokes a key; the API follows at once.
-func TestAKeyInTheBrowser(t *testing.T) {
+// TestKeyInBrowser creates and revokes a key; the API follows at once.
+func TestKeyInBrowser(t *testing.T) {
 	h := dashtest.New(t)
 	b := h.Chrome(t)
 	b.SignIn("ada")
@@ -121,15 +121,15 @@ func TestAKeyInTheBrowser(t *testing.T) {
 		t.Errorf("the page says %s", text)
 	}
 	if _, err = keys.Authenticate(t.Context(), "Bearer "+secret); control.CodeOf(err) != control.CodeKeyRevoked {
-		t.Errorf("after it was revoked: %v", err)
+		t.Errorf("after the revocation: %v", err)
 	}
 	if faults := b.Faults(); len(faults) > 0 {
 		t.Errorf("%q", faults)
 	}
 }
 
-// TestAnAgentInTheBrowser creates, publishes, changes and publishes an agent again.
-func TestAnAgentInTheBrowser(t *testing.T) {
+// TestAgentInBrowser creates, publishes, changes and publishes an agent again.
+func TestAgentInBrowser(t *testing.T) {
 	h := dashtest.New(t)
 	b := h.Chrome(t)
 	b.SignIn("oscar")
@@ -145,7 +145,7 @@ func TestAnAgentInTheBrowser(t *testing.T) {
 	b.Run("document.querySelector('textarea').value += 'greeting: Hello {{first name}}.\\n'")
 	b.Press("Save draft")
 	if text := b.Text(); !strings.Contains(text, "is not a valid placeholder") {
-		t.Errorf("a place that is none is taken: %s", text)
+		t.Errorf("an invalid placeholder is accepted: %s", text)
 	}
 	if id := dashtest.Read[string](b, "document.activeElement.id"); id != "f-text" {
 		t.Errorf("the focus is on %q", id)
@@ -156,14 +156,13 @@ func TestAnAgentInTheBrowser(t *testing.T) {
 	if text := b.Text(); !strings.Contains(text, "Version 2 published") || !strings.Contains(text, "Each call must set first_name.") {
 		t.Errorf("the page says %s", text)
 	}
-	var published int
-	if err := h.DB.Pool.QueryRow(t.Context(), "SELECT published_version FROM agents WHERE name = 'sales'").Scan(&published); err != nil || published != 2 {
-		t.Errorf("version %d is published, %v", published, err)
+	if published := h.Count(t, "SELECT published_version FROM agents WHERE name = 'sales'"); published != 2 {
+		t.Errorf("version %d is published", published)
 	}
 }
 
-// TestTheTheme: the chosen theme is stored and applied before the first paint.
-func TestTheTheme(t *testing.T) {
+// TestTheme: the chosen theme is stored and applied before the first paint.
+func TestTheme(t *testing.T) {
 	h := dashtest.New(t)
 	b := h.Chrome(t)
 	b.SetViewport("light", 1280)
@@ -177,10 +176,10 @@ func TestTheTheme(t *testing.T) {
 	}
 	b.Go("calls")
 	if ground() == light {
-		t.Error("the theme is not kept")
+		t.Error("the theme is not stored")
 	}
 	links := dashtest.Read[[]string](b, "[...document.querySelectorAll('.side nav a')].map((a) => a.textContent)")
 	if slices.Contains(links, "Operators") || len(links) < 5 {
-		t.Errorf("a viewer is shown %s", strconv.Quote(strings.Join(links, ", ")))
+		t.Errorf("a viewer sees the links %s", strconv.Quote(strings.Join(links, ", ")))
 	}
 }

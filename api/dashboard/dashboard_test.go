@@ -26,14 +26,14 @@ func routes(t *testing.T, h *dashtest.Env, name string) []ui.Route {
 		for _, r := range module.Routes {
 			first, _, _ := strings.Cut(r.Path, "/")
 			if strings.Contains(r.Path, "{id}") && ids[first] == "" {
-				t.Fatalf("%s: nothing was furnished for it", r.Path)
+				t.Fatalf("%s: Furnish created no object", r.Path)
 			}
 			r.Path = strings.NewReplacer("{id}", ids[first], "{version}", "1").Replace(r.Path)
 			all = append(all, r)
 		}
 	}
 	if len(all) < 4 {
-		t.Fatalf("there are %d routes: the test does not see the dashboard", len(all))
+		t.Fatalf("%d routes: the test is ineffective", len(all))
 	}
 	return all
 }
@@ -71,12 +71,12 @@ func TestEveryRouteIsGuarded(t *testing.T) {
 			case r.Root:
 				want = http.StatusNotFound // acme is not the root organization
 			case strings.HasSuffix(r.Path, "/lend"):
-				want = http.StatusConflict // to nobody
+				want = http.StatusConflict // no organization to lend to
 			case r.Path == "campaigns/columns", r.Path == "campaigns/importing":
-				want = http.StatusGone // of no list
+				want = http.StatusGone // no upload
 			}
 			method := http.MethodGet
-			if r.Serve != nil { // it may go on for as long as somebody reads
+			if r.Serve != nil { // a stream would not end
 				method = http.MethodHead
 			}
 			if a := owner.Do(method, r.Path, nil); a.Status != want {
@@ -106,7 +106,7 @@ func TestEveryRouteIsGuarded(t *testing.T) {
 		}
 	}
 	if after := state(t, h); after != before {
-		t.Errorf("something was changed:\n%s\nwas\n%s", after, before)
+		t.Errorf("a rejected request changed the database:\n%s\nbefore\n%s", after, before)
 	}
 }
 
@@ -115,9 +115,9 @@ var (
 	named  = regexp.MustCompile(` name="([^"]+)"`)
 )
 
-// TestNobodyTakesThemOver: typed passwords and confirmed consent are passed on neither
-// after a sign-in on a form nor by a rejected form.
-func TestNobodyTakesThemOver(t *testing.T) {
+// TestSensitiveFieldsAreNotRefilled: passwords and confirmed consent are empty after a sign-in on a form and in a rejected
+// form.
+func TestSensitiveFieldsAreNotRefilled(t *testing.T) {
 	h := dashtest.New(t)
 	stranger, owner := h.NewBrowser(t), h.SignIn(t, "ada")
 	found := map[string]bool{}
@@ -143,23 +143,23 @@ func TestNobodyTakesThemOver(t *testing.T) {
 		}
 		a = owner.Post(r.Path, append(form, "sign-in.email", "oscar@example.com", "sign-in.password", string(dashtest.Password))...)
 		if a.Status != http.StatusOK || strings.Contains(a.Body, "canary") || regexp.MustCompile(`name="attest"[^>]* checked`).MatchString(a.Body) {
-			t.Errorf("%s in another's place: %d %s", r.Path, a.Status, a.Text())
+			t.Errorf("%s signed in as another operator: %d %s", r.Path, a.Status, a.Text())
 		}
 		owner = h.SignIn(t, "ada")
 		a = owner.Upload(r.Path, "", "", form...)
 		if a.Status != http.StatusUnprocessableEntity || strings.Contains(a.Body, "canary") || regexp.MustCompile(`name="attest"[^>]* checked`).MatchString(a.Body) {
-			t.Errorf("%s refused: %d %s", r.Path, a.Status, a.Text())
+			t.Errorf("%s rejected: %d %s", r.Path, a.Status, a.Text())
 		}
 	}
 	for _, name := range []string{"password", "before", "again", "attest"} {
 		if !found[name] {
-			t.Errorf("no form asks for %s: the test does not see it", name)
+			t.Errorf("no form has the field %s: the test is ineffective", name)
 		}
 	}
 }
 
-// TestOthersThingsAreNotThere: owners cannot read or change objects of other organizations.
-func TestOthersThingsAreNotThere(t *testing.T) {
+// TestTenantIsolation: owners cannot read or change objects of other organizations.
+func TestTenantIsolation(t *testing.T) {
 	h := dashtest.New(t)
 	ids := h.Furnish(t, "sales")
 	f, err := h.Dashboard.Frame()
@@ -170,7 +170,7 @@ func TestOthersThingsAreNotThere(t *testing.T) {
 	for _, module := range f.Modules {
 		for _, r := range module.Routes {
 			first, _, named := strings.Cut(r.Path, "/")
-			if !strings.Contains(r.Path, "{id}") || !named || first == "do-not-call" || r.Path == "trunks/{id}/subgroup" { // numbers are nobody's, and the trunk is lent
+			if !strings.Contains(r.Path, "{id}") || !named || first == "do-not-call" || r.Path == "trunks/{id}/subgroup" { // numbers have no owner, and the trunk is lent
 				continue
 			}
 			path := strings.NewReplacer("{id}", ids[first], "{version}", "1").Replace(r.Path)
@@ -190,7 +190,7 @@ func TestOthersThingsAreNotThere(t *testing.T) {
 		}
 	}
 	if after := state(t, h); after != before {
-		t.Errorf("something was changed:\n%s\nwas\n%s", after, before)
+		t.Errorf("a rejected request changed the database:\n%s\nbefore\n%s", after, before)
 	}
 }
 
@@ -226,6 +226,6 @@ func TestAssets(t *testing.T) {
 		}
 	}
 	if a := b.Get("/dashboard/assets/../frame.go"); a.Status != http.StatusNotFound {
-		t.Errorf("what is no asset: %d", a.Status)
+		t.Errorf("an unknown asset: %d", a.Status)
 	}
 }

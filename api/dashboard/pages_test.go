@@ -36,9 +36,9 @@ func TestSoakPages(t *testing.T) {
 	h := dashtest.New(t)
 	all := routes(t, h, "sales")
 	began := time.Now()
-	stored(t, h, n)
-	draft, running := large(t, h, 50_000, "draft", false), large(t, h, 50_000, "running", true)
-	work(t, h, running.Campaign.ID)
+	insertCalls(t, h, n)
+	draft, running := createLarge(t, h, 50_000, "draft", false), createLarge(t, h, 50_000, "running", true)
+	simulateCalls(t, h, running.Campaign.ID)
 	t.Logf("filled in %v", time.Since(began).Round(time.Second))
 	paths := []string{
 		"campaigns/" + running.Campaign.ID, "campaigns/" + draft.Campaign.ID, "imports/" + running.Import.ID, "imports/" + draft.Import.ID, "campaigns/" + running.Campaign.ID + "/calls",
@@ -51,48 +51,48 @@ func TestSoakPages(t *testing.T) {
 	}
 	b := h.SignIn(t, "ada")
 	for _, path := range paths {
-		timed(t, b, path, "", nil)
+		checkTime(t, b, path, "", nil)
 	}
 	page := "campaigns/" + draft.Campaign.ID
-	timed(t, b, page, ", a do-not-call list changed before each", func(i int) {
-		exec(t, h, "INSERT INTO suppressions (org_id, number) VALUES ($1, $2)", h.Acme, fmt.Sprintf("1310299%04d", i))
+	checkTime(t, b, page, ", a do-not-call list changed before each", func(i int) {
+		h.Exec(t, "INSERT INTO suppressions (org_id, number) VALUES ($1, $2)", h.Acme, fmt.Sprintf("1310299%04d", i))
 	})
-	exec(t, h, "INSERT INTO suppressions (org_id, number) SELECT $1, '1900' || lpad(i::text, 7, '0') FROM generate_series(1, 200000) i", h.Acme)
-	timed(t, b, page, ", and the list has 200,000 numbers", func(i int) {
-		exec(t, h, "INSERT INTO suppressions (org_id, number) VALUES ($1, $2)", h.Acme, fmt.Sprintf("1310298%04d", i))
+	h.Exec(t, "INSERT INTO suppressions (org_id, number) SELECT $1, '1900' || lpad(i::text, 7, '0') FROM generate_series(1, 200000) i", h.Acme)
+	checkTime(t, b, page, ", with 200,000 numbers on the list", func(i int) {
+		h.Exec(t, "INSERT INTO suppressions (org_id, number) VALUES ($1, $2)", h.Acme, fmt.Sprintf("1310298%04d", i))
 	})
-	beside(t, b, page+"?anew=1", ", what it asks for then", func(i int) {
-		exec(t, h, "INSERT INTO suppressions (org_id, number) VALUES ($1, $2)", h.Acme, fmt.Sprintf("1310297%04d", i))
+	slowestOf(t, b, page+"?anew=1", ", its own request for a new screening", func(i int) {
+		h.Exec(t, "INSERT INTO suppressions (org_id, number) VALUES ($1, $2)", h.Acme, fmt.Sprintf("1310297%04d", i))
 	})
-	timed(t, b, page, ", its list changed before each", func(i int) {
-		exec(t, h, "UPDATE contacts SET state = 'suppressed', reason = 'withdrawn_by_client' WHERE campaign_id = $1 AND n = $2", draft.Campaign.ID, 7+i)
+	checkTime(t, b, page, ", its list changed before each", func(i int) {
+		h.Exec(t, "UPDATE contacts SET state = 'suppressed', reason = 'withdrawn_by_client' WHERE campaign_id = $1 AND n = $2", draft.Campaign.ID, 7+i)
 	})
-	fresh := large(t, h, 50_000, "fresh", true)
+	fresh := createLarge(t, h, 50_000, "fresh", true)
 	page = "campaigns/" + fresh.Campaign.ID
-	timed(t, b, page, ", its list just uploaded", nil)
-	timed(t, b, page, ", 1,000 contacts changed one by one before each", func(i int) {
-		exec(t, h, fmt.Sprintf(`DO $$ BEGIN FOR i IN %d..%d LOOP
+	checkTime(t, b, page, ", its list just uploaded", nil)
+	checkTime(t, b, page, ", 1,000 contacts changed one by one before each", func(i int) {
+		h.Exec(t, fmt.Sprintf(`DO $$ BEGIN FOR i IN %d..%d LOOP
 			UPDATE contacts SET state = CASE i %% 2 WHEN 0 THEN 'exhausted' ELSE 'done' END, attempts = 1 WHERE import_id = '%s' AND n = i AND state = 'pending';
 		END LOOP; END $$`, 1000*i, 1000*i+999, fresh.Import.ID))
 	})
-	timed(t, b, page, ", and each waits for a time of its own", func(i int) {
+	checkTime(t, b, page, ", each contact due at a different time", func(i int) {
 		if i == 0 {
-			exec(t, h, "UPDATE contacts SET state = 'pending', next_attempt_at = now() + n * interval '1 s' WHERE campaign_id = $1 AND state <> 'suppressed'", fresh.Campaign.ID)
-			exec(t, h, "VACUUM ANALYZE contacts") // as is done once many have changed
+			h.Exec(t, "UPDATE contacts SET state = 'pending', next_attempt_at = now() + n * interval '1 s' WHERE campaign_id = $1 AND state <> 'suppressed'", fresh.Campaign.ID)
+			h.Exec(t, "VACUUM ANALYZE contacts") // as autovacuum does after many changes
 		}
 	})
 }
 
-// timed requests a page ten times after a change and checks the worst.
-func timed(t *testing.T, b *dashtest.Browser, path, what string, before func(i int)) {
+// checkTime requests a page ten times after a change each and checks the slowest response.
+func checkTime(t *testing.T, b *dashtest.Browser, path, what string, before func(i int)) {
 	t.Helper()
-	if worst := beside(t, b, path, what, before); worst > slowest {
+	if worst := slowestOf(t, b, path, what, before); worst > slowest {
 		t.Errorf("%s%s takes %v", path, what, worst)
 	}
 }
 
-// beside is timed for requests that a page makes itself; it returns the worst.
-func beside(t *testing.T, b *dashtest.Browser, path, what string, before func(i int)) time.Duration {
+// slowestOf requests a page ten times, logs the times and returns the slowest.
+func slowestOf(t *testing.T, b *dashtest.Browser, path, what string, before func(i int)) time.Duration {
 	t.Helper()
 	var took []time.Duration
 	for i := range 10 {
@@ -111,17 +111,10 @@ func beside(t *testing.T, b *dashtest.Browser, path, what string, before func(i 
 	return took[len(took)-1]
 }
 
-func exec(t *testing.T, h *dashtest.Env, sql string, args ...any) {
-	t.Helper()
-	if _, err := h.DB.Pool.Exec(t.Context(), sql, args...); err != nil {
-		t.Fatal(err)
-	}
-}
-
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// stored inserts ended calls of acme, ten per second until now.
-func stored(t *testing.T, h *dashtest.Env, n int) {
+// insertCalls inserts ended calls of acme, ten per second until now.
+func insertCalls(t *testing.T, h *dashtest.Env, n int) {
 	t.Helper()
 	err := db.Tx(t.Context(), h.DB.Pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(t.Context(), "SET LOCAL statement_timeout = 0"); err != nil {
@@ -144,9 +137,9 @@ func stored(t *testing.T, h *dashtest.Env, n int) {
 	}
 }
 
-// large creates a campaign with many contacts, half with a time zone, some suppressed;
+// createLarge creates a campaign with many contacts, half with a time zone, some suppressed;
 // launched or a draft.
-func large(t *testing.T, h *dashtest.Env, n int, name string, launched bool) service.Status {
+func createLarge(t *testing.T, h *dashtest.Env, n int, name string, launched bool) service.Status {
 	t.Helper()
 	areas := []string{"212", "310", "312", "305", "713", "602", "808", "907", "617", "404"}
 	var list []json.RawMessage
@@ -170,8 +163,8 @@ func large(t *testing.T, h *dashtest.Env, n int, name string, launched bool) ser
 	return st
 }
 
-// work simulates calls to most contacts; two in five wait for another attempt.
-func work(t *testing.T, h *dashtest.Env, id string) {
+// simulateCalls simulates calls to most contacts; two in five wait for another attempt.
+func simulateCalls(t *testing.T, h *dashtest.Env, id string) {
 	t.Helper()
 	for _, sql := range []string{
 		`INSERT INTO contact_attempts (contact_id, n, org_id, campaign_id, number, call_id, outcome, began_at, ended_at)
@@ -181,14 +174,10 @@ func work(t *testing.T, h *dashtest.Env, id string) {
 				next_attempt_at = CASE WHEN n % 5 IN (1, 2) THEN now() + n * interval '1 s' END, due_at = now() + n * interval '1 s'
 			WHERE campaign_id = $1 AND state = 'pending' AND n % 10 > 0`,
 	} {
-		if _, err := h.DB.Pool.Exec(t.Context(), sql, id); err != nil {
-			t.Fatal(err)
-		}
+		h.Exec(t, sql, id)
 	}
 	if err := (&store.TallyFolder{Pool: h.DB.Pool}).Fold(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.DB.Pool.Exec(t.Context(), "VACUUM ANALYZE contacts, contact_attempts, contact_tallies, attempt_tallies"); err != nil {
-		t.Fatal(err)
-	}
+	h.Exec(t, "VACUUM ANALYZE contacts, contact_attempts, contact_tallies, attempt_tallies")
 }

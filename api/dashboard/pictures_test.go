@@ -12,8 +12,8 @@ import (
 	"github.com/parley-voice/parley/control/operator"
 )
 
-// A pose prepares a page for a screenshot.
-type pose struct {
+// A scene prepares a page for a screenshot.
+type scene struct {
 	name string
 	do   func(b dashtest.Tab)
 }
@@ -29,16 +29,16 @@ func TestPictures(t *testing.T) {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		t.Fatal(err)
 	}
-	for name, house := range map[string]func(*testing.T) (*dashtest.Env, []pose){"one": oneOfEverything, "none": nothingYet, "many": manyOfEverything} {
+	for name, open := range map[string]func(*testing.T) (*dashtest.Env, []scene){"one": oneOfEverything, "none": nothingYet, "many": manyOfEverything} {
 		t.Run(name, func(t *testing.T) {
-			h, poses := house(t)
+			h, scenes := open(t)
 			b := h.Chrome(t)
 			for _, theme := range []string{"light", "dark"} {
 				for _, width := range []int64{1280, 390} {
 					b.SetViewport(theme, width)
-					for _, p := range poses {
+					for _, p := range scenes {
 						p.do(b)
-						b.Run(`for (const end of document.querySelectorAll(".form-end")) end.style.position = "static"`) // it would stand in the middle
+						b.Run(`for (const end of document.querySelectorAll(".form-end")) end.style.position = "static"`) // a sticky bar would cover the middle
 						file := fmt.Sprintf("%s-%s-%s-%d.png", name, p.name, theme, width)
 						if err := os.WriteFile(filepath.Join(dir, file), b.Picture(), 0o600); err != nil {
 							t.Fatal(err)
@@ -53,26 +53,24 @@ func TestPictures(t *testing.T) {
 // idOf matches ids in paths.
 var idOf = regexp.MustCompile(`[a-z]+_[0-9a-zA-Z]{20,}`)
 
-func pages(paths ...string) (all []pose) {
+func pages(paths ...string) (all []scene) {
 	for _, path := range paths {
 		name := strings.NewReplacer("call_1", "id", "evt_1", "id", "12025550123", "number", "/", "_", "?", "_").Replace(idOf.ReplaceAllString(path, "id"))
-		all = append(all, pose{name, func(b dashtest.Tab) { b.Go(path) }})
+		all = append(all, scene{name, func(b dashtest.Tab) { b.Go(path) }})
 	}
 	return all
 }
 
-// signed is the sign-in page, a failed attempt, and a session.
-func signed(t *testing.T, h *dashtest.Env) []pose {
+// signInScenes are the sign-in page, a failed attempt and a session.
+func signInScenes(t *testing.T, h *dashtest.Env) []scene {
 	t.Helper()
-	return []pose{
+	return []scene{
 		{"sign-in", func(b dashtest.Tab) {
-			if _, err := h.DB.Pool.Exec(t.Context(), "DELETE FROM operator_sessions"); err != nil {
-				t.Fatal(err)
-			}
+			h.Exec(t, "DELETE FROM operator_sessions")
 			b.Go("/dashboard/sign-in")
 		}},
 		{"sign-in_refused", func(b dashtest.Tab) {
-			b.Fill("#email", "nobody@example.com")
+			b.Fill("#email", "unknown@example.com")
 			b.Fill("#password", "wrong")
 			b.Press("Sign in")
 		}},
@@ -92,16 +90,10 @@ const rows = "Reached at;Reserve;First name;Город;ملاحظات;Contract e
 	"+1 310 555 0102;no;Bartholomew Featherstonehaugh the Younger;Лос-Анджелес;;2027-01-31;ru\n+1 312 555 0103;no;Владимир;Чикаго;;2027-02-28;ru\n"
 
 // oneOfEverything covers all routes, intermediate steps and rejected forms.
-func oneOfEverything(t *testing.T) (*dashtest.Env, []pose) {
+func oneOfEverything(t *testing.T) (*dashtest.Env, []scene) {
 	t.Helper()
 	h := dashtest.New(t, func(h *dashtest.Env) { h.Dashboard.Root = "acme" }) // pages of the root organization too
-	h.AddOperator(t, "ada@example.com", h.Globex, operator.Viewer)            // there is somebody to lend to
-	exec := func(sql string, args ...any) {
-		t.Helper()
-		if _, err := h.DB.Pool.Exec(t.Context(), sql, args...); err != nil {
-			t.Fatal(err)
-		}
-	}
+	h.AddOperator(t, "ada@example.com", h.Globex, operator.Viewer)            // an organization to lend to
 	var paths []string
 	var edit, rotate, running string
 	for _, r := range routes(t, h, "sales") {
@@ -122,11 +114,11 @@ func oneOfEverything(t *testing.T) (*dashtest.Env, []pose) {
 			running = strings.TrimSuffix(r.Path, "/cancel")
 		}
 	}
-	draft, spring := large(t, h, 200, "Autumn", false), large(t, h, 200, "Spring", true)
-	work(t, h, spring.Campaign.ID)
-	var all []pose
-	add := func(name string, do func(b dashtest.Tab)) { all = append(all, pose{name, do}) }
-	all = append(all, signed(t, h)...)
+	draft, spring := createLarge(t, h, 200, "Autumn", false), createLarge(t, h, 200, "Spring", true)
+	simulateCalls(t, h, spring.Campaign.ID)
+	var all []scene
+	add := func(name string, do func(b dashtest.Tab)) { all = append(all, scene{name, do}) }
+	all = append(all, signInScenes(t, h)...)
 	all = append(all, pages(paths...)...)
 	add("campaigns_draft_made", func(b dashtest.Tab) { b.Go("campaigns/" + draft.Campaign.ID) })
 	add("campaigns_at_work", func(b dashtest.Tab) { b.Go("campaigns/" + spring.Campaign.ID) })
@@ -151,10 +143,10 @@ func oneOfEverything(t *testing.T) (*dashtest.Env, []pose) {
 	})
 	add("campaigns_draft_of_a_list", func(b dashtest.Tab) { b.Press("Continue") })
 	add("campaigns_columns_without_a_market", func(b dashtest.Tab) {
-		exec(`UPDATE organizations SET settings = settings - 'market' WHERE id = $1`, h.Acme)
+		h.Exec(t, `UPDATE organizations SET settings = settings - 'market' WHERE id = $1`, h.Acme)
 		upload(b, "campaigns/new", "rows", rows)
 		b.Press("Continue")
-		exec(`UPDATE organizations SET settings = settings || '{"market":"us"}' WHERE id = $1`, h.Acme)
+		h.Exec(t, `UPDATE organizations SET settings = settings || '{"market":"us"}' WHERE id = $1`, h.Acme)
 	})
 	add("campaigns_new_refused", func(b dashtest.Tab) {
 		b.Go("campaigns/new")
@@ -187,7 +179,7 @@ func oneOfEverything(t *testing.T) (*dashtest.Env, []pose) {
 		b.Press("Create key")
 	})
 	add("operators_added", func(b dashtest.Tab) {
-		exec("DELETE FROM operators WHERE email = 'new@example.com'")
+		h.Exec(t, "DELETE FROM operators WHERE email = 'new@example.com'")
 		b.Go("operators/new")
 		b.Fill("[name=email]", "new@example.com")
 		b.Press("Add operator")
@@ -204,7 +196,7 @@ func oneOfEverything(t *testing.T) (*dashtest.Env, []pose) {
 	})
 	add("sign-in_again", func(b dashtest.Tab) {
 		b.Go("settings/edit")
-		exec("DELETE FROM operator_sessions")
+		h.Exec(t, "DELETE FROM operator_sessions")
 		b.Press("Save")
 	})
 	add("viewer", func(b dashtest.Tab) { b.SignIn("vera") })
@@ -215,20 +207,20 @@ func oneOfEverything(t *testing.T) (*dashtest.Env, []pose) {
 }
 
 // nothingYet is a new organization.
-func nothingYet(t *testing.T) (*dashtest.Env, []pose) {
+func nothingYet(t *testing.T) (*dashtest.Env, []scene) {
 	t.Helper()
 	h := dashtest.New(t)
-	return h, append(signed(t, h), pages("campaigns", "campaigns/new", "campaigns/draft", "calls", "agents", "trunks", "do-not-call", "do-not-call/numbers", "keys", "webhooks", "settings", "market", "market/use", "operators", "audit")...)
+	return h, append(signInScenes(t, h), pages("campaigns", "campaigns/new", "campaigns/draft", "calls", "agents", "trunks", "do-not-call", "do-not-call/numbers", "keys", "webhooks", "settings", "market", "market/use", "operators", "audit")...)
 }
 
 // manyOfEverything is an organization with much data.
-func manyOfEverything(t *testing.T) (*dashtest.Env, []pose) {
+func manyOfEverything(t *testing.T) (*dashtest.Env, []scene) {
 	t.Helper()
 	h := dashtest.New(t)
 	ids := h.FurnishMany(t)
-	all := append(signed(t, h), pages("campaigns", "calls", "agents", "trunks", "do-not-call", "do-not-call/numbers", "keys", "webhooks", "operators", "audit", "campaigns/draft")...)
+	all := append(signInScenes(t, h), pages("campaigns", "calls", "agents", "trunks", "do-not-call", "do-not-call/numbers", "keys", "webhooks", "operators", "audit", "campaigns/draft")...)
 	for _, path := range []string{"campaigns", "calls", "agents", "trunks", "webhooks"} {
-		all = append(all, pose{path + "_id", func(b dashtest.Tab) { b.Go(path + "/" + ids[path]) }})
+		all = append(all, scene{path + "_id", func(b dashtest.Tab) { b.Go(path + "/" + ids[path]) }})
 	}
 	for _, path := range []string{"subgroups/" + ids["subgroups"] + "/edit", "trunks/" + ids["trunks"] + "/call", "agents/" + ids["agents"] + "/delete"} {
 		all = append(all, pages(path)...)

@@ -37,9 +37,9 @@ func status(t *testing.T, h *dashtest.Env, id string) string {
 	return shown.Status
 }
 
-// TestACampaignInTheBrowser uploads a list, maps columns, fixes a blocker, launches,
+// TestCampaignInBrowser uploads a list, maps columns, fixes a blocker, launches,
 // watches and pauses the campaign, and reads its report.
-func TestACampaignInTheBrowser(t *testing.T) {
+func TestCampaignInBrowser(t *testing.T) {
 	h := dashtest.New(t)
 	h.AddSales(t, "us", false)
 	b := h.Chrome(t)
@@ -69,37 +69,35 @@ func TestACampaignInTheBrowser(t *testing.T) {
 	b.Go("campaigns/" + id)
 	list := func(sql string) {
 		t.Helper()
-		if _, err := h.DB.Pool.Exec(t.Context(), sql, h.Acme); err != nil {
-			t.Fatal(err)
-		}
+		h.Exec(t, sql, h.Acme)
 		b.Go("campaigns/" + id)
 	}
 	list("INSERT INTO suppressions (org_id, number) VALUES ($1, '12125550102')")
-	b.Until("document.querySelector('#h-screen').parentNode.innerText.includes('1 number is on a list') && document.querySelector('[name=dnc]')") // by itself
+	b.Until("document.querySelector('#h-screen').parentNode.innerText.includes('1 number is on a list') && document.querySelector('[name=dnc]')") // without a reload
 	list("DELETE FROM suppressions WHERE org_id = $1")
 	b.Until("document.querySelector('[name=launch]') && !document.querySelector('[name=dnc]')")
 	b.Run(`document.querySelector("[name=attest]").checked = true`)
 	b.Press("Launch")
 	if text := b.Text(); !strings.Contains(text, "Campaign launched.") || status(t, h, id) != "running" {
-		t.Fatalf("it is %s, and the page says %s", status(t, h, id), text)
+		t.Fatalf("the campaign is %s; the page says %s", status(t, h, id), text)
 	}
-	for n := range 2 { // as the dialler does
+	for n := range 2 { // as the dialer does
 		_, err := h.DB.Pool.Exec(t.Context(), `INSERT INTO contact_attempts (contact_id, n, org_id, campaign_id, number, call_id, outcome, began_at, ended_at)
 			SELECT id, 1, org_id, campaign_id, number, 'call_x' || ($2::int)::text, 'answered', now(), now() FROM contacts WHERE campaign_id = $1 ORDER BY id OFFSET $2::int LIMIT 1`, id, n)
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	b.Until("document.querySelector('#h-pace').textContent.includes('2 of 20 calls in the last minute')") // by itself
+	b.Until("document.querySelector('#h-pace').textContent.includes('2 of 20 calls in the last minute')") // without a reload
 	b.Until("document.querySelector('#h-outcomes')?.nextElementSibling.textContent.includes('Answered by a person')")
 	list(`INSERT INTO contact_attempts (contact_id, n, org_id, campaign_id, number, call_id, began_at)
 		SELECT id, 2, org_id, campaign_id, number, 'call_y', now() FROM contacts WHERE org_id = $1 ORDER BY id LIMIT 1`)
 	if hours := dashtest.Read[string](b, "document.querySelector('#h-hours').parentNode.innerHTML"); !strings.Contains(hours, "2 dialed, 2 answered by a person") {
-		t.Errorf("with a call that is on, the hours are %s", hours)
+		t.Errorf("hours with an active call: %s", hours)
 	}
 	b.Press("Pause")
 	if text := b.Text(); !strings.Contains(text, "Paused: no new calls.") || status(t, h, id) != "paused" {
-		t.Errorf("it is %s, and the page says %s", status(t, h, id), text)
+		t.Errorf("the campaign is %s; the page says %s", status(t, h, id), text)
 	}
 	report := dashtest.Read[string](b, `fetch(document.querySelector("a[href*='format=csv']").href).then((r) => r.text())`)
 	if !strings.Contains(report, "+12125550101") || !strings.Contains(report, "phone_invalid") || !strings.Contains(report, "var:City") || strings.Contains(report, "Backup") {
@@ -107,25 +105,25 @@ func TestACampaignInTheBrowser(t *testing.T) {
 	}
 	b.Press("Resume")
 	if got := status(t, h, id); got != "running" {
-		t.Errorf("resumed it is %s", got)
+		t.Errorf("after resume: %s", got)
 	}
 	b.Press("Cancel campaign")
 	b.Press("Cancel campaign")
 	if got := status(t, h, id); got != "cancelled" {
-		t.Errorf("cancelled it is %s", got)
+		t.Errorf("after cancel: %s", got)
 	}
 	if faults := b.Faults(); len(faults) > 0 {
 		t.Errorf("%q", faults)
 	}
 	var log string
 	if err := h.DB.Pool.QueryRow(t.Context(), "SELECT string_agg(action, ' ' ORDER BY id) FROM audit_log WHERE action LIKE 'campaign.%'").Scan(&log); err != nil || log != "campaign.create campaign.launch campaign.pause campaign.resume campaign.cancel" {
-		t.Errorf("the log says %s, %v", log, err)
+		t.Errorf("the audit log has %s, %v", log, err)
 	}
 }
 
-// TestACallInTheBrowser: a click seeks the recording, the current line is marked, and a
+// TestCallInBrowser: a click seeks the recording, the current line is marked, and a
 // delivery is replayed.
-func TestACallInTheBrowser(t *testing.T) {
+func TestCallInBrowser(t *testing.T) {
 	h := dashtest.New(t)
 	h.Furnish(t, "sales")
 	b := h.Chrome(t)
@@ -150,16 +148,16 @@ func TestACallInTheBrowser(t *testing.T) {
 	}
 	var state string
 	if err := h.DB.Pool.QueryRow(t.Context(), "SELECT state FROM webhook_deliveries WHERE id = 'evt_1'").Scan(&state); err != nil || state != "pending" {
-		t.Errorf("the notice is %s, %v", state, err)
+		t.Errorf("the delivery is %s, %v", state, err)
 	}
 	if faults := b.Faults(); len(faults) > 0 {
 		t.Errorf("%q", faults)
 	}
 }
 
-// TestAnUploadInTheBrowser: an upload shows its progress, a rejected file its reason, and
+// TestUploadInBrowser: an upload shows its progress, a rejected file its reason, and
 // an accepted one a notice on the next page.
-func TestAnUploadInTheBrowser(t *testing.T) {
+func TestUploadInBrowser(t *testing.T) {
 	h := dashtest.New(t)
 	b := h.Chrome(t)
 	b.SignIn("oscar")
@@ -184,44 +182,40 @@ func TestAnUploadInTheBrowser(t *testing.T) {
 		}`)
 	send(`"12125550001\n"`, "Connection lost")
 	if n := dashtest.Read[int](b, "broken"); n != 1 {
-		t.Errorf("it was sent %d times", n)
+		t.Errorf("%d requests were sent", n)
 	}
 	b.Run(`document.querySelector(".sending button").click()`)
 	b.Until("broken === 2 && document.querySelectorAll('.sending button').length === 1")
 	b.Run(`XMLHttpRequest.prototype.send = sends`)
-	if _, err := h.DB.Pool.Exec(t.Context(), "UPDATE operator_sessions SET seen_at = seen_at - interval '1 day'"); err != nil {
-		t.Fatal(err)
-	}
-	send(`"rubbish 1\n".repeat(100000)`, "Sign in in another tab") // it is large: nothing of it is sent
+	h.Exec(t, "UPDATE operator_sessions SET seen_at = seen_at - interval '1 day'")
+	send(`"rubbish 1\n".repeat(100000)`, "Sign in in another tab") // it is createLarge: nothing of it is sent
 	if at := dashtest.Read[string](b, "location.pathname"); !strings.HasSuffix(at, "/do-not-call/upload") {
 		t.Errorf("the address is %s", at)
 	}
-	if _, err := h.DB.Pool.Exec(t.Context(), "UPDATE operator_sessions SET seen_at = now()"); err != nil {
-		t.Fatal(err)
-	}
+	h.Exec(t, "UPDATE operator_sessions SET seen_at = now()")
 	b.Run(`document.querySelector(".sending button").click()`)
 	b.Until("document.readyState === 'complete' && document.body.innerText.includes('rubbish')")
 	b.Run(`window.shown = []; new MutationObserver(() => shown.push(document.querySelector(".sending span").textContent)).observe(document.querySelector(".sending"), {subtree: true, childList: true, characterData: true});
 		addEventListener("pagehide", () => sessionStorage.setItem("shown", shown.join("|")))`)
 	send(`Array.from({length: 20000}, (_, i) => "1212" + String(5550000 + i).padStart(7, "0") + "\n").join("")`, "20,000 numbers added")
 	if shown := dashtest.Read[string](b, "sessionStorage.getItem('shown') ?? ''"); !strings.Contains(shown, "Processing") {
-		t.Errorf("it was shown %q", shown)
+		t.Errorf("progress shown: %q", shown)
 	}
 	if faults := b.Faults(); len(faults) > 0 {
 		t.Errorf("%q", faults)
 	}
 }
 
-// TestHangUpInTheBrowser: a new call appears on the live page and is hung up there.
-func TestHangUpInTheBrowser(t *testing.T) {
+// TestHangUpInBrowser: a new call appears on the live page and is hung up there.
+func TestHangUpInBrowser(t *testing.T) {
 	h := dashtest.New(t)
 	h.AddSales(t, "", true)
-	line(t, h)
+	startNode(t, h)
 	b := h.Chrome(t)
 	b.SignIn("oscar")
 	b.Until("document.body.innerText.includes('No calls in progress')")
-	desk := &admission.Controller{Pool: h.DB.Pool, Store: h.Dashboard.Store}
-	call, err := desk.Place(t.Context(), h.Acme, admission.Order{Agent: "sales", To: "+12025550123"}, func(*db.Batch, control.Call) error { return nil })
+	admitter := &admission.Controller{Pool: h.DB.Pool, Store: h.Dashboard.Store}
+	call, err := admitter.Place(t.Context(), h.Acme, admission.Order{Agent: "sales", To: "+12025550123"}, func(*db.Batch, control.Call) error { return nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -238,18 +232,18 @@ func TestHangUpInTheBrowser(t *testing.T) {
 	}
 }
 
-// line sets up calls that are answered by silence and run until hung up.
-func line(t *testing.T, h *dashtest.Env) {
+// startNode starts a node whose calls are answered by a silent callee.
+func startNode(t *testing.T, h *dashtest.Env) {
 	t.Helper()
-	bell := &db.Listener{Pool: h.DB.Pool}
+	listener := &db.Listener{Pool: h.DB.Pool}
 	n := &control.Node{
 		ID: control.NodeID{Owner: control.NewID("node_", time.Now()), Home: "here"}, Queue: h.Dashboard.Store, Lease: 6 * time.Second, Poll: 50 * time.Millisecond,
-		Wake: bell.Subscribe(store.ChannelQueue), WakeEnds: bell.Subscribe(store.ChannelEnds),
-		Runner: &control.Runner{Attempts: h.Dashboard.Store, Dialer: quiet{}, Talker: quiet{}, Live: &control.Live{}, Margin: time.Second},
+		Wake: listener.Subscribe(store.ChannelQueue), WakeEnds: listener.Subscribe(store.ChannelEnds),
+		Runner: &control.Runner{Attempts: h.Dashboard.Store, Dialer: silent{}, Talker: silent{}, Live: &control.Live{}, Margin: time.Second},
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var over sync.WaitGroup
-	over.Go(func() { bell.Run(ctx) })
+	over.Go(func() { listener.Run(ctx) })
 	n.Start(ctx)
 	t.Cleanup(func() {
 		now, done := context.WithCancel(context.Background())
@@ -260,31 +254,31 @@ func line(t *testing.T, h *dashtest.Env) {
 	})
 }
 
-// quiet is a carrier that answers, an agent that greets and waits, and their leg.
-type quiet struct{}
+// silent is a carrier that answers, an agent that greets and waits, and their leg.
+type silent struct{}
 
-func (quiet) Dial(_ context.Context, _ media.Target, progress func(media.Progress)) (media.Leg, error) {
+func (silent) Dial(_ context.Context, _ media.Target, progress func(media.Progress)) (media.Leg, error) {
 	progress(media.Sent)
 	progress(media.Ringing)
-	return quiet{}, nil
+	return silent{}, nil
 }
 
-func (quiet) Talk(ctx context.Context, _ media.Leg, b pipeline.SessionConfig) (pipeline.Outcome, error) {
+func (silent) Talk(ctx context.Context, _ media.Leg, b pipeline.SessionConfig) (pipeline.Outcome, error) {
 	b.Observer.OnLine(pipeline.Line{Role: pipeline.RoleAgent, Text: "Hello there.", End: time.Second})
 	b.Observer.OnTurn(pipeline.Turn{Spans: []pipeline.Span{{Phase: pipeline.PhaseTTS, For: 120 * time.Millisecond}, {Phase: pipeline.PhaseOut, For: 10 * time.Millisecond}}, Ending: pipeline.Answered})
 	<-ctx.Done()
 	return pipeline.Outcome{Reason: pipeline.Stopped}, nil
 }
 
-func (quiet) Rate() int                   { return 8000 }
-func (quiet) ReadFrame(media.Frame) error { return io.EOF }
-func (quiet) Play(media.Feed)             {}
-func (quiet) Digits() <-chan rune         { return nil }
-func (quiet) Hangup(media.Cause) error    { return nil }
-func (quiet) Cause() media.Cause          { return media.LocalHangup }
+func (silent) Rate() int                   { return 8000 }
+func (silent) ReadFrame(media.Frame) error { return io.EOF }
+func (silent) Play(media.Feed)             {}
+func (silent) Digits() <-chan rune         { return nil }
+func (silent) Hangup(media.Cause) error    { return nil }
+func (silent) Cause() media.Cause          { return media.LocalHangup }
 
-// TestWhoWatches: a stream ends before the server stops, and needs a permitted session.
-func TestWhoWatches(t *testing.T) {
+// TestNoStreamWhileStopping: a server that is about to stop accepts no stream.
+func TestNoStreamWhileStopping(t *testing.T) {
 	h := dashtest.New(t, func(h *dashtest.Env) { h.Dashboard.Stopping = func() bool { return true } })
 	if a := h.SignIn(t, "vera").Get("live/events"); a.Status != http.StatusServiceUnavailable {
 		t.Errorf("%d", a.Status)

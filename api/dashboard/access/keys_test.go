@@ -11,9 +11,8 @@ import (
 	"github.com/parley-voice/parley/control/apikeys"
 )
 
-// TestAKeysLife: it is issued, shown once, limited, and revoked; the API goes by
-// that from its next request on.
-func TestAKeysLife(t *testing.T) {
+// TestKeyLifecycle: a key is created, shown once, limited and revoked; changes apply from the next request.
+func TestKeyLifecycle(t *testing.T) {
 	h := dashtest.New(t)
 	b := h.SignIn(t, "ada")
 	if a := b.Get("keys"); a.Status != http.StatusOK || !strings.Contains(a.Text(), "No API keys yet") {
@@ -34,34 +33,34 @@ func TestAKeysLife(t *testing.T) {
 	}
 	b.Post("keys/new", "name", "Склад")
 	if found := b.Get("keys?q=скл").Text(); !strings.Contains(found, "Склад") || strings.Contains(found, "CRM") {
-		t.Errorf("what is looked for is %s", found)
+		t.Errorf("search result: %s", found)
 	}
 	if found := b.Get("keys?q=zzz").Text(); !strings.Contains(found, "No name contains “zzz”") {
-		t.Errorf("what is not there is %s", found)
+		t.Errorf("search without result: %s", found)
 	}
 	if page := b.Follow("keys/"+key.ID+"/limit", "limit", "off"); !strings.Contains(page.Text(), "Limit saved.") {
 		t.Errorf("%s", page.Text())
 	}
 	if again := b.Get("keys"); strings.Contains(again.Text(), "Limit saved.") {
-		t.Error("what was said is said twice")
+		t.Error("the flash message is shown twice")
 	}
 	if key, err = keys.Authenticate(t.Context(), "Bearer "+secret); err != nil || key.RateLimit != apikeys.RateOff {
 		t.Errorf("%+v, %v", key, err)
 	}
 	b.Follow("keys/" + key.ID + "/revoke")
 	if _, err = keys.Authenticate(t.Context(), "Bearer "+secret); control.CodeOf(err) != control.CodeKeyRevoked {
-		t.Errorf("after it was revoked: %v", err)
+		t.Errorf("after the revocation: %v", err)
 	}
 	var log, all string
 	if err = h.DB.Pool.QueryRow(t.Context(), "SELECT string_agg(action, ' ' ORDER BY id), string_agg(a::text, ' ') FROM audit_log a WHERE org_id = $1 AND who = 'ada@example.com'", h.Acme).Scan(&log, &all); err != nil {
 		t.Fatal(err)
 	}
 	if log != "key.create key.create key.limit key.revoke" || strings.Contains(all, secret) {
-		t.Errorf("the log says %s", all)
+		t.Errorf("the audit log has %s", all)
 	}
 }
 
-func TestWhatIsRefusedIsKept(t *testing.T) {
+func TestRejectedFormKeepsValues(t *testing.T) {
 	h := dashtest.New(t)
 	b := h.SignIn(t, "ada")
 	a := b.Post("keys/new", "name", `"><script>x</script>`, "limit", "many")
@@ -71,8 +70,8 @@ func TestWhatIsRefusedIsKept(t *testing.T) {
 	}
 }
 
-// TestOthersKeys are not there, nor are forms for those who may not send them.
-func TestOthersKeys(t *testing.T) {
+// TestKeyAccess: keys of other organizations are not found, and forms need the owner role.
+func TestKeyAccess(t *testing.T) {
 	h := dashtest.New(t)
 	id, _, err := apikeys.CreateKey(t.Context(), h.DB.Pool, apikeys.Key{OrgID: h.Globex, Name: "theirs"})
 	if err != nil {
@@ -89,7 +88,7 @@ func TestOthersKeys(t *testing.T) {
 	}
 	oscar := h.SignIn(t, "oscar")
 	if a := oscar.Get("keys"); a.Status != http.StatusOK || strings.Contains(a.Body, "keys/new") {
-		t.Errorf("%d, an operator is offered keys", a.Status)
+		t.Errorf("%d: an operator sees the link to create keys", a.Status)
 	}
 	if a := oscar.Get("keys/new"); a.Status != http.StatusForbidden || !strings.Contains(a.Text(), "Your role does not allow this") {
 		t.Errorf("%d %s", a.Status, a.Text())

@@ -15,9 +15,9 @@ import (
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-// TestSigningIn: only the right password signs in, the next page is the requested one, and signing out ends the session;
+// TestSignIn: only the right password signs in, the next page is the requested one, and signing out ends the session;
 // the cookie is not readable by scripts.
-func TestSigningIn(t *testing.T) {
+func TestSignIn(t *testing.T) {
 	h := dashtest.New(t)
 	b := h.NewBrowser(t)
 	if a := b.Post("/dashboard/sign-in", "email", "ada@example.com", "password", "something else"); a.Status != http.StatusUnprocessableEntity || b.Cookie() != nil || !strings.Contains(a.Body, `value="ada@example.com"`) {
@@ -46,8 +46,8 @@ func TestSigningIn(t *testing.T) {
 	}
 }
 
-// TestOverHTTPS the cookie goes nowhere else.
-func TestOverHTTPS(t *testing.T) {
+// TestSecureCookie: over https the cookie is Secure and bound to the host.
+func TestSecureCookie(t *testing.T) {
 	h := dashtest.New(t, func(h *dashtest.Env) { h.Dashboard.PublicURL = "https://parley.example" })
 	a := h.NewBrowser(t).Post("/dashboard/sign-in", "email", "ada@example.com", "password", string(dashtest.Password))
 	if set := a.Header.Get("Set-Cookie"); !strings.HasPrefix(set, "__Host-parley=") || !strings.Contains(set, "Secure") || !strings.Contains(set, "Path=/") {
@@ -55,8 +55,8 @@ func TestOverHTTPS(t *testing.T) {
 	}
 }
 
-// TestADeviceIsKnown: a known browser can sign in although its network has too many failed attempts.
-func TestADeviceIsKnown(t *testing.T) {
+// TestKnownBrowser: a known browser can sign in although its network has too many failed attempts.
+func TestKnownBrowser(t *testing.T) {
 	h := dashtest.New(t)
 	ada, other := h.SignIn(t, "ada"), h.NewBrowser(t)
 	ada.Post("/dashboard/sign-out")
@@ -64,7 +64,7 @@ func TestADeviceIsKnown(t *testing.T) {
 		return b.Post("/dashboard/sign-in", "email", "ada@example.com", "password", password)
 	}
 	for range 10 {
-		if a := sign(other, "not her password"); a.Status != http.StatusUnprocessableEntity {
+		if a := sign(other, "wrong password"); a.Status != http.StatusUnprocessableEntity {
 			t.Fatalf("%d %s", a.Status, a.Text())
 		}
 	}
@@ -76,8 +76,8 @@ func TestADeviceIsKnown(t *testing.T) {
 	}
 }
 
-// TestGuessesOfAPassword: a stolen session cannot guess the password.
-func TestGuessesOfAPassword(t *testing.T) {
+// TestPasswordGuesses: a stolen session cannot guess the password.
+func TestPasswordGuesses(t *testing.T) {
 	h := dashtest.New(t)
 	b := h.SignIn(t, "vera")
 	guess := func(before string) int {
@@ -111,10 +111,10 @@ func TestOperators(t *testing.T) {
 		t.Errorf("a viewer sees the operators: %d", a.Status)
 	}
 	if a = ada.Post("operators/new", "email", "bob@example.com", "role", "owner"); !strings.Contains(a.Text(), "already an operator of this organization") {
-		t.Errorf("twice: %d %s", a.Status, a.Text())
+		t.Errorf("duplicate: %d %s", a.Status, a.Text())
 	}
 	if a = ada.Follow("operators/new", "email", "gus@example.com", "role", "viewer"); !strings.Contains(a.Text(), "their existing password") {
-		t.Errorf("who has an account: %s", a.Text())
+		t.Errorf("an existing account: %s", a.Text())
 	}
 	m, err := operator.Find(t.Context(), h.DB.Pool, h.Acme, "bob@example.com")
 	if err != nil {
@@ -130,26 +130,24 @@ func TestOperators(t *testing.T) {
 	}
 	bob.Follow("operators/" + me.ID + "/remove")
 	if a = ada.Get("keys"); a.Status != http.StatusSeeOther { // no account any more
-		t.Errorf("who was removed: %d", a.Status)
+		t.Errorf("a removed operator: %d", a.Status)
 	}
 	if a = bob.Post("operators/"+m.ID+"/remove", ""); a.Status != http.StatusUnprocessableEntity || !strings.Contains(a.Text(), "last owner") {
 		t.Errorf("the last owner: %d %s", a.Status, a.Text())
 	}
 	if a = bob.Get("audit?action=operator."); strings.Count(a.Body, "<code>operator.") != 4 || strings.Contains(a.Body, password[1]) {
-		t.Errorf("the log says %s", a.Text())
+		t.Errorf("the audit log has %s", a.Text())
 	}
 }
 
-// TestSignedOutMeanwhile: a form sent without a session leads to the sign-in and then back with its values; nothing is
+// TestSignedOutForm: a form sent without a session leads to the sign-in and then back with its values; nothing is
 // saved before it is sent again.
-func TestSignedOutMeanwhile(t *testing.T) {
+func TestSignedOutForm(t *testing.T) {
 	h := dashtest.New(t)
 	ids := h.Furnish(t, "sales")
 	b := h.SignIn(t, "ada")
 	out := func() {
-		if _, err := h.DB.Pool.Exec(t.Context(), "DELETE FROM operator_sessions"); err != nil {
-			t.Fatal(err)
-		}
+		h.Exec(t, "DELETE FROM operator_sessions")
 	}
 	out()
 	at := "agents/" + ids["agents"] + "/edit"
@@ -159,10 +157,10 @@ func TestSignedOutMeanwhile(t *testing.T) {
 		t.Fatalf("%d %s", a.Status, a.Body)
 	}
 	if a = b.Post(at, append(typed, "sign-in.email", "ada@example.com", "sign-in.password", "something else")...); a.Status != http.StatusUnprocessableEntity || !strings.Contains(a.Body, "Long text.") || strings.Contains(a.Body, "something else") {
-		t.Errorf("by a wrong password: %d %s", a.Status, a.Text())
+		t.Errorf("wrong password: %d %s", a.Status, a.Text())
 	}
 	if a = b.Post(at, append(typed, "sign-in.email", "gus@example.com", "sign-in.password", string(dashtest.Password))...); a.Status != http.StatusNotFound {
-		t.Errorf("as somebody else: %d %s", a.Status, a.Text())
+		t.Errorf("another operator: %d %s", a.Status, a.Text())
 	}
 	out()
 	a = b.Post(at, append(typed, "sign-in.email", "ada@example.com", "sign-in.password", string(dashtest.Password))...)
@@ -177,17 +175,17 @@ func TestSignedOutMeanwhile(t *testing.T) {
 		return done
 	}
 	if count() != 0 {
-		t.Error("something was done")
+		t.Error("the form changed something")
 	}
 	a = b.Post(at, append(typed, "sign-in.email", "ada@example.com", "sign-in.password", string(dashtest.Password))...)
 	if a.Status != http.StatusOK || !strings.Contains(a.Text(), "nothing was done yet.") || count() != 0 {
-		t.Errorf("the page of signing in, again: %d %s", a.Status, a.Text())
+		t.Errorf("the sign-in form again: %d %s", a.Status, a.Text())
 	}
 	if a = b.Upload(at, "", "", append(typed, "sign-in.email", "ada@example.com")...); a.Status != http.StatusOK || count() != 0 {
-		t.Errorf("the same as one with a file: %d %s", a.Status, a.Text())
+		t.Errorf("multipart: %d %s", a.Status, a.Text())
 	}
 	if a = b.Post(at, append(typed, "sign-in.email", "", "sign-in.password", "")...); a.Status != http.StatusUnauthorized || count() != 0 {
-		t.Errorf("by nobody: %d %s", a.Status, a.Text())
+		t.Errorf("no credentials: %d %s", a.Status, a.Text())
 	}
 	b.Follow(at, typed...)
 	if count() != 1 {
@@ -196,7 +194,7 @@ func TestSignedOutMeanwhile(t *testing.T) {
 	out()
 	a = b.Post("agents/"+ids["agents"]+"/publish", "sign-in.email", "ada@example.com", "sign-in.password", string(dashtest.Password))
 	if a.Status != http.StatusSeeOther || !strings.HasSuffix(a.Location(), "/"+ids["agents"]) || !strings.Contains(b.Get(a.Location()).Text(), "You were signed out; nothing was done.") || count() != 1 {
-		t.Errorf("of a button: %d %s", a.Status, a.Location())
+		t.Errorf("form without fields: %d %s", a.Status, a.Location())
 	}
 	out()
 	long := strings.Repeat("x", 2<<20)
@@ -208,15 +206,15 @@ func TestSignedOutMeanwhile(t *testing.T) {
 	}
 	a = b.Do(http.MethodPost, at, strings.NewReader("prompt="+long), "Content-Type", "application/x-www-form-urlencoded", "Sec-Fetch-Site", "same-origin", "Parley-Upload", "1")
 	if a.Status != http.StatusNoContent || !strings.HasPrefix(a.Header.Get("Parley-To"), "/dashboard/sign-in?lost=yes&next=") {
-		t.Errorf("too long, of a script: %d %v", a.Status, a.Header)
+		t.Errorf("too long, sent by a script: %d %v", a.Status, a.Header)
 	}
 	if a = h.SignIn(t, "ada").Post(at, "prompt", long); a.Status != http.StatusRequestEntityTooLarge {
-		t.Errorf("too long of who is signed in: %d", a.Status)
+		t.Errorf("too long with a session: %d", a.Status)
 	}
 }
 
-// TestTheSessionBefore: signing in again ends the earlier session, with or without a pending form.
-func TestTheSessionBefore(t *testing.T) {
+// TestSignInEndsOldSession: signing in again ends the earlier session, with or without a pending form.
+func TestSignInEndsOldSession(t *testing.T) {
 	h := dashtest.New(t)
 	ids := h.Furnish(t, "sales")
 	b := h.SignIn(t, "ada")
@@ -226,19 +224,19 @@ func TestTheSessionBefore(t *testing.T) {
 	} {
 		before := b.Cookie().String()
 		if a := h.NewBrowser(t).Do(http.MethodGet, "agents", nil, "Cookie", before); a.Status != http.StatusOK {
-			t.Fatalf("%s: the session is not there: %d", path, a.Status)
+			t.Fatalf("%s: no session: %d", path, a.Status)
 		}
 		if a := b.Post(path, form...); a.Status >= http.StatusBadRequest || b.Get("agents").Status != http.StatusOK {
 			t.Errorf("%s: %d %s", path, a.Status, a.Text())
 		}
 		if a := h.NewBrowser(t).Do(http.MethodGet, "agents", nil, "Cookie", before); a.Status != http.StatusSeeOther {
-			t.Errorf("%s: the session before goes on: %d", path, a.Status)
+			t.Errorf("%s: the old session remains: %d", path, a.Status)
 		}
 	}
 }
 
-// TestTriesOfANetwork: a /64 of IPv6 counts as one address.
-func TestTriesOfANetwork(t *testing.T) {
+// TestSignInLimitPerNetwork: an IPv6 /64 counts as one address.
+func TestSignInLimitPerNetwork(t *testing.T) {
 	n := 0
 	h := dashtest.New(t)
 	f, err := h.Dashboard.Handler()
@@ -260,15 +258,15 @@ func TestTriesOfANetwork(t *testing.T) {
 		of[try("2001:db8:1:2")]++
 	}
 	if of[http.StatusUnprocessableEntity] != 50 || of[http.StatusTooManyRequests] != 2 {
-		t.Errorf("of one network: %v", of)
+		t.Errorf("one network: %v", of)
 	}
 	if status := try("2001:db8:1:3"); status != http.StatusUnprocessableEntity {
-		t.Errorf("of another: %d", status)
+		t.Errorf("another network: %d", status)
 	}
 }
 
-// TestTheAuditLog is nothing for viewers.
-func TestTheAuditLog(t *testing.T) {
+// TestAuditLog: viewers do not see the audit log.
+func TestAuditLog(t *testing.T) {
 	h := dashtest.New(t)
 	for name, want := range map[string]int{"vera": http.StatusForbidden, "oscar": http.StatusOK, "ada": http.StatusOK} {
 		b := h.SignIn(t, name)
@@ -278,7 +276,7 @@ func TestTheAuditLog(t *testing.T) {
 	}
 }
 
-func TestAnotherPassword(t *testing.T) {
+func TestChangePassword(t *testing.T) {
 	h := dashtest.New(t)
 	b, elsewhere := h.SignIn(t, "vera"), h.SignIn(t, "vera")
 	for _, form := range [][]string{
@@ -294,6 +292,6 @@ func TestAnotherPassword(t *testing.T) {
 		t.Errorf("%s", a.Text())
 	}
 	if a := elsewhere.Get("account"); a.Status != http.StatusSeeOther {
-		t.Errorf("the other session goes on: %d", a.Status)
+		t.Errorf("the other session remains: %d", a.Status)
 	}
 }

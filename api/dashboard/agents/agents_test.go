@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-const tooled = `organizations:
+const agentYAML = `organizations:
 - name: acme
   agents:
   - name: sales
@@ -35,7 +35,7 @@ const tooled = `organizations:
 // sales is an agent with a tool that has a secret header.
 func sales(t *testing.T, h *dashtest.Env) agents.Agent {
 	t.Helper()
-	spec, err := apply.Parse(strings.NewReader(tooled))
+	spec, err := apply.Parse(strings.NewReader(agentYAML))
 	if err == nil {
 		err = apply.Apply(t.Context(), h.DB.Pool, spec, apply.Options{})
 	}
@@ -54,8 +54,8 @@ func read(t *testing.T, h *dashtest.Env) agents.Agent {
 	return a
 }
 
-// TestTheFormLeavesTheRest: the form does not change settings that it does not contain.
-func TestTheFormLeavesTheRest(t *testing.T) {
+// TestFormKeepsOtherSettings: the form does not change settings that it does not contain.
+func TestFormKeepsOtherSettings(t *testing.T) {
 	h := dashtest.New(t)
 	a := sales(t, h)
 	b := h.SignIn(t, "oscar")
@@ -67,7 +67,7 @@ func TestTheFormLeavesTheRest(t *testing.T) {
 		t.Errorf("%+v", d)
 	}
 	if len(d.Tools) != 1 || d.Tools[0].Headers["X-Key"] != "canary" || len(d.Analysis.Fields) != 1 || d.Speech.LLM.Fallback == nil || d.Speech.LLM.Fallback.Provider != "other" {
-		t.Errorf("something else is changed: %+v", d)
+		t.Errorf("other settings changed: %+v", d)
 	}
 	for field, bad := range map[string]string{"voicemail": "shout", "variables": "no value", "max_duration_s": "5", "greeting": "{{a b}}", "speech.asr.provider": ""} {
 		form := map[string]string{"voicemail": "hangup", "speech.asr.provider": "fake", "speech.llm.provider": "fake", "speech.tts.provider": "fake", field: bad}
@@ -81,9 +81,9 @@ func TestTheFormLeavesTheRest(t *testing.T) {
 	}
 }
 
-// TestTheText: the YAML of an agent round-trips. Secrets are hidden and are not sent to another server; missing keys
+// TestEditYAML: the YAML of an agent round-trips. Secrets are hidden and are not sent to another server; missing keys
 // get their defaults.
-func TestTheText(t *testing.T) {
+func TestEditYAML(t *testing.T) {
 	h := dashtest.New(t)
 	a := sales(t, h)
 	b := h.SignIn(t, "oscar")
@@ -100,7 +100,7 @@ func TestTheText(t *testing.T) {
 		t.Errorf("%+v", d.Tools)
 	}
 	if again := b.Post(at, "text", strings.Replace(text, "crm.example.com", "evil.example.com", 1)); again.Status != http.StatusUnprocessableEntity || !strings.Contains(again.Text(), "write it out") {
-		t.Errorf("a secret goes elsewhere: %d %s", again.Status, again.Text())
+		t.Errorf("a secret is sent to another server: %d %s", again.Status, again.Text())
 	}
 	for bad, want := range map[string]string{"greting: hi": "greting", ": [": "YAML", "name: other": "keeps its name", "voicemail: shout": "voicemail", "tools: [{type: nonsense}]": "Tools[0]: type"} {
 		if again := b.Post(at, "text", bad); again.Status != http.StatusUnprocessableEntity || !strings.Contains(again.Text(), want) {
@@ -113,11 +113,11 @@ func TestTheText(t *testing.T) {
 	}
 	var log string
 	if err = h.DB.Pool.QueryRow(t.Context(), "SELECT string_agg(a::text, ' ') FROM audit_log a").Scan(&log); err != nil || strings.Contains(log, "canary") {
-		t.Errorf("the log holds a secret: %s, %v", log, err)
+		t.Errorf("the audit log has a secret: %s, %v", log, err)
 	}
 }
 
-// TestVersions: one is published, another, and the first is the draft again.
+// TestVersions publishes two versions, restores the first as draft, unpublishes and deletes.
 func TestVersions(t *testing.T) {
 	h := dashtest.New(t)
 	a := sales(t, h)
@@ -143,12 +143,12 @@ func TestVersions(t *testing.T) {
 	}
 	b.Follow(at + "/delete")
 	if _, err := agents.ByID(t.Context(), h.DB.Pool, h.Acme, a.ID); err == nil {
-		t.Error("it is there still")
+		t.Error("the deleted agent exists")
 	}
 }
 
-// TestTwoEdit: of two concurrent edits the second is rejected with the current values, and keeps the typed ones.
-func TestTwoEdit(t *testing.T) {
+// TestConcurrentEdits: of two concurrent edits the second is rejected with the current values, and keeps the typed ones.
+func TestConcurrentEdits(t *testing.T) {
 	h := dashtest.New(t)
 	a := sales(t, h)
 	oscar, ada := h.SignIn(t, "oscar"), h.SignIn(t, "ada")
@@ -180,24 +180,24 @@ func TestTwoEdit(t *testing.T) {
 	if d := read(t, h).Draft; d.Greeting != "Oscar’s." {
 		t.Errorf("the greeting is %q", d.Greeting)
 	}
-	last := seen(oscar.Get(at)) // both at the same time
-	var taken atomic.Int64
+	last := seen(oscar.Get(at)) // two submissions at the same time
+	var saved atomic.Int64
 	var both sync.WaitGroup
 	for i, b := range []*dashtest.Browser{oscar, ada} {
 		both.Go(func() {
 			if b.Post(at, form(last, strconv.Itoa(i))...).Status == http.StatusSeeOther {
-				taken.Add(1)
+				saved.Add(1)
 			}
 		})
 	}
 	both.Wait()
-	if taken.Load() != 1 {
-		t.Errorf("%d were saved", taken.Load())
+	if saved.Load() != 1 {
+		t.Errorf("%d edits were saved, want 1", saved.Load())
 	}
 }
 
-// TestTwoEditSecrets: a concurrent change of a tool's header is detected and logged, although neither shows the value.
-func TestTwoEditSecrets(t *testing.T) {
+// TestConcurrentSecretEdits: a concurrent change of a tool's header is detected and logged, although neither shows the value.
+func TestConcurrentSecretEdits(t *testing.T) {
 	h := dashtest.New(t)
 	a := sales(t, h)
 	b := h.SignIn(t, "oscar")
@@ -205,7 +205,7 @@ func TestTwoEditSecrets(t *testing.T) {
 	seen := func() string {
 		m := regexp.MustCompile(`name="seen" value="([0-9a-f]{32})"`).FindStringSubmatch(b.Get(at).Body)
 		if m == nil {
-			t.Fatal("the form says not what it is filled in from")
+			t.Fatal("the form has no digest of its object")
 		}
 		return m[1]
 	}
@@ -220,12 +220,12 @@ func TestTwoEditSecrets(t *testing.T) {
 	}
 	var after string
 	if err := h.DB.Pool.QueryRow(t.Context(), "SELECT after::text FROM audit_log ORDER BY id DESC LIMIT 1").Scan(&after); err != nil || after != `{"headers of tools": "changed"}` {
-		t.Errorf("the log says %s, %v", after, err)
+		t.Errorf("the audit log has %s, %v", after, err)
 	}
 }
 
-// TestATestCall goes through the API's own door, and its refusals.
-func TestATestCall(t *testing.T) {
+// TestTestCall: a test call passes the checks of the API, once per form.
+func TestTestCall(t *testing.T) {
 	h := dashtest.New(t)
 	ids := h.Furnish(t, "sales")
 	b := h.SignIn(t, "oscar")
@@ -234,10 +234,10 @@ func TestATestCall(t *testing.T) {
 		name, want string
 		form       []string
 	}{
-		{"to where no call may go", `id="f-to-error"`, []string{"to", "+44 20 7946 0000", "variable.first_name", "Ada"}},
-		{"to nobody", `id="f-to-error"`, []string{"to", "nobody", "variable.first_name", "Ada"}},
-		{"without a variable", "Required.", []string{"to", "+12025550177"}},
-		{"with more than the API takes", `id="f-variable.first_name-error"`, []string{"to", "+12025550177", "variable.first_name", strings.Repeat("a", 2001)}},
+		{"forbidden destination", `id="f-to-error"`, []string{"to", "+44 20 7946 0000", "variable.first_name", "Ada"}},
+		{"no number", `id="f-to-error"`, []string{"to", "none", "variable.first_name", "Ada"}},
+		{"missing variable", "Required.", []string{"to", "+12025550177"}},
+		{"long variable", `id="f-variable.first_name-error"`, []string{"to", "+12025550177", "variable.first_name", strings.Repeat("a", 2001)}},
 	} {
 		if a := b.Post(at, append(bad.form, "once", "a")...); a.Status != http.StatusUnprocessableEntity || !strings.Contains(a.Body, bad.want) {
 			t.Errorf("%s: %d %s", bad.name, a.Status, a.Text())
@@ -245,7 +245,7 @@ func TestATestCall(t *testing.T) {
 	}
 	form := []string{"to", "+12025550177", "variable.first_name", "Ada"}
 	if a := b.Post(at, form...); a.Status != http.StatusUnprocessableEntity {
-		t.Errorf("of a form that may come again: %d %s", a.Status, a.Text())
+		t.Errorf("a form without its key: %d %s", a.Status, a.Text())
 	}
 	form = append(form, "once", "a")
 	a := b.Post(at, form...)
@@ -256,7 +256,7 @@ func TestATestCall(t *testing.T) {
 		t.Errorf("again: %d %s, the first was %s", again.Status, again.Location(), a.Location())
 	}
 	if other := b.Post(at, "to", "+12025550178", "variable.first_name", "Ada", "once", "a"); other.Status != http.StatusUnprocessableEntity {
-		t.Errorf("to somebody else, by the same form: %d", other.Status)
+		t.Errorf("another number with the same form: %d", other.Status)
 	}
 	var n int
 	var status, name string
@@ -270,16 +270,14 @@ func TestATestCall(t *testing.T) {
 func TestDestinations(t *testing.T) {
 	h := dashtest.New(t)
 	ids := h.Furnish(t, "sales")
-	if _, err := h.DB.Pool.Exec(t.Context(), "UPDATE subgroups SET allowed_destinations = '{US,44}' WHERE id = $1", ids["subgroups"]); err != nil {
-		t.Fatal(err)
-	}
+	h.Exec(t, "UPDATE subgroups SET allowed_destinations = '{US,44}' WHERE id = $1", ids["subgroups"])
 	if a := h.SignIn(t, "oscar").Get("agents/" + ids["agents"]); !strings.Contains(a.Text(), "US, +44") || strings.Contains(a.Text(), "+US") {
 		t.Errorf("%d %s", a.Status, a.Text())
 	}
 }
 
-// TestATestCallWaitsForRoom: a test call is refused if the API would refuse it for lack of capacity.
-func TestATestCallWaitsForRoom(t *testing.T) {
+// TestTestCallCapacity: a test call is rejected if the API would refuse it for lack of capacity.
+func TestTestCallCapacity(t *testing.T) {
 	h := dashtest.New(t, func(h *dashtest.Env) {
 		h.Dashboard.Calls.Admission = &admission.Controller{Pool: h.DB.Pool, Store: h.Dashboard.Store, QueueDepth: 1}
 	})
@@ -292,13 +290,12 @@ func TestATestCallWaitsForRoom(t *testing.T) {
 	}
 }
 
-// TestPublishRefused: a draft that no server can talk by is not published, and the page
-// says why.
-func TestPublishRefused(t *testing.T) {
-	refuses := true
+// TestPublishRejected: a draft with an unknown provider is not published, and the page says why.
+func TestPublishRejected(t *testing.T) {
+	rejects := true
 	h := dashtest.New(t, func(h *dashtest.Env) {
 		h.Dashboard.Check = func(context.Context, db.Querier, agents.Definition) error {
-			if refuses {
+			if rejects {
 				return errors.New(`speech.asr.provider: "deepgrm" is not a configured provider; accepted: deepgram`)
 			}
 			return nil
@@ -314,9 +311,9 @@ func TestPublishRefused(t *testing.T) {
 	if got := read(t, h).Published; got != before {
 		t.Errorf("version %d is published", got)
 	}
-	refuses = false
+	rejects = false
 	b.Follow("agents/" + a.ID + "/publish")
 	if got := read(t, h).Published; got == before {
-		t.Error("it is not published once it can talk")
+		t.Error("a valid draft is not published")
 	}
 }

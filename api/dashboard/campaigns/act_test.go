@@ -16,8 +16,8 @@ import (
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-// TestNumbersAreAddedOnce: a repeated form adds numbers once; a number that occurs twice in it is called twice.
-func TestNumbersAreAddedOnce(t *testing.T) {
+// TestAddNumbersOnce: a repeated form adds its numbers once; another form adds them again.
+func TestAddNumbersOnce(t *testing.T) {
 	h := dashtest.New(t)
 	ids := h.Furnish(t, "sales")
 	at := "campaigns/" + ids["campaigns"] + "/calls"
@@ -27,10 +27,10 @@ func TestNumbersAreAddedOnce(t *testing.T) {
 	}
 	const ada = "+1 212 555 0188, Ada"
 	if a := send("", ada); a.Status != http.StatusUnprocessableEntity {
-		t.Errorf("of a form that may come again: %d", a.Status)
+		t.Errorf("a form without its key: %d", a.Status)
 	}
 	if a := send("a", "nonsense"); !strings.Contains(a.Location(), "/imports/") {
-		t.Errorf("what cannot be read: %d %s", a.Status, a.Text())
+		t.Errorf("unreadable numbers: %d %s", a.Status, a.Text())
 	}
 	var both sync.WaitGroup
 	for range 2 {
@@ -45,7 +45,7 @@ func TestNumbersAreAddedOnce(t *testing.T) {
 		t.Errorf("again: %s", a.Text())
 	}
 	if a := send("a", "+1 212 555 0189"); a.Status != http.StatusUnprocessableEntity || !strings.Contains(a.Text(), "was already submitted") {
-		t.Errorf("others, by the same form: %d %s", a.Status, a.Text())
+		t.Errorf("other numbers with the same form: %d %s", a.Status, a.Text())
 	}
 	count := func() (n int) {
 		if err := h.DB.Pool.QueryRow(t.Context(), "SELECT count(*) FROM contacts WHERE number = '+12125550188'").Scan(&n); err != nil {
@@ -54,35 +54,35 @@ func TestNumbersAreAddedOnce(t *testing.T) {
 		return n
 	}
 	if n := count(); n != 1 {
-		t.Errorf("she is called %d times", n)
+		t.Errorf("%d contacts, want 1", n)
 	}
 	if send("b", ada); count() != 2 {
-		t.Error("by another form she is not added again")
+		t.Error("another form does not add the number again")
 	}
 }
 
-// full is a bucket that takes nothing.
+// full is a bucket that stores nothing.
 type full struct{ store.Bucket }
 
-func (full) Put(context.Context, string, io.Reader) error { return errors.New("it is full") }
+func (full) Put(context.Context, string, io.Reader) error { return errors.New("disk full") }
 
-// TestTheListIsNotTaken says so, however often the form is sent.
-func TestTheListIsNotTaken(t *testing.T) {
+// TestListNotStored: a failure to store the list is reported, also for a repeated form.
+func TestListNotStored(t *testing.T) {
 	h := dashtest.New(t, func(h *dashtest.Env) { h.Dashboard.Campaigns.Service.Bucket = full{h.Dashboard.Bucket} })
 	h.AddSales(t, "us", true)
 	b := h.SignIn(t, "oscar")
 	if a := b.Post("campaigns/new", "once", "k"); a.Status != http.StatusUnprocessableEntity || !strings.Contains(a.Text(), "Choose a file or enter numbers.") {
-		t.Errorf("no list at all: %d %s", a.Status, a.Text())
+		t.Errorf("no list: %d %s", a.Status, a.Text())
 	}
 	list := func() string { return b.Post("campaigns/new", "once", "l", "lines", "+1 212 555 0188, Ada").Location() }
 	_, upload, _ := strings.Cut(list(), "?")
 	if again := list(); upload == "" || !strings.HasSuffix(again, upload) {
-		t.Errorf("a list that is sent again leads to %s, before to %s", again, upload)
+		t.Errorf("a repeated upload leads to %s, the first to %s", again, upload)
 	}
 	for range 2 {
 		a := b.Follow("campaigns/draft?"+upload, "once", "a", "name", "Spring", "agent", "sales", "classification", "marketing", "pace", "20", "attempts", "1", "interval", "15", "duplicates", "keep_first")
 		if !strings.Contains(a.Text(), "its list was not imported: the rows could not be stored") {
-			t.Errorf("it says %s", a.Text())
+			t.Errorf("the page says %s", a.Text())
 		}
 	}
 	var campaigns, entries int
@@ -91,8 +91,8 @@ func TestTheListIsNotTaken(t *testing.T) {
 	}
 }
 
-// TestOneFormMakesOneCampaign: a repeated form creates one campaign; a rejected form can be sent again.
-func TestOneFormMakesOneCampaign(t *testing.T) {
+// TestCreateOnce: a repeated form creates one campaign; a rejected form can be sent again.
+func TestCreateOnce(t *testing.T) {
 	h := dashtest.New(t)
 	h.AddSales(t, "us", true)
 	b := h.SignIn(t, "oscar")
@@ -100,7 +100,7 @@ func TestOneFormMakesOneCampaign(t *testing.T) {
 		return b.Post("campaigns/draft", "once", once, "name", name, "agent", "sales", "classification", "marketing", "pace", "20", "attempts", attempts, "interval", "15", "duplicates", "keep_first")
 	}
 	if a := form("", "Spring", "1"); a.Status != http.StatusUnprocessableEntity {
-		t.Errorf("of a form that may come again: %d", a.Status)
+		t.Errorf("a form without its key: %d", a.Status)
 	}
 	if a := form("a", "", "1"); a.Status != http.StatusUnprocessableEntity {
 		t.Errorf("without a name: %d %s", a.Status, a.Text())
@@ -121,23 +121,22 @@ func TestOneFormMakesOneCampaign(t *testing.T) {
 	all.Wait()
 	again := form("a", "Spring", "1")
 	if to[again.Location()] == 0 || !strings.Contains(b.Get(again.Location()).Text(), "was already created") {
-		t.Errorf("again it leads to %s, before to %v", again.Location(), to)
+		t.Errorf("a repetition leads to %s, the first to %v", again.Location(), to)
 	}
 	if a := form("a", "Autumn", "1"); a.Status != http.StatusUnprocessableEntity {
-		t.Errorf("another, by the same form: %d", a.Status)
+		t.Errorf("another campaign with the same form: %d", a.Status)
 	}
 	if a := form("b", "Spring", "1"); a.Location() == again.Location() {
-		t.Error("another form makes none")
+		t.Error("another form creates no campaign")
 	}
-	var n int
-	if err := h.DB.Pool.QueryRow(t.Context(), "SELECT count(*) FROM campaigns").Scan(&n); err != nil || n != 2 {
-		t.Errorf("there are %d campaigns, %v", n, err)
+	if n := h.Count(t, "SELECT count(*) FROM campaigns"); n != 2 {
+		t.Errorf("%d campaigns", n)
 	}
 }
 
-// TestTheListChanged: the page of a draft shows the age of its screening, which cannot be launched after a change; a
+// TestScreeningAge: the page of a draft shows the age of its screening, which cannot be launched after a change; a
 // rescreen updates it.
-func TestTheListChanged(t *testing.T) {
+func TestScreeningAge(t *testing.T) {
 	h := dashtest.New(t)
 	h.AddSales(t, "us", true)
 	b := h.SignIn(t, "oscar")
@@ -148,15 +147,13 @@ func TestTheListChanged(t *testing.T) {
 		a := b.Get(path)
 		for _, text := range want {
 			if not, without := strings.CutPrefix(text, "!"); strings.Contains(a.Text(), not) == without {
-				t.Errorf("%s: %q is to be there, and is not: %s", path, text, a.Text())
+				t.Errorf("%s: want %q: %s", path, text, a.Text())
 			}
 		}
 	}
 	shows(to, "!have changed since", "I confirm that each")
 	for i, sql := range []string{"INSERT INTO suppressions (org_id, number) VALUES ($1, '12125550189')", "DELETE FROM suppressions WHERE org_id = $1"} {
-		if _, err := h.DB.Pool.Exec(t.Context(), sql, h.Acme); err != nil {
-			t.Fatal(err)
-		}
+		h.Exec(t, sql, h.Acme)
 		if err := (&store.TallyFolder{Pool: h.DB.Pool}).Fold(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -173,29 +170,24 @@ func TestReopen(t *testing.T) {
 	h := dashtest.New(t)
 	ids := h.Furnish(t, "sales")
 	id := ids["campaigns"]
-	exec := func(sql string) {
-		if _, err := h.DB.Pool.Exec(t.Context(), sql, id); err != nil {
-			t.Fatal(err)
-		}
-	}
-	exec("UPDATE contacts SET state = 'exhausted', fault = 'agent_error', attempts = 1 WHERE id = (SELECT min(id) FROM contacts WHERE campaign_id = $1 AND state = 'pending')")
-	exec("INSERT INTO attempt_tallies (campaign_id, outcome, n) VALUES ($1, 'failed', 1)")
-	exec("UPDATE campaigns SET status = 'running' WHERE id = $1")
+	h.Exec(t, "UPDATE contacts SET state = 'exhausted', fault = 'agent_error', attempts = 1 WHERE id = (SELECT min(id) FROM contacts WHERE campaign_id = $1 AND state = 'pending')", id)
+	h.Exec(t, "INSERT INTO attempt_tallies (campaign_id, outcome, n) VALUES ($1, 'failed', 1)", id)
+	h.Exec(t, "UPDATE campaigns SET status = 'running' WHERE id = $1", id)
 	b := h.SignIn(t, "oscar")
 	if page := b.Get("campaigns/" + id); !strings.Contains(page.Text(), "1 contact has no attempts left") {
 		t.Errorf("%s", page.Text())
 	}
 	for _, want := range []string{"1 contact will be called again.", "No contact needs another call."} {
 		if page := b.Follow("campaigns/" + id + "/reopen"); !strings.Contains(page.Text(), want) {
-			t.Errorf("it does not say %q: %s", want, page.Text())
+			t.Errorf("no %q in %s", want, page.Text())
 		}
 	}
 	var left, logged int
 	err := h.DB.Pool.QueryRow(t.Context(), "SELECT (SELECT count(*) FROM contacts WHERE fault <> ''), (SELECT count(*) FROM audit_log WHERE action = 'campaign.reopen')").Scan(&left, &logged)
 	if err != nil || left != 0 || logged != 1 {
-		t.Errorf("%d are left, %d lines of the log, %v", left, logged, err)
+		t.Errorf("%d contacts left, %d log entries, %v", left, logged, err)
 	}
-	exec("UPDATE campaigns SET status = 'cancelled' WHERE id = $1")
+	h.Exec(t, "UPDATE campaigns SET status = 'cancelled' WHERE id = $1", id)
 	if page := b.Follow("campaigns/" + id + "/reopen"); !strings.Contains(page.Text(), "Nothing was changed") {
 		t.Errorf("%s", page.Text())
 	}

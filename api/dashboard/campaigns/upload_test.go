@@ -15,20 +15,19 @@ import (
 	"github.com/parley-voice/parley/campaigns/uploads"
 )
 
-// TestColumnsOfLists: the page has each column of the header line, four numbers that sum
-// to the rows, and leads on only where a row would be called.
-func TestColumnsOfLists(t *testing.T) {
+// TestMapColumns: the page has each column and the number of rows by result; it continues only if a row can be called.
+func TestMapColumns(t *testing.T) {
 	h := dashtest.New(t)
 	h.AddSales(t, "us", true)
 	b := h.SignIn(t, "oscar")
 	for _, c := range []struct {
 		name, file string
 		has        string // in the text of the page, between bars
-		on         bool   // it can be gone on with
+		on         bool   // whether the page continues
 	}{
 		{"a short first row", "phone,name,amount\n2125550101\n2125550102,Ada,5\n", "phone|name|amount|2 rows|2 will be called|0 skipped|0 duplicates|0 invalid", true},
 		{"no row", "phone,name,amount\n", "phone|name|amount|0 rows|header line and no rows", false},
-		{"none that is called", "phone\n+442071838750\n8005550106\n12\n", "3 rows|0 will be called|2 skipped|1 invalid|No row can be called", false},
+		{"no callable row", "phone\n+442071838750\n8005550106\n12\n", "3 rows|0 will be called|2 skipped|1 invalid|No row can be called", false},
 		{
 			"each kind", "Mobile,name\n2125550101,Ada\n+1 212 555 0101,Ada\n+442071838750,Tom\nnone,Eve\n2125550102.0,Bob\n",
 			"5 rows|2 will be called|1 skipped|1 duplicate|1 invalid", true,
@@ -51,18 +50,18 @@ func TestColumnsOfLists(t *testing.T) {
 		text := strings.Join(strings.Fields(a.Text()), " ")
 		for want := range strings.SplitSeq(c.has, "|") {
 			if !strings.Contains(text, want) {
-				t.Errorf("%s: %q is not in %s", c.name, want, text)
+				t.Errorf("%s: no %q in %s", c.name, want, text)
 			}
 		}
 		if on := strings.Contains(a.Body, `formaction="/dashboard/`) && !strings.Contains(a.Body, "disabled>"); on != c.on {
-			t.Errorf("%s: it can be gone on with: %v, want %v", c.name, on, c.on)
+			t.Errorf("%s: continues: %v, want %v", c.name, on, c.on)
 		}
 	}
 }
 
-// TestALargeListIsImportedInTheBackground: the form leads to a page that shows how far the
-// import is, and in the end to the campaign, once.
-func TestALargeListIsImportedInTheBackground(t *testing.T) {
+// TestBackgroundImport: a large list is imported once in the background; a page shows the progress and links to the
+// campaign.
+func TestBackgroundImport(t *testing.T) {
 	var imports *uploads.Imports
 	h := dashtest.New(t, func(h *dashtest.Env) {
 		d := h.Dashboard
@@ -89,19 +88,17 @@ func TestALargeListIsImportedInTheBackground(t *testing.T) {
 	form[1] = "c"
 	to := b.Post("campaigns/draft?"+upload, form...).Location()
 	if again := b.Post("campaigns/draft?"+upload, form...).Location(); !strings.Contains(to, "/importing?id=lim_") || again != to {
-		t.Fatalf("it leads to %q, and again to %q", to, again)
+		t.Fatalf("the form leads to %q, its repetition to %q", to, again)
 	}
 	if a := b.Get(to); !strings.Contains(a.Text(), "Waiting for other imports") || !strings.Contains(a.Body, `data-live="1"`) || !strings.Contains(a.Body, "<progress") {
-		t.Errorf("while it waits: %s", a.Text())
+		t.Errorf("queued: %s", a.Text())
 	}
-	if _, err := h.DB.Pool.Exec(t.Context(), "DELETE FROM list_imports WHERE NOT id = $1", to[strings.LastIndex(to, "=")+1:]); err != nil {
-		t.Fatal(err)
-	}
+	h.Exec(t, "DELETE FROM list_imports WHERE NOT id = $1", to[strings.LastIndex(to, "=")+1:])
 	if some, err := imports.Next(t.Context()); !some || err != nil {
 		t.Fatal(some, err)
 	}
 	if a := b.Get(to); !strings.Contains(a.Text(), "Draft created") || strings.Contains(a.Body, "data-live") || !strings.Contains(a.Body, "/campaigns/cmp_") {
-		t.Errorf("once it is done: %s", a.Text())
+		t.Errorf("done: %s", a.Text())
 	}
 	var contacts, campaigns int
 	if err := h.DB.Pool.QueryRow(t.Context(), "SELECT (SELECT count(*) FROM contacts), (SELECT count(*) FROM campaigns)").Scan(&contacts, &campaigns); err != nil || contacts != 2000 || campaigns != 1 {

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// whole fails if a drawing is not well-formed XML, or contains a style or a script.
-func whole(t *testing.T, svg string) {
+// checkSVG fails if a drawing is not well-formed XML, or contains a style or a script.
+func checkSVG(t *testing.T, svg string) {
 	t.Helper()
 	d := xml.NewDecoder(strings.NewReader(svg))
 	for {
@@ -26,11 +26,11 @@ func whole(t *testing.T, svg string) {
 			continue
 		}
 		if start.Name.Local == "script" || start.Name.Local == "style" {
-			t.Errorf("a %s stands in %s", start.Name.Local, svg)
+			t.Errorf("a %s in %s", start.Name.Local, svg)
 		}
 		for _, a := range start.Attr {
 			if a.Name.Local == "style" || strings.HasPrefix(a.Name.Local, "on") {
-				t.Errorf("%s=%q stands in %s", a.Name.Local, a.Value, svg)
+				t.Errorf("%s=%q in %s", a.Name.Local, a.Value, svg)
 			}
 		}
 	}
@@ -47,7 +47,7 @@ func TestTurns(t *testing.T) {
 		t.Fatalf("%+v", all)
 	}
 	for _, turn := range all {
-		whole(t, string(turn.Bar))
+		checkSVG(t, string(turn.Bar))
 	}
 	if b := string(all[1].Bar); !strings.Contains(b, `aria-label="Turn 1: 2000 ms, silence 200 ms, model 1500 ms, voice 300 ms"`) || !strings.Contains(b, `x="100.0" y="0" width="750.0"`) {
 		t.Errorf("%s", b)
@@ -65,7 +65,7 @@ func TestGreeting(t *testing.T) {
 		json.RawMessage(`{"turn":1,"metrics":{"vad_ms":200,"llm_ms":300,"turn_ms":500,"raw":{}},"ending":"answered"}`),
 	})
 	for _, turn := range all {
-		whole(t, string(turn.Bar))
+		checkSVG(t, string(turn.Bar))
 	}
 	if b := string(all[0].Bar); all[0].Disclosure != 6000 || all[0].Total != 400 || !strings.Contains(b, "voice 100 ms; then the disclosure, 6.0 s") || !strings.Contains(b, `class="p-dis" d="M400.0 0h4.0`) || strings.Contains(b, "M1000") {
 		t.Errorf("%+v", all[0])
@@ -86,6 +86,6 @@ func TestDrawings(t *testing.T) {
 		string(Lanes([]Stretch{{Start: 1, End: 2.5}, {Agent: true, Start: 0, End: 1, Line: 1}}, 0)),
 		string(Lanes(nil, 0)), string(Meter(evil, 3, 2)), string(Meter("none", 0, 0)),
 	} {
-		whole(t, svg)
+		checkSVG(t, svg)
 	}
 }

@@ -39,6 +39,23 @@ type Env struct {
 	Dashboard *dashboard.Dashboard
 }
 
+// Exec executes a statement.
+func (h *Env) Exec(t *testing.T, sql string, args ...any) {
+	t.Helper()
+	if _, err := h.DB.Pool.Exec(t.Context(), sql, args...); err != nil {
+		t.Fatalf("%.60s: %v", sql, err)
+	}
+}
+
+// Count returns the number that a query selects.
+func (h *Env) Count(t *testing.T, sql string, args ...any) (n int) {
+	t.Helper()
+	if err := h.DB.Pool.QueryRow(t.Context(), sql, args...).Scan(&n); err != nil {
+		t.Fatalf("%.60s: %v", sql, err)
+	}
+	return n
+}
+
 // New starts a dashboard. In acme ada is owner, oscar operator and vera viewer; gus owns
 // globex. Their emails end in @example.com. before may change the dashboard first.
 func New(t *testing.T, before ...func(*Env)) *Env {

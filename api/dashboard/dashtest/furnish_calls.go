@@ -62,14 +62,8 @@ func (h *Env) setServices(t *testing.T) {
 // call.
 func (h *Env) furnishCalls(t *testing.T, name string, ids map[string]string) {
 	t.Helper()
-	ctx, q := t.Context(), h.DB.Pool
-	exec := func(sql string, args ...any) {
-		t.Helper()
-		if _, err := q.Exec(ctx, sql, args...); err != nil {
-			t.Fatal(err)
-		}
-	}
-	exec(`UPDATE organizations SET settings = settings || '{"market":"us"}' WHERE id = $1`, h.Acme)
+	ctx := t.Context()
+	h.Exec(t, `UPDATE organizations SET settings = settings || '{"market":"us"}' WHERE id = $1`, h.Acme)
 	var list []json.RawMessage
 	for _, row := range []map[string]any{
 		{"phone": "+12125550123", "name": name, "variables": map[string]string{"who": name}},
@@ -100,23 +94,23 @@ func (h *Env) furnishCalls(t *testing.T, name string, ids map[string]string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	exec(`UPDATE calls SET campaign_id = $1, recording_status = 'ready', recording_key = 'recordings/call_1.wav', answered_at = now() - interval '1 minute', ended_at = now(),
+	h.Exec(t, `UPDATE calls SET campaign_id = $1, recording_status = 'ready', recording_key = 'recordings/call_1.wav', answered_at = now() - interval '1 minute', ended_at = now(),
 		disconnection_reason = 'callee_hangup', hangup_by = 'callee', sip_status = 200, sip_reason = $2, call_analysis = $3::jsonb, analysis_status = 'completed',
 		metadata = $3::jsonb::json, variables = $3::jsonb::json, transfer = $3::jsonb, amd = '{"confidence":0.9,"evidence":["words"],"amd_ms":700}',
 		quality = '{"codec":"PCMU","mos":4.2,"received":{"packets":3000,"lost":1,"jitter_ms":2.5},"sent":{"packets":3000,"lost":0,"jitter_ms":1},"round_trip_ms":40,"concealed_ms":20,"underruns":0,"ignored_packets":12}'
 		WHERE id = 'call_1'`, ids["campaigns"], name, said)
-	exec(`INSERT INTO calls (id, org_id, call_type, status, agent_id, agent_name, agent_version, to_number, from_number, dial_number, trunk_id, route_id, ring_seconds, created_at, answered_at, name)
+	h.Exec(t, `INSERT INTO calls (id, org_id, call_type, status, agent_id, agent_name, agent_version, to_number, from_number, dial_number, trunk_id, route_id, ring_seconds, created_at, answered_at, name)
 		SELECT 'call_2', org_id, call_type, 'ongoing', agent_id, agent_name, agent_version, to_number, from_number, dial_number, trunk_id, route_id, 45, now(), now(), name FROM calls WHERE id = 'call_1'`)
 	for _, id := range []string{"call_1", "call_2"} {
-		exec("INSERT INTO call_lines (call_id, n, item) VALUES ($1, 0, $2)", id, line)
+		h.Exec(t, "INSERT INTO call_lines (call_id, n, item) VALUES ($1, 0, $2)", id, line)
 		for n, turn := range []string{
 			`{"turn":0,"metrics":{"tts_ms":90,"out_ms":12,"turn_ms":102},"ending":"answered","reason":"answered"}`,
 			`{"turn":1,"metrics":{"jitter_ms":5,"vad_ms":180,"asr_ms":40,"eou_wait_ms":120,"llm_ms":320,"tts_ms":110,"out_ms":12,"turn_ms":787},"ending":"interrupted","reason":"sentence_ended","interrupted":true,"merged_from":2}`,
 		} {
-			exec("INSERT INTO call_turns (call_id, n, item) VALUES ($1, $2, $3)", id, n, turn)
+			h.Exec(t, "INSERT INTO call_turns (call_id, n, item) VALUES ($1, $2, $3)", id, n, turn)
 		}
 	}
-	exec("INSERT INTO attempts (id, call_id, org_id, trunk_id, subgroup_id, state) "+
+	h.Exec(t, "INSERT INTO attempts (id, call_id, org_id, trunk_id, subgroup_id, state) "+
 		"VALUES ('att_1', 'call_1', $1, $2, $3, 'ended')", h.Acme, ids["trunks"], ids["subgroups"])
 	ladder, err := json.Marshal([]callview.Rung{
 		{At: time.Unix(1, 0), Out: true, Peer: "127.0.0.1:5080", Line: "INVITE sip:+12025550123@127.0.0.1:5080"},
@@ -126,7 +120,7 @@ func (h *Env) furnishCalls(t *testing.T, name string, ids map[string]string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	exec("INSERT INTO call_signalling (call_id, attempt_id, org_id, messages) VALUES ('call_1', 'att_1', $2, $1)", ladder, h.Acme)
+	h.Exec(t, "INSERT INTO call_signalling (call_id, attempt_id, org_id, messages) VALUES ('call_1', 'att_1', $2, $1)", ladder, h.Acme)
 }
 
 // silentWAV returns two seconds of silence: stereo, 8 kHz, 16 bits.
@@ -186,7 +180,7 @@ func (h *Env) AddSales(t *testing.T, market string, published bool) {
 	}
 }
 
-// Key issues an API key of acme.
+// Key creates an API key of acme.
 func (h *Env) Key(t *testing.T) string {
 	t.Helper()
 	_, secret, err := apikeys.CreateKey(t.Context(), h.DB.Pool, apikeys.Key{OrgID: h.Acme})

@@ -15,8 +15,8 @@ import (
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-// TestTheOwnList: numbers are added, uploaded, replaced and removed; opt-outs stay.
-func TestTheOwnList(t *testing.T) {
+// TestSuppressionList: numbers are added, uploaded, replaced and removed; opt-outs stay.
+func TestSuppressionList(t *testing.T) {
 	h := dashtest.New(t)
 	b := h.SignIn(t, "oscar")
 	for _, bad := range []string{"", "12", "abc"} {
@@ -37,23 +37,23 @@ func TestTheOwnList(t *testing.T) {
 		return v.List != ""
 	}
 	if !listed("12025550101") {
-		t.Error("who was added is called")
+		t.Error("an added number can be called")
 	}
-	a := b.Upload("do-not-call/upload", "../../who not.csv", "+12025550102\n12025550103\n", "once", "a")
+	a := b.Upload("do-not-call/upload", "../../opt outs.csv", "+12025550102\n12025550103\n", "once", "a")
 	if a.Status != http.StatusSeeOther {
 		t.Fatalf("%d %s", a.Status, a.Text())
 	}
-	if page := b.Get("do-not-call"); !strings.Contains(page.Text(), "2 numbers added, 0 removed. Total: 3.") || !strings.Contains(page.Text(), "who not.csv") || !strings.Contains(page.Text(), "oscar@example.com") {
+	if page := b.Get("do-not-call"); !strings.Contains(page.Text(), "2 numbers added, 0 removed. Total: 3.") || !strings.Contains(page.Text(), "opt outs.csv") || !strings.Contains(page.Text(), "oscar@example.com") {
 		t.Errorf("%s", page.Text())
 	}
-	if b.Upload("do-not-call/upload", "who not.csv", "+12025550102\n12025550103\n", "once", "a"); !strings.Contains(b.Get("do-not-call").Text(), "2 numbers added, 0 removed") {
-		t.Error("sent again it is loaded again")
+	if b.Upload("do-not-call/upload", "opt outs.csv", "+12025550102\n12025550103\n", "once", "a"); !strings.Contains(b.Get("do-not-call").Text(), "2 numbers added, 0 removed") {
+		t.Error("a repeated form is loaded again")
 	}
-	if a = b.Upload("do-not-call/upload", "who not.csv", "+12025550102\n12025550109\n", "once", "a"); a.Status != http.StatusUnprocessableEntity || listed("12025550109") {
-		t.Errorf("another list by the same form: %d %s", a.Status, a.Text())
+	if a = b.Upload("do-not-call/upload", "opt outs.csv", "+12025550102\n12025550109\n", "once", "a"); a.Status != http.StatusUnprocessableEntity || listed("12025550109") {
+		t.Errorf("another list with the same form: %d %s", a.Status, a.Text())
 	}
-	if a = b.Upload("do-not-call/upload", "who not.csv", "12025550109\n"); a.Status != http.StatusUnprocessableEntity || listed("12025550109") {
-		t.Errorf("by a form that may come again: %d %s", a.Status, a.Text())
+	if a = b.Upload("do-not-call/upload", "opt outs.csv", "12025550109\n"); a.Status != http.StatusUnprocessableEntity || listed("12025550109") {
+		t.Errorf("a form without its key: %d %s", a.Status, a.Text())
 	}
 	if page := b.Get("do-not-call?number=%2B12025550102"); !strings.Contains(page.Text(), "Suppression list listed") {
 		t.Errorf("%s", page.Text())
@@ -63,18 +63,16 @@ func TestTheOwnList(t *testing.T) {
 			t.Errorf("%s: %d %s", name, a.Status, a.Text())
 		}
 	}
-	if _, err := h.DB.Pool.Exec(t.Context(), "INSERT INTO opt_outs (org_id, number, call_id, source, asked_at) VALUES ($1, '12025550102', 'call_1', 'key', now())", h.Acme); err != nil {
-		t.Fatal(err)
-	}
+	h.Exec(t, "INSERT INTO opt_outs (org_id, number, call_id, source, asked_at) VALUES ($1, '12025550102', 'call_1', 'key', now())", h.Acme)
 	if a = b.Post("do-not-call/numbers/12025550102/remove"); a.Status != http.StatusUnprocessableEntity || !listed("12025550102") {
-		t.Errorf("who asked for it is taken off: %d", a.Status)
+		t.Errorf("an opt-out is removed: %d", a.Status)
 	}
 	b.Follow("do-not-call/numbers/12025550103/remove")
 	if listed("12025550103") {
-		t.Error("who was taken off is listed")
+		t.Error("a removed number is listed")
 	}
 	if a = b.Post("do-not-call/numbers/12025550199/remove"); a.Status != http.StatusNotFound {
-		t.Errorf("a number that is not there: %d", a.Status)
+		t.Errorf("an unknown number: %d", a.Status)
 	}
 	b.Upload("do-not-call/upload", "new.txt", "12025550104\n", "replace", "on", "once", "c")
 	if all, err := dnc.OwnNumbers(t.Context(), h.DB.Pool, h.Acme, "", 9); err != nil || len(all) != 2 || !all[0].OptedOut || all[1].Number != "12025550104" {
@@ -82,26 +80,25 @@ func TestTheOwnList(t *testing.T) {
 	}
 }
 
-// TestRegistries are loaded by owners of the root organization.
+// TestRegistries: only owners of the root organization load registries, once per form.
 func TestRegistries(t *testing.T) {
 	h := dashtest.New(t, func(h *dashtest.Env) { h.Dashboard.Root = "acme" })
 	ada := h.SignIn(t, "ada")
 	form := []string{"registry", "us_national", "areas", "202", "downloaded", "2026-11-01", "once", "a"}
 	if a := h.SignIn(t, "gus").Upload("do-not-call/registry", "r.txt", "2025550101\n", form...); a.Status != http.StatusNotFound {
-		t.Errorf("somebody else loads a registry: %d", a.Status)
+		t.Errorf("another organization loads a registry: %d", a.Status)
 	}
 	if a := ada.Upload("do-not-call/registry", "r.txt", "2025550101\n", form...); a.Status != http.StatusSeeOther {
 		t.Fatalf("%d %s", a.Status, a.Text())
 	}
 	if a := ada.Upload("do-not-call/registry", "r.txt", "2025550101\n", form...); a.Status != http.StatusSeeOther {
-		t.Errorf("sent again: %d %s", a.Status, a.Text())
+		t.Errorf("repeated: %d %s", a.Status, a.Text())
 	}
-	var loads int
-	if err := h.DB.Pool.QueryRow(t.Context(), "SELECT count(*) FROM audit_log WHERE action = 'suppression.load'").Scan(&loads); err != nil || loads != 1 {
-		t.Errorf("it is loaded %d times, %v", loads, err)
+	if loads := h.Count(t, "SELECT count(*) FROM audit_log WHERE action = 'suppression.load'"); loads != 1 {
+		t.Errorf("loaded %d times", loads)
 	}
 	if a := ada.Upload("do-not-call/registry", "r.txt", "2025550102\n", form...); a.Status != http.StatusUnprocessableEntity {
-		t.Errorf("another by the same form: %d %s", a.Status, a.Text())
+		t.Errorf("another list with the same form: %d %s", a.Status, a.Text())
 	}
 	if page := ada.Get("do-not-call"); !strings.Contains(page.Text(), "us_national") || !strings.Contains(page.Text(), "1 of ") {
 		t.Errorf("%s", page.Text())
@@ -120,8 +117,8 @@ func TestRegistries(t *testing.T) {
 	}
 }
 
-// TestUploadsLeaveNothing on the disk, where they are refused too.
-func TestUploadsLeaveNothing(t *testing.T) {
+// TestUploadsLeaveNoFiles: a rejected upload leaves no temporary file.
+func TestUploadsLeaveNoFiles(t *testing.T) {
 	h := dashtest.New(t)
 	b := h.SignIn(t, "oscar")
 	dir := t.TempDir()
@@ -131,6 +128,6 @@ func TestUploadsLeaveNothing(t *testing.T) {
 	}
 	left, err := os.ReadDir(dir)
 	if err != nil || len(left) > 0 {
-		t.Errorf("%v are left, %v", left, err)
+		t.Errorf("files left: %v, %v", left, err)
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestStreamsAreShared: neither a session nor an organization takes all streams.
-func TestStreamsAreShared(t *testing.T) {
+// TestStreamLimits: sessions and organizations have limits of streams.
+func TestStreamLimits(t *testing.T) {
 	l := &Live{}
 	var leave []func()
 	enter := func(session, org string) bool {
@@ -20,11 +20,11 @@ func TestStreamsAreShared(t *testing.T) {
 	}
 	for range mostSessions {
 		if !enter("a", "acme") {
-			t.Fatal("refused too early")
+			t.Fatal("rejected below the limit")
 		}
 	}
 	if enter("a", "acme") || !enter("b", "acme") {
-		t.Error("a session is not counted alone")
+		t.Error("the limit of a session is not separate")
 	}
 	for i := range mostOfOrg {
 		enter(fmt.Sprint(i), "acme")
@@ -36,7 +36,7 @@ func TestStreamsAreShared(t *testing.T) {
 		done()
 	}
 	if len(l.streams) != 0 || !enter("a", "acme") {
-		t.Errorf("left over: %v", l.streams)
+		t.Errorf("streams after the end: %v", l.streams)
 	}
 }
 

@@ -11,9 +11,8 @@ import (
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-// TestLoads: how much providers have to do is that of all organizations, and the root's
-// to see.
-func TestLoads(t *testing.T) {
+// TestProviderLoad: only the root organization sees the load of providers, which is of all organizations.
+func TestProviderLoad(t *testing.T) {
 	h := dashtest.New(t, func(h *dashtest.Env) {
 		h.Dashboard.Root = "globex"
 		h.Dashboard.Providers = func() []live.Provider {
@@ -28,25 +27,24 @@ func TestLoads(t *testing.T) {
 	}
 }
 
-// TestStreamKnowsTheLines: the parts that change fast know as well as the page that
-// calls can be made.
-func TestStreamKnowsTheLines(t *testing.T) {
+// TestStreamHint: the stream drops the hint about missing trunks as the page does.
+func TestStreamHint(t *testing.T) {
 	const hint, button = "To place a call you need", "New campaign"
-	pollInterval := 0
+	polls := 0
 	h := dashtest.New(t, func(h *dashtest.Env) {
-		h.Dashboard.Stopping = func() bool { pollInterval++; return pollInterval > 3 }
+		h.Dashboard.Stopping = func() bool { polls++; return polls > 3 }
 	})
 	b := h.SignIn(t, "ada")
 	if text := b.Get("live").Text(); !strings.Contains(text, hint) || strings.Contains(text, button) {
-		t.Errorf("without a line: %s", text)
+		t.Errorf("without a trunk: %s", text)
 	}
 	h.AddSales(t, "us", true)
 	for _, path := range []string{"live", "live/events"} {
 		if text := b.Get(path).Text(); strings.Contains(text, hint) || !strings.Contains(text, button) {
-			t.Errorf("%s with a line: %s", path, text)
+			t.Errorf("%s with a trunk: %s", path, text)
 		}
 	}
-	if pollInterval < 3 {
-		t.Errorf("the stream looked %d times", pollInterval)
+	if polls < 3 {
+		t.Errorf("%d polls", polls)
 	}
 }

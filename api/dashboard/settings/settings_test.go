@@ -61,13 +61,12 @@ func TestSettings(t *testing.T) {
 	text := b.Get("settings").Text()
 	for _, want := range []string{"America/Chicago", "Mon Fri", "10:00 to 18:30", "30 days", "not screened", "12.5"} {
 		if !strings.Contains(text, want) {
-			t.Errorf("%q is not in %s", want, text)
+			t.Errorf("no %q in %s", want, text)
 		}
 	}
 	b.Follow("settings/edit", form()...) // nothing changes
-	var n int
-	if err = h.DB.Pool.QueryRow(t.Context(), "SELECT count(*) FROM audit_log WHERE action = 'organization.settings'").Scan(&n); err != nil || n != 3 {
-		t.Errorf("%d entries, %v", n, err)
+	if n := h.Count(t, "SELECT count(*) FROM audit_log WHERE action = 'organization.settings'"); n != 3 {
+		t.Errorf("%d entries", n)
 	}
 	for field, bad := range map[string]string{
 		"timezone": "EST", "calling_window.start": "19:00", "frequency_caps.daily": "0", "limits.daily_cost": "much", "limits.daily_calls": "-1", "retention.recordings_days": "3", "individual_dnc": "maybe",
@@ -81,8 +80,8 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// TestMarketRules: an owner chooses among those there are; others' names are not
-// shown, and installing is for the root organization.
+// TestMarketRules: an owner chooses available rules; other organizations' names are hidden, and only the root organization
+// installs rules.
 func TestMarketRules(t *testing.T) {
 	h := dashtest.New(t)
 	b := h.SignIn(t, "ada")
@@ -91,19 +90,19 @@ func TestMarketRules(t *testing.T) {
 		t.Errorf("%+v, %v", o, err)
 	}
 	if a := b.Post("market/use", "rules", "us 9999"); a.Status != http.StatusUnprocessableEntity {
-		t.Errorf("rules that there are not: %d", a.Status)
+		t.Errorf("unknown rules: %d", a.Status)
 	}
 	if a := h.SignIn(t, "gus").Get("market"); strings.Contains(a.Body, "acme") || !strings.Contains(a.Text(), "1 organization") {
 		t.Errorf("%s", a.Text())
 	}
 	if a := b.Get("market/install"); a.Status != http.StatusNotFound {
-		t.Errorf("whoever comes installs rules: %d", a.Status)
+		t.Errorf("an organization other than root installs rules: %d", a.Status)
 	}
 }
 
-// TestInstallingRules: an owner of the root organization uploads rules, and another organization may select them; an invalid
+// TestInstallRules: an owner of the root organization uploads rules, and another organization may select them; an invalid
 // zip file is rejected.
-func TestInstallingRules(t *testing.T) {
+func TestInstallRules(t *testing.T) {
 	h := dashtest.New(t, func(h *dashtest.Env) { h.Dashboard.Root = "acme" })
 	ada, gus := h.SignIn(t, "ada"), h.SignIn(t, "gus")
 	var zipped bytes.Buffer
@@ -115,7 +114,7 @@ func TestInstallingRules(t *testing.T) {
 		}
 		f, err := w.Create(name)
 		if err == nil {
-			_, err = f.Write([]byte(strings.Replace(string(text), "version: us-", "version: us-ours-", 1)))
+			_, err = f.Write([]byte(strings.Replace(string(text), "version: us-", "version: us-custom-", 1)))
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -124,7 +123,7 @@ func TestInstallingRules(t *testing.T) {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for name, text := range map[string]string{"": "", "rules.zip": "PK no zip", "rules.txt": "version: 1"} {
+	for name, text := range map[string]string{"": "", "rules.zip": "PK invalid", "rules.txt": "version: 1"} {
 		if a := ada.Upload("market/install", name, text); a.Status != http.StatusUnprocessableEntity || !strings.Contains(a.Body, `id="f-file-error"`) {
 			t.Errorf("%q: %d %s", name, a.Status, a.Text())
 		}
@@ -136,16 +135,15 @@ func TestInstallingRules(t *testing.T) {
 	if a.Status != http.StatusSeeOther || !strings.Contains(ada.Get(a.Location()).Text(), "installed. Organizations can choose it now.") {
 		t.Fatalf("%d %s", a.Status, a.Text())
 	}
-	version := regexp.MustCompile(`value="(us us-ours-[^"]+)"`).FindStringSubmatch(gus.Get("market/use").Body)
+	version := regexp.MustCompile(`value="(us us-custom-[^"]+)"`).FindStringSubmatch(gus.Get("market/use").Body)
 	if version == nil {
-		t.Fatal("they cannot be chosen")
+		t.Fatal("the installed rules cannot be chosen")
 	}
 	gus.Follow("market/use", "rules", version[1])
 	if o, err := apikeys.ReadOrganization(t.Context(), h.DB.Pool, h.Globex); err != nil || "us "+o.MarketVersion != version[1] {
 		t.Errorf("%+v, %v", o, err)
 	}
-	var n int
-	if err := h.DB.Pool.QueryRow(t.Context(), "SELECT count(*) FROM audit_log WHERE action = 'market.install'").Scan(&n); err != nil || n != 1 {
-		t.Errorf("%d entries, %v", n, err)
+	if n := h.Count(t, "SELECT count(*) FROM audit_log WHERE action = 'market.install'"); n != 1 {
+		t.Errorf("%d entries", n)
 	}
 }

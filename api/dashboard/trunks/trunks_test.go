@@ -17,20 +17,20 @@ import (
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-var whole = []string{
+var fullForm = []string{
 	"name", "main", "proxy", "sip:127.0.0.1:5080;transport=udp", "backups", "sip:127.0.0.2:5080\nsip:127.0.0.3:5080", "provider", "Carrier", "username", "u", "password", "canary", "register", "on",
 	"caller_numbers", "+12025550100\n+12025550101", "attest", "+12025550100 = A", "codecs", "g722, pcmu", "encryption", "srtp", "dtmf", "inband", "media_sources", "203.0.113.0/24\n198.51.100.7", "first_media_timeout_s", "60", "media_timeout_s", "90", "privacy", "on",
 	"headers", "X-Customer = 7", "calls_per_second", "2.5", "concurrent_calls", "20", "rates", "1 = 0.012\n44 = 0.03",
 }
 
-func with(pairs ...string) []string { return append(append([]string{}, pairs...), whole...) }
+func with(pairs ...string) []string { return append(append([]string{}, pairs...), fullForm...) }
 
-// TestATrunksLife: it is made whole, changed without its password being given again,
+// TestTrunkLifecycle: a trunk is created with all fields, changed without entering its password again,
 // and deleted.
-func TestATrunksLife(t *testing.T) {
+func TestTrunkLifecycle(t *testing.T) {
 	h := dashtest.New(t, func(h *dashtest.Env) { h.Dashboard.TrunkStatus = func(media.Trunk) string { return "down" } })
 	b := h.SignIn(t, "oscar")
-	b.Follow("trunks/new", whole...)
+	b.Follow("trunks/new", fullForm...)
 	read := func() trunks.Trunk {
 		t.Helper()
 		got, err := trunks.Find(t.Context(), h.DB.Pool, h.Acme, "main")
@@ -58,14 +58,14 @@ func TestATrunksLife(t *testing.T) {
 		t.Errorf("%s", page.Text())
 	}
 	if a := b.Post(at+"/edit", "proxy", "sip:127.0.0.9", "username", "u"); a.Status != http.StatusUnprocessableEntity || !strings.Contains(a.Body, `id="f-password-error"`) {
-		t.Errorf("the password goes to another server: %d %s", a.Status, a.Text())
+		t.Errorf("the password is sent to another server: %d %s", a.Status, a.Text())
 	}
 	b.Follow(at+"/edit", "proxy", "sip:127.0.0.9", "username", "u", "password", "canary-9")
 	b.Follow(at+"/edit", "proxy", "sip:127.0.0.9", "username", "u", "caller_numbers", "+12025550100")
 	if got = read(); got.Password != "canary-9" || got.Proxy != "sip:127.0.0.9" || len(got.CallerNumbers) != 1 || got.Settings.Register || len(got.Settings.Rates) != 0 {
 		t.Errorf("%+v", got)
 	}
-	for field, bad := range map[string]string{"proxy": "nowhere", "caller_numbers": "nobody", "codecs": "mp3", "media_sources": "nowhere", "media_timeout_s": "3", "first_media_timeout_s": "soon", "rates": "1 = much", "headers": "X", "calls_per_second": "-1", "concurrent_calls": "1.5", "name": ""} {
+	for field, bad := range map[string]string{"proxy": "nowhere", "caller_numbers": "none", "codecs": "mp3", "media_sources": "nowhere", "media_timeout_s": "3", "first_media_timeout_s": "soon", "rates": "1 = much", "headers": "X", "calls_per_second": "-1", "concurrent_calls": "1.5", "name": ""} {
 		pairs := with()
 		for i := 0; i < len(pairs); i += 2 {
 			if pairs[i] == field {
@@ -85,12 +85,11 @@ func TestATrunksLife(t *testing.T) {
 	}
 	var log string
 	if err := h.DB.Pool.QueryRow(t.Context(), "SELECT string_agg(a::text, ' ') FROM audit_log a").Scan(&log); err != nil || strings.Contains(log, "canary") || !strings.Contains(log, "trunk.delete") {
-		t.Errorf("the log says %s, %v", log, err)
+		t.Errorf("the audit log has %s, %v", log, err)
 	}
 }
 
-// TestSubgroups are made, changed and deleted; on trunks that are lent, too, until
-// these are taken back.
+// TestSubgroups creates, changes and deletes subgroups, also on a lent trunk until the loan ends.
 func TestSubgroups(t *testing.T) {
 	h := dashtest.New(t)
 	ids := h.Furnish(t, "sales")
@@ -115,7 +114,7 @@ func TestSubgroups(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	if a := b.Post("trunks/"+ids["trunks"]+"/subgroup", "name", "second", "concurrent_calls", "3", "calls_per_minute", "9"); !strings.Contains(a.Text(), "A subgroup with this name already exists.") {
-		t.Errorf("twice: %d", a.Status)
+		t.Errorf("duplicate name: %d", a.Status)
 	}
 	b.Follow("subgroups/"+s.ID+"/edit", "allowed_destinations", "7", "concurrent_calls", "4", "calls_per_minute", "9")
 	if s = route(h.Acme, "second"); s.ConcurrentCalls != 4 || len(s.Agents) != 0 || s.AllowedDestinations[0] != "7" {
@@ -125,7 +124,7 @@ func TestSubgroups(t *testing.T) {
 	if s = route(h.Acme, "second"); s.ID != "" {
 		t.Errorf("%+v", s)
 	}
-	gus := h.SignIn(t, "gus") // in globex, who borrows
+	gus := h.SignIn(t, "gus") // globex borrows the trunk
 	if a := gus.Get("trunks"); !strings.Contains(a.Text(), "lent by acme") {
 		t.Errorf("%s", a.Text())
 	}
@@ -138,24 +137,24 @@ func TestSubgroups(t *testing.T) {
 	}
 	ada := h.SignIn(t, "ada")
 	if a := b.Post("grants/" + ids["grants"] + "/end"); a.Status != http.StatusForbidden {
-		t.Errorf("an operator takes back: %d", a.Status)
+		t.Errorf("an operator ends a loan: %d", a.Status)
 	}
 	ada.Follow("grants/" + ids["grants"] + "/end")
 	if s = route(h.Globex, "lent"); s.ID != "" {
-		t.Errorf("after it was taken back: %+v", s)
+		t.Errorf("after the end of the loan: %+v", s)
 	}
 	if a := ada.Post("trunks/"+ids["trunks"]+"/lend", "to", "globex"); a.Status == http.StatusSeeOther {
-		t.Error("it is lent to whom the lender does not know")
+		t.Error("the trunk is lent to an organization that the lender does not belong to")
 	}
 	lend := "/dashboard/" + h.Acme + "/trunks/" + ids["trunks"]
-	gus.Follow(lend+"/lend", "to", "globex", "concurrent_calls", "2") // who is an owner of both
+	gus.Follow(lend+"/lend", "to", "globex", "concurrent_calls", "2") // an owner of both organizations
 	if all, err := trunks.ListGrants(t.Context(), h.DB.Pool, h.Acme); err != nil || len(all) != 1 || all[0].ConcurrentCalls != 2 {
 		t.Errorf("%+v, %v", all, err)
 	}
 }
 
-// TestATestCallThroughATrunk leads to the page of an agent that may dial through it.
-func TestATestCallThroughATrunk(t *testing.T) {
+// TestTestCall leads to the test call page of an agent that may use the trunk.
+func TestTestCall(t *testing.T) {
 	h := dashtest.New(t)
 	ids := h.Furnish(t, "sales")
 	b := h.SignIn(t, "oscar")
@@ -164,7 +163,7 @@ func TestATestCallThroughATrunk(t *testing.T) {
 		t.Errorf("%d %s", a.Status, a.Text())
 	}
 	if a := b.Post(at, "by", "sub_1 agt_1"); a.Status != http.StatusUnprocessableEntity {
-		t.Errorf("through what there is not: %d", a.Status)
+		t.Errorf("an unknown subgroup: %d", a.Status)
 	}
 	if a := b.Follow(at, "by", ids["subgroups"]+" "+ids["agents"]); !strings.Contains(a.Text(), "Number to call") {
 		t.Errorf("%d %s", a.Status, a.Text())
@@ -175,11 +174,11 @@ func TestATestCallThroughATrunk(t *testing.T) {
 	}
 }
 
-// TestTwoEditSecrets: a concurrent change of a trunk's secret is detected and logged; neither page shows the secret.
-func TestTwoEditSecrets(t *testing.T) {
+// TestConcurrentSecretEdits: a concurrent change of a trunk's secret is detected and logged; neither page shows the secret.
+func TestConcurrentSecretEdits(t *testing.T) {
 	h := dashtest.New(t)
 	ada, oscar := h.SignIn(t, "ada"), h.SignIn(t, "oscar")
-	at := oscar.Follow("trunks/new", whole...)
+	at := oscar.Follow("trunks/new", fullForm...)
 	path := regexp.MustCompile(`trunks/trk_[^/"]+/edit`).FindString(at.Body)
 	seen := func(page dashtest.Answer) string {
 		m := regexp.MustCompile(`name="seen" value="([0-9a-f]{32})"`).FindStringSubmatch(page.Body)
@@ -189,7 +188,7 @@ func TestTwoEditSecrets(t *testing.T) {
 		return m[1]
 	}
 	for key, value := range map[string]string{"password": "another canary", "headers": "X-Customer = another canary"} {
-		form := append([]string{}, whole...)
+		form := append([]string{}, fullForm...)
 		form[slices.Index(form, key)+1] = value
 		first := seen(oscar.Get(path))
 		ada.Follow(path, append(form, "seen", seen(ada.Get(path)))...)
@@ -202,7 +201,7 @@ func TestTwoEditSecrets(t *testing.T) {
 		}
 		var after string
 		if err := h.DB.Pool.QueryRow(t.Context(), "SELECT after::text FROM audit_log WHERE action = 'trunk.change' ORDER BY id DESC LIMIT 1").Scan(&after); err != nil || !strings.Contains(after, key) || strings.Contains(after, "canary") {
-			t.Errorf("%s: the log says %s, %v", key, after, err)
+			t.Errorf("%s: the audit log has %s, %v", key, after, err)
 		}
 	}
 }

@@ -106,7 +106,7 @@ func (w Webhooks) askReplay(r *ui.Request) (ui.Page, error) {
 		return ui.Page{}, err
 	}
 	lead := ui.Plural(dead, "delivery has", "deliveries have") +
-		" failed. A replay sends again now, with the same ids and a full retry schedule."
+		" failed. A replay uses the same event ids and a full retry schedule."
 	if e.DisabledAt != nil {
 		lead += " The endpoint is enabled again."
 	}

@@ -18,11 +18,11 @@ import (
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-// TestAnEndpointsLife: an endpoint is created, tested, changed, its secret rotated, failed deliveries are resent, and it is
+// TestEndpointLifecycle: an endpoint is created, tested, changed, its secret rotated, failed deliveries are resent, and it is
 // deleted.
-func TestAnEndpointsLife(t *testing.T) {
-	var secrets []string // that all sign
-	var took atomic.Int64
+func TestEndpointLifecycle(t *testing.T) {
+	var secrets []string // each must sign
+	var received atomic.Int64
 	far := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		for _, s := range secrets {
@@ -31,7 +31,7 @@ func TestAnEndpointsLife(t *testing.T) {
 				t.Errorf("%s: %v %v", body, err, fault)
 			}
 		}
-		took.Add(1)
+		received.Add(1)
 	}))
 	defer far.Close()
 	h := dashtest.New(t, func(h *dashtest.Env) { h.Dashboard.Apply.AllowInsecure = true })
@@ -45,21 +45,21 @@ func TestAnEndpointsLife(t *testing.T) {
 		}
 		return found
 	}
-	for _, form := range [][]string{{"url", "ftp://x"}, {"url", far.URL}, {"url", far.URL, "events", "nothing"}, {"url", far.URL, "events", "call_ended", "agents", "nobody"}} {
+	for _, form := range [][]string{{"url", "ftp://x"}, {"url", far.URL}, {"url", far.URL, "events", "nothing"}, {"url", far.URL, "events", "call_ended", "agents", "unknown"}} {
 		if a := b.Post("webhooks/new", form...); a.Status != http.StatusUnprocessableEntity {
 			t.Errorf("%v: %d", form, a.Status)
 		}
 	}
 	secrets = append(secrets, secret("webhooks/new", "url", far.URL, "events", "call_ended"))
 	if a := b.Post("webhooks/new", "url", far.URL, "events", "call_ended"); !strings.Contains(a.Text(), "An endpoint with this address already exists.") {
-		t.Errorf("twice: %d %s", a.Status, a.Text())
+		t.Errorf("duplicate: %d %s", a.Status, a.Text())
 	}
 	all, err := webhook.ListEndpoints(t.Context(), h.DB.Pool, h.Acme, "", 9)
 	if err != nil || len(all) != 1 {
 		t.Fatalf("%+v, %v", all, err)
 	}
 	at := "webhooks/" + all[0].ID
-	if a := b.Follow(at + "/test"); !strings.Contains(a.Text(), "Test delivered: 200") || took.Load() != 1 {
+	if a := b.Follow(at + "/test"); !strings.Contains(a.Text(), "Test delivered: 200") || received.Load() != 1 {
 		t.Errorf("%s", a.Text())
 	}
 	secrets = append(secrets, secret(at+"/secret"))
@@ -67,8 +67,8 @@ func TestAnEndpointsLife(t *testing.T) {
 	b.Follow(at + "/settle")
 	secrets = secrets[1:]
 	b.Follow(at + "/test")
-	if took.Load() != 3 {
-		t.Errorf("%d tests came", took.Load())
+	if received.Load() != 3 {
+		t.Errorf("%d test events", received.Load())
 	}
 	b.Follow(at+"/edit", "events", "call_analyzed", "thin", "on")
 	e, err := webhook.Read(t.Context(), h.DB.Pool, h.Acme, all[0].ID)
@@ -80,7 +80,7 @@ func TestAnEndpointsLife(t *testing.T) {
 	}
 	var log string
 	if err = h.DB.Pool.QueryRow(t.Context(), "SELECT string_agg(a::text, ' ') FROM audit_log a").Scan(&log); err != nil || strings.Contains(log, "whsec_") {
-		t.Errorf("the log holds a secret: %s, %v", log, err)
+		t.Errorf("the audit log has a secret: %s, %v", log, err)
 	}
 }
 
@@ -97,9 +97,7 @@ func TestReplay(t *testing.T) {
 	}
 	dead := func() {
 		t.Helper()
-		if _, err := h.DB.Pool.Exec(t.Context(), "UPDATE webhook_deliveries SET state = 'dead'"); err != nil {
-			t.Fatal(err)
-		}
+		h.Exec(t, "UPDATE webhook_deliveries SET state = 'dead'")
 	}
 	oscar, vera := h.SignIn(t, "oscar"), h.SignIn(t, "vera")
 	for _, path := range []string{"notices/evt_1/replay", "webhooks/" + ids["webhooks"] + "/replay"} {
