@@ -14,13 +14,11 @@ func (h *env) setMarket(code string) {
 	h.exec("UPDATE organizations SET settings = settings || jsonb_build_object('market', $2::text), timezone = 'America/New_York' WHERE id = $1", h.org, code)
 }
 
-// campaign requests a campaign with more members and an Idempotency-Key.
 func (h *env) campaign(key, more string) response {
 	h.t.Helper()
 	return h.do("POST", "/v1/campaigns", `{"name":"Spring","agent_id":"sales","calls_per_minute":20`+more+`}`, "Idempotency-Key", key)
 }
 
-// codes returns the codes of a list of blockers or warnings.
 func codes(t *testing.T, m map[string]any, name string) string {
 	t.Helper()
 	all, ok := m[name].([]any)

@@ -24,7 +24,6 @@ import (
 
 const hookSecret = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
 
-// A receiver collects webhooks and verifies their signatures.
 type receiver struct {
 	t    *testing.T
 	mu   sync.Mutex

@@ -115,7 +115,6 @@ func (h *env) logged() string {
 	return h.log.String()
 }
 
-// exec executes a statement.
 func (h *env) exec(sql string, args ...any) {
 	h.t.Helper()
 	if _, err := h.db.Pool.Exec(h.t.Context(), sql, args...); err != nil {
@@ -123,7 +122,6 @@ func (h *env) exec(sql string, args ...any) {
 	}
 }
 
-// count returns the number that a query selects.
 func (h *env) count(sql string, args ...any) (n int) {
 	h.t.Helper()
 	if err := h.db.Pool.QueryRow(h.t.Context(), sql, args...).Scan(&n); err != nil {
@@ -241,7 +239,6 @@ func (h *env) do(method, path, body string, headers ...string) response {
 	return response{resp.StatusCode, resp.Header, text}
 }
 
-// place places a call and returns its id.
 func (h *env) place() string {
 	h.t.Helper()
 	a := h.do("POST", "/v1/calls/phone", `{"agent_id":"sales","to_number":"+1 (202) 555-0123","variables":{"first_name":"Ada"}}`)
@@ -294,7 +291,6 @@ func (h *env) startNode(d control.Dialer, talker control.Talker, recorder contro
 	return n
 }
 
-// A carrier is a scripted control.Dialer.
 type carrier struct {
 	mu    sync.Mutex
 	dials []media.Target
@@ -320,7 +316,6 @@ func (c *carrier) targets() []media.Target {
 	return append([]media.Target{}, c.dials...)
 }
 
-// A leg is silent.
 type leg struct {
 	mu    sync.Mutex
 	cause media.Cause
@@ -345,7 +340,6 @@ func (l *leg) Cause() media.Cause {
 	return l.cause
 }
 
-// A conversation is a scripted control.Talker.
 type conversation func(ctx context.Context, b pipeline.SessionConfig) (pipeline.Outcome, error)
 
 func (c conversation) Talk(ctx context.Context, _ media.Leg, b pipeline.SessionConfig) (pipeline.Outcome, error) {

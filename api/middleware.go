@@ -26,7 +26,6 @@ type keyOf struct{}
 // A handler writes a response or returns an error.
 type handler func(w http.ResponseWriter, r *http.Request) error
 
-// methods are the handlers of a path by method.
 type methods map[string]handler
 
 // byMethod dispatches by method. Without methods the path is 404.
@@ -116,7 +115,6 @@ func (s *Server) withBudget(r *http.Request) *budget.Body {
 	return s.Budget.Body(r.Body, key.OrgID, r.ContentLength, most)
 }
 
-// timeout returns the time limit of a route.
 func (s *Server) timeout(method, route string) time.Duration {
 	t := s.Timeout
 	if t == 0 {
@@ -184,7 +182,6 @@ func (s *Server) limit(key apikeys.Key) int {
 	}
 }
 
-// A recorder records the status of the response.
 type recorder struct {
 	http.ResponseWriter
 

@@ -151,7 +151,6 @@ func (s *Server) setDefaults() {
 	s.Campaigns.Budget = s.Budget
 }
 
-// addAdmin adds the /v1/admin routes.
 func (s *Server) addAdmin(v1 func(path string, by map[string]keyed)) {
 	a := s.Admin
 	only := func(h admin.Handler) keyed { return keyed(a.Only(h)) }

@@ -9,7 +9,6 @@ import (
 	"testing"
 )
 
-// upload posts a campaign with a file as a multipart form.
 func (h *env) upload(key, more string, parts ...string) response {
 	h.t.Helper()
 	var body bytes.Buffer

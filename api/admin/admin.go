@@ -63,13 +63,11 @@ func id(r *http.Request) (string, error) {
 // text reports whether the database can store a text.
 func text(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune(s, 0) }
 
-// A page is the requested part of a list.
 type page struct {
 	after string // id of the last item before it
 	limit int
 }
 
-// paged parses limit and cursor of a list whose ids begin with prefix.
 func paged(r *http.Request, prefix string) (page, error) {
 	q, err := listing.Query(r)
 	if err != nil {
@@ -89,7 +87,6 @@ func paged(r *http.Request, prefix string) (page, error) {
 	return p, nil
 }
 
-// organization parses the optional organization_id filter.
 func organization(r *http.Request) (string, error) {
 	id := r.URL.Query().Get("organization_id")
 	if !text(id) {

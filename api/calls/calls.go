@@ -179,7 +179,6 @@ func (c *Calls) EndTimeout() time.Duration {
 	return c.EndWait
 }
 
-// awaitEnd waits for the end of a call on this or another node.
 func (c *Calls) awaitEnd(ctx context.Context, call control.Call) error {
 	var over <-chan struct{}
 	if c.Live != nil {
@@ -207,7 +206,6 @@ func (c *Calls) awaitEnd(ctx context.Context, call control.Call) error {
 	return nil
 }
 
-// show answers with the call of the path.
 func (c *Calls) show(w http.ResponseWriter, r *http.Request, key apikeys.Key) error {
 	if !callID.MatchString(r.PathValue("id")) {
 		return store.NotFound()

@@ -9,7 +9,6 @@ import (
 	"github.com/parley-voice/parley/control/idempotency"
 )
 
-// scope is the scope of idempotency keys: API key and endpoint.
 func scope(r *http.Request, key apikeys.Key) string {
 	return key.ID + " " + r.Method + " " + r.URL.Path
 }

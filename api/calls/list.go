@@ -13,7 +13,6 @@ import (
 	"github.com/parley-voice/parley/control/store"
 )
 
-// A page is the response of a list.
 type page struct {
 	Calls      []callview.Summary `json:"calls"`
 	HasMore    bool               `json:"has_more"`
@@ -79,7 +78,6 @@ var closed = map[string][]string{ //nolint:gochecknoglobals // read-only table
 	},
 }
 
-// parseFilter parses the query of a list.
 func parseFilter(q url.Values) (store.Filter, error) {
 	rd := &listing.Reader{Query: q, Closed: closed}
 	f := store.Filter{

@@ -90,7 +90,6 @@ func (c *Calls) placeWeb(ctx context.Context, orgID string, body *schema.Body, s
 	return shown, err
 }
 
-// ticket returns the response with the join token.
 func (c *Calls) ticket(call webCall) map[string]any {
 	expires := time.Unix(call.ExpiresAt, 0)
 	m := c.Tickets.Ticket(call.CallID, expires, expires.Add(time.Duration(call.MaxDurationS)*time.Second+turnGrace))

@@ -102,7 +102,6 @@ func (c *Campaigns) releaseKey(ctx context.Context, slot *idempotency.Slot) erro
 	return c.Keys.Release(ctx, slot)
 }
 
-// who returns the API key for the campaign's log.
 func who(r *http.Request, key apikeys.Key) service.Actor {
 	ip, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
@@ -112,7 +111,6 @@ func who(r *http.Request, key apikeys.Key) service.Actor {
 	return service.Actor{Via: campaigns.ByAPI, KeyID: key.ID, Actor: key.Name, IP: ip, Agent: agent[:min(len(agent), 500)]}
 }
 
-// id returns the campaign id of the path.
 func id(r *http.Request) (string, error) {
 	s := r.PathValue("id")
 	if !campaignID.MatchString(s) {
@@ -186,7 +184,7 @@ func (c *Campaigns) answer(w http.ResponseWriter, r *http.Request, checked bool,
 	}
 	st, err := do(s)
 	if blocked, ok := errors.AsType[*service.BlockedError](err); ok {
-		return more(blocked.Blockers)
+		return launchBlocked(blocked.Blockers)
 	}
 	if err != nil {
 		return err
@@ -195,8 +193,8 @@ func (c *Campaigns) answer(w http.ResponseWriter, r *http.Request, checked bool,
 	return nil
 }
 
-// more adds the blockers to a rejected launch.
-func more(blockers []launchcheck.Blocker) error {
+// launchBlocked adds the blockers to a rejected launch.
+func launchBlocked(blockers []launchcheck.Blocker) error {
 	return &response.DetailedError{
 		Refusal: control.Refuse(control.CodeLaunchBlocked, "launch checks failed; see blockers"), Blockers: blockers,
 	}

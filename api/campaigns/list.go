@@ -12,7 +12,6 @@ import (
 	"github.com/parley-voice/parley/control/apikeys"
 )
 
-// A page is the response of a list.
 type page struct {
 	Campaigns  []shortView `json:"campaigns"`
 	HasMore    bool        `json:"has_more"`
@@ -42,7 +41,7 @@ func (c *Campaigns) List(w http.ResponseWriter, r *http.Request, key apikeys.Key
 
 // Find returns a page of campaigns and the cursor of the next page, "" on the last one.
 func (c *Campaigns) Find(ctx context.Context, orgID string, q url.Values) (found []campaigns.Campaign, next string, err error) {
-	f, err := asked(q)
+	f, err := parseFilter(q)
 	if err != nil {
 		return nil, "", err
 	}
@@ -63,8 +62,7 @@ func (c *Campaigns) Find(ctx context.Context, orgID string, q url.Values) (found
 // usualPage is the default page size.
 const usualPage = 20
 
-// asked parses the query of a list.
-func asked(q url.Values) (store.Filter, error) {
+func parseFilter(q url.Values) (store.Filter, error) {
 	rd := &listing.Reader{Query: q, Closed: map[string][]string{
 		"status":         {"draft", "scheduled", "running", "paused", "completed", "cancelled"},
 		"created_via":    {"api", "dashboard", "command", "system"},

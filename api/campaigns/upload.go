@@ -47,7 +47,6 @@ func (c *Campaigns) order(w http.ResponseWriter, r *http.Request, orgID string) 
 	return o, body.Fingerprint(), done, err
 }
 
-// upload parses a form: the campaign part, then the file.
 func (c *Campaigns) upload(
 	w http.ResponseWriter,
 	r *http.Request,
@@ -129,7 +128,6 @@ func spool(part io.Reader) (f *service.File, sum []byte, done func(), err error)
 	return &service.File{ReaderAt: tmp, Size: n}, h.Sum(nil), done, nil
 }
 
-// cut returns the error of a truncated or oversized body.
 func cut(err error) error {
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return control.Refuse(

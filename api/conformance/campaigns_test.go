@@ -107,7 +107,6 @@ func campaignBody(more ...string) string {
 	return "{" + strings.Join(append([]string{`"name":"Spring","agent_id":"sales","calls_per_minute":20`}, more...), ",") + "}"
 }
 
-// campaign creates a campaign and returns it.
 func (o *organization) campaign(t *testing.T, more ...string) map[string]any {
 	t.Helper()
 	return o.create(t, fmt.Sprint(time.Now().UnixNano()), more...).want(t, http.StatusCreated).object(t)
@@ -116,7 +115,6 @@ func (o *organization) campaign(t *testing.T, more ...string) map[string]any {
 // epoch returns the Unix time d from now.
 func epoch(d time.Duration) int64 { return time.Now().Add(d).Unix() }
 
-// codes returns the codes of a list of blockers or warnings.
 func codes(t *testing.T, m map[string]any, name string) string {
 	t.Helper()
 	all, ok := m[name].([]any)

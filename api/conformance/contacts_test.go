@@ -223,7 +223,6 @@ func readImport(t *testing.T, s *service) {
 	wantError(t, o.do(t, "GET", "/v1/imports/imp_00000000000000000000000000", ""), 404, "import_not_found")
 }
 
-// report reads the report of an import as CSV.
 func (o *organization) report(t *testing.T, id any, query string) [][]string {
 	t.Helper()
 	a := o.do(t, "GET", fmt.Sprintf("/v1/imports/%v/report%s", id, query), "").want(t, 200)

@@ -86,7 +86,6 @@ func tables() []string {
 	return []string{"campaigns", "imports", "import_rows", "contacts", "attestations", "dnc_audit", "campaign_log"}
 }
 
-// counts returns the number of rows of each table.
 func (k *crashTest) counts(t *testing.T) (all []int) {
 	t.Helper()
 	for _, name := range tables() {

@@ -69,7 +69,6 @@ func (o *organization) limitCallStarts(t *testing.T, perSecond string) {
 	o.apply(t, fmt.Sprintf(`organizations: [{name: %s, trunks: [{name: main, limits: {calls_per_second: %s}}]}]`, o.name, perSecond))
 }
 
-// count returns the number of calls of the organization.
 func (o *organization) count(t *testing.T) int {
 	t.Helper()
 	all, _ := o.do(t, "GET", "/v1/calls?limit=100", "").want(t, 200).object(t)["calls"].([]any)

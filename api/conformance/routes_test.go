@@ -27,13 +27,11 @@ func TestRoutes(t *testing.T) {
 	})
 }
 
-// routes lists the routes of an agent.
 func (o *organization) routes(t *testing.T, agent string) map[string]any {
 	t.Helper()
 	return o.do(t, "GET", "/v1/dialing-routes?agent_id="+agent, "").want(t, 200).object(t)
 }
 
-// first returns the first object of a list.
 func first(t *testing.T, of map[string]any, member string) map[string]any {
 	t.Helper()
 	all, _ := of[member].([]any)

@@ -107,7 +107,6 @@ func (s *service) isolated(t *testing.T, settings ...string) *organization {
 	return own.organization(t)
 }
 
-// exec executes a statement in the service's database.
 func (s *service) exec(t *testing.T, sql string, args ...any) {
 	t.Helper()
 	if _, err := s.db.Pool.Exec(t.Context(), sql, args...); err != nil {
@@ -115,7 +114,6 @@ func (s *service) exec(t *testing.T, sql string, args ...any) {
 	}
 }
 
-// rowCount returns the number that a query selects.
 func (s *service) rowCount(t *testing.T, sql string, args ...any) (n int) {
 	t.Helper()
 	if err := s.db.Pool.QueryRow(t.Context(), sql, args...).Scan(&n); err != nil {
@@ -179,7 +177,6 @@ func (s *service) invitesTo(number string) (all []siptest.Entry) {
 	return all
 }
 
-// An organization sends requests with its API key.
 type organization struct {
 	s             *service
 	id, name, key string
@@ -284,7 +281,6 @@ func (o *organization) request(ctx context.Context, method, path, body string, h
 	return response{resp.StatusCode, resp.Header, text}, errors.Join(err, resp.Body.Close())
 }
 
-// place calls a number with the agent sales and returns the id of the call.
 func (o *organization) place(t *testing.T, number string) string {
 	t.Helper()
 	a := o.do(t, "POST", "/v1/calls/phone", fmt.Sprintf(`{"agent_id":"sales","to_number":%q}`, number))

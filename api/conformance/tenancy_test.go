@@ -69,7 +69,6 @@ type operation struct {
 	query, body  []string // parameters that contain ids
 }
 
-// operations reads the OpenAPI description.
 func (s *service) operations(t *testing.T) (all []operation) {
 	t.Helper()
 	o := s.empty(t)

@@ -38,7 +38,6 @@ func routes(t *testing.T, h *dashtest.Env, name string) []ui.Route {
 	return all
 }
 
-// state returns everything that forms can change.
 func state(t *testing.T, h *dashtest.Env) string {
 	t.Helper()
 	var sum string

@@ -61,7 +61,6 @@ func pages(paths ...string) (all []scene) {
 	return all
 }
 
-// signInScenes are the sign-in page, a failed attempt and a session.
 func signInScenes(t *testing.T, h *dashtest.Env) []scene {
 	t.Helper()
 	return []scene{
@@ -78,7 +77,6 @@ func signInScenes(t *testing.T, h *dashtest.Env) []scene {
 	}
 }
 
-// upload sets the file of a form.
 func upload(b dashtest.Tab, path, field, text string) {
 	b.Go(path)
 	b.Run(`(() => { const file = new DataTransfer(); file.items.add(new File([` + "`" + text + "`" + `], "rows.csv")); document.querySelector("[name=` + field + `]").files = file.files; })()`)

@@ -21,7 +21,6 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// status returns the status of a campaign.
 func status(t *testing.T, h *dashtest.Env, id string) string {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v1/campaigns/"+id, nil)

@@ -13,7 +13,6 @@ func adminPaths() map[string]*huma.PathItem {
 	return with(with(organizationPaths(), keyPaths()), webhookPaths())
 }
 
-// administration adds the parts common to all /v1/admin operations.
 func administration(o *huma.Operation, codes map[int]string) *huma.Operation {
 	o.Tags = []string{"admin"}
 	if codes == nil {

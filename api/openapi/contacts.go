@@ -4,7 +4,6 @@ import "github.com/danielgtaylor/huma/v2"
 
 const contactID = "con_06C9T2Q8VJ3M5N7P1R4S6W8X0E"
 
-// contactPaths are the paths of contacts and imports.
 func contactPaths(one []*huma.Param, missing map[int]string) map[string]*huma.PathItem {
 	attested := map[string]any{"confirmed": true}
 	return map[string]*huma.PathItem{

@@ -113,7 +113,6 @@ func refusals(to map[string]*huma.Response, codes map[int]string) map[string]*hu
 	return to
 }
 
-// addErrors adds the error envelope.
 func addErrors(reg huma.Registry) {
 	text, whole := &huma.Schema{Type: huma.TypeString}, &huma.Schema{Type: huma.TypeInteger}
 	envelope := func(message *huma.Schema) *huma.Schema {

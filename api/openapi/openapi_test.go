@@ -25,7 +25,6 @@ func document(t *testing.T, text []byte) map[string]any {
 	return doc
 }
 
-// operations calls f for each operation of a document.
 func operations(t *testing.T, doc map[string]any, f func(name, path string, item, op map[string]any)) {
 	t.Helper()
 	n := 0
@@ -144,7 +143,6 @@ func responses(t *testing.T, name string, op map[string]any) {
 	}
 }
 
-// references follows every one.
 func references(t *testing.T, doc map[string]any, v any) {
 	t.Helper()
 	switch v := v.(type) {

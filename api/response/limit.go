@@ -10,7 +10,6 @@ const (
 	maxInput  = 1024 // bytes of a list or an object, about
 )
 
-// bounded returns copies of issues with shortened input.
 func bounded(issues []Issue) []Issue {
 	issues = issues[:min(len(issues), MaxIssues)]
 	short := make([]Issue, len(issues))
@@ -47,7 +46,6 @@ func echo(v any) any {
 	return v
 }
 
-// cut shortens a long text.
 func cut(s string) string {
 	n := 0
 	for at := range s {

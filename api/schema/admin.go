@@ -53,7 +53,6 @@ type (
 	}
 )
 
-// addAdmin adds the bodies of /v1/admin.
 func (s *Set) addAdmin() {
 	s.reg.Schema(reflect.TypeFor[NewOrganization](), true, "NewOrganization")
 	s.reg.Schema(reflect.TypeFor[OrganizationChange](), true, "OrganizationChange")

@@ -71,7 +71,6 @@ func broken(err error, most int64) error {
 	return &response.PlainError{Status: http.StatusBadRequest, Message: "the body could not be read"}
 }
 
-// refusal is the error of a body that exceeds a limit.
 func (e *excess) refusal() error {
 	if e.deep {
 		return notJSON(e.at, e.what)
@@ -169,7 +168,6 @@ func (b *Body) Fingerprint() []byte {
 	return h.Sum(nil)
 }
 
-// quoted encodes a string.
 func quoted(s string) []byte {
 	text, err := json.Marshal(s)
 	if err != nil { // strings always encode

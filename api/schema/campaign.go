@@ -63,8 +63,8 @@ type Attestation struct {
 	ImportID  *string  `doc:"On a launch: the list that is attested" json:"import_id,omitempty" nullable:"true"`
 }
 
-// given reports whether an attestation is exactly true.
-func (a *Attestation) given() bool { return a != nil && a.Confirmed == true }
+// isConfirmed reports whether an attestation is exactly true.
+func (a *Attestation) isConfirmed() bool { return a != nil && a.Confirmed == true }
 
 // A Launch is the body of POST /v1/campaigns/{id}/launch.
 type Launch struct {
@@ -79,7 +79,7 @@ func (s *Set) CampaignOrder(b *Body) (service.CreateRequest, error) {
 	if err := s.Check(b, "Campaign", &c); err != nil {
 		return service.CreateRequest{}, err
 	}
-	o := service.CreateRequest{Attested: c.Attestation.given(), Spec: campaigns.Spec{
+	o := service.CreateRequest{Attested: c.Attestation.isConfirmed(), Spec: campaigns.Spec{
 		Name: c.Name, Agent: c.AgentID, CallsPerMinute: c.CallsPerMinute, StartsAt: epoch(c.StartsAt), EndsAt: epoch(c.EndsAt),
 		Timezone: or(c.Timezone), Strategy: or(c.CallStrategy), Duplicates: or(c.Duplicates), Classification: or(c.Classification),
 		ContactTimezone: or(
@@ -110,7 +110,7 @@ func (s *Set) LaunchOrder(b *Body) (service.LaunchRequest, error) {
 	if err := s.Check(b, "Launch", &l); err != nil {
 		return service.LaunchRequest{}, err
 	}
-	o := service.LaunchRequest{Confirmed: l.Attestation.given(), DNC: or(l.DNC)}
+	o := service.LaunchRequest{Confirmed: l.Attestation.isConfirmed(), DNC: or(l.DNC)}
 	if l.Attestation != nil {
 		o.ImportID = or(l.Attestation.ImportID)
 	}

@@ -27,7 +27,6 @@ func openList(p *huma.Schema) bool {
 
 func isRow(s *huma.Schema) bool { return s.Type == huma.TypeObject && len(s.Properties) == 0 }
 
-// checkElements returns the issues of a list's elements, up to MaxIssues.
 func checkElements(p *huma.Schema, loc []any, list json.RawMessage) (issues []response.Issue) {
 	for i, e := range elements(list) {
 		switch {
@@ -79,7 +78,6 @@ func (s *Set) rows(b *Body, name string) []json.RawMessage {
 	return all
 }
 
-// tree parses a value of bounded size.
 func tree(value json.RawMessage) (v any) {
 	_ = json.Unmarshal(value, &v) // it is valid
 	return v

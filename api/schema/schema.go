@@ -120,7 +120,6 @@ var (
 	oneOf    = regexp.MustCompile(`^expected value to be one of "(.*)"$`)
 )
 
-// issue converts a validator message to the contract's format.
 func issue(err error) response.Issue {
 	var detailed huma.ErrorDetailer
 	if !errors.As(err, &detailed) {
@@ -175,7 +174,6 @@ func kind(msg string, value any) (typ, text string) {
 	}
 }
 
-// location splits a path such as body.rows[3].phone.
 func location(path string) []any {
 	loc := []any{}
 	for p := range strings.SplitSeq(index.ReplaceAllString(path, ".$1"), ".") {

@@ -22,7 +22,6 @@ const (
 // variableName matches names that {{placeholders}} can use.
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,63}$`)
 
-// checkVariables returns the first issue of variables.
 func checkVariables(vars map[string]any) error {
 	loc := []any{"body", "variables"}
 	if len(vars) > maxVariables {
@@ -70,7 +69,6 @@ func checkMetadata(m map[string]any) error {
 	return nil
 }
 
-// written returns the JSON size of a decoded value.
 func written(v any) int {
 	text, err := json.Marshal(v)
 	if err != nil {

@@ -96,7 +96,6 @@ func members(object []byte) iter.Seq2[string, json.RawMessage] {
 	}
 }
 
-// unquote decodes a string.
 func unquote(text []byte) string {
 	if plain(text) {
 		return string(text[1 : len(text)-1])
@@ -127,7 +126,6 @@ func canonical(to, value []byte) []byte {
 	return to
 }
 
-// appendValue appends the value at an index and returns its end.
 func appendValue(to, text []byte, at int) ([]byte, int) {
 	switch text[at] {
 	case '{':
@@ -192,7 +190,6 @@ func appendObject(to, text []byte, at int) ([]byte, int) {
 	return append(to, '}'), at + 1
 }
 
-// inOrder sorts the members from began by name and keeps the last of duplicates.
 func inOrder(to []byte, began int, all []member) []byte {
 	slices.SortStableFunc(all, func(a, b member) int { return strings.Compare(a.name, b.name) })
 	was := bytes.Clone(to[began:])
@@ -209,7 +206,6 @@ func inOrder(to []byte, began int, all []member) []byte {
 	return to
 }
 
-// count counts the values within a value, including itself.
 func count(value []byte) int {
 	c := counter{}
 	if c.add(value) != nil {

@@ -14,7 +14,6 @@ const (
 	perMinute  = 60 // per minute in total
 )
 
-// A limiter counts calls per address in fixed windows of one minute.
 type limiter struct {
 	mu    sync.Mutex
 	since time.Time

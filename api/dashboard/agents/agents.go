@@ -58,13 +58,12 @@ func (a Agents) Module() (ui.Module, error) {
 	}, err
 }
 
-func above(more ...ui.Link) []ui.Link {
+func crumbs(more ...ui.Link) []ui.Link {
 	return append([]ui.Link{{Label: "Agents", Path: "agents"}}, more...)
 }
 
-func of(a agents.Agent) ui.Link { return ui.Link{Label: a.Name, Path: "agents/" + a.ID} }
+func agentLink(a agents.Agent) ui.Link { return ui.Link{Label: a.Name, Path: "agents/" + a.ID} }
 
-// find reads the agent of a page.
 func find(r *ui.Request, q db.Querier) (agents.Agent, error) {
 	return agents.ByID(r.Context(), q, r.Org(), r.ID())
 }
@@ -114,7 +113,7 @@ func (a Agents) show(r *ui.Request) (ui.Page, error) {
 	}
 	at := "agents/" + agent.ID
 	p := ui.Page{
-		Template: "show.html", Title: agent.Name, Crumbs: above(), Data: data,
+		Template: "show.html", Title: agent.Name, Crumbs: crumbs(), Data: data,
 		Actions: []ui.Link{
 			{Label: "Edit", Path: at + "/edit"},
 			{Label: "Edit as YAML", Path: at + "/text"},
@@ -144,9 +143,9 @@ func save(r *ui.Request, q db.Querier, before *agents.Agent, a apply.Agent) (ope
 	e := operator.Entry{Action: "agent.create", Object: is.ID}
 	was := map[string]any{}
 	if before != nil {
-		e.Action, was = "agent.change", plain(*before)
+		e.Action, was = "agent.change", auditView(*before)
 	}
-	old, now := operator.Diff(was, plain(is))
+	old, now := operator.Diff(was, auditView(is))
 	if before != nil && !reflect.DeepEqual(secrets(*before), secrets(is)) {
 		now["headers of tools"] = "changed"
 	}
@@ -157,8 +156,8 @@ func save(r *ui.Request, q db.Querier, before *agents.Agent, a apply.Agent) (ope
 	return e, nil
 }
 
-// plain is an agent in the audit log, without headers of tools.
-func plain(a agents.Agent) map[string]any {
+// auditView is an agent in the audit log, without headers of tools.
+func auditView(a agents.Agent) map[string]any {
 	d := a.Draft
 	return map[string]any{
 		"name": a.Name, "greeting": d.Greeting, "prompt": d.Prompt, "language": d.Language,
@@ -168,10 +167,9 @@ func plain(a agents.Agent) map[string]any {
 	}
 }
 
-// sealed is an agent with its secrets, to detect concurrent edits.
-func sealed(a agents.Agent) []any { return []any{plain(a), secrets(a)} }
+// withSecrets is an agent with its secrets, to detect concurrent edits.
+func withSecrets(a agents.Agent) []any { return []any{auditView(a), secrets(a)} }
 
-// secrets returns the headers of an agent's tools.
 func secrets(a agents.Agent) []map[string]string {
 	all := make([]map[string]string, len(a.Draft.Tools))
 	for i, t := range a.Draft.Tools {
@@ -213,7 +211,7 @@ func (a Agents) publish(r *ui.Request) (ui.Result, error) {
 func (Agents) askUnpublish(r *ui.Request) (ui.Page, error) {
 	a, err := find(r, r.DB())
 	return ui.Page{
-		Template: "form.html", Title: "Unpublish " + a.Name, Crumbs: above(of(a)),
+		Template: "form.html", Title: "Unpublish " + a.Name, Crumbs: crumbs(agentLink(a)),
 		Lead: "New calls with this agent are rejected and its campaigns stop calling. Accepted calls keep their version.",
 		Data: r.Form(ui.Form{Submit: "Unpublish", Danger: true, Cancel: r.URL("agents/" + a.ID)}),
 	}, err
@@ -237,7 +235,7 @@ func (Agents) unpublish(r *ui.Request) (ui.Result, error) {
 func (Agents) askDelete(r *ui.Request) (ui.Page, error) {
 	a, err := find(r, r.DB())
 	return ui.Page{
-		Template: "form.html", Title: "Delete " + a.Name, Crumbs: above(of(a)),
+		Template: "form.html", Title: "Delete " + a.Name, Crumbs: crumbs(agentLink(a)),
 		Lead: "Its versions and queued calls are deleted too. Past calls stay.",
 		Data: r.Form(ui.Form{Submit: "Delete agent", Danger: true, Cancel: r.URL("agents/" + a.ID)}),
 	}, err
@@ -249,12 +247,11 @@ func (Agents) remove(r *ui.Request) (ui.Result, error) {
 		if err != nil {
 			return operator.Entry{}, err
 		}
-		return operator.Entry{Action: "agent.delete", Object: a.ID, Before: plain(a)}, agents.Remove(r.Context(), q, r.Org(), a.ID)
+		return operator.Entry{Action: "agent.delete", Object: a.ID, Before: auditView(a)}, agents.Remove(r.Context(), q, r.Org(), a.ID)
 	})
 	return ui.Result{To: "agents", Notice: "Agent deleted."}, err
 }
 
-// versionOf reads the version of a page.
 func versionOf(r *ui.Request, q db.Querier) (a agents.Agent, d agents.Definition, n int, err error) {
 	if a, err = find(r, q); err != nil {
 		return a, d, 0, err
@@ -273,7 +270,7 @@ func (Agents) version(r *ui.Request) (ui.Page, error) {
 	}
 	text, err := apply.FromAgent(agents.Agent{Name: a.Name, Draft: d}).YAML()
 	return ui.Page{
-		Template: "version.html", Title: "Version " + strconv.Itoa(n), Crumbs: above(of(a)),
+		Template: "version.html", Title: "Version " + strconv.Itoa(n), Crumbs: crumbs(agentLink(a)),
 		Data: map[string]any{"A": a, "Text": text, "N": n},
 	}, err
 }

@@ -40,7 +40,7 @@ func (Agents) askCall(r *ui.Request) (ui.Page, error) {
 		all = append(all, ui.Field{Name: "variable." + name, Label: name, Value: agent.Draft.Variables[name], Optional: true})
 	}
 	return ui.Page{
-		Template: "form.html", Title: "Test call with " + agent.Name, Crumbs: above(of(agent)), Lead: "A real call with the published version.",
+		Template: "form.html", Title: "Test call with " + agent.Name, Crumbs: crumbs(agentLink(agent)), Lead: "A real call with the published version.",
 		Data: r.Form(ui.Form{Submit: "Call now", Cancel: r.URL("agents/" + agent.ID), Fields: all}),
 	}, nil
 }
@@ -90,7 +90,6 @@ func (a Agents) call(r *ui.Request) (ui.Result, error) {
 	return ui.Result{To: "calls/" + placed.ID, Notice: "Call placed."}, err
 }
 
-// refused assigns the API's error to the field it is about.
 func refused(err error) error {
 	if invalid, ok := errors.AsType[*response.InvalidError](err); ok {
 		for _, issue := range invalid.Issues {

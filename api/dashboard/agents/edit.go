@@ -15,7 +15,7 @@ import (
 
 func (Agents) askNew(r *ui.Request) (ui.Page, error) {
 	name := ui.Field{Name: "name", Label: "Name", Help: "Used as agent_id in the API. Cannot be changed later.", Placeholder: "sales"}
-	return ui.Page{Template: "form.html", Title: "New agent", Crumbs: above(), Data: r.Form(ui.Form{
+	return ui.Page{Template: "form.html", Title: "New agent", Crumbs: crumbs(), Data: r.Form(ui.Form{
 		Submit: "Create draft", Cancel: r.URL("agents"), Fields: append([]ui.Field{name}, fields(agents.Default())...),
 	})}, nil
 }
@@ -25,7 +25,7 @@ func (Agents) create(r *ui.Request) (ui.Result, error) {
 	if err != nil {
 		return ui.Result{}, err
 	}
-	a, err := given(r, name)
+	a, err := readForm(r, name)
 	if err != nil {
 		return ui.Result{}, err
 	}
@@ -47,9 +47,9 @@ func (Agents) create(r *ui.Request) (ui.Result, error) {
 func (Agents) ask(r *ui.Request) (ui.Page, error) {
 	a, err := find(r, r.DB())
 	return ui.Page{
-		Template: "form.html", Title: "Edit " + a.Name, Crumbs: above(of(a)),
+		Template: "form.html", Title: "Edit " + a.Name, Crumbs: crumbs(agentLink(a)),
 		Lead: "You are editing the draft. Publish it to use it in calls. Edit tools and analysis fields as YAML.",
-		Data: r.Form(ui.Form{Submit: "Save draft", Cancel: r.URL("agents/" + a.ID), Fields: fields(a.Draft), Of: sealed(a)}),
+		Data: r.Form(ui.Form{Submit: "Save draft", Cancel: r.URL("agents/" + a.ID), Fields: fields(a.Draft), Of: withSecrets(a)}),
 	}, err
 }
 
@@ -59,11 +59,11 @@ func (Agents) change(r *ui.Request) (ui.Result, error) {
 		if err != nil {
 			return operator.Entry{}, err
 		}
-		a, err := given(r, have.Name)
+		a, err := readForm(r, have.Name)
 		if err != nil {
 			return operator.Entry{}, err
 		}
-		if err = r.Same(sealed(have)); err != nil {
+		if err = r.Same(withSecrets(have)); err != nil {
 			return operator.Entry{}, err
 		}
 		return save(r, q, &have, a)
@@ -71,7 +71,6 @@ func (Agents) change(r *ui.Request) (ui.Result, error) {
 	return ui.Result{To: "agents/" + r.ID(), Notice: "Draft saved. Publish it to use it in new calls."}, err
 }
 
-// machines returns the actions when a machine answers.
 func machines() []ui.Option {
 	all := ui.Options(agents.Voicemails()...)
 	for i := range all {
@@ -141,8 +140,8 @@ func engineFields(group, key, usual, provider, model, voice string) []ui.Field {
 	return all
 }
 
-// given reads the form. Fallbacks and options of engines stay.
-func given(r *ui.Request, name string) (apply.Agent, error) {
+// readForm reads the form. Fallbacks and options of engines stay.
+func readForm(r *ui.Request, name string) (apply.Agent, error) {
 	text := func(field string) *string {
 		v := strings.TrimRight(r.Raw(field), " \n")
 		return &v
@@ -191,10 +190,10 @@ func (Agents) askText(r *ui.Request) (ui.Page, error) {
 	}
 	text, err := apply.FromAgent(a).YAML()
 	return ui.Page{
-		Template: "text.html", Title: a.Name + " as YAML", Crumbs: above(of(a)),
+		Template: "text.html", Title: a.Name + " as YAML", Crumbs: crumbs(agentLink(a)),
 		Lead: "The whole draft in the format of parley apply. Omitted keys use defaults. " +
 			"Secrets are hidden; " + apply.HiddenSecret + " keeps the stored value.",
-		Data: r.Form(ui.Form{Submit: "Save draft", Cancel: r.URL("agents/" + a.ID), Of: sealed(a), Fields: []ui.Field{
+		Data: r.Form(ui.Form{Submit: "Save draft", Cancel: r.URL("agents/" + a.ID), Of: withSecrets(a), Fields: []ui.Field{
 			{Name: "text", Label: "Draft", Kind: ui.TextArea, Rows: 32, Code: true, Value: text},
 		}}),
 	}, err
@@ -206,7 +205,7 @@ func (Agents) changeText(r *ui.Request) (ui.Result, error) {
 		if err != nil {
 			return operator.Entry{}, err
 		}
-		if err = r.Same(sealed(have)); err != nil {
+		if err = r.Same(withSecrets(have)); err != nil {
 			return operator.Entry{}, err
 		}
 		a, fault := apply.ParseAgent(have.Name, r.Raw("text"))

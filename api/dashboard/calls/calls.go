@@ -54,8 +54,8 @@ type filter struct {
 	time bool // a date and time here, epoch seconds in the API
 }
 
-// talkers are the agents to filter by, including a deleted one that the query names.
-func talkers(r *ui.Request) ([]ui.Option, error) {
+// agentOptions are the agents to filter by, including a deleted one that the query names.
+func agentOptions(r *ui.Request) ([]ui.Option, error) {
 	all := []ui.Option{{Label: "any"}}
 	found, err := agents.List(r.Context(), r.DB(), r.Org())
 	for _, a := range found {
@@ -67,7 +67,6 @@ func talkers(r *ui.Request) ([]ui.Option, error) {
 	return all, err
 }
 
-// filters are the API's filters with the values of the query.
 func filters(r *ui.Request, talkers []ui.Option) []filter {
 	options := func(name string) []ui.Option {
 		all := []ui.Option{{Label: "any"}}
@@ -111,8 +110,7 @@ func filters(r *ui.Request, talkers []ui.Option) []filter {
 	return all
 }
 
-// asked converts the search to the API's query.
-func asked(r *ui.Request, all []filter) (url.Values, error) {
+func apiQuery(r *ui.Request, all []filter) (url.Values, error) {
 	q := url.Values{}
 	for _, f := range all {
 		v := f.Value
@@ -133,8 +131,7 @@ func asked(r *ui.Request, all []filter) (url.Values, error) {
 	return q, nil
 }
 
-// searched is the data of the search page.
-type searched struct {
+type searchPage struct {
 	First, More []filter
 	MoreOpen    bool
 	Filtered    bool
@@ -145,8 +142,8 @@ type searched struct {
 }
 
 func (c *Calls) search(r *ui.Request) (ui.Page, error) {
-	var s searched
-	talkers, err := talkers(r)
+	var s searchPage
+	talkers, err := agentOptions(r)
 	if err != nil {
 		return ui.Page{}, err
 	}
@@ -160,7 +157,7 @@ func (c *Calls) search(r *ui.Request) (ui.Page, error) {
 		}
 		s.Filtered = s.Filtered || f.Value != ""
 	}
-	q, err := asked(r, all)
+	q, err := apiQuery(r, all)
 	if err == nil {
 		var found store.Page
 		var next string
@@ -185,7 +182,6 @@ func (c *Calls) search(r *ui.Request) (ui.Page, error) {
 	return ui.Page{Template: "list.html", Title: "Calls", Data: s}, nil
 }
 
-// recording sends the recording of a call.
 func (c *Calls) recording(r *ui.Request) error {
 	if _, err := c.Store.Call(r.Context(), r.Org(), r.ID()); err != nil {
 		return err

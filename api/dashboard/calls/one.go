@@ -16,7 +16,6 @@ import (
 	"github.com/parley-voice/parley/control/webhook"
 )
 
-// A line is a line of the transcript.
 type line struct {
 	Role, Who   string
 	Text        string
@@ -27,7 +26,6 @@ type line struct {
 	Spoken      bool // part of the recording
 }
 
-// A rung is a SIP message.
 type rung struct {
 	After            string // seconds since the first
 	Out              bool
@@ -35,10 +33,8 @@ type rung struct {
 	Class            string // good or bad, for responses
 }
 
-// A pair is a name with its value.
 type pair struct{ Name, Value string }
 
-// one is the data of the page of a call.
 type one struct {
 	row
 	control.Call
@@ -76,7 +72,7 @@ func (c *Calls) show(r *ui.Request) (ui.Page, error) {
 		row: show(
 			call,
 		), Call: call, Live: unsettled(call), By: ui.EndedBy(string(call.HangupBy)), Turns: chart.Turns(said.Turns), Phases: chart.Phases(),
-		Playable: call.RecordingStatus == control.RecordingReady, Recording: silence(call.RecordingStatus), Analysis: analysis(call.Analysis),
+		Playable: call.RecordingStatus == control.RecordingReady, Recording: noRecordingText(call.RecordingStatus), Analysis: analysis(call.Analysis),
 		Variables: pairs(call.Variables), Metadata: pairs(call.Metadata), AMD: evidence(call.AMD), Transfer: call.Transfer,
 		Rungs: rungs(callview.Rungs(ladder)), EndAllowed: !call.Status.Over() && r.May(operator.Operator),
 	}
@@ -122,8 +118,8 @@ func unsettled(c control.Call) bool {
 	return !late && (c.RecordingStatus == control.RecordingFinalizing || c.AnalysisStatus == "pending")
 }
 
-// silence says why there is no recording.
-func silence(s control.RecordingStatus) string {
+// noRecordingText says why there is no recording.
+func noRecordingText(s control.RecordingStatus) string {
 	switch s {
 	case control.RecordingInProgress:
 		return "Recording in progress. It is available after the call."
@@ -138,7 +134,6 @@ func silence(s control.RecordingStatus) string {
 	return "No recording."
 }
 
-// transcript returns the lines of the transcript and the stretches of speech.
 func transcript(said []callview.Line) ([]line, []chart.Stretch) {
 	all := make([]line, len(said))
 	var stretches []chart.Stretch
@@ -155,7 +150,6 @@ func transcript(said []callview.Line) ([]line, []chart.Stretch) {
 	return all, stretches
 }
 
-// clock formats a position in the recording.
 func clock(seconds float64) string {
 	s := int(seconds)
 	return fmt.Sprintf("%d:%02d", s/60, s%60)
@@ -170,7 +164,6 @@ func pairs(m map[string]any) []pair {
 	return all
 }
 
-// text formats a JSON value.
 func text(v any) string {
 	switch v := v.(type) {
 	case string:
@@ -216,7 +209,6 @@ func evidence(raw json.RawMessage) string {
 	return s
 }
 
-// rungs formats the SIP messages.
 func rungs(all []callview.Rung) []rung {
 	out := make([]rung, len(all))
 	for i, m := range all {
@@ -233,7 +225,6 @@ func rungs(all []callview.Rung) []rung {
 	return out
 }
 
-// end hangs up or cancels a call.
 func (c *Calls) end(r *ui.Request) (ui.Result, error) {
 	back := "calls/" + r.ID()
 	if r.Text("back") == "live" {
@@ -264,7 +255,6 @@ func (c *Calls) end(r *ui.Request) (ui.Result, error) {
 	return ui.Result{To: back, Notice: "Hanging up."}, err
 }
 
-// replay sends a webhook delivery of a call again.
 func (c *Calls) replay(r *ui.Request) (ui.Result, error) {
 	back := ui.Result{To: "calls/" + r.ID() + "#notices"}
 	all, err := webhook.CallDeliveries(r.Context(), r.DB(), r.Org(), r.ID())

@@ -7,7 +7,6 @@ import (
 	"github.com/parley-voice/parley/control"
 )
 
-// A row is a call in a list.
 type row struct {
 	ID, Number, Name string
 	Status           control.Status

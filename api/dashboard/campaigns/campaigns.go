@@ -63,13 +63,11 @@ func (c *Campaigns) Module() (ui.Module, error) {
 // service changes campaigns, as the API does.
 func (c *Campaigns) service() *service.Service { return c.API.Service }
 
-// who returns the operator for the campaign's log.
 func who(r *ui.Request) service.Actor {
 	a := r.Actor()
 	return service.Actor{Via: campaigns.ByDashboard, Actor: a.Email, IP: a.Address, Agent: short(r.HTTP.UserAgent())}
 }
 
-// short cuts a user agent to what is stored.
 func short(s string) string {
 	const most = 500
 	return ui.Clean(s[:min(len(s), most)])
@@ -80,17 +78,14 @@ func (c *Campaigns) log(r *ui.Request, action, object string, before, after any)
 	return r.Log(operator.Entry{Action: "campaign." + action, Object: object, Before: before, After: after})
 }
 
-// crumbs returns the parent pages of a campaign page.
 func crumbs(more ...ui.Link) []ui.Link {
 	return append([]ui.Link{{Label: "Campaigns", Path: "campaigns"}}, more...)
 }
 
-// campaignLink links to a campaign.
 func campaignLink(c campaigns.Campaign) ui.Link {
 	return ui.Link{Label: c.Name, Path: "campaigns/" + c.ID}
 }
 
-// listed is the data of the list of campaigns.
 type listed struct {
 	Campaigns []campaigns.Campaign
 	Filters   []ui.Field
@@ -139,7 +134,6 @@ func (c *Campaigns) list(r *ui.Request) (ui.Page, error) {
 	}, err
 }
 
-// report serves the import report, as the API does.
 func (c *Campaigns) report(r *ui.Request) error {
 	return c.API.Report(r.Writer, r.HTTP, apikeys.Key{OrgID: r.Org()})
 }

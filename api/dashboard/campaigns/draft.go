@@ -21,7 +21,6 @@ import (
 	"github.com/parley-voice/parley/control/overview"
 )
 
-// fields are the fields of a campaign besides its list.
 func (c *Campaigns) fields(r *ui.Request) ([]ui.Field, error) {
 	names, err := agents.Names(r.Context(), r.DB(), r.Org())
 	if err != nil {
@@ -117,7 +116,6 @@ func (c *Campaigns) askDraft(r *ui.Request) (ui.Page, error) {
 	}, nil
 }
 
-// spec reads the form of a campaign.
 func spec(r *ui.Request) (campaigns.Spec, error) {
 	s := campaigns.Spec{
 		Name: r.Text("name"), Agent: r.Text("agent"), Classification: r.Text("classification"),
@@ -171,7 +169,6 @@ func hours(r *ui.Request, s *campaigns.Spec) error {
 	return nil
 }
 
-// retries reads the retry settings.
 func retries(r *ui.Request, s *campaigns.Spec) error {
 	attempts, err := strconv.Atoi(r.Text("attempts"))
 	if err != nil {
@@ -287,7 +284,6 @@ func (c *Campaigns) make(r *ui.Request, order service.CreateRequest, slot *idemp
 	return done, err
 }
 
-// refused assigns an error to the field it is about.
 func refused(err error) error {
 	at, ok := map[control.Code]string{
 		control.CodeCampaignWindow: "ends", control.CodeOpenEndRequired: "ends",

@@ -16,7 +16,6 @@ import (
 	"github.com/parley-voice/parley/campaigns/store"
 )
 
-// A check is a launch check and its fix.
 type check struct {
 	fix
 
@@ -25,7 +24,6 @@ type check struct {
 	Href string // of the fix
 }
 
-// one is the data of the page of a campaign.
 type one struct {
 	service.Status
 
@@ -55,7 +53,6 @@ type one struct {
 	RetriesInWord string
 }
 
-// An outcome is a result of calls and its share.
 type outcome struct {
 	Says  string
 	N     int
@@ -192,7 +189,6 @@ func (c *Campaigns) progress(r *ui.Request, o *one) error {
 	return nil
 }
 
-// pace draws calls per minute against the requested pace.
 func pace(dials []int, asked int) template.HTML {
 	all := make([]chart.Column, len(dials))
 	for i, n := range dials {
@@ -211,7 +207,6 @@ func pace(dials []int, asked int) template.HTML {
 	)
 }
 
-// byHour draws attempts by hour of the day and counts them.
 func byHour(hours []store.HourStats) (template.HTML, int) {
 	all, n := make([]chart.Column, 24), 0
 	for i := range all {
@@ -231,7 +226,6 @@ func byHour(hours []store.HourStats) (template.HTML, int) {
 	return chart.Columns("Calls by local hour of the contact", "hours", all, 0), n
 }
 
-// A tile is the number of contacts in a state.
 type tile struct {
 	N    int
 	Says string
@@ -271,7 +265,6 @@ func outcomes(c progress.Counters) []outcome {
 	return all
 }
 
-// consent is the statement that the operator attests.
 func consent(tier string) string {
 	if tier == "pewc" {
 		return "prior express written consent to automated marketing calls"
@@ -279,7 +272,6 @@ func consent(tier string) string {
 	return "prior express consent to automated calls"
 }
 
-// shifts formats working hours.
 func shifts(all []campaigns.Shift) []string {
 	var out []string
 	names := ui.Weekdays()
@@ -304,7 +296,6 @@ func shifts(all []campaigns.Shift) []string {
 	return out
 }
 
-// retryText formats the retry settings.
 func retryText(k campaigns.Campaign) string {
 	switch {
 	case len(k.Retry.Rules) > 0:
@@ -316,7 +307,6 @@ func retryText(k campaigns.Campaign) string {
 	}
 }
 
-// warning formats a warning with its figures.
 func warning(w launchcheck.Warning) string {
 	text := label(warnings, w.Code)
 	switch {
@@ -341,7 +331,6 @@ func most(n int) string {
 	return fmt.Sprint(n)
 }
 
-// An event is an entry of the campaign's log.
 type event struct {
 	At      time.Time
 	Did, By string

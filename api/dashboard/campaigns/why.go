@@ -19,7 +19,6 @@ type why struct {
 	Next  time.Time
 }
 
-// explain returns the reason of the campaign's present state.
 func explain(k campaigns.Campaign, p progress.Progress, blockers []launchcheck.Blocker) why {
 	switch k.Status {
 	case campaigns.Draft:

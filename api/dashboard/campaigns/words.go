@@ -10,7 +10,6 @@ import (
 	"github.com/parley-voice/parley/campaigns/store"
 )
 
-// A count is the number of items with a code.
 type count struct {
 	Code, Says string
 	N          int

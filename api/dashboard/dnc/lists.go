@@ -52,8 +52,8 @@ func (l Lists) Module() (ui.Module, error) {
 	}, err
 }
 
-// A copied is a registry in use.
-type copied struct {
+// A registryCopy is a registry in use.
+type registryCopy struct {
 	dnc.Copy
 
 	Age     time.Duration
@@ -72,9 +72,9 @@ func (l Lists) show(r *ui.Request) (ui.Page, error) {
 	if err != nil {
 		return ui.Page{}, err
 	}
-	var copies []copied
+	var copies []registryCopy
 	for _, c := range all {
-		shown := copied{Copy: c, Age: time.Since(c.Downloaded)}
+		shown := registryCopy{Copy: c, Age: time.Since(c.Downloaded)}
 		code, _, _ := strings.Cut(c.Name, "_")
 		pkg, fault := market.Load(code)
 		if fault != nil {
@@ -93,7 +93,7 @@ func (l Lists) show(r *ui.Request) (ui.Page, error) {
 	}
 	data := map[string]any{"Copies": copies, "Own": min(own, most), "More": own > most, "Past": past, "Number": r.Query("number")}
 	if number := r.Query("number"); number != "" {
-		if err = l.look(r, number, data); err != nil {
+		if err = l.findNumber(r, number, data); err != nil {
 			return ui.Page{}, err
 		}
 	}
@@ -107,8 +107,8 @@ func (l Lists) show(r *ui.Request) (ui.Page, error) {
 	return p, nil
 }
 
-// look finds the lists that contain a number.
-func (l Lists) look(r *ui.Request, number string, data map[string]any) error {
+// findNumber finds the lists that contain a number.
+func (l Lists) findNumber(r *ui.Request, number string, data map[string]any) error {
 	o, err := apikeys.ReadOrganization(r.Context(), r.DB(), r.Org())
 	if err != nil {
 		return err
@@ -131,11 +131,11 @@ func (l Lists) look(r *ui.Request, number string, data map[string]any) error {
 		return err
 	}
 	own, err := (&store.Store{}).Suppressed(r.Context(), r.DB(), r.Org(), []string{n.E164})
-	data["E164"], data["Looks"], data["Listed"] = n.E164, looks, own[n.E164]
+	data["E164"], data["Results"], data["Listed"] = n.E164, looks, own[n.E164]
 	return err
 }
 
-func above(more ...ui.Link) []ui.Link {
+func crumbs(more ...ui.Link) []ui.Link {
 	return append([]ui.Link{{Label: "Do-not-call", Path: "do-not-call"}}, more...)
 }
 
@@ -149,7 +149,7 @@ func (Lists) numbers(r *ui.Request) (ui.Page, error) {
 	}
 	all, next := ui.Paginate(r, all, perPage, func(o dnc.OwnNumber) string { return o.Number })
 	return ui.Page{
-		Template: "numbers.html", Title: "Suppression list", Lead: "This organization never calls these numbers.", Crumbs: above(),
+		Template: "numbers.html", Title: "Suppression list", Lead: "This organization never calls these numbers.", Crumbs: crumbs(),
 		Actions: []ui.Link{{Label: "Upload list", Path: "do-not-call/upload"}, {Label: "Add number", Path: "do-not-call/add"}},
 		Data:    map[string]any{"Numbers": all, "Next": next},
 	}, nil
@@ -159,7 +159,7 @@ func (Lists) askAdd(r *ui.Request) (ui.Page, error) {
 	return ui.Page{
 		Template: "form.html",
 		Title:    "Add number",
-		Crumbs:   above(),
+		Crumbs:   crumbs(),
 		Lead:     "The number will not be called any more.",
 		Data: r.Form(ui.Form{
 			Submit: "Add number", Cancel: r.URL("do-not-call"),
@@ -187,7 +187,7 @@ func (Lists) add(r *ui.Request) (ui.Result, error) {
 func (Lists) askTake(r *ui.Request) (ui.Page, error) {
 	return ui.Page{
 		Template: "form.html", Title: "Remove " + ui.FormatNumber(r.ID()),
-		Crumbs: above(ui.Link{Label: "Suppression list", Path: "do-not-call/numbers"}),
+		Crumbs: crumbs(ui.Link{Label: "Suppression list", Path: "do-not-call/numbers"}),
 		Lead:   "The number can be called again unless a registry lists it. Opt-outs cannot be removed.",
 		Data:   r.Form(ui.Form{Submit: "Remove number", Danger: true, Cancel: r.URL("do-not-call/numbers")}),
 	}, nil
@@ -215,7 +215,7 @@ func (Lists) askUpload(r *ui.Request) (ui.Page, error) {
 	return ui.Page{
 		Template: "form.html",
 		Title:    "Upload list",
-		Crumbs:   above(),
+		Crumbs:   crumbs(),
 		Lead:     "Adds numbers to the suppression list.",
 		Data: r.Form(ui.Form{
 			Submit: "Upload list", Cancel: r.URL("do-not-call"), Fields: []ui.Field{
@@ -236,7 +236,7 @@ func (l Lists) upload(r *ui.Request) (ui.Result, error) {
 }
 
 func (l Lists) loadOwn(r *ui.Request) (ui.Result, error) {
-	done, err := l.loaded(r, dnc.Load{OrgID: r.Org()}, l.Catalog.LoadOwn)
+	done, err := l.loadList(r, dnc.Load{OrgID: r.Org()}, l.Catalog.LoadOwn)
 	if err != nil {
 		return ui.Result{}, err
 	}
@@ -253,7 +253,7 @@ func (Lists) askRegistry(r *ui.Request) (ui.Page, error) {
 	return ui.Page{
 		Template: "form.html",
 		Title:    "Load registry",
-		Crumbs:   above(),
+		Crumbs:   crumbs(),
 		Lead:     "Applies to all organizations of its market. For very large files use parley dnc load.",
 		Data: r.Form(ui.Form{
 			Submit: "Load registry", Cancel: r.URL("do-not-call"), Fields: []ui.Field{
@@ -300,7 +300,7 @@ func (l Lists) loadRegistry(r *ui.Request) (ui.Result, error) {
 	if slices.Equal(load.Areas, []string{"all"}) {
 		load.Areas = load.Country
 	}
-	done, err := l.loaded(r, load, l.Catalog.Load)
+	done, err := l.loadList(r, load, l.Catalog.Load)
 	if err != nil {
 		return ui.Result{}, err
 	}

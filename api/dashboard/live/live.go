@@ -58,7 +58,6 @@ type call struct {
 	Turns         []chart.Turn
 }
 
-// A line is a route and its state.
 type line struct {
 	overview.Route
 
@@ -76,7 +75,6 @@ type Provider struct {
 	Until       time.Time
 }
 
-// A providerState is a provider and its state.
 type providerState struct {
 	Provider
 
@@ -84,7 +82,6 @@ type providerState struct {
 	Says  string
 }
 
-// assess returns the state of a provider.
 func assess(p Provider, now time.Time, zone *time.Location) providerState {
 	s := providerState{Provider: p, State: "up", Says: "Healthy"}
 	switch {
@@ -182,7 +179,6 @@ func (l *Live) health(r *ui.Request, n *now) error {
 	return err
 }
 
-// line returns the state of a route.
 func (l *Live) line(x overview.Route, r *ui.Request) line {
 	s := line{Route: x, State: "unknown", Says: "No calls yet; carrier state unknown."}
 	status := ""
@@ -284,13 +280,11 @@ func (l *Live) stream(r *ui.Request) error {
 
 func (l *Live) stopping() bool { return l.Stopping != nil && l.Stopping() }
 
-// A stream is the state of one connection.
 type stream struct {
 	sent  map[string]string // last HTML by part
 	ready bool              // as of the last slow update
 }
 
-// send sends the parts that changed.
 func (l *Live) send(r *ui.Request, all bool, s *stream) error {
 	if all {
 		if err := r.Still(); err != nil {

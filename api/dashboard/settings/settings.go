@@ -40,8 +40,8 @@ func (s Settings) Module() (ui.Module, error) {
 	}, err
 }
 
-// full fills in the defaults.
-func full(o apply.Organization) apply.Organization {
+// withDefaults fills in the defaults.
+func withDefaults(o apply.Organization) apply.Organization {
 	if o.CallingWindow == nil {
 		o.CallingWindow = &apply.Window{Days: []int{0, 1, 2, 3, 4, 5, 6}, Start: "09:00", End: "21:00"}
 	}
@@ -68,7 +68,7 @@ func (Settings) show(r *ui.Request) (ui.Page, error) {
 	return ui.Page{
 		Template: "show.html", Title: "Settings", Lead: "Changes apply from the next call.",
 		Actions: []ui.Link{{Label: "Edit", Path: "settings/edit", Role: operator.Owner}},
-		Data:    map[string]any{"O": full(o), "Days": ui.WeekdayOptions()},
+		Data:    map[string]any{"O": withDefaults(o), "Days": ui.WeekdayOptions()},
 	}, err
 }
 
@@ -98,7 +98,7 @@ func (Settings) ask(r *ui.Request) (ui.Page, error) {
 	}
 	return ui.Page{
 		Template: "form.html", Title: "Edit settings", Crumbs: []ui.Link{{Label: "Settings", Path: "settings"}},
-		Data: r.Form(ui.Form{Submit: "Save", Cancel: r.URL("settings"), Fields: fields(full(o)), Of: plain(o)}),
+		Data: r.Form(ui.Form{Submit: "Save", Cancel: r.URL("settings"), Fields: fields(withDefaults(o)), Of: auditView(o)}),
 	}, nil
 }
 
@@ -118,7 +118,7 @@ func fields(o apply.Organization) []ui.Field {
 		{Name: "calling_window.days", Label: "Days", Kind: ui.Checkboxes, Options: ui.WeekdayOptions(), Values: onDays},
 		{Name: "calling_window.start", Label: "From", Kind: ui.TimeOfDay, Value: o.CallingWindow.Start},
 		{
-			Name: "calling_window.end", Label: "To", Kind: ui.TimeOfDay, Value: midnight(o.CallingWindow.End, "24:00", "00:00"),
+			Name: "calling_window.end", Label: "To", Kind: ui.TimeOfDay, Value: dayEnd(o.CallingWindow.End, "24:00", "00:00"),
 			Help: "00:00 is the end of the day. Market kz: campaigns call within this window and legal hours. Market us: legal hours only.",
 		},
 		{
@@ -180,8 +180,7 @@ func usually(usual, on, off string) []ui.Option {
 	return []ui.Option{{Value: "", Label: usual}, {Value: "on", Label: on}, {Value: "off", Label: off}}
 }
 
-// given reads the form.
-func given(r *ui.Request) (apply.Organization, error) {
+func readForm(r *ui.Request) (apply.Organization, error) {
 	var wrong error
 	whole := func(name string) *int {
 		text := r.Text(name)
@@ -210,7 +209,7 @@ func given(r *ui.Request) (apply.Organization, error) {
 	zone, dnc, registry := r.Text("timezone"), r.Text("individual_dnc"), r.Ticked("require_registry")
 	o := apply.Organization{
 		Name: r.Member.Name, Timezone: &zone, IndividualDNC: &dnc, RequireRegistry: &registry,
-		CallingWindow: &apply.Window{Start: r.Text("calling_window.start"), End: midnight(r.Text("calling_window.end"), "00:00", "24:00")},
+		CallingWindow: &apply.Window{Start: r.Text("calling_window.start"), End: dayEnd(r.Text("calling_window.end"), "00:00", "24:00")},
 		FrequencyCaps: &apply.Caps{
 			Enabled: onOff("frequency_caps.enabled"),
 			Daily:   whole("frequency_caps.daily"), Rolling7D: whole("frequency_caps.rolling_7d"),
@@ -243,7 +242,7 @@ func given(r *ui.Request) (apply.Organization, error) {
 }
 
 func (Settings) change(r *ui.Request) (ui.Result, error) {
-	o, err := given(r)
+	o, err := readForm(r)
 	if err != nil {
 		return ui.Result{}, err
 	}
@@ -252,13 +251,13 @@ func (Settings) change(r *ui.Request) (ui.Result, error) {
 		if fault != nil {
 			return operator.Entry{}, fault
 		}
-		if fault = r.Same(plain(was)); fault != nil {
+		if fault = r.Same(auditView(was)); fault != nil {
 			return operator.Entry{}, fault
 		}
 		if fault = r.Apply(q, o); fault != nil {
 			return operator.Entry{}, fault
 		}
-		before, after := operator.Diff(plain(was), plain(o))
+		before, after := operator.Diff(auditView(was), auditView(o))
 		if reflect.DeepEqual(before, after) {
 			return operator.Entry{}, nil
 		}
@@ -267,16 +266,16 @@ func (Settings) change(r *ui.Request) (ui.Result, error) {
 	return ui.Result{To: "settings", Notice: "Settings saved."}, err
 }
 
-// plain is an organization's settings in the audit log.
-func plain(o apply.Organization) map[string]any {
+// auditView is an organization's settings in the audit log.
+func auditView(o apply.Organization) map[string]any {
 	return map[string]any{
 		"timezone": o.Timezone, "calling_window": o.CallingWindow, "frequency_caps": o.FrequencyCaps, "require_registry": o.RequireRegistry,
 		"individual_dnc": o.IndividualDNC, "disclosures": o.Disclosures, "limits": o.Limits, "retention": o.Retention,
 	}
 }
 
-// midnight converts the end of a day between 24:00 and 00:00; time inputs have no 24:00.
-func midnight(text, from, to string) string {
+// dayEnd converts the end of a day between 24:00 and 00:00; time inputs have no 24:00.
+func dayEnd(text, from, to string) string {
 	if text == from {
 		return to
 	}

@@ -46,7 +46,7 @@ func (Trunks) askCall(r *ui.Request) (ui.Page, error) {
 		}
 	}
 	return ui.Page{
-		Template: "form.html", Title: "Test call through " + t.Name, Crumbs: above(of(t)),
+		Template: "form.html", Title: "Test call through " + t.Name, Crumbs: crumbs(trunkLink(t)),
 		Lead: "Choose an agent, then enter the number on the next page.",
 		Data: r.Form(ui.Form{Submit: "Continue", Cancel: r.URL("trunks/" + t.ID), Fields: []ui.Field{
 			{Name: "by", Label: "Agent and subgroup", Kind: ui.Select, Options: all},

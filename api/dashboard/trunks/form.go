@@ -12,12 +12,10 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-// fields are the fields of a trunk.
 func fields(t trunks.Trunk) []ui.Field {
 	return slices.Concat(carrierFields(t), numberFields(t), mediaFields(t.Settings), limitFields(t))
 }
 
-// lines is a field with one value per line.
 func lines(name, label string, rows int, value, example, help string) ui.Field {
 	return ui.Field{
 		Name: name, Label: label, Kind: ui.TextArea, Rows: rows, Code: true, Value: value, Optional: true, Placeholder: example, Help: help,
@@ -103,8 +101,8 @@ func limitFields(t trunks.Trunk) []ui.Field {
 	}
 }
 
-// listed splits a field at line ends and commas.
-func listed(r *ui.Request, name string) *[]string {
+// splitList splits a field at line ends and commas.
+func splitList(r *ui.Request, name string) *[]string {
 	all := []string{}
 	for part := range strings.FieldsFuncSeq(r.Raw(name), func(c rune) bool { return c == '\n' || c == ',' }) {
 		if part = strings.TrimSpace(part); part != "" {
@@ -136,8 +134,7 @@ func integer(r *ui.Request, name string) (int, error) {
 	return int(f), err
 }
 
-// given reads the form of a trunk.
-func given(r *ui.Request, name string) (apply.Trunk, error) {
+func readForm(r *ui.Request, name string) (apply.Trunk, error) {
 	text := func(field string) *string {
 		v := r.Text(field)
 		return &v
@@ -147,12 +144,12 @@ func given(r *ui.Request, name string) (apply.Trunk, error) {
 		return &v
 	}
 	t := apply.Trunk{
-		Name: name, Proxy: text("proxy"), Username: text("username"), CallerNumbers: listed(r, "caller_numbers"), Backups: listed(r, "backups"),
-		Realm: text("realm"), SignalingSources: listed(r, "signaling_sources"),
-		Register: yes("register"), Codecs: listed(r, "codecs"), Encryption: text("encryption"),
+		Name: name, Proxy: text("proxy"), Username: text("username"), CallerNumbers: splitList(r, "caller_numbers"), Backups: splitList(r, "backups"),
+		Realm: text("realm"), SignalingSources: splitList(r, "signaling_sources"),
+		Register: yes("register"), Codecs: splitList(r, "codecs"), Encryption: text("encryption"),
 		DTMF: text("dtmf"), AssertedIdentity: yes("asserted_identity"),
 		Privacy: yes("privacy"), Diversion: text("diversion"), Provider: text("provider"), Limits: &apply.Limits{},
-		MediaSources: listed(r, "media_sources"),
+		MediaSources: splitList(r, "media_sources"),
 	}
 	if p := media.Secret(r.Raw("password")); p != "" {
 		t.Password = &p

@@ -29,7 +29,7 @@ func (Trunks) askLend(r *ui.Request) (ui.Page, error) {
 		return ui.Page{}, err
 	}
 	p := ui.Page{
-		Template: "form.html", Title: "Lend " + t.Name, Crumbs: above(of(t)),
+		Template: "form.html", Title: "Lend " + t.Name, Crumbs: crumbs(trunkLink(t)),
 		Lead: "The other organization creates its own subgroups on it. These limits apply to all of them together.",
 	}
 	to := others(r)
@@ -52,8 +52,8 @@ func (Trunks) askLend(r *ui.Request) (ui.Page, error) {
 	return p, nil
 }
 
-// lent returns the organization's grants to others, in the format of parley apply.
-func lent(r *ui.Request, q db.Querier) ([]apply.Grant, []trunks.GrantView, error) {
+// currentGrants returns the organization's grants to others, in the format of parley apply.
+func currentGrants(r *ui.Request, q db.Querier) ([]apply.Grant, []trunks.GrantView, error) {
 	all, err := trunks.ListGrants(r.Context(), q, r.Org())
 	var grants []apply.Grant
 	var out []trunks.GrantView
@@ -74,7 +74,7 @@ func lent(r *ui.Request, q db.Querier) ([]apply.Grant, []trunks.GrantView, error
 }
 
 func (Trunks) lend(r *ui.Request) (ui.Result, error) {
-	g := apply.Grant{To: r.Text("to"), CallerNumbers: *listed(r, "caller_numbers")}
+	g := apply.Grant{To: r.Text("to"), CallerNumbers: *splitList(r, "caller_numbers")}
 	if !slices.Contains(others(r), g.To) {
 		return ui.Result{}, ui.Invalid("to", "Choose an organization from the list.")
 	}
@@ -91,7 +91,7 @@ func (Trunks) lend(r *ui.Request) (ui.Result, error) {
 			return operator.Entry{}, fault
 		}
 		g.Trunk = t.Name
-		all, _, fault := lent(r, q)
+		all, _, fault := currentGrants(r, q)
 		if fault != nil {
 			return operator.Entry{}, fault
 		}
@@ -108,9 +108,9 @@ func (Trunks) lend(r *ui.Request) (ui.Result, error) {
 	return ui.Result{To: "trunks/" + r.ID(), Notice: "Trunk lent to " + g.To + "."}, err
 }
 
-// ending reads the grant of a page and the remaining ones.
-func ending(r *ui.Request, q db.Querier) (trunks.GrantView, []apply.Grant, error) {
-	grants, out, err := lent(r, q)
+// readGrant reads the grant of a page and the remaining ones.
+func readGrant(r *ui.Request, q db.Querier) (trunks.GrantView, []apply.Grant, error) {
+	grants, out, err := currentGrants(r, q)
 	if err != nil {
 		return trunks.GrantView{}, nil, err
 	}
@@ -122,9 +122,9 @@ func ending(r *ui.Request, q db.Querier) (trunks.GrantView, []apply.Grant, error
 }
 
 func (Trunks) askEnd(r *ui.Request) (ui.Page, error) {
-	l, _, err := ending(r, r.DB())
+	l, _, err := readGrant(r, r.DB())
 	return ui.Page{
-		Template: "form.html", Title: "End the loan of " + l.TrunkName, Crumbs: above(),
+		Template: "form.html", Title: "End the loan of " + l.TrunkName, Crumbs: crumbs(),
 		Lead: strings.TrimSpace(l.Borrower + " can no longer call through it. Its subgroups on it are deleted."),
 		Data: r.Form(ui.Form{Submit: "End loan", Danger: true, Cancel: r.URL("trunks/" + l.TrunkID)}),
 	}, err
@@ -133,7 +133,7 @@ func (Trunks) askEnd(r *ui.Request) (ui.Page, error) {
 func (Trunks) end(r *ui.Request) (ui.Result, error) {
 	to := ""
 	err := r.Commit(operator.Owner, func(q db.Querier) (operator.Entry, error) {
-		l, rest, err := ending(r, q)
+		l, rest, err := readGrant(r, q)
 		if err != nil {
 			return operator.Entry{}, err
 		}

@@ -13,8 +13,8 @@ import (
 	"github.com/parley-voice/parley/control/trunks"
 )
 
-// ground returns the trunk of a subgroup: one of the organization, or one lent to it.
-func ground(r *ui.Request, q db.Querier, trunkID string) (trunks.GrantView, error) {
+// trunkOf returns the trunk of a subgroup: one of the organization, or one lent to it.
+func trunkOf(r *ui.Request, q db.Querier, trunkID string) (trunks.GrantView, error) {
 	t, err := trunks.ByID(r.Context(), q, r.Org(), trunkID)
 	if err == nil {
 		return trunks.GrantView{Grant: trunks.Grant{TrunkID: t.ID, CallerNumbers: t.CallerNumbers}, TrunkName: t.Name}, nil
@@ -64,7 +64,7 @@ func subgroupFields(r *ui.Request, s trunks.Route) ([]ui.Field, error) {
 }
 
 func (Trunks) askSubgroup(r *ui.Request) (ui.Page, error) {
-	g, err := ground(r, r.DB(), r.ID())
+	g, err := trunkOf(r, r.DB(), r.ID())
 	if err != nil {
 		return ui.Page{}, err
 	}
@@ -72,7 +72,7 @@ func (Trunks) askSubgroup(r *ui.Request) (ui.Page, error) {
 		r,
 		trunks.Route{Subgroup: trunks.Subgroup{ConcurrentCalls: trunks.DefaultConcurrent, CallsPerMinute: trunks.DefaultPerMinute}},
 	)
-	return ui.Page{Template: "form.html", Title: "New subgroup on " + g.TrunkName, Crumbs: above(), Data: r.Form(ui.Form{
+	return ui.Page{Template: "form.html", Title: "New subgroup on " + g.TrunkName, Crumbs: crumbs(), Data: r.Form(ui.Form{
 		Submit: "Create subgroup", Cancel: r.URL(back(g)),
 		Fields: append([]ui.Field{{Name: "name", Label: "Name", Placeholder: "default", Help: "Cannot be changed later."}}, fields...),
 	})}, err
@@ -85,7 +85,7 @@ func (Trunks) createSubgroup(r *ui.Request) (ui.Result, error) {
 	}
 	to := ""
 	err := r.Commit(operator.Operator, func(q db.Querier) (operator.Entry, error) {
-		g, err := ground(r, q, r.ID())
+		g, err := trunkOf(r, q, r.ID())
 		if err != nil {
 			return operator.Entry{}, err
 		}
@@ -113,7 +113,7 @@ func saveSubgroup(r *ui.Request, q db.Querier, g trunks.GrantView, name string, 
 		return operator.Entry{}, err
 	}
 	s := apply.Subgroup{
-		Name: name, DialPrefix: &prefix, AllowedDestinations: listed(r, "allowed_destinations"), CallerNumbers: listed(r, "caller_numbers"),
+		Name: name, DialPrefix: &prefix, AllowedDestinations: splitList(r, "allowed_destinations"), CallerNumbers: splitList(r, "caller_numbers"),
 		Agents: &names, ConcurrentCalls: &concurrent, CallsPerMinute: &minute,
 	}
 	o := apply.Organization{Name: r.Member.Name}
@@ -132,9 +132,9 @@ func saveSubgroup(r *ui.Request, q db.Querier, g trunks.GrantView, name string, 
 	e := operator.Entry{Action: "subgroup.create", Object: is.ID}
 	was := map[string]any{}
 	if before != nil {
-		e.Action, was = "subgroup.change", plainSubgroup(*before)
+		e.Action, was = "subgroup.change", auditSubgroup(*before)
 	}
-	old, now := operator.Diff(was, plainSubgroup(trunks.Route{Subgroup: is, TrunkName: g.TrunkName, Agents: names}))
+	old, now := operator.Diff(was, auditSubgroup(trunks.Route{Subgroup: is, TrunkName: g.TrunkName, Agents: names}))
 	if before != nil && len(now) == 0 {
 		return operator.Entry{}, nil
 	}
@@ -142,7 +142,7 @@ func saveSubgroup(r *ui.Request, q db.Querier, g trunks.GrantView, name string, 
 	return e, nil
 }
 
-func plainSubgroup(s trunks.Route) map[string]any {
+func auditSubgroup(s trunks.Route) map[string]any {
 	return map[string]any{
 		"trunk": s.TrunkName, "name": s.Name, "dial_prefix": s.DialPrefix,
 		"allowed_destinations": s.AllowedDestinations, "caller_numbers": s.CallerNumbers,
@@ -150,7 +150,6 @@ func plainSubgroup(s trunks.Route) map[string]any {
 	}
 }
 
-// subgroup reads the subgroup of a page and its trunk.
 func subgroup(r *ui.Request, q db.Querier) (s trunks.Route, g trunks.GrantView, err error) {
 	all, err := trunks.Routes(r.Context(), q, r.Org(), "")
 	if err != nil {
@@ -160,7 +159,7 @@ func subgroup(r *ui.Request, q db.Querier) (s trunks.Route, g trunks.GrantView, 
 	if at < 0 {
 		return s, g, ui.ErrNotFound
 	}
-	g, err = ground(r, q, all[at].TrunkID)
+	g, err = trunkOf(r, q, all[at].TrunkID)
 	return all[at], g, err
 }
 
@@ -172,8 +171,8 @@ func (Trunks) askEdit(r *ui.Request) (ui.Page, error) {
 	fields, err := subgroupFields(r, s)
 	return ui.Page{
 		Template: "form.html", Title: "Edit " + s.Name,
-		Lead: "Subgroup of " + g.TrunkName + ". Changes apply from the next call.", Crumbs: above(),
-		Data: r.Form(ui.Form{Submit: "Save", Cancel: r.URL(back(g)), Fields: fields, Of: plainSubgroup(s)}),
+		Lead: "Subgroup of " + g.TrunkName + ". Changes apply from the next call.", Crumbs: crumbs(),
+		Data: r.Form(ui.Form{Submit: "Save", Cancel: r.URL(back(g)), Fields: fields, Of: auditSubgroup(s)}),
 	}, err
 }
 
@@ -184,7 +183,7 @@ func (Trunks) changeSubgroup(r *ui.Request) (ui.Result, error) {
 		if err != nil {
 			return operator.Entry{}, err
 		}
-		if err = r.Same(plainSubgroup(s)); err != nil {
+		if err = r.Same(auditSubgroup(s)); err != nil {
 			return operator.Entry{}, err
 		}
 		to = back(g)
@@ -196,7 +195,7 @@ func (Trunks) changeSubgroup(r *ui.Request) (ui.Result, error) {
 func (Trunks) askDrop(r *ui.Request) (ui.Page, error) {
 	s, g, err := subgroup(r, r.DB())
 	return ui.Page{
-		Template: "form.html", Title: "Delete " + s.Name, Crumbs: above(),
+		Template: "form.html", Title: "Delete " + s.Name, Crumbs: crumbs(),
 		Lead: "Agents can no longer call through it, and its campaigns stop calling. " +
 			ui.Plural(s.Live, "call is", "calls are") + " queued or active.",
 		Data: r.Form(ui.Form{Submit: "Delete subgroup", Danger: true, Cancel: r.URL(back(g))}),
@@ -212,7 +211,7 @@ func (Trunks) drop(r *ui.Request) (ui.Result, error) {
 		}
 		to = back(g)
 		return operator.Entry{
-			Action: "subgroup.delete", Object: s.ID, Before: plainSubgroup(s),
+			Action: "subgroup.delete", Object: s.ID, Before: auditSubgroup(s),
 		}, trunks.RemoveSubgroup(r.Context(), q, r.Org(), s.ID)
 	})
 	return ui.Result{To: to, Notice: "Subgroup deleted."}, err

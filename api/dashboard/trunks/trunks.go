@@ -46,13 +46,12 @@ func (t Trunks) Module() (ui.Module, error) {
 	}, err
 }
 
-func above(more ...ui.Link) []ui.Link {
+func crumbs(more ...ui.Link) []ui.Link {
 	return append([]ui.Link{{Label: "Trunks", Path: "trunks"}}, more...)
 }
 
-func of(t trunks.Trunk) ui.Link { return ui.Link{Label: t.Name, Path: "trunks/" + t.ID} }
+func trunkLink(t trunks.Trunk) ui.Link { return ui.Link{Label: t.Name, Path: "trunks/" + t.ID} }
 
-// A row is a trunk with its subgroups and grants.
 type row struct {
 	trunks.Trunk
 
@@ -61,8 +60,8 @@ type row struct {
 	Lent   []trunks.GrantView
 }
 
-// on returns the row of a trunk.
-func (t Trunks) on(trunk trunks.Trunk, routes []trunks.Route, lent []trunks.GrantView) row {
+// newRow returns the row of a trunk.
+func (t Trunks) newRow(trunk trunks.Trunk, routes []trunks.Route, lent []trunks.GrantView) row {
 	v := row{Trunk: trunk}
 	if t.TrunkStatus != nil {
 		v.Status = t.TrunkStatus(trunk.MediaTrunk())
@@ -100,7 +99,7 @@ func (t Trunks) list(r *ui.Request) (ui.Page, error) {
 	all, looked := ui.SearchIn(all, r.Query("q"), "name", func(t trunks.Trunk) string { return t.Name })
 	own := make([]row, len(all))
 	for i, trunk := range all {
-		own[i] = t.on(trunk, routes, lent)
+		own[i] = t.newRow(trunk, routes, lent)
 	}
 	borrowed := []row{}
 	for _, l := range lent {
@@ -141,7 +140,7 @@ func (t Trunks) show(r *ui.Request) (ui.Page, error) {
 	routes, lent, err := around(r)
 	at := "trunks/" + trunk.ID
 	return ui.Page{
-		Template: "show.html", Title: trunk.Name, Lead: trunk.Proxy, Crumbs: above(),
+		Template: "show.html", Title: trunk.Name, Lead: trunk.Proxy, Crumbs: crumbs(),
 		Actions: []ui.Link{
 			{Label: "Add subgroup", Path: at + "/subgroup"},
 			{Label: "Test call", Path: at + "/call"},
@@ -149,13 +148,13 @@ func (t Trunks) show(r *ui.Request) (ui.Page, error) {
 			{Label: "Lend", Path: at + "/lend", Role: operator.Owner},
 			{Label: "Delete", Path: at + "/delete"},
 		},
-		Data: t.on(trunk, routes, lent),
+		Data: t.newRow(trunk, routes, lent),
 	}, err
 }
 
 func (Trunks) askNew(r *ui.Request) (ui.Page, error) {
 	name := ui.Field{Name: "name", Label: "Name", Placeholder: "main", Help: "Cannot be changed later."}
-	return ui.Page{Template: "form.html", Title: "New trunk", Crumbs: above(), Data: r.Form(ui.Form{
+	return ui.Page{Template: "form.html", Title: "New trunk", Crumbs: crumbs(), Data: r.Form(ui.Form{
 		Submit: "Create trunk", Cancel: r.URL("trunks"), Fields: append([]ui.Field{name}, fields(trunks.Trunk{})...),
 	})}, nil
 }
@@ -184,9 +183,9 @@ func (Trunks) create(r *ui.Request) (ui.Result, error) {
 func (Trunks) ask(r *ui.Request) (ui.Page, error) {
 	t, err := find(r, r.DB())
 	return ui.Page{
-		Template: "form.html", Title: "Edit " + t.Name, Crumbs: above(of(t)),
+		Template: "form.html", Title: "Edit " + t.Name, Crumbs: crumbs(trunkLink(t)),
 		Lead: "Changes apply from the next call.",
-		Data: r.Form(ui.Form{Submit: "Save", Cancel: r.URL("trunks/" + t.ID), Fields: fields(t), Of: sealed(t)}),
+		Data: r.Form(ui.Form{Submit: "Save", Cancel: r.URL("trunks/" + t.ID), Fields: fields(t), Of: withSecrets(t)}),
 	}, err
 }
 
@@ -194,7 +193,7 @@ func (Trunks) change(r *ui.Request) (ui.Result, error) {
 	err := r.Commit(operator.Operator, func(q db.Querier) (operator.Entry, error) {
 		t, err := find(r, q)
 		if err == nil {
-			err = r.Same(sealed(t))
+			err = r.Same(withSecrets(t))
 		}
 		if err != nil {
 			return operator.Entry{}, err
@@ -206,7 +205,7 @@ func (Trunks) change(r *ui.Request) (ui.Result, error) {
 
 // save applies the form to a trunk and returns the audit entry with the differences.
 func save(r *ui.Request, q db.Querier, name string, before *trunks.Trunk) (operator.Entry, error) {
-	t, err := given(r, name)
+	t, err := readForm(r, name)
 	if err != nil {
 		return operator.Entry{}, err
 	}
@@ -217,15 +216,15 @@ func save(r *ui.Request, q db.Querier, name string, before *trunks.Trunk) (opera
 	if err != nil {
 		return operator.Entry{}, err
 	}
-	if before != nil && before.Password != "" && t.Password == nil && elsewhere(*before, is) {
+	if before != nil && before.Password != "" && t.Password == nil && hasNewProxy(*before, is) {
 		return operator.Entry{}, ui.Invalid("password", "Enter the password again: the proxies have changed.")
 	}
 	e := operator.Entry{Action: "trunk.create", Object: is.ID}
 	was := map[string]any{}
 	if before != nil {
-		e.Action, was = "trunk.change", plain(*before)
+		e.Action, was = "trunk.change", auditView(*before)
 	}
-	old, now := operator.Diff(was, plain(is))
+	old, now := operator.Diff(was, auditView(is))
 	if t.Password != nil {
 		now["password"] = "changed"
 	}
@@ -239,14 +238,14 @@ func save(r *ui.Request, q db.Querier, name string, before *trunks.Trunk) (opera
 	return e, nil
 }
 
-// elsewhere reports whether a trunk has a new proxy.
-func elsewhere(before, is trunks.Trunk) bool {
+// hasNewProxy reports whether a trunk has a new proxy.
+func hasNewProxy(before, is trunks.Trunk) bool {
 	had := append([]string{before.Proxy}, before.Settings.Backups...)
 	return slices.ContainsFunc(append([]string{is.Proxy}, is.Settings.Backups...), func(p string) bool { return !slices.Contains(had, p) })
 }
 
-// plain is a trunk in the audit log, without password and header values.
-func plain(t trunks.Trunk) map[string]any {
+// auditView is a trunk in the audit log, without password and header values.
+func auditView(t trunks.Trunk) map[string]any {
 	names := []string{}
 	for name := range t.Settings.Headers {
 		names = append(names, name)
@@ -260,13 +259,15 @@ func plain(t trunks.Trunk) map[string]any {
 	}
 }
 
-// sealed is a trunk with its secrets, to detect concurrent edits.
-func sealed(t trunks.Trunk) []any { return []any{plain(t), string(t.Password), t.Settings.Headers} }
+// withSecrets is a trunk with its secrets, to detect concurrent edits.
+func withSecrets(t trunks.Trunk) []any {
+	return []any{auditView(t), string(t.Password), t.Settings.Headers}
+}
 
 func (Trunks) askDelete(r *ui.Request) (ui.Page, error) {
 	t, err := find(r, r.DB())
 	return ui.Page{
-		Template: "form.html", Title: "Delete " + t.Name, Crumbs: above(of(t)),
+		Template: "form.html", Title: "Delete " + t.Name, Crumbs: crumbs(trunkLink(t)),
 		Lead: "Its subgroups are deleted too, also those of organizations it is lent to. Active calls continue; queued calls are not dialed.",
 		Data: r.Form(ui.Form{Submit: "Delete trunk", Danger: true, Cancel: r.URL("trunks/" + t.ID)}),
 	}, err
@@ -278,7 +279,7 @@ func (Trunks) remove(r *ui.Request) (ui.Result, error) {
 		if err != nil {
 			return operator.Entry{}, err
 		}
-		return operator.Entry{Action: "trunk.delete", Object: t.ID, Before: plain(t)}, trunks.Remove(r.Context(), q, r.Org(), t.ID)
+		return operator.Entry{Action: "trunk.delete", Object: t.ID, Before: auditView(t)}, trunks.Remove(r.Context(), q, r.Org(), t.ID)
 	})
 	return ui.Result{To: "trunks", Notice: "Trunk deleted."}, err
 }

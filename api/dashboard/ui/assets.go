@@ -17,7 +17,6 @@ var files embed.FS
 
 const assetPath = Home + "/assets/"
 
-// An asset is a file that pages load.
 type asset struct {
 	kind         string
 	body, packed []byte

@@ -129,7 +129,7 @@ func (r *Request) Form(f Form) Form {
 	}
 	f.Message = r.invalid.Message
 	for key, reason := range r.invalid.Fields {
-		if at := f.about(key); at != nil {
+		if at := f.fieldOf(key); at != nil {
 			at.Error = reason
 		} else {
 			f.Message = labelled(key, reason)
@@ -211,8 +211,8 @@ func (r *Request) Same(of any) error {
 	}
 }
 
-// about finds the field of a key: the same name, one that begins with it, or its parent.
-func (f Form) about(key string) *Field {
+// fieldOf finds the field of a key: the same name, one that begins with it, or its parent.
+func (f Form) fieldOf(key string) *Field {
 	for _, fits := range []func(name string) bool{
 		func(name string) bool { return name == key },
 		func(name string) bool { return strings.HasPrefix(name, key) },

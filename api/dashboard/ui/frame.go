@@ -186,7 +186,6 @@ func (f *Frame) home(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, Home+"/"+url.PathEscape(member.OrgID)+"/"+f.first(), http.StatusSeeOther)
 }
 
-// first is the start page.
 func (f *Frame) first() string {
 	for _, module := range f.Modules {
 		for _, l := range module.Links {

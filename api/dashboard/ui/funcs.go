@@ -23,8 +23,8 @@ func funcs(a assets) template.FuncMap {
 	}
 }
 
-// moment converts the time types of the data; ok is false for nil and the zero time.
-func moment(v any) (time.Time, bool) {
+// toTime converts the time types of the data; ok is false for nil and the zero time.
+func toTime(v any) (time.Time, bool) {
 	var t time.Time
 	switch v := v.(type) {
 	case time.Time:
@@ -39,7 +39,6 @@ func moment(v any) (time.Time, bool) {
 	return t, !t.IsZero()
 }
 
-// count formats an integer with thousands separators.
 func count(v any) string {
 	text := fmt.Sprint(v)
 	digits := strings.TrimPrefix(text, "-")
@@ -100,7 +99,6 @@ func dict(pairs ...any) (map[string]any, error) {
 	return d, nil
 }
 
-// stateLabel returns the label of a state code.
 func stateLabel(state any) string {
 	switch code := fmt.Sprint(state); code {
 	case "dead":

@@ -14,7 +14,6 @@ import (
 	"github.com/parley-voice/parley/control/idempotency"
 )
 
-// outcome is the stored result of a form with an idempotency key.
 type outcome struct {
 	To, Say string
 	Wrong   bool

@@ -15,7 +15,6 @@ import (
 	"github.com/parley-voice/parley/control/operator"
 )
 
-// parse reads the shared templates and those of all modules.
 func (f *Frame) parse() (map[string]*template.Template, error) {
 	base, err := template.New("frame").Funcs(funcs(f.assets)).ParseFS(files, "pages/_*.html")
 	if err != nil {
@@ -74,7 +73,6 @@ func readPages(all map[string]*template.Template, base *template.Template, own f
 // formPage is a page with one form and nothing else.
 const formPage = "form.html"
 
-// A sheet is the data of a template.
 type sheet struct {
 	Page
 
@@ -111,7 +109,7 @@ func (s sheet) Zone() string { return s.zone.String() }
 
 // When formats a time; nil and the zero time are a dash.
 func (s sheet) When(v any) template.HTML {
-	t, ok := moment(v)
+	t, ok := toTime(v)
 	if !ok {
 		return `<span class="none">–</span>`
 	}
@@ -180,7 +178,6 @@ func zone(name string) *time.Location {
 	return time.UTC
 }
 
-// show writes a page of a module.
 func (f *Frame) show(r *Request, module Module, p Page, status int) error {
 	return f.write(r.Writer, path.Join(module.Name, p.Template), f.sheet(r, p), status)
 }

@@ -153,7 +153,6 @@ func (r *Request) File(name string) (path string, remove func(), err error) {
 	return path, remove, nil
 }
 
-// plainName sanitizes a file name.
 func plainName(name string) string {
 	name = strings.Map(func(c rune) rune {
 		if unicode.IsLetter(c) || unicode.IsDigit(c) || strings.ContainsRune("._- ", c) {
@@ -301,7 +300,6 @@ func (r *Request) Prove(password media.Secret) error {
 	return r.Session.VerifyPassword(r.Context(), r.frame.DB.Pool, password)
 }
 
-// sentence capitalizes the first letter.
 func sentence(s string) string {
 	first, size := utf8.DecodeRuneInString(s)
 	return string(unicode.ToUpper(first)) + s[size:]

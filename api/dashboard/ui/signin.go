@@ -69,8 +69,8 @@ func (f *Frame) toSignIn(w http.ResponseWriter, r *http.Request) {
 	redirect(w, r, Home+"/sign-in", q)
 }
 
-// tooLong redirects to the sign-in page and drops a form that is too large to keep.
-func (f *Frame) tooLong(w http.ResponseWriter, r *http.Request, route Route) {
+// dropForm redirects to the sign-in page and drops a form that is too large to keep.
+func (f *Frame) dropForm(w http.ResponseWriter, r *http.Request, route Route) {
 	q := url.Values{"lost": {"yes"}}
 	if route.Show != nil {
 		q.Set("next", r.URL.RequestURI())
@@ -78,7 +78,6 @@ func (f *Frame) tooLong(w http.ResponseWriter, r *http.Request, route Route) {
 	redirect(w, r, Home+"/sign-in", q)
 }
 
-// redirect answers with the address of the next page.
 func redirect(w http.ResponseWriter, r *http.Request, to string, q url.Values) {
 	if len(q) > 0 {
 		to += "?" + q.Encode()
@@ -91,7 +90,6 @@ func redirect(w http.ResponseWriter, r *http.Request, to string, q url.Values) {
 	http.Redirect(w, r, to, http.StatusSeeOther) //nolint:gosec // never leaves the dashboard
 }
 
-// signing is the data of the sign-in page.
 type signing struct {
 	Email, Next, Message string
 	// Again means that a form was submitted without a session; Kept are its fields.
@@ -130,13 +128,13 @@ func (f *Frame) signIn(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	to := r.PostForm.Get("next")
-	if _, ok := f.prove(w, r, signing{Email: r.PostForm.Get("email"), Next: to}, r.PostForm.Get("password")); ok {
+	if _, ok := f.checkPassword(w, r, signing{Email: r.PostForm.Get("email"), Next: to}, r.PostForm.Get("password")); ok {
 		http.Redirect(w, r, next(to), http.StatusSeeOther) //nolint:gosec // never leaves the dashboard
 	}
 }
 
-// prove starts a session if address and password match, else shows the error.
-func (f *Frame) prove(w http.ResponseWriter, r *http.Request, s signing, password string) (media.Secret, bool) {
+// checkPassword starts a session if address and password match, else shows the error.
+func (f *Frame) checkPassword(w http.ResponseWriter, r *http.Request, s signing, password string) (media.Secret, bool) {
 	from := address(r)
 	device, known := f.device(r, s.Email)
 	token, err := operator.SignIn(
@@ -158,7 +156,7 @@ func (f *Frame) prove(w http.ResponseWriter, r *http.Request, s signing, passwor
 	case err != nil:
 		f.fail(w, r, nil, err)
 	default:
-		if err := f.leave(r); err != nil { // whoever it belonged to
+		if err := f.endSession(r); err != nil { // whoever it belonged to
 			f.Log.WarnContext(r.Context(), "failed to end the previous session", "error", err.Error())
 		}
 		f.setCookie(w, f.cookie(), string(token), int(operator.Life.Seconds()))
@@ -182,7 +180,7 @@ const (
 func (f *Frame) again(w http.ResponseWriter, r *http.Request, route Route, readErr error) (s operator.Session, ok bool) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxFormBytes)
 	if readErr != nil || parse(r) != nil { // for example too long to keep
-		f.tooLong(w, r, route)
+		f.dropForm(w, r, route)
 		return s, false
 	}
 	email, password := r.PostForm.Get(againEmail), r.PostForm.Get(againPassword)
@@ -200,7 +198,7 @@ func (f *Frame) again(w http.ResponseWriter, r *http.Request, route Route, readE
 		f.writeBare(w, r, http.StatusUnauthorized, "sign-in.html", "Sign in", page)
 		return s, false
 	}
-	token, ok := f.prove(w, r, page, password)
+	token, ok := f.checkPassword(w, r, page, password)
 	if !ok {
 		return s, false
 	}
@@ -250,8 +248,8 @@ func next(to string) string {
 	return u.RequestURI()
 }
 
-// leave ends the session of a request, if it has one.
-func (f *Frame) leave(r *http.Request) error {
+// endSession ends the session of a request, if it has one.
+func (f *Frame) endSession(r *http.Request) error {
 	c, err := r.Cookie(f.cookie())
 	if err != nil {
 		return nil //nolint:nilerr // no session
@@ -260,7 +258,7 @@ func (f *Frame) leave(r *http.Request) error {
 }
 
 func (f *Frame) signOut(w http.ResponseWriter, r *http.Request) {
-	if err := f.leave(r); err != nil {
+	if err := f.endSession(r); err != nil {
 		f.fail(w, r, nil, err)
 		return
 	}

@@ -10,11 +10,10 @@ import (
 	"github.com/parley-voice/parley/control/webhook"
 )
 
-// confirm is a form that asks before a change of an endpoint.
 func (w Webhooks) confirm(r *ui.Request, title, lead string, f ui.Form) (ui.Page, error) {
 	e, err := w.find(r, r.DB())
 	f.Cancel = r.URL("webhooks/" + e.ID)
-	return ui.Page{Template: "form.html", Title: title, Lead: lead, Crumbs: above(of(r, e)), Data: r.Form(f)}, err
+	return ui.Page{Template: "form.html", Title: title, Lead: lead, Crumbs: crumbs(endpointLink(r, e)), Data: r.Form(f)}, err
 }
 
 func (w Webhooks) askRotate(r *ui.Request) (ui.Page, error) {
@@ -66,7 +65,7 @@ func (w Webhooks) remove(r *ui.Request) (ui.Result, error) {
 		if err == nil {
 			_, err = webhook.Remove(r.Context(), q, was.ID)
 		}
-		return operator.Entry{Action: "webhook.delete", Object: r.ID(), Before: logged(was)}, err
+		return operator.Entry{Action: "webhook.delete", Object: r.ID(), Before: auditView(was)}, err
 	})
 	return ui.Result{To: "webhooks", Notice: "Endpoint deleted."}, err
 }
@@ -115,7 +114,7 @@ func (w Webhooks) askReplay(r *ui.Request) (ui.Page, error) {
 
 // replay sends failed deliveries again and enables the endpoint.
 func (w Webhooks) replay(r *ui.Request) (ui.Result, error) {
-	return w.again(r, r.ID(), r.ID())
+	return w.replayDelivery(r, r.ID(), r.ID())
 }
 
 func (w Webhooks) replayOne(r *ui.Request) (ui.Result, error) {
@@ -123,10 +122,10 @@ func (w Webhooks) replayOne(r *ui.Request) (ui.Result, error) {
 	if err != nil {
 		return ui.Result{}, err
 	}
-	return w.again(r, s.EndpointID, s.ID)
+	return w.replayDelivery(r, s.EndpointID, s.ID)
 }
 
-func (w Webhooks) again(r *ui.Request, endpoint, id string) (ui.Result, error) {
+func (w Webhooks) replayDelivery(r *ui.Request, endpoint, id string) (ui.Result, error) {
 	if _, err := webhook.Read(r.Context(), r.DB(), r.Org(), endpoint); err != nil {
 		return ui.Result{}, err
 	}
@@ -144,7 +143,7 @@ func (w Webhooks) notice(r *ui.Request) (ui.Page, error) {
 	}
 	e, err := webhook.Read(r.Context(), r.DB(), r.Org(), s.EndpointID)
 	return ui.Page{
-		Template: "notice.html", Title: s.Type, Lead: s.ID, Crumbs: above(of(r, e)),
+		Template: "notice.html", Title: s.Type, Lead: s.ID, Crumbs: crumbs(endpointLink(r, e)),
 		Data: map[string]any{"N": s, "Body": body},
 	}, err
 }

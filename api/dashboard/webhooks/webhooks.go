@@ -47,7 +47,6 @@ func (w Webhooks) Module() (ui.Module, error) {
 	}, err
 }
 
-// A row is an endpoint with its undelivered events.
 type row struct {
 	webhook.EndpointView
 
@@ -56,8 +55,8 @@ type row struct {
 	Waiting, Dead int
 }
 
-// shown returns an endpoint's address as far as the operator may see it.
-func shown(r *ui.Request, e webhook.EndpointView) string {
+// visibleURL returns an endpoint's address as far as the operator may see it.
+func visibleURL(r *ui.Request, e webhook.EndpointView) string {
 	if r.May(operator.Owner) {
 		return e.URL
 	}
@@ -66,7 +65,7 @@ func shown(r *ui.Request, e webhook.EndpointView) string {
 
 func (Webhooks) row(r *ui.Request, e webhook.EndpointView) (row, error) {
 	waiting, dead, err := webhook.CountUndelivered(r.Context(), r.DB(), e.ID)
-	v := row{e, shown(r, e), "active", waiting, dead}
+	v := row{e, visibleURL(r, e), "active", waiting, dead}
 	if e.DisabledAt != nil {
 		v.State = "disabled"
 	}
@@ -81,7 +80,7 @@ func (w Webhooks) list(r *ui.Request) (ui.Page, error) {
 	if err != nil {
 		return ui.Page{}, err
 	}
-	all, looked := ui.SearchIn(all, r.Query("q"), "address", func(e webhook.EndpointView) string { return shown(r, e) })
+	all, looked := ui.SearchIn(all, r.Query("q"), "address", func(e webhook.EndpointView) string { return visibleURL(r, e) })
 	rows := make([]row, len(all))
 	for i, e := range all {
 		if rows[i], err = w.row(r, e); err != nil {
@@ -95,15 +94,14 @@ func (w Webhooks) list(r *ui.Request) (ui.Page, error) {
 	}, nil
 }
 
-func above(more ...ui.Link) []ui.Link {
+func crumbs(more ...ui.Link) []ui.Link {
 	return append([]ui.Link{{Label: "Webhooks", Path: "webhooks"}}, more...)
 }
 
-func of(r *ui.Request, e webhook.EndpointView) ui.Link {
-	return ui.Link{Label: shown(r, e), Path: "webhooks/" + e.ID}
+func endpointLink(r *ui.Request, e webhook.EndpointView) ui.Link {
+	return ui.Link{Label: visibleURL(r, e), Path: "webhooks/" + e.ID}
 }
 
-// fields are the events, agents and format of an endpoint.
 func fields(r *ui.Request, e webhook.EndpointView) ([]ui.Field, error) {
 	names, err := agents.Names(r.Context(), r.DB(), r.Org())
 	return []ui.Field{
@@ -116,7 +114,6 @@ func fields(r *ui.Request, e webhook.EndpointView) ([]ui.Field, error) {
 	}, err
 }
 
-// read reads the fields of an endpoint.
 func read(r *ui.Request, e *webhook.Endpoint) error {
 	e.OrgID, e.Events, e.Agents, e.Thin = r.Org(), r.All("events"), r.All("agents"), r.Ticked("thin")
 	if len(e.Events) == 0 {
@@ -136,7 +133,7 @@ func read(r *ui.Request, e *webhook.Endpoint) error {
 
 func (Webhooks) ask(r *ui.Request) (ui.Page, error) {
 	more, err := fields(r, webhook.EndpointView{Events: webhook.Types()})
-	return ui.Page{Template: "form.html", Title: "New endpoint", Crumbs: above(), Data: r.Form(ui.Form{
+	return ui.Page{Template: "form.html", Title: "New endpoint", Crumbs: crumbs(), Data: r.Form(ui.Form{
 		Submit: "Create endpoint", Cancel: r.URL("webhooks"),
 		Fields: append(
 			[]ui.Field{
@@ -162,7 +159,7 @@ func (w Webhooks) create(r *ui.Request) (ui.Result, error) {
 	}
 	err := r.Commit(operator.Owner, func(q db.Querier) (operator.Entry, error) {
 		made, err := webhook.Create(r.Context(), q, e)
-		return operator.Entry{Action: "webhook.create", Object: made.ID, After: logged(made)}, err
+		return operator.Entry{Action: "webhook.create", Object: made.ID, After: auditView(made)}, err
 	})
 	if err != nil {
 		if webhook.IsURLTaken(err) {
@@ -175,11 +172,11 @@ func (w Webhooks) create(r *ui.Request) (ui.Result, error) {
 
 // secret shows a secret once.
 func secret(title string, s media.Secret) ui.Result {
-	return ui.Result{Page: &ui.Page{Template: "secret.html", Title: title, Crumbs: above(), Data: string(s)}}
+	return ui.Result{Page: &ui.Page{Template: "secret.html", Title: title, Crumbs: crumbs(), Data: string(s)}}
 }
 
-// logged is an endpoint in the audit log, without path and query, which may be secrets.
-func logged(e webhook.EndpointView) map[string]any {
+// auditView is an endpoint in the audit log, without path and query, which may be secrets.
+func auditView(e webhook.EndpointView) map[string]any {
 	return map[string]any{"host": webhook.EndpointStatus{URL: e.URL}.Host(), "events": e.Events, "agents": e.Agents, "thin": e.Thin}
 }
 
@@ -209,7 +206,7 @@ func (w Webhooks) show(r *ui.Request) (ui.Page, error) {
 	}
 	all, next := ui.Paginate(r, all, perPage, func(s webhook.Delivery) string { return s.ID })
 	p := ui.Page{
-		Template: "show.html", Title: of.Shown, Crumbs: above(),
+		Template: "show.html", Title: of.Shown, Crumbs: crumbs(),
 		Actions: []ui.Link{
 			{Label: "Edit", Path: "webhooks/" + e.ID + "/edit", Role: operator.Owner},
 			{Label: "New secret", Path: "webhooks/" + e.ID + "/secret", Role: operator.Owner},
@@ -226,8 +223,8 @@ func (w Webhooks) askChange(r *ui.Request) (ui.Page, error) {
 		return ui.Page{}, err
 	}
 	asked, err := fields(r, e)
-	return ui.Page{Template: "form.html", Title: "Edit endpoint", Crumbs: above(of(r, e)), Data: r.Form(ui.Form{
-		Submit: "Save", Cancel: r.URL("webhooks/" + e.ID), Fields: asked, Of: logged(e),
+	return ui.Page{Template: "form.html", Title: "Edit endpoint", Crumbs: crumbs(endpointLink(r, e)), Data: r.Form(ui.Form{
+		Submit: "Save", Cancel: r.URL("webhooks/" + e.ID), Fields: asked, Of: auditView(e),
 	})}, err
 }
 
@@ -239,13 +236,13 @@ func (w Webhooks) change(r *ui.Request) (ui.Result, error) {
 	err := r.Commit(operator.Owner, func(q db.Querier) (operator.Entry, error) {
 		was, err := w.find(r, q)
 		if err == nil {
-			err = r.Same(logged(was))
+			err = r.Same(auditView(was))
 		}
 		if err != nil {
 			return operator.Entry{}, err
 		}
 		is, err := webhook.Change(r.Context(), q, e)
-		return operator.Entry{Action: "webhook.change", Object: e.ID, Before: logged(was), After: logged(is)}, err
+		return operator.Entry{Action: "webhook.change", Object: e.ID, Before: auditView(was), After: auditView(is)}, err
 	})
 	return ui.Result{To: "webhooks/" + e.ID, Notice: "The endpoint is changed."}, err
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/parley-voice/parley/control/operator"
 )
 
-// loaded loads the file of a form like parley dnc load, and logs it.
-func (l Lists) loaded(r *ui.Request, load dnc.Load, do func(context.Context, dnc.Load) (dnc.LoadResult, error)) (dnc.LoadResult, error) {
+// loadList loads the file of a form like parley dnc load, and logs it.
+func (l Lists) loadList(r *ui.Request, load dnc.Load, do func(context.Context, dnc.Load) (dnc.LoadResult, error)) (dnc.LoadResult, error) {
 	name, remove, err := r.File("file")
 	if err != nil {
 		return dnc.LoadResult{}, err
