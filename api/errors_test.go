@@ -12,7 +12,6 @@ import (
 
 const validBody = `{"agent_id":"sales","to_number":"+12025550123"`
 
-// body returns a valid body with more members.
 func body(more string) string {
 	if more != "" {
 		more = "," + more
@@ -108,7 +107,6 @@ func TestPhoneErrorOrder(t *testing.T) {
 	_ = otherKey
 }
 
-// checkEnvelope checks the four fields of an error and their types.
 func checkEnvelope(t *testing.T, a response) {
 	t.Helper()
 	var e struct {

@@ -20,10 +20,8 @@ import (
 	"github.com/parley-voice/parley/control/budget"
 )
 
-// keyOf is the context key of the API key.
 type keyOf struct{}
 
-// A handler writes a response or returns an error.
 type handler func(w http.ResponseWriter, r *http.Request) error
 
 type methods map[string]handler

@@ -48,7 +48,6 @@ type Server struct {
 	Log    *slog.Logger
 }
 
-// A keyed handler serves authenticated requests.
 type keyed func(w http.ResponseWriter, r *http.Request, key apikeys.Key) error
 
 // EndRoute is the route whose requests wait for the end of a call.

@@ -101,7 +101,6 @@ func (h *env) fill() {
 
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// pages reads up to five consecutive pages from each of ten positions of a list.
 func (h *env) pages(filter string) (took []time.Duration) {
 	h.t.Helper()
 	for place := range 10 {

@@ -193,7 +193,6 @@ func (c *Campaigns) answer(w http.ResponseWriter, r *http.Request, checked bool,
 	return nil
 }
 
-// launchBlocked adds the blockers to a rejected launch.
 func launchBlocked(blockers []launchcheck.Blocker) error {
 	return &response.DetailedError{
 		Refusal: control.Refuse(control.CodeLaunchBlocked, "launch checks failed; see blockers"), Blockers: blockers,

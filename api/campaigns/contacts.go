@@ -17,7 +17,6 @@ import (
 	"github.com/parley-voice/parley/control/idempotency"
 )
 
-// added is the response of an accepted batch.
 type added struct {
 	Campaign  shortView             `json:"campaign"`
 	Import    importView            `json:"import"`
@@ -69,7 +68,6 @@ func (c *Campaigns) Add(w http.ResponseWriter, r *http.Request, key apikeys.Key)
 	return nil
 }
 
-// batch parses a batch and rejects it in the contract's order.
 func (c *Campaigns) batch(w http.ResponseWriter, r *http.Request) (name string, body *schema.Body, rows []json.RawMessage, err error) {
 	if name, err = schema.IdempotencyKey(r); err != nil {
 		return "", nil, nil, err

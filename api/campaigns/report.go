@@ -13,7 +13,6 @@ import (
 	"github.com/parley-voice/parley/control/apikeys"
 )
 
-// kind is the media type of a report format.
 func kind(format string) string {
 	if format == report.XLSX {
 		return "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"

@@ -28,7 +28,6 @@ type shortView struct {
 	CreatedAt      callview.Epoch   `json:"created_at"`
 }
 
-// A campaignView is a single campaign.
 type campaignView struct {
 	shortView
 
@@ -51,7 +50,6 @@ type campaignView struct {
 	AgentVersion    *int                   `json:"agent_version"`
 }
 
-// An importView is an import of a campaign.
 type importView struct {
 	ImportID        string            `json:"import_id"`
 	Status          string            `json:"status"`
@@ -72,7 +70,6 @@ type importView struct {
 	RowsProjected   bool              `json:"source_rows_projected"`
 }
 
-// importIssues are the first issues of an import's rows.
 type importIssues struct {
 	Total     int                 `json:"total"`
 	Shown     int                 `json:"shown"`
@@ -81,7 +78,6 @@ type importIssues struct {
 	Items     []contactfile.Issue `json:"items"`
 }
 
-// summarize renders a campaign for a list.
 func summarize(c campaigns.Campaign) shortView {
 	return shortView{
 		CampaignID: c.ID, Status: c.Status, CreatedVia: c.CreatedVia, LaunchedVia: c.LaunchedVia, Name: c.Name, AgentID: c.AgentName,
@@ -115,7 +111,6 @@ func viewCampaign(st service.Status, checked bool) campaignView {
 	return v
 }
 
-// viewImport renders an import.
 func viewImport(x service.ImportStatus) importView {
 	status := "refused"
 	if x.Accepted {

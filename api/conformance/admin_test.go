@@ -27,7 +27,6 @@ func TestAdmin(t *testing.T) {
 	})
 }
 
-// adminPaths returns the operations of the root organization.
 func adminPaths() []string {
 	return []string{
 		"GET /v1/admin/organizations", "POST /v1/admin/organizations", "GET /v1/admin/organizations/x",

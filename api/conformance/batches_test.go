@@ -45,7 +45,6 @@ func TestBatches(t *testing.T) {
 
 const oneCall = `"calls":[{"phone":"2125550101"}]`
 
-// add posts an attested batch.
 func (o *organization) add(t *testing.T, c map[string]any, key string, members ...string) response {
 	t.Helper()
 	body := strings.Join(members, ",")
@@ -55,7 +54,6 @@ func (o *organization) add(t *testing.T, c map[string]any, key string, members .
 	return o.do(t, "POST", fmt.Sprintf("/v1/campaigns/%v/calls", c["campaign_id"]), "{"+body+"}", "Idempotency-Key", key)
 }
 
-// contacts counts the contacts of a campaign.
 func (o *organization) contacts(t *testing.T, c map[string]any) float64 {
 	t.Helper()
 	return o.progress(t, c)["counters"].(map[string]any)["contacts"].(float64)

@@ -50,14 +50,12 @@ func TestCampaigns(t *testing.T) {
 	})
 }
 
-// useUSRules sets the market and the time zone of the organization.
 func (o *organization) useUSRules(t *testing.T) *organization {
 	t.Helper()
 	o.apply(t, fmt.Sprintf("organizations: [{name: %s, market: us, timezone: America/New_York}]", o.name))
 	return o
 }
 
-// suppress sets the organization's suppression list.
 func (o *organization) suppress(t *testing.T, numbers ...string) {
 	t.Helper()
 	o.apply(t, fmt.Sprintf("organizations: [{name: %s, suppression: [%s]}]", o.name, quoted(numbers...)))
@@ -97,7 +95,6 @@ const (
 	oneRow    = `"planned_calls":[{"phone":"2125550101"}]`
 )
 
-// create requests a campaign of the agent sales with more members.
 func (o *organization) create(t *testing.T, key string, more ...string) response {
 	t.Helper()
 	return o.do(t, "POST", "/v1/campaigns", campaignBody(more...), "Idempotency-Key", key)
@@ -112,7 +109,6 @@ func (o *organization) campaign(t *testing.T, more ...string) map[string]any {
 	return o.create(t, fmt.Sprint(time.Now().UnixNano()), more...).want(t, http.StatusCreated).object(t)
 }
 
-// epoch returns the Unix time d from now.
 func epoch(d time.Duration) int64 { return time.Now().Add(d).Unix() }
 
 func codes(t *testing.T, m map[string]any, name string) string {
@@ -128,7 +124,6 @@ func codes(t *testing.T, m map[string]any, name string) string {
 	return strings.Join(found, " ")
 }
 
-// hasMembers checks members of an object.
 func hasMembers(t *testing.T, m, want map[string]any) {
 	t.Helper()
 	for name, v := range want {
@@ -401,7 +396,6 @@ func consentTiers(t *testing.T, s *service) {
 	}
 }
 
-// campaigns counts the campaigns of the organization.
 func (o *organization) campaigns(t *testing.T) int {
 	t.Helper()
 	return len(o.do(t, "GET", "/v1/campaigns?limit=100", "").want(t, 200).object(t)["campaigns"].([]any))

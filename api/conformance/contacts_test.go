@@ -110,7 +110,6 @@ func onlyLiveCampaigns(t *testing.T, s *service) {
 	}
 }
 
-// contact returns the id of the contact with a number.
 func (o *organization) contact(t *testing.T, number string) (id string) {
 	t.Helper()
 	if err := o.s.db.Pool.QueryRow(t.Context(), "SELECT id FROM contacts WHERE org_id = $1 AND number = $2", o.id, number).Scan(&id); err != nil {

@@ -68,7 +68,6 @@ func largeBody(t *testing.T, s *service) {
 	wantError(t, o.do(t, "POST", "/v1/calls/phone", `{"agent_id":"`+strings.Repeat("x", 4<<20)+`"}`), 413, "request_too_large")
 }
 
-// issuesOf returns the issues of a 422.
 func issuesOf(t *testing.T, a response) []map[string]any {
 	t.Helper()
 	wantError(t, a, 422, "invalid_request")

@@ -64,7 +64,6 @@ func (o *organization) useLimitedKey(t *testing.T, limit int) (id string) {
 	return id
 }
 
-// admitted counts how many of n requests are accepted.
 func (o *organization) admitted(t *testing.T, n int) (count int) {
 	t.Helper()
 	for range n {

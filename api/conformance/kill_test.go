@@ -50,7 +50,6 @@ func TestKillDuringRequest(t *testing.T) {
 	k.stop()
 }
 
-// A crashTest kills the process of its service during requests.
 type crashTest struct {
 	*service
 
@@ -81,7 +80,6 @@ func (k *crashTest) start(t *testing.T) {
 	}
 }
 
-// tables lists the tables that a create or a batch writes.
 func tables() []string {
 	return []string{"campaigns", "imports", "import_rows", "contacts", "attestations", "dnc_audit", "campaign_log"}
 }

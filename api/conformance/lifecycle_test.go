@@ -36,7 +36,6 @@ func TestCampaignLifecycle(t *testing.T) {
 	})
 }
 
-// act requests an action of a campaign.
 func (o *organization) act(t *testing.T, c map[string]any, action string) response {
 	t.Helper()
 	return o.do(t, "POST", fmt.Sprintf("/v1/campaigns/%v/%s", c["campaign_id"], action), "")
@@ -47,7 +46,6 @@ func (o *organization) read(t *testing.T, c map[string]any) map[string]any {
 	return o.do(t, "GET", fmt.Sprintf("/v1/campaigns/%v", c["campaign_id"]), "").want(t, 200).object(t)
 }
 
-// launch requests the launch of a campaign with an attestation of its import.
 func (o *organization) launch(t *testing.T, c map[string]any, more ...string) response {
 	t.Helper()
 	id := ""

@@ -48,7 +48,6 @@ func TestPlaceCall(t *testing.T) {
 	})
 }
 
-// order places a call of the agent sales with more members.
 func (o *organization) order(t *testing.T, more string, headers ...string) response {
 	t.Helper()
 	if more != "" {
@@ -63,7 +62,6 @@ func (o *organization) subgroup(t *testing.T, keys string) {
 	o.apply(t, fmt.Sprintf(`organizations: [{name: %s, trunks: [{name: main, subgroups: [{name: default, %s}]}]}]`, o.name, keys))
 }
 
-// limitCallStarts limits the call starts of the trunk per second.
 func (o *organization) limitCallStarts(t *testing.T, perSecond string) {
 	t.Helper()
 	o.apply(t, fmt.Sprintf(`organizations: [{name: %s, trunks: [{name: main, limits: {calls_per_second: %s}}]}]`, o.name, perSecond))
@@ -138,7 +136,6 @@ organizations:
 	wantError(t, order(`{"agent_id":"draft","to_number":"+12025550000","ring_duration":1}`), 429, "subgroup_rate_limit")
 }
 
-// publish publishes an agent.
 func (o *organization) publish(t *testing.T, agent string) {
 	t.Helper()
 	o.apply(t, fmt.Sprintf(`organizations: [{name: %s, agents: [{name: %s, published: true}]}]`, o.name, agent))
@@ -400,7 +397,6 @@ func unspacedCalls(t *testing.T, s *service) {
 	t.Errorf("four calls of one subgroup started within %v", apart)
 }
 
-// span returns the time from the first call to the last.
 func span(s *service, numbers []string) time.Duration {
 	return s.invitesTo(numbers[len(numbers)-1])[0].At.Sub(s.invitesTo(numbers[0])[0].At).Abs()
 }

@@ -22,7 +22,6 @@ import (
 	"github.com/parley-voice/parley/control/db/dbtest"
 )
 
-// A process is a running parley serve.
 type process struct {
 	url, metrics string
 
@@ -135,14 +134,12 @@ func (p *process) Write(b []byte) (int, error) {
 	return p.log.Write(b)
 }
 
-// logged returns all output of the process.
 func (p *process) logged() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.log.String()
 }
 
-// stop ends the process and waits for it.
 func (p *process) stop() {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may have ended
 	select {

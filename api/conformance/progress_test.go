@@ -50,7 +50,6 @@ func (o *organization) progress(t *testing.T, c map[string]any) map[string]any {
 	return p
 }
 
-// attempts adds up the outcomes.
 func attempts(counters any) (n float64) {
 	for _, name := range []string{"answered", "voicemail", "ivr", "no_answer", "busy", "declined", "failed", "calls_in_progress"} {
 		n += counters.(map[string]any)[name].(float64)

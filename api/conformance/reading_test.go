@@ -33,7 +33,6 @@ func TestReadCalls(t *testing.T) {
 	})
 }
 
-// list returns the ids of a page and the cursor of the next page.
 func (o *organization) list(t *testing.T, query string) (ids []string, next string) {
 	t.Helper()
 	page := o.do(t, "GET", "/v1/calls?"+query, "").want(t, http.StatusOK).object(t)

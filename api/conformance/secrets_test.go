@@ -215,7 +215,6 @@ func dump(t *testing.T, s *service) string {
 	return all.String()
 }
 
-// files returns the contents of all files of a folder.
 func files(t *testing.T, dir string) string {
 	t.Helper()
 	var all strings.Builder

@@ -23,7 +23,6 @@ import (
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
-// A service is the running program, a carrier, and their database.
 type service struct {
 	*process
 
@@ -46,7 +45,6 @@ type sharedService struct {
 
 var shared sharedService
 
-// get starts the service on first use.
 func (o *sharedService) get(t *testing.T) *service {
 	t.Helper()
 	o.once.Do(func() { o.service, o.err = start(context.WithoutCancel(t.Context())) })
@@ -167,7 +165,6 @@ func (s *service) phones(script func(siptest.Invite) siptest.Script) string {
 	return "+" + digits
 }
 
-// invitesTo returns the INVITEs to a number.
 func (s *service) invitesTo(number string) (all []siptest.Entry) {
 	for _, e := range s.carrier.Journal() {
 		if strings.HasSuffix(e.To, strings.TrimPrefix(number, "+")) {
@@ -226,7 +223,6 @@ func (s *service) empty(t *testing.T) *organization {
 	return o
 }
 
-// newKey creates another key and returns its secret and id.
 func (o *organization) newKey(t *testing.T, k apikeys.Key) (secret, id string) {
 	t.Helper()
 	k.OrgID = o.id
@@ -237,7 +233,6 @@ func (o *organization) newKey(t *testing.T, k apikeys.Key) (secret, id string) {
 	return string(text), id
 }
 
-// apply applies an operator's file.
 func (o *organization) apply(t *testing.T, text string) {
 	t.Helper()
 	spec, err := apply.Parse(strings.NewReader(text))

@@ -49,7 +49,6 @@ type response struct {
 
 func (a response) String() string { return fmt.Sprintf("%d %s", a.status, a.body) }
 
-// object decodes a JSON object.
 func (a response) object(t *testing.T) map[string]any {
 	t.Helper()
 	var v map[string]any
@@ -59,7 +58,6 @@ func (a response) object(t *testing.T) map[string]any {
 	return v
 }
 
-// list decodes a JSON array.
 func (a response) list(t *testing.T) []any {
 	t.Helper()
 	var v []any
@@ -78,7 +76,6 @@ func (a response) want(t *testing.T, status int) response {
 	return a
 }
 
-// envelope returns the error object.
 func (a response) envelope(t *testing.T) map[string]any {
 	t.Helper()
 	e, ok := a.object(t)["error"].(map[string]any)

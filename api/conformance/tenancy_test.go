@@ -63,7 +63,6 @@ func unknownID(id string) string {
 	return control.NewID(prefix+"_", time.Now())
 }
 
-// An operation is an operation of the OpenAPI description.
 type operation struct {
 	method, path string
 	query, body  []string // parameters that contain ids

@@ -35,7 +35,6 @@ const (
 	formerSecret = "whsec_ZmVkY2JhOTg3NjU0MzIxMGZlZGNiYTk4NzY1NDMyMTA="
 )
 
-// A delivery is a received webhook.
 type delivery struct {
 	id, signatures string
 	body           map[string]any

@@ -12,7 +12,6 @@ import (
 	"github.com/parley-voice/parley/control/operator"
 )
 
-// A scene prepares a page for a screenshot.
 type scene struct {
 	name string
 	do   func(b dashtest.Tab)

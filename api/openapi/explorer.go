@@ -21,10 +21,8 @@ var static embed.FS
 const explorerPolicy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; " +
 	"font-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// An explorerFile is an embedded file of the explorer.
 type explorerFile struct{ kind, name string }
 
-// explorerFiles maps the names of /docs/{file}.
 func explorerFiles() map[string]explorerFile {
 	const js, css, text = "text/javascript; charset=utf-8", "text/css; charset=utf-8", "text/plain; charset=utf-8"
 	return map[string]explorerFile{

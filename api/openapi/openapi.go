@@ -74,7 +74,6 @@ func success(what string, example any) *huma.Response {
 	return &huma.Response{Description: what, Content: map[string]*huma.MediaType{"application/json": {Schema: open, Example: example}}}
 }
 
-// refusals adds the errors of an operation.
 func refusals(to map[string]*huma.Response, codes map[int]string) map[string]*huma.Response {
 	all := map[int]string{
 		401: "api_key_required, api_key_unknown, api_key_revoked",

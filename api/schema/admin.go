@@ -114,7 +114,6 @@ func (s *Set) KeyChange(b *Body) (rateLimit int, err error) {
 	return rate(k.RateLimit), err
 }
 
-// rate parses a rate limit that matches its schema.
 func rate(v any) int {
 	switch v := v.(type) {
 	case string:

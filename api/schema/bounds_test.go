@@ -22,7 +22,6 @@ func readCampaign(t *testing.T, text string) (*Body, error) {
 	return ReadUpTo(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), "POST", "/", strings.NewReader(text)), MaxCampaign)
 }
 
-// list is a JSON array of n equal elements.
 func list(element string, n int) string {
 	return "[" + strings.TrimSuffix(strings.Repeat(element+",", n), ",") + "]"
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/parley-voice/parley/control/admission"
 )
 
-// order parses an order with more members.
 func order(t *testing.T, more string) (admission.Order, error) {
 	t.Helper()
 	b, err := read(t, `{"agent_id":"sales","to_number":"+12025550123"`+more+`}`)

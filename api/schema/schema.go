@@ -144,7 +144,6 @@ var kinds = map[string][2]string{ //nolint:gochecknoglobals // read-only table
 	"expected object":  {"dict_type", "Input should be a valid dictionary"},
 }
 
-// kind maps the other validator messages.
 func kind(msg string, value any) (typ, text string) {
 	if f, ok := value.(float64); ok && msg == "expected integer" && f != math.Trunc(f) {
 		return "int_from_float", "Input should be a valid integer, got a number with a fractional part"

@@ -21,7 +21,6 @@ func space(text []byte, at int) int {
 	return at
 }
 
-// skip returns the end of the value at an index.
 func skip(text []byte, at int) int {
 	switch text[at] {
 	case '"':
@@ -159,7 +158,6 @@ func appendString(to, text []byte) []byte {
 	return append(to, written...)
 }
 
-// A member is an appended member: its name and position.
 type member struct {
 	name     string
 	from, to int

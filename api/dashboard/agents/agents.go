@@ -131,7 +131,6 @@ func (a Agents) show(r *ui.Request) (ui.Page, error) {
 	return p, nil
 }
 
-// save applies an agent and returns the audit entry with the differences.
 func save(r *ui.Request, q db.Querier, before *agents.Agent, a apply.Agent) (operator.Entry, error) {
 	if err := r.Apply(q, apply.Organization{Name: r.Member.Name, Agents: []apply.Agent{a}}); err != nil {
 		return operator.Entry{}, err

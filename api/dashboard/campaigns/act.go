@@ -58,7 +58,6 @@ func (c *Campaigns) do(
 	)
 }
 
-// blockedBy says which checks block a launch.
 func blockedBy(b *service.BlockedError) string {
 	var all []string
 	for _, x := range b.Blockers {
@@ -207,7 +206,6 @@ func (c *Campaigns) add(r *ui.Request) (ui.Result, error) {
 	return back, c.log(r, "add_calls", r.ID(), nil, map[string]any{"import": st.Import.ID, "accepted": st.Import.AcceptedRows})
 }
 
-// batch converts a list to rows of the API, up to its limit.
 func (c *Campaigns) batch(list *service.File) ([]json.RawMessage, error) {
 	source, err := contactfile.FromFile(list, list.Size)
 	if err != nil {

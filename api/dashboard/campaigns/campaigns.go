@@ -60,7 +60,6 @@ func (c *Campaigns) Module() (ui.Module, error) {
 	}, err
 }
 
-// service changes campaigns, as the API does.
 func (c *Campaigns) service() *service.Service { return c.API.Service }
 
 func who(r *ui.Request) service.Actor {
@@ -73,7 +72,6 @@ func short(s string) string {
 	return ui.Clean(s[:min(len(s), most)])
 }
 
-// log writes a change of a campaign to the audit log.
 func (c *Campaigns) log(r *ui.Request, action, object string, before, after any) error {
 	return r.Log(operator.Entry{Action: "campaign." + action, Object: object, Before: before, After: after})
 }
@@ -138,7 +136,6 @@ func (c *Campaigns) report(r *ui.Request) error {
 	return c.API.Report(r.Writer, r.HTTP, apikeys.Key{OrgID: r.Org()})
 }
 
-// importPage is the data of the page of an import.
 type importPage struct {
 	service.ImportStatus
 

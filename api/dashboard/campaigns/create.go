@@ -21,7 +21,6 @@ import (
 // listTimeout limits requests that read a whole list.
 const listTimeout = 2 * time.Minute
 
-// numbers is a form for numbers: a file or lines.
 func numbers(submit, cancel string) ui.Form {
 	return ui.Form{
 		Submit: submit, Cancel: cancel,
@@ -101,7 +100,6 @@ func unreadable(err error) error {
 	return err
 }
 
-// A column is a column of the file and its mapping.
 type column struct {
 	Name, Field string // name of the form field
 	Options     []ui.Option
@@ -118,7 +116,6 @@ const (
 // samples is the number of values that are shown of a column.
 const samples = 3
 
-// columnsPage is the data of the mapping page.
 type columnsPage struct {
 	Upload  string
 	Columns []column
@@ -183,7 +180,6 @@ func chosen(r *ui.Request, names []string) (columns map[string]string, values []
 	return columns, values
 }
 
-// options are the possible mappings of a column.
 func options(name string) []ui.Option {
 	all := []ui.Option{{Value: leftOut, Label: "Ignore"}}
 	if v := contactfile.VariableName(name); v != "" {
@@ -228,7 +224,6 @@ func (c *Campaigns) columns(r *ui.Request) (ui.Page, error) {
 	}, nil
 }
 
-// addColumns adds the columns with their mapping.
 func (x *columnsPage) addColumns(values []string) {
 	for i, name := range x.Names {
 		field := "c" + strconv.Itoa(i)
@@ -247,7 +242,6 @@ func (x *columnsPage) addColumns(values []string) {
 	}
 }
 
-// columnsOf sets the mapping of the list of a new campaign.
 func columnsOf(r *ui.Request, f *service.File) error {
 	names, err := uploads.ColumnNames(f)
 	if err != nil {

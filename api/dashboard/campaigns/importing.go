@@ -42,7 +42,6 @@ func (c *Campaigns) queue(r *ui.Request, order service.CreateRequest, slot *idem
 	return done, err
 }
 
-// importingPage is the data of the progress page.
 type importingPage struct {
 	uploads.Import
 
@@ -52,7 +51,6 @@ type importingPage struct {
 	Problem string
 }
 
-// importing shows the progress of an import, and its result.
 func (c *Campaigns) importing(r *ui.Request) (ui.Page, error) {
 	gone := &ui.ProblemError{
 		Status: http.StatusGone, Title: "This import is no longer kept",

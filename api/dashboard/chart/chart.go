@@ -104,7 +104,6 @@ func Turns(items []json.RawMessage) []Turn {
 // width is of a drawing, in its own units.
 const width = 1000.0
 
-// bar is the waterfall of a turn.
 func bar(t Turn, longest float64) template.HTML {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg class="bar" viewBox="0 0 %.0f 12" preserveAspectRatio="none" role="img" aria-label="Turn %d: `, width, t.Number)
@@ -136,7 +135,6 @@ func bar(t Turn, longest float64) template.HTML {
 	return template.HTML(b.String()) //nolint:gosec // numbers and labels of ours
 }
 
-// hatch draws stripes from one place of a bar to another.
 func hatch(b *strings.Builder, from, to float64, title string) {
 	const step, stripe = 10.0, 4.0
 	b.WriteString(`<path class="p-dis" d="`)

@@ -52,7 +52,6 @@ func (l Lists) Module() (ui.Module, error) {
 	}, err
 }
 
-// A registryCopy is a registry in use.
 type registryCopy struct {
 	dnc.Copy
 
@@ -107,7 +106,6 @@ func (l Lists) show(r *ui.Request) (ui.Page, error) {
 	return p, nil
 }
 
-// findNumber finds the lists that contain a number.
 func (l Lists) findNumber(r *ui.Request, number string, data map[string]any) error {
 	o, err := apikeys.ReadOrganization(r.Context(), r.DB(), r.Org())
 	if err != nil {

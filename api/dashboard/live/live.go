@@ -104,7 +104,6 @@ type pace struct {
 	Meter any // an SVG
 }
 
-// now is the data of the page.
 type now struct {
 	Calls                    []call
 	Ongoing, Ringing, Queued int

@@ -15,7 +15,6 @@ import (
 // mostPackage limits the zip of a market package, in bytes.
 const mostPackage = 16 << 20
 
-// A version is an installed package.
 type version struct {
 	marketstore.Info
 

@@ -60,7 +60,6 @@ type row struct {
 	Lent   []trunks.GrantView
 }
 
-// newRow returns the row of a trunk.
 func (t Trunks) newRow(trunk trunks.Trunk, routes []trunks.Route, lent []trunks.GrantView) row {
 	v := row{Trunk: trunk}
 	if t.TrunkStatus != nil {
@@ -203,7 +202,6 @@ func (Trunks) change(r *ui.Request) (ui.Result, error) {
 	return ui.Result{To: "trunks/" + r.ID(), Notice: "Trunk saved."}, err
 }
 
-// save applies the form to a trunk and returns the audit entry with the differences.
 func save(r *ui.Request, q db.Querier, name string, before *trunks.Trunk) (operator.Entry, error) {
 	t, err := readForm(r, name)
 	if err != nil {

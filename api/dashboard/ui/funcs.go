@@ -56,7 +56,6 @@ func count(v any) string {
 	return b.String()
 }
 
-// span formats a duration in its two largest units.
 func span(d time.Duration) string {
 	switch d = d.Round(time.Second); {
 	case d < time.Minute:
@@ -133,5 +132,4 @@ func join(parts []any) string {
 	return strings.Join(all, "/")
 }
 
-// deref returns the value that a pointer points to.
 func deref(v any) any { return reflect.Indirect(reflect.ValueOf(v)).Interface() }

@@ -97,7 +97,6 @@ type signing struct {
 	Kept  []kept
 }
 
-// kept is a field of a form.
 type kept struct{ Name, Value string }
 
 func (f *Frame) showSignIn(w http.ResponseWriter, r *http.Request) {
