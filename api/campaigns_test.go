@@ -180,12 +180,7 @@ func TestCampaignRejections(t *testing.T) {
 	if got := h.do("POST", "/v1/campaigns", `{"name":"x","agent_id":"sales","calls_per_minute":20}`, "Idempotency-Key", "  "); got.code() != "idempotency_key_required" {
 		t.Errorf("a blank key: %s", got.body)
 	}
-	count := func() (n int) {
-		if err := h.db.Pool.QueryRow(t.Context(), "SELECT count(*) FROM campaigns").Scan(&n); err != nil {
-			t.Fatal(err)
-		}
-		return n
-	}
+	count := func() int { return h.count("SELECT count(*) FROM campaigns") }
 	if n := count(); n != 0 {
 		t.Errorf("%d campaigns were created", n)
 	}

@@ -114,9 +114,8 @@ func TestCampaignInBrowser(t *testing.T) {
 	if faults := b.Faults(); len(faults) > 0 {
 		t.Errorf("%q", faults)
 	}
-	var log string
-	if err := h.DB.Pool.QueryRow(t.Context(), "SELECT string_agg(action, ' ' ORDER BY id) FROM audit_log WHERE action LIKE 'campaign.%'").Scan(&log); err != nil || log != "campaign.create campaign.launch campaign.pause campaign.resume campaign.cancel" {
-		t.Errorf("the audit log has %s, %v", log, err)
+	if log := h.Text(t, "SELECT string_agg(action, ' ' ORDER BY id) FROM audit_log WHERE action LIKE 'campaign.%'"); log != "campaign.create campaign.launch campaign.pause campaign.resume campaign.cancel" {
+		t.Errorf("the audit log has %s", log)
 	}
 }
 
@@ -145,9 +144,8 @@ func TestCallInBrowser(t *testing.T) {
 	if text := b.Text(); !strings.Contains(text, "Delivery queued again") {
 		t.Errorf("the page says %s", text)
 	}
-	var state string
-	if err := h.DB.Pool.QueryRow(t.Context(), "SELECT state FROM webhook_deliveries WHERE id = 'evt_1'").Scan(&state); err != nil || state != "pending" {
-		t.Errorf("the delivery is %s, %v", state, err)
+	if state := h.Text(t, "SELECT state FROM webhook_deliveries WHERE id = 'evt_1'"); state != "pending" {
+		t.Errorf("the delivery is %s", state)
 	}
 	if faults := b.Faults(); len(faults) > 0 {
 		t.Errorf("%q", faults)

@@ -167,13 +167,7 @@ func TestSignedOutForm(t *testing.T) {
 	if a.Status != http.StatusOK || !strings.Contains(a.Text(), "You were signed out; nothing was done yet.") || !strings.Contains(a.Body, "Long text.") || strings.Contains(a.Body, string(dashtest.Password)) {
 		t.Errorf("%d %s", a.Status, a.Text())
 	}
-	var done int
-	count := func() int {
-		if err := h.DB.Pool.QueryRow(t.Context(), "SELECT count(*) FROM audit_log").Scan(&done); err != nil {
-			t.Fatal(err)
-		}
-		return done
-	}
+	count := func() int { return h.Count(t, "SELECT count(*) FROM audit_log") }
 	if count() != 0 {
 		t.Error("the form changed something")
 	}
@@ -189,7 +183,7 @@ func TestSignedOutForm(t *testing.T) {
 	}
 	b.Follow(at, typed...)
 	if count() != 1 {
-		t.Errorf("%d changes", done)
+		t.Errorf("%d changes", count())
 	}
 	out()
 	a = b.Post("agents/"+ids["agents"]+"/publish", "sign-in.email", "ada@example.com", "sign-in.password", string(dashtest.Password))

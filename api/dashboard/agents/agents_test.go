@@ -111,9 +111,8 @@ func TestEditYAML(t *testing.T) {
 	if d := read(t, h).Draft; len(d.Tools) != 0 || d.Greeting != "" || !d.Recording || !d.Analysis.Summary || len(d.Analysis.Fields) != 0 {
 		t.Errorf("%+v", d)
 	}
-	var log string
-	if err = h.DB.Pool.QueryRow(t.Context(), "SELECT string_agg(a::text, ' ') FROM audit_log a").Scan(&log); err != nil || strings.Contains(log, "canary") {
-		t.Errorf("the audit log has a secret: %s, %v", log, err)
+	if log := h.Text(t, "SELECT string_agg(a::text, ' ') FROM audit_log a"); strings.Contains(log, "canary") {
+		t.Errorf("the audit log has a secret: %s", log)
 	}
 }
 
@@ -218,9 +217,8 @@ func TestConcurrentSecretEdits(t *testing.T) {
 	if a := b.Post(at, "seen", first, "text", text("a third")); a.Status != http.StatusConflict || read(t, h).Draft.Tools[0].Headers["Authorization"] != "another" {
 		t.Errorf("%d %s", a.Status, a.Text())
 	}
-	var after string
-	if err := h.DB.Pool.QueryRow(t.Context(), "SELECT after::text FROM audit_log ORDER BY id DESC LIMIT 1").Scan(&after); err != nil || after != `{"headers of tools": "changed"}` {
-		t.Errorf("the audit log has %s, %v", after, err)
+	if after := h.Text(t, "SELECT after::text FROM audit_log ORDER BY id DESC LIMIT 1"); after != `{"headers of tools": "changed"}` {
+		t.Errorf("the audit log has %s", after)
 	}
 }
 

@@ -47,12 +47,7 @@ func TestAddNumbersOnce(t *testing.T) {
 	if a := send("a", "+1 212 555 0189"); a.Status != http.StatusUnprocessableEntity || !strings.Contains(a.Text(), "was already submitted") {
 		t.Errorf("other numbers with the same form: %d %s", a.Status, a.Text())
 	}
-	count := func() (n int) {
-		if err := h.DB.Pool.QueryRow(t.Context(), "SELECT count(*) FROM contacts WHERE number = '+12125550188'").Scan(&n); err != nil {
-			t.Fatal(err)
-		}
-		return n
-	}
+	count := func() int { return h.Count(t, "SELECT count(*) FROM contacts WHERE number = '+12125550188'") }
 	if n := count(); n != 1 {
 		t.Errorf("%d contacts, want 1", n)
 	}

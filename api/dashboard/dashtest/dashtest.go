@@ -48,12 +48,19 @@ func (h *Env) Exec(t *testing.T, sql string, args ...any) {
 }
 
 // Count returns the number that a query selects.
-func (h *Env) Count(t *testing.T, sql string, args ...any) (n int) {
+func (h *Env) Count(t *testing.T, sql string, args ...any) int { return scan[int](t, h, sql, args) }
+
+// Text returns the text that a query selects.
+func (h *Env) Text(t *testing.T, sql string, args ...any) string {
+	return scan[string](t, h, sql, args)
+}
+
+func scan[T any](t *testing.T, h *Env, sql string, args []any) (v T) {
 	t.Helper()
-	if err := h.DB.Pool.QueryRow(t.Context(), sql, args...).Scan(&n); err != nil {
+	if err := h.DB.Pool.QueryRow(t.Context(), sql, args...).Scan(&v); err != nil {
 		t.Fatalf("%.60s: %v", sql, err)
 	}
-	return n
+	return v
 }
 
 // New starts a dashboard. In acme ada is owner, oscar operator and vera viewer; gus owns

@@ -83,9 +83,8 @@ func TestTrunkLifecycle(t *testing.T) {
 	if all, err := trunks.List(t.Context(), h.DB.Pool, h.Acme); err != nil || len(all) != 0 {
 		t.Errorf("%+v, %v", all, err)
 	}
-	var log string
-	if err := h.DB.Pool.QueryRow(t.Context(), "SELECT string_agg(a::text, ' ') FROM audit_log a").Scan(&log); err != nil || strings.Contains(log, "canary") || !strings.Contains(log, "trunk.delete") {
-		t.Errorf("the audit log has %s, %v", log, err)
+	if log := h.Text(t, "SELECT string_agg(a::text, ' ') FROM audit_log a"); strings.Contains(log, "canary") || !strings.Contains(log, "trunk.delete") {
+		t.Errorf("the audit log has %s", log)
 	}
 }
 
@@ -199,9 +198,8 @@ func TestConcurrentSecretEdits(t *testing.T) {
 		if key == "password" && !strings.Contains(page.Text(), "Their change is a secret") {
 			t.Errorf("%s", page.Text())
 		}
-		var after string
-		if err := h.DB.Pool.QueryRow(t.Context(), "SELECT after::text FROM audit_log WHERE action = 'trunk.change' ORDER BY id DESC LIMIT 1").Scan(&after); err != nil || !strings.Contains(after, key) || strings.Contains(after, "canary") {
-			t.Errorf("%s: the audit log has %s, %v", key, after, err)
+		if after := h.Text(t, "SELECT after::text FROM audit_log WHERE action = 'trunk.change' ORDER BY id DESC LIMIT 1"); !strings.Contains(after, key) || strings.Contains(after, "canary") {
+			t.Errorf("%s: the audit log has %s", key, after)
 		}
 	}
 }
