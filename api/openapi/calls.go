@@ -53,7 +53,7 @@ func callPaths() map[string]*huma.PathItem {
 		}},
 		"/v1/calls/{id}/end": {Post: &huma.Operation{
 			OperationID: "end-call", Tags: []string{"calls"}, Summary: "End a call", Parameters: one,
-			Description: "Hangs up an active call. A queued call is cancelled before dialing.",
+			Description: "Hangs up an active call. A queued call is canceled before dialing.",
 			Responses:   refusals(map[string]*huma.Response{"200": success("The call", endedCall())}, missing),
 		}},
 	}

@@ -11,7 +11,7 @@ func contactPaths(one []*huma.Param, missing map[int]string) map[string]*huma.Pa
 			OperationID: "add-calls", Tags: []string{"campaigns"}, Summary: "Add a batch of calls to a campaign",
 			Description: "All or nothing: one row that cannot be called, or one number on a do-not-call list, rejects the batch; " +
 				"error.import has the report. " +
-				"A campaign accepts calls until it is completed or cancelled. Numbers it already has are called again.",
+				"A campaign accepts calls until it is completed or canceled. Numbers it already has are called again.",
 			Parameters: append([]*huma.Param{{
 				Name: "Idempotency-Key", In: "header", Required: true, Schema: &huma.Schema{Type: huma.TypeString, MaxLength: new(255)},
 				Description: "Per campaign. Repeating an accepted batch returns its response; a rejected one frees the key. Kept for 24 hours.",

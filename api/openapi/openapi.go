@@ -58,7 +58,7 @@ func describe(set *schema.Set, publicURL string) *huma.OpenAPI {
 		Tags: []*huma.Tag{
 			{Name: "calls", Description: "Individual calls"},
 			{Name: "routes", Description: "Trunks and subgroups"},
-			{Name: "campaigns", Description: "Calls to lists of people"},
+			{Name: "campaigns", Description: "Calls to lists of contacts"},
 			{Name: "admin", Description: "Administration with privileged keys of the root organization"},
 		},
 		Paths: with(with(with(callPaths(), routePaths()), campaignPaths()), adminPaths()),
@@ -102,7 +102,7 @@ func refusals(to map[string]*huma.Response, codes map[int]string) map[string]*hu
 		if status == http.StatusTooManyRequests {
 			r.Headers = map[string]*huma.Param{
 				"Retry-After": {
-					Description: "Seconds until a retry makes sense; absent for subgroup_concurrency_limit",
+					Description: "Seconds to wait before a retry; absent for subgroup_concurrency_limit",
 					Schema:      &huma.Schema{Type: huma.TypeInteger},
 				},
 			}

@@ -15,7 +15,7 @@ import (
 	"github.com/parley-voice/parley/api/schema"
 )
 
-// document is the description as clients see it, by keys.
+// document is the decoded OpenAPI document.
 func document(t *testing.T, text []byte) map[string]any {
 	t.Helper()
 	var doc map[string]any
@@ -41,8 +41,7 @@ func operations(t *testing.T, doc map[string]any, f func(name, path string, item
 	}
 }
 
-// TestDocumentIsValid holds both forms to the OpenAPI specification: what must
-// be there is, each once, and every reference leads somewhere.
+// TestDocumentIsValid: both versions of the document have all required parts once, and all references resolve.
 func TestDocumentIsValid(t *testing.T) {
 	d, err := New(schema.NewSet(), "https://parley.example")
 	if err != nil {
@@ -63,7 +62,7 @@ func TestDocumentIsValid(t *testing.T) {
 		operations(t, doc, func(name, path string, _, op map[string]any) {
 			id := op["operationId"]
 			if id == nil || ids[id] != "" || op["summary"] == nil {
-				t.Errorf("%s: operationId %v, of %q too; summary %v", name, id, ids[id], op["summary"])
+				t.Errorf("%s: operationId %v, also of %q; summary %v", name, id, ids[id], op["summary"])
 			}
 			ids[id] = name
 			for _, tag := range op["tags"].([]any) {
@@ -77,7 +76,7 @@ func TestDocumentIsValid(t *testing.T) {
 	}
 }
 
-// parameters holds those of a path to the names in its template.
+// parameters checks that the path parameters match the template of the path.
 func parameters(t *testing.T, name, path string, op map[string]any) {
 	t.Helper()
 	var want, got []string
@@ -90,7 +89,7 @@ func parameters(t *testing.T, name, path string, op map[string]any) {
 		p := p.(map[string]any)
 		key := fmt.Sprint(p["in"], p["name"])
 		if seen[key] || p["schema"] == nil {
-			t.Errorf("%s: parameter %s stands twice, or has no schema", name, key)
+			t.Errorf("%s: parameter %s is duplicate or has no schema", name, key)
 		}
 		seen[key] = true
 		if p["in"] == "path" {
@@ -122,12 +121,12 @@ func responses(t *testing.T, name string, op map[string]any) {
 		}
 		media := content["application/json"].(map[string]any)
 		if r["description"] == "" || media["schema"] == nil {
-			t.Errorf("%s %s: no description, or no schema", name, status)
+			t.Errorf("%s %s: no description or no schema", name, status)
 		}
 		if status[0] == '2' {
 			good++
 			if media["example"] == nil || media["schema"].(map[string]any)["properties"] != nil {
-				t.Errorf("%s %s: a success has an example, and is open", name, status)
+				t.Errorf("%s %s: a success must have an example and no schema", name, status)
 			}
 		} else if ref, _ := media["schema"].(map[string]any)["$ref"].(string); !strings.HasSuffix(ref, "Error") {
 			t.Errorf("%s %s: %q is not the envelope", name, status, ref)
@@ -135,7 +134,7 @@ func responses(t *testing.T, name string, op map[string]any) {
 	}
 	for _, status := range []string{"401", "429", "500", "503"} {
 		if all[status] == nil {
-			t.Errorf("%s does not tell of %s", name, status)
+			t.Errorf("%s does not document %s", name, status)
 		}
 	}
 	if good == 0 {
@@ -154,7 +153,7 @@ func references(t *testing.T, doc map[string]any, v any) {
 				at = m[p]
 			}
 			if at == nil {
-				t.Errorf("%s leads nowhere", ref)
+				t.Errorf("%s does not resolve", ref)
 			}
 		}
 		for _, e := range v {
@@ -167,8 +166,7 @@ func references(t *testing.T, doc map[string]any, v any) {
 	}
 }
 
-// TestExamplesFit: every body has an example, one that its schema takes; and no
-// schema is there for nothing.
+// TestExamplesFit: every body has an example that matches its schema, and every schema is used.
 func TestExamplesFit(t *testing.T) {
 	set := schema.NewSet()
 	d, err := New(set, "")
@@ -195,8 +193,7 @@ func TestExamplesFit(t *testing.T) {
 	}
 }
 
-// TestEveryRouteIsDescribed holds the document to the routes of the server, as
-// they are written there, both ways.
+// TestEveryRouteIsDescribed: the document has exactly the routes of the server's source.
 func TestEveryRouteIsDescribed(t *testing.T) {
 	text, err := os.ReadFile("../server.go")
 	if err != nil {
@@ -221,8 +218,7 @@ func TestEveryRouteIsDescribed(t *testing.T) {
 	}
 }
 
-// TestCreationByForm: a creation with a file is described, in both forms of the
-// document.
+// TestCreationByForm: both versions of the document describe a creation with a file.
 func TestCreationByForm(t *testing.T) {
 	d, err := New(schema.NewSet(), "https://parley.example")
 	if err != nil {

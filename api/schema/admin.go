@@ -27,28 +27,28 @@ type (
 	// An OrganizationChange is the body of PATCH /v1/admin/organizations/{id}.
 	OrganizationChange struct {
 		_             struct{} `additionalProperties:"true" json:"-"`
-		Market        string   `doc:"Market whose rules campaigns go by; empty is none" example:"us" json:"market" maxLength:"40"`
-		MarketVersion *string  `doc:"Version of an installed package; empty means the program's own" json:"market_version,omitempty" maxLength:"200" nullable:"true"`
+		Market        string   `doc:"Market rules of the organization's campaigns; empty means none" example:"us" json:"market" maxLength:"40"`
+		MarketVersion *string  `doc:"Version of an installed package; empty means the built-in rules" json:"market_version,omitempty" maxLength:"200" nullable:"true"`
 	}
 	// A NewKey is the body of POST /v1/admin/keys.
 	NewKey struct {
 		_              struct{} `additionalProperties:"true" json:"-"`
-		OrganizationID string   `doc:"Organization whose key it is" json:"organization_id"`
+		OrganizationID string   `doc:"Organization of the key" json:"organization_id"`
 		Name           *string  `doc:"Purpose of the key" json:"name,omitempty" maxLength:"200" nullable:"true"`
-		RateLimit      any      `doc:"Requests per minute; 0 is the platform's limit, off means no limit" json:"rate_limit,omitempty"`
-		Privileged     *bool    `doc:"Whether it may administer, where its organization is root" json:"privileged,omitempty" nullable:"true"`
+		RateLimit      any      `doc:"Requests per minute; 0 means the platform's limit, off means no limit" json:"rate_limit,omitempty"`
+		Privileged     *bool    `doc:"Whether the key may use /v1/admin; its organization must be root" json:"privileged,omitempty" nullable:"true"`
 	}
 	// A KeyChange is the body of PATCH /v1/admin/keys/{id}.
 	KeyChange struct {
 		_         struct{} `additionalProperties:"true" json:"-"`
-		RateLimit any      `doc:"Requests per minute; 0 is the platform's limit, off means no limit" json:"rate_limit" required:"true"`
+		RateLimit any      `doc:"Requests per minute; 0 means the platform's limit, off means no limit" json:"rate_limit" required:"true"`
 	}
 	// A NewWebhook is the body of POST /v1/admin/webhooks.
 	NewWebhook struct {
 		_              struct{} `additionalProperties:"true" json:"-"`
 		OrganizationID string   `doc:"Organization whose calls are delivered" json:"organization_id"`
-		URL            string   `doc:"Where notices go, https" example:"https://crm.example/hook" json:"url" maxLength:"2000"`
-		Secret         *string  `doc:"Signs the notices: whsec_ and base64; empty makes one" json:"secret,omitempty" nullable:"true"`
+		URL            string   `doc:"Address that receives the events, https" example:"https://crm.example/hook" json:"url" maxLength:"2000"`
+		Secret         *string  `doc:"Secret that signs deliveries: whsec_ and base64; empty means a generated one" json:"secret,omitempty" nullable:"true"`
 		Events         []string `doc:"Events to deliver: call_ended, call_analyzed; empty means both" json:"events,omitempty" nullable:"true"`
 	}
 )
@@ -61,7 +61,7 @@ func (s *Set) addAdmin() {
 	s.reg.Schema(reflect.TypeFor[NewWebhook](), true, "NewWebhook")
 	for _, name := range []string{"NewKey", "KeyChange"} {
 		limit := &huma.Schema{
-			Description: "Requests per minute; 0 is the platform's limit, off means no limit", Examples: []any{600},
+			Description: "Requests per minute; 0 means the platform's limit, off means no limit", Examples: []any{600},
 			OneOf: []*huma.Schema{
 				{Type: huma.TypeInteger, Minimum: new(0.0), Maximum: new(1e6)},
 				{Type: huma.TypeString, Enum: []any{Off}},

@@ -28,16 +28,16 @@ type Campaign struct {
 	Timezone       *string          `doc:"IANA name; empty means the organization's" example:"America/New_York" json:"timezone,omitempty" nullable:"true"`
 	WorkingHours   []Shift          `doc:"May only narrow the calling window; empty means the window" json:"working_hours,omitempty" nullable:"true"`
 	CallStrategy   *string          `doc:"standard or expert" json:"call_strategy,omitempty" nullable:"true"`
-	RetryConfig    *RetryConfig     `doc:"One attempt, where it is not given" json:"retry_config,omitempty"`
+	RetryConfig    *RetryConfig     `doc:"Empty means one attempt" json:"retry_config,omitempty"`
 	Duplicates     *string          `doc:"reject, keep_first or keep_last" json:"duplicate_action,omitempty" nullable:"true"`
 	Classification *string          `doc:"marketing, servicing or debt_collection" json:"classification,omitempty" nullable:"true"`
-	ContactZone    *bool            `doc:"Call each contact in the zone of its row" json:"use_contact_timezone,omitempty" nullable:"true"`
+	ContactZone    *bool            `doc:"Use the time zone of each contact's row" json:"use_contact_timezone,omitempty" nullable:"true"`
 	TrunkID        *string          `json:"trunk_id,omitempty" nullable:"true"`
 	RouteID        *string          `json:"route_id,omitempty" nullable:"true"`
 	FromNumber     *string          `json:"from_number,omitempty" nullable:"true"`
 	Attestation    *Attestation     `doc:"Without it the campaign stays a draft" json:"attestation,omitempty"`
 	Open           *bool            `doc:"Whether calls may be added; needs ends_at" json:"accepts_call_additions,omitempty" nullable:"true"`
-	DNC            *string          `doc:"block or skip: what to do about numbers on a do-not-call list" json:"dnc,omitempty" nullable:"true"`
+	DNC            *string          `doc:"Numbers on a do-not-call list: block the launch, or skip them" json:"dnc,omitempty" nullable:"true"`
 }
 
 // A Shift is an entry of working hours.
@@ -51,7 +51,7 @@ type Shift struct {
 // A RetryConfig sets how often and when contacts are called again.
 type RetryConfig struct {
 	_         struct{}         `additionalProperties:"true" json:"-"`
-	Attempts  *float64         `doc:"Dials of a contact, 1 to 10" json:"attempts,omitempty" nullable:"true"`
+	Attempts  *float64         `doc:"Attempts per contact, 1 to 10" json:"attempts,omitempty" nullable:"true"`
 	IntervalS *float64         `doc:"Seconds, 60 to 604800" json:"interval_s,omitempty" nullable:"true"`
 	Rules     []map[string]any `doc:"For call_strategy expert" json:"rules,omitempty" nullable:"true"`
 }
@@ -60,7 +60,7 @@ type RetryConfig struct {
 type Attestation struct {
 	_         struct{} `additionalProperties:"true" json:"-"`
 	Confirmed any      `doc:"true" json:"confirmed,omitempty"`
-	ImportID  *string  `doc:"On a launch: the list that is attested" json:"import_id,omitempty" nullable:"true"`
+	ImportID  *string  `doc:"For a launch: the attested import" json:"import_id,omitempty" nullable:"true"`
 }
 
 // isConfirmed reports whether an attestation is exactly true.

@@ -11,14 +11,14 @@ import (
 type Calls struct {
 	_           struct{}         `additionalProperties:"true" json:"-"`
 	Calls       []map[string]any `doc:"Rows as in planned_calls, at most 1000" json:"calls,omitempty" nullable:"true"`
-	Attestation any              `doc:"An object with one key: confirmed, which is true" json:"attestation,omitempty"`
+	Attestation any              `doc:"An object with the single key confirmed, set to true" json:"attestation,omitempty"`
 }
 
 // Withdrawal is the body of POST /v1/contacts/withdraw. Addresses are open: invalid ones
 // are reported without failing the request.
 type Withdrawal struct {
 	_          struct{}          `additionalProperties:"true" json:"-"`
-	Phones     []json.RawMessage `doc:"Numbers, as text or as integers: their last ten digits count" json:"phones,omitempty" nullable:"true"`
+	Phones     []json.RawMessage `doc:"Numbers as text or integers, matched by their last ten digits" json:"phones,omitempty" nullable:"true"`
 	Numbers    []json.RawMessage `doc:"The same as phones" json:"numbers,omitempty" nullable:"true"`
 	ContactIDs []json.RawMessage `doc:"Ids, as in metadata.contact_id of webhooks" json:"contact_ids,omitempty" nullable:"true"`
 }

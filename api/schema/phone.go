@@ -6,18 +6,18 @@ import "github.com/parley-voice/parley/control/admission"
 type PhoneCall struct {
 	_            struct{}       `additionalProperties:"true" json:"-"`
 	AgentID      string         `doc:"Name of the agent" example:"demo" json:"agent_id"`
-	ToNumber     string         `doc:"Number to call; all but its digits is ignored" example:"+12025550123" json:"to_number" maxLength:"256"`
-	TrunkID      *string        `doc:"Trunk to call through; empty means the agent's only one" json:"trunk_id,omitempty" nullable:"true"`
+	ToNumber     string         `doc:"Number to call; only its digits count" example:"+12025550123" json:"to_number" maxLength:"256"`
+	TrunkID      *string        `doc:"Trunk of the call; empty means the agent's only trunk" json:"trunk_id,omitempty" nullable:"true"`
 	RouteID      *string        `doc:"Subgroup of the trunk" json:"route_id,omitempty" nullable:"true"`
-	SubgroupID   *string        `doc:"Another name of route_id" json:"subgroup_id,omitempty" nullable:"true"`
-	FromNumber   *string        `doc:"Caller number to show, one of the route's; empty means its first" json:"from_number,omitempty" nullable:"true"`
-	RingDuration *float64       `doc:"Seconds the phone may ring, a whole number from 5 to 120" example:"45" json:"ring_duration,omitempty" nullable:"true"`
+	SubgroupID   *string        `doc:"Alias of route_id" json:"subgroup_id,omitempty" nullable:"true"`
+	FromNumber   *string        `doc:"Caller number of the route; empty means its first" json:"from_number,omitempty" nullable:"true"`
+	RingDuration *float64       `doc:"Maximum ringing time in whole seconds, 5 to 120" example:"45" json:"ring_duration,omitempty" nullable:"true"`
 	Name         *string        `doc:"Name of the callee" json:"name,omitempty" maxLength:"200" nullable:"true"`
-	Variables    map[string]any `doc:"Values of {{places}} in the agent's greeting and prompt; at most 64, named like first_name, of at most 2,000 characters each, lists and objects of 8 KiB together" json:"variables,omitempty" nullable:"true"`
+	Variables    map[string]any `doc:"Values of {{placeholders}} in the agent's greeting and prompt: at most 64 names like first_name, 2,000 characters per value, 8 KiB for all lists and objects" json:"variables,omitempty" nullable:"true"`
 	Metadata     map[string]any `doc:"Echoed in the call and its webhooks; at most 8 KiB" json:"metadata,omitempty" nullable:"true"`
-	MaxDurationS *float64       `doc:"Seconds the conversation may last" json:"max_duration_s,omitempty" maximum:"7200" minimum:"30" nullable:"true"`
-	Voicemail    *string        `doc:"What to do when a machine answers; empty means what the agent does" enum:"hangup,leave_message,continue" json:"voicemail,omitempty" nullable:"true"`
-	Record       *bool          `doc:"Whether to record; empty means what the agent does" json:"record,omitempty" nullable:"true"`
+	MaxDurationS *float64       `doc:"Maximum duration of the conversation in seconds" json:"max_duration_s,omitempty" maximum:"7200" minimum:"30" nullable:"true"`
+	Voicemail    *string        `doc:"Action when a machine answers; empty means the agent's setting" enum:"hangup,leave_message,continue" json:"voicemail,omitempty" nullable:"true"`
+	Record       *bool          `doc:"Whether to record; empty means the agent's setting" json:"record,omitempty" nullable:"true"`
 }
 
 // PhoneOrder reads the body of POST /v1/calls/phone.

@@ -7,9 +7,9 @@ type WebCall struct {
 	_            struct{}       `additionalProperties:"true" json:"-"`
 	AgentID      string         `doc:"Name of the agent" example:"demo" json:"agent_id"`
 	Name         *string        `doc:"Name of the participant" json:"name,omitempty" maxLength:"200" nullable:"true"`
-	Variables    map[string]any `doc:"Values of {{places}} in the agent's greeting and prompt; at most 64, named like first_name, of at most 2,000 characters each, lists and objects of 8 KiB together" json:"variables,omitempty" nullable:"true"`
+	Variables    map[string]any `doc:"Values of {{placeholders}} in the agent's greeting and prompt: at most 64 names like first_name, 2,000 characters per value, 8 KiB for all lists and objects" json:"variables,omitempty" nullable:"true"`
 	Metadata     map[string]any `doc:"Echoed in the call and its webhooks; at most 8 KiB" json:"metadata,omitempty" nullable:"true"`
-	MaxDurationS *float64       `doc:"Seconds the conversation may last" json:"max_duration_s,omitempty" maximum:"7200" minimum:"30" nullable:"true"`
+	MaxDurationS *float64       `doc:"Maximum duration of the conversation in seconds" json:"max_duration_s,omitempty" maximum:"7200" minimum:"30" nullable:"true"`
 	Client       *string        `doc:"Type of client that will join" enum:"browser,sdk" json:"client,omitempty" nullable:"true"`
 }
 
