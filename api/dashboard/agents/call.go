@@ -40,7 +40,8 @@ func (Agents) askCall(r *ui.Request) (ui.Page, error) {
 		all = append(all, ui.Field{Name: "variable." + name, Label: name, Value: agent.Draft.Variables[name], Optional: true})
 	}
 	return ui.Page{
-		Template: "form.html", Title: "Test call with " + agent.Name, Crumbs: crumbs(agentLink(agent)), Lead: "A real call with the published version.",
+		Template: "form.html", Title: "Test call with " + agent.Name, Crumbs: crumbs(agentLink(agent)),
+		Lead: "A real call with the published version.",
 		Data: r.Form(ui.Form{Submit: "Call now", Cancel: r.URL("agents/" + agent.ID), Fields: all}),
 	}, nil
 }

@@ -72,7 +72,8 @@ func (c *Calls) show(r *ui.Request) (ui.Page, error) {
 		row: show(
 			call,
 		), Call: call, Live: unsettled(call), By: ui.EndedBy(string(call.HangupBy)), Turns: chart.Turns(said.Turns), Phases: chart.Phases(),
-		Playable: call.RecordingStatus == control.RecordingReady, Recording: noRecordingText(call.RecordingStatus), Analysis: analysis(call.Analysis),
+		Playable: call.RecordingStatus == control.RecordingReady, Recording: noRecordingText(call.RecordingStatus),
+		Analysis:  analysis(call.Analysis),
 		Variables: pairs(call.Variables), Metadata: pairs(call.Metadata), AMD: evidence(call.AMD), Transfer: call.Transfer,
 		Rungs: rungs(callview.Rungs(ladder)), EndAllowed: !call.Status.Over() && r.May(operator.Operator),
 	}

@@ -144,8 +144,9 @@ func readForm(r *ui.Request, name string) (apply.Trunk, error) {
 		return &v
 	}
 	t := apply.Trunk{
-		Name: name, Proxy: text("proxy"), Username: text("username"), CallerNumbers: splitList(r, "caller_numbers"), Backups: splitList(r, "backups"),
-		Realm: text("realm"), SignalingSources: splitList(r, "signaling_sources"),
+		Name: name, Proxy: text("proxy"), Username: text("username"), CallerNumbers: splitList(r, "caller_numbers"),
+		Backups: splitList(r, "backups"),
+		Realm:   text("realm"), SignalingSources: splitList(r, "signaling_sources"),
 		Register: yes("register"), Codecs: splitList(r, "codecs"), Encryption: text("encryption"),
 		DTMF: text("dtmf"), AssertedIdentity: yes("asserted_identity"),
 		Privacy: yes("privacy"), Diversion: text("diversion"), Provider: text("provider"), Limits: &apply.Limits{},
