@@ -63,10 +63,12 @@ func (a Azure) Recognize(ctx context.Context, s pipeline.Stream) (pipeline.Recog
 	if err != nil {
 		return nil, err
 	}
+	turns := &azureTransport{socket: socket{conn}, rate: s.Rate, context: string(speech)}
+	turns.recent.size = turns.bytes(maxReplay)
 	return start(protocol{
 		name: "azure", hello: azureHello, finalize: azureFinalize, chunk: 60 * time.Millisecond, maxSilent: 2,
 		parse: parseAzure, closeStatus: azureCloseStatus,
-	}, s.Rate, &azureTransport{socket: socket{conn}, rate: s.Rate, context: string(speech)}, head), nil
+	}, s.Rate, turns, head), nil
 }
 
 // azureLanguages returns the languages with a region, which Azure requires.

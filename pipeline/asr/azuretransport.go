@@ -42,7 +42,7 @@ type azureTransport struct {
 	position int    // bytes of audio that the stream sent
 	ending   []int  // positions of the Finalizes that turn.end did not answer yet
 	backlog  []byte // audio sent since the first of them
-	recent   []byte // newest audio of the turn, at most maxReplay
+	recent   tail   // newest audio of the turn, maxReplay
 }
 
 // An azureTurn is a request for the audio from a position on.
@@ -92,19 +92,17 @@ func (a *azureTransport) finalize(by time.Time) error {
 	return a.write(a.binary("", nil), by)
 }
 
-// audio sends audio of the turn and keeps the newest of it.
+// audio sends audio of the turn.
 func (a *azureTransport) audio(sound []byte, by time.Time) error {
-	a.recent = append(a.recent, sound...)
-	if over := len(a.recent) - a.bytes(maxReplay); over > 0 {
-		a.recent = append(a.recent[:0], a.recent[over:]...)
-	}
+	a.recent.add(sound)
 	return a.write(a.binary("", sound), by)
 }
 
 // begin begins a turn with the audio that already came.
 func (a *azureTransport) begin(by time.Time, sound []byte) error {
 	first := a.turn.id == ""
-	a.turn, a.recent = azureTurn{id: azureID(), start: a.position - len(sound)}, a.recent[:0]
+	a.turn = azureTurn{id: azureID(), start: a.position - len(sound)}
+	a.recent.clear()
 	var err error
 	if first {
 		err = a.write(a.text("speech.config", `{"context":{"system":{"name":"Parley","version":"1"}}}`), by)
@@ -123,7 +121,7 @@ func (a *azureTransport) begin(by time.Time, sound []byte) error {
 func (a *azureTransport) onTurnEnd() (finalized int, err error) {
 	by := time.Now().Add(writeLimit)
 	if len(a.ending) == 0 { // repeat what the service may have missed
-		return 0, a.begin(by, bytes.Clone(a.recent))
+		return 0, a.begin(by, bytes.Clone(a.recent.newest()))
 	}
 	finalized = a.ending[0]
 	backlog, more := a.backlog, a.ending[1:]

@@ -197,3 +197,19 @@ func TestRefusalText(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+func TestTail(t *testing.T) {
+	x := tail{size: 4}
+	for i := range 100 {
+		x.add([]byte{byte(i), byte(i)})
+		if b := x.newest(); len(b) != min(4, 2*i+2) || b[len(b)-1] != byte(i) || len(b) == 4 && b[0] != byte(i-1) {
+			t.Fatalf("after %d: %v", i, b)
+		}
+		if len(x.b) >= 8 {
+			t.Fatalf("keeps %d bytes", len(x.b))
+		}
+	}
+	if x.clear(); len(x.newest()) != 0 {
+		t.Errorf("%v after clear", x.newest())
+	}
+}

@@ -35,3 +35,20 @@ func (s socket) receive() ([]byte, error) {
 func (s socket) hurry(by time.Time) { _ = s.NetConn().SetWriteDeadline(by) } // it may be closed already
 
 func (s socket) close() { _ = s.Close() } // only the first call matters
+
+// A tail keeps the newest size bytes of audio.
+type tail struct {
+	size int
+	b    []byte // up to twice as much, so that it is rarely moved
+}
+
+func (t *tail) add(sound []byte) {
+	if t.b = append(t.b, sound...); len(t.b) >= 2*t.size {
+		t.b = append(t.b[:0], t.newest()...)
+	}
+}
+
+func (t *tail) clear() { t.b = t.b[:0] }
+
+// newest returns the audio, which is valid until the next call.
+func (t *tail) newest() []byte { return t.b[max(0, len(t.b)-t.size):] }

@@ -60,6 +60,7 @@ func (y Yandex) Recognize(ctx context.Context, s pipeline.Stream) (pipeline.Reco
 	if err != nil {
 		return nil, fmt.Errorf("yandex: %w", err)
 	}
+	conn.recent.size = 2 * int(yandexReplay*time.Duration(s.Rate)/time.Second)
 	conn.life, conn.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	conn.call.Store(call)
 	answers := yandexAnswers{normalized: normalizes(s)}

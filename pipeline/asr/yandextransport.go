@@ -3,7 +3,6 @@ package asr
 import (
 	"context"
 	"io"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -48,7 +47,7 @@ type yandexTransport struct {
 	start    int        // position of its first audio, in bytes
 	position int        // bytes of audio that the stream sent
 	asked    int        // Finalizes without an answer
-	recent   []byte     // audio since the last Finalize, at most yandexReplay
+	recent   tail       // newest audio since the last Finalize, yandexReplay
 }
 
 // send implements transport.
@@ -59,10 +58,7 @@ func (y *yandexTransport) send(m message, by time.Time) error {
 	switch {
 	case m.kind == websocket.BinaryMessage:
 		y.position += len(m.body)
-		y.recent = append(y.recent, m.body...)
-		if over := len(y.recent) - 2*int(yandexReplay*time.Duration(y.rate)/time.Second); over > 0 {
-			y.recent = slices.Delete(y.recent, 0, over)
-		}
+		y.recent.add(m.body)
 		return call.Send(yandexChunk(m.body), limit)
 	case m.kind == websocket.PingMessage:
 		return nil // HTTP/2 has its own
@@ -73,7 +69,7 @@ func (y *yandexTransport) send(m message, by time.Time) error {
 		return call.Send(y.options, limit)
 	case yandexFinalize:
 		y.asked++
-		y.recent = y.recent[:0]
+		y.recent.clear()
 		return call.Send(yandexEOU(), limit)
 	default:
 		call.CloseSend()
@@ -115,11 +111,12 @@ func (y *yandexTransport) renew() error {
 	if y.life.Err() != nil { // close may have missed it
 		_ = next.Close() // as above
 	}
-	y.began, y.start = time.Now(), y.position-len(y.recent)
-	if err := next.Send(y.options, writeLimit); err != nil || len(y.recent) == 0 {
+	recent := y.recent.newest()
+	y.began, y.start = time.Now(), y.position-len(recent)
+	if err := next.Send(y.options, writeLimit); err != nil || len(recent) == 0 {
 		return err
 	}
-	return next.Send(yandexChunk(y.recent), writeLimit)
+	return next.Send(yandexChunk(recent), writeLimit)
 }
 
 // hurry implements transport. Nothing of a stream that ends is worth waiting for.
