@@ -100,9 +100,6 @@ func TestEndings(t *testing.T) {
 		{pipeline.VoicemailReached, nil, "voicemail_reached", SideAgent},
 		{pipeline.VoicemailLeft, nil, "voicemail_dropped", SideAgent},
 		{pipeline.IVRReached, nil, "ivr_reached", SideAgent},
-		{pipeline.VoicemailLeft, nil, "voicemail_dropped", SideAgent},
-		{pipeline.VoicemailReached, nil, "voicemail_reached", SideAgent},
-		{pipeline.IVRReached, nil, "ivr_reached", SideAgent},
 		{"", errors.New("x"), "agent_error", SideSystem},
 	} {
 		if r, by := endReason(tt.why, tt.cause); r != tt.reason || by != tt.by {

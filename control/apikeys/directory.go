@@ -2,8 +2,6 @@ package apikeys
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -34,40 +32,29 @@ func Organizations(ctx context.Context, q db.Querier, after string, limit int) (
 
 // ReadOrganization returns the organization with an id, or ErrUnknown.
 func ReadOrganization(ctx context.Context, q db.Querier, id string) (Organization, error) {
-	rows, err := q.Query(ctx, organizationColumns+"WHERE id = $1", id)
-	if err != nil {
-		return Organization{}, fmt.Errorf("organization %s: %w", id, err)
-	}
-	return exactlyOne(rows, "organization "+id, pgx.RowToStructByPos[Organization])
+	return readOne(ctx, q, "organization "+id, pgx.RowToStructByPos[Organization], organizationColumns+"WHERE id = $1", id)
 }
 
-// exactlyOne returns the only row, or ErrUnknown.
-func exactlyOne[T any](rows pgx.Rows, what string, scan pgx.RowToFunc[T]) (T, error) {
-	v, err := pgx.CollectExactlyOneRow(rows, scan)
-	if errors.Is(err, pgx.ErrNoRows) {
-		err = ErrUnknown
+// readOne returns the only row of a query, or ErrUnknown.
+func readOne[T any](ctx context.Context, q db.Querier, what string, scan pgx.RowToFunc[T], sql string, args ...any) (v T, err error) {
+	all, err := db.Collect(ctx, q, what, scan, sql, args...)
+	if err == nil && len(all) == 0 {
+		err = db.Wrap(ErrUnknown, what)
 	}
 	if err != nil {
-		return v, fmt.Errorf("%s: %w", what, err)
+		return v, err
 	}
-	return v, nil
+	return all[0], nil
 }
 
 // CreateOrganization creates an organization. If the name exists, it returns that organization and false.
-func CreateOrganization(ctx context.Context, q db.Querier, name, timezone string) (o Organization, made bool, err error) {
+func CreateOrganization(ctx context.Context, q db.Querier, name, timezone string) (o Organization, created bool, err error) {
 	id := control.NewID("org_", time.Now())
-	_, err = q.Exec(
-		ctx, "INSERT INTO organizations (id, name, timezone) VALUES ($1, $2, $3) ON CONFLICT (name) DO NOTHING", id, name,
-		timezone,
-	)
-	if err != nil {
-		return o, false, fmt.Errorf("organization: %w", err)
+	if _, err = db.Exec(ctx, q, "organization",
+		"INSERT INTO organizations (id, name, timezone) VALUES ($1, $2, $3) ON CONFLICT (name) DO NOTHING", id, name, timezone); err != nil {
+		return o, false, err
 	}
-	rows, err := q.Query(ctx, organizationColumns+"WHERE name = $1", name)
-	if err != nil {
-		return o, false, fmt.Errorf("organization: %w", err)
-	}
-	o, err = exactlyOne(rows, "organization", pgx.RowToStructByPos[Organization])
+	o, err = readOne(ctx, q, "organization", pgx.RowToStructByPos[Organization], organizationColumns+"WHERE name = $1", name)
 	return o, o.ID == id, err
 }
 
@@ -85,9 +72,6 @@ func NewestKeys(ctx context.Context, q db.Querier, orgID, before string, limit i
 
 // ReadKey returns the key with an id, or ErrUnknown.
 func ReadKey(ctx context.Context, q db.Querier, id string) (Key, error) {
-	rows, err := q.Query(ctx, "SELECT "+keyColumns+" WHERE k.id = $1", id)
-	if err != nil {
-		return Key{}, fmt.Errorf("key %s: %w", id, err)
-	}
-	return exactlyOne(rows, "key "+id, func(row pgx.CollectableRow) (Key, error) { return scanKey(row) })
+	return readOne(ctx, q, "key "+id, func(row pgx.CollectableRow) (Key, error) { return scanKey(row) },
+		"SELECT "+keyColumns+" WHERE k.id = $1", id)
 }
