@@ -82,9 +82,8 @@ func (s *Set) CampaignOrder(b *Body) (service.CreateRequest, error) {
 	o := service.CreateRequest{Attested: c.Attestation.isConfirmed(), Spec: campaigns.Spec{
 		Name: c.Name, Agent: c.AgentID, CallsPerMinute: c.CallsPerMinute, StartsAt: epoch(c.StartsAt), EndsAt: epoch(c.EndsAt),
 		Timezone: or(c.Timezone), Strategy: or(c.CallStrategy), Duplicates: or(c.Duplicates), Classification: or(c.Classification),
-		ContactTimezone: or(
-			c.ContactZone,
-		), TrunkID: or(c.TrunkID), RouteID: or(c.RouteID), From: or(c.FromNumber), Open: or(c.Open), DNC: or(c.DNC),
+		ContactTimezone: or(c.ContactZone), TrunkID: or(c.TrunkID), RouteID: or(c.RouteID), From: or(c.FromNumber),
+		Open: or(c.Open), DNC: or(c.DNC),
 	}}
 	for _, row := range c.WorkingHours {
 		shift := campaigns.Shift{Start: row.Start, End: row.End}

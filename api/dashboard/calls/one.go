@@ -69,9 +69,8 @@ func (c *Calls) show(r *ui.Request) (ui.Page, error) {
 		return ui.Page{}, err
 	}
 	o := one{
-		row: show(
-			call,
-		), Call: call, Live: unsettled(call), By: ui.EndedBy(string(call.HangupBy)), Turns: chart.Turns(said.Turns), Phases: chart.Phases(),
+		row: show(call), Call: call, Live: unsettled(call), By: ui.EndedBy(string(call.HangupBy)),
+		Turns: chart.Turns(said.Turns), Phases: chart.Phases(),
 		Playable: call.RecordingStatus == control.RecordingReady, Recording: noRecordingText(call.RecordingStatus),
 		Analysis:  analysis(call.Analysis),
 		Variables: pairs(call.Variables), Metadata: pairs(call.Metadata), AMD: evidence(call.AMD), Transfer: call.Transfer,

@@ -4,9 +4,9 @@ package dnc
 import (
 	"embed"
 	"errors"
+	"fmt"
 	"io/fs"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -239,11 +239,8 @@ func (l Lists) loadOwn(r *ui.Request) (ui.Result, error) {
 		return ui.Result{}, err
 	}
 	return ui.Result{
-		To: "do-not-call",
-		Notice: ui.Plural(done.Added, "number", "numbers") + " added, " + strconv.FormatInt(
-			done.Deleted,
-			10,
-		) + " removed. Total: " + strconv.FormatInt(done.Numbers, 10) + ".",
+		To:     "do-not-call",
+		Notice: fmt.Sprintf("%s added, %d removed. Total: %d.", ui.Plural(done.Added, "number", "numbers"), done.Deleted, done.Numbers),
 	}, nil
 }
 
@@ -304,6 +301,6 @@ func (l Lists) loadRegistry(r *ui.Request) (ui.Result, error) {
 	}
 	return ui.Result{
 		To:     "do-not-call",
-		Notice: done.Name + " loaded: " + strconv.FormatInt(done.Numbers, 10) + " numbers in " + strconv.Itoa(done.Areas) + " area codes.",
+		Notice: fmt.Sprintf("%s loaded: %d numbers in %d area codes.", done.Name, done.Numbers, done.Areas),
 	}, nil
 }
