@@ -152,57 +152,69 @@ func numbers(t *testing.T, b []byte) string {
 
 func digits(n uint64) string { return strconv.FormatUint(n, 10) }
 
-// TestYandexSessions checks that a call longer than a session of SpeechKit loses nothing.
+// TestYandexSessions checks that a call longer than a session of SpeechKit loses nothing,
+// whether the caller speaks often or was silent for long.
 func TestYandexSessions(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := fakeprovider.NewNet()
-		fakes := fakeprovider.Serve(n, fakeprovider.Typical())
-		defer func() { _ = fakes.Close() }()
-		all := setups()
-		rec, err := all[slices.IndexFunc(all, func(s setup) bool { return s.name == "yandex" })].open(n).Recognize(t.Context(), pipeline.Stream{Rate: 8000})
-		if err != nil {
-			t.Fatal(err)
+	for name, c := range map[string]struct {
+		count int
+		pause time.Duration
+	}{"often": {25, 30 * time.Second}, "rarely": {2, 11 * time.Minute}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { testYandexSessions(t, c.count, c.pause) })
+		})
+	}
+}
+
+// testYandexSessions speaks twice after each pause.
+func testYandexSessions(t *testing.T, count int, pause time.Duration) {
+	t.Helper()
+	n := fakeprovider.NewNet()
+	fakes := fakeprovider.Serve(n, fakeprovider.Typical())
+	defer func() { _ = fakes.Close() }()
+	all := setups()
+	yandex := all[slices.IndexFunc(all, func(s setup) bool { return s.name == "yandex" })].open(n)
+	rec, err := yandex.Recognize(t.Context(), pipeline.Stream{Rate: 8000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var failed error
+	go func() {
+		for range count {
+			silence(rec, pause)
+			speak(rec, "hello there")
+			_ = rec.Finalize()
+			speak(rec, "good day")
+			_ = rec.Finalize()
 		}
-		const count = 25
-		var failed error
-		go func() {
-			for range count {
-				silence(rec, 30*time.Second)
-				speak(rec, "hello there")
-				_ = rec.Finalize()
-				speak(rec, "good day")
-				_ = rec.Finalize()
-			}
-			silence(rec, time.Second)
-			failed = rec.Close()
-		}()
-		var texts []string
-		at := time.Duration(0)
-		for r := range rec.Results() {
-			if !r.Final || r.Text == "" {
-				continue
-			}
-			if texts = append(texts, r.Text); r.Start < at || r.End < r.Start {
-				t.Errorf("%q from %v to %v after %v", r.Text, r.Start, r.End, at)
-			}
-			at = r.End
+		silence(rec, time.Second)
+		failed = rec.Close()
+	}()
+	var texts []string
+	at := time.Duration(0)
+	for r := range rec.Results() {
+		if !r.Final || r.Text == "" {
+			continue
 		}
-		synctest.Wait()
-		for i, text := range texts {
-			if want := []string{"hello there", "good day"}[i%2]; text != want {
-				t.Fatalf("text %d: %q, want %q", i, text, want)
-			}
+		if texts = append(texts, r.Text); r.Start < at || r.End < r.Start {
+			t.Errorf("%q from %v to %v after %v", r.Text, r.Start, r.End, at)
 		}
-		if len(texts) != 2*count || failed != nil {
-			t.Errorf("%d texts, %v", len(texts), failed)
+		at = r.End
+	}
+	synctest.Wait()
+	for i, text := range texts {
+		if want := []string{"hello there", "good day"}[i%2]; text != want {
+			t.Fatalf("text %d: %q, want %q", i, text, want)
 		}
-		if fakes.Requests(fakeprovider.ASR) < 3 {
-			t.Errorf("%d sessions", fakes.Requests(fakeprovider.ASR))
-		}
-		if minutes := at.Minutes(); minutes < 12.5 {
-			t.Errorf("the last word ends after %v", at)
-		}
-	})
+	}
+	if len(texts) != 2*count || failed != nil {
+		t.Errorf("%d texts, %v", len(texts), failed)
+	}
+	if sessions := fakes.Requests(fakeprovider.ASR); sessions < 3 {
+		t.Errorf("%d sessions", sessions)
+	}
+	if spoken := time.Duration(count) * pause; at < spoken || at > spoken+time.Duration(count)*4*time.Second {
+		t.Errorf("the last word ends after %v", at)
+	}
 }
 
 func FuzzParseYandex(f *testing.F) {

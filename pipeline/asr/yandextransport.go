@@ -31,8 +31,9 @@ const (
 	yandexStart protowire.Number = 1000
 )
 
-// A yandexTransport is the transport over gRPC. After an answer to Finalize it replaces an
-// old session, and repeats the audio that came since the Finalize.
+// A yandexTransport is the transport over gRPC. After an answer to Finalize, or while
+// nobody speaks, it replaces an old session, and repeats the newest audio since the last
+// Finalize.
 type yandexTransport struct {
 	open    func(ctx context.Context) (*grpcstream.Stream, error)
 	options []byte // first message of a session
@@ -89,11 +90,16 @@ func (y *yandexTransport) receive() ([]byte, error) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	b = appendVarint(b, yandexStart, uint64(y.start/2*1000/y.rate)) //nolint:gosec // not negative
-	if m, err := parseYandex(b); err == nil && m.event == yandexEOUUpdate {
+	m, err := parseYandex(b)
+	if err != nil {
+		return b, nil //nolint:nilerr // the parser of the stream reports it
+	}
+	if m.event == yandexEOUUpdate {
 		y.asked = max(0, y.asked-1)
-		if y.asked == 0 && time.Since(y.began) > yandexSession {
-			return b, y.renew()
-		}
+	}
+	quiet := m.event == yandexEOUUpdate || m.event == yandexPartial && m.result.Text == ""
+	if quiet && y.asked == 0 && time.Since(y.began) > yandexSession {
+		return b, y.renew()
 	}
 	return b, nil
 }
