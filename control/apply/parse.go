@@ -45,7 +45,7 @@ func walk(n *yaml.Node, t reflect.Type, path string) error {
 		}
 		t = t.Elem()
 	}
-	if t == reflect.TypeFor[RawValue]() {
+	if t == reflect.TypeFor[RawValue]() || t.Kind() == reflect.Interface {
 		return nil
 	}
 	switch t.Kind() {
@@ -77,11 +77,7 @@ func walk(n *yaml.Node, t reflect.Type, path string) error {
 func walkMap(n *yaml.Node, t reflect.Type, path string) error {
 	fields := map[string]reflect.Type{}
 	var names []string
-	for f := range t.Fields() {
-		name := f.Tag.Get("yaml")
-		fields[name] = f.Type
-		names = append(names, name)
-	}
+	addFields(t, func(name string, of reflect.Type) { fields[name], names = of, append(names, name) })
 	return walkPairs(n, path, nil, func(key *yaml.Node, at string) (reflect.Type, error) {
 		ft, ok := fields[key.Value]
 		if !ok {
@@ -89,6 +85,17 @@ func walkMap(n *yaml.Node, t reflect.Type, path string) error {
 		}
 		return ft, nil
 	})
+}
+
+// addFields calls add for the keys of a struct, including those of inlined structs.
+func addFields(t reflect.Type, add func(name string, of reflect.Type)) {
+	for f := range t.Fields() {
+		if name := f.Tag.Get("yaml"); name == ",inline" {
+			addFields(f.Type, add)
+		} else {
+			add(name, f.Type)
+		}
+	}
 }
 
 // walkPairs checks the values of a mapping, and of the mappings that it merges (<<), against the types that of returns

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -225,7 +226,8 @@ func isDatabaseFault(err *pgconn.PgError) bool {
 }
 
 // fillSQL reads claimed calls.
-var fillSQL = "SELECT " + selectCall + `, v.definition, v.secrets, t.proxy, t.username, t.password, t.settings` + fromCalls + `
+var fillSQL = "SELECT " + selectCall + `, v.definition, v.secrets, t.proxy, t.username, t.password, t.settings,
+	coalesce((SELECT k.language FROM contacts k WHERE k.id = c.contact_id), '')` + fromCalls + `
 	JOIN agent_versions v ON v.agent_id = c.agent_id AND v.version = c.agent_version
 	JOIN trunks t ON t.id = c.trunk_id
 	WHERE c.id = ANY ($1)`
@@ -265,8 +267,9 @@ func (s *Store) claimOf(row pgx.Row) (*control.Claim, error) {
 	var definition []byte
 	var secrets media.Secret
 	var trunk trunks.Trunk
+	var language string // of the contact
 	var err error
-	c.Call, err = scanCall(row, &definition, &secrets, &trunk.Proxy, &trunk.Username, &trunk.Password, &trunk.Settings)
+	c.Call, err = scanCall(row, &definition, &secrets, &trunk.Proxy, &trunk.Username, &trunk.Password, &trunk.Settings, &language)
 	if err != nil {
 		return c, err
 	}
@@ -274,6 +277,7 @@ func (s *Store) claimOf(row pgx.Row) (*control.Claim, error) {
 	if err != nil {
 		return c, fmt.Errorf("agent: %w", err)
 	}
+	d.Language = cmp.Or(language, d.Language)
 	c.Target = media.Target{
 		To: c.Call.DialNumber, Number: c.Call.To, From: c.Call.From, Trunk: trunk.MediaTrunk(), RingTimeout: c.Call.RingFor,
 	}

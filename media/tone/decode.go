@@ -87,17 +87,32 @@ func (d *Decoder) read(pcm []int16, sound int) (string, int) {
 	if from == -1 && best == confident {
 		return "", 0
 	}
-	var text []byte
+	var text []rune
+	shifted := false
 	slots := int(math.Round(float64(sound-max(from, 0)) / float64(n)))
 	for i := 1; i < slots; i++ {
 		sym, share := d.slot(pcm, from+i*n)
-		if share < confident || sym == mark || sym >= len(alphabet) {
-			text = append(text, '~') // damaged in transit
+		if share < confident {
+			sym = mark // damaged in transit
+		}
+		if sym == shift && !shifted {
+			shifted = true
 			continue
 		}
-		text = append(text, alphabet[sym])
+		text, shifted = append(text, letter(sym, shifted)), false
 	}
 	return string(text), max(from, 0)
+}
+
+// letter returns the character of a symbol; '~' if there is none.
+func letter(sym int, shifted bool) rune {
+	if all := cyrillic(); shifted && sym > mark && sym <= len(all) {
+		return all[sym-1]
+	}
+	if shifted || sym == mark || sym >= len(alphabet) {
+		return '~'
+	}
+	return rune(alphabet[sym])
 }
 
 // slot returns the symbol at off and its share of the power.

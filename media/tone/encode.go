@@ -2,6 +2,7 @@ package tone
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"time"
 )
@@ -19,11 +20,29 @@ const (
 	hiStep  = 200.0  // Hz
 	loud    = 0.25   // amplitude of each tone
 	mark    = 0      // the symbol that begins a word
+	shift   = 51     // the symbol after which the next one is of cyrillic
 )
 
 // alphabet holds the characters; the index of a character is its symbol, and
 // index 0 is the mark.
 const alphabet = "\x00abcdefghijklmnopqrstuvwxyz0123456789'-.,?!:$%+@#&/"
+
+// cyrillic returns the letters of Russian and Kazakh; a letter is sent as shift and its
+// index plus 1.
+func cyrillic() []rune {
+	return []rune("абвгдеёжзийклмнопрстуфхцчшщъыьэюяәғқңөұүһі")
+}
+
+// symbols returns the symbols of a character; none if it has no symbol.
+func symbols(r rune) []int {
+	if n := strings.IndexRune(alphabet, r); n > mark {
+		return []int{n}
+	}
+	if n := slices.Index(cyrillic(), r); n >= 0 {
+		return []int{shift, n + 1}
+	}
+	return nil
+}
 
 // A Word is a word with its times from the beginning of the stream.
 type Word struct {
@@ -38,13 +57,11 @@ func Encode(rate int, text string) ([]int16, []Word) {
 	var pcm []int16
 	var words []Word
 	for field := range strings.FieldsSeq(strings.ToLower(text)) {
-		word := strings.Map(func(r rune) rune {
-			if r == 0 || !strings.ContainsRune(alphabet, r) {
-				return -1
-			}
-			return r
-		}, field)
-		if word == "" {
+		var word []int
+		for _, r := range field {
+			word = append(word, symbols(r)...)
+		}
+		if len(word) == 0 {
 			continue
 		}
 		if len(words) > 0 {
@@ -52,8 +69,8 @@ func Encode(rate int, text string) ([]int16, []Word) {
 		}
 		start := length(rate, len(pcm))
 		pcm = symbol(pcm, rate, mark)
-		for _, r := range word {
-			pcm = symbol(pcm, rate, strings.IndexRune(alphabet, r))
+		for _, sym := range word {
+			pcm = symbol(pcm, rate, sym)
 		}
 		words = append(words, Word{field, start, length(rate, len(pcm))})
 	}

@@ -34,6 +34,15 @@ func TestEncodeDecode(t *testing.T) {
 	}
 }
 
+// TestCyrillic checks that Russian and Kazakh words survive.
+func TestCyrillic(t *testing.T) {
+	const text = "сәлеметсіз бе, это parley? ёж қазақша сөйлейді һәм объявляет!"
+	pcm, _ := Encode(8000, text)
+	if got := texts(NewDecoder(8000).Decode(append(pcm, make([]int16, 800)...))); got != text {
+		t.Errorf("got %q", got)
+	}
+}
+
 // TestDecodeRandom encodes random words at random phases, levels and chunk
 // sizes, with noise 25 dB below.
 func TestDecodeRandom(t *testing.T) {
