@@ -32,8 +32,8 @@ type recognizer interface {
 	final(u transcript) (now, due []any)
 	// endpoint returns the messages at the end of a turn that the provider detects itself.
 	endpoint(u transcript) []any
-	// extra returns further messages that are due, such as signs of life. It is called for
-	// each message with audio.
+	// extra returns further messages that are due, such as signs of life. It is called
+	// after each message that is no request.
 	extra(u transcript) []any
 	// bye returns the messages before the connection is closed at the client's request.
 	bye(u transcript) []any
@@ -107,9 +107,9 @@ type writer struct {
 }
 
 // listenASR serves a recognizer whose audio format is in the query and that ends a
-// connection after idle. build returns the recognizer and the silence after which it ends a
-// turn.
-func (s *Server) listenASR(idle time.Duration, build func(q url.Values) (recognizer, time.Duration)) http.HandlerFunc {
+// connection after idle. build returns it and sets the silence after which the session ends
+// a turn.
+func (s *Server) listenASR(idle time.Duration, build func(q url.Values, l *asrSession) recognizer) http.HandlerFunc {
 	return func(w http.ResponseWriter, req *http.Request) {
 		q := req.URL.Query()
 		rate, err := strconv.Atoi(q.Get("sample_rate"))
@@ -117,10 +117,9 @@ func (s *Server) listenASR(idle time.Duration, build func(q url.Values) (recogni
 			http.Error(w, `{"err_msg":"sample_rate: want 8000 to 48000"}`, http.StatusBadRequest)
 			return
 		}
-		r, silence := build(q)
-		s.recognize(w, req, &asrSession{
-			recognizer: r, rate: rate, silence: silence, idle: idle, mulaw: strings.HasSuffix(q.Get("encoding"), "mulaw"),
-		})
+		l := &asrSession{rate: rate, idle: idle, mulaw: strings.HasSuffix(q.Get("encoding"), "mulaw")}
+		l.recognizer = build(q, l)
+		s.recognize(w, req, l)
 	}
 }
 
@@ -236,6 +235,9 @@ func (l *asrSession) onMessage(kind int, b []byte) bool {
 	switch do {
 	case listen:
 		l.onAudio(sound)
+		for _, m := range l.extra(l.understood()) {
+			l.queue(0, m)
+		}
 	case finish:
 		l.finish()
 	case leave:
@@ -272,9 +274,6 @@ func (l *asrSession) onAudio(b []byte) {
 		l.sendPartial(l.script.PartialLag)
 	case l.silence > 0 && len(l.words) > 0 && at-l.last >= l.silence && l.fault != Mute:
 		l.endTurn(l.endpoint(l.understood()))
-	}
-	for _, m := range l.extra(l.understood()) {
-		l.queue(0, m)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -26,10 +27,12 @@ type azure struct {
 	mayBegin   time.Time     // when the next turn may begin
 }
 
-// transcribeAzure serves Azure Speech.
+// transcribeAzure serves Azure Speech. Unlike Azure, it ends a phrase by itself only if the
+// query contains the silence that ends one.
 func (s *Server) transcribeAzure(w http.ResponseWriter, r *http.Request) {
 	z := &azure{model: r.URL.Query().Get("cid")}
-	z.session = &asrSession{recognizer: z}
+	ms, _ := strconv.Atoi(r.URL.Query().Get("segmentationSilenceTimeoutMs")) // 0 without one
+	z.session = &asrSession{recognizer: z, silence: time.Duration(ms) * time.Millisecond}
 	s.recognize(w, r, z.session)
 }
 

@@ -3,6 +3,9 @@ package fakeprovider
 import (
 	"encoding/binary"
 	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"io"
 	"net/http"
 	"strings"
 	"time"
@@ -18,8 +21,9 @@ type azureSpeech struct {
 	id   string // of the turn
 }
 
-// speakAzure serves Azure's text streaming: text arrives in pieces, speech is sent word by
-// word with the times of its words. A connection serves one turn after the other.
+// speakAzure serves Azure's two protocols of speech: text arrives in pieces, or at once as
+// SSML. Speech is sent word by word with the times of its words. A connection serves one
+// turn after the other.
 func (s *Server) speakAzure(w http.ResponseWriter, r *http.Request) {
 	v, conn, done := s.voice(w, r)
 	if v == nil {
@@ -47,6 +51,11 @@ func (s *Server) speakAzure(w http.ResponseWriter, r *http.Request) {
 			if !a.say(r.Context(), body) {
 				return
 			}
+		case "ssml":
+			if !a.say(r.Context(), textOfSSML(body)) {
+				return
+			}
+			fallthrough
 		case "text.end":
 			if !a.neverEnds() {
 				_ = a.text("turn.end", "{}")
@@ -68,7 +77,7 @@ func (a *azureSpeech) start(id, settings string) bool {
 			} `json:"input"`
 		} `json:"synthesis"`
 	}
-	if json.Unmarshal([]byte(settings), &m) != nil || !m.Synthesis.Input.Streaming || m.Synthesis.Input.Voice == "" {
+	if json.Unmarshal([]byte(settings), &m) != nil || m.Synthesis.Input.Streaming && m.Synthesis.Input.Voice == "" {
 		return false
 	}
 	parts := strings.Split(m.Synthesis.Audio.Format, "-") // raw-16khz-16bit-mono-pcm
@@ -115,6 +124,23 @@ func (a *azureSpeech) sendWord(w spokenWord) error {
 	head := "X-RequestId:" + a.id + "\r\nContent-Type:audio/x-raw\r\nX-StreamId:1\r\nPath:audio\r\n"
 	b = append(binary.BigEndian.AppendUint16(nil, uint16(len(head))), head...) //nolint:gosec // short
 	return a.conn.WriteMessage(websocket.BinaryMessage, append(b, w.sound...))
+}
+
+// textOfSSML returns the text without its elements, or nothing if the XML is malformed.
+func textOfSSML(body string) string {
+	var text strings.Builder
+	for d := xml.NewDecoder(strings.NewReader(body)); ; {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			return text.String()
+		}
+		if err != nil {
+			return ""
+		}
+		if chars, ok := token.(xml.CharData); ok {
+			text.WriteString(string(chars) + " ")
+		}
+	}
 }
 
 // azureHeader returns the value of a header.

@@ -18,6 +18,7 @@ func elevenFormat(w http.ResponseWriter, r *http.Request) (rate int, encoding st
 	kind, hz, _ := strings.Cut(format, "_")
 	rate, accepted = pcmRate(hz)
 	if accepted = accepted && (kind == "pcm" || kind == "ulaw"); !accepted {
+		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusBadRequest)
 		_ = json.NewEncoder(w).Encode(object{"detail": object{
 			"status": "unsupported_output_format", "message": "want output_format ulaw_8000 or pcm_RATE; " + format + " cannot be made here",
@@ -59,6 +60,38 @@ func (s *Server) speak(w http.ResponseWriter, r *http.Request) {
 		if !v.say(r.Context(), *m.Text) {
 			return
 		}
+	}
+}
+
+// synthesize serves ElevenLabs' speech of a whole text.
+func (s *Server) synthesize(w http.ResponseWriter, r *http.Request) {
+	rate, encoding, accepted := elevenFormat(w, r)
+	if !accepted {
+		return
+	}
+	f := s.fault(TTS)
+	if refuse(w, r, f) {
+		return
+	}
+	var ask struct {
+		Text string `json:"text"`
+	}
+	if json.NewDecoder(http.MaxBytesReader(w, r.Body, maxRequest)).Decode(&ask) != nil {
+		http.Error(w, `{"detail":{"status":"invalid_request","message":"want JSON with text"}}`, http.StatusBadRequest)
+		return
+	}
+	out := http.NewResponseController(w)
+	w.Header().Set("Content-Type", "application/octet-stream")
+	v := &ttsSession{
+		script: s.script, fault: f, rate: rate, encoding: encoding, cut: func() { f.cut(w) },
+		garble: func() { _, _ = w.Write([]byte("{garbled")) },
+		send: func(word spokenWord) error {
+			_, _ = w.Write(word.sound)
+			return out.Flush()
+		},
+	}
+	if v.say(r.Context(), ask.Text) && v.neverEnds() {
+		<-r.Context().Done()
 	}
 }
 

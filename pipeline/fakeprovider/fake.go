@@ -154,12 +154,15 @@ func Serve(l net.Listener, script Script) *Server {
 	mux.HandleFunc("POST /openai/deployments/{model}/chat/completions", chats)
 	mux.HandleFunc("GET /v1/text-to-speech/{voice}/stream-input", s.speak)
 	mux.HandleFunc("GET /v1/text-to-speech/{voice}/multi-stream-input", s.speakContexts)
+	mux.HandleFunc("POST /v1/text-to-speech/{voice}", s.synthesize)
+	mux.HandleFunc("POST /v1/text-to-speech/{voice}/stream", s.synthesize)
 	mux.HandleFunc("GET /tts/websocket", s.cartesia)
 	mux.HandleFunc("GET /tts-websocket", s.speakSoniox)
 	mux.HandleFunc("GET /v1/speak", s.speakDeepgram)
 	mux.HandleFunc("POST /v1/audio/speech", s.speech)
 	mux.HandleFunc("GET /cognitiveservices/websocket/v2", s.speakAzure)
 	mux.HandleFunc("GET /tts/cognitiveservices/websocket/v2", s.speakAzure) // of a resource with a domain of its own
+	mux.HandleFunc("GET /tts/cognitiveservices/websocket/v1", s.speakAzure) // SSML
 	mux.HandleFunc("POST /tts/v3/utteranceSynthesis", s.speakYandex)
 	protocols := new(http.Protocols) // gRPC needs HTTP/2
 	protocols.SetHTTP1(true)

@@ -19,6 +19,7 @@ type question struct {
 	tools    []tool
 	forced   string // tool that must be called; empty for none
 	reasons  bool   // the model reasons before it answers
+	whole    bool   // the answer is one JSON document instead of events
 }
 
 type tool struct {

@@ -2,6 +2,7 @@ package fakeprovider
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -50,16 +51,16 @@ func (m anthropicMessage) blocks() []anthropicBlock {
 	return all
 }
 
-// anthropic is the Messages API with server-sent events.
+// anthropic is the Messages API, with server-sent events and without.
 type anthropic struct{}
 
 func (anthropic) read(_ *http.Request, body []byte) (question, error) {
 	var ask anthropicRequest
-	if err := json.Unmarshal(body, &ask); err != nil || !ask.Stream || ask.MaxTokens <= 0 {
-		return question{}, invalid("the body must be JSON with max_tokens and stream: true")
+	if err := json.Unmarshal(body, &ask); err != nil || ask.MaxTokens <= 0 {
+		return question{}, invalid("the body must be JSON with max_tokens")
 	}
 	q := question{
-		model: ask.Model, messages: []Message{{Role: "system", Content: parts(ask.System)}},
+		model: ask.Model, messages: []Message{{Role: "system", Content: parts(ask.System)}}, whole: !ask.Stream,
 		reasons: ask.Thinking.Type == "adaptive" || ask.Thinking.Type == "enabled",
 	}
 	for _, m := range ask.Messages {
@@ -167,7 +168,11 @@ func (m anthropicMessage) has(kind string) bool {
 }
 
 func (anthropic) writer(w http.ResponseWriter, q question) answerWriter {
-	return &anthropicWriter{w: w, q: q, stop: "end_turn"}
+	out := &anthropicWriter{w: w, q: q, stop: "end_turn"}
+	if q.whole {
+		return &anthropicWhole{anthropicWriter: out}
+	}
+	return out
 }
 
 // anthropicWriter writes the events of a message.
@@ -181,16 +186,21 @@ type anthropicWriter struct {
 
 func (a *anthropicWriter) begin() {
 	a.w.Header().Set("Content-Type", "text/event-stream")
-	typedEvent(a.w, "message_start", object{"message": object{
-		"id": "msg_fake", "type": "message", "role": "assistant", "model": a.q.model, "content": []any{}, "stop_reason": nil,
-		"stop_sequence": nil, "usage": a.usage(usage{prompt: countWords(a.q.messages), cached: a.q.cached()}),
-	}})
+	u := usage{prompt: countWords(a.q.messages), cached: a.q.cached()}
+	typedEvent(a.w, "message_start", object{"message": a.message([]any{}, u)})
 	typedEvent(a.w, "ping", object{})
 	if a.q.reasons {
 		a.start(object{"type": "thinking", "thinking": "", "signature": ""})
 		a.delta(object{"type": "thinking_delta", "thinking": "hm"})
 		a.delta(object{"type": "signature_delta", "signature": signature("thoughts")})
 		a.endBlock()
+	}
+}
+
+func (a *anthropicWriter) message(content []any, u usage) object {
+	return object{
+		"id": "msg_fake", "type": "message", "role": "assistant", "model": a.q.model, "content": content, "stop_reason": nil,
+		"stop_sequence": nil, "usage": a.usage(u),
 	}
 }
 
@@ -239,6 +249,12 @@ func (a *anthropicWriter) call(id, name, arguments string) {
 
 func (a *anthropicWriter) end(f Finish, u usage) {
 	a.endBlock()
+	typedEvent(a.w, "message_delta", object{"delta": a.stopped(f), "usage": a.usage(u)})
+	typedEvent(a.w, "message_stop", object{})
+}
+
+// stopped returns the fields that say why the message ended.
+func (a *anthropicWriter) stopped(f Finish) object {
 	delta := object{"stop_reason": a.stop, "stop_sequence": nil}
 	switch f {
 	case FinishLength:
@@ -248,6 +264,31 @@ func (a *anthropicWriter) end(f Finish, u usage) {
 		delta["stop_details"] = object{"type": "refusal", "category": nil, "explanation": "scripted"}
 	case FinishStop:
 	}
-	typedEvent(a.w, "message_delta", object{"delta": delta, "usage": a.usage(u)})
-	typedEvent(a.w, "message_stop", object{})
+	return delta
+}
+
+// anthropicWhole writes a message without server-sent events.
+type anthropicWhole struct {
+	*anthropicWriter
+	said  strings.Builder
+	calls []any
+}
+
+func (a *anthropicWhole) begin()             { a.w.Header().Set("Content-Type", "application/json") }
+func (a *anthropicWhole) text(word string)   { a.said.WriteString(word) }
+func (a *anthropicWhole) refuse(word string) { a.text(word) }
+
+func (a *anthropicWhole) call(id, name, arguments string) {
+	a.stop = "tool_use"
+	a.calls = append(a.calls, object{"type": "tool_use", "id": "toolu_" + id, "name": name, "input": json.RawMessage(arguments)})
+}
+
+func (a *anthropicWhole) end(f Finish, u usage) {
+	var content []any
+	if a.q.reasons {
+		content = append(content, object{"type": "thinking", "thinking": "hm", "signature": signature("thoughts")})
+	}
+	m := a.message(append(append(content, object{"type": "text", "text": a.said.String()}), a.calls...), u)
+	maps.Copy(m, a.stopped(f))
+	writeJSON(a.w, m)
 }

@@ -50,16 +50,18 @@ type geminiPart struct {
 	Signature string `json:"thoughtSignature"`
 }
 
-// gemini is Google's streamGenerateContent with server-sent events.
+// gemini is Google's streamGenerateContent, with server-sent events, and generateContent.
 type gemini struct{}
 
 func (gemini) read(r *http.Request, body []byte) (question, error) {
 	model, method, _ := strings.Cut(r.PathValue("call"), ":")
 	var ask geminiRequest
-	if json.Unmarshal(body, &ask) != nil || method != "streamGenerateContent" || r.URL.Query().Get("alt") != "sse" || len(ask.Contents) == 0 {
-		return question{}, invalid("the request must be streamGenerateContent?alt=sse with contents")
+	whole := method == "generateContent"
+	streams := method == "streamGenerateContent" && r.URL.Query().Get("alt") == "sse"
+	if json.Unmarshal(body, &ask) != nil || !whole && !streams || len(ask.Contents) == 0 {
+		return question{}, invalid("the request must be generateContent or streamGenerateContent?alt=sse with contents")
 	}
-	q := question{model: model, messages: []Message{{Role: "system", Content: ask.System.text()}}}
+	q := question{model: model, whole: whole, messages: []Message{{Role: "system", Content: ask.System.text()}}}
 	for _, c := range ask.Contents {
 		q.messages = append(q.messages, c.messages()...)
 	}
@@ -171,14 +173,22 @@ func (gemini) writer(w http.ResponseWriter, q question) answerWriter {
 	return &geminiWriter{w: w, q: q}
 }
 
-// geminiWriter writes chunks.
+// geminiWriter writes chunks, or all of them as one.
 type geminiWriter struct {
-	w http.ResponseWriter
-	q question
+	w     http.ResponseWriter
+	q     question
+	parts []any // of an answer without events
 }
 
 func (g *geminiWriter) chunk(part object, finish string, more object) {
-	candidate := object{"index": 0, "content": object{"role": "model", "parts": []any{part}}}
+	parts := []any{part}
+	if g.q.whole {
+		g.parts = append(g.parts, part)
+		if parts = g.parts; finish == "" {
+			return
+		}
+	}
+	candidate := object{"index": 0, "content": object{"role": "model", "parts": parts}}
 	if finish != "" {
 		candidate["finishReason"] = finish
 	}
@@ -186,10 +196,18 @@ func (g *geminiWriter) chunk(part object, finish string, more object) {
 	for k, v := range more {
 		all[k] = v
 	}
-	event(g.w, all)
+	if g.q.whole {
+		writeJSON(g.w, all)
+	} else {
+		event(g.w, all)
+	}
 }
 
-func (g *geminiWriter) begin() { g.w.Header().Set("Content-Type", "text/event-stream") }
+func (g *geminiWriter) begin() {
+	if g.w.Header().Set("Content-Type", "text/event-stream"); g.q.whole {
+		g.w.Header().Set("Content-Type", "application/json")
+	}
+}
 
 func (g *geminiWriter) text(word string) {
 	if word != "" {

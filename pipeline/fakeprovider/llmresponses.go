@@ -38,16 +38,16 @@ type responsesInput struct {
 // linked ends the id of a tool call that needs the reasoning before it.
 const linked = "_reasoned"
 
-// responses is the Responses API with server-sent events.
+// responses is the Responses API, with server-sent events and without.
 type responses struct{}
 
 func (responses) read(_ *http.Request, body []byte) (question, error) {
 	var ask responsesRequest
-	if err := json.Unmarshal(body, &ask); err != nil || !ask.Stream || len(ask.Input) == 0 {
-		return question{}, invalid("the body must be JSON with input and stream: true")
+	if err := json.Unmarshal(body, &ask); err != nil || len(ask.Input) == 0 {
+		return question{}, invalid("the body must be JSON with input")
 	}
 	q := question{
-		model: ask.Model, messages: []Message{{Role: "system", Content: ask.Instructions}},
+		model: ask.Model, messages: []Message{{Role: "system", Content: ask.Instructions}}, whole: !ask.Stream,
 		reasons: isReasoningModel(ask.Model) && ask.Reasoning.Effort != "none",
 	}
 	var items []responsesInput
@@ -93,14 +93,15 @@ func (q *question) addItems(items []responsesInput) error {
 }
 
 func (responses) writer(w http.ResponseWriter, q question) answerWriter {
-	return &responsesWriter{w: w, model: q.model, reasons: q.reasons}
+	return &responsesWriter{w: w, model: q.model, reasons: q.reasons, whole: q.whole}
 }
 
-// responsesWriter writes the events of a response.
+// responsesWriter writes the events of a response, or the response alone.
 type responsesWriter struct {
 	w        http.ResponseWriter
 	model    string
 	reasons  bool
+	whole    bool
 	sequence int
 	output   []any           // complete items
 	kind     string          // of the part in progress: output_text or refusal; empty for none
@@ -108,6 +109,9 @@ type responsesWriter struct {
 }
 
 func (r *responsesWriter) event(name string, fields object) {
+	if r.whole {
+		return
+	}
 	fields["sequence_number"] = r.sequence
 	r.sequence++
 	typedEvent(r.w, name, fields)
@@ -126,8 +130,11 @@ func (r *responsesWriter) response(status string, more object) object {
 }
 
 func (r *responsesWriter) begin() {
-	r.w.Header().Set("Content-Type", "text/event-stream")
+	if r.w.Header().Set("Content-Type", "text/event-stream"); r.whole {
+		r.w.Header().Set("Content-Type", "application/json")
+	}
 	r.event("response.created", r.response("in_progress", nil))
+	r.event("response.in_progress", r.response("in_progress", nil))
 }
 
 // at returns the fields that name the part in progress.
@@ -208,14 +215,19 @@ func (r *responsesWriter) end(f Finish, u usage) {
 		"input_tokens": u.prompt, "output_tokens": u.completion, "total_tokens": u.prompt + u.completion,
 		"input_tokens_details": object{"cached_tokens": u.cached}, "output_tokens_details": object{"reasoning_tokens": 0},
 	}}
+	status := "incomplete"
 	switch f {
 	case FinishLength:
 		more["incomplete_details"] = object{"reason": "max_output_tokens"}
 	case FinishFilter:
 		more["incomplete_details"] = object{"reason": "content_filter"}
 	case FinishStop, FinishRefusal:
-		r.event("response.completed", r.response("completed", more))
-		return
+		status = "completed"
 	}
-	r.event("response.incomplete", r.response("incomplete", more))
+	if all := r.response(status, more); r.whole {
+		b, _ := all["response"].(object)
+		writeJSON(r.w, b)
+	} else {
+		r.event("response."+status, all)
+	}
 }

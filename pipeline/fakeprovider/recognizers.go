@@ -50,17 +50,17 @@ type deepgram struct {
 
 // newDeepgram returns a recognizer of the parameters. Like Deepgram, it ends a turn after
 // 10 ms of silence unless endpointing says otherwise.
-func newDeepgram(q url.Values) (recognizer, time.Duration) {
-	silence := 10 * time.Millisecond
+func newDeepgram(q url.Values, l *asrSession) recognizer {
+	l.silence = 10 * time.Millisecond
 	if ms, err := strconv.Atoi(q.Get("endpointing")); err == nil {
-		silence = time.Duration(ms) * time.Millisecond
+		l.silence = time.Duration(ms) * time.Millisecond
 	} else if q.Get("endpointing") == "false" {
-		silence = 0
+		l.silence = 0
 	}
 	ms, _ := strconv.Atoi(q.Get("utterance_end_ms")) // 0 without one
 	return &deepgram{
 		model: q.Get("model"), utteranceEnd: time.Duration(ms) * time.Millisecond, vadEvents: q.Get("vad_events") == "true",
-	}, silence
+	}
 }
 
 // refusesModel answers a request for UnknownModel as Deepgram does before the handshake.
@@ -146,23 +146,55 @@ func secondsWords(u transcript) []object {
 // but not by the words.
 type flux struct {
 	plain
+	session  *asrSession
 	started  int // number of the turns that began
 	sequence int
+	answers  []any // to Configure, not sent yet
 }
 
 // newFlux returns a recognizer of the parameters.
-func newFlux(q url.Values) (recognizer, time.Duration) {
+func newFlux(q url.Values, l *asrSession) recognizer {
 	ms, err := strconv.Atoi(q.Get("eot_timeout_ms"))
 	if err != nil {
 		ms = 5000 // the default
 	}
-	return &flux{}, time.Duration(ms) * time.Millisecond
+	l.silence = time.Duration(ms) * time.Millisecond
+	return &flux{session: l}
 }
 
 func (*flux) hello() any { return object{"type": "Connected", "request_id": "fake", "sequence_id": 0} }
 
 func (f *flux) read(kind int, b []byte) ([]byte, request) {
+	if kind == websocket.TextMessage {
+		f.configure(b)
+	}
 	return parseControl(kind, b, "ForceEndTurn", "CloseStream")
+}
+
+// configure applies a Configure message, of which only the silence that ends a turn has an
+// effect.
+func (f *flux) configure(b []byte) {
+	var m struct {
+		Type       string `json:"type"`
+		Thresholds object `json:"thresholds"`
+		Keyterms   []any  `json:"keyterms"`
+	}
+	if json.Unmarshal(b, &m) != nil || m.Type != "Configure" {
+		return
+	}
+	if ms, ok := m.Thresholds["eot_timeout_ms"].(float64); ok {
+		f.session.silence = time.Duration(ms) * time.Millisecond
+	}
+	f.sequence++
+	f.answers = append(f.answers, object{
+		"type": "ConfigureSuccess", "request_id": "fake", "sequence_id": f.sequence, "thresholds": m.Thresholds, "keyterms": m.Keyterms,
+	})
+}
+
+func (f *flux) extra(transcript) []any {
+	all := f.answers
+	f.answers = nil
+	return all
 }
 
 func (f *flux) partial(u transcript) any {
@@ -182,7 +214,11 @@ func (f *flux) final(u transcript) (now, due []any) {
 	return nil, []any{m}
 }
 
-func (f *flux) endpoint(u transcript) []any { return []any{f.info(u, "EndOfTurn", 0.8)} }
+func (f *flux) endpoint(u transcript) []any {
+	m := f.info(u, "EndOfTurn", 0.8)
+	m["trigger"] = "timeout"
+	return []any{m}
+}
 
 func (f *flux) info(u transcript, event string, p float64) object {
 	f.sequence++
@@ -198,19 +234,25 @@ type assembly struct {
 	plain
 	model     string
 	heartbeat bool
+	formats   bool          // an end of a turn follows with its text formatted
 	beaten    time.Duration // audio position of the last heartbeat
 }
 
 // newAssembly returns a recognizer of the parameters. It ends a turn after max_turn_silence.
-func newAssembly(q url.Values) (recognizer, time.Duration) {
+func newAssembly(q url.Values, l *asrSession) recognizer {
 	ms, err := strconv.Atoi(q.Get("max_turn_silence"))
 	if err != nil {
 		ms = 1000 // the default
 	}
-	return &assembly{model: q.Get("speech_model"), heartbeat: q.Get("session_heartbeat") == "true"}, time.Duration(ms) * time.Millisecond
+	l.silence = time.Duration(ms) * time.Millisecond
+	return &assembly{
+		model: q.Get("speech_model"), heartbeat: q.Get("session_heartbeat") == "true", formats: q.Get("format_turns") == "true",
+	}
 }
 
-func (*assembly) hello() any { return object{"type": "Begin", "id": "x", "expires_at": 0} }
+func (*assembly) hello() any {
+	return object{"type": "Begin", "id": "x", "expires_at": time.Now().Add(3 * time.Hour).Unix()}
+}
 
 func (a *assembly) refusal() ([]any, int) {
 	if a.model != UnknownModel {
@@ -237,10 +279,18 @@ func (a *assembly) final(u transcript) (now, due []any) {
 	if len(u.words) == 0 {
 		return nil, nil
 	}
-	return nil, []any{a.message(u, true)}
+	return nil, a.endpoint(u)
 }
 
-func (a *assembly) endpoint(u transcript) []any { return []any{a.message(u, true)} }
+func (a *assembly) endpoint(u transcript) []any {
+	all := []any{a.message(u, true)}
+	if a.formats {
+		m := a.message(u, true)
+		m["turn_is_formatted"], m["transcript"] = true, strings.ToUpper(u.texts[:1])+u.texts[1:]+"."
+		all = append(all, m)
+	}
+	return all
+}
 
 func (a *assembly) extra(u transcript) []any {
 	if !a.heartbeat || u.upTo-a.beaten < time.Second {
