@@ -8,7 +8,7 @@ import (
 	"github.com/parley-voice/parley/bench/providers"
 )
 
-// Providers serves fake providers to any voice system.
+// Providers serves fake providers to the voice systems that speak their protocols.
 type Providers struct {
 	Script string   `arg:"" optional:"" type:"existingfile" help:"Delays and faults, as YAML; see docs/bench.md."`
 	ASR    string   `name:"asr" help:"Address of the speech-to-text server." default:"127.0.0.1:0" placeholder:"HOST:PORT"`

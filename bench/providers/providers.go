@@ -1,6 +1,6 @@
 // Package providers serves fake speech-to-text, model and voice providers on
 // their own ports. They speak the real wire protocols, with scripted delays and
-// faults, so any voice system can use them.
+// faults, so other voice systems can use them.
 package providers
 
 import (
