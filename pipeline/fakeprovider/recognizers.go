@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/gorilla/websocket"
 
@@ -286,7 +287,8 @@ func (a *assembly) endpoint(u transcript) []any {
 	all := []any{a.message(u, true)}
 	if a.formats {
 		m := a.message(u, true)
-		m["turn_is_formatted"], m["transcript"] = true, strings.ToUpper(u.texts[:1])+u.texts[1:]+"."
+		_, n := utf8.DecodeRuneInString(u.texts)
+		m["turn_is_formatted"], m["transcript"] = true, strings.ToUpper(u.texts[:n])+u.texts[n:]+"."
 		all = append(all, m)
 	}
 	return all
