@@ -1,5 +1,5 @@
 import { DeepgramClient } from '@deepgram/sdk';
-import { answer, check, equal, part, rate, said, sendSpeech, sentence, stream, until, ws } from './lib.mjs';
+import { answer, check, equal, part, rate, said, sendSpeech, sentence, stream, ulaw, until, ws } from './lib.mjs';
 
 const client = new DeepgramClient({ apiKey: 'key', baseUrl: ws });
 
@@ -43,6 +43,18 @@ await part('listen v1', async () => {
   socket.close();
 });
 
+await part('listen v1, µ-law', async () => {
+  const socket = await client.listen.v1.connect({ model: 'nova-3', encoding: 'mulaw', sample_rate: 8000, endpointing: 'false', reconnectAttempts: 0 });
+  const { all, closes } = await open(socket);
+  for (let at = 0; at < ulaw.length; at += 800) socket.sendMedia(ulaw.subarray(at, at + 800));
+  socket.sendFinalize({ type: 'Finalize' });
+  const end = await until(() => all.find((m) => m.from_finalize), 'from_finalize', all);
+  equal(text(end), sentence, 'text');
+  socket.sendCloseStream({ type: 'CloseStream' });
+  await until(() => closes.length, 'close', all);
+  socket.close();
+});
+
 await part('listen v2 (Flux)', async () => {
   const socket = await client.listen.v2.connect({
     model: 'flux-general-en', encoding: 'linear16', sample_rate: rate, eot_timeout_ms: 700, reconnectAttempts: 0,
@@ -70,8 +82,8 @@ await part('listen v2 (Flux)', async () => {
   socket.close();
 });
 
-await part('speak v1', async () => {
-  const socket = await client.speak.v1.connect({ model: 'aura-2-thalia-en', encoding: 'linear16', sample_rate: 24000, reconnectAttempts: 0 });
+const speak = (format, encoding, sample_rate) => part(`speak v1, ${encoding}`, async () => {
+  const socket = await client.speak.v1.connect({ model: 'aura-2-thalia-en', encoding, sample_rate, reconnectAttempts: 0 });
   const { all, closes } = await open(socket);
   socket.sendText({ type: 'Speak', text: answer });
   socket.sendFlush({ type: 'Flush' });
@@ -80,7 +92,7 @@ await part('speak v1', async () => {
   for (const m of all.filter((m) => !m.type || m instanceof Blob)) {
     chunks.push(Buffer.from(m instanceof Blob ? await m.arrayBuffer() : m));
   }
-  said('deepgram', '24000.s16', chunks);
+  said(`deepgram-${encoding}`, format, chunks);
   check(all.find((m) => m.type === 'Metadata')?.request_id, 'Metadata', all.map((m) => m.type));
   socket.sendClear({ type: 'Clear' });
   await until(() => all.find((m) => m.type === 'Cleared'), 'Cleared', all.map((m) => m.type));
@@ -89,3 +101,6 @@ await part('speak v1', async () => {
   equal(closes, [1000], 'close codes');
   socket.close();
 });
+
+await speak('24000.s16', 'linear16', 24000);
+await speak('8000.mulaw', 'mulaw', 8000);

@@ -1,6 +1,9 @@
 // What the scripts share: addresses, audio in real time, checks and a time limit.
 import { isDeepStrictEqual, inspect } from 'node:util';
 import { readFileSync, writeFileSync } from 'node:fs';
+import WebSocket from 'ws';
+
+globalThis.WebSocket ??= WebSocket; // some SDKs need it, and Node 20 has none
 
 const { FAKE_ADDR, FAKE_TLS_ADDR } = process.env;
 export const http = `http://${FAKE_ADDR}`;
@@ -12,6 +15,7 @@ export const rate = 16000; // Hz, of pcm
 export const pcm = readFileSync('sentence.pcm'); // the sentence and 1.5 s of silence
 export const speech = pcm.subarray(0, pcm.length - 1.4 * 2 * rate); // the sentence alone
 export const wav = readFileSync('sentence.wav');
+export const ulaw = readFileSync('sentence.ulaw'); // 8 kHz
 export const sentence = 'hello there friend';
 export const answer = 'one two three'; // what the voices are to say
 
