@@ -34,7 +34,7 @@ func (listProvidersCmd) Run(e *env) error {
 	for _, name := range slices.Sorted(maps.Keys(c.Endpoints.Named)) {
 		one := c.Endpoints.Named[name]
 		host, key := "default", "none"
-		if u, err := url.Parse(one.URL); err == nil && u.Host != "" {
+		if u, invalid := url.Parse(one.URL); invalid == nil && u.Host != "" {
 			host = u.Host
 		}
 		if one.Key != "" {

@@ -56,6 +56,7 @@ func (q *memoryQueue) Claim(ctx context.Context, _ NodeID, _ time.Duration, most
 	}
 	return []*Claim{c}, err
 }
+
 func (q *memoryQueue) Due(_ context.Context, l time.Duration) (time.Duration, error) {
 	return l, q.err()
 }

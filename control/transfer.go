@@ -56,7 +56,7 @@ func (r *Runner) traceTransferLegs(ctx context.Context, log *slog.Logger, s *tra
 
 // transferDialer returns a function that dials a number through the call's trunk and adds
 // answered legs to others; nil without a LegStore.
-func (r *Runner) transferDialer(log *slog.Logger, c *Claim, others *transferLegs) func(context.Context, string) (media.Leg, error) {
+func (r *Runner) transferDialer(parent *slog.Logger, c *Claim, others *transferLegs) func(context.Context, string) (media.Leg, error) {
 	if r.Legs == nil {
 		return nil
 	}
@@ -67,7 +67,7 @@ func (r *Runner) transferDialer(log *slog.Logger, c *Claim, others *transferLegs
 		if err != nil {
 			return nil, fmt.Errorf("open: %w", err)
 		}
-		log := log.With("transfer_attempt", opened.Lease.AttemptID)
+		log := parent.With("transfer_attempt", opened.Lease.AttemptID)
 		j := openCallLog(ctx, legAttempts{legs: r.Legs}, opened.Lease, log)
 		defer j.close()
 		pace := time.NewTimer(opened.Wait)

@@ -95,7 +95,8 @@ func (t *table) measureWrites(ctx context.Context, name string, do func() int) (
 		name, what, unit string
 		value            float64
 	}{
-		{"transactions", "transactions", "", each.transactions}, {"syncs", "disk syncs", "", each.syncs},
+		{"transactions", "transactions", "", each.transactions},
+		{"syncs", "disk syncs", "", each.syncs},
 		{"log", "log", "KiB", each.bytes / 1024},
 	} {
 		t.bench.Result.Add(result.Figure(name+"_"+f.name+"_each", name+": "+f.what+" per call request", f.unit, result.Exactly(f.value)))

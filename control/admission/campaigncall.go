@@ -113,6 +113,8 @@ var campaignColumns = store.RegisteredColumns.WriteAs("created_at", "number.last
 
 // campaignCallSQL reserves a channel, and numbers and registers a call with an attempt
 // claimed by a node. Without a channel it writes nothing.
+//
+//nolint:gochecknoglobals // made once
 var campaignCallSQL = paceSQL(store.EvenlyDueAt) + `, number AS (
 	INSERT INTO subgroup_counts AS c (subgroup_id, registered, last_at) SELECT id, 1, clock_timestamp() FROM start
 	ON CONFLICT (subgroup_id) DO UPDATE SET registered = c.registered + 1, last_at = greatest(c.last_at, clock_timestamp())

@@ -261,6 +261,8 @@ var orderColumns = store.RegisteredColumns.Except("campaign_id", "contact_id", "
 	WriteAs("call_type", "'phone'").WriteAs("status", "'queued'").WriteAs("attempt", "1").WriteAs("analysis_status", "'none'")
 
 // callsSQL registers calls and attempts and updates the counters.
+//
+//nolint:gochecknoglobals // made once
 var callsSQL = `
 WITH asked AS (
 	SELECT * FROM unnest(` + orderColumns.ArrayParams(2) + `, $1::text[]) AS x (` + orderColumns.ArgNames() + `, attempt_id)

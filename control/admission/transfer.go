@@ -72,6 +72,8 @@ func (d *Controller) OpenLeg(ctx context.Context, l control.Lease, number string
 }
 
 // openLegSQL commits the intent to disk regardless of synchronous_commit.
+//
+//nolint:gochecknoglobals // made once
 var openLegSQL = "WITH sure AS (SELECT set_config('synchronous_commit', 'on', true)) " + legColumns.Insert("attempts", 1) + " FROM sure"
 
 // legColumns are the columns of a transfer leg; its call is $2.

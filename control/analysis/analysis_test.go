@@ -25,6 +25,7 @@ type memoryCalls struct {
 }
 
 func (d *memoryCalls) Call(context.Context, string, string) (control.Call, error) { return d.call, nil }
+
 func (d *memoryCalls) Transcript(context.Context, string) (control.Transcript, error) {
 	return control.Transcript{Lines: d.lines}, nil
 }

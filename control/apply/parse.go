@@ -54,24 +54,28 @@ func walk(n *yaml.Node, t reflect.Type, path string) error {
 	case reflect.Map:
 		return walkFree(n, t, path)
 	case reflect.Slice:
-		if n.Tag == "!!null" {
-			return nil
-		}
-		if n.Kind != yaml.SequenceNode {
-			return errAt(n, path, "expected a list")
-		}
-		for i, item := range n.Content {
-			if err := walk(item, t.Elem(), fmt.Sprintf("%s[%d]", path, i)); err != nil {
-				return err
-			}
-		}
-		return nil
+		return walkList(n, t, path)
 	default:
 		if n.Kind != yaml.ScalarNode || n.Decode(reflect.New(t).Interface()) != nil {
 			return errAt(n, path, "expected %s", kindName(t))
 		}
 		return nil
 	}
+}
+
+func walkList(n *yaml.Node, t reflect.Type, path string) error {
+	if n.Tag == "!!null" {
+		return nil
+	}
+	if n.Kind != yaml.SequenceNode {
+		return errAt(n, path, "expected a list")
+	}
+	for i, item := range n.Content {
+		if err := walk(item, t.Elem(), fmt.Sprintf("%s[%d]", path, i)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func walkMap(n *yaml.Node, t reflect.Type, path string) error {

@@ -264,6 +264,8 @@ func (w *groupWriter) marks(ctx context.Context, marks []mark) ([]error, error) 
 var unansweredColumns = endColumns.Except("answered_at", "answered_by", "transfer", "quality", "usage", "amd", "recording_truncated")
 
 // finishesSQL ends unanswered attempts and their calls and writes the end events.
+//
+//nolint:gochecknoglobals // made once
 var finishesSQL = `
 WITH` + heldSQL + `,
 fit AS (

@@ -77,7 +77,9 @@ var laterColumns = db.Columns[CallRow]{ //nolint:gochecknoglobals // read-only t
 	optionalText("recording_key", func(c *CallRow) *string { return &c.RecordingKey }),
 	rawJSON("call_analysis", func(c *CallRow) *json.RawMessage { return &c.Analysis }),
 	text("analysis_error", func(c *CallRow) *string { return &c.AnalysisError }),
-	{Name: "end_requested_at"}, {Name: "erased_at"}, {Name: "duration_class"},
+	{Name: "end_requested_at"},
+	{Name: "erased_at"},
+	{Name: "duration_class"},
 }
 
 // callColumns are all columns of the table calls; endColumns are those that endCall sets.

@@ -226,6 +226,8 @@ func isDatabaseFault(err *pgconn.PgError) bool {
 }
 
 // fillSQL reads claimed calls.
+//
+//nolint:gochecknoglobals // made once
 var fillSQL = "SELECT " + selectCall + `, v.definition, v.secrets, t.proxy, t.username, t.password, t.settings,
 	coalesce((SELECT k.language FROM contacts k WHERE k.id = c.contact_id), '')` + fromCalls + `
 	JOIN agent_versions v ON v.agent_id = c.agent_id AND v.version = c.agent_version

@@ -25,7 +25,7 @@ type Stats struct {
 }
 
 func (s *Stats) add(o Stats) {
-	s.Counts.Add(o.Counts)
+	s.Add(o.Counts)
 	s.Sent += o.Sent
 	s.Unsent += o.Unsent
 	s.Received += o.Received

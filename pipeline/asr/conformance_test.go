@@ -305,7 +305,7 @@ func refusalOf(t *testing.T, r pipeline.Recognizer, stream pipeline.Stream) erro
 		silence(rec, time.Second)
 		_ = rec.Close()
 	})
-	for range rec.Results() { //nolint:revive // until it ends
+	for range rec.Results() {
 	}
 	return rec.Close()
 }
@@ -428,7 +428,7 @@ func TestCloseEarly(t *testing.T) {
 				if d := time.Since(began); d > 2*time.Second {
 					t.Errorf("%s: closing took %v", fault, d)
 				}
-				for range rec.Results() { //nolint:revive // until it ends
+				for range rec.Results() {
 				}
 			}
 		})
@@ -445,7 +445,7 @@ func TestIdle(t *testing.T) {
 		}
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			time.Sleep(30 * time.Second)
+			<-time.After(30 * time.Second)
 			speak(rec, "hello there")
 			_ = rec.Finalize()
 			silence(rec, time.Second)

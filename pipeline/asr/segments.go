@@ -29,7 +29,7 @@ type segments struct {
 	free       chan media.Frame // buffers for reuse
 	results    chan pipeline.Result
 	completed  chan *job
-	ctx        context.Context // of the requests
+	ctx        context.Context //nolint:containedctx // of the requests, which outlive Recognize
 	cancel     context.CancelFunc
 	wg         sync.WaitGroup
 	err        error // valid once results is closed

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -132,7 +133,7 @@ func (x *sonioxTokens) parse(b []byte) (update, error) {
 	if h.Final {
 		x.final = nil
 	} else {
-		all = append(all[:len(all):len(all)], open...)
+		all = append(slices.Clip(all), open...)
 	}
 	h.Text, h.Words, h.Confidence = sonioxWords(all)
 	h.Start, h.End = span(timedWords(h.Words), 0, 0)

@@ -208,8 +208,7 @@ func (s *stream) fail(err error) {
 // refusal returns err with the name of the provider, and without secrets if it is a
 // refusal.
 func (s *stream) refusal(err error) error {
-	var refused *pipeline.RefusedError
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*pipeline.RefusedError](err); ok {
 		safe := *refused
 		safe.Text = pipeline.Redact(refused.Text, s.sent, nil)
 		err = &safe

@@ -107,11 +107,17 @@ func transcriptionFields(s pipeline.Stream) []field {
 	if x := s.Options.Temperature; x != nil {
 		add("temperature", parameterTexts(*x)[0])
 	}
+	return append(all, extraFields(extra)...)
+}
+
+// extraFields returns the form fields of further parameters.
+func extraFields(extra map[string]any) []field {
+	var all []field
 	rules := Transcriptions{}.OptionRules()
 	for name, value := range extra {
 		if name != "response_format" && !slices.Contains(rules.Reserved, name) {
 			for _, text := range parameterTexts(value) {
-				add(name, text)
+				all = append(all, field{name, text})
 			}
 		}
 	}

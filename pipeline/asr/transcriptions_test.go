@@ -118,7 +118,7 @@ func TestOrder(t *testing.T) {
 				_ = s.Finalize()
 				synctest.Wait()
 			}
-			time.Sleep(10 * time.Second)
+			<-time.After(10 * time.Second)
 			_ = s.Close()
 		}()
 		var got []string
@@ -227,7 +227,7 @@ func TestFull(t *testing.T) {
 			_ = s.Finalize()
 			synctest.Wait()
 		}
-		for range s.Results() { //nolint:revive // until it ends
+		for range s.Results() {
 		}
 		if err := s.Close(); !errors.Is(err, errSilent) {
 			t.Errorf("%v", err)

@@ -61,8 +61,7 @@ func (u upload) transcribe(ctx context.Context, s segment) (pipeline.Result, err
 	req.Header.Set("Accept", "application/json")
 	resp, err := u.client.Do(req)
 	if err != nil {
-		var wrapped *url.Error // with the address, which may hold a key
-		if errors.As(err, &wrapped) {
+		if wrapped, ok := errors.AsType[*url.Error](err); ok {
 			err = wrapped.Err
 		}
 		return pipeline.Result{}, fmt.Errorf("receive: %w", err)

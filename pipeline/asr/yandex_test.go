@@ -19,7 +19,7 @@ func response(event yandexEvent, text string) []byte {
 	var b []byte
 	for i, w := range strings.Fields(text) {
 		word := appendBytes(nil, 1, []byte(w))
-		word = appendVarint(appendVarint(word, 2, uint64(400*i)), 3, uint64(400*i+300)) //nolint:gosec // small
+		word = appendVarint(appendVarint(word, 2, uint64(400*i)), 3, uint64(400*i+300))
 		b = appendBytes(b, 1, word)
 	}
 	b = appendBytes(nil, 1, appendBytes(b, 2, []byte(text)))
@@ -140,7 +140,7 @@ func numbers(t *testing.T, b []byte) string {
 	var all []string
 	if err := eachField(b, func(f protowire.Number, v uint64, body []byte) error {
 		if body == nil {
-			all = append(all, digits(uint64(f))+":"+digits(v)) //nolint:gosec // positive
+			all = append(all, digits(uint64(f))+":"+digits(v))
 		}
 		return nil
 	}); err != nil {

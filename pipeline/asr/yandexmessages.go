@@ -140,15 +140,14 @@ func parseYandex(b []byte) (m yandexMessage, err error) {
 		if field == yandexStart {
 			start = yandexTime(v)
 		}
-		var err error
+		var broken error
 		switch event := yandexEvent(field); event {
 		case yandexPartial, yandexFinal:
 			m.event = event
-			m.result, err = yandexUpdate(body)
+			m.result, broken = yandexUpdate(body)
 		case yandexRefinement:
 			m.event = event
-			err = eachField(body, func(field protowire.Number, _ uint64, body []byte) error {
-				var err error
+			broken = eachField(body, func(field protowire.Number, _ uint64, body []byte) (err error) {
 				if field == 2 { // normalized_text
 					m.result, err = yandexUpdate(body)
 				}
@@ -156,14 +155,14 @@ func parseYandex(b []byte) (m yandexMessage, err error) {
 			})
 		case yandexEOUUpdate:
 			m.event = event
-			err = eachField(body, func(field protowire.Number, v uint64, _ []byte) error {
+			broken = eachField(body, func(field protowire.Number, v uint64, _ []byte) error {
 				if field == 2 { // time_ms
 					m.time = yandexTime(v)
 				}
 				return nil
 			})
 		}
-		return err
+		return broken
 	})
 	m.time += start
 	if r := &m.result; r.Text != "" {
@@ -183,20 +182,20 @@ func yandexUpdate(b []byte) (r pipeline.Result, err error) {
 			return nil
 		}
 		found = true
-		var err error
-		r, err = yandexAlternative(body)
-		return err
+		var broken error
+		r, broken = yandexAlternative(body)
+		return broken
 	})
 	return r, err
 }
 
 func yandexAlternative(b []byte) (r pipeline.Result, err error) {
 	err = eachField(b, func(field protowire.Number, v uint64, body []byte) error {
-		switch field {
+		switch int(field) {
 		case 1:
-			w, err := yandexWord(body)
+			w, broken := yandexWord(body)
 			r.Words = append(r.Words, w)
-			return err
+			return broken
 		case 2:
 			r.Text = string(body)
 		case 3:
@@ -212,7 +211,7 @@ func yandexAlternative(b []byte) (r pipeline.Result, err error) {
 
 func yandexWord(b []byte) (w pipeline.Word, err error) {
 	err = eachField(b, func(field protowire.Number, v uint64, body []byte) error {
-		switch field {
+		switch int(field) {
 		case 1:
 			w.Text = string(body)
 		case 2:
@@ -232,5 +231,5 @@ func yandexTime(ms uint64) time.Duration {
 	if ms > uint64(year/time.Millisecond) {
 		return 0
 	}
-	return time.Duration(ms) * time.Millisecond //nolint:gosec // bounded
+	return time.Duration(ms) * time.Millisecond
 }

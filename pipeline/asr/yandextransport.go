@@ -40,7 +40,7 @@ type yandexTransport struct {
 	rate    int
 
 	call   atomic.Pointer[grpcstream.Stream]
-	life   context.Context // ends when the transport is closed
+	life   context.Context //nolint:containedctx // ends when the transport is closed
 	cancel context.CancelFunc
 
 	mu       sync.Mutex // guards the rest and the sending of messages
@@ -56,12 +56,12 @@ func (y *yandexTransport) send(m message, by time.Time) error {
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	call, limit := y.call.Load(), time.Until(by)
-	switch {
-	case m.kind == websocket.BinaryMessage:
+	switch m.kind {
+	case websocket.BinaryMessage:
 		y.position += len(m.body)
 		y.recent.add(m.body)
 		return call.Send(yandexChunk(m.body), limit)
-	case m.kind == websocket.PingMessage:
+	case websocket.PingMessage:
 		return nil // HTTP/2 has its own
 	}
 	switch string(m.body) {
@@ -92,7 +92,7 @@ func (y *yandexTransport) receive() ([]byte, error) {
 	b = appendVarint(b, yandexStart, uint64(y.start/2*1000/y.rate)) //nolint:gosec // not negative
 	m, err := parseYandex(b)
 	if err != nil {
-		return b, nil //nolint:nilerr // the parser of the stream reports it
+		return b, nil
 	}
 	if m.event == yandexEOUUpdate {
 		y.asked = max(0, y.asked-1)

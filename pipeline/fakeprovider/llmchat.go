@@ -3,6 +3,7 @@ package fakeprovider
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"strings"
 )
@@ -115,9 +116,7 @@ type chatWriter struct {
 
 func (c *chatWriter) chunk(fields object) {
 	all := object{"id": "chatcmpl-fake", "object": "chat.completion.chunk", "created": 0, "model": c.model, "choices": []any{}}
-	for k, v := range fields {
-		all[k] = v
-	}
+	maps.Copy(all, fields)
 	event(c.w, all)
 }
 

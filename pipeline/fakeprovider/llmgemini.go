@@ -2,6 +2,7 @@ package fakeprovider
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
 	"strings"
 )
@@ -193,9 +194,7 @@ func (g *geminiWriter) chunk(part object, finish string, more object) {
 		candidate["finishReason"] = finish
 	}
 	all := object{"candidates": []any{candidate}, "modelVersion": g.q.model, "responseId": "fake"}
-	for k, v := range more {
-		all[k] = v
-	}
+	maps.Copy(all, more)
 	if g.q.whole {
 		writeJSON(g.w, all)
 	} else {

@@ -232,7 +232,6 @@ func (f *flux) info(u transcript, event string, p float64) object {
 
 // assembly is the protocol of AssemblyAI, version 3.
 type assembly struct {
-	plain
 	model     string
 	heartbeat bool
 	formats   bool          // an end of a turn follows with its text formatted

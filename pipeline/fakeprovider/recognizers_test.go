@@ -46,8 +46,7 @@ func session(t *testing.T, path, text string, silence time.Duration, last string
 	}()
 	for {
 		_, b, err := conn.ReadMessage()
-		var closed *websocket.CloseError
-		if errors.As(err, &closed) {
+		if closed, ok := errors.AsType[*websocket.CloseError](err); ok {
 			return types, closed.Code
 		}
 		if err != nil {
@@ -83,12 +82,14 @@ func TestOwnEnds(t *testing.T) {
 	}{
 		{
 			"/v1/listen" + format + "&endpointing=300&utterance_end_ms=1000&vad_events=true", `{"type":"CloseStream"}`,
-			[]string{"Results", "SpeechStarted", "Results", "Results end", "Results", "UtteranceEnd", "Results", "Metadata"}, websocket.CloseNormalClosure,
+			[]string{"Results", "SpeechStarted", "Results", "Results end", "Results", "UtteranceEnd", "Results", "Metadata"},
+			websocket.CloseNormalClosure,
 		},
 		{"/v1/listen" + format + "&endpointing=false", `{"type":"CloseStream"}`, []string{"Results", "Metadata"}, websocket.CloseNormalClosure},
 		{
 			"/v2/listen" + format + "&eot_timeout_ms=700", `{"type":"CloseStream"}`,
-			[]string{"Connected", "TurnInfo StartOfTurn", "TurnInfo Update", "TurnInfo EndOfTurn", "TurnInfo Update"}, websocket.CloseNormalClosure,
+			[]string{"Connected", "TurnInfo StartOfTurn", "TurnInfo Update", "TurnInfo EndOfTurn", "TurnInfo Update"},
+			websocket.CloseNormalClosure,
 		},
 		{"/v3/ws" + format + "&max_turn_silence=500", `{"type":"Terminate"}`, []string{"Begin", "Turn", "Turn end", "Termination"}, websocket.CloseNormalClosure},
 		{"/v3/ws" + format + "&speech_model=" + UnknownModel, `{"type":"Terminate"}`, []string{"Begin", "Error"}, 3006},

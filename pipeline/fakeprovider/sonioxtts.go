@@ -61,13 +61,18 @@ func (c *contexts) onSoniox(ctx context.Context, m sonioxText) {
 		refuse(400, "No such stream.")
 	case m.Model == "" || m.Language == "" || m.Voice == "" || m.Stream == "":
 		refuse(400, "Missing required field.")
-	case !strings.HasPrefix(m.Format, "pcm_") || m.Rate < 8000 || m.Rate > 48000:
+	case !m.isPCM():
 		refuse(400, "want raw PCM of 8000 to 48000 Hz")
 	case len(c.open) >= sonioxStreams:
 		refuse(429, "Too many streams.")
 	default:
 		c.begin(ctx, m.Stream, m.Rate, m.Format)
 	}
+}
+
+// isPCM reports whether the format is one that the fake speaks.
+func (m sonioxText) isPCM() bool {
+	return strings.HasPrefix(m.Format, "pcm_") && m.Rate >= 8000 && m.Rate <= 48000
 }
 
 type sonioxWire struct{}

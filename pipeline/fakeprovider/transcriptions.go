@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"strings"
 
 	"github.com/parley-voice/parley/media/tone"
 )
@@ -72,21 +73,21 @@ func uploadedWAV(w http.ResponseWriter, r *http.Request) (rate int, pcm []int16,
 }
 
 func transcriptionJSON(words []tone.Word, duration float64, verbose bool) object {
-	text := ""
+	var text strings.Builder
 	all := []object{}
 	for i, word := range words {
 		if i > 0 {
-			text += " "
+			text.WriteString(" ")
 		}
-		text += word.Text
+		text.WriteString(word.Text)
 		all = append(all, object{"word": word.Text, "start": word.Start.Seconds(), "end": word.End.Seconds()})
 	}
 	if !verbose {
-		return object{"text": text}
+		return object{"text": text.String()}
 	}
 	return object{
-		"task": "transcribe", "language": "english", "duration": duration, "text": text, "words": all,
-		"segments": []object{{"id": 0, "start": 0, "end": duration, "text": text, "avg_logprob": -0.1, "no_speech_prob": 0.01}},
+		"task": "transcribe", "language": "english", "duration": duration, "text": text.String(), "words": all,
+		"segments": []object{{"id": 0, "start": 0, "end": duration, "text": text.String(), "avg_logprob": -0.1, "no_speech_prob": 0.01}},
 	}
 }
 

@@ -21,6 +21,7 @@ func connect(t *testing.T, path string) *websocket.Conn {
 	if err != nil {
 		t.Fatalf("%s: %v, %v", path, err, resp)
 	}
+	_ = resp.Body.Close() // rest of the handshake
 	t.Cleanup(func() { _ = conn.Close(); _ = s.Close() })
 	return conn
 }

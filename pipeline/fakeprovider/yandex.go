@@ -68,7 +68,7 @@ func (s *Server) transcribeYandex(w http.ResponseWriter, r *http.Request) {
 	cancel()
 	<-written // it must not write to w any more
 	if l.fault.cuts() {
-		panic(http.ErrAbortHandler)
+		panic(http.ErrAbortHandler) //nolint:forbidigo // net/http documents it as the way to abort a response
 	}
 }
 
@@ -103,7 +103,7 @@ func (y *yandex) configure(options []byte) request {
 	}
 	y.normalized = findVarint(findField(recognition, 3), 1) == 1
 	y.started = true
-	y.start(int(rate)) //nolint:gosec // checked
+	y.start(int(rate))
 	return listen
 }
 
@@ -149,7 +149,7 @@ func update(u transcript) []byte {
 	return appendField(nil, 1, b)
 }
 
-func millis(d time.Duration) uint64 { return uint64(max(0, d.Milliseconds())) } //nolint:gosec // not negative
+func millis(d time.Duration) uint64 { return uint64(max(0, d.Milliseconds())) }
 
 func appendVarint(b []byte, field protowire.Number, v uint64) []byte {
 	return protowire.AppendVarint(protowire.AppendTag(b, field, protowire.VarintType), v)

@@ -150,8 +150,7 @@ func (s *Stream) Close() error {
 
 // reason removes the address from an error of the client, which may hold a key.
 func (s *Stream) reason(err error) error {
-	var wrapped *url.Error
-	if errors.As(err, &wrapped) {
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		err = wrapped.Err
 	}
 	return err

@@ -180,12 +180,12 @@ func anthropicMessages(all []pipeline.Message, origin string) []object {
 	all = withUser(all)
 	turn := lastUser(all)
 	for i, l := range all {
-		switch {
-		case l.Role == pipeline.RoleAgent:
+		switch l.Role {
+		case pipeline.RoleAgent:
 			add("assistant", agentBlocks(l, origin, i > turn)...)
-		case l.Role == pipeline.RoleTool:
+		case pipeline.RoleTool:
 			add("user", object{"type": "tool_result", "tool_use_id": callID(l.CallID), "content": l.Text})
-		case l.Role == pipeline.RoleNote:
+		case pipeline.RoleNote:
 			add("user", object{"type": "text", "text": note(l.Text)})
 		default:
 			add("user", object{"type": "text", "text": l.Text})

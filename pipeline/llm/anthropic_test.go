@@ -119,7 +119,8 @@ func TestAnthropicModels(t *testing.T) {
 		"no forced tool": {"claude-sonnet-5-5", pipeline.Prompt{Tools: []pipeline.Tool{weather()}, ToolChoice: "weather"}, 3, "thinking.type", "between_tools", "tool_choice"},
 		"effort":         {"claude-opus-5-5", pipeline.Prompt{Options: pipeline.Options{ReasoningEffort: "minimal"}}, 1, "output_config.effort", "low", "temperature"},
 		"forced, effort": {
-			"claude-haiku-5-5", pipeline.Prompt{Tools: []pipeline.Tool{weather()}, ToolChoice: "weather", Options: pipeline.Options{ReasoningEffort: "high"}},
+			"claude-haiku-5-5",
+			pipeline.Prompt{Tools: []pipeline.Tool{weather()}, ToolChoice: "weather", Options: pipeline.Options{ReasoningEffort: "high"}},
 			1, "thinking.type", "disabled", "output_config",
 		},
 	} {

@@ -77,9 +77,9 @@ func (e *endpoint) post(ctx context.Context, body object) (io.ReadCloser, error)
 }
 
 // reply sends a request and streams its answer.
-func reply(ctx context.Context, e endpoint, err error, r request, d decoder) iter.Seq2[pipeline.Delta, error] {
+func reply(asker context.Context, e endpoint, err error, r request, d decoder) iter.Seq2[pipeline.Delta, error] {
 	return func(yield func(pipeline.Delta, error) bool) {
-		ctx, cancel := context.WithCancel(ctx)
+		ctx, cancel := context.WithCancel(asker)
 		defer cancel()
 		var body io.ReadCloser
 		if err == nil {

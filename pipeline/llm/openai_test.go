@@ -104,16 +104,21 @@ func TestLearning(t *testing.T) {
 		want       []string                 // parameters of the requests
 	}{
 		"OpenAI": {
-			"", "gpt-6-luna", pipeline.Options{}, nil,
+			"", "gpt-6-luna",
+			pipeline.Options{},
+			nil,
 			[]string{"max_completion_tokens reasoning_effort", "max_completion_tokens reasoning_effort"},
 		},
 		"OpenAI, an older model": {"", "gpt-4o", pipeline.Options{}, nil, []string{"max_completion_tokens", "max_completion_tokens"}},
 		"OpenAI, a fine-tuned model": {
-			"https://eu.api.openai.com/v1", "ft:gpt-6.1-sol:acme::x", pipeline.Options{}, nil,
+			"https://eu.api.openai.com/v1", "ft:gpt-6.1-sol:acme::x",
+			pipeline.Options{},
+			nil,
 			[]string{"max_completion_tokens reasoning_effort", "max_completion_tokens reasoning_effort"},
 		},
 		"a reasoning model with another name": {
-			"http://there/v1", "mine", pipeline.Options{},
+			"http://there/v1", "mine",
+			pipeline.Options{},
 			func(body string) string {
 				switch {
 				case strings.Contains(body, `"max_tokens"`):
@@ -130,7 +135,8 @@ func TestLearning(t *testing.T) {
 			},
 		},
 		"a gateway without the effort": {
-			"http://there/v1", "openai/gpt-6-luna", pipeline.Options{},
+			"http://there/v1", "openai/gpt-6-luna",
+			pipeline.Options{},
 			func(body string) string {
 				if strings.Contains(body, "reasoning_effort") {
 					return "Unrecognized request argument supplied: reasoning_effort"
@@ -143,7 +149,8 @@ func TestLearning(t *testing.T) {
 			},
 		},
 		"an old server": {
-			"http://there/v1", "old", pipeline.Options{Temperature: new(float64)},
+			"http://there/v1", "old",
+			pipeline.Options{Temperature: new(float64)},
 			func(body string) string {
 				for _, p := range []string{"parallel_tool_calls", "stream_options", "temperature"} {
 					if strings.Contains(body, p) {
@@ -157,17 +164,20 @@ func TestLearning(t *testing.T) {
 			},
 		},
 		"the agent's effort": {
-			"http://there/v1", "gpt-6-luna", pipeline.Options{ReasoningEffort: "high"},
+			"http://there/v1", "gpt-6-luna",
+			pipeline.Options{ReasoningEffort: "high"},
 			func(string) string { return "Function tools with reasoning_effort are not supported" },
 			[]string{"max_completion_tokens parallel_tool_calls reasoning_effort", "max_completion_tokens parallel_tool_calls reasoning_effort"},
 		},
 		"a wrong value": {
-			"http://there/v1", "m", pipeline.Options{Temperature: new(float64)},
+			"http://there/v1", "m",
+			pipeline.Options{Temperature: new(float64)},
 			func(string) string { return "temperature must be at most 1" },
 			[]string{"max_tokens parallel_tool_calls temperature", "max_tokens parallel_tool_calls temperature"},
 		},
 		"always refused": {
-			"http://there/v1", "m", pipeline.Options{},
+			"http://there/v1", "m",
+			pipeline.Options{},
 			func(string) string { return "set reasoning_effort; max_completion_tokens is unknown" },
 			[]string{
 				"max_tokens parallel_tool_calls", "max_completion_tokens parallel_tool_calls",
@@ -234,8 +244,11 @@ func TestAlternation(t *testing.T) {
 		return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body))}, nil
 	})}}
 	prompt := pipeline.Prompt{Model: "gemma", Messages: []pipeline.Message{
-		{Role: pipeline.RoleAgent, Text: "good day"}, {Role: pipeline.RoleCaller, Text: "hi"}, {Role: pipeline.RoleNote, Text: "a key"},
-		{Role: pipeline.RoleAgent, Text: "well"}, {Role: pipeline.RoleAgent, Text: "now"},
+		{Role: pipeline.RoleAgent, Text: "good day"},
+		{Role: pipeline.RoleCaller, Text: "hi"},
+		{Role: pipeline.RoleNote, Text: "a key"},
+		{Role: pipeline.RoleAgent, Text: "well"},
+		{Role: pipeline.RoleAgent, Text: "now"},
 	}}
 	for range 2 {
 		if err := ask(t.Context(), o, prompt).err; err != nil {

@@ -75,20 +75,28 @@ func TestResponsesLearning(t *testing.T) {
 	}{
 		"a reasoning model": {"gpt-6-luna", nil, pipeline.Options{}, []string{"reasoning", "reasoning"}},
 		"no reasoning": {
-			"gpt-4.1", map[string]string{"include": "Encrypted content is not supported with this model."},
-			pipeline.Options{Temperature: new(float64)}, []string{"include temperature", "temperature", "temperature"},
+			"gpt-4.1",
+			map[string]string{"include": "Encrypted content is not supported with this model."},
+			pipeline.Options{Temperature: new(float64)},
+			[]string{"include temperature", "temperature", "temperature"},
 		},
 		"no temperature": {
-			"o5", map[string]string{"temperature": "Unsupported parameter: 'temperature' is not supported with this model."},
-			pipeline.Options{Temperature: new(float64)}, []string{"include temperature", "include", "include"},
+			"o5",
+			map[string]string{"temperature": "Unsupported parameter: 'temperature' is not supported with this model."},
+			pipeline.Options{Temperature: new(float64)},
+			[]string{"include temperature", "include", "include"},
 		},
 		"no default effort": {
-			"gpt-7-mini", map[string]string{"reasoning": "Unsupported value: 'reasoning.effort' does not support 'none' with this model."},
-			pipeline.Options{}, []string{"reasoning", "include", "include"},
+			"gpt-7-mini",
+			map[string]string{"reasoning": "Unsupported value: 'reasoning.effort' does not support 'none' with this model."},
+			pipeline.Options{},
+			[]string{"reasoning", "include", "include"},
 		},
 		"the agent's effort": {
-			"gpt-7-mini", map[string]string{"reasoning": "Unsupported value: 'reasoning.effort'"},
-			pipeline.Options{ReasoningEffort: "none"}, []string{"reasoning", "reasoning"},
+			"gpt-7-mini",
+			map[string]string{"reasoning": "Unsupported value: 'reasoning.effort'"},
+			pipeline.Options{ReasoningEffort: "none"},
+			[]string{"reasoning", "reasoning"},
 		},
 	} {
 		var got []string

@@ -64,7 +64,7 @@ func (a Azure) Open(ctx context.Context, s pipeline.Style) (pipeline.Synthesis, 
 		if err != nil {
 			return nil, err
 		}
-		if err := sock.write(azureText("speech.config", azureID(), "application/json", azureConfig)); err != nil {
+		if err = sock.write(azureText("speech.config", azureID(), "application/json", azureConfig)); err != nil {
 			sock.close()
 			return nil, err
 		}
@@ -323,7 +323,7 @@ type azureMessage struct {
 // parseAzure reads a message: headers and body. In a binary message the length of the
 // headers precedes them in two bytes.
 func parseAzure(r message) (azureMessage, error) {
-	head, body := string(r.body), ""
+	var head, body string
 	if r.kind == websocket.BinaryMessage {
 		if len(r.body) < 2 || len(r.body)-2 < int(binary.BigEndian.Uint16(r.body)) {
 			return azureMessage{}, errors.New("binary message without headers")
@@ -331,7 +331,7 @@ func parseAzure(r message) (azureMessage, error) {
 		n := 2 + int(binary.BigEndian.Uint16(r.body))
 		head, body = string(r.body[2:n]), string(r.body[n:])
 	} else {
-		head, body, _ = strings.Cut(head, "\r\n\r\n")
+		head, body, _ = strings.Cut(string(r.body), "\r\n\r\n")
 	}
 	m := azureMessage{body: []byte(body)}
 	for line := range strings.SplitSeq(head, "\r\n") {

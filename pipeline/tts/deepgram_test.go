@@ -33,7 +33,7 @@ func TestDeepgramRequest(t *testing.T) {
 				http.Error(w, "no", http.StatusTeapot)
 			})}
 			go func() { _ = srv.Serve(n) }()
-			defer srv.Close()
+			defer func() { _ = srv.Close() }()
 			if _, err := (Deepgram{URL: "ws://fake/", Dial: n.Dial}).Open(t.Context(), tt.style); err == nil || !reflect.DeepEqual(got, tt.want) {
 				t.Errorf("requested %v, want %v: %v", got, tt.want, err)
 			}

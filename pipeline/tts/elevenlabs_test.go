@@ -22,7 +22,8 @@ func TestElevenLabsRequest(t *testing.T) {
 		first map[string]any
 	}{
 		{
-			pipeline.Style{Rate: 8000, Language: "fil-PH"}, "/v1/text-to-speech/hpp4J3VqNfWAUOO0d1Us/stream-input",
+			pipeline.Style{Rate: 8000, Language: "fil-PH"},
+			"/v1/text-to-speech/hpp4J3VqNfWAUOO0d1Us/stream-input",
 			url.Values{
 				"model_id": {"eleven_flash_v2_5"}, "output_format": {"ulaw_8000"}, "auto_mode": {"true"}, "sync_alignment": {"true"},
 				"inactivity_timeout": {"180"}, "language_code": {"fil"},
@@ -32,7 +33,8 @@ func TestElevenLabsRequest(t *testing.T) {
 		{
 			pipeline.Style{Rate: 16000, Model: "eleven_multilingual_v2", Voice: "v", Language: "de", Options: pipeline.Options{
 				Speed: 2, Extra: map[string]any{"stability": 0.5, "enable_logging": false, "auto_mode": false},
-			}}, "/v1/text-to-speech/v/stream-input",
+			}},
+			"/v1/text-to-speech/v/stream-input",
 			url.Values{
 				"model_id": {"eleven_multilingual_v2"}, "output_format": {"pcm_16000"}, "auto_mode": {"true"}, "sync_alignment": {"true"},
 				"inactivity_timeout": {"180"}, "enable_logging": {"false"},
@@ -55,7 +57,7 @@ func TestElevenLabsRequest(t *testing.T) {
 				}
 			})}
 			go func() { _ = srv.Serve(n) }()
-			defer srv.Close()
+			defer func() { _ = srv.Close() }()
 			sp, err := ElevenLabs{URL: "ws://fake", Dial: n.Dial}.Open(t.Context(), tt.style)
 			if err != nil {
 				t.Fatal(err)

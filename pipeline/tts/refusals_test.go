@@ -58,7 +58,7 @@ func closing(t *testing.T, code int, reason string) *fakeprovider.Net {
 		}
 		defer conn.Close()
 		for range 2 {
-			if _, _, err := conn.ReadMessage(); err != nil {
+			if _, _, err = conn.ReadMessage(); err != nil {
 				return
 			}
 		}

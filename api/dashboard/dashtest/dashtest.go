@@ -48,10 +48,14 @@ func (h *Env) Exec(t *testing.T, sql string, args ...any) {
 }
 
 // Count returns the number that a query selects.
-func (h *Env) Count(t *testing.T, sql string, args ...any) int { return scan[int](t, h, sql, args) }
+func (h *Env) Count(t *testing.T, sql string, args ...any) int {
+	t.Helper()
+	return scan[int](t, h, sql, args)
+}
 
 // Text returns the text that a query selects.
 func (h *Env) Text(t *testing.T, sql string, args ...any) string {
+	t.Helper()
 	return scan[string](t, h, sql, args)
 }
 

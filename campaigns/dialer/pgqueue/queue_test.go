@@ -146,9 +146,9 @@ func (s *env) wantTake(d *dialer.Dialer, want string) {
 }
 
 // wantQuery checks the result of a query.
-func (s *env) wantQuery(want, sql string, args ...any) {
+func (s *env) wantQuery(want, sql string) {
 	s.Helper()
-	if got := s.query(sql, args...); got != want {
+	if got := s.query(sql); got != want {
 		s.Errorf("%s: %s, want %s", sql, got, want)
 	}
 }

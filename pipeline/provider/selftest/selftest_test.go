@@ -2,6 +2,7 @@ package selftest
 
 import (
 	"cmp"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -12,7 +13,6 @@ import (
 	"github.com/parley-voice/parley/pipeline/fakeprovider"
 	"github.com/parley-voice/parley/pipeline/llm"
 	"github.com/parley-voice/parley/pipeline/tts"
-	"net/http"
 )
 
 // run tests providers of which the one named bad has a fault.
