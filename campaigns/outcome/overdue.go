@@ -51,8 +51,8 @@ func (o *OverdueSettler) Settle(ctx context.Context) (n int, err error) {
 			calls, fault := o.Recorder.Store.Attempts.Overdue(ctx, tx, maxAnalysisWait)
 			for _, id := range calls {
 				failed := pgx.BeginFunc(ctx, tx, func(inner pgx.Tx) error {
-					_, fault := o.Recorder.RecordAnalysis(ctx, inner, id, nil, spreadOf(id))
-					return fault
+					_, failure := o.Recorder.RecordAnalysis(ctx, inner, id, nil, spreadOf(id))
+					return failure
 				})
 				if failed != nil {
 					faults = append(faults, fmt.Errorf("call %s: %w", id, failed))

@@ -60,13 +60,13 @@ func (a Azure) Open(ctx context.Context, s pipeline.Style) (pipeline.Synthesis, 
 		header: http.Header{"Ocp-Apim-Subscription-Key": {string(a.Key)}, "X-Connectionid": {azureID()}},
 	}
 	sock, err := a.Warm.get(ctx, address, func(ctx context.Context) (*socket, error) {
-		sock, err := p.open(ctx, address, nil)
-		if err != nil {
-			return nil, err
+		sock, failed := p.open(ctx, address, nil)
+		if failed != nil {
+			return nil, failed
 		}
-		if err = sock.write(azureText("speech.config", azureID(), "application/json", azureConfig)); err != nil {
+		if failed = sock.write(azureText("speech.config", azureID(), "application/json", azureConfig)); failed != nil {
 			sock.close()
-			return nil, err
+			return nil, failed
 		}
 		return sock, nil
 	})
