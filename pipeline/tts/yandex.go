@@ -111,7 +111,8 @@ func (y Yandex) speak(ctx context.Context, address string, s pipeline.Style, cla
 	if y.Folder != "" {
 		head.Set("X-Folder-Id", y.Folder)
 	}
-	resp, err := pipeline.JSONClient{URL: address, Header: head, Client: y.Client}.Do(ctx, yandexRequest(s, rate, clause)) //nolint:bodyclose // by the reader
+	client := pipeline.JSONClient{URL: address, Header: head, Client: y.Client}
+	resp, err := client.Do(ctx, yandexRequest(s, rate, clause)) //nolint:bodyclose // by the reader
 	if err != nil {
 		return nil, 0, fmt.Errorf("yandex speech: %w", err)
 	}
