@@ -24,7 +24,7 @@ type setup struct {
 	noWords bool
 	// finalizeOnly means that its text comes only after Finalize.
 	finalizeOnly bool
-	// slow means that it shows at once that it works on a Finalize.
+	// slow means that it shows that it works, at once after a Finalize or during a pause.
 	slow bool
 	// lateRefusal means that a refusal does not come before the first audio.
 	lateRefusal bool
@@ -42,7 +42,7 @@ func setups() []setup {
 		{name: "deepgram", open: func(n *fakeprovider.Net) pipeline.Recognizer {
 			return Deepgram{URL: "ws://fake/v1/listen", Key: "canary", Dial: n.Dial}
 		}},
-		{name: "flux", endOfTurn: true, open: func(n *fakeprovider.Net) pipeline.Recognizer {
+		{name: "flux", endOfTurn: true, slow: true, open: func(n *fakeprovider.Net) pipeline.Recognizer {
 			return Flux{URL: "ws://fake/v2/listen", Key: "canary", Dial: n.Dial}
 		}},
 		{name: "assemblyai", endOfTurn: true, open: func(n *fakeprovider.Net) pipeline.Recognizer {

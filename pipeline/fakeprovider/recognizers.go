@@ -143,6 +143,10 @@ func secondsWords(u transcript) []object {
 	return words
 }
 
+// eagerSilence is the silence after which Flux reports that a turn has probably ended. It is
+// longer than a word, which is recognized at its end.
+const eagerSilence = 500 * time.Millisecond
+
 // flux is the protocol of Deepgram's Flux. It ends a turn after a silence of eot_timeout_ms,
 // but not by the words.
 type flux struct {
@@ -150,7 +154,9 @@ type flux struct {
 	session  *asrSession
 	started  int // number of the turns that began
 	sequence int
-	answers  []any // to Configure, not sent yet
+	answers  []any   // to Configure, not sent yet
+	eager    float64 // confidence at which the probable end of a turn is reported; 0 means never
+	paused   int     // words of the turn at its probable end; 0 means none was reported
 }
 
 // newFlux returns a recognizer of the parameters.
@@ -160,7 +166,8 @@ func newFlux(q url.Values, l *asrSession) recognizer {
 		ms = 5000 // the default
 	}
 	l.silence = time.Duration(ms) * time.Millisecond
-	return &flux{session: l}
+	eager, _ := strconv.ParseFloat(q.Get("eager_eot_threshold"), 64) // 0 without one
+	return &flux{session: l, eager: eager}
 }
 
 func (*flux) hello() any { return object{"type": "Connected", "request_id": "fake", "sequence_id": 0} }
@@ -192,9 +199,15 @@ func (f *flux) configure(b []byte) {
 	})
 }
 
-func (f *flux) extra(transcript) []any {
+func (f *flux) extra(u transcript) []any {
 	all := f.answers
 	f.answers = nil
+	if len(u.words) == 0 {
+		f.paused = 0
+	} else if f.eager > 0 && f.paused == 0 && u.upTo-u.last >= eagerSilence {
+		f.paused = len(u.words)
+		all = append(all, f.info(u, "EagerEndOfTurn", f.eager))
+	}
 	return all
 }
 
@@ -202,6 +215,10 @@ func (f *flux) partial(u transcript) any {
 	if len(u.words) > 0 && f.started <= u.turn {
 		f.started = u.turn + 1
 		return f.info(u, "StartOfTurn", 0.1)
+	}
+	if f.paused > 0 && len(u.words) > f.paused {
+		f.paused = 0
+		return f.info(u, "TurnResumed", 0.1)
 	}
 	return f.info(u, "Update", 0.1)
 }

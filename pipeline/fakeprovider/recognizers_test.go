@@ -91,6 +91,11 @@ func TestOwnEnds(t *testing.T) {
 			[]string{"Connected", "TurnInfo StartOfTurn", "TurnInfo Update", "TurnInfo EndOfTurn", "TurnInfo Update"},
 			websocket.CloseNormalClosure,
 		},
+		{
+			"/v2/listen" + format + "&eot_timeout_ms=700&eager_eot_threshold=0.4", `{"type":"CloseStream"}`, []string{
+				"Connected", "TurnInfo StartOfTurn", "TurnInfo Update", "TurnInfo EagerEndOfTurn", "TurnInfo EndOfTurn", "TurnInfo Update",
+			}, websocket.CloseNormalClosure,
+		},
 		{"/v3/ws" + format + "&max_turn_silence=500", `{"type":"Terminate"}`, []string{"Begin", "Turn", "Turn end", "Termination"}, websocket.CloseNormalClosure},
 		{"/v3/ws" + format + "&speech_model=" + UnknownModel, `{"type":"Terminate"}`, []string{"Begin", "Error"}, 3006},
 		{"/v3/ws" + format, `nonsense`, []string{"Begin", "Turn", "Turn end"}, websocket.CloseUnsupportedData},

@@ -169,3 +169,25 @@ func TestSegmentation(t *testing.T) {
 		}
 	}
 }
+
+// TestResumedTurn speaks on after the probable end of a turn.
+func TestResumedTurn(t *testing.T) {
+	conn := connect(t, "/v2/listen?encoding=linear16&sample_rate=8000&eager_eot_threshold=0.4")
+	for range 2 {
+		for pcm := sentencePCM(8000)[:10400]; len(pcm) >= 800; pcm = pcm[800:] {
+			if err := conn.WriteMessage(websocket.BinaryMessage, littleEndian(pcm[:800])); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	var events []any
+	until(t, conn, func(m map[string]any) bool {
+		if e := m["event"]; e == "EagerEndOfTurn" || e == "TurnResumed" {
+			events = append(events, e)
+		}
+		return len(events) == 3
+	})
+	if want := []any{"EagerEndOfTurn", "TurnResumed", "EagerEndOfTurn"}; !slices.Equal(events, want) {
+		t.Errorf("%v; want %v", events, want)
+	}
+}

@@ -57,7 +57,7 @@ await part('listen v1, µ-law', async () => {
 
 await part('listen v2 (Flux)', async () => {
   const socket = await client.listen.v2.connect({
-    model: 'flux-general-en', encoding: 'linear16', sample_rate: rate, eot_timeout_ms: 700, reconnectAttempts: 0,
+    model: 'flux-general-en', encoding: 'linear16', sample_rate: rate, eager_eot_threshold: 0.4, eot_timeout_ms: 700, reconnectAttempts: 0,
   });
   const { all, closes } = await open(socket);
   await stream((b) => socket.sendMedia(b));
@@ -68,6 +68,8 @@ await part('listen v2 (Flux)', async () => {
   check(all[0].type === 'Connected' && all[0].request_id, 'Connected first', all[0]);
   check(turn('StartOfTurn') && turn('Update'), 'StartOfTurn and Update', all);
   equal(end.trigger, 'timeout', 'trigger');
+  const eager = turn('EagerEndOfTurn');
+  check(eager?.transcript === sentence && all.indexOf(eager) < all.indexOf(end), 'EagerEndOfTurn', all);
   const sequence = all.map((m) => m.sequence_id).filter((n) => n !== undefined);
   check(sequence.every((n, i) => i === 0 || n > sequence[i - 1]), 'sequence_id rises', sequence);
   socket.sendConfigure({ type: 'Configure', thresholds: { eot_timeout_ms: 3000 } });
