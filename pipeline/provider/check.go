@@ -210,7 +210,8 @@ func probeRecognizer(asker context.Context, e guardedRecognizer) error {
 	return rec.Close()
 }
 
-// probeModel requests a one-word reply.
+// probeModel requests a one-word reply. A model that reasons may use up the few tokens
+// before its first word, and works nevertheless.
 func probeModel(ctx context.Context, b guardedModel) error {
 	p := pipeline.Prompt{
 		Instructions: "Answer with OK.",
@@ -222,6 +223,9 @@ func probeModel(ctx context.Context, b guardedModel) error {
 		failed = err
 		return false
 	})
+	if errors.Is(err, pipeline.ErrUnusable) {
+		err = nil
+	}
 	return errors.Join(err, failed)
 }
 

@@ -164,6 +164,7 @@ type utterance struct {
 	flushed   bool
 	closed    bool
 	alive     bool        // the current voice has produced sound
+	cut       bool        // it was closed for being late; its sound is dropped
 	late      *time.Timer // fires if the first sound is late; nil before clause and listening
 
 	feeding sync.Mutex // serializes writes to the current voice
@@ -205,9 +206,22 @@ func (u *utterance) onListener() {
 // watch starts the timer for the first sound once it is due. The caller holds mu.
 func (u *utterance) watch() {
 	if u.clause && u.listening && u.late == nil && len(u.left) > 0 && !u.closed {
-		first := u.current
-		u.late = time.AfterFunc(maxFirstSound, func() { _ = first.Close() }) // ends Audio, which returns the reason
+		first, visit := u.current, u.visit
+		u.late = time.AfterFunc(maxFirstSound, func() {
+			if u.onLate(visit) {
+				_ = first.Close() // ends Audio, which returns the reason
+			}
+		})
 	}
+}
+
+// onLate decides that the first sound is late. It returns false if it came meanwhile, or if
+// another voice speaks.
+func (u *utterance) onLate(visit *request) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.cut = u.cut || u.visit == visit && !u.alive
+	return u.cut && u.visit == visit
 }
 
 // feed writes pending text to the current voice. Audio handles errors of a replaceable
@@ -240,16 +254,17 @@ func (u *utterance) Audio() iter.Seq2[pipeline.Speech, error] {
 	return func(yield func(pipeline.Speech, error) bool) {
 		var made, before time.Duration // speech produced in total, and before the current voice
 		spoken := 0                    // words spoken to the end
-		timed := false
 		u.onListener()
 		for {
 			err := error(nil)
+			timed := false // the current voice times its words
 			for sp, broke := range u.voice().Audio() {
 				if err = broke; err != nil {
 					break
 				}
-				if len(sp.PCM) > 0 {
-					u.onSound()
+				if len(sp.PCM) > 0 && !u.onSound() {
+					err = ErrSlow
+					break
 				}
 				for i := range sp.Words {
 					sp.Words[i].Start, sp.Words[i].End = sp.Words[i].Start+before, sp.Words[i].End+before
@@ -261,7 +276,7 @@ func (u *utterance) Audio() iter.Seq2[pipeline.Speech, error] {
 					return
 				}
 			}
-			switch again := u.replaceVoice(&err, made > 0, timed, spoken); {
+			switch again := u.replaceVoice(&err, made > before, timed, spoken); {
 			case again && made > 0: // a short gap between two voices
 				made += voiceGap
 				if !yield(pipeline.Speech{PCM: make([]int16, int64(u.rate)*int64(voiceGap)/int64(time.Second))}, nil) {
@@ -285,10 +300,13 @@ func (u *utterance) voice() pipeline.Synthesis {
 	return u.current
 }
 
-// onSound records that the voice produces sound.
-func (u *utterance) onSound() {
+// onSound records that the voice produces sound. It returns false if that is too late.
+func (u *utterance) onSound() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	if u.cut {
+		return false
+	}
 	if u.late != nil {
 		u.late.Stop()
 	}
@@ -296,15 +314,18 @@ func (u *utterance) onSound() {
 		u.alive = true
 		u.visit.note(Responding)
 	}
+	return true
 }
 
 // replaceVoice handles the end of the current voice and reports whether another one takes
 // over. A voice closed for being late, or by its context, ends without an error.
 func (u *utterance) replaceVoice(err *error, sounded, timed bool, spoken int) bool {
 	u.mu.Lock()
-	late := u.late != nil && !u.late.Stop()
+	if u.late != nil {
+		u.late.Stop()
+	}
 	if *err == nil && !u.alive {
-		*err = u.silenceError(late)
+		*err = u.silenceError()
 	}
 	visit, left := u.visit, u.left
 	if u.closed {
@@ -312,7 +333,7 @@ func (u *utterance) replaceVoice(err *error, sounded, timed bool, spoken int) bo
 		return false
 	}
 	broken := u.current
-	u.left, u.late = nil, nil
+	u.left, u.late, u.cut = nil, nil, false
 	u.mu.Unlock()
 	visit.finish(*err)
 	// without word times the spoken text is unknown, and nothing may be said twice
@@ -346,11 +367,11 @@ func (u *utterance) replaceVoice(err *error, sounded, timed bool, spoken int) bo
 }
 
 // silenceError returns why the voice ended without sound. The caller holds mu.
-func (u *utterance) silenceError(late bool) error {
+func (u *utterance) silenceError() error {
 	switch lost := u.canceled(); {
 	case lost != nil:
 		return lost
-	case late:
+	case u.cut:
 		return ErrSlow
 	case strings.TrimSpace(u.text[u.from:]) != "":
 		return errNoSound

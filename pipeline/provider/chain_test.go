@@ -1,0 +1,128 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/parley-voice/parley/pipeline"
+)
+
+// A scriptedVoice yields its parts and then fails with err.
+type scriptedVoice struct {
+	parts []pipeline.Speech
+	late  bool // the parts come as the utterance is closed
+	err   error
+
+	closed chan struct{}
+	text   strings.Builder
+	opened int
+}
+
+func (v *scriptedVoice) Open(context.Context, pipeline.Style) (pipeline.Synthesis, error) {
+	v.closed, v.opened = make(chan struct{}), v.opened+1
+	return v, nil
+}
+
+func (v *scriptedVoice) Write(text string) error { v.text.WriteString(text); return nil }
+func (v *scriptedVoice) Flush() error            { return nil }
+
+func (v *scriptedVoice) Close() error {
+	select {
+	case <-v.closed:
+	default:
+		close(v.closed)
+	}
+	return nil
+}
+
+func (v *scriptedVoice) Audio() iter.Seq2[pipeline.Speech, error] {
+	return func(yield func(pipeline.Speech, error) bool) {
+		if v.late {
+			<-v.closed
+		}
+		for _, p := range v.parts {
+			p.Words = slices.Clone(p.Words)
+			if !yield(p, nil) {
+				return
+			}
+		}
+		if v.err != nil {
+			yield(pipeline.Speech{}, v.err)
+		}
+	}
+}
+
+// part returns a second of speech with words.
+func part(words ...string) pipeline.Speech {
+	sp := pipeline.Speech{PCM: make([]int16, 8000)}
+	for _, w := range words {
+		sp.Words = append(sp.Words, pipeline.Word{Text: w, End: time.Second})
+	}
+	return sp
+}
+
+func chainOf(all ...*scriptedVoice) pipeline.Voice {
+	names, voices := []string{"one", "two", "three"}, map[string]pipeline.Voice{}
+	var e *pipeline.Engine
+	for i, v := range slices.Backward(all) {
+		voices[names[i]] = v
+		e = &pipeline.Engine{Provider: names[i], Fallback: e}
+	}
+	return (&Guards{}).Voice(voices, *e, nil)
+}
+
+// TestNothingTwice checks that no third voice repeats what a second one said without word
+// times, although the first had them.
+func TestNothingTwice(t *testing.T) {
+	broken := errors.New("broken")
+	first := &scriptedVoice{parts: []pipeline.Speech{part("one")}, err: broken}
+	second := &scriptedVoice{parts: []pipeline.Speech{part()}, err: broken}
+	third := &scriptedVoice{parts: []pipeline.Speech{part("two")}}
+	_, _, err := speak(t.Context(), chainOf(first, second, third), "one two three.")
+	if !errors.Is(err, broken) || third.opened != 0 {
+		t.Errorf("%v; the third voice says %q", err, third.text.String())
+	}
+	if got := strings.TrimSpace(second.text.String()); got != "two three." {
+		t.Errorf("the second voice says %q", got)
+	}
+}
+
+// TestLateSound checks that the next voice says the text if the first sound of a voice comes
+// as that is closed for being late.
+func TestLateSound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first := &scriptedVoice{parts: []pipeline.Speech{part()}, late: true}
+		second := &scriptedVoice{parts: []pipeline.Speech{part("one", "two", "three.")}}
+		pcm, words, err := speak(t.Context(), chainOf(first, second), "one two three.")
+		if err != nil || len(pcm) != 8000 || len(words) != 3 || second.text.String() != "one two three." {
+			t.Errorf("%d samples, words %v, %v; the second voice says %q", len(pcm), words, err, second.text.String())
+		}
+	})
+}
+
+// TestShortProbe checks that a model which reaches the few tokens of a probe before its first
+// word is usable.
+func TestShortProbe(t *testing.T) {
+	c := &Checker{Guards: &Guards{}, Models: map[string]pipeline.Model{"m": endsWith{pipeline.ErrLength}, "f": endsWith{errors.New("down")}}}
+	for name, want := range map[string]bool{"m": true, "f": false} {
+		e := pipeline.Engines{LLM: pipeline.Engine{Provider: name}}
+		p := candidates(e)[1][0]
+		c.store(p, c.probe(t.Context(), p))
+		if err := c.unusable(p, time.Now()); (err == nil) != want {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// endsWith is a model that ends an answer with an error before any word.
+type endsWith struct{ err error }
+
+func (m endsWith) Reply(context.Context, pipeline.Prompt) iter.Seq2[pipeline.Delta, error] {
+	return func(yield func(pipeline.Delta, error) bool) { yield(pipeline.Delta{}, m.err) }
+}
