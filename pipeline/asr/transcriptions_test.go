@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -95,13 +96,20 @@ func TestOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		delays := map[time.Duration]time.Duration{}
 		active, most := 0, 0
+		var mu sync.Mutex
 		began := time.Now()
 		s := startSegments(t.Context(), 8000, func(ctx context.Context, x segment) (pipeline.Result, error) {
+			mu.Lock()
 			n := time.Duration(len(delays))
 			delays[n] = 0
 			active++
 			most = max(most, active)
-			defer func() { active-- }()
+			mu.Unlock()
+			defer func() {
+				mu.Lock()
+				defer mu.Unlock()
+				active--
+			}()
 			select {
 			case <-time.After([]time.Duration{3 * time.Second, 100 * ms, 2 * time.Second, 100 * ms, 100 * ms}[n]):
 			case <-ctx.Done():

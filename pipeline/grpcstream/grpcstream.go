@@ -96,7 +96,7 @@ func Call(ctx context.Context, client *http.Client, address string, head http.He
 	if err != nil {
 		return nil, err
 	}
-	if err := s.Send(request, time.Second); err != nil {
+	if err := s.Send(request, time.Second); err != nil && !errors.Is(err, ErrClosed) { // Receive returns the reason
 		return nil, errors.Join(err, s.Close())
 	}
 	s.CloseSend()

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,6 +20,7 @@ import (
 func overhear(t *testing.T, answer func(conn *websocket.Conn, m map[string]any)) (n *fakeprovider.Net, got *[]map[string]any) {
 	t.Helper()
 	n, got = fakeprovider.NewNet(), new([]map[string]any)
+	var mu sync.Mutex // connections of a pool
 	srv := &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		conn, err := (&websocket.Upgrader{}).Upgrade(w, r, nil)
 		if err != nil {
@@ -30,7 +32,9 @@ func overhear(t *testing.T, answer func(conn *websocket.Conn, m map[string]any))
 			if conn.ReadJSON(&m) != nil {
 				return
 			}
+			mu.Lock()
 			*got = append(*got, m)
+			mu.Unlock()
 			answer(conn, m)
 		}
 	})}
