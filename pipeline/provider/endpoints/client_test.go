@@ -2,6 +2,7 @@ package endpoints
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/parley-voice/parley/pipeline"
 	"github.com/parley-voice/parley/pipeline/fakeprovider"
 )
 
@@ -88,4 +90,36 @@ func TestHalfOpen(t *testing.T) {
 		}
 		srv.Close()
 	})
+}
+
+// TestRedirects checks that a provider cannot send a request, with its key and the words of
+// the caller, to another host.
+func TestRedirects(t *testing.T) {
+	var elsewhere atomic.Int64
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere.Add(1) }))
+	defer other.Close()
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/away" {
+			http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
+		} else if r.URL.Path == "/near" {
+			http.Redirect(w, r, "/", http.StatusTemporaryRedirect)
+		}
+	}))
+	defer srv.Close()
+	client := newClient(new(net.Dialer).DialContext)
+	defer client.CloseIdleConnections()
+	for path, want := range map[string]int{"/away": http.StatusTemporaryRedirect, "/near": 0} {
+		ask := pipeline.JSONClient{URL: srv.URL + path, Client: client, Header: http.Header{"X-Api-Key": {"canary"}}}
+		body, err := ask.Body(t.Context(), "words")
+		var refused *pipeline.RefusedError
+		if errors.As(err, &refused); (refused == nil) != (want == 0) || refused != nil && refused.Status != want {
+			t.Errorf("%s: %v", path, err)
+		}
+		if err == nil {
+			_ = body.Close()
+		}
+	}
+	if elsewhere.Load() != 0 {
+		t.Error("another host received the request")
+	}
 }

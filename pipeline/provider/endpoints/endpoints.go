@@ -84,11 +84,20 @@ func (s Set) Open() *Providers {
 // stream. An HTTP/2 connection carries all requests to a host, so an idle one is pinged
 // and dropped after 3 s without a response.
 func newClient(dial func(ctx context.Context, network, addr string) (net.Conn, error)) *http.Client {
-	return &http.Client{Transport: &http.Transport{
+	return &http.Client{CheckRedirect: checkRedirect, Transport: &http.Transport{
 		Proxy: http.ProxyFromEnvironment, DialContext: dial, TLSHandshakeTimeout: 5 * time.Second,
 		MaxIdleConnsPerHost: 64, IdleConnTimeout: 90 * time.Second,
 		ForceAttemptHTTP2: true, HTTP2: &http.HTTP2Config{SendPingTimeout: 2 * time.Second, PingTimeout: time.Second},
 	}}
+}
+
+// checkRedirect follows a redirect only within a host: net/http would send keys in headers
+// other than Authorization, and the words of a call, to any other.
+func checkRedirect(req *http.Request, via []*http.Request) error {
+	if first := via[0].URL; len(via) > 3 || req.URL.Host != first.Host || req.URL.Scheme != first.Scheme {
+		return http.ErrUseLastResponse
+	}
+	return nil
 }
 
 // newPool creates a pool that keeps idle connections open for at most idle.
@@ -107,7 +116,7 @@ func (p *Providers) grpc(e Endpoint) *http.Client {
 	protocols.SetUnencryptedHTTP2(true)
 	transport := &http.Transport{Protocols: protocols}
 	p.closers = append(p.closers, idleCloser{transport})
-	return &http.Client{Transport: transport}
+	return &http.Client{Transport: transport, CheckRedirect: checkRedirect}
 }
 
 // idleCloser closes idle connections.
