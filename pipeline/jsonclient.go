@@ -5,8 +5,10 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
+	"net/url"
 
 	"github.com/parley-voice/parley/media"
 )
@@ -30,7 +32,7 @@ func (p JSONClient) Body(ctx context.Context, body any) (io.ReadCloser, error) {
 }
 
 // Do posts body and returns the response, whose body the caller closes. If the status is
-// not 200, the error is a *RefusedError.
+// not 200, the error is a *RefusedError. No error contains the URL, which may hold a key.
 func (p JSONClient) Do(ctx context.Context, body any) (*http.Response, error) {
 	b, err := json.Marshal(body)
 	if err != nil {
@@ -38,7 +40,7 @@ func (p JSONClient) Do(ctx context.Context, body any) (*http.Response, error) {
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.URL, bytes.NewReader(b))
 	if err != nil {
-		return nil, err
+		return nil, withoutURL(err)
 	}
 	req.Header.Set("Content-Type", "application/json")
 	if p.Accept != "" {
@@ -52,11 +54,19 @@ func (p JSONClient) Do(ctx context.Context, body any) (*http.Response, error) {
 	}
 	resp, err := cmp.Or(p.Client, http.DefaultClient).Do(req)
 	if err != nil {
-		return nil, err
+		return nil, withoutURL(err)
 	}
 	if resp.StatusCode != http.StatusOK {
 		defer resp.Body.Close()
 		return nil, NewRefusedError(resp, RefusalText(resp, req.Header))
 	}
 	return resp, nil
+}
+
+func withoutURL(err error) error {
+	var wrapped *url.Error
+	if errors.As(err, &wrapped) {
+		return wrapped.Err
+	}
+	return err
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/gorilla/websocket"
+
 	"github.com/parley-voice/parley/pipeline"
 )
 
@@ -211,5 +213,17 @@ func TestTail(t *testing.T) {
 	}
 	if x.clear(); len(x.newest()) != 0 {
 		t.Errorf("%v after clear", x.newest())
+	}
+}
+
+// TestCloseReason checks that a close of a WebSocket that stands for no refusal is reported
+// without the key.
+func TestCloseReason(t *testing.T) {
+	for name, status := range map[string]func(int) int{"none": nil, "deepgram": deepgramCloseStatus, "azure": azureCloseStatus} {
+		s := &stream{protocol: protocol{name: "x", closeStatus: status}, sent: http.Header{"Authorization": {"Bearer canary"}}}
+		err := s.endReason(&websocket.CloseError{Code: websocket.CloseTryAgainLater, Text: "key canary is busy"})
+		if strings.Contains(err.Error(), "canary") || !strings.Contains(err.Error(), "is busy") {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

@@ -353,10 +353,13 @@ func (s *stream) endReason(err error) error {
 	switch {
 	case errors.As(err, &refused):
 		return s.refusal(err)
-	case s.closeStatus != nil && errors.As(err, &closed):
+	case errors.As(err, &closed) && s.closeStatus != nil:
 		if status := s.closeStatus(closed.Code); status != 0 {
 			return s.refusal(&pipeline.RefusedError{Status: status, Text: closed.Text})
 		}
+	}
+	if closed != nil {
+		err = errors.New(pipeline.Redact(err.Error(), s.sent, nil)) // the reason may hold the key
 	}
 	return fmt.Errorf("%s: receive: %w", s.name, err)
 }

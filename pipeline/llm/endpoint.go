@@ -3,7 +3,6 @@ package llm
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -69,11 +68,7 @@ func (e *endpoint) redact(text string) string { return pipeline.Redact(text, e.h
 // post sends a request and returns the body of the response, which the caller closes.
 func (e *endpoint) post(ctx context.Context, body object) (io.ReadCloser, error) {
 	client := pipeline.JSONClient{URL: e.url.String(), Header: e.header, Client: e.client, Accept: "text/event-stream"}
-	stream, err := client.Body(ctx, body)
-	if inner := (*url.Error)(nil); errors.As(err, &inner) {
-		return nil, inner.Err // without the URL, which may contain a key
-	}
-	return stream, err
+	return client.Body(ctx, body)
 }
 
 // reply sends a request and streams its answer.

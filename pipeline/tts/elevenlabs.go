@@ -74,7 +74,7 @@ func (e ElevenLabs) Open(ctx context.Context, s pipeline.Style) (pipeline.Synthe
 	address := strings.TrimSuffix(cmp.Or(e.URL, ElevenLabsURL), "/") +
 		"/v1/text-to-speech/" + url.PathEscape(cmp.Or(s.Voice, ElevenLabsVoice)) + "/stream-input"
 	sock, err := e.Warm.get(ctx, address+"?"+q.Encode()+"#"+string(greeting), func(ctx context.Context) (*socket, error) {
-		return e.connect(ctx, address, q, greeting)
+		return e.connect(ctx, address, q, greeting, s)
 	})
 	if err != nil {
 		return nil, err
@@ -124,8 +124,11 @@ func elevenLabsRequest(model string, s pipeline.Style) (q url.Values, greeting [
 }
 
 // connect opens a connection and sends its configuration.
-func (e ElevenLabs) connect(ctx context.Context, address string, q url.Values, greeting []byte) (*socket, error) {
-	p := peer{name: "elevenlabs", header: http.Header{"Xi-Api-Key": {string(e.Key)}}, dial: e.Dial, onClose: onElevenLabsClose}
+func (e ElevenLabs) connect(ctx context.Context, address string, q url.Values, greeting []byte, s pipeline.Style) (*socket, error) {
+	p := peer{
+		name: "elevenlabs", header: http.Header{"Xi-Api-Key": {string(e.Key)}}, dial: e.Dial,
+		onClose: func(code int, reason string) (int, string) { return onElevenLabsClose(code, reason, s) },
+	}
 	sock, err := p.open(ctx, address, q)
 	if err != nil {
 		return nil, err
@@ -139,15 +142,23 @@ func (e ElevenLabs) connect(ctx context.Context, address string, q url.Values, g
 
 // onElevenLabsClose maps the closes of refused requests. A voice that does not fit the model
 // is refused with 1008, or with 1009 as if the message were too big
-// (github.com/elevenlabs/elevenlabs-python/issues/586).
-func onElevenLabsClose(code int, reason string) (int, string) {
+// (github.com/elevenlabs/elevenlabs-python/issues/586). The names in the reason, which the
+// agent chose, do not count.
+func onElevenLabsClose(code int, reason string, s pipeline.Style) (int, string) {
 	switch code {
 	case websocket.CloseMessageTooBig:
 		return http.StatusBadRequest, reason + " (the voice may not fit the model)"
 	case websocket.ClosePolicyViolation:
-		return statusOf(reason), reason
+		return statusOf(without(without(reason, s.Voice), s.Model)), reason
 	}
 	return 0, ""
+}
+
+func without(text, name string) string {
+	if name == "" {
+		return text
+	}
+	return strings.ReplaceAll(text, name, "")
 }
 
 func elevenLabsFormat(rate int) (string, error) {

@@ -83,7 +83,7 @@ func (o OpenAI) speak(ctx context.Context, address string, s pipeline.Style, cla
 	if err != nil {
 		return nil, 0, fmt.Errorf("openai speech: %w", err)
 	}
-	pcm, rate, err := sound(resp.Header.Get("Content-Type"), resp.Body)
+	pcm, rate, err := sound(resp)
 	if err != nil {
 		_ = resp.Body.Close() // not needed
 		return nil, 0, fmt.Errorf("openai speech: %w", err)
@@ -96,9 +96,9 @@ type readCloser struct {
 	io.Closer
 }
 
-// sound returns the 16-bit mono PCM in a body and its rate in Hz.
-func sound(contentType string, body io.Reader) (pcm io.Reader, rate int, err error) {
-	kind, params, err := mime.ParseMediaType(contentType)
+// sound returns the 16-bit mono PCM in a response and its rate in Hz.
+func sound(resp *http.Response) (pcm io.Reader, rate int, err error) {
+	kind, params, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if err != nil {
 		kind = "" // treated as unknown
 	}
@@ -110,13 +110,13 @@ func sound(contentType string, body io.Reader) (pcm io.Reader, rate int, err err
 	}
 	switch kind {
 	case "text/event-stream":
-		return newAudioEvents(body), rate, nil
+		return newAudioEvents(resp.Body, resp.Request), rate, nil
 	case "", "application/octet-stream", "binary/octet-stream", "audio/pcm", "audio/l16", "audio/x-pcm",
 		"audio/wav", "audio/x-wav", "audio/wave", "audio/vnd.wave":
 	default:
 		return nil, 0, fmt.Errorf("unsupported media type %.40q; accepted: PCM, WAV and events", kind)
 	}
-	r := bufio.NewReader(body)
+	r := bufio.NewReader(resp.Body)
 	if head, err := r.Peek(4); err == nil && string(head) == "RIFF" {
 		rate, err = wavRate(r)
 		return r, rate, err
@@ -127,14 +127,15 @@ func sound(contentType string, body io.Reader) (pcm io.Reader, rate int, err err
 // audioEvents reads the audio in server-sent events.
 type audioEvents struct {
 	lines *bufio.Scanner
+	sent  *http.Request // holds keys
 	rest  []byte
 	done  bool
 }
 
 const maxEvent = 1 << 20 // bytes
 
-func newAudioEvents(r io.Reader) *audioEvents {
-	a := &audioEvents{lines: bufio.NewScanner(r)}
+func newAudioEvents(r io.Reader, sent *http.Request) *audioEvents {
+	a := &audioEvents{lines: bufio.NewScanner(r), sent: sent}
 	a.lines.Buffer(make([]byte, 0, 4096), maxEvent)
 	return a
 }
@@ -175,21 +176,21 @@ func (a *audioEvents) event(data []byte) error {
 		return fmt.Errorf("not JSON: %w", err)
 	}
 	if m.Type == "error" || len(m.Error) > 0 && string(m.Error) != "null" {
-		return eventError(data)
+		return eventError(data, a.sent)
 	}
 	a.rest, a.done = m.Audio, m.Type == "speech.audio.done"
 	return nil
 }
 
 // eventError returns the error in an event. It blames the request if the event says so.
-func eventError(data []byte) error {
+func eventError(data []byte, sent *http.Request) error {
 	var m struct {
 		Error struct {
 			Code any    `json:"code"` // a word, or a status
 			Type string `json:"type"`
 		} `json:"error"`
 	}
-	text := pipeline.Redact(pipeline.ErrorMessage(data), nil, nil)
+	text := pipeline.Redact(pipeline.ErrorMessage(data), sent.Header, sent.URL)
 	if json.Unmarshal(data, &m) != nil { // the error is a string
 		return errors.New(text)
 	}

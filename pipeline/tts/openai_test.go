@@ -67,7 +67,7 @@ func TestOpenAIEventErrors(t *testing.T) {
 		`{"type":"error","error":{"message":"no","type":"server_error"}}`:                  0,
 		`{"error":"no"}`: 0,
 	} {
-		_, err := io.ReadAll(newAudioEvents(strings.NewReader("data: " + event + "\n\n")))
+		_, err := io.ReadAll(newAudioEvents(strings.NewReader("data: "+event+"\n\n"), new(http.Request)))
 		var refused *pipeline.RefusedError
 		if errors.As(err, &refused); err == nil || (refused != nil) != (status != 0) || refused != nil && refused.Status != status ||
 			!strings.Contains(err.Error(), "no") && !strings.Contains(err.Error(), "slow down") {
@@ -76,5 +76,25 @@ func TestOpenAIEventErrors(t *testing.T) {
 	}
 	if _, err := (OpenAI{URL: "http://bad host/"}).Open(t.Context(), pipeline.Style{Rate: 8000}); err == nil {
 		t.Error("a malformed URL is accepted")
+	}
+}
+
+// TestOpenAISecrets checks that no error shows a key: not that of a connection which fails,
+// nor that of a provider which repeats it in an event.
+func TestOpenAISecrets(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, `data: {"type":"error","error":{"message":"key-canary and query-canary are wrong"}}`+"\n\n")
+	}))
+	defer srv.Close()
+	for address, want := range map[string]string{
+		srv.URL + "?api-key=query-canary":         "[redacted] and [redacted] are wrong",
+		"http://127.0.0.1:0?api-key=query-canary": "connect",
+		"http://bad host?api-key=query-canary":    "malformed",
+	} {
+		_, _, err := speak(t.Context(), OpenAI{URL: address, Key: "key-canary"}, 8000, "Good morning.")
+		if err == nil || strings.Contains(err.Error(), "canary") || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", address, err)
+		}
 	}
 }

@@ -22,6 +22,9 @@ func TestCloseCodes(t *testing.T) {
 	}{
 		{"azure", "Unsupported voice canary-voice.", websocket.CloseInvalidFramePayloadData, 400},
 		{"azure", "Internal", websocket.CloseInternalServerErr, 0},
+		{"azure", "The key canary is disabled.", websocket.CloseInternalServerErr, 0},
+		{"elevenlabs", "The key canary is disabled.", websocket.CloseTryAgainLater, 0},
+		{"deepgram", "The key canary is disabled.", websocket.CloseInternalServerErr, 0},
 		{"deepgram", "DATA-0000", websocket.ClosePolicyViolation, 400},
 		{"deepgram", "NET-0001", websocket.CloseInternalServerErr, 0},
 		{"elevenlabs", "message too big", websocket.CloseMessageTooBig, 400},
@@ -42,6 +45,29 @@ func TestCloseCodes(t *testing.T) {
 			if errors.As(err, &refused); err == nil || (refused != nil) != (tt.want != 0) || refused != nil && refused.Status != tt.want ||
 				strings.Contains(err.Error(), "canary") {
 				t.Errorf("%s closes with %d %q: %v", tt.name, tt.code, tt.reason, err)
+			}
+		})
+	}
+}
+
+// TestNameOfAVoice checks that a voice whose name has words of other refusals does not blame
+// the account, which would stop the voice of all agents.
+func TestNameOfAVoice(t *testing.T) {
+	for _, name := range []string{"quota", "my_api_key", "concurrency"} {
+		synctest.Test(t, func(t *testing.T) {
+			n := closing(t, websocket.ClosePolicyViolation, "A voice with the id "+name+" does not exist")
+			sp, err := ElevenLabs{URL: "ws://fake", Key: "canary", Dial: n.Dial}.Open(t.Context(), pipeline.Style{Rate: 8000, Voice: name})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = sp.Close() }()
+			_, _ = sp.Write("Good morning."), sp.Flush() // the peer may have closed already
+			for _, broke := range sp.Audio() {
+				err = broke
+			}
+			var refused *pipeline.RefusedError
+			if !errors.As(err, &refused) || !refused.IsRequestFault() {
+				t.Errorf("%s: %v", name, err)
 			}
 		})
 	}

@@ -1,6 +1,7 @@
 package tts
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -67,7 +68,7 @@ func statusOf(text string) int {
 func endpoint(base, path string) (string, error) {
 	u, err := url.Parse(base)
 	if err != nil {
-		return "", fmt.Errorf("url: %w", err)
+		return "", errors.New("the URL is malformed") // it may hold a key
 	}
 	u.Path = strings.TrimSuffix(u.Path, "/") + path
 	return u.String(), nil

@@ -113,10 +113,13 @@ func (s *socket) read() {
 // closeError returns the error for the end of the connection.
 func (s *socket) closeError(err error) error {
 	var closed *websocket.CloseError
-	if errors.As(err, &closed) && s.onClose != nil {
-		if status, text := s.onClose(closed.Code, closed.Text); status != 0 {
-			return s.refused(status, text)
+	if errors.As(err, &closed) {
+		if s.onClose != nil {
+			if status, text := s.onClose(closed.Code, closed.Text); status != 0 {
+				return s.refused(status, text)
+			}
 		}
+		return s.refused(0, "receive: "+err.Error()) // the reason may hold the key
 	}
 	return fmt.Errorf("%s: receive: %w", s.name, err)
 }

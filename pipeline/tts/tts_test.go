@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/http"
 	"os/exec"
 	"strings"
 	"testing"
@@ -198,7 +199,7 @@ func FuzzMessages(f *testing.F) {
 			_, _ = parseAzure(message{kind, b})
 			_, _ = (&azureSynthesis{socket: &socket{}, id: "x", rate: telephone}).onMessage(message{kind, b})
 		}
-		_, _ = io.ReadAll(newAudioEvents(bytes.NewReader(b)))
+		_, _ = io.ReadAll(newAudioEvents(bytes.NewReader(b), new(http.Request)))
 		y := &yandexReader{lines: bufio.NewScanner(bytes.NewReader(b))}
 		_, _ = io.ReadAll(y)
 		retime(spreadWords("a", 0, time.Second), y.Words(), 0)
