@@ -103,10 +103,10 @@ func sentencePCM(rate int) []int16 {
 func sentenceWAV() []byte {
 	sound := littleEndian(sentencePCM(sdkRate))
 	b := wavHeader()
-	binary.LittleEndian.PutUint32(b[4:], uint32(len(b)-8+len(sound))) //nolint:gosec // short
+	binary.LittleEndian.PutUint32(b[4:], uint32(len(b)-8+len(sound)))
 	binary.LittleEndian.PutUint32(b[wavRateAt:], sdkRate)
 	binary.LittleEndian.PutUint32(b[wavRateAt+4:], 2*sdkRate)
-	binary.LittleEndian.PutUint32(b[wavHead-4:], uint32(len(sound))) //nolint:gosec // short
+	binary.LittleEndian.PutUint32(b[wavHead-4:], uint32(len(sound)))
 	return append(b, sound...)
 }
 
@@ -149,7 +149,7 @@ func decodeSound(b []byte, encoding string) (pcm []int16) {
 		}
 	default:
 		for ; len(b) >= 2; b = b[2:] {
-			pcm = append(pcm, int16(binary.LittleEndian.Uint16(b))) //nolint:gosec // two's complement
+			pcm = append(pcm, int16(binary.LittleEndian.Uint16(b)))
 		}
 	}
 	return pcm
