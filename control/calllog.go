@@ -87,7 +87,8 @@ func (j *callLog) OnLine(l pipeline.Line) { j.put(logEntry{line: &l}) }
 // OnTurn implements pipeline.Observer.
 func (j *callLog) OnTurn(t pipeline.Turn) { j.put(logEntry{turn: &t}) }
 
-// retryDelay is the wait before a lost state is retried by itself.
+// retryDelay is the wait before a state that could not be written is tried again, if no
+// other entry triggers it earlier.
 const retryDelay = 2 * time.Second
 
 // write takes entries until the log is closed. A lost state is retried because other nodes

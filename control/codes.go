@@ -13,8 +13,8 @@ const (
 	CodePrivilegedKey       Code = "privileged_key_required"
 	CodeRootOrgKey          Code = "root_org_key_required"
 	CodeInvalidRequest      Code = "invalid_request"
-	CodeRequestTooLarge     Code = "request_too_large"       // beyond the contract, which allows more codes
-	CodeRequestBudget       Code = "request_budget_exceeded" // beyond the contract, which allows more codes
+	CodeRequestTooLarge     Code = "request_too_large"       // not in the API contract, which allows further codes
+	CodeRequestBudget       Code = "request_budget_exceeded" // not in the API contract, which allows further codes
 	CodeIdempotencyRequired Code = "idempotency_key_required"
 	CodeIdempotencyReuse    Code = "idempotency_key_reuse"
 	CodeIdempotencyInFlight Code = "idempotency_key_in_flight"

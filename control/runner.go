@@ -66,7 +66,7 @@ func (r *Runner) run(ctx context.Context, c *Claim, f *CallResult) error {
 
 	if r.Check != nil {
 		if err := r.Check(c.Session); err != nil {
-			log.ErrorContext(ctx, "call not dialed: the agent cannot talk", "err", err)
+			log.ErrorContext(ctx, "call not dialed: this server cannot run the agent", "err", err)
 			*f = stoppedResult(ReasonNotConfigured)
 			return r.finish(ctx, log, c, f)
 		}

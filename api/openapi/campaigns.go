@@ -162,7 +162,7 @@ func orForm(body *huma.RequestBody) *huma.RequestBody {
 				"rows": {
 					Type: huma.TypeString, Format: "binary",
 					Description: "XLSX or CSV with column names in the first line; up to 128 MiB and 200000 rows. " +
-						"The part campaign must not have planned_calls then.",
+						"If the form has the part rows, the part campaign must not have planned_calls.",
 				},
 			},
 		},

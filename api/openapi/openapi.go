@@ -131,7 +131,7 @@ func addErrors(reg huma.Registry) {
 	}
 	reg.Map()["Error"] = envelope(text)
 	reg.Map()["ValidationError"] = envelope(&huma.Schema{
-		Description: "A list with code invalid_request, otherwise text",
+		Description: "A list of errors if code is invalid_request, otherwise a text",
 		OneOf:       []*huma.Schema{{Type: huma.TypeArray, Items: issue}, text},
 	})
 }

@@ -11,8 +11,8 @@ import (
 type Track struct {
 	Rate int
 	PCM  []int16
-	At   []time.Time   // per frame; the expected time if no packet arrived
-	Real []bool        // per frame: a packet arrived
+	At   []time.Time   // arrival of each frame; the expected time if no packet arrived
+	Real []bool        // whether a packet arrived for each frame
 	Lag  time.Duration // delay of the audio after decoding
 }
 

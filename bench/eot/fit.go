@@ -96,7 +96,7 @@ func Fit(lines []Line, o Options) *model.Weights {
 // small is the total error of a line below which it is skipped.
 const small = 0.1
 
-// crop returns a part of a line that exceeds the model's context.
+// crop returns a random part of a line that is longer than the model's context, and other lines as they are.
 func (f *fitter) crop(l Line) Line {
 	if over := len(l.Words) - model.MaxWords; over > 0 {
 		at := f.rnd.IntN(over + 1)

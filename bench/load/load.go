@@ -98,7 +98,7 @@ func Run(ctx context.Context, o Options, f *result.File) (err error) {
 	if err = b.server.Configure(ctx, "bench", operator(carrier.Proxy())); err != nil {
 		return err
 	}
-	if _, err = b.server.ReadMetrics(ctx, "/debug/pprof/heap?gc=1"); err != nil { // free the memory of the start
+	if _, err = b.server.ReadMetrics(ctx, "/debug/pprof/heap?gc=1"); err != nil { // free memory that only the startup needed
 		return err
 	}
 	b.idle = machine.RSS(b.server.PID)

@@ -43,8 +43,8 @@ func (m *stepResult) setUsage(a, b usage, memory float64) {
 	m.memory = max(0, memory/1024) // with few calls the process may shrink
 }
 
-// overhead returns the response times on the wire beyond the fake providers'
-// script.
+// overhead returns the response times on the wire minus the delays that the fake
+// providers' script causes.
 func (m *stepResult) overhead() []float64 {
 	var all []float64
 	for _, w := range m.wire {

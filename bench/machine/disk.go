@@ -47,15 +47,15 @@ func OpenDisk(dir string) (*Disk, error) {
 // Close removes the file.
 func (d *Disk) Close() error { return errors.Join(d.file.Close(), os.Remove(d.file.Name())) }
 
-// Before writes pages for length and returns the ms per page.
+// Before writes pages for the duration length, without other load, and returns the ms per page.
 func (d *Disk) Before(ctx context.Context, length time.Duration) ([]float64, error) {
 	ctx, cancel := context.WithTimeout(ctx, length)
 	defer cancel()
 	return d.write(ctx, alone)
 }
 
-// During writes pages until stop, which returns the ms per page: other writers
-// wait as long.
+// During writes pages until stop is called. stop returns the ms per page, which is how
+// long other writers wait too.
 func (d *Disk) During(ctx context.Context) (stop func() ([]float64, error)) {
 	ctx, cancel := context.WithCancel(ctx)
 	var took []float64

@@ -35,7 +35,7 @@ func MeasureNoise(ctx context.Context) Noise {
 	return listen(ctx, 0)
 }
 
-// MonitorNoise measures the noise until stop, which returns it.
+// MonitorNoise measures the noise until stop is called. stop returns the result.
 func MonitorNoise(ctx context.Context) (stop func() Noise) {
 	ctx, cancel := context.WithCancel(ctx)
 	var n Noise

@@ -25,8 +25,8 @@ import (
 // A Call is one web call.
 type Call struct {
 	ID    string // chosen by the user of this package
-	Words int    // per answer
-	// Codecs are offered; none means all.
+	Words int    // words of each answer
+	// Codecs are the offered ones; none means all.
 	Codecs []string
 	// Talk runs the caller on the leg.
 	Talk func(ctx context.Context, leg media.Leg)
@@ -77,7 +77,7 @@ func (h Runner) Run(ctx context.Context, all []Call) (results []gateway.Result, 
 	return h.lines(ctx, all), ctx.Err()
 }
 
-// tick runs the callers' clock until stop.
+// tick runs the callers' clock until stop is called.
 func (h *Runner) tick(ctx context.Context) (stop func()) {
 	h.clock = &mediaclock.Clock{Precise: true}
 	if h.Late != nil {
@@ -89,7 +89,7 @@ func (h *Runner) tick(ctx context.Context) (stop func()) {
 	return func() { cancel(); ticking.Wait() }
 }
 
-// lines runs the calls, AtATime of them concurrently.
+// lines runs all calls, at most AtATime of them concurrently.
 func (h Runner) lines(ctx context.Context, all []Call) []gateway.Result {
 	waiting, done := make(chan Call, len(all)), make(chan gateway.Result, len(all))
 	for _, v := range all {

@@ -122,7 +122,7 @@ func (g *grid) cell() error {
 		}
 		n, err := strconv.Atoi(v)
 		if err != nil || n < 0 || n >= len(g.shared) {
-			return fmt.Errorf("shared string %q does not exist", v)
+			return fmt.Errorf("a cell refers to shared string %q, which the file does not contain", v)
 		}
 		v = g.shared[n]
 	default:

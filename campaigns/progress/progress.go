@@ -40,8 +40,8 @@ type Facts struct {
 
 	Calendar *plan.Calendar // nil without the rules of its market
 	Route    bool           // its route exists, and the breaker of the route is closed
-	Down     bool           // no node can talk as its agent
-	Failing  bool           // too many of its calls broke by a fault of this service
+	Down     bool           // no node can use the providers of its agent
+	Failing  bool           // too many of its calls failed because of this service
 	Paused   bool           // the carrier asked all nodes to pause the trunk
 	Stale    bool           // no contact may be called before the registry is reloaded
 	// FailedOver reports that the database failed over and not all nodes have reported

@@ -85,7 +85,7 @@ func (m *Monitor) stepCampaigns(ctx context.Context, tx pgx.Tx, now time.Time) e
 			return err
 		}
 		if !next.Open && m.Log != nil {
-			m.Log.InfoContext(ctx, "campaign calls again: its calls no longer fail", "campaign", h.CampaignID)
+			m.Log.InfoContext(ctx, "campaign resumed calling: its calls no longer fail", "campaign", h.CampaignID)
 		}
 	}
 	return nil

@@ -32,7 +32,7 @@ func (t *TallyFolder) Run(ctx context.Context, log *slog.Logger) {
 		select {
 		case <-fold.C:
 			if err := t.Fold(ctx); err != nil && ctx.Err() == nil {
-				log.WarnContext(ctx, "failed to fold tallies", "err", err)
+				log.WarnContext(ctx, "failed to update the counters of campaigns", "err", err)
 			}
 		case <-check.C:
 			t.repair(ctx, log)
@@ -45,10 +45,10 @@ func (t *TallyFolder) Run(ctx context.Context, log *slog.Logger) {
 func (t *TallyFolder) repair(ctx context.Context, log *slog.Logger) {
 	repaired, err := t.Repair(ctx)
 	if len(repaired) > 0 {
-		log.WarnContext(ctx, "recounted tallies that were missing or wrong", "campaigns", repaired)
+		log.WarnContext(ctx, "recomputed counters of campaigns that were missing or wrong", "campaigns", repaired)
 	}
 	if err != nil && ctx.Err() == nil {
-		log.WarnContext(ctx, "failed to check tallies", "err", err)
+		log.WarnContext(ctx, "failed to check the counters of campaigns", "err", err)
 	}
 }
 

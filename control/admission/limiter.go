@@ -91,7 +91,7 @@ func (g *Limiter) join() error {
 	defer g.mu.Unlock()
 	if wait := g.wait(); wait > maxQueueTime {
 		return &control.Error{
-			Code: control.CodeVoiceBackend, Message: "too many concurrent orders; repeat the request with the same Idempotency-Key",
+			Code: control.CodeVoiceBackend, Message: "too many concurrent call requests; repeat the request with the same Idempotency-Key",
 			RetryAfter: min(max(wait, time.Second), time.Minute),
 		}
 	}

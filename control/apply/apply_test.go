@@ -240,7 +240,7 @@ func TestParseNamesThePath(t *testing.T) {
 		`organizations: [{name: a, trunks: [{name: x, headers: [a]}]}]`:                         {"organizations[0].trunks[0].headers", "keys and values"},
 		`organizations: [{name: a, trunks: [{name: x, headers: {X-A: 1, X-A: 2}}]}]`:            {"organizations[0].trunks[0].headers.X-A", "twice"},
 		`organizations: [{name: a, trunks: [{name: x, headers: {X-A: [b]}}]}]`:                  {"organizations[0].trunks[0].headers.X-A", "a text"},
-		`organizations: [{name: a, trunks: [{name: x, headers: {[X]: b}}]}]`:                    {"organizations[0].trunks[0].headers", "a key is a text"},
+		`organizations: [{name: a, trunks: [{name: x, headers: {[X]: b}}]}]`:                    {"organizations[0].trunks[0].headers", "a key must be a string"},
 		`organizations: [{name: a, trunks: [{name: x, register: often}]}]`:                      {"organizations[0].trunks[0].register", "true or false"},
 		`organizations: [{name: a, grants: [{trunk: t}]}]`:                                      {"organizations[0].grants[0]"},
 	} {
@@ -333,7 +333,7 @@ func TestRealmIsAdvised(t *testing.T) {
 	if err := apply.Apply(t.Context(), d.Pool, spec, apply.Options{Warn: func(text string) { warned = append(warned, text) }}); err != nil {
 		t.Fatal(err)
 	}
-	if len(warned) != 2 || !strings.HasPrefix(warned[0], `trunk "one" has a username and no realm`) || !strings.Contains(warned[1], `the carrier's is "b.example"`) {
+	if len(warned) != 2 || !strings.HasPrefix(warned[0], `trunk "one" has a username and no realm`) || !strings.Contains(warned[1], `the carrier's realm seems to be "b.example"`) {
 		t.Errorf("warned of %q", warned)
 	}
 }

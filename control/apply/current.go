@@ -92,7 +92,7 @@ func (a *Agent) RestoreSecrets(before agents.Definition) error {
 				continue
 			}
 			if at < 0 || before.Tools[at].Headers[name] == "" {
-				return fmt.Errorf("tools[%d].headers.%s: its value is not known here: write it out", i, name)
+				return fmt.Errorf("tools[%d].headers.%s: no value is stored for this server: enter the value", i, name)
 			}
 			t.Headers[name] = media.Secret(before.Tools[at].Headers[name])
 		}

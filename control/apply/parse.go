@@ -119,7 +119,7 @@ func walkPairs(n *yaml.Node, path string, around []*yaml.Node, of func(key *yaml
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
 		if key.Kind != yaml.ScalarNode {
-			return errAt(key, path, "a key is a text")
+			return errAt(key, path, "a key must be a string")
 		}
 		at := strings.TrimPrefix(path+"."+key.Value, ".")
 		if slices.Contains(seen, key.Value) {

@@ -74,7 +74,7 @@ func ParseAgent(name, text string) (Agent, error) {
 		return a, err
 	}
 	if a.Name != "" && a.Name != name {
-		return a, fmt.Errorf("name: %q: an agent keeps its name", a.Name)
+		return a, fmt.Errorf("name: %q: the name of an agent cannot be changed", a.Name)
 	}
 	usual := FromAgent(agents.Agent{Draft: agents.Default()})
 	a.Name, a.Published = name, nil

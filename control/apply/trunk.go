@@ -45,7 +45,7 @@ func warnRealm(ctx context.Context, tx db.Querier, t trunks.Trunk, o Options) er
 	}
 	advice := "set realm to the carrier's"
 	if known != "" {
-		advice = fmt.Sprintf("the carrier's is %q as far as is known: set realm to it", known)
+		advice = fmt.Sprintf("the carrier's realm seems to be %q: set realm to it", known)
 	}
 	o.Warn(
 		fmt.Sprintf(

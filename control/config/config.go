@@ -132,7 +132,7 @@ func Settings() map[string]Setting {
 		"PARLEY_HTTP_ADDR":               {"host:port", addr(func(c *Config) *string { return &c.HTTPAddr })},
 		"PARLEY_PUBLIC_URL":              {"an http or https URL", setURL(func(c *Config) *string { return &c.PublicURL })},
 		"PARLEY_METRICS_ADDR":            {"host:port", addr(func(c *Config) *string { return &c.MetricsAddr })},
-		"PARLEY_HOSTS":                   {"host names, several with commas between", setHosts},
+		"PARLEY_HOSTS":                   {"host names, comma-separated", setHosts},
 		"PARLEY_PPROF":                   {"true or false", setBool(func(c *Config) *bool { return &c.Pprof })},
 		"PARLEY_DATA_DIR":                {"a folder", text(func(c *Config) *string { return &c.DataDir })},
 		"PARLEY_BUCKET_URL":              {"a folder, file:///FOLDER, or s3://BUCKET/PREFIX?endpoint=URL&region=NAME", setBucket},
@@ -148,7 +148,7 @@ func Settings() map[string]Setting {
 		"PARLEY_RTP_PORTS":               {"FIRST-LAST, within 1024-65535", setPorts(func(c *Config) *[2]int { return &c.RTPPorts })},
 		"PARLEY_MEDIA_IP":                {"an IP address", setIP},
 		"PARLEY_ALLOW_INSECURE_WEBHOOKS": {"true or false", setBool(func(c *Config) *bool { return &c.AllowInsecureWebhooks })},
-		"PARLEY_TOOL_HOSTS":              {"HOST or HOST:PORT, several with commas between", setToolHosts},
+		"PARLEY_TOOL_HOSTS":              {"HOST or HOST:PORT, comma-separated", setToolHosts},
 		"PARLEY_RATE_LIMIT":              {"requests a minute, 1 or more, or off", setRate},
 		"PARLEY_ROOT_ORGANIZATION":       {"a name", text(func(c *Config) *string { return &c.RootOrg })},
 		"PARLEY_DIAL_QUEUE_DEPTH":        {"calls, 1 to 1000000", number(func(c *Config) *int { return &c.DialQueueDepth }, 1_000_000)},
@@ -184,7 +184,7 @@ func Settings() map[string]Setting {
 		"PARLEY_AMD_MODEL":       {"true or false", setBool(func(c *Config) *bool { return &c.AMDModel })},
 		"PARLEY_API_URL":         {"an http or https URL", setURL(func(c *Config) *string { return &c.APIURL })},
 		"PARLEY_TURN_LOGS":       {"a folder", text(func(c *Config) *string { return &c.TurnLogs })},
-		"PARLEY_FAKE_URL":        {"host:port of fake providers; empty starts some", text(func(c *Config) *string { return &c.Endpoints.Fake })},
+		"PARLEY_FAKE_URL":        {"host:port of fake providers; empty starts them", text(func(c *Config) *string { return &c.Endpoints.Fake })},
 		"PARLEY_PROVIDER_LIMITS": {"NAME=N,NAME=N, each N 1 to 100000", setLimits},
 	})))
 }

@@ -18,7 +18,7 @@ const providerPrefix = "PARLEY_PROVIDER_"
 // EndpointSettings returns the settings of a named endpoint by their last part.
 func EndpointSettings() map[string]EndpointSetting {
 	return map[string]EndpointSetting{
-		"KIND":        {"a kind of docs/providers.md", func(e *endpoints.Endpoint, v string) error { e.Kind = v; return nil }},
+		"KIND":        {"a kind that docs/providers.md lists", func(e *endpoints.Endpoint, v string) error { e.Kind = v; return nil }},
 		"URL":         {"a URL of the kind", func(e *endpoints.Endpoint, v string) error { e.URL = v; return nil }},
 		"KEY":         {"a key", func(e *endpoints.Endpoint, v string) error { e.Key = media.Secret(v); return nil }},
 		"KEY_FILE":    {"a file that holds the key", setKeyFile},

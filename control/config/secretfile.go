@@ -18,7 +18,7 @@ func secretSettings() map[string]Setting {
 	}
 	return map[string]Setting{
 		"PARLEY_DATABASE_URL":       {"postgres://user:password@host:port/database", setDatabase},
-		"PARLEY_SEAL_KEY":           {"the base64 of 32 bytes, several with commas between", setSealKey},
+		"PARLEY_SEAL_KEY":           {"keys of 32 bytes in base64, comma-separated", setSealKey},
 		"PARLEY_S3_SECRET":          {"that access key", secret(func(c *Config) *media.Secret { return &c.S3.Secret })},
 		"PARLEY_DEEPGRAM_API_KEY":   endpointKey("deepgram"),
 		"PARLEY_OPENAI_API_KEY":     endpointKey("openai"),
@@ -51,7 +51,7 @@ func checkExclusive(values map[string]string, where string) error {
 	var errs []error
 	for _, file := range slices.Sorted(maps.Keys(values)) {
 		if key, ok := strings.CutSuffix(file, "_FILE"); ok && values[key] != "" {
-			errs = append(errs, fmt.Errorf("%s: %s and %s: only one of them", where, key, file))
+			errs = append(errs, fmt.Errorf("%s: %s and %s are both set; accepted: only one of them", where, key, file))
 		}
 	}
 	return errors.Join(errs...)

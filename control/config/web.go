@@ -16,18 +16,18 @@ func withWeb(all map[string]Setting) map[string]Setting {
 		"PARLEY_WEBRTC_UDP_PORT": {"a port, 0 for a free one, or off", setPort(func(c *Config) *int { return &c.WebRTC.UDP })},
 		"PARLEY_WEBRTC_TCP_PORT": {"a port, 0 for a free one, or off", setPort(func(c *Config) *int { return &c.WebRTC.TCP })},
 		"PARLEY_STUN_URLS": {
-			"stun:HOST:PORT, several with commas between",
+			"stun:HOST:PORT, comma-separated",
 			setICE(func(c *Config) *[]string { return &c.WebRTC.STUN }, "stun:", "stuns:"),
 		},
 		"PARLEY_TURN_URLS": {
-			"turn:HOST:PORT?transport=udp or turns:…, several with commas between",
+			"turn:HOST:PORT?transport=udp or turns:…, comma-separated",
 			setICE(func(c *Config) *[]string { return &c.WebRTC.TURN }, "turn:", "turns:"),
 		},
 		"PARLEY_TURN_PORT":        {"a port, 0 for a free one, or off", setPort(func(c *Config) *int { return &c.WebRTC.Relay })},
 		"PARLEY_TURN_RELAY_PORTS": {"FIRST-LAST, within 1024-65535", setPorts(func(c *Config) *[2]int { return &c.WebRTC.RelayPorts })},
-		"PARLEY_TURN_PEERS":       {"IP:PORT, several with commas between", setPeers},
-		"PARLEY_TALK_AGENTS":      {"ORGANIZATION/AGENT, several with commas between, each name of an agent once", setTalk},
-		"PARLEY_TRUSTED_PROXIES":  {"an address or ADDRESS/BITS, several with commas between", setProxies},
+		"PARLEY_TURN_PEERS":       {"IP:PORT, comma-separated", setPeers},
+		"PARLEY_TALK_AGENTS":      {"ORGANIZATION/AGENT, comma-separated, each name of an agent once", setTalk},
+		"PARLEY_TRUSTED_PROXIES":  {"an address or ADDRESS/BITS, comma-separated", setProxies},
 		"PARLEY_DASHBOARD":        {"on or off", setSwitch(func(c *Config) *bool { return &c.Dashboard })},
 	})
 	return all

@@ -69,7 +69,7 @@ func (l *Local) makeOwnDir(dir string) error {
 		return err
 	}
 	if sys, ok := st.Sys().(*syscall.Stat_t); !ok || sys.Uid != l.acct.uid {
-		return fmt.Errorf("%s belongs to someone else than %s", dir, l.acct.name)
+		return fmt.Errorf("%s must belong to the user %s", dir, l.acct.name)
 	}
 	return d.Chmod(0o700)
 }

@@ -76,14 +76,15 @@ func (w *Monitor) apply(ctx context.Context, e journal.Entry, f found) error {
 		if kept := w.calls.all[e.Attempt]; kept != nil {
 			kept.detached = true
 		}
-		w.log().ErrorContext(ctx, "failed to restore a call that the database forgot", "call", e.Call, "attempt", e.Attempt, "err", err)
+		w.log().ErrorContext(ctx, "failed to restore a call that the database lost", "call", e.Call, "attempt", e.Attempt, "err", err)
 	case do == restore:
 		w.stats.Restored++
 	case do == conclude:
 		w.stats.Settled++
 	default:
 		w.stats.Facts++
-		w.log().ErrorContext(ctx, "database forgot a call; only its sending is known", "call", e.Call, "attempt", e.Attempt, "at", e.At)
+		w.log().ErrorContext(ctx, "database lost a call; only the fact that it was sent is known",
+			"call", e.Call, "attempt", e.Attempt, "at", e.At)
 	}
 	return nil
 }

@@ -70,7 +70,8 @@ func (w *Monitor) send(ctx context.Context, claims []*control.Claim) ([]error, e
 	now := time.Now()
 	made, keys := map[string]rows{}, map[string]journal.Hash{}
 	if err := w.read(ctx, claims, made, keys); err != nil {
-		w.log().WarnContext(ctx, "calls are sent without a copy of their rows", "calls", len(claims), "err", err)
+		w.log().WarnContext(ctx, "failed to copy the rows of calls: a database failover may lose part of them",
+			"calls", len(claims), "err", err)
 	}
 	entries := make([]journal.Entry, len(claims))
 	for n, c := range claims {

@@ -60,8 +60,8 @@ func newCampaignCollector(look func() Campaigns) campaignCollector {
 	add(flightName, "Calls of a campaign in progress.", "campaign")
 	add(readyName, "Contacts of a campaign that are ready to call.", "campaign")
 	add(heldName, "Waiting contacts of a campaign, by reason.", "campaign", "reason")
-	add(idleName, "1 where a campaign could dial and has not for long.", "campaign")
-	add(routeName, "1 in the state that the breaker of a route is in.", "route", "state")
+	add(idleName, "1 if a campaign could dial but has not done so for long, otherwise 0.", "campaign")
+	add(routeName, "1 for the current state of a route's breaker.", "route", "state")
 	return c
 }
 

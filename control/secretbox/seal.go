@@ -121,7 +121,7 @@ func (k Keys) Open(stored string) (media.Secret, error) {
 		}
 		raw, err := base64.StdEncoding.DecodeString(text)
 		if err != nil {
-			return "", fmt.Errorf("sealed with key %s: no base64", id)
+			return "", fmt.Errorf("sealed with key %s: not base64", id)
 		}
 		plain, err := key.open(raw, []byte(prefix+id+":"))
 		if err != nil {

@@ -135,8 +135,8 @@ var (
 	// upper are the differences of the two upper band bits.
 	upper = [4]int32{-7408, -1616, 7408, 1616}
 
-	// growLow changes the lower band's scale by the size of the difference;
-	// growHigh the upper band's, large first.
+	// growLow is the change of the lower band's scale for each size of the difference,
+	// smallest first; growHigh is that of the upper band, largest first.
 	growLow  = [8]int32{-60, -30, 58, 172, 334, 538, 1198, 3042}
 	growHigh = [2]int32{798, -214}
 

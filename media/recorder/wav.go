@@ -40,7 +40,7 @@ func finish(f *os.File, rate int) error {
 		return err
 	}
 	size := max(0, info.Size()-headerLen)
-	size -= size % 4 // half a sample of an interrupted write
+	size -= size % 4 // an interrupted write may leave an incomplete sample
 	if size > 1<<32-1-headerLen {
 		return fmt.Errorf("%s: %d bytes are more than a WAV file can hold", f.Name(), size)
 	}

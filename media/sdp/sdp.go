@@ -44,13 +44,13 @@ type Description struct {
 	Maxptime  int            // ms; 0 if absent
 	RTCP      netip.AddrPort // given, or the port above Addr
 	Mux       bool           // RTCP may use Addr (RFC 5761)
-	Profile   string         // such as "RTP/AVP", also if empty
+	Profile   string         // such as "RTP/AVP"; empty means the same
 	Crypto    []Crypto       // keys that this side sends with; one is chosen
 	Origin    Origin
 
-	streams  []stream       // all streams of the text in order; empty for a single one
-	index    int            // of this stream among them
-	siblings []*Description // all audio streams of the text
+	streams  []stream       // all streams of the parsed SDP in order; empty for a single one
+	index    int            // of this stream in streams
+	siblings []*Description // all audio streams of the parsed SDP
 }
 
 // A stream is a media line, kept to reject it in an answer.

@@ -110,7 +110,7 @@ type Machine struct {
 	hasSpeech   bool // speech has occurred
 	afterBeep   bool // a beep followed the last speech
 	hasWords    bool // words were recognized
-	maySpeak    bool // the agent was told to speak and not to yield since
+	maySpeak    bool // the agent may speak: the last action said so, and none has stopped it since
 	started     bool
 }
 

@@ -24,8 +24,8 @@ const (
 type update struct {
 	pipeline.Result
 	empty bool // it has no result
-	// alive means that it says nothing about the audio: the provider works, but the answer
-	// to an open Finalize is not due later because of it.
+	// alive means that the message shows only that the provider works. It says nothing about
+	// the audio and does not extend the wait for the answer to an open Finalize.
 	alive  bool
 	answer bool // it answers an open Finalize, if any
 	// upTo, if not 0, declares that all earlier audio is covered by results.

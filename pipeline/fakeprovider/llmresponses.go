@@ -35,7 +35,8 @@ type responsesInput struct {
 	Encrypted string          `json:"encrypted_content"`
 }
 
-// linked ends the id of a tool call that needs the reasoning before it.
+// linked is the suffix of the id of a tool call that is accepted only together with the
+// reasoning before it.
 const linked = "_reasoned"
 
 // responses is the Responses API, with server-sent events and without.

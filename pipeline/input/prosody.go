@@ -14,8 +14,8 @@ const (
 	window        = 2 * perFrame
 	longest       = pitchRate / 60  // lag of the lowest voice, 60 Hz
 	shortest      = pitchRate / 400 // lag of the highest, 400 Hz
-	periodic      = 0.5             // correlation from which sound has a pitch
-	prosodyFrames = 256             // frames kept of a stretch: 5 s
+	periodic      = 0.5             // sound with at least this correlation has a pitch
+	prosodyFrames = 256             // the last frames of a stretch of speech that are kept: 5 s
 	lastPitch     = 15              // frames at the end whose pitch is compared: 300 ms
 	lastLevel     = 10              // frames at the end whose level is compared: 200 ms
 	minPitched    = 8               // pitched frames that a stretch needs

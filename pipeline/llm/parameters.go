@@ -22,11 +22,11 @@ const (
 	noParallel                            // takes no parallel_tool_calls
 	noTemperature                         // takes no temperature
 	noUsage                               // takes no stream_options
-	noForcedTool                          // cannot be made to call a certain tool
+	noForcedTool                          // cannot be forced to call a certain tool
 	noEncryption                          // has no encrypted reasoning
 	alwaysThinking                        // cannot be kept from reasoning
 	thinksBetweenTools                    // cannot be kept from reasoning between tool calls
-	alternates                            // takes only roles that alternate, from a user on
+	alternates                            // takes only messages whose roles alternate, the user first
 )
 
 const (
@@ -71,7 +71,7 @@ func (c *ParameterCache) set(model string, q quirks) {
 // A request builds the body of a request and learns from refusals.
 type request struct {
 	cache    *ParameterCache
-	initial  quirks              // of a model that is not in the cache
+	initial  quirks              // assumed for a model that is not in the cache
 	key      string              // options that change what a model takes
 	body     func(quirks) object // what to send to a model with quirks
 	sequence int                 // distinguishes the answer from others of a conversation
@@ -79,7 +79,8 @@ type request struct {
 	learn func(q quirks, refusal string, sent object) quirks
 }
 
-// send sends a request, again if a parameter is refused that can be left out.
+// send sends a request. If a parameter is refused that can be left out, it sends the
+// request again without it.
 func (r request) send(ctx context.Context, e endpoint) (io.ReadCloser, error) {
 	key := e.origin() + " " + r.key
 	q := r.cache.get(key, r.initial)

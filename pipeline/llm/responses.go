@@ -22,7 +22,7 @@ type Responses struct {
 	URL       string // without /responses; empty means OpenAIURL; a query is kept
 	Key       media.Secret
 	KeyHeader string       // header of the key; empty means Authorization, as a bearer token
-	Header    http.Header  // sent as well; may hold keys
+	Header    http.Header  // further headers of each request; may hold keys
 	Model     string       // for agents that name none; empty means OpenAIModel
 	Client    *http.Client // nil means http.DefaultClient; must not have a Timeout
 	// Parameters is shared by all copies of a client; nil learns anew in each request.

@@ -19,8 +19,8 @@ const syllableTime = 220 * time.Millisecond
 // wordTail is how long a word may sound beyond the end that the voice reports.
 const wordTail = 100 * time.Millisecond
 
-// maxWordRest is the longest rest of a word that a pause waits for. A word cut by so
-// little may be understood in full or not at all.
+// maxWordRest is the most of a word that a pause waits for. If a pause cut off so little
+// of the word, it would be unclear whether the caller understood it.
 const maxWordRest = 25 * time.Millisecond
 
 // hopTime is the resolution at which audio is classified as audible or silent.
@@ -32,8 +32,8 @@ type Utterance struct {
 	Kind        string       // turn.Reply, turn.Filler, turn.Notice
 	Rate        int          // Hz
 	played      atomic.Int64 // samples sent
-	fadedOut    atomic.Int64 // trailing samples of played that a pause faded out
-	underrun    atomic.Int64 // silent frames within it for lack of audio
+	fadedOut    atomic.Int64 // how many of the last played samples a pause faded out
+	underrun    atomic.Int64 // silent frames sent because audio was late
 	gapExpected atomic.Bool  // no more audio is expected for a while
 	began       atomic.Int64 // when the first sample was sent, Unix nanoseconds
 	queued      int64        // samples pushed; owned by the holder of the reservation
@@ -230,7 +230,7 @@ func (u *Utterance) StartedAt() time.Time { return time.Unix(0, u.began.Load()) 
 // between the two is not an underrun. Adding speech ends the gap.
 func (u *Utterance) ExpectGap() { u.gapExpected.Store(true) }
 
-// Underrun returns the total silence within the utterance for lack of audio.
+// Underrun returns the total silence that was sent because audio was late.
 func (u *Utterance) Underrun() time.Duration {
 	return time.Duration(u.underrun.Load()) * media.FrameTime
 }

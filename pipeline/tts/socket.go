@@ -35,7 +35,7 @@ type message struct {
 type peer struct {
 	name   string
 	header http.Header  // of the handshake; holds keys
-	secret media.Secret // a key that is not in header
+	secret media.Secret // a key that is sent outside header; removed from errors
 	dial   wsdial.DialFunc
 	// onClose returns the HTTP status that a close code and reason stand for and a text for
 	// the operator; 0 for none. nil means none.

@@ -89,7 +89,7 @@ const (
 	longPause   = 3 * time.Second         // longest
 	spokenOver  = 1500 * time.Millisecond // an interruption this early means a cut-off
 
-	// ahead is how long before a late commit its answer is prepared.
+	// ahead is how long before the end of a long wait the answer is prepared.
 	ahead = 600 * time.Millisecond
 	// growing is how long after a transcript grew it may still grow.
 	growing = 400 * time.Millisecond

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// recognizer holds the transcript of the turn and what the recognizer still owes.
+// recognizer holds the transcript of the turn and the Finalizes that wait for an answer.
 type recognizer struct {
 	policy *Policy
 
@@ -21,7 +21,7 @@ type recognizer struct {
 	asked     int           // unanswered Finalizes
 	abandoned int           // earlier Finalizes no longer waited for; their answers come first
 	overdue   bool          // the answer did not come in time: words may still come
-	again     bool          // the recognizer failed before it answered about a sound over the agent's speech
+	again     bool          // the recognizer failed before it transcribed a sound during the agent's speech
 	openedAt  time.Duration // when a recognizer was last opened
 	closing   time.Duration // start of the wait for the answer to Finalize
 	longest   time.Duration // longest voiced stretch that is not transcribed yet
@@ -78,8 +78,8 @@ func (r *recognizer) giveUp(at time.Duration, c *caller) {
 	r.usable, r.settled, r.doneUntil, r.overdue, r.longest = at, c.lastEnd, c.lastEnd, false, 0
 }
 
-// onFailure drops what the failed recognizer will not answer. A turn that is closing
-// asks the next recognizer.
+// onFailure forgets the Finalizes that the failed recognizer will not answer. In Closing,
+// the next recognizer gets one.
 func (r *recognizer) onFailure(s State) {
 	r.asked, r.abandoned, r.partial = min(r.asked, 1), 0, ""
 	if s != Closing && s != Held {
@@ -92,7 +92,7 @@ func (r *recognizer) onFailure(s State) {
 // recognizer received the audio that was not transcribed.
 func (r *recognizer) onOpen(e Event, s State) []Action {
 	r.openedAt, r.finalOnly, r.partials = e.At, e.FinalOnly, r.partials && !e.FinalOnly
-	again := r.again && s != Hearing // while Hearing, the end of speech sends a Finalize
+	again := r.again && s != Hearing // in Hearing, a Finalize follows anyway when the speech ends
 	if r.again = false; again && r.asked == 0 {
 		r.asked = 1
 	} else if r.asked == 0 || s != Closing && s != Held {

@@ -121,7 +121,7 @@ func nameToProve(req *sip.Request) string {
 }
 
 // errUnproven is returned when a connection proves another name.
-var errUnproven = errors.New("the open connection proves another name than")
+var errUnproven = errors.New("the certificate of the open connection does not name")
 
 // checkName returns an error if a TLS connection does not prove name. Connections
 // that peers opened prove no name. An empty name needs no proof.

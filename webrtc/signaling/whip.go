@@ -56,7 +56,7 @@ func (s *Server) ServeWHIP(w http.ResponseWriter, r *http.Request) {
 		if below {
 			h.Set("Allow", "PATCH, DELETE, OPTIONS")
 		}
-		refuseHTTP(w, http.StatusMethodNotAllowed, &RefusedError{BadMessage, "accepted: POST " + WHIPPath + "; PATCH and DELETE of a session"})
+		refuseHTTP(w, http.StatusMethodNotAllowed, &RefusedError{BadMessage, "accepted: POST " + WHIPPath + "; PATCH and DELETE at a session"})
 	}
 }
 

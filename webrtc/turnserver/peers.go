@@ -15,8 +15,8 @@ type peers struct {
 	ips      map[netip.Addr]bool
 }
 
-// newPeers relays to the gateway's actual address: few networks route a packet
-// for their own public address back inside.
+// newPeers maps the gateway's public address to its actual one, because few NATs send a
+// packet from inside to their own public address back inside.
 func newPeers(c Config) *peers {
 	p := &peers{map[netip.AddrPort]netip.AddrPort{}, map[netip.AddrPort]netip.AddrPort{}, map[netip.Addr]bool{}}
 	for _, a := range c.Peers {

@@ -99,10 +99,10 @@ func TestEditYAML(t *testing.T) {
 	if d := read(t, h).Draft; d.Tools[0].Headers["X-Key"] != "canary" || string(d.Tools[0].Parameters) != string(a.Draft.Tools[0].Parameters) {
 		t.Errorf("%+v", d.Tools)
 	}
-	if again := b.Post(at, "text", strings.Replace(text, "crm.example.com", "evil.example.com", 1)); again.Status != http.StatusUnprocessableEntity || !strings.Contains(again.Text(), "write it out") {
+	if again := b.Post(at, "text", strings.Replace(text, "crm.example.com", "evil.example.com", 1)); again.Status != http.StatusUnprocessableEntity || !strings.Contains(again.Text(), "enter the value") {
 		t.Errorf("a secret is sent to another server: %d %s", again.Status, again.Text())
 	}
-	for bad, want := range map[string]string{"greting: hi": "greting", ": [": "YAML", "name: other": "keeps its name", "voicemail: shout": "voicemail", "tools: [{type: nonsense}]": "Tools[0]: type"} {
+	for bad, want := range map[string]string{"greting: hi": "greting", ": [": "YAML", "name: other": "cannot be changed", "voicemail: shout": "voicemail", "tools: [{type: nonsense}]": "Tools[0]: type"} {
 		if again := b.Post(at, "text", bad); again.Status != http.StatusUnprocessableEntity || !strings.Contains(again.Text(), want) {
 			t.Errorf("%q: %d %s", bad, again.Status, again.Text())
 		}

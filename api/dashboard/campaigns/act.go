@@ -80,7 +80,7 @@ func (c *Campaigns) launch(r *ui.Request) (ui.Result, error) {
 	if !r.Ticked("attest") {
 		return ui.Result{
 			To:     "campaigns/" + r.ID() + "#launch",
-			Notice: "Not launched: confirm the consent of the contacts.",
+			Notice: "Not launched. Confirm that the contacts consented to calls.",
 			Failed: true,
 		}, nil
 	}

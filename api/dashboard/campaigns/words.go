@@ -109,7 +109,7 @@ var warnings = map[string]string{ //nolint:gochecknoglobals // read-only table
 	launchcheck.HoursOrgOnly:        "No working hours are set: calls are placed in the organization’s calling window.",
 	launchcheck.GeoPartlyRejected:   "Some numbers are outside this market and will be skipped.",
 	launchcheck.TimezoneAmbiguous:   "Some numbers match several time zones. They are called when all zones allow it.",
-	launchcheck.DNCPartial:          "Some rows are not covered by a loaded registry.",
+	launchcheck.DNCPartial:          "Some numbers have an area code that no loaded do-not-call registry covers.",
 	launchcheck.DNCUnscreened:       "No do-not-call registry is loaded: the list is not screened against one.",
 	launchcheck.DNCStaleSoon:        "The do-not-call registry will expire soon. Load a new copy.",
 	launchcheck.PaceExceedsRoute:    "The trunk allows fewer calls per minute than requested.",
@@ -127,7 +127,7 @@ var held = map[string]string{ //nolint:gochecknoglobals // read-only table
 	"dnc_screen_stale": "Do-not-call registry has expired", "provider_unavailable": "A provider of the agent is not responding",
 	"too_many_failures": "Too many calls failed in this service", "carrier_paused": "The carrier requested a pause",
 	"route_unavailable": "Calls do not get through on the trunk", "timezone_unresolved": "Time zone unknown",
-	"database_failover":            "Some servers have not reported their calls before the database failover",
+	"database_failover":            "A server has not reported which calls it made before the database failover",
 	"recording_unavailable":        "Too little disk space for recordings",
 	"market_package_not_installed": "The organization does not use the campaign’s market rules",
 }

@@ -342,7 +342,7 @@ func address(r *http.Request) string {
 	return from.Addr().Unmap().String()
 }
 
-// network groups sign-in attempts by address range, besides the account.
+// network returns the address range by which sign-in attempts are counted, in addition to the account.
 func network(r *http.Request) string {
 	from, _ := netip.ParseAddrPort(r.RemoteAddr) // requests without address share one
 	return realip.Network(from.Addr()).String()
