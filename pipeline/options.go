@@ -70,6 +70,21 @@ func namesAddressOrKey(parameter string) bool {
 	})
 }
 
+// hasAddressOrKey reports whether a value contains such a parameter.
+func hasAddressOrKey(value any) bool {
+	switch v := value.(type) {
+	case map[string]any:
+		for name, inner := range v {
+			if namesAddressOrKey(name) || hasAddressOrKey(inner) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(v, hasAddressOrKey)
+	}
+	return false
+}
+
 // Check returns an error for parameters that are refused, and warnings for options that
 // the provider does not have.
 func (r OptionRules) Check(o Options) (warnings []string, err error) {
@@ -79,7 +94,7 @@ func (r OptionRules) Check(o Options) (warnings []string, err error) {
 		case slices.Contains(r.Known, name):
 		case slices.Contains(r.Reserved, name):
 			errs = append(errs, fmt.Errorf("options.%s: Parley sets this parameter itself", name))
-		case namesAddressOrKey(name):
+		case namesAddressOrKey(name), hasAddressOrKey(o.Extra[name]):
 			errs = append(errs, fmt.Errorf("options.%s: parameters that name addresses or keys are not accepted", name))
 		default:
 			warnings = append(warnings, "options."+name+": unknown to Parley, passed to the provider as it is")

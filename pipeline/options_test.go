@@ -36,6 +36,10 @@ func TestOptionRules(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	nested := map[string]any{"servers": []any{map[string]any{"name": "x", "url": "https://x"}}, "smart_format": map[string]any{"url": "x"}}
+	if _, err := r.Check(Options{Extra: nested}); err == nil || !strings.Contains(err.Error(), "options.servers: ") || strings.Contains(err.Error(), "smart_format") {
+		t.Errorf("nested: %v", err)
+	}
 	warnings, err := r.Check(Options{Speed: 1.5, Extra: map[string]any{"new_thing": true}})
 	if err != nil || len(warnings) != 2 || !strings.Contains(warnings[0], "options.new_thing") || !strings.Contains(warnings[1], "speed") {
 		t.Errorf("%q, %v", warnings, err)
@@ -64,12 +68,12 @@ func TestErrorMessage(t *testing.T) {
 }
 
 func TestRedact(t *testing.T) {
-	address, err := url.Parse("wss://x/v1?token=canary1&language=ru")
+	address, err := url.Parse("wss://x/v1?token=canary1&language=ru&subscriptionKey=canary2")
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := Redact("key canary/2+3= and canary1 are\nwrong for ru"+strings.Repeat("x", 300), http.Header{"Authorization": {"Bearer canary/2+3="}}, address)
-	if want := "key [redacted] and [redacted] are wrong for ru"; !strings.HasPrefix(got, want) || len(got) != 200 {
+	got := Redact("key canary/2+3=, canary2 and canary1 are\nwrong for ru"+strings.Repeat("x", 300), http.Header{"Authorization": {"Bearer canary/2+3="}}, address)
+	if want := "key [redacted], [redacted] and [redacted] are wrong for ru"; !strings.HasPrefix(got, want) || len(got) != 200 {
 		t.Errorf("%q", got)
 	}
 }

@@ -103,6 +103,7 @@ func Redact(text string, sent http.Header, address *url.URL) string {
 	}
 	if address != nil {
 		for name, values := range address.Query() {
+			name = strings.ToLower(name)
 			for _, v := range values {
 				if strings.Contains(name, "key") || strings.Contains(name, "token") {
 					text = replaceSecret(text, v)
