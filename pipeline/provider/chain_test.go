@@ -126,3 +126,35 @@ type endsWith struct{ err error }
 func (m endsWith) Reply(context.Context, pipeline.Prompt) iter.Seq2[pipeline.Delta, error] {
 	return func(yield func(pipeline.Delta, error) bool) { yield(pipeline.Delta{}, m.err) }
 }
+
+// slowModel is a model that never answers.
+type slowModel struct{}
+
+func (slowModel) Reply(ctx context.Context, _ pipeline.Prompt) iter.Seq2[pipeline.Delta, error] {
+	return func(yield func(pipeline.Delta, error) bool) {
+		<-ctx.Done()
+		yield(pipeline.Delta{}, ctx.Err())
+	}
+}
+
+// TestSlowReasoning checks that an agent whose model reasons for long does not stop the
+// provider for other agents, but that a slow provider is stopped.
+func TestSlowReasoning(t *testing.T) {
+	for effort, open := range map[string]bool{"": true, "none": true, "high": false} {
+		synctest.Test(t, func(t *testing.T) {
+			g := &Guards{}
+			all := map[string]pipeline.Model{"slow": slowModel{}, "good": &providerStub{}}
+			e := pipeline.Engine{Provider: "slow", Options: pipeline.Options{ReasoningEffort: effort}, Fallback: &pipeline.Engine{Provider: "good"}}
+			for range maxFailures {
+				for d, err := range g.Model(all, e, nil).Reply(t.Context(), pipeline.Prompt{}) {
+					if d.Text != "OK" || err != nil {
+						t.Errorf("%q, %v", d.Text, err)
+					}
+				}
+			}
+			if got, _, _ := g.state("llm", "slow"); got != open {
+				t.Errorf("with the effort %q the breaker is open: %v", effort, got)
+			}
+		})
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/parley-voice/parley/pipeline"
@@ -114,8 +115,11 @@ func (b guardedModel) ask(
 		if err != nil {
 			if !began && errors.Is(context.Cause(ctx), ErrSlow) {
 				err = fmt.Errorf("%s: %w", b.name, ErrSlow)
+				if b.reasons() {
+					visit.finish(context.Canceled) // the agent's choice
+				}
 			}
-			visit.finish(err)
+			visit.finish(err) // no effect if already finished
 			return began, err
 		}
 		if !yield(d, nil) {
@@ -125,4 +129,9 @@ func (b guardedModel) ask(
 	}
 	visit.finish(ctx.Err())
 	return began, nil
+}
+
+// reasons reports whether the agent lets the model reason before it answers.
+func (b guardedModel) reasons() bool {
+	return !slices.Contains([]string{"", "none", "minimal"}, b.engine.ReasoningEffort)
 }
