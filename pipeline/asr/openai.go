@@ -146,6 +146,9 @@ type openAIMessage struct {
 	} `json:"error"`
 }
 
+// maxTranscript bounds a partial transcript in bytes.
+const maxTranscript = 64 << 10
+
 // openAIItems holds the partial transcripts by item name.
 type openAIItems map[string]string
 
@@ -160,7 +163,9 @@ func (o openAIItems) parse(b []byte) (update, error) {
 		if _, ok := o[m.Item]; !ok && len(o) >= maxAbandoned {
 			clear(o) // they were never completed
 		}
-		o[m.Item] += m.Delta
+		if o[m.Item] += m.Delta; len(o[m.Item]) > maxTranscript {
+			return update{}, fmt.Errorf("transcript of more than %d bytes", maxTranscript)
+		}
 		return update{item: m.Item, Result: pipeline.Result{Text: strings.TrimSpace(o[m.Item])}}, nil
 	case "completed":
 		delete(o, m.Item)

@@ -227,3 +227,17 @@ func TestCloseReason(t *testing.T) {
 		}
 	}
 }
+
+// TestEndlessTranscript checks that a transcript which never ends is an error.
+func TestEndlessTranscript(t *testing.T) {
+	items, err := openAIItems{}, error(nil)
+	part := `{"type":"conversation.item.input_audio_transcription.delta","item_id":"a","delta":"` + strings.Repeat("a ", 10_000) + `"}`
+	for range 100 {
+		if _, broke := items.parse([]byte(part)); broke != nil {
+			err = broke
+		}
+	}
+	if err == nil {
+		t.Errorf("%d bytes are kept", len(items["a"]))
+	}
+}

@@ -396,3 +396,12 @@ func checkStream(t *testing.T, d decoder, body string) {
 		t.Errorf("%+v", refused)
 	}
 }
+
+// TestEndlessText checks that a model that does not stop is cut off with the text so far.
+func TestEndlessText(t *testing.T) {
+	part := `data: {"choices":[{"delta":{"content":"` + strings.Repeat("again ", 1000) + `"}}]}` + "\n\n"
+	got := read(chatDecoder{}, strings.Repeat(part, 1000))
+	if !errors.Is(got.err, pipeline.ErrLength) || len(got.text) == 0 || len(got.text) > maxText+len(part) {
+		t.Errorf("%d bytes, %v", len(got.text), got.err)
+	}
+}

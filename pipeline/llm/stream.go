@@ -14,8 +14,9 @@ import (
 
 // Limits of one answer.
 const (
-	maxEvent   = 1 << 20 // bytes of one event
-	maxRefusal = 2000    // bytes of the text of a refusal that are kept
+	maxEvent   = 1 << 20   // bytes of one event
+	maxText    = 256 << 10 // bytes of the text
+	maxRefusal = 2000      // bytes of the text of a refusal that are kept
 )
 
 var errBroken = errors.New("stream ended before the answer was complete")
@@ -26,6 +27,7 @@ type answer struct {
 
 	yield     func(pipeline.Delta, error) bool
 	stopped   bool // the consumer wants no more
+	size      int  // bytes of the text
 	spoken    byte // the last byte of the text; 0 for none
 	separated bool // the next text begins a new part
 	calls     calls
@@ -108,6 +110,9 @@ func (a *answer) text(s string) {
 	}
 	a.separated, a.spoken = false, s[len(s)-1]
 	a.stopped = !a.yield(pipeline.Delta{Text: s}, nil)
+	if a.size += len(s); a.size > maxText { // it repeats itself
+		a.last, a.complete, a.end = true, true, pipeline.ErrLength
+	}
 }
 
 // refuse adds text with which the model declines to answer.

@@ -155,12 +155,12 @@ type utterance struct {
 	mu        sync.Mutex
 	current   pipeline.Synthesis
 	visit     *request
-	left      voice        // that may replace the current one
-	text      string       // received so far
-	from      int          // bytes of text that earlier voices have spoken
-	split     tts.Splitter // finds the first clause
-	clause    bool         // text contains a clause
-	listening bool         // Audio is being read; before that, sound may wait in a socket
+	left      voice           // that may replace the current one
+	text      strings.Builder // received so far
+	from      int             // bytes of text that earlier voices have spoken
+	split     tts.Splitter    // finds the first clause
+	clause    bool            // text contains a clause
+	listening bool            // Audio is being read; before that, sound may wait in a socket
 	flushed   bool
 	closed    bool
 	alive     bool        // the current voice has produced sound
@@ -174,7 +174,7 @@ type utterance struct {
 // Write implements pipeline.Synthesis.
 func (u *utterance) Write(text string) error {
 	u.mu.Lock()
-	u.text += text
+	u.text.WriteString(text)
 	if !u.clause && len(u.left) > 0 && len(u.split.Add(text)) > 0 {
 		u.clause = true
 		u.watch()
@@ -187,7 +187,7 @@ func (u *utterance) Write(text string) error {
 func (u *utterance) Flush() error {
 	u.mu.Lock()
 	u.flushed = true
-	if strings.TrimSpace(u.text) != "" {
+	if strings.TrimSpace(u.text.String()) != "" {
 		u.clause = true
 		u.watch()
 	}
@@ -230,8 +230,8 @@ func (u *utterance) feed() error {
 	u.feeding.Lock()
 	defer u.feeding.Unlock()
 	u.mu.Lock()
-	sp, more, flush, spare := u.current, u.text[min(max(u.fed, u.from), len(u.text)):], u.flushed && u.fed <= len(u.text), len(u.left) > 0
-	u.fed = len(u.text)
+	sp, more, flush, spare := u.current, u.text.String()[min(max(u.fed, u.from), u.text.Len()):], u.flushed && u.fed <= u.text.Len(), len(u.left) > 0
+	u.fed = u.text.Len()
 	if flush {
 		u.fed++ // flush only once
 	}
@@ -348,7 +348,7 @@ func (u *utterance) replaceVoice(err *error, sounded, timed bool, spoken int) bo
 	}
 	u.feeding.Lock()
 	u.mu.Lock()
-	u.current, u.visit, u.left, u.alive, u.from, u.fed = sp, next, left, false, wordOffset(u.text, spoken), 0
+	u.current, u.visit, u.left, u.alive, u.from, u.fed = sp, next, left, false, wordOffset(u.text.String(), spoken), 0
 	u.watch()
 	closed := u.closed
 	u.mu.Unlock()
@@ -373,7 +373,7 @@ func (u *utterance) silenceError() error {
 		return lost
 	case u.cut:
 		return ErrSlow
-	case strings.TrimSpace(u.text[u.from:]) != "":
+	case strings.TrimSpace(u.text.String()[u.from:]) != "":
 		return errNoSound
 	}
 	return nil

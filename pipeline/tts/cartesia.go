@@ -27,6 +27,7 @@ const (
 const (
 	maxContexts   = 32      // utterances per socket
 	maxUnread     = 8 << 20 // bytes of an utterance that may wait: minutes of speech
+	wordSize      = 64      // bytes for which a word with its times counts
 	cartesiaCheck = 20 * time.Second
 	maxSilence    = time.Second // silence while speech is due
 )

@@ -161,8 +161,10 @@ func (u *cartesiaSynthesis) onMessage(m cartesiaMessage) {
 		for i, w := range m.Words.Words {
 			sp.Words = append(sp.Words, pipeline.Word{Text: w, Start: u.from + seconds(m.Words.Start[i]), End: u.from + seconds(m.Words.End[i])})
 		}
-		u.unread = append(u.unread, sp)
-		if u.bytes += len(m.Data); u.bytes > maxUnread {
+		if len(sp.PCM) > 0 || len(sp.Words) > 0 {
+			u.unread = append(u.unread, sp)
+		}
+		if u.bytes += len(m.Data) + wordSize*len(sp.Words); u.bytes > maxUnread {
 			u.err = errors.New("cartesia: too much unread speech")
 		}
 	}

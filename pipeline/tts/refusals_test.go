@@ -1,7 +1,9 @@
 package tts
 
 import (
+	"bufio"
 	"errors"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -137,5 +139,29 @@ func TestLanguages(t *testing.T) {
 		if errors.As(err, &refused); (refused == nil) != tt.accepted || refused != nil && !refused.IsRequestFault() {
 			t.Errorf("%T with model %q and voice %q in %s: %v", tt.voice, tt.model, tt.name, tt.language, err)
 		}
+	}
+}
+
+// TestEndlessWords checks that a voice which sends words without sound is cut off.
+func TestEndlessWords(t *testing.T) {
+	words := strings.TrimSuffix(strings.Repeat(`"w",`, 1000), ",")
+	times := strings.TrimSuffix(strings.Repeat("0,", 1000), ",")
+	m, err := parseCartesia([]byte(`{"type":"timestamps","word_timestamps":{"words":[` + words + `],"start":[` + times + `],"end":[` + times + `]}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := &cartesiaSynthesis{wake: make(chan struct{}, 1), style: pipeline.Style{Rate: 8000}}
+	for range 1000 {
+		u.onMessage(m)
+	}
+	if u.err == nil {
+		t.Errorf("%d messages wait", len(u.unread))
+	}
+	timings := strings.TrimSuffix(strings.Repeat(`{"word":"w"},`, 1000), ",")
+	line := `{"result":{"audioChunk":{},"wordTimings":[` + timings + "]}}\n"
+	y := &yandexReader{lines: bufio.NewScanner(strings.NewReader(strings.Repeat(line, 100)))}
+	y.lines.Buffer(nil, maxYandexLine)
+	if _, err := io.ReadAll(y); err == nil {
+		t.Errorf("%d words wait", len(y.words))
 	}
 }

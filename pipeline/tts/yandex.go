@@ -26,6 +26,8 @@ const YandexURL = "https://tts.api.cloud.yandex.net"
 const (
 	yandexPhrase  = 250     // characters that one phrase may have
 	maxYandexLine = 4 << 20 // bytes: 30 s at 48 kHz in base64
+	// maxYandexWords bounds the words of a clause.
+	maxYandexWords = 10_000
 )
 
 // Yandex uses SpeechKit's API v3 through its REST gateway, which streams the speech of a
@@ -214,6 +216,9 @@ func (y *yandexReader) onLine(line []byte) error {
 	}
 	y.rest = m.Result.Chunk.Data
 	for _, w := range m.Result.Words {
+		if len(y.words) == maxYandexWords {
+			return errors.New("too many words")
+		}
 		start, length := milliseconds(w.Start), milliseconds(w.Length)
 		y.words = append(y.words, pipeline.Word{Text: w.Word, Start: start, End: start + length})
 	}
