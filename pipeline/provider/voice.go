@@ -230,7 +230,8 @@ func (u *utterance) feed() error {
 	u.feeding.Lock()
 	defer u.feeding.Unlock()
 	u.mu.Lock()
-	sp, more, flush, spare := u.current, u.text.String()[min(max(u.fed, u.from), u.text.Len()):], u.flushed && u.fed <= u.text.Len(), len(u.left) > 0
+	sp, flush, spare := u.current, u.flushed && u.fed <= u.text.Len(), len(u.left) > 0
+	more := u.text.String()[min(max(u.fed, u.from), u.text.Len()):]
 	u.fed = u.text.Len()
 	if flush {
 		u.fed++ // flush only once
