@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +12,8 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/pipeline"
+	"github.com/parley-voice/parley/pipeline/asr"
+	"github.com/parley-voice/parley/pipeline/fakeprovider"
 )
 
 // A scriptedVoice yields its parts and then fails with err.
@@ -154,6 +157,37 @@ func TestSlowReasoning(t *testing.T) {
 			}
 			if got, _, _ := g.state("llm", "slow"); got != open {
 				t.Errorf("with the effort %q the breaker is open: %v", effort, got)
+			}
+		})
+	}
+}
+
+// TestLateRefusal checks that the next stream goes to the fallback if a recognizer refuses
+// the audio only after the stream was opened.
+func TestLateRefusal(t *testing.T) {
+	for _, fault := range []fakeprovider.Fault{fakeprovider.Refuse, fakeprovider.Busy} {
+		synctest.Test(t, func(t *testing.T) {
+			bad, good, client := pair(t, fault)
+			protocols := new(http.Protocols)
+			protocols.SetUnencryptedHTTP2(true)
+			grpc := &http.Client{Transport: &http.Transport{DialContext: bad.Dial, Protocols: protocols}}
+			defer grpc.CloseIdleConnections()
+			for name, first := range map[string]pipeline.Recognizer{
+				"transcriptions": asr.Transcriptions{URL: "http://fake/v1", Client: client(bad)},
+				"yandex":         asr.Yandex{URL: "http://fake", Client: grpc},
+			} {
+				r := (&Guards{}).Recognizer(map[string]pipeline.Recognizer{
+					"one": first, "two": asr.Deepgram{URL: "ws://fake/v1/listen", Dial: good.Dial},
+				}, both(), nil)
+				for n, want := range []string{"", "one two three"} {
+					rec, err := r.Recognize(t.Context(), pipeline.Stream{Rate: 8000})
+					if err != nil {
+						t.Fatalf("%s: %v", name, err)
+					}
+					if text, err := listen(rec); text != want || (err == nil) != (want != "") {
+						t.Errorf("%s %s: stream %d: %q, %v", name, fault, n, text, err)
+					}
+				}
 			}
 		})
 	}
