@@ -64,8 +64,7 @@ func (p JSONClient) Do(ctx context.Context, body any) (*http.Response, error) {
 }
 
 func withoutURL(err error) error {
-	var wrapped *url.Error
-	if errors.As(err, &wrapped) {
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		return wrapped.Err
 	}
 	return err

@@ -112,8 +112,7 @@ func (s *socket) read() {
 
 // closeError returns the error for the end of the connection.
 func (s *socket) closeError(err error) error {
-	var closed *websocket.CloseError
-	if errors.As(err, &closed) {
+	if closed, ok := errors.AsType[*websocket.CloseError](err); ok {
 		if s.onClose != nil {
 			if status, text := s.onClose(closed.Code, closed.Text); status != 0 {
 				return s.refused(status, text)

@@ -99,9 +99,10 @@ func TestRedirects(t *testing.T) {
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere.Add(1) }))
 	defer other.Close()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/away" {
+		switch r.URL.Path {
+		case "/away":
 			http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
-		} else if r.URL.Path == "/near" {
+		case "/near":
 			http.Redirect(w, r, "/", http.StatusTemporaryRedirect)
 		}
 	}))
