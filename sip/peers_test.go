@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -28,22 +29,33 @@ import (
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
-// freePorts returns a free even port with the odd one above.
+// freePorts returns an even port that is free for UDP and TCP, as is the odd one above. It
+// lies below the ports that the kernel gives to connecting sockets, which would take it
+// before the peer does.
 func freePorts(t *testing.T) int {
 	t.Helper()
 	for range 50 {
-		c, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		port := c.LocalAddr().(*net.UDPAddr).Port //nolint:forcetypeassert // a UDP socket
-		_ = c.Close()
-		if port%2 == 0 {
+		port := 10000 + 2*rand.IntN(5000)
+		if isFree(port) && isFree(port+1) {
 			return port
 		}
 	}
 	t.Fatal("no even port")
 	return 0
+}
+
+func isFree(port int) bool {
+	c, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port})
+	if err != nil {
+		return false
+	}
+	_ = c.Close()
+	l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port})
+	if err != nil {
+		return false
+	}
+	_ = l.Close()
+	return true
 }
 
 type baresip struct {
