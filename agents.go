@@ -5,7 +5,9 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"time"
 
+	"github.com/parley-voice/parley/campaigns/service"
 	"github.com/parley-voice/parley/control/agents"
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/providers"
@@ -14,7 +16,6 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 	"github.com/parley-voice/parley/pipeline/conversation"
 	"github.com/parley-voice/parley/pipeline/provider"
-	"github.com/parley-voice/parley/pipeline/provider/endpoints"
 	"github.com/parley-voice/parley/pipeline/tools"
 )
 
@@ -24,17 +25,15 @@ type agentHealth struct {
 	store     *store.Store
 	spool     *recording.Spool // set before the first call
 	agent     *conversation.Agent
-	providers *endpoints.Providers
+	providers *agentProviders
 	monitor   *providers.Monitor
 }
 
 func newAgentHealth(srv *server) *agentHealth {
 	a := srv.agent
-	h := &agentHealth{db: srv.db, store: srv.store, agent: a, providers: srv.providers}
-	h.monitor = &providers.Monitor{
-		Checker: &provider.Checker{Guards: &a.Guards, Recognizers: a.Recognizers, Models: a.Models, Voices: a.Voices},
-		Read:    h.speech, Log: srv.log,
-	}
+	checker := &provider.Checker{Guards: &a.Guards, Recognizers: a.Recognizers, Models: a.Models, Voices: a.Voices}
+	h := &agentHealth{db: srv.db, store: srv.store, agent: a, providers: &agentProviders{srv.providers, checker, srv.log}}
+	h.monitor = &providers.Monitor{Checker: checker, Read: h.speech, Log: srv.log}
 	return h
 }
 
@@ -48,18 +47,37 @@ func (h *agentHealth) report(ctx context.Context) error {
 	})
 }
 
-// check returns an error if no server has a provider of the agent, and reports whether this
-// server can run the agent now.
-func (h *agentHealth) check(ctx context.Context, q db.Querier, agentID string, version int) (wrong error, now bool, err error) {
-	wrong, now, err = h.monitor.Status(ctx, agentID, version)
-	if err != nil || wrong == nil {
-		return nil, now, err
-	}
-	d, err := agents.ReadVersion(ctx, q, agentID, version)
+// check reports whether calls can be made with an agent. It sends no requests.
+func (h *agentHealth) check(ctx context.Context, q db.Querier, orgID, agentID string, version int) (s service.AgentState, err error) {
+	state, err := h.monitor.State(ctx, agentID, version)
 	if err != nil {
-		return nil, false, err
+		return s, err
 	}
-	return checkProviders(h.providers)(ctx, q, d), false, nil
+	if state.Wrong != nil { // another server may have the provider
+		d, err := agents.ReadVersion(ctx, q, agentID, version)
+		if err == nil {
+			s.NoProvider = h.providers.checkNames(ctx, q, d)
+		}
+		return s, err
+	}
+	if state.Unusable != nil {
+		s.Warnings = []string{state.Unusable.Error()}
+	}
+	stored, err := providers.ReadChecks(ctx, q, orgID, state.Engines)
+	if err != nil {
+		return s, err
+	}
+	found, refused := provider.Judge(provider.Newest(h.providers.checker.Report(state.Engines), stored), time.Now())
+	if s.Refused = refused; len(found) > 0 {
+		s.Warnings = found
+	}
+	return s, nil
+}
+
+// recheck sends a short request to each provider of an agent within a second, and stores the
+// results.
+func (h *agentHealth) recheck(ctx context.Context, agentID string, version int) {
+	_, _ = h.monitor.IsVerified(ctx, agentID, version) // fails only if the agent cannot be read
 }
 
 // speech returns the providers of an agent version, and wrong if this server cannot run it.

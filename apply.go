@@ -43,8 +43,7 @@ func (c applyCmd) Run(e *env) error {
 	}
 	defer d.Close()
 	options := applyOptions(cfg)
-	known := configured(cfg)
-	options.Prune, options.CheckProviders, options.ProviderWarnings = c.Prune, checkProviders(known), providerWarnings(known)
+	options.Prune, options.Providers = c.Prune, newAgentProviders(configured(cfg), cfg.Endpoints.Fake != "", e.log("warn"))
 	options.Warn = func(text string) { fmt.Fprintf(e.errs, "warning: %s\n", text) }
 	err = apply.Apply(e, d.Pool, spec, options)
 	if err != nil {

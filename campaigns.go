@@ -39,7 +39,7 @@ func (srv *server) openCampaigns(at control.NodeID) control.Queue {
 	srv.campaigns = &service.Service{
 		Pool: srv.db.Pool, Store: listed, Bucket: srv.spool.Bucket, Markets: markets, Registries: srv.dnc.Registries,
 		MaxRows: c.CampaignRows, MaxCalls: c.BatchRows, MaxAddresses: c.WithdrawAddresses, Horizon: c.OpenHorizon,
-		CanRecord: srv.agents.canRecord, CanTalk: srv.agents.check,
+		CanRecord: srv.agents.canRecord, CheckAgent: srv.agents.check, RecheckAgent: srv.agents.recheck,
 	}
 	srv.outcomes = &outcome.Recorder{Pool: srv.db.Pool, Store: listed, Log: srv.log}
 	srv.optOuts = &outcome.OptOutRecorder{Pool: srv.db.Pool, Store: listed}

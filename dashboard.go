@@ -24,14 +24,14 @@ func (srv *server) addDashboard(ctx context.Context, server *api.Server) error {
 		return err
 	}
 	options := applyOptions(srv.config)
-	options.CheckProviders = checkProviders(srv.providers)
+	options.Providers = srv.agents.providers
 	d := &dashboard.Dashboard{
 		DB: srv.db, Key: key, Root: srv.config.RootOrg, PublicURL: srv.publicURL, Apply: options, Talk: srv.config.Talk,
 		TrunkStatus: srv.ua.TrunkStatus, Lists: srv.dnc, Log: srv.log,
 		Calls: server.Calls, Campaigns: server.Campaigns, Recordings: server.Recordings, Store: srv.store, Bucket: srv.spool.Bucket,
 		Stopping:  func() bool { return !srv.node.Accepting() },
 		Providers: srv.providerStatus,
-		Check:     checkProviders(srv.providers),
+		Agents:    srv.agents.providers,
 	}
 	srv.imports = &uploads.Imports{
 		Pool: srv.db.Pool, Service: srv.campaigns,

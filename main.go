@@ -70,8 +70,8 @@ func (e *env) adminEnv() (*admincli.Env, error) {
 		return nil, err
 	}
 	return &admincli.Env{
-		Pool: d.Pool, AllowInsecure: c.AllowInsecureWebhooks, CheckProviders: checkProviders(configured(c)), Bucket: calls,
-		In: os.Stdin, Out: e.out,
+		Pool: d.Pool, AllowInsecure: c.AllowInsecureWebhooks, Bucket: calls, In: os.Stdin, Out: e.out, Errs: e.errs,
+		Providers: newAgentProviders(configured(c), c.Endpoints.Fake != "", e.log("warn")),
 	}, nil
 }
 

@@ -4,11 +4,13 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/parley-voice/parley/control/config"
 	"github.com/parley-voice/parley/pipeline/fakeprovider"
+	"github.com/parley-voice/parley/pipeline/provider/endpoints"
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
@@ -134,6 +136,69 @@ func TestUnknownProvider(t *testing.T) {
 	eventually(t, "the call has failed", func() bool { call = readCall(t, api, id); return call.Status == "failed" })
 	if call.Reason != "provider_not_configured" || r.total() != 0 {
 		t.Errorf("%+v, %d calls", call, r.total())
+	}
+}
+
+// TestProviderChecks checks that an agent is tested when it is published: settings that its provider refuses prevent
+// publication and launch, in the provider's words; a provider that does not respond causes a warning. Reading a campaign
+// sends nothing to the provider.
+func TestProviderChecks(t *testing.T) {
+	t.Parallel()
+	var fault atomic.Value
+	fault.Store(fakeprovider.Absent)
+	var requests atomic.Int64
+	model, err := fakeprovider.Start(t.Context(), "127.0.0.1:0", fakeprovider.Script{
+		Fault: func(fakeprovider.Provider, int) fakeprovider.Fault {
+			requests.Add(1)
+			return fault.Load().(fakeprovider.Fault)
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = model.Close() }()
+	var r inviteCounter
+	c := carrier(t, &siptest.Carrier{Answer: r.accept(time.Second)})
+	endpoint := map[string]endpoints.Endpoint{"main": {Kind: "chat", URL: "http://" + model.Addr() + "/v1"}}
+	srv, api := startServer(t, c.Addr().String(), func(c *config.Config) { c.Endpoints.Named = endpoint })
+	srv.allowAnyHour(t)
+	environ := []string{"PARLEY_PROVIDER_MAIN_KIND=chat", "PARLEY_PROVIDER_MAIN_URL=" + endpoint["main"].URL}
+	file := writeFile(t, "file.yaml", `organizations: [{name: demo, agents: [{name: demo, published: true, speech: {llm: {provider: main, model: m}}}]}]`)
+	command := func(wantCode int, want string, args ...string) {
+		t.Helper()
+		if code, out, errs := srv.parleyAs(t, environ, args...); code != wantCode || !strings.Contains(errs, want) {
+			t.Errorf("%v exits with %d: %s%s", args, code, out, errs)
+		}
+	}
+	const refusal = "model main (m): openai: 404 Not Found: no such model"
+	command(1, `agent "demo" cannot be published: `+refusal, "apply", "-f", file)
+	fault.Store(fakeprovider.Hang)
+	command(0, "warning: agent \"demo\": model main (m): ", "apply", "-f", file)
+	fault.Store(fakeprovider.Absent)
+	command(1, `agent "demo" cannot be published: `+refusal, "agent", "publish", "--org", "demo", "demo")
+	command(1, "agents whose calls would fail: 1", "providers", "check", "--agents")
+
+	asked := requests.Load()
+	var k struct {
+		ID       string           `json:"campaign_id"`
+		Status   string           `json:"status"`
+		Blockers []map[string]any `json:"blockers"`
+	}
+	order := map[string]any{
+		"name": t.Name(), "agent_id": "demo", "calls_per_minute": 200, "planned_calls": []map[string]any{{"phone": many(1)[0]}},
+		"attestation": map[string]any{"confirmed": true}, "starts_at": time.Now().Add(24 * time.Hour).Unix(),
+	}
+	fault.Store(fakeprovider.Fault(""))
+	post(t, api, "/v1/campaigns", order, &k)
+	if len(k.Blockers) != 1 || k.Blockers[0]["code"] != "provider_misconfigured" || !strings.Contains(k.Blockers[0]["message"].(string), refusal) || k.Status != "draft" {
+		t.Fatalf("the campaign is %s: %v", k.Status, k.Blockers)
+	}
+	eventually(t, "the launch has caused a probe, which succeeds", func() bool {
+		get(t, api, "/v1/campaigns/"+k.ID+"/launch-check", &k)
+		return len(k.Blockers) == 1 && k.Blockers[0]["code"] == "attestation_required"
+	})
+	if n := requests.Load() - asked; n != 1 {
+		t.Errorf("%d requests to the provider, want 1", n)
 	}
 }
 

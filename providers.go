@@ -3,13 +3,16 @@ package main
 import (
 	"cmp"
 	"context"
+	"log/slog"
 	"maps"
+	"time"
 
 	"github.com/parley-voice/parley/bench/demo"
 	"github.com/parley-voice/parley/control/agents"
 	"github.com/parley-voice/parley/control/config"
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/providers"
+	"github.com/parley-voice/parley/pipeline"
 	"github.com/parley-voice/parley/pipeline/conversation"
 	"github.com/parley-voice/parley/pipeline/eot/remote"
 	"github.com/parley-voice/parley/pipeline/fakeprovider"
@@ -25,31 +28,75 @@ func configured(c config.Config) *endpoints.Providers {
 	return set.Open()
 }
 
-// checkProviders returns a function that fails if an agent names a provider that neither p nor
-// a server seen in the last 24 h has.
-func checkProviders(p *endpoints.Providers) func(ctx context.Context, q db.Querier, d agents.Definition) error {
-	return func(ctx context.Context, q db.Querier, d agents.Definition) error {
-		a := &conversation.Agent{Recognizers: p.Recognizers, Models: p.Models, Voices: p.Voices}
-		if a.Check(d.Speech) == nil {
-			return nil
-		}
-		n, err := providers.KnownProviders(ctx, q)
-		if err != nil {
-			return err
-		}
-		a = &conversation.Agent{
-			Recognizers: withNames(p.Recognizers, n["asr"]),
-			Models:      withNames(p.Models, n["llm"]),
-			Voices:      withNames(p.Voices, n["tts"]),
-		}
-		return a.Check(d.Speech)
-	}
+// An agentProviders implements agents.ProviderChecker. A process has one.
+type agentProviders struct {
+	*endpoints.Providers
+	checker *provider.Checker
+	log     *slog.Logger
 }
 
-// providerWarnings returns a function that returns options of an agent that its providers ignore.
-func providerWarnings(p *endpoints.Providers) func(agents.Definition) []string {
+// newAgentProviders returns the checks of a command. Its machine may lack what the servers
+// have, so espeak-ng and the servers' own fakes are not probed.
+func newAgentProviders(p *endpoints.Providers, hasFakes bool, log *slog.Logger) *agentProviders {
+	voices := maps.Clone(p.Voices)
+	delete(voices, "espeak")
+	c := &provider.Checker{Guards: &provider.Guards{}, Recognizers: p.Recognizers, Models: p.Models, Voices: voices}
+	if !hasFakes {
+		c.Recognizers, c.Models = maps.Clone(c.Recognizers), maps.Clone(c.Models)
+		delete(c.Recognizers, "fake")
+		delete(c.Models, "fake")
+		delete(c.Voices, "fake")
+	}
+	return &agentProviders{p, c, log}
+}
+
+// Check implements agents.ProviderChecker.
+func (p *agentProviders) Check(ctx context.Context, q db.Querier, d agents.Definition) error {
+	if err := p.checkNames(ctx, q, d); err != nil {
+		return err
+	}
+	_, err := provider.Judge(p.checker.Report(d.Speech), time.Now())
+	return err
+}
+
+// checkNames fails if an agent names a provider that neither this process nor a server seen in
+// the last 24 h has.
+func (p *agentProviders) checkNames(ctx context.Context, q db.Querier, d agents.Definition) error {
 	a := &conversation.Agent{Recognizers: p.Recognizers, Models: p.Models, Voices: p.Voices}
-	return func(d agents.Definition) []string { return a.Warnings(d.Speech) }
+	if a.Check(d.Speech) == nil {
+		return nil
+	}
+	n, err := providers.KnownProviders(ctx, q)
+	if err != nil {
+		return err
+	}
+	a = &conversation.Agent{
+		Recognizers: withNames(p.Recognizers, n["asr"]),
+		Models:      withNames(p.Models, n["llm"]),
+		Voices:      withNames(p.Voices, n["tts"]),
+	}
+	return a.Check(d.Speech)
+}
+
+// Warnings implements agents.ProviderChecker.
+func (p *agentProviders) Warnings(d agents.Definition) []string {
+	a := &conversation.Agent{Recognizers: p.Recognizers, Models: p.Models, Voices: p.Voices}
+	found, err := provider.Judge(p.checker.Report(d.Speech), time.Now())
+	if err != nil { // Check returns it
+		found = nil
+	}
+	return append(a.Warnings(d.Speech), found...)
+}
+
+// Probe implements agents.ProviderChecker.
+func (p *agentProviders) Probe(ctx context.Context, q db.Querier, orgID string, e pipeline.Engines) {
+	p.checker.Check(ctx, e, true)
+	if orgID == "" { // not created yet
+		return
+	}
+	if err := providers.SaveChecks(ctx, q, orgID, e, p.checker.Report(e)); err != nil {
+		p.log.WarnContext(ctx, "storing the check of providers failed", "err", err)
+	}
 }
 
 // withNames returns all with a zero value added for each further name.

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/parley-voice/parley/control/agents"
+	"github.com/parley-voice/parley/control/config"
 	"github.com/parley-voice/parley/pipeline/provider/endpoints"
 	"github.com/parley-voice/parley/pipeline/provider/selftest"
 )
@@ -51,6 +53,7 @@ type checkProvidersCmd struct {
 	Listen   bool     `help:"Play that sentence to each recognizer and print what it heard."`
 	Language string   `help:"Language to request, such as ru or en-US." placeholder:"TAG"`
 	Text     string   `help:"Sentence to say instead of the English one." placeholder:"TEXT"`
+	Agents   bool     `help:"Check the models and voices of all published agents instead. Launches of campaigns use the results for an hour."`
 }
 
 // Run checks the providers. It fails if one of them does.
@@ -58,6 +61,9 @@ func (c checkProvidersCmd) Run(e *env) error {
 	settings, err := e.config()
 	if err != nil {
 		return err
+	}
+	if c.Agents {
+		return c.checkAgents(e, settings)
 	}
 	p := settings.Endpoints.Open()
 	defer func() { _ = p.Close() }() // idle connections
@@ -90,6 +96,38 @@ func (c checkProvidersCmd) Run(e *env) error {
 		return nil
 	}
 	return fmt.Errorf("providers that failed: %d", failed)
+}
+
+// checkAgents checks the providers of all published agents, with their own models and voices.
+func (c checkProvidersCmd) checkAgents(e *env, settings config.Config) error {
+	d, err := e.database(settings)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	all, err := agents.Published(e, d.Pool)
+	if err != nil {
+		return err
+	}
+	known := newAgentProviders(configured(settings), settings.Endpoints.Fake != "", e.log("warn"))
+	fmt.Fprintf(e.out, "%-20s %-20s %s\n", "ORGANIZATION", "AGENT", "RESULT")
+	failed := 0
+	for _, a := range all {
+		known.Probe(e, d.Pool, a.OrgID, a.Definition.Speech)
+		result := "ok"
+		if found := known.Warnings(a.Definition); len(found) > 0 {
+			result = "warning: " + strings.Join(found, "; ")
+		}
+		if refused := known.Check(e, d.Pool, a.Definition); refused != nil {
+			failed++
+			result = "failed: " + strings.ReplaceAll(refused.Error(), "\n", "; ")
+		}
+		fmt.Fprintf(e.out, "%-20s %-20s %s\n", a.Organization, a.Name, result)
+	}
+	if failed > 0 {
+		return fmt.Errorf("agents whose calls would fail: %d", failed)
+	}
+	return nil
 }
 
 func printResult(out io.Writer, r selftest.Result) {

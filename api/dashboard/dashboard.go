@@ -3,7 +3,6 @@
 package dashboard
 
 import (
-	"context"
 	"log/slog"
 	"net/http"
 
@@ -45,8 +44,8 @@ type Dashboard struct {
 	Apply apply.Options
 	// Talk lists the agents that browsers may talk with at /talk.
 	Talk []config.TalkAgent
-	// Check returns why calls of an agent cannot start on this server; nil skips the check.
-	Check func(ctx context.Context, q db.Querier, d definitions.Definition) error
+	// Agents checks the providers of agents; nil skips the checks.
+	Agents definitions.ProviderChecker
 	// Lists holds the do-not-call lists.
 	Lists *dnc.Catalog
 	// Calls, Campaigns and Recordings are shared with the API.
@@ -77,7 +76,7 @@ func (d *Dashboard) Frame() (*ui.Frame, error) {
 			Uploads: &uploads.Uploads{Sources: &campaignstore.ImportFiles{Pool: d.DB.Pool, Bucket: d.Bucket}, Bucket: d.Bucket},
 		}).Module,
 		(&calls.Calls{API: d.Calls, Store: d.Store, Recordings: d.Recordings}).Module,
-		agents.Agents{Calls: d.Calls, Talk: d.Talk, Check: d.Check}.Module,
+		agents.Agents{Calls: d.Calls, Talk: d.Talk, Providers: d.Agents}.Module,
 		trunks.Trunks{TrunkStatus: d.TrunkStatus}.Module,
 		doNotCall.Lists{Catalog: d.Lists}.Module,
 		access.Keys{}.Module,

@@ -31,6 +31,7 @@ const (
 	MarketNotInstalled      = "market_package_not_installed"
 	HoursNeverOpen          = "working_hours_never_open"
 	ProviderNotConfigured   = "provider_not_configured"
+	ProviderMisconfigured   = "provider_misconfigured"
 )
 
 // An Occasion is the operation that runs the checks.
@@ -55,7 +56,9 @@ type Facts struct {
 	AgentPublished, AgentAttached bool
 	RouteAvailable, CallerNumber  bool
 	// NoProvider reports that no node has a provider that the agent names.
-	NoProvider      bool
+	NoProvider bool
+	// ProviderRefusal is why the providers refuse the agent's settings; empty if none does.
+	ProviderRefusal string
 	MarketInstalled bool
 
 	StartsAt, EndsAt time.Time // zero: now, never
@@ -111,6 +114,9 @@ func Blockers(f Facts, on Occasion) []Blocker {
 			continue
 		}
 		b := Blocker{Code: r.code, Field: r.field, Message: r.message}
+		if r.code == ProviderMisconfigured {
+			b.Message += ": " + f.ProviderRefusal
+		}
 		if on == Adding {
 			b.Message = ""
 		}
@@ -135,15 +141,7 @@ func rules() []rule {
 		launch    = [Adding + 1]bool{Resuming: true, Adding: true}
 		adding    = [Adding + 1]bool{Launching: true, Reading: true, Resuming: true}
 	)
-	return []rule{
-		{
-			AgentNotPublished, "agent_id", "the agent has no published version", always,
-			func(f Facts, _ Occasion) bool { return !f.AgentPublished },
-		},
-		{
-			ProviderNotConfigured, "agent_id", "the agent names a provider that no server has", always,
-			func(f Facts, _ Occasion) bool { return f.AgentPublished && f.NoProvider },
-		},
+	return append(agentRules(), []rule{
 		{AttestationRequired, "attestation", "consent was not attested in this request", launch, func(f Facts, on Occasion) bool {
 			return on == Reading || !f.Attestation.Given
 		}},
@@ -194,6 +192,25 @@ func rules() []rule {
 		{HoursNeverOpen, "working_hours", "working hours and the law leave no time to call", always, func(f Facts, _ Occasion) bool {
 			return f.MarketInstalled && !f.HoursOpen && !f.isEnded()
 		}},
+	}...)
+}
+
+// agentRules returns the rules about the agent and its providers.
+func agentRules() []rule {
+	always := [Adding + 1]bool{}
+	return []rule{
+		{
+			AgentNotPublished, "agent_id", "the agent has no published version", always,
+			func(f Facts, _ Occasion) bool { return !f.AgentPublished },
+		},
+		{
+			ProviderNotConfigured, "agent_id", "the agent names a provider that no server has", always,
+			func(f Facts, _ Occasion) bool { return f.AgentPublished && f.NoProvider },
+		},
+		{
+			ProviderMisconfigured, "agent_id", "a provider refuses the agent's settings", always,
+			func(f Facts, _ Occasion) bool { return f.AgentPublished && f.ProviderRefusal != "" },
+		},
 	}
 }
 

@@ -49,6 +49,10 @@ func TestBlockers(t *testing.T) {
 			"no provider", func(f *Facts) { f.NoProvider = true }, ProviderNotConfigured, ProviderNotConfigured + " " + AttestationRequired,
 			ProviderNotConfigured, ProviderNotConfigured,
 		},
+		{
+			"refused by its provider", func(f *Facts) { f.ProviderRefusal = "401" }, ProviderMisconfigured,
+			ProviderMisconfigured + " " + AttestationRequired, ProviderMisconfigured, ProviderMisconfigured,
+		},
 		{"no attestation", func(f *Facts) { f.Attestation.Given = false }, AttestationRequired, AttestationRequired, "", ""},
 		{"stale", func(f *Facts) { f.Attestation.Stale = true }, AttestationStale, AttestationRequired, "", ""},
 		{"unpublished", func(f *Facts) { f.AgentPublished = false }, AgentNotPublished, AgentNotPublished + " " + AttestationRequired, AgentNotPublished, AgentNotPublished},

@@ -1,6 +1,9 @@
 package launchcheck
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // A Warning informs the operator. Zero members are omitted.
 type Warning struct {
@@ -45,18 +48,19 @@ type Frequency struct {
 
 // Circumstances are facts that only warnings use.
 type Circumstances struct {
-	OwnHours       bool // the campaign has its own working hours
-	OrgWindow      bool // without them the organization's window applies, not the law alone
-	Pace           int  // calls a minute
-	RouteLimit     int  // of the route, calls a minute
-	Recording      bool
-	ProviderDown   bool // a provider of the agent is unavailable now
-	Disclosures    bool
-	WindowOpen     bool
-	NextWindow     time.Time
-	RegistryExists bool // the market has a registry
-	Loaded         bool // a copy of it is loaded
-	StaleAfterDays int
+	OwnHours   bool // the campaign has its own working hours
+	OrgWindow  bool // without them the organization's window applies, not the law alone
+	Pace       int  // calls a minute
+	RouteLimit int  // of the route, calls a minute
+	Recording  bool
+	// ProviderFailures describes providers of the agent that are unavailable now.
+	ProviderFailures []string
+	Disclosures      bool
+	WindowOpen       bool
+	NextWindow       time.Time
+	RegistryExists   bool // the market has a registry
+	Loaded           bool // a copy of it is loaded
+	StaleAfterDays   int
 }
 
 // staleSoon is the number of days before a registry copy becomes stale at which the
@@ -87,7 +91,8 @@ func Warnings(f Facts) []Warning {
 	add(screened && soon,
 		Warning{Code: DNCStaleSoon, AgeDays: s.AgeDays})
 	add(c.RouteLimit > 0 && c.Pace > c.RouteLimit, Warning{Code: PaceExceedsRoute, Field: "calls_per_minute", RouteLimit: c.RouteLimit})
-	add(c.ProviderDown, Warning{Code: ProviderUnavailable, Field: "agent_id"})
+	add(len(c.ProviderFailures) > 0,
+		Warning{Code: ProviderUnavailable, Field: "agent_id", Message: strings.Join(c.ProviderFailures, "; ")})
 	add(!c.Recording, Warning{Code: RecordingDisabled})
 	add(!c.Disclosures, Warning{Code: DisclosuresDisabled})
 	add(!c.WindowOpen, Warning{Code: OutsideWindow, Field: "working_hours", NextWindowAt: epoch(c.NextWindow)})

@@ -17,8 +17,8 @@ import (
 
 // A checker collects the facts of the launch checks.
 type checker struct {
-	store   *store.Store
-	canTalk AgentChecker // nil means always
+	store *store.Store
+	agent AgentChecker // nil means that calls can always be made
 }
 
 // facts collects the input of the launch checks.
@@ -76,12 +76,15 @@ func (k checker) addRoute(ctx context.Context, q db.Querier, c campaigns.Campaig
 		return err
 	}
 	f.AgentPublished = version > 0
-	if k.canTalk != nil && f.AgentPublished {
-		wrong, now, fault := k.canTalk(ctx, q, id, version)
-		if fault != nil {
-			return fault
+	if k.agent != nil && f.AgentPublished {
+		state, err := k.agent(ctx, q, c.OrgID, id, version)
+		if err != nil {
+			return err
 		}
-		f.NoProvider, f.Warnings.ProviderDown = wrong != nil, wrong == nil && !now
+		f.NoProvider, f.Warnings.ProviderFailures = state.NoProvider != nil, state.Warnings
+		if state.Refused != nil {
+			f.ProviderRefusal = state.Refused.Error()
+		}
 	}
 	if f.RouteAvailable, f.Warnings.Recording, err = k.store.Route(ctx, q, c); err != nil || id == "" {
 		return err

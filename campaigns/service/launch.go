@@ -96,8 +96,11 @@ func (svc *Service) status(
 	if err = svc.addImport(ctx, q, &st, found); err != nil {
 		return st, found, err
 	}
-	f, err := checker{svc.Store, svc.CanTalk}.facts(ctx, q, org, pkg, st, now)
+	f, err := checker{svc.Store, svc.CheckAgent}.facts(ctx, q, org, pkg, st, now)
 	if err != nil {
+		return st, found, err
+	}
+	if err = svc.recheckAgent(ctx, q, c, f, on); err != nil {
 		return st, found, err
 	}
 	f.Attestation = launchcheck.Attestation{Given: in.attested, Stale: in.stale || in.seen != "" && in.seen != st.Screen.Fingerprint}
@@ -106,6 +109,21 @@ func (svc *Service) status(
 	f.Warnings.Loaded = openErr != nil || len(found.lists.Registries) > 0
 	st.Blockers, st.Warnings = launchcheck.Blockers(f, on), launchcheck.Warnings(f)
 	return st, found, nil //nolint:nilerr // openErr is reported as a stale screening
+}
+
+// recheckAgent requests a test of the agent's providers if their last refusal blocks a launch:
+// the operator may have corrected the setting since. Reading a campaign requests none.
+func (svc *Service) recheckAgent(
+	ctx context.Context, q db.Querier, c campaigns.Campaign, f launchcheck.Facts, on launchcheck.Occasion,
+) error {
+	if f.ProviderRefusal == "" || on == launchcheck.Reading || svc.RecheckAgent == nil {
+		return nil
+	}
+	id, version, err := svc.Store.Agent(ctx, q, c.OrgID, c.AgentName)
+	if err == nil {
+		svc.RecheckAgent(ctx, id, version)
+	}
+	return err
 }
 
 // addImport adds the launch import to the status.

@@ -38,7 +38,7 @@ func (svc *Service) Progress(ctx context.Context, orgID, id string) (progress.Pr
 			return err
 		}
 		f.Outcomes, f.InProgress, f.Dialed = t.Outcomes, t.InProgress, t.Dialed
-		facts, err := checker{svc.Store, svc.CanTalk}.facts(ctx, tx, org, pkg,
+		facts, err := checker{svc.Store, svc.CheckAgent}.facts(ctx, tx, org, pkg,
 			Status{Campaign: c, Screen: screening.None(), Counts: f.Counts}, now)
 		if err != nil {
 			return err

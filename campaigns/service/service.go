@@ -44,9 +44,10 @@ type Service struct {
 	// CanRecord reports whether this node can record the calls of an agent now. It
 	// returns true for agents without recording. nil means always.
 	CanRecord func(ctx context.Context, agentID string, version int) (bool, error)
-	// CanTalk returns in wrong which provider of an agent no node has, and in now
-	// whether this node can talk as the agent. nil means always.
-	CanTalk AgentChecker
+	// CheckAgent reports whether calls can be made with an agent; nil means always.
+	CheckAgent AgentChecker
+	// RecheckAgent requests a test of the providers of an agent; nil does nothing.
+	RecheckAgent func(ctx context.Context, agentID string, version int)
 	// Now is the clock; nil uses the clock of the database.
 	Now func() time.Time
 
@@ -55,8 +56,16 @@ type Service struct {
 	screens screening.Cache // of drafts
 }
 
-// An AgentChecker reports whether an agent can talk; see Service.CanTalk.
-type AgentChecker func(ctx context.Context, q db.Querier, agentID string, version int) (wrong error, now bool, err error)
+// An AgentChecker returns what is known of an agent's providers, without requests to them.
+type AgentChecker func(ctx context.Context, q db.Querier, orgID, agentID string, version int) (AgentState, error)
+
+// An AgentState describes whether calls can be made with an agent. Its zero value means that
+// they can.
+type AgentState struct {
+	NoProvider error    // the agent names a provider that no node has
+	Refused    error    // its providers refuse its settings
+	Warnings   []string // failures that may pass, or that a fallback covers
+}
 
 // largeList is the number of rows from which a list is read with GCLimiter.
 const largeList = 10_000

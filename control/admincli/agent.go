@@ -42,17 +42,22 @@ func (c PublishAgent) Run(ctx context.Context, d *Env) error {
 	return err
 }
 
-// check refuses a draft with a provider that no server has.
+// check tests the providers of the draft. It prints warnings, and refuses a draft whose calls
+// would fail.
 func (c PublishAgent) check(ctx context.Context, d *Env, org string) error {
-	if d.CheckProviders == nil {
+	if d.Providers == nil {
 		return nil
 	}
 	a, err := agents.Find(ctx, d.Pool, org, c.Name)
 	if err != nil {
 		return err
 	}
-	if err = d.CheckProviders(ctx, d.Pool, a.Draft); err != nil {
+	d.Providers.Probe(ctx, d.Pool, org, a.Draft.Speech)
+	if err = d.Providers.Check(ctx, d.Pool, a.Draft); err != nil {
 		return fmt.Errorf("agent %q cannot be published: %w", c.Name, err)
+	}
+	for _, text := range d.Providers.Warnings(a.Draft) {
+		fmt.Fprintf(d.Errs, "warning: %s\n", text)
 	}
 	return nil
 }

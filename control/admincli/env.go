@@ -3,7 +3,6 @@
 package admincli
 
 import (
-	"context"
 	"io"
 	"text/tabwriter"
 	"time"
@@ -11,7 +10,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-voice/parley/control/agents"
-	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/retention"
 )
 
@@ -20,14 +18,14 @@ type Env struct {
 	Pool *pgxpool.Pool
 	// AllowInsecure permits webhooks to http and private addresses.
 	AllowInsecure bool
-	// CheckProviders reports a provider of an agent that no server has; may be nil.
-	CheckProviders func(ctx context.Context, q db.Querier, d agents.Definition) error
+	// Providers checks the providers of agents; nil skips the checks.
+	Providers agents.ProviderChecker
 	// Bucket stores the recordings.
 	Bucket retention.Bucket
 	// In is the source of passwords.
 	In io.Reader
-	// Out receives the output.
-	Out io.Writer
+	// Out receives the output, and Errs the warnings.
+	Out, Errs io.Writer
 }
 
 // table returns a writer for aligned columns.

@@ -12,6 +12,7 @@ import (
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/pipeline"
 )
 
 // ErrUnknown is returned if an organization has no such agent.
@@ -107,4 +108,17 @@ func Unpublish(ctx context.Context, q db.Querier, orgID, name string) error {
 		return fmt.Errorf("agent %q: %w", name, ErrUnknown)
 	}
 	return nil
+}
+
+// A ProviderChecker knows the state of the providers that agents name.
+type ProviderChecker interface {
+	// Probe sends a short request to each provider of an agent that has no recent result,
+	// and stores the results for launches. It takes at most 5 s.
+	Probe(ctx context.Context, q db.Querier, orgID string, e pipeline.Engines)
+	// Check returns an error if calls with an agent would fail: no server has its provider,
+	// or the last probe found that the providers refuse its settings. It sends no requests.
+	Check(ctx context.Context, q db.Querier, d Definition) error
+	// Warnings returns the options of an agent that its providers ignore, and failures of the
+	// last probe that may pass.
+	Warnings(d Definition) []string
 }

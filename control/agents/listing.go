@@ -90,3 +90,41 @@ func HasDraftChanges(ctx context.Context, q db.Querier, agentID string) (bool, e
 		FROM agents a WHERE a.id = $1`, agentID).Scan(&changed)
 	return changed, db.Wrap(err, fmt.Sprintf("agent %s", agentID))
 }
+
+// A PublishedAgent is the version of an agent that new calls use.
+type PublishedAgent struct {
+	OrgID, Organization, Name string
+	Definition                Definition
+}
+
+// Published returns the published agents of all organizations, by organization and name.
+func Published(ctx context.Context, q db.Querier) ([]PublishedAgent, error) {
+	type row struct {
+		ID      string
+		Version int
+		Agent   PublishedAgent
+	}
+	var all []row
+	rows, err := q.Query(ctx, `
+		SELECT a.id, a.published_version, a.org_id, o.name, a.name FROM agents a JOIN organizations o ON o.id = a.org_id
+		WHERE a.published_version IS NOT NULL ORDER BY o.name, a.name`)
+	if err != nil {
+		return nil, fmt.Errorf("agents: %w", err)
+	}
+	var r row
+	_, err = pgx.ForEachRow(rows, []any{&r.ID, &r.Version, &r.Agent.OrgID, &r.Agent.Organization, &r.Agent.Name}, func() error {
+		all = append(all, r)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("agents: %w", err)
+	}
+	published := make([]PublishedAgent, len(all))
+	for i, r := range all {
+		published[i] = r.Agent
+		if published[i].Definition, err = ReadVersion(ctx, q, r.ID, r.Version); err != nil {
+			return nil, err
+		}
+	}
+	return published, nil
+}

@@ -1,9 +1,68 @@
 package apply
 
 import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/parley-voice/parley/control/agents"
+	"github.com/parley-voice/parley/control/apikeys"
+	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/pipeline/tools"
 )
+
+// draft returns the stored draft of the agent with the changes of the file.
+func (a Agent) draft(ctx context.Context, q db.Querier, orgID string) (agents.Definition, error) {
+	d := agents.Default()
+	have, err := agents.Find(ctx, q, orgID, a.Name)
+	switch {
+	case err == nil:
+		d = have.Draft
+	case !errors.Is(err, agents.ErrUnknown):
+		return d, err
+	}
+	a.applyTo(&d)
+	return d, nil
+}
+
+// maxProbes bounds the agents whose providers are tested at once.
+const maxProbes = 8
+
+// probeProviders tests the providers of the agents that the file publishes, each set of engines once.
+func probeProviders(ctx context.Context, pool *pgxpool.Pool, s Spec, p agents.ProviderChecker) error {
+	var running sync.WaitGroup
+	defer running.Wait()
+	free := make(chan struct{}, maxProbes)
+	known := map[string]bool{}
+	for _, org := range s.Organizations {
+		id, err := apikeys.FindOrganization(ctx, pool, org.Name)
+		if err != nil && !errors.Is(err, apikeys.ErrUnknown) {
+			return err
+		}
+		for _, a := range org.Agents {
+			if a.Published == nil || !*a.Published {
+				continue
+			}
+			d, err := a.draft(ctx, pool, id)
+			if err != nil {
+				return err
+			}
+			key := id + d.Speech.ASR.Key() + d.Speech.LLM.Key() + d.Speech.TTS.Key()
+			if known[key] {
+				continue
+			}
+			known[key] = true
+			free <- struct{}{}
+			running.Go(func() {
+				defer func() { <-free }()
+				p.Probe(ctx, pool, id, d.Speech)
+			})
+		}
+	}
+	return nil
+}
 
 // applyTo copies the given fields into a definition.
 func (a Agent) applyTo(d *agents.Definition) {

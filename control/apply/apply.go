@@ -36,14 +36,18 @@ type Options struct {
 	Warn func(text string)
 	// CheckTrunk, if set, returns why no call is possible through a trunk.
 	CheckTrunk func(media.Trunk) error
-	// CheckProviders, if set, returns an error if no server has a provider of the agent; such an agent is not published.
-	CheckProviders func(ctx context.Context, q db.Querier, d agents.Definition) error
-	// ProviderWarnings, if set, returns options of the agent that its providers ignore or that are unknown.
-	ProviderWarnings func(d agents.Definition) []string
+	// Providers, if set, checks the providers of agents; an agent whose calls would fail is not published.
+	Providers agents.ProviderChecker
 }
 
-// Apply writes the file to the database in one transaction. Applying it twice changes nothing.
+// Apply writes the file to the database in one transaction. Applying it twice changes nothing. The providers of the agents
+// that the file publishes are tested before.
 func Apply(ctx context.Context, pool *pgxpool.Pool, s Spec, o Options) error {
+	if o.Providers != nil {
+		if err := probeProviders(ctx, pool, s, o.Providers); err != nil {
+			return err
+		}
+	}
 	return db.Tx(ctx, pool, func(tx pgx.Tx) error { return applyAll(ctx, tx, s, o) })
 }
 
@@ -191,20 +195,15 @@ func applyWebhooks(ctx context.Context, tx db.Querier, id string, hooks []Webhoo
 }
 
 func applyAgent(ctx context.Context, tx db.Querier, id string, a Agent, o Options) error {
-	d := agents.Default()
-	have, err := agents.Find(ctx, tx, id, a.Name)
-	switch {
-	case err == nil:
-		d = have.Draft
-	case !errors.Is(err, agents.ErrUnknown):
+	d, err := a.draft(ctx, tx, id)
+	if err != nil {
 		return err
 	}
-	a.applyTo(&d)
 	if err = tools.Check(d.ToolDefinitions(), o.Egress); err != nil {
 		return fmt.Errorf("agent %q: %w", a.Name, err)
 	}
-	if o.Warn != nil && o.ProviderWarnings != nil {
-		for _, text := range o.ProviderWarnings(d) {
+	if o.Warn != nil && o.Providers != nil {
+		for _, text := range o.Providers.Warnings(d) {
 			o.Warn(fmt.Sprintf("agent %q: %s", a.Name, text))
 		}
 	}
@@ -215,8 +214,8 @@ func applyAgent(ctx context.Context, tx db.Querier, id string, a Agent, o Option
 	case a.Published == nil:
 		return nil
 	case *a.Published:
-		if o.CheckProviders != nil {
-			if err = o.CheckProviders(ctx, tx, d); err != nil {
+		if o.Providers != nil {
+			if err = o.Providers.Check(ctx, tx, d); err != nil {
 				return fmt.Errorf("agent %q cannot be published: %w", a.Name, err)
 			}
 		}

@@ -72,13 +72,20 @@ func (m *Monitor) IsReady(ctx context.Context, agentID string, version int) (boo
 	return m.usable(ctx, a, k) == nil, nil
 }
 
-// Status returns why this server can never run an agent, and whether it can now.
-func (m *Monitor) Status(ctx context.Context, agentID string, version int) (wrong error, now bool, err error) {
+// A State describes an agent on this server.
+type State struct {
+	Engines  pipeline.Engines
+	Wrong    error // why this server can never run the agent; nil if it can
+	Unusable error // why it cannot now
+}
+
+// State returns the state of an agent. It sends no requests.
+func (m *Monitor) State(ctx context.Context, agentID string, version int) (State, error) {
 	k, err := m.read(ctx, Agent{agentID, version})
 	if err != nil || k.wrong != nil {
-		return k.wrong, false, err
+		return State{Wrong: k.wrong}, err
 	}
-	return nil, m.Checker.Usable(k.engines) == nil, nil
+	return State{Engines: k.engines, Unusable: m.Checker.Usable(k.engines)}, nil
 }
 
 // IsVerified reports whether the providers of an agent responded to a recent test. A query keeps the tests running

@@ -193,8 +193,11 @@ func (c *Checker) probe(ctx context.Context, p candidate) error {
 			return probeVoice(ctx, guardedVoice{guard, x, p.engine, nil})
 		}
 	}
-	return errors.New("not configured")
+	return errNotConfigured
 }
+
+// errNotConfigured is the result of a probe of a provider that this process does not have.
+var errNotConfigured = errors.New("not configured")
 
 // telephone is the sample rate of check requests to recognizers and voices, in Hz.
 const telephone = 8000
@@ -217,6 +220,7 @@ func probeModel(ctx context.Context, b guardedModel) error {
 		Instructions: "Answer with OK.",
 		Messages:     []pipeline.Message{{Role: pipeline.RoleCaller, Text: "OK?"}},
 		MaxTokens:    16,
+		Tools:        []pipeline.Tool{ProbeTool()},
 	}
 	var failed error
 	_, err := b.ask(ctx, p, checkTimeout, func(_ pipeline.Delta, err error) bool {
@@ -227,6 +231,15 @@ func probeModel(ctx context.Context, b guardedModel) error {
 		err = nil
 	}
 	return errors.Join(err, failed)
+}
+
+// ProbeTool returns the tool that probes offer to models. Some models refuse tools, or a
+// parameter in the presence of tools, and each phone call has at least one.
+func ProbeTool() pipeline.Tool {
+	return pipeline.Tool{
+		Name: "opt_out", Description: "Call this only if the person asks not to be called again.",
+		Parameters: []byte(`{"type":"object","properties":{}}`),
+	}
 }
 
 // probeVoice synthesizes one word up to its first sound.

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"reflect"
 	"strconv"
+	"strings"
 
 	"github.com/parley-voice/parley/api/dashboard/ui"
 	"github.com/parley-voice/parley/api/schema"
@@ -32,9 +33,8 @@ type Agents struct {
 	Calls Calls
 	// Talk lists the agents that browsers may talk with at /talk.
 	Talk []config.TalkAgent
-	// Check returns why calls of a definition cannot start on this server, such as a
-	// provider without a key; nil skips the check.
-	Check func(ctx context.Context, q db.Querier, d agents.Definition) error
+	// Providers checks the providers of agents; nil skips the checks.
+	Providers agents.ProviderChecker
 }
 
 // Module returns the pages.
@@ -106,8 +106,8 @@ func (a Agents) show(r *ui.Request) (ui.Page, error) {
 		"Places":   agent.Draft.VariableNames(),
 		"Missing":  agent.Draft.Missing(agent.Draft.Values("", nil)),
 	}
-	if a.Check != nil {
-		if fault := a.Check(r.Context(), r.DB(), agent.Draft); fault != nil {
+	if a.Providers != nil {
+		if fault := a.Providers.Check(r.Context(), r.DB(), agent.Draft); fault != nil {
 			data["Fault"] = fault.Error()
 		}
 	}
@@ -180,15 +180,24 @@ func secrets(a agents.Agent) []map[string]string {
 func (a Agents) publish(r *ui.Request) (ui.Result, error) {
 	version := 0
 	var fault error
+	var warnings []string
+	if a.Providers != nil {
+		agent, err := find(r, r.DB())
+		if err != nil {
+			return ui.Result{}, err
+		}
+		a.Providers.Probe(r.Context(), r.DB(), r.Org(), agent.Draft.Speech)
+	}
 	err := r.Commit(operator.Operator, func(q db.Querier) (operator.Entry, error) {
 		agent, err := find(r, q)
 		if err != nil {
 			return operator.Entry{}, err
 		}
-		if a.Check != nil {
-			if fault = a.Check(r.Context(), q, agent.Draft); fault != nil {
+		if a.Providers != nil {
+			if fault = a.Providers.Check(r.Context(), q, agent.Draft); fault != nil {
 				return operator.Entry{}, fault
 			}
+			warnings = a.Providers.Warnings(agent.Draft)
 		}
 		if version, err = agents.Publish(r.Context(), q, r.Org(), agent.Name); err != nil || version == agent.Published {
 			return operator.Entry{}, err
@@ -204,7 +213,11 @@ func (a Agents) publish(r *ui.Request) (ui.Result, error) {
 		failed := ui.Result{To: "agents/" + r.ID(), Notice: "Not published: " + fault.Error() + ".", Failed: true}
 		return failed, nil //nolint:nilerr // shown on the page
 	}
-	return ui.Result{To: "agents/" + r.ID(), Notice: "Version " + strconv.Itoa(version) + " published. New calls use it."}, err
+	notice := "Version " + strconv.Itoa(version) + " published. New calls use it."
+	if len(warnings) > 0 {
+		notice += " Warning: " + strings.Join(warnings, "; ") + "."
+	}
+	return ui.Result{To: "agents/" + r.ID(), Notice: notice}, err
 }
 
 func (Agents) askUnpublish(r *ui.Request) (ui.Page, error) {

@@ -50,6 +50,7 @@ func stoppingFix(code string) (fix, bool) {
 	switch code {
 	case launchcheck.AgentNotPublished,
 		launchcheck.ProviderNotConfigured,
+		launchcheck.ProviderMisconfigured,
 		launchcheck.AgentNotAttached,
 		launchcheck.RouteUnavailable,
 		launchcheck.CallerNumberUnavailable,

@@ -44,6 +44,10 @@ var fixes = []launchFix{ //nolint:gochecknoglobals // read-only table
 		"The agent’s providers are configured", "A provider of the agent is not configured on any server",
 		"Publish the agent with a configured provider, or set the provider’s key.", "Open agents", "agents",
 	}},
+	{launchcheck.ProviderMisconfigured, fix{
+		"The providers accept the agent’s settings", "A provider refuses the agent’s settings",
+		"Correct the provider’s key or the agent’s model and voice, and publish the agent.", "Open agents", "agents",
+	}},
 	{launchcheck.AgentNotAttached, fix{
 		"The agent may use the subgroup", "The agent may not use the subgroup",
 		"Attach the agent to the subgroup of this campaign.", "Open trunks", "trunks",

@@ -15,6 +15,7 @@ import (
 
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/pipeline"
+	"github.com/parley-voice/parley/pipeline/provider"
 )
 
 const (
@@ -132,7 +133,7 @@ func askModel(ctx context.Context, m pipeline.Model) Result {
 	var r Result
 	var text strings.Builder
 	for d, err := range m.Reply(ctx, pipeline.Prompt{
-		Instructions: "Answer with the word OK.", MaxTokens: 64,
+		Instructions: "Answer with the word OK.", MaxTokens: 64, Tools: []pipeline.Tool{provider.ProbeTool()},
 		Messages: []pipeline.Message{{Role: pipeline.RoleCaller, Text: "OK?"}},
 	}) {
 		if r.Latency == 0 {
