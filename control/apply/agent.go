@@ -13,7 +13,7 @@ import (
 	"github.com/parley-voice/parley/pipeline/tools"
 )
 
-// draft returns the stored draft of the agent with the changes of the file.
+// draft returns the stored draft of the agent, changed as the file says.
 func (a Agent) draft(ctx context.Context, q db.Querier, orgID string) (agents.Definition, error) {
 	d := agents.Default()
 	have, err := agents.Find(ctx, q, orgID, a.Name)
@@ -27,7 +27,7 @@ func (a Agent) draft(ctx context.Context, q db.Querier, orgID string) (agents.De
 	return d, nil
 }
 
-// maxProbes bounds the agents whose providers are tested at once.
+// maxProbes is the maximum number of agents whose providers are tested at the same time.
 const maxProbes = 8
 
 // probeProviders tests the providers of the agents that the file publishes, each set of engines once.
@@ -64,7 +64,7 @@ func probeProviders(ctx context.Context, pool *pgxpool.Pool, s Spec, p agents.Pr
 	return nil
 }
 
-// applyTo copies the given fields into a definition.
+// applyTo copies the fields that are set into a definition.
 func (a Agent) applyTo(d *agents.Definition) {
 	setIf(&d.Greeting, a.Greeting)
 	setIf(&d.Prompt, a.Prompt)
@@ -95,7 +95,7 @@ func (a Agent) applyTo(d *agents.Definition) {
 	}
 }
 
-// toAgentTool returns the tool of an agent. Headers are copied unchanged, like the password of a trunk.
+// toAgentTool returns the agent's tool. Headers are copied unchanged, because they may hold secrets.
 func (t Tool) toAgentTool() agents.Tool {
 	s := agents.Tool{Definition: tools.Definition{
 		Type: t.Type, Description: t.Description, Destinations: t.Destinations, Name: t.Name, Parameters: t.Parameters.RawMessage,

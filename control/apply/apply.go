@@ -21,27 +21,28 @@ import (
 	"github.com/parley-voice/parley/pipeline/tools"
 )
 
-// Options of Apply.
+// Options configure Apply.
 type Options struct {
-	// Prune deletes objects that the file does not name: agents, trunks and subgroups of the named organizations, and
-	// organizations that never placed a call.
+	// Prune deletes what the file does not name: agents, trunks and subgroups of the organizations in the file,
+	// and organizations that never placed a call.
 	Prune bool
 	// AllowInsecure allows plain-http webhooks.
 	AllowInsecure bool
-	// ConcurrentCalls and CallsPerMinute are the default limits of a new subgroup; 0 means those of package trunks.
+	// ConcurrentCalls and CallsPerMinute are the limits of a new subgroup for which the file sets none; 0 means
+	// the defaults of package trunks.
 	ConcurrentCalls, CallsPerMinute int
-	// Egress limits the hosts of agents' tools.
+	// Egress restricts the hosts that agents' tools may call.
 	Egress safedial.Rules
 	// Warn, if set, receives warnings about settings that are allowed but not advised.
 	Warn func(text string)
-	// CheckTrunk, if set, returns why no call is possible through a trunk.
+	// CheckTrunk, if set, returns an error if no call is possible through a trunk.
 	CheckTrunk func(media.Trunk) error
-	// Providers, if set, checks the providers of agents; an agent whose calls would fail is not published.
+	// Providers, if set, checks the providers of agents. An agent whose calls would fail is not published.
 	Providers agents.ProviderChecker
 }
 
-// Apply writes the file to the database in one transaction. Applying it twice changes nothing. The providers of the agents
-// that the file publishes are tested before.
+// Apply writes the file to the database in one transaction. Applying it twice changes nothing. Before the
+// transaction, Apply tests the providers of the agents that the file publishes.
 func Apply(ctx context.Context, pool *pgxpool.Pool, s Spec, o Options) error {
 	if o.Providers != nil {
 		if err := probeProviders(ctx, pool, s, o.Providers); err != nil {
@@ -51,7 +52,7 @@ func Apply(ctx context.Context, pool *pgxpool.Pool, s Spec, o Options) error {
 	return db.Tx(ctx, pool, func(tx pgx.Tx) error { return applyAll(ctx, tx, s, o) })
 }
 
-// WithinTx is Apply within a transaction of the caller, for a spec that was not parsed from a file.
+// WithinTx does what Apply does inside the caller's transaction. Its spec need not come from a file.
 func WithinTx(ctx context.Context, tx db.Querier, s Spec, o Options) error {
 	if err := s.check(); err != nil {
 		return err
@@ -61,7 +62,8 @@ func WithinTx(ctx context.Context, tx db.Querier, s Spec, o Options) error {
 
 func applyAll(ctx context.Context, tx db.Querier, s Spec, o Options) error {
 	var names []string
-	// A trunk may be lent to an organization that follows in the file.
+	// One step runs for all organizations before the next step, because a trunk may be lent to an organization
+	// that follows in the file.
 	for _, step := range []func(context.Context, db.Querier, Organization, Options) error{applyOrganization, applyGrants, applyGrantedTrunks} {
 		for _, org := range s.Organizations {
 			if err := step(ctx, tx, org, o); err != nil {
@@ -118,7 +120,7 @@ func applyOrganization(ctx context.Context, tx db.Querier, org Organization, o O
 	return err
 }
 
-// applySettings writes the given settings; other settings stay.
+// applySettings writes the settings that are set in the file and leaves the others unchanged.
 func applySettings(ctx context.Context, tx db.Querier, id string, org Organization) error {
 	given := map[string]any{}
 	for key, v := range map[string]struct {
@@ -226,8 +228,8 @@ func applyAgent(ctx context.Context, tx db.Querier, id string, a Agent, o Option
 	return err
 }
 
-// applySubgroup applies a subgroup of an organization on a trunk. grantID names the grant of a borrowed trunk; it is empty
-// for an own trunk.
+// applySubgroup writes one subgroup of an organization on a trunk. grantID names the grant if the trunk is
+// borrowed; it is empty if the organization owns the trunk.
 func applySubgroup(ctx context.Context, tx db.Querier, id, trunkID, grantID string, s Subgroup, o Options) error {
 	have, err := trunks.FindSubgroup(ctx, tx, id, trunkID, s.Name)
 	if errors.Is(err, trunks.ErrUnknown) {

@@ -83,7 +83,7 @@ func put(t *testing.T, d *db.DB, text string, o apply.Options) {
 	}
 }
 
-// dump returns everything that apply writes.
+// dump returns the contents of all tables that Apply writes, as text.
 func dump(t *testing.T, d *db.DB) string {
 	t.Helper()
 	var text string
@@ -157,7 +157,7 @@ func TestApplyChangesWhatIsGiven(t *testing.T) {
 	}
 }
 
-// line rejects trunks that SIP does not accept.
+// line is a CheckTrunk function that rejects trunks with invalid SIP settings.
 func line(t media.Trunk) error {
 	if t.Headers["Via"] != "" {
 		return errors.New("header Via cannot be set")
@@ -273,7 +273,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// TestTools: tools are stored completely, and a tool whose host is not allowed is rejected with its path.
+// TestTools checks that tools are stored completely, and that the error for a tool whose host is not allowed
+// contains the path of the tool.
 func TestTools(t *testing.T) {
 	const file = `organizations:
 - name: a
@@ -317,7 +318,7 @@ func TestTools(t *testing.T) {
 	}
 }
 
-// TestRealmIsAdvised: apply warns about trunks that answer any realm.
+// TestRealmIsAdvised checks that Apply warns about trunks that answer authentication challenges of any realm.
 func TestRealmIsAdvised(t *testing.T) {
 	d := dbtest.New(t)
 	if _, err := d.Pool.Exec(t.Context(), "INSERT INTO trunk_realms (proxy, realm) VALUES ('sip:b', 'b.example')"); err != nil {
@@ -338,7 +339,8 @@ func TestRealmIsAdvised(t *testing.T) {
 	}
 }
 
-// TestMergeKeys: mappings may merge others (<<), whose keys are checked too.
+// TestMergeKeys checks that a YAML mapping may merge others (<<), and that the keys of the merged mappings are
+// checked too.
 func TestMergeKeys(t *testing.T) {
 	s, err := apply.Parse(strings.NewReader(`
 organizations:
@@ -369,7 +371,7 @@ organizations:
 	}
 }
 
-// TestCostlyDestinationsAreAdvised: the prefix "1" is accepted, with a warning.
+// TestCostlyDestinationsAreAdvised checks that the destination prefix "1" is accepted with a warning.
 func TestCostlyDestinationsAreAdvised(t *testing.T) {
 	d := dbtest.New(t)
 	spec, err := apply.Parse(strings.NewReader(`organizations: [{name: a, trunks: [{name: one, proxy: "sip:a", subgroups: [

@@ -16,7 +16,7 @@ var markets = []string{"us", "kz"} //nolint:gochecknoglobals // read-only
 
 var clock = regexp.MustCompile(`^(([01][0-9]|2[0-3]):[0-5][0-9]|24:00)$`)
 
-// check validates the values of the file alone.
+// check validates the file without reading the database.
 func (s Spec) check() error {
 	var names []string
 	for i, o := range s.Organizations {
@@ -31,7 +31,7 @@ func (s Spec) check() error {
 	return nil
 }
 
-// checkName requires a name that is unique among its kind.
+// checkName requires a valid name that no other object of the same kind has.
 func checkName(at, name string, others *[]string) error {
 	if strings.TrimSpace(name) == "" {
 		return fmt.Errorf("%s.name is missing", at)
@@ -66,7 +66,7 @@ func (o Organization) checkSettings(at string) error {
 	if c := o.FrequencyCaps; c != nil && (c.Daily != nil && *c.Daily < 1 || c.Rolling7D != nil && *c.Rolling7D < 1) {
 		return fmt.Errorf("%s.frequency_caps: caps are at least 1; to have none use enabled: false", at)
 	}
-	if l := o.Limits; l != nil && (l.DailyCalls < 0 || l.DailyMinutes < 0 || !(l.DailyCost >= 0)) { // NaN fails, too
+	if l := o.Limits; l != nil && (l.DailyCalls < 0 || l.DailyMinutes < 0 || !(l.DailyCost >= 0)) { // the negated comparison also rejects NaN
 		return fmt.Errorf("%s.limits: limits are at least 1, or 0 for none", at)
 	}
 	return o.CallingWindow.check(at + ".calling_window")

@@ -16,8 +16,8 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-// Current returns an organization's own settings in the form of the file, without agents, trunks and webhooks. Unset
-// fields are nil.
+// Current returns the settings of an organization in the form of the file, without agents, trunks and webhooks.
+// Fields that the organization has not set are nil.
 func Current(ctx context.Context, q db.Querier, orgID string) (Organization, error) {
 	var o Organization
 	var zone string
@@ -45,10 +45,10 @@ func Current(ctx context.Context, q db.Querier, orgID string) (Organization, err
 	return o, nil
 }
 
-// HiddenSecret replaces a secret; if it is sent back, the stored secret is kept.
+// HiddenSecret stands for a secret in output. If a client sends it back, the stored secret is kept.
 const HiddenSecret = "[secret]"
 
-// FromAgent returns an agent in the form of the file. Tool headers are HiddenSecret.
+// FromAgent returns an agent in the form of the file, with HiddenSecret in place of each tool header.
 func FromAgent(a agents.Agent) Agent {
 	d := a.Draft
 	w := Agent{
@@ -79,8 +79,8 @@ func FromAgent(a agents.Agent) Agent {
 	return w
 }
 
-// RestoreSecrets replaces HiddenSecret in an agent's tools by the stored secrets. A tool must have the same name and
-// address: the secret of one server is not sent to another.
+// RestoreSecrets replaces HiddenSecret in an agent's tools by the secrets of the same tool in before. The tool's
+// name and address must be unchanged, so that no server receives the secret of another.
 func (a *Agent) RestoreSecrets(before agents.Definition) error {
 	if a.Tools == nil {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"github.com/parley-voice/parley/control/trunks"
 )
 
-// applyGrants replaces the grants of an organization.
+// applyGrants replaces the grants that an organization gives.
 func applyGrants(ctx context.Context, tx db.Querier, org Organization, _ Options) error {
 	if org.Grants == nil {
 		return nil
@@ -40,7 +40,7 @@ func applyGrants(ctx context.Context, tx db.Querier, org Organization, _ Options
 	return trunks.ReplaceGrants(ctx, tx, id, all)
 }
 
-// applyGrantedTrunks creates an organization's subgroups on borrowed trunks.
+// applyGrantedTrunks writes an organization's subgroups on borrowed trunks.
 func applyGrantedTrunks(ctx context.Context, tx db.Querier, org Organization, o Options) error {
 	if org.GrantedTrunks == nil {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"github.com/parley-voice/parley/control/db/dbtest"
 )
 
-// lent lists grants: trunk, borrower, limits, subgroups.
+// lent lists all grants as text: trunk, borrower, limits, subgroups.
 func lent(t *testing.T, d *db.DB) string {
 	t.Helper()
 	var text string
@@ -29,13 +29,13 @@ func TestGrants(t *testing.T) {
 		t.Errorf("lent: %s", got)
 	}
 	for _, step := range []struct{ file, want string }{
-		// Without the key nothing changes.
+		// A file without the key "grants" changes nothing.
 		{`organizations: [{name: acme}, {name: globex}]`, "main globex 5 10 default"},
 		{`organizations: [{name: acme, grants: [{trunk: main, to: globex}]}]`, "main globex 0 0 default"},
 		{`organizations: [{name: globex, granted_trunks: [{trunk: main, of: acme, subgroups: [{name: b}]}]}]`, "main globex 0 0 b,default"},
 		// The borrower may precede the lender.
 		{`organizations: [{name: initech, granted_trunks: [{trunk: main, of: acme}]}, {name: acme, grants: [{trunk: main, to: globex}, {trunk: main, to: initech, calls_per_minute: 2}]}]`, "main globex 0 0 b,default; main initech 0 2"},
-		// A list without a grant revokes it.
+		// A list that omits a grant revokes the grant.
 		{`organizations: [{name: acme, grants: [{trunk: main, to: initech}]}]`, "main initech 0 0"},
 		{`organizations: [{name: acme, grants: []}]`, ""},
 	} {
@@ -49,7 +49,7 @@ func TestGrants(t *testing.T) {
 func TestPruneGrants(t *testing.T) {
 	d := dbtest.New(t)
 	put(t, d, whole, apply.Options{AllowInsecure: true})
-	// The lender's file does not prune subgroups of the borrower.
+	// Pruning with the lender's file keeps the borrower's subgroups.
 	prune := `organizations: [{name: acme, agents: [{name: sales}], trunks: [{name: main, subgroups: [{name: other}]}]}, {name: globex, agents: [{name: helpdesk}]}]`
 	put(t, d, prune, apply.Options{Prune: true})
 	if got := lent(t, d); got != "main globex 5 10 default" {

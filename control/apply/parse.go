@@ -11,7 +11,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Parse parses an operator's file. An error contains the path of the key and, for an unknown key, the known ones.
+// Parse parses an operator's file. An error contains the path of the invalid key. For an unknown key it also
+// lists the known keys.
 func Parse(r io.Reader) (Spec, error) {
 	var doc yaml.Node
 	d := yaml.NewDecoder(r)
@@ -34,7 +35,7 @@ func Parse(r io.Reader) (Spec, error) {
 	return s, s.check()
 }
 
-// walk checks a YAML node against the type t.
+// walk checks that a YAML node fits the Go type t.
 func walk(n *yaml.Node, t reflect.Type, path string) error {
 	for n.Kind == yaml.AliasNode {
 		n = n.Alias
@@ -91,7 +92,7 @@ func walkMap(n *yaml.Node, t reflect.Type, path string) error {
 	})
 }
 
-// addFields calls add for the keys of a struct, including those of inlined structs.
+// addFields calls add for each key of a struct, including the keys of inlined structs.
 func addFields(t reflect.Type, add func(name string, of reflect.Type)) {
 	for f := range t.Fields() {
 		if name := f.Tag.Get("yaml"); name == ",inline" {
@@ -102,8 +103,8 @@ func addFields(t reflect.Type, add func(name string, of reflect.Type)) {
 	}
 }
 
-// walkPairs checks the values of a mapping, and of the mappings that it merges (<<), against the types that of returns
-// for their keys. around are the mappings that merge this one.
+// walkPairs checks each value of a mapping, and of the mappings that it merges (<<). The function of returns the
+// type for a key. around lists the enclosing mappings that merge this one, which detects cycles.
 func walkPairs(n *yaml.Node, path string, around []*yaml.Node, of func(key *yaml.Node, at string) (reflect.Type, error)) error {
 	for n.Kind == yaml.AliasNode {
 		n = n.Alias
@@ -149,7 +150,7 @@ func walkPairs(n *yaml.Node, path string, around []*yaml.Node, of func(key *yaml
 	return nil
 }
 
-// walkFree checks the values of a mapping with free keys.
+// walkFree checks the values of a mapping whose keys may be any text.
 func walkFree(n *yaml.Node, t reflect.Type, path string) error {
 	if n.Tag == "!!null" {
 		return nil

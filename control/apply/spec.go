@@ -11,12 +11,12 @@ import (
 	"github.com/parley-voice/parley/pipeline/tools"
 )
 
-// A Spec is the operator's file. A missing key changes nothing.
+// Spec is the operator's file. A key that is missing leaves the stored value unchanged.
 type Spec struct {
 	Organizations []Organization `yaml:"organizations"`
 }
 
-// An Organization owns everything else.
+// Organization is a tenant with everything that it owns.
 type Organization struct {
 	Name            string           `yaml:"name"`
 	Timezone        *string          `yaml:"timezone"`
@@ -36,47 +36,47 @@ type Organization struct {
 	GrantedTrunks   *[]GrantedTrunk  `yaml:"granted_trunks"`
 }
 
-// A Window is a set of hours for calls; days start at 0 for Monday.
+// Window is a range of hours on some weekdays in which calls are allowed. Day 0 is Monday.
 type Window struct {
 	Days  []int  `json:"days"  yaml:"days"`
 	Start string `json:"start" yaml:"start"`
 	End   string `json:"end"   yaml:"end"`
 }
 
-// Caps limit the calls to one number.
+// Caps limit how often one number is called.
 type Caps struct {
 	Enabled   *bool `json:"enabled,omitempty"    yaml:"enabled"`
 	Daily     *int  `json:"daily,omitempty"      yaml:"daily"`
 	Rolling7D *int  `json:"rolling_7d,omitempty" yaml:"rolling_7d"`
 }
 
-// Disclosures configures the disclosures that the law requires at the start of campaign calls.
+// Disclosures configures the legally required statements at the start of campaign calls.
 type Disclosures struct {
-	Enabled *bool `json:"enabled,omitempty" yaml:"enabled"` // spoken at all
-	// Agent and Organization are the spoken names; if empty, the stored names.
+	Enabled *bool `json:"enabled,omitempty" yaml:"enabled"` // false: no disclosure is spoken
+	// Agent and Organization are the spoken names. An empty name means the stored name.
 	Agent        string `json:"agent,omitempty"        yaml:"agent"`
 	Organization string `json:"organization,omitempty" yaml:"organization"`
 }
 
-// OrgLimits are an organization's limits per day of its time zone; 0 means no limit.
+// OrgLimits are an organization's limits per day in its time zone; 0 means no limit.
 type OrgLimits struct {
 	DailyCalls   int     `json:"daily_calls,omitempty"   yaml:"daily_calls"`
 	DailyMinutes int     `json:"daily_minutes,omitempty" yaml:"daily_minutes"`
-	DailyCost    float64 `json:"daily_cost,omitempty"    yaml:"daily_cost"` // by the rates of the trunks
+	DailyCost    float64 `json:"daily_cost,omitempty"    yaml:"daily_cost"` // computed from the rates of the trunks
 }
 
-// A Webhook is an endpoint.
+// Webhook is a URL that receives events.
 type Webhook struct {
 	URL    string       `yaml:"url"`
 	Secret media.Secret `yaml:"secret"`
-	// Previous is the former secret during a rotation.
+	// Previous is the old signing secret, which stays in use while the secret is rotated.
 	Previous media.Secret `yaml:"previous_secret"`
 	Events   []string     `yaml:"events"`
-	Payload  string       `yaml:"payload"` // full or thin; empty is full
+	Payload  string       `yaml:"payload"` // "full" or "thin"; empty means "full"
 	Agents   []string     `yaml:"agents"`
 }
 
-// An Agent is a voice agent.
+// Agent is a voice agent.
 type Agent struct {
 	Name      string    `yaml:"name"`
 	Published *bool     `yaml:"published"`
@@ -88,7 +88,7 @@ type Agent struct {
 	Recording *bool     `yaml:"recording"`
 	Analysis  *Analysis `yaml:"analysis"`
 	Speech    *Speech   `yaml:"speech"`
-	// MaxDurationS bounds a conversation, in seconds.
+	// MaxDurationS limits the length of a conversation, in seconds.
 	MaxDurationS  *int               `yaml:"max_duration_s"`
 	Limits        *pipeline.Limits   `yaml:"limits"`
 	Variables     *map[string]string `yaml:"variables"`
@@ -96,7 +96,7 @@ type Agent struct {
 	Tools         *[]Tool            `yaml:"tools"`
 }
 
-// A Tool is an action of an agent other than speech.
+// Tool is something that an agent can do besides speaking.
 type Tool struct {
 	Type         string                  `yaml:"type"`
 	Description  string                  `yaml:"description"`
@@ -110,7 +110,7 @@ type Tool struct {
 	Filler       string                  `yaml:"filler"`
 }
 
-// Analysis selects what is extracted from an ended call.
+// Analysis selects the data that is extracted from a call after it ended.
 type Analysis struct {
 	Summary   *bool           `yaml:"summary"`
 	Success   *bool           `yaml:"success"`
@@ -118,10 +118,10 @@ type Analysis struct {
 	Fields    *[]agents.Field `yaml:"fields"`
 }
 
-// A RawValue is any JSON value.
+// RawValue is any JSON value.
 type RawValue struct{ json.RawMessage }
 
-// UnmarshalYAML implements yaml.Unmarshaler in its function form.
+// UnmarshalYAML implements the yaml.Unmarshaler interface that takes a decode function.
 func (o *RawValue) UnmarshalYAML(decode func(any) error) error {
 	var v any
 	if err := decode(&v); err != nil {
@@ -132,17 +132,17 @@ func (o *RawValue) UnmarshalYAML(decode func(any) error) error {
 	return err
 }
 
-// Speech names the recognizer, model and voice of an agent.
+// Speech names the recognizer, the model and the voice of an agent.
 type Speech struct {
 	ASR *Engine `yaml:"asr"`
 	LLM *Engine `yaml:"llm"`
 	TTS *Engine `yaml:"tts"`
 }
 
-// An Engine is one provider with its settings.
+// Engine is one provider with its settings.
 type Engine = pipeline.Engine
 
-// A Trunk is a carrier.
+// Trunk is a SIP connection to a carrier.
 type Trunk struct {
 	Name          string        `yaml:"name"`
 	Proxy         *string       `yaml:"proxy"`
@@ -152,7 +152,7 @@ type Trunk struct {
 	Limits        *Limits       `yaml:"limits"`
 	Subgroups     []Subgroup    `yaml:"subgroups"`
 
-	// How calls use it.
+	// The fields below say how calls use the trunk.
 	Backups          *[]string          `yaml:"backups"`
 	Realm            *string            `yaml:"realm"`
 	SignalingSources *[]string          `yaml:"signaling_sources"`
@@ -180,7 +180,7 @@ type Limits struct {
 	ConcurrentCalls int     `yaml:"concurrent_calls"`
 }
 
-// A Subgroup is a routing group on a trunk for some agents.
+// Subgroup is a routing group on a trunk for some agents.
 type Subgroup struct {
 	Name                string    `yaml:"name"`
 	DialPrefix          *string   `yaml:"dial_prefix"`
@@ -191,7 +191,7 @@ type Subgroup struct {
 	CallsPerMinute      *int      `yaml:"calls_per_minute"`
 }
 
-// A Grant lends a trunk to another organization; a limit of 0 means none.
+// Grant lends a trunk to another organization; a limit of 0 means no limit.
 type Grant struct {
 	Trunk           string   `yaml:"trunk"`
 	To              string   `yaml:"to"`
@@ -200,7 +200,7 @@ type Grant struct {
 	CallsPerMinute  int      `yaml:"calls_per_minute"`
 }
 
-// A GrantedTrunk is a trunk that another organization lends.
+// GrantedTrunk is a trunk that another organization lends.
 type GrantedTrunk struct {
 	Trunk     string     `yaml:"trunk"`
 	Of        string     `yaml:"of"`

@@ -13,7 +13,7 @@ import (
 	"github.com/parley-voice/parley/control/agents"
 )
 
-// YAML returns an agent in the form of the file, without its name and empty fields.
+// YAML returns an agent in the form of the file, without the name and without empty fields.
 func (a Agent) YAML() (string, error) {
 	var n yaml.Node
 	if err := n.Encode(a); err != nil {
@@ -35,7 +35,7 @@ func (a Agent) YAML() (string, error) {
 	return b.String(), nil
 }
 
-// prune removes empty nodes.
+// prune removes empty nodes from a YAML tree.
 func prune(n *yaml.Node) {
 	if n.Kind != yaml.MappingNode {
 		for _, c := range n.Content {
@@ -56,7 +56,7 @@ func prune(n *yaml.Node) {
 	n.Content = kept
 }
 
-// ParseAgent parses a complete agent: missing fields get their defaults. Its errors are those of Parse.
+// ParseAgent parses a complete agent. Missing fields get their defaults. It returns the same errors as Parse.
 func ParseAgent(name, text string) (Agent, error) {
 	var doc yaml.Node
 	var a Agent
@@ -86,7 +86,7 @@ func ParseAgent(name, text string) (Agent, error) {
 	return a, nil
 }
 
-// fillDefaults sets the nil pointers of a struct to those of usual.
+// fillDefaults replaces each nil pointer of the struct v by the value of the same field of usual.
 func fillDefaults(v, usual reflect.Value) {
 	for i := range v.NumField() {
 		if f := v.Field(i); f.Kind() == reflect.Pointer && f.IsNil() {

@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// latencyPhases are the phases of a call's latency.
+// latencyPhases are the names of the measured phases of a turn.
 var latencyPhases = []string{"turn_ms", "llm_ms", "tts_ms", "asr_ms"} //nolint:gochecknoglobals // read-only table
 
-// latency sums up a call's turns; phases that never ran are null.
+// latency summarizes the latency of a call's turns by phase. A phase that was never measured is null.
 func latency(turns []json.RawMessage) map[string]any {
 	phases := map[string][]float64{}
 	for _, item := range turns {
@@ -17,7 +17,7 @@ func latency(turns []json.RawMessage) map[string]any {
 			Metrics map[string]any `json:"metrics"`
 		}
 		if json.Unmarshal(item, &t) != nil {
-			continue // we wrote it; a part that cannot be read hides nothing else
+			continue // skip an unreadable turn, so that the others are still shown
 		}
 		for _, p := range latencyPhases {
 			if ms, ok := t.Metrics[p].(float64); ok {
@@ -36,8 +36,8 @@ func latency(turns []json.RawMessage) map[string]any {
 	return out
 }
 
-// percentile is the smallest of the sorted values that at least p percent of
-// them do not exceed.
+// percentile returns the smallest value of sorted that at least p percent of all values do not exceed (nearest
+// rank).
 func percentile(sorted []float64, p float64) float64 {
 	i := int(math.Ceil(p/100*float64(len(sorted)))) - 1
 	return sorted[max(i, 0)]

@@ -12,7 +12,7 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-// A Rung is a signaling message of a call as it is stored and printed in JSON.
+// Rung is one signaling message of a call, in the form that is stored and written as JSON.
 type Rung struct {
 	At   time.Time `json:"at"`
 	Out  bool      `json:"out"`
@@ -21,7 +21,7 @@ type Rung struct {
 	Note string    `json:"note"`
 }
 
-// Rungs returns the messages of a ladder in their stored form.
+// Rungs converts a ladder, the list of a call's signaling messages, to its stored form.
 func Rungs(ladder []media.Message) []Rung {
 	rungs := make([]Rung, len(ladder))
 	for i, m := range ladder {
@@ -30,7 +30,7 @@ func Rungs(ladder []media.Message) []Rung {
 	return rungs
 }
 
-// Ladder is the inverse of Rungs.
+// Ladder converts stored messages back; it is the inverse of Rungs.
 func Ladder(rungs []Rung) []media.Message {
 	ladder := make([]media.Message, len(rungs))
 	for i, m := range rungs {
@@ -39,7 +39,7 @@ func Ladder(rungs []Rung) []media.Message {
 	return ladder
 }
 
-// WriteTraceJSON writes a ladder as a list of rungs.
+// WriteTraceJSON writes a ladder as a JSON list of Rung objects.
 func WriteTraceJSON(w io.Writer, ladder []media.Message) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
@@ -47,8 +47,8 @@ func WriteTraceJSON(w io.Writer, ladder []media.Message) error {
 	return e.Encode(Rungs(ladder))
 }
 
-// WriteTrace writes a ladder as text: one message per line, with the seconds since the
-// first, an arrow to or from the peer, the start line and the note.
+// WriteTrace writes a ladder as text with one line per message: seconds since the first message, an arrow that
+// shows the direction, the start line, and the note.
 func WriteTrace(w io.Writer, ladder []media.Message) error {
 	if len(ladder) == 0 {
 		return nil
@@ -72,7 +72,7 @@ func WriteTrace(w io.Writer, ladder []media.Message) error {
 	return t.Flush()
 }
 
-// printable replaces control characters in a peer's text.
+// printable replaces control characters in text that a peer sent.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r != ' ' && !unicode.IsPrint(r) {

@@ -12,14 +12,14 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// A View shows calls.
+// View converts calls to their form in the API.
 type View struct {
-	// Link returns the address of a call's recording, valid for at least a week; nil
-	// shows none.
+	// Link returns the URL of a call's recording, which is valid for at least a week. With a nil Link no URL is
+	// shown.
 	Link func(callID string) string
 }
 
-// A Summary is a call in a list. Every key is always present.
+// Summary is a call as an item of a list. Every key is always present.
 type Summary struct {
 	CallID             string                  `json:"call_id"`
 	CallType           string                  `json:"call_type"`
@@ -58,17 +58,17 @@ type Summary struct {
 	AnalysisError      *string                 `json:"analysis_error"`
 }
 
-// A Call is a call shown alone.
+// Call is a call with all its details.
 type Call struct {
 	Summary
-	AMD        json.RawMessage `json:"amd"` // how answered_by is known
+	AMD        json.RawMessage `json:"amd"` // how the value of answered_by was determined
 	Variables  map[string]any  `json:"variables"`
 	Transcript []Line          `json:"transcript"`
 	Latency    map[string]any  `json:"latency"`
-	Usage      json.RawMessage `json:"usage"` // what the providers did
+	Usage      json.RawMessage `json:"usage"` // use of the providers during the call
 }
 
-// A Line is one line of a transcript.
+// Line is one line of a transcript.
 type Line struct {
 	Role        pipeline.Role `json:"role"`
 	Text        string        `json:"text"`
@@ -79,17 +79,17 @@ type Line struct {
 	Words       []Word        `json:"words,omitempty"`
 }
 
-// A Word is one word of a line.
+// Word is one word of a line.
 type Word struct {
 	Text   string  `json:"text"`
 	StartS float64 `json:"start_s"`
 	EndS   float64 `json:"end_s"`
 }
 
-// An Epoch is a time in seconds since 1970, to the millisecond; null if zero.
+// Epoch is a time in seconds since 1970, rounded to milliseconds. The zero time is null in JSON.
 type Epoch time.Time
 
-// MarshalJSON writes whole seconds without a fraction.
+// MarshalJSON implements json.Marshaler. It writes whole seconds without a fraction.
 func (e Epoch) MarshalJSON() ([]byte, error) {
 	t := time.Time(e)
 	if t.IsZero() {
@@ -98,7 +98,7 @@ func (e Epoch) MarshalJSON() ([]byte, error) {
 	return json.Marshal(float64(t.UnixMilli()) / 1000)
 }
 
-// Summary returns a call for a list.
+// Summary returns a call as an item of a list.
 func (v View) Summary(c control.Call) Summary {
 	s := Summary{
 		CallID: c.ID, CallType: c.Type, Direction: "outbound", Status: c.Status,
@@ -119,7 +119,7 @@ func (v View) Summary(c control.Call) Summary {
 	return s
 }
 
-// Call returns a call shown alone.
+// Call returns a call with all its details and its transcript.
 func (v View) Call(c control.Call, w control.Transcript) Call {
 	out := Call{
 		Summary: v.Summary(c), AMD: orNil(c.AMD), Variables: orEmpty(c.Variables),
@@ -145,7 +145,7 @@ func e164(digits string) string {
 	return digits
 }
 
-// ringEnd returns the end of ringing.
+// ringEnd returns the time at which ringing ended.
 func ringEnd(c control.Call) time.Time {
 	if c.AnsweredAt.IsZero() {
 		return c.EndedAt

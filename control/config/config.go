@@ -19,20 +19,20 @@ import (
 	"github.com/parley-voice/parley/pipeline/provider/endpoints"
 )
 
-// A Config is the settings of a process. docs/configuration.md explains each.
+// Config holds the settings of a process. docs/configuration.md explains each setting.
 type Config struct {
 	HTTPAddr    string
 	PublicURL   string
-	Proxies     []netip.Prefix // trusted proxies, whose X-Forwarded-For is used
+	Proxies     []netip.Prefix // proxies whose X-Forwarded-For header is trusted
 	MetricsAddr string
-	Hosts       []string // accepted Host names, in addition to that of PublicURL
-	Pprof       bool     // profiles on MetricsAddr
+	Hosts       []string // accepted Host names besides the host of PublicURL
+	Pprof       bool     // serve Go profiles on MetricsAddr
 	DataDir     string
-	BucketURL   string // empty: a folder of DataDir
+	BucketURL   string // address of the recording bucket; empty: a folder of DataDir
 	S3          s3.Account
 	DatabaseURL media.Secret
 	SealKey     media.Secret
-	// DatabaseWait bounds the wait for the database at the start of a server.
+	// DatabaseWait bounds how long a starting server waits for the database.
 	DatabaseWait time.Duration
 	SIPAddr      string
 	SIPTLS       TLSFiles
@@ -40,70 +40,69 @@ type Config struct {
 	RTPPorts     [2]int
 	MediaIP      netip.Addr
 	WebRTC       WebRTC
-	Talk         []TalkAgent // agents on /talk; without any the page is off
+	Talk         []TalkAgent // agents that /talk offers; empty: /talk is off
 	Dashboard    bool
 
 	AllowInsecureWebhooks bool
-	ToolHosts             []string // private or plain-http hosts that tools may use
+	ToolHosts             []string // private and plain-http hosts that agents' tools may call
 
-	RateLimit           int // 0: off
+	RateLimit           int // 0 disables the limit
 	RootOrg             string
 	DialQueueDepth      int
 	SubgroupConcurrency int
 	SubgroupRate        int
-	CampaignRows        int // most rows of a new campaign
+	CampaignRows        int // maximum rows of a new campaign
 	BatchRows           int
 	WithdrawAddresses   int
-	OpenHorizon         time.Duration        // latest end of campaigns to which calls can be added
-	Breaker             circuitbreaker.Rules // for the routes of campaigns
-	IdleAfter           time.Duration        // time after which a campaign that could dial but does not is reported
+	OpenHorizon         time.Duration        // latest end of a campaign that accepts further calls
+	Breaker             circuitbreaker.Rules // circuit breaker of campaigns' subgroups
+	IdleAfter           time.Duration        // a campaign that may dial but starts no call for this long is reported
 	Lease               time.Duration
 	DrainTimeout        time.Duration
-	RecordingReserve    int64 // free bytes required to record a call; less than 0: none
+	RecordingReserve    int64 // free bytes that recording a call requires; less than 0: no check
 	LogLevel            string
-	TurnLogs            string // a folder; empty: no logs
-	ClassifierURL       string // end-of-turn classifier; empty: none
+	TurnLogs            string // folder of the turn logs; empty: no logs
+	ClassifierURL       string // URL of the end-of-turn classifier; empty: none
 	ClassifierKey       media.Secret
-	AMDModel            bool // the model may decide who answered
+	AMDModel            bool // the model may decide whether a person or a machine answered
 
-	// APIURL and APIKey are the server and the key that commands use.
+	// APIURL and APIKey are the server address and the API key that commands use.
 	APIURL string
 	APIKey media.Secret
 
 	Endpoints      endpoints.Set
-	ProviderLimits map[string]int // concurrent uses, by provider
+	ProviderLimits map[string]int // maximum concurrent uses of each provider
 }
 
-// A WebRTC is the settings of web calls.
+// WebRTC holds the settings of web calls.
 type WebRTC struct {
-	UDP, TCP   int      // ports; 0: any free port, Off: none
-	STUN, TURN []string // URLs
+	UDP, TCP   int      // media ports; 0: any free port; Off: none
+	STUN, TURN []string // server URLs
 	TURNSecret media.Secret
 
-	// Relay is the port of the built-in TURN server, RelayPorts the range of its relays, RelayPeers the media addresses of
-	// other nodes.
+	// Relay is the port of the built-in TURN server. RelayPorts is the port range of its relays. RelayPeers are
+	// the media addresses of other nodes.
 	Relay      int
 	RelayPorts [2]int
 	RelayPeers []netip.AddrPort
 }
 
-// A TalkAgent is an agent that visitors of /talk can call.
+// TalkAgent is an agent that visitors of /talk can call.
 type TalkAgent struct{ Org, Name string }
 
-// Off is a port that is not opened.
+// Off as a port number means that the port is not opened.
 const Off = -1
 
-// A Stir is the files and the URL for signing calls (RFC 8224).
+// Stir names the files and the certificate URL that are used to sign calls (RFC 8224).
 type Stir struct {
 	Key, Cert, X5U string
 }
 
-// A TLSFiles is the address of SIP over TLS and its PEM files.
+// TLSFiles holds the address for SIP over TLS and the names of its PEM files.
 type TLSFiles struct {
 	Addr, Cert, Key, CA string
 }
 
-// Default returns the default settings.
 func Default() Config {
 	return Config{
 		HTTPAddr: "127.0.0.1:8080", MetricsAddr: "127.0.0.1:9464", Pprof: true, DataDir: "./.parley",
@@ -117,7 +116,7 @@ func Default() Config {
 	}
 }
 
-// A Setting parses one value into a Config.
+// Setting parses one value into a Config.
 type Setting struct {
 	Accepts string
 	Set     func(c *Config, v string) error
@@ -189,7 +188,8 @@ func Settings() map[string]Setting {
 	})))
 }
 
-// Load reads file, if not empty, and the environment, which wins. Its error names every invalid key and what it accepts.
+// Load reads the settings file, if file is not empty, and the environment. The environment overrides the file.
+// The error names every invalid key and the accepted values.
 func Load(file string, environ []string) (Config, error) {
 	c, known := Default(), Settings()
 	var errs []error
@@ -207,7 +207,7 @@ func Load(file string, environ []string) (Config, error) {
 		}
 	}
 	errs = append(errs, assign(&c, known, values, "environment")...)
-	if errors.Join(errs...) == nil { // else an endpoint may be incomplete for that reason
+	if errors.Join(errs...) == nil { // an endpoint may be incomplete because of an earlier error, so check only without errors
 		errs = append(errs, c.finishEndpoints())
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -234,7 +234,8 @@ func assign(c *Config, known map[string]Setting, values map[string]string, where
 	return errs
 }
 
-// readFile reads KEY=VALUE lines. Empty lines and lines that start with # are skipped; a value may be in double quotes.
+// readFile reads KEY=VALUE lines. It skips empty lines and lines that start with #. A value may be in double
+// quotes.
 func readFile(file string) (map[string]string, error) {
 	f, err := os.Open(file) //nolint:gosec // the operator names the file
 	if err != nil {

@@ -12,10 +12,10 @@ import (
 	"github.com/parley-voice/parley/pipeline/provider/endpoints"
 )
 
-// providerPrefix starts the settings of named endpoints: PARLEY_PROVIDER_NAME_FIELD.
+// providerPrefix starts the keys of named endpoints: PARLEY_PROVIDER_NAME_FIELD.
 const providerPrefix = "PARLEY_PROVIDER_"
 
-// EndpointSettings returns the settings of a named endpoint by their last part.
+// EndpointSettings returns the settings of a named endpoint, keyed by the last part of the key (FIELD).
 func EndpointSettings() map[string]EndpointSetting {
 	return map[string]EndpointSetting{
 		"KIND":        {"a kind that docs/providers.md lists", func(e *endpoints.Endpoint, v string) error { e.Kind = v; return nil }},
@@ -30,7 +30,7 @@ func EndpointSettings() map[string]EndpointSetting {
 	}
 }
 
-// An EndpointSetting parses one value into an endpoint.
+// EndpointSetting parses one value into an endpoint.
 type EndpointSetting struct {
 	Accepts string
 	set     func(e *endpoints.Endpoint, v string) error
@@ -47,7 +47,7 @@ func setHeaders(e *endpoints.Endpoint, v string) error {
 	for part := range strings.SplitSeq(v, ",") {
 		name, value, ok := strings.Cut(part, "=")
 		if name = strings.TrimSpace(name); !ok || name == "" || strings.ContainsAny(name, " :\t") {
-			return errors.New("invalid header") // the value may be secret
+			return errors.New("invalid header") // does not repeat the value, which may be secret
 		}
 		e.Header.Set(name, strings.TrimSpace(value))
 	}
@@ -63,13 +63,13 @@ func setConcurrency(e *endpoints.Endpoint, v string) error {
 	return nil
 }
 
-// endpointSetting returns the setting of a PARLEY_PROVIDER_ key. ok is false for other keys.
+// endpointSetting returns the setting for a PARLEY_PROVIDER_ key. ok is false for other keys.
 func endpointSetting(key string) (s Setting, ok bool) {
 	rest, ok := strings.CutPrefix(key, providerPrefix)
 	if !ok || key == "PARLEY_PROVIDER_LIMITS" {
 		return s, false
 	}
-	var name, field string // the longest suffix that is a field: API_VERSION, not VERSION
+	var name, field string // prefer the longest suffix that names a field: API_VERSION, not VERSION
 	for f := range EndpointSettings() {
 		if n, ok := strings.CutSuffix(rest, "_"+f); ok && len(f) > len(field) {
 			name, field = n, f
@@ -88,7 +88,8 @@ func endpointSetting(key string) (s Setting, ok bool) {
 	}}, true
 }
 
-// setEndpoint changes one endpoint. kind is set for endpoints of the older settings.
+// setEndpoint changes one endpoint. kind is set if the endpoint comes from one of the older settings, which name
+// only the kind.
 func (c *Config) setEndpoint(name, kind string, set func(e *endpoints.Endpoint) error) error {
 	if c.Endpoints.Named == nil {
 		c.Endpoints.Named = map[string]endpoints.Endpoint{}
@@ -102,7 +103,7 @@ func (c *Config) setEndpoint(name, kind string, set func(e *endpoints.Endpoint) 
 	return err
 }
 
-// endpointURL returns the setting of the URL of the endpoint that has the name of its kind.
+// endpointURL returns the older setting for the URL of the endpoint that is named like its kind.
 func endpointURL(kind, accepts string) Setting {
 	return Setting{accepts, func(c *Config, v string) error {
 		return c.setEndpoint(kind, kind, func(e *endpoints.Endpoint) error {
@@ -112,14 +113,14 @@ func endpointURL(kind, accepts string) Setting {
 	}}
 }
 
-// endpointKey returns the setting of the key of the endpoint that has the name of its kind.
+// endpointKey returns the older setting for the API key of the endpoint that is named like its kind.
 func endpointKey(kind string) Setting {
 	return Setting{"a key", func(c *Config, v string) error {
 		return c.setEndpoint(kind, kind, func(e *endpoints.Endpoint) error { e.Key = media.Secret(v); return nil })
 	}}
 }
 
-// finishEndpoints checks all endpoints and merges their limits.
+// finishEndpoints checks all endpoints and merges their limits into the provider limits.
 func (c *Config) finishEndpoints() error {
 	for name, n := range c.Endpoints.Limits() {
 		if c.ProviderLimits == nil {

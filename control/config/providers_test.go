@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestNamedEndpoints checks that any number of endpoints can be named, beside those of the
-// older settings, and that no error repeats a key.
+// TestNamedEndpoints checks that any number of endpoints can be named, in addition to the endpoints of the older
+// settings, and that no error repeats a key.
 func TestNamedEndpoints(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "key")
 	if err := os.WriteFile(file, []byte("canary\n"), 0o600); err != nil {

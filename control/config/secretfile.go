@@ -10,8 +10,8 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-// secretSettings returns the settings that hold a secret. Each may be kept in a file that
-// KEY_FILE names.
+// secretSettings returns the settings that hold a secret. For each setting KEY, KEY_FILE may name a file that
+// holds the secret.
 func secretSettings() map[string]Setting {
 	secret := func(at func(*Config) *media.Secret) func(*Config, string) error {
 		return func(c *Config, v string) error { *at(c) = media.Secret(v); return nil }
@@ -31,7 +31,7 @@ func secretSettings() map[string]Setting {
 	}
 }
 
-// withSecrets adds the settings that hold a secret, and KEY_FILE for each.
+// withSecrets adds to all the settings that hold a secret, and a KEY_FILE setting for each.
 func withSecrets(all map[string]Setting) map[string]Setting {
 	for key, setting := range secretSettings() {
 		all[key] = setting
@@ -46,7 +46,7 @@ func withSecrets(all map[string]Setting) map[string]Setting {
 	return all
 }
 
-// checkExclusive rejects a secret that is set both directly and by a file.
+// checkExclusive rejects a secret that is set both directly and through a file.
 func checkExclusive(values map[string]string, where string) error {
 	var errs []error
 	for _, file := range slices.Sorted(maps.Keys(values)) {

@@ -9,7 +9,7 @@ import (
 	"github.com/parley-voice/parley/control/db/dbtest"
 )
 
-// TestSecretFiles: every secret may be kept in a file, and no error repeats one.
+// TestSecretFiles checks that every secret may be read from a file, and that no error repeats a secret.
 func TestSecretFiles(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, text string) string {

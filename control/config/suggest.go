@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// suggestion returns the settings that an unknown key may mean.
+// suggestion returns a hint that lists known settings with names similar to an unknown key.
 func suggestion(key string, known map[string]Setting) string {
 	type near struct {
 		key  string

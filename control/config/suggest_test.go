@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestSuggestion: the error of a misspelled setting suggests the right one.
+// TestSuggestion checks that the error for a misspelled setting suggests the right one.
 func TestSuggestion(t *testing.T) {
 	for key, want := range map[string]string{
 		"PARLEY_HTPP_ADDR":  "environment: unknown key PARLEY_HTPP_ADDR; did you mean PARLEY_HTTP_ADDR?",

@@ -8,7 +8,7 @@ import (
 	"os"
 )
 
-// Load reads the PEM files; both results are nil if none is named. Its errors name the invalid setting.
+// Load reads the PEM files. Both results are nil if no file is named. An error names the invalid setting.
 func (s TLSFiles) Load() (pair *tls.Certificate, roots *x509.CertPool, err error) {
 	switch {
 	case (s.Cert == "") != (s.Key == ""):

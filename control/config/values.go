@@ -16,7 +16,7 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-// withStorage adds the settings for full disks and unavailable databases.
+// withStorage adds the settings for a full disk and an unavailable database.
 func withStorage(all map[string]Setting) map[string]Setting {
 	all["PARLEY_RECORDING_RESERVE"] = Setting{"a size, 1MB to 1000GB, or off", setSize(func(c *Config) *int64 { return &c.RecordingReserve })}
 	all["PARLEY_DATABASE_WAIT"] = duration("a duration, 0s to 1h", func(c *Config) *time.Duration { return &c.DatabaseWait }, 0, time.Hour)
@@ -48,7 +48,7 @@ func number(at func(*Config) *int, most int) func(*Config, string) error {
 	}
 }
 
-// duration returns a setting of a duration from least to most.
+// duration returns a setting that accepts durations from least to most.
 func duration(accepts string, at func(*Config) *time.Duration, least, most time.Duration) Setting {
 	return Setting{accepts, func(c *Config, v string) error {
 		d, err := time.ParseDuration(v)
@@ -98,7 +98,7 @@ func setBucket(c *Config, v string) error {
 
 func setDatabase(c *Config, v string) error {
 	if !strings.HasPrefix(v, "postgres://") && !strings.HasPrefix(v, "postgresql://") && !strings.Contains(v, "=") {
-		return errors.New("not a Postgres connection string") // the value is not repeated: it contains a password
+		return errors.New("not a Postgres connection string") // does not repeat the value, which contains a password
 	}
 	c.DatabaseURL = media.Secret(v)
 	return nil
@@ -207,7 +207,7 @@ func setHosts(c *Config, v string) (err error) {
 	return err
 }
 
-// hosts splits a comma-separated list of hosts. None may contain a character of not.
+// hosts splits a comma-separated list of hosts. It rejects a host that contains any character of the string not.
 func hosts(v, not string) (all []string, err error) {
 	for name := range strings.SplitSeq(v, ",") {
 		name = strings.TrimSpace(name)

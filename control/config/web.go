@@ -33,7 +33,7 @@ func withWeb(all map[string]Setting) map[string]Setting {
 	return all
 }
 
-// mapped is the length of the prefix of IPv4-mapped IPv6 addresses, in bits.
+// mapped is the length in bits of the prefix ::ffff:0:0/96 of IPv4-mapped IPv6 addresses.
 const mapped = 96
 
 func setProxies(c *Config, v string) error {
@@ -82,7 +82,8 @@ func setTalk(c *Config, v string) error {
 	return nil
 }
 
-// MediaAddrs returns the address to bind media to and the public one, which is invalid if they are the same.
+// MediaAddrs returns the address that media sockets bind and the public address. The public address is invalid if
+// both are the same.
 func (c Config) MediaAddrs() (bind, public netip.Addr, err error) {
 	host, _, err := net.SplitHostPort(c.SIPAddr)
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestProxies: IPv4-mapped IPv6 networks are compared as IPv4.
+// TestProxies checks that IPv4-mapped IPv6 networks of proxies are treated as IPv4 networks.
 func TestProxies(t *testing.T) {
 	for v, want := range map[string]netip.Prefix{
 		"10.1.2.3":              netip.MustParsePrefix("10.1.2.3/32"),

@@ -1,6 +1,6 @@
-// Package providers reports which agents this server can make calls as now: the recognizer, model and voice of the
-// agent, or a fallback of each, must be usable. While calls wait for a provider, the package tests it with short
-// requests, so that no call is needed to detect its recovery.
+// Package providers reports which agents this server can run now. An agent can run if its recognizer, model and
+// voice, or a fallback for each, are usable. While calls wait for a provider, the package tests it with short
+// requests, so that its recovery is detected without a call.
 package providers
 
 import (
@@ -13,27 +13,27 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// A Checker reports whether providers work; *pipeline/provider.Checker implements it.
+// Checker reports whether providers work. *pipeline/provider.Checker implements it.
 type Checker interface {
 	Usable(e pipeline.Engines) error
 	Verified(e pipeline.Engines) bool
 	Check(ctx context.Context, e pipeline.Engines, all bool)
 }
 
-// An Agent identifies a version of an agent, which never changes.
+// Agent identifies a version of an agent. A version never changes.
 type Agent struct {
 	ID      string
 	Version int
 }
 
-// Key returns the agent's name in SQL of the dial queue.
+// Key returns the key of the agent in SQL of the dial queue: "id:version".
 func (a Agent) Key() string { return fmt.Sprintf("%s:%d", a.ID, a.Version) }
 
-// A Monitor reports which agents this server can make calls as. A server has one.
+// Monitor reports which agents this server can run now. A server has one Monitor.
 type Monitor struct {
 	Checker Checker
-	// Read returns the engines of an agent. wrong is set if this server can never run the agent, err if the agent could
-	// not be read.
+	// Read returns the engines (recognizer, model, voice) of an agent. wrong says why this server can never run
+	// the agent; err says why the agent could not be read.
 	Read func(ctx context.Context, a Agent) (e pipeline.Engines, wrong, err error)
 	Log  *slog.Logger
 
@@ -42,27 +42,27 @@ type Monitor struct {
 	wants map[Agent]demand
 }
 
-// agentEngines is the result of Monitor.Read.
+// agentEngines is a cached result of Monitor.Read.
 type agentEngines struct {
 	engines pipeline.Engines
 	wrong   error
 }
 
-// demand records that calls wait for an agent's providers.
+// demand records that calls wait for the providers of an agent.
 type demand struct {
 	engines pipeline.Engines
-	last    time.Time // last query
-	verify  bool      // all its providers must be tested
-	down    bool      // it was unusable at the last query
+	last    time.Time // time of the last query
+	verify  bool      // test every provider, not only the unusable ones
+	down    bool      // the agent was unusable at the last query
 }
 
 const (
 	tick      = time.Second
 	demandTTL = time.Minute
-	maxAgents = 10_000 // bounds known and wants; a full map is emptied
+	maxAgents = 10_000 // bounds the maps known and wants; a full map is emptied
 )
 
-// IsReady reports whether calls can be made as an agent now. It returns an error if that could not be determined.
+// IsReady reports whether this server can run an agent now. It returns an error if it cannot find out.
 func (m *Monitor) IsReady(ctx context.Context, agentID string, version int) (bool, error) {
 	a := Agent{agentID, version}
 	k, err := m.read(ctx, a)
@@ -72,14 +72,14 @@ func (m *Monitor) IsReady(ctx context.Context, agentID string, version int) (boo
 	return m.usable(ctx, a, k) == nil, nil
 }
 
-// A State describes an agent on this server.
+// State says whether this server can run an agent.
 type State struct {
 	Engines  pipeline.Engines
 	Wrong    error // why this server can never run the agent; nil if it can
-	Unusable error // why it cannot now
+	Unusable error // why this server cannot run the agent now; nil if it can
 }
 
-// State returns the state of an agent. It sends no requests.
+// State returns the state of an agent without sending requests.
 func (m *Monitor) State(ctx context.Context, agentID string, version int) (State, error) {
 	k, err := m.read(ctx, Agent{agentID, version})
 	if err != nil || k.wrong != nil {
@@ -88,8 +88,8 @@ func (m *Monitor) State(ctx context.Context, agentID string, version int) (State
 	return State{Engines: k.engines, Unusable: m.Checker.Usable(k.engines)}, nil
 }
 
-// IsVerified reports whether the providers of an agent responded to a recent test. A query keeps the tests running
-// for a minute.
+// IsVerified reports whether all providers of an agent answered a recent test. Each query keeps the tests running
+// for one more minute.
 func (m *Monitor) IsVerified(ctx context.Context, agentID string, version int) (bool, error) {
 	a := Agent{agentID, version}
 	k, err := m.read(ctx, a)
@@ -100,13 +100,13 @@ func (m *Monitor) IsVerified(ctx context.Context, agentID string, version int) (
 	return m.Checker.Verified(k.engines), nil
 }
 
-// MustWait reports whether a call with engines must wait because one of them is unusable. Until they are usable,
-// UnavailableAgents contains the agent.
+// MustWait reports whether a call with engines e must wait because one of them is unusable. If so,
+// UnavailableAgents lists the agent until all of them are usable.
 func (m *Monitor) MustWait(ctx context.Context, a Agent, e pipeline.Engines) bool {
 	return m.usable(ctx, a, agentEngines{engines: e}) != nil
 }
 
-// UnavailableAgents returns the keys of the recently queried agents that are unusable now.
+// UnavailableAgents returns the keys of recently queried agents that cannot run now.
 func (m *Monitor) UnavailableAgents() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -119,7 +119,8 @@ func (m *Monitor) UnavailableAgents() []string {
 	return keys
 }
 
-// usable returns why calls cannot be made as an agent, or nil. If so, its providers are tested.
+// usable returns an error that says why an agent cannot run now, or nil. After an error the agent's providers are
+// tested.
 func (m *Monitor) usable(ctx context.Context, a Agent, k agentEngines) error {
 	if k.wrong != nil {
 		return k.wrong
@@ -142,7 +143,7 @@ func (m *Monitor) usable(ctx context.Context, a Agent, k agentEngines) error {
 	return err
 }
 
-// read returns the engines of an agent, and caches them.
+// read returns the engines of an agent from the cache, or reads and caches them.
 func (m *Monitor) read(ctx context.Context, a Agent) (agentEngines, error) {
 	m.mu.Lock()
 	k, ok := m.known[a]
@@ -166,7 +167,7 @@ func (m *Monitor) read(ctx context.Context, a Agent) (agentEngines, error) {
 	return k, nil
 }
 
-// want records demand for an agent.
+// want records demand for an agent, and applies change to it.
 func (m *Monitor) want(a Agent, e pipeline.Engines, change func(*demand)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -193,10 +194,10 @@ func (m *Monitor) Run(ctx context.Context) {
 	}
 }
 
-// maxChecks bounds the agents whose providers are tested at once.
+// maxChecks bounds how many agents have their providers tested at the same time.
 const maxChecks = 8
 
-// checkDemanded tests the providers of agents in demand.
+// checkDemanded tests the providers of the agents in demand.
 func (m *Monitor) checkDemanded(ctx context.Context) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -210,7 +211,7 @@ func (m *Monitor) checkDemanded(ctx context.Context) {
 	}
 }
 
-// demanded returns the agents in demand and drops the others.
+// demanded returns the agents in demand and deletes expired demand.
 func (m *Monitor) demanded(now time.Time) []demand {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// checker is a Checker with one provider.
+// checker is a Checker for a single provider.
 type checker struct {
 	down          atomic.Bool
 	checked, full atomic.Int32
@@ -34,8 +34,8 @@ func (c *checker) Check(_ context.Context, _ pipeline.Engines, all bool) {
 	}
 }
 
-// TestMonitor: providers are tested while calls wait for them and for one more minute; an agent is unavailable until
-// they are usable again.
+// TestMonitor checks that providers are tested while calls wait for them and for one minute longer, and that an
+// agent is unavailable until its providers are usable again.
 func TestMonitor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &checker{}
@@ -85,7 +85,7 @@ func TestMonitor(t *testing.T) {
 			t.Errorf("unavailable: %v", m.UnavailableAgents())
 		}
 		checkReady("a", true)
-		<-time.After(2 * time.Minute) // demand expires
+		<-time.After(2 * time.Minute) // until the demand has expired
 		c.checked.Store(0)
 		if ok, err := m.IsVerified(ctx, "a", 1); ok || err != nil {
 			t.Errorf("verified: %v, %v", ok, err)

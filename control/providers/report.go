@@ -9,10 +9,10 @@ import (
 	"github.com/parley-voice/parley/control/db"
 )
 
-// Names are the configured providers of all servers, by kind: asr, llm or tts.
+// Names lists the configured providers of all servers by kind: "asr", "llm" or "tts".
 type Names map[string][]string
 
-// Report stores the providers of a server. The entry is valid for a day.
+// Report stores the providers of one server for a day.
 func Report(ctx context.Context, q db.Querier, n Names) error {
 	for seam, names := range n {
 		_, err := q.Exec(ctx, `
@@ -25,7 +25,7 @@ func Report(ctx context.Context, q db.Querier, n Names) error {
 	return nil
 }
 
-// KnownProviders returns the providers that servers reported in the last day.
+// KnownProviders returns the providers that servers reported during the last day.
 func KnownProviders(ctx context.Context, q db.Querier) (Names, error) {
 	rows, err := q.Query(ctx, "SELECT seam, name FROM server_providers WHERE at > clock_timestamp() - interval '1 day'")
 	if err != nil {
