@@ -12,8 +12,8 @@ import (
 	"github.com/parley-voice/parley/control/db"
 )
 
-// AgentDefinition returns the agent definition with which the call was accepted; the zero
-// Definition if the agent was deleted.
+// AgentDefinition returns the version of the agent's definition that was current when the call was accepted. It
+// returns the zero Definition if the agent was deleted.
 func (s *Store) AgentDefinition(ctx context.Context, callID string) (agents.Definition, error) {
 	var d agents.Definition
 	var text []byte
@@ -32,7 +32,8 @@ func (s *Store) AgentDefinition(ctx context.Context, callID string) (agents.Defi
 	return d, nil
 }
 
-// SetAnalysis stores the analysis of a call, or why it failed. The first result stays.
+// SetAnalysis stores the analysis of a call, or the reason why the analysis failed. Only the first result of a call
+// is kept.
 func (s *Store) SetAnalysis(ctx context.Context, callID, status string, result json.RawMessage, reason string) error {
 	_, err := db.Exec(ctx, s.Pool, "failed to store the analysis", `
 		UPDATE calls SET analysis_status = $2, call_analysis = $3, analysis_error = $4

@@ -8,8 +8,8 @@ import (
 	"github.com/parley-voice/parley/pipeline/tools"
 )
 
-// TestAgentVersionIsFixedByOrder: a call is held and judged with the agent version with which it was accepted, even if a newer
-// one is published.
+// TestAgentVersionIsFixedByOrder checks that a call runs and is analyzed with the agent version that was published
+// when the call was accepted, even if a newer version was published since.
 func TestAgentVersionIsFixedByOrder(t *testing.T) {
 	b := newFixture(t, 10, 1<<20, "sales")
 	publish := func(prompt string, own ...agents.Tool) {
@@ -43,7 +43,7 @@ func TestAgentVersionIsFixedByOrder(t *testing.T) {
 	}
 }
 
-// TestAnalysisIsStoredOnce: the first verdict stays.
+// TestAnalysisIsStoredOnce checks that a second result does not replace the first.
 func TestAnalysisIsStoredOnce(t *testing.T) {
 	b := newFixture(t, 10, 1<<20, "sales")
 	id := b.order("sales", 1)[0]

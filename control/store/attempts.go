@@ -13,11 +13,11 @@ import (
 	"github.com/parley-voice/parley/control/phonenumber"
 )
 
-// lockSQL locks an attempt that the node still leases.
+// lockSQL locks an attempt if the node with this owner and epoch still leases it.
 const lockSQL = `SELECT state FROM attempts WHERE id = $1 AND owner = $2 AND epoch = $3 FOR UPDATE`
 
-// attemptTx runs a transaction that holds the attempt locked. It fails with ErrFenced if the lease is lost, or the attempt
-// cannot move to a state.
+// attemptTx runs do in a transaction that holds a lock on the attempt. It returns ErrFenced if the lease is lost or
+// the attempt cannot move to the state to.
 func attemptTx(ctx context.Context, s *Store, doing string, l control.Lease, to control.AttemptState, do func(pgx.Tx) error) error {
 	return s.tx(ctx, doing, func(tx pgx.Tx) error {
 		var state control.AttemptState
@@ -32,7 +32,8 @@ func attemptTx(ctx context.Context, s *Store, doing string, l control.Lease, to 
 	})
 }
 
-// Intent implements control.AttemptStore. When it returns nil the intent is on disk, regardless of synchronous_commit.
+// Intent implements control.AttemptStore. When Intent returns nil, the intent is on disk, whatever synchronous_commit
+// says.
 func (s *Store) Intent(ctx context.Context, l control.Lease) error {
 	return db.Wrap(s.writers().intent.Do(ctx, l), "intent")
 }
@@ -86,7 +87,8 @@ func (s *Store) Finish(ctx context.Context, l control.Lease, f control.CallResul
 	})
 }
 
-// isUnanswered reports whether the attempt was not answered: it has no transcript and no transfer leg.
+// isUnanswered reports whether the result is that of an attempt that nobody answered. Such a result has no
+// transcript, quality, usage or transfer.
 func isUnanswered(f control.CallResult) bool {
 	return f.Status == control.Failed && f.AnsweredAt.IsZero() && f.AnsweredBy == "" &&
 		len(f.Lines)+len(f.Turns)+len(f.Quality)+len(f.Usage)+len(f.Transfer)+len(f.AMD) == 0
@@ -96,7 +98,7 @@ func isUnanswered(f control.CallResult) bool {
 var endCallSQL = "UPDATE calls c SET " + endColumns.Set(1) +
 	fmt.Sprintf(" WHERE id = $%d AND status NOT IN ('ended', 'failed')", endColumns.ArgCount()+1)
 
-// endCall ends a call's row and writes its end event.
+// endCall ends a call, its transfer legs, and writes the end event.
 func endCall(ctx context.Context, tx pgx.Tx, callID string, f control.CallResult) error {
 	row := resultRow(&f)
 	tag, err := tx.Exec(ctx, endCallSQL, append(endColumns.Args(&row), callID)...)
@@ -118,7 +120,7 @@ func endCall(ctx context.Context, tx pgx.Tx, callID string, f control.CallResult
 		INSERT INTO events (call_id, org_id, kind, home)
 		SELECT c.id, c.org_id, $2, CASE WHEN $3 THEN '' ELSE coalesce((SELECT home FROM attempts a WHERE a.call_id = c.id AND a.leg = 'callee' ORDER BY attempt_no DESC LIMIT 1), '') END
 		FROM calls c WHERE c.id = $1
-		ON CONFLICT (call_id, kind) DO NOTHING`, callID, control.CallEnded, f.Reason == control.ReasonUnknown) // its node is lost and left no recording
+		ON CONFLICT (call_id, kind) DO NOTHING`, callID, control.CallEnded, f.Reason == control.ReasonUnknown) // a lost node left no recording
 	if err != nil {
 		return err
 	}
@@ -126,15 +128,15 @@ func endCall(ctx context.Context, tx pgx.Tx, callID string, f control.CallResult
 	return err
 }
 
-// tx runs a transaction and adds what it was for to its error.
+// tx runs do in a transaction. doing describes the work in errors.
 func (s *Store) tx(ctx context.Context, doing string, do func(pgx.Tx) error) error {
 	return db.Wrap(db.Tx(ctx, s.dialPool(), do), doing)
 }
 
-// suppressedSQL reports whether a number is on the organization's suppression list, in any form.
+// suppressedSQL reports whether any form of a number ($2) is on the organization's suppression list.
 const suppressedSQL = "SELECT EXISTS (SELECT FROM suppressions WHERE org_id = $1 AND number = ANY ($2))"
 
-// Screen implements control.Screener by the organization's suppression list.
+// Screen implements control.Screener with the organization's suppression list.
 func (s *Store) Screen(ctx context.Context, n control.Number, _ control.Purpose) (control.Verdict, error) {
 	var is bool
 	if err := s.Pool.QueryRow(ctx, suppressedSQL, n.OrgID, phonenumber.ListedForms(n.Digits)).Scan(&is); err != nil {
@@ -143,7 +145,7 @@ func (s *Store) Screen(ctx context.Context, n control.Number, _ control.Purpose)
 	return VerdictOf(is), nil
 }
 
-// QueueSuppressed adds a query to a batch that calls is with the index of each suppressed number.
+// QueueSuppressed adds a query to a batch. For each suppressed number, the batch calls is with the number's index.
 func QueueSuppressed(b *pgx.Batch, numbers []control.Number, is func(n int)) {
 	var places []int
 	var orgs, digits []string
@@ -162,7 +164,7 @@ func QueueSuppressed(b *pgx.Batch, numbers []control.Number, is func(n int)) {
 		})
 }
 
-// VerdictOf returns the verdict of the organization's suppression list.
+// VerdictOf converts a hit on the organization's suppression list to a verdict.
 func VerdictOf(suppressed bool) control.Verdict {
 	if suppressed {
 		return control.Verdict{List: "org_suppression"}
@@ -170,7 +172,8 @@ func VerdictOf(suppressed bool) control.Verdict {
 	return control.Verdict{}
 }
 
-// SetRecording stores the status and key of a call's recording. RecordingFailed applies only while it is finalizing.
+// SetRecording stores the status and the storage key of a call's recording. It ignores RecordingFailed unless the
+// recording's status is "finalizing".
 func (s *Store) SetRecording(ctx context.Context, callID string, status control.RecordingStatus, key string) error {
 	_, err := db.Exec(ctx, s.dialPool(), "failed to store the recording status", `
 		UPDATE calls SET recording_status = $2, recording_key = $3

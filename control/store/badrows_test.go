@@ -14,7 +14,7 @@ import (
 	"github.com/parley-voice/parley/control/store"
 )
 
-// decode parses JSON as the API does: numbers keep their spelling.
+// decode parses JSON as the API does: numbers keep the digits as written.
 func decode(t *testing.T, text string) map[string]any {
 	t.Helper()
 	var v map[string]any
@@ -26,7 +26,8 @@ func decode(t *testing.T, text string) map[string]any {
 	return v
 }
 
-// TestJSONNumbersKeepSpelling stores numbers that are short as written but long in decimal form.
+// TestJSONNumbersKeepSpelling stores numbers such as 1e-400000, which are short as written but long in decimal form,
+// and reads them back unchanged.
 func TestJSONNumbersKeepSpelling(t *testing.T) {
 	b := newFixture(t, 10, 1<<20, "sales")
 	tiny := decode(t, `{"a":[`+strings.TrimSuffix(strings.Repeat("1e-16000,", 70000), ",")+`],"b":1e-400000}`)
@@ -49,7 +50,7 @@ func TestJSONNumbersKeepSpelling(t *testing.T) {
 	}
 }
 
-// TestBadRowDoesNotBlockQueue: an unreadable call ends, and the others are dialed.
+// TestBadRowDoesNotBlockQueue checks that a call whose row cannot be read ends, and that the other calls are dialed.
 func TestBadRowDoesNotBlockQueue(t *testing.T) {
 	for name, spoil := range map[string]string{
 		"no object":              "UPDATE calls SET variables = '[]' WHERE id = $1",
@@ -79,7 +80,7 @@ func TestBadRowDoesNotBlockQueue(t *testing.T) {
 	}
 }
 
-// TestInterruptedClaimKeepsCallQueued: an interrupted claim leaves the call in the queue.
+// TestInterruptedClaimKeepsCallQueued checks that a call stays in the queue if its claim is interrupted.
 func TestInterruptedClaimKeepsCallQueued(t *testing.T) {
 	b := newFixture(t, 10, 1<<20, "sales")
 	id := b.order("sales", 1)[0]

@@ -22,9 +22,9 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-// groupWriter groups concurrent writes of calls into one statement and one fsync.
+// groupWriter writes concurrent changes of calls in groups: one statement and one fsync for each group.
 type groupWriter struct {
-	pool   *pgxpool.Pool // set by Store.writers
+	pool   *pgxpool.Pool // the dial pool; Store.writers sets it
 	once   sync.Once
 	intent groupcommit.Group[control.Lease]
 	mark   groupcommit.Group[mark]
@@ -32,7 +32,7 @@ type groupWriter struct {
 	trace  groupcommit.Group[signalingTrace]
 }
 
-// Minimum intervals between transactions of a kind. Only intents delay dialing.
+// Minimum intervals between two transactions of one kind. Only the interval of intents delays dialing.
 const (
 	intentsApart  = 5 * time.Millisecond
 	marksApart    = 50 * time.Millisecond
@@ -52,27 +52,28 @@ func (s *Store) writers() *groupWriter {
 	return w
 }
 
-// IsRowError reports whether an error is caused by a written value. Deadlocks count too:
-// they pass when each row is written alone.
+// IsRowError reports whether a written value caused the error, so that the rows have to be written one by one. A
+// deadlock counts too, because it passes when each row is written alone.
 func IsRowError(err error) bool {
 	refusal, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && (!isDatabaseFault(refusal) || refusal.Code == "40P01")
 }
 
-// mark is a new state of an attempt.
+// mark is an attempt's move to a new state.
 type mark struct {
 	lease control.Lease
 	to    control.AttemptState
 	at    time.Time
 }
 
-// finish is the result of an unanswered attempt.
+// finish is the end of an unanswered attempt.
 type finish struct {
 	lease control.Lease
 	final control.CallResult
 }
 
-// heldSQL locks the attempts $1, owners $2, epochs $3 that are still leased, in id order.
+// heldSQL locks the attempts that are still leased among the attempts $1 with owners $2 and epochs $3. It locks in id
+// order.
 const heldSQL = `
 asked AS (SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[]) WITH ORDINALITY AS x (id, owner, epoch, n)),
 held AS (
@@ -80,7 +81,7 @@ held AS (
 	WHERE a.owner = x.owner AND a.epoch = x.epoch ORDER BY a.id FOR UPDATE OF a
 )`
 
-// leaseArgs returns the arguments of heldSQL.
+// leaseArgs returns the arguments $1 to $3 of heldSQL.
 func leaseArgs[T any](items []T, of func(T) control.Lease) []any {
 	ids, owners, epochs := make([]string, len(items)), make([]string, len(items)), make([]int64, len(items))
 	for n, item := range items {
@@ -90,7 +91,8 @@ func leaseArgs[T any](items []T, of func(T) control.Lease) []any {
 	return []any{ids, owners, epochs}
 }
 
-// queryEach runs a statement that returns one row per leased attempt with its index; the other attempts get ErrFenced.
+// queryEach runs a statement that returns one row for each leased attempt, with the attempt's index. An attempt
+// without a row gets ErrFenced.
 func queryEach(ctx context.Context, q db.Querier, items int, sql string, args []any, one func(row pgx.Row, n *int) error) ([]error, error) {
 	each := make([]error, items)
 	for n := range each {
@@ -112,7 +114,8 @@ func queryEach(ctx context.Context, q db.Querier, items int, sql string, args []
 	return each, rows.Err()
 }
 
-// intentCheckSQL locks attempts about to be dialed and reads their state. It enforces synchronous_commit.
+// intentCheckSQL locks the attempts that are about to be dialed and reads their intentCheck. It turns
+// synchronous_commit on for the transaction.
 const intentCheckSQL = `
 WITH sure AS (SELECT set_config('synchronous_commit', 'on', true)),` + heldSQL + `
 SELECT h.n, h.state, c.end_requested_at IS NOT NULL, c.org_id, c.to_number, c.from_number, c.call_type = 'web', s.id IS NULL,
@@ -121,8 +124,8 @@ SELECT h.n, h.state, c.end_requested_at IS NOT NULL, c.org_id, c.to_number, c.fr
 FROM sure, held h JOIN calls c ON c.id = h.call_id LEFT JOIN campaigns k ON k.id = c.campaign_id
 LEFT JOIN subgroups s ON s.id = c.route_id LEFT JOIN trunks t ON t.id = s.trunk_id LEFT JOIN grants g ON g.id = s.grant_id`
 
-// intentSQL moves the claimed attempts $4 to intent unless their number is suppressed; $1
-// to $3 are attempts, organizations and number forms.
+// intentSQL moves the claimed attempts $4 to the state "intent", except those with a suppressed number. $1 to $3 list
+// each form of each attempt's number: attempt, organization, number.
 const intentSQL = `
 UPDATE attempts a SET state = 'intent'
 WHERE a.id = ANY ($4) AND NOT EXISTS (
@@ -130,17 +133,17 @@ WHERE a.id = ANY ($4) AND NOT EXISTS (
 	WHERE x.id = a.id)
 RETURNING a.id`
 
-// intentCheck is the state that decides whether an attempt may be dialed.
+// intentCheck holds what decides whether an attempt may be dialed.
 type intentCheck struct {
 	state             control.AttemptState
 	endRequested      bool
 	org, to, from     string
-	web, routeDeleted bool           // a web call; a call of a deleted subgroup
-	numbers           trunks.Numbers // caller numbers allowed now
-	campaignStopped   bool           // its campaign is not running
+	web, routeDeleted bool           // the call is a web call; its subgroup was deleted
+	numbers           trunks.Numbers // caller numbers that are allowed now
+	campaignStopped   bool           // the call's campaign is not running
 }
 
-// targets are the scan targets of a row of intentCheckSQL, after its index.
+// targets returns the scan targets of a row of intentCheckSQL after its first column, the index.
 func (st *intentCheck) targets() []any {
 	return []any{
 		&st.state, &st.endRequested, &st.org, &st.to, &st.from, &st.web, &st.routeDeleted, &st.numbers.Subgroup,
@@ -148,8 +151,8 @@ func (st *intentCheck) targets() []any {
 	}
 }
 
-// blocker returns why an attempt must not be dialed. The caller number was fixed at
-// acceptance; no other one is used instead.
+// blocker returns an error if the attempt must not be dialed. The caller number was chosen when the call was
+// accepted. If that number is no longer allowed, the call ends and no other number is used.
 func (st *intentCheck) blocker() error {
 	if !control.CanMove(st.state, control.Intent) {
 		return control.ErrFenced
@@ -172,7 +175,8 @@ func (st *intentCheck) blocker() error {
 	return nil
 }
 
-// intents commits the intents of attempts. End requests and suppressions since acceptance apply.
+// intents commits the intents of attempts. It honors end requests and suppressions that came after the call was
+// accepted.
 func (w *groupWriter) intents(ctx context.Context, leases []control.Lease) (each []error, err error) {
 	stands := make([]intentCheck, len(leases))
 	err = db.Tx(ctx, w.pool, func(tx pgx.Tx) (fault error) {
@@ -205,7 +209,8 @@ func (w *groupWriter) intents(ctx context.Context, leases []control.Lease) (each
 	return each, err
 }
 
-// writeIntents writes the intents of unblocked attempts and returns those that are not suppressed.
+// writeIntents writes the intents of attempts that have no error in each, and returns those whose number is not
+// suppressed.
 func writeIntents(ctx context.Context, tx pgx.Tx, leases []control.Lease, stands []intentCheck, each []error) ([]string, error) {
 	var free, ids, orgs, numbers []string
 	for n, st := range stands {
@@ -223,7 +228,7 @@ func writeIntents(ctx context.Context, tx pgx.Tx, leases []control.Lease, stands
 	return db.Collect(ctx, tx, "", pgx.RowTo[string], intentSQL, ids, orgs, numbers, free)
 }
 
-// marksSQL moves attempts to the states $4 at $5, and their calls.
+// marksSQL moves leased attempts to the states $4 at the times $5, and updates their calls.
 const marksSQL = `
 WITH` + heldSQL + `,
 fit AS (
@@ -242,7 +247,7 @@ fit AS (
 )
 SELECT n, state FROM held`
 
-// marks advances attempts. A state that was passed already is ignored.
+// marks moves attempts to their new states. It ignores a state that the attempt has passed already.
 func (w *groupWriter) marks(ctx context.Context, marks []mark) ([]error, error) {
 	args := append(leaseArgs(marks, func(m mark) control.Lease { return m.lease }),
 		groupcommit.Column(marks, func(m mark) string { return string(m.to) }), groupcommit.Column(marks, func(m mark) time.Time { return m.at }))
@@ -258,12 +263,12 @@ func (w *groupWriter) marks(ctx context.Context, marks []mark) ([]error, error) 
 	})
 }
 
-// unansweredColumns are the columns of the results of unanswered attempts.
+// unansweredColumns are the columns that the end of an unanswered attempt sets.
 //
 //nolint:gochecknoglobals // read-only table
 var unansweredColumns = endColumns.Except("answered_at", "answered_by", "transfer", "quality", "usage", "amd", "recording_truncated")
 
-// finishesSQL ends unanswered attempts and their calls and writes the end events.
+// finishesSQL ends unanswered attempts and their calls, and writes the end events.
 //
 //nolint:gochecknoglobals // made once
 var finishesSQL = `
@@ -291,7 +296,7 @@ func (w *groupWriter) finishes(ctx context.Context, ends []finish) ([]error, err
 	return queryEach(ctx, w.pool, len(ends), finishesSQL, args, func(row pgx.Row, n *int) error { return row.Scan(n) })
 }
 
-// signalingTrace is the signaling of an attempt.
+// signalingTrace is the list of SIP messages of an attempt.
 type signalingTrace struct {
 	lease control.Lease
 	rungs []callview.Rung

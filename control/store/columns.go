@@ -16,11 +16,11 @@ import (
 // CallRow is a row of the table calls.
 type CallRow struct {
 	control.Call
-	RouteN        int64   // number of the call in its subgroup
-	CostPerMinute float64 // as of its registration
+	RouteN        int64   // sequence number of the call in its subgroup
+	CostPerMinute float64 // rate when the call was registered
 }
 
-// RegisteredColumns are the columns of a call that are known when it is registered.
+// RegisteredColumns are the columns of table calls that are known when a call is registered.
 var RegisteredColumns = db.Columns[CallRow]{ //nolint:gochecknoglobals // read-only table
 	text("id", func(c *CallRow) *string { return &c.ID }),
 	text("org_id", func(c *CallRow) *string { return &c.OrgID }),
@@ -54,7 +54,7 @@ var RegisteredColumns = db.Columns[CallRow]{ //nolint:gochecknoglobals // read-o
 	db.Field("cost_per_minute", "float8", func(c *CallRow) *float64 { return &c.CostPerMinute }).WriteOnly(),
 }
 
-// resultColumns are the columns of a call that are set when it ends; see resultRow.
+// resultColumns are the columns of table calls that are set when a call ends. resultRow fills them.
 var resultColumns = db.Columns[CallRow]{ //nolint:gochecknoglobals // read-only table
 	optionalTime("dialed_at", func(c *CallRow) *time.Time { return &c.DialedAt }),
 	optionalTime("ringing_at", func(c *CallRow) *time.Time { return &c.RingingAt }),
@@ -72,7 +72,8 @@ var resultColumns = db.Columns[CallRow]{ //nolint:gochecknoglobals // read-only 
 	db.Field("recording_truncated", "boolean", func(c *CallRow) *bool { return &c.Truncated }),
 }
 
-// laterColumns are the columns of a call that are set after its end, and those that a Call does not hold.
+// laterColumns are the columns of table calls that are set after the end of a call, and the columns that control.Call
+// lacks.
 var laterColumns = db.Columns[CallRow]{ //nolint:gochecknoglobals // read-only table
 	optionalText("recording_key", func(c *CallRow) *string { return &c.RecordingKey }),
 	rawJSON("call_analysis", func(c *CallRow) *json.RawMessage { return &c.Analysis }),
@@ -82,7 +83,7 @@ var laterColumns = db.Columns[CallRow]{ //nolint:gochecknoglobals // read-only t
 	{Name: "duration_class"},
 }
 
-// callColumns are all columns of the table calls; endColumns are those that endCall sets.
+// callColumns are all columns of table calls. endColumns are the columns that endCall sets.
 //
 //nolint:gochecknoglobals // read-only tables
 var (
@@ -93,7 +94,7 @@ var (
 			WriteAs("recording_status", "CASE WHEN c.recording_status = 'disabled' THEN 'disabled' ELSE %s END")
 )
 
-// resultRow returns the columns of a result.
+// resultRow returns a row with the columns of a call's result.
 func resultRow(f *control.CallResult) CallRow {
 	return CallRow{Call: control.Call{
 		Status: f.Status, RecordingStatus: f.Recording,
@@ -103,7 +104,7 @@ func resultRow(f *control.CallResult) CallRow {
 	}}
 }
 
-// selectCall are the expressions that scanCall reads; c is the call, a the agent.
+// selectCall lists the expressions that scanCall reads. In SQL, c is the call and a is its agent.
 var selectCall = callColumns.Select("c") //nolint:gochecknoglobals // made once
 
 const fromCalls = ` FROM calls c LEFT JOIN agents a ON a.org_id = c.org_id AND a.id = c.agent_id `
@@ -116,17 +117,17 @@ func scanCall(row pgx.Row, more ...any) (control.Call, error) {
 	return c.Call, nil
 }
 
-// AttemptRow is a row of the table attempts that a node inserts with a lease.
+// AttemptRow is a row of table attempts. A node inserts it together with a lease.
 type AttemptRow struct {
 	control.Lease
 	OrgID, TrunkID, RouteID, Home string
 	State                         control.AttemptState
 	Leg                           string // "callee" or "transfer"
-	Number                        string // digits, of a transfer leg
+	Number                        string // digits of the transfer target; empty for the leg to the callee
 	LeaseFor                      time.Duration
 }
 
-// NewAttempt returns a claimed first attempt of a call.
+// NewAttempt returns the first attempt of a call, claimed by node p.
 func NewAttempt(callID string, p control.NodeID, lease time.Duration) AttemptRow {
 	return AttemptRow{
 		Lease: control.Lease{AttemptID: control.NewID("att_", time.Now()), CallID: callID, Owner: p.Owner, Epoch: 1},
@@ -150,7 +151,7 @@ var AttemptColumns = db.Columns[AttemptRow]{ //nolint:gochecknoglobals // read-o
 	writing("clock_timestamp() + %s", db.Field("lease_until", "interval", func(a *AttemptRow) *time.Duration { return &a.LeaseFor })),
 	text("leg", func(a *AttemptRow) *string { return &a.Leg }),
 	text("number", func(a *AttemptRow) *string { return &a.Number }),
-	{Name: "created_at"}, // set by the database
+	{Name: "created_at"}, // the database sets it
 }
 
 var insertAttemptSQL = AttemptColumns.Insert("attempts", 1) //nolint:gochecknoglobals // made once
@@ -159,12 +160,12 @@ func text[T any](name string, field func(*T) *string) db.Column[T] {
 	return db.Field(name, "text", field)
 }
 
-// optionalText is NULL if empty.
+// optionalText returns a text column that is NULL for the empty string.
 func optionalText[T any](name string, field func(*T) *string) db.Column[T] {
 	return optional("''", text(name, field))
 }
 
-// optional makes a column NULL for the value none.
+// optional returns column c with NULL in place of the value none.
 func optional[T any](none string, c db.Column[T]) db.Column[T] {
 	return writing("nullif(%s, "+none+")", reading("coalesce(%s, "+none+")", c))
 }
@@ -179,7 +180,7 @@ func writing[T any](as string, c db.Column[T]) db.Column[T] {
 	return c
 }
 
-// object is a JSON object whose numbers stay as written.
+// object returns a column that holds a JSON object. Numbers keep the digits as written.
 func object[T any](name string, field func(*T) *map[string]any) db.Column[T] {
 	return db.Converted(name, "json", field, func(m map[string]any) map[string]any { return m },
 		func(m *map[string]any) any { return (*exactJSON)(m) })
@@ -194,12 +195,12 @@ func inSeconds[T any](name string, field func(*T) *time.Duration) db.Column[T] {
 		func(d *time.Duration) any { return (*seconds)(d) })
 }
 
-// optionalTime is NULL if zero.
+// optionalTime returns a time column that is NULL for the zero time.
 func optionalTime[T any](name string, field func(*T) *time.Time) db.Column[T] {
 	return db.Converted(name, "timestamptz", field, orNull, func(t *time.Time) any { return (*zeroTime)(t) })
 }
 
-// exactJSON scans JSON and keeps numbers as written.
+// exactJSON scans a JSON object. Numbers keep the digits as written.
 type exactJSON map[string]any
 
 // ScanBytes implements pgtype.BytesScanner.
@@ -209,7 +210,7 @@ func (j *exactJSON) ScanBytes(text []byte) error {
 	return d.Decode((*map[string]any)(j))
 }
 
-// seconds scans a number of seconds.
+// seconds scans a whole number of seconds into a duration.
 type seconds time.Duration
 
 // ScanInt64 implements pgtype.Int64Scanner.
@@ -218,7 +219,7 @@ func (s *seconds) ScanInt64(n pgtype.Int8) error {
 	return nil
 }
 
-// zeroTime scans a time; NULL is the zero time.
+// zeroTime scans a time, and NULL as the zero time.
 type zeroTime time.Time
 
 // ScanTimestamptz implements pgtype.TimestamptzScanner.

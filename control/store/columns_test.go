@@ -10,7 +10,8 @@ import (
 	"github.com/parley-voice/parley/control/store"
 )
 
-// TestColumnsMatchDatabase: a column that a migration adds is in the table of columns.
+// TestColumnsMatchDatabase checks that every column of the database is in the tables of columns, so that a migration
+// cannot add one unnoticed.
 func TestColumnsMatchDatabase(t *testing.T) {
 	d := dbtest.New(t)
 	for table, names := range store.ColumnNames() {

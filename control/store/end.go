@@ -10,8 +10,8 @@ import (
 	"github.com/parley-voice/parley/control"
 )
 
-// End asks a call to end. A call that was not sent to the carrier yet is canceled at once; otherwise the request is
-// stored and the call's node is woken. It returns the call afterwards; an ended call is unchanged.
+// End ends a call on request. It cancels a call at once if no INVITE was sent yet. Otherwise it stores the request
+// and wakes the call's node. It returns the call as it is afterwards. An ended call stays unchanged.
 func (s *Store) End(ctx context.Context, orgID, id string) (control.Call, error) {
 	var c control.Call
 	err := s.tx(ctx, "end call", func(tx pgx.Tx) error {
@@ -25,7 +25,7 @@ func (s *Store) End(ctx context.Context, orgID, id string) (control.Call, error)
 		if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 			return err
 		}
-		// The attempt's lock keeps others from ending the call.
+		// Lock the attempt first: nobody else can end the call while the lock is held.
 		if c, err = callIn(ctx, tx, orgID, id); err != nil || c.Status.Over() {
 			return err
 		}
@@ -47,7 +47,7 @@ func (s *Store) End(ctx context.Context, orgID, id string) (control.Call, error)
 	return c, err
 }
 
-// cancel ends a call that was not sent.
+// cancel ends a call whose INVITE was not sent.
 func cancel(ctx context.Context, tx pgx.Tx, id, attempt string) error {
 	// The new epoch fences a node that is about to dial.
 	_, err := tx.Exec(ctx, "UPDATE attempts SET state = 'ended', epoch = epoch + 1, lease_until = NULL WHERE id = $1", attempt)
@@ -60,7 +60,7 @@ func cancel(ctx context.Context, tx pgx.Tx, id, attempt string) error {
 	})
 }
 
-// requestEnd asks the call's node to end it.
+// requestEnd stores the request that the call's node end the call, and wakes the node.
 func requestEnd(ctx context.Context, tx pgx.Tx, id string) error {
 	_, err := tx.Exec(ctx, "UPDATE calls SET end_requested_at = coalesce(end_requested_at, now()) WHERE id = $1", id)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/parley-voice/parley/control/groupcommit"
 )
 
-// A planNode is a node of EXPLAIN's plan.
+// planNode is a node of the plan that EXPLAIN returns.
 type planNode struct {
 	Type     string     `json:"Node Type"`
 	Relation string     `json:"Relation Name"`
@@ -21,7 +21,7 @@ type planNode struct {
 	Plans    []planNode `json:"Plans"`
 }
 
-// read returns the number of calls read, and whether that was a sequential scan.
+// read returns the number of calls that the plan read, and whether it read them by a sequential scan.
 func (n planNode) read() (rows int, all bool) {
 	if n.Relation == "calls" {
 		rows, all = int((n.Rows+n.Removed)*n.Loops), n.Type == "Seq Scan"
@@ -33,7 +33,7 @@ func (n planNode) read() (rows int, all bool) {
 	return rows, all
 }
 
-// ColumnNames returns the names of the columns of a table that the store has.
+// ColumnNames returns the column names of each table that package store defines.
 func ColumnNames() map[string][]string {
 	return map[string][]string{
 		"calls":    groupcommit.Column(callColumns, func(c db.Column[CallRow]) string { return c.Name }),
@@ -41,7 +41,8 @@ func ColumnNames() map[string][]string {
 	}
 }
 
-// Explain lists a page and returns the plan and the number of rows read for it; -1 means a sequential scan.
+// Explain lists a page and returns the query plan and the number of rows read. The number is -1 if the plan scans the
+// whole table.
 func (s *Store) Explain(ctx context.Context, f Filter) (string, int, error) {
 	q := f.plan(defaultScan)
 	var text []byte

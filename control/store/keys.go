@@ -15,7 +15,7 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-// keyLength is the length of a signing key in bytes.
+// keyLength is the length of a signing key, in bytes.
 const keyLength = 32
 
 func newKey() media.Secret {
@@ -24,7 +24,7 @@ func newKey() media.Secret {
 	return media.Secret(hex.EncodeToString(fresh))
 }
 
-// SharedKey returns the 32-byte signing key of a name, shared by all nodes and created at its first use.
+// SharedKey returns the 32-byte signing key with this name. All nodes share the key. The first use creates it.
 func SharedKey(ctx context.Context, q db.Querier, name string) ([]byte, error) {
 	var text media.Secret
 	err := q.QueryRow(ctx, `
@@ -40,10 +40,11 @@ func SharedKey(ctx context.Context, q db.Querier, name string) ([]byte, error) {
 	return key, nil
 }
 
-// ChannelKeys is notified after a rotation of a signing key.
+// ChannelKeys is the Postgres channel that is notified after a signing key was rotated.
 const ChannelKeys = "parley_keys"
 
-// RotateKey replaces the key of a name. Everything signed with the old key becomes invalid within seconds on all nodes.
+// RotateKey replaces the signing key with this name. Within seconds, all nodes reject what was signed with the old
+// key.
 func RotateKey(ctx context.Context, q db.Querier, name string) error {
 	_, err := q.Exec(ctx, `
 		INSERT INTO signing_keys (name, secret) VALUES ($1, $2)
@@ -54,20 +55,20 @@ func RotateKey(ctx context.Context, q db.Querier, name string) error {
 	return db.Wrap(err, fmt.Sprintf("signing key %s", name))
 }
 
-// keyPoll is the delay after which a rotation is noticed if the notification is lost.
+// keyPoll is the interval of reloading the key, in case a notification is lost.
 const keyPoll = 5 * time.Second
 
-// RotatingKey is a shared key that follows its rotation. It is safe for concurrent use.
+// RotatingKey is a shared signing key that is reloaded after its rotation. It is safe for concurrent use.
 type RotatingKey struct {
 	Store *Store
 	Name  string
-	Wake  <-chan struct{} // signals ChannelKeys; may be nil
+	Wake  <-chan struct{} // receives a value after a notification of ChannelKeys; may be nil
 	Log   *slog.Logger    // nil disables logging
 
 	key atomic.Pointer[[]byte]
 }
 
-// Load reads the current key.
+// Load reads the current key from the database.
 func (k *RotatingKey) Load(ctx context.Context) error {
 	key, err := SharedKey(ctx, k.Store.Pool, k.Name)
 	if err != nil {
@@ -77,16 +78,16 @@ func (k *RotatingKey) Load(ctx context.Context) error {
 	return nil
 }
 
-// Key returns the key after the first successful Load.
+// Key returns the current key. Before the first successful Load it returns a random key.
 func (k *RotatingKey) Key() []byte {
 	key := k.key.Load()
 	if key == nil {
-		return bytes.Clone([]byte(newKey())) // a random key: no signature verifies
+		return bytes.Clone([]byte(newKey())) // with a random key no signature is valid
 	}
 	return *key
 }
 
-// Run reloads the key until ctx ends.
+// Run reloads the key after each rotation until ctx ends.
 func (k *RotatingKey) Run(ctx context.Context) {
 	tick := time.NewTicker(keyPoll)
 	defer tick.Stop()

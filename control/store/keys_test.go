@@ -16,7 +16,8 @@ import (
 	"github.com/parley-voice/parley/control/store"
 )
 
-// TestSigningKeysAreSealed: keys stored in plain text keep their values but are encrypted.
+// TestSigningKeysAreSealed checks that keys that were stored in plain text are encrypted without changing their
+// values.
 func TestSigningKeysAreSealed(t *testing.T) {
 	d := dbtest.New(t)
 	old := bytes.Repeat([]byte{7}, 32)
@@ -47,7 +48,7 @@ func TestSigningKeysAreSealed(t *testing.T) {
 	}
 }
 
-// TestKeysRotate: a node notices at once that a key was rotated.
+// TestKeysRotate checks that a node uses the new key at once after a rotation.
 func TestKeysRotate(t *testing.T) {
 	d := dbtest.New(t)
 	ctx, quit := context.WithCancel(t.Context())

@@ -13,28 +13,29 @@ import (
 	"github.com/parley-voice/parley/control/db"
 )
 
-// Page is a part of a list. It has fewer calls than asked for, with More set, only if
-// finding them took longer than listTimeout.
+// Page is a part of a list. A page may have fewer calls than asked for although More is true; this happens only if
+// the search took longer than listTimeout.
 type Page struct {
 	Calls []control.Call
 	More  bool
-	// EndTime and EndID are AfterTime and AfterID of the next page.
+	// EndTime and EndID are the values for AfterTime and AfterID that request the next page.
 	EndTime time.Time
 	EndID   string
 }
 
-// List scans defaultScan calls, then scanGrowth times as many, until the page is full or listTimeout has passed.
+// List scans defaultScan calls first, and then scanGrowth times as many in each round, until the page is full or
+// listTimeout has passed.
 const (
 	defaultScan = 1000
 	scanGrowth  = 4
 	listTimeout = 2 * time.Second
 )
 
-// List returns a page of calls without their variables, newest first unless Ascending.
+// List returns a page of calls without their variables. The newest calls come first unless f.Ascending is set.
 func (s *Store) List(ctx context.Context, f Filter) (Page, error) {
 	var p Page
 	began := time.Now()
-	// All queries see the same snapshot.
+	// Repeatable read lets all queries see the same snapshot.
 	err := pgx.BeginTxFunc(ctx, s.Pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		rest := f
 		for scan := cmp.Or(s.Scan, defaultScan); ; scan *= scanGrowth {
@@ -57,10 +58,10 @@ func (s *Store) List(ctx context.Context, f Filter) (Page, error) {
 	return p, nil
 }
 
-// listOnce returns the calls that pass a filter among the next scan calls.
+// listOnce scans the next calls, as many as scan says, and returns those that match the filter.
 func listOnce(ctx context.Context, tx pgx.Tx, f Filter, scan int) (p Page, err error) {
 	q := f.plan(scan)
-	// A generic plan would be bad for rare values.
+	// QueryExecModeExec plans with the actual values. A generic plan would be slow for rare values.
 	p.Calls, err = db.Collect(ctx, tx, "", func(row pgx.CollectableRow) (control.Call, error) { return scanCall(row) },
 		q.Page, append([]any{pgx.QueryExecModeExec}, q.Args...)...)
 	if err != nil {
@@ -75,7 +76,7 @@ func listOnce(ctx context.Context, tx pgx.Tx, f Filter, scan int) (p Page, err e
 		return p, nil
 	}
 	err = tx.QueryRow(ctx, q.End, append([]any{pgx.QueryExecModeExec}, q.Args[:q.ScanArgs]...)...).Scan(&p.EndTime, &p.EndID)
-	if errors.Is(err, pgx.ErrNoRows) { // all calls were scanned
+	if errors.Is(err, pgx.ErrNoRows) { // no further call exists
 		return p, nil
 	}
 	p.More = err == nil

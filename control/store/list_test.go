@@ -13,7 +13,7 @@ import (
 	"github.com/parley-voice/parley/control/store"
 )
 
-// insertCalls writes n calls, three at a time, a second apart. Their kinds repeat with different periods.
+// insertCalls writes n calls. Three calls share each second, and each property repeats with a period of its own.
 func (b *fixture) insertCalls(n int) {
 	b.t.Helper()
 	b.exec(`INSERT INTO calls (id, org_id, call_type, status, agent_id, agent_name, agent_version, to_number, from_number, dial_number,
@@ -34,7 +34,7 @@ func (b *fixture) insertCalls(n int) {
 		FROM generate_series(1, $2) g`, b.org, n)
 }
 
-// listAll lists page after page and returns the ids.
+// listAll reads a list page by page and returns the ids of the calls.
 func (b *fixture) listAll(t *rapid.T, f store.Filter, most int) (ids []string) {
 	for range 10 * most {
 		p, err := b.store.List(b.t.Context(), f)
@@ -56,7 +56,7 @@ func (b *fixture) listAll(t *rapid.T, f store.Filter, most int) (ids []string) {
 	return nil
 }
 
-// TestListMatchesFilter compares lists of random filters, paged over few calls, with the result of one plain query.
+// TestListMatchesFilter checks lists with random filters, read in small pages, against the result of one plain query.
 func TestListMatchesFilter(t *testing.T) {
 	const calls = 150
 	b := newFixture(t, 10, 60)
@@ -125,7 +125,7 @@ func TestListMatchesFilter(t *testing.T) {
 	})
 }
 
-// TestListReadsFewRows: for each single filter a page is read from an index, in order.
+// TestListReadsFewRows checks that a list with any single filter reads its page in order from an index.
 func TestListReadsFewRows(t *testing.T) {
 	b := newFixture(t, 10, 60)
 	b.insertCalls(20_000)
@@ -146,7 +146,8 @@ func TestListReadsFewRows(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// Each value may read one page, and two clauses a window of 1,000.
+			// A query may read one page for each value of the filter. With two filters it may also read a window of
+			// 1,000 calls.
 			if read < 0 || read > 1600 {
 				t.Errorf("%s, after %q: %d rows read\n%s", name, last, read, plan)
 			}

@@ -10,51 +10,52 @@ import (
 	"github.com/parley-voice/parley/control/phonenumber"
 )
 
-// Filter selects calls of an organization. Zero values select all.
+// Filter selects calls of an organization. A field with its zero value does not restrict the selection.
 type Filter struct {
 	OrgID string
-	// The column must have one of these values.
+	// For each non-empty slice, the call's value must be one of these.
 	Statuses, Types, Agents, Campaigns, Contacts, Imports, Trunks, Routes []string
 	Reasons, AnsweredBy, ExternalIDs                                      []string
-	// Digits; every form of the number matches.
+	// To and From are digits. Every form of the number matches.
 	To, From                    string
 	CreatedAfter, CreatedBefore *time.Time
 	MinDurationS, MaxDurationS  *float64
 	Ascending                   bool
-	AfterTime                   time.Time // with AfterID: the end of the previous page
+	AfterTime                   time.Time // with AfterID: the last call of the previous page
 	AfterID                     string
 	Limit                       int
 }
 
-// listQuery is a page as SQL. Calls that meet the most selective condition are read by its
-// index in list order; the other conditions filter the first scan of them.
+// listQuery is the SQL that reads a page. An index finds the calls that meet the most selective condition, in the
+// order of the list. The first calls of these, as many as plan's scan, are checked against the other conditions.
 type listQuery struct {
 	Args     []any
-	ScanArgs int    // the number of Args used by End
-	Page     string // selects the page
-	End      string // selects the last scanned call; empty if nothing is filtered
+	ScanArgs int    // number of leading Args that End uses
+	Page     string // query of the page
+	End      string // query of the last scanned call; empty if every scanned call matches
 }
 
-// arg adds an argument. Every external value is an argument.
+// arg adds an argument and returns its placeholder. Every value from outside is passed this way.
 func (l *listQuery) arg(v any) string {
 	l.Args = append(l.Args, v)
 	return fmt.Sprintf("$%d", len(l.Args))
 }
 
-// clause is one condition of a filter.
+// clause is one restriction of a filter.
 type clause struct {
-	// The column has one of the values.
+	// The value of column must be one of values.
 	column string
 	values []string
-	// Indexed conditions, if the values have no index; a call meets at most one of them.
+	// Conditions that replace column and values if these have no index. An index supports each of them, and a call
+	// meets at most one.
 	each []string
-	// The full condition if each is only a part of it.
+	// If whole is set, it returns the complete condition, and each only narrows the search.
 	whole func(*listQuery) string
-	// No index covers the clause.
+	// True if no index supports the clause.
 	loose bool
 }
 
-// conditions returns conditions that together select the calls of a clause, each by an index.
+// conditions returns conditions that together select the calls of a clause. An index supports each of them.
 func (c clause) conditions(l *listQuery) []string {
 	if c.each != nil {
 		return c.each
@@ -66,7 +67,7 @@ func (c clause) conditions(l *listQuery) []string {
 	return all
 }
 
-// condition returns the clause as one condition, without regard to indexes.
+// condition returns the clause as one SQL condition that need not use an index.
 func (c clause) condition(l *listQuery) string {
 	if c.whole != nil {
 		return c.whole(l)
@@ -74,11 +75,11 @@ func (c clause) condition(l *listQuery) string {
 	return c.column + " = ANY (" + l.arg(c.values) + ")"
 }
 
-// selectListed is selectCall without the variables, which may be long, and without the join with agents.
+// selectListed is selectCall without the variables, which may be long. A subquery replaces the join with agents.
 var selectListed = callColumns.ReadAs("variables", "'{}'::json"). //nolint:gochecknoglobals // made once
 									ReadAs("agent_name", "coalesce((SELECT a.name FROM agents a WHERE a.id = c.agent_id), %s)").Select("c")
 
-// plan returns the query of a page that scans scan calls.
+// plan returns the query of a page that scans at most scan calls.
 func (f Filter) plan(scan int) listQuery {
 	var l listQuery
 	order, before := "DESC", "<"
@@ -126,7 +127,8 @@ func (f Filter) plan(scan int) listQuery {
 	return l
 }
 
-// clauses returns the conditions, the most selective first. The order is fixed because the data is unknown here.
+// clauses returns the restrictions, the most selective first. The order is fixed because the distribution of the data
+// is unknown.
 func (f Filter) clauses() []clause {
 	status, types := clause{column: "c.status", values: f.Statuses}, clause{column: "c.call_type", values: f.Types, loose: true}
 	all := []clause{
@@ -142,7 +144,7 @@ func (f Filter) clauses() []clause {
 	if slices.Contains(f.Types, "web") {
 		types.each, types.loose = []string{"c.call_type = 'web'"}, false
 		if slices.Contains(f.Types, "phone") {
-			types = clause{} // matches every call
+			types = clause{} // all types are selected, so this restricts nothing
 		}
 		all = append(all, types)
 	}
@@ -165,7 +167,7 @@ func (f Filter) clauses() []clause {
 	return slices.DeleteFunc(all, func(c clause) bool { return len(c.values) == 0 && len(c.each) == 0 })
 }
 
-// numbers returns the stored forms of a number.
+// numbers returns all forms in which a number may be stored.
 func numbers(digits string) []string {
 	if digits == "" {
 		return nil
@@ -177,7 +179,8 @@ func numbers(digits string) []string {
 	return all
 }
 
-// classes are the bounds of duration_class in seconds. A class is the number of bounds that a duration reaches.
+// classes are the bounds, in seconds, of the column duration_class. The class of a call is the number of bounds that
+// its duration reaches.
 var classes = []float64{5, 10, 20, 30, 45, 60, 90, 120, 180, 300, 600, 1200, 1800, 3600} //nolint:gochecknoglobals // read-only table
 
 func class(seconds float64) int {
@@ -188,7 +191,7 @@ func class(seconds float64) int {
 	return n
 }
 
-// duration selects calls by duration.
+// duration returns the clause that selects calls by their duration.
 func (f Filter) duration() clause {
 	least, most := f.MinDurationS, f.MaxDurationS
 	if least == nil && most == nil {

@@ -18,17 +18,18 @@ import (
 // EventStore is the outbox of call events. It is safe for concurrent use.
 type EventStore struct {
 	Pool *pgxpool.Pool
-	// HomeTimeout is how long an event waits for the node with its files; 0 means 10 min.
+	// HomeTimeout is the time for which an event is reserved for the node that has the call's files; 0 means 10 min.
 	HomeTimeout time.Duration
-	// AnyNodeSteps are the steps that other nodes run if the event's node does not take it within 30 s.
+	// AnyNodeSteps are the steps that need no files of the call. Another node runs them if the event's node does not
+	// take the event within 30 s.
 	AnyNodeSteps []string
 }
 
-// awayAfter is how long an event waits for its node before others run its AnyNode steps.
+// awayAfter is the age of an event at which other nodes run its AnyNodeSteps.
 const awayAfter = 30 * time.Second
 
-// Take implements control.Outbox. An event whose files are on another node waits
-// HomeTimeout for that node; other nodes run its AnyNodeSteps after awayAfter.
+// Take implements control.Outbox. An event whose files are on another node is reserved for that node during
+// HomeTimeout. Other nodes run only its AnyNodeSteps, and only after awayAfter.
 func (s *EventStore) Take(ctx context.Context, line control.Lane, home string, lease time.Duration, most int) ([]*control.Event, error) {
 	wait := s.HomeTimeout
 	if wait == 0 {
@@ -59,7 +60,7 @@ func (s *EventStore) Take(ctx context.Context, line control.Lane, home string, l
 	return all, nil
 }
 
-// keep writes the state of events.
+// keep updates the state of events.
 func (s *EventStore) keep(ctx context.Context, sql string, args ...any) error {
 	_, err := db.Exec(ctx, s.Pool, "outbox", sql, args...)
 	return err

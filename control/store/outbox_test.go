@@ -8,8 +8,8 @@ import (
 	"github.com/parley-voice/parley/control/store"
 )
 
-// TestStepLease: an event stays leased during its steps, however long they take together; after that it
-// returns with its count of tries.
+// TestStepLease checks that an event stays leased while its steps run, even if they take longer than one lease
+// together. When the lease ends, the event returns to the outbox with its count of tries.
 func TestStepLease(t *testing.T) {
 	b := newFixture(t, 10, 1<<20, "sales")
 	events := &store.EventStore{Pool: b.store.Pool}
@@ -30,7 +30,7 @@ func TestStepLease(t *testing.T) {
 	if e == nil {
 		t.Fatal("the event is not there")
 	}
-	b.exec("UPDATE events SET lease_until = now() - interval '1 s'") // the first step used the whole lease
+	b.exec("UPDATE events SET lease_until = now() - interval '1 s'") // simulates a first step that used the whole lease
 	e.Done = append(e.Done, "recording")
 	if err := events.SaveProgress(t.Context(), e, time.Hour); err != nil {
 		t.Fatal(err)
@@ -47,7 +47,8 @@ func TestStepLease(t *testing.T) {
 	}
 }
 
-// TestStepsOfMissingNode: other nodes take, once, the steps that need no files of a missing node; the rest waits for it.
+// TestStepsOfMissingNode checks that another node takes the event of a missing node once and runs the steps that need
+// no files. The other steps wait for the missing node.
 func TestStepsOfMissingNode(t *testing.T) {
 	b := newFixture(t, 10, 1<<20, "sales")
 	events := &store.EventStore{Pool: b.store.Pool, AnyNodeSteps: []string{"contact"}}
@@ -90,8 +91,8 @@ func TestStepsOfMissingNode(t *testing.T) {
 	}
 }
 
-// TestUnknownAttemptIsHandledByAnyNode: other nodes process the end of an attempt lost with its server at once. The end of a
-// conversation waits for the server, because its recording is stored there.
+// TestUnknownAttemptIsHandledByAnyNode checks that any node processes at once the end of an attempt whose node was
+// lost. The end of a conversation waits for its node, because that node has the recording.
 func TestUnknownAttemptIsHandledByAnyNode(t *testing.T) {
 	for at, want := range map[control.AttemptState]int{control.Sent: 1, control.Answered: 0} {
 		b := newFixture(t, 10, 1<<20, "sales")

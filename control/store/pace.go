@@ -1,14 +1,14 @@
 package store
 
-// A subgroup and a grant allow calls_per_minute starts in any 60 s. Starts are numbered and kept for two minutes
-// (subgroup_starts, grant_starts): the next one is due when the start calls_per_minute numbers before it is a minute
-// old. Single calls and transfer legs leave at once within that limit. Campaign calls are also spaced evenly by
-// next_dial_at of subgroup and grant. A trunk's calls_per_second spaces all its calls.
+// A subgroup and a grant allow calls_per_minute starts in any 60 s. The tables subgroup_starts and grant_starts
+// number the starts and keep them for two minutes. With a limit of n per minute, the next start is due one minute
+// after the n-th last start. Within that limit, single calls and transfer legs start at once. Campaign calls are also
+// spaced evenly by the next_dial_at of subgroup and grant. A trunk's calls_per_second spaces all its calls.
 //
-// Timestamps implausibly far ahead predate a clock step back and are ignored.
+// A timestamp that is too far in the future was written before the clock was set back. It is ignored.
 
-// PaceMargin stretches every interval slightly: a carrier counts requests on arrival, and
-// the time from claim to request varies.
+// PaceMargin stretches every interval by 1%. A carrier counts requests when they arrive, and the time between claim
+// and request varies.
 const PaceMargin = `1.01`
 
 const (
@@ -21,15 +21,16 @@ const (
 	CASE WHEN g.next_dial_at < clock_timestamp() + interval '3 minutes' THEN g.next_dial_at END`
 )
 
-// DueAt is the time at which a single call or a transfer leg may start through subgroup s,
-// trunk t and grant g; -infinity means now.
+// DueAt is the SQL of the time from which a single call or a transfer leg may start through subgroup s, trunk t and
+// grant g; -infinity means now.
 const DueAt = `coalesce(greatest(` + windowOfSubgroup + `, ` + windowOfGrant + `, ` + spaceOfTrunk + `), '-infinity')`
 
-// EvenlyDueAt is the same for a campaign call.
+// EvenlyDueAt is the SQL of the time from which a campaign call may start; see DueAt.
 const EvenlyDueAt = `coalesce(greatest(` + windowOfSubgroup + `, ` + windowOfGrant + `, ` + spaceOfTrunk + `, ` + spaceOfWay + `), '-infinity')`
 
-// RecordStart records the rows of the CTE "start" (subgroup id, trunk_id, grant_id, at, per_minute, per_second,
-// lent_per_minute). For each start it deletes two expired ones, so that few remain. Subgroup and trunk must be locked.
+// RecordStart records the starts in the CTE "start" (subgroup id, trunk_id, grant_id, at, per_minute, per_second,
+// lent_per_minute). Each start also deletes two expired starts, which bounds the tables. The caller must hold locks
+// on subgroup and trunk.
 const RecordStart = `subgroup_start AS (
 	UPDATE subgroups s SET started = s.started + 1, next_dial_at = start.at + ` + PaceMargin + ` * interval '1 minute' / start.per_minute
 	FROM start WHERE s.id = start.id RETURNING s.id, s.started, start.at

@@ -15,7 +15,7 @@ import (
 	"github.com/parley-voice/parley/control/db"
 )
 
-// passTime simulates time for pacing: it makes stored starts older.
+// passTime simulates the passing of time by making the stored starts older.
 func (b *fixture) passTime(d time.Duration) {
 	b.t.Helper()
 	b.exec("UPDATE subgroup_starts SET at = at - $1::interval", d)
@@ -25,7 +25,7 @@ func (b *fixture) passTime(d time.Duration) {
 	}
 }
 
-// claimAll claims until no more calls may start, and returns their number.
+// claimAll claims calls until pacing allows no more, and returns their number.
 func (b *fixture) claimAll() (n int) {
 	b.t.Helper()
 	for b.claim("n") != nil {
@@ -34,8 +34,8 @@ func (b *fixture) claimAll() (n int) {
 	return n
 }
 
-// TestSingleCallsAreNotSpaced: single calls are not spaced. A subgroup or grant starts its calls per minute at once, and
-// further ones when those are a minute old.
+// TestSingleCallsAreNotSpaced checks that single calls start without spacing: a subgroup or grant starts its calls
+// per minute at once, and the next ones when the first are a minute old.
 func TestSingleCallsAreNotSpaced(t *testing.T) {
 	for _, tt := range []struct {
 		name, sql string
@@ -69,7 +69,7 @@ func TestSingleCallsAreNotSpaced(t *testing.T) {
 	}
 }
 
-// TestTrunkSpacesSingleCalls: a trunk's calls_per_second also applies to single calls.
+// TestTrunkSpacesSingleCalls checks that a trunk's calls_per_second applies to single calls too.
 func TestTrunkSpacesSingleCalls(t *testing.T) {
 	b := newFixture(t, 100, 60, "a")
 	b.order("a", 3)
@@ -83,7 +83,7 @@ func TestTrunkSpacesSingleCalls(t *testing.T) {
 	}
 }
 
-// TestRateInAnyMinute mixes single and campaign calls at random times and checks every window of 60 s.
+// TestRateInAnyMinute starts single and campaign calls at random times and checks the rate in every window of 60 s.
 func TestRateInAnyMinute(t *testing.T) {
 	const rate = 7
 	b := newFixture(t, 1<<20, rate, "a")
@@ -142,8 +142,8 @@ func (b *fixture) campaignCall() bool {
 	return err == nil
 }
 
-// TestCampaignCallsAreSpaced: through a subgroup of 60 per minute, single calls start at once, campaign calls one
-// second after any other.
+// TestCampaignCallsAreSpaced uses a subgroup with 60 calls per minute. It checks that single calls start at once, and
+// that a campaign call starts one second after the call before it.
 func TestCampaignCallsAreSpaced(t *testing.T) {
 	b := newFixture(t, 100, 60, "a")
 	if !b.campaignCall() || b.campaignCall() {
@@ -160,7 +160,8 @@ func TestCampaignCallsAreSpaced(t *testing.T) {
 	}
 }
 
-// TestRateUnderConcurrency: concurrent claims start no more calls per minute than a subgroup or grant allows.
+// TestRateUnderConcurrency checks that concurrent claims start no more calls per minute than a subgroup or grant
+// allows.
 func TestRateUnderConcurrency(t *testing.T) {
 	for _, tt := range []struct{ name, sql string }{
 		{"subgroup", "UPDATE subgroups SET calls_per_minute = 20 WHERE name = 'a'"},
@@ -197,8 +198,8 @@ func TestRateUnderConcurrency(t *testing.T) {
 	}
 }
 
-// TestStartsWithClockAhead: starts recorded before the clock was set back are deleted, so that later ones are deleted
-// too.
+// TestStartsWithClockAhead checks that starts with a time in the future, recorded before the clock was set back, are
+// deleted and do not keep later starts from being deleted.
 func TestStartsWithClockAhead(t *testing.T) {
 	b := newFixture(t, 100, 100, "a")
 	b.order("a", 10)

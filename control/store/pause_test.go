@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// TestClaimLeavesPausedTrunks: a node that must not use a trunk claims none of its calls; another node may.
+// TestClaimLeavesPausedTrunks checks that a node claims no calls of the trunks in its PausedTrunks, and that another
+// node may claim them.
 func TestClaimLeavesPausedTrunks(t *testing.T) {
 	b := newFixture(t, 10, 1<<20, "a")
 	id := b.order("a", 1)[0]
@@ -18,7 +19,7 @@ func TestClaimLeavesPausedTrunks(t *testing.T) {
 		t.Errorf("a call of a paused trunk is due in %v: %v", wait, err)
 	}
 	b.exec("UPDATE trunks SET calls_per_second = 0, next_dial_at = now()")
-	b.store.PausedTrunks = func() []string { return nil } // the other node
+	b.store.PausedTrunks = func() []string { return nil } // simulates another node, for which no trunk is paused
 	if c := b.claim("n2"); c == nil || c.Call.ID != id {
 		t.Error("another node claims nothing")
 	}

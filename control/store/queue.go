@@ -22,12 +22,13 @@ import (
 	"github.com/parley-voice/parley/pipeline/tools"
 )
 
-// ActiveStates is the SQL list of states that occupy a trunk channel.
+// ActiveStates is the SQL list of the attempt states in which an attempt occupies a trunk channel.
 const ActiveStates = `('claimed', 'intent', 'sent', 'ringing', 'answered')`
 
-// lockRoutesSQL locks up to $1 subgroups that may dial now, the longest waiting first so
-// that no long queue starves another. It skips locked subgroups and trunks, and the paused
-// trunks $4. Subgroups whose calls are all held after a failover do not block their trunk.
+// lockRoutesSQL locks up to $1 subgroups that may dial now. The subgroup that has waited longest comes first, so that
+// a long queue does not starve the others. It skips subgroups and trunks that others have locked, and the paused
+// trunks $4. It also skips a subgroup whose calls are all held after a failover, so that others on the trunk can
+// dial.
 const lockRoutesSQL = waitingSQL + `
 SELECT s.id ` + FromRoutes + `
 WHERE s.id IN (SELECT id FROM waiting) AND NOT s.trunk_id = ANY ($4) AND ` + mayDialSQL + `
@@ -38,10 +39,11 @@ WHERE s.id IN (SELECT id FROM waiting) AND NOT s.trunk_id = ANY ($4) AND ` + may
 ORDER BY s.next_dial_at LIMIT $1
 FOR UPDATE OF s, t SKIP LOCKED`
 
-// unrecordedSQL holds for an attempt q whose call is not recorded.
+// unrecordedSQL is true for an attempt q whose call is not recorded.
 const unrecordedSQL = `EXISTS (SELECT FROM calls c WHERE c.id = q.call_id AND c.recording_status = 'disabled')`
 
-// waitingSQL selects subgroups with queued calls by skipping through the index, regardless of queue length.
+// waitingSQL selects the subgroups with queued calls. It jumps through the index from subgroup to subgroup, so its
+// time does not depend on the length of the queues.
 const waitingSQL = `
 WITH RECURSIVE waiting AS (
 	(SELECT subgroup_id AS id FROM attempts WHERE state = 'scheduled' ORDER BY subgroup_id LIMIT 1)
@@ -50,14 +52,14 @@ WITH RECURSIVE waiting AS (
 	FROM waiting w WHERE w.id IS NOT NULL
 )`
 
-// agentInSQL, followed by agent keys in parentheses, holds for attempts q of these agents.
+// agentInSQL, followed by a list of agent keys in parentheses, is true for an attempt q of one of these agents.
 const agentInSQL = `EXISTS (SELECT FROM calls c WHERE c.id = q.call_id AND c.agent_id || ':' || c.agent_version = ANY `
 
 // FromRoutes joins all subgroups s with their trunk t and grant g, if any.
 const FromRoutes = `FROM subgroups s JOIN trunks t ON t.id = s.trunk_id LEFT JOIN grants g ON g.id = s.grant_id`
 
-// HasFreeChannel checks the concurrency limits of subgroup s, trunk t and grant g. A grant
-// covers all subgroups of its organization on the trunk.
+// HasFreeChannel is true if the concurrency limits of subgroup s, trunk t and grant g allow one more call. The limit
+// of a grant covers all subgroups of the borrower on the trunk.
 const HasFreeChannel = `(SELECT count(*) FROM attempts x WHERE x.subgroup_id = s.id AND x.state IN ` + ActiveStates + `) < s.concurrent_calls
   AND (coalesce(g.concurrent_calls, 0) = 0 OR
        (SELECT count(*) FROM attempts x WHERE x.trunk_id = t.id AND x.org_id = g.org_id AND x.state IN ` + ActiveStates + `) < g.concurrent_calls)
@@ -66,9 +68,10 @@ const HasFreeChannel = `(SELECT count(*) FROM attempts x WHERE x.subgroup_id = s
 
 const mayDialSQL = DueAt + ` <= clock_timestamp() AND ` + HasFreeChannel
 
-// claimSQL claims the oldest attempt of each locked subgroup, but only one per trunk or grant that has limits of its
-// own. It checks the limits again because another node may have claimed between the snapshot of the locking statement
-// and its locks. dialing_since holds queued calls after the database reverted; NULL allows none.
+// claimSQL claims the oldest attempt of each locked subgroup. If a trunk or grant has limits of its own, it claims
+// only one attempt for the trunk or grant. It checks the limits again, because another node may have claimed calls
+// between the snapshot and the locks of the locking statement. After the database reverted to an older state,
+// dialing_since() holds back the calls queued before that; NULL holds back all calls.
 const claimSQL = `
 WITH open AS (
 	SELECT s.id, s.trunk_id, g.id AS grant_id, s.calls_per_minute AS per_minute, t.calls_per_second AS per_second, g.calls_per_minute AS lent_per_minute,
@@ -92,13 +95,14 @@ UPDATE attempts SET state = 'claimed', owner = $1, home = $2, epoch = epoch + 1,
 FROM pick WHERE attempts.id = pick.id
 RETURNING attempts.id, attempts.call_id, attempts.owner, attempts.epoch`
 
-// claimTries bounds the retries of a claim whose locked subgroups were used up by others.
+// claimTries limits how often a claim is repeated when other nodes used up the locked subgroups.
 const claimTries = 3
 
-// Claim implements control.Queue. Claims returned with an error are valid; the others lapse.
+// Claim implements control.Queue. If it returns claims and an error, the claims are valid; the other leases expire.
 func (s *Store) Claim(ctx context.Context, p control.NodeID, lease time.Duration, most int) ([]*control.Claim, error) {
 	for range claimTries {
-		// Read before the database starts the lease, so that the local end is never later.
+		// Read the clock before the database starts the lease: the local end of the lease is then never later than
+		// the stored one.
 		until := time.Now().Add(lease)
 		leases, routes, err := s.claimLeases(ctx, p, lease, most)
 		if err != nil {
@@ -116,7 +120,7 @@ func (s *Store) Claim(ctx context.Context, p control.NodeID, lease time.Duration
 	return nil, nil
 }
 
-// claimLeases claims attempts and returns how many subgroups could dial.
+// claimLeases claims attempts. It also returns how many subgroups could dial.
 func (s *Store) claimLeases(
 	ctx context.Context, p control.NodeID, lease time.Duration, most int,
 ) (leases []control.Lease, routes int, err error) {
@@ -137,8 +141,8 @@ func (s *Store) claimLeases(
 	return leases, routes, err
 }
 
-// releaseUnavailable releases calls whose agents this node cannot run now. They wait for a
-// node that can, until they expire.
+// releaseUnavailable releases calls whose agents this node cannot run now. The calls wait for a node that can run
+// them, or until they expire.
 func (s *Store) releaseUnavailable(ctx context.Context, claims []*control.Claim) (kept []*control.Claim, err error) {
 	if s.Agents == nil {
 		return claims, nil
@@ -156,13 +160,13 @@ func (s *Store) releaseUnavailable(ctx context.Context, claims []*control.Claim)
 	return kept, err
 }
 
-// Prepare loads calls that were claimed elsewhere, as Claim does.
+// Prepare loads calls that this node leased by other means than Claim.
 func (s *Store) Prepare(ctx context.Context, held []control.Lease, until time.Time) ([]*control.Claim, error) {
 	return s.prepare(ctx, held, until)
 }
 
-// prepare loads claimed calls. A call with invalid data ends, so that it does not block
-// the others; after a database error the call is released.
+// prepare loads claimed calls. A call with invalid data ends, so that it does not block the others. After a database
+// error the calls are released.
 func (s *Store) prepare(ctx context.Context, held []control.Lease, until time.Time) ([]*control.Claim, error) {
 	claims, err := s.fill(ctx, held)
 	if err != nil && len(held) > 1 {
@@ -185,7 +189,7 @@ func (s *Store) prepare(ctx context.Context, held []control.Lease, until time.Ti
 		defer cancel()
 		return nil, errors.Join(err, s.Release(free, held[0]))
 	}
-	// The trunk or agent was deleted while the call was queued, or the data is invalid.
+	// The trunk or agent was deleted while the call waited, or the data is invalid.
 	return nil, s.Finish(ctx, held[0], control.CallResult{
 		Status: control.Failed, Reason: control.ReasonInternalError, HangupBy: control.SideSystem,
 		EndedAt: time.Now(), Recording: control.RecordingNone,
@@ -195,7 +199,7 @@ func (s *Store) prepare(ctx context.Context, held []control.Lease, until time.Ti
 // releaseTimeout bounds the release of a claim.
 const releaseTimeout = 2 * time.Second
 
-// isCallFault reports whether an error is caused by the call's data and would recur.
+// isCallFault reports whether the call's own data caused an error, so that a second try would fail too.
 func isCallFault(ctx context.Context, err error) bool {
 	if _, ok := errors.AsType[*badCallError](err); ok {
 		return true
@@ -213,19 +217,19 @@ type badCallError struct {
 // Error implements error.
 func (b *badCallError) Error() string { return "call " + b.call + ": " + b.err.Error() }
 
-// Unwrap is for errors.Is.
+// Unwrap returns the cause for errors.Is and errors.As.
 func (b *badCallError) Unwrap() error { return b.err }
 
-// isDatabaseFault reports whether an error is independent of the written data.
+// isDatabaseFault reports whether the state of the database caused an error, and not the written data.
 func isDatabaseFault(err *pgconn.PgError) bool {
 	switch err.Code[:min(2, len(err.Code))] {
-	case "08", "40", "53", "57", "58", "XX": // connection, serialization, resources, intervention, system, internal
+	case "08", "40", "53", "57", "58", "XX": // connection, rollback, resources, operator intervention, system, internal
 		return true
 	}
 	return false
 }
 
-// fillSQL reads claimed calls.
+// fillSQL reads the data of claimed calls.
 //
 //nolint:gochecknoglobals // made once
 var fillSQL = "SELECT " + selectCall + `, v.definition, v.secrets, t.proxy, t.username, t.password, t.settings,
@@ -234,7 +238,7 @@ var fillSQL = "SELECT " + selectCall + `, v.definition, v.secrets, t.proxy, t.us
 	JOIN trunks t ON t.id = c.trunk_id
 	WHERE c.id = ANY ($1)`
 
-// fill loads claimed calls.
+// fill loads the data of claimed calls.
 func (s *Store) fill(ctx context.Context, held []control.Lease) ([]*control.Claim, error) {
 	if len(held) == 0 {
 		return nil, nil
@@ -263,13 +267,13 @@ func (s *Store) fill(ctx context.Context, held []control.Lease) ([]*control.Clai
 	return claims, nil
 }
 
-// claimOf reads a row of fillSQL. A claim returned with an error may be empty.
+// claimOf reads a row of fillSQL. If it returns an error, the claim may be incomplete.
 func (s *Store) claimOf(row pgx.Row) (*control.Claim, error) {
 	c := &control.Claim{}
 	var definition []byte
 	var secrets media.Secret
 	var trunk trunks.Trunk
-	var language string // of the contact
+	var language string // language of the contact
 	var err error
 	c.Call, err = scanCall(row, &definition, &secrets, &trunk.Proxy, &trunk.Username, &trunk.Password, &trunk.Settings, &language)
 	if err != nil {
@@ -322,16 +326,17 @@ func (s *Store) Due(ctx context.Context, limit time.Duration) (time.Duration, er
 	return min(max(wait, time.Millisecond), limit), nil
 }
 
-// pausedTrunks returns the trunks through which this node must not call now.
+// pausedTrunks returns the trunks through which this node must not call now, never nil.
 func (s *Store) pausedTrunks() []string {
-	none := []string{} // not nil, which would be NULL
+	none := []string{} // a nil slice would become NULL in SQL
 	if s.PausedTrunks == nil {
 		return none
 	}
 	return append(none, s.PausedTrunks()...)
 }
 
-// PausedTrunks is a subquery of the trunks whose carriers asked for a pause on all nodes.
+// PausedTrunks is a subquery of trunks that no node can use now: every node sees the trunk as down or paused, and at
+// least one as paused because its carrier asked for it.
 const PausedTrunks = `(SELECT trunk_id FROM trunk_sights WHERE at > clock_timestamp() - interval '15 seconds'
 	GROUP BY trunk_id HAVING bool_and(down OR paused_until > clock_timestamp()) AND bool_or(paused_until > clock_timestamp()))`
 
@@ -348,7 +353,7 @@ func (s *Store) QueueDepth(ctx context.Context) (map[string]int, error) {
 	return by, nil
 }
 
-// ClaimedLastMinute returns how many calls left the dial queue in the last minute.
+// ClaimedLastMinute returns how many calls nodes claimed from the dial queue in the last minute.
 func (s *Store) ClaimedLastMinute(ctx context.Context) (n int, err error) {
 	if err = s.Pool.QueryRow(ctx, "SELECT count(*) FROM attempts WHERE claimed_at > now() - interval '1 minute'").Scan(&n); err != nil {
 		return 0, fmt.Errorf("dial queue: %w", err)

@@ -6,7 +6,7 @@ import (
 	"github.com/parley-voice/parley/control"
 )
 
-// TestReadyRecordingStays: a stored recording is not given up.
+// TestReadyRecordingStays checks that a recording that is stored cannot be marked as failed.
 func TestReadyRecordingStays(t *testing.T) {
 	b := newFixture(t, 10, 1<<20, "sales")
 	id := b.order("sales", 1)[0]

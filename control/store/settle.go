@@ -13,24 +13,28 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-// settleBatch bounds one settlement transaction.
+// settleBatch is the maximum number of attempts or calls that one transaction settles.
 const settleBatch = 50
 
-// lapsed is an attempt whose lease or queue time has lapsed.
+// lapsed is an attempt whose lease has expired or whose time in the queue is over.
 type lapsed struct {
 	attempt, call string
 	leg           string
-	web           bool // of a web call
-	gone          bool // its subgroup is deleted
+	web           bool // the call is a web call
+	gone          bool // the call's subgroup was deleted
 	state         control.AttemptState
 	until         *time.Time
 	now           time.Time
 }
 
-// Settle implements control.Queue. By the database's clock, a lapsed claim returns to the queue, since nothing was
-// sent; from intent to answer the phone may have rung, so the attempt becomes unknown and is never dialed again; an
-// answered call ends as node_lost. Calls that waited too long expire; calls of deleted subgroups fail. While dialing is
-// paused after a revert nothing is settled, and claims from before are held because they may have been sent.
+// Settle implements control.Queue. It uses the database's clock.
+//
+// A claimed attempt whose lease expired returns to the queue, because nothing was sent. From the state "intent" up to
+// the answer, the phone may have rung, so the attempt becomes "unknown" and is never dialed again. An answered call
+// ends as node_lost. A call that waited too long expires. A call of a deleted subgroup fails.
+//
+// While dialing is paused because the database reverted to an older state, nothing is settled. Claims from before are
+// held, because their INVITE may have been sent.
 func (s *Store) Settle(ctx context.Context, keep []string) (int, error) {
 	total := 0
 	for {
@@ -87,7 +91,7 @@ func scanLapsed(row pgx.CollectableRow) (lapsed, error) {
 	return l, err
 }
 
-// settleOne decides by the state alone.
+// settleOne settles one attempt according to its state.
 func (s *Store) settleOne(ctx context.Context, tx pgx.Tx, l lapsed) error {
 	to, final := settlement(l)
 	if to == control.Scheduled {
@@ -95,7 +99,7 @@ func (s *Store) settleOne(ctx context.Context, tx pgx.Tx, l lapsed) error {
 			return err
 		}
 	}
-	// The new epoch fences the owner if it is still alive.
+	// The new epoch fences the old owner in case that node is still alive.
 	_, err := tx.Exec(ctx, `
 		UPDATE attempts SET state = $2, epoch = epoch + 1, lease_until = NULL,
 			owner = CASE WHEN $2 = 'scheduled' THEN '' ELSE owner END
@@ -107,17 +111,17 @@ func (s *Store) settleOne(ctx context.Context, tx pgx.Tx, l lapsed) error {
 		_, err = tx.Exec(ctx, "SELECT pg_notify($1, '')", ChannelQueue)
 		return err
 	}
-	if l.leg != "callee" { // the call continues or ends by itself
+	if l.leg != "callee" { // a transfer leg was lost; the call continues or ends by itself
 		return nil
 	}
-	// The call may have ended already; then its event exists.
+	// The call may have ended already. In that case its event exists.
 	if err := endCall(ctx, tx, l.call, final); err != nil && !errors.Is(err, control.ErrFenced) {
 		return err
 	}
 	return nil
 }
 
-// undo deletes an unsent call if s.Undo withdraws it.
+// undo deletes a call that was never sent if s.Undo withdraws it, and reports whether it did.
 func (s *Store) undo(ctx context.Context, tx pgx.Tx, callID string) (bool, error) {
 	if s.Undo == nil {
 		return false, nil
@@ -131,7 +135,7 @@ func (s *Store) undo(ctx context.Context, tx pgx.Tx, callID string) (bool, error
 
 func settlement(l lapsed) (control.AttemptState, control.CallResult) {
 	f := control.CallResult{Status: control.Failed, HangupBy: control.SideSystem, EndedAt: l.now, Recording: control.RecordingNone}
-	if l.web && l.state != control.Answered { // the browser lost its node
+	if l.web && l.state != control.Answered { // the browser lost its node before the conversation
 		f.Status, f.Reason = control.Ended, control.ReasonNodeLost
 		return control.Closed, f
 	}
@@ -145,7 +149,7 @@ func settlement(l lapsed) (control.AttemptState, control.CallResult) {
 		return control.Scheduled, f
 	case control.Answered:
 		f.Status, f.Reason, f.Recording = control.Ended, control.ReasonNodeLost, control.RecordingFinalizing
-		if l.until != nil { // the last renewal is closest to the real end
+		if l.until != nil { // the last renewal of the lease is the best estimate of the end
 			f.EndedAt = *l.until
 		}
 		return control.Closed, f

@@ -9,13 +9,13 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-// Trace implements control.Tracer. It stores the messages even if the lease was lost.
+// Trace implements control.Tracer. It stores the messages even after the lease was lost.
 func (s *Store) Trace(ctx context.Context, l control.Lease, ladder []media.Message) error {
 	return db.Wrap(s.writers().trace.Do(ctx, signalingTrace{l, callview.Rungs(ladder)}), "store signaling")
 }
 
-// Signaling returns the stored messages of a call's last attempt, oldest first, without
-// checking the organization. Unknown calls are refused with CodeCallNotFound.
+// Signaling returns the stored messages of a call's last attempt, oldest first. It does not check the organization.
+// For an unknown call it returns an error with CodeCallNotFound.
 func (s *Store) Signaling(ctx context.Context, callID string) ([]media.Message, error) {
 	var rungs []callview.Rung
 	err := s.Pool.QueryRow(ctx, `

@@ -21,7 +21,7 @@ func TestSignaling(t *testing.T) {
 		{At: time.Date(2026, 1, 1, 0, 0, 0, 123456000, time.UTC), Out: true, Peer: "192.0.2.1:5060/UDP", Line: "INVITE sip:1@x", Note: "1 INVITE"},
 		{At: time.Date(2026, 1, 1, 0, 0, 1, 0, time.UTC), Peer: "192.0.2.1:5060/UDP", Line: `603 "No" <way>`},
 	}
-	for range 2 { // the second replaces the first
+	for range 2 { // the second write replaces the first
 		if err := b.store.Trace(t.Context(), c.Lease, ladder); err != nil {
 			t.Fatal(err)
 		}
@@ -83,7 +83,7 @@ func TestQualityIsStored(t *testing.T) {
 	}
 }
 
-// TestClaimTrunkSettings: a claim contains the stored settings of its trunk.
+// TestClaimTrunkSettings checks that a claim contains the stored settings of its trunk.
 func TestClaimTrunkSettings(t *testing.T) {
 	b := newFixture(t, 10, 1<<20, "sales")
 	b.order("sales", 1)

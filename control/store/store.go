@@ -1,4 +1,4 @@
-// Package store is the SQL of calls: the dial queue, attempts, the outbox of events and the call records.
+// Package store contains the SQL of calls: the dial queue, attempts, the outbox of events, and call records.
 package store
 
 import (
@@ -21,26 +21,27 @@ import (
 // Store keeps calls in Postgres. It is safe for concurrent use.
 type Store struct {
 	Pool *pgxpool.Pool
-	// Dial is the pool for statements that delay dialing; nil means Pool.
+	// Dial is the connection pool for statements that delay dialing; nil means Pool.
 	Dial *pgxpool.Pool
-	// ExpireAfter bounds the wait in the dial queue; 0 means 15 min.
+	// ExpireAfter limits the time that a call waits in the dial queue; 0 means 15 min.
 	ExpireAfter time.Duration
-	// CheckRecording returns why this node cannot record now; it then claims only calls without recording. May be nil.
+	// CheckRecording returns an error if this node cannot record now. The node then claims only calls without
+	// recording. CheckRecording may be nil.
 	CheckRecording func() error
-	// Scan is the number of calls scanned for a filtered page; 0 means 1,000.
+	// Scan is the number of calls that List scans first for a filtered page; 0 means 1,000.
 	Scan int
-	// Egress limits the hosts of agent tools; HTTPClient calls them.
+	// Egress restricts the hosts that agents' tools may call. HTTPClient sends these requests.
 	Egress     safedial.Rules
 	HTTPClient *http.Client
 
-	// Agents reports which agents this node can run; calls of the others stay queued. May be nil.
+	// Agents reports which agents this node can run. Calls of other agents stay in the queue. Agents may be nil.
 	Agents AgentGate
-	// PausedTrunks lists trunks through which this node must not call now. May be nil.
+	// PausedTrunks returns the trunks through which this node must not call now. It may be nil.
 	PausedTrunks func() []string
 
 	groups groupWriter
-	// Undo reports whether an unsent claimed call is withdrawn; the call is then deleted,
-	// else it returns to the queue. May be nil.
+	// Undo reports whether a claimed call that was never sent is withdrawn. If so, the call is deleted; otherwise it
+	// returns to the queue. Undo may be nil.
 	Undo func(ctx context.Context, tx pgx.Tx, callID string) (bool, error)
 }
 
@@ -48,13 +49,13 @@ type Store struct {
 type AgentGate interface {
 	// UnavailableAgents returns the keys of agents that cannot be used now.
 	UnavailableAgents() []string
-	// MustWait reports whether a call of an agent has to wait.
+	// MustWait reports whether a call of the agent with these engines has to wait.
 	MustWait(ctx context.Context, a providers.Agent, e pipeline.Engines) bool
 }
 
 // Postgres notification channels.
 const (
-	ChannelQueue  = "parley_queue"  // a call may be claimed
+	ChannelQueue  = "parley_queue"  // a call can be claimed
 	ChannelEnds   = "parley_ends"   // a call was asked to end
 	ChannelEvents = "parley_events" // an event was written
 )
@@ -68,8 +69,8 @@ func orNull[T comparable](v T) *T {
 	return &v
 }
 
-// Call returns a call of an organization, or a refusal with CodeCallNotFound. An empty
-// organization selects all, erased calls included.
+// Call returns a call of an organization, or an error with CodeCallNotFound. If orgID is empty, it finds the calls of
+// all organizations, including erased calls.
 func (s *Store) Call(ctx context.Context, orgID, id string) (control.Call, error) {
 	return callIn(ctx, s.Pool, orgID, id)
 }
@@ -81,18 +82,18 @@ func callIn(ctx context.Context, q db.Querier, orgID, id string) (control.Call, 
 	return c, db.RowError(err, "read call", NotFound())
 }
 
-// Recording returns the key of a call's recording, empty if there is none, and the end of
-// the call. Erased calls are not found. The caller authorizes by the signed link.
+// Recording returns the storage key of a call's recording, which is empty if there is none, and the time at which the
+// call ended. It does not find erased calls. The signed link authorizes the request, so no organization is checked.
 func (s *Store) Recording(ctx context.Context, callID string) (key string, ended time.Time, err error) {
 	err = s.Pool.QueryRow(ctx, "SELECT coalesce(recording_key, ''), ended_at FROM calls WHERE id = $1 AND erased_at IS NULL", callID).
 		Scan(&key, (*zeroTime)(&ended))
 	return key, ended, db.RowError(err, "read recording", NotFound())
 }
 
-// NotFound is the refusal for calls that do not exist or belong to others.
+// NotFound returns the error for a call that does not exist or belongs to another organization.
 func NotFound() error { return control.Refuse(control.CodeCallNotFound, "no such call") }
 
-// CallWithTranscript returns a call like Call does, and its transcript, in one query.
+// CallWithTranscript returns a call as Call does, together with its transcript, in one query.
 func (s *Store) CallWithTranscript(ctx context.Context, orgID, id string) (control.Call, control.Transcript, error) {
 	var lines, turns []string
 	c, err := scanCall(s.Pool.QueryRow(ctx, "SELECT "+selectCall+`,
@@ -116,13 +117,13 @@ func (s *Store) CallWithTranscript(ctx context.Context, orgID, id string) (contr
 	return c, w, nil
 }
 
-// Transcript returns the transcript of a call without checking the organization.
+// Transcript returns the transcript of a call. It does not check the organization.
 func (s *Store) Transcript(ctx context.Context, callID string) (control.Transcript, error) {
 	_, w, err := s.CallWithTranscript(ctx, "", callID)
 	return w, err
 }
 
-// Turns returns the items of GET /v1/calls/{id}/turns of an organization's call.
+// Turns returns the items of GET /v1/calls/{id}/turns for a call of an organization.
 func (s *Store) Turns(ctx context.Context, orgID, callID string) ([]json.RawMessage, error) {
 	var turns []json.RawMessage
 	err := s.Pool.QueryRow(ctx, `
@@ -131,7 +132,7 @@ func (s *Store) Turns(ctx context.Context, orgID, callID string) ([]json.RawMess
 	return turns, db.RowError(err, "read turns", NotFound())
 }
 
-// dialPool is the pool for calls being dialed.
+// dialPool returns the pool for statements that delay dialing.
 func (s *Store) dialPool() *pgxpool.Pool {
 	if s.Dial == nil {
 		return s.Pool

@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-// A fixture is a database with an organization that may place calls.
+// fixture is a database with an organization that may place calls.
 type fixture struct {
 	t          *testing.T
 	db         *db.DB
@@ -34,7 +34,7 @@ type fixture struct {
 	route      map[string]string // subgroup ids by name
 }
 
-// newFixture creates the named agents and subgroups, each agent attached to its subgroup.
+// newFixture creates agents and subgroups with these names. Each agent is attached to the subgroup of the same name.
 func newFixture(t *testing.T, concurrent, perMinute int, names ...string) *fixture {
 	t.Helper()
 	b := &fixture{t: t, db: dbtest.New(t), route: map[string]string{}}
@@ -60,7 +60,7 @@ func newFixture(t *testing.T, concurrent, perMinute int, names ...string) *fixtu
 		check(err)
 		_, err = agents.Publish(ctx, q, b.org, name)
 		check(err)
-		// Orders are not under test: the limits are set later.
+		// The limits are set after the orders are placed, so that they do not refuse any.
 		b.route[name], err = trunks.SaveSubgroup(ctx, q, trunks.Subgroup{OrgID: b.org, TrunkID: b.trunk, Name: name, AllowedDestinations: []string{"1"}, ConcurrentCalls: 1 << 20, CallsPerMinute: 1 << 20})
 		check(err)
 		check(trunks.Attach(ctx, q, b.org, b.route[name], []string{id}))
@@ -100,7 +100,7 @@ func (b *fixture) order(agent string, n int) []string {
 	return ids
 }
 
-// claim claims a call for the named node; the result may be nil.
+// claim claims a call for a node; the result is nil if no call can be claimed.
 func (b *fixture) claim(node string) *control.Claim {
 	b.t.Helper()
 	all, err := b.store.Claim(b.t.Context(), control.NodeID{Owner: node, Home: "home of " + node}, time.Minute, 1)
@@ -133,7 +133,7 @@ func (b *fixture) events(id string) int {
 	return dbtest.Value[int](b.t, b.db, "SELECT count(*) FROM events WHERE call_id = $1", id)
 }
 
-// expireLeases expires every lease.
+// expireLeases makes all leases expire.
 func (b *fixture) expireLeases() {
 	b.t.Helper()
 	b.exec("UPDATE attempts SET lease_until = now() - interval '1 s' WHERE lease_until IS NOT NULL")
@@ -148,7 +148,7 @@ func (b *fixture) settle(keep ...string) int {
 	return n
 }
 
-// advance moves a claim to the state.
+// advance moves the claimed attempt through the states up to the given one.
 func (b *fixture) advance(c *control.Claim, to control.AttemptState) {
 	b.t.Helper()
 	ctx := b.t.Context()
@@ -202,7 +202,7 @@ func TestSettleByState(t *testing.T) {
 			if b.state(id) != tt.want || call.Status != tt.status || call.Reason != tt.reason || b.events(id) != tt.events {
 				t.Errorf("attempt %s, call %s %s, %d events", b.state(id), call.Status, call.Reason, b.events(id))
 			}
-			// The lost node returns: its writes have no effect.
+			// The lost node comes back: none of its writes has an effect.
 			ctx := t.Context()
 			for what, err := range map[string]error{
 				"intent": b.store.Intent(ctx, c.Lease), "mark": b.store.Mark(ctx, c.Lease, control.Rang, time.Now()),
@@ -240,7 +240,7 @@ func TestQueueExpires(t *testing.T) {
 	}
 }
 
-// TestQueueOfDeletedSubgroup: calls of a deleted subgroup do not wait.
+// TestQueueOfDeletedSubgroup checks that the queued calls of a deleted subgroup fail instead of waiting.
 func TestQueueOfDeletedSubgroup(t *testing.T) {
 	b := newFixture(t, 10, 6000, "sales", "other")
 	id, other := b.order("sales", 1)[0], b.order("other", 1)[0]
@@ -272,7 +272,7 @@ func TestClaimIsFair(t *testing.T) {
 	}
 }
 
-// TestHeldCallsDoNotBlockTrunk: calls held by a failover do not block others of their trunk.
+// TestHeldCallsDoNotBlockTrunk checks that calls held after a failover do not block other calls on their trunk.
 func TestHeldCallsDoNotBlockTrunk(t *testing.T) {
 	b := newFixture(t, 100, 60, "a", "b")
 	b.exec("UPDATE trunks SET concurrent_calls = 50")
@@ -314,7 +314,7 @@ func TestClaimObeysConcurrency(t *testing.T) {
 	}
 }
 
-// TestClaimOnce: concurrent nodes claim each call once.
+// TestClaimOnce checks that nodes that claim concurrently claim each call only once.
 func TestClaimOnce(t *testing.T) {
 	b := newFixture(t, 1000, 1<<20, "a", "b")
 	const each = 20
@@ -395,7 +395,7 @@ func TestEndByState(t *testing.T) {
 	b := newFixture(t, 10, 1<<20, "sales")
 	ids := b.order("sales", 3)
 	ctx := t.Context()
-	held := b.claim("n") // ids[0]
+	held := b.claim("n") // claims ids[0]
 	ringing := b.claim("n")
 	b.advance(ringing, control.Rang)
 	for _, i := range []int{0, 2} {
@@ -432,15 +432,15 @@ func TestDeletedAgentEndsItsQueuedCalls(t *testing.T) {
 	if c := b.call(id); c.Status != control.Failed || b.events(id) != 1 {
 		t.Errorf("the call is %s", c.Status)
 	}
-	// A follower of a call that ended in between continues: no analysis is requested.
+	// Processing of the ended call goes on without an analysis.
 	if d, err := b.store.AgentDefinition(t.Context(), id); err != nil || !d.Analysis.IsEmpty() {
 		t.Errorf("the agent that is gone: %+v, %v", d.Analysis, err)
 	}
 }
 
-// brokenProviders reports some agents as without working providers.
+// brokenProviders is an AgentGate that reports some agents as unavailable.
 type brokenProviders struct {
-	agents map[string]bool // ids
+	agents map[string]bool // agent ids
 	barred []string
 }
 
@@ -461,8 +461,8 @@ func (m *brokenProviders) MustWait(_ context.Context, a providers.Agent, _ pipel
 	return m.agents[a.ID]
 }
 
-// TestClaimWithoutProviders: calls of an agent without working providers stay queued until they expire; calls of other
-// agents in the subgroup are claimed before them.
+// TestClaimWithoutProviders checks that calls of an agent without working providers stay queued until they expire,
+// while calls of other agents in the same subgroup are claimed.
 func TestClaimWithoutProviders(t *testing.T) {
 	b := newFixture(t, 10, 6000, "sales", "support")
 	waiting := b.order("sales", 3)

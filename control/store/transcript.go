@@ -10,7 +10,7 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// line is the stored form of a pipeline.Line. Times are nanoseconds.
+// line is the stored form of a pipeline.Line. Times are in nanoseconds.
 type line struct {
 	Role        pipeline.Role   `json:"role"`
 	Text        string          `json:"text"`
@@ -21,7 +21,7 @@ type line struct {
 	Words       []pipeline.Word `json:"words,omitempty"`
 }
 
-// writeTranscript writes lines and turns from the given indexes on and replaces existing ones.
+// writeTranscript writes the lines and turns from the given indexes on. It replaces those that are stored already.
 func writeTranscript(
 	ctx context.Context, q db.Querier, callID string, lines []pipeline.Line, firstLine int, turns []pipeline.Turn,
 	firstTurn int,

@@ -11,8 +11,8 @@ import (
 	"github.com/parley-voice/parley/control/db/dbtest"
 )
 
-// TestChannelsUnderConcurrency: nodes claim concurrently through subgroups of one trunk with one channel, and
-// through one subgroup with one channel.
+// TestChannelsUnderConcurrency lets nodes claim concurrently through several subgroups of a trunk with one channel,
+// and through one subgroup with one channel. It checks that only one call is active at a time.
 func TestChannelsUnderConcurrency(t *testing.T) {
 	names := []string{"a", "b", "c", "d", "e", "f", "g", "h"}
 	for _, tt := range []struct{ name, sql string }{
@@ -53,11 +53,11 @@ func TestChannelsUnderConcurrency(t *testing.T) {
 	}
 }
 
-// grantAllSQL grants all trunks to the organizations with subgroups on them.
+// grantAllSQL grants each trunk to the organizations that have subgroups on it.
 const grantAllSQL = `INSERT INTO grants (id, org_id, trunk_id) SELECT DISTINCT 'grt_' || trunk_id, org_id, trunk_id FROM subgroups;
 	UPDATE subgroups SET grant_id = 'grt_' || trunk_id;`
 
-// TestPaceUnderConcurrency: concurrent claims keep the spacing of a trunk's calls_per_second.
+// TestPaceUnderConcurrency checks that concurrent claims keep the spacing that the trunk's calls_per_second sets.
 func TestPaceUnderConcurrency(t *testing.T) {
 	b := newFixture(t, 100, 1<<20, "a", "b")
 	b.order("a", 15)

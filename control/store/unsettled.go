@@ -6,8 +6,8 @@ import (
 	"github.com/parley-voice/parley/control/db"
 )
 
-// PendingWork counts the unfinished events of a data directory and the webhook deliveries
-// due now, which a stopping node would leave behind.
+// PendingWork counts what a stopping node would leave behind: the events of its data directory and the webhook
+// deliveries that are due now.
 func PendingWork(ctx context.Context, q db.Querier, home string) (int, error) {
 	var n int
 	err := q.QueryRow(ctx, `

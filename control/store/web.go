@@ -17,13 +17,15 @@ import (
 	"github.com/parley-voice/parley/pipeline/tools"
 )
 
-// finishTimeout bounds the end of a call that could not start; otherwise it ends when its lease lapses.
+// finishTimeout bounds the write that ends a call that could not start. If the write fails, the call ends when its
+// lease expires.
 const finishTimeout = 5 * time.Second
 
-// Join uses up the ticket of a web call by the hash of its token id and claims the call
-// for a node. Refusals are *control.Error.
+// Join uses up the ticket of a web call and claims the call for a node. hash is the hash of the token's id. If Join
+// refuses, the error is a *control.Error.
 func (s *Store) Join(ctx context.Context, callID string, hash []byte, p control.NodeID, lease time.Duration) (*control.Claim, error) {
-	// Read before the database starts the lease, so that the local end is never later.
+	// Read the clock before the database starts the lease: the local end of the lease is then never later than the
+	// stored one.
 	until := time.Now().Add(lease)
 	var l control.Lease
 	err := s.tx(ctx, "join", func(tx pgx.Tx) error {
@@ -51,7 +53,7 @@ func (s *Store) Join(ctx context.Context, callID string, hash []byte, p control.
 	return c, err
 }
 
-// useTicket locks and uses up a ticket and returns the call's organization.
+// useTicket locks a ticket, marks it as used, and returns the call's organization.
 func useTicket(ctx context.Context, tx pgx.Tx, callID string, hash []byte) (orgID string, err error) {
 	var want []byte
 	var used, late bool
@@ -103,7 +105,7 @@ func (s *Store) webClaim(ctx context.Context, l control.Lease, until time.Time) 
 	return c, nil
 }
 
-// settleUnjoined ends web calls that were not joined in time, at most settleBatch.
+// settleUnjoined ends up to settleBatch web calls that nobody joined in time.
 func settleUnjoined(ctx context.Context, pool *pgxpool.Pool) (n int, err error) {
 	err = db.Tx(ctx, pool, func(tx pgx.Tx) error {
 		ids, fault := db.Collect(ctx, tx, "", pgx.RowTo[string], `
@@ -123,7 +125,7 @@ func settleUnjoined(ctx context.Context, pool *pgxpool.Pool) (n int, err error) 
 	return n, nil
 }
 
-// endUnjoinedCall ends a web call that was not joined. An ended call is unchanged.
+// endUnjoinedCall ends a web call that nobody joined. An ended call stays unchanged.
 func endUnjoinedCall(ctx context.Context, tx pgx.Tx, callID string, why control.Reason, by control.Side) error {
 	err := endCall(ctx, tx, callID, control.CallResult{
 		Status: control.Ended, Reason: why, HangupBy: by, EndedAt: time.Now(), Recording: control.RecordingNone,
@@ -134,7 +136,7 @@ func endUnjoinedCall(ctx context.Context, tx pgx.Tx, callID string, why control.
 	return err
 }
 
-// cancelUnjoined cancels a web call that was not joined yet and reports whether it did.
+// cancelUnjoined cancels a web call that nobody has joined yet, and reports whether it did.
 func cancelUnjoined(ctx context.Context, tx pgx.Tx, callID string) (bool, error) {
 	tag, err := tx.Exec(ctx, "UPDATE web_tickets SET used_at = clock_timestamp() WHERE call_id = $1 AND used_at IS NULL", callID)
 	if err != nil || tag.RowsAffected() == 0 {

@@ -12,7 +12,7 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// web places a web call; the hash of its ticket is the call's id.
+// web places a web call. The hash of its ticket is the call's id.
 func (b *fixture) web() string {
 	b.t.Helper()
 	b.controller.Web = &admission.WebCalls{
@@ -42,7 +42,7 @@ func (b *fixture) expireTicket(id string) {
 	b.exec("UPDATE web_tickets SET expires_at = now() WHERE call_id = $1", id)
 }
 
-// TestWebTicket: a ticket is valid once, until it expires, for its call.
+// TestWebTicket checks that a ticket is valid once, for a limited time, and only for its call.
 func TestWebTicket(t *testing.T) {
 	b := newFixture(t, 10, 100, "a")
 	id := b.web()
@@ -87,7 +87,8 @@ func TestWebTicket(t *testing.T) {
 	}
 }
 
-// TestWebNeverJoined: a web call that is not joined in time ends as never joined; web calls never fail.
+// TestWebNeverJoined checks that a web call that nobody joins in time ends as never joined, and that a web call never
+// gets the status "failed".
 func TestWebNeverJoined(t *testing.T) {
 	b := newFixture(t, 10, 100, "a")
 	fresh, left, joined := b.web(), b.web(), b.web()
@@ -109,7 +110,7 @@ func TestWebNeverJoined(t *testing.T) {
 			t.Errorf("%+v", c)
 		}
 	}
-	// The node is lost before media flowed: a browser is not called again.
+	// The node is lost before audio flowed. A browser cannot be called again.
 	b.exec("UPDATE attempts SET lease_until = now() - interval '1 s'")
 	if _, err := b.store.Settle(t.Context(), nil); err != nil {
 		t.Fatal(err)
@@ -122,7 +123,7 @@ func TestWebNeverJoined(t *testing.T) {
 	}
 }
 
-// TestWebOngoing: a web call is ongoing from its first words on.
+// TestWebOngoing checks that a web call is ongoing from its first words on.
 func TestWebOngoing(t *testing.T) {
 	b := newFixture(t, 10, 100, "a")
 	id := b.web()
