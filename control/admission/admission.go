@@ -1,5 +1,6 @@
-// Package admission decides whether an order may become a call. It checks the order in the contract's sequence, limits
-// how many orders are processed at a time, and registers the call and its attempt in one transaction.
+// Package admission decides whether an order becomes a call. It checks the order in the sequence that the API
+// documents, limits how many orders are processed at a time, and registers the call and its first attempt in one
+// transaction.
 package admission
 
 import (
@@ -17,26 +18,28 @@ import (
 	"github.com/parley-voice/parley/control/store"
 )
 
-// Order asks for one outbound call. Empty strings mean unset.
+// Order is a request for one outbound call. An empty string means that the field is not set.
 type Order struct {
-	Agent   string // name
-	To      string // as sent
+	Agent   string // name of the agent
+	To      string // number as the client sent it
 	TrunkID string
 	RouteID string
 	From    string
-	// RingDuration is in seconds, 5 to 120; nil means 45.
+	// RingDuration is the maximum ringing time in seconds, 5 to 120; nil means 45.
 	RingDuration *float64
 	Name         string
 	Variables    map[string]any
 	Metadata     map[string]any
-	MaxDurationS int // 0 means the agent's
+	MaxDurationS int // in seconds; 0 means the agent's limit
 	Voicemail    string
-	Record       *bool // nil means the agent's
-	// Disclosure is spoken before the greeting without interruption, for campaign calls.
+	Record       *bool // nil means the agent's setting
+	// Disclosure is the legally required statement of a campaign call. It is spoken before the greeting and cannot be
+	// interrupted.
 	Disclosure string
 }
 
-// MissingVariablesError names the variables that the agent's texts need and neither the order nor the agent sets.
+// MissingVariablesError names variables that the agent's texts use, but for which neither the order nor the agent has
+// a value.
 type MissingVariablesError struct{ Variables []string }
 
 // Error implements error.
@@ -44,43 +47,46 @@ func (m *MissingVariablesError) Error() string {
 	return "missing variables: " + strings.Join(m.Variables, ", ")
 }
 
-// Controller accepts orders.
+// Controller accepts or refuses orders.
 type Controller struct {
 	Pool *pgxpool.Pool
-	// OrderPool is the pool for checking and registering orders; nil means Pool.
+	// OrderPool is the connection pool for checking and registering orders; nil means Pool.
 	OrderPool *pgxpool.Pool
 	Store     *store.Store
-	// Screener checks do-not-call lists other than the suppression list; may be nil.
+	// Screener checks do-not-call lists other than the suppression list. It may be nil.
 	Screener control.Screener
-	// QueueDepth limits the dial queue; 0 means 1000, a negative depth admits no call.
+	// QueueDepth is the maximum number of calls in the dial queue; 0 means 1000. A negative number refuses all
+	// orders.
 	QueueDepth int
-	// Notify wakes the nodes after an order; if nil, each order notifies as it commits.
+	// Notify wakes the nodes after an order was registered. If it is nil, the transaction of each order notifies
+	// them.
 	Notify func()
 
-	// CheckRecording returns why this server cannot record now; nil skips the check. It is called for every order.
+	// CheckRecording returns an error if this server cannot record now. It is called for every order. If it is nil,
+	// there is no check.
 	CheckRecording func() error
 
-	// Web enables web calls; may be nil.
+	// Web holds what web calls need; nil disables web calls.
 	Web *WebCalls
 
 	queue      queueGauge
-	checkLimit Limiter // orders being checked
-	writeLimit Limiter // orders being registered
-	webLimit   Limiter // web orders
+	checkLimit Limiter // limits orders that are being checked
+	writeLimit Limiter // limits orders that are being registered
+	webLimit   Limiter // limits orders of web calls
 	once       sync.Once
 	lookups    groupcommit.Group[*lookup]
 	writes     groupcommit.Group[*entry]
 }
 
-// defaultRing is the default ring duration in seconds.
+// defaultRing is the default ringing time in seconds.
 const defaultRing = 45
 
-// InTx queues statements in the transaction of a call; if one fails, the call is not registered.
+// InTx adds statements to the transaction that registers a call. If one of them fails, the call is not registered.
 type InTx func(*db.Batch, control.Call) error
 
-// Place registers the call of an order in status queued, or refuses it with a
-// *control.Error and writes nothing. Statements of also commit with the call; also may be
-// nil and may be called more than once, the last time for the returned call.
+// Place registers the call of an order with the status "queued". If it refuses the order, it returns a *control.Error
+// and writes nothing. The statements of also commit together with the call. Place may call also more than once; the
+// last call of also is for the returned call. also may be nil.
 func (d *Controller) Place(ctx context.Context, orgID string, o Order, also InTx) (control.Call, error) {
 	d.init()
 	f, from, err := d.lookUp(ctx, orgID, o)
@@ -107,7 +113,7 @@ func (d *Controller) Place(ctx context.Context, orgID string, o Order, also InTx
 	return e.call, nil
 }
 
-// checkRecordable refuses a recorded call if recording is impossible now.
+// checkRecordable refuses a call that is to be recorded if this server cannot record now.
 func (d *Controller) checkRecordable(records bool) error {
 	if !records || d.CheckRecording == nil || d.CheckRecording() == nil {
 		return nil
@@ -118,7 +124,7 @@ func (d *Controller) checkRecordable(records bool) error {
 	}
 }
 
-// isRecorded reports whether the call of an order is recorded.
+// isRecorded reports whether the call of an order is to be recorded.
 func (f resolution) isRecorded(o Order) bool {
 	if o.Record != nil {
 		return *o.Record
@@ -133,7 +139,7 @@ func (d *Controller) orderPool() *pgxpool.Pool {
 	return d.OrderPool
 }
 
-// lookUp checks an order once the limiter admits it.
+// lookUp checks an order as soon as the limiter admits it.
 func (d *Controller) lookUp(ctx context.Context, orgID string, o Order) (resolution, string, error) {
 	leave, err := d.checkLimit.Enter(ctx)
 	if err != nil {
@@ -143,7 +149,7 @@ func (d *Controller) lookUp(ctx context.Context, orgID string, o Order) (resolut
 	return d.check(ctx, orgID, o)
 }
 
-// check runs the contract's checks that need no lock and returns the caller number.
+// check runs all checks that need no lock. It also returns the caller number for the call.
 func (d *Controller) check(ctx context.Context, orgID string, o Order) (resolution, string, error) {
 	l := &lookup{org: orgID, order: o}
 	if err := d.lookups.Do(ctx, l); err != nil {
@@ -173,7 +179,7 @@ func (d *Controller) check(ctx context.Context, orgID string, o Order) (resoluti
 	return f, from, nil
 }
 
-// screen asks the organization's suppression list, then the other lists.
+// screen checks a number against the organization's suppression list, and then against the other lists.
 func (d *Controller) screen(ctx context.Context, n control.Number, p control.Purpose) (control.Verdict, error) {
 	v, err := d.Store.Screen(ctx, n, p)
 	if err != nil || v.List != "" || d.Screener == nil {
@@ -182,7 +188,7 @@ func (d *Controller) screen(ctx context.Context, n control.Number, p control.Pur
 	return d.Screener.Screen(ctx, n, p)
 }
 
-// call builds the call of an order, or returns an error unrelated to limits.
+// call builds the call of an order. Its errors have nothing to do with limits.
 func (f resolution) call(orgID string, o Order, from string, p callNumber) (control.Call, error) {
 	ring, err := ringSeconds(o.RingDuration)
 	if err != nil {
@@ -215,7 +221,7 @@ func (f resolution) call(orgID string, o Order, from string, p callNumber) (cont
 	return c, nil
 }
 
-// clientMetadata drops reserved keys.
+// clientMetadata returns metadata without the keys that are reserved.
 func clientMetadata(m map[string]any) map[string]any {
 	kept := map[string]any{}
 	for k, v := range m {

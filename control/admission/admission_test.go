@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-// twoOrganizations has a lender, acme, and a borrower, globex.
+// twoOrganizations is a file with the organization acme, which lends a trunk, and globex, which borrows it.
 const twoOrganizations = `
 organizations:
 - name: acme
@@ -44,7 +44,7 @@ organizations:
     - {name: other, allowed_destinations: ["1"], caller_numbers: ["+12025550100", "+12025550102"], agents: [second], concurrent_calls: 2, calls_per_minute: 100}
 `
 
-// A fixture is a test database with its Controller.
+// fixture is a test database with a Controller.
 type fixture struct {
 	t          *testing.T
 	db         *db.DB
@@ -83,13 +83,13 @@ func (w *fixture) exec(sql string, args ...any) {
 	dbtest.Exec(w.t, w.db, sql, args...)
 }
 
-// text returns the value that a query selects.
+// text runs a query and returns its only value.
 func (w *fixture) text(sql string) string {
 	w.t.Helper()
 	return dbtest.Value[string](w.t, w.db, sql)
 }
 
-// order places a call and returns the code of its refusal, or "".
+// order places a call. It returns the code of the refusal, or "" if the order was accepted.
 func (w *fixture) order(org string, o admission.Order) (control.Call, control.Code) {
 	w.t.Helper()
 	if o.To == "" {
@@ -105,7 +105,7 @@ func (w *fixture) order(org string, o admission.Order) (control.Call, control.Co
 	return c, control.CodeOf(err)
 }
 
-// placeMany places n orders and counts their results.
+// placeMany places n orders and counts them by refusal code; "" counts accepted orders.
 func (w *fixture) placeMany(org, agent string, n int) map[control.Code]int {
 	w.t.Helper()
 	got := map[control.Code]int{}
@@ -121,7 +121,7 @@ func (w *fixture) endAll() {
 	w.exec("UPDATE calls SET status = 'failed', ended_at = now() WHERE status = 'queued'")
 }
 
-// ageCalls makes all calls older.
+// ageCalls moves the times of all calls into the past.
 func (w *fixture) ageCalls(d time.Duration) {
 	w.t.Helper()
 	w.exec("UPDATE calls SET created_at = created_at - $1::interval, answered_at = answered_at - $1::interval, ended_at = ended_at - $1::interval", d)
@@ -157,7 +157,7 @@ func TestOrderOnGrantedTrunk(t *testing.T) {
 			t.Errorf("shows %s", shown.From)
 		}
 	}
-	// A revoked grant no longer exists.
+	// A revoked grant is deleted.
 	w.apply(`organizations: [{name: acme, grants: []}]`)
 	if _, code := w.order("globex", admission.Order{Agent: "helpdesk", TrunkID: c.TrunkID}); code != control.CodeTrunkNotFound {
 		t.Errorf("a trunk taken back: %s", code)
@@ -170,7 +170,8 @@ func TestOrderOnGrantedTrunk(t *testing.T) {
 	}
 }
 
-// TestQueuedCallAfterNumberRevoked: queued calls are not dialed with a number that is no longer lent.
+// TestQueuedCallAfterNumberRevoked checks that a queued call is not dialed if its caller number was lent and has been
+// revoked.
 func TestQueuedCallAfterNumberRevoked(t *testing.T) {
 	for left, want := range map[string]control.Reason{
 		"+12025550102": control.ReasonCallerNumber, "12025550101": "", "+12025550102,+12025550101": "",
@@ -197,7 +198,8 @@ func TestQueuedCallAfterNumberRevoked(t *testing.T) {
 	}
 }
 
-// TestSmallerLimitApplies: the smaller limit of subgroup and grant applies, separately to concurrency and rate.
+// TestSmallerLimitApplies checks that the smaller limit of subgroup and grant applies. Concurrency and rate are
+// compared separately.
 func TestSmallerLimitApplies(t *testing.T) {
 	w := newFixture(t)
 	for _, row := range []struct {
@@ -227,7 +229,7 @@ func TestSmallerLimitApplies(t *testing.T) {
 	}
 }
 
-// TestGrantLimitSpansSubgroups: several subgroups give a borrower no more capacity.
+// TestGrantLimitSpansSubgroups checks that a borrower gets no more capacity by using several subgroups.
 func TestGrantLimitSpansSubgroups(t *testing.T) {
 	w := newFixture(t)
 	if got := w.placeMany("globex", "second", 2); got[""] != 2 {
@@ -238,7 +240,8 @@ func TestGrantLimitSpansSubgroups(t *testing.T) {
 	}
 }
 
-// TestLimits: the window slides, ended calls free capacity, and concurrent orders are counted one by one.
+// TestLimits checks that the rate applies to a sliding window, that an ended call frees capacity, and that concurrent
+// orders cannot exceed a limit together.
 func TestLimits(t *testing.T) {
 	w := newFixture(t)
 	w.exec("UPDATE subgroups SET concurrent_calls = 4, calls_per_minute = 6")
@@ -250,12 +253,12 @@ func TestLimits(t *testing.T) {
 	if got := w.placeMany("acme", "sales", 6); got[""] != 2 || got[control.CodeSubgroupRate] != 4 {
 		t.Errorf("half a minute later: %v", got)
 	}
-	w.ageCalls(31 * time.Second) // only the last two remain in the window
+	w.ageCalls(31 * time.Second) // the last two calls remain in the window
 	w.exec("UPDATE calls SET status = 'ongoing' WHERE status = 'queued'")
 	if got := w.placeMany("acme", "sales", 6); got[""] != 2 || got[control.CodeSubgroupConcurrency] != 4 {
 		t.Errorf("a minute later: %v", got)
 	}
-	// An old call under way does not stand for all later ones.
+	// One old call that is still active must not make all later calls count as active.
 	w.endAll()
 	w.exec("UPDATE calls SET status = 'ongoing' WHERE id = (SELECT min(id) FROM calls)")
 	w.ageCalls(time.Hour)
@@ -280,7 +283,7 @@ func TestLimits(t *testing.T) {
 func TestDailyCaps(t *testing.T) {
 	for _, row := range []struct {
 		name, limits string
-		sql          string // of an earlier call
+		sql          string // changes an earlier call
 		fits         bool
 	}{
 		{"one call of two", "daily_calls: 2", "", true},
@@ -320,7 +323,7 @@ func TestDailyCaps(t *testing.T) {
 	}
 }
 
-// listScreener is a Screener that lists one number.
+// listScreener is a Screener with one listed number.
 type listScreener string
 
 func (s listScreener) Screen(_ context.Context, n control.Number, p control.Purpose) (control.Verdict, error) {
@@ -341,7 +344,7 @@ func TestScreen(t *testing.T) {
 	}
 }
 
-// TestQueueDepth: concurrent orders do not exceed the queue depth.
+// TestQueueDepth checks that concurrent orders do not exceed the queue depth.
 func TestQueueDepth(t *testing.T) {
 	w := newFixture(t)
 	w.controller.QueueDepth = 7
@@ -358,7 +361,7 @@ func TestQueueDepth(t *testing.T) {
 			case i%4 > 0:
 				_, code = w.order("acme", admission.Order{Agent: "sales"})
 			default:
-				code = "nothing" // came of it
+				code = "nothing" // reserved a place, but ordered no call
 			}
 			if leave != nil {
 				leave()
@@ -372,7 +375,7 @@ func TestQueueDepth(t *testing.T) {
 	if got[""] > 7 || got[""]+got["nothing"]+got[control.CodeDialQueueFull] != 40 {
 		t.Errorf("%v for a queue of 7", got)
 	}
-	// Sequential orders fill the queue regardless of earlier refusals.
+	// Orders one after another can fill the queue: earlier refusals left no place reserved.
 	for range 100 {
 		leave, err := w.controller.Reserve(t.Context(), w.org["acme"])
 		if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/parley-voice/parley/control/trunks"
 )
 
-// CampaignCall is a call that skips the dial queue: it starts on a free channel.
+// CampaignCall describes a campaign's call. It skips the dial queue and starts on a free channel.
 type CampaignCall struct {
 	OrgID                 string
 	AgentID, AgentName    string
@@ -27,20 +27,20 @@ type CampaignCall struct {
 	CampaignID, ContactID string
 	ImportID, ExternalID  string
 	Attempt               int
-	Disclosure            string // spoken before the greeting
+	Disclosure            string // text that is spoken before the greeting
 	OptOut                control.OptOutOptions
 }
 
-// definitionSQL reads the agent of a starting call, its trunk settings and caller numbers,
-// and whether the agent is attached to the subgroup.
+// definitionSQL reads what a starting call needs: the agent, trunk settings, caller numbers, and whether the agent is
+// attached to the subgroup.
 const definitionSQL = `
 SELECT v.definition, t.settings, s.caller_numbers, t.caller_numbers, coalesce(g.caller_numbers, '{}'),
        EXISTS (SELECT FROM subgroup_agents a WHERE a.subgroup_id = s.id AND a.agent_id = v.agent_id)
 FROM agent_versions v, subgroups s JOIN trunks t ON t.id = s.trunk_id LEFT JOIN grants g ON g.id = s.grant_id
 WHERE v.agent_id = $1 AND v.version = $2 AND s.id = $3`
 
-// StartCampaignCall reserves a channel of the subgroup, if one is free, and registers the call claimed by a node.
-// Without a free channel, or with a reached cap, it returns a *control.Error and writes nothing.
+// StartCampaignCall reserves a channel of the subgroup and registers the call as claimed by a node. If no channel is
+// free or a cap is reached, it returns a *control.Error and writes nothing.
 func StartCampaignCall(ctx context.Context, tx pgx.Tx, o CampaignCall, p control.NodeID, lease time.Duration) (control.Lease, error) {
 	var w routeSlot
 	var caps Caps
@@ -106,13 +106,13 @@ func StartCampaignCall(ctx context.Context, tx pgx.Tx, o CampaignCall, p control
 	return a.Lease, nil
 }
 
-// campaignColumns are the columns of the calls of campaigns; the database numbers them.
+// campaignColumns are the columns of campaign calls. The database assigns the call's number in the subgroup.
 //
 //nolint:gochecknoglobals // read-only table
 var campaignColumns = store.RegisteredColumns.WriteAs("created_at", "number.last_at").WriteAs("route_n", "number.registered")
 
-// campaignCallSQL reserves a channel, and numbers and registers a call with an attempt
-// claimed by a node. Without a channel it writes nothing.
+// campaignCallSQL reserves a channel, numbers and registers a call, and inserts an attempt that a node has claimed.
+// If no channel is free, it writes nothing.
 //
 //nolint:gochecknoglobals // made once
 var campaignCallSQL = paceSQL(store.EvenlyDueAt) + `, number AS (

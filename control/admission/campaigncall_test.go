@@ -11,10 +11,11 @@ import (
 	"github.com/parley-voice/parley/control/db"
 )
 
-// TestCampaignCallAndOrderDoNotDeadlock: a campaign call that waits for the grant holds no lock that an order needs.
+// TestCampaignCallAndOrderDoNotDeadlock checks that a campaign call holds no lock that an order needs while it waits
+// for the lock on the grant.
 func TestCampaignCallAndOrderDoNotDeadlock(t *testing.T) {
 	w := newFixture(t)
-	if _, code := w.order("globex", admission.Order{Agent: "helpdesk"}); code != "" { // creates a counter
+	if _, code := w.order("globex", admission.Order{Agent: "helpdesk"}); code != "" { // creates the subgroup's counter
 		t.Fatal(code)
 	}
 	route := w.text("SELECT route_id FROM calls")
@@ -34,7 +35,7 @@ func TestCampaignCallAndOrderDoNotDeadlock(t *testing.T) {
 			})
 		}()
 		for waits := "0"; waits == "0"; waits = w.text("SELECT count(*)::text FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'") {
-			<-time.After(time.Millisecond) // until it waits for the grant
+			<-time.After(time.Millisecond) // let the campaign call reach its wait for the grant
 		}
 		_, err := tx.Exec(t.Context(), "UPDATE subgroup_counts SET registered = registered + 1")
 		return err

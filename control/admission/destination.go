@@ -9,9 +9,9 @@ import (
 	"github.com/parley-voice/parley/control/trunks"
 )
 
-// blockedPrefixes are prefixes of international numbers that are never dialed, regardless of the subgroup.
+// blockedPrefixes are prefixes of international numbers that are never dialed, whatever a subgroup allows.
 var blockedPrefixes = []string{ //nolint:gochecknoglobals // read-only table
-	"1900",                                     // NANP, premium rate
+	"1900",                                     // North America (NANP), premium rate
 	"338",                                      // France, special rate
 	"3469", "34803", "34806", "34807", "34905", // Spain, premium rate
 	"39144", "39166", "39178", "39199", "39892", "39894", "39895", "39899", // Italy, premium rate
@@ -21,20 +21,20 @@ var blockedPrefixes = []string{ //nolint:gochecknoglobals // read-only table
 	"49900", "49137", // Germany, premium rate
 	"6119",         // Australia, premium rate
 	"7803", "7809", // Russia and Kazakhstan, premium rate
-	"808",               // international shared cost
+	"808",               // international shared-cost service
 	"881", "882", "883", // satellite and international networks
-	"979", // international premium rate
-	"999", // reserved, for disaster relief
+	"979", // international premium-rate service
+	"999", // reserved for disaster relief
 }
 
-// minDigits is the shortest number that is not a short code.
+// minDigits is the minimum length of a number. Shorter numbers are short codes.
 const minDigits = 7
 
-// maxDigits is the longest number: 15 digits of E.164 and an exit code.
+// maxDigits is the maximum length of a number: 15 digits (E.164) and an exit code.
 const maxDigits = 20
 
-// CheckDestination checks a number, as sent, against the blocked prefixes and the allowed ones; without allowed
-// prefixes every number is refused. Numbers with an extension or of an impossible length are refused.
+// CheckDestination checks a number, as the client sent it, against the blocked and the allowed prefixes. If there are
+// no allowed prefixes, it refuses every number. It also refuses numbers with an extension or of an impossible length.
 func CheckDestination(number string, allowed []string) error {
 	digits, fault := phonenumber.Dialable(number)
 	if digits == "" || len(digits) > maxDigits {
@@ -53,13 +53,13 @@ func CheckDestination(number string, allowed []string) error {
 }
 
 func forbidden(digits string) bool {
-	// Emergency numbers, N11 and short codes are short in every form.
+	// Emergency numbers, N11 codes and short codes are shorter than minDigits in every form.
 	if len(digits) < minDigits {
 		return true
 	}
 	for _, d := range international(digits) {
-		// Inmarsat and universal personal numbers; shorter ones are national numbers of
-		// Kazakhstan and Russia after their prefix 8.
+		// 870 is Inmarsat and 878 is universal personal numbers. With fewer digits, these are national numbers of
+		// Kazakhstan and Russia, which start with 8.
 		if len(d) >= 12 && (strings.HasPrefix(d, "870") || strings.HasPrefix(d, "878")) {
 			return true
 		}
@@ -70,15 +70,15 @@ func forbidden(digits string) bool {
 	return false
 }
 
-// international lists the international numbers that carriers may read the digits as. Ten
-// digits are a NANP number: most of its area codes look like another country's code.
+// international lists all international numbers for which a carrier may take the digits. Ten digits are always tried
+// as a NANP number, although most of its area codes look like the country code of another country.
 func international(digits string) []string {
 	var all []string
 	add := func(d string) {
 		switch {
 		case len(d) == 10:
 			all = append(all, "1"+d)
-			if strings.HasPrefix(d, "88") { // not an area code but a satellite prefix
+			if strings.HasPrefix(d, "88") { // 88 is no area code but may be a satellite prefix
 				all = append(all, d)
 			}
 		case len(d) == 11 && d[0] == '8':
@@ -94,7 +94,8 @@ func international(digits string) []string {
 	return all
 }
 
-// premiumNANP reports the exchange 976 and N11 codes.
+// premiumNANP reports whether an 11-digit NANP number has the premium-rate exchange 976, or an N11 code as area code
+// or exchange.
 func premiumNANP(d string) bool {
 	if len(d) != 11 || d[0] != '1' {
 		return false

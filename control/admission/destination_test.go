@@ -25,22 +25,22 @@ func TestDestination(t *testing.T) {
 		{"12025550123", []string{"44"}, control.CodeDestinationNotAllowed},
 		{"2025550123", []string{"1"}, control.CodeDestinationNotAllowed},
 		{"12025550123", []string{"US"}, ""},
-		{"17875550123", []string{"US"}, ""}, // Puerto Rico
+		{"17875550123", []string{"US"}, ""}, // number of Puerto Rico
 		{"14165550123", []string{"US"}, control.CodeDestinationNotAllowed},
 		{"14165550123", []string{"US", "CA"}, ""},
 		{"18095550123", []string{"US", "CA"}, control.CodeDestinationNotAllowed},
 		{"18765550123", []string{"1"}, ""},
 		{"18765550123", []string{"US", "1876"}, ""},
 		{"442071838750", []string{"US"}, control.CodeDestinationNotAllowed},
-		{"12025550123", nil, control.CodeDestinationNotAllowed}, // a subgroup without destinations
+		{"12025550123", nil, control.CodeDestinationNotAllowed}, // subgroup without allowed destinations
 		{"", anywhere, control.CodeDestinationInvalid},
 		{strings.Repeat("1", 21), anywhere, control.CodeDestinationInvalid},
 		{"120255501231", []string{"1"}, control.CodeDestinationInvalid},
 		{"1202555012", []string{"1"}, control.CodeDestinationInvalid},
 		{"+1 202 555 0123 ext 5", []string{"1"}, control.CodeDestinationInvalid},
 		{"+44 20 7183 8750 x5", []string{"1"}, control.CodeDestinationInvalid},
-		{"02071838750", anywhere, control.CodeDestinationInvalid}, // no country code
-		// Emergency, N11, short codes.
+		{"02071838750", anywhere, control.CodeDestinationInvalid}, // national number without country code
+		// Emergency numbers, N11 codes and short codes.
 		{"911", anywhere, control.CodeDestinationNotAllowed},
 		{"112", anywhere, control.CodeDestinationNotAllowed},
 		{"999", anywhere, control.CodeDestinationNotAllowed},
@@ -50,7 +50,7 @@ func TestDestination(t *testing.T) {
 		{"44999", anywhere, control.CodeDestinationNotAllowed},
 		{"123456", anywhere, control.CodeDestinationNotAllowed},
 		{"12029110123", anywhere, control.CodeDestinationNotAllowed},
-		// Premium rate.
+		// Premium-rate numbers.
 		{"19005550123", []string{"1"}, control.CodeDestinationNotAllowed},
 		{"9005550123", anywhere, control.CodeDestinationNotAllowed},
 		{"12029760123", anywhere, control.CodeDestinationNotAllowed},
@@ -61,14 +61,15 @@ func TestDestination(t *testing.T) {
 		{"88091234567", anywhere, control.CodeDestinationNotAllowed},
 		{"979123456789", anywhere, control.CodeDestinationNotAllowed},
 		{"00979123456789", anywhere, control.CodeDestinationNotAllowed},
-		// Satellite.
+		// Satellite networks.
 		{"881612345678", anywhere, control.CodeDestinationNotAllowed},
 		{"88213123456", anywhere, control.CodeDestinationNotAllowed},
 		{"870773123456", anywhere, control.CodeDestinationNotAllowed},
 		{"011870773123456", anywhere, control.CodeDestinationNotAllowed},
 		{"0088213123456", anywhere, control.CodeDestinationNotAllowed},
 		{"8816123456", anywhere, control.CodeDestinationNotAllowed},
-		// Numbers close to blocked ones: Hawaii, Arkansas, Texas, Houston, Pittsburgh, a Russian mobile.
+		// Allowed numbers that resemble blocked ones: Hawaii, Arkansas, Texas, Houston, Pittsburgh, a Russian mobile
+		// phone.
 		{"18085550123", anywhere, ""},
 		{"8085550123", anywhere, ""},
 		{"8705550123", anywhere, ""},

@@ -16,8 +16,8 @@ func (panickingScreener) Screen(context.Context, control.Number, control.Purpose
 	panic("canary") //nolint:forbidigo // under test
 }
 
-// TestPanicFreesLimiter: an order that panics frees its place; otherwise some hundreds of them would block the
-// limiter for good.
+// TestPanicFreesLimiter checks that an order that panics leaves the limiter. Otherwise some hundred such orders would
+// block the limiter forever.
 func TestPanicFreesLimiter(t *testing.T) {
 	w := newFixture(t)
 	w.controller.Screener = panickingScreener{}
@@ -36,7 +36,7 @@ func TestPanicFreesLimiter(t *testing.T) {
 	}
 }
 
-// subgroupDeleter is a Screener that deletes a subgroup during the check.
+// subgroupDeleter is a Screener that deletes a subgroup while it screens a number.
 type subgroupDeleter struct{ w *fixture }
 
 func (x subgroupDeleter) Screen(context.Context, control.Number, control.Purpose) (control.Verdict, error) {
@@ -44,7 +44,8 @@ func (x subgroupDeleter) Screen(context.Context, control.Number, control.Purpose
 	return control.Verdict{}, nil
 }
 
-// TestSubgroupDeletedDuringCheck: a subgroup deleted during the check is not found.
+// TestSubgroupDeletedDuringCheck checks that an order is refused with "subgroup not found" if its subgroup is deleted
+// during the check.
 func TestSubgroupDeletedDuringCheck(t *testing.T) {
 	w := newFixture(t)
 	w.controller.Screener = subgroupDeleter{w}

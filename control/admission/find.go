@@ -16,55 +16,55 @@ import (
 	"github.com/parley-voice/parley/control/store"
 )
 
-// lookup is an order being checked and its resolution.
+// lookup is an order that is being checked, and the result of the search for its trunk, subgroup and agent.
 type lookup struct {
 	org   string
 	order Order
 	found resolution
 }
 
-// resolution is what an order resolves to.
+// resolution holds the trunk, subgroup, agent and caps that an order refers to.
 type resolution struct {
 	route    route
 	agent    usableAgent
-	agentErr error // error of the agent, reported after all others
+	agentErr error // error of the agent; reported only if there is no other error
 	orgLimits
-	// verdict is that of the organization's suppression list.
+	// verdict is the verdict of the organization's suppression list.
 	verdict control.Verdict
 }
 
-// Lookup keys, which many orders share.
+// Keys of lookups. Many orders share the same key.
 type (
-	// A trunkKey is an organization and a trunk that it wants to use.
+	// trunkKey identifies a trunk by the organization that orders and the trunk's name or id.
 	trunkKey struct{ org, trunk string }
-	// A routeKey selects subgroups; an empty trunk or route matches any.
+	// routeKey selects subgroups. An empty trunk or route matches all.
 	routeKey struct{ org, trunk, route, agent string }
-	// An agentKey is an agent of an organization.
+	// agentKey identifies an agent of an organization.
 	agentKey struct{ org, agent string }
 )
 
-// publishedAgent is the published version of an agent; an empty id means none.
+// publishedAgent is the published version of an agent. If id is empty, no version is published.
 type publishedAgent struct {
 	id         string
 	version    int
 	definition agents.Definition
-	err        error // the definition is invalid
+	err        error // set if the definition is invalid
 }
 
-// orgLimits are the daily caps of an organization and its time zone.
+// orgLimits holds the daily caps of an organization and its time zone.
 type orgLimits struct {
 	caps Caps
 	zone string
-	err  error // the caps are invalid
+	err  error // set if the caps are invalid
 }
 
-// lookupBatch holds the distinct lookups of some orders and their results.
+// lookupBatch holds the distinct lookups of several orders, and their results.
 type lookupBatch struct {
 	trunks  map[trunkKey]bool
 	routes  map[routeKey][]route
 	agents  map[agentKey]publishedAgent
 	orgs    map[string]orgLimits
-	numbers map[control.Number]bool // whether they are suppressed
+	numbers map[control.Number]bool // true for suppressed numbers
 }
 
 func newLookupBatch(all []*lookup) *lookupBatch {
@@ -91,7 +91,8 @@ func (l *lookup) number() control.Number {
 	return control.Number{OrgID: l.org, Digits: control.Digits(l.order.To)}
 }
 
-// find resolves trunk and subgroup of orders (404, 409 or 403). It reads everything in one round trip.
+// find resolves the trunk and subgroup of each order, or refuses the order with HTTP status 404, 409 or 403. It reads
+// everything in one round trip.
 func (d *Controller) find(ctx context.Context, all []*lookup) ([]error, error) {
 	q := newLookupBatch(all)
 	batch := &pgx.Batch{}
@@ -111,7 +112,7 @@ func (d *Controller) find(ctx context.Context, all []*lookup) ([]error, error) {
 	return each, nil
 }
 
-// answer fills in the resolution of an order.
+// answer sets the resolution of an order from the results of the batch.
 func (q *lookupBatch) answer(l *lookup) (err error) {
 	if l.order.TrunkID != "" && !q.trunks[trunkKey{l.org, l.order.TrunkID}] {
 		return control.Refuse(control.CodeTrunkNotFound, "no such trunk")
@@ -125,7 +126,7 @@ func (q *lookupBatch) answer(l *lookup) (err error) {
 	return errors.Join(f.route.err, f.err)
 }
 
-// ready returns the agent for an order.
+// ready returns the agent in a form that is checked for the order.
 func (p publishedAgent) ready(o Order) (a usableAgent, err error) {
 	if p.id == "" {
 		return usableAgent{}, control.Refuse(control.CodeAgentNotPublished, "the agent has no published version")
@@ -140,7 +141,8 @@ func (p publishedAgent) ready(o Order) (a usableAgent, err error) {
 	return a, nil
 }
 
-// queueLookup queues a statement whose first arguments are the keys; its rows name a key by its index.
+// queueLookup adds a statement to the batch. The keys are its first arguments. Each row of the result starts with the
+// index of a key.
 func queueLookup[K comparable](
 	batch *pgx.Batch, sql string, keys []K, each func(rows pgx.Rows, key func(n int) K) error,
 	columns ...func(K) string,
@@ -177,8 +179,8 @@ func (q *lookupBatch) queueTrunks(batch *pgx.Batch) {
 		}, func(k trunkKey) string { return k.org }, func(k trunkKey) string { return k.trunk })
 }
 
-// routesSQL selects the subgroup named by the order, else up to two that its agent is
-// attached to, enough to detect ambiguity.
+// routesSQL selects the subgroup that an order names. For an order without a subgroup it selects up to two subgroups
+// that the agent is attached to; two are enough to detect ambiguity.
 const routesSQL = `
 SELECT x.n, s.id, s.trunk_id, s.dial_prefix, s.allowed_destinations, s.caller_numbers, t.caller_numbers,
        s.concurrent_calls, s.calls_per_minute, t.settings,

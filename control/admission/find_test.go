@@ -15,7 +15,7 @@ import (
 	"github.com/parley-voice/parley/control/store"
 )
 
-// threeOrganizations has three organizations with an agent of the same name.
+// threeOrganizations is a file with three organizations that have agents of the same name.
 const threeOrganizations = `
 organizations:
 - name: acme
@@ -43,7 +43,7 @@ organizations:
     subgroups: [{name: default, allowed_destinations: ["1"], agents: [sales], concurrent_calls: 9, calls_per_minute: 9}]
 `
 
-// newDatabase returns a database with the contents of a file.
+// newDatabase returns a database to which a file was applied.
 func newDatabase(t *testing.T, file string) *db.DB {
 	t.Helper()
 	d := dbtest.New(t)
@@ -57,8 +57,8 @@ func newDatabase(t *testing.T, file string) *db.DB {
 	return d
 }
 
-// TestFindReadsFewSubgroups: without a named subgroup, find reads only those of the agent, and no more than prove
-// ambiguity.
+// TestFindReadsFewSubgroups checks how many subgroups find reads for an order that names none: only those of the
+// agent, and at most two.
 func TestFindReadsFewSubgroups(t *testing.T) {
 	d := newDatabase(t, `
 organizations:
@@ -97,8 +97,8 @@ organizations:
 	}
 }
 
-// TestFindSeparatesOrganizations: orders checked together use only their own organization's rows, and a bad stored
-// row affects only its own organization.
+// TestFindSeparatesOrganizations checks that orders that are checked together see only the rows of their own
+// organization, and that an invalid row affects only the organization that owns it.
 func TestFindSeparatesOrganizations(t *testing.T) {
 	d := newDatabase(t, threeOrganizations)
 	var err error
@@ -119,7 +119,7 @@ func TestFindSeparatesOrganizations(t *testing.T) {
 	bad := errors.New("what is stored")
 	for _, stored := range []struct {
 		name, sql string
-		bad       bool // the bad row is initech's
+		bad       bool // initech's row is invalid
 	}{
 		{"well", "", false},
 		{"trunk badly", "UPDATE trunks SET settings = '[1]' WHERE org_id = $1", true},

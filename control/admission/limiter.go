@@ -10,22 +10,22 @@ import (
 	"github.com/parley-voice/parley/control"
 )
 
-// defaultLimit is the default of Limiter.Max; more concurrency does not speed up the database.
+// defaultLimit is used if Limiter.Max is 0. More concurrency would not make the database faster.
 const defaultLimit = 12
 
-// maxQueueTime is the longest expected wait. Orders that would wait longer are refused at once with a Retry-After.
+// maxQueueTime limits the expected wait. An order that would wait longer is refused at once with a Retry-After.
 const maxQueueTime = 3 * time.Second
 
-// The admission rate is measured over about rateWindow. It is unknown before orders waited
-// for minWaited in sum, or minAdmitted were admitted.
+// The rate of admissions is measured over about rateWindow. It counts as unknown until orders have waited minWaited
+// in total, or minAdmitted orders were admitted.
 const (
 	rateWindow  = 3 * time.Second
 	minWaited   = time.Second
 	minAdmitted = 8
 )
 
-// Limiter limits concurrent orders. The others wait in turn without holding resources, so
-// that admitted orders are answered during a flood. The zero value is ready to use.
+// Limiter limits how many orders are processed at a time. Other orders wait in order of arrival and hold no
+// resources, so that admitted orders are answered even during a flood of orders. The zero value is ready to use.
 type Limiter struct {
 	Max int // 0 means 12
 
@@ -34,15 +34,15 @@ type Limiter struct {
 
 	mu      sync.Mutex
 	waiting int
-	// Admissions and the time during which orders waited, both decaying. They give the
-	// rate even if admissions come in bursts.
+	// Exponentially decaying sums: the number of admissions, and the time during which at least one order waited.
+	// Their quotient is the admission rate, even if admissions come in bursts.
 	admitted float64
 	waited   time.Duration
-	last     time.Time // time of the last update
+	last     time.Time // time at which the sums were last updated
 }
 
-// Enter waits for a place and holds it until leave is called. It refuses orders that would
-// wait longer than maxQueueTime.
+// Enter waits until the order may proceed. The order counts as being processed until leave is called. Enter refuses
+// an order whose expected wait exceeds maxQueueTime.
 func (g *Limiter) Enter(ctx context.Context) (leave func(), err error) {
 	g.once.Do(func() { g.free = make(chan struct{}, cmp.Or(g.Max, defaultLimit)) })
 	leave = func() { <-g.free }
@@ -64,7 +64,7 @@ func (g *Limiter) Enter(ctx context.Context) (leave func(), err error) {
 	}
 }
 
-// decay accounts for the time since its last call. The lock is held.
+// decay updates the decaying sums to the present time. The caller holds the lock.
 func (g *Limiter) decay() {
 	now := time.Now()
 	kept := math.Exp(-float64(now.Sub(g.last)) / float64(rateWindow))
@@ -76,7 +76,7 @@ func (g *Limiter) decay() {
 	g.last = now
 }
 
-// wait returns the expected wait of a new order; 0 while unknown. The lock is held.
+// wait returns the expected wait of a new order, or 0 if the rate is unknown. The caller holds the lock.
 func (g *Limiter) wait() time.Duration {
 	g.decay()
 	if g.waited < minWaited && g.admitted < minAdmitted {
@@ -85,7 +85,7 @@ func (g *Limiter) wait() time.Duration {
 	return time.Duration(float64(g.waiting) * float64(g.waited) / max(g.admitted, 1))
 }
 
-// join queues an order unless the wait is too long.
+// join adds an order to the queue, or refuses it if the expected wait is too long.
 func (g *Limiter) join() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -99,7 +99,7 @@ func (g *Limiter) join() error {
 	return nil
 }
 
-// quit leaves the queue, admitted or not.
+// quit removes an order from the queue. turn reports whether the order was admitted.
 func (g *Limiter) quit(turn bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

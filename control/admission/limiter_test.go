@@ -13,8 +13,8 @@ import (
 	"github.com/parley-voice/parley/control/groupcommit"
 )
 
-// TestLimiterRetryAfter: once the rate is known, orders that would wait too long are refused at once, and
-// Retry-After is accurate.
+// TestLimiterRetryAfter checks that, once the rate is known, orders that would wait too long are refused at once, and
+// that Retry-After tells the real wait.
 func TestLimiterRetryAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := Limiter{Max: 1}
@@ -27,14 +27,14 @@ func TestLimiterRetryAfter(t *testing.T) {
 			return err
 		}
 		var line sync.WaitGroup
-		for range 100 { // 10 s of work
+		for range 100 { // work for 10 s
 			line.Go(func() {
 				if err := order(t.Context()); err != nil {
 					t.Error(err)
 				}
 			})
 		}
-		<-time.After(4 * time.Second) // 60 are left
+		<-time.After(4 * time.Second) // 60 orders still wait
 		var full *control.Error
 		if err := order(t.Context()); !errors.As(err, &full) || full.Code != control.CodeVoiceBackend || full.RetryAfter < 5*time.Second || full.RetryAfter > 7*time.Second {
 			t.Fatalf("%v, again in %v", err, full)
@@ -82,12 +82,13 @@ func TestLimiter(t *testing.T) {
 	})
 }
 
-// TestLimiterWithGroupedReleases: if many places free up together, exactly the orders that would wait too long are refused.
+// TestLimiterWithGroupedReleases checks that the limiter refuses exactly the orders that would wait too long, even if
+// many orders finish at the same moment.
 func TestLimiterWithGroupedReleases(t *testing.T) {
 	for _, tt := range []struct {
 		name         string
-		takes        time.Duration // per group
-		perSecond    int           // arrivals
+		takes        time.Duration // processing time of one group
+		perSecond    int           // arriving orders per second
 		most, groups int
 	}{
 		{"slow", time.Second, 500, 192, 64},
@@ -104,7 +105,7 @@ func TestLimiterWithGroupedReleases(t *testing.T) {
 				}}
 				var served, refused, late, told atomic.Int32
 				const seconds = 20
-				known := time.Now().Add(minWaited + tt.takes) // the rate is unknown before
+				known := time.Now().Add(minWaited + tt.takes) // the rate is unknown before this time
 				var orders sync.WaitGroup
 				for range tt.perSecond * seconds {
 					<-time.After(time.Second / time.Duration(tt.perSecond))

@@ -20,26 +20,26 @@ type Caps struct {
 	Cost    float64 `json:"daily_cost"`
 }
 
-// callNumber is a call's number in its subgroup and the time of its registration.
+// callNumber is the sequence number of a call in its subgroup, and the time at which the call was registered.
 type callNumber struct {
 	n  int64
 	at time.Time
 }
 
-// createCountersSQL creates missing counters of subgroups.
+// createCountersSQL inserts a row into subgroup_counts for each subgroup that has none.
 const createCountersSQL = `
 INSERT INTO subgroup_counts (subgroup_id, registered, last_at) SELECT id, 0, clock_timestamp() FROM unnest($1::text[]) AS x (id) ORDER BY id
 ON CONFLICT DO NOTHING`
 
-// lockCountersSQL locks the counters of subgroups until the end of the transaction. It writes nothing: a row written
-// twice in a transaction has its foreign key checked, which would lock the subgroup.
+// lockCountersSQL locks the counters of subgroups until the transaction ends. It writes nothing on purpose: if a
+// transaction writes a row twice, Postgres checks the row's foreign key, which would lock the subgroup.
 const lockCountersSQL = `
 WITH held AS (SELECT subgroup_id, registered, last_at FROM subgroup_counts WHERE subgroup_id = ANY ($1) ORDER BY subgroup_id FOR NO KEY UPDATE)
 SELECT subgroup_id, registered, greatest(last_at, clock_timestamp()) FROM held`
 
-// subgroupUsageSQL counts the calls of locked subgroups: active ones, at most $2, and those of the
-// last minute. The numbers of the oldest active call and of the newest bound the first
-// count; the calls are counted only if that bound reaches the limit.
+// subgroupUsageSQL counts the calls of locked subgroups: active calls up to the limit $2, and calls of the last
+// minute. The difference between the numbers of the oldest active call and the newest call is an upper bound for the
+// active calls. The calls are counted one by one only if that bound reaches the limit.
 const subgroupUsageSQL = `
 SELECT x.id, CASE WHEN b.most < x.most THEN b.most ELSE
          (SELECT count(*) FROM (SELECT FROM calls WHERE route_id = x.id AND status IN ('queued', 'ringing', 'ongoing') LIMIT x.most) y) END,
@@ -49,13 +49,13 @@ FROM unnest($1::text[], $2::int[]) AS x (id, most), LATERAL (SELECT
     coalesce(c.registered + 1 - (SELECT route_n FROM calls WHERE route_id = x.id AND created_at > greatest(c.last_at, statement_timestamp()) - interval '1 minute' ORDER BY created_at LIMIT 1), 0) AS recent
   FROM subgroup_counts c WHERE c.subgroup_id = x.id OFFSET 0) b`
 
-// grantUsageSQL counts the calls of all subgroups of grants.
+// grantUsageSQL counts the active calls, and the calls of the last minute, of all subgroups of each grant.
 const grantUsageSQL = `
 SELECT x.id, (SELECT count(*) FROM calls WHERE route_id = ANY (s.ids) AND status IN ('queued', 'ringing', 'ongoing')),
        (SELECT count(*) FROM calls WHERE route_id = ANY (s.ids) AND created_at > clock_timestamp() - interval '1 minute')
 FROM unnest($1::text[]) AS x (id), LATERAL (SELECT array_agg(id) AS ids FROM subgroups WHERE grant_id = x.id) s`
 
-// checkLimits refuses a call if a limit of the subgroup or the grant is reached.
+// checkLimits refuses a call if the subgroup or the grant has reached a limit.
 func (r route) checkLimits(own, lent limits) error {
 	full := func(used, limit int) bool { return limit > 0 && used >= limit }
 	l, most := r.grant.limits, r.effectiveLimits()
@@ -70,14 +70,15 @@ func (r route) checkLimits(own, lent limits) error {
 	return nil
 }
 
-// usage sums the calls of an organization since the start of the day.
+// usage is the sum of an organization's calls since the start of the day.
 type usage struct {
 	calls         int
 	minutes, cost float64
-	left          time.Duration // until the day ends
+	left          time.Duration // time until the day ends
 }
 
-// usageSQL sums a day in the organization's time zone. A running call counts up to now.
+// usageSQL sums the calls of the present day in the organization's time zone. A running call counts with its duration
+// so far.
 const usageSQL = `
 SELECT count(c.seconds), coalesce(sum(c.seconds), 0) / 60, coalesce(sum(c.seconds / 60 * c.cost_per_minute), 0),
        (d.midnight + interval '1 day') AT TIME ZONE $2 - clock_timestamp()
@@ -87,8 +88,8 @@ LEFT JOIN LATERAL (
     FROM calls WHERE org_id = $1 AND created_at >= d.midnight AT TIME ZONE $2
 ) c ON true GROUP BY d.midnight`
 
-// blockersSQL reports whether a subgroup, its trunk or its grant has no free channel, and
-// whether pacing delays its next call.
+// blockersSQL reports, for a subgroup, its trunk and its grant, whether no channel is free. It also reports whether
+// pacing delays the subgroup's next call.
 const blockersSQL = `
 SELECT live.own >= s.concurrent_calls OR t.concurrent_calls > 0 AND live.trunk >= t.concurrent_calls OR coalesce(g.concurrent_calls > 0 AND live.lent >= g.concurrent_calls, false),
        ` + store.EvenlyDueAt + ` > clock_timestamp(), coalesce(o.settings -> 'limits', '{}'), o.timezone
@@ -97,8 +98,8 @@ FROM subgroups s JOIN trunks t ON t.id = s.trunk_id LEFT JOIN grants g ON g.id =
 	FROM attempts x WHERE x.trunk_id = t.id AND x.state IN ` + store.ActiveStates + `) live
 WHERE s.id = $1 AND s.org_id = $2`
 
-// DialBlockers returns what keeps the next call of a subgroup from being dialed now:
-// channels, pacing, or daily caps. It returns nothing for a deleted subgroup.
+// DialBlockers returns the reasons why the next call of a subgroup cannot be dialed now: channels, pacing, or daily
+// caps. For a deleted subgroup it returns nothing.
 func DialBlockers(ctx context.Context, q db.Querier, org, route string) (reasons []control.Code, err error) {
 	var noChannel, paced bool
 	var caps Caps
@@ -125,7 +126,7 @@ func DialBlockers(ctx context.Context, q db.Querier, org, route string) (reasons
 	return reasons, nil
 }
 
-// checkToday refuses if a cap is reached today.
+// checkToday refuses a call if a cap has been reached today.
 func (c Caps) checkToday(ctx context.Context, q db.Querier, org, zone string) error {
 	if c == (Caps{}) {
 		return nil
@@ -137,7 +138,7 @@ func (c Caps) checkToday(ctx context.Context, q db.Querier, org, zone string) er
 	return c.check(day)
 }
 
-// check refuses a call after a cap was reached.
+// check refuses a call if the usage of the day has reached a cap.
 func (c Caps) check(day usage) error {
 	var what string
 	switch {

@@ -11,21 +11,21 @@ import (
 	"github.com/parley-voice/parley/control/trunks"
 )
 
-// Trunk is a trunk that an agent may call through.
+// Trunk is a trunk through which an agent may call.
 type Trunk struct {
 	ID, Name, Provider string
-	Lent               bool // lent by another organization
+	Lent               bool // another organization lends the trunk
 	Line               trunks.Trunk
 	Subgroups          []Subgroup
 }
 
-// Subgroup is a subgroup that an agent is attached to.
+// Subgroup is a subgroup to which an agent is attached.
 type Subgroup struct {
 	ID, Name, DialPrefix    string
-	CallerNumbers           []string // allowed caller numbers, the first by default
+	CallerNumbers           []string // allowed caller numbers; the first is the default
 	AllowedDestinations     []string
-	ConcurrentCalls, InUse  int // limit and current use
-	CallsPerMinute, Started int // limit and calls in the last minute
+	ConcurrentCalls, InUse  int // limit and current number of active calls
+	CallsPerMinute, Started int // limit and number of calls in the last minute
 }
 
 const listSQL = `
@@ -39,12 +39,12 @@ FROM subgroups s JOIN trunks t ON t.id = s.trunk_id LEFT JOIN grants g ON g.id =
 JOIN subgroup_agents x ON x.subgroup_id = s.id JOIN agents a ON a.id = x.agent_id AND a.org_id = $1 AND a.name = $2
 WHERE s.org_id = $1 ORDER BY t.name, t.id, s.name, s.id`
 
-// Routes returns the trunks and subgroups of an agent by name. An unknown agent is refused.
+// Routes returns the trunks and subgroups of an agent, ordered by name. It refuses an unknown agent.
 func (d *Controller) Routes(ctx context.Context, orgID, agent string) ([]Trunk, error) {
 	return Routes(ctx, d.Pool, orgID, agent)
 }
 
-// Routes is Controller.Routes within a transaction.
+// Routes does what Controller.Routes does, with the caller's transaction or connection.
 func Routes(ctx context.Context, q db.Querier, orgID, agent string) ([]Trunk, error) {
 	var known bool
 	err := q.QueryRow(ctx, "SELECT EXISTS (SELECT FROM agents WHERE org_id = $1 AND name = $2)", orgID, agent).Scan(&known)
@@ -81,7 +81,7 @@ func Routes(ctx context.Context, q db.Querier, orgID, agent string) ([]Trunk, er
 	return all, nil
 }
 
-// effectiveLimits returns the smaller limits of subgroup and grant.
+// effectiveLimits returns the smaller of the limits of subgroup and grant.
 func (r route) effectiveLimits() limits {
 	l := r.limits
 	if g := r.grant.limits.concurrent; g > 0 {

@@ -9,28 +9,28 @@ import (
 	"github.com/parley-voice/parley/control"
 )
 
-// queueGauge estimates the depth of the dial queue without counting for every order. Own
-// admissions count at once, those of other processes at the next count.
+// queueGauge estimates the number of calls in the dial queue, so that not every order has to count them. Orders that
+// this process admits are added at once; the next count adds those of other processes.
 type queueGauge struct {
 	mu       sync.Mutex
-	depth    orgCounts // at the last count
-	since    orgCounts // admitted since then
-	under    orgCounts // admitted and not answered yet
-	during   orgCounts // admitted during the count
+	depth    orgCounts // result of the last count
+	since    orgCounts // orders admitted since the last count
+	under    orgCounts // orders admitted, but not answered yet
+	during   orgCounts // orders admitted during the running count
 	until    time.Time
-	counting chan struct{} // closed after the running count; nil if none runs
+	counting chan struct{} // closed when the running count ends; nil if none runs
 	drained  int           // calls that left the queue in the minute before drainAt
 	drainAt  time.Time
-	draining chan struct{} // closed after the running drain count; nil if none runs
+	draining chan struct{} // closed when the running count of drained calls ends; nil if none runs
 }
 
-// orgCounts counts calls in total and by organization.
+// orgCounts holds a number of calls in total and for each organization.
 type orgCounts struct {
 	n  int
 	by map[string]int
 }
 
-// newCounts sums the counts.
+// newCounts returns the counts by organization together with their total.
 func newCounts(by map[string]int) orgCounts {
 	t := orgCounts{by: by}
 	for _, n := range by {
@@ -39,7 +39,7 @@ func newCounts(by map[string]int) orgCounts {
 	return t
 }
 
-// add adds n calls of an organization and drops zero entries.
+// add adds n calls of an organization. It deletes an organization whose count becomes 0.
 func (t *orgCounts) add(org string, n int) {
 	if t.by == nil {
 		t.by = map[string]int{}
@@ -50,9 +50,9 @@ func (t *orgCounts) add(org string, n int) {
 	}
 }
 
-// hasRoom reports whether an organization may queue a call: the total is below the ceiling, or the organization is
-// below its share, the ceiling divided by the number of waiting organizations. So one organization cannot block the
-// others. A negative ceiling admits none.
+// hasRoom reports whether an organization may queue one more call. It may if the total is below the ceiling, or if
+// the organization is below its share: the ceiling divided by the number of organizations with waiting calls. A share
+// keeps one organization from blocking the others. A negative ceiling admits no calls.
 func (g *queueGauge) hasRoom(org string, ceiling int) bool {
 	if g.depth.n+g.since.n < ceiling {
 		return true
@@ -60,7 +60,7 @@ func (g *queueGauge) hasRoom(org string, ceiling int) bool {
 	if ceiling < 0 {
 		return false
 	}
-	waiting := 1 // the organization itself
+	waiting := 1 // the organization itself counts as waiting
 	for x := range g.depth.by {
 		if x != org {
 			waiting++
@@ -74,14 +74,15 @@ func (g *queueGauge) hasRoom(org string, ceiling int) bool {
 	return g.depth.by[org]+g.since.by[org] < max(ceiling/waiting, 1)
 }
 
-// A count of a deep queue is slow: it stays valid for countShare times its duration, at most maxCountAge.
+// Counting a deep queue is slow. A count therefore stays valid for countShare times its duration, but at most for
+// maxCountAge.
 const (
 	countShare  = 20
 	maxCountAge = time.Second
 )
 
-// admit reserves a place for an organization if there is room. While the last count shows
-// room, only the counting order waits for the next count.
+// admit reserves a place in the queue for an organization if there is room. While the last count shows room, a new
+// count delays only the order that runs it.
 func (g *queueGauge) admit(
 	ctx context.Context, org string, ceiling int, count func(context.Context) (map[string]int, error),
 ) (bool, error) {
@@ -89,7 +90,7 @@ func (g *queueGauge) admit(
 	defer g.mu.Unlock()
 	for counted := false; ; {
 		room := !g.until.IsZero() && g.hasRoom(org, ceiling)
-		// Admissions that did not become calls are corrected by the next count.
+		// Some admitted orders did not become calls. The next count corrects the estimate.
 		old := time.Now().After(g.until) || !room && g.since.n > g.under.n
 		switch {
 		case counted || !old, room && g.counting != nil:
@@ -112,7 +113,7 @@ func (g *queueGauge) admit(
 	}
 }
 
-// wait waits for a running count without the lock.
+// wait releases the lock while it waits for the running count.
 func (g *queueGauge) wait(ctx context.Context, over <-chan struct{}) error {
 	g.mu.Unlock()
 	defer g.mu.Lock()
@@ -124,7 +125,8 @@ func (g *queueGauge) wait(ctx context.Context, over <-chan struct{}) error {
 	}
 }
 
-// count counts without the lock. Admissions during the count may be counted twice, never missed.
+// count releases the lock while it counts. An order that is admitted during the count may be counted twice, but is
+// never missed.
 func (g *queueGauge) count(ctx context.Context, count func(context.Context) (map[string]int, error)) error {
 	over, under, began := make(chan struct{}), maps.Clone(g.under.by), time.Now()
 	g.counting, g.during = over, orgCounts{}
@@ -150,8 +152,8 @@ func (g *queueGauge) leave(org string) {
 	g.under.add(org, -1)
 }
 
-// Reserve refuses with CodeDialQueueFull if the dial queue is full and the organization has its share. The reservation
-// lasts until leave is called, whether or not a call was placed.
+// Reserve reserves a place in the dial queue until leave is called, whether or not the order becomes a call. It
+// refuses with CodeDialQueueFull if the queue is full and the organization has used its share.
 func (d *Controller) Reserve(ctx context.Context, org string) (leave func(), err error) {
 	ceiling := d.QueueDepth
 	if ceiling == 0 {
@@ -174,8 +176,8 @@ func (d *Controller) Reserve(ctx context.Context, org string) (leave func(), err
 	}
 }
 
-// retryAfter estimates when the queue has room. One goroutine counts at a time; the others
-// use the last count and wait only for the first.
+// retryAfter estimates the time until the queue has room. Only one goroutine counts the drained calls at a time. The
+// others use the previous result, or wait if there is none.
 func (g *queueGauge) retryAfter(ctx context.Context, count func(context.Context) (int, error)) (time.Duration, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -196,7 +198,7 @@ func (g *queueGauge) retryAfter(ctx context.Context, count func(context.Context)
 	return drainTime(g.depth.n, g.drained), nil
 }
 
-// drain counts the calls that left the queue, without the lock.
+// drain counts the calls that left the queue in the last minute. It releases the lock meanwhile.
 func (g *queueGauge) drain(ctx context.Context, count func(context.Context) (int, error)) error {
 	over := make(chan struct{})
 	g.draining = over
@@ -212,14 +214,15 @@ func (g *queueGauge) drain(ctx context.Context, count func(context.Context) (int
 	return nil
 }
 
-// unlocked runs count without the lock.
+// unlocked releases the lock while it runs count.
 func unlocked[T any](ctx context.Context, g *queueGauge, count func(context.Context) (T, error)) (T, error) {
 	g.mu.Unlock()
 	defer g.mu.Lock()
 	return count(ctx)
 }
 
-// drainTime estimates how long a queue takes to empty at the rate of the last minute: 1 to 60 s.
+// drainTime estimates how long a queue with depth calls takes to empty if drained calls leave it per minute. The
+// result is 1 s to 60 s.
 func drainTime(depth, drained int) time.Duration {
 	if drained == 0 {
 		return time.Minute

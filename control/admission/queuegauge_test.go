@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// TestQueueGaugeDuringCount: a slow count delays only orders without room by the previous count.
+// TestQueueGaugeDuringCount checks that a slow count delays only the orders for which the previous count shows no
+// room.
 func TestQueueGaugeDuringCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var g queueGauge
@@ -27,16 +28,16 @@ func TestQueueGaugeDuringCount(t *testing.T) {
 				t.Errorf("%v after %v, %v; want %v after %v", room, time.Since(began), err, want, wait)
 			}
 		}
-		admit(true, 100*time.Millisecond) // no count yet: 6
-		admit(true, 0)                    // 7
+		admit(true, 100*time.Millisecond) // 6 calls; waits for the first count
+		admit(true, 0)                    // 7 calls
 		<-time.After(2 * time.Second)
-		depth = 4 // one was dialed
+		depth = 4 // one call was dialed
 		var others sync.WaitGroup
-		others.Go(func() { admit(true, 100*time.Millisecond) }) // it runs the count
+		others.Go(func() { admit(true, 100*time.Millisecond) }) // this order runs the count
 		synctest.Wait()
-		admit(true, 0) // 8, by the previous count
+		admit(true, 0) // 8 calls, by the previous count
 		<-time.After(50 * time.Millisecond)
-		others.Go(func() { admit(false, 50*time.Millisecond) }) // full: waits for the count
+		others.Go(func() { admit(false, 50*time.Millisecond) }) // the queue seems full, so this order waits for the count
 		others.Wait()
 		if counts != 2 {
 			t.Errorf("counted %d times", counts)
@@ -44,7 +45,7 @@ func TestQueueGaugeDuringCount(t *testing.T) {
 	})
 }
 
-// TestQueueGaugeCountFails: a failed count refuses only the order that ran it.
+// TestQueueGaugeCountFails checks that a failed count refuses only the order that ran the count.
 func TestQueueGaugeCountFails(t *testing.T) {
 	var g queueGauge
 	broken := errors.New("broken")
@@ -56,7 +57,8 @@ func TestQueueGaugeCountFails(t *testing.T) {
 	}
 }
 
-// TestQueueGaugeDrainCount: the count of drained calls blocks no reservation, and runs once for all refused orders.
+// TestQueueGaugeDrainCount checks that counting the drained calls blocks no reservation, and that it runs once for
+// all refused orders.
 func TestQueueGaugeDrainCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := queueGauge{depth: orgCounts{n: 30}}
@@ -74,7 +76,7 @@ func TestQueueGaugeDrainCount(t *testing.T) {
 			}
 		}
 		var others sync.WaitGroup
-		for range 3 { // no count yet: they wait
+		for range 3 { // there is no count yet, so they wait
 			others.Go(func() { refused(30*time.Second, 100*time.Millisecond) })
 		}
 		synctest.Wait()
@@ -87,12 +89,12 @@ func TestQueueGaugeDrainCount(t *testing.T) {
 		<-time.After(2 * time.Second)
 		others.Go(func() { refused(15*time.Second, 100*time.Millisecond) })
 		synctest.Wait()
-		refused(30*time.Second, 0) // by the previous count
+		refused(30*time.Second, 0) // uses the previous count
 		others.Wait()
 		if counts != 2 {
 			t.Errorf("counted %d times", counts)
 		}
-		// A canceled caller does not wait, and an error goes to the caller that ran the count.
+		// A canceled order does not wait. A failed count returns its error to the order that ran it.
 		<-time.After(2 * time.Second)
 		broken := errors.New("broken")
 		if _, err := g.retryAfter(t.Context(), func(context.Context) (int, error) { return 0, broken }); !errors.Is(err, broken) {
@@ -102,7 +104,8 @@ func TestQueueGaugeDrainCount(t *testing.T) {
 	})
 }
 
-// TestQueueShare: one organization may fill the queue, but every other organization keeps its share.
+// TestQueueShare checks that one organization may fill the queue alone, and that every other organization still gets
+// its share.
 func TestQueueShare(t *testing.T) {
 	for _, c := range []struct {
 		name  string

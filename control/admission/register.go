@@ -17,16 +17,16 @@ import (
 	"github.com/parley-voice/parley/control/store"
 )
 
-// Orders that arrive during a check are checked together, without an added delay. They are
-// registered in one transaction.
+// Orders that arrive while a check runs are checked together afterwards, without an added delay. All checked orders
+// that wait are registered in one transaction.
 const (
-	maxLookups       = 192 // being checked or waiting for it
+	maxLookups       = 192 // orders that are checked or wait for the check
 	registerInterval = 4 * time.Millisecond
-	maxRegistered    = 64  // per transaction
-	maxWriting       = 256 // being registered or waiting for it
+	maxRegistered    = 64  // orders per transaction
+	maxWriting       = 256 // orders that are registered or wait for it
 )
 
-// entry is a checked order and its call.
+// entry is a checked order and the call that it becomes.
 type entry struct {
 	org   string
 	order Order
@@ -36,22 +36,23 @@ type entry struct {
 	call  control.Call
 }
 
-// init sets up limiters and groups once.
+// init sets up the limiters and groups at the first call.
 func (d *Controller) init() {
 	d.once.Do(func() {
 		d.checkLimit.Max, d.writeLimit.Max = maxLookups, maxWriting
 		d.lookups = groupcommit.Group[*lookup]{Write: d.find, Timeout: 5 * time.Second, IsItemError: store.IsRowError}
 		d.writes = groupcommit.Group[*entry]{
 			Write: d.register, MaxItems: maxRegistered, MinInterval: registerInterval, Timeout: 5 * time.Second, IsItemError: store.IsRowError,
-			Wait: true, // limiter place and idempotency key belong to the call until then
+			Wait: true, // until the transaction ends, the order keeps its limiter place and idempotency key
 		}
 	})
 }
 
-// register registers the calls of orders in one transaction and returns the refusals of the others.
+// register registers the calls of several orders in one transaction. It returns an error for each order that is
+// refused.
 func (d *Controller) register(ctx context.Context, all []*entry) (each []error, err error) {
 	err = d.orderPool().AcquireFunc(ctx, func(conn *pgxpool.Conn) error {
-		// The pool drops connections returned within a transaction.
+		// The pool closes a connection that is returned inside a transaction.
 		l, fault := beginRegistration(ctx, conn, all)
 		if fault != nil {
 			return errors.Join(fault, rollback(ctx, conn))
@@ -77,7 +78,7 @@ func (d *Controller) register(ctx context.Context, all []*entry) (each []error, 
 	return each, err
 }
 
-// rollback rolls back so that the connection can be reused.
+// rollback ends the transaction, so that the connection can be used again.
 func rollback(ctx context.Context, conn *pgxpool.Conn) error {
 	if conn.Conn().IsClosed() {
 		return nil
@@ -90,15 +91,16 @@ func rollback(ctx context.Context, conn *pgxpool.Conn) error {
 
 // registration tracks the usage of subgroups, grants and organizations while orders are registered.
 type registration struct {
-	numbers map[string]callNumber // number of the last call, by subgroup
+	numbers map[string]callNumber // last call of each subgroup
 	own     map[string]*limits
-	lent    map[string]*limits // by grant
-	days    map[string]*usage  // by organization
-	calls   []store.CallRow    // admitted
+	lent    map[string]*limits // usage of each grant
+	days    map[string]*usage  // usage of each organization
+	calls   []store.CallRow    // admitted calls
 }
 
-// beginRegistration begins the transaction, locks the counters of the orders and reads their usage. Locks are taken
-// from organization to subgroup, each kind in id order, so that orders cannot deadlock.
+// beginRegistration begins the transaction, locks the counters of the orders, and reads their usage. It locks
+// organizations first and subgroups last, and rows of one kind in the order of their ids, so that orders cannot
+// deadlock.
 func beginRegistration(ctx context.Context, conn *pgxpool.Conn, all []*entry) (*registration, error) {
 	l := &registration{numbers: map[string]callNumber{}, own: map[string]*limits{}, lent: map[string]*limits{}, days: map[string]*usage{}}
 	zones := map[string]string{}
@@ -116,7 +118,7 @@ func beginRegistration(ctx context.Context, conn *pgxpool.Conn, all []*entry) (*
 	orgs, grants, subgroups := slices.Sorted(maps.Keys(zones)), slices.Sorted(maps.Keys(l.lent)), slices.Sorted(maps.Keys(most))
 	batch := &pgx.Batch{}
 	batch.Queue("BEGIN")
-	// A locked row of one tenant must not block the orders of all.
+	// A row that one organization has locked must not block the orders of all organizations.
 	batch.Queue("SET LOCAL lock_timeout = '200ms'")
 	if len(orgs) > 0 {
 		batch.Queue("SELECT FROM organizations WHERE id = ANY ($1) ORDER BY id FOR NO KEY UPDATE", orgs)
@@ -150,7 +152,7 @@ func beginRegistration(ctx context.Context, conn *pgxpool.Conn, all []*entry) (*
 	}
 	if err != nil {
 		if broken, ok := errors.AsType[*pgconn.PgError](err); ok && broken.Code == "23503" &&
-			len(subgroups) == 1 { // foreign key from counter to subgroup
+			len(subgroups) == 1 { // the counter's foreign key refers to the subgroup
 			return nil, errors.Join(control.Refuse(control.CodeSubgroupNotFound, "the subgroup was deleted"), err)
 		}
 		return nil, withRetryHint(fmt.Errorf("subgroup limits: %w", err))
@@ -158,8 +160,8 @@ func beginRegistration(ctx context.Context, conn *pgxpool.Conn, all []*entry) (*
 	return l, nil
 }
 
-// queueRevertCheck refuses orders after the database reverted, until the nodes have restored
-// their calls: this order may have been carried out.
+// queueRevertCheck refuses orders after the database reverted to an older state, until the nodes have restored their
+// calls. Until then the database does not know whether the order was carried out before.
 func queueRevertCheck(batch *pgx.Batch) {
 	batch.Queue("SELECT dialing_since() IS NULL").QueryRow(func(row pgx.Row) error {
 		var paused bool
@@ -173,7 +175,7 @@ func queueRevertCheck(batch *pgx.Batch) {
 	})
 }
 
-// withRetryHint turns a lock timeout into a retryable API error.
+// withRetryHint turns a lock timeout into an API error that asks the client to retry.
 func withRetryHint(err error) error {
 	if broken, ok := errors.AsType[*pgconn.PgError](err); !ok || broken.Code != "55P03" {
 		return err
@@ -207,11 +209,11 @@ func (l *registration) queueLoads(batch *pgx.Batch, subgroups []string, most map
 	})
 }
 
-// admit checks the limits of subgroup, grant and organization and queues the call, or returns the refusal.
+// admit checks the limits of subgroup, grant and organization. It queues the call, or returns a refusal.
 func (l *registration) admit(batch *pgx.Batch, e *entry) (err error) {
 	r := e.found.route
 	own, lent, day := l.own[r.id], l.lent[r.grant.id], l.days[e.org]
-	if own == nil { // deleted while its counter was created
+	if own == nil { // the subgroup was deleted while its counter was created
 		return control.Refuse(control.CodeSubgroupNotFound, "the subgroup was deleted")
 	}
 	if lent == nil {
@@ -226,7 +228,7 @@ func (l *registration) admit(batch *pgx.Batch, e *entry) (err error) {
 	if err = e.found.caps.check(*day); err != nil {
 		return err
 	}
-	// One microsecond apart, so that they are dialed in order.
+	// Registration times differ by a microsecond, so that the calls are dialed in the order of registration.
 	p := callNumber{l.numbers[r.id].n + 1, l.numbers[r.id].at.Add(time.Microsecond)}
 	if e.call, err = e.found.call(e.org, e.order, e.from, p); err != nil {
 		return err
@@ -248,19 +250,19 @@ func (l *registration) admit(batch *pgx.Batch, e *entry) (err error) {
 	return nil
 }
 
-// queueCalls registers calls and attempts and stores the last numbers.
+// queueCalls adds the statements that insert calls and attempts and update the counters.
 func (l *registration) queueCalls(batch *pgx.Batch) {
 	attempts := groupcommit.Column(l.calls, func(c store.CallRow) string { return control.NewID("att_", c.CreatedAt) })
 	batch.Queue(callsSQL, append([]any{attempts}, orderColumns.ArrayArgs(l.calls)...)...)
 }
 
-// orderColumns are the columns of the calls of orders, which belong to no campaign.
+// orderColumns are the columns of calls that an order creates. They belong to no campaign.
 //
 //nolint:gochecknoglobals // read-only table
 var orderColumns = store.RegisteredColumns.Except("campaign_id", "contact_id", "import_id", "opt_out").
 	WriteAs("call_type", "'phone'").WriteAs("status", "'queued'").WriteAs("attempt", "1").WriteAs("analysis_status", "'none'")
 
-// callsSQL registers calls and attempts and updates the counters.
+// callsSQL inserts calls and attempts and updates the counters.
 //
 //nolint:gochecknoglobals // made once
 var callsSQL = `

@@ -11,8 +11,8 @@ import (
 	"github.com/parley-voice/parley/control/db"
 )
 
-// TestClientDisconnectsDuringRegistration: an order whose client disconnects during registration keeps its call, and releases its
-// place and key only after the result is known.
+// TestClientDisconnectsDuringRegistration checks that an order becomes a call even if its client disconnects during
+// the registration, and that the limiter place and the idempotency key are released only when the result is known.
 func TestClientDisconnectsDuringRegistration(t *testing.T) {
 	w := newFixture(t)
 	const orders = 12
@@ -41,7 +41,8 @@ func TestClientDisconnectsDuringRegistration(t *testing.T) {
 	}
 }
 
-// TestLockedRowDelaysOnlyItsTenant: a locked row blocks only the orders of its tenant.
+// TestLockedRowDelaysOnlyItsTenant checks that a locked row delays only the orders of the organization that owns the
+// row.
 func TestLockedRowDelaysOnlyItsTenant(t *testing.T) {
 	w := newFixture(t)
 	tx, err := w.db.Pool.Begin(t.Context())
@@ -49,7 +50,7 @@ func TestLockedRowDelaysOnlyItsTenant(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = tx.Rollback(t.Context()) }()
-	if _, code := w.order("globex", admission.Order{Agent: "helpdesk"}); code != "" { // creates a counter
+	if _, code := w.order("globex", admission.Order{Agent: "helpdesk"}); code != "" { // creates the subgroup's counter
 		t.Fatal(code)
 	}
 	if _, err = tx.Exec(t.Context(), "UPDATE subgroup_counts SET registered = registered"); err != nil {
@@ -77,7 +78,7 @@ func TestLockedRowDelaysOnlyItsTenant(t *testing.T) {
 	all.Wait()
 }
 
-// TestBadOrderFailsAlone: an order that the database rejects fails alone.
+// TestBadOrderFailsAlone checks that an order that the database rejects fails alone.
 func TestBadOrderFailsAlone(t *testing.T) {
 	w := newFixture(t)
 	var all sync.WaitGroup

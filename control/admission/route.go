@@ -11,28 +11,29 @@ import (
 	"github.com/parley-voice/parley/control/trunks"
 )
 
-// route is the subgroup of a call with its trunk and the grant that lends it; the grant is empty for an own trunk.
+// route is the subgroup of a call with its trunk. If the trunk is borrowed, it includes the grant; otherwise the
+// grant is empty.
 type route struct {
 	id, trunkID, prefix string
-	allowed             []string // destinations
+	allowed             []string // prefixes of allowed destinations
 	numbers             trunks.Numbers
 	limits              limits
 	settings            trunks.Settings
-	err                 error // the settings are invalid
+	err                 error // set if the settings are invalid
 	grant               grant
 	attached            bool
 }
 
-// limits are concurrent calls and calls per minute.
+// limits holds the maximum of concurrent calls and of calls per minute.
 type limits struct{ concurrent, perMinute int }
 
-// grant has an empty id if the trunk is not lent; 0 means no limit.
+// grant is the loan of a trunk. Its id is empty if the organization owns the trunk. A limit of 0 means no limit.
 type grant struct {
 	id     string
 	limits limits
 }
 
-// columns are the scan targets of a row of routesSQL, after its key.
+// columns returns the scan targets of a row of routesSQL after its first column, the key.
 func (r *route) columns(settings any) []any {
 	return []any{
 		&r.id, &r.trunkID, &r.prefix, &r.allowed, &r.numbers.Subgroup, &r.numbers.Trunk, &r.limits.concurrent, &r.limits.perMinute, settings,
@@ -40,7 +41,8 @@ func (r *route) columns(settings any) []any {
 	}
 }
 
-// choose picks the subgroup of an order.
+// choose selects the only subgroup in all to which the agent is attached. named means that the order names the
+// subgroup.
 func choose(all []route, named bool) (route, error) {
 	if named && len(all) == 0 {
 		return route{}, control.Refuse(control.CodeSubgroupNotFound, "subgroup not found")
@@ -61,11 +63,11 @@ func choose(all []route, named bool) (route, error) {
 	}
 }
 
-// namedAgents is the most agents listed in an error.
+// namedAgents is the maximum number of agents that an error lists.
 const namedAgents = 10
 
-// explain refines CodeAgentNotInSubgroup: unknown agent, or agent without a subgroup. It
-// lists only agents of the order's organization.
+// explain makes a refusal with CodeAgentNotInSubgroup more precise: the agent is unknown, or it has no subgroup. It
+// lists only agents of the organization that orders.
 func (d *Controller) explain(ctx context.Context, l *lookup, refusal error) error {
 	var exists bool
 	var names []string
@@ -73,7 +75,7 @@ func (d *Controller) explain(ctx context.Context, l *lookup, refusal error) erro
 		SELECT EXISTS (SELECT FROM agents WHERE org_id = $1 AND name = $2),
 			ARRAY(SELECT name FROM agents WHERE org_id = $1 ORDER BY name LIMIT $3)`, l.org, l.order.Agent, namedAgents+1).Scan(&exists, &names)
 	if err != nil {
-		return refusal // without details
+		return refusal // refuse without details
 	}
 	text := fmt.Sprintf("agent %q is not attached to any subgroup", l.order.Agent)
 	switch {
@@ -92,7 +94,8 @@ func (d *Controller) explain(ctx context.Context, l *lookup, refusal error) erro
 	return control.Refuse(control.CodeAgentNotInSubgroup, text)
 }
 
-// caller returns the caller number: the asked one if the route allows it, else the route's first.
+// caller returns the requested caller number if the route allows it. Without a request it returns the route's first
+// number.
 func (r route) caller(asked string) (string, error) {
 	pool := r.numbers.Usable()
 	if asked == "" {
@@ -104,14 +107,14 @@ func (r route) caller(asked string) (string, error) {
 	if number, ok := trunks.FindNumber(pool, asked); ok {
 		return number, nil
 	}
-	// Do not reveal other numbers of the lender.
+	// A borrower must not learn which other numbers the lender has.
 	if _, ok := trunks.FindNumber(r.numbers.Granted(), asked); r.grant.id != "" && !ok {
 		return "", control.Refuse(control.CodeCallerNumberGrant, "the grant does not include this caller number")
 	}
 	return "", control.Refuse(control.CodeCallerNumberDenied, "the route does not allow this caller number")
 }
 
-// usableAgent is an agent that may be used.
+// usableAgent is a published agent that passed the checks of an order.
 type usableAgent struct {
 	id, voicemail string
 	version       int
@@ -119,7 +122,7 @@ type usableAgent struct {
 	longest       time.Duration
 }
 
-// use checks that an order fills the agent's texts and takes over its settings.
+// use checks that the order has values for all variables of the agent's texts, and copies the agent's settings.
 func (a *usableAgent) use(d agents.Definition, o Order) error {
 	if missing := d.Missing(d.Values(o.Name, o.Variables)); len(missing) > 0 {
 		return &MissingVariablesError{missing}

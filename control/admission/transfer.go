@@ -13,10 +13,10 @@ import (
 	"github.com/parley-voice/parley/control/store"
 )
 
-// maxPaceWait bounds the wait of a transfer for the pacing of its route.
+// maxPaceWait is the maximum time that a transfer waits for the pacing of its route.
 const maxPaceWait = 5 * time.Second
 
-// heldCall is a call leased by a node.
+// heldCall is a call that a node leases.
 type heldCall struct{ org, route, home string }
 
 const heldCallSQL = `
@@ -31,8 +31,9 @@ func (d *Controller) heldCall(ctx context.Context, q db.Querier, l control.Lease
 	return c, err
 }
 
-// OpenLeg implements control.LegStore. A transfer leg is subject to the destinations of its call's subgroup, the
-// do-not-call lists, the channels and pacing of subgroup and trunk, and the organization's daily minutes and cost.
+// OpenLeg implements control.LegStore. The following limits apply to a transfer leg: the allowed destinations of the
+// call's subgroup, the do-not-call lists, the channels and pacing of subgroup and trunk, and the organization's daily
+// minutes and cost.
 func (d *Controller) OpenLeg(ctx context.Context, l control.Lease, number string, lease time.Duration) (control.TransferLeg, error) {
 	c, err := d.heldCall(ctx, d.Pool, l, "")
 	if err != nil {
@@ -71,39 +72,40 @@ func (d *Controller) OpenLeg(ctx context.Context, l control.Lease, number string
 	return s, nil
 }
 
-// openLegSQL commits the intent to disk regardless of synchronous_commit.
+// openLegSQL inserts a transfer leg with its intent. The commit reaches the disk, whatever synchronous_commit says.
 //
 //nolint:gochecknoglobals // made once
 var openLegSQL = "WITH sure AS (SELECT set_config('synchronous_commit', 'on', true)) " + legColumns.Insert("attempts", 1) + " FROM sure"
 
-// legColumns are the columns of a transfer leg; its call is $2.
+// legColumns are the columns of a transfer leg. $2 is its call.
 //
 //nolint:gochecknoglobals // read-only table
 var legColumns = store.AttemptColumns.WriteAs("attempt_no", "(SELECT count(*) + 1 FROM attempts WHERE call_id = $2 AND leg = 'transfer')")
 
-// routeSlot is a reserved channel of a subgroup.
+// routeSlot describes the channel that is reserved for a transfer leg.
 type routeSlot struct {
 	trunk, prefix string
 	allowed       []string
 	wait          time.Duration
 }
 
-// lockOrganizationSQL serializes new calls of organizations with daily caps, so that each counts the
-// one before. It must be taken before lockRouteSQL.
+// lockOrganizationSQL lets organizations with daily caps register only one call at a time, so that each call counts
+// the calls before. Run it before lockRouteSQL.
 const lockOrganizationSQL = "SELECT FROM organizations WHERE id = $1 AND coalesce(settings -> 'limits', '{}') <> '{}' FOR NO KEY UPDATE"
 
-// lockRouteSQL locks subgroup and trunk, as a claim does.
+// lockRouteSQL locks a subgroup and its trunk. A claim takes the same locks.
 const lockRouteSQL = `
 SELECT s.trunk_id, s.dial_prefix, s.allowed_destinations, coalesce(o.settings -> 'limits', '{}'), o.timezone
 FROM subgroups s JOIN trunks t ON t.id = s.trunk_id JOIN organizations o ON o.id = s.org_id
 WHERE s.id = $1 AND s.org_id = $2 FOR UPDATE OF s, t`
 
-// lockGrantSQL locks the grant of a subgroup whose pace it limits, before the counters of subgroups, as orders do.
+// lockGrantSQL locks the grant of a subgroup if the grant limits the subgroup's pace. Run it before the counters of
+// subgroups are locked. Orders lock in the same order.
 const lockGrantSQL = `
 SELECT FROM grants WHERE id = (SELECT grant_id FROM subgroups WHERE id = $1) AND calls_per_minute > 0 FOR NO KEY UPDATE`
 
-// paceSQL reserves a channel and the next start of subgroup, trunk and grant if a channel is free and the start is due
-// within $2; else the CTE "start" is empty. due is store.DueAt or store.EvenlyDueAt.
+// paceSQL reserves a channel, and the next start of subgroup, trunk and grant. It does so only if a channel is free
+// and the start is due within $2; otherwise the CTE "start" is empty. due is store.DueAt or store.EvenlyDueAt.
 func paceSQL(due string) string {
 	return `
 WITH now AS (SELECT clock_timestamp() AS at), start AS (
@@ -115,7 +117,7 @@ WITH now AS (SELECT clock_timestamp() AS at), start AS (
 ), ` + store.RecordStart
 }
 
-// reserveChannel reserves a channel for a transfer leg. The leg belongs to a call that is counted already.
+// reserveChannel reserves a channel for a transfer leg. The leg does not count as another call of the organization.
 func reserveChannel(ctx context.Context, tx pgx.Tx, c heldCall) (w routeSlot, err error) {
 	var caps Caps
 	var zone string
@@ -141,7 +143,7 @@ func errNoChannel() error {
 	return control.Refuse(control.CodeSubgroupConcurrency, "the subgroup or its trunk has no free channel")
 }
 
-// orNotFound turns a missing row into a refusal.
+// orNotFound turns pgx.ErrNoRows into a refusal.
 func orNotFound(err error) error {
 	if errors.Is(err, pgx.ErrNoRows) {
 		return control.Refuse(control.CodeSubgroupNotFound, "the call's subgroup was deleted")

@@ -11,7 +11,7 @@ import (
 	"github.com/parley-voice/parley/control/store"
 )
 
-// answered places a call of the borrower and moves it to the answered state on a node.
+// answered places a call of the borrowing organization and moves it to the state "answered" on a node.
 func (w *fixture) answered() control.Lease {
 	w.t.Helper()
 	s := &store.Store{Pool: w.db.Pool}
@@ -47,7 +47,7 @@ func TestOpenLeg(t *testing.T) {
 	if got := w.text("SELECT concat_ws(' ', state, owner, home, leg, number, lease_until > now() + interval '50 s') FROM attempts WHERE leg <> 'callee'"); got != "intent n h transfer 12025550177 t" {
 		t.Errorf("it stands as %s", got)
 	}
-	// A call has one transfer leg at a time.
+	// A call can have only one transfer leg at a time.
 	if _, err := w.controller.OpenLeg(t.Context(), l, transferTarget, time.Minute); err == nil {
 		t.Error("a second one while the first is alive")
 	}
@@ -60,7 +60,7 @@ func TestOpenLeg(t *testing.T) {
 		case control.Rang:
 			want = control.Answered
 		case control.Sent:
-			want = control.AttemptState(w.text("SELECT state FROM attempts WHERE leg <> 'callee'")) // sent, and later ended
+			want = control.AttemptState(w.text("SELECT state FROM attempts WHERE leg <> 'callee'")) // the leg was sent, and ended later
 		default:
 		}
 		if got := w.text("SELECT state FROM attempts WHERE leg <> 'callee'"); got != string(want) {
@@ -120,13 +120,13 @@ func TestOpenLegObeysRouteLimits(t *testing.T) {
 	}
 }
 
-// paceExhausted delays the next start of a subgroup by 10 s.
+// paceExhausted delays the next start of every subgroup by 10 s.
 const paceExhausted = "UPDATE subgroups SET calls_per_minute = 1; UPDATE subgroup_starts SET at = now() - interval '50 s'"
 
-// TestOpenLegObeysPacing: a transfer leg obeys the pacing of trunk and grant.
+// TestOpenLegObeysPacing checks that a transfer leg obeys the pacing of trunk and grant.
 func TestOpenLegObeysPacing(t *testing.T) {
 	w := newFixture(t)
-	l := w.answered() // the grant allows 5 per minute
+	l := w.answered() // the grant allows 5 calls per minute
 	w.exec("INSERT INTO grant_starts SELECT id, started - 4, now() - interval '57.6 s' FROM grants")
 	w.exec("UPDATE trunks SET next_dial_at = now() + interval '1 s', calls_per_second = 0.5")
 	leg, err := w.controller.OpenLeg(t.Context(), l, transferTarget, time.Minute)
@@ -138,7 +138,8 @@ func TestOpenLegObeysPacing(t *testing.T) {
 	}
 }
 
-// TestLegsOfLostNodes: the legs of lost nodes do not end calls, but calls end their legs.
+// TestLegsOfLostNodes checks that a transfer leg on a lost node does not end its call, and that the end of a call
+// ends its transfer legs.
 func TestLegsOfLostNodes(t *testing.T) {
 	w := newFixture(t)
 	s := &store.Store{Pool: w.db.Pool}
@@ -179,7 +180,7 @@ func TestLegsOfLostNodes(t *testing.T) {
 	}
 }
 
-// TestDialBlockers: the reason that blocks the next call of a subgroup is reported.
+// TestDialBlockers checks that DialBlockers reports the reason that blocks the next call of a subgroup.
 func TestDialBlockers(t *testing.T) {
 	w := newFixture(t)
 	w.answered()

@@ -17,43 +17,43 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// WebOrder asks for a call that a browser will join.
+// WebOrder is a request for a call that a browser will join.
 type WebOrder struct {
-	Agent        string // name
+	Agent        string // name of the agent
 	Name         string
 	Variables    map[string]any
 	Metadata     map[string]any
-	MaxDurationS int    // 0 means the agent's
-	Client       string // browser, sdk, or empty
+	MaxDurationS int    // in seconds; 0 means the agent's limit
+	Client       string // "browser", "sdk" or empty
 }
 
-// Ticket lets a browser join a web call.
+// Ticket lets one browser join a web call.
 type Ticket struct {
-	Hash    []byte // of the token's id
+	Hash    []byte // hash of the token's id
 	Expires time.Time
 }
 
-// WebCalls holds the dependencies of web calls.
+// WebCalls holds what web calls need.
 type WebCalls struct {
-	// HasCapacity reports whether the node would take a call now.
+	// HasCapacity reports whether this node can take one more call.
 	HasCapacity func() bool
-	// Check validates the engines of an agent.
+	// Check returns an error if an agent's engines cannot run here.
 	Check func(pipeline.Engines) error
-	// Ticket creates the ticket of a call.
+	// Ticket creates the ticket for a call.
 	Ticket func(callID string, now time.Time) Ticket
 }
 
-// maxWebDuration limits web calls of agents without a limit: a tab may stay open unnoticed.
+// maxWebDuration limits web calls of agents that set no limit, because a browser tab may stay open unnoticed.
 const maxWebDuration = 2 * time.Hour
 
-// webAgentSQL reads an agent and its published version, if any.
+// webAgentSQL reads an agent and its published version, if there is one.
 const webAgentSQL = `
 SELECT a.id, coalesce(v.version, 0), v.definition FROM agents a
 LEFT JOIN agent_versions v ON v.agent_id = a.id AND v.version = a.published_version
 WHERE a.org_id = $1 AND a.name = $2`
 
-// PlaceWeb registers a web call in status queued with its ticket, or refuses it like
-// Place. It uses no channel; daily caps apply.
+// PlaceWeb registers a web call with the status "queued", together with its ticket. It refuses orders as Place does.
+// A web call uses no trunk channel, but daily caps apply to it.
 func (d *Controller) PlaceWeb(
 	ctx context.Context, orgID string, o WebOrder, also func(context.Context, db.Querier, control.Call, Ticket) error,
 ) (control.Call, Ticket, error) {
@@ -78,7 +78,7 @@ func (d *Controller) PlaceWeb(
 		}, "", callNumber{at: now}); fault != nil {
 			return fault
 		}
-		c.Type, c.RingFor, c.Voicemail = control.Web, 0, "" // the joining user is a person
+		c.Type, c.RingFor, c.Voicemail = control.Web, 0, "" // the user who joins is a person, so no answering machine is expected
 		if c.MaxDuration == 0 {
 			c.MaxDuration = cmp.Or(f.agent.longest, maxWebDuration)
 		}
@@ -91,7 +91,8 @@ func (d *Controller) PlaceWeb(
 	return c, t, err
 }
 
-// findWeb runs the checks: 404, variables, 409, caps, 503.
+// findWeb checks an order in this sequence: agent (404), variables, published version (409), daily caps, engines
+// (503).
 func (d *Controller) findWeb(ctx context.Context, tx pgx.Tx, orgID string, o WebOrder) (f resolution, err error) {
 	var text []byte
 	err = tx.QueryRow(ctx, webAgentSQL, orgID, o.Agent).Scan(&f.agent.id, &f.agent.version, &text)
@@ -130,7 +131,7 @@ func (d *Controller) findWeb(ctx context.Context, tx pgx.Tx, orgID string, o Web
 	return f, nil
 }
 
-// checkCaps checks the daily caps of an organization and locks it.
+// checkCaps locks an organization that has daily caps, and checks the caps.
 func (d *Controller) checkCaps(ctx context.Context, tx pgx.Tx, orgID string, f resolution) error {
 	if f.caps == (Caps{}) {
 		return nil
@@ -145,7 +146,7 @@ func (d *Controller) checkCaps(ctx context.Context, tx pgx.Tx, orgID string, f r
 	return f.caps.check(day)
 }
 
-// webColumns are the columns of web calls, which have no number in a subgroup.
+// webColumns are the columns of web calls. A web call has no subgroup and thus no number in one.
 var webColumns = store.RegisteredColumns.Except("route_n") //nolint:gochecknoglobals // read-only table
 
 //nolint:gochecknoglobals // made once
