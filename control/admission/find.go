@@ -35,7 +35,7 @@ type resolution struct {
 
 // Keys of lookups. Many orders share the same key.
 type (
-	// trunkKey identifies a trunk by the organization that orders and the trunk's name or id.
+	// trunkKey identifies a trunk by the organization that orders and the trunk's id.
 	trunkKey struct{ org, trunk string }
 	// routeKey selects subgroups. An empty trunk or route matches all.
 	routeKey struct{ org, trunk, route, agent string }

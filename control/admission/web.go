@@ -91,8 +91,8 @@ func (d *Controller) PlaceWeb(
 	return c, t, err
 }
 
-// findWeb checks an order in this sequence: agent (404), variables, published version (409), daily caps, engines
-// (503).
+// findWeb checks an order in this sequence: agent (404), published version (409), variables, daily caps, room for a
+// recording, capacity of this server (503), engines.
 func (d *Controller) findWeb(ctx context.Context, tx pgx.Tx, orgID string, o WebOrder) (f resolution, err error) {
 	var text []byte
 	err = tx.QueryRow(ctx, webAgentSQL, orgID, o.Agent).Scan(&f.agent.id, &f.agent.version, &text)
