@@ -133,7 +133,7 @@ func (c checkProvidersCmd) checkAgents(e *env, settings config.Config) error {
 func printResult(out io.Writer, r selftest.Result) {
 	serves := map[string]string{"asr": "recognizer", "llm": "model", "tts": "voice"}[r.Serves]
 	text := r.Detail
-	if r.Serves == "asr" && text != "stream opened" || r.Serves == "llm" {
+	if r.Serves == "asr" && text != "stream opened" && text != "silence transcribed" || r.Serves == "llm" {
 		text = fmt.Sprintf("%q", text)
 	}
 	if r.Err != nil {

@@ -44,6 +44,13 @@ type Recognition interface {
 // returns no text before Finalize.
 type FinalizeOnly interface{ FinalizeOnly() bool }
 
+// A Prober is an optional interface of a Recognizer whose streams open before the provider
+// has accepted them, so that an open stream does not show that the provider works. Probe
+// sends a short silence and returns the provider's error. ctx bounds it.
+type Prober interface {
+	Probe(ctx context.Context, s Stream) error
+}
+
 // A Result is a transcript of a stretch of speech.
 type Result struct {
 	Text  string

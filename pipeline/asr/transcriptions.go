@@ -3,6 +3,7 @@ package asr
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -48,6 +49,20 @@ func (Transcriptions) OptionRules() pipeline.OptionRules {
 
 // Recognize implements pipeline.Recognizer.
 func (t Transcriptions) Recognize(ctx context.Context, s pipeline.Stream) (pipeline.Recognition, error) {
+	return startSegments(ctx, s.Rate, t.upload(s).transcribe), nil
+}
+
+// Probe implements pipeline.Prober.
+func (t Transcriptions) Probe(ctx context.Context, s pipeline.Stream) error {
+	_, err := t.upload(s).transcribe(ctx, segment{pcm: make([]int16, s.Rate/10)})
+	if err != nil {
+		return fmt.Errorf("%s: %w", transcriptionsName, err)
+	}
+	return nil
+}
+
+// upload returns the requests of a stream.
+func (t Transcriptions) upload(s pipeline.Stream) upload {
 	model := WhisperModel
 	if t.URL == "" || strings.HasPrefix(t.URL, TranscriptionsURL) {
 		model = TranscriptionsModel
@@ -63,7 +78,7 @@ func (t Transcriptions) Recognize(ctx context.Context, s pipeline.Stream) (pipel
 	if t.Key != "" {
 		u.header.Set("Authorization", "Bearer "+string(t.Key))
 	}
-	return startSegments(ctx, s.Rate, u.transcribe), nil
+	return u
 }
 
 // A field is a form field.

@@ -3,7 +3,9 @@ package asr
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"time"
@@ -48,13 +50,9 @@ func (Yandex) OptionRules() pipeline.OptionRules {
 // Recognize implements pipeline.Recognizer. The stream opens with the connection, so a
 // refusal comes later.
 func (y Yandex) Recognize(ctx context.Context, s pipeline.Stream) (pipeline.Recognition, error) {
-	head := http.Header{"Authorization": {"Api-Key " + string(y.Key)}}
-	if y.Folder != "" {
-		head.Set("X-Folder-Id", y.Folder)
-	}
-	y.URL = strings.TrimSuffix(cmp.Or(y.URL, YandexURL), "/") + yandexMethod
+	head := y.header()
 	conn := &yandexTransport{rate: s.Rate, options: yandexOptions(s), open: func(ctx context.Context) (*grpcstream.Stream, error) {
-		return grpcstream.Open(ctx, cmp.Or(y.Client, http.DefaultClient), y.URL, head)
+		return y.open(ctx, head)
 	}}
 	call, err := conn.open(ctx)
 	if err != nil {
@@ -68,6 +66,47 @@ func (y Yandex) Recognize(ctx context.Context, s pipeline.Stream) (pipeline.Reco
 		name: "yandex", hello: yandexHello, finalize: yandexFinalize, bye: yandexBye,
 		chunk: 60 * time.Millisecond, linear: true, maxSilent: 1, parse: answers.parse,
 	}, s.Rate, conn, head), nil
+}
+
+// Probe implements pipeline.Prober.
+func (y Yandex) Probe(ctx context.Context, s pipeline.Stream) error {
+	call, err := y.open(ctx, y.header())
+	if err != nil {
+		return fmt.Errorf("yandex: %w", err)
+	}
+	stop := context.AfterFunc(ctx, func() { _ = call.Close() }) // it never fails
+	defer func() {
+		stop()
+		_ = call.Close() // as above
+	}()
+	if call.Send(yandexOptions(s), writeLimit) == nil { // otherwise Receive returns the reason
+		_ = call.Send(yandexChunk(make([]byte, 2*s.Rate/10)), writeLimit) // as above
+	}
+	call.CloseSend()
+	for {
+		switch _, err = call.Receive(); {
+		case err == nil:
+		case errors.Is(err, io.EOF):
+			return nil
+		case ctx.Err() != nil:
+			return fmt.Errorf("yandex: %w", ctx.Err())
+		default:
+			return fmt.Errorf("yandex: %w", err)
+		}
+	}
+}
+
+func (y Yandex) header() http.Header {
+	head := http.Header{"Authorization": {"Api-Key " + string(y.Key)}}
+	if y.Folder != "" {
+		head.Set("X-Folder-Id", y.Folder)
+	}
+	return head
+}
+
+func (y Yandex) open(ctx context.Context, head http.Header) (*grpcstream.Stream, error) {
+	url := strings.TrimSuffix(cmp.Or(y.URL, YandexURL), "/") + yandexMethod
+	return grpcstream.Open(ctx, cmp.Or(y.Client, http.DefaultClient), url, head)
 }
 
 // normalizes reports whether numbers and dates are written in digits. SpeechKit does so for

@@ -2,6 +2,8 @@ package fakeprovider
 
 import (
 	"context"
+	"errors"
+	"io"
 	"net/http"
 	"time"
 
@@ -61,12 +63,17 @@ func (s *Server) transcribeYandex(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set(http.TrailerPrefix+"Grpc-Message", text)
 		},
 	}
+	ended := false
 	written := s.run(ctx, cancel, l, out, func() (int, []byte, error) {
 		b, err := grpcstream.ReadMessage(r.Body)
+		ended = errors.Is(err, io.EOF)
 		return websocket.BinaryMessage, b, err
 	})
 	cancel()
-	<-written // it must not write to w any more
+	<-written                      // it must not write to w any more
+	if ended && !l.fault.stops() { // the client sent its last message
+		out.close(websocket.CloseNormalClosure)
+	}
 	if l.fault.cuts() {
 		panic(http.ErrAbortHandler) //nolint:forbidigo // net/http documents it as the way to abort a response
 	}

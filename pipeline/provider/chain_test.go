@@ -192,3 +192,47 @@ func TestLateRefusal(t *testing.T) {
 		})
 	}
 }
+
+// TestLateProbe checks that a probe sees a refusal that comes after the opening of a stream,
+// and that opening such a stream does not close the breaker.
+func TestLateProbe(t *testing.T) {
+	for _, fault := range []fakeprovider.Fault{fakeprovider.None, fakeprovider.Refuse, fakeprovider.Absent, fakeprovider.Hang, fakeprovider.Drop} {
+		synctest.Test(t, func(t *testing.T) {
+			bad, _, client := pair(t, fault)
+			protocols := new(http.Protocols)
+			protocols.SetUnencryptedHTTP2(true)
+			grpc := &http.Client{Transport: &http.Transport{DialContext: bad.Dial, Protocols: protocols}}
+			defer grpc.CloseIdleConnections()
+			all := map[string]pipeline.Recognizer{
+				"transcriptions": asr.Transcriptions{URL: "http://fake/v1", Client: client(bad)},
+				"yandex":         asr.Yandex{URL: "http://fake", Client: grpc},
+			}
+			for name := range all {
+				c := &Checker{Guards: &Guards{}, Recognizers: all}
+				e := pipeline.Engines{ASR: pipeline.Engine{Provider: name}}
+				c.Check(t.Context(), e, true)
+				got := c.Report(e)[0]
+				if (got.Error == "") != (fault == fakeprovider.None) || got.Misconfigured != (fault == fakeprovider.Absent) {
+					t.Errorf("%s, fault %q: %+v", name, fault, got)
+				}
+				if fault != fakeprovider.Refuse {
+					continue
+				}
+				for range maxFailures {
+					if v, err := c.Guards.of("asr", name).begin(t.Context()); err == nil {
+						v.finish(errors.New("down"))
+					}
+				}
+				<-time.After(longPause)
+				rec, err := c.Guards.Recognizer(all, e.ASR, nil).Recognize(t.Context(), pipeline.Stream{Rate: 8000})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if open, _, _ := c.Guards.state("asr", name); !open {
+					t.Errorf("%s: opening a stream closed the breaker", name)
+				}
+				_ = rec.Close()
+			}
+		})
+	}
+}

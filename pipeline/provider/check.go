@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/pipeline"
 )
 
@@ -202,16 +203,50 @@ var errNotConfigured = errors.New("not configured")
 // telephone is the sample rate of check requests to recognizers and voices, in Hz.
 const telephone = 8000
 
-// probeRecognizer opens a stream.
+// probeRecognizer sends a short silence and waits for the response to Finalize, because many
+// providers refuse a model only after they have accepted the connection. A provider that does
+// not respond to silence works.
 func probeRecognizer(asker context.Context, e guardedRecognizer) error {
 	ctx, cancel := context.WithTimeout(asker, checkTimeout)
 	defer cancel()
-	rec, err := (&recognizer{chain: []guardedRecognizer{e}}).open(asker, ctx, 0, pipeline.Stream{Rate: telephone})
+	s := pipeline.Stream{Rate: telephone, Model: e.engine.Model, Options: e.engine.Options}
+	if p, ok := e.Recognizer.(pipeline.Prober); ok {
+		visit, err := e.begin(asker)
+		if err == nil {
+			err = p.Probe(ctx, s)
+			visit.finish(err)
+		}
+		return err
+	}
+	rec, err := (&recognizer{chain: []guardedRecognizer{e}}).open(asker, ctx, 0, s)
 	if err != nil {
 		return err
 	}
-	return rec.Close()
+	for range probeFrames {
+		if rec.WriteFrame(make(media.Frame, media.FrameLen(telephone))) != nil { // Close returns the reason
+			break
+		}
+	}
+	_ = rec.Finalize() // as above
+	limit := time.NewTimer(probeAnswer)
+	defer limit.Stop()
+	for {
+		select {
+		case r, more := <-rec.Results():
+			if more && !r.Finalized {
+				continue
+			}
+		case <-limit.C:
+		case <-ctx.Done():
+		}
+		return rec.Close()
+	}
 }
+
+const (
+	probeFrames = 15              // of silence, 300 ms
+	probeAnswer = 2 * time.Second // wait for the response to Finalize
+)
 
 // probeModel requests a one-word reply. A model that reasons may use up the few tokens
 // before its first word, and works nevertheless.

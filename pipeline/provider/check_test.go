@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/pipeline"
 )
 
@@ -35,6 +36,8 @@ func (s *providerStub) Open(context.Context, pipeline.Style) (pipeline.Synthesis
 
 type quiet struct{ pipeline.Recognition }
 
+func (quiet) WriteFrame(media.Frame) error    { return nil }
+func (quiet) Finalize() error                 { return nil }
 func (quiet) Results() <-chan pipeline.Result { return nil }
 func (quiet) Close() error                    { return nil }
 

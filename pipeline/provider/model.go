@@ -15,6 +15,9 @@ import (
 // maxFirstToken bounds the time to the first token if there is a fallback.
 const maxFirstToken = 1500 * time.Millisecond
 
+// maxReasoningToken is the same for a model that the agent lets reason before it answers.
+const maxReasoningToken = 6 * time.Second
+
 // maxBackgroundToken is the same for background work, where the first delta may be a tool
 // call with the whole answer.
 const maxBackgroundToken = 30 * time.Second
@@ -62,6 +65,9 @@ func (m model) Reply(ctx context.Context, p pipeline.Prompt) iter.Seq2[pipeline.
 		var errs []error
 		for n, one := range m.chain {
 			limit := m.limit
+			if one.reasons() {
+				limit = max(limit, maxReasoningToken)
+			}
 			if n == len(m.chain)-1 {
 				limit = 0
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -126,7 +127,7 @@ func TestVoice(t *testing.T) {
 				"openai":     tts.OpenAI{URL: "http://fake/v1", Client: client(bad)},
 			} {
 				if name == "openai" && fault == fakeprovider.Drop {
-					continue // without word times the spoken text is unknown
+					continue // the position is estimated: TestClauseVoice
 				}
 				g := &Guards{}
 				both := g.Voice(map[string]pipeline.Voice{"one": v, "two": tts.ElevenLabs{URL: "ws://fake", Dial: good.Dial}}, both(), nil)
@@ -143,6 +144,54 @@ func TestVoice(t *testing.T) {
 				if len(words) != 5 || words[4].End > time.Duration(len(pcm))*time.Second/8000 {
 					t.Errorf("%s %s: words %v of %d samples", name, fault, words, len(pcm))
 				}
+			}
+		})
+	}
+}
+
+// TestClauseVoice checks that the fallback of a voice that speaks clause by clause, and that
+// dies within a clause, continues there: it repeats or leaves out at most one word.
+func TestClauseVoice(t *testing.T) {
+	const text = "one two three four five. six seven eight nine ten."
+	for dies := range 2 {
+		synctest.Test(t, func(t *testing.T) {
+			n, spare := fakeprovider.NewNet(), fakeprovider.NewNet()
+			bad := fakeprovider.Serve(n, fakeprovider.Script{Fault: func(_ fakeprovider.Provider, request int) fakeprovider.Fault {
+				if request == dies {
+					return fakeprovider.Drop
+				}
+				return fakeprovider.None
+			}})
+			good := fakeprovider.Serve(spare, fakeprovider.Script{})
+			client := &http.Client{Transport: &http.Transport{DialContext: n.Dial}}
+			defer func() {
+				client.CloseIdleConnections()
+				_, _ = bad.Close(), good.Close()
+			}()
+			v := (&Guards{}).Voice(map[string]pipeline.Voice{
+				"one": tts.OpenAI{URL: "http://fake/v1", Client: client}, "two": tts.ElevenLabs{URL: "ws://fake", Dial: spare.Dial},
+			}, both(), nil)
+			pcm, words, err := speak(t.Context(), v, text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, w := range tone.NewDecoder(8000).Decode(append(pcm, make([]int16, 800)...)) {
+				got = append(got, w.Text)
+			}
+			all, next := strings.Fields(text), 0
+			for _, w := range got {
+				at := slices.IndexFunc(all, func(x string) bool { return strings.HasPrefix(x, w) })
+				if at < next-1 || at > next+1 {
+					t.Errorf("clause %d dies: heard %q after %d words: %q", dies, w, next, got)
+				}
+				next = at + 1
+			}
+			if next != len(all) || len(got) < len(all)-1 || len(got) > len(all)+1 {
+				t.Errorf("clause %d dies: heard %q", dies, got)
+			}
+			if len(words) < len(all)-1 || len(words) > len(all) {
+				t.Errorf("clause %d dies: %d words are reported: %v", dies, len(words), words)
 			}
 		})
 	}

@@ -74,7 +74,9 @@ func (r *recognizer) open(asker, ctx context.Context, n int, s pipeline.Stream) 
 		visit.finish(err)
 		return nil, err
 	}
-	visit.note(Responding)
+	if _, late := e.Recognizer.(pipeline.Prober); !late {
+		visit.note(Responding)
+	}
 	visit.canceled = func() error { return nil } // ctx bounds only the opening; Close cancels
 	out := &recognition{Recognition: rec, visit: visit, results: make(chan pipeline.Result), stop: make(chan struct{})}
 	out.meter, out.engine, out.onBreak = r.meter, e.engine, func() {

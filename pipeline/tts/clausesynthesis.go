@@ -111,6 +111,7 @@ func (c *clauseSynthesis) run(ctx context.Context) {
 	defer close(c.out)
 	defer c.cancel()
 	var made time.Duration
+	spoken := 0 // bytes of text
 	for {
 		select {
 		case clause, ok := <-c.queue:
@@ -119,10 +120,13 @@ func (c *clauseSynthesis) run(ctx context.Context) {
 			}
 			d, err := c.speak(ctx, clause, made)
 			if err != nil {
+				if d > 0 { // a fallback continues behind these words
+					c.yield(ctx, chunk{Speech: pipeline.Speech{Words: endedWords(clause, made, d, spoken)}})
+				}
 				c.yield(ctx, chunk{err: err})
 				return
 			}
-			made += d
+			made, spoken = made+d, spoken+len(clause)
 		case <-ctx.Done():
 			return
 		}
@@ -139,7 +143,8 @@ func (c *clauseSynthesis) yield(ctx context.Context, s chunk) bool {
 	}
 }
 
-// speak synthesizes one clause that starts at from, and returns its duration.
+// speak synthesizes one clause that starts at from, and returns its duration. An error may
+// come after a part of it.
 func (c *clauseSynthesis) speak(ctx context.Context, clause string, from time.Duration) (time.Duration, error) {
 	audio, rate, err := c.synth(ctx, clause)
 	if err != nil {
@@ -165,16 +170,38 @@ func (c *clauseSynthesis) speak(ctx context.Context, clause string, from time.Du
 			break
 		}
 		if err != nil {
-			return 0, fmt.Errorf("read speech: %w", err)
+			return c.duration(samples), fmt.Errorf("read speech: %w", err)
 		}
 	}
-	d := time.Duration(samples) * time.Second / time.Duration(c.rate)
+	d := c.duration(samples)
 	words := spreadWords(clause, from, d)
 	if t, ok := audio.(wordTimer); ok {
 		retime(words, t.Words(), from)
 	}
 	c.yield(ctx, chunk{Speech: pipeline.Speech{Words: words}})
 	return d, nil
+}
+
+func (c *clauseSynthesis) duration(samples int) time.Duration {
+	return time.Duration(samples) * time.Second / time.Duration(c.rate)
+}
+
+// usualPace is the typical duration of one byte of text: 15 characters a second.
+const usualPace = time.Second / 15
+
+// endedWords estimates which words of a clause ended within the d that was produced of it,
+// from the pace of the clauses before it: of them, spoken bytes took from.
+func endedWords(clause string, from, d time.Duration, spoken int) []pipeline.Word {
+	pace := usualPace
+	if spoken > 0 {
+		pace = from / time.Duration(spoken)
+	}
+	all := spreadWords(clause, from, max(d, pace*time.Duration(len(clause))))
+	n := 0
+	for n < len(all) && all[n].End <= from+d {
+		n++
+	}
+	return all[:n]
 }
 
 // retime gives words the times of a provider, if it reports each.

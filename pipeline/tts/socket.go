@@ -383,7 +383,11 @@ func (w *Pool) stale() []*socket {
 				kept = append(kept, s)
 			}
 		}
-		if p.ready = kept; len(kept) == 0 && p.opening == 0 && p.want == 0 {
+		p.ready = kept
+		if len(kept) > 0 || p.opening > 0 {
+			continue
+		}
+		if p.want--; p.want <= 0 { // dials fail, or nobody speaks any more
 			delete(w.entries, address)
 		}
 	}

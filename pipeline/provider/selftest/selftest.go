@@ -192,6 +192,10 @@ func (t Test) speak(ctx context.Context, v pipeline.Voice) (r Result, pcm []int1
 // name, or of any other.
 func (t Test) hear(ctx context.Context, rec pipeline.Recognizer, name string, speech map[string][]int16) Result {
 	began := time.Now()
+	if p, ok := rec.(pipeline.Prober); ok && !t.Listen {
+		err := p.Probe(ctx, pipeline.Stream{Rate: rate, Language: t.Language})
+		return Result{Latency: time.Since(began), Detail: "silence transcribed", Err: err}
+	}
 	stream, err := rec.Recognize(ctx, pipeline.Stream{Rate: rate, Language: t.Language})
 	opened := time.Since(began)
 	if err != nil {
