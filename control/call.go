@@ -1,5 +1,5 @@
-// Package control places calls and keeps their records: the durable dial queue, the runner that takes a call from its
-// claim to its end, the settlement of calls of lost nodes, and the events of calls.
+// Package control places calls and keeps their records. It contains the durable dial queue, the runner that takes a
+// call from its claim to its end, the settlement of calls of lost nodes, and the events of calls.
 package control
 
 import (
@@ -14,28 +14,28 @@ import (
 // Status is the status of a call.
 type Status string
 
-// Statuses.
+// Statuses of a call.
 const (
-	Queued  Status = "queued"  // accepted, not ringing yet
-	Ringing Status = "ringing" // the callee's phone rings
-	Ongoing Status = "ongoing" // the callee answered
-	Ended   Status = "ended"   // after a conversation
-	Failed  Status = "failed"  // without a conversation
+	Queued  Status = "queued"  // accepted, but not ringing yet
+	Ringing Status = "ringing" // the callee's phone is ringing
+	Ongoing Status = "ongoing" // the call is answered
+	Ended   Status = "ended"   // over, after a conversation
+	Failed  Status = "failed"  // over, without a conversation
 )
 
 // Types of calls.
 const (
 	Phone = "phone"
-	Web   = "web" // joined by a browser with a token; never rings or fails
+	Web   = "web" // a browser joins the call with a token; it never rings and never fails
 )
 
 // Over reports whether the call has ended or failed.
 func (s Status) Over() bool { return s == Ended || s == Failed }
 
-// Reason is the disconnection reason of a call.
+// Reason says why a call ended.
 type Reason string
 
-// Reasons in addition to those of a conversation (pipeline.Reason) and of a leg (media.Cause).
+// Reasons besides the reasons of a conversation (pipeline.Reason) and of a leg (media.Cause).
 const (
 	ReasonShutdown      Reason = "shutdown"
 	ReasonNodeLost      Reason = "node_lost"
@@ -43,18 +43,18 @@ const (
 	ReasonUnknown       Reason = "unknown_after_restart"
 	ReasonQueueExpired  Reason = "queue_expired"
 	ReasonDNCBlocked    Reason = "dnc_blocked"
-	ReasonCallerNumber  Reason = "caller_number_unavailable" // the route may no longer show it
+	ReasonCallerNumber  Reason = "caller_number_unavailable" // the route may not show the caller number any more
 	ReasonInternalError Reason = "internal_error"
-	// ReasonNotConfigured: the server lacks a provider of the agent.
+	// ReasonNotConfigured means that the server lacks a provider of the agent.
 	ReasonNotConfigured Reason = "provider_not_configured"
 	ReasonAgentError           = Reason(pipeline.AgentError)
-	ReasonNeverJoined   Reason = "never_joined" // of web calls
+	ReasonNeverJoined   Reason = "never_joined" // nobody joined the web call
 )
 
-// Side is the party that ended a call.
+// Side is the side that ended a call.
 type Side string
 
-// Sides.
+// Sides that may end a call.
 const (
 	SideCallee  Side = "callee"
 	SideAgent   Side = "agent"
@@ -66,28 +66,28 @@ const (
 // RecordingStatus is the status of a call's recording.
 type RecordingStatus string
 
-// Recording statuses.
+// Statuses of a recording.
 const (
-	RecordingNone       RecordingStatus = "none"        // not started
-	RecordingInProgress RecordingStatus = "in_progress" // during the call
-	RecordingFinalizing RecordingStatus = "finalizing"  // after the call
+	RecordingNone       RecordingStatus = "none"        // recording has not started
+	RecordingInProgress RecordingStatus = "in_progress" // the call is being recorded
+	RecordingFinalizing RecordingStatus = "finalizing"  // the call is over and the recording is being stored
 	RecordingReady      RecordingStatus = "ready"
 	RecordingFailed     RecordingStatus = "failed"
 	RecordingDisabled   RecordingStatus = "disabled"
 )
 
-// Call is the record of one call. Zero values mean "not yet" or "unknown".
+// Call is the record of one call. A zero value means "not yet" or "unknown".
 type Call struct {
 	ID, OrgID    string
 	Type         string // Phone or Web
 	Status       Status
 	AgentID      string
-	AgentName    string // the agent's current name
+	AgentName    string // present name of the agent
 	AgentVersion int
 
-	To         string // normalized digits
+	To         string // digits in the normalized form
 	From       string
-	DialNumber string // To with the dial prefix, as sent to the carrier
+	DialNumber string // To with the dial prefix, as the carrier receives it
 	TrunkID    string
 	RouteID    string
 
@@ -100,7 +100,7 @@ type Call struct {
 	RingFor     time.Duration
 	MaxDuration time.Duration
 	Voicemail   string
-	Disclosure  string // spoken before the greeting; empty means none
+	Disclosure  string // text that is spoken before the greeting; empty means none
 	OptOut      OptOutOptions
 
 	CreatedAt, DialedAt, RingingAt, AnsweredAt, EndedAt time.Time
@@ -111,30 +111,31 @@ type Call struct {
 	SIPStatus  int
 	SIPReason  string
 	Transfer   json.RawMessage
-	Quality    json.RawMessage // an AudioQuality
-	Usage      json.RawMessage // a list of pipeline.EngineUsage
-	AMD        json.RawMessage // basis of AnsweredBy: confidence, evidence, amd_ms
+	Quality    json.RawMessage // JSON of an AudioQuality
+	Usage      json.RawMessage // JSON of a []pipeline.EngineUsage
+	AMD        json.RawMessage // how AnsweredBy was determined: confidence, evidence, amd_ms
 
 	RecordingStatus RecordingStatus
-	Truncated       bool   // the recording holds only the beginning of the call
-	RecordingKey    string // key in the bucket
+	Truncated       bool   // the recording contains only the beginning of the call
+	RecordingKey    string // key of the recording in the bucket
 	Analysis        json.RawMessage
 	AnalysisStatus  string
-	AnalysisError   string // reason of a failed analysis
+	AnalysisError   string // why the analysis failed
 }
 
-// EndedByFault reports whether the call was answered and ended by a fault of this service.
+// EndedByFault reports whether the call was answered and then ended because of a fault of this service.
 func (c *Call) EndedByFault() bool {
 	return !c.AnsweredAt.IsZero() && (c.Reason == ReasonAgentError || c.Reason == ReasonInternalError)
 }
 
-// Transcript holds the stored lines of a call and the metrics of its turns.
+// Transcript is a call's stored lines and the metrics of its turns.
 type Transcript struct {
 	Lines []pipeline.Line
 	Turns []json.RawMessage // items of GET /v1/calls/{id}/turns
 }
 
-// HasCompleteSentence reports whether the agent finished a sentence. The lines hold only words that were played.
+// HasCompleteSentence reports whether the callee heard a complete sentence of the agent. The lines contain only words
+// that were played.
 func (w Transcript) HasCompleteSentence() bool {
 	return slices.ContainsFunc(w.Lines, func(l pipeline.Line) bool {
 		return l.Role == pipeline.RoleAgent && l.Text != "" && (!l.Interrupted || strings.ContainsAny(l.Text, ".?!…。？！"))

@@ -10,24 +10,25 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// callLog writes the progress of a call to the database behind a queue, so that neither dialing nor the conversation
-// waits for it. A lost state is retried; the final transaction of the call writes everything else.
+// callLog writes the progress of a call to the database. It has a queue, so that neither dialing nor the conversation
+// waits for the database. A state that could not be written is tried again. The transaction at the end of the call
+// writes everything else.
 type callLog struct {
 	attempts AttemptStore
 	lease    Lease
-	web      bool                          // a web call is ongoing from its first line; set before the first entry
-	onMove   func(AttemptState, time.Time) // may be nil; set before the first mark
+	web      bool                          // for a web call, the first line makes the call ongoing; set before the first entry
+	onMove   func(AttemptState, time.Time) // called after each state; may be nil; set before the first mark
 	log      *slog.Logger
 
 	mu      sync.Mutex
 	closed  bool
 	queue   chan logEntry
 	done    chan struct{}
-	cancel  context.CancelFunc // abandons pending entries
+	cancel  context.CancelFunc // drops the entries that are not written yet
 	dropped int
 }
 
-// logEntry is a state, a line or a turn.
+// logEntry is a new state, a line or a turn.
 type logEntry struct {
 	state AttemptState
 	at    time.Time
@@ -42,10 +43,10 @@ func openCallLog(ctx context.Context, attempts AttemptStore, lease Lease, log *s
 	return j
 }
 
-// logCloseTimeout bounds how long close keeps writing.
+// logCloseTimeout bounds how long close waits for the remaining entries.
 const logCloseTimeout = 2 * time.Second
 
-// close returns after all entries are written or logCloseTimeout has passed.
+// close returns when all entries are written, or after logCloseTimeout.
 func (j *callLog) close() {
 	j.mu.Lock()
 	if !j.closed {
@@ -59,8 +60,8 @@ func (j *callLog) close() {
 	j.cancel()
 }
 
-// put never blocks. If the queue is full, because the database hangs for minutes, the
-// entry is dropped: the final transaction writes all times and the transcript.
+// put adds an entry and never blocks. The queue is full only if the database hangs for minutes. The entry is then
+// dropped, because the transaction at the end of the call writes all times and the transcript.
 func (j *callLog) put(e logEntry) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -87,12 +88,11 @@ func (j *callLog) OnLine(l pipeline.Line) { j.put(logEntry{line: &l}) }
 // OnTurn implements pipeline.Observer.
 func (j *callLog) OnTurn(t pipeline.Turn) { j.put(logEntry{turn: &t}) }
 
-// retryDelay is the wait before a state that could not be written is tried again, if no
-// other entry triggers it earlier.
+// retryDelay is the delay before an unwritten state is tried again. The next entry may trigger the retry earlier.
 const retryDelay = 2 * time.Second
 
-// write takes entries until the log is closed. A lost state is retried because other nodes
-// rely on it; lines and turns are written again at the end of the call.
+// write writes entries until the log is closed. It retries an unwritten state, because other nodes rely on states. It
+// does not retry lines and turns, because the end of the call writes them again.
 func (j *callLog) write(ctx context.Context) {
 	defer close(j.done)
 	var at logPosition
@@ -113,7 +113,7 @@ func (j *callLog) write(ctx context.Context) {
 				j.log.WarnContext(ctx, "failed to write call progress; retrying", "err", err)
 			}
 			if e.state != "" {
-				lost = nil // a later state supersedes an earlier one
+				lost = nil // this state replaces an earlier unwritten one
 				if err != nil {
 					lost = &e
 				}
@@ -127,7 +127,7 @@ func (j *callLog) write(ctx context.Context) {
 	}
 }
 
-// retry writes a lost state, which may be nil, and returns it if that fails again.
+// retry writes the unwritten state lost again, if there is one. It returns the state if the write fails again.
 func (j *callLog) retry(ctx context.Context, lost *logEntry, at *logPosition) *logEntry {
 	if lost == nil || j.writeEntry(ctx, *lost, at) == nil {
 		return nil
@@ -135,12 +135,12 @@ func (j *callLog) retry(ctx context.Context, lost *logEntry, at *logPosition) *l
 	return lost
 }
 
-// logPosition is the index of the next line and turn.
+// logPosition holds the indexes of the next line and the next turn.
 type logPosition struct{ line, turn int }
 
-// writeEntry returns only errors that a retry may fix.
+// writeEntry writes an entry. It returns an error only if a retry may succeed.
 func (j *callLog) writeEntry(ctx context.Context, e logEntry, at *logPosition) error {
-	// A hanging database must not delay the end of the call.
+	// A database that hangs must not delay the end of the call.
 	short, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	var err error
@@ -155,7 +155,7 @@ func (j *callLog) writeEntry(ctx context.Context, e logEntry, at *logPosition) e
 		err = j.attempts.Mark(short, j.lease, e.state, e.at)
 	}
 	if err == nil || errors.Is(err, ErrFenced) || ctx.Err() != nil {
-		return nil // lease renewal ends a fenced call; its result writes everything
+		return nil // the node ends a fenced call when it renews leases, and the result contains everything
 	}
 	return err
 }

@@ -1,9 +1,9 @@
 package control
 
-// Code is the API's code of a refusal.
+// Code is the error code of a refusal in the API.
 type Code string
 
-// Codes of requests as such.
+// Codes that any request may get.
 const (
 	CodeInternal            Code = "internal_error"
 	CodeKeyRequired         Code = "api_key_required"
@@ -13,8 +13,8 @@ const (
 	CodePrivilegedKey       Code = "privileged_key_required"
 	CodeRootOrgKey          Code = "root_org_key_required"
 	CodeInvalidRequest      Code = "invalid_request"
-	CodeRequestTooLarge     Code = "request_too_large"       // not in the API contract, which allows further codes
-	CodeRequestBudget       Code = "request_budget_exceeded" // not in the API contract, which allows further codes
+	CodeRequestTooLarge     Code = "request_too_large"       // an addition to the API contract, which allows further codes
+	CodeRequestBudget       Code = "request_budget_exceeded" // an addition to the API contract, which allows further codes
 	CodeIdempotencyRequired Code = "idempotency_key_required"
 	CodeIdempotencyReuse    Code = "idempotency_key_reuse"
 	CodeIdempotencyInFlight Code = "idempotency_key_in_flight"
@@ -23,7 +23,7 @@ const (
 	CodeVoiceBackend        Code = "voice_backend_unavailable"
 )
 
-// Codes of calls.
+// Codes of requests about calls.
 const (
 	CodeDialQueueFull         Code = "dial_queue_full"
 	CodeTrunkNotFound         Code = "trunk_not_found"
@@ -36,21 +36,21 @@ const (
 	CodeDestinationNotAllowed Code = "destination_not_allowed"
 	CodeSubgroupConcurrency   Code = "subgroup_concurrency_limit"
 	CodeSubgroupRate          Code = "subgroup_rate_limit"
-	CodeOrganizationLimit     Code = "organization_daily_limit" // beyond the contract
+	CodeOrganizationLimit     Code = "organization_daily_limit" // an addition to the API contract
 	CodeRingDurationInvalid   Code = "ring_duration_invalid"
 	CodeAgentNotPublished     Code = "agent_not_published"
 	CodeAgentNotFound         Code = "agent_not_found" // web calls only
 	CodeAgentDispatch         Code = "agent_dispatch_failed"
 	CodeDialFailed            Code = "dial_failed"
 	CodeCallNotFound          Code = "call_not_found"
-	// For browsers that join a web call; not used by /v1.
+	// Codes for browsers that join a web call. Requests under /v1 do not get them.
 	CodeTicketInvalid Code = "token_invalid"
 	CodeTicketExpired Code = "token_expired"
 	CodeTicketUsed    Code = "token_used"
 	CodeCallOver      Code = "call_ended"
 )
 
-// Codes of campaigns and imports.
+// Codes of requests about campaigns and imports.
 const (
 	CodeCampaignNotFound       Code = "campaign_not_found"
 	CodeImportNotFound         Code = "import_not_found"

@@ -9,7 +9,7 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// stoppedResult is the result of a call that was stopped before dialing.
+// stoppedResult returns the result of a call that was stopped before it was dialed.
 func stoppedResult(why Reason) CallResult {
 	by := SideSystem
 	if why == ReasonCanceled {
@@ -18,7 +18,7 @@ func stoppedResult(why Reason) CallResult {
 	return CallResult{Status: Failed, Reason: why, HangupBy: by, EndedAt: time.Now(), Recording: RecordingNone}
 }
 
-// setFailure sets why dialing failed. cause is the cancellation cause of its context.
+// setFailure sets in f why dialing failed. cause is the cancellation cause of the dialing context.
 func setFailure(err, cause error, f *CallResult) {
 	f.Status, f.Reason, f.HangupBy = Failed, ReasonInternalError, SideSystem
 	var d *media.DialError
@@ -38,11 +38,11 @@ func setFailure(err, cause error, f *CallResult) {
 		f.Reason, f.HangupBy = Reason(d.Cause), SideCarrier
 	case media.NoAnswer:
 		f.Reason = Reason(d.Cause)
-	default: // other causes belong to established legs
+	default: // other causes occur only on established legs
 	}
 }
 
-// endReason maps the end of a conversation to a reason and a side.
+// endReason converts the end of a conversation to a reason and the side that ended the call.
 func endReason(why pipeline.Reason, cause error) (Reason, Side) {
 	switch why {
 	case pipeline.CallerHungUp:
@@ -68,7 +68,7 @@ func endedBy(cause error) Side {
 	return SideSystem
 }
 
-// transferJSON encodes a transfer as stored and shown; nil for none.
+// transferJSON returns a transfer as JSON for the database and the API, or nil if there was none.
 func transferJSON(h *pipeline.TransferResult) json.RawMessage {
 	if h == nil {
 		return nil
@@ -78,26 +78,26 @@ func transferJSON(h *pipeline.TransferResult) json.RawMessage {
 		status = "answered"
 	}
 	transfer, err := json.Marshal(struct {
-		Type    string  `json:"type"` // "cold": the target is not briefed
+		Type    string  `json:"type"` // "cold": nobody tells the target about the call
 		To      string  `json:"to"`
 		Status  string  `json:"status"`
-		Bridged bool    `json:"bridged"` // by a second leg, not by REFER
+		Bridged bool    `json:"bridged"` // true: by a second leg; false: by SIP REFER
 		At      float64 `json:"at"`      // seconds since 1970
 	}{"cold", h.To, status, h.Bridged, float64(h.At.UnixMilli()) / 1000})
 	if err != nil {
-		return nil // impossible for strings and numbers
+		return nil // cannot happen: strings and numbers can always be marshaled
 	}
 	return transfer
 }
 
-// amdJSON returns the answering party and the encoded basis of that decision.
+// amdJSON returns who answered the call, and the JSON of how that was determined.
 func amdJSON(by *pipeline.AnsweredBy) (party string, amd json.RawMessage) {
 	if by == nil {
 		return "", nil
 	}
 	amd, err := json.Marshal(map[string]any{"confidence": by.Confidence, "evidence": by.Evidence, "amd_ms": pipeline.Millis(by.After)})
 	if err != nil {
-		return by.Party, nil // not encodable (NaN); drop the basis
+		return by.Party, nil // the details cannot be encoded (NaN), so they are dropped
 	}
 	return by.Party, amd
 }

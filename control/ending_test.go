@@ -12,7 +12,8 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// TestEndReasonCoversAllReasons: a call keeps the reason of its conversation, except when the process stops.
+// TestEndReasonCoversAllReasons checks that a call keeps the reason for which its conversation ended, except if the
+// process stops.
 func TestEndReasonCoversAllReasons(t *testing.T) {
 	all := reasons(t)
 	if len(all) < 11 {
@@ -25,7 +26,7 @@ func TestEndReasonCoversAllReasons(t *testing.T) {
 	}
 }
 
-// reasons reads the constants of pipeline.Reason from the source, so that new ones are covered.
+// reasons reads the constants of pipeline.Reason from the source file, so that the test covers new ones.
 func reasons(t *testing.T) []pipeline.Reason {
 	t.Helper()
 	files, err := filepath.Glob("../pipeline/*.go")

@@ -5,21 +5,21 @@ import (
 	"time"
 )
 
-// Error is a refusal whose message may be shown to the client.
+// Error is a refusal. Its message may be shown to the client.
 type Error struct {
 	Code    Code
 	Message string
-	// RetryAfter suggests when to retry; 0 means no suggestion.
+	// RetryAfter is the time after which a retry makes sense; 0 means no suggestion.
 	RetryAfter time.Duration
 }
 
-// Refuse returns an Error.
+// Refuse returns an Error with this code and message.
 func Refuse(code Code, message string) *Error { return &Error{Code: code, Message: message} }
 
 // Error implements error.
 func (e *Error) Error() string { return string(e.Code) + ": " + e.Message }
 
-// CodeOf returns the code of a refusal; CodeInternal for other errors.
+// CodeOf returns the code of a refusal, or CodeInternal for any other error.
 func CodeOf(err error) Code {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Code
@@ -27,13 +27,13 @@ func CodeOf(err error) Code {
 	return CodeInternal
 }
 
-// ErrFenced is returned by a write of a node whose lease has lapsed and was settled by another node.
+// ErrFenced is returned for a write of a node whose lease expired, if another node has settled the attempt.
 var ErrFenced = errors.New("the attempt belongs to another node")
 
-// ErrStopped is returned if the call's campaign was paused or ended after the claim. Nothing was sent.
+// ErrStopped is returned if the call's campaign was paused or ended after the call was claimed. Nothing was sent.
 var ErrStopped = errors.New("the campaign of the call is not running")
 
-// HaltError tells why an attempt must not be dialed.
+// HaltError says why an attempt must not be dialed.
 type HaltError struct{ Reason Reason }
 
 // Error implements error.

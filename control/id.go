@@ -8,12 +8,13 @@ import (
 
 const crockford = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
-// NewID returns prefix followed by a 26-character ULID of now: sorted by the millisecond, then random.
+// NewID returns prefix followed by a ULID with 26 characters. Ids sort by the time now in milliseconds; within a
+// millisecond the order is random.
 func NewID(prefix string, now time.Time) string {
 	var b [16]byte
 	binary.BigEndian.PutUint64(b[:8], uint64(now.UnixMilli())<<16)
 	_, _ = rand.Read(b[6:]) // never fails since Go 1.24
-	// Groups of five bits from the left; the first group has three.
+	// Each character encodes five bits, starting at the highest; the first character has only three.
 	hi, lo := binary.BigEndian.Uint64(b[:8]), binary.BigEndian.Uint64(b[8:])
 	var out [26]byte
 	for i := 25; i >= 0; i-- {

@@ -6,14 +6,14 @@ import (
 	"sync"
 )
 
-// Cancellation causes of a running call.
+// Causes with which the context of a running call is canceled.
 var (
 	errEndRequested = errors.New("end requested")
 	errShutdown     = errors.New("node shutting down")
 	errLeaseLost    = errors.New("lease lost")
 )
 
-// Live is the table of the calls on this node. The zero value is ready to use.
+// Live holds the calls that run on this node. The zero value is ready to use.
 type Live struct {
 	mu    sync.Mutex
 	calls map[string]*liveCall // by call id
@@ -23,7 +23,7 @@ type liveCall struct {
 	lease   Lease
 	end     context.CancelCauseFunc
 	goodbye chan struct{} // closed to make the agent say goodbye
-	ended   chan struct{} // closed after the result is written
+	ended   chan struct{} // closed after the result was written
 }
 
 // Count returns the number of running calls.
@@ -33,8 +33,8 @@ func (l *Live) Count() int {
 	return len(l.calls)
 }
 
-// End ends a call. The returned channel is closed after the result is written; it is nil
-// if the call is not on this node.
+// End ends a call. It returns a channel that is closed after the result was written, or nil if the call does not run
+// on this node.
 func (l *Live) End(callID string) <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -66,7 +66,7 @@ func (l *Live) remove(c *liveCall) {
 	close(c.ended)
 }
 
-// attempts returns the ids of the attempts of this node.
+// attempts returns the ids of the running attempts.
 func (l *Live) attempts() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -77,14 +77,14 @@ func (l *Live) attempts() []string {
 	return ids
 }
 
-// allHeld reports whether endLost would end no call.
+// allHeld reports whether the node still holds leases for all attempts in asked, so that endLost would end no call.
 func (l *Live) allHeld(asked []string, held []Lease) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.lost(asked, held)) == 0
 }
 
-// endLost ends the asked attempts that are not in held.
+// endLost ends the attempts in asked whose leases are not in held.
 func (l *Live) endLost(asked []string, held []Lease) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -93,7 +93,7 @@ func (l *Live) endLost(asked []string, held []Lease) {
 	}
 }
 
-// lost returns the calls of asked attempts that are not in held. The lock is held.
+// lost returns the calls of the attempts in asked whose leases are not in held. The caller holds the lock.
 func (l *Live) lost(asked []string, held []Lease) (all []*liveCall) {
 	epochs := map[string]int64{}
 	for _, h := range held {
@@ -111,7 +111,7 @@ func (l *Live) lost(asked []string, held []Lease) (all []*liveCall) {
 	return all
 }
 
-// sayGoodbye makes all agents say goodbye. Call it once.
+// sayGoodbye makes the agents of all calls say goodbye. It must be called only once.
 func (l *Live) sayGoodbye() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -7,32 +7,32 @@ import (
 
 // Parameters of RequestLoad.
 const (
-	loadTarget  = 12 * time.Millisecond  // mean latency above which batches shrink
-	loadClamp   = 200 * time.Millisecond // a slower request counts as this
-	loadMinRate = 20                     // requests per second below which the mean is ignored
-	loadWeight  = 1.0 / 32               // of one request in the moving mean
+	loadTarget  = 12 * time.Millisecond  // batches shrink while the mean latency is above this
+	loadClamp   = 200 * time.Millisecond // slower requests count as this latency
+	loadMinRate = 20                     // the mean is ignored below this number of requests per second
+	loadWeight  = 1.0 / 32               // weight of one request in the moving mean
 )
 
-// Batch sizes of RequestLoad. Under load a batch shrinks by a quarter, then grows by
-// one: full batches right away would slow the requests again.
+// Sizes of batches. Under load, each batch is a quarter smaller than the one before. Afterwards, each batch is one
+// item larger, because full batches at once would slow the requests again.
 const (
 	minBatch   = 4
 	maxBatch   = 32
 	batchPause = 80 * time.Millisecond
 )
 
-// RequestLoad measures request latency and limits deferrable work while requests are
-// slow. The zero value is ready to use. It is safe for concurrent use.
+// RequestLoad measures the latency of HTTP requests, and limits work that can wait while requests are slow. The zero
+// value is ready to use. It is safe for concurrent use.
 type RequestLoad struct {
 	mu    sync.Mutex
-	mean  time.Duration // moving
-	since time.Time     // start of the current second
-	count int           // requests in the current second
-	prev  int           // requests in the second before
-	batch int           // current batch size; 0 means unlimited
+	mean  time.Duration // moving mean of the latency
+	since time.Time     // start of the present second
+	count int           // requests in the present second
+	prev  int           // requests in the previous second
+	batch int           // present batch size; 0 means no limit
 }
 
-// Observe records the duration of a request.
+// Observe records how long a request took.
 func (l *RequestLoad) Observe(took time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -41,8 +41,8 @@ func (l *RequestLoad) Observe(took time.Duration) {
 	l.mean += time.Duration(loadWeight * float64(min(took, loadClamp)-l.mean))
 }
 
-// Batch returns how many deferrable items may be taken now and the pause before the
-// next batch; 0 means no pause. Call it once per batch.
+// Batch returns how many items of work that can wait may be taken now, and the pause before the next batch; 0 means
+// no pause. It must be called once for each batch.
 func (l *RequestLoad) Batch() (int, time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -60,7 +60,7 @@ func (l *RequestLoad) Batch() (int, time.Duration) {
 	return l.batch, batchPause
 }
 
-// advance moves to the second of now.
+// advance starts a new second if the present one is over at now.
 func (l *RequestLoad) advance(now time.Time) {
 	switch gone := now.Sub(l.since); {
 	case gone >= 2*time.Second:

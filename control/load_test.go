@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// high reports whether deferrable work is limited.
+// high reports whether work that can wait is limited.
 func high(l *RequestLoad) bool {
 	_, wait := l.Batch()
 	return wait > 0
@@ -58,7 +58,7 @@ func TestOneSlowRequest(t *testing.T) {
 	})
 }
 
-// TestBatch: the batch shrinks at once under load and grows back by one per step.
+// TestBatch checks that the batch shrinks at once under load, and that it then grows by one item per batch.
 func TestBatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l RequestLoad

@@ -11,23 +11,23 @@ import (
 	"time"
 )
 
-// Node claims attempts from the dial queue, runs them, renews its leases and settles the attempts of lost nodes.
+// Node claims attempts from the dial queue, runs them, renews their leases, and settles the attempts of lost nodes.
 type Node struct {
 	ID     NodeID
 	Queue  Queue
 	Runner *Runner
-	// Lease is the lifetime of a claim; 0 means 15 s. It is renewed every third of that.
+	// Lease is the duration of a lease; 0 means 15 s. The node renews its leases three times in this period.
 	Lease time.Duration
-	// Poll is the interval of queue checks without a wake-up; 0 means 1 s.
+	// Poll is the interval at which the queue is checked without a signal from Wake; 0 means 1 s.
 	Poll time.Duration
-	// MaxCalls limits the calls of this node; 0 means 1000.
+	// MaxCalls is the maximum number of calls that run on this node; 0 means 1000.
 	MaxCalls int
-	// Batch returns how many calls to claim at once and the pause before the next claim;
-	// nil claims up to 32 without a pause.
+	// Batch returns how many calls to claim together, and the pause before the next claim. If it is nil, the node
+	// claims up to 32 calls and does not pause.
 	Batch func() (most int, apart time.Duration)
-	// Wake and WakeEnds signal changes of the queue and new end requests; both may be nil.
+	// Wake signals that the queue changed, and WakeEnds that calls were asked to end. Both may be nil.
 	Wake, WakeEnds <-chan struct{}
-	// Continuity detects that the database reverted to an earlier state; nil disables it.
+	// Continuity detects that the database reverted to an older state; nil disables the check.
 	Continuity Continuity
 	Log        *slog.Logger
 
@@ -38,10 +38,10 @@ type Node struct {
 	running     atomic.Int64
 	tasks       sync.WaitGroup
 	quit        context.CancelFunc
-	cancelClaim context.CancelFunc // cancels the running claim
+	cancelClaim context.CancelFunc // cancels the claim that is running
 }
 
-// Start starts claiming. The node runs until Stop.
+// Start starts the node. It claims calls until Drain or Stop.
 func (n *Node) Start(ctx context.Context) {
 	ctx, n.quit = context.WithCancel(context.WithoutCancel(ctx))
 	asking, cancelClaim := context.WithCancel(ctx)
@@ -54,7 +54,7 @@ func (n *Node) Start(ctx context.Context) {
 	n.tasks.Go(func() { n.pollEndRequests(ctx) })
 }
 
-// Accepting reports whether the node still claims calls.
+// Accepting reports whether the node claims calls.
 func (n *Node) Accepting() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -74,7 +74,7 @@ func (n *Node) Drain() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.stop == nil {
-		return // not started
+		return // the node was not started
 	}
 	select {
 	case <-n.stop:
@@ -83,17 +83,17 @@ func (n *Node) Drain() {
 	}
 }
 
-// goodbyeTimeout bounds the goodbyes of agents at shutdown.
+// goodbyeTimeout is the time that agents have to say goodbye when the node shuts down.
 const goodbyeTimeout = 15 * time.Second
 
-// Stop drains, waits for the calls until ctx ends, then ends them. If ctx reached its
-// deadline, agents say goodbye first. Leases are renewed until all calls have ended.
+// Stop stops claiming and waits for the running calls until ctx ends. Then it ends the remaining calls. If ctx ended
+// by its deadline, the agents say goodbye first. The node renews leases until all calls have ended.
 func (n *Node) Stop(ctx context.Context) {
 	if n.quit == nil {
-		return // not started
+		return // the node was not started
 	}
 	n.Drain()
-	// A running claim may still start a call.
+	// A claim that is running may still start a call.
 	select {
 	case <-n.claimed:
 	case <-ctx.Done():
@@ -134,7 +134,7 @@ func (n *Node) claimWhenReady(ctx, asking context.Context) {
 	}
 }
 
-// check runs the continuity check, which restores forgotten calls.
+// check runs the continuity check, which restores calls that the database has lost.
 func (n *Node) check(ctx context.Context) (ContinuityStatus, error) {
 	if n.Continuity == nil {
 		return ContinuityStatus{Open: true}, nil
@@ -144,10 +144,10 @@ func (n *Node) check(ctx context.Context) (ContinuityStatus, error) {
 	return n.Continuity.Check(ctx)
 }
 
-// checkTimeout bounds a check, which may restore thousands of calls.
+// checkTimeout bounds the continuity check, which may restore thousands of calls.
 const checkTimeout = 30 * time.Second
 
-// claim claims until the node stops. Queries use asking; calls run under ctx.
+// claim claims calls until the node stops. Queries use the context asking; calls run with ctx.
 func (n *Node) claim(ctx, asking context.Context) {
 	for n.Accepting() {
 		most, apart := n.batch()
@@ -161,7 +161,7 @@ func (n *Node) claim(ctx, asking context.Context) {
 	}
 }
 
-// sleep waits until a wake-up or the node stops.
+// sleep waits until the time is over, wake signals, or the node stops.
 func (n *Node) sleep(wait time.Duration, wake <-chan struct{}) {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
@@ -172,7 +172,7 @@ func (n *Node) sleep(wait time.Duration, wake <-chan struct{}) {
 	}
 }
 
-// claimAtOnce is the most calls claimed at a time.
+// claimAtOnce is the maximum number of calls that are claimed together.
 const claimAtOnce = 32
 
 func (n *Node) batch() (int, time.Duration) {
@@ -182,7 +182,7 @@ func (n *Node) batch() (int, time.Duration) {
 	return n.Batch()
 }
 
-// next claims calls, or returns how long to wait for one.
+// next claims calls. If there is none to claim, it returns how long to wait for the next one.
 func (n *Node) next(ctx, asking context.Context, most int) (bool, time.Duration) {
 	if n.capacity() <= 0 {
 		return false, n.poll()
@@ -202,7 +202,7 @@ func (n *Node) next(ctx, asking context.Context, most int) (bool, time.Duration)
 	return got, wait
 }
 
-// due returns how long pacing blocks all queued calls, at most limit.
+// due returns how long pacing blocks all queued calls, but at most limit.
 func (n *Node) due(ctx context.Context, limit time.Duration) time.Duration {
 	short, cancel := context.WithTimeout(ctx, n.lease()/3)
 	defer cancel()
@@ -226,7 +226,7 @@ func (n *Node) claimSome(ctx, asking context.Context, most int) (bool, error) {
 	defer cancel()
 	claims, err := n.Queue.Claim(short, n.ID, n.lease(), min(most, n.capacity()))
 	for _, c := range claims {
-		if !n.Accepting() { // stopped during the claim
+		if !n.Accepting() { // the node was stopped during the claim
 			err = errors.Join(err, n.Runner.releaseLease(ctx, c.Lease))
 			continue
 		}
@@ -235,7 +235,7 @@ func (n *Node) claimSome(ctx, asking context.Context, most int) (bool, error) {
 	return len(claims) > 0 && n.Accepting(), err
 }
 
-// run runs an attempt in its own goroutine.
+// run runs an attempt in a goroutine of its own.
 func (n *Node) run(ctx context.Context, c *Claim) {
 	n.running.Add(1)
 	n.calls.Go(func() {
@@ -248,7 +248,7 @@ func (n *Node) run(ctx context.Context, c *Claim) {
 	})
 }
 
-// maintain renews the leases of this node and settles those of others.
+// maintain renews the leases of this node and settles the attempts of other nodes.
 func (n *Node) maintain(ctx context.Context) {
 	tick := time.NewTicker(n.lease() / 3)
 	defer tick.Stop()
@@ -259,7 +259,7 @@ func (n *Node) maintain(ctx context.Context) {
 			err = n.renew(ctx, status)
 		}
 		if err != nil {
-			// Running calls continue; nothing new is dialed while the queue cannot be read.
+			// Running calls continue. No call is dialed while the queue cannot be read.
 			n.log().WarnContext(ctx, "failed to renew leases", "err", err)
 			queue.reset()
 		} else if !status.Open {
@@ -275,7 +275,8 @@ func (n *Node) maintain(ctx context.Context) {
 	}
 }
 
-// renew queries the queue even without leases: settling requires that it answers.
+// renew renews the leases. It queries the queue even if the node has none, because the node settles only while the
+// queue answers.
 func (n *Node) renew(ctx context.Context, before ContinuityStatus) error {
 	short, cancel := context.WithTimeout(ctx, n.lease()/3)
 	defer cancel()
@@ -290,7 +291,7 @@ func (n *Node) renew(ctx context.Context, before ContinuityStatus) error {
 	if n.Runner.Live.allHeld(mine, held) {
 		return nil
 	}
-	// If the database reverted since the last check, the calls are missing, not the leases.
+	// If the database reverted to an older state since the last check, it has lost the calls themselves.
 	if now, err := n.check(ctx); err != nil || now.Changes != before.Changes {
 		return err
 	}
@@ -310,12 +311,12 @@ func (n *Node) settle(ctx context.Context) {
 	}
 }
 
-// streak measures how long the queue has answered without a gap. While it does not answer, leases of live nodes lapse
-// too; so nothing is settled until every node had one lease time to renew.
+// streak measures how long the queue has answered without interruption. While the queue does not answer, the leases
+// of live nodes expire too. Therefore nothing is settled until every node had the time of one lease to renew.
 type streak struct{ since, last time.Time }
 
-// extend records an answer and returns the length of the streak. A renewal that is a sixth
-// of a lease late counts as a gap.
+// extend records an answer and returns the length of the streak. If the answer is late by more than a sixth of a
+// lease, the streak starts anew.
 func (c *streak) extend(now time.Time, lease time.Duration) time.Duration {
 	if c.since.IsZero() || now.Sub(c.last) > lease/2 {
 		c.since = now
@@ -326,7 +327,7 @@ func (c *streak) extend(now time.Time, lease time.Duration) time.Duration {
 
 func (c *streak) reset() { *c = streak{} }
 
-// pollEndRequests ends calls of this node that were asked to end through other nodes.
+// pollEndRequests ends the calls of this node for which another node stored an end request.
 func (n *Node) pollEndRequests(ctx context.Context) {
 	tick := time.NewTicker(n.poll())
 	defer tick.Stop()
@@ -344,7 +345,7 @@ func (n *Node) pollEndRequests(ctx context.Context) {
 		ids, err := n.Queue.EndRequests(short, n.ID.Owner)
 		cancel()
 		if err != nil {
-			continue // retried at the next tick; renewal logs the error
+			continue // the next tick tries again; renewing the leases logs the error
 		}
 		for _, id := range ids {
 			n.Runner.Live.End(id)
@@ -355,7 +356,7 @@ func (n *Node) pollEndRequests(ctx context.Context) {
 func (n *Node) lease() time.Duration { return cmp.Or(n.Lease, 15*time.Second) }
 func (n *Node) poll() time.Duration  { return cmp.Or(n.Poll, time.Second) }
 
-// capacity returns how many more calls the node may take.
+// capacity returns how many more calls the node can run.
 func (n *Node) capacity() int { return cmp.Or(n.MaxCalls, 1000) - int(n.running.Load()) }
 
 func (n *Node) log() *slog.Logger { return cmp.Or(n.Log, slog.New(slog.DiscardHandler)) }

@@ -13,13 +13,13 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// memoryQueue is a Queue in memory.
+// memoryQueue implements Queue in memory.
 type memoryQueue struct {
 	mu      sync.Mutex
-	away    bool // every method fails
+	away    bool // every method returns an error
 	settled []time.Time
-	claim   func(ctx context.Context) (*Claim, error) // nil claims nothing
-	asked   []int                                     // calls requested, by claim
+	claim   func(ctx context.Context) (*Claim, error) // if nil, Claim returns no calls
+	asked   []int                                     // number of calls that each claim asked for
 }
 
 func (q *memoryQueue) set(away bool) {
@@ -74,8 +74,8 @@ func (q *memoryQueue) Settle(context.Context, []string) (int, error) {
 	return 0, err
 }
 
-// TestNodeSettlesAfterOneLease: after its start, and after a database outage, a node waits for one lease before it
-// settles, so that other nodes can renew theirs.
+// TestNodeSettlesAfterOneLease checks that a node settles nothing for the time of one lease after its start and after
+// a database outage, so that other nodes can renew their leases first.
 func TestNodeSettlesAfterOneLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const lease = 15 * time.Second
@@ -109,12 +109,12 @@ func sinceAll(t time.Time, all []time.Time) []time.Duration {
 	return ds
 }
 
-// TestNodeStopReleasesPendingClaim: a claim that completes during Stop is released before Stop returns.
+// TestNodeStopReleasesPendingClaim checks that Stop releases the calls of a claim that completes during Stop.
 func TestNodeStopReleasesPendingClaim(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked, answer := make(chan struct{}), make(chan struct{})
 		q := &memoryQueue{claim: func(context.Context) (*Claim, error) {
-			close(asked) // a second claim would panic
+			close(asked) // a second claim would panic here
 			<-answer
 			return newClaim(), nil
 		}}
@@ -142,13 +142,13 @@ func TestNodeStopReleasesPendingClaim(t *testing.T) {
 	})
 }
 
-// TestNodeClaimsInBatches: under load a node claims few calls at a time and pauses between claims. It never has more
-// than MaxCalls.
+// TestNodeClaimsInBatches checks that a node under load claims few calls at a time, pauses between claims, and never
+// exceeds MaxCalls.
 func TestNodeClaimsInBatches(t *testing.T) {
 	for _, tt := range []struct {
 		share       int
 		apart       time.Duration
-		least, most int // claims in a second
+		least, most int // claims per second
 	}{{4, 80 * time.Millisecond, 9, 15}, {claimAtOnce, 0, 100, 100}} {
 		synctest.Test(t, func(t *testing.T) {
 			q := &memoryQueue{claim: func(context.Context) (*Claim, error) {
@@ -178,7 +178,8 @@ func TestNodeClaimsInBatches(t *testing.T) {
 	}
 }
 
-// TestNodeStopWithHangingQueue: Stop returns soon after its context ends.
+// TestNodeStopWithHangingQueue checks that Stop returns soon after its context ends, even if the queue does not
+// answer.
 func TestNodeStopWithHangingQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked := make(chan struct{}, 100)
@@ -200,14 +201,14 @@ func TestNodeStopWithHangingQueue(t *testing.T) {
 	})
 }
 
-// TestNodeStopLetsAgentsSayGoodbye: when the drain time is up, agents have goodbyeTimeout to say goodbye. If the caller
-// cancels, calls end at once.
+// TestNodeStopLetsAgentsSayGoodbye checks that agents have goodbyeTimeout to say goodbye when the drain time is over.
+// If the caller cancels, calls end at once.
 func TestNodeStopLetsAgentsSayGoodbye(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
-		goodbye time.Duration // takes
+		goodbye time.Duration // duration of the goodbye
 		cancel  bool
-		took    time.Duration // of the stop, from when the waiting was over
+		took    time.Duration // expected duration of Stop after the drain time
 	}{
 		{"the time is up", 3 * time.Second, false, 3 * time.Second},
 		{"an agent without end", time.Hour, false, goodbyeTimeout},
@@ -218,7 +219,7 @@ func TestNodeStopLetsAgentsSayGoodbye(t *testing.T) {
 			q := &memoryQueue{claim: func(ctx context.Context) (*Claim, error) {
 				if once {
 					once = false
-					<-time.After(10 * time.Millisecond) // after the first renewal
+					<-time.After(10 * time.Millisecond) // let the node renew its leases once
 					return newClaim(), nil
 				}
 				<-ctx.Done()

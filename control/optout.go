@@ -8,34 +8,34 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// OptOutOptions are ways to opt out in addition to saying so in English.
+// OptOutOptions are additional ways to opt out. Saying so in English always works.
 type OptOutOptions struct {
-	Key     string   `json:"key,omitempty"`     // the key named in the disclosure
-	Phrases []string `json:"phrases,omitempty"` // in other languages
+	Key     string   `json:"key,omitempty"`     // the telephone key that the disclosure names
+	Phrases []string `json:"phrases,omitempty"` // phrases in other languages
 }
 
-// OptOut is a request to an organization not to call a number again.
+// OptOut is the request of a person that an organization never call the number again.
 type OptOut struct {
-	OrgID, Number string // digits
-	CallID        string // the call in which it was made
+	OrgID, Number string // Number has digits only
+	CallID        string // the call in which the request was made
 	Source        pipeline.OptOutSource
-	Words         string // the callee's words, if any
+	Words         string // what the callee said; empty if a key was pressed
 	At            time.Time
 }
 
-// OptOutAnalysis is the source of opt-outs found by the analysis of a call.
+// OptOutAnalysis is the source of an opt-out that the analysis of a call found.
 const OptOutAnalysis = pipeline.OptOutAnalysis
 
-// OptOutStore stores opt-outs. OptOut returns once no call of the organization can reach
-// the number any more. It is idempotent.
+// OptOutStore stores opt-outs. OptOut returns only when no call of the organization can reach the number any more.
+// Repeating it changes nothing.
 type OptOutStore interface {
 	OptOut(ctx context.Context, o OptOut) error
 }
 
-// optOuts returns the opt-out settings of a claim; opt-outs are stored by r.OptOuts, if set.
+// optOuts returns the opt-out settings of a claim. Opt-outs are stored in r.OptOuts, if it is set.
 func (r *Runner) optOuts(log *slog.Logger, c *Claim) pipeline.OptOutConfig {
 	o := c.Session.OptOuts
-	if r.OptOuts == nil || c.Call.Type == Web { // a browser user was not called
+	if r.OptOuts == nil || c.Call.Type == Web { // a web user was not called, so there is nothing to opt out of
 		return o
 	}
 	o.Store = func(ctx context.Context, asked pipeline.OptOut) error {
@@ -53,7 +53,7 @@ func (r *Runner) optOuts(log *slog.Logger, c *Claim) pipeline.OptOutConfig {
 	return o
 }
 
-// writeWithRetry retries write for up to finishTimeout, even after ctx has ended.
+// writeWithRetry retries write for up to finishTimeout, even after ctx ended.
 func (r *Runner) writeWithRetry(ctx context.Context, write func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.finishTimeout())
 	defer cancel()

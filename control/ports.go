@@ -10,10 +10,10 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// Dialer dials phones. ctx ends the dialing only. An error tells why no leg was established (*media.DialError if
-// known). progress may be called from any goroutine before Dial returns. No INVITE leaves after to.NotAfter: the call
-// then fails with media.ErrTooLate, and with media.ErrPaused while the carrier asked for a pause; neither reports
-// media.Sent.
+// Dialer dials phones. ctx limits only the dialing. An error says why no leg was established; it is a
+// *media.DialError if the cause is known. progress may be called from any goroutine before Dial returns. The INVITE
+// does not leave after to.NotAfter (media.ErrTooLate), nor while the carrier has asked for a pause (media.ErrPaused).
+// In both cases progress never reports media.Sent.
 type Dialer interface {
 	Dial(ctx context.Context, to media.Target, progress func(media.Progress)) (media.Leg, error)
 }
@@ -23,80 +23,82 @@ type Talker interface {
 	Talk(ctx context.Context, leg media.Leg, b pipeline.SessionConfig) (pipeline.Outcome, error)
 }
 
-// Recorder records legs. Record returns a leg whose audio in both directions is recorded.
+// Recorder records legs. Record returns a leg that replaces the given one; the audio of both directions is recorded.
 type Recorder interface {
 	Record(callID string, leg media.Leg) (media.Leg, Recording, error)
 }
 
 // Recording is a recording in progress.
 type Recording interface {
-	// Close finishes the recording and returns its file, "" if it is empty. With
-	// ErrTruncated the file holds only the beginning.
+	// Close finishes the recording and returns the path of its file. The path is "" if nothing was recorded. If the
+	// error is ErrTruncated, the file contains only the beginning.
 	Close() (path string, err error)
 }
 
-// ErrTruncated is returned if the rest of a recording could not be written.
+// ErrTruncated is returned if only the beginning of a recording could be written.
 var ErrTruncated = errors.New("recording is truncated")
 
-// Claim is an attempt that this node has to make, with everything needed for it.
+// Claim is an attempt that this node has leased, with everything that is needed to make the call.
 type Claim struct {
 	Call    Call
 	Lease   Lease
 	Target  media.Target
 	Session pipeline.SessionConfig
 	Record  bool
-	// Dialer replaces the node's dialer; may be nil.
+	// Dialer replaces the node's dialer; nil means the node's dialer.
 	Dialer Dialer
 	// Watcher also receives the events of the conversation; may be nil.
 	Watcher pipeline.Observer
-	// HangUp ends a connection that exists already if the call is not dialed. It runs
-	// before the result is written, which may take long. May be nil.
+	// HangUp closes a connection that exists already, if the call is not dialed. It runs before the result is
+	// written, because writing may take long. May be nil.
 	HangUp func()
-	// OnEnd receives the result after it is written; may be nil.
+	// OnEnd receives the result after it was written; may be nil.
 	OnEnd func(CallResult)
-	// NotAfter is the latest time to send the request, such as the end of calling hours; zero means no limit.
+	// NotAfter is the latest time at which the INVITE may leave, for example the end of calling hours. Zero means no
+	// limit.
 	NotAfter time.Time
-	// Until is the end of the lease on this process's monotonic clock, never later than on the database's clock.
+	// Until is the end of the lease on this process's monotonic clock. It is never later than the end on the
+	// database's clock.
 	Until time.Time
 }
 
 // Queue is the dial queue.
 type Queue interface {
-	// Claim leases up to most attempts that may be dialed now, one per subgroup.
+	// Claim leases at most most attempts that may be dialed now, one for each subgroup.
 	Claim(ctx context.Context, p NodeID, lease time.Duration, most int) ([]*Claim, error)
-	// Due returns how long pacing blocks all queued attempts, at most limit.
+	// Due returns how long pacing blocks all queued attempts, but at most limit.
 	Due(ctx context.Context, limit time.Duration) (time.Duration, error)
-	// Renew extends the leases of the named attempts and returns those still held.
+	// Renew extends the leases of these attempts, and returns the leases that the owner still holds.
 	Renew(ctx context.Context, owner string, attempts []string, lease time.Duration) ([]Lease, error)
-	// Settle ends or reschedules attempts with lapsed leases and expires those that
-	// waited too long. It skips the attempts in keep.
+	// Settle ends the attempts whose leases expired, or returns them to the queue. It also ends attempts that waited
+	// too long. It skips the attempts in keep.
 	Settle(ctx context.Context, keep []string) (int, error)
-	// EndRequests returns the owner's calls that were asked to end.
+	// EndRequests returns the ids of the owner's calls that were asked to end.
 	EndRequests(ctx context.Context, owner string) ([]string, error)
 }
 
-// AttemptStore stores the progress of an attempt. All methods fail with ErrFenced after the lease is lost.
+// AttemptStore stores the progress of an attempt. All methods fail with ErrFenced after the lease was lost.
 type AttemptStore interface {
-	// Intent commits that the request is about to leave. It returns a *HaltError if the
-	// call must not be dialed, and ErrStopped if it must not be dialed now.
+	// Intent commits that the INVITE is about to leave. It returns a *HaltError if the call must never be dialed, and
+	// ErrStopped if it must not be dialed now.
 	Intent(ctx context.Context, l Lease) error
-	// Release returns an attempt to the queue if nothing was sent.
+	// Release returns an attempt to the queue. It may be called only if nothing was sent.
 	Release(ctx context.Context, l Lease) error
-	// Mark advances the attempt and its call. A state that was passed already is ignored.
+	// Mark moves the attempt and its call to state s. It ignores a state that the attempt has passed already.
 	Mark(ctx context.Context, l Lease, s AttemptState, at time.Time) error
-	// Note stores lines and turns during the call.
+	// Note stores lines and turns while the conversation goes on.
 	Note(ctx context.Context, l Lease, n Notes) error
-	// Finish ends attempt and call and writes the transcript and the end event in one transaction.
+	// Finish ends the attempt and the call, and writes the transcript and the end event, in one transaction.
 	Finish(ctx context.Context, l Lease, f CallResult) error
 }
 
-// Notes are some lines and turns of a running conversation.
+// Notes are some of the lines and turns of a running conversation.
 type Notes struct {
 	Lines []pipeline.Line
 	Turns []pipeline.Turn
-	// FirstLine and FirstTurn are the indexes of the first ones.
+	// FirstLine and FirstTurn are the indexes of Lines[0] and Turns[0] in the conversation.
 	FirstLine, FirstTurn int
-	// Begins makes the call ongoing, as for the first line of a web call.
+	// Begins makes the call ongoing. It is set with the first line of a web call.
 	Begins bool
 }
 
@@ -111,13 +113,13 @@ type CallResult struct {
 	DialedAt, RingingAt, AnsweredAt, EndedAt time.Time
 
 	Recording RecordingStatus
-	Truncated bool // only the beginning of the call was recorded
+	Truncated bool // the recording contains only the beginning of the call
 	Lines     []pipeline.Line
 	Turns     []pipeline.Turn
-	Quality   json.RawMessage // an AudioQuality; nil if not measured
-	Usage     json.RawMessage // a list of pipeline.EngineUsage; nil without a conversation
-	Transfer  json.RawMessage // the last transfer; nil for none
+	Quality   json.RawMessage // JSON of an AudioQuality; nil if not measured
+	Usage     json.RawMessage // JSON of a []pipeline.EngineUsage; nil without a conversation
+	Transfer  json.RawMessage // JSON of the last transfer; nil if there was none
 
 	AnsweredBy string          // empty if not determined
-	AMD        json.RawMessage // its basis, or nil
+	AMD        json.RawMessage // how AnsweredBy was determined; may be nil
 }

@@ -9,17 +9,18 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// AudioQuality describes the audio transport of a call, as stored and shown. Unknown values are null.
+// AudioQuality describes how well a call's audio was transported. The database and the API use its JSON. Unknown
+// values are null.
 type AudioQuality struct {
 	Codec *string `json:"codec"`
-	// MOS is that of the worse direction.
+	// MOS is the mean opinion score, 1 to 5, of the worse direction.
 	MOS         *float64         `json:"mos"`
 	Received    DirectionQuality `json:"received"`
-	Sent        DirectionQuality `json:"sent"` // as reported by the other side
+	Sent        DirectionQuality `json:"sent"` // as the remote side reported it
 	RoundTripMS *float64         `json:"round_trip_ms"`
 	ConcealedMS float64          `json:"concealed_ms"`
 	Underruns   int64            `json:"underruns"`
-	// IgnoredPackets came from an unexpected source address.
+	// IgnoredPackets is the number of packets that came from an unexpected source address.
 	IgnoredPackets int64 `json:"ignored_packets"`
 }
 
@@ -31,7 +32,7 @@ type DirectionQuality struct {
 	MOS      *float64 `json:"mos"`
 }
 
-// EncodeQuality returns the AudioQuality of a leg as JSON; nil if the leg does not measure it.
+// EncodeQuality returns the AudioQuality of a leg as JSON, or nil if the leg does not measure quality.
 func EncodeQuality(leg media.Leg) json.RawMessage {
 	g, ok := leg.(media.QualityReporter)
 	if !ok {
@@ -39,7 +40,7 @@ func EncodeQuality(leg media.Leg) json.RawMessage {
 	}
 	text, err := json.Marshal(newQuality(g.Quality()))
 	if err != nil {
-		return nil // impossible for these types
+		return nil // cannot happen: these types can always be marshaled
 	}
 	return text
 }
@@ -49,7 +50,7 @@ func newQuality(q media.Quality) AudioQuality {
 		Codec: nonZero(q.Codec), Received: newDirection(q.Received), RoundTripMS: nonZero(millis(q.RoundTrip)),
 		ConcealedMS: millis(q.Concealed), Underruns: q.Underruns, IgnoredPackets: q.Ignored,
 	}
-	if q.Codec != "" { // with a codec, zero received packets are a measurement
+	if q.Codec != "" { // if a codec was negotiated, 0 received packets are a measurement
 		out.Received.Packets, out.Received.Lost = &q.Received.Packets, &q.Received.Lost
 	}
 	out.Sent = newDirection(q.Sent)
@@ -68,7 +69,7 @@ func newDirection(s media.DirectionQuality) DirectionQuality {
 	return DirectionQuality{Packets: &s.Packets, Lost: &s.Lost, JitterMS: &jitter, MOS: nonZero(math.Round(s.MOS*100) / 100)}
 }
 
-// nonZero returns nil for a zero value.
+// nonZero returns a pointer to v, or nil if v is zero.
 func nonZero[T comparable](v T) *T {
 	var zero T
 	if v == zero {
@@ -77,12 +78,12 @@ func nonZero[T comparable](v T) *T {
 	return &v
 }
 
-// millis returns milliseconds to three decimal places.
+// millis returns d in milliseconds, rounded to three decimal places.
 func millis(d time.Duration) float64 {
 	return float64(d.Round(time.Microsecond)) / float64(time.Millisecond)
 }
 
-// encodeUsage returns the usage of a call's providers as JSON; nil if there is none.
+// encodeUsage returns the usage of a call's providers as JSON, or nil if there is none.
 func encodeUsage(all []pipeline.EngineUsage) json.RawMessage {
 	if len(all) == 0 {
 		return nil
@@ -91,7 +92,7 @@ func encodeUsage(all []pipeline.EngineUsage) json.RawMessage {
 		all[i].Seconds = math.Round(all[i].Seconds*100) / 100
 	}
 	text, err := json.Marshal(all)
-	if err != nil { // finite numbers and text always encode
+	if err != nil { // cannot happen: finite numbers and text can always be marshaled
 		return nil
 	}
 	return text

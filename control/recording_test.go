@@ -10,7 +10,7 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// slowRecorder takes its time to store a recording.
+// slowRecorder is a Recorder that takes a while to store a recording.
 type slowRecorder struct{ takes time.Duration }
 
 func (s slowRecorder) Record(_ string, leg media.Leg) (media.Leg, Recording, error) {
@@ -19,8 +19,8 @@ func (s slowRecorder) Record(_ string, leg media.Leg) (media.Leg, Recording, err
 
 func (s slowRecorder) Close() (string, error) { <-time.After(s.takes); return "file", nil }
 
-// TestRunnerEndsWithSlowDisk: a slow disk delays the end of a call by at most recordingCloseTimeout; Wait waits for
-// the recording.
+// TestRunnerEndsWithSlowDisk checks that a slow disk delays the end of a call by at most recordingCloseTimeout, and
+// that Wait waits for the recording.
 func TestRunnerEndsWithSlowDisk(t *testing.T) {
 	for _, takes := range []time.Duration{time.Second, time.Minute} {
 		synctest.Test(t, func(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-// lateDialer fails with why, before or after it reported Sent.
+// lateDialer is a Dialer that fails with the error why, either before or after it reported media.Sent.
 type lateDialer struct {
 	sends bool
 	why   error
@@ -25,8 +25,8 @@ func (d *lateDialer) Dial(_ context.Context, to media.Target, progress func(medi
 	return nil, &media.DialError{Cause: media.Failure, Err: d.why}
 }
 
-// TestRunnerReleasesUnsentAttempt: the dialer gets a deadline for the INVITE. An unsent attempt returns to the queue; one
-// that may have been sent is never dialed again.
+// TestRunnerReleasesUnsentAttempt checks that the dialer gets a deadline for the INVITE. It also checks that an
+// attempt returns to the queue if nothing was sent, and is never dialed again if something may have been sent.
 func TestRunnerReleasesUnsentAttempt(t *testing.T) {
 	for _, tt := range []struct {
 		sends bool
@@ -54,13 +54,13 @@ func TestRunnerReleasesUnsentAttempt(t *testing.T) {
 	}
 }
 
-// TestRunnerObeysCallingHours: no INVITE leaves after the calling hours, even if the lease is longer.
+// TestRunnerObeysCallingHours checks that no INVITE leaves after the calling hours, even if the lease lasts longer.
 func TestRunnerObeysCallingHours(t *testing.T) {
 	for _, tt := range []struct {
-		ends time.Duration // from now
+		ends time.Duration // end of the calling hours, from now
 		want []string
 	}{
-		{time.Second, []string{"intent", "release"}}, // the dialer comes too late
+		{time.Second, []string{"intent", "release"}}, // the dialer is late
 		{0, []string{"intent", "release"}},
 	} {
 		synctest.Test(t, func(t *testing.T) {

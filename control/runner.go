@@ -14,35 +14,35 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// Runner takes calls from their claim to their end.
+// Runner runs calls from their claim to their end.
 type Runner struct {
 	Attempts AttemptStore
 	Dialer   Dialer
 	Talker   Talker
-	// Recorder records calls; nil records nothing.
+	// Recorder records calls; with nil, calls are not recorded.
 	Recorder Recorder
 	Live     *Live
-	// Check validates a session before dialing, so that no callee hears silence; nil skips the check.
+	// Check validates the session before dialing, so that no callee hears silence. If it is nil, there is no check.
 	Check func(pipeline.SessionConfig) error
-	// Margin is the rest of the lease required when the request leaves; 0 means 5 s.
+	// Margin is the minimum remaining time of the lease when the INVITE leaves; 0 means 5 s.
 	Margin time.Duration
-	// FinishTimeout bounds the retries of writing a result; 0 means 10 min.
+	// FinishTimeout is how long writing a result is retried; 0 means 10 min.
 	FinishTimeout time.Duration
-	// Legs stores transfer legs; nil disables bridged transfers.
+	// Legs stores transfer legs; nil disables transfers by a second leg.
 	Legs LegStore
 	// OptOuts stores opt-outs; may be nil.
 	OptOuts OptOutStore
 	// Tracer stores the signaling of calls; may be nil.
 	Tracer Tracer
-	// SendLog records what was sent outside the database; may be nil.
+	// SendLog records what was sent, outside the database; may be nil.
 	SendLog SendLog
 	Log     *slog.Logger
 
-	background sync.WaitGroup // work that outlives a call
+	background sync.WaitGroup // work that continues after a call
 }
 
-// Run makes one attempt: intent, dial, conversation, result. It returns after the result
-// is written or nothing is left to write. Canceling ctx ends the call.
+// Run makes one attempt: intent, dialing, conversation, result. It returns after the result was written, or when
+// there is nothing to write. Canceling ctx ends the call.
 func (r *Runner) Run(ctx context.Context, c *Claim) error {
 	var f CallResult
 	err := r.run(ctx, c, &f)
@@ -52,7 +52,7 @@ func (r *Runner) Run(ctx context.Context, c *Claim) error {
 	return err
 }
 
-// run fills in f.
+// run runs the call of Run and sets its result in f.
 func (r *Runner) run(ctx context.Context, c *Claim, f *CallResult) error {
 	if err := r.sendLog().Allow(ctx, c); err != nil {
 		return errors.Join(fmt.Errorf("call %s: %w", c.Call.ID, err), r.release(ctx, c, f))
@@ -77,14 +77,15 @@ func (r *Runner) run(ctx context.Context, c *Claim, f *CallResult) error {
 		*f = stoppedResult(halt.Reason)
 		return r.finish(ctx, log, c, f)
 	case errors.Is(err, ErrFenced):
-		return nil // canceled, or settled by another node
+		return nil // the call was canceled, or another node settled it
 	case errors.Is(err, ErrStopped):
 		return r.release(ctx, c, f)
 	case err != nil:
-		// The intent may or may not be committed, but no packet was sent.
+		// The intent may be committed or not, but no packet was sent.
 		return errors.Join(fmt.Errorf("intent: %w", err), r.release(ctx, c, f))
 	}
-	// A process that was suspended since its claim must not dial. The dialer checks again when the request leaves.
+	// A process that was suspended after its claim must not dial. The dialer checks NotAfter again when the INVITE
+	// leaves.
 	c.Target.NotAfter = c.Until.Add(-r.margin())
 	if end := c.NotAfter; !end.IsZero() && end.Before(c.Target.NotAfter) {
 		c.Target.NotAfter = end
@@ -97,7 +98,7 @@ func (r *Runner) run(ctx context.Context, c *Claim, f *CallResult) error {
 	return r.attempt(ctx, log, c, f)
 }
 
-// attempt dials, talks and finishes after the intent is committed.
+// attempt dials, holds the conversation and writes the result. The intent is committed.
 func (r *Runner) attempt(ctx context.Context, log *slog.Logger, c *Claim, f *CallResult) error {
 	if err := r.sendLog().RecordIntent(ctx, c); err != nil {
 		return errors.Join(fmt.Errorf("not dialed: %w", err), r.returnUnsent(ctx, c, f))
@@ -123,14 +124,14 @@ func (r *Runner) attempt(ctx context.Context, log *slog.Logger, c *Claim, f *Cal
 	return r.finish(ctx, log, c, f)
 }
 
-// mayDialLater reports whether a call that was not sent may wait in the queue.
+// mayDialLater reports whether a call may return to the queue if its INVITE was not sent.
 func mayDialLater(err error) bool {
 	return errors.Is(err, media.ErrTooLate) || errors.Is(err, media.ErrPaused)
 }
 
-// dial fills in what is known of the attempt; all of f if it was not answered.
+// dial dials and sets in f what becomes known. If the call was not answered, f is complete.
 func (r *Runner) dial(ctx context.Context, c *Claim, j *callLog, f *CallResult) (media.Leg, error) {
-	var mu sync.Mutex // progress is called from other goroutines
+	var mu sync.Mutex // other goroutines call progress
 	progress := func(p media.Progress) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -162,17 +163,17 @@ func (r *Runner) dial(ctx context.Context, c *Claim, j *callLog, f *CallResult) 
 		return nil, err
 	}
 	f.AnsweredAt = now
-	if f.DialedAt.IsZero() && c.Call.Type != Web { // a browser connects by itself
+	if f.DialedAt.IsZero() && c.Call.Type != Web { // a browser connects by itself and is not dialed
 		f.DialedAt = now
 	}
 	j.mark(Answered, now)
 	return leg, nil
 }
 
-// runConversation talks, records, and fills in the result.
+// runConversation holds the conversation, records it, and sets the result.
 func (r *Runner) runConversation(ctx context.Context, log *slog.Logger, c *Claim, leg media.Leg, j *callLog, f *CallResult) {
 	f.Recording = RecordingDisabled
-	wire := leg // the recorded leg may lack optional interfaces
+	wire := leg // the leg that records may lack optional interfaces of the original leg
 	var rec Recording
 	if c.Record && r.Recorder != nil {
 		recorded, started, err := r.Recorder.Record(c.Call.ID, leg)
@@ -191,7 +192,7 @@ func (r *Runner) runConversation(ctx context.Context, log *slog.Logger, c *Claim
 	b.Observer, b.Bridge = pipeline.CombineObservers(j, c.Watcher), r.transferDialer(log, c, &others)
 	b.OptOuts = r.optOuts(log, c)
 	out, err := r.talk(ctx, leg, b)
-	_ = leg.Hangup(media.LocalHangup) // no effect after the end
+	_ = leg.Hangup(media.LocalHangup) // has no effect if the leg has ended
 	f.EndedAt = time.Now()
 	f.Quality, f.Usage = EncodeQuality(wire), encodeUsage(out.Usage)
 	if err == nil {
@@ -209,7 +210,8 @@ func (r *Runner) runConversation(ctx context.Context, log *slog.Logger, c *Claim
 	}
 }
 
-// closeRecording finishes a recording and sets its status if known within recordingCloseTimeout.
+// closeRecording finishes a recording. It sets the recording's status if the recording is finished within
+// recordingCloseTimeout.
 func (r *Runner) closeRecording(ctx context.Context, log *slog.Logger, rec Recording, f *CallResult) {
 	f.Recording = RecordingFinalizing
 	closed := make(chan closedRecording, 1)
@@ -233,7 +235,8 @@ func (r *Runner) closeRecording(ctx context.Context, log *slog.Logger, rec Recor
 	}
 }
 
-// recordingCloseTimeout bounds the wait for the recording at the end of a call. A slower recording is stored later.
+// recordingCloseTimeout bounds how long the end of a call waits for the recording. A recording that takes longer is
+// stored later.
 const recordingCloseTimeout = 2 * time.Second
 
 // closedRecording is the result of Recording.Close.
@@ -242,7 +245,7 @@ type closedRecording struct {
 	err  error
 }
 
-// talk turns a panic of the conversation into an error.
+// talk runs the conversation and converts a panic to an error.
 func (r *Runner) talk(ctx context.Context, leg media.Leg, b pipeline.SessionConfig) (out pipeline.Outcome, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -253,7 +256,7 @@ func (r *Runner) talk(ctx context.Context, leg media.Leg, b pipeline.SessionConf
 	return r.Talker.Talk(ctx, leg, b)
 }
 
-// finish writes the result with retries.
+// finish writes the result, with retries.
 func (r *Runner) finish(ctx context.Context, log *slog.Logger, c *Claim, f *CallResult) error {
 	l := c.Lease
 	if c.HangUp != nil {
@@ -292,7 +295,7 @@ func (r *Runner) finish(ctx context.Context, log *slog.Logger, c *Claim, f *Call
 	return fenced
 }
 
-// returnUnsent releases a call whose request did not leave.
+// returnUnsent returns a call to the queue whose INVITE did not leave.
 func (r *Runner) returnUnsent(ctx context.Context, c *Claim, f *CallResult) error {
 	if err := r.sendLog().RecordEnd(c.Lease, nil); err != nil {
 		r.log().WarnContext(ctx, "failed to write to the journal that nothing was sent", "call", c.Call.ID, "err", err)
@@ -307,7 +310,8 @@ func (r *Runner) sendLog() SendLog {
 	return r.SendLog
 }
 
-// release returns an unsent call to the queue. A web call ends: its browser does not wait.
+// release returns a call to the queue whose INVITE was not sent. A web call ends instead, because its browser does
+// not wait.
 func (r *Runner) release(ctx context.Context, c *Claim, f *CallResult) error {
 	if c.Call.Type == Web {
 		*f = stoppedResult(ReasonInternalError)

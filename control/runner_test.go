@@ -15,15 +15,15 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// memoryStore is an AttemptStore in memory.
+// memoryStore implements AttemptStore in memory.
 type memoryStore struct {
 	mu       sync.Mutex
 	wrote    []string
 	final    CallResult
 	intent   error
-	finish   []error // of the first calls of Finish
+	finish   []error // errors of the first calls of Finish
 	stall    time.Duration
-	noteWait chan struct{} // Note waits for it; nil means no wait
+	noteWait chan struct{} // Note blocks until this is closed; nil: Note does not block
 }
 
 func (b *memoryStore) write(s string) {
@@ -86,7 +86,7 @@ func (f talkFunc) Talk(ctx context.Context, _ media.Leg, b pipeline.SessionConfi
 	return f(ctx, b)
 }
 
-// silentLeg counts its hangups.
+// silentLeg is a leg without audio that counts how often it is hung up.
 type silentLeg struct{ hangups int }
 
 func (*silentLeg) Rate() int                   { return 8000 }
@@ -98,7 +98,7 @@ func (s *silentLeg) Hangup(media.Cause) error  { s.hangups++; return nil }
 
 func answerWith(leg media.Leg) dialFunc {
 	return func(_ context.Context, progress func(media.Progress)) (media.Leg, error) {
-		for range 3 { // carriers repeat responses
+		for range 3 { // carriers send a response several times
 			progress(media.Sent)
 			progress(media.Ringing)
 		}
@@ -159,7 +159,7 @@ func TestRunnerDoesNotDial(t *testing.T) {
 					t.Error("dialed")
 					return nil, errors.New("no")
 				})}
-				_ = r.Run(t.Context(), newClaim()) // the written states matter
+				_ = r.Run(t.Context(), newClaim()) // the test checks only which states were written
 				if !slices.Equal(b.wrote, tt.want) {
 					t.Errorf("wrote %v, want %v", b.wrote, tt.want)
 				}
@@ -182,7 +182,8 @@ func TestRunnerUnconfiguredProvider(t *testing.T) {
 	}
 }
 
-// TestRunnerHangsUpWaitingUser: a web user whose call cannot start is disconnected before its end is written.
+// TestRunnerHangsUpWaitingUser checks that a web user whose call cannot start is disconnected before the end of the
+// call is written.
 func TestRunnerHangsUpWaitingUser(t *testing.T) {
 	unavailable := errors.New("the database is unavailable")
 	for name, c := range map[string]struct {
@@ -228,7 +229,7 @@ func TestRunnerRetriesFinish(t *testing.T) {
 	})
 }
 
-// TestRunnerEndsAfterLostLease: a call that lost its lease ends, and its end is still written.
+// TestRunnerEndsAfterLostLease checks that a call that lost its lease ends, and that its end is still written.
 func TestRunnerEndsAfterLostLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, leg := &memoryStore{finish: []error{ErrFenced}}, &silentLeg{}
@@ -263,7 +264,7 @@ func TestRunnerConversationPanics(t *testing.T) {
 	})
 }
 
-// TestCallLogDoesNotBlockConversation: the database hangs forever.
+// TestCallLogDoesNotBlockConversation uses a database that hangs forever.
 func TestCallLogDoesNotBlockConversation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &memoryStore{noteWait: make(chan struct{})}

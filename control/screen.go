@@ -2,24 +2,24 @@ package control
 
 import "context"
 
-// Purpose is why a number is to be called.
+// Purpose is the reason for calling a number.
 type Purpose string
 
-// Purposes.
+// Purposes of calling a number.
 const (
-	ForCall     Purpose = "call"     // an outbound call
-	ForTransfer Purpose = "transfer" // the target of a transfer
+	ForCall     Purpose = "call"     // for an outbound call
+	ForTransfer Purpose = "transfer" // for a transfer to the number
 )
 
-// Number is a number that an organization wants to call.
+// Number is a number that an organization is about to call.
 type Number struct{ OrgID, Digits string }
 
-// Verdict names the list that forbids a call; the zero value allows it.
+// Verdict is the result of screening a number. The zero value allows the call.
 type Verdict struct {
-	List string // "org_suppression", or a registry's name
+	List string // the list that forbids the call: "org_suppression" or the name of a registry
 }
 
-// Screener checks numbers against lists of numbers that must not be called.
+// Screener checks whether a number is on a list of numbers that must not be called.
 type Screener interface {
 	Screen(ctx context.Context, n Number, p Purpose) (Verdict, error)
 }

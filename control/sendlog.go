@@ -6,57 +6,60 @@ import (
 	"time"
 )
 
-// SendLog records outside the database what this node sent, because the database may revert to an earlier state.
+// SendLog records what this node sent. It does so outside the database, because the database may revert to an older
+// state.
 type SendLog interface {
-	// Allow returns ErrForgotten if this node already made the call, or made a call to its
-	// number that the database does not know.
+	// Allow returns ErrForgotten if this node has made the call already, or has made another call to the same number
+	// that the database does not know.
 	Allow(ctx context.Context, c *Claim) error
-	// RecordIntent returns once the request about to leave is on disk.
+	// RecordIntent returns when it is on disk that the INVITE is about to leave.
 	RecordIntent(ctx context.Context, c *Claim) error
-	// RecordState records a state of the attempt. After Closed nothing more of it is written to the database.
+	// RecordState records a new state of the attempt. After Closed, nothing more about the attempt is written to the
+	// database.
 	RecordState(l Lease, s AttemptState, at time.Time)
-	// RecordEnd records the result; nil means that nothing was sent.
+	// RecordEnd records the result of a call. A nil result means that nothing was sent.
 	RecordEnd(l Lease, f *CallResult) error
-	// IsRestored reports whether a fenced call was restored after the database reverted;
-	// the write may then be repeated.
+	// IsRestored reports whether a fenced call was restored after the database reverted. If so, the write may be
+	// repeated.
 	IsRestored(ctx context.Context, l Lease) (bool, error)
 }
 
-// ErrForgotten is returned for a queued call that this node has already made.
+// ErrForgotten is returned for a queued call that this node has made already.
 var ErrForgotten = errors.New("the database has forgotten what this node sent")
 
-// ContinuityStatus is the state of the database's history as seen by one node.
+// ContinuityStatus says, from the view of one node, whether the database kept its data.
 type ContinuityStatus struct {
-	// Changes counts the detected reverts to an earlier state. The calls of this node are restored by then.
+	// Changes is the number of times that the database reverted to an older state. When a change is counted, the
+	// calls of this node have been restored.
 	Changes int
-	// Open reports whether dialing is allowed.
+	// Open reports whether calls may be dialed.
 	Open bool
 }
 
-// Continuity detects that the database reverted to an earlier state.
+// Continuity detects that the database reverted to an older state.
 type Continuity interface {
-	// Check detects a revert and restores forgotten calls.
+	// Check detects a revert and restores the calls that the database has lost.
 	Check(ctx context.Context) (ContinuityStatus, error)
-	// Err returns why this node must send nothing; nil if it may.
+	// Err returns the reason why this node must not send anything, or nil if it may.
 	Err() error
-	// IsDetached reports whether a call continues without a lease because it could not be restored.
+	// IsDetached reports whether a call runs without a lease because it could not be restored.
 	IsDetached(attempt string) bool
 }
 
-// noSendLog is used by nodes without a journal.
+// noSendLog is the SendLog of a node that keeps no journal.
 type noSendLog struct{}
 
-// Allow implements Sends.
+// Allow implements SendLog.
 func (noSendLog) Allow(context.Context, *Claim) error { return nil }
 
-// RecordIntent implements Sends.
+// RecordIntent implements SendLog.
 func (noSendLog) RecordIntent(context.Context, *Claim) error { return nil }
 
-// RecordState implements Sends.
+// RecordState implements SendLog.
 func (noSendLog) RecordState(Lease, AttemptState, time.Time) {}
 
-// RecordEnd implements Sends.
+// RecordEnd implements SendLog.
 func (noSendLog) RecordEnd(Lease, *CallResult) error { return nil }
 
-// IsRestored implements Sends.
+// IsRestored implements SendLog.
 func (noSendLog) IsRestored(context.Context, Lease) (bool, error) { return false, nil }

@@ -9,19 +9,19 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-// Tracer stores the signaling of attempts. A failure loses nothing else.
+// Tracer stores the SIP messages of attempts. If it fails, nothing else is lost.
 type Tracer interface {
 	Trace(ctx context.Context, l Lease, ladder []media.Message) error
 }
 
-// Signaling continues after a call: a BYE waits for its response.
+// Signaling continues after the end of a call, because a BYE request waits for its response.
 const (
 	ladderTimeout = 2 * time.Second
 	traceTimeout  = 5 * time.Second
 )
 
-// trace stores the signaling of a finished attempt in the background. leg is nil if it was
-// not answered; err then tells why.
+// trace stores the SIP messages of a finished attempt in the background. If the attempt was not answered, leg is nil
+// and err is the error of Dial.
 func (r *Runner) trace(ctx context.Context, log *slog.Logger, l Lease, leg media.Leg, err error) {
 	if r.Tracer == nil {
 		return
@@ -53,6 +53,6 @@ func ladderOf(ctx context.Context, leg media.Leg, err error) []media.Message {
 	return traced.Ladder(ctx)
 }
 
-// Wait returns within seconds, when all background work of ended calls is done or given
-// up. No call may start meanwhile.
+// Wait waits until the background work of ended calls is done or given up, which takes seconds. No call may start
+// meanwhile.
 func (r *Runner) Wait() { r.background.Wait() }

@@ -12,7 +12,7 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// A tracedLeg has a ladder that is complete a while after its end.
+// tracedLeg is a leg whose list of SIP messages is complete only some time after the leg ended.
 type tracedLeg struct {
 	measuredLeg
 	after time.Duration
@@ -27,10 +27,10 @@ func (l *tracedLeg) Ladder(ctx context.Context) []media.Message {
 	}
 }
 
-// memoryTracer is a Tracer in memory.
+// memoryTracer implements Tracer in memory.
 type memoryTracer struct {
 	mu   sync.Mutex
-	kept map[string]int // messages, by attempt
+	kept map[string]int // number of messages by attempt
 	err  error
 }
 
@@ -87,7 +87,8 @@ func TestRunnerStoresSignaling(t *testing.T) {
 	}
 }
 
-// TestRunnerStoresQuality: the leg's quality is stored even if the recorded leg hides it.
+// TestRunnerStoresQuality checks that the audio quality is stored even if the leg that records hides the methods that
+// measure it.
 func TestRunnerStoresQuality(t *testing.T) {
 	b := &memoryStore{}
 	r := &Runner{
@@ -106,7 +107,7 @@ func TestRunnerStoresQuality(t *testing.T) {
 	}
 }
 
-// opaqueRecorder is a Recorder that hides the optional interfaces of a leg.
+// opaqueRecorder is a Recorder whose legs lack the optional interfaces of the original leg.
 type opaqueRecorder struct{}
 
 func (opaqueRecorder) Record(_ string, leg media.Leg) (media.Leg, Recording, error) {

@@ -12,23 +12,23 @@ import (
 
 // LegStore stores transfer legs. A transfer leg is an attempt of its own and is dialed at most once.
 type LegStore interface {
-	// OpenLeg commits that a request to a number is about to leave. It fails with an *Error if the number is forbidden
-	// or a limit of the route is reached, and with ErrFenced after the call's lease is lost.
+	// OpenLeg commits that the INVITE to a transfer target is about to leave. It returns an *Error if the number is
+	// forbidden or the route has reached a limit, and ErrFenced after the call's lease was lost.
 	OpenLeg(ctx context.Context, l Lease, number string, lease time.Duration) (TransferLeg, error)
-	// MoveLeg advances it. A state that was passed already is ignored.
+	// MoveLeg moves a transfer leg to the state to. It ignores a state that the leg has passed already.
 	MoveLeg(ctx context.Context, l Lease, to AttemptState) error
 }
 
-// TransferLeg is a leg that may be dialed.
+// TransferLeg is a transfer leg that may be dialed.
 type TransferLeg struct {
 	Lease  Lease
-	Number string // digits
-	Dial   string // the number sent to the carrier
-	// Wait is the delay required by the pacing of the route.
+	Number string // digits of the transfer target
+	Dial   string // the number as the carrier receives it
+	// Wait is how long to wait before dialing, because of the pacing of the route.
 	Wait time.Duration
 }
 
-// transferLegs are the answered transfer legs of a call.
+// transferLegs holds the answered transfer legs of a call.
 type transferLegs struct {
 	mu  sync.Mutex
 	all []answeredLeg
@@ -45,7 +45,7 @@ func (s *transferLegs) add(l Lease, leg media.Leg) {
 	s.all = append(s.all, answeredLeg{l, leg})
 }
 
-// traceTransferLegs stores the signaling of transfer legs after the call.
+// traceTransferLegs stores the SIP messages of the transfer legs after the call.
 func (r *Runner) traceTransferLegs(ctx context.Context, log *slog.Logger, s *transferLegs) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -54,14 +54,14 @@ func (r *Runner) traceTransferLegs(ctx context.Context, log *slog.Logger, s *tra
 	}
 }
 
-// transferDialer returns a function that dials a number through the call's trunk and adds
-// answered legs to others; nil without a LegStore.
+// transferDialer returns a function that dials a number through the call's trunk and adds each answered leg to
+// others. It returns nil if there is no LegStore.
 func (r *Runner) transferDialer(parent *slog.Logger, c *Claim, others *transferLegs) func(context.Context, string) (media.Leg, error) {
 	if r.Legs == nil {
 		return nil
 	}
 	return func(ctx context.Context, number string) (media.Leg, error) {
-		lease := 3 * r.margin() // as the node's
+		lease := 3 * r.margin() // equals the node's lease
 		until := time.Now().Add(lease)
 		opened, err := r.Legs.OpenLeg(ctx, c.Lease, number, lease)
 		if err != nil {
@@ -74,7 +74,7 @@ func (r *Runner) transferDialer(parent *slog.Logger, c *Claim, others *transferL
 		defer pace.Stop()
 		select {
 		case <-pace.C:
-		case <-ctx.Done(): // Dial fails
+		case <-ctx.Done(): // Dial returns the error
 		}
 		to := c.Target
 		to.ID, to.To, to.Number, to.NotAfter = opened.Lease.AttemptID, opened.Dial, opened.Number, until.Add(opened.Wait-r.margin())
@@ -84,7 +84,7 @@ func (r *Runner) transferDialer(parent *slog.Logger, c *Claim, others *transferL
 				j.mark(Sent, time.Now())
 			case media.Ringing:
 				j.mark(Rang, time.Now())
-			default: // not stored
+			default: // not a state that is stored
 			}
 		})
 		if err != nil {
@@ -92,15 +92,15 @@ func (r *Runner) transferDialer(parent *slog.Logger, c *Claim, others *transferL
 			r.trace(ctx, log, opened.Lease, nil, err)
 			return nil, err
 		}
-		j.mark(Answered, time.Now()) // ends with the call
+		j.mark(Answered, time.Now()) // stays in this state until the call ends
 		others.add(opened.Lease, leg)
 		return leg, nil
 	}
 }
 
-// legAttempts lets a callLog write the states of a transfer leg.
+// legAttempts is an AttemptStore through which a callLog writes the states of a transfer leg.
 type legAttempts struct {
-	AttemptStore // nil: a transfer leg has states only
+	AttemptStore // nil, because only Mark is called: a transfer leg has no lines and turns
 
 	legs LegStore
 }

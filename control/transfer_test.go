@@ -14,7 +14,7 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// memoryLegs is a LegStore in memory.
+// memoryLegs implements LegStore in memory.
 type memoryLegs struct {
 	mu     sync.Mutex
 	wrote  []string
@@ -36,7 +36,7 @@ func (s *memoryLegs) MoveLeg(_ context.Context, l Lease, to AttemptState) error 
 	return nil
 }
 
-// targetDialer answers by target.
+// targetDialer is a Dialer whose result depends on the target.
 type targetDialer func(to media.Target, progress func(media.Progress)) (media.Leg, error)
 
 func (p targetDialer) Dial(ctx context.Context, to media.Target, progress func(media.Progress)) (media.Leg, error) {
@@ -107,7 +107,8 @@ func TestTransferLeg(t *testing.T) {
 	}
 }
 
-// TestTransferLegEndsWithCall: a transfer leg that still waits for pacing is not dialed.
+// TestTransferLegEndsWithCall checks that a transfer leg that waits for pacing is not dialed after its call has
+// ended.
 func TestTransferLegEndsWithCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &memoryLegs{wait: 4 * time.Second}

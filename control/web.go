@@ -10,11 +10,11 @@ import (
 // ErrBusy is returned by a node that takes no more calls.
 var ErrBusy = errors.New("node takes no more calls")
 
-// HasCapacity reports whether the node would take a call now.
+// HasCapacity reports whether the node can take one more call.
 func (n *Node) HasCapacity() bool { return n.Accepting() && n.capacity() > 0 }
 
-// Take runs a call that was not claimed from the queue. Canceling ctx does not end it. A
-// full or stopping node returns ErrBusy; the caller then has to finish the claim.
+// Take runs a call that does not come from the queue. Canceling ctx does not end the call. If the node is full or
+// stopping, Take returns ErrBusy, and the caller has to end the claimed call.
 func (n *Node) Take(ctx context.Context, c *Claim) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -26,11 +26,11 @@ func (n *Node) Take(ctx context.Context, c *Claim) error {
 		return ErrBusy
 	default:
 	}
-	n.run(context.WithoutCancel(ctx), c) // under the lock, so that Stop waits for it
+	n.run(context.WithoutCancel(ctx), c) // started under the lock, so that Stop waits for the call
 	return nil
 }
 
-// convertToWebResult turns a failure into an end: web calls never fail.
+// convertToWebResult changes the status "failed" to "ended", because web calls never fail.
 func convertToWebResult(f *CallResult) {
 	if f.Status == Failed {
 		f.Status = Ended
@@ -40,13 +40,13 @@ func convertToWebResult(f *CallResult) {
 	}
 }
 
-// HadConversation reports whether the call had a conversation.
+// HadConversation reports whether the call of the event had a conversation.
 func (e Event) HadConversation() bool {
 	if e.Status != Ended {
 		return false
 	}
 	switch e.Reason {
-	case ReasonNeverJoined, ReasonCanceled, ReasonInternalError: // web calls, which never fail
+	case ReasonNeverJoined, ReasonCanceled, ReasonInternalError: // web calls have the status "ended" even without a conversation
 		return false
 	default:
 		return true

@@ -5,13 +5,12 @@ import (
 	"regexp"
 	"strings"
 	"time"
-	_ "time/tzdata" // do not depend on the host's time zone data
+	_ "time/tzdata" // makes the program independent of the host's time zone data
 )
 
 var regionCity = regexp.MustCompile(`^[A-Za-z_]+(/[A-Za-z0-9_+\-]+)+$`)
 
-// Zone returns the time zone of a name like Europe/Berlin, or UTC. It rejects names of
-// fixed offsets and the host's own zone.
+// Zone returns the time zone with a name like Europe/Berlin, or UTC. It rejects names of fixed offsets and "Local".
 func Zone(name string) (*time.Location, error) {
 	ok := name == "UTC" || name == "Etc/UTC"
 	if !ok && regionCity.MatchString(name) {

@@ -15,17 +15,17 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// ErrUnknown is returned if an organization has no such agent.
+// ErrUnknown is returned if the organization has no such agent.
 var ErrUnknown = errors.New("no such agent")
 
-// An Agent is a named agent of an organization.
+// Agent is a named voice agent of an organization.
 type Agent struct {
 	ID, OrgID, Name string
 	Draft           Definition
-	Published       int // version; 0 if unpublished
+	Published       int // published version; 0 if none is published
 }
 
-// Find returns an organization's agent by name, or ErrUnknown.
+// Find returns the agent with this name, or ErrUnknown.
 func Find(ctx context.Context, q db.Querier, orgID, name string) (Agent, error) {
 	a := Agent{OrgID: orgID, Name: name}
 	var draft []byte
@@ -48,7 +48,7 @@ func Find(ctx context.Context, q db.Querier, orgID, name string) (Agent, error) 
 	return a, nil
 }
 
-// Save creates an agent or changes its draft and returns its id. The published version is unchanged.
+// Save creates an agent or replaces its draft, and returns the agent's id. The published version stays as it is.
 func Save(ctx context.Context, q db.Querier, orgID, name string, d Definition) (string, error) {
 	if err := d.Check(); err != nil {
 		return "", fmt.Errorf("agent %q: %w", name, err)
@@ -69,10 +69,11 @@ func Save(ctx context.Context, q db.Querier, orgID, name string, d Definition) (
 	return id, db.Wrap(err, fmt.Sprintf("agent %q", name))
 }
 
-// Publish makes the draft the version for new calls and returns its number. An unchanged draft creates no new version.
+// Publish makes the draft the version that new calls use, and returns the version's number. If the draft equals the
+// newest version, no new version is created.
 func Publish(ctx context.Context, q db.Querier, orgID, name string) (int, error) {
 	var version int
-	// The row lock serializes publishers.
+	// The lock on the agent's row lets only one caller publish at a time.
 	err := q.QueryRow(ctx, `
 		WITH a AS (
 			SELECT id, draft, secrets, published_version FROM agents WHERE org_id = $1 AND name = $2 FOR UPDATE
@@ -98,7 +99,7 @@ func Publish(ctx context.Context, q db.Querier, orgID, name string) (int, error)
 	return version, nil
 }
 
-// Unpublish makes the agent unavailable to new calls. Queued calls keep their version.
+// Unpublish keeps new calls from using the agent. Calls that are queued keep their version.
 func Unpublish(ctx context.Context, q db.Querier, orgID, name string) error {
 	tag, err := q.Exec(ctx, "UPDATE agents SET published_version = NULL, updated_at = now() WHERE org_id = $1 AND name = $2", orgID, name)
 	if err != nil {
@@ -110,15 +111,15 @@ func Unpublish(ctx context.Context, q db.Querier, orgID, name string) error {
 	return nil
 }
 
-// A ProviderChecker knows the state of the providers that agents name.
+// ProviderChecker checks the providers that an agent names.
 type ProviderChecker interface {
-	// Probe sends a short request to each provider of an agent that has no recent result,
-	// and stores the results for launches. It takes at most 5 s.
+	// Probe sends a short request to each of an agent's providers that has no recent test result. It stores the
+	// results, which launch checks read. It takes at most 5 s.
 	Probe(ctx context.Context, q db.Querier, orgID string, e pipeline.Engines)
-	// Check returns an error if calls with an agent would fail: no server has its provider,
-	// or the last probe found that the providers refuse its settings. It sends no requests.
+	// Check returns an error if calls with the agent would fail, because no server has a provider of the agent, or
+	// because the provider refused the agent's settings in the last test. It sends no requests.
 	Check(ctx context.Context, q db.Querier, d Definition) error
-	// Warnings returns the options of an agent that its providers ignore, and failures of the
-	// last probe that may pass.
+	// Warnings returns the agent's options that its providers ignore, and the failures of the last test that may be
+	// temporary.
 	Warnings(d Definition) []string
 }

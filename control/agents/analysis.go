@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Analysis selects the results extracted from an ended call.
+// Analysis selects the results that are extracted from a call after it ended.
 type Analysis struct {
 	Summary   bool    `json:"summary"`
 	Success   bool    `json:"success"`
@@ -14,18 +14,18 @@ type Analysis struct {
 	Fields    []Field `json:"fields"`
 }
 
-// Field is a custom result.
+// Field is a result that the organization defined.
 type Field struct {
 	Name        string   `json:"name"                  yaml:"name"`
 	Type        string   `json:"type"                  yaml:"type"` // one of FieldTypes
 	Description string   `json:"description,omitempty" yaml:"description"`
-	Values      []string `json:"values,omitempty"      yaml:"values"` // of an enum
+	Values      []string `json:"values,omitempty"      yaml:"values"` // accepted values if Type is "enum"
 }
 
-// FieldTypes lists the types of fields.
+// FieldTypes lists the accepted types of fields.
 func FieldTypes() []string { return []string{"string", "number", "boolean", "enum"} }
 
-// StandardFields lists the names that every analysis has.
+// StandardFields lists the names of the results that every analysis contains.
 func StandardFields() []string {
 	return []string{"summary", "success", "sentiment", "in_voicemail", "opt_out", "custom"}
 }
@@ -35,7 +35,7 @@ const (
 	maxValues = 50
 )
 
-// IsEmpty reports whether nothing is to be extracted.
+// IsEmpty reports whether the analysis extracts nothing.
 func (a Analysis) IsEmpty() bool {
 	return !a.Summary && !a.Success && !a.Sentiment && len(a.Fields) == 0
 }

@@ -1,4 +1,5 @@
-// Package agents stores the voice agents of organizations: a mutable draft and immutable published versions.
+// Package agents stores the voice agents of organizations. An agent has one draft, which can change, and published
+// versions, which cannot.
 package agents
 
 import (
@@ -20,32 +21,33 @@ import (
 type Definition struct {
 	Greeting string `json:"greeting"`
 	Prompt   string `json:"prompt"`
-	Language string `json:"language,omitempty"` // BCP 47
-	// Voicemail is the action when a machine answers.
+	Language string `json:"language,omitempty"` // BCP 47 language tag
+	// Voicemail is what the agent does when a machine answers; see Voicemails.
 	Voicemail string `json:"voicemail"`
-	// VoicemailMessage is left on voicemail; if empty, the model writes it.
+	// VoicemailMessage is the message that the agent leaves on voicemail. If it is empty, the model writes one.
 	VoicemailMessage string `json:"voicemail_message,omitempty"`
 	Recording        bool   `json:"recording"`
-	// Analysis selects the results extracted after a call.
+	// Analysis selects the results that are extracted after a call.
 	Analysis Analysis         `json:"analysis"`
 	Speech   pipeline.Engines `json:"speech"`
-	// MaxDurationS bounds a conversation, in seconds; 0 means no limit.
+	// MaxDurationS is the maximum length of a conversation, in seconds; 0 means no limit.
 	MaxDurationS int             `json:"max_duration_s,omitempty"`
 	Limits       pipeline.Limits `json:"limits,omitzero"`
-	// Variables are default values of placeholders.
+	// Variables are the default values of placeholders in the texts.
 	Variables map[string]string `json:"variables,omitempty"`
-	// Pronunciation maps words to their spoken form.
+	// Pronunciation maps written words to the form that the voice speaks.
 	Pronunciation map[string]string `json:"pronunciation,omitempty"`
 	Tools         []Tool            `json:"tools,omitempty"`
 }
 
-// Tool is a tool with the headers for its server. Headers are secrets and stored apart from the definition.
+// Tool is a tool with the HTTP headers for its server. Headers are secrets, so they are stored apart from the
+// definition.
 type Tool struct {
 	tools.Definition
 	Headers map[string]string `json:"-"`
 }
 
-// secrets encodes the headers of all tools; "" if there are none.
+// secrets encodes the headers of all tools. It returns "" if there are none.
 func (d Definition) secrets() (media.Secret, error) {
 	all, some := make([]map[string]string, len(d.Tools)), false
 	for i, t := range d.Tools {
@@ -59,7 +61,7 @@ func (d Definition) secrets() (media.Secret, error) {
 	return media.Secret(text), err
 }
 
-// Decode decodes a stored definition and its secrets.
+// Decode decodes a stored definition and the secrets that belong to it.
 func Decode(definition []byte, secrets media.Secret) (Definition, error) {
 	var d Definition
 	if err := json.Unmarshal(definition, &d); err != nil || secrets == "" {
@@ -67,7 +69,7 @@ func Decode(definition []byte, secrets media.Secret) (Definition, error) {
 	}
 	var all []map[string]string
 	if err := json.Unmarshal([]byte(secrets), &all); err != nil || len(all) != len(d.Tools) {
-		return d, errors.New("invalid tool headers") // they are not repeated
+		return d, errors.New("invalid tool headers") // does not repeat the headers, which are secret
 	}
 	for i, h := range all {
 		d.Tools[i].Headers = h
@@ -75,7 +77,7 @@ func Decode(definition []byte, secrets media.Secret) (Definition, error) {
 	return d, nil
 }
 
-// ToolDefinitions returns the tools with their headers.
+// ToolDefinitions returns the tools including their headers.
 func (d Definition) ToolDefinitions() []tools.Definition {
 	var all []tools.Definition
 	for _, t := range d.Tools {
@@ -88,7 +90,7 @@ func (d Definition) ToolDefinitions() []tools.Definition {
 	return all
 }
 
-// Default is the definition of a new agent: recorded, analyzed, hanging up on voicemail.
+// Default returns the definition of a new agent. Its calls are recorded and analyzed, and it hangs up on voicemail.
 func Default() Definition {
 	return Definition{
 		Voicemail: "hangup",
@@ -97,12 +99,12 @@ func Default() Definition {
 	}
 }
 
-// Voicemails lists the actions when a machine answers.
+// Voicemails lists the accepted values of Voicemail.
 func Voicemails() []string {
 	return []string{string(pipeline.VoicemailHangup), string(pipeline.VoicemailLeave), string(pipeline.VoicemailContinue)}
 }
 
-// Check returns the error of an invalid definition, or nil.
+// Check returns an error if the definition is invalid.
 func (d Definition) Check() error {
 	if !slices.Contains(Voicemails(), d.Voicemail) {
 		return fmt.Errorf("voicemail is %q: use one of %s", d.Voicemail, strings.Join(Voicemails(), ", "))
@@ -128,7 +130,7 @@ func (d Definition) Check() error {
 	if err := pronounce.Check(d.Pronunciation); err != nil {
 		return fmt.Errorf("pronunciation: %w", err)
 	}
-	// The operator's allowed hosts are checked when the tools are built.
+	// Any host is accepted here. The operator's rules for hosts apply when the tools are built.
 	if err := tools.Check(d.ToolDefinitions(), safedial.Rules{Anywhere: true}); err != nil {
 		return err
 	}
@@ -141,7 +143,7 @@ func (d Definition) Check() error {
 	return d.checkSpeech()
 }
 
-// checkTransfers rejects numbers that cannot be dialed.
+// checkTransfers rejects transfer numbers that cannot be dialed.
 func (d Definition) checkTransfers() error {
 	for i, t := range d.Tools {
 		for n, to := range t.Destinations {

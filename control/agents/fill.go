@@ -12,13 +12,14 @@ import (
 // placeholder matches {{name}}.
 var placeholder = regexp.MustCompile(`\{\{\s*([A-Za-z_][A-Za-z0-9_]{0,63})\s*\}\}`)
 
-// maxPlaceholder bounds the quoted part of an invalid placeholder.
+// maxPlaceholder is the maximum number of characters that an error quotes from an invalid placeholder.
 const maxPlaceholder = 64
 
 // variable matches the name of a variable.
 var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,63}$`)
 
-// Values returns the variables of a call: the agent's, the callee's name, then the call's own.
+// Values returns the variables of a call. The call's own variables override the callee's name, which overrides the
+// agent's defaults.
 func (d Definition) Values(name string, given map[string]any) map[string]any {
 	values := map[string]any{}
 	for k, v := range d.Variables {
@@ -31,7 +32,7 @@ func (d Definition) Values(name string, given map[string]any) map[string]any {
 	return values
 }
 
-// Missing returns the placeholders without a value, in order.
+// Missing returns the names of the placeholders that have no value, in the order in which they appear.
 func (d Definition) Missing(values map[string]any) []string {
 	var missing []string
 	for _, m := range placeholder.FindAllStringSubmatch(d.Greeting+d.Prompt+d.VoicemailMessage, -1) {
@@ -42,7 +43,7 @@ func (d Definition) Missing(values map[string]any) []string {
 	return missing
 }
 
-// checkPlaceholders rejects malformed placeholders, which would be read aloud.
+// checkPlaceholders rejects malformed placeholders, because the voice would read them aloud.
 func checkPlaceholders(text string) error {
 	for {
 		at := strings.Index(text, "{{")
@@ -64,7 +65,8 @@ func checkPlaceholders(text string) error {
 	}
 }
 
-// Fill replaces placeholders by values. One without a value becomes empty, so that it is not read aloud.
+// Fill replaces placeholders by their values. A placeholder without a value is removed, so that the voice does not
+// read it aloud.
 func Fill(text string, values map[string]any) string {
 	return placeholder.ReplaceAllStringFunc(text, func(m string) string {
 		switch v := values[placeholder.FindStringSubmatch(m)[1]].(type) {

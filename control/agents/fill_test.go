@@ -63,7 +63,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestCheckPlaces: invalid placeholders would be read aloud.
+// TestCheckPlaces checks that malformed placeholders are rejected. A voice would read them aloud.
 func TestCheckPlaces(t *testing.T) {
 	fake := pipeline.Engine{Provider: "fake"}
 	for text, want := range map[string]string{
@@ -108,7 +108,7 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// TestHeaders: the headers of tools survive the database and are never printed.
+// TestHeaders checks that the headers of tools are stored and read back unchanged, and that they are never printed.
 func TestHeaders(t *testing.T) {
 	d := Definition{Tools: []Tool{{Definition: tools.Definition{Type: tools.HTTP, Name: "f"}, Headers: map[string]string{"X-Key": "canary"}}}}
 	b, err := json.Marshal(d)

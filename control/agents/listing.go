@@ -14,12 +14,12 @@ import (
 // Summary is an agent in a list.
 type Summary struct {
 	ID, Name          string
-	Published, Newest int  // versions; 0 for none
+	Published, Newest int  // version numbers; 0 if there is no such version
 	Changed           bool // the draft differs from the newest version
 	UpdatedAt         time.Time
 }
 
-// List returns an organization's agents by name.
+// List returns the agents of an organization, ordered by name.
 func List(ctx context.Context, q db.Querier, orgID string) ([]Summary, error) {
 	return db.Collect(ctx, q, "agents", pgx.RowToStructByPos[Summary], `
 		SELECT a.id, a.name, coalesce(a.published_version, 0), coalesce(v.version, 0),
@@ -28,12 +28,12 @@ func List(ctx context.Context, q db.Querier, orgID string) ([]Summary, error) {
 		WHERE a.org_id = $1 ORDER BY a.name`, orgID)
 }
 
-// Names lists the agents of an organization by name.
+// Names returns the names of an organization's agents, sorted.
 func Names(ctx context.Context, q db.Querier, orgID string) ([]string, error) {
 	return db.Collect(ctx, q, "agents", pgx.RowTo[string], "SELECT name FROM agents WHERE org_id = $1 ORDER BY name", orgID)
 }
 
-// ByID returns an organization's agent, or ErrUnknown.
+// ByID returns the agent with this id, or ErrUnknown.
 func ByID(ctx context.Context, q db.Querier, orgID, id string) (Agent, error) {
 	var name string
 	err := q.QueryRow(ctx, "SELECT name FROM agents WHERE org_id = $1 AND id = $2", orgID, id).Scan(&name)
@@ -43,19 +43,19 @@ func ByID(ctx context.Context, q db.Querier, orgID, id string) (Agent, error) {
 	return Find(ctx, q, orgID, name)
 }
 
-// Version is a published definition.
+// Version is a published version of an agent.
 type Version struct {
 	Number    int
 	CreatedAt time.Time
 }
 
-// Versions lists the versions of an agent, newest first, at most limit.
+// Versions returns at most limit versions of an agent, newest first.
 func Versions(ctx context.Context, q db.Querier, agentID string, limit int) ([]Version, error) {
 	return db.Collect(ctx, q, "versions", pgx.RowToStructByPos[Version],
 		"SELECT version, created_at FROM agent_versions WHERE agent_id = $1 ORDER BY version DESC LIMIT $2", agentID, limit)
 }
 
-// ReadVersion returns the definition of a version, or ErrUnknown.
+// ReadVersion returns the definition of one version, or ErrUnknown.
 func ReadVersion(ctx context.Context, q db.Querier, agentID string, version int) (Definition, error) {
 	var definition []byte
 	var secrets media.Secret
@@ -67,7 +67,7 @@ func ReadVersion(ctx context.Context, q db.Querier, agentID string, version int)
 	return Decode(definition, secrets)
 }
 
-// Remove deletes an agent and its versions. Its queued calls fail.
+// Remove deletes an agent and its versions. Calls of the agent that are queued fail.
 func Remove(ctx context.Context, q db.Querier, orgID, id string) error {
 	tag, err := q.Exec(ctx, "DELETE FROM agents WHERE org_id = $1 AND id = $2", orgID, id)
 	if err != nil {
@@ -79,7 +79,7 @@ func Remove(ctx context.Context, q db.Querier, orgID, id string) error {
 	return nil
 }
 
-// VariableNames lists the variables of the agent's texts in order.
+// VariableNames returns the names of the variables in the agent's texts, in the order in which they appear.
 func (d Definition) VariableNames() []string { return d.Missing(nil) }
 
 // HasDraftChanges reports whether an agent's draft differs from its newest version.
@@ -91,13 +91,13 @@ func HasDraftChanges(ctx context.Context, q db.Querier, agentID string) (bool, e
 	return changed, db.Wrap(err, fmt.Sprintf("agent %s", agentID))
 }
 
-// A PublishedAgent is the version of an agent that new calls use.
+// PublishedAgent is an agent with the version that new calls use.
 type PublishedAgent struct {
 	OrgID, Organization, Name string
 	Definition                Definition
 }
 
-// Published returns the published agents of all organizations, by organization and name.
+// Published returns the published agents of all organizations, ordered by organization and name.
 func Published(ctx context.Context, q db.Querier) ([]PublishedAgent, error) {
 	type row struct {
 		ID      string

@@ -14,26 +14,26 @@ import (
 	"github.com/parley-voice/parley/pipeline/jsonschema"
 )
 
-const modelTimeout = 60 * time.Second // of one try
+const modelTimeout = 60 * time.Second // limit for one try
 
-// Statuses of an analysis.
+// Values of a call's analysis status.
 const (
 	None     = "none"
 	Complete = "complete"
 	Failed   = "failed"
 )
 
-// Calls reads calls and stores analyses; *store.Store implements it.
+// Calls reads calls and stores their analyses. *store.Store implements it.
 type Calls interface {
 	Call(ctx context.Context, orgID, id string) (control.Call, error)
 	Transcript(ctx context.Context, callID string) (control.Transcript, error)
-	// AgentDefinition returns the agent of a call, as it was when the call was accepted.
+	// AgentDefinition returns the version of the agent's definition that was current when the call was accepted.
 	AgentDefinition(ctx context.Context, callID string) (agents.Definition, error)
-	// SetAnalysis writes an analysis, or the reason for its failure.
+	// SetAnalysis stores the result of an analysis, or why it failed.
 	SetAnalysis(ctx context.Context, callID, status string, result json.RawMessage, reason string) error
 }
 
-// Analyst is the event handler that analyzes ended calls.
+// Analyst handles the events of ended calls by analyzing the calls.
 type Analyst struct {
 	Calls Calls
 	// Model returns the language model of an agent.
@@ -41,8 +41,8 @@ type Analyst struct {
 	Log   *slog.Logger
 }
 
-// HandleEvent implements control.EventHandler. Failures are retried with the event and
-// finally stored as failed; no value is invented.
+// HandleEvent implements control.EventHandler. After a failure, the outbox tries the event again; when the tries are
+// used up, the analysis is stored as failed. No value is ever made up.
 func (a *Analyst) HandleEvent(ctx context.Context, e control.Event) error {
 	if e.Kind != control.CallEnded {
 		return nil
@@ -85,7 +85,7 @@ func (a *Analyst) analyze(ctx context.Context, c control.Call, d agents.Definiti
 		}
 	}
 	if machine, known := voicemail(c); known {
-		out["in_voicemail"] = machine // detection outranks the model's guess
+		out["in_voicemail"] = machine // the detector's result overrides the model's guess
 	} else if _, ok := out["in_voicemail"]; !ok {
 		out["in_voicemail"] = nil
 	}
@@ -95,7 +95,7 @@ func (a *Analyst) analyze(ctx context.Context, c control.Call, d agents.Definiti
 	return json.Marshal(out)
 }
 
-// voicemail reports what answer detection found.
+// voicemail reports whether a machine answered, and whether answering machine detection determined that.
 func voicemail(c control.Call) (machine, known bool) {
 	switch {
 	case c.AnsweredBy == "voicemail", c.Reason == control.Reason(pipeline.VoicemailLeft), c.Reason == "voicemail_reached":
@@ -106,7 +106,7 @@ func voicemail(c control.Call) (machine, known bool) {
 	return false, false
 }
 
-// ask returns the arguments of the required tool call, checked against the schema.
+// ask makes the model call the reporting tool, and returns the arguments after checking them against the schema.
 func (a *Analyst) ask(ctx context.Context, p pipeline.Prompt, e pipeline.Engine) (json.RawMessage, error) {
 	ctx, cancel := context.WithTimeout(ctx, modelTimeout)
 	defer cancel()

@@ -14,7 +14,7 @@ import (
 	"github.com/parley-voice/parley/pipeline/jsonschema"
 )
 
-// memoryCalls holds one call.
+// memoryCalls implements Calls for a single call, in memory.
 type memoryCalls struct {
 	call  control.Call
 	d     agents.Definition
@@ -40,7 +40,7 @@ func (d *memoryCalls) SetAnalysis(_ context.Context, _, status string, result js
 	return nil
 }
 
-// model returns scripted reports and records its prompts.
+// model is a language model that returns prepared answers and records its prompts.
 type model struct {
 	arguments string
 	fails     error
@@ -92,7 +92,7 @@ func TestHandleEvent(t *testing.T) {
 		status, reason string
 		result         string
 		asked          int
-		again          string // why the event is retried
+		again          string // the error that makes the outbox try again
 	}{
 		"report": {model: model{arguments: good}, status: Complete, result: good, asked: 1},
 		"answered_by overrides the model": {
@@ -167,7 +167,8 @@ func same(t *testing.T, got json.RawMessage, want string) bool {
 	return err == nil && err2 == nil && string(x) == string(y)
 }
 
-// TestPrompt: the model gets the task of this call, the transcript, and a schema.
+// TestPrompt checks that the prompt contains the agent's task in this call and the transcript, and that the model
+// gets a schema.
 func TestPrompt(t *testing.T) {
 	d := &memoryCalls{call: control.Call{Status: control.Ended, Name: "Ada"}, d: definition(), lines: transcript()}
 	d.lines[1].Text = strings.Repeat("tea ", 20_000) + "enough"

@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-// flakyModel fails a few times and then reports.
+// flakyModel fails for the first few requests and then answers.
 type flakyModel struct {
 	fails, asked int
 	how          error
@@ -39,8 +39,8 @@ func (f *flakyModel) Reply(context.Context, pipeline.Prompt) iter.Seq2[pipeline.
 	}
 }
 
-// TestRetriesAcrossRestarts: each try runs in another process. The webhook is sent once, when the analysis is final, and
-// never for a failed call.
+// TestRetriesAcrossRestarts runs each try in another process. It checks that the webhook is sent once, after the
+// analysis is final, and never for a call that failed.
 func TestRetriesAcrossRestarts(t *testing.T) {
 	for name, tt := range map[string]struct {
 		status        control.Status
@@ -49,7 +49,7 @@ func TestRetriesAcrossRestarts(t *testing.T) {
 		asked         int
 		want          string
 		deliveries    int
-		firstDelivery int // the run after which it was sent
+		firstDelivery int // number of the run after which the webhook was sent
 	}{
 		"at once":        {control.Ended, 0, nil, 1, analysis.Complete, 1, 1},
 		"the third time": {control.Ended, 2, errors.New("reset"), 3, analysis.Complete, 1, 3},

@@ -13,14 +13,15 @@ import (
 )
 
 const (
-	// maxTries bounds tries after useless answers or refused requests.
+	// maxTries limits the tries after an unusable answer or a refused request.
 	maxTries = 3
-	// outageWait bounds the retries while the provider fails, is busy, or is not used because of earlier failures.
+	// outageWait limits the time of trying again while the provider fails.
 	outageWait = 15 * time.Minute
-	busyWait   = time.Hour
+	// busyWait limits the time of trying again while the provider is overloaded or its circuit breaker is open.
+	busyWait = time.Hour
 )
 
-// isFinalTry reports whether the failed try was the last, after before earlier ones.
+// isFinalTry reports whether a try that failed with err was the last one. before is the number of earlier tries.
 func isFinalTry(err error, before int) bool {
 	var refused *pipeline.RefusedError
 	switch {
@@ -32,7 +33,7 @@ func isFinalTry(err error, before int) bool {
 	return totalWait(before) >= outageWait
 }
 
-// totalWait returns the sum of the waits of n tries.
+// totalWait returns how long the waits after n tries take in total.
 func totalWait(n int) (all time.Duration) {
 	for i := range min(n, 100) {
 		all += control.Backoff(i)
@@ -40,7 +41,7 @@ func totalWait(n int) (all time.Duration) {
 	return all
 }
 
-// reason is the failure as shown to the organization; details go to the log.
+// reason returns the failure in the words that the organization sees. The log has the details.
 func reason(err error) string {
 	var refused *pipeline.RefusedError
 	var network net.Error

@@ -17,7 +17,7 @@ func TestFinalTry(t *testing.T) {
 	}
 	for name, tt := range map[string]struct {
 		err    error
-		tries  int // until the result is final
+		tries  int // number of tries until the result is final
 		reason string
 	}{
 		"unusable answer":      {fmt.Errorf("%w: custom.kind", pipeline.ErrUnusable), 3, "unreadable answer"},

@@ -1,4 +1,4 @@
-// Package apikeys stores organizations and their API keys. Of a key it stores only the SHA-256.
+// Package apikeys stores organizations and their API keys. It stores only the SHA-256 hash of a key's secret.
 package apikeys
 
 import (
@@ -21,28 +21,28 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-// Special rate limits.
+// Special values of Key.RateLimit.
 const (
-	RateDefault = 0  // the platform's limit
-	RateOff     = -1 // no limit
+	RateDefault = 0  // the key has the rate limit that the operator configured
+	RateOff     = -1 // the key has no limit
 )
 
-// prefix starts every secret; 64 hex characters follow.
+// prefix is the start of every secret. 64 hex characters follow it.
 const prefix = "parley_"
 
 // ErrUnknown is returned if the organization or key does not exist.
 var ErrUnknown = errors.New("unknown")
 
-// A Key is an API key without its secret.
+// Key is an API key without its secret.
 type Key struct {
 	ID, OrgID, OrgName, Name string
-	RateLimit                int // per minute; or RateDefault, RateOff
+	RateLimit                int // requests per minute, or RateDefault or RateOff
 	Privileged               bool
 	CreatedAt                time.Time
 	RevokedAt, LastUsedAt    *time.Time
 }
 
-// EnsureOrganization returns the id of the named organization and creates it if necessary.
+// EnsureOrganization returns the id of the organization with this name. It creates the organization if there is none.
 func EnsureOrganization(ctx context.Context, q db.Querier, name string) (string, error) {
 	if strings.TrimSpace(name) == "" {
 		return "", errors.New("an organization needs a name")
@@ -55,7 +55,7 @@ func EnsureOrganization(ctx context.Context, q db.Querier, name string) (string,
 	return id, db.Wrap(err, fmt.Sprintf("organization %q", name))
 }
 
-// FindOrganization returns the id of the named organization, or ErrUnknown.
+// FindOrganization returns the id of the organization with this name, or ErrUnknown.
 func FindOrganization(ctx context.Context, q db.Querier, name string) (string, error) {
 	var id string
 	err := q.QueryRow(ctx, "SELECT id FROM organizations WHERE name = $1", name).Scan(&id)
@@ -65,7 +65,7 @@ func FindOrganization(ctx context.Context, q db.Querier, name string) (string, e
 	return id, db.Wrap(err, fmt.Sprintf("organization %q", name))
 }
 
-// CreateKey creates a key. Its secret cannot be read later.
+// CreateKey creates a key and returns its secret, which cannot be read again later.
 func CreateKey(ctx context.Context, q db.Querier, k Key) (id string, secret media.Secret, err error) {
 	if k.RateLimit < RateOff {
 		return "", "", fmt.Errorf("rate limit %d: use requests a minute, 0 for the platform's limit, or off", k.RateLimit)
@@ -83,13 +83,13 @@ func CreateKey(ctx context.Context, q db.Querier, k Key) (id string, secret medi
 	return id, media.Secret(text), nil
 }
 
-// ListKeys returns all keys, the oldest first.
+// ListKeys returns all keys, oldest first.
 func ListKeys(ctx context.Context, q db.Querier) ([]Key, error) {
 	return db.Collect(ctx, q, "list keys", func(row pgx.CollectableRow) (Key, error) { return scanKey(row) },
 		"SELECT "+keyColumns+" ORDER BY k.created_at, k.id")
 }
 
-// SetRateLimit changes the limit of a key from its next request on.
+// SetRateLimit changes the limit of a key. The next request uses the new limit.
 func SetRateLimit(ctx context.Context, q db.Querier, id string, limit int) error {
 	if limit < RateOff {
 		return fmt.Errorf("rate limit %d: use requests a minute, 0 for the platform's limit, or off", limit)
@@ -97,7 +97,7 @@ func SetRateLimit(ctx context.Context, q db.Querier, id string, limit int) error
 	return updateKey(ctx, q, id, "UPDATE api_keys SET rate_limit = $2 WHERE id = $1", id, limit)
 }
 
-// Revoke ends a key from its next request on. Repeating it changes nothing.
+// Revoke makes a key invalid for all later requests. A second Revoke changes nothing.
 func Revoke(ctx context.Context, q db.Querier, id string) error {
 	return updateKey(ctx, q, id, "UPDATE api_keys SET revoked_at = coalesce(revoked_at, now()) WHERE id = $1", id)
 }
@@ -116,7 +116,7 @@ func updateKey(ctx context.Context, q db.Querier, id, sql string, args ...any) e
 const keyColumns = `k.id, k.org_id, o.name, k.name, k.rate_limit, k.privileged, k.created_at, k.revoked_at, k.last_used_at
 	FROM api_keys k JOIN organizations o ON o.id = k.org_id`
 
-// scanKey reads the columns keyColumns into a Key, after more.
+// scanKey reads a row into a Key. The row starts with the columns of more; the columns keyColumns follow.
 func scanKey(row pgx.Row, more ...any) (Key, error) {
 	var k Key
 	err := row.Scan(
@@ -124,7 +124,7 @@ func scanKey(row pgx.Row, more ...any) (Key, error) {
 	return k, err
 }
 
-// Keys authenticates requests.
+// Keys authenticates API requests.
 type Keys struct {
 	Pool *pgxpool.Pool
 
@@ -132,19 +132,19 @@ type Keys struct {
 	reads groupcommit.Group[*keyLookup]
 }
 
-// Concurrent requests share one read of keys. A database that does not respond delays them for a bounded time.
+// Concurrent requests read their keys in one query. Timeouts bound the delay if the database does not respond.
 const (
-	lookupInterval = time.Millisecond // least time between two reads
+	lookupInterval = time.Millisecond // minimum time between two queries
 	lookupTimeout  = 2 * time.Second
 )
 
-// A keyLookup reads the key of one request.
+// keyLookup looks up the key of one request.
 type keyLookup struct {
 	hash [sha256.Size]byte
 	key  Key
 }
 
-// Authenticate reads the key of an Authorization header from the database. Its errors have the codes api_key_required,
+// Authenticate looks up the key in an Authorization header. Its errors have the codes api_key_required,
 // api_key_unknown and api_key_revoked.
 func (k *Keys) Authenticate(ctx context.Context, header string) (Key, error) {
 	secret, ok := bearer(header)
@@ -164,12 +164,13 @@ func (k *Keys) Authenticate(ctx context.Context, header string) (Key, error) {
 	return r.key, nil
 }
 
-// usedSQL records the use of keys, to the minute. It saves a write per request and may be lost in a crash.
+// usedSQL records the minute in which keys were last used. It writes at most once a minute per key. A crash may lose
+// the record.
 const usedSQL = `
 WITH lazy AS (SELECT set_config('synchronous_commit', 'off', true))
 UPDATE api_keys SET last_used_at = now() FROM lazy WHERE id = ANY ($1) AND (last_used_at IS NULL OR last_used_at < now() - interval '1 minute')`
 
-// read reads the keys of requests and records their use.
+// read looks up the keys of several requests and records their use.
 func (k *Keys) read(ctx context.Context, all []*keyLookup) ([]error, error) {
 	asked := map[[sha256.Size]byte][]int{}
 	var hashes [][]byte

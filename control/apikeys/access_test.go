@@ -10,7 +10,8 @@ import (
 	"github.com/parley-voice/parley/control/db/dbtest"
 )
 
-// TestConcurrentAuthentication: requests whose keys are read together each get their own, and the use of a key is recorded once.
+// TestConcurrentAuthentication checks that each of several requests whose keys are read in one query gets its own
+// key, and that the use of a key is recorded only once.
 func TestConcurrentAuthentication(t *testing.T) {
 	d := dbtest.New(t)
 	keys := &Keys{Pool: d.Pool}
@@ -55,7 +56,7 @@ func TestConcurrentAuthentication(t *testing.T) {
 	if again := used(); !again[0].Equal(*first[0]) {
 		t.Error("a use within the minute is written")
 	}
-	// The next request of a revoked key is refused.
+	// A request after the revocation is refused.
 	err := Revoke(t.Context(), d.Pool, ids[0])
 	if _, refused := keys.Authenticate(t.Context(), headers[0]); err != nil || control.CodeOf(refused) != control.CodeKeyRevoked {
 		t.Error(errors.Join(err, refused))

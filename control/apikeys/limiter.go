@@ -11,22 +11,24 @@ import (
 	"github.com/parley-voice/parley/control/db"
 )
 
-// Window is the time over which requests are counted.
+// Window is the period in which requests are counted.
 const Window = time.Minute
 
-// A Limiter counts the accepted requests of each key over a sliding window. It counts in the database, by the
-// database's clock: all processes share an exact count. A request costs one statement under the key's lock.
+// Limiter counts the accepted requests of each key over a sliding window. It counts in the database and by the
+// database's clock, so that the count is exact for all processes together. Each request runs one statement that locks
+// the key.
 type Limiter struct{ Pool *pgxpool.Pool }
 
-// A Quota is the state of a key's limit. Limit is 0 if there is no limit.
+// Quota is the state of a key's rate limit. Limit is 0 if the key has no limit.
 type Quota struct {
 	Limit, Remaining int
-	// Reset is the time when the oldest counted request leaves the window.
+	// Reset is the time at which the oldest counted request leaves the window.
 	Reset time.Time
 }
 
-// Admit reports whether a key may make one more request, and counts it if so. Refused requests do not count: the key
-// is free again after one window at the latest. A limit of 0 or less admits everything without a statement.
+// Admit reports whether a key may make one more request. If so, it counts the request. Refused requests do not count,
+// so a key is usable again after one window at the latest. If limit is 0 or less, Admit accepts the request without a
+// statement.
 func (l *Limiter) Admit(ctx context.Context, key string, limit int) (Quota, bool, error) {
 	if limit <= 0 {
 		return Quota{}, true, nil
@@ -39,7 +41,8 @@ func (l *Limiter) Admit(ctx context.Context, key string, limit int) (Quota, bool
 	return q, ok, nil
 }
 
-// Sweep deletes counts of idle keys that have left the window. Requests of keys with a limit wait for it.
+// Sweep deletes the counts of unused keys that have left the window. Requests with limited keys wait while Sweep
+// runs.
 func (l *Limiter) Sweep(ctx context.Context) error {
 	return db.Tx(ctx, l.Pool, func(tx pgx.Tx) error {
 		for _, sql := range []string{

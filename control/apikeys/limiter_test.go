@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-// ageRequests moves counted requests into the past.
+// ageRequests moves the times of counted requests into the past.
 func ageRequests(t interface {
 	Context() context.Context
 	Fatal(args ...any)
@@ -32,7 +32,7 @@ func TestLimiterSlidingWindow(t *testing.T) {
 	d := dbtest.New(t)
 	l := &Limiter{Pool: d.Pool}
 	for _, tt := range []struct {
-		after     time.Duration // since the previous row
+		after     time.Duration // time since the previous row
 		limit     int
 		ok        bool
 		remaining int
@@ -41,9 +41,9 @@ func TestLimiterSlidingWindow(t *testing.T) {
 		{30 * time.Second, 2, true, 0},
 		{0, 2, false, 0},
 		{28 * time.Second, 2, false, 0},
-		{0, 3, true, 0}, // a new limit applies from the next request on
+		{0, 3, true, 0}, // the new limit of 3 applies from this request on
 		{0, 1, false, 0},
-		{2 * time.Second, 3, true, 0}, // the first has left the window
+		{2 * time.Second, 3, true, 0}, // the first request has left the window
 		{0, 3, false, 0},
 		{90 * time.Second, 3, true, 2},
 	} {
@@ -61,8 +61,8 @@ func TestLimiterSlidingWindow(t *testing.T) {
 	}
 }
 
-// TestLimiterInAnyWindow: no window contains more requests than the limit, even if the limit changes; after a window
-// without requests, requests are accepted again.
+// TestLimiterInAnyWindow checks that no window contains more requests than the limit allows, even if the limit
+// changes, and that requests are accepted after a window without any.
 func TestLimiterInAnyWindow(t *testing.T) {
 	d := dbtest.New(t)
 	l := &Limiter{Pool: d.Pool}
@@ -84,7 +84,7 @@ func TestLimiterInAnyWindow(t *testing.T) {
 				}
 			}
 			_, ok, err := l.Admit(t.Context(), key, limit)
-			// The clock advances on its own; within a second of the edge both results are right.
+			// Real time passes during the test. Within one second of the window's edge, both results are correct.
 			edge := false
 			for _, at := range admitted {
 				edge = edge || math.Abs((now-at-Window).Seconds()) < 1
@@ -103,7 +103,7 @@ func TestLimiterInAnyWindow(t *testing.T) {
 	})
 }
 
-// TestLimiterOfManyProcesses: with concurrent processes the limit is exact.
+// TestLimiterOfManyProcesses checks that the limit is exact when several processes count at the same time.
 func TestLimiterOfManyProcesses(t *testing.T) {
 	url := dbtest.URL(t)
 	var admitted atomic.Int64
@@ -131,7 +131,7 @@ func TestLimiterOfManyProcesses(t *testing.T) {
 	}
 }
 
-// TestLimiterSweep: Sweep deletes only counts outside the window.
+// TestLimiterSweep checks that Sweep deletes only the counts that have left the window.
 func TestLimiterSweep(t *testing.T) {
 	d := dbtest.New(t)
 	l := &Limiter{Pool: d.Pool}

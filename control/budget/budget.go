@@ -1,5 +1,5 @@
-// Package budget bounds the memory that requests hold while they are parsed: for
-// each organization, and for the process.
+// Package budget limits the memory that request bodies use while they are parsed, for each organization and for the
+// whole process.
 package budget
 
 import (
@@ -11,20 +11,20 @@ import (
 	"github.com/parley-voice/parley/control"
 )
 
-// The default bounds.
+// Defaults of a Budget.
 const (
-	defaultTotal = 96 << 20 // bytes
+	defaultTotal = 96 << 20 // bytes of all organizations
 	defaultEach  = 32 << 20 // bytes of one organization
-	free         = 64 << 10 // bytes of each body that are not counted: small requests always pass
-	defaultLists = 2        // lists of contacts that are read at once, one per organization
+	free         = 64 << 10 // the first bytes of each body, which do not count, so that small requests always succeed
+	defaultLists = 2        // contact lists that may be read at the same time; one per organization
 	retryAfter   = 2 * time.Second
 )
 
-// A Budget is the memory of all requests. The zero value is ready. It is safe for concurrent use.
+// Budget counts the memory of all requests. The zero value is ready to use. It is safe for concurrent use.
 type Budget struct {
-	Total int64 // bytes of bodies; 0 means 96 MiB
+	Total int64 // bytes of all bodies together; 0 means 96 MiB
 	Each  int64 // bytes of the bodies of one organization; 0 means 32 MiB
-	Lists int   // lists read at once; 0 means 2
+	Lists int   // contact lists read at the same time; 0 means 2
 
 	mu    sync.Mutex
 	used  int64
@@ -32,8 +32,8 @@ type Budget struct {
 	lists map[string]bool
 }
 
-// take reserves n bytes for an organization and reports whether they fit. An organization may hold half of what the
-// others leave, so that a few slow ones cannot hold everything.
+// take reserves n bytes for an organization and reports whether they were available. An organization may hold at most
+// half of what the others leave free, so that a few organizations with slow requests cannot take everything.
 func (b *Budget) take(org string, n int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -58,8 +58,8 @@ func (b *Budget) release(org string, n int64) {
 	}
 }
 
-// List reserves the reading of one list of contacts until done is called. It
-// fails at once if the organization already reads a list, or too many organizations do.
+// List reserves the reading of one contact list until done is called. It returns an error at once if the organization
+// already reads a list, or if too many lists are being read.
 func (b *Budget) List(org string) (done func(), err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -81,25 +81,25 @@ func exceeded(why string) error {
 	return &control.Error{Code: control.CodeRequestBudget, Message: why + ": repeat the request after Retry-After", RetryAfter: retryAfter}
 }
 
-// A Body counts the bytes of a request body against a budget.
+// Body is a request body whose bytes count against a budget.
 type Body struct {
 	io.ReadCloser
 
 	budget   *Budget
 	org      string
-	declared int64 // Content-Length, or -1
-	most     int64 // limit of the counted bytes
+	declared int64 // Content-Length, or -1 if unknown
+	most     int64 // maximum number of counted bytes
 
 	read, held int64
 }
 
-// Body returns body and counts it. Declared is the Content-Length of the request, or -1. Most bounds the counted bytes:
-// the caller keeps no more of them in memory. Release must be called after the request.
+// Body wraps a request body so that its bytes count. declared is the request's Content-Length, or -1. most is the
+// maximum number of counted bytes; the caller must not keep more in memory. Call Release after the request.
 func (b *Budget) Body(body io.ReadCloser, org string, declared, most int64) *Body {
 	return &Body{ReadCloser: body, budget: b, org: org, declared: declared, most: most}
 }
 
-// Read implements io.Reader. It fails with a *control.Error if the budget is exhausted.
+// Read implements io.Reader. It returns a *control.Error if the budget is used up.
 func (b *Body) Read(p []byte) (int, error) {
 	if err := b.reserve(max(b.declared, b.read+1)); err != nil {
 		return 0, err
@@ -109,13 +109,13 @@ func (b *Body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// reserve counts n bytes of the body, except the free ones.
+// reserve counts the body's first n bytes, minus the free ones.
 func (b *Body) reserve(n int64) error {
 	n = min(n, b.most)
 	if n-free <= b.held {
 		return nil
 	}
-	if n > b.declared { // a body of unknown size grows by doubling
+	if n > b.declared { // for a body of unknown length, the reservation doubles each time
 		n = min(max(n, 2*(b.held+free)), b.most)
 	}
 	if !b.budget.take(b.org, n-free-b.held) {
@@ -125,7 +125,7 @@ func (b *Body) reserve(n int64) error {
 	return nil
 }
 
-// Release returns the bytes to the budget.
+// Release returns all bytes of the body to the budget.
 func (b *Body) Release() {
 	if b.held > 0 {
 		b.budget.release(b.org, b.held)

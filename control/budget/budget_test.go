@@ -16,7 +16,7 @@ func body(b *Budget, org string, size int, declared bool) *Body {
 	return b.Body(io.NopCloser(bytes.NewReader(make([]byte, size))), org, n, 32<<20)
 }
 
-// TestBodies: large bodies fit for each organization and in all, small ones always.
+// TestBodies checks the limits for large bodies of one organization and of all, and that small bodies always fit.
 func TestBodies(t *testing.T) {
 	for _, declared := range []bool{true, false} {
 		b := &Budget{}
@@ -53,11 +53,11 @@ func TestBodies(t *testing.T) {
 	}
 }
 
-// TestFullOrganizationsLeaveRoom: organizations at their limit leave room for the next one.
+// TestFullOrganizationsLeaveRoom checks that organizations at their limit leave memory for one more organization.
 func TestFullOrganizationsLeaveRoom(t *testing.T) {
 	b := &Budget{}
 	for _, org := range []string{"a", "b", "c", "d"} {
-		for n := int64(32 << 20); n > 64<<10; n /= 2 { // as much as it gets
+		for n := int64(32 << 20); n > 64<<10; n /= 2 { // takes as much as the budget gives
 			b.take(org, n)
 		}
 	}
@@ -68,7 +68,7 @@ func TestFullOrganizationsLeaveRoom(t *testing.T) {
 	x.Release()
 }
 
-// TestLists: one list of an organization is read at a time, and two in all.
+// TestLists checks that an organization reads one list at a time, and all organizations together two.
 func TestLists(t *testing.T) {
 	b := &Budget{}
 	first, err := b.List("a")

@@ -1,5 +1,5 @@
-// Package circuitbreaker decides when calls that can wait must avoid a failing route, and when one of them may
-// test it. It is pure: time and observations are arguments.
+// Package circuitbreaker decides when calls that can wait must avoid a failing route, and when one call may test
+// whether the route works again. It is pure: time and observations are arguments.
 package circuitbreaker
 
 import (
@@ -7,78 +7,80 @@ import (
 	"time"
 )
 
-// Rules state when a breaker opens, and how it is tested before it closes.
+// Rules say when a breaker opens, and when a probe, a single call, tests whether it can close.
 type Rules struct {
-	// Share opens the breaker if more than this percentage of the last calls failed; 100 disables it.
+	// Share is a percentage. The breaker opens if more of the last calls failed; 100 disables it.
 	Share int
-	// The share is taken of the last MaxCalls calls, and of MinCalls at least.
+	// The share is computed from the last MaxCalls calls. With fewer than MinCalls calls the breaker stays closed.
 	MinCalls, MaxCalls int
-	// MinFailures is the least number of failures; 0 means no minimum.
+	// MinFailures is the minimum number of failures that opens the breaker; 0 means no minimum.
 	MinFailures int
-	// Window is the age up to which a call counts.
+	// Window is the maximum age of the calls that count.
 	Window time.Duration
-	// First is the time from the opening to the first probe. It doubles with each failed probe, up to Longest.
+	// First is the time from the opening of the breaker to the first probe. Each failed probe doubles the time, up to
+	// Longest.
 	First, Longest time.Duration
 }
 
-// DefaultRules returns the rules for routes.
+// DefaultRules returns the rules for the routes of trunks.
 func DefaultRules() Rules {
 	return Rules{Share: 50, MinCalls: 10, MaxCalls: 40, Window: 10 * time.Minute, First: 10 * time.Second, Longest: 5 * time.Minute}
 }
 
-// CampaignRules returns the rules by which a campaign holds itself after calls that failed because of this service.
-// US law allows 3 % of calls to be abandoned (47 CFR 64.1200(a)(7)).
+// CampaignRules returns the rules that pause a campaign when its calls fail because of this service. US law allows 3%
+// of a campaign's answered calls to be abandoned (47 CFR 64.1200(a)(7)).
 func CampaignRules() Rules {
 	return Rules{Share: 3, MinFailures: 3, MaxCalls: 100, First: 10 * time.Second, Longest: 5 * time.Minute}
 }
 
-// A Reason states why a breaker is open.
+// Reason says why a breaker is open.
 type Reason string
 
-// Reasons.
+// Reasons for an open breaker.
 const (
-	Failures    Reason = "failures"    // calls through the route fail
-	Unreachable Reason = "unreachable" // no node sees a proxy of the trunk that takes calls
+	Failures    Reason = "failures"    // too many calls through the route failed
+	Unreachable Reason = "unreachable" // no node can reach a proxy of the trunk
 )
 
-// A Probe is the state of the call that tests a route.
+// Probe is the state of the call that tests a route.
 type Probe uint8
 
-// Probes.
+// States of a probe.
 const (
 	None   Probe = iota // no probe
-	On                  // no result yet
-	Passed              // the route works
-	Failed              // the route failed
-	Gone                // no result, for example because it was never sent
+	On                  // the probe has no result yet
+	Passed              // the probe showed that the route works
+	Failed              // the probe showed that the route fails
+	Gone                // the probe ended without a result, for example because its INVITE was never sent
 )
 
-// A State is the state of a breaker. Its zero value is closed.
+// State is the state of a breaker. The zero value is a closed breaker.
 type State struct {
 	Open    bool
-	Why     Reason    // why it is open
-	Since   time.Time // time of the last opening or closing
+	Why     Reason    // reason for being open
+	Since   time.Time // time at which the breaker last opened or closed
 	Wait    time.Duration
-	ProbeAt time.Time // from this time on one call may test the route
-	Probing bool      // a probe is under way
+	ProbeAt time.Time // time from which one call may test the route
+	Probing bool      // a probe is running
 }
 
-// An Observation is the state of a route at one time.
+// Observation is what is known about a route at one moment.
 type Observation struct {
-	// Good and Bad count the last calls since the breaker closed, by whether the route worked.
+	// Good and Bad are the numbers of recent calls, since the breaker last closed, for which the route worked or
+	// failed.
 	Good, Bad int
-	// Unreachable reports that no node sees a proxy of the trunk that takes calls.
+	// Unreachable reports that no node can reach a proxy of the trunk.
 	Unreachable bool
 	Probe       Probe
 }
 
-// Step returns the next state.
+// Step returns the state that follows s at time at.
 func (r Rules) Step(at time.Time, s State, x Observation) State {
 	if !s.Open {
 		switch {
 		case r.hasFailed(x):
 			return State{Open: true, Why: Failures, Since: at, Wait: r.First, ProbeAt: at.Add(r.First)}
-		case x.Unreachable: // an address may wrongly count as down: one call may test at once
+		case x.Unreachable: // the proxies may be up after all, so one call may test the route at once
 			return State{Open: true, Why: Unreachable, Since: at, Wait: r.First, ProbeAt: at}
 		}
 		return s
@@ -98,7 +100,7 @@ func (r Rules) hasFailed(x Observation) bool {
 	return all >= max(r.MinCalls, 1) && x.Bad >= r.MinFailures && 100*x.Bad > r.Share*all
 }
 
-// afterProbe returns the next state while a probe is under way.
+// afterProbe returns the state that follows s while a probe is running.
 func (r Rules) afterProbe(at time.Time, s State, x Observation) State {
 	switch x.Probe {
 	case Passed:
@@ -107,7 +109,7 @@ func (r Rules) afterProbe(at time.Time, s State, x Observation) State {
 		s.Probing = false
 		s.ProbeAt = at.Add(s.Wait)
 		s.Wait = min(2*s.Wait, max(r.Longest, r.First))
-		if !x.Unreachable { // its proxies respond, but calls fail
+		if !x.Unreachable { // the proxies respond, but calls fail
 			s.Why = Failures
 		}
 	case Gone, None:
@@ -118,17 +120,18 @@ func (r Rules) afterProbe(at time.Time, s State, x Observation) State {
 	return s
 }
 
-// RouteFaults returns the end reasons of calls that did not ring because of the route: the carrier failed, asked for
-// a pause, rejected the credentials or the call, or redirected it. A busy, absent or unknown callee is not a
-// fault of the route.
+// RouteFaults returns the end reasons that count as a fault of the route: the carrier failed, asked for a pause,
+// rejected the credentials or the call, or redirected it. A callee who is busy, absent or unknown is not a fault of
+// the route.
 func RouteFaults() []string {
 	return []string{"route_error", "congestion", "auth_failed", "blocked", "redirect_refused"}
 }
 
-// timedOut is the status of a request without a response in time.
+// timedOut is SIP status 408: no response came in time.
 const timedOut = 408
 
-// IsRouteFault reports whether a call failed because of the route, by its end reason and its final SIP status (0: none).
+// IsRouteFault reports whether a call failed because of its route. status is the final SIP status, or 0 if there was
+// none.
 func IsRouteFault(reason string, status int, rang bool) bool {
 	if rang {
 		return false
@@ -139,7 +142,7 @@ func IsRouteFault(reason string, status int, rang bool) bool {
 	return slices.Contains(RouteFaults(), reason)
 }
 
-// IsReached reports whether an unanswered call proves that the route works.
+// IsReached reports whether an unanswered call proves that its route works.
 func IsReached(reason string, status int, rang bool) bool {
 	if rang {
 		return true

@@ -57,7 +57,8 @@ func TestStep(t *testing.T) {
 	}
 }
 
-// TestBackOff: while probes fail, they are as rare as the rules say; the first success closes the breaker.
+// TestBackOff checks that the time between failing probes grows as the rules say, and that the first successful probe
+// closes the breaker.
 func TestBackOff(t *testing.T) {
 	r, at := DefaultRules(), noon()
 	s := r.Step(at, State{}, Observation{Bad: 10})
@@ -88,8 +89,8 @@ func TestBackOff(t *testing.T) {
 	}
 }
 
-// TestNever: for any observations, a closed breaker has no probe, an open one waits within its bounds, and it closes
-// only for a reason.
+// TestNever checks properties for random observations: a closed breaker runs no probe, an open breaker waits within
+// the bounds of its rules, and it closes only for a reason.
 func TestNever(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := DefaultRules()
@@ -157,7 +158,8 @@ func TestFault(t *testing.T) {
 	}
 }
 
-// TestOfCampaigns: a campaign holds itself after at least three failed calls that are more than 3 % of its last 100.
+// TestOfCampaigns checks that a campaign is paused after three failed calls if they are more than 3% of its last 100
+// calls.
 func TestOfCampaigns(t *testing.T) {
 	r := CampaignRules()
 	at := time.Unix(1795222586, 0)
