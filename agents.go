@@ -54,8 +54,8 @@ func (h *agentHealth) check(ctx context.Context, q db.Querier, orgID, agentID st
 		return s, err
 	}
 	if state.Wrong != nil { // another server may have the provider
-		d, err := agents.ReadVersion(ctx, q, agentID, version)
-		if err == nil {
+		var d agents.Definition
+		if d, err = agents.ReadVersion(ctx, q, agentID, version); err == nil {
 			s.NoProvider = h.providers.checkNames(ctx, q, d)
 		}
 		return s, err

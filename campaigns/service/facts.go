@@ -77,9 +77,9 @@ func (k checker) addRoute(ctx context.Context, q db.Querier, c campaigns.Campaig
 	}
 	f.AgentPublished = version > 0
 	if k.agent != nil && f.AgentPublished {
-		state, err := k.agent(ctx, q, c.OrgID, id, version)
-		if err != nil {
-			return err
+		state, fault := k.agent(ctx, q, c.OrgID, id, version)
+		if fault != nil {
+			return fault
 		}
 		f.NoProvider, f.Warnings.ProviderFailures = state.NoProvider != nil, state.Warnings
 		if state.Refused != nil {

@@ -40,7 +40,8 @@ func TestJudgeReport(t *testing.T) {
 		{"misconfigured an hour ago", []check{stale}, "", ""},
 		{"down three minutes ago", []check{past}, "", ""},
 		{
-			"another engine works", []check{{Serves: "asr", Provider: "a", At: now, Error: "401 Unauthorized", Misconfigured: true}, ok},
+			"another engine works",
+			[]check{{Serves: "asr", Provider: "a", At: now, Error: "401 Unauthorized", Misconfigured: true}, ok},
 			"recognizer a: 401 Unauthorized", "",
 		},
 	} {
