@@ -23,7 +23,7 @@ func TestMain(m *testing.M) { dbtest.Main(m) }
 
 const secret = "whsec_Y2FuYXJ5LWNhbmFyeS1jYW5hcnktY2FuYXJ5LWNhbmFyeS0="
 
-// newEnv returns an Env over an empty database and its output.
+// newEnv returns an Env with an empty database, and the buffer that receives its output.
 func newEnv(t *testing.T) (*admincli.Env, *bytes.Buffer) {
 	t.Helper()
 	out := &bytes.Buffer{}
@@ -37,7 +37,7 @@ func exec(t *testing.T, d *admincli.Env, sql string, args ...any) {
 	}
 }
 
-// organization creates acme with an endpoint, a call, and a delivery in a state.
+// organization creates the organization acme with a webhook endpoint, a call, and a delivery in the given state.
 func organization(t *testing.T, d *admincli.Env, url, state string) (endpoint string) {
 	t.Helper()
 	org, err := apikeys.EnsureOrganization(t.Context(), d.Pool, "acme")
@@ -101,7 +101,7 @@ func TestReplayWebhooks(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for i, id := range []string{endpoint, "evt_1"} { // all dead ones, then a delivered one
+	for i, id := range []string{endpoint, "evt_1"} { // replays all dead deliveries first, and then a delivered one
 		if err := (admincli.ReplayWebhooks{ID: id}).Run(t.Context(), d); err != nil || !strings.Contains(out.String(), "deliveries to resend: 1") {
 			t.Fatalf("%s: %v %s", id, err, out)
 		}

@@ -42,8 +42,8 @@ func (c PublishAgent) Run(ctx context.Context, d *Env) error {
 	return err
 }
 
-// check tests the providers of the draft. It prints warnings, and refuses a draft whose calls
-// would fail.
+// check tests the providers of the draft. It prints warnings, and returns an error if calls with the draft would
+// fail.
 func (c PublishAgent) check(ctx context.Context, d *Env, org string) error {
 	if d.Providers == nil {
 		return nil

@@ -19,7 +19,7 @@ type TraceCall struct {
 	JSON bool   `help:"Print JSON."`
 }
 
-// Run prints the ladder of a call.
+// Run prints the SIP messages of a call.
 func (c TraceCall) Run(ctx context.Context, d *Env) error {
 	ladder, err := (&store.Store{Pool: d.Pool}).Signaling(ctx, c.ID)
 	switch {

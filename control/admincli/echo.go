@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// disableEcho turns off the echo of a terminal until show is called. Other files are unchanged.
+// disableEcho turns off the echo of the terminal f until show is called. If f is no terminal, nothing changes.
 func disableEcho(f *os.File) (show func(), err error) {
 	fd := int(f.Fd())
 	was, err := unix.IoctlGetTermios(fd, unix.TCGETS)
@@ -22,6 +22,6 @@ func disableEcho(f *os.File) (show func(), err error) {
 	fmt.Fprint(os.Stderr, "Password: ")
 	return func() {
 		fmt.Fprintln(os.Stderr)
-		_ = unix.IoctlSetTermios(fd, unix.TCSETS, was) // nothing more can be done
+		_ = unix.IoctlSetTermios(fd, unix.TCSETS, was) // if this fails, nothing can be done
 	}, nil
 }

@@ -1,5 +1,5 @@
-// Package admincli implements the administration commands, which use the database directly
-// and need no running server. The fields of a command are its arguments.
+// Package admincli implements the administration commands. They use the database directly and need no running server.
+// The fields of a command's type are its arguments.
 package admincli
 
 import (
@@ -13,22 +13,22 @@ import (
 	"github.com/parley-voice/parley/control/retention"
 )
 
-// Env holds the dependencies of commands.
+// Env holds what commands need.
 type Env struct {
 	Pool *pgxpool.Pool
-	// AllowInsecure permits webhooks to http and private addresses.
+	// AllowInsecure permits webhooks with plain http and with private addresses.
 	AllowInsecure bool
 	// Providers checks the providers of agents; nil skips the checks.
 	Providers agents.ProviderChecker
 	// Bucket stores the recordings.
 	Bucket retention.Bucket
-	// In is the source of passwords.
+	// In is the input from which passwords are read.
 	In io.Reader
 	// Out receives the output, and Errs the warnings.
 	Out, Errs io.Writer
 }
 
-// table returns a writer for aligned columns.
+// table returns a writer that aligns columns.
 func (d *Env) table() *tabwriter.Writer { return tabwriter.NewWriter(d.Out, 0, 4, 2, ' ', 0) }
 
 // formatTime formats a time to the minute, in UTC.

@@ -16,7 +16,7 @@ type Erase struct {
 	All    bool   `help:"Erase every call of the organization."                 xor:"which" required:""`
 }
 
-// Run erases ended calls. Suppressed numbers stay on their list.
+// Run erases ended calls. The suppression list keeps its numbers.
 func (c Erase) Run(ctx context.Context, d *Env) error {
 	org, err := apikeys.FindOrganization(ctx, d.Pool, c.Org)
 	if err != nil {

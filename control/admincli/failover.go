@@ -10,7 +10,7 @@ import (
 	"github.com/parley-voice/parley/control/failover"
 )
 
-// Failover groups the commands for databases that reverted to an earlier state.
+// Failover groups the commands for the time after the database reverted to an older state.
 type Failover struct {
 	Status  FailoverStatus  `cmd:"" help:"Show whether calls are dialed and which nodes have not reported their calls."`
 	Release FailoverRelease `cmd:"" help:"Dial held calls without the missing nodes. Their numbers may be called twice."`
@@ -52,12 +52,12 @@ func names(all []string) string {
 	return strings.Join(all, ", ")
 }
 
-// FailoverRelease dials held calls.
+// FailoverRelease lets the held calls be dialed.
 type FailoverRelease struct {
 	Yes bool `help:"Confirm that the nodes listed by parley failover status will not return."`
 }
 
-// Run releases held calls.
+// Run releases the held calls.
 func (c FailoverRelease) Run(ctx context.Context, d *Env) error {
 	if !c.Yes {
 		return errors.New(

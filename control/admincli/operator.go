@@ -33,7 +33,7 @@ type CreateOperator struct {
 	Password bool   `help:"Read the password from standard input, at least 12 characters."`
 }
 
-// Run prints a generated password.
+// Run creates the operator. It prints the password if it generated one.
 func (c CreateOperator) Run(ctx context.Context, d *Env) error {
 	n := operator.NewMember{Email: c.Email, Role: operator.Role(c.Role)}
 	var err error
@@ -97,7 +97,7 @@ type SetOperator struct {
 	Password bool   `help:"Read a new password from standard input. Ends all sessions of the account."`
 }
 
-// Run changes role and password; the role applies from the next page.
+// Run changes the role and the password. The next page that the operator opens uses the new role.
 func (c SetOperator) Run(ctx context.Context, d *Env) error {
 	if c.Role == "" && !c.Password {
 		return errors.New("nothing to change: use --role, --password, or both")
@@ -138,7 +138,7 @@ type DeleteOperator struct {
 	Email string `arg:"" help:"Email address of the operator."`
 }
 
-// Run removes the role, and the account if it was the last one.
+// Run removes the operator's role in the organization, and the account if it has no other role.
 func (c DeleteOperator) Run(ctx context.Context, d *Env) error {
 	m, org, err := d.operator(ctx, c.Org, c.Email)
 	if err != nil {
@@ -160,7 +160,7 @@ func (d *Env) operator(ctx context.Context, orgName, email string) (m operator.M
 	return m, org, err
 }
 
-// change runs do and writes its entry to the audit log as the command line.
+// change runs do and records the change in the audit log. The recorded actor is the command line.
 func (d *Env) change(ctx context.Context, org string, do func(db.Querier) (operator.Entry, error)) error {
 	return db.Tx(ctx, d.Pool, func(tx pgx.Tx) error {
 		e, err := do(tx)
@@ -171,7 +171,7 @@ func (d *Env) change(ctx context.Context, org string, do func(db.Querier) (opera
 	})
 }
 
-// password reads a line from standard input, without echo on a terminal.
+// password reads one line from standard input. A terminal does not show it.
 func (d *Env) password() (media.Secret, error) {
 	if f, ok := d.In.(*os.File); ok {
 		show, err := disableEcho(f)

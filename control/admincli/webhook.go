@@ -69,7 +69,7 @@ type ReplayWebhooks struct {
 	Enable bool   `help:"Enable the endpoint if it is disabled."`
 }
 
-// Run makes deliveries due; a running server sends them at once.
+// Run makes the deliveries due again. A running server sends them at once.
 func (c ReplayWebhooks) Run(ctx context.Context, d *Env) error {
 	n, err := webhook.Replay(ctx, d.Pool, c.ID, c.Enable)
 	if err != nil {
@@ -84,7 +84,7 @@ type TestWebhook struct {
 	ID string `arg:"" help:"The endpoint's id (whe_…)."`
 }
 
-// Run sends one test event outside the queue. It fails without a 2xx response.
+// Run sends one test event without the delivery queue. It fails unless the response has a 2xx status.
 func (c TestWebhook) Run(ctx context.Context, d *Env) error {
 	s := &webhook.Sender{Pool: d.Pool, AllowInsecure: d.AllowInsecure}
 	status, took, err := s.Test(ctx, c.ID)

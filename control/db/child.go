@@ -15,26 +15,26 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A child is a running postmaster.
+// child is a running Postgres server process (postmaster).
 type child struct {
 	cmd  *exec.Cmd
-	done chan struct{} // closed when it has exited
+	done chan struct{} // closed when the process has exited
 }
 
-// stop requests a fast shutdown, which rolls back open transactions.
+// stop asks for a fast shutdown, which rolls back open transactions.
 func (c *child) stop() {
-	_ = c.cmd.Process.Signal(syscall.SIGINT) // it may have exited already
+	_ = c.cmd.Process.Signal(syscall.SIGINT) // fails if the process has exited, which is fine
 	select {
 	case <-c.done:
 		return
 	case <-time.After(20 * time.Second):
 	}
-	_ = c.cmd.Process.Signal(syscall.SIGQUIT) // the next start recovers
+	_ = c.cmd.Process.Signal(syscall.SIGQUIT) // immediate shutdown; the next start recovers the data
 	<-c.done
 }
 
-// launch creates the data directory if needed, starts Postgres and waits until it accepts connections. The caller
-// holds the lock and stops the child.
+// launch creates the data directory if there is none, starts Postgres, and waits until it accepts connections. The
+// caller holds the lock, and has to stop the child.
 func (l *Local) launch(ctx context.Context) (*child, error) {
 	data := filepath.Join(l.home, "data")
 	have, err := dataVersion(data)
@@ -50,7 +50,7 @@ func (l *Local) launch(ctx context.Context) (*child, error) {
 			return nil, err
 		}
 	}
-	// After a crash the first starts may fail: the lock file of the dead postmaster remains, or its children still run.
+	// After a crash the first starts may fail, because the dead server's lock file is left or its children still run.
 	deadline := time.Now().Add(30 * time.Second)
 	for {
 		c, err := l.run(in, data)
@@ -74,13 +74,13 @@ func (l *Local) launch(ctx context.Context) (*child, error) {
 	}
 }
 
-// initdb creates the data in a temporary folder and renames it once it is complete.
+// initdb creates the data in a temporary folder, and renames the folder when the data are complete.
 func (l *Local) initdb(ctx context.Context, in install, data string) error {
 	fresh := data + ".new"
 	if err := os.RemoveAll(fresh); err != nil {
 		return fmt.Errorf("initdb: %w", err)
 	}
-	// The socket's folder has mode 0700: any process that may open it is trusted.
+	// The folder of the socket has mode 0700. Whoever may open the socket is trusted.
 	args := []string{"-D", fresh, "-U", "parley", "--auth-local=trust", "--auth-host=reject", "--no-locale", "-E", "UTF8", "--no-instructions"}
 	if l.Fast {
 		args = append(args, "--no-sync")
@@ -96,10 +96,10 @@ func (l *Local) initdb(ctx context.Context, in install, data string) error {
 	return nil
 }
 
-// prepareCommand sets the environment, user and process group of a Postgres program.
+// prepareCommand sets the environment, the user and the process group for a Postgres program.
 func (l *Local) prepareCommand(cmd *exec.Cmd, in install) {
 	attr := &syscall.SysProcAttr{
-		Setpgid:   true, // Ctrl-C must reach only this process, which stops Postgres last
+		Setpgid:   true, // Ctrl-C must not reach Postgres, because this process stops it last
 		Pdeathsig: syscall.SIGINT,
 	}
 	if l.acct.change {
@@ -110,13 +110,13 @@ func (l *Local) prepareCommand(cmd *exec.Cmd, in install) {
 	cmd.Env = []string{"PATH=" + in.bin + ":/usr/bin:/bin", "HOME=" + l.home, "TZ=UTC", "LC_ALL=C"}
 }
 
-// run starts the postmaster. The kernel ends it with this process, even after a crash.
+// run starts the postmaster. The kernel kills it when this process ends, even by a crash.
 func (l *Local) run(in install, data string) (*child, error) {
 	args := []string{
 		"-D", data, "-k", l.socket, "-p", "5432",
 		"-c", "listen_addresses=", "-c", "unix_socket_permissions=0700", "-c", "max_connections=100",
 		"-c", "shared_buffers=64MB", "-c", "autovacuum_naptime=5s", "-c", "logging_collector=off", "-c", "timezone=UTC", "-c", "jit=off",
-		// Logged statements would reveal their values.
+		// A logged statement would reveal the values in it.
 		"-c", "log_min_error_statement=panic", "-c", "log_error_verbosity=terse",
 	}
 	if l.Fast {
@@ -134,13 +134,13 @@ func (l *Local) run(in install, data string) (*child, error) {
 	c := &child{cmd: cmd, done: make(chan struct{})}
 	started := make(chan error, 1)
 	go func() {
-		// The death signal is sent when the thread that started the child
-		// exits, not the process: this goroutine keeps its thread.
+		// The kernel sends the death signal when the thread that started the child exits, not when the process does.
+		// Therefore this goroutine keeps its thread.
 		runtime.LockOSThread()
 		err := cmd.Start()
 		started <- err
 		if err == nil {
-			_ = cmd.Wait() // its log states the reason
+			_ = cmd.Wait() // the Postgres log says why it exited
 		}
 		close(c.done)
 	}()
@@ -150,7 +150,7 @@ func (l *Local) run(in install, data string) (*child, error) {
 	return c, nil
 }
 
-// await returns once the child accepts connections. If it exits first, the error contains its log.
+// await waits until the child accepts connections. If the child exits first, the error contains the end of its log.
 func (l *Local) await(ctx context.Context, c *child) error {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
@@ -173,7 +173,7 @@ func (l *Local) await(ctx context.Context, c *child) error {
 
 // logTail returns the last lines of the Postgres log.
 func (l *Local) logTail() string {
-	text, _ := readRegular(l.home+".log", 4096) // empty if unreadable
+	text, _ := readRegular(l.home+".log", 4096) // the text is empty if the log cannot be read
 	return lastLines(string(text), 5)
 }
 
@@ -182,7 +182,7 @@ func lastLines(text string, n int) string {
 	return strings.Join(lines[max(0, len(lines)-n):], "; ")
 }
 
-// makeDatabase creates the program's database unless it exists.
+// makeDatabase creates the database "parley" if it does not exist.
 func (l *Local) makeDatabase(ctx context.Context) error {
 	conn, err := pgx.Connect(ctx, l.URL("postgres"))
 	if err != nil {

@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// Column is a column of a table with rows T. In Read and Write, %s is the column and the
-// argument of a statement; empty means "%s".
+// Column maps a column of a table to a field of T. In Read, %s stands for the column; in Write, for the argument of
+// the statement. An empty Read or Write means "%s".
 type Column[T any] struct {
 	Name string
-	// Type is the SQL type of the argument; empty if no statement writes the column.
+	// Type is the SQL type of the argument. It is empty if no statement writes the column.
 	Type string
-	// Read is the SQL expression that is scanned.
+	// Read is the SQL expression that a query selects.
 	Read string
-	// Write is the SQL expression that is stored. Without %s the column takes no argument.
+	// Write is the SQL expression that is stored. Without %s, the column takes no argument.
 	Write string
 
 	value  func(*T) any
@@ -22,13 +22,13 @@ type Column[T any] struct {
 	target func(*T) any
 }
 
-// Field returns a column that holds a field as it is.
+// Field returns a column that stores a field without conversion.
 func Field[T, V any](name, sqlType string, field func(*T) *V) Column[T] {
 	return Converted(name, sqlType, field, func(v V) V { return v }, func(v *V) any { return v })
 }
 
-// Converted returns a column that holds a field in another form: write returns the
-// argument, target what is scanned into.
+// Converted returns a column that stores a field in another form. write returns the argument for a statement; target
+// returns the pointer to scan into.
 func Converted[T, V, A any](name, sqlType string, field func(*T) *V, write func(V) A, target func(*V) any) Column[T] {
 	return Column[T]{
 		Name: name, Type: sqlType,
@@ -44,15 +44,15 @@ func Converted[T, V, A any](name, sqlType string, field func(*T) *V, write func(
 	}
 }
 
-// Columns are columns of a table. SQL made from them must be made once, not per statement.
+// Columns are columns of a table. Build SQL from them once, at start, and not for each statement.
 type Columns[T any] []Column[T]
 
-// Only returns the named columns.
+// Only returns the columns with these names.
 func (t Columns[T]) Only(names ...string) Columns[T] {
 	return t.filter(func(c Column[T]) bool { return slices.Contains(names, c.Name) })
 }
 
-// Except returns the other columns.
+// Except returns the columns without those with these names.
 func (t Columns[T]) Except(names ...string) Columns[T] {
 	return t.filter(func(c Column[T]) bool { return !slices.Contains(names, c.Name) })
 }
@@ -61,12 +61,12 @@ func (t Columns[T]) filter(keep func(Column[T]) bool) Columns[T] {
 	return slices.DeleteFunc(slices.Clone(t), func(c Column[T]) bool { return !keep(c) })
 }
 
-// WriteAs returns the columns with another Write of one.
+// WriteAs returns a copy in which the named column has another Write.
 func (t Columns[T]) WriteAs(name, write string) Columns[T] {
 	return t.change(name, func(c *Column[T]) { c.Write = write })
 }
 
-// ReadAs returns the columns with another Read of one.
+// ReadAs returns a copy in which the named column has another Read.
 func (t Columns[T]) ReadAs(name, read string) Columns[T] {
 	return t.change(name, func(c *Column[T]) { c.Read = read })
 }
@@ -81,28 +81,29 @@ func (t Columns[T]) change(name string, do func(*Column[T])) Columns[T] {
 	return t
 }
 
-// Select returns the expressions that read the columns of the table with this alias, in the order of Targets.
+// Select returns a list of SQL expressions that read the columns, in the order of Targets. alias is the alias of the
+// table.
 func (t Columns[T]) Select(alias string) string {
 	return t.list(Column[T].isRead, func(c Column[T], _ int) string { return format(c.Read, alias+"."+c.Name) })
 }
 
-// Targets returns what the columns of a row are scanned into.
+// Targets returns the pointers into which the columns of a row are scanned.
 func (t Columns[T]) Targets(row *T) []any {
 	return t.values(Column[T].isRead, func(c *Column[T]) any { return c.target(row) })
 }
 
-// Args returns the arguments of one row.
+// Args returns the arguments that write one row.
 func (t Columns[T]) Args(row *T) []any {
 	return t.values(Column[T].hasArg, func(c *Column[T]) any { return c.value(row) })
 }
 
-// ArrayArgs returns the arguments of several rows: an array for each column.
+// ArrayArgs returns the arguments that write several rows: one array for each column.
 func (t Columns[T]) ArrayArgs(rows []T) []any {
 	return t.values(Column[T].hasArg, func(c *Column[T]) any { return c.values(rows) })
 }
 
 func (t Columns[T]) values(keep func(Column[T]) bool, value func(*Column[T]) any) []any {
-	all := make([]any, 0, len(t)+8) // the caller may append some
+	all := make([]any, 0, len(t)+8) // room for arguments that the caller appends
 	for n := range t {
 		if keep(t[n]) {
 			all = append(all, value(&t[n]))
@@ -111,35 +112,37 @@ func (t Columns[T]) values(keep func(Column[T]) bool, value func(*Column[T]) any
 	return all
 }
 
-// ArgCount returns the number of Args.
+// ArgCount returns the number of arguments that Args returns.
 func (t Columns[T]) ArgCount() int { return len(t.filter(Column[T].hasArg)) }
 
-// ArrayParams returns the parameters of ArrayArgs, from $first on, for unnest.
+// ArrayParams returns the SQL parameters for ArrayArgs, for use in unnest. They are numbered from $first.
 func (t Columns[T]) ArrayParams(first int) string {
 	return t.list(Column[T].hasArg, func(c Column[T], n int) string { return param(first+n, c.Type) + "[]" })
 }
 
-// ArgNames returns the names of the columns with an argument, for the result of unnest.
+// ArgNames returns the names of the columns that take an argument. They name the columns of the result of unnest.
 func (t Columns[T]) ArgNames() string {
 	return t.list(Column[T].hasArg, func(c Column[T], _ int) string { return c.Name })
 }
 
-// Insert returns the INSERT of one row with the parameters of Args, from $first on. A FROM clause may follow.
+// Insert returns an INSERT statement for one row. Its parameters are those of Args, numbered from $first. A FROM
+// clause may follow.
 func (t Columns[T]) Insert(table string, first int) string {
 	return t.insert(table, func(c Column[T], n int) string { return param(first+n, c.Type) })
 }
 
-// InsertRows returns the INSERT of rows whose arguments have the names ArgNames. A FROM clause must follow.
+// InsertRows returns an INSERT statement that reads rows with the columns ArgNames. A FROM clause must follow.
 func (t Columns[T]) InsertRows(table string) string {
 	return t.insert(table, func(c Column[T], _ int) string { return c.Name })
 }
 
-// Set returns the assignments of an UPDATE by the parameters of Args, from $first on.
+// Set returns the assignments of an UPDATE statement. Its parameters are those of Args, numbered from $first.
 func (t Columns[T]) Set(first int) string {
 	return t.write(" = ", func(c Column[T], n int) string { return param(first+n, c.Type) })
 }
 
-// SetFrom returns the assignments of an UPDATE from rows with this alias that have the names ArgNames.
+// SetFrom returns the assignments of an UPDATE statement that reads rows with the columns ArgNames. alias is the
+// alias of these rows.
 func (t Columns[T]) SetFrom(alias string) string {
 	return t.write(" = ", func(c Column[T], _ int) string { return alias + "." + c.Name })
 }
@@ -149,7 +152,8 @@ func (t Columns[T]) insert(table string, arg func(c Column[T], n int) string) st
 	return "INSERT INTO " + table + " (" + names + ") SELECT " + t.write("", arg)
 }
 
-// write returns the stored expressions; assign follows the name of each column, unless empty.
+// write returns the expressions that are stored. If assign is not empty, the name of each column and assign precede
+// its expression.
 func (t Columns[T]) write(assign string, arg func(c Column[T], n int) string) string {
 	args := 0
 	return t.list(Column[T].isWritten, func(c Column[T], _ int) string {
@@ -165,7 +169,7 @@ func (t Columns[T]) write(assign string, arg func(c Column[T], n int) string) st
 	})
 }
 
-// list joins the parts of some columns; n counts these.
+// list joins the parts of the columns for which of is true. n is the index of a column among these.
 func (t Columns[T]) list(of func(Column[T]) bool, part func(c Column[T], n int) string) string {
 	var parts []string
 	for _, c := range t {
@@ -176,7 +180,7 @@ func (t Columns[T]) list(of func(Column[T]) bool, part func(c Column[T], n int) 
 	return strings.Join(parts, ", ")
 }
 
-// WriteOnly returns the column without its Read.
+// WriteOnly returns the column without its Read, so that queries skip it.
 func (c Column[T]) WriteOnly() Column[T] {
 	c.target = nil
 	return c

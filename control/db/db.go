@@ -1,5 +1,5 @@
-// Package db opens Postgres: pools, migrations, notifications, and without a database URL
-// an own Postgres child process.
+// Package db opens Postgres: connection pools, migrations and notifications. Without a database URL it runs Postgres
+// as a child process.
 package db
 
 import (
@@ -16,15 +16,17 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Config selects the database to open.
+// Config says which database to open, and how.
 type Config struct {
-	// URL is a Postgres connection string. If empty, Open starts or joins the Postgres of DataDir.
+	// URL is a Postgres connection string. If it is empty, Open starts the Postgres of DataDir, or uses the one that
+	// another process started.
 	URL string
-	// DataDir is the folder of the program's data; used without a URL only.
+	// DataDir is the folder of the program's data. It is used only if URL is empty.
 	DataDir string
-	// MaxConns bounds Pool; 0 means 16. DialPool has half as many connections, OrderPool a quarter.
+	// MaxConns is the maximum number of connections of Pool; 0 means 16. DialPool gets half as many, OrderPool a
+	// quarter.
 	MaxConns int32
-	// Wait is how long Open waits for a writable database; 0 fails at once.
+	// Wait is how long Open waits for a database that accepts writes; 0 means that Open fails at once.
 	Wait time.Duration
 	// Prepare is called for every new connection; may be nil.
 	Prepare func(context.Context, *pgx.Conn) error
@@ -32,21 +34,21 @@ type Config struct {
 	Log *slog.Logger
 }
 
-// A DB is an open, migrated database.
+// DB is an open database whose schema is up to date.
 type DB struct {
-	// Pool is safe for concurrent use.
+	// Pool is for all work without a pool of its own.
 	Pool *pgxpool.Pool
-	// DialPool is reserved for dialing, so that a flood of requests takes none of its connections. Its statements use
+	// DialPool is only for dialing, so that a flood of requests cannot take its connections. Its statements use
 	// generic plans.
 	DialPool *pgxpool.Pool
-	// OrderPool is reserved for the short queries of almost every request. Its statements use generic plans.
+	// OrderPool is only for the short queries that almost every request runs. Its statements use generic plans.
 	OrderPool *pgxpool.Pool
 
 	local *Local
 }
 
-// Open connects, starts its own Postgres first if needed, and migrates the schema. Several processes may open one
-// database at a time.
+// Open connects to the database and migrates the schema. If needed, it starts Postgres first. Several processes may
+// open the same database at the same time.
 func Open(ctx context.Context, c Config) (*DB, error) {
 	d := &DB{}
 	c.MaxConns = cmp.Or(c.MaxConns, 16)
@@ -78,13 +80,14 @@ func Open(ctx context.Context, c Config) (*DB, error) {
 	return d, nil
 }
 
-// Pauses of await, and between its log lines.
+// Intervals of await: between tries, and between log lines.
 const (
 	awaitEvery       = 500 * time.Millisecond
 	awaitLogInterval = 5 * time.Second
 )
 
-// await waits for a writable database and logs that it waits. It fails after wait, or at once if waiting cannot help.
+// await waits until the database accepts writes, and logs that it waits. It fails after wait, or at once for an error
+// that waiting does not cure.
 func (d *DB) await(ctx context.Context, wait time.Duration, log *slog.Logger) error {
 	if wait <= 0 {
 		if err := d.Pool.Ping(ctx); err != nil {
@@ -112,7 +115,7 @@ func (d *DB) await(ctx context.Context, wait time.Duration, log *slog.Logger) er
 	}
 }
 
-// Close closes the pools and stops the Postgres started by this process.
+// Close closes the pools, and stops Postgres if this process started it.
 func (d *DB) Close() {
 	for _, p := range []*pgxpool.Pool{d.DialPool, d.OrderPool, d.Pool} {
 		if p != nil {
@@ -127,7 +130,7 @@ func (d *DB) Close() {
 func connect(ctx context.Context, url string, c Config, more map[string]string) (*pgxpool.Pool, error) {
 	pc, err := pgxpool.ParseConfig(url)
 	if err != nil {
-		// The parser's error contains the URL with its password.
+		// Do not return the parser's error: it contains the URL with its password.
 		return nil, errors.New("database: the URL is not a Postgres connection string")
 	}
 	pc.MaxConns = c.MaxConns
@@ -136,7 +139,7 @@ func connect(ctx context.Context, url string, c Config, more map[string]string) 
 	pc.ConnConfig.RuntimeParams["application_name"] = "parley"
 	pc.ConnConfig.RuntimeParams["timezone"] = "UTC"
 	pc.ConnConfig.RuntimeParams["statement_timeout"] = "30000"
-	pc.ConnConfig.RuntimeParams["jit"] = "off" // no statement is long enough to benefit
+	pc.ConnConfig.RuntimeParams["jit"] = "off" // no statement is long enough for compilation to pay off
 	maps.Copy(pc.ConnConfig.RuntimeParams, more)
 	m := &primaryFollower{}
 	m.watch(&pc.ConnConfig.Config)
@@ -148,15 +151,15 @@ func connect(ctx context.Context, url string, c Config, more map[string]string) 
 	return pool, nil
 }
 
-// Tx runs do in one transaction: committed if it returns nil, else rolled back.
+// Tx runs do in a transaction. It commits if do returns nil, and rolls back otherwise.
 func Tx(ctx context.Context, pool *pgxpool.Pool, do func(pgx.Tx) error) error {
 	return pgx.BeginFunc(ctx, pool, do)
 }
 
-// Batch is a batch of statements sent in one round trip.
+// Batch is a list of statements that are sent in one round trip.
 type Batch = pgx.Batch
 
-// A Querier is a pool or a transaction.
+// Querier is a pool or a transaction.
 type Querier interface {
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)

@@ -40,7 +40,7 @@ func TestListenerNotifies(t *testing.T) {
 	dbtest.Exec(t, d, "NOTIFY parley_test")
 	await("no notified after NOTIFY")
 
-	// The listener reconnects after its connection breaks.
+	// The listener must reconnect after its connection was closed.
 	dbtest.Exec(t, d, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query ILIKE 'listen%' AND datname = current_database()")
 	await("no notified after the connection broke")
 }

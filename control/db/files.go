@@ -8,12 +8,12 @@ import (
 	"syscall"
 )
 
-// A process of root shares folders with the account that runs Postgres. Its own files are outside those folders, and
-// no file is opened through a symbolic link, which could lead anywhere.
+// If this process runs as root, it shares folders with the account that runs Postgres. Its own files lie outside
+// these folders. It opens no file through a symbolic link, because the account could make a link point anywhere.
 
-// openRegular opens a regular file and follows no link.
+// openRegular opens a regular file. It does not follow symbolic links.
 func openRegular(name string, flag int) (*os.File, error) {
-	// Without O_NONBLOCK opening a named pipe would block.
+	// Without O_NONBLOCK, opening a named pipe would block.
 	f, err := os.OpenFile(name, flag|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600) //nolint:gosec // a file of ours
 	if err != nil {
 		return nil, err
@@ -28,7 +28,7 @@ func openRegular(name string, flag int) (*os.File, error) {
 	return f, nil
 }
 
-// readRegular reads at most the last limit bytes of a regular file and follows no link.
+// readRegular reads at most the last limit bytes of a regular file. It does not follow symbolic links.
 func readRegular(name string, limit int64) ([]byte, error) {
 	f, err := openRegular(name, os.O_RDONLY)
 	if err != nil {
@@ -43,7 +43,7 @@ func readRegular(name string, limit int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, limit))
 }
 
-// ownDir creates a folder that only the account may open.
+// ownDir creates a folder that only the Postgres account may open.
 func (l *Local) ownDir(dir string) error {
 	if err := l.makeOwnDir(dir); err != nil {
 		return fmt.Errorf("data directory: %w", err)

@@ -18,14 +18,14 @@ import (
 // ErrNoPostgres is returned if no Postgres is installed.
 var ErrNoPostgres = errors.New("no Postgres found: install it (Debian: apt-get install -y postgresql), or set PARLEY_DATABASE_URL")
 
-// An install is a Postgres installation on this machine.
+// install is a Postgres installation on this machine.
 type install struct {
-	bin   string // folder of its programs
+	bin   string // folder of the programs
 	major int
 }
 
-// findInstall returns the newest Postgres, or the one of major version want if that is not 0: a major version cannot
-// open the data of another.
+// findInstall returns the newest installation of Postgres. If want is not 0, it returns the installation of that
+// major version, because a major version cannot open the data of another.
 func findInstall(want int) (install, error) {
 	all := installs()
 	if len(all) == 0 {
@@ -50,7 +50,7 @@ func findInstall(want int) (install, error) {
 // installs returns all installations, newest first.
 func installs() []install {
 	var all []install
-	dirs, _ := filepath.Glob("/usr/lib/postgresql/*/bin") // the pattern is well formed
+	dirs, _ := filepath.Glob("/usr/lib/postgresql/*/bin") // cannot fail: the pattern is well formed
 	for _, dir := range dirs {
 		major, err := strconv.Atoi(filepath.Base(filepath.Dir(dir)))
 		if err == nil && executable(filepath.Join(dir, "postgres")) && executable(filepath.Join(dir, "initdb")) {
@@ -87,7 +87,7 @@ func onPath() (install, bool) {
 	return install{dir, major}, err == nil
 }
 
-// dataVersion returns the major version of the data in dir; 0 if there are no data.
+// dataVersion returns the major version of Postgres that created the data in dir, or 0 if there are none.
 func dataVersion(dir string) (int, error) {
 	text, err := readRegular(filepath.Join(dir, "PG_VERSION"), 16)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -103,11 +103,11 @@ func dataVersion(dir string) (int, error) {
 	return v, nil
 }
 
-// An account is the user that runs Postgres, which refuses to run as root.
+// account is the user that runs Postgres. Postgres refuses to run as root.
 type account struct {
 	name     string
 	uid, gid uint32
-	change   bool // it differs from the user of this process
+	change   bool // the user differs from the user of this process
 }
 
 func findAccount() (account, error) {
@@ -132,7 +132,7 @@ func findAccount() (account, error) {
 	return account{}, errors.New("postgres refuses to run as root: create a user postgres")
 }
 
-// checkReachable returns an error that names the folder above dir which the account may not traverse.
+// checkReachable returns an error if the account cannot enter a folder above dir. The error names the folder.
 func (a account) checkReachable(dir string) error {
 	if !a.change {
 		return nil

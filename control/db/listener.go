@@ -9,8 +9,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Listener wakes waiting workers by LISTEN and NOTIFY. Notifications are lost while the
-// connection is down, so workers must poll as well.
+// Listener wakes workers through LISTEN and NOTIFY. Notifications are lost while the connection is down, so workers
+// must also poll.
 type Listener struct {
 	Pool *pgxpool.Pool
 	Log  *slog.Logger
@@ -19,8 +19,8 @@ type Listener struct {
 	subscribers map[string][]chan struct{}
 }
 
-// Subscribe returns a channel that receives a value after a notification on a Postgres
-// channel. Pending notifications are merged. Call it before Run.
+// Subscribe returns a channel that receives a value after a notification on the named Postgres channel. Several
+// notifications may arrive as one value. Call Subscribe before Run.
 func (b *Listener) Subscribe(name string) <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -32,7 +32,7 @@ func (b *Listener) Subscribe(name string) <-chan struct{} {
 	return c
 }
 
-// Run listens until ctx ends and reconnects after errors.
+// Run listens until ctx ends. It reconnects after errors.
 func (b *Listener) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		err := b.listen(ctx)
@@ -54,7 +54,7 @@ func (b *Listener) listen(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// A listening connection must not return to the pool.
+	// A connection that listens must not return to the pool.
 	c := conn.Hijack()
 	defer func() { _ = c.Close(context.WithoutCancel(ctx)) }()
 	for _, name := range b.names() {
@@ -62,7 +62,7 @@ func (b *Listener) listen(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, name := range b.names() { // notifications missed while disconnected
+	for _, name := range b.names() { // wake all, because notifications may have been missed while disconnected
 		b.wake(name)
 	}
 	for {
@@ -90,7 +90,7 @@ func (b *Listener) wake(name string) {
 	for _, c := range b.subscribers[name] {
 		select {
 		case c <- struct{}{}:
-		default: // already pending
+		default: // a value is waiting already
 		}
 	}
 }

@@ -18,35 +18,35 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A Local is the Postgres of a data directory, reachable by a Unix socket that only its owner and root may open. The
-// first process to start it owns the child and restarts it after an exit. Others join, and one of them takes over
-// when the owner exits.
+// Local is the Postgres of a data directory. It is reachable through a Unix socket that only its owner and root may
+// open. The first process that starts it owns the child process and restarts it whenever it exits. Other processes
+// use it too; when the owner exits, one of them becomes the owner.
 type Local struct {
-	// Dir is the program's data directory; Postgres uses a folder in it.
+	// Dir is the program's data directory. Postgres uses a folder in it.
 	Dir string
-	// Fast trades durability for speed, for tests.
+	// Fast makes Postgres fast instead of durable. It is for tests.
 	Fast bool
 	Log  *slog.Logger
 
 	home   string // Dir/postgres
-	socket string // folder of the socket
+	socket string // folder that contains the socket
 	acct   account
 
 	mu   sync.Mutex
-	lock *os.File // held by the owner
+	lock *os.File // locked while this process is the owner
 
-	halt context.CancelFunc // ends the supervisor
+	halt context.CancelFunc // stops the supervisor
 	over sync.WaitGroup
 	once sync.Once
 }
 
-// Start returns once the database "parley" accepts connections. It refuses data of another major version and never
+// Start returns when the database "parley" accepts connections. It refuses data of another major version. It never
 // deletes data.
 func (l *Local) Start(ctx context.Context) error {
 	if err := l.prepare(); err != nil {
 		return err
 	}
-	running, halt := context.WithCancel(context.WithoutCancel(ctx)) // until Stop
+	running, halt := context.WithCancel(context.WithoutCancel(ctx)) // the supervisor runs until Stop
 	l.halt = halt
 	owner, err := l.takeLock()
 	if err != nil {
@@ -70,7 +70,7 @@ func (l *Local) Start(ctx context.Context) error {
 	return nil
 }
 
-// Stop stops the Postgres that this process owns and waits for its exit. Further calls do nothing.
+// Stop stops Postgres if this process owns it, and waits for its exit. Calling Stop again has no effect.
 func (l *Local) Stop() {
 	l.once.Do(func() {
 		if l.halt != nil {
@@ -80,7 +80,7 @@ func (l *Local) Stop() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		if l.lock != nil {
-			_ = l.lock.Close() // releases the lock
+			_ = l.lock.Close() // closing the file releases the lock
 		}
 	})
 }
@@ -92,7 +92,7 @@ func (l *Local) URL(database string) string {
 
 func (l *Local) log() *slog.Logger { return cmp.Or(l.Log, slog.New(slog.DiscardHandler)) }
 
-// prepare creates the folders.
+// prepare creates the folders that Postgres needs.
 func (l *Local) prepare() error {
 	dir, err := filepath.Abs(l.Dir)
 	if err != nil {
@@ -101,8 +101,8 @@ func (l *Local) prepare() error {
 	if l.acct, err = findAccount(); err != nil {
 		return err
 	}
-	// Other users may traverse the data directory but not list it: Postgres runs as another user if this process runs as
-	// root.
+	// Other users may enter the data directory, but not list it. Postgres runs as another user if this process runs
+	// as root.
 	if err := os.MkdirAll(dir, 0o711); err != nil { //nolint:gosec // see above
 		return fmt.Errorf("data directory: %w", err)
 	}
@@ -123,7 +123,7 @@ func (l *Local) prepare() error {
 	return nil
 }
 
-// takeLock tries to take the lock and reports whether this process is now the owner.
+// takeLock tries to take the owner's lock, and reports whether it did.
 func (l *Local) takeLock() (bool, error) {
 	f, err := openRegular(l.home+".lock", os.O_CREATE|os.O_RDWR)
 	if err != nil {
@@ -143,7 +143,7 @@ func (l *Local) takeLock() (bool, error) {
 	return true, nil
 }
 
-// join waits for the owner's Postgres. It returns true if the owner exited and this process has become the owner.
+// join waits for the owner's Postgres. It returns true if the owner has exited and this process is now the owner.
 func (l *Local) join(ctx context.Context) (owner bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -164,9 +164,9 @@ func (l *Local) join(ctx context.Context) (owner bool, err error) {
 	}
 }
 
-// ping tries to connect.
+// ping connects to Postgres once.
 func (l *Local) ping(ctx context.Context, database string) error {
-	// A probe of the socket avoids the driver's retries.
+	// Opening the socket first avoids the driver's retries.
 	c, err := (&net.Dialer{}).DialContext(ctx, "unix", filepath.Join(l.socket, ".s.PGSQL.5432"))
 	if err != nil {
 		return err

@@ -16,7 +16,7 @@ import (
 	"github.com/parley-voice/parley/control/db"
 )
 
-// openDir returns a folder that the Postgres account may traverse.
+// openDir returns a folder that the Postgres account may enter.
 func openDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "parley-local-") //nolint:usetesting // t.TempDir is closed to other users
@@ -53,7 +53,7 @@ func query(ctx context.Context, l *db.Local, sql string) error {
 	return errors.Join(err, c.Close(ctx))
 }
 
-// TestLocalKeepsData: data survive a stop, a kill and a long path.
+// TestLocalKeepsData checks that the data survive a stop and a kill, and that a long path works.
 func TestLocalKeepsData(t *testing.T) {
 	dir := filepath.Join(openDir(t), strings.Repeat("long", 25))
 	a := start(t, dir)
@@ -83,7 +83,7 @@ func TestLocalKeepsData(t *testing.T) {
 	}
 }
 
-// TestLocalTakeover: two processes use one folder, like a server and a command.
+// TestLocalTakeover opens the same folder twice, as a server and a command would.
 func TestLocalTakeover(t *testing.T) {
 	dir := openDir(t)
 	a := start(t, dir)
@@ -107,7 +107,7 @@ func TestLocalTakeover(t *testing.T) {
 		}
 	}
 	c := start(t, dir)
-	c.Stop() // it owns no child
+	c.Stop() // has no effect, because c owns no child process
 	if err := query(t.Context(), b, "SELECT FROM shared"); err != nil {
 		t.Errorf("after one that had joined left: %v", err)
 	}

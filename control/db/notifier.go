@@ -7,17 +7,17 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Notifier merges frequent notifications. A notifying transaction blocks other notifying
-// ones while it commits, so callers that tolerate a short delay notify here.
+// Notifier combines frequent notifications. While a transaction that notifies commits, it blocks all other
+// transactions that notify. Callers that tolerate a short delay therefore use a Notifier.
 type Notifier struct {
 	Pool *pgxpool.Pool
-	// Name is the Postgres channel.
+	// Name is the name of the Postgres channel.
 	Name string
 
 	pending chan struct{}
 }
 
-// NewNotifier returns a notifier of a Postgres channel.
+// NewNotifier returns a notifier for a Postgres channel.
 func NewNotifier(pool *pgxpool.Pool, name string) *Notifier {
 	return &Notifier{Pool: pool, Name: name, pending: make(chan struct{}, 1)}
 }
@@ -25,15 +25,15 @@ func NewNotifier(pool *pgxpool.Pool, name string) *Notifier {
 // notifyInterval is the minimum time between two notifications.
 const notifyInterval = 10 * time.Millisecond
 
-// Notify sends a notification soon. It never blocks.
+// Notify sends a notification within milliseconds. It never blocks.
 func (r *Notifier) Notify() {
 	select {
 	case r.pending <- struct{}{}:
-	default: // already pending
+	default: // a notification is pending already
 	}
 }
 
-// Run sends notifications until ctx ends. A failed one is lost: receivers poll as well.
+// Run sends notifications until ctx ends. If sending fails, the notification is lost; receivers poll too.
 func (r *Notifier) Run(ctx context.Context) {
 	for {
 		select {
@@ -42,7 +42,7 @@ func (r *Notifier) Run(ctx context.Context) {
 			return
 		}
 		short, cancel := context.WithTimeout(ctx, time.Second)
-		_, _ = r.Pool.Exec(short, "SELECT pg_notify($1, '')", r.Name) // see above
+		_, _ = r.Pool.Exec(short, "SELECT pg_notify($1, '')", r.Name) // see the comment of Run
 		cancel()
 		select {
 		case <-time.After(notifyInterval):

@@ -8,7 +8,7 @@ import (
 	"github.com/parley-voice/parley/control/db"
 )
 
-// readOnly makes all sessions of a server read-only, or reverts that.
+// readOnly makes all sessions of a server read-only, or writable again.
 func readOnly(t *testing.T, l *db.Local, on bool) {
 	t.Helper()
 	for _, sql := range []string{fmt.Sprintf("ALTER SYSTEM SET default_transaction_read_only = %t", on), "SELECT pg_reload_conf()"} {
@@ -18,8 +18,8 @@ func readOnly(t *testing.T, l *db.Local, on bool) {
 	}
 }
 
-// TestReadOnlyServer: a server that became read-only counts as unavailable, and a URL with several hosts leads
-// to the writable one.
+// TestReadOnlyServer checks that a server that became read-only counts as unavailable, and that a URL with several
+// hosts connects to the host that accepts writes.
 func TestReadOnlyServer(t *testing.T) {
 	first, second := start(t, openDir(t)), start(t, openDir(t))
 	host := func(l *db.Local) string {

@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Collect runs a query and scans its rows. Its errors begin with what, the name of the data.
+// Collect runs a query and scans its rows. Errors begin with what, which names the data.
 func Collect[T any](ctx context.Context, q Querier, what string, scan pgx.RowToFunc[T], sql string, args ...any) ([]T, error) {
 	rows, err := q.Query(ctx, sql, args...)
 	var all []T
@@ -18,8 +18,8 @@ func Collect[T any](ctx context.Context, q Querier, what string, scan pgx.RowToF
 	return all, Wrap(err, what)
 }
 
-// Each runs a query and calls do for each row after scanning it into the given pointers. Its errors begin with what, the
-// name of the data.
+// Each runs a query. It scans each row into the pointers and then calls do. Errors begin with what, which names the
+// data.
 func Each(ctx context.Context, q Querier, what string, into []any, do func() error, sql string, args ...any) error {
 	rows, err := q.Query(ctx, sql, args...)
 	if err == nil {
@@ -28,13 +28,14 @@ func Each(ctx context.Context, q Querier, what string, into []any, do func() err
 	return Wrap(err, what)
 }
 
-// Exec runs a statement and returns the number of affected rows. Its errors begin with what, the name of the data.
+// Exec runs a statement and returns the number of affected rows. Errors begin with what, which names the data.
 func Exec(ctx context.Context, q Querier, what, sql string, args ...any) (int, error) {
 	tag, err := q.Exec(ctx, sql, args...)
 	return int(tag.RowsAffected()), Wrap(err, what)
 }
 
-// RowError returns the error of reading one row: missing if there is none, else err after what, the name of the data.
+// RowError converts the error of reading one row. If there is no row, it returns missing; otherwise it returns err,
+// preceded by what, which names the data.
 func RowError(err error, what string, missing error) error {
 	if errors.Is(err, pgx.ErrNoRows) {
 		return missing
@@ -42,7 +43,7 @@ func RowError(err error, what string, missing error) error {
 	return Wrap(err, what)
 }
 
-// Wrap returns err after what, the name of the data. It returns err itself if err is nil or what is empty.
+// Wrap returns err, preceded by what, which names the data. If err is nil or what is empty, it returns err unchanged.
 func Wrap(err error, what string) error {
 	if err == nil || what == "" {
 		return err

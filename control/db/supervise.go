@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// Pauses before a restart of Postgres.
+// Pauses before Postgres is started again.
 const (
 	firstPause  = 200 * time.Millisecond
 	longestWait = 10 * time.Second
-	// steady is the uptime of Postgres after which the pause starts at its minimum again.
+	// steady is how long Postgres must have run for the next pause to be the shortest again.
 	steady = time.Minute
 )
 
-// supervise restarts Postgres after each exit and stops it when ctx ends. A nil child is
-// started first. The caller holds the lock, so no other process starts one.
+// supervise starts Postgres again after each exit, and stops it when ctx ends. If c is nil, it starts Postgres first.
+// The caller holds the lock, so no other process starts Postgres.
 func (l *Local) supervise(ctx context.Context, c *child) {
 	for pause := firstPause; ; pause = min(2*pause, longestWait) {
 		if c == nil {
@@ -42,7 +42,7 @@ func (l *Local) supervise(ctx context.Context, c *child) {
 	}
 }
 
-// relaunch starts Postgres with retries. It returns nil if ctx ends first.
+// relaunch tries to start Postgres until it succeeds. It returns nil if ctx ends first.
 func (l *Local) relaunch(ctx context.Context) *child {
 	for pause := firstPause; ; pause = min(2*pause, longestWait) {
 		c, err := l.launch(ctx)
@@ -61,7 +61,7 @@ func (l *Local) relaunch(ctx context.Context) *child {
 	}
 }
 
-// standBy waits to become the owner and then starts Postgres.
+// standBy waits until this process can become the owner, and then starts Postgres.
 func (l *Local) standBy(ctx context.Context) {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()

@@ -12,7 +12,7 @@ import (
 	"github.com/parley-voice/parley/control/db"
 )
 
-// postmaster returns the process id of the Postgres with data in dir; 0 if none runs.
+// postmaster returns the process id of the Postgres whose data are in dir, or 0 if it does not run.
 func postmaster(dir string) int {
 	text, err := os.ReadFile(filepath.Join(dir, "postmaster.pid"))
 	if err != nil {
@@ -25,7 +25,7 @@ func postmaster(dir string) int {
 	return pid
 }
 
-// kill kills the Postgres with data in dir and returns its process id.
+// kill kills the Postgres whose data are in dir, and returns its process id.
 func kill(t *testing.T, dir string) int {
 	t.Helper()
 	pid := postmaster(dir)
@@ -38,7 +38,7 @@ func kill(t *testing.T, dir string) int {
 	return pid
 }
 
-// eventually waits for a condition.
+// eventually waits until is returns true.
 func eventually(t *testing.T, is func() bool) {
 	t.Helper()
 	deadline := time.After(30 * time.Second)
@@ -53,13 +53,14 @@ func eventually(t *testing.T, is func() bool) {
 	}
 }
 
-// TestLocalRestartsPostgres: the owner restarts Postgres after each exit, also after a takeover, but not after Stop.
+// TestLocalRestartsPostgres checks that the owner starts Postgres again after each exit, also after a takeover, but
+// not after Stop.
 func TestLocalRestartsPostgres(t *testing.T) {
 	dir := openDir(t)
 	data := filepath.Join(dir, "postgres", "data")
 	a := start(t, dir)
 	b := start(t, dir)
-	for _, sql := range []string{"CREATE TABLE kept ()", "CHECKPOINT"} { // Fast does not flush by itself
+	for _, sql := range []string{"CREATE TABLE kept ()", "CHECKPOINT"} { // Fast turns off flushing
 		if err := query(t.Context(), a, sql); err != nil {
 			t.Fatal(err)
 		}
@@ -80,11 +81,11 @@ func TestLocalRestartsPostgres(t *testing.T) {
 	}
 }
 
-// TestLocalStopDuringOutage: Stop does not wait for a restart.
+// TestLocalStopDuringOutage checks that Stop returns while Postgres cannot be started.
 func TestLocalStopDuringOutage(t *testing.T) {
 	dir := openDir(t)
 	a := start(t, dir)
-	// Without its data Postgres cannot start.
+	// Without its data, Postgres cannot start.
 	data := filepath.Join(dir, "postgres", "data")
 	if err := os.Rename(data, data+".away"); err != nil {
 		t.Fatal(err)

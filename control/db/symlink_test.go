@@ -9,7 +9,8 @@ import (
 	"github.com/parley-voice/parley/control/db"
 )
 
-// TestLocalRefusesSymlinks: the Postgres account owns a folder in which it could place links for root to open.
+// TestLocalRefusesSymlinks checks that no file is opened through a symbolic link. The Postgres account could place
+// such a link in its folder to make root open another file.
 func TestLocalRefusesSymlinks(t *testing.T) {
 	dir := openDir(t)
 	home := filepath.Join(dir, "postgres")
@@ -29,12 +30,12 @@ func TestLocalRefusesSymlinks(t *testing.T) {
 	}
 	link := func(to, name string) {
 		t.Helper()
-		_ = os.Remove(name) // it may exist
+		_ = os.Remove(name) // the file may not exist
 		if err := os.Symlink(to, name); err != nil {
 			t.Fatal(err)
 		}
 	}
-	// Links in the account's folder.
+	// Links in the folder of the Postgres account.
 	link(victim, filepath.Join(home, "postgres.log"))
 	link(missing, filepath.Join(home, "lock"))
 	start(t, dir).Stop()

@@ -13,18 +13,18 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// readOnly is the SQLSTATE of a write to a server that is read-only or recovers.
+// readOnly is the SQLSTATE for a write on a server that is read-only or in recovery.
 const readOnly = "25006"
 
-// IsUnavailable reports whether the database is unreachable, stopping, starting, full,
-// read-only or too slow, rather than refusing the statement.
+// IsUnavailable reports whether an error means that the database is unreachable, stopping, starting, full, read-only
+// or too slow. It is false if the database rejected the statement itself.
 func IsUnavailable(err error) bool {
 	if lost, ok := errors.AsType[net.Error](err); ok && lost != nil {
 		return true
 	}
 	if refusal, ok := errors.AsType[*pgconn.PgError](err); ok {
 		switch refusal.Code[:min(2, len(refusal.Code))] {
-		case "08", "53", "57": // connection, resources, intervention
+		case "08", "53", "57": // error classes: connection, resources, operator intervention
 			return true
 		}
 		return refusal.Code == readOnly
@@ -51,32 +51,33 @@ func (d *DB) Writable(ctx context.Context) error {
 	default:
 		return nil
 	}
-	_ = conn.Conn().Close(ctx) // the next connection may be to another server
+	_ = conn.Conn().Close(ctx) // a new connection may reach another server
 	return err
 }
 
-// primaryFollower leaves a server that became read-only, so that a URL with several hosts leads to the primary.
+// primaryFollower disconnects from a server that became read-only, so that a URL with several hosts leads to the new
+// primary.
 type primaryFollower struct {
 	pool atomic.Pointer[pgxpool.Pool]
-	last atomic.Int64 // UnixNano of the last reset
+	last atomic.Int64 // time of the last reset, UnixNano
 }
 
 // resetInterval is the minimum time between two resets of the pool.
 const resetInterval = time.Second
 
-// watch observes the errors of connections of c.
+// watch checks the errors of all connections of c.
 func (m *primaryFollower) watch(c *pgconn.Config) {
 	prior := c.OnPgError
 	c.OnPgError = func(conn *pgconn.PgConn, e *pgconn.PgError) bool {
 		if e.Code == readOnly {
 			m.leave()
-			return false // closes the connection
+			return false // false closes the connection
 		}
 		return prior == nil || prior(conn, e)
 	}
 }
 
-// leave closes all connections of the pool: idle ones now, others when released.
+// leave closes all connections of the pool: idle ones at once, the others when they are released.
 func (m *primaryFollower) leave() {
 	now, last := time.Now().UnixNano(), m.last.Load()
 	pool := m.pool.Load()
@@ -85,7 +86,7 @@ func (m *primaryFollower) leave() {
 	}
 }
 
-// isAccessDenied reports a wrong user, password or database name.
+// isAccessDenied reports whether the user, the password or the name of the database is wrong.
 func isAccessDenied(err error) bool {
 	refusal, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && (strings.HasPrefix(refusal.Code, "28") || strings.HasPrefix(refusal.Code, "3D"))

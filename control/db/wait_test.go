@@ -11,7 +11,7 @@ import (
 	"github.com/parley-voice/parley/control/db"
 )
 
-// logBuffer collects log logBuffer.
+// logBuffer collects log output.
 type logBuffer struct {
 	mu  sync.Mutex
 	all bytes.Buffer
@@ -29,8 +29,8 @@ func (l *logBuffer) has(text string) bool {
 	return strings.Contains(l.all.String(), text)
 }
 
-// TestOpenWaits: Open waits up to a bound for an unavailable database, but not if it rejects the user or is
-// permanently read-only.
+// TestOpenWaits checks that Open waits for an unavailable database for a limited time, and that it does not wait if
+// the database rejects the user or is permanently read-only.
 func TestOpenWaits(t *testing.T) {
 	dir := openDir(t)
 	first := start(t, dir)

@@ -7,29 +7,30 @@ import (
 	"github.com/parley-voice/parley/control"
 )
 
-// Limits of ended calls kept in memory; beyond them only the journal is left, which has no transcript.
+// Limits of the ended calls that are kept in memory. For calls beyond the limits only the journal is left, which has
+// no transcripts.
 const (
 	keptFor   = 10 * time.Minute
 	keptCalls = 1000
 	keptBytes = 64 << 20
 )
 
-// call is a call of this process with its rows as of the time its request left.
+// call is a call of this process, with its database rows as they were when its INVITE left.
 type call struct {
 	lease control.Lease
 	rows  rows
 
 	state                     control.AttemptState
 	dialed, ringing, answered time.Time
-	final                     *control.CallResult // nil until known
-	over                      time.Time           // when it was written to the database
-	// changes is the number of reverts seen by the call's writes.
+	final                     *control.CallResult // nil until the call ended
+	over                      time.Time           // time at which the result was written to the database
+	// changes is the number of reverts that the call's writes have seen.
 	changes int64
-	// detached reports that the call could not be restored and continues without a lease.
+	// detached means that the call could not be restored and runs without a lease.
 	detached bool
 }
 
-// rows are the rows of a call as JSON; empty for none.
+// rows are the database rows of a call as JSON; a string is empty if there is no such row.
 type rows struct{ call, attempt, contactAttempt, contact, key string }
 
 func (r rows) size() int {
@@ -47,11 +48,11 @@ func (c *call) size() int {
 	return n
 }
 
-// calls are the running calls of this process and those ended recently. The Monitor's lock must be held.
+// calls holds the calls of this process that run or ended recently. The caller must hold the Monitor's lock.
 type calls struct {
-	all   map[string]*call // by attempt
-	ended []string         // attempts, in the order of their ends
-	bytes int              // of those that ended
+	all   map[string]*call // by attempt id
+	ended []string         // attempt ids, in the order in which the calls ended
+	bytes int              // size of the ended calls
 }
 
 func (c *calls) add(one *call) {
@@ -61,7 +62,7 @@ func (c *calls) add(one *call) {
 	c.all[one.lease.AttemptID] = one
 }
 
-// end keeps an ended call for a while.
+// end marks a call as ended and keeps it for a while.
 func (c *calls) end(one *call, now time.Time) {
 	one.over = now
 	c.ended = append(c.ended, one.lease.AttemptID)
@@ -77,14 +78,14 @@ func (c *calls) end(one *call, now time.Time) {
 	}
 }
 
-// rank orders the states of an attempt.
+// rank returns the position of a state in the order of states.
 func rank(s control.AttemptState) int {
 	return slices.Index([]control.AttemptState{
 		control.Scheduled, control.Claimed, control.Intent, control.Sent, control.Rang, control.Answered, control.Unknown, control.Closed,
 	}, s)
 }
 
-// moved records a state and its time.
+// moved records the time at which the attempt reached a state.
 func (c *call) moved(s control.AttemptState, at time.Time) {
 	switch s {
 	case control.Sent:
@@ -101,31 +102,32 @@ func (c *call) moved(s control.AttemptState, at time.Time) {
 	}
 }
 
-// found is the database's knowledge of an attempt; an empty state means none.
+// found is what the database has about an attempt. If state is empty, the database does not have the attempt.
 type found struct {
 	state control.AttemptState
 	owner string
 	epoch int64
-	over  bool // its call has ended
-	fact  bool // sent_facts has it
+	over  bool // the call has ended
+	fact  bool // the attempt is in table sent_facts
 }
 
-// action restores an attempt after a revert.
+// action says how an attempt is restored after a revert.
 type action int
 
 const (
-	leave    action = iota // the database is up to date
-	restore                // restore from the rows in memory
-	conclude               // end it by the journal entry
-	state                  // only record that it was sent
+	leave    action = iota // nothing to do: the database is up to date
+	restore                // restore the call from the rows in memory
+	conclude               // end the call by the entry in the journal
+	state                  // record only that the call was sent
 )
 
-// decide returns the action for a request that left. c is nil if this process did not make it or dropped it.
+// decide returns what to do about an INVITE that left. c is nil if this process did not make the call or has dropped
+// it from memory.
 func decide(f found, c *call) action {
 	forgotten := f.state == "" || f.state == control.Scheduled || f.state == control.Claimed
 	switch {
 	case c == nil && !forgotten:
-		return leave // its lease lapses if it is still active
+		return leave // if the attempt is still active, its lease expires
 	case c == nil && f.state == "":
 		return state
 	case c == nil:

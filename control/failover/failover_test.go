@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-// A fixture is a database with an organization that may place calls.
+// fixture is a database with an organization that may place calls.
 type fixture struct {
 	*testing.T
 
@@ -57,7 +57,7 @@ func newFixture(t *testing.T) *fixture {
 	return r
 }
 
-// node returns a Monitor with a journal in dir.
+// node returns a Monitor whose journal is in dir.
 func (r *fixture) node(home, dir string) *Monitor {
 	r.Helper()
 	j, err := journal.Open(dir)
@@ -80,7 +80,7 @@ func (r *fixture) check(w *Monitor) control.ContinuityStatus {
 	return s
 }
 
-// waitUntilOpen checks until the dial queue runs again.
+// waitUntilOpen runs checks until dialing is allowed again.
 func (r *fixture) waitUntilOpen(w *Monitor) {
 	r.Helper()
 	for late := time.Now().Add(10 * time.Second); !r.check(w).Open; <-time.After(20 * time.Millisecond) {
@@ -90,7 +90,7 @@ func (r *fixture) waitUntilOpen(w *Monitor) {
 	}
 }
 
-// exec changes the database, as a revert would.
+// exec changes the database in the way that a revert would.
 func (r *fixture) exec(sql string, args ...any) {
 	r.Helper()
 	dbtest.Exec(r.T, r.db, sql, args...)
@@ -101,7 +101,7 @@ func (r *fixture) count(sql string, args ...any) int {
 	return dbtest.Value[int](r.T, r.db, sql, args...)
 }
 
-// promote moves the database to another timeline.
+// promote simulates the promotion of a standby: the database gets a new timeline.
 func (r *fixture) promote() { r.exec("UPDATE database_epochs SET timeline = timeline || now()") }
 
 func (r *fixture) order(number string) control.Call {
@@ -115,7 +115,7 @@ func (r *fixture) order(number string) control.Call {
 
 func (r *fixture) claim(w *Monitor) *control.Claim {
 	r.Helper()
-	for range 20 { // bounded by pacing
+	for range 20 { // pacing may delay the claim
 		all, err := r.store.Claim(r.Context(), w.Node, time.Minute, 1)
 		if err != nil {
 			r.Fatal(err)
@@ -128,7 +128,7 @@ func (r *fixture) claim(w *Monitor) *control.Claim {
 	return nil
 }
 
-// send claims a call and sends its INVITE.
+// send claims a call and records that its INVITE left.
 func (r *fixture) send(w *Monitor) *control.Claim {
 	r.Helper()
 	c := r.claim(w)
@@ -141,8 +141,8 @@ func (r *fixture) send(w *Monitor) *control.Claim {
 	return c
 }
 
-// TestMissingNode: calls queued before a failover are held until every node that was alive then has reported; later
-// orders are dialed.
+// TestMissingNode checks that calls queued before a failover are held until every node that was alive at that time
+// has reported, and that calls ordered later are dialed.
 func TestMissingNode(t *testing.T) {
 	r := newFixture(t)
 	dir := t.TempDir()
@@ -150,7 +150,7 @@ func TestMissingNode(t *testing.T) {
 	r.check(a)
 	r.check(b)
 	r.order("+12025550111")
-	if err := b.Journal.Close(); err != nil { // the node crashes
+	if err := b.Journal.Close(); err != nil { // closing the journal simulates a crash of the node
 		t.Fatal(err)
 	}
 	r.promote()
@@ -184,7 +184,7 @@ func TestMissingNode(t *testing.T) {
 	}
 }
 
-// TestRelease: an operator releases held calls.
+// TestRelease checks that an operator can release held calls.
 func TestRelease(t *testing.T) {
 	r := newFixture(t)
 	a, b := r.node("a", t.TempDir()), r.node("b", t.TempDir())
@@ -206,7 +206,7 @@ func TestRelease(t *testing.T) {
 	}
 }
 
-// TestOrderlyStop: nodes do not wait for a node that stopped in an orderly way.
+// TestOrderlyStop checks that the nodes do not wait for a node that was stopped properly.
 func TestOrderlyStop(t *testing.T) {
 	r := newFixture(t)
 	a, b := r.node("a", t.TempDir()), r.node("b", t.TempDir())
@@ -222,7 +222,8 @@ func TestOrderlyStop(t *testing.T) {
 	}
 }
 
-// TestRevertOfLiveNode: the database forgets calls of a live node, in every state.
+// TestRevertOfLiveNode removes calls of a running node from the database, in every state, and checks how they are
+// restored.
 func TestRevertOfLiveNode(t *testing.T) {
 	for _, how := range []string{
 		"DELETE FROM calls", "UPDATE attempts SET state = 'scheduled', owner = '', epoch = 0", "UPDATE attempts SET state = 'claimed'", "UPDATE attempts SET state = 'intent'",
@@ -273,7 +274,8 @@ func TestRevertOfLiveNode(t *testing.T) {
 	}
 }
 
-// TestRevertOfExitedProcess: the database forgets calls of a process that has exited; only its journal file remains.
+// TestRevertOfExitedProcess removes calls of a process that has exited from the database, so that only the journal
+// file has them.
 func TestRevertOfExitedProcess(t *testing.T) {
 	r := newFixture(t)
 	dir := t.TempDir()
@@ -301,7 +303,7 @@ func TestRevertOfExitedProcess(t *testing.T) {
 	r.exec("DELETE FROM idempotency_keys")
 	r.exec("UPDATE attempts SET state = 'scheduled', owner = '', epoch = 0")
 	r.promote()
-	a = r.node("a", dir) // a new process
+	a = r.node("a", dir) // simulates a new process of the same node
 	r.waitUntilOpen(a)
 	if c := r.claim(a); c != nil {
 		t.Error("a call that was sent is claimed again")
@@ -319,7 +321,7 @@ func TestRevertOfExitedProcess(t *testing.T) {
 	if _, _, err = keys.Begin(t.Context(), "scope", "another", []byte{1}); err != nil {
 		t.Errorf("another key: %v", err)
 	}
-	r.order("+12025550111") // a new order is intentional
+	r.order("+12025550111") // a new order for the same number is accepted
 	c := r.claim(a)
 	if c == nil {
 		t.Fatal("a new order to the number is not claimed")
@@ -329,8 +331,8 @@ func TestRevertOfExitedProcess(t *testing.T) {
 	}
 }
 
-// TestSentFactsAreWrittenOnce: a second check does not write sent facts again, and their release by an operator does not count
-// as a revert.
+// TestSentFactsAreWrittenOnce checks that a second check does not write the sent facts again, and that their release
+// by an operator does not look like a revert.
 func TestSentFactsAreWrittenOnce(t *testing.T) {
 	r := newFixture(t)
 	dir := t.TempDir()
@@ -372,7 +374,8 @@ func TestSentFactsAreWrittenOnce(t *testing.T) {
 	}
 }
 
-// TestLostHeartbeat: the loss of the node's own heartbeat reveals a revert on the same timeline, or with an unreadable timeline.
+// TestLostHeartbeat checks that a node detects a revert by the loss of its own heartbeat, if the timeline has not
+// changed or cannot be read.
 func TestLostHeartbeat(t *testing.T) {
 	for _, how := range []string{"UPDATE nodes SET beat = 2", "DELETE FROM nodes"} {
 		r := newFixture(t)
@@ -388,7 +391,8 @@ func TestLostHeartbeat(t *testing.T) {
 	}
 }
 
-// TestClaimOfSentCall: a node that claims a call which it sent before, under any id, detects a revert and sends nothing.
+// TestClaimOfSentCall checks that a node that claims a call it has sent before, even under another id, detects a
+// revert and sends nothing.
 func TestClaimOfSentCall(t *testing.T) {
 	for _, how := range []string{"UPDATE attempts SET state = 'scheduled', owner = '', epoch = 0", "DELETE FROM calls"} {
 		r := newFixture(t)
@@ -397,7 +401,7 @@ func TestClaimOfSentCall(t *testing.T) {
 		r.order("+12025550111")
 		sent := r.send(a)
 		r.exec(how)
-		if how == "DELETE FROM calls" { // the client orders again, without a key
+		if how == "DELETE FROM calls" { // the client repeats the order without an Idempotency-Key
 			r.order("+12025550111")
 		}
 		c := r.claim(a)
@@ -420,7 +424,7 @@ func TestClaimOfSentCall(t *testing.T) {
 	}
 }
 
-// TestUnrestorableCall: a call that cannot be restored is counted and continues.
+// TestUnrestorableCall checks that a call that cannot be restored is counted and goes on.
 func TestUnrestorableCall(t *testing.T) {
 	r := newFixture(t)
 	a := r.node("a", t.TempDir())
@@ -434,11 +438,11 @@ func TestUnrestorableCall(t *testing.T) {
 		t.Errorf("%+v, keeps: %v", s, a.IsDetached(c.Lease.AttemptID))
 	}
 	if n := r.count("SELECT count(*) FROM sent_facts WHERE attempt_id = $1", c.Lease.AttemptID); n != 1 {
-		t.Error("the database does not know that the call was sent") // so each order to its number would stop the queue
+		t.Error("the database does not know that the call was sent") // without a sent fact, each order to the number would pause dialing
 	}
 }
 
-// TestReleasedCallMayBeSent: a call may be sent if its INVITE did not leave.
+// TestReleasedCallMayBeSent checks that a call may be sent if its first INVITE never left.
 func TestReleasedCallMayBeSent(t *testing.T) {
 	r := newFixture(t)
 	a := r.node("a", t.TempDir())
@@ -451,7 +455,7 @@ func TestReleasedCallMayBeSent(t *testing.T) {
 	r.send(a)
 }
 
-// TestCallsAreBounded: the ended calls kept in memory are bounded.
+// TestCallsAreBounded checks that the number and size of the ended calls in memory are limited.
 func TestCallsAreBounded(t *testing.T) {
 	var all calls
 	now := time.Now()
@@ -476,7 +480,7 @@ func TestCallsAreBounded(t *testing.T) {
 	}
 }
 
-// TestCheckWithoutDatabase: a check without a database fails.
+// TestCheckWithoutDatabase checks that a check without a database fails.
 func TestCheckWithoutDatabase(t *testing.T) {
 	r := newFixture(t)
 	a := r.node("a", t.TempDir())

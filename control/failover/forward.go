@@ -14,11 +14,11 @@ import (
 	"github.com/parley-voice/parley/control/journal"
 )
 
-// foundAtOnce is the number of attempts per query.
+// foundAtOnce is the maximum number of attempts in one query.
 const foundAtOnce = 1000
 
-// forward restores the calls of this node that the database forgot. A call that cannot be restored is counted and
-// does not affect the others.
+// forward restores the calls of this node that the database has lost. A call that cannot be restored is counted, and
+// the others are still restored.
 func (w *Monitor) forward(ctx context.Context) error {
 	all := w.Journal.Entries()
 	for len(all) > 0 {
@@ -41,7 +41,7 @@ func (w *Monitor) forward(ctx context.Context) error {
 	return nil
 }
 
-// find reads what the database knows of some attempts.
+// find reads what the database has about attempts.
 func (w *Monitor) find(ctx context.Context, entries []journal.Entry) (map[string]found, error) {
 	ids := groupcommit.Column(entries, func(e journal.Entry) string { return e.Attempt })
 	known := map[string]found{}
@@ -60,7 +60,7 @@ func (w *Monitor) apply(ctx context.Context, e journal.Entry, f found) error {
 	w.mu.Lock()
 	var c *call
 	if kept := w.calls.all[e.Attempt]; kept != nil && kept.rows.attempt != "" {
-		copied := *kept // other goroutines still change it
+		copied := *kept // a copy, because other goroutines still change the call
 		c = &copied
 	}
 	w.mu.Unlock()
@@ -89,7 +89,7 @@ func (w *Monitor) apply(ctx context.Context, e journal.Entry, f found) error {
 	return nil
 }
 
-// write performs the action for a call and returns it.
+// write carries out the action for a call, and returns the action that was carried out.
 func (w *Monitor) write(ctx context.Context, e journal.Entry, f found, c *call) (do action, err error) {
 	switch do = decide(f, c); do {
 	case restore:
@@ -102,7 +102,7 @@ func (w *Monitor) write(ctx context.Context, e journal.Entry, f found, c *call) 
 		return leave, nil
 	}
 	if err != nil && ctx.Err() == nil && !db.IsUnavailable(err) && f.state == "" {
-		// Otherwise each later call to its number would look like a revert.
+		// Without the fact, each later call to the number would look like a revert.
 		if fault := w.writeFact(ctx, e); fault != nil {
 			err = fault
 		}
@@ -110,7 +110,7 @@ func (w *Monitor) write(ctx context.Context, e journal.Entry, f found, c *call) 
 	return do, err
 }
 
-// insert inserts a row that was read as JSON, unless it exists.
+// insert inserts a row that was read as JSON, unless the row exists.
 func insert(ctx context.Context, tx pgx.Tx, table, row, conflict string) error {
 	if row == "" {
 		return nil
@@ -127,7 +127,7 @@ func insert(ctx context.Context, tx pgx.Tx, table, row, conflict string) error {
 	return db.Wrap(err, table)
 }
 
-// columnsOf returns the writable columns of a table.
+// columnsOf lists the columns of a table that can be written.
 func columnsOf(ctx context.Context, tx pgx.Tx, table string) (string, error) {
 	names, err := db.Collect(ctx, tx, "", pgx.RowTo[string], `
 		SELECT quote_ident(attname) FROM pg_attribute
@@ -135,7 +135,7 @@ func columnsOf(ctx context.Context, tx pgx.Tx, table string) (string, error) {
 	return strings.Join(names, ", "), err
 }
 
-// restore writes the current state of a call of this process, with its contact and Idempotency-Key.
+// restore writes the present state of a call of this process, with its contact and its Idempotency-Key.
 func (w *Monitor) restore(ctx context.Context, c *call) error {
 	err := db.Tx(ctx, w.Pool, func(tx pgx.Tx) error {
 		if err := insert(ctx, tx, "calls", c.rows.call, "(id) DO NOTHING"); err != nil {
@@ -172,11 +172,11 @@ func (w *Monitor) restore(ctx context.Context, c *call) error {
 	return nil
 }
 
-// holdAttempt leases the attempt to this node again, in the state that it reached.
+// holdAttempt leases the attempt to this node again, in its present state.
 func (w *Monitor) holdAttempt(ctx context.Context, tx pgx.Tx, c *call) error {
 	lease := w.lease()
 	if !c.over.IsZero() && c.final == nil {
-		lease = -time.Second // settled like an attempt of a lost node
+		lease = -time.Second // a lease that has expired, so that the attempt is settled like that of a lost node
 	}
 	_, err := tx.Exec(ctx, `
 		UPDATE attempts SET state = $2, owner = $3, home = $4, epoch = $5, lease_until = clock_timestamp() + $6::interval
@@ -202,10 +202,10 @@ func orNull(t time.Time) *time.Time {
 	return &t
 }
 
-// conclude ends an attempt that is still queued in the database, as the journal records it.
+// conclude ends an attempt that is still queued in the database. The result comes from the journal.
 func (w *Monitor) conclude(ctx context.Context, e journal.Entry) error {
 	lease := control.Lease{AttemptID: e.Attempt, CallID: e.Call, Owner: w.Node.Owner}
-	to, until := control.Sent, -time.Second // an expired lease, so that it is settled
+	to, until := control.Sent, -time.Second // a lease that has expired, so that the attempt is settled
 	switch {
 	case e.End != nil:
 		until = w.lease()
@@ -225,7 +225,7 @@ func (w *Monitor) conclude(ctx context.Context, e journal.Entry) error {
 	return w.Attempts.Finish(ctx, lease, e.End.Result())
 }
 
-// contactSQL recreates the call of a contact and counts the attempt.
+// contactSQL creates the call of a contact again and counts the attempt.
 const contactSQL = `
 WITH one AS (
 	SELECT k.*, c.agent_id, c.agent_name, c.agent_version, c.trunk_id, c.route_id, c.from_number, s.dial_prefix
@@ -250,8 +250,8 @@ WITH one AS (
 UPDATE contacts k SET state = 'in_call', attempts = k.attempts + 1, call_id = $2, next_attempt_at = NULL, governing_cap = '', updated_at = clock_timestamp()
 FROM one WHERE k.id = one.id`
 
-// recordSent records that a call was sent of which nothing else is known: at its contact if that is pending, else as a
-// sent fact.
+// recordSent records that a call was sent, if nothing else is known about it. It marks the contact if the contact is
+// waiting, and writes a sent fact otherwise.
 func (w *Monitor) recordSent(ctx context.Context, e journal.Entry) (action, error) {
 	if e.Contact != "" {
 		tag, err := w.Pool.Exec(ctx, contactSQL, e.Contact, e.Call, e.Attempt, e.At)
@@ -265,7 +265,7 @@ func (w *Monitor) recordSent(ctx context.Context, e journal.Entry) (action, erro
 	return state, w.writeFact(ctx, e)
 }
 
-// writeFact writes a sent fact: only that the call was sent.
+// writeFact writes a sent fact, which says only that the call was sent.
 func (w *Monitor) writeFact(ctx context.Context, e journal.Entry) error {
 	_, err := w.Pool.Exec(ctx, `
 		INSERT INTO sent_facts (attempt_id, call_id, org_id, number_hash, key_hash, sent_at) VALUES ($1, $2, $3, $4, $5, $6)

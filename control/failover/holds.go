@@ -10,17 +10,17 @@ import (
 	"github.com/parley-voice/parley/control/db"
 )
 
-// Holds is the report for an operator after a revert of the database.
+// Holds is what an operator sees after the database reverted to an older state.
 type Holds struct {
 	Open             bool
 	Since            time.Time
-	Expected         []string // nodes whose reports are awaited
+	Expected         []string // nodes that have not reported yet
 	Missing          []string // nodes that did not report in time
-	Calls, Campaigns int      // held ones
-	Facts            int      // calls known only to have been sent
+	Calls, Campaigns int      // numbers of held calls and campaigns
+	Facts            int      // number of calls of which only the sending is known
 }
 
-// ReadHolds reads the held calls. A timeline that no node has checked yet is not open.
+// ReadHolds reads which calls are held. If no node has checked the present timeline yet, Open is false.
 func ReadHolds(ctx context.Context, q db.Querier) (h Holds, err error) {
 	err = q.QueryRow(ctx, `
 		SELECT coalesce(e.opened_at IS NOT NULL, false), coalesce(nullif(e.since, '-infinity'), 'epoch'), coalesce(e.expected, '{}'), coalesce(e.missing, '{}'),
@@ -32,8 +32,8 @@ func ReadHolds(ctx context.Context, q db.Querier) (h Holds, err error) {
 	return h, db.Wrap(err, "failed to read held calls")
 }
 
-// Release lets held calls be dialed. It returns false if nothing is held. Numbers and
-// keys of calls whose records are lost are free again, too.
+// Release lets held calls be dialed. It returns false if nothing is held. It also lets numbers and Idempotency-Keys
+// be used again whose calls are lost.
 func Release(ctx context.Context, q interface {
 	db.Querier
 	Begin(ctx context.Context) (pgx.Tx, error)
@@ -47,7 +47,7 @@ func Release(ctx context.Context, q interface {
 		if fault != nil {
 			return fault
 		}
-		// The rows remain: without them the journals would show a revert.
+		// Keep the rows: without them, the journals would indicate a revert.
 		facts, fault := tx.Exec(ctx, "UPDATE sent_facts SET number_hash = '', key_hash = '' WHERE number_hash <> ''")
 		released = held.RowsAffected()+facts.RowsAffected() > 0
 		return fault

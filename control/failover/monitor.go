@@ -1,6 +1,6 @@
-// Package failover prevents second calls to a number after the database reverted to an
-// earlier state, as when a lagging standby is promoted. Each node restores the calls in
-// its journal that the database forgot before anything is dialed again.
+// Package failover prevents that a number is called twice after the database reverted to an older state, for example
+// because a standby was promoted that lagged behind. Before any call is dialed again, each node restores the calls
+// that are in its journal but missing in the database.
 package failover
 
 import (
@@ -29,37 +29,38 @@ import (
 type Monitor struct {
 	Pool    *pgxpool.Pool
 	Journal *journal.Journal
-	// Attempts stores restored results.
+	// Attempts stores the results of restored calls.
 	Attempts control.AttemptStore
 	Node     control.NodeID
-	// Key hashes numbers and Idempotency-Keys in the journal. All nodes share it.
+	// Key is the secret with which numbers and Idempotency-Keys in the journal are hashed. All nodes use the same
+	// key.
 	Key []byte
-	// Lease is the node's lease; 0 means 15 s. Dialing pauses at least that long, in which
-	// every live node checks three times.
+	// Lease is the duration of the node's lease; 0 means 15 s. After a revert, dialing pauses at least this long,
+	// during which every live node checks three times.
 	Lease time.Duration
-	// ReportTimeout bounds the wait for the journals of other nodes; 0 means 60 s.
+	// ReportTimeout is the maximum time to wait for the reports of other nodes; 0 means 60 s.
 	ReportTimeout time.Duration
 	Log           *slog.Logger
 
 	once    sync.Once
 	sending groupcommit.Group[*control.Claim]
 
-	checkMu sync.Mutex // one check at a time
+	checkMu sync.Mutex // held during a check
 	swept   time.Time
 	mu      sync.Mutex
-	epoch   string // last epoch to which this node has reported
+	epoch   string // the last epoch to which this node has reported
 	beat    int64
 	calls   calls
 	stats   Stats
 }
 
-// Stats counts the reverts and restored calls seen by this node.
+// Stats counts the reverts that this node detected and the calls that it restored.
 type Stats struct {
 	Journal  journal.Stats
 	Changes  int64 // reverts of the database
 	Paused   bool  // dialing is paused until the nodes have reported
-	Missing  int   // nodes that did not report: calls queued before the revert are held
-	Restored int64 // calls restored completely
+	Missing  int   // nodes that did not report, so that calls queued before the revert are held
+	Restored int64 // calls that were restored completely
 	Settled  int64 // calls restored from the journal file alone
 	Facts    int64 // calls restored only as sent
 	Lost     int64 // calls that could not be restored
@@ -74,7 +75,7 @@ func (w *Monitor) Stats() Stats {
 	return s
 }
 
-// name returns the name of a journal of this node.
+// name returns the name of one of this node's journals.
 func (w *Monitor) name(slot int) string { return w.Node.Home + "#" + strconv.Itoa(slot) }
 
 func (w *Monitor) names() (all []string) {
@@ -84,12 +85,12 @@ func (w *Monitor) names() (all []string) {
 	return all
 }
 
-// NumberHash returns the hash that represents a number of an organization in journals.
+// NumberHash returns the hash that stands for a number of an organization in journals.
 func (w *Monitor) NumberHash(orgID, number string) journal.Hash {
 	return w.hash("number", orgID, control.Digits(number))
 }
 
-// KeyHash returns the hash that represents an Idempotency-Key in journals.
+// KeyHash returns the hash that stands for an Idempotency-Key in journals.
 func (w *Monitor) KeyHash(scope, key string) journal.Hash { return w.hash("key", scope, key) }
 
 func (w *Monitor) hash(parts ...string) (h journal.Hash) {
@@ -101,7 +102,8 @@ func (w *Monitor) hash(parts ...string) (h journal.Hash) {
 	return h
 }
 
-// Err implements control.Continuity. A node whose disk fails must send nothing.
+// Err implements control.Continuity. It returns an error if the journal's disk fails, because the node must then send
+// nothing.
 func (w *Monitor) Err() error { return w.Journal.Err() }
 
 // Check implements control.Continuity. It also flushes the journal.
@@ -149,7 +151,7 @@ func (w *Monitor) Check(ctx context.Context) (control.ContinuityStatus, error) {
 	return control.ContinuityStatus{Changes: int(w.stats.Changes), Open: is.open}, nil
 }
 
-// epoch is the period between two reverts.
+// epoch is the time between two reverts of the database.
 type epoch struct {
 	epoch   string
 	open    bool
@@ -158,7 +160,7 @@ type epoch struct {
 
 const epochSQL = `SELECT epoch, opened_at IS NOT NULL, missing FROM database_epochs WHERE timeline = database_timeline()`
 
-// look reads the current epoch, starts one after a revert, and updates this node's heartbeat.
+// look reads the present epoch, begins a new one after a revert, and updates this node's heartbeat.
 func (w *Monitor) look(ctx context.Context) (e epoch, err error) {
 	read := func() error { return w.Pool.QueryRow(ctx, epochSQL).Scan(&e.epoch, &e.open, &e.missing) }
 	if err = read(); errors.Is(err, pgx.ErrNoRows) {
@@ -181,7 +183,7 @@ func (w *Monitor) look(ctx context.Context) (e epoch, err error) {
 	back := w.beat > 0 && beat <= w.beat && e.epoch == w.epoch
 	w.beat = beat
 	w.mu.Unlock()
-	if back { // on the same timeline
+	if back { // the database reverted without a new timeline
 		if err = w.beginAgain(ctx); err == nil {
 			err = read()
 		}
@@ -189,7 +191,7 @@ func (w *Monitor) look(ctx context.Context) (e epoch, err error) {
 	return e, err
 }
 
-// begin starts the epoch of a new timeline. It expects reports of the nodes that were alive in the restored state.
+// begin begins an epoch for a new timeline. Nodes that were alive in the older state have to report.
 func (w *Monitor) begin(ctx context.Context) error {
 	_, err := w.Pool.Exec(ctx, `
 		INSERT INTO database_epochs (timeline, epoch, expected)
@@ -198,7 +200,7 @@ func (w *Monitor) begin(ctx context.Context) error {
 	return err
 }
 
-// beginAgain starts an epoch on the same timeline unless another node did.
+// beginAgain begins an epoch on the same timeline, unless another node has done so.
 func (w *Monitor) beginAgain(ctx context.Context) error {
 	w.mu.Lock()
 	known := w.epoch
@@ -220,7 +222,7 @@ func (w *Monitor) report(ctx context.Context, epoch string) error {
 	return err
 }
 
-// open resumes dialing once all nodes have reported or ReportTimeout has passed.
+// open resumes dialing when all nodes have reported or ReportTimeout is over.
 func (w *Monitor) open(ctx context.Context, is epoch) (epoch, error) {
 	_, err := w.Pool.Exec(ctx, `
 		UPDATE database_epochs SET opened_at = clock_timestamp(), missing = expected, expected = '{}'
@@ -232,7 +234,7 @@ func (w *Monitor) open(ctx context.Context, is epoch) (epoch, error) {
 	}
 	err = w.Pool.QueryRow(ctx, epochSQL+" AND epoch = $1", is.epoch).Scan(&is.epoch, &is.open, &is.missing)
 	switch {
-	case errors.Is(err, pgx.ErrNoRows): // reverted again; found by the next check
+	case errors.Is(err, pgx.ErrNoRows): // the database reverted again; the next check finds that
 		return is, nil
 	case err != nil || !is.open:
 	case len(is.missing) == 0:
@@ -244,7 +246,7 @@ func (w *Monitor) open(ctx context.Context, is epoch) (epoch, error) {
 	return is, err
 }
 
-// sweep deletes nodes, numbers and keys after a day, and sent facts once no journal has their calls.
+// sweep deletes nodes, numbers and keys after a day. It deletes sent facts when no journal has their calls any more.
 func (w *Monitor) sweep(ctx context.Context) error {
 	_, err := w.Pool.Exec(ctx, `
 		WITH old_nodes AS (DELETE FROM nodes WHERE seen_at < clock_timestamp() - $1::interval
@@ -254,7 +256,7 @@ func (w *Monitor) sweep(ctx context.Context) error {
 	return err
 }
 
-// Leave records an orderly stop: other nodes do not wait for this journal.
+// Leave records that the node was stopped properly, so that other nodes do not wait for its journal.
 func (w *Monitor) Leave(ctx context.Context) error {
 	_, err := db.Exec(ctx, w.Pool, "leave", "DELETE FROM nodes WHERE name = ANY ($1)", w.names())
 	return err

@@ -1,5 +1,5 @@
-// Package groupcommit combines concurrent writes: while one write runs, further items
-// gather and go together into the next.
+// Package groupcommit combines concurrent writes: items that arrive while a write runs are written together by the
+// next write.
 package groupcommit
 
 import (
@@ -11,47 +11,48 @@ import (
 	"time"
 )
 
-// Group gathers items. Set its exported fields before the first use; it is then safe for concurrent use.
+// Group combines writes of items. Set its exported fields before the first use; it is then safe for concurrent use.
 type Group[T any] struct {
-	// Write writes up to MaxItems items. It returns a result per item, or an error if nothing was written.
+	// Write writes up to MaxItems items. It returns one result for each item, or an error if it wrote nothing.
 	Write func(ctx context.Context, items []T) ([]error, error)
-	// MaxItems limits the items of a write; 0 means 64.
+	// MaxItems is the maximum number of items in one write; 0 means 64.
 	MaxItems int
-	// MinInterval is the minimum time between writes. A single item does not wait; a flood is combined.
+	// MinInterval is the minimum time between two writes. A single item does not wait; many items are combined.
 	MinInterval time.Duration
-	// Timeout bounds a write together with the deadlines of its items; 0 means 30 s.
+	// Timeout is the maximum duration of a write; 0 means 30 s. A write also ends at the last deadline of its
+	// callers.
 	Timeout time.Duration
-	// IsItemError reports whether an error is caused by one of the items; each item is then
-	// retried alone, a few at a time. Nil means never.
+	// IsItemError reports whether one of the items caused an error. Each item is then tried again alone, a few at the
+	// same time. Nil means that no item ever causes an error.
 	IsItemError func(error) bool
-	// Wait makes Do wait for a started write after its context ends, for callers that
-	// release something when Do returns.
+	// Wait is for callers that release something when Do returns. It makes Do wait for a write that has started, even
+	// after the context of Do ended.
 	Wait bool
 
 	mu         sync.Mutex
 	waiting    []*entry[T]
 	writing    bool
-	last       time.Time // end of the last write
+	last       time.Time // time at which the last write ended
 	once       sync.Once
-	aloneSlots chan struct{} // limits items retried alone
+	aloneSlots chan struct{} // limits the items that are tried alone
 }
 
-// mostAlone limits the items retried alone at a time.
+// mostAlone is the maximum number of items that are tried alone at the same time.
 const mostAlone = 4
 
-// entry is a pending item.
+// entry is an item that waits for its write.
 type entry[T any] struct {
 	item T
 	ctx  context.Context //nolint:containedctx // of the waiting caller
 	err  error
-	// alone is set if the caller has to retry the item alone.
+	// alone is set if the caller has to try the item again alone.
 	alone bool
-	done  chan struct{} // closed after the write, or if alone is set
-	lead  chan struct{} // signals the caller to write for all
+	done  chan struct{} // closed after the write, or when alone is set
+	lead  chan struct{} // tells the caller to write all waiting items
 }
 
-// Do writes an item and returns its result. If ctx ends first, the write may still happen,
-// unless Wait is set; then Do returns only after the write.
+// Do writes an item and returns its result. If ctx ends first, the item may still be written. With Wait set, Do then
+// returns only after a write that has started.
 func (g *Group[T]) Do(ctx context.Context, item T) error {
 	e := &entry[T]{item: item, ctx: ctx, done: make(chan struct{}), lead: make(chan struct{}, 1)}
 	g.mu.Lock()
@@ -77,7 +78,7 @@ func (g *Group[T]) Do(ctx context.Context, item T) error {
 	return g.result(e)
 }
 
-// result returns the result of an entry and retries it alone if needed.
+// result returns the result of an entry. If needed, it tries the item again alone.
 func (g *Group[T]) result(e *entry[T]) error {
 	if !e.alone {
 		return e.err
@@ -95,7 +96,7 @@ func (g *Group[T]) result(e *entry[T]) error {
 	return e.err
 }
 
-// drop removes an entry unless its write has started.
+// drop removes an entry whose write has not started, and reports whether it did.
 func (g *Group[T]) drop(e *entry[T]) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -105,14 +106,15 @@ func (g *Group[T]) drop(e *entry[T]) bool {
 	}
 	g.waiting = slices.Delete(g.waiting, n, n+1)
 	select {
-	case <-e.lead: // it was the leader
+	case <-e.lead: // the dropped caller was to lead the next write
 		g.next()
 	default:
 	}
 	return true
 }
 
-// next makes the first waiting caller the leader. The lock is held.
+// next makes the caller that has waited longest the leader, who writes all waiting items. The caller of next holds
+// the lock.
 func (g *Group[T]) next() {
 	if g.writing = len(g.waiting) > 0; g.writing {
 		g.waiting[0].lead <- struct{}{}
@@ -132,7 +134,7 @@ func (g *Group[T]) write() {
 	whole := false
 	defer func() {
 		for _, e := range some {
-			if !whole { // the write panicked; the panic continues in the leader
+			if !whole { // the write panicked; the leader passes the panic on
 				e.err = errBroken
 			}
 			close(e.done)
@@ -159,7 +161,7 @@ func (g *Group[T]) pause() {
 	}
 }
 
-// all writes entries at once. After an item error, each is marked to be retried alone.
+// all writes entries together. After an item error it marks each entry to be tried alone.
 func (g *Group[T]) all(some []*entry[T]) {
 	var live []*entry[T]
 	var items []T
@@ -171,7 +173,7 @@ func (g *Group[T]) all(some []*entry[T]) {
 	if len(live) == 0 {
 		return
 	}
-	// The write is shared: one canceled caller must not end it.
+	// All callers share the write, so the end of one caller's context must not cancel it.
 	ctx, cancel := context.WithDeadline(context.WithoutCancel(live[0].ctx), g.until(live))
 	defer cancel()
 	each, err := g.Write(ctx, items)
@@ -193,7 +195,7 @@ func (g *Group[T]) all(some []*entry[T]) {
 
 func (g *Group[T]) maxItems() int { return cmp.Or(g.MaxItems, 64) }
 
-// until returns the deadline of a write: the last deadline of its callers, at most Timeout from now.
+// until returns the deadline of a write: the last deadline of its callers, but at most Timeout from now.
 func (g *Group[T]) until(live []*entry[T]) time.Time {
 	var last time.Time
 	most := time.Now().Add(g.timeout())
@@ -211,7 +213,7 @@ func (g *Group[T]) until(live []*entry[T]) time.Time {
 
 func (g *Group[T]) timeout() time.Duration { return cmp.Or(g.Timeout, 30*time.Second) }
 
-// Column returns one field of all items, as an array argument of a statement.
+// Column returns one field of all items, as an array argument for a statement.
 func Column[T, V any](items []T, of func(T) V) []V {
 	all := make([]V, len(items))
 	for n, item := range items {

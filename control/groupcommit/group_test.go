@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// A writeLog records what was written, one list per write.
+// writeLog records which items were written together.
 type writeLog struct {
 	mu     sync.Mutex
 	writes [][]int
@@ -21,7 +21,7 @@ type writeLog struct {
 
 var errBad = errors.New("bad item")
 
-// write rejects odd items, and fails as a whole if one is negative.
+// write returns an error for each odd item. It fails for all items if one is negative.
 func (p *writeLog) write(ctx context.Context, items []int) ([]error, error) {
 	select {
 	case <-time.After(p.takes):
@@ -65,7 +65,7 @@ func TestGroup(t *testing.T) {
 				}
 			})
 			if i == 0 {
-				synctest.Wait() // it is being written, the others queue
+				synctest.Wait() // the first item is being written, the others wait
 			}
 		}
 		all.Wait()
@@ -75,7 +75,7 @@ func TestGroup(t *testing.T) {
 	})
 }
 
-// TestMinInterval: a single item is written at once, a burst is written together.
+// TestMinInterval checks that a single item is written at once, and that many items are written together.
 func TestMinInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &writeLog{}
@@ -96,7 +96,8 @@ func TestMinInterval(t *testing.T) {
 	})
 }
 
-// TestBadItemIsRetriedAlone: a bad item does not affect the others; an error that no item caused is returned to all.
+// TestBadItemIsRetriedAlone checks that a bad item does not affect other items, and that all callers get an error
+// that no item caused.
 func TestBadItemIsRetriedAlone(t *testing.T) {
 	for _, blames := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -116,7 +117,7 @@ func TestBadItemIsRetriedAlone(t *testing.T) {
 	}
 }
 
-// TestCanceledCaller: the item of a canceled caller is not written and delays no other item.
+// TestCanceledCaller checks that the item of a canceled caller is not written and delays no other item.
 func TestCanceledCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &writeLog{takes: 10 * time.Millisecond}
@@ -140,7 +141,7 @@ func TestCanceledCaller(t *testing.T) {
 		if !slices.EqualFunc(p.writes, [][]int{{0}, {6}, {8}}, slices.Equal) {
 			t.Errorf("wrote %v", p.writes)
 		}
-		// An item whose write has started is written although its caller gives up.
+		// An item whose write has started is written even if its caller gives up.
 		ctx, stop := context.WithCancel(t.Context())
 		all.Go(func() { _ = g.Do(ctx, 10) })
 		all.Go(func() { stop() })
@@ -151,7 +152,7 @@ func TestCanceledCaller(t *testing.T) {
 	})
 }
 
-// TestWriteTimeout: a hanging database blocks no caller beyond Timeout.
+// TestWriteTimeout checks that a database that hangs blocks no caller for longer than Timeout.
 func TestWriteTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &writeLog{takes: time.Hour}
@@ -172,7 +173,8 @@ func TestWriteTimeout(t *testing.T) {
 	})
 }
 
-// TestWritePanics: the writing caller gets the panic, the others an error, and the next write succeeds.
+// TestWritePanics checks that the leader gets the panic and the other callers an error, and that the next write
+// succeeds.
 func TestWritePanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &Group[int]{MinInterval: time.Millisecond, Write: func(_ context.Context, items []int) ([]error, error) {
@@ -208,11 +210,11 @@ func TestWritePanics(t *testing.T) {
 	})
 }
 
-// TestWriteDeadline: a write ends at the latest deadline of its callers, or after Timeout.
+// TestWriteDeadline checks that a write ends at the last deadline of its callers, or after Timeout.
 func TestWriteDeadline(t *testing.T) {
 	for _, tt := range []struct {
 		within time.Duration
-		may    []time.Duration // deadlines; 0 means none
+		may    []time.Duration // deadlines of the callers; 0 means none
 		want   time.Duration
 	}{
 		{0, []time.Duration{time.Second}, time.Second},
@@ -223,7 +225,7 @@ func TestWriteDeadline(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			p := &writeLog{takes: time.Hour}
 			g := &Group[int]{Write: p.write, Timeout: tt.within, MinInterval: time.Millisecond}
-			g.last = time.Now() // so that they queue first
+			g.last = time.Now() // makes all items wait for one write
 			began := time.Now()
 			var all sync.WaitGroup
 			for n, d := range tt.may {
@@ -247,8 +249,8 @@ func TestWriteDeadline(t *testing.T) {
 	}
 }
 
-// TestWaitForStartedWrite: with Wait a canceled caller gets the result of a started write, and returns at once if it has not
-// started.
+// TestWaitForStartedWrite checks that, with Wait set, a canceled caller gets the result of a write that has started,
+// and that Do returns at once if the write has not started.
 func TestWaitForStartedWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &writeLog{takes: 10 * time.Millisecond}
@@ -287,7 +289,7 @@ func TestWaitForStartedWrite(t *testing.T) {
 	})
 }
 
-// TestRetriesDoNotDelayOthers: items that are tried alone delay no later item, and few are tried at once.
+// TestRetriesDoNotDelayOthers checks that items that are tried alone delay no later item, and few are tried at once.
 func TestRetriesDoNotDelayOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var alone, most atomic.Int32

@@ -1,4 +1,5 @@
-// Package dbtest gives tests a real Postgres: one child per test binary, and one fresh, migrated database per test.
+// Package dbtest gives tests a real Postgres: one child process for each test binary, and a fresh, migrated database
+// for each test.
 package dbtest
 
 import (
@@ -23,12 +24,12 @@ type shared struct {
 	local *db.Local
 	dir   string
 	next  atomic.Int64
-	mu    sync.Mutex // CREATE DATABASE fails while the template has another session
+	mu    sync.Mutex // CREATE DATABASE fails while another session uses the template
 }
 
 var one shared //nolint:gochecknoglobals // one child per process
 
-// Main runs the tests, then the functions after, and stops Postgres. A TestMain that calls it needs nothing else.
+// Main runs the tests and then the functions after, and stops Postgres. A TestMain only has to call Main.
 func Main(m *testing.M, after ...func()) {
 	m.Run()
 	for _, f := range after {
@@ -53,7 +54,7 @@ func New(t *testing.T) *db.DB {
 	return d
 }
 
-// SealKey is the key that encrypts secrets in test databases.
+// SealKey is the key with which test databases encrypt secrets.
 const SealKey = "cGFybGV5LXRlc3RzLW5vdC1hLXNlY3JldC1hdC1hbGw="
 
 // Open opens a database with SealKey.
@@ -67,7 +68,7 @@ func Open(ctx context.Context, url string, conns int32) (*db.DB, error) {
 	return db.Open(ctx, db.Config{URL: url, MaxConns: conns, Prepare: box.Prepare})
 }
 
-// URL creates a database like New and returns its connection string.
+// URL creates a database as New does, and returns its connection string.
 func URL(t *testing.T) string {
 	t.Helper()
 	name, err := one.create(t.Context())
@@ -84,7 +85,7 @@ func URL(t *testing.T) string {
 	return one.local.URL(name)
 }
 
-// Shared creates a database for all tests of the binary and returns its connection string.
+// Shared creates a database that all tests of the binary may use, and returns its connection string.
 func Shared(ctx context.Context) (string, error) {
 	name, err := one.create(ctx)
 	if err != nil {
@@ -104,7 +105,7 @@ func (s *shared) create(ctx context.Context) (string, error) {
 }
 
 func (s *shared) start() {
-	// t.TempDir is inside a folder that only its owner may pass through.
+	// t.TempDir lies in a folder that only its owner may enter, so Postgres could not use it.
 	if s.dir, s.err = os.MkdirTemp("", "parley-pg-"); s.err != nil {
 		return
 	}
@@ -145,7 +146,7 @@ func Exec(t testing.TB, d *db.DB, sql string, args ...any) {
 	}
 }
 
-// Value returns the value that a query selects.
+// Value returns the only value that a query selects.
 func Value[T any](t testing.TB, d *db.DB, sql string, args ...any) (v T) {
 	t.Helper()
 	if err := d.Pool.QueryRow(t.Context(), sql, args...).Scan(&v); err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A Pair is a primary Postgres and a standby of it that streams asynchronously.
+// Pair is a primary Postgres server and a standby server that replicates it asynchronously.
 type Pair struct {
 	t     testing.TB
 	bin   string
@@ -27,10 +27,10 @@ type Pair struct {
 	procs [2]*exec.Cmd
 }
 
-// NewPair starts a pair with an empty database "parley", removed when the test ends.
+// NewPair starts a pair with an empty database "parley". The end of the test stops it and removes its data.
 func NewPair(t testing.TB) *Pair {
 	t.Helper()
-	bins, _ := filepath.Glob("/usr/lib/postgresql/*/bin") // the pattern is well formed
+	bins, _ := filepath.Glob("/usr/lib/postgresql/*/bin") // cannot fail: the pattern is well formed
 	if len(bins) == 0 {
 		t.Skip("no Postgres under /usr/lib/postgresql")
 	}
@@ -62,7 +62,7 @@ func NewPair(t testing.TB) *Pair {
 	return p
 }
 
-// URL connects to the server that accepts writes.
+// URL returns a connection string that names both servers and selects the one that accepts writes.
 func (p *Pair) URL() string {
 	return fmt.Sprintf(
 		"postgres://parley@127.0.0.1:%s,127.0.0.1:%s/parley?target_session_attrs=read-write&sslmode=disable",
@@ -71,7 +71,7 @@ func (p *Pair) URL() string {
 	)
 }
 
-// Cut ends the replication.
+// Cut stops the replication.
 func (p *Pair) Cut() {
 	p.t.Helper()
 	p.exec(1, "ALTER SYSTEM SET primary_conninfo = ''")
@@ -81,7 +81,7 @@ func (p *Pair) Cut() {
 	})
 }
 
-// CaughtUp waits until the standby has received everything.
+// CaughtUp waits until the standby has received all changes.
 func (p *Pair) CaughtUp() {
 	p.t.Helper()
 	p.await("the standby has everything", func() bool {
@@ -89,20 +89,20 @@ func (p *Pair) CaughtUp() {
 	})
 }
 
-// Promote makes the standby a primary.
+// Promote turns the standby into a primary.
 func (p *Pair) Promote() {
 	p.t.Helper()
 	p.exec(1, "SELECT pg_promote()")
 }
 
-// Kill stops a server without a shutdown, like a power cut.
+// Kill stops a server without a shutdown, as a power failure would.
 func (p *Pair) Kill(n int) {
 	c := p.procs[n]
 	if c == nil {
 		return
 	}
 	p.procs[n] = nil
-	_ = c.Process.Signal(syscall.SIGQUIT) // immediate shutdown; it may have exited
+	_ = c.Process.Signal(syscall.SIGQUIT) // immediate shutdown; fails if the server has exited, which is fine
 	_ = c.Wait()
 }
 
@@ -176,7 +176,7 @@ func (p *Pair) await(what string, is func() bool) {
 	}
 }
 
-// credential is the user that Postgres runs as; nil for this user.
+// credential returns the user that Postgres runs as, or nil for the user of this process.
 func credential(t testing.TB) *syscall.Credential {
 	t.Helper()
 	if os.Geteuid() != 0 {
