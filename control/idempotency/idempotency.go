@@ -1,5 +1,5 @@
-// Package idempotency stores requests by their Idempotency-Key, so that a repeat gets the first response and has no
-// effect.
+// Package idempotency stores the response to each request that has an Idempotency-Key. A repeated request gets the
+// stored response and has no further effect.
 package idempotency
 
 import (
@@ -19,50 +19,51 @@ import (
 	"github.com/parley-voice/parley/control/db"
 )
 
-// Retention is the lifetime of a key.
+// Retention is how long a key is kept.
 const Retention = 24 * time.Hour
 
-// abandoned is the age at which an unfinished request loses its key by default. It had no effect: the effect would
-// have settled the key.
+// abandoned is the default age at which a request that has not finished loses its key. Such a request had no effect,
+// because the effect would have settled the key.
 const abandoned = time.Minute
 
 // Keys stores keys in Postgres.
 type Keys struct {
 	Pool *pgxpool.Pool
-	// Hash, if set, hashes a key as the journal does. Keys of calls that the database lost are in flight until they expire.
+	// Hash, if set, hashes a key in the same way as the journal. The key of a call that the database has lost counts
+	// as in use until it expires.
 	Hash func(scope, key string) [16]byte
-	// Abandoned is the age at which an unfinished request loses its key; 0 means a minute.
+	// Abandoned is the age at which a request that has not finished loses its key; 0 means one minute.
 	Abandoned time.Duration
 }
 
 func (k *Keys) abandoned() time.Duration { return cmp.Or(k.Abandoned, abandoned) }
 
-// A Slot is a key held by one request.
+// Slot is a key that one request holds.
 type Slot struct {
 	scope, key, token string
-	hash              []byte // nil if unknown
+	hash              []byte // nil if Keys.Hash is not set
 }
 
-// An Answer is the response to the first request of a key.
+// Answer is the response to the first request with a key.
 type Answer struct {
 	Status int
 	Body   []byte
-	CallID string // the created call, if it is dialed
+	CallID string // id of the call that the request created; empty if none
 }
 
-// errLost means that the request took so long that another one took over its key.
+// errLost means that the request took so long that another request got its key.
 var errLost = errors.New("the idempotency key was given to another request")
 
-// Begin takes the key, or returns the response to its first request. It rejects a key that was used for a different
-// request or is in use.
+// Begin takes the key for the request, or returns the response to the first request with the key. It returns an error
+// if the key was used for a different request, or if another request holds it.
 func (k *Keys) Begin(ctx context.Context, scope, key string, fingerprint []byte) (*Slot, *Answer, error) {
 	s := &Slot{scope: scope, key: key, token: control.NewID("", time.Now())}
 	if k.Hash != nil {
 		h := k.Hash(scope, key)
 		s.hash = h[:]
 	}
-	// Taking a key need not be on disk: if it is lost, the request had no effect, and settling it waits for the disk.
-	// A key that is released between the two statements is free to take.
+	// Taking a key need not be on disk. If the key is lost, the request had no effect, because settling the key waits
+	// for the disk. If a key is released between the two statements, the loop tries again.
 	for range 5 {
 		var token string
 		err := k.Pool.QueryRow(ctx, `
@@ -110,12 +111,13 @@ func inFlight() error {
 	return control.Refuse(control.CodeIdempotencyInFlight, "a request with this Idempotency-Key is still processing")
 }
 
-// Settle stores the response, in the transaction of the request's effect. If it fails, the transaction must fail.
+// Settle stores the response. It must run in the transaction of the request's effect; if Settle fails, the
+// transaction must fail too.
 func (s *Slot) Settle(ctx context.Context, q db.Querier, a Answer) error {
 	return s.exec(ctx, q, settleSQL, a.Status, a.Body, a.CallID, s.hash)
 }
 
-// exec executes a statement for the key. It fails with errLost if another request has the key.
+// exec runs a statement that writes the key. It returns errLost if another request holds the key.
 func (s *Slot) exec(ctx context.Context, q db.Querier, sql string, args ...any) error {
 	n, err := db.Exec(ctx, q, "idempotency key", sql, append([]any{s.scope, s.key, s.token}, args...)...)
 	if err == nil && n == 0 {
@@ -124,7 +126,8 @@ func (s *Slot) exec(ctx context.Context, q db.Querier, sql string, args ...any) 
 	return err
 }
 
-// QueueSettle adds Settle to a batch. If another request has the key, the statement and so the transaction fails.
+// QueueSettle adds Settle to a batch. If another request holds the key, the statement fails and with it the
+// transaction.
 func (s *Slot) QueueSettle(b *pgx.Batch, a Answer) {
 	q := b.Queue("WITH settled AS ("+settleSQL+" RETURNING key) SELECT 1 / count(*) FROM settled",
 		s.scope, s.key, s.token, a.Status, a.Body, a.CallID, s.hash)
@@ -141,16 +144,16 @@ const settleSQL = `
 UPDATE idempotency_keys SET done = true, status = $4, body = $5, call_id = nullif($6, '')
 WHERE scope = $1 AND key = $2 AND token = $3 AND NOT done AND NOT EXISTS (SELECT FROM sent_facts WHERE key_hash = $7)`
 
-// divisionByZero is the SQLSTATE of a statement that settled no key.
+// divisionByZero is the SQLSTATE with which the statement of QueueSettle fails if it settled no key.
 const divisionByZero = "22012"
 
-// Hold keeps the key of a request that had an effect but no response to repeat, in the transaction of the effect. Until
-// the key expires, repeats are in flight.
+// Hold keeps a key in use until the key expires, for a request that had an effect but has no response to repeat. It
+// must run in the transaction of the effect.
 func (s *Slot) Hold(ctx context.Context, q db.Querier) error {
 	return s.exec(ctx, q, "UPDATE idempotency_keys SET done = true WHERE scope = $1 AND key = $2 AND token = $3 AND NOT done")
 }
 
-// KeepAlive renews the key of a long request until stop is called. stop waits for a renewal under way.
+// KeepAlive renews the key of a long request until stop is called. stop waits for a renewal that is running.
 func (k *Keys) KeepAlive(ctx context.Context, s *Slot) (stop func()) {
 	ctx, quit := context.WithCancel(ctx)
 	var over sync.WaitGroup
@@ -160,7 +163,7 @@ func (k *Keys) KeepAlive(ctx context.Context, s *Slot) (stop func()) {
 		for {
 			select {
 			case <-tick.C:
-				// A failed renewal is repeated by the next one; if all fail, another request takes the key.
+				// The next renewal follows soon if this one fails. If all fail, another request may take the key.
 				_, _ = k.Pool.Exec(
 					ctx, "UPDATE idempotency_keys SET created_at = now() WHERE scope = $1 AND key = $2 AND token = $3 AND NOT done",
 					s.scope, s.key, s.token,
@@ -176,14 +179,14 @@ func (k *Keys) KeepAlive(ctx context.Context, s *Slot) (stop func()) {
 	}
 }
 
-// Release frees the key of a request that had no effect.
+// Release releases the key of a request that had no effect.
 func (k *Keys) Release(ctx context.Context, s *Slot) error {
 	_, err := db.Exec(ctx, k.Pool, "idempotency key",
 		"DELETE FROM idempotency_keys WHERE scope = $1 AND key = $2 AND token = $3 AND NOT done", s.scope, s.key, s.token)
 	return err
 }
 
-// ReleaseTx is Release in the transaction that records the rejection.
+// ReleaseTx releases the key in the transaction that records why the request was rejected.
 func (s *Slot) ReleaseTx(ctx context.Context, q db.Querier) error {
 	return s.exec(ctx, q, "DELETE FROM idempotency_keys WHERE scope = $1 AND key = $2 AND token = $3 AND NOT done")
 }

@@ -11,7 +11,7 @@ import (
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-// TestKeepAlive while its request runs, and no longer.
+// TestKeepAlive checks that a key is renewed while its request runs, and not afterwards.
 func TestKeepAlive(t *testing.T) {
 	d := dbtest.New(t)
 	keys := &idempotency.Keys{Pool: d.Pool, Abandoned: 100 * time.Millisecond}
@@ -20,7 +20,7 @@ func TestKeepAlive(t *testing.T) {
 		t.Fatal(err)
 	}
 	stop := keys.KeepAlive(t.Context(), slot)
-	wait := func() { // by the database's clock
+	wait := func() { // time passes on the database's clock
 		dbtest.Exec(t, d, "SELECT pg_sleep(0.3)")
 	}
 	wait()

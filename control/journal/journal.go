@@ -1,5 +1,5 @@
-// Package journal records on a node's disk which requests the node sent, for when the database is restored to an
-// earlier state.
+// Package journal records on a node's disk which calls the node sent. The record is needed if the database reverts to
+// an older state.
 package journal
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/parley-voice/parley/control"
 )
 
-// A Hash identifies a phone number or an Idempotency-Key without revealing it.
+// Hash stands for a phone number or an Idempotency-Key without revealing it.
 type Hash [16]byte
 
 // MarshalText implements encoding.TextMarshaler.
@@ -37,22 +37,22 @@ func (h *Hash) UnmarshalText(text []byte) error {
 	return err
 }
 
-// An Entry is a request that was sent or was about to be sent, with its result.
+// Entry is a call whose INVITE was sent or was about to be sent, with its result.
 type Entry struct {
 	Attempt string    `json:"attempt"`
 	Call    string    `json:"call"`
 	Org     string    `json:"org,omitempty"`
 	Contact string    `json:"contact,omitempty"`
 	Number  Hash      `json:"number,omitzero"`
-	Key     Hash      `json:"key,omitzero"` // of the Idempotency-Key and its scope
+	Key     Hash      `json:"key,omitzero"` // hash of the Idempotency-Key and its scope
 	At      time.Time `json:"at"`
 
 	Answered time.Time `json:"answered,omitzero"`
 	End      *End      `json:"end,omitempty"`
-	Void     bool      `json:"void,omitempty"` // nothing was sent
+	Void     bool      `json:"void,omitempty"` // true if nothing was sent
 }
 
-// An End is a control.CallResult without its texts.
+// End is a control.CallResult without texts.
 type End struct {
 	Status     control.Status          `json:"status"`
 	Reason     control.Reason          `json:"reason"`
@@ -68,7 +68,7 @@ type End struct {
 	EndedAt    time.Time               `json:"ended_at,omitzero"`
 }
 
-// NewEnd returns the End of a call.
+// NewEnd returns the End that stores a call's result.
 func NewEnd(f control.CallResult) *End {
 	return &End{
 		f.Status, f.Reason, f.HangupBy, f.SIPStatus, f.SIPReason, f.Recording, f.Truncated, f.AnsweredBy,
@@ -76,7 +76,7 @@ func NewEnd(f control.CallResult) *End {
 	}
 }
 
-// Result returns the call result to write to the database.
+// Result returns the result in the form in which the database stores it.
 func (e End) Result() control.CallResult {
 	return control.CallResult{
 		Status: e.Status, Reason: e.Reason, HangupBy: e.HangupBy, SIPStatus: e.SIPStatus, SIPReason: e.SIPReason,
@@ -88,49 +88,50 @@ func (e End) Result() control.CallResult {
 func (e Entry) over() bool { return e.Void || e.End != nil }
 
 const (
-	// Retention is the age up to which an ended entry is kept; it must exceed any replication lag.
+	// Retention is how long an entry with a result is kept. It must be longer than any replication lag.
 	Retention = 24 * time.Hour
-	// rememberedOpen is the age up to which an entry without a result is kept.
+	// rememberedOpen is how long an entry without a result is kept.
 	rememberedOpen = 2 * Retention
-	// defaultMost bounds the entries, about 30 MB on disk.
+	// defaultMost is the maximum number of entries. They take about 30 MB on disk.
 	defaultMost = 100_000
-	// mostSlots bounds the processes that share a data directory.
+	// mostSlots is the maximum number of processes that share a data directory. Each has a slot, which is a journal
+	// file of its own.
 	mostSlots = 16
 )
 
-// A Journal is safe for concurrent use.
+// Journal is the journal of one process. It is safe for concurrent use.
 type Journal struct {
 	dir   string
 	most  int
 	slot  int
-	slots []int // slot, and the adopted slots of dead processes
+	slots []int // the slot of this process, and the slots taken over from dead processes
 	locks []*os.File
 
 	disk sync.Mutex // held while the file is written; locked before mu
 
-	mu      sync.Mutex // never held during disk I/O
-	began   time.Time  // start of the current write; zero if none
-	file    *os.File   // nil after a failed write: the next write replaces the file
-	err     error      // why file is nil
-	lines   int        // in file
-	pending []Entry    // changes to write with the next Append or Flush
+	mu      sync.Mutex // never held while the disk is written
+	began   time.Time  // start of the running write; zero if none
+	file    *os.File   // nil after a failed write; the next write then replaces the file
+	err     error      // reason why file is nil
+	lines   int        // number of lines in the file
+	pending []Entry    // changes that the next Append or Flush writes
 	entries map[string]Entry
-	order   []string // attempts, oldest first
+	order   []string // attempt ids, oldest first
 	numbers map[Hash][]string
 	trimmed time.Time
 	stats   Stats
 }
 
-// Stats are counts since the process started.
+// Stats holds counts since the process started.
 type Stats struct {
-	Entries  int   // now kept
-	Writes   int64 // each with one fsync
+	Entries  int   // entries kept now
+	Writes   int64 // writes; each has one fsync
 	Failures int64 // writes that failed
-	Dropped  int64 // entries dropped early because of the bound
+	Dropped  int64 // entries dropped early because there were too many
 	Damaged  int64 // lines that could not be read
 }
 
-// Open opens the journal of this process in dir, and adopts the journals of dead processes there.
+// Open opens the journal of this process in dir. It takes over the journals of dead processes in dir.
 func Open(dir string) (*Journal, error) { return open(dir, defaultMost) }
 
 func open(dir string, most int) (*Journal, error) {
@@ -167,7 +168,7 @@ func open(dir string, most int) (*Journal, error) {
 	if err := j.rewrite(); err != nil {
 		return nil, errors.Join(fmt.Errorf("journal: %w", err), j.Close())
 	}
-	for _, name := range left { // the new file contains their entries
+	for _, name := range left { // the entries of these files are in the new file
 		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, errors.Join(fmt.Errorf("journal: %w", err), j.Close())
 		}
@@ -184,7 +185,7 @@ func (j *Journal) name(slot int) string {
 	return filepath.Join(j.dir, "sent-"+strconv.Itoa(slot)+".log")
 }
 
-// lock locks a slot. It returns false if another process holds it.
+// lock locks a slot. It returns false if another process has locked it.
 func (j *Journal) lock(slot int) (bool, error) {
 	f, err := os.OpenFile(j.name(slot)+".lock", os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
@@ -194,20 +195,20 @@ func (j *Journal) lock(slot int) (bool, error) {
 		j.locks = append(j.locks, f)
 		return true, nil
 	}
-	_ = f.Close() // nothing was written
+	_ = f.Close() // closing cannot lose data: nothing was written
 	if errors.Is(err, syscall.EWOULDBLOCK) {
 		return false, nil
 	}
 	return false, err
 }
 
-// Slots returns the slot of this journal and the adopted slots.
+// Slots returns the slot of this journal and the slots that it took over.
 func (j *Journal) Slots() []int { return j.slots }
 
-// castagnoli is the polynomial of the lines' checksums.
+// castagnoli is the CRC-32 polynomial for the checksums of lines.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli) //nolint:gochecknoglobals // read-only table
 
-// line encodes an entry: its checksum, a space, JSON.
+// line encodes an entry as its checksum, a space, and JSON.
 func line(e Entry) ([]byte, error) {
 	text, err := json.Marshal(e)
 	if err != nil {
@@ -216,7 +217,7 @@ func line(e Entry) ([]byte, error) {
 	return fmt.Appendf(nil, "%08x %s\n", crc32.Checksum(text, castagnoli), text), nil
 }
 
-// parse decodes a line without its newline. It returns false if the line is damaged.
+// parse decodes a line without its newline. ok is false if the line is damaged.
 func parse(text []byte) (e Entry, ok bool) {
 	sum, text, found := bytes.Cut(text, []byte(" "))
 	if want, err := strconv.ParseUint(string(sum), 16, 32); !found || err != nil || uint32(want) != crc32.Checksum(text, castagnoli) {
@@ -225,8 +226,8 @@ func parse(text []byte) (e Entry, ok bool) {
 	return e, json.Unmarshal(text, &e) == nil && e.Attempt != ""
 }
 
-// read adds the entries of a file. A torn or damaged line is skipped: its request was not sent, or its result is
-// unknown.
+// read adds the entries of a file. It skips a damaged or incomplete line. If an INVITE's own line is incomplete, the
+// INVITE was not sent.
 func (j *Journal) read(name string) error {
 	text, err := os.ReadFile(name) //nolint:gosec // in the data directory
 	if errors.Is(err, fs.ErrNotExist) {
@@ -246,7 +247,7 @@ func (j *Journal) read(name string) error {
 	return nil
 }
 
-// put stores the latest state of an attempt.
+// put stores the newest state of an attempt.
 func (j *Journal) put(e Entry) {
 	if _, have := j.entries[e.Attempt]; !have {
 		j.order = append(j.order, e.Attempt)
@@ -257,7 +258,7 @@ func (j *Journal) put(e Entry) {
 	j.entries[e.Attempt] = e
 }
 
-// sort orders the entries of several files by time.
+// sort sorts the entries of all files by time.
 func (j *Journal) sort() {
 	byTime := func(a, b string) int { return cmp.Or(j.entries[a].At.Compare(j.entries[b].At), cmp.Compare(a, b)) }
 	slices.SortStableFunc(j.order, byTime)
@@ -266,7 +267,7 @@ func (j *Journal) sort() {
 	}
 }
 
-// trim drops expired entries, and beyond the bound the oldest ended ones.
+// trim drops expired entries. If there are still too many, it also drops the oldest ones that have a result.
 func (j *Journal) trim(now time.Time) {
 	over := len(j.order) - j.most
 	j.order = slices.DeleteFunc(j.order, func(id string) bool {
@@ -289,8 +290,8 @@ func (j *Journal) trim(now time.Time) {
 	})
 }
 
-// snapshot returns the text of a file with each entry once, its number of lines, and the pending changes, which it
-// contains.
+// snapshot returns the text for a new file, which has each entry once. It also returns the number of lines, and the
+// pending changes, which the text includes.
 func (j *Journal) snapshot() (text []byte, lines int, changes []Entry, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -306,7 +307,7 @@ func (j *Journal) snapshot() (text []byte, lines int, changes []Entry, err error
 	return all.Bytes(), len(j.order), changes, nil
 }
 
-// rewrite replaces the file with one that has each entry once. The caller holds j.disk.
+// rewrite replaces the file by a new one that has each entry once. The caller holds j.disk.
 func (j *Journal) rewrite() error {
 	text, lines, changes, err := j.snapshot()
 	if err != nil {
@@ -320,13 +321,13 @@ func (j *Journal) rewrite() error {
 		return err
 	}
 	if j.file != nil {
-		_ = j.file.Close() // the new file contains its entries
+		_ = j.file.Close() // the new file has all entries
 	}
 	j.file, j.lines, j.err = f, lines, nil
 	return nil
 }
 
-// replace atomically replaces the journal's file with text, and returns it open.
+// replace writes text to a new file, atomically replaces the journal's file by it, and returns the open file.
 func (j *Journal) replace(text []byte) (*os.File, error) {
 	fresh := j.name(j.slot) + ".new"
 	f, err := os.OpenFile(fresh, os.O_CREATE|os.O_TRUNC|os.O_WRONLY|syscall.O_NOFOLLOW, 0o600) //nolint:gosec // in the data directory

@@ -19,7 +19,7 @@ import (
 	"github.com/parley-voice/parley/control"
 )
 
-// TestMain makes the test binary, if asked, a process that writes until it is killed.
+// TestMain lets the test binary run as a process that writes entries until it is killed, if the environment says so.
 func TestMain(m *testing.M) {
 	if dir := os.Getenv("PARLEYTEST_JOURNAL"); dir != "" {
 		j, err := Open(dir)
@@ -70,8 +70,8 @@ func checkEqual(t interface{ Fatalf(string, ...any) }, got, want []Entry) {
 	}
 }
 
-// TestTornFile cuts the file at many places, and at both sides of each newline: whole lines are read, and later writes
-// succeed.
+// TestTornFile cuts the file at many places, and just before and after each newline. It checks that complete lines
+// are read and that later writes succeed.
 func TestTornFile(t *testing.T) {
 	dir := t.TempDir()
 	j := mustOpen(t, dir)
@@ -94,7 +94,7 @@ func TestTornFile(t *testing.T) {
 		}
 		whole := bytes.Count(text[:cut], []byte("\n"))
 		if cut < len(text) && text[cut] == '\n' {
-			whole++ // only its newline is missing
+			whole++ // only the newline of this line is missing
 		}
 		j := mustOpen(t, dir)
 		checkEqual(t, j.Entries(), all[:whole])
@@ -111,7 +111,7 @@ func TestTornFile(t *testing.T) {
 	}
 }
 
-// TestDamagedLine flips each byte of a line: the other lines are read.
+// TestDamagedLine changes each byte of a line, and checks that the other lines are read.
 func TestDamagedLine(t *testing.T) {
 	text, err := line(entry(1))
 	if err != nil {
@@ -134,7 +134,8 @@ func TestDamagedLine(t *testing.T) {
 	}
 }
 
-// TestRecovery compares the journal with a model, through closes, crashes that tear the last write, and compactions.
+// TestRecovery compares the journal with a model over random sequences of closing, crashes during a write, and
+// rewriting of the file.
 func TestRecovery(t *testing.T) {
 	memory, err := os.MkdirTemp("/dev/shm", "parley-journal-") //nolint:usetesting // thousands of fsyncs
 	if err != nil {
@@ -181,7 +182,7 @@ func TestRecovery(t *testing.T) {
 			"crash": func(r *rapid.T) {
 				torn := rapid.SliceOfN(rapid.Byte(), 0, 40).Draw(r, "torn")
 				_, _ = j.file.Write(bytes.ReplaceAll(torn, []byte("\n"), nil))
-				for _, l := range j.locks { // as the kernel does
+				for _, l := range j.locks { // the kernel releases the locks of a dead process
 					_ = l.Close()
 				}
 				_ = j.file.Close()
@@ -199,7 +200,7 @@ func TestRecovery(t *testing.T) {
 	})
 }
 
-// TestKilledProcess kills a process while it writes: every acknowledged entry is on disk.
+// TestKilledProcess kills a process while it writes, and checks that every acknowledged entry is on disk.
 func TestKilledProcess(t *testing.T) {
 	dir := t.TempDir()
 	for range 5 {
@@ -221,7 +222,7 @@ func TestKilledProcess(t *testing.T) {
 				_ = cmd.Process.Kill()
 			}
 		}
-		_ = cmd.Wait() // killed
+		_ = cmd.Wait() // returns an error because the process was killed
 		j := mustOpen(t, dir)
 		for n := range last + 1 {
 			if len(j.SentTo(entry(n).Number, entry(n).Attempt)) == 0 {
@@ -234,7 +235,8 @@ func TestKilledProcess(t *testing.T) {
 	}
 }
 
-// TestBounds: expired entries are dropped, and beyond the bound the oldest ended ones.
+// TestBounds checks that expired entries are dropped, and that the oldest entries with a result are dropped if there
+// are too many.
 func TestBounds(t *testing.T) {
 	dir := t.TempDir()
 	j, err := open(dir, 4)
@@ -265,14 +267,14 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestDiskFails: nothing may be sent until the disk has all entries.
+// TestDiskFails checks that nothing may be sent until all entries are on disk.
 func TestDiskFails(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "journal")
 	j := mustOpen(t, dir)
 	if err := j.Append(entry(0)); err != nil {
 		t.Fatal(err)
 	}
-	_ = j.file.Close() // writes fail
+	_ = j.file.Close() // makes writes fail
 	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)
 	}
@@ -296,8 +298,8 @@ func TestDiskFails(t *testing.T) {
 	}
 }
 
-// TestSlowDisk: while the disk hangs nothing may be sent, and active calls do not wait for it. Their changes are
-// written later.
+// TestSlowDisk checks that nothing may be sent while the disk hangs, that running calls do not wait for the disk, and
+// that their changes are written later.
 func TestSlowDisk(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "journal")
 	j := mustOpen(t, dir)
@@ -309,7 +311,7 @@ func TestSlowDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer out.Close()
-	_ = in.SetWriteDeadline(time.Now().Add(time.Second)) // fills the pipe
+	_ = in.SetWriteDeadline(time.Now().Add(time.Second)) // fills the pipe, so that the next write hangs
 	for err == nil {
 		_, err = in.Write(make([]byte, 4096))
 	}
@@ -336,7 +338,7 @@ func TestSlowDisk(t *testing.T) {
 		t.Error("a call waits for the disk")
 	}
 	go io.Copy(io.Discard, out) //nolint:errcheck // the disk works again until the pipe is closed
-	if <-appended == nil {      // a pipe cannot be synced
+	if <-appended == nil {      // Append fails, because a pipe cannot be synced
 		t.Error("a write that failed passed")
 	}
 	if err = errors.Join(j.Flush(), j.Err(), j.Close()); err != nil {
@@ -347,7 +349,8 @@ func TestSlowDisk(t *testing.T) {
 	}
 }
 
-// TestSlots: processes that share a directory have separate journals, and the journal of a dead one is adopted.
+// TestSlots checks that processes that share a directory have separate journals, and that the journal of a dead
+// process is taken over.
 func TestSlots(t *testing.T) {
 	dir := t.TempDir()
 	a, b := mustOpen(t, dir), mustOpen(t, dir)
@@ -369,7 +372,7 @@ func TestSlots(t *testing.T) {
 	}
 }
 
-// TestSentToIsBounded: of a number that is called often, only the newest requests are compared with the database.
+// TestSentToIsBounded checks that SentTo returns only the newest entries of a number that is called often.
 func TestSentToIsBounded(t *testing.T) {
 	j := mustOpen(t, t.TempDir())
 	for n := range 300 {

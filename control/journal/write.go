@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Append returns once the entries are on disk, after one write and one fsync. After an error nothing may be sent; the
-// next call replaces the file.
+// Append returns when the entries are on disk, after one write and one fsync. After an error nothing may be sent, and
+// the next write replaces the file.
 func (j *Journal) Append(entries ...Entry) error {
 	j.disk.Lock()
 	defer j.disk.Unlock()
@@ -33,10 +33,10 @@ func (j *Journal) append(entries []Entry) error {
 		j.stats.Writes++
 		return nil
 	}
-	// After a failed write the content of the disk is unknown: a later fsync may succeed without it.
+	// After a failed write it is unknown what the disk has. A later fsync may succeed although the data are missing.
 	j.stats.Failures++
 	if j.file != nil {
-		_ = j.file.Close() // no longer trusted
+		_ = j.file.Close() // the file is not trusted any more
 	}
 	j.file, j.err = nil, fmt.Errorf("journal: %w", err)
 	return j.err
@@ -70,8 +70,8 @@ func (j *Journal) write(entries []Entry) error {
 	return j.file.Sync()
 }
 
-// Change applies a change to an attempt's entry, if there is one. The next Append or Flush writes it; Change does not
-// wait for the disk.
+// Change changes the entry of an attempt, if there is one. It does not wait for the disk: the next Append or Flush
+// writes the change.
 func (j *Journal) Change(attempt string, change func(*Entry)) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -84,7 +84,8 @@ func (j *Journal) Change(attempt string, change func(*Entry)) {
 	j.pending = append(j.pending, e)
 }
 
-// Flush writes pending changes, drops expired entries and compacts the file. It also retries a failed file.
+// Flush writes the pending changes, drops expired entries, and rewrites the file if it has many outdated lines. After
+// a failed write it tries a new file.
 func (j *Journal) Flush() error {
 	j.disk.Lock()
 	defer j.disk.Unlock()
@@ -101,10 +102,10 @@ func (j *Journal) Flush() error {
 	return j.append(nil)
 }
 
-// maxWriteTime is the duration of a write after which nothing may be sent until the write ends.
+// maxWriteTime is the duration from which on a running write counts as hanging. Nothing may be sent until it ends.
 const maxWriteTime = time.Second
 
-// Err returns why nothing may be sent now, or nil.
+// Err returns the reason why nothing may be sent now, or nil.
 func (j *Journal) Err() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -125,11 +126,12 @@ func (j *Journal) Entries() []Entry {
 	return all
 }
 
-// maxSentTo bounds the entries of one number that SentTo returns.
+// maxSentTo is the maximum number of entries of one number that SentTo returns.
 const maxSentTo = 16
 
-// SentTo returns the attempt's own entry unless it is void, and the newest entries of requests sent to a number, at
-// most 16. A database that has reverted lost its newest commits, so older entries prove nothing more.
+// SentTo returns the newest entries of INVITEs sent to a number, at most 16, and the entry of the attempt itself
+// unless nothing was sent for it. A database that reverted has lost its newest commits, so older entries prove
+// nothing more.
 func (j *Journal) SentTo(number Hash, attempt string) []Entry {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -148,7 +150,7 @@ func (j *Journal) SentTo(number Hash, attempt string) []Entry {
 	return found
 }
 
-// HasCall reports whether a request of a call was sent.
+// HasCall reports whether an INVITE of the call was sent.
 func (j *Journal) HasCall(id string) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -178,7 +180,7 @@ func (j *Journal) Close() error {
 		err = errors.Join(j.append(nil), j.closeFile())
 	}
 	for _, l := range j.locks {
-		_ = l.Close() // releases the lock
+		_ = l.Close() // closing releases the lock
 	}
 	j.locks, j.slot = nil, -1
 	return err

@@ -11,35 +11,35 @@ const (
 	RouteProbing = "probing" // one call tests the route
 )
 
-// Campaigns is the state of running campaigns and their routes. The series of ended campaigns end.
+// Campaigns is the state of the running campaigns and their routes. When a campaign ends, its time series end.
 type Campaigns struct {
-	// Active reports whether this node manages the campaigns; on other nodes the other fields are empty.
+	// Active reports whether this node manages the campaigns. On other nodes, the other fields are empty.
 	Active  bool
 	Running int
 	All     []Campaign
-	Routes  map[string]string // breaker states by route id
+	Routes  map[string]string // state of the circuit breaker, by route id
 }
 
-// A Campaign is the state of a running campaign.
+// Campaign is the state of one running campaign.
 type Campaign struct {
 	ID            string
-	Asked, Dialed int // calls per minute: requested, and placed in the last minute
+	Asked, Dialed int // calls per minute: requested, and started in the last minute
 	InFlight      int
 	Ready         int
-	Held          map[string]int // by reason
-	Idle          bool           // it could dial but has not for a long time
+	Held          map[string]int // number of held contacts by hold reason
+	Idle          bool           // the campaign could dial, but has not done so for a long time
 }
 
-// CountDial counts the outcome of a call of a campaign.
+// CountDial counts the outcome of one dialed call of a campaign.
 func (m *Metrics) CountDial(outcome string) { m.dials.WithLabelValues(outcome).Inc() }
 
-// campaignCollector reads the state of campaigns once per scrape.
+// campaignCollector reads the state of the campaigns once for each scrape.
 type campaignCollector struct {
 	look func() Campaigns
 	desc map[string]*prometheus.Desc
 }
 
-// Metric names of campaigns.
+// Names of the campaign metrics.
 const (
 	runningName = "parley_campaigns_running"
 	askedName   = "parley_campaign_pace_asked"

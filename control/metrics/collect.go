@@ -2,7 +2,7 @@ package metrics
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// A reading is one metric of a source.
+// reading is one metric of a source.
 type reading[T any] struct {
 	desc *prometheus.Desc
 	kind prometheus.ValueType
@@ -17,14 +17,14 @@ func count[T any](name, help string, read func(T) int64) reading[T] {
 	return reading[T]{prometheus.NewDesc(name, help, nil, nil), prometheus.CounterValue, func(v T) float64 { return float64(read(v)) }}
 }
 
-// A tally is a metric with one value per kind.
+// tally is a metric with one label. It has one value for each kind that it counts.
 type tally[T any] struct {
-	desc *prometheus.Desc // with one label
+	desc *prometheus.Desc // description of the metric, which has one label
 	kind prometheus.ValueType
 	read func(T) map[string]int64
 }
 
-// A source is read once per scrape, for all its readings.
+// source is a component with several metrics. It is read once for each scrape.
 type source[T any] struct {
 	look    func() T
 	all     []reading[T]

@@ -1,5 +1,5 @@
-// Package metrics exports the Prometheus metrics of a running service. docs/metrics.md explains each. Some are counted here,
-// the others are read from their sources at each scrape.
+// Package metrics exports Prometheus metrics of a running service. docs/metrics.md explains each metric. Some are
+// counted in this package; the others are read from other components at each scrape.
 package metrics
 
 import (
@@ -34,7 +34,7 @@ type Metrics struct {
 	recordings *prometheus.CounterVec
 }
 
-// New returns empty metrics.
+// New returns metrics without values.
 func New() *Metrics {
 	m := &Metrics{
 		signaling: newSignaling(),
@@ -61,7 +61,7 @@ func New() *Metrics {
 	return m
 }
 
-// Handler serves /metrics and the profiles of the process.
+// Handler serves /metrics and, if profiles is set, the Go profiles of the process.
 func (m *Metrics) Handler(profiles bool) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{}))
@@ -81,15 +81,15 @@ func (m *Metrics) ObserveRequest(route, method string, status int, took time.Dur
 	switch method {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
 	default:
-		method = "other" // clients choose the method freely: this bounds the number of series
+		method = "other" // a client can send any method, so other methods share one series
 	}
 	m.requests.WithLabelValues(route, method, strconv.Itoa(status)).Observe(took.Seconds())
 }
 
-// CountDelivery counts an attempt to deliver a webhook, by the state after it.
+// CountDelivery counts one try to deliver a webhook, by the delivery's state afterwards.
 func (m *Metrics) CountDelivery(state string) { m.deliveries.WithLabelValues(state).Inc() }
 
-// CountRecording counts the result of each recording.
+// CountRecording counts the result of one recording.
 func (m *Metrics) CountRecording(result string) { m.recordings.WithLabelValues(result).Inc() }
 
 // CallCounter returns a handler that counts ended calls.
@@ -105,7 +105,7 @@ func (c *callCounter) HandleEvent(_ context.Context, e control.Event) error {
 	return nil
 }
 
-// Talker returns t with its turns measured.
+// Talker returns a Talker that calls t and measures its turns.
 func (m *Metrics) Talker(t control.Talker) control.Talker { return &measuredTalker{t, m} }
 
 type measuredTalker struct {

@@ -21,7 +21,7 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// scraped returns the text of a scrape.
+// scraped returns the text of one scrape.
 func scraped(t *testing.T, m *Metrics) string {
 	t.Helper()
 	w := httptest.NewRecorder()
@@ -33,7 +33,7 @@ func scraped(t *testing.T, m *Metrics) string {
 	return string(text)
 }
 
-// watching returns metrics with idle sources.
+// watching returns metrics with sources that do nothing.
 func watching(t *testing.T) *Metrics {
 	t.Helper()
 	clock := &mediaclock.Clock{}
@@ -133,7 +133,7 @@ func TestStatusNames(t *testing.T) {
 	}
 }
 
-// TestMetricsAreDocumented: metrics and documented rows match.
+// TestMetricsAreDocumented checks that docs/metrics.md lists exactly the exported metrics.
 func TestMetricsAreDocumented(t *testing.T) {
 	doc, err := os.ReadFile("../../docs/metrics.md")
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-// signaling measures SIP signaling (names of RFC 6076) and the media quality of legs.
+// signaling measures SIP signaling (with the terms of RFC 6076) and the media quality of legs.
 type signaling struct {
 	srd, sdd, sdt, rrd prometheus.Histogram
 	invites            *prometheus.CounterVec
@@ -62,13 +62,13 @@ func (s *signaling) collectors() []prometheus.Collector {
 	return []prometheus.Collector{s.srd, s.sdd, s.sdt, s.rrd, s.invites, s.registers, s.legs, s.unanswered, s.jitter, s.mos, s.trip}
 }
 
-// ObserveRequestDelay records the session request delay of an INVITE.
+// ObserveRequestDelay records the session request delay (RFC 6076) of an INVITE.
 func (s *signaling) ObserveRequestDelay(delay time.Duration) { s.srd.Observe(delay.Seconds()) }
 
-// CountInvite counts the final status of an INVITE; 0 means no response.
+// CountInvite counts the final status of an INVITE; 0 means that there was no response.
 func (s *signaling) CountInvite(status int) { s.invites.WithLabelValues(statusName(status)).Inc() }
 
-// ObserveRegistration counts a registration and records its duration.
+// ObserveRegistration counts a registration and records how long it took.
 func (s *signaling) ObserveRegistration(ok bool, delay time.Duration) {
 	if !ok {
 		s.registers.WithLabelValues("failed").Inc()
@@ -78,16 +78,16 @@ func (s *signaling) ObserveRegistration(ok bool, delay time.Duration) {
 	s.rrd.Observe(delay.Seconds())
 }
 
-// A Leg is the record of an ended leg.
+// Leg describes a leg that has ended.
 type Leg struct {
 	Cause      media.Cause
 	Lasted     time.Duration
-	Bye        time.Duration // delay of the response to a sent BYE; 0 if the peer sent the BYE
+	Bye        time.Duration // time until the response to our BYE; 0 if the remote side sent the BYE
 	Unanswered bool          // the BYE got no response
 	Quality    media.Quality
 }
 
-// LegEnded records an ended leg.
+// LegEnded records the data of a leg that has ended.
 func (s *signaling) LegEnded(end Leg) {
 	s.legs.WithLabelValues(string(end.Cause)).Inc()
 	s.sdt.Observe(end.Lasted.Seconds())
@@ -110,7 +110,8 @@ func (s *signaling) LegEnded(end Leg) {
 	}
 }
 
-// statuses are the usual final statuses. Others are counted by class, to bound the number of series.
+// statuses are the usual final SIP statuses. Other statuses are counted by class, which limits the number of time
+// series.
 //
 //nolint:gochecknoglobals // read-only table
 var statuses = []int{

@@ -13,7 +13,7 @@ import (
 type Sources struct {
 	Failover  func() failover.Stats
 	Live      *control.Live
-	Free      func() int64 // free bytes for recordings; less than 0: unknown
+	Free      func() int64 // free bytes for recordings; less than 0 if unknown
 	Carriers  func() Carriers
 	Clock     *mediaclock.Clock
 	Transport *rtp.Transport
@@ -23,18 +23,18 @@ type Sources struct {
 // Carriers is the state of SIP.
 type Carriers struct {
 	Up, Dialing   int
-	Addresses     map[string]int64 // addresses of trunks, by verdict
-	Registrations map[string]int64 // by state
+	Addresses     map[string]int64 // number of proxy addresses of the trunks, by state
+	Registrations map[string]int64 // number by state
 	// Messages that were received but not processed.
 	Dropped, Unreadable, Limited int64
-	// Unaccepted counts failures to accept a connection.
+	// Unaccepted counts connections that could not be accepted.
 	Unaccepted int64
-	// Foreign counts messages of calls from addresses that do not belong to the trunk.
+	// Foreign counts messages that name a call but come from an address that does not belong to the call's trunk.
 	Foreign int64
-	Refused map[int]int64 // by status
+	Refused map[int]int64 // number of refused requests by status
 }
 
-// Register adds the sources. It must be called once.
+// Register adds the sources. Call it only once.
 func (m *Metrics) Register(w Sources) {
 	m.registry.MustRegister(
 		newCampaignCollector(w.Campaigns),
