@@ -17,19 +17,19 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-// Failed sign-in attempts allowed within 15 minutes.
+// Failed attempts to sign in that are allowed within 15 minutes.
 const (
-	maxPerAccount     = 10 // for an account from one network, for a device, or for a session
-	maxPerNetwork     = 50 // for a network
+	maxPerAccount     = 10 // for one account from one network, for one device, or in one session
+	maxPerNetwork     = 50 // for all accounts from one network
 	slowdownThreshold = 100
 	attemptWindow     = 15 * time.Minute
 )
 
-// slowSignIn delays each attempt for an account after slowdownThreshold failures from all networks together. The account is
-// not locked: that would lock out its owner.
+// slowSignIn delays each attempt for an account that had slowdownThreshold failures from all networks together. The
+// account is not locked, because a lock would also keep its owner out.
 const slowSignIn = 5 * time.Second
 
-// DeviceLife is the time for which a device stays known.
+// DeviceLife is how long a device stays known after its owner signed in on it.
 const DeviceLife = 90 * 24 * time.Hour
 
 // Database is a pool or a transaction.
@@ -38,7 +38,7 @@ type Database interface {
 	Begin(ctx context.Context) (pgx.Tx, error)
 }
 
-// A SlowDownError means that too many attempts failed or are under way.
+// SlowDownError means that too many attempts failed or are running.
 type SlowDownError struct{ For time.Duration }
 
 // Error implements error.
@@ -46,30 +46,31 @@ func (s *SlowDownError) Error() string {
 	return "too many sign-in attempts; wait " + s.For.Round(time.Second).String()
 }
 
-// A SignInAttempt is an attempt to sign in.
+// SignInAttempt is an attempt to sign in.
 type SignInAttempt struct {
 	Email    string
 	Password media.Secret
-	Network  string // the network for which attempts are counted
-	// Device is the id of a device on which the account signed in before (KnownDevice); empty if unknown. A known device has
-	// its own count: attempts of others cannot lock it out.
+	Network  string // network to which the attempt is counted
+	// Device is the id of a device on which the account has signed in before (see KnownDevice); it is empty if the
+	// device is unknown. A known device has a count of its own, so that failed attempts of other people cannot lock
+	// it out.
 	Device string
 }
 
-// An attemptLimit bounds the failed attempts of one kind.
+// attemptLimit limits the failed attempts of one kind.
 type attemptLimit struct {
 	of   string
 	most int
 }
 
-// A countedAttempt identifies the counts of one attempt.
+// countedAttempt identifies the counters to which one attempt was added.
 type countedAttempt struct {
 	of []string
 	at time.Time
 }
 
-// count counts the attempt if it is allowed, and waits if it must be slow. A refused attempt is not counted: it does not
-// prolong the refusal.
+// count counts the attempt if it is allowed, and delays it if it has to be slow. A refused attempt is not counted, so
+// it does not prolong the refusal.
 func (t SignInAttempt) count(ctx context.Context, q Database) (countedAttempt, error) {
 	account := "account " + t.Email
 	if t.Device != "" {
@@ -99,8 +100,8 @@ func (t SignInAttempt) count(ctx context.Context, q Database) (countedAttempt, e
 	}
 }
 
-// countAttempt counts an attempt unless a bound is reached; a bound of 0 means none. Concurrent attempts cannot exceed a
-// bound.
+// countAttempt counts an attempt unless one of the bounds is reached; a bound of 0 means no bound. Concurrent
+// attempts cannot exceed a bound.
 func countAttempt(ctx context.Context, q Database, bounds []attemptLimit) (t countedAttempt, err error) {
 	leave, err := counting.enter(ctx, false)
 	if err != nil {
@@ -109,7 +110,7 @@ func countAttempt(ctx context.Context, q Database, bounds []attemptLimit) (t cou
 	defer leave()
 	var slow *SlowDownError
 	err = pgx.BeginFunc(ctx, q, func(tx pgx.Tx) (fault error) {
-		// The lock is that of the first bound: a client can delay only its own attempts.
+		// The lock belongs to the first bound, so that a client can delay only its own attempts.
 		if _, fault = tx.Exec(ctx, "SELECT pg_advisory_xact_lock(hashtextextended($1, 170))", bounds[0].of); fault != nil {
 			return fault
 		}
@@ -144,19 +145,20 @@ func countAttempt(ctx context.Context, q Database, bounds []attemptLimit) (t cou
 	return t, nil
 }
 
-// forget removes the attempt from the counts.
+// forget removes the attempt from its counters.
 func (t countedAttempt) forget(ctx context.Context, q db.Querier) error {
 	_, err := q.Exec(ctx, "DELETE FROM operator_tries WHERE of = ANY($1) AND at = $2", t.of, t.at)
 	return err
 }
 
-// clear deletes the failed attempts like this successful one, except those of other accounts from its network.
+// clear runs after a successful sign-in. It deletes the failed attempts with the same counters, except those of other
+// accounts from the same network.
 func (t countedAttempt) clear(ctx context.Context, q db.Querier) error {
 	_, err := q.Exec(ctx, "DELETE FROM operator_tries WHERE of = ANY($1) AND (at = $2 OR of NOT LIKE 'address %')", t.of, t.at)
 	return err
 }
 
-// clearAttempts deletes all failed attempts of an account, after its password was set.
+// clearAttempts deletes all failed attempts of an account after its password was set.
 func clearAttempts(ctx context.Context, q db.Querier, id string) error {
 	_, err := q.Exec(ctx, `
 		DELETE FROM operator_tries t USING operators p
@@ -164,14 +166,15 @@ func clearAttempts(ctx context.Context, q db.Querier, id string) error {
 	return err
 }
 
-// NewDevice returns the value by which a browser proves that it is a known device of an account.
+// NewDevice returns a value for the browser to store. It later proves that the browser is a known device of the
+// account.
 func NewDevice(key []byte, email string, now time.Time) string {
 	id := rand.Text()
 	until := strconv.FormatInt(now.Add(DeviceLife).Unix(), 10)
 	return id + "." + until + "." + deviceSum(key, email, id, until)
 }
 
-// KnownDevice returns the id of an account's device, from the value of NewDevice that the browser stored.
+// KnownDevice returns the id of an account's device. value is the result of NewDevice that the browser stored.
 func KnownDevice(key []byte, value, email string, now time.Time) (id string, ok bool) {
 	parts := strings.Split(value, ".")
 	if len(parts) != 3 || !hmac.Equal([]byte(parts[2]), []byte(deviceSum(key, email, parts[0], parts[1]))) {

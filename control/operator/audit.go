@@ -13,23 +13,24 @@ import (
 	"github.com/parley-voice/parley/control/db"
 )
 
-// ErrForbidden is returned if the role of an operator does not suffice.
+// ErrForbidden is returned if the operator's role does not permit the action.
 var ErrForbidden = errors.New("your role in this organization does not allow this")
 
-// An Actor is the operator that changes something, and the organization.
+// Actor is the operator who changes something, and the organization in which.
 type Actor struct {
 	ID, Email string
 	OrgID     string
 	Address   string // IP address
 }
 
-// An Entry describes a change. Before and After are JSON objects without secrets; nil means nothing.
+// Entry describes a change. Before and After are JSON objects without secrets. Nil means that the object did not
+// exist.
 type Entry struct {
 	Action, Object string
 	Before, After  any
 }
 
-// A LogEntry is a stored entry.
+// LogEntry is a stored entry of the audit log.
 type LogEntry struct {
 	ID                           int64
 	Who, Address, Action, Object string
@@ -37,8 +38,8 @@ type LogEntry struct {
 	At                           time.Time
 }
 
-// Change runs do and writes its entry in one transaction. It returns ErrForbidden if the actor's role does not suffice.
-// An entry without an action is not logged.
+// Change runs do and writes the entry that do returns, in one transaction. It returns ErrForbidden if the actor's
+// role does not permit the change. An entry without an action is not written.
 func Change(ctx context.Context, d *db.DB, a Actor, needed Role, do func(db.Querier) (Entry, error)) error {
 	return db.Tx(ctx, d.Pool, func(tx pgx.Tx) error {
 		if err := CheckRole(ctx, tx, a, needed); err != nil {
@@ -52,7 +53,7 @@ func Change(ctx context.Context, d *db.DB, a Actor, needed Role, do func(db.Quer
 	})
 }
 
-// CheckRole checks the actor's current role.
+// CheckRole checks that the actor's present role includes the role needed.
 func CheckRole(ctx context.Context, q db.Querier, a Actor, needed Role) error {
 	var role Role
 	err := q.QueryRow(ctx, "SELECT coalesce((SELECT role FROM operator_roles WHERE operator_id = $1 AND org_id = $2), '')", a.ID, a.OrgID).
@@ -66,7 +67,7 @@ func CheckRole(ctx context.Context, q db.Querier, a Actor, needed Role) error {
 	return nil
 }
 
-// Log writes an entry.
+// Log writes an entry to the audit log.
 func Log(ctx context.Context, q db.Querier, a Actor, e Entry) error {
 	before, err := object(e.Before)
 	if err != nil {
@@ -93,8 +94,8 @@ func object(v any) ([]byte, error) {
 	return b, nil
 }
 
-// Entries returns up to limit entries of an organization before an id, the newest first. A before of 0 means the newest,
-// an empty action or who means all.
+// Entries returns at most limit entries of an organization with ids below before, newest first. If before is 0, it
+// starts with the newest. An empty action or who matches all entries.
 func Entries(ctx context.Context, q db.Querier, orgID, action, who string, before int64, limit int) ([]LogEntry, error) {
 	return db.Collect(ctx, q, "audit log", pgx.RowToStructByPos[LogEntry], `
 		SELECT id, who, address, action, object, before, after, at FROM audit_log
@@ -102,7 +103,7 @@ func Entries(ctx context.Context, q db.Querier, orgID, action, who string, befor
 		ORDER BY id DESC LIMIT $5`, orgID, before, action, who, limit)
 }
 
-// Diff returns the members that differ between two objects, before and after. They are compared as JSON.
+// Diff compares two objects as JSON. It returns the members that differ, with their values before and after.
 func Diff(was, is map[string]any) (before, after map[string]any) {
 	before, after = map[string]any{}, map[string]any{}
 	for k, v := range is {
@@ -113,7 +114,7 @@ func Diff(was, is map[string]any) (before, after map[string]any) {
 	return before, after
 }
 
-// normalize returns a value after a round trip through JSON.
+// normalize converts a value to JSON and back.
 func normalize(v any) any {
 	var again any
 	text, err := json.Marshal(v)

@@ -1,4 +1,4 @@
-// Package operator stores dashboard operators: roles, passwords, sessions and the audit log.
+// Package operator stores the operators of the dashboard: roles, passwords, sessions and the audit log.
 package operator
 
 import (
@@ -20,26 +20,26 @@ import (
 // ErrUnknown is returned if the operator does not exist, or has no role in the organization.
 var ErrUnknown = errors.New("no such operator")
 
-// ErrLastOwner is returned if an organization would lose its last owner.
+// ErrLastOwner is returned for a change that would leave an organization without an owner.
 var ErrLastOwner = errors.New("this is the organization's last owner; make another operator an owner first")
 
 // ErrMember is returned if the operator already has a role in the organization.
 var ErrMember = errors.New("already an operator of this organization")
 
-// A Role defines the permissions of an operator in an organization.
+// Role says what an operator may do in an organization.
 type Role string
 
-// The roles. Each includes the permissions of the previous ones.
+// The roles. Each role includes the permissions of those before it.
 const (
-	Viewer   Role = "viewer"   // reads
-	Operator Role = "operator" // changes calls, agents and campaigns
-	Owner    Role = "owner"    // manages operators and API keys
+	Viewer   Role = "viewer"   // may read
+	Operator Role = "operator" // may change calls, agents and campaigns
+	Owner    Role = "owner"    // may also manage operators and API keys
 )
 
-// Roles lists the roles, the least first.
+// Roles lists the roles, starting with the fewest permissions.
 func Roles() []Role { return []Role{Viewer, Operator, Owner} }
 
-// Includes reports whether the role suffices if needed is required.
+// Includes reports whether the role has the permissions of the role needed.
 func (r Role) Includes(needed Role) bool {
 	return slices.Contains(Roles(), r) && slices.Index(Roles(), r) >= slices.Index(Roles(), needed)
 }
@@ -52,16 +52,16 @@ func ParseRole(s string) (Role, error) {
 	return Role(s), nil
 }
 
-// A Member is an operator with a role in an organization.
+// Member is an operator with a role in an organization.
 type Member struct {
 	ID, Email string
 	OrgName   string
 	Role      Role
 	CreatedAt time.Time
-	SeenAt    *time.Time // nil while not signed in
+	SeenAt    *time.Time // nil if the operator has never signed in
 }
 
-// Address parses an email address and returns it in lower case, as it is stored.
+// Address parses an email address and returns it in lower case, the form that is stored.
 func Address(s string) (string, error) {
 	a, err := mail.ParseAddress(strings.TrimSpace(s))
 	if err != nil || a.Address != strings.TrimSpace(s) || len(a.Address) > 254 {
@@ -70,7 +70,8 @@ func Address(s string) (string, error) {
 	return strings.ToLower(a.Address), nil
 }
 
-// Members returns the operators of one organization, or of all if orgID is empty, by organization and address.
+// Members returns the operators of an organization, or of all organizations if orgID is empty. They are ordered by
+// organization and email address.
 func Members(ctx context.Context, q db.Querier, orgID string) ([]Member, error) {
 	return db.Collect(ctx, q, "operators", pgx.RowToStructByPos[Member], `
 		SELECT p.id, p.email, o.name, r.role, p.created_at, (SELECT max(seen_at) FROM operator_sessions s WHERE s.operator_id = p.id)
@@ -78,18 +79,20 @@ func Members(ctx context.Context, q db.Querier, orgID string) ([]Member, error) 
 		WHERE $1 = '' OR r.org_id = $1 ORDER BY o.name, p.email`, orgID)
 }
 
-// A NewMember describes an operator who gets a role in an organization.
+// NewMember describes an operator who gets a role in an organization.
 type NewMember struct {
 	Email string
 	OrgID string
 	Role  Role
-	// Password is the first password, ignored if the account exists. If empty, a random one is chosen.
+	// Password is the first password of a new account. If it is empty, a random password is chosen. It is ignored if
+	// the account exists.
 	Password media.Secret
-	Cost     Cost // of its hash
+	Cost     Cost // cost of hashing the password
 }
 
-// Create gives an operator a role in an organization and creates the account if needed. It returns the password of a new
-// account, "" for an existing one. It fails with ErrMember if the operator has a role.
+// Create gives an operator a role in an organization. It creates the account if there is none. It returns the
+// password of a new account, and "" for an existing account. It fails with ErrMember if the operator has a role there
+// already.
 func Create(ctx context.Context, q db.Querier, n NewMember) (id string, password media.Secret, err error) {
 	email, err := Address(n.Email)
 	if err != nil {
@@ -134,7 +137,7 @@ func insert(ctx context.Context, q db.Querier, email string, password media.Secr
 	return id, err
 }
 
-// Find returns the operator of an address in an organization, or ErrUnknown.
+// Find returns the operator with an email address in an organization, or ErrUnknown.
 func Find(ctx context.Context, q db.Querier, orgID, email string) (Member, error) {
 	all, err := Members(ctx, q, orgID)
 	if err != nil {
@@ -147,7 +150,7 @@ func Find(ctx context.Context, q db.Querier, orgID, email string) (Member, error
 	return all[at], nil
 }
 
-// SetRole changes an operator's role in an organization, from the next request on.
+// SetRole changes an operator's role in an organization. The operator's next request uses the new role.
 func SetRole(ctx context.Context, q db.Querier, orgID, id string, role Role) error {
 	if _, err := ParseRole(string(role)); err != nil {
 		return err
@@ -158,7 +161,7 @@ func SetRole(ctx context.Context, q db.Querier, orgID, id string, role Role) err
 	)
 }
 
-// Remove removes an operator from an organization. An account without any role is deleted.
+// Remove removes an operator from an organization. If the account has no role left, it is deleted.
 func Remove(ctx context.Context, q db.Querier, orgID, id string) error {
 	if err := keepOwner(ctx, q, orgID, id, false, "DELETE FROM operator_roles WHERE org_id = $1 AND operator_id = $2", orgID, id); err != nil {
 		return err
@@ -167,7 +170,8 @@ func Remove(ctx context.Context, q db.Querier, orgID, id string) error {
 	return db.Wrap(err, fmt.Sprintf("operator %s", id))
 }
 
-// keepOwner changes a role and fails if the organization would lose its last owner. Concurrent changes are serialized.
+// keepOwner changes a role, and fails if the organization would have no owner left. Only one such change runs at a
+// time.
 func keepOwner(ctx context.Context, q db.Querier, orgID, id string, owns bool, sql string, args ...any) error {
 	rows, err := q.Query(ctx, "SELECT operator_id FROM operator_roles WHERE org_id = $1 AND role = 'owner' FOR UPDATE", orgID)
 	if err != nil {
@@ -190,7 +194,7 @@ func keepOwner(ctx context.Context, q db.Querier, orgID, id string, owns bool, s
 	return nil
 }
 
-// SetPassword changes an operator's password, ends all sessions of the account and deletes its failed attempts.
+// SetPassword changes an operator's password, ends all sessions of the account, and deletes its failed attempts.
 func SetPassword(ctx context.Context, q db.Querier, id string, password media.Secret) error {
 	if err := setPassword(ctx, q, id, password, ""); err != nil {
 		return err
@@ -201,7 +205,7 @@ func SetPassword(ctx context.Context, q db.Querier, id string, password media.Se
 	return nil
 }
 
-// setPassword changes the password and ends all sessions except that of the token but. It keeps failed attempts.
+// setPassword changes the password and ends all sessions except the one with the token but. It keeps failed attempts.
 func setPassword(ctx context.Context, q db.Querier, id string, password, but media.Secret) error {
 	if err := CheckPassword(password); err != nil {
 		return err

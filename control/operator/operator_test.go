@@ -148,7 +148,7 @@ func TestSessions(t *testing.T) {
 	}
 }
 
-// TestSetPassword: a change needs the old password and ends the other sessions.
+// TestSetPassword checks that a change needs the old password and ends the other sessions.
 func TestSetPassword(t *testing.T) {
 	d, _, _ := newDatabase(t)
 	sign := func(p media.Secret) (media.Secret, error) {
@@ -189,7 +189,8 @@ func TestSetPassword(t *testing.T) {
 	}
 }
 
-// TestSignInAttemptsAreBounded: concurrent attempts cannot exceed the bound; beyond it the right password fails, too.
+// TestSignInAttemptsAreBounded checks that concurrent attempts cannot exceed the bound, and that even the right
+// password fails above it.
 func TestSignInAttemptsAreBounded(t *testing.T) {
 	d, _, _ := newDatabase(t)
 	var wrong, slow atomic.Int64
@@ -216,7 +217,7 @@ func TestSignInAttemptsAreBounded(t *testing.T) {
 		t.Errorf("right password after too many attempts: %v", err)
 	}
 	for range maxPerNetwork {
-		_ = try(rand.Text()+"@example.com", "x", "192.0.2.3") // unknown accounts are counted, too
+		_ = try(rand.Text()+"@example.com", "x", "192.0.2.3") // attempts for unknown accounts are counted too
 	}
 	if err := try("bob@example.com", "whatever it is", "192.0.2.3"); !isSlow(err) {
 		t.Errorf("another account from the same network: %v", err)
@@ -229,7 +230,8 @@ func TestSignInAttemptsAreBounded(t *testing.T) {
 
 func isSlow(err error) bool { _, many := errors.AsType[*SlowDownError](err); return many }
 
-// TestOwnerCanSignInDuringAttack: the owner can sign in despite failed attempts of others, from one network or many.
+// TestOwnerCanSignInDuringAttack checks that the owner can sign in although others try wrong passwords, from one
+// network or from many.
 func TestOwnerCanSignInDuringAttack(t *testing.T) {
 	d, _, ada := newDatabase(t)
 	sign := func(p media.Secret, network, device string) error {
@@ -260,7 +262,7 @@ func TestOwnerCanSignInDuringAttack(t *testing.T) {
 	if err := sign(goodPassword, "192.0.2.66", "phone"); err != nil {
 		t.Errorf("the owner, from the same network with a known device: %v", err)
 	}
-	// Attempts from many networks slow down unknown devices, but not a known one.
+	// Failures from many networks slow down attempts on unknown devices, but not on a known device.
 	dbtest.Exec(t, d, "INSERT INTO operator_tries (of) SELECT 'account ada@example.com' FROM generate_series(1, $1)", slowdownThreshold)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
@@ -286,7 +288,8 @@ func TestOwnerCanSignInDuringAttack(t *testing.T) {
 	}
 }
 
-// TestPasswordChecksOfSessionAreBounded: checks of the password in a session are bounded like sign-ins.
+// TestPasswordChecksOfSessionAreBounded checks that password checks within a session are limited like attempts to
+// sign in.
 func TestPasswordChecksOfSessionAreBounded(t *testing.T) {
 	d, _, _ := newDatabase(t)
 	token, err := SignIn(t.Context(), d.Pool, SignInAttempt{Email: "ada@example.com", Password: goodPassword})
@@ -327,7 +330,8 @@ func TestDevices(t *testing.T) {
 	}
 }
 
-// TestHashingQueue: a canceled request leaves the queue for hashing. A full queue refuses all but known devices.
+// TestHashingQueue checks that a canceled request leaves the queue for hashing, and that a full queue refuses all
+// requests except those of known devices.
 func TestHashingQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := &limiter{working: make(chan struct{}, 1), most: 2}
@@ -376,7 +380,7 @@ func TestBadCredentials(t *testing.T) {
 	}
 }
 
-// TestLastOwnerStays: the last owner cannot be removed, even by concurrent changes.
+// TestLastOwnerStays checks that the last owner cannot be removed, not even by concurrent changes.
 func TestLastOwnerStays(t *testing.T) {
 	d, org, ada := newDatabase(t)
 	if err := SetRole(t.Context(), d.Pool, org, ada, Viewer); !errors.Is(err, ErrLastOwner) {
@@ -418,7 +422,8 @@ func TestLastOwnerStays(t *testing.T) {
 	}
 }
 
-// TestChangesAreLogged: a change and its entry are stored together or not at all, and entries cannot be changed.
+// TestChangesAreLogged checks that a change and its entry are stored together or not at all, and that entries cannot
+// be changed.
 func TestChangesAreLogged(t *testing.T) {
 	d, org, ada := newDatabase(t)
 	a := Actor{ID: ada, Email: "ada@example.com", OrgID: org, Address: "192.0.2.1"}

@@ -18,13 +18,13 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-// Length of passwords.
+// Limits of the length of passwords.
 const (
 	minPassword = 12  // characters
 	maxPassword = 256 // bytes
 )
 
-// CheckPassword returns the error of an invalid password, or nil. The error never contains the password.
+// CheckPassword returns an error if a password is invalid. The error never contains the password.
 func CheckPassword(p media.Secret) error {
 	if !utf8.ValidString(string(p)) || utf8.RuneCountInString(string(p)) < minPassword || len(p) > maxPassword {
 		return fmt.Errorf("a password must have at least %d characters and at most %d bytes", minPassword, maxPassword)
@@ -35,19 +35,19 @@ func CheckPassword(p media.Secret) error {
 // NewPassword returns a random password.
 func NewPassword() media.Secret { return media.Secret(rand.Text()) }
 
-// A Cost is the cost of an argon2id hash; the zero value means the default.
+// Cost is the cost of an argon2id hash; the zero value means the default.
 type Cost struct {
 	Passes uint32
-	Memory uint32 // KiB
+	Memory uint32 // in KiB
 }
 
-// defaultCost is the second recommendation of RFC 9106 and OWASP, chosen for its lower use of memory.
+// defaultCost is the second recommendation of RFC 9106 and OWASP. It uses less memory than the first.
 func defaultCost() Cost { return Cost{Passes: 2, Memory: 19 << 10} }
 
-// Bounds of the cost of stored hashes.
+// Limits of the cost of stored hashes.
 const (
 	maxPasses = 16
-	maxMemory = 1 << 20 // KiB
+	maxMemory = 1 << 20 // in KiB
 )
 
 const (
@@ -55,21 +55,22 @@ const (
 	length  = 32
 )
 
-// A limiter bounds concurrent work and the requests that wait for it.
+// limiter limits the work that runs at the same time, and the requests that wait for it.
 type limiter struct {
 	working chan struct{}
-	most    int64 // bounds the waiting requests
+	most    int64 // maximum number of waiting requests
 	waiting atomic.Int64
 }
 
-// Hashing and counting are bounded: more hashes would take memory and the CPU from calls, more counts would take
-// database connections.
+// More concurrent hashes would take memory and CPU time from calls. More concurrent counts would take database
+// connections.
 var (
 	hashing  = &limiter{working: make(chan struct{}, max(1, runtime.NumCPU()/2)), most: 20} //nolint:gochecknoglobals // the process's
 	counting = &limiter{working: make(chan struct{}, 2), most: 200}                         //nolint:gochecknoglobals // the process's
 )
 
-// enter waits for a slot until ctx ends. It fails if too many requests wait already, unless patient.
+// enter waits until the work may start or ctx ends. It fails if too many requests wait already, unless patient is
+// set.
 func (q *limiter) enter(ctx context.Context, patient bool) (leave func(), err error) {
 	if n := q.waiting.Add(1); n > q.most && !patient {
 		q.waiting.Add(-1)
@@ -88,7 +89,7 @@ func (c Cost) derive(p media.Secret, salt []byte) []byte {
 	return argon2.IDKey([]byte(p), salt, c.Passes, c.Memory, threads, length)
 }
 
-// form is the PHC format of a hash.
+// form is the PHC string format of a hash.
 const form = "$argon2id$v=19$m=%d,t=%d,p=1$"
 
 func (c Cost) hash(ctx context.Context, p media.Secret) (string, error) {
@@ -106,14 +107,15 @@ func (c Cost) hash(ctx context.Context, p media.Secret) (string, error) {
 	return fmt.Sprintf(form, c.Memory, c.Passes) + b.EncodeToString(salt[:]) + "$" + b.EncodeToString(c.derive(p, salt[:])), nil
 }
 
-// dummyHash is compared with the passwords of unknown accounts, so that they take as long as known ones.
+// dummyHash is compared with the password if the account is unknown, so that the response takes as long as for a
+// known account.
 func dummyHash() string {
 	c := defaultCost()
 	return fmt.Sprintf(form, c.Memory, c.Passes) + "AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
 }
 
 // matches reports whether a password matches a hash. It fails with a *SlowDownError if too many requests wait, unless
-// patient.
+// patient is set.
 func matches(ctx context.Context, hash string, p media.Secret, patient bool) (bool, error) {
 	leave, err := hashing.enter(ctx, patient)
 	if err != nil {
@@ -128,7 +130,7 @@ func matches(ctx context.Context, hash string, p media.Secret, patient bool) (bo
 	return ok && subtle.ConstantTimeCompare(got, want) == 1, nil
 }
 
-// read parses a hash.
+// read parses a hash. ok is false if the hash is invalid.
 func read(hash string) (c Cost, salt, sum []byte, ok bool) {
 	parts := strings.Split(hash, "$")
 	if len(parts) != 6 {

@@ -20,36 +20,36 @@ import (
 
 // Lifetime of a session.
 const (
-	Idle = 12 * time.Hour     // after the last request
-	Life = 7 * 24 * time.Hour // after sign-in
+	Idle = 12 * time.Hour     // time after the last request
+	Life = 7 * 24 * time.Hour // time after the sign-in
 )
 
-// ErrBadCredentials is returned if the address or the password is wrong.
+// ErrBadCredentials is returned if the email address or the password is wrong.
 var ErrBadCredentials = errors.New("wrong email address or password")
 
-// ErrSignedOut is returned if a token has no valid session.
+// ErrSignedOut is returned for a token that has no valid session.
 var ErrSignedOut = errors.New("not signed in")
 
-// sum returns the hash under which a browser's token is stored.
+// sum returns the hash of a browser's token. Only the hash is stored.
 func sum(token media.Secret) []byte {
 	sum := sha256.Sum256([]byte(token))
 	return sum[:]
 }
 
-// A Membership is an organization in which the operator has a role.
+// Membership is an organization in which an operator has a role.
 type Membership struct {
 	OrgID    string `json:"id"`
 	Name     string `json:"name"`
-	Timezone string `json:"timezone"` // of the organization
+	Timezone string `json:"timezone"` // time zone of the organization
 	Role     Role   `json:"role"`
 }
 
-// A Session is a signed-in operator.
+// Session is an operator who is signed in.
 type Session struct {
 	ID, Email   string
-	Memberships []Membership // by name
-	LastOrg     string       // last visited; empty at first
-	Flash       string       // message shown once, on the next page
+	Memberships []Membership // ordered by name
+	LastOrg     string       // organization that was visited last; empty at first
+	Flash       string       // message that the next page shows once
 	token       media.Secret
 }
 
@@ -98,7 +98,7 @@ func SignIn(ctx context.Context, q Database, t SignInAttempt) (media.Secret, err
 	return token, nil
 }
 
-// Open returns the session of a token, or ErrSignedOut. It records the time of use to the minute.
+// Open returns the session of a token, or ErrSignedOut. It records the minute of use.
 func Open(ctx context.Context, q db.Querier, token media.Secret) (Session, error) {
 	s := Session{token: token}
 	var memberships []byte
@@ -122,7 +122,7 @@ func Open(ctx context.Context, q db.Querier, token media.Secret) (Session, error
 	return s, db.Wrap(err, "session")
 }
 
-// Visit stores the visited organization and clears the shown message.
+// Visit stores which organization the operator visits, and clears the message that was shown.
 func (s Session) Visit(ctx context.Context, q db.Querier, orgID string) error {
 	if s.LastOrg == orgID && s.Flash == "" {
 		return nil
@@ -137,8 +137,8 @@ func (s Session) SetFlash(ctx context.Context, q db.Querier, text string) error 
 	return err
 }
 
-// VerifyPassword checks the operator's password. It fails with ErrBadCredentials, or with a *SlowDownError after too many
-// failures in the session.
+// VerifyPassword checks the operator's password. It fails with ErrBadCredentials, or with a *SlowDownError after too
+// many failures in this session.
 func (s Session) VerifyPassword(ctx context.Context, q Database, password media.Secret) error {
 	counted, err := countAttempt(ctx, q, []attemptLimit{{fmt.Sprintf("account %s session %x", s.Email, sum(s.token)), maxPerAccount}})
 	if err != nil {
@@ -159,13 +159,13 @@ func (s Session) VerifyPassword(ctx context.Context, q Database, password media.
 	}
 }
 
-// SetPassword changes the operator's password and ends all other sessions of the account. Call VerifyPassword with the
-// old password first.
+// SetPassword changes the operator's password and ends all other sessions of the account. The caller must check the
+// old password first, with VerifyPassword.
 func (s Session) SetPassword(ctx context.Context, q db.Querier, password media.Secret) error {
 	return setPassword(ctx, q, s.ID, password, s.token)
 }
 
-// SignOut ends a session; an unknown token is ignored.
+// SignOut ends the session of a token. It ignores an unknown token.
 func SignOut(ctx context.Context, q db.Querier, token media.Secret) error {
 	_, err := db.Exec(ctx, q, "sign out", "DELETE FROM operator_sessions WHERE hash = $1", sum(token))
 	return err

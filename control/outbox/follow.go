@@ -1,4 +1,4 @@
-// Package outbox runs the steps of call events.
+// Package outbox takes the events of calls from the outbox and runs their steps.
 package outbox
 
 import (
@@ -15,35 +15,36 @@ import (
 	"github.com/parley-voice/parley/control"
 )
 
-// Dispatcher runs all steps of events in order, each with its own retries.
+// Dispatcher runs the steps of each event in order. Each step is retried on its own.
 type Dispatcher struct {
 	Outbox control.Outbox
 	Steps  []control.Step
-	// Home is the data directory of this node.
+	// Home is this node's data directory.
 	Home string
-	// Workers limits the events handled at a time in the fast lane, 0 means 4; SlowWorkers
-	// in the slow lane, 0 means 16.
+	// Workers is the number of events that are handled at the same time in the fast lane; 0 means 4. SlowWorkers is
+	// the same for the slow lane; 0 means 16.
 	Workers, SlowWorkers int
-	// Poll is the interval of checks without a wake-up; 0 means 2 s.
+	// Poll is the interval of checks for events without a notification; 0 means 2 s.
 	Poll time.Duration
 	Wake <-chan struct{}
 	Log  *slog.Logger
 }
 
-// followLease is the lease of an event, and stepFor bounds one step. Progress of quick steps is saved once for all.
+// followLease is the duration of an event's lease. stepFor is the maximum duration of one step. The progress of quick
+// steps is saved for several events together.
 const (
 	followLease = 2 * time.Minute
 	stepFor     = followLease * 3 / 4
 )
 
-// takenAtOnce limits the events a fast worker takes at a time; gather is its pause between
-// batches, so that floods are handled in batches.
+// takenAtOnce is the maximum number of events that a worker of the fast lane takes together. gather is its pause
+// between batches, so that many events are handled in few batches.
 const (
 	takenAtOnce = 16
 	gather      = 25 * time.Millisecond
 )
 
-// Run handles events until ctx ends and returns after the running steps.
+// Run handles events until ctx ends. It returns when the running steps have finished.
 func (f *Dispatcher) Run(ctx context.Context) {
 	var workers sync.WaitGroup
 	defer workers.Wait()
@@ -68,7 +69,7 @@ func (f *Dispatcher) Run(ctx context.Context) {
 	}
 }
 
-// waitForMore waits for more events to gather.
+// waitForMore waits so that the next batch contains more events.
 func waitForMore(ctx context.Context) {
 	select {
 	case <-ctx.Done():
@@ -76,7 +77,7 @@ func waitForMore(ctx context.Context) {
 	}
 }
 
-// signal wakes one worker of a lane without blocking.
+// signal wakes one worker of a lane. It does not block.
 func signal(wake chan<- struct{}) {
 	select {
 	case wake <- struct{}{}:
@@ -106,7 +107,8 @@ func (f *Dispatcher) work(ctx context.Context, lane control.Lane, wake chan stru
 	}
 }
 
-// some handles due events of a lane and reports whether there were any. It calls took first if there may be more.
+// some handles due events of a lane and reports whether there were any. If there may be more, it calls took before it
+// handles them.
 func (f *Dispatcher) some(ctx context.Context, lane control.Lane, took func()) (bool, error) {
 	most := takenAtOnce
 	if lane == control.SlowLane {
@@ -118,11 +120,11 @@ func (f *Dispatcher) some(ctx context.Context, lane control.Lane, took func()) (
 		return false, err
 	}
 	if len(all) == most {
-		took() // more for the next worker
+		took() // another worker may take the rest
 	}
 	var b batch
 	for _, e := range all {
-		if e.Status == control.Failed { // quick to handle
+		if e.Status == control.Failed { // events of failed calls are quick to handle
 			f.one(ctx, e, began, &b)
 			continue
 		}
@@ -137,7 +139,7 @@ func (f *Dispatcher) some(ctx context.Context, lane control.Lane, took func()) (
 	return true, errors.Join(b.each...)
 }
 
-// batch collects the results of events taken together.
+// batch collects the results of events that were taken together.
 type batch struct {
 	tasks sync.WaitGroup
 	mu    sync.Mutex
@@ -145,7 +147,7 @@ type batch struct {
 	each  []error
 }
 
-// one handles an event, unless the earlier ones used up its lease.
+// one handles an event, unless handling the earlier events of the batch used up its lease.
 func (f *Dispatcher) one(ctx context.Context, e *control.Event, began time.Time, b *batch) {
 	var over bool
 	var err error
@@ -162,12 +164,13 @@ func (f *Dispatcher) one(ctx context.Context, e *control.Event, began time.Time,
 	}
 }
 
-// One handles the due events of a lane and reports whether there were any.
+// One handles the due events of a lane once, and reports whether there were any.
 func (f *Dispatcher) One(ctx context.Context, lane control.Lane) (bool, error) {
 	return f.some(ctx, lane, func() {})
 }
 
-// follow reports whether all steps of an event leased since began are done; that is still to be saved.
+// follow runs the steps of an event that was leased at began. It reports whether all steps are done; the caller has
+// to save that.
 func (f *Dispatcher) follow(ctx context.Context, e *control.Event, began time.Time) (over bool, err error) {
 	for _, s := range f.Steps {
 		if slices.Contains(e.Done, s.Name) || s.ConversationOnly && !e.HadConversation() || e.Remote && !s.AnyNode {
@@ -189,13 +192,14 @@ func (f *Dispatcher) follow(ctx context.Context, e *control.Event, began time.Ti
 		e.Done = append(e.Done, s.Name)
 		e.Tries = 0
 	}
-	if e.Remote { // its own node runs the rest
+	if e.Remote { // the event's own node runs the other steps
 		return false, f.Outbox.Retry(ctx, e, 0)
 	}
 	return true, nil
 }
 
-// again schedules a retry. A shutdown during a step is not counted as a try; another node may take the event at once.
+// again makes the event due again later. A step that a shutdown interrupted does not count as a failed try, and
+// another node may take the event at once.
 func (f *Dispatcher) again(ctx context.Context, e *control.Event) error {
 	wait := time.Duration(0)
 	if ctx.Err() == nil {

@@ -13,12 +13,12 @@ import (
 	"github.com/parley-voice/parley/control"
 )
 
-// memoryOutbox is an Outbox in memory.
+// memoryOutbox implements Outbox in memory.
 type memoryOutbox struct {
 	mu        sync.Mutex
 	events    []*control.Event
 	again     []time.Duration
-	saved     [][]string // steps done, per SaveProgress
+	saved     [][]string // finished steps at each call of SaveProgress
 	completed int
 }
 
@@ -101,7 +101,8 @@ func TestStepsRunInOrderAndRetryAlone(t *testing.T) {
 	}
 }
 
-// TestShutdownDoesNotCountAsTry: a step that a shutdown interrupts is free for another node at once, and does not count as a try.
+// TestShutdownDoesNotCountAsTry checks that another node may run a step at once if a shutdown interrupted it, and
+// that the interruption does not count as a try.
 func TestShutdownDoesNotCountAsTry(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	s := &memoryOutbox{events: []*control.Event{{ID: 1, CallID: "c", Kind: control.CallEnded, Tries: 2}}}
@@ -114,8 +115,8 @@ func TestShutdownDoesNotCountAsTry(t *testing.T) {
 	}
 }
 
-// TestSlowStepsDoNotDelayOthers: while the slow steps of many events hang, the quick steps of all are done, and slow
-// steps run in parallel.
+// TestSlowStepsDoNotDelayOthers checks that the quick steps of all events are done while the slow steps of many
+// events hang, and that slow steps run in parallel.
 func TestSlowStepsDoNotDelayOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const events = 100
@@ -150,8 +151,8 @@ func TestSlowStepsDoNotDelayOthers(t *testing.T) {
 	})
 }
 
-// TestStepsOfUnansweredCalls: steps for conversations are skipped for calls without one, and their events never wait
-// in the slow lane.
+// TestStepsOfUnansweredCalls checks that calls without a conversation skip the steps that need one, and that their
+// events never enter the slow lane.
 func TestStepsOfUnansweredCalls(t *testing.T) {
 	s := &memoryOutbox{events: []*control.Event{
 		{ID: 1, CallID: "a", Kind: control.CallEnded, Status: control.Failed},
@@ -171,7 +172,8 @@ func TestStepsOfUnansweredCalls(t *testing.T) {
 	}
 }
 
-// TestLongStepsRenewLease: before a step that could outlast the lease, progress is saved and the lease renewed.
+// TestLongStepsRenewLease checks that progress is saved and the lease is renewed before a step that could take longer
+// than the lease.
 func TestLongStepsRenewLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &memoryOutbox{events: []*control.Event{{ID: 1, CallID: "c", Kind: control.CallEnded}}}
@@ -186,8 +188,8 @@ func TestLongStepsRenewLease(t *testing.T) {
 	})
 }
 
-// TestRemoteSteps: while an event's node may come back, only steps that any node can do are done; the event is then
-// returned unchanged.
+// TestRemoteSteps checks that another node runs only the steps that any node can run while the event's own node may
+// come back, and that the event then stays in the outbox.
 func TestRemoteSteps(t *testing.T) {
 	s := &memoryOutbox{events: []*control.Event{{ID: 1, CallID: "c", Kind: control.CallEnded, Remote: true}}}
 	var trace []string
@@ -204,7 +206,7 @@ func TestRemoteSteps(t *testing.T) {
 	if !slices.Equal(trace, []string{"contact"}) || !slices.Equal(e.Done, trace) || s.completed != 0 || e.Lane != control.FastLane {
 		t.Errorf("ran %v, %v; completed %d times, lane %v", trace, e.Done, s.completed, e.Lane)
 	}
-	e.Remote = false // its node is back
+	e.Remote = false // the event's own node is back
 	if _, err := f.One(t.Context(), control.FastLane); err != nil {
 		t.Fatal(err)
 	}

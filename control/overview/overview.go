@@ -1,5 +1,4 @@
-// Package overview reads the current state of an organization: its active calls, its routes, and the results of its
-// agents.
+// Package overview reads the present state of an organization: active calls, routes, and statistics of its agents.
 package overview
 
 import (
@@ -14,7 +13,7 @@ import (
 	"github.com/parley-voice/parley/control/trunks"
 )
 
-// A Call is an active call.
+// Call is an active call.
 type Call struct {
 	ID           string
 	Type         string
@@ -25,20 +24,20 @@ type Call struct {
 	CampaignID   string
 	CreatedAt    time.Time
 	AnsweredAt   *time.Time
-	EndAsked     bool              // its end was requested
-	Said         string            // the last line
-	By           string            // speaker of the last line
-	Turns        []json.RawMessage // the last few, oldest first
+	EndAsked     bool              // someone asked to end the call
+	Said         string            // text of the last line
+	By           string            // who spoke the last line
+	Turns        []json.RawMessage // the last turns, oldest first
 }
 
-// lastTurns is the number of turns read per call.
+// lastTurns is the number of turns that are read for each call.
 const lastTurns = 6
 
-// Counts are the numbers of an organization's calls by status.
+// Counts holds the number of an organization's calls by status.
 type Counts map[control.Status]int
 
-// ActiveCalls returns at most so many active calls: conversations first, each kind oldest first. Counts cover all
-// calls.
+// ActiveCalls returns at most most active calls. Calls in conversation come first; otherwise the oldest come first.
+// The counts include all active calls.
 func ActiveCalls(ctx context.Context, q db.Querier, orgID string, most int) ([]Call, Counts, error) {
 	all, err := db.Collect(ctx, q, "active calls", pgx.RowToStructByPos[Call], `
 		WITH chosen AS (
@@ -70,22 +69,23 @@ func count(ctx context.Context, q db.Querier, orgID string) (Counts, error) {
 	return all, err
 }
 
-// A Route is a subgroup with its current state.
+// Route is a subgroup with its present state.
 type Route struct {
 	ID, Name       string
-	TrunkID, Trunk string // id and name
-	Lent           bool   // by another organization
+	TrunkID, Trunk string // id and name of the trunk
+	Lent           bool   // another organization lends the trunk
 	Line           trunks.Trunk
-	CallerNumbers  []string // allowed caller ids; the first is the default
-	Most, InUse    int      // concurrent calls
-	PerMinute, New int      // limit; calls in the last minute
-	// Breaker is closed, open or probing. Why, Since and Probe are set unless it is closed.
+	CallerNumbers  []string // allowed caller numbers; the first is the default
+	Most, InUse    int      // limit and present number of concurrent calls
+	PerMinute, New int      // limit, and calls in the last minute
+	// Breaker is the state of the circuit breaker: closed, open or probing. Why, Since and Probe are set only if it
+	// is not closed.
 	Breaker, Why string
 	Since, Probe *time.Time
-	Down         bool // at least one server sees no proxy of the trunk that takes calls
+	Down         bool // at least one server can reach no proxy of the trunk
 }
 
-// Routes returns the routes of an organization, sorted by trunk name and own name.
+// Routes returns the routes of an organization, ordered by the name of the trunk and then of the route.
 func Routes(ctx context.Context, q db.Querier, orgID string) ([]Route, error) {
 	return db.Collect(ctx, q, "routes", func(row pgx.CollectableRow) (r Route, err error) {
 		err = row.Scan(
@@ -109,23 +109,23 @@ func Routes(ctx context.Context, q db.Querier, orgID string) ([]Route, error) {
 		WHERE s.org_id = $1 ORDER BY t.name, t.id, s.name, s.id LIMIT 200`, orgID)
 }
 
-// An Agent is an agent with statistics of the turns of its last calls.
+// Agent is an agent with statistics of the turns in its last calls.
 type Agent struct {
 	Name          string
-	ASR, LLM, TTS string // its providers, as published
+	ASR, LLM, TTS string // providers of the published version
 	Calls, Turns  int
-	Failed        int // turns that failed because of a provider
+	Failed        int // number of turns that failed because of a provider
 	P50, P95      *float64
 }
 
-// Recent limits the calls that Agents evaluates: the newest ones of the last 15 minutes.
+// Agents evaluates the calls of the last recentWindow, but at most the newest recentCalls of them.
 const (
 	recentWindow = 15 * time.Minute
 	recentCalls  = 200
 )
 
-// Agents returns the agents of an organization that had recent conversations. P50 and P95 are response times in
-// milliseconds; greetings do not count.
+// Agents returns the agents of an organization that had conversations recently. P50 and P95 are response times in
+// milliseconds, without greetings.
 func Agents(ctx context.Context, q db.Querier, orgID string) ([]Agent, error) {
 	return db.Collect(ctx, q, "agents", pgx.RowToStructByPos[Agent], `
 		WITH newest AS (

@@ -29,7 +29,7 @@ INSERT INTO call_turns (call_id, n, item) SELECT 'call_2', n, ('{"turn":' || n |
 INSERT INTO call_turns (call_id, n, item) VALUES ('call_6', 0, '{"turn":0,"ending":"answered","metrics":{"eou_wait_ms":6400,"turn_ms":6400}}'), ('call_5', 0, '{"turn":0,"ending":"answered","metrics":{"vad_ms":100,"turn_ms":800}}');
 INSERT INTO route_breakers (subgroup_id, open, why, since, probe_at) VALUES ('rte_1', true, 'failures', now(), now());`
 
-// TestOverview: an organization sees its own active calls only, conversations first.
+// TestOverview checks that an organization sees only its own active calls, and calls in conversation first.
 func TestOverview(t *testing.T) {
 	d := dbtest.New(t)
 	ctx := t.Context()
@@ -67,7 +67,7 @@ func TestOverview(t *testing.T) {
 	}
 }
 
-// TestQueriesUseIndexes: active calls are found by index.
+// TestQueriesUseIndexes checks that indexes are used to find active calls.
 func TestQueriesUseIndexes(t *testing.T) {
 	d := dbtest.New(t)
 	tx, err := d.Pool.Begin(t.Context())
@@ -91,8 +91,8 @@ func TestQueriesUseIndexes(t *testing.T) {
 	}
 }
 
-// explained checks the plan of each query: a sequential scan, although the planner is set to avoid it, means that no
-// index fits.
+// explained checks the plan of each query. The planner is set to avoid sequential scans; a sequential scan therefore
+// means that no index fits.
 type explained struct {
 	pgx.Tx
 

@@ -8,16 +8,16 @@ import (
 	"github.com/nyaruka/phonenumbers"
 )
 
-// ErrExtension rejects a number with an extension as the target of a call.
+// ErrExtension is returned if the number to call has an extension.
 var ErrExtension = errors.New("the number has an extension: send the number alone, with its country code, like +12025550123")
 
-// ErrLength rejects digits of a length that no country uses.
+// ErrLength is returned if no country has numbers of this length.
 var ErrLength = errors.New(
 	"the digits are too few or too many for a number of that country: send the number with its country code, like +12025550123",
 )
 
-// Dialable returns the digits of a number to dial. It rejects extensions (ext. 5, x5, #5, ;ext=5, доб. 5) and lengths
-// that the country does not use.
+// Dialable returns the digits to dial for a number. It rejects numbers with an extension (ext. 5, x5, #5, ;ext=5,
+// доб. 5), and lengths that the country does not use.
 func Dialable(s string) (digits string, err error) {
 	base, extension := Base(s)
 	switch digits = asciiDigits(s); {
@@ -30,21 +30,22 @@ func Dialable(s string) (digits string, err error) {
 	}
 }
 
-// SuppressionDigits returns the digits of a number that must not be called. An extension is removed: its main number
-// must not ring either.
+// SuppressionDigits returns the digits of a number that must not be called. It removes an extension, because the main
+// number must not ring either.
 func SuppressionDigits(s string) string {
 	base, _ := Base(s)
 	return asciiDigits(base)
 }
 
-// Base returns a number without its extension, and whether it has one: digits after a letter or a sign that does not
-// group digits, if a whole number precedes it. The ".0" that spreadsheets and scripts append is removed too.
+// Base returns a number without its extension, and whether it had one. An extension is digits after a letter or after
+// a sign that does not group digits, if a complete number comes before. Base also removes the ".0" that spreadsheets
+// and scripts append.
 func Base(s string) (base string, extension bool) {
 	if at := Fraction(s); at >= 0 {
 		s = s[:at]
 	}
 	var digits []byte
-	checked := 0 // digits that cannot be a whole number
+	checked := 0 // the first checked digits cannot be a complete number
 	last := strings.LastIndexAny(s, "0123456789")
 	for i, r := range s {
 		switch {
@@ -62,7 +63,8 @@ func Base(s string) (base string, extension bool) {
 	return s, false
 }
 
-// Fraction returns the index of the ".0" that spreadsheets and scripts append to a number (2025550123.0), or -1.
+// Fraction returns the index of the ".0" that spreadsheets and scripts append to a number (2025550123.0), or -1 if
+// there is none.
 func Fraction(s string) int {
 	at := strings.LastIndexByte(s, '.')
 	if at < 0 {
@@ -80,19 +82,19 @@ func Fraction(s string) int {
 	}
 }
 
-// isSeparator reports whether r groups the digits of one number.
+// isSeparator reports whether r is a character that groups the digits of a number.
 func isSeparator(r rune) bool {
 	return unicode.IsSpace(r) || unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Pd, r) || strings.ContainsRune("+-.()[]{}/\\'\"_−·:", r)
 }
 
-// minNational is the least number of digits before an extension.
+// minNational is the minimum number of digits before an extension.
 const minNational = 7
 
-// maxDigits exceeds the length of any number with its exit codes.
+// maxDigits is more than any number with its exit codes has.
 const maxDigits = 64
 
-// isPossible reports whether digits have a length that their country uses: in international form, as ten digits of North
-// America, or after the 8 that replaces 7 in Kazakhstan and Russia.
+// isPossible reports whether a number has a length that its country uses. The number may be in international form,
+// have ten digits (North America), or start with 8 instead of 7 (Kazakhstan and Russia).
 func isPossible(digits string) bool {
 	for rest, ok := TrimExitCode(digits); ok && len(rest) >= minAfterExitCode; rest, ok = TrimExitCode(digits) {
 		digits = rest
@@ -120,8 +122,9 @@ func asciiDigits(s string) string {
 	}, s)
 }
 
-// ListedForms returns the forms in which a do-not-call list may contain the digits d: those of Forms, and ten digits. Ten
-// digits may belong to North America or to Kazakhstan and Russia; both numbers are protected.
+// ListedForms returns all forms in which a do-not-call list may contain the number d: the result of Forms, and forms
+// with ten digits. Ten digits may belong to North America or to Kazakhstan and Russia. A match with either number
+// counts.
 func ListedForms(d string) []string {
 	all := Forms(d)
 	for _, other := range nationalForms(d) {
@@ -133,11 +136,11 @@ func ListedForms(d string) []string {
 	return all
 }
 
-// ListedPlainForms returns ListedForms without exit codes.
+// ListedPlainForms returns ListedForms without the forms that start with an exit code.
 func ListedPlainForms(d string) []string { return append(PlainForms(d), nationalForms(d)...) }
 
-// nationalForms returns the other country's number for ten digits, or the ten digits of a number of Kazakhstan and
-// Russia.
+// nationalForms returns, for ten digits, the number in Kazakhstan and Russia. For a number of Kazakhstan and Russia,
+// it returns the ten digits.
 func nationalForms(d string) []string {
 	switch d = PlainForms(d)[0]; {
 	case len(d) == 10 && d[0] >= '2':

@@ -1,4 +1,4 @@
-// Package phonenumber normalizes telephone numbers and lists their equivalent forms.
+// Package phonenumber normalizes telephone numbers and lists the forms in which one number can be written.
 package phonenumber
 
 import (
@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// Forms returns the equivalent forms of the digits d, including d: those of PlainForms, and each after an exit code.
+// Forms returns all forms of the number d, including d itself: the result of PlainForms, and each of these with an
+// exit code before it.
 func Forms(d string) []string {
 	all := PlainForms(d)
 	if len(all[0]) >= minAfterExitCode {
@@ -16,19 +17,19 @@ func Forms(d string) []string {
 			}
 		}
 	}
-	if !slices.Contains(all, d) { // after several exit codes
+	if !slices.Contains(all, d) { // digits after several exit codes
 		all = append(all, d)
 	}
 	return all
 }
 
-// PlainForms returns the forms of the digits d without an exit code: ten-digit numbers with and without the country code
-// 1, and 8 for 7. Each form has the same list.
+// PlainForms returns the forms of the number d without an exit code: ten-digit numbers with and without the country
+// code 1, and with 8 in place of 7. It returns the same list for each of these forms.
 func PlainForms(d string) []string {
 	for rest, ok := TrimExitCode(d); ok && len(rest) >= minAfterExitCode; rest, ok = TrimExitCode(d) {
 		d = rest
 	}
-	switch { // no area code begins with 0 or 1
+	switch { // area codes do not begin with 0 or 1
 	case len(d) == 10 && d[0] >= '2':
 		return []string{d, "1" + d}
 	case len(d) == 11 && d[0] == '1' && d[1] >= '2':
@@ -42,14 +43,14 @@ func PlainForms(d string) []string {
 	}
 }
 
-// minAfterExitCode is the least number of digits after an exit code.
+// minAfterExitCode is the minimum number of digits after an exit code.
 const minAfterExitCode = 8
 
-// exitCodes returns the prefixes for international calls of most countries, of North America, of Kazakhstan and Russia,
-// and of North American office exchanges.
+// exitCodes returns the prefixes for international calls: of most countries (00), North America (011), Kazakhstan and
+// Russia (810), and North American office phone systems (9011).
 func exitCodes() []string { return []string{"00", "011", "810", "9011"} }
 
-// TrimExitCode removes an exit code; ok is false if there is none.
+// TrimExitCode removes an exit code. ok is false if the number has none.
 func TrimExitCode(digits string) (rest string, ok bool) {
 	for _, code := range exitCodes() {
 		if rest, ok = strings.CutPrefix(digits, code); ok {

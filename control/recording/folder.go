@@ -1,4 +1,4 @@
-// Package recording uploads the recordings of ended calls from their node to the bucket.
+// Package recording uploads recordings of calls that have ended from their node to the bucket.
 package recording
 
 import (
@@ -13,20 +13,20 @@ import (
 	"github.com/parley-voice/parley/media/recorder"
 )
 
-// A Bucket stores files under keys like "recordings/call_….wav".
+// Bucket stores files under keys like "recordings/call_….wav".
 type Bucket interface {
-	// Put stores the content of r. No partial file is ever visible.
+	// Put stores the content of r. An incomplete file is never visible.
 	Put(ctx context.Context, key string, r io.Reader) error
-	// Open fails with fs.ErrNotExist if the key does not exist.
+	// Open returns an error that is fs.ErrNotExist if there is no file with this key.
 	Open(ctx context.Context, key string) (io.ReadSeekCloser, error)
-	// Delete deletes a key; a missing key is not an error.
+	// Delete deletes a file. A missing file is not an error.
 	Delete(ctx context.Context, key string) error
 }
 
-// A Folder is a Bucket in a local folder.
+// Folder is a Bucket in a local folder.
 type Folder struct{ Dir string }
 
-// Put implements Bucket. The file is fsynced when it returns.
+// Put implements Bucket. When it returns, the file is on disk.
 func (f *Folder) Put(ctx context.Context, key string, r io.Reader) (err error) {
 	name, err := f.name(key)
 	if err != nil {
@@ -74,7 +74,7 @@ func (f *Folder) Open(_ context.Context, key string) (io.ReadSeekCloser, error) 
 	return file, nil
 }
 
-// Path returns the file of a key, for callers that map it into memory.
+// Path returns the name of a key's file, for callers that map the file into memory.
 func (f *Folder) Path(key string) (string, error) { return f.name(key) }
 
 // Delete implements Bucket.
@@ -89,7 +89,7 @@ func (f *Folder) Delete(_ context.Context, key string) error {
 	return nil
 }
 
-// name keeps keys inside the folder.
+// name returns the file name of a key. It rejects keys that lead out of the folder.
 func (f *Folder) name(key string) (string, error) {
 	if !fs.ValidPath(key) || key == "." {
 		return "", fmt.Errorf("%q is not a valid key: %w", key, fs.ErrInvalid)
@@ -97,7 +97,7 @@ func (f *Folder) name(key string) (string, error) {
 	return filepath.Join(f.Dir, filepath.FromSlash(key)), nil
 }
 
-// A contextReader fails once its context ends.
+// contextReader returns an error when its context has ended.
 type contextReader struct {
 	over func() error
 	r    io.Reader

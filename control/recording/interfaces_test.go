@@ -9,7 +9,7 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-// fullLeg has all optional interfaces.
+// fullLeg implements all optional interfaces of a leg.
 type fullLeg struct{ plainLeg }
 
 func (fullLeg) Arrived() (time.Time, bool)             { return time.Unix(7, 0), true }
@@ -20,7 +20,8 @@ func (fullLeg) Refer(context.Context, string) error    { return nil }
 func (fullLeg) Hold(context.Context, bool) error       { return nil }
 func (fullLeg) ReadFrame(f media.Frame) error          { clear(f); return nil }
 
-// TestRecordingKeepsOptionalInterfaces: a recording has the optional interfaces of its leg, and no others.
+// TestRecordingKeepsOptionalInterfaces checks that the leg that records implements exactly the optional interfaces of
+// the original leg.
 func TestRecordingKeepsOptionalInterfaces(t *testing.T) {
 	s, _ := newSpool(t, control.RecordingFinalizing)
 	record := func(id string, l media.Leg) media.Leg {

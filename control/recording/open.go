@@ -8,7 +8,7 @@ import (
 	"github.com/parley-voice/parley/control/recording/s3"
 )
 
-// CheckURL returns the error of an invalid bucket URL, or nil.
+// CheckURL returns an error if a bucket URL is invalid.
 func CheckURL(url string) error {
 	switch {
 	case strings.HasPrefix(url, s3.Scheme):
@@ -19,7 +19,8 @@ func CheckURL(url string) error {
 	return nil
 }
 
-// Open returns the bucket of a URL: s3://…, or a folder with or without file://. If url is empty, it is folder.
+// Open returns the bucket of a URL: s3://…, or a folder with or without file://. If url is empty, the bucket is the
+// folder named folder.
 func Open(url, folder string, a s3.Account) (Bucket, error) {
 	if strings.HasPrefix(url, s3.Scheme) {
 		return s3.Open(url, a)

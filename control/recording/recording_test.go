@@ -53,7 +53,7 @@ func TestFolder(t *testing.T) {
 	}
 }
 
-// A ledger holds one call.
+// ledger is a CallStore with one call.
 type ledger struct {
 	call    control.Call
 	asked   func() // called once, after the call was read
@@ -130,9 +130,8 @@ func TestRecordingIsUploaded(t *testing.T) {
 	}
 }
 
-// TestUnclosedRecordingIsUploaded: a recording that was never closed is uploaded at the next start, although its call
-// was settled and the recording marked as failed. TestRecordingOfRestoredCall: a call that the database lost and that
-// was written again has its recording from the bucket; a file whose call is not written again yet stays.
+// TestRecordingOfRestoredCall checks a call that the database lost and that was written again: its recording is in
+// the bucket, and the file stays until the call is written again.
 func TestRecordingOfRestoredCall(t *testing.T) {
 	s, l := newSpool(t, control.RecordingFinalizing)
 	write(t, s)
@@ -161,9 +160,11 @@ func TestRecordingOfRestoredCall(t *testing.T) {
 	}
 }
 
+// TestUnclosedRecordingIsUploaded checks that a recording that was never closed is uploaded at the next start,
+// although its call was settled and the recording marked as failed.
 func TestUnclosedRecordingIsUploaded(t *testing.T) {
 	s, l := newSpool(t, control.RecordingFailed)
-	if _, _, err := s.Record(id, plainLeg{}); err != nil { // and never closed
+	if _, _, err := s.Record(id, plainLeg{}); err != nil { // the recording is never closed
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(s.Dir, "call_00000000000000000000000002.wav.part"), []byte("x"), 0o600); err != nil {
@@ -192,7 +193,7 @@ func TestLostRecordingDoesNotBlockEvents(t *testing.T) {
 	}
 }
 
-// hookedBucket runs a hook once, after a Put.
+// hookedBucket is a Bucket that calls a hook once, after a Put.
 type hookedBucket struct {
 	recording.Bucket
 	after func()
@@ -207,7 +208,7 @@ func (h *hookedBucket) Put(ctx context.Context, key string, r io.Reader) error {
 	return err
 }
 
-// TestSweepDuringUpload: a sweep removes the recording during HandleEvent, at the two possible moments.
+// TestSweepDuringUpload lets a sweep remove the recording while HandleEvent runs, at both possible moments.
 func TestSweepDuringUpload(t *testing.T) {
 	e := control.Event{CallID: id, Kind: control.CallEnded, At: time.Now()}
 	t.Run("after the upload", func(t *testing.T) {
@@ -238,7 +239,7 @@ func TestSweepDuringUpload(t *testing.T) {
 	})
 }
 
-// write leaves the recording of the call in the spool.
+// write puts a recording of the call into the spool.
 func write(t *testing.T, s *recording.Spool) {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(s.Dir, id+".wav"), []byte("RIFF"), 0o600); err != nil {
@@ -246,8 +247,8 @@ func write(t *testing.T, s *recording.Spool) {
 	}
 }
 
-// TestOpenRecordingIsNotLost: a recording that is still being written is not lost if another node settled its call while this
-// process was stopped.
+// TestOpenRecordingIsNotLost checks that a recording that is still being written is kept if another node settled its
+// call while this process was suspended.
 func TestOpenRecordingIsNotLost(t *testing.T) {
 	s, l := newSpool(t, control.RecordingFinalizing)
 	_, rec, err := s.Record(id, plainLeg{})

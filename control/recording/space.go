@@ -8,27 +8,28 @@ import (
 	"time"
 )
 
-// DefaultMinFree is the free space required to record, in bytes, if Spool.MinFree is 0: about 250 minutes of recording.
+// DefaultMinFree is the minimum of free bytes for recording if Spool.MinFree is 0. It is enough for about 250 minutes
+// of recording.
 const DefaultMinFree = 512 << 20
 
-// spaceCheckInterval is the time for which a reading of the free space is used.
+// spaceCheckInterval is how long a measurement of the free space is used.
 const spaceCheckInterval = time.Second
 
-// diskSpace is the last reading of the free disk space.
+// diskSpace is the last measurement of the free space.
 type diskSpace struct {
 	mu   sync.Mutex
 	at   time.Time
 	free int64
-	err  error // why recordings are refused
+	err  error // reason why calls cannot be recorded
 }
 
-// Free returns the free bytes of the spool's file system; -1 if unknown.
+// Free returns the free bytes of the spool's file system, or -1 if unknown.
 func (s *Spool) Free() int64 {
 	free, _ := s.checkSpace()
 	return free
 }
 
-// CheckSpace returns why no more recordings may start, or nil.
+// CheckSpace returns the reason why no recording can start, or nil.
 func (s *Spool) CheckSpace() error {
 	_, err := s.checkSpace()
 	return err

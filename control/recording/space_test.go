@@ -7,7 +7,7 @@ import (
 	"github.com/parley-voice/parley/control"
 )
 
-// TestCheckSpace: with less free space than the reserve nothing is recorded.
+// TestCheckSpace checks that calls are not recorded if less space is free than the reserve.
 func TestCheckSpace(t *testing.T) {
 	for name, row := range map[string]struct {
 		least int64

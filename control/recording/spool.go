@@ -17,34 +17,35 @@ import (
 	"github.com/parley-voice/parley/media/recorder"
 )
 
-// CallStore stores the status and key of a recording; *store.Store implements it.
+// CallStore stores the status and key of recordings. *store.Store implements it.
 type CallStore interface {
 	Call(ctx context.Context, orgID, id string) (control.Call, error)
-	// SetRecording with RecordingFailed changes nothing unless the recording is still being finalized.
+	// SetRecording stores the status and key. With RecordingFailed it changes nothing unless the recording is still
+	// being stored.
 	SetRecording(ctx context.Context, callID string, status control.RecordingStatus, key string) error
 }
 
-// Spool is the node's folder of recordings. It implements control.Recorder, and
-// control.EventHandler to upload finished recordings.
+// Spool is the node's folder for recordings that are not in the bucket yet. It implements control.Recorder. As a
+// control.EventHandler it uploads the recordings of calls that ended.
 type Spool struct {
 	Dir    string
 	Bucket Bucket
 	Calls  CallStore
-	// Timeout bounds the wait for the recording after a call's end; 0 means 5 min.
+	// Timeout is how long the end of a call may be before its recording is given up; 0 means 5 min.
 	Timeout time.Duration
-	// MinFree is the free space required to record, in bytes; 0 means DefaultMinFree, less than 0 none.
+	// MinFree is the minimum of free bytes for recording; 0 means DefaultMinFree, and less than 0 means no minimum.
 	MinFree int64
-	// Observe, if set, receives the result of each recording: Stored, Truncated (and then Stored), or Lost.
+	// Observe, if set, receives the result of each recording: Stored, Lost, or Truncated and then Stored.
 	Observe func(result string)
-	// WasSent, if set, reports whether this node placed a call recently: if the database does not know the call, it may be
-	// written again.
+	// WasSent, if set, reports whether this node placed the call recently. If so, and the database does not know the
+	// call, the call may be written again, and its recording is kept.
 	WasSent func(callID string) bool
 	Log     *slog.Logger
 
 	space diskSpace
 }
 
-// Results of recordings.
+// Results of a recording, for Spool.Observe.
 const (
 	Stored    = "stored"
 	Truncated = "truncated"
@@ -71,7 +72,7 @@ func (s *Spool) Record(callID string, leg media.Leg) (media.Leg, control.Recordi
 	return withLegInterfaces(t, leg), recordingFile{t, s}, nil
 }
 
-// legInterfaces are the optional interfaces of a leg that its recording passes on.
+// legInterfaces are the optional interfaces that a leg that records passes on to the original leg.
 type legInterfaces interface {
 	media.QualityReporter
 	media.SignalingTracer
@@ -80,7 +81,7 @@ type legInterfaces interface {
 	media.Holder
 }
 
-// withLegInterfaces returns a recording with the optional interfaces of its leg.
+// withLegInterfaces returns a recording as a leg with the same optional interfaces as the original leg.
 func withLegInterfaces(t *recorder.Recording, leg media.Leg) media.Leg {
 	if able, ok := leg.(legInterfaces); ok {
 		return struct {
@@ -91,7 +92,7 @@ func withLegInterfaces(t *recorder.Recording, leg media.Leg) media.Leg {
 	return t
 }
 
-// A recordingFile is a recording that returns its path when closed.
+// recordingFile is a recording that returns the path of its file when it is closed.
 type recordingFile struct {
 	t     *recorder.Recording
 	spool *Spool
@@ -110,20 +111,20 @@ func (t recordingFile) Close() (string, error) {
 	return t.t.Path(), err
 }
 
-// Start repairs recordings that a crash left incomplete, and sweeps. Call it before the first Record.
+// Start repairs recordings that a crash left incomplete, and sweeps. It must run before the first Record.
 func (s *Spool) Start(ctx context.Context) error {
 	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
 		return fmt.Errorf("recordings: %w", err)
 	}
 	if _, err := recorder.Recover(s.Dir); err != nil {
-		// One broken file must not prevent the start.
+		// One damaged file must not prevent the start.
 		s.log().WarnContext(ctx, "failed to recover a recording", "err", err)
 	}
 	return s.Sweep(ctx)
 }
 
-// Sweep uploads the complete recordings of ended calls, for example those that were given up while the bucket was
-// unavailable. It may be called at any time.
+// Sweep uploads the complete recordings of calls that ended, for example those that were given up while the bucket
+// was unavailable. It may run at any time.
 func (s *Spool) Sweep(ctx context.Context) error {
 	names, err := filepath.Glob(filepath.Join(s.Dir, "call_*.wav"))
 	if err != nil {
@@ -147,10 +148,11 @@ func (s *Spool) Sweep(ctx context.Context) error {
 	return nil
 }
 
-// HandleEvent implements control.EventHandler: it uploads the recording of a call. A missing recording is given up after
-// Timeout, so that later steps are not delayed forever; a later sweep uploads it if it appears.
+// HandleEvent implements control.EventHandler. It uploads the recording of a call. After Timeout it gives up a
+// missing recording, so that the later steps of the event do not wait forever. If the recording appears later, a
+// sweep uploads it.
 func (s *Spool) HandleEvent(ctx context.Context, e control.Event) error {
-	if e.Kind != control.CallEnded || e.Status == control.Failed { // not answered
+	if e.Kind != control.CallEnded || e.Status == control.Failed { // an unanswered call has no recording
 		return nil
 	}
 	c, err := s.Calls.Call(ctx, "", e.CallID)
@@ -162,7 +164,7 @@ func (s *Spool) HandleEvent(ctx context.Context, e control.Event) error {
 	if err == nil || gone && s.isBeingWritten(c.ID) || !gone && time.Since(e.At) <= s.timeout() {
 		return err
 	}
-	// A sweep may have uploaded and removed it since the call was read.
+	// A sweep may have uploaded and removed the file since the call was read.
 	if now, again := s.Calls.Call(ctx, "", e.CallID); again != nil || now.RecordingStatus != control.RecordingFinalizing {
 		return again
 	}
@@ -171,18 +173,18 @@ func (s *Spool) HandleEvent(ctx context.Context, e control.Event) error {
 	return s.Calls.SetRecording(ctx, c.ID, control.RecordingFailed, "")
 }
 
-// isStored reports whether the bucket has a recording.
+// isStored reports whether the recording is in the bucket.
 func (s *Spool) isStored(ctx context.Context, key string) bool {
 	f, err := s.Bucket.Open(ctx, key)
 	if err != nil {
 		return false
 	}
-	_ = f.Close() // nothing was read from it
+	_ = f.Close() // closing cannot lose data, because nothing was read
 	return true
 }
 
-// isBeingWritten reports whether a recording is still being written, for example if the process was stopped for so long
-// that another node settled its call.
+// isBeingWritten reports whether the recording of a call is still open. This happens if the process was suspended so
+// long that another node settled the call.
 func (s *Spool) isBeingWritten(callID string) bool {
 	info, err := os.Stat(s.path(callID) + recorder.Partial)
 	return err == nil && time.Since(info.ModTime()) <= s.timeout()
@@ -190,11 +192,11 @@ func (s *Spool) isBeingWritten(callID string) bool {
 
 func (s *Spool) timeout() time.Duration { return cmp.Or(s.Timeout, 5*time.Minute) }
 
-// upload stores a recording and deletes the file.
+// upload stores a recording in the bucket and deletes the local file.
 func (s *Spool) upload(ctx context.Context, callID string) error {
 	name, key := s.path(callID), "recordings/"+callID+".wav"
 	f, err := os.Open(name)                                     //nolint:gosec // in the spool
-	if errors.Is(err, fs.ErrNotExist) && s.isStored(ctx, key) { // but the database lost it
+	if errors.Is(err, fs.ErrNotExist) && s.isStored(ctx, key) { // the recording is stored, but the database lost its key
 		return s.Calls.SetRecording(ctx, callID, control.RecordingReady, key)
 	}
 	if err != nil {
@@ -208,7 +210,7 @@ func (s *Spool) upload(ctx context.Context, callID string) error {
 		return err
 	}
 	s.observe(Stored)
-	// A sweep and HandleEvent may upload the same recording; one of them deletes it.
+	// A sweep and HandleEvent may upload the same recording. Only one of them can delete the file.
 	if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("recording: %w", err)
 	}

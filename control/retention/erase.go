@@ -13,17 +13,17 @@ import (
 	"github.com/parley-voice/parley/control/phonenumber"
 )
 
-// settledSQL holds for ended calls whose events are all handled.
+// settledSQL is true for calls that have ended and whose events are all handled.
 const settledSQL = `status IN ('ended', 'failed') AND NOT EXISTS (SELECT FROM events WHERE call_id = calls.id AND done_at IS NULL)`
 
-// Selection selects the calls of an organization to erase: exactly one field is set.
+// Selection says which calls of an organization to erase. Exactly one field must be set.
 type Selection struct {
 	Call   string
 	Number string // called number, in any form
 	All    bool
 }
 
-// condition returns the SQL condition and its argument $2.
+// condition returns the selection as an SQL condition, and the value of its argument $2.
 func (w Selection) condition() (string, any, error) {
 	digits := phonenumber.SuppressionDigits(w.Number)
 	switch {
@@ -37,9 +37,9 @@ func (w Selection) condition() (string, any, error) {
 	return "", nil, errors.New("select one call, one number, or all calls")
 }
 
-// Erase erases calls of an organization. Their content is gone when it returns, and they are no longer shown; numbers
-// and times that caps count are deleted once no cap needs them. It returns how many calls were erased, and how many
-// were skipped because they are active or still processed.
+// Erase erases calls of an organization. When it returns, their content is deleted and they are no longer shown.
+// Their numbers and times are deleted later, when no cap counts them any more. Erase returns how many calls it
+// erased, and how many it skipped because they are active or still being processed.
 func (k *Purger) Erase(ctx context.Context, orgID string, w Selection) (erased, left int, _ error) {
 	cond, arg, err := w.condition()
 	if err != nil {
@@ -60,7 +60,7 @@ func (k *Purger) Erase(ctx context.Context, orgID string, w Selection) (erased, 
 	return erased, left, k.erased(ctx)
 }
 
-// eraseSome erases a batch of calls.
+// eraseSome erases one batch of calls.
 func (k *Purger) eraseSome(ctx context.Context, cond string, args ...any) (n int, _ error) {
 	err := db.Tx(ctx, k.Pool, func(tx pgx.Tx) error {
 		ids, err := db.Collect(ctx, tx, "", pgx.RowTo[string],
@@ -75,7 +75,7 @@ func (k *Purger) eraseSome(ctx context.Context, cond string, args ...any) (n int
 		_, err = tx.Exec(ctx, `
 			UPDATE calls SET erased_at = clock_timestamp(), name = '', metadata = '{}', external_id = NULL, transfer = NULL, sip_reason = NULL
 			WHERE id = ANY ($1)`, ids)
-		if err == nil { // transfer targets
+		if err == nil { // the attempts contain transfer targets
 			_, err = tx.Exec(ctx, "UPDATE attempts SET number = '' WHERE call_id = ANY ($1) AND number <> ''", ids)
 		}
 		return err
@@ -83,20 +83,20 @@ func (k *Purger) eraseSome(ctx context.Context, cond string, args ...any) (n int
 	return n, err
 }
 
-// blankResponsesSQL blanks the stored responses of requests that created calls erased since $1. A
-// response begins with its call id. The key stays, so that a repeat creates no call.
+// blankResponsesSQL empties the stored responses to requests whose calls were erased since $1. A response begins with
+// the id of its call. The Idempotency-Key stays, so that a repeated request creates no call.
 const blankResponsesSQL = `
 WITH erased AS MATERIALIZED (SELECT convert_to('{"call_id":"' || id || '"', 'UTF8') AS head, created_at FROM calls WHERE erased_at IS NOT NULL AND created_at > $1)
 UPDATE idempotency_keys k SET body = convert_to((convert_from(k.body, 'UTF8')::jsonb || '{"to_number": "", "metadata": {}, "variables": {}}')::text, 'UTF8')
 FROM erased WHERE substring(k.body FROM 1 FOR 44) = erased.head AND k.created_at > (SELECT min(created_at) FROM erased) - interval '5 minutes'`
 
-// blankResponses blanks stored responses of erased calls.
+// blankResponses empties the stored responses that show erased calls.
 func (k *Purger) blankResponses(ctx context.Context) error {
 	_, err := k.Pool.Exec(ctx, blankResponsesSQL, k.now().Add(-idempotency.Retention-time.Hour))
 	return err
 }
 
-// deleteContent deletes transcripts, analyses, variables and webhook deliveries of calls.
+// deleteContent deletes the transcripts, analyses, variables and webhook deliveries of calls.
 func deleteContent(ctx context.Context, tx pgx.Tx, ids []string) error {
 	for _, table := range []string{"call_lines", "call_turns", "call_signalling", "webhook_deliveries"} {
 		if _, err := tx.Exec(ctx, "DELETE FROM "+table+" WHERE call_id = ANY ($1)", ids); err != nil {

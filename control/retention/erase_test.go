@@ -15,7 +15,7 @@ import (
 	"github.com/parley-voice/parley/control/store"
 )
 
-// TestUnsettledCallIsPurgedLater: a call with unhandled events when it expires is purged later.
+// TestUnsettledCallIsPurgedLater checks that a call that still has unhandled events when it expires is deleted later.
 func TestUnsettledCallIsPurgedLater(t *testing.T) {
 	a := newFixture(t)
 	a.exec(`UPDATE organizations SET settings = '{"retention": {"transcripts_days": 20}}'`)
@@ -41,8 +41,8 @@ func TestUnsettledCallIsPurgedLater(t *testing.T) {
 	}
 }
 
-// TestErasedCallInIdempotentResponse: a repeat of the request that created an erased call learns only that the call was
-// created.
+// TestErasedCallInIdempotentResponse checks that repeating the request that created an erased call shows only that
+// the call was created.
 func TestErasedCallInIdempotentResponse(t *testing.T) {
 	const erased, kept = "call_01ARZ3NDEKTSV4RRFFQ69G5FAV", "call_01ARZ3NDEKTSV4RRFFQ69G5FAW"
 	a := newFixture(t)
@@ -84,12 +84,13 @@ func TestErasedCallInIdempotentResponse(t *testing.T) {
 	}
 }
 
-// lockedBucket deletes nothing.
+// lockedBucket is a Bucket that cannot delete.
 type lockedBucket struct{ *recording.Folder }
 
 func (lockedBucket) Delete(context.Context, string) error { return errors.New("503") }
 
-// TestErasedRecordingIsNotServed, even if the bucket is unavailable and the file still exists.
+// TestErasedRecordingIsNotServed checks that an erased recording is not served even if the bucket is unavailable and
+// the file still exists.
 func TestErasedRecordingIsNotServed(t *testing.T) {
 	a := newFixture(t)
 	a.call(a.org, "call_1", "12025550123", 1)

@@ -1,5 +1,5 @@
-// Package retention deletes call data after its retention period or on request. It never
-// deletes suppressed numbers, which must be kept for five years (47 CFR 64.1200(d)).
+// Package retention deletes the data of calls after a retention period or on request. It never deletes numbers from
+// the suppression list, because the law requires keeping them for five years (47 CFR 64.1200(d)).
 package retention
 
 import (
@@ -15,28 +15,28 @@ import (
 	"github.com/parley-voice/parley/control/db"
 )
 
-// MinDays is the minimum retention in days: frequency caps look back seven days (12 CFR
-// 1006.14(b)(2)), and recording links are valid as long.
+// MinDays is the minimum retention in days. Frequency caps count the calls of seven days (12 CFR 1006.14(b)(2)), and
+// links to recordings are valid as long.
 const MinDays = 8
 
 const (
-	most  = 3650 // days
-	batch = 500  // calls per transaction
-	// For delivered and failed webhook deliveries.
+	most  = 3650 // maximum of days
+	batch = 500  // calls in one transaction
+	// How long webhook deliveries are kept after they were delivered or given up.
 	keepTaken = 7 * 24 * time.Hour
 	keepDead  = 30 * 24 * time.Hour
 )
 
-// Rules are retention periods in days from the creation of a call; 0 keeps forever.
+// Rules are retention periods in days, counted from the creation of a call; 0 means that data are kept forever.
 type Rules struct {
 	Recordings int `json:"recordings_days,omitempty"  yaml:"recordings_days"`
-	// Transcripts is for transcripts, analyses, variables, turns and signaling.
+	// Transcripts is the period for transcripts, analyses, variables, turns and signaling.
 	Transcripts int `json:"transcripts_days,omitempty" yaml:"transcripts_days"`
-	// Calls is for whole calls.
+	// Calls is the period for whole calls.
 	Calls int `json:"calls_days,omitempty"       yaml:"calls_days"`
 }
 
-// Check returns the error of invalid rules, or nil.
+// Check returns an error if the rules are invalid.
 func (r Rules) Check() error {
 	for name, days := range map[string]int{"recordings_days": r.Recordings, "transcripts_days": r.Transcripts, "calls_days": r.Calls} {
 		if days != 0 && (days < MinDays || days > most) {
@@ -46,28 +46,28 @@ func (r Rules) Check() error {
 	return nil
 }
 
-// Bucket deletes recordings. Deleting a missing key succeeds.
+// Bucket deletes recordings. Deleting a file that does not exist succeeds.
 type Bucket interface {
 	Delete(ctx context.Context, key string) error
 }
 
-// Purger deletes expired call data.
+// Purger deletes data whose retention period is over.
 type Purger struct {
 	Pool   *pgxpool.Pool
 	Bucket Bucket
-	// Now is the clock; nil means time.Now.
+	// Now returns the present time; nil means time.Now.
 	Now func() time.Time
 	Log *slog.Logger
 }
 
-// organization is an organization with retention rules.
+// organization is an organization that has retention rules.
 type organization struct {
 	id    string
 	rules Rules
-	until time.Time // transcripts before it are deleted
+	until time.Time // transcripts older than this have been deleted
 }
 
-// PurgeDue deletes expired data. A failure for one organization does not delay others.
+// PurgeDue deletes all data whose retention period is over. A failure for one organization does not delay others.
 func (k *Purger) PurgeDue(ctx context.Context) error {
 	all, err := db.Collect(ctx, k.Pool, "retention", func(row pgx.CollectableRow) (o organization, err error) {
 		return o, row.Scan(&o.id, &o.rules, &o.until)
@@ -96,7 +96,7 @@ func (k *Purger) now() time.Time {
 	return k.Now()
 }
 
-// before returns the time days ago; 0 means never.
+// before returns the time that is days ago, or the zero time if days is 0 (keep forever).
 func (k *Purger) before(days int) time.Time {
 	if days == 0 {
 		return time.Unix(0, 0)
@@ -104,8 +104,8 @@ func (k *Purger) before(days int) time.Time {
 	return k.now().AddDate(0, 0, -days)
 }
 
-// recordings deletes expired recordings, including those of expired calls: a call is never
-// deleted before its recording.
+// recordings deletes expired recordings, including the recordings of expired calls, because a call is never deleted
+// before its recording.
 func (k *Purger) recordings(ctx context.Context, o organization) error {
 	cutoff := k.before(o.rules.Recordings)
 	if whole := k.before(o.rules.Calls); whole.After(cutoff) {
@@ -114,8 +114,8 @@ func (k *Purger) recordings(ctx context.Context, o organization) error {
 	return k.deleteRecordings(ctx, "c.org_id = $1 AND c.created_at < $2", o.id, cutoff)
 }
 
-// deleteRecordings deletes first the files, then the keys of calls c that meet a
-// condition. After a crash the next pass repeats it.
+// deleteRecordings deletes the recordings of the calls c that meet a condition: first the files, and then their keys.
+// If a crash comes between, the next run deletes the files again.
 func (k *Purger) deleteRecordings(ctx context.Context, cond string, args ...any) error {
 	for {
 		rows, err := k.Pool.Query(
@@ -149,19 +149,19 @@ func (k *Purger) deleteRecordings(ctx context.Context, cond string, args ...any)
 	}
 }
 
-// hasContentSQL holds for calls with content that deleteContent deletes.
+// hasContentSQL is true for calls with content that deleteContent deletes.
 const hasContentSQL = `(call_analysis IS NOT NULL OR analysis_status <> 'none' OR variables::text <> '{}'
 	OR EXISTS (SELECT FROM call_lines WHERE call_id = calls.id) OR EXISTS (SELECT FROM call_turns WHERE call_id = calls.id)
 	OR EXISTS (SELECT FROM call_signalling WHERE call_id = calls.id) OR EXISTS (SELECT FROM webhook_deliveries WHERE call_id = calls.id))`
 
-// transcripts deletes expired content, oldest first, and stores its progress. The next
-// pass starts at the first call that is not settled.
+// transcripts deletes expired content, oldest first, and stores its progress. If a call is not settled yet, the next
+// run starts with it.
 func (k *Purger) transcripts(ctx context.Context, o organization) error {
 	cutoff, unsettled := k.before(o.rules.Transcripts), false
 	for from := o.until; from.Before(cutoff); {
 		n, to := 0, cutoff
 		err := pgx.BeginFunc(ctx, k.Pool, func(tx pgx.Tx) error {
-			// A batch, including all calls with the timestamp of its last.
+			// A batch includes all calls with the same timestamp as its last call.
 			err := tx.QueryRow(ctx, fmt.Sprintf(`
 				SELECT created_at + interval '1 microsecond' FROM calls
 				WHERE org_id = $1 AND created_at >= $2 AND created_at < $3 ORDER BY created_at, id OFFSET %d LIMIT 1`, batch-1), o.id, from, cutoff).Scan(&to)
@@ -191,14 +191,15 @@ func (k *Purger) transcripts(ctx context.Context, o organization) error {
 	return nil
 }
 
-// calls deletes expired calls without a recording.
+// calls deletes expired calls that have no recording.
 func (k *Purger) calls(ctx context.Context, o organization) error {
 	return k.delete(ctx, "expired calls deleted", `
 		DELETE FROM calls WHERE id IN (SELECT id FROM calls WHERE org_id = $1 AND created_at < $2 AND recording_key IS NULL AND `+settledSQL+` LIMIT $3)`,
 		o.id, k.before(o.rules.Calls), batch)
 }
 
-// erased completes Erase: recordings and stored responses at once, calls once no cap needs them.
+// erased completes Erase. It deletes recordings and stored responses at once, and calls when no cap counts them any
+// more.
 func (k *Purger) erased(ctx context.Context) error {
 	err := k.blankResponses(ctx)
 	if err == nil {
@@ -221,7 +222,7 @@ func (k *Purger) deliveries(ctx context.Context) error {
 	return db.Wrap(err, "webhook deliveries")
 }
 
-// delete deletes in batches; the last argument is the batch size.
+// delete deletes rows in batches. The last argument of sql is the size of a batch.
 func (k *Purger) delete(ctx context.Context, what, sql string, args ...any) error {
 	for {
 		tag, err := k.Pool.Exec(ctx, sql, args...)

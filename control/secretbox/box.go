@@ -12,8 +12,8 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-// A Box seals and opens secrets for the connections of a pool. Until it has keys, secrets can be neither written nor
-// read.
+// Box encrypts and decrypts secrets for the connections of a pool. Before it has keys, secrets can be neither written
+// nor read.
 type Box struct{ keys atomic.Pointer[Keys] }
 
 // SetKeys sets the keys.
@@ -28,7 +28,8 @@ func (b *Box) open() (Keys, error) {
 	return nil, errNoKeys
 }
 
-// Prepare makes a connection seal each media.Secret that it writes, and open each that it reads. It is for db.Config.
+// Prepare makes a connection encrypt each media.Secret that it writes, and decrypt each that it reads. It fits
+// db.Config.Prepare.
 func (b *Box) Prepare(_ context.Context, conn *pgx.Conn) error {
 	m := conn.TypeMap()
 	m.TryWrapEncodePlanFuncs = append([]pgtype.TryWrapEncodePlanFunc{b.wrapEncode}, m.TryWrapEncodePlanFuncs...)
@@ -50,7 +51,7 @@ func (b *Box) wrapScan(target any) (pgtype.WrappedScanPlanNextSetter, any, bool)
 	return &openPlan{box: b}, new(string), true
 }
 
-// sealPlan writes a secret as its sealed text.
+// sealPlan writes a secret in encrypted form.
 type sealPlan struct {
 	box  *Box
 	next pgtype.EncodePlan
@@ -76,7 +77,7 @@ func (s *sealPlan) Encode(value any, buf []byte) ([]byte, error) {
 	return s.next.Encode(text, buf)
 }
 
-// openPlan reads a sealed secret.
+// openPlan reads an encrypted secret.
 type openPlan struct {
 	box  *Box
 	next pgtype.ScanPlan

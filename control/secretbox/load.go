@@ -17,18 +17,18 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-// A Source locates the keys of a service.
+// Source says where the keys of a service come from.
 type Source struct {
-	// Keys are set by the operator and take precedence.
+	// Keys are set by the operator. If they are set, File is not used.
 	Keys media.Secret
-	// File keeps a generated key, and is created if missing. If empty, because other processes may share the database,
-	// the key is kept in the database, next to the secrets that it protects.
+	// File holds a generated key. It is created if it does not exist. If File is empty, the key is kept in the
+	// database, next to the secrets that it protects, because other processes may share the database.
 	File string
 	Log  *slog.Logger
 }
 
-// Load sets the keys of the box and checks that they open all secrets of the database. Secrets that are not sealed
-// with the first key are resealed.
+// Load sets the keys of the box and checks that they decrypt all secrets in the database. It encrypts secrets again
+// that are not encrypted with the first key.
 func (b *Box) Load(ctx context.Context, pool *pgxpool.Pool, s Source) error {
 	text, err := s.text(ctx, pool)
 	if err != nil {
@@ -58,14 +58,14 @@ func (s Source) text(ctx context.Context, pool *pgxpool.Pool) (media.Secret, err
 	return fromDatabase(ctx, pool)
 }
 
-// fromFile returns the key of a file, which it creates if missing. If several processes create it at once, they all
-// get the same key.
+// fromFile returns the key in a file. It creates the file if it does not exist. Processes that do so at the same time
+// all get the same key.
 func fromFile(name string) (media.Secret, error) {
 	text, err := os.ReadFile(name) //nolint:gosec // in the data directory
 	if !errors.Is(err, fs.ErrNotExist) {
 		return media.Secret(text), err
 	}
-	f, err := os.CreateTemp(filepath.Dir(name), ".seal-") // 0600
+	f, err := os.CreateTemp(filepath.Dir(name), ".seal-") // creates the file with mode 0600
 	if err != nil {
 		return "", err
 	}
@@ -92,7 +92,7 @@ func fromDatabase(ctx context.Context, q db.Querier) (media.Secret, error) {
 	return media.Secret(text), err
 }
 
-// A Column contains sealed secrets.
+// Column is a column that contains encrypted secrets.
 type Column struct{ Table, Name string }
 
 // Columns returns all columns of the database that contain secrets.
@@ -107,7 +107,7 @@ func Columns() []Column {
 	}
 }
 
-// reseal seals all secrets with the first key.
+// reseal encrypts all secrets with the first key.
 func reseal(ctx context.Context, pool *pgxpool.Pool, keys Keys) error {
 	return db.Tx(ctx, pool, func(tx pgx.Tx) error {
 		for _, c := range Columns() {

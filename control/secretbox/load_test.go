@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-// open opens a database with the keys of a source.
+// open opens a database with keys from a source.
 func open(t *testing.T, url string, s secretbox.Source) (*db.DB, error) {
 	t.Helper()
 	box := &secretbox.Box{}
@@ -30,7 +30,7 @@ func open(t *testing.T, url string, s secretbox.Source) (*db.DB, error) {
 	return d, box.Load(t.Context(), d.Pool, s)
 }
 
-// stored returns a trunk's password, opened and as stored.
+// stored returns the password of a trunk, decrypted and as stored.
 func stored(t *testing.T, d *db.DB) (plain media.Secret, text string) {
 	t.Helper()
 	if err := d.Pool.QueryRow(t.Context(), "SELECT password, password FROM trunks").Scan(&plain, &text); err != nil {
@@ -39,7 +39,7 @@ func stored(t *testing.T, d *db.DB) (plain media.Secret, text string) {
 	return plain, text
 }
 
-// TestLoad rotates keys, starting with secrets that were never sealed.
+// TestLoad changes keys several times. It starts with secrets that were never encrypted.
 func TestLoad(t *testing.T) {
 	url := dbtest.URL(t)
 	first, second := string(secretbox.Generate()), string(secretbox.Generate())
@@ -73,7 +73,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// TestBox: secrets are rejected before the keys are set, and sealed afterwards.
+// TestBox checks that secrets are rejected before the keys are set, and encrypted afterwards.
 func TestBox(t *testing.T) {
 	box := &secretbox.Box{}
 	d, err := db.Open(t.Context(), db.Config{URL: dbtest.URL(t), MaxConns: 2, Prepare: box.Prepare})
@@ -97,14 +97,15 @@ func TestBox(t *testing.T) {
 			t.Errorf("%q was written as %q: %v", string(plain), text, err)
 		}
 	}
-	// Without a setting all processes find the same key in the database.
+	// Without configured keys, all processes use the same key from the database.
 	other := &secretbox.Box{}
 	if err = other.Load(t.Context(), d.Pool, secretbox.Source{}); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestColumns: every column that the schema names a secret is resealed in a rotation. Hashes reveal no secret.
+// TestColumns checks that Columns lists every column whose name in the schema says that it holds a secret. Hashes are
+// exempt, because they do not reveal the secret.
 func TestColumns(t *testing.T) {
 	d := dbtest.New(t)
 	rows, err := d.Pool.Query(t.Context(), `
@@ -124,7 +125,7 @@ func TestColumns(t *testing.T) {
 	}
 }
 
-// TestHeaderMigration: the migration moves tool headers from agent definitions into sealed columns.
+// TestHeaderMigration checks that the migration moves tool headers out of agent definitions into encrypted columns.
 func TestHeaderMigration(t *testing.T) {
 	d := dbtest.New(t)
 	const definition = `{"voicemail": "hangup", "tools": [{"type": "end_call"}, {"type": "http", "name": "f", "headers": {"X-Key": "canary"}}]}`

@@ -1,5 +1,5 @@
-// Package secretbox encrypts secrets in the database: connections seal each media.Secret that they write, and open
-// each that they read. The database or a dump of it reveals no secret.
+// Package secretbox encrypts the secrets in the database. Connections encrypt each media.Secret that they write, and
+// decrypt each that they read, so that neither the database nor a dump of it reveals a secret.
 package secretbox
 
 import (
@@ -18,25 +18,25 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-// prefix starts a sealed text. The id of the key follows, then nonce and ciphertext in base64.
+// prefix starts each encrypted text. The id of the key follows, and then nonce and ciphertext in base64.
 const prefix = "sealed:v1:"
 
-// keyLen is the length of a key in bytes: AES-256.
+// keyLen is the length of a key in bytes, as AES-256 requires.
 const keyLen = 32
 
-// A Key seals with AES-256-GCM (NIST SP 800-38D). The nonce is a keyed hash of the text, as in RFC 5297, so equal
-// texts have equal ciphertexts: rewriting a secret does not change it, and a dump reveals only which secrets are
-// equal. The id identifies the key and reveals nothing about it.
+// Key encrypts with AES-256-GCM (NIST SP 800-38D). The nonce is a keyed hash of the text, as in RFC 5297, so equal
+// texts have equal ciphertexts. Writing a secret again therefore does not change it, and a dump reveals only which
+// secrets are equal. The id identifies the key and reveals nothing about it.
 type Key struct {
 	ID    string
 	aead  cipher.AEAD
-	nonce []byte // key of the hash
+	nonce []byte // key for the hash that is the nonce
 }
 
-// Keys are the keys of a service: the first one seals, all of them open.
+// Keys are the keys of a service. The first key encrypts; all keys can decrypt.
 type Keys []Key
 
-// Generate returns a new key in the form that Parse reads.
+// Generate returns a new key in the form that Parse accepts.
 func Generate() media.Secret {
 	var raw [keyLen]byte
 	_, _ = rand.Read(raw[:]) // never fails since Go 1.24
@@ -67,7 +67,7 @@ func newKey(raw []byte) (Key, error) {
 	var parts [3][]byte
 	for i, use := range []string{"parley seal text", "parley seal nonce", "parley seal id"} {
 		var err error
-		if parts[i], err = hkdf.Key(sha256.New, raw, nil, use, keyLen); err != nil { // RFC 5869
+		if parts[i], err = hkdf.Key(sha256.New, raw, nil, use, keyLen); err != nil { // key derivation by RFC 5869
 			return Key{}, err
 		}
 	}
@@ -79,7 +79,7 @@ func newKey(raw []byte) (Key, error) {
 	return Key{ID: hex.EncodeToString(parts[2][:6]), aead: aead, nonce: parts[1]}, err
 }
 
-// seal returns nonce and ciphertext.
+// seal returns the nonce and the ciphertext.
 func (k Key) seal(plain, head []byte) []byte {
 	mac := hmac.New(sha256.New, k.nonce)
 	mac.Write(plain)
@@ -95,7 +95,7 @@ func (k Key) open(text, head []byte) ([]byte, error) {
 	return k.aead.Open(nil, text[:n], text[n:], head)
 }
 
-// Seal seals a text. The empty text, which means no secret, stays empty.
+// Seal encrypts a text with the first key. An empty text, which means that there is no secret, stays empty.
 func (k Keys) Seal(plain media.Secret) (string, error) {
 	if plain == "" {
 		return "", nil
@@ -107,8 +107,8 @@ func (k Keys) Seal(plain media.Secret) (string, error) {
 	return head + base64.StdEncoding.EncodeToString(k[0].seal([]byte(plain), []byte(head))), nil
 }
 
-// Open opens a text that was sealed with one of the keys. A text that was never sealed is returned unchanged: old
-// versions stored secrets so.
+// Open decrypts a text that was encrypted with one of the keys. It returns a text that was never encrypted unchanged,
+// because old versions stored secrets in plain text.
 func (k Keys) Open(stored string) (media.Secret, error) {
 	rest, sealed := strings.CutPrefix(stored, prefix)
 	if !sealed {
@@ -132,7 +132,7 @@ func (k Keys) Open(stored string) (media.Secret, error) {
 	return "", &UnknownKeyError{ID: id}
 }
 
-// An UnknownKeyError reports a secret that is sealed with an unknown key.
+// UnknownKeyError reports a secret that is encrypted with an unknown key.
 type UnknownKeyError struct{ ID string }
 
 // Error implements error.

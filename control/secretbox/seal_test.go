@@ -83,7 +83,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestFile: all that create the file at once get the same key.
+// TestFile checks that processes that create the key file at the same time all get the same key.
 func TestFile(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "seal.key")
 	var all sync.WaitGroup

@@ -14,16 +14,16 @@ import (
 // ErrNotLent is returned if a trunk is not lent to the organization.
 var ErrNotLent = errors.New("the trunk is not lent to the organization")
 
-// Grant lends a trunk to an organization, which creates its own subgroups on it. Its
-// limits apply to all of them together.
+// Grant lends a trunk to an organization, which creates its own subgroups on the trunk. The limits of the grant apply
+// to all these subgroups together.
 type Grant struct {
-	ID, OrgID, TrunkID string   // OrgID borrows
-	CallerNumbers      []string // subset of the trunk's; empty means all
-	ConcurrentCalls    int      // 0: no limit
-	CallsPerMinute     int      // 0: no limit
+	ID, OrgID, TrunkID string   // OrgID is the organization that borrows the trunk
+	CallerNumbers      []string // some of the trunk's numbers; empty means all
+	ConcurrentCalls    int      // 0 means no limit
+	CallsPerMinute     int      // 0 means no limit
 }
 
-// Check returns what is wrong with a grant of a trunk.
+// Check returns an error if a grant of the trunk is invalid.
 func (g Grant) Check(t Trunk) error {
 	if g.OrgID == t.OrgID {
 		return errors.New("a trunk cannot be lent to its own organization")
@@ -39,7 +39,8 @@ func (g Grant) Check(t Trunk) error {
 	return nil
 }
 
-// ReplaceGrants sets the grants of a lender. Other grants are revoked, which deletes the borrowers' subgroups.
+// ReplaceGrants replaces all grants that a lender gives. It revokes the grants that are missing, which deletes the
+// borrowers' subgroups.
 func ReplaceGrants(ctx context.Context, q db.Querier, lender string, grants []Grant) error {
 	ids := []string{}
 	for _, g := range grants {

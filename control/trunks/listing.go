@@ -9,29 +9,30 @@ import (
 	"github.com/parley-voice/parley/control/db"
 )
 
-// List returns an organization's trunks by name.
+// List returns the trunks of an organization, ordered by name.
 func List(ctx context.Context, q db.Querier, orgID string) ([]Trunk, error) {
 	return db.Collect(ctx, q, "trunks", func(row pgx.CollectableRow) (Trunk, error) { return scan(row) },
 		"SELECT "+columns+" FROM trunks WHERE org_id = $1 ORDER BY name", orgID)
 }
 
-// ByID returns an organization's trunk, or ErrUnknown.
+// ByID returns the organization's trunk with this id, or ErrUnknown.
 func ByID(ctx context.Context, q db.Querier, orgID, id string) (Trunk, error) {
 	t, err := scan(q.QueryRow(ctx, "SELECT "+columns+" FROM trunks WHERE org_id = $1 AND id = $2", orgID, id))
 	return t, db.RowError(err, fmt.Sprintf("trunk %s", id), ErrUnknown)
 }
 
-// Route is a subgroup with its trunk and use.
+// Route is a subgroup with its trunk and its present use.
 type Route struct {
 	Subgroup
 
 	TrunkName string
-	Lender    string   // owner of the trunk; empty for an own trunk
-	Agents    []string // names of attached agents
-	Live      int      // calls that are queued or on
+	Lender    string   // organization that lends the trunk; empty if the organization owns it
+	Agents    []string // names of the attached agents
+	Live      int      // number of queued and running calls
 }
 
-// Routes returns subgroups by trunk and name: those of an agent, or all if agentID is empty.
+// Routes returns subgroups, ordered by trunk and name. It returns only those of the agent agentID, or all if agentID
+// is empty.
 func Routes(ctx context.Context, q db.Querier, orgID, agentID string) ([]Route, error) {
 	return db.Collect(ctx, q, "subgroups", func(row pgx.CollectableRow) (r Route, err error) {
 		s := &r.Subgroup
@@ -49,14 +50,14 @@ func Routes(ctx context.Context, q db.Querier, orgID, agentID string) ([]Route, 
 		ORDER BY t.name, s.name`, orgID, agentID)
 }
 
-// GrantView is a grant with names.
+// GrantView is a grant with the names of what it refers to.
 type GrantView struct {
 	Grant
 
-	TrunkName, Lender, Borrower string // names
+	TrunkName, Lender, Borrower string // names of trunk, lender and borrower
 }
 
-// ListGrants returns the grants given or received by an organization, by trunk and borrower.
+// ListGrants returns the grants that an organization gives or receives, ordered by trunk and borrower.
 func ListGrants(ctx context.Context, q db.Querier, orgID string) ([]GrantView, error) {
 	return db.Collect(ctx, q, "grants", func(row pgx.CollectableRow) (l GrantView, err error) {
 		return l, row.Scan(

@@ -6,10 +6,12 @@ import (
 	"github.com/parley-voice/parley/control"
 )
 
-// Numbers are the caller numbers of a subgroup, its trunk and its grant. An empty Grant lends all numbers of the trunk.
+// Numbers are the caller numbers of a subgroup, its trunk and its grant. If Grant is empty, all numbers of the trunk
+// are lent.
 type Numbers struct{ Subgroup, Trunk, Grant []string }
 
-// Usable returns the numbers that a call may show: the subgroup's, else the trunk's, limited to the grant.
+// Usable returns the numbers that a call may show: the subgroup's numbers, or the trunk's if the subgroup has none,
+// without numbers that the grant does not lend.
 func (n Numbers) Usable() []string {
 	pool := n.Subgroup
 	if len(pool) == 0 {
@@ -27,7 +29,7 @@ func (n Numbers) Usable() []string {
 	return lent
 }
 
-// Granted returns the lent numbers of the trunk.
+// Granted returns the numbers of the trunk that the grant lends.
 func (n Numbers) Granted() []string {
 	if len(n.Grant) == 0 {
 		return n.Trunk
@@ -35,7 +37,7 @@ func (n Numbers) Granted() []string {
 	return n.Grant
 }
 
-// FindNumber returns the entry of some that has the same digits as number.
+// FindNumber returns the element of some that has the same digits as number.
 func FindNumber(some []string, number string) (string, bool) {
 	i := slices.IndexFunc(some, func(n string) bool { return control.Digits(n) == control.Digits(number) })
 	if i < 0 {

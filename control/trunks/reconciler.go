@@ -14,48 +14,48 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-// Channel is notified when trunks change.
+// Channel is the Postgres channel that is notified when trunks change.
 const Channel = "parley_trunks"
 
-// All returns the trunks of all organizations, by id.
+// All returns the trunks of all organizations, ordered by id.
 func All(ctx context.Context, q db.Querier) ([]Trunk, error) {
 	return db.Collect(ctx, q, "trunks", func(row pgx.CollectableRow) (Trunk, error) { return scan(row) },
 		"SELECT "+columns+" FROM trunks ORDER BY id")
 }
 
-// Notify signals running servers that trunks changed, after the transaction q commits.
+// Notify tells running servers that trunks have changed. The notification is sent when the transaction q commits.
 func Notify(ctx context.Context, q db.Querier) error {
 	_, err := db.Exec(ctx, q, "notify", "SELECT pg_notify($1, '')", Channel)
 	return err
 }
 
-// ProxyMonitor probes the proxies of trunks and registers with them if configured.
+// ProxyMonitor tests the proxies of trunks, and registers with them if a trunk says so.
 type ProxyMonitor interface {
 	SetTrunks(trunks []media.Trunk)
-	// Realms returns newly learned realms by proxy.
+	// Realms returns newly learned authentication realms by proxy.
 	Realms() map[string]string
-	// RestoreRealms sets the stored realms.
+	// RestoreRealms sets realms that were learned before.
 	RestoreRealms(realms map[string]string)
 }
 
-// Reconciler keeps a ProxyMonitor in sync with the trunks of the database.
+// Reconciler passes the trunks of the database to a ProxyMonitor whenever they change.
 type Reconciler struct {
 	DB      db.Querier
 	Proxies ProxyMonitor
-	// Wake signals changed trunks; may be nil.
+	// Wake signals that trunks changed; may be nil.
 	Wake <-chan struct{}
-	// Interval is the time between reads without a wake-up; 0 means 10 s.
+	// Interval is the time between two reads without a signal; 0 means 10 s.
 	Interval time.Duration
 	Log      *slog.Logger
 
-	realmLearned chan struct{}                     // full while a realm is to be stored
-	once         sync.Once                         // makes pinned
-	attested     atomic.Pointer[map[string]string] // the last levels read
+	realmLearned chan struct{}                     // has a value while a learned realm has to be stored
+	once         sync.Once                         // creates realmLearned
+	attested     atomic.Pointer[map[string]string] // levels at the last read
 	byID         atomic.Pointer[map[string]media.Trunk]
 }
 
-// Attest returns the attestation level of a caller number (RFC 8588): A, B, C or "". With
-// several trunks the lowest level applies. It is safe for concurrent use.
+// Attest returns the attestation level of a caller number (RFC 8588): "A", "B", "C" or "". If several trunks have the
+// number, the lowest level applies. It is safe for concurrent use.
 func (u *Reconciler) Attest(number string) string {
 	if known := u.attested.Load(); known != nil {
 		return (*known)[control.Digits(number)]
@@ -63,11 +63,11 @@ func (u *Reconciler) Attest(number string) string {
 	return ""
 }
 
-// OnRealm stores learned realms soon. It never blocks.
+// OnRealm makes Run store learned realms soon. It never blocks.
 func (u *Reconciler) OnRealm() {
 	select {
 	case u.realmSignal() <- struct{}{}:
-	default: // already pending
+	default: // a signal is pending already
 	}
 }
 
@@ -76,7 +76,7 @@ func (u *Reconciler) realmSignal() chan struct{} {
 	return u.realmLearned
 }
 
-// Trunks returns the trunks last read, by id. The caller must not change them. It is safe for concurrent use.
+// Trunks returns the trunks of the last read by id. The caller must not change them. It is safe for concurrent use.
 func (u *Reconciler) Trunks() map[string]media.Trunk {
 	if known := u.byID.Load(); known != nil {
 		return *known
@@ -84,7 +84,7 @@ func (u *Reconciler) Trunks() map[string]media.Trunk {
 	return nil
 }
 
-// Run reconciles until ctx ends. While the database is unavailable nothing changes.
+// Run reads the trunks repeatedly until ctx ends. While the database is unavailable, the trunks stay as they are.
 func (u *Reconciler) Run(ctx context.Context) {
 	every := u.Interval
 	if every == 0 {
@@ -104,7 +104,7 @@ func (u *Reconciler) Run(ctx context.Context) {
 	}
 }
 
-// readTimeout bounds one reading of the trunks.
+// readTimeout is the maximum duration of one read.
 const readTimeout = 5 * time.Second
 
 // Reconcile reads the trunks once.

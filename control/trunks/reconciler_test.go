@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-// proxyLog passes on the trunks that it gets.
+// proxyLog is a ProxyMonitor that sends the proxies of the trunks that it gets to a channel.
 type proxyLog chan []string
 
 func (k proxyLog) SetTrunks(lines []media.Trunk) {
@@ -31,7 +31,7 @@ func (k proxyLog) SetTrunks(lines []media.Trunk) {
 func (proxyLog) Realms() map[string]string       { return nil }
 func (proxyLog) RestoreRealms(map[string]string) {}
 
-// expect waits until it received these proxies.
+// expect waits until the log has received exactly these proxies.
 func (k proxyLog) expect(t *testing.T, want ...string) {
 	t.Helper()
 	deadline := time.After(5 * time.Second)
@@ -96,7 +96,7 @@ func TestReconciler(t *testing.T) {
 	go func() { running.Wait(); close(over) }()
 	for {
 		select {
-		case <-proxies: // one under way
+		case <-proxies: // a read that was running
 			continue
 		case <-over:
 		case <-time.After(5 * time.Second):
@@ -106,7 +106,7 @@ func TestReconciler(t *testing.T) {
 	}
 }
 
-// TestReconcilerWithoutDatabase: without the database the trunks stay as they were.
+// TestReconcilerWithoutDatabase checks that the trunks stay as they are while the database is unavailable.
 func TestReconcilerWithoutDatabase(t *testing.T) {
 	d := dbtest.New(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -118,7 +118,7 @@ func TestReconcilerWithoutDatabase(t *testing.T) {
 	running.Go(func() {
 		(&trunks.Reconciler{DB: d.Pool, Proxies: proxies, Wake: wake, Interval: time.Hour}).Run(ctx)
 	})
-	wake <- struct{}{} // taken after the first look
+	wake <- struct{}{} // accepted only after the first read
 	cancel()
 	running.Wait()
 	if len(proxies) > 0 {
@@ -126,15 +126,15 @@ func TestReconcilerWithoutDatabase(t *testing.T) {
 	}
 }
 
-// A pinner is a proxyLog with learned realms.
+// pinner is a ProxyMonitor that has learned realms.
 type pinner struct{ fresh, restored map[string]string }
 
 func (*pinner) SetTrunks([]media.Trunk)                  {}
 func (p *pinner) Realms() map[string]string              { return p.fresh }
 func (p *pinner) RestoreRealms(realms map[string]string) { p.restored = realms }
 
-// TestRealmsAreStored: a realm learned by one server is stored, passed to the next server, and deleted once no trunk
-// names the proxy.
+// TestRealmsAreStored checks that a realm that one server learned is stored, is passed to the next server, and is
+// deleted when no trunk names the proxy.
 func TestRealmsAreStored(t *testing.T) {
 	d := dbtest.New(t)
 	org, err := apikeys.EnsureOrganization(t.Context(), d.Pool, "acme")
@@ -171,7 +171,7 @@ func TestRealmsAreStored(t *testing.T) {
 	look("and again", &pinner{}, map[string]string{"sip:a": "three"})
 }
 
-// TestPinned: a learned realm is stored at once.
+// TestPinned checks that a learned realm is stored at once.
 func TestPinned(t *testing.T) {
 	d := dbtest.New(t)
 	ctx, cancel := context.WithCancel(t.Context())

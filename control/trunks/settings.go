@@ -14,31 +14,32 @@ import (
 	"github.com/parley-voice/parley/media/codec"
 )
 
-// Settings define how calls use a trunk. The zero value suits most carriers.
+// Settings say how calls use a trunk. The zero value fits most carriers.
 type Settings struct {
-	Backups          []string          `json:"backups,omitempty"` // proxies, tried in this order
+	Backups          []string          `json:"backups,omitempty"` // proxies that are tried, in this order, if the first proxy fails
 	Realm            string            `json:"realm,omitempty"`
-	SignalingSources []string          `json:"signaling_sources,omitempty"` // networks beside those of the proxies
+	SignalingSources []string          `json:"signaling_sources,omitempty"` // networks that may send SIP, besides the proxies
 	Register         bool              `json:"register,omitempty"`
-	Codecs           []string          `json:"codecs,omitempty"`     // the preferred first; none is all
-	Encryption       string            `json:"encryption,omitempty"` // none or srtp
-	DTMF             string            `json:"dtmf,omitempty"`       // events or inband
+	Codecs           []string          `json:"codecs,omitempty"`     // preferred codec first; empty means all
+	Encryption       string            `json:"encryption,omitempty"` // "none" or "srtp"
+	DTMF             string            `json:"dtmf,omitempty"`       // "events" or "inband"
 	AssertedIdentity bool              `json:"asserted_identity,omitempty"`
 	Privacy          bool              `json:"privacy,omitempty"`
 	Diversion        string            `json:"diversion,omitempty"`
 	Headers          map[string]string `json:"headers,omitempty"`
-	Attest           map[string]string `json:"attest,omitempty"` // A, B or C, by caller number
+	Attest           map[string]string `json:"attest,omitempty"` // attestation level "A", "B" or "C" by caller number
 
-	MediaSources []string `json:"media_sources,omitempty"` // networks that media comes from
-	// Media timeouts in seconds, before and after the first packet; 0 means the default.
+	MediaSources []string `json:"media_sources,omitempty"` // networks from which media may come
+	// Timeouts for media, in seconds: until the first packet, and after it. 0 means the default.
 	FirstMediaTimeout int `json:"first_media_timeout_s,omitempty"`
 	MediaTimeout      int `json:"media_timeout_s,omitempty"`
 
-	Provider string             `json:"provider,omitempty"` // name of the carrier, shown for route selection
+	Provider string             `json:"provider,omitempty"` // name of the carrier, for choosing routes
 	Rates    map[string]float64 `json:"rates,omitempty"`    // cost per minute by number prefix
 }
 
-// Rate returns the cost per minute of a number by the longest matching prefix; 0 without a match.
+// Rate returns the cost per minute of a call to a number. The longest prefix that matches decides; without a match
+// the result is 0.
 func (s Settings) Rate(digits string) float64 {
 	for n := len(digits); n >= 0; n-- {
 		if rate, ok := s.Rates[digits[:n]]; ok {
@@ -48,7 +49,7 @@ func (s Settings) Rate(digits string) float64 {
 	return 0
 }
 
-// encryptions and dtmfModes are the accepted values of the settings.
+// encryptions and dtmfModes are the accepted values of Encryption and DTMF.
 //
 //nolint:gochecknoglobals // read-only tables
 var (
@@ -56,13 +57,13 @@ var (
 	dtmfModes   = map[string]media.KeyMode{"": media.Events, "events": media.Events, "inband": media.InBand}
 )
 
-// maxBackups limits the backup proxies of a trunk.
+// maxBackups is the maximum number of backup proxies of a trunk.
 const maxBackups = 8
 
-// maxSources limits the networks of signaling and media.
+// maxSources is the maximum number of networks in each list of sources.
 const maxSources = 32
 
-// network reads a network or a single address.
+// network parses a network or a single address.
 func network(text string) (netip.Prefix, bool) {
 	if p, err := netip.ParsePrefix(text); err == nil {
 		return p.Masked(), true
@@ -75,7 +76,7 @@ func network(text string) (netip.Prefix, bool) {
 	return netip.PrefixFrom(a, a.BitLen()), true
 }
 
-// networks reads a setting accepted by checkNetworks.
+// networks parses a list that checkNetworks has accepted.
 func networks(all []string) (read []netip.Prefix) {
 	for _, text := range all {
 		if p, ok := network(text); ok {
@@ -97,7 +98,7 @@ func checkNetworks(key string, all []string) error {
 	return nil
 }
 
-// check validates the settings of a trunk with or without a username.
+// check returns an error if the settings are invalid. username is the trunk's username, which may be empty.
 func (s Settings) check(username string) error {
 	if err := s.checkAddresses(); err != nil {
 		return err
@@ -144,10 +145,10 @@ func (s Settings) checkAddresses() error {
 	return checkNetworks("signaling_sources", s.SignalingSources)
 }
 
-// Bounds of the settings of media.
+// Limits of the media timeouts.
 const (
-	minMediaTimeout = 5   // s
-	maxMediaTimeout = 600 // s
+	minMediaTimeout = 5   // seconds
+	maxMediaTimeout = 600 // seconds
 )
 
 func (s Settings) checkMedia() error {
@@ -165,7 +166,7 @@ func (s Settings) checkMedia() error {
 	return nil
 }
 
-// maxRate limits the cost of a minute.
+// maxRate is the maximum cost of a minute.
 const maxRate = 1_000_000
 
 func (s Settings) checkRates() error {
@@ -173,7 +174,7 @@ func (s Settings) checkRates() error {
 		if d != "" && !digits.MatchString(d) {
 			return fmt.Errorf("rates: %q: use the first digits of numbers, without +, or \"\" for all others", d)
 		}
-		if rate := s.Rates[d]; !(rate >= 0 && rate <= maxRate) { // NaN is neither
+		if rate := s.Rates[d]; !(rate >= 0 && rate <= maxRate) { // the negated condition also rejects NaN
 			return fmt.Errorf("rates: %q: a minute costs 0 to %d", d, maxRate)
 		}
 	}
@@ -217,7 +218,7 @@ func codecNames() []string {
 	return names
 }
 
-// checkNoControl rejects control characters, which would end a line of a SIP message.
+// checkNoControl rejects control characters, because a line break would start a new line of a SIP message.
 func checkNoControl(what, s string) error {
 	if strings.ContainsFunc(s, func(r rune) bool { return r < 0x20 || r == 0x7f }) {
 		return fmt.Errorf("the %s contains a control character", what)
@@ -225,7 +226,7 @@ func checkNoControl(what, s string) error {
 	return nil
 }
 
-// MediaTrunk returns the trunk as used by calls.
+// MediaTrunk returns the trunk in the form that calls use.
 func (t Trunk) MediaTrunk() media.Trunk {
 	s := t.Settings
 	m := media.Trunk{

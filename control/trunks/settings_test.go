@@ -14,7 +14,7 @@ import (
 func TestSettings(t *testing.T) {
 	for name, row := range map[string]struct {
 		s    Settings
-		want string // in the error; empty for none
+		want string // expected part of the error; empty means no error
 	}{
 		"nothing":             {Settings{}, ""},
 		"a backup over TLS":   {Settings{Backups: []string{"sips:b.example"}}, ""},
@@ -70,7 +70,7 @@ func TestMediaTrunk(t *testing.T) {
 	if got := all.MediaTrunk(); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
-	for i := range reflect.TypeFor[media.Trunk]().NumField() { // a field that nobody fills in is a setting that does nothing
+	for i := range reflect.TypeFor[media.Trunk]().NumField() { // a field that is not set is a setting without effect
 		if f := reflect.ValueOf(all.MediaTrunk()).Field(i); f.IsZero() {
 			t.Errorf("no setting fills in %s", reflect.TypeFor[media.Trunk]().Field(i).Name)
 		}

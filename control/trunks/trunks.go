@@ -1,4 +1,4 @@
-// Package trunks stores the SIP trunks of organizations and the subgroups through which agents dial on them.
+// Package trunks stores the SIP trunks of organizations, and the subgroups through which agents call on these trunks.
 package trunks
 
 import (
@@ -31,8 +31,8 @@ type Trunk struct {
 	Username        string
 	Password        media.Secret
 	CallerNumbers   []string
-	CallsPerSecond  float64 // 0: no limit
-	ConcurrentCalls int     // 0: no limit
+	CallsPerSecond  float64 // 0 means no limit
+	ConcurrentCalls int     // 0 means no limit
 	Settings        Settings
 }
 
@@ -40,11 +40,11 @@ type Trunk struct {
 type Subgroup struct {
 	ID, OrgID, TrunkID, Name string
 	DialPrefix               string
-	AllowedDestinations      []string // as Permits reads them; empty allows none
-	CallerNumbers            []string // empty: the trunk's
+	AllowedDestinations      []string // prefixes or names, see Permits; empty allows no destination
+	CallerNumbers            []string // empty means the numbers of the trunk
 	ConcurrentCalls          int
 	CallsPerMinute           int
-	GrantID                  string // by which the trunk was lent; empty: it is the organization's own
+	GrantID                  string // grant that lends the trunk; empty if the organization owns it
 }
 
 var (
@@ -54,7 +54,7 @@ var (
 	digits = regexp.MustCompile(`^[0-9]{1,15}$`)
 )
 
-// Check returns what is wrong with a trunk.
+// Check returns an error if the trunk is invalid.
 func (t Trunk) Check() error {
 	if !proxy.MatchString(t.Proxy) {
 		return fmt.Errorf(`proxy %q is not an address like "sip:host:port;transport=udp"`, t.Proxy)
@@ -76,7 +76,7 @@ func (t Trunk) Check() error {
 	return t.Settings.check(t.Username)
 }
 
-// Check returns what is wrong with a subgroup.
+// Check returns an error if the subgroup is invalid.
 func (s Subgroup) Check() error {
 	if !prefix.MatchString(s.DialPrefix) {
 		return fmt.Errorf("dial_prefix %q: use up to 16 digits", s.DialPrefix)
@@ -97,7 +97,7 @@ func (s Subgroup) Check() error {
 	return nil
 }
 
-// columns of a trunk, as scan reads them.
+// columns of table trunks, in the order in which scan reads them.
 const columns = "id, org_id, name, proxy, username, password, caller_numbers, calls_per_second, concurrent_calls, settings"
 
 func scan(row pgx.Row) (Trunk, error) {
@@ -107,7 +107,7 @@ func scan(row pgx.Row) (Trunk, error) {
 	return t, err
 }
 
-// Find returns an organization's trunk by name, or ErrUnknown.
+// Find returns the organization's trunk with this name, or ErrUnknown.
 func Find(ctx context.Context, q db.Querier, orgID, name string) (Trunk, error) {
 	t, err := scan(q.QueryRow(ctx, "SELECT "+columns+" FROM trunks WHERE org_id = $1 AND name = $2", orgID, name))
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -116,7 +116,7 @@ func Find(ctx context.Context, q db.Querier, orgID, name string) (Trunk, error) 
 	return t, db.Wrap(err, fmt.Sprintf("trunk %q", name))
 }
 
-// Save creates a trunk or changes the one of its name, and returns its id.
+// Save creates a trunk, or changes the trunk with the same name, and returns its id.
 func Save(ctx context.Context, q db.Querier, t Trunk) (string, error) {
 	if err := t.Check(); err != nil {
 		return "", fmt.Errorf("trunk %q: %w", t.Name, err)
@@ -135,7 +135,7 @@ func Save(ctx context.Context, q db.Querier, t Trunk) (string, error) {
 	return id, db.Wrap(err, fmt.Sprintf("trunk %q", t.Name))
 }
 
-// FindSubgroup returns a trunk's subgroup by name, or ErrUnknown.
+// FindSubgroup returns the trunk's subgroup with this name, or ErrUnknown.
 func FindSubgroup(ctx context.Context, q db.Querier, orgID, trunkID, name string) (Subgroup, error) {
 	s := Subgroup{OrgID: orgID, TrunkID: trunkID, Name: name}
 	err := q.QueryRow(ctx, `
@@ -148,7 +148,7 @@ func FindSubgroup(ctx context.Context, q db.Querier, orgID, trunkID, name string
 	return s, db.Wrap(err, fmt.Sprintf("subgroup %q", name))
 }
 
-// SaveSubgroup creates a subgroup or changes the one of its name, and returns its id.
+// SaveSubgroup creates a subgroup, or changes the subgroup with the same name, and returns its id.
 func SaveSubgroup(ctx context.Context, q db.Querier, s Subgroup) (string, error) {
 	if err := s.Check(); err != nil {
 		return "", fmt.Errorf("subgroup %q: %w", s.Name, err)
@@ -166,7 +166,7 @@ func SaveSubgroup(ctx context.Context, q db.Querier, s Subgroup) (string, error)
 	return id, db.Wrap(err, fmt.Sprintf("subgroup %q", s.Name))
 }
 
-// Attach sets the agents that may dial through a subgroup.
+// Attach sets which agents may call through a subgroup.
 func Attach(ctx context.Context, q db.Querier, orgID, subgroupID string, agentIDs []string) error {
 	_, err := q.Exec(ctx, "DELETE FROM subgroup_agents WHERE subgroup_id = $1 AND NOT agent_id = ANY ($2)", subgroupID, notNull(agentIDs))
 	if err != nil {
@@ -178,7 +178,7 @@ func Attach(ctx context.Context, q db.Querier, orgID, subgroupID string, agentID
 	return err
 }
 
-// notNull returns s as a non-nil slice, since nil would be NULL.
+// notNull returns s, or an empty slice for nil, because nil would become NULL in SQL.
 func notNull(s []string) []string {
 	if s == nil {
 		return []string{}

@@ -9,18 +9,18 @@ import (
 	"github.com/parley-voice/parley/control/db"
 )
 
-// A CallDelivery is a delivery of a call's event, and its state.
+// CallDelivery is the delivery of one event of a call to one endpoint.
 type CallDelivery struct {
 	ID, EndpointID, URL, Type string
-	State                     string // pending, delivered, dead
-	Tries, LastStatus         int    // 0: no response yet
+	State                     string // "pending", "delivered" or "dead"
+	Tries, LastStatus         int    // LastStatus 0 means that there was no response
 	LastError                 string
 	NextAt, CreatedAt         time.Time
 	SettledAt                 *time.Time
 	Disabled                  bool // the endpoint is disabled
 }
 
-// CallDeliveries returns the deliveries of an organization's call, the oldest first.
+// CallDeliveries returns the deliveries for a call of an organization, oldest first.
 func CallDeliveries(ctx context.Context, q db.Querier, orgID, callID string) ([]CallDelivery, error) {
 	return db.Collect(ctx, q, "failed to read the deliveries of a call", pgx.RowToStructByPos[CallDelivery], `
 		SELECT d.id, e.id, e.url, d.type, d.state, d.tries, coalesce(d.last_status, 0), d.last_error, d.next_at, d.created_at, d.settled_at,

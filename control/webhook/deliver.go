@@ -17,20 +17,20 @@ import (
 	"github.com/parley-voice/parley/pipeline/safedial"
 )
 
-// An endpoint is disabled after this many dead deliveries in a row and this time without a success.
+// An endpoint is disabled after deadInARow dead deliveries in a row, if no delivery has succeeded for noSuccessIn.
 const (
 	deadInARow  = 10
 	noSuccessIn = 7 * 24 * time.Hour
 )
 
-// A delivery is a due delivery to an endpoint.
+// delivery is a delivery that is due.
 type delivery struct {
 	id      string
 	payload []byte
 	tries   int
 }
 
-// attempt makes one attempt and records its result.
+// attempt tries a delivery once and records the result.
 func (s *Sender) attempt(ctx context.Context, e Endpoint, d delivery) attemptResult {
 	status, asked, fault := s.send(ctx, e, d)
 	if stopping := ctx.Err() != nil; stopping && status == 0 {
@@ -43,7 +43,7 @@ func (s *Sender) attempt(ctx context.Context, e Endpoint, d delivery) attemptRes
 	return attemptResult{d.id, v.delivered, s.recordAttempt(context.WithoutCancel(ctx), e, d, v, status, fault)}
 }
 
-// send sends a delivery. Without a response, status is 0 and fault the reason.
+// send sends a delivery. If there is no response, status is 0 and fault says why.
 func (s *Sender) send(ctx context.Context, e Endpoint, d delivery) (status int, asked time.Duration, fault string) {
 	keys, err := e.keys()
 	if err == nil {
@@ -65,21 +65,21 @@ func (s *Sender) send(ctx context.Context, e Endpoint, d delivery) (status int, 
 		return 0, 0, reason(err)
 	}
 	defer resp.Body.Close()
-	// The body is ignored, but must be read: only then is the connection reused.
+	// The body is not used, but only a connection whose response was read can be used again.
 	_, _ = io.CopyN(io.Discard, resp.Body, 64<<10)
 	return resp.StatusCode, retryAfter(resp.Header, s.now()), ""
 }
 
-// reason returns the text of an error without the URL, which may contain a token.
+// reason returns the text of an error without the URL, because the URL may contain a token.
 func reason(err error) string {
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		err = u.Err
 	}
-	text := []rune(pipeline.Clean(err.Error())) // only characters that the database accepts
+	text := []rune(pipeline.Clean(err.Error())) // removes characters that the database rejects
 	return string(text[:min(len(text), 200)])
 }
 
-// recordAttempt records the result of an attempt.
+// recordAttempt records the result of one attempt.
 func (s *Sender) recordAttempt(ctx context.Context, e Endpoint, d delivery, v verdict, status int, fault string) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -93,7 +93,7 @@ func (s *Sender) recordAttempt(ctx context.Context, e Endpoint, d delivery, v ve
 	}
 	var disabled string
 	err := db.Tx(ctx, s.Pool, func(tx pgx.Tx) error {
-		// The endpoint is locked first, as by Replay and Remove: this order prevents deadlocks.
+		// Lock the endpoint before the delivery, as Replay and Remove do. The common order prevents deadlocks.
 		var err error
 		if disabled, err = recordEndpoint(ctx, tx, e.ID, v, now); err != nil {
 			return err
@@ -116,7 +116,7 @@ func (s *Sender) recordAttempt(ctx context.Context, e Endpoint, d delivery, v ve
 	return nil
 }
 
-// recordEndpoint updates the endpoint after an attempt. It returns the reason if this attempt disabled the endpoint.
+// recordEndpoint updates the endpoint after an attempt. If this attempt disabled the endpoint, it returns the reason.
 func recordEndpoint(ctx context.Context, tx pgx.Tx, id string, v verdict, now time.Time) (reason string, err error) {
 	_, err = tx.Exec(ctx, `
 		UPDATE webhook_endpoints SET

@@ -10,30 +10,30 @@ import (
 	"github.com/parley-voice/parley/control/db"
 )
 
-// A Delivery is the record of a delivery.
+// Delivery is the record of a delivery.
 type Delivery struct {
 	ID, EndpointID, CallID, Type, State string
 	Tries                               int
-	NextAt, CreatedAt                   time.Time // NextAt is valid while it is pending
+	NextAt, CreatedAt                   time.Time // NextAt is meaningful while the delivery is pending
 	SettledAt                           *time.Time
-	Status                              int    // of the last response; 0: none
-	Fault                               string // reason for the missing response
+	Status                              int    // HTTP status of the last response; 0 if there was none
+	Fault                               string // why there was no response
 }
 
 const sentColumns = "id, endpoint_id, call_id, type, state, tries, next_at, created_at, settled_at, coalesce(last_status, 0), last_error"
 
-// States returns the states of deliveries.
+// States returns the possible states of a delivery.
 func States() []string { return []string{"pending", "delivered", "dead"} }
 
-// ListDeliveries returns up to limit deliveries to an endpoint before an id, the newest first. An empty before means the
-// newest, an empty state all states.
+// ListDeliveries returns at most limit deliveries to an endpoint, newest first. It starts before the id before, or
+// with the newest if before is empty. An empty state selects all states.
 func ListDeliveries(ctx context.Context, q db.Querier, endpointID, state, before string, limit int) ([]Delivery, error) {
 	sql, args := "SELECT "+sentColumns+" FROM webhook_deliveries WHERE endpoint_id = $1 AND ($2 = '' OR id < $2)", []any{
 		endpointID, before, limit,
 	}
 	switch state {
 	case "":
-	case "dead": // as a literal, so that the partial index is used
+	case "dead": // a literal instead of an argument lets Postgres use the partial index
 		sql += " AND state = 'dead'"
 	case "pending":
 		sql += " AND state = 'pending'"
@@ -43,7 +43,7 @@ func ListDeliveries(ctx context.Context, q db.Querier, endpointID, state, before
 	return db.Collect(ctx, q, "failed to read deliveries", pgx.RowToStructByPos[Delivery], sql+" ORDER BY id DESC LIMIT $3", args...)
 }
 
-// ReadDelivery returns an organization's delivery and its body, or ErrUnknown.
+// ReadDelivery returns a delivery of the organization with its body, or ErrUnknown.
 func ReadDelivery(ctx context.Context, q db.Querier, orgID, id string) (s Delivery, body []byte, err error) {
 	err = q.QueryRow(ctx, "SELECT "+sentColumns+", payload FROM webhook_deliveries WHERE org_id = $1 AND id = $2", orgID, id).
 		Scan(&s.ID, &s.EndpointID, &s.CallID, &s.Type, &s.State, &s.Tries, &s.NextAt, &s.CreatedAt, &s.SettledAt, &s.Status, &s.Fault, &body)

@@ -11,23 +11,25 @@ import (
 	"github.com/parley-voice/parley/control/db"
 )
 
-// drainTime bounds one drain of an endpoint, so that other endpoints get their turn.
+// drainTime is the maximum time that a node delivers to one endpoint without a break, so that other endpoints get
+// their turn.
 const drainTime = 30 * time.Second
 
-// drainPoll is the interval at which a drain checks for more deliveries while others are under way.
+// drainPoll is the interval at which drain looks for more deliveries while it waits for running attempts.
 const drainPoll = 200 * time.Millisecond
 
-// An attemptResult is the result of an attempt.
+// attemptResult is the result of one attempt.
 type attemptResult struct {
 	id        string
 	delivered bool
-	err       error // the result could not be stored
+	err       error // set if the result could not be stored
 }
 
-// drain delivers what is due at an endpoint and releases it, or leaves it to its lease if an attempt could not be
-// stored. It starts with one delivery at a time, doubles while they succeed, and returns to one after a failure.
+// drain delivers what is due at an endpoint, and then releases the endpoint. It starts with one delivery at a time,
+// doubles the number while deliveries succeed, and starts again with one after a failure. If the result of an attempt
+// could not be stored, the endpoint stays leased until its lease expires.
 func (s *Sender) drain(ctx context.Context, e Endpoint) {
-	inFlight := map[string]bool{} // ids of the deliveries under way
+	inFlight := map[string]bool{} // ids of the deliveries that are being sent
 	results := make(chan attemptResult)
 	until := time.Now().Add(drainTime)
 	tick := time.NewTicker(drainPoll)
@@ -40,7 +42,7 @@ func (s *Sender) drain(ctx context.Context, e Endpoint) {
 				break
 			}
 			inFlight[d.id] = true
-			now := e // with its current secrets
+			now := e // the endpoint with its present secrets
 			go func() { results <- s.attempt(ctx, now, *d) }()
 		}
 		if len(inFlight) == 0 {
@@ -69,8 +71,9 @@ func (s *Sender) drain(ctx context.Context, e Endpoint) {
 	}
 }
 
-// next returns the oldest due delivery that is not under way. It returns nil if there is none, or if the endpoint was
-// disabled, throttled or taken over. It extends the lease and reads the endpoint's current secrets.
+// next returns the oldest due delivery that is not being sent. It returns nil if there is none, or if the endpoint
+// was disabled, throttled, or leased by another node. It also extends the lease and reads the endpoint's present
+// secrets.
 func (s *Sender) next(ctx context.Context, e *Endpoint, inFlight map[string]bool) *delivery {
 	ids := make([]string, 0, len(inFlight))
 	for id := range inFlight {

@@ -12,20 +12,21 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-// An Endpoint is a URL to which an organization's events are delivered.
+// Endpoint is a URL to which an organization's events are delivered.
 type Endpoint struct {
 	ID, OrgID, URL string
 	Secret         media.Secret
-	// Previous is the previous secret, or empty. It also signs, while receivers change to the new secret.
+	// Previous is the previous secret, or empty. While it is set, deliveries carry a signature of each secret, so
+	// that receivers can change to the new one.
 	Previous media.Secret
-	Events   []string // of Types
-	// Thin omits the transcript from deliveries.
+	Events   []string // some of Types
+	// Thin leaves the transcript out of deliveries.
 	Thin bool
-	// Agents limits the events to calls of these agents, by name; empty means all.
+	// Agents names the agents whose calls are reported; empty means all agents.
 	Agents []string
 }
 
-// Check returns the error of an invalid endpoint, or nil.
+// Check returns an error if the endpoint is invalid. insecure permits plain http.
 func (e Endpoint) Check(insecure bool) error {
 	if err := CheckURL(e.URL, insecure); err != nil {
 		return err
@@ -54,8 +55,8 @@ func (e Endpoint) keys() (keyring, error) {
 	return keyring{key, before}, nil
 }
 
-// Replace sets the endpoints of an organization. An endpoint whose URL stays keeps its pending deliveries and is
-// enabled again.
+// Replace sets all endpoints of an organization. An endpoint whose URL is kept also keeps its pending deliveries and
+// is enabled again.
 func Replace(ctx context.Context, q db.Querier, orgID string, all []Endpoint) error {
 	urls := []string{}
 	for _, e := range all {

@@ -16,7 +16,7 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-// An EndpointView is an endpoint without its secret.
+// EndpointView is an endpoint without its secrets.
 type EndpointView struct {
 	ID, OrgID, URL            string
 	Events                    []string
@@ -25,27 +25,28 @@ type EndpointView struct {
 	CreatedAt                 time.Time
 	Thin                      bool
 	Agents                    []string
-	Rotating                  bool // the previous secret also signs
+	Rotating                  bool // deliveries are also signed with the previous secret
 }
 
 const ownedColumns = "id, org_id, url, events, disabled_at, last_success_at, disabled_reason, created_at, thin, agents, " +
 	"previous_secret <> ''"
 
-// NewSecret returns a random secret for signing.
+// NewSecret returns a random secret for signatures.
 func NewSecret() media.Secret {
 	var raw [32]byte
 	_, _ = rand.Read(raw[:]) // never fails since Go 1.24
 	return media.Secret(secretPrefix + base64.StdEncoding.EncodeToString(raw[:]))
 }
 
-// ListEndpoints returns up to limit endpoints after an id, by id, of one organization or, if orgID is empty, of all.
+// ListEndpoints returns at most limit endpoints in the order of their ids, starting after the id after. If orgID is
+// empty, it returns the endpoints of all organizations.
 func ListEndpoints(ctx context.Context, q db.Querier, orgID, after string, limit int) ([]EndpointView, error) {
 	return db.Collect(ctx, q, "webhook endpoints", pgx.RowToStructByPos[EndpointView],
 		"SELECT "+ownedColumns+" FROM webhook_endpoints WHERE ($1 = '' OR org_id = $1) AND id > $2 ORDER BY id LIMIT $3", orgID, after, limit)
 }
 
-// Save creates an organization's endpoint, or changes the one with the same URL and enables it again. A replaced secret
-// also signs, until the next change.
+// Save creates an endpoint of the organization. If the organization has an endpoint with the same URL, Save changes
+// and enables that one. A replaced secret continues to sign until the next change.
 func Save(ctx context.Context, q db.Querier, e Endpoint) (EndpointView, error) {
 	return one(q.Query(ctx, `
 		INSERT INTO webhook_endpoints AS w (id, org_id, url, secret, events) VALUES ($1, $2, $3, $4, $5)
@@ -56,12 +57,12 @@ func Save(ctx context.Context, q db.Querier, e Endpoint) (EndpointView, error) {
 		RETURNING `+ownedColumns, control.NewID("whe_", time.Now()), e.OrgID, e.URL, e.Secret, e.Events))
 }
 
-// Read returns an organization's endpoint, or ErrUnknown.
+// Read returns the organization's endpoint, or ErrUnknown.
 func Read(ctx context.Context, q db.Querier, orgID, id string) (EndpointView, error) {
 	return one(q.Query(ctx, "SELECT "+ownedColumns+" FROM webhook_endpoints WHERE org_id = $1 AND id = $2", orgID, id))
 }
 
-// Change sets the events, Thin and Agents of an organization's endpoint.
+// Change sets Events, Thin and Agents of the organization's endpoint.
 func Change(ctx context.Context, q db.Querier, e Endpoint) (EndpointView, error) {
 	return one(
 		q.Query(
@@ -77,8 +78,8 @@ func Change(ctx context.Context, q db.Querier, e Endpoint) (EndpointView, error)
 	)
 }
 
-// Rotate changes the secret of an organization's endpoint. The previous one also signs, until Rotate is called with an
-// empty secret.
+// Rotate changes the secret of the organization's endpoint. The previous secret also signs until Rotate is called
+// with an empty secret.
 func Rotate(ctx context.Context, q db.Querier, orgID, id string, secret media.Secret) (EndpointView, error) {
 	if secret == "" {
 		return one(
@@ -94,7 +95,7 @@ func Rotate(ctx context.Context, q db.Querier, orgID, id string, secret media.Se
 	)
 }
 
-// Remove deletes an endpoint and returns its last state, or ErrUnknown.
+// Remove deletes an endpoint and returns it as it was, or ErrUnknown.
 func Remove(ctx context.Context, q db.Querier, id string) (EndpointView, error) {
 	return one(q.Query(ctx, "DELETE FROM webhook_endpoints WHERE id = $1 RETURNING "+ownedColumns, id))
 }
@@ -107,14 +108,14 @@ func one(rows pgx.Rows, err error) (EndpointView, error) {
 	return o, db.RowError(err, "webhook endpoint", ErrUnknown)
 }
 
-// Create adds an endpoint to an organization. IsURLTaken reports whether its error means that the URL exists.
+// Create adds an endpoint to an organization. If the URL is in use already, IsURLTaken is true for the error.
 func Create(ctx context.Context, q db.Querier, e Endpoint) (EndpointView, error) {
 	return one(q.Query(ctx, `
 		INSERT INTO webhook_endpoints (id, org_id, url, secret, events, thin, agents) VALUES ($1, $2, $3, $4, $5, $6, coalesce($7::text[], '{}'))
 		RETURNING `+ownedColumns, control.NewID("whe_", time.Now()), e.OrgID, e.URL, e.Secret, e.Events, e.Thin, e.Agents))
 }
 
-// IsURLTaken reports whether the organization already has an endpoint with this URL.
+// IsURLTaken reports whether err means that the organization has an endpoint with the same URL.
 func IsURLTaken(err error) bool {
 	refused, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && refused.Code == "23505" // unique_violation

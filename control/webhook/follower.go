@@ -15,26 +15,26 @@ import (
 	"github.com/parley-voice/parley/control/db"
 )
 
-// Channel is notified when a delivery is enqueued.
+// Channel is the Postgres channel that is notified when a delivery is added.
 const Channel = "parley_webhooks"
 
-// Calls reads the content of deliveries; *store.Store implements it.
+// Calls reads the calls that deliveries report. *store.Store implements it.
 type Calls interface {
 	Call(ctx context.Context, orgID, id string) (control.Call, error)
 	Transcript(ctx context.Context, callID string) (control.Transcript, error)
 }
 
-// A Notifier enqueues a delivery for each endpoint.
+// Notifier handles the events of calls by adding a delivery for each endpoint.
 type Notifier struct {
-	Type  string // of Types; CallAnalyzed exists for answered calls only
+	Type  string // one of Types; only answered calls get CallAnalyzed
 	Pool  *pgxpool.Pool
 	Calls Calls
 	View  callview.View
-	// Now is the clock; nil means time.Now.
+	// Now returns the present time; nil means time.Now.
 	Now func() time.Time
 }
 
-// A payload is the body of a webhook.
+// payload is the body of a webhook.
 type payload struct {
 	Type           string         `json:"type"`
 	Event          string         `json:"event"`
@@ -43,10 +43,11 @@ type payload struct {
 	OrganizationID string         `json:"organization_id"`
 	CallID         string         `json:"call_id"`
 	Metadata       map[string]any `json:"metadata"`
-	Call           any            `json:"call"` // a callview.Call, or a callview.Summary
+	Call           any            `json:"call"` // callview.Call, or callview.Summary if the endpoint is thin
 }
 
-// HandleEvent implements control.EventHandler. Repeating it adds nothing: an endpoint gets one delivery of a type per call.
+// HandleEvent implements control.EventHandler. Repeating it adds nothing, because an endpoint gets only one delivery
+// of each type for a call.
 func (n *Notifier) HandleEvent(ctx context.Context, e control.Event) error {
 	if e.Kind != control.CallEnded {
 		return nil
@@ -112,7 +113,7 @@ func (n *Notifier) enqueue(
 	return err
 }
 
-// metadata returns the client's metadata and the ids of the contact, campaign and import of the call.
+// metadata returns the client's metadata, together with the ids of the call's contact, campaign and import.
 func metadata(c control.Call) map[string]any {
 	m := map[string]any{}
 	maps.Copy(m, c.Metadata)

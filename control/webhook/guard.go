@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// timeout bounds one attempt.
+// timeout is the maximum duration of one attempt.
 const timeout = 15 * time.Second
 
-// CheckURL returns the error of an invalid URL, or nil. Private addresses are rejected later, at each connection, after the
-// name is resolved.
+// CheckURL returns an error if the URL is invalid. It does not check for private addresses: each connection does,
+// after the name is resolved.
 func CheckURL(text string, insecure bool) error {
 	u, err := url.Parse(text)
 	switch {

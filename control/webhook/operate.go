@@ -18,16 +18,16 @@ import (
 // ErrUnknown is returned if the endpoint or delivery does not exist.
 var ErrUnknown = errors.New("unknown")
 
-// An EndpointStatus is the state of an endpoint for operators.
+// EndpointStatus is the state of an endpoint, for operators.
 type EndpointStatus struct {
 	ID, OrgName, URL          string
 	Events                    []string
-	Waiting, Dead             int // deliveries
+	Waiting, Dead             int // numbers of deliveries
 	LastSuccessAt, DisabledAt *time.Time
 	DisabledReason            string
 }
 
-// Host returns the URL without path and query, which may contain secrets.
+// Host returns the URL without its path and query, because these may contain secrets.
 func (s EndpointStatus) Host() string {
 	u, err := url.Parse(s.URL)
 	if err != nil {
@@ -36,7 +36,7 @@ func (s EndpointStatus) Host() string {
 	return u.Scheme + "://" + u.Host + "/…"
 }
 
-// List returns the endpoints of the named organization, or of all if the name is empty.
+// List returns the endpoints of the named organization, or of all organizations if the name is empty.
 func List(ctx context.Context, q db.Querier, orgName string) ([]EndpointStatus, error) {
 	return db.Collect(ctx, q, "webhook endpoints", pgx.RowToStructByPos[EndpointStatus], `
 		SELECT e.id, o.name, e.url, e.events,
@@ -47,16 +47,17 @@ func List(ctx context.Context, q db.Querier, orgName string) ([]EndpointStatus, 
 		WHERE $1 = '' OR o.name = $1 ORDER BY o.name, e.id`, orgName)
 }
 
-// A DeadLetter is a delivery that will not be tried again.
+// DeadLetter is a delivery that will not be tried again.
 type DeadLetter struct {
 	ID, EndpointID, Type, CallID string
 	Tries                        int
 	At                           *time.Time
-	Status                       int    // of the last response; 0: none
-	Fault                        string // reason for the missing response
+	Status                       int    // HTTP status of the last response; 0 if there was none
+	Fault                        string // why there was no response
 }
 
-// DeadLetters returns the newest 1,000 of the named organization, or of all if the name is empty.
+// DeadLetters returns the newest 1,000 dead deliveries of the named organization, or of all organizations if the name
+// is empty.
 func DeadLetters(ctx context.Context, q db.Querier, orgName string) ([]DeadLetter, error) {
 	return db.Collect(ctx, q, "dead letters", pgx.RowToStructByPos[DeadLetter], `
 		SELECT d.id, d.endpoint_id, d.type, d.call_id, d.tries, d.settled_at, coalesce(d.last_status, 0), d.last_error
@@ -64,8 +65,8 @@ func DeadLetters(ctx context.Context, q db.Querier, orgName string) ([]DeadLette
 		WHERE d.state = 'dead' AND ($1 = '' OR o.name = $1) ORDER BY d.settled_at DESC, d.id LIMIT 1000`, orgName)
 }
 
-// Replay makes a delivery in any state due now, or all dead deliveries of an endpoint. They keep their ids and
-// get the whole schedule again. It returns their number.
+// Replay makes deliveries due now and returns their number. id is a delivery in any state, or an endpoint, which
+// selects all its dead deliveries. The deliveries keep their ids and are tried again as often as new ones.
 func Replay(ctx context.Context, pool *pgxpool.Pool, id string, enable bool) (int, error) {
 	var n int64
 	err := db.Tx(ctx, pool, func(tx pgx.Tx) error {
@@ -103,10 +104,11 @@ func Replay(ctx context.Context, pool *pgxpool.Pool, id string, enable bool) (in
 	return int(n), nil
 }
 
-// typeTest is the type of test deliveries.
+// typeTest is the event type of a test delivery.
 const typeTest = "test"
 
-// Test sends a test delivery to an endpoint, even a disabled one, and returns the status and the duration.
+// Test sends a test delivery to an endpoint, even if the endpoint is disabled. It returns the HTTP status and the
+// duration.
 func (s *Sender) Test(ctx context.Context, id string) (status int, took time.Duration, err error) {
 	e := Endpoint{ID: id}
 	err = s.Pool.QueryRow(ctx, "SELECT org_id, url, secret, previous_secret FROM webhook_endpoints WHERE id = $1", id).

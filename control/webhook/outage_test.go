@@ -23,15 +23,15 @@ const (
 	secondSecret = "whsec_ZmVkY2JhOTg3NjU0MzIxMGZlZGNiYTk4NzY1NDMyMTA="
 )
 
-// A verifier is a receiver that checks signatures with the reference library.
+// verifier is a receiver that checks signatures with the reference library.
 type verifier struct {
 	*httptest.Server
 
 	down    atomic.Bool
-	refused atomic.Int64 // while down
+	refused atomic.Int64 // number of requests that it refused while it was down
 
 	mu    sync.Mutex
-	times map[string]int // accepted, by id
+	times map[string]int // number of accepted requests by delivery id
 	bad   int
 }
 
@@ -71,8 +71,8 @@ func (v *verifier) received() (ids, doubles, bad int) {
 	return len(v.times), doubles, v.bad
 }
 
-// TestThousandEventsSurviveOutage: a receiver is down for eight hours while a thousand calls end. Each delivery arrives
-// once, with a valid signature.
+// TestThousandEventsSurviveOutage checks that each delivery arrives once and with a valid signature if a thousand
+// calls end while the receiver is down for eight hours.
 func TestThousandEventsSurviveOutage(t *testing.T) {
 	const events, hours = 1000, 8
 	p, target, healthy := newFixture(t), newVerifier(t, firstSecret), newVerifier(t, firstSecret)
@@ -104,7 +104,7 @@ func TestThousandEventsSurviveOutage(t *testing.T) {
 	}
 }
 
-// insertEndedAtOnce inserts n ended calls and their deliveries with one statement each.
+// insertEndedAtOnce inserts n calls that have ended, and their deliveries, with one statement each.
 func (p *fixture) insertEndedAtOnce(n int) {
 	p.t.Helper()
 	p.exec(`WITH c AS (INSERT INTO calls (id, org_id, call_type, status, agent_id, agent_name, agent_version, to_number, from_number, dial_number,
@@ -115,7 +115,8 @@ func (p *fixture) insertEndedAtOnce(n int) {
 		FROM c CROSS JOIN webhook_endpoints e`, p.org, n, p.clock())
 }
 
-// TestSlowReceiverDelaysNoOther: a hanging receiver does not delay another. The duration is logged, not asserted.
+// TestSlowReceiverDelaysNoOther checks that a receiver that hangs does not delay another one. The durations are only
+// logged.
 func TestSlowReceiverDelaysNoOther(t *testing.T) {
 	p := newFixture(t)
 	release := make(chan struct{})
@@ -134,7 +135,7 @@ func TestSlowReceiverDelaysNoOther(t *testing.T) {
 	p.endpoints(slow.URL, quick.URL)
 	wake := make(chan struct{}, 1)
 	p.sender.Wake, p.sender.Poll = wake, 100*time.Millisecond
-	p.insertEndedAtOnce(50) // the slow receiver has its own queue
+	p.insertEndedAtOnce(50) // the slow receiver has a queue of its own
 	p.run()
 	var worst time.Duration
 	for n := 50; n <= calls; n += 50 {
@@ -164,7 +165,7 @@ func (p *fixture) run() {
 	p.t.Cleanup(func() { <-over })
 }
 
-// until waits for something.
+// until waits until is returns true. what names the condition.
 func (p *fixture) until(what string, is func() bool) {
 	p.t.Helper()
 	deadline := time.After(20 * time.Second)
@@ -179,7 +180,7 @@ func (p *fixture) until(what string, is func() bool) {
 	}
 }
 
-// TestAnalysisFollowsEnd: call_analyzed waits until call_ended is delivered or has failed twice.
+// TestAnalysisFollowsEnd checks that call_analyzed is not sent before call_ended was delivered or has failed twice.
 func TestAnalysisFollowsEnd(t *testing.T) {
 	for _, tt := range []struct {
 		fails int
@@ -195,7 +196,7 @@ func TestAnalysisFollowsEnd(t *testing.T) {
 		target := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			body, _ := io.ReadAll(r.Body)
 			kind := "call_ended"
-			if slices.Contains(body, 'z') { // only one of the two types contains a z
+			if slices.Contains(body, 'z') { // only "call_analyzed" contains a z
 				kind = "call_analyzed"
 			}
 			p.mu.Lock()
@@ -229,8 +230,8 @@ func TestAnalysisFollowsEnd(t *testing.T) {
 	}
 }
 
-// TestSecretRotation: during a rotation, receivers with either secret accept deliveries; afterwards only
-// those with the new one.
+// TestSecretRotation checks that receivers with the old or the new secret accept deliveries during a rotation, and
+// that only receivers with the new secret do so afterwards.
 func TestSecretRotation(t *testing.T) {
 	p, old, fresh := newFixture(t), newVerifier(t, firstSecret), newVerifier(t, secondSecret)
 	set := func(secret, previous string) {
@@ -251,7 +252,7 @@ func TestSecretRotation(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		secret, previous string
-		old, fresh       int // accepted by each receiver
+		old, fresh       int // number of deliveries that each receiver accepted
 	}{{firstSecret, "", 1, 0}, {secondSecret, firstSecret, 2, 1}, {secondSecret, "", 2, 2}} {
 		set(tt.secret, tt.previous)
 		o, _, _ := old.received()

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// privateURLs lists URLs that lead to private addresses, or do so for some parsers. PORT is a port on which a server listens on
-// all addresses of this machine.
+// privateURLs lists URLs that lead to private addresses, or that some parsers read so. PORT stands for a port on
+// which a server listens on all addresses of this machine.
 const privateURLs = `
 https://127.0.0.1:PORT/             https://127.0.0.1:PORT/hook?x=1     https://127.0.0.2:PORT/             https://127.255.255.254:PORT/
 https://127.1:PORT/                 https://127.0.1:PORT/               https://127.1.1.1:PORT/             https://0:PORT/
@@ -32,7 +32,7 @@ http://127.0.0.1:PORT/              http://localhost:PORT/              http://[
 gopher://127.0.0.1:PORT/            file:///etc/passwd                  ftp://127.0.0.1:PORT/               //127.0.0.1:PORT/
 https:127.0.0.1:PORT                https:///127.0.0.1:PORT/            https://127.0.0.1:PORT:80/          jar:https://127.0.0.1:PORT/!/`
 
-// TestPrivateAddressesAreRefused: URLs and redirects to private addresses never reach the canary server.
+// TestPrivateAddressesAreRefused checks that neither these URLs nor redirects to them reach the server.
 func TestPrivateAddressesAreRefused(t *testing.T) {
 	p := newFixture(t)
 	p.sender.AllowInsecure = false
@@ -66,7 +66,7 @@ func TestPrivateAddressesAreRefused(t *testing.T) {
 	if n := p.value("SELECT count(*)::text FROM webhook_deliveries WHERE tries = 1 AND last_status IS NULL AND last_error <> ''"); n != fmt.Sprint(len(urls)) {
 		t.Errorf("%s of %d refused", n, len(urls))
 	}
-	// AllowInsecure does not follow redirects either.
+	// With AllowInsecure, redirects are not followed either.
 	insecure := newFixture(t)
 	outer := httptest.NewServer(http.RedirectHandler("http://127.0.0.1:"+port+"/", http.StatusPermanentRedirect))
 	t.Cleanup(outer.Close)

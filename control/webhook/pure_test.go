@@ -103,7 +103,7 @@ func TestSecrets(t *testing.T) {
 }
 
 func TestCheckURL(t *testing.T) {
-	for url, want := range map[string][2]bool{ // strict, insecure
+	for url, want := range map[string][2]bool{ // result without and with insecure
 		"https://example.com/hook": {true, true}, "http://example.com/hook": {false, true}, "https://user:pw@example.com/": {false, false},
 		"ftp://example.com": {false, false}, "https://": {false, false}, "": {false, false}, "https:///x": {false, false}, "://": {false, false},
 	} {
@@ -113,7 +113,7 @@ func TestCheckURL(t *testing.T) {
 	}
 }
 
-// TestErrorTextsAreStorable: the database accepts every error text.
+// TestErrorTextsAreStorable checks that the database accepts the text of every error.
 func TestErrorTextsAreStorable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := reason(&url.Error{Op: "Post", URL: "https://host/canary-token", Err: errors.New(string(rapid.SliceOfN(rapid.Byte(), 0, 700).Draw(t, "error")))})

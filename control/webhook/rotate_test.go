@@ -13,7 +13,7 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-// TestNewSecretSignsAtOnce: a new secret also signs the rest of a drain that is under way.
+// TestNewSecretSignsAtOnce checks that a new secret signs the remaining deliveries of a drain that has started.
 func TestNewSecretSignsAtOnce(t *testing.T) {
 	p := newFixture(t)
 	const fresh media.Secret = "whsec_YWJjZGVmZ2hpamtsbW5vcHFyc3R1dnd4eXoxMjM0NTY="
@@ -35,7 +35,8 @@ func TestNewSecretSignsAtOnce(t *testing.T) {
 	}
 }
 
-// TestReplayDuringAttempt: Replay and Remove wait while the result of an attempt is recorded, without deadlock.
+// TestReplayDuringAttempt checks that Replay and Remove wait while the result of an attempt is recorded, and that no
+// deadlock occurs.
 func TestReplayDuringAttempt(t *testing.T) {
 	p := newFixture(t)
 	tx, err := p.db.Pool.Begin(t.Context())

@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// retryDelays are the pauses between attempts.
+// retryDelays are the pauses between two attempts.
 var retryDelays = []time.Duration{ //nolint:gochecknoglobals // read-only table
 	0, 5 * time.Second, 30 * time.Second, 2 * time.Minute, 5 * time.Minute, 30 * time.Minute,
 	2 * time.Hour, 5 * time.Hour, 10 * time.Hour, 14 * time.Hour, 20 * time.Hour, 24 * time.Hour,
 }
 
-// RetryDelay returns the wait after the n-th failed attempt, from 1, or false if it was the last. Dice, from 0 to 1,
-// spreads the wait by ±20 %.
+// RetryDelay returns the pause after failed attempt n, counted from 1. It returns false if that attempt was the last.
+// dice, from 0 to 1, varies the pause by up to ±20%.
 func RetryDelay(n int, dice float64) (time.Duration, bool) {
 	if n < 0 || n >= len(retryDelays) {
 		return 0, false
@@ -22,10 +22,11 @@ func RetryDelay(n int, dice float64) (time.Duration, bool) {
 	return time.Duration(float64(retryDelays[n]) * (0.8 + 0.4*dice)), true
 }
 
-// maxRetryAfter bounds Retry-After.
+// maxRetryAfter is the longest Retry-After that is honored.
 const maxRetryAfter = 24 * time.Hour
 
-// retryAfter parses both forms of the header (RFC 9110 10.2.3); 0 if it is missing or invalid.
+// retryAfter parses the Retry-After header in both its forms (RFC 9110 section 10.2.3). It returns 0 if the header is
+// missing or invalid.
 func retryAfter(h http.Header, now time.Time) time.Duration {
 	text := strings.TrimSpace(h.Get("Retry-After"))
 	var wait time.Duration
@@ -37,16 +38,16 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 	return min(max(wait, 0), maxRetryAfter)
 }
 
-// A verdict is the decision after an attempt.
+// verdict says what follows an attempt.
 type verdict struct {
 	delivered bool
-	gone      bool          // the endpoint asks for no more deliveries
-	dead      bool          // no further attempt
-	wait      time.Duration // until the next attempt
-	throttle  time.Duration // of the whole endpoint
+	gone      bool          // the endpoint asked for no more deliveries
+	dead      bool          // the delivery is not tried again
+	wait      time.Duration // time until the next attempt
+	throttle  time.Duration // time in which the endpoint gets no deliveries at all
 }
 
-// judge decides after the n-th attempt, from 1. Status 0 means no response.
+// judge decides what follows attempt n, counted from 1. A status of 0 means that there was no response.
 func judge(n, status int, asked time.Duration, dice float64) verdict {
 	switch {
 	case status >= 200 && status <= 299:

@@ -15,24 +15,25 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Sender delivers due webhooks. Endpoints are drained in parallel, each by one node at a time: a slow endpoint delays no
-// other.
+// Sender delivers webhooks that are due. It delivers to many endpoints in parallel, so that a slow endpoint does not
+// delay the others. Only one node at a time delivers to an endpoint.
 type Sender struct {
 	Pool *pgxpool.Pool
 	// Owner identifies this process.
 	Owner string
 	// AllowInsecure permits endpoints with private addresses.
 	AllowInsecure bool
-	// Endpoints bounds the endpoints drained at once; 0 means 512. PerEndpoint bounds the concurrent deliveries to one
-	// endpoint; 0 means 8.
+	// Endpoints is the maximum number of endpoints served at the same time; 0 means 512. PerEndpoint is the maximum
+	// number of concurrent deliveries to one endpoint; 0 means 8.
 	Endpoints, PerEndpoint int
-	// Poll is the interval between checks for work without a notification; 0 means 1 s.
+	// Poll is the interval of checks for work without a notification; 0 means 1 s.
 	Poll time.Duration
 	Wake <-chan struct{}
-	// Now is the clock, Random returns a number from 0 to 1; nil means the real ones.
+	// Now returns the present time; nil means time.Now. Random returns a number from 0 to 1; nil means a random one.
 	Now    func() time.Time
 	Random func() float64
-	// Observe, unless nil, receives the state after each attempt: delivered, pending (it is retried) or dead.
+	// Observe, if not nil, receives the state of the delivery after each attempt: "delivered", "pending" (it is tried
+	// again) or "dead".
 	Observe func(state string)
 	Log     *slog.Logger
 
@@ -40,10 +41,10 @@ type Sender struct {
 	client *http.Client
 }
 
-// lease is the time after which the endpoint of a silent node is free again. It exceeds the duration of an attempt.
+// lease is how long an endpoint stays leased by a node that no longer responds. It is longer than an attempt.
 const lease = time.Minute
 
-// Run delivers until ctx ends, and returns after the last attempt ended.
+// Run delivers until ctx ends. It returns when the last attempt has ended.
 func (s *Sender) Run(ctx context.Context) {
 	var drains sync.WaitGroup
 	defer drains.Wait()
@@ -83,7 +84,7 @@ func (s *Sender) Run(ctx context.Context) {
 	}
 }
 
-// DeliverDue delivers everything due now, endpoints in parallel, and waits for it.
+// DeliverDue delivers everything that is due now, and returns when it is done. Endpoints are served in parallel.
 func (s *Sender) DeliverDue(ctx context.Context) error {
 	var drains sync.WaitGroup
 	defer drains.Wait()
@@ -96,13 +97,13 @@ func (s *Sender) DeliverDue(ctx context.Context) error {
 	}
 }
 
-// dueSQL selects deliveries d that are due at the time $2. call_analyzed waits until call_ended is delivered or has failed
-// twice.
+// dueSQL selects the deliveries d that are due at time $2. call_analyzed is due only after call_ended was delivered
+// or has failed twice.
 const dueSQL = `d.state = 'pending' AND d.next_at <= $2 AND (d.type <> 'call_analyzed' OR NOT EXISTS (
 	SELECT FROM webhook_deliveries o WHERE o.endpoint_id = d.endpoint_id AND o.call_id = d.call_id
 	AND o.type = 'call_ended' AND o.state = 'pending' AND o.tries < 2))`
 
-// take leases the endpoint with the oldest due delivery; nil if no endpoint has work.
+// take leases the endpoint that has the oldest due delivery. It returns nil if no endpoint has one.
 func (s *Sender) take(ctx context.Context) (*Endpoint, error) {
 	var e Endpoint
 	err := s.Pool.QueryRow(ctx, `

@@ -49,7 +49,7 @@ func (p *fixture) clock() time.Time {
 	return p.now
 }
 
-// passTime advances the clock and delivers what is due.
+// passTime moves the clock forward and delivers what is due then.
 func (p *fixture) passTime(after time.Duration) {
 	p.t.Helper()
 	p.mu.Lock()
@@ -82,7 +82,7 @@ func (p *fixture) value(sql string) string {
 	return dbtest.Value[string](p.t, p.db, sql)
 }
 
-// insertEnded inserts n ended calls and their deliveries.
+// insertEnded inserts n calls that have ended, and their deliveries.
 func (p *fixture) insertEnded(n int) {
 	p.t.Helper()
 	for range n {
@@ -91,7 +91,7 @@ func (p *fixture) insertEnded(n int) {
 			trunk_id, route_id, ring_seconds, created_at) VALUES ($1, $2, 'phone', 'ended', 'a', 'a', 1, '1', '1', '1', 't', 'r', 45, now())`, id, p.org)
 		s := &store.Store{Pool: p.db.Pool}
 		follower := &webhook.Notifier{Type: webhook.CallEnded, Pool: p.db.Pool, Calls: s, Now: p.clock}
-		for range 2 { // events are handled at least once
+		for range 2 { // twice, because events are handled at least once
 			if err := follower.HandleEvent(p.t.Context(), control.Event{CallID: id, OrgID: p.org, Kind: control.CallEnded, At: p.clock()}); err != nil {
 				p.t.Fatal(err)
 			}
@@ -99,7 +99,7 @@ func (p *fixture) insertEnded(n int) {
 	}
 }
 
-// A receiver responds with a status and counts requests.
+// receiver is an HTTP server that responds with a fixed status and counts requests.
 type receiver struct {
 	*httptest.Server
 
@@ -226,7 +226,7 @@ func TestDisabledAfterLongFailure(t *testing.T) {
 	p, f := newFixture(t), newReceiver(t, 500)
 	p.endpoints(f.URL)
 	p.insertEnded(10)
-	for range 400 { // eight days; the schedule takes 76 hours
+	for range 400 { // eight days; all retries together take 76 hours
 		p.passTime(30 * time.Minute)
 	}
 	if s := p.value("SELECT disabled_reason FROM webhook_endpoints"); s != "" {
@@ -239,7 +239,7 @@ func TestDisabledAfterLongFailure(t *testing.T) {
 	if s := p.value("SELECT coalesce(disabled_reason, '') FROM webhook_endpoints"); s == "" {
 		t.Error("eleven dead deliveries and eight days without success: still enabled")
 	}
-	p.endpoints(f.URL) // applies the configuration again
+	p.endpoints(f.URL) // applies the same configuration again
 	if n := p.value("SELECT count(*)::text FROM webhook_endpoints WHERE disabled_at IS NULL AND failed_in_a_row = 0"); n != "1" {
 		t.Error("the operator cannot enable it again")
 	}
@@ -257,7 +257,8 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	}
 }
 
-// TestThinAndAgents: a thin delivery has no transcript, and an endpoint with agents gets only their calls.
+// TestThinAndAgents checks that a thin delivery has no transcript, and that an endpoint with agents gets only the
+// calls of these agents.
 func TestThinAndAgents(t *testing.T) {
 	p := newFixture(t)
 	one := func(path string, thin bool, agents ...string) webhook.Endpoint {
@@ -267,7 +268,7 @@ func TestThinAndAgents(t *testing.T) {
 	if err := webhook.Replace(t.Context(), p.db.Pool, p.org, all); err != nil {
 		t.Fatal(err)
 	}
-	p.insertEnded(1) // a call of agent a
+	p.insertEnded(1) // this call is of agent a
 	payloads := func(path string) string {
 		return p.value("SELECT coalesce(string_agg(convert_from(payload, 'UTF8'), ' '), '') FROM webhook_deliveries d JOIN webhook_endpoints e ON e.id = d.endpoint_id WHERE e.url LIKE '%/" + path + "'")
 	}

@@ -1,5 +1,5 @@
-// Package webhook delivers events of calls to organizations: signed by Standard Webhooks 1.0.0, at least once, each endpoint
-// independently.
+// Package webhook delivers events of calls to organizations. Deliveries are signed as Standard Webhooks 1.0.0 says,
+// arrive at least once, and are independent for each endpoint.
 package webhook
 
 import (
@@ -17,14 +17,14 @@ import (
 
 // Types of events.
 const (
-	CallEnded    = "call_ended"    // the call is over
-	CallAnalyzed = "call_analyzed" // its analysis and its recording are final
+	CallEnded    = "call_ended"    // the call has ended
+	CallAnalyzed = "call_analyzed" // the call's analysis and recording are final
 )
 
 // Types returns the events to which an endpoint can subscribe.
 func Types() []string { return []string{CallEnded, CallAnalyzed} }
 
-// secretPrefix starts the text of a secret; base64 follows.
+// secretPrefix starts the text of a secret. Base64 follows.
 const secretPrefix = "whsec_"
 
 // signingKey returns the bytes of a secret.
@@ -37,10 +37,10 @@ func signingKey(secret media.Secret) ([]byte, error) {
 	return key, nil
 }
 
-// A keyring signs with each of its keys: with two during a rotation.
+// keyring holds the keys that sign deliveries: one, or two during a rotation.
 type keyring [][]byte
 
-// sign sets the headers of one attempt to deliver body.
+// sign sets the headers for one attempt to deliver body.
 func (k keyring) sign(h http.Header, id string, at time.Time, body []byte) {
 	stamp := strconv.FormatInt(at.Unix(), 10)
 	signatures := make([]string, len(k))

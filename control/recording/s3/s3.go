@@ -1,4 +1,4 @@
-// Package s3 stores recordings in a bucket over the S3 protocol.
+// Package s3 stores recordings in a bucket through the S3 protocol.
 package s3
 
 import (
@@ -20,31 +20,32 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-// Scheme starts the URL of a bucket.
+// Scheme is the start of a bucket's URL.
 const Scheme = "s3://"
 
 // partSize is the size of a part of a multipart upload, in bytes.
 const partSize = 16 << 20
 
-// An Account is the access key of a bucket. If ID is empty, the AWS environment is used, then the role of the machine.
+// Account is the access key for a bucket. If ID is empty, the access key comes from the AWS environment variables, or
+// else from the role of the machine.
 type Account struct {
 	ID     string
 	Secret media.Secret
 }
 
-// A Bucket stores files under a prefix.
+// Bucket stores files whose keys have a common prefix.
 type Bucket struct {
 	client       *minio.Client
 	name, prefix string
 }
 
-// A location is a parsed bucket URL.
+// location is a parsed bucket URL.
 type location struct {
 	endpoint, region, bucket, prefix string
 	secure                           bool
 }
 
-// parse parses s3://BUCKET/PREFIX?endpoint=URL&region=NAME; everything but the bucket is optional.
+// parse parses s3://BUCKET/PREFIX?endpoint=URL&region=NAME. Everything except the bucket is optional.
 func parse(text string) (location, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "s3" || u.Host == "" || u.User != nil {
@@ -64,7 +65,7 @@ func parse(text string) (location, error) {
 	return p, err
 }
 
-// server parses the address of a server.
+// server parses the URL of an endpoint into its host and whether it uses TLS.
 func server(text string) (host string, secure bool, err error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || strings.Trim(u.Path, "/") != "" || u.User != nil {
@@ -73,13 +74,13 @@ func server(text string) (host string, secure bool, err error) {
 	return u.Host, u.Scheme == "https", nil
 }
 
-// Check returns the error of an invalid bucket URL, or nil.
+// Check returns an error if a bucket URL is invalid.
 func Check(text string) error {
 	_, err := parse(text)
 	return err
 }
 
-// Open returns the bucket of a URL. It does not check that the bucket exists.
+// Open returns the bucket of a URL. It does not check whether the bucket exists.
 func Open(text string, a Account) (*Bucket, error) {
 	p, err := parse(text)
 	if err != nil {
@@ -103,7 +104,7 @@ func Open(text string, a Account) (*Bucket, error) {
 	return &Bucket{client: client, name: p.bucket, prefix: p.prefix}, nil
 }
 
-// Put stores the content of r. No partial file is ever visible.
+// Put stores the content of r. An incomplete file is never visible.
 func (b *Bucket) Put(ctx context.Context, key string, r io.Reader) error {
 	name, err := b.key(key)
 	if err != nil {
@@ -136,10 +137,11 @@ func remaining(f io.Seeker) (int64, error) {
 	return end - at, err
 }
 
-// An onlyReader hides all other methods of a reader.
+// onlyReader hides all methods of a reader except Read.
 type onlyReader struct{ io.Reader }
 
-// Open fails with fs.ErrNotExist if the key does not exist. Parts are fetched while they are read, until ctx ends.
+// Open returns a file. It returns an error that is fs.ErrNotExist if there is none with this key. Parts of the file
+// are fetched when they are read, until ctx ends.
 func (b *Bucket) Open(ctx context.Context, key string) (io.ReadSeekCloser, error) {
 	name, err := b.key(key)
 	if err != nil {
@@ -158,7 +160,7 @@ func (b *Bucket) Open(ctx context.Context, key string) (io.ReadSeekCloser, error
 	return o, nil
 }
 
-// Delete deletes a key; a missing key is not an error.
+// Delete deletes a file. A missing file is not an error.
 func (b *Bucket) Delete(ctx context.Context, key string) error {
 	name, err := b.key(key)
 	if err != nil {
@@ -170,7 +172,7 @@ func (b *Bucket) Delete(ctx context.Context, key string) error {
 	return nil
 }
 
-// key returns the full key under the prefix.
+// key returns the complete key, including the prefix.
 func (b *Bucket) key(key string) (string, error) {
 	if !fs.ValidPath(key) || key == "." {
 		return "", fmt.Errorf("%q is not a valid key: %w", key, fs.ErrInvalid)

@@ -29,7 +29,7 @@ func open(t *testing.T, url string, a s3.Account) *s3.Bucket {
 
 func account() s3.Account { return s3.Account{ID: s3test.ID, Secret: s3test.Secret} }
 
-// noise returns n bytes without repetition.
+// noise returns n bytes that do not repeat.
 func noise(n int) []byte {
 	b := make([]byte, n)
 	r := rand.NewChaCha8([32]byte{byte(n)})
@@ -76,7 +76,7 @@ func TestBucket(t *testing.T) {
 	}
 }
 
-// checkRead reads the whole file, its end, and a part in the middle.
+// checkRead reads the complete file, its end, and a part in the middle.
 func checkRead(t *testing.T, b *s3.Bucket, key string, want []byte) {
 	t.Helper()
 	r, err := b.Open(t.Context(), key)

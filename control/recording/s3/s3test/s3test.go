@@ -1,5 +1,5 @@
-// Package s3test serves an in-memory bucket with the parts of the S3 protocol that recordings need: single and multipart
-// uploads, ranges, deletion, and checked signatures of version 4, including those of chunks.
+// Package s3test serves a bucket in memory. It implements the parts of the S3 protocol that recordings need: single
+// and multipart uploads, ranges, and deletion. It checks signatures of version 4, including those of chunks.
 package s3test
 
 import (
@@ -32,7 +32,7 @@ const (
 	region = "eu-test-1"
 )
 
-// A Server is one bucket.
+// Server is an S3 server with one bucket.
 type Server struct {
 	*httptest.Server
 
@@ -44,7 +44,7 @@ type Server struct {
 	broken  bool
 }
 
-// New starts a server for the duration of the test.
+// New starts a server that runs until the test ends.
 func New(t *testing.T) *Server {
 	t.Helper()
 	s := &Server{objects: map[string][]byte{}, uploads: map[string]map[int][]byte{}}
@@ -53,12 +53,12 @@ func New(t *testing.T) *Server {
 	return s
 }
 
-// BucketURL returns the bucket URL for Parley.
+// BucketURL returns the URL of the bucket for Parley's settings.
 func (s *Server) BucketURL(prefix string) string {
 	return "s3://" + Bucket + "/" + prefix + "?" + url.Values{"endpoint": {s.URL}, "region": {region}}.Encode()
 }
 
-// Object returns the content of a key, and whether it exists.
+// Object returns the content of a key, and whether the key exists.
 func (s *Server) Object(key string) ([]byte, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -66,14 +66,14 @@ func (s *Server) Object(key string) ([]byte, bool) {
 	return o, ok
 }
 
-// Asked returns the number of requested ranges and of uploaded parts.
+// Asked returns how many ranges were requested and how many parts were uploaded.
 func (s *Server) Asked() (ranges, parts int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.ranges, s.parts
 }
 
-// Break makes every request fail, or none.
+// Break makes all requests fail if broken is set, and succeed otherwise.
 func (s *Server) Break(broken bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -154,7 +154,7 @@ func (s *Server) multipart(w http.ResponseWriter, r *http.Request, key string, b
 	}
 }
 
-// complete joins the named parts of an upload.
+// complete joins the parts that the request names.
 func (s *Server) complete(w http.ResponseWriter, key, id string, body []byte) {
 	var named struct {
 		Parts []struct {
@@ -205,8 +205,8 @@ func sum(b []byte) string {
 	return hex.EncodeToString(s[:])
 }
 
-// authentic returns the decoded body of a request with a valid signature (AWS General Reference, "Signature Version 4
-// signing process").
+// authentic checks a request's signature (AWS General Reference, "Signature Version 4 signing process") and returns
+// the decoded body.
 func authentic(r *http.Request) ([]byte, error) {
 	raw, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -269,7 +269,7 @@ func canonicalQuery(q url.Values) string {
 
 func escape(s string) string { return strings.ReplaceAll(url.QueryEscape(s), "+", "%20") }
 
-// chunks decodes a chunked body; each signature covers the previous one.
+// chunks decodes a body in chunks. Each chunk's signature covers the signature of the chunk before.
 func chunks(raw, key []byte, before, text string, signed bool) ([]byte, error) {
 	in := bufio.NewReader(bytes.NewReader(raw))
 	var whole []byte
