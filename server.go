@@ -125,9 +125,15 @@ func (srv *server) openDatabase(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	prices, err := srv.config.Prices()
+	if err != nil {
+		return configError{err}
+	}
 	reach := safedial.Rules{Hosts: srv.config.ToolHosts}
 	srv.limiter = &apikeys.Limiter{Pool: srv.db.Pool}
-	srv.store = &store.Store{Pool: srv.db.Pool, Dial: srv.db.DialPool, Egress: reach, HTTPClient: reach.Client()}
+	srv.store = &store.Store{
+		Pool: srv.db.Pool, Dial: srv.db.DialPool, Egress: reach, HTTPClient: reach.Client(), Prices: prices,
+	}
 	srv.keys = &idempotency.Keys{Pool: srv.db.Pool}
 	return nil
 }

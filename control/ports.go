@@ -119,6 +119,8 @@ type CallResult struct {
 	Quality   json.RawMessage // JSON of an AudioQuality; nil if not measured
 	Usage     json.RawMessage // JSON of a []pipeline.EngineUsage; nil without a conversation
 	Transfer  json.RawMessage // JSON of the last transfer; nil if there was none
+	// TransferLegs are the answered transfer legs, which end with the call.
+	TransferLegs []AnsweredLeg
 
 	AnsweredBy string          // empty if not determined
 	AMD        json.RawMessage // how AnsweredBy was determined; may be nil

@@ -203,7 +203,7 @@ func (r *Runner) runConversation(ctx context.Context, log *slog.Logger, c *Claim
 	}
 	f.Status, f.Lines, f.Turns = Ended, out.Lines, out.Turns
 	f.Reason, f.HangupBy = endReason(out.Reason, context.Cause(ctx))
-	f.Transfer = transferJSON(out.Transfer)
+	f.Transfer, f.TransferLegs = transferJSON(out.Transfer), others.answered()
 	f.AnsweredBy, f.AMD = amdJSON(out.AnsweredBy)
 	if rec != nil {
 		r.closeRecording(ctx, log, rec, f)

@@ -26,6 +26,14 @@ type TransferLeg struct {
 	Dial   string // the number as the carrier receives it
 	// Wait is how long to wait before dialing, because of the pacing of the route.
 	Wait time.Duration
+	// CostPerMinute is the trunk's rate for the number; nil if it has none.
+	CostPerMinute *float64
+}
+
+// An AnsweredLeg is a transfer leg that was answered.
+type AnsweredLeg struct {
+	AnsweredAt    time.Time `json:"answered_at"`
+	CostPerMinute *float64  `json:"cost_per_minute"`
 }
 
 // transferLegs holds the answered transfer legs of a call.
@@ -35,14 +43,26 @@ type transferLegs struct {
 }
 
 type answeredLeg struct {
+	AnsweredLeg
+
 	lease Lease
 	leg   media.Leg
 }
 
-func (s *transferLegs) add(l Lease, leg media.Leg) {
+func (s *transferLegs) add(l TransferLeg, leg media.Leg, at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.all = append(s.all, answeredLeg{l, leg})
+	s.all = append(s.all, answeredLeg{AnsweredLeg{at, l.CostPerMinute}, l.Lease, leg})
+}
+
+// answered returns the answered legs for the result of the call.
+func (s *transferLegs) answered() (legs []AnsweredLeg) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, l := range s.all {
+		legs = append(legs, l.AnsweredLeg)
+	}
+	return legs
 }
 
 // traceTransferLegs stores the SIP messages of the transfer legs after the call.
@@ -92,8 +112,9 @@ func (r *Runner) transferDialer(parent *slog.Logger, c *Claim, others *transferL
 			r.trace(ctx, log, opened.Lease, nil, err)
 			return nil, err
 		}
-		j.mark(Answered, time.Now()) // stays in this state until the call ends
-		others.add(opened.Lease, leg)
+		now := time.Now()
+		j.mark(Answered, now) // stays in this state until the call ends
+		others.add(opened, leg, now)
 		return leg, nil
 	}
 }

@@ -58,8 +58,13 @@ func (m *UsageMeter) Add(u EngineUsage) {
 
 // Tokens returns the tokens of all models, prompts included.
 func (m *UsageMeter) Tokens() int {
+	if m == nil {
+		return 0
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	n := 0
-	for _, u := range m.Total() {
+	for _, u := range m.all {
 		n += u.PromptTokens + u.CompletionTokens
 	}
 	return n

@@ -34,7 +34,7 @@ type CampaignCall struct {
 // definitionSQL reads what a starting call needs: the agent, trunk settings, caller numbers, and whether the agent is
 // attached to the subgroup.
 const definitionSQL = `
-SELECT v.definition, t.settings, s.caller_numbers, t.caller_numbers, coalesce(g.caller_numbers, '{}'),
+SELECT v.definition, s.caller_numbers, t.caller_numbers, coalesce(g.caller_numbers, '{}'),
        EXISTS (SELECT FROM subgroup_agents a WHERE a.subgroup_id = s.id AND a.agent_id = v.agent_id)
 FROM agent_versions v, subgroups s JOIN trunks t ON t.id = s.trunk_id LEFT JOIN grants g ON g.id = s.grant_id
 WHERE v.agent_id = $1 AND v.version = $2 AND s.id = $3`
@@ -46,17 +46,16 @@ func StartCampaignCall(ctx context.Context, tx pgx.Tx, o CampaignCall, p control
 	var caps Caps
 	var zone string
 	var text []byte
-	var settings trunks.Settings
 	var numbers trunks.Numbers
 	var attached bool
 	batch := &pgx.Batch{}
 	batch.Queue(lockOrganizationSQL, o.OrgID)
 	batch.Queue(lockRouteSQL, o.RouteID, o.OrgID).QueryRow(func(row pgx.Row) error {
-		return orNotFound(row.Scan(&w.trunk, &w.prefix, &w.allowed, &caps, &zone))
+		return orNotFound(row.Scan(&w.trunk, &w.prefix, &w.allowed, &w.settings, &caps, &zone))
 	})
 	batch.Queue(lockGrantSQL, o.RouteID)
 	batch.Queue(definitionSQL, o.AgentID, o.AgentVersion, o.RouteID).QueryRow(func(row pgx.Row) error {
-		if err := row.Scan(&text, &settings, &numbers.Subgroup, &numbers.Trunk, &numbers.Grant, &attached); !errors.Is(err, pgx.ErrNoRows) {
+		if err := row.Scan(&text, &numbers.Subgroup, &numbers.Trunk, &numbers.Grant, &attached); !errors.Is(err, pgx.ErrNoRows) {
 			return err
 		}
 		return control.Refuse(control.CodeAgentNotPublished, "the agent version was deleted")
@@ -89,7 +88,7 @@ func StartCampaignCall(ctx context.Context, tx pgx.Tx, o CampaignCall, p control
 		Attempt: o.Attempt, Name: o.Name, Metadata: orEmpty(o.Metadata), Variables: orEmpty(o.Variables),
 		RingFor: defaultRing * time.Second, Voicemail: d.Voicemail, Disclosure: o.Disclosure, OptOut: o.OptOut,
 		RecordingStatus: control.RecordingDisabled, AnalysisStatus: "none",
-	}, CostPerMinute: settings.Rate(to)}
+	}, CostPerMinute: w.settings.Rate(to)}
 	if d.Recording {
 		c.RecordingStatus = control.RecordingNone
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/store"
+	"github.com/parley-voice/parley/control/trunks"
 )
 
 // maxPaceWait is the maximum time that a transfer waits for the pacing of its route.
@@ -61,7 +62,7 @@ func (d *Controller) OpenLeg(ctx context.Context, l control.Lease, number string
 		if _, fault = d.heldCall(ctx, tx, l, " FOR UPDATE OF a"); fault != nil {
 			return fault
 		}
-		s.Dial, s.Wait = lane.prefix+to, lane.wait
+		s.Dial, s.Wait, s.CostPerMinute = lane.prefix+to, lane.wait, lane.settings.Rate(to)
 		a.TrunkID, a.LeaseFor = lane.trunk, lease+lane.wait
 		_, fault = tx.Exec(ctx, openLegSQL, legColumns.Args(&a)...)
 		return fault
@@ -86,6 +87,7 @@ var legColumns = store.AttemptColumns.WriteAs("attempt_no", "(SELECT count(*) + 
 type routeSlot struct {
 	trunk, prefix string
 	allowed       []string
+	settings      trunks.Settings // of the trunk
 	wait          time.Duration
 }
 
@@ -95,7 +97,7 @@ const lockOrganizationSQL = "SELECT FROM organizations WHERE id = $1 AND coalesc
 
 // lockRouteSQL locks a subgroup and its trunk. A claim takes the same locks.
 const lockRouteSQL = `
-SELECT s.trunk_id, s.dial_prefix, s.allowed_destinations, coalesce(o.settings -> 'limits', '{}'), o.timezone
+SELECT s.trunk_id, s.dial_prefix, s.allowed_destinations, t.settings, coalesce(o.settings -> 'limits', '{}'), o.timezone
 FROM subgroups s JOIN trunks t ON t.id = s.trunk_id JOIN organizations o ON o.id = s.org_id
 WHERE s.id = $1 AND s.org_id = $2 FOR UPDATE OF s, t`
 
@@ -124,7 +126,7 @@ func reserveChannel(ctx context.Context, tx pgx.Tx, c heldCall) (w routeSlot, er
 	if _, err = tx.Exec(ctx, lockOrganizationSQL, c.org); err != nil {
 		return routeSlot{}, err
 	}
-	err = orNotFound(tx.QueryRow(ctx, lockRouteSQL, c.route, c.org).Scan(&w.trunk, &w.prefix, &w.allowed, &caps, &zone))
+	err = orNotFound(tx.QueryRow(ctx, lockRouteSQL, c.route, c.org).Scan(&w.trunk, &w.prefix, &w.allowed, &w.settings, &caps, &zone))
 	if err != nil {
 		return routeSlot{}, err
 	}

@@ -72,6 +72,7 @@ type Config struct {
 
 	Endpoints      endpoints.Set
 	ProviderLimits map[string]int // maximum concurrent uses of each provider
+	PricesFile     string         // YAML; empty: the built-in prices only
 }
 
 // WebRTC holds the settings of web calls.
@@ -184,6 +185,7 @@ func Settings() map[string]Setting {
 		"PARLEY_API_URL":         {"an http or https URL", setURL(func(c *Config) *string { return &c.APIURL })},
 		"PARLEY_TURN_LOGS":       {"a folder", text(func(c *Config) *string { return &c.TurnLogs })},
 		"PARLEY_FAKE_URL":        {"host:port of fake providers; empty starts them", text(func(c *Config) *string { return &c.Endpoints.Fake })},
+		"PARLEY_PRICES_FILE":     {"a YAML file of prices", text(func(c *Config) *string { return &c.PricesFile })},
 		"PARLEY_PROVIDER_LIMITS": {"NAME=N,NAME=N, each N 1 to 100000", setLimits},
 	})))
 }

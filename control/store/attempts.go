@@ -11,6 +11,7 @@ import (
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/phonenumber"
+	"github.com/parley-voice/parley/control/pricing"
 )
 
 // lockSQL locks an attempt if the node with this owner and epoch still leases it.
@@ -83,7 +84,7 @@ func (s *Store) Finish(ctx context.Context, l control.Lease, f control.CallResul
 		if err := writeTranscript(ctx, tx, l.CallID, f.Lines, 0, f.Turns, 0); err != nil {
 			return err
 		}
-		return endCall(ctx, tx, l.CallID, f)
+		return endCall(ctx, tx, s.Prices, l.CallID, f)
 	})
 }
 
@@ -91,16 +92,23 @@ func (s *Store) Finish(ctx context.Context, l control.Lease, f control.CallResul
 // transcript, quality, usage or transfer.
 func isUnanswered(f control.CallResult) bool {
 	return f.Status == control.Failed && f.AnsweredAt.IsZero() && f.AnsweredBy == "" &&
-		len(f.Lines)+len(f.Turns)+len(f.Quality)+len(f.Usage)+len(f.Transfer)+len(f.AMD) == 0
+		len(f.Lines)+len(f.Turns)+len(f.Quality)+len(f.Usage)+len(f.Transfer)+len(f.TransferLegs)+len(f.AMD) == 0
 }
 
 //nolint:gochecknoglobals // made once
 var endCallSQL = "UPDATE calls c SET " + endColumns.Set(1) +
 	fmt.Sprintf(" WHERE id = $%d AND status NOT IN ('ended', 'failed')", endColumns.ArgCount()+1)
 
-// endCall ends a call, its transfer legs, and writes the end event.
-func endCall(ctx context.Context, tx pgx.Tx, callID string, f control.CallResult) error {
+// endCall ends a call and its transfer legs, stores its cost, and writes the end event.
+func endCall(ctx context.Context, tx pgx.Tx, prices *pricing.List, callID string, f control.CallResult) error {
+	cost, err := endCost(ctx, tx, prices, callID, &f)
+	if err != nil {
+		return err
+	}
 	row := resultRow(&f)
+	if err = row.setCost(cost); err != nil {
+		return err
+	}
 	tag, err := tx.Exec(ctx, endCallSQL, append(endColumns.Args(&row), callID)...)
 	if err != nil {
 		return err

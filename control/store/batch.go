@@ -18,6 +18,7 @@ import (
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/groupcommit"
 	"github.com/parley-voice/parley/control/phonenumber"
+	"github.com/parley-voice/parley/control/pricing"
 	"github.com/parley-voice/parley/control/trunks"
 	"github.com/parley-voice/parley/media"
 )
@@ -25,6 +26,7 @@ import (
 // groupWriter writes concurrent changes of calls in groups: one statement and one fsync for each group.
 type groupWriter struct {
 	pool   *pgxpool.Pool // the dial pool; Store.writers sets it
+	prices *pricing.List
 	once   sync.Once
 	intent groupcommit.Group[control.Lease]
 	mark   groupcommit.Group[mark]
@@ -43,7 +45,7 @@ const (
 func (s *Store) writers() *groupWriter {
 	w := &s.groups
 	w.once.Do(func() {
-		w.pool = s.dialPool()
+		w.pool, w.prices = s.dialPool(), s.Prices
 		w.intent = groupcommit.Group[control.Lease]{Write: w.intents, MinInterval: intentsApart, IsItemError: IsRowError}
 		w.mark = groupcommit.Group[mark]{Write: w.marks, MinInterval: marksApart, IsItemError: IsRowError}
 		w.finish = groupcommit.Group[finish]{Write: w.finishes, MinInterval: finishesApart, IsItemError: IsRowError}
@@ -291,7 +293,15 @@ fit AS (
 SELECT o.n FROM over o LEFT JOIN notified ON true`
 
 func (w *groupWriter) finishes(ctx context.Context, ends []finish) ([]error, error) {
-	results := groupcommit.Column(ends, func(f finish) CallRow { return resultRow(&f.final) })
+	var none CallRow
+	if err := none.setCost(w.prices.Cost(nil, nil)); err != nil {
+		return nil, err
+	}
+	results := groupcommit.Column(ends, func(f finish) CallRow {
+		row := resultRow(&f.final)
+		row.CostNano, row.Cost = none.CostNano, none.Cost
+		return row
+	})
 	args := append(leaseArgs(ends, func(f finish) control.Lease { return f.lease }), unansweredColumns.ArrayArgs(results)...)
 	return queryEach(ctx, w.pool, len(ends), finishesSQL, args, func(row pgx.Row, n *int) error { return row.Scan(n) })
 }

@@ -16,8 +16,9 @@ import (
 // CallRow is a row of the table calls.
 type CallRow struct {
 	control.Call
-	RouteN        int64   // sequence number of the call in its subgroup
-	CostPerMinute float64 // rate when the call was registered
+	RouteN        int64    // sequence number of the call in its subgroup
+	CostPerMinute *float64 // rate when the call was registered; nil if the trunk has no rate for the number
+	CostNano      *int64   // nil before its end
 }
 
 // RegisteredColumns are the columns of table calls that are known when a call is registered.
@@ -51,7 +52,7 @@ var RegisteredColumns = db.Columns[CallRow]{ //nolint:gochecknoglobals // read-o
 	text("recording_status", func(c *CallRow) *string { return (*string)(&c.RecordingStatus) }),
 	text("analysis_status", func(c *CallRow) *string { return &c.AnalysisStatus }),
 	db.Field("route_n", "bigint", func(c *CallRow) *int64 { return &c.RouteN }).WriteOnly(),
-	db.Field("cost_per_minute", "float8", func(c *CallRow) *float64 { return &c.CostPerMinute }).WriteOnly(),
+	db.Field("cost_per_minute", "float8", func(c *CallRow) **float64 { return &c.CostPerMinute }).WriteOnly(),
 }
 
 // resultColumns are the columns of table calls that are set when a call ends. resultRow fills them.
@@ -68,6 +69,8 @@ var resultColumns = db.Columns[CallRow]{ //nolint:gochecknoglobals // read-only 
 	rawJSON("transfer", func(c *CallRow) *json.RawMessage { return &c.Transfer }),
 	rawJSON("quality", func(c *CallRow) *json.RawMessage { return &c.Quality }),
 	rawJSON("usage", func(c *CallRow) *json.RawMessage { return &c.Usage }),
+	db.Field("cost_nano", "bigint", func(c *CallRow) **int64 { return &c.CostNano }).WriteOnly(),
+	rawJSON("costs", func(c *CallRow) *json.RawMessage { return &c.Cost }),
 	rawJSON("amd", func(c *CallRow) *json.RawMessage { return &c.AMD }),
 	db.Field("recording_truncated", "boolean", func(c *CallRow) *bool { return &c.Truncated }),
 }
@@ -94,7 +97,7 @@ var (
 			WriteAs("recording_status", "CASE WHEN c.recording_status = 'disabled' THEN 'disabled' ELSE %s END")
 )
 
-// resultRow returns a row with the columns of a call's result.
+// resultRow returns a row with the columns of a call's result, without its cost.
 func resultRow(f *control.CallResult) CallRow {
 	return CallRow{Call: control.Call{
 		Status: f.Status, RecordingStatus: f.Recording,

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/pricing"
 )
 
 // End ends a call on request. It cancels a call at once if no INVITE was sent yet. Otherwise it stores the request
@@ -30,7 +31,7 @@ func (s *Store) End(ctx context.Context, orgID, id string) (control.Call, error)
 			return err
 		}
 		if c.Type == control.Web {
-			if ended, fault := cancelUnjoined(ctx, tx, id); ended || fault != nil {
+			if ended, fault := cancelUnjoined(ctx, tx, s.Prices, id); ended || fault != nil {
 				c, err = callIn(ctx, tx, orgID, id)
 				return errors.Join(fault, err)
 			}
@@ -38,7 +39,7 @@ func (s *Store) End(ctx context.Context, orgID, id string) (control.Call, error)
 		if c.Type == control.Web || state != control.Scheduled && state != control.Claimed {
 			return requestEnd(ctx, tx, id)
 		}
-		if err = cancel(ctx, tx, id, attempt); err != nil {
+		if err = cancel(ctx, tx, s.Prices, id, attempt); err != nil {
 			return err
 		}
 		c, err = callIn(ctx, tx, orgID, id)
@@ -48,13 +49,13 @@ func (s *Store) End(ctx context.Context, orgID, id string) (control.Call, error)
 }
 
 // cancel ends a call whose INVITE was not sent.
-func cancel(ctx context.Context, tx pgx.Tx, id, attempt string) error {
+func cancel(ctx context.Context, tx pgx.Tx, prices *pricing.List, id, attempt string) error {
 	// The new epoch fences a node that is about to dial.
 	_, err := tx.Exec(ctx, "UPDATE attempts SET state = 'ended', epoch = epoch + 1, lease_until = NULL WHERE id = $1", attempt)
 	if err != nil {
 		return err
 	}
-	return endCall(ctx, tx, id, control.CallResult{
+	return endCall(ctx, tx, prices, id, control.CallResult{
 		Status: control.Failed, Reason: control.ReasonCanceled, HangupBy: control.SideAPI,
 		EndedAt: time.Now(), Recording: control.RecordingNone,
 	})

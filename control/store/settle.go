@@ -41,7 +41,7 @@ func (s *Store) Settle(ctx context.Context, keep []string) (int, error) {
 		n, err := s.settleSome(ctx, keep)
 		total += n
 		if err == nil && n < settleBatch {
-			n, err = settleUnjoined(ctx, s.Pool)
+			n, err = settleUnjoined(ctx, s.Pool, s.Prices)
 			total += n
 		}
 		if err != nil || n < settleBatch {
@@ -115,7 +115,7 @@ func (s *Store) settleOne(ctx context.Context, tx pgx.Tx, l lapsed) error {
 		return nil
 	}
 	// The call may have ended already. In that case its event exists.
-	if err := endCall(ctx, tx, l.call, final); err != nil && !errors.Is(err, control.ErrFenced) {
+	if err := endCall(ctx, tx, s.Prices, l.call, final); err != nil && !errors.Is(err, control.ErrFenced) {
 		return err
 	}
 	return nil

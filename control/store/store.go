@@ -13,6 +13,7 @@ import (
 
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/control/pricing"
 	"github.com/parley-voice/parley/control/providers"
 	"github.com/parley-voice/parley/pipeline"
 	"github.com/parley-voice/parley/pipeline/safedial"
@@ -28,6 +29,8 @@ type Store struct {
 	// CheckRecording returns an error if this node cannot record now. The node then claims only calls without
 	// recording. CheckRecording may be nil.
 	CheckRecording func() error
+	// Prices are the prices by which the cost of ending calls is computed; nil has none.
+	Prices *pricing.List
 	// Scan is the number of calls that List scans first for a filtered page; 0 means 1,000.
 	Scan int
 	// Egress restricts the hosts that agents' tools may call. HTTPClient sends these requests.

@@ -13,6 +13,7 @@ import (
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/agents"
 	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/control/pricing"
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/pipeline/tools"
 )
@@ -106,7 +107,7 @@ func (s *Store) webClaim(ctx context.Context, l control.Lease, until time.Time) 
 }
 
 // settleUnjoined ends up to settleBatch web calls that nobody joined in time.
-func settleUnjoined(ctx context.Context, pool *pgxpool.Pool) (n int, err error) {
+func settleUnjoined(ctx context.Context, pool *pgxpool.Pool, prices *pricing.List) (n int, err error) {
 	err = db.Tx(ctx, pool, func(tx pgx.Tx) error {
 		ids, fault := db.Collect(ctx, tx, "", pgx.RowTo[string], `
 			UPDATE web_tickets SET used_at = clock_timestamp() WHERE call_id IN (
@@ -115,7 +116,7 @@ func settleUnjoined(ctx context.Context, pool *pgxpool.Pool) (n int, err error) 
 			RETURNING call_id`, settleBatch)
 		n = len(ids)
 		for _, id := range ids {
-			fault = errors.Join(fault, endUnjoinedCall(ctx, tx, id, control.ReasonNeverJoined, control.SideSystem))
+			fault = errors.Join(fault, endUnjoinedCall(ctx, tx, prices, id, control.ReasonNeverJoined, control.SideSystem))
 		}
 		return fault
 	})
@@ -126,8 +127,8 @@ func settleUnjoined(ctx context.Context, pool *pgxpool.Pool) (n int, err error) 
 }
 
 // endUnjoinedCall ends a web call that nobody joined. An ended call stays unchanged.
-func endUnjoinedCall(ctx context.Context, tx pgx.Tx, callID string, why control.Reason, by control.Side) error {
-	err := endCall(ctx, tx, callID, control.CallResult{
+func endUnjoinedCall(ctx context.Context, tx pgx.Tx, prices *pricing.List, callID string, why control.Reason, by control.Side) error {
+	err := endCall(ctx, tx, prices, callID, control.CallResult{
 		Status: control.Ended, Reason: why, HangupBy: by, EndedAt: time.Now(), Recording: control.RecordingNone,
 	})
 	if errors.Is(err, control.ErrFenced) {
@@ -137,10 +138,10 @@ func endUnjoinedCall(ctx context.Context, tx pgx.Tx, callID string, why control.
 }
 
 // cancelUnjoined cancels a web call that nobody has joined yet, and reports whether it did.
-func cancelUnjoined(ctx context.Context, tx pgx.Tx, callID string) (bool, error) {
+func cancelUnjoined(ctx context.Context, tx pgx.Tx, prices *pricing.List, callID string) (bool, error) {
 	tag, err := tx.Exec(ctx, "UPDATE web_tickets SET used_at = clock_timestamp() WHERE call_id = $1 AND used_at IS NULL", callID)
 	if err != nil || tag.RowsAffected() == 0 {
 		return false, err
 	}
-	return true, endUnjoinedCall(ctx, tx, callID, control.ReasonCanceled, control.SideAPI)
+	return true, endUnjoinedCall(ctx, tx, prices, callID, control.ReasonCanceled, control.SideAPI)
 }

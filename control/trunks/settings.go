@@ -39,14 +39,14 @@ type Settings struct {
 }
 
 // Rate returns the cost per minute of a call to a number. The longest prefix that matches decides; without a match
-// the result is 0.
-func (s Settings) Rate(digits string) float64 {
+// the result is nil.
+func (s Settings) Rate(digits string) *float64 {
 	for n := len(digits); n >= 0; n-- {
 		if rate, ok := s.Rates[digits[:n]]; ok {
-			return rate
+			return &rate
 		}
 	}
-	return 0
+	return nil
 }
 
 // encryptions and dtmfModes are the accepted values of Encryption and DTMF.

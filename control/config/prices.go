@@ -1,0 +1,60 @@
+package config
+
+import (
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+
+	"github.com/parley-voice/parley/control/pricing"
+	"github.com/parley-voice/parley/pipeline/provider/endpoints"
+)
+
+// maxPricesFile bounds a price file.
+const maxPricesFile = 1 << 20
+
+// Prices returns the built-in price list, extended by the operator's file.
+func (c *Config) Prices() (*pricing.List, error) {
+	l, err := pricing.BuiltIn(pricedEndpoints(c.Endpoints))
+	if err != nil || c.PricesFile == "" {
+		return l, err
+	}
+	text, err := readBounded(c.PricesFile, maxPricesFile)
+	if err == nil {
+		l, err = l.Extend(text)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("PARLEY_PRICES_FILE: %s: %w", c.PricesFile, err)
+	}
+	return l, nil
+}
+
+// pricedEndpoints returns what a price list knows of providers, by their names.
+func pricedEndpoints(set endpoints.Set) map[string]pricing.Endpoint {
+	all := map[string]pricing.Endpoint{"fake": {Kind: "fake"}, "espeak": {Kind: "espeak"}}
+	for name, e := range set.Named {
+		p := pricing.Endpoint{Kind: e.Kind}
+		if u, err := url.Parse(e.URL); err == nil {
+			p.Host = u.Hostname()
+		}
+		all[name] = p
+		if e.Kind == "deepgram" {
+			all[name+"-flux"] = pricing.Endpoint{Kind: "deepgram-flux", Host: p.Host}
+		}
+	}
+	return all
+}
+
+// readBounded reads a file of at most so many bytes.
+func readBounded(name string, most int64) ([]byte, error) {
+	f, err := os.Open(name) //nolint:gosec // the operator names the file
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err == nil && int64(len(text)) > most {
+		err = fmt.Errorf("at most %d bytes are accepted", most)
+	}
+	return text, err
+}

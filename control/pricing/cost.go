@@ -1,0 +1,139 @@
+package pricing
+
+import (
+	"math"
+	"math/big"
+	"time"
+
+	"github.com/parley-voice/parley/pipeline"
+)
+
+// A Cost is what a call cost, as stored and shown.
+type Cost struct {
+	Amount     Amount     `json:"amount"` // the sum of Items and Trunk
+	Currency   string     `json:"currency"`
+	PricesAsOf string     `json:"prices_as_of"` // date of the price list
+	Items      []Item     `json:"items"`
+	Trunk      *Trunk     `json:"trunk"`    // null without trunk minutes
+	Unpriced   []Unpriced `json:"unpriced"` // not part of Amount
+}
+
+// An Item is the usage of one model and its cost.
+type Item struct {
+	pipeline.EngineUsage
+	Rates
+	Amount Amount `json:"amount"`
+}
+
+// Trunk is the cost of trunk minutes.
+type Trunk struct {
+	Seconds float64    `json:"seconds"`
+	Amount  Amount     `json:"amount"`
+	Legs    []TrunkLeg `json:"legs"`
+}
+
+// A TrunkLeg is one answered leg on a trunk.
+type TrunkLeg struct {
+	Leg       string  `json:"leg"` // "callee" or "transfer"
+	Seconds   float64 `json:"seconds"`
+	PerMinute *Amount `json:"per_minute"` // null if the trunk has no rate for the number
+	Amount    Amount  `json:"amount"`
+}
+
+// Unpriced is usage without a price.
+type Unpriced struct {
+	Serves   string `json:"serves"` // "asr", "llm", "tts" or "trunk"
+	Provider string `json:"provider,omitempty"`
+	Model    string `json:"model,omitempty"`
+}
+
+// NewTrunkLeg returns a leg that was answered for a time, at a rate per minute; nil means no rate.
+func NewTrunkLeg(leg string, answered time.Duration, perMinute *float64) TrunkLeg {
+	out := TrunkLeg{Leg: leg, Seconds: Hundredths(max(answered, 0).Seconds())}
+	if perMinute != nil {
+		rate := Round(*perMinute)
+		out.PerMinute, out.Amount = &rate, perTime(rate, out.Seconds)
+	}
+	return out
+}
+
+// Cost returns the cost of usage and trunk legs. A nil list has no prices.
+func (l *List) Cost(usage []pipeline.EngineUsage, legs []TrunkLeg) Cost {
+	c := Cost{Currency: defaultCurrency, Items: []Item{}, Unpriced: []Unpriced{}}
+	if l != nil {
+		c.Currency, c.PricesAsOf = l.Currency, l.AsOf
+	}
+	for _, u := range usage {
+		rates, ok := l.find(u.Serves, u.Provider, u.Model)
+		if !ok {
+			c.addUnpriced(Unpriced{u.Serves, u.Provider, u.Model})
+			continue
+		}
+		item := Item{u, rates, rates.amount(u)}
+		c.Items = append(c.Items, item)
+		c.Amount += item.Amount
+	}
+	for _, leg := range legs {
+		if leg.PerMinute == nil {
+			c.addUnpriced(Unpriced{Serves: "trunk"})
+		}
+		if c.Trunk == nil {
+			c.Trunk = &Trunk{}
+		}
+		c.Trunk.Seconds = Hundredths(c.Trunk.Seconds + leg.Seconds)
+		c.Trunk.Amount += leg.Amount
+		c.Trunk.Legs = append(c.Trunk.Legs, leg)
+		c.Amount += leg.Amount
+	}
+	return c
+}
+
+func (c *Cost) addUnpriced(u Unpriced) {
+	for _, other := range c.Unpriced {
+		if other == u {
+			return
+		}
+	}
+	c.Unpriced = append(c.Unpriced, u)
+}
+
+// Hundredths rounds seconds to hundredths, in which usage is stored and charged.
+func Hundredths(seconds float64) float64 { return math.Round(seconds*100) / 100 }
+
+// amount returns the cost of usage, rounded once.
+func (r Rates) amount(u pipeline.EngineUsage) Amount {
+	switch u.Serves {
+	case "asr":
+		return perTime(*r.PerMinute, u.Seconds)
+	case "tts":
+		return perMillion(part{*r.PerMillionCharacters, u.Characters})
+	default:
+		cached := *r.PerMillionPromptTokens
+		if r.PerMillionCachedTokens != nil {
+			cached = *r.PerMillionCachedTokens
+		}
+		fromCache := min(u.CachedTokens, u.PromptTokens)
+		return perMillion(part{*r.PerMillionPromptTokens, u.PromptTokens - fromCache}, part{cached, fromCache},
+			part{*r.PerMillionCompletionTokens, u.CompletionTokens})
+	}
+}
+
+// part is a quantity with its price per million.
+type part struct {
+	price Amount
+	n     int
+}
+
+func perMillion(parts ...part) Amount {
+	sum := new(big.Int)
+	for _, p := range parts {
+		sum.Add(sum, new(big.Int).Mul(big.NewInt(int64(p.price)), big.NewInt(int64(p.n))))
+	}
+	return round(sum, big.NewInt(1_000_000), 1)
+}
+
+// perTime charges hundredths of seconds.
+func perTime(perMinute Amount, seconds float64) Amount {
+	n := new(big.Int).Mul(big.NewInt(int64(perMinute)), big.NewInt(int64(math.Round(seconds*100))))
+	return round(n, big.NewInt(6000), 1)
+}
