@@ -140,39 +140,33 @@ func (p *Price) check() error {
 	case strings.Contains(strings.TrimSuffix(p.Model, "*"), "*"):
 		return fmt.Errorf("model %q: * is accepted at the end only", p.Model)
 	}
-	var required, optional []**Amount
+	return p.checkRates()
+}
+
+// checkRates returns an error unless the entry has exactly the prices of what it serves.
+func (p *Price) checkRates() error {
+	accepted := map[**Amount]bool{} // true: required
 	var names string
 	switch p.Serves {
 	case "asr":
-		required, names = []**Amount{&p.PerMinute}, "per_minute"
+		accepted[&p.PerMinute] = true
+		names = "per_minute"
 	case "tts":
-		required, names = []**Amount{&p.PerMillionCharacters}, "per_million_characters"
+		accepted[&p.PerMillionCharacters] = true
+		names = "per_million_characters"
 	case "llm":
-		required, names = []**Amount{&p.PerMillionPromptTokens, &p.PerMillionCompletionTokens},
-			"per_million_prompt_tokens, per_million_completion_tokens and, if you like, per_million_cached_tokens"
-		optional = []**Amount{&p.PerMillionCachedTokens}
+		accepted[&p.PerMillionPromptTokens], accepted[&p.PerMillionCompletionTokens], accepted[&p.PerMillionCachedTokens] = true, true, false
+		names = "per_million_prompt_tokens, per_million_completion_tokens and, if you like, per_million_cached_tokens"
 	default:
 		return fmt.Errorf("serves %q: accepted: asr, llm, tts", p.Serves)
 	}
-	set := 0
 	for _, field := range p.fields() {
-		if *field != nil {
-			set++
-		}
-	}
-	for _, field := range required {
-		if *field == nil {
+		switch required, ok := accepted[field]; {
+		case required && *field == nil:
 			return fmt.Errorf("prices of %s: set %s", p.Serves, names)
+		case !ok && *field != nil:
+			return fmt.Errorf("prices of %s: only %s are accepted", p.Serves, names)
 		}
-		set--
-	}
-	for _, field := range optional {
-		if *field != nil {
-			set--
-		}
-	}
-	if set > 0 {
-		return fmt.Errorf("prices of %s: only %s are accepted", p.Serves, names)
 	}
 	return nil
 }
