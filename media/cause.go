@@ -2,16 +2,16 @@ package media
 
 import "fmt"
 
-// A Cause is the reason why a leg ended or was not established.
+// Cause is the reason why a leg ended or was not established.
 type Cause string
 
 // Causes of legs that ended.
 const (
 	LocalHangup  Cause = "local"         // ended by Parley
 	RemoteHangup Cause = "remote"        // ended by the remote party or its carrier
-	MediaTimeout Cause = "media_timeout" // no media received for too long
+	MediaTimeout Cause = "media_timeout" // no media arrived for too long
 	Failure      Cause = "failure"       // internal error
-	Expired      Cause = "expired"       // session timer ran out (RFC 4028)
+	Expired      Cause = "expired"       // the session timer expired (RFC 4028)
 	Transferred  Cause = "transferred"   // the remote party was transferred
 )
 
@@ -29,11 +29,11 @@ const (
 	Redirected    Cause = "redirect_refused"
 )
 
-// A DialError reports a leg that was not established.
+// DialError says why a leg was not established.
 type DialError struct {
 	Cause  Cause
-	Status int    // SIP status; 0 if none was received
-	Reason string // the carrier's reason phrase without control characters
+	Status int    // final SIP status; 0 if none was received
+	Reason string // reason phrase of the carrier, without control characters
 	Err    error  // internal error, or nil
 	Ladder []Message
 }

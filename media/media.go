@@ -1,45 +1,42 @@
-// Package media defines the audio frame, its sources and sinks, and the leg
-// that carries both. It imports no other package of this module.
+// Package media defines audio frames, their sources and sinks, and legs. It imports no other package of this module.
 package media
 
 import "time"
 
-// FrameTime is the length of every frame.
+// FrameTime is the duration of every frame.
 const FrameTime = 20 * time.Millisecond
 
-// A Frame is FrameTime of mono 16-bit PCM at the rate of the stream it flows in.
+// Frame is mono 16-bit PCM with the duration FrameTime, at the sample rate of its stream.
 type Frame []int16
 
-// FrameLen returns how many samples a frame has at rate (Hz).
+// FrameLen returns the number of samples of a frame at a sample rate in Hz.
 func FrameLen(rate int) int { return rate / int(time.Second/FrameTime) }
 
-// A Source yields the frames of one stream.
+// Source returns the frames of one stream.
 type Source interface {
-	// Rate is the sample rate in Hz, fixed for the life of the stream.
+	// Rate is the sample rate in Hz. It never changes.
 	Rate() int
-	// ReadFrame fills f, which must be FrameLen(Rate()) long, and blocks until
-	// a frame is available. It returns io.EOF once the stream has ended.
-	// Frames are in order and without gaps: lost audio is concealed.
+	// ReadFrame fills f, which must have the length FrameLen(Rate()). It waits until a frame is available. It returns
+	// io.EOF after the end of the stream. Frames are in order and without gaps, because lost audio is concealed.
 	ReadFrame(f Frame) error
 }
 
-// A Sink takes the frames of one stream, in order. It must not keep f.
+// Sink takes the frames of one stream, in order. It must not keep f.
 type Sink interface {
-	// Rate is the sample rate in Hz, fixed for the life of the stream.
+	// Rate is the sample rate in Hz. It never changes.
 	Rate() int
 	WriteFrame(f Frame) error
 }
 
-// A Feed supplies the audio that a leg sends.
+// Feed supplies the audio that a leg sends.
 type Feed interface {
-	// FillFrame fills f with the frame that is sent at due: now, or later if
-	// the frame's packet is not full yet. The media clock calls it for every
-	// call of the process, so it must not block or allocate. It writes silence
-	// if it has no audio.
+	// FillFrame fills f with the frame that is due. The frame is sent at due, which is now, or later if its packet is
+	// not full yet. The media clock calls FillFrame for every call of the process, so it must not block or allocate.
+	// It writes silence if there is no audio.
 	FillFrame(f Frame, due time.Time)
 }
 
-// A FeedFunc is a function that implements Feed.
+// FeedFunc is a function that implements Feed.
 type FeedFunc func(f Frame, due time.Time)
 
 // FillFrame implements Feed.

@@ -1,5 +1,4 @@
-// Package bridge connects two legs so that their remote parties talk to each
-// other.
+// Package bridge joins two legs, so that their remote parties talk to each other.
 package bridge
 
 import (
@@ -13,42 +12,41 @@ import (
 	"github.com/parley-voice/parley/media/resample"
 )
 
-// A Side is one of the two legs of a bridge.
+// Side identifies one of the two legs of a bridge.
 type Side int
 
-// Sides.
+// Values of Side.
 const (
 	Neither Side = iota - 1
 	A
 	B
 )
 
-// A Tap receives the audio of a side at the rate of its leg. Each side has its
-// own goroutine. It must not block or keep the frame.
+// Tap receives the audio from one side, at the sample rate of that side's leg. Each side calls it from a goroutine of
+// its own. It must not block or keep the frame.
 type Tap func(from Side, f media.Frame)
 
-// An Outcome describes a finished bridge.
+// Outcome describes a bridge that has ended.
 type Outcome struct {
 	First      Side // the side that ended first; Neither if ctx ended
 	Cause      media.Cause
-	Directions [2]DirectionStats // audio from each side
+	Directions [2]DirectionStats // what each side sent
 }
 
-// DirectionStats counts the frames and digits of one direction.
+// DirectionStats holds the counts of frames and digits in one direction.
 type DirectionStats struct {
 	Passed      int64
-	Dropped     int64 // dropped because too many were queued
-	Filled      int64 // concealed because none was queued
-	Keys        int64 // digits forwarded
-	KeysDropped int64 // digits that the other side could not send
+	Dropped     int64 // dropped because too many frames waited
+	Filled      int64 // concealed because no frame was waiting
+	Keys        int64 // digits forwarded to the other side
+	KeysDropped int64 // digits that could not be forwarded
 }
 
-// Join connects two legs until either ends or ctx does, then hangs both up. It
-// takes over the legs: the caller must not read their frames or digits, or
-// play to them. Digits are forwarded if the other leg is a media.Keypad;
-// in-band tones are also audible there. tap may be nil.
+// Join joins two legs until one of them or ctx ends, and then hangs up both. The legs belong to Join: the caller must
+// not read their frames or digits, or play to them. Digits are forwarded if the other leg is a media.Keypad. Tones in
+// the audio are also heard on the other side. tap may be nil.
 //
-// Both legs have ended when Join returns. The error reports a leg that failed.
+// When Join returns, both legs have ended. The error reports a leg that failed.
 func Join(ctx context.Context, a, b media.Leg, tap Tap) (Outcome, error) {
 	j := &bridge{legs: [2]media.Leg{a, b}, tap: tap, ended: make(chan Side, 2)}
 	for side := range j.queues {
@@ -60,7 +58,7 @@ func Join(ctx context.Context, a, b media.Leg, tap Tap) (Outcome, error) {
 	for _, side := range []Side{A, B} {
 		work.Go(func() {
 			failed[side] = j.forwardAudio(side)
-			j.ended <- side // buffered for both sides, never blocks
+			j.ended <- side // never blocks: the channel has room for both sides
 		})
 		work.Go(func() { j.forwardKeys(side) })
 	}
@@ -81,13 +79,13 @@ func Join(ctx context.Context, a, b media.Leg, tap Tap) (Outcome, error) {
 
 type bridge struct {
 	legs   [2]media.Leg
-	queues [2]*queue // by the side that spoke
+	queues [2]*queue // frames from each side
 	keys   [2]keyCounts
 	tap    Tap
 	ended  chan Side
 }
 
-// keyCounts is owned by the goroutine of forwardKeys.
+// keyCounts belongs to the goroutine of forwardKeys.
 type keyCounts struct{ passed, dropped int64 }
 
 func (j *bridge) forwardAudio(from Side) error {

@@ -15,7 +15,7 @@ import (
 	"github.com/parley-voice/parley/media/tone"
 )
 
-// A keypadLeg is a leg that can send digits.
+// keypadLeg is a leg that can send digits.
 type keypadLeg struct {
 	*mediatest.Leg
 	keys strings.Builder
@@ -26,8 +26,8 @@ func (p *keypadLeg) Press(keys string) error {
 	return nil
 }
 
-// TestAudioBothDirections joins legs of all rates. Each side receives the
-// other's tone, undelayed and at its frequency.
+// TestAudioBothDirections joins legs of all sample rates. It checks that each side receives the tone of the other
+// without delay and with its frequency.
 func TestAudioBothDirections(t *testing.T) {
 	for _, rates := range [][2]int{{8000, 8000}, {16000, 16000}, {8000, 16000}, {16000, 8000}} {
 		synctest.Test(t, func(t *testing.T) {
@@ -55,7 +55,7 @@ func TestAudioBothDirections(t *testing.T) {
 				hz   float64
 			}{{a, rates[0], 1000}, {b, rates[1], 440}} {
 				output := row.leg.Output()
-				late := row.rate * 80 / 1000 // one frame in the leg, two in the queue, and the filter
+				late := row.rate * 80 / 1000 // one frame in the leg, two in the queue, and the delay of the filter
 				if len(output) < late+row.rate {
 					t.Fatalf("%v: got %d samples, too few", rates, len(output))
 				}
@@ -93,7 +93,7 @@ func TestDigitsAreForwarded(t *testing.T) {
 		for _, key := range "12#" {
 			b.Press(key)
 		}
-		a.Leg.Press('9') // the other leg has no keypad
+		a.Leg.Press('9') // the other leg cannot send digits
 		time.AfterFunc(time.Second, func() { _ = b.Hangup(media.RemoteHangup) })
 		out, err := Join(t.Context(), a, b, nil)
 		if err != nil || out.First != B || a.keys.String() != "12#" || out.Directions[B].Keys != 3 || out.Directions[A].KeysDropped != 1 {
@@ -102,7 +102,7 @@ func TestDigitsAreForwarded(t *testing.T) {
 	})
 }
 
-// A failingLeg fails in ReadFrame.
+// failingLeg is a leg whose ReadFrame returns an error.
 type failingLeg struct{ *mediatest.Leg }
 
 var errRead = errors.New("read failed")
@@ -118,7 +118,7 @@ func TestJoinReturnsErrors(t *testing.T) {
 	})
 }
 
-// An instantLeg returns a number of frames without waiting.
+// instantLeg is a leg that returns a number of frames without waiting.
 type instantLeg struct {
 	*mediatest.Leg
 	rate, left int

@@ -9,36 +9,35 @@ import (
 )
 
 const (
-	queueLen      = 16 // frames, a power of two
-	prefill       = 2  // frames queued before the first is played: 40 ms
-	maxIdle       = 2  // frames that may remain queued
-	maxWaiting    = 8  // frames beyond which the oldest are dropped at once: 160 ms
-	keepAfterDrop = 3  // frames kept after such a drop: 60 ms
-	watchFrames   = 50 // frames per window of the minimum: 1 s
-	pauseWindows  = 4  // windows with a surplus before speech may be cut
+	queueLen      = 16 // capacity in frames, a power of two
+	prefill       = 2  // frames that wait before the first is played: 40 ms
+	maxIdle       = 2  // frames that may stay in the queue
+	maxWaiting    = 8  // with more frames (160 ms) the oldest are dropped at once
+	keepAfterDrop = 3  // frames left after such a drop: 60 ms
+	watchFrames   = 50 // frames in one measuring window: 1 s
+	pauseWindows  = 4  // windows with a surplus before a frame of speech may be dropped
 )
 
-// A queue passes frames from one side to the media clock of the other. One
-// goroutine pushes, the clock fills; neither waits.
+// queue passes frames from one side to the media clock of the other side. One goroutine pushes and the clock fills;
+// neither waits.
 //
-// The legs have independent clocks and frames come in bursts, so the queue is
-// elastic: an empty queue conceals a frame, and a lasting surplus drops one,
-// in a pause if possible.
+// The clocks of the two legs are independent, and frames may come in bursts. If the queue is empty, a frame is
+// concealed. If frames remain in the queue for long, one is dropped, in a pause if possible.
 type queue struct {
 	frames     [queueLen]media.Frame
-	writeIndex atomic.Uint32 // owned by the pushing goroutine
-	readIndex  atomic.Uint32 // owned by the clock
+	writeIndex atomic.Uint32 // only the pushing goroutine writes it
+	readIndex  atomic.Uint32 // only the clock writes it
 
 	full           atomic.Int64
 	passed         atomic.Int64
 	skipped, added atomic.Int64
 
-	// The rest is owned by the clock.
+	// The fields below belong to the clock.
 	conceal *plc.Concealer
 	started bool
-	fewest  int // frames queued in this window
-	calls   int // in this window
-	surplus int // consecutive windows with a surplus
+	fewest  int // fewest frames in the queue during this window
+	calls   int // frames filled in this window
+	surplus int // number of windows in a row with a surplus
 }
 
 func newQueue(rate int) *queue {
@@ -49,8 +48,8 @@ func newQueue(rate int) *queue {
 	return q
 }
 
-// push adds a frame. A full queue drops it: nothing is being played, and audio
-// played later should not be old.
+// push adds a frame, or drops it if the queue is full. A full queue means that nothing is being played, and old audio
+// should not be played later.
 func (q *queue) push(f media.Frame) {
 	w := q.writeIndex.Load()
 	if w-q.readIndex.Load() == queueLen {

@@ -13,8 +13,8 @@ const frame = 160
 
 func (q *queue) waiting() int { return int(q.writeIndex.Load() - q.readIndex.Load()) }
 
-// TestQueueDrift pushes with a drifting clock for 30 minutes. The queue stays
-// short and the tone keeps its frequency.
+// TestQueueDrift pushes frames for 30 minutes with a clock that drifts. It checks that the queue stays short and that
+// the tone keeps its frequency.
 func TestQueueDrift(t *testing.T) {
 	for _, ppm := range []int{-200, 0, 200} {
 		q, f := newQueue(8000), make(media.Frame, frame)
@@ -50,8 +50,7 @@ func TestQueueDrift(t *testing.T) {
 	}
 }
 
-// TestQueueBursts pushes six frames at a time. After the first gap no frame is
-// concealed or dropped.
+// TestQueueBursts pushes six frames at a time. It checks that no frame is concealed or dropped after the first gap.
 func TestQueueBursts(t *testing.T) {
 	q, f := newQueue(8000), make(media.Frame, frame)
 	sound := tone.Sine(8000, frame, 500, 0.3)

@@ -1,19 +1,19 @@
-// Package codec encodes and decodes RTP audio payloads. Encoders and decoders
-// allocate nothing after they are created.
+// Package codec encodes and decodes the audio payloads of RTP packets. Encoders and decoders allocate nothing after
+// they were created.
 package codec
 
 import "strings"
 
-// A Codec describes an audio format and creates its encoders and decoders. Any
-// number of streams and goroutines may share it.
+// Codec describes an audio format and creates encoders and decoders for it. Any number of streams and goroutines may
+// share a Codec.
 type Codec interface {
-	// Name is the encoding name of the SDP rtpmap line, such as "PCMU".
+	// Name is the encoding name in SDP, such as "PCMU".
 	Name() string
 	// PayloadType is the static RTP payload type (RFC 3551 section 6).
 	PayloadType() uint8
 	// Rate is the sample rate in Hz.
 	Rate() int
-	// ClockRate is the RTP clock rate in Hz. One byte of payload is one tick.
+	// ClockRate is the rate of the RTP clock in Hz. One byte of payload lasts one tick.
 	ClockRate() int
 	// NewEncoder returns an encoder for one stream.
 	NewEncoder() Encoder
@@ -21,30 +21,29 @@ type Codec interface {
 	NewDecoder() Decoder
 }
 
-// An Encoder encodes one stream. It belongs to one goroutine.
+// Encoder encodes one stream. It must be used by one goroutine only.
 type Encoder interface {
-	// Encode writes pcm to dst and returns the number of bytes: as many as
-	// fit. The length of pcm must correspond to whole bytes.
+	// Encode writes encoded pcm to dst and returns the number of bytes. It encodes only as much as fits into dst. The
+	// samples in pcm must fill whole bytes.
 	Encode(dst []byte, pcm []int16) int
 }
 
-// A Decoder decodes one stream. It belongs to one goroutine.
+// Decoder decodes one stream. It must be used by one goroutine only.
 type Decoder interface {
-	// Decode writes payload to dst and returns the number of samples: as many
-	// as fit.
+	// Decode writes decoded samples to dst and returns their number. It decodes only as much as fits into dst.
 	Decode(dst []int16, payload []byte) int
 }
 
-// A Mapping is a codec with its payload type in a session.
+// Mapping is a codec with the payload type that a session uses for it.
 type Mapping struct {
 	PayloadType uint8
 	Codec       Codec
 }
 
-// All returns the supported codecs, preferred first.
+// All returns the supported codecs, in the order of preference.
 func All() []Codec { return []Codec{PCMU{}, PCMA{}, G722{}} }
 
-// ByName finds a codec by its encoding name, in any case (RFC 4566 section 6).
+// ByName returns the codec with an encoding name, in upper or lower case (RFC 4566 section 6).
 func ByName(name string) (Codec, bool) {
 	for _, c := range All() {
 		if strings.EqualFold(c.Name(), name) {

@@ -2,10 +2,9 @@ package codec
 
 import "math/bits"
 
-const g711Rate = 8000 // Hz, of samples and of the RTP clock
+const g711Rate = 8000 // Hz, for samples and for the RTP clock
 
-// PCMU is G.711 µ-law. It is stateless and serves as its own encoder and
-// decoder, which may be shared.
+// PCMU is G.711 µ-law. It has no state: it is its own encoder and decoder, and streams may share it.
 type PCMU struct{ g711 }
 
 type g711 struct{}
@@ -46,7 +45,7 @@ func (PCMU) Decode(dst []int16, payload []byte) int {
 	return n
 }
 
-// PCMA is G.711 A-law. It is stateless like PCMU.
+// PCMA is G.711 A-law. It has no state, like PCMU.
 type PCMA struct{ g711 }
 
 // Name implements Codec.
@@ -79,8 +78,8 @@ func (PCMA) Decode(dst []int16, payload []byte) int {
 	return n
 }
 
-// The µ-law curve has eight segments. With the bias added to the magnitude
-// each begins at a power of two.
+// The µ-law curve has eight segments. After the bias was added to the magnitude, each segment begins at a power of
+// two.
 const (
 	ulawBias = 0x84
 	ulawClip = 0x7fff - ulawBias

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A statelessCodec is a stateless codec.
+// statelessCodec is a codec that is its own encoder and decoder.
 type statelessCodec interface {
 	Codec
 	Encoder
@@ -25,7 +25,7 @@ func TestRoundTrip(t *testing.T) {
 			if again != pcm {
 				t.Errorf("%s %#02x: %d became %d", c.Name(), b, pcm[0], again[0])
 			}
-			// µ-law has two codes for zero; the encoder uses the positive one.
+			// µ-law has two codes for zero. The encoder uses the positive one.
 			if want := byte(b); wire[0] != want && (c.Name() != "PCMU" || want != 0x7f) {
 				t.Errorf("%s %#02x came back as %#02x", c.Name(), b, wire[0])
 			}
@@ -58,8 +58,8 @@ func TestReference(t *testing.T) {
 	}
 }
 
-// TestEncodeNearestLevel checks the decision values: each sample gets the code whose
-// interval contains it, and the levels are monotonic.
+// TestEncodeNearestLevel checks the decision values: each sample gets the code whose interval contains the sample,
+// and greater samples never get lower levels.
 func TestEncodeNearestLevel(t *testing.T) {
 	for _, c := range g711Codecs() {
 		var levels [256]int16

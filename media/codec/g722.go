@@ -1,12 +1,12 @@
 package codec
 
 const (
-	g722Rate  = 16000 // Hz
-	g722Clock = 8000  // Hz; historical error kept for compatibility (RFC 3551 section 4.5.2)
+	g722Rate  = 16000 // sample rate in Hz
+	g722Clock = 8000  // RTP clock rate in Hz; an old error that is kept for compatibility (RFC 3551 section 4.5.2)
 )
 
-// G722 is ITU-T G.722 at 64 kbit/s (mode 1): 7 kHz audio in two bands, each
-// coded with adaptive differential PCM.
+// G722 is ITU-T G.722 at 64 kbit/s (mode 1): 7 kHz audio in two bands. Each band is coded with adaptive differential
+// PCM.
 type G722 struct{}
 
 // Name implements Codec.
@@ -40,7 +40,7 @@ type g722Encoder struct {
 	low, high band
 }
 
-// Encode implements Encoder. Two samples become one byte.
+// Encode implements Encoder. It makes one byte of two samples.
 func (e *g722Encoder) Encode(dst []byte, pcm []int16) int {
 	n := min(len(dst), len(pcm)/2)
 	for i := range n {
@@ -60,7 +60,7 @@ type g722Decoder struct {
 	low, high band
 }
 
-// Decode implements Decoder. One byte becomes two samples.
+// Decode implements Decoder. It makes two samples of one byte.
 func (d *g722Decoder) Decode(dst []int16, payload []byte) int {
 	n := min(len(dst)/2, len(payload))
 	for i, b := range payload[:n] {
@@ -75,11 +75,10 @@ func (d *g722Decoder) Decode(dst []int16, payload []byte) int {
 	return 2 * n
 }
 
-// A qmf holds the last samples of the quadrature mirror filter (G.722
-// sections 3.1 and 4.4), newest last.
+// qmf holds the last samples of the quadrature mirror filter (G.722 sections 3.1 and 4.4), newest last.
 type qmf [24]int32
 
-// push adds two samples and returns the sums over the even and odd positions.
+// push adds two samples. It returns the filter sums over the even and over the odd positions.
 func (m *qmf) push(a, b int32) (even, odd int32) {
 	copy(m[:], m[2:])
 	m[22], m[23] = a, b
@@ -90,7 +89,7 @@ func (m *qmf) push(a, b int32) (even, odd int32) {
 	return even, odd
 }
 
-// quantizeLow returns the six bits of a lower band difference (section 3.3.1).
+// quantizeLow returns the six bits for a difference in the lower band (section 3.3.1).
 func quantizeLow(diff, scale int32) int32 {
 	size := diff
 	if diff < 0 {
@@ -109,8 +108,7 @@ func quantizeLow(diff, scale int32) int32 {
 	return int32(33 - n)
 }
 
-// quantizeHigh returns the two bits of an upper band difference (section
-// 3.3.2).
+// quantizeHigh returns the two bits for a difference in the upper band (section 3.3.2).
 func quantizeHigh(diff, scale int32) int32 {
 	const level = 564
 	size, code := diff, int32(3)

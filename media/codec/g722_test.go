@@ -29,8 +29,8 @@ func file(tb testing.TB, name string) []byte {
 	return b
 }
 
-// TestG722AgainstReference compares with another implementation bit by bit.
-// testdata/README.md names the source of the files.
+// TestG722AgainstReference compares the output bit by bit with another implementation. testdata/README.md names the
+// source of the files.
 func TestG722AgainstReference(t *testing.T) {
 	wire := file(t, "mixed.g722")
 	pcm := make([]int16, 2*len(wire))
@@ -65,8 +65,7 @@ func firstDifference[T comparable](a, b []T) int {
 	return -1
 }
 
-// snr returns the signal-to-noise ratio of got in dB, at the delay of the two
-// mirror filters.
+// snr returns the signal-to-noise ratio of got in dB. got is delayed by the two mirror filters.
 func snr(want, got []int16, delay int) float64 {
 	var signal, noise float64
 	for i := delay; i < len(got); i++ {
@@ -95,7 +94,7 @@ func TestG722RoundTrip(t *testing.T) {
 		}
 		floor := 25.0
 		if hz > 4000 {
-			floor = 12 // two bits per sample
+			floor = 12 // the upper band has only two bits per sample
 		}
 		if s := snr(src[1600:], got[1600:], delay); s < floor {
 			t.Errorf("%v Hz: %.1f dB", hz, s)
@@ -103,8 +102,8 @@ func TestG722RoundTrip(t *testing.T) {
 	}
 }
 
-// TestG722AnyBytes decodes arbitrary bytes. Nothing overflows, and the stream
-// may be cut anywhere.
+// TestG722AnyBytes decodes arbitrary bytes. It checks that nothing overflows and that the stream may be split
+// anywhere.
 func TestG722AnyBytes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		wire := rapid.SliceOfN(rapid.Byte(), 1, 2000).Draw(t, "wire")

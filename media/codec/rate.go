@@ -2,12 +2,10 @@ package codec
 
 import "github.com/parley-voice/parley/media/resample"
 
-// maxSamples is the most samples resampled at once: 20 ms at the highest codec
-// rate.
+// maxSamples is the maximum number of samples resampled at once: 20 ms at the highest rate of a codec.
 const maxSamples = g722Rate / 50
 
-// EncoderAt returns an encoder of c for samples at rate (Hz). Each call takes
-// at most 20 ms.
+// EncoderAt returns an encoder of c for samples at another rate (Hz). Each call of Encode takes at most 20 ms.
 func EncoderAt(c Codec, rate int) Encoder {
 	if c.Rate() == rate {
 		return c.NewEncoder()
@@ -15,8 +13,8 @@ func EncoderAt(c Codec, rate int) Encoder {
 	return &encoderAt{c.NewEncoder(), resample.New(rate, c.Rate()), make([]int16, 0, maxSamples+1)}
 }
 
-// DecoderAt returns a decoder of c that yields samples at rate (Hz). Each call
-// takes at most 20 ms.
+// DecoderAt returns a decoder of c that returns samples at another rate (Hz). Each call of Decode takes at most 20
+// ms.
 func DecoderAt(c Codec, rate int) Decoder {
 	if c.Rate() == rate {
 		return c.NewDecoder()
@@ -42,7 +40,7 @@ type decoderAt struct {
 	Decoder
 
 	to  *resample.Resampler
-	per int // samples per byte
+	per int // samples of the codec per byte
 	buf []int16
 	out []int16
 }

@@ -7,17 +7,18 @@ import (
 	"sync"
 )
 
-// A Limiter counts connections. Its limits must not change after first use.
+// Limiter counts connections. Its limits must not change after the first use.
 type Limiter struct {
 	MaxTotal      int
-	MaxPerNetwork int // a network is an IPv4 address or an IPv6 /64
+	MaxPerNetwork int // limit for one network: an IPv4 address or an IPv6 /64
 
 	mu   sync.Mutex
 	all  int
 	from map[netip.Addr]int
 }
 
-// Acquire returns false if a limit is reached. Each success needs one Release.
+// Acquire counts a connection from a. It returns false, and counts nothing, if a limit is reached. Call Release once
+// for each connection that was counted.
 func (l *Limiter) Acquire(a netip.Addr) bool {
 	a = Network(a)
 	l.mu.Lock()
@@ -33,7 +34,7 @@ func (l *Limiter) Acquire(a netip.Addr) bool {
 	return true
 }
 
-// Release frees one connection of a.
+// Release ends the count of one connection from a.
 func (l *Limiter) Release(a netip.Addr) {
 	a = Network(a)
 	l.mu.Lock()
@@ -44,15 +45,15 @@ func (l *Limiter) Release(a netip.Addr) {
 	}
 }
 
-// Counts returns the number of connections and of networks that have any.
+// Counts returns the number of connections, and the number of networks that have any.
 func (l *Limiter) Counts() (all, networks int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.all, len(l.from)
 }
 
-// Network returns the address that a is counted under: itself, or its IPv6
-// /64, because one subscriber may use all of it.
+// Network returns the address under which connections from a are counted: an IPv4 address itself, or the /64 of an
+// IPv6 address, because one subscriber may use all of it.
 func Network(a netip.Addr) netip.Addr {
 	a = a.Unmap().WithZone("")
 	if a.Is6() {

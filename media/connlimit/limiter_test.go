@@ -46,7 +46,7 @@ func TestLimiter(t *testing.T) {
 	}
 }
 
-// A failingListener is a listener whose Accept fails several times first.
+// failingListener is a listener whose Accept fails several times before it succeeds.
 type failingListener struct {
 	fails  int
 	conn   net.Conn
@@ -69,8 +69,7 @@ func (s *failingListener) Close() error { s.closed = true; return nil }
 
 func (s *failingListener) Addr() net.Addr { return &net.TCPAddr{} }
 
-// TestListenerBacksOff checks that Accept recovers from EMFILE and backs off up
-// to a second.
+// TestListenerBacksOff checks that Accept continues after EMFILE, with pauses that grow to one second.
 func TestListenerBacksOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ours, theirs := net.Pipe()
@@ -83,7 +82,7 @@ func TestListenerBacksOff(t *testing.T) {
 			t.Fatal(err)
 		}
 		_ = c.Close()
-		// 5, 10, 20, 40, 80, 160, 320, 640, 1000 and 1000 ms.
+		// The pauses are 5, 10, 20, 40, 80, 160, 320, 640, 1000 and 1000 ms.
 		if took := time.Since(start); took != 3275*time.Millisecond || failed != 10 {
 			t.Errorf("accepted after %v and %d failures", took, failed)
 		}

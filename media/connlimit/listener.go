@@ -9,14 +9,12 @@ import (
 )
 
 const (
-	// acceptFirst is the pause after a failed Accept; it doubles up to
-	// acceptLast.
+	// acceptFirst is the pause after a failed Accept. Each further failure doubles the pause, up to acceptLast.
 	acceptFirst = 5 * time.Millisecond
 	acceptLast  = time.Second
 )
 
-// A Listener accepts connections within the limits and closes the others at
-// once.
+// Listener accepts connections within the limits. It closes the others at once.
 type Listener struct {
 	net.Listener
 	*Limiter
@@ -26,8 +24,8 @@ type Listener struct {
 	close  func() error
 }
 
-// NewListener limits l. failed is called for each failed Accept; nil disables
-// it.
+// NewListener returns a listener that limits the connections of l. It calls failed after each failed Accept; failed
+// may be nil.
 func NewListener(l net.Listener, g *Limiter, failed func()) *Listener {
 	if failed == nil {
 		failed = func() {}
@@ -36,8 +34,8 @@ func NewListener(l net.Listener, g *Limiter, failed func()) *Listener {
 	return &Listener{l, g, failed, quit, sync.OnceValue(func() error { close(quit); return l.Close() })}
 }
 
-// Accept implements net.Listener. It fails only after Close; other errors,
-// such as EMFILE, are retried.
+// Accept implements net.Listener. It returns an error only after Close. After other errors, such as EMFILE, it tries
+// again.
 func (l *Listener) Accept() (net.Conn, error) {
 	wait := acceptFirst
 	for {
@@ -66,7 +64,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 	}
 }
 
-// pause returns false if the listener is closed within d.
+// pause waits for d. It returns false if the listener is closed meanwhile.
 func (l *Listener) pause(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

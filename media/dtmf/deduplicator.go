@@ -2,27 +2,25 @@ package dtmf
 
 import "time"
 
-// A Method is how a digit was received.
+// Method is the way in which a digit was received.
 type Method uint8
 
-// Methods.
+// Values of Method.
 const (
-	Event  Method = iota // RFC 4733
+	Event  Method = iota // RTP event, RFC 4733
 	Info                 // SIP INFO
 	InBand               // tones in the audio
 )
 
 const (
-	// mergeWithin is the greatest interval between reports of one press by two
-	// methods. mergeInfoWithin applies if one is SIP INFO, which takes another
-	// path and is sometimes sent on release.
+	// If two methods report the same digit within mergeWithin, it is one press. For SIP INFO the limit is
+	// mergeInfoWithin, because INFO takes another path and is sometimes sent when the key is released.
 	mergeWithin     = 100 * time.Millisecond
 	mergeInfoWithin = 500 * time.Millisecond
-	recent          = 8 // presses that another method may still report
+	recent          = 8 // presses that are remembered because another method may still report them
 )
 
-// A Deduplicator drops digits that a second method reports again. Its zero
-// value is ready to use.
+// Deduplicator drops digits that a second method reports again. The zero value is ready to use.
 type Deduplicator struct {
 	presses [recent]keyPress
 	next    int
@@ -32,12 +30,11 @@ type Deduplicator struct {
 type keyPress struct {
 	key     rune
 	at      time.Duration
-	methods uint8 // one bit per Method
+	methods uint8 // methods that have reported the press; one bit for each Method
 }
 
-// Accept reports whether a digit received by method at a time is a new press.
-// Once RFC 4733 events arrive, other methods are ignored: they repeat the same
-// digits.
+// Accept reports whether a digit that method received at a time is a new press. After the first RFC 4733 event, it
+// rejects all other methods, because they repeat the same digits.
 func (d *Deduplicator) Accept(key rune, method Method, at time.Duration) bool {
 	if method != Event && d.events {
 		return false

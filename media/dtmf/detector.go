@@ -5,35 +5,35 @@ import (
 	"time"
 )
 
-// Detection thresholds (ITU-T Q.24, and stricter to reject speech).
+// Thresholds for detection. They follow ITU-T Q.24, but are stricter, so that speech is not taken for digits.
 const (
 	window       = 20 * time.Millisecond
 	hop          = 10 * time.Millisecond
-	hits         = 3    // equal windows that make a digit: 40 ms
-	misses       = 2    // windows without it that end it
-	minPower     = 1e-4 // lowest power of a tone: -40 dB of a full-scale sine
-	minShare     = 0.55 // least share of the total power in the two tones
-	apart        = 5    // least ratio of a tone to the others of its group
-	twist        = 6.3  // greatest ratio of low to high tone: 8 dB
-	reverseTwist = 4.0  // greatest ratio of high to low tone: 6 dB
+	hits         = 3    // windows in a row with the same digit that make a press: 40 ms
+	misses       = 2    // windows without the digit that end the press
+	minPower     = 1e-4 // minimum power of a tone: -40 dB relative to a full-scale sine
+	minShare     = 0.55 // minimum share of the two tones in the total power
+	apart        = 5    // minimum power ratio of a tone to the other tones of its group
+	twist        = 6.3  // maximum power ratio of low to high tone: 8 dB
+	reverseTwist = 4.0  // maximum power ratio of high to low tone: 6 dB
 	none         = -1
 )
 
-// A Detector detects in-band DTMF. It belongs to one goroutine and allocates
-// nothing after NewDetector.
+// Detector detects DTMF tones in audio. It must be used by one goroutine only. It allocates nothing after
+// NewDetector.
 type Detector struct {
-	tones  [8]float64 // Goertzel coefficients, rows first
+	tones  [8]float64 // Goertzel coefficients; the row tones come first
 	window []int16
 	hop    int
 	filled int
 
 	last   int // code of the last window, or none
-	run    int // equal windows in a row
-	down   int // code of the pressed digit, or none
-	absent int // windows since it was last present
+	run    int // number of windows in a row with the code last
+	down   int // code of the digit that is pressed, or none
+	absent int // windows since the pressed digit was last present
 }
 
-// NewDetector returns a Detector for audio at rate (Hz).
+// NewDetector returns a Detector for audio with a sample rate in Hz.
 func NewDetector(rate int) *Detector {
 	d := &Detector{last: none, down: none}
 	for i := range 4 {
@@ -45,11 +45,11 @@ func NewDetector(rate int) *Detector {
 	return d
 }
 
-// Delay is the greatest time from the beginning of a tone to its detection.
+// Delay is the maximum time from the beginning of a tone to its detection.
 const Delay = window + (hits-1)*hop
 
-// Detect takes the next audio, at most 20 ms, and returns a digit whose press
-// was detected in it. A held digit counts once.
+// Detect processes the next audio, at most 20 ms. If it detects a new press, it returns the digit. A digit that is
+// held down counts once.
 func (d *Detector) Detect(pcm []int16) (key rune, pressed bool) {
 	for len(pcm) > 0 {
 		n := copy(d.window[d.filled:], pcm)
@@ -65,7 +65,7 @@ func (d *Detector) Detect(pcm []int16) (key rune, pressed bool) {
 	return key, pressed
 }
 
-// MarkGap marks missing audio. A held digit stays pressed.
+// MarkGap says that audio is missing here. A digit that is held down remains pressed.
 func (d *Detector) MarkGap() { d.filled = 0 }
 
 func (d *Detector) step(code int) (rune, bool) {
@@ -97,7 +97,7 @@ func (d *Detector) classify() int {
 	if all < 2*minPower*n/2*math.MaxInt16*math.MaxInt16 {
 		return none
 	}
-	var power [8]float64 // as a share of the total
+	var power [8]float64 // power of each tone, as a share of the total
 	for i, c := range d.tones {
 		var s1, s2 float64
 		for _, x := range d.window {
@@ -114,7 +114,7 @@ func (d *Detector) classify() int {
 	return int(code)
 }
 
-// strongest returns the tone that stands out in a group, if one does.
+// strongest returns the strongest tone of a group. ok is false if no tone stands out.
 func strongest(power []float64) (at int, most float64, ok bool) {
 	var second float64
 	for i, p := range power {

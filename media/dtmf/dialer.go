@@ -2,56 +2,56 @@ package dtmf
 
 import "sync"
 
-// Durations of a digit, in frames of 20 ms.
+// Durations in frames of 20 ms.
 const (
-	DownFrames  = 5  // tone or event: 100 ms
-	repeats     = 2  // retransmissions of the end packet (RFC 4733 section 2.5.1.4)
-	keyFrames   = 8  // from one digit to the next, with a gap of 60 ms
-	pauseFrames = 25 // of Pause
+	DownFrames  = 5  // duration of a tone or event: 100 ms
+	repeats     = 2  // repetitions of the end packet (RFC 4733 section 2.5.1.4)
+	keyFrames   = 8  // from the start of one digit to the next; the gap is 60 ms
+	pauseFrames = 25 // duration of the character Pause
 )
 
-// maxQueued is the number of digits that may be queued: 10 seconds.
+// maxQueued is the maximum number of digits in the queue: 10 seconds.
 const maxQueued = 64
 
-// A Step describes what one frame sends for a digit.
+// Step says what is sent in one frame for a digit.
 type Step struct {
-	Busy  bool  // a digit or its gap replaces the audio
-	Code  uint8 // event code
-	Frame int   // index since the digit's beginning
+	Busy  bool  // a digit, or the gap after it, replaces the audio
+	Code  uint8 // event code of the digit
+	Frame int   // number of the frame since the digit began, from 0
 }
 
-// IsFirst reports whether the digit begins in this frame.
+// IsFirst reports whether a digit begins in this frame.
 func (s Step) IsFirst() bool { return s.Busy && s.Frame == 0 }
 
 // IsDown reports whether the digit is pressed in this frame.
 func (s Step) IsDown() bool { return s.Busy && s.Frame < DownFrames }
 
-// Event reports whether this frame sends an event packet (ok), the frames
-// pressed so far, and whether it is an end packet.
+// Event reports whether an event packet is sent in this frame (ok). It also returns for how many frames the digit has
+// been pressed, and whether the packet is an end packet.
 func (s Step) Event() (frames int, end, ok bool) {
 	return min(s.Frame+1, DownFrames), s.Frame+1 >= DownFrames, s.Busy && s.Frame < DownFrames+repeats
 }
 
-// A Dialer sends digits one after the other. Press may be called from any
-// goroutine; Next belongs to one. Neither blocks or allocates.
+// Dialer sends digits one after the other. Press may be called from any goroutine, Next from one only. Neither blocks
+// or allocates.
 type Dialer struct {
 	queue chan rune
-	mu    sync.Mutex // held by Press
+	mu    sync.Mutex // locked by Press
 	step  Step
-	left  int // frames left of the digit or pause
+	left  int // remaining frames of the digit or pause
 }
 
 // NewDialer returns a Dialer with an empty queue.
 func NewDialer() *Dialer { return &Dialer{queue: make(chan rune, maxQueued)} }
 
-// Press queues all keys, or none and returns an error.
+// Press adds keys to the queue. If they do not all fit or one is invalid, it adds none and returns an error.
 func (d *Dialer) Press(keys string) error {
 	if err := Validate(keys); err != nil {
 		return err
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if len(d.queue)+len(keys) > maxQueued { // every digit is one byte
+	if len(d.queue)+len(keys) > maxQueued { // in a valid text every digit is one byte
 		return ErrFull
 	}
 	for _, k := range keys {
@@ -60,7 +60,7 @@ func (d *Dialer) Press(keys string) error {
 	return nil
 }
 
-// Next returns the step of the next frame.
+// Next returns what to send in the next frame.
 func (d *Dialer) Next() Step {
 	if d.left == 0 {
 		select {

@@ -8,17 +8,16 @@ import (
 	"strings"
 )
 
-// Names are the digits in the order of their event codes (RFC 4733 section
-// 3.2).
+// Names lists the digits in the order of their event codes (RFC 4733 section 3.2).
 const Names = "0123456789*#ABCD"
 
-// Pause is the character for half a second of silence.
+// Pause is a character that stands for half a second of silence.
 const Pause = ','
 
-// ErrFull means that the queue of digits is full.
+// ErrFull means that too many digits are in the queue.
 var ErrFull = errors.New("too many keys queued")
 
-// Key returns the digit of an event code.
+// Key returns the digit with an event code.
 func Key(code uint8) (rune, bool) {
 	if int(code) >= len(Names) {
 		return 0, false
@@ -26,7 +25,7 @@ func Key(code uint8) (rune, bool) {
 	return rune(Names[code]), true
 }
 
-// Code returns the event code of a digit, in either case.
+// Code returns the event code of a digit. A to D may be in upper or lower case.
 func Code(key rune) (uint8, bool) {
 	if key >= 'a' && key <= 'd' {
 		key -= 'a' - 'A'
@@ -35,7 +34,7 @@ func Code(key rune) (uint8, bool) {
 	return uint8(max(0, n)), n >= 0 //nolint:gosec // one of sixteen
 }
 
-// Validate returns an error if keys holds anything but digits and Pause.
+// Validate returns an error if keys contains a character that is neither a digit nor Pause.
 func Validate(keys string) error {
 	for _, k := range keys {
 		if _, ok := Code(k); !ok && k != Pause {

@@ -102,7 +102,7 @@ func TestDeduplicator(t *testing.T) {
 	}
 }
 
-// dial returns the tones of keys with noise.
+// dial returns the audio of keys pressed one after the other, with noise.
 func dial(rate int, keys string, on, off time.Duration, detune, highGain, noise float64, rng *rand.Rand) []int16 {
 	var pcm []int16
 	length := func(d time.Duration) int { return int(d * time.Duration(rate) / time.Second) }
@@ -133,7 +133,7 @@ func detectAll(rate int, pcm []int16) string {
 }
 
 func TestDetector(t *testing.T) {
-	snr := func(db float64) float64 { return 0.2 * math.Pow(10, -db/20) } // for two sines of 0.2
+	snr := func(db float64) float64 { return 0.2 * math.Pow(10, -db/20) } // noise amplitude for a ratio in dB to two sines of amplitude 0.2
 	for name, row := range map[string]struct {
 		on, off         time.Duration
 		detune, high    float64
@@ -155,7 +155,7 @@ func TestDetector(t *testing.T) {
 	} {
 		rng := rand.New(rand.NewPCG(1, 2))
 		for _, rate := range []int{8000, 16000} {
-			lead := make([]int16, rng.IntN(rate/50)) // digits begin anywhere in a frame
+			lead := make([]int16, rng.IntN(rate/50)) // random silence, so that a digit may begin anywhere in a frame
 			got := detectAll(rate, append(lead, dial(rate, Names+Names, row.on, row.off, row.detune, row.high, row.noise, rng)...))
 			want := Names + Names
 			if row.silent {

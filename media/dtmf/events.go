@@ -2,14 +2,12 @@ package dtmf
 
 import "encoding/binary"
 
-// reorderTicks is the greatest age of a reordered packet against the last
-// digit: one second at 8 kHz.
+// reorderTicks limits how much older than the last digit a reordered packet may be: one second at 8 kHz.
 const reorderTicks = 8000
 
-// An EventDecoder decodes telephone-event packets (RFC 4733), one digit per
-// event. Its zero value is ready to use.
+// EventDecoder decodes telephone-event packets (RFC 4733) into one digit per event. The zero value is ready to use.
 type EventDecoder struct {
-	// Rate is the RTP clock rate in Hz; 0 means 8000.
+	// Rate is the rate of the RTP clock in Hz; 0 means 8000.
 	Rate uint32
 
 	started  bool
@@ -18,10 +16,9 @@ type EventDecoder struct {
 	duration uint16
 }
 
-// Decode takes a telephone-event packet of stream ssrc and returns a digit if
-// a new one was pressed. The timestamp identifies an event (RFC 4733 section
-// 2.5.1.2), so repeated ends and the loss of its first or last packets do not
-// matter.
+// Decode processes a telephone-event packet of the stream ssrc. If it is a new press, Decode returns the digit. All
+// packets of an event have the same timestamp (RFC 4733 section 2.5.1.2), so repeated end packets, or the loss of the
+// first or last packets, do no harm.
 func (d *EventDecoder) Decode(ssrc, ts uint32, marker bool, payload []byte) (key rune, pressed bool) {
 	if len(payload) < 4 {
 		return 0, false
@@ -32,12 +29,12 @@ func (d *EventDecoder) Decode(ssrc, ts uint32, marker bool, payload []byte) (key
 		d.duration = max(d.duration, duration)
 		return 0, false
 	}
-	// Reordered: older than the last digit. An even older timestamp comes from
-	// a clock that was set back, as some senders do.
+	// The packet is older than the last digit: it was reordered. A much older timestamp comes from a clock that was
+	// set back, as some senders do.
 	if back := d.ts - ts; same && back < reorderTicks*max(1, d.Rate/8000) {
 		return 0, false
 	}
-	// A long press continues in a new segment (section 2.5.1.3).
+	// A long press goes on in a new segment (section 2.5.1.3).
 	continues := same && event == d.event && !marker && ts-d.ts == uint32(d.duration)
 	*d = EventDecoder{Rate: d.Rate, started: true, ssrc: ssrc, ts: ts, event: event, duration: duration}
 	if continues {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// FuzzDigits checks that any packets and audio yield only valid digits, no
-// event twice, and one press for two methods within the merge interval.
+// FuzzDigits checks that arbitrary packets and audio yield only valid digits, no event twice, and one press if two
+// methods report it within the limit.
 func FuzzDigits(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 160, 1, 5, 0x0a, 0, 160, 0, 0, 0, 160, 0, 5, 0x8a, 1, 64})
 	f.Add([]byte{0, 0, 0x16, 0xda, 1, 11, 0x8a, 8, 192, 0, 0, 0x44, 0xe0, 1, 0, 0x8a, 8, 192})

@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// Tone amplitudes relative to full scale, -9 and -7 dBm0: lines attenuate the
-// high tones more.
+// Amplitudes of the tones relative to full scale: -9 and -7 dBm0. The high tone is louder, because lines attenuate it
+// more.
 const (
 	lowLoud  = 0.25
 	highLoud = 0.31
-	ramp     = 2500 * time.Microsecond // avoids clicks
+	ramp     = 2500 * time.Microsecond // fade-in and fade-out that avoid clicks
 )
 
-// rows and columns are the frequencies in Hz (ITU-T Q.23).
+// rows and columns are the frequencies of the tones in Hz (ITU-T Q.23).
 //
 //nolint:gochecknoglobals // read-only tables
 var (
@@ -33,8 +33,8 @@ func padPosition(code uint8) (row, column int) {
 	return 0, 0
 }
 
-// Tone fills frame with the audio of a step at rate (Hz): two tones while the
-// digit is pressed, else silence.
+// Tone fills frame with the audio of a step, at a sample rate in Hz: two tones while the digit is pressed, otherwise
+// silence.
 func Tone(frame []int16, rate int, s Step) {
 	if !s.IsDown() {
 		clear(frame)

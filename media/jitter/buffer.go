@@ -7,45 +7,43 @@ import (
 
 const (
 	frameTicks = int64(FrameLen)
-	windowLen  = 8192 // ticks buffered at most, a power of two
+	windowLen  = 8192 // maximum number of buffered ticks, a power of two
 	stampLen   = 80   // ticks that share one arrival time and one format
-	stampsLen  = 256  // covers the window twice, a power of two
+	stampsLen  = 256  // number of such groups, enough for two windows; a power of two
 
-	maxEarly          = 500 * time.Millisecond // a packet this much too early starts a new timeline
-	floorSpan         = 2 * time.Second        // the least transit is remembered for one to two of these
-	lateRun           = 5                      // late packets that start a new timeline
-	lateSpan          = 80 * time.Millisecond  // least time that they must span: a burst of old packets does not count
-	lateSpread        = 100 * time.Millisecond // greatest spread of their lateness
-	silentAfter       = time.Second            // without packets: then a late packet with a marker starts a new timeline
-	previousSourceFor = 100 * time.Millisecond // packets of the previous source may still arrive
+	maxEarly          = 500 * time.Millisecond // a packet that is early by more than this starts a new timeline
+	floorSpan         = 2 * time.Second        // the shortest transit is remembered for one to two of these spans
+	lateRun           = 5                      // number of late packets in a row that start a new timeline
+	lateSpan          = 80 * time.Millisecond  // minimum time between the first and last of them, so that a burst of old packets has no effect
+	lateSpread        = 100 * time.Millisecond // maximum difference of their lateness
+	silentAfter       = time.Second            // time without packets after which a late packet with a marker starts a new timeline
+	previousSourceFor = 100 * time.Millisecond // time in which packets of the previous source may still arrive
 )
 
-// A Buffer orders the packets of one stream on the sender's timeline and cuts
-// it into frames. Positions are ticks and never wrap. It belongs to one
-// goroutine and allocates nothing after New.
+// Buffer orders the packets of one stream by the sender's timestamps and cuts them into frames. Positions on this
+// timeline are ticks and never wrap. A Buffer must be used by one goroutine only. It allocates nothing after New.
 //
-// A complete frame is released at once. A frame with missing packets waits
-// until depth has passed after its expected arrival on the fastest recent
-// path. The depth follows the jitter, from 20 to 120 ms.
+// A complete frame can be read at once. A frame with missing packets can be read when depth has passed after the time
+// at which it would have arrived with the shortest recent transit. The depth follows the jitter, from 20 to 120 ms.
 type Buffer struct {
 	bytes  [windowLen]byte
 	have   [windowLen / 64]uint64
 	stamps [stampsLen]time.Duration
 	format [stampsLen]uint8
 
-	next int64 // position of the next frame to release
-	end  int64 // end of the furthest packet
+	next int64 // position of the next frame
+	end  int64 // end of the latest packet
 
-	hasAudio   bool // a packet has arrived
+	hasAudio   bool // a packet with audio has arrived
 	source, ts uint32
-	pos        int64 // position of ts
+	pos        int64 // position of the timestamp ts
 	last       time.Duration
-	former     uint32        // previous source
-	changed    time.Duration // time of the last change of source; valid if skips > 0
+	former     uint32        // SSRC of the previous source
+	changed    time.Duration // time at which the source last changed; valid if skips > 0
 	silent     bool          // the last packet was comfort noise
-	noise      uint8         // level of that noise
+	noise      uint8         // level of the comfort noise
 
-	floor, prev time.Duration // least transit of this span and the previous one
+	floor, prev time.Duration // shortest transit in this span and in the one before
 	floorSince  time.Duration
 	depth       depth
 
@@ -54,7 +52,7 @@ type Buffer struct {
 	lateSince time.Duration
 
 	startedAt time.Duration
-	skew      time.Duration // frames that the reader added or dropped, as a duration
+	skew      time.Duration // duration of frames that the reader added, minus those that it dropped
 
 	seqs  sequence
 	late  int64
@@ -66,15 +64,14 @@ func New() *Buffer {
 	return &Buffer{prev: math.MaxInt64, depth: depth{before: firstDelay}}
 }
 
-// Start starts the timeline at now: silence is due from then on.
+// Start starts the timeline at now. From then on, frames of silence are due if no packets arrive.
 func (b *Buffer) Start(now time.Duration) {
 	b.startedAt, b.skew = now-span(b.next), 0
 	b.floor, b.floorSince = b.startedAt, now
 }
 
-// Put adds one packet. Of a Key packet only the sequence number counts, and
-// only if its SSRC is that of the audio; its timeline differs (RFC 4733
-// section 2.5.1.2). A payload longer than MaxPayload is ignored.
+// Put adds a packet. Of a packet of kind Key only the sequence number is used, and only if the SSRC is that of the
+// audio, because its timestamps differ (RFC 4733 section 2.5.1.2). Put ignores a payload longer than MaxPayload.
 func (b *Buffer) Put(p *Packet) {
 	if p.Kind == Key {
 		if !b.hasAudio || p.SSRC == b.source {
@@ -109,8 +106,8 @@ func (b *Buffer) Put(p *Packet) {
 	b.store(p)
 }
 
-// Full reports whether p lies beyond the window while the next frame is
-// complete and should be read first. Otherwise p would start a new timeline.
+// Full reports whether p does not fit into the window although the next frame is complete. The reader should then
+// read that frame first. Otherwise p would start a new timeline.
 func (b *Buffer) Full(p *Packet) bool {
 	if !b.hasAudio || p.Kind != Speech || p.SSRC != b.source {
 		return false
@@ -119,17 +116,16 @@ func (b *Buffer) Full(p *Packet) bool {
 	return end > b.next+windowLen && b.isComplete()
 }
 
-// quietest is the lowest level of comfort noise, in -dBov.
+// quietest is the lowest level of comfort noise, in -dBov (decibels below overload).
 const quietest = 127
 
-// isFromPreviousSource reports whether a packet of the previous source was overtaken by
-// the new source.
+// isFromPreviousSource reports whether p comes from the previous source and was delayed.
 func (b *Buffer) isFromPreviousSource(p *Packet) bool {
 	return b.skips > 0 && p.SSRC == b.former && p.SSRC != b.source && p.At-b.changed < previousSourceFor
 }
 
-// place sets the position of a packet, and starts a new timeline if it has
-// none on this one. It returns false for a late packet.
+// place sets the position of a packet. If the packet does not fit on the timeline, it starts a new one. It returns
+// false for a late packet.
 func (b *Buffer) place(p *Packet) bool {
 	pos := b.pos + int64(int32(p.Timestamp-b.ts)) //nolint:gosec // modular difference
 	end := pos + int64(len(p.Payload))
@@ -138,8 +134,8 @@ func (b *Buffer) place(p *Packet) bool {
 	case transit < b.quickest()-maxEarly || end > b.next+windowLen:
 		b.resync(p)
 	case end <= b.next && p.Kind == Comfort:
-		// The noise level is valid whatever its timestamp. It proves no longer
-		// path: some clocks stop in silence.
+		// The noise level is valid whatever the timestamp is. The packet does not count as late, because some clocks
+		// stop in silence.
 	case end <= b.next:
 		b.depth.learn(transit-b.quickest(), p.At)
 		if !b.tooLate(p, transit) {
@@ -155,9 +151,8 @@ func (b *Buffer) place(p *Packet) bool {
 	return true
 }
 
-// align shifts the timeline by less than a frame if speech resumes in the
-// middle of one after intended silence. Otherwise every frame would wait for
-// two packets.
+// align shifts the timeline by less than a frame if speech begins in the middle of a frame after intended silence.
+// Otherwise every frame would need two packets.
 func (b *Buffer) align(p *Packet, pos int64) int64 {
 	off := (pos - b.next) % frameTicks
 	if off <= 0 || b.end > b.next || p.Kind != Speech || !p.Marker && !b.silent {
@@ -183,8 +178,8 @@ func (b *Buffer) resync(p *Packet) {
 	b.floor, b.prev, b.floorSince = p.At-span(b.next), math.MaxInt64, p.At
 }
 
-// learn tracks the least transit of recent spans, so that a slower remote
-// clock moves the due times along.
+// learn keeps the shortest transit of recent spans. If the remote clock is slow, the times at which frames are due
+// move along.
 func (b *Buffer) learn(transit, at time.Duration) {
 	if at-b.floorSince > floorSpan {
 		b.prev, b.floor, b.floorSince = b.floor, transit, at
@@ -193,8 +188,8 @@ func (b *Buffer) learn(transit, at time.Duration) {
 	b.depth.learn(transit-b.quickest(), at)
 }
 
-// tooLate counts a late packet and reports whether it starts a new timeline:
-// the path became longer, or the sender's clock stopped.
+// tooLate counts a late packet. It reports whether the packet starts a new timeline, because the path became longer
+// or the sender's clock stopped.
 func (b *Buffer) tooLate(p *Packet, transit time.Duration) bool {
 	if p.Marker && (b.silent || p.At-b.last > silentAfter) || b.silent && transit > b.quickest()+maxEarly {
 		return true
@@ -212,7 +207,7 @@ func (b *Buffer) tooLate(p *Packet, transit time.Duration) bool {
 
 func (b *Buffer) store(p *Packet) {
 	n := int64(len(p.Payload))
-	for i := max(0, b.next-b.pos); i < n; { // copy up to one word of have
+	for i := max(0, b.next-b.pos); i < n; { // handle up to one word of have at a time
 		at := b.pos + i
 		run := min(64-at%64, n-i)
 		copy(b.bytes[at%windowLen:], p.Payload[i:i+run])

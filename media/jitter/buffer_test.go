@@ -10,17 +10,16 @@ import (
 
 const ms = time.Millisecond
 
-// A testSender fills each frame with its number, which identifies the released
-// frames.
+// testSender fills each frame with a number that identifies it after its release.
 type testSender struct {
 	ssrc  uint32
 	seq   uint16
 	ts    uint32
-	ptime int // ms
+	ptime int // packet time in ms
 }
 
-// packet returns the next packet, arriving at at. Every 20 ms carry their own
-// number, from 1 to 250 repeatedly.
+// packet returns the next packet, which arrives at at. Each 20 ms of audio have a number of their own; the numbers 1
+// to 250 repeat.
 func (s *testSender) packet(at time.Duration) *Packet {
 	p := &Packet{At: at, SSRC: s.ssrc, Seq: s.seq, Timestamp: s.ts, Payload: make([]byte, s.ptime*8)}
 	for i := range p.Payload {
@@ -31,7 +30,7 @@ func (s *testSender) packet(at time.Duration) *Packet {
 	return p
 }
 
-// packets returns n packets, the first arriving at from and each ptime later.
+// packets returns n packets. The first arrives at from, each further one ptime later.
 func (s *testSender) packets(from time.Duration, n int) (all []*Packet) {
 	for i := range n {
 		all = append(all, s.packet(from+time.Duration(i*s.ptime)*ms))
@@ -43,7 +42,7 @@ func (s *testSender) packets(from time.Duration, n int) (all []*Packet) {
 type released struct {
 	at    time.Duration
 	whole bool
-	value byte // first byte present; 0 if none
+	value byte // first byte of the frame that was received; 0 if none was
 }
 
 func takeAll(j *Buffer, now time.Duration) (all []released) {
@@ -63,8 +62,7 @@ func takeAll(j *Buffer, now time.Duration) (all []released) {
 	}
 }
 
-// play runs packets through a buffer that is read at every arrival and every
-// 20 ms, as Session does.
+// play puts packets into a buffer. It reads the buffer after every arrival and every 20 ms, as Session does.
 func play(j *Buffer, packets []*Packet, until time.Duration) (all []released) {
 	next := time.Duration(0)
 	for tick := time.Duration(0); tick <= until; tick += 20 * ms {
@@ -78,7 +76,7 @@ func play(j *Buffer, packets []*Packet, until time.Duration) (all []released) {
 	return all
 }
 
-// values returns the numbers of complete frames.
+// values returns the numbers of the complete frames.
 func values(all []released) (v []byte) {
 	for _, r := range all {
 		if r.whole {
@@ -101,7 +99,7 @@ func gaps(all []released) (n int) {
 
 func TestJitterInOrderAtOnce(t *testing.T) {
 	for _, ptime := range []int{10, 20, 30, 40, 60} {
-		// Sequence number and timestamp wrap during the test.
+		// The sequence number and the timestamp wrap around during the test.
 		s := &testSender{ssrc: 1, seq: 65500, ts: math.MaxUint32 - 160*200 + 1, ptime: ptime}
 		s.ts -= s.ts % uint32(FrameLen)
 		j := New()
@@ -114,7 +112,7 @@ func TestJitterInOrderAtOnce(t *testing.T) {
 		if j.late != 0 || j.skips != 0 || j.seqs.missing() != 0 || j.seqs.dup != 0 {
 			t.Errorf("ptime %d: late %d, skips %d, lost %d, dup %d", ptime, j.late, j.skips, j.seqs.missing(), j.seqs.dup)
 		}
-		// Each frame is released with the packet that completes it.
+		// Each frame is released together with the packet that completes it.
 		for i, r := range all {
 			if r.whole && r.at%(10*ms) != 0 {
 				t.Errorf("ptime %d: frame %d came at %v", ptime, i, r.at)
@@ -198,7 +196,7 @@ func TestJitterEdgeCases(t *testing.T) {
 		}
 	})
 	t.Run("pause", func(t *testing.T) {
-		// The sender pauses for 10 s; its RTP clock continues or stops.
+		// The sender pauses for 10 s while its RTP clock continues or stops.
 		for name, clock := range map[string]uint32{"running": 160 * 500, "stopped": 0} {
 			s, p := stream(20)
 			s.ts += clock
@@ -213,8 +211,7 @@ func TestJitterEdgeCases(t *testing.T) {
 		}
 	})
 	t.Run("backlog is not replayed", func(t *testing.T) {
-		// The network holds all packets for 10 s and then delivers them at
-		// once.
+		// The network holds back all packets for 10 s and then delivers them at once.
 		_, p := stream(600)
 		for i := 20; i < 520; i++ {
 			p[i].At = 520 * 20 * ms
@@ -259,8 +256,7 @@ func TestJitterEdgeCases(t *testing.T) {
 	})
 }
 
-// TestJitterDrift runs a drifting sender for an hour. No frame may be lost,
-// delayed or invented.
+// TestJitterDrift runs a sender whose clock drifts for an hour. It checks that no frame is lost, delayed or invented.
 func TestJitterDrift(t *testing.T) {
 	for _, ppm := range []int{-200, 50, 200} {
 		s := &testSender{ssrc: 1, ptime: 20}
@@ -286,8 +282,8 @@ func TestJitterDrift(t *testing.T) {
 	}
 }
 
-// TestJitterAnyNetwork checks that with any delay within the depth every
-// delivered frame is released once and in order, at the rate of real time.
+// TestJitterAnyNetwork checks that, if no delay exceeds the depth, every delivered frame is released once, in order
+// and in real time.
 func TestJitterAnyNetwork(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := &testSender{
@@ -304,7 +300,7 @@ func TestJitterAnyNetwork(t *testing.T) {
 		for i := range n {
 			at := time.Duration(i)*20*ms + time.Duration(rapid.IntRange(0, 45).Draw(t, "delay"))*ms
 			p := s.packet(at)
-			// The number of the frame, counted from the first packet.
+			// The value is the number of the frame, counted from the first packet.
 			for k := range FrameLen {
 				p.Payload[k] = 1 + byte((int(p.Timestamp-base)/FrameLen)%250)
 			}
@@ -324,7 +320,7 @@ func TestJitterAnyNetwork(t *testing.T) {
 				sent[f.p.Payload[0]] = true
 			}
 		}
-		for i := range packets { // by arrival
+		for i := range packets { // in the order of arrival
 			for k := i; k > 0 && packets[k].At < packets[k-1].At; k-- {
 				packets[k], packets[k-1] = packets[k-1], packets[k]
 			}
@@ -372,8 +368,8 @@ func TestSequence(t *testing.T) {
 	}
 }
 
-// TestKeySequenceNumbers checks that Key packets move no timeline, and that their
-// sequence numbers count only within the audio's SSRC.
+// TestKeySequenceNumbers checks that packets of kind Key do not move the timeline, and that their sequence numbers
+// count only if they have the SSRC of the audio.
 func TestKeySequenceNumbers(t *testing.T) {
 	for name, row := range map[string]struct {
 		ssrc uint32

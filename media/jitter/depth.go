@@ -5,20 +5,20 @@ import "time"
 const (
 	minDepth   = 20 * time.Millisecond
 	maxDepth   = 120 * time.Millisecond
-	firstDelay = 20 * time.Millisecond // assumed worst delay at the start: a depth of 60 ms
-	depthSpan  = 5 * time.Second       // the worst delay is remembered for one to two of these
+	firstDelay = 20 * time.Millisecond // worst delay that is assumed at the start, which makes a depth of 60 ms
+	depthSpan  = 5 * time.Second       // the worst delay is remembered for one to two of these spans
 	maxLearned = 2 * maxDepth          // a longer delay is an outage that no depth can bridge
 )
 
-// A depth is the wait for missing packets beyond the fastest path: twice the
-// worst recent delay plus one frame. It grows with the first slow packet and
-// shrinks after a while without any. Complete frames do not wait.
+// depth is how long a frame waits for missing packets, beyond the shortest transit: twice the worst recent delay plus
+// one frame. It grows with the first slow packet and shrinks some time after the last one. Complete frames do not
+// wait.
 type depth struct {
-	worst, before time.Duration // delays of this span and the previous one
+	worst, before time.Duration // worst delay in this span and in the one before
 	since         time.Duration
 }
 
-// learn records how much slower than the fastest path a packet was.
+// learn records how much slower a packet was than the fastest one.
 func (d *depth) learn(delay, at time.Duration) {
 	if at-d.since > depthSpan {
 		d.before, d.worst, d.since = d.worst, 0, at

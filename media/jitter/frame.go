@@ -5,19 +5,18 @@ import (
 	"time"
 )
 
-// A Readiness describes the next frame.
+// Readiness is the state of the next frame.
 type Readiness uint8
 
 // Values of Readiness.
 const (
-	Wait     Readiness = iota // not due yet
-	Complete                  // all packets have arrived
-	Partial                   // due, with parts missing or empty
+	Wait     Readiness = iota // the frame is not due yet
+	Complete                  // all packets of the frame have arrived
+	Partial                   // the frame is due, but some or all of it is missing
 )
 
-// Ready returns the state of the next frame at now. Unless it is Wait, the
-// reader takes the frame with Copy, uses NextRun to find the received parts if
-// it is Partial, and calls Advance.
+// Ready returns the state of the next frame at now. If it is not Wait, the reader calls Copy, for a Partial frame
+// NextRun to find the received parts, and then Advance.
 func (b *Buffer) Ready(now time.Duration) Readiness {
 	switch {
 	case b.isComplete():
@@ -29,10 +28,10 @@ func (b *Buffer) Ready(now time.Duration) Readiness {
 	}
 }
 
-// due returns when an incomplete next frame is released.
+// due returns the time at which the next frame is released if it stays incomplete.
 func (b *Buffer) due() time.Duration { return b.quickest() + span(b.next) + b.depth.get() }
 
-// isComplete checks whole words of have at a time.
+// isComplete reports whether all of the next frame has arrived. It checks whole words of have.
 func (b *Buffer) isComplete() bool {
 	for at := b.next; at < b.next+frameTicks; {
 		n := min(64-at%64, b.next+frameTicks-at)
@@ -47,21 +46,21 @@ func (b *Buffer) isComplete() bool {
 
 func mask(n int64) uint64 { return ^uint64(0) >> (64 - n) }
 
-// Copy copies the next frame of FrameLen bytes. Missing bytes are undefined.
+// Copy copies the next frame, FrameLen bytes, to dst. Bytes that are missing have no defined value.
 func (b *Buffer) Copy(dst []byte) {
 	at := b.next % windowLen
 	n := copy(dst, b.bytes[at:min(at+frameTicks, windowLen)])
 	copy(dst[n:], b.bytes[:frameTicks-int64(n)])
 }
 
-// NextRun returns the first received run of the next frame at or after i. Both
-// values are FrameLen if no run follows.
+// NextRun returns the next received part of the next frame: the first received offset at or after i, and the end of
+// that part. Both are FrameLen if nothing more was received.
 func (b *Buffer) NextRun(i int) (from, to int) {
 	from = b.until(i, true)
 	return from, b.until(from, false)
 }
 
-// until returns the first offset at or after i whose presence equals present.
+// until returns the first offset at or after i whose byte was received, or was not received if present is false.
 func (b *Buffer) until(i int, present bool) int {
 	for i < FrameLen {
 		at := b.next + int64(i)
@@ -78,17 +77,17 @@ func (b *Buffer) until(i int, present bool) int {
 	return FrameLen
 }
 
-// Arrived returns when the last packet of the next, complete frame arrived.
+// Arrived returns the time at which the last packet of the next frame arrived. The frame must be complete.
 func (b *Buffer) Arrived() time.Duration {
 	first, last := b.next/stampLen, (b.next+frameTicks-1)/stampLen
 	return max(b.stamps[first%stampsLen], b.stamps[last%stampsLen])
 }
 
-// Format returns the payload format at offset i of the next frame, if
-// received. Each half of a frame has one format: that of its last packet.
+// Format returns the payload format at offset i of the next frame, if that was received. Each half of a frame has one
+// format: that of the packet put last.
 func (b *Buffer) Format(i int) uint8 { return b.format[(b.next+int64(i))/stampLen%stampsLen] }
 
-// Advance moves to the following frame.
+// Advance moves to the frame after the next one.
 func (b *Buffer) Advance() {
 	for at := b.next; at < b.next+frameTicks; {
 		n := min(64-at%64, b.next+frameTicks-at)
@@ -110,12 +109,11 @@ func (b *Buffer) missing() (ticks int) {
 // HasAudio reports whether a packet of speech or comfort noise has arrived.
 func (b *Buffer) HasAudio() bool { return b.hasAudio }
 
-// Comfort reports whether the sender signals silence, and its noise level in
-// -dBov (RFC 3389 section 3).
+// Comfort reports whether the sender signals silence. level is the noise level in -dBov (RFC 3389 section 3).
 func (b *Buffer) Comfort() (level uint8, on bool) { return b.noise, b.silent }
 
-// Drift returns the duration of the frames taken minus the time since Start:
-// the sender's clock drift against the reader's. Skew adjusts it.
+// Drift returns the duration of all frames taken, minus the time since Start. This is how far the sender's clock has
+// moved relative to the reader's. Skew adjusts the value.
 func (b *Buffer) Drift() time.Duration {
 	if !b.hasAudio {
 		return 0
@@ -123,17 +121,16 @@ func (b *Buffer) Drift() time.Duration {
 	return b.startedAt - b.quickest() + b.skew
 }
 
-// Skew records frames that the reader added to the timeline; negative if it
-// dropped some.
+// Skew records that the reader added frames to the timeline, or dropped some if frames is negative.
 func (b *Buffer) Skew(frames int) { b.skew += time.Duration(frames) * frameTime }
 
-// Stats counts packets.
+// Stats holds counts of packets.
 type Stats struct {
-	Lost      int64         // never arrived
-	Duplicate int64         // arrived again
-	Late      int64         // arrived after their frame was released
-	Resynced  int64         // new timelines
-	Depth     time.Duration // current wait for missing packets
+	Lost      int64         // packets that never arrived
+	Duplicate int64         // packets that arrived a second time
+	Late      int64         // packets that arrived after the release of their frame
+	Resynced  int64         // number of new timelines
+	Depth     time.Duration // present depth
 }
 
 // Stats returns the counts so far.

@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// FuzzJitter feeds arbitrary packets at arbitrary times. The reader never
-// stalls, never reads more than a window ahead of time, and never gets a byte
-// that was not sent.
+// FuzzJitter puts arbitrary packets at arbitrary times. It checks that the reader never stalls, never reads ahead of
+// time by more than a window, and never gets a byte that was not sent.
 func FuzzJitter(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 0, 0, 20, 160, 1, 0, 160, 0, 0, 20, 160, 2, 1, 64, 0, 0, 20, 160})
 	f.Add([]byte{0, 0xff, 0xff, 0, 0, 5, 10, 0x80, 0x80, 0, 1, 1, 200, 255, 0x31, 3, 0, 1, 0, 1, 1})
@@ -29,7 +28,7 @@ func FuzzJitter(f *testing.F) {
 		}
 		var puts int
 		for ; len(script) >= 7; script = script[7:] {
-			// Kind and source, sequence number, timestamp, delay, length.
+			// Each step of the script holds kind and source, sequence number, timestamp, delay, and length.
 			now += time.Duration(script[5]) * ms
 			take()
 			payload := make([]byte, int(script[6])*2)
@@ -48,7 +47,7 @@ func FuzzJitter(f *testing.F) {
 		if take(); released < before+40 {
 			t.Fatalf("%d frames in the last second", released-before)
 		}
-		// Every packet may advance time by at most a window.
+		// Every packet may advance the timeline by at most one window.
 		if most := int(now/frameTime) + (puts+1)*windowLen/FrameLen; released > most {
 			t.Fatalf("%d frames in %v", released, now)
 		}
@@ -58,7 +57,7 @@ func FuzzJitter(f *testing.F) {
 	})
 }
 
-// check verifies the guarantees of a Readiness value.
+// check checks what Ready promises for its result r.
 func check(t *testing.T, j *Buffer, r Readiness) {
 	t.Helper()
 	var frame [FrameLen]byte

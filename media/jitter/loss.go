@@ -1,24 +1,22 @@
 package jitter
 
-// A LossTracker separates lost frames from frames that were never sent, as in
-// silence, on hold, or during a digit. Sequence numbers reveal losses, often
-// only with the next packet. Its zero value is ready to use.
+// LossTracker tells lost frames from frames that were never sent, for example in silence, on hold, or during a digit.
+// Sequence numbers show a loss, but often only when the next packet arrives. The zero value is ready to use.
 type LossTracker struct {
 	seen    Stats
-	ticks   int // known to be lost, in frames not released yet
+	ticks   int // ticks that are known to be lost, in frames that are not released yet
 	waiting int // frames concealed since the last packet
-	packet  int // length of the last speech packet, in ticks
+	packet  int // length of the last packet of speech, in ticks
 }
 
-// Observe records an arriving packet.
+// Observe records a packet that arrives.
 func (t *LossTracker) Observe(p *Packet) {
 	if p.Kind == Speech {
 		t.packet = len(p.Payload)
 	}
 }
 
-// Update takes the counts after packets have arrived and returns how many
-// earlier frames are now known to have been lost.
+// Update takes new counts. It returns how many earlier frames are now known to have been lost.
 func (t *LossTracker) Update(n Stats) (concealed int64) {
 	late := n.Late - t.seen.Late
 	t.ticks = max(0, t.ticks+int(n.Lost-t.seen.Lost+late)*t.packet)
@@ -31,16 +29,15 @@ func (t *LossTracker) Update(n Stats) (concealed int64) {
 		t.ticks -= min(t.ticks, FrameLen)
 		concealed++
 	}
-	if late <= 0 { // otherwise more late packets may follow
+	if late <= 0 { // after a late packet, more may follow
 		t.waiting = 0
 	}
 	return concealed
 }
 
-// Conceal accounts for the next, incomplete frame of b. It reports whether the
-// frame is known to be lost.
+// Conceal accounts for the next frame of b, which is incomplete. It reports whether the frame is known to be lost.
 func (t *LossTracker) Conceal(b *Buffer) bool {
-	if b.end < b.next+frameTicks { // nothing after it has arrived
+	if b.end < b.next+frameTicks { // nothing after the frame has arrived
 		t.ticks = 0
 		t.waiting++
 		return false

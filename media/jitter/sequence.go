@@ -1,8 +1,8 @@
 package jitter
 
 const (
-	seqWindow  = 64   // sequence numbers in which duplicates are recognized
-	maxSeqJump = 3000 // a jump this large is a restart (RFC 3550 appendix A.1)
+	seqWindow  = 64   // number of recent sequence numbers among which duplicates are recognized
+	maxSeqJump = 3000 // a jump of more than this is a restart (RFC 3550 appendix A.1)
 )
 
 type sequence struct {
@@ -10,14 +10,14 @@ type sequence struct {
 	ssrc    uint32
 	first   int64 // extended sequence numbers
 	highest int64
-	seen    uint64 // bit n is highest-n
+	seen    uint64 // bit n stands for highest-n
 
-	got  int64 // since first
-	lost int64 // before first
+	got  int64 // packets received since first
+	lost int64 // packets lost before first
 	dup  int64
 }
 
-// observe records a sequence number and returns false for a duplicate.
+// observe records a sequence number. It returns false for a duplicate.
 func (q *sequence) observe(ssrc uint32, seq uint16) bool {
 	step := int64(int16(seq - uint16(q.highest))) //nolint:gosec // modular difference
 	switch {
@@ -26,7 +26,7 @@ func (q *sequence) observe(ssrc uint32, seq uint16) bool {
 	case step > 0:
 		q.highest += step
 		q.seen = q.seen<<min(step, seqWindow) | 1
-	case step <= -seqWindow: // too old to check
+	case step <= -seqWindow: // too old to tell whether it is a duplicate
 	case q.seen&(1<<-step) != 0:
 		q.dup++
 		return false

@@ -19,7 +19,7 @@ func TestLatePacketsOfPreviousSource(t *testing.T) {
 	if n := j.Stats(); n.Resynced != 1 || n.Late != 1 || len(values(all)) != 39 {
 		t.Errorf("%+v, %d frames", n, len(values(all)))
 	}
-	// Later packets mean that the source sends again.
+	// Later packets show that the previous source sends again.
 	back := &testSender{ssrc: 1, seq: 20, ts: 160 * 20, ptime: 20}
 	j.Put(back.packet(800 * ms))
 	if r := j.Ready(800 * ms); r != Complete || j.Stats().Resynced != 2 {
@@ -27,14 +27,14 @@ func TestLatePacketsOfPreviousSource(t *testing.T) {
 	}
 }
 
-// TestSpeechAfterSilenceIsAligned starts speech in the middle of a frame. No
-// frame waits for the next packet.
+// TestSpeechAfterSilenceIsAligned starts speech in the middle of a frame, and checks that no frame waits for the next
+// packet.
 func TestSpeechAfterSilenceIsAligned(t *testing.T) {
 	for _, off := range []uint32{40, 80, 120} {
 		for _, marker := range []bool{true, false} {
 			s, j := &testSender{ssrc: 1, ptime: 20}, New()
 			packets := s.packets(0, 10)
-			if !marker { // comfort noise signals the silence
+			if !marker { // comfort noise announced the silence
 				packets = append(packets, &Packet{At: 200 * ms, SSRC: 1, Seq: s.seq, Timestamp: s.ts, Payload: []byte{60}, Kind: Comfort})
 				s.seq++
 			}
@@ -84,7 +84,7 @@ func TestInvalidPackets(t *testing.T) {
 	if j.HasAudio() || j.Stats() != (Stats{Depth: 60 * ms}) {
 		t.Error("Put accepted a payload that is too long")
 	}
-	j.Put(&Packet{Kind: Comfort}) // without a level
+	j.Put(&Packet{Kind: Comfort}) // comfort noise without a level
 	if level, on := j.Comfort(); !on || level != 127 {
 		t.Errorf("comfort noise of %d, %v", level, on)
 	}
@@ -107,8 +107,8 @@ func TestNextRun(t *testing.T) {
 	}
 }
 
-// TestComfortNoiseWithStoppedClock sends comfort noise with one or an old
-// timestamp. Silence is still released in time.
+// TestComfortNoiseWithStoppedClock sends comfort noise whose timestamp stands still or is old, and checks that
+// silence is still released in time.
 func TestComfortNoiseWithStoppedClock(t *testing.T) {
 	for name, stamp := range map[string]uint32{"stopped": 160 * 20, "old": 1 << 31} {
 		s, j := &testSender{ssrc: 1, ptime: 20}, New()
@@ -128,8 +128,8 @@ func TestComfortNoiseWithStoppedClock(t *testing.T) {
 	}
 }
 
-// TestSpeechOnsetWithStoppedClock stops the clock during silence. With a marker at
-// the onset no speech packet counts as late.
+// TestSpeechOnsetWithStoppedClock stops the sender's clock during silence, and checks that no packet counts as late
+// if the speech begins with a marker.
 func TestSpeechOnsetWithStoppedClock(t *testing.T) {
 	for silence := 40 * ms; silence <= 1200*ms; silence += 40 * ms {
 		s, j := &testSender{ssrc: 1, ptime: 20}, New()

@@ -1,6 +1,6 @@
-// Package latch decides which source of a media session is the remote party,
-// and where to send: symmetric RTP (RFC 4961) behind any NAT, without letting
-// a third party take over the call. Time is an argument.
+// Package latch decides which source address of a media session is the remote party, and to which address media is
+// sent. It supports symmetric RTP (RFC 4961) behind any NAT, and keeps third parties from taking over the call. It
+// reads no clock: time is an argument.
 package latch
 
 import (
@@ -10,65 +10,60 @@ import (
 )
 
 const (
-	lockAfter   = 5                      // packets in sequence
-	relockAfter = 2 * time.Second        // silence of the locked source before another may replace it
-	retryAfter  = 200 * time.Millisecond // silence of an unlocked source
-	lingerFor   = time.Second            // old packets may arrive after SDP changed the address
+	lockAfter   = 5                      // packets in sequence after which a source is locked
+	relockAfter = 2 * time.Second        // silence of a locked source after which another source may replace it
+	retryAfter  = 200 * time.Millisecond // silence of a source that is not locked, after which another may replace it
+	lingerFor   = time.Second            // time in which old packets may arrive after SDP changed the address
 
-	// preferFor is how long the expected addresses must be silent before an
-	// unknown source is accepted. preferLong applies if SDP names the signaling
-	// address, which suggests neither NAT nor a separate media server.
+	// preferFor is how long the expected addresses must be silent before an unknown source is accepted. preferLong
+	// applies instead if SDP names the signaling address, because then neither a NAT nor a separate media server is
+	// likely.
 	preferFor  = 300 * time.Millisecond
 	preferLong = 2 * time.Second
 )
 
-// ExpectedSources are expected addresses in addition to the SDP address.
+// ExpectedSources are the addresses from which media may come, besides the SDP address.
 type ExpectedSources struct {
-	// Signaling are the remote addresses of the signaling.
+	// Signaling are the remote addresses of SIP signaling.
 	Signaling []netip.Addr
-	// Media, if not empty, limits media to these networks, the SDP address and
-	// Signaling: unknown sources are never accepted.
+	// Media, if not empty, limits media to these networks, the SDP address and Signaling. Unknown sources are then
+	// never accepted.
 	Media []netip.Prefix
 }
 
-// A Latch selects the media source. The SDP address is accepted at once.
-// Behind a NAT packets have another source, which is accepted too and becomes
-// the target after five packets in sequence. An expected source has an IP
-// address of the SDP, of the signaling, or of ExpectedSources.Media; any other
-// is an unknown source.
+// Latch selects the media source. It accepts the SDP address at once. Behind a NAT, packets have another source. That
+// source is accepted too, and becomes the target after five packets in sequence. A source is expected if its IP
+// address is that of the SDP, of the signaling, or in ExpectedSources.Media; any other source is unknown.
 //
-// An unknown source is accepted only after the expected addresses were silent for a
-// while, and never replaces a locked source. An expected source replaces an
-// unknown one at once.
+// An unknown source is accepted only after the expected addresses were silent for a while. It never replaces a locked
+// source. An expected source replaces an unknown one at once.
 //
-// A locked source is replaced after two seconds of silence, by an expected
-// source or another port of the same IP address. It is accepted again as soon
-// as it sends.
+// After two seconds of silence, a locked source may be replaced by an expected source or by another port of the same
+// IP address. When the replaced source sends again, it is accepted at once.
 //
-// After SDP changed the address, packets from the old one are accepted but do
-// not become the target for a second. If the new address stays silent for
-// longer, the remote party is behind a NAT and did not move.
+// For one second after SDP changed the address, packets from the old address are accepted but do not make it the
+// target. If the new address is silent for longer, the remote party is behind a NAT and did not move.
 type Latch struct {
 	expectedSources ExpectedSources
-	remote          netip.AddrPort // from SDP
-	remoteAt        time.Duration  // when it was set
-	source          netip.AddrPort // accepted; invalid before the first packet
+	remote          netip.AddrPort // address in the SDP
+	remoteAt        time.Duration  // time at which remote was set
+	source          netip.AddrPort // accepted source; invalid before the first packet
 	locked          bool
-	last            time.Duration  // arrival of the source's last packet
-	displaced       netip.AddrPort // former locked source, silent when it was replaced
+	last            time.Duration  // arrival of the last packet from source
+	displaced       netip.AddrPort // locked source that was replaced because it was silent
 	ssrc            uint32
 	seq             uint16
-	inSequence      int // packets in sequence
+	inSequence      int // packets from source in sequence
 
-	formerSource netip.AddrPort // the source before SDP changed the address
-	formerRemote netip.AddrPort // the SDP address at that time, if formerSource was locked instead
+	formerSource netip.AddrPort // source before SDP changed the address
+	formerRemote netip.AddrPort // SDP address before the change, if formerSource was locked in its place
 }
 
 // Expect sets the expected addresses from now on.
 func (l *Latch) Expect(s ExpectedSources) { l.expectedSources = s }
 
-// SetRemote starts over with the SDP address received at at. If SDP returns to
-// the previous address, the source locked then is locked again.
+// SetRemote starts again with an SDP address that was received at at. If SDP returns to the previous address, the
+// source that was locked then is locked again.
 func (l *Latch) SetRemote(remote netip.AddrPort, at time.Duration) {
 	before := *l
 	*l = Latch{
@@ -86,8 +81,7 @@ func (l *Latch) SetRemote(remote netip.AddrPort, at time.Duration) {
 	}
 }
 
-// isLingering reports whether a packet from src was sent before the address
-// changed.
+// isLingering reports whether a packet from src was sent before SDP changed the address.
 func (l *Latch) isLingering(src netip.AddrPort, at time.Duration) bool {
 	return src == l.formerSource && src != l.remote && l.remote.IsValid() &&
 		l.source != l.remote && src != l.source && at-l.remoteAt < lingerFor
@@ -106,19 +100,19 @@ func (l *Latch) isExpected(src netip.AddrPort) bool {
 	return false
 }
 
-// AcceptsReports reports whether RTCP from ip is accepted.
+// AcceptsReports reports whether RTCP from an IP address is accepted.
 func (l *Latch) AcceptsReports(ip netip.Addr) bool {
 	return ip == l.Host() || !l.source.IsValid() && l.isExpected(netip.AddrPortFrom(ip, 0))
 }
 
-// allowsUnknown reports whether the expected addresses were silent long
-// enough to accept an unknown source.
+// allowsUnknown reports whether the expected addresses have been silent long enough for an unknown source to be
+// accepted.
 func (l *Latch) allowsUnknown(silent time.Duration) bool {
 	switch {
 	case len(l.expectedSources.Media) > 0:
 		return false
 	case l.remote.IsValid() && l.remote.Addr().IsUnspecified():
-		return false // on hold (RFC 3264 section 8.4): the source may not have changed
+		return false // the remote party is on hold (RFC 3264 section 8.4), so its source need not have changed
 	case !l.remote.IsValid():
 		return true
 	case slices.Contains(l.expectedSources.Signaling, l.remote.Addr()):
@@ -149,7 +143,7 @@ func (l *Latch) Admits(src netip.AddrPort, at time.Duration) bool {
 	}
 }
 
-// Accept records a packet that passed Admits and all further checks.
+// Accept records a packet that passed Admits and all later checks.
 func (l *Latch) Accept(src netip.AddrPort, ssrc uint32, seq uint16, at time.Duration) {
 	if l.isLingering(src, at) {
 		return
@@ -177,10 +171,10 @@ func (l *Latch) replace(src netip.AddrPort) {
 	l.source, l.inSequence, l.locked = src, 0, false
 }
 
-// Source returns the current source; invalid before the first packet.
+// Source returns the present source. It is invalid before the first packet.
 func (l *Latch) Source() netip.AddrPort { return l.source }
 
-// Target returns where to send: the SDP address until another is locked.
+// Target returns the address to which media is sent: the SDP address, until another source is locked.
 func (l *Latch) Target() netip.AddrPort {
 	if l.locked || !l.remote.IsValid() {
 		return l.source
@@ -188,7 +182,7 @@ func (l *Latch) Target() netip.AddrPort {
 	return l.remote
 }
 
-// Host returns the remote IP address as far as known.
+// Host returns the remote IP address, if it is known.
 func (l *Latch) Host() netip.Addr {
 	if l.source.IsValid() {
 		return l.source.Addr()
@@ -196,8 +190,8 @@ func (l *Latch) Host() netip.Addr {
 	return l.remote.Addr()
 }
 
-// ReportTarget returns where to send RTCP: the SDP address, or the port above
-// the audio if SDP has none or the audio has another source.
+// ReportTarget returns the address to which RTCP is sent: the RTCP address of the SDP. If there is none, or if audio
+// has another source, it is the port above that of the audio.
 func (l *Latch) ReportTarget(remote netip.AddrPort) netip.AddrPort {
 	to := l.Target()
 	if remote.IsValid() && to == l.remote {

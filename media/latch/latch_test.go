@@ -9,7 +9,7 @@ import (
 
 const ms = time.Millisecond
 
-// A step is one packet and the expected result.
+// step is a packet and the expected result.
 type step struct {
 	src  netip.AddrPort
 	at   time.Duration
@@ -18,8 +18,8 @@ type step struct {
 	send netip.AddrPort
 }
 
-// burst returns packets in sequence, 20 ms apart, all with result ok. The
-// packet that locks moves the target to src.
+// burst returns packets in sequence, 20 ms apart, each with the expected result ok. The packet that locks the source
+// moves the target to src.
 func burst(src netip.AddrPort, from time.Duration, seq uint16, n int, ok bool, send netip.AddrPort) (steps []step) {
 	for i := range n {
 		to := send
@@ -68,7 +68,7 @@ func TestLatch(t *testing.T) {
 		"locked": {ExpectedSources{}, [][]step{
 			burst(sdp, 0, 1, 5, true, sdp), {{unknown, 100 * ms, 1, false, sdp}, {other, 1900 * ms, 1, false, sdp}, {sdp, 2 * time.Second, 9, true, sdp}},
 		}},
-		"silent": {signals, [][]step{ // no unknown source replaces it
+		"silent": {signals, [][]step{ // no unknown source may replace a locked one
 			burst(sdp, 0, 1, 5, true, sdp), burst(unknown, 3*time.Second, 1, 500, false, sdp), {{sdp, 14 * time.Second, 6, true, sdp}},
 		}},
 		"silent behind a NAT": {signals, [][]step{
@@ -107,18 +107,17 @@ func TestLatch(t *testing.T) {
 	}
 }
 
-// TestLatchAddressChange changes the SDP address during the call, after 50 packets
-// from the old one.
+// TestLatchAddressChange changes the SDP address after 50 packets from the old address.
 func TestLatchAddressChange(t *testing.T) {
 	old, moved, nat, unknown := netip.MustParseAddrPort("192.0.2.1:4000"), netip.MustParseAddrPort("192.0.2.9:5000"), netip.MustParseAddrPort("198.51.100.1:6000"), netip.MustParseAddrPort("203.0.113.1:7000")
-	type burst struct { // packets 20 ms apart
+	type burst struct { // packets that are sent 20 ms apart
 		src      netip.AddrPort
 		n        int
 		accepted int
-		send     netip.AddrPort // after the last packet
+		send     netip.AddrPort // expected target after the last packet
 	}
 	for name, row := range map[string]struct {
-		first  netip.AddrPort // initial source; SDP says old
+		first  netip.AddrPort // source of the first packets; the SDP contains old
 		sdp    []netip.AddrPort
 		bursts []burst
 	}{
@@ -178,8 +177,8 @@ func TestReportTarget(t *testing.T) {
 	}
 }
 
-// TestHoldWithoutAddress checks that no unknown source replaces a party behind a NAT
-// that holds the call with 0.0.0.0.
+// TestHoldWithoutAddress checks that no unknown source replaces a party behind a NAT that puts the call on hold with
+// the address 0.0.0.0.
 func TestHoldWithoutAddress(t *testing.T) {
 	ap := netip.MustParseAddrPort
 	nat, unknown := ap("198.51.100.9:4000"), ap("203.0.113.6:9999")

@@ -1,6 +1,5 @@
-// Package mediaclock calls every stream of the process when its frame is due,
-// from one goroutine and by absolute deadlines. A stream that is called late
-// receives its original due time, so lateness does not accumulate.
+// Package mediaclock calls every stream of the process when its frame is due. One goroutine does this, with absolute
+// deadlines. A stream that is called late receives the time at which it was due, so that delays do not add up.
 package mediaclock
 
 import (
@@ -16,32 +15,29 @@ import (
 const (
 	// Tick is the period of the clock.
 	Tick = 5 * time.Millisecond
-	// phases is the number of groups that streams are spread over within a
-	// frame.
+	// phases is the number of groups into which streams are divided. The groups are called at different times within
+	// a frame.
 	phases = int(media.FrameTime / Tick)
-	// catchUp is the greatest lag after which every missed tick still runs.
-	// Beyond it missed ticks are skipped, because a burst of old frames is
-	// useless.
+	// catchUp is the maximum delay after which the clock still runs every missed tick. After a longer delay it skips
+	// the missed ticks, because a burst of old frames is useless.
 	catchUp = 50 * time.Millisecond
 )
 
-// A Stream is called once per frame.
+// Stream is called once for each frame.
 type Stream interface {
-	// Tick is called on the clock's goroutine. Dues are media.FrameTime apart,
-	// or a multiple of it if the clock skipped ticks. It must not block, and
-	// must not call the remove function of any stream or hook.
+	// Tick is called on the clock's goroutine. due is media.FrameTime after the previous one, or a multiple of it if
+	// the clock skipped ticks. Tick must not block, and must not call the remove function of any stream or hook.
 	Tick(due time.Time)
 }
 
-// A Clock calls streams. Its zero value is ready to use. All methods may be
-// called from any goroutine; adding and removing never make the clock wait.
+// Clock calls streams. The zero value is ready to use. All methods may be called from any goroutine. Adding and
+// removing streams never make the clock wait.
 type Clock struct {
-	// Precise sleeps in the kernel instead of with runtime timers, which round
-	// to the poller's milliseconds. It is about 0.5 ms more accurate. It does
-	// not work with fake time.
+	// Precise makes the clock sleep in the kernel, which is about 0.5 ms more accurate than the timers of the Go
+	// runtime; these round to the poller's milliseconds. It does not work with fake time.
 	Precise bool
 
-	mu     sync.Mutex // held to change the lists
+	mu     sync.Mutex // held while the lists change
 	lists  [phases]atomic.Pointer[[]*entry]
 	hooks  atomic.Pointer[[]*entry]
 	loaded [phases]int
@@ -52,12 +48,12 @@ type Clock struct {
 // Stats describes the timing of a clock.
 type Stats struct {
 	Ticks   int64         // ticks run
-	Late    int64         // ticks begun more than Tick after they were due
-	Skipped int64         // ticks not run because the clock lagged too far
-	Worst   time.Duration // greatest lateness
+	Late    int64         // ticks that began more than Tick after they were due
+	Skipped int64         // ticks that were skipped because the clock was too late
+	Worst   time.Duration // longest delay of a tick
 }
 
-// Stats returns the timing so far.
+// Stats returns the timing since the start.
 func (c *Clock) Stats() Stats {
 	return Stats{c.ticks.Load(), c.late.Load(), c.skipped.Load(), time.Duration(c.worst.Load())}
 }
@@ -102,7 +98,7 @@ func sleepUntil(due time.Time) {
 			return
 		}
 		ts := syscall.NsecToTimespec(int64(d))
-		_ = syscall.Nanosleep(&ts, nil) // a signal ends the sleep early; the loop checks
+		_ = syscall.Nanosleep(&ts, nil) // if a signal ends the sleep early, the loop sleeps again
 	}
 }
 
@@ -129,9 +125,8 @@ func (c *Clock) tick(phase int, due time.Time) {
 	}
 }
 
-// Add calls s once per frame, at the phase that has the fewest streams. After
-// remove returns, s is not running and is not called again. remove may be
-// called twice.
+// Add makes the clock call s once for each frame, in the group with the fewest streams. After remove has returned, s
+// is not running and is not called again. remove may be called twice.
 func (c *Clock) Add(s Stream) (remove func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -140,8 +135,7 @@ func (c *Clock) Add(s Stream) (remove func()) {
 	return c.add(&c.lists[phase], s, &c.loaded[phase])
 }
 
-// leastLoaded returns the phase with the fewest streams. The caller holds
-// c.mu.
+// leastLoaded returns the group with the fewest streams. The caller holds c.mu.
 func (c *Clock) leastLoaded() int {
 	phase := 0
 	for p, n := range c.loaded {
@@ -152,7 +146,7 @@ func (c *Clock) leastLoaded() int {
 	return phase
 }
 
-// AddSplit is like Add and also calls mid half a frame after each call of s.
+// AddSplit does what Add does. In addition, the clock calls mid half a frame after each call of s.
 func (c *Clock) AddSplit(s, mid Stream) (remove func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -163,7 +157,7 @@ func (c *Clock) AddSplit(s, mid Stream) (remove func()) {
 	return func() { first(); second() }
 }
 
-// Hook calls s at every Tick, before the streams. remove works as for Add.
+// Hook makes the clock call s at every Tick, before the streams. remove works as described for Add.
 func (c *Clock) Hook(s Stream) (remove func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -193,8 +187,7 @@ func (c *Clock) add(list *atomic.Pointer[[]*entry], s Stream, count *int) (remov
 	})
 }
 
-// change edits a copy of the list, because the clock may be reading the old
-// one.
+// change edits a copy of the list, because the clock may be reading the list.
 func change(list *atomic.Pointer[[]*entry], edit func([]*entry) []*entry) {
 	var updated []*entry
 	if old := list.Load(); old != nil {
@@ -211,8 +204,8 @@ type entry struct {
 	stream  Stream
 }
 
-// call skips a locked entry: only remove competes for the lock, and then the
-// stream must not be called.
+// call calls the stream unless the entry is locked. Only remove also takes the lock, and then the stream must not be
+// called.
 func (e *entry) call(due time.Time) {
 	if !e.mu.TryLock() {
 		return

@@ -76,8 +76,8 @@ func TestPhasesAreSpread(t *testing.T) {
 	})
 }
 
-// TestCatchUp stalls the clock within a stream. Ticks missed in a short stall
-// run late, those of a long one are skipped, and the deadlines do not move.
+// TestCatchUp lets a stream stall the clock. It checks that ticks missed in a short stall run late, that ticks missed
+// in a long one are skipped, and that the later deadlines do not move.
 func TestCatchUp(t *testing.T) {
 	for _, row := range []struct {
 		stall   time.Duration
@@ -119,7 +119,7 @@ func TestRemove(t *testing.T) {
 			wg.Go(func() {
 				called, gone := make(chan struct{}, 1), false
 				remove := c.Add(tickFunc(func(time.Time) {
-					if gone { // also caught by the race detector
+					if gone { // the race detector would catch this too
 						t.Error("called after remove")
 					}
 					select {
@@ -127,7 +127,7 @@ func TestRemove(t *testing.T) {
 					default:
 					}
 				}))
-				if round%2 == 0 { // remove half of them after a call, half at once
+				if round%2 == 0 { // remove half of the streams after a call, the others at once
 					<-called
 				}
 				remove()

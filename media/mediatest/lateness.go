@@ -2,8 +2,8 @@ package mediatest
 
 import "time"
 
-// MeasureLateness measures how late timers fire on this machine until worst is
-// called.
+// MeasureLateness starts to measure how late timers fire on this machine. worst stops the measurement and returns the
+// longest delay.
 func MeasureLateness() (worst func() time.Duration) {
 	const nap = 5 * time.Millisecond
 	stop, result := make(chan struct{}), make(chan time.Duration, 1)

@@ -1,5 +1,5 @@
-// Package mediatest provides an in-memory leg for tests, with scripted input
-// and recorded output, and measures timer lateness.
+// Package mediatest provides a leg in memory for tests, with prepared input and recorded output. It also measures how
+// late timers fire.
 package mediatest
 
 import (
@@ -11,26 +11,25 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-// A Leg is a media.Leg in memory. It runs on tickers, so its time is exact in
-// a synctest bubble.
+// Leg is a media.Leg in memory. It uses tickers, so its timing is exact in a synctest bubble.
 type Leg struct {
 	rate    int
 	done    chan struct{}
 	stopped chan struct{}
 	tick    *time.Ticker
-	at      time.Time // of the frame last read
+	at      time.Time // arrival time of the frame last read
 
 	mu        sync.Mutex
 	feed      media.Feed
 	input     []int16 // audio that ReadFrame will return
 	output    []int16
-	echoDelay int     // samples
-	echoGain  float64 // 0 means no echo
+	echoDelay int     // delay of the echo, in samples
+	echoGain  float64 // gain of the echo; 0 means no echo
 	cause     media.Cause
 	digits    chan rune
 }
 
-// NewLeg returns a leg at rate (Hz) that is active until Hangup.
+// NewLeg returns a leg with a sample rate in Hz. It is active until Hangup.
 func NewLeg(rate int) *Leg {
 	l := &Leg{
 		rate: rate, done: make(chan struct{}), stopped: make(chan struct{}),
@@ -40,14 +39,14 @@ func NewLeg(rate int) *Leg {
 	return l
 }
 
-// Say appends pcm to the input, from the next frame on.
+// Say adds pcm to the input, beginning with the next frame.
 func (l *Leg) Say(pcm []int16) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.input = append(l.input, pcm...)
 }
 
-// Echo adds the output to the input, delayed by d and scaled by gain.
+// Echo mixes the output into the input, delayed by d and multiplied by gain.
 func (l *Leg) Echo(d time.Duration, gain float64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -57,7 +56,7 @@ func (l *Leg) Echo(d time.Duration, gain float64) {
 // Press adds a DTMF digit to the input.
 func (l *Leg) Press(key rune) { l.digits <- key }
 
-// Output returns all audio that the leg was sent.
+// Output returns all audio that was sent to the leg.
 func (l *Leg) Output() []int16 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -120,7 +119,7 @@ func (l *Leg) Play(feed media.Feed) {
 // Digits implements media.Leg.
 func (l *Leg) Digits() <-chan rune { return l.digits }
 
-// Hangup implements media.Leg. It returns once the feed is not called anymore.
+// Hangup implements media.Leg. When it returns, the feed is not called any more.
 func (l *Leg) Hangup(c media.Cause) error {
 	l.mu.Lock()
 	first := l.cause == ""
@@ -142,7 +141,7 @@ func (l *Leg) Cause() media.Cause {
 	return l.cause
 }
 
-// Tone returns a feed of a sine of hz (Hz) at a quarter of full scale.
+// Tone returns a feed that plays a sine at hz (Hz) with a quarter of the full amplitude.
 func Tone(hz float64) media.Feed {
 	n := 0
 	return media.FeedFunc(func(f media.Frame, _ time.Time) {

@@ -4,8 +4,7 @@ package opus
 
 import "github.com/parley-voice/parley/media/codec"
 
-// CanEncode reports whether this build can encode Opus. That needs the build
-// tag opus, a C compiler and libopus.
+// CanEncode reports whether this build can encode Opus. Encoding needs the build tag opus, a C compiler and libopus.
 const CanEncode = false
 
 // NewEncoder returns nil: this build cannot encode Opus.

@@ -23,22 +23,21 @@ import (
 // CanEncode reports whether this build can encode Opus.
 const CanEncode = true
 
-// An encoder holds libopus state in Go memory: it contains no pointers.
+// encoder holds the state of libopus in Go memory, which is possible because the state contains no pointers.
 type encoder struct{ state []byte }
 
-// NewEncoder returns an encoder of mono audio at Rate in packets of 20 ms at
-// 32 kbit/s. It belongs to one goroutine.
+// NewEncoder returns an encoder of mono audio at Rate. It makes packets of 20 ms at 32 kbit/s. It must be used by one
+// goroutine only.
 func NewEncoder() codec.Encoder {
 	e := &encoder{make([]byte, C.opus_encoder_get_size(1))}
-	C.opus_encoder_init(e.c(), Rate, 1, C.OPUS_APPLICATION_VOIP) // fails only for other rates
+	C.opus_encoder_init(e.c(), Rate, 1, C.OPUS_APPLICATION_VOIP) // can fail only for other sample rates
 	C.voice(e.c())
 	return e
 }
 
 func (e *encoder) c() *C.OpusEncoder { return (*C.OpusEncoder)(unsafe.Pointer(&e.state[0])) }
 
-// Encode implements codec.Encoder: pcm is one packet, and dst must have room
-// for it.
+// Encode implements codec.Encoder. pcm is the audio of one packet, and dst must have room for the packet.
 func (e *encoder) Encode(dst []byte, pcm []int16) int {
 	if len(dst) == 0 || len(pcm) == 0 {
 		return 0

@@ -1,6 +1,5 @@
-// Package opus decodes Opus (RFC 6716, RFC 7587) behind a jitter buffer that
-// counts 8 kHz ticks. Packets are stored separately; placeholder bytes in the
-// buffer name the packet and the part of it.
+// Package opus decodes Opus (RFC 6716, RFC 7587) behind a jitter buffer that counts in ticks of 8 kHz. The decoder
+// keeps the packets. The buffer gets placeholder bytes instead, which name the packet and the part of it.
 package opus
 
 import (
@@ -12,33 +11,33 @@ import (
 	"github.com/parley-voice/parley/media/jitter"
 )
 
-// Rate is the output sample rate in Hz.
+// Rate is the sample rate of the output, in Hz.
 const Rate = 16000
 
 const (
-	perTick = Rate / jitter.ClockRate // samples
-	slots   = 128                     // stored packets: more than the buffer holds at 10 ms or more per packet
-	mark    = 0xa5                    // first byte of a block's placeholder
+	perTick = Rate / jitter.ClockRate // samples per tick
+	slots   = 128                     // kept packets; more than the buffer holds if packets have 10 ms or more
+	mark    = 0xa5                    // first byte of each placeholder
 )
 
-// A Decoder decodes one stream. It belongs to the stream's reader. It
-// allocates nothing after New unless the sender changes its bandwidth.
+// Decoder decodes one stream. It must be used by the goroutine that reads the stream. It allocates nothing after New,
+// unless the sender changes its bandwidth.
 type Decoder struct {
 	opus        opus.Decoder
 	packets     [slots]storedPacket
 	next        uint16 // number of the next packet
 	placeholder [jitter.MaxPayload]byte
 
-	decoded  bool   // pcm is valid
-	number   uint16 // packet in pcm
+	decoded  bool   // pcm holds the packet with this number
+	number   uint16 // number of the packet in pcm
 	pcm      [jitter.MaxPayload * perTick]int16
-	samples  int // samples in pcm
+	samples  int // number of samples in pcm
 	failures int64
 }
 
 type storedPacket struct {
 	number uint16
-	len    uint16 // 0 if empty
+	len    uint16 // length of the packet; 0 if the slot is empty
 	bytes  [jitter.MaxPayload]byte
 }
 
@@ -51,9 +50,8 @@ func New() (*Decoder, error) {
 	return &Decoder{opus: d}, nil
 }
 
-// Store implements receiver.PacketStore. The placeholder is valid until the
-// next call. An invalid packet becomes a Key packet, of which only the
-// sequence number counts.
+// Store implements receiver.PacketStore. The placeholder is valid until the next call. Store turns an invalid packet
+// into one of kind Key, of which only the sequence number is used.
 func (d *Decoder) Store(p *jitter.Packet) {
 	n := Ticks(p.Payload)
 	if n == 0 {
@@ -71,8 +69,7 @@ func (d *Decoder) Store(p *jitter.Packet) {
 	d.next++
 }
 
-// Decode decodes placeholders and returns the number of samples. Packets that
-// cannot be decoded are silent.
+// Decode decodes placeholders and returns the number of samples. A packet that cannot be decoded becomes silence.
 func (d *Decoder) Decode(dst []int16, payload []byte) int {
 	written := 0
 	for len(payload) > 0 && written < len(dst) {
@@ -111,7 +108,7 @@ func (d *Decoder) decodePacket(which uint16) (ok bool) {
 		return false
 	}
 	d.decoded, d.number, d.samples = true, which, 0
-	// Packets are untrusted: a panic in the library must not end the process.
+	// Packets come from outside: a panic in the library must not end the process.
 	defer func() {
 		if recover() != nil {
 			d.failures++

@@ -15,9 +15,8 @@ import (
 	"github.com/parley-voice/parley/media/tone"
 )
 
-// packets reads testdata: "when do you open have you the odyssey" as tones,
-// encoded by libopus 1.3 at 32 kbit/s. Each packet follows its length in two
-// bytes.
+// packets reads a file of testdata: the words "when do you open have you the odyssey" as tones, encoded by libopus
+// 1.3 at 32 kbit/s. Two bytes before each packet hold its length.
 func packets(tb testing.TB, name string) (all [][]byte) {
 	tb.Helper()
 	b, err := os.ReadFile("testdata/" + name)
@@ -35,8 +34,8 @@ type payloadDecoder struct{ *opus.Decoder }
 
 func (d payloadDecoder) DecodeAs(dst []int16, payload []byte, _ uint8) { d.Decode(dst, payload) }
 
-// decodeText plays packets through a reader. arrival returns the arrival of packet n,
-// or false if it is lost.
+// decodeText plays packets through a reader. arrival returns the arrival time of packet n, or false if the packet is
+// lost.
 func decodeText(t *testing.T, all [][]byte, arrival func(n int, at time.Duration) (time.Duration, bool)) (string, receiver.Counts) {
 	t.Helper()
 	d, err := opus.New()
@@ -50,7 +49,7 @@ func decodeText(t *testing.T, all [][]byte, arrival func(n int, at time.Duration
 		p  jitter.Packet
 	}
 	var flights []flight
-	stamp := uint32(1<<32 - 4000) // wraps during the test
+	stamp := uint32(1<<32 - 4000) // wraps around during the test
 	for n, b := range all {
 		at := time.Duration(stamp+4000) * time.Second / jitter.ClockRate
 		if when, ok := arrival(n, at); ok {
@@ -90,7 +89,7 @@ func TestOpus(t *testing.T) {
 			t.Errorf("%s: %q %+v", name, got, n)
 		}
 	}
-	// Reordered and delayed.
+	// Packets arrive delayed and in another order.
 	rng := rand.New(rand.NewPCG(1, 2))
 	jittered := func(n int, at time.Duration) (time.Duration, bool) {
 		return at + time.Duration(rng.IntN(15))*time.Millisecond + time.Duration(n%7/6)*25*time.Millisecond, true
@@ -113,17 +112,17 @@ func TestTicks(t *testing.T) {
 		{[]byte{0 << 3}, 80},
 		{[]byte{1 << 3}, 160},
 		{[]byte{2 << 3}, 320},
-		{[]byte{3 << 3}, 480}, // SILK
+		{[]byte{3 << 3}, 480}, // SILK mode
 		{[]byte{12 << 3}, 80},
-		{[]byte{15 << 3}, 160}, // hybrid
+		{[]byte{15 << 3}, 160}, // hybrid mode
 		{[]byte{16 << 3}, 20},
-		{[]byte{31 << 3}, 160}, // CELT
+		{[]byte{31 << 3}, 160}, // CELT mode
 		{[]byte{31<<3 | 1}, 320},
 		{[]byte{31<<3 | 2}, 320},
 		{[]byte{31<<3 | 3, 3}, 480},
 		{[]byte{31<<3 | 3}, 0},
 		{[]byte{31<<3 | 3, 0}, 0},
-		{[]byte{31<<3 | 3, 6}, 0}, // truncated, empty, 120 ms
+		{[]byte{31<<3 | 3, 6}, 0}, // invalid: truncated, empty, 120 ms
 	} {
 		if got := opus.Ticks(tt.packet); got != tt.want {
 			t.Errorf("%x: %d ticks, want %d", tt.packet, got, tt.want)

@@ -2,12 +2,12 @@ package opus
 
 import "github.com/parley-voice/parley/media/jitter"
 
-// block is the shortest Opus frame, 2.5 ms, in ticks of 8 kHz; all others are
-// multiples.
+// block is the duration of the shortest Opus frame, 2.5 ms, in ticks of 8 kHz. The durations of all others are
+// multiples of it.
 const block = jitter.ClockRate / 400
 
-// Ticks returns the duration of a packet in ticks of 8 kHz (RFC 6716 section
-// 3); 0 if it is invalid or longer than 60 ms.
+// Ticks returns the duration of a packet in ticks of 8 kHz (RFC 6716 section 3). It returns 0 if the packet is
+// invalid or longer than 60 ms.
 func Ticks(packet []byte) int {
 	if len(packet) == 0 {
 		return 0
@@ -31,7 +31,7 @@ func Ticks(packet []byte) int {
 	return n
 }
 
-// frameTicks returns the frame duration of a configuration (RFC 6716 table 2).
+// frameTicks returns the duration of a frame with a configuration number (RFC 6716 table 2).
 func frameTicks(config byte) int {
 	switch {
 	case config < 12: // SILK: 10, 20, 40, 60 ms

@@ -3,22 +3,22 @@ package plc
 import "math"
 
 const (
-	spanFrames      = 50    // frames; the quietest is remembered for one to two of these
-	sampleEvery     = 2     // every second frame is measured: quiet lasts longer than one
-	ceiling         = 327   // RMS of the loudest background: -40 dBFS
-	floor           = 33    // RMS of the quietest: -60 dBFS
-	backgroundRatio = 4     // a frame up to 6 dB above the background is not speech
-	seed            = 22222 // of the noise generator
+	spanFrames      = 50    // frames in a span; the quietest frame is remembered for one to two spans
+	sampleEvery     = 2     // only every second frame is measured, because a quiet part lasts longer than one frame
+	ceiling         = 327   // maximum RMS of the background: -40 dBFS
+	floor           = 33    // minimum RMS of the background: -60 dBFS
+	backgroundRatio = 4     // a frame at most 6 dB louder than the background is not speech
+	seed            = 22222 // start value of the noise generator
 )
 
-// A background estimates the noise behind speech: the quietest frame of the
-// last seconds, because speech has pauses.
+// background estimates the noise behind speech. It takes the quietest frame of the last seconds, because speech has
+// pauses.
 type background struct {
-	power, before float64 // mean square of the quietest frame in this and the previous span
+	power, before float64 // mean square of the quietest frame in this span and in the one before
 	frames        int
-	level         uint8 // reported by the sender
+	level         uint8 // noise level that the sender reported
 	reported      float64
-	state         uint32 // of the noise generator
+	state         uint32 // state of the noise generator
 }
 
 func newBackground() background {
@@ -35,14 +35,14 @@ func (b *background) learn(f []int16) {
 	}
 }
 
-// setLevel sets a reported level in -dBov.
+// setLevel sets a noise level that the sender reported, in -dBov.
 func (b *background) setLevel(level uint8) {
 	if b.reported == 0 || level != b.level {
 		b.level, b.reported = level, 32768*math.Pow(10, -float64(level)/20)
 	}
 }
 
-// quietest returns the power of the background, infinite if unknown.
+// quietest returns the power of the background, or infinity if it is unknown.
 func (b *background) quietest() float64 { return min(b.power, b.before) }
 
 // contains reports whether a frame is no louder than the background.
@@ -59,7 +59,7 @@ func (b *background) noise(f []int16) {
 			rms = math.Sqrt(q)
 		}
 	}
-	// Uniformly distributed samples have a peak of √3 times their RMS.
+	// The peak of uniformly distributed samples is √3 times their RMS.
 	peak := int32(math.Round(min(rms, ceiling) * math.Sqrt(3)))
 	if peak == 0 {
 		clear(f)

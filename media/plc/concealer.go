@@ -1,30 +1,29 @@
-// Package plc conceals lost frames in the manner of ITU-T G.711 appendix I:
-// the last pitch periods repeat and fade out, and the next received frame is
-// blended in. After that, noise at the background level follows, because
-// digital silence sounds like a dead line.
+// Package plc conceals lost frames in the way of ITU-T G.711 appendix I. It repeats the last pitch periods with
+// decreasing volume, and blends them into the next received frame. When the periods have faded out, it plays noise at
+// the level of the background, because complete silence would sound like a dead line.
 package plc
 
 const (
-	historyMs   = 49 // ms: three of the longest periods and a blend
-	steady      = 10 // ms repeated at full level
-	silentAfter = 60 // ms after which only noise remains
+	historyMs   = 49 // ms of kept output: three of the longest periods and a blend
+	steady      = 10 // ms that are repeated without fading
+	silentAfter = 60 // ms after which only noise is left
 )
 
-// A Concealer conceals loss in one stream. It belongs to one goroutine and
-// allocates nothing after New. Frames may have any length up to 20 ms.
+// Concealer conceals the losses of one stream. It must be used by one goroutine only. It allocates nothing after New.
+// Frames may have any length up to 20 ms.
 type Concealer struct {
 	perMs      int     // samples per millisecond
-	history    []int16 // ring of recent output, received or concealed
+	history    []int16 // ring of the last output, received or concealed
 	end        int     // index of the oldest sample
 	started    bool    // a frame was received
-	continuous bool    // the next frame follows history
+	continuous bool    // the next frame follows the end of history without a gap
 	loop       loop
 
 	background background
 	blend      []int16
 }
 
-// New returns a Concealer for a stream of rate (Hz), 8000 or 16000.
+// New returns a Concealer for a stream with a sample rate of 8000 or 16000 Hz.
 func New(rate int) *Concealer {
 	ms := rate / 1000
 	return &Concealer{
@@ -33,12 +32,11 @@ func New(rate int) *Concealer {
 	}
 }
 
-// Receive takes a received frame. After a loss its beginning is blended with
-// the concealment.
+// Receive takes a received frame. After a loss, it blends the beginning of the frame with the concealment.
 func (c *Concealer) Receive(f []int16) {
 	c.background.learn(f)
 	if !c.continuous {
-		// The blend takes 4 ms for each 10 ms lost.
+		// The blend gets 4 ms longer for each 10 ms lost.
 		n := min(len(f), len(c.blend), c.loop.seam()+c.loop.played*2/5)
 		c.extend(c.blend[:n])
 		for i := range n {
@@ -49,7 +47,7 @@ func (c *Concealer) Receive(f []int16) {
 	c.remember(f)
 }
 
-// Conceal fills f in place of a lost frame.
+// Conceal fills f, which replaces a lost frame.
 func (c *Concealer) Conceal(f []int16) {
 	if !c.started {
 		c.background.noise(f)
@@ -60,18 +58,18 @@ func (c *Concealer) Conceal(f []int16) {
 	c.remember(f)
 }
 
-// Patch replaces the frame of the last Conceal by one with received parts.
-// complete reports whether its last sample was received.
+// Patch takes a frame of which parts were received. It replaces the frame of the last Conceal. complete reports
+// whether the last sample was received.
 func (c *Concealer) Patch(f []int16, complete bool) {
 	c.end = (c.end + len(c.history) - len(f)) % len(c.history)
 	c.remember(f)
 	c.started, c.continuous = true, true
-	if !complete { // the received part is the newest audio
+	if !complete { // concealed audio follows the received part
 		c.Skip()
 	}
 }
 
-// ComfortNoise fills f with noise at level in -dBov (RFC 3389 section 3).
+// ComfortNoise fills f with noise at a level in -dBov (RFC 3389 section 3).
 func (c *Concealer) ComfortNoise(f []int16, level uint8) {
 	c.background.setLevel(level)
 	c.Skip()
@@ -80,7 +78,7 @@ func (c *Concealer) ComfortNoise(f []int16, level uint8) {
 	c.remember(f)
 }
 
-// Skip marks a discontinuity before the next frame, which is then blended.
+// Skip says that the next frame does not follow the last one directly. It is then blended.
 func (c *Concealer) Skip() {
 	if c.continuous {
 		c.continuous = false
@@ -88,8 +86,7 @@ func (c *Concealer) Skip() {
 	}
 }
 
-// IsBackground reports whether f is no louder than the background, so that it
-// may be dropped or repeated.
+// IsBackground reports whether f is no louder than the background. Such a frame may be dropped or repeated.
 func (c *Concealer) IsBackground(f []int16) bool { return c.background.contains(f) }
 
 func (c *Concealer) remember(f []int16) {
@@ -110,7 +107,7 @@ func (c *Concealer) extend(f []int16) {
 	}
 }
 
-// mix returns sample i of n of a blend from a to b.
+// mix returns sample i of a blend from a to b that has n samples.
 func mix(a, b int16, i, n int) int16 {
 	return int16((int(a)*(n-i) + int(b)*i) / n) //nolint:gosec // between the two
 }

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// speech is speech-like: 120 Hz with overtones, or a single tone of hz.
+// speech returns a signal like speech: 120 Hz with overtones, or a single tone at hz.
 func speech(rate int, from, n int, hz float64, overtones int) []int16 {
 	f := make([]int16, n)
 	for i := range f {
@@ -24,7 +24,7 @@ func speech(rate int, from, n int, hz float64, overtones int) []int16 {
 
 func dB(f []int16) float64 { return 10 * math.Log10(power(f)/(32768*32768)) }
 
-// similarity is the correlation of two frames, 1 if equal.
+// similarity returns the correlation of two frames: 1 if they are equal.
 func similarity(a, b []int16) float64 {
 	var ab, aa, bb float64
 	for i := range a {
@@ -35,7 +35,7 @@ func similarity(a, b []int16) float64 {
 	return ab / math.Sqrt(aa*bb)
 }
 
-// maxStep returns the largest step between two samples.
+// maxStep returns the largest difference between two neighboring samples.
 func maxStep(f []int16) (most int) {
 	for i := 1; i < len(f); i++ {
 		most = max(most, int(math.Abs(float64(f[i])-float64(f[i-1]))))
@@ -120,8 +120,8 @@ func TestEndedSpeechIsNotRepeated(t *testing.T) {
 	}
 }
 
-// TestOnsetIsNotProlonged loses the audio after the first 20 ms of a sound.
-// The concealment lasts no longer.
+// TestOnsetIsNotProlonged loses the audio after the first 20 ms of a sound, and checks that the concealment does not
+// last longer than the sound did.
 func TestOnsetIsNotProlonged(t *testing.T) {
 	c, f := New(8000), make([]int16, 160)
 	for range 10 {

@@ -3,33 +3,32 @@ package plc
 import "math"
 
 const (
-	loops = 3  // periods in the longest loop: a single one buzzes
-	match = 20 // ms compared to find the period
-	// Periods are 2.5 to 15 ms, in quarters of a millisecond.
+	loops = 3  // maximum number of periods in the loop; a single one would buzz
+	match = 20 // ms of audio that are compared to find the period
+	// A period lasts 2.5 to 15 ms. These limits are in quarters of a millisecond.
 	shortest = 10
 	longest  = 60
 
-	periodic   = 0.4 // correlation below which audio has no pitch: a click or a hiss
-	noiseMs    = 20  // ms that such audio repeats; longer would become a tone
-	onsetRatio = 16  // power ratio at which audio has just begun
+	periodic   = 0.4 // audio with less correlation has no pitch, like a click or a hiss
+	noiseMs    = 20  // ms for which audio without pitch is repeated; for longer it would sound like a tone
+	onsetRatio = 16  // if the power grew by this factor, the audio has just begun
 )
 
-// A loop repeats the last periods of the audio: one for the first 10 ms, then
-// two, then three.
+// loop repeats the last periods of the audio: first one period, after 10 ms two, and then three.
 type loop struct {
 	perMs   int
-	history []int16 // the audio
-	sound   []int16 // the repeated periods, joined end to beginning
-	period  int     // samples
-	count   int     // periods
+	history []int16 // audio before the loss
+	sound   []int16 // the repeated periods, with the end blended into the beginning
+	period  int     // length of a period in samples
+	count   int     // number of periods in the loop
 	at      int
-	played  int // samples played
+	played  int // number of samples played
 
-	step int // step where the loop began or grew
-	left int // samples over which the step is still smoothed
+	step int // step in the signal where the loop began or grew
+	left int // samples over which the step is still to be smoothed
 }
 
-// begin makes a loop from the end of the audio, given in two parts.
+// begin makes a loop from the end of the audio, which is given in two parts.
 func (l *loop) begin(older, newer []int16) {
 	copy(l.history[copy(l.history, older):], newer)
 	period, correlated := pitch(l.history, l.perMs)
@@ -42,8 +41,7 @@ func (l *loop) begin(older, newer []int16) {
 	l.step, l.left = int(l.history[last])-int(l.history[last-l.period]), l.seam()
 }
 
-// isOnset reports whether the audio has just begun. It is then repeated no longer
-// than it lasted.
+// isOnset reports whether the audio has just begun. If so, it is repeated no longer than it lasted.
 func (l *loop) isOnset() bool {
 	n := match * l.perMs
 	onset := len(l.history) - n
@@ -52,8 +50,7 @@ func (l *loop) isOnset() bool {
 
 func (l *loop) seam() int { return l.period / 4 }
 
-// cut copies the periods and blends their end with the audio before their
-// beginning.
+// cut copies the periods. It blends their end with the audio before their beginning.
 func (l *loop) cut() {
 	n, q := l.count*l.period, l.seam()
 	from := len(l.history) - n
@@ -63,7 +60,7 @@ func (l *loop) cut() {
 	}
 }
 
-// next returns the next sample, which may exceed 16 bits.
+// next returns the next sample. Its value may exceed 16 bits.
 func (l *loop) next() int {
 	if l.played > 0 && l.played%(steady*l.perMs) == 0 && l.count < loops {
 		l.grow()
@@ -80,8 +77,8 @@ func (l *loop) next() int {
 	return v
 }
 
-// grow adds a period at the same phase, unless it is much louder: that audio
-// has ended.
+// grow adds the period before the loop and keeps the phase. It adds nothing if that period is much louder, because it
+// then belongs to audio that had ended.
 func (l *loop) grow() {
 	end, older := len(l.history), len(l.history)-l.count*l.period
 	if power(l.history[older-l.period:older]) > backgroundRatio*power(l.history[end-l.period:]) {
@@ -94,8 +91,8 @@ func (l *loop) grow() {
 	l.step, l.left = before-int(l.sound[l.at]), l.seam()
 }
 
-// pitch finds the period at the end of past in samples: the lag of the highest
-// correlation, coarse first. correlated is that correlation, 1 if identical.
+// pitch returns the period at the end of past, in samples: the lag with the highest correlation. It searches in
+// coarse steps first. correlated is that correlation, 1 if the periods are identical.
 func pitch(past []int16, perMs int) (period int, correlated float64) {
 	step := perMs / 4
 	period, most := longest*step, 0.0
@@ -117,8 +114,8 @@ func pitch(past []int16, perMs int) (period int, correlated float64) {
 	return period, most / math.Sqrt(power(past[len(past)-match*perMs:])*float64(match*perMs))
 }
 
-// correlation returns the correlation of the last n samples with those lag before,
-// using every step-th sample, without division by the power of the last n.
+// correlation returns the correlation of the last n samples with those lag earlier. It uses only every step-th
+// sample, and does not divide by the power of the last n.
 func correlation(past []int16, n, lag, step int) float64 {
 	now := past[len(past)-n:]
 	then := past[len(past)-n-lag : len(past)-lag]

@@ -1,6 +1,5 @@
-// Package receiver turns one stream of packets into frames: it orders,
-// decodes, conceals loss, and corrects clock drift. Time is an argument, so it
-// needs no clock.
+// Package receiver turns a stream of packets into frames: it orders and decodes the packets, conceals losses, and
+// corrects clock drift. It reads no clock: time is an argument.
 package receiver
 
 import (
@@ -13,51 +12,48 @@ import (
 	"github.com/parley-voice/parley/media/plc"
 )
 
-// Limits of the correction of a remote clock that drifts against the local
-// one.
+// Limits for the correction of drift between the remote and the local clock.
 const (
-	driftSlack  = 80 * time.Millisecond  // tolerated
-	driftMax    = 120 * time.Millisecond // beyond it even speech frames are added or dropped
-	driftRepair = 100 * time.Millisecond // between two corrections
+	driftSlack  = 80 * time.Millisecond  // drift that is tolerated
+	driftMax    = 120 * time.Millisecond // with more drift, even frames of speech are added or dropped
+	driftRepair = 100 * time.Millisecond // time between two corrections
 )
 
-// A Reader reads one incoming stream. Its methods belong to one goroutine,
-// except Counts; they allocate nothing after Start.
+// Reader reads one incoming stream. All methods except Counts must be called from the same goroutine. They allocate
+// nothing after Start.
 type Reader struct {
 	jitter    *jitter.Buffer
 	conceal   *plc.Concealer
 	count     counters
 	started   bool
-	arrived   time.Duration // of the frame last read
-	measured  bool          // the frame last read arrived
-	concealed bool          // the frame last read replaces lost audio
-	addFrame  bool          // insert a frame next
-	store     PacketStore   // nil if payloads need no store
-	stored    bool          // the next packet is in store
+	arrived   time.Duration // arrival time of the frame last read
+	measured  bool          // arrived is valid
+	concealed bool          // the frame last read conceals lost audio
+	addFrame  bool          // add a frame next
+	store     PacketStore   // nil if the codec needs no store
+	stored    bool          // the next packet in the ring is already in store
 	losses    jitter.LossTracker
-	repaired  time.Duration // time of the last correction
+	repaired  time.Duration // time of the last drift correction
 	wire      [jitter.FrameLen]byte
 }
 
-// A Decoder decodes the payloads of one stream in order. Each payload has a
-// format.
+// Decoder decodes the payloads of one stream in order. format says how a payload is encoded.
 type Decoder interface {
 	DecodeAs(dst []int16, payload []byte, format uint8)
 }
 
-// A PacketStore adapts packets whose payload does not have one byte per clock
-// tick. Store keeps the packet and replaces its payload with a placeholder of
-// that size, which the Decoder later receives.
+// PacketStore is for codecs that do not have one byte of payload per clock tick. Store keeps the packet and replaces
+// the payload by a placeholder of one byte per tick. The Decoder later gets the placeholder.
 type PacketStore interface{ Store(p *jitter.Packet) }
 
-// Counts are the packets and frames of a stream.
+// Counts holds the numbers of packets and frames of a stream.
 type Counts struct {
-	Lost      int64 // packets
+	Lost      int64 // packets that never arrived
 	Late      int64 // packets that arrived after their frame was read
-	Duplicate int64 // packets
-	Concealed int64 // frames with missing audio while the remote party was sending
-	Resynced  int64 // restarts of the remote timeline
-	Added     int64 // frames, because the remote clock is slow
+	Duplicate int64 // packets that arrived more than once
+	Concealed int64 // frames with missing audio, while the remote party was sending
+	Resynced  int64 // restarts of the remote party's timeline
+	Added     int64 // frames added because the remote clock is slow
 	Skipped   int64 // frames dropped because the remote clock is fast
 }
 
@@ -79,10 +75,10 @@ type counters struct {
 // New returns a Reader of a stream that has not started.
 func New() *Reader { return &Reader{jitter: jitter.New()} }
 
-// NewWithStore returns a Reader that passes its packets through store.
+// NewWithStore returns a Reader that passes each packet to store first.
 func NewWithStore(store PacketStore) *Reader { return &Reader{jitter: jitter.New(), store: store} }
 
-// Counts may be called from any goroutine.
+// Counts returns the counts so far. It may be called from any goroutine.
 func (r *Reader) Counts() Counts {
 	n := &r.count
 	return Counts{
@@ -94,22 +90,22 @@ func (r *Reader) Counts() Counts {
 // HasStarted reports whether Start was called.
 func (r *Reader) HasStarted() bool { return r.started }
 
-// Arrived returns when the packet of the last frame arrived; false if the
-// frame was concealed or inserted.
+// Arrived returns the time at which the packet of the last frame arrived, or false if the frame was concealed or
+// added.
 func (r *Reader) Arrived() (time.Duration, bool) { return r.arrived, r.measured }
 
 // IsConcealed reports whether the last frame replaces lost audio.
 func (r *Reader) IsConcealed() bool { return r.concealed }
 
-// Start starts the stream at now, with frames of rate (Hz).
+// Start starts the stream at now. rate is the sample rate of the frames in Hz.
 func (r *Reader) Start(rate int, now time.Duration) {
 	r.started = true
 	r.conceal = plc.New(rate)
 	r.jitter.Start(now)
 }
 
-// Drain moves packets into the jitter buffer while it has room. After a long
-// pause the buffered frames must be read first.
+// Drain moves packets from the ring to the jitter buffer while the buffer has room. After a long pause, the reader
+// must read frames first.
 func (r *Reader) Drain(in *jitter.Ring) {
 	received := false
 	for p := in.Peek(); p != nil; p = in.Peek() {
@@ -136,7 +132,7 @@ func (r *Reader) Drain(in *jitter.Ring) {
 	}
 }
 
-// Next fills f if a frame is ready at now. Start must have been called.
+// Next fills f and returns true if a frame is ready at now. Start must have been called before.
 func (r *Reader) Next(f media.Frame, now time.Duration, d Decoder) bool {
 	if r.addFrame {
 		r.addFrame, r.measured, r.concealed = false, false, true
@@ -159,8 +155,7 @@ func (r *Reader) Next(f media.Frame, now time.Duration, d Decoder) bool {
 	}
 }
 
-// decode decodes the next, complete frame. It returns false if drift
-// correction drops it.
+// decode decodes the next frame, which is complete. It returns false if drift correction drops the frame.
 func (r *Reader) decode(f media.Frame, now time.Duration, d Decoder) bool {
 	r.jitter.Copy(r.wire[:])
 	const half = jitter.FrameLen / 2
@@ -183,8 +178,8 @@ func (r *Reader) decode(f media.Frame, now time.Duration, d Decoder) bool {
 	return true
 }
 
-// repairDrift schedules an extra frame, or returns false if the next frame is
-// to be dropped.
+// repairDrift plans to add a frame if the remote clock is slow. It returns false if the next frame has to be dropped
+// because the remote clock is fast.
 func (r *Reader) repairDrift(ahead, now time.Duration) bool {
 	switch {
 	case now-r.repaired < driftRepair:
@@ -202,8 +197,7 @@ func (r *Reader) repairDrift(ahead, now time.Duration) bool {
 	return true
 }
 
-// concealNext conceals the missing parts of the next frame. It returns false
-// if drift correction drops it.
+// concealNext conceals the missing parts of the next frame. It returns false if drift correction drops the frame.
 func (r *Reader) concealNext(f media.Frame, now time.Duration, d Decoder) bool {
 	r.measured, r.concealed = false, false
 	level, silent := r.jitter.Comfort()
@@ -241,6 +235,5 @@ func (r *Reader) patch(f media.Frame, d Decoder) {
 	}
 }
 
-// DisableDriftRepair stops adding and dropping frames, for a sender that
-// shares the local clock.
+// DisableDriftRepair turns off drift correction, for a sender that uses the local clock.
 func (r *Reader) DisableDriftRepair() { r.repaired = math.MaxInt64 / 2 }

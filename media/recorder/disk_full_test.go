@@ -13,7 +13,7 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-// A limitedDisk is a file on a disk with a limited number of free bytes.
+// limitedDisk is a file on a disk with a limited number of free bytes.
 type limitedDisk struct {
 	out  io.Writer
 	left int
@@ -28,8 +28,8 @@ func (q *limitedDisk) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// TestFullDisk checks that what was written before the disk was full is kept
-// in a playable file. Without any audio no file remains.
+// TestFullDisk checks that a playable file is kept with everything that was written before the disk was full, and
+// that no file is kept if there was no audio.
 func TestFullDisk(t *testing.T) {
 	for name, left := range map[string]int{"at once": 0, "within a sample": 3, "within a word": 40_001, "at the end": 90_002} {
 		synctest.Test(t, func(t *testing.T) {

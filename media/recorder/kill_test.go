@@ -16,8 +16,7 @@ import (
 	"github.com/parley-voice/parley/media/mediatest"
 )
 
-// TestMain also serves as the recording process that TestRecordingsSurviveKill
-// kills.
+// TestMain can also run as the recording process that TestRecordingsSurviveKill kills.
 func TestMain(m *testing.M) {
 	if os.Getenv("RECORDTEST_RUN") != "" {
 		fmt.Fprintln(os.Stderr, recordForever("call.wav"))
@@ -26,8 +25,7 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// recordForever records a feed of frame numbers and prints each number once
-// its frame was read.
+// recordForever records a feed of frame numbers. It prints each number after the frame was read.
 func recordForever(path string) error {
 	leg := mediatest.NewLeg(8000)
 	rec, err := New(path, leg)
@@ -50,8 +48,8 @@ func recordForever(path string) error {
 	}
 }
 
-// TestRecordingsSurviveKill kills recording processes at random times. The
-// rest is playable and lacks at most the last two seconds.
+// TestRecordingsSurviveKill kills recording processes at random times. It checks that the files are playable and lack
+// at most the last two seconds.
 func TestRecordingsSurviveKill(t *testing.T) {
 	kills := 4
 	if os.Getenv("PARLEYTEST_SOAK") != "" {
@@ -64,7 +62,7 @@ func TestRecordingsSurviveKill(t *testing.T) {
 	all.Wait()
 }
 
-// killRecording kills a recorder after a number of 20 ms frames.
+// killRecording kills a recording process after a number of frames of 20 ms.
 func killRecording(t *testing.T, dir string, frames int) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
@@ -83,7 +81,7 @@ func killRecording(t *testing.T, dir string, frames int) {
 		read, _ = strconv.Atoi(lines.Text())
 	}
 	_ = cmd.Process.Kill()
-	_ = cmd.Wait() // killed
+	_ = cmd.Wait() // fails because the process was killed
 	if _, err = Recover(dir); err != nil {
 		t.Error(err)
 	}
@@ -92,7 +90,7 @@ func killRecording(t *testing.T, dir string, frames int) {
 		t.Errorf("after %d frames: %v", frames, err)
 		return
 	}
-	const lost = 100 // frames: 2 s
+	const lost = 100 // in frames: 2 s
 	if got := len(left) / media.FrameLen(rate); got < frames-lost {
 		t.Errorf("killed after %d frames, got %d playable", frames, got)
 	}

@@ -1,5 +1,5 @@
-// Package recorder records a leg in a stereo WAV file: received audio on the
-// left channel, sent audio on the right, in sync.
+// Package recorder records a leg in a stereo WAV file. The left channel has the received audio, the right channel the
+// sent audio; both are in sync.
 package recorder
 
 import (
@@ -16,31 +16,31 @@ import (
 )
 
 const (
-	flushEvery = 500 * time.Millisecond // a crash loses at most this much
-	syncEvery  = 4                      // flushes: a power cut loses at most 2 s
-	ringLen    = 1 << 15                // samples: 4 s at 8 kHz, 2 s at 16 kHz
-	maxSkew    = 200 * time.Millisecond // largest offset between the channels before silence is inserted
+	flushEvery = 500 * time.Millisecond // interval of writes: a crash loses at most this much audio
+	syncEvery  = 4                      // number of writes per fsync: a power failure loses at most 2 s
+	ringLen    = 1 << 15                // capacity in samples: 4 s at 8 kHz, 2 s at 16 kHz
+	maxSkew    = 200 * time.Millisecond // if one channel is behind by more, it gets silence
 )
 
-// A Recording is a leg that is being recorded. It wraps the original leg and
-// copies the audio to a file that Close completes.
+// Recording is a leg that is being recorded. It passes everything on to the original leg, and writes the audio to a
+// file. Close completes the file.
 type Recording struct {
 	media.Leg
 	path string
 	file *os.File
-	out  io.Writer // receives the samples; file except in tests
+	out  io.Writer // where the audio is written; not the file in some tests
 
 	left, right ring
 	stop        chan struct{}
 	done        chan struct{}
 	once        sync.Once
-	err         error // the writer's error, valid after done
+	err         error // error of the writer, valid after done is closed
 
-	pending [2][]int16 // owned by the writer: samples without a counterpart yet
-	bytes   []byte     // owned by the writer: the next write
+	pending [2][]int16 // belongs to the writer: samples that the other channel does not have yet
+	bytes   []byte     // belongs to the writer: bytes of the next write
 }
 
-// New records leg to path. Until Close returns the file name ends in Partial.
+// New records leg in the file path. Until Close returns, the file's name ends in Partial.
 func New(path string, leg media.Leg) (*Recording, error) {
 	f, err := os.OpenFile(path+Partial, os.O_CREATE|os.O_RDWR|os.O_TRUNC, 0o600) //nolint:gosec // the caller names the file
 	if err != nil {
@@ -64,8 +64,7 @@ func (r *Recording) ReadFrame(f media.Frame) error {
 	return err
 }
 
-// Arrived implements media.Arrival. It returns false if the recorded leg does
-// not implement it.
+// Arrived implements media.Arrival. It returns false if the original leg does not implement media.Arrival.
 func (r *Recording) Arrived() (time.Time, bool) {
 	if a, ok := r.Leg.(media.Arrival); ok {
 		return a.Arrived()
@@ -84,15 +83,14 @@ func (r *Recording) Play(feed media.Feed) {
 	}))
 }
 
-// Path returns the file's path, valid after Close.
+// Path returns the path of the file. It is valid after Close.
 func (r *Recording) Path() string { return r.path }
 
-// ErrTruncated means that the end of a recording could not be written; the
-// file holds the rest.
+// ErrTruncated means that the end of a recording could not be written. The file holds the rest.
 var ErrTruncated = errors.New("record: the recording is truncated")
 
-// Close ends the recording and completes the file. The leg must have ended. It
-// may be called twice. After ErrTruncated the file exists.
+// Close ends the recording and completes the file. The leg must have ended before. Close may be called twice. After
+// ErrTruncated the file exists, but lacks the end.
 func (r *Recording) Close() error {
 	r.once.Do(func() { close(r.stop) })
 	<-r.done
@@ -112,7 +110,7 @@ func (r *Recording) write() {
 			ending = true
 		}
 		if failed == nil {
-			failed = r.flush(ending) // after an error the rings are still drained
+			failed = r.flush(ending) // after an error, the rings are still emptied
 		} else {
 			r.left.read(nil)
 			r.right.read(nil)
@@ -124,8 +122,8 @@ func (r *Recording) write() {
 	r.err = r.complete(errors.Join(failed, saved.wait()))
 }
 
-// complete finishes the file. After a failed write the audio so far is kept; a
-// file without audio is removed.
+// complete finishes the file. After a failed write, it keeps the audio that was written. It removes a file without
+// audio.
 func (r *Recording) complete(failed error) error {
 	if info, err := r.file.Stat(); failed != nil && err == nil && info.Size() < headerLen+4 {
 		return errors.Join(fmt.Errorf("record: %w", failed), r.file.Close(), os.Remove(r.file.Name()))
@@ -147,9 +145,8 @@ func (r *Recording) complete(failed error) error {
 	}
 }
 
-// flush writes what both channels have. A channel that lags by more than
-// maxSkew (no feed yet, or a slow remote clock) is padded with silence; at the
-// end the shorter channel is.
+// flush writes the samples that both channels have. If a channel is behind by more than maxSkew, because it has no
+// feed or the remote clock is slow, it gets silence. At the end of the recording, the shorter channel gets silence.
 func (r *Recording) flush(ending bool) error {
 	left, right := r.left.read(r.pending[0]), r.right.read(r.pending[1])
 	slack := int(maxSkew * time.Duration(r.Rate()) / time.Second)

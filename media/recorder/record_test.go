@@ -23,7 +23,7 @@ func decodeWords(pcm []int16, rate int) string {
 	return strings.Join(words, " ")
 }
 
-// speech is a feed that plays pcm once.
+// speech returns a feed that plays pcm once.
 func speech(pcm []int16) media.Feed {
 	return media.FeedFunc(func(f media.Frame, _ time.Time) {
 		clear(f[copy(f, pcm):])
@@ -90,8 +90,7 @@ func TestRecover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
 		rec := recordOnDisk(t, filepath.Join(dir, "call.wav"), 8000, 1<<30)
-		// A crash leaves the file so far, with a zero length in the header and
-		// half a sample at the end.
+		// A crash leaves what was written, with a length of zero in the header and half a sample at the end.
 		torn, err := os.ReadFile(filepath.Join(dir, "call.wav"+Partial))
 		if err != nil {
 			t.Fatal(err)
@@ -130,7 +129,7 @@ func TestFailedRecordingKeepsCall(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_ = rec.file.Close() // the disk fails
+		_ = rec.file.Close() // makes writes fail
 		f := make(media.Frame, media.FrameLen(8000))
 		for range 1000 {
 			if err := rec.ReadFrame(f); err != nil {

@@ -2,8 +2,7 @@ package recorder
 
 import "sync/atomic"
 
-// A ring passes samples between two goroutines without a lock: the writer
-// moves head, the reader tail.
+// ring passes samples from one goroutine to another without a lock. The writer moves head, the reader moves tail.
 type ring struct {
 	buf  []int16
 	head atomic.Int64
@@ -11,8 +10,8 @@ type ring struct {
 	lost atomic.Int64
 }
 
-// write adds f. A full ring drops the frame and counts it; the reader inserts
-// silence. A slow disk loses audio but never delays a call.
+// write adds f. If the ring is full, it drops the frame and counts it, and the reader inserts silence. A slow disk
+// may thus lose audio, but never delays a call.
 func (r *ring) write(f []int16) {
 	head := r.head.Load()
 	if int(head-r.tail.Load())+len(f) > len(r.buf) {
@@ -24,7 +23,7 @@ func (r *ring) write(f []int16) {
 	r.head.Store(head + int64(len(f)))
 }
 
-// read appends all queued samples to pcm, then silence for dropped ones.
+// read appends all samples in the ring to pcm, and then silence for the dropped samples.
 func (r *ring) read(pcm []int16) []int16 {
 	tail, head := r.tail.Load(), r.head.Load()
 	for tail < head {

@@ -6,13 +6,12 @@ import (
 	"path/filepath"
 )
 
-// A syncer calls fsync on another goroutine, so that a slow disk does not
-// delay the writer.
+// syncer calls fsync in another goroutine, so that a slow disk does not delay the writer.
 type syncer struct {
 	file      *os.File
-	running   chan error // result of the running fsync; nil if none runs
-	dirSynced bool       // the directory entry was synced too
-	err       error      // joined; the kernel reports each error once
+	running   chan error // receives the result of the running fsync; nil if none runs
+	dirSynced bool       // the directory entry has been synced too
+	err       error      // all errors so far; the kernel reports each only once
 }
 
 func (s *syncer) start() {
@@ -46,7 +45,7 @@ func (s *syncer) wait() error {
 	return s.err
 }
 
-// SyncDir makes new names in a directory survive a power cut.
+// SyncDir makes new file names in a directory survive a power failure.
 func SyncDir(dir string) error {
 	d, err := os.Open(dir) //nolint:gosec // the caller names the directory
 	if err != nil {

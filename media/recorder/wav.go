@@ -10,37 +10,37 @@ import (
 	"strings"
 )
 
-// Partial is the file name suffix of an unfinished recording.
+// Partial is the suffix of the file name of an unfinished recording.
 const Partial = ".part"
 
 const headerLen = 44
 
-// header is a RIFF/WAVE header of 16-bit stereo PCM with size bytes of audio
-// (Microsoft "Multimedia Programming Interface and Data Specifications 1.0").
+// header returns a RIFF/WAVE header for 16-bit stereo PCM with size bytes of audio (Microsoft "Multimedia Programming
+// Interface and Data Specifications 1.0").
 func header(rate int, size uint32) []byte {
 	h := make([]byte, 0, headerLen)
 	h = append(h, "RIFF"...)
 	h = binary.LittleEndian.AppendUint32(h, headerLen-8+size)
 	h = append(h, "WAVEfmt "...)
 	h = binary.LittleEndian.AppendUint32(h, 16)
-	h = binary.LittleEndian.AppendUint16(h, 1)              // PCM
+	h = binary.LittleEndian.AppendUint16(h, 1)              // format: PCM
 	h = binary.LittleEndian.AppendUint16(h, 2)              // channels
 	h = binary.LittleEndian.AppendUint32(h, uint32(rate))   //nolint:gosec // Hz
 	h = binary.LittleEndian.AppendUint32(h, uint32(rate)*4) //nolint:gosec // bytes a second
-	h = binary.LittleEndian.AppendUint16(h, 4)              // bytes a sample of both channels
-	h = binary.LittleEndian.AppendUint16(h, 16)             // bits
+	h = binary.LittleEndian.AppendUint16(h, 4)              // bytes per sample of both channels
+	h = binary.LittleEndian.AppendUint16(h, 16)             // bits per sample
 	h = append(h, "data"...)
 	return binary.LittleEndian.AppendUint32(h, size)
 }
 
-// finish writes the header for the file's length.
+// finish writes a header that fits the file's length.
 func finish(f *os.File, rate int) error {
 	info, err := f.Stat()
 	if err != nil {
 		return err
 	}
 	size := max(0, info.Size()-headerLen)
-	size -= size % 4 // an interrupted write may leave an incomplete sample
+	size -= size % 4 // a write that was interrupted may end within a sample
 	if size > 1<<32-1-headerLen {
 		return fmt.Errorf("%s: %d bytes are more than a WAV file can hold", f.Name(), size)
 	}
@@ -53,8 +53,7 @@ func finish(f *os.File, rate int) error {
 	return f.Sync()
 }
 
-// Write writes a recording from memory. The shorter channel is padded with
-// silence.
+// Write writes a recording that is in memory. The shorter channel is extended with silence.
 func Write(path string, left, right []int16, rate int) error {
 	n := max(len(left), len(right))
 	if n > (1<<32-1-headerLen)/4 {
@@ -73,8 +72,8 @@ func Write(path string, left, right []int16, rate int) error {
 	return os.WriteFile(path, b, 0o600)
 }
 
-// Recover completes the recordings that a crash left unfinished in dir and
-// returns their paths. They hold what was written before the crash.
+// Recover completes the recordings in dir that a crash left unfinished, and returns their paths. They contain what
+// was written before the crash.
 func Recover(dir string) ([]string, error) {
 	parts, err := filepath.Glob(filepath.Join(dir, "*"+Partial))
 	if err != nil {
@@ -113,7 +112,7 @@ func recoverFile(part string) (path string, err error) {
 	return path, err
 }
 
-// Read returns the two channels of a recording and its rate in Hz.
+// Read returns the two channels of a recording and the sample rate in Hz.
 func Read(path string) (left, right []int16, rate int, err error) {
 	b, err := os.ReadFile(path) //nolint:gosec // the caller names the file
 	if err != nil {

@@ -10,23 +10,23 @@ import (
 const (
 	tapsPerPhase = 32
 	beta         = 8.0
-	passband     = 0.92 // of the lower Nyquist frequency
+	passband     = 0.92 // end of the passband, relative to the lower of the two Nyquist frequencies
 )
 
-// A Resampler converts one stream. It belongs to one goroutine.
+// Resampler converts one stream. It must be used by one goroutine only.
 type Resampler struct {
 	up, down int
-	phases   [][]float32 // taps of each phase, oldest sample first
-	recent   []float32   // input that the next output needs
+	phases   [][]float32 // filter taps for each phase, oldest sample first
+	recent   []float32   // input samples that the next output needs
 	phase    int
 }
 
-// New returns a Resampler from one rate to another, both in Hz.
+// New returns a Resampler that converts from one sample rate to another, both in Hz.
 func New(from, to int) *Resampler {
 	d := gcd(from, to)
 	r := &Resampler{up: to / d, down: from / d}
 	taps, cutoff := tapsPerPhase, passband/2
-	if to < from { // filter at the output's Nyquist frequency
+	if to < from { // the output has the lower Nyquist frequency
 		taps = tapsPerPhase * from / to
 		cutoff = cutoff * float64(to) / float64(from)
 	}
@@ -35,8 +35,7 @@ func New(from, to int) *Resampler {
 	return r
 }
 
-// design returns the phases of a low-pass filter with cutoff relative to the
-// input rate.
+// design returns the phases of a low-pass filter. cutoff is relative to the input rate.
 func design(up, taps int, cutoff float64) [][]float32 {
 	n := up * taps
 	middle := float64(n-1) / 2
@@ -52,14 +51,14 @@ func design(up, taps int, cutoff float64) [][]float32 {
 			sum += h[k]
 		}
 		for k := range taps {
-			row[taps-1-k] = float32(h[k] / sum) // unity gain in every phase
+			row[taps-1-k] = float32(h[k] / sum) // scales each phase to a gain of 1
 		}
 		phases[p] = row
 	}
 	return phases
 }
 
-// Resample converts the next part of the stream and appends it to dst.
+// Resample converts the next part of the stream and appends the result to dst.
 func (r *Resampler) Resample(dst, pcm []int16) []int16 {
 	for _, x := range pcm {
 		r.recent = append(r.recent, float32(x))
@@ -103,7 +102,7 @@ func sinc(x float64) float64 {
 	return math.Sin(math.Pi*x) / (math.Pi * x)
 }
 
-// bessel is the modified Bessel function of the first kind and order zero.
+// bessel returns the modified Bessel function of the first kind and order zero at x.
 func bessel(x float64) float64 {
 	sum, term := 1.0, 1.0
 	for k := 1.0; term > sum*1e-12; k++ {

@@ -8,14 +8,14 @@ import (
 )
 
 const (
-	unimpairedR         = 93.2  // R of an unimpaired narrowband call
-	delayKnee           = 177.3 // ms of delay above which the impairment grows faster
-	totalLossImpairment = 95.0  // impairment at total loss
+	unimpairedR         = 93.2  // rating R of an unimpaired narrowband call
+	delayKnee           = 177.3 // delay in ms above which the impairment grows faster
+	totalLossImpairment = 95.0  // impairment if all packets are lost
 )
 
-// robustness returns Bpl of G.113 for random loss: that of G.711 with
-// concealment. G.722 is rated on the narrowband scale without a wideband
-// bonus, at half of that, because its decoder state is off after a loss.
+// robustness returns Bpl, the robustness of a codec against random loss (G.113). G.711 with concealment has the value
+// of the standard. G.722 is rated on the narrowband scale without a wideband bonus. It gets half the value of G.711,
+// because the state of its decoder is wrong after a loss.
 func robustness(codec string) float64 {
 	if strings.EqualFold(codec, "G722") {
 		return 12.5
@@ -23,9 +23,8 @@ func robustness(codec string) float64 {
 	return 25.1
 }
 
-// MOS estimates the mean opinion score, 1 to 4.5, for a share of lost packets
-// (0 to 1) and a one-way delay, with the E-model of ITU-T G.107. All other parameters
-// have their defaults.
+// MOS estimates the mean opinion score, 1 to 4.5, with the E-model of ITU-T G.107. lost is the share of lost packets,
+// 0 to 1; delay is the one-way delay. All other parameters have their defaults.
 func MOS(codec string, lost float64, delay time.Duration) float64 {
 	percent := 100 * max(0, min(1, lost))
 	ms := max(0, float64(delay)/float64(time.Millisecond))
@@ -43,8 +42,8 @@ func MOS(codec string, lost float64, delay time.Duration) float64 {
 	}
 }
 
-// StreamMOS rates one direction; late packets count as lost. The delay is half
-// the round trip, one packet, and a buffer of twice the jitter.
+// StreamMOS returns the MOS of one direction. Late packets count as lost. The assumed delay is half the round trip,
+// one packet, and a buffer of twice the jitter.
 func StreamMOS(codec string, s media.DirectionQuality, late int64, trip time.Duration) float64 {
 	all := s.Packets + s.Lost
 	if s.Packets == 0 || all == 0 {

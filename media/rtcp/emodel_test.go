@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestMOS checks points computed by hand from the formulas of G.107 annex B.
+// TestMOS compares with values that were computed by hand from the formulas of G.107 annex B.
 func TestMOS(t *testing.T) {
 	for _, row := range []struct {
 		codec string

@@ -3,30 +3,29 @@ package rtcp
 import "time"
 
 const (
-	maxDropout = 3000 // a jump this large is a restart (RFC 3550 appendix A.1)
-	rate       = 8000 // RTP clock in Hz of every supported codec
-	dupWindow  = 64   // sequence numbers in which duplicates are recognized
+	maxDropout = 3000 // a jump of more than this is a restart (RFC 3550 appendix A.1)
+	rate       = 8000 // rate of the RTP clock in Hz, for every supported codec
+	dupWindow  = 64   // number of recent sequence numbers among which duplicates are recognized
 )
 
-// ReceiverStats counts a received stream (RFC 3550 appendices A.3 and A.8).
-// Its zero value is ready to use.
+// ReceiverStats counts a received stream (RFC 3550 appendices A.3 and A.8). The zero value is ready to use.
 type ReceiverStats struct {
 	started          bool
 	ssrc             uint32
 	first            int64 // extended sequence numbers
 	highest          int64
-	received         int64  // since first
-	duplicates       int64  // since first
-	seen             uint64 // bit n is highest-n
-	before           Counts // earlier streams
+	received         int64  // packets since first
+	duplicates       int64  // packets since first
+	seen             uint64 // bit n stands for highest-n
+	before           Counts // counts of earlier streams
 	jitter           float64
 	transit          float64
 	timed            bool
-	reportedExpected int64 // at the last report
+	reportedExpected int64 // value at the last report
 	reportedReceived int64
 }
 
-// Counts are received and lost packets.
+// Counts holds the numbers of received and lost packets.
 type Counts struct {
 	Packets, Lost int64
 }
@@ -41,7 +40,7 @@ func (r *ReceiverStats) ObserveSeq(ssrc uint32, seq uint16) {
 	case step > 0:
 		r.highest += step
 		r.seen = r.seen<<min(step, dupWindow) | 1
-	case step <= -dupWindow: // too old to check
+	case step <= -dupWindow: // too old to tell whether it is a duplicate
 	case r.seen&(1<<-step) != 0:
 		r.duplicates++
 	default:
@@ -50,7 +49,7 @@ func (r *ReceiverStats) ObserveSeq(ssrc uint32, seq uint16) {
 	r.received++
 }
 
-// ObserveTime records the timestamp and arrival of an audio packet.
+// ObserveTime records the timestamp and the arrival time of an audio packet.
 func (r *ReceiverStats) ObserveTime(ts uint32, at time.Duration) {
 	transit := float64(at)*rate/float64(time.Second) - float64(ts)
 	if r.timed {
@@ -58,7 +57,7 @@ func (r *ReceiverStats) ObserveTime(ts uint32, at time.Duration) {
 		if d < 0 {
 			d = -d
 		}
-		if d < rate { // otherwise the sender's clock was set
+		if d < rate { // a larger difference means that the sender's clock was set
 			r.jitter += (d - r.jitter) / 16
 		}
 	}
@@ -77,14 +76,14 @@ func (r *ReceiverStats) expected() int64 {
 	return r.highest - r.first + 1
 }
 
-// Total returns the counts so far. Duplicates count once.
+// Total returns the counts so far. A duplicate is not counted again.
 func (r *ReceiverStats) Total() Counts {
 	unique := r.received - r.duplicates
 	return Counts{r.before.Packets + unique, r.before.Lost + max(0, r.expected()-unique)}
 }
 
-// Block returns a report block and starts the next report interval; false
-// before the first packet. Duplicates offset losses, as appendix A.3 defines.
+// Block returns a report block and begins the next report interval. It returns false before the first packet. As
+// appendix A.3 defines, duplicates make up for losses.
 func (r *ReceiverStats) Block() (Block, bool) {
 	if !r.started {
 		return Block{}, false

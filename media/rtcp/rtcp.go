@@ -1,5 +1,5 @@
-// Package rtcp reads and writes RTCP reports (RFC 3550 section 6) and estimates the
-// listening quality of streams. It does no I/O, reads no clock and does not allocate.
+// Package rtcp reads and writes RTCP reports (RFC 3550 section 6), and estimates the listening quality of streams. It
+// does no I/O, reads no clock and allocates nothing.
 package rtcp
 
 import (
@@ -23,42 +23,42 @@ const (
 	cname     = 1
 )
 
-// MaxLen is the most that Append writes for a CNAME of 32 bytes.
+// MaxLen is the maximum number of bytes that Append writes for a CNAME of 32 bytes.
 const MaxLen = headLen + 4 + senderLen + blockLen + (headLen + 4 + 2 + 32 + 4) + (headLen + 4)
 
 // ErrMalformed means that a packet is not a valid compound packet (RFC 3550
 // appendix A.2).
 var ErrMalformed = errors.New("malformed rtcp packet")
 
-// SenderInfo is a sender's part of a report.
+// SenderInfo is the part of a report that describes the reporter's own stream.
 type SenderInfo struct {
-	NTP             uint64 // send time (RFC 3550 section 4)
-	RTP             uint32 // RTP timestamp of that time
+	NTP             uint64 // time of sending (RFC 3550 section 4)
+	RTP             uint32 // RTP timestamp at that time
 	Packets, Octets uint32
 }
 
-// A Block is a receiver's report on one stream.
+// Block is a receiver's report about one stream.
 type Block struct {
-	SSRC     uint32 // of the reported stream
-	Fraction uint8  // packets lost since the previous report, in 256ths
-	Lost     int64  // total packets lost, negative after many duplicates
-	Highest  uint32 // extended sequence number
-	Jitter   uint32 // RTP clock ticks
-	LastSR   uint32 // compact NTP time of the last sender report; 0 if none
-	Delay    uint32 // since that report, in 65536ths of a second
+	SSRC     uint32 // SSRC of the stream
+	Fraction uint8  // share of packets lost since the previous report, in 256ths
+	Lost     int64  // total of lost packets; negative if there were many duplicates
+	Highest  uint32 // highest extended sequence number
+	Jitter   uint32 // in ticks of the RTP clock
+	LastSR   uint32 // compact NTP time in the last sender report; 0 if there was none
+	Delay    uint32 // time since that report, in 65536ths of a second
 }
 
-// A Report is one compound packet.
+// Report is the content of one compound packet.
 type Report struct {
-	SSRC      uint32 // of the reporter
+	SSRC      uint32 // SSRC of the reporter
 	HasSender bool   // Sender is valid
 	Sender    SenderInfo
 	HasBlock  bool // Block is valid
 	Block     Block
-	Bye       bool // the source leaves
+	Bye       bool // the source leaves the session
 }
 
-// Append writes the report with the CNAME name of at most 32 bytes.
+// Append appends the report to b. name is the CNAME, at most 32 bytes.
 func (r *Report) Append(b []byte, name string) []byte {
 	kind, words := uint8(typeReceiver), 1
 	if r.HasSender {
@@ -103,7 +103,7 @@ func appendHeader(b []byte, count, kind uint8, words int) []byte {
 	return append(b, 2<<6|count, kind, byte(words>>8), byte(words)) //nolint:gosec // a length of 16 bits
 }
 
-// Parse reads a compound packet. Block is the block about the stream with SSRC local.
+// Parse reads a compound packet. It sets Block to the block about the stream with the SSRC local.
 func Parse(b []byte, local uint32) (Report, error) {
 	var r Report
 	if len(b) == 0 {
@@ -177,22 +177,21 @@ func (r *Report) read(kind uint8, blocks int, body []byte, local uint32, first b
 	return true
 }
 
-// NTP returns an NTP timestamp: 2⁻³² seconds since 1900 (RFC 3550 section 4).
+// NTP returns t as an NTP timestamp, in units of 2⁻³² s since 1900 (RFC 3550 section 4).
 func NTP(t time.Time) uint64 {
 	const since1900 = 2_208_988_800
 	seconds := uint64(t.Unix() + since1900)                             //nolint:gosec // after 1900
 	return seconds<<32 | uint64(t.Nanosecond())<<32/uint64(time.Second) //nolint:gosec // below a second
 }
 
-// CompactNTP returns the middle 32 bits of an NTP timestamp: units of 2⁻¹⁶
-// seconds.
+// CompactNTP returns the middle 32 bits of an NTP timestamp, in units of 2⁻¹⁶ s.
 func CompactNTP(ntp uint64) uint32 { return uint32(ntp >> 16) } //nolint:gosec // the middle 32 bits
 
-// DelayUnits converts a duration to units of 2⁻¹⁶ seconds.
+// DelayUnits converts a duration to units of 2⁻¹⁶ s.
 func DelayUnits(d time.Duration) uint32 { return uint32(d * 65536 / time.Second) } //nolint:gosec // a span of hours at most
 
-// RoundTrip returns the round trip time of a block that arrived at now, or
-// false if the block has no usable times.
+// RoundTrip returns the round-trip time for a block that arrived at now. It returns false if the block has no usable
+// times.
 func (b *Block) RoundTrip(now uint64) (time.Duration, bool) {
 	units := int32(CompactNTP(now) - b.LastSR - b.Delay) //nolint:gosec // modular difference
 	if b.LastSR == 0 || units < 0 {

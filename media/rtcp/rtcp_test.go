@@ -8,7 +8,7 @@ import (
 	"github.com/pion/rtcp"
 )
 
-// TestAgainstPion compares with pion/rtcp in both directions.
+// TestAgainstPion compares results with those of pion/rtcp, for reading and for writing.
 func TestAgainstPion(t *testing.T) {
 	full := Report{
 		SSRC: 7, HasSender: true, Sender: SenderInfo{NTP: 1 << 40, RTP: 160, Packets: 10, Octets: 1600},
@@ -110,7 +110,7 @@ func TestDuplicates(t *testing.T) {
 		if i%20 == 3 {
 			r.ObserveSeq(1, uint16(65000+i))
 		}
-		if i%20 == 10 { // three packets earlier, which was not lost
+		if i%20 == 10 { // a duplicate of the packet three before, which was not lost
 			r.ObserveSeq(1, uint16(65000+i-4))
 		}
 	}
@@ -120,7 +120,7 @@ func TestDuplicates(t *testing.T) {
 	if b, _ := r.Block(); b.Lost != -50 {
 		t.Errorf("reported as %d lost", b.Lost)
 	}
-	r.ObserveSeq(1, 164) // the 701st, too old to check
+	r.ObserveSeq(1, 164) // the 701st duplicate, too old to be recognized
 	r.ObserveSeq(2, 9)
 	r.ObserveSeq(2, 9)
 	if n := r.Total(); n.Packets != 952 || n.Lost != 49 {
