@@ -6,110 +6,103 @@ import (
 	"time"
 )
 
-// A Target is a number to dial, the trunk to use, and the caller identity.
+// Target is a number to dial, with the trunk and the identity of the caller.
 type Target struct {
-	// ID identifies the attempt; the Call-ID starts with it.
+	// ID identifies the attempt. The SIP Call-ID starts with it.
 	ID string
-	// To is the user part of the request URI: digits including the trunk's
-	// prefix.
+	// To is the user part of the request URI: digits with the trunk's prefix.
 	To string
-	// Number is the dialed number without the trunk's prefix; empty if To has
-	// none.
+	// Number is the dialed number without the trunk's prefix. It may be empty if To has no prefix.
 	Number string
-	// From is the caller number to present, digits with or without +.
+	// From is the caller number that the callee sees: digits, with or without +.
 	From string
-	// Trunk is the carrier.
+	// Trunk is the trunk through which the number is dialed.
 	Trunk Trunk
-	// RingTimeout limits ringing; 0 means 45 s.
+	// RingTimeout is the maximum ringing time; 0 means 45 s.
 	RingTimeout time.Duration
 	// Headers are added to the INVITE.
 	Headers map[string]string
-	// NotAfter is the latest time to send the INVITE; zero means no limit. A
-	// later attempt fails with ErrTooLate.
+	// NotAfter is the latest time at which the INVITE may be sent. After it, dialing fails with ErrTooLate. Zero
+	// means no limit.
 	NotAfter time.Time
 }
 
-// ErrTooLate means that NotAfter passed before the request was sent.
+// ErrTooLate means that the INVITE was not sent because NotAfter had passed.
 var ErrTooLate = errors.New("too late to send the request")
 
-// ErrPaused means that the request was not sent because the carrier sent
-// Retry-After and no other proxy of the trunk is available.
+// ErrPaused means that the INVITE was not sent, because the carrier asked for a pause (Retry-After) and no other
+// proxy of the trunk is available.
 var ErrPaused = errors.New("the carrier sent Retry-After")
 
-// A Trunk is a carrier's SIP trunk.
+// Trunk is a SIP trunk of a carrier.
 type Trunk struct {
-	// Proxy is the URI to send requests to: "sip:host:port;transport=udp".
+	// Proxy is the URI to which requests are sent: "sip:host:port;transport=udp".
 	Proxy string
-	// Backups are further proxies, tried in order if an earlier one cannot
-	// take a call.
+	// Backups are further proxies. They are tried in this order if the proxies before cannot take a call.
 	Backups []string
-	// Username and Password answer the carrier's digest challenges.
+	// Username and Password are the credentials for the carrier's digest challenges.
 	Username string
 	Password Secret
-	// Realm is the only realm whose challenges are answered; if empty, the
-	// first realm that the proxy sends.
+	// Realm is the only authentication realm whose challenges are answered. If it is empty, the first realm that the
+	// proxy sends is used.
 	Realm string
-	// Sources are further networks that in-dialog messages may come from, in
-	// addition to the proxies and the addresses that the carrier names in a
-	// call.
+	// Sources are networks from which SIP messages of a call may come, besides the proxies and the addresses that the
+	// carrier names in the call.
 	Sources []netip.Prefix
-	// Register keeps a registration at the proxy (RFC 3261 section 10).
+	// Register says to stay registered at the proxy (RFC 3261 section 10).
 	Register bool
-	// Codecs are the encoding names to offer, preferred first; empty means
-	// all.
+	// Codecs are the encoding names to offer, in the order of preference. Empty means all.
 	Codecs []string
-	// Encryption selects RTP or SRTP (RFC 4568).
+	// Encryption says whether media is RTP or SRTP (RFC 4568).
 	Encryption Encryption
-	// Keys selects how DTMF is sent and detected in addition to RFC 4733.
+	// Keys says how DTMF is sent and detected, besides RFC 4733.
 	Keys KeyMode
-	// Asserted adds the caller number as P-Asserted-Identity (RFC 3325).
+	// Asserted adds the caller number in a P-Asserted-Identity header (RFC 3325).
 	Asserted bool
-	// Private hides the caller number from the callee (RFC 3323); only the
-	// carrier receives it.
+	// Private hides the caller number from the callee (RFC 3323). Only the carrier sees it.
 	Private bool
-	// Diversion is the diverting number (RFC 5806); empty means none.
+	// Diversion is the number that diverted the call (RFC 5806); empty means none.
 	Diversion string
 	// Headers are added to the INVITE.
 	Headers map[string]string
-	// MediaSources are networks that media may come from, in addition to the
-	// SDP address and the signaling addresses. If set, media from any other
-	// network is dropped.
+	// MediaSources are networks from which media may come, besides the SDP address and the signaling addresses. If
+	// set, media from all other addresses is dropped.
 	MediaSources []netip.Prefix
-	// FirstMedia and MediaGap limit how long no media may arrive: before the
-	// first packet and later. 0 means the user agent's default.
+	// FirstMedia is how long to wait for the first media packet. MediaGap is how long media may be missing after it.
+	// 0 means the default of the SIP user agent.
 	FirstMedia, MediaGap time.Duration
 }
 
-// An Encryption selects whether audio is encrypted.
+// Encryption says whether audio is encrypted.
 type Encryption string
 
-// Encryptions.
+// Values of Encryption.
 const (
-	Plain     Encryption = ""         // RTP
-	Encrypted Encryption = "required" // SRTP; without it the call fails
+	Plain     Encryption = ""         // RTP without encryption
+	Encrypted Encryption = "required" // SRTP; the call fails if the carrier does not support it
 )
 
-// A KeyMode selects how DTMF travels.
+// KeyMode says how DTMF digits are sent and received.
 type KeyMode string
 
-// Key modes.
+// Values of KeyMode.
 const (
-	Events KeyMode = ""       // RFC 4733; received SIP INFO is accepted too
+	Events KeyMode = ""       // RFC 4733 events; digits by SIP INFO are received too
 	InBand KeyMode = "inband" // tones in the audio, sent and detected
 )
 
 // Progress is the state of a dialed call before it is answered.
 type Progress string
 
-// Progress values.
+// Values of Progress.
 const (
-	// Sent: the INVITE was sent and the callee's phone may ring.
+	// Sent means that the INVITE was sent, so the callee's phone may ring.
 	Sent Progress = "sent"
-	// Ringing: the carrier reported 180 or 183.
+	// Ringing means that the carrier responded with 180 or 183.
 	Ringing Progress = "ringing"
 )
 
-// A Secret is a string that is never printed.
+// Secret is a string that is never printed.
 type Secret string
 
 // String implements fmt.Stringer.
@@ -118,5 +111,5 @@ func (Secret) String() string { return "[secret]" }
 // GoString implements fmt.GoStringer.
 func (Secret) GoString() string { return "[secret]" }
 
-// MarshalText keeps a secret out of JSON, YAML and logs.
+// MarshalText implements encoding.TextMarshaler. It keeps the secret out of JSON, YAML and logs.
 func (Secret) MarshalText() ([]byte, error) { return []byte("[secret]"), nil }

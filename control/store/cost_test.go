@@ -26,7 +26,7 @@ prices:
 	return l
 }
 
-// TestCostAtEnd: each ended call has a cost, whoever ends it.
+// TestCostAtEnd checks that each ended call has a cost, whoever ends it.
 func TestCostAtEnd(t *testing.T) {
 	b := newFixture(t, 100, 1000, "a")
 	b.store.Prices = prices(t)
@@ -115,7 +115,7 @@ func TestCostAtEnd(t *testing.T) {
 	}
 }
 
-// TestCostOfWebCall: a web call has no trunk minutes.
+// TestCostOfWebCall checks that a web call has no trunk minutes.
 func TestCostOfWebCall(t *testing.T) {
 	b := newFixture(t, 10, 100, "a")
 	id := b.web()

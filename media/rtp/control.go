@@ -12,27 +12,27 @@ import (
 )
 
 const (
-	reportEvery  = 5 * time.Second // on average (RFC 3550 section 6.2)
+	reportEvery  = 5 * time.Second // average interval of reports (RFC 3550 section 6.2)
 	nameLen      = 16
-	maxPlausible = 10 * time.Second // larger remote values are ignored or capped
+	maxPlausible = 10 * time.Second // larger values from the remote party are ignored or capped
 )
 
 type control struct {
-	socket       *udpSocket     // for RTCP, unless multiplexed
-	name         string         // CNAME of this session (RFC 7022)
-	next         time.Time      // next report; owned by the clock
-	sentBefore   int64          // packets at the last report; owned by the clock
-	target       netip.AddrPort // owned by the clock
-	reportSource netip.AddrPort // source of remote reports; owned by the clock
+	socket       *udpSocket     // socket for RTCP; nil if RTCP shares the socket of RTP
+	name         string         // CNAME of the session (RFC 7022)
+	next         time.Time      // time of the next report; belongs to the clock
+	sentBefore   int64          // packets sent until the last report; belongs to the clock
+	target       netip.AddrPort // belongs to the clock
+	reportSource netip.AddrPort // source of remote reports; belongs to the clock
 	buf          [rtcp.MaxLen + srtp.Overhead]byte
 	sealed       [rtcp.MaxLen + srtp.Overhead]byte
 	opened       [maxPacket]byte
 
-	mu        sync.Mutex // held briefly by the clock and Quality
+	mu        sync.Mutex // held only briefly, by the clock and by Quality
 	received  rtcp.ReceiverStats
-	packets   int64 // sent
+	packets   int64 // packets sent
 	octets    int64
-	remote    rtcp.Block // last remote report on our stream
+	remote    rtcp.Block // last remote report about our stream
 	hasRemote bool
 	roundTrip time.Duration
 	lastSR    uint32
@@ -64,8 +64,7 @@ func (c *control) countSent(n int) {
 	c.octets += int64(n)
 }
 
-// isControl reports whether b is RTCP multiplexed with RTP (RFC 5761 section
-// 4).
+// isControl reports whether b is an RTCP packet on the port of RTP (RFC 5761 section 4).
 func isControl(b []byte) bool { return len(b) > 1 && b[1] >= 192 && b[1] <= 223 }
 
 type reports struct{ *Session }
@@ -76,8 +75,8 @@ func (r reports) receive(b []byte, src netip.AddrPort, at time.Time) {
 	}
 }
 
-// receiveReport handles an RTCP packet. It must come from the host of the
-// audio or an expected one, and does not affect the latch.
+// receiveReport handles an RTCP packet. The packet must come from the host that sends the audio, or from an expected
+// host. It does not affect the latch.
 func (s *Session) receiveReport(p *activeParams, b []byte, src netip.AddrPort, at time.Time) {
 	c := &s.control
 	if !s.receiver.latch.AcceptsReports(src.Addr()) {
@@ -118,7 +117,7 @@ func (s *Session) receiveReport(p *activeParams, b []byte, src netip.AddrPort, a
 
 func (s *Session) reportIfDue(p *activeParams, due time.Time) {
 	c := &s.control
-	if c.next.IsZero() { // the first report is sent sooner
+	if c.next.IsZero() { // the first report is sent earlier than the others
 		c.next = due.Add(reportEvery/4 + rand.N(reportEvery/2)) //nolint:gosec // not a secret
 		return
 	}
@@ -129,7 +128,7 @@ func (s *Session) reportIfDue(p *activeParams, due time.Time) {
 	s.sendReport(p, due, false)
 }
 
-// sendBye sends a BYE after the clock released the session.
+// sendBye sends an RTCP BYE after the clock has released the session.
 func (s *Session) sendBye() {
 	if p := s.params.Load(); p != nil && !s.control.next.IsZero() {
 		s.sendReport(p, time.Now(), true)

@@ -12,8 +12,8 @@ import (
 	"github.com/parley-voice/parley/media/srtp"
 )
 
-// TestReports runs two sessions for twelve seconds of virtual time. Each
-// reports what it receives and sends BYE.
+// TestReports runs two sessions for twelve seconds of virtual time. It checks that each reports what it receives, and
+// that each sends BYE.
 func TestReports(t *testing.T) {
 	keys := [2]srtp.Key{srtp.New()[0], srtp.New()[0]}
 	for name, row := range map[string]struct{ mux, encrypted bool }{
@@ -40,7 +40,7 @@ func TestReports(t *testing.T) {
 		for i := range int64(frames) {
 			due = due.Add(media.FrameTime)
 			a.Tick(due)
-			if i%10 != 9 { // a tenth of b's packets is lost
+			if i%10 != 9 { // a tenth of the packets of b is lost
 				b.Tick(due)
 			}
 			both()
@@ -67,8 +67,8 @@ func TestReports(t *testing.T) {
 	}
 }
 
-// TestReportSources reports loss and round trip time from the remote host
-// and from another one.
+// TestReportSources sends reports of loss and round-trip time from the remote host and from another host, and checks
+// that only the first are used.
 func TestReportSources(t *testing.T) {
 	s := newManualSession(t)
 	p := newPhone(t, s)
@@ -104,7 +104,7 @@ func TestReportSources(t *testing.T) {
 		s.transport.poll.Tick(time.Now())
 	}
 	send(newConn(t, "127.0.0.2"), text)
-	send(p.conn, []byte{0x80, 201, 0, 0}) // four bytes, as in a known attack
+	send(p.conn, []byte{0x80, 201, 0, 0}) // a packet of four bytes, which a known attack uses
 	send(p.conn, nil)
 	if q, n := s.Quality(), s.Stats(); q.Sent.Packets != 0 || n.Ignored != 1 || n.Malformed != 2 || n.ReportsReceived != 0 {
 		t.Errorf("%+v, %+v", q, n)

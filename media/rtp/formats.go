@@ -8,27 +8,25 @@ import (
 	"github.com/parley-voice/parley/media/jitter"
 )
 
-// oldTypesFor is how long packets may use payload types that are no longer
-// negotiated.
+// oldTypesFor is how long packets may still use payload types that are no longer negotiated.
 const oldTypesFor = time.Second
 
 type payloadKind struct {
 	agreed bool
 	kind   jitter.Kind
-	format uint8 // of speech: index in activeParams.decoders
+	format uint8 // for speech: index in activeParams.decoders
 }
 
 type payloadKinds [128]payloadKind
 
-// A formatDecoder decodes one codec. Its index stays valid for the session:
-// queued packets may use an earlier codec.
+// formatDecoder decodes one codec. Its index stays valid for the whole session, because packets in the queue may use
+// an earlier codec.
 type formatDecoder struct {
 	name    string
-	decoder codec.Decoder // owned by the reader
+	decoder codec.Decoder // belongs to the reader
 }
 
-// mapTypes describes each payload type. Types of old are kept for packets that
-// are still in flight.
+// mapTypes fills in what each payload type means. It keeps the types of old for packets that are still on their way.
 func (t *activeParams) mapTypes(old *activeParams) {
 	if old != nil {
 		t.decoders, t.oldTypes = slices.Clone(old.decoders), old.types
@@ -48,7 +46,7 @@ func (t *activeParams) mapTypes(old *activeParams) {
 	t.types.set(t.PayloadType, payloadKind{true, jitter.Speech, t.format(t.Codec)})
 }
 
-// set ignores invalid payload types.
+// set sets the kind of a payload type. It ignores invalid types.
 func (m *payloadKinds) set(pt uint8, kind payloadKind) {
 	if int(pt) < len(m) {
 		m[pt] = kind
@@ -64,8 +62,7 @@ func (t *activeParams) format(c codec.Codec) uint8 {
 	return uint8(n) //nolint:gosec // only a few codecs exist
 }
 
-// kindOf describes a payload type. For oldTypesFor the previous types remain
-// valid.
+// kindOf returns the kind of a payload type. The previous types are valid for oldTypesFor.
 func (r *incoming) kindOf(t *activeParams, pt uint8, now time.Duration) payloadKind {
 	m := t.types[pt&127]
 	if !m.agreed && now-r.paramsAt < oldTypesFor {
@@ -80,7 +77,7 @@ func (p *packet) forReader(kind payloadKind, at time.Duration) jitter.Packet {
 	}
 }
 
-// DecodeAs implements receiver.Decoder, at the session's rate.
+// DecodeAs implements receiver.Decoder. It decodes to the sample rate of the session.
 func (s *Session) DecodeAs(dst []int16, payload []byte, format uint8) {
 	if t := s.params.Load(); t != nil && int(format) < len(t.decoders) {
 		t.decoders[format].decoder.Decode(dst, payload)

@@ -10,11 +10,10 @@ import (
 	"github.com/parley-voice/parley/media/codec"
 )
 
-// payloadByte is the byte that the payloads of withType consist of.
+// payloadByte is the byte that fills the payloads that withType makes.
 const payloadByte = 0x30
 
-// withType rewrites packets to another payload type, with payloads of one repeated
-// byte.
+// withType gives packets another payload type, and fills their payloads with payloadByte.
 func withType(flights []flight, pt uint8) []flight {
 	for i := range flights {
 		flights[i].pt = pt
@@ -25,14 +24,14 @@ func withType(flights []flight, pt uint8) []flight {
 	return flights
 }
 
-// sample is the decoded value of that byte.
+// sample returns the sample that payloadByte decodes to.
 func sample(c codec.Codec) int16 {
 	var pcm [1]int16
 	c.NewDecoder().Decode(pcm[:], []byte{payloadByte})
 	return pcm[0]
 }
 
-// countValues counts the frames that hold one value throughout, by value.
+// countValues counts the frames in which all samples have the same value, by that value.
 func (l *receiveSim) countValues() map[int16]int {
 	all := map[int16]int{}
 	l.each = func(f media.Frame) {
@@ -43,8 +42,8 @@ func (l *receiveSim) countValues() map[int16]int {
 	return all
 }
 
-// TestRemoteChangesCodec sends alternating codecs of the answer, and one
-// under the payload type of the local offer.
+// TestRemoteChangesCodec sends packets that alternate between the codecs of the answer, and packets with a payload
+// type of the local offer.
 func TestRemoteChangesCodec(t *testing.T) {
 	expired := false
 	l := newReceiveSim(t, Params{
@@ -65,8 +64,8 @@ func TestRemoteChangesCodec(t *testing.T) {
 	}
 }
 
-// TestCodecChangeWithinFrame changes the codec in the middle of a frame. Each
-// half uses its own decoder.
+// TestCodecChangeWithinFrame changes the codec in the middle of a frame, and checks that each half is decoded by its
+// own codec.
 func TestCodecChangeWithinFrame(t *testing.T) {
 	l := newReceiveSim(t, Params{Others: []codec.Mapping{{PayloadType: 8, Codec: codec.PCMA{}}}})
 	var all []flight
@@ -89,13 +88,13 @@ func TestCodecChangeWithinFrame(t *testing.T) {
 	}
 }
 
-// TestRenegotiation changes the codec during the call. Packets in flight use
-// the old codec for a second; then its type is unknown.
+// TestRenegotiation changes the codec during the call. Packets may use the old payload type for one second; then the
+// type is unknown.
 func TestRenegotiation(t *testing.T) {
 	l := newReceiveSim(t, Params{Remote: netip.AddrPortFrom(loopback(), 4000)})
 	counts := l.countValues()
 	l.run(withType(speech(0, 0, 50, 1), 0), time.Second-20*ms)
-	for _, f := range withType(speech(time.Second, 50, 2, 1), 0) { // wait for the reader
+	for _, f := range withType(speech(time.Second, 50, 2, 1), 0) { // let the reader decode the packets
 		l.receive(f)
 	}
 	p := l.s.params.Load().Params
@@ -112,8 +111,8 @@ func TestRenegotiation(t *testing.T) {
 	}
 }
 
-// TestKeyAlias accepts telephone events under the type of the local offer too,
-// and under no other.
+// TestKeyAlias checks that telephone events are accepted with the payload type of the local offer too, and with no
+// other type.
 func TestKeyAlias(t *testing.T) {
 	l := newReceiveSim(t, Params{KeyType: 96, KeyAlias: 101})
 	for i, pt := range []uint8{96, 101, 102} {
@@ -128,8 +127,8 @@ func TestKeyAlias(t *testing.T) {
 	}
 }
 
-// TestUnknownTypes checks that packets of unknown payload types do not count
-// as lost and prove presence.
+// TestUnknownTypes checks that packets with unknown payload types do not count as lost, and that they show that the
+// remote party is present.
 func TestUnknownTypes(t *testing.T) {
 	expired := false
 	l := newReceiveSim(t, Params{SilenceTimeout: 2 * time.Second, OnTimeout: func() { expired = true }})

@@ -10,7 +10,7 @@ import (
 	"github.com/parley-voice/parley/media/codec"
 )
 
-// paced returns consecutive packets of so many ticks each.
+// paced returns n packets without gaps. Each has the given number of ticks.
 func paced(n, ticks int) (all []flight) {
 	for i := range n {
 		at := time.Duration(i*ticks) * time.Second / Rate
@@ -32,7 +32,7 @@ func TestConcealed(t *testing.T) {
 	}
 	for name, row := range map[string]struct {
 		flights  func() []flight
-		from, to int64 // of frames
+		from, to int64 // numbers of frames
 	}{
 		"nothing is lost": {packets, 0, 0},
 		"on hold, then back": {func() []flight {
@@ -93,8 +93,7 @@ func TestConcealed(t *testing.T) {
 	}
 }
 
-// TestStalledReader pauses the reader while packets arrive. No frame is lost
-// while the ring has room.
+// TestStalledReader pauses the reader while packets arrive, and checks that no frame is lost while the ring has room.
 func TestStalledReader(t *testing.T) {
 	for _, row := range []struct {
 		ticks int
@@ -118,8 +117,8 @@ func TestStalledReader(t *testing.T) {
 	}
 }
 
-// TestHeldToneWithGaps loses parts of an in-band digit. It counts once, and a
-// second press counts again.
+// TestHeldToneWithGaps loses parts of an in-band digit. It checks that the digit counts once, and that a second press
+// counts again.
 func TestHeldToneWithGaps(t *testing.T) {
 	hold := func(pcm []int16, frame int) {
 		for i := range pcm {
@@ -134,7 +133,7 @@ func TestHeldToneWithGaps(t *testing.T) {
 		pcm := make([]int16, frameLen)
 		for i := range 120 {
 			clear(pcm)
-			if i >= 20 && i < 60 || i >= 80 && i < 90 { // 800 ms, and 200 ms
+			if i >= 20 && i < 60 || i >= 80 && i < 90 { // loses 800 ms, and later 200 ms
 				hold(pcm, i)
 			}
 			p := packet{ssrc: 1, seq: uint16(i), ts: uint32(i * frameLen), payload: make([]byte, frameLen)}
@@ -148,7 +147,7 @@ func TestHeldToneWithGaps(t *testing.T) {
 			t.Errorf("%d ms lost: %d keys, want 2", lost*20, n)
 		}
 	}
-	// A digit ends during a long loss.
+	// A digit that ends during a long loss.
 	l := newReceiveSim(t, Params{InBand: true})
 	l.each = l.s.detectTones
 	pcm := make([]int16, frameLen)

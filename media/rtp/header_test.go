@@ -73,7 +73,7 @@ func FuzzParse(f *testing.F) {
 }
 
 func TestPorts(t *testing.T) {
-	p, err := ParsePorts("21001-21007") // 21002, 21004, 21006, each with the port above
+	p, err := ParsePorts("21001-21007") // the even ports 21002, 21004 and 21006, each with the port above
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,13 +26,13 @@ func TestCallOverABadNetwork(t *testing.T) {
 	}()
 	a.Start(Params{Remote: toB, Codec: codec.PCMU{}})
 	b.Start(Params{Remote: toA, Codec: codec.PCMU{}})
-	// Whole periods in a frame: a skipped frame keeps the phase.
+	// A frame holds whole periods of the tone, so a skipped frame does not change the phase.
 	a.Play(mediatest.Tone(500))
 	b.Play(mediatest.Tone(1000))
 	var work sync.WaitGroup
 	receive := func(s *Session, hz float64) {
 		f, all := make(media.Frame, frameLen), []int16(nil)
-		for range 110 { // on a loaded machine fewer are sent
+		for range 110 { // a busy machine may skip some frames
 			if err := s.ReadFrame(f); err != nil {
 				t.Error(err)
 				return

@@ -14,19 +14,18 @@ import (
 // ErrClosed means that the session is closed.
 var ErrClosed = errors.New("media session is closed")
 
-// ErrNoKeys means that DTMF is not possible before Start.
+// ErrNoKeys means that digits cannot be sent before Start.
 var ErrNoKeys = errors.New("the media session has not started")
 
 type keyInput struct {
-	mu     sync.Mutex // held briefly by clock, reader and ReceiveKey
+	mu     sync.Mutex // held only briefly, by the clock, the reader and ReceiveKey
 	dedup  dtmf.Deduplicator
 	closed bool
 }
 
-// Press implements media.Keypad. Digits are sent as tones if the remote party
-// accepts no telephone events. It returns ErrNoKeys before Start, and
-// dtmf.ErrFull if more than 64 digits would be queued. Digits wait while Mute
-// is set.
+// Press implements media.Keypad. If the remote party accepts no telephone events, the digits are sent as tones. Press
+// returns ErrNoKeys before Start, and dtmf.ErrFull if more than 64 digits would be in the queue. While Mute is set,
+// the digits wait.
 func (s *Session) Press(keys string) error {
 	if err := dtmf.Validate(keys); err != nil {
 		return fmt.Errorf("press keys: %w", err)
@@ -45,8 +44,8 @@ func (s *Session) Press(keys string) error {
 	return nil
 }
 
-// ReceiveKey adds a digit received by SIP INFO. It is ignored if digits arrive
-// as RFC 4733 events.
+// ReceiveKey adds a digit that was received by SIP INFO. It ignores the digit if the remote party sends digits as RFC
+// 4733 events.
 func (s *Session) ReceiveKey(key rune) error {
 	code, ok := dtmf.Code(key)
 	if !ok {
@@ -57,8 +56,8 @@ func (s *Session) ReceiveKey(key rune) error {
 	return nil
 }
 
-// queueKey passes on a received digit. A full queue drops the newest digit:
-// the older ones give it its meaning.
+// queueKey passes a received digit on. If the queue is full, it drops this digit, because digits make sense only from
+// the beginning.
 func (s *Session) queueKey(key rune, method dtmf.Method, at time.Duration) {
 	s.keyInput.mu.Lock()
 	defer s.keyInput.mu.Unlock()
@@ -76,8 +75,7 @@ func (s *Session) queueKey(key rune, method dtmf.Method, at time.Duration) {
 // held digit ends.
 const maxLostToneFrames = 25
 
-// detectTones looks for in-band DTMF in a received frame. Concealed frames
-// neither begin nor end a digit.
+// detectTones looks for DTMF tones in a received frame. A concealed frame neither begins nor ends a digit.
 func (s *Session) detectTones(f media.Frame) {
 	t := s.params.Load()
 	if t == nil || t.detector == nil {
@@ -100,13 +98,12 @@ func (s *Session) detectTones(f media.Frame) {
 	s.queueKey(key, dtmf.InBand, at.Sub(s.opened)-dtmf.Delay)
 }
 
-// sendEvent sends a digit's event packet instead of audio (RFC 4733 section
-// 2.5.1).
+// sendEvent sends the event packet of a digit in place of audio (RFC 4733 section 2.5.1).
 func (s *Session) sendEvent(p *activeParams, step dtmf.Step) {
-	const volume = 10 // -dBm0
+	const volume = 10 // in -dBm0
 	o := &s.sender
 	if step.IsFirst() {
-		if o.pending > 0 { // audio before the digit
+		if o.pending > 0 { // audio from before the digit
 			s.sendPacket(packet{marker: o.marker, pt: p.PayloadType, ts: o.ts - uint32(o.pending)}, o.pending) //nolint:gosec // wraps
 		}
 		o.event = o.ts

@@ -18,15 +18,15 @@ import (
 	"github.com/parley-voice/parley/media/mediatest"
 )
 
-// TestPress checks the packets of a digit: 20 ms apart under one timestamp,
-// the first marked, growing duration, three end packets, 60 ms to the next
-// digit, and audio before and after with a continuous clock.
+// TestPress checks the packets of a digit. They are 20 ms apart and have the same timestamp. The first has the
+// marker, the duration grows, and three are end packets. The next digit follows after 60 ms. The clock of the audio
+// before and after is continuous.
 func TestPress(t *testing.T) {
 	s := newManualSession(t)
 	p := newPhone(t, s)
 	s.Start(Params{Remote: p.addr(), Codec: codec.G722{}, PayloadType: 9, KeyType: 101, Ptime: 40 * ms})
 	s.Play(mediatest.Tone(440))
-	all := p.run(s, 3) // the third frame is held
+	all := p.run(s, 3) // the digit is held for its third frame
 	if err := s.Press("7#"); err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func TestPressRefused(t *testing.T) {
 	if err := s.Press("1"); !errors.Is(err, ErrClosed) {
 		t.Errorf("closed: %v", err)
 	}
-	if err := s.ReceiveKey('1'); err != nil { // a late digit is no error
+	if err := s.ReceiveKey('1'); err != nil { // a digit after the end is ignored without an error
 		t.Error(err)
 	}
 }
@@ -140,7 +140,7 @@ func TestSippCaptures(t *testing.T) {
 			n := int(binary.LittleEndian.Uint32(b[8:]))
 			frame := b[16 : 16+n]
 			b = b[16+n:]
-			p, ok := parse(&rtp.Header{}, frame[14+20+8:]) // Ethernet, IP, UDP
+			p, ok := parse(&rtp.Header{}, frame[14+20+8:]) // skips the Ethernet, IP and UDP headers
 			if !ok {
 				t.Fatalf("%s: %x", name, frame)
 			}
@@ -154,12 +154,11 @@ func TestSippCaptures(t *testing.T) {
 	}
 }
 
-// TestKeysAsTones checks digits as tones: if both sides use them, and instead of
-// the feed if no event type was negotiated.
+// TestKeysAsTones checks that digits are sent as tones if both sides use tones, and if no event type was negotiated.
 func TestKeysAsTones(t *testing.T) {
 	for _, row := range []struct {
 		codec  codec.Codec
-		inBand bool // of the sender
+		inBand bool // the sender uses tones
 		keys   string
 	}{{codec.PCMA{}, true, "1A#"}, {codec.PCMU{}, false, "12#"}, {codec.G722{}, false, "12#"}} {
 		name, pt := row.codec.Name(), row.codec.PayloadType()
@@ -194,8 +193,7 @@ func TestKeysAsTones(t *testing.T) {
 	}
 }
 
-// TestKeyByTwoMethods receives digits by INFO and, once an event has arrived,
-// only by events.
+// TestKeyByTwoMethods checks that digits are received by SIP INFO, but only by events after the first event.
 func TestKeyByTwoMethods(t *testing.T) {
 	s := startSession(t, Params{})
 	p := newPhone(t, s)

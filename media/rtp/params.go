@@ -8,25 +8,25 @@ import (
 	"github.com/parley-voice/parley/media/srtp"
 )
 
-// activeParams are Params and the state derived from them.
+// activeParams holds Params and values that are derived from them.
 type activeParams struct {
 	Params
 
-	rate      int             // frame rate in Hz
-	ptime     time.Duration   // packet time of sent audio
-	encoder   codec.Encoder   // owned by the clock
-	detector  *dtmf.Detector  // owned by the reader; nil without in-band DTMF
-	encrypted bool            // unencrypted packets are neither sent nor accepted
-	encrypter *srtp.Encrypter // owned by the clock
-	decrypter *srtp.Decrypter // owned by the clock
+	rate      int             // sample rate of frames in Hz
+	ptime     time.Duration   // packet time of the audio that is sent
+	encoder   codec.Encoder   // belongs to the clock
+	detector  *dtmf.Detector  // belongs to the reader; nil without in-band DTMF
+	encrypted bool            // only encrypted packets are sent and accepted
+	encrypter *srtp.Encrypter // belongs to the clock
+	decrypter *srtp.Decrypter // belongs to the clock
 
 	types    payloadKinds
-	oldTypes payloadKinds // of the previous parameters
+	oldTypes payloadKinds // payload types of the previous parameters
 	decoders []formatDecoder
 }
 
-// Rate implements media.Source. The first Start fixes it: 16000 for G.722,
-// else 8000. Before Start it is 8000.
+// Rate implements media.Source. It is 8000 before the first Start. The first Start fixes it: 16000 for G.722, and
+// 8000 otherwise.
 func (s *Session) Rate() int {
 	if t := s.params.Load(); t != nil {
 		return t.rate
@@ -34,9 +34,8 @@ func (s *Session) Rate() int {
 	return Rate
 }
 
-// Start begins to send and receive, or changes parameters from the next frame
-// on. p.Codec must be set. Audio is resampled if a later codec has another
-// rate than the session.
+// Start begins to send and receive. Called again, it changes the parameters from the next frame on. p.Codec must be
+// set. If a later codec has another rate than the session, the audio is resampled.
 func (s *Session) Start(p Params) {
 	s.start.Lock()
 	defer s.start.Unlock()
@@ -46,7 +45,7 @@ func (s *Session) Start(p Params) {
 		t.rate = old.rate
 	}
 	if old != nil && old.Codec.Name() == p.Codec.Name() {
-		t.encoder = old.encoder // keeps its adaptive state
+		t.encoder = old.encoder // keeps the encoder's adaptive state
 	} else {
 		t.encoder = codec.EncoderAt(p.Codec, t.rate)
 	}
@@ -62,8 +61,8 @@ func (s *Session) Start(p Params) {
 	s.params.Store(t)
 }
 
-// setKeys creates the SRTP contexts. An unchanged key keeps its context and
-// packet counters (RFC 3711 section 3.3.1).
+// setKeys creates the SRTP contexts. If a key has not changed, its context and packet counters are kept (RFC 3711
+// section 3.3.1).
 func (t *activeParams) setKeys(old *activeParams) {
 	t.encrypted = t.LocalKey.IsSet() || t.RemoteKey.IsSet()
 	if !t.encrypted {
@@ -81,8 +80,8 @@ func (t *activeParams) setKeys(old *activeParams) {
 	}
 }
 
-// packetTime returns a supported packet time: a multiple of 10 ms, at most 60
-// ms.
+// packetTime returns the requested packet time, rounded down to a multiple of 10 ms and at most 60 ms. If less than 10 ms
+// is requested, it returns 20 ms.
 func packetTime(requested time.Duration) time.Duration {
 	const step, longest, standard = 10 * time.Millisecond, 60 * time.Millisecond, 20 * time.Millisecond
 	if requested < step {

@@ -12,19 +12,18 @@ import (
 
 const (
 	eventsAtOnce  = 256
-	packetsAtOnce = 64 // per socket and tick, so that a flood does not delay other sockets
+	packetsAtOnce = 64 // maximum for one socket in one tick, so that a flood does not delay other sockets
 )
 
-// A poller reads sockets that have packets, without blocking. The media clock
-// calls it.
+// poller reads the sockets that have packets, without waiting. The media clock calls it.
 type poller struct {
 	epoll  int
 	events [eventsAtOnce]syscall.EpollEvent
 	in     packetReceiver
 
-	mu    sync.Mutex // held to change the list
+	mu    sync.Mutex // held while the list changes
 	open  atomic.Pointer[[]*listener]
-	spare []int // free indexes in the list
+	spare []int // unused indexes of the list
 }
 
 type listener struct {
@@ -34,8 +33,7 @@ type listener struct {
 	handler packetHandler
 }
 
-// A packetHandler receives a socket's packets on the clock. It must not keep
-// b.
+// packetHandler receives the packets of a socket, on the goroutine of the clock. It must not keep b.
 type packetHandler interface {
 	receive(b []byte, src netip.AddrPort, at time.Time)
 }
@@ -52,8 +50,7 @@ func newPoller() (*poller, error) {
 
 func (p *poller) close() { _ = syscall.Close(p.epoll) }
 
-// add passes packets of a socket to h until remove returns. Then the socket
-// may be closed.
+// add makes h receive the packets of a socket until remove returns. After that, the socket may be closed.
 func (p *poller) add(s *udpSocket, h packetHandler) (remove func(), err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -101,8 +98,7 @@ func (p *poller) Tick(time.Time) {
 		}
 		list := *p.open.Load()
 		for _, e := range p.events[:n] {
-			// The index may have been freed or reused since the event; reading
-			// that socket is harmless.
+			// The index may have been freed or used again since the event. Reading that socket does no harm.
 			if int(e.Fd) < len(list) && list[e.Fd] != nil {
 				p.read(list[e.Fd])
 			}
@@ -113,8 +109,8 @@ func (p *poller) Tick(time.Time) {
 	}
 }
 
-// read skips a locked listener: only remove competes for the lock, and then
-// nothing must be read.
+// read reads the packets of a listener unless it is locked. Only remove also takes the lock, and then nothing must be
+// read.
 func (p *poller) read(l *listener) {
 	if !l.mu.TryLock() {
 		return

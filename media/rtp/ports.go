@@ -11,28 +11,26 @@ import (
 	"time"
 )
 
-// ErrNoPort means that every port of the range is in use or resting.
+// ErrNoPort means that every port of the range is in use, or was in use until a moment ago.
 var ErrNoPort = errors.New("no free media port")
 
-// portRest is how long a port stays unused after a call, so that late packets
-// of one call do not reach the next.
+// portRest is how long a port stays unused after a call, so that late packets of the call do not reach the next call.
 const portRest = 5 * time.Second
 
-// bindTries limits the attempts on ports that other processes hold.
+// bindTries is the maximum number of ports tried, if other processes use some of them.
 const bindTries = 64
 
-// Ports is a pool of even UDP ports, each with the odd port above it for RTCP.
+// Ports is a pool of even UDP ports. The odd port above each is for RTCP.
 type Ports struct {
-	first, count int // even ports; the kernel chooses if count is 0
+	first, count int // first is even; if count is 0, the kernel chooses ports
 
 	mu    sync.Mutex
-	next  int               // next index to try, so that ports rest as long as possible
-	used  map[int]time.Time // zero while in use, else the end of its rest
+	next  int               // index to try next; in turn, so that ports rest as long as possible
+	used  map[int]time.Time // by port: zero while in use, otherwise the end of the rest
 	inUse int
 }
 
-// ParsePorts parses an inclusive range such as "20000-29999". "0-0" lets the
-// kernel choose.
+// ParsePorts parses a range such as "20000-29999", which includes both ends. With "0-0" the kernel chooses the ports.
 func ParsePorts(text string) (*Ports, error) {
 	from, to, ok := strings.Cut(text, "-")
 	first, err := strconv.ParseUint(from, 10, 16)
@@ -45,7 +43,7 @@ func ParsePorts(text string) (*Ports, error) {
 		return p, nil
 	}
 	p.first = int(first+1) &^ 1
-	p.count = (int(last) - p.first + 1) / 2 // each port's odd neighbor must be in the range too
+	p.count = (int(last) - p.first + 1) / 2 // the odd port above each must be in the range too
 	if first == 0 || p.count < 1 {
 		return nil, fmt.Errorf("media ports %q: no even port above 0 with the odd one above it", text)
 	}
@@ -91,7 +89,7 @@ func (p *Ports) take(ip netip.Addr, now time.Time) (pair, error) {
 	return pair{}, ErrNoPort
 }
 
-// A pair is the RTP socket and the RTCP socket one port above.
+// pair is an RTP socket and the RTCP socket one port above.
 type pair struct {
 	audio, reports *udpSocket
 }
@@ -115,10 +113,9 @@ func (p pair) close() {
 	p.reports.Close()
 }
 
-// ephemeral asks the kernel for ports until it gets an even one whose neighbor
-// is free.
+// ephemeral asks the kernel for ports until it gets an even one whose next port is free.
 func (p *Ports) ephemeral(ip netip.Addr) (pair, error) {
-	var rejected []*udpSocket // kept open, or the kernel might offer them again
+	var rejected []*udpSocket // kept open, because the kernel might offer these ports again
 	defer func() {
 		for _, s := range rejected {
 			s.Close()

@@ -7,8 +7,7 @@ import (
 	"github.com/parley-voice/parley/media/rtcp"
 )
 
-// Quality implements media.QualityReporter. Sent is known after the first RTCP
-// report.
+// Quality implements media.QualityReporter. Sent is unknown before the first RTCP report.
 func (s *Session) Quality() media.Quality {
 	n := s.Stats()
 	q := media.Quality{Concealed: time.Duration(n.Concealed) * media.FrameTime, Underruns: n.Underruns, Ignored: n.Ignored}

@@ -17,10 +17,9 @@ func (s *Session) Arrived() (time.Time, bool) {
 	return s.opened.Add(at), true
 }
 
-// ReadFrame implements media.Source. A complete frame is returned at once;
-// lost packets are concealed, and silence is inserted when nothing arrives.
-// Frames are added or dropped, preferably in silence, to stay within 200 ms of
-// the local clock. Packets received before the first call are discarded.
+// ReadFrame implements media.Source. It returns a complete frame at once. It conceals lost packets, and inserts
+// silence if nothing arrives. To stay within 200 ms of the local clock, it adds or drops frames, in silence if
+// possible. Packets that arrived before the first call are dropped.
 func (s *Session) ReadFrame(f media.Frame) error {
 	if n := media.FrameLen(s.Rate()); len(f) != n {
 		return fmt.Errorf("read frame of %d samples: want %d", len(f), n)

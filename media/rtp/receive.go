@@ -12,29 +12,28 @@ import (
 	"github.com/parley-voice/parley/media/srtp"
 )
 
-// maxPayload is the longest accepted payload in bytes.
+// maxPayload is the maximum length of a payload, in bytes.
 const maxPayload = jitter.MaxPayload
 
 // comfortType is the static payload type of comfort noise (RFC 3389).
 const comfortType = 13
 
-// incoming is the state of the incoming stream on the clock's side.
+// incoming is the part of the incoming stream's state that belongs to the clock.
 type incoming struct {
-	params     *activeParams // current
-	paramsAt   time.Duration // when params changed
+	params     *activeParams // present parameters
+	paramsAt   time.Duration // time at which params changed
 	header     rtp.Header
 	latch      latch.Latch
 	digits     dtmf.EventDecoder
 	started    bool
 	expired    bool
-	last       time.Duration // last packet, or change of params
-	reportedAt time.Duration // last RTCP packet; 0 before
+	last       time.Duration // time of the last packet or change of params
+	reportedAt time.Duration // time of the last RTCP packet; 0 if there was none
 	pushed     bool          // the reader was woken since the last tick
 	opened     [maxPacket]byte
 }
 
-// update switches to new parameters. The remote address may change, but the
-// stream remains the same.
+// update applies new parameters. The remote address may change, but the stream stays the same.
 func (r *incoming) update(p *activeParams, now time.Duration) {
 	r.latch.Expect(p.Expected)
 	if r.params == nil || r.params.Remote != p.Remote {
@@ -87,9 +86,8 @@ func (s *Session) receive(b []byte, src netip.AddrPort, at time.Time) {
 	s.pushToReader(p.forReader(kind, now))
 }
 
-// receiveUnknown counts a packet of an unknown payload type. From the current
-// source it proves presence, and its sequence number still counts, so that it
-// does not appear as lost.
+// receiveUnknown counts a packet with an unknown payload type. If it comes from the present source, it shows that the
+// remote party is present, and its sequence number is counted, so that it does not look lost.
 func (s *Session) receiveUnknown(p *packet, src netip.AddrPort, now time.Duration) {
 	s.count.unknown.Add(1)
 	if src != s.receiver.latch.Source() {
@@ -103,8 +101,7 @@ func (s *Session) receiveUnknown(p *packet, src netip.AddrPort, now time.Duratio
 	}
 }
 
-// pushToReader passes a packet to the reader. Before the first ReadFrame it
-// drops the packet.
+// pushToReader passes a packet to the reader. It drops packets that come before the first ReadFrame.
 func (s *Session) pushToReader(p jitter.Packet) {
 	if !s.reading.Load() {
 		return
@@ -114,7 +111,7 @@ func (s *Session) pushToReader(p jitter.Packet) {
 		return
 	}
 	if p.Kind == jitter.Key {
-		return // the next frame is soon enough
+		return // the reader can wait until the next frame
 	}
 	s.receiver.pushed = true
 	s.wakeReader()

@@ -14,29 +14,29 @@ import (
 	"github.com/parley-voice/parley/media/tone"
 )
 
-// A flight is one packet in virtual time.
+// flight is a packet in virtual time.
 type flight struct {
-	at time.Duration // of arrival
+	at time.Duration // time of arrival
 	packet
 }
 
-// A receivedFrame is one frame that the reader returned.
+// receivedFrame is a frame that the reader returned.
 type receivedFrame struct {
 	at       time.Duration
 	measured bool
-	id       int // of its packet, if measured and marked
+	id       int // number of its packet, if the packet arrived and was marked
 	level    float64
 }
 
-// A receiveSim is the receiving side of a session in virtual time. Packets are
-// received on the clock's ticks, and the reader runs after each.
+// receiveSim is the receiving side of a session in virtual time. It receives packets on the ticks of the clock, and
+// runs the reader after each tick.
 type receiveSim struct {
 	s        *Session
 	now      time.Duration
 	received []receivedFrame
 
-	flights []flight            // not yet arrived
-	each    func(f media.Frame) // called for all frames; may be nil
+	flights []flight            // packets that have not arrived yet
+	each    func(f media.Frame) // called for each frame; may be nil
 	frame   media.Frame
 	wire    [maxPacket]byte
 	marks   map[int16]int
@@ -61,14 +61,13 @@ func newReceiveSim(t *testing.T, p Params) *receiveSim {
 	return l
 }
 
-// mark writes a number into the end of a G.711 payload.
+// mark writes a number into the last bytes of a G.711 payload.
 func mark(payload []byte, id int) {
 	n := len(payload)
 	payload[n-3], payload[n-2], payload[n-1] = byte(id/10_000%100), byte(id/100%100), byte(id%100)
 }
 
-// speech returns packets of 20 ms, numbered from id and marked with their
-// number.
+// speech returns n packets of 20 ms, marked with the numbers from id on.
 func speech(from time.Duration, id, n int, ssrc uint32) (all []flight) {
 	for i := range n {
 		p := packet{ssrc: ssrc, seq: uint16(id + i), ts: uint32((id + i) * frameLen), payload: make([]byte, frameLen)}
@@ -81,7 +80,7 @@ func speech(from time.Duration, id, n int, ssrc uint32) (all []flight) {
 	return all
 }
 
-// run plays flights in the order of arrival until a time.
+// run plays packets in the order of their arrival, until a time.
 func (l *receiveSim) run(flights []flight, until time.Duration) {
 	l.flights = append(l.flights, flights...)
 	slices.SortStableFunc(l.flights, func(a, b flight) int { return int(a.at - b.at) })
@@ -91,7 +90,7 @@ func (l *receiveSim) run(flights []flight, until time.Duration) {
 			l.flights = l.flights[1:]
 		}
 		l.s.checkTimeout(l.s.currentParams(l.s.opened.Add(l.now)), l.now)
-		for { // as in ReadFrame
+		for { // the same loop as in ReadFrame
 			l.s.reader.Drain(&l.s.in)
 			if !l.s.reader.Next(l.frame, l.now, l.s) {
 				break
@@ -121,7 +120,7 @@ func (l *receiveSim) record() {
 	l.received = append(l.received, h)
 }
 
-// ids returns the numbers of the frames that arrived.
+// ids returns the packet numbers of the frames that arrived.
 func (l *receiveSim) ids() (all []int) {
 	for _, h := range l.received {
 		if h.measured {
@@ -131,9 +130,8 @@ func (l *receiveSim) ids() (all []int) {
 	return all
 }
 
-// TestImpairedNetwork runs 60 s with 5 % loss in bursts of 3, 40 ms of jitter,
-// 2 % reordering and 1 % duplicates. Every received packet is played once and
-// in order, within 120 ms at the 95th percentile.
+// TestImpairedNetwork runs 60 s with 5% loss in bursts of 3, 40 ms of jitter, 2% reordering and 1% duplicates. It
+// checks that every received packet is played once and in order, and 95% of them within 120 ms.
 func TestImpairedNetwork(t *testing.T) {
 	for _, path := range []relay.Path{
 		{Loss: 0.05, Burst: 3, Jitter: 40 * ms, Reorder: 0.02, Duplicate: 0.01},
@@ -187,8 +185,8 @@ func TestImpairedNetwork(t *testing.T) {
 	}
 }
 
-// TestSourceChanges changes SSRC, sequence numbers and timestamps during a
-// call. No packet is missed, and the gap is below 100 ms.
+// TestSourceChanges changes SSRC, sequence numbers and timestamps during a call. It checks that no packet is lost and
+// that the gap is shorter than 100 ms.
 func TestSourceChanges(t *testing.T) {
 	first, second := speech(0, 100, 100, 1), speech(2*time.Second, 200, 100, 2)
 	for i := range second {
@@ -212,8 +210,8 @@ func TestSourceChanges(t *testing.T) {
 	}
 }
 
-// TestComfortNoiseOnly sends only comfort noise for 20 s. The session does not
-// time out, and silence at the signaled level arrives in time.
+// TestComfortNoiseOnly sends only comfort noise for 20 s. It checks that the session does not time out, and that
+// noise of the signaled level is released in time.
 func TestComfortNoiseOnly(t *testing.T) {
 	expired := false
 	l := newReceiveSim(t, Params{SilenceTimeout: 3 * time.Second, OnTimeout: func() { expired = true }})
@@ -245,8 +243,8 @@ func TestComfortNoiseOnly(t *testing.T) {
 	}
 }
 
-// TestOutage blocks all packets for 10 s, dropping them or delivering them
-// at once. Audio resumes within 200 ms and without old frames.
+// TestOutage holds back all packets for 10 s, and then drops them or delivers them at once. It checks that audio
+// resumes within 200 ms and without old frames.
 func TestOutage(t *testing.T) {
 	for _, delayed := range []bool{false, true} {
 		var flights []flight
@@ -281,12 +279,12 @@ func TestOutage(t *testing.T) {
 	}
 }
 
-// TestDrift runs half an hour against a remote clock that is 200 ppm off.
-// Frames follow the local clock, none is delayed for long or concealed, and a
-// tone keeps its frequency; in speech only pauses change.
+// TestDrift runs half an hour with a remote clock that is wrong by 200 ppm. It checks that frames follow the local
+// clock, that none is delayed for long or concealed, that a tone keeps its frequency, and that frames of speech are
+// neither added nor dropped.
 func TestDrift(t *testing.T) {
 	loudFrame, quiet := make([]byte, frameLen), make([]byte, frameLen)
-	pcm := make([]int16, frameLen) // ten periods
+	pcm := make([]int16, frameLen) // ten periods of the tone
 	for k := range pcm {
 		pcm[k] = int16(8000 * math.Sin(2*math.Pi*500*float64(k)/Rate))
 	}
@@ -300,7 +298,7 @@ func TestDrift(t *testing.T) {
 			const n = 30 * 60 * 50
 			l := newReceiveSim(t, Params{})
 			crossings, before, frames := 0, int16(0), 0
-			loud := 0 // speech frames sent but not played
+			loud := 0 // number of speech frames that were sent but not played
 			l.each = func(f media.Frame) {
 				frames++
 				if slices.Max(f[len(f)/2:]) > 4000 {
@@ -381,7 +379,7 @@ func TestNoiseAfterStreamEnds(t *testing.T) {
 	for i := range 150 {
 		for k := range pcm {
 			state = state*1664525 + 1013904223
-			pcm[k] = int16(state>>16) >> 9 // about -59 dBFS
+			pcm[k] = int16(state>>16) >> 9 // noise of about -59 dBFS
 		}
 		p := packet{ssrc: 1, seq: uint16(i), ts: uint32(i * frameLen), payload: make([]byte, frameLen)}
 		encoder.Encode(p.payload, pcm)

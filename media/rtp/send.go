@@ -10,35 +10,34 @@ import (
 	"github.com/parley-voice/parley/media/srtp"
 )
 
-// maxPending is the most audio that waits for a packet: 60 ms and the next
-// frame.
+// maxPending is the maximum of audio that waits for a packet: 60 ms and the next frame.
 const maxPending = 4 * frameLen
 
 type sender struct {
 	seq     uint16
 	ssrc    uint32
-	ts      uint32        // of the frame that is due
-	params  *activeParams // of the last frame
+	ts      uint32        // timestamp of the frame that is due
+	params  *activeParams // parameters of the last frame
 	started bool
-	marker  bool           // for the next audio packet
-	last    time.Time      // due time of the last frame
+	marker  bool           // marker bit of the next audio packet
+	last    time.Time      // time at which the last frame was due
 	next    time.Time      // earliest time of the next packet
-	event   uint32         // timestamp of the digit being sent
-	pending int            // bytes of audio in wire without a packet yet
-	target  netip.AddrPort // target of the socket
+	event   uint32         // timestamp of the digit that is being sent
+	pending int            // bytes of audio in wire that wait for their packet
+	target  netip.AddrPort // target that is set on the socket
 	pcm     [maxFrame]int16
 	wire    [headerLen + maxPending]byte
 	sealed  [headerLen + maxPending + srtp.Overhead]byte
 }
 
-// init starts the stream at random numbers (RFC 3550 section 5.1).
+// init starts the stream with random numbers (RFC 3550 section 5.1).
 func (o *sender) init() {
 	o.seq, o.ts, o.ssrc = uint16(rand.Uint32()), rand.Uint32(), rand.Uint32() //nolint:gosec // truncated; not a secret
 	o.marker = true
 }
 
-// send encodes the due frame and sends its packet if complete. Skipped time
-// also advances the RTP timestamp, so that delay does not build up.
+// send encodes the frame that is due, and sends its packet if the packet is complete. Skipped time also advances the
+// RTP timestamp, so that the delay does not grow.
 func (s *Session) send(p *activeParams, due time.Time) {
 	o := &s.sender
 	o.update(p)
@@ -46,7 +45,7 @@ func (s *Session) send(p *activeParams, due time.Time) {
 		frames := int64((due.Sub(o.last) + media.FrameTime/2) / media.FrameTime)
 		if frames > 1 {
 			s.count.underruns.Add(frames - 1)
-			o.pending = 0 // too old to continue
+			o.pending = 0 // the audio is too old to go on with
 		}
 		o.ts += uint32(frames * int64(frameLen)) //nolint:gosec // wraps
 	}
@@ -77,8 +76,7 @@ func (s *Session) send(p *activeParams, due time.Time) {
 	s.sendAudio(p, due)
 }
 
-// update switches to new parameters. Pending audio of another format, less
-// than a packet, is dropped.
+// update applies new parameters. Audio in another format that waits for its packet is dropped.
 func (o *sender) update(p *activeParams) {
 	if o.params != nil && (o.params.PayloadType != p.PayloadType || o.params.encoder != p.encoder) {
 		o.pending = 0
@@ -86,9 +84,8 @@ func (o *sender) update(p *activeParams) {
 	o.params = p
 }
 
-// departure returns when the packet with the beginning of the due frame is
-// sent: now, unless later frames fill the packet or an earlier packet is still
-// pending.
+// departure returns the time at which the packet with the beginning of the due frame is sent. It is now, unless later
+// frames fill the packet or an earlier packet is waiting.
 func (o *sender) departure(p *activeParams, due time.Time) time.Time {
 	n := int(p.ptime * Rate / time.Second)
 	at := due
@@ -101,7 +98,7 @@ func (o *sender) departure(p *activeParams, due time.Time) time.Time {
 	return at
 }
 
-// setTarget returns false while no target address is known.
+// setTarget sets the target of the socket. It returns false if no target address is known.
 func (s *Session) setTarget() bool {
 	to := s.receiver.latch.Target()
 	if to != s.sender.target {
@@ -137,8 +134,7 @@ func (s *Session) sendPacket(head packet, n int) {
 	}
 }
 
-// midframe is called between two frames, for packet times that are not a
-// multiple of a frame.
+// midframe is the Stream that is called between two frames, for packet times that are not a multiple of a frame.
 type midframe struct{ *Session }
 
 func (m midframe) Tick(due time.Time) {

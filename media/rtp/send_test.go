@@ -14,7 +14,7 @@ import (
 	"github.com/parley-voice/parley/media/tone"
 )
 
-// newManualSession returns a session that the test drives instead of a clock.
+// newManualSession returns a session that the test calls in place of a clock.
 func newManualSession(tb testing.TB) *Session {
 	tb.Helper()
 	tr := newTransport(tb, &mediaclock.Clock{})
@@ -26,15 +26,14 @@ func newManualSession(tb testing.TB) *Session {
 	return s
 }
 
-// A sentPacket is one that the phone received.
+// sentPacket is a packet that the phone received.
 type sentPacket struct {
 	packet
 
-	at time.Duration // half frame in which it left
+	at time.Duration // time at which it was sent, to half a frame
 }
 
-// run drives the session for n frames in steps of half a frame and returns
-// what the phone received.
+// run calls the session for n frames in steps of half a frame, and returns what the phone received.
 func (p *phone) run(s *Session, n int) (all []sentPacket) {
 	p.t.Helper()
 	before := s.Stats().Sent
@@ -63,8 +62,8 @@ func (p *phone) run(s *Session, n int) (all []sentPacket) {
 	return all
 }
 
-// TestPacketTime sends evenly at the negotiated packet time and drops nothing.
-// The feed receives each frame's departure time.
+// TestPacketTime checks that packets are sent evenly with the negotiated packet time, that nothing is dropped, and
+// that the feed gets the time at which each frame is sent.
 func TestPacketTime(t *testing.T) {
 	for _, row := range []struct {
 		ptime, want time.Duration
@@ -105,8 +104,8 @@ func TestPacketTime(t *testing.T) {
 	}
 }
 
-// TestSkippedTicks checks that the RTP clock advances over skipped ticks, and
-// that half a packet from before is dropped.
+// TestSkippedTicks checks that the RTP clock advances by skipped ticks, and that half a packet from before the gap is
+// dropped.
 func TestSkippedTicks(t *testing.T) {
 	s := newManualSession(t)
 	p := newPhone(t, s)

@@ -16,70 +16,62 @@ import (
 	"github.com/parley-voice/parley/media/srtp"
 )
 
-// Rate is the RTP clock rate of every session in Hz, and the sample rate of
-// narrowband sessions.
+// Rate is the rate of the RTP clock of every session, in Hz. It is also the sample rate of narrowband sessions.
 const Rate = 8000
 
 const (
-	frameLen   = Rate / int(time.Second/media.FrameTime) // RTP clock ticks, and bytes of any codec
-	maxFrame   = 2 * frameLen                            // samples, wideband
+	frameLen   = Rate / int(time.Second/media.FrameTime) // in ticks of the RTP clock, and also in bytes for every codec
+	maxFrame   = 2 * frameLen                            // in samples, wideband
 	keysQueued = 32
 )
 
 // Params are the negotiated parameters of a session.
 type Params struct {
-	// Remote is the SDP address. If the remote party sends from another
-	// address, media is sent there instead.
+	// Remote is the address in the SDP. If the remote party sends from another address, media is sent to that one.
 	Remote netip.AddrPort
-	// Expected are source addresses in addition to Remote.
+	// Expected are addresses from which media may come, besides Remote.
 	Expected latch.ExpectedSources
-	// Codec and PayloadType apply to both directions.
+	// Codec and PayloadType are used in both directions.
 	Codec       codec.Codec
 	PayloadType uint8
-	// Others are further payload types that the remote party may switch to at
-	// any packet.
+	// Others are further payload types that the remote party may use in any packet.
 	Others []codec.Mapping
-	// ComfortType is the payload type of comfort noise; 0 means the static
-	// one.
+	// ComfortType is the payload type of comfort noise; 0 means the static type 13.
 	ComfortType uint8
-	// LocalKey and RemoteKey encrypt RTP and RTCP, sent and received. If they
-	// are not set, nothing is encrypted.
+	// LocalKey encrypts what is sent, RemoteKey what is received, both for RTP and RTCP. If they are not set, nothing
+	// is encrypted.
 	LocalKey, RemoteKey srtp.Key
-	// KeyType is the payload type of telephone events; 0 if not negotiated.
+	// KeyType is the payload type of telephone events; 0 if it was not negotiated.
 	KeyType uint8
-	// KeyAlias is a further payload type of received telephone events; 0 if
-	// none.
+	// KeyAlias is another payload type with which telephone events are received; 0 if there is none.
 	KeyAlias uint8
-	// InBand sends and detects DTMF as tones in the audio. Without a KeyType
-	// digits are always sent as tones.
+	// InBand sends and detects digits as tones in the audio. Without a KeyType, digits are always sent as tones.
 	InBand bool
-	// Ptime is the packet time that the remote party wants, 10 to 60 ms in
-	// steps of 10; 0 means 20 ms.
+	// Ptime is the packet time that the remote party requests: 10 to 60 ms in steps of 10 ms. 0 means 20 ms.
 	Ptime time.Duration
-	// RTCP is the remote address of RTCP from SDP; if invalid, the port above
-	// the audio's. With Mux RTCP shares the RTP address (RFC 5761).
+	// RTCP is the remote address for RTCP in the SDP. If it is invalid, the port above that of the audio is used.
+	// With Mux, RTCP uses the address of RTP (RFC 5761).
 	RTCP netip.AddrPort
 	Mux  bool
 	// Mute stops sending, because the remote party does not want to receive.
 	Mute bool
-	// FirstPacketTimeout and SilenceTimeout limit how long no media may
-	// arrive: before the first packet and later. 0 means no limit.
+	// FirstPacketTimeout limits how long the session waits for the first packet. SilenceTimeout limits how long no
+	// media may arrive after it. 0 means no limit.
 	FirstPacketTimeout, SilenceTimeout time.Duration
-	// ReportedTimeout is the limit while RTCP still arrives, if longer.
+	// ReportedTimeout replaces these limits while RTCP still arrives, if it is longer.
 	ReportedTimeout time.Duration
-	// OnTimeout is called once when a timeout has passed, on a goroutine that
-	// Close waits for: it must not call Close itself.
+	// OnTimeout is called once, when a timeout is over. It runs on a goroutine for which Close waits, so it must not
+	// call Close.
 	OnTimeout func()
 }
 
-// A Session is the RTP media of one call: a media.Source, the sending side of
-// a media.Leg, and a media.Arrival. ReadFrame and Arrived belong to one
-// goroutine; all other methods may be called from any.
+// Session is the RTP media of one call. It implements media.Source, the sending side of media.Leg, and media.Arrival.
+// ReadFrame and Arrived must be called from the same goroutine; all other methods may be called from any.
 type Session struct {
 	transport *Transport
 	socket    *udpSocket
 	detach    func()
-	opened    time.Time // zero of the session's time
+	opened    time.Time // start of the session's time
 
 	start    sync.Mutex // held by Start
 	params   atomic.Pointer[activeParams]
@@ -88,18 +80,18 @@ type Session struct {
 	keyInput keyInput
 	dialer   *dtmf.Dialer
 	done     chan struct{}
-	wake     chan struct{} // holds at most one wake-up
-	reading  atomic.Bool   // ReadFrame was called
+	wake     chan struct{} // has room for one wake-up
+	reading  atomic.Bool   // ReadFrame has been called
 	close    sync.Once
-	timeouts sync.WaitGroup // running OnTimeout calls
+	timeouts sync.WaitGroup // calls of OnTimeout that are running
 	count    counters
 	in       jitter.Ring
 
 	control    control
-	sender     sender           // owned by the clock
-	receiver   incoming         // owned by the clock
-	reader     *receiver.Reader // owned by the reading goroutine
-	lostFrames int              // consecutive concealed frames; owned by the reading goroutine
+	sender     sender           // belongs to the clock
+	receiver   incoming         // belongs to the clock
+	reader     *receiver.Reader // belongs to the goroutine that reads
+	lostFrames int              // number of concealed frames in a row; belongs to the goroutine that reads
 }
 
 func newSession(t *Transport, socks pair) *Session {
@@ -133,25 +125,24 @@ func (s *Session) attach() error {
 		removeStream()
 		removeRTP()
 		removeRTCP()
-		s.sendBye() // the clock does not use the session anymore
+		s.sendBye() // the clock does not use the session any more
 		s.socket.Close()
 		s.control.socket.Close()
 	}
 	return nil
 }
 
-// Local returns the address to offer in SDP.
+// Local returns the address for the SDP.
 func (s *Session) Local() netip.AddrPort {
 	return netip.AddrPortFrom(s.transport.public, s.socket.Local().Port())
 }
 
-// CheckRemote returns an error if media cannot be sent to an SDP address: it
-// has another family or is not unicast.
+// CheckRemote returns an error if media cannot be sent to an address, because it is of another family or not unicast.
 func (s *Session) CheckRemote(remote netip.Addr) error {
 	return checkReachable(s.socket.Local().Addr(), remote)
 }
 
-// Play sets the feed from the next frame on; nil means silence.
+// Play sets the feed, from the next frame on. With nil, silence is sent.
 func (s *Session) Play(feed media.Feed) {
 	if feed == nil {
 		s.feed.Store(nil)
@@ -160,12 +151,11 @@ func (s *Session) Play(feed media.Feed) {
 	s.feed.Store(&feed)
 }
 
-// Digits yields received digits. Close closes it.
+// Digits delivers received digits. Close closes the channel.
 func (s *Session) Digits() <-chan rune { return s.keys }
 
-// Close ends the session: ReadFrame returns io.EOF, the feed is not called
-// again, and the port rests. It may be called twice, but not by a feed or
-// OnTimeout.
+// Close ends the session: ReadFrame returns io.EOF, the feed is not called again, and the port rests. Close may be
+// called twice, but not by a feed or by OnTimeout.
 func (s *Session) Close() {
 	s.close.Do(func() {
 		s.detach()
@@ -179,14 +169,14 @@ func (s *Session) Close() {
 	})
 }
 
-// Tick implements mediaclock.Stream: it sends one frame.
+// Tick implements mediaclock.Stream. It sends one frame.
 func (s *Session) Tick(due time.Time) {
 	p := s.currentParams(due)
 	if p == nil {
 		return
 	}
 	s.send(p, due)
-	// The reader has no timer. Wake it unless a packet has just done so.
+	// The reader has no timer. Wake it, unless a packet has just woken it.
 	if s.receiver.pushed {
 		s.receiver.pushed = false
 	} else {
@@ -196,8 +186,7 @@ func (s *Session) Tick(due time.Time) {
 	s.reportIfDue(p, due)
 }
 
-// currentParams returns the current parameters, or nil before Start. It
-// belongs to the clock.
+// currentParams returns the present parameters, or nil before Start. Only the clock may call it.
 func (s *Session) currentParams(now time.Time) *activeParams {
 	p := s.params.Load()
 	if p != s.receiver.params {
@@ -221,10 +210,10 @@ func (s *Session) checkTimeout(p *activeParams, now time.Duration) {
 	}
 	silent := now - r.last
 	if silent <= p.ReportedTimeout && r.reportedAt > 0 && now-r.reportedAt <= limit {
-		return // RTCP proves that the remote party is present
+		return // RTCP shows that the remote party is present
 	}
 	if limit > 0 && !r.expired && silent > limit && p.OnTimeout != nil {
 		r.expired = true
-		s.timeouts.Go(p.OnTimeout) // must not block the clock
+		s.timeouts.Go(p.OnTimeout) // in a goroutine, because it must not block the clock
 	}
 }

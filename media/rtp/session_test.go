@@ -37,7 +37,7 @@ func newTestTransport(t *testing.T) *Transport {
 	t.Helper()
 	clock := &mediaclock.Clock{}
 	tr := newTransport(t, clock)
-	ctx, cancel := context.WithCancel(context.Background()) // canceled in the cleanup, after the sessions
+	ctx, cancel := context.WithCancel(context.Background()) // canceled by the cleanup, after the sessions
 	var wg sync.WaitGroup
 	wg.Go(func() { clock.Run(ctx) })
 	t.Cleanup(func() {
@@ -79,8 +79,7 @@ func TestAudioBothWays(t *testing.T) {
 			b.Play(mediatest.Tone(1000))
 			var wg sync.WaitGroup
 			receive := func(s *Session, hz float64) {
-				// A busy machine may skip a frame, which interrupts the tone
-				// of a window.
+				// A busy machine may skip a frame and interrupt the tone, so the best of several windows counts.
 				f, best := make(media.Frame, media.FrameLen(c.Rate())), 0.0
 				for try := 0; try < 5 && best < 0.95; try++ {
 					var all []int16

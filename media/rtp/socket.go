@@ -10,12 +10,12 @@ import (
 	"unsafe"
 )
 
-// maxPacket is the longest packet received, in bytes.
+// maxPacket is the maximum length of a received packet, in bytes.
 const maxPacket = 1500
 
-// A udpSocket is a UDP socket outside the runtime's network poller: an arriving packet
-// wakes no goroutine, and neither sending nor receiving allocates. SetTarget and Send
-// belong to one goroutine. It runs on Linux only.
+// udpSocket is a UDP socket outside the Go runtime's network poller: a packet that arrives wakes no goroutine, and
+// neither sending nor receiving allocates. SetTarget and Send must be called from one goroutine. It works on Linux
+// only.
 type udpSocket struct {
 	fd    int
 	local netip.AddrPort
@@ -24,7 +24,7 @@ type udpSocket struct {
 	dstLen uintptr
 }
 
-// listenUDP binds a socket. The kernel chooses port 0.
+// listenUDP binds a socket. If the port is 0, the kernel chooses one.
 func listenUDP(addr netip.AddrPort) (*udpSocket, error) {
 	family := syscall.AF_INET
 	if !addr.Addr().Is4() {
@@ -43,7 +43,7 @@ func listenUDP(addr netip.AddrPort) (*udpSocket, error) {
 }
 
 func bind(fd int, addr netip.AddrPort) (netip.AddrPort, error) {
-	// Timestamp packets on arrival rather than when they are read.
+	// The kernel records when a packet arrives, which is earlier than when it is read.
 	if err := syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_TIMESTAMPNS, 1); err != nil {
 		return netip.AddrPort{}, err
 	}
@@ -71,9 +71,9 @@ func bind(fd int, addr netip.AddrPort) (netip.AddrPort, error) {
 // Close closes the socket.
 func (s *udpSocket) Close() { _ = syscall.Close(s.fd) }
 
-// checkReachable returns an error if media cannot be sent from address local
-// to address to. The kernel cannot decide this: it delivers some invalid
-// addresses to this host, where another process could receive the call.
+// checkReachable returns an error if media cannot be sent from the address local to the address to. The kernel does
+// not check this: it delivers packets for some invalid addresses to this host, where another process could receive
+// the call.
 func checkReachable(local, to netip.Addr) error {
 	to = to.Unmap()
 	switch {
@@ -91,10 +91,10 @@ func checkReachable(local, to netip.Addr) error {
 // Local returns the bound address.
 func (s *udpSocket) Local() netip.AddrPort { return s.local }
 
-// FD returns the file descriptor for polling.
+// FD returns the file descriptor, for polling.
 func (s *udpSocket) FD() int { return s.fd }
 
-// SetTarget sets the target of Send. An unreachable target disables Send.
+// SetTarget sets the address to which Send sends. If the address cannot be reached, Send does not send.
 func (s *udpSocket) SetTarget(to netip.AddrPort) {
 	a := to.Addr()
 	s.dst = [syscall.SizeofSockaddrInet6]byte{}
@@ -116,8 +116,8 @@ func (s *udpSocket) SetTarget(to netip.AddrPort) {
 	s.dstLen = syscall.SizeofSockaddrInet6
 }
 
-// Send sends one packet and returns false if the kernel rejects it. A packet
-// that finds the socket's buffer full is lost.
+// Send sends one packet. It returns false if the kernel rejects the packet. If the socket's buffer is full, the
+// packet is lost.
 func (s *udpSocket) Send(b []byte) bool {
 	if s.dstLen == 0 {
 		return false
@@ -128,18 +128,17 @@ func (s *udpSocket) Send(b []byte) bool {
 	return errno == 0
 }
 
-// A packetReceiver holds the buffers of received packets.
+// packetReceiver holds the buffers for received packets.
 type packetReceiver struct {
 	data  [maxPacket]byte
 	name  [syscall.SizeofSockaddrInet6]byte
-	extra [64]byte // control messages
+	extra [64]byte // control messages of the kernel
 	iov   syscall.Iovec
 	msg   syscall.Msghdr
 }
 
-// Receive reads the next packet, valid until the following call. It returns
-// false if none is queued. The packet is nil if it was longer than maxPacket,
-// or after a transient error.
+// Receive reads the next packet, which is valid until the next call. ok is false if no packet waits. The packet is
+// nil if it was longer than maxPacket, or after a temporary error.
 func (r *packetReceiver) Receive(s *udpSocket) (packet []byte, ok bool) {
 	r.iov.Base = &r.data[0]
 	r.iov.SetLen(len(r.data))
@@ -168,8 +167,8 @@ func (r *packetReceiver) From() netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom16([16]byte(r.name[8:24])).Unmap(), port)
 }
 
-// Age returns how long before now the kernel received the packet. It is 0 if
-// unknown or if the wall clock was set in between.
+// Age returns how long before now the kernel received the packet. It returns 0 if the time is unknown, or if the wall
+// clock was set meanwhile.
 func (r *packetReceiver) Age(now time.Time) time.Duration {
 	const head = syscall.SizeofCmsghdr
 	if int(r.msg.Controllen) < head+16 { //nolint:gosec // at most len(extra)

@@ -15,13 +15,12 @@ import (
 	"github.com/parley-voice/parley/media/latch"
 )
 
-// A timedSender sends 50 packets per second from one address and counts what it
-// receives.
+// timedSender sends 50 packets per second from one address and counts the packets that it receives.
 type timedSender struct {
 	*phone
-	value byte // µ-law, all samples
+	value byte // value of all samples, in µ-law
 	got   int
-	last  time.Duration // from the beginning
+	last  time.Duration // time since the beginning at which the last packet was received
 }
 
 func newTimedSender(t *testing.T, s *Session, ip string, value byte) *timedSender {
@@ -29,10 +28,10 @@ func newTimedSender(t *testing.T, s *Session, ip string, value byte) *timedSende
 	return &timedSender{phone: newPhoneAt(t, s, ip), value: value}
 }
 
-// A span is a time in which a timedSender sends, from the beginning of the test.
+// span is a part of the test, counted from its beginning, in which a timedSender sends.
 type span struct{ from, to time.Duration }
 
-// speak sends during the spans and counts received packets until the end.
+// speak sends during the spans, and counts received packets until the end.
 func (k *timedSender) speak(began time.Time, end time.Duration, spans ...span) {
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -62,23 +61,22 @@ func (k *timedSender) speak(began time.Time, end time.Duration, spans ...span) {
 	wg.Wait()
 }
 
-// The samples of the callee and of an unknown source, µ-law.
+// Samples of the callee and of an unknown source, in µ-law.
 const (
 	calleeByte  = 0x20
 	unknownByte = 0xa0
 )
 
-// TestUnknownSources sends from an unknown address before the remote party begins
-// or while it is silent. The unknown source receives at most five packets and none
-// of its samples is played; the remote party is received and served whenever it
-// sends.
+// TestUnknownSources sends from an unknown address before the remote party begins, or while it is silent. It checks
+// that the unknown source receives at most five packets, that none of its samples is played, and that the remote
+// party is heard and gets audio whenever it sends.
 func TestUnknownSources(t *testing.T) {
 	at := func(from, to time.Duration) []span { return []span{{from, to}} }
 	var all sync.WaitGroup
 	defer all.Wait()
 	calleeIP, elsewhere := netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("127.0.0.9")
 	for name, row := range map[string]struct {
-		nat      bool // SDP has another address than the remote party sends from
+		nat      bool // the remote party sends from another address than that in the SDP
 		expected latch.ExpectedSources
 		callee   []span
 		other    []span
@@ -138,8 +136,8 @@ func TestUnknownSources(t *testing.T) {
 	}
 }
 
-// listen reads a session until its end; samples then returns the samples of the
-// callee and of the unknown source.
+// listen reads a session until it ends. samples then returns how many samples came from the callee and from the
+// unknown source.
 func listen(s *Session) (samples func() (callee, other int)) {
 	sample := func(b byte) int16 {
 		pcm := make([]int16, 1)
@@ -168,8 +166,8 @@ func listen(s *Session) (samples func() (callee, other int)) {
 	}
 }
 
-// TestMediaFromOtherAddress checks that a remote party that sends from another
-// address than SDP says is received and served.
+// TestMediaFromOtherAddress checks that a remote party is heard and gets audio if it sends from another address than
+// that in the SDP.
 func TestMediaFromOtherAddress(t *testing.T) {
 	var all sync.WaitGroup
 	defer all.Wait()
@@ -178,7 +176,7 @@ func TestMediaFromOtherAddress(t *testing.T) {
 		sdp      string
 		expected latch.ExpectedSources
 		from     string
-		after    time.Duration // latest time at which it must be received
+		after    time.Duration // latest time at which it must be heard
 	}{
 		"another port":               {"127.0.0.3", latch.ExpectedSources{Signaling: []netip.Addr{signaling}}, "127.0.0.3", 200 * ms},
 		"the signaling address":      {"127.0.0.3", latch.ExpectedSources{Signaling: []netip.Addr{signaling}}, "127.0.0.1", 200 * ms},

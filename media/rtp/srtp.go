@@ -1,7 +1,6 @@
 package rtp
 
-// encrypt returns a packet for the network, using dst if encrypted. On failure
-// nothing may be sent.
+// encrypt returns a packet for the network. It uses dst if it encrypts. If it fails, nothing may be sent.
 func (t *activeParams) encrypt(dst, wire []byte) ([]byte, bool) {
 	if !t.encrypted {
 		return wire, true
@@ -13,8 +12,7 @@ func (t *activeParams) encrypt(dst, wire []byte) ([]byte, bool) {
 	return out, err == nil
 }
 
-// decrypt decrypts packet p, received as b. It returns false for a forged or
-// replayed packet.
+// decrypt decrypts the packet p, which was received as b. It returns false for a forged or replayed packet.
 func (r *incoming) decrypt(t *activeParams, b []byte, p *packet) bool {
 	if !t.encrypted {
 		return true

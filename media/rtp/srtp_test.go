@@ -14,7 +14,7 @@ import (
 	"github.com/parley-voice/parley/media/srtp"
 )
 
-// level is a feed of one sample value that G.711 preserves.
+// level returns a feed of one sample value that G.711 does not change.
 func level(v int16) media.Feed {
 	return media.FeedFunc(func(f media.Frame, _ time.Time) {
 		for i := range f {
@@ -54,7 +54,7 @@ func TestEncrypted(t *testing.T) {
 			wg.Wait()
 		}
 		both()
-		start(keys[2], keys[1]) // only one side's key changes
+		start(keys[2], keys[1]) // only the key of one side changes
 		both()
 		if n := a.Stats(); n.Forged > 2 {
 			t.Errorf("%+v", n)
@@ -62,8 +62,8 @@ func TestEncrypted(t *testing.T) {
 	}
 }
 
-// TestForgedPacketFlood sends ten thousand unauthenticated packets, some from the
-// remote address. The call continues and none of them is played.
+// TestForgedPacketFlood sends ten thousand packets without authentication, some of them from the remote address. It
+// checks that the call goes on and that none of them is played.
 func TestForgedPacketFlood(t *testing.T) {
 	keys := srtp.New()
 	theirs := srtp.New()[0]
@@ -113,7 +113,7 @@ func TestForgedPacketFlood(t *testing.T) {
 			sealed(0x20)
 			sent++
 		}
-		if i%200 == 199 { // packets not read in time are not counted
+		if i%200 == 199 { // packets that are not read in time are not counted
 			want := int64(i + 1)
 			eventually(t, func() bool {
 				n := s.Stats()
@@ -128,8 +128,8 @@ func TestForgedPacketFlood(t *testing.T) {
 	wg.Wait()
 	want := make([]int16, 1)
 	codec.PCMU{}.Decode(want, []byte{0x20})
-	// On a slow machine missing frames are concealed: the audio repeats and
-	// fades, with rounding. Anything louder or of the other sign is forged.
+	// On a slow machine, missing frames are concealed: the audio repeats and fades, with rounding errors. Audio that
+	// is louder or has the other sign is forged.
 	genuine, others := 0, 0
 	rounding := max(want[0], -want[0]) / 4
 	for _, v := range played {
@@ -145,8 +145,8 @@ func TestForgedPacketFlood(t *testing.T) {
 	}
 }
 
-// TestPlainRTPIsRefused checks that a session with keys neither accepts nor
-// sends RTP, even if its keys are incomplete.
+// TestPlainRTPIsRefused checks that a session with keys neither accepts nor sends unencrypted RTP, even if one of its
+// keys is missing.
 func TestPlainRTPIsRefused(t *testing.T) {
 	s := startSession(t, Params{Mute: true})
 	p := newPhone(t, s)
@@ -161,8 +161,8 @@ func TestPlainRTPIsRefused(t *testing.T) {
 	}
 }
 
-// TestUnknownSourceFlood sends from an unknown address throughout a call. None of it is
-// played, and that address receives nothing.
+// TestUnknownSourceFlood sends from an unknown address throughout a call. It checks that nothing from there is
+// played, and that nothing is sent there.
 func TestUnknownSourceFlood(t *testing.T) {
 	s := startSession(t, Params{Mute: true})
 	p, attacker := newPhone(t, s), newPhone(t, s)

@@ -6,22 +6,22 @@ import (
 	"github.com/parley-voice/parley/media/receiver"
 )
 
-// Stats are packet and frame counts of a session.
+// Stats holds the counts of a session.
 type Stats struct {
 	receiver.Counts
 
-	Sent            int64 // packets
+	Sent            int64 // packets sent
 	Unsent          int64 // packets that the kernel rejected, and frames without a target address
-	Received        int64 // packets of audio, comfort noise or DTMF
-	Ignored         int64 // packets from an unexpected source
-	Malformed       int64 // packets that are not RTP or too long
-	Unknown         int64 // packets of a payload type that was not negotiated
-	ReportsSent     int64 // RTCP
-	ReportsReceived int64 // RTCP
-	Forged          int64 // packets that fail authentication or are replayed (RFC 3711)
+	Received        int64 // received packets of audio, comfort noise or DTMF
+	Ignored         int64 // packets from unexpected sources
+	Malformed       int64 // packets that are too long or not RTP
+	Unknown         int64 // packets with a payload type that was not negotiated
+	ReportsSent     int64 // RTCP packets sent
+	ReportsReceived int64 // RTCP packets received
+	Forged          int64 // packets that were forged or replayed (RFC 3711)
 	Overflow        int64 // packets dropped because the reader paused
 	KeysLost        int64 // digits dropped because the queue was full
-	Underruns       int64 // frames skipped because the clock lagged
+	Underruns       int64 // frames skipped because the clock was late
 }
 
 func (s *Stats) add(o Stats) {
@@ -40,7 +40,7 @@ func (s *Stats) add(o Stats) {
 	s.Underruns += o.Underruns
 }
 
-// counters are the counts that the clock updates; the reader has its own.
+// counters are the counts that the clock updates. The reader has its own.
 type counters struct {
 	sent, unsent, received, ignored, malformed, overflow, keysLost, underruns atomic.Int64
 	unknown, forged, reports, reported                                        atomic.Int64

@@ -1,9 +1,9 @@
-// Package rtp sends and receives audio and DTMF over RTP (RFC 3550, 3551,
-// 4733) for any number of calls on one media clock.
+// Package rtp sends and receives audio and DTMF over RTP (RFC 3550, 3551, 4733) for any number of calls on one media
+// clock.
 //
-// The clock sends each call's frame when it is due, and reads the packets of
-// all calls with one system call per tick; neither allocates. Each call orders
-// its packets on the reader's goroutine. It runs on Linux only.
+// The clock sends each call's frame when it is due. In each tick, it reads the packets of all calls with one system
+// call. Neither allocates. The goroutine that reads a call puts the call's packets in order. The package works on
+// Linux only.
 package rtp
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/parley-voice/parley/media/mediaclock"
 )
 
-// A Transport is shared by all sessions of a process.
+// Transport is what all sessions of a process share.
 type Transport struct {
 	clock  *mediaclock.Clock
 	ports  *Ports
@@ -26,12 +26,11 @@ type Transport struct {
 
 	mu   sync.Mutex
 	open map[*Session]bool
-	done Stats // of closed sessions
+	done Stats // sum of the closed sessions
 }
 
-// NewTransport sends and receives on clock, with ports of the address bind.
-// SDP shows public, or bind if public is invalid. Close must be called after
-// the last session has ended.
+// NewTransport returns a transport that sends and receives on clock, with ports of the address bind. SDP shows the
+// address public, or bind if public is invalid. Call Close after the last session has ended.
 func NewTransport(clock *mediaclock.Clock, ports *Ports, bind, public netip.Addr) (*Transport, error) {
 	if !bind.IsValid() {
 		return nil, fmt.Errorf("media address missing")
@@ -48,7 +47,7 @@ func NewTransport(clock *mediaclock.Clock, ports *Ports, bind, public netip.Addr
 	return t, nil
 }
 
-// Close releases the shared resources. It may be called twice.
+// Close releases what the sessions share. It may be called twice.
 func (t *Transport) Close() {
 	t.mu.Lock()
 	unhook := t.unhook
@@ -79,8 +78,7 @@ func (t *Transport) Stats() Stats {
 	return sum
 }
 
-// Listen opens a session on a port of its own. It transfers nothing before
-// Start.
+// Listen opens a session on a port of its own. The session sends and receives nothing before Start.
 func (t *Transport) Listen() (*Session, error) {
 	socks, err := t.ports.take(t.bind, time.Now())
 	if err != nil {
@@ -106,5 +104,5 @@ func (t *Transport) onClosed(s *Session) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.open, s)
-	t.done.add(s.Stats()) // under the lock, so that sums never decrease
+	t.done.add(s.Stats()) // added under the lock, so that the sums never decrease
 }

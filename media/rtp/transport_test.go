@@ -6,8 +6,7 @@ import (
 	"github.com/parley-voice/parley/media/codec"
 )
 
-// TestTransportStats checks that the sum includes open sessions and keeps the
-// counts of closed ones.
+// TestTransportStats checks that the sums include open sessions and keep the counts of closed sessions.
 func TestTransportStats(t *testing.T) {
 	tr := newTestTransport(t)
 	a, b := newPair(t, tr, codec.PCMU{})

@@ -16,14 +16,14 @@ import (
 	"github.com/parley-voice/parley/media/rtcp"
 )
 
-// A phone is the remote end of a session, driven by the test.
+// phone is the remote end of a session. The test drives it.
 type phone struct {
 	t    *testing.T
 	conn net.PacketConn
 	to   net.Addr
 	seq  uint16
 	ts   uint32
-	at   time.Duration // on the test's clock
+	at   time.Duration // present time on the test's clock
 }
 
 func newPhone(t *testing.T, s *Session) *phone {
@@ -71,7 +71,7 @@ func (p *phone) key(code byte) {
 	}
 }
 
-// receives waits for a packet.
+// receives reports whether a packet arrives within a time.
 func (p *phone) receives(within time.Duration) bool {
 	_ = p.conn.SetReadDeadline(time.Now().Add(within))
 	_, _, err := p.conn.ReadFrom(make([]byte, maxPacket))
@@ -111,13 +111,13 @@ func TestKeys(t *testing.T) {
 	if got != "0123456789*#" {
 		t.Errorf("got %q", got)
 	}
-	for range keysQueued + 5 { // the queue is full and not read
+	for range keysQueued + 5 { // the queue is full and nobody reads it
 		p.key(1)
 	}
 	eventually(t, func() bool { return s.Stats().KeysLost == 5 })
 }
 
-// eventually waits for an effect of the clock.
+// eventually waits until done returns true.
 func eventually(t *testing.T, done func() bool) {
 	t.Helper()
 	deadline := time.After(5 * time.Second)
@@ -132,8 +132,8 @@ func eventually(t *testing.T, done func() bool) {
 	}
 }
 
-// TestSymmetricRTP sends from another port than SDP says and receives there. A
-// later sender from elsewhere gets nothing and is not accepted.
+// TestSymmetricRTP sends from another port than that in the SDP, and checks that media is sent there. A later sender
+// with another address gets nothing and is not heard.
 func TestSymmetricRTP(t *testing.T) {
 	s := startSession(t, Params{Remote: addrOf(newConn(t, "127.0.0.1"))})
 	p := newPhone(t, s)
@@ -167,7 +167,7 @@ func TestInvalidPackets(t *testing.T) {
 		}
 	}
 	p.send(77, make([]byte, 160))         // not negotiated
-	p.send(0, make([]byte, maxPayload+1)) // longer than any codec sends
+	p.send(0, make([]byte, maxPayload+1)) // longer than the packets of any codec
 	p.send(0, make([]byte, 160))
 	eventually(t, func() bool { return s.Stats().Received == 1 })
 	if n := s.Stats(); n.Malformed != 6 || n.Unknown != 1 {
@@ -184,21 +184,21 @@ func TestMediaTimeouts(t *testing.T) {
 	eventually(t, func() bool { return s.Stats().Received == 1 })
 	s.Start(Params{Codec: codec.PCMU{}, FirstPacketTimeout: time.Hour, SilenceTimeout: 50 * ms, OnTimeout: func() { close(later) }})
 	<-later
-	// On hold no media is expected.
+	// No media is expected while the call is on hold.
 	s.Start(Params{Codec: codec.PCMU{}, OnTimeout: func() { t.Error("expired without a limit") }})
 	var ticks atomic.Int64
 	s.Play(media.FeedFunc(func(media.Frame, time.Time) { ticks.Add(1) }))
 	eventually(t, func() bool { return ticks.Load() > 10 })
 }
 
-// TestReportsExtendTimeout checks that a silent peer that sends RTCP times out
-// later. Reports of another host, and reports that have ceased, do not count.
+// TestReportsExtendTimeout checks that a silent peer that sends RTCP times out later. Reports from another host, and
+// reports that have stopped, have no effect.
 func TestReportsExtendTimeout(t *testing.T) {
 	const second = time.Second
 	for name, row := range map[string]struct {
-		reports time.Duration // last report, sent every 5 s
+		reports time.Duration // time of the last report; one is sent every 5 s
 		host    string
-		want    time.Duration // time of OnTimeout
+		want    time.Duration // expected time of OnTimeout
 	}{
 		"none":                {0, "127.0.0.1", 15 * second},
 		"all the time":        {time.Hour, "127.0.0.1", 120 * second},
@@ -223,7 +223,7 @@ func TestReportsExtendTimeout(t *testing.T) {
 				for n := s.Stats(); n.ReportsReceived+n.Ignored == before.ReportsReceived+before.Ignored; n = s.Stats() {
 					s.transport.poll.Tick(began.Add(at))
 				}
-				if s.receiver.reportedAt > 0 { // received now; the test's clock is ahead
+				if s.receiver.reportedAt > 0 { // received now; the test's clock is ahead of real time
 					s.receiver.reportedAt = max(at, 1)
 				}
 			}
@@ -283,8 +283,8 @@ func TestNoAllocations(t *testing.T) {
 	}
 }
 
-// newStepSession returns a session that sends to itself and a function that moves it
-// by one frame. The test is the clock.
+// newStepSession returns a session that sends to itself, and a function that moves it on by one frame. The test is
+// the clock.
 func newStepSession(tb testing.TB, c codec.Codec) (*Session, func()) {
 	tb.Helper()
 	s := newManualSession(tb)
@@ -293,7 +293,7 @@ func newStepSession(tb testing.TB, c codec.Codec) (*Session, func()) {
 	s.Start(Params{Remote: s.Local(), Codec: c, PayloadType: c.PayloadType()})
 	s.Play(mediatest.Tone(440))
 	s.reader.Start(s.Rate(), 0)
-	s.reader.DisableDriftRepair() // both sides share one clock
+	s.reader.DisableDriftRepair() // both sides use the same clock
 	f := make(media.Frame, media.FrameLen(s.Rate()))
 	var due time.Time
 	return s, func() {
@@ -337,8 +337,8 @@ func BenchmarkSessionTick(b *testing.B) {
 	}
 }
 
-// TestFeedCalledOncePerFrame checks that a feed is called once per frame, with dues a frame
-// apart, however often it is replaced.
+// TestFeedCalledOncePerFrame checks that a feed is called once for each frame, at times one frame apart, even if the
+// feed is replaced often.
 func TestFeedCalledOncePerFrame(t *testing.T) {
 	s := startSession(t, Params{Remote: netip.MustParseAddrPort("127.0.0.1:9")})
 	var calls atomic.Int64
@@ -363,8 +363,7 @@ func TestFeedCalledOncePerFrame(t *testing.T) {
 	}
 }
 
-// TestKeysDoNotCountAsLost sends digits between speech. Their packets share one
-// sequence and none is missing.
+// TestKeysDoNotCountAsLost sends digits between speech. All packets share one sequence, and none counts as lost.
 func TestKeysDoNotCountAsLost(t *testing.T) {
 	s := startSession(t, Params{})
 	p := newPhone(t, s)
@@ -389,7 +388,7 @@ func TestKeysDoNotCountAsLost(t *testing.T) {
 	}
 	speak(5)
 	p.key(5)
-	p.seq++ // one is really lost
+	p.seq++ // this packet is really lost
 	p.key(6)
 	speak(5)
 	sent := int64(5 + 6 + 6 + 5)
@@ -400,9 +399,8 @@ func TestKeysDoNotCountAsLost(t *testing.T) {
 	}
 }
 
-// TestUnreachable sets targets that the socket cannot reach. The kernel would
-// deliver some of them to this host at that port, where another process could
-// receive the call.
+// TestUnreachable sets targets that the socket cannot reach. For some of them, the kernel would deliver packets to
+// the same port of this host, where another process could receive the call.
 func TestUnreachable(t *testing.T) {
 	for _, addr := range []string{"2001:db8::7", "::", "0.0.0.0", "224.0.0.1", "ff02::1", "255.255.255.255"} {
 		t.Run(addr, func(t *testing.T) {

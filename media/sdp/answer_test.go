@@ -13,14 +13,13 @@ import (
 
 func localAddr() netip.AddrPort { return netip.MustParseAddrPort("192.0.2.1:20000") }
 
-// TestEncryption negotiates SRTP: each side receives with the key that the
-// other sends with.
+// TestEncryption negotiates SRTP and checks that each side decrypts with the key with which the other side encrypts.
 func TestEncryption(t *testing.T) {
 	us, err := CapabilitiesFor(media.Trunk{Encryption: media.Encrypted, Codecs: []string{"pcma", "G722"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	them := Capabilities{Keys: srtp.New()[1:]} // the short tag only
+	them := Capabilities{Keys: srtp.New()[1:]} // only the suite with the short tag
 	offer, err := Parse(Offer(localAddr(), Origin{1, 1}, us).Bytes())
 	if err != nil || !offer.IsEncrypted() || len(offer.Crypto) != 2 {
 		t.Fatalf("%+v, %v", offer, err)
@@ -72,8 +71,8 @@ func TestCapabilitiesFor(t *testing.T) {
 	}
 }
 
-// TestOtherStreams answers an offer with further streams line by line (RFC
-// 3264 section 6); those not negotiated get port 0.
+// TestOtherStreams checks that the answer to an offer with several streams has a line for each (RFC 3264 section 6),
+// and port 0 in the lines of rejected streams.
 func TestOtherStreams(t *testing.T) {
 	offer, err := Parse([]byte("v=0\r\no=- 1 1 IN IP4 192.0.2.9\r\ns=-\r\nc=IN IP4 192.0.2.9\r\nt=0 0\r\n" +
 		"m=video 5000 RTP/AVP 96 97\r\na=rtpmap:96 H264/90000\r\n" +
@@ -111,8 +110,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// FuzzAnswer checks that every answer parses, has as many streams as the
-// offer, and matches the agreement.
+// FuzzAnswer checks that every answer can be parsed, has as many streams as the offer, and matches the agreement.
 func FuzzAnswer(f *testing.F) {
 	f.Add([]byte(carrier), false)
 	f.Add([]byte("v=0\nc=IN IP4 0.0.0.0\nm=audio 4000/2 RTP/AVP 0\na=rtcp:53020 IN IP6 ::1\nm=video 1 x y"), false)
@@ -145,8 +143,8 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
-// TestOtherPayloadTypes checks which further payload types the remote side may send:
-// all common ones and those of the local offer.
+// TestOtherPayloadTypes checks which other payload types the remote side may use: those of all common codecs, and
+// those of the local offer.
 func TestOtherPayloadTypes(t *testing.T) {
 	for name, row := range map[string]struct {
 		formats, maps string

@@ -10,7 +10,7 @@ import (
 	"github.com/parley-voice/parley/media/srtp"
 )
 
-// maxCrypto limits the crypto attributes read per stream.
+// maxCrypto is the maximum number of crypto attributes that are read for one stream.
 const maxCrypto = 16
 
 func (l *level) attribute(value string) error {
@@ -40,7 +40,7 @@ func (l *level) attribute(value string) error {
 	return nil
 }
 
-// milliseconds parses a preference; an invalid one is ignored.
+// milliseconds parses a time that the peer prefers. It returns 0 for an invalid one.
 func milliseconds(text string) int {
 	f, err := strconv.ParseFloat(text, 64) // some peers write 20.0
 	if err != nil || !(f >= 0 && f < 1e6) {
@@ -49,8 +49,8 @@ func milliseconds(text string) int {
 	return int(f)
 }
 
-// key reads "1 AES_CM_128_HMAC_SHA1_80 inline:...". An unsupported one is
-// ignored, because others may be offered.
+// key reads a crypto attribute like "1 AES_CM_128_HMAC_SHA1_80 inline:...". It ignores an unsupported one, because
+// others may follow.
 func (l *level) key(value string) error {
 	tag, rest, _ := strings.Cut(value, " ")
 	n, err := strconv.ParseUint(tag, 10, 31)
@@ -70,10 +70,10 @@ func (l *level) key(value string) error {
 	return nil
 }
 
-// rtpmap reads "96 opus/48000/2".
+// rtpmap reads a line like "96 opus/48000/2".
 func (l *level) rtpmap(value string) error {
 	if l.maps == nil {
-		return nil // at session level, where it has no meaning
+		return nil // the attribute has no meaning at session level
 	}
 	text, coding, _ := strings.Cut(value, " ")
 	pt, err := parseType(text)
@@ -103,7 +103,7 @@ func parseType(text string) (uint8, error) {
 	return uint8(pt), nil
 }
 
-// parseOrigin is lenient: only a change of the ids matters.
+// parseOrigin accepts invalid values, because only a change of the ids matters.
 func parseOrigin(value string) (o Origin) {
 	if f := strings.Fields(value); len(f) >= 3 {
 		o.ID, _ = strconv.ParseUint(f[1], 10, 64)
@@ -117,7 +117,7 @@ func parseConnection(value string) (netip.Addr, error) {
 	if len(f) != 3 || !strings.EqualFold(f[0], "IN") {
 		return netip.Addr{}, fmt.Errorf("connection %q", value)
 	}
-	host, _, _ := strings.Cut(f[2], "/") // drop the multicast scope, RFC 4566 section 5.7
+	host, _, _ := strings.Cut(f[2], "/") // without the multicast scope (RFC 4566 section 5.7)
 	addr, err := netip.ParseAddr(host)
 	if err != nil || addr.Zone() != "" {
 		return netip.Addr{}, fmt.Errorf("connection address %q is not an IP", host)

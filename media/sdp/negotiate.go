@@ -14,11 +14,11 @@ import (
 )
 
 const (
-	eventName   = "TELEPHONE-EVENT" // encoding name (RFC 4733 section 7.1.1)
-	eventType   = 101               // in local offers
-	comfortName = "CN"              // RFC 3389
-	eventClock  = 8000              // Hz, for every supported codec
-	ptime       = 20                // ms, wanted for received audio
+	eventName   = "TELEPHONE-EVENT" // encoding name of telephone events (RFC 4733 section 7.1.1)
+	eventType   = 101               // payload type of telephone events in local offers
+	comfortName = "CN"              // encoding name of comfort noise (RFC 3389)
+	eventClock  = 8000              // in Hz, for every supported codec
+	ptime       = 20                // requested packet time of received audio, in ms
 )
 
 // Reasons why a negotiation fails.
@@ -31,42 +31,40 @@ var (
 // Capabilities are what the local side supports in a call. The zero value
 // means unencrypted audio with any supported codec.
 type Capabilities struct {
-	// Codecs are encoding names, preferred first; empty means all. Unknown
-	// names are ignored.
+	// Codecs are encoding names in the order of preference. Empty means all codecs. Unknown names are ignored.
 	Codecs []string
-	// Keys are local keys from srtp.New if audio must be encrypted. They stay
-	// the same for the whole call.
+	// Keys are local keys from srtp.New. If they are set, audio must be encrypted. They stay the same during the
+	// whole call.
 	Keys []srtp.Key
 }
 
-// An Agreement is the result of a negotiation.
+// Agreement is the result of a negotiation.
 type Agreement struct {
-	Remote      netip.AddrPort // remote media address
-	RTCP        netip.AddrPort // remote RTCP address unless Mux; may be invalid
-	Mux         bool           // RTCP shares the RTP address (RFC 5761)
+	Remote      netip.AddrPort // remote address for media
+	RTCP        netip.AddrPort // remote address for RTCP, unless Mux is set; may be invalid
+	Mux         bool           // RTCP uses the address of RTP (RFC 5761)
 	Codec       codec.Codec
 	PayloadType uint8
-	// Others are further payload types that the remote side may send at any
-	// time, of any common codec (RFC 3264 section 6.1). It may also use the
-	// types of the local offer (section 5.1).
+	// Others are further payload types that the remote side may use at any time, of all common codecs (RFC 3264
+	// section 6.1). The remote side may also use the types of the local offer (section 5.1).
 	Others      []codec.Mapping
 	KeyType     uint8         // payload type of telephone events; 0 if none
-	KeyAlias    uint8         // further payload type of received telephone events; 0 if none
+	KeyAlias    uint8         // another payload type with which telephone events are received; 0 if none
 	ComfortType uint8         // payload type of comfort noise; 0 if none
-	Ptime       time.Duration // packet time that the remote side wants
-	LocalKey    srtp.Key      // for sending; not set if audio is not encrypted
-	RemoteKey   srtp.Key      // for receiving
+	Ptime       time.Duration // packet time that the remote side requests
+	LocalKey    srtp.Key      // key for sending; not set if audio is not encrypted
+	RemoteKey   srtp.Key      // key for receiving
 	Mute        bool          // the remote side does not want to receive
 	RemoteMuted bool          // the remote side does not send
 
-	tag     int // of the chosen crypto attribute
+	tag     int // tag of the chosen crypto attribute
 	profile string
 	streams []stream
 	index   int
 }
 
-// CapabilitiesFor returns the capabilities of a trunk, with new keys if it
-// requires encryption. An unknown codec or encryption is an error.
+// CapabilitiesFor returns the capabilities for a trunk. If the trunk requires encryption, they contain new keys. An
+// unknown codec or encryption is an error.
 func CapabilitiesFor(t media.Trunk) (Capabilities, error) {
 	for _, name := range t.Codecs {
 		if _, ok := codec.ByName(name); !ok {
@@ -97,7 +95,7 @@ func (w Capabilities) codecList() []codec.Codec {
 	return all
 }
 
-// Offer returns an offer of w.
+// Offer returns an offer with the capabilities w.
 func Offer(local netip.AddrPort, origin Origin, w Capabilities) *Description {
 	d := &Description{Addr: local, Direction: SendRecv, Ptime: ptime, Mux: true, Profile: "RTP/AVP", Origin: origin}
 	for _, c := range w.codecList() {
@@ -115,9 +113,9 @@ func eventFormat(pt uint8) Format {
 	return Format{PayloadType: pt, Name: eventName, ClockRate: eventClock, Channels: 1, Params: "0-16"}
 }
 
-// Agree negotiates with a remote description: an answer to the offer of w, or
-// an offer. The first of the remote codecs that w contains wins, with the
-// remote payload type; formats match by name.
+// Agree negotiates with a remote description, which is an offer or the answer to an offer with the capabilities w. It
+// chooses the first remote codec that w contains, and the remote side's payload type. Formats match if their names
+// match.
 func Agree(remote *Description, w Capabilities) (Agreement, error) {
 	remote = remote.pick(len(w.Keys) > 0)
 	if remote.IsRejected() {
@@ -138,7 +136,7 @@ func Agree(remote *Description, w Capabilities) (Agreement, error) {
 	return a, nil
 }
 
-// matchFormats selects the remote formats that are supported locally.
+// matchFormats chooses the remote formats that the local side supports.
 func (a *Agreement) matchFormats(remote []Format, local []codec.Codec) {
 	for _, f := range remote {
 		if f.Channels != 1 {
@@ -169,8 +167,8 @@ func (a *Agreement) matchFormats(remote []Format, local []codec.Codec) {
 	}
 }
 
-// addOfferTypes adds the payload types of the local offer, unless the remote
-// side assigned them otherwise. The answerer may use either.
+// addOfferTypes adds the payload types of the local offer that the remote side does not use for other formats. The
+// remote side may use either type.
 func (a *Agreement) addOfferTypes(remote []Format) {
 	free := func(pt uint8) bool {
 		return !slices.ContainsFunc(remote, func(f Format) bool { return f.PayloadType == pt }) &&
@@ -187,8 +185,8 @@ func (a *Agreement) addOfferTypes(remote []Format) {
 	}
 }
 
-// pick returns the first stream whose encryption fits. Some peers offer the
-// same audio twice, with and without SRTP.
+// pick returns the first stream with the required encryption. Some peers offer the same audio twice, with and without
+// SRTP.
 func (d *Description) pick(encrypted bool) *Description {
 	for _, s := range d.siblings {
 		if !s.IsRejected() && s.IsEncrypted() == encrypted {
@@ -198,7 +196,7 @@ func (d *Description) pick(encrypted bool) *Description {
 	return d
 }
 
-// packetTime returns the requested packet time if supported, else 20 ms.
+// packetTime returns the requested packet time if it is supported, and 20 ms otherwise.
 func (d *Description) packetTime() time.Duration {
 	n := d.Ptime
 	if n < 10 || n > 60 {
@@ -210,7 +208,7 @@ func (d *Description) packetTime() time.Duration {
 	return time.Duration(n) * time.Millisecond
 }
 
-// chooseKeys selects the first of the remote suites that is supported.
+// chooseKeys chooses the first remote crypto suite that is supported.
 func (a *Agreement) chooseKeys(remote *Description, local []srtp.Key) error {
 	if remote.IsEncrypted() != (len(local) > 0) {
 		return ErrEncryption
@@ -229,8 +227,7 @@ func (a *Agreement) chooseKeys(remote *Description, local []srtp.Key) error {
 	return ErrNoCommonKey
 }
 
-// Answer returns the answer to an offer that led to a. All other streams of
-// the offer are rejected.
+// Answer returns the answer to the offer that led to a. It rejects all other streams of the offer.
 func Answer(local netip.AddrPort, origin Origin, a Agreement) *Description {
 	d := &Description{
 		Addr: local, Ptime: ptime, Origin: origin, Direction: SendRecv, Mux: a.Mux, Profile: a.profile,

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// A level holds the session's attributes or those of one audio stream.
+// level holds the attributes of the session or of one audio stream.
 type level struct {
 	addr      netip.Addr
 	direction Direction
@@ -17,7 +17,7 @@ type level struct {
 	mux       bool
 	crypto    []Crypto
 
-	index   int // among the media lines; the fields below are a stream's only
+	index   int // index among the media lines; only a stream uses this field and those below
 	profile string
 	port    uint16
 	types   []uint8
@@ -25,14 +25,13 @@ type level struct {
 	params  map[uint8]string
 }
 
-// A parser collects the lines of a description. It ignores unknown lines and
-// streams other than audio over RTP.
+// parser collects the lines of a description. It ignores unknown lines, and streams other than audio over RTP.
 type parser struct {
 	version bool
 	origin  Origin
 	session level
 	audio   []*level
-	level   *level   // receives attributes; nil in an ignored stream
+	level   *level   // level to which attributes are added; nil in an ignored stream
 	streams []stream // all media lines
 }
 
@@ -165,7 +164,7 @@ func (p *parser) describe(a *level) (*Description, error) {
 	return d, nil
 }
 
-// control returns the RTCP address (RFC 3605).
+// control returns the RTCP address in an rtcp attribute (RFC 3605).
 func control(value string, audio netip.AddrPort) netip.AddrPort {
 	text, where, _ := strings.Cut(value, " ")
 	addr := audio.Addr()

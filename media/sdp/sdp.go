@@ -1,6 +1,5 @@
-// Package sdp describes a call's audio (RFC 4566) and negotiates it by offer
-// and answer (RFC 3264). It accepts what real peers send, returns an error for
-// invalid input, and never panics.
+// Package sdp describes the audio of a call (RFC 4566) and negotiates it by offer and answer (RFC 3264). It accepts
+// what real peers send, returns an error for invalid input, and never panics.
 package sdp
 
 import (
@@ -12,10 +11,10 @@ import (
 	"github.com/parley-voice/parley/media/srtp"
 )
 
-// maxLen limits a description in bytes. Real ones are far smaller.
+// maxLen is the maximum length of a description in bytes. Real descriptions are much shorter.
 const maxLen = 16 << 10
 
-// A Direction is what the author of a description does: send, receive or both.
+// Direction says whether the author of a description sends, receives, or both.
 type Direction string
 
 // Directions (RFC 4566 section 6).
@@ -26,56 +25,56 @@ const (
 	Inactive Direction = "inactive"
 )
 
-// A Format is a payload type and its meaning.
+// Format is a payload type with its meaning.
 type Format struct {
 	PayloadType uint8
-	Name        string // encoding name, upper case
-	ClockRate   int    // Hz
+	Name        string // encoding name in upper case
+	ClockRate   int    // in Hz
 	Channels    int
-	Params      string // from the fmtp line
+	Params      string // parameters in the fmtp line
 }
 
-// A Description is one side's audio.
+// Description describes the audio of one side.
 type Description struct {
-	Addr      netip.AddrPort // address for media to this side
-	Formats   []Format       // preferred first
+	Addr      netip.AddrPort // address to which media for this side is sent
+	Formats   []Format       // in the order of preference
 	Direction Direction
-	Ptime     int            // ms; 0 if absent
-	Maxptime  int            // ms; 0 if absent
-	RTCP      netip.AddrPort // given, or the port above Addr
-	Mux       bool           // RTCP may use Addr (RFC 5761)
-	Profile   string         // such as "RTP/AVP"; empty means the same
-	Crypto    []Crypto       // keys that this side sends with; one is chosen
+	Ptime     int            // in ms; 0 if absent
+	Maxptime  int            // in ms; 0 if absent
+	RTCP      netip.AddrPort // as given, or the port above that of Addr
+	Mux       bool           // RTCP may use the address Addr (RFC 5761)
+	Profile   string         // such as "RTP/AVP", which is also the meaning of empty
+	Crypto    []Crypto       // keys with which this side may encrypt; the other side chooses one
 	Origin    Origin
 
-	streams  []stream       // all streams of the parsed SDP in order; empty for a single one
-	index    int            // of this stream in streams
+	streams  []stream       // all streams of the parsed SDP in order; empty if there is only one
+	index    int            // index of this stream in streams
 	siblings []*Description // all audio streams of the parsed SDP
 }
 
-// A stream is a media line, kept to reject it in an answer.
+// stream is a media line. It is kept for the answer, which rejects it.
 type stream struct {
 	kind, profile, format string
 }
 
-// A Crypto is one crypto attribute (RFC 4568).
+// Crypto is a crypto attribute (RFC 4568).
 type Crypto struct {
 	Tag int
 	Key srtp.Key
 }
 
-// An Origin names a session and its version (RFC 4566 section 5.2).
+// Origin identifies a session and its version (RFC 4566 section 5.2).
 type Origin struct {
 	ID, Version uint64
 }
 
-// IsRejected reports whether the port is zero: no audio.
+// IsRejected reports whether the port is zero, which means that there is no audio.
 func (d *Description) IsRejected() bool { return d.Addr.Port() == 0 }
 
 // IsEncrypted reports whether the profile is SRTP.
 func (d *Description) IsEncrypted() bool { return strings.HasPrefix(d.Profile, "RTP/S") }
 
-// IsOnHold reports whether this side does not receive, or is on hold.
+// IsOnHold reports whether this side does not receive, or has the address 0.0.0.0.
 func (d *Description) IsOnHold() bool {
 	return d.Direction == SendOnly || d.Direction == Inactive || d.Addr.Addr().IsUnspecified()
 }
@@ -85,8 +84,7 @@ func (d *Description) IsMuted() bool {
 	return d.Direction == RecvOnly || d.Direction == Inactive || d.Addr.Addr().IsUnspecified()
 }
 
-// static returns the format of a payload type that needs no rtpmap (RFC 3551
-// section 6).
+// static returns the format of a payload type that needs no rtpmap line (RFC 3551 section 6).
 func static(pt uint8) (Format, bool) {
 	names := map[uint8]Format{
 		0:  {Name: "PCMU", ClockRate: 8000},
@@ -103,8 +101,8 @@ func static(pt uint8) (Format, bool) {
 	return f, ok
 }
 
-// Parse reads a description and returns its first audio stream that is not
-// rejected, else the first.
+// Parse reads a description. It returns the first audio stream that is not rejected. If all are rejected, it returns
+// the first.
 func Parse(text []byte) (*Description, error) {
 	if len(text) > maxLen {
 		return nil, fmt.Errorf("sdp: %d bytes long", len(text))
@@ -126,7 +124,7 @@ func Parse(text []byte) (*Description, error) {
 }
 
 func parsePort(text string) (uint16, error) {
-	port, _, _ := strings.Cut(text, "/") // "port/count" of RFC 4566 section 5.14
+	port, _, _ := strings.Cut(text, "/") // the port may be "port/count" (RFC 4566 section 5.14)
 	n, err := strconv.ParseUint(port, 10, 16)
 	if err != nil {
 		return 0, fmt.Errorf("port %q", text)

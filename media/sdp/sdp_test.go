@@ -158,8 +158,8 @@ func TestAnswerDirection(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// RFC 3264 section 6.1: sendonly is answered recvonly. A side that
-		// holds the call still sends music but does not want to receive.
+		// The answer to sendonly is recvonly (RFC 3264 section 6.1). A side that holds the call may send music, but
+		// does not want to receive.
 		if got := Answer(offer.Addr, Origin{}, a).Direction; got != want {
 			t.Errorf("%s answered %s, want %s", theirs, got, want)
 		}

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Bytes returns the text of the description, including its keys.
+// Bytes returns the description as text. The text contains the secret keys.
 func (d *Description) Bytes() []byte {
 	var b strings.Builder
 	family := "IP4"
@@ -22,14 +22,14 @@ func (d *Description) Bytes() []byte {
 	for i, s := range d.streams {
 		if i == d.index {
 			d.write(&b)
-		} else { // rejected (RFC 3264 section 6)
+		} else { // a rejected stream (RFC 3264 section 6)
 			fmt.Fprintf(&b, "m=%s 0 %s %s\r\n", s.kind, s.profile, s.format)
 		}
 	}
 	return []byte(b.String())
 }
 
-// maxPtime is the longest accepted packet in ms.
+// maxPtime is the longest accepted packet time, in ms.
 const maxPtime = 60
 
 func (d *Description) write(b *strings.Builder) {
@@ -44,7 +44,7 @@ func (d *Description) write(b *strings.Builder) {
 	for _, f := range d.Formats {
 		name := f.Name
 		if name == eventName {
-			name = strings.ToLower(name) // as in the RFC; some peers compare case-sensitively
+			name = strings.ToLower(name) // lower case as in the RFC; some peers compare case-sensitively
 		}
 		fmt.Fprintf(b, "a=rtpmap:%d %s/%d", f.PayloadType, name, f.ClockRate)
 		if f.Channels > 1 {

@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// Overhead is the most that a packet grows: an SRTCP index and a tag.
+	// Overhead is the maximum number of bytes by which a packet grows: an SRTCP index and a tag.
 	Overhead = 4 + 10
-	// window is the replay window in packets.
+	// window is the size of the replay window in packets.
 	window = 128
 )
 
@@ -31,7 +31,7 @@ func context(k Key, options ...srtp.ContextOption) (*srtp.Context, error) {
 	return c, nil
 }
 
-// An Encrypter encrypts sent packets. It belongs to one goroutine.
+// Encrypter encrypts packets that are sent. It must be used by one goroutine only.
 type Encrypter struct {
 	context *srtp.Context
 	header  rtp.Header
@@ -47,19 +47,18 @@ func NewEncrypter(local Key) (*Encrypter, error) {
 	return &Encrypter{context: c}, nil
 }
 
-// RTP encrypts a packet into dst, which needs Overhead more capacity, and
-// returns the result.
+// RTP encrypts a packet into dst and returns the result. dst needs a capacity of Overhead more bytes than the packet
+// has.
 func (e *Encrypter) RTP(dst, packet []byte) ([]byte, error) {
 	return e.context.EncryptRTP(dst, packet, &e.header)
 }
 
-// RTCP is like RTP for a compound RTCP packet.
+// RTCP does the same as RTP for a compound RTCP packet.
 func (e *Encrypter) RTCP(dst, packet []byte) ([]byte, error) {
 	return e.context.EncryptRTCP(dst, packet, &e.control)
 }
 
-// A Decrypter authenticates and decrypts received packets. It belongs to one
-// goroutine.
+// Decrypter authenticates and decrypts received packets. It must be used by one goroutine only.
 type Decrypter struct {
 	context *srtp.Context
 	header  rtp.Header
@@ -75,13 +74,13 @@ func NewDecrypter(remote Key) (*Decrypter, error) {
 	return &Decrypter{context: c}, nil
 }
 
-// RTP decrypts a packet into dst, which needs the same capacity, and returns
-// the result. A forged or replayed packet is an error.
+// RTP decrypts a packet into dst and returns the result. dst needs the capacity of the packet. A forged or replayed
+// packet is an error.
 func (d *Decrypter) RTP(dst, packet []byte) ([]byte, error) {
 	return d.context.DecryptRTP(dst, packet, &d.header)
 }
 
-// RTCP is like RTP for a compound RTCP packet.
+// RTCP does the same as RTP for a compound RTCP packet.
 func (d *Decrypter) RTCP(dst, packet []byte) ([]byte, error) {
 	return d.context.DecryptRTCP(dst, packet, &d.control)
 }

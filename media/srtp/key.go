@@ -11,11 +11,10 @@ import (
 	"strings"
 )
 
-// A Suite is a crypto suite (RFC 4568 section 6.2).
+// Suite is a crypto suite (RFC 4568 section 6.2).
 type Suite string
 
-// The suites differ in the length of the RTP authentication tag: 10 or 4
-// bytes.
+// The suites have RTP authentication tags of different lengths: 10 or 4 bytes.
 const (
 	Tag80 Suite = "AES_CM_128_HMAC_SHA1_80"
 	Tag32 Suite = "AES_CM_128_HMAC_SHA1_32"
@@ -23,20 +22,19 @@ const (
 
 const (
 	keyLen    = 16
-	masterLen = keyLen + 14 // key and salt
+	masterLen = keyLen + 14 // length of master key and salt
 )
 
-// ErrUnsupported means that a valid crypto attribute is not supported.
+// ErrUnsupported is returned for a crypto attribute that is valid but not supported.
 var ErrUnsupported = errors.New("not supported")
 
-// A Key is the master key and salt of one direction; the zero Key is unset. It
-// is never printed.
+// Key is the master key and salt of one direction. The zero Key means that there is no key. A Key is never printed.
 type Key struct {
 	suite  Suite
-	master func() *[masterLen]byte // a function, because fmt prints what pointers refer to
+	master func() *[masterLen]byte // a function, because fmt would print the data behind a pointer
 }
 
-// New returns random local keys, one per suite, preferred first.
+// New returns random local keys: one for each suite, in the order of preference.
 func New() []Key {
 	keys := []Key{{suite: Tag80}, {suite: Tag32}}
 	for i := range keys {
@@ -47,9 +45,8 @@ func New() []Key {
 	return keys
 }
 
-// Parse parses a crypto attribute after its tag: suite, key and session
-// parameters. Errors never contain the key. Parameters that change the packet
-// format, such as an MKI, yield ErrUnsupported.
+// Parse parses a crypto attribute without its tag: suite, key and session parameters. Its errors never contain the
+// key. Parameters that change the format of packets, such as an MKI, return ErrUnsupported.
 func Parse(text string) (Key, error) {
 	f := strings.Fields(text)
 	if len(f) < 2 {
@@ -68,7 +65,7 @@ func Parse(text string) (Key, error) {
 	}
 	parts := strings.Split(info, "|")
 	for _, p := range parts[1:] {
-		if strings.Contains(p, ":") { // the rest is a lifetime that no call reaches
+		if strings.Contains(p, ":") { // the rest may be a lifetime, which no call reaches
 			return Key{}, fmt.Errorf("mki: %w", ErrUnsupported)
 		}
 	}
@@ -86,8 +83,7 @@ func keyFunc(b [masterLen]byte) func() *[masterLen]byte {
 	return func() *[masterLen]byte { return &b }
 }
 
-// checkParams accepts the session parameters that have no effect here (RFC
-// 4568 section 6.3).
+// checkParams accepts only session parameters that have no effect here (RFC 4568 section 6.3).
 func checkParams(params []string) error {
 	for _, p := range params {
 		name, value, _ := strings.Cut(strings.ToUpper(p), "=")
@@ -103,7 +99,7 @@ func checkParams(params []string) error {
 // Suite returns the key's suite.
 func (k Key) Suite() Suite { return k.suite }
 
-// IsSet reports whether there is a key.
+// IsSet reports whether the Key contains a key.
 func (k Key) IsSet() bool { return k.master != nil }
 
 // Equal reports whether two keys are the same.
@@ -111,8 +107,7 @@ func (k Key) Equal(o Key) bool {
 	return k.suite == o.suite && k.IsSet() == o.IsSet() && (!k.IsSet() || *k.master() == *o.master())
 }
 
-// Attribute returns the crypto attribute after its tag. It contains the secret
-// key.
+// Attribute returns the crypto attribute without its tag. It contains the secret key.
 func (k Key) Attribute() string {
 	return string(k.suite) + " inline:" + base64.StdEncoding.EncodeToString(k.master()[:])
 }
@@ -126,5 +121,5 @@ func (Key) GoString() string { return "[key]" }
 // LogValue implements slog.LogValuer.
 func (Key) LogValue() slog.Value { return slog.StringValue("[key]") }
 
-// MarshalText keeps a key out of JSON.
+// MarshalText implements encoding.TextMarshaler. It keeps the key out of JSON.
 func (Key) MarshalText() ([]byte, error) { return []byte("[key]"), nil }

@@ -15,7 +15,7 @@ import (
 	"github.com/pion/srtp/v3"
 )
 
-const inline = "PS1uQCVeeCFCanVmcjkpPywjNWhcYD0mXXtxaVBR" // of RFC 4568 section 6.1
+const inline = "PS1uQCVeeCFCanVmcjkpPywjNWhcYD0mXXtxaVBR" // key from RFC 4568 section 6.1
 
 func TestParse(t *testing.T) {
 	for text, want := range map[string]Suite{
@@ -92,8 +92,7 @@ func packetOf(tb testing.TB, seq uint16) []byte {
 	return append(b, bytes.Repeat([]byte{byte(seq)}, 160)...)
 }
 
-// TestAgainstPion compares with a plain context of the library that has the
-// same key.
+// TestAgainstPion compares results with those of a plain context of the library that has the same key.
 func TestAgainstPion(t *testing.T) {
 	raw, err := base64.StdEncoding.DecodeString(inline)
 	if err != nil {
@@ -112,7 +111,7 @@ func TestAgainstPion(t *testing.T) {
 		}
 		encrypter, decrypter := newPair(t, k)
 		for i := range 3 {
-			plain := packetOf(t, uint16(65534+i)) // sequence numbers wrap
+			plain := packetOf(t, uint16(65534+i)) // sequence numbers wrap around
 			var encrypted, got []byte
 			if encrypted, err = encrypter.RTP(make([]byte, 0, 300), plain); err != nil || bytes.Contains(encrypted, plain[12:40]) {
 				t.Fatalf("%s: %v", suite, err)

@@ -7,31 +7,29 @@ import (
 
 const (
 	hop       = 5 * time.Millisecond
-	quiet     = -38.0 // dBFS of silence on a quiet line
-	above     = 9.0   // dB that speech exceeds the noise by
-	rise      = 0.03  // dB per hop that the noise estimate may rise
-	loudest   = -28.0 // dBFS, upper limit of the noise estimate
-	closing   = 5     // quiet hops that end a word
+	quiet     = -38.0 // noise estimate at the start, in dBFS
+	above     = 9.0   // dB by which speech is louder than the noise
+	rise      = 0.03  // dB by which the noise estimate may rise in one hop
+	loudest   = -28.0 // maximum of the noise estimate, in dBFS
+	closing   = 5     // number of quiet hops that end a word
 	longest   = 3 * time.Second
-	confident = 0.5 // least share of a slot's power in its two tones
+	confident = 0.5 // minimum share of a slot's power that its two tones must have
 )
 
-// A Decoder decodes words from a stream of audio. Create it with NewDecoder.
-// It belongs to one goroutine.
+// Decoder decodes words from a stream of audio. Create it with NewDecoder. It must be used by one goroutine only.
 type Decoder struct {
 	rate      int
-	rest      []int16 // less than a hop
-	word      []int16 // audio of the current word
-	quietHops int     // quiet hops at the end of word
-	at        int     // samples before rest
-	noise     float64 // estimate in dBFS, at most loudest
+	rest      []int16 // audio that does not fill a hop yet
+	word      []int16 // audio of the word that is being received
+	quietHops int     // number of quiet hops at the end of word
+	at        int     // number of samples before rest
+	noise     float64 // noise estimate in dBFS, at most loudest
 }
 
-// NewDecoder returns a Decoder for a stream at rate (Hz).
+// NewDecoder returns a Decoder for a stream with a sample rate in Hz.
 func NewDecoder(rate int) *Decoder { return &Decoder{rate: rate, noise: quiet - above} }
 
-// Decode takes the next audio and returns the words that ended in it. Other
-// sounds are ignored.
+// Decode processes the next audio. It returns the words that ended in it, and ignores other sounds.
 func (d *Decoder) Decode(pcm []int16) []Word {
 	var words []Word
 	n := samples(d.rate, hop)
@@ -58,7 +56,7 @@ func (d *Decoder) step(pcm []int16) (Word, bool) {
 	if !silent {
 		d.quietHops = 0
 		if len(d.word) > samples(d.rate, longest) {
-			d.word = d.word[:0] // too long for a word
+			d.word = d.word[:0] // the sound is too long for a word
 		}
 		return Word{}, false
 	}
@@ -73,9 +71,8 @@ func (d *Decoder) step(pcm []int16) (Word, bool) {
 	return w, text != ""
 }
 
-// read returns the word in pcm and its offset; sound samples are not silent.
-// The onset is known only to a hop, so every millisecond around it is tried
-// for the mark.
+// read returns the word in pcm and its offset. The first sound samples are not silent. The beginning of the word is
+// known only to a hop, so the mark is tried at every millisecond around it.
 func (d *Decoder) read(pcm []int16, sound int) (string, int) {
 	n := samples(d.rate, slot)
 	best, from := confident, -1
@@ -93,7 +90,7 @@ func (d *Decoder) read(pcm []int16, sound int) (string, int) {
 	for i := 1; i < slots; i++ {
 		sym, share := d.slot(pcm, from+i*n)
 		if share < confident {
-			sym = mark // damaged in transit
+			sym = mark // the word was damaged on its way
 		}
 		if sym == shift && !shifted {
 			shifted = true
@@ -104,7 +101,7 @@ func (d *Decoder) read(pcm []int16, sound int) (string, int) {
 	return string(text), max(from, 0)
 }
 
-// letter returns the character of a symbol; '~' if there is none.
+// letter returns the character of a symbol, or '~' if there is none.
 func letter(sym int, shifted bool) rune {
 	if all := cyrillic(); shifted && sym > mark && sym <= len(all) {
 		return all[sym-1]
@@ -115,7 +112,7 @@ func letter(sym int, shifted bool) rune {
 	return rune(alphabet[sym])
 }
 
-// slot returns the symbol at off and its share of the power.
+// slot returns the symbol at the offset off, and the share of the power that its tones have.
 func (d *Decoder) slot(pcm []int16, off int) (int, float64) {
 	n := samples(d.rate, slot)
 	from, to := max(0, off+n/6), min(len(pcm), off+n-n/6)
@@ -125,7 +122,7 @@ func (d *Decoder) slot(pcm []int16, off int) (int, float64) {
 	mid := pcm[from:to]
 	low, lowPower := strongest(mid, d.rate, lowest, lowStep)
 	high, highPower := strongest(mid, d.rate, highest, hiStep)
-	total := 2 * math.Pow(10, Level(mid)/10) // of a sine: amplitude squared
+	total := 2 * math.Pow(10, Level(mid)/10) // power of a sine: its amplitude squared
 	return high*8 + low, (lowPower + highPower) / total
 }
 

@@ -7,33 +7,30 @@ import (
 	"time"
 )
 
-// A word is a mark symbol followed by one symbol per character; silence
-// separates words. A symbol is one of eight low tones plus one of eight high
-// tones, within the telephone band and at least 100 Hz apart, so that the
-// middle of a slot identifies them.
+// A word is sent as a mark symbol and one symbol for each character. Silence separates words. A symbol is one of
+// eight low tones together with one of eight high tones. All tones lie within the telephone band and at least 100 Hz
+// apart, so that the middle of a slot is enough to identify them.
 const (
 	slot    = 30 * time.Millisecond
 	gap     = 60 * time.Millisecond
-	lowest  = 500.0  // Hz
-	lowStep = 100.0  // Hz
-	highest = 1500.0 // Hz, the lowest of the high tones
-	hiStep  = 200.0  // Hz
+	lowest  = 500.0  // lowest low tone, in Hz
+	lowStep = 100.0  // distance between low tones, in Hz
+	highest = 1500.0 // lowest high tone, in Hz
+	hiStep  = 200.0  // distance between high tones, in Hz
 	loud    = 0.25   // amplitude of each tone
-	mark    = 0      // the symbol that begins a word
-	shift   = 51     // the symbol after which the next one is of cyrillic
+	mark    = 0      // symbol at the beginning of a word
+	shift   = 51     // symbol that makes the next symbol an index into cyrillic
 )
 
-// alphabet holds the characters; the index of a character is its symbol, and
-// index 0 is the mark.
+// alphabet lists the characters. The index of a character is its symbol. Index 0 is the mark.
 const alphabet = "\x00abcdefghijklmnopqrstuvwxyz0123456789'-.,?!:$%+@#&/"
 
-// cyrillic returns the letters of Russian and Kazakh; a letter is sent as shift and its
-// index plus 1.
+// cyrillic returns the letters of Russian and Kazakh. A letter is sent as the symbol shift and its index plus 1.
 func cyrillic() []rune {
 	return []rune("абвгдеёжзийклмнопрстуфхцчшщъыьэюяәғқңөұүһі")
 }
 
-// symbols returns the symbols of a character; none if it has no symbol.
+// symbols returns the symbols of a character, or none if the character cannot be sent.
 func symbols(r rune) []int {
 	if n := strings.IndexRune(alphabet, r); n > mark {
 		return []int{n}
@@ -44,15 +41,14 @@ func symbols(r rune) []int {
 	return nil
 }
 
-// A Word is a word with its times from the beginning of the stream.
+// Word is a word with the times at which it begins and ends in the stream.
 type Word struct {
 	Text       string
 	Start, End time.Duration
 }
 
-// Encode returns text as tones at rate (Hz), with the times of its words.
-// Words are separated by white space and converted to lower case. Characters
-// without a symbol are dropped.
+// Encode returns text as tones with a sample rate in Hz, and its words with their times. White space separates words.
+// Letters are converted to lower case. Characters that cannot be sent are dropped.
 func Encode(rate int, text string) ([]int16, []Word) {
 	var pcm []int16
 	var words []Word

@@ -5,8 +5,7 @@ package tone
 
 import "math"
 
-// Power returns the power of the tone freq (Hz) in pcm: 1 for a full-scale
-// sine, 0.25 for half the amplitude.
+// Power returns the power of the tone freq (Hz) in pcm: 1 for a full-scale sine, and 0.25 for half that amplitude.
 func Power(pcm []int16, rate int, freq float64) float64 {
 	if len(pcm) == 0 {
 		return 0
@@ -20,9 +19,9 @@ func Power(pcm []int16, rate int, freq float64) float64 {
 	return (s1*s1 + s2*s2 - coeff*s1*s2) / (n * n)
 }
 
-// Share returns the share of pcm's power at freq (Hz): 1 for a pure tone.
+// Share returns the share of the tone freq (Hz) in the power of pcm: 1 for a pure tone.
 func Share(pcm []int16, rate int, freq float64) float64 {
-	return Power(pcm, rate, freq) / (2 * math.Pow(10, Level(pcm)/10)) // a sine has half its amplitude squared
+	return Power(pcm, rate, freq) / (2 * math.Pow(10, Level(pcm)/10)) // the power of a sine is half the square of its amplitude
 }
 
 // Level returns the RMS level of pcm in dBFS: -3 for a full-scale sine, -120
@@ -39,8 +38,7 @@ func Level(pcm []int16) float64 {
 	return max(-120, 10*math.Log10(sum/float64(len(pcm))))
 }
 
-// Sine returns n samples of a sine at freq (Hz) and amplitude (0 to 1), with
-// fades of 5 ms.
+// Sine returns n samples of a sine at freq (Hz). amplitude is 0 to 1. The sine has a fade-in and a fade-out of 5 ms.
 func Sine(rate, n int, freq, amplitude float64) []int16 {
 	pcm := make([]int16, n)
 	ramp := min(rate/200, n/2)
@@ -51,8 +49,8 @@ func Sine(rate, n int, freq, amplitude float64) []int16 {
 	return pcm
 }
 
-// fade returns the gain of sample i: raised cosines over the first and last
-// ramp of n samples.
+// fade returns the gain of sample i of n. The gain rises in the first ramp samples and falls in the last, as a raised
+// cosine.
 func fade(i, n, ramp int) float64 {
 	edge := min(i, n-1-i)
 	if edge >= ramp {

@@ -34,7 +34,7 @@ func TestEncodeDecode(t *testing.T) {
 	}
 }
 
-// TestCyrillic checks that Russian and Kazakh words survive.
+// TestCyrillic checks that Russian and Kazakh words are encoded and decoded.
 func TestCyrillic(t *testing.T) {
 	const text = "сәлеметсіз бе, это parley? ёж қазақша сөйлейді һәм объявляет!"
 	pcm, _ := Encode(8000, text)
@@ -43,8 +43,8 @@ func TestCyrillic(t *testing.T) {
 	}
 }
 
-// TestDecodeRandom encodes random words at random phases, levels and chunk
-// sizes, with noise 25 dB below.
+// TestDecodeRandom decodes random words with random phases, levels and chunk sizes, and with noise that is 25 dB
+// quieter.
 func TestDecodeRandom(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		word := rapid.StringMatching(`[a-z0-9']{1,12}`)

@@ -11,8 +11,8 @@ import (
 	"github.com/parley-voice/parley/media/rtp"
 )
 
-// New returns a transport at ip on a running clock, with ephemeral ports. At
-// the end of the test it must have no sessions and no ports in use.
+// New returns a transport with the address ip, a running clock, and ports that the kernel chooses. At the end of the
+// test, no session may be open and no port in use.
 func New(tb testing.TB, ip string) (*rtp.Transport, *rtp.Ports) {
 	tb.Helper()
 	ports, err := rtp.ParsePorts("0-0")
