@@ -26,11 +26,11 @@ type TransferLeg struct {
 	Dial   string // the number as the carrier receives it
 	// Wait is how long to wait before dialing, because of the pacing of the route.
 	Wait time.Duration
-	// CostPerMinute is the trunk's rate for the number; nil if it has none.
+	// CostPerMinute is the trunk's rate for the number; nil if the trunk has none.
 	CostPerMinute *float64
 }
 
-// An AnsweredLeg is a transfer leg that was answered.
+// AnsweredLeg is a transfer leg that was answered.
 type AnsweredLeg struct {
 	AnsweredAt    time.Time `json:"answered_at"`
 	CostPerMinute *float64  `json:"cost_per_minute"`
@@ -94,7 +94,7 @@ func (r *Runner) transferDialer(parent *slog.Logger, c *Claim, others *transferL
 		defer pace.Stop()
 		select {
 		case <-pace.C:
-		case <-ctx.Done(): // Dial returns the error
+		case <-ctx.Done(): // the call of Dial below returns the error
 		}
 		to := c.Target
 		to.ID, to.To, to.Number, to.NotAfter = opened.Lease.AttemptID, opened.Dial, opened.Number, until.Add(opened.Wait-r.margin())

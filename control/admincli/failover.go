@@ -19,7 +19,7 @@ type Failover struct {
 // FailoverStatus shows the state after a failover.
 type FailoverStatus struct{}
 
-// Run prints the state.
+// Run prints whether calls are dialed, and which calls are held.
 func (FailoverStatus) Run(ctx context.Context, d *Env) error {
 	h, err := failover.ReadHolds(ctx, d.Pool)
 	if err != nil {

@@ -87,7 +87,7 @@ var legColumns = store.AttemptColumns.WriteAs("attempt_no", "(SELECT count(*) + 
 type routeSlot struct {
 	trunk, prefix string
 	allowed       []string
-	settings      trunks.Settings // of the trunk
+	settings      trunks.Settings // settings of the trunk
 	wait          time.Duration
 }
 

@@ -46,7 +46,7 @@ type Config struct {
 	AllowInsecureWebhooks bool
 	ToolHosts             []string // private and plain-http hosts that agents' tools may call
 
-	RateLimit           int // 0 disables the limit
+	RateLimit           int // requests per minute of one API key; 0 disables the limit
 	RootOrg             string
 	DialQueueDepth      int
 	SubgroupConcurrency int

@@ -10,10 +10,10 @@ import (
 	"github.com/parley-voice/parley/pipeline/provider/endpoints"
 )
 
-// maxPricesFile bounds a price file.
+// maxPricesFile is the maximum size of a price file, in bytes.
 const maxPricesFile = 1 << 20
 
-// Prices returns the built-in price list, extended by the operator's file.
+// Prices returns the built-in price list, extended by the operator's file if one is set.
 func (c *Config) Prices() (*pricing.List, error) {
 	l, err := pricing.BuiltIn(pricedEndpoints(c.Endpoints))
 	if err != nil || c.PricesFile == "" {
@@ -29,7 +29,7 @@ func (c *Config) Prices() (*pricing.List, error) {
 	return l, nil
 }
 
-// pricedEndpoints returns what a price list knows of providers, by their names.
+// pricedEndpoints returns the configured endpoints by name, in the form that a price list needs.
 func pricedEndpoints(set endpoints.Set) map[string]pricing.Endpoint {
 	all := map[string]pricing.Endpoint{"fake": {Kind: "fake"}, "espeak": {Kind: "espeak"}}
 	for name, e := range set.Named {
@@ -45,7 +45,7 @@ func pricedEndpoints(set endpoints.Set) map[string]pricing.Endpoint {
 	return all
 }
 
-// readBounded reads a file of at most so many bytes.
+// readBounded reads a file. It returns an error if the file has more than most bytes.
 func readBounded(name string, most int64) ([]byte, error) {
 	f, err := os.Open(name) //nolint:gosec // the operator names the file
 	if err != nil {

@@ -80,7 +80,7 @@ func (l *Local) initdb(ctx context.Context, in install, data string) error {
 	if err := os.RemoveAll(fresh); err != nil {
 		return fmt.Errorf("initdb: %w", err)
 	}
-	// The folder of the socket has mode 0700. Whoever may open the socket is trusted.
+	// The folder of the socket has mode 0700. Every process that may open the socket is trusted.
 	args := []string{"-D", fresh, "-U", "parley", "--auth-local=trust", "--auth-host=reject", "--no-locale", "-E", "UTF8", "--no-instructions"}
 	if l.Fast {
 		args = append(args, "--no-sync")

@@ -42,7 +42,7 @@ func (r *Notifier) Run(ctx context.Context) {
 			return
 		}
 		short, cancel := context.WithTimeout(ctx, time.Second)
-		_, _ = r.Pool.Exec(short, "SELECT pg_notify($1, '')", r.Name) // see the comment of Run
+		_, _ = r.Pool.Exec(short, "SELECT pg_notify($1, '')", r.Name) // if sending fails, the notification is lost
 		cancel()
 		select {
 		case <-time.After(notifyInterval):

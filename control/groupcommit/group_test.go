@@ -310,7 +310,7 @@ func TestRetriesDoNotDelayOthers(t *testing.T) {
 		}
 		began := time.Now()
 		var all sync.WaitGroup
-		for range 16 { // 0.2 s together, and 0.8 s alone
+		for range 16 { // 0.2 s for the common write, and 0.8 s for 16 single writes, four at a time
 			all.Go(func() {
 				if err := g.Do(t.Context(), -1); !errors.Is(err, errBad) || time.Since(began) > 1100*time.Millisecond {
 					t.Errorf("%v after %v", err, time.Since(began))

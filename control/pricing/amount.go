@@ -7,19 +7,19 @@ import (
 	"strings"
 )
 
-// An Amount is a sum of money in billionths of a currency unit, so that sums are exact.
-// As text and JSON number it has at most nine decimals.
+// Amount is a sum of money in billionths of a currency unit, so that sums are exact. Its text and its JSON number
+// have at most nine decimals.
 type Amount int64
 
 // unit is one unit of a currency.
 const unit = 1_000_000_000
 
-// maxAmount bounds parsed amounts: a million of the currency.
+// maxAmount is the largest amount that ParseAmount accepts: a million currency units.
 const maxAmount Amount = 1_000_000 * unit
 
 var errAmount = errors.New("use a number from 0 to 1000000 with at most 9 decimals, such as 0.0043")
 
-// ParseAmount reads an amount such as "0.0043".
+// ParseAmount parses an amount like "0.0043".
 func ParseAmount(text string) (Amount, error) {
 	whole, decimals, _ := strings.Cut(text, ".")
 	if whole == "" || len(whole) > 7 || len(decimals) > 9 || strings.HasSuffix(text, ".") {
@@ -38,11 +38,11 @@ func ParseAmount(text string) (Amount, error) {
 	return n, nil
 }
 
-// Round returns the amount closest to a number of currency units.
+// Round returns the amount closest to units currency units, or 0 if units is not finite.
 func Round(units float64) Amount {
 	r := new(big.Rat).SetFloat64(units)
 	if r == nil {
-		return 0 // not finite
+		return 0 // infinite or not a number
 	}
 	return round(r.Num(), r.Denom(), unit)
 }
@@ -57,7 +57,7 @@ func (a Amount) String() string {
 	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
 }
 
-// MarshalJSON implements json.Marshaler: a number.
+// MarshalJSON implements json.Marshaler. It writes a number.
 func (a Amount) MarshalJSON() ([]byte, error) { return []byte(a.String()), nil }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -66,7 +66,8 @@ func (a *Amount) UnmarshalJSON(text []byte) (err error) {
 	return err
 }
 
-// round returns n*times/d, halves rounded up. d must be positive, the rest not negative.
+// round returns n*times/d, rounded to the nearest integer; a half is rounded up. d must be positive, n and times not
+// negative.
 func round(n, d *big.Int, times int64) Amount {
 	x := new(big.Int).Mul(n, big.NewInt(2*times))
 	x.Add(x, d)

@@ -8,31 +8,31 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// A Cost is what a call cost, as stored and shown.
+// Cost is the cost of a call, in the form that the database and the API use.
 type Cost struct {
-	Amount     Amount     `json:"amount"` // the sum of Items and Trunk
+	Amount     Amount     `json:"amount"` // sum of Items and Trunk
 	Currency   string     `json:"currency"`
 	PricesAsOf string     `json:"prices_as_of"` // date of the price list
 	Items      []Item     `json:"items"`
-	Trunk      *Trunk     `json:"trunk"`    // null without trunk minutes
-	Unpriced   []Unpriced `json:"unpriced"` // not part of Amount
+	Trunk      *Trunk     `json:"trunk"`    // null if no trunk was used
+	Unpriced   []Unpriced `json:"unpriced"` // usage without a price, which Amount lacks
 }
 
-// An Item is the usage of one model and its cost.
+// Item is the usage of one model, with its cost.
 type Item struct {
 	pipeline.EngineUsage
 	Rates
 	Amount Amount `json:"amount"`
 }
 
-// Trunk is the cost of trunk minutes.
+// Trunk is the cost of the minutes on a trunk.
 type Trunk struct {
 	Seconds float64    `json:"seconds"`
 	Amount  Amount     `json:"amount"`
 	Legs    []TrunkLeg `json:"legs"`
 }
 
-// A TrunkLeg is one answered leg on a trunk.
+// TrunkLeg is an answered leg on a trunk.
 type TrunkLeg struct {
 	Leg       string  `json:"leg"` // "callee" or "transfer"
 	Seconds   float64 `json:"seconds"`
@@ -40,14 +40,15 @@ type TrunkLeg struct {
 	Amount    Amount  `json:"amount"`
 }
 
-// Unpriced is usage without a price.
+// Unpriced names usage for which the list has no price.
 type Unpriced struct {
 	Serves   string `json:"serves"` // "asr", "llm", "tts" or "trunk"
 	Provider string `json:"provider,omitempty"`
 	Model    string `json:"model,omitempty"`
 }
 
-// NewTrunkLeg returns a leg that was answered for a time, at a rate per minute; nil means no rate.
+// NewTrunkLeg returns a leg with the duration answered and a rate per minute. A nil rate means that the trunk has
+// none.
 func NewTrunkLeg(leg string, answered time.Duration, perMinute *float64) TrunkLeg {
 	out := TrunkLeg{Leg: leg, Seconds: Hundredths(max(answered, 0).Seconds())}
 	if perMinute != nil {
@@ -57,7 +58,7 @@ func NewTrunkLeg(leg string, answered time.Duration, perMinute *float64) TrunkLe
 	return out
 }
 
-// Cost returns the cost of usage and trunk legs. A nil list has no prices.
+// Cost returns the cost of usage and trunk legs. With a nil list, all provider usage is unpriced.
 func (l *List) Cost(usage []pipeline.EngineUsage, legs []TrunkLeg) Cost {
 	c := Cost{Currency: defaultCurrency, Items: []Item{}, Unpriced: []Unpriced{}}
 	if l != nil {
@@ -97,10 +98,10 @@ func (c *Cost) addUnpriced(u Unpriced) {
 	c.Unpriced = append(c.Unpriced, u)
 }
 
-// Hundredths rounds seconds to hundredths, in which usage is stored and charged.
+// Hundredths rounds seconds to hundredths, the precision with which usage is stored and charged.
 func Hundredths(seconds float64) float64 { return math.Round(seconds*100) / 100 }
 
-// amount returns the cost of usage, rounded once.
+// amount returns the cost of usage. It is rounded only once, at the end.
 func (r Rates) amount(u pipeline.EngineUsage) Amount {
 	switch u.Serves {
 	case "asr":
@@ -118,7 +119,7 @@ func (r Rates) amount(u pipeline.EngineUsage) Amount {
 	}
 }
 
-// part is a quantity with its price per million.
+// part is a quantity and its price per million.
 type part struct {
 	price Amount
 	n     int
@@ -132,7 +133,7 @@ func perMillion(parts ...part) Amount {
 	return round(sum, big.NewInt(1_000_000), 1)
 }
 
-// perTime charges hundredths of seconds.
+// perTime returns the cost of a duration, which is charged in hundredths of a second.
 func perTime(perMinute Amount, seconds float64) Amount {
 	n := new(big.Int).Mul(big.NewInt(int64(perMinute)), big.NewInt(int64(math.Round(seconds*100))))
 	return round(n, big.NewInt(6000), 1)

@@ -1,4 +1,4 @@
-// Package pricing computes what calls cost from their usage and a price list. It is pure.
+// Package pricing computes the cost of calls from their usage and a price list. It is pure.
 package pricing
 
 import (
@@ -13,43 +13,43 @@ var builtIn []byte //nolint:gochecknoglobals // read-only
 
 const defaultCurrency = "USD"
 
-// Rates are unit prices. An entry has those of what it serves.
+// Rates are unit prices. A price has only the rates that fit what it serves, and nil for the others.
 type Rates struct {
-	PerMinute                  *Amount `json:"per_minute,omitempty"` // of sound sent to a recognizer
+	PerMinute                  *Amount `json:"per_minute,omitempty"` // per minute of audio sent to a recognizer
 	PerMillionCharacters       *Amount `json:"per_million_characters,omitempty"`
 	PerMillionPromptTokens     *Amount `json:"per_million_prompt_tokens,omitempty"`
-	PerMillionCachedTokens     *Amount `json:"per_million_cached_tokens,omitempty"` // nil: as other prompt tokens
+	PerMillionCachedTokens     *Amount `json:"per_million_cached_tokens,omitempty"` // nil: cached tokens cost as much as other prompt tokens
 	PerMillionCompletionTokens *Amount `json:"per_million_completion_tokens,omitempty"`
 }
 
-// A Price is an entry of a list: the unit prices of a model of a provider.
+// Price is an entry of a price list: the unit prices for one model, or several, of a provider.
 type Price struct {
-	Kind     string // of endpoint; empty if Provider is set
-	Host     string // of the endpoint's URL; empty for the kind's own address
-	Provider string // name of one endpoint
+	Kind     string // kind of the provider's endpoint; empty if Provider is set
+	Host     string // host in the endpoint's URL; empty means the usual address of the kind
+	Provider string // name of the only endpoint with this price; empty if Kind is set
 	Serves   string // "asr", "llm" or "tts"
-	Model    string // exact, or a prefix and "*"; empty for the default model
-	Source   string // address of the page with the price
+	Model    string // the exact name, or a prefix and "*"; empty means the default model
+	Source   string // URL of the page that states the price
 	Rates
 }
 
-// An Endpoint is what a list knows of a provider.
+// Endpoint is what a price list needs to know about a provider's endpoint.
 type Endpoint struct {
 	Kind string
-	Host string // of its URL; empty for the kind's own address
+	Host string // host in its URL; empty means the usual address of the kind
 }
 
-// A List holds prices. It is read-only.
+// List is a price list. It never changes.
 type List struct {
-	Currency string // such as "USD"
-	AsOf     string // date, such as "2026-11-23"
+	Currency string // like "USD"
+	AsOf     string // date of the prices, like "2026-11-23"
 
-	own       []Price // of the operator; they win
+	own       []Price // prices of the operator, which override the others
 	prices    []Price
 	endpoints map[string]Endpoint
 }
 
-// BuiltIn returns the built-in list for endpoints by name.
+// BuiltIn returns the built-in price list. endpoints are the configured endpoints by name.
 func BuiltIn(endpoints map[string]Endpoint) (*List, error) {
 	f, err := parse(builtIn)
 	if err != nil {
@@ -58,8 +58,8 @@ func BuiltIn(endpoints map[string]Endpoint) (*List, error) {
 	return &List{Currency: f.currency, AsOf: f.asOf, prices: f.prices, endpoints: endpoints}, nil
 }
 
-// Extend returns the list with the prices of an operator's file, which win. A file in another
-// currency converts the list.
+// Extend returns the list extended by the prices in an operator's file, which override the others. If the file has
+// another currency, Extend converts the prices of the list.
 func (l *List) Extend(text []byte) (*List, error) {
 	f, err := parse(text)
 	if err != nil {
@@ -87,7 +87,8 @@ func (l *List) Extend(text []byte) (*List, error) {
 	return &out, nil
 }
 
-// convert returns the rates in a currency of which perUnit cost one unit of the present one.
+// convert returns the rates in another currency. perUnit of the other currency equals one unit of the present
+// currency.
 func (r Rates) convert(perUnit Amount) Rates {
 	for _, field := range r.fields() {
 		if *field != nil {
@@ -104,8 +105,9 @@ func (r *Rates) fields() []**Amount {
 	}
 }
 
-// find returns the unit prices of a provider's model. The operator's prices win over built-in ones, then those of
-// an endpoint over those of a kind, then exact models over prefixes, and longer prefixes over shorter ones.
+// find returns the rates for a provider's model. Prices of the operator override built-in prices. Among several
+// matches, the price of one endpoint comes before that of a kind, an exact model name before a prefix, and a longer
+// prefix before a shorter one.
 func (l *List) find(serves, provider, model string) (Rates, bool) {
 	if l == nil {
 		return Rates{}, false
@@ -126,7 +128,7 @@ func (l *List) find(serves, provider, model string) (Rates, bool) {
 	return Rates{}, false
 }
 
-// rank returns how well a price fits; 0 means not.
+// rank returns how well a price matches: higher is better, and 0 means no match.
 func (p *Price) rank(e Endpoint, serves, provider, model string) int {
 	rank := 1
 	switch {

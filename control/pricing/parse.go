@@ -13,18 +13,18 @@ import (
 )
 
 const (
-	maxPrices = 1000 // entries of a file
-	maxModel  = 200  // characters of a model's name
+	maxPrices = 1000 // maximum number of entries in a file
+	maxModel  = 200  // maximum number of characters in a model's name
 )
 
 // file is a parsed price file.
 type file struct {
 	currency, asOf string
-	perUSD         Amount // 0 if not set
+	perUSD         Amount // units of the currency for one US dollar; 0 if not set
 	prices         []Price
 }
 
-// document is the shape of a price file.
+// document is the structure of a price file in YAML.
 type document struct {
 	Currency string  `yaml:"currency"`
 	PerUSD   decimal `yaml:"per_usd"`
@@ -47,7 +47,7 @@ type entry struct {
 	PerMillionCompletionTokens decimal `yaml:"per_million_completion_tokens"`
 }
 
-// decimal is an amount as written.
+// decimal is an amount in YAML, or nil.
 type decimal struct{ *Amount }
 
 // UnmarshalYAML implements yaml.Unmarshaler.
@@ -62,7 +62,7 @@ func (d *decimal) UnmarshalYAML(n *yaml.Node) error {
 
 var currencyCode = regexp.MustCompile(`^[A-Z]{3}$`)
 
-// parse reads a price file. Errors name the line.
+// parse reads a price file. Its errors name the line.
 func parse(text []byte) (file, error) {
 	var doc document
 	d := yaml.NewDecoder(bytes.NewReader(text))
@@ -104,7 +104,7 @@ func parse(text []byte) (file, error) {
 	return f, nil
 }
 
-// entryLines returns the lines of the entries of a valid document.
+// entryLines returns the line number of each entry in a valid document.
 func entryLines(text []byte) (lines []int) {
 	var root struct {
 		Prices []yaml.Node `yaml:"prices"`
@@ -128,7 +128,7 @@ func (e *entry) price() Price {
 	}
 }
 
-// check returns what is wrong with an entry.
+// check returns an error if an entry is invalid.
 func (p *Price) check() error {
 	switch {
 	case (p.Kind == "") == (p.Provider == ""):
@@ -143,9 +143,9 @@ func (p *Price) check() error {
 	return p.checkRates()
 }
 
-// checkRates returns an error unless the entry has exactly the prices of what it serves.
+// checkRates returns an error if a rate is missing or does not fit what the entry serves.
 func (p *Price) checkRates() error {
-	accepted := map[**Amount]bool{} // true: required
+	accepted := map[**Amount]bool{} // the value is true if the rate is required
 	var names string
 	switch p.Serves {
 	case "asr":

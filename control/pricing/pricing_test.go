@@ -29,7 +29,7 @@ func TestParseAmount(t *testing.T) {
 	}
 }
 
-// file is an operator's file.
+// file is a price file of an operator.
 const file = `
 as_of: 2026-11-01
 prices:
@@ -69,7 +69,7 @@ func TestCost(t *testing.T) {
 	}
 	for name, tt := range map[string]struct {
 		usage pipeline.EngineUsage
-		want  pricing.Amount // -1 means unpriced
+		want  pricing.Amount // -1 means that the usage has no price
 	}{
 		"default model":          {tokens, 5_050_000},
 		"exact model":            {with("openai", "gpt-4o"), 156_000},

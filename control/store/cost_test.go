@@ -26,7 +26,7 @@ prices:
 	return l
 }
 
-// TestCostAtEnd checks that each ended call has a cost, whoever ends it.
+// TestCostAtEnd checks that each call has a cost after its end, for every way in which a call can end.
 func TestCostAtEnd(t *testing.T) {
 	b := newFixture(t, 100, 1000, "a")
 	b.store.Prices = prices(t)
@@ -115,7 +115,7 @@ func TestCostAtEnd(t *testing.T) {
 	}
 }
 
-// TestCostOfWebCall checks that a web call has no trunk minutes.
+// TestCostOfWebCall checks that the cost of a web call contains no trunk minutes.
 func TestCostOfWebCall(t *testing.T) {
 	b := newFixture(t, 10, 100, "a")
 	id := b.web()

@@ -70,8 +70,9 @@ func (b *Buffer) Start(now time.Duration) {
 	b.floor, b.floorSince = b.startedAt, now
 }
 
-// Put adds a packet. Of a packet of kind Key only the sequence number is used, and only if the SSRC is that of the
-// audio, because its timestamps differ (RFC 4733 section 2.5.1.2). Put ignores a payload longer than MaxPayload.
+// Put adds a packet. Of a packet of kind Key only the sequence number is used, and only if the packet has the same
+// SSRC as the audio, because its timestamps differ (RFC 4733 section 2.5.1.2). Put ignores a payload longer than
+// MaxPayload.
 func (b *Buffer) Put(p *Packet) {
 	if p.Kind == Key {
 		if !b.hasAudio || p.SSRC == b.source {
@@ -134,7 +135,7 @@ func (b *Buffer) place(p *Packet) bool {
 	case transit < b.quickest()-maxEarly || end > b.next+windowLen:
 		b.resync(p)
 	case end <= b.next && p.Kind == Comfort:
-		// The noise level is valid whatever the timestamp is. The packet does not count as late, because some clocks
+		// The noise level is used whatever the timestamp is. The packet does not count as late, because some clocks
 		// stop in silence.
 	case end <= b.next:
 		b.depth.learn(transit-b.quickest(), p.At)

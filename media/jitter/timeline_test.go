@@ -66,7 +66,7 @@ func TestDrift(t *testing.T) {
 			j.Put(s.packet(at))
 			takeAll(j, at)
 		}
-		want := time.Duration(ppm) * ms // of 1000 s
+		want := time.Duration(ppm) * ms // expected drift in 1000 s
 		if got := j.Drift(); got < want-2*ms || got > want+2*ms {
 			t.Errorf("%d ppm: drift %v", ppm, got)
 		}

@@ -255,7 +255,7 @@ func TestAnyOrder(t *testing.T) {
 				c.Patch(f, rapid.Bool().Draw(t, "whole"))
 			}
 		}
-		for range 4 { // any signal must fade out
+		for range 4 { // every signal must have faded out after four frames
 			c.Conceal(f)
 		}
 		if level := dB(f); level > -39 {

@@ -43,7 +43,7 @@ type Description struct {
 	Maxptime  int            // in ms; 0 if absent
 	RTCP      netip.AddrPort // as given, or the port above that of Addr
 	Mux       bool           // RTCP may use the address Addr (RFC 5761)
-	Profile   string         // such as "RTP/AVP", which is also the meaning of empty
+	Profile   string         // such as "RTP/AVP"; empty means "RTP/AVP"
 	Crypto    []Crypto       // keys with which this side may encrypt; the other side chooses one
 	Origin    Origin
 
