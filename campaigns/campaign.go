@@ -8,6 +8,7 @@ import (
 	"github.com/parley-voice/parley/campaigns/contactfile"
 	"github.com/parley-voice/parley/campaigns/market"
 	"github.com/parley-voice/parley/campaigns/retry"
+	"github.com/parley-voice/parley/control/pricing"
 )
 
 // A Status is the status of a campaign.
@@ -72,6 +73,7 @@ type Campaign struct {
 	StartsAt, EndsAt        time.Time
 	Open                    bool // accepts_call_additions
 	CallsPerMinute          int
+	Budget                  pricing.Amount // of all calls; 0 means no limit
 	Classification          market.Classification
 	Retry                   retry.Config
 	Duplicates              contactfile.DuplicateAction

@@ -14,6 +14,7 @@ import (
 	"github.com/parley-voice/parley/campaigns/retry"
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/admission"
+	"github.com/parley-voice/parley/control/pricing"
 )
 
 // Horizon bounds the end of an open campaign.
@@ -26,6 +27,7 @@ const maxNameLength = 80
 type Spec struct {
 	Name, Agent            string
 	CallsPerMinute         float64
+	Budget                 *float64 // in currency units
 	StartsAt, EndsAt       time.Time
 	Timezone               string
 	WorkingHours           []Shift
@@ -192,6 +194,18 @@ func formatFloor(floor market.Week, days []int) string {
 // Paces returns the accepted calls per minute.
 func Paces() []float64 { return []float64{1, 2, 5, 10, 20, 30, 60, 100, 200} }
 
+// maxBudget bounds budgets, in currency units: sums of their billionths fit into 64 bits.
+const maxBudget = 1e9
+
+// CheckBudget refuses a budget that is not a positive amount.
+func CheckBudget(units float64) error {
+	if units >= 1e-9 && units <= maxBudget { // false for NaN, too
+		return nil
+	}
+	return control.Refuse(control.CodeCampaignSpec,
+		fmt.Sprintf("budget must be more than 0 and at most 1000000000, not %v; null means no limit", units))
+}
+
 // form is the first half of step 8.
 func (s Spec) form(c *Campaign, w Facts) error {
 	bad := func(format string, args ...any) error {
@@ -202,6 +216,12 @@ func (s Spec) form(c *Campaign, w Facts) error {
 	}
 	if !slices.Contains(Paces(), s.CallsPerMinute) {
 		return bad("calls_per_minute must be one of %v, not %v", Paces(), s.CallsPerMinute)
+	}
+	if s.Budget != nil {
+		if err := CheckBudget(*s.Budget); err != nil {
+			return err
+		}
+		c.Budget = pricing.Round(*s.Budget)
 	}
 	if w.MaxRows > 0 && s.Rows > w.MaxRows {
 		return bad("the list has more than %d rows", w.MaxRows)

@@ -36,7 +36,9 @@ const (
 	CodeDestinationNotAllowed Code = "destination_not_allowed"
 	CodeSubgroupConcurrency   Code = "subgroup_concurrency_limit"
 	CodeSubgroupRate          Code = "subgroup_rate_limit"
-	CodeOrganizationLimit     Code = "organization_daily_limit" // an addition to the API contract
+	CodeOrganizationLimit     Code = "organization_daily_limit"     // an addition to the API contract
+	CodeOrganizationBudget    Code = "organization_budget_exceeded" // an addition to the API contract
+	CodeCampaignBudget        Code = "campaign_budget_exceeded"     // only in limited_by of a campaign
 	CodeRingDurationInvalid   Code = "ring_duration_invalid"
 	CodeAgentNotPublished     Code = "agent_not_published"
 	CodeAgentNotFound         Code = "agent_not_found" // web calls only

@@ -32,7 +32,8 @@ func callPaths() map[string]*huma.PathItem {
 				409: "agent_subgroup_ambiguous, agent_not_published, idempotency_key_in_flight",
 				413: "request_too_large",
 				422: "invalid_request, idempotency_key_reuse",
-				429: "dial_queue_full, subgroup_concurrency_limit, subgroup_rate_limit, organization_daily_limit",
+				429: "dial_queue_full, subgroup_concurrency_limit, subgroup_rate_limit, organization_daily_limit, " +
+					"organization_budget_exceeded",
 			}),
 		}},
 		"/v1/calls/web": {Post: createWeb()},
@@ -78,7 +79,7 @@ func createWeb() *huma.Operation {
 			409: "agent_not_published, idempotency_key_in_flight",
 			413: "request_too_large",
 			422: "invalid_request, idempotency_key_reuse",
-			429: "organization_daily_limit",
+			429: "organization_daily_limit, organization_budget_exceeded",
 			503: "agent_dispatch_failed",
 		}),
 	}

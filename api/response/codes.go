@@ -40,7 +40,7 @@ var statuses = map[control.Code]int{ //nolint:gochecknoglobals // read-only tabl
 	control.CodeAddressesRequired: 422, control.CodeAddressesTooMany: 422,
 
 	control.CodeKeyRateLimit: 429, control.CodeDialQueueFull: 429, control.CodeSubgroupConcurrency: 429, control.CodeSubgroupRate: 429,
-	control.CodeOrganizationLimit: 429, control.CodeRequestBudget: 429,
+	control.CodeOrganizationLimit: 429, control.CodeOrganizationBudget: 429, control.CodeCampaignBudget: 429, control.CodeRequestBudget: 429,
 
 	control.CodeInternal: 500,
 

@@ -10,6 +10,8 @@ import (
 	"github.com/parley-voice/parley/campaigns/plan"
 	"github.com/parley-voice/parley/campaigns/retry"
 	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/admission"
+	"github.com/parley-voice/parley/control/pricing"
 )
 
 // NotAfter is the hold reason of a contact whose time has passed and that was not
@@ -49,7 +51,8 @@ type Facts struct {
 	FailedOver bool
 	DiskFull   bool           // its calls are recorded, and disk space is low
 	Full       []control.Code // limits that hold the ready contacts
-	Opens      time.Time      // when hours and law allow the next call; zero: never
+	Spending   admission.Spending
+	Opens      time.Time // when hours and law allow the next call; zero: never
 }
 
 // A Progress is the progress of a campaign as the API returns it.
@@ -68,6 +71,7 @@ type Progress struct {
 	AtLaunch          int                     `json:"dnc_suppressed_at_launch"`
 	MidCampaign       int                     `json:"dnc_suppressed_mid_campaign"`
 	Frequency         Frequency               `json:"frequency"`
+	Budget            *Budget                 `json:"budget"` // nil without one
 	// Next is the first time at which a waiting contact may be called by law, hours and
 	// its own times; zero for none.
 	Next time.Time `json:"-"`
@@ -108,6 +112,15 @@ type Frequency struct {
 	ByCap   map[string]int `json:"by_governing_cap"`
 }
 
+// A Budget is the use of the budget of the campaign, in currency units.
+type Budget struct {
+	Limit      pricing.Amount `json:"limit"`
+	Spent      pricing.Amount `json:"spent"`       // by ended calls
+	InProgress pricing.Amount `json:"in_progress"` // expected cost of the calls in progress
+	Left       pricing.Amount `json:"left"`
+	Expected   pricing.Amount `json:"expected_per_call"`
+}
+
 // Compute returns the progress for the facts.
 func Compute(f Facts) Progress {
 	c := f.Campaign
@@ -122,6 +135,9 @@ func Compute(f Facts) Progress {
 			CallsPerMinute: c.CallsPerMinute, Dialed: f.Dialed, InFlight: f.InProgress, LimitedBy: []control.Code{},
 			WindowOpen: !f.Opens.IsZero() && !f.Opens.After(f.Now),
 		},
+	}
+	if u := f.Spending; u.Budget > 0 {
+		p.Budget = &Budget{Limit: u.Budget, Spent: u.Spent, InProgress: u.Reserved(), Left: u.Left(), Expected: u.Expected}
 	}
 	if f.Opens.After(f.Now) {
 		at := f.Opens.Unix()
@@ -143,6 +159,9 @@ func Compute(f Facts) Progress {
 		}
 	}
 	if p.Ready = pending - p.Holds; p.Ready > 0 {
+		if !f.Spending.Allows() {
+			p.Pace.LimitedBy = append(p.Pace.LimitedBy, control.CodeCampaignBudget)
+		}
 		p.Pace.LimitedBy = append(p.Pace.LimitedBy, f.Full...)
 	} else if !p.Next.IsZero() {
 		at := p.Next.Unix()

@@ -10,6 +10,7 @@ import (
 	"github.com/parley-voice/parley/campaigns/plan"
 	"github.com/parley-voice/parley/campaigns/store"
 	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/admission"
 )
 
 // TestReasons: of several hold reasons the first in this order is reported.
@@ -69,6 +70,13 @@ func TestReasons(t *testing.T) {
 	}
 	if p := compute(full, changes[0]); len(p.Pace.LimitedBy) > 0 { // no contact is ready
 		t.Errorf("limited by %v", p.Pace.LimitedBy)
+	}
+	short := change{"", func(f *Facts, _ *Group) {
+		f.Spending = admission.Spending{Budget: 100, Spent: 50, Expected: 20, Calls: 2}
+	}}
+	want := Budget{Limit: 100, Spent: 50, InProgress: 40, Left: 10, Expected: 20}
+	if p := compute(short, full); p.Ready != 3 || fmt.Sprint(p.Pace.LimitedBy) != "[campaign_budget_exceeded organization_daily_limit]" || *p.Budget != want {
+		t.Errorf("%v %+v", p.Pace.LimitedBy, p.Budget)
 	}
 	for i, first := range changes {
 		for _, second := range changes[i:] {

@@ -45,7 +45,7 @@ func (t *TallyFolder) Run(ctx context.Context, log *slog.Logger) {
 func (t *TallyFolder) repair(ctx context.Context, log *slog.Logger) {
 	repaired, err := t.Repair(ctx)
 	if len(repaired) > 0 {
-		log.WarnContext(ctx, "recomputed counters of campaigns that were missing or wrong", "campaigns", repaired)
+		log.WarnContext(ctx, "recomputed counters that were missing or wrong", "of", repaired)
 	}
 	if err != nil && ctx.Err() == nil {
 		log.WarnContext(ctx, "failed to check the counters of campaigns", "err", err)
@@ -81,7 +81,12 @@ func (t *TallyFolder) Repair(ctx context.Context) (repaired []string, err error)
 		}
 		repaired = append(repaired, campaign)
 	}
-	if err != nil {
+	fault := t.inLongTx(ctx, func(tx pgx.Tx) error {
+		costs, wrong := repairCosts(ctx, tx)
+		repaired = append(repaired, costs...)
+		return wrong
+	})
+	if err = errors.Join(err, fault); err != nil {
 		return repaired, fmt.Errorf("tallies: %w", err)
 	}
 	return repaired, nil
@@ -118,10 +123,13 @@ func recount(ctx context.Context, tx pgx.Tx, campaignID string) error {
 }
 
 // Fold merges the appended entries of tallies, campaign by campaign, and those of list
-// changes, unless another node does so now.
+// changes and costs, unless another node does so now.
 func (t *TallyFolder) Fold(ctx context.Context) error {
 	if _, err := t.tryExclusive(ctx, foldListChanges); err != nil {
 		return fmt.Errorf("changes of lists: %w", err)
+	}
+	if _, err := t.tryExclusive(ctx, foldCosts); err != nil {
+		return fmt.Errorf("costs: %w", err)
 	}
 	const unfolded = "SELECT campaign_id FROM contact_tallies WHERE NOT folded UNION SELECT campaign_id FROM attempt_tallies WHERE NOT folded"
 	all, err := db.Collect(ctx, t.Pool, "tallies", pgx.RowTo[string], unfolded)

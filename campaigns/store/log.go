@@ -23,6 +23,7 @@ const (
 	Rescreened   = "rescreened"
 	Reopened     = "reopened"  // contacts whose calls broke by a fault of this service
 	OptedOut     = "opted_out" // contacts opted out
+	BudgetSet    = "budget_set"
 )
 
 // A LogEntry is a line of a campaign's log.

@@ -49,7 +49,8 @@ const columns = `c.id, c.org_id, c.status, c.status_reason, c.created_via, c.lau
 	coalesce(a.name, c.agent_name), c.agent_version, c.timezone, c.timezone_source, c.starts_at, c.ends_at,
 	c.accepts_additions, c.calls_per_minute, c.call_strategy, c.classification, c.retry, c.duplicate_action,
 	c.use_contact_timezone, c.working_hours, c.trunk_id, c.route_id, c.from_number, c.dnc, c.market,
-	coalesce(c.launch_import_id, ''), c.seen_fingerprint, c.created_at, c.updated_at, c.launched_at, c.completed_at, c.cancelled_at`
+	coalesce(c.launch_import_id, ''), c.seen_fingerprint, c.created_at, c.updated_at, c.launched_at, c.completed_at, c.cancelled_at,
+	coalesce(c.budget_nano, 0)`
 
 const from = ` FROM campaigns c LEFT JOIN agents a ON a.org_id = c.org_id AND a.id = c.agent_id `
 
@@ -62,7 +63,8 @@ func scanCampaign(row pgx.Row) (campaigns.Campaign, error) {
 		&c.AgentName, &c.AgentVersion, &c.Timezone, &c.TimezoneSource, &starts, &ends,
 		&c.Open, &c.CallsPerMinute, &strategy, &c.Classification, &retryJSON, &c.Duplicates,
 		&c.ContactTimezone, &hoursJSON, &c.Binding.TrunkID, &c.Binding.RouteID, &c.Binding.FromNumber, &c.DNC, &c.Market,
-		&c.LaunchImportID, &c.SeenFingerprint, &c.CreatedAt, &c.UpdatedAt, &launched, &completed, &cancelled)
+		&c.LaunchImportID, &c.SeenFingerprint, &c.CreatedAt, &c.UpdatedAt, &launched, &completed, &cancelled,
+		&c.Budget)
 	if err != nil {
 		return campaigns.Campaign{}, err
 	}
@@ -118,11 +120,12 @@ func (s *Store) Insert(ctx context.Context, q db.Querier, c campaigns.Campaign) 
 		WITH pace AS (INSERT INTO campaign_paces (campaign_id) VALUES ($1))
 		INSERT INTO campaigns (id, org_id, status, created_via, name, agent_id, agent_name, timezone, timezone_source,
 			starts_at, ends_at, accepts_additions, calls_per_minute, call_strategy, classification, retry, duplicate_action,
-			use_contact_timezone, working_hours, trunk_id, route_id, from_number, dnc, market, launch_import_id, created_at, updated_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, nullif($25, ''), $26, $26)`,
+			use_contact_timezone, working_hours, trunk_id, route_id, from_number, dnc, market, launch_import_id, created_at, updated_at, budget_nano)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, nullif($25, ''), $26, $26, nullif($27::bigint, 0))`,
 		c.ID, c.OrgID, c.Status, c.CreatedVia, c.Name, c.AgentID, c.AgentName, c.Timezone, c.TimezoneSource,
 		nullTime(c.StartsAt), nullTime(c.EndsAt), c.Open, c.CallsPerMinute, c.Retry.Strategy, c.Classification, retryJSON, c.Duplicates,
-		c.ContactTimezone, hoursJSON, c.Binding.TrunkID, c.Binding.RouteID, c.Binding.FromNumber, c.DNC, c.Market, c.LaunchImportID, c.CreatedAt)
+		c.ContactTimezone, hoursJSON, c.Binding.TrunkID, c.Binding.RouteID, c.Binding.FromNumber, c.DNC, c.Market, c.LaunchImportID, c.CreatedAt,
+		int64(c.Budget))
 	return err
 }
 

@@ -292,8 +292,10 @@ func TestDailyCaps(t *testing.T) {
 		{"59 s of a minute", "daily_minutes: 1", "answered_at = now() - interval '59 s', ended_at = now()", true},
 		{"61 s of a minute", "daily_minutes: 1", "answered_at = now() - interval '61 s', ended_at = now()", false},
 		{"61 s, and on", "daily_minutes: 1", "answered_at = now() - interval '61 s'", false},
-		{"what it costs, not yet", "daily_cost: 0.7", "answered_at = now() - interval '60 s', ended_at = now()", true},
-		{"what it costs", "daily_cost: 0.6", "answered_at = now() - interval '61 s', ended_at = now()", false},
+		{"cost, not yet", "daily_cost: 0.7", "status = 'ended', cost_nano = 600000000", true},
+		{"cost", "daily_cost: 0.6", "status = 'ended', cost_nano = 600000000", false},
+		{"cost with that of the next call", "daily_cost: 0.6", "status = 'ended', dialed_at = now(), cost_nano = 400000000", false},
+		{"cost of another day", "daily_cost: 0.6", "status = 'ended', created_at = now() - interval '25 h', cost_nano = 600000000", true},
 		{"another day", "daily_calls: 1, daily_minutes: 1, daily_cost: 0.1", "created_at = now() - interval '25 h', answered_at = now() - interval '1 h', ended_at = now()", true},
 	} {
 		t.Run(row.name, func(t *testing.T) {

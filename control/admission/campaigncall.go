@@ -66,7 +66,7 @@ func StartCampaignCall(ctx context.Context, tx pgx.Tx, o CampaignCall, p control
 	if !attached {
 		return control.Lease{}, control.Refuse(control.CodeAgentNotInSubgroup, "the agent is no longer attached to the subgroup")
 	}
-	if err := caps.checkToday(ctx, tx, o.OrgID, zone); err != nil {
+	if err := caps.checkNow(ctx, tx, o.OrgID, zone, false); err != nil {
 		return control.Lease{}, err
 	}
 	to := control.Digits(o.To)

@@ -10,14 +10,16 @@ import (
 
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/control/pricing"
 	"github.com/parley-voice/parley/control/store"
 )
 
-// Caps limit the calls of an organization per day in its time zone; 0 means no limit.
+// Caps limit the calls of an organization per day and month in its time zone; 0 means no limit.
 type Caps struct {
 	Calls   int     `json:"daily_calls"`
 	Minutes int     `json:"daily_minutes"`
 	Cost    float64 `json:"daily_cost"`
+	Monthly float64 `json:"monthly_cost"`
 }
 
 // callNumber is the sequence number of a call in its subgroup, and the time at which the call was registered.
@@ -70,23 +72,61 @@ func (r route) checkLimits(own, lent limits) error {
 	return nil
 }
 
-// usage is the sum of an organization's calls since the start of the day.
+// usage is the sum of an organization's calls since the start of the day, and of their cost.
 type usage struct {
-	calls         int
-	minutes, cost float64
-	left          time.Duration // time until the day ends
+	calls   int
+	minutes float64
+	left    time.Duration // until the day ends
+
+	today, month pricing.Amount // cost of ended calls
+	live         int            // calls queued and in progress
+	recent       RecentCosts
+	monthLeft    time.Duration // until the month ends
+	isLeg        bool          // a leg of a call in progress asks
 }
 
 // usageSQL sums the calls of the present day in the organization's time zone. A running call counts with its duration
 // so far.
 const usageSQL = `
-SELECT count(c.seconds), coalesce(sum(c.seconds), 0) / 60, coalesce(sum(c.seconds / 60 * c.cost_per_minute), 0),
-       (d.midnight + interval '1 day') AT TIME ZONE $2 - clock_timestamp()
+SELECT count(c.seconds), coalesce(sum(c.seconds), 0) / 60, (d.midnight + interval '1 day') AT TIME ZONE $2 - clock_timestamp()
 FROM (SELECT date_trunc('day', clock_timestamp() AT TIME ZONE $2) AS midnight) d
 LEFT JOIN LATERAL (
-    SELECT cost_per_minute, coalesce(extract(epoch FROM coalesce(ended_at, clock_timestamp()) - answered_at), 0)::float8 AS seconds
+    SELECT coalesce(extract(epoch FROM coalesce(ended_at, clock_timestamp()) - answered_at), 0)::float8 AS seconds
     FROM calls WHERE org_id = $1 AND created_at >= d.midnight AT TIME ZONE $2
 ) c ON true GROUP BY d.midnight`
+
+// costsSQL sums the cost of a day and a month in the organization's time zone, by the time of registration.
+//
+//nolint:gochecknoglobals // made once
+var costsSQL = `
+SELECT coalesce(t.today, 0)::bigint, coalesce(t.month, 0)::bigint,
+       (SELECT count(*) FROM calls WHERE org_id = $1 AND status IN ('queued', 'ringing', 'ongoing')), r.calls, r.sum, r.largest,
+       (d.midnight + interval '1 day') AT TIME ZONE $2 - clock_timestamp(),
+       extract(epoch FROM (d.first + interval '1 month') AT TIME ZONE $2 - clock_timestamp())::float8
+FROM (SELECT date_trunc('day', x) AS midnight, date_trunc('month', x) AS first FROM (SELECT clock_timestamp() AT TIME ZONE $2) n (x)) d,
+LATERAL (SELECT sum(cost_nano) FILTER (WHERE slot >= d.midnight AT TIME ZONE $2) AS today, sum(cost_nano) AS month
+         FROM cost_tallies WHERE owner = $1 AND slot >= d.first AT TIME ZONE $2) t, ` + RecentCostsSQL("org_id = $1") + ` r`
+
+// batchQuerier is a pool or a transaction.
+type batchQuerier interface {
+	db.Querier
+	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
+}
+
+// queueUsage queues the queries of what the caps need.
+func (c Caps) queueUsage(batch *pgx.Batch, u *usage, org, zone string) {
+	if c.Calls > 0 || c.Minutes > 0 {
+		batch.Queue(usageSQL, org, zone).QueryRow(func(row pgx.Row) error { return row.Scan(&u.calls, &u.minutes, &u.left) })
+	}
+	if c.Cost > 0 || c.Monthly > 0 {
+		batch.Queue(costsSQL, org, zone).QueryRow(func(row pgx.Row) error {
+			var month float64 // not an interval: "1 month" has no fixed length
+			err := row.Scan(&u.today, &u.month, &u.live, &u.recent.Calls, &u.recent.Sum, &u.recent.Largest, &u.left, &month)
+			u.monthLeft = time.Duration(month * float64(time.Second))
+			return err
+		})
+	}
+}
 
 // blockersSQL reports, for a subgroup, its trunk and its grant, whether no channel is free. It also reports whether
 // pacing delays the subgroup's next call.
@@ -98,9 +138,9 @@ FROM subgroups s JOIN trunks t ON t.id = s.trunk_id LEFT JOIN grants g ON g.id =
 	FROM attempts x WHERE x.trunk_id = t.id AND x.state IN ` + store.ActiveStates + `) live
 WHERE s.id = $1 AND s.org_id = $2`
 
-// DialBlockers returns the reasons why the next call of a subgroup cannot be dialed now: channels, pacing, or daily
-// caps. For a deleted subgroup it returns nothing.
-func DialBlockers(ctx context.Context, q db.Querier, org, route string) (reasons []control.Code, err error) {
+// DialBlockers returns the reasons why the next call of a subgroup cannot be dialed now: channels, pacing, or caps of
+// the organization. For a deleted subgroup it returns nothing.
+func DialBlockers(ctx context.Context, q batchQuerier, org, route string) (reasons []control.Code, err error) {
 	var noChannel, paced bool
 	var caps Caps
 	var zone string
@@ -117,42 +157,75 @@ func DialBlockers(ctx context.Context, q db.Querier, org, route string) (reasons
 	if paced {
 		reasons = append(reasons, control.CodeSubgroupRate)
 	}
-	switch err = caps.checkToday(ctx, q, org, zone); {
-	case control.CodeOf(err) == control.CodeOrganizationLimit:
-		reasons = append(reasons, control.CodeOrganizationLimit)
+	err = caps.checkNow(ctx, q, org, zone, false)
+	switch code := control.CodeOf(err); {
+	case code == control.CodeOrganizationLimit || code == control.CodeOrganizationBudget:
+		reasons = append(reasons, code)
 	case err != nil:
 		return nil, fmt.Errorf("limits of %s: %w", org, err)
 	}
 	return reasons, nil
 }
 
-// checkToday refuses a call if a cap has been reached today.
-func (c Caps) checkToday(ctx context.Context, q db.Querier, org, zone string) error {
+// checkNow refuses a call, or a further leg of a call in progress, if a cap is reached.
+func (c Caps) checkNow(ctx context.Context, q batchQuerier, org, zone string, isLeg bool) error {
 	if c == (Caps{}) {
 		return nil
 	}
-	var day usage
-	if err := q.QueryRow(ctx, usageSQL, org, zone).Scan(&day.calls, &day.minutes, &day.cost, &day.left); err != nil {
+	if isLeg {
+		c.Calls = 0 // its call is counted already
+	}
+	u := usage{isLeg: isLeg}
+	batch := &pgx.Batch{}
+	c.queueUsage(batch, &u, org, zone)
+	if err := q.SendBatch(ctx, batch).Close(); err != nil {
 		return err
 	}
-	return c.check(day)
+	return c.check(u)
 }
 
-// check refuses a call if the usage of the day has reached a cap.
-func (c Caps) check(day usage) error {
-	var what string
+// check refuses a call after a cap was reached, or if its expected cost would exceed one.
+func (c Caps) check(u usage) error {
+	today, month := u.spending(c.Cost, u.today), u.spending(c.Monthly, u.month)
+	refuse := func(code control.Code, text string, wait time.Duration) error {
+		return &control.Error{Code: code, Message: text, RetryAfter: max(wait, time.Second)}
+	}
+	daily := func(what string, wait time.Duration) error {
+		return refuse(control.CodeOrganizationLimit, "the organization reached its daily limit of "+what, wait)
+	}
 	switch {
-	case c.Calls > 0 && day.calls >= c.Calls:
-		what = "calls"
-	case c.Minutes > 0 && day.minutes >= float64(c.Minutes):
-		what = "minutes"
-	case c.Cost > 0 && day.cost >= c.Cost:
-		what = "cost"
+	case c.Calls > 0 && u.calls >= c.Calls:
+		return daily("calls", u.left)
+	case c.Minutes > 0 && u.minutes >= float64(c.Minutes):
+		return daily("minutes", u.left)
+	case !u.fits(today):
+		return daily("cost", today.wait(u.left))
+	case !u.fits(month):
+		return refuse(control.CodeOrganizationBudget, "the organization reached its monthly limit of cost", month.wait(u.monthLeft))
 	default:
 		return nil
 	}
-	return &control.Error{
-		Code: control.CodeOrganizationLimit, Message: "the organization reached its daily limit of " + what,
-		RetryAfter: max(day.left, time.Second),
+}
+
+// spending returns the use of a limit in currency units; 0 means no limit.
+func (u usage) spending(limit float64, spent pricing.Amount) Spending {
+	s := Spending{Budget: pricing.Round(limit), Spent: spent, Calls: u.live}
+	s.Expected = u.recent.Expected(s.Budget)
+	return s
+}
+
+// fits reports whether a budget allows what is asked. The call of a leg is counted already.
+func (u usage) fits(s Spending) bool {
+	if u.isLeg {
+		return !s.IsUsedUp()
 	}
+	return s.Allows()
+}
+
+// wait returns when to ask again: at the end of the period or, if calls in progress hold the rest of the budget, soon.
+func (s Spending) wait(left time.Duration) time.Duration {
+	if s.isShort() {
+		return left
+	}
+	return min(left, 30*time.Second)
 }

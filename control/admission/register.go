@@ -103,19 +103,19 @@ type registration struct {
 // deadlock.
 func beginRegistration(ctx context.Context, conn *pgxpool.Conn, all []*entry) (*registration, error) {
 	l := &registration{numbers: map[string]callNumber{}, own: map[string]*limits{}, lent: map[string]*limits{}, days: map[string]*usage{}}
-	zones := map[string]string{}
+	limited := map[string]orgLimits{}
 	most := map[string]int{}
 	for _, e := range all {
 		r := e.found.route
 		most[r.id] = max(most[r.id], r.limits.concurrent)
 		if e.found.caps != (Caps{}) {
-			zones[e.org] = e.found.zone
+			limited[e.org] = e.found.orgLimits
 		}
 		if r.grant.id != "" {
 			l.lent[r.grant.id] = &limits{}
 		}
 	}
-	orgs, grants, subgroups := slices.Sorted(maps.Keys(zones)), slices.Sorted(maps.Keys(l.lent)), slices.Sorted(maps.Keys(most))
+	orgs, grants, subgroups := slices.Sorted(maps.Keys(limited)), slices.Sorted(maps.Keys(l.lent)), slices.Sorted(maps.Keys(most))
 	batch := &pgx.Batch{}
 	batch.Queue("BEGIN")
 	// A row that one organization has locked must not block the orders of all organizations.
@@ -137,11 +137,8 @@ func beginRegistration(ctx context.Context, conn *pgxpool.Conn, all []*entry) (*
 		})
 	}
 	for _, org := range orgs {
-		day := &usage{}
-		l.days[org] = day
-		batch.Queue(usageSQL, org, zones[org]).QueryRow(func(row pgx.Row) error {
-			return row.Scan(&day.calls, &day.minutes, &day.cost, &day.left)
-		})
+		l.days[org] = &usage{}
+		limited[org].caps.queueUsage(batch, l.days[org], org, limited[org].zone)
 	}
 	err := conn.SendBatch(ctx, batch).Close()
 	if err == nil && len(l.numbers) < len(subgroups) { // some subgroups have no counter yet
@@ -247,6 +244,7 @@ func (l *registration) admit(batch *pgx.Batch, e *entry) (err error) {
 		in.perMinute++
 	}
 	day.calls++
+	day.live++
 	return nil
 }
 

@@ -91,7 +91,7 @@ type routeSlot struct {
 	wait          time.Duration
 }
 
-// lockOrganizationSQL lets organizations with daily caps register only one call at a time, so that each call counts
+// lockOrganizationSQL lets organizations with limits register only one call at a time, so that each call counts
 // the calls before. Run it before lockRouteSQL.
 const lockOrganizationSQL = "SELECT FROM organizations WHERE id = $1 AND coalesce(settings -> 'limits', '{}') <> '{}' FOR NO KEY UPDATE"
 
@@ -130,8 +130,7 @@ func reserveChannel(ctx context.Context, tx pgx.Tx, c heldCall) (w routeSlot, er
 	if err != nil {
 		return routeSlot{}, err
 	}
-	caps.Calls = 0
-	if err = caps.checkToday(ctx, tx, c.org, zone); err != nil {
+	if err = caps.checkNow(ctx, tx, c.org, zone, true); err != nil {
 		return routeSlot{}, err
 	}
 	err = tx.QueryRow(ctx, paceSQL(store.DueAt)+" SELECT at - asked FROM start", c.route, maxPaceWait).Scan(&w.wait)

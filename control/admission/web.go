@@ -131,7 +131,7 @@ func (d *Controller) findWeb(ctx context.Context, tx pgx.Tx, orgID string, o Web
 	return f, nil
 }
 
-// checkCaps locks an organization that has daily caps, and checks the caps.
+// checkCaps locks an organization that has caps, and checks the caps.
 func (d *Controller) checkCaps(ctx context.Context, tx pgx.Tx, orgID string, f resolution) error {
 	if f.caps == (Caps{}) {
 		return nil
@@ -139,11 +139,10 @@ func (d *Controller) checkCaps(ctx context.Context, tx pgx.Tx, orgID string, f r
 	if _, err := tx.Exec(ctx, "SELECT FROM organizations WHERE id = $1 FOR NO KEY UPDATE", orgID); err != nil {
 		return fmt.Errorf("organization: %w", err)
 	}
-	var day usage
-	if err := tx.QueryRow(ctx, usageSQL, orgID, f.zone).Scan(&day.calls, &day.minutes, &day.cost, &day.left); err != nil {
+	if err := f.caps.checkNow(ctx, tx, orgID, f.zone, false); err != nil {
 		return fmt.Errorf("organization: %w", err)
 	}
-	return f.caps.check(day)
+	return nil
 }
 
 // webColumns are the columns of web calls. A web call has no subgroup and thus no number in one.

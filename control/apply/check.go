@@ -66,11 +66,27 @@ func (o Organization) checkSettings(at string) error {
 	if c := o.FrequencyCaps; c != nil && (c.Daily != nil && *c.Daily < 1 || c.Rolling7D != nil && *c.Rolling7D < 1) {
 		return fmt.Errorf("%s.frequency_caps: caps are at least 1; to have none use enabled: false", at)
 	}
-	if l := o.Limits; l != nil && (l.DailyCalls < 0 || l.DailyMinutes < 0 || !(l.DailyCost >= 0)) { // the negated comparison also rejects NaN
-		return fmt.Errorf("%s.limits: limits are at least 1, or 0 for none", at)
+	if err := o.Limits.check(at + ".limits"); err != nil {
+		return err
 	}
 	return o.CallingWindow.check(at + ".calling_window")
 }
+
+func (l *OrgLimits) check(at string) error {
+	switch {
+	case l == nil:
+		return nil
+	case l.DailyCalls < 0 || l.DailyMinutes < 0:
+		return fmt.Errorf("%s: limits are at least 1, or 0 for none", at)
+	case !isCostLimit(l.DailyCost) || !isCostLimit(l.MonthlyCost):
+		return fmt.Errorf("%s: limits of cost are amounts up to 1000000000, or 0 for none", at)
+	default:
+		return nil
+	}
+}
+
+// isCostLimit reports whether a limit in currency units is valid: its billionths fit into 64 bits.
+func isCostLimit(units float64) bool { return units >= 0 && units <= 1e9 } // false for NaN
 
 func (o Organization) checkDNC(at string) error {
 	if o.IndividualDNC != nil && !slices.Contains([]string{"enforce", "off"}, *o.IndividualDNC) {

@@ -58,11 +58,13 @@ type Disclosures struct {
 	Organization string `json:"organization,omitempty" yaml:"organization"`
 }
 
-// OrgLimits are an organization's limits per day in its time zone; 0 means no limit.
+// OrgLimits are an organization's limits per day and month of its time zone; 0 means no limit. Costs are those of
+// providers and trunks, in the currency of the price list.
 type OrgLimits struct {
 	DailyCalls   int     `json:"daily_calls,omitempty"   yaml:"daily_calls"`
 	DailyMinutes int     `json:"daily_minutes,omitempty" yaml:"daily_minutes"`
-	DailyCost    float64 `json:"daily_cost,omitempty"    yaml:"daily_cost"` // computed from the rates of the trunks
+	DailyCost    float64 `json:"daily_cost,omitempty"    yaml:"daily_cost"`
+	MonthlyCost  float64 `json:"monthly_cost,omitempty"  yaml:"monthly_cost"`
 }
 
 // Webhook is a URL that receives events.

@@ -23,6 +23,7 @@ import (
 	"github.com/parley-voice/parley/campaigns/store"
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/control/pricing"
 )
 
 // Markets returns market packages; see service.Markets.
@@ -75,6 +76,7 @@ type detail struct {
 	market     *market.Package
 	stale      bool // no contact may be called before the registry is reloaded
 	disclosure Disclosure
+	expected   pricing.Amount // cost of a call, of a campaign with a budget
 	groups     []waitingGroup
 	version    string
 }
@@ -203,6 +205,11 @@ func (q *Queue) readCampaign(
 	}
 	if d.disclosure, err = LoadDisclosure(ctx, q.Pool, q.Store, d.campaign, d.market); err != nil {
 		return d, r, fmt.Errorf("disclosure: %w", err)
+	}
+	if d.campaign.Budget > 0 {
+		if d.expected, err = q.Store.ExpectedCost(ctx, q.Pool, d.campaign); err != nil {
+			return d, r, err
+		}
 	}
 	d.groups, err = db.Collect(ctx, q.Pool, "waiting groups", pgx.RowToStructByPos[waitingGroup], waitingGroupsSQL, id)
 	if err != nil {

@@ -76,7 +76,7 @@ func (q *Queue) takeInTx(
 		result.Gone = true
 		return nil, err
 	}
-	if result.Busy = head.route.blocks(q, d); result.Busy || d.stale { // no contact can be called
+	if result.Busy = head.route.blocks(q, d); result.Busy || d.stale || !head.spending.Allows() { // no contact can be called
 		return nil, nil //nolint:nilnil // no call
 	}
 	if held, fault := q.isHeld(ctx, d, head.campaign); fault != nil || held {
@@ -108,9 +108,10 @@ func (q *Queue) prepareClaim(ctx context.Context, l control.Lease, until time.Ti
 }
 
 // A firstContact is the first contact of a campaign, with the breakers of its route and
-// of the campaign.
+// of the campaign, and the use of its budget.
 type firstContact struct {
 	route, campaign breakerState
+	spending        admission.Spending
 	candidate
 }
 
@@ -136,6 +137,9 @@ func (q *Queue) lockPace(
 		}
 		return fault
 	})
+	if n.spending = (admission.Spending{Budget: d.campaign.Budget, Expected: d.expected}); n.spending.Budget > 0 {
+		store.QueueSpending(batch, req.ID, &n.spending)
+	}
 	d.queueFirst(batch, req, nil, &n.candidate)
 	if err = tx.SendBatch(ctx, batch).Close(); err != nil {
 		return now, p, false, n, fmt.Errorf("pace: %w", err)

@@ -1,0 +1,96 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-voice/parley/campaigns"
+	"github.com/parley-voice/parley/control/admission"
+	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/control/pricing"
+)
+
+// SaveBudget writes the budget of a campaign. Nodes read it within a second, because updated_at changes.
+func (s *Store) SaveBudget(ctx context.Context, q db.Querier, c campaigns.Campaign) error {
+	_, err := db.Exec(ctx, q, "campaign "+c.ID, "UPDATE campaigns SET budget_nano = nullif($2::bigint, 0), updated_at = $3 WHERE id = $1",
+		c.ID, int64(c.Budget), c.UpdatedAt)
+	return err
+}
+
+var recentCostsSQL = "SELECT calls, sum, largest FROM " + //nolint:gochecknoglobals // made once
+	admission.RecentCostsSQL("org_id = $1 AND campaign_id = $2") + " r"
+
+// ExpectedCost returns the expected cost of a call of a campaign with a budget.
+func (s *Store) ExpectedCost(ctx context.Context, q db.Querier, c campaigns.Campaign) (pricing.Amount, error) {
+	var r admission.RecentCosts
+	if err := q.QueryRow(ctx, recentCostsSQL, c.OrgID, c.ID).Scan(&r.Calls, &r.Sum, &r.Largest); err != nil {
+		return 0, fmt.Errorf("costs of %s: %w", c.ID, err)
+	}
+	return r.Expected(c.Budget), nil
+}
+
+// spendingSQL sums what the ended calls of a campaign cost, and counts the others. An ended call counts twice until
+// its outcome is recorded, so that none is missed.
+const spendingSQL = `
+SELECT (SELECT coalesce(sum(cost_nano), 0)::bigint FROM cost_tallies WHERE owner = $1),
+       (SELECT coalesce(sum(n), 0) FROM attempt_tallies WHERE campaign_id = $1 AND outcome = '')`
+
+// QueueSpending queues the query of what a campaign spent and how many of its calls have not ended. It is exact in a
+// statement after the one that locks the pace of the campaign.
+func QueueSpending(batch *pgx.Batch, campaignID string, s *admission.Spending) {
+	batch.Queue(spendingSQL, campaignID).QueryRow(func(row pgx.Row) error { return row.Scan(&s.Spent, &s.Calls) })
+}
+
+// Spending returns the use of the budget of a campaign.
+func (s *Store) Spending(ctx context.Context, q db.Querier, c campaigns.Campaign) (u admission.Spending, err error) {
+	u.Budget = c.Budget
+	if u.Expected, err = s.ExpectedCost(ctx, q, c); err != nil {
+		return u, err
+	}
+	if err = q.QueryRow(ctx, spendingSQL, c.ID).Scan(&u.Spent, &u.Calls); err != nil {
+		return u, fmt.Errorf("spending of %s: %w", c.ID, err)
+	}
+	return u, nil
+}
+
+// costsKept is how long the costs of an organization's quarters of an hour are kept: limits need those of a month.
+const costsKept = 62 * 24 * time.Hour
+
+// foldCosts merges the appended rows of cost tallies, and deletes those that no limit needs.
+func foldCosts(ctx context.Context, tx pgx.Tx) error {
+	batch := &pgx.Batch{}
+	batch.Queue(`
+		WITH gone AS (DELETE FROM cost_tallies t USING (SELECT DISTINCT owner, slot FROM cost_tallies WHERE NOT folded) x
+			WHERE t.owner = x.owner AND t.slot = x.slot RETURNING t.*)
+		INSERT INTO cost_tallies (owner, slot, cost_nano, folded) SELECT owner, slot, sum(cost_nano), true FROM gone GROUP BY 1, 2`)
+	batch.Queue("DELETE FROM cost_tallies WHERE slot > '-infinity' AND slot < clock_timestamp() - $1::interval", costsKept)
+	return tx.SendBatch(ctx, batch).Close()
+}
+
+// repairCostsSQL adds what is missing in the tallies of limited organizations and of campaigns with a budget, because
+// the table was restored from an older backup. Tallies may exceed the calls, some of which were deleted. One statement
+// sees one snapshot, so changes in progress are in both or in neither.
+const repairCostsSQL = `
+WITH counted AS (
+	SELECT org_id AS owner, date_bin('15 minutes', created_at, '2000-01-01 00:00:00+00') AS slot, sum(cost_nano) AS n FROM calls
+	WHERE created_at > clock_timestamp() - interval '32 days' AND cost_nano > 0
+	  AND org_id IN (SELECT id FROM organizations WHERE settings -> 'limits' ?| '{daily_cost,monthly_cost}') GROUP BY 1, 2
+	UNION ALL
+	SELECT c.campaign_id, '-infinity'::timestamptz, sum(c.cost_nano) FROM campaigns k JOIN calls c ON c.org_id = k.org_id AND c.campaign_id = k.id
+	WHERE k.budget_nano > 0 AND k.status IN ('scheduled', 'running', 'paused') AND c.cost_nano > 0 GROUP BY 1, 2
+)
+INSERT INTO cost_tallies (owner, slot, cost_nano)
+SELECT c.owner, c.slot, c.n - coalesce(t.n, 0) FROM counted c,
+LATERAL (SELECT sum(cost_nano) AS n FROM cost_tallies WHERE owner = c.owner AND slot = c.slot) t
+WHERE c.n > coalesce(t.n, 0) RETURNING owner`
+
+// repairCosts adds missing costs and returns their organizations and campaigns.
+func repairCosts(ctx context.Context, tx pgx.Tx) ([]string, error) {
+	if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock(hashtextextended('tallies', 0))"); err != nil {
+		return nil, err // excludes other repairs
+	}
+	return db.Collect(ctx, tx, "costs", pgx.RowTo[string], repairCostsSQL)
+}
