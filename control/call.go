@@ -82,7 +82,7 @@ type Call struct {
 	Type         string // Phone or Web
 	Status       Status
 	AgentID      string
-	AgentName    string // present name of the agent
+	AgentName    string // current name of the agent
 	AgentVersion int
 
 	To         string // digits in the normalized form

@@ -41,7 +41,7 @@ const (
 	CodeCampaignBudget        Code = "campaign_budget_exceeded"     // only in limited_by of a campaign
 	CodeRingDurationInvalid   Code = "ring_duration_invalid"
 	CodeAgentNotPublished     Code = "agent_not_published"
-	CodeAgentNotFound         Code = "agent_not_found" // web calls only
+	CodeAgentNotFound         Code = "agent_not_found" // only for web calls
 	CodeAgentDispatch         Code = "agent_dispatch_failed"
 	CodeDialFailed            Code = "dial_failed"
 	CodeCallNotFound          Code = "call_not_found"

@@ -16,7 +16,7 @@ type Event struct {
 	Kind   string
 	Lane   Lane
 	Done   []string // names of the steps that have handled the event
-	// Status and Reason are those of the ended call.
+	// Status and Reason are the status and reason of the ended call.
 	Status Status
 	Reason Reason
 	Tries  int // failed tries of the next step

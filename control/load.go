@@ -26,10 +26,10 @@ const (
 type RequestLoad struct {
 	mu    sync.Mutex
 	mean  time.Duration // moving mean of the latency
-	since time.Time     // start of the present second
-	count int           // requests in the present second
+	since time.Time     // start of the current second
+	count int           // requests in the current second
 	prev  int           // requests in the previous second
-	batch int           // present batch size; 0 means no limit
+	batch int           // current batch size; 0 means no limit
 }
 
 // Observe records how long a request took.
@@ -60,7 +60,7 @@ func (l *RequestLoad) Batch() (int, time.Duration) {
 	return l.batch, batchPause
 }
 
-// advance starts a new second if the present one is over at now.
+// advance starts a new second if the current one is over at now.
 func (l *RequestLoad) advance(now time.Time) {
 	switch gone := now.Sub(l.since); {
 	case gone >= 2*time.Second:

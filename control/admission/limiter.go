@@ -27,7 +27,7 @@ const (
 // Limiter limits how many orders are processed at a time. Other orders wait in order of arrival and hold no
 // resources, so that admitted orders are answered even during a flood of orders. The zero value is ready to use.
 type Limiter struct {
-	Max int // 0 means 12
+	Max int // orders processed at a time; 0 means 12
 
 	once sync.Once
 	free chan struct{}
@@ -64,7 +64,7 @@ func (g *Limiter) Enter(ctx context.Context) (leave func(), err error) {
 	}
 }
 
-// decay updates the decaying sums to the present time. The caller holds the lock.
+// decay updates the decaying sums to the current time. The caller holds the lock.
 func (g *Limiter) decay() {
 	now := time.Now()
 	kept := math.Exp(-float64(now.Sub(g.last)) / float64(rateWindow))

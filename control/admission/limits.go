@@ -85,7 +85,7 @@ type usage struct {
 	isLeg        bool          // a leg of a call in progress asks
 }
 
-// usageSQL sums the calls of the present day in the organization's time zone. A running call counts with its duration
+// usageSQL sums the calls of the current day in the organization's time zone. A running call counts with its duration
 // so far.
 const usageSQL = `
 SELECT count(c.seconds), coalesce(sum(c.seconds), 0) / 60, (d.midnight + interval '1 day') AT TIME ZONE $2 - clock_timestamp()

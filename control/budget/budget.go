@@ -109,7 +109,7 @@ func (b *Body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// reserve counts the body's first n bytes, minus the free ones.
+// reserve counts the first n bytes of the body, except the first free bytes.
 func (b *Body) reserve(n int64) error {
 	n = min(n, b.most)
 	if n-free <= b.held {

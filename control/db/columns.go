@@ -125,8 +125,8 @@ func (t Columns[T]) ArgNames() string {
 	return t.list(Column[T].hasArg, func(c Column[T], _ int) string { return c.Name })
 }
 
-// Insert returns an INSERT statement for one row. Its parameters are those of Args, numbered from $first. A FROM
-// clause may follow.
+// Insert returns an INSERT statement for one row. Its parameters take the values of Args, in order, and are numbered
+// from $first. A FROM clause may follow.
 func (t Columns[T]) Insert(table string, first int) string {
 	return t.insert(table, func(c Column[T], n int) string { return param(first+n, c.Type) })
 }
@@ -136,7 +136,8 @@ func (t Columns[T]) InsertRows(table string) string {
 	return t.insert(table, func(c Column[T], _ int) string { return c.Name })
 }
 
-// Set returns the assignments of an UPDATE statement. Its parameters are those of Args, numbered from $first.
+// Set returns the assignments of an UPDATE statement. Its parameters take the values of Args, in order, and are
+// numbered from $first.
 func (t Columns[T]) Set(first int) string {
 	return t.write(" = ", func(c Column[T], n int) string { return param(first+n, c.Type) })
 }

@@ -28,7 +28,7 @@ type Local struct {
 	Fast bool
 	Log  *slog.Logger
 
-	home   string // Dir/postgres
+	home   string // the folder Dir/postgres
 	socket string // folder that contains the socket
 	acct   account
 
@@ -111,7 +111,7 @@ func (l *Local) prepare() error {
 		return err
 	}
 	l.socket = filepath.Join(l.home, "socket")
-	if len(l.socket)+len("/.s.PGSQL.5432") > 100 { // the kernel's limit is 107
+	if len(l.socket)+len("/.s.PGSQL.5432") > 100 { // the kernel allows 107 bytes
 		sum := sha256.Sum256([]byte(l.home))
 		l.socket = filepath.Join(os.TempDir(), "parley-"+hex.EncodeToString(sum[:6]))
 	}

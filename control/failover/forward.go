@@ -135,7 +135,7 @@ func columnsOf(ctx context.Context, tx pgx.Tx, table string) (string, error) {
 	return strings.Join(names, ", "), err
 }
 
-// restore writes the present state of a call of this process, with its contact and its Idempotency-Key.
+// restore writes the current state of a call of this process, with its contact and its Idempotency-Key.
 func (w *Monitor) restore(ctx context.Context, c *call) error {
 	err := db.Tx(ctx, w.Pool, func(tx pgx.Tx) error {
 		if err := insert(ctx, tx, "calls", c.rows.call, "(id) DO NOTHING"); err != nil {
@@ -172,7 +172,7 @@ func (w *Monitor) restore(ctx context.Context, c *call) error {
 	return nil
 }
 
-// holdAttempt leases the attempt to this node again, in its present state.
+// holdAttempt leases the attempt to this node again, in its current state.
 func (w *Monitor) holdAttempt(ctx context.Context, tx pgx.Tx, c *call) error {
 	lease := w.lease()
 	if !c.over.IsZero() && c.final == nil {

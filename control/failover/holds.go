@@ -20,7 +20,7 @@ type Holds struct {
 	Facts            int      // number of calls of which only the sending is known
 }
 
-// ReadHolds reads which calls are held. If no node has checked the present timeline yet, Open is false.
+// ReadHolds reads which calls are held. If no node has checked the current timeline yet, Open is false.
 func ReadHolds(ctx context.Context, q db.Querier) (h Holds, err error) {
 	err = q.QueryRow(ctx, `
 		SELECT coalesce(e.opened_at IS NOT NULL, false), coalesce(nullif(e.since, '-infinity'), 'epoch'), coalesce(e.expected, '{}'), coalesce(e.missing, '{}'),

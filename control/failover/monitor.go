@@ -160,7 +160,7 @@ type epoch struct {
 
 const epochSQL = `SELECT epoch, opened_at IS NOT NULL, missing FROM database_epochs WHERE timeline = database_timeline()`
 
-// look reads the present epoch, begins a new one after a revert, and updates this node's heartbeat.
+// look reads the current epoch, begins a new one after a revert, and updates this node's heartbeat.
 func (w *Monitor) look(ctx context.Context) (e epoch, err error) {
 	read := func() error { return w.Pool.QueryRow(ctx, epochSQL).Scan(&e.epoch, &e.open, &e.missing) }
 	if err = read(); errors.Is(err, pgx.ErrNoRows) {

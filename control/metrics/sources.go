@@ -20,7 +20,7 @@ type Sources struct {
 	Campaigns func() Campaigns
 }
 
-// Carriers is the state of SIP.
+// Carriers holds the state and the counts of SIP.
 type Carriers struct {
 	Up, Dialing   int
 	Addresses     map[string]int64 // number of proxy addresses of the trunks, by state

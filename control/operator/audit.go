@@ -53,7 +53,7 @@ func Change(ctx context.Context, d *db.DB, a Actor, needed Role, do func(db.Quer
 	})
 }
 
-// CheckRole checks that the actor's present role includes the role needed.
+// CheckRole checks that the actor's current role includes the role needed.
 func CheckRole(ctx context.Context, q db.Querier, a Actor, needed Role) error {
 	var role Role
 	err := q.QueryRow(ctx, "SELECT coalesce((SELECT role FROM operator_roles WHERE operator_id = $1 AND org_id = $2), '')", a.ID, a.OrgID).

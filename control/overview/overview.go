@@ -1,4 +1,4 @@
-// Package overview reads the present state of an organization: active calls, routes, and statistics of its agents.
+// Package overview reads the current state of an organization: active calls, routes, and statistics of its agents.
 package overview
 
 import (
@@ -69,14 +69,14 @@ func count(ctx context.Context, q db.Querier, orgID string) (Counts, error) {
 	return all, err
 }
 
-// Route is a subgroup with its present state.
+// Route is a subgroup with its current state.
 type Route struct {
 	ID, Name       string
 	TrunkID, Trunk string // id and name of the trunk
 	Lent           bool   // another organization lends the trunk
 	Line           trunks.Trunk
 	CallerNumbers  []string // allowed caller numbers; the first is the default
-	Most, InUse    int      // limit and present number of concurrent calls
+	Most, InUse    int      // limit and current number of concurrent calls
 	PerMinute, New int      // limit, and calls in the last minute
 	// Breaker is the state of the circuit breaker: closed, open or probing. Why, Since and Probe are set only if it
 	// is not closed.

@@ -87,7 +87,7 @@ func (l *List) Extend(text []byte) (*List, error) {
 	return &out, nil
 }
 
-// convert returns the rates in another currency. perUnit of the other currency equals one unit of the present
+// convert returns the rates in another currency. perUnit of the other currency equals one unit of the current
 // currency.
 func (r Rates) convert(perUnit Amount) Rates {
 	for _, field := range r.fields() {

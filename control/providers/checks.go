@@ -15,10 +15,10 @@ import (
 	"github.com/parley-voice/parley/pipeline/provider"
 )
 
-// checkTTL is the age up to which stored checks count.
+// checkTTL is the maximum age of a stored report that is used.
 const checkTTL = time.Hour
 
-// enginesKey identifies engines with all their options.
+// enginesKey returns a key for engines with all their options.
 func enginesKey(e pipeline.Engines) ([]byte, error) {
 	text, err := json.Marshal(e)
 	if err != nil {
@@ -28,8 +28,8 @@ func enginesKey(e pipeline.Engines) ([]byte, error) {
 	return sum[:], nil
 }
 
-// SaveChecks stores a report on the engines of an organization's agent for the launches of
-// the next hour, on all nodes. Reports older than a day are deleted.
+// SaveChecks stores a report about the engines of an organization's agent. All nodes use it for launches during the
+// next hour. SaveChecks deletes reports that are older than a day.
 func SaveChecks(ctx context.Context, q db.Querier, orgID string, e pipeline.Engines, report []provider.EngineCheck) error {
 	key, err := enginesKey(e)
 	if err != nil {
@@ -47,7 +47,7 @@ func SaveChecks(ctx context.Context, q db.Querier, orgID string, e pipeline.Engi
 	return nil
 }
 
-// ReadChecks returns the report that SaveChecks stored in the last hour; nil for none.
+// ReadChecks returns the report that SaveChecks stored during the last hour, or nil if there is none.
 func ReadChecks(ctx context.Context, q db.Querier, orgID string, e pipeline.Engines) (report []provider.EngineCheck, err error) {
 	key, err := enginesKey(e)
 	if err != nil {

@@ -18,7 +18,7 @@ func TestChecks(t *testing.T) {
 	report := []provider.EngineCheck{{Serves: "llm", Provider: "groq", Model: "m", At: time.Now().UTC().Round(time.Millisecond), Error: "401", Misconfigured: true}}
 	other := e
 	other.LLM.Model = "n"
-	for range 2 { // the second replaces the first
+	for range 2 { // the second report replaces the first
 		if err := SaveChecks(ctx, pool, "org_1", e, report); err != nil {
 			t.Fatal(err)
 		}

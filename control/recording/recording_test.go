@@ -56,7 +56,7 @@ func TestFolder(t *testing.T) {
 // ledger is a CallStore with one call.
 type ledger struct {
 	call    control.Call
-	asked   func() // called once, after the call was read
+	asked   func() // hook that runs once, after the call was read
 	missing bool
 }
 
@@ -130,8 +130,8 @@ func TestRecordingIsUploaded(t *testing.T) {
 	}
 }
 
-// TestRecordingOfRestoredCall checks a call that the database lost and that was written again: its recording is in
-// the bucket, and the file stays until the call is written again.
+// TestRecordingOfRestoredCall checks the recording of a call that the database lost. If the call is written again, it gets
+// the recording in the bucket. While the call may still be written again, its local file stays.
 func TestRecordingOfRestoredCall(t *testing.T) {
 	s, l := newSpool(t, control.RecordingFinalizing)
 	write(t, s)

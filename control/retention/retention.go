@@ -55,7 +55,7 @@ type Bucket interface {
 type Purger struct {
 	Pool   *pgxpool.Pool
 	Bucket Bucket
-	// Now returns the present time; nil means time.Now.
+	// Now returns the current time; nil means time.Now.
 	Now func() time.Time
 	Log *slog.Logger
 }

@@ -21,7 +21,7 @@ func ByID(ctx context.Context, q db.Querier, orgID, id string) (Trunk, error) {
 	return t, db.RowError(err, fmt.Sprintf("trunk %s", id), ErrUnknown)
 }
 
-// Route is a subgroup with its trunk and its present use.
+// Route is a subgroup with its trunk and its current use.
 type Route struct {
 	Subgroup
 

@@ -34,7 +34,7 @@ type delivery struct {
 func (s *Sender) attempt(ctx context.Context, e Endpoint, d delivery) attemptResult {
 	status, asked, fault := s.send(ctx, e, d)
 	if stopping := ctx.Err() != nil; stopping && status == 0 {
-		return attemptResult{id: d.id} // the attempt does not count
+		return attemptResult{id: d.id} // a shutdown interrupted the attempt, so it does not count
 	}
 	v := judge(d.tries+1, status, asked, s.random())
 	if !v.delivered {

@@ -42,7 +42,7 @@ func (s *Sender) drain(ctx context.Context, e Endpoint) {
 				break
 			}
 			inFlight[d.id] = true
-			now := e // the endpoint with its present secrets
+			now := e // the endpoint with its current secrets
 			go func() { results <- s.attempt(ctx, now, *d) }()
 		}
 		if len(inFlight) == 0 {
@@ -72,7 +72,7 @@ func (s *Sender) drain(ctx context.Context, e Endpoint) {
 }
 
 // next returns the oldest due delivery that is not being sent. It returns nil if there is none, or if the endpoint
-// was disabled, throttled, or leased by another node. It also extends the lease and reads the endpoint's present
+// was disabled, throttled, or leased by another node. It also extends the lease and reads the endpoint's current
 // secrets.
 func (s *Sender) next(ctx context.Context, e *Endpoint, inFlight map[string]bool) *delivery {
 	ids := make([]string, 0, len(inFlight))

@@ -118,5 +118,5 @@ func Create(ctx context.Context, q db.Querier, e Endpoint) (EndpointView, error)
 // IsURLTaken reports whether err means that the organization has an endpoint with the same URL.
 func IsURLTaken(err error) bool {
 	refused, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && refused.Code == "23505" // unique_violation
+	return ok && refused.Code == "23505" // SQLSTATE unique_violation
 }

@@ -30,7 +30,7 @@ type Notifier struct {
 	Pool  *pgxpool.Pool
 	Calls Calls
 	View  callview.View
-	// Now returns the present time; nil means time.Now.
+	// Now returns the current time; nil means time.Now.
 	Now func() time.Time
 }
 

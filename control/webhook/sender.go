@@ -29,7 +29,7 @@ type Sender struct {
 	// Poll is the interval of checks for work without a notification; 0 means 1 s.
 	Poll time.Duration
 	Wake <-chan struct{}
-	// Now returns the present time; nil means time.Now. Random returns a number from 0 to 1; nil means a random one.
+	// Now returns the current time; nil means time.Now. Random returns a number from 0 to 1; nil means a random one.
 	Now    func() time.Time
 	Random func() float64
 	// Observe, if not nil, receives the state of the delivery after each attempt: "delivered", "pending" (it is tried

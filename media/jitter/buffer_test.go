@@ -266,7 +266,7 @@ func TestJitterDrift(t *testing.T) {
 		for i := range n {
 			at := time.Duration(i) * 20 * ms
 			at -= at * time.Duration(ppm) / 1_000_000
-			at += time.Duration(i*7%23) * ms // jitter
+			at += time.Duration(i*7%23) * ms // adds jitter
 			j.Put(s.packet(at))
 			for _, r := range takeAll(j, at) {
 				if r.whole {

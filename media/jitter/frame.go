@@ -130,7 +130,7 @@ type Stats struct {
 	Duplicate int64         // packets that arrived a second time
 	Late      int64         // packets that arrived after the release of their frame
 	Resynced  int64         // number of new timelines
-	Depth     time.Duration // present depth
+	Depth     time.Duration // current depth
 }
 
 // Stats returns the counts so far.

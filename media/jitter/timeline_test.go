@@ -61,7 +61,7 @@ func TestDrift(t *testing.T) {
 	for _, ppm := range []int{-200, 200} {
 		s, j := &testSender{ssrc: 1, ptime: 20}, New()
 		j.Start(0)
-		for i := range 50_000 { // 1000 s
+		for i := range 50_000 { // sends 1000 s of audio
 			at := time.Duration(i) * (20*ms - time.Duration(ppm*20))
 			j.Put(s.packet(at))
 			takeAll(j, at)

@@ -171,7 +171,7 @@ func (l *Latch) replace(src netip.AddrPort) {
 	l.source, l.inSequence, l.locked = src, 0, false
 }
 
-// Source returns the present source. It is invalid before the first packet.
+// Source returns the current source. It is invalid before the first packet.
 func (l *Latch) Source() netip.AddrPort { return l.source }
 
 // Target returns the address to which media is sent: the SDP address, until another source is locked.

@@ -164,7 +164,7 @@ func (c *Clock) Hook(s Stream) (remove func()) {
 	return c.add(&c.hooks, s, new(int))
 }
 
-// The caller of add holds c.mu.
+// add adds a stream to a list. The caller holds c.mu.
 func (c *Clock) add(list *atomic.Pointer[[]*entry], s Stream, count *int) (remove func()) {
 	e := &entry{stream: s}
 	change(list, func(old []*entry) []*entry { return append(old, e) })

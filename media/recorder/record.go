@@ -28,7 +28,7 @@ type Recording struct {
 	media.Leg
 	path string
 	file *os.File
-	out  io.Writer // where the audio is written; not the file in some tests
+	out  io.Writer // receives the audio; equals file, except in some tests
 
 	left, right ring
 	stop        chan struct{}

@@ -24,7 +24,7 @@ func header(rate int, size uint32) []byte {
 	h = append(h, "WAVEfmt "...)
 	h = binary.LittleEndian.AppendUint32(h, 16)
 	h = binary.LittleEndian.AppendUint16(h, 1)              // format: PCM
-	h = binary.LittleEndian.AppendUint16(h, 2)              // channels
+	h = binary.LittleEndian.AppendUint16(h, 2)              // number of channels
 	h = binary.LittleEndian.AppendUint32(h, uint32(rate))   //nolint:gosec // Hz
 	h = binary.LittleEndian.AppendUint32(h, uint32(rate)*4) //nolint:gosec // bytes a second
 	h = binary.LittleEndian.AppendUint16(h, 4)              // bytes per sample of both channels

@@ -81,7 +81,7 @@ func (p *poller) add(s *udpSocket, h packetHandler) (remove func(), err error) {
 	}), nil
 }
 
-// The caller of free holds p.mu.
+// free makes an index of the list unused. The caller holds p.mu.
 func (p *poller) free(at int) {
 	list := append([]*listener(nil), *p.open.Load()...)
 	list[at] = nil

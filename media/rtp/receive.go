@@ -20,7 +20,7 @@ const comfortType = 13
 
 // incoming is the part of the incoming stream's state that belongs to the clock.
 type incoming struct {
-	params     *activeParams // present parameters
+	params     *activeParams // current parameters
 	paramsAt   time.Duration // time at which params changed
 	header     rtp.Header
 	latch      latch.Latch
@@ -86,7 +86,7 @@ func (s *Session) receive(b []byte, src netip.AddrPort, at time.Time) {
 	s.pushToReader(p.forReader(kind, now))
 }
 
-// receiveUnknown counts a packet with an unknown payload type. If it comes from the present source, it shows that the
+// receiveUnknown counts a packet with an unknown payload type. If it comes from the current source, it shows that the
 // remote party is present, and its sequence number is counted, so that it does not look lost.
 func (s *Session) receiveUnknown(p *packet, src netip.AddrPort, now time.Duration) {
 	s.count.unknown.Add(1)

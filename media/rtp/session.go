@@ -186,7 +186,7 @@ func (s *Session) Tick(due time.Time) {
 	s.reportIfDue(p, due)
 }
 
-// currentParams returns the present parameters, or nil before Start. Only the clock may call it.
+// currentParams returns the current parameters, or nil before Start. Only the clock may call it.
 func (s *Session) currentParams(now time.Time) *activeParams {
 	p := s.params.Load()
 	if p != s.receiver.params {

@@ -23,7 +23,7 @@ type phone struct {
 	to   net.Addr
 	seq  uint16
 	ts   uint32
-	at   time.Duration // present time on the test's clock
+	at   time.Duration // current time on the test's clock
 }
 
 func newPhone(t *testing.T, s *Session) *phone {

@@ -65,7 +65,7 @@ func parse(text string) (location, error) {
 	return p, err
 }
 
-// server parses the URL of an endpoint into its host and whether it uses TLS.
+// server parses the URL of an S3 endpoint. secure reports whether the endpoint uses TLS.
 func server(text string) (host string, secure bool, err error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || strings.Trim(u.Path, "/") != "" || u.User != nil {
