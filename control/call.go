@@ -113,7 +113,7 @@ type Call struct {
 	Transfer   json.RawMessage
 	Quality    json.RawMessage // JSON of an AudioQuality
 	Usage      json.RawMessage // JSON of a []pipeline.EngineUsage
-	Cost       json.RawMessage // a pricing.Cost
+	Cost       json.RawMessage // JSON of a pricing.Cost
 	AMD        json.RawMessage // how AnsweredBy was determined: confidence, evidence, amd_ms
 
 	RecordingStatus RecordingStatus

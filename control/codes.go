@@ -38,7 +38,7 @@ const (
 	CodeSubgroupRate          Code = "subgroup_rate_limit"
 	CodeOrganizationLimit     Code = "organization_daily_limit"     // an addition to the API contract
 	CodeOrganizationBudget    Code = "organization_budget_exceeded" // an addition to the API contract
-	CodeCampaignBudget        Code = "campaign_budget_exceeded"     // only in limited_by of a campaign
+	CodeCampaignBudget        Code = "campaign_budget_exceeded"     // appears only in limited_by of a campaign
 	CodeRingDurationInvalid   Code = "ring_duration_invalid"
 	CodeAgentNotPublished     Code = "agent_not_published"
 	CodeAgentNotFound         Code = "agent_not_found" // only for web calls

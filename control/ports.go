@@ -64,7 +64,7 @@ type Claim struct {
 
 // Queue is the dial queue.
 type Queue interface {
-	// Claim leases at most most attempts that may be dialed now, one for each subgroup.
+	// Claim leases attempts that may be dialed now, one for each subgroup, but not more than most.
 	Claim(ctx context.Context, p NodeID, lease time.Duration, most int) ([]*Claim, error)
 	// Due returns how long pacing blocks all queued attempts, but at most limit.
 	Due(ctx context.Context, limit time.Duration) (time.Duration, error)
@@ -119,7 +119,7 @@ type CallResult struct {
 	Quality   json.RawMessage // JSON of an AudioQuality; nil if not measured
 	Usage     json.RawMessage // JSON of a []pipeline.EngineUsage; nil without a conversation
 	Transfer  json.RawMessage // JSON of the last transfer; nil if there was none
-	// TransferLegs are the answered transfer legs, which end with the call.
+	// TransferLegs are the answered transfer legs. They end with the call.
 	TransferLegs []AnsweredLeg
 
 	AnsweredBy string          // empty if not determined

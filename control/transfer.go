@@ -55,7 +55,7 @@ func (s *transferLegs) add(l TransferLeg, leg media.Leg, at time.Time) {
 	s.all = append(s.all, answeredLeg{AnsweredLeg{at, l.CostPerMinute}, l.Lease, leg})
 }
 
-// answered returns the answered legs for the result of the call.
+// answered returns the answered legs, for the result of the call.
 func (s *transferLegs) answered() (legs []AnsweredLeg) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -7,16 +7,17 @@ import (
 	"github.com/parley-voice/parley/control/pricing"
 )
 
-// RecentCosts sums the costs of the last calls that were dialed and have ended.
+// RecentCosts summarizes the costs of the last calls that were dialed and have ended.
 type RecentCosts struct {
 	Calls        int
 	Sum, Largest pricing.Amount
 }
 
-// recentCounted bounds the calls that count, recentRead those that are read to find them.
+// At most recentCounted calls are counted. At most recentRead of the newest calls are read to find them.
 const recentRead, recentCounted = "500", "100"
 
-// RecentCostsSQL is a subquery of the columns of RecentCosts. It reads the newest calls that hold for the condition.
+// RecentCostsSQL returns a subquery with the columns of RecentCosts. It reads the newest calls that meet the
+// condition where.
 func RecentCostsSQL(where string) string {
 	return `(SELECT count(*) AS calls, coalesce(sum(cost_nano), 0)::bigint AS sum, coalesce(max(cost_nano), 0) AS largest FROM (
 	SELECT cost_nano FROM (
@@ -24,17 +25,18 @@ func RecentCostsSQL(where string) string {
 	WHERE cost_nano IS NOT NULL AND coalesce(dialed_at, answered_at) IS NOT NULL LIMIT ` + recentCounted + `) counted)`
 }
 
-// enoughCalls is the number of calls whose mean is the expected cost of the next one.
+// enoughCalls is the number of recent calls from which on their mean is the expected cost of the next call.
 const enoughCalls = 20
 
-// Expected returns the expected cost of a call that a budget pays: the mean of the recent calls. While fewer than 20
-// are known, each missing one counts as the largest known, and at least as a twentieth of the budget, so that at most
-// 20 calls run before the first has ended.
+// Expected returns the expected cost of the next call that a budget pays for: the mean of the recent calls. If fewer
+// than 20 are known, each missing call counts as the most expensive known call, but at least as a twentieth of the
+// budget. Thus at most 20 calls run before the first has ended.
 func (r RecentCosts) Expected(budget pricing.Amount) pricing.Amount {
 	if r.Calls >= enoughCalls {
 		return divideUp(r.Sum, r.Calls)
 	}
-	// Each call counts a twentieth; the parts are divided first because sums of large budgets overflow.
+	// Each of the 20 calls contributes a twentieth. The parts are divided before they are added, because the sum of
+	// large budgets could overflow.
 	missing := pricing.Amount(enoughCalls - r.Calls)
 	return divideUp(r.Sum, enoughCalls) + divideUp(max(budget/enoughCalls, r.Largest), enoughCalls)*missing
 }
@@ -43,15 +45,15 @@ func divideUp(a pricing.Amount, n int) pricing.Amount {
 	return (a + pricing.Amount(n) - 1) / pricing.Amount(n)
 }
 
-// A Spending is the use of a budget.
+// Spending says how much of a budget is used.
 type Spending struct {
 	Budget   pricing.Amount // 0 means no limit
-	Spent    pricing.Amount // by ended calls, with their analyses
-	Expected pricing.Amount // cost of one call
-	Calls    int            // queued and in progress
+	Spent    pricing.Amount // cost of ended calls, including their analyses
+	Expected pricing.Amount // expected cost of one call
+	Calls    int            // number of queued and running calls
 }
 
-// Reserved returns the expected cost of the queued calls and those in progress.
+// Reserved returns the expected cost of the queued and running calls.
 func (s Spending) Reserved() pricing.Amount {
 	high, low := bits.Mul64(uint64(max(s.Expected, 0)), uint64(max(s.Calls, 0))) //nolint:gosec // not negative
 	if high > 0 || low > math.MaxInt64 {
@@ -60,7 +62,7 @@ func (s Spending) Reserved() pricing.Amount {
 	return pricing.Amount(low) //nolint:gosec // checked
 }
 
-// Left returns what is neither spent nor reserved, not below 0.
+// Left returns the part of the budget that is neither spent nor reserved, at least 0.
 func (s Spending) Left() pricing.Amount {
 	left := s.Budget - s.Spent
 	if reserved := s.Reserved(); left > reserved {
@@ -69,15 +71,16 @@ func (s Spending) Left() pricing.Amount {
 	return 0
 }
 
-// Allows reports whether a further call may start: with it, all calls at their expected cost stay within the budget.
+// Allows reports whether one more call may start. It may if the expected cost of all calls, including this one, stays
+// within the budget.
 func (s Spending) Allows() bool {
 	return s.Budget <= 0 || s.Left() > 0 && s.Expected <= s.Left()
 }
 
-// IsUsedUp reports whether ended calls have spent the budget.
+// IsUsedUp reports whether ended calls have used the whole budget.
 func (s Spending) IsUsedUp() bool { return s.Budget > 0 && s.Spent >= s.Budget }
 
-// isShort reports whether no call may start even after the present ones.
+// isShort reports whether no call could start even if no call were queued or running.
 func (s Spending) isShort() bool {
 	s.Calls = 0
 	return !s.Allows()

@@ -60,8 +60,8 @@ func TestSpending(t *testing.T) {
 	}
 }
 
-// TestSpendingNeverExceeds: admitted calls at their expected cost stay within the budget, a used-up budget admits
-// none, and a call is admitted exactly when it fits.
+// TestSpendingNeverExceeds checks that the expected cost of admitted calls stays within the budget, that a used-up
+// budget admits no call, and that a call is admitted exactly when it fits.
 func TestSpendingNeverExceeds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		amount := func(name string) pricing.Amount {
@@ -90,8 +90,8 @@ func TestSpendingNeverExceeds(t *testing.T) {
 	})
 }
 
-// TestMonthlyBudget: nodes that place orders at the same time overrun the budget by no more than the calls that were
-// registered when it was reached; a larger budget admits calls again.
+// TestMonthlyBudget checks that nodes that place orders at the same time exceed the budget by no more than the cost
+// of the calls that were registered before it was reached, and that a larger budget admits calls again.
 func TestMonthlyBudget(t *testing.T) {
 	w := newFixture(t)
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // repeatable
@@ -108,7 +108,7 @@ func TestMonthlyBudget(t *testing.T) {
 	for _, limit := range []float64{25, 45} {
 		w.apply(fmt.Sprintf("organizations: [{name: acme, limits: {monthly_cost: %v}}]", limit))
 		var live []string
-		calls, refused, last := 0, 0, 0.0 // last: cost of the calls in progress when the budget was reached
+		calls, refused, last := 0, 0, 0.0 // last: cost of the calls that ran when the budget was reached
 		for {
 			placed, n := w.placeOnNodes(3, 4)
 			if spent >= limit && len(placed) > 0 {
@@ -149,8 +149,8 @@ func TestMonthlyBudget(t *testing.T) {
 	}
 }
 
-// placeOnNodes places orders on several nodes at the same time. It returns the calls and how many orders the budget
-// refused.
+// placeOnNodes places orders on several nodes at the same time. It returns the ids of the calls, and how many orders
+// were refused because of the budget.
 func (w *fixture) placeOnNodes(nodes, orders int) (placed []string, refused int) {
 	w.t.Helper()
 	var mu sync.Mutex

@@ -14,7 +14,7 @@ import (
 	"github.com/parley-voice/parley/control/store"
 )
 
-// Caps limit the calls of an organization per day and month in its time zone; 0 means no limit.
+// Caps limit the calls of an organization per day and per month in its time zone; 0 means no limit.
 type Caps struct {
 	Calls   int     `json:"daily_calls"`
 	Minutes int     `json:"daily_minutes"`
@@ -72,17 +72,17 @@ func (r route) checkLimits(own, lent limits) error {
 	return nil
 }
 
-// usage is the sum of an organization's calls since the start of the day, and of their cost.
+// usage holds what an organization has used of its caps since the start of the day or the month.
 type usage struct {
 	calls   int
 	minutes float64
 	left    time.Duration // until the day ends
 
 	today, month pricing.Amount // cost of ended calls
-	live         int            // calls queued and in progress
+	live         int            // number of queued and running calls
 	recent       RecentCosts
-	monthLeft    time.Duration // until the month ends
-	isLeg        bool          // a leg of a call in progress asks
+	monthLeft    time.Duration // time until the month ends
+	isLeg        bool          // the request is for another leg of a running call
 }
 
 // usageSQL sums the calls of the current day in the organization's time zone. A running call counts with its duration
@@ -95,7 +95,8 @@ LEFT JOIN LATERAL (
     FROM calls WHERE org_id = $1 AND created_at >= d.midnight AT TIME ZONE $2
 ) c ON true GROUP BY d.midnight`
 
-// costsSQL sums the cost of a day and a month in the organization's time zone, by the time of registration.
+// costsSQL sums the costs of the current day and month in the organization's time zone. A call belongs to the time at
+// which it was registered.
 //
 //nolint:gochecknoglobals // made once
 var costsSQL = `
@@ -113,14 +114,14 @@ type batchQuerier interface {
 	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
 }
 
-// queueUsage queues the queries of what the caps need.
+// queueUsage adds to a batch the queries that the caps need. They fill u.
 func (c Caps) queueUsage(batch *pgx.Batch, u *usage, org, zone string) {
 	if c.Calls > 0 || c.Minutes > 0 {
 		batch.Queue(usageSQL, org, zone).QueryRow(func(row pgx.Row) error { return row.Scan(&u.calls, &u.minutes, &u.left) })
 	}
 	if c.Cost > 0 || c.Monthly > 0 {
 		batch.Queue(costsSQL, org, zone).QueryRow(func(row pgx.Row) error {
-			var month float64 // not an interval: "1 month" has no fixed length
+			var month float64 // in seconds; not an interval, because "1 month" has no fixed length
 			err := row.Scan(&u.today, &u.month, &u.live, &u.recent.Calls, &u.recent.Sum, &u.recent.Largest, &u.left, &month)
 			u.monthLeft = time.Duration(month * float64(time.Second))
 			return err
@@ -167,13 +168,13 @@ func DialBlockers(ctx context.Context, q batchQuerier, org, route string) (reaso
 	return reasons, nil
 }
 
-// checkNow refuses a call, or a further leg of a call in progress, if a cap is reached.
+// checkNow refuses a call, or another leg of a running call, if a cap has been reached.
 func (c Caps) checkNow(ctx context.Context, q batchQuerier, org, zone string, isLeg bool) error {
 	if c == (Caps{}) {
 		return nil
 	}
 	if isLeg {
-		c.Calls = 0 // its call is counted already
+		c.Calls = 0 // the call of the leg is counted already
 	}
 	u := usage{isLeg: isLeg}
 	batch := &pgx.Batch{}
@@ -184,7 +185,7 @@ func (c Caps) checkNow(ctx context.Context, q batchQuerier, org, zone string, is
 	return c.check(u)
 }
 
-// check refuses a call after a cap was reached, or if its expected cost would exceed one.
+// check refuses a call if a cap has been reached, or if the expected cost of the call would exceed a cap.
 func (c Caps) check(u usage) error {
 	today, month := u.spending(c.Cost, u.today), u.spending(c.Monthly, u.month)
 	refuse := func(code control.Code, text string, wait time.Duration) error {
@@ -207,14 +208,14 @@ func (c Caps) check(u usage) error {
 	}
 }
 
-// spending returns the use of a limit in currency units; 0 means no limit.
+// spending returns how much of a limit is used. limit is in currency units; 0 means no limit.
 func (u usage) spending(limit float64, spent pricing.Amount) Spending {
 	s := Spending{Budget: pricing.Round(limit), Spent: spent, Calls: u.live}
 	s.Expected = u.recent.Expected(s.Budget)
 	return s
 }
 
-// fits reports whether a budget allows what is asked. The call of a leg is counted already.
+// fits reports whether a budget allows the call or leg. The call of a leg is counted already.
 func (u usage) fits(s Spending) bool {
 	if u.isLeg {
 		return !s.IsUsedUp()
@@ -222,7 +223,8 @@ func (u usage) fits(s Spending) bool {
 	return s.Allows()
 }
 
-// wait returns when to ask again: at the end of the period or, if calls in progress hold the rest of the budget, soon.
+// wait returns the time after which a retry makes sense: the end of the period, or earlier if running calls hold the
+// rest of the budget.
 func (s Spending) wait(left time.Duration) time.Duration {
 	if s.isShort() {
 		return left

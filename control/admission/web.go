@@ -91,7 +91,7 @@ func (d *Controller) PlaceWeb(
 	return c, t, err
 }
 
-// findWeb checks an order in this sequence: agent (404), published version (409), variables, daily caps, room for a
+// findWeb checks an order in this sequence: agent (404), published version (409), variables, caps, room for a
 // recording, capacity of this server (503), engines.
 func (d *Controller) findWeb(ctx context.Context, tx pgx.Tx, orgID string, o WebOrder) (f resolution, err error) {
 	var text []byte
@@ -131,7 +131,7 @@ func (d *Controller) findWeb(ctx context.Context, tx pgx.Tx, orgID string, o Web
 	return f, nil
 }
 
-// checkCaps locks an organization that has caps, and checks the caps.
+// checkCaps locks an organization that has caps, and checks its caps.
 func (d *Controller) checkCaps(ctx context.Context, tx pgx.Tx, orgID string, f resolution) error {
 	if f.caps == (Caps{}) {
 		return nil

@@ -30,7 +30,8 @@ func (a Agent) draft(ctx context.Context, q db.Querier, orgID string) (agents.De
 // maxProbes is the maximum number of agents whose providers are tested at the same time.
 const maxProbes = 8
 
-// probeProviders tests the providers of the agents that the file publishes, each set of engines once.
+// probeProviders tests the providers of the agents that the file publishes. Agents with the same engines are tested
+// once.
 func probeProviders(ctx context.Context, pool *pgxpool.Pool, s Spec, p agents.ProviderChecker) error {
 	var running sync.WaitGroup
 	defer running.Wait()

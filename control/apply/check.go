@@ -85,7 +85,7 @@ func (l *OrgLimits) check(at string) error {
 	}
 }
 
-// isCostLimit reports whether a limit in currency units is valid: its billionths fit into 64 bits.
+// isCostLimit reports whether a cost limit in currency units is valid. Its billionths must fit into 64 bits.
 func isCostLimit(units float64) bool { return units >= 0 && units <= 1e9 } // false for NaN
 
 func (o Organization) checkDNC(at string) error {

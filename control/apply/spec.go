@@ -58,7 +58,7 @@ type Disclosures struct {
 	Organization string `json:"organization,omitempty" yaml:"organization"`
 }
 
-// OrgLimits are an organization's limits per day and month of its time zone; 0 means no limit. Costs are those of
+// OrgLimits are an organization's limits per day and per month in its time zone; 0 means no limit. Costs include
 // providers and trunks, in the currency of the price list.
 type OrgLimits struct {
 	DailyCalls   int     `json:"daily_calls,omitempty"   yaml:"daily_calls"`

@@ -72,7 +72,7 @@ type Config struct {
 
 	Endpoints      endpoints.Set
 	ProviderLimits map[string]int // maximum concurrent uses of each provider
-	PricesFile     string         // YAML; empty: the built-in prices only
+	PricesFile     string         // price file in YAML; empty: only the built-in prices
 }
 
 // WebRTC holds the settings of web calls.

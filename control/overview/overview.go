@@ -36,8 +36,8 @@ const lastTurns = 6
 // Counts holds the number of an organization's calls by status.
 type Counts map[control.Status]int
 
-// ActiveCalls returns at most most active calls. Calls in conversation come first; otherwise the oldest come first.
-// The counts include all active calls.
+// ActiveCalls returns active calls, but not more than most. Calls in conversation come first; otherwise the oldest
+// come first. The counts include all active calls.
 func ActiveCalls(ctx context.Context, q db.Querier, orgID string, most int) ([]Call, Counts, error) {
 	all, err := db.Collect(ctx, q, "active calls", pgx.RowToStructByPos[Call], `
 		WITH chosen AS (

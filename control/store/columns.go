@@ -18,7 +18,7 @@ type CallRow struct {
 	control.Call
 	RouteN        int64    // sequence number of the call in its subgroup
 	CostPerMinute *float64 // rate when the call was registered; nil if the trunk has no rate for the number
-	CostNano      *int64   // nil before its end
+	CostNano      *int64   // in billionths of a currency unit; nil before the end of the call
 }
 
 // RegisteredColumns are the columns of table calls that are known when a call is registered.

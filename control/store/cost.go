@@ -14,10 +14,10 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// endCostSQL reads what a call's cost depends on besides its result.
+// endCostSQL reads what the cost of a call depends on, besides its result.
 const endCostSQL = "SELECT cost_per_minute, answered_at, call_type FROM calls WHERE id = $1"
 
-// endCost returns the cost of an ending call.
+// endCost returns the cost of a call that ends with the result f.
 func endCost(ctx context.Context, tx pgx.Tx, prices *pricing.List, callID string, f *control.CallResult) (pricing.Cost, error) {
 	var perMinute *float64
 	var answered *time.Time
@@ -42,12 +42,12 @@ func endCost(ctx context.Context, tx pgx.Tx, prices *pricing.List, callID string
 	return costOf(prices, f.Usage, legs)
 }
 
-// between returns the time between two stored times, which are in microseconds.
+// between returns the time between two times, truncated to the microseconds that the database stores.
 func between(from, to time.Time) time.Duration {
 	return to.Truncate(time.Microsecond).Sub(from.Truncate(time.Microsecond))
 }
 
-// costOf prices stored usage.
+// costOf returns the cost of stored usage and of trunk legs.
 func costOf(prices *pricing.List, usage json.RawMessage, legs []pricing.TrunkLeg) (pricing.Cost, error) {
 	var all []pipeline.EngineUsage
 	if len(usage) > 0 {
@@ -58,7 +58,7 @@ func costOf(prices *pricing.List, usage json.RawMessage, legs []pricing.TrunkLeg
 	return prices.Cost(all, legs), nil
 }
 
-// setCost sets the columns of a cost.
+// setCost sets the columns that hold the cost.
 func (r *CallRow) setCost(c pricing.Cost) (err error) {
 	r.CostNano = (*int64)(&c.Amount)
 	r.Cost, err = json.Marshal(c)

@@ -29,7 +29,7 @@ type Store struct {
 	// CheckRecording returns an error if this node cannot record now. The node then claims only calls without
 	// recording. CheckRecording may be nil.
 	CheckRecording func() error
-	// Prices are the prices by which the cost of ending calls is computed; nil has none.
+	// Prices is the price list for computing the cost of a call at its end; nil means that there are no prices.
 	Prices *pricing.List
 	// Scan is the number of calls that List scans first for a filtered page; 0 means 1,000.
 	Scan int
