@@ -160,7 +160,7 @@ func TestCallShape(t *testing.T) {
 			t.Errorf("%s has %d keys, want %d", what, len(c), len(want))
 		}
 	}
-	check("the call", h.do("GET", "/v1/calls/"+id, "").json(t), summary+" amd latency transcript usage variables")
+	check("the call", h.do("GET", "/v1/calls/"+id, "").json(t), summary+" amd cost latency transcript usage variables")
 	check("the list item", h.do("GET", "/v1/calls", "").json(t)["calls"].([]any)[0].(map[string]any), summary)
 	if a := h.do("GET", "/v1/calls/"+id+"/turns", ""); string(a.body) != "[]" {
 		t.Errorf("turns of a queued call: %s", a.body)

@@ -116,7 +116,7 @@ func queuedCall() map[string]any {
 	return with(c, map[string]any{
 		"amd": nil, "variables": map[string]any{"first_name": "Ada"}, "transcript": []any{},
 		"latency": map[string]any{"turns": 0, "turn_ms": nil, "llm_ms": nil, "tts_ms": nil, "asr_ms": nil},
-		"usage":   nil,
+		"usage":   nil, "cost": nil,
 	})
 }
 
@@ -148,7 +148,26 @@ func endedCall() map[string]any {
 			map[string]any{"serves": "llm", "provider": "openai", "requests": 2, "prompt_tokens": 1840, "completion_tokens": 61},
 			map[string]any{"serves": "tts", "provider": "elevenlabs", "requests": 3, "characters": 212},
 		},
+		"cost": cost(),
 	})
+}
+
+func cost() map[string]any {
+	return map[string]any{
+		"amount": 0.015411167, "currency": "USD", "prices_as_of": "2026-11-23",
+		"items": []any{
+			map[string]any{"serves": "asr", "provider": "deepgram", "requests": 1, "seconds": 48.5, "per_minute": 0.0048, "amount": 0.00388},
+			map[string]any{
+				"serves": "llm", "provider": "openai", "requests": 2, "prompt_tokens": 1840, "completion_tokens": 61,
+				"per_million_prompt_tokens": 0.1, "per_million_cached_tokens": 0.01, "per_million_completion_tokens": 0.5, "amount": 0.0002145,
+			},
+		},
+		"trunk": map[string]any{
+			"seconds": 48.5, "amount": 0.011316667,
+			"legs": []any{map[string]any{"leg": "callee", "seconds": 48.5, "per_minute": 0.014, "amount": 0.011316667}},
+		},
+		"unpriced": []any{map[string]any{"serves": "tts", "provider": "elevenlabs"}},
+	}
 }
 
 func webCall() map[string]any {
@@ -170,7 +189,7 @@ func webCall() map[string]any {
 
 func endedSummary() map[string]any {
 	c := endedCall()
-	for _, k := range []string{"amd", "variables", "transcript", "latency", "usage"} {
+	for _, k := range []string{"amd", "variables", "transcript", "latency", "usage", "cost"} {
 		delete(c, k)
 	}
 	return c

@@ -66,6 +66,7 @@ type Call struct {
 	Transcript []Line          `json:"transcript"`
 	Latency    map[string]any  `json:"latency"`
 	Usage      json.RawMessage `json:"usage"` // use of the providers during the call
+	Cost       json.RawMessage `json:"cost"`  // a pricing.Cost
 }
 
 // Line is one line of a transcript.
@@ -123,7 +124,7 @@ func (v View) Summary(c control.Call) Summary {
 func (v View) Call(c control.Call, w control.Transcript) Call {
 	out := Call{
 		Summary: v.Summary(c), AMD: orNil(c.AMD), Variables: orEmpty(c.Variables),
-		Transcript: make([]Line, len(w.Lines)), Latency: latency(w.Turns), Usage: orNil(c.Usage),
+		Transcript: make([]Line, len(w.Lines)), Latency: latency(w.Turns), Usage: orNil(c.Usage), Cost: orNil(c.Cost),
 	}
 	for i, l := range w.Lines {
 		out.Transcript[i] = Line{
