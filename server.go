@@ -54,6 +54,7 @@ type server struct {
 	log     *slog.Logger
 	db      *db.DB
 	store   *store.Store
+	costs   *store.Costs
 	live    *control.Live
 	keys    *idempotency.Keys
 	limiter *apikeys.Limiter
@@ -134,6 +135,7 @@ func (srv *server) openDatabase(ctx context.Context) error {
 	srv.store = &store.Store{
 		Pool: srv.db.Pool, Dial: srv.db.DialPool, Egress: reach, HTTPClient: reach.Client(), Prices: prices,
 	}
+	srv.costs = &store.Costs{Pool: srv.db.Pool, Prices: prices, Observe: srv.metrics.CountCost}
 	srv.keys = &idempotency.Keys{Pool: srv.db.Pool}
 	return nil
 }
@@ -243,7 +245,7 @@ func (srv *server) openControl(ctx context.Context) error {
 	}
 	srv.openDNC()
 	queue := srv.openCampaigns(at)
-	ledger := &outcome.LateRecorder{AttemptStore: srv.store, Outcomes: srv.outcomes}
+	ledger := &outcome.LateRecorder{AttemptStore: srv.store, Outcomes: srv.outcomes, Costs: srv.costs}
 	srv.failover.Attempts = ledger
 	srv.node = &control.Node{
 		ID: at, Queue: queue, Lease: srv.config.Lease, Batch: srv.load.Batch, Log: srv.log,

@@ -9,7 +9,8 @@ import (
 // An EngineUsage is what one provider did with one model in a call, in the units that
 // providers charge for.
 type EngineUsage struct {
-	Serves     string  `json:"serves"` // "asr", "llm" or "tts"
+	Serves     string  `json:"serves"`            // "asr", "llm" or "tts"
+	Purpose    string  `json:"purpose,omitempty"` // "analysis" for the analysis of the call after its end
 	Provider   string  `json:"provider"`
 	Model      string  `json:"model,omitempty"`      // as the agent names it; empty for the provider's default
 	Requests   int     `json:"requests"`             // streams, answers or utterances
@@ -23,6 +24,9 @@ type EngineUsage struct {
 
 // maxUsages bounds the entries of a UsageMeter. An agent has at most 15 engines.
 const maxUsages = 64
+
+// ForAnalysis is the Purpose of the usage of an analysis.
+const ForAnalysis = "analysis"
 
 // A UsageMeter sums the usage of a call by provider and model. It is safe for concurrent
 // use; a nil meter discards what it is given.
@@ -39,7 +43,7 @@ func (m *UsageMeter) Add(u EngineUsage) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	i := slices.IndexFunc(m.all, func(x EngineUsage) bool {
-		return x.Serves == u.Serves && x.Provider == u.Provider && x.Model == u.Model
+		return x.Serves == u.Serves && x.Provider == u.Provider && x.Model == u.Model && x.Purpose == u.Purpose
 	})
 	if i < 0 {
 		if len(m.all) < maxUsages {
@@ -79,7 +83,7 @@ func (m *UsageMeter) Total() []EngineUsage {
 	defer m.mu.Unlock()
 	all := slices.Clone(m.all)
 	slices.SortFunc(all, func(a, b EngineUsage) int {
-		return cmp.Or(cmp.Compare(a.Serves, b.Serves), cmp.Compare(a.Provider, b.Provider), cmp.Compare(a.Model, b.Model))
+		return cmp.Or(cmp.Compare(a.Serves, b.Serves), cmp.Compare(a.Provider, b.Provider), cmp.Compare(a.Model, b.Model), cmp.Compare(a.Purpose, b.Purpose))
 	})
 	return all
 }

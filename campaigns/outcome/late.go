@@ -12,6 +12,7 @@ import (
 	"github.com/parley-voice/parley/campaigns/retry"
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/control/store"
 )
 
 // A LateRecorder also records conversations of a node that the others had declared
@@ -21,6 +22,8 @@ type LateRecorder struct {
 	control.AttemptStore
 
 	Outcomes *Recorder
+	// Costs stores the cost of such a conversation; may be nil.
+	Costs *store.Costs
 }
 
 // Finish implements control.AttemptStore.
@@ -48,6 +51,11 @@ func (l *LateRecorder) recordAnswer(ctx context.Context, tx pgx.Tx, lease contro
 		lease.CallID, lease.AttemptID, dialed, f.AnsweredAt, f.EndedAt, f.AnsweredBy, lease.Owner, control.ReasonUnknown)
 	if err != nil || tag.RowsAffected() == 0 {
 		return err
+	}
+	if l.Costs != nil {
+		if err = l.Costs.SetLate(ctx, tx, lease.CallID, f); err != nil {
+			return err
+		}
 	}
 	switch f.AnsweredBy {
 	case "voicemail", "ivr", "fax":

@@ -3,6 +3,7 @@ package analysis
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -33,11 +34,18 @@ type Calls interface {
 	SetAnalysis(ctx context.Context, callID, status string, result json.RawMessage, reason string) error
 }
 
+// UsageStore adds usage to an ended call. *store.Costs implements it.
+type UsageStore interface {
+	AddUsage(ctx context.Context, callID string, usage []pipeline.EngineUsage) error
+}
+
 // Analyst handles the events of ended calls by analyzing the calls.
 type Analyst struct {
 	Calls Calls
-	// Model returns the language model of an agent.
-	Model func(e pipeline.Engine) (pipeline.Model, error)
+	// Model returns the language model of an agent. The meter receives its usage.
+	Model func(e pipeline.Engine, meter *pipeline.UsageMeter) (pipeline.Model, error)
+	// Usage stores the usage of each try; may be nil.
+	Usage UsageStore
 	Log   *slog.Logger
 }
 
@@ -59,7 +67,11 @@ func (a *Analyst) HandleEvent(ctx context.Context, e control.Event) error {
 	if err != nil {
 		return err
 	}
-	result, err := a.analyze(ctx, c, d, words.Lines)
+	var meter pipeline.UsageMeter
+	result, err := a.analyze(ctx, c, d, words.Lines, &meter)
+	if unstored := a.addUsage(ctx, c.ID, &meter); unstored != nil {
+		return errors.Join(err, unstored)
+	}
 	if err == nil {
 		return a.Calls.SetAnalysis(ctx, c.ID, Complete, result, "")
 	}
@@ -72,11 +84,23 @@ func (a *Analyst) HandleEvent(ctx context.Context, e control.Event) error {
 	return a.Calls.SetAnalysis(ctx, c.ID, Failed, nil, reason(err))
 }
 
+// addUsage stores the usage of one try.
+func (a *Analyst) addUsage(ctx context.Context, callID string, meter *pipeline.UsageMeter) error {
+	if a.Usage == nil {
+		return nil
+	}
+	usage := slices.DeleteFunc(meter.Total(), func(u pipeline.EngineUsage) bool { return u.PromptTokens+u.CompletionTokens == 0 })
+	for n := range usage {
+		usage[n].Purpose = pipeline.ForAnalysis
+	}
+	return a.Usage.AddUsage(ctx, callID, usage)
+}
+
 // analyze asks the model, unless the callee said nothing.
-func (a *Analyst) analyze(ctx context.Context, c control.Call, d agents.Definition, lines []pipeline.Line) (json.RawMessage, error) {
+func (a *Analyst) analyze(ctx context.Context, c control.Call, d agents.Definition, lines []pipeline.Line, meter *pipeline.UsageMeter) (json.RawMessage, error) {
 	out := emptyResult(d.Analysis)
 	if slices.ContainsFunc(lines, func(l pipeline.Line) bool { return l.Role == pipeline.RoleCaller && l.Text != "" }) {
-		answer, err := a.ask(ctx, question(d, agents.Fill(d.Prompt, d.Values(c.Name, c.Variables)), lines), d.Speech.LLM)
+		answer, err := a.ask(ctx, question(d, agents.Fill(d.Prompt, d.Values(c.Name, c.Variables)), lines), d.Speech.LLM, meter)
 		if err != nil {
 			return nil, err
 		}
@@ -107,10 +131,10 @@ func voicemail(c control.Call) (machine, known bool) {
 }
 
 // ask makes the model call the reporting tool, and returns the arguments after checking them against the schema.
-func (a *Analyst) ask(ctx context.Context, p pipeline.Prompt, e pipeline.Engine) (json.RawMessage, error) {
+func (a *Analyst) ask(ctx context.Context, p pipeline.Prompt, e pipeline.Engine, meter *pipeline.UsageMeter) (json.RawMessage, error) {
 	ctx, cancel := context.WithTimeout(ctx, modelTimeout)
 	defer cancel()
-	model, err := a.Model(e)
+	model, err := a.Model(e, meter)
 	if err != nil {
 		return nil, err
 	}
@@ -118,19 +142,22 @@ func (a *Analyst) ask(ctx context.Context, p pipeline.Prompt, e pipeline.Engine)
 	if err != nil {
 		return nil, fmt.Errorf("schema: %w", err)
 	}
-	for d, err := range model.Reply(ctx, p) {
-		if err != nil {
+	var answer json.RawMessage
+	for d, err := range model.Reply(ctx, p) { // to the end, where the usage is
+		if err != nil && answer == nil {
 			return nil, fmt.Errorf("model: %w", err)
 		}
 		for _, call := range d.Calls {
-			if call.Name != tool {
-				continue
+			if call.Name == tool && answer == nil {
+				answer = call.Arguments
 			}
-			if err := shape.Check(call.Arguments); err != nil {
-				return nil, fmt.Errorf("%w: %w", pipeline.ErrUnusable, err)
-			}
-			return call.Arguments, nil
 		}
 	}
-	return nil, fmt.Errorf("%w: the model did not report", pipeline.ErrUnusable)
+	if answer == nil {
+		return nil, fmt.Errorf("%w: the model did not report", pipeline.ErrUnusable)
+	}
+	if err := shape.Check(answer); err != nil {
+		return nil, fmt.Errorf("%w: %w", pipeline.ErrUnusable, err)
+	}
+	return answer, nil
 }

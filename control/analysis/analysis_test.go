@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"iter"
+	"slices"
 	"strings"
 	"testing"
 
@@ -138,7 +139,7 @@ func TestHandleEvent(t *testing.T) {
 			if tt.change != nil {
 				tt.change(d)
 			}
-			a := &Analyst{Calls: d, Model: func(pipeline.Engine) (pipeline.Model, error) { return &tt.model, nil }}
+			a := &Analyst{Calls: d, Model: func(pipeline.Engine, *pipeline.UsageMeter) (pipeline.Model, error) { return &tt.model, nil }}
 			err := a.HandleEvent(t.Context(), control.Event{Kind: control.CallEnded, Tries: tt.tries})
 			if (err == nil) != (tt.again == "") || err != nil && err.Error() != tt.again {
 				t.Errorf("%v, want %q", err, tt.again)
@@ -173,7 +174,7 @@ func TestPrompt(t *testing.T) {
 	d := &memoryCalls{call: control.Call{Status: control.Ended, Name: "Ada"}, d: definition(), lines: transcript()}
 	d.lines[1].Text = strings.Repeat("tea ", 20_000) + "enough"
 	m := &model{arguments: good}
-	a := &Analyst{Calls: d, Model: func(pipeline.Engine) (pipeline.Model, error) { return m, nil }}
+	a := &Analyst{Calls: d, Model: func(pipeline.Engine, *pipeline.UsageMeter) (pipeline.Model, error) { return m, nil }}
 	if err := a.HandleEvent(t.Context(), control.Event{Kind: control.CallEnded}); err != nil {
 		t.Fatal(err)
 	}
@@ -189,5 +190,31 @@ func TestPrompt(t *testing.T) {
 	}
 	if _, err := jsonschema.Parse(p.Tools[0].Parameters); err != nil {
 		t.Error(err)
+	}
+}
+
+// usageLog records usage by call.
+type usageLog map[string][]pipeline.EngineUsage
+
+func (u usageLog) AddUsage(_ context.Context, callID string, usage []pipeline.EngineUsage) error {
+	u[callID] = append(u[callID], usage...)
+	return nil
+}
+
+// TestUsage: the usage of each try is stored, also if the try fails.
+func TestUsage(t *testing.T) {
+	for name, m := range map[string]*model{"report": {arguments: good}, "no report": {}} {
+		d := &memoryCalls{call: control.Call{ID: "c", Status: control.Ended}, d: definition(), lines: transcript()}
+		log := usageLog{}
+		a := &Analyst{Calls: d, Usage: log, Model: func(_ pipeline.Engine, meter *pipeline.UsageMeter) (pipeline.Model, error) {
+			meter.Add(pipeline.EngineUsage{Serves: "llm", Provider: "p", Requests: 1, PromptTokens: 5})
+			meter.Add(pipeline.EngineUsage{Serves: "llm", Provider: "unreachable", Requests: 1})
+			return m, nil
+		}}
+		_ = a.HandleEvent(t.Context(), control.Event{Kind: control.CallEnded})
+		want := []pipeline.EngineUsage{{Serves: "llm", Purpose: pipeline.ForAnalysis, Provider: "p", Requests: 1, PromptTokens: 5}}
+		if !slices.Equal(log["c"], want) {
+			t.Errorf("%s: %+v, want %+v", name, log["c"], want)
+		}
 	}
 }

@@ -83,7 +83,7 @@ func TestRetriesAcrossRestarts(t *testing.T) {
 				s := &store.Store{Pool: d.Pool}
 				dbtest.Exec(t, d, "UPDATE events SET next_at = now() - interval '1 s', lease_until = NULL")
 				_, err = (&outbox.Dispatcher{Outbox: &store.EventStore{Pool: d.Pool}, Steps: []control.Step{
-					{Name: "analysis", Handler: &analysis.Analyst{Calls: s, Model: func(pipeline.Engine) (pipeline.Model, error) { return m, nil }}},
+					{Name: "analysis", Handler: &analysis.Analyst{Calls: s, Model: func(pipeline.Engine, *pipeline.UsageMeter) (pipeline.Model, error) { return m, nil }}},
 					{Name: "analyzed", Handler: &webhook.Notifier{Type: webhook.CallAnalyzed, Pool: d.Pool, Calls: s}},
 				}}).One(t.Context(), control.FastLane)
 				if again := run < tt.firstDelivery; again != (err != nil) {

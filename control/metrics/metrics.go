@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/pricing"
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/pipeline"
 )
@@ -29,6 +30,7 @@ type Metrics struct {
 	turns      *prometheus.CounterVec
 	early      *prometheus.CounterVec
 	calls      *prometheus.CounterVec
+	cost       *prometheus.CounterVec
 	deliveries *prometheus.CounterVec
 	dials      *prometheus.CounterVec
 	recordings *prometheus.CounterVec
@@ -51,12 +53,13 @@ func New() *Metrics {
 		turns:      newCounter("parley_turns_total", "Turns, by ending.", "ending"),
 		early:      newCounter("parley_speculations_total", "Answers started before the end of the turn was certain, by outcome.", "outcome"),
 		calls:      newCounter("parley_calls_total", "Ended calls, by status and reason.", "status", "reason"),
+		cost:       newCounter("parley_call_cost_total", "Cost of ended calls, by service and currency.", "serves", "currency"),
 		deliveries: newCounter("parley_webhook_attempts_total", "Attempts to deliver a webhook, by state after the attempt.", "state"),
 		dials:      newCounter("parley_campaign_attempts_total", "Ended calls of campaigns, by outcome.", "outcome"),
 		recordings: newCounter("parley_recordings_total", "Recordings, by result.", "result"),
 	}
 	m.registry.MustRegister(m.collectors()...)
-	m.registry.MustRegister(m.requests, m.phases, m.turns, m.early, m.calls, m.deliveries, m.dials, m.recordings,
+	m.registry.MustRegister(m.requests, m.phases, m.turns, m.early, m.calls, m.cost, m.deliveries, m.dials, m.recordings,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -92,16 +95,39 @@ func (m *Metrics) CountDelivery(state string) { m.deliveries.WithLabelValues(sta
 // CountRecording counts the result of one recording.
 func (m *Metrics) CountRecording(result string) { m.recordings.WithLabelValues(result).Inc() }
 
-// CallCounter returns a handler that counts ended calls.
-func (m *Metrics) CallCounter() control.EventHandler { return &callCounter{m} }
+// CountCost adds the cost of a call, or of a part of it.
+func (m *Metrics) CountCost(c pricing.Cost) {
+	for serves, amount := range c.ByService() {
+		m.cost.WithLabelValues(serves, c.Currency).Add(amount.Units())
+	}
+}
 
-type callCounter struct{ metrics *Metrics }
+// Costs reads the costs of calls. *store.Costs implements it.
+type Costs interface {
+	Cost(ctx context.Context, callID string) (pricing.Cost, error)
+}
+
+// CallCounter returns a handler that counts ended calls and their cost.
+func (m *Metrics) CallCounter(costs Costs) control.EventHandler { return &callCounter{m, costs} }
+
+type callCounter struct {
+	metrics *Metrics
+	costs   Costs
+}
 
 // HandleEvent implements control.EventHandler.
-func (c *callCounter) HandleEvent(_ context.Context, e control.Event) error {
-	if e.Kind == control.CallEnded {
-		c.metrics.calls.WithLabelValues(string(e.Status), string(e.Reason)).Inc()
+func (c *callCounter) HandleEvent(ctx context.Context, e control.Event) error {
+	if e.Kind != control.CallEnded {
+		return nil
 	}
+	if e.Status == control.Ended { // others cost nothing
+		cost, err := c.costs.Cost(ctx, e.CallID)
+		if err != nil {
+			return err
+		}
+		c.metrics.CountCost(cost)
+	}
+	c.metrics.calls.WithLabelValues(string(e.Status), string(e.Reason)).Inc()
 	return nil
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/failover"
+	"github.com/parley-voice/parley/control/pricing"
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/media/mediaclock"
 	"github.com/parley-voice/parley/media/rtp"
@@ -68,7 +69,7 @@ func record(t *testing.T, m *Metrics) {
 	m.CountDelivery("delivered")
 	m.CountDial("busy")
 	m.ObserveRequest("/v1/calls", "BREW", 405, time.Millisecond)
-	if err := m.CallCounter().HandleEvent(t.Context(), control.Event{Kind: control.CallEnded, Status: control.Ended, Reason: "callee_hangup"}); err != nil {
+	if err := m.CallCounter(costs{}).HandleEvent(t.Context(), control.Event{Kind: control.CallEnded, Status: control.Ended, Reason: "callee_hangup"}); err != nil {
 		t.Error(err)
 	}
 	_, _ = m.Talker(talker{}).Talk(t.Context(), nil, pipeline.SessionConfig{Observer: watcher{}})
@@ -85,6 +86,12 @@ func record(t *testing.T, m *Metrics) {
 	})
 	m.LegEnded(Leg{Cause: media.MediaTimeout, Lasted: time.Second, Bye: 32 * time.Second, Unanswered: true})
 	m.LegEnded(Leg{Cause: media.RemoteHangup, Lasted: time.Second, Quality: media.Quality{Received: way}})
+}
+
+type costs struct{}
+
+func (costs) Cost(context.Context, string) (pricing.Cost, error) {
+	return pricing.Cost{Currency: "EUR", Items: []pricing.Item{{EngineUsage: pipeline.EngineUsage{Serves: "asr"}, Amount: 500_000_000}}}, nil
 }
 
 type talker struct{}
@@ -117,7 +124,7 @@ func TestMeter(t *testing.T) {
 		`parley_campaign_in_flight{campaign="cmp_1"} 7`, `parley_campaign_ready{campaign="cmp_1"} 3`,
 		`parley_campaign_held{campaign="cmp_1",reason="retry_wait"} 4`, `parley_campaign_running_but_idle{campaign="cmp_1"} 1`,
 		`parley_route_breaker{route="rte_1",state="open"} 1`, `parley_campaign_attempts_total{outcome="busy"} 1`,
-		`parley_calls_total{reason="callee_hangup",status="ended"} 1`, `parley_webhook_attempts_total{state="delivered"} 1`,
+		`parley_call_cost_total{currency="EUR",serves="asr"} 0.5`, `parley_calls_total{reason="callee_hangup",status="ended"} 1`, `parley_webhook_attempts_total{state="delivered"} 1`,
 	} {
 		if !strings.Contains(text, want+"\n") {
 			t.Errorf("no %s", want)

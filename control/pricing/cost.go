@@ -64,16 +64,7 @@ func (l *List) Cost(usage []pipeline.EngineUsage, legs []TrunkLeg) Cost {
 	if l != nil {
 		c.Currency, c.PricesAsOf = l.Currency, l.AsOf
 	}
-	for _, u := range usage {
-		rates, ok := l.find(u.Serves, u.Provider, u.Model)
-		if !ok {
-			c.addUnpriced(Unpriced{u.Serves, u.Provider, u.Model})
-			continue
-		}
-		item := Item{u, rates, rates.amount(u)}
-		c.Items = append(c.Items, item)
-		c.Amount += item.Amount
-	}
+	l.Add(&c, usage)
 	for _, leg := range legs {
 		if leg.PerMinute == nil {
 			c.addUnpriced(Unpriced{Serves: "trunk"})
@@ -87,6 +78,33 @@ func (l *List) Cost(usage []pipeline.EngineUsage, legs []TrunkLeg) Cost {
 		c.Amount += leg.Amount
 	}
 	return c
+}
+
+// Add adds usage to a cost. Its items from earlier keep the prices that they have. Usage is unpriced if the cost is in
+// another currency than the list.
+func (l *List) Add(c *Cost, usage []pipeline.EngineUsage) {
+	for _, u := range usage {
+		rates, ok := l.find(u.Serves, u.Provider, u.Model)
+		if !ok || l.Currency != c.Currency {
+			c.addUnpriced(Unpriced{u.Serves, u.Provider, u.Model})
+			continue
+		}
+		item := Item{u, rates, rates.amount(u)}
+		c.Items = append(c.Items, item)
+		c.Amount += item.Amount
+	}
+}
+
+// ByService returns the amounts by what was served: asr, llm, tts and trunk.
+func (c *Cost) ByService() map[string]Amount {
+	all := map[string]Amount{}
+	for _, item := range c.Items {
+		all[item.Serves] += item.Amount
+	}
+	if c.Trunk != nil {
+		all["trunk"] += c.Trunk.Amount
+	}
+	return all
 }
 
 func (c *Cost) addUnpriced(u Unpriced) {

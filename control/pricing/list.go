@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"fmt"
 	"math/big"
+	"slices"
 	"strings"
 )
 
@@ -104,6 +105,9 @@ func (r *Rates) fields() []**Amount {
 		&r.PerMinute, &r.PerMillionCharacters, &r.PerMillionPromptTokens, &r.PerMillionCachedTokens, &r.PerMillionCompletionTokens,
 	}
 }
+
+// Prices returns all prices, those of the operator first.
+func (l *List) Prices() []Price { return slices.Concat(l.own, l.prices) }
 
 // find returns the rates for a provider's model. Prices of the operator override built-in prices. Among several
 // matches, the price of one endpoint comes before that of a kind, an exact model name before a prefix, and a longer

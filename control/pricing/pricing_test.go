@@ -158,3 +158,29 @@ func TestExtendRefusesBadFiles(t *testing.T) {
 		}
 	}
 }
+
+// TestBuiltIn: the default models of the clients whose prices are public have one.
+func TestBuiltIn(t *testing.T) {
+	kinds := map[string]pricing.Endpoint{}
+	for _, kind := range []string{"openai", "responses", "anthropic", "gemini", "deepgram", "assemblyai", "azure", "elevenlabs"} {
+		kinds[kind] = pricing.Endpoint{Kind: kind}
+	}
+	l, err := pricing.BuiltIn(kinds)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := l.Cost([]pipeline.EngineUsage{
+		{Serves: "llm", Provider: "openai"}, {Serves: "llm", Provider: "openai", Model: "gpt-4.1-mini-2025-04-14"},
+		{Serves: "llm", Provider: "responses"}, {Serves: "llm", Provider: "anthropic"}, {Serves: "llm", Provider: "gemini"},
+		{Serves: "asr", Provider: "openai"}, {Serves: "asr", Provider: "deepgram"}, {Serves: "asr", Provider: "assemblyai"},
+		{Serves: "asr", Provider: "azure"}, {Serves: "tts", Provider: "azure"}, {Serves: "tts", Provider: "elevenlabs"},
+	}, nil)
+	if len(c.Unpriced) > 0 || len(c.Items) != 11 {
+		t.Errorf("%+v", c)
+	}
+	for _, p := range l.Prices() {
+		if p.Source == "" && p.Kind != "fake" && p.Kind != "espeak" {
+			t.Errorf("no source: %+v", p)
+		}
+	}
+}

@@ -8,8 +8,10 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/pricing"
 	"github.com/parley-voice/parley/pipeline"
 )
@@ -63,4 +65,68 @@ func (r *CallRow) setCost(c pricing.Cost) (err error) {
 	r.CostNano = (*int64)(&c.Amount)
 	r.Cost, err = json.Marshal(c)
 	return err
+}
+
+// Costs changes the usage and the cost of ended calls.
+type Costs struct {
+	Pool   *pgxpool.Pool
+	Prices *pricing.List
+	// Observe receives the cost that was added to a call; may be nil.
+	Observe func(pricing.Cost)
+}
+
+// AddUsage adds usage after the end of a call, priced by the present list.
+func (k *Costs) AddUsage(ctx context.Context, callID string, usage []pipeline.EngineUsage) error {
+	if len(usage) == 0 {
+		return nil
+	}
+	err := db.Tx(ctx, k.Pool, func(tx pgx.Tx) error {
+		var before []pipeline.EngineUsage
+		var cost *pricing.Cost
+		err := tx.QueryRow(ctx, "SELECT coalesce(usage, '[]'), costs FROM calls WHERE id = $1 FOR UPDATE", callID).Scan(&before, &cost)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil // deleted
+		}
+		if err != nil {
+			return err
+		}
+		var sum pipeline.UsageMeter
+		for _, u := range append(before, usage...) {
+			sum.Add(u)
+		}
+		if cost == nil { // of an earlier release
+			_, err = tx.Exec(ctx, "UPDATE calls SET usage = $2 WHERE id = $1", callID, sum.Total())
+			return err
+		}
+		k.Prices.Add(cost, usage)
+		_, err = tx.Exec(ctx, "UPDATE calls SET usage = $2, costs = $3, cost_nano = $4 WHERE id = $1", callID, sum.Total(), cost, cost.Amount)
+		return err
+	})
+	if err == nil && k.Observe != nil {
+		k.Observe(k.Prices.Cost(usage, nil))
+	}
+	return db.Wrap(err, "usage of call "+callID)
+}
+
+// SetLate sets usage and cost of a call that had ended before its result was known.
+func (k *Costs) SetLate(ctx context.Context, tx pgx.Tx, callID string, f control.CallResult) error {
+	cost, err := endCost(ctx, tx, k.Prices, callID, &f)
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, "UPDATE calls SET usage = $2, costs = $3, cost_nano = $4 WHERE id = $1", callID, f.Usage, cost, cost.Amount)
+	return db.Wrap(err, "cost of call "+callID)
+}
+
+// Cost returns the cost of a call; the zero Cost if it has none.
+func (k *Costs) Cost(ctx context.Context, callID string) (pricing.Cost, error) {
+	var cost *pricing.Cost
+	err := k.Pool.QueryRow(ctx, "SELECT costs FROM calls WHERE id = $1", callID).Scan(&cost)
+	if errors.Is(err, pgx.ErrNoRows) || err == nil && cost == nil {
+		return pricing.Cost{}, nil
+	}
+	if err != nil {
+		return pricing.Cost{}, fmt.Errorf("cost of call %s: %w", callID, err)
+	}
+	return *cost, nil
 }

@@ -2,12 +2,15 @@ package store_test
 
 import (
 	"encoding/json"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/db/dbtest"
 	"github.com/parley-voice/parley/control/pricing"
+	"github.com/parley-voice/parley/control/store"
+	"github.com/parley-voice/parley/pipeline"
 )
 
 func prices(t *testing.T) *pricing.List {
@@ -130,5 +133,52 @@ func TestCostOfWebCall(t *testing.T) {
 	}
 	if nano := dbtest.Value[int64](t, b.db, "SELECT cost_nano FROM calls WHERE trunk_id = '' AND costs ->> 'trunk' IS NULL"); nano != 0 {
 		t.Error(nano)
+	}
+}
+
+// TestAddUsage: the analysis of a call adds to its usage and cost; retries are summed.
+func TestAddUsage(t *testing.T) {
+	b := newFixture(t, 10, 100, "a")
+	b.store.Prices = prices(t)
+	var observed []pricing.Amount
+	costs := &store.Costs{Pool: b.db.Pool, Prices: b.store.Prices, Observe: func(c pricing.Cost) { observed = append(observed, c.Amount) }}
+	id := b.order("a", 1)[0]
+	c := b.claim("n1")
+	b.advance(c, control.Answered)
+	begin := time.Now()
+	err := b.store.Finish(t.Context(), c.Lease, control.CallResult{
+		Status: control.Ended, AnsweredAt: begin, EndedAt: begin, Recording: control.RecordingNone,
+		Usage: json.RawMessage(`[{"serves":"llm","provider":"fake","requests":1,"prompt_tokens":10,"completion_tokens":1}]`),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	more := []pipeline.EngineUsage{{Serves: "llm", Purpose: pipeline.ForAnalysis, Provider: "fake", Requests: 1, PromptTokens: 100, CompletionTokens: 10}}
+	other := []pipeline.EngineUsage{{Serves: "llm", Purpose: pipeline.ForAnalysis, Provider: "other", Requests: 1, PromptTokens: 100}}
+	for _, usage := range [][]pipeline.EngineUsage{more, more, other, nil} {
+		if err := costs.AddUsage(t.Context(), id, usage); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var usage []pipeline.EngineUsage
+	if err := json.Unmarshal(b.call(id).Usage, &usage); err != nil || len(usage) != 3 || usage[1].PromptTokens != 200 || usage[1].Requests != 2 {
+		t.Errorf("%+v, %v", usage, err)
+	}
+	const want = 2_000_000 + 2*20_000_000
+	cost, err := costs.Cost(t.Context(), id)
+	if err != nil || cost.Amount != want || len(cost.Unpriced) != 2 || cost.Unpriced[1].Provider != "other" {
+		t.Errorf("%+v, %v, want %d", cost, err, want)
+	}
+	if nano := dbtest.Value[int64](t, b.db, "SELECT cost_nano FROM calls WHERE id = $1", id); nano != want {
+		t.Errorf("%d, want %d", nano, want)
+	}
+	if !slices.Equal(observed, []pricing.Amount{20_000_000, 20_000_000, 0}) {
+		t.Errorf("observed %v", observed)
+	}
+	if none, err := costs.Cost(t.Context(), "call_none"); err != nil || none.Amount != 0 {
+		t.Errorf("%+v, %v", none, err)
+	}
+	if err := costs.AddUsage(t.Context(), "call_none", more); err != nil {
+		t.Error(err)
 	}
 }

@@ -63,12 +63,12 @@ func (a *Agent) Warnings(e pipeline.Engines) []string {
 	)
 }
 
-// Model returns the model of an engine for use outside calls.
-func (a *Agent) Model(e pipeline.Engine) (pipeline.Model, error) {
+// Model returns the model of an engine for use outside calls. The meter receives its usage; it may be nil.
+func (a *Agent) Model(e pipeline.Engine, meter *pipeline.UsageMeter) (pipeline.Model, error) {
 	if err := provider.CheckEngine("speech.llm", e, a.Models); err != nil {
 		return nil, err
 	}
-	return a.Guards.BackgroundModel(a.Models, e, nil), nil
+	return a.Guards.BackgroundModel(a.Models, e, meter), nil
 }
 
 // Talk holds the conversation on leg until the leg ends, ctx is done or the agent leaves.
