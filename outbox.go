@@ -26,10 +26,10 @@ func (srv *server) endSteps(shown callview.View) []control.Step {
 			Recorder: srv.outcomes, Calls: srv.store, Observe: func(o retry.Outcome) { srv.metrics.CountDial(string(o)) },
 		}, AnyNode: true},
 		{Name: "recording", Handler: srv.spool},
-		{Name: "metrics", Handler: srv.metrics.CallCounter(srv.costs)},
+		{Name: "metrics", Handler: srv.metrics.CallCounter(srv.costs())},
 		{Name: "webhook", Handler: notify(webhook.CallEnded)},
 		{
-			Name: "analysis", Handler: &analysis.Analyst{Calls: srv.store, Model: srv.agent.Model, Usage: srv.costs, Log: srv.log},
+			Name: "analysis", Handler: &analysis.Analyst{Calls: srv.store, Model: srv.agent.Model, Usage: srv.costs(), Log: srv.log},
 			Lane: control.SlowLane, ConversationOnly: true,
 		},
 		{

@@ -54,7 +54,6 @@ type server struct {
 	log     *slog.Logger
 	db      *db.DB
 	store   *store.Store
-	costs   *store.Costs
 	live    *control.Live
 	keys    *idempotency.Keys
 	limiter *apikeys.Limiter
@@ -135,9 +134,13 @@ func (srv *server) openDatabase(ctx context.Context) error {
 	srv.store = &store.Store{
 		Pool: srv.db.Pool, Dial: srv.db.DialPool, Egress: reach, HTTPClient: reach.Client(), Prices: prices,
 	}
-	srv.costs = &store.Costs{Pool: srv.db.Pool, Prices: prices, Observe: srv.metrics.CountCost}
 	srv.keys = &idempotency.Keys{Pool: srv.db.Pool}
 	return nil
+}
+
+// costs returns the store of costs that become known after calls have ended.
+func (srv *server) costs() *store.Costs {
+	return &store.Costs{Pool: srv.db.Pool, Prices: srv.store.Prices, Observe: srv.metrics.CountCost}
 }
 
 // makeDataDir creates the folder if it is missing. Mode 0711, whatever the umask: the Postgres
@@ -245,7 +248,7 @@ func (srv *server) openControl(ctx context.Context) error {
 	}
 	srv.openDNC()
 	queue := srv.openCampaigns(at)
-	ledger := &outcome.LateRecorder{AttemptStore: srv.store, Outcomes: srv.outcomes, Costs: srv.costs}
+	ledger := &outcome.LateRecorder{AttemptStore: srv.store, Outcomes: srv.outcomes, Costs: srv.costs()}
 	srv.failover.Attempts = ledger
 	srv.node = &control.Node{
 		ID: at, Queue: queue, Lease: srv.config.Lease, Batch: srv.load.Batch, Log: srv.log,

@@ -83,7 +83,9 @@ func (m *UsageMeter) Total() []EngineUsage {
 	defer m.mu.Unlock()
 	all := slices.Clone(m.all)
 	slices.SortFunc(all, func(a, b EngineUsage) int {
-		return cmp.Or(cmp.Compare(a.Serves, b.Serves), cmp.Compare(a.Provider, b.Provider), cmp.Compare(a.Model, b.Model), cmp.Compare(a.Purpose, b.Purpose))
+		return cmp.Or(
+			cmp.Compare(a.Serves, b.Serves), cmp.Compare(a.Provider, b.Provider), cmp.Compare(a.Model, b.Model), cmp.Compare(a.Purpose, b.Purpose),
+		)
 	})
 	return all
 }

@@ -97,7 +97,9 @@ func (a *Analyst) addUsage(ctx context.Context, callID string, meter *pipeline.U
 }
 
 // analyze asks the model, unless the callee said nothing.
-func (a *Analyst) analyze(ctx context.Context, c control.Call, d agents.Definition, lines []pipeline.Line, meter *pipeline.UsageMeter) (json.RawMessage, error) {
+func (a *Analyst) analyze(
+	ctx context.Context, c control.Call, d agents.Definition, lines []pipeline.Line, meter *pipeline.UsageMeter,
+) (json.RawMessage, error) {
 	out := emptyResult(d.Analysis)
 	if slices.ContainsFunc(lines, func(l pipeline.Line) bool { return l.Role == pipeline.RoleCaller && l.Text != "" }) {
 		answer, err := a.ask(ctx, question(d, agents.Fill(d.Prompt, d.Values(c.Name, c.Variables)), lines), d.Speech.LLM, meter)
