@@ -95,6 +95,7 @@ func (s *Server) Handler() (http.Handler, error) {
 	v1("/v1/campaigns/{id}/pause", map[string]keyed{"POST": k.Pause})
 	v1("/v1/campaigns/{id}/resume", map[string]keyed{"POST": k.Resume})
 	v1("/v1/campaigns/{id}/cancel", map[string]keyed{"POST": k.Cancel})
+	v1("/v1/campaigns/{id}/budget", map[string]keyed{"POST": k.SetBudget})
 	v1("/v1/campaigns/{id}/calls", map[string]keyed{"POST": k.Add})
 	v1("/v1/campaigns/{id}/progress", map[string]keyed{"GET": k.Progress})
 	v1("/v1/contacts/withdraw", map[string]keyed{"POST": k.Withdraw})

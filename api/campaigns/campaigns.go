@@ -176,6 +176,21 @@ func (c *Campaigns) Cancel(w http.ResponseWriter, r *http.Request, key apikeys.K
 	})
 }
 
+// SetBudget answers POST /v1/campaigns/{id}/budget.
+func (c *Campaigns) SetBudget(w http.ResponseWriter, r *http.Request, key apikeys.Key) error {
+	body, err := schema.Read(w, r)
+	if err != nil {
+		return err
+	}
+	budget, err := c.Schemas.Budget(body)
+	if err != nil {
+		return err
+	}
+	return c.answer(w, r, false, func(id string) (service.Status, error) {
+		return c.Service.SetBudget(r.Context(), key.OrgID, id, who(r, key), budget)
+	})
+}
+
 // answer applies a transition to the campaign of the path and returns it.
 func (c *Campaigns) answer(w http.ResponseWriter, r *http.Request, checked bool, do func(id string) (service.Status, error)) error {
 	s, err := id(r)

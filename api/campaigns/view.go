@@ -7,6 +7,7 @@ import (
 	"github.com/parley-voice/parley/campaigns/launchcheck"
 	"github.com/parley-voice/parley/campaigns/service"
 	"github.com/parley-voice/parley/control/callview"
+	"github.com/parley-voice/parley/control/pricing"
 )
 
 // A shortView is a campaign in a list. Every key is always present.
@@ -26,6 +27,7 @@ type shortView struct {
 	CallStrategy   string           `json:"call_strategy"`
 	Classification string           `json:"classification"`
 	CreatedAt      callview.Epoch   `json:"created_at"`
+	Budget         *pricing.Amount  `json:"budget"` // nil for no limit
 }
 
 type campaignView struct {
@@ -79,13 +81,17 @@ type importIssues struct {
 }
 
 func summarize(c campaigns.Campaign) shortView {
-	return shortView{
+	v := shortView{
 		CampaignID: c.ID, Status: c.Status, CreatedVia: c.CreatedVia, LaunchedVia: c.LaunchedVia, Name: c.Name, AgentID: c.AgentName,
 		Timezone: c.Timezone, TimezoneSource: c.TimezoneSource, StartsAt: callview.Epoch(c.StartsAt), EndsAt: callview.Epoch(c.EndsAt),
 		Open:           c.Open,
 		CallsPerMinute: c.CallsPerMinute, CallStrategy: string(c.Retry.Strategy), Classification: string(c.Classification),
 		CreatedAt: callview.Epoch(c.CreatedAt),
 	}
+	if c.Budget > 0 {
+		v.Budget = &c.Budget
+	}
+	return v
 }
 
 // viewCampaign renders a campaign, with the launch checks if checked is set.

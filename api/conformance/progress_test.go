@@ -16,6 +16,7 @@ func TestProgress(t *testing.T) {
 		{5, "suppressed_reasons counts suppressed contacts; do-not-call matches are counted at launch and mid-campaign", suppressedReasons},
 		{6, "pace and counters are reported", paceAndCounters},
 		{7, "an unknown campaign returns 404 campaign_not_found", progressUnknown},
+		{8, "a campaign without money left keeps its contacts ready; POST budget changes and removes the budget", budgetOfCampaign},
 	})
 }
 
@@ -151,4 +152,37 @@ func progressUnknown(t *testing.T, s *service) {
 	for _, id := range []string{"cmp_00000000000000000000000000", "x", "%00"} {
 		wantError(t, o.do(t, "GET", "/v1/campaigns/"+id+"/progress", ""), 404, "campaign_not_found")
 	}
+}
+
+func budgetOfCampaign(t *testing.T, s *service) {
+	o := usOrganization(t, s)
+	wantError(t, o.create(t, "zero", oneRow, `"budget":0`), 422, "campaign_spec_invalid")
+	c := o.campaign(t, oneRow, confirmed, `"budget":1.5`)
+	if c["budget"] != 1.5 {
+		t.Errorf("budget %v", c["budget"])
+	}
+	at := fmt.Sprintf("/v1/campaigns/%v", c["campaign_id"])
+	hasMembers(t, o.progress(t, c)["budget"].(map[string]any),
+		map[string]any{"limit": 1.5, "spent": 0, "in_progress": 0, "left": 1.5, "expected_per_call": 0.075})
+	const spend = "INSERT INTO cost_tallies (owner, slot, cost_nano) VALUES ($1, '-infinity', 1500000000)"
+	if _, err := o.s.db.Pool.Exec(t.Context(), spend, c["campaign_id"]); err != nil {
+		t.Fatal(err)
+	}
+	p := o.progress(t, c)
+	hasMembers(t, p["budget"].(map[string]any), map[string]any{"spent": 1.5, "left": 0})
+	if limited := p["pace"].(map[string]any)["limited_by"].([]any); p["ready"] == 1.0 && (len(limited) == 0 || limited[0] != "campaign_budget_exceeded") {
+		t.Errorf("limited by %v", limited)
+	}
+	for _, body := range []string{`{}`, `{"budget":"2"}`} {
+		wantError(t, o.do(t, "POST", at+"/budget", body), 422, "invalid_request")
+	}
+	wantError(t, o.do(t, "POST", at+"/budget", `{"budget":-1}`), 422, "campaign_spec_invalid")
+	hasMembers(t, o.do(t, "POST", at+"/budget", `{"budget":4}`).want(t, 200).object(t), map[string]any{"budget": 4})
+	hasMembers(t, o.progress(t, c)["budget"].(map[string]any), map[string]any{"limit": 4, "left": 2.5})
+	o.do(t, "POST", at+"/budget", `{"budget":null}`).want(t, 200)
+	if got := o.do(t, "GET", at, "").want(t, 200).object(t)["budget"]; got != nil || o.progress(t, c)["budget"] != nil {
+		t.Errorf("budget %v", got)
+	}
+	o.do(t, "POST", at+"/cancel", "").want(t, 200)
+	wantError(t, o.do(t, "POST", at+"/budget", `{"budget":4}`), 409, "campaign_transition_invalid")
 }

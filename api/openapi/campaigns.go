@@ -11,11 +11,7 @@ func campaignPaths() map[string]*huma.PathItem {
 	one := []*huma.Param{{Name: "id", In: "path", Required: true, Schema: &huma.Schema{Type: huma.TypeString}, Example: campaignID}}
 	missing := map[int]string{404: "campaign_not_found"}
 	move := func(id, summary, description string, codes string) *huma.PathItem {
-		return &huma.PathItem{Post: &huma.Operation{
-			OperationID: id, Tags: []string{"campaigns"}, Summary: summary, Description: description, Parameters: one,
-			Responses: refusals(map[string]*huma.Response{"200": success("The campaign", movedCampaign())},
-				map[int]string{404: "campaign_not_found", 409: codes}),
-		}}
+		return movePath(one, id, summary, description, codes)
 	}
 	return with(contactPaths(one, missing), map[string]*huma.PathItem{
 		"/v1/campaigns": {
@@ -70,12 +66,31 @@ func campaignPaths() map[string]*huma.PathItem {
 		"/v1/campaigns/{id}/resume": move("resume-campaign", "Resume a paused campaign", "", "launch_blocked, campaign_transition_invalid"),
 		"/v1/campaigns/{id}/cancel": move("cancel-campaign", "Cancel a campaign permanently",
 			"Active calls continue.", "campaign_transition_invalid"),
+		"/v1/campaigns/{id}/budget": budgetPath(one),
 		"/v1/imports/{id}": {Get: &huma.Operation{
 			OperationID: "get-import", Tags: []string{"campaigns"}, Summary: "Read an import",
 			Parameters: []*huma.Param{{Name: "id", In: "path", Required: true, Schema: &huma.Schema{Type: huma.TypeString}, Example: importID}},
 			Responses:  refusals(map[string]*huma.Response{"200": success("The list", listOfRows())}, map[int]string{404: "import_not_found"}),
 		}},
 	})
+}
+
+func movePath(one []*huma.Param, id, summary, description, codes string) *huma.PathItem {
+	return &huma.PathItem{Post: &huma.Operation{
+		OperationID: id, Tags: []string{"campaigns"}, Summary: summary, Description: description, Parameters: one,
+		Responses: refusals(map[string]*huma.Response{"200": success("The campaign", movedCampaign())},
+			map[int]string{404: "campaign_not_found", 409: codes}),
+	}}
+}
+
+func budgetPath(one []*huma.Param) *huma.PathItem {
+	return &huma.PathItem{Post: &huma.Operation{
+		OperationID: "set-campaign-budget", Tags: []string{"campaigns"}, Summary: "Set the budget of a campaign", Parameters: one,
+		Description: "Active calls continue. A campaign that waits for its budget continues when it is raised.",
+		RequestBody: bodyOf("Budget", map[string]any{"budget": 250}),
+		Responses: refusals(map[string]*huma.Response{"200": success("The campaign", movedCampaign())},
+			map[int]string{404: "campaign_not_found", 409: "campaign_transition_invalid", 422: "invalid_request, campaign_spec_invalid"}),
+	}}
 }
 
 func campaignFilters() []*huma.Param {
@@ -98,6 +113,7 @@ func shortCampaign() map[string]any {
 		"launched_via": "api", "name": "Spring renewals", "agent_id": "demo",
 		"timezone": "America/New_York", "timezone_source": "organization", "starts_at": nil, "ends_at": nil, "accepts_call_additions": false,
 		"calls_per_minute": 20, "call_strategy": "standard", "classification": "marketing", "created_at": 1795222586.123,
+		"budget": 250,
 	}
 }
 

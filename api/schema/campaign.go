@@ -21,6 +21,7 @@ type Campaign struct {
 	_              struct{}         `additionalProperties:"true" json:"-"`
 	Name           string           `doc:"1 to 80 characters" example:"Spring renewals" json:"name"`
 	AgentID        string           `doc:"Name of the agent" example:"demo" json:"agent_id"`
+	Budget         *float64         `doc:"Most that its calls may cost, in the currency of the price list; null means no limit" example:"250" json:"budget,omitempty" nullable:"true"`
 	CallsPerMinute float64          `doc:"One of 1, 2, 5, 10, 20, 30, 60, 100, 200" example:"20" json:"calls_per_minute"`
 	PlannedCalls   []map[string]any `doc:"Rows of phone, name, variables, timezone, external_id, language, priority, not_before, not_after, state, zip, consent_at, metadata" json:"planned_calls,omitempty" nullable:"true"`
 	StartsAt       *float64         `doc:"Epoch seconds; null means now" json:"starts_at,omitempty" nullable:"true"`
@@ -73,6 +74,19 @@ type Launch struct {
 	DNC         *string      `doc:"block or skip" json:"dnc,omitempty" nullable:"true"`
 }
 
+// A Budget is the body of POST /v1/campaigns/{id}/budget.
+type Budget struct {
+	_      struct{} `additionalProperties:"true" json:"-"`
+	Budget *float64 `doc:"Most that the calls of the campaign may cost, in the currency of the price list; null means no limit" json:"budget" nullable:"true"`
+}
+
+// Budget reads the body of POST /v1/campaigns/{id}/budget.
+func (s *Set) Budget(b *Body) (*float64, error) {
+	var x Budget
+	err := s.Check(b, "Budget", &x)
+	return x.Budget, err
+}
+
 // CampaignOrder reads the body of POST /v1/campaigns.
 func (s *Set) CampaignOrder(b *Body) (service.CreateRequest, error) {
 	var c Campaign
@@ -83,7 +97,7 @@ func (s *Set) CampaignOrder(b *Body) (service.CreateRequest, error) {
 		Name: c.Name, Agent: c.AgentID, CallsPerMinute: c.CallsPerMinute, StartsAt: epoch(c.StartsAt), EndsAt: epoch(c.EndsAt),
 		Timezone: or(c.Timezone), Strategy: or(c.CallStrategy), Duplicates: or(c.Duplicates), Classification: or(c.Classification),
 		ContactTimezone: or(c.ContactZone), TrunkID: or(c.TrunkID), RouteID: or(c.RouteID), From: or(c.FromNumber),
-		Open: or(c.Open), DNC: or(c.DNC),
+		Open: or(c.Open), DNC: or(c.DNC), Budget: c.Budget,
 	}}
 	for _, row := range c.WorkingHours {
 		shift := campaigns.Shift{Start: row.Start, End: row.End}

@@ -32,6 +32,7 @@ func NewSet() *Set {
 	s.reg.Schema(reflect.TypeFor[WebCall](), true, "WebCall")
 	s.reg.Schema(reflect.TypeFor[Campaign](), true, "Campaign")
 	s.reg.Schema(reflect.TypeFor[Launch](), true, "Launch")
+	s.reg.Schema(reflect.TypeFor[Budget](), true, "Budget")
 	s.reg.Schema(reflect.TypeFor[Calls](), true, "Calls")
 	s.reg.Schema(reflect.TypeFor[Withdrawal](), true, "Withdrawal")
 	// Integers may be written as 60.0, which encoding/json rejects for an int; so the

@@ -36,6 +36,7 @@ type CreateCampaign struct {
 	Name            string    `help:"Name of the campaign."`
 	Agent           string    `help:"Name of the agent."`
 	Pace            int       `help:"Calls per minute: 1, 2, 5, 10, 20, 30, 60, 100 or 200."`
+	Budget          float64   `help:"Most that the calls may cost, in the currency of the price list; default: no limit."`
 	Timezone        string    `help:"IANA time zone; default: the organization's."`
 	StartsAt        time.Time `help:"Start; default: now." placeholder:"2006-01-02T15:04:05Z"`
 	EndsAt          time.Time `help:"End." placeholder:"2006-01-02T15:04:05Z"`
@@ -74,6 +75,7 @@ func (c CreateCampaign) spec() (map[string]any, error) {
 	put("name", c.Name != "", c.Name)
 	put("agent_id", c.Agent != "", c.Agent)
 	put("calls_per_minute", c.Pace != 0, c.Pace)
+	put("budget", c.Budget != 0, c.Budget)
 	put("timezone", c.Timezone != "", c.Timezone)
 	put("starts_at", !c.StartsAt.IsZero(), c.StartsAt.Unix())
 	put("ends_at", !c.EndsAt.IsZero(), c.EndsAt.Unix())

@@ -13,6 +13,7 @@ import (
 	"github.com/parley-voice/parley/campaigns/store"
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/control/pricing"
 )
 
 // Get returns the status of a campaign with the current launch checks.
@@ -159,6 +160,40 @@ func (svc *Service) Resume(ctx context.Context, orgID, id string, who Actor) (St
 			return err
 		}
 		return svc.Store.AddLog(ctx, tx, c, who.entry(store.WasResumed, "", now))
+	})
+	return st, err
+}
+
+// SetBudget sets the budget of a campaign that is not over; nil removes it. Calls in progress continue.
+func (svc *Service) SetBudget(ctx context.Context, orgID, id string, who Actor, units *float64) (Status, error) {
+	var budget pricing.Amount
+	if units != nil {
+		if err := campaigns.CheckBudget(*units); err != nil {
+			return Status{}, err
+		}
+		budget = pricing.Round(*units)
+	}
+	var st Status
+	err := db.Tx(ctx, svc.Pool, func(tx pgx.Tx) error {
+		c, err := svc.lockCampaign(ctx, tx, orgID, id)
+		if err != nil {
+			return err
+		}
+		if c.Status.IsOver() {
+			return errTransition(c, "given a budget")
+		}
+		if c.Budget != budget {
+			c.Budget, c.UpdatedAt = budget, svc.now().UTC()
+			err = svc.Store.SaveBudget(ctx, tx, c)
+			if err == nil {
+				err = svc.Store.AddLog(ctx, tx, c, who.entry(store.BudgetSet, budget.String(), c.UpdatedAt))
+			}
+			if err != nil {
+				return err
+			}
+		}
+		st, _, err = svc.status(ctx, tx, c, launchcheck.Reading, checkInput{}, svc.now())
+		return err
 	})
 	return st, err
 }

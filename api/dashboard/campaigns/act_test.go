@@ -187,3 +187,30 @@ func TestReopen(t *testing.T) {
 		t.Errorf("%s", page.Text())
 	}
 }
+
+// TestBudget: an operator sets the budget of a campaign and sees its use.
+func TestBudget(t *testing.T) {
+	h := dashtest.New(t)
+	id := h.Furnish(t, "sales")["campaigns"]
+	b := h.SignIn(t, "oscar")
+	if text := b.Get("campaigns/" + id).Text(); strings.Contains(text, "In progress (expected)") {
+		t.Errorf("a campaign without a budget: %s", text)
+	}
+	h.Exec(t, "INSERT INTO cost_tallies (owner, slot, cost_nano) VALUES ($1, '-infinity', 2500000000)", id)
+	if a := b.Post("campaigns/"+id+"/budget", "budget", "0"); a.Status != http.StatusUnprocessableEntity {
+		t.Errorf("a budget of 0: %d", a.Status)
+	}
+	if text := b.Follow("campaigns/"+id+"/budget", "budget", "10.5").Text(); !strings.Contains(text, "Budget saved.") || !strings.Contains(text, "2.50 of 10.50 spent") {
+		t.Errorf("the campaign: %s", text)
+	}
+	if n := h.Count(t, "SELECT count(*) FROM campaign_log WHERE action = 'budget_set' AND detail = '10.5'"); n != 1 {
+		t.Errorf("%d log entries", n)
+	}
+	if a := b.Get("campaigns/" + id + "/budget"); !strings.Contains(a.Body, `value="10.5"`) {
+		t.Errorf("the form: %s", a.Text())
+	}
+	b.Follow("campaigns/"+id+"/budget", "budget", "")
+	if n := h.Count(t, "SELECT count(*) FROM campaigns WHERE id = $1 AND budget_nano IS NULL", id); n != 1 {
+		t.Error("the budget is not removed")
+	}
+}

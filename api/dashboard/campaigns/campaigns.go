@@ -53,6 +53,7 @@ func (c *Campaigns) Module() (ui.Module, error) {
 			{Path: "campaigns/{id}/reopen", Submit: c.reopen},
 			{Path: "campaigns/{id}/rescreen", Submit: c.rescreen, Timeout: listTimeout},
 			{Path: "campaigns/{id}/cancel", Show: c.askCancel, Submit: c.cancel},
+			{Path: "campaigns/{id}/budget", Show: c.askBudget, Submit: c.setBudget},
 			{Path: "campaigns/{id}/calls", Show: c.askCalls, Submit: c.add, NotRefilled: []string{"attest"}, MaxBytes: most, Timeout: listTimeout},
 			{Path: "imports/{id}", Show: c.imported},
 			{Path: "imports/{id}/report", Serve: c.report},

@@ -49,6 +49,7 @@ func (c *Campaigns) fields(r *ui.Request) ([]ui.Field, error) {
 			Name: "pace", Label: "Pace", Kind: ui.Select, Value: "20", Options: tiers,
 			Help: "New calls start at this pace while channels are free.",
 		},
+		budgetField(0),
 		{Name: "line", Label: "Trunk and subgroup", Kind: ui.Select, Options: lines, Group: "Trunk"},
 		{
 			Name: "from", Label: "Caller number", Optional: true, Placeholder: "+1 202 555 0100",
@@ -126,6 +127,13 @@ func spec(r *ui.Request) (campaigns.Spec, error) {
 		return s, ui.Invalid("agent", "Create an agent first, under Agents.")
 	}
 	s.CallsPerMinute, _ = strconv.ParseFloat(r.Text("pace"), 64) // 0 is rejected with other invalid paces
+	if text := r.Text("budget"); text != "" {
+		budget, err := readBudget(text)
+		if err != nil {
+			return s, err
+		}
+		s.Budget = budget
+	}
 	s.TrunkID, s.RouteID, _ = strings.Cut(r.Text("line"), " ")
 	zone := r.Zone()
 	if s.Timezone != "" {

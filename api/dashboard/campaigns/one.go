@@ -41,6 +41,7 @@ type one struct {
 	Why           why
 	Held, Left    []count
 	Outcomes      []outcome
+	Budget        *budget // nil without one
 	Hours, Pace   template.HTML
 	Dialed        int // attempts in Hours
 	Lists         []store.ImportSummary
@@ -112,6 +113,7 @@ func (c *Campaigns) show(r *ui.Request) (ui.Page, error) {
 	if !o.Over {
 		p.Actions = []ui.Link{
 			{Label: "Add numbers", Path: "campaigns/" + k.ID + "/calls"},
+			{Label: "Edit budget", Path: "campaigns/" + k.ID + "/budget"},
 			{Label: "Withdraw numbers", Path: "campaigns/withdraw"},
 			{Label: "Cancel campaign", Path: "campaigns/" + k.ID + "/cancel"},
 		}
@@ -174,6 +176,7 @@ func (c *Campaigns) progress(r *ui.Request, o *one) error {
 	o.Why = explain(k, o.Progress, o.Blockers)
 	o.Held, o.Left = counts(o.Progress.HeldReasons, held), counts(o.Progress.SuppressedReasons, suppressed)
 	o.Outcomes, o.Tiles = outcomes(o.Progress.Counters), tiles(o.Progress)
+	o.Budget = budgetOf(o.Progress)
 	if !o.Over {
 		dials, fault := c.API.Store.Attempts.PerMinute(r.Context(), r.DB(), k.ID, paceMinutes, now)
 		if fault != nil {

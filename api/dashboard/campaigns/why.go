@@ -99,6 +99,8 @@ func running(k campaigns.Campaign, p progress.Progress) why {
 var limits = map[control.Code]struct{ says, do string }{ //nolint:gochecknoglobals // read-only table
 	control.CodeSubgroupConcurrency: {"all channels of its subgroup are in use", "See Live. The next call starts when one is free."},
 	control.CodeSubgroupRate:        {"its subgroup reached its calls per minute", "See Live. The next call starts when the limit allows."},
+	control.CodeCampaignBudget:      {"the budget allows no further call", "Raise the budget to continue."},
+	control.CodeOrganizationBudget:  {"the organization reached its monthly limit of cost", "An owner can raise it in Settings."},
 	control.CodeOrganizationLimit:   {"the organization reached its daily limit", "An owner can raise it in Settings."},
 }
 

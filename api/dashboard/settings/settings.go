@@ -141,7 +141,12 @@ func fields(o apply.Organization) []ui.Field {
 			Optional: true, Min: "0", Help: "Leave empty for no limit.",
 		},
 		most("limits.daily_minutes", "Conversation", "minutes", ui.FormatInt(o.Limits.DailyMinutes)),
-		most("limits.daily_cost", "Cost", "at trunk rates", ui.FormatFloat(o.Limits.DailyCost)),
+		most("limits.daily_cost", "Cost", "of providers and trunks", ui.FormatFloat(o.Limits.DailyCost)),
+		{
+			Group: "Monthly limit", Name: "limits.monthly_cost", Label: "Cost", Kind: ui.Number, Value: ui.FormatFloat(o.Limits.MonthlyCost),
+			Optional: true, Min: "0", Unit: "of providers and trunks",
+			Help: "When it is used up, no new call starts; calls in progress continue. Leave empty for no limit.",
+		},
 	}, retentionFields(*o.Retention))
 }
 
@@ -231,12 +236,16 @@ func readForm(r *ui.Request) (apply.Organization, error) {
 		}
 		o.CallingWindow.Days = append(o.CallingWindow.Days, n)
 	}
-	if text := r.Text("limits.daily_cost"); text != "" {
+	for name, to := range map[string]*float64{"limits.daily_cost": &o.Limits.DailyCost, "limits.monthly_cost": &o.Limits.MonthlyCost} {
+		text := r.Text(name)
+		if text == "" {
+			continue
+		}
 		cost, err := strconv.ParseFloat(text, 64)
 		if err != nil {
-			wrong = ui.Invalid("limits.daily_cost", "Enter a number, or leave empty.")
+			wrong = ui.Invalid(name, "Enter a number, or leave empty.")
 		}
-		o.Limits.DailyCost = cost
+		*to = cost
 	}
 	return o, wrong
 }

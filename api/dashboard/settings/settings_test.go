@@ -25,7 +25,7 @@ func form(pairs ...string) []string {
 	fields := map[string]string{
 		"timezone": "America/Chicago", "calling_window.start": "10:00", "calling_window.end": "18:30", "frequency_caps.enabled": "on", "frequency_caps.daily": "2",
 		"frequency_caps.rolling_7d": "", "individual_dnc": "off", "disclosures.enabled": "off", "disclosures.agent": "", "disclosures.organization": "Acme",
-		"limits.daily_calls": "500", "limits.daily_minutes": "", "limits.daily_cost": "12.5", "retention.recordings_days": "30", "retention.transcripts_days": "", "retention.calls_days": "",
+		"limits.daily_calls": "500", "limits.daily_minutes": "", "limits.daily_cost": "12.5", "limits.monthly_cost": "300", "retention.recordings_days": "30", "retention.transcripts_days": "", "retention.calls_days": "",
 	}
 	for i := 0; i+1 < len(pairs); i += 2 {
 		fields[pairs[i]] = pairs[i+1]
@@ -47,7 +47,7 @@ func TestSettings(t *testing.T) {
 		t.Errorf("%+v, %v", o, err)
 	}
 	c, err := apply.Current(t.Context(), h.DB.Pool, h.Acme)
-	if err != nil || c.Limits.DailyCost != 12.5 || c.Retention.Recordings != 30 || *c.IndividualDNC != "off" || *c.Disclosures.Enabled || c.Disclosures.Organization != "Acme" {
+	if err != nil || c.Limits.DailyCost != 12.5 || c.Limits.MonthlyCost != 300 || c.Retention.Recordings != 30 || *c.IndividualDNC != "off" || *c.Disclosures.Enabled || c.Disclosures.Organization != "Acme" {
 		t.Errorf("%+v, %v", c, err)
 	}
 	b.Follow("settings/edit", form("calling_window.start", "00:00", "calling_window.end", "00:00")...) // all day

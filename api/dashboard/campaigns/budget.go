@@ -1,0 +1,96 @@
+package campaigns
+
+import (
+	"html/template"
+	"strconv"
+
+	"github.com/parley-voice/parley/api/dashboard/chart"
+	"github.com/parley-voice/parley/api/dashboard/ui"
+	"github.com/parley-voice/parley/campaigns"
+	"github.com/parley-voice/parley/campaigns/progress"
+	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/pricing"
+)
+
+// budgetField asks for a budget; 0 means none.
+func budgetField(now pricing.Amount) ui.Field {
+	f := ui.Field{
+		Name: "budget", Label: "Budget", Kind: ui.Number, Optional: true, Min: "0",
+		Help: "The most that all calls may cost. When it is used up, no new call starts; calls in progress continue. Leave empty for no limit.",
+	}
+	if now > 0 {
+		f.Value = now.String()
+	}
+	return f
+}
+
+// readBudget reads a budget that is not empty.
+func readBudget(text string) (*float64, error) {
+	units, err := strconv.ParseFloat(text, 64)
+	if err != nil || campaigns.CheckBudget(units) != nil {
+		return nil, ui.Invalid("budget", "Enter an amount of more than 0, or leave empty.")
+	}
+	return &units, nil
+}
+
+// A budget is the use of a campaign's budget on its page.
+type budget struct {
+	Limit, Spent, InProgress, Left string
+	Meter                          template.HTML
+}
+
+// budgetOf returns nil without a budget.
+func budgetOf(p progress.Progress) *budget {
+	b := p.Budget
+	if b == nil {
+		return nil
+	}
+	const parts = 1000
+	used := b.Limit - b.Left
+	if b.Left == 0 || used < 0 {
+		used = b.Limit
+	}
+	text := formatCost(b.Spent) + " of " + formatCost(b.Limit) + " spent"
+	return &budget{
+		formatCost(b.Limit), formatCost(b.Spent), formatCost(b.InProgress), formatCost(b.Left),
+		chart.Meter(text, int(float64(used)/float64(b.Limit)*parts), parts),
+	}
+}
+
+// formatCost formats an amount with two decimals.
+func formatCost(a pricing.Amount) string { return strconv.FormatFloat(float64(a)/1e9, 'f', 2, 64) }
+
+func (c *Campaigns) askBudget(r *ui.Request) (ui.Page, error) {
+	k, err := c.API.Store.Get(r.Context(), r.DB(), r.Org(), r.ID(), false)
+	if err != nil {
+		return ui.Page{}, err
+	}
+	return ui.Page{
+		Template: "form.html", Title: "Budget of " + k.Name, Crumbs: crumbs(campaignLink(k)),
+		Data: r.Form(ui.Form{Submit: "Save", Cancel: r.URL("campaigns/" + k.ID), Fields: []ui.Field{budgetField(k.Budget)}}),
+	}, nil
+}
+
+func (c *Campaigns) setBudget(r *ui.Request) (ui.Result, error) {
+	back := ui.Result{To: "campaigns/" + r.ID(), Notice: "Budget saved."}
+	var units *float64
+	if text := r.Text("budget"); text != "" {
+		var err error
+		if units, err = readBudget(text); err != nil {
+			return back, err
+		}
+	}
+	before, err := c.API.Store.Get(r.Context(), r.DB(), r.Org(), r.ID(), false)
+	if err != nil {
+		return back, err
+	}
+	st, err := c.service().SetBudget(r.Context(), r.Org(), r.ID(), who(r), units)
+	if control.CodeOf(err) == control.CodeCampaignTransition {
+		back.Notice, back.Failed = "Nothing was changed: "+ui.ErrorText(err)+".", true
+		return back, nil
+	}
+	if err != nil || st.Campaign.Budget == before.Budget {
+		return back, err
+	}
+	return back, c.log(r, "budget", r.ID(), map[string]any{"budget": before.Budget}, map[string]any{"budget": st.Campaign.Budget})
+}
