@@ -32,7 +32,7 @@ var moves = map[AttemptState][]AttemptState{ //nolint:gochecknoglobals // read-o
 // CanMove reports whether an attempt may move from one state to another.
 func CanMove(from, to AttemptState) bool { return slices.Contains(moves[from], to) }
 
-// StatesBefore returns, sorted, the states from which an attempt may move to the state to.
+// StatesBefore returns the sorted list of states from which an attempt may move to a given state.
 func StatesBefore(to AttemptState) []AttemptState {
 	var from []AttemptState
 	for s, next := range moves {

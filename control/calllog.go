@@ -127,7 +127,8 @@ func (j *callLog) write(ctx context.Context) {
 	}
 }
 
-// retry writes the unwritten state lost again, if there is one. It returns the state if the write fails again.
+// retry writes a state again that could not be written before; nil means that there is none. It returns the state if
+// the write fails again.
 func (j *callLog) retry(ctx context.Context, lost *logEntry, at *logPosition) *logEntry {
 	if lost == nil || j.writeEntry(ctx, *lost, at) == nil {
 		return nil

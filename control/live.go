@@ -77,14 +77,14 @@ func (l *Live) attempts() []string {
 	return ids
 }
 
-// allHeld reports whether the node still holds leases for all attempts in asked, so that endLost would end no call.
+// allHeld reports whether the node still leases all attempts that it asked for, so that endLost would end no call.
 func (l *Live) allHeld(asked []string, held []Lease) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.lost(asked, held)) == 0
 }
 
-// endLost ends the attempts in asked whose leases are not in held.
+// endLost ends the attempts whose leases were asked for but are no longer held.
 func (l *Live) endLost(asked []string, held []Lease) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -93,7 +93,7 @@ func (l *Live) endLost(asked []string, held []Lease) {
 	}
 }
 
-// lost returns the calls of the attempts in asked whose leases are not in held. The caller holds the lock.
+// lost returns the calls whose leases were asked for but are no longer held. The caller holds the lock.
 func (l *Live) lost(asked []string, held []Lease) (all []*liveCall) {
 	epochs := map[string]int64{}
 	for _, h := range held {

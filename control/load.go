@@ -13,8 +13,8 @@ const (
 	loadWeight  = 1.0 / 32               // weight of one request in the moving mean
 )
 
-// Sizes of batches. Under load, each batch is a quarter smaller than the one before. Afterwards, each batch is one
-// item larger, because full batches at once would slow the requests again.
+// Sizes of batches. Under load, each batch is a quarter smaller than the one before. After the load, each batch is
+// one item larger than the one before, because full batches at once would slow the requests again.
 const (
 	minBatch   = 4
 	maxBatch   = 32

@@ -147,7 +147,7 @@ func (n *Node) check(ctx context.Context) (ContinuityStatus, error) {
 // checkTimeout bounds the continuity check, which may restore thousands of calls.
 const checkTimeout = 30 * time.Second
 
-// claim claims calls until the node stops. Queries use the context asking; calls run with ctx.
+// claim claims calls until the node stops. Queries use asking as their context; calls run with ctx.
 func (n *Node) claim(ctx, asking context.Context) {
 	for n.Accepting() {
 		most, apart := n.batch()

@@ -71,7 +71,7 @@ type Queue interface {
 	// Renew extends the leases of these attempts, and returns the leases that the owner still holds.
 	Renew(ctx context.Context, owner string, attempts []string, lease time.Duration) ([]Lease, error)
 	// Settle ends the attempts whose leases expired, or returns them to the queue. It also ends attempts that waited
-	// too long. It skips the attempts in keep.
+	// too long. It skips the attempts whose ids are in keep.
 	Settle(ctx context.Context, keep []string) (int, error)
 	// EndRequests returns the ids of the owner's calls that were asked to end.
 	EndRequests(ctx context.Context, owner string) ([]string, error)

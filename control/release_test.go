@@ -10,7 +10,7 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-// lateDialer is a Dialer that fails with the error why, either before or after it reported media.Sent.
+// lateDialer is a Dialer that fails, either before or after it reported media.Sent.
 type lateDialer struct {
 	sends bool
 	why   error

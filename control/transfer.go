@@ -15,7 +15,7 @@ type LegStore interface {
 	// OpenLeg commits that the INVITE to a transfer target is about to leave. It returns an *Error if the number is
 	// forbidden or the route has reached a limit, and ErrFenced after the call's lease was lost.
 	OpenLeg(ctx context.Context, l Lease, number string, lease time.Duration) (TransferLeg, error)
-	// MoveLeg moves a transfer leg to the state to. It ignores a state that the leg has passed already.
+	// MoveLeg moves a transfer leg to another state. It ignores a state that the leg has passed already.
 	MoveLeg(ctx context.Context, l Lease, to AttemptState) error
 }
 

@@ -85,8 +85,8 @@ const defaultRing = 45
 type InTx func(*db.Batch, control.Call) error
 
 // Place registers the call of an order with the status "queued". If it refuses the order, it returns a *control.Error
-// and writes nothing. The statements of also commit together with the call. Place may call also more than once; the
-// last call of also is for the returned call. also may be nil.
+// and writes nothing. The callback also, if not nil, adds statements to the transaction that registers the call. It
+// may run more than once; its last run is for the call that Place returns.
 func (d *Controller) Place(ctx context.Context, orgID string, o Order, also InTx) (control.Call, error) {
 	d.init()
 	f, from, err := d.lookUp(ctx, orgID, o)

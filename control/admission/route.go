@@ -41,8 +41,7 @@ func (r *route) columns(settings any) []any {
 	}
 }
 
-// choose selects the only subgroup in all to which the agent is attached. named means that the order names the
-// subgroup.
+// choose selects the only subgroup to which the agent is attached. named means that the order names the subgroup.
 func choose(all []route, named bool) (route, error) {
 	if named && len(all) == 0 {
 		return route{}, control.Refuse(control.CodeSubgroupNotFound, "subgroup not found")

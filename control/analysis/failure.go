@@ -15,9 +15,10 @@ import (
 const (
 	// maxTries limits the tries after an unusable answer or a refused request.
 	maxTries = 3
-	// outageWait limits the time of trying again while the provider fails.
+	// outageWait limits how long an analysis is tried again while the provider fails.
 	outageWait = 15 * time.Minute
-	// busyWait limits the time of trying again while the provider is overloaded or its circuit breaker is open.
+	// busyWait limits how long an analysis is tried again while the provider is overloaded or its circuit breaker is
+	// open.
 	busyWait = time.Hour
 )
 

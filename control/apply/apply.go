@@ -156,7 +156,7 @@ func applySettings(ctx context.Context, tx db.Querier, id string, org Organizati
 	}
 	_, err = tx.Exec(ctx, `
 		DELETE FROM suppressions s WHERE org_id = $1 AND NOT number = ANY ($2)
-			AND NOT EXISTS (SELECT FROM opt_outs o WHERE o.org_id = s.org_id AND o.number = s.number) -- the list is the operator's, these are not`, id, numbers)
+			AND NOT EXISTS (SELECT FROM opt_outs o WHERE o.org_id = s.org_id AND o.number = s.number) -- the file lists the operator's numbers, and opt-outs stay`, id, numbers)
 	if err != nil {
 		return err
 	}

@@ -79,8 +79,8 @@ func FromAgent(a agents.Agent) Agent {
 	return w
 }
 
-// RestoreSecrets replaces HiddenSecret in an agent's tools by the secrets of the same tool in before. The tool's
-// name and address must be unchanged, so that no server receives the secret of another.
+// RestoreSecrets replaces HiddenSecret in an agent's tools by the secrets that the same tools had in the earlier
+// definition. The tool's name and address must be unchanged, so that no server receives the secret of another.
 func (a *Agent) RestoreSecrets(before agents.Definition) error {
 	if a.Tools == nil {
 		return nil

@@ -103,8 +103,9 @@ func addFields(t reflect.Type, add func(name string, of reflect.Type)) {
 	}
 }
 
-// walkPairs checks each value of a mapping, and of the mappings that it merges (<<). The function of returns the
-// type for a key. around lists the enclosing mappings that merge this one, which detects cycles.
+// walkPairs checks each value of a mapping, and of the mappings that it merges (<<). The callback of returns the type
+// that belongs to a key. The enclosing mappings that merge this one are passed as around, so that a cycle is
+// detected.
 func walkPairs(n *yaml.Node, path string, around []*yaml.Node, of func(key *yaml.Node, at string) (reflect.Type, error)) error {
 	for n.Kind == yaml.AliasNode {
 		n = n.Alias

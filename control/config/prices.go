@@ -45,7 +45,7 @@ func pricedEndpoints(set endpoints.Set) map[string]pricing.Endpoint {
 	return all
 }
 
-// readBounded reads a file. It returns an error if the file has more than most bytes.
+// readBounded reads a file. It returns an error if the file is larger than a number of bytes.
 func readBounded(name string, most int64) ([]byte, error) {
 	f, err := os.Open(name) //nolint:gosec // the operator names the file
 	if err != nil {

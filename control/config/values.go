@@ -48,7 +48,7 @@ func number(at func(*Config) *int, most int) func(*Config, string) error {
 	}
 }
 
-// duration returns a setting that accepts durations from least to most.
+// duration returns a setting that accepts durations between two limits.
 func duration(accepts string, at func(*Config) *time.Duration, least, most time.Duration) Setting {
 	return Setting{accepts, func(c *Config, v string) error {
 		d, err := time.ParseDuration(v)
@@ -207,7 +207,7 @@ func setHosts(c *Config, v string) (err error) {
 	return err
 }
 
-// hosts splits a comma-separated list of hosts. It rejects a host that contains any character of the string not.
+// hosts splits a comma-separated list of hosts. It rejects a host that contains one of the forbidden characters.
 func hosts(v, not string) (all []string, err error) {
 	for name := range strings.SplitSeq(v, ",") {
 		name = strings.TrimSpace(name)

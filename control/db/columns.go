@@ -170,7 +170,7 @@ func (t Columns[T]) write(assign string, arg func(c Column[T], n int) string) st
 	})
 }
 
-// list joins the parts of the columns for which of is true. n is the index of a column among these.
+// list joins the parts of some columns. The callback of selects the columns, and n counts the selected ones.
 func (t Columns[T]) list(of func(Column[T]) bool, part func(c Column[T], n int) string) string {
 	var parts []string
 	for _, c := range t {

@@ -38,7 +38,7 @@ func kill(t *testing.T, dir string) int {
 	return pid
 }
 
-// eventually waits until is returns true.
+// eventually waits until a condition is true.
 func eventually(t *testing.T, is func() bool) {
 	t.Helper()
 	deadline := time.After(30 * time.Second)

@@ -30,7 +30,7 @@ type call struct {
 	detached bool
 }
 
-// rows are the database rows of a call as JSON; a string is empty if there is no such row.
+// rows are the database rows that belong to a call, as JSON. A row that does not exist is an empty string.
 type rows struct{ call, attempt, contactAttempt, contact, key string }
 
 func (r rows) size() int {

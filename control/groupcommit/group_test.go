@@ -289,7 +289,8 @@ func TestWaitForStartedWrite(t *testing.T) {
 	})
 }
 
-// TestRetriesDoNotDelayOthers checks that items that are tried alone delay no later item, and few are tried at once.
+// TestRetriesDoNotDelayOthers checks that items that are tried alone delay no later item, and that only a few of them
+// are tried at the same time.
 func TestRetriesDoNotDelayOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var alone, most atomic.Int32

@@ -94,8 +94,8 @@ func object(v any) ([]byte, error) {
 	return b, nil
 }
 
-// Entries returns at most limit entries of an organization with ids below before, newest first. If before is 0, it
-// starts with the newest. An empty action or who matches all entries.
+// Entries returns entries of an organization, newest first: at most limit of those with ids less than before. If before is
+// 0, it starts with the newest. action and who select entries by prefix; an empty prefix selects all.
 func Entries(ctx context.Context, q db.Querier, orgID, action, who string, before int64, limit int) ([]LogEntry, error) {
 	return db.Collect(ctx, q, "audit log", pgx.RowToStructByPos[LogEntry], `
 		SELECT id, who, address, action, object, before, after, at FROM audit_log

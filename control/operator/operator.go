@@ -205,7 +205,8 @@ func SetPassword(ctx context.Context, q db.Querier, id string, password media.Se
 	return nil
 }
 
-// setPassword changes the password and ends all sessions except the one with the token but. It keeps failed attempts.
+// setPassword changes the password and ends all sessions of the account except one, whose token is passed as but. It
+// keeps failed attempts.
 func setPassword(ctx context.Context, q db.Querier, id string, password, but media.Secret) error {
 	if err := CheckPassword(password); err != nil {
 		return err

@@ -17,8 +17,8 @@ import (
 // lockSQL locks an attempt if the node with this owner and epoch still leases it.
 const lockSQL = `SELECT state FROM attempts WHERE id = $1 AND owner = $2 AND epoch = $3 FOR UPDATE`
 
-// attemptTx runs do in a transaction that holds a lock on the attempt. It returns ErrFenced if the lease is lost or
-// the attempt cannot move to the state to.
+// attemptTx runs do in a transaction that holds a lock on the attempt. It returns ErrFenced if the lease is lost, or
+// if the attempt cannot move to the wanted state.
 func attemptTx(ctx context.Context, s *Store, doing string, l control.Lease, to control.AttemptState, do func(pgx.Tx) error) error {
 	return s.tx(ctx, doing, func(tx pgx.Tx) error {
 		var state control.AttemptState
@@ -153,7 +153,8 @@ func (s *Store) Screen(ctx context.Context, n control.Number, _ control.Purpose)
 	return VerdictOf(is), nil
 }
 
-// QueueSuppressed adds a query to a batch. For each suppressed number, the batch calls is with the number's index.
+// QueueSuppressed adds a query to a batch. When the batch runs, it calls the callback with the index of each
+// suppressed number.
 func QueueSuppressed(b *pgx.Batch, numbers []control.Number, is func(n int)) {
 	var places []int
 	var orgs, digits []string

@@ -211,8 +211,8 @@ func (w *groupWriter) intents(ctx context.Context, leases []control.Lease) (each
 	return each, err
 }
 
-// writeIntents writes the intents of attempts that have no error in each, and returns those whose number is not
-// suppressed.
+// writeIntents writes the intents of the attempts for which no error is recorded yet, and returns those whose number
+// is not suppressed.
 func writeIntents(ctx context.Context, tx pgx.Tx, leases []control.Lease, stands []intentCheck, each []error) ([]string, error) {
 	var free, ids, orgs, numbers []string
 	for n, st := range stands {

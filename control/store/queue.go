@@ -364,7 +364,7 @@ func (s *Store) ClaimedLastMinute(ctx context.Context) (n int, err error) {
 // Renew implements control.Queue.
 func (s *Store) Renew(ctx context.Context, owner string, attempts []string, lease time.Duration) ([]control.Lease, error) {
 	return db.Collect(ctx, s.dialPool(), "renew leases", pgx.RowToStructByPos[control.Lease], `
-		WITH mine AS ( -- the same lock order everywhere
+		WITH mine AS ( -- locks in id order, as all statements do, to avoid deadlocks
 			SELECT id FROM attempts WHERE owner = $1 AND state IN `+ActiveStates+`
 			  AND (id = ANY ($2) OR leg = 'transfer' AND call_id IN (SELECT call_id FROM attempts WHERE id = ANY ($2)))
 			ORDER BY id FOR UPDATE)

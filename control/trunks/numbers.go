@@ -37,7 +37,7 @@ func (n Numbers) Granted() []string {
 	return n.Grant
 }
 
-// FindNumber returns the element of some that has the same digits as number.
+// FindNumber returns the number in a list that has the same digits as the given number.
 func FindNumber(some []string, number string) (string, bool) {
 	i := slices.IndexFunc(some, func(n string) bool { return control.Digits(n) == control.Digits(number) })
 	if i < 0 {

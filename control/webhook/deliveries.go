@@ -25,8 +25,8 @@ const sentColumns = "id, endpoint_id, call_id, type, state, tries, next_at, crea
 // States returns the possible states of a delivery.
 func States() []string { return []string{"pending", "delivered", "dead"} }
 
-// ListDeliveries returns at most limit deliveries to an endpoint, newest first. It starts before the id before, or
-// with the newest if before is empty. An empty state selects all states.
+// ListDeliveries returns deliveries to an endpoint, newest first: at most limit of those with ids less than before.
+// If before is empty, it starts with the newest. An empty state selects all states.
 func ListDeliveries(ctx context.Context, q db.Querier, endpointID, state, before string, limit int) ([]Delivery, error) {
 	sql, args := "SELECT "+sentColumns+" FROM webhook_deliveries WHERE endpoint_id = $1 AND ($2 = '' OR id < $2)", []any{
 		endpointID, before, limit,

@@ -38,8 +38,8 @@ func NewSecret() media.Secret {
 	return media.Secret(secretPrefix + base64.StdEncoding.EncodeToString(raw[:]))
 }
 
-// ListEndpoints returns at most limit endpoints in the order of their ids, starting after the id after. If orgID is
-// empty, it returns the endpoints of all organizations.
+// ListEndpoints returns endpoints in the order of their ids: at most limit of those with ids greater than after. If
+// orgID is empty, it returns the endpoints of all organizations.
 func ListEndpoints(ctx context.Context, q db.Querier, orgID, after string, limit int) ([]EndpointView, error) {
 	return db.Collect(ctx, q, "webhook endpoints", pgx.RowToStructByPos[EndpointView],
 		"SELECT "+ownedColumns+" FROM webhook_endpoints WHERE ($1 = '' OR org_id = $1) AND id > $2 ORDER BY id LIMIT $3", orgID, after, limit)

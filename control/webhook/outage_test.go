@@ -165,7 +165,7 @@ func (p *fixture) run() {
 	p.t.Cleanup(func() { <-over })
 }
 
-// until waits until is returns true. what names the condition.
+// until waits until a condition is true. The test fails with the name of the condition if it does not become true.
 func (p *fixture) until(what string, is func() bool) {
 	p.t.Helper()
 	deadline := time.After(20 * time.Second)

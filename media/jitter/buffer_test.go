@@ -18,7 +18,7 @@ type testSender struct {
 	ptime int // packet time in ms
 }
 
-// packet returns the next packet, which arrives at at. Each 20 ms of audio have a number of their own; the numbers 1
+// packet returns the next packet, with an arrival time. Each 20 ms of audio have a number of their own; the numbers 1
 // to 250 repeat.
 func (s *testSender) packet(at time.Duration) *Packet {
 	p := &Packet{At: at, SSRC: s.ssrc, Seq: s.seq, Timestamp: s.ts, Payload: make([]byte, s.ptime*8)}
@@ -30,7 +30,7 @@ func (s *testSender) packet(at time.Duration) *Packet {
 	return p
 }
 
-// packets returns n packets. The first arrives at from, each further one ptime later.
+// packets returns n packets. The first arrives at a given time, and each further packet one ptime later.
 func (s *testSender) packets(from time.Duration, n int) (all []*Packet) {
 	for i := range n {
 		all = append(all, s.packet(from+time.Duration(i*s.ptime)*ms))

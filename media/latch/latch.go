@@ -62,8 +62,8 @@ type Latch struct {
 // Expect sets the expected addresses from now on.
 func (l *Latch) Expect(s ExpectedSources) { l.expectedSources = s }
 
-// SetRemote starts again with an SDP address that was received at at. If SDP returns to the previous address, the
-// source that was locked then is locked again.
+// SetRemote starts again with the address of an SDP that has just been received. If SDP returns to the previous
+// address, the source that was locked then is locked again.
 func (l *Latch) SetRemote(remote netip.AddrPort, at time.Duration) {
 	before := *l
 	*l = Latch{

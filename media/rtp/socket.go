@@ -71,9 +71,9 @@ func bind(fd int, addr netip.AddrPort) (netip.AddrPort, error) {
 // Close closes the socket.
 func (s *udpSocket) Close() { _ = syscall.Close(s.fd) }
 
-// checkReachable returns an error if media cannot be sent from the address local to the address to. The kernel does
-// not check this: it delivers packets for some invalid addresses to this host, where another process could receive
-// the call.
+// checkReachable returns an error if media cannot be sent from a local address to a remote one. The kernel does not
+// check this: it delivers packets for some invalid addresses to this host, where another process could receive the
+// call.
 func checkReachable(local, to netip.Addr) error {
 	to = to.Unmap()
 	switch {

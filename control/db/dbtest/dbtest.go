@@ -29,7 +29,7 @@ type shared struct {
 
 var one shared //nolint:gochecknoglobals // one child per process
 
-// Main runs the tests and then the functions after, and stops Postgres. A TestMain only has to call Main.
+// Main runs the tests, then the cleanup functions, and stops Postgres. A TestMain only has to call Main.
 func Main(m *testing.M, after ...func()) {
 	m.Run()
 	for _, f := range after {
