@@ -156,7 +156,7 @@ func (j *callLog) writeEntry(ctx context.Context, e logEntry, at *logPosition) e
 		err = j.attempts.Mark(short, j.lease, e.state, e.at)
 	}
 	if err == nil || errors.Is(err, ErrFenced) || ctx.Err() != nil {
-		return nil // the node ends a fenced call when it renews leases, and the result contains everything
+		return nil // no retry: renewing the leases ends a fenced call, and its result contains everything
 	}
 	return err
 }

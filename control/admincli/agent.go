@@ -14,7 +14,7 @@ type Agent struct {
 	Unpublish UnpublishAgent `cmd:"" help:"Unpublish an agent; new calls cannot use it."`
 }
 
-// AgentName selects an agent.
+// AgentName holds the arguments that name an agent.
 type AgentName struct {
 	Org  string `required:"" help:"Name of the organization."`
 	Name string `arg:""      help:"Name of the agent."`

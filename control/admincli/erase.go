@@ -8,7 +8,7 @@ import (
 	"github.com/parley-voice/parley/control/retention"
 )
 
-// Erase erases calls.
+// Erase erases the content of calls.
 type Erase struct {
 	Org    string `required:"" help:"Name of the organization."`
 	Call   string `help:"Erase this call."                                      xor:"which" required:""`

@@ -79,7 +79,7 @@ func (c ReplayWebhooks) Run(ctx context.Context, d *Env) error {
 	return err
 }
 
-// TestWebhook tests an endpoint.
+// TestWebhook sends a test event to an endpoint.
 type TestWebhook struct {
 	ID string `arg:"" help:"The endpoint's id (whe_…)."`
 }

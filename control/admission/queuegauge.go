@@ -221,8 +221,8 @@ func unlocked[T any](ctx context.Context, g *queueGauge, count func(context.Cont
 	return count(ctx)
 }
 
-// drainTime estimates how long a queue with depth calls takes to empty if drained calls leave it per minute. The
-// result is 1 s to 60 s.
+// drainTime estimates how long a queue takes to empty, from 1 s to 60 s. depth is the number of calls in the queue,
+// drained the number of calls that left it in the last minute.
 func drainTime(depth, drained int) time.Duration {
 	if drained == 0 {
 		return time.Minute

@@ -83,8 +83,8 @@ func (b *Buffer) Arrived() time.Duration {
 	return max(b.stamps[first%stampsLen], b.stamps[last%stampsLen])
 }
 
-// Format returns the payload format at offset i of the next frame, if that was received. Each half of a frame has one
-// format: that of the packet put last.
+// Format returns the payload format at offset i of the next frame, if that part was received. Each half of a frame
+// has one format, which the last packet for that half sets.
 func (b *Buffer) Format(i int) uint8 { return b.format[(b.next+int64(i))/stampLen%stampsLen] }
 
 // Advance moves to the frame after the next one.

@@ -36,8 +36,8 @@ type Recording struct {
 	once        sync.Once
 	err         error // error of the writer, valid after done is closed
 
-	pending [2][]int16 // belongs to the writer: samples that the other channel does not have yet
-	bytes   []byte     // belongs to the writer: bytes of the next write
+	pending [2][]int16 // used by the writer only: samples that the other channel does not have yet
+	bytes   []byte     // used by the writer only: bytes of the next write
 }
 
 // New records leg in the file path. Until Close returns, the file's name ends in Partial.

@@ -20,10 +20,10 @@ const (
 type control struct {
 	socket       *udpSocket     // socket for RTCP; nil if RTCP shares the socket of RTP
 	name         string         // CNAME of the session (RFC 7022)
-	next         time.Time      // time of the next report; belongs to the clock
-	sentBefore   int64          // packets sent until the last report; belongs to the clock
-	target       netip.AddrPort // belongs to the clock
-	reportSource netip.AddrPort // source of remote reports; belongs to the clock
+	next         time.Time      // time of the next report; only the clock uses it
+	sentBefore   int64          // packets sent until the last report; only the clock uses it
+	target       netip.AddrPort // target that is set on the socket; only the clock uses it
+	reportSource netip.AddrPort // source of remote reports; only the clock uses it
 	buf          [rtcp.MaxLen + srtp.Overhead]byte
 	sealed       [rtcp.MaxLen + srtp.Overhead]byte
 	opened       [maxPacket]byte

@@ -23,7 +23,7 @@ type payloadKinds [128]payloadKind
 // an earlier codec.
 type formatDecoder struct {
 	name    string
-	decoder codec.Decoder // belongs to the reader
+	decoder codec.Decoder // only the reader uses it
 }
 
 // mapTypes fills in what each payload type means. It keeps the types of old for packets that are still on their way.

@@ -14,11 +14,11 @@ type activeParams struct {
 
 	rate      int             // sample rate of frames in Hz
 	ptime     time.Duration   // packet time of the audio that is sent
-	encoder   codec.Encoder   // belongs to the clock
-	detector  *dtmf.Detector  // belongs to the reader; nil without in-band DTMF
+	encoder   codec.Encoder   // only the clock uses it
+	detector  *dtmf.Detector  // only the reader uses it; nil without in-band DTMF
 	encrypted bool            // only encrypted packets are sent and accepted
-	encrypter *srtp.Encrypter // belongs to the clock
-	decrypter *srtp.Decrypter // belongs to the clock
+	encrypter *srtp.Encrypter // only the clock uses it
+	decrypter *srtp.Decrypter // only the clock uses it
 
 	types    payloadKinds
 	oldTypes payloadKinds // payload types of the previous parameters

@@ -88,10 +88,10 @@ type Session struct {
 	in       jitter.Ring
 
 	control    control
-	sender     sender           // belongs to the clock
-	receiver   incoming         // belongs to the clock
-	reader     *receiver.Reader // belongs to the goroutine that reads
-	lostFrames int              // number of concealed frames in a row; belongs to the goroutine that reads
+	sender     sender           // only the clock uses it
+	receiver   incoming         // only the clock uses it
+	reader     *receiver.Reader // only the goroutine that reads uses it
+	lostFrames int              // number of concealed frames in a row; only the goroutine that reads uses it
 }
 
 func newSession(t *Transport, socks pair) *Session {
