@@ -51,13 +51,13 @@ func (a AssemblyAI) Recognize(ctx context.Context, s pipeline.Stream) (pipeline.
 	model := assemblyModel(s)
 	turns, maxSilent := assemblyTurns{last: -1}, 0
 	if isUniversalPro(model) {
-		// Heartbeat and Silence messages come at least every second or so. Other models send
+		// Models of Universal-3 Pro send Heartbeat and Silence messages about every second. Others send
 		// nothing while nobody speaks.
 		maxSilent = 2
 	}
 	return asRecognition(open(ctx, protocol{
 		name: "assemblyai", finalize: `{"type":"ForceEndpoint"}`, bye: `{"type":"Terminate"}`,
-		chunk: 60 * time.Millisecond, fullChunks: true, // chunks below 50 ms are rejected
+		chunk: 60 * time.Millisecond, fullChunks: true, // AssemblyAI rejects chunks below 50 ms
 		maxSilent: maxSilent, parse: turns.parse, closeStatus: assemblyStatus,
 	}, s.Rate, cmp.Or(a.URL, AssemblyAIURL), assemblyQuery(s, model), http.Header{"Authorization": {string(a.Key)}}, a.Dial))
 }
@@ -108,7 +108,7 @@ func assemblyQuery(s pipeline.Stream, model string) url.Values {
 // jsonList returns a JSON array, which AssemblyAI takes as the value of a parameter.
 func jsonList(all []string) string {
 	b, err := json.Marshal(all)
-	if err != nil { // impossible for strings
+	if err != nil { // strings can always be encoded
 		return "[]"
 	}
 	return string(b)
@@ -119,15 +119,15 @@ func jsonList(all []string) string {
 // error codes of the provider's SDK for JavaScript).
 func assemblyStatus(code int) int {
 	switch code {
-	case 3006, 3007, 4000, 4032, 4033, 4034, 4101: // invalid input, audio chunk or rate
+	case 3006, 3007, 4000, 4032, 4033, 4034, 4101: // invalid input, audio chunk or sample rate
 		return http.StatusBadRequest
 	case websocket.ClosePolicyViolation, 4001:
 		return http.StatusUnauthorized
-	case 4002, 4003: // funds, paid feature
+	case 4002, 4003: // no funds, or a feature of a higher plan
 		return http.StatusPaymentRequired
-	case 3009, 4029, 4102: // concurrency, rate
+	case 3009, 4029, 4102: // too many streams or requests
 		return http.StatusTooManyRequests
-	case 3005, 3008: // server error, session expired
+	case 3005, 3008: // server error, or the session has expired
 		return http.StatusServiceUnavailable
 	default:
 		return 0
@@ -150,8 +150,8 @@ type assemblyMessage struct {
 	} `json:"words"`
 }
 
-// assemblyTurns parses turns. last is the last finished one, which may be repeated with
-// other punctuation.
+// assemblyTurns parses turns. last is the last finished turn, which may be repeated with other
+// punctuation.
 type assemblyTurns struct{ last int }
 
 // parse reads a message.
@@ -167,7 +167,7 @@ func (t *assemblyTurns) parse(b []byte) (update, error) {
 		}
 	case m.Type == "Heartbeat" || m.Type == "Silence":
 		return update{alive: true}, nil
-	case m.Type != "Turn" || m.Order <= t.last: // Begin, SpeechStarted, Termination and unknown types
+	case m.Type != "Turn" || m.Order <= t.last: // Begin, SpeechStarted, Termination and unknown types need no action
 		return update{empty: true}, nil
 	}
 	h := update{Result: pipeline.Result{Text: m.Transcript, Final: m.EndOfTurn}, answer: m.EndOfTurn}
@@ -177,7 +177,7 @@ func (t *assemblyTurns) parse(b []byte) (update, error) {
 		h.Words = append(h.Words, pipeline.Word{Text: w.Text, Start: millis(w.Start), End: millis(w.End)})
 	}
 	if all := strings.Join(texts, " "); !m.EndOfTurn && len(all) > len(h.Text) {
-		h.Text = all // the transcript contains only final words
+		h.Text = all // the transcript has only words that are final
 	}
 	h.Start, h.End = span(timedWords(h.Words), 0, 0)
 	if m.EndOfTurn {

@@ -77,7 +77,7 @@ func azureLanguages(s pipeline.Stream) []string {
 	for _, tag := range languagesOf(s) {
 		if t, err := language.Parse(tag); err == nil {
 			base, _ := t.Base()
-			region, _ := t.Region() // the likely one if the tag has none
+			region, _ := t.Region() // a tag without a region gets its most likely one
 			tag = base.String() + "-" + region.String()
 		}
 		all = append(all, tag)
@@ -145,7 +145,7 @@ func azureCloseStatus(code int) int {
 // azureMessage holds the used fields of the messages. Times are in units of 100 ns.
 type azureMessage struct {
 	Status   string `json:"RecognitionStatus"`
-	Text     string `json:"Text"` // of a hypothesis
+	Text     string `json:"Text"` // only of a hypothesis
 	Display  string `json:"DisplayText"`
 	Offset   int64  `json:"Offset"`
 	Duration int64  `json:"Duration"`
@@ -160,7 +160,7 @@ type azureMessage struct {
 	} `json:"NBest"`
 }
 
-// ticks returns the duration of a time of Azure, which is bounded to a year.
+// ticks converts a time of Azure, in 100 ns, to a duration of at most a year.
 func ticks(n int64) time.Duration {
 	const year = int64(366*24*time.Hour) / 100
 	return time.Duration(min(max(n, 0), year)) * 100
@@ -175,12 +175,12 @@ func parseAzure(b []byte) (update, error) {
 	base, end := azureTime(head["x-turn-start"]), azureTime(head["x-turn-end"])
 	switch head["path"] {
 	case "turn.end":
-		if end == 0 { // the service ended the turn
+		if end == 0 { // the service has ended the turn by itself
 			return update{empty: true}, nil
 		}
 		return update{answer: true, Result: pipeline.Result{Final: true, Start: end, End: end}}, nil
 	case "speech.hypothesis", "speech.phrase":
-	default: // turn.start, speech.startDetected, speech.endDetected and unknown paths
+	default: // turn.start, speech.startDetected, speech.endDetected and unknown paths need no action
 		return update{empty: true}, nil
 	}
 	var m azureMessage
@@ -203,7 +203,7 @@ func parseAzure(b []byte) (update, error) {
 			h.Words = append(h.Words, pipeline.Word{Text: w.Word, Start: base + ticks(w.Offset), End: base + ticks(w.Offset) + ticks(w.Duration)})
 		}
 	}
-	h.empty = h.Text == "" // NoMatch, InitialSilenceTimeout and others
+	h.empty = h.Text == "" // NoMatch, InitialSilenceTimeout and others have no text
 	return h, nil
 }
 

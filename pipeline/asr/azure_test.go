@@ -23,7 +23,7 @@ import (
 // each text message with the number of its turn, and the bytes of audio.
 type azureServer struct {
 	conn  *websocket.Conn
-	turns []string // request ids
+	turns []string // request IDs of the turns
 }
 
 // next returns the number of the turn, the path and the size of the audio of a message.
@@ -144,10 +144,10 @@ func TestAzureTurns(t *testing.T) {
 		if r := result(); !r.Finalized || r.End != 180*ms || r.Text != "" {
 			t.Errorf("%+v", r)
 		}
-		a.send(t, 2, "turn.end", "{}") // by the service
+		a.send(t, 2, "turn.end", "{}") // the service ends the turn
 		expect(3, "speech.context", 0)
 		expect(3, "wav", 44)
-		expect(3, "audio", 480) // again
+		expect(3, "audio", 480) // the second Finalize
 		a.send(t, 3, "speech.hypothesis", `{"Text":"yes","Offset":0,"Duration":100000}`)
 		if r := result(); r.Text != "yes" || r.Start != 180*ms {
 			t.Errorf("%+v", r)

@@ -24,8 +24,8 @@ const (
 )
 
 const (
-	maxBacklog = 11 * time.Second // audio that waits for the end of a turn
-	maxReplay  = 3 * time.Second  // audio that is repeated if the service ends a turn
+	maxBacklog = 11 * time.Second // most audio that waits for the end of a turn
+	maxReplay  = 3 * time.Second  // audio that is sent again if the service ends a turn by itself
 )
 
 // An azureTransport divides the audio of a stream into turns, each of which has a request
@@ -35,26 +35,26 @@ const (
 type azureTransport struct {
 	socket
 	rate    int
-	context string // body of speech.context
+	context string // body of the message speech.context
 
-	mu       sync.Mutex // guards the rest and the sending of messages
+	mu       sync.Mutex // guards the fields below and the sending of messages
 	turn     azureTurn
 	position int    // bytes of audio that the stream sent
-	ending   []int  // positions of the Finalizes that turn.end did not answer yet
-	backlog  []byte // audio sent since the first of them
-	recent   tail   // newest audio of the turn, maxReplay
+	ending   []int  // positions of the Finalizes that wait for a turn.end
+	backlog  []byte // audio since the first of these Finalizes
+	recent   tail   // newest audio of the turn, at most maxReplay
 }
 
 // An azureTurn is a request for the audio from a position on.
 type azureTurn struct {
 	id    string
-	start int // in bytes
+	start int // position of the first audio, in bytes
 }
 
 // azureID returns a GUID without dashes.
 func azureID() string {
 	var b [16]byte
-	_, _ = rand.Read(b[:]) // never fails
+	_, _ = rand.Read(b[:]) // reading random bytes never fails
 	return hex.EncodeToString(b[:])
 }
 
@@ -72,7 +72,7 @@ func (a *azureTransport) send(m message, by time.Time) error {
 		case azureFinalize:
 			return a.finalize(by)
 		}
-		return nil // the stream ends
+		return nil // the stream ends after this
 	}
 	a.position += len(m.body)
 	if len(a.ending) == 0 {
@@ -92,7 +92,7 @@ func (a *azureTransport) finalize(by time.Time) error {
 	return a.write(a.binary("", nil), by)
 }
 
-// audio sends audio of the turn.
+// audio sends audio within the current turn.
 func (a *azureTransport) audio(sound []byte, by time.Time) error {
 	a.recent.add(sound)
 	return a.write(a.binary("", sound), by)
@@ -120,7 +120,7 @@ func (a *azureTransport) begin(by time.Time, sound []byte) error {
 // the service ended the turn by itself.
 func (a *azureTransport) onTurnEnd() (finalized int, err error) {
 	by := time.Now().Add(writeLimit)
-	if len(a.ending) == 0 { // repeat what the service may have missed
+	if len(a.ending) == 0 { // send again what the service may have missed
 		return 0, a.begin(by, bytes.Clone(a.recent.newest()))
 	}
 	finalized = a.ending[0]
@@ -129,7 +129,7 @@ func (a *azureTransport) onTurnEnd() (finalized int, err error) {
 	if len(more) == 0 {
 		return finalized, a.begin(by, backlog)
 	}
-	// The turn of the next Finalize ends before the rest of the backlog.
+	// The turn that the next Finalize ends is shorter than the rest of the backlog.
 	n := len(backlog) - (a.position - more[0])
 	position := a.position
 	a.position = more[0]
@@ -199,7 +199,7 @@ func (a *azureTransport) binary(content string, sound []byte) message {
 
 // waveHeader returns the header of a WAV stream of unknown length.
 func (a *azureTransport) waveHeader() []byte {
-	format, size := uint16(7), 1 // µ-law
+	format, size := uint16(7), 1 // format µ-law
 	if a.rate != telephone {
 		format, size = 1, 2
 	}
@@ -209,7 +209,7 @@ func (a *azureTransport) waveHeader() []byte {
 	return append(b, byte(size), 0, byte(8*size), 0, 'd', 'a', 't', 'a', 0, 0, 0, 0)
 }
 
-// bytes and duration convert lengths of audio.
+// bytes and duration convert between lengths of audio.
 func (a *azureTransport) bytes(d time.Duration) int {
 	n := int(d * time.Duration(a.rate) / time.Second)
 	if a.rate != telephone {

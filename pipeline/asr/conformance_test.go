@@ -20,19 +20,20 @@ import (
 type setup struct {
 	name string
 	open func(n *fakeprovider.Net) pipeline.Recognizer
-	// noWords means that its results have no word times.
+	// noWords means that the results have no word times.
 	noWords bool
-	// finalizeOnly means that its text comes only after Finalize.
+	// finalizeOnly means that text comes only after Finalize.
 	finalizeOnly bool
-	// slow means that it shows that it works, at once after a Finalize or during a pause.
+	// slow means that the provider sends a sign of life after a Finalize or during a pause, so
+	// that its answer may take up to slowTimeout.
 	slow bool
-	// lateRefusal means that a refusal does not come before the first audio.
+	// lateRefusal means that a refusal comes only after the first audio.
 	lateRefusal bool
-	// noTerms means that it takes no key terms.
+	// noTerms means that the recognizer takes no key terms.
 	noTerms bool
-	// malformed is the error of a malformed message; "not JSON" if empty.
+	// malformed is the error after a malformed message; empty means "not JSON".
 	malformed string
-	// endOfTurn means that it reports the probability of the end of the turn.
+	// endOfTurn means that the recognizer reports the probability of the end of the turn.
 	endOfTurn bool
 }
 
@@ -71,7 +72,7 @@ func setups() []setup {
 	}
 }
 
-// ofModel is a recognizer with another default model.
+// ofModel is a recognizer with a default model of its own.
 type ofModel struct {
 	pipeline.Recognizer
 	model string
@@ -109,8 +110,8 @@ func always(f fakeprovider.Fault) fakeprovider.Script {
 // A talk is the result of words sent to a recognizer.
 type talk struct {
 	results []pipeline.Result
-	asked   time.Duration // time of the first Finalize since the start
-	first   time.Duration // time of the first text
+	asked   time.Duration // time from the start to the first Finalize
+	first   time.Duration // time from the start to the first text
 	answers []time.Duration
 	err     error
 }
@@ -157,7 +158,7 @@ func speak(rec pipeline.Recognition, text string) {
 	if text != "" {
 		say(rec, text)
 	}
-	silence(rec, 200*time.Millisecond) // as long as the voice detector waits
+	silence(rec, 200*time.Millisecond) // as long as the voice activity detector waits
 }
 
 func silence(rec pipeline.Recognition, d time.Duration) {
@@ -188,7 +189,7 @@ func TestRecognizers(t *testing.T) {
 			if !slices.Equal(o.finals(), []string{"hello there", "good day"}) || len(o.answers) != 2 || o.err != nil {
 				t.Fatalf("at %d Hz: %q, %d answers, %v", rate, o.finals(), len(o.answers), o.err)
 			}
-			// The answer comes with the provider's, plus the time to fill a chunk.
+			// The answer takes the provider's time plus the time to fill a chunk.
 			if d := o.answers[0] - o.asked; d < 150*time.Millisecond || d > 250*time.Millisecond {
 				t.Errorf("at %d Hz: answered after %v", rate, d)
 			}
@@ -228,8 +229,9 @@ func TestNothingWasSaid(t *testing.T) {
 	})
 }
 
-// TestLate checks that the interim text answers for a slow provider, and that its later
-// text is delivered without repetition. A provider that sends anything gets more time.
+// TestLate checks a provider that is late with the final text: the interim text answers the
+// Finalize, and the later text is delivered without repetition. A provider that sends anything
+// in between gets more time.
 func TestLate(t *testing.T) {
 	for _, fault := range []fakeprovider.Fault{fakeprovider.Late, fakeprovider.Mute} {
 		each(t, always(fault), func(t *testing.T, r pipeline.Recognizer, s setup) {
@@ -290,7 +292,7 @@ func TestBreaks(t *testing.T) {
 	}
 }
 
-// refusalOf returns the error of a recognizer that refuses a stream, at once or later.
+// refusalOf returns the error of a recognizer that refuses a stream, whether at once or later.
 func refusalOf(t *testing.T, r pipeline.Recognizer, stream pipeline.Stream) error {
 	t.Helper()
 	rec, err := r.Recognize(t.Context(), stream)
@@ -387,7 +389,7 @@ func TestNoHandshake(t *testing.T) {
 	each(t, always(fakeprovider.Hang), func(t *testing.T, r pipeline.Recognizer, s setup) {
 		t.Helper()
 		if s.lateRefusal {
-			return // it opens without a response
+			return // a late refuser opens before any response
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
@@ -399,7 +401,7 @@ func TestNoHandshake(t *testing.T) {
 	})
 }
 
-// TestCloseEarly checks that Close in the middle of anything is quick and is no failure.
+// TestCloseEarly checks that Close is quick at any time and is not a failure.
 func TestCloseEarly(t *testing.T) {
 	for _, fault := range []fakeprovider.Fault{
 		fakeprovider.None, fakeprovider.Stall, fakeprovider.Freeze, fakeprovider.HalfOpen, fakeprovider.Mute, fakeprovider.Late,

@@ -76,9 +76,9 @@ func deepgramQuery(s pipeline.Stream) url.Values {
 	if language := deepgramLanguage(model, languagesOf(s)); language != "" {
 		q.Set("language", language)
 	}
-	terms := "keywords" // developers.deepgram.com/docs/keywords
+	terms := "keywords" // source: developers.deepgram.com/docs/keywords
 	if strings.HasPrefix(model, "nova-3") {
-		terms = "keyterm" // developers.deepgram.com/docs/keyterm
+		terms = "keyterm" // source: developers.deepgram.com/docs/keyterm
 	}
 	if len(s.Options.KeyTerms) > 0 {
 		q[terms] = s.Options.KeyTerms
@@ -123,7 +123,7 @@ func parseDeepgram(b []byte) (update, error) {
 		return update{}, fmt.Errorf("not JSON: %w", err)
 	}
 	if m.Type != "Results" && m.Type != "Error" {
-		return update{empty: true}, nil // Metadata, SpeechStarted and unknown types
+		return update{empty: true}, nil // Metadata, SpeechStarted and unknown types need no action
 	}
 	var d deepgramMessage
 	if err := json.Unmarshal(b, &d); err != nil {
@@ -139,7 +139,7 @@ func parseDeepgram(b []byte) (update, error) {
 		best := d.Channel.Alternatives[0]
 		h.Text, h.Confidence, h.Words = best.Transcript, best.Confidence, words(best.Words)
 	}
-	if h.Final && !h.answer { // an interim result may still gain words
+	if h.Final && !h.answer { // the interim result may still gain words
 		h.upTo = h.End
 	}
 	return h, nil

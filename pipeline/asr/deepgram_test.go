@@ -39,7 +39,7 @@ func say(rec pipeline.Recognition, text string) {
 	for ; len(pcm) >= n; pcm = pcm[n:] {
 		<-time.After(media.FrameTime)
 		if rec.WriteFrame(pcm[:n]) != nil {
-			return // Close returns the error
+			return // Close reports the error
 		}
 	}
 }
@@ -83,7 +83,7 @@ func TestSlowNetwork(t *testing.T) {
 		defer done()
 		f := make(media.Frame, 160)
 		full := false
-		for range 10 * queueFrames { // without time passing
+		for range 10 * queueFrames { // the clock does not advance here
 			full = full || rec.WriteFrame(f) != nil
 		}
 		if !full {
@@ -106,7 +106,7 @@ func TestStuckConnection(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			<-released // never reads
+			<-released // the peer never reads
 			_ = conn.Close()
 		})}
 		go func() { _ = server.Serve(n) }()
@@ -115,7 +115,7 @@ func TestStuckConnection(t *testing.T) {
 			t.Fatal(err)
 		}
 		_ = rec.WriteFrame(make(media.Frame, 160))
-		synctest.Wait() // the writer is now stuck
+		synctest.Wait() // the writer is stuck now
 		began := time.Now()
 		_ = rec.Close()
 		if d := time.Since(began); d > 2*time.Second {
@@ -133,7 +133,7 @@ func TestWriteFrameAllocatesNothing(t *testing.T) {
 		f := make(media.Frame, 160)
 		n := testing.AllocsPerRun(queueFrames/2, func() { _ = rec.WriteFrame(f) })
 		_ = rec.Close()
-		if n > 1 { // the writer's own
+		if n > 1 { // time limit of the writer itself
 			t.Errorf("%v allocations a frame", n)
 		}
 	})

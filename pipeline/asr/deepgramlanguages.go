@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// deepgramRegions lists the tags with a region or script that Deepgram lists beside the
-// languages themselves, by model family. Another one is refused
+// deepgramRegions lists, by model family, the tags with a region or script that Deepgram
+// accepts in addition to plain languages. It refuses other tags
 // (developers.deepgram.com/docs/models-languages-overview and its changelog up to October
 // 2026).
 func deepgramRegions(model string) []string {
@@ -31,9 +31,8 @@ func deepgramMulti(model string) []string {
 	return nil
 }
 
-// deepgramLanguage returns the parameter for the languages of the caller, or "" for the
-// default. The region stays where Deepgram lists it. Of several languages that cannot be
-// combined, the first one counts.
+// deepgramLanguage returns the language parameter, or "" for the default. A region is kept if
+// Deepgram lists it. Languages that cannot be combined are reduced to the first one.
 func deepgramLanguage(model string, tags []string) string {
 	if len(tags) == 0 {
 		return ""
@@ -50,13 +49,13 @@ func deepgramLanguage(model string, tags []string) string {
 	}
 	base, rest, hasRegion := strings.Cut(tag, "-")
 	switch base = strings.ToLower(base); {
-	case base == "nb" || base == "nn": // Norwegian is listed as a whole
+	case base == "nb" || base == "nn": // Deepgram lists Norwegian only as "no"
 		return "no"
 	case base == "fil":
 		return "tl"
 	case base == "es" && hasRegion && !strings.EqualFold(rest, "ES"):
-		return "es-419" // Latin America
-	case base == "pt" && hasRegion: // not Brazil
+		return "es-419" // es-419 is the Spanish of Latin America
+	case base == "pt" && hasRegion: // all but the Portuguese of Brazil
 		return "pt-PT"
 	}
 	return base

@@ -43,13 +43,13 @@ func (Flux) OptionRules() pipeline.OptionRules {
 func (f Flux) Recognize(ctx context.Context, s pipeline.Stream) (pipeline.Recognition, error) {
 	return asRecognition(open(ctx, protocol{
 		name: "flux", finalize: `{"type":"ForceEndTurn"}`, bye: `{"type":"CloseStream"}`,
-		chunk:     80 * time.Millisecond, // recommended by the provider
+		chunk:     80 * time.Millisecond, // Flux recommends this chunk size
 		maxSilent: 1, parse: parseFlux, closeStatus: deepgramCloseStatus,
 	}, s.Rate, cmp.Or(f.URL, FluxURL), fluxQuery(s), http.Header{"Authorization": {"Token " + string(f.Key)}}, f.Dial))
 }
 
-// fluxQuery returns the parameters. Hints without region are those of
-// developers.deepgram.com/docs/flux/language-prompting; the English model takes none.
+// fluxQuery returns the parameters. Language hints have no region
+// (developers.deepgram.com/docs/flux/language-prompting). The English model takes none.
 func fluxQuery(s pipeline.Stream) url.Values {
 	q := url.Values{
 		"encoding": {"mulaw"}, "sample_rate": {strconv.Itoa(s.Rate)},
@@ -98,7 +98,7 @@ func parseFlux(b []byte) (update, error) {
 	case "Error":
 		return update{}, deepgramError(m.Code, m.Description)
 	case "TurnInfo":
-	default: // Connected, ConfigureSuccess and unknown types
+	default: // Connected, ConfigureSuccess and unknown types need no action
 		return update{empty: true}, nil
 	}
 	h := update{Result: pipeline.Result{Text: m.Transcript, Words: words(m.Words)}}
@@ -109,7 +109,7 @@ func parseFlux(b []byte) (update, error) {
 		h.End = max(h.End, seconds(m.WindowEnd))
 	case "EagerEndOfTurn":
 		h.EndOfTurn = clampProbability(m.Confidence)
-	default: // StartOfTurn, Update, TurnResumed
+	default: // StartOfTurn, Update and TurnResumed hold interim text
 		if m.Transcript == "" {
 			h.empty, h.upTo = true, seconds(m.WindowEnd)
 		}

@@ -32,10 +32,10 @@ func (l *tracker) untimed(h update) []pipeline.Result {
 	r := h.Result
 	a := l.findByName(h.item)
 	if a == nil {
-		a = l.findByName("") // the provider sends no names in time
+		a = l.findByName("") // the provider never sent the name
 	}
 	if a == nil {
-		a = &request{from: l.lastRequest, at: max(l.lastRequest, l.heard), item: h.item} // before its Finalize
+		a = &request{from: l.lastRequest, at: max(l.lastRequest, l.heard), item: h.item} // text from before the Finalize
 	}
 	r.Start, r.End, r.Finalized = a.from, a.at, false
 	first := len(l.requests) > 0 && a == &l.requests[0]
@@ -43,7 +43,7 @@ func (l *tracker) untimed(h update) []pipeline.Result {
 	switch {
 	case !r.Final:
 		if lost >= 0 || len(l.requests) > 0 && !first {
-			return nil // delivered as a whole once it is final
+			return nil // text of this item is delivered as a whole once it is final
 		}
 		l.partial = r
 	case first:

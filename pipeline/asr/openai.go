@@ -25,7 +25,7 @@ const (
 	OpenAIModel = "gpt-live-transcribe"
 )
 
-const openAIRate = 24000 // Hz of audio/pcm
+const openAIRate = 24000 // sample rate of audio/pcm in Hz
 
 // OpenAI transcribes with a transcription session of the realtime API
 // (developers.openai.com/api/docs/guides/realtime-transcription). It reports no word times.

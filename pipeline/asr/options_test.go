@@ -55,7 +55,7 @@ func TestDeepgramLanguages(t *testing.T) {
 	}
 }
 
-// stream returns a stream of a caller with these languages.
+// streamOf returns a stream of a caller with these languages.
 func streamOf(model, languages string, terms ...string) pipeline.Stream {
 	s := pipeline.Stream{Rate: 8000, Model: model, Options: pipeline.Options{Languages: strings.Fields(languages), KeyTerms: terms}}
 	if len(s.Options.Languages) > 0 {
@@ -71,7 +71,7 @@ func TestQueries(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		got  map[string][]string
-		want map[string]string // "" means that the parameter is missing
+		want map[string]string // empty means that the parameter is missing
 	}{
 		"deepgram":                {deepgramQuery(streamOf("", "de-DE", "Parley", "Kiew Süd")), map[string]string{"model": "nova-3", "language": "de", "keyterm": "Parley|Kiew Süd", "keywords": ""}},
 		"deepgram nova-2":         {deepgramQuery(streamOf("nova-2-phonecall", "en", "Parley")), map[string]string{"model": "nova-2-phonecall", "keyterm": "", "keywords": "Parley"}},
@@ -164,8 +164,8 @@ func TestErrorFrames(t *testing.T) {
 	}
 }
 
-// TestRules checks that no parameter of a provider is both set and free, and that each
-// recognizer states its rules.
+// TestRules checks that each recognizer states its rules, and that a parameter that the
+// recognizer sets is not also free for agents.
 func TestRules(t *testing.T) {
 	for _, s := range setups() {
 		r := s.open(nil)
@@ -216,7 +216,7 @@ func TestTail(t *testing.T) {
 	}
 }
 
-// TestCloseReason checks that a close of a WebSocket that stands for no refusal is reported
+// TestCloseReason checks that the close of a WebSocket that is not a refusal is reported
 // without the key.
 func TestCloseReason(t *testing.T) {
 	for name, status := range map[string]func(int) int{"none": nil, "deepgram": deepgramCloseStatus, "azure": azureCloseStatus} {

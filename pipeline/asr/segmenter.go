@@ -10,7 +10,7 @@ import (
 
 const (
 	maxSegment  = 28 * time.Second // below the 30 s that Whisper processes at once
-	cutWindow   = 8 * time.Second  // at the end of a full segment, in which it is cut
+	cutWindow   = 8 * time.Second  // a full segment is cut within its last part of this length
 	segmentEdge = 200 * time.Millisecond
 )
 
@@ -25,10 +25,10 @@ type segmenter struct {
 	rate        int
 	detector    vad.Detector
 	pcm         []int16
-	levels      []float64     // dBFS of each frame of pcm
-	start       time.Duration // position of pcm
-	at          time.Duration // position of the end of the stream
-	first, last int           // frames of pcm that begin and end the speech
+	levels      []float64     // level of each frame of pcm in dBFS
+	start       time.Duration // position of pcm in the stream
+	at          time.Duration // position of the end of the stream so far
+	first, last int           // range of the frames of pcm that are speech
 	voiced      bool          // pcm contains speech
 }
 
@@ -41,7 +41,7 @@ func (s *segmenter) add(f media.Frame) (segment, bool) {
 	n := len(s.levels) - 1
 	if s.detector.Speaking() && s.detector.Voiced() {
 		if s.last = n; !s.voiced {
-			s.voiced, s.first = true, n // speech that an earlier segment began
+			s.voiced, s.first = true, n // the speech began in an earlier segment
 		}
 		if verdict == vad.SpeechStart {
 			s.first = min(s.first, max(0, n-back))
@@ -49,7 +49,7 @@ func (s *segmenter) add(f media.Frame) (segment, bool) {
 	}
 	edge := int(segmentEdge / media.FrameTime)
 	switch {
-	case !s.voiced && len(s.levels) > 4*edge: // the detector looks back less than an edge
+	case !s.voiced && len(s.levels) > 4*edge: // the detector looks back by less than one edge
 		s.drop(len(s.levels) - 2*edge)
 	case len(s.levels) >= int(maxSegment/media.FrameTime):
 		return s.cut(s.quietest())

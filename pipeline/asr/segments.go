@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	maxInFlight  = 3 // requests at once
-	maxPending   = 8 // segments without an answer
+	maxInFlight  = 3 // most requests at once
+	maxPending   = 8 // most segments without an answer
 	requestLimit = 4 * time.Second
 )
 
@@ -20,13 +20,13 @@ const (
 // too long.
 type transcribeFunc func(ctx context.Context, s segment) (pipeline.Result, error)
 
-// segments is a recognition by requests of one segment each. One goroutine owns the state
-// and each request has one; Close waits for all.
+// segments is a recognition that sends each segment in a request of its own. One goroutine owns
+// the state, and each request has one; Close waits for all.
 type segments struct {
 	transcribe transcribeFunc
 	rate       int
-	queue      chan media.Frame // in order; nil is a Finalize
-	free       chan media.Frame // buffers for reuse
+	queue      chan media.Frame // frames in order; nil is a Finalize
+	free       chan media.Frame // buffers of frames for reuse
 	results    chan pipeline.Result
 	completed  chan *job
 	ctx        context.Context //nolint:containedctx // of the requests, which outlive Recognize
@@ -35,17 +35,17 @@ type segments struct {
 	err        error // valid once results is closed
 
 	segmenter segmenter
-	pending   []*job // without a delivered result, in order
+	pending   []*job // jobs without a delivered result, in order
 	inFlight  int
 }
 
 // A job is a segment whose text is to be delivered.
 type job struct {
 	segment  segment
-	finalize bool          // its text answers a Finalize
+	finalize bool          // the text of the segment answers a Finalize
 	at       time.Duration // audio position of the Finalize
-	due      time.Time     // when the Finalize is answered without text
-	answered bool          // it was
+	due      time.Time     // when the Finalize is answered without a text
+	answered bool          // the Finalize was answered without a text
 	started  bool
 	complete bool
 	result   pipeline.Result
@@ -87,7 +87,7 @@ func (s *segments) put(f media.Frame) error {
 	select {
 	case s.queue <- f:
 		return nil
-	default: // it has ended
+	default: // the stream has ended
 		return fmt.Errorf("%s: queue is full", transcriptionsName)
 	}
 }
@@ -107,7 +107,7 @@ func (s *segments) Close() error {
 // run owns the state until the first error or Close.
 func (s *segments) run() {
 	defer close(s.results)
-	defer s.cancel() // of the other requests
+	defer s.cancel() // cancels the remaining requests
 	due := time.NewTimer(time.Hour)
 	defer due.Stop()
 	for s.err == nil {
@@ -120,7 +120,7 @@ func (s *segments) run() {
 		case <-s.ctx.Done():
 			return
 		}
-		if s.ctx.Err() != nil { // what follows is canceled
+		if s.ctx.Err() != nil { // a result of a canceled request is not needed
 			return
 		}
 		s.startNext()
@@ -136,7 +136,7 @@ func (s *segments) onInput(f media.Frame) {
 	if f == nil {
 		j := &job{finalize: true, at: s.segmenter.at, due: time.Now().Add(slowTimeout)}
 		var spoken bool
-		if j.segment, spoken = s.segmenter.take(); !spoken { // nothing was said
+		if j.segment, spoken = s.segmenter.take(); !spoken { // the caller said nothing since the last Finalize
 			j.started, j.complete, j.result = true, true, pipeline.Result{Final: true, Start: j.at, End: j.at}
 		}
 		s.add(j)
@@ -147,7 +147,7 @@ func (s *segments) onInput(f media.Frame) {
 	}
 	select {
 	case s.free <- f:
-	default: // more buffers than usual are waiting
+	default: // rare: more buffers than usual are waiting
 	}
 }
 
@@ -175,7 +175,7 @@ func (s *segments) startNext() {
 				j.err = context.Cause(ctx)
 			}
 			j.segment.pcm = nil
-			s.completed <- j // has room for all
+			s.completed <- j // completed has room for all jobs
 		})
 	}
 }

@@ -85,11 +85,11 @@ func sonioxStart(s pipeline.Stream) (string, error) {
 type sonioxMessage struct {
 	Tokens       []sonioxToken   `json:"tokens"`
 	FinalUpTo    float64         `json:"final_audio_proc_ms"`
-	ErrorCode    json.RawMessage `json:"error_code"` // a number, or a string with one
+	ErrorCode    json.RawMessage `json:"error_code"` // a number, or a string that holds one
 	ErrorMessage string          `json:"error_message"`
 }
 
-// A sonioxToken is a word, a part of one, or a mark.
+// A sonioxToken is a word, a part of a word, or a mark.
 type sonioxToken struct {
 	Text       string  `json:"text"`
 	Start      float64 `json:"start_ms"`
@@ -99,9 +99,9 @@ type sonioxToken struct {
 	Status     string  `json:"translation_status"`
 }
 
-const maxSonioxTokens = 2000 // final tokens that wait for the end of the turn
+const maxSonioxTokens = 2000 // most final tokens that wait for the end of the turn
 
-// sonioxTokens collects the final tokens, each of which is sent once.
+// sonioxTokens collects the final tokens. Soniox sends each of them once.
 type sonioxTokens struct{ final []sonioxToken }
 
 // parse reads a message.
@@ -119,7 +119,7 @@ func (x *sonioxTokens) parse(b []byte) (update, error) {
 		switch {
 		case t.Text == "<fin>": // the answer to finalize
 			h.answer, h.Final = true, true
-		case t.Text == "<end>": // the provider's own end of a turn
+		case t.Text == "<end>": // Soniox has ended a turn by itself
 			h.Final = true
 		case t.Status == "translation":
 		case t.IsFinal:
@@ -138,7 +138,7 @@ func (x *sonioxTokens) parse(b []byte) (update, error) {
 	h.Text, h.Words, h.Confidence = sonioxWords(all)
 	h.Start, h.End = span(timedWords(h.Words), 0, 0)
 	switch {
-	case h.answer: // all audio up to the request is final
+	case h.answer: // all audio before the request is final
 		h.End = max(h.End, millis(m.FinalUpTo))
 		h.Start = min(h.Start, h.End)
 		if h.Text == "" {

@@ -21,8 +21,8 @@ import (
 )
 
 const (
-	queueFrames = 550 // up to 11 s of audio may wait: a new stream first receives past audio
-	spareFrames = 16  // buffers kept for reuse
+	queueFrames = 550 // up to 11 s of audio may wait, because a new stream first receives past audio
+	spareFrames = 16  // most buffers kept for reuse
 	keepAlive   = 5 * time.Second
 	writeLimit  = 5 * time.Second
 	closeLimit  = time.Second
@@ -32,35 +32,35 @@ const (
 // A protocol holds the differences between providers.
 type protocol struct {
 	name string
-	// Control messages: at the start, after keepAlive without other messages (empty: a
-	// WebSocket ping), for Finalize, and at the end.
+	// Control messages: at the start, after keepAlive without other messages (empty: a WebSocket
+	// ping), for Finalize, and at the end.
 	hello, alive, finalize, bye string
 	// chunk is the audio per message, a multiple of a frame.
 	chunk time.Duration
 	// fullChunks means that the provider rejects shorter chunks.
 	fullChunks bool
-	// maxSilent is the number of successive requests without any response after which the
-	// provider counts as broken; 0 disables this.
+	// maxSilent is the number of successive Finalizes without any response after which the provider
+	// counts as broken; 0 disables the check.
 	maxSilent int
 	// finalizeOnly means that text comes only after Finalize.
 	finalizeOnly bool
-	// linear means that audio is 16-bit little-endian PCM at 8 kHz, too. Else it is µ-law
-	// there.
+	// linear means that audio is 16-bit little-endian PCM at every rate. Otherwise it is µ-law at 8
+	// kHz.
 	linear bool
 	// pack wraps audio in a message; nil sends it as binary.
 	pack func(sound []byte) (message, error)
 	// parse reads a message of the provider. In-band refusals are *pipeline.RefusedError.
 	parse func(b []byte) (update, error)
-	// closeStatus returns the HTTP status of the same meaning for the code with which the
-	// provider closes a WebSocket, 0 for none; nil means none.
+	// closeStatus returns the HTTP status that stands for the code with which the provider closed a
+	// WebSocket, 0 for none. nil means that no code stands for one.
 	closeStatus func(code int) int
 }
 
 // A message is outgoing audio or control text.
 type message struct {
-	kind     int // of the WebSocket message
+	kind     int // type of the WebSocket message
 	body     []byte
-	finalize bool // this is a Finalize
+	finalize bool // the message is a Finalize
 }
 
 func text(s string) message { return message{kind: websocket.TextMessage, body: []byte(s)} }
@@ -73,16 +73,16 @@ type stream struct {
 	sent      http.Header // headers of the request, which may hold keys
 	rate      int
 	position  atomic.Int64 // duration of the audio sent
-	queue     chan message // in order
+	queue     chan message // messages to send, in order
 	free      chan []byte  // audio buffers for reuse
 	received  chan []byte  // messages from the provider
 	readErr   error        // why reading ended; valid once received is closed
 	finalizes chan time.Duration
 	results   chan pipeline.Result
 	full      atomic.Bool
-	sendErr   atomic.Pointer[error] // why the writer failed; earlier messages are delivered first
+	sendErr   atomic.Pointer[error] // why the writer failed; messages received before are delivered first
 	stop      chan struct{}
-	broken    chan struct{} // the writer or the delivery failed
+	broken    chan struct{} // the writer or the delivery has failed
 	wg        sync.WaitGroup
 	once      sync.Once
 
@@ -134,7 +134,7 @@ func (s *stream) WriteFrame(f media.Frame) error {
 	var b []byte
 	select {
 	case b = <-s.free:
-	default: // the queue grew
+	default: // one more message is waiting
 		b = make([]byte, s.frameBytes())
 	}
 	if s.isMulaw() {
@@ -148,7 +148,7 @@ func (s *stream) WriteFrame(f media.Frame) error {
 	select {
 	case s.queue <- message{kind: websocket.BinaryMessage, body: b}:
 		return nil
-	default: // control messages fill the rest of the queue: the stream is about to end
+	default: // control messages may use the rest of the queue: the stream is about to end
 		return fmt.Errorf("%s: queue is full", s.name)
 	}
 }
@@ -186,7 +186,7 @@ func (s *stream) Results() <-chan pipeline.Result { return s.results }
 func (s *stream) Close() error {
 	s.once.Do(func() {
 		close(s.stop)
-		s.conn.hurry(time.Now().Add(closeLimit)) // a stuck network must not delay the end of the call
+		s.conn.hurry(time.Now().Add(closeLimit)) // close now, because a stuck network must not delay the end of the call
 	})
 	s.wg.Wait()
 	s.mu.Lock()
@@ -202,11 +202,10 @@ func (s *stream) fail(err error) {
 		s.err = err
 		close(s.broken)
 	}
-	s.conn.close() // wakes the reader
+	s.conn.close() // closing wakes the reader
 }
 
-// refusal returns err with the name of the provider, and without secrets if it is a
-// refusal.
+// refusal adds the name of the provider to err. From a refusal it also removes secrets.
 func (s *stream) refusal(err error) error {
 	if refused, ok := errors.AsType[*pipeline.RefusedError](err); ok {
 		safe := *refused
@@ -227,11 +226,11 @@ func (s *stream) stopped() bool {
 
 // write sends the queue and groups audio into chunks.
 func (s *stream) write() {
-	defer s.conn.close() // wakes the reader
+	defer s.conn.close() // closing wakes the reader
 	idle := time.NewTicker(keepAlive)
 	defer idle.Stop()
 	var sound []byte
-	var at time.Duration // audio position
+	var at time.Duration // position of the audio
 	for {
 		var ok bool
 		select {
@@ -258,7 +257,7 @@ func (s *stream) write() {
 			return
 		case <-s.stop:
 			s.send(text(s.bye))
-			return // later messages are not needed
+			return // messages after the end are not needed
 		}
 		if !ok {
 			return
@@ -275,8 +274,8 @@ func (s *stream) length(sound []byte) time.Duration {
 	return time.Duration(n) * time.Second / time.Duration(s.rate)
 }
 
-// flush sends the collected audio. If the provider requires full chunks, a shorter rest
-// stays: Finalize follows silence, so it contains no speech.
+// flush sends the collected audio. If the provider requires full chunks, a shorter rest stays.
+// It contains no speech, because silence precedes a Finalize.
 func (s *stream) flush(sound []byte) ([]byte, bool) {
 	if len(sound) == 0 || s.fullChunks && s.length(sound) < s.chunk {
 		return sound, true
@@ -359,7 +358,7 @@ func (s *stream) endReason(err error) error {
 		}
 	}
 	if closed != nil {
-		err = errors.New(pipeline.Redact(err.Error(), s.sent, nil)) // the reason may hold the key
+		err = errors.New(pipeline.Redact(err.Error(), s.sent, nil)) // the reason of the close may hold the key
 	}
 	return fmt.Errorf("%s: receive: %w", s.name, err)
 }

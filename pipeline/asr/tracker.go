@@ -11,8 +11,8 @@ import (
 const (
 	// answerTimeout bounds the wait for the answer to Finalize if the provider is silent.
 	answerTimeout = 700 * time.Millisecond
-	// slowTimeout bounds it if the provider sends anything. It must end before the turn
-	// machine's own timeout (turn.Policy.Deaf), including the 180 ms that make a silence.
+	// slowTimeout replaces answerTimeout if the provider sends anything. It must end before the
+	// turn machine's own timeout (turn.Policy.Deaf), including the 180 ms that make a silence.
 	slowTimeout = 1700 * time.Millisecond
 	// endTolerance is how far the end of a result may exceed the audio that it belongs to.
 	endTolerance = 50 * time.Millisecond
@@ -23,15 +23,15 @@ const (
 // An update is the content of a provider's message.
 type update struct {
 	pipeline.Result
-	empty bool // it has no result
+	empty bool // the message has no result
 	// alive means that the message shows only that the provider works. It says nothing about
 	// the audio and does not extend the wait for the answer to an open Finalize.
 	alive  bool
-	answer bool // it answers an open Finalize, if any
+	answer bool // the message answers an open Finalize, if there is one
 	// upTo, if not 0, declares that all earlier audio is covered by results.
 	upTo time.Duration
-	// item is the provider's name for the audio. named means that the oldest unnamed
-	// Finalize received this name.
+	// item is the provider's name for the audio. named means that this name belongs to the oldest
+	// Finalize without one.
 	item  string
 	named bool
 }
@@ -44,27 +44,27 @@ type tracker struct {
 	maxSilent int
 
 	requests    []request
-	abandoned   []request       // abandoned requests that may still be answered
+	abandoned   []request       // requests that were answered by a substitute and may still be answered by the provider
 	partial     pipeline.Result // latest interim result
-	settledUpTo time.Duration   // audio position up to which results were delivered
-	wordsUpTo   time.Duration   // audio position of the last delivered word's end
+	settledUpTo time.Duration   // position of the audio up to which results were delivered
+	wordsUpTo   time.Duration   // end of the last delivered word
 	lastRequest time.Duration   // audio position of the newest request
-	heard       time.Duration   // audio position of the provider; set by the caller
-	seq         int             // event counter
+	heard       time.Duration   // audio position that the provider has reached; set by the caller
+	seq         int             // number of events so far
 	lastSign    int             // event number of the provider's last message
 	answeredAt  int             // event number of the request answered last
-	silentCount int             // successive requests without any message
+	silentCount int             // successive requests after which no message came
 }
 
 // A request is a Finalize without an answer.
 type request struct {
-	from, at       time.Duration // audio position of the previous request and of this one
-	sent           time.Duration // when it was sent
+	from, at       time.Duration // audio positions of the previous request and of this one
+	sent           time.Duration // time since the opening when it was sent
 	until          time.Duration
 	seq            int
 	item           string           // the provider's item name, if any
-	result         *pipeline.Result // its answer, waiting for earlier ones
-	deliveredWords int              // words delivered in place of its answer
+	result         *pipeline.Result // the provider's answer while it waits for earlier answers
+	deliveredWords int              // number of words delivered in place of its answer
 }
 
 // addRequest records a Finalize of all audio before at.
@@ -89,7 +89,7 @@ func (l *tracker) onUpdate(h update) []pipeline.Result {
 	if h.alive {
 		return nil
 	}
-	for i, a := range l.requests { // any message means that the provider is slow, not dead
+	for i, a := range l.requests { // any message shows that the provider is slow, not dead
 		l.requests[i].until = max(a.until, a.sent+slowTimeout)
 	}
 	if h.named {
@@ -109,7 +109,7 @@ func (l *tracker) onUpdate(h update) []pipeline.Result {
 	return out
 }
 
-// settleEmpty answers the requests up to a position, for which no text remains.
+// settleEmpty answers the requests up to a position for which no text remains.
 func (l *tracker) settleEmpty(upTo time.Duration) []pipeline.Result {
 	l.abandoned = slices.DeleteFunc(l.abandoned, func(a request) bool { return a.at <= upTo })
 	var out []pipeline.Result
@@ -127,13 +127,13 @@ func (l *tracker) timed(h update) []pipeline.Result {
 	}
 	var out []pipeline.Result
 	if h.answer && l.isAnswer(h.End) {
-		if n := len(l.requests); n > 1 { // earlier requests have no part in it
+		if n := len(l.requests); n > 1 { // earlier requests have no part in this result
 			out = l.settleEmpty(min(h.End-endTolerance, l.requests[n-1].at-1))
 		}
 		return append(out, l.settle(r)...)
 	}
 	switch r.Finalized = false; {
-	case r.Text == "" && h.Text != "": // delivered already
+	case r.Text == "" && h.Text != "": // all words were delivered already
 		return nil
 	case !r.Final:
 		l.partial = r
@@ -146,8 +146,8 @@ func (l *tracker) timed(h update) []pipeline.Result {
 	return []pipeline.Result{r}
 }
 
-// isAnswer reports whether an answer with that end belongs to an open request, and not to
-// the oldest abandoned one. Answers arrive in order.
+// isAnswer reports whether an answer that ends at that position belongs to an open request
+// rather than to the oldest abandoned one. Answers arrive in order.
 func (l *tracker) isAnswer(end time.Duration) bool {
 	if len(l.abandoned) > 0 && end <= l.abandoned[0].at+endTolerance {
 		l.abandoned = l.abandoned[1:]
@@ -194,7 +194,7 @@ func (l *tracker) onTimeout(now time.Duration) ([]pipeline.Result, error) {
 	return out, nil
 }
 
-// markDelivered records that r is final and delivered.
+// markDelivered records that r is final and was delivered.
 func (l *tracker) markDelivered(r pipeline.Result) {
 	l.settledUpTo = max(l.settledUpTo, r.End)
 	if n := len(r.Words); n > 0 {
@@ -203,8 +203,8 @@ func (l *tracker) markDelivered(r pipeline.Result) {
 	l.partial = l.undelivered(l.partial)
 }
 
-// undelivered returns the part of r that was not delivered, by word times. A word across
-// the boundary counts on the side of its middle.
+// undelivered returns the part of r that was not delivered, by word times. A word that crosses
+// the boundary belongs to the side of its middle.
 func (l *tracker) undelivered(r pipeline.Result) pipeline.Result {
 	r.Words = slices.DeleteFunc(slices.Clone(r.Words), func(w pipeline.Word) bool {
 		return w.Start < l.wordsUpTo || w.Start+max(0, w.End-w.Start)/2 < l.settledUpTo

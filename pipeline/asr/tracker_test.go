@@ -44,10 +44,10 @@ func spoken(text string) update { h := saying(text); h.Final = true; return h }
 
 func TestLedger(t *testing.T) {
 	type step struct {
-		ask  time.Duration // audio position; 0 for none
+		ask  time.Duration // audio position of the request; 0 for none
 		take *update
-		late time.Duration // 0 for no call
-		want []string      // texts, marked by ! if Finalized
+		late time.Duration // time of the call of onTimeout; 0 for none
+		want []string      // texts of the results; ! marks a Finalized one
 	}
 	say := func(h update) *update { return &h }
 	for name, steps := range map[string][]step{

@@ -15,8 +15,8 @@ import (
 // Defaults of Transcriptions.
 const (
 	TranscriptionsURL   = "https://api.openai.com/v1"
-	TranscriptionsModel = "gpt-transcribe" // at OpenAI
-	WhisperModel        = "whisper-1"      // elsewhere; servers of one model ignore it
+	TranscriptionsModel = "gpt-transcribe" // default at OpenAI
+	WhisperModel        = "whisper-1"      // default elsewhere; servers of a single model ignore it
 )
 
 // Transcriptions transcribes with the file API of OpenAI, POST /audio/transcriptions,
@@ -31,8 +31,8 @@ const (
 // needs the option response_format: json.
 type Transcriptions struct {
 	URL    string       // base URL; empty means TranscriptionsURL
-	Key    media.Secret // sent as a bearer token; empty sends none
-	Header http.Header  // sent as well; may hold keys
+	Key    media.Secret // bearer token; empty sends none
+	Header http.Header  // further headers of each request; may hold keys
 	Client *http.Client // nil means http.DefaultClient; must have no Timeout
 }
 
@@ -112,7 +112,7 @@ func transcriptionFields(s pipeline.Stream) []field {
 			add("keywords[]", term)
 		}
 	default:
-		if len(languages) == 1 { // of several, the model detects the one that is spoken
+		if len(languages) == 1 { // the model detects which of several languages is spoken
 			add("language", languages[0])
 		}
 		if _, given := extra["prompt"]; len(terms) > 0 && !given {

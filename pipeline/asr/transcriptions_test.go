@@ -90,8 +90,8 @@ func TestLongSpeech(t *testing.T) {
 	}
 }
 
-// TestOrder checks that texts come in the order of the speech, that a late one does not
-// hold up the answer, and that requests at once are bounded.
+// TestOrder checks that texts come in the order of the speech, that a late text does not delay
+// the answer, and that the number of concurrent requests is bounded.
 func TestOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		delays := map[time.Duration]time.Duration{}

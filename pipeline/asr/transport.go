@@ -11,7 +11,7 @@ import (
 type transport interface {
 	send(m message, by time.Time) error
 	receive() ([]byte, error)
-	// hurry bounds a send that is in progress, because the stream ends.
+	// hurry bounds a send that is in progress when the stream ends.
 	hurry(by time.Time)
 	// close ends receive.
 	close()
@@ -32,14 +32,14 @@ func (s socket) receive() ([]byte, error) {
 	return b, err
 }
 
-func (s socket) hurry(by time.Time) { _ = s.NetConn().SetWriteDeadline(by) } // it may be closed already
+func (s socket) hurry(by time.Time) { _ = s.NetConn().SetWriteDeadline(by) } // the connection may be closed already
 
-func (s socket) close() { _ = s.Close() } // only the first call matters
+func (s socket) close() { _ = s.Close() } // only the first call has an effect
 
 // A tail keeps the newest size bytes of audio.
 type tail struct {
 	size int
-	b    []byte // up to twice as much, so that it is rarely moved
+	b    []byte // up to twice size bytes, so that the content is rarely moved
 }
 
 func (t *tail) add(sound []byte) {

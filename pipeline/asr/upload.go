@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	uploadRate = 16000 // Hz; whisper.cpp takes no other
+	uploadRate = 16000 // Hz; whisper.cpp accepts no other rate
 	// minUpload is the length to which shorter speech is extended with silence: some
 	// servers ignore audio below 1 s.
 	minUpload   = 1100 * time.Millisecond
@@ -101,7 +101,7 @@ type transcriptionMessage struct {
 	Segments []whisperSegment `json:"segments"`
 }
 
-// A whisperSegment is a part of the text with Whisper's opinion of it.
+// A whisperSegment is a part of the text with Whisper's estimates of it.
 type whisperSegment struct {
 	Text         string  `json:"text"`
 	Start        float64 `json:"start"`
@@ -110,8 +110,8 @@ type whisperSegment struct {
 	NoSpeechProb float64 `json:"no_speech_prob"`
 }
 
-// isSilence reports whether the text was invented for silence, by Whisper's own limits
-// (github.com/openai/whisper/blob/main/whisper/transcribe.py).
+// isSilence reports whether Whisper invented the text for silence, by the limits in Whisper's
+// own code (github.com/openai/whisper/blob/main/whisper/transcribe.py).
 func (s whisperSegment) isSilence() bool { return s.NoSpeechProb > 0.6 && s.AvgLogprob < -1 }
 
 // parseTranscription reads a response about the audio from one position of the stream to
@@ -148,8 +148,8 @@ func parseTranscription(b []byte, from, to time.Duration) (pipeline.Result, erro
 	return r, nil
 }
 
-// isRemark reports whether the whole text is a remark about the sound, such as
-// [BLANK_AUDIO] of whisper.cpp.
+// isRemark reports whether the whole text describes a sound, such as [BLANK_AUDIO] of
+// whisper.cpp.
 func isRemark(text string) bool {
 	for _, marks := range []string{"[]", "()"} {
 		if strings.HasPrefix(text, marks[:1]) && strings.Index(text, marks[1:]) == len(text)-1 {

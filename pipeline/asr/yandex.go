@@ -29,12 +29,12 @@ const (
 type Yandex struct {
 	URL    string       // scheme, host and port; empty means YandexURL
 	Key    media.Secret // API key of a service account
-	Folder string       // folder id; empty means that of the service account
+	Folder string       // folder ID; empty means the folder of the service account
 	Client *http.Client // nil means http.DefaultClient; must speak HTTP/2 and have no Timeout
 }
 
-// OptionRules implements pipeline.RuledProvider. The messages have no place for unknown
-// parameters; those are ignored.
+// OptionRules implements pipeline.RuledProvider. Unknown parameters are ignored, because the
+// messages have no field for them.
 func (Yandex) OptionRules() pipeline.OptionRules {
 	return pipeline.OptionRules{
 		Takes:    []string{"languages", "options"},
@@ -74,13 +74,13 @@ func (y Yandex) Probe(ctx context.Context, s pipeline.Stream) error {
 	if err != nil {
 		return fmt.Errorf("yandex: %w", err)
 	}
-	stop := context.AfterFunc(ctx, func() { _ = call.Close() }) // it never fails
+	stop := context.AfterFunc(ctx, func() { _ = call.Close() }) // Close never fails
 	defer func() {
 		stop()
-		_ = call.Close() // as above
+		_ = call.Close() // Close never fails
 	}()
-	if call.Send(yandexOptions(s), writeLimit) == nil { // otherwise Receive returns the reason
-		_ = call.Send(yandexChunk(make([]byte, 2*s.Rate/10)), writeLimit) // as above
+	if call.Send(yandexOptions(s), writeLimit) == nil { // if sending fails, Receive returns the reason
+		_ = call.Send(yandexChunk(make([]byte, 2*s.Rate/10)), writeLimit) // if sending fails, Receive returns the reason
 	}
 	call.CloseSend()
 	for {
@@ -116,12 +116,12 @@ func normalizes(s pipeline.Stream) bool {
 	return len(languagesOf(s)) == 1 && (on || !given)
 }
 
-// yandexAnswers follows the answers to Finalize.
+// yandexAnswers matches the provider's messages with Finalizes.
 type yandexAnswers struct {
-	// normalized means that each final text is followed by a refinement, which counts.
+	// normalized means that a refinement follows each final text and replaces it.
 	normalized bool
-	raw        *pipeline.Result // final text without its refinement so far
-	ended      time.Duration    // time of the Finalize that was answered meanwhile
+	raw        *pipeline.Result // final text whose refinement has not come yet
+	ended      time.Duration    // audio position of the Finalize that was answered before the refinement came
 	last       time.Duration    // end of the last final text
 }
 
@@ -156,7 +156,7 @@ func (y *yandexAnswers) parse(b []byte) (update, error) {
 		}
 		return update{answer: true, Result: pipeline.Result{Final: true, Start: end, End: end}}, nil
 	default:
-		return update{alive: true}, nil // status messages come at fixed intervals
+		return update{alive: true}, nil // status messages come at fixed intervals and only show that the provider works
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/parley-voice/parley/pipeline/fakeprovider"
 )
 
-// response returns a StreamingResponse with an event: text of words of 400 ms each.
+// response returns a StreamingResponse with an event and a text whose words take 400 ms each.
 func response(event yandexEvent, text string) []byte {
 	var b []byte
 	for i, w := range strings.Fields(text) {
@@ -31,13 +31,13 @@ func response(event yandexEvent, text string) []byte {
 
 func eouUpdate(ms uint64) []byte { return appendBytes(nil, 6, appendVarint(nil, 2, ms)) }
 
-// TestYandexAnswers checks the order of final texts, refinements and the end of the
-// utterance, which differs.
+// TestYandexAnswers checks final texts, refinements and ends of the utterance in each order in
+// which they come.
 func TestYandexAnswers(t *testing.T) {
 	for name, c := range map[string]struct {
 		normalized bool
 		messages   [][]byte
-		want       string // texts; ! marks final ones, ? answers
+		want       string // texts of the results; ! marks final ones, ? answers
 	}{
 		"raw":              {false, [][]byte{response(4, "два"), response(5, "два три"), eouUpdate(900)}, "два|два три!|!?"},
 		"raw, nothing":     {false, [][]byte{response(4, ""), eouUpdate(900)}, "!?"},
@@ -85,7 +85,7 @@ func TestYandexOptions(t *testing.T) {
 		stream        pipeline.Stream
 		model         string
 		rate          uint64
-		normalization string // the numbers of TextNormalizationOptions
+		normalization string // numeric fields of TextNormalizationOptions
 		languages     string
 	}{
 		"default":   {pipeline.Stream{Rate: 8000}, "general", 8000, "1:2", "auto"},
@@ -134,7 +134,7 @@ func fieldOf(t *testing.T, b []byte, want protowire.Number) (found []byte) {
 	return found
 }
 
-// numbers returns the fields with numbers, in order of the fields.
+// numbers returns the numeric fields in their order.
 func numbers(t *testing.T, b []byte) string {
 	t.Helper()
 	var all []string

@@ -14,7 +14,7 @@ import (
 // A yandexEvent is the number of the field that holds the event of a StreamingResponse.
 type yandexEvent protowire.Number
 
-// Events.
+// Events of a StreamingResponse.
 const (
 	yandexPartial    yandexEvent = 4
 	yandexFinal      yandexEvent = 5
@@ -24,17 +24,17 @@ const (
 
 // A yandexMessage is a StreamingResponse.
 type yandexMessage struct {
-	event  yandexEvent // 0 for others
+	event  yandexEvent // 0 for events that are not used
 	result pipeline.Result
-	time   time.Duration // of an EouUpdate
+	time   time.Duration // time in an EouUpdate
 }
 
 // yandexOptions returns the first message: StreamingRequest.session_options.
 func yandexOptions(s pipeline.Stream) []byte {
-	raw := appendVarint(nil, 1, 1)             // audio_encoding: LINEAR16_PCM
+	raw := appendVarint(nil, 1, 1)             // field audio_encoding: LINEAR16_PCM
 	raw = appendVarint(raw, 2, uint64(s.Rate)) //nolint:gosec // a sample rate
 	raw = appendVarint(raw, 3, 1)
-	normalization := uint64(2) // TEXT_NORMALIZATION_DISABLED
+	normalization := uint64(2) // value TEXT_NORMALIZATION_DISABLED
 	if normalizes(s) {
 		normalization = 1
 	}
@@ -44,7 +44,7 @@ func yandexOptions(s pipeline.Stream) []byte {
 			text = appendVarint(text, field, 1)
 		}
 	}
-	languages := appendVarint(nil, 1, 1) // WHITELIST
+	languages := appendVarint(nil, 1, 1) // value WHITELIST
 	for _, tag := range yandexLanguages(s) {
 		languages = appendBytes(languages, 2, []byte(tag))
 	}
@@ -56,9 +56,9 @@ func yandexOptions(s pipeline.Stream) []byte {
 	recognition = appendBytes(recognition, 2, appendBytes(nil, 1, raw))
 	recognition = appendBytes(recognition, 3, text)
 	recognition = appendBytes(recognition, 4, languages)
-	recognition = appendVarint(recognition, 5, 1) // REAL_TIME
+	recognition = appendVarint(recognition, 5, 1) // value REAL_TIME
 	options := appendBytes(nil, 1, recognition)
-	options = appendBytes(options, 2, appendBytes(nil, 2, nil)) // external EOU classifier
+	options = appendBytes(options, 2, appendBytes(nil, 2, nil)) // external classifier of the end of the utterance
 	return appendBytes(nil, 1, options)
 }
 
@@ -100,8 +100,8 @@ func appendBytes(b []byte, field protowire.Number, v []byte) []byte {
 
 var errWire = errors.New("malformed protobuf")
 
-// eachField calls fn for each field of a message with its number or its bytes. Other types
-// are skipped.
+// eachField calls fn with the number and the value of each field of a message. Fields that are
+// neither a number nor bytes are skipped.
 func eachField(b []byte, fn func(field protowire.Number, v uint64, body []byte) error) error {
 	for len(b) > 0 {
 		field, kind, n := protowire.ConsumeTag(b)
@@ -135,7 +135,7 @@ func eachField(b []byte, fn func(field protowire.Number, v uint64, body []byte) 
 
 // parseYandex reads a StreamingResponse.
 func parseYandex(b []byte) (m yandexMessage, err error) {
-	var start time.Duration // of the session
+	var start time.Duration // start of the session, added by the transport
 	err = eachField(b, func(field protowire.Number, v uint64, body []byte) error {
 		if field == yandexStart {
 			start = yandexTime(v)
@@ -148,7 +148,7 @@ func parseYandex(b []byte) (m yandexMessage, err error) {
 		case yandexRefinement:
 			m.event = event
 			broken = eachField(body, func(field protowire.Number, _ uint64, body []byte) (err error) {
-				if field == 2 { // normalized_text
+				if field == 2 { // field normalized_text
 					m.result, err = yandexUpdate(body)
 				}
 				return err
@@ -156,7 +156,7 @@ func parseYandex(b []byte) (m yandexMessage, err error) {
 		case yandexEOUUpdate:
 			m.event = event
 			broken = eachField(body, func(field protowire.Number, v uint64, _ []byte) error {
-				if field == 2 { // time_ms
+				if field == 2 { // field time_ms
 					m.time = yandexTime(v)
 				}
 				return nil

@@ -21,8 +21,8 @@ const (
 )
 
 const (
-	// yandexSession is the age of a session after which another one replaces it: SpeechKit
-	// ends one after 5 minutes of audio (yandex.cloud/en/docs/speechkit/stt/streaming).
+	// yandexSession is the age at which another session replaces a session: SpeechKit ends one
+	// after 5 minutes of audio (yandex.cloud/en/docs/speechkit/stt/streaming).
 	yandexSession = 4 * time.Minute
 	// yandexReplay bounds the audio that is repeated in the next session.
 	yandexReplay = 3 * time.Second
@@ -31,9 +31,8 @@ const (
 	yandexStart protowire.Number = 1000
 )
 
-// A yandexTransport is the transport over gRPC. After an answer to Finalize, or while
-// nobody speaks, it replaces an old session, and repeats the newest audio since the last
-// Finalize.
+// A yandexTransport is the transport over gRPC. It replaces an old session after an answer to
+// Finalize, or while nobody speaks, and sends the newest audio since the last Finalize again.
 type yandexTransport struct {
 	open    func(ctx context.Context) (*grpcstream.Stream, error)
 	options []byte // first message of a session
@@ -43,12 +42,12 @@ type yandexTransport struct {
 	life   context.Context //nolint:containedctx // ends when the transport is closed
 	cancel context.CancelFunc
 
-	mu       sync.Mutex // guards the rest and the sending of messages
-	began    time.Time  // of the session
-	start    int        // position of its first audio, in bytes
+	mu       sync.Mutex // guards the fields below and the sending of messages
+	began    time.Time  // start time of the session
+	start    int        // audio position of the start of the session, in bytes
 	position int        // bytes of audio that the stream sent
 	asked    int        // Finalizes without an answer
-	recent   tail       // newest audio since the last Finalize, yandexReplay
+	recent   tail       // newest audio since the last Finalize, at most yandexReplay
 }
 
 // send implements transport.
@@ -62,7 +61,7 @@ func (y *yandexTransport) send(m message, by time.Time) error {
 		y.recent.add(m.body)
 		return call.Send(yandexChunk(m.body), limit)
 	case websocket.PingMessage:
-		return nil // HTTP/2 has its own
+		return nil // HTTP/2 sends its own pings
 	}
 	switch string(m.body) {
 	case yandexHello:
@@ -113,9 +112,9 @@ func (y *yandexTransport) renew() error {
 		return err
 	}
 	old := y.call.Swap(next)
-	_ = old.Close()          // it never fails
-	if y.life.Err() != nil { // close may have missed it
-		_ = next.Close() // as above
+	_ = old.Close()          // Close never fails
+	if y.life.Err() != nil { // close may have missed the new session
+		_ = next.Close() // Close never fails
 	}
 	recent := y.recent.newest()
 	y.began, y.start = time.Now(), y.position-len(recent)
@@ -125,11 +124,12 @@ func (y *yandexTransport) renew() error {
 	return next.Send(yandexChunk(recent), writeLimit)
 }
 
-// hurry implements transport. Nothing of a stream that ends is worth waiting for.
+// hurry implements transport. It closes at once, because nothing in a stream that ends is worth
+// waiting for.
 func (y *yandexTransport) hurry(time.Time) { y.close() }
 
 // close implements transport.
 func (y *yandexTransport) close() {
 	y.cancel()
-	_ = y.call.Load().Close() // it never fails
+	_ = y.call.Load().Close() // Close never fails
 }

@@ -24,21 +24,22 @@ const (
 
 const (
 	anthropicVersion = "2023-06-01"
-	// The API requires a token limit. Those of reasoning count too.
+	// The API requires a token limit, which includes the tokens of reasoning.
 	anthropicTokens, anthropicReasoningTokens = 4096, 16384
 )
 
 // Anthropic uses the Messages API (platform.claude.com/docs/en/api/messages-streaming). The
-// instructions are cached. The models, which reason by default, do not unless the agent sets
-// a reasoning effort, because a caller waits for the answer; models that always reason do so
-// with the lowest effort. A refusal by the safety classifiers is ErrContentFilter.
+// instructions are cached. Models that reason by default are kept from it unless the agent sets
+// a reasoning effort, because a caller waits; models that always reason do so with the lowest
+// effort. A refusal by the safety classifiers is ErrContentFilter.
 type Anthropic struct {
-	URL    string // without /v1/messages; empty means AnthropicURL; a query is kept
+	URL    string // base URL without /v1/messages, perhaps with a query; empty means AnthropicURL
 	Key    media.Secret
-	Header http.Header  // sent as well; may hold keys
-	Model  string       // for agents that name none; empty means AnthropicModel
+	Header http.Header  // further headers of each request; may hold keys
+	Model  string       // model of agents that name none; empty means AnthropicModel
 	Client *http.Client // nil means http.DefaultClient; must not have a Timeout
-	// Parameters is shared by all copies of a client; nil learns anew in each request.
+	// Parameters is shared by all copies of a client. Without it each request tries all parameters
+	// again.
 	Parameters *ParameterCache
 }
 
@@ -79,7 +80,7 @@ func (o Anthropic) body(p pipeline.Prompt, e endpoint, q quirks) object {
 	}
 	addThinking(b, effort, q)
 	if t := p.Options.Temperature; t != nil && q&noTemperature == 0 {
-		b["temperature"] = min(*t, 1) // the largest accepted value
+		b["temperature"] = min(*t, 1) // the API accepts no larger value
 	}
 	if len(p.Tools) > 0 {
 		b["tools"] = anthropicTools(p.Tools)
@@ -148,9 +149,9 @@ func learnAnthropic(q quirks, refusal string, sent object) quirks {
 	return q
 }
 
-// anthropicExtra is what returns with a tool call.
+// anthropicExtra is the provider's data that returns with a tool call.
 type anthropicExtra struct {
-	Thinking []anthropicBlock `json:"thinking"` // blocks that led to the call
+	Thinking []anthropicBlock `json:"thinking"` // blocks of reasoning that led to the call
 }
 
 // anthropicBlock holds the used fields of a content block.
@@ -162,7 +163,7 @@ type anthropicBlock struct {
 	Input     json.RawMessage `json:"input,omitempty"`
 	Thinking  *string         `json:"thinking,omitempty"`
 	Signature string          `json:"signature,omitempty"`
-	Data      string          `json:"data,omitempty"` // of redacted_thinking
+	Data      string          `json:"data,omitempty"` // only of blocks of type redacted_thinking
 }
 
 // anthropicMessages returns the messages, in which the roles alternate, the user begins and
@@ -217,7 +218,7 @@ func agentBlocks(l pipeline.Message, origin string, inTurn bool) []object {
 	return append(first, calls...)
 }
 
-// object returns a block of reasoning as it was received.
+// object returns a block of reasoning exactly as it was received.
 func (b anthropicBlock) object() object {
 	if b.Type == "redacted_thinking" {
 		return object{"type": b.Type, "data": b.Data}
@@ -229,7 +230,8 @@ func (b anthropicBlock) object() object {
 	return object{"type": b.Type, "thinking": thinking, "signature": b.Signature}
 }
 
-// callID returns the id of a call, of another provider perhaps, in the accepted characters.
+// callID returns the ID of a call in the characters that the API accepts. The ID may come from
+// another provider.
 func callID(id string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '_' || r == '-' || r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' {
@@ -239,7 +241,8 @@ func callID(id string) string {
 	}, cmp.Or(id, "_"))
 }
 
-// withUser returns messages with text or calls that begin and end with a user or a tool.
+// withUser makes a conversation begin and end with the user, by adding messages of the user
+// where they are missing.
 func withUser(all []pipeline.Message) []pipeline.Message {
 	all = slices.DeleteFunc(slices.Clone(all), func(m pipeline.Message) bool {
 		return m.Role != pipeline.RoleTool && len(m.Calls) == 0 && strings.TrimSpace(m.Text) == ""
@@ -286,7 +289,7 @@ type anthropicEvent struct {
 	Error *chatError `json:"error"`
 }
 
-// anthropicUsage holds running totals. InputTokens excludes those of the cache.
+// anthropicUsage holds running totals. InputTokens excludes cached tokens.
 type anthropicUsage struct {
 	InputTokens         int `json:"input_tokens"`
 	OutputTokens        int `json:"output_tokens"`
@@ -297,8 +300,8 @@ type anthropicUsage struct {
 // anthropicDecoder reads the events of the Messages API.
 type anthropicDecoder struct {
 	usage    anthropicUsage
-	thoughts []anthropicBlock // since the last tool call
-	size     int              // bytes of all reasoning
+	thoughts []anthropicBlock // reasoning since the last tool call
+	size     int              // bytes of all reasoning so far
 }
 
 func (d *anthropicDecoder) decode(data []byte, a *answer) error {

@@ -110,7 +110,7 @@ func TestAnthropicModels(t *testing.T) {
 		requests  int
 		path      string
 		want      any
-		forgotten string // parameter that is left out
+		forgotten string // parameter that the second request leaves out
 	}{
 		"fast":           {"claude-haiku-5-5", pipeline.Prompt{}, 1, "thinking.type", "disabled", "output_config"},
 		"with heat":      {"claude-haiku-5-5", pipeline.Prompt{Options: pipeline.Options{Temperature: &heat}}, 2, "thinking.type", "disabled", "temperature"},

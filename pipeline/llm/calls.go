@@ -12,18 +12,18 @@ import (
 // Limits of the tool calls of one answer.
 const (
 	maxCalls     = 64
-	maxArguments = 256 << 10 // bytes of the arguments, and of the provider's data, of one call
+	maxArguments = 256 << 10 // most bytes of the arguments of one call, and of its provider's data
 )
 
 // calls assembles tool calls from their parts.
 type calls struct {
-	origin string // of the provider's data
-	first  int    // number in the id of the first call without one
+	origin string // identifies the model that sent the provider's data
+	first  int    // number in the ID of the first call that has none
 	all    []*call
 }
 
 type call struct {
-	index     int // -1 if missing
+	index     int // -1 if the server sends none
 	id, name  string
 	arguments []byte
 	extra     any // the provider's data; nil for none
@@ -34,7 +34,7 @@ type piece struct {
 	index     *int
 	id, name  string
 	arguments []byte
-	whole     bool // the arguments replace earlier parts
+	whole     bool // the arguments replace the earlier parts instead of continuing them
 	extra     any
 }
 

@@ -37,7 +37,8 @@ func chatMessages(p pipeline.Prompt, origin string, alternate bool) []object {
 	return m
 }
 
-// alternating joins successive texts of a side, so that the roles alternate from a user on.
+// alternating joins successive texts of one side, so that the roles alternate, beginning with
+// the user.
 func alternating(all []pipeline.Message) []pipeline.Message {
 	var out []pipeline.Message
 	for _, m := range withUser(all) {
@@ -220,7 +221,7 @@ func (chatDecoder) decode(data []byte, a *answer) error {
 func argument(raw json.RawMessage) []byte {
 	var s string
 	if json.Unmarshal(raw, &s) == nil {
-		return []byte(s) // null becomes the empty string
+		return []byte(s) // JSON null becomes the empty string
 	}
 	return raw
 }

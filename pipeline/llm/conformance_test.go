@@ -24,10 +24,10 @@ import (
 // A subject is one client under test.
 type subject struct {
 	pipeline.Model
-	signer  string            // model that signs its tool calls
-	options pipeline.Options  // with which it does
-	paths   map[string]string // where options are in a request
-	refuses bool              // the protocol has text of refusals
+	signer  string            // model that signs its tool calls; empty if none does
+	options pipeline.Options  // options with which the model signs
+	paths   map[string]string // paths of the options in a request
+	refuses bool              // the protocol transmits the text of refusals
 }
 
 // subjects returns the clients of the fake providers, connected by client.
@@ -139,7 +139,7 @@ type talk struct {
 	text  string
 	calls []pipeline.ToolCall
 	usage []pipeline.Usage
-	took  time.Duration // until the first delta
+	took  time.Duration // time until the first delta
 	err   error
 }
 
@@ -224,7 +224,7 @@ func TestToolRoundTrip(t *testing.T) {
 		}
 		return "weather", `{"city":"Almaty"}`
 	}
-	const signed = "c2lnbmF0dXJlIG9m" // the start of the fakes' signatures
+	const signed = "c2lnbmF0dXJlIG9m" // how signatures of the fakes begin
 	each(t, script, func(t *testing.T, l *lab) {
 		t.Helper()
 		p := hello()
@@ -341,7 +341,7 @@ func TestFaults(t *testing.T) {
 		fakeprovider.Busy: "429 Too Many Requests: scripted limit",
 		fakeprovider.Drop: "EOF", fakeprovider.Reset: "EOF", fakeprovider.Garble: "not JSON",
 		fakeprovider.Hang: late, fakeprovider.Stall: late, fakeprovider.Freeze: late, fakeprovider.HalfOpen: late,
-		fakeprovider.Late: "", fakeprovider.Mute: "", // those of recognizers
+		fakeprovider.Late: "", fakeprovider.Mute: "", // faults of recognizers have no effect here
 	} {
 		script := fakeprovider.Typical()
 		script.Fault = func(fakeprovider.Provider, int) fakeprovider.Fault { return fault }

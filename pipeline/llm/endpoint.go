@@ -21,10 +21,10 @@ type object = map[string]any
 
 // An endpoint is the address of one model of a provider.
 type endpoint struct {
-	name   string // of the provider, for errors
+	name   string // name of the provider, for errors
 	model  string
 	url    *url.URL
-	header http.Header // with the key
+	header http.Header // headers of each request, with the key
 	client *http.Client
 }
 
@@ -59,7 +59,8 @@ func (e *endpoint) authorize(given http.Header, keyHeader string, key media.Secr
 	}
 }
 
-// origin identifies the model for data that only it accepts.
+// origin identifies the model of this endpoint. Data of a provider returns only to the model it
+// came from.
 func (e *endpoint) origin() string { return e.name + " " + e.url.Host + " " + e.model }
 
 // redact returns a provider's text without the secrets of the request.
@@ -86,7 +87,7 @@ func reply(asker context.Context, e endpoint, err error, r request, d decoder) i
 			yield(pipeline.Delta{}, err)
 			return
 		}
-		defer body.Close() // cancels an unfinished request
+		defer body.Close() // cancels the request if it is unfinished
 		a := &answer{endpoint: e, yield: yield, calls: calls{origin: e.origin(), first: r.sequence}}
 		if a.stream(body, d); a.complete && !a.stopped {
 			release(body, cancel)
@@ -97,8 +98,8 @@ func reply(asker context.Context, e endpoint, err error, r request, d decoder) i
 // maxRelease bounds the wait for the end of a response after its last event.
 const maxRelease = 20 * time.Millisecond
 
-// release reads the end of a response, which HTTP/1.1 requires for the connection to be
-// used again. It is normally there already.
+// release reads the rest of a response, because HTTP/1.1 reuses a connection only after that.
+// The rest is normally there already.
 func release(body io.Reader, cancel func()) {
 	defer time.AfterFunc(maxRelease, cancel).Stop()
 	_, _ = io.CopyN(io.Discard, body, maxEvent)
@@ -118,13 +119,14 @@ func addExtra(body object, extra map[string]any, rules pipeline.OptionRules) {
 // the first.
 func note(text string) string { return "[" + strings.Trim(text, "[]") + "]" }
 
-// Events for models that need words of a user.
+// Notes that stand in for words of the user where a model requires them.
 const (
 	callAnswered = "the call was answered"
 	callerSilent = "the caller is silent"
 )
 
-// A sealed is data of a provider that returns with a tool call to the model it came from.
+// A sealed is data that a provider sent with a tool call, and that returns only to the model it
+// came from.
 type sealed struct {
 	Origin string          `json:"origin"`
 	Data   json.RawMessage `json:"data"`
@@ -143,7 +145,7 @@ func seal(origin string, data any) json.RawMessage {
 	return all
 }
 
-// unseal reads the data of a tool call into v. It reports whether there is any of that
+// unseal decodes the data of a tool call into v. It reports whether there is data of that
 // origin.
 func unseal(origin string, extra json.RawMessage, v any) bool {
 	var s sealed

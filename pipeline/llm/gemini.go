@@ -25,12 +25,13 @@ const (
 // waits for the answer. The signatures of their tool calls return to them
 // (ai.google.dev/gemini-api/docs/thought-signatures).
 type Gemini struct {
-	URL    string // without /models; empty means GeminiURL; a query is kept
+	URL    string // base URL without /models, perhaps with a query; empty means GeminiURL
 	Key    media.Secret
-	Header http.Header  // sent as well; may hold keys
-	Model  string       // for agents that name none; empty means GeminiModel
+	Header http.Header  // further headers of each request; may hold keys
+	Model  string       // model of agents that name none; empty means GeminiModel
 	Client *http.Client // nil means http.DefaultClient; must not have a Timeout
-	// Parameters is shared by all copies of a client; nil learns anew in each request.
+	// Parameters is shared by all copies of a client. Without it each request tries all parameters
+	// again.
 	Parameters *ParameterCache
 }
 
@@ -152,10 +153,10 @@ func learnGemini(q quirks, refusal string, isLowest bool) quirks {
 	return q | noEffort
 }
 
-// unsigned stands for the signature of a call that another model made.
+// unsigned replaces the signature of a call that another model made.
 const unsigned = "skip_thought_signature_validator"
 
-// A geminiExtra is what returns with a tool call.
+// A geminiExtra is the provider's data that returns with a tool call.
 type geminiExtra struct {
 	ID        string `json:"id,omitempty"`
 	Signature string `json:"signature,omitempty"`
@@ -165,7 +166,7 @@ type geminiExtra struct {
 // of a message's calls come together.
 func geminiContents(all []pipeline.Message, e endpoint) []object {
 	var out []object
-	kind := "" // of the last content
+	kind := "" // role of the last content
 	add := func(role, of string, parts ...object) {
 		if kind == role+of {
 			before, _ := out[len(out)-1]["parts"].([]object)
@@ -307,7 +308,7 @@ func (a *answer) finishGemini(reason string) {
 		a.end = pipeline.ErrLength
 	case "SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "LANGUAGE", "MODEL_ARMOR":
 		a.end = pipeline.ErrContentFilter
-	default: // such as MALFORMED_FUNCTION_CALL
+	default: // for example MALFORMED_FUNCTION_CALL
 		a.end = fmt.Errorf("%w: finish reason %q", pipeline.ErrUnusable, a.redact(reason))
 	}
 	a.complete = true

@@ -30,15 +30,16 @@ const (
 // https://NAME.openai.azure.com/openai/v1, and the classic paths, with the URL
 // https://NAME.openai.azure.com and an APIVersion. Both take the key in KeyHeader "api-key".
 type OpenAI struct {
-	URL       string // without /chat/completions; empty means OpenAIURL; a query is kept
+	URL       string // base URL without /chat/completions, perhaps with a query; empty means OpenAIURL
 	Key       media.Secret
-	KeyHeader string      // header of the key; empty means Authorization, as a bearer token
-	Header    http.Header // sent as well; may hold keys
+	KeyHeader string      // header that holds the key; empty means Authorization with a bearer token
+	Header    http.Header // further headers of each request; may hold keys
 	// APIVersion selects Azure's classic paths, in which the model is the deployment.
 	APIVersion string
-	Model      string       // for agents that name none; empty means OpenAIModel
+	Model      string       // model of agents that name none; empty means OpenAIModel
 	Client     *http.Client // nil means http.DefaultClient; must not have a Timeout
-	// Parameters is shared by all copies of a client; nil learns anew in each request.
+	// Parameters is shared by all copies of a client. Without it each request tries all parameters
+	// again.
 	Parameters *ParameterCache
 }
 
@@ -53,8 +54,8 @@ func (o OpenAI) OptionRules() pipeline.OptionRules {
 		Known: []string{
 			"top_p", "frequency_penalty", "presence_penalty", "seed", "stop", "logit_bias", "service_tier", "verbosity", "store", "metadata",
 			"prompt_cache_key", "prompt_cache_retention", "safety_identifier", "user",
-			"top_k", "min_p", "repetition_penalty", "chat_template_kwargs", // vLLM, SGLang, llama.cpp
-			"provider", "route", "transforms", "reasoning", // OpenRouter
+			"top_k", "min_p", "repetition_penalty", "chat_template_kwargs", // parameters of vLLM, SGLang and llama.cpp
+			"provider", "route", "transforms", "reasoning", // parameters of OpenRouter
 		},
 	}
 }
@@ -131,8 +132,8 @@ func (o OpenAI) body(p pipeline.Prompt, e endpoint, q quirks) object {
 	return b
 }
 
-// chatQuirks returns what is known of a model without asking it. OpenAI's own API needs no
-// parallel_tool_calls, which is its default; local servers do.
+// chatQuirks returns what is known of a model before its first request. OpenAI's own API gets
+// no parallel_tool_calls, which is on by default; local servers need it.
 func chatQuirks(e endpoint) (q quirks) {
 	if e.url != nil && isOpenAI(e.url.Host) {
 		q |= maxCompletion | noParallel
@@ -177,7 +178,7 @@ func learnChat(q quirks, refusal string, sent object, defaultEffort bool) quirks
 		return q | lowestEffort
 	case has(refusal, sent, "temperature") && isUnsupported(refusal):
 		return q | noTemperature
-	case strings.Contains(refusal, "roles must alternate"): // chat templates of Mistral and Gemma
+	case strings.Contains(refusal, "roles must alternate"): // messages of the chat templates of Mistral and Gemma
 		return q | alternates
 	}
 	for name, quirk := range map[string]quirks{"parallel_tool_calls": noParallel, "stream_options": noUsage, "tool_choice": noForcedTool} {

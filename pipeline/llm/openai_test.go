@@ -64,7 +64,7 @@ func TestChatStream(t *testing.T) {
 
 // TestLongRefusal checks that the text of a refusal is cut at whole characters.
 func TestLongRefusal(t *testing.T) {
-	words := "x" + strings.Repeat("é", 333) // the third time, the last é does not fit
+	words := "x" + strings.Repeat("é", 333) // there is no room for the third é
 	part := `data: {"choices":[{"delta":{"refusal":"` + words + `"}}]}` + "\n\n"
 	got := read(chatDecoder{}, strings.Repeat(part, 5)+"data: [DONE]\n\n")
 	var refusal *pipeline.RefusalError
@@ -100,8 +100,8 @@ func TestLearning(t *testing.T) {
 	for name, tt := range map[string]struct {
 		url, model string
 		options    pipeline.Options
-		refuse     func(body string) string // the message of the refusal; empty to answer
-		want       []string                 // parameters of the requests
+		refuse     func(body string) string // message of the refusal; empty if the server answers
+		want       []string                 // parameters of all requests in order
 	}{
 		"OpenAI": {
 			"", "gpt-6-luna",
@@ -203,7 +203,7 @@ func TestLearning(t *testing.T) {
 				if tt.refuse != nil {
 					if text := tt.refuse(string(b)); text != "" {
 						status, body = http.StatusBadRequest, `{"error":{"message":`+strconv.Quote(text)+`}}`
-						if parameter, ok := strings.CutPrefix(text, "422 "); ok { // as Mistral says it
+						if parameter, ok := strings.CutPrefix(text, "422 "); ok { // the wording of Mistral
 							status = http.StatusUnprocessableEntity
 							body = `{"message":{"detail":[{"loc":["body","` + parameter + `"],"msg":"Extra inputs are not permitted"}]}}`
 						}
@@ -212,7 +212,7 @@ func TestLearning(t *testing.T) {
 				return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body))}, nil
 			})}}
 			for range 2 {
-				one := o // a copy
+				one := o // another copy of the client
 				_ = ask(t.Context(), one, pipeline.Prompt{Model: tt.model, MaxTokens: 7, Tools: []pipeline.Tool{weather()}, Options: tt.options})
 			}
 			if !slices.Equal(got, tt.want) {
@@ -308,8 +308,8 @@ func TestURLs(t *testing.T) {
 	}
 }
 
-// TestChatFaults checks that invalid requests and unusable answers are distinguished from
-// provider failures.
+// TestChatFaults checks that wrong requests and unusable answers are told apart from failures
+// of the provider.
 func TestChatFaults(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"choices":[{"delta":{"tool_calls":[{"id":"a","function":{"name":"f","arguments":"{x"}}]}}]}`: "unusable",

@@ -16,22 +16,22 @@ import (
 type quirks uint
 
 const (
-	maxCompletion      quirks = 1 << iota // takes max_completion_tokens instead of max_tokens
-	lowestEffort                          // takes the lowest reasoning effort with tools
-	noEffort                              // takes no reasoning effort
-	noParallel                            // takes no parallel_tool_calls
-	noTemperature                         // takes no temperature
-	noUsage                               // takes no stream_options
-	noForcedTool                          // cannot be forced to call a certain tool
-	noEncryption                          // has no encrypted reasoning
-	alwaysThinking                        // cannot be kept from reasoning
-	thinksBetweenTools                    // cannot be kept from reasoning between tool calls
-	alternates                            // takes only messages whose roles alternate, the user first
+	maxCompletion      quirks = 1 << iota // requires max_completion_tokens instead of max_tokens
+	lowestEffort                          // accepts tools only with the lowest reasoning effort
+	noEffort                              // refuses a reasoning effort
+	noParallel                            // refuses parallel_tool_calls
+	noTemperature                         // refuses a temperature
+	noUsage                               // refuses stream_options
+	noForcedTool                          // refuses a tool choice that names a tool
+	noEncryption                          // has no encrypted reasoning to return
+	alwaysThinking                        // reasons always
+	thinksBetweenTools                    // reasons between tool calls always
+	alternates                            // requires that the roles alternate, beginning with the user
 )
 
 const (
-	maxModels  = 256 // models of one cache; a full one starts anew
-	maxRetries = 5   // requests that teach a client the quirks of a model
+	maxModels  = 256 // most models of one cache; a full cache is emptied
+	maxRetries = 5   // most requests that are repeated to learn the quirks of a model
 )
 
 // A ParameterCache remembers which parameters the models refused, so that only the first
@@ -42,8 +42,8 @@ type ParameterCache struct {
 	models map[string]quirks
 }
 
-// get returns what is known of a model, or initially if nothing is. A nil cache knows
-// nothing.
+// get returns what is known of a model, or initially if nothing is known. A nil cache always
+// returns initially.
 func (c *ParameterCache) get(model string, initially quirks) quirks {
 	if c == nil {
 		return initially
@@ -71,16 +71,16 @@ func (c *ParameterCache) set(model string, q quirks) {
 // A request builds the body of a request and learns from refusals.
 type request struct {
 	cache    *ParameterCache
-	initial  quirks              // assumed for a model that is not in the cache
-	key      string              // options that change what a model takes
-	body     func(quirks) object // what to send to a model with quirks
-	sequence int                 // distinguishes the answer from others of a conversation
-	// learn returns the quirks that explain a refusal of sent, or q.
+	initial  quirks              // quirks of a model that is not in the cache
+	key      string              // options on which the accepted parameters depend
+	body     func(quirks) object // returns the body for a model with quirks
+	sequence int                 // distinguishes the answers of one conversation
+	// learn returns the quirks that explain why sent was refused, or q if nothing explains it.
 	learn func(q quirks, refusal string, sent object) quirks
 }
 
-// send sends a request. If a parameter is refused that can be left out, it sends the
-// request again without it.
+// send sends a request. If the model refuses a parameter that can be left out, send repeats the
+// request without it.
 func (r request) send(ctx context.Context, e endpoint) (io.ReadCloser, error) {
 	key := e.origin() + " " + r.key
 	q := r.cache.get(key, r.initial)
@@ -105,13 +105,13 @@ func (r request) send(ctx context.Context, e endpoint) (io.ReadCloser, error) {
 	}
 }
 
-// has reports whether a request has a parameter that a refusal names.
+// has reports whether a request contains the parameter that a refusal names.
 func has(refusal string, sent object, parameter string) bool {
 	_, ok := sent[parameter]
 	return ok && strings.Contains(refusal, parameter)
 }
 
-// isUnsupported reports whether a refusal is of a parameter rather than of its value.
+// isUnsupported reports whether a refusal is about a parameter as such, not about its value.
 func isUnsupported(refusal string) bool {
 	return slices.ContainsFunc([]string{
 		"unsupported", "not support", "unrecognized", "unknown", "not permitted", "deprecated", "not allowed", "unexpected",

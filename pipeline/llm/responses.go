@@ -19,13 +19,14 @@ import (
 // reasoning returns with the tool calls that it led to. Models since gpt-5.6 do not reason
 // unless the agent sets a reasoning effort, because a caller waits for the answer.
 type Responses struct {
-	URL       string // without /responses; empty means OpenAIURL; a query is kept
+	URL       string // base URL without /responses, perhaps with a query; empty means OpenAIURL
 	Key       media.Secret
-	KeyHeader string       // header of the key; empty means Authorization, as a bearer token
+	KeyHeader string       // header that holds the key; empty means Authorization with a bearer token
 	Header    http.Header  // further headers of each request; may hold keys
-	Model     string       // for agents that name none; empty means OpenAIModel
+	Model     string       // model of agents that name none; empty means OpenAIModel
 	Client    *http.Client // nil means http.DefaultClient; must not have a Timeout
-	// Parameters is shared by all copies of a client; nil learns anew in each request.
+	// Parameters is shared by all copies of a client. Without it each request tries all parameters
+	// again.
 	Parameters *ParameterCache
 }
 
@@ -120,10 +121,10 @@ func learnResponses(q quirks, refusal string, sent object, defaultEffort bool) q
 	return q
 }
 
-// A responsesExtra is what returns with a tool call.
+// A responsesExtra is the provider's data that returns with a tool call.
 type responsesExtra struct {
-	ID        string            `json:"id,omitempty"`        // of the call as an item
-	Reasoning []json.RawMessage `json:"reasoning,omitempty"` // items that led to the call
+	ID        string            `json:"id,omitempty"`        // ID of the output item that is the call
+	Reasoning []json.RawMessage `json:"reasoning,omitempty"` // items of reasoning that led to the call
 }
 
 func responsesInput(p pipeline.Prompt, origin string) []object {
@@ -181,8 +182,8 @@ type responsesEvent struct {
 			} `json:"input_tokens_details"`
 		} `json:"usage"`
 	} `json:"response"`
-	Error   *chatError      `json:"error"`   // of an error event, or
-	Message string          `json:"message"` // its fields
+	Error   *chatError      `json:"error"`   // an error event has either this
+	Message string          `json:"message"` // or these fields
 	Code    json.RawMessage `json:"code"`
 }
 
@@ -197,8 +198,8 @@ type responsesItem struct {
 
 // responsesDecoder reads the events of the Responses API.
 type responsesDecoder struct {
-	reasoning []json.RawMessage // items since the last tool call
-	size      int               // bytes of all reasoning items
+	reasoning []json.RawMessage // items of reasoning since the last tool call
+	size      int               // bytes of all items of reasoning
 }
 
 func (d *responsesDecoder) decode(data []byte, a *answer) error {

@@ -64,12 +64,12 @@ func TestResponsesStream(t *testing.T) {
 	}
 }
 
-// TestResponsesLearning checks that refused parameters are left out, and later requests
-// know it.
+// TestResponsesLearning checks that refused parameters are left out, in later requests from the
+// start.
 func TestResponsesLearning(t *testing.T) {
 	for name, tt := range map[string]struct {
 		model   string
-		refuse  map[string]string // parameter to the message of its refusal
+		refuse  map[string]string // message of the refusal by the refused parameter
 		options pipeline.Options
 		want    []string
 	}{

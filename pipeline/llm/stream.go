@@ -15,8 +15,8 @@ import (
 // Limits of one answer.
 const (
 	maxEvent   = 1 << 20   // bytes of one event
-	maxText    = 256 << 10 // bytes of the text
-	maxRefusal = 2000      // bytes of the text of a refusal that are kept
+	maxText    = 256 << 10 // bytes of text per answer
+	maxRefusal = 2000      // bytes of a refusal's text; the rest is dropped
 )
 
 var errBroken = errors.New("stream ended before the answer was complete")
@@ -26,16 +26,16 @@ type answer struct {
 	endpoint
 
 	yield     func(pipeline.Delta, error) bool
-	stopped   bool // the consumer wants no more
-	size      int  // bytes of the text
-	spoken    byte // the last byte of the text; 0 for none
+	stopped   bool // the consumer has stopped reading
+	size      int  // bytes of text so far
+	spoken    byte // last byte of the text; 0 if there is none
 	separated bool // the next text begins a new part
 	calls     calls
-	usage     *pipeline.Usage // the latest: servers that report it per event send running totals
+	usage     *pipeline.Usage // latest report; servers that report with each event send running totals
 	refusal   strings.Builder
-	end       error // why the model ended the answer early; nil if it did not
-	complete  bool  // the model ended the answer
-	last      bool  // no event of interest follows
+	end       error // why the model ended the answer early; nil if it ended normally
+	complete  bool  // the model has ended the answer
+	last      bool  // the rest of the stream holds nothing of interest
 }
 
 // A decoder reads the data of one server-sent event into an answer.
@@ -43,8 +43,8 @@ type decoder interface {
 	decode(data []byte, a *answer) error
 }
 
-// stream yields the deltas of a server-sent event stream. The last one has the tool calls
-// and the usage. A stream may end without its closing event once the answer is complete.
+// stream yields the deltas of a server-sent event stream. The last delta has the tool calls and
+// the usage. A stream may break off once the answer is complete.
 func (a *answer) stream(body io.Reader, d decoder) {
 	err := a.read(body, d)
 	if a.stopped {
@@ -110,7 +110,7 @@ func (a *answer) text(s string) {
 	}
 	a.separated, a.spoken = false, s[len(s)-1]
 	a.stopped = !a.yield(pipeline.Delta{Text: s}, nil)
-	if a.size += len(s); a.size > maxText { // it repeats itself
+	if a.size += len(s); a.size > maxText { // a model that repeats itself endlessly
 		a.last, a.complete, a.end = true, true, pipeline.ErrLength
 	}
 }
@@ -120,8 +120,8 @@ func (a *answer) refuse(s string) {
 	a.refusal.WriteString(s[:min(len(s), maxRefusal-a.refusal.Len())])
 }
 
-// fault returns the error of a started stream. 0 stands for an unknown status and means a
-// failure of the provider.
+// fault returns the error of a stream that has started. Status 0 means that the status is
+// unknown and the provider failed.
 func (a *answer) fault(status int, text string) error {
 	if status < 400 || status > 599 {
 		status = http.StatusInternalServerError

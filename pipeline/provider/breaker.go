@@ -21,9 +21,9 @@ const (
 type Breaker struct {
 	failures int
 	open     bool
-	until    time.Time     // while open
-	pause    time.Duration // the last one; 0 after a success
-	probe    *Token        // the request that probes
+	until    time.Time     // while open: when the next probe is allowed
+	pause    time.Duration // length of the last pause; 0 after a success
+	probe    *Token        // the probe in progress; nil if none is
 }
 
 // A Token is the permission for one request.
@@ -55,13 +55,13 @@ type Outcome int
 const (
 	Succeeded Outcome = iota
 	Failed
-	Neutral    // canceled or at fault itself; tells nothing about the provider
-	Responding // not final: the response has begun
+	Neutral    // the request was canceled or was itself wrong; says nothing about the provider
+	Responding // the response has begun; a final outcome follows
 )
 
 // Done records an outcome. alone is the pause that the provider requested; 0 for none.
 func (b *Breaker) Done(t *Token, e Outcome, now time.Time, alone time.Duration) {
-	if b.open && t != b.probe { // requested before the breaker opened
+	if b.open && t != b.probe { // the request is older than the open state
 		if e == Failed && alone > 0 {
 			b.until = later(b.until, now.Add(alone))
 		}
@@ -70,7 +70,7 @@ func (b *Breaker) Done(t *Token, e Outcome, now time.Time, alone time.Duration) 
 	b.probe = nil
 	switch e {
 	case Neutral:
-	case Responding: // the breaker closes, but the response may still fail
+	case Responding: // the breaker closes now; a later failure of this response counts again
 		if b.open {
 			b.open, b.failures = false, 0
 		}

@@ -12,7 +12,7 @@ import (
 type step struct {
 	at    time.Duration
 	ask   string // name of the request; its outcome uses the same name
-	none  bool   // the request is rejected
+	none  bool   // the breaker must refuse the request
 	tell  string
 	end   Outcome
 	alone time.Duration

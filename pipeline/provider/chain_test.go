@@ -19,7 +19,7 @@ import (
 // A scriptedVoice yields its parts and then fails with err.
 type scriptedVoice struct {
 	parts []pipeline.Speech
-	late  bool // the parts come as the utterance is closed
+	late  bool // the parts are yielded only after the utterance is closed
 	err   error
 
 	closed chan struct{}
@@ -80,8 +80,8 @@ func chainOf(all ...*scriptedVoice) pipeline.Voice {
 	return (&Guards{}).Voice(voices, *e, nil)
 }
 
-// TestNothingTwice checks that no third voice repeats what a second one said without word
-// times, although the first had them.
+// TestNothingTwice checks that a third voice does not repeat the words of a second voice that
+// reports no word times, even if the first voice reported them.
 func TestNothingTwice(t *testing.T) {
 	broken := errors.New("broken")
 	first := &scriptedVoice{parts: []pipeline.Speech{part("one")}, err: broken}
@@ -96,8 +96,8 @@ func TestNothingTwice(t *testing.T) {
 	}
 }
 
-// TestLateSound checks that the next voice says the text if the first sound of a voice comes
-// as that is closed for being late.
+// TestLateSound checks the moment at which a late voice is closed: if its first sound comes
+// just then, that sound is dropped and the next voice says the text.
 func TestLateSound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first := &scriptedVoice{parts: []pipeline.Speech{part()}, late: true}
@@ -109,8 +109,8 @@ func TestLateSound(t *testing.T) {
 	})
 }
 
-// TestShortProbe checks that a model which reaches the few tokens of a probe before its first
-// word is usable.
+// TestShortProbe checks that a model is usable although it spends the few tokens of a probe
+// before its first word.
 func TestShortProbe(t *testing.T) {
 	c := &Checker{Guards: &Guards{}, Models: map[string]pipeline.Model{"m": endsWith{pipeline.ErrLength}, "f": endsWith{errors.New("down")}}}
 	for name, want := range map[string]bool{"m": true, "f": false} {
@@ -140,8 +140,8 @@ func (slowModel) Reply(ctx context.Context, _ pipeline.Prompt) iter.Seq2[pipelin
 	}
 }
 
-// TestSlowReasoning checks that an agent whose model reasons for long does not stop the
-// provider for other agents, but that a slow provider is stopped.
+// TestSlowReasoning checks that a model that an agent lets reason does not open the breaker
+// when it is late, and that any other late model does.
 func TestSlowReasoning(t *testing.T) {
 	for effort, open := range map[string]bool{"": true, "none": true, "high": false} {
 		synctest.Test(t, func(t *testing.T) {

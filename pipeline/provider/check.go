@@ -11,13 +11,13 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// Bounds of checks.
+// Times and bounds of probes.
 const (
-	checkTimeout = 5 * time.Second  // one probe
-	checkRetry   = 5 * time.Second  // from a failed probe to the next
-	checkFresh   = 30 * time.Second // age up to which a result is recent
-	checkExpiry  = 2 * time.Minute  // age at which a failure expires
-	maxChecks    = 4096             // engines with stored results; for others the breakers alone decide
+	checkTimeout = 5 * time.Second  // time limit of one probe
+	checkRetry   = 5 * time.Second  // wait after a failed probe
+	checkFresh   = 30 * time.Second // a result up to this age is recent
+	checkExpiry  = 2 * time.Minute  // a failure of this age no longer counts
+	maxChecks    = 4096             // most engines with stored results; for further ones the breakers alone decide
 )
 
 // A Checker reports whether engines are usable. It combines the breakers, which calls
@@ -35,7 +35,7 @@ type Checker struct {
 // A seam is the kind of an engine: "asr", "llm" or "tts".
 type seam string
 
-// A checkKey identifies an engine without its fallbacks, and its seam.
+// A checkKey identifies an engine, without its fallbacks, and what it serves.
 type checkKey struct {
 	seam seam
 	key  string
@@ -50,7 +50,7 @@ type checkResult struct {
 // A candidate is an engine or one of its fallbacks.
 type candidate struct {
 	seam   seam
-	engine pipeline.Engine // without a fallback
+	engine pipeline.Engine // without its own fallback
 }
 
 func (c candidate) key() checkKey { return checkKey{c.seam, c.engine.Key()} }
@@ -66,7 +66,8 @@ func candidates(e pipeline.Engines) [3][]candidate {
 	return all
 }
 
-// Usable returns nil if each engine or its fallback is usable now, else the reason.
+// Usable returns nil if calls can use the recognizer, the model and the voice now, or a
+// fallback of each; otherwise the reason.
 func (c *Checker) Usable(e pipeline.Engines) error {
 	now := time.Now()
 	return c.firstError(e, func(p candidate) error { return c.unusable(p, now) })
@@ -89,8 +90,8 @@ func (c *Checker) Verified(e pipeline.Engines) bool {
 
 var errUnchecked = errors.New("not checked yet")
 
-// firstError applies wrong to each engine and its fallback. It returns the joined errors
-// of the first engine whose candidates all fail.
+// firstError applies wrong to each engine and its fallbacks. It returns the joined errors of
+// the first engine of which every candidate fails.
 func (c *Checker) firstError(e pipeline.Engines, wrong func(candidate) error) error {
 	for _, parts := range candidates(e) {
 		var all []error
@@ -204,8 +205,8 @@ var errNotConfigured = errors.New("not configured")
 const telephone = 8000
 
 // probeRecognizer sends a short silence and waits for the response to Finalize, because many
-// providers refuse a model only after they have accepted the connection. A provider that does
-// not respond to silence works.
+// providers refuse a model only after they have accepted the connection. Silence without a
+// response is no failure.
 func probeRecognizer(asker context.Context, e guardedRecognizer) error {
 	ctx, cancel := context.WithTimeout(asker, checkTimeout)
 	defer cancel()
@@ -223,11 +224,11 @@ func probeRecognizer(asker context.Context, e guardedRecognizer) error {
 		return err
 	}
 	for range probeFrames {
-		if rec.WriteFrame(make(media.Frame, media.FrameLen(telephone))) != nil { // Close returns the reason
+		if rec.WriteFrame(make(media.Frame, media.FrameLen(telephone))) != nil { // Close returns the reason of the failure
 			break
 		}
 	}
-	_ = rec.Finalize() // as above
+	_ = rec.Finalize() // Close returns the reason of the failure
 	limit := time.NewTimer(probeAnswer)
 	defer limit.Stop()
 	for {
@@ -244,12 +245,12 @@ func probeRecognizer(asker context.Context, e guardedRecognizer) error {
 }
 
 const (
-	probeFrames = 15              // of silence, 300 ms
-	probeAnswer = 2 * time.Second // wait for the response to Finalize
+	probeFrames = 15              // 300 ms of silence
+	probeAnswer = 2 * time.Second // time limit of the response to Finalize
 )
 
-// probeModel requests a one-word reply. A model that reasons may use up the few tokens
-// before its first word, and works nevertheless.
+// probeModel requests a one-word reply. A model that reasons may spend the few tokens before
+// its first word; it counts as working.
 func probeModel(ctx context.Context, b guardedModel) error {
 	p := pipeline.Prompt{
 		Instructions: "Answer with OK.",

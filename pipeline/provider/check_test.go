@@ -94,7 +94,7 @@ func TestChecker(t *testing.T) {
 			v.finish(down)
 		}
 		usable("its breaker is open", false)
-		check(true, 0) // paused
+		check(true, 0) // no probe during the pause
 		<-time.After(firstPause)
 		check(false, 1)
 		usable("it failed a question", false)

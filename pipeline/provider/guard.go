@@ -101,7 +101,7 @@ type guard struct {
 // A request is one admitted request to a provider.
 type request struct {
 	guard    *guard
-	canceled func() error // why the requester canceled; nil if it has not
+	canceled func() error // returns why the requester canceled, or nil
 	token    *Token
 	once     sync.Once
 }
@@ -188,7 +188,7 @@ func CheckEngine[T any](at string, e pipeline.Engine, all map[string]T) error {
 // EngineWarnings returns the options of an engine and its fallbacks that the providers
 // ignore or that are unknown.
 func EngineWarnings[T any](at string, e pipeline.Engine, all map[string]T) []string {
-	warnings, _ := checkEngine(at, e, all) // CheckEngine returns the error
+	warnings, _ := checkEngine(at, e, all) // CheckEngine reports the error
 	return warnings
 }
 

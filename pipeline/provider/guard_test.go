@@ -61,7 +61,7 @@ func TestBackground(t *testing.T) {
 	})
 }
 
-// reporter is a model that answers after a delay, all at once.
+// reporter is a model that answers after a delay, in one piece.
 type reporter struct{ after time.Duration }
 
 func (r reporter) Reply(ctx context.Context, _ pipeline.Prompt) iter.Seq2[pipeline.Delta, error] {
@@ -237,7 +237,7 @@ func TestBurst(t *testing.T) {
 	})
 }
 
-// modelStub are models that respond, except the unknown one.
+// modelStub is a model for each name; only the model "unknown" refuses.
 type modelStub struct{}
 
 func (modelStub) Reply(_ context.Context, p pipeline.Prompt) iter.Seq2[pipeline.Delta, error] {
@@ -250,8 +250,8 @@ func (modelStub) Reply(_ context.Context, p pipeline.Prompt) iter.Seq2[pipeline.
 	}
 }
 
-// TestMistakeOfOne checks that requests for an unknown model do not open the breaker for
-// others.
+// TestMistakeOfOne checks that one agent's requests for an unknown model do not open the
+// breaker for other agents.
 func TestMistakeOfOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &Guards{}

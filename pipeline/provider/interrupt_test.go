@@ -17,8 +17,8 @@ import (
 	"github.com/parley-voice/parley/pipeline/tts"
 )
 
-// interruptions is the number of successive requests that each test interrupts: four times
-// maxFailures.
+// interruptions is the number of successive requests that each test interrupts: enough to open
+// a breaker four times.
 const interruptions = 4 * maxFailures
 
 // clients are all protocol clients, connected to the same fake providers.
@@ -28,8 +28,8 @@ type clients struct {
 	voices      map[string]pipeline.Voice
 }
 
-// connect returns the clients. The first requests to each provider have the fault, as many
-// as are interrupted; pooled connections may need a few more.
+// connect returns the clients. The first requests to each provider fail with the fault. Clients
+// with pooled connections may need some more requests.
 func connect(t *testing.T, fault fakeprovider.Fault) clients {
 	t.Helper()
 	n, script := fakeprovider.NewNet(), fakeprovider.Typical()
@@ -71,9 +71,9 @@ func connect(t *testing.T, fault fakeprovider.Fault) clients {
 // A stop is a way to interrupt a request.
 type stop struct {
 	name   string
-	fault  fakeprovider.Fault // of the interrupted requests
-	after  time.Duration      // after the start of the request
-	closes bool               // by Close; the context is canceled later
+	fault  fakeprovider.Fault // of the provider during the interrupted requests
+	after  time.Duration      // time from the start of the request to the interruption
+	closes bool               // interrupt by Close and cancel the context later; otherwise cancel the context
 }
 
 func stops() []stop {
@@ -107,7 +107,7 @@ func interrupted(t *testing.T, names []string, test func(t *testing.T, name stri
 	}
 }
 
-// closed checks that no breaker counted a failure and no request is open.
+// closed checks that no breaker counted a failure and that no request is still open.
 func closed(t *testing.T, g *Guards) {
 	t.Helper()
 	for key, x := range g.guards {
@@ -158,14 +158,14 @@ func interruptVoice(ctx context.Context, t *testing.T, cancel func(), v pipeline
 		time.AfterFunc(how.after, func() { _ = sp.Close() })
 	}
 	if sp.Write("one two three four five. ") == nil {
-		_ = sp.Flush() // Audio ends early on failure
+		_ = sp.Flush() // Audio ends early if the voice fails
 	}
 	for s, err := range sp.Audio() {
 		if err == nil && len(s.PCM) > 0 {
 			t.Error("got sound before the interruption, want none")
 		}
 	}
-	_ = sp.Close() // again
+	_ = sp.Close() // a second call does nothing
 }
 
 // TestInterruptedModels checks that answers abandoned before the first token do not open

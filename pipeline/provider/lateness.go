@@ -9,10 +9,10 @@ import (
 const (
 	probeEvery = 25 * time.Millisecond
 	slotLength = 250 * time.Millisecond
-	slotCount  = 8 // the window: 2 s
-	// noise is the timer delay of a machine that is not overloaded.
+	slotCount  = 8 // 8 slots of 250 ms: a window of 2 s
+	// noise is the timer delay of a machine with free processors.
 	noise = 10 * time.Millisecond
-	// excuse is the lateness in the window that explains a missed timeout.
+	// excuse is the lateness within the window that excuses a missed timeout.
 	excuse = 200 * time.Millisecond
 )
 
@@ -22,7 +22,7 @@ const (
 // ready to use.
 type lateness struct {
 	mu       sync.Mutex
-	requests int // active
+	requests int // number of active requests
 	due      time.Time
 	timer    *time.Timer
 	slots    [slotCount]lateSlot
@@ -60,7 +60,7 @@ func (l *lateness) end() {
 
 // probe records its delay and sets the next timer.
 func (l *lateness) probe() {
-	runtime.Gosched() // timer goroutines run first: yield as a goroutine woken by a socket would wait
+	runtime.Gosched() // goroutines of timers run before others: yield, to be measured like a goroutine that a socket wakes
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.requests == 0 {
@@ -91,7 +91,7 @@ func (l *lateness) excuses(now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	sum := time.Duration(0)
-	if overdue := now.Sub(l.due); l.requests > 0 && overdue >= noise { // the probe itself is late
+	if overdue := now.Sub(l.due); l.requests > 0 && overdue >= noise { // the probe itself is late by now
 		sum = overdue
 	}
 	oldest := now.UnixNano()/int64(slotLength) - slotCount

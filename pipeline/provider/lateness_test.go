@@ -21,7 +21,7 @@ func TestOwnLateness(t *testing.T) {
 	const halt = 300 * time.Millisecond
 	for _, tt := range []struct {
 		err  error
-		late time.Duration // how long ago this process ran late; 0 for never
+		late time.Duration // time since this process ran late; 0 if it never did
 		want Outcome
 	}{
 		{ErrSlow, 0, Failed},
@@ -54,9 +54,8 @@ func TestOwnLateness(t *testing.T) {
 	}
 }
 
-// TestLatenessIsMeasured checks that lateness is detected if more goroutines than
-// processors are busy. It counts turns, not real time, so a busy machine does not make it
-// fail.
+// TestLatenessIsMeasured checks that lateness is detected while more goroutines than processors
+// are busy. It counts turns instead of time, so that a busy machine does not make it fail.
 func TestLatenessIsMeasured(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	var l lateness
@@ -107,8 +106,8 @@ func TestLateModel(t *testing.T) {
 	}
 }
 
-// TestHeardLater checks that a voice is not slow if its audio waits for earlier audio to
-// be played.
+// TestHeardLater checks that a voice is not taken for slow while its audio waits for earlier
+// audio to be played.
 func TestHeardLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &Guards{}

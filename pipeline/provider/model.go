@@ -15,11 +15,11 @@ import (
 // maxFirstToken bounds the time to the first token if there is a fallback.
 const maxFirstToken = 1500 * time.Millisecond
 
-// maxReasoningToken is the same for a model that the agent lets reason before it answers.
+// maxReasoningToken replaces maxFirstToken for a model that the agent lets reason.
 const maxReasoningToken = 6 * time.Second
 
-// maxBackgroundToken is the same for background work, where the first delta may be a tool
-// call with the whole answer.
+// maxBackgroundToken replaces maxFirstToken for background work, where the first delta may be a
+// tool call with the whole answer.
 const maxBackgroundToken = 30 * time.Second
 
 // Model returns the guarded model of an engine. The fallback replaces a model that fails
@@ -50,13 +50,13 @@ type guardedModel struct {
 	*guard
 	pipeline.Model
 	engine pipeline.Engine
-	meter  *pipeline.UsageMeter // may be nil
+	meter  *pipeline.UsageMeter // nil if usage is not measured
 }
 
 // model is a chain of models; each replaces the one before it.
 type model struct {
 	chain []guardedModel
-	limit time.Duration // for the first token of all but the last
+	limit time.Duration // time to the first token for each model but the last; 0 for no limit
 }
 
 // Reply implements pipeline.Model.
@@ -113,7 +113,7 @@ func (b guardedModel) ask(
 		}
 		if err == nil && !began && (d.Text != "" || len(d.Calls) > 0) {
 			if began = stop(); !began {
-				err = ErrSlow // the token came as the request was canceled
+				err = ErrSlow // the token came while the request was being canceled
 			} else {
 				visit.note(Responding)
 			}
@@ -122,10 +122,10 @@ func (b guardedModel) ask(
 			if !began && errors.Is(context.Cause(ctx), ErrSlow) {
 				err = fmt.Errorf("%s: %w", b.name, ErrSlow)
 				if b.reasons() {
-					visit.finish(context.Canceled) // the agent's choice
+					visit.finish(context.Canceled) // slow by the agent's choice, not by the provider's fault
 				}
 			}
-			visit.finish(err) // no effect if already finished
+			visit.finish(err) // no effect if the request has finished
 			return began, err
 		}
 		if !yield(d, nil) {

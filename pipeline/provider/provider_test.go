@@ -78,7 +78,7 @@ func TestModel(t *testing.T) {
 	for fault, want := range map[fakeprovider.Fault]string{
 		fakeprovider.None: "you said hi there", fakeprovider.Refuse: "you said hi there", fakeprovider.Busy: "you said hi there",
 		fakeprovider.Hang: "you said hi there", fakeprovider.Stall: "you said hi there", fakeprovider.Garble: "you said hi there",
-		fakeprovider.Drop: "you said ", // text already sent stays
+		fakeprovider.Drop: "you said ", // words that were sent stay
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			bad, good, client := pair(t, fault)
@@ -127,7 +127,7 @@ func TestVoice(t *testing.T) {
 				"openai":     tts.OpenAI{URL: "http://fake/v1", Client: client(bad)},
 			} {
 				if name == "openai" && fault == fakeprovider.Drop {
-					continue // the position is estimated: TestClauseVoice
+					continue // the position is only estimated; see TestClauseVoice
 				}
 				g := &Guards{}
 				both := g.Voice(map[string]pipeline.Voice{"one": v, "two": tts.ElevenLabs{URL: "ws://fake", Dial: good.Dial}}, both(), nil)
@@ -149,8 +149,8 @@ func TestVoice(t *testing.T) {
 	}
 }
 
-// TestClauseVoice checks that the fallback of a voice that speaks clause by clause, and that
-// dies within a clause, continues there: it repeats or leaves out at most one word.
+// TestClauseVoice checks a voice that speaks clause by clause and dies within one: its fallback
+// continues there, and repeats or leaves out at most one word.
 func TestClauseVoice(t *testing.T) {
 	const text = "one two three four five. six seven eight nine ten."
 	for dies := range 2 {
@@ -254,9 +254,9 @@ func listen(rec pipeline.Recognition) (string, error) {
 		pcm = append(pcm, make([]int16, 1600)...)
 		for n := media.FrameLen(8000); len(pcm) >= n; pcm = pcm[n:] {
 			<-time.After(media.FrameTime)
-			_ = rec.WriteFrame(pcm[:n]) // Close returns the error
+			_ = rec.WriteFrame(pcm[:n]) // Close reports the error
 		}
-		_ = rec.Finalize() // Close returns the error
+		_ = rec.Finalize() // Close reports the error
 	}()
 	for r := range rec.Results() {
 		if r.Finalized {

@@ -34,8 +34,8 @@ type guardedRecognizer struct {
 // recognizer is a chain of recognizers.
 type recognizer struct {
 	chain []guardedRecognizer
-	first atomic.Int64         // index of the one to try first
-	meter *pipeline.UsageMeter // may be nil
+	first atomic.Int64         // index of the recognizer to try first
+	meter *pipeline.UsageMeter // nil if usage is not measured
 }
 
 // Recognize implements pipeline.Recognizer. All but the last one tried must open within
@@ -77,10 +77,10 @@ func (r *recognizer) open(asker, ctx context.Context, n int, s pipeline.Stream) 
 	if _, late := e.Recognizer.(pipeline.Prober); !late {
 		visit.note(Responding)
 	}
-	visit.canceled = func() error { return nil } // ctx bounds only the opening; Close cancels
+	visit.canceled = func() error { return nil } // ctx bounds only the opening; Close ends the stream
 	out := &recognition{Recognition: rec, visit: visit, results: make(chan pipeline.Result), stop: make(chan struct{})}
 	out.meter, out.engine, out.onBreak = r.meter, e.engine, func() {
-		r.first.Store(int64((n + 1) % len(r.chain))) // try the next one first
+		r.first.Store(int64((n + 1) % len(r.chain))) // the next stream tries the next recognizer first
 	}
 	out.wg.Go(out.forward)
 	return out, nil
@@ -94,12 +94,12 @@ type recognition struct {
 	onBreak   func()
 	meter     *pipeline.UsageMeter
 	engine    pipeline.Engine
-	frames    atomic.Int64 // sent to the provider
+	frames    atomic.Int64 // number of frames sent to the provider
 	results   chan pipeline.Result
 	stop      chan struct{}
 	wg        sync.WaitGroup
 	once      sync.Once
-	responded bool // the provider sent a result
+	responded bool // the provider has sent a result
 }
 
 // FinalizeOnly implements pipeline.FinalizeOnly.
@@ -131,7 +131,7 @@ func (r *recognition) forward() {
 				return
 			}
 			res = next
-		case <-r.stop: // the provider may leave its channel open
+		case <-r.stop: // the provider may never close its channel
 			return
 		}
 		if !r.responded && !res.Unanswered {
@@ -162,7 +162,7 @@ func (r *recognition) Close() error {
 			r.onBreak()
 		case r.responded:
 			r.visit.finish(nil)
-		default: // no result was ever received
+		default: // the provider never sent a result
 			r.visit.finish(context.Canceled)
 		}
 	})

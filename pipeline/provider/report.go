@@ -19,7 +19,7 @@ type EngineCheck struct {
 	Serves   string    `json:"serves"` // "asr", "llm" or "tts"
 	Provider string    `json:"provider"`
 	Model    string    `json:"model,omitempty"`
-	At       time.Time `json:"at"`              // of the probe; zero if none is known
+	At       time.Time `json:"at"`              // time of the probe; zero if no result is known
 	Error    string    `json:"error,omitempty"` // the provider's words; empty if the engine works
 	// Misconfigured reports that the error lasts until an operator changes a setting, such
 	// as a wrong key or an unknown model. Other errors may pass.

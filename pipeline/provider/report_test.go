@@ -93,7 +93,7 @@ func TestReport(t *testing.T) {
 		}
 	}
 	bad.err = errors.New("connection refused")
-	for range maxFailures - 1 { // the probe failed, too
+	for range maxFailures - 1 { // the failed probe counts as one failure
 		v, err := c.Guards.of("tts", "bad").begin(t.Context())
 		if err != nil {
 			t.Fatal(err)

@@ -10,7 +10,7 @@ import (
 // A Status is the state of a provider.
 type Status struct {
 	Kind, Name    string // asr, llm or tts
-	Active, Limit int    // concurrent streams, replies or utterances; Limit 0 means none
+	Active, Limit int    // Active counts concurrent streams, replies or utterances; a Limit of 0 means none
 	// Open means that requests are paused after failures, at least until Until. Probing
 	// means that a probe is running.
 	Open, Probing bool

@@ -5,15 +5,15 @@ import "github.com/parley-voice/parley/pipeline"
 // bytesPerToken estimates tokens if the provider does not report them.
 const bytesPerToken = 4
 
-// answerUsage counts the tokens of one answer.
+// answerUsage counts the tokens of one answer of a model.
 type answerUsage struct {
 	prompt   pipeline.Prompt
 	reported *pipeline.Usage
-	answered int  // bytes
-	failed   bool // at once: the provider has done nothing
+	answered int  // bytes of the answer
+	failed   bool // failed before any response: the provider charges nothing
 }
 
-// add counts a delta. err is the provider's, not a cancellation.
+// add counts a delta. err is an error of the provider, not of a cancellation.
 func (u *answerUsage) add(d pipeline.Delta, err error) {
 	if u.answered += len(d.Text); d.Usage != nil {
 		u.reported = d.Usage
@@ -21,8 +21,8 @@ func (u *answerUsage) add(d pipeline.Delta, err error) {
 	u.failed = err != nil && u.answered == 0 && u.reported == nil
 }
 
-// report adds the answer to a meter. Tokens that the provider has not reported, as of a
-// canceled answer, are estimated.
+// report adds the answer to a meter. If the provider has not reported the tokens, for example
+// of a canceled answer, they are estimated.
 func (u *answerUsage) report(meter *pipeline.UsageMeter, e pipeline.Engine) {
 	all := pipeline.EngineUsage{Serves: "llm", Provider: e.Provider, Model: e.Model, Requests: 1}
 	switch {

@@ -42,7 +42,7 @@ func TestTokens(t *testing.T) {
 	}
 	for name, tt := range map[string]struct {
 		answer
-		take int // number of deltas before the cancellation; 0 for none
+		take int // deltas before the cancellation; 0 for no cancellation
 		want int
 	}{
 		"told":                     {answer{deltas: []pipeline.Delta{text, cost}}, 0, 12},

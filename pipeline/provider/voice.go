@@ -15,8 +15,8 @@ import (
 	"github.com/parley-voice/parley/pipeline/tts"
 )
 
-// maxFirstSound bounds the time from the first clause, which many voices wait for, to the
-// first sound if there is a fallback.
+// maxFirstSound bounds the time from the first complete clause to the first sound if there is a
+// fallback. Many voices wait for a clause before they speak.
 const maxFirstSound = 1200 * time.Millisecond
 
 const voiceGap = 60 * time.Millisecond
@@ -38,7 +38,7 @@ type guardedVoice struct {
 	*guard
 	pipeline.Voice
 	engine pipeline.Engine
-	meter  *pipeline.UsageMeter // may be nil
+	meter  *pipeline.UsageMeter // nil if usage is not measured
 }
 
 // open begins an utterance bounded by ctx on behalf of the requester with context asker.
@@ -149,26 +149,26 @@ func (s scoped) Close() error {
 // An utterance is spoken by one voice until that fails, then by the next.
 type utterance struct {
 	rate     int
-	canceled func() error // why the requester canceled; nil if it has not
+	canceled func() error // returns why the requester canceled, or nil
 	open     func(left voice) (pipeline.Synthesis, *request, voice, error)
 
 	mu        sync.Mutex
 	current   pipeline.Synthesis
 	visit     *request
-	left      voice           // that may replace the current one
-	text      strings.Builder // received so far
-	from      int             // bytes of text that earlier voices have spoken
+	left      voice           // voices that may replace the current one
+	text      strings.Builder // all text received so far
+	from      int             // bytes of text that replaced voices have spoken
 	split     tts.Splitter    // finds the first clause
 	clause    bool            // text contains a clause
-	listening bool            // Audio is being read; before that, sound may wait in a socket
+	listening bool            // Audio is being read; before, sound may wait unread in a socket
 	flushed   bool
 	closed    bool
 	alive     bool        // the current voice has produced sound
-	cut       bool        // it was closed for being late; its sound is dropped
-	late      *time.Timer // fires if the first sound is late; nil before clause and listening
+	cut       bool        // the current voice was closed because it was late; its sound is dropped
+	late      *time.Timer // fires if the first sound is late; nil until text has a clause and Audio is read
 
 	feeding sync.Mutex // serializes writes to the current voice
-	fed     int        // bytes of text written to it
+	fed     int        // bytes of text written to the current voice
 }
 
 // Write implements pipeline.Synthesis.
@@ -209,14 +209,14 @@ func (u *utterance) watch() {
 		first, visit := u.current, u.visit
 		u.late = time.AfterFunc(maxFirstSound, func() {
 			if u.onLate(visit) {
-				_ = first.Close() // ends Audio, which returns the reason
+				_ = first.Close() // Close ends Audio, which returns the reason
 			}
 		})
 	}
 }
 
-// onLate decides that the first sound is late. It returns false if it came meanwhile, or if
-// another voice speaks.
+// onLate decides that the first sound is late. It returns false if sound has come since, or if
+// another voice speaks now.
 func (u *utterance) onLate(visit *request) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -234,7 +234,7 @@ func (u *utterance) feed() error {
 	more := u.text.String()[min(max(u.fed, u.from), u.text.Len()):]
 	u.fed = u.text.Len()
 	if flush {
-		u.fed++ // flush only once
+		u.fed++ // so that the voice is flushed only once
 	}
 	u.mu.Unlock()
 	var err error
@@ -253,12 +253,12 @@ func (u *utterance) feed() error {
 // Audio implements pipeline.Synthesis.
 func (u *utterance) Audio() iter.Seq2[pipeline.Speech, error] {
 	return func(yield func(pipeline.Speech, error) bool) {
-		var made, before time.Duration // speech produced in total, and before the current voice
-		spoken := 0                    // words spoken to the end
+		var made, before time.Duration // speech produced in total, and by earlier voices
+		spoken := 0                    // number of words spoken completely
 		u.onListener()
 		for {
 			err := error(nil)
-			timed := false // the current voice times its words
+			timed := false // whether the current voice reports word times
 			for sp, broke := range u.voice().Audio() {
 				if err = broke; err != nil {
 					break
@@ -278,7 +278,7 @@ func (u *utterance) Audio() iter.Seq2[pipeline.Speech, error] {
 				}
 			}
 			switch again := u.replaceVoice(&err, made > before, timed, spoken); {
-			case again && made > 0: // a short gap between two voices
+			case again && made > 0: // leave a short gap between two voices
 				made += voiceGap
 				if !yield(pipeline.Speech{PCM: make([]int16, int64(u.rate)*int64(voiceGap)/int64(time.Second))}, nil) {
 					return
@@ -301,7 +301,8 @@ func (u *utterance) voice() pipeline.Synthesis {
 	return u.current
 }
 
-// onSound records that the voice produces sound. It returns false if that is too late.
+// onSound records that the voice produces sound. It returns false if the voice was already
+// given up.
 func (u *utterance) onSound() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -337,11 +338,11 @@ func (u *utterance) replaceVoice(err *error, sounded, timed bool, spoken int) bo
 	u.left, u.late, u.cut = nil, nil, false
 	u.mu.Unlock()
 	visit.finish(*err)
-	// without word times the spoken text is unknown, and nothing may be said twice
+	// without word times the position is unknown, and nothing may be said twice
 	if *err == nil || len(left) == 0 || u.canceled() != nil || sounded && !timed {
 		return false
 	}
-	_ = broken.Close() // it has failed already
+	_ = broken.Close() // closing a voice that has failed returns nothing new
 	sp, next, left, again := u.open(left)
 	if again != nil {
 		*err = errors.Join(*err, again)
@@ -356,7 +357,7 @@ func (u *utterance) replaceVoice(err *error, sounded, timed bool, spoken int) bo
 	u.feeding.Unlock()
 	if closed {
 		next.finish(context.Canceled)
-		_ = sp.Close() // the utterance was closed
+		_ = sp.Close() // the utterance was closed in the meantime
 		return false
 	}
 	if fed := u.feed(); fed != nil {
@@ -405,6 +406,6 @@ func (u *utterance) Close() error {
 	sp, visit := u.current, u.visit
 	u.mu.Unlock()
 	err := sp.Close()
-	visit.finish(context.Canceled) // no effect if already finished
+	visit.finish(context.Canceled) // no effect if the request has finished
 	return err
 }

@@ -28,15 +28,15 @@ import (
 // SynthesisAdapterBase.ts), which requires this endpoint for text streams
 // (tests/SpeechSynthesisTests.ts).
 type Azure struct {
-	Region string // such as "westeurope"; required unless URL is set
+	Region string // region of the resource, such as "westeurope"; required unless URL is set
 	URL    string // empty means the WebSocket v2 endpoint of the region
 	Key    media.Secret
 	Dial   wsdial.DialFunc
-	Warm   *Pool // nil opens a connection per utterance
+	Warm   *Pool // pool of open connections; nil opens one for each utterance
 }
 
-// OptionRules implements pipeline.RuledProvider. Azure has more languages than those; an
-// agent of another one must name a voice.
+// OptionRules implements pipeline.RuledProvider. Azure has more languages than those listed; an
+// agent of another language must name a voice.
 func (Azure) OptionRules() pipeline.OptionRules {
 	return pipeline.OptionRules{
 		Takes:    []string{"speed", "temperature", "options"},
@@ -45,7 +45,8 @@ func (Azure) OptionRules() pipeline.OptionRules {
 	}
 }
 
-// Open implements pipeline.Voice. A style without a voice gets one of its language.
+// Open implements pipeline.Voice. A style without a voice gets the default voice of its
+// language.
 func (a Azure) Open(ctx context.Context, s pipeline.Style) (pipeline.Synthesis, error) {
 	settings, err := azureContext(s)
 	if err != nil {
@@ -80,7 +81,7 @@ func (a Azure) Open(ctx context.Context, s pipeline.Style) (pipeline.Synthesis, 
 	return sp, nil
 }
 
-// azureConfig describes the client, once per connection.
+// azureConfig describes the client. It is sent once per connection.
 const azureConfig = `{"context":{"system":{"name":"Parley","version":"1"},"os":{"platform":"Linux","name":"Linux","version":"1"}}}`
 
 // azureURL returns the endpoint of a region, "" for none.
@@ -110,7 +111,7 @@ func onAzureClose(code int, reason string) (int, string) {
 
 func azureID() string {
 	b := make([]byte, 16)
-	_, _ = rand.Read(b) // never fails
+	_, _ = rand.Read(b) // reading random bytes never fails
 	return hex.EncodeToString(b)
 }
 
@@ -144,7 +145,7 @@ func azureContext(s pipeline.Style) (string, error) {
 	b, err := json.Marshal(object{"synthesis": object{
 		"audio": object{
 			"metadataOptions": object{
-				"wordBoundaryEnabled": "true", "punctuationBoundaryEnabled": "true", "sentenceBoundaryEnabled": "false", // strings, as the SDK sends
+				"wordBoundaryEnabled": "true", "punctuationBoundaryEnabled": "true", "sentenceBoundaryEnabled": "false", // strings, as in Microsoft's SDK
 				"bookmarkEnabled": false, "visemeEnabled": false, "sessionEndEnabled": true,
 			},
 			"outputFormat": format,
@@ -158,8 +159,8 @@ func azureContext(s pipeline.Style) (string, error) {
 	return string(b), nil
 }
 
-// azureSynthesis is one utterance. A connection that finished its utterance is reused; one
-// that was cut off is closed.
+// azureSynthesis is one utterance. A connection is reused after its utterance has finished, and
+// closed if the utterance was cut off.
 type azureSynthesis struct {
 	*socket
 	id       string
@@ -169,7 +170,7 @@ type azureSynthesis struct {
 	address  string
 	unhook   func() bool
 	over     sync.Once
-	complete chan struct{} // signals that the text is complete and empty
+	complete chan struct{} // signals that no text follows
 
 	split   Splitter // owned by the writer
 	started bool     // owned by the writer
@@ -177,8 +178,8 @@ type azureSynthesis struct {
 	mu    sync.Mutex
 	ended bool // the whole text was spoken
 
-	odd  []byte        // half a sample; owned by the reader
-	last pipeline.Word // that may get a closing mark; owned by the reader
+	odd  []byte        // first byte of a split sample; owned by the reader
+	last pipeline.Word // last word, which may still get a closing mark; owned by the reader
 }
 
 // Write implements pipeline.Synthesis.
@@ -239,7 +240,7 @@ func (a *azureSynthesis) onMessage(r message) (pipeline.Speech, error) {
 		return pipeline.Speech{}, fmt.Errorf("%s: %w", a.name, err)
 	}
 	var sp pipeline.Speech
-	if !strings.EqualFold(m.id, a.id) { // of speech.config or an earlier utterance
+	if !strings.EqualFold(m.id, a.id) { // answers speech.config, or belongs to an earlier utterance
 		return sp, nil
 	}
 	switch m.path {
@@ -269,7 +270,7 @@ func (a *azureSynthesis) words(body []byte) ([]pipeline.Word, error) {
 		Metadata []struct {
 			Type string `json:"Type"`
 			Data struct {
-				Offset   int64 `json:"Offset"` // in ticks
+				Offset   int64 `json:"Offset"` // start in units of 100 ns
 				Duration int64 `json:"Duration"`
 				Text     struct {
 					Text     string `json:"Text"`

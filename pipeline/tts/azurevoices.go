@@ -34,7 +34,7 @@ func azureVoice(s pipeline.Style) (voice, locale string, err error) {
 	}
 	m := azureLocale.FindStringSubmatch(s.Voice)
 	switch {
-	case m == nil || strings.Contains(s.Voice, "Multilingual"): // a custom, high-definition or multilingual voice
+	case m == nil || strings.Contains(s.Voice, "Multilingual"): // the voice is a custom, high-definition or multilingual one
 		if s.Language == "" {
 			return s.Voice, "en-US", nil
 		}

@@ -20,16 +20,16 @@ import (
 const (
 	CartesiaURL     = "wss://api.cartesia.ai/tts/websocket"
 	CartesiaModel   = "sonic-3.5"
-	CartesiaVoice   = "f786b574-daa5-4673-aa0c-cbe3e8534c02" // Katie, which Cartesia recommends for agents
-	CartesiaVersion = "2026-03-01"                           // the first with structured errors
+	CartesiaVoice   = "f786b574-daa5-4673-aa0c-cbe3e8534c02" // the voice Katie, which Cartesia recommends for agents
+	CartesiaVersion = "2026-03-01"                           // the first version with structured errors
 )
 
 const (
-	maxContexts   = 32      // utterances per socket
-	maxUnread     = 8 << 20 // bytes of an utterance that may wait: minutes of speech
-	wordSize      = 64      // bytes for which a word with its times counts
+	maxContexts   = 32      // most utterances per socket
+	maxUnread     = 8 << 20 // most bytes of an utterance that may wait unread: minutes of speech
+	wordSize      = 64      // bytes that a word with its times counts as
 	cartesiaCheck = 20 * time.Second
-	maxSilence    = time.Second // silence while speech is due
+	maxSilence    = time.Second // longest silence while speech is due
 )
 
 // Cartesia uses the streaming text-to-speech API
@@ -60,7 +60,7 @@ func (*Cartesia) OptionRules() pipeline.OptionRules {
 	}
 }
 
-// cartesiaLanguages returns the languages of a model, nil if they are unknown
+// cartesiaLanguages returns the languages of a model; nil if they are unknown
 // (docs.cartesia.ai/build-with-cartesia/tts-models/api-changes and older-models).
 func cartesiaLanguages(model string) []string {
 	switch {
@@ -169,10 +169,10 @@ func (c *Cartesia) Close() error {
 type cartesiaMessage struct {
 	Type    string `json:"type"`
 	Context string `json:"context_id"`
-	Data    []byte `json:"data"` // base64
+	Data    []byte `json:"data"` // audio in base64
 	Done    bool   `json:"done"`
 	Error   string `json:"error"`
-	Status  int    `json:"status_code"` // an HTTP status
+	Status  int    `json:"status_code"` // HTTP status
 	Code    string `json:"error_code"`
 	Title   string `json:"title"`
 	Message string `json:"message"`
@@ -183,7 +183,7 @@ type cartesiaMessage struct {
 	} `json:"word_timestamps"`
 }
 
-// refusal returns the error in a message. Its status is status_code or follows from
+// refusal returns the error in a message. Its status is status_code, or follows from
 // error_code, such as "model_sunsetted" (docs.cartesia.ai/use-the-api/api-errors).
 func (m cartesiaMessage) refusal(p peer) error {
 	status := m.Status
@@ -199,7 +199,7 @@ func parseCartesia(b []byte) (cartesiaMessage, error) {
 		return m, fmt.Errorf("not JSON: %w", err)
 	}
 	if n := len(m.Words.Words); len(m.Words.Start) != n || len(m.Words.End) != n {
-		m.Words.Words = nil // inconsistent word times
+		m.Words.Words = nil // the provider sent inconsistent word times
 	}
 	return m, nil
 }

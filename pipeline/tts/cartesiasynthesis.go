@@ -12,12 +12,12 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// cartesiaIdle is the time after a context's last speech in which it still accepts text.
-// Cartesia closes an idle context after 1 s.
+// cartesiaIdle is the time after the last speech of a context in which the context still gets
+// text. Cartesia closes an idle context after 1 s.
 const cartesiaIdle = 700 * time.Millisecond
 
-// cartesiaSynthesis is one utterance. It uses a Cartesia context, and further ones if the
-// text arrives so slowly that a context expires.
+// cartesiaSynthesis is one utterance. It uses a Cartesia context, and another one whenever the
+// text comes so slowly that a context expires.
 type cartesiaSynthesis struct {
 	socket *sharedSocket
 	peer   peer
@@ -25,18 +25,18 @@ type cartesiaSynthesis struct {
 	style  pipeline.Style
 	unhook func() bool
 	once   sync.Once
-	wake   chan struct{} // signals a change
+	wake   chan struct{} // signals a change of the fields below
 	split  Splitter      // owned by the writer
-	parts  int           // contexts used before; owned by the writer
+	parts  int           // number of earlier contexts; owned by the writer
 
 	mu       sync.Mutex
-	id       string        // of the context
-	sent     time.Time     // when text was last sent to the context; zero before
+	id       string        // name of the current context
+	sent     time.Time     // when text was last sent to the context; zero if none was
 	last     bool          // the text is complete
 	received time.Time     // when the last message arrived
-	expired  bool          // the context ended before the text
+	expired  bool          // the context ended before the text did
 	from     time.Duration // start of the context within the utterance
-	duration time.Duration // of the speech so far
+	duration time.Duration // duration of the speech so far
 	unread   []pipeline.Speech
 	bytes    int
 	done     bool
@@ -99,8 +99,8 @@ func cartesiaRequest(s pipeline.Style, id, text string, more bool) map[string]an
 	return m
 }
 
-// context returns the context for text, a new one if the current may have expired. It
-// returns "" if nothing is left to say.
+// context returns the context for text; it begins a new one if the current one may have
+// expired. It returns "" if no text is left.
 func (u *cartesiaSynthesis) context(text string, last bool) (string, error) {
 	u.mu.Lock()
 	now := time.Now()
@@ -130,14 +130,15 @@ func (u *cartesiaSynthesis) context(text string, last bool) (string, error) {
 	u.id, u.expired, u.from, u.sent, u.last = id, false, u.duration, now, last
 	closed := u.closed
 	u.mu.Unlock()
-	if closed { // closed meanwhile
+	if closed { // the utterance was closed in the meantime
 		u.socket.remove(id, time.Time{})
 		return "", context.Canceled
 	}
 	return id, nil
 }
 
-// pendingSince returns since when speech is due; zero for none. The caller holds mu.
+// pendingSince returns the time since which speech is due; zero if none is due. The caller
+// holds mu.
 func (u *cartesiaSynthesis) pendingSince() time.Time {
 	if u.done || u.err != nil || u.sent.IsZero() || u.received.After(u.sent) && !u.last {
 		return time.Time{}
@@ -171,7 +172,7 @@ func (u *cartesiaSynthesis) onMessage(m cartesiaMessage) {
 	u.notify()
 }
 
-// notify wakes Audio, which checks the whole state: one pending signal is enough.
+// notify wakes Audio. Audio checks the whole state, so one pending signal is enough.
 func (u *cartesiaSynthesis) notify() {
 	select {
 	case u.wake <- struct{}{}:
@@ -224,7 +225,7 @@ func (u *cartesiaSynthesis) Close() error {
 	return nil
 }
 
-// end removes the utterance from the socket and cancels unspoken text.
+// end removes the utterance from the socket and cancels the speech of unspoken text.
 func (u *cartesiaSynthesis) end() {
 	u.once.Do(func() {
 		u.mu.Lock()

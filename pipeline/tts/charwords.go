@@ -10,7 +10,7 @@ import (
 // charWords turns timed characters into timed words.
 type charWords struct {
 	word strings.Builder
-	from time.Duration // start of word
+	from time.Duration // start of the word
 }
 
 // add takes a character and appends the word that it completes.

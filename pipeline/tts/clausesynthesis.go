@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	clauseQueue = 256  // clauses that may wait
+	clauseQueue = 256  // most clauses that may wait
 	chunkSize   = 4800 // bytes of PCM per read: 100 ms at 24 kHz
 )
 
@@ -23,16 +23,17 @@ const (
 // Closing the reader cancels it.
 type synth func(ctx context.Context, clause string) (pcm io.ReadCloser, rate int, err error)
 
-// A wordTimer is an optional interface of the reader of a synth. Words returns the words of
-// the clause with their times, from the start of the clause, once the reader has ended.
-// They are used if there are as many as in the text: providers spell numbers out.
+// A wordTimer is an optional interface of the reader of a synth. After the reader has ended,
+// Words returns the words of the clause with their times from the start of the clause. The
+// times are used only if the number of words equals that of the text, because providers spell
+// numbers out.
 type wordTimer interface{ Words() []pipeline.Word }
 
 // A clauseSynthesis is an utterance of a voice that accepts only whole clauses. One
 // goroutine synthesizes; Close waits for it.
 type clauseSynthesis struct {
 	cancel context.CancelFunc
-	done   <-chan struct{} // the context's
+	done   <-chan struct{} // done channel of the context
 	synth  synth
 	rate   int
 	split  Splitter
@@ -101,7 +102,7 @@ func (c *clauseSynthesis) Audio() iter.Seq2[pipeline.Speech, error] {
 // Close implements pipeline.Synthesis.
 func (c *clauseSynthesis) Close() error {
 	c.cancel()
-	for range c.out { // until run has ended
+	for range c.out { // drain until run has ended
 	}
 	return nil
 }
@@ -111,7 +112,7 @@ func (c *clauseSynthesis) run(ctx context.Context) {
 	defer close(c.out)
 	defer c.cancel()
 	var made time.Duration
-	spoken := 0 // bytes of text
+	spoken := 0 // bytes of text spoken so far
 	for {
 		select {
 		case clause, ok := <-c.queue:
@@ -120,7 +121,7 @@ func (c *clauseSynthesis) run(ctx context.Context) {
 			}
 			d, err := c.speak(ctx, clause, made)
 			if err != nil {
-				if d > 0 { // a fallback continues behind these words
+				if d > 0 { // a fallback continues after these words
 					c.yield(ctx, chunk{Speech: pipeline.Speech{Words: endedWords(clause, made, d, spoken)}})
 				}
 				c.yield(ctx, chunk{err: err})
@@ -157,7 +158,7 @@ func (c *clauseSynthesis) speak(ctx context.Context, clause string, from time.Du
 		n, err := audio.Read(b[odd:])
 		n += odd
 		pcm := convert.Resample(nil, samples16(b[:n]))
-		if odd = n % 2; odd == 1 { // a read may end within a sample
+		if odd = n % 2; odd == 1 { // a read may end in the middle of a sample
 			b[0] = b[n-1]
 		}
 		if len(pcm) > 0 {
@@ -189,8 +190,8 @@ func (c *clauseSynthesis) duration(samples int) time.Duration {
 // usualPace is the typical duration of one byte of text: 15 characters a second.
 const usualPace = time.Second / 15
 
-// endedWords estimates which words of a clause ended within the d that was produced of it,
-// from the pace of the clauses before it: of them, spoken bytes took from.
+// endedWords estimates which words of a clause ended within d, the duration of the speech that
+// was produced. The pace is that of the earlier clauses, whose spoken bytes took from.
 func endedWords(clause string, from, d time.Duration, spoken int) []pipeline.Word {
 	pace := usualPace
 	if spoken > 0 {
@@ -204,7 +205,7 @@ func endedWords(clause string, from, d time.Duration, spoken int) []pipeline.Wor
 	return all[:n]
 }
 
-// retime gives words the times of a provider, if it reports each.
+// retime gives the words the times of a provider if the provider reports all of them.
 func retime(words, timed []pipeline.Word, from time.Duration) {
 	if len(words) != len(timed) {
 		return

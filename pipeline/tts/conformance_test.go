@@ -93,7 +93,7 @@ func TestVoices(t *testing.T) {
 	for _, rate := range []int{8000, 16000} {
 		each(t, fakeprovider.Typical(), func(t *testing.T, _ string, s env) {
 			t.Helper()
-			for range 3 { // pooled connections behave like the first
+			for range 3 { // pooled connections must behave like the first one
 				pcm, words, err := speak(t.Context(), s, rate, "Hel", "lo there, my fri", "end. How are", " you?")
 				if err != nil {
 					t.Fatal(err)
@@ -171,7 +171,7 @@ func TestSharedSocket(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 150*time.Millisecond)
 			_, _, _ = speak(ctx, s, 8000, "one two three four five six.")
 			cancel()
-			waits, err := s.Open(t.Context(), pipeline.Style{Rate: 8000}) // its text never comes
+			waits, err := s.Open(t.Context(), pipeline.Style{Rate: 8000}) // no text comes for this utterance
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -212,7 +212,7 @@ func TestSlowText(t *testing.T) {
 				}
 				pcm, words = append(pcm, got.PCM...), append(words, got.Words...)
 			}
-			all := strings.ReplaceAll(heard(pcm, 8000), "~", " ") // the fake leaves no pause between contexts
+			all := strings.ReplaceAll(heard(pcm, 8000), "~", " ") // the fake provider leaves no pause between contexts
 			if err := errors.Join(<-wrote, sp.Close()); err != nil || all != text {
 				t.Errorf("after %v: heard %q, %v", gap, all, err)
 			}
@@ -299,7 +299,7 @@ func recovers(t *testing.T, s env) {
 	}
 }
 
-// TestCancel checks that a closed utterance ends at once and leaves no audio in the next.
+// TestCancel checks that a closed utterance ends at once and leaves no sound in the next one.
 func TestCancel(t *testing.T) {
 	each(t, fakeprovider.Typical(), func(t *testing.T, name string, s env) {
 		t.Helper()

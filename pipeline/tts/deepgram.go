@@ -27,21 +27,21 @@ const (
 	DeepgramVoice = "aura-2-thalia-en"
 )
 
-// deepgramVoices lists the default voice of each language, which is the end of its name
-// (developers.deepgram.com/docs/tts-models).
+// deepgramVoices lists the default voice of each language. The language is the end of the
+// voice's name (developers.deepgram.com/docs/tts-models).
 var deepgramVoices = []string{ //nolint:gochecknoglobals // a table
 	DeepgramVoice, "aura-2-celeste-es", "aura-2-viktoria-de", "aura-2-agathe-fr", "aura-2-livia-it", "aura-2-rhea-nl", "aura-2-izanami-ja",
 }
 
 const (
-	// flushAfter is the text collected before the second Flush; the amount doubles for
-	// each further one, up to maxFlushText. A connection allows maxFlushes per flushWindow
-	// and then stops speaking (developers.deepgram.com/docs/tts-ws-flush).
+	// flushAfter is the amount of text before the second Flush. It doubles with each further Flush,
+	// up to maxFlushText, because a connection allows maxFlushes per flushWindow and then stops
+	// speaking (developers.deepgram.com/docs/tts-ws-flush).
 	flushAfter   = 120  // bytes
 	maxFlushText = 1000 // bytes
 	maxFlushes   = 20
 	flushWindow  = time.Minute
-	// spareFlushes are left for the next utterance.
+	// spareFlushes is the number of flushes that an utterance leaves for the next one.
 	spareFlushes = 6
 )
 
@@ -51,7 +51,7 @@ type Deepgram struct {
 	URL  string // empty means DeepgramURL
 	Key  media.Secret
 	Dial wsdial.DialFunc
-	Warm *Pool // nil opens a connection per utterance
+	Warm *Pool // pool of open connections; nil opens one for each utterance
 }
 
 // OptionRules implements pipeline.RuledProvider. Only English and Spanish voices have a speed.
@@ -85,13 +85,13 @@ func deepgramVoice(s pipeline.Style) (string, error) {
 	switch {
 	case voice == "":
 		return "", checkLanguage("deepgram speech", "the provider", s.Language, spoken)
-	case !slices.Contains(spoken, of), of == "es" && language == "en": // a custom voice, or one that switches
+	case !slices.Contains(spoken, of), of == "es" && language == "en": // the voice is a custom one, or one that switches languages
 		return voice, nil
 	}
 	return voice, checkLanguage("deepgram speech", "voice "+voice, s.Language, []string{of})
 }
 
-// onDeepgramClose maps the closes of refused requests
+// onDeepgramClose maps the close codes of refused requests
 // (developers.deepgram.com/docs/tts-troubleshooting-websocket-net-and-data-errors).
 func onDeepgramClose(code int, reason string) (int, string) {
 	switch code {
@@ -104,8 +104,8 @@ func onDeepgramClose(code int, reason string) (int, string) {
 	return 0, ""
 }
 
-// Open implements pipeline.Voice. The style's Voice, or else its Model, is the name of
-// Deepgram's model, which includes the voice. A style without either gets a voice of its
+// Open implements pipeline.Voice. Deepgram's model includes the voice, so the style's Voice, or
+// else its Model, is the name of that model. A style without either gets a voice of its
 // language.
 func (d Deepgram) Open(ctx context.Context, s pipeline.Style) (pipeline.Synthesis, error) {
 	voice, err := deepgramVoice(s)
@@ -139,8 +139,8 @@ func (d Deepgram) Open(ctx context.Context, s pipeline.Style) (pipeline.Synthesi
 	return sp, nil
 }
 
-// deepgramSynthesis is one utterance. A connection that finished its utterance is reused;
-// one that was cut off is closed.
+// deepgramSynthesis is one utterance. A connection is reused after its utterance has finished,
+// and closed if the utterance was cut off.
 type deepgramSynthesis struct {
 	*socket
 	rate    int
@@ -155,11 +155,11 @@ type deepgramSynthesis struct {
 	flushAt int      // bytes of pending that trigger a Flush; 0 for the first clause; owned by the writer
 
 	mu       sync.Mutex
-	open     []string // flushed texts not fully spoken
+	open     []string // flushed texts that are not fully spoken
 	complete bool     // the text is complete
 
-	duration, from time.Duration // speech so far; start of the oldest open text; owned by the reader
-	odd            []byte        // half a sample
+	duration, from time.Duration // duration of the speech so far, and the start of the oldest open text in it; owned by the reader
+	odd            []byte        // first byte of a split sample
 }
 
 // Write implements pipeline.Synthesis.
@@ -176,7 +176,7 @@ func (d *deepgramSynthesis) speak(text string) error {
 	if err := d.send(map[string]string{"type": "Speak", "text": text}); err != nil {
 		return err
 	}
-	if d.pending += text; len(d.pending) < d.flushAt || d.recentFlushes(time.Now()) >= maxFlushes-1 { // the last flush is reserved for the end
+	if d.pending += text; len(d.pending) < d.flushAt || d.recentFlushes(time.Now()) >= maxFlushes-1 { // the last allowed flush is reserved for the end of the text
 		return nil
 	}
 	d.flushAt = min(max(2*d.flushAt, flushAfter), maxFlushText)
@@ -223,8 +223,8 @@ func (d *deepgramSynthesis) Audio() iter.Seq2[pipeline.Speech, error] {
 	return d.speech(d.flushed, d.done, d.onMessage)
 }
 
-// onMessage reads one message: speech, or the end of a flushed text, whose words are then
-// timed by their length.
+// onMessage reads one message: speech, or the end of a flushed text. The words of the text are
+// then timed by their length.
 func (d *deepgramSynthesis) onMessage(r message) (pipeline.Speech, error) {
 	if r.kind == websocket.BinaryMessage {
 		b := r.body
@@ -248,9 +248,9 @@ func (d *deepgramSynthesis) onMessage(r message) (pipeline.Speech, error) {
 	switch {
 	case len(d.open) == 0:
 		return pipeline.Speech{}, nil
-	case m.Type == "Warning": // the open text will not be spoken
+	case m.Type == "Warning": // the provider will not speak the open text
 		return pipeline.Speech{}, fmt.Errorf("%s: warning: %s", d.name, pipeline.Redact(m.Description, d.header, nil))
-	case m.Type != "Flushed": // Metadata, Cleared and unknown types
+	case m.Type != "Flushed": // Metadata, Cleared and unknown types need no action
 		return pipeline.Speech{}, nil
 	}
 	sp := pipeline.Speech{Words: spreadWords(d.open[0], d.from, d.duration-d.from)}

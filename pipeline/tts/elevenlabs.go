@@ -40,7 +40,7 @@ type ElevenLabs struct {
 	URL  string // scheme and host; empty means ElevenLabsURL
 	Key  media.Secret
 	Dial wsdial.DialFunc
-	Warm *Pool // nil opens a connection per utterance; Idle must be below 3 min
+	Warm *Pool // pool of open connections, whose Idle must be below 3 min; nil opens one for each utterance
 }
 
 // OptionRules implements pipeline.RuledProvider. Some models speak fewer languages.
@@ -104,12 +104,12 @@ func elevenLabsRequest(model string, s pipeline.Style) (q url.Values, greeting [
 		settings["speed"] = speed
 	}
 	for name, v := range map[string]string{
-		"model_id": model, "output_format": format, "auto_mode": "true", "sync_alignment": "true", "inactivity_timeout": "180", // the maximum
+		"model_id": model, "output_format": format, "auto_mode": "true", "sync_alignment": "true", "inactivity_timeout": "180", // the longest that ElevenLabs accepts
 	} {
 		q.Set(name, v)
 	}
-	// Only the version 2.5 models take a language. Without it they guess, and may read
-	// numbers in another language.
+	// Only the version 2.5 models take a language. Other models guess it, and may read numbers in
+	// another language.
 	if language := elevenLabsLanguage(s.Language); language != "" && strings.HasSuffix(model, "_v2_5") {
 		q.Set("language_code", language)
 	}
@@ -140,10 +140,10 @@ func (e ElevenLabs) connect(ctx context.Context, address string, q url.Values, g
 	return sock, nil
 }
 
-// onElevenLabsClose maps the closes of refused requests. A voice that does not fit the model
-// is refused with 1008, or with 1009 as if the message were too big
-// (github.com/elevenlabs/elevenlabs-python/issues/586). The names in the reason, which the
-// agent chose, do not count.
+// onElevenLabsClose maps the close codes of refused requests. A voice that does not fit the
+// model is refused with 1008, or with 1009 as if the message were too big
+// (github.com/elevenlabs/elevenlabs-python/issues/586). Names within the reason come from the
+// agent and are not searched.
 func onElevenLabsClose(code int, reason string, s pipeline.Style) (int, string) {
 	switch code {
 	case websocket.CloseMessageTooBig:
@@ -172,7 +172,7 @@ func elevenLabsFormat(rate int) (string, error) {
 	}
 }
 
-// elevenLabsLanguages returns the languages of a model, nil if they are unknown
+// elevenLabsLanguages returns the languages of a model; nil if they are unknown
 // (elevenlabs.io/docs/models).
 func elevenLabsLanguages(model string) []string {
 	multilingual := strings.Fields("en ja zh de hi fr ko pt it es id nl tr fil pl sv bg ro ar cs el fi hr ms sk da ta uk ru")
@@ -207,12 +207,12 @@ type elevenSynthesis struct {
 
 	split Splitter // owned by the writer
 
-	duration time.Duration // speech so far; owned by the reader
+	duration time.Duration // duration of the speech so far; owned by the reader
 	word     charWords
 }
 
-// Write implements pipeline.Synthesis. It sends whole clauses with a trailing space,
-// because auto_mode speaks each piece as it is, and flushes each, as LiveKit does.
+// Write implements pipeline.Synthesis. It sends whole clauses with a trailing space and flushes
+// each, because auto_mode speaks each piece as it is.
 func (e *elevenSynthesis) Write(text string) error {
 	for _, c := range e.split.Add(text) {
 		if err := e.send(map[string]any{"text": c + " ", "flush": true}); err != nil {
@@ -241,7 +241,7 @@ func (e *elevenSynthesis) Close() error {
 
 // elevenMessage is a message of the API.
 type elevenMessage struct {
-	Audio     []byte `json:"audio"` // base64
+	Audio     []byte `json:"audio"` // audio in base64
 	IsFinal   bool   `json:"isFinal"`
 	Error     string `json:"error"`
 	Message   string `json:"message"`
@@ -295,7 +295,7 @@ func (e *elevenSynthesis) speech(m elevenMessage) pipeline.Speech {
 	return sp
 }
 
-// samples decodes speech: µ-law at 8 kHz, else 16-bit little-endian PCM.
+// samples decodes speech: µ-law at 8 kHz, otherwise 16-bit little-endian PCM.
 func samples(b []byte, rate int) []int16 {
 	if rate != telephone {
 		return samples16(b)
@@ -305,8 +305,8 @@ func samples(b []byte, rate int) []int16 {
 	return pcm
 }
 
-// words turns timed characters into timed words. Times count from the start of the
-// utterance or of the message; the latter if they lie before the speech received so far.
+// words turns timed characters into timed words. The times count from the start of the message
+// if they lie before the speech received so far, otherwise from the start of the utterance.
 func (e *elevenSynthesis) words(chars []string, starts []int) []pipeline.Word {
 	var base time.Duration
 	const slack = 50 * time.Millisecond

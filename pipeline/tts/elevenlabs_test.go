@@ -94,7 +94,7 @@ func TestElevenLabsPool(t *testing.T) {
 				speeds[settings["speed"]]++
 			}
 		}
-		if speeds[0.9] != 2 || speeds[1.1] != 2 { // each used one and has one ready
+		if speeds[0.9] != 2 || speeds[1.1] != 2 { // each of the two voices has used one connection and has one ready
 			t.Errorf("connections by speed: %v", speeds)
 		}
 		_ = e.Warm.Close()

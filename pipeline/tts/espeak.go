@@ -18,7 +18,7 @@ import (
 
 // Espeak runs the local espeak-ng binary.
 type Espeak struct {
-	Path string // empty means "espeak-ng" in PATH
+	Path string // path of the binary; empty means "espeak-ng" in PATH
 }
 
 // espeakSpeed is the normal speed of espeak-ng in words per minute.
@@ -27,14 +27,14 @@ const espeakSpeed = 175
 // espeakName matches voices such as "kk", "en-us+f3" and "mb/mb-en1".
 var espeakName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_+/-]*$`)
 
-// OptionRules implements pipeline.RuledProvider. espeak-ng has more than 100 languages, among
-// them Kazakh and Russian.
+// OptionRules implements pipeline.RuledProvider. It names no languages: espeak-ng has more than
+// 100, among them Kazakh and Russian.
 func (Espeak) OptionRules() pipeline.OptionRules {
 	return pipeline.OptionRules{Takes: []string{"speed"}}
 }
 
 // Open implements pipeline.Voice. The style's Voice is a voice of espeak-ng (espeak-ng
-// --voices), such as "en-us+f3"; a style without one gets that of its language.
+// --voices), such as "en-us+f3". A style without a voice gets the voice of its language.
 func (e Espeak) Open(ctx context.Context, s pipeline.Style) (pipeline.Synthesis, error) {
 	path, err := exec.LookPath(cmp.Or(e.Path, "espeak-ng"))
 	if err != nil {
@@ -83,7 +83,7 @@ type process struct {
 
 // Close ends the command.
 func (p *process) Close() error {
-	err := p.ReadCloser.Close() // a command that still writes gets SIGPIPE
+	err := p.ReadCloser.Close() // a command that is still writing receives SIGPIPE
 	var exit *exec.ExitError
 	if waited := p.cmd.Wait(); waited != nil && !errors.As(waited, &exit) {
 		err = errors.Join(err, waited)

@@ -24,7 +24,7 @@ const (
 	OpenAIVoice = "alloy"
 )
 
-const openAIRate = 24000 // Hz of response_format pcm
+const openAIRate = 24000 // sample rate of response_format pcm in Hz
 
 // OpenAI uses the audio speech API, which OpenAI, Azure OpenAI, AssemblyAI, speaches,
 // Kokoro-FastAPI and servers of Piper serve
@@ -32,14 +32,14 @@ const openAIRate = 24000 // Hz of response_format pcm
 // decides how it is decoded. OpenAI itself shuts its speech models down on January 6, 2027
 // (developers.openai.com/api/docs/guides/text-to-speech).
 type OpenAI struct {
-	URL    string // without /audio/speech, may have a query; empty means OpenAIURL
+	URL    string // base URL without /audio/speech, perhaps with a query; empty means OpenAIURL
 	Key    media.Secret
-	Header http.Header  // sent as well, such as the api-key of Azure; may hold keys
+	Header http.Header  // further headers of each request, such as the api-key of Azure; may hold keys
 	Client *http.Client // nil means http.DefaultClient; must not have a Timeout
 	Format string       // "pcm" or "wav"; empty means "pcm"
-	Events bool         // request the audio as server-sent events
-	Model  string       // of styles that name none; empty means OpenAIModel
-	Voice  string       // of styles that name none; empty means OpenAIVoice
+	Events bool         // requests the audio as server-sent events
+	Model  string       // model of styles that name none; empty means OpenAIModel
+	Voice  string       // voice of styles that name none; empty means OpenAIVoice
 }
 
 // OptionRules implements pipeline.RuledProvider.
@@ -51,8 +51,8 @@ func (o OpenAI) OptionRules() pipeline.OptionRules {
 	}
 }
 
-// Open implements pipeline.Voice. The voice or the model must fit the style's language,
-// which the API does not have.
+// Open implements pipeline.Voice. The API has no parameter for the language, so the voice or
+// the model must fit it.
 func (o OpenAI) Open(ctx context.Context, s pipeline.Style) (pipeline.Synthesis, error) {
 	address, err := endpoint(cmp.Or(o.URL, OpenAIURL), "/audio/speech")
 	if err != nil {
@@ -85,7 +85,7 @@ func (o OpenAI) speak(ctx context.Context, address string, s pipeline.Style, cla
 	}
 	pcm, rate, err := sound(resp)
 	if err != nil {
-		_ = resp.Body.Close() // not needed
+		_ = resp.Body.Close() // the rest of the response is not needed
 		return nil, 0, fmt.Errorf("openai speech: %w", err)
 	}
 	return readCloser{pcm, resp.Body}, rate, nil
@@ -100,7 +100,7 @@ type readCloser struct {
 func sound(resp *http.Response) (pcm io.Reader, rate int, err error) {
 	kind, params, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if err != nil {
-		kind = "" // treated as unknown
+		kind = "" // an invalid media type counts as unknown
 	}
 	rate = openAIRate
 	if hz, err := strconv.Atoi(cmp.Or(params["rate"], params["sample_rate"])); err == nil {
@@ -127,12 +127,12 @@ func sound(resp *http.Response) (pcm io.Reader, rate int, err error) {
 // audioEvents reads the audio in server-sent events.
 type audioEvents struct {
 	lines *bufio.Scanner
-	sent  *http.Request // holds keys
+	sent  *http.Request // headers of the request; hold keys
 	rest  []byte
 	done  bool
 }
 
-const maxEvent = 1 << 20 // bytes
+const maxEvent = 1 << 20 // bytes of one event
 
 func newAudioEvents(r io.Reader, sent *http.Request) *audioEvents {
 	a := &audioEvents{lines: bufio.NewScanner(r), sent: sent}
@@ -169,7 +169,7 @@ func (a *audioEvents) Read(b []byte) (int, error) {
 func (a *audioEvents) event(data []byte) error {
 	var m struct {
 		Type  string          `json:"type"`
-		Audio []byte          `json:"audio"` // base64
+		Audio []byte          `json:"audio"` // audio in base64
 		Error json.RawMessage `json:"error"`
 	}
 	if err := json.Unmarshal(data, &m); err != nil {
@@ -182,16 +182,16 @@ func (a *audioEvents) event(data []byte) error {
 	return nil
 }
 
-// eventError returns the error in an event. It blames the request if the event says so.
+// eventError returns the error in an event. The error blames the request if the event does.
 func eventError(data []byte, sent *http.Request) error {
 	var m struct {
 		Error struct {
-			Code any    `json:"code"` // a word, or a status
+			Code any    `json:"code"` // a word or an HTTP status
 			Type string `json:"type"`
 		} `json:"error"`
 	}
 	text := pipeline.Redact(pipeline.ErrorMessage(data), sent.Header, sent.URL)
-	if json.Unmarshal(data, &m) != nil { // the error is a string
+	if json.Unmarshal(data, &m) != nil { // some servers send the error as a string
 		return errors.New(text)
 	}
 	status := statusOf(fmt.Sprint(m.Error.Type, " ", m.Error.Code))

@@ -57,8 +57,8 @@ func TestOpenAIRequest(t *testing.T) {
 	}
 }
 
-// TestOpenAIEventErrors checks that an error within the events blames the request if it is
-// at fault.
+// TestOpenAIEventErrors checks that an error within the events blames the request if the
+// request is at fault.
 func TestOpenAIEventErrors(t *testing.T) {
 	for event, status := range map[string]int{
 		`{"type":"error","error":{"message":"no","code":"model_not_found"}}`:               400,
@@ -79,8 +79,8 @@ func TestOpenAIEventErrors(t *testing.T) {
 	}
 }
 
-// TestOpenAISecrets checks that no error shows a key: not that of a connection which fails,
-// nor that of a provider which repeats it in an event.
+// TestOpenAISecrets checks that no error shows a key, neither after a failed connection nor
+// when a provider repeats the key in an event.
 func TestOpenAISecrets(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")

@@ -20,7 +20,7 @@ import (
 func overhear(t *testing.T, answer func(conn *websocket.Conn, m map[string]any)) (n *fakeprovider.Net, got *[]map[string]any) {
 	t.Helper()
 	n, got = fakeprovider.NewNet(), new([]map[string]any)
-	var mu sync.Mutex // connections of a pool
+	var mu sync.Mutex // guards against concurrent connections of a pool
 	srv := &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		conn, err := (&websocket.Upgrader{}).Upgrade(w, r, nil)
 		if err != nil {
@@ -72,7 +72,7 @@ func TestPieces(t *testing.T) {
 			}
 			want := []string{"Ihr Termin ist um 3.30 Uhr. ", "Passt das?"}
 			if name == "elevenlabs" {
-				want[1] += " " // as it asks for
+				want[1] += " " // responds to each request
 			}
 			if !slices.Equal(sent, want) {
 				t.Errorf("%s is sent %q, want %q", name, sent, want)
@@ -81,7 +81,7 @@ func TestPieces(t *testing.T) {
 	}
 }
 
-// TestContextEnds checks that a context that ends before its text is continued by another,
+// TestContextEnds checks that another context continues a text whose context has ended early,
 // with continuous times.
 func TestContextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -91,7 +91,7 @@ func TestContextEnds(t *testing.T) {
 			_ = conn.WriteJSON(map[string]any{"type": "timestamps", "context_id": id, "word_timestamps": map[string]any{
 				"words": []string{"word"}, "start": []float64{0.5}, "end": []float64{0.9},
 			}})
-			_ = conn.WriteJSON(map[string]any{"type": "done", "context_id": id}) // regardless of further text
+			_ = conn.WriteJSON(map[string]any{"type": "done", "context_id": id}) // ends the context even if more text follows
 		})
 		c := &Cartesia{URL: "ws://fake/", Dial: n.Dial}
 		sp, err := c.Open(t.Context(), pipeline.Style{Rate: 8000})
@@ -132,12 +132,12 @@ func TestContextEnds(t *testing.T) {
 	})
 }
 
-// TestErrorWithoutContext checks that an error that names no context ends the utterance,
-// and that one refused request does not end several.
+// TestErrorWithoutContext checks that an error that names no context ends a single utterance,
+// and that one refused request does not end several utterances.
 func TestErrorWithoutContext(t *testing.T) {
 	for _, tt := range []struct {
 		frame     string
-		alone, ok bool // whether there is one utterance; whether it goes on
+		alone, ok bool // whether the utterance is the only one, and whether it continues
 	}{
 		{`{"type":"error","status_code":500,"title":"Broken"}`, false, false},
 		{`{"type":"error","status_code":400,"title":"No such voice"}`, true, false},

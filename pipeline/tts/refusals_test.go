@@ -15,8 +15,8 @@ import (
 	"github.com/parley-voice/parley/pipeline/fakeprovider"
 )
 
-// TestCloseCodes checks that a connection closed for the request's fault blames the
-// request, with the reason but without the key.
+// TestCloseCodes checks that the close code of a refused request blames the request, with the
+// provider's reason but without the key.
 func TestCloseCodes(t *testing.T) {
 	for _, tt := range []struct {
 		name, reason string
@@ -52,8 +52,8 @@ func TestCloseCodes(t *testing.T) {
 	}
 }
 
-// TestNameOfAVoice checks that a voice whose name has words of other refusals does not blame
-// the account, which would stop the voice of all agents.
+// TestNameOfAVoice checks that words of other refusals in the name of a voice do not blame the
+// account, which would open the breaker for all agents.
 func TestNameOfAVoice(t *testing.T) {
 	for _, name := range []string{"quota", "my_api_key", "concurrency"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -63,7 +63,7 @@ func TestNameOfAVoice(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer func() { _ = sp.Close() }()
-			_, _ = sp.Write("Good morning."), sp.Flush() // the peer may have closed already
+			_, _ = sp.Write("Good morning."), sp.Flush() // the peer may have closed the connection already
 			for _, broke := range sp.Audio() {
 				err = broke
 			}
@@ -92,7 +92,7 @@ func closing(t *testing.T, code int, reason string) *fakeprovider.Net {
 		}
 		_ = conn.WriteMessage(websocket.CloseMessage, websocket.FormatCloseMessage(code, reason))
 		for err == nil {
-			_, _, err = conn.ReadMessage() // until the client has answered
+			_, _, err = conn.ReadMessage() // wait until the client has answered the close
 		}
 	})}
 	go func() { _ = srv.Serve(n) }()
@@ -142,7 +142,7 @@ func TestLanguages(t *testing.T) {
 	}
 }
 
-// TestEndlessWords checks that a voice which sends words without sound is cut off.
+// TestEndlessWords checks that a voice that sends words without sound is cut off.
 func TestEndlessWords(t *testing.T) {
 	words := strings.TrimSuffix(strings.Repeat(`"w",`, 1000), ",")
 	times := strings.TrimSuffix(strings.Repeat("0,", 1000), ",")

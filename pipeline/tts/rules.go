@@ -18,8 +18,8 @@ func baseLanguage(tag string) string {
 	return base
 }
 
-// checkLanguage returns an error that blames the request if the language is not among
-// those that a model or voice speaks. An empty language passes.
+// checkLanguage returns an error that blames the request if a model or voice does not speak the
+// language. An empty language passes.
 func checkLanguage(provider, speaker, language string, spoken []string) error {
 	if language == "" || slices.Contains(spoken, baseLanguage(language)) {
 		return nil
@@ -32,7 +32,7 @@ func refuse(provider, text string) error {
 	return fmt.Errorf("%s: %w", provider, &pipeline.RefusedError{Status: http.StatusBadRequest, Text: pipeline.Redact(text, nil, nil)})
 }
 
-// within returns speed clamped to what a provider accepts; 0 remains 0.
+// within returns the speed clamped to the provider's range; 0 remains 0.
 func within(speed, low, high float64) float64 {
 	if speed == 0 {
 		return 0
@@ -47,7 +47,7 @@ var statuses = []struct { //nolint:gochecknoglobals // a table
 	words  []string
 }{
 	{http.StatusTooManyRequests, []string{"concurren", "rate_limit", "rate limit", "max_active", "too_many", "too many"}},
-	{http.StatusBadRequest, []string{"plan_required"}}, // the voice or model needs another plan
+	{http.StatusBadRequest, []string{"plan_required"}}, // the voice or the model requires another plan
 	{http.StatusPaymentRequired, []string{"quota", "credit", "payment", "balance"}},
 	{http.StatusUnauthorized, []string{"api_key", "api key", "unauthorized", "unauthenticated", "authentication", "token"}},
 	{http.StatusBadRequest, []string{"voice", "model", "language", "unsupported", "invalid", "not_found", "does not exist", "character"}},
@@ -68,7 +68,7 @@ func statusOf(text string) int {
 func endpoint(base, path string) (string, error) {
 	u, err := url.Parse(base)
 	if err != nil {
-		return "", errors.New("the URL is malformed") // it may hold a key
+		return "", errors.New("the URL is malformed") // the address may hold a key
 	}
 	u.Path = strings.TrimSuffix(u.Path, "/") + path
 	return u.String(), nil

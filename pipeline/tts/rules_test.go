@@ -15,8 +15,8 @@ func voices() map[string]pipeline.Voice {
 	}
 }
 
-// TestOptionRules checks that every client states its options, that they exist, and that no
-// parameter is both accepted and refused.
+// TestOptionRules checks that each client states its options, that these options exist, and
+// that no parameter is both accepted and refused.
 func TestOptionRules(t *testing.T) {
 	for name, v := range voices() {
 		ruled, ok := v.(pipeline.RuledProvider)
@@ -49,8 +49,8 @@ func TestOptionRules(t *testing.T) {
 	}
 }
 
-// TestDefaultLanguages checks that each provider speaks the languages that it states without
-// a configured voice.
+// TestDefaultLanguages checks that each provider speaks the languages that it states when an
+// agent names no voice.
 func TestDefaultLanguages(t *testing.T) {
 	for name, v := range voices() {
 		for _, language := range v.(pipeline.RuledProvider).OptionRules().Languages {

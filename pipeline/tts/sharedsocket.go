@@ -16,9 +16,9 @@ type sharedSocket struct {
 	done chan struct{} // closed when the goroutine has ended
 
 	mu          sync.Mutex
-	speaking    map[string]*cartesiaSynthesis // by context name
+	speaking    map[string]*cartesiaSynthesis // utterances by the name of their context
 	lastMessage time.Time                     // when the last message arrived
-	suspect     bool                          // due speech was missing: no new utterances
+	suspect     bool                          // speech was missing while it was due; no new utterance may start
 	dead        bool
 }
 
@@ -39,7 +39,7 @@ func (l *sharedSocket) add(id string, s pipeline.Style) *cartesiaSynthesis {
 	return u
 }
 
-// move gives an utterance another context. Later messages of the old one are dropped.
+// move gives an utterance another context. Later messages of the old context are dropped.
 func (l *sharedSocket) move(u *cartesiaSynthesis, from, to string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -51,9 +51,9 @@ func (l *sharedSocket) move(u *cartesiaSynthesis, from, to string) error {
 	return nil
 }
 
-// remove removes an utterance whose speech is due since the given time; zero for none. A
-// hanging peer may still answer pings if a proxy answers them, so such a socket is closed
-// with its last utterance.
+// remove removes an utterance whose speech is due since the given time; zero if none is due. A
+// socket with missing speech is closed with its last utterance: a proxy may answer its pings
+// although the provider hangs.
 func (l *sharedSocket) remove(id string, since time.Time) {
 	l.mu.Lock()
 	delete(l.speaking, id)
@@ -74,7 +74,7 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// run dispatches messages without blocking. Unread speech is kept, up to maxUnread per
+// run dispatches messages without blocking. Unread speech is kept, at most maxUnread bytes per
 // utterance.
 func (l *sharedSocket) run() {
 	defer close(l.done)
@@ -84,7 +84,7 @@ func (l *sharedSocket) run() {
 		select {
 		case <-tick.C:
 			if !l.ping() {
-				_ = l.conn.Close() // also ends reading
+				_ = l.conn.Close() // also ends the reading of the connection
 			}
 		case r, ok := <-l.in:
 			if !ok {
@@ -103,7 +103,7 @@ func (l *sharedSocket) run() {
 			l.mu.Unlock()
 			switch {
 			case u != nil:
-				u.onMessage(m) // otherwise it was canceled
+				u.onMessage(m) // otherwise the utterance was canceled
 			case m.Type == "error" && m.Context == "":
 				l.onConnectionError(m)
 			}
@@ -111,8 +111,8 @@ func (l *sharedSocket) run() {
 	}
 }
 
-// onConnectionError handles an error that names no utterance. It ends all of them, but a
-// refused request only if it can be attributed.
+// onConnectionError handles an error that names no utterance. It ends all utterances, except
+// that a refused request ends only an utterance that is alone.
 func (l *sharedSocket) onConnectionError(m cartesiaMessage) {
 	err := m.refusal(l.peer)
 	var refused *pipeline.RefusedError

@@ -22,23 +22,23 @@ import (
 const (
 	writeLimit = 5 * time.Second
 	telephone  = 8000 // Hz; at this rate speech is µ-law
-	inQueue    = 64   // messages that may wait
+	inQueue    = 64   // most messages that may wait
 )
 
 // A message comes from a provider.
 type message struct {
-	kind int // of the WebSocket message
+	kind int // type of the WebSocket message
 	body []byte
 }
 
 // A peer is a provider reached by WebSocket.
 type peer struct {
 	name   string
-	header http.Header  // of the handshake; holds keys
-	secret media.Secret // a key that is sent outside header; removed from errors
+	header http.Header  // headers of the handshake; hold keys
+	secret media.Secret // a key that is sent elsewhere than in header; removed from errors
 	dial   wsdial.DialFunc
-	// onClose returns the HTTP status that a close code and reason stand for and a text for
-	// the operator; 0 for none. nil means none.
+	// onClose returns the HTTP status that a close code and reason stand for, and a text for the
+	// operator; status 0 if they stand for none. nil means that no code does.
 	onClose func(code int, reason string) (status int, text string)
 	// keepAlive is a message sent to idle connections every 10 s; nil sends pings only.
 	keepAlive any
@@ -53,7 +53,8 @@ func (p peer) open(ctx context.Context, address string, query url.Values) (*sock
 	return newSocket(p, conn), nil
 }
 
-// refused returns the error for a refusal with a text of the provider; 0 is no status.
+// refused returns the error for a refusal with the provider's text. Status 0 means that there
+// is no status.
 func (p peer) refused(status int, text string) error {
 	keys := p.header.Clone()
 	if p.secret != "" {
@@ -72,7 +73,7 @@ type socket struct {
 	peer
 	conn        *websocket.Conn
 	in          chan message // closed when the connection has ended
-	err         error        // the reason; valid once in is closed
+	err         error        // why the connection ended; valid once in is closed
 	stop        chan struct{}
 	readDone    chan struct{} // closed when the reader has ended
 	once        sync.Once
@@ -80,7 +81,7 @@ type socket struct {
 	missedPongs atomic.Int32 // unanswered pings
 	flushes     []time.Time  // times of flushes, newest last; owned by the writer
 
-	mu sync.Mutex // guards writing
+	mu sync.Mutex // serializes writing
 }
 
 func newSocket(p peer, conn *websocket.Conn) *socket {
@@ -173,7 +174,8 @@ func (s *socket) write(b []byte) error {
 	return nil
 }
 
-// speech yields what onMessage returns until done. wake signals that done may have changed.
+// speech yields the speech that onMessage returns, until done returns true. wake signals that
+// done may have changed.
 func (s *socket) speech(
 	wake <-chan struct{}, done func() bool, onMessage func(message) (pipeline.Speech, error),
 ) iter.Seq2[pipeline.Speech, error] {
@@ -201,7 +203,7 @@ func (s *socket) speech(
 	}
 }
 
-// ping sends a ping. It returns false if the last two were not answered.
+// ping sends a ping. It returns false if the last two pings were not answered.
 func (s *socket) ping() bool {
 	if s.keepAlive != nil && s.send(s.keepAlive) != nil {
 		return false
@@ -218,30 +220,31 @@ func (s *socket) close() {
 	<-s.readDone
 }
 
-// A Pool keeps idle connections to voices, so that the first word waits for no handshake.
-// Per address it keeps as many as were missing at once, up to maxReady, each for at most
-// Idle. The zero value is ready to use. After Close, each utterance opens a connection.
+// A Pool keeps idle connections to voices, so that the first word waits for no handshake. For
+// each address it keeps as many as were missing at one time, up to maxReady, each for at most
+// Idle. The zero value is ready to use. After Close, each utterance opens a connection of its
+// own.
 type Pool struct {
 	Idle time.Duration // 0 means 1 min; must be below the provider's own limit
 
 	mu      sync.Mutex
 	entries map[string]*poolEntry
 	stop    context.CancelFunc
-	ctx     func() context.Context // context of dials; nil before the first
+	ctx     func() context.Context // returns the context of dials; nil before the first dial
 	closed  bool
 	wg      sync.WaitGroup
 }
 
 const (
-	maxReady   = 16 // connections per address
+	maxReady   = 16 // most connections per address
 	dialLimit  = 5 * time.Second
 	checkEvery = 10 * time.Second
 )
 
 // A poolEntry holds the connections of one address.
 type poolEntry struct {
-	ready   []*socket // newest last
-	opening int       // dials in progress
+	ready   []*socket // idle connections, newest last
+	opening int       // number of dials in progress
 	want    int
 }
 
@@ -303,7 +306,7 @@ func (w *Pool) refill(address string, dial dialFunc) {
 	}
 }
 
-// start starts the checks once.
+// start starts the goroutine that checks the connections, once.
 func (w *Pool) start() {
 	if w.entries != nil {
 		return
@@ -387,7 +390,7 @@ func (w *Pool) stale() []*socket {
 		if len(kept) > 0 || p.opening > 0 {
 			continue
 		}
-		if p.want--; p.want <= 0 { // dials fail, or nobody speaks any more
+		if p.want--; p.want <= 0 { // dials fail, or no call uses the address any more
 			delete(w.entries, address)
 		}
 	}

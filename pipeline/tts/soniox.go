@@ -24,24 +24,24 @@ const (
 )
 
 const (
-	// sonioxIdle is the pause of the text after which a stream is completed and the next
-	// text gets a new one. Soniox ends streams that wait for text with error 408, after 8 to
-	// 18 s as observed (github.com/livekit/agents/issues/6225).
+	// sonioxIdle is the pause of the text after which a stream is completed; later text gets a new
+	// stream. Soniox ends streams that wait for text with error 408, after 8 to 18 s as observed
+	// (github.com/livekit/agents/issues/6225).
 	sonioxIdle = 4 * time.Second
-	// sonioxAge is the age after which the next text gets a new stream: Soniox ends each
-	// after 2 min.
+	// sonioxAge is the age of a stream at which later text gets a new stream: Soniox ends each
+	// stream after 2 min.
 	sonioxAge = 90 * time.Second
 )
 
 // Soniox uses the real-time text-to-speech API
-// (soniox.com/docs/api-reference/tts/websocket-api, and /tts/rt/ for its streams, times and
-// ends). A connection serves one utterance at a time and is reused; its settings come with
-// each stream, so that all voices share the connections.
+// (soniox.com/docs/api-reference/tts/websocket-api, and /tts/rt/ about streams, times and
+// ends). A connection serves one utterance at a time and is reused. Settings come with each
+// stream, so that all voices share the connections.
 type Soniox struct {
 	URL  string // empty means SonioxURL; regions have hosts such as tts-rt.eu.soniox.com
 	Key  media.Secret
 	Dial wsdial.DialFunc
-	Warm *Pool // nil opens a connection per utterance
+	Warm *Pool // pool of open connections; nil opens one for each utterance
 }
 
 // sonioxLanguages lists the languages that every voice speaks
@@ -104,7 +104,7 @@ func (x Soniox) config(s pipeline.Style, language string) (map[string]any, error
 	return withExtra(s.Options, own), nil
 }
 
-// sonioxLanguage returns Soniox' name of the language of a tag.
+// sonioxLanguage returns Soniox's name of the language of a tag.
 func sonioxLanguage(tag string) string {
 	switch base := baseLanguage(tag); base {
 	case "nb", "nn":
@@ -116,7 +116,8 @@ func sonioxLanguage(tag string) string {
 	}
 }
 
-// sonioxSynthesis is one utterance: a stream, and further ones if the text pauses.
+// sonioxSynthesis is one utterance. It uses one stream, and another one after each long pause
+// of the text.
 type sonioxSynthesis struct {
 	*socket
 	rate    int
@@ -126,22 +127,22 @@ type sonioxSynthesis struct {
 	unhook  func() bool
 	idle    *time.Timer
 	over    sync.Once
-	changed chan struct{} // signals that the text is complete
+	changed chan struct{} // signals that no text follows
 
 	split Splitter // owned by the writer
 
 	mu       sync.Mutex
-	streams  int       // begun so far; the last one's number is its name
+	streams  int       // number of streams begun so far, which names the last one
 	active   bool      // the last stream has not ended
-	open     bool      // it takes text
-	began    time.Time // when it began
+	open     bool      // the last stream still takes text
+	began    time.Time // when the last stream began
 	pending  string    // text for the next stream
 	complete bool      // no text follows
 	ended    bool      // the whole text was spoken
 
-	base, duration time.Duration // start of the stream and speech so far; owned by the reader
+	base, duration time.Duration // start of the last stream within the utterance, and the speech so far; owned by the reader
 	words          charWords
-	odd            []byte // half a sample
+	odd            []byte // first byte of a split sample
 }
 
 // Write implements pipeline.Synthesis.
@@ -196,7 +197,7 @@ func (x *sonioxSynthesis) onIdle() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.open && !x.closed() {
-		_ = x.finish() // the reader sees a broken connection
+		_ = x.finish() // if the connection is broken, the reader sees it
 	}
 }
 
@@ -232,9 +233,9 @@ func (x *sonioxSynthesis) Audio() iter.Seq2[pipeline.Speech, error] {
 // sonioxMessage is a message of the API. Times are in seconds from the start of the stream.
 type sonioxMessage struct {
 	Stream     string `json:"stream_id"`
-	Audio      []byte `json:"audio"` // base64
+	Audio      []byte `json:"audio"` // audio in base64
 	Terminated bool   `json:"terminated"`
-	Code       int    `json:"error_code"` // an HTTP status
+	Code       int    `json:"error_code"` // HTTP status
 	Message    string `json:"error_message"`
 	Timestamps struct {
 		Chars  []string  `json:"characters"`
@@ -257,7 +258,7 @@ func (x *sonioxSynthesis) onMessage(r message) (pipeline.Speech, error) {
 			m.Code = 0
 		}
 		return sp, x.refused(m.Code, m.Message)
-	case !current: // an earlier utterance on the connection
+	case !current: // belongs to an earlier utterance on the connection
 		return sp, nil
 	}
 	b := m.Audio
@@ -280,7 +281,7 @@ func (x *sonioxSynthesis) onMessage(r message) (pipeline.Speech, error) {
 	return sp, x.next()
 }
 
-// next sends the text that came after the end of a stream to a new one.
+// next sends the text that came after the end of a stream to a new stream.
 func (x *sonioxSynthesis) next() error {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -7,15 +7,15 @@ import (
 )
 
 const (
-	// minClause is the minimum length of a clause in bytes; shorter ones are joined with
-	// the next, because voices read fragments with poor intonation.
+	// minClause is the minimum length of a clause in bytes. Shorter clauses are joined with the
+	// next one, because voices read fragments with poor intonation.
 	minClause = 12
 	// maxClause is the number of bytes without a closing mark after which text is cut
 	// between words.
 	maxClause = 240
 )
 
-// Marks that close a clause. Dense scripts have no space after them.
+// Marks that close a clause. Dense scripts, such as Chinese, have no space after them.
 const (
 	marks      = ".?!…;:\n؟۔।"
 	denseMarks = "。！？；：｡"
@@ -30,7 +30,7 @@ type Splitter struct{ rest string }
 func (s *Splitter) Add(text string) []string {
 	s.rest += text
 	var whole []string
-	from, space := 0, 0 // start of the clause; end of its last white space
+	from, space := 0, 0 // start of the clause, and the end of its last white space
 	cut := func(end int) {
 		if c := strings.TrimSpace(s.rest[from:end]); c != "" {
 			whole = append(whole, c)
@@ -56,7 +56,7 @@ func (s *Splitter) Add(text string) []string {
 	return whole
 }
 
-// endsClause reports whether a rune before rest closes a clause.
+// endsClause reports whether the rune before rest closes a clause.
 func endsClause(r rune, rest string) bool {
 	switch {
 	case r == '\n', strings.ContainsRune(denseMarks, r):

@@ -144,7 +144,7 @@ func TestRequestFaults(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		err  error
-		want int // status; 0 for none
+		want int // HTTP status; 0 for none
 	}{
 		{eleven(`{"error":"voice_does_not_exist","message":"A voice","code":1008}`), 400},
 		{eleven(`{"error":"quota_exceeded","message":"This","code":1008}`), 402},

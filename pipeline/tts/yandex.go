@@ -20,12 +20,12 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// YandexURL is the default of Yandex.
+// YandexURL is the default endpoint of Yandex.
 const YandexURL = "https://tts.api.cloud.yandex.net"
 
 const (
-	yandexPhrase  = 250     // characters that one phrase may have
-	maxYandexLine = 4 << 20 // bytes: 30 s at 48 kHz in base64
+	yandexPhrase  = 250     // most characters of one phrase
+	maxYandexLine = 4 << 20 // bytes: 30 s of speech at 48 kHz in base64
 	// maxYandexWords bounds the words of a clause.
 	maxYandexWords = 10_000
 )
@@ -37,7 +37,7 @@ const (
 type Yandex struct {
 	URL    string // scheme and host; empty means YandexURL
 	Key    media.Secret
-	Folder string       // sent as x-folder-id; empty for the folder of the key's service account
+	Folder string       // folder ID, sent as x-folder-id; empty means the folder of the key's service account
 	Client *http.Client // nil means http.DefaultClient; must not have a Timeout
 }
 
@@ -66,8 +66,8 @@ func (Yandex) OptionRules() pipeline.OptionRules {
 	return r
 }
 
-// Open implements pipeline.Voice. A style without a voice gets one of its language; Russian
-// is the default.
+// Open implements pipeline.Voice. A style without a voice gets the default voice of its
+// language; Russian is the default language.
 func (y Yandex) Open(ctx context.Context, s pipeline.Style) (pipeline.Synthesis, error) {
 	voice, err := yandexVoice(s)
 	if err != nil {
@@ -98,7 +98,7 @@ func yandexVoice(s pipeline.Style) (string, error) {
 		}
 		spoken = append(spoken, v.language)
 	}
-	if s.Voice != "" { // a brand voice
+	if s.Voice != "" { // the voice is a brand voice
 		return s.Voice, nil
 	}
 	return "", checkLanguage("yandex speech", "the provider", s.Language, spoken)
@@ -149,7 +149,7 @@ func yandexRequest(s pipeline.Style, rate int, clause string) map[string]any {
 		own["model"] = s.Model
 	}
 	if utf8.RuneCountInString(clause) > yandexPhrase {
-		own["unsafeMode"] = true // let Yandex split it
+		own["unsafeMode"] = true // lets Yandex split the text
 	}
 	return withExtra(pipeline.Options{Extra: extra}, own)
 }
@@ -189,11 +189,11 @@ func (y *yandexReader) onLine(line []byte) error {
 	var m struct {
 		Result struct {
 			Chunk struct {
-				Data []byte `json:"data"` // base64
+				Data []byte `json:"data"` // audio in base64
 			} `json:"audioChunk"`
 			Words []struct {
 				Word   string      `json:"word"`
-				Start  json.Number `json:"startMs"` // a string, as int64 is in JSON
+				Start  json.Number `json:"startMs"` // a string, because JSON carries int64 as a string
 				Length json.Number `json:"lengthMs"`
 			} `json:"wordTimings"`
 		} `json:"result"`
@@ -201,7 +201,7 @@ func (y *yandexReader) onLine(line []byte) error {
 			HTTP  int `json:"httpCode"`
 			HTTP2 int `json:"http_code"`
 			GRPC  int `json:"grpcCode"`
-			Code  int `json:"code"` // of gRPC
+			Code  int `json:"code"` // status code of gRPC
 		} `json:"error"`
 	}
 	if err := json.Unmarshal(line, &m); err != nil {
@@ -233,7 +233,8 @@ func milliseconds(n json.Number) time.Duration {
 	return time.Duration(ms) * time.Millisecond
 }
 
-// statusOfGRPC maps a gRPC code to the HTTP status of gateways; 0 for others.
+// statusOfGRPC returns the HTTP status with which gateways report a gRPC code; 0 for other
+// codes.
 func statusOfGRPC(code int) int {
 	return map[int]int{
 		3: http.StatusBadRequest, 5: http.StatusNotFound, 7: http.StatusForbidden, 8: http.StatusTooManyRequests,

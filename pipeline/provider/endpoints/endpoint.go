@@ -15,15 +15,15 @@ import (
 
 // An Endpoint is one address of a provider with its own key, limit and circuit breaker.
 type Endpoint struct {
-	Kind string // a name of Kinds
-	URL  string // empty means the kind's default
+	Kind string // one of Kinds
+	URL  string // empty means the default URL of the kind
 	Key  media.Secret
 	// Header is sent with each request; values may be secret.
 	Header      http.Header
-	APIVersion  string // Azure OpenAI: of the classic API, such as "2024-10-21"; empty for v1
-	Region      string // Azure Speech: such as "westeurope"
-	Folder      string // Yandex: folder ID; not needed with the key of a service account
-	Concurrency int    // concurrent streams, replies or utterances; 0 for no limit
+	APIVersion  string // Azure OpenAI: version of the classic API, such as "2024-10-21"; empty for v1
+	Region      string // Azure Speech: region of the resource, such as "westeurope"
+	Folder      string // Yandex: folder ID; not needed with a service account's key
+	Concurrency int    // most streams, replies or utterances at once; 0 for no limit
 }
 
 // validName matches names of endpoints.
@@ -91,7 +91,7 @@ func (k Kind) checkURL(text string) error {
 // default URL.
 func (e Endpoint) at(path string) string {
 	u, err := url.Parse(e.URL)
-	if e.URL == "" || err != nil { // Check has refused invalid ones
+	if e.URL == "" || err != nil { // Check has refused invalid URLs
 		return ""
 	}
 	u.Path = path

@@ -80,8 +80,8 @@ func (s Set) Open() *Providers {
 	return p
 }
 
-// newClient returns an HTTP client with one connection pool and no timeout, as answers
-// stream. An HTTP/2 connection carries all requests to a host, so an idle one is pinged
+// newClient returns an HTTP client with one connection pool. It has no timeout, because answers
+// stream. An HTTP/2 connection carries all requests to a host, so an idle connection is pinged,
 // and dropped after 3 s without a response.
 func newClient(dial func(ctx context.Context, network, addr string) (net.Conn, error)) *http.Client {
 	return &http.Client{CheckRedirect: checkRedirect, Transport: &http.Transport{
@@ -91,8 +91,8 @@ func newClient(dial func(ctx context.Context, network, addr string) (net.Conn, e
 	}}
 }
 
-// checkRedirect follows a redirect only within a host: net/http would send keys in headers
-// other than Authorization, and the words of a call, to any other.
+// checkRedirect follows a redirect only within the host. To another host net/http would send
+// the words of a call, and keys in headers other than Authorization.
 func checkRedirect(req *http.Request, via []*http.Request) error {
 	if first := via[0].URL; len(via) > 3 || req.URL.Host != first.Host || req.URL.Scheme != first.Scheme {
 		return http.ErrUseLastResponse
@@ -107,7 +107,7 @@ func (p *Providers) newPool(idle time.Duration) *tts.Pool {
 	return pool
 }
 
-// grpc returns the client of a gRPC endpoint, which speaks HTTP/2 also without TLS.
+// grpc returns the client of a gRPC endpoint. It speaks HTTP/2 even without TLS.
 func (p *Providers) grpc(e Endpoint) *http.Client {
 	if !strings.HasPrefix(e.URL, "http:") {
 		return p.client

@@ -12,15 +12,15 @@ import (
 
 // A Kind is a provider's API.
 type Kind struct {
-	Title string // of the provider, for people
+	Title string // name of the provider for people
 	// Serves lists what endpoints of the kind serve: "asr", "llm", "tts".
 	Serves []string
 
 	schemes     []string
 	paths       []string // accepted paths of the URL; nil accepts any
 	hasDefault  bool     // the URL may be empty
-	needsKey    bool     // at the default URL
-	needsRegion bool     // unless there is a URL
+	needsKey    bool     // the default URL requires a key
+	needsRegion bool     // an endpoint without a URL requires a region
 	open        func(p *Providers, name string, e Endpoint)
 }
 
@@ -121,7 +121,7 @@ func speechKinds() map[string]Kind {
 	}
 }
 
-// severalKinds are the kinds whose endpoints have several APIs.
+// severalKinds are the kinds whose endpoints serve several APIs.
 func severalKinds() map[string]Kind {
 	web, sockets := webSchemes(), socketSchemes()
 	return map[string]Kind{

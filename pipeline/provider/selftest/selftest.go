@@ -19,10 +19,10 @@ import (
 )
 
 const (
-	rate        = 8000 // Hz, as on calls
+	rate        = 8000 // Hz, as on phone calls
 	requestTime = 15 * time.Second
 	sentence    = "Hello, this is a test of the voice."
-	pause       = 400 * time.Millisecond // of silence before the final text is requested
+	pause       = 400 * time.Millisecond // silence before the final text is requested
 	maxSpeech   = 30 * time.Second
 )
 
@@ -104,7 +104,7 @@ func (t Test) producers() []task {
 		}
 	}
 	voices := slices.Sorted(maps.Keys(t.Voices))
-	if !t.Listen || slices.ContainsFunc(voices, t.includes) { // else any voice may speak for a recognizer
+	if !t.Listen || slices.ContainsFunc(voices, t.includes) { // otherwise any voice may speak for a recognizer
 		voices = slices.DeleteFunc(voices, func(name string) bool { return !t.includes(name) })
 	}
 	for _, name := range voices {
@@ -188,8 +188,8 @@ func (t Test) speak(ctx context.Context, v pipeline.Voice) (r Result, pcm []int1
 	return r, pcm
 }
 
-// hear opens a recognizer and, to listen, plays speech to it: that of the voice of the same
-// name, or of any other.
+// hear opens a recognizer. With Listen it plays the speech of the voice of the same name, or of
+// any other voice.
 func (t Test) hear(ctx context.Context, rec pipeline.Recognizer, name string, speech map[string][]int16) Result {
 	began := time.Now()
 	if p, ok := rec.(pipeline.Prober); ok && !t.Listen {
@@ -263,10 +263,10 @@ func play(ctx context.Context, stream pipeline.Recognition, pcm []int16, asked c
 			return
 		case <-tick.C:
 		}
-		if stream.WriteFrame(pcm[:n]) != nil { // Results tells why
+		if stream.WriteFrame(pcm[:n]) != nil { // Results reports the reason
 			return
 		}
 	}
 	asked <- time.Now()
-	_ = stream.Finalize() // Results tells of an error
+	_ = stream.Finalize() // Results reports the error
 }
