@@ -12,29 +12,29 @@ import (
 // agent's first audible packet.
 type account struct {
 	Number int
-	Of     *playout.Utterance // the answer
-	// Ran returns how long the answer's tools ran between two times; nil for none.
+	Of     *playout.Utterance // time of the request of the answer
+	// Ran returns how long the tools of the answer ran between two times; nil if there are none.
 	Ran       func(from, to time.Time) time.Duration
-	Line      *pipeline.Line // the caller's line; nil once it is recorded
-	Caller    bool           // the caller spoke; false for the greeting
-	T0        time.Time      // arrival of the caller's last voiced sample; for the greeting, the answer
+	Line      *pipeline.Line // transcript line of the caller; nil once it is recorded
+	Caller    bool           // the caller spoke; false in the turn of the greeting
+	T0        time.Time      // when the caller's last voiced sample arrived; for the greeting, when the call was answered
 	Waited    time.Duration
 	Verdict   time.Time
 	Usable    time.Time
-	Judged    time.Time // answer of the classifier; zero if the commit did not wait for it
+	Judged    time.Time // when the classifier answered; zero if the commit did not wait for it
 	Commit    time.Time
 	Audible   time.Time
-	Disclosed time.Duration // length of the disclosure, which does not count for the turn
+	Disclosed time.Duration // length of the disclosure, which does not count as response time
 	Estimated bool
 	Reason    string
 	Fragments int
-	Specs     int             // answers prepared before the commit
-	Began     time.Time       // request of the answer
-	First     []pipeline.Span // phases of the first fragment, if there are several
+	Specs     int             // number of answers prepared before the commit
+	Began     time.Time       // when the answer was requested
+	First     []pipeline.Span // phases of the first fragment of the turn, if there are several
 }
 
-// Spans returns the phases that ran. No mark counts as earlier than the one before it, so
-// the phases add up to the turn.
+// Spans returns the phases that took place. No mark counts as earlier than the one before it,
+// so the phases add up to the turn.
 func (a *account) Spans() []pipeline.Span {
 	var token, ready time.Time
 	if a.Of != nil {
@@ -124,7 +124,8 @@ func (a *account) Turn(ending pipeline.Ending) pipeline.Turn {
 	return t
 }
 
-// saved returns by how much preparing the answer before the commit shortened the wait.
+// saved returns how much shorter the wait was because the answer was prepared before the
+// commit.
 func (a *account) saved() time.Duration {
 	if a.Of == nil || a.Commit.IsZero() || !a.Began.Before(a.Commit) {
 		return 0

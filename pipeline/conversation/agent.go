@@ -26,18 +26,18 @@ import (
 
 // An Agent holds conversations. Its fields are set once; one Agent serves all calls.
 type Agent struct {
-	// The providers, by the names in pipeline.Engines.
+	// Providers by the names in pipeline.Engines.
 	Recognizers map[string]pipeline.Recognizer
 	Models      map[string]pipeline.Model
 	Voices      map[string]pipeline.Voice
-	Policy      turn.Policy // zero: turn.DefaultPolicy
+	Policy      turn.Policy // the zero value means turn.DefaultPolicy
 	// Guards limit requests to providers and use the fallbacks.
 	Guards provider.Guards
 	// OpenTurnLog opens the turn log of a call, which Talk closes; nil disables it.
 	OpenTurnLog func(callID string) (io.WriteCloser, error)
 	// Classifier judges whether a caller has finished; nil disables it.
 	Classifier Classifier
-	// Opinions asks the model who answered if the detection is uncertain.
+	// Opinions lets the model judge who answered if the detection is uncertain.
 	Opinions bool
 	Log      *slog.Logger
 
@@ -129,7 +129,7 @@ func (a *Agent) newSession(leg media.Leg, config pipeline.SessionConfig) (*sessi
 	if a.OpenTurnLog != nil {
 		to, err := a.OpenTurnLog(config.CallID)
 		if err != nil {
-			c.log.Warn("failed to open the turn log", "err", err) // the call continues without it
+			c.log.Warn("failed to open the turn log", "err", err) // the call continues without a turn log
 		} else {
 			s.turnLog = turnlog.New(to, c.log, policy, greets)
 		}

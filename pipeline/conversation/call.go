@@ -28,7 +28,7 @@ type call struct {
 // reply failed. If do is set, the loop runs it instead.
 type update struct {
 	of  *playout.Utterance
-	err error // nil: the first sound exists
+	err error // nil means that the first sound exists
 	do  func(context.Context)
 }
 
@@ -40,7 +40,7 @@ func (c *call) report(ctx context.Context, u update) {
 	}
 }
 
-// later has the session loop run do after d.
+// later makes the session loop run do after d.
 func (c *call) later(ctx context.Context, d time.Duration, do func(context.Context)) {
 	c.wg.Go(func() {
 		select {

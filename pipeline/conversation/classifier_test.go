@@ -13,7 +13,7 @@ import (
 	"github.com/parley-voice/parley/pipeline/pipetest"
 )
 
-// through serves HTTP requests in the process, so that the fake clock applies.
+// through serves HTTP requests within the process, so that the fake clock applies to them.
 type through struct{ http.Handler }
 
 func (h through) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -73,9 +73,9 @@ func TestClassifier(t *testing.T) {
 	for name, c := range map[string]struct {
 		words    string
 		judge    *remote.Fake
-		from, to time.Duration // of the commit
-		reason   string        // if it comes from the classifier
-		exposed  time.Duration // minimum of classifier_ms; 0 if it must be absent
+		from, to time.Duration // when the classifier answers, from the commit
+		reason   string        // reason of the commit, if it comes from the classifier
+		exposed  time.Duration // minimum of classifier_ms; 0 means that it must be absent
 	}{
 		"none":                        {whole, nil, 400 * ms, 440 * ms, "", 0},
 		"says finished":               {open, &remote.Fake{P: 0.95, Delay: 20 * ms}, 300 * ms, 400 * ms, "classifier", 20 * ms},

@@ -8,19 +8,19 @@ import (
 	"github.com/parley-voice/parley/pipeline/playout"
 )
 
-// disclosureTime is how long the first sound of a disclosure may take. A call without its
-// disclosure ends.
+// disclosureTime bounds the time to the first sound of a disclosure. A call whose disclosure
+// does not start in time ends.
 const disclosureTime = 5 * time.Second
 
-// disclose plays the disclosure unless it was played before, and then calls then. The turn
-// machine is Held until then, so nothing the callee does interrupts the disclosure.
+// disclose plays the disclosure, unless it was played before, and then calls then. Until then
+// the turn machine is Held, so that the callee cannot interrupt the disclosure.
 func (g *greeter) disclose(ctx context.Context, then func()) {
 	s := g.s
 	if g.next = then; s.config.Disclosure == "" || g.disclosed {
 		then()
 		return
 	}
-	if g.disclosure == nil { // it was played to a machine
+	if g.disclosure == nil { // the disclosure was played to a machine
 		g.disclosure = g.sayFirst(ctx, s.config.Disclosure)
 	}
 	g.onVerdict()
@@ -62,8 +62,8 @@ func (g *greeter) onMark(ctx context.Context, m playout.Mark) {
 	s.later(ctx, partPause, func(context.Context) { g.next() })
 }
 
-// cancelDisclosure stops a disclosure that is being played: a machine answered. After it
-// the greeting is not played; a person who answers speaks first.
+// cancelDisclosure stops the disclosure because a machine answered. The greeting does not
+// follow; a person who takes the call speaks first.
 func (g *greeter) cancelDisclosure() {
 	if g.next = func() {}; g.disclosure == nil {
 		return

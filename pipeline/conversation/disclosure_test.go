@@ -18,8 +18,8 @@ func disclosing(t *testing.T, greeting string, policy pipeline.Voicemail) *call 
 	return start(t, fakeprovider.Typical(), pipeline.SessionConfig{Disclosure: disclosed, Greeting: greeting, Voicemail: policy, VoicemailMessage: message})
 }
 
-// TestDisclosure: nothing interrupts the disclosure. The greeting after it can be
-// interrupted.
+// TestDisclosure checks that nothing interrupts the disclosure, and that the greeting after it
+// can be interrupted.
 func TestDisclosure(t *testing.T) {
 	for name, c := range map[string]struct {
 		greeting string
@@ -68,8 +68,8 @@ func TestDisclosure(t *testing.T) {
 	}
 }
 
-// TestDisclosureTiming: the first turn ends when the disclosure is audible; its length
-// is reported apart.
+// TestDisclosureTiming checks that the first turn ends when the disclosure is audible, and that
+// the length of the disclosure is reported separately.
 func TestDisclosureTiming(t *testing.T) {
 	for _, policy := range []pipeline.Voicemail{"", pipeline.VoicemailLeave} {
 		synctest.Test(t, func(t *testing.T) {
@@ -90,8 +90,8 @@ func TestDisclosureTiming(t *testing.T) {
 	}
 }
 
-// TestDisclosureKey: a key pressed during the disclosure is answered after it, without the
-// greeting.
+// TestDisclosureKey checks that a key pressed during the disclosure is answered after it,
+// without the greeting.
 func TestDisclosureKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := disclosing(t, hello, "")
@@ -109,7 +109,8 @@ func TestDisclosureKey(t *testing.T) {
 	})
 }
 
-// TestDisclosureCut: the transcript has the part of the disclosure that the callee heard.
+// TestDisclosureCut checks that the transcript has only the part of the disclosure that the
+// callee heard.
 func TestDisclosureCut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := disclosing(t, hello, "")
@@ -121,7 +122,7 @@ func TestDisclosureCut(t *testing.T) {
 	})
 }
 
-// TestDisclosureFailure: a call whose disclosure cannot be spoken ends.
+// TestDisclosureFailure checks that a call ends if its disclosure cannot be spoken.
 func TestDisclosureFailure(t *testing.T) {
 	for _, f := range []fakeprovider.Fault{fakeprovider.Hang, fakeprovider.Stall, fakeprovider.Refuse, fakeprovider.Drop, fakeprovider.Garble} {
 		synctest.Test(t, func(t *testing.T) {
@@ -140,8 +141,8 @@ func TestDisclosureFailure(t *testing.T) {
 	}
 }
 
-// TestDisclosureParty: a person hears the disclosure before the greeting; a voicemail
-// message begins with it.
+// TestDisclosureParty checks that a person hears the disclosure before the greeting, and that a
+// voicemail message begins with it.
 func TestDisclosureParty(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := disclosing(t, hello, pipeline.VoicemailLeave)

@@ -10,13 +10,13 @@ import (
 	"github.com/parley-voice/parley/pipeline/fakeprovider"
 )
 
-// TestDrain: a draining agent says goodbye once and the call is stopped. During a disclosure
-// it stops without a goodbye.
+// TestDrain checks that a draining agent says goodbye once and hangs up, and that during a
+// disclosure it hangs up without a goodbye.
 func TestDrain(t *testing.T) {
 	const leaving = "i have to go now goodbye"
 	for name, c := range map[string]struct {
 		brief  pipeline.SessionConfig
-		before []any // events before the drain
+		before []any // what happens before the drain
 		after  []any
 		reason pipeline.Reason
 		says   string

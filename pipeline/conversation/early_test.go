@@ -11,8 +11,8 @@ import (
 	"github.com/parley-voice/parley/pipeline/pipetest"
 )
 
-// TestEarlyEnd checks replies that the model ends early: the caller hears the words that
-// there are once and no apology, and the model sees them in the history.
+// TestEarlyEnd checks replies that the model ends early: the caller hears the words so far once
+// and no apology, and the history has them.
 func TestEarlyEnd(t *testing.T) {
 	for name, tt := range map[string]struct {
 		finish       fakeprovider.Finish
@@ -31,7 +31,7 @@ func TestEarlyEnd(t *testing.T) {
 				var last atomic.Pointer[[]fakeprovider.Message]
 				script.Finish = func(m []fakeprovider.Message) fakeprovider.Finish { last.Store(&m); return tt.finish }
 				c := start(t, script, pipeline.SessionConfig{})
-				c.pass(5 * time.Second) // until the phrases are in the cache
+				c.pass(5 * time.Second) // wait until the phrases are in the cache
 				c.say("what is the price")
 				c.pass(6 * time.Second)
 				heard := c.words()
@@ -49,8 +49,8 @@ func TestEarlyEnd(t *testing.T) {
 	}
 }
 
-// TestSignedToolCall checks that the provider's data of a tool call returns with the
-// history: the fake refuses it otherwise.
+// TestSignedToolCall checks that the provider's data of a tool call returns with the history.
+// The fake provider refuses a history without it.
 func TestSignedToolCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		engines := pipetest.FakeEngines()

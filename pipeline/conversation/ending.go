@@ -13,10 +13,10 @@ import (
 )
 
 const (
-	// hangupDelay is how long after its last word the agent hangs up: the end of the word
-	// is still on its way.
+	// hangupDelay is how long after its last word the agent hangs up, because the end of the word
+	// still has to reach the callee.
 	hangupDelay = 300 * time.Millisecond
-	// goodbyeTime bounds the time from the decision to leave to the hangup.
+	// goodbyeTime bounds the time from the decision to leave until the hangup.
 	goodbyeTime = 12 * time.Second
 )
 
@@ -24,35 +24,35 @@ const (
 // session loop.
 type ending struct {
 	s      *session
-	reason pipeline.Reason // set once the session is over
-	err    error           // what failed last
+	reason pipeline.Reason // why the session ended; empty until it has
+	err    error           // latest failure
 
-	leaving      bool             // the agent says goodbye, whatever the callee does
+	leaving      bool             // the agent is saying goodbye and takes no more turns
 	hangup       <-chan time.Time // nil unless the agent is about to hang up
 	hangupReason pipeline.Reason
 
-	transfer     *pipeline.TransferResult // the last one; nil for none
+	transfer     *pipeline.TransferResult // latest transfer; nil for none
 	transferring <-chan transferAttempt
-	second       media.Leg // the leg that took the call over; nil for none
+	second       media.Leg // leg that took the call over; nil for none
 
 	optOut *optout.Detector // nil if opt-outs are not stored
 }
 
 // A transferAttempt is the result of one attempt to transfer the call.
 type transferAttempt struct {
-	second media.Leg // the leg to join; nil if the callee's side made the transfer
+	second media.Leg // the leg to join; nil if the callee's side transferred the call itself
 	err    error
 }
 
 // fail ends the session with an error.
 func (e *ending) fail(err error) { e.reason, e.err = pipeline.AgentError, err }
 
-// isUnderway reports whether the agent is leaving or transfers the call: the turn machine
-// gets no more events.
+// isUnderway reports whether the agent is leaving or transferring the call. The turn machine
+// then gets no more events.
 func (e *ending) isUnderway() bool { return e.transferring != nil || e.hangup != nil || e.leaving }
 
-// stop says goodbye because the service stops. A callee who hears the disclosure or is
-// being transferred gets no goodbye.
+// stop says goodbye because the service stops. There is no goodbye during the disclosure or a
+// transfer.
 func (e *ending) stop(ctx context.Context) {
 	e.s.config.Drain = nil
 	switch {
@@ -65,8 +65,8 @@ func (e *ending) stop(ctx context.Context) {
 	}
 }
 
-// leave says goodbye, whatever the callee does, and hangs up. A reply that is being
-// prepared or played is the goodbye.
+// leave says goodbye, takes no more turns and hangs up. A reply that is being prepared or
+// played serves as the goodbye.
 func (e *ending) leave(ctx context.Context, what phrase, why pipeline.Reason) {
 	if e.leaving {
 		return
@@ -81,7 +81,7 @@ func (e *ending) leave(ctx context.Context, what phrase, why pipeline.Reason) {
 	s.replies.current.release()
 }
 
-// onReplyEnd does what the tools of a reply planned for its end. It reports whether the
+// onReplyEnd carries out what the tools of a reply planned for its end. It reports whether the
 // agent leaves.
 func (e *ending) onReplyEnd(ctx context.Context, then []pipeline.FollowUp) (leaves bool) {
 	for _, t := range then {
@@ -138,7 +138,7 @@ func (e *ending) onTransfer(ctx context.Context, t transferAttempt) {
 	e.transfer.At = time.Now()
 	s.log.Warn("failed to transfer the call", "err", t.err)
 	s.record.addNote("the transfer was not answered; the caller hears this")
-	s.speaker.stop() // the ringback tone
+	s.speaker.stop() // plays the ringback tone
 	s.step(ctx, turn.Event{Kind: turn.OwnSpeech})
 	s.replies.current = s.speaker.sayText(ctx, s.phraseText(phraseUnreached))
 	s.replies.current.release()
@@ -149,7 +149,7 @@ func (e *ending) onTransfer(ctx context.Context, t transferAttempt) {
 func (e *ending) closeTransfer() {
 	if e.transferring != nil {
 		if t := <-e.transferring; t.second != nil {
-			_ = t.second.Hangup(media.LocalHangup) // the callee is gone
+			_ = t.second.Hangup(media.LocalHangup) // the callee has hung up
 		}
 	}
 	if t := e.transfer; t != nil && t.At.IsZero() {

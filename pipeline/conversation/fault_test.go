@@ -36,7 +36,7 @@ func TestBargeIn(t *testing.T) {
 		c := start(t, script, pipeline.SessionConfig{})
 		c.pass(500 * time.Millisecond)
 		c.say("count please")
-		c.pass(2 * time.Second) // into the answer
+		c.pass(2 * time.Second) // interrupts the answer
 		spoke := time.Since(c.began)
 		c.say("stop it now please")
 		stopped := lastLoud(c.Output())
@@ -56,7 +56,7 @@ func TestBargeIn(t *testing.T) {
 		if len(agent) != 2 || !o.Lines[1].Interrupted || o.Turns[0].Ending != pipeline.Interrupted || !o.Turns[0].Interrupted {
 			t.Fatalf("lines %+v, turns %+v", o.Lines, o.Turns)
 		}
-		// The word that was cut may differ.
+		// The word that was cut may be decoded differently.
 		said, got := len(strings.Fields(agent[0])), len(strings.Fields(heard))-1
 		if d := said - got; d < -1 || d > 1 {
 			t.Errorf("history has %q, the caller heard %q", agent[0], heard)
@@ -74,7 +74,7 @@ func TestRetractedReply(t *testing.T) {
 		c := start(t, script, pipeline.SessionConfig{})
 		c.pass(500 * time.Millisecond)
 		c.say("i like tea")
-		c.pass(500 * time.Millisecond) // committed, not yet answered
+		c.pass(500 * time.Millisecond) // the turn is committed and not yet answered
 		c.say("green or black")
 		c.pass(4 * time.Second)
 		heard := c.words()
@@ -91,8 +91,8 @@ func TestRetractedReply(t *testing.T) {
 	})
 }
 
-// TestFaults breaks each provider in each way once. The caller must hear something within
-// 2.5 s of falling silent, and the next turn must work.
+// TestFaults breaks each provider in each way once. The caller must hear something within 2.5 s
+// after the end of the words, and the next turn must work.
 func TestFaults(t *testing.T) {
 	for _, p := range []fakeprovider.Provider{fakeprovider.ASR, fakeprovider.LLM, fakeprovider.TTS} {
 		for _, f := range []fakeprovider.Fault{fakeprovider.Refuse, fakeprovider.Hang, fakeprovider.Drop, fakeprovider.Stall, fakeprovider.Garble} {
@@ -106,7 +106,7 @@ func TestFaults(t *testing.T) {
 func breakOnce(t *testing.T, p fakeprovider.Provider, f fakeprovider.Fault) {
 	t.Helper()
 	script := fakeprovider.Typical()
-	broken := map[fakeprovider.Provider]int{fakeprovider.LLM: 0, fakeprovider.TTS: 3} // the first three requests speak the phrases
+	broken := map[fakeprovider.Provider]int{fakeprovider.LLM: 0, fakeprovider.TTS: 3} // the first three requests speak the prepared phrases
 	script.Fault = func(q fakeprovider.Provider, n int) fakeprovider.Fault {
 		if at, ok := broken[p]; q == p && (!ok && n == 0 || ok && n == at) {
 			return f

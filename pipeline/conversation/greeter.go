@@ -19,10 +19,10 @@ type greeter struct {
 	s          *session
 	detector   *detector // nil if answering machine detection is off
 	message    message
-	disclosure *reply              // being played; nil for none
-	disclosed  bool                // the disclosure was played to its end
-	next       func()              // continues after the disclosure
-	aside      answering.HeldInput // what the callee said during it, without a detector
+	disclosure *reply              // disclosure that is being played; nil for none
+	disclosed  bool                // the disclosure was played to the end
+	next       func()              // what to do after the disclosure
+	aside      answering.HeldInput // what the callee said during the disclosure; used without a detector
 }
 
 // A detector detects who answered.
@@ -34,10 +34,10 @@ type detector struct {
 
 // A message is the voicemail message.
 type message struct {
-	due   bool // the beep was heard before the message was ready
-	ready bool // it was spoken, or cannot be
+	due   bool // the beep came before the message was ready
+	ready bool // the message was spoken, or cannot be
 	text  string
-	pcm   []int16 // nil if it cannot be spoken
+	pcm   []int16 // nil if the message cannot be spoken
 }
 
 // onFrame takes every frame of the leg, on the goroutine that reads it.
@@ -52,7 +52,7 @@ func (g *greeter) onFrame(f media.Frame) {
 	e := amd.Event{Kind: amd.Tone, Signal: signal, From: g.s.since(time.Now().Add(-back))}
 	select {
 	case g.s.updates <- update{do: func(ctx context.Context) { g.detect(ctx, e) }}:
-	default: // the session loop is far behind: the next frames are worth more than this tone
+	default: // the session loop is far behind; later frames matter more than this tone
 	}
 }
 
@@ -64,7 +64,7 @@ func (g *greeter) start(ctx context.Context) {
 	}
 }
 
-// decide starts the detection. Without a detector, the disclosure comes at once.
+// decide starts the detection. Without a detector, the disclosure starts at once.
 func (g *greeter) decide(ctx context.Context) {
 	g.detect(ctx, amd.Event{Kind: amd.Timer})
 	if g.detector == nil && g.s.config.Disclosure != "" {
@@ -85,7 +85,7 @@ func (g *greeter) alarm() <-chan time.Time {
 	return g.detector.alarm
 }
 
-// onTurnEvent takes an event that the turn machine has taken.
+// onTurnEvent handles an event after the turn machine has.
 func (g *greeter) onTurnEvent(ctx context.Context, e turn.Event) {
 	if g.detector == nil {
 		g.aside.OnEvent(e, g.s.machine.State())
@@ -149,8 +149,8 @@ func (g *greeter) obey(ctx context.Context, orders []answering.Command) {
 	}
 }
 
-// greet plays the greeting. Its turn starts at the end of the callee's words, if
-// any. A callee who pressed keys gets an answer instead.
+// greet plays the greeting. The turn of the greeting starts at the end of the callee's words,
+// if there are any. A callee who pressed keys gets an answer instead.
 func (g *greeter) greet(ctx context.Context) {
 	if g.aside.HasKeys() {
 		g.answer(ctx)
@@ -187,7 +187,7 @@ func (g *greeter) answer(ctx context.Context) {
 	g.s.step(ctx, turn.Event{Kind: turn.Floor})
 }
 
-// cancelGreeting drops a greeting that the callee heard nothing of.
+// cancelGreeting drops a greeting of which the callee has heard nothing.
 func (g *greeter) cancelGreeting() {
 	if g.s.machine.State() != turn.Held || !g.s.replies.discard() {
 		return
@@ -242,7 +242,7 @@ func (g *greeter) leaveMessage(ctx context.Context) {
 		pcm := g.message.pcm
 		if s.replies.current != nil {
 			s.replies.drop(pipeline.Interrupted)
-			pcm = append(make([]int16, media.FrameLen(s.leg.Rate())*2), pcm...) // separates it from the dropped reply
+			pcm = append(make([]int16, media.FrameLen(s.leg.Rate())*2), pcm...) // separates the message from the dropped reply
 		}
 		s.replies.current = s.speaker.play(ctx, turn.Reply, g.message.text, pcm)
 		s.replies.current.book.AddFollowUp(pipeline.FollowUp{Step: pipeline.Hangup, Reason: pipeline.VoicemailLeft})

@@ -18,7 +18,7 @@ const (
 	message = "please call anna back at noon thank you"
 )
 
-// callee plays words, "beep" for a machine's tone, and lengths of silence.
+// callee plays words, lengths of silence, and a machine's tone for "beep".
 func callee(c *call, parts ...any) (ended time.Duration) {
 	for _, p := range parts {
 		switch p := p.(type) {
@@ -56,8 +56,8 @@ func policies() []pipeline.Voicemail {
 	return []pipeline.Voicemail{pipeline.VoicemailHangup, pipeline.VoicemailLeave, pipeline.VoicemailContinue}
 }
 
-// TestPersonAnswers: with every voicemail policy, a person is greeted within 700 ms and can
-// talk.
+// TestPersonAnswers checks, with each voicemail policy, that a person is greeted within 700 ms
+// and can talk.
 func TestPersonAnswers(t *testing.T) {
 	for _, policy := range policies() {
 		for words, within := range map[string]time.Duration{
@@ -95,7 +95,8 @@ func TestPersonAnswers(t *testing.T) {
 	}
 }
 
-// TestSilentCallee: a silent callee is greeted, and is a person after the first words.
+// TestSilentCallee checks that a silent callee is greeted, and counts as a person after the
+// first words.
 func TestSilentCallee(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := party(t, pipeline.VoicemailHangup)
@@ -123,7 +124,7 @@ func TestNoDetection(t *testing.T) {
 	})
 }
 
-// machine greetings, and when they end.
+// greetings of machines, and when they end
 const told = "you have reached anna please leave a message after the tone"
 
 func TestMachineAnswers(t *testing.T) {
@@ -131,10 +132,10 @@ func TestMachineAnswers(t *testing.T) {
 		name   string
 		policy pipeline.Voicemail
 		parts  []any
-		reason pipeline.Reason // "": the agent stays
+		reason pipeline.Reason // why the agent leaves; empty if it stays
 		by     string
 		heard  string
-		within time.Duration // from the end of the machine's greeting to the agent's last speech
+		within time.Duration // limit from the end of the machine's greeting to the agent's last speech
 	}{
 		{"hang up", pipeline.VoicemailHangup, []any{400 * time.Millisecond, told, 600 * time.Millisecond, "beep"}, pipeline.VoicemailReached, "voicemail", "", 0},
 		{"hang up, by the beep alone", pipeline.VoicemailHangup, []any{400 * time.Millisecond, "hi", 250 * time.Millisecond, "beep"}, pipeline.VoicemailReached, "voicemail", "", 0},
@@ -176,7 +177,8 @@ func TestMachineAnswers(t *testing.T) {
 	}
 }
 
-// TestMachineThatPauses: a machine that pauses is taken for a person and greeted first.
+// TestMachineThatPauses checks that a machine that pauses is first taken for a person and
+// greeted.
 func TestMachineThatPauses(t *testing.T) {
 	for policy, want := range map[pipeline.Voicemail]pipeline.Reason{
 		pipeline.VoicemailHangup: pipeline.VoicemailReached, pipeline.VoicemailLeave: pipeline.VoicemailLeft, pipeline.VoicemailContinue: pipeline.CallerHungUp,
@@ -235,7 +237,7 @@ func TestModelWritesMessage(t *testing.T) {
 	}
 }
 
-// TestNoCallee: calls without a callee to talk to.
+// TestNoCallee checks calls on which nobody can be talked to.
 func TestNoCallee(t *testing.T) {
 	for want, play := range map[string]func(c *call){
 		"fax": func(c *call) { c.Say(tone.Sine(8000, 8000*3, 2100, 0.2)) },
@@ -258,8 +260,8 @@ func TestNoCallee(t *testing.T) {
 	}
 }
 
-// TestPersonMentionsVoicemail: words after the agent's do not count as a machine greeting;
-// neither does a later beep.
+// TestPersonMentionsVoicemail checks that words after the agent's first words, and a later
+// beep, do not count as signs of a machine.
 func TestPersonMentionsVoicemail(t *testing.T) {
 	for _, after := range []time.Duration{1200 * time.Millisecond, 3 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
@@ -272,7 +274,8 @@ func TestPersonMentionsVoicemail(t *testing.T) {
 	}
 }
 
-// TestMessagePronunciation: the voice gets the pronunciation, the transcript the spelling.
+// TestMessagePronunciation checks that the voice gets the pronunciation and the transcript the
+// spelling.
 func TestMessagePronunciation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t, fakeprovider.Typical(), pipeline.SessionConfig{
@@ -288,8 +291,8 @@ func TestMessagePronunciation(t *testing.T) {
 	})
 }
 
-// TestModelOpinion: the model decides after a long greeting that leaves it open who
-// answered.
+// TestModelOpinion checks that the model decides who answered if a long greeting leaves it
+// open.
 func TestModelOpinion(t *testing.T) {
 	for answer, want := range map[string]pipeline.Reason{
 		"Voicemail.": pipeline.VoicemailReached, "human": pipeline.CallerHungUp, "I cannot tell.": pipeline.CallerHungUp, "ivr": pipeline.IVRReached,
@@ -320,7 +323,7 @@ func TestModelOpinion(t *testing.T) {
 	}
 }
 
-// TestVoiceFailureBeforeGreeting: a person hears something if the voice fails.
+// TestVoiceFailureBeforeGreeting checks that a person hears something although the voice fails.
 func TestVoiceFailureBeforeGreeting(t *testing.T) {
 	for _, f := range []fakeprovider.Fault{fakeprovider.Hang, fakeprovider.Stall, fakeprovider.Refuse, fakeprovider.Drop, fakeprovider.Garble} {
 		synctest.Test(t, func(t *testing.T) {

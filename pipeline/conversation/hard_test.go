@@ -60,7 +60,7 @@ func firstSound(pcm []int16) time.Duration {
 	return -1
 }
 
-// TestGreetingVoiceFailure: a callee hears something even if the voice fails.
+// TestGreetingVoiceFailure checks that a callee hears something although the voice fails.
 func TestGreetingVoiceFailure(t *testing.T) {
 	for _, f := range []fakeprovider.Fault{fakeprovider.Hang, fakeprovider.Stall, fakeprovider.Refuse, fakeprovider.Drop, fakeprovider.Garble} {
 		synctest.Test(t, func(t *testing.T) {
@@ -99,13 +99,14 @@ func TestNoisyLine(t *testing.T) {
 	})
 }
 
-// TestRecognizerDropsDuringSpeech: the next recognizer receives the audio of the failed one.
+// TestRecognizerDropsDuringSpeech checks that the next recognizer receives the audio of the
+// failed one.
 func TestRecognizerDropsDuringSpeech(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fakeprovider.Typical()
 		s.Fault = func(p fakeprovider.Provider, n int) fakeprovider.Fault {
 			if p == fakeprovider.ASR && n == 0 {
-				return fakeprovider.Drop // after the second word
+				return fakeprovider.Drop // the voice fails after the second word
 			}
 			return fakeprovider.None
 		}
@@ -120,7 +121,7 @@ func TestRecognizerDropsDuringSpeech(t *testing.T) {
 	})
 }
 
-// TestTurnWithoutTranscript: speech without a transcript is a turn.
+// TestTurnWithoutTranscript checks that speech without a transcript makes a turn.
 func TestTurnWithoutTranscript(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fakeprovider.Typical()
@@ -156,8 +157,8 @@ func (p pausing) Reply(ctx context.Context, _ pipeline.Prompt) iter.Seq2[pipelin
 	}
 }
 
-// TestModelPauses: a pause is harmless while queued speech is played; after it the agent
-// apologizes.
+// TestModelPauses checks that a pause of the model has no effect while queued speech is played,
+// and that the agent apologizes after it.
 func TestModelPauses(t *testing.T) {
 	for pause, want := range map[time.Duration]string{5 * time.Second: "five. end.", time.Hour: "say it again?"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -176,7 +177,7 @@ func TestModelPauses(t *testing.T) {
 	}
 }
 
-// TestPhraseLanguage: without phrases in the language, the agent plays tones.
+// TestPhraseLanguage checks that the agent plays tones if it has no phrases in the language.
 func TestPhraseLanguage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t, fakeprovider.Typical(), pipeline.SessionConfig{Greeting: "guten tag", Language: "de-AT"})
@@ -208,7 +209,7 @@ func talkOn(t *testing.T, stage *pipetest.Env, brief pipeline.SessionConfig) *ca
 	return talkAt(t, 8000, stage, brief)
 }
 
-// talkAt is talkOn with a leg at rate (Hz).
+// talkAt is talkOn with a leg at the given rate in Hz.
 func talkAt(t *testing.T, rate int, stage *pipetest.Env, brief pipeline.SessionConfig) *call {
 	t.Helper()
 	leg := mediatest.NewLeg(rate)

@@ -8,8 +8,8 @@ import (
 	"github.com/parley-voice/parley/pipeline/redact"
 )
 
-// A history has what both sides of a call said, as far as the other side heard it. The
-// model is asked with it. The zero value is empty. It belongs to one goroutine.
+// A history holds what each side of a call said, as far as the other side heard it. It is sent
+// to the model with each request. The zero value is empty. It belongs to one goroutine.
 type history struct {
 	said []pipeline.Message
 	turn int // number of messages before the caller's last turn
@@ -27,7 +27,7 @@ func (h *history) Commit(m ...pipeline.Message) {
 	h.Add(m...)
 }
 
-// Retract removes the caller's last turn, which the next commit includes.
+// Retract removes the caller's last turn. The next commit includes its words.
 func (h *history) Retract() { h.said = h.said[:min(h.turn, len(h.said))] }
 
 // callerMessages returns the messages of a caller's turn: its words and pressed keys.
@@ -42,7 +42,8 @@ func callerMessages(text, keys string) []pipeline.Message {
 	return all
 }
 
-// CallerLine returns the caller's line of a turn with its keys, redacted as in redact.Keys.
+// CallerLine returns the transcript line of a caller's turn with its keys, redacted as in
+// redact.Keys.
 func CallerLine(text, keys string) string {
 	if keys == "" {
 		return text
@@ -50,7 +51,7 @@ func CallerLine(text, keys string) string {
 	return strings.TrimSpace(text + " [pressed " + redact.Keys(keys) + "]")
 }
 
-// heardText returns what the caller heard of the agent's speech, with a mark if it was
+// heardText returns the part of the agent's speech that the caller heard, with a mark if it was
 // interrupted.
 func heardText(text string, whole bool) string {
 	if whole {

@@ -9,7 +9,7 @@ import (
 
 func TestRetract(t *testing.T) {
 	var h history
-	h.Retract() // nothing was said
+	h.Retract() // the caller said nothing
 	say := func(text string) pipeline.Message { return pipeline.Message{Role: pipeline.RoleCaller, Text: text} }
 	h.Add(say("a"))
 	h.Commit(say("b"), say("c"))

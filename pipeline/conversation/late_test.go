@@ -21,8 +21,8 @@ type sentence struct {
 	from, to time.Duration
 }
 
-// slowly has a caller say sentences of the given lengths in words, with a gap after each.
-// The recognizer delays final results by lag and others by partial.
+// slowly lets a caller say sentences of the given lengths in words, with a gap after each. The
+// recognizer delays final results by lag and partial results by partial.
 func slowly(t *testing.T, name string, partial, lag time.Duration, lengths []int, gap time.Duration) ([]sentence, pipeline.Outcome) {
 	t.Helper()
 	n := fakeprovider.NewNet()
@@ -53,8 +53,8 @@ func slowly(t *testing.T, name string, partial, lag time.Duration, lengths []int
 	return all, c.wait()
 }
 
-// unjust returns what is wrong with an outcome; "" if each sentence was answered once or
-// apologized for, and no word is in the history twice.
+// unjust returns what is wrong with an outcome. It returns "" if each sentence was answered
+// once or apologized for, and no word is in the history twice.
 func unjust(said []sentence, o pipeline.Outcome) string {
 	told, answered, apologised := map[string]int{}, map[string]int{}, map[string]bool{}
 	var sorry []time.Duration
@@ -87,7 +87,7 @@ func unjust(said []sentence, o pipeline.Outcome) string {
 		excuse := func(until time.Duration) bool {
 			return slices.ContainsFunc(sorry, func(at time.Duration) bool { return at >= s.from && at < until })
 		}
-		// Words that come after the caller spoke again belong to one turn with the new words.
+		// Late words form one turn with the words that the caller says next.
 		excused := excuse(next+3*time.Second) || s.to >= left
 		for _, w := range s.words {
 			switch {
@@ -103,8 +103,8 @@ func unjust(said []sentence, o pipeline.Outcome) string {
 	return ""
 }
 
-// TestLateRecognizer: each sentence is answered once or apologized for, however late its
-// text is.
+// TestLateRecognizer checks that each sentence is answered once or apologized for, however late
+// its text is.
 func TestLateRecognizer(t *testing.T) {
 	names := []string{"deepgram", "flux", "assemblyai", "openai"}
 	for _, lag := range []int{150, 700, 1000, 1500, 1800, 2200, 2700, 4000} {

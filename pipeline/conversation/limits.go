@@ -24,11 +24,11 @@ func newCallLimits(most pipeline.Limits, meter *pipeline.UsageMeter) *callLimits
 	}}
 }
 
-// Call uses one tool call. It reports false at the limit.
+// Call counts one tool call. It reports false at the limit.
 func (l *callLimits) Call() bool { return l.calls.Add(1) <= int64(l.most.ToolCalls) }
 
-// Reached reports whether another answer would exceed a limit. The tokens of a prepared
-// answer are counted already.
+// Reached reports whether another answer would exceed a limit. The tokens of a prepared answer
+// are already counted.
 func (l *callLimits) Reached(prepared bool) bool {
 	return l.Answers >= l.most.Turns || l.calls.Load() >= int64(l.most.ToolCalls) || !prepared && l.meter.Tokens() >= l.most.Tokens
 }

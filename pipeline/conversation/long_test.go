@@ -16,8 +16,8 @@ import (
 	"github.com/parley-voice/parley/pipeline/wsdial"
 )
 
-// TestLongSentence has a caller speak for 12 s without a pause. Every word is answered, in
-// one turn, even if the connection to the recognizer breaks.
+// TestLongSentence lets a caller speak for 12 s without a pause. Every word is answered, in one
+// turn, even if the connection to the recognizer breaks.
 func TestLongSentence(t *testing.T) {
 	var words []string
 	for i := range 68 {
@@ -27,7 +27,7 @@ func TestLongSentence(t *testing.T) {
 	for _, cut := range []time.Duration{0, 2 * time.Second, 8 * time.Second, 11 * time.Second} {
 		for _, name := range []string{"deepgram", "flux", "assemblyai", "openai"} {
 			if name == "openai" && cut > 10*time.Second {
-				continue // it sends no partial text, and so much audio is not kept
+				continue // this recognizer sends no partial text, and so much audio is not kept
 			}
 			synctest.Test(t, func(t *testing.T) {
 				n := fakeprovider.NewNet()

@@ -9,8 +9,8 @@ import (
 	"github.com/parley-voice/parley/pipeline/tools"
 )
 
-// acceptOptOuts lets the callee opt out of calls if opt-outs are stored. It adds the
-// model's tool for it.
+// acceptOptOuts lets the callee opt out of calls if opt-outs are stored, and adds the model's
+// tool for it.
 func (e *ending) acceptOptOuts(english *optout.English) {
 	s, o := e.s, e.s.config.OptOuts
 	if o.Store == nil {
@@ -24,8 +24,8 @@ func (e *ending) acceptOptOuts(english *optout.English) {
 	}))
 }
 
-// onKey takes a key, which opts out if no other key follows it for optout.Apart. During
-// the disclosure, which names the key, it opts out at once.
+// onKey handles a key. The key opts out if no other key follows within optout.Apart; during the
+// disclosure, which names the key, it opts out at once.
 func (e *ending) onKey(ctx context.Context, k rune) {
 	s := e.s
 	switch now := s.since(time.Now()); {
@@ -41,13 +41,13 @@ func (e *ending) onKey(ctx context.Context, k rune) {
 	}
 }
 
-// agentText returns the agent's own words that the line may return.
+// agentText returns the agent's recent words, which the line may echo.
 func (e *ending) agentText() string {
 	text, _, _ := e.s.replies.heard()
 	return e.s.config.Disclosure + " . " + text
 }
 
-// onWords looks for an opt-out in what the recognizer understood.
+// onWords looks for an opt-out in recognized words.
 func (e *ending) onWords(ctx context.Context, text string, final bool) {
 	if e.optOut == nil {
 		return
@@ -57,8 +57,8 @@ func (e *ending) onWords(ctx context.Context, text string, final bool) {
 	}
 }
 
-// onOptOut stores an opt-out, confirms it and leaves. A transfer or hangup that is under
-// way continues.
+// onOptOut stores an opt-out, confirms it and leaves. A transfer or hangup in progress
+// continues.
 func (e *ending) onOptOut(ctx context.Context, from pipeline.OptOutSource, words string) {
 	if e.leaving {
 		return
@@ -79,7 +79,7 @@ func (e *ending) onOptOut(ctx context.Context, from pipeline.OptOutSource, words
 	e.leave(ctx, phraseOptedOut, pipeline.AgentHungUp)
 }
 
-// storeOptOut stores an opt-out even if the call ends. The session ends only after it.
+// storeOptOut stores an opt-out even if the call ends. The session ends only after the write.
 func (e *ending) storeOptOut(ctx context.Context, from pipeline.OptOutSource, words string) {
 	s, o := e.s, pipeline.OptOut{Source: from, Text: words, At: time.Now()}
 	s.log.Info("the callee opted out of calls", "source", from)
@@ -90,7 +90,7 @@ func (e *ending) storeOptOut(ctx context.Context, from pipeline.OptOutSource, wo
 	})
 }
 
-// onHangup stores an opt-out that the callee's last words or key asked for.
+// onHangup stores an opt-out that the callee's last words or key requested.
 func (e *ending) onHangup(ctx context.Context) {
 	if e.optOut == nil || e.leaving {
 		return

@@ -15,7 +15,7 @@ import (
 
 const goodbye = "you will not be called again goodbye"
 
-// kept has the opt-outs that a call stored, and when.
+// kept holds the opt-outs that a call stored, and when.
 type kept struct {
 	mu   sync.Mutex
 	all  []pipeline.OptOut
@@ -45,15 +45,15 @@ func (k *kept) sources() string {
 	return strings.Join(all, " ")
 }
 
-// TestOptOut: an opt-out by words, key or tool is confirmed once and ends the call. It is
-// stored at once, not at the end.
+// TestOptOut checks that an opt-out by words, key or tool is stored at once, is confirmed once
+// and ends the call.
 func TestOptOut(t *testing.T) {
 	for name, c := range map[string]struct {
 		brief  pipeline.SessionConfig
-		caller []any // words, waits and pressed keys (runes)
+		caller []any // words, waits and pressed keys (as runes) of the caller
 		heard  string
 		kept   string
-		line   string // of the transcript
+		line   string // expected line of the transcript
 	}{
 		"words": {
 			pipeline.SessionConfig{Greeting: hello},
@@ -127,8 +127,8 @@ func (c *call) act(what ...any) {
 	}
 }
 
-// TestNoOptOut: a number that contains the digit, other keys, other words and a missing
-// store end no call.
+// TestNoOptOut checks that a number with the digit in it, other keys and other words do not opt
+// out, and that without a store nothing does.
 func TestNoOptOut(t *testing.T) {
 	for name, c := range map[string]struct {
 		keep   bool
@@ -154,7 +154,8 @@ func TestNoOptOut(t *testing.T) {
 	}
 }
 
-// TestOptOutBeforeHangup: an opt-out just before the hangup is stored before Talk returns.
+// TestOptOutBeforeHangup checks that an opt-out just before the hangup is stored before Talk
+// returns.
 func TestOptOutBeforeHangup(t *testing.T) {
 	for _, last := range []any{'9', "do not call me again"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -168,8 +169,8 @@ func TestOptOutBeforeHangup(t *testing.T) {
 	}
 }
 
-// TestOptOutTool: the model's own words come before the goodbye. The call ends even if the
-// store fails.
+// TestOptOutTool checks that the model's own words come before the goodbye, and that the call
+// ends even if the store fails.
 func TestOptOutTool(t *testing.T) {
 	for _, err := range []error{nil, errors.New("the database is away")} {
 		synctest.Test(t, func(t *testing.T) {

@@ -137,8 +137,8 @@ func TestKeys(t *testing.T) {
 	})
 }
 
-// TestCardNumber: the model gets a pressed number; nothing that is stored has it, even if
-// the model repeats it.
+// TestCardNumber checks that the model gets a pressed number and that nothing stored contains
+// it, even if the model repeats it.
 func TestCardNumber(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const card = "4111111111111111"

@@ -7,14 +7,14 @@ type phrase uint8
 
 // Phrases.
 const (
-	phraseFiller    phrase = iota // an answer takes long
-	phraseApology                 // a provider failed
-	phraseNudge                   // both sides are silent
-	phraseGoodbye                 // the agent ends the call
-	phraseUnreached               // a transfer failed
-	phraseStill                   // a tool takes long
-	phraseLonger                  // a tool takes longer
-	phraseOptedOut                // the callee opted out
+	phraseFiller    phrase = iota // said when an answer takes long
+	phraseApology                 // said after a provider failed
+	phraseNudge                   // said when both sides are silent
+	phraseGoodbye                 // said before the agent hangs up
+	phraseUnreached               // said after a transfer failed
+	phraseStill                   // said when a tool takes long
+	phraseLonger                  // said when a tool takes longer
+	phraseOptedOut                // said after the callee opted out
 	phraseCount
 )
 

@@ -18,7 +18,7 @@ type phraseKey struct {
 	phrase   phrase
 }
 
-// A slot is a comparable phraseKey.
+// A slot is the comparable form of a phraseKey.
 type slot struct {
 	engine   string
 	language string
@@ -28,12 +28,12 @@ type slot struct {
 
 func (k phraseKey) slot() slot { return slot{k.Engine.Key(), k.Language, k.Rate, k.phrase} }
 
-// A phraseCache keeps spoken phrases, so that the agent can apologize at once after its
-// voice failed. The zero value is empty.
+// A phraseCache keeps spoken phrases, so that the agent can apologize at once when its voice
+// fails. The zero value is empty.
 type phraseCache struct {
 	mu     sync.Mutex
 	spoken map[slot][]int16
-	order  []slot // keys of spoken, oldest first
+	order  []slot // keys of the spoken phrases, oldest first
 	making map[slot]bool
 }
 
@@ -95,7 +95,7 @@ func (s *phraseCache) Prepare(ctx context.Context, v pipeline.Voice, style pipel
 }
 
 // speakWhole returns text as speech without the leading silence. It returns nil if the voice
-// fails, needs more time than within, or speaks longer than longest.
+// fails, needs longer than within, or speaks longer than longest.
 func speakWhole(ctx context.Context, v pipeline.Voice, style pipeline.Style, text string, within, longest time.Duration) []int16 {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -104,27 +104,27 @@ func speakWhole(ctx context.Context, v pipeline.Voice, style pipeline.Style, tex
 		return nil
 	}
 	wrote := make(chan error, 1)
-	go func() { // a voice may speak before it has all of the text
+	go func() { // a voice may start to speak before it has all of the text
 		err := speaking.Write(text)
 		if err == nil {
 			err = speaking.Flush()
 		}
 		if err != nil {
-			_ = speaking.Close() // let the sound end
+			_ = speaking.Close() // let the sound fade out
 		}
 		wrote <- err
 	}()
 	pcm := collectSpeech(speaking, style.Rate, longest)
 	_ = speaking.Close() // unblocks the writer
 	if <-wrote != nil || pcm == nil {
-		return nil // the phrase is incomplete
+		return nil // without all of its speech the phrase is useless
 	}
 	return pcm[playout.LeadingSilence(pcm):]
 }
 
 const (
-	messageTimeout = 30 * time.Second // to speak it
-	longestMessage = time.Minute      // length
+	messageTimeout = 30 * time.Second // time limit for speaking the message
+	longestMessage = time.Minute      // longest message
 )
 
 // speakMessage returns a voicemail message as speech; nil if the voice fails.

@@ -6,7 +6,7 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// key returns a key with its own copy of the engine, as each call has.
+// key returns a key with a copy of the engine, because each call has its own copy.
 func key(voice string, line phrase) phraseKey {
 	return phraseKey{Engine: pipeline.Engine{
 		Provider: "elevenlabs", Voice: voice, Fallback: &pipeline.Engine{Provider: "espeak", Voice: voice},
@@ -42,7 +42,7 @@ func TestPhraseCache(t *testing.T) {
 	}
 }
 
-// TestFullPhraseCache: a full cache drops the oldest phrase.
+// TestFullPhraseCache checks that a full cache drops the oldest phrase.
 func TestFullPhraseCache(t *testing.T) {
 	var s phraseCache
 	name := func(i int) string { return string(rune('a' + i)) }

@@ -13,8 +13,8 @@ import (
 	"github.com/parley-voice/parley/pipeline/fakeprovider"
 )
 
-// TestRandomCalls runs random callers with failing providers. The caller must have heard the
-// agent's lines, in order, and nothing else.
+// TestRandomCalls runs random callers with failing providers. The caller must hear exactly the
+// agent's lines of the transcript, in order.
 func TestRandomCalls(t *testing.T) {
 	for seed := range uint64(60) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -26,7 +26,7 @@ func TestRandomCalls(t *testing.T) {
 func randomCall(t *testing.T, seed uint64) {
 	t.Helper()
 	rnd := rand.New(rand.NewPCG(seed, 7))
-	// Providers run concurrently, so their faults depend only on the request.
+	// Providers run concurrently, so their faults depend only on the number of the request.
 	chance := func(what string, n, of int) int {
 		h := fnv.New64a()
 		fmt.Fprint(h, what, n)
@@ -74,7 +74,7 @@ func randomCall(t *testing.T, seed uint64) {
 	}
 }
 
-// checkOrder checks numbers and endings of turns and lines.
+// checkOrder checks the numbers and the endings of turns and lines.
 func checkOrder(t *testing.T, o pipeline.Outcome) {
 	t.Helper()
 	for i, turn := range o.Turns {
@@ -104,7 +104,7 @@ func checkOrder(t *testing.T, o pipeline.Outcome) {
 	}
 }
 
-// distance returns how many words must be added, removed or changed.
+// distance returns how many words must be added, removed or changed to make two texts equal.
 func distance(a, b []string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -18,11 +18,11 @@ type record struct {
 	pressed redact.PressedKeys
 	lines   []pipeline.Line
 	turns   []pipeline.Turn
-	current *account   // the open turn; nil for none
+	current *account   // open turn; nil for none
 	number  int        // number of the next turn
 	specs   int        // answers begun for the open turn before its commit
-	onset   input.Edge // the caller's last Voice
-	silence input.Edge // the caller's last Lull or Silence
+	onset   input.Edge // time of the caller's last Voice event
+	silence input.Edge // time of the caller's last Lull or Silence event
 }
 
 // turn returns the number of the open turn, or of the last one.
@@ -36,7 +36,8 @@ func (r *record) openGreeting(of *reply) {
 	}
 }
 
-// openUnheard opens a turn of the caller that has no transcript, unless a turn is open.
+// openUnheard opens a turn for words of the caller that have no transcript, unless a turn is
+// open.
 func (r *record) openUnheard() {
 	if r.current != nil {
 		return
@@ -48,8 +49,8 @@ func (r *record) openUnheard() {
 	}
 }
 
-// openTurn opens the turn that a commits. If a continues a retracted turn, the new
-// account keeps its number and its first phases.
+// openTurn opens the turn that a commits. If a continues a retracted turn, the new account
+// keeps the number and the first phases of that turn.
 func (r *record) openTurn(a turn.Action) {
 	answered, before := r.config.AnsweredAt, r.current
 	x := &account{
@@ -61,11 +62,11 @@ func (r *record) openTurn(a turn.Action) {
 	if a.Judged > 0 {
 		x.Judged = answered.Add(a.Judged)
 	}
-	if r.since(r.silence.From) != a.From { // the voice detector missed the speech
+	if r.since(r.silence.From) != a.From { // the voice activity detector missed the speech
 		x.T0, x.Waited, x.Verdict, x.Estimated = answered.Add(a.From), 0, x.Usable, true
 	}
 	from := r.onset.From
-	if a.Text == "" { // only keys were pressed
+	if a.Text == "" { // the caller only pressed keys
 		from = x.T0
 	}
 	if before == nil || a.Fragments <= 1 {
@@ -93,7 +94,7 @@ func (r *record) answerWith(of *reply) {
 	r.current.Of, r.current.Ran, r.current.Began = of.Utterance, of.book.DurationBetween, of.began
 }
 
-// closeTurn closes the open turn, whose tools ran for the given time.
+// closeTurn closes the open turn. Its tools ran for the given time.
 func (r *record) closeTurn(ending pipeline.Ending, tools time.Duration) {
 	if r.current == nil {
 		return
@@ -107,7 +108,7 @@ func (r *record) closeTurn(ending pipeline.Ending, tools time.Duration) {
 	r.current = nil
 }
 
-// addLine adds a line without the digits that the caller pressed.
+// addLine adds a line in which the digits that the caller pressed are redacted.
 func (r *record) addLine(l pipeline.Line) {
 	l.Text = r.pressed.Redact(pipeline.Clean(l.Text))
 	for i := range l.Words {
@@ -124,7 +125,7 @@ func (r *record) addCallerText(text string, start, end time.Duration) {
 	r.addLine(pipeline.Line{Role: pipeline.RoleCaller, Text: text, Start: start, End: end, Turn: r.turn()})
 }
 
-// addUnanswered adds what the caller said and the agent will not answer.
+// addUnanswered adds words of the caller that the agent will not answer.
 func (r *record) addUnanswered(text string) {
 	if text == "" {
 		return
@@ -141,7 +142,7 @@ func (r *record) addCallerLine() {
 	}
 }
 
-// addAgentLine adds what the caller heard of u. remember adds it to the history too.
+// addAgentLine adds what the caller heard of u. With remember it adds it to the history, too.
 func (r *record) addAgentLine(u *playout.Utterance, whole, remember bool) {
 	text, words := u.Transcript(whole)
 	if text == "" {

@@ -18,9 +18,9 @@ type replies struct {
 	record  *record
 	tools   *tools.Set
 	limits  *callLimits
-	current *reply             // nil for none
-	spec    *reply             // begun before the commit of its turn; nil for none
-	filler  *playout.Utterance // played while current is prepared; nil for none
+	current *reply             // reply that is being prepared or played; nil for none
+	spec    *reply             // reply begun before the commit of its turn; nil for none
+	filler  *playout.Utterance // filler that is played while current is prepared; nil for none
 }
 
 func (r *replies) is(u *playout.Utterance) bool { return r.current != nil && r.current.Utterance == u }
@@ -77,8 +77,8 @@ func (r *replies) commit(ctx context.Context, a turn.Action) {
 	r.record.answerWith(r.current)
 }
 
-// retract drops a reply of which the caller heard next to nothing; the model does not
-// see that part. Its tool calls are kept, so that they do not run twice.
+// retract drops a reply of which the caller heard almost nothing. The model does not see that
+// part. The results of its tool calls are kept, so that the tools do not run twice.
 func (r *replies) retract() {
 	r.speaker.stop()
 	r.endFiller(false)
@@ -93,7 +93,8 @@ func (r *replies) retract() {
 	r.current = nil
 }
 
-// drop stops the agent's speech and closes the turn. The part that the caller heard is kept.
+// drop stops the agent's speech and closes the turn. The part that the caller heard stays in
+// the transcript.
 func (r *replies) drop(ending pipeline.Ending) {
 	r.speaker.stop()
 	r.forget()
@@ -103,8 +104,8 @@ func (r *replies) drop(ending pipeline.Ending) {
 	r.end(ending, false)
 }
 
-// discard drops a current reply that the caller has not heard any of. It reports whether
-// there was one.
+// discard drops the current reply if the caller has heard nothing of it. It reports whether it
+// did.
 func (r *replies) discard() bool {
 	if r.current == nil || r.current.Played() > 0 {
 		return false
@@ -115,7 +116,8 @@ func (r *replies) discard() bool {
 	return true
 }
 
-// end closes the turn and the lines of its reply. whole says that it was played to its end.
+// end closes the turn and the lines of its reply. whole means that the reply was played to its
+// end.
 func (r *replies) end(ending pipeline.Ending, whole bool) {
 	r.record.addCallerLine()
 	r.endFiller(false)
@@ -143,8 +145,8 @@ func (r *replies) replace(ctx context.Context, ending pipeline.Ending, what phra
 	r.current = r.speaker.playPhrase(ctx, turn.Notice, what)
 }
 
-// heard returns what the agent said just now, how many words of the utterance the caller
-// heard, and whether that is all of it.
+// heard returns what the agent said just now, how many of its words the caller heard, and
+// whether these are all words.
 func (r *replies) heard() (text string, words int, whole bool) {
 	u := r.audible()
 	if u == nil {
@@ -154,8 +156,8 @@ func (r *replies) heard() (text string, words int, whole bool) {
 	return u.RecentText(recent), words, whole
 }
 
-// audible returns the utterance of this turn that the caller hears, or heard last; nil for
-// none. A filler may never become audible.
+// audible returns the utterance of this turn that the caller hears or heard last; nil for none.
+// A filler may never become audible.
 func (r *replies) audible() *playout.Utterance {
 	switch {
 	case r.current != nil && r.current.Played() > 0:

@@ -23,25 +23,25 @@ const (
 	all = time.Hour
 )
 
-// A Classifier judges whether a caller has finished. With an error, the guess does not
+// A Classifier judges whether a caller has finished. A guess that comes with an error does not
 // count.
 type Classifier interface {
 	Guess(ctx context.Context, p eot.Pause) (eot.Guess, error)
 }
 
-// session is one conversation. Its loop passes events to the turn machine and does what
-// the machine says. Other goroutines read the leg, transcribe and speak.
+// session is one conversation. Its loop passes events to the turn machine and carries out the
+// machine's actions. Other goroutines read the leg, transcribe and speak.
 type session struct {
 	*call
 	player      *playout.Player
 	transcriber *transcriber
 	machine     *turn.Machine
 	turnLog     turnlog.Log
-	classifier  Classifier         // nil for none
-	cancelGuess context.CancelFunc // of the open question to the classifier; nil for none
+	classifier  Classifier         // nil without a classifier
+	cancelGuess context.CancelFunc // cancels the open question to the classifier; nil if none is open
 	timer       *time.Timer
-	keys        <-chan rune // nil once the leg has ended
-	hasEcho     bool        // the line returns what the agent says
+	keys        <-chan rune // keys of the caller; nil once the leg has ended
+	hasEcho     bool        // the line echoes the agent's speech
 
 	speaker *speaker
 	record  *record
@@ -50,8 +50,7 @@ type session struct {
 	ending  ending
 }
 
-// run holds the conversation. It hangs up at the end, unless a second leg took the call
-// over.
+// run holds the conversation. It hangs up at the end unless a second leg took the call over.
 func (s *session) run(ctx context.Context, cancel context.CancelFunc) {
 	edges := make(chan input.Edge, 16)
 	in := &input.Listener{Leg: s.leg, Sound: s.onFrame, Edges: edges, Sent: s.player.Level}
@@ -178,8 +177,8 @@ func (s *session) onEdge(ctx context.Context, x input.Edge) {
 func (s *session) onTranscript(ctx context.Context, t transcript) {
 	e := turn.Event{Kind: turn.Transcript, Text: t.Text, Final: t.Final, Finalized: t.Finalized, Unanswered: t.Unanswered, P: t.EndOfTurn}
 	if !t.Zero.IsZero() {
-		e.From, e.Until = max(1, s.since(t.Zero.Add(t.Start))), s.since(t.Zero.Add(t.End)) // 0 is unknown
-		if text, begins, ok := t.From(s.settled()); ok {                                   // earlier words were answered
+		e.From, e.Until = max(1, s.since(t.Zero.Add(t.Start))), s.since(t.Zero.Add(t.End)) // 0 means that the time is unknown
+		if text, begins, ok := t.From(s.settled()); ok {                                   // earlier words were already answered
 			e.Text, e.From = text, max(1, s.since(begins))
 		}
 	}
@@ -187,7 +186,7 @@ func (s *session) onTranscript(ctx context.Context, t transcript) {
 	s.step(ctx, e)
 }
 
-// onMark takes the start or end of an utterance. Marks of a dropped reply do not count.
+// onMark handles the start or the end of an utterance. Marks of a dropped reply are ignored.
 func (s *session) onMark(ctx context.Context, m playout.Mark) {
 	if s.greeter.isDisclosure(m.Of) {
 		s.greeter.onMark(ctx, m)
@@ -255,7 +254,7 @@ func (s *session) onReplyFailure(ctx context.Context, u update) {
 	case s.greeter.isDisclosure(u.of):
 		s.ending.fail(fmt.Errorf("play the disclosure: %w", u.err))
 	case s.replies.isSpec(u.of):
-		s.log.Info("a reply begun before the end of its turn failed", "err", u.err) // the commit begins it again
+		s.log.Info("a reply begun before the end of its turn failed", "err", u.err) // the commit begins the reply again
 		s.replies.spec = nil
 		s.step(ctx, turn.Event{Kind: turn.ReplyFailed})
 	case s.replies.is(u.of):
@@ -267,8 +266,8 @@ func (s *session) onReplyFailure(ctx context.Context, u update) {
 	}
 }
 
-// step passes an event to the turn machine, does what the machine says, and passes the
-// event on to the greeter.
+// step passes an event to the turn machine, carries out its actions, and passes the event on to
+// the greeter.
 func (s *session) step(ctx context.Context, e turn.Event) {
 	if s.ending.isUnderway() {
 		return
@@ -361,10 +360,10 @@ func (s *session) setTimer(at time.Duration) {
 	}
 }
 
-// settled returns the time before which the caller's words are answered.
+// settled returns the time before which all words of the caller are answered.
 func (s *session) settled() time.Time { return s.config.AnsweredAt.Add(s.machine.Settled()) }
 
-// judge asks the classifier. It cancels the question before.
+// judge asks the classifier. It cancels an earlier question.
 func (s *session) judge(ctx context.Context, text string) {
 	if s.classifier == nil {
 		return

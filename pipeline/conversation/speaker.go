@@ -18,24 +18,24 @@ import (
 )
 
 const (
-	// stallTime is how long a voice may send nothing in the middle of a reply.
+	// stallTime is how long a voice may send no sound in the middle of a reply.
 	stallTime = 3 * time.Second
 	// partPause separates a filler or the disclosure from the next speech.
 	partPause = 200 * time.Millisecond
-	// inaudible is the level below which the caller hears nothing, in dBFS.
+	// inaudible is the level in dBFS below which the caller hears nothing.
 	inaudible = -60
 )
 
 var errStalled = errors.New("the voice stalled in the middle of a reply")
 
-// A reply is prepared, and then waits until it may be played.
+// A reply is prepared and then waits until it may be played.
 type reply struct {
 	*playout.Utterance
-	began  time.Time // when it was requested
+	began  time.Time // when the reply was requested
 	cancel context.CancelFunc
-	gate   chan struct{} // closed when it may be played
-	agreed chan struct{} // closed when its turn is committed: its tools may run
-	book   tools.CallLog // its tool calls
+	gate   chan struct{} // closed when the reply may be played
+	agreed chan struct{} // closed when its turn is committed, after which its tools may run
+	book   tools.CallLog // tool calls of the reply
 	words  *pronounce.Stream
 	owed   atomic.Int64 // stretches of text that are not fully spoken yet
 }
@@ -71,7 +71,7 @@ func (s *speaker) utterance(kind string) *playout.Utterance {
 // stop drops all speech that is queued or played.
 func (s *speaker) stop() { s.player.Drop(s.next + 1) }
 
-// isSilent reports whether the caller hears nothing at this moment.
+// isSilent reports whether the caller hears nothing now.
 func (s *speaker) isSilent() bool { return s.player.Level() < inaudible }
 
 func (s *speaker) newReply(kind string) *reply {
@@ -94,8 +94,8 @@ func (s *speaker) sayGoodbye(ctx context.Context, what phrase, why pipeline.Reas
 	return r
 }
 
-// playPhrase plays a phrase from the cache. If the voice could not speak it, two soft
-// tones show that the line is alive.
+// playPhrase plays a phrase from the cache. If it is not there because the voice failed, two
+// soft tones show that the line is alive.
 func (s *speaker) playPhrase(ctx context.Context, kind string, what phrase) *reply {
 	rate, text := s.leg.Rate(), what.In(s.config.Language)
 	key := phraseKey{Engine: s.config.Engines.TTS, Language: s.config.Language, Rate: rate, phrase: what}
@@ -107,7 +107,7 @@ func (s *speaker) playPhrase(ctx context.Context, kind string, what phrase) *rep
 	return s.play(ctx, kind, text, pcm)
 }
 
-// play plays speech that exists already. It needs no release.
+// play plays speech that already exists. It needs no release.
 func (s *speaker) play(ctx context.Context, kind, text string, pcm []int16) *reply {
 	ctx, cancel := context.WithCancel(ctx)
 	u := s.utterance(kind)
@@ -124,7 +124,7 @@ func (s *speaker) play(ctx context.Context, kind, text string, pcm []int16) *rep
 			return
 		}
 		defer release()
-		_ = s.player.Push(ctx, u, pcm, true) // fails only when ctx ends
+		_ = s.player.Push(ctx, u, pcm, true) // fails only if ctx has ended
 	})
 	return &reply{Utterance: u, began: time.Now(), cancel: cancel, gate: make(chan struct{}), agreed: make(chan struct{})}
 }
@@ -159,12 +159,12 @@ func (s *speaker) openVoice(ctx context.Context) *voiceStream {
 
 func (v *voiceStream) close() {
 	if <-v.done; v.speaking != nil {
-		_ = v.speaking.Close() // its speech is not needed any more
+		_ = v.speaking.Close() // its speech is no longer needed
 	}
 }
 
-// say streams text into the voice and its speech into the player. It returns when the
-// last of it is queued.
+// say streams text into the voice and its speech into the player. It returns when all of the
+// speech is queued.
 func (s *speaker) say(ctx context.Context, r *reply, text pieces) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -181,7 +181,7 @@ func (s *speaker) say(ctx context.Context, r *reply, text pieces) error {
 		v.close()
 	}
 	if written != nil && !errors.Is(written, context.Canceled) {
-		return written // the cause; err follows from it
+		return written // the failure behind err
 	}
 	return err
 }
@@ -205,7 +205,7 @@ func (s *speaker) queueAll(ctx context.Context, r *reply, voices <-chan *voiceSt
 			return fmt.Errorf("voice: %w", v.err)
 		}
 		err := s.queue(ctx, r, v.speaking, &release)
-		closing := v.speaking.Close() // unblocks the writer too
+		closing := v.speaking.Close() // also unblocks the writer
 		if err == nil {
 			err = ignoreCancel(closing)
 		}

@@ -24,7 +24,7 @@ import (
 type weather struct {
 	takes time.Duration
 	ran   *atomic.Int32
-	begun *atomic.Int64 // Unix nanoseconds
+	begun *atomic.Int64 // when it began, in Unix nanoseconds
 }
 
 func newWeather(takes time.Duration) weather {
@@ -47,7 +47,7 @@ func (w weather) Run(ctx context.Context, _ json.RawMessage) (pipeline.ToolResul
 	}
 }
 
-// calls has the model call a tool, with the text first before it, and repeat the result.
+// calls makes the model call a tool, after saying text, and then repeat the result.
 func calls(name, arguments, first string) fakeprovider.Script {
 	script := fakeprovider.Typical()
 	script.Call = func(m []fakeprovider.Message) (string, string) {
@@ -82,9 +82,9 @@ func builtins(t *testing.T) []pipeline.Function {
 	return all
 }
 
-// TestTool: the caller hears one answer with the result. Fillers bridge a slow function,
-// with at most 4 s of silence between them. Its time does not count as underrun or for
-// the model.
+// TestTool checks that the caller hears one answer with the result, and fillers during a slow
+// function, with at most 4 s of silence between them. The time of the function does not count
+// as underrun or as time of the model.
 func TestTool(t *testing.T) {
 	for name, tt := range map[string]struct {
 		takes       time.Duration
@@ -157,8 +157,8 @@ func TestTool(t *testing.T) {
 	}
 }
 
-// TestToolTimeout: a function without an end is given up after four fillers, and the model
-// learns it.
+// TestToolTimeout checks that a function without an end is given up after four fillers, and
+// that the model gets to know it.
 func TestToolTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWeather(10 * time.Minute)
@@ -184,8 +184,8 @@ func TestToolTimeout(t *testing.T) {
 	})
 }
 
-// TestToolInHistory: a tool call and its result stay in the history before the spoken
-// text.
+// TestToolInHistory checks that a tool call and its result precede the spoken text in the
+// history.
 func TestToolInHistory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		script := calls("weather", `{}`, "")
@@ -210,7 +210,8 @@ func TestToolInHistory(t *testing.T) {
 	})
 }
 
-// TestToolWaitsForTheTurn: an answer prepared early runs its tools only after the commit.
+// TestToolWaitsForTheTurn checks that an answer prepared early runs its tools only after the
+// commit.
 func TestToolWaitsForTheTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		script := calls("weather", `{}`, "")
@@ -236,8 +237,7 @@ func TestToolWaitsForTheTurn(t *testing.T) {
 	})
 }
 
-// TestToolRunsOnce: a caller who continues while a tool runs does not make it run
-// twice.
+// TestToolRunsOnce checks that a tool does not run twice if the caller continues while it runs.
 func TestToolRunsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		script := calls("weather", `{}`, "")
@@ -291,7 +291,7 @@ func TestHangupTool(t *testing.T) {
 				c.pass(500 * time.Millisecond)
 				c.say("please go away")
 				c.pass(12 * time.Second)
-				heard := strings.ReplaceAll(c.words(), "~", " ") // the fake voice does not separate two streams
+				heard := strings.ReplaceAll(c.words(), "~", " ") // the fake voice leaves no space between two streams
 				want := tt.reason
 				if want == "" {
 					want = pipeline.CallerHungUp
@@ -309,7 +309,7 @@ func TestHangupTool(t *testing.T) {
 	}
 }
 
-// TestGoodbyeInterrupted: a caller who speaks during the goodbye keeps the call.
+// TestGoodbyeInterrupted checks that a caller who speaks during the goodbye keeps the call.
 func TestGoodbyeInterrupted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t, calls(tools.EndCall, `{}`, "one two three four five six seven eight nine ten"), pipeline.SessionConfig{Tools: builtins(t)})
@@ -325,7 +325,7 @@ func TestGoodbyeInterrupted(t *testing.T) {
 	})
 }
 
-// able is a leg that sends keys and transfers.
+// able is a leg that can send keys and transfer calls.
 type able struct {
 	*mediatest.Leg
 	pressed string
@@ -336,7 +336,7 @@ type able struct {
 func (a *able) Press(keys string) error { a.pressed += keys; return nil }
 
 func (a *able) Refer(_ context.Context, number string) error {
-	<-time.After(2 * time.Second) // ringing
+	<-time.After(2 * time.Second) // the second leg rings
 	if a.number = number; a.refuses == nil {
 		_ = a.Hangup(media.Transferred)
 	}
@@ -363,7 +363,7 @@ func TestPress(t *testing.T) {
 	})
 }
 
-// TestPressWithoutKeypad: the model learns that the leg cannot send keys.
+// TestPressWithoutKeypad checks that the model gets to know that the leg cannot send keys.
 func TestPressWithoutKeypad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t, calls(tools.SendDTMF, `{"keys":"1"}`, ""), pipeline.SessionConfig{Tools: builtins(t)})
@@ -377,8 +377,8 @@ func TestPressWithoutKeypad(t *testing.T) {
 	})
 }
 
-// rung removes the ringback tone, which must be there, and returns the longest silence
-// before or after a ring.
+// rung removes the ringback tone, which must be present, and returns the longest silence before
+// or after a ring.
 func rung(t *testing.T, c *call) (words string, silence time.Duration) {
 	t.Helper()
 	var all []string
@@ -471,7 +471,7 @@ func TestTransfer(t *testing.T) {
 	}
 }
 
-// TestCallLimits: beyond a limit the agent says goodbye and leaves.
+// TestCallLimits checks that the agent says goodbye and leaves when a limit is exceeded.
 func TestCallLimits(t *testing.T) {
 	for name, tt := range map[string]struct {
 		limits pipeline.Limits
@@ -498,7 +498,7 @@ func TestCallLimits(t *testing.T) {
 	}
 }
 
-// TestCanceledReplyTokens: dropped and canceled answers count for the limits.
+// TestCanceledReplyTokens checks that dropped and canceled answers count for the limits.
 func TestCanceledReplyTokens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		script := fakeprovider.Typical()
@@ -507,7 +507,7 @@ func TestCanceledReplyTokens(t *testing.T) {
 		c.pass(500 * time.Millisecond)
 		for _, text := range []string{"i want tea.", "and a cup of milk.", "and honey."} {
 			c.say(text)
-			c.pass(600 * time.Millisecond) // the answer is requested but not there yet
+			c.pass(600 * time.Millisecond) // the answer was requested but has not come
 		}
 		c.pass(8 * time.Second)
 		heard := c.words()
@@ -517,7 +517,8 @@ func TestCanceledReplyTokens(t *testing.T) {
 	})
 }
 
-// TestPronunciation: the voice gets the pronunciation, the transcript the spelling.
+// TestPronunciation checks that the voice gets the pronunciation and the transcript the
+// spelling.
 func TestPronunciation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		script := fakeprovider.Typical()

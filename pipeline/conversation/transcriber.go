@@ -16,14 +16,14 @@ import (
 
 const (
 	keptFrames    = 500 // frames kept for the next recognizer: 10 s, 80 kB at 8 kHz
-	openingFrames = 100 // frames that may come before it receives them: 2 s
+	openingFrames = 100 // most frames that may arrive before the next recognizer has the kept audio: 2 s
 	openTimeout   = 5 * time.Second
-	firstPause    = 200 * time.Millisecond // before another recognizer is opened
+	firstPause    = 200 * time.Millisecond // pause before another recognizer is opened
 	maxPause      = 2 * time.Second
 )
 
-// A transcriber keeps a recognizer open for the length of a call. It keeps the newest audio:
-// after a failure the next recognizer receives what has no final text yet.
+// A transcriber keeps a recognizer open for the length of a call. It keeps the newest audio, so
+// that after a failure the next recognizer receives the part that has no final text.
 type transcriber struct {
 	recognizer pipeline.Recognizer
 	stream     pipeline.Stream
@@ -31,17 +31,17 @@ type transcriber struct {
 	results    chan transcript
 	failures   chan error
 	opened     chan bool
-	renew      chan struct{} // open another recognizer
+	renew      chan struct{} // asks for another recognizer
 
 	open    atomic.Pointer[stream]
-	final   atomic.Int64 // frames of the call that have final text
-	read    atomic.Int64 // frames of the call so far
-	settled atomic.Int64 // audio before this is not needed, Unix nanoseconds
+	final   atomic.Int64 // number of frames of the call that have final text
+	read    atomic.Int64 // number of frames of the call so far
+	settled atomic.Int64 // audio from before this time is not needed; Unix nanoseconds
 
 	// These fields belong to the goroutine that reads the leg.
 	past    []byte      // ring of the newest frames, in µ-law to halve its size
-	frame   media.Frame // one of them, decoded
-	last    time.Time   // arrival of the newest frame
+	frame   media.Frame // one decoded frame of past
+	last    time.Time   // when the newest frame arrived
 	current *stream     // stream that received past
 }
 
@@ -62,7 +62,7 @@ func (l *transcriber) Failures() <-chan error { return l.failures }
 // Opened reports each recognizer that was opened; true if it sends only final text.
 func (l *transcriber) Opened() <-chan bool { return l.opened }
 
-// A transcript is a result. Zero is the start of the recognizer's clock; zero if the result
+// A transcript is a result with the start of the recognizer's clock in Zero; zero if the result
 // has no times.
 type transcript struct {
 	pipeline.Result
@@ -72,19 +72,19 @@ type transcript struct {
 // A stream is an open recognizer.
 type stream struct {
 	pipeline.Recognition
-	first atomic.Int64 // frame of the call
-	zero  atomic.Int64 // time of first, Unix nanoseconds
-	ready atomic.Bool  // it received the kept audio
-	owed  atomic.Bool  // it gets a Finalize once it is ready
+	first atomic.Int64 // number of its first frame within the call
+	zero  atomic.Int64 // time of the first frame, in Unix nanoseconds
+	ready atomic.Bool  // the stream has received the kept audio
+	owed  atomic.Bool  // a Finalize follows once the stream is ready
 
-	partial pipeline.Result // the newest partial result; belongs to the reader of its results
+	partial pipeline.Result // newest partial result; belongs to the reader of the results
 }
 
-// finalize asks for the final text of the audio so far, the kept audio included.
+// finalize requests the final text of the audio so far, including the kept audio.
 func (o *stream) finalize() {
 	o.owed.Store(true)
 	if o.ready.Load() && o.owed.Swap(false) {
-		_ = o.Finalize() // after a failure its Results end
+		_ = o.Finalize() // after a failure the Results of the stream end
 	}
 }
 
@@ -114,7 +114,7 @@ func (l *transcriber) Listen(ctx context.Context) {
 	}
 }
 
-// once opens a recognizer and sends its results until it fails.
+// once opens a recognizer and delivers its results until it fails.
 func (l *transcriber) once(ctx context.Context) error {
 	opening, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
@@ -123,7 +123,7 @@ func (l *transcriber) once(ctx context.Context) error {
 		return err
 	}
 	select {
-	case <-l.renew: // it was for another recognizer
+	case <-l.renew: // the request was for an earlier recognizer
 	default:
 	}
 	o := &stream{Recognition: rec}
@@ -162,7 +162,7 @@ func (l *transcriber) pass(ctx context.Context, h transcript) {
 	}
 }
 
-// salvage sends, as final, the partial text of audio that is too old for the next
+// salvage delivers, as final, the partial text of audio that is too old for the next
 // recognizer.
 func (l *transcriber) salvage(ctx context.Context, o *stream) {
 	var kept pipeline.Result
@@ -192,7 +192,7 @@ func (l *transcriber) place(o *stream, r pipeline.Result) transcript {
 	}
 	upTo := r.End
 	if n := len(r.Words); r.Unanswered && n > 0 {
-		upTo = r.Words[n-1].End // the next recognizer receives what follows
+		upTo = r.Words[n-1].End // the next recognizer receives the audio after it
 	}
 	if r.Final && (!r.Unanswered || r.Text != "") {
 		l.final.Store(o.first.Load() + int64(upTo/media.FrameTime))
@@ -211,7 +211,7 @@ func (l *transcriber) Renew(settled time.Time) {
 	l.settled.Store(settled.UnixNano())
 	select {
 	case l.renew <- struct{}{}:
-	default: // another is being opened already
+	default: // another recognizer is already being opened
 	}
 }
 
@@ -224,7 +224,7 @@ func (l *transcriber) Write(f media.Frame) {
 		return
 	}
 	if rec == l.current {
-		_ = rec.WriteFrame(f) // after a failure its Results end
+		_ = rec.WriteFrame(f) // after a failure the Results of the stream end
 		return
 	}
 	l.current = rec
@@ -235,7 +235,7 @@ func (l *transcriber) Write(f media.Frame) {
 	rec.zero.Store(l.last.Add(-time.Duration(read-from) * media.FrameTime).UnixNano())
 	for n := from; n < read; n++ {
 		codec.PCMU{}.Decode(l.frame, l.at(n))
-		_ = rec.WriteFrame(l.frame) // as above
+		_ = rec.WriteFrame(l.frame) // after a failure the Results of the stream end
 	}
 	if rec.ready.Store(true); rec.owed.Load() {
 		rec.finalize()
@@ -257,15 +257,16 @@ func (l *transcriber) at(n int64) []byte {
 	return l.past[i : i+len(l.frame)]
 }
 
-// Finalize asks the recognizer for the final text. Without an open recognizer it does nothing.
+// Finalize requests the final text from the recognizer. Without an open recognizer it does
+// nothing.
 func (l *transcriber) Finalize() {
 	if rec := l.open.Load(); rec != nil {
 		rec.finalize()
 	}
 }
 
-// From returns the words that were said since at, and the start of the first: a result may
-// repeat words that were answered. ok is false if there are none.
+// From returns the words said since at and the start of the first word, because a result may
+// repeat answered words. ok is false if there are none.
 func (h transcript) From(at time.Time) (text string, begins time.Time, ok bool) {
 	said := func(w pipeline.Word) time.Time { return h.Zero.Add(w.Start) }
 	n := slices.IndexFunc(h.Words, func(w pipeline.Word) bool { return !said(w).Before(at) })
@@ -273,7 +274,7 @@ func (h transcript) From(at time.Time) (text string, begins time.Time, ok bool) 
 	case n < 0:
 		return "", time.Time{}, false
 	case n == 0:
-		return h.Text, said(h.Words[0]), true // Text may be formatted better than the words
+		return h.Text, said(h.Words[0]), true // The text may be better formatted than the words
 	}
 	var texts []string
 	for _, w := range h.Words[n:] {

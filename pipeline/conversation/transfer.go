@@ -15,9 +15,9 @@ const (
 	// transferTimeout bounds each attempt to transfer.
 	transferTimeout = 45 * time.Second
 
-	// ringFirst is the silence before the first ring, ringOff between two rings.
+	// ringFirst is the silence before the first ring, ringOff the silence between two rings.
 	ringFirst, ringOn, ringOff = time.Second, 2 * time.Second, 3 * time.Second
-	ringLoud                   = 0.05 // of full scale, for each of the two tones
+	ringLoud                   = 0.05 // level of each of the two tones, relative to full scale
 )
 
 func playRingback(ctx context.Context, m *playout.Player, u *playout.Utterance) {
@@ -42,8 +42,8 @@ func playRingback(ctx context.Context, m *playout.Player, u *playout.Utterance) 
 // A dialFunc calls a number on a separate leg.
 type dialFunc = func(ctx context.Context, number string) (media.Leg, error)
 
-// referCall asks the callee's side to call number. If that fails, dial calls it unless dial
-// is nil. The leg is nil if the callee's side made the call.
+// referCall asks the callee's side to call number. If that fails, it calls the number with
+// dial, unless dial is nil. The returned leg is nil if the callee's side made the call.
 func referCall(ctx context.Context, leg media.Leg, dial dialFunc, number string) (media.Leg, error) {
 	err := errors.New("the leg cannot transfer calls")
 	if r, ok := leg.(media.Referrer); ok {

@@ -14,13 +14,13 @@ import (
 var errSilent = errors.New("nothing to say")
 
 // A writer streams the text of a reply into the voice. At a pause in the text it flushes the
-// voice and opens another stream: providers close a stream that gets no text for long.
+// voice and opens another stream, because providers close a stream that gets no text for long.
 type writer struct {
 	speaker *speaker
 	reply   *reply
 	voices  chan<- *voiceStream
-	voice   *voiceStream // nil between two streams
-	given   bool         // the stream got text
+	voice   *voiceStream // stream that takes text; nil between two streams
+	given   bool         // the stream has received text
 	spoke   bool         // the reply has text
 }
 
@@ -70,7 +70,7 @@ func (w *writer) piece(ctx context.Context, p tools.Piece) error {
 	}
 	text := p.Text
 	if !w.given && w.spoke {
-		text = " " + text // separates it from the stream before
+		text = " " + text // separates the text from that of the stream before
 	}
 	w.reply.Write(text, time.Now())
 	if <-w.voice.done; w.voice.err != nil {
@@ -115,7 +115,7 @@ func (w *writer) pause() error {
 	}
 	o := w.voice
 	if <-o.done; o.err != nil {
-		return context.Canceled // as above
+		return context.Canceled // queueAll reports the error of the voice
 	}
 	if err := w.say(w.reply.words.End()); err != nil {
 		return err

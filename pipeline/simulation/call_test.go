@@ -19,12 +19,12 @@ import (
 	"github.com/parley-voice/parley/pipeline/pipetest"
 )
 
-// model is the fake model. It keeps its requests, and its answers name the request.
+// model is the fake model. It keeps its requests, and its answers name their request.
 type model struct {
 	mu    sync.Mutex
 	began time.Time
 	asked []question
-	words func(k int) int // of an answer
+	words func(k int) int // number of words of an answer
 }
 
 func (m *model) reply(messages []fakeprovider.Message) string {
@@ -46,7 +46,7 @@ func (m *model) questions() []question {
 	return m.asked
 }
 
-// chance returns a random number below n that depends only on the seed and its purpose:
+// chance returns a random number below n that depends only on the seed and the purpose, because
 // providers run concurrently.
 func chance(seed uint64, what string, at, n int) int {
 	h := fnv.New64a()
@@ -64,12 +64,12 @@ func providers(seed uint64, rnd *rand.Rand) (s fakeprovider.Script, breaks map[f
 		s.FinalLag = time.Duration(rnd.IntN(900)) * time.Millisecond
 		s.PartialLag = time.Duration(50+rnd.IntN(300)) * time.Millisecond
 	}
-	breaks = map[fakeprovider.Provider]int{} // one request in this many
+	breaks = map[fakeprovider.Provider]int{} // one request of this many fails
 	switch rnd.IntN(6) {
 	case 0:
 		breaks[fakeprovider.LLM] = 6
 	case 1:
-		breaks[fakeprovider.TTS] = 6 // the end of an answer may never be known
+		breaks[fakeprovider.TTS] = 6 // which words of an answer were said may never be known
 	case 2:
 		breaks[fakeprovider.ASR] = 2
 	}
@@ -94,8 +94,8 @@ type memoryLog struct{ bytes.Buffer }
 
 func (*memoryLog) Close() error { return nil }
 
-// simulate lets a random caller talk with an agent in a synctest bubble. It returns what the
-// judge may know, and the turn log.
+// simulate lets a random caller talk with an agent in a synctest bubble. It returns the turn
+// log and what the judge may know.
 func simulate(t *testing.T, seed uint64) (recording, string) {
 	t.Helper()
 	rnd := rand.New(rand.NewPCG(seed, 7))
@@ -129,7 +129,7 @@ func simulate(t *testing.T, seed uint64) (recording, string) {
 	}
 	if rnd.IntN(4) > 0 {
 		c.pass(5 * time.Second)
-	} else { // hangs up in the middle of a word
+	} else { // the caller hangs up in the middle of a word
 		pass := c.between(50, 800)
 		go c.say(sentence, c.phrase())
 		c.pass(pass)

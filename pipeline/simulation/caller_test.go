@@ -24,7 +24,7 @@ const (
 	keys      kind = "keys"
 )
 
-// An utterance is what the caller said or did, and when, from the start of the call.
+// An utterance is what the caller said or did, with times from the start of the call.
 type utterance struct {
 	kind  kind
 	words []tone.Word
@@ -35,8 +35,8 @@ type utterance struct {
 type line struct {
 	*mediatest.Leg
 	began time.Time
-	loud  atomic.Int64 // when the agent was last heard, from the start
-	since atomic.Int64 // when the current speech of the agent began
+	loud  atomic.Int64 // when the agent was last heard, from the start of the call
+	since atomic.Int64 // when the agent's current speech began
 }
 
 func (l *line) Play(f media.Feed) { l.Leg.Play(overhear{f, l}) }
@@ -67,7 +67,7 @@ type caller struct {
 
 func (c *caller) now() time.Duration { return time.Since(c.began) }
 
-// pass lets time pass. It reports false once the call is over.
+// pass lets time pass. It reports false once the call has ended.
 func (c *caller) pass(d time.Duration) bool {
 	select {
 	case <-time.After(d):
@@ -87,7 +87,7 @@ func (c *caller) say(k kind, text string) bool {
 }
 
 func (c *caller) utter(k kind, pcm []int16, words []tone.Word, text string) bool {
-	at := c.now().Truncate(media.FrameTime) + media.FrameTime // the next frame takes it
+	at := c.now().Truncate(media.FrameTime) + media.FrameTime // the next frame makes up for it
 	u := utterance{kind: k, span: span{at, at + time.Duration(len(pcm))*time.Second/rate}, open: endsOpen(text)}
 	for _, w := range words {
 		u.words = append(u.words, tone.Word{Text: w.Text, Start: at + w.Start, End: at + w.End})
@@ -121,7 +121,7 @@ func (c *caller) phrase() string {
 	case 0:
 		return "i want " + text
 	case 1:
-		return "i want i want the " + text // begun again
+		return "i want i want the " + text // the agent began to speak again
 	case 2:
 		return text + " please"
 	case 3:
@@ -173,7 +173,7 @@ func (c *caller) speaks(d time.Duration) bool {
 	return true
 }
 
-// listen waits a while until the agent has spoken and is silent.
+// listen waits until the agent has spoken and is silent.
 func (c *caller) listen() bool {
 	asked, still := c.now(), c.between(300, 900)
 	for c.now()-asked < 12*time.Second {
@@ -188,7 +188,7 @@ func (c *caller) listen() bool {
 	return true
 }
 
-// act does one random thing. It reports false once the call is over.
+// act does one random thing. It reports false once the call has ended.
 func (c *caller) act() bool {
 	switch c.IntN(14) {
 	case 0: // pauses inside a sentence
@@ -200,14 +200,14 @@ func (c *caller) act() bool {
 		return c.say(sentence, c.phrase()) && c.listen()
 	case 1: // continues while the answer is prepared, or just began
 		return c.say(sentence, c.phrase()) && c.pass(c.between(150, 1600)) && c.say(sentence, c.phrase()) && c.listen()
-	case 2: // a command into the answer
+	case 2: // says a command during the answer
 		return c.say(sentence, c.phrase()) && c.speaks(c.between(20, 2500)) && c.say(sentence, "stop "+c.content(2)) && c.listen()
-	case 3: // content into the answer
+	case 3: // says a sentence during the answer
 		return c.say(sentence, c.phrase()) && c.speaks(c.between(20, 2500)) && c.say(sentence, c.content(3+c.IntN(4))) && c.listen()
-	case 4: // a backchannel
+	case 4: // says a backchannel
 		word := []string{"mhm", "okay", "yeah", "mhm okay"}[c.IntN(4)]
 		return c.say(sentence, c.phrase()) && c.speaks(c.between(100, 2500)) && c.say(listening, word) && c.listen()
-	case 5: // coughs into the answer
+	case 5: // coughs during the answer
 		return c.say(sentence, c.phrase()) && c.speaks(c.between(20, 2500)) && c.cough() && c.listen()
 	case 6: // coughs anywhere
 		return c.say(sentence, c.phrase()) && c.pass(c.between(50, 1800)) && c.cough() && c.listen()

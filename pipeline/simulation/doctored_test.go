@@ -13,7 +13,7 @@ import (
 
 const ms = time.Millisecond
 
-// answerText returns the words of an answer between two places.
+// answerText returns the words of an answer from one index to another.
 func answerText(k, from, to int) string {
 	var all []string
 	for i := from; i < to; i++ {
@@ -80,14 +80,14 @@ func (r *recording) silence(from, to time.Duration) {
 	clear(r.heard[from*rate/time.Second : min(int(to*rate/time.Second), len(r.heard))])
 }
 
-// TestJudgeFindsNothing: a call without faults has no findings.
+// TestJudgeFindsNothing checks that a call without faults has no findings.
 func TestJudgeFindsNothing(t *testing.T) {
 	if found := judged(sound()); len(found) > 0 {
 		t.Errorf("found %+v", found)
 	}
 }
 
-// TestJudgeFinds: each fault that is added to the call is found.
+// TestJudgeFinds checks that each fault that is added to the call is found.
 func TestJudgeFinds(t *testing.T) {
 	for name, c := range map[string]struct {
 		doctor func(*recording)
@@ -146,7 +146,8 @@ func spansOf(vad, out time.Duration) []pipeline.Span {
 	return []pipeline.Span{{Phase: pipeline.PhaseVAD, For: vad}, {Phase: pipeline.PhaseOut, For: out}}
 }
 
-// TestJudgeExcuses: an apology counts as the answer to words that were not recognized.
+// TestJudgeExcuses checks that an apology counts as the answer to words that were not
+// recognized.
 func TestJudgeExcuses(t *testing.T) {
 	r := sound()
 	r.silence(5*time.Second, 9*time.Second)

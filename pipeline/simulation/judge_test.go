@@ -16,12 +16,12 @@ import (
 type question struct {
 	at       time.Duration
 	messages []fakeprovider.Message
-	words    int // of its answer
+	words    int // number of words of its answer
 }
 
-// A recording is what the judge knows of a call.
+// A recording is what the judge gets of a call.
 type recording struct {
-	heard    []int16     // what the caller heard, from the start
+	heard    []int16     // what the caller heard, from the start of the call
 	said     []utterance // what the caller said and did
 	asked    []question  // requests to the model, in order
 	outcome  pipeline.Outcome
@@ -36,9 +36,9 @@ const (
 	deadAir  = "dead air"  // silence while the caller waits
 	dead     = "dead"      // words without an answer or an apology
 	doubled  = "doubled"   // words that were answered twice
-	stale    = "stale"     // an answer to less than the caller had said by then
+	stale    = "stale"     // an answer to fewer words than the caller had said by then
 	unheard  = "unheard"   // history that the caller did not hear
-	lost     = "lost"      // words that the caller heard and the history lacks
+	lost     = "lost"      // words that the caller heard and that the history lacks
 	replayed = "replayed"  // the caller heard the same words again
 	repeated = "repeated"  // the model got the caller's words twice
 	ending   = "ending"    // a turn without exactly one ending
@@ -51,17 +51,17 @@ type finding struct{ what, why string }
 // Times of the judge.
 const (
 	longestSilence = 4 * time.Second
-	faultTime      = 2500 * time.Millisecond // from when an answer was due
+	faultTime      = 2500 * time.Millisecond // from the time at which an answer was due
 	dueTime        = 400 * time.Millisecond  // from the end of a possible sentence
-	tolerance      = 100 * time.Millisecond  // of an edge: frames in both directions
-	mergeWords     = 4                       // maximum heard of a retracted answer
+	tolerance      = 100 * time.Millisecond  // tolerance of a time: frames in both directions
+	mergeWords     = 4                       // most words heard of a retracted answer
 )
 
 // judge looks for faults in one call.
 type judge struct {
 	recording
 	words  []tone.Word // words that the caller heard
-	played []played    // those of answers
+	played []played    // words of answers that the caller heard
 	agent  []span      // when the agent was audible
 	found  []finding
 }
@@ -150,7 +150,7 @@ func (u utterance) text() string {
 	return fmt.Sprintf("%s %q", u.kind, strings.Join(all, " "))
 }
 
-// open returns the messages after the model's last one, which have no answer yet.
+// open returns the messages after the model's last one, which are not answered yet.
 func (q question) open() string {
 	var all []string
 	for _, m := range q.messages {
@@ -165,12 +165,12 @@ func (q question) open() string {
 
 func (q question) asks(word string) bool { return strings.Contains(q.open(), " "+word+" ") }
 
-// an answer is the heard part of one answer.
+// an answer is the part of one answer that the caller heard.
 type answer struct {
 	k        int
 	from, to time.Duration
-	words    int // heard words, with damaged ones
-	whole    int // undamaged words
+	words    int // words heard, including damaged ones
+	whole    int // words heard without damage
 }
 
 // heardAnswers returns the answers of which the caller heard anything.
@@ -197,7 +197,7 @@ func (j *judge) heardAnswers() []answer {
 func (j *judge) answers() {
 	heard := j.heardAnswers()
 	for n, u := range j.said {
-		if u.kind != sentence || j.over < u.span.to+2*longestSilence || // it may still be prepared, after fillers
+		if u.kind != sentence || j.over < u.span.to+2*longestSilence || // the answer may still be prepared, after fillers
 			j.excused(u) || j.hello(u) || j.inEcho(u) {
 			continue
 		}
@@ -241,8 +241,8 @@ func (j *judge) excused(u utterance) bool {
 	return false
 }
 
-// mayBeLost reports whether a failing recognizer may lose an utterance: it is as short
-// as a cough, or the caller continued before the loss was noticeable.
+// mayBeLost reports whether a failing recognizer may lose an utterance: it is as short as a
+// cough, or the caller continued before the loss could be noticed.
 func (j *judge) mayBeLost(n int) bool {
 	u := j.said[n]
 	if u.span.to-u.span.from < 600*time.Millisecond {
@@ -251,8 +251,8 @@ func (j *judge) mayBeLost(n int) bool {
 	return slices.ContainsFunc(j.said[n+1:], func(v utterance) bool { return v.waiting() && v.span.from < u.span.to+faultTime })
 }
 
-// hello reports whether an utterance is a word or two into the greeting, which continues
-// then.
+// hello reports whether an utterance is a word or two during the greeting, which then
+// continues.
 func (j *judge) hello(u utterance) bool {
 	n := 0
 	for _, w := range u.words {
@@ -263,7 +263,7 @@ func (j *judge) hello(u utterance) bool {
 	return n <= 2 && slices.ContainsFunc(j.words, func(w tone.Word) bool { return w.Text == "parley" && w.End+300*time.Millisecond > u.span.from })
 }
 
-// inEcho reports whether u was said over the agent's speech on a line with echo.
+// inEcho reports whether u was said during the agent's speech on a line with echo.
 func (j *judge) inEcho(u utterance) bool {
 	return j.returns && j.speaks(u.span.from-500*time.Millisecond, u.span.to)
 }
@@ -298,7 +298,7 @@ func (j *judge) order() {
 		}
 		newest = max(newest, p.k)
 	}
-	ever := map[string]bool{} // found already
+	ever := map[string]bool{} // the fault was already found
 	for _, a := range j.heardAnswers() {
 		for n, u := range j.said {
 			if u.kind != sentence || u.span.to+900*time.Millisecond > a.from || j.asrFails || j.excused(u) || j.hello(u) || j.inEcho(u) {
@@ -315,7 +315,7 @@ func (j *judge) order() {
 	}
 }
 
-// told reports whether a request to the model had a word.
+// told reports whether a request to the model contains a word.
 func (j *judge) told(k int, word string) bool {
 	return slices.ContainsFunc(j.asked[k].messages, func(m fakeprovider.Message) bool {
 		return strings.Contains(" "+m.Content+" ", " "+word+" ")
@@ -361,7 +361,7 @@ func (j *judge) ledger() {
 	j.steps()
 }
 
-// steps looks for gaps and repetitions in a heard answer. A pause repeats the word that it
+// steps looks for gaps and repetitions in an answer as heard. A pause repeats the word that it
 // cut.
 func (j *judge) steps() {
 	k, at := -1, -1

@@ -17,7 +17,7 @@ import (
 )
 
 // TestTenThousandTurns lets random callers talk with agents whose providers fail, and judges
-// each call. With PARLEYTEST_SOAK it has ten thousand turns, otherwise a part of them.
+// each call. PARLEYTEST_SOAK makes it ten thousand turns; otherwise there are fewer.
 // PARLEYTEST_SEEDS selects seeds as FROM-TO. PARLEYTEST_RECORDINGS is a folder for the turn
 // logs of calls with faults.
 func TestTenThousandTurns(t *testing.T) {

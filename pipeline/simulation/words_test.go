@@ -9,9 +9,9 @@ import (
 	"github.com/parley-voice/parley/media/tone"
 )
 
-// Each word of an answer names its answer: a z, two letters for the request, one for its
-// place, and a check letter. Each word of a caller is unique in its call: an x, two letters,
-// a q.
+// Each word of an answer names its answer: a z, two letters for the request, one letter for the
+// index of the word, and a check letter. Each word of a caller is unique within its call: an x,
+// two letters and a q.
 
 func letter(n int) byte { return byte('a' + n%26) }
 
@@ -40,14 +40,14 @@ type played struct {
 	damaged bool
 }
 
-// follow finds the words of answers among the heard ones. A damaged word counts as the
+// follow finds the words of answers among the heard words. A damaged word counts as the
 // expected one.
 func follow(heard []tone.Word) []played {
 	var all []played
 	k, i := -1, -1
 	for n, w := range heard {
 		if a, b, ok := answerOf(w.Text); ok {
-			if a != k && b > 0 && n > 0 && alike(heard[n-1].Text, answerWord(a, b-1)) { // it belongs to this answer
+			if a != k && b > 0 && n > 0 && alike(heard[n-1].Text, answerWord(a, b-1)) { // the word belongs to this answer
 				if m := len(all); m > 0 && all[m-1].Word == heard[n-1] {
 					all = all[:m-1]
 				}
@@ -65,7 +65,7 @@ func follow(heard []tone.Word) []played {
 		if k < 0 {
 			continue
 		}
-		for _, at := range []int{i, i + 1} { // the rest may belong to either: a pause repeats its word
+		for _, at := range []int{i, i + 1} { // the rest may belong to either answer: a pause repeats the word that it cut
 			if alike(w.Text, answerWord(k, at)) {
 				i = at
 				all = append(all, played{w, k, i, true})
@@ -85,7 +85,8 @@ func beginsAnswer(word string) (k int, ok bool) {
 	return k, alike(word, answerWord(k, 0))
 }
 
-// alike reports whether got may be the rest of want: its beginning, with unreadable letters.
+// alike reports whether got may be the rest of want: its beginning, in which some letters are
+// unreadable.
 func alike(got, want string) bool {
 	got = strings.Trim(got, ".?")
 	if got == "" || len(got) > len(want) || got == strings.Repeat("~", len(got)) {
@@ -119,7 +120,7 @@ func runs(pcm []int16, rate int) []span {
 
 type span struct{ from, to time.Duration }
 
-// gapsFilled joins spans with gaps of at most gap.
+// gapsFilled joins spans whose gap is at most gap.
 func gapsFilled(all []span, gap time.Duration) []span {
 	all = slices.Clone(all)
 	slices.SortFunc(all, func(a, b span) int { return int(a.from - b.from) })

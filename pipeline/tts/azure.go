@@ -145,7 +145,8 @@ func azureContext(s pipeline.Style) (string, error) {
 	b, err := json.Marshal(object{"synthesis": object{
 		"audio": object{
 			"metadataOptions": object{
-				"wordBoundaryEnabled": "true", "punctuationBoundaryEnabled": "true", "sentenceBoundaryEnabled": "false", // strings, as in Microsoft's SDK
+				// strings, as in Microsoft's SDK
+				"wordBoundaryEnabled": "true", "punctuationBoundaryEnabled": "true", "sentenceBoundaryEnabled": "false",
 				"bookmarkEnabled": false, "visemeEnabled": false, "sessionEndEnabled": true,
 			},
 			"outputFormat": format,

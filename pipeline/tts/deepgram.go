@@ -176,7 +176,8 @@ func (d *deepgramSynthesis) speak(text string) error {
 	if err := d.send(map[string]string{"type": "Speak", "text": text}); err != nil {
 		return err
 	}
-	if d.pending += text; len(d.pending) < d.flushAt || d.recentFlushes(time.Now()) >= maxFlushes-1 { // the last allowed flush is reserved for the end of the text
+	// the last allowed flush is reserved for the end of the text
+	if d.pending += text; len(d.pending) < d.flushAt || d.recentFlushes(time.Now()) >= maxFlushes-1 {
 		return nil
 	}
 	d.flushAt = min(max(2*d.flushAt, flushAfter), maxFlushText)

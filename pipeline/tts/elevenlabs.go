@@ -104,7 +104,8 @@ func elevenLabsRequest(model string, s pipeline.Style) (q url.Values, greeting [
 		settings["speed"] = speed
 	}
 	for name, v := range map[string]string{
-		"model_id": model, "output_format": format, "auto_mode": "true", "sync_alignment": "true", "inactivity_timeout": "180", // the longest that ElevenLabs accepts
+		// the longest that ElevenLabs accepts
+		"model_id": model, "output_format": format, "auto_mode": "true", "sync_alignment": "true", "inactivity_timeout": "180",
 	} {
 		q.Set(name, v)
 	}

@@ -10,36 +10,36 @@ import (
 type agent struct {
 	policy *Policy
 
-	text      string        // caller's text that is being answered; empty for the agent's own speech
-	keys      string        // keys that are answered with it
-	fragments int           // retracted commits before this one
+	text      string        // caller's text that the agent answers; empty if the speech answers nothing
+	keys      string        // keys that are answered together with the text
+	fragments int           // number of retracted commits whose text this one includes
 	commit    time.Duration // when the turn was committed
 	begun     bool          // the answer was begun before the commit
 	pending   bool          // the answer is not audible yet
-	ready     bool          // its first sound exists
-	released  bool          // it may be played
-	doubt     time.Duration // until when a sound while Thinking may turn out to be words; 0 for none
-	filled    bool          // a filler was played for it
+	ready     bool          // the first sound of the answer exists
+	released  bool          // the answer may be played
+	doubt     time.Duration // time until which a sound during Thinking may turn out to be words; 0 for none
+	filled    bool          // a filler was played before the answer
 	spec      string        // normalized text of the prepared answer
-	specs     int           // answers begun for this turn before its commit
+	specs     int           // number of answers prepared for this turn before its commit
 
-	greeting  bool // the agent's first words are not over
+	greeting  bool // the agent's first words have not ended
 	broken    bool // the greeting cannot be spoken
 	audibleAt time.Duration
 	ducked    bool
-	merging   bool          // the pause retracts the answer if the caller continues
+	merging   bool          // the answer is retracted if the caller continues after this pause
 	saying    string        // the agent's last words
-	whole     bool          // the caller heard all of it
-	noted     string        // caller's words during it
-	notedAt   time.Duration // when that ended
+	whole     bool          // the caller heard all of saying
+	noted     string        // words that the caller said during saying
+	notedAt   time.Duration // when noted ended
 	quietAt   time.Duration // when the agent stopped speaking
 }
 
-// answersCaller reports whether the agent's speech is an answer, not its own speech.
+// answersCaller reports whether the agent's speech answers the caller.
 func (a *agent) answersCaller() bool { return a.text != "" || a.keys != "" }
 
-// release lets the answer be played unless the caller may still be speaking. The
-// greeting and the answer after a filler do not wait for the caller.
+// release lets the answer be played unless the caller may still be speaking. The greeting, and
+// an answer after a filler, do not wait for the caller.
 func (a *agent) release(s State, c *caller) []Action {
 	quiet := a.greeting || s == Speaking || c.isQuiet() && a.doubt == 0
 	if !a.pending || !a.ready || a.released || !quiet {
@@ -49,8 +49,8 @@ func (a *agent) release(s State, c *caller) []Action {
 	return []Action{{Do: Release}}
 }
 
-// fillerDue returns when a filler is played. An answer begun before a late commit
-// counts from its beginning.
+// fillerDue returns when a filler is played. If an answer was begun before a late commit, the
+// time counts from that beginning.
 func (a *agent) fillerDue(settled time.Duration) time.Duration {
 	since := a.commit
 	if a.begun {
@@ -59,7 +59,7 @@ func (a *agent) fillerDue(settled time.Duration) time.Duration {
 	return max(since+grace, settled+a.policy.Filler)
 }
 
-// fill plays a filler once it is due, and waits on for the answer.
+// fill plays a filler once it is due, and keeps waiting for the answer.
 func (a *agent) fill(at, due time.Duration) []Action {
 	giveUp := wake(a.commit + a.policy.GiveUp)
 	switch {
@@ -114,10 +114,11 @@ func (a *agent) unduck(reason string) []Action {
 	return []Action{{Do: Unduck, Reason: reason}}
 }
 
-// isUninterruptible reports whether the agent's speech is played to its end.
+// isUninterruptible reports whether the agent's speech must be played to its end.
 func (a *agent) isUninterruptible() bool { return a.greeting && a.policy.Uninterruptible }
 
-// ignoresWords reports whether words do not stop the greeting; a long voice may.
+// ignoresWords reports whether words do not stop the greeting. A long voice may stop it
+// nevertheless.
 func (a *agent) ignoresWords(s State) bool {
 	return a.greeting && (s == Speaking || a.policy.Uninterruptible)
 }
@@ -127,7 +128,7 @@ func (a *agent) pause(at time.Duration, reason string) []Action {
 	return []Action{{Do: Pause, Reason: reason}, wake(at + a.policy.Wordless)}
 }
 
-// mayMerge reports whether the caller heard so little that the answer can be retracted.
+// mayMerge reports whether the caller heard so little of the answer that it can be retracted.
 func (a *agent) mayMerge(e Event) bool {
 	return !a.greeting && !a.pending && !a.policy.NoMerge && e.At-a.audibleAt <= a.policy.Merge && e.Words <= a.policy.MergeWords
 }
@@ -144,8 +145,8 @@ func (a *agent) bargeIn() time.Duration {
 	}
 }
 
-// isEcho reports whether words are the agent's own. On a line without known echo,
-// every word must match in full, except the last.
+// isEcho reports whether the words are an echo of the agent. Unless the line is known to have
+// echo, every word but the last must match in full.
 func (a *agent) isEcho(words []string, e Event) bool {
 	if e.HasEcho {
 		return echo(words, a.saying, 1)
@@ -160,13 +161,13 @@ func (a *agent) isEcho(words []string, e Event) bool {
 	return true
 }
 
-// isLateEcho reports whether text is the end of the agent's speech, heard just after it.
+// isLateEcho reports whether text is the end of the agent's speech, recognized just after it.
 func (a *agent) isLateEcho(e Event, s State, text string) bool {
 	return s != Speaking && s != Paused && e.HasEcho && e.From > 0 && e.From < a.quietAt+returnTime && echo(normal(text), a.saying, 1)
 }
 
-// isAnswerToGreeting reports whether text needs an answer after the greeting: it is
-// longer than a hello and no echo of the greeting.
+// isAnswerToGreeting reports whether text needs an answer after the greeting: it is longer than
+// a hello, and not an echo of the greeting.
 func (a *agent) isAnswerToGreeting(text string) bool {
 	words := normal(text)
 	return len(words) > 2 && !echo(words, a.saying, 0.6)

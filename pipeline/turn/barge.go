@@ -2,8 +2,8 @@ package turn
 
 import "time"
 
-// onVoiceOverSpeech takes a voice that began during the agent's speech. In the first
-// moments of an answer the caller is continuing, so the agent pauses.
+// onVoiceOverSpeech handles a voice that began during the agent's speech. In the first moments
+// of an answer the caller is taken to continue, so the agent pauses.
 func (m *Machine) onVoiceOverSpeech(e Event) []Action {
 	acts := m.agent.duck(m.state)
 	if m.agent.text == "" || !m.agent.mayMerge(e) {
@@ -13,8 +13,8 @@ func (m *Machine) onVoiceOverSpeech(e Event) []Action {
 	return append(acts, m.agent.pause(e.At, "answer_just_began")...)
 }
 
-// onLongVoice weighs how long the caller has spoken. Only voiced sound counts: a click or
-// a cough is short however long the detector needs to end it.
+// onLongVoice decides by the length of the caller's voice. Only voiced sound counts, so that a
+// click or a cough stays short however long the detector needs to end it.
 func (m *Machine) onLongVoice(at time.Duration) []Action {
 	a, loud := &m.agent, m.caller.loud
 	if !m.caller.voiced {
@@ -35,8 +35,8 @@ func (m *Machine) onLongVoice(at time.Duration) []Action {
 	}
 }
 
-// onSoundEnd asks the recognizer about a sound that ended during the agent's speech or
-// before it.
+// onSoundEnd requests the final text after a sound that ended during the agent's speech or
+// began before it.
 func (m *Machine) onSoundEnd(at time.Duration) []Action {
 	m.recognizer.asked++
 	m.recognizer.closing = m.caller.lastEnd
@@ -55,7 +55,7 @@ func (m *Machine) onSoundEnd(at time.Duration) []Action {
 	}
 }
 
-// onWordsOverSpeech weighs words that came during the agent's speech.
+// onWordsOverSpeech decides about words that came during the agent's speech.
 func (m *Machine) onWordsOverSpeech(e Event) []Action {
 	words := normal(m.recognizer.words())
 	if len(words) == 0 {
@@ -75,24 +75,24 @@ func (m *Machine) onWordsOverSpeech(e Event) []Action {
 		return nil
 	case !backchannel(words):
 		if m.state == Speaking && !e.Final && !m.caller.voiced {
-			return nil // faint words that may still change
+			return nil // words of a faint voice that may still change
 		}
 		return m.interrupt(e)
 	case m.caller.voiced || !e.Final:
-		return nil // more may follow
+		return nil // more words may follow
 	default:
 		return append(m.agent.note(e.At, &m.recognizer, &m.caller), m.resume("backchannel")...)
 	}
 }
 
-// interrupt gives the floor to a caller whose words ask for it.
+// interrupt gives the floor to the caller if the words need an answer.
 func (m *Machine) interrupt(e Event) []Action {
 	var acts []Action
 	a, r := &m.agent, &m.recognizer
 	switch {
 	case a.merging && !a.whole:
 		acts = m.retract(e.At, "caller_resumed")
-	case a.text != "" && r.isLate(&m.caller) && a.mayMerge(e): // they belong to the answered turn
+	case a.text != "" && r.isLate(&m.caller) && a.mayMerge(e): // the words belong to the answered turn
 		acts = m.retract(e.At, "words_heard")
 	default:
 		acts = m.yield(e.At, "words_heard")
@@ -107,7 +107,7 @@ func (m *Machine) interrupt(e Event) []Action {
 	return append(acts, m.closeLate(e.At)...)
 }
 
-// resume continues paused speech; speech that was only lowered gets its full volume back.
+// resume continues paused speech, and restores the volume of lowered speech.
 func (m *Machine) resume(reason string) []Action {
 	if m.state != Paused {
 		return m.agent.unduck(reason)

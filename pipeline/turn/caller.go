@@ -4,13 +4,13 @@ import "time"
 
 // caller holds what the voice detector and the keypad report about the caller.
 type caller struct {
-	sound    bool          // there is sound that may become a voice
-	voiced   bool          // the caller speaks
+	sound    bool          // there is a sound that may become a voice
+	voiced   bool          // the caller is speaking
 	detected bool          // the detector reports a voice, even if the machine takes it for noise
-	loud     time.Duration // voiced sound since the voice began
-	lull     bool          // the voice paused or ended
-	onset    time.Duration // start of the newest voice
-	lastEnd  time.Duration // last voiced sample
+	loud     time.Duration // duration of the voiced sound since the voice began
+	lull     bool          // when the voice paused or ended
+	onset    time.Duration // when the newest voice began
+	lastEnd  time.Duration // time of the last voiced sample
 	keys     string        // keys pressed in this turn
 	keyAt    time.Duration // time of the last key
 }
@@ -29,7 +29,7 @@ func (c *caller) onSilence(e Event) {
 
 func (c *caller) isQuiet() bool { return !c.sound && !c.voiced }
 
-// isSilent reports whether the caller does not speak at this moment.
+// isSilent reports whether the caller is not speaking now.
 func (c *caller) isSilent() bool { return c.lull || !c.voiced }
 
 func (c *caller) onKey(e Event) { c.keys, c.keyAt = c.keys+e.Text, e.At }

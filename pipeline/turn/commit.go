@@ -5,14 +5,15 @@ import (
 	"time"
 )
 
-// mayHaveFinished is the probability of a finished turn at which an answer is prepared.
+// mayHaveFinished is the probability that the caller has finished from which an answer is
+// prepared.
 const mayHaveFinished = 0.6
 
 func (m *Machine) onTranscript(e Event) []Action {
 	r, text := &m.recognizer, strings.TrimSpace(e.Text)
 	if e.From > 0 && e.From < r.doneUntil && text != "" {
 		r.onAnswer(e)
-		return nil // these words are answered already
+		return nil // these words were already answered
 	}
 	if e.Unanswered && m.state == Closing && r.ignores(&m.caller) {
 		if acts := m.askAgain(e.At, text); acts != nil {
@@ -38,8 +39,8 @@ func (m *Machine) onTranscript(e Event) []Action {
 	return m.onUnaskedWords(e)
 }
 
-// onUnaskedWords takes words that came without a Finalize. Final words of speech that is
-// over end the turn.
+// onUnaskedWords handles words that came without a Finalize. Final words of speech that has
+// ended also end the turn.
 func (m *Machine) onUnaskedWords(e Event) []Action {
 	if e.Final && (m.state == Listening || m.state == Hearing && m.recognizer.isLate(&m.caller)) {
 		return m.closeLate(e.At)
@@ -47,13 +48,13 @@ func (m *Machine) onUnaskedWords(e Event) []Action {
 	return append([]Action{m.hear(e.At)}, m.speculate(mayHaveFinished)...)
 }
 
-// askAgain opens another recognizer for speech that this one did not answer for, if there
-// is time. Otherwise it apologizes if that speech has no transcript.
+// askAgain opens another recognizer for speech that this one returned no text for, if there is
+// time. Otherwise it apologizes if that speech has no transcript.
 func (m *Machine) askAgain(at time.Duration, text string) []Action {
 	r := &m.recognizer
 	switch {
 	case at+m.policy.Final <= r.closing+m.policy.Deaf:
-		if text != "" { // the next recognizer receives only the rest
+		if text != "" { // the next recognizer receives only the audio after it
 			r.addFinal(text)
 		}
 		return []Action{{Do: Reopen, Reason: RecognizerSilent}, wake(r.answerDue(&m.caller, ""))}
@@ -65,7 +66,7 @@ func (m *Machine) askAgain(at time.Duration, text string) []Action {
 	}
 }
 
-// onWordsWhileThinking weighs words that came while an answer is prepared.
+// onWordsWhileThinking decides about words that came while an answer is prepared.
 func (m *Machine) onWordsWhileThinking(e Event, text string) []Action {
 	a, r, words := &m.agent, &m.recognizer, normal(text)
 	switch {
@@ -77,19 +78,19 @@ func (m *Machine) onWordsWhileThinking(e Event, text string) []Action {
 	case len(words) > 0 && !backchannel(words) && (e.Final || m.caller.voiced):
 		return append(m.retract(e.At, "words_heard"), m.closeLate(e.At)...)
 	case a.doubt > 0 && e.Finalized && r.asked == 0 && r.words() == "":
-		a.doubt = 0 // the sound was noise
+		a.doubt = 0 // the sound was only noise
 		return a.release(m.state, &m.caller)
 	default:
 		return nil
 	}
 }
 
-// closeLate begins to end a turn whose words came late, or whose sound the voice detector
-// missed.
+// closeLate begins to end a turn whose words came late, or whose sound the voice activity
+// detector missed.
 func (m *Machine) closeLate(at time.Duration) []Action {
 	c := &m.caller
 	if c.voiced {
-		return nil // the silence after it decides
+		return nil // the silence after the words decides
 	}
 	if !m.recognizer.isLate(c) {
 		c.lastEnd = max(c.lastEnd, at-patience(1))
@@ -98,9 +99,8 @@ func (m *Machine) closeLate(at time.Duration) []Action {
 	return append(m.speculate(mayHaveFinished), m.close(at)...)
 }
 
-// speculate prepares an answer to the text so far if the caller has finished with
-// probability p. The text must reach the end of the sound, or it would be asked about
-// again.
+// speculate prepares an answer to the text so far if the caller has finished with probability
+// p. The text must reach the end of the sound; otherwise more words are to come.
 func (m *Machine) speculate(p float64) []Action {
 	a, r, c := &m.agent, &m.recognizer, &m.caller
 	text := r.words()
@@ -118,7 +118,7 @@ func (m *Machine) speculate(p float64) []Action {
 	return []Action{{Do: Speculate, Text: text, Reason: "may_have_finished"}}
 }
 
-// close decides, in the caller's silence, whether the turn has ended.
+// close decides during the caller's silence whether the turn has ended.
 func (m *Machine) close(at time.Duration) []Action {
 	r, c, text := &m.recognizer, &m.caller, m.recognizer.words()
 	if r.asked > 0 || text != "" && r.missesEnd(c) {
@@ -134,20 +134,20 @@ func (m *Machine) close(at time.Duration) []Action {
 	}
 	if text == "" && c.keys == "" {
 		m.state = Listening
-		c.voiced, c.sound = false, false // the sound was noise
+		c.voiced, c.sound = false, false // the sound was only noise
 		r.overdue, r.longest = false, 0
 		m.agent.forget()
 		return []Action{{Do: Drop, Reason: "no_words"}, wake(max(at, m.idleAt))}
 	}
-	if r.finalOnly && c.detected && !c.voiced { // it was speech: its words came only now
+	if r.finalOnly && c.detected && !c.voiced { // the sound was speech whose words came only now
 		c.voiced = true
 		return []Action{m.hear(at)}
 	}
 	return m.weigh(at, text)
 }
 
-// weigh commits the turn if the silence was long enough. Otherwise it waits, and prepares
-// the answer shortly before the commit.
+// weigh commits the turn if the silence was long enough. Otherwise it waits, and prepares the
+// answer shortly before the commit.
 func (m *Machine) weigh(at time.Duration, text string) []Action {
 	due, acts := m.endpointer.due(at, text, &m.caller, &m.recognizer)
 	switch {

@@ -11,19 +11,19 @@ import (
 type endpointer struct {
 	policy   *Policy
 	question string // the agent's words before this turn
-	prosody  Event  // Lull or Silence that has the prosody of the last speech
+	prosody  Event  // Lull or Silence event that holds the prosody of the last speech
 	judge    judgment
 	pauses   time.Duration // mean length of the pauses after which the caller continued
-	cutOffs  int           // answers that spoke over the caller, less those forgiven
-	clean    int           // turns without a cut-off since the last one
+	cutOffs  int           // number of answers that spoke over the caller, minus those forgiven
+	clean    int           // number of turns since the last cut-off
 }
 
 // A judgment is a question to the classifier and its answer.
 type judgment struct {
-	text  string        // normalized text that was asked about
-	asked time.Duration // when
-	at    time.Duration // time of the answer; 0 without one
-	due   time.Duration // until when the commit last waited for it; 0 if it did not
+	text  string        // normalized text of the question
+	asked time.Duration // when the question was sent
+	at    time.Duration // when the answer came; 0 without an answer
+	due   time.Duration // time until which the commit waited for the answer; 0 if it did not wait
 	p     float64
 }
 
@@ -48,9 +48,9 @@ func (p *endpointer) guess(text string, r *recognizer) eot.Guess {
 	return g
 }
 
-// wait returns how long after the caller's last sound the turn ends. Callers who were
-// spoken over get more time unless their words are clearly complete; after adapting
-// cut-offs, as much as their own pauses ask for.
+// wait returns how long after the caller's last sound the turn ends. Callers who were spoken
+// over get more time unless their words are clearly complete. After several cut-offs the wait
+// follows the length of their own pauses.
 func (p *endpointer) wait(g eot.Guess) time.Duration {
 	d := patience(g.P)
 	if g.Dictation {
@@ -65,8 +65,8 @@ func (p *endpointer) wait(g eot.Guess) time.Duration {
 	return min(d, mostPatient)
 }
 
-// due returns when the turn ends if the caller stays silent. The first call for a text
-// also asks the classifier.
+// due returns when the turn ends if the caller stays silent. The first call for a text also
+// asks the classifier.
 func (p *endpointer) due(at time.Duration, text string, c *caller, r *recognizer) (due time.Duration, acts []Action) {
 	due = c.lastEnd + p.wait(p.guess(text, r))
 	switch {
@@ -98,7 +98,8 @@ func (p *endpointer) onJudgment(e Event) bool {
 	return true
 }
 
-// judgedAt returns until when the commit waited for the classifier; 0 if it did not.
+// judgedAt returns the time until which the commit waited for the classifier; 0 if it did not
+// wait.
 func (p *endpointer) judgedAt() time.Duration {
 	if p.judge.at != 0 {
 		return p.judge.at
@@ -112,7 +113,7 @@ func (p *endpointer) onProsody(e Event) {
 	}
 }
 
-// onPause learns from a pause from since to the caller's new onset.
+// onPause learns from a pause that lasted from since to the caller's next onset.
 func (p *endpointer) onPause(since, onset time.Duration) {
 	gap := onset - since
 	if since == 0 || gap < shortPause || gap > longPause {
@@ -124,13 +125,13 @@ func (p *endpointer) onPause(since, onset time.Duration) {
 	p.pauses += (gap - p.pauses) / 3
 }
 
-// onCutOff learns that an answer spoke over the caller, whose speech had paused at since.
+// onCutOff learns that an answer spoke over a caller who had paused at since.
 func (p *endpointer) onCutOff(since, onset time.Duration) {
-	p.cutOffs, p.clean = min(p.cutOffs+1, mostCutOffs), -1 // -1: the turn that follows is not clean
+	p.cutOffs, p.clean = min(p.cutOffs+1, mostCutOffs), -1 // -1, because the turn that follows has the cut-off
 	p.onPause(since, onset)
 }
 
-// onReplyEnd forgives a cut-off after some replies without one.
+// onReplyEnd forgives one cut-off after several replies without one.
 func (p *endpointer) onReplyEnd() {
 	if p.clean++; p.clean >= forgiven {
 		p.cutOffs, p.clean = max(0, p.cutOffs-1), 0

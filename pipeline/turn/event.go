@@ -10,11 +10,11 @@ type Kind string
 
 // Kinds.
 const (
-	SoundStart     Kind = "stirred"   // there is sound that may become a voice
-	SoundEnd       Kind = "calmed"    // the sound became no voice
+	SoundStart     Kind = "stirred"   // there is a sound that may become a voice
+	SoundEnd       Kind = "calmed"    // the sound did not become a voice
 	Voice          Kind = "voice"     // the caller began to speak
 	VoiceLength    Kind = "loud"      // the caller has spoken for Length, without pauses
-	Lull           Kind = "lull"      // the caller paused, for too short a time to judge why
+	Lull           Kind = "lull"      // the caller paused for too short a time to decide why
 	Silence        Kind = "silence"   // the caller fell silent
 	Key            Kind = "key"       // the caller pressed a key
 	Transcript     Kind = "heard"     // the recognizer sent a result
@@ -38,38 +38,39 @@ const (
 	Notice = "notice" // an apology, or a question whether the caller is still there
 )
 
-// An Event is what happened. The field names of its JSON are part of the turn log.
+// An Event is something that happened. The field names of its JSON are part of the turn log.
 type Event struct {
 	Kind Kind          `json:"kind"`
-	At   time.Duration `json:"at"` // when it became known
-	// From: for Voice, its onset; for Lull and Silence, the arrival of the last
-	// voiced sample; for Transcript, the start of the words, 0 if unknown.
+	At   time.Duration `json:"at"` // when the event became known
+	// From is, for Voice, its onset; for Lull and Silence, the arrival of the last voiced sample;
+	// for Transcript, the start of the words, 0 if unknown.
 	From time.Duration `json:"from,omitempty"`
 	// Until, for Transcript, is the end of the words; 0 if unknown.
 	Until  time.Duration `json:"until,omitempty"`
-	Length time.Duration `json:"for,omitempty"` // for VoiceLength
-	// Text: for Transcript and Classified, the words; for Key, the key; for
-	// SpeechStart and SpeechEnd, Reply, Filler or Notice; for Floor, Greet or "".
+	Length time.Duration `json:"for,omitempty"` // only of VoiceLength
+	// Text is, for Transcript and Classified, the words; for Key, the key; for SpeechStart and
+	// SpeechEnd, Reply, Filler or Notice; for Floor, Greet or "".
 	Text string `json:"text,omitempty"`
-	// Final, for Transcript: the text will not change. Finalized: it answers a Finalize.
+	// Final means, for Transcript, that the text will not change. Finalized means that it answers a
+	// Finalize.
 	Final     bool `json:"final,omitempty"`
 	Finalized bool `json:"finalized,omitempty"`
-	// Unanswered, for Transcript: the recognizer did not answer a Finalize in time.
+	// Unanswered means, for Transcript, that the recognizer did not answer a Finalize in time.
 	Unanswered bool `json:"unanswered,omitempty"`
-	// FinalOnly, for RecognizerOpen: the recognizer sends no text before a Finalize.
+	// FinalOnly means, for RecognizerOpen, that the recognizer sends no text before a Finalize.
 	FinalOnly bool `json:"mute,omitempty"`
-	// P: for Transcript, the recognizer's probability that the turn ended, 0 if it
-	// reports none; for Classified, the classifier's, negative after a failure.
+	// P is, for Transcript, the recognizer's probability that the turn ended, 0 if it reports none;
+	// for Classified, the classifier's probability, negative after a failure.
 	P float64 `json:"p,omitempty"`
-	// AgentText is what the agent said in the last seconds, if it speaks. Words
-	// counts the words of that speech that the caller heard.
+	// AgentText is what the agent said in the last seconds if it speaks now. Words counts the words
+	// of AgentText that the caller heard.
 	AgentText string `json:"saying,omitempty"`
 	Words     int    `json:"words,omitempty"`
-	AllHeard  bool   `json:"whole,omitempty"` // the caller heard all of that speech
-	// HasEcho reports that the line is known to return what the agent says.
+	AllHeard  bool   `json:"whole,omitempty"` // the caller heard all of AgentText
+	// HasEcho means that the line is known to echo the agent's speech.
 	HasEcho bool `json:"returns,omitempty"`
-	// Pitch and Trail, for Lull and Silence, are the eot.Prosody of the speech
-	// before it, if HasProsody.
+	// Pitch and Trail are, for Lull and Silence, the eot.Prosody of the speech before it, if
+	// HasProsody is set.
 	Pitch      float64 `json:"pitch,omitempty"`
 	Trail      float64 `json:"trail,omitempty"`
 	HasProsody bool    `json:"toned,omitempty"`
@@ -81,10 +82,10 @@ type Do string
 // Kinds of actions.
 const (
 	Finalize  Do = "finalize"  // ask the recognizer for the final text
-	Reopen    Do = "reopen"    // open another recognizer and ask that one
+	Reopen    Do = "reopen"    // open another recognizer and request the final text from it
 	Judge     Do = "judge"     // ask the classifier about Text
-	SetTimer  Do = "timer"     // send a Timer event at At; replaces the timer before
-	Speculate Do = "speculate" // prepare an answer to Text, and drop the one prepared before
+	SetTimer  Do = "timer"     // send a Timer event at At; replaces the timer set before
+	Speculate Do = "speculate" // prepare an answer to Text, and drop the answer prepared before
 	Commit    Do = "commit"    // the caller's turn ended: answer Text
 	Release   Do = "release"   // the answer may be played
 	Retract   Do = "retract"   // drop the answer: the caller continues the turn
@@ -93,35 +94,35 @@ const (
 	Pause     Do = "pause"     // pause the agent's speech
 	Resume    Do = "resume"    // continue from the last word boundary
 	Yield     Do = "yield"     // end the agent's speech
-	Note      Do = "note"      // the caller said Text over the agent's speech; it needs no answer
+	Note      Do = "note"      // record that the caller said Text during the agent's speech; it needs no answer
 	Fill      Do = "fill"      // play a filler while the answer is prepared
 	Apologize Do = "apologise" // drop the answer and apologize
 	Nudge     Do = "nudge"     // ask whether the caller is still there
-	Drop      Do = "drop"      // the sound contained no words
+	Drop      Do = "drop"      // record that the sound contained no words
 	Leave     Do = "leave"     // hang up
 )
 
 // RecognizerSilent is the reason of an apology for a recognizer that did not answer.
 const RecognizerSilent = "recognizer_silent"
 
-// An Action is what to do, and why.
+// An Action is what to do, and the reason.
 type Action struct {
 	Do     Do            `json:"do"`
 	Reason string        `json:"reason,omitempty"`
 	Text   string        `json:"text,omitempty"`
 	At     time.Duration `json:"at,omitempty"`
-	// Keys, of Commit, are the keys that the caller pressed.
+	// Keys are, for Commit, the keys that the caller pressed.
 	Keys string `json:"keys,omitempty"`
-	// Noted, of Commit: a Note had the same Text.
+	// Noted means, for Commit, that an earlier Note had the same Text.
 	Noted bool `json:"told,omitempty"`
-	// Prepared, of Commit: the last Speculate prepared the answer.
+	// Prepared means, for Commit, that the last Speculate prepared the answer.
 	Prepared bool `json:"held,omitempty"`
-	// From, of Commit, is the arrival of the caller's last voiced sample.
+	// From is, for Commit, the arrival of the caller's last voiced sample.
 	From time.Duration `json:"from,omitempty"`
-	// Usable, of Commit, is when the transcript was complete; Judged, when the
-	// classifier answered, 0 if the commit did not wait for it.
+	// Usable is, for Commit, when the transcript was complete. Judged is when the classifier
+	// answered; 0 if the commit did not wait for it.
 	Usable time.Duration `json:"usable,omitempty"`
 	Judged time.Duration `json:"judged,omitempty"`
-	// Fragments, of Commit, is the number of commits that Text is joined from.
+	// Fragments is, for Commit, the number of commits whose text Text joins.
 	Fragments int `json:"fragments,omitempty"`
 }

@@ -5,8 +5,8 @@ import "strings"
 // Greet is the text of a Floor at which the greeting is spoken.
 const Greet = "greet"
 
-// onHeld takes an event while the agent may not speak. The caller's words are kept: they
-// may need an answer.
+// onHeld handles an event while the agent may not speak. The caller's words are kept, because
+// they may need an answer.
 func (m *Machine) onHeld(e Event) []Action {
 	switch e.Kind {
 	case SoundStart, SoundEnd, Voice, VoiceLength, Lull, Silence:
@@ -30,7 +30,7 @@ func (m *Machine) onHeld(e Event) []Action {
 	return nil
 }
 
-// onFloor lets the agent greet, or answer what was said.
+// onFloor lets the agent greet, or answer what was said in the meantime.
 func (m *Machine) onFloor(e Event) []Action {
 	a, r := &m.agent, &m.recognizer
 	a.greeting, m.idleAt = a.greeting && e.Text == Greet, e.At+m.policy.Idle

@@ -9,7 +9,7 @@ func floor(e Event, text string) Event { e.Kind, e.Text = Floor, text; return e 
 
 func TestHeld(t *testing.T) {
 	for name, c := range map[string]struct {
-		silent bool // no greeting
+		silent bool // the agent has no greeting
 		events []Event
 		want   []string
 	}{

@@ -15,12 +15,12 @@ type watch struct {
 	armed      bool // a timer is set
 	due        time.Duration
 	left       bool
-	voiced     bool // the caller's voice is on
+	voiced     bool // the caller is speaking
 	greeting   bool // the answer is the greeting
 	released   bool // the answer may be played
 	paused     bool
-	speculated []string // normal words of the last one
-	specs      int      // since the last commit
+	speculated []string // normalized words of the last Speculate
+	specs      int      // number of Speculates since the last commit
 }
 
 func (w *watch) before(e Event) {
@@ -37,8 +37,7 @@ func (w *watch) before(e Event) {
 	}
 }
 
-// after takes an action and the state before it. It returns what is wrong with it; "" if
-// nothing is.
+// after checks an action against the state before it. It returns what is wrong, or "".
 func (w *watch) after(a Action, floor State) string {
 	wrong := ""
 	switch a.Do {
@@ -75,7 +74,7 @@ func (w *watch) after(a Action, floor State) string {
 	case Retract, Yield, Apologize, Nudge:
 		w.released, w.greeting, w.specs, w.paused = false, false, 0, false
 	case Finalize:
-		w.voiced = w.voiced && a.Reason != "no_more_words" // it was noise
+		w.voiced = w.voiced && a.Reason != "no_more_words" // the sound was only noise
 	case Drop:
 		w.voiced = false
 	case Leave:
@@ -85,9 +84,9 @@ func (w *watch) after(a Action, floor State) string {
 	return wrong
 }
 
-// TestInvariants sends random events. The machine must not panic. It prepares one answer at
-// a time and releases it once, not over the caller's voice. It resumes only what it paused.
-// A silent caller or a pause always has a timer or a coming speech.
+// TestInvariants sends random events. The machine must not panic. It must prepare one answer at
+// a time, release it once and not over the caller's voice, and resume only what it paused.
+// While the caller is silent or the agent is paused, a timer must be set or speech must be due.
 func TestInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := &watch{policy: DefaultPolicy(), greeting: rapid.Bool().Draw(t, "greeting")}

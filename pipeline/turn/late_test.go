@@ -16,7 +16,7 @@ func told(at, from, until time.Duration, text string) Event {
 	return Event{Kind: Transcript, At: at, From: from, Until: until, Text: text, Final: true}
 }
 
-// TestLate: late words count once, in the turn in which they were said.
+// TestLate checks that late words count once, in the turn in which they were said.
 func TestLate(t *testing.T) {
 	for name, c := range map[string]struct {
 		events []Event

@@ -29,13 +29,13 @@ type Machine struct {
 	endpointer endpointer
 	agent      agent
 
-	hearingSince time.Duration // when speech began, or words last came
+	hearingSince time.Duration // when speech began, or when words last came
 	idleAt       time.Duration // when both sides have been silent for too long
 	nudges       int
 	failures     int
 }
 
-// New returns a machine. greeting says that the agent speaks first.
+// New returns a machine. greeting means that the agent speaks first.
 func New(p Policy, greeting bool) *Machine {
 	m := &Machine{policy: p, state: Listening, idleAt: p.Idle}
 	m.recognizer.policy, m.endpointer.policy, m.agent.policy = &m.policy, &m.policy, &m.policy
@@ -152,9 +152,9 @@ func (m *Machine) onVoice(e Event) []Action {
 	return nil
 }
 
-// hear gives the caller the floor. Without new words the floor ends: a noisy line must
-// not silence the agent forever. A recognizer that sends only final text gets more time;
-// without voice, less.
+// hear gives the caller the floor. The floor ends if no new words come, because a noisy line
+// must not silence the agent forever. A recognizer that sends only final text gets more time; a
+// sound without voice gets less.
 func (m *Machine) hear(at time.Duration) Action {
 	m.state, m.hearingSince = Hearing, at
 	switch {
@@ -172,7 +172,7 @@ func (m *Machine) onSilence(e Event) []Action {
 	m.caller.onSilence(e)
 	m.endpointer.onProsody(e)
 	switch m.state {
-	case Hearing, Closing: // Closing: the wait for words had ended in the middle of the sound
+	case Hearing, Closing: // in Closing, the wait for words ended in the middle of the sound
 		return m.finalize(e.At, m.caller.lastEnd, "silence")
 	case Thinking, Speaking, Paused:
 		return m.onSoundEnd(e.At)
@@ -208,7 +208,7 @@ func (m *Machine) onTimer(e Event) []Action {
 		return m.agent.speak(Action{Do: Nudge, Reason: "idle"}, e.At)
 	case Hearing:
 		c := &m.caller
-		c.lastEnd, c.voiced, c.sound, c.lull = m.hearingSince, false, false, true // the sound was noise
+		c.lastEnd, c.voiced, c.sound, c.lull = m.hearingSince, false, false, true // the sound was only noise
 		return m.finalize(e.At, e.At, "no_more_words")
 	case Paused:
 		if backchannel(normal(m.recognizer.words())) {
@@ -220,7 +220,7 @@ func (m *Machine) onTimer(e Event) []Action {
 	return nil
 }
 
-// onKey takes a key. A key ends the agent's speech.
+// onKey handles a key. A key ends the agent's speech.
 func (m *Machine) onKey(e Event) []Action {
 	var acts []Action
 	switch m.state {
@@ -237,7 +237,7 @@ func (m *Machine) onKey(e Event) []Action {
 	c := &m.caller
 	c.onKey(e)
 	if m.state == Speaking || m.state == Paused || m.state == Thinking || c.voiced {
-		return acts // answered together with the caller's words
+		return acts // the key is answered together with the caller's words
 	}
 	c.lull, c.lastEnd = true, max(c.lastEnd, e.At)
 	m.state, m.recognizer.usable = Closing, e.At

@@ -13,8 +13,8 @@ import (
 
 const ms = time.Millisecond
 
-// play steps a machine through events and returns its actions, without timers and releases,
-// as "time do reason text". Timers that come due between events fire.
+// play steps a machine through events and returns its actions as "time do reason text", without
+// timers and releases. Timers that become due between events fire.
 func play(m *Machine, events ...Event) []string {
 	return slices.DeleteFunc(playAll(m, events...), func(s string) bool { return s == "0 release" })
 }
@@ -32,7 +32,7 @@ func playAll(m *Machine, events ...Event) []string {
 				continue
 			}
 			if a.Do == Commit {
-				a.Reason = "" // the guess's own reason
+				a.Reason = "" // the reason of the guess
 			}
 			did = append(did, strings.Join(strings.Fields(fmt.Sprintf("%d %s %s %s", a.At/ms, a.Do, a.Reason, a.Text)), " "))
 		}
@@ -67,7 +67,7 @@ func speech(kind Kind, at time.Duration, what string) Event {
 	return Event{Kind: kind, At: at, Text: what}
 }
 
-func end(at time.Duration) Event { return Event{Kind: RecognizerLost, At: at} } // harmless: lets timers fire
+func end(at time.Duration) Event { return Event{Kind: RecognizerLost, At: at} } // has no effect except that due timers fire
 
 func TestTurns(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -436,8 +436,8 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// TestPatience: callers who were cut off several times get the pauses that they make, at
-// most a second, unless their words are clearly complete.
+// TestPatience checks that callers who were cut off several times get pauses as long as their
+// own, at most a second, unless their words are clearly complete.
 func TestPatience(t *testing.T) {
 	for _, c := range []struct {
 		p       float64
@@ -486,8 +486,8 @@ func TestEventsAreJSON(t *testing.T) {
 	}
 }
 
-// Short sounds while an answer is prepared must not delay the filler and the apology
-// forever.
+// TestNoiseDoesNotPutOffTheFiller checks that short sounds while an answer is prepared do not
+// delay the filler and the apology forever.
 func TestNoiseDoesNotPutOffTheFiller(t *testing.T) {
 	events := []Event{voice(1000 * ms), silence(2000 * ms), said(2190*ms, 1000*ms, "i came home"), end(2400 * ms)}
 	for at := 3000 * ms; at < 20000*ms; at += 1500 * ms {
@@ -498,7 +498,8 @@ func TestNoiseDoesNotPutOffTheFiller(t *testing.T) {
 	}
 }
 
-// An answer that is ready under an interrupted filler is released after the filler.
+// TestReadyUnderAFiller checks that an answer that becomes ready during an interrupted filler
+// is released after the filler.
 func TestReadyUnderAFiller(t *testing.T) {
 	m := New(DefaultPolicy(), false)
 	var did []Action

@@ -5,13 +5,12 @@ import "time"
 // Policy sets the times and limits of the machine. Start from DefaultPolicy: the zero
 // value is not usable. The field names are part of the turn log.
 type Policy struct {
-	// Sustained is how long the caller must speak before the agent pauses its
-	// speech; SustainedGreeting, its first words; SustainedReadBack, digits that
-	// it reads back.
+	// Sustained is how long the caller must speak before the agent pauses its speech.
+	// SustainedGreeting applies during the agent's first words, SustainedReadBack while it reads
+	// digits back.
 	Sustained, SustainedGreeting, SustainedReadBack time.Duration
-	// Insist is the voiced sound that retracts an answer that is not audible yet
-	// or just began; Content, the voiced sound that stops any other. Words do so
-	// sooner.
+	// Insist is the duration of voiced sound that retracts an answer that is not audible yet or has
+	// just begun. Content is the duration that stops any other speech. Words do either sooner.
 	Insist, Content time.Duration
 	// Resume is how long after the caller's last sound a paused agent continues
 	// if no words were recognized.
@@ -31,25 +30,25 @@ type Policy struct {
 	Uninterruptible bool
 	// Classifier is the longest wait for the external classifier; 0 disables it.
 	Classifier time.Duration
-	// Deaf is the longest wait for the recognizer's answer after the caller's last
-	// sound; Final, if there are words already.
+	// Deaf is the longest wait for the recognizer's answer after the caller's last sound. Final
+	// replaces it if there already are words.
 	Deaf, Final time.Duration
 	// Filler is how long after the caller's last sound a filler is played.
 	Filler time.Duration
 	// GiveUp is the longest wait for an answer after the commit.
 	GiveUp time.Duration
-	// Wordless is how long the caller may keep the floor with sound that has no
-	// recognized words.
+	// Wordless is how long the caller may keep the floor with sound in which no words are
+	// recognized.
 	Wordless time.Duration
 	// Keys is the longest wait for the next key.
 	Keys time.Duration
-	// Idle is how long both sides may be silent before the agent nudges the
-	// caller. After Nudges of them it leaves.
+	// Idle is how long both sides may be silent before the agent asks whether the caller is there.
+	// After Nudges such questions the agent leaves.
 	Idle   time.Duration
 	Nudges int
 	// Failures is the number of consecutive failures after which the agent leaves.
 	Failures int
-	// Language is what the caller speaks, BCP 47.
+	// Language is the caller's language, BCP 47.
 	Language string
 }
 
@@ -80,18 +79,18 @@ func DefaultPolicy() Policy {
 const (
 	dictation   = 700 * time.Millisecond  // extra wait for dictated text
 	mostPatient = 2500 * time.Millisecond // longest wait
-	perCutOff   = 20 * time.Millisecond   // extra wait for each cut-off
+	perCutOff   = 20 * time.Millisecond   // extra wait per cut-off
 	mostCutOffs = 4
-	adapting    = 3                       // cut-offs after which the caller's own pauses count
-	forgiven    = 2                       // replies without a cut-off that forgive one
-	slowest     = 1000 * time.Millisecond // longest wait that the caller's own pauses ask for
-	shortPause  = 200 * time.Millisecond  // shortest pause that counts for the caller's mean
-	longPause   = 3 * time.Second         // longest
-	spokenOver  = 1500 * time.Millisecond // an interruption this early means a cut-off
+	adapting    = 3                       // number of cut-offs from which the caller's own pauses count
+	forgiven    = 2                       // number of replies without a cut-off that forgive one cut-off
+	slowest     = 1000 * time.Millisecond // longest wait that the caller's own pauses can cause
+	shortPause  = 200 * time.Millisecond  // shortest pause that counts for the mean of the caller's pauses
+	longPause   = 3 * time.Second         // longest pause that counts
+	spokenOver  = 1500 * time.Millisecond // an interruption within this time after the answer began counts as a cut-off
 
 	// ahead is how long before the end of a long wait the answer is prepared.
 	ahead = 600 * time.Millisecond
-	// growing is how long after a transcript grew it may still grow.
+	// growing is how long after its last change a transcript may still grow.
 	growing = 400 * time.Millisecond
 	// patientDeaf multiplies Wordless for a recognizer that sends only final text.
 	patientDeaf = 5
@@ -99,12 +98,12 @@ const (
 	returnTime = 400 * time.Millisecond
 	// grace is how long after the commit no filler is played.
 	grace = 800 * time.Millisecond
-	// earlyAnswer is how long before the end of a question a word may answer it.
+	// earlyAnswer is how long before the end of a question a word may already answer it.
 	earlyAnswer = 1500 * time.Millisecond
 )
 
-// patience returns how long after the caller's last sound the turn is committed, by the
-// probability that the caller has finished.
+// patience returns how long after the caller's last sound the turn is committed, depending on
+// the probability that the caller has finished.
 func patience(p float64) time.Duration {
 	switch {
 	case p >= 0.9:

@@ -10,23 +10,23 @@ import (
 type recognizer struct {
 	policy *Policy
 
-	text      []string      // final stretches of this turn
+	text      []string      // final text of this turn
 	partial   string        // text that may still change
-	partials  bool          // it sends text before Finalize
-	finalOnly bool          // it sends text only after Finalize
+	partials  bool          // the recognizer sends text before Finalize
+	finalOnly bool          // the recognizer sends text only after Finalize
 	until     time.Duration // end of the transcribed speech; 0 if unknown
 	usable    time.Duration // when the transcript last changed
-	eot       float64       // the recognizer's own guess that the turn ended; 0 if it makes none
+	eot       float64       // the recognizer's own probability that the turn ended; 0 if it reports none
 
-	asked     int           // unanswered Finalizes
-	abandoned int           // earlier Finalizes no longer waited for; their answers come first
-	overdue   bool          // the answer did not come in time: words may still come
+	asked     int           // number of unanswered Finalizes
+	abandoned int           // number of earlier Finalizes that are no longer waited for; their answers come first
+	overdue   bool          // the answer did not come in time, but words may still come
 	again     bool          // the recognizer failed before it transcribed a sound during the agent's speech
 	openedAt  time.Duration // when a recognizer was last opened
-	closing   time.Duration // start of the wait for the answer to Finalize
+	closing   time.Duration // when the wait for the answer to Finalize began
 	longest   time.Duration // longest voiced stretch that is not transcribed yet
 	settled   time.Duration // end of the caller's speech that was answered last
-	doneUntil time.Duration // words said before this are answered or apologized for
+	doneUntil time.Duration // words said before this time are answered or apologized for
 }
 
 func (r *recognizer) words() string {
@@ -78,8 +78,8 @@ func (r *recognizer) giveUp(at time.Duration, c *caller) {
 	r.usable, r.settled, r.doneUntil, r.overdue, r.longest = at, c.lastEnd, c.lastEnd, false, 0
 }
 
-// onFailure forgets the Finalizes that the failed recognizer will not answer. In Closing,
-// the next recognizer gets one.
+// onFailure forgets the Finalizes of the failed recognizer. In Closing, the next recognizer
+// gets one.
 func (r *recognizer) onFailure(s State) {
 	r.asked, r.abandoned, r.partial = min(r.asked, 1), 0, ""
 	if s != Closing && s != Held {
@@ -88,8 +88,8 @@ func (r *recognizer) onFailure(s State) {
 	}
 }
 
-// onOpen repeats a Finalize that the failed recognizer did not answer. The new
-// recognizer received the audio that was not transcribed.
+// onOpen repeats a Finalize that the failed recognizer did not answer. The new recognizer has
+// received the audio that was not transcribed.
 func (r *recognizer) onOpen(e Event, s State) []Action {
 	r.openedAt, r.finalOnly, r.partials = e.At, e.FinalOnly, r.partials && !e.FinalOnly
 	again := r.again && s != Hearing // in Hearing, a Finalize follows anyway when the speech ends
@@ -101,19 +101,19 @@ func (r *recognizer) onOpen(e Event, s State) []Action {
 	return []Action{{Do: Finalize, Reason: "recognizer_reopened"}}
 }
 
-// hasNothing reports whether nothing is transcribed of the caller's last speech.
+// hasNothing reports whether the caller's last speech has no transcript at all.
 func (r *recognizer) hasNothing(c *caller) bool { return r.words() == "" || r.isBehind(c) }
 
 // isBehind reports whether the transcript ends before the last stretch of speech.
 func (r *recognizer) isBehind(c *caller) bool { return r.until > 0 && r.until <= c.onset }
 
-// missesEnd reports whether the answer is overdue and the transcript ends before
+// missesEnd reports whether the answer is overdue and the transcript ends before a stretch of
 // speech that was longer than a cough.
 func (r *recognizer) missesEnd(c *caller) bool {
 	return r.overdue && r.longest >= r.policy.Insist && r.until > 0 && r.until < c.lastEnd-r.policy.Sustained
 }
 
-// ignores reports whether speech that was longer than a cough is not transcribed.
+// ignores reports whether a stretch of speech longer than a cough is not transcribed.
 func (r *recognizer) ignores(c *caller) bool {
 	return r.longest >= r.policy.Insist && (r.hasNothing(c) || r.until > 0 && r.until < c.lastEnd-r.policy.Insist)
 }
@@ -128,8 +128,8 @@ func (r *recognizer) isDone(e Event, c *caller) bool {
 	return !c.voiced && e.Finalized && r.asked == 0
 }
 
-// answerDue returns how long to wait for the answer to Finalize. A recognizer that was
-// just opened, or has nothing of the last speech, gets the full time.
+// answerDue returns how long to wait for the answer to Finalize. A recognizer that was just
+// opened, or that has no text of the last speech, gets the full time.
 func (r *recognizer) answerDue(c *caller, text string) time.Duration {
 	due := r.closing + r.policy.Deaf
 	if c.keys == "" && (text == "" || r.isBehind(c)) {
@@ -138,7 +138,8 @@ func (r *recognizer) answerDue(c *caller, text string) time.Duration {
 	return min(due, max(max(r.closing, r.openedAt)+r.policy.Final, r.usable+growing)) // the text may still grow
 }
 
-// settle marks the caller's words as answered. Words beyond the transcript may still come.
+// settle marks the caller's words as answered. Words after the end of the transcript may still
+// come.
 func (r *recognizer) settle(c *caller) {
 	to := c.lastEnd
 	if r.until > r.doneUntil {

@@ -12,7 +12,7 @@ type Opening struct {
 	Greeting bool   `json:"greeting"`
 }
 
-// An Entry is any other line: an event and the actions that followed.
+// An Entry is any other line: an event and its actions.
 type Entry struct {
 	Event   Event    `json:"event"`
 	Actions []Action `json:"actions"`

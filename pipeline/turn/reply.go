@@ -18,7 +18,7 @@ func (m *Machine) onAgent(e Event) []Action {
 		return m.agent.speak(Action{}, e.At)[1:]
 	case Hold:
 		return m.hold(e)
-	default: // Floor: the agent may speak already
+	default: // the Floor event has already come
 		return nil
 	}
 }
@@ -57,7 +57,7 @@ func (m *Machine) onAudible(e Event) []Action {
 	return append(acts, m.onLongVoice(e.At)...)
 }
 
-// retract drops an answer of which the caller heard next to nothing, and joins its text
+// retract drops an answer of which the caller heard almost nothing, and joins the answered text
 // with the caller's next words.
 func (m *Machine) retract(at time.Duration, reason string) []Action {
 	a, r := &m.agent, &m.recognizer
@@ -99,7 +99,7 @@ func (m *Machine) yield(at time.Duration, reason string) []Action {
 // onSaid ends the agent's speech. After a filler, the answer is still to come.
 func (m *Machine) onSaid(e Event) []Action {
 	var acts []Action
-	if m.state == Paused { // the pause came too late for the last frame
+	if m.state == Paused { // the pause came too late to stop the last frame
 		acts = append(acts, Action{Do: Resume, Reason: "said"})
 	}
 	acts = append(acts, m.agent.unduck("said")...)
@@ -111,8 +111,8 @@ func (m *Machine) onSaid(e Event) []Action {
 	return append(acts, m.finish(e)...)
 }
 
-// finish takes the floor from the agent, which has said everything. Words that the
-// caller said near the end of the speech may be an answer to it.
+// finish takes the floor from the agent when it has said everything. Words that the caller said
+// near the end may answer it.
 func (m *Machine) finish(e Event) []Action {
 	a, r, c := &m.agent, &m.recognizer, &m.caller
 	if e.Text == Reply {
@@ -146,11 +146,11 @@ func (m *Machine) finish(e Event) []Action {
 	return []Action{wake(m.idleAt)}
 }
 
-// onReplyFailure takes a failure of the model or the voice, before or during the speech.
+// onReplyFailure handles a failure of the model or the voice, before or during the speech.
 func (m *Machine) onReplyFailure(e Event) []Action {
 	a := &m.agent
 	if !a.pending && m.state != Speaking && m.state != Paused {
-		a.spec, a.ready = "", false // the prepared answer is lost
+		a.spec, a.ready = "", false // the prepared answer has failed
 		return nil
 	}
 	if m.caller.voiced && m.state == Thinking && a.answersCaller() && !m.policy.NoMerge {

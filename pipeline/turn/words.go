@@ -39,8 +39,8 @@ func listening() []string {
 }
 
 // echo reports whether at least the given share of words is in saying, the agent's recent
-// speech. A prefix counts for a word that was cut off, but not one of two letters: "no" is
-// not the beginning of "november".
+// speech. A prefix of a word counts, because a word may be cut off, except one of two letters:
+// "no" is not the beginning of "november".
 func echo(words []string, saying string, share float64) bool {
 	said, n := normal(saying), 0
 	for _, w := range words {

@@ -10,7 +10,7 @@ import (
 )
 
 // Replay prints the events and actions of a log. It fails at the first line at which the
-// machine acts differently.
+// machine's actions differ.
 func Replay(from io.Reader, to io.Writer) error {
 	lines := bufio.NewScanner(from)
 	lines.Buffer(nil, 1<<20)
