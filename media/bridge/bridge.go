@@ -85,7 +85,7 @@ type bridge struct {
 	ended  chan Side
 }
 
-// keyCounts belongs to the goroutine of forwardKeys.
+// keyCounts is used only by the goroutine of forwardKeys.
 type keyCounts struct{ passed, dropped int64 }
 
 func (j *bridge) forwardAudio(from Side) error {

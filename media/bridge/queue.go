@@ -32,7 +32,7 @@ type queue struct {
 	passed         atomic.Int64
 	skipped, added atomic.Int64
 
-	// The fields below belong to the clock.
+	// Only the clock uses the fields below.
 	conceal *plc.Concealer
 	started bool
 	fewest  int // fewest frames in the queue during this window

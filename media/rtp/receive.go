@@ -18,7 +18,7 @@ const maxPayload = jitter.MaxPayload
 // comfortType is the static payload type of comfort noise (RFC 3389).
 const comfortType = 13
 
-// incoming is the part of the incoming stream's state that belongs to the clock.
+// incoming is the part of the incoming stream's state that only the clock uses.
 type incoming struct {
 	params     *activeParams // current parameters
 	paramsAt   time.Duration // time at which params changed
