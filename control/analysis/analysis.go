@@ -34,7 +34,7 @@ type Calls interface {
 	SetAnalysis(ctx context.Context, callID, status string, result json.RawMessage, reason string) error
 }
 
-// UsageStore adds usage to an ended call. *store.Costs implements it.
+// UsageStore adds usage to a call that has ended. *store.Costs implements it.
 type UsageStore interface {
 	AddUsage(ctx context.Context, callID string, usage []pipeline.EngineUsage) error
 }
@@ -42,9 +42,9 @@ type UsageStore interface {
 // Analyst handles the events of ended calls by analyzing the calls.
 type Analyst struct {
 	Calls Calls
-	// Model returns the language model of an agent. The meter receives its usage.
+	// Model returns the language model of an agent. Its usage is added to meter.
 	Model func(e pipeline.Engine, meter *pipeline.UsageMeter) (pipeline.Model, error)
-	// Usage stores the usage of each try; may be nil.
+	// Usage, if not nil, stores the usage of each try.
 	Usage UsageStore
 	Log   *slog.Logger
 }
@@ -84,7 +84,7 @@ func (a *Analyst) HandleEvent(ctx context.Context, e control.Event) error {
 	return a.Calls.SetAnalysis(ctx, c.ID, Failed, nil, reason(err))
 }
 
-// addUsage stores the usage of one try.
+// addUsage stores the usage of one try to analyze a call.
 func (a *Analyst) addUsage(ctx context.Context, callID string, meter *pipeline.UsageMeter) error {
 	if a.Usage == nil {
 		return nil
@@ -145,7 +145,7 @@ func (a *Analyst) ask(ctx context.Context, p pipeline.Prompt, e pipeline.Engine,
 		return nil, fmt.Errorf("schema: %w", err)
 	}
 	var answer json.RawMessage
-	for d, err := range model.Reply(ctx, p) { // to the end, where the usage is
+	for d, err := range model.Reply(ctx, p) { // read to the end, because the usage comes last
 		if err != nil && answer == nil {
 			return nil, fmt.Errorf("model: %w", err)
 		}

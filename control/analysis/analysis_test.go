@@ -193,7 +193,7 @@ func TestPrompt(t *testing.T) {
 	}
 }
 
-// usageLog records usage by call.
+// usageLog is a UsageStore that records usage by call id.
 type usageLog map[string][]pipeline.EngineUsage
 
 func (u usageLog) AddUsage(_ context.Context, callID string, usage []pipeline.EngineUsage) error {
@@ -201,7 +201,7 @@ func (u usageLog) AddUsage(_ context.Context, callID string, usage []pipeline.En
 	return nil
 }
 
-// TestUsage: the usage of each try is stored, also if the try fails.
+// TestUsage checks that the usage of each try is stored, even if the try fails.
 func TestUsage(t *testing.T) {
 	for name, m := range map[string]*model{"report": {arguments: good}, "no report": {}} {
 		d := &memoryCalls{call: control.Call{ID: "c", Status: control.Ended}, d: definition(), lines: transcript()}

@@ -66,7 +66,7 @@ type Call struct {
 	Transcript []Line          `json:"transcript"`
 	Latency    map[string]any  `json:"latency"`
 	Usage      json.RawMessage `json:"usage"` // use of the providers during the call
-	Cost       json.RawMessage `json:"cost"`  // a pricing.Cost
+	Cost       json.RawMessage `json:"cost"`  // JSON of a pricing.Cost
 }
 
 // Line is one line of a transcript.

@@ -95,7 +95,7 @@ func (m *Metrics) CountDelivery(state string) { m.deliveries.WithLabelValues(sta
 // CountRecording counts the result of one recording.
 func (m *Metrics) CountRecording(result string) { m.recordings.WithLabelValues(result).Inc() }
 
-// CountCost adds the cost of a call, or of a part of it.
+// CountCost counts the cost of a call, or a part of the cost that was added later.
 func (m *Metrics) CountCost(c pricing.Cost) {
 	for serves, amount := range c.ByService() {
 		m.cost.WithLabelValues(serves, c.Currency).Add(amount.Units())
@@ -120,7 +120,7 @@ func (c *callCounter) HandleEvent(ctx context.Context, e control.Event) error {
 	if e.Kind != control.CallEnded {
 		return nil
 	}
-	if e.Status == control.Ended { // others cost nothing
+	if e.Status == control.Ended { // other calls cost nothing
 		cost, err := c.costs.Cost(ctx, e.CallID)
 		if err != nil {
 			return err

@@ -47,7 +47,7 @@ func Round(units float64) Amount {
 	return round(r.Num(), r.Denom(), unit)
 }
 
-// Units returns the amount in currency units, for metrics and charts.
+// Units returns the amount as a number of currency units, for metrics and charts.
 func (a Amount) Units() float64 { return float64(a) / unit }
 
 // String returns the amount as a decimal number without trailing zeros.

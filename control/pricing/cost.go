@@ -80,8 +80,8 @@ func (l *List) Cost(usage []pipeline.EngineUsage, legs []TrunkLeg) Cost {
 	return c
 }
 
-// Add adds usage to a cost. Its items from earlier keep the prices that they have. Usage is unpriced if the cost is in
-// another currency than the list.
+// Add adds usage to a cost. Items that the cost has already keep their prices. If the cost is in another currency
+// than the list, the usage is added as unpriced.
 func (l *List) Add(c *Cost, usage []pipeline.EngineUsage) {
 	for _, u := range usage {
 		rates, ok := l.find(u.Serves, u.Provider, u.Model)
@@ -95,7 +95,7 @@ func (l *List) Add(c *Cost, usage []pipeline.EngineUsage) {
 	}
 }
 
-// ByService returns the amounts by what was served: asr, llm, tts and trunk.
+// ByService returns the part of the cost of each service: "asr", "llm", "tts" and "trunk".
 func (c *Cost) ByService() map[string]Amount {
 	all := map[string]Amount{}
 	for _, item := range c.Items {

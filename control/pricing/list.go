@@ -106,7 +106,7 @@ func (r *Rates) fields() []**Amount {
 	}
 }
 
-// Prices returns all prices, those of the operator first.
+// Prices returns all prices. Those of the operator come first.
 func (l *List) Prices() []Price { return slices.Concat(l.own, l.prices) }
 
 // find returns the rates for a provider's model. Prices of the operator override built-in prices. Among several

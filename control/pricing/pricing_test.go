@@ -159,7 +159,7 @@ func TestExtendRefusesBadFiles(t *testing.T) {
 	}
 }
 
-// TestBuiltIn: the default models of the clients whose prices are public have one.
+// TestBuiltIn checks that the built-in list has a price for the default model of each provider with public prices.
 func TestBuiltIn(t *testing.T) {
 	kinds := map[string]pricing.Endpoint{}
 	for _, kind := range []string{"openai", "responses", "anthropic", "gemini", "deepgram", "assemblyai", "azure", "elevenlabs"} {

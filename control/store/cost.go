@@ -67,15 +67,15 @@ func (r *CallRow) setCost(c pricing.Cost) (err error) {
 	return err
 }
 
-// Costs changes the usage and the cost of ended calls.
+// Costs changes the usage and the cost of calls that have ended.
 type Costs struct {
 	Pool   *pgxpool.Pool
 	Prices *pricing.List
-	// Observe receives the cost that was added to a call; may be nil.
+	// Observe, if not nil, receives the cost that was added to a call.
 	Observe func(pricing.Cost)
 }
 
-// AddUsage adds usage after the end of a call, priced by the present list.
+// AddUsage adds usage to a call that has ended. The usage is charged at the current prices.
 func (k *Costs) AddUsage(ctx context.Context, callID string, usage []pipeline.EngineUsage) error {
 	if len(usage) == 0 {
 		return nil
@@ -85,7 +85,7 @@ func (k *Costs) AddUsage(ctx context.Context, callID string, usage []pipeline.En
 		var cost *pricing.Cost
 		err := tx.QueryRow(ctx, "SELECT coalesce(usage, '[]'), costs FROM calls WHERE id = $1 FOR UPDATE", callID).Scan(&before, &cost)
 		if errors.Is(err, pgx.ErrNoRows) {
-			return nil // deleted
+			return nil // the call was deleted
 		}
 		if err != nil {
 			return err
@@ -94,7 +94,7 @@ func (k *Costs) AddUsage(ctx context.Context, callID string, usage []pipeline.En
 		for _, u := range append(before, usage...) {
 			sum.Add(u)
 		}
-		if cost == nil { // of an earlier release
+		if cost == nil { // an earlier release stored the call without a cost
 			_, err = tx.Exec(ctx, "UPDATE calls SET usage = $2 WHERE id = $1", callID, sum.Total())
 			return err
 		}
@@ -108,7 +108,7 @@ func (k *Costs) AddUsage(ctx context.Context, callID string, usage []pipeline.En
 	return db.Wrap(err, "usage of call "+callID)
 }
 
-// SetLate sets usage and cost of a call that had ended before its result was known.
+// SetLate sets the usage and the cost of a call that had ended before its result was known.
 func (k *Costs) SetLate(ctx context.Context, tx pgx.Tx, callID string, f control.CallResult) error {
 	cost, err := endCost(ctx, tx, k.Prices, callID, &f)
 	if err != nil {
@@ -118,7 +118,7 @@ func (k *Costs) SetLate(ctx context.Context, tx pgx.Tx, callID string, f control
 	return db.Wrap(err, "cost of call "+callID)
 }
 
-// Cost returns the cost of a call; the zero Cost if it has none.
+// Cost returns the cost of a call, or the zero Cost if the call has none.
 func (k *Costs) Cost(ctx context.Context, callID string) (pricing.Cost, error) {
 	var cost *pricing.Cost
 	err := k.Pool.QueryRow(ctx, "SELECT costs FROM calls WHERE id = $1", callID).Scan(&cost)

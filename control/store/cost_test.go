@@ -136,7 +136,8 @@ func TestCostOfWebCall(t *testing.T) {
 	}
 }
 
-// TestAddUsage: the analysis of a call adds to its usage and cost; retries are summed.
+// TestAddUsage checks that the analysis of a call adds to the usage and cost of the call, and that several tries are
+// summed.
 func TestAddUsage(t *testing.T) {
 	b := newFixture(t, 10, 100, "a")
 	b.store.Prices = prices(t)

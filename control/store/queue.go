@@ -95,7 +95,7 @@ UPDATE attempts SET state = 'claimed', owner = $1, home = $2, epoch = epoch + 1,
 FROM pick WHERE attempts.id = pick.id
 RETURNING attempts.id, attempts.call_id, attempts.owner, attempts.epoch`
 
-// claimTries limits how often a claim is repeated when other nodes used up the locked subgroups.
+// claimTries limits how often a claim is repeated if other nodes have taken the channels of the locked subgroups.
 const claimTries = 3
 
 // Claim implements control.Queue. If it returns claims and an error, the claims are valid; the other leases expire.
