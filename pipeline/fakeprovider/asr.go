@@ -176,6 +176,7 @@ func (s *Server) recognize(w http.ResponseWriter, r *http.Request, l *asrSession
 func (s *Server) run(
 	ctx context.Context, cancel context.CancelFunc, l *asrSession, out writer, read func() (int, []byte, error),
 ) (written chan struct{}) {
+	defer func() { s.receive(Received{Sound: l.upTo()}) }()
 	l.due = make(chan result, 256)
 	if l.rate > 0 {
 		l.decoder = tone.NewDecoder(l.rate)

@@ -83,7 +83,7 @@ func (s *Server) synthesize(w http.ResponseWriter, r *http.Request) {
 	out := http.NewResponseController(w)
 	w.Header().Set("Content-Type", "application/octet-stream")
 	v := &ttsSession{
-		script: s.script, fault: f, rate: rate, encoding: encoding, cut: func() { f.cut(w) },
+		server: s, script: s.script, fault: f, rate: rate, encoding: encoding, cut: func() { f.cut(w) },
 		garble: func() { _, _ = w.Write([]byte("{garbled")) },
 		send: func(word spokenWord) error {
 			_, _ = w.Write(word.sound)

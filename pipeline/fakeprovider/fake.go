@@ -120,8 +120,34 @@ type Server struct {
 	listen net.Listener
 	wg     sync.WaitGroup
 
-	mu    sync.Mutex
-	count map[Provider]int
+	mu       sync.Mutex
+	count    map[Provider]int
+	received Received
+}
+
+// Received is what clients sent to the providers, in the units that providers charge for.
+type Received struct {
+	Sound      time.Duration // of recognizers whose connection has ended
+	Characters int           // of text for voices that is not blank
+	// Tokens of finished answers; CachedTokens are part of PromptTokens.
+	PromptTokens, CachedTokens, CompletionTokens int
+}
+
+// Received returns the sums of all requests so far.
+func (s *Server) Received() Received {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.received
+}
+
+func (s *Server) receive(r Received) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.received.Sound += r.Sound
+	s.received.Characters += r.Characters
+	s.received.PromptTokens += r.PromptTokens
+	s.received.CachedTokens += r.CachedTokens
+	s.received.CompletionTokens += r.CompletionTokens
 }
 
 // Start serves the providers on addr, such as "127.0.0.1:0".

@@ -117,7 +117,9 @@ func (s *Server) generate(w http.ResponseWriter, r *http.Request, f Fault, q que
 	if name != "" {
 		to.call(fmt.Sprintf("call_%d", len(q.messages)), name, args)
 	}
-	to.end(finish, usage{countWords(q.messages), len(strings.Fields(text + " " + args)), q.cached()})
+	u := usage{countWords(q.messages), len(strings.Fields(text + " " + args)), q.cached()}
+	to.end(finish, u)
+	s.receive(Received{PromptTokens: u.prompt, CachedTokens: u.cached, CompletionTokens: u.completion})
 	_ = out.Flush() // the end of the response follows separately, as from real servers
 }
 

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/gorilla/websocket"
 
@@ -18,6 +19,7 @@ import (
 
 // A ttsSession is one utterance of a voice, sent word by word.
 type ttsSession struct {
+	server   *Server
 	script   Script
 	rate     int
 	fault    Fault
@@ -40,6 +42,9 @@ type spokenWord struct {
 
 // say speaks text. It returns false if the connection is to be closed.
 func (v *ttsSession) say(ctx context.Context, text string) bool {
+	if strings.TrimSpace(text) != "" {
+		v.server.receive(Received{Characters: utf8.RuneCountInString(text)})
+	}
 	for word := range strings.FieldsSeq(text) {
 		if v.fault == HalfOpen && v.words > 1 {
 			<-ctx.Done() // until the server closes
@@ -127,7 +132,7 @@ func (s *Server) voice(w http.ResponseWriter, r *http.Request) (v *ttsSession, c
 		return nil, nil, nil // Upgrade has responded
 	}
 	return &ttsSession{
-		script: s.script, fault: f, cut: func() { f.end(conn.NetConn()) },
+		server: s, script: s.script, fault: f, cut: func() { f.end(conn.NetConn()) },
 		garble: func() { _ = conn.WriteMessage(websocket.TextMessage, []byte("{garbled")) },
 	}, conn, done
 }
