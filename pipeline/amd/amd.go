@@ -35,12 +35,12 @@ func (p Party) AnsweredBy() string {
 	}
 }
 
-// A Verdict is the current decision and its reason.
+// A Verdict is the decision so far and its reason.
 type Verdict struct {
 	Party      Party
 	Confidence float64       // 0 to 1
-	Evidence   string        // "short_greeting", "phrase: after the tone", "beep", …
-	Elapsed    time.Duration // since the answer: amd_ms
+	Evidence   string        // such as "short_greeting", "phrase: after the tone" or "beep"
+	Elapsed    time.Duration // time since the answer; amd_ms of a call
 }
 
 // A Kind is the kind of an event.
@@ -53,7 +53,7 @@ const (
 	Transcript             // Text is the whole transcript so far
 	Tone                   // Signal was detected and ended at From
 	Opinion                // a model decided for Party with Confidence
-	Timer                  // the time requested by a Wake
+	Timer                  // the time that a Wake requested has come
 )
 
 // An Event is an observation. At is the time of detection and From that of the occurrence,
@@ -73,27 +73,27 @@ type ActionKind uint8
 // Kinds of actions.
 const (
 	Wake   ActionKind = iota // send a Timer at At
-	Decide                   // the verdict changed
+	Decide                   // the verdict has changed
 	Speak                    // the agent may speak: greet a human, leave a message, or answer a machine
-	Yield                    // the agent must stop: it greeted a machine as a human
+	Yield                    // the agent must stop, because it greeted a machine as a human
 )
 
 // An Action is a step for the caller of the machine.
 type Action struct {
 	Do      ActionKind
-	At      time.Duration // of a Wake
-	Verdict Verdict       // of the others
+	At      time.Duration // only of a Wake
+	Verdict Verdict       // only of the other kinds
 }
 
-// Times.
+// Limits of times and durations.
 const (
 	shortGreeting = 1800 * time.Millisecond // longest first words of a person
-	humanSilence  = 350 * time.Millisecond  // silence of a person after them
+	humanSilence  = 350 * time.Millisecond  // silence of a person after the first words
 	longSilence   = 550 * time.Millisecond  // silence of a person after more words
-	longGreeting  = 6 * time.Second         // speech; longer ones are machines
-	machineOver   = 2 * time.Second         // silence after which no beep follows
-	menuOver      = time.Second             // silence of a menu waiting for input
-	noSpeech      = 1500 * time.Millisecond // silence after the answer
+	longGreeting  = 6 * time.Second         // longest speech of a person; longer speech is a machine's
+	machineOver   = 2 * time.Second         // silence of a machine after which no beep follows
+	menuOver      = time.Second             // silence of a menu that waits for input
+	noSpeech      = 1500 * time.Millisecond // silence from the answer on without any speech
 	giveUp        = 20 * time.Second        // maximum time to a verdict
 	overdue       = time.Minute             // maximum time to the end of a machine's greeting
 )
@@ -110,7 +110,7 @@ type Machine struct {
 	hasSpeech   bool // speech has occurred
 	afterBeep   bool // a beep followed the last speech
 	hasWords    bool // words were recognized
-	maySpeak    bool // the agent may speak: the last action said so, and none has stopped it since
+	maySpeak    bool // the agent may speak: the last action allowed it, and none has stopped the agent since
 	started     bool
 }
 
@@ -146,7 +146,7 @@ func (m *Machine) Step(e Event) []Action {
 	case Tone:
 		acts = m.tone(acts, e)
 	case Opinion:
-		if e.Party != Unknown && e.Confidence > 0 { // otherwise the model did not decide
+		if e.Party != Unknown && e.Confidence > 0 { // the model made no decision
 			acts = m.decide(acts, e.At, e.Party, min(e.Confidence, 0.94), "model")
 		}
 	case Timer:
@@ -190,8 +190,8 @@ func (m *Machine) timing(acts []Action, now time.Duration) []Action {
 // noSpeechEvidence is the evidence of a call without speech.
 const noSpeechEvidence = "no_speech"
 
-// onLateSpeech decides for a person if few words and silence follow the agent's speech.
-// More words prove nothing, as they answer the agent.
+// onLateSpeech decides for a person if few words and then silence follow the agent's speech.
+// More words prove nothing, because they answer the agent.
 func (m *Machine) onLateSpeech(acts []Action, now, said, still time.Duration) []Action {
 	if said > shortGreeting || still < humanSilence {
 		return acts
@@ -199,7 +199,7 @@ func (m *Machine) onLateSpeech(acts []Action, now, said, still time.Duration) []
 	return m.decide(acts, now, Human, 0.8, "short_greeting")
 }
 
-// guess decides by time alone: by the amount of speech and the silence after it, which is
+// guess decides by time alone: by the amount of speech, and by the silence after it, which is
 // negative during speech.
 func (m *Machine) guess(acts []Action, now, said, still time.Duration) []Action {
 	switch {
@@ -237,8 +237,8 @@ func (m *Machine) isWaiting(still time.Duration) bool {
 	}
 }
 
-// isOverdue reports whether the end of the party's speech has been awaited long enough. It
-// covers voices too faint to detect. After a tone there is no party.
+// isOverdue reports whether the end of the party's speech has been awaited for too long. This
+// covers voices too faint to detect. After a tone nobody is on the line.
 func (m *Machine) isOverdue(now time.Duration) bool {
 	if m.verdict.Party == Fax || m.verdict.Party == Unknown && m.verdict.Confidence > 0.9 {
 		return false
@@ -255,8 +255,8 @@ func (m *Machine) speak(acts []Action) []Action {
 	return append(acts, Action{Do: Speak, Verdict: m.verdict})
 }
 
-// decide accepts a verdict more confident than the last. If the agent greeted a machine as
-// a human, it must yield, unless its beep has sounded.
+// decide accepts a verdict if it is more confident than the last one. An agent that greeted a
+// machine as a human must yield, unless the beep has sounded.
 func (m *Machine) decide(acts []Action, now time.Duration, p Party, confidence float64, evidence string) []Action {
 	if m.decided && confidence <= m.verdict.Confidence {
 		return acts

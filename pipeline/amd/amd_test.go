@@ -81,7 +81,7 @@ func TestMachine(t *testing.T) {
 	} {
 		did, m := play(c.events)
 		if name == "a dead number" {
-			did = did[:1] // no party to speak to
+			did = did[:1] // nobody to speak to
 			c.want = "unknown 1s"
 		}
 		if got := strings.Join(did, ", "); got != c.want || m.Verdict().Evidence != c.evidence {
@@ -152,8 +152,8 @@ func TestAnything(t *testing.T) {
 	})
 }
 
-// line returns audio: "t 1000 200" is a tone of 1000 Hz for 200 ms, "s 100" silence, "n
-// 500" noise, "b 480 620 250" two tones.
+// line returns audio: "t 1000 200" is a tone of 1000 Hz for 200 ms, "s 100" 100 ms of silence,
+// "n 500" noise, and "b 480 620 250" two tones at once.
 func line(rate int, script string, hiss float64) []int16 {
 	var pcm []int16
 	rnd := rand.New(rand.NewPCG(1, 2))
@@ -190,7 +190,7 @@ func TestBank(t *testing.T) {
 	words, _ := tone.Encode(8000, "hello there this is a word or two")
 	for name, c := range map[string]struct {
 		script string
-		want   string // signals and their end in ms
+		want   string // signals and their ends in ms
 	}{
 		"beep":              {"s 500, t 1000 200, s 300", "beep@700"},
 		"low long beep":     {"n 400, t 440 1200, s 300", "beep@1600"},

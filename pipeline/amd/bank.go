@@ -40,15 +40,15 @@ func (s Signal) String() string {
 
 const (
 	audible       = -45.0 // dBFS; quieter input has no tone
-	minShare      = 0.8   // of a frame's power that a tone must hold
-	maxDrift      = 0.02  // relative frequency change within a tone
-	minBeepFreq   = 350.0 // Hz of a beep
+	minShare      = 0.8   // least share of a frame's power in a tone
+	maxDrift      = 0.02  // largest relative change of frequency within a tone
+	minBeepFreq   = 350.0 // lowest frequency of a beep in Hz
 	maxBeepFreq   = 2300.0
-	minBeep       = 6  // frames of a beep: 120 ms
-	maxBeep       = 75 // frames: 1500 ms
+	minBeep       = 6  // shortest beep in frames: 120 ms
+	maxBeep       = 75 // longest beep in frames: 1500 ms
 	endSilence    = 2  // frames of silence that end a tone
-	minDrop       = 15 // dB by which the level must fall to be silence
-	minAnswerTone = 30 // frames of 2100 Hz that suffice: 600 ms
+	minDrop       = 15 // drop of the level in dB that counts as silence
+	minAnswerTone = 30 // frames of 2100 Hz that are enough: 600 ms
 )
 
 // A Bank detects tones in one stream. The zero value is ready to use. It is for one
@@ -57,12 +57,12 @@ type Bank struct {
 	freq     float64 // mean frequency of the current tone
 	level    float64 // dBFS of the current tone
 	frames   int     // duration of the tone
-	quiet    int     // frames of silence after it
+	quiet    int     // frames of silence after the tone
 	reported bool
-	gap      bool // one frame of the tone was disturbed
-	sit      int  // special information tones received in order, of three
-	bursts   int  // of busy tone
-	dual     int  // frames of the current burst
+	gap      bool // the previous frame of the tone was disturbed
+	sit      int  // number of special information tones received in order, of three
+	bursts   int  // number of bursts of busy tone
+	dual     int  // frames of the current burst of two tones
 }
 
 // Frame takes the next frame of 160 or 320 samples and returns the signal that it
@@ -84,7 +84,7 @@ func (b *Bank) Frame(f media.Frame) (s Signal, back time.Duration) {
 	case !tonal && b.frames > 0 && level < b.level-minDrop:
 		return b.silence()
 	case !tonal && b.frames > 0 && !b.gap && b.quiet == 0:
-		b.gap = true // the frame in which the tone ends
+		b.gap = true // the tone ends in this frame
 		return NoSignal, 0
 	default:
 		b.onNextSound()

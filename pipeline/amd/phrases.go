@@ -2,8 +2,8 @@ package amd
 
 import "strings"
 
-// matchPhrase returns the party whose phrase occurs in text. Screening comes first: it
-// asks for a name as a machine asks for a message.
+// matchPhrase returns the party whose phrase occurs in text. Screening assistants come first,
+// because they ask for a name as a machine asks for a message.
 func matchPhrase(text string) (Party, string) {
 	text = normalize(text)
 	for _, p := range []Party{Screening, IVR, Voicemail} {

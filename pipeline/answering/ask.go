@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	askTime           = 3 * time.Second  // for the opinion of a model
-	composeTime       = 10 * time.Second // for a message
-	opinionConfidence = 0.9              // confidence of a model's opinion
+	askTime           = 3 * time.Second  // time limit of a model's opinion
+	composeTime       = 10 * time.Second // time limit of a message
+	opinionConfidence = 0.9              // confidence of a model's opinion, 0 to 1
 	maxMessage        = 1500             // bytes of a message
 )
 
-// Opinion asks a model who is speaking in text. name is the provider's model name. The
-// result is an event for the machine; its confidence is 0 if the model does not decide.
+// Opinion asks a model who speaks in text. name is the provider's model name. The result is an
+// event for the machine; its confidence is 0 if the model does not decide.
 func Opinion(ctx context.Context, m pipeline.Model, name, text string) amd.Event {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
@@ -50,7 +50,7 @@ func word(p amd.Party) string {
 	return p.AnsweredBy()
 }
 
-// Compose asks a model for the voicemail message.
+// Compose asks a model to write the voicemail message.
 func Compose(ctx context.Context, m pipeline.Model, name, instructions string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, composeTime)
 	defer cancel()
@@ -62,7 +62,7 @@ func Compose(ctx context.Context, m pipeline.Model, name, instructions string) (
 	}, maxMessage)
 }
 
-// collect returns the text of an answer, cut at most bytes or where the model's limit is.
+// collect returns the text of an answer, cut after most bytes or at the model's limit.
 func collect(ctx context.Context, m pipeline.Model, p pipeline.Prompt, most int) (string, error) {
 	var text strings.Builder
 	for d, err := range m.Reply(ctx, p) {

@@ -20,7 +20,7 @@ const (
 	Answer                     // the agent may speak: it answers what was said
 	Hold                       // the agent must be silent
 	Prepare                    // a message may soon be needed
-	Message                    // leave the message now, restarting it if one is being left
+	Message                    // leave the message now, or begin it again if it is being left
 	Ask                        // ask a model about Text
 	Leave                      // hang up with Reason
 )
@@ -33,33 +33,33 @@ type Command struct {
 }
 
 const (
-	sure = 0.8 // confidence that is acted on at once
-	// doubtTime is the time after the answer in which a party believed human may still
-	// turn out to be a machine.
+	sure = 0.8 // confidence at which a verdict takes effect at once
+	// doubtTime is the time after the answer during which a party taken for human may still turn
+	// out to be a machine.
 	doubtTime = 20 * time.Second
-	// maxReplies is the number of agent turns after which the party is certainly human.
+	// maxReplies is the number of agent turns after which the party certainly is human.
 	maxReplies = 2
-	// overlap is how early before the end of the agent's first turn people begin to reply.
+	// overlap is how long before the end of the agent's first turn people begin to reply.
 	overlap = 500 * time.Millisecond
-	// reaction is the time after the agent's first sound in which new speech is not a
-	// reply: machines resume after pauses.
+	// reaction is the time after the agent's first sound during which new speech is not a reply,
+	// because machines resume after pauses.
 	reaction = 600 * time.Millisecond
 )
 
 // A Monitor handles one call. It belongs to one goroutine.
 type Monitor struct {
 	policy      pipeline.Voicemail
-	mayAsk      bool // a model may be asked
+	mayAsk      bool // a model may still be asked
 	machine     amd.Machine
 	wakes       []time.Duration
 	finals      string
 	partial     string
-	taken       int           // bytes of finals already taken
+	taken       int           // bytes of final text that were already taken
 	speechFrom  time.Duration // start of the current or last speech
 	firstEnd    time.Duration // end of the agent's first turn; 0 if none
 	firstStart  time.Duration // start of the agent's first sound; 0 if none
-	replied     bool          // the party spoke after it, as if in reply
-	answers     int           // agent turns played to the end
+	replied     bool          // the party spoke after the agent's first turn, as if in reply
+	answers     int           // number of agent turns played to the end
 	agentSpeaks bool          // the agent may speak
 	ready       bool          // a message was requested
 	stage       stage
@@ -70,12 +70,12 @@ type stage uint8
 
 const (
 	none    stage = iota
-	begun         // being left; a beep may follow
-	beeped        // being left after the beep
+	begun         // the message is being left; a beep may follow
+	beeped        // the message is being left after the beep
 	leaving       // the agent hangs up
 )
 
-// New returns a monitor for a call answered now. asks allows it to ask a model.
+// New returns a monitor for a call that is answered now. asks allows it to ask a model.
 func New(policy pipeline.Voicemail, asks bool) *Monitor {
 	return &Monitor{policy: policy, mayAsk: asks}
 }
@@ -103,7 +103,7 @@ func (w *Monitor) OnTranscript(at time.Duration, text string, final bool) []Comm
 		w.finals, w.partial = strings.TrimSpace(w.finals+" "+text), ""
 	}
 	if w.firstEnd > 0 && w.speechFrom > w.firstEnd-overlap || w.isHuman() && w.isReply() {
-		return nil // a reply to the agent: people may talk about voicemail
+		return nil // words in reply to the agent do not count, because people may talk about voicemail
 	}
 	return w.Step(amd.Event{Kind: amd.Transcript, At: at, Text: w.text()})
 }
@@ -202,7 +202,7 @@ func dropUntil(wakes []time.Duration, upTo time.Duration) []time.Duration {
 // onVerdict acts on a verdict before the party has finished speaking.
 func (w *Monitor) onVerdict(v amd.Verdict) []Command {
 	switch {
-	case v.Party == amd.Fax, v.Party == amd.Unknown && v.Confidence >= sure: // no party to talk to
+	case v.Party == amd.Fax, v.Party == amd.Unknown && v.Confidence >= sure: // nobody to talk to
 		return []Command{w.hangUp(pipeline.AgentHungUp)}
 	case v.Party == amd.IVR && w.policy != pipeline.VoicemailContinue:
 		return []Command{w.hangUp(pipeline.IVRReached)}
@@ -213,13 +213,13 @@ func (w *Monitor) onVerdict(v amd.Verdict) []Command {
 	}
 }
 
-// prepare prepares for the verdict that may follow an unsure one. text is the transcript
-// so far.
+// prepare prepares for the verdict that may follow an uncertain one. text is the transcript so
+// far.
 func (w *Monitor) prepare(v amd.Verdict, text string) []Command {
 	var orders []Command
 	unsure := v.Confidence < sure && text != ""
 	if w.policy == pipeline.VoicemailLeave && !w.ready && (v.Party == amd.Voicemail || unsure) {
-		w.ready = true // the beep may be the only further sign, and the message is due then
+		w.ready = true // the beep may be the only further sign, and then the message is due
 		orders = append(orders, Command{Do: Prepare})
 	}
 	if w.mayAsk && unsure {

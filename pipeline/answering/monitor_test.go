@@ -34,7 +34,7 @@ func play(w *Monitor, events ...any) (orders []Command) {
 		case words:
 			timers(e.at)
 			take(w.OnTranscript(e.at, e.text, true))
-		case time.Duration: // the agent's turn was played
+		case time.Duration: // the agent's turn was played to the end
 			timers(e)
 			w.OnAgentEnd(e)
 		case begins:
@@ -127,8 +127,8 @@ func TestTake(t *testing.T) {
 	}
 }
 
-// TestAnything checks for random events that the agent eventually may speak unless it hung
-// up, that this is not repeated, and that no command follows the end.
+// TestAnything checks, for random events, that the agent may finally speak unless it hung up,
+// that permission is given only once, and that no command follows the end.
 func TestAnything(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		policy := rapid.SampledFrom([]pipeline.Voicemail{pipeline.VoicemailHangup, pipeline.VoicemailLeave, pipeline.VoicemailContinue}).Draw(t, "policy")
@@ -172,7 +172,7 @@ func TestAnything(t *testing.T) {
 	})
 }
 
-// says is a model that returns a text or fails.
+// says is a model that returns a text, or fails.
 type says string
 
 func (s says) Reply(context.Context, pipeline.Prompt) iter.Seq2[pipeline.Delta, error] {

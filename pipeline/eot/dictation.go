@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// Number of digits of a complete number, by the question; numbers of unknown kind are
-// complete from phoneDigits on.
+// Digits of a complete number, depending on the question. A number of unknown kind is complete
+// from phoneDigits on.
 const (
 	phoneDigits = 10
 	codeDigits  = 4
@@ -21,7 +21,7 @@ func (p Pause) guessDictation(words []string, lex lexicon, want Expectation) (g 
 	switch {
 	case (sign || hasAtWord(words, lex)) && hasDomain(words, lex):
 		return Guess{P: 0.85, Reason: "address_complete", Dictation: true}, true
-	case sign, want == Dictation && hasAtWord(words, lex): // in other contexts "at" is an ordinary word
+	case sign, want == Dictation && hasAtWord(words, lex): // outside dictation "at" is an ordinary word
 		return Guess{P: 0.15, Reason: "address_open", Dictation: true}, true
 	}
 	switch {
@@ -101,8 +101,7 @@ func expectedDigits(asked string) int {
 	return phoneDigits
 }
 
-// hasAtWord reports whether a spoken address contains its at sign after some word.
-// before it.
+// hasAtWord reports whether a spoken address contains its at sign, after at least one word.
 func hasAtWord(words []string, lex lexicon) bool {
 	for i, w := range words {
 		if i > 0 && has("at arroba arobase собака", w) && has(lex.spelling, w) {

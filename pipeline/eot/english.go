@@ -6,17 +6,17 @@ import (
 	"github.com/parley-voice/parley/pipeline/eot/model"
 )
 
-// The log odds of the English model become a probability around threshold, where it best
-// separates complete from open sentences. It is low because most people who could end at a
-// point go on. 400 ms cost nothing while an answer is prepared, so the probability is at
-// most maxModelP.
+// The log odds of the English model become a probability around threshold, which best separates
+// complete from open sentences. The threshold is low, because most people who could end at a
+// point continue. The probability is at most maxModelP, because waiting 400 ms costs nothing
+// while an answer is prepared.
 const (
 	threshold = -3.1
 	steepness = 3
 	maxModelP = 0.8
 )
 
-// Words that open a phrase, by how reliably the model knows them.
+// Words that open a phrase. The model is more reliable about the strict ones.
 const (
 	strictOpeners = "a an the and or but because if while although unless until of into onto between during against toward without my your our their its every as"
 	looseOpeners  = "know think guess believe why how what more like need get make put let tell give send think say said"

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// pauses are sentences outside the training data, with pauses within a clause (/) and at
+// pauses returns sentences outside the training data, with pauses within a clause (/) and at
 // possible ends (|).
 func pauses(t *testing.T, file string) (inside, after, ends []string) {
 	t.Helper()

@@ -29,8 +29,8 @@ type Prosody struct {
 
 // A Guess is the probability that the caller has finished, and the reason.
 type Guess struct {
-	P         float64 // 0 to 1
-	Reason    string  // "sentence_ended", "clause_complete", "unfinished", …
+	P         float64 // probability from 0 to 1
+	Reason    string  // such as "sentence_ended", "clause_complete" or "unfinished"
 	Dictation bool    // the caller dictates digits, a spelling or an address
 }
 
@@ -69,8 +69,8 @@ func (p Pause) Guess() Guess {
 	return g
 }
 
-// minShiftUp is the probability below which prosody never raises it: no turn ends with
-// "because".
+// minShiftUp is the probability below which prosody never raises it, because no turn ends with
+// a word like "because".
 const minShiftUp = 0.3
 
 // minCertain is the probability from which prosody has no effect.
@@ -157,8 +157,8 @@ func isUnfinished(words []string, lex lexicon) bool {
 	return opened || has(lex.open, last) && !closesHere(words, lex) || endsLike(last, lex.hanging)
 }
 
-// closesHere reports whether a last word that usually opens a phrase closes it here:
-// "check that" but not "i think that", "go on" but not "the book is on", "more than i do".
+// closesHere reports whether a last word that usually opens a phrase closes it here, as in
+// "check that" but not "i think that", "go on" but not "the book is on", or "more than i do".
 func closesHere(words []string, lex lexicon) bool {
 	n := len(words)
 	if n < 3 {
@@ -183,8 +183,8 @@ func isClause(words []string, lex lexicon) bool {
 	return len(words) >= 4 || len(words) == 3 && hasAny(words[:2], lex.subjects)
 }
 
-// shift adjusts p by prosody: falling pitch and fading energy indicate an end, rising or
-// level pitch the opposite. The weights are chosen, not fitted, and change p by at most
+// shift adjusts p by prosody: falling pitch and fading energy indicate an end, rising or level
+// pitch the opposite. The weights are estimates, not fitted to data, and change p by at most
 // maxShift in log odds.
 func (s Prosody) shift(p float64) float64 {
 	if !s.Known || math.IsNaN(s.Fall) || math.IsNaN(s.Trail) || p == 0 {

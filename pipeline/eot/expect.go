@@ -7,14 +7,14 @@ type Expectation uint8
 
 // Expectations.
 const (
-	Anything     Expectation = iota // no question
+	Anything     Expectation = iota // the agent did not ask
 	YesNo                           // yes or no
 	Choice                          // one of several options
 	OpenQuestion                    // an open question: more than one word
 	Dictation                       // a number, an address, a spelled name
 )
 
-// stateWords are the English words that ask whether something is so, not for it.
+// stateWords are the English words that begin a question whether something is so.
 const stateWords = "is are was were do does did have has isn't aren't"
 
 // Expect returns the kind of answer that the agent's last words ask for.

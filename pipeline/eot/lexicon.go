@@ -3,14 +3,14 @@ package eot
 // A lexicon holds the end-of-turn cues of a language: space-separated words or
 // bar-separated phrases, in lower case.
 type lexicon struct {
-	open      string // words that do not end a sentence
+	open      string // words with which a sentence does not end
 	fillers   string // hesitation sounds
-	pointers  string // open words that close a clause after a word of governs
+	pointers  string // words of open that close a clause after a word of governs
 	governs   string
-	particles string // open words that close a clause after a word of moves
+	particles string // words of open that close a clause after a word of moves
 	moves     string
-	compares  string // words after which a subject and an open word close a clause
-	openers   string // fillers when they stand alone
+	compares  string // words after which a subject and a word of open close a clause
+	openers   string // words that are fillers when they stand alone
 	closers   string // phrases that close a turn
 	yes       string // answers to a yes-or-no question, affirmative or negative
 	subjects  string // pronouns that are subjects
@@ -20,12 +20,12 @@ type lexicon struct {
 	asking    string // words that ask for more than yes or no
 	deciding  string // words that begin a yes-or-no question
 	numbers   string // subjects of dictation in questions
-	confirms  string // ask to confirm a dictation
-	or        string // separates options
+	confirms  string // words that ask to confirm a dictation
+	or        string // word that separates options
 	hinges    string // words that open a subordinate clause
-	endings   string // of finite verbs at the end of a sentence, in languages that place them there
+	endings   string // endings of finite verbs, in languages that place them at the end of a sentence
 	hanging   string // endings of words that require another word
-	hasModel  bool   // a model decides the rest
+	hasModel  bool   // the fitted model decides what the lists leave open
 }
 
 // lexiconFor returns the lexicon of a language (BCP 47): English if the language is empty,

@@ -19,8 +19,8 @@ import (
 // UnknownModel is a model that each fake recognizer refuses as its original does.
 const UnknownModel = "unknown"
 
-// A recognizer implements the wire protocol of a provider. Messages are a string (text),
-// bytes (binary) or anything else (JSON).
+// A recognizer implements the wire protocol of a provider. A message is a string (sent as
+// text), bytes (sent as binary) or any other value (sent as JSON).
 type recognizer interface {
 	// hello returns the first message, or nil.
 	hello() any
@@ -28,21 +28,21 @@ type recognizer interface {
 	read(kind int, b []byte) (sound []byte, do request)
 	// partial returns a message with the interim transcript, or nil.
 	partial(u transcript) any
-	// final returns the responses to a finalize request: at once, and after the lag.
+	// final returns the responses to a Finalize: those sent at once, and those sent after the lag.
 	final(u transcript) (now, due []any)
-	// endpoint returns the messages at the end of a turn that the provider detects itself.
+	// endpoint returns the messages for the end of a turn that the provider detected by itself.
 	endpoint(u transcript) []any
-	// extra returns further messages that are due, such as signs of life. It is called
-	// after each message that is no request.
+	// extra returns further messages that are due, such as signs of life. It is called after each
+	// message that is not a request.
 	extra(u transcript) []any
 	// bye returns the messages before the connection is closed at the client's request.
 	bye(u transcript) []any
-	// refusal returns the messages and the close code that refuse the request so far; the
-	// code 0 means that it is accepted.
+	// refusal returns the messages and the close code with which the provider refuses the request
+	// so far; code 0 means that it accepts.
 	refusal() (messages []any, code int)
 }
 
-// A plain recognizer has nothing optional.
+// A plain recognizer implements none of the optional methods.
 type plain struct{}
 
 func (plain) hello() any                { return nil }
@@ -56,7 +56,7 @@ type request int
 
 const (
 	listen request = iota
-	finish         // finalize
+	finish         // a Finalize
 	leave
 	nonsense
 )
@@ -66,8 +66,8 @@ type transcript struct {
 	words      []tone.Word
 	texts      string
 	start, end time.Duration
-	upTo       time.Duration // audio position
-	last       time.Duration // end of the last word, also of earlier results
+	upTo       time.Duration // position in the audio
+	last       time.Duration // end of the last word, including words of earlier results
 	turn       int           // number of earlier final results
 }
 
@@ -79,13 +79,13 @@ type asrSession struct {
 	fault       Fault
 	mulaw       bool
 	rate        int
-	silence     time.Duration // after which the provider ends the turn; 0 means never
-	idle        time.Duration // without a message, after which it ends the connection; 0 means never
+	silence     time.Duration // silence after which the provider ends the turn; 0 means never
+	idle        time.Duration // time without a message after which the provider ends the connection; 0 means never
 	decoder     *tone.Decoder
-	words       []tone.Word // since the last final result
+	words       []tone.Word // words since the last final result
 	from        time.Duration
 	last        time.Duration // end of the last word
-	samples     int           // samples
+	samples     int           // number of samples so far
 	lastPartial time.Duration // audio position of the last interim result
 	turn        int
 	due         chan result
@@ -106,9 +106,9 @@ type writer struct {
 	close func(code int)
 }
 
-// listenASR serves a recognizer whose audio format is in the query and that ends a
-// connection after idle. build returns it and sets the silence after which the session ends
-// a turn.
+// listenASR serves a recognizer whose audio format is in the query. The provider ends a
+// connection after idle. build returns the recognizer and sets the silence after which the
+// session ends a turn.
 func (s *Server) listenASR(idle time.Duration, build func(q url.Values, l *asrSession) recognizer) http.HandlerFunc {
 	return func(w http.ResponseWriter, req *http.Request) {
 		q := req.URL.Query()
@@ -157,12 +157,12 @@ func (s *Server) recognize(w http.ResponseWriter, r *http.Request, l *asrSession
 	}
 	s.run(ctx, cancel, l, out, func() (int, []byte, error) {
 		if l.idle > 0 {
-			_ = conn.SetReadDeadline(time.Now().Add(l.idle)) // a closed connection fails to read
+			_ = conn.SetReadDeadline(time.Now().Add(l.idle)) // reading fails once the connection is closed
 		}
 		kind, b, err := conn.ReadMessage()
 		var limit net.Error
 		if errors.As(err, &limit) && limit.Timeout() {
-			out.close(websocket.CloseInternalServerErr) // as Deepgram's NET-0001
+			out.close(websocket.CloseInternalServerErr) // like Deepgram's NET-0001
 		}
 		return kind, b, err
 	})
@@ -171,8 +171,8 @@ func (s *Server) recognize(w http.ResponseWriter, r *http.Request, l *asrSession
 	}
 }
 
-// run serves a session until the client leaves, read fails or a fault ends it. The channel
-// is closed when nothing more is written, at the latest after the end of ctx.
+// run serves a session until the client leaves, read fails or a fault ends the session. The
+// channel is closed when nothing more is written, at the latest after the end of ctx.
 func (s *Server) run(
 	ctx context.Context, cancel context.CancelFunc, l *asrSession, out writer, read func() (int, []byte, error),
 ) (written chan struct{}) {
@@ -200,7 +200,7 @@ func (s *Server) run(
 		}
 		if len(l.words) > 1 && (l.fault.cuts() || l.fault == HalfOpen) {
 			if l.fault == HalfOpen {
-				<-ctx.Done() // until the server closes
+				<-ctx.Done() // blocks until the server closes
 			}
 			return written
 		}
@@ -212,7 +212,7 @@ func (s *Server) run(
 	return written
 }
 
-// accepts reports whether the request is not refused so far.
+// accepts reports whether the provider still accepts the request.
 func (l *asrSession) accepts() bool {
 	messages, code := l.refusal()
 	if code == 0 {
@@ -320,7 +320,7 @@ func (l *asrSession) finish() {
 		l.queue(lag, m)
 	}
 	if l.fault == Mute {
-		return // it stays open
+		return // the connection stays open
 	}
 	if len(due) > 0 {
 		l.turn++

@@ -22,7 +22,7 @@ type azure struct {
 	model      string
 	session    *asrSession
 	configured bool
-	turn       string        // request id
+	turn       string        // request ID
 	base       time.Duration // audio position at the start of the turn
 	mayBegin   time.Time     // when the next turn may begin
 }
@@ -31,7 +31,7 @@ type azure struct {
 // query contains the silence that ends one.
 func (s *Server) transcribeAzure(w http.ResponseWriter, r *http.Request) {
 	z := &azure{model: r.URL.Query().Get("cid")}
-	ms, _ := strconv.Atoi(r.URL.Query().Get("segmentationSilenceTimeoutMs")) // 0 without one
+	ms, _ := strconv.Atoi(r.URL.Query().Get("segmentationSilenceTimeoutMs")) // 0 if the query has none
 	z.session = &asrSession{recognizer: z, silence: time.Duration(ms) * time.Millisecond}
 	s.recognize(w, r, z.session)
 }

@@ -18,7 +18,7 @@ import (
 type azureSpeech struct {
 	*ttsSession
 	conn *websocket.Conn
-	id   string // of the turn
+	id   string // ID of the turn
 }
 
 // speakAzure serves Azure's two protocols of speech: text arrives in pieces, or at once as
@@ -80,7 +80,7 @@ func (a *azureSpeech) start(id, settings string) bool {
 	if json.Unmarshal([]byte(settings), &m) != nil || m.Synthesis.Input.Streaming && m.Synthesis.Input.Voice == "" {
 		return false
 	}
-	parts := strings.Split(m.Synthesis.Audio.Format, "-") // raw-16khz-16bit-mono-pcm
+	parts := strings.Split(m.Synthesis.Audio.Format, "-") // such as raw-16khz-16bit-mono-pcm
 	if len(parts) != 5 || parts[0] != "raw" {
 		return false
 	}

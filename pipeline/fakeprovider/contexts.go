@@ -32,10 +32,10 @@ type contexts struct {
 	*ttsSession
 	conn *websocket.Conn
 	wire contextWire
-	life time.Duration // after its last speech in which a context accepts text; 0 for no limit
+	life time.Duration // time after its last speech during which a context accepts text; 0 for no limit
 	open map[string]chan contextInput
 	wg   sync.WaitGroup
-	mu   sync.Mutex // guards writing
+	mu   sync.Mutex // serializes writing
 	// completed are the contexts whose last text was spoken; guarded by mu.
 	completed map[string]bool
 }
@@ -126,7 +126,7 @@ func (c *contexts) speak(ctx context.Context, v *ttsSession, id string, in chan 
 				_ = c.write(late)
 				continue
 			case !v.say(ctx, m.text):
-				_ = c.conn.Close() // the fault requires it
+				_ = c.conn.Close() // the fault requires an aborted response
 				return
 			case v.neverEnds():
 			case m.last:

@@ -11,8 +11,8 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// elevenFormat reads the output_format of a request. It responds if it is not supported:
-// MP3, the vendor's default, cannot be made here.
+// elevenFormat reads the output_format of a request. It responds with an error if the format is
+// not supported. MP3, the vendor's default, is not supported.
 func elevenFormat(w http.ResponseWriter, r *http.Request) (rate int, encoding string, accepted bool) {
 	format := cmp.Or(r.URL.Query().Get("output_format"), "mp3_44100_128")
 	kind, hz, _ := strings.Cut(format, "_")
@@ -134,7 +134,7 @@ func (s *Server) speakContexts(w http.ResponseWriter, r *http.Request) {
 			}
 		case exists:
 			c.add(m.Context, contextInput{text: m.Text})
-		case m.Text == "": // keeps a connection without contexts
+		case m.Text == "": // an empty message keeps a connection without contexts open
 		case len(c.open) >= maxElevenContexts:
 			const text = "Maximum simultaneous contexts per WebSocket connection exceeded (5)."
 			_ = c.write(object{"error": "max_active_conversations", "code": 1008, "message": text})

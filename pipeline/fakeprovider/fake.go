@@ -21,11 +21,11 @@ import (
 
 // A Script defines the behavior of the providers. The zero value responds at once.
 type Script struct {
-	PartialLag time.Duration // end of a word to the interim result with it
-	FinalLag   time.Duration // Finalize to the final result
-	FirstToken time.Duration // request to the first token
+	PartialLag time.Duration // from the end of a word to the interim result with it
+	FinalLag   time.Duration // from Finalize to the final result
+	FirstToken time.Duration // from the request to the first token
 	TokenGap   time.Duration // between tokens
-	FirstByte  time.Duration // first text to the first speech
+	FirstByte  time.Duration // from the first text to the first speech
 	// LateBy is the delay of the faults Late and Slow; 0 means 3 s.
 	LateBy time.Duration
 	// LeadingSilence is the silence before the first speech.
@@ -63,8 +63,8 @@ type Finish string
 // Ends of answers.
 const (
 	FinishStop    Finish = ""
-	FinishLength  Finish = "length"         // at the token limit
-	FinishFilter  Finish = "content_filter" // by the content filter
+	FinishLength  Finish = "length"         // the answer reached the token limit
+	FinishFilter  Finish = "content_filter" // the content filter ended the answer
 	FinishRefusal Finish = "refusal"        // the answer is the text with which the model declines
 )
 
@@ -88,7 +88,7 @@ const (
 	Absent Fault = "absent" // 404 to the request: unknown model or voice
 	Busy   Fault = "busy"   // 429 to the request with Retry-After: 2
 	Drop   Fault = "drop"   // the connection is closed in the middle of the response
-	Reset  Fault = "reset"  // the same with a TCP reset
+	Reset  Fault = "reset"  // like Drop, with a TCP reset
 	Hang   Fault = "hang"   // the connection is accepted and its request never answered
 	Stall  Fault = "stall"  // the request is accepted and no data follows
 	Freeze Fault = "freeze" // no data follows after the first part
@@ -106,7 +106,7 @@ func Faults() []Fault {
 	return []Fault{Refuse, Absent, Busy, Drop, Reset, Hang, Stall, Freeze, Garble, Late, Mute, Slow, HalfOpen}
 }
 
-// cuts reports whether the connection ends in the middle of a response, and stops whether
+// cuts reports whether the connection ends in the middle of a response. stops reports whether
 // no data follows after the first part.
 func (f Fault) cuts() bool  { return f == Drop || f == Reset }
 func (f Fault) stops() bool { return f == Freeze || f == HalfOpen }
@@ -187,17 +187,17 @@ func Serve(l net.Listener, script Script) *Server {
 	mux.HandleFunc("GET /v1/speak", s.speakDeepgram)
 	mux.HandleFunc("POST /v1/audio/speech", s.speech)
 	mux.HandleFunc("GET /cognitiveservices/websocket/v2", s.speakAzure)
-	mux.HandleFunc("GET /tts/cognitiveservices/websocket/v2", s.speakAzure) // of a resource with a domain of its own
-	mux.HandleFunc("GET /tts/cognitiveservices/websocket/v1", s.speakAzure) // SSML
+	mux.HandleFunc("GET /tts/cognitiveservices/websocket/v2", s.speakAzure) // the path of a resource with a domain of its own
+	mux.HandleFunc("GET /tts/cognitiveservices/websocket/v1", s.speakAzure) // text as SSML
 	mux.HandleFunc("POST /tts/v3/utteranceSynthesis", s.speakYandex)
-	protocols := new(http.Protocols) // gRPC needs HTTP/2
+	protocols := new(http.Protocols) // gRPC requires HTTP/2
 	protocols.SetHTTP1(true)
 	protocols.SetUnencryptedHTTP2(true)
 	s.http = &http.Server{
 		ReadHeaderTimeout: 5 * time.Second, Protocols: protocols,
 		BaseContext: func(net.Listener) context.Context { return ctx },
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			s.wg.Add(1) // Shutdown does not wait for hijacked connections
+			s.wg.Add(1) // because Shutdown does not wait for hijacked connections
 			defer s.wg.Done()
 			mux.ServeHTTP(w, r)
 		}),
@@ -205,7 +205,7 @@ func Serve(l net.Listener, script Script) *Server {
 	s.http.RegisterOnShutdown(cancel)
 	s.wg.Go(func() {
 		defer cancel()
-		_ = s.http.Serve(l) // ErrServerClosed
+		_ = s.http.Serve(l) // always ErrServerClosed
 	})
 	return s
 }
@@ -217,7 +217,7 @@ func (s *Server) Addr() string { return s.listen.Addr().String() }
 func (s *Server) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	err := s.http.Shutdown(ctx) // cancels active requests
+	err := s.http.Shutdown(ctx) // cancels requests in progress
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = s.http.Close()
 	}
@@ -287,19 +287,19 @@ func (s Script) lateBy() time.Duration { return cmp.Or(s.LateBy, 3*time.Second) 
 func (f Fault) cut(w http.ResponseWriter) {
 	if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
 		f.end(conn)
-		_ = conn.Close() // the fault requires it
+		_ = conn.Close() // the fault requires an aborted response
 	}
 }
 
-// end makes closing the connection reset it if the fault is Reset.
+// end makes the close of the connection a reset if the fault is Reset.
 func (f Fault) end(conn net.Conn) {
 	if tcp, ok := conn.(*net.TCPConn); ok && f == Reset {
 		_ = tcp.SetLinger(0)
 	}
 }
 
-// accept upgrades a request to a WebSocket. It is closed by done and when the request's
-// context ends, which wakes its reader.
+// accept upgrades a request to a WebSocket. The connection is closed by done, and when the
+// request's context ends, which also wakes its reader.
 func accept(w http.ResponseWriter, r *http.Request) (conn *websocket.Conn, done func(), err error) {
 	u := websocket.Upgrader{CheckOrigin: func(*http.Request) bool { return true }}
 	if conn, err = u.Upgrade(w, r, nil); err != nil {

@@ -31,7 +31,7 @@ type anthropicRequest struct {
 
 type anthropicMessage struct {
 	Role    string          `json:"role"`
-	Content json.RawMessage `json:"content"` // text or a list of blocks
+	Content json.RawMessage `json:"content"` // a string, or a list of blocks
 }
 
 type anthropicBlock struct {
@@ -111,7 +111,7 @@ func (ask anthropicRequest) checkModel() error {
 }
 
 // checkMessages checks the order of the roles and blocks. If the model reasons, the calls of
-// the turn in progress need their reasoning.
+// the turn in progress must come with their reasoning.
 func (ask anthropicRequest) checkMessages(reasons bool) error {
 	role, open := "assistant", map[string]bool{}
 	for i, m := range ask.Messages {
@@ -141,7 +141,7 @@ func isCallID(id string) bool {
 	return id != "" && strings.Trim(id, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == ""
 }
 
-// check checks the blocks of a message. open has the calls without a result.
+// check checks the blocks of a message. open holds the calls without a result.
 func (m anthropicMessage) check(open map[string]bool) error {
 	text := false
 	for _, b := range m.blocks() {
@@ -179,9 +179,9 @@ func (anthropic) writer(w http.ResponseWriter, q question) answerWriter {
 type anthropicWriter struct {
 	w     http.ResponseWriter
 	q     question
-	index int    // of the block in progress
-	open  bool   // whether there is one
-	stop  string // reason
+	index int    // index of the block in progress
+	open  bool   // a block is in progress
+	stop  string // stop reason
 }
 
 func (a *anthropicWriter) begin() {
@@ -234,7 +234,7 @@ func (a *anthropicWriter) text(word string) {
 	a.delta(object{"type": "text_delta", "text": word})
 }
 
-// refuse writes text: a refusal is told by the stop reason alone.
+// refuse writes text, because only the stop reason marks a refusal.
 func (a *anthropicWriter) refuse(word string) { a.text(word) }
 
 func (a *anthropicWriter) call(id, name, arguments string) {

@@ -24,7 +24,7 @@ type chatRequest struct {
 			Parameters json.RawMessage `json:"parameters"`
 		} `json:"function"`
 	} `json:"tools"`
-	Choice json.RawMessage `json:"tool_choice"` // an object or a word
+	Choice json.RawMessage `json:"tool_choice"` // an object, or a word
 }
 
 type chatMessage struct {

@@ -126,7 +126,7 @@ func (ask geminiRequest) checkContents(signs bool) error {
 	if last := ask.Contents[len(ask.Contents)-1]; ask.Contents[0].Role != "user" || last.Role != "user" {
 		return invalid("Please ensure that the contents begin and end with the role user.")
 	}
-	open := 0 // calls without a result
+	open := 0 // calls that have no result yet
 	for _, c := range ask.Contents {
 		results := 0
 		for _, p := range c.Parts {
@@ -178,7 +178,7 @@ func (gemini) writer(w http.ResponseWriter, q question) answerWriter {
 type geminiWriter struct {
 	w     http.ResponseWriter
 	q     question
-	parts []any // of an answer without events
+	parts []any // parts of an answer that is sent as a whole
 }
 
 func (g *geminiWriter) chunk(part object, finish string, more object) {
@@ -214,7 +214,7 @@ func (g *geminiWriter) text(word string) {
 	}
 }
 
-// refuse writes text: the protocol has no text of refusals.
+// refuse writes text, because the protocol has no text of refusals.
 func (g *geminiWriter) refuse(word string) { g.text(word) }
 
 func (g *geminiWriter) call(id, name, arguments string) {

@@ -11,7 +11,7 @@ import (
 type responsesRequest struct {
 	Model        string          `json:"model"`
 	Instructions string          `json:"instructions"`
-	Input        json.RawMessage `json:"input"` // text or a list of items
+	Input        json.RawMessage `json:"input"` // a string, or a list of items
 	Stream       bool            `json:"stream"`
 	Reasoning    struct {
 		Effort string `json:"effort"`
@@ -20,7 +20,7 @@ type responsesRequest struct {
 		Name       string          `json:"name"`
 		Parameters json.RawMessage `json:"parameters"`
 	} `json:"tools"`
-	Choice json.RawMessage `json:"tool_choice"` // an object or a word
+	Choice json.RawMessage `json:"tool_choice"` // an object, or a word
 }
 
 // responsesInput is an item of the input.
@@ -35,7 +35,7 @@ type responsesInput struct {
 	Encrypted string          `json:"encrypted_content"`
 }
 
-// linked is the suffix of the id of a tool call that is accepted only together with the
+// linked is the suffix of the ID of a tool call that is accepted only together with the
 // reasoning before it.
 const linked = "_reasoned"
 
@@ -105,8 +105,8 @@ type responsesWriter struct {
 	whole    bool
 	sequence int
 	output   []any           // complete items
-	kind     string          // of the part in progress: output_text or refusal; empty for none
-	said     strings.Builder // its text
+	kind     string          // kind of the part in progress: output_text or refusal; empty if there is none
+	said     strings.Builder // text of the part in progress
 }
 
 func (r *responsesWriter) event(name string, fields object) {

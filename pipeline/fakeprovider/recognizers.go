@@ -43,10 +43,10 @@ func parseControl(kind int, b []byte, finishes, leaves string) ([]byte, request)
 type deepgram struct {
 	plain
 	model        string
-	utteranceEnd time.Duration // silence that ends an utterance; 0 means no message
+	utteranceEnd time.Duration // silence that ends an utterance; 0 means that no message is sent
 	vadEvents    bool
-	ended        time.Duration // end of the word whose utterance end was reported
-	started      int           // number of the turns that began
+	ended        time.Duration // end of the word after which the end of the utterance was reported
+	started      int           // number of turns that have begun
 }
 
 // newDeepgram returns a recognizer of the parameters. Like Deepgram, it ends a turn after
@@ -58,7 +58,7 @@ func newDeepgram(q url.Values, l *asrSession) recognizer {
 	} else if q.Get("endpointing") == "false" {
 		l.silence = 0
 	}
-	ms, _ := strconv.Atoi(q.Get("utterance_end_ms")) // 0 without one
+	ms, _ := strconv.Atoi(q.Get("utterance_end_ms")) // 0 if the query has none
 	return &deepgram{
 		model: q.Get("model"), utteranceEnd: time.Duration(ms) * time.Millisecond, vadEvents: q.Get("vad_events") == "true",
 	}
@@ -85,7 +85,7 @@ func (*deepgram) read(kind int, b []byte) ([]byte, request) {
 
 func (d *deepgram) partial(u transcript) any {
 	if len(u.words) == 0 {
-		u.end = u.upTo // reports silence
+		u.end = u.upTo // endpointing is off
 	}
 	return d.results(u, false)
 }
@@ -144,29 +144,29 @@ func secondsWords(u transcript) []object {
 }
 
 // eagerSilence is the silence after which Flux reports that a turn has probably ended. It is
-// longer than a word, which is recognized at its end.
+// longer than a word, because a word is recognized at its end.
 const eagerSilence = 500 * time.Millisecond
 
 // flux is the protocol of Deepgram's Flux. It ends a turn after a silence of eot_timeout_ms,
-// but not by the words.
+// whatever the words are.
 type flux struct {
 	plain
 	session  *asrSession
-	started  int // number of the turns that began
+	started  int // number of turns that have begun
 	sequence int
-	answers  []any   // to Configure, not sent yet
-	eager    float64 // confidence at which the probable end of a turn is reported; 0 means never
-	paused   int     // words of the turn at its probable end; 0 means none was reported
+	answers  []any   // answers to Configure that are not sent yet
+	eager    float64 // probability at which the probable end of a turn is reported; 0 means never
+	paused   int     // number of words of the turn at its probable end; 0 means that none was reported
 }
 
 // newFlux returns a recognizer of the parameters.
 func newFlux(q url.Values, l *asrSession) recognizer {
 	ms, err := strconv.Atoi(q.Get("eot_timeout_ms"))
 	if err != nil {
-		ms = 5000 // the default
+		ms = 5000 // default of Flux
 	}
 	l.silence = time.Duration(ms) * time.Millisecond
-	eager, _ := strconv.ParseFloat(q.Get("eager_eot_threshold"), 64) // 0 without one
+	eager, _ := strconv.ParseFloat(q.Get("eager_eot_threshold"), 64) // 0 if the query has none
 	return &flux{session: l, eager: eager}
 }
 
@@ -251,7 +251,7 @@ func (f *flux) info(u transcript, event string, p float64) object {
 type assembly struct {
 	model     string
 	heartbeat bool
-	formats   bool          // an end of a turn follows with its text formatted
+	formats   bool          // the end of a turn is sent again with formatted text
 	beaten    time.Duration // audio position of the last heartbeat
 }
 
@@ -259,7 +259,7 @@ type assembly struct {
 func newAssembly(q url.Values, l *asrSession) recognizer {
 	ms, err := strconv.Atoi(q.Get("max_turn_silence"))
 	if err != nil {
-		ms = 1000 // the default
+		ms = 1000 // default of AssemblyAI
 	}
 	l.silence = time.Duration(ms) * time.Millisecond
 	return &assembly{
@@ -348,10 +348,10 @@ func (*assembly) message(u transcript, end bool) object {
 // transcription is the protocol of OpenAI's realtime transcription.
 type transcription struct {
 	plain
-	sound int    // bytes since the last commit
-	model string // empty until the client names it
+	sound int    // bytes of audio since the last commit
+	model string // empty until the client names the model
 	item  int    // number of the current item
-	told  int    // words of it that were sent as deltas
+	told  int    // number of its words that were sent as deltas
 	mulaw func() // called if the client announces µ-law instead of PCM
 }
 
@@ -407,7 +407,7 @@ func (t *transcription) refusal() ([]any, int) {
 	}}}, websocket.CloseNormalClosure
 }
 
-// partial returns the new words of the current item, which only some models send.
+// partial returns the new words of the current item. Only some models send them.
 func (t *transcription) partial(u transcript) any {
 	if !strings.Contains(t.model, "live") {
 		return nil
@@ -418,7 +418,7 @@ func (t *transcription) partial(u transcript) any {
 	return nil
 }
 
-// delta returns the words of the current item that were not sent, or nil.
+// delta returns the words of the current item that were not sent yet, or nil.
 func (t *transcription) delta(u transcript) object {
 	if u.turn != t.item {
 		t.item, t.told = u.turn, 0

@@ -33,7 +33,7 @@ func session(t *testing.T, path, text string, silence time.Duration, last string
 	defer func() { <-done }()
 	go func() {
 		defer close(done)
-		const chunk = 480 // 60 ms
+		const chunk = 480 // 60 ms of audio
 		pcm, _ := tone.Encode(8000, text)
 		pcm = append(pcm, make([]int16, int(silence*8000/time.Second))...)
 		for ; len(pcm) >= chunk; pcm = pcm[chunk:] {
@@ -129,7 +129,8 @@ func TestNoAudio(t *testing.T) {
 	})
 }
 
-// TestRefusedModel checks that Deepgram tells in the handshake which parameter is wrong.
+// TestRefusedModel checks that Deepgram names the wrong parameter in the response to the
+// handshake.
 func TestRefusedModel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := NewNet()

@@ -40,8 +40,8 @@ func TestSoakSDKs(t *testing.T) {
 	write(t, dir, "sentence.ulaw", ulaw)
 	env := append(os.Environ(), startForSDKs(t, dir)...)
 	for _, c := range []struct {
-		name string // of the script
-		said int    // files with what a voice said
+		name string // name of the script
+		said int    // files with the speech that the script received
 	}{
 		{"deepgram", 2}, {"openai", 2}, {"assemblyai", 0}, {"cartesia", 2}, {"elevenlabs", 4}, {"azure", 2}, {"google", 0}, {"anthropic", 0}, {"soniox", 2},
 	} {
@@ -73,7 +73,7 @@ func startForSDKs(t *testing.T, dir string) []string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = plain.Close() })
-	example := httptest.NewTLSServer(nil) // for its certificate of 127.0.0.1
+	example := httptest.NewTLSServer(nil) // because its certificate is for 127.0.0.1
 	defer example.Close()
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -92,9 +92,9 @@ func write(t *testing.T, dir, name string, b []byte) {
 	}
 }
 
-const sdkRate = 16000 // Hz
+const sdkRate = 16000 // sample rate in Hz
 
-// sentencePCM returns what the recognizers are to hear, and 1.5 s of silence.
+// sentencePCM returns the speech for recognizers, followed by 1.5 s of silence.
 func sentencePCM(rate int) []int16 {
 	pcm, _ := tone.Encode(rate, "hello there friend")
 	return append(pcm, make([]int16, rate*3/2)...)
@@ -110,7 +110,7 @@ func sentenceWAV() []byte {
 	return append(b, sound...)
 }
 
-// checkSaid decodes what a script's voices said: files NAME.RATE.ENCODING.said.
+// checkSaid decodes the speech that a script received, in files named NAME.RATE.ENCODING.said.
 func checkSaid(t *testing.T, dir, script string, want int) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, script+"*.said"))

@@ -81,7 +81,8 @@ func TestSpeechOfWholeTexts(t *testing.T) {
 	}
 }
 
-// TestSSML speaks the text of SSML, and refuses nothing for want of a voice beside it.
+// TestSSML checks that the text of SSML is spoken, and that SSML without a voice element is
+// accepted.
 func TestSSML(t *testing.T) {
 	conn := connect(t, "/tts/cognitiveservices/websocket/v1")
 	const head = "X-RequestId:1\r\nPath:"
@@ -170,7 +171,7 @@ func TestSegmentation(t *testing.T) {
 	}
 }
 
-// TestResumedTurn speaks on after the probable end of a turn.
+// TestResumedTurn checks that a caller can continue after the probable end of a turn.
 func TestResumedTurn(t *testing.T) {
 	conn := connect(t, "/v2/listen?encoding=linear16&sample_rate=8000&eager_eot_threshold=0.4")
 	for range 2 {

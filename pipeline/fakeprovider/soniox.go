@@ -41,7 +41,7 @@ func (x *soniox) read(kind int, b []byte) ([]byte, request) {
 		return nil, nonsense
 	}
 	x.started, x.model = true, m.Model
-	silence := 2 * time.Second // the default
+	silence := 2 * time.Second // default of Soniox
 	if m.Delay > 0 {
 		silence = time.Duration(m.Delay) * time.Millisecond
 	}
@@ -69,8 +69,8 @@ func (x *soniox) endpoint(u transcript) []any { return []any{x.message(u, len(u.
 
 func (*soniox) bye(transcript) []any { return []any{object{"tokens": []any{}, "finished": true}} }
 
-// message returns the words that are not told yet, of which the first ones are final, and
-// a mark.
+// message returns the words that were not sent yet, of which the first ones are final, and a
+// mark.
 func (x *soniox) message(u transcript, final int, mark string) object {
 	if u.turn != x.turn {
 		x.turn, x.told = u.turn, 0

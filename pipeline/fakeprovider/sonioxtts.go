@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Limits of Soniox. A stream that waits for text is ended with error 408; the time is within
-// the 8 to 18 s that were observed (github.com/livekit/agents/issues/6225).
+// Limits of Soniox. It ends a stream that waits for text with error 408, here after a time
+// within the 8 to 18 s that were observed (github.com/livekit/agents/issues/6225).
 const (
 	sonioxStreams = 5
 	sonioxLife    = 8 * time.Second

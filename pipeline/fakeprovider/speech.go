@@ -8,7 +8,7 @@ import (
 	"github.com/parley-voice/parley/media/tone"
 )
 
-const speechRate = 24000 // Hz
+const speechRate = 24000 // sample rate in Hz
 
 // speech serves OpenAI's speech API: 24 kHz PCM as raw bytes, in a WAV stream of unknown
 // length, or in events.
@@ -42,7 +42,7 @@ func (s *Server) speech(w http.ResponseWriter, r *http.Request) {
 	default:
 		w.Header().Set("Content-Type", "application/octet-stream")
 	}
-	half := len(b)/4*2 + 1 // within a sample
+	half := len(b)/4*2 + 1 // a cut within a sample
 	switch {
 	case f == Garble:
 		w.Header().Set("Content-Type", "application/json")

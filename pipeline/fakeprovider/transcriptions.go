@@ -13,11 +13,12 @@ import (
 const (
 	maxFile    = 4 << 20
 	wavHead    = 44
-	wavRateAt  = 24 // offset of the sample rate
+	wavRateAt  = 24 // offset of the sample rate in the file
 	minFileLen = 0.1
 )
 
-// transcribeFile serves OpenAI's transcription of files: WAV without further chunks.
+// transcribeFile serves OpenAI's transcription of files. It accepts WAV files without further
+// chunks.
 func (s *Server) transcribeFile(w http.ResponseWriter, r *http.Request) {
 	f := s.fault(ASR)
 	if refuse(w, r, f) {
@@ -91,7 +92,7 @@ func transcriptionJSON(words []tone.Word, duration float64, verbose bool) object
 	}
 }
 
-// writeJSONAnswer writes a response with the faults of its middle.
+// writeJSONAnswer writes a response, with the faults that occur in the middle of one.
 func writeJSONAnswer(w http.ResponseWriter, r *http.Request, f Fault, m object) {
 	b, err := json.Marshal(m)
 	if err != nil {

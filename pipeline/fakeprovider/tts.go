@@ -23,9 +23,9 @@ type ttsSession struct {
 	script   Script
 	rate     int
 	fault    Fault
-	encoding string        // contains "mulaw", "f32" or anything else for 16-bit PCM
-	words    int           // words
-	duration time.Duration // speech so far
+	encoding string        // contains "mulaw" or "f32"; anything else means 16-bit PCM
+	words    int           // words spoken so far
+	duration time.Duration // duration of the speech so far
 	send     func(word spokenWord) error
 	garble   func()
 	cut      func() // prepares the end of the connection
@@ -35,8 +35,8 @@ type ttsSession struct {
 type spokenWord struct {
 	text  string
 	sound []byte
-	// lead is the silence before the word, length its duration, and at its start within
-	// the utterance.
+	// lead is the silence before the word, length its duration, and at its start within the
+	// utterance.
 	lead, length, at time.Duration
 }
 
@@ -47,7 +47,7 @@ func (v *ttsSession) say(ctx context.Context, text string) bool {
 	}
 	for word := range strings.FieldsSeq(text) {
 		if v.fault == HalfOpen && v.words > 1 {
-			<-ctx.Done() // until the server closes
+			<-ctx.Done() // blocks until the server closes
 			return false
 		}
 		if v.fault == Stall || v.fault == Freeze && v.words > 1 {

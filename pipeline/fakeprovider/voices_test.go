@@ -21,7 +21,7 @@ func connect(t *testing.T, path string) *websocket.Conn {
 	if err != nil {
 		t.Fatalf("%s: %v, %v", path, err, resp)
 	}
-	_ = resp.Body.Close() // rest of the handshake
+	_ = resp.Body.Close() // ignore the rest of the handshake
 	t.Cleanup(func() { _ = conn.Close(); _ = s.Close() })
 	return conn
 }
@@ -49,8 +49,8 @@ func until(t *testing.T, conn *websocket.Conn, last func(m map[string]any) bool)
 	}
 }
 
-// TestElevenLabsContexts speaks in two contexts of a connection, which answer apart, and
-// opens one more than is allowed.
+// TestElevenLabsContexts speaks in two contexts of one connection, which are answered
+// separately, and opens one more than is allowed.
 func TestElevenLabsContexts(t *testing.T) {
 	conn := connect(t, "/v1/text-to-speech/v/multi-stream-input?output_format=pcm_16000")
 	send(t, conn, `{"text":" ","context_id":"a","voice_settings":{}}`, `{"text":" ","context_id":"b"}`,
@@ -113,7 +113,7 @@ func TestVendorShapes(t *testing.T) {
 	}
 }
 
-// TestUnsupportedFormat checks that a format that cannot be made is refused with its name.
+// TestUnsupportedFormat checks that an unsupported format is refused with its name.
 func TestUnsupportedFormat(t *testing.T) {
 	w := httptest.NewRecorder()
 	(&Server{}).speak(w, httptest.NewRequest(http.MethodGet, "/", nil))

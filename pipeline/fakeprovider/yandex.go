@@ -70,8 +70,8 @@ func (s *Server) transcribeYandex(w http.ResponseWriter, r *http.Request) {
 		return websocket.BinaryMessage, b, err
 	})
 	cancel()
-	<-written                      // it must not write to w any more
-	if ended && !l.fault.stops() { // the client sent its last message
+	<-written                      // from here on it must not write to w
+	if ended && !l.fault.stops() { // the client has sent its last message
 		out.close(websocket.CloseNormalClosure)
 	}
 	if l.fault.cuts() {

@@ -39,7 +39,7 @@ func (s *Server) speakYandex(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	words := strings.Fields(ask.Text)
-	at := 0 // samples
+	at := 0 // duration in samples
 	for i, word := range words {
 		switch {
 		case f == Garble:
@@ -62,14 +62,14 @@ func (s *Server) speakYandex(w http.ResponseWriter, r *http.Request) {
 
 // yandexWord returns a line with a word that starts at a sample.
 func yandexWord(word string, pcm []int16, at, rate int) object {
-	ms := func(samples int) string { return strconv.Itoa(samples * 1000 / rate) } // an int64 is a string in JSON
+	ms := func(samples int) string { return strconv.Itoa(samples * 1000 / rate) } // JSON carries an int64 as a string
 	return object{"result": object{
 		"audioChunk": object{"data": littleEndian(pcm)}, "textChunk": object{"text": word}, "startMs": ms(at), "lengthMs": ms(len(pcm)),
 		"wordTimings": []object{{"word": word, "startMs": ms(at), "lengthMs": ms(len(pcm) - rate/16)}},
 	}}
 }
 
-// pcmRate returns a sample rate that the providers make.
+// pcmRate returns a sample rate that the provider supports.
 func pcmRate(hz string) (rate int, accepted bool) {
 	rate, err := strconv.Atoi(hz)
 	return rate, err == nil && rate >= 8000 && rate <= 48000

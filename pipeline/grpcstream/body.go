@@ -9,7 +9,7 @@ import (
 // A body is a request body of queued messages.
 type body struct {
 	queue   chan []byte
-	rest    []byte // of the message being read; belongs to the reader
+	rest    []byte // rest of the message that is being read; belongs to the reader
 	ended   chan struct{}
 	stopped chan struct{}
 	endOnce sync.Once

@@ -22,8 +22,8 @@ import (
 const (
 	// MaxMessage is the maximum size of a received message in bytes.
 	MaxMessage = 4 << 20
-	queued     = 16 // messages that wait to be sent
-	headerSize = 5  // of a message: a flag and the length
+	queued     = 16 // most messages that wait to be sent
+	headerSize = 5  // bytes of a message's header: a flag and the length
 )
 
 // ErrClosed is the error of a stream that was closed locally.
@@ -36,7 +36,7 @@ const errFull = pipeline.TimeoutError("provider accepts data too slowly")
 type Stream struct {
 	body   *body
 	cancel context.CancelFunc
-	done   chan struct{} // the request has a response or failed
+	done   chan struct{} // closed when the request has a response or has failed
 	resp   *http.Response
 	err    error
 	sent   http.Header
@@ -54,7 +54,7 @@ func Open(ctx context.Context, client *http.Client, address string, head http.He
 	traced := httptrace.WithClientTrace(life, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) {
 		select {
 		case connected <- struct{}{}:
-		default: // a repeated attempt
+		default: // another attempt at the same request
 		}
 	}})
 	s := &Stream{body: newBody(), cancel: cancel, done: make(chan struct{}), sent: head.Clone()}
@@ -122,7 +122,7 @@ func (s *Stream) Receive() ([]byte, error) {
 	if s.resp.StatusCode != http.StatusOK {
 		return nil, pipeline.NewRefusedError(s.resp, pipeline.RefusalText(s.resp, s.sent))
 	}
-	if s.resp.Header.Get("Grpc-Status") != "" { // a response of trailers only
+	if s.resp.Header.Get("Grpc-Status") != "" { // the response has only trailers
 		return nil, s.status(s.resp.Header)
 	}
 	b, err := ReadMessage(s.resp.Body)
@@ -142,7 +142,7 @@ func (s *Stream) Close() error {
 		s.body.stop()
 		s.wg.Wait()
 		if s.resp != nil {
-			_ = s.resp.Body.Close() // the call is canceled
+			_ = s.resp.Body.Close() // the call was canceled
 		}
 	})
 	return nil
@@ -180,25 +180,25 @@ func (s *Stream) status(trailers http.Header) error {
 // CANCELLED are the server's, so they do not count as faults of the request.
 func httpStatus(code int) int {
 	switch code {
-	case 3, 9, 11: // INVALID_ARGUMENT, FAILED_PRECONDITION, OUT_OF_RANGE
+	case 3, 9, 11: // codes INVALID_ARGUMENT, FAILED_PRECONDITION, OUT_OF_RANGE
 		return http.StatusBadRequest
-	case 4: // DEADLINE_EXCEEDED
+	case 4: // code DEADLINE_EXCEEDED
 		return http.StatusGatewayTimeout
-	case 5: // NOT_FOUND
+	case 5: // code NOT_FOUND
 		return http.StatusNotFound
-	case 6: // ALREADY_EXISTS
+	case 6: // code ALREADY_EXISTS
 		return http.StatusConflict
-	case 7: // PERMISSION_DENIED
+	case 7: // code PERMISSION_DENIED
 		return http.StatusForbidden
-	case 8: // RESOURCE_EXHAUSTED
+	case 8: // code RESOURCE_EXHAUSTED
 		return http.StatusTooManyRequests
-	case 12: // UNIMPLEMENTED
+	case 12: // code UNIMPLEMENTED
 		return http.StatusNotImplemented
-	case 1, 10, 14: // CANCELLED, ABORTED, UNAVAILABLE
+	case 1, 10, 14: // codes CANCELLED, ABORTED, UNAVAILABLE
 		return http.StatusServiceUnavailable
-	case 16: // UNAUTHENTICATED
+	case 16: // code UNAUTHENTICATED
 		return http.StatusUnauthorized
-	default: // UNKNOWN, INTERNAL, DATA_LOSS
+	default: // codes UNKNOWN, INTERNAL, DATA_LOSS
 		return http.StatusInternalServerError
 	}
 }

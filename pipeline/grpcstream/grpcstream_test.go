@@ -41,7 +41,7 @@ func finish(w http.ResponseWriter, code, text string) {
 	w.Header().Set(http.TrailerPrefix+"Grpc-Message", text)
 }
 
-// TestBothWays checks that messages go both ways at once, before the first response too.
+// TestBothWays checks that messages travel both ways at once, even before the response begins.
 func TestBothWays(t *testing.T) {
 	client, address := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Te") != "trailers" || r.Header.Get("Content-Type") != "application/grpc" || r.Header.Get("Authorization") != "Api-Key k" {
@@ -138,7 +138,8 @@ func TestBrokenResponses(t *testing.T) {
 	}
 }
 
-// TestNoConnection checks that ctx ends the opening, and that the error has no address.
+// TestNoConnection checks that ctx ends the opening, and that the error does not contain the
+// address.
 func TestNoConnection(t *testing.T) {
 	hang := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		<-ctx.Done()
@@ -157,8 +158,8 @@ func TestNoConnection(t *testing.T) {
 	}
 }
 
-// TestStuckServer checks that a server that reads nothing delays Send by its limit only,
-// and Close not at all.
+// TestStuckServer checks that a server that reads nothing delays Send by no more than its
+// limit, and does not delay Close.
 func TestStuckServer(t *testing.T) {
 	client, address := serve(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	s, err := Open(t.Context(), client, address, nil)

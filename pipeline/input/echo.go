@@ -3,34 +3,34 @@ package input
 import "math"
 
 const (
-	echoFrames   = 75    // compared frames: 1.5 s
-	echoLags     = 20    // longest echo delay, in frames: 400 ms
+	echoFrames   = 75    // frames that are compared: 1.5 s
+	echoLags     = 20    // longest delay of an echo in frames: 400 ms
 	compareEvery = 4     // frames between comparisons
-	minLoud      = 8     // sent frames above speaking that a comparison needs
-	minFrames    = 12    // known frames that a comparison needs
+	minLoud      = 8     // frames sent above speaking that a comparison needs
+	minFrames    = 12    // frames with a known level that a comparison needs
 	minEcho      = 0.8   // envelope correlation at or above which input is echo
-	maxOther     = 0.35  // correlation below which it is not
+	maxOther     = 0.35  // correlation of the envelopes below which input is not echo
 	minAgreed    = 4     // successive comparisons that must agree on the delay
-	maxReturn    = -6.0  // dB of return loss; stronger input is not an echo
-	minVariation = 3.0   // dB; the sent level must vary this much to be comparable
-	margin       = 5.0   // dB added to the measured echo
-	quiet        = -55.0 // dBFS; below it nothing was sent
-	speaking     = -35.0 // dBFS; above it a sent frame shows the strength of the echo
-	minReturn    = -60.0 // dB of return; a weaker echo is ignored
-	decay        = 4e-4  // dB per frame by which an unconfirmed echo decays
+	maxReturn    = -6.0  // largest return in dB; stronger input is not an echo
+	minVariation = 3.0   // variation of the sent level in dB that a comparison needs
+	margin       = 5.0   // dB added to the level of the measured echo
+	quiet        = -55.0 // dBFS; below it nothing counts as sent
+	speaking     = -35.0 // dBFS; a sent frame above it shows the strength of the echo
+	minReturn    = -60.0 // smallest return in dB; a weaker echo is ignored
+	decay        = 4e-4  // decrease per frame in dB of an echo that is no longer confirmed
 )
 
-// An echoBound learns how strongly a line returns what is sent. Telephone legs have no
-// echo canceller, and an agent that hears its own echo as a caller interrupts itself. The
-// zero value knows no echo. It is for one goroutine, does no I/O and allocates nothing.
+// An echoBound learns how strongly a line returns what is sent. Telephone legs have no echo
+// canceller, and an agent that hears its own echo as a caller interrupts itself. The zero value
+// has no known echo. It is for one goroutine, does no I/O and allocates nothing.
 type echoBound struct {
 	sent, received [echoFrames]float64
 	frames         int
 	gain           float64 // dB from sent to returned audio
 	known          bool
 	sending        int // frames since sending began
-	strange        int // successive comparisons without an echo
-	lag, agreed    int // delay of the last comparison in frames; comparisons in a row with that delay
+	strange        int // number of successive comparisons without an echo
+	lag, agreed    int // delay found by the last comparison in frames, and the number of successive comparisons with that delay
 }
 
 // Frame takes the levels (dBFS) of one sent and one received frame. It returns the level
@@ -95,7 +95,7 @@ func (b *echoBound) doubt(best float64) {
 	}
 }
 
-// loudest returns the level of the loudest sent frame that may be returning now.
+// loudest returns the level of the loudest sent frame whose echo may arrive now.
 func (b *echoBound) loudest() float64 {
 	loudest := quiet
 	for lag := range min(echoLags+1, b.frames) {

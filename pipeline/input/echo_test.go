@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// quarter is the number of steps that speech has per frame: echoes do not align with
-// frames.
+// quarter is the number of level steps per frame, because echoes do not align with frames.
 const quarter = 4
 
 // speech returns the power of a voice with syllables and pauses.
@@ -37,7 +36,7 @@ func frame(power []float64, end int) float64 {
 }
 
 // TestEcho checks that an echo is known after 0.75 s and then lies below the bound at any
-// delay, while a caller's voice does not.
+// delay, while a caller's voice lies above it.
 func TestEcho(t *testing.T) {
 	for _, late := range []int{8, 9, 21, 38, 47, 70} {
 		for _, loss := range []float64{-12, -20, -35} {
@@ -53,7 +52,7 @@ func TestEcho(t *testing.T) {
 						over++
 					}
 					if i > 45*quarter && floor > -12 {
-						calm++ // a caller at -12 dBFS would be inaudible
+						calm++ // a caller at -12 dBFS would count as echo
 					}
 				}
 				if over > 20 || loss <= -20 && calm > 0 {
@@ -64,7 +63,8 @@ func TestEcho(t *testing.T) {
 	}
 }
 
-// TestCaller checks that two people speaking on a line without echo are not taken for one.
+// TestCaller checks that two people who speak on a line without echo are not taken for one
+// person and an echo.
 func TestCaller(t *testing.T) {
 	taken := 0
 	for seed := range uint64(300) {

@@ -8,10 +8,10 @@ import (
 // envelopes holds the levels (dBFS) of sent and received audio, oldest first.
 type envelopes struct {
 	sent, received [echoFrames]float64
-	n              int // valid entries
+	n              int // number of valid entries
 }
 
-// take copies the rings of b in order.
+// take copies the rings of b, oldest entry first.
 func (e *envelopes) take(b *echoBound) {
 	e.n = min(b.frames, echoFrames)
 	at := (b.frames - e.n) % echoFrames
@@ -23,8 +23,8 @@ func (e *envelopes) take(b *echoBound) {
 	}
 }
 
-// closest returns the correlation at the best lag, the strength of the echo there, and the
-// lag in frames. The correlation is 0 if nothing can be compared.
+// closest returns the correlation at the best lag, the strength of the echo there in dB, and
+// the lag in frames. The correlation is 0 if nothing can be compared.
 func (e *envelopes) closest() (best, gain float64, at int) {
 	var x, y sums
 	loud := 0
@@ -36,7 +36,7 @@ func (e *envelopes) closest() (best, gain float64, at int) {
 		}
 	}
 	heard := e.received[:e.n]
-	if loud < minLoud || slices.Max(heard)-slices.Min(heard) < 2 { // no part of it varies by 1 dB
+	if loud < minLoud || slices.Max(heard)-slices.Min(heard) < 2 { // no part of the envelope varies by 1 dB
 		return 0, 0, 0
 	}
 	for lag := range min(echoLags+1, e.n) {
@@ -63,7 +63,7 @@ func (e *envelopes) closest() (best, gain float64, at int) {
 // product returns the sum of the products of both envelopes at a lag.
 func (e *envelopes) product(lag int) float64 {
 	x, y := e.sent[:e.n-lag], e.received[lag:e.n]
-	var even, odd float64 // two sums: additions into one would be serialized
+	var even, odd float64 // two sums, because additions into a single one cannot run in parallel
 	i := 0
 	for ; i+1 < len(x) && i+1 < len(y); i += 2 {
 		even += x[i] * y[i]
@@ -75,8 +75,8 @@ func (e *envelopes) product(lag int) float64 {
 	return even + odd
 }
 
-// gain returns the strongest return at a lag over the frames in which something was sent.
-// A returning frame overlaps two sent ones.
+// gain returns the strongest return at a lag over the frames in which something was sent. A
+// returned frame overlaps two sent ones.
 func (e *envelopes) gain(lag int) float64 {
 	gain := 2 * minReturn
 	for i := range e.n - lag {

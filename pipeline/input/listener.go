@@ -22,14 +22,14 @@ const pastFrames = 40
 // An Edge is a change in the caller's speech.
 type Edge struct {
 	Kind      turn.Kind     // Stirred, Calmed, Voice, Loud, Lull or Silence
-	Loud      time.Duration // voiced sound since the speech began; of Loud
-	At        time.Time     // when the detector decided
-	From      time.Time     // arrival of the edge itself; of Voice, Lull and Silence
-	Voiced    time.Time     // arrival of the last voiced sample, by its loudness; of Lull and Silence
-	Waited    time.Duration // time its frame spent in the jitter buffer
-	Estimated bool          // Voiced was not measured
+	Loud      time.Duration // only of Loud: voiced sound since the speech began
+	At        time.Time     // when the detector reported the edge
+	From      time.Time     // only of Voice, Lull and Silence: when the edge itself arrived
+	Voiced    time.Time     // only of Lull and Silence: when the last voiced sample arrived, judged by its loudness
+	Waited    time.Duration // time that the frame of the edge spent in the jitter buffer
+	Estimated bool          // Voiced is an estimate
 	HasEcho   bool          // the line is known to return an echo
-	Prosody   eot.Prosody   // of the speech up to it; of Lull and Silence
+	Prosody   eot.Prosody   // only of Lull and Silence: prosody of the speech before the edge
 }
 
 // A Listener reads one leg. Its exported fields configure it.
@@ -37,7 +37,7 @@ type Listener struct {
 	Leg media.Leg
 	// Sound receives every frame. It must not block or keep the frame.
 	Sound func(media.Frame)
-	// Edges receives the edges. The receiver must always return to read the next.
+	// Edges receives the edges. The receiver must read them until Run returns.
 	Edges chan<- Edge
 	// Sent, if set, returns the level (dBFS) of the audio being sent, which may return as
 	// echo.
@@ -48,11 +48,11 @@ type Listener struct {
 	prosody   prosodyEstimator
 	bound     echoBound
 	floor     float64       // dBFS; quieter input is echo of the agent
-	pending   bool          // sound has begun that may become speech
+	pending   bool          // a sound has begun that may become speech
 	paused    bool          // the current speech has paused
-	unvoiced  int           // frames since the last voiced one
-	onset     int           // frames before the current speech
-	reported  time.Duration // voiced sound of this speech reported so far
+	unvoiced  int           // frames since the last voiced frame
+	onset     int           // number of frames before the current speech
+	reported  time.Duration // voiced sound of this speech that was already reported
 	arrivals  [pastFrames]arrival
 	concealed bool // the frame just read is concealment
 	frames    int
@@ -79,12 +79,11 @@ func (l *Listener) Run(ctx context.Context) error {
 		l.note()
 		x, changed := l.listen(f)
 		if l.detector.Level() < l.floor {
-			clear(f) // echo: the recognizer must not transcribe it
+			clear(f) // an echo, which the recognizer must not transcribe
 		}
 		l.Sound(f)
 		if changed {
-			// The receiver never blocks on the listener, so waiting here is short and
-			// loses no edge.
+			// The receiver never waits for the listener, so this wait is short and no edge is lost.
 			x.HasEcho = l.bound.Known()
 			select {
 			case l.Edges <- x:
@@ -97,8 +96,8 @@ func (l *Listener) Run(ctx context.Context) error {
 }
 
 const (
-	loudStep = 160 * time.Millisecond // step of voiced sound between Loud edges
-	lullTime = 80 * time.Millisecond  // unvoiced time before a Lull edge
+	loudStep = 160 * time.Millisecond // voiced sound between two Loud edges
+	lullTime = 80 * time.Millisecond  // time without voice before a Lull edge
 )
 
 // listen processes one frame and reports whether it causes an edge.
@@ -109,7 +108,7 @@ func (l *Listener) listen(f media.Frame) (Edge, bool) {
 	}
 	verdict, back := l.detector.Frame(f)
 	if l.detector.Level() < l.floor {
-		l.trail.Frame(nil, l.concealed) // echo of the agent
+		l.trail.Frame(nil, l.concealed) // an echo of the agent
 	} else {
 		l.trail.Frame(f, l.concealed)
 	}
@@ -145,9 +144,8 @@ func (l *Listener) listen(f media.Frame) (Edge, bool) {
 	return l.progress()
 }
 
-// loud returns how long the caller has spoken: the elapsed time, if at least three
-// quarters of it are voiced. The end of a word does not stop the count, as the next may
-// follow.
+// loud returns how long the caller has spoken: the elapsed time if at least three quarters of
+// it are voiced. The end of a word does not stop the count, because the next word may follow.
 func (l *Listener) loud() time.Duration {
 	voiced := l.detector.Loud()
 	if l.unvoiced > 1 {
@@ -199,8 +197,8 @@ func (l *Listener) edge(kind turn.Kind, back int) Edge {
 	return x
 }
 
-// end returns the edge at which the caller fell silent. If the last voiced sample lies
-// within lost frames, the middle of the loss is used.
+// end returns the edge at which the caller fell silent. If the last voiced sample lies within
+// lost frames, it is dated to the middle of the loss.
 func (l *Listener) end(kind turn.Kind, back int) Edge {
 	x := l.edge(kind, back)
 	last, lost := l.trail.LastVoiced(back)
@@ -211,7 +209,7 @@ func (l *Listener) end(kind turn.Kind, back int) Edge {
 	return x
 }
 
-// ago returns the arrival of the frame read back frames ago.
+// ago returns when the frame read back frames ago arrived.
 func (l *Listener) ago(back int) arrival {
 	return l.arrivals[(l.frames-1-min(back, pastFrames-1, l.frames-1))%pastFrames]
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/parley-voice/parley/pipeline/turn"
 )
 
-// A fakeLeg plays frames that left every 20 ms. Each arrives after delay and is read 60 ms
-// after it left.
+// A fakeLeg plays frames that were sent every 20 ms. Each arrives after delay and is read 60 ms
+// after it was sent.
 type fakeLeg struct {
 	media.Leg
 	frames    []media.Frame
@@ -50,21 +50,21 @@ func (l *fakeLeg) Arrived() (time.Time, bool) {
 	return l.came(n), !l.lost[n]
 }
 
-// TestEnd checks that the last voiced sample is dated by its arrival. If it was or may
-// have been lost, the middle of the possible interval is used.
+// TestEnd checks that the last voiced sample is dated by its arrival. If it was lost, or may
+// have been, the middle of the possible interval is used.
 func TestEnd(t *testing.T) {
 	const ms = time.Millisecond
-	speech, _ := tone.Encode(8000, "are you open on sundays") // its last frame is full
+	speech, _ := tone.Encode(8000, "are you open on sundays") // the last frame of the voice is full
 	for len(speech)%160 != 0 {
 		speech = speech[80:]
 	}
-	last := 50 + len(speech)/160 - 1 // frame
+	last := 50 + len(speech)/160 - 1 // one frame
 	steady := func(int) time.Duration { return 10 * ms }
 	jitter := func(n int) time.Duration { return time.Duration(n*7%20) * ms }
 	for name, c := range map[string]struct {
-		lost      []int // from the last frame on
+		lost      []int // number of frames lost from the last voiced one on
 		delay     func(int) time.Duration
-		want      time.Duration // after the last frame left
+		want      time.Duration // time after the last voiced frame was sent
 		estimated bool
 	}{
 		"steady":                  {nil, steady, 10 * ms, false},

@@ -12,22 +12,22 @@ const (
 	pitchRate     = 4000 // Hz at which pitch is measured
 	perFrame      = pitchRate / 50
 	window        = 2 * perFrame
-	longest       = pitchRate / 60  // lag of the lowest voice, 60 Hz
-	shortest      = pitchRate / 400 // lag of the highest, 400 Hz
-	periodic      = 0.5             // sound with at least this correlation has a pitch
-	prosodyFrames = 256             // the last frames of a stretch of speech that are kept: 5 s
+	longest       = pitchRate / 60  // lag of the lowest voice, 60 Hz, in samples
+	shortest      = pitchRate / 400 // lag of the highest voice, 400 Hz, in samples
+	periodic      = 0.5             // correlation from which sound has a pitch
+	prosodyFrames = 256             // most frames kept of a stretch of speech, from its end: 5 s
 	lastPitch     = 15              // frames at the end whose pitch is compared: 300 ms
 	lastLevel     = 10              // frames at the end whose level is compared: 200 ms
-	minPitched    = 8               // pitched frames that a stretch needs
-	minPitchedEnd = 3               // pitched frames that its end needs
+	minPitched    = 8               // frames with a pitch that a stretch needs
+	minPitchedEnd = 3               // frames with a pitch that the end of a stretch needs
 )
 
 // A prosodyEstimator measures the melody and loudness at the end of speech. The zero value
 // is ready to use. It is for one goroutine and allocates nothing.
 type prosodyEstimator struct {
 	recent [window + longest]float32 // input resampled to pitchRate
-	pitch  [prosodyFrames]float64    // semitones above 1 Hz, 0 if unpitched
-	level  [prosodyFrames]float64    // dBFS
+	pitch  [prosodyFrames]float64    // semitones above 1 Hz; 0 without a pitch
+	level  [prosodyFrames]float64    // levels in dBFS
 	frames int                       // frames since Begin
 	end    int                       // frames up to the last voiced one
 	sorted [prosodyFrames]float64
@@ -47,7 +47,7 @@ func (e *prosodyEstimator) Frame(f media.Frame, level float64, voiced bool) {
 		return
 	}
 	e.end = e.frames
-	if e.frames%2 == 0 { // pitch changes slowly: every second frame is enough
+	if e.frames%2 == 0 { // pitch changes slowly, so every second frame is enough
 		e.pitch[at] = e.find()
 	}
 }
@@ -66,9 +66,9 @@ func (e *prosodyEstimator) take(f media.Frame) {
 	}
 }
 
-// find returns the pitch of the last two frames in semitones over 1 Hz, by the
-// highest peak of the normalized correlation (A. de Cheveigné and H. Kawahara,
-// "YIN", 2002, say why the shortest of the peaks nearly as high is the pitch).
+// find returns the pitch of the last two frames in semitones above 1 Hz: the shortest lag among
+// the highest peaks of the normalized correlation (A. de Cheveigné and H. Kawahara, "YIN",
+// 2002, say why).
 func (e *prosodyEstimator) find() float64 {
 	x := e.recent[longest:]
 	var own float32
@@ -80,7 +80,7 @@ func (e *prosodyEstimator) find() float64 {
 	}
 	var r [longest + 1]float64
 	best := 0.0
-	var other float32 // power of the compared stretch, which moves back one sample per lag
+	var other float32 // power of the compared stretch, which moves back by one sample per lag
 	for _, v := range e.recent[longest-shortest+2:][:window] {
 		other += v * v
 	}
@@ -107,8 +107,8 @@ func (e *prosodyEstimator) find() float64 {
 	return 0
 }
 
-// product returns the sum of the products of x and y, which have the same length. Four
-// sums are faster than one, whose additions would be serialized.
+// product returns the sum of the products of x and y, which have the same length. It uses four
+// sums, because additions into a single one cannot run in parallel.
 func product(x, y []float32) float32 {
 	y = y[:len(x)]
 	var a, b, c, d float32
@@ -143,7 +143,7 @@ func (e *prosodyEstimator) End() eot.Prosody {
 	return eot.Prosody{Fall: all - last, Trail: whole - tail, Known: true}
 }
 
-// median returns the median of those entries of x from frame from to the end that count,
+// median returns the median of the entries of x from frame from to the end that satisfy counts,
 // and their number.
 func (e *prosodyEstimator) median(x *[prosodyFrames]float64, from int, counts func(int) bool) (float64, int) {
 	s := e.sorted[:0]

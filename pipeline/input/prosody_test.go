@@ -9,8 +9,8 @@ import (
 	"github.com/parley-voice/parley/pipeline/eot"
 )
 
-// voice returns n frames of a voice with ten partials. pitch (Hz) and gain are functions
-// of the position from 0 to 1.
+// voice returns n frames of a voice with ten partials. pitch (in Hz) and gain are functions of
+// the position from 0 to 1.
 func voice(rate, frames int, pitch, gain func(t float64) float64) []int16 {
 	pcm := make([]int16, frames*rate/50)
 	phase := 0.0
@@ -45,7 +45,7 @@ func TestProsody(t *testing.T) {
 	for _, rate := range []int{8000, 16000} {
 		for name, c := range map[string]struct {
 			pitch, gain func(float64) float64
-			fall, trail [2]float64 // min, max
+			fall, trail [2]float64 // minimum and maximum
 		}{
 			"level man":     {late(110, 110), level, [2]float64{-0.5, 0.5}, [2]float64{-1, 1}},
 			"falling man":   {late(120, 80), level, [2]float64{2, 6}, [2]float64{-2, 2}},

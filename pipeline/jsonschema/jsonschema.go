@@ -26,13 +26,13 @@ type Schema struct {
 	types      []string
 	properties map[string]*Schema
 	required   []string
-	closed     bool // no other properties; of objects, unless additionalProperties is true
+	closed     bool // of objects: properties that the schema does not name are rejected
 	enum       []any
 	items      *Schema
 	pattern    *regexp.Regexp
 
 	minimum, maximum     *json.Number
-	minLength, maxLength *int // characters
+	minLength, maxLength *int // in characters
 	minItems, maxItems   *int
 }
 
@@ -249,7 +249,7 @@ func compare(a, b json.Number) int {
 	if x != nil && y != nil {
 		return x.Cmp(y)
 	}
-	f, _ := a.Float64() // ±Inf if too large
+	f, _ := a.Float64() // ±Inf if the number is too large
 	g, _ := b.Float64()
 	switch {
 	case f < g:
@@ -286,7 +286,7 @@ func typeName(v any) string {
 	}
 }
 
-// equal reports whether two values are equal; numbers are compared by value.
+// equal reports whether two values are equal. Numbers are compared by value.
 func equal(a, b any) bool {
 	x, isX := a.(json.Number)
 	y, isY := b.(json.Number)

@@ -7,16 +7,16 @@ import (
 	"sync"
 )
 
-// A rule is an English pattern for a request not to be called again. Words are separated
-// by one space; a dot that is a word of its own ends a sentence.
+// A rule is an English pattern of a request not to be called again. Words are separated by one
+// space. A dot that stands alone is the end of a sentence.
 type rule struct {
 	form *regexp.Regexp
-	// not lists words before the pattern that change its meaning.
+	// not lists words that change the meaning of the pattern if they precede it.
 	not []string
 }
 
-// rules returns the English rules. They prefer a missed request over a false one: the
-// callee can also press a key, and the model listens too.
+// rules returns the English rules. They rather miss a request than report a false one, because
+// the callee can also press a key, and the model also listens.
 func rules() []rule {
 	const (
 		me      = `(?:me|us|this number|this phone|this house|my (?:phone|number|cell|house|home|mobile|line)|our number|here)`

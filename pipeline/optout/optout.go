@@ -23,7 +23,7 @@ type Detector struct {
 	phrases []string
 	english *English
 
-	run     string        // keys pressed without a pause
+	run     string        // keys pressed without a pause between them
 	last    time.Duration // time of the last key
 	words   []transcript  // final transcripts
 	partial string
@@ -46,8 +46,8 @@ func New(e *English, key string, phrases []string) *Detector {
 	return w
 }
 
-// OnKey receives a pressed key. It reports whether the key may be an opt-out, which
-// IsKeyConfirmed decides after KeyIsolation.
+// OnKey handles a pressed key. It reports whether the key may be an opt-out; IsKeyConfirmed
+// decides after KeyIsolation.
 func (w *Detector) OnKey(k rune, at time.Duration) (may bool) {
 	if w.run == "" || at-w.last >= KeyIsolation {
 		w.run = ""
@@ -65,9 +65,8 @@ func (w *Detector) IsKeyConfirmed(now time.Duration) bool {
 	return w.isOptOutKey() && now-w.last >= KeyIsolation
 }
 
-// OnTranscript receives words of the callee. It returns the words that ask not to be
-// called again. Words that the agent is just saying are ignored, as the line may return
-// them.
+// OnTranscript handles words of the callee. It returns those that ask not to be called again.
+// Words that the agent says at the same time are ignored, because the line may echo them.
 func (w *Detector) OnTranscript(text string, final bool, at time.Duration, agent string) (string, bool) {
 	if !final {
 		w.partial = text

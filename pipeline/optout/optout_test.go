@@ -133,8 +133,8 @@ func TestKey(t *testing.T) {
 	}
 }
 
-// TestAnything checks that no text causes a panic, and that text without the words is no
-// opt-out.
+// TestAnything checks that no text causes a panic, and that text without the words of a request
+// is not an opt-out.
 func TestAnything(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.String().Draw(t, "text")

@@ -1,6 +1,6 @@
-// Package playout plays the agent's voice to the caller. One queue can be ducked, paused,
-// resumed at a word and dropped, with sample accuracy. Utterances record which of their
-// words were played.
+// Package playout plays the agent's voice to the caller. Its queue can be ducked, paused,
+// resumed at a word and dropped, exactly to the sample. Utterances record which of their words
+// were played.
 package playout
 
 import (
@@ -28,38 +28,38 @@ const (
 type piece struct {
 	of    *Utterance
 	pcm   []int16
-	start int64 // its first sample within the utterance
+	start int64 // index of its first sample within the utterance
 	last  bool
 }
 
 // A Mark reports the start or end of an utterance's playout.
 type Mark struct {
 	Of    *Utterance
-	Ended bool // its last sample was sent; otherwise its first
+	Ended bool // the last sample was sent; otherwise the first sample was
 	At    time.Time
 }
 
-// A Player is a media.Feed: the leg pulls each frame when it is due, so a command takes
-// effect with the next frame. FillFrame takes no lock and does not allocate.
+// A Player is a media.Feed: the leg pulls each frame when it is due, so a command takes effect
+// with the next frame. FillFrame takes no lock and allocates nothing.
 type Player struct {
 	queue chan piece
 	marks chan Mark
-	floor chan struct{} // held by the utterance being queued
+	floor chan struct{} // held while an utterance is being queued
 
 	minNumber atomic.Int64 // utterances with lower numbers are dropped
 	ducking   atomic.Bool
 	paused    atomic.Bool
-	pauseAt   atomic.Int64  // sample at which a pause takes effect if it is close
-	resumeAt  atomic.Int64  // sample of the current utterance to resume at, plus 1; 0 for none
+	pauseAt   atomic.Int64  // sample at which a pause takes effect if it is near
+	resumeAt  atomic.Int64  // sample of the current utterance to resume at, plus 1; 0 if there is none
 	power     atomic.Uint64 // mean square of the last frame
 
-	// Owned by the goroutine that calls FillFrame.
+	// The fields below belong to the goroutine that calls FillFrame.
 	history  [historyLen]piece
-	cur, end int64      // piece numbers; cur is being played
-	off      int        // samples of cur already played
+	cur, end int64      // numbers of pieces; cur is being played
+	off      int        // samples of cur that were played
 	gain     float64    // gain of the last sample
-	playing  *Utterance // started and not ended
-	frozen   bool       // paused when the frame began
+	playing  *Utterance // utterance that has started and not ended
+	frozen   bool       // the voice was paused when the frame began
 }
 
 // New returns a silent player.
@@ -80,16 +80,16 @@ func (m *Player) Pause(from int64) {
 	m.paused.Store(true)
 }
 
-// Resume continues a paused utterance at sample at, at full gain. A negative at continues
-// where it stopped.
+// Resume continues a paused utterance at sample at, with full gain. A negative at continues at
+// the sample where it stopped.
 func (m *Player) Resume(at int64) {
 	m.resumeAt.Store(at + 1)
 	m.ducking.Store(false)
 	m.paused.Store(false)
 }
 
-// Drop discards all utterances with numbers below number. A playing one fades out within
-// 10 ms. It also ends pausing and ducking.
+// Drop discards all utterances with numbers below number. One that is being played fades out
+// within 10 ms. Drop also ends pausing and ducking.
 func (m *Player) Drop(number int64) {
 	m.minNumber.Store(number)
 	m.resumeAt.Store(0)
@@ -97,7 +97,7 @@ func (m *Player) Drop(number int64) {
 	m.paused.Store(false)
 }
 
-// Level returns the level of the last frame in dBFS; -120 for silence.
+// Level returns the level of the last frame in dBFS; -120 means silence.
 func (m *Player) Level() float64 {
 	power := m.power.Load()
 	if power == 0 {
@@ -112,8 +112,8 @@ func (m *Player) FillFrame(f media.Frame, due time.Time) {
 	m.fill(f, due)
 }
 
-// applyControls reads the pause and resume commands once per frame: a pause that ends
-// within a frame holds until its end, so nothing plays before the rewind.
+// applyControls reads the pause and resume commands once per frame. A pause that is lifted
+// within a frame lasts until the end of the frame, so that nothing plays before the rewind.
 func (m *Player) applyControls() {
 	m.frozen = m.paused.Load()
 	m.rewind()
@@ -130,7 +130,7 @@ func (m *Player) fill(f media.Frame, due time.Time) {
 		want := m.targetGain(p.of)
 		if want == 0 && (m.gain == 0 || p.of != m.playing) {
 			if p.of.Number >= m.minNumber.Load() {
-				break // paused
+				break // the voice is paused
 			}
 			m.cur, m.off, m.playing = m.end, 0, nil // skip the rest of the dropped utterance
 			m.gain = 1
@@ -227,9 +227,9 @@ func (m *Player) take(f media.Frame, p *piece, want float64, due time.Time) int 
 	}
 	if n > 0 && u.played.Add(int64(n)) == int64(n) && m.playing != u {
 		m.playing = u
-		at := time.Now() // not due: the caller also waits for a late clock
+		at := time.Now() // if no frame is due, the caller waits also for a clock that is late
 		if due.After(at) {
-			at = due // the packet leaves no earlier than due
+			at = due // the packet never leaves before it is due
 		}
 		u.began.Store(at.UnixNano())
 		m.sendMark(Mark{Of: u, At: at})
@@ -280,8 +280,8 @@ func (m *Player) measure(f media.Frame) {
 	m.power.Store(uint64(sum) / uint64(max(1, len(f))))
 }
 
-// sendMark never blocks. The channel holds many more marks than the two of an utterance,
-// so a full channel has no reader and the mark is dropped.
+// sendMark never blocks. The channel has room for many more marks than an utterance has, so a
+// full channel has no reader, and the mark is dropped.
 func (m *Player) sendMark(x Mark) {
 	select {
 	case m.marks <- x:
@@ -289,9 +289,9 @@ func (m *Player) sendMark(x Mark) {
 	}
 }
 
-// Acquire reserves the queue for one utterance, as pieces of two must not mix. The
-// returned function releases it. If the queue is reserved, Acquire waits for it or, with
-// try, returns false at once.
+// Acquire reserves the queue for one utterance, because pieces of two utterances must not mix.
+// The returned function releases it. If the queue is reserved, Acquire waits, or with try
+// returns false at once.
 func (m *Player) Acquire(ctx context.Context, try bool) (release func(), ok bool) {
 	release = func() { <-m.floor }
 	select {

@@ -92,7 +92,7 @@ func TestResumeWhereItStopped(t *testing.T) {
 	w.m.Pause(0)
 	w.frames(4)
 	w.m.Resume(-1)
-	if got := w.frames(1); got[100] != 1500 { // 320 + 80 of the fade
+	if got := w.frames(1); got[100] != 1500 { // 320 samples and 80 of the fade
 		t.Errorf("resumed with %d, want 1500", got[100])
 	}
 }
@@ -115,8 +115,8 @@ func TestDuck(t *testing.T) {
 	}
 }
 
-// TestDrop checks that a dropped utterance fades out for good and that the next one starts
-// at full gain.
+// TestDrop checks that a dropped utterance fades out and never returns, and that the next one
+// starts with full gain.
 func TestDrop(t *testing.T) {
 	for name, before := range map[string]func(*Player){"speaking": func(*Player) {}, "paused": func(m *Player) { m.Pause(0) }} {
 		w := &sink{t: t, m: New()}
@@ -207,11 +207,11 @@ func TestBoundary(t *testing.T) {
 	}
 }
 
-// TestPauseWithinWord checks that a pause cuts the current word, which is then repeated,
-// but waits if less than 25 ms of it are left. The same holds if the voice reports the
-// word's end too early.
+// TestPauseWithinWord checks that a pause cuts the current word, which is then repeated, but
+// waits for its end if less than 25 ms of it are left. This also holds if the voice reports the
+// end of the word too early.
 func TestPauseWithinWord(t *testing.T) {
-	const sound, next, again = 8 * 300, 8 * 380, 0 // samples: end of the word, start of the next one, start of the word
+	const sound, next, again = 8 * 300, 8 * 380, 0 // in samples: end of the word, start of the next word, start of the word
 	for told, of := range map[time.Duration]map[int]int64{
 		240 * time.Millisecond: {200: again, 235: again, 240: again, 274: again, 276: sound + 81, 299: sound + 81, 300: sound + 80, 340: 8 * 350, 378: next, 390: next},
 		300 * time.Millisecond: {200: again, 274: again, 276: sound + 81, 298: sound + 81, 300: sound + 80, 340: 8 * 350, 378: next, 390: next},

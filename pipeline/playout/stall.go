@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// WaitStall waits until the caller has heard all available audio of an utterance and no
-// more came for the given time. It returns false if ctx ends first.
+// WaitStall waits until the caller has heard all available audio of an utterance and no more
+// has come for the given time. It returns false if ctx ends first.
 func (u *Utterance) WaitStall(ctx context.Context, after time.Duration) bool {
 	tick := time.NewTicker(after / 6)
 	defer tick.Stop()
@@ -19,7 +19,7 @@ func (u *Utterance) WaitStall(ctx context.Context, after time.Duration) bool {
 		case <-tick.C:
 		}
 		if dry += after / 6; u.Played() == 0 || u.Buffered() > 0 {
-			dry = 0 // not started, or still playing
+			dry = 0 // the utterance has not started, or is still playing
 		}
 		if dry >= after {
 			return true

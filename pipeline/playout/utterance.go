@@ -19,11 +19,11 @@ const syllableTime = 220 * time.Millisecond
 // wordTail is how long a word may sound beyond the end that the voice reports.
 const wordTail = 100 * time.Millisecond
 
-// maxWordRest is the most of a word that a pause waits for. If a pause cut off so little
-// of the word, it would be unclear whether the caller understood it.
+// maxWordRest is the longest rest of a word that a pause waits for. If so little of a word were
+// cut off, it would be unclear whether the caller understood it.
 const maxWordRest = 25 * time.Millisecond
 
-// hopTime is the resolution at which audio is classified as audible or silent.
+// hopTime is the length of the steps in which audio is classified as audible or silent.
 const hopTime = 5 * time.Millisecond
 
 // An Utterance is one thing that the agent says, with its playout state.
@@ -31,23 +31,23 @@ type Utterance struct {
 	Number      int64
 	Kind        string       // turn.Reply, turn.Filler, turn.Notice
 	Rate        int          // Hz
-	played      atomic.Int64 // samples sent
-	fadedOut    atomic.Int64 // how many of the last played samples a pause faded out
-	underrun    atomic.Int64 // silent frames sent because audio was late
-	gapExpected atomic.Bool  // no more audio is expected for a while
-	began       atomic.Int64 // when the first sample was sent, Unix nanoseconds
-	queued      int64        // samples pushed; owned by the holder of the reservation
+	played      atomic.Int64 // samples that were sent
+	fadedOut    atomic.Int64 // number of the last played samples that a pause faded out
+	underrun    atomic.Int64 // silent frames that were sent because audio was late
+	gapExpected atomic.Bool  // a gap follows the audio so far
+	began       atomic.Int64 // when the first sample was sent, in Unix nanoseconds
+	queued      int64        // samples that were pushed; owned by the holder of the reservation
 
 	mu          sync.Mutex
 	text        strings.Builder // text of the model so far
 	words       []pipeline.Word // word times as reported by the voice
-	trimmed     time.Duration   // leading silence that was not played
+	trimmed     time.Duration   // leading silence in samples that was not played
 	base        time.Duration   // start of the current segment
-	ready       time.Time       // first audible sample
-	token       time.Time       // first speakable text
-	samples     int64           // audio produced so far
+	ready       time.Time       // when the first audible sample existed
+	token       time.Time       // when the first text that can be spoken existed
+	samples     int64           // samples of audio produced so far
 	audibleHops []bool          // whether each hop is audible
-	complete    bool            // no more audio comes
+	complete    bool            // no more audio follows
 	usage       pipeline.Usage
 }
 
@@ -61,8 +61,8 @@ func (u *Utterance) Write(text string, at time.Time) {
 	u.text.WriteString(text)
 }
 
-// Add takes a stretch of speech and returns the part to play, without silence before the
-// first audible sample.
+// Add takes a stretch of speech and returns the part to play: everything from the first audible
+// sample on.
 func (u *Utterance) Add(sp pipeline.Speech, at time.Time) []int16 {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -146,8 +146,8 @@ func (u *Utterance) Transcript(complete bool) (text string, words []pipeline.Wor
 	return join(words), words
 }
 
-// CountHeard returns the number of words played, and whether the utterance is complete and
-// its last word was played to the end.
+// CountHeard returns the number of words that were played, and whether the utterance is
+// complete and its last word was played to the end.
 func (u *Utterance) CountHeard() (n int, all bool) {
 	_, words := u.Transcript(false)
 	u.mu.Lock()
@@ -170,9 +170,9 @@ func (u *Utterance) RecentText(d time.Duration) string {
 	return join(words)
 }
 
-// ResumePoint returns the sample to resume at after a pause: the start of the word that
-// the pause or its fade cut, or the stopping point between two words. It is -1 for a nil
-// utterance.
+// ResumePoint returns the sample to resume at after a pause: the start of the word that the
+// pause or its fade cut, or the point of the pause if it lies between two words. It is -1 for a
+// nil utterance.
 func (u *Utterance) ResumePoint() int64 {
 	if u == nil {
 		return -1
@@ -186,8 +186,8 @@ func (u *Utterance) ResumePoint() int64 {
 	return played
 }
 
-// PausePoint returns the sample at which a pause should begin: the end of the current word
-// if little of it is left, else the next sample. It is 0 for a nil utterance.
+// PausePoint returns the sample at which a pause should begin: the end of the current word if
+// little of it is left, otherwise the next sample. It is 0 for a nil utterance.
 func (u *Utterance) PausePoint() int64 {
 	if u == nil {
 		return 0
@@ -201,8 +201,8 @@ func (u *Utterance) PausePoint() int64 {
 	return played
 }
 
-// cutWord returns the word that is interrupted if playout stops at sample from, given
-// audio up to until. Sound after a word's reported end belongs to it: some voices count
+// cutWord returns the word that is interrupted if playout stops at sample from, given audio up
+// to until. Sound after the reported end of a word belongs to it, because some voices report
 // the last part of a word as space. It needs u.mu.
 func (u *Utterance) cutWord(from, until int64) (w pipeline.Word, is bool) {
 	began, over := u.time(from), u.time(u.nextSilence(from))
@@ -226,8 +226,8 @@ func (u *Utterance) Played() int { return int(u.played.Load()) }
 // StartedAt returns when the first sample was sent.
 func (u *Utterance) StartedAt() time.Time { return time.Unix(0, u.began.Load()) }
 
-// ExpectGap declares that a stretch is complete and the next one comes later: silence
-// between the two is not an underrun. Adding speech ends the gap.
+// ExpectGap declares that a stretch is complete and that the next one comes later, so that the
+// silence between them is not an underrun. Further speech ends the gap.
 func (u *Utterance) ExpectGap() { u.gapExpected.Store(true) }
 
 // Underrun returns the total silence that was sent because audio was late.
@@ -243,8 +243,8 @@ func (u *Utterance) time(sample int64) time.Duration {
 	return SamplesDuration(u.Rate, int(sample)) + u.trimmed
 }
 
-// timedWords returns all words with their times. Words that the voice has not timed are
-// spread by syllables, over the remaining audio if it is complete. It needs u.mu.
+// timedWords returns all words with their times. Words without times of the voice are spread by
+// syllables, over the remaining audio if all audio is there. It needs u.mu.
 func (u *Utterance) timedWords() []pipeline.Word {
 	fields := split(u.text.String())
 	words := slices.Clip(u.words)
@@ -307,8 +307,8 @@ func (u *Utterance) AddUsage(usage pipeline.Usage) {
 	u.usage.CachedTokens += usage.CachedTokens
 }
 
-// StartSegment begins another stretch of the voice, whose word times count from the end of
-// the audio so far.
+// StartSegment begins another stretch of the voice. Its word times count from the end of the
+// audio so far.
 func (u *Utterance) StartSegment() {
 	u.mu.Lock()
 	defer u.mu.Unlock()

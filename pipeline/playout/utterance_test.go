@@ -24,7 +24,7 @@ func TestTranscript(t *testing.T) {
 		speech []pipeline.Speech
 		played time.Duration
 		whole  bool
-		least  int // words
+		least  int // least number of words
 		most   int
 	}{
 		"nothing":                               {nil, 0, false, 0, 0},

@@ -14,7 +14,7 @@ import (
 
 const (
 	maxWords = 256
-	maxText  = 200 // bytes of a word or its spoken form
+	maxText  = 200 // bytes of a word or of its spoken form
 )
 
 // Check validates a map from written words to spoken forms.
@@ -38,15 +38,15 @@ func Check(spoken map[string]string) error {
 // A Stream handles one utterance. Write and End belong to the writer of the voice, Restore
 // to the reader of its speech.
 type Stream struct {
-	spoken  map[string]string // spoken form by lower-case word
-	pending string            // start of a word that may need replacement
-	inside  bool              // within a word that needs none
+	spoken  map[string]string // spoken forms by lower-case word
+	pending string            // start of a word that may have to be replaced
+	inside  bool              // the text is within a word that stays as it is
 
 	mu    sync.Mutex
-	marks []mark // words sent to the voice and not yet reported by it
+	marks []mark // words that were sent to the voice and that it has not reported yet
 
-	current pipeline.Word // the written word being assembled
-	left    int           // spoken words still missing of it
+	current pipeline.Word // the written word that is being assembled
+	left    int           // number of its spoken words that the voice has not reported yet
 }
 
 // mark is a written word and its number of spoken words.
@@ -64,8 +64,8 @@ func New(spoken map[string]string) *Stream {
 	return s
 }
 
-// Write takes text and returns the part that is ready for the voice. A word that may need
-// replacement is kept until it is complete.
+// Write takes text and returns the part that is ready for the voice. A word that may have to be
+// replaced is kept until it is complete.
 func (s *Stream) Write(text string) string {
 	if len(s.spoken) == 0 {
 		return text
@@ -110,7 +110,7 @@ func (s *Stream) End() string {
 	return s.word(held)
 }
 
-// mayMatch reports whether a partial word may become one to replace.
+// mayMatch reports whether the beginning of a word may become a word to replace.
 func (s *Stream) mayMatch(text string) bool {
 	begun := strings.ToLower(strings.TrimLeftFunc(text, isOuter))
 	for word := range s.spoken {
@@ -141,7 +141,7 @@ func (s *Stream) addMark(written string, words int) {
 	s.marks = append(s.marks, mark{written, words})
 }
 
-// extendLast appends to the last word sent, unless the voice has reported it already.
+// extendLast appends to the last word that was sent, unless the voice has already reported it.
 func (s *Stream) extendLast(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -150,8 +150,8 @@ func (s *Stream) extendLast(text string) {
 	}
 }
 
-// Restore replaces spoken words by the written ones. A word spoken as several is returned
-// once, after the last of them.
+// Restore replaces spoken words by the written ones. A word that is spoken as several words is
+// returned once, after the last of them.
 func (s *Stream) Restore(words []pipeline.Word) []pipeline.Word {
 	if len(s.spoken) == 0 {
 		return words

@@ -1,5 +1,5 @@
-// Package redact removes numbers that callers press, such as card and account numbers,
-// from what is stored of a call. It is pure. Only the model sees them.
+// Package redact removes numbers that callers press, such as card and account numbers, from
+// what is stored of a call. Only the model gets them. The package is pure.
 package redact
 
 import (

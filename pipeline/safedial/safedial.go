@@ -21,7 +21,7 @@ var ErrNotPublic = errors.New("the address is not public")
 // reserved lists non-public prefixes that net/netip does not classify.
 var reserved = []netip.Prefix{ //nolint:gochecknoglobals // read-only table
 	netip.MustParsePrefix("0.0.0.0/8"),
-	netip.MustParsePrefix("100.64.0.0/10"),    // shared by carriers, RFC 6598
+	netip.MustParsePrefix("100.64.0.0/10"),    // addresses shared by carriers, RFC 6598
 	netip.MustParsePrefix("168.63.129.16/32"), // Azure's metadata address
 	netip.MustParsePrefix("192.0.0.0/24"),
 	netip.MustParsePrefix("192.0.2.0/24"),
@@ -30,13 +30,13 @@ var reserved = []netip.Prefix{ //nolint:gochecknoglobals // read-only table
 	netip.MustParsePrefix("198.51.100.0/24"),
 	netip.MustParsePrefix("203.0.113.0/24"),
 	netip.MustParsePrefix("240.0.0.0/4"),
-	netip.MustParsePrefix("::/96"),        // IPv4-compatible
-	netip.MustParsePrefix("64:ff9b::/96"), // NAT64 maps any IPv4 address
+	netip.MustParsePrefix("::/96"),        // IPv4-compatible addresses
+	netip.MustParsePrefix("64:ff9b::/96"), // NAT64, which reaches any IPv4 address
 	netip.MustParsePrefix("64:ff9b:1::/48"),
 	netip.MustParsePrefix("100::/64"),
 	netip.MustParsePrefix("2001::/23"), // Teredo and other protocols
 	netip.MustParsePrefix("2001:db8::/32"),
-	netip.MustParsePrefix("2002::/16"), // 6to4
+	netip.MustParsePrefix("2002::/16"), // 6to4 addresses
 	netip.MustParsePrefix("fec0::/10"),
 }
 
@@ -78,7 +78,7 @@ func (r Rules) Allows(host, port string) bool {
 // unless the rules allow it. It follows no redirects and uses no proxy.
 func (r Rules) Client() *http.Client {
 	open := &net.Dialer{Timeout: 10 * time.Second, Resolver: r.Resolver}
-	// Control sees the resolved address, so DNS rebinding cannot bypass the check.
+	// Control gets the resolved address, so DNS rebinding cannot bypass the check.
 	guarded := &net.Dialer{Timeout: 10 * time.Second, Resolver: r.Resolver, Control: check}
 	return &http.Client{
 		Timeout: r.Timeout,
@@ -94,7 +94,7 @@ func (r Rules) Client() *http.Client {
 			HTTP2: &http.HTTP2Config{
 				SendPingTimeout: 2 * time.Second,
 				PingTimeout:     time.Second,
-			}, // otherwise a dead connection would take all requests
+			}, // without it a dead connection would take all requests
 			MaxIdleConnsPerHost: 8, MaxIdleConns: 100, IdleConnTimeout: 30 * time.Second, MaxResponseHeaderBytes: 64 << 10,
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },

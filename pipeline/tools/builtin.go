@@ -24,7 +24,8 @@ func (b builtin) Run(_ context.Context, arguments json.RawMessage) (pipeline.Too
 	return b.run(arguments)
 }
 
-// lastWords returns a follow-up that comes after the last words in the arguments.
+// lastWords returns a follow-up that takes place after the last words, which are in the
+// arguments.
 func lastWords(arguments json.RawMessage, then pipeline.FollowUp, text string) (pipeline.ToolResult, error) {
 	var a struct {
 		Say string `json:"say"`
@@ -75,8 +76,8 @@ func sendDTMF(d Definition) builtin {
 	}
 }
 
-// WithoutKeys returns the tools for a call that cannot send keys: the tool returns an
-// error to the model.
+// WithoutKeys returns the tools for a call that cannot send keys: send_dtmf returns an error to
+// the model.
 func WithoutKeys(all []pipeline.Function) []pipeline.Function {
 	all = slices.Clone(all)
 	for i, f := range all {
@@ -153,8 +154,8 @@ func (d Definition) transfer() (pipeline.Function, error) {
 	}, nil
 }
 
-// OptOut returns the tool by which the model reports a request not to be called again.
-// keep stores it. The agent then says line and hangs up.
+// OptOut returns the tool by which the model reports a request not to be called again. keep
+// stores the request. The agent then says line and hangs up.
 func OptOut(line string, keep func(ctx context.Context) error) pipeline.Function {
 	return optOut{
 		builtin: builtin{spec: pipeline.Tool{

@@ -9,11 +9,11 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// resultUnknown is the result of a call in progress when the answer was aborted.
+// resultUnknown is the result of a call that was running when the answer was aborted.
 const resultUnknown = "error: interrupted by the caller; it may or may not have completed"
 
-// A CallLog records the tool calls of one answer. The loop that makes the answer writes
-// it; closing it prevents further calls. The zero value is ready to use.
+// A CallLog records the tool calls of one answer. The loop that makes the answer writes it.
+// Closing the log prevents further calls. The zero value is ready to use.
 type CallLog struct {
 	mu        sync.Mutex
 	closed    bool
@@ -26,12 +26,12 @@ type CallLog struct {
 type round struct {
 	calls []pipeline.ToolCall
 	began time.Time
-	ended time.Time // zero while running
+	ended time.Time // zero while the calls run
 	ran   []Result
 }
 
-// begin records calls about to run. It returns false if the log is closed and the calls
-// must not run.
+// begin records calls that are about to run. It returns false if the log is closed; the calls
+// must not run then.
 func (b *CallLog) begin(calls []pipeline.ToolCall) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -22,7 +22,7 @@ import (
 const (
 	maxTools        = 32
 	maxDestinations = 64
-	maxText         = 2000 // characters of a description or filler
+	maxText         = 2000 // characters of a description or a filler
 	defaultTimeout  = 8 * time.Second
 	maxTimeout      = 20 // seconds
 )
@@ -46,21 +46,21 @@ const (
 // A Definition is a tool of an agent. The fields from Name on are only for HTTP functions.
 type Definition struct {
 	Type         string        `json:"type"                   yaml:"type"`
-	Description  string        `json:"description,omitempty"  yaml:"description"` // replaces the default
+	Description  string        `json:"description,omitempty"  yaml:"description"` // replaces the default description
 	Destinations []Destination `json:"destinations,omitempty" yaml:"destinations"`
 
 	Name       string                  `json:"name,omitempty"       yaml:"name"`
 	Parameters json.RawMessage         `json:"parameters,omitempty" yaml:"-"`
 	URL        string                  `json:"url,omitempty"        yaml:"url"`
-	Method     string                  `json:"method,omitempty"     yaml:"method"` // POST if empty
+	Method     string                  `json:"method,omitempty"     yaml:"method"` // empty means POST
 	Headers    map[string]media.Secret `json:"-"                    yaml:"headers"`
-	TimeoutS   float64                 `json:"timeout_s,omitempty"  yaml:"timeout_s"` // 1 to 20; 0 means 8
+	TimeoutS   float64                 `json:"timeout_s,omitempty"  yaml:"timeout_s"` // seconds, 1 to 20; 0 means 8
 	Filler     string                  `json:"filler,omitempty"     yaml:"filler"`
 }
 
 // A Destination is a target of transfers.
 type Destination struct {
-	Label  string `json:"label,omitempty" yaml:"label"` // the model's name for it; empty means the number
+	Label  string `json:"label,omitempty" yaml:"label"` // name of the destination for the model; empty means the number
 	Number string `json:"number"          yaml:"number"`
 }
 

@@ -91,7 +91,8 @@ func (r *request) newRequest(ctx context.Context, arguments json.RawMessage) (*h
 // inQuery reports whether a method carries its arguments in the query.
 func inQuery(method string) bool { return method == http.MethodGet || method == http.MethodDelete }
 
-// hasParam reports whether a query has a name in any case, as many servers ignore case.
+// hasParam reports whether a query has a name in any letter case, because many servers ignore
+// case.
 func hasParam(q url.Values, name string) bool {
 	for has := range q {
 		if strings.EqualFold(has, name) {
@@ -101,7 +102,7 @@ func hasParam(q url.Values, name string) bool {
 	return false
 }
 
-// addQuery adds the arguments to a query: strings as they are, others as JSON. The model
+// addQuery adds the arguments to a query: strings unchanged, other values as JSON. The model
 // cannot override existing parameters.
 func addQuery(q url.Values, arguments json.RawMessage) error {
 	var all map[string]json.RawMessage

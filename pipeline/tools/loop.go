@@ -12,12 +12,12 @@ import (
 )
 
 const (
-	maxRounds        = 8           // model replies in one turn
+	maxRounds        = 8           // most model replies in one turn
 	firstFillerAfter = time.Second // silence before the first filler
 	// nextFillerAfter is the silence before further fillers, which the voice takes a
 	// moment to start.
 	nextFillerAfter = 3300 * time.Millisecond
-	maxFillers      = 4 // per round; the calls are then abandoned
+	maxFillers      = 4 // most fillers per round; after them the calls are abandoned
 	pollInterval    = 100 * time.Millisecond
 )
 
@@ -26,8 +26,7 @@ type Piece struct {
 	pipeline.Delta
 	// Pause means that no more text comes for a while, Resume that more follows soon.
 	Pause, Resume bool
-	// Cut is why the model ended an answer early of which the text is kept; nil if it did
-	// not.
+	// Cut is why the model ended an answer early although its text is kept; nil if it did not.
 	Cut error
 }
 
@@ -41,11 +40,11 @@ type Loop struct {
 	// Committed is closed once the caller's turn is committed. No tool runs before that,
 	// because a speculative answer may be dropped.
 	Committed <-chan struct{}
-	// Fillers are said in rotation while nothing else is. A function's own filler replaces
-	// the first.
+	// Fillers are said in rotation while nothing else is said. A function's own filler replaces the
+	// first one.
 	Fillers []string
-	Quiet   func() bool // nothing is playing or buffered
-	UseCall func() bool // takes one call from the session's limit; false if it is used up
+	Quiet   func() bool // nothing is playing or waiting to be played
+	UseCall func() bool // counts one call against the session's limit; false if the limit is reached
 }
 
 // errAbandoned is the error of abandoned calls.
@@ -58,8 +57,8 @@ var errEmpty = errors.New("model: empty answer")
 type answer struct {
 	Loop
 	yield     func(Piece, error) bool
-	spoke     bool      // anything except fillers
-	fillers   int       // fillers said
+	spoke     bool      // something other than a filler was said
+	fillers   int       // number of fillers said
 	lastSound time.Time // when sound last played or was last queued
 }
 
@@ -115,9 +114,9 @@ func (a *answer) ask(ctx context.Context) (calls []pipeline.ToolCall, text strin
 	return calls, text, true
 }
 
-// endEarly handles the error that ends the model's answer. It returns true if the caller
-// may hear what there is: the words with which the model declined, or the text before the
-// token limit or the content filter. An apology after that would confuse.
+// endEarly handles the error that ends the model's answer. It returns true if the caller may
+// hear the words so far: those with which the model declined, or the text before the token
+// limit or the content filter. An apology after them would confuse the caller.
 func (a *answer) endEarly(err error, said *strings.Builder) bool {
 	var refusal *pipeline.RefusalError
 	spoke := strings.TrimSpace(said.String()) != ""
@@ -228,8 +227,8 @@ func (a *answer) saySentence(text string) bool {
 	return a.yield(Piece{Resume: true}, nil) && a.yield(Piece{Delta: pipeline.Delta{Text: text}}, nil) && a.yield(Piece{Pause: true}, nil)
 }
 
-// sayFollowUps says the texts of follow-ups and reports whether the answer is complete. A
-// missing goodbye is requested from the model.
+// sayFollowUps says the texts of follow-ups and reports whether the answer is complete. If the
+// goodbye is missing, it is requested from the model.
 func (a *answer) sayFollowUps(ran []Result) bool {
 	whole := false
 	for _, r := range ran {

@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	maxParallel = 4        // parallel calls of one reply
-	maxResult   = 16 << 10 // bytes of a result passed to the model
+	maxParallel = 4        // most parallel calls of one reply
+	maxResult   = 16 << 10 // most bytes of a result for the model
 	cutMark     = " [cut: the rest is too long]"
 )
 
@@ -106,7 +106,7 @@ func (s *Set) Run(ctx context.Context, calls []pipeline.ToolCall) []Result {
 	slots := make(chan struct{}, maxParallel)
 	for i, c := range calls {
 		wg.Go(func() {
-			slots <- struct{}{} // released within the function's own time limit
+			slots <- struct{}{} // released within the time limit of the function
 			defer func() { <-slots }()
 			all[i] = s.runOne(ctx, c)
 		})

@@ -106,7 +106,7 @@ func TestHTTP(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, r.Text, want)
 		}
 	}
-	// The model cannot override parameters of the address.
+	// The model must not override parameters of the address.
 	for _, arguments := range []string{`{"day":"mon","a":"2"}`, `{"day":"mon","A":"2"}`} {
 		r := s.Run(t.Context(), []pipeline.ToolCall{call("open", arguments)})[0]
 		if !r.Failed || !strings.Contains(r.Text, "already set in the function's address") {

@@ -8,17 +8,17 @@ import (
 
 // Parameters of the search for the end of a voice.
 const (
-	historyFrames  = 40   // frames kept
-	maxHold        = 10   // frames by which the detector may lag behind the end of a voice
-	loudWindow     = 20   // frames before the detected edge that contain the voice's loudest part
-	maxFade        = 30.0 // dB below its maximum down to which the voice is present
-	cutDrop        = 6.0  // dB below its maximum within which a voice is cut off, not faded
-	cutHalves      = 2    // half frames within which it is then gone
-	minContrast    = 8.0  // dB above the loudest noise that the voice must reach to be separable
-	noiseMargin    = 2.0  // dB above the loudest noise that a sound must reach
-	noiseTolerance = 2.0  // dB above the mean noise within which the rest is only noise
+	historyFrames  = 40   // number of frames that are kept
+	maxHold        = 10   // frames by which the detector may report the end of a voice late
+	loudWindow     = 20   // frames before the reported end that contain the loudest part of the voice
+	maxFade        = 30.0 // dB below its maximum down to which the voice counts as present
+	cutDrop        = 6.0  // dB below its maximum within which a voice was cut off instead of faded
+	cutHalves      = 2    // half frames within which a voice that was cut off is gone
+	minContrast    = 8.0  // dB above the loudest noise that a voice needs to be told apart from it
+	noiseMargin    = 2.0  // dB above the loudest noise that a sound needs
+	noiseTolerance = 2.0  // dB above the mean noise within which later sound is only noise
 	blendDrop      = 6.0  // dB below the previous sound to which concealment has faded when it overlaps a frame
-	maxLost        = 5    // successive concealed frames that count as lost; more are the caller's silence
+	maxLost        = 5    // most successive concealed frames that count as lost; more are silence of the caller
 )
 
 // preEmphasis is the coefficient of the high-pass filter: noise is loudest and least
@@ -28,20 +28,20 @@ const preEmphasis = 0.95
 // A halfFrame is 10 ms of audio.
 type halfFrame struct {
 	level     float64 // level of the treble, dBFS
-	concealed bool    // it is concealment
-	mixed     bool    // concealment overlaps it
+	concealed bool    // the half frame is concealment
+	mixed     bool    // concealment overlaps the half frame
 }
 
-// A LevelHistory keeps the levels of recent frames to find the end of a voice more
-// precisely than the detector, which lags in noise and during concealment. The zero value
-// is ready to use. It is for one goroutine and allocates nothing.
+// A LevelHistory keeps the levels of recent frames to find the end of a voice more precisely
+// than the detector, which reports it late in noise and during concealment. The zero value is
+// ready to use. It is for one goroutine and allocates nothing.
 type LevelHistory struct {
 	halves    [2 * historyFrames]halfFrame
 	frames    int
-	concealed bool // of the last frame
+	concealed bool // concealment in the last frame
 }
 
-// Frame takes the next frame; empty means silence. made marks concealment.
+// Frame takes the next frame; an empty one means silence. made marks concealment.
 func (t *LevelHistory) Frame(f media.Frame, made bool) {
 	at := 2 * (t.frames % historyFrames)
 	t.halves[at] = halfFrame{trebleLevel(f[:len(f)/2]), made, t.concealed && !made}
@@ -50,13 +50,13 @@ func (t *LevelHistory) Frame(f media.Frame, made bool) {
 	t.frames++
 }
 
-// LastVoiced returns the distance in frames to the last frame that certainly holds the
-// voice that the detector says ended back frames ago, and the number of lost frames after
-// it, which may also hold it. For a voice that faded into noise it returns the detector's
-// value.
+// LastVoiced returns the distance in frames to the last frame that certainly contains the voice
+// that ended, according to the detector, back frames ago. It also returns the number of lost
+// frames after it, which may contain the voice, too. For a voice that faded into noise it
+// returns the detector's value.
 func (t *LevelHistory) LastVoiced(back int) (last, lost int) {
 	back = max(0, min(back, t.known()-1))
-	from := (back + 1) / 2 * 2 // later audio is noise
+	from := (back + 1) / 2 * 2 // later audio is only noise
 	noise, loudest := t.loudest(0, from), t.loudest(2*back, 2*(back+loudWindow))
 	if loudest < noise+minContrast {
 		return back, 0
@@ -72,8 +72,8 @@ func (t *LevelHistory) LastVoiced(back int) (last, lost int) {
 	return h / 2, t.lostAfter(h)
 }
 
-// brokeOff reports whether the voice last found in half h was loud to its end and was
-// followed only by noise up to the detector's edge.
+// brokeOff reports whether the voice, last found in half h, was loud to its end and was
+// followed only by noise up to the end that the detector reported.
 func (t *LevelHistory) brokeOff(h, back int, loud float64) bool {
 	return t.loudest(h, h+cutHalves+1) >= loud && t.mean(2*back, h) <= t.mean(0, (back+1)/2*2)+noiseTolerance
 }
@@ -101,7 +101,7 @@ func (t *LevelHistory) findVoiced(from, back int, least float64) (h int, ok bool
 // known returns the number of kept frames.
 func (t *LevelHistory) known() int { return min(t.frames, historyFrames) }
 
-// half returns the half frame h halves ago, 0 being the newest.
+// half returns the half frame h halves ago; 0 is the newest.
 func (t *LevelHistory) half(h int) halfFrame { return t.halves[(2*t.frames-1-h)%len(t.halves)] }
 
 // loudest returns the level of the loudest received half in a range; -Inf if none.
@@ -126,7 +126,7 @@ func (t *LevelHistory) mean(from, to int) float64 {
 	return 10 * math.Log10(sum/max(n, 1))
 }
 
-// isLoud reports whether a received half is louder than least and than the remains of
+// isLoud reports whether a received half is louder than least and louder than the remains of
 // earlier concealment.
 func (t *LevelHistory) isLoud(h int, least float64) bool {
 	x := t.half(h)

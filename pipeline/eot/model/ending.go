@@ -23,33 +23,33 @@ var english string
 func English() Model {
 	m, err := Read(english)
 	if err != nil {
-		return Model{} // impossible: a test reads it
+		return Model{} // impossible: a test reads the model
 	}
 	return m
 }
 
 // Sizes of the model.
 const (
-	Width      = 32 // of a word vector
-	Hidden     = 48 // of the recurrent state
+	Width      = 32 // size of a word vector
+	Hidden     = 48 // size of the recurrent state
 	Gates      = 3 * Hidden
-	Units      = 32 // output units; they read the state and the last two words
+	Units      = 32 // number of output units; they read the state and the last two words
 	UnitInputs = Hidden + 2*Width
-	MaxWords   = 20      // words that count, from the end
-	Shapes     = 256     // rows for unknown words
-	Kinds      = 128     // rows for kinds of words
-	Grams      = 1 << 16 // weights of word combinations
+	MaxWords   = 20      // number of words that count, from the end
+	Shapes     = 256     // number of rows for unknown words
+	Kinds      = 128     // number of rows for kinds of words
+	Grams      = 1 << 16 // number of weights of word combinations
 )
 
 // Offsets of the layers in Weights.Layers.
 const (
-	In       = 0                         // Width*Gates, for the word
-	Rec      = In + Width*Gates          // Hidden*Gates, for the state
-	ReadAt   = Rec + Hidden*Gates        // Deep*Units
-	Bias     = ReadAt + UnitInputs*Units // Gates
-	UnitBias = Bias + Gates              // Units
-	Out      = UnitBias + Units          // Units
-	Shift    = Out + Units               // 1
+	In       = 0                         // Width*Gates weights for the word
+	Rec      = In + Width*Gates          // Hidden*Gates weights for the state
+	ReadAt   = Rec + Hidden*Gates        // Deep*Units weights
+	Bias     = ReadAt + UnitInputs*Units // Gates weights
+	UnitBias = Bias + Gates              // Units weights
+	Out      = UnitBias + Units          // Units weights
+	Shift    = Out + Units               // one weight
 	Layers   = Shift + 1
 )
 
@@ -66,7 +66,7 @@ type Model struct {
 // and kinds.
 const Base = 1 + Shapes + Kinds
 
-// Row returns the row of a word class: its own, or that of its shape.
+// Row returns the row of a word class: its own row, or that of its shape.
 func (m *Model) Row(word string) int {
 	h := Hash(word)
 	low, high := 0, m.known
@@ -136,7 +136,7 @@ func (m Model) End(words []string) float64 {
 	return float64(y)
 }
 
-// one is 1 in the fixed-point numbers of the state.
+// one stands for 1 in the fixed-point numbers of the state.
 const one = 1 << 10
 
 // read runs a gated recurrent unit (K. Cho et al., 2014) over the words and returns the
@@ -177,9 +177,9 @@ func (m *Model) read(rows []int) float32 {
 	return y
 }
 
-// multiply multiplies a matrix with x. The matrix stores the weights of the first lanes
-// sums input by input, then those of the next. Two weights are multiplied at once: 32 bits
-// hold a sum, and the borrow from the neighbor is corrected.
+// multiply multiplies a matrix with x. The matrix holds the weights of the first lanes sums,
+// input by input, then those of the next sums. Two weights are multiplied at once in 32 bits,
+// and the borrow from the neighbor is corrected.
 func multiply(sums *[Gates]int32, w string, x []int32) {
 	const each, half = 0x000000ff000000ff, 0x8080808080808080
 	all := int32(0)
@@ -190,7 +190,7 @@ func multiply(sums *[Gates]int32, w string, x []int32) {
 		part := w[g*lanes*len(x):][:lanes*len(x)]
 		var a, b, c, d int64
 		for k, v := range x {
-			q, v := uint64At(part, lanes*k)^half, int64(v) // weights plus 128, hence unsigned
+			q, v := uint64At(part, lanes*k)^half, int64(v) // weights plus 128, so that they are unsigned
 			a += v * int64(q&each)
 			b += v * int64(q>>8&each)
 			c += v * int64(q>>16&each)

@@ -53,8 +53,8 @@ func TestClasses(t *testing.T) {
 	}
 }
 
-// sample returns a model with one rule: "stop" ends a turn, and so does any word after it
-// except "go", because the state remembers "stop".
+// sample returns a model with one rule: after "stop" a turn has ended, until the word "go". The
+// state remembers "stop".
 func sample() *Weights {
 	w := &Weights{Known: []uint32{Hash("go"), Hash("stop")}}
 	slices.Sort(w.Known)
@@ -68,13 +68,13 @@ func sample() *Weights {
 	}
 	row("stop")[0], row("go")[1] = 1, 1
 	w.Layers[Shift] = -1
-	w.Layers[ReadAt+Hidden*Units], w.Layers[Out] = 2, 2 // the last word is "stop"
+	w.Layers[ReadAt+Hidden*Units], w.Layers[Out] = 2, 2 // whether the last word is "stop"
 	for j := range Hidden {
 		w.Layers[Bias+j] = -3 // new input replaces the state,
 	}
-	w.Layers[In+2*Hidden] = 3 // which holds whether it is "stop"
+	w.Layers[In+2*Hidden] = 3 // which holds whether the word is "stop",
 	w.Layers[In+Gates+2*Hidden+1] = 3
-	w.Layers[Bias] = 3 // except for the flag, which is kept
+	w.Layers[Bias] = 3 // except for the flag, which stays
 	w.Layers[In] = -6
 	w.Layers[ReadAt+1], w.Layers[ReadAt+Units+1], w.Layers[UnitBias+1], w.Layers[Out+1] = 1, 1, -1.5, 4
 	return w

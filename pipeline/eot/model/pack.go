@@ -9,10 +9,10 @@ import (
 
 // Weights is a model before packing.
 type Weights struct {
-	Known  []uint32         // hashes of the words, sorted
-	Rows   [][Width]float32 // empty, shapes, kinds, known words
-	Kinds  []uint16         // of the rows, for Grams
-	Layers []float32        // in the order of In, Rec and so on; a row per input
+	Known  []uint32         // sorted hashes of the words
+	Rows   [][Width]float32 // rows in the order: empty, shapes, kinds, known words
+	Kinds  []uint16         // kinds of the rows, for Grams
+	Layers []float32        // layers in the order of In, Rec and so on, with one row per input
 	Grams  []float32
 }
 

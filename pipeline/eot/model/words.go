@@ -2,8 +2,8 @@ package model
 
 import "strings"
 
-// Word classes: the specific number, day or month does not affect the end of a turn. No
-// real word looks like a class.
+// Word classes. The exact number, day or month does not affect the end of a turn. No real word
+// looks like a class.
 const (
 	Number  = "#"
 	rank    = "#th"
@@ -12,9 +12,9 @@ const (
 	address = "#@"
 )
 
-// Classes appends the classes of words to dst. Numbers, ordinals, days, months and
-// addresses are one class each, a run of numbers is one number, and a contraction becomes
-// its two words.
+// Classes appends the classes of words to dst. Numbers, ordinals, days, months and addresses
+// are one class each. A run of numbers becomes one number, and a contraction becomes its two
+// words.
 func Classes(dst, words []string) []string {
 	for _, w := range words {
 		head, tail := Split(w)
@@ -109,11 +109,11 @@ func Hash(word string) uint32 {
 	return h
 }
 
-// Shape returns the row of an unknown word, one per ending.
+// Shape returns the row of an unknown word. Each ending has one.
 func Shape(word string) int {
 	end := max(0, len(word)-3)
 	if n := len(word); n > 2 && word[n-2] == '\'' {
-		end = n - 2 // "mother's"
+		end = n - 2 // as in "mother's"
 	}
 	return int(Hash(word[end:]) % Shapes)
 }

@@ -21,9 +21,9 @@ import (
 const Timeout = 150 * time.Millisecond
 
 const (
-	maxOpen   = 64   // concurrent questions per classifier
-	maxAnswer = 4096 // bytes of an answer
-	maxText   = 2000 // bytes of a text, from its end
+	maxOpen   = 64   // most concurrent questions per classifier
+	maxAnswer = 4096 // most bytes of an answer
+	maxText   = 2000 // most bytes of a text, from its end
 )
 
 // errBusy means that too many questions are open.
@@ -34,7 +34,7 @@ type Question struct {
 	Text     string   `json:"text"`
 	Asked    string   `json:"asked"`
 	Language string   `json:"language"`
-	Prosody  *Prosody `json:"prosody,omitempty"` // if known
+	Prosody  *Prosody `json:"prosody,omitempty"` // nil if unknown
 }
 
 // A Prosody is the JSON form of eot.Prosody.
@@ -76,7 +76,7 @@ func (c *Classifier) Guess(ctx context.Context, p eot.Pause) (eot.Guess, error) 
 	select {
 	case c.open <- struct{}{}:
 	default:
-		return own, fmt.Errorf("classifier: %w", errBusy) // a queued question would be too late
+		return own, fmt.Errorf("classifier: %w", errBusy) // a queued question would be answered too late
 	}
 	defer func() { <-c.open }()
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
@@ -137,7 +137,7 @@ func tail(s string) string {
 	s = s[len(s)-maxText:]
 	for i := range s {
 		if i > 0 {
-			return s[i:] // starts with a whole rune
+			return s[i:] // so that the text starts with a whole rune
 		}
 	}
 	return s

@@ -36,5 +36,5 @@ func (f Fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(Answer{&f.P}) // the client may be gone
+	_ = json.NewEncoder(w).Encode(Answer{&f.P}) // the client may have left
 }

@@ -12,9 +12,9 @@ import (
 const (
 	bands         = 6
 	quiet         = -60.0 // dBFS; a band below this counts as silent
-	maxEarlyFloor = -46.0 // dBFS; a noise floor above this is not accepted in the first 2 s
-	stretches     = 8     // kept minima
-	stretch       = 13    // frames in a stretch
+	maxEarlyFloor = -46.0 // dBFS; a higher noise floor is not accepted in the first 2 s
+	stretches     = 8     // number of minima that are kept
+	stretch       = 13    // frames per minimum
 	silenceLevel  = -58.0 // dBFS; quieter frames are not analyzed
 	gate          = 2.5   // dB above the noise floor from which frames are analyzed
 	// Window is the number of frames over which the noise floor is tracked.
@@ -37,17 +37,17 @@ type Features [Dims]float32
 // and minimum statistics", 2001).
 type Analyzer struct {
 	fft      fft
-	minima   [stretches][bands + 1]float32 // dBFS; last entry: the whole frame
-	sums     [stretches]float32            // of levels, dB
+	minima   [stretches][bands + 1]float32 // dBFS; the last entry is the whole frame
+	sums     [stretches]float32            // sums of levels in dB
 	counts   [stretches]float32
 	frames   int
 	previous [2][bands]float32 // bands of the last two frames
 	flux     float32           // smoothed change of the bands, dB
 }
 
-// Frame takes a frame of 160 or 320 samples and its level (dBFS). It returns the features
-// if the frame stands above the noise. Of other frames it analyzes only every fourth,
-// which saves time.
+// Frame takes a frame of 160 or 320 samples and its level (dBFS). It returns the features if
+// the frame stands out from the noise. Of the other frames it analyzes only every fourth, to
+// save time.
 func (a *Analyzer) Frame(f media.Frame, level float64) (x Features, above bool) {
 	if level <= silenceLevel {
 		a.track(&[bands]float32{quiet, quiet, quiet, quiet, quiet, quiet}, quiet)

@@ -75,8 +75,8 @@ func TestOddFrames(t *testing.T) {
 	}
 }
 
-// BenchmarkFrame analyzes a tone at every other frame: the worst case, as the noise floor
-// stays low.
+// BenchmarkFrame analyzes a tone in every other frame. This is the worst case, because the
+// noise floor stays low.
 func BenchmarkFrame(b *testing.B) {
 	m := Default()
 	for name, loud := range map[string]float64{"weighed": -10, "not looked at": -60} {

@@ -13,7 +13,7 @@ const maxLength = 512
 // An fft is a fast Fourier transform in place and fixed memory. It is prepared for the
 // length of the first frame.
 type fft struct {
-	n      int                  // samples per frame; 0 before the first
+	n      int                  // samples per frame; 0 before the first frame
 	window [320]float32         // Hann window of power 1
 	turn   [maxLength]complex64 // roots of unity
 	order  [maxLength / 2]uint8 // bit-reversed index of each input
@@ -97,7 +97,7 @@ func (t *fft) transform(half int) {
 		x[at], x[at+1] = x[at]+x[at+1], x[at]-x[at+1]
 	}
 	for span := 2; span < half; span *= 2 {
-		step := half / span // of the roots of twice the length
+		step := half / span // step within the roots of the double length
 		for at := 0; at < half; at += 2 * span {
 			lo, hi := x[at:at+span], x[at+span:at+2*span]
 			for k := range lo {
