@@ -15,10 +15,10 @@ type Engines struct {
 // An Engine is one provider with its settings.
 type Engine struct {
 	Provider string `json:"provider"        yaml:"provider"` // name of a configured provider
-	Model    string `json:"model,omitempty" yaml:"model"`    // the provider's model name; empty for its default
-	Voice    string `json:"voice,omitempty" yaml:"voice"`    // the provider's voice name; TTS only
+	Model    string `json:"model,omitempty" yaml:"model"`    // name of the provider's model; empty for the provider's default
+	Voice    string `json:"voice,omitempty" yaml:"voice"`    // name of the provider's voice, only for TTS; empty for the provider's default
 	Options  `yaml:",inline"`
-	// Fallback is used if this one fails. It may have a fallback of its own.
+	// Fallback is used if this engine fails. It may have a fallback of its own.
 	Fallback *Engine `json:"fallback,omitempty" yaml:"fallback"`
 }
 
@@ -39,7 +39,7 @@ func (e Engine) Chain() []Engine {
 // Key returns a string that is the same for equal engines only.
 func (e Engine) Key() string {
 	b, err := json.Marshal(e)
-	if err != nil { // an option that is not JSON; equal to nothing else
+	if err != nil { // an option cannot be encoded as JSON; such an engine equals no other
 		return fmt.Sprintf("%+v %p", e, &e)
 	}
 	return string(b)

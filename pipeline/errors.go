@@ -12,8 +12,8 @@ import (
 // A RefusedError reports that a provider responded with an error.
 type RefusedError struct {
 	Status     int           // HTTP status
-	Text       string        // message of the provider, safe to show; may be empty
-	RetryAfter time.Duration // requested pause; 0 if unspecified
+	Text       string        // the provider's message, safe to show; may be empty
+	RetryAfter time.Duration // pause that the provider requested; 0 if it requested none
 }
 
 func (r *RefusedError) Error() string {
@@ -38,13 +38,13 @@ func (r *RefusedError) IsRequestFault() bool {
 // the prompt is at fault, not the provider.
 var ErrUnusable = errors.New("unusable answer")
 
-// Errors of an answer that the model ended early. Its text so far remains valid.
+// Errors of an answer that the model ended early. The text before the end is valid.
 var (
 	ErrContentFilter = fmt.Errorf("%w: the provider's content filter ended it", ErrUnusable)
 	ErrLength        = fmt.Errorf("%w: it reached the token limit", ErrUnusable)
 )
 
-// A RefusalError reports that the model declined to answer. Its text is the model's and may
+// A RefusalError reports that the model declined to answer. Its text is the model's own and may
 // be spoken.
 type RefusalError struct{ Text string }
 
@@ -63,7 +63,7 @@ func (e TimeoutError) Error() string { return string(e) }
 // Timeout implements net.Error's method and returns true.
 func (e TimeoutError) Timeout() bool { return true }
 
-// maxRetryAfter bounds the Retry-After that is honored.
+// maxRetryAfter is the longest pause that is honored.
 const maxRetryAfter = 5 * time.Minute
 
 // NewRefusedError reads the status and the requested pause of a response and leaves its
@@ -74,7 +74,7 @@ func NewRefusedError(resp *http.Response, text string) *RefusedError {
 	for name, unit := range map[string]time.Duration{"Retry-After": time.Second, "Retry-After-Ms": time.Millisecond} {
 		if n, err := strconv.ParseFloat(resp.Header.Get(name), 64); err == nil && n > 0 {
 			pause := min(time.Duration(min(n, float64(maxRetryAfter/unit))*float64(unit)), maxRetryAfter)
-			if r.RetryAfter == 0 || unit == time.Millisecond { // the more exact one
+			if r.RetryAfter == 0 || unit == time.Millisecond { // retry-after-ms is the more exact one
 				r.RetryAfter = pause
 			}
 		}

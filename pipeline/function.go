@@ -8,16 +8,16 @@ import (
 // A Function is a tool of a call. It is safe for concurrent use.
 type Function interface {
 	Spec() Tool
-	// Filler returns the phrase said while the function runs; empty for the default.
+	// Filler returns the phrase to say while the function runs; empty for the default phrase.
 	Filler() string
-	// Run executes the function. The arguments match the Spec. An error is passed to the
-	// model, so it must contain nothing that the caller may not hear.
+	// Run executes the function. The arguments match the Spec. The model gets the text of an error,
+	// so it must contain nothing that the caller may not hear.
 	Run(ctx context.Context, arguments json.RawMessage) (ToolResult, error)
 }
 
 // A ToolResult is the result of a function.
 type ToolResult struct {
-	Text     string // for the model
+	Text     string // result for the model
 	FollowUp FollowUp
 }
 
@@ -25,10 +25,10 @@ type ToolResult struct {
 // nothing.
 type FollowUp struct {
 	Step   Step
-	Say    string // said first, in addition to the model's own words
-	Number string // of a Transfer
-	Keys   string // of a Press: 0-9 * # A-D, and commas for pauses of half a second
-	Reason Reason // of a Hangup
+	Say    string // text to say first, in addition to the model's own words
+	Number string // only of a Transfer
+	Keys   string // only of a Press: 0-9 * # A-D, and commas for pauses of half a second
+	Reason Reason // only of a Hangup
 }
 
 // A Step is the kind of a FollowUp.
@@ -43,7 +43,7 @@ const (
 
 // Limits bounds the agent's actions in one call. 0 means the default.
 type Limits struct {
-	Turns     int `json:"turns,omitempty"      yaml:"turns"`      // answers; 200
-	ToolCalls int `json:"tool_calls,omitempty" yaml:"tool_calls"` // 50
-	Tokens    int `json:"tokens,omitempty"     yaml:"tokens"`     // prompt and completion; 1,000,000
+	Turns     int `json:"turns,omitempty"      yaml:"turns"`      // most answers; default 200
+	ToolCalls int `json:"tool_calls,omitempty" yaml:"tool_calls"` // most tool calls; default 50
+	Tokens    int `json:"tokens,omitempty"     yaml:"tokens"`     // most tokens, prompts included; default 1,000,000
 }

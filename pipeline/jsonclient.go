@@ -16,8 +16,8 @@ import (
 // A JSONClient sends JSON requests to one URL of a provider.
 type JSONClient struct {
 	URL    string
-	Key    media.Secret // sent as a bearer token; empty sends none
-	Header http.Header  // sent as well; may hold keys
+	Key    media.Secret // bearer token; empty sends none
+	Header http.Header  // further headers of each request; may hold keys
 	Client *http.Client // nil means http.DefaultClient; must have no Timeout, because answers stream
 	Accept string       // accepted media type; empty for any
 }

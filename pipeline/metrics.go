@@ -12,15 +12,15 @@ type Phase string
 
 // Phases, in order.
 const (
-	PhaseJitter     Phase = "jitter_ms"     // the last voiced sample waited in the jitter buffer
-	PhaseVAD        Phase = "vad_ms"        // until the detector reports the end of speech
+	PhaseJitter     Phase = "jitter_ms"     // while the last voiced sample waited in the jitter buffer
+	PhaseVAD        Phase = "vad_ms"        // until the detector reported the end of speech
 	PhaseASR        Phase = "asr_ms"        // until the transcript was usable; 0 if it already was
-	PhaseClassifier Phase = "classifier_ms" // exposed time of the end-of-turn classifier
-	PhaseEOUWait    Phase = "eou_wait_ms"   // policy wait before the commit
-	PhaseLLM        Phase = "llm_ms"        // commit until the first speakable text, without tool time
-	PhaseTool       Phase = "tool_ms"       // tools ran before the first text
+	PhaseClassifier Phase = "classifier_ms" // wait for the end-of-turn classifier alone
+	PhaseEOUWait    Phase = "eou_wait_ms"   // wait of the endpointing policy before the commit
+	PhaseLLM        Phase = "llm_ms"        // from the commit to the first text that can be spoken, without tool time
+	PhaseTool       Phase = "tool_ms"       // while tools ran before the first text
 	PhaseTTS        Phase = "tts_ms"        // until the first audible sample was ready
-	PhaseOut        Phase = "out_ms"        // queue and pacing until its packet left
+	PhaseOut        Phase = "out_ms"        // queue and pacing until the packet of that sample left
 )
 
 // A Span is the duration of one phase.
@@ -37,7 +37,7 @@ const (
 	Answered    Ending = "answered"         // the caller heard the whole answer
 	Interrupted Ending = "interrupted"      // the caller spoke during the answer, or left
 	Failed      Ending = "failed"           // a provider failed; the caller heard an apology
-	Silent      Ending = "silent_by_policy" // the agent acted and had nothing to say
+	Silent      Ending = "silent_by_policy" // the agent acted without saying anything
 )
 
 // A Turn holds the metrics of one caller turn. Turn 0 is the greeting.
@@ -48,10 +48,10 @@ type Turn struct {
 	Ending      Ending
 	Reason      string // why the turn was committed at that moment
 	Interrupted bool
-	MergedFrom  int  // merged fragments; 0 for none
-	Estimated   bool // the start was estimated
-	// Speculations is the number of answers started before the commit. Saved is the
-	// response time gained by them.
+	MergedFrom  int  // number of merged fragments; 0 for none
+	Estimated   bool // the start of the turn is an estimate
+	// Speculations is the number of answers begun before the commit. Saved is how much sooner the
+	// caller heard the answer because of them.
 	Speculations int
 	Saved        time.Duration
 	TokensIn     int
@@ -69,8 +69,8 @@ func (t Turn) Total() time.Duration {
 	return sum
 }
 
-// Audible reports whether the caller heard any of the answer. Without it there is no
-// turn_ms.
+// Audible reports whether the caller heard any of the answer. A turn without audible answer has
+// no turn_ms.
 func (t Turn) Audible() bool {
 	n := len(t.Spans)
 	return n > 0 && t.Spans[n-1].Phase == PhaseOut

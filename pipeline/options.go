@@ -36,7 +36,7 @@ func (o Options) Check() error {
 	return errors.Join(errs...)
 }
 
-// areShort reports whether all has at most n texts of 1 to most characters.
+// areShort reports whether all has at most n texts, each of 1 to most characters.
 func areShort(all []string, n, most int) bool {
 	return len(all) <= n && !slices.ContainsFunc(all, func(s string) bool { return s == "" || utf8.RuneCountInString(s) > most })
 }

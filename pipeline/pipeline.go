@@ -13,15 +13,15 @@ import (
 
 // A Recognizer turns speech into text.
 type Recognizer interface {
-	// Recognize opens a stream. ctx bounds the opening alone.
+	// Recognize opens a stream. ctx bounds only the opening.
 	Recognize(ctx context.Context, s Stream) (Recognition, error)
 }
 
 // A Stream configures a recognizer stream.
 type Stream struct {
-	Rate     int    // Hz
-	Model    string // the provider's model name; empty for its default
-	Language string // BCP 47; empty for the provider's default
+	Rate     int    // sample rate in Hz
+	Model    string // name of the provider's model; empty for the provider's default
+	Language string // language of the caller, BCP 47; empty for the provider's default
 	Options  Options
 }
 
@@ -57,7 +57,7 @@ type Result struct {
 	Final bool // the text will not change any more
 	// Finalized marks the response to Finalize: all earlier audio is final.
 	Finalized bool
-	// Unanswered marks a Finalized result that the recognizer did not send: it was silent
+	// Unanswered marks a Finalized result that the recognizer did not send, because it was silent
 	// since the request.
 	Unanswered bool
 	// Start and End are times on the stream's own clock.
@@ -77,10 +77,10 @@ type Word struct {
 
 // A Model generates replies.
 type Model interface {
-	// Reply streams the answer to the prompt. The sequence ends after the first error.
-	// Ending the iteration, or ctx, cancels the request. If the model ends the answer early,
-	// the error is ErrLength, ErrContentFilter or a *RefusalError: the text so far is valid
-	// and the usage is known, and the tool calls, which may be incomplete, are dropped.
+	// Reply streams the answer to the prompt. The sequence ends after the first error. Ending the
+	// iteration, or ctx, cancels the request. If the model ends the answer early, the error is
+	// ErrLength, ErrContentFilter or a *RefusalError. The text so far is valid then and the usage
+	// is known; tool calls, which may be incomplete, are dropped.
 	Reply(ctx context.Context, p Prompt) iter.Seq2[Delta, error]
 }
 
@@ -88,19 +88,19 @@ type Model interface {
 type Prompt struct {
 	Model        string
 	Instructions string
-	Messages     []Message // oldest first
-	MaxTokens    int       // 0 for the provider's default
-	Tools        []Tool    // that the model may call
-	ToolChoice   string    // tool that it must call; empty for any or none
-	Options      Options   // MaxTokens above already contains that of the options
+	Messages     []Message // messages, oldest first
+	MaxTokens    int       // most tokens of the answer; 0 for the provider's default
+	Tools        []Tool    // tools that the model may call
+	ToolChoice   string    // tool that the model must call; empty if it may choose
+	Options      Options   // MaxTokens above already includes the option max_tokens
 }
 
 // A Message is one entry of the history sent to a model.
 type Message struct {
 	Role   Role
 	Text   string
-	Calls  []ToolCall // calls made along with the text; of RoleAgent
-	CallID string     // tool call whose result Text is; of RoleTool
+	Calls  []ToolCall // only of RoleAgent: calls made together with the text
+	CallID string     // only of RoleTool: call whose result Text is
 }
 
 // A Tool describes a function to a model.
@@ -114,7 +114,7 @@ type Tool struct {
 type ToolCall struct {
 	ID        string
 	Name      string
-	Arguments json.RawMessage // as written by the model; normally a JSON object
+	Arguments json.RawMessage // as the model wrote them; normally a JSON object
 	// Extra is data of the provider that must return with the call in the history, such as
 	// a signature of Gemini; empty for none.
 	Extra json.RawMessage
@@ -123,8 +123,8 @@ type ToolCall struct {
 // A Delta is a piece of a streamed answer.
 type Delta struct {
 	Text  string
-	Calls []ToolCall // complete ones, at the end of the answer
-	Usage *Usage     // with the last delta, if the provider reports it
+	Calls []ToolCall // complete calls, at the end of the answer
+	Usage *Usage     // comes with the last delta, if the provider reports it
 }
 
 // Usage counts the tokens of an answer. CachedTokens is the part of PromptTokens that the
@@ -133,14 +133,14 @@ type Usage struct{ PromptTokens, CompletionTokens, CachedTokens int }
 
 // A Voice turns text into speech.
 type Voice interface {
-	// Open begins one utterance. ctx bounds its whole life.
+	// Open begins one utterance. ctx bounds the whole utterance.
 	Open(ctx context.Context, s Style) (Synthesis, error)
 }
 
 // A Style configures an utterance.
 type Style struct {
 	Rate     int    // sample rate of the speech in Hz
-	Voice    string // the provider's voice name; empty for its default
+	Voice    string // name of the provider's voice; empty for the provider's default
 	Model    string
 	Language string
 	Options  Options

@@ -11,17 +11,16 @@ import (
 )
 
 const (
-	maxErrorBody = 64 << 10 // bytes read
-	maxErrorText = 200      // characters kept
-	minSecret    = 6        // characters of a header value or parameter that may be a key
+	maxErrorBody = 64 << 10 // most bytes that are read
+	maxErrorText = 200      // most characters that are kept
+	minSecret    = 6        // characters from which a header value or parameter may be a key
 )
 
-// RefusalText returns the message in a provider's error response: at most 200 characters
-// without the secrets of the request, whose headers and URL parameters are all treated as
-// such. It reads the body. The rest of the body may repeat words of the caller and is
-// dropped.
+// RefusalText returns the message in a provider's error response: at most 200 characters,
+// without the secrets of the request. All its headers and URL parameters count as secrets. The
+// rest of the body, which may repeat words of the caller, is dropped.
 func RefusalText(resp *http.Response, sent http.Header) string {
-	text := resp.Header.Get("Dg-Error") // Deepgram, for refused WebSockets
+	text := resp.Header.Get("Dg-Error") // header of Deepgram for refused WebSockets
 	if text == "" && resp.Body != nil {
 		if b, err := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)); err == nil || len(b) > 0 {
 			text = ErrorMessage(b)
@@ -41,7 +40,7 @@ func RefusalText(resp *http.Response, sent http.Header) string {
 // refused fields that FastAPI sends (Mistral, vLLM).
 func ErrorMessage(body []byte) string {
 	var all []json.RawMessage
-	if json.Unmarshal(body, &all) == nil && len(all) > 0 { // Gemini wraps a streamed error in an array
+	if json.Unmarshal(body, &all) == nil && len(all) > 0 { // Gemini sends a streamed error within an array
 		body = all[0]
 	}
 	var fields map[string]json.RawMessage
@@ -88,15 +87,15 @@ func fieldErrors(raw json.RawMessage) string {
 	return strings.Join(all, "; ")
 }
 
-// Redact returns a provider's text, safe to store and show: without control characters, at
-// most 200 characters, and without the values of sent and the parameters of address.
+// Redact returns a provider's text, safe to store and show: at most 200 characters, without
+// control characters, the values of sent and the parameters of address.
 func Redact(text string, sent http.Header, address *url.URL) string {
 	for name, values := range sent {
 		if name == "Accept" || name == "Content-Type" {
 			continue
 		}
 		for _, v := range values {
-			for part := range strings.FieldsSeq(v) { // "Bearer KEY"
+			for part := range strings.FieldsSeq(v) { // as in "Bearer KEY"
 				text = replaceSecret(text, part)
 			}
 		}

@@ -13,17 +13,17 @@ type SessionConfig struct {
 	// Disclosure is the statement required by law. It is played first and in full,
 	// whatever the callee does, and again if a machine received it. Empty means none.
 	Disclosure  string
-	Greeting    string // spoken first; empty lets the caller speak first
+	Greeting    string // words that the agent says first; empty if the caller speaks first
 	Prompt      string // instructions for the model
-	Language    string // BCP 47
+	Language    string // language of the agent, BCP 47
 	Engines     Engines
-	AnsweredAt  time.Time     // t0 of the greeting: the 200 OK
-	MaxDuration time.Duration // of the conversation; 0 for no limit
-	Tools       []Function    // available to the model
+	AnsweredAt  time.Time     // when the 200 OK came; start of the greeting's turn
+	MaxDuration time.Duration // longest conversation; 0 for no limit
+	Tools       []Function    // tools that the model may call
 	Limits      Limits
 	// Pronunciation maps words to spoken forms for the voice.
 	Pronunciation map[string]string
-	// Bridge, if set, calls a number on a second leg, for transfers that the callee's
+	// Bridge, if set, calls a number on a second leg. It is used for transfers that the callee's
 	// carrier does not perform.
 	Bridge func(ctx context.Context, number string) (media.Leg, error)
 	// Voicemail is the policy for answering machines; empty disables detection.
@@ -39,11 +39,11 @@ type SessionConfig struct {
 	Observer Observer
 }
 
-// OptOutConfig configures the ways to request no further calls. English phrases are always
-// detected, and the model has a tool.
+// OptOutConfig configures how a callee can request no further calls. English phrases are always
+// detected, and the model always has a tool for it.
 type OptOutConfig struct {
-	Key     string   // key that requests it, pressed alone; empty for none
-	Phrases []string // in other languages
+	Key     string   // key that requests no further calls if it is pressed alone; empty for none
+	Phrases []string // phrases in other languages
 	// Store stores the request durably before it returns. It may be called twice. nil
 	// disables detection.
 	Store func(ctx context.Context, o OptOut) error
@@ -64,7 +64,7 @@ const (
 	OptOutKey      OptOutSource = "key"
 	OptOutSpeech   OptOutSource = "speech"
 	OptOutTool     OptOutSource = "agent"    // the model called the tool
-	OptOutAnalysis OptOutSource = "analysis" // found after the call
+	OptOutAnalysis OptOutSource = "analysis" // found by the analysis after the call
 )
 
 // A Voicemail is the policy for answering machines.
@@ -74,7 +74,7 @@ type Voicemail string
 const (
 	VoicemailHangup   Voicemail = "hangup"
 	VoicemailLeave    Voicemail = "leave_message"
-	VoicemailContinue Voicemail = "continue" // talk to it
+	VoicemailContinue Voicemail = "continue" // the agent talks to the machine
 )
 
 // An Observer receives events of a conversation. Its methods must not block: the
@@ -100,8 +100,8 @@ type Role string
 const (
 	RoleAgent  Role = "agent"
 	RoleCaller Role = "caller"
-	RoleTool   Role = "tool" // a tool call: in messages its result, in lines also the call
-	RoleNote   Role = "note" // an event such as pressed keys; in messages only
+	RoleTool   Role = "tool" // a tool call: its result in messages, and also the call in lines
+	RoleNote   Role = "note" // an event such as pressed keys; only in messages
 )
 
 // A Line is one uninterrupted contribution of one side. Lines of the agent contain only
@@ -120,7 +120,7 @@ type Outcome struct {
 	Lines  []Line
 	Turns  []Turn
 	Reason Reason
-	Err    error // the failure; with AgentError
+	Err    error // the failure; only with AgentError
 	// AnsweredBy is nil if detection is off.
 	AnsweredBy *AnsweredBy
 	// Transfer is the last attempted transfer, or nil.
@@ -132,17 +132,17 @@ type Outcome struct {
 // A TransferResult is the result of a transfer attempt.
 type TransferResult struct {
 	To       string
-	Bridged  bool // by a second leg; otherwise by the callee's carrier (REFER)
+	Bridged  bool // transferred by a second leg; otherwise by the callee's carrier (REFER)
 	Answered bool
-	At       time.Time // when it ended
+	At       time.Time // when the attempt ended
 }
 
 // AnsweredBy is the result of answering machine detection.
 type AnsweredBy struct {
 	Party      string        // "human", "voicemail", "ivr", "fax" or "unknown"
 	Confidence float64       // 0 to 1
-	Evidence   string        // "short_greeting", "phrase: after the tone", "beep", …
-	After      time.Duration // time from the answer to the decision: amd_ms
+	Evidence   string        // such as "short_greeting", "phrase: after the tone" or "beep"
+	After      time.Duration // time from the answer of the call to the decision; amd_ms
 }
 
 // A Reason is why a conversation ended.

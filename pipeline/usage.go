@@ -6,17 +6,17 @@ import (
 	"sync"
 )
 
-// An EngineUsage is what one provider did with one model in a call, in the units that
-// providers charge for.
+// An EngineUsage is what a call used of one provider and model, in the units that providers
+// charge for.
 type EngineUsage struct {
 	Serves     string  `json:"serves"`            // "asr", "llm" or "tts"
-	Purpose    string  `json:"purpose,omitempty"` // "analysis" for the analysis of the call after its end
+	Purpose    string  `json:"purpose,omitempty"` // "analysis" for the analysis after the call; otherwise empty
 	Provider   string  `json:"provider"`
-	Model      string  `json:"model,omitempty"`      // as the agent names it; empty for the provider's default
-	Requests   int     `json:"requests"`             // streams, answers or utterances
-	Seconds    float64 `json:"seconds,omitempty"`    // of sound sent to a recognizer
-	Characters int     `json:"characters,omitempty"` // of text sent to a voice
-	// Tokens of a model; CachedTokens are part of PromptTokens.
+	Model      string  `json:"model,omitempty"`      // model that the agent names; empty for the provider's default
+	Requests   int     `json:"requests"`             // number of streams, answers or utterances
+	Seconds    float64 `json:"seconds,omitempty"`    // seconds of sound sent to a recognizer
+	Characters int     `json:"characters,omitempty"` // characters of text sent to a voice
+	// Tokens of a model. CachedTokens are part of PromptTokens.
 	PromptTokens     int `json:"prompt_tokens,omitempty"`
 	CachedTokens     int `json:"cached_tokens,omitempty"`
 	CompletionTokens int `json:"completion_tokens,omitempty"`

@@ -9,9 +9,9 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-// picture plays frames as the letters say: # is a voice, - a voice that ends within the
-// frame, ~ a soft one, s a less soft one, m concealment overlapping the frame, ? a
-// concealed frame, 0 silence, anything else noise (dBFS).
+// picture plays frames, one per letter: # is a voice, - a voice that ends within the frame, ~ a
+// soft voice, s a less soft one, m sound overlapped by concealment, ? a concealed frame, 0
+// silence, anything else noise (dBFS).
 func picture(frames string, noise float64) *LevelHistory {
 	var t LevelHistory
 	rnd := rand.New(rand.NewPCG(5, 6))

@@ -13,12 +13,12 @@ import (
 // Parameters of voiced frames.
 const (
 	minLevel      = -50.0 // dBFS; quieter frames are never speech
-	beliefDecay   = 0.6   // factor applied to the belief per frame
+	beliefDecay   = 0.6   // factor by which the belief decreases per frame
 	maxBelief     = 6.0   // maximum belief, as a log ratio
 	startBelief   = 1.0   // belief needed to start speech
 	stayBelief    = -1.0  // belief needed to continue speech
 	silenceLevel  = -58.0 // dBFS of a silent line
-	silenceFrames = 5     // frames of a silent line after which sound is fresh
+	silenceFrames = 5     // frames of a silent line after which any new sound counts as speech
 	freshFrames   = 6     // frames after line silence in which any sound counts as speech
 )
 
@@ -37,10 +37,10 @@ type Verdict uint8
 // Verdicts.
 const (
 	NoChange    Verdict = iota
-	SpeechStart         // started with the first voiced of the last four frames
-	SpeechEnd           // ended with the last voiced frame
-	// Onset is the first sign of speech: two successive voiced frames. SpeechStart or
-	// OnsetDropped follows. Speech with a gap may start without it.
+	SpeechStart         // speech has started with the first voiced frame of the last four
+	SpeechEnd           // speech has ended with the last voiced frame
+	// Onset is the first sign of speech: two successive voiced frames. SpeechStart or OnsetDropped
+	// follows. Speech that begins with a gap may start without it.
 	Onset
 	OnsetDropped // the onset was not speech
 )
@@ -50,16 +50,16 @@ const (
 type Detector struct {
 	bands      gmm.Analyzer
 	model      *gmm.Model
-	floor      float64 // dBFS; quieter frames do not count
+	floor      float64 // dBFS; quieter frames do not count as voiced
 	hasFloor   bool
 	level      float64 // dBFS of the last frame
-	belief     float64 // log ratio for speech over this and earlier frames, decayed
+	belief     float64 // log ratio that this and earlier frames are speech, decaying with time
 	silentLine int     // successive frames of a silent line
-	fresh      int     // frames left in which sound counts as speech
+	fresh      int     // number of further frames in which any sound counts as speech
 	history    uint8   // voiced flags of the last frames, newest in the lowest bit
 	onset      bool
 	speaking   bool
-	unvoiced   int // frames since the last voiced one
+	unvoiced   int // number of frames since the last voiced one
 	loud       int // voiced frames since speech began
 }
 

@@ -15,7 +15,7 @@ import (
 
 type edge struct {
 	began bool
-	at    time.Duration // of the edge, not of the verdict
+	at    time.Duration // frame of the edge, not of the verdict
 }
 
 // run plays pcm to a detector and returns the edges.
@@ -95,8 +95,8 @@ func TestFrameAllocatesNothing(t *testing.T) {
 	}
 }
 
-// verdicts plays frames of a tone and of silence, as the letters say, and returns the
-// verdict per frame.
+// verdicts plays frames of a tone and of silence, one per letter, and returns the verdict of
+// each frame.
 func verdicts(d *Detector, frames string) map[int]Verdict {
 	all := map[int]Verdict{}
 	speech := tone.Sine(8000, 160, 600, 0.3)
@@ -156,7 +156,7 @@ func TestLevel(t *testing.T) {
 	}
 }
 
-// TestAnySound checks for random input that verdicts come in order and no level is NaN.
+// TestAnySound checks, for random input, that verdicts come in order and that no level is NaN.
 func TestAnySound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var d Detector

@@ -45,12 +45,12 @@ func Open(ctx context.Context, name, address string, query url.Values, head http
 	defer cancel()
 	conn, resp, err := handshake(ctx, u.String(), head, dial)
 	if resp != nil && resp.Body != nil {
-		defer resp.Body.Close() // rest of the handshake
+		defer resp.Body.Close() // ignore the rest of the handshake
 	}
 	switch {
 	case err != nil && resp != nil:
 		return nil, fmt.Errorf("%s: %w", name, pipeline.NewRefusedError(resp, pipeline.RefusalText(resp, head)))
-	case errors.Is(err, os.ErrDeadlineExceeded): // the connection's deadline, which is that of ctx
+	case errors.Is(err, os.ErrDeadlineExceeded): // the deadline of the connection, which is that of ctx
 		<-ctx.Done()
 		return nil, fmt.Errorf("%s: %w", name, context.Cause(ctx))
 	case err != nil && ctx.Err() != nil:
@@ -62,8 +62,8 @@ func Open(ctx context.Context, name, address string, query url.Values, head http
 	return conn, nil
 }
 
-// handshake connects and upgrades. The dialer ignores cancellation of ctx after
-// connecting, so that is done here by closing the connection.
+// handshake connects and upgrades. The dialer ignores the cancellation of ctx once it has
+// connected, so handshake closes the connection then.
 func handshake(ctx context.Context, address string, head http.Header, dial DialFunc) (*websocket.Conn, *http.Response, error) {
 	if dial == nil {
 		dial = new(net.Dialer).DialContext

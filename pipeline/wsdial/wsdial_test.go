@@ -22,8 +22,8 @@ func swallow(context.Context, string, string) (net.Conn, error) {
 	return near, nil
 }
 
-// TestNoAnswer checks that a TLS or upgrade handshake without response ends with its
-// context, or by timeout, with the reason.
+// TestNoAnswer checks that a TLS or upgrade handshake without a response ends with its context
+// or by timeout, and with the reason.
 func TestNoAnswer(t *testing.T) {
 	errEnough := errors.New("enough")
 	for _, address := range []string{"ws://mute/x", "wss://mute/x"} {
