@@ -3,11 +3,13 @@ package routehealth
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-voice/parley/campaigns/progress"
+	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/metrics"
 )
@@ -91,10 +93,15 @@ func (m *Monitor) Measure(ctx context.Context) error {
 		if !since.IsZero() {
 			idle[r.id] = since
 		}
-		f.All = append(f.All, metrics.Campaign{
+		x := metrics.Campaign{
 			ID: r.id, Asked: p.Pace.CallsPerMinute, Dialed: p.Pace.Dialed, InFlight: p.Pace.InFlight, Ready: p.Ready, Held: p.HeldReasons,
 			Idle: !since.IsZero() && r.now.Sub(since) >= m.IdleAfter,
-		})
+		}
+		if b := p.Budget; b != nil {
+			left := float64(b.Left) / 1e9
+			x.BudgetLeft = &left
+		}
+		f.All = append(f.All, x)
 	}
 	m.idle = idle
 	m.setMetrics(f)
@@ -105,7 +112,7 @@ func (m *Monitor) Measure(ctx context.Context) error {
 // does. before is the previous result.
 func idleSince(before time.Time, r runningCampaign, p progress.Progress) time.Time {
 	switch {
-	case p.Ready == 0 || !r.free:
+	case p.Ready == 0 || !r.free || slices.Contains(p.Pace.LimitedBy, control.CodeCampaignBudget):
 		return time.Time{}
 	case before.IsZero() || r.last.After(before):
 		return r.now

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/campaigns/progress"
+	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/metrics"
 )
 
@@ -72,6 +73,15 @@ func TestMetrics(t *testing.T) {
 	if f = measure(a); !f.All[0].Idle {
 		t.Error("a campaign that could dial for two minutes is not idle")
 	}
+	if f.All[0].BudgetLeft != nil {
+		t.Error("a campaign without a budget has a budget left")
+	}
+	unlimited := p
+	p.Budget, p.Pace.LimitedBy = &progress.Budget{Left: 1_500_000_000}, []control.Code{control.CodeCampaignBudget}
+	if f = measure(a); f.All[0].Idle || f.All[0].BudgetLeft == nil || *f.All[0].BudgetLeft != 1.5 {
+		t.Errorf("a campaign without money left: %+v", f.All[0])
+	}
+	p = unlimited
 	r.exec("UPDATE subgroups SET concurrent_calls = 0")
 	if f = measure(a); f.All[0].Idle {
 		t.Error("a campaign without a free channel is idle")

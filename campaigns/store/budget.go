@@ -59,9 +59,23 @@ func (s *Store) Spending(ctx context.Context, q db.Querier, c campaigns.Campaign
 // costsKept is how long the costs of an organization's quarters of an hour are kept: limits need those of a month.
 const costsKept = 62 * 24 * time.Hour
 
-// foldCosts merges the appended rows of cost tallies, and deletes those that no limit needs.
+// dayOfSlot is the start of the day of a slot in the organization's time zone.
+const dayOfSlot = "date_trunc('day', %[1]s AT TIME ZONE o.timezone) AT TIME ZONE o.timezone"
+
+// foldDaysSQL merges the quarters of an hour of an organization's past days, so that the sum of a month reads few rows.
+//
+//nolint:gochecknoglobals // made once
+var foldDaysSQL = fmt.Sprintf(`
+WITH gone AS (
+	DELETE FROM cost_tallies t USING organizations o
+	WHERE o.id = t.owner AND t.slot < clock_timestamp() - interval '2 days' AND t.slot <> `+dayOfSlot+` RETURNING t.owner, `+dayOfSlot+` AS day, t.cost_nano
+)
+INSERT INTO cost_tallies (owner, slot, cost_nano) SELECT owner, day, sum(cost_nano) FROM gone GROUP BY 1, 2`, "t.slot")
+
+// foldCosts merges the rows of cost tallies, and deletes those that no limit needs.
 func foldCosts(ctx context.Context, tx pgx.Tx) error {
 	batch := &pgx.Batch{}
+	batch.Queue(foldDaysSQL)
 	batch.Queue(`
 		WITH gone AS (DELETE FROM cost_tallies t USING (SELECT DISTINCT owner, slot FROM cost_tallies WHERE NOT folded) x
 			WHERE t.owner = x.owner AND t.slot = x.slot RETURNING t.*)
@@ -70,22 +84,27 @@ func foldCosts(ctx context.Context, tx pgx.Tx) error {
 	return tx.SendBatch(ctx, batch).Close()
 }
 
-// repairCostsSQL adds what is missing in the tallies of limited organizations and of campaigns with a budget, because
-// the table was restored from an older backup. Tallies may exceed the calls, some of which were deleted. One statement
-// sees one snapshot, so changes in progress are in both or in neither.
-const repairCostsSQL = `
-WITH counted AS (
-	SELECT org_id AS owner, date_bin('15 minutes', created_at, '2000-01-01 00:00:00+00') AS slot, sum(cost_nano) AS n FROM calls
-	WHERE created_at > clock_timestamp() - interval '32 days' AND cost_nano > 0
-	  AND org_id IN (SELECT id FROM organizations WHERE settings -> 'limits' ?| '{daily_cost,monthly_cost}') GROUP BY 1, 2
+// repairCostsSQL adds what is missing in the tallies of limited organizations, by day, and of campaigns with a budget,
+// because the table was restored from an older backup. Tallies may exceed the calls, some of which were deleted. One
+// statement sees one snapshot, so changes in progress are in both or in neither.
+//
+//nolint:gochecknoglobals // made once
+var repairCostsSQL = `
+WITH limited AS (
+	SELECT id, timezone FROM organizations WHERE settings -> 'limits' ?| '{daily_cost,monthly_cost}'
+), counted AS (
+	SELECT o.id AS owner, ` + fmt.Sprintf(dayOfSlot, "c.created_at") + ` AS slot, sum(c.cost_nano) AS n FROM limited o JOIN calls c ON c.org_id = o.id
+	WHERE c.created_at > clock_timestamp() - interval '32 days' AND c.cost_nano > 0 GROUP BY 1, 2
 	UNION ALL
 	SELECT c.campaign_id, '-infinity'::timestamptz, sum(c.cost_nano) FROM campaigns k JOIN calls c ON c.org_id = k.org_id AND c.campaign_id = k.id
 	WHERE k.budget_nano > 0 AND k.status IN ('scheduled', 'running', 'paused') AND c.cost_nano > 0 GROUP BY 1, 2
+), tallied AS (
+	SELECT o.id AS owner, ` + fmt.Sprintf(dayOfSlot, "t.slot") + ` AS slot, sum(t.cost_nano) AS n FROM limited o JOIN cost_tallies t ON t.owner = o.id GROUP BY 1, 2
+	UNION ALL
+	SELECT owner, slot, sum(cost_nano) FROM cost_tallies WHERE slot = '-infinity' GROUP BY 1, 2
 )
 INSERT INTO cost_tallies (owner, slot, cost_nano)
-SELECT c.owner, c.slot, c.n - coalesce(t.n, 0) FROM counted c,
-LATERAL (SELECT sum(cost_nano) AS n FROM cost_tallies WHERE owner = c.owner AND slot = c.slot) t
-WHERE c.n > coalesce(t.n, 0) RETURNING owner`
+SELECT owner, slot, c.n - coalesce(t.n, 0) FROM counted c LEFT JOIN tallied t USING (owner, slot) WHERE c.n > coalesce(t.n, 0) RETURNING owner`
 
 // repairCosts adds missing costs and returns their organizations and campaigns.
 func repairCosts(ctx context.Context, tx pgx.Tx) ([]string, error) {

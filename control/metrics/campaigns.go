@@ -27,6 +27,7 @@ type Campaign struct {
 	InFlight      int
 	Ready         int
 	Held          map[string]int // number of held contacts by hold reason
+	BudgetLeft    *float64       // what its calls may still cost, in currency units; nil without a budget
 	Idle          bool           // the campaign could dial, but has not done so for a long time
 }
 
@@ -47,6 +48,7 @@ const (
 	flightName  = "parley_campaign_in_flight"
 	readyName   = "parley_campaign_ready"
 	heldName    = "parley_campaign_held"
+	budgetName  = "parley_campaign_budget_left"
 	idleName    = "parley_campaign_running_but_idle"
 	routeName   = "parley_route_breaker"
 )
@@ -60,6 +62,7 @@ func newCampaignCollector(look func() Campaigns) campaignCollector {
 	add(flightName, "Calls of a campaign in progress.", "campaign")
 	add(readyName, "Contacts of a campaign that are ready to call.", "campaign")
 	add(heldName, "Waiting contacts of a campaign, by reason.", "campaign", "reason")
+	add(budgetName, "Part of a campaign's budget that is neither spent nor expected to be spent by calls in progress.", "campaign")
 	add(idleName, "1 if a campaign could dial but has not done so for long, otherwise 0.", "campaign")
 	add(routeName, "1 for the current state of a route's breaker.", "route", "state")
 	return c
@@ -89,6 +92,9 @@ func (c campaignCollector) Collect(to chan<- prometheus.Metric) {
 		show(readyName, x.Ready, x.ID)
 		for reason, n := range x.Held {
 			show(heldName, n, x.ID, reason)
+		}
+		if x.BudgetLeft != nil {
+			to <- prometheus.MustNewConstMetric(c.desc[budgetName], prometheus.GaugeValue, *x.BudgetLeft, x.ID)
 		}
 		idle := 0
 		if x.Idle {

@@ -51,7 +51,7 @@ func watching(t *testing.T) *Metrics {
 	m.Register(Sources{Failover: func() failover.Stats { return failover.Stats{} }, Live: &control.Live{}, Free: func() int64 { return 1 }, Clock: clock, Transport: transport, Campaigns: func() Campaigns {
 		return Campaigns{
 			Active: true, Running: 2, Routes: map[string]string{"rte_1": RouteOpen},
-			All: []Campaign{{ID: "cmp_1", Asked: 60, Dialed: 58, InFlight: 7, Ready: 3, Held: map[string]int{"retry_wait": 4}, Idle: true}},
+			All: []Campaign{{ID: "cmp_1", Asked: 60, Dialed: 58, InFlight: 7, Ready: 3, Held: map[string]int{"retry_wait": 4}, Idle: true, BudgetLeft: new(12.5)}},
 		}
 	}, Carriers: func() Carriers {
 		return Carriers{
@@ -123,6 +123,7 @@ func TestMeter(t *testing.T) {
 		`parley_campaigns_running 2`, `parley_campaign_pace_asked{campaign="cmp_1"} 60`, `parley_campaign_dialled{campaign="cmp_1"} 58`,
 		`parley_campaign_in_flight{campaign="cmp_1"} 7`, `parley_campaign_ready{campaign="cmp_1"} 3`,
 		`parley_campaign_held{campaign="cmp_1",reason="retry_wait"} 4`, `parley_campaign_running_but_idle{campaign="cmp_1"} 1`,
+		`parley_campaign_budget_left{campaign="cmp_1"} 12.5`,
 		`parley_route_breaker{route="rte_1",state="open"} 1`, `parley_campaign_attempts_total{outcome="busy"} 1`,
 		`parley_call_cost_total{currency="EUR",serves="asr"} 0.5`, `parley_calls_total{reason="callee_hangup",status="ended"} 1`, `parley_webhook_attempts_total{state="delivered"} 1`,
 	} {
