@@ -18,7 +18,7 @@ func campaignBody(call string, n int, more string) string {
 	return `{"name":"Spring","agent_id":"sales","calls_per_minute":20` + more + `,"planned_calls":[` + strings.TrimSuffix(strings.Repeat(call+",", n), ",") + `]}`
 }
 
-// TestRowLimitOrder: the row limit is checked after everything that precedes it in the contract.
+// TestRowLimitOrder checks that the row limit is checked after everything that precedes it in the contract.
 func TestRowLimitOrder(t *testing.T) {
 	h := newEnv(t)
 	h.setMarket("us")
@@ -68,8 +68,8 @@ func (h *env) startUpload(key string, declared int64) (stop func()) {
 	}
 }
 
-// TestRequestBudget: the memory of concurrent bodies is limited per organization before the Idempotency-Key is checked;
-// small bodies always pass.
+// TestRequestBudget checks that the memory of concurrent bodies is limited per organization before the
+// Idempotency-Key is checked, and that small bodies always pass.
 func TestRequestBudget(t *testing.T) {
 	h := newEnv(t)
 	h.setMarket("us")

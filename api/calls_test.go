@@ -48,7 +48,8 @@ func TestIdempotencyUnderConcurrency(t *testing.T) {
 	if n := h.count("SELECT count(*) FROM calls"); n != 1 || fresh != 1 {
 		t.Errorf("%d calls, %d new responses", n, fresh)
 	}
-	// A replay returns the call as created, also after its end and with a full queue.
+	// A replay returns the call as it was created, also after the end of the call and with a full
+	// queue.
 	id := response{body: first}.json(t)["call_id"].(string)
 	h.do("POST", "/v1/calls/"+id+"/end", "")
 	h.admission.QueueDepth = -1
@@ -141,7 +142,7 @@ func TestList(t *testing.T) {
 	}
 }
 
-// TestCallShape: the call object always has exactly the documented keys.
+// TestCallShape checks that the call object always has exactly the documented keys.
 func TestCallShape(t *testing.T) {
 	h := newEnv(t)
 	id := h.place()

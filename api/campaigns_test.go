@@ -157,8 +157,8 @@ func TestCampaignDraft(t *testing.T) {
 	}
 }
 
-// TestCampaignRejections: a rejection before the campaign exists stores nothing and frees the key; after it, the campaign and
-// the key stay.
+// TestCampaignRejections checks that a rejection before the campaign exists stores nothing and frees the key, and
+// that after it the campaign and the key stay.
 func TestCampaignRejections(t *testing.T) {
 	h := newEnv(t)
 	for body, code := range map[string]string{
@@ -205,7 +205,7 @@ func TestCampaignRejections(t *testing.T) {
 	}
 }
 
-// TestCampaignOnce: concurrent equal requests create one campaign.
+// TestCampaignOnce checks that concurrent equal requests create one campaign.
 func TestCampaignOnce(t *testing.T) {
 	h := newEnv(t)
 	h.setMarket("us")

@@ -111,7 +111,7 @@ func TestCompleteCall(t *testing.T) {
 	}
 	h.checkRecording(c["recording_url"].(string))
 
-	// An event that is processed again, as after a crash, sends no second webhook.
+	// If an event is processed again, as after a crash, no second webhook is sent.
 	h.exec("UPDATE events SET followed = '{}', done_at = NULL, lease_until = NULL")
 	second := h.place()
 	select {

@@ -5,23 +5,24 @@ import (
 	"time"
 )
 
-// Responses are written in pieces, each with its own deadline. Slow readers and quiet
-// streams may take any time; a client that reads nothing loses its connection. The kernel
-// wakes a writer when a third of its buffer is free; with the default buffer of megabytes
-// a slow reader would miss the deadline.
+// Responses are written in pieces, each with a deadline of its own. Slow readers and quiet
+// streams may take any time, but a client that reads nothing loses its connection. The kernel
+// wakes a writer when a third of its buffer is free; with the default buffer of megabytes a
+// slow reader would miss the deadline.
 const (
 	writeTimeout = 30 * time.Second
 	pieceSize    = 32 << 10
 	sendBuffer   = 64 << 10
 )
 
-// WithWriteDeadline gives each write of h a deadline of 30 s. Not for handlers that hijack connections.
+// WithWriteDeadline gives each write of h a deadline of 30 s. It must not wrap handlers that hijack
+// connections.
 func WithWriteDeadline(h http.Handler) http.Handler { return withDeadline(h, writeTimeout) }
 
 func withDeadline(h http.Handler, within time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p := &deadlineWriter{ResponseWriter: w, control: http.NewResponseController(w), within: within}
-		defer p.extend() // for writes after the handler returns
+		defer p.extend() // for writes after the handler has returned
 		h.ServeHTTP(p, r)
 	})
 }

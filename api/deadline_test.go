@@ -59,7 +59,7 @@ func serve(t *testing.T, h http.HandlerFunc) net.Conn {
 
 const bodySize = 1 << 20
 
-// TestStalledReaderIsDisconnected: a client that stops reading loses its connection.
+// TestStalledReaderIsDisconnected checks that a client that stops reading loses its connection.
 func TestStalledReaderIsDisconnected(t *testing.T) {
 	for name, write := range map[string]func(w http.ResponseWriter) error{
 		"a large answer": func(w http.ResponseWriter) error {
@@ -99,7 +99,7 @@ func TestStalledReaderIsDisconnected(t *testing.T) {
 	}
 }
 
-// TestUnreadBufferedResponse: the deadline also applies to bytes that are written after the handler returns.
+// TestUnreadBufferedResponse checks that the deadline also applies to bytes that are written after the handler returns.
 func TestUnreadBufferedResponse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := serve(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -133,7 +133,7 @@ func TestSlowReaderGetsAll(t *testing.T) {
 	})
 }
 
-// TestQuietStreamContinues: a stream may be quiet for longer than the deadline of a write.
+// TestQuietStreamContinues checks that a stream may be quiet for longer than the deadline of a write.
 func TestQuietStreamContinues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		result := make(chan error, 1)

@@ -8,8 +8,8 @@ import (
 	"github.com/parley-voice/parley/campaigns/dialer/pgqueue"
 )
 
-// TestDisclosures: a campaign's calls start with the required disclosures, unless the campaign or its organization disabled
-// them, which is shown.
+// TestDisclosures checks that a campaign's calls start with the required disclosures unless the campaign or its
+// organization disabled them, and that the API shows this.
 func TestDisclosures(t *testing.T) {
 	h := newEnv(t)
 	h.setMarket("us")

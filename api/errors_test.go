@@ -19,7 +19,7 @@ func body(more string) string {
 	return validBody + more + "}"
 }
 
-// TestPhoneErrorOrder: POST /v1/calls/phone reports errors in the contract's order. Each request also has the errors of
+// TestPhoneErrorOrder checks that POST /v1/calls/phone reports errors in the contract's order. Each request also has the errors of
 // all later rows.
 func TestPhoneErrorOrder(t *testing.T) {
 	h := newEnv(t)
@@ -42,7 +42,7 @@ func TestPhoneErrorOrder(t *testing.T) {
 		before       func()
 		after        func()
 		status       int
-		code, header string // Retry-After
+		code, header string // Retry-After of the response
 		headers      []string
 	}{
 		{"no key", body(""), nil, nil, 401, "api_key_required", "", []string{"Authorization", ""}},

@@ -54,7 +54,7 @@ type env struct {
 	api       *api.Server
 	web       *httptest.Server
 
-	org, key, trunk, route string // of acme
+	org, key, trunk, route string // acme's ID
 
 	mu  sync.Mutex
 	log bytes.Buffer
@@ -208,14 +208,15 @@ func (a response) json(t *testing.T) map[string]any {
 	return v
 }
 
-// code returns the error code, "" without an error.
+// code returns the error code; "" without an error.
 func (a response) code() string {
 	var e struct{ Error struct{ Code string } }
 	_ = json.Unmarshal(a.body, &e)
 	return e.Error.Code
 }
 
-// do sends a request with acme's key. Headers are pairs and override the defaults.
+// do sends a request with acme's key. Headers are pairs of name and value that replace the
+// defaults.
 func (h *env) do(method, path, body string, headers ...string) response {
 	h.t.Helper()
 	r, err := http.NewRequestWithContext(h.t.Context(), method, h.web.URL+path, strings.NewReader(body))

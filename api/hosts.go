@@ -13,10 +13,10 @@ import (
 	"github.com/parley-voice/parley/control"
 )
 
-// Hosts answers 421 to requests with an unknown Host, against DNS rebinding. IP addresses
-// and localhost are always accepted: no other site has such an origin. Also accepted are
-// requests without a Host, which no browser sends, and health checks with any Host. Names
-// may be hosts or URLs; ports are ignored.
+// Hosts answers 421 to requests with an unknown Host, as a protection against DNS rebinding. It
+// always accepts IP addresses and localhost, because no other site has such an origin. It also
+// accepts requests without a Host, which no browser sends, and health checks with any Host.
+// Names may be hosts or URLs; ports are ignored.
 func Hosts(h http.Handler, names ...string) http.Handler {
 	accepted := []string{"localhost"}
 	for _, name := range names {

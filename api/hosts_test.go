@@ -9,7 +9,7 @@ import (
 	"github.com/parley-voice/parley/api"
 )
 
-// TestHosts: a rebound host name gets no response.
+// TestHosts checks that a rebound host name gets no response.
 func TestHosts(t *testing.T) {
 	h := api.Hosts(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }),
 		"https://Parley.example:8443", "metrics.internal", "")

@@ -14,8 +14,8 @@ import (
 	"github.com/parley-voice/parley/control"
 )
 
-// Listen answers malformed HTTP with the API's error format; net/http would write plain
-// text before calling any handler. It also bounds the kernel's send buffer so that
+// Listen answers malformed HTTP in the API's error format, because net/http would write plain
+// text before it calls any handler. It also bounds the kernel's send buffer, so that
 // WithWriteDeadline notices slow readers.
 func Listen(l net.Listener) net.Listener { return listener{l} }
 
@@ -35,8 +35,8 @@ func (l listener) Accept() (net.Conn, error) {
 
 type conn struct{ net.Conn }
 
-// rejection matches what net/http writes to malformed requests before it closes the
-// connection. Responses of handlers have other headers in between.
+// rejection matches what net/http writes to malformed requests before it closes the connection.
+// Responses of handlers have further headers.
 var rejection = regexp.MustCompile(
 	`^HTTP/1\.1 ([45]\d\d) [^\r\n]*\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n([^\r\n]*)$`,
 )
@@ -75,7 +75,7 @@ func mayBeRejection(b []byte) bool {
 	return len(b) > 10 && string(b[:9]) == "HTTP/1.1 " && (b[9] == '4' || b[9] == '5')
 }
 
-// ReadFrom keeps sendfile working.
+// ReadFrom lets net/http use sendfile.
 func (c conn) ReadFrom(r io.Reader) (int64, error) { return io.Copy(c.Conn, r) }
 
 // CloseWrite delivers the last bytes before the connection closes.

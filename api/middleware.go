@@ -26,7 +26,7 @@ type handler func(w http.ResponseWriter, r *http.Request) error
 
 type methods map[string]handler
 
-// byMethod dispatches by method. Without methods the path is 404.
+// byMethod dispatches by method. A path without methods is 404.
 func (s *Server) byMethod(by methods) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h, ok := by[r.Method]
@@ -59,8 +59,8 @@ func allow(by methods) string {
 	return strings.Join(all, ", ")
 }
 
-// wrap wraps all requests: request id, panics, log line, and for /v1 the API key and
-// rate limit.
+// wrap adds to all requests: a request ID, recovery from panics, a log line, and for /v1 the
+// API key and rate limit.
 func (s *Server) wrap(mux *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
@@ -93,7 +93,7 @@ func (s *Server) wrap(mux *http.ServeMux) http.Handler {
 			defer body.Release()
 			r.Body = body
 		}
-		// Paths match exactly; the mux would redirect the ones it can clean.
+		// Paths must match exactly. The mux would redirect those that it can clean.
 		if clean := path.Clean(r.URL.Path); clean != r.URL.Path {
 			response.Error(rec, r, s.Log, &response.PlainError{Status: http.StatusNotFound, Message: "path not found"})
 			return
@@ -102,8 +102,8 @@ func (s *Server) wrap(mux *http.ServeMux) http.Handler {
 	})
 }
 
-// withBudget reserves budget for a request body while it is read. A form's file goes to
-// disk; only the preceding parts count.
+// withBudget reserves budget for a request body while it is read. A form's file goes to disk,
+// so only the parts before it count.
 func (s *Server) withBudget(r *http.Request) *budget.Body {
 	key, _ := r.Context().Value(keyOf{}).(apikeys.Key)
 	most := int64(schema.MaxCampaign)
@@ -166,7 +166,7 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request) (*http.Request, e
 	return r.WithContext(context.WithValue(r.Context(), keyOf{}, key)), nil
 }
 
-// limit returns the requests per minute of a key, 0 for no limit.
+// limit returns the requests per minute of a key; 0 means no limit.
 func (s *Server) limit(key apikeys.Key) int {
 	switch {
 	case s.RateLimit == apikeys.RateOff || key.RateLimit == apikeys.RateOff:

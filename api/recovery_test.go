@@ -7,7 +7,7 @@ import (
 	"github.com/parley-voice/parley/control"
 )
 
-// TestRecoverCallsOfLostNode: nodes die at different moments of a call. The next node dials only the call that was not
+// TestRecoverCallsOfLostNode checks that nodes die at different moments of a call. The next node dials only the call that was not
 // dialed before.
 func TestRecoverCallsOfLostNode(t *testing.T) {
 	h := newEnv(t)
@@ -37,7 +37,7 @@ func TestRecoverCallsOfLostNode(t *testing.T) {
 				break
 			}
 		}
-		h.wait(15 * time.Millisecond) // the subgroup's spacing
+		h.wait(15 * time.Millisecond) // spacing of the subgroup
 	}
 	far := &carrier{}
 	h.startNode(far, conversation(twoLines), nil)

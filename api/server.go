@@ -36,12 +36,12 @@ type Server struct {
 	RateLimit int
 	// PublicURL is the address of the service in the OpenAPI document.
 	PublicURL string
-	// Ready returns why the process is not ready; nil is always ready.
+	// Ready returns why the process is not ready; nil if it is ready.
 	Ready func(context.Context) error
 	// Observe, if set, receives the route pattern, status and duration of each response.
 	Observe func(route, method string, status int, took time.Duration)
-	// Timeout limits a /v1 request, without the wait of an end request; 0 means 10 s.
-	// Lists get 12 times that. Later responses are 503.
+	// Timeout limits a /v1 request, not counting the wait of an end request; 0 means 10 s. Lists
+	// get 12 times that. Later requests get 503.
 	Timeout time.Duration
 	// Budget limits the memory of request bodies; nil uses the default size.
 	Budget *budget.Budget

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// TestSlowReaderOverTCP: a client that reads 160 KiB per second keeps its connection. With the kernel's default send buffer
+// TestSlowReaderOverTCP checks that a client that reads 160 KiB per second keeps its connection. With the kernel's default send buffer
 // it would not.
 func TestSlowReaderOverTCP(t *testing.T) {
 	t.Parallel()

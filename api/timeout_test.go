@@ -9,7 +9,7 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// TestRequestTimeout: requests to a locked database time out with 503.
+// TestRequestTimeout checks that requests to a locked database time out with 503.
 func TestRequestTimeout(t *testing.T) {
 	h := newEnv(t)
 	h.api.Timeout, h.api.Calls.EndWait = 300*time.Millisecond, 100*time.Millisecond
@@ -47,7 +47,7 @@ func TestRequestTimeout(t *testing.T) {
 	}
 }
 
-// TestEndExceedsRequestTimeout: the wait of an end request does not count toward the request timeout.
+// TestEndExceedsRequestTimeout checks that the wait of an end request does not count toward the request timeout.
 func TestEndExceedsRequestTimeout(t *testing.T) {
 	h := newEnv(t)
 	h.api.Timeout, h.api.Calls.EndWait = time.Second, 20*time.Second

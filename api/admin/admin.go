@@ -43,7 +43,7 @@ func (a *Admin) Only(h Handler) Handler {
 	}
 }
 
-// missing turns not-found errors into 404 and passes on all others.
+// missing turns not-found errors into 404 and returns all others unchanged.
 func missing(err error) error {
 	if errors.Is(err, apikeys.ErrUnknown) {
 		return &response.PlainError{Status: http.StatusNotFound, Message: "object not found"}
@@ -60,11 +60,11 @@ func id(r *http.Request) (string, error) {
 	return id, nil
 }
 
-// text reports whether the database can store a text.
+// text reports whether the database can store a text, which excludes NUL and invalid UTF-8.
 func text(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune(s, 0) }
 
 type page struct {
-	after string // id of the last item before it
+	after string // ID of the last item of the page before
 	limit int
 }
 
@@ -95,7 +95,7 @@ func organization(r *http.Request) (string, error) {
 	return id, nil
 }
 
-// listed writes a page of a list that was read with one item more than the page holds.
+// listed writes a page of a list. The list was read with one item more than the page holds.
 func listed[T, V any](w http.ResponseWriter, name string, p page, all []T, idOf func(T) string, show func(T) V) {
 	more := len(all) > p.limit
 	all = all[:min(len(all), p.limit)]

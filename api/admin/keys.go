@@ -19,7 +19,7 @@ type keyView struct {
 	CreatedAt      callview.Epoch `json:"created_at"`
 	LastUsedAt     callview.Epoch `json:"last_used_at"`
 	RevokedAt      callview.Epoch `json:"revoked_at"`
-	Secret         string         `json:"secret,omitempty"` // in the response of the creation only
+	Secret         string         `json:"secret,omitempty"` // only in the response to the creation
 }
 
 func showKey(k apikeys.Key) keyView {

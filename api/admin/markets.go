@@ -33,8 +33,8 @@ func (a *Admin) ListMarketPackages(w http.ResponseWriter, r *http.Request, _ api
 	return nil
 }
 
-// ChangeOrganization answers PATCH /v1/admin/organizations/{id}: the market rules of its
-// campaigns.
+// ChangeOrganization answers PATCH /v1/admin/organizations/{id}, which sets the market rules of
+// its campaigns.
 func (a *Admin) ChangeOrganization(w http.ResponseWriter, r *http.Request, _ apikeys.Key) error {
 	id, err := id(r)
 	if err != nil {

@@ -20,7 +20,7 @@ type webhookView struct {
 	DisabledReason string         `json:"disabled_reason"`
 	LastSuccessAt  callview.Epoch `json:"last_success_at"`
 	CreatedAt      callview.Epoch `json:"created_at"`
-	Secret         string         `json:"secret,omitempty"` // only when it is set
+	Secret         string         `json:"secret,omitempty"` // the secret, only in responses to changes of it
 }
 
 func showWebhook(e webhook.EndpointView) webhookView {

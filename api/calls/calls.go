@@ -83,8 +83,8 @@ func (c *Calls) Create(w http.ResponseWriter, r *http.Request, key apikeys.Key) 
 	return nil
 }
 
-// Place places a call and returns its JSON. If the scope's key was used before with the
-// same body, it returns the first call and again is true.
+// Place places a call and returns its JSON. If the key of the scope was used before with the
+// same body, it returns the earlier call, and again is true.
 func (c *Calls) Place(ctx context.Context, orgID, scope, key string, body *schema.Body) (shown []byte, again bool, err error) {
 	slot, answer, err := c.reserveKey(ctx, scope, key, body)
 	if err != nil {
@@ -99,8 +99,8 @@ func (c *Calls) Place(ctx context.Context, orgID, scope, key string, body *schem
 	return shown, false, err
 }
 
-// releaseKey frees the key of a rejected request, which may be repeated. If the database
-// does not respond, the key expires by itself.
+// releaseKey frees the key of a rejected request, so that the request may be repeated. If the
+// database does not respond, the key expires by itself.
 func (c *Calls) releaseKey(ctx context.Context, slot *idempotency.Slot) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 	defer cancel()

@@ -40,7 +40,7 @@ func (c *Calls) List(w http.ResponseWriter, r *http.Request, key apikeys.Key) er
 	return nil
 }
 
-// Find returns a page of calls and the cursor of the next page, "" on the last one.
+// Find returns a page of calls and the cursor of the next page; "" on the last page.
 func (c *Calls) Find(ctx context.Context, orgID string, q url.Values) (found store.Page, next string, err error) {
 	f, err := parseFilter(q)
 	if err != nil {
@@ -58,7 +58,7 @@ func (c *Calls) Find(ctx context.Context, orgID string, q url.Values) (found sto
 	return found, next, err
 }
 
-// Choices returns the accepted values of a filter with a fixed set.
+// Choices returns the accepted values of a filter that has a fixed set.
 func Choices(name string) []string { return slices.Clone(closed[name]) }
 
 // usualPage is the default page size.

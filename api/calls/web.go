@@ -19,13 +19,13 @@ import (
 
 // Tickets creates join tokens for browsers.
 type Tickets interface {
-	// Ticket returns the members of the response for joining: the token, valid until
-	// expires, the URL, and ICE servers with credentials valid until until. It is
-	// deterministic.
+	// Ticket returns the members of the response for joining: the token, valid until expires, the
+	// URL, and ICE servers whose credentials are valid until until. The same arguments give the
+	// same result.
 	Ticket(callID string, expires, until time.Time) map[string]any
 }
 
-// A webCall is the stored response of a request, without secrets.
+// A webCall is the response to a request as it is stored, without secrets.
 type webCall struct {
 	CallID       string `json:"call_id"`
 	AgentID      string `json:"agent_id"`

@@ -32,7 +32,7 @@ type Campaigns struct {
 	Store   *store.Store
 	Keys    *idempotency.Keys
 	Schemas *schema.Set
-	// Budget limits how many lists are read at once; nil does not.
+	// Budget limits how many lists are read at once; nil means no limit.
 	Budget *budget.Budget
 	// CursorKey signs the cursors of lists.
 	CursorKey listing.Key
@@ -191,7 +191,7 @@ func (c *Campaigns) SetBudget(w http.ResponseWriter, r *http.Request, key apikey
 	})
 }
 
-// answer applies a transition to the campaign of the path and returns it.
+// answer applies a transition to the campaign in the path and returns the campaign.
 func (c *Campaigns) answer(w http.ResponseWriter, r *http.Request, checked bool, do func(id string) (service.Status, error)) error {
 	s, err := id(r)
 	if err != nil {

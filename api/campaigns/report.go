@@ -35,12 +35,12 @@ func (c *Campaigns) Report(w http.ResponseWriter, r *http.Request, key apikeys.K
 	case !importID.MatchString(id):
 		return store.ImportNotFound()
 	}
-	// The report is written to a file first: it may be large, and errors may occur late.
+	// The report is first written to a file, because it may be large and errors may occur late.
 	f, err := os.CreateTemp("", "parley-report-*")
 	if err != nil {
 		return err
 	}
-	defer func() { _ = errors.Join(f.Close(), os.Remove(f.Name())) }() // temporary
+	defer func() { _ = errors.Join(f.Close(), os.Remove(f.Name())) }() // the file is temporary
 	err = c.Service.Report(r.Context(), key.OrgID, id, only != "", func() (report.Table, error) { return report.New(format, f) })
 	if err != nil {
 		return err
@@ -56,6 +56,6 @@ func (c *Campaigns) Report(w http.ResponseWriter, r *http.Request, key apikeys.K
 	w.Header().Set("Content-Disposition", `attachment; filename="`+id+"."+format+`"`)
 	w.Header().Set("Content-Length", strconv.FormatInt(size, 10))
 	w.WriteHeader(http.StatusOK)
-	_, _ = io.Copy(w, f) // the client may be gone
+	_, _ = io.Copy(w, f) // the client may have left
 	return nil
 }

@@ -21,20 +21,21 @@ import (
 
 // Parts of a multipart creation.
 const (
-	campaignPart = "campaign" // JSON without planned_calls
-	rowsPart     = "rows"     // the file
+	campaignPart = "campaign" // JSON object without planned_calls
+	rowsPart     = "rows"     // file with the rows
 )
 
 // uploadTime limits the upload of a list.
 const uploadTime = 2 * time.Minute
 
-// order parses a creation: JSON, or a multipart form with JSON and a file. done releases
-// the file.
+// order parses a creation: JSON, or a multipart form with JSON and a file. done releases the
+// file.
 func (c *Campaigns) order(w http.ResponseWriter, r *http.Request, orgID string) (
 	o service.CreateRequest, fingerprint []byte, done func(), err error,
 ) {
 	done = func() {}
-	// A list may take longer than other bodies. Without deadline support the default applies.
+	// A list may take longer than other bodies. If the connection supports no deadline, the default
+	// applies.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(uploadTime))
 	if kind, _, bad := mime.ParseMediaType(r.Header.Get("Content-Type")); bad == nil && kind == "multipart/form-data" {
 		return c.upload(w, r, orgID)
@@ -92,7 +93,7 @@ func (c *Campaigns) upload(
 	return o, append(body.Fingerprint(), sum...), func() { leave(); remove() }, nil
 }
 
-// ReadList reserves memory for a list until done is called, or rejects it.
+// ReadList reserves memory for a list until done is called, or rejects the request.
 func (c *Campaigns) ReadList(orgID string) (done func(), err error) {
 	if c.Budget == nil {
 		return func() {}, nil
@@ -112,13 +113,13 @@ func next(form *multipart.Reader, name string) (*multipart.Part, error) {
 	return part, nil
 }
 
-// spool stores the file on disk: spreadsheets are read from their end.
+// spool stores the file on disk, because spreadsheets are read from their end.
 func spool(part io.Reader) (f *service.File, sum []byte, done func(), err error) {
 	tmp, err := os.CreateTemp("", "parley-rows-*")
 	if err != nil {
 		return nil, nil, func() {}, err
 	}
-	done = func() { _ = errors.Join(tmp.Close(), os.Remove(tmp.Name())) } // temporary
+	done = func() { _ = errors.Join(tmp.Close(), os.Remove(tmp.Name())) } // the file is temporary
 	h := sha256.New()
 	n, err := io.Copy(io.MultiWriter(tmp, h), part)
 	if err != nil {

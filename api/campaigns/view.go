@@ -27,7 +27,7 @@ type shortView struct {
 	CallStrategy   string           `json:"call_strategy"`
 	Classification string           `json:"classification"`
 	CreatedAt      callview.Epoch   `json:"created_at"`
-	Budget         *pricing.Amount  `json:"budget"` // nil for no limit
+	Budget         *pricing.Amount  `json:"budget"` // nil if there is no limit
 }
 
 type campaignView struct {
@@ -41,7 +41,7 @@ type campaignView struct {
 	Binding         campaigns.Binding      `json:"binding"`
 	Import          *importView            `json:"import"`
 	DNCScreen       screening.Screen       `json:"dnc_screen"`
-	Blockers        *[]launchcheck.Blocker `json:"blockers,omitempty"` // nil without launch checks
+	Blockers        *[]launchcheck.Blocker `json:"blockers,omitempty"` // nil if no launch checks were made
 	Warnings        *[]launchcheck.Warning `json:"warnings,omitempty"`
 	UpdatedAt       callview.Epoch         `json:"updated_at"`
 	LaunchedAt      callview.Epoch         `json:"launched_at"`

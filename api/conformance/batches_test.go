@@ -94,7 +94,7 @@ func orderOfBatchChecks(t *testing.T, s *service) {
 	many := `"calls":[` + strings.TrimSuffix(strings.Repeat(`{"phone":"2125550101"},`, 1001), ",") + "]"
 	unknown := "/v1/campaigns/cmp_00000000000000000000000000/calls"
 	post := func(path, body string) response { return o.do(t, "POST", path, body, "Idempotency-Key", "k") }
-	// Each request also has the errors of all later ones.
+	// Each request also has the errors that all later requests test.
 	wantError(t, o.do(t, "POST", unknown, `{"calls":7}`), 422, "idempotency_key_required")
 	wantError(t, o.do(t, "POST", unknown, `{`, "Idempotency-Key", " "), 422, "idempotency_key_required")
 	wantError(t, post(unknown, `{"calls":7}`), 422, "invalid_request")
@@ -345,7 +345,7 @@ func pausedBatch(t *testing.T, s *service) {
 func batchBlockers(t *testing.T, s *service) {
 	o := usOrganization(t, s)
 	o.suppress(t, "2125550109")
-	c := o.campaign(t, `"planned_calls":[{"phone":"2125550109"}]`) // a draft with attestation_required, dnc_matches
+	c := o.campaign(t, `"planned_calls":[{"phone":"2125550109"}]`) // a draft that is blocked by attestation_required and dnc_matches
 	if b := o.add(t, c, "k", oneCall).want(t, 201).object(t); codes(t, b, "blockers") != "" {
 		t.Errorf("%v", b["blockers"])
 	}

@@ -216,7 +216,7 @@ func closedSets(t *testing.T, s *service) {
 
 func orderOfCampaignChecks(t *testing.T, s *service) {
 	o := usOrganization(t, s)
-	bad := []struct{ member, code string }{ // in documented order
+	bad := []struct{ member, code string }{ // in the documented order
 		{`"dnc":"maybe"`, "dnc_decision_invalid"},
 		{`"starts_at":2000000000,"ends_at":1999999999`, "campaign_window_invalid"},
 		{`"accepts_call_additions":true`, "campaign_open_ends_at_required"},
@@ -582,7 +582,7 @@ func campaignReplay(t *testing.T, s *service) {
 	first := o.create(t, "k", oneRow, confirmed).want(t, 201)
 	id := first.object(t)["campaign_id"].(string)
 	o.do(t, "POST", "/v1/campaigns/"+id+"/cancel", "").want(t, 200)
-	again := o.create(t, " k ", confirmed, oneRow).want(t, 201) // the order of members does not matter
+	again := o.create(t, " k ", confirmed, oneRow).want(t, 201) // the order of members has no effect
 	if string(again.body) != string(first.body) || again.header.Get("Idempotent-Replayed") != "true" {
 		t.Errorf("%v", again)
 	}

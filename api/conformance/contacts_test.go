@@ -249,7 +249,7 @@ func reportLines(t *testing.T, s *service) {
 		}
 		var got []string
 		for _, line := range all[1:] {
-			line[7] = "" // messages may change
+			line[7] = "" // messages may change at any time
 			got = append(got, strings.Join(line, "|"))
 		}
 		want := []string{

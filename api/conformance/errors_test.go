@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// TestErrors covers the format of errors, and what applies to all requests and responses.
+// TestErrors covers the format of errors, and rules that hold for all requests and responses.
 func TestErrors(t *testing.T) {
 	checkAll(t, "E", []statement{
 		{1, "an unknown path returns 404 in the error envelope, with the type as code", unknownPath},
@@ -163,7 +163,7 @@ func (s *service) raw(t *testing.T, text string) response {
 func malformedHTTP(t *testing.T, s *service) {
 	const rest = "\r\nAuthorization: Bearer x\r\n\r\n"
 	for text, status := range map[string]int{
-		"GET /v1/calls HTTP/1.1" + rest:                                                      400, // no Host
+		"GET /v1/calls HTTP/1.1" + rest:                                                      400, // without a Host header
 		"GET /v1/calls/%zz HTTP/1.1\r\nHost: a" + rest:                                       400,
 		"nonsense\r\n\r\n":                                                                   400,
 		"GET /v1/calls HTTP/1.1\r\nHost: a\r\nbroken header\r\n\r\n":                         400,

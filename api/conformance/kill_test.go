@@ -16,8 +16,8 @@ import (
 // usualKills is the default number of kills; PARLEYTEST_KILLS overrides it.
 const usualKills = 5
 
-// TestKillDuringRequest: kill -9 during a create or a batch commits all of it or nothing, and a repeat with its key
-// is answered as documented.
+// TestKillDuringRequest checks that kill -9 during a creation or a batch commits all of it or nothing, and that a
+// repetition with its key is answered as documented.
 func TestKillDuringRequest(t *testing.T) {
 	s := shared.get(t)
 	times := usualKills
@@ -54,9 +54,9 @@ type crashTest struct {
 	*service
 
 	o      *organization
-	target map[string]any // the campaign of the batches
+	target map[string]any // campaign that gets the batches
 	rows   int
-	took   time.Duration // about the duration of a request
+	took   time.Duration // approximate duration of a request
 
 	nothing, everything, fresh, replays, flights int
 }
@@ -100,7 +100,7 @@ func (k *crashTest) counts(t *testing.T) (all []int) {
 func (k *crashTest) written(before, after []int, campaign bool) (all, none bool) {
 	want := []int{0, 1, k.rows, k.rows, 1, 1, 1}
 	if campaign {
-		want[0], want[6] = 1, 2 // created and launched
+		want[0], want[6] = 1, 2 // the campaign was created and launched
 	}
 	all, none = true, true
 	for i := range before {
@@ -117,7 +117,7 @@ func (k *crashTest) kill(t *testing.T, key, path, body string) {
 	creates := path == "/v1/campaigns"
 	sent := make(chan response, 1)
 	go func() {
-		a, _ := k.o.request(t.Context(), "POST", path, body, "Idempotency-Key", key) // the kill may abort it
+		a, _ := k.o.request(t.Context(), "POST", path, body, "Idempotency-Key", key) // the kill may abort the request
 		sent <- a
 	}()
 	<-time.After(time.Duration(rand.Int64N(int64(k.took))))

@@ -114,7 +114,7 @@ func transitions(t *testing.T, s *service) {
 			if m["status"] != want || a.status > 201 || o.read(t, c)["status"] != want {
 				t.Errorf("%s, %s: %v, want %s", status, actions[i], a, want)
 			}
-			o.act(t, c, "cancel") // in any status
+			o.act(t, c, "cancel") // whatever the status is
 		}
 	}
 }
@@ -199,7 +199,7 @@ func launchNamesImport(t *testing.T, s *service) {
 	}
 	open := o.campaign(t, fmt.Sprintf(`"accepts_call_additions":true,"ends_at":%d`, epoch(week)))
 	hasMembers(t, launch(open, `{"attestation":{"confirmed":true}}`).want(t, 200).object(t), map[string]any{"status": "running"})
-	// The attestation of a draft with batches only may name one of these, and no other import.
+	// The attestation of a draft that has only batches may name one of them, and no other import.
 	drafts := o.campaign(t)
 	batch := o.add(t, drafts, "k", oneCall).want(t, 201).object(t)["import"].(map[string]any)["import_id"]
 	foreign := c["import"].(map[string]any)["import_id"]
@@ -223,7 +223,7 @@ func staleAttestation(t *testing.T, s *service) {
 	stale(o.do(t, "POST", fmt.Sprintf("/v1/campaigns/%v/launch", c["campaign_id"]), `{"attestation":{"confirmed":true,"import_id":"imp_00000000000000000000000000"}}`))
 	o.suppress(t, "2125550102")
 	stale(o.launch(t, c, `"dnc":"skip"`))
-	stale(o.launch(t, c, `"dnc":"skip"`)) // an error does not show the new screen
+	stale(o.launch(t, c, `"dnc":"skip"`)) // an error does not show the new screening
 	o.do(t, "GET", fmt.Sprintf("/v1/imports/%v", c["import"].(map[string]any)["import_id"]), "").want(t, 200)
 	hasMembers(t, o.launch(t, c, `"dnc":"skip"`).want(t, 200).object(t), map[string]any{"status": "running"})
 }
@@ -434,7 +434,7 @@ func attestations(t *testing.T, s *service) {
 			t.Errorf("%s succeeded", change)
 		}
 	}
-	// A deleted campaign takes its records along.
+	// A deleted campaign takes its records with it.
 	if _, err := s.db.Pool.Exec(t.Context(), "DELETE FROM campaigns WHERE org_id = $1", o.id); err != nil {
 		t.Error(err)
 	}
@@ -480,7 +480,7 @@ func campaignPages(t *testing.T, s *service) {
 	} {
 		wantError(t, o.do(t, "GET", "/v1/campaigns?"+query, ""), 400, code)
 	}
-	wantError(t, o.do(t, "GET", "/v1/campaigns?status=draft"+next, ""), 400, "invalid_cursor") // the cursor belongs to another filter
+	wantError(t, o.do(t, "GET", "/v1/campaigns?status=draft"+next, ""), 400, "invalid_cursor") // the cursor is for another filter
 	o.do(t, "GET", "/v1/campaigns?status=draft,running&status=paused&odd=1", "").want(t, 200)
 }
 

@@ -72,7 +72,7 @@ func openResponses(t *testing.T, s *service) {
 			for status, r := range op.(map[string]any)["responses"].(map[string]any) {
 				content := r.(map[string]any)["content"].(map[string]any)
 				if status == "200" && content["text/csv"] != nil {
-					continue // a file
+					continue // this response is a file
 				}
 				media := content["application/json"].(map[string]any)
 				schema := media["schema"].(map[string]any)

@@ -118,7 +118,7 @@ organizations:
   agents: [{name: draft, speech: {asr: {provider: fake}, llm: {provider: fake}, tts: {provider: fake}}}]
   trunks: [{name: main, subgroups: [{name: drafts, allowed_destinations: ["1"], agents: [draft], concurrent_calls: 1, calls_per_minute: 1}]}]`, o.name))
 	order := func(body string) response { return o.do(t, "POST", "/v1/calls/phone", body) }
-	// Each request also has the errors of all later ones.
+	// Each request also has the errors that all later requests test.
 	wantError(t, order(`{"agent_id":"draft","to_number":5,"trunk_id":"x"}`), 422, "invalid_request")
 	wantError(t, order(`{"agent_id":"draft","to_number":"","trunk_id":"x","route_id":"x"}`), 404, "trunk_not_found")
 	wantError(t, order(`{"agent_id":"unknown","to_number":"","route_id":"x","from_number":"1"}`), 404, "subgroup_not_found")
@@ -149,7 +149,7 @@ func rejectionLeavesNoCall(t *testing.T, s *service) {
 	if n := o.count(t); n != 0 {
 		t.Errorf("%d calls", n)
 	}
-	o.order(t, "").want(t, 202) // the rejected orders used no channel
+	o.order(t, "").want(t, 202) // the rejected calls used no channel
 }
 
 func forbiddenNumbers(t *testing.T, s *service) {
@@ -218,7 +218,7 @@ func rate(t *testing.T, s *service) {
 	o.subgroup(t, "calls_per_minute: 2")
 	first := o.order(t, "").want(t, 202).object(t)["call_id"].(string)
 	o.do(t, "POST", "/v1/calls/"+first+"/end", "").want(t, 200)
-	o.order(t, "").want(t, 202) // an ended call counts too
+	o.order(t, "").want(t, 202) // a call that has ended counts, too
 	a := o.order(t, "")
 	wantError(t, a, 429, "subgroup_rate_limit")
 	if a.header.Get("Retry-After") != "60" {
@@ -373,7 +373,8 @@ func respondsBeforeRinging(t *testing.T, s *service) {
 	o.await(t, id, "failed")
 }
 
-// spacedCalls tries up to three times: a delay between a claim and its INVITE shortens the gap to the next.
+// spacedCalls makes up to three attempts, because a delay between a claim and its INVITE shortens the gap
+// to the next call.
 func spacedCalls(t *testing.T, s *service) {
 	var apart time.Duration
 	for range 3 {
@@ -384,12 +385,12 @@ func spacedCalls(t *testing.T, s *service) {
 	t.Errorf("calls started %v apart", apart)
 }
 
-// unspacedCalls tries up to three times: a slow machine delays calls.
+// unspacedCalls makes up to three attempts, because a slow machine delays calls.
 func unspacedCalls(t *testing.T, s *service) {
 	var apart time.Duration
 	for range 3 {
 		o := s.organization(t)
-		o.subgroup(t, "calls_per_minute: 4") // 15 s apart, if they were spacedCalls
+		o.subgroup(t, "calls_per_minute: 4") // with spacing they would be 15 s apart
 		if apart = span(s, fourCalls(t, s, o)); apart < 10*time.Second {
 			return
 		}
@@ -464,7 +465,7 @@ func queueFull(t *testing.T, s *service) {
 		t.Errorf("Retry-After %q", a.header.Get("Retry-After"))
 	}
 	wantError(t, o.order(t, "", "Idempotency-Key", "l"), 429, "dial_queue_full")
-	o.order(t, "", "Idempotency-Key", "k").want(t, 202) // a replay queues nothing
+	o.order(t, "", "Idempotency-Key", "k").want(t, 202) // a replay queues no second call
 	if n := o.count(t); n != 3 {
 		t.Errorf("%d calls", n)
 	}

@@ -27,7 +27,7 @@ type process struct {
 
 	cmd  *exec.Cmd
 	dir  string
-	over chan struct{} // closed once it has ended
+	over chan struct{} // closed once the process has ended
 
 	mu  sync.Mutex
 	log bytes.Buffer
@@ -36,8 +36,8 @@ type process struct {
 // root is the root folder of the repository.
 const root = "../.."
 
-// watchSources makes go test rerun the tests when a source file of the program changes: a cached result is valid until a file
-// that the test examined changes.
+// watchSources makes go test run the tests again when a source file of the program has changed: a cached result is
+// valid until a file that the test examined changes.
 func watchSources() error {
 	return filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
 		switch {
@@ -70,7 +70,7 @@ var ready = regexp.MustCompile(`"parley ready" url=(\S+) sip=\S+ metrics=(\S+)`)
 
 // serve starts a process on free ports and waits until it accepts requests.
 func serve(ctx context.Context, bin, database string, settings ...string) (*process, error) {
-	// t.TempDir's parents are root's alone.
+	// only root may enter the parents of t.TempDir
 	dir, err := os.MkdirTemp("", "parley-conformance-")
 	if err != nil {
 		return nil, err
@@ -120,9 +120,9 @@ func (p *process) read(lines io.Reader, up chan<- []string) {
 	s := bufio.NewScanner(lines)
 	s.Buffer(nil, 1<<20)
 	for s.Scan() {
-		_, _ = fmt.Fprintln(p, s.Text()) // memory
+		_, _ = fmt.Fprintln(p, s.Text()) // the pipe is in memory
 		if m := ready.FindStringSubmatch(s.Text()); m != nil {
-			up <- m // sent once; the channel has room
+			up <- m // sent once; the channel has room for it
 		}
 	}
 }
@@ -141,7 +141,7 @@ func (p *process) logged() string {
 }
 
 func (p *process) stop() {
-	_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may have ended
+	_ = p.cmd.Process.Signal(syscall.SIGTERM) // the process may have ended
 	select {
 	case <-p.over:
 	case <-time.After(20 * time.Second):

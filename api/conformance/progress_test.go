@@ -81,7 +81,7 @@ func readyAndHolds(t *testing.T, s *service) {
 	p := o.progress(t, c)
 	for reason := range p["held_reasons"].(map[string]any) {
 		switch reason {
-		case "outside_legal_window", "legal_holiday": // depends on the hour
+		case "outside_legal_window", "legal_holiday": // depends on the time of day
 		default:
 			t.Errorf("held for %s", reason)
 		}

@@ -165,8 +165,8 @@ func allMembers(t *testing.T, s *service) {
 	}
 }
 
-// conversation returns a call with a finished recording. On a busy machine a call may lose its greeting; then it
-// places another.
+// conversation returns a call with a finished recording. On a busy machine a call may lose its greeting;
+// conversation then places another call.
 func (o *organization) conversation(t *testing.T) (c map[string]any) {
 	t.Helper()
 	for range 3 {
@@ -183,7 +183,7 @@ func (o *organization) conversation(t *testing.T) (c map[string]any) {
 	return c
 }
 
-// maxDuration limits a call in which both parties keep talking.
+// maxDuration limits a call in which both sides keep talking.
 func maxDuration(t *testing.T, s *service) {
 	o := s.organization(t)
 	lines := make([]string, 60)

@@ -34,8 +34,8 @@ const (
 	canaryCard     = "4929123456781234"
 )
 
-// An echoModel is an LLM provider that first calls a tool with the card number and then rejects the key, with the
-// key in its error.
+// An echoModel is a model provider that first calls a tool with the card number and then rejects the key, with
+// the key in its error.
 type echoModel struct {
 	*httptest.Server
 
@@ -97,14 +97,14 @@ func enterCard(g *echoModel) func(context.Context, media.Leg) {
 			case <-ctx.Done():
 			}
 		}
-		wait(2 * time.Second) // the greeting
+		wait(2 * time.Second) // wait for the greeting
 		_ = pad.Press(canaryCard + "#")
 		for range 100 {
 			if wait(200 * time.Millisecond); ctx.Err() != nil || g.refused.Load() > 0 && g.toolCalls.Load() > 0 {
 				break
 			}
 		}
-		wait(4 * time.Second) // the fallback model echoes its input
+		wait(4 * time.Second) // the fallback model repeats its input
 	}
 }
 

@@ -57,7 +57,7 @@ func (o *sharedService) get(t *testing.T) *service {
 func (o *sharedService) stop() {
 	if s := o.service; s != nil {
 		s.stop()
-		_ = s.carrier.Close() // its calls are over
+		_ = s.carrier.Close() // its calls have ended
 		s.db.Close()
 		_ = os.RemoveAll(filepath.Dir(s.bin))
 	}
@@ -134,7 +134,7 @@ func (s *service) claim(t *testing.T, section string) {
 // answer returns the script of a called number. Numbers without a script answer and stay silent.
 func (s *service) answer(in siptest.Invite) siptest.Script {
 	digits := in.To
-	if len(digits) > 11 { // dialed with a prefix
+	if len(digits) > 11 { // the number was dialed with a prefix
 		digits = digits[len(digits)-11:]
 	}
 	s.mu.Lock()
@@ -177,7 +177,7 @@ func (s *service) invitesTo(number string) (all []siptest.Entry) {
 type organization struct {
 	s             *service
 	id, name, key string
-	url           string // of the process that receives its requests
+	url           string // URL of the process that serves its requests
 }
 
 const organizationYAML = `
@@ -244,7 +244,8 @@ func (o *organization) apply(t *testing.T, text string) {
 	}
 }
 
-// do sends a request with the key of the organization. Headers are pairs that override; an empty value removes one.
+// do sends a request with the key of the organization. Headers are pairs of name and value that replace the
+// defaults; an empty value removes one.
 func (o *organization) do(t *testing.T, method, path, body string, headers ...string) response {
 	t.Helper()
 	a, err := o.request(t.Context(), method, path, body, headers...)
@@ -254,7 +255,7 @@ func (o *organization) do(t *testing.T, method, path, body string, headers ...st
 	return a
 }
 
-// request is do for goroutines other than the test's.
+// request is do for goroutines other than that of the test.
 func (o *organization) request(ctx context.Context, method, path, body string, headers ...string) (response, error) {
 	r, err := http.NewRequestWithContext(ctx, method, o.url+path, strings.NewReader(body))
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	_ = flag.Set("test.parallel", "4") // statements mostly wait
+	_ = flag.Set("test.parallel", "4") // statements run in parallel, because they mostly wait
 	dbtest.Main(m, shared.stop)
 }
 

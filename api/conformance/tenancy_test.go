@@ -65,7 +65,7 @@ func unknownID(id string) string {
 
 type operation struct {
 	method, path string
-	query, body  []string // parameters that contain ids
+	query, body  []string // query parameters that contain IDs
 }
 
 func (s *service) operations(t *testing.T) (all []operation) {
@@ -109,7 +109,7 @@ func (s *service) operations(t *testing.T) (all []operation) {
 	return all
 }
 
-// same checks that a foreign id gets the same status and body as an unknown id.
+// same checks that a foreign ID gets the same status and body as an unknown ID.
 func same(t *testing.T, id string, request func(id string) response) response {
 	t.Helper()
 	unknown := unknownID(id)
@@ -129,7 +129,7 @@ func foreignPaths(t *testing.T, s *service) {
 		}
 		for _, id := range n.ids {
 			body := "{}"
-			if strings.HasSuffix(op.path, "/calls") && op.method == "POST" { // body errors precede
+			if strings.HasSuffix(op.path, "/calls") && op.method == "POST" { // errors of the body precede
 				body = `{"calls":[{"phone":"2125550123"}],"attestation":{"confirmed":true}}`
 			}
 			a := same(t, id, func(id string) response {

@@ -145,7 +145,7 @@ func webCancelled(t *testing.T, s *service) {
 	}
 }
 
-// browser returns a browser with the token of an order.
+// browser returns a browser with the token of a created web call.
 func (s *service) browser(t *testing.T, order map[string]any) *webrtctest.Browser {
 	t.Helper()
 	endpoint, err := ice.Open(t.Context(), ice.Config{UDP: netip.MustParseAddrPort("127.0.0.1:0")})
@@ -200,7 +200,7 @@ func webHangup(t *testing.T, s *service) {
 	if err := b.Join(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	o.await(t, w["call_id"].(string), "ongoing") // before the join, end cancels
+	o.await(t, w["call_id"].(string), "ongoing") // before the browser joins, end cancels the call
 	c := o.do(t, "POST", "/v1/calls/"+w["call_id"].(string)+"/end", "").want(t, 200).object(t)
 	hasMembers(t, c, map[string]any{"status": "ended", "disconnection_reason": "api_hangup", "hangup_by": "api"})
 	ctx, cancel := context.WithTimeout(t.Context(), longRing)

@@ -38,7 +38,7 @@ const (
 type delivery struct {
 	id, signatures string
 	body           map[string]any
-	formerValid    bool // also verifies with the former secret
+	formerValid    bool // the former secret also verifies it
 }
 
 // A receiver accepts webhooks with a valid signature.
@@ -46,12 +46,12 @@ type receiver struct {
 	*httptest.Server
 
 	mu         sync.Mutex
-	status     func(n delivery) int // nil means 200
+	status     func(n delivery) int // status of the response; nil means 200
 	deliveries []delivery
 	forged     int
 }
 
-// addWebhook creates an endpoint of the organization; keys are more of its YAML.
+// addWebhook creates an endpoint of the organization. keys are further YAML of the endpoint.
 func (o *organization) addWebhook(t *testing.T, keys string, status func(delivery) int) *receiver {
 	t.Helper()
 	r := &receiver{status: status}
@@ -132,7 +132,7 @@ func failedCallEvents(t *testing.T, s *service) {
 	o := s.organization(t)
 	r := o.addWebhook(t, "", nil)
 	o.await(t, o.place(t, s.busyNumber()), "failed")
-	id := o.place(t, s.talkingNumber()) // its webhooks follow all of the first call's
+	id := o.place(t, s.talkingNumber()) // its webhooks follow all webhooks of the first call
 	o.await(t, id, "ended")
 	all := r.waitFor(t, 3)
 	if got := kinds(all); !slices.Equal(got, []string{"call_ended", "call_ended", "call_analyzed"}) {
@@ -224,7 +224,7 @@ func goneAndRedirects(t *testing.T, s *service) {
 	if inner != 0 {
 		t.Error("the redirect was followed")
 	}
-	r.waitFor(t, 1) // no further delivery
+	r.waitFor(t, 1) // no further delivery comes
 }
 
 func analyzedAfterSettling(t *testing.T, s *service) {

@@ -34,7 +34,7 @@ func TestPages(t *testing.T) {
 	b.Go("/dashboard/sign-in")
 	checkAccessibility(t, b, axe, "sign-in")
 	b.SignIn("ada")
-	b.Go("keys/new") // an entry for the audit log
+	b.Go("keys/new") // adds an entry to the audit log
 	b.Fill("[name=name]", hostile)
 	b.Press("Create key")
 	upload(b, "campaigns/new", "rows", rows)
@@ -49,7 +49,7 @@ func TestPages(t *testing.T) {
 	}
 	seen := map[string]bool{} // kinds of elements that axe has checked
 	for i, path := range paths {
-		theme := []string{"light", "light", "dark"}[i%3] // fewer checks for the dark theme
+		theme := []string{"light", "light", "dark"}[i%3] // the dark theme gets fewer checks
 		b.SetViewport(theme, 1280)
 		b.Go(path)
 		if faults := b.Faults(); len(faults) > 0 {
@@ -161,7 +161,7 @@ func TestAgentInBrowser(t *testing.T) {
 	}
 }
 
-// TestTheme: the chosen theme is stored and applied before the first paint.
+// TestTheme checks that the chosen theme is stored and applied before the first paint.
 func TestTheme(t *testing.T) {
 	h := dashtest.New(t)
 	b := h.Chrome(t)

@@ -57,11 +57,11 @@ type Dashboard struct {
 	Bucket recording.Bucket
 	// Imports creates campaigns of large lists in the background; nil creates them at once.
 	Imports *uploads.Imports
-	// TrunkStatus returns the state of a trunk; nil knows none. Stopping reports whether the
-	// server is about to stop; nil means never.
+	// TrunkStatus returns the state of a trunk; nil means that no state is known. Stopping reports
+	// whether the server is about to stop; nil means never.
 	TrunkStatus func(media.Trunk) string
 	Stopping    func() bool
-	// Providers returns the providers used on this server; nil knows none.
+	// Providers returns the providers used on this server; nil means that none are known.
 	Providers func() []live.Provider
 	Log       *slog.Logger
 }

@@ -70,9 +70,9 @@ func TestEveryRouteIsGuarded(t *testing.T) {
 			case r.Root:
 				want = http.StatusNotFound // acme is not the root organization
 			case strings.HasSuffix(r.Path, "/lend"):
-				want = http.StatusConflict // no organization to lend to
+				want = http.StatusConflict // there is no organization to lend to
 			case r.Path == "campaigns/columns", r.Path == "campaigns/importing":
-				want = http.StatusGone // no upload
+				want = http.StatusGone // no upload exists
 			}
 			method := http.MethodGet
 			if r.Serve != nil { // a stream would not end
@@ -114,7 +114,7 @@ var (
 	named  = regexp.MustCompile(` name="([^"]+)"`)
 )
 
-// TestSensitiveFieldsAreNotRefilled: passwords and confirmed consent are empty after a sign-in on a form and in a rejected
+// TestSensitiveFieldsAreNotRefilled checks that passwords and confirmed consent are empty after a sign-in on a form and in a rejected
 // form.
 func TestSensitiveFieldsAreNotRefilled(t *testing.T) {
 	h := dashtest.New(t)
@@ -157,7 +157,7 @@ func TestSensitiveFieldsAreNotRefilled(t *testing.T) {
 	}
 }
 
-// TestTenantIsolation: owners cannot read or change objects of other organizations.
+// TestTenantIsolation checks that owners cannot read or change objects of other organizations.
 func TestTenantIsolation(t *testing.T) {
 	h := dashtest.New(t)
 	ids := h.Furnish(t, "sales")
@@ -169,7 +169,8 @@ func TestTenantIsolation(t *testing.T) {
 	for _, module := range f.Modules {
 		for _, r := range module.Routes {
 			first, _, named := strings.Cut(r.Path, "/")
-			if !strings.Contains(r.Path, "{id}") || !named || first == "do-not-call" || r.Path == "trunks/{id}/subgroup" { // numbers have no owner, and the trunk is lent
+			// numbers have no owner, and the trunk is lent
+			if !strings.Contains(r.Path, "{id}") || !named || first == "do-not-call" || r.Path == "trunks/{id}/subgroup" {
 				continue
 			}
 			path := strings.NewReplacer("{id}", ids[first], "{version}", "1").Replace(r.Path)
@@ -193,7 +194,7 @@ func TestTenantIsolation(t *testing.T) {
 	}
 }
 
-// TestHeaders: all pages send the security policy.
+// TestHeaders checks that all pages send the security policy.
 func TestHeaders(t *testing.T) {
 	h := dashtest.New(t)
 	for _, a := range []dashtest.Answer{h.NewBrowser(t).Get("/dashboard/sign-in"), h.SignIn(t, "ada").Get("keys"), h.SignIn(t, "ada").Get("nothing")} {
@@ -207,7 +208,7 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// TestAssets: assets are immutable and compressed.
+// TestAssets checks that assets are immutable and compressed.
 func TestAssets(t *testing.T) {
 	h := dashtest.New(t)
 	b := h.NewBrowser(t)

@@ -83,7 +83,7 @@ func TestSoakPages(t *testing.T) {
 	})
 }
 
-// checkTime requests a page ten times after a change each and checks the slowest response.
+// checkTime changes something and requests a page, ten times, and checks the slowest response.
 func checkTime(t *testing.T, b *dashtest.Browser, path, what string, before func(i int)) {
 	t.Helper()
 	if worst := slowestOf(t, b, path, what, before); worst > slowest {
@@ -137,8 +137,8 @@ func insertCalls(t *testing.T, h *dashtest.Env, n int) {
 	}
 }
 
-// createLarge creates a campaign with many contacts, half with a time zone, some suppressed;
-// launched or a draft.
+// createLarge creates a campaign with many contacts, half with a time zone and some suppressed.
+// The campaign is launched or stays a draft.
 func createLarge(t *testing.T, h *dashtest.Env, n int, name string, launched bool) service.Status {
 	t.Helper()
 	areas := []string{"212", "310", "312", "305", "713", "602", "808", "907", "617", "404"}
@@ -163,7 +163,7 @@ func createLarge(t *testing.T, h *dashtest.Env, n int, name string, launched boo
 	return st
 }
 
-// simulateCalls simulates calls to most contacts; two in five wait for another attempt.
+// simulateCalls simulates calls to most contacts. Two in five wait for another attempt.
 func simulateCalls(t *testing.T, h *dashtest.Env, id string) {
 	t.Helper()
 	for _, sql := range []string{

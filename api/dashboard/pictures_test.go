@@ -37,7 +37,8 @@ func TestPictures(t *testing.T) {
 					b.SetViewport(theme, width)
 					for _, p := range scenes {
 						p.do(b)
-						b.Run(`for (const end of document.querySelectorAll(".form-end")) end.style.position = "static"`) // a sticky bar would cover the middle
+						// a sticky bar would cover the middle of the picture
+						b.Run(`for (const end of document.querySelectorAll(".form-end")) end.style.position = "static"`)
 						file := fmt.Sprintf("%s-%s-%s-%d.png", name, p.name, theme, width)
 						if err := os.WriteFile(filepath.Join(dir, file), b.Picture(), 0o600); err != nil {
 							t.Fatal(err)
@@ -89,7 +90,7 @@ const rows = "Reached at;Reserve;First name;Город;ملاحظات;Contract e
 // oneOfEverything covers all routes, intermediate steps and rejected forms.
 func oneOfEverything(t *testing.T) (*dashtest.Env, []scene) {
 	t.Helper()
-	h := dashtest.New(t, func(h *dashtest.Env) { h.Dashboard.Root = "acme" }) // pages of the root organization too
+	h := dashtest.New(t, func(h *dashtest.Env) { h.Dashboard.Root = "acme" }) // also pages of the root organization
 	h.AddOperator(t, "ada@example.com", h.Globex, operator.Viewer)            // an organization to lend to
 	var paths []string
 	var edit, rotate, running string

@@ -72,7 +72,8 @@ func TestCampaignInBrowser(t *testing.T) {
 		b.Go("campaigns/" + id)
 	}
 	list("INSERT INTO suppressions (org_id, number) VALUES ($1, '12125550102')")
-	b.Until("document.querySelector('#h-screen').parentNode.innerText.includes('1 number is on a list') && document.querySelector('[name=dnc]')") // without a reload
+	// without a reload
+	b.Until("document.querySelector('#h-screen').parentNode.innerText.includes('1 number is on a list') && document.querySelector('[name=dnc]')")
 	list("DELETE FROM suppressions WHERE org_id = $1")
 	b.Until("document.querySelector('[name=launch]') && !document.querySelector('[name=dnc]')")
 	b.Run(`document.querySelector("[name=attest]").checked = true`)
@@ -119,7 +120,7 @@ func TestCampaignInBrowser(t *testing.T) {
 	}
 }
 
-// TestCallInBrowser: a click seeks the recording, the current line is marked, and a
+// TestCallInBrowser checks that a click seeks the recording, the current line is marked, and a
 // delivery is replayed.
 func TestCallInBrowser(t *testing.T) {
 	h := dashtest.New(t)
@@ -152,7 +153,7 @@ func TestCallInBrowser(t *testing.T) {
 	}
 }
 
-// TestUploadInBrowser: an upload shows its progress, a rejected file its reason, and
+// TestUploadInBrowser checks that an upload shows its progress, a rejected file its reason, and
 // an accepted one a notice on the next page.
 func TestUploadInBrowser(t *testing.T) {
 	h := dashtest.New(t)
@@ -185,7 +186,7 @@ func TestUploadInBrowser(t *testing.T) {
 	b.Until("broken === 2 && document.querySelectorAll('.sending button').length === 1")
 	b.Run(`XMLHttpRequest.prototype.send = sends`)
 	h.Exec(t, "UPDATE operator_sessions SET seen_at = seen_at - interval '1 day'")
-	send(`"rubbish 1\n".repeat(100000)`, "Sign in in another tab") // it is createLarge: nothing of it is sent
+	send(`"rubbish 1\n".repeat(100000)`, "Sign in in another tab") // a list that is too large: nothing of it is sent
 	if at := dashtest.Read[string](b, "location.pathname"); !strings.HasSuffix(at, "/do-not-call/upload") {
 		t.Errorf("the address is %s", at)
 	}
@@ -203,7 +204,7 @@ func TestUploadInBrowser(t *testing.T) {
 	}
 }
 
-// TestHangUpInBrowser: a new call appears on the live page and is hung up there.
+// TestHangUpInBrowser checks that a new call appears on the live page and is hung up there.
 func TestHangUpInBrowser(t *testing.T) {
 	h := dashtest.New(t)
 	h.AddSales(t, "", true)
@@ -274,7 +275,7 @@ func (silent) Digits() <-chan rune         { return nil }
 func (silent) Hangup(media.Cause) error    { return nil }
 func (silent) Cause() media.Cause          { return media.LocalHangup }
 
-// TestNoStreamWhileStopping: a server that is about to stop accepts no stream.
+// TestNoStreamWhileStopping checks that a server that is about to stop accepts no stream.
 func TestNoStreamWhileStopping(t *testing.T) {
 	h := dashtest.New(t, func(h *dashtest.Env) { h.Dashboard.Stopping = func() bool { return true } })
 	if a := h.SignIn(t, "vera").Get("live/events"); a.Status != http.StatusServiceUnavailable {

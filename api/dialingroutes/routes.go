@@ -23,7 +23,8 @@ type Source interface {
 // Routes serves /v1/dialing-routes.
 type Routes struct {
 	Source Source
-	// TrunkStatus returns the state of a trunk: up, down or unknown; nil knows none.
+	// TrunkStatus returns the state of a trunk: up, down or unknown; nil means that no state is
+	// known.
 	TrunkStatus func(media.Trunk) string
 }
 
@@ -31,15 +32,15 @@ type (
 	list struct {
 		AgentID        string   `json:"agent_id"`
 		Trunks         []trunk  `json:"trunks"`
-		DefaultBinding *binding `json:"default_binding"` // null without exactly one
+		DefaultBinding *binding `json:"default_binding"` // null unless there is exactly one
 		Ambiguous      bool     `json:"ambiguous"`
 	}
 	trunk struct {
 		TrunkID   string     `json:"trunk_id"`
 		Name      string     `json:"name"`
-		Access    string     `json:"access"` // own, grant
+		Access    string     `json:"access"` // "own" or "grant"
 		Provider  string     `json:"provider"`
-		Status    string     `json:"status"` // up, down, unknown
+		Status    string     `json:"status"` // "up", "down" or "unknown"
 		Subgroups []subgroup `json:"subgroups"`
 	}
 	subgroup struct {
@@ -73,7 +74,7 @@ func (s *Routes) List(w http.ResponseWriter, r *http.Request, key apikeys.Key) e
 	if agent == "" {
 		return &response.InvalidError{Issues: []response.Issue{{Type: "missing", Loc: []any{"query", "agent_id"}, Msg: "Field required"}}}
 	}
-	if !utf8.ValidString(agent) || strings.ContainsRune(agent, 0) { // not storable text
+	if !utf8.ValidString(agent) || strings.ContainsRune(agent, 0) { // the database cannot store the text
 		return control.Refuse(control.CodeCampaignAgentUnknown, "no agent with this name in the organization")
 	}
 	all, err := s.Source.Routes(r.Context(), key.OrgID, agent)

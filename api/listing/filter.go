@@ -14,8 +14,8 @@ import (
 	"github.com/parley-voice/parley/control/phonenumber"
 )
 
-// Query parses the query of a request. A query with one unreadable part is refused
-// as a whole: without that part it would select other objects.
+// Query parses the query of a request. A query with one unreadable part is refused as a whole,
+// because without that part it would select other objects.
 func Query(r *http.Request) (url.Values, error) {
 	q, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
@@ -47,7 +47,7 @@ func (r *Reader) fail(name, accepted string) {
 	}
 }
 
-// oneOf describes the accepted values; nil accepts any text.
+// oneOf describes the accepted values. nil means that any text is accepted.
 func oneOf(of []string) string {
 	if of == nil {
 		return "UTF-8 text without NUL"
@@ -80,7 +80,7 @@ func (r *Reader) List(name string) []string {
 	return all
 }
 
-// Number returns the digits of a telephone number, "" without the filter.
+// Number returns the digits of a telephone number; "" without the filter.
 func (r *Reader) Number(name string) string {
 	v := r.Query.Get(name)
 	d := phonenumber.SuppressionDigits(v)
@@ -90,7 +90,7 @@ func (r *Reader) Number(name string) string {
 	return d
 }
 
-// Float returns a number of at least 0, nil without the filter.
+// Float returns a number of at least 0; nil without the filter.
 func (r *Reader) Float(name string) *float64 {
 	v := r.Query.Get(name)
 	if v == "" {
@@ -114,7 +114,7 @@ func (r *Reader) Time(name string) *time.Time {
 	return &t
 }
 
-// Limit returns the page size, 1 to 100; usual without the parameter.
+// Limit returns the page size, 1 to 100. usual is the page size without the parameter.
 func (r *Reader) Limit(usual int) int {
 	v := r.Query.Get("limit")
 	if v == "" {
@@ -139,7 +139,7 @@ func (r *Reader) Ascending() bool {
 	return false
 }
 
-// Text returns one value, "" without the filter.
+// Text returns one value; "" without the filter.
 func (r *Reader) Text(name string) string {
 	v := strings.TrimSpace(r.Query.Get(name))
 	of := r.Closed[name]

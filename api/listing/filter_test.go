@@ -9,7 +9,8 @@ import (
 	"github.com/parley-voice/parley/control"
 )
 
-// TestMalformedQuery: dropping an unreadable part would widen the list.
+// TestMalformedQuery checks that an unreadable part of a query is refused. Dropping it would
+// widen the list.
 func TestMalformedQuery(t *testing.T) {
 	for query, ok := range map[string]bool{
 		"": true, "status=ended&limit=2": true, "to_number=%2B1": true, "=": true,

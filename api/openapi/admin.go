@@ -37,7 +37,7 @@ func pathID(example string) []*huma.Param {
 	return []*huma.Param{{Name: "id", In: "path", Required: true, Schema: &huma.Schema{Type: huma.TypeString}, Example: example}}
 }
 
-// pageParams are the parameters of a list; byOrg adds organization_id.
+// pageParams are the parameters of a list. byOrg adds organization_id.
 func pageParams(byOrg bool) []*huma.Param {
 	all := []*huma.Param{
 		{Name: "limit", In: "query", Schema: &huma.Schema{Type: huma.TypeInteger, Minimum: new(1.0), Maximum: new(100.0), Default: 50}},
@@ -49,7 +49,7 @@ func pageParams(byOrg bool) []*huma.Param {
 	return all
 }
 
-// wrongPage and noBody are the error codes of lists and of bodies.
+// wrongPage and noBody are the error codes of lists and of requests with a body.
 func wrongPage() map[int]string { return map[int]string{400: "invalid_cursor, invalid_filter_value"} }
 
 func noBody() map[int]string {

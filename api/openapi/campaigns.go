@@ -167,7 +167,7 @@ func listOfRows() map[string]any {
 	}
 }
 
-// orForm is a creation body, or a two-part form with a file of rows.
+// orForm is the body of a creation: JSON, or a two-part form with a file of rows.
 func orForm(body *huma.RequestBody) *huma.RequestBody {
 	body.Content["multipart/form-data"] = &huma.MediaType{
 		Schema: &huma.Schema{

@@ -16,8 +16,8 @@ import (
 //go:embed static
 var static embed.FS
 
-// explorerPolicy allows own files and requests to this server only. The explorer sets
-// inline styles.
+// explorerPolicy allows only files of this server and requests to it. The explorer sets inline
+// styles.
 const explorerPolicy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; " +
 	"font-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
@@ -69,7 +69,7 @@ func serve(w http.ResponseWriter, r *http.Request, f explorerFile) error {
 			return err
 		}
 	}
-	_, _ = w.Write(body) // the client may be gone
+	_, _ = w.Write(body) // the client may have left
 	return nil
 }
 

@@ -41,7 +41,7 @@ func operations(t *testing.T, doc map[string]any, f func(name, path string, item
 	}
 }
 
-// TestDocumentIsValid: both versions of the document have all required parts once, and all references resolve.
+// TestDocumentIsValid checks that both versions of the document have all required parts once, and all references resolve.
 func TestDocumentIsValid(t *testing.T) {
 	d, err := New(schema.NewSet(), "https://parley.example")
 	if err != nil {
@@ -166,7 +166,7 @@ func references(t *testing.T, doc map[string]any, v any) {
 	}
 }
 
-// TestExamplesFit: every body has an example that matches its schema, and every schema is used.
+// TestExamplesFit checks that every body has an example that matches its schema, and every schema is used.
 func TestExamplesFit(t *testing.T) {
 	set := schema.NewSet()
 	d, err := New(set, "")
@@ -193,7 +193,7 @@ func TestExamplesFit(t *testing.T) {
 	}
 }
 
-// TestEveryRouteIsDescribed: the document has exactly the routes of the server's source.
+// TestEveryRouteIsDescribed checks that the document has exactly the routes of the server's source.
 func TestEveryRouteIsDescribed(t *testing.T) {
 	text, err := os.ReadFile("../server.go")
 	if err != nil {
@@ -218,7 +218,7 @@ func TestEveryRouteIsDescribed(t *testing.T) {
 	}
 }
 
-// TestCreationByForm: both versions of the document describe a creation with a file.
+// TestCreationByForm checks that both versions of the document describe a creation with a file.
 func TestCreationByForm(t *testing.T) {
 	d, err := New(schema.NewSet(), "https://parley.example")
 	if err != nil {

@@ -17,7 +17,7 @@ func Handler(trusted []netip.Prefix, next http.Handler) http.Handler {
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if from, ok := origin(trusted, r.RemoteAddr, r.Header.Values("X-Forwarded-For")); ok {
-			behind := *r // shallow copy
+			behind := *r // a shallow copy is enough
 			behind.RemoteAddr = from
 			r = &behind
 		}
@@ -26,7 +26,7 @@ func Handler(trusted []netip.Prefix, next http.Handler) http.Handler {
 }
 
 // origin returns the last address in the chain that is not a trusted proxy, or the first
-// one if all are. Earlier entries may be forged.
+// address if all are. Earlier entries may be forged.
 func origin(trusted []netip.Prefix, remote string, passed []string) (from string, ok bool) {
 	peer, err := netip.ParseAddrPort(remote)
 	if err != nil || !within(trusted, peer.Addr()) {
@@ -64,7 +64,7 @@ func within(all []netip.Prefix, a netip.Addr) bool {
 	return slices.ContainsFunc(all, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-// Network groups addresses for rate limits: one IPv4 address, or an IPv6 /64.
+// Network groups addresses for rate limits: one IPv4 address, or one IPv6 /64.
 func Network(a netip.Addr) netip.Prefix {
 	a = a.Unmap().WithZone("")
 	bits := 64
@@ -73,7 +73,7 @@ func Network(a netip.Addr) netip.Prefix {
 	}
 	p, err := a.Prefix(bits)
 	if err != nil {
-		return netip.Prefix{} // requests without an address share one
+		return netip.Prefix{} // requests without an address share one group
 	}
 	return p
 }

@@ -54,7 +54,7 @@ func TestNetwork(t *testing.T) {
 	}
 }
 
-// FuzzOrigin: the result is a valid address or none.
+// FuzzOrigin checks that the result is a valid address or none.
 func FuzzOrigin(f *testing.F) {
 	f.Add("10.0.0.1:4711", "198.51.100.7, 192.0.2.1 ,10.0.0.2")
 	f.Add("[::1]:1", "fe80::1%eth0,[2001:db8::1]:99,,unknown")

@@ -20,20 +20,21 @@ import (
 	"github.com/parley-voice/parley/control"
 )
 
-// lifetime is the validity of a link; skew the tolerated clock difference of nodes.
+// lifetime is how long a link is valid. skew is the tolerated difference between the clocks of
+// nodes.
 const (
 	lifetime = 8 * 24 * time.Hour
 	skew     = time.Minute
 )
 
-// A Bucket opens a stored object; a missing one is fs.ErrNotExist.
+// A Bucket opens a stored object. The error for a missing object is fs.ErrNotExist.
 type Bucket interface {
 	Open(ctx context.Context, key string) (io.ReadSeekCloser, error)
 }
 
 // Calls finds recordings; *store.Store implements it.
 type Calls interface {
-	// Recording returns the key of a call's recording, "" without one, and the end of the
+	// Recording returns the key of a call's recording, "" if there is none, and the end of the
 	// call.
 	Recording(ctx context.Context, callID string) (key string, ended time.Time, err error)
 }
@@ -59,7 +60,7 @@ func (s *Recordings) Link(callID string) string {
 
 var file = regexp.MustCompile(`^(call_[0-9A-Z]{26})\.wav$`)
 
-// Serve answers GET /recordings/{file}, ranges included (RFC 9110 14).
+// Serve answers GET /recordings/{file}, with ranges (RFC 9110, section 14).
 func (s *Recordings) Serve(w http.ResponseWriter, r *http.Request) error {
 	m := file.FindStringSubmatch(r.PathValue("file"))
 	exp, sig := r.URL.Query().Get("exp"), r.URL.Query().Get("sig")
@@ -78,7 +79,7 @@ func (s *Recordings) Serve(w http.ResponseWriter, r *http.Request) error {
 
 // Send serves a recording with ranges to an authorized client.
 func (s *Recordings) Send(w http.ResponseWriter, r *http.Request, callID string) error {
-	ctx, cancel := context.WithTimeout(r.Context(), 10*time.Second) // for the lookup; sending is not limited
+	ctx, cancel := context.WithTimeout(r.Context(), 10*time.Second) // limits the lookup; the sending has no limit
 	defer cancel()
 	key, ended, err := s.Calls.Recording(ctx, callID)
 	if err != nil || key == "" {

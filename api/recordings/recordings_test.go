@@ -22,12 +22,12 @@ import (
 
 const (
 	recorded   = "call_01ARZ3NDEKTSV4RRFFQ69G5FAV"
-	deleted    = "call_01ARZ3NDEKTSV4RRFFQ69G5FAW" // not in the bucket
+	deleted    = "call_01ARZ3NDEKTSV4RRFFQ69G5FAW" // the bucket does not have it
 	unrecorded = "call_01ARZ3NDEKTSV4RRFFQ69G5FAX"
 	unknown    = "call_01ARZ3NDEKTSV4RRFFQ69G5FAY"
 )
 
-type calls map[string]string // recording keys by call
+type calls map[string]string // keys of recordings by call
 
 func (c calls) Recording(_ context.Context, id string) (string, time.Time, error) {
 	key, ok := c[id]

@@ -34,11 +34,11 @@ func documented() map[int][2]string {
 	}
 }
 
-// TestCodes: the table has the codes of the contract, and the others that are listed here.
+// TestCodes checks that the table has the codes of the contract, and the others that are listed here.
 func TestCodes(t *testing.T) {
 	want := map[control.Code]int{
 		"request_too_large": 413, "request_budget_exceeded": 429, "organization_daily_limit": 429, "organization_budget_exceeded": 429, "campaign_budget_exceeded": 429, "addresses_required": 422, "addresses_too_many": 422,
-		"token_invalid": 401, "token_expired": 401, "token_used": 401, "call_ended": 410, // of joining web calls
+		"token_invalid": 401, "token_expired": 401, "token_used": 401, "call_ended": 410, // codes of joining web calls
 	}
 	for status, row := range documented() {
 		if got := typeOf(status); got != row[0] {
@@ -60,7 +60,7 @@ func TestCodes(t *testing.T) {
 	}
 }
 
-// TestEveryCodeHasAStatus: the table has every declared code.
+// TestEveryCodeHasAStatus checks that the table has every declared code.
 func TestEveryCodeHasAStatus(t *testing.T) {
 	f, err := parser.ParseFile(token.NewFileSet(), "../../control/codes.go", nil, 0)
 	if err != nil {

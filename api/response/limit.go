@@ -7,7 +7,7 @@ const (
 	// MaxIssues limits the issues of an error.
 	MaxIssues = 50
 	maxText   = 256  // characters of a text
-	maxInput  = 1024 // bytes of a list or an object, about
+	maxInput  = 1024 // approximate bytes of a list or an object
 )
 
 func bounded(issues []Issue) []Issue {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestInvalidResponsesAreBounded: a response with issues has at most 100 KiB.
+// TestInvalidResponsesAreBounded checks that a response with issues has at most 100 KiB.
 func TestInvalidResponsesAreBounded(t *testing.T) {
 	long := strings.Repeat("é", 1<<16)
 	deep := map[string]any{}

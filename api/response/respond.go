@@ -22,7 +22,7 @@ type Detail struct {
 	Code    string `json:"code"`
 	Status  int    `json:"status"`
 	Message any    `json:"message"`
-	// Blockers and Import are set by the errors that have them.
+	// Blockers and Import are set only by errors that have them.
 	Blockers any `json:"blockers,omitempty"`
 	Import   any `json:"import,omitempty"`
 }
@@ -119,10 +119,10 @@ func Error(w http.ResponseWriter, r *http.Request, log *slog.Logger, err error) 
 func JSON(w http.ResponseWriter, status int, v any) {
 	var text bytes.Buffer
 	e := json.NewEncoder(&text)
-	e.SetEscapeHTML(false) // nosniff and the content type keep browsers from reading it as HTML
+	e.SetEscapeHTML(false) // nosniff and the content type keep browsers from reading the response as HTML
 	err := e.Encode(v)
 	body := bytes.TrimSuffix(text.Bytes(), []byte("\n"))
-	if err != nil { // responses always encode
+	if err != nil { // responses can always be encoded
 		status, body = http.StatusInternalServerError, []byte(
 			`{"error":{"type":"api_error","code":"internal_error","status":500,"message":"internal error"}}`,
 		)
@@ -135,7 +135,7 @@ func Bytes(w http.ResponseWriter, status int, body []byte) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // the client may be gone
+	_, _ = w.Write(body) // the client may have left
 }
 
 // Unix formats a time for rate limit headers.

@@ -34,9 +34,12 @@ func TestError(t *testing.T) {
 		{&PlainError{Status: 404, Message: "x"}, 404, "not_found_error", "not_found_error", ""},
 		{fmt.Errorf("read call: %w", unreachable), 503, "service_unavailable_error", "voice_backend_unavailable", ""},
 		{fmt.Errorf("read call: %w", context.DeadlineExceeded), 503, "service_unavailable_error", "voice_backend_unavailable", ""},
-		{fmt.Errorf("read call: %w", &pgconn.PgError{Code: "57P01", Message: "canary"}), 503, "service_unavailable_error", "voice_backend_unavailable", ""}, // shutdown
-		{fmt.Errorf("read call: %w", &pgconn.PgError{Code: "53300", Message: "canary"}), 503, "service_unavailable_error", "voice_backend_unavailable", ""}, // too many connections
-		{fmt.Errorf("read call: %w", io.ErrUnexpectedEOF), 503, "service_unavailable_error", "voice_backend_unavailable", ""},                               // crash
+		// the database shuts down
+		{fmt.Errorf("read call: %w", &pgconn.PgError{Code: "57P01", Message: "canary"}), 503, "service_unavailable_error", "voice_backend_unavailable", ""},
+		// too many connections
+		{fmt.Errorf("read call: %w", &pgconn.PgError{Code: "53300", Message: "canary"}), 503, "service_unavailable_error", "voice_backend_unavailable", ""},
+		// the database crashed
+		{fmt.Errorf("read call: %w", io.ErrUnexpectedEOF), 503, "service_unavailable_error", "voice_backend_unavailable", ""},
 		{fmt.Errorf("read call: %w", &pgconn.PgError{Code: "22P02", Message: "canary"}), 500, "api_error", "internal_error", ""},
 		{errors.New("canary"), 500, "api_error", "internal_error", ""},
 	} {
@@ -55,7 +58,7 @@ func TestError(t *testing.T) {
 	}
 }
 
-// TestErrorAfterTheDeadline: an error after the request's deadline is reported as a timeout.
+// TestErrorAfterTheDeadline checks that an error after the request's deadline is reported as a timeout.
 func TestErrorAfterTheDeadline(t *testing.T) {
 	ctx, cancel := context.WithDeadline(t.Context(), time.Unix(0, 0))
 	defer cancel()
@@ -66,7 +69,7 @@ func TestErrorAfterTheDeadline(t *testing.T) {
 	}
 }
 
-// TestTextIsReadable: error texts are not escaped for HTML.
+// TestTextIsReadable checks that error texts are not escaped for HTML.
 func TestTextIsReadable(t *testing.T) {
 	w := httptest.NewRecorder()
 	JSON(w, http.StatusOK, map[string]string{"message": "wants a & b < c"})

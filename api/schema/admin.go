@@ -119,7 +119,7 @@ func rate(v any) int {
 	case string:
 		return apikeys.RateOff
 	case json.Number:
-		f, _ := v.Float64() // checked by the schema
+		f, _ := v.Float64() // the schema has checked it
 		return int(f)
 	default:
 		return apikeys.RateDefault

@@ -24,7 +24,7 @@ const MaxBody = 4 << 20
 // A Body is a request body as received.
 type Body struct {
 	Raw []byte
-	bad *response.InvalidError // why it is not JSON
+	bad *response.InvalidError // why the body is not JSON; nil if it is
 }
 
 // Read reads a body. It stops at the first exceeded limit of size, values or nesting.
@@ -90,7 +90,7 @@ func Parse(raw []byte) (*Body, error) {
 // maxKey limits an Idempotency-Key, in characters.
 const maxKey = 255
 
-// IdempotencyKey returns the header of a request, "" without one.
+// IdempotencyKey returns the header of a request; "" without one.
 func IdempotencyKey(r *http.Request) (string, error) {
 	name := strings.TrimSpace(r.Header.Get("Idempotency-Key"))
 	if !utf8.ValidString(name) || utf8.RuneCountInString(name) > maxKey {
@@ -125,8 +125,8 @@ func notJSON(at int, msg string) *response.InvalidError {
 	return &response.InvalidError{Issues: []response.Issue{{Type: "json_invalid", Loc: []any{"body", at}, Msg: msg, Input: map[string]any{}}}}
 }
 
-// Fingerprint is equal for equivalent bodies: white space and key order are ignored, the
-// notation of numbers is not. Invalid JSON is compared byte by byte.
+// Fingerprint returns the same value for equivalent bodies. White space and the order of keys
+// have no effect, the notation of numbers has. Invalid JSON is compared byte by byte.
 func (b *Body) Fingerprint() []byte {
 	if b.bad != nil {
 		sum := sha256.Sum256(b.Raw)
@@ -170,18 +170,18 @@ func (b *Body) Fingerprint() []byte {
 
 func quoted(s string) []byte {
 	text, err := json.Marshal(s)
-	if err != nil { // strings always encode
+	if err != nil { // strings can always be encoded
 		return nil
 	}
 	return text
 }
 
-// members returns the members of an object; the last of duplicate names wins.
+// members returns the members of an object. Of duplicate names, the last one counts.
 func (b *Body) members() map[string]json.RawMessage {
 	return maps.Collect(members(b.Raw[space(b.Raw, 0):]))
 }
 
-// decode fills v with members. Numbers of open types keep their notation.
+// decode fills v with members. In fields of open types, numbers keep their notation.
 func decode(known map[string]json.RawMessage, v any) error {
 	text, err := json.Marshal(known)
 	if err == nil {
@@ -195,7 +195,7 @@ func decode(known map[string]json.RawMessage, v any) error {
 	return nil
 }
 
-// nul finds NUL characters, which Postgres cannot store, up to MaxIssues.
+// nul finds NUL characters, which Postgres cannot store. It returns at most MaxIssues issues.
 func nul(loc []any, v any, found []response.Issue) []response.Issue {
 	bad := func(input any) {
 		found = append(

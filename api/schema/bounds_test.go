@@ -26,7 +26,7 @@ func list(element string, n int) string {
 	return "[" + strings.TrimSuffix(strings.Repeat(element+",", n), ",") + "]"
 }
 
-// TestBodyBounds: values and members are counted exactly while a body is read.
+// TestBodyBounds checks that values and members are counted exactly while a body is read.
 func TestBodyBounds(t *testing.T) {
 	object := func(n int) string {
 		var b strings.Builder
@@ -37,7 +37,7 @@ func TestBodyBounds(t *testing.T) {
 	}
 	for name, tt := range map[string]struct {
 		text string
-		code control.Code // CodeInternal if it is accepted
+		code control.Code // CodeInternal means that the body is accepted
 	}{
 		"a million values":         {`{"a":` + list("0", maxValues-2) + `}`, control.CodeInternal},
 		"one more":                 {`{"a":` + list("0", maxValues-1) + `}`, control.CodeRequestTooLarge},
@@ -56,7 +56,7 @@ func TestBodyBounds(t *testing.T) {
 	}
 }
 
-// TestExcessRowsAreNotParsed: a body with too many rows matches its schema; the row limit is checked later.
+// TestExcessRowsAreNotParsed checks that a body with too many rows matches its schema; the row limit is checked later.
 func TestExcessRowsAreNotParsed(t *testing.T) {
 	set := NewSet()
 	b, err := readCampaign(t, campaignHead+list(`{"a":0}`, 400_000)+"}")
@@ -90,7 +90,7 @@ func TestExcessRowsAreNotParsed(t *testing.T) {
 	}
 }
 
-// TestBodyMemory: parsing a body allocates a small multiple of its size.
+// TestBodyMemory checks that parsing a body allocates a small multiple of its size.
 func TestBodyMemory(t *testing.T) {
 	const size = 31 << 20
 	set := NewSet()

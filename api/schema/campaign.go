@@ -15,8 +15,8 @@ const MaxCampaign = 32 << 20
 // MaxFile limits a file of rows, in bytes.
 const MaxFile = 128 << 20
 
-// A Campaign is the body of POST /v1/campaigns. Enumerations are open here: they are
-// rejected later, in the contract's order.
+// A Campaign is the body of POST /v1/campaigns. The schema accepts any value for enumerations,
+// because the contract checks them later, in its order.
 type Campaign struct {
 	_              struct{}         `additionalProperties:"true" json:"-"`
 	Name           string           `doc:"1 to 80 characters" example:"Spring renewals" json:"name"`
@@ -130,7 +130,7 @@ func (s *Set) LaunchOrder(b *Body) (service.LaunchRequest, error) {
 	return o, nil
 }
 
-// epoch converts seconds; nil is the zero time.
+// epoch converts epoch seconds; nil gives the zero time.
 func epoch(s *float64) time.Time {
 	if s == nil {
 		return time.Time{}

@@ -7,7 +7,7 @@ import (
 	"github.com/parley-voice/parley/api/response"
 )
 
-// TestKeysMatchExactly: a key in another case is an unknown key.
+// TestKeysMatchExactly checks that a key in another case is an unknown key.
 func TestKeysMatchExactly(t *testing.T) {
 	for _, more := range []string{
 		`,"TO_NUMBER":"+12025550199"`, `,"To_Number":5`, `,"Record":"yes","VARIABLES":[],"Metadata":7`, `,"\u017fubgroup_id":"x"`,
@@ -27,7 +27,7 @@ func TestKeysMatchExactly(t *testing.T) {
 	}
 }
 
-// TestDecodeErrorIsInvalid: a body that matches the schema but not the type is a client error.
+// TestDecodeErrorIsInvalid checks that a body that matches the schema but not the type is a client error.
 func TestDecodeErrorIsInvalid(t *testing.T) {
 	b, err := read(t, `{"agent_id":"sales","to_number":"1","ring_duration":45.5}`)
 	if err != nil {

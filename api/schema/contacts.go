@@ -6,16 +6,16 @@ import (
 	"github.com/parley-voice/parley/campaigns/service"
 )
 
-// A Calls is the body of POST /v1/campaigns/{id}/calls. The attestation is open: it is
-// rejected in the contract's order.
+// A Calls is the body of POST /v1/campaigns/{id}/calls. The schema accepts any attestation,
+// because the contract checks it later, in its order.
 type Calls struct {
 	_           struct{}         `additionalProperties:"true" json:"-"`
 	Calls       []map[string]any `doc:"Rows as in planned_calls, at most 1000" json:"calls,omitempty" nullable:"true"`
 	Attestation any              `doc:"An object with the single key confirmed, set to true" json:"attestation,omitempty"`
 }
 
-// Withdrawal is the body of POST /v1/contacts/withdraw. Addresses are open: invalid ones
-// are reported without failing the request.
+// Withdrawal is the body of POST /v1/contacts/withdraw. The schema accepts any address, because
+// invalid ones are reported without failing the request.
 type Withdrawal struct {
 	_          struct{}          `additionalProperties:"true" json:"-"`
 	Phones     []json.RawMessage `doc:"Numbers as text or integers, matched by their last ten digits" json:"phones,omitempty" nullable:"true"`

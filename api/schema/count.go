@@ -4,30 +4,30 @@ import "fmt"
 
 // Limits of a body besides its size in bytes.
 const (
-	maxDepth   = 64        // nested arrays and objects
-	maxValues  = 1_000_000 // values of any kind, without member names
+	maxDepth   = 64        // levels of nested arrays and objects
+	maxValues  = 1_000_000 // values of any kind, not counting member names
 	maxMembers = 10_000    // members of one object
 )
 
-// A counter applies these limits while a body is read, without storing it. On invalid
-// JSON its counts are meaningless but bounded.
+// A counter applies these limits while a body is read, without storing the body. Its counts of
+// invalid JSON mean nothing but are bounded.
 type counter struct {
-	at      int // bytes counted
+	at      int // bytes counted so far
 	values  int
 	depth   int
-	members [maxDepth + 1]int // commas of the object at that depth, or -1 for an array
+	members [maxDepth + 1]int // number of commas in the object at each depth; -1 for an array
 
-	quoted, escaped, fresh bool // inside a string; after a backslash; after an opening bracket
+	quoted, escaped, fresh bool // position: inside a string, after a backslash, after an opening bracket
 }
 
 // An excess is an exceeded limit.
 type excess struct {
 	at   int
-	deep bool // the nesting; otherwise a count
+	deep bool // the nesting was exceeded; otherwise a count was
 	what string
 }
 
-// add counts the next bytes and returns nil within the limits.
+// add counts the next bytes. It returns nil within the limits.
 func (c *counter) add(chunk []byte) *excess {
 	for i, b := range chunk {
 		switch {
@@ -67,7 +67,7 @@ func (c *counter) punctuation(b byte, at int) *excess {
 	case '}', ']':
 		c.depth = max(c.depth-1, 0)
 	case ',':
-		if c.values++; c.values >= maxValues { // the outermost value is one more
+		if c.values++; c.values >= maxValues { // the outermost value adds one
 			return &excess{at, false, fmt.Sprintf("the body has more than %d values", maxValues)}
 		}
 		if c.members[c.depth] >= 0 {

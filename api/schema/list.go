@@ -11,7 +11,8 @@ import (
 	"github.com/parley-voice/parley/api/response"
 )
 
-// Limits of values that are parsed into a tree. Lists of rows are walked instead.
+// Limits of values that are parsed into a tree. Lists of rows are walked instead, without a
+// tree.
 const (
 	maxMemberValues = 10_000 // values of one member of a body, or of one row
 	usualRows       = 50_000
@@ -19,8 +20,8 @@ const (
 	maxEcho         = 8 << 10 // bytes of a value that an error repeats
 )
 
-// openList reports whether a member is a list of rows or of arbitrary values. Such lists
-// may be long; their elements have no schema.
+// openList reports whether a member is a list of rows or of arbitrary values. Such lists may be
+// long, and their elements have no schema.
 func openList(p *huma.Schema) bool {
 	return p.Type == huma.TypeArray && p.Items != nil && p.Items.Ref == "" && (p.Items.Type == "" || isRow(p.Items))
 }
@@ -66,8 +67,8 @@ func (b *Body) elements(name string, most int) (all []json.RawMessage) {
 	return all
 }
 
-// rows returns the rows of a list, at most one more than allowed, with numbers as
-// written and sorted keys.
+// rows returns the rows of a list, at most one more than allowed, with numbers as they are
+// written and with sorted keys.
 func (s *Set) rows(b *Body, name string) []json.RawMessage {
 	all := b.elements(name, cmp.Or(s.MaxRows, usualRows)+1)
 	var text []byte
@@ -79,7 +80,7 @@ func (s *Set) rows(b *Body, name string) []json.RawMessage {
 }
 
 func tree(value json.RawMessage) (v any) {
-	_ = json.Unmarshal(value, &v) // it is valid
+	_ = json.Unmarshal(value, &v) // it is valid JSON
 	return v
 }
 

@@ -55,8 +55,8 @@ func NewSet() *Set {
 // Registry returns the schemas for the OpenAPI document.
 func (s *Set) Registry() huma.Registry { return s.reg }
 
-// Check decodes a body into v if it matches the named schema, else returns an
-// *response.InvalidError. Members that are not spelled exactly as in the schema are
+// Check decodes a body into v if it matches the named schema; otherwise it returns a
+// *response.InvalidError. Members whose names are not spelled exactly as in the schema are
 // ignored. Lists of open values are validated but not decoded; see elements.
 func (s *Set) Check(b *Body, name string, v any) error {
 	if b.bad != nil {
@@ -68,8 +68,8 @@ func (s *Set) Check(b *Body, name string, v any) error {
 		}
 	}
 	schema := s.reg.Map()[name]
-	// Validator and decoder match keys case-insensitively, so pass only members with exact
-	// spelling.
+	// The validator and the decoder ignore the case of keys, so only members with the exact
+	// spelling are passed to them.
 	known, doc := map[string]json.RawMessage{}, map[string]any{}
 	var issues, zeros []response.Issue
 	for key, value := range b.members() {
@@ -135,7 +135,7 @@ func issue(err error) response.Issue {
 	return i
 }
 
-// kinds maps messages about types.
+// kinds maps types of values to the messages about them.
 var kinds = map[string][2]string{ //nolint:gochecknoglobals // read-only table
 	"expected string":  {"string_type", "Input should be a valid string"},
 	"expected integer": {"int_type", "Input should be a valid integer"},

@@ -90,7 +90,7 @@ func TestTooDeep(t *testing.T) {
 	}
 }
 
-// FuzzPhoneOrder: any input yields an order that can be stored, or a list of errors that can be written.
+// FuzzPhoneOrder checks that any input yields an order that can be stored, or a list of errors that can be written.
 func FuzzPhoneOrder(f *testing.F) {
 	for _, seed := range []string{
 		``, `[]`, `{"agent_id":"a","to_number":"+12025550123"}`, `{"agent_id":"a","to_number":"1","metadata":{"a":[1e5,null,{"b":"\u0000"}]}}`,

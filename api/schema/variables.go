@@ -13,10 +13,10 @@ import (
 
 // Limits of a call's variables and metadata.
 const (
-	maxMetadata  = 8 << 10 // bytes, written as JSON
+	maxMetadata  = 8 << 10 // bytes as JSON
 	maxVariables = 64
 	maxValue     = 2000    // characters of one text or number
-	maxNested    = 8 << 10 // bytes of all lists and objects, written as JSON
+	maxNested    = 8 << 10 // bytes of all lists and objects as JSON
 )
 
 // variableName matches names that {{placeholders}} can use.
@@ -51,7 +51,7 @@ func checkVariables(vars map[string]any) error {
 	return nil
 }
 
-// Missing is the error of variables that the agent requires.
+// Missing is the error for variables that the agent requires and the request does not have.
 func Missing(names []string) error {
 	e := &response.InvalidError{}
 	for _, name := range names {

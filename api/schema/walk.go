@@ -100,11 +100,11 @@ func unquote(text []byte) string {
 		return string(text[1 : len(text)-1])
 	}
 	var s string
-	_ = json.Unmarshal(text, &s) // it is valid
+	_ = json.Unmarshal(text, &s) // it is valid JSON
 	return s
 }
 
-// plain reports whether a string equals its json.Marshal form.
+// plain reports whether a string equals its form in json.Marshal.
 func plain(text []byte) bool {
 	ascii := true
 	for _, b := range text {
@@ -118,8 +118,8 @@ func plain(text []byte) bool {
 	return ascii || utf8.Valid(text) && !bytes.Contains(text, []byte("\u2028")) && !bytes.Contains(text, []byte("\u2029"))
 }
 
-// canonical appends a value in the form of json.Marshal: no white space, sorted members,
-// the last of duplicate names; numbers keep their notation.
+// canonical appends a value in the form of json.Marshal: without white space, with sorted
+// members, and with the last of duplicate names. Numbers keep their notation.
 func canonical(to, value []byte) []byte {
 	to, _ = appendValue(to, value, space(value, 0))
 	return to
@@ -152,7 +152,7 @@ func appendString(to, text []byte) []byte {
 		return append(to, text...)
 	}
 	written, err := json.Marshal(unquote(text))
-	if err != nil { // strings always encode
+	if err != nil { // strings can always be encoded
 		return append(to, text...)
 	}
 	return append(to, written...)

@@ -10,8 +10,8 @@ import (
 
 // Rate limits of visitors.
 const (
-	perAddress = 10 // per minute and address
-	perMinute  = 60 // per minute in total
+	perAddress = 10 // calls per minute and address
+	perMinute  = 60 // calls per minute in all
 )
 
 type limiter struct {
@@ -21,7 +21,7 @@ type limiter struct {
 	by    map[netip.Prefix]int
 }
 
-// allow counts a call of an address, or returns how long to wait.
+// allow counts a call from an address, or returns how long to wait.
 func (l *limiter) allow(from netip.Addr, now time.Time) (wait time.Duration, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

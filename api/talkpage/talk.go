@@ -31,21 +31,21 @@ var files embed.FS
 
 const (
 	maxBody       = 4 << 10          // bytes of the body
-	createTimeout = 10 * time.Second // limit for creating a call
+	createTimeout = 10 * time.Second // time limit for creating a call
 )
 
 // A Caller creates calls of visitors.
 type Caller interface {
-	// Call creates a call with an agent and returns the join data. Errors other than
-	// *RefusedError are not shown to the visitor.
+	// Call creates a call with an agent and returns the join data. The visitor sees only errors
+	// that are *RefusedError.
 	Call(ctx context.Context, agent string) (ticket map[string]any, err error)
 }
 
 // A RefusedError is shown to the visitor.
 type RefusedError struct {
-	Status        int // of HTTP
+	Status        int // HTTP status
 	Code, Message string
-	RetryAfter    time.Duration // 0: no header
+	RetryAfter    time.Duration // 0 means that the header is not sent
 }
 
 // Error implements error.
@@ -89,8 +89,8 @@ func (p *Page) Handler() (http.Handler, error) {
 	return mux, nil
 }
 
-// file serves a file of the page. The policy allows own files, the signaling socket and
-// the microphone, and forbids frames (clickjacking).
+// file serves a file of the page. The policy allows the page's own files, the signaling socket
+// and the microphone, and forbids frames (clickjacking).
 func (p *Page) file(body []byte, kind string) http.Handler {
 	policy := "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; connect-src 'self'"
 	if u, err := url.Parse(p.PublicURL); err == nil && u.Host != "" {
@@ -144,7 +144,7 @@ func (p *Page) logFailure(ctx context.Context, err error) {
 func writeJSON(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) // the visitor may be gone
+	_ = json.NewEncoder(w).Encode(body) // the visitor may have left
 }
 
 func (p *Page) createCall(w http.ResponseWriter, r *http.Request) (map[string]any, error) {
@@ -189,8 +189,8 @@ func (p *Page) createCall(w http.ResponseWriter, r *http.Request) (map[string]an
 	return ticket, err
 }
 
-// sameOrigin reports whether a browser sent the request from this page. Other clients can
-// forge that, but only within the limits.
+// sameOrigin reports whether a browser sent the request from this page. Other clients can forge
+// this, but only within the limits.
 func sameOrigin(r *http.Request) bool {
 	if site := r.Header.Get("Sec-Fetch-Site"); site != "" {
 		return site == "same-origin"

@@ -14,20 +14,20 @@ import (
 )
 
 const (
-	maxCallDuration = 10 * time.Minute // maximum call duration
-	turnGrace       = 5 * time.Minute  // added to the validity of ICE credentials
+	maxCallDuration = 10 * time.Minute // longest call
+	turnGrace       = 5 * time.Minute  // time added to the validity of ICE credentials
 )
 
 // Tickets creates join tokens for browsers.
 type Tickets interface {
-	// Ticket returns the join data: a token valid until expires, and ICE servers valid
-	// until until.
+	// Ticket returns the join data: a token that is valid until expires, and ICE servers that are
+	// valid until until.
 	Ticket(callID string, expires, until time.Time) map[string]any
 }
 
 // Visitors creates calls for visitors of the page.
 type Visitors struct {
-	Agents    []config.TalkAgent // available agents
+	Agents    []config.TalkAgent // agents that visitors may choose
 	DB        db.Querier
 	Admission *admission.Controller
 	Tickets   Tickets

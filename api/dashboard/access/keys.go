@@ -54,7 +54,7 @@ func show(k apikeys.Key) shown {
 func (Keys) list(r *ui.Request) (ui.Page, error) {
 	most := perPage + 1
 	if r.Query("q") != "" {
-		most = mostLooked // searched in memory: a database folds the letters of one language only
+		most = mostLooked // the search is in memory, because a database folds the letters of one language only
 	}
 	all, err := apikeys.NewestKeys(r.Context(), r.DB(), r.Org(), r.Query("after"), most)
 	if err != nil {
@@ -109,7 +109,7 @@ func (Keys) ask(r *ui.Request) (ui.Page, error) {
 	})}, nil
 }
 
-// create shows the secret in the response only; it is not stored.
+// create shows the secret only in the response; the secret is not stored.
 func (Keys) create(r *ui.Request) (ui.Result, error) {
 	name, err := ui.ReadName(r)
 	if err != nil {
@@ -136,7 +136,7 @@ func (Keys) create(r *ui.Request) (ui.Result, error) {
 	}, nil
 }
 
-// find reads the key of a page.
+// findKey reads the key of a page.
 func findKey(r *ui.Request, q db.Querier) (apikeys.Key, error) {
 	k, err := apikeys.ReadKey(r.Context(), q, r.ID())
 	if err == nil && k.OrgID != r.Org() {

@@ -11,7 +11,7 @@ import (
 	"github.com/parley-voice/parley/control/apikeys"
 )
 
-// TestKeyLifecycle: a key is created, shown once, limited and revoked; changes apply from the next request.
+// TestKeyLifecycle checks that a key is created, shown once, limited and revoked; changes apply from the next request.
 func TestKeyLifecycle(t *testing.T) {
 	h := dashtest.New(t)
 	b := h.SignIn(t, "ada")
@@ -70,7 +70,7 @@ func TestRejectedFormKeepsValues(t *testing.T) {
 	}
 }
 
-// TestKeyAccess: keys of other organizations are not found, and forms need the owner role.
+// TestKeyAccess checks that keys of other organizations are not found, and forms need the owner role.
 func TestKeyAccess(t *testing.T) {
 	h := dashtest.New(t)
 	id, _, err := apikeys.CreateKey(t.Context(), h.DB.Pool, apikeys.Key{OrgID: h.Globex, Name: "theirs"})

@@ -142,7 +142,7 @@ func (People) setRole(r *ui.Request) (ui.Result, error) {
 	return ui.Result{To: back(r, role), Notice: "Role saved. It applies from the next request."}, err
 }
 
-// back avoids redirecting operators to a page that their new role cannot see.
+// back avoids a redirect to a page that operators cannot see in their new role.
 func back(r *ui.Request, role operator.Role) string {
 	if r.ID() == r.Session.ID && !role.Includes(operator.Owner) {
 		return "account"
@@ -221,7 +221,7 @@ const perPage = 50
 func (People) audit(r *ui.Request) (ui.Page, error) {
 	before, err := strconv.ParseInt(r.Query("after"), 10, 64)
 	if err != nil {
-		before = 0 // the newest
+		before = 0 // the newest entry
 	}
 	action, who := r.Query("action"), r.Query("who")
 	all, err := operator.Entries(r.Context(), r.DB(), r.Org(), action, who, before, perPage+1)

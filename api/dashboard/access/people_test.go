@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-// TestSignIn: only the right password signs in, the next page is the requested one, and signing out ends the session;
+// TestSignIn checks that only the right password signs in, the next page is the requested one, and signing out ends the session;
 // the cookie is not readable by scripts.
 func TestSignIn(t *testing.T) {
 	h := dashtest.New(t)
@@ -46,7 +46,7 @@ func TestSignIn(t *testing.T) {
 	}
 }
 
-// TestSecureCookie: over https the cookie is Secure and bound to the host.
+// TestSecureCookie checks that over https the cookie is Secure and bound to the host.
 func TestSecureCookie(t *testing.T) {
 	h := dashtest.New(t, func(h *dashtest.Env) { h.Dashboard.PublicURL = "https://parley.example" })
 	a := h.NewBrowser(t).Post("/dashboard/sign-in", "email", "ada@example.com", "password", string(dashtest.Password))
@@ -55,7 +55,7 @@ func TestSecureCookie(t *testing.T) {
 	}
 }
 
-// TestKnownBrowser: a known browser can sign in although its network has too many failed attempts.
+// TestKnownBrowser checks that a known browser can sign in although its network has too many failed attempts.
 func TestKnownBrowser(t *testing.T) {
 	h := dashtest.New(t)
 	ada, other := h.SignIn(t, "ada"), h.NewBrowser(t)
@@ -76,7 +76,7 @@ func TestKnownBrowser(t *testing.T) {
 	}
 }
 
-// TestPasswordGuesses: a stolen session cannot guess the password.
+// TestPasswordGuesses checks that a stolen session cannot guess the password.
 func TestPasswordGuesses(t *testing.T) {
 	h := dashtest.New(t)
 	b := h.SignIn(t, "vera")
@@ -93,7 +93,7 @@ func TestPasswordGuesses(t *testing.T) {
 	}
 }
 
-// TestOperators: an owner adds an operator, who signs in with the displayed password, gets another role, and is removed;
+// TestOperators checks that an owner adds an operator, who signs in with the displayed password, gets another role, and is removed;
 // the last owner stays.
 func TestOperators(t *testing.T) {
 	h := dashtest.New(t)
@@ -129,7 +129,7 @@ func TestOperators(t *testing.T) {
 		t.Fatal(err)
 	}
 	bob.Follow("operators/" + me.ID + "/remove")
-	if a = ada.Get("keys"); a.Status != http.StatusSeeOther { // no account any more
+	if a = ada.Get("keys"); a.Status != http.StatusSeeOther { // the account no longer exists
 		t.Errorf("a removed operator: %d", a.Status)
 	}
 	if a = bob.Post("operators/"+m.ID+"/remove", ""); a.Status != http.StatusUnprocessableEntity || !strings.Contains(a.Text(), "last owner") {
@@ -140,7 +140,7 @@ func TestOperators(t *testing.T) {
 	}
 }
 
-// TestSignedOutForm: a form sent without a session leads to the sign-in and then back with its values; nothing is
+// TestSignedOutForm checks that a form sent without a session leads to the sign-in and then back with its values; nothing is
 // saved before it is sent again.
 func TestSignedOutForm(t *testing.T) {
 	h := dashtest.New(t)
@@ -207,7 +207,7 @@ func TestSignedOutForm(t *testing.T) {
 	}
 }
 
-// TestSignInEndsOldSession: signing in again ends the earlier session, with or without a pending form.
+// TestSignInEndsOldSession checks that signing in again ends the earlier session, with or without a pending form.
 func TestSignInEndsOldSession(t *testing.T) {
 	h := dashtest.New(t)
 	ids := h.Furnish(t, "sales")
@@ -229,7 +229,7 @@ func TestSignInEndsOldSession(t *testing.T) {
 	}
 }
 
-// TestSignInLimitPerNetwork: an IPv6 /64 counts as one address.
+// TestSignInLimitPerNetwork checks that an IPv6 /64 counts as one address.
 func TestSignInLimitPerNetwork(t *testing.T) {
 	n := 0
 	h := dashtest.New(t)
@@ -259,7 +259,7 @@ func TestSignInLimitPerNetwork(t *testing.T) {
 	}
 }
 
-// TestAuditLog: viewers do not see the audit log.
+// TestAuditLog checks that viewers do not see the audit log.
 func TestAuditLog(t *testing.T) {
 	h := dashtest.New(t)
 	for name, want := range map[string]int{"vera": http.StatusForbidden, "oscar": http.StatusOK, "ada": http.StatusOK} {

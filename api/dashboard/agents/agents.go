@@ -166,7 +166,7 @@ func auditView(a agents.Agent) map[string]any {
 	}
 }
 
-// withSecrets is an agent with its secrets, to detect concurrent edits.
+// withSecrets is an agent with its secrets, used to detect concurrent edits.
 func withSecrets(a agents.Agent) []any { return []any{auditView(a), secrets(a)} }
 
 func secrets(a agents.Agent) []map[string]string {

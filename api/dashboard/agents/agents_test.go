@@ -55,7 +55,7 @@ func read(t *testing.T, h *dashtest.Env) agents.Agent {
 	return a
 }
 
-// TestFormKeepsOtherSettings: the form does not change settings that it does not contain.
+// TestFormKeepsOtherSettings checks that the form does not change settings that it does not contain.
 func TestFormKeepsOtherSettings(t *testing.T) {
 	h := dashtest.New(t)
 	a := sales(t, h)
@@ -82,7 +82,7 @@ func TestFormKeepsOtherSettings(t *testing.T) {
 	}
 }
 
-// TestEditYAML: the YAML of an agent round-trips. Secrets are hidden and are not sent to another server; missing keys
+// TestEditYAML checks that the YAML of an agent round-trips. Secrets are hidden and are not sent to another server; missing keys
 // get their defaults.
 func TestEditYAML(t *testing.T) {
 	h := dashtest.New(t)
@@ -147,7 +147,7 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// TestConcurrentEdits: of two concurrent edits the second is rejected with the current values, and keeps the typed ones.
+// TestConcurrentEdits checks that of two concurrent edits the second is rejected with the current values, and keeps the typed ones.
 func TestConcurrentEdits(t *testing.T) {
 	h := dashtest.New(t)
 	a := sales(t, h)
@@ -196,7 +196,8 @@ func TestConcurrentEdits(t *testing.T) {
 	}
 }
 
-// TestConcurrentSecretEdits: a concurrent change of a tool's header is detected and logged, although neither shows the value.
+// TestConcurrentSecretEdits checks that a concurrent change of a tool's header is detected and logged, although
+// neither the page nor the log shows the value.
 func TestConcurrentSecretEdits(t *testing.T) {
 	h := dashtest.New(t)
 	a := sales(t, h)
@@ -223,7 +224,7 @@ func TestConcurrentSecretEdits(t *testing.T) {
 	}
 }
 
-// TestTestCall: a test call passes the checks of the API, once per form.
+// TestTestCall checks that a test call passes the checks of the API, once per form.
 func TestTestCall(t *testing.T) {
 	h := dashtest.New(t)
 	ids := h.Furnish(t, "sales")
@@ -275,7 +276,7 @@ func TestDestinations(t *testing.T) {
 	}
 }
 
-// TestTestCallCapacity: a test call is rejected if the API would refuse it for lack of capacity.
+// TestTestCallCapacity checks that a test call is rejected if the API would refuse it for lack of capacity.
 func TestTestCallCapacity(t *testing.T) {
 	h := dashtest.New(t, func(h *dashtest.Env) {
 		h.Dashboard.Calls.Admission = &admission.Controller{Pool: h.DB.Pool, Store: h.Dashboard.Store, QueueDepth: 1}

@@ -46,7 +46,7 @@ func (Agents) askCall(r *ui.Request) (ui.Page, error) {
 	}, nil
 }
 
-// call places a test call; a repeated form redirects to the first call.
+// call places a test call. A repeated form redirects to the first call.
 func (a Agents) call(r *ui.Request) (ui.Result, error) {
 	agent, err := find(r, r.DB())
 	if err != nil {

@@ -79,7 +79,7 @@ func machines() []ui.Option {
 	return all
 }
 
-// fields are the fields of the form; tools and analysis fields are edited as YAML.
+// fields are the fields of the form. Tools and analysis fields are edited as YAML.
 func fields(d agents.Definition) []ui.Field {
 	recording := ui.CheckboxField("recording", "Record calls", d.Recording)
 	recording.Group = "Calls"
@@ -140,7 +140,7 @@ func engineFields(group, key, usual, provider, model, voice string) []ui.Field {
 	return all
 }
 
-// readForm reads the form. Fallbacks and options of engines stay.
+// readForm reads the form. It leaves the fallbacks and options of engines unchanged.
 func readForm(r *ui.Request, name string) (apply.Agent, error) {
 	text := func(field string) *string {
 		v := strings.TrimRight(r.Raw(field), " \n")

@@ -50,11 +50,11 @@ func (c *Calls) Module() (ui.Module, error) {
 type filter struct {
 	ui.Field
 
-	more bool // shown under More filters
-	time bool // a date and time here, epoch seconds in the API
+	more bool // the filter is shown under More filters
+	time bool // the filter is a date and time here, and epoch seconds in the API
 }
 
-// agentOptions are the agents to filter by, including a deleted one that the query names.
+// agentOptions are the agents to filter by. They include a deleted agent that the query names.
 func agentOptions(r *ui.Request) ([]ui.Option, error) {
 	all := []ui.Option{{Label: "any"}}
 	found, err := agents.List(r.Context(), r.DB(), r.Org())
@@ -138,7 +138,7 @@ type searchPage struct {
 	Refused     string
 	Calls       []row
 	Next        string
-	Later       bool // not the first page
+	Later       bool // the page is not the first
 }
 
 func (c *Calls) search(r *ui.Request) (ui.Page, error) {
@@ -187,7 +187,7 @@ func (c *Calls) recording(r *ui.Request) error {
 		return err
 	}
 	err := c.Recordings.Send(r.Writer, r.HTTP, r.ID())
-	if err != nil { // any reason: there is nothing to play
+	if err != nil { // whatever the reason is, there is nothing to play
 		return &ui.ProblemError{
 			Status: http.StatusNotFound,
 			Title:  "Recording not available",

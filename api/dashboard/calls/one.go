@@ -19,18 +19,18 @@ import (
 type line struct {
 	Role, Who   string
 	Text        string
-	Start, End  float64 // seconds from the answer
+	Start, End  float64 // seconds from the answer of the call
 	At          string
 	Turn        int
 	Interrupted bool
-	Spoken      bool // part of the recording
+	Spoken      bool // part of the recording, in percent
 }
 
 type rung struct {
-	After            string // seconds since the first
+	After            string // seconds since the first message
 	Out              bool
 	Peer, Line, Note string
-	Class            string // good or bad, for responses
+	Class            string // "good" or "bad" for responses
 }
 
 type pair struct{ Name, Value string }
@@ -42,11 +42,11 @@ type one struct {
 	Live       bool // the page updates itself
 	Why, By    string
 	Lines      []line
-	Lanes      any // an SVG
+	Lanes      any // an SVG drawing
 	Turns      []chart.Turn
 	Phases     []chart.Phase
 	Playable   bool
-	Recording  string // why there is no recording
+	Recording  string // why there is no recording; empty if there is one
 	Quality    *control.AudioQuality
 	Analysis   []pair
 	Variables  []pair
@@ -92,7 +92,7 @@ func (c *Calls) show(r *ui.Request) (ui.Page, error) {
 	if len(call.Quality) > 0 {
 		o.Quality = &control.AudioQuality{}
 		if json.Unmarshal(call.Quality, o.Quality) != nil {
-			o.Quality = nil // written by another version
+			o.Quality = nil // another version of the software wrote it
 		}
 	}
 	if o.Notices, err = webhook.CallDeliveries(r.Context(), r.DB(), r.Org(), call.ID); err != nil {

@@ -13,9 +13,9 @@ type row struct {
 	Web              bool
 	Agent, Why       string
 	CreatedAt        time.Time
-	Took             time.Duration // duration of the conversation; 0 without one
+	Took             time.Duration // duration of the conversation; 0 if there was none
 	Over             bool
-	Since            int64 // start of the call, in epoch seconds
+	Since            int64 // start of the call in epoch seconds
 }
 
 func rows(all []control.Call) []row {

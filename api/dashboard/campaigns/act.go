@@ -17,7 +17,8 @@ import (
 	"github.com/parley-voice/parley/control/idempotency"
 )
 
-// do changes a campaign, logs it and returns to its page, with the reason if refused.
+// do changes a campaign, logs the change and returns to the campaign's page, with the reason if
+// the change is refused.
 func (c *Campaigns) do(
 	r *ui.Request,
 	action, say string,
@@ -50,7 +51,7 @@ func (c *Campaigns) do(
 		back.Notice = "Campaign launched. Dialing starts at the scheduled time."
 	}
 	if st.Campaign.Status == before.Status {
-		return back, nil // no change
+		return back, nil // the form changed nothing
 	}
 	return back, c.log(
 		r, action, r.ID(), map[string]any{"status": before.Status},
@@ -167,7 +168,8 @@ func (c *Campaigns) askCalls(r *ui.Request) (ui.Page, error) {
 	}, nil
 }
 
-// add adds numbers to a campaign, once per form. Numbers that come again are called again.
+// add adds numbers to a campaign, once per form. Numbers that the campaign already has are
+// called again.
 func (c *Campaigns) add(r *ui.Request) (ui.Result, error) {
 	list, done, err := c.formList(r)
 	if err != nil {

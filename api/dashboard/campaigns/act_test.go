@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-// TestAddNumbersOnce: a repeated form adds its numbers once; another form adds them again.
+// TestAddNumbersOnce checks that a repeated form adds its numbers once; another form adds them again.
 func TestAddNumbersOnce(t *testing.T) {
 	h := dashtest.New(t)
 	ids := h.Furnish(t, "sales")
@@ -61,7 +61,7 @@ type full struct{ store.Bucket }
 
 func (full) Put(context.Context, string, io.Reader) error { return errors.New("disk full") }
 
-// TestListNotStored: a failure to store the list is reported, also for a repeated form.
+// TestListNotStored checks that a failure to store the list is reported, also for a repeated form.
 func TestListNotStored(t *testing.T) {
 	h := dashtest.New(t, func(h *dashtest.Env) { h.Dashboard.Campaigns.Service.Bucket = full{h.Dashboard.Bucket} })
 	h.AddSales(t, "us", true)
@@ -86,7 +86,7 @@ func TestListNotStored(t *testing.T) {
 	}
 }
 
-// TestCreateOnce: a repeated form creates one campaign; a rejected form can be sent again.
+// TestCreateOnce checks that a repeated form creates one campaign; a rejected form can be sent again.
 func TestCreateOnce(t *testing.T) {
 	h := dashtest.New(t)
 	h.AddSales(t, "us", true)
@@ -129,7 +129,7 @@ func TestCreateOnce(t *testing.T) {
 	}
 }
 
-// TestScreeningAge: the page of a draft shows the age of its screening, which cannot be launched after a change; a
+// TestScreeningAge checks that the page of a draft shows the age of its screening, which cannot be launched after a change; a
 // rescreen updates it.
 func TestScreeningAge(t *testing.T) {
 	h := dashtest.New(t)
@@ -159,7 +159,7 @@ func TestScreeningAge(t *testing.T) {
 	}
 }
 
-// TestReopen: a button calls contacts again whose last attempt failed because of the service, once; the audit log names the
+// TestReopen checks that a button calls contacts again whose last attempt failed because of the service, once; the audit log names the
 // operator.
 func TestReopen(t *testing.T) {
 	h := dashtest.New(t)
@@ -188,7 +188,7 @@ func TestReopen(t *testing.T) {
 	}
 }
 
-// TestBudget: an operator sets the budget of a campaign and sees its use.
+// TestBudget checks that an operator sets the budget of a campaign and sees its use.
 func TestBudget(t *testing.T) {
 	h := dashtest.New(t)
 	id := h.Furnish(t, "sales")["campaigns"]

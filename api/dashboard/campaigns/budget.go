@@ -12,7 +12,7 @@ import (
 	"github.com/parley-voice/parley/control/pricing"
 )
 
-// budgetField asks for a budget; 0 means none.
+// budgetField asks for a budget; 0 means that there is none.
 func budgetField(now pricing.Amount) ui.Field {
 	f := ui.Field{
 		Name: "budget", Label: "Budget", Kind: ui.Number, Optional: true, Min: "0",
@@ -33,7 +33,7 @@ func readBudget(text string) (*float64, error) {
 	return &units, nil
 }
 
-// A budget is the use of a campaign's budget on its page.
+// A budget is the use of a campaign's budget, as its page shows it.
 type budget struct {
 	Limit, Spent, InProgress, Left string
 	Meter                          template.HTML

@@ -71,7 +71,7 @@ func (c *Campaigns) formList(r *ui.Request) (list *service.File, done func(), er
 	f, head, err := r.HTTP.FormFile("rows")
 	switch {
 	case err == nil:
-		shut := func() { _ = f.Close() } // read only
+		shut := func() { _ = f.Close() } // the file was only read
 		leave, refusal := c.API.ReadList(r.Org())
 		if refusal != nil {
 			shut()
@@ -107,13 +107,13 @@ type column struct {
 	Samples     []string
 }
 
-// The choices of a column besides those of contactfile.Columns.
+// The choices for a column in addition to those of contactfile.Columns.
 const (
 	leftOut  = "-"
 	variable = contactfile.AsVariable
 )
 
-// samples is the number of values that are shown of a column.
+// samples is the number of values shown per column.
 const samples = 3
 
 type columnsPage struct {
@@ -124,11 +124,11 @@ type columnsPage struct {
 	Codes  []count
 	Total  int
 	Split  contactfile.Split
-	// Phone is the column that is called; Others look like phone numbers too.
+	// Phone is the column with the numbers to call. Others also look like phone numbers.
 	Phone  string
 	Others []string
-	// NoPhone: no column maps to phone. TwoPhones: several do. NoRow: no row would be
-	// called. Ready: a campaign can be created.
+	// NoPhone means that no column is mapped to phone, TwoPhones that several are, NoRow that no
+	// row would be called, and Ready that a campaign can be created.
 	NoPhone, TwoPhones, NoRow, Ready bool
 }
 
@@ -157,8 +157,8 @@ func (c *Campaigns) openUpload(r *ui.Request) (*service.File, func(), error) {
 	return f, func() { done(); leave() }, err
 }
 
-// chosen returns the mapping of the columns: the n-th is the value cN of the query.
-// Without it, the names of the columns decide.
+// chosen returns the mapping of the columns: that of the n-th column is the value cN of the
+// query. Without it, the name of the column decides.
 func chosen(r *ui.Request, names []string) (columns map[string]string, values []string) {
 	columns, q := map[string]string{}, r.HTTP.URL.Query()
 	meant := contactfile.ColumnMeanings(names)

@@ -126,7 +126,7 @@ func spec(r *ui.Request) (campaigns.Spec, error) {
 	if s.Agent == "" {
 		return s, ui.Invalid("agent", "Create an agent first, under Agents.")
 	}
-	s.CallsPerMinute, _ = strconv.ParseFloat(r.Text("pace"), 64) // 0 is rejected with other invalid paces
+	s.CallsPerMinute, _ = strconv.ParseFloat(r.Text("pace"), 64) // 0 is rejected together with other invalid paces
 	if text := r.Text("budget"); text != "" {
 		budget, err := readBudget(text)
 		if err != nil {
@@ -159,7 +159,7 @@ func spec(r *ui.Request) (campaigns.Spec, error) {
 
 func hours(r *ui.Request, s *campaigns.Spec) error {
 	from, to := r.Text("from_hour"), r.Text("to_hour")
-	if to == "00:00" { // time inputs have no 24:00
+	if to == "00:00" { // time inputs cannot show 24:00
 		to = "24:00"
 	}
 	if len(r.All("days")) == 0 || from == "" && to == "" {
@@ -236,12 +236,12 @@ func (c *Campaigns) create(r *ui.Request) (ui.Result, error) {
 	return done, end(err)
 }
 
-// make creates a campaign and settles the form's idempotency key.
+// make creates a campaign and records the result under the form's idempotency key.
 func (c *Campaigns) make(r *ui.Request, order service.CreateRequest, slot *idempotency.Slot) (ui.Result, error) {
 	upload := r.Query("upload")
 	if upload != "" {
 		f, shut, fault := c.openUpload(r)
-		if gone, ok := errors.AsType[*ui.ProblemError](fault); ok { // keep the form
+		if gone, ok := errors.AsType[*ui.ProblemError](fault); ok { // keeps the form
 			return ui.Result{}, ui.Invalid("", gone.Title+". "+gone.Text)
 		}
 		if fault != nil {

@@ -26,7 +26,7 @@ func (c *Campaigns) background(f *service.File) bool {
 
 // queue queues the import and redirects to its progress page.
 func (c *Campaigns) queue(r *ui.Request, order service.CreateRequest, slot *idempotency.Slot) (done ui.Result, err error) {
-	if err = c.service().Check(r.Context(), r.Org(), order.Spec); err != nil { // keep the form
+	if err = c.service().Check(r.Context(), r.Org(), order.Spec); err != nil { // keeps the form
 		return ui.Result{}, refused(err)
 	}
 	err = c.Imports.AddWith(r.Context(), uploads.Import{

@@ -21,7 +21,7 @@ type check struct {
 
 	Code string
 	Fits bool
-	Href string // of the fix
+	Href string // page of the fix
 }
 
 type one struct {
@@ -29,25 +29,25 @@ type one struct {
 
 	Draft, Over   bool
 	Screened      time.Time // time of the draft's do-not-call screening
-	Checks        []check   // of drafts and paused campaigns
-	Blocked       int       // failed checks
-	Passed        int       // passed checks
-	Listed        bool      // numbers are on a do-not-call list without a decision
+	Checks        []check   // only of drafts and paused campaigns
+	Blocked       int       // number of failed checks
+	Passed        int       // number of passed checks
+	Listed        bool      // numbers are on a do-not-call list, and no decision was made about them
 	Consent       string
 	Warnings      []string
 	Live          bool
 	Progress      progress.Progress
-	Tiles         []tile // contacts by state
+	Tiles         []tile // numbers of contacts by state
 	Why           why
 	Held, Left    []count
 	Outcomes      []outcome
-	Budget        *budget // nil without one
+	Budget        *budget // nil if there is no budget
 	Hours, Pace   template.HTML
-	Dialed        int // attempts in Hours
+	Dialed        int // number of attempts in Hours
 	Lists         []store.ImportSummary
 	History       []event
-	Faulted       int // contacts without attempts left after a failure of this service
-	Skipped       int // contacts suppressed by location that may be screened again
+	Faulted       int // contacts that have no attempts left after a failure of this service
+	Skipped       int // contacts that were suppressed because of their location and may be screened again
 	Pausable      bool
 	Resumable     bool
 	HoursInWords  []string
@@ -60,8 +60,8 @@ type outcome struct {
 	Meter template.HTML
 }
 
-// screeningAge allows a cached screening unless the page requests a new one. The page
-// does so by itself when the cached one is outdated.
+// screeningAge allows a cached screening unless the page requests a new one. The page requests
+// one by itself when the cached one is outdated.
 func screeningAge(r *ui.Request) screening.Freshness {
 	if r.Query("anew") != "" {
 		return screening.Fresh
@@ -156,7 +156,7 @@ func (c *Campaigns) check(r *ui.Request, o *one) {
 	})
 }
 
-// Chart ranges: minutes of the pace, attempts of the hours.
+// Ranges of charts: minutes of the pace, attempts of the hours.
 const (
 	paceMinutes   = 30
 	hoursAttempts = 5_000

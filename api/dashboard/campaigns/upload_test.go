@@ -15,15 +15,15 @@ import (
 	"github.com/parley-voice/parley/campaigns/uploads"
 )
 
-// TestMapColumns: the page has each column and the number of rows by result; it continues only if a row can be called.
+// TestMapColumns checks that the page has each column and the number of rows by result; it continues only if a row can be called.
 func TestMapColumns(t *testing.T) {
 	h := dashtest.New(t)
 	h.AddSales(t, "us", true)
 	b := h.SignIn(t, "oscar")
 	for _, c := range []struct {
 		name, file string
-		has        string // in the text of the page, between bars
-		on         bool   // whether the page continues
+		has        string // expected texts of the page, separated by bars
+		on         bool   // the page lets the operator continue
 	}{
 		{"a short first row", "phone,name,amount\n2125550101\n2125550102,Ada,5\n", "phone|name|amount|2 rows|2 will be called|0 skipped|0 duplicates|0 invalid", true},
 		{"no row", "phone,name,amount\n", "phone|name|amount|0 rows|header line and no rows", false},
@@ -59,7 +59,7 @@ func TestMapColumns(t *testing.T) {
 	}
 }
 
-// TestBackgroundImport: a large list is imported once in the background; a page shows the progress and links to the
+// TestBackgroundImport checks that a large list is imported once in the background; a page shows the progress and links to the
 // campaign.
 func TestBackgroundImport(t *testing.T) {
 	var imports *uploads.Imports

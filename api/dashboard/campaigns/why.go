@@ -13,9 +13,9 @@ import (
 
 // A why explains whether a campaign dials.
 type why struct {
-	State string // good, due, busy or bad (CSS class); good and due mean dialing
+	State string // CSS class: good, due, busy or bad; good and due mean that it dials
 	Says  string
-	More  string // next action
+	More  string // next action of the operator
 	Next  time.Time
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/parley-voice/parley/control"
 )
 
-// TestExplain: the text names the reason why a campaign is not dialing.
+// TestExplain checks that the text names the reason why a campaign is not dialing.
 func TestExplain(t *testing.T) {
 	at := time.Unix(1_800_000_000, 0)
 	for _, c := range []struct {

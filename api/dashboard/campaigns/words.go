@@ -25,7 +25,7 @@ func counts[K ~string](by map[K]int, says map[string]string) []count {
 	return all
 }
 
-// label returns the label of a code, else the code with spaces.
+// label returns the label of a code, or else the code with spaces for underscores.
 func label(says map[string]string, code string) string {
 	return cmp.Or(says[code], strings.ReplaceAll(code, "_", " "))
 }
@@ -105,7 +105,7 @@ type launchFix struct {
 	fix
 }
 
-// warnings are conditions to know before a launch.
+// warnings are conditions that an operator should know before a launch.
 var warnings = map[string]string{ //nolint:gochecknoglobals // read-only table
 	launchcheck.StartsImmediately: "Dialing starts as soon as calling hours allow.",
 	launchcheck.FrequencyActive:   "Call frequency caps apply.", launchcheck.FrequencyDisabled: "Call frequency caps are off.",
@@ -122,7 +122,7 @@ var warnings = map[string]string{ //nolint:gochecknoglobals // read-only table
 	launchcheck.DisclosuresDisabled: "Calls start without disclosures about recording or AI.",
 }
 
-// held are the reasons for contacts to wait.
+// held are the reasons why contacts wait.
 var held = map[string]string{ //nolint:gochecknoglobals // read-only table
 	"campaign_not_running": "Campaign is not running", "frequency_cap": "Frequency cap reached",
 	"outside_legal_window": "Outside legal hours at the contact’s location", "outside_working_hours": "Outside working hours",
@@ -136,7 +136,7 @@ var held = map[string]string{ //nolint:gochecknoglobals // read-only table
 	"market_package_not_installed": "The organization does not use the campaign’s market rules",
 }
 
-// suppressed are the reasons for skipped contacts.
+// suppressed are the reasons why contacts are skipped.
 var suppressed = map[string]string{ //nolint:gochecknoglobals // read-only table
 	"dnc_suppressed": "On a do-not-call list", "withdrawn_by_client": "Withdrawn", "geo_rejected": "Outside this market",
 	"frequency_capped": "Frequency cap reached", "opted_out": "Opted out during a call", "number_invalid": "Number does not exist",

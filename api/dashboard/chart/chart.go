@@ -36,7 +36,7 @@ func Phases() []Phase {
 type Turn struct {
 	Number                 int
 	Total                  float64 // ms; 0 without a reply
-	Disclosure             float64 // duration in ms, not part of Total; 0 without one
+	Disclosure             float64 // duration in ms, which is not part of Total; 0 without a disclosure
 	Parts                  []Part
 	Ending, Reason         string
 	Interrupted, Estimated bool
@@ -59,9 +59,9 @@ type Part struct {
 	MS float64
 }
 
-// Turns reads the turns of a call, as the API shows them, and draws each to one
-// scale: that of the longest answer, to which the greeting does not belong. What
-// cannot be read is left out.
+// Turns reads the turns of a call, as the API shows them, and draws each to the scale of the
+// longest answer. The greeting does not count for the scale. Data that cannot be read is left
+// out.
 func Turns(items []json.RawMessage) []Turn {
 	all := make([]Turn, 0, len(items))
 	longest := 1000.0
@@ -101,7 +101,7 @@ func Turns(items []json.RawMessage) []Turn {
 	return all
 }
 
-// width is of a drawing, in its own units.
+// width is the width of a drawing in its own units.
 const width = 1000.0
 
 func bar(t Turn, longest float64) template.HTML {
@@ -145,15 +145,15 @@ func hatch(b *strings.Builder, from, to float64, title string) {
 	fmt.Fprintf(b, `"><title>%s</title></path>`, title)
 }
 
-// A Column is one of a chart of columns: Part of N is drawn in another colour.
+// A Column is one column of a chart. Part of its N is drawn in another color.
 type Column struct {
-	Label   string // under it
-	Title   string // of the column, spoken
+	Label   string // text below the column
+	Title   string // description of the column for screen readers
 	N, Part int
 }
 
-// Columns draws a column chart. Mark, if positive, is drawn as a line: the requested level. The class names the kind of
-// columns.
+// Columns draws a column chart. Mark, if positive, is drawn as a line at the requested level. The class names the
+// kind of columns.
 func Columns(label, class string, all []Column, mark int) template.HTML {
 	const width, height, floor, top = 500.0, 120.0, 100.0, 6.0
 	most := max(1, mark)
@@ -183,7 +183,7 @@ func Columns(label, class string, all []Column, mark int) template.HTML {
 		}
 		if c.Label != "" {
 			x, anchor := float64(i)*step+step/2, "middle"
-			switch i { // at the edges it would be cut off
+			switch i { // it would be cut off at the edges
 			case 0:
 				x, anchor = 0, "start"
 			case len(all) - 1:
@@ -202,11 +202,11 @@ func Columns(label, class string, all []Column, mark int) template.HTML {
 	return template.HTML(b.String()) //nolint:gosec // what is no number is escaped
 }
 
-// A Stretch is one of speech, in seconds from the answer.
+// A Stretch is one stretch of speech, in seconds from the answer of the call.
 type Stretch struct {
 	Agent      bool
 	Start, End float64
-	Line       int // that it is of
+	Line       int // transcript line that it belongs to
 }
 
 // Lanes draws who spoke when: the caller above, the agent below.

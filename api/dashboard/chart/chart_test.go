@@ -57,7 +57,7 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// TestGreeting: the greeting does not set the scale of the answers, and a disclosure does not count as its time.
+// TestGreeting checks that the greeting does not set the scale of the answers, and a disclosure does not count as its time.
 func TestGreeting(t *testing.T) {
 	all := Turns([]json.RawMessage{
 		json.RawMessage(`{"turn":0,"metrics":{"eou_wait_ms":300,"tts_ms":100,"turn_ms":400,"raw":{"disclosure_ms":6000}},"ending":"answered"}`),

@@ -125,7 +125,8 @@ func (b Tab) Until(expression string) {
 		if err == nil && holds {
 			return
 		}
-		_, _ = chromedp.Run(b.ctx, chromedp.Evaluate[chromedp.Void]("new Promise((r) => setTimeout(r, 50))", await)) // the page may change
+		// the page may change at any time
+		_, _ = chromedp.Run(b.ctx, chromedp.Evaluate[chromedp.Void]("new Promise((r) => setTimeout(r, 50))", await))
 	}
 	b.t.Fatalf("timeout waiting for %s; page text: %s", expression, b.Text())
 }

@@ -32,8 +32,8 @@ const Password media.Secret = "correct horse battery"
 type Env struct {
 	DB   *db.DB
 	URL  string
-	Acme string // ids of organizations
-	// Globex has no operator of acme.
+	Acme string // IDs of the organizations
+	// acme's operators have no access to Globex.
 	Globex string
 
 	Dashboard *dashboard.Dashboard
@@ -114,7 +114,7 @@ func (h *Env) organization(t *testing.T, name string) string {
 	return id
 }
 
-// AddOperator adds an operator to an organization; a new account has Password.
+// AddOperator adds an operator to an organization. A new account gets Password.
 func (h *Env) AddOperator(t *testing.T, email, org string, role operator.Role) {
 	t.Helper()
 	cheap := operator.Cost{Passes: 1, Memory: 8}

@@ -12,8 +12,8 @@ import (
 	"github.com/parley-voice/parley/control/webhook"
 )
 
-// Furnish makes one of everything in acme, all with a name, which may be hostile.
-// It returns what stands for {id} in paths, by the first word of the path.
+// Furnish creates one object of each kind in acme, all with the same name, which may be
+// hostile. It returns the ID for {id} in paths, by the first word of the path.
 func (h *Env) Furnish(t *testing.T, name string) map[string]string {
 	t.Helper()
 	ctx, q := t.Context(), h.DB.Pool

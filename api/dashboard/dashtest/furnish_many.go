@@ -17,11 +17,11 @@ var names = []string{ //nolint:gochecknoglobals // read-only table
 	"Überfällige-Rechnungen-Erinnerungsanruf-Süd", "שלום מהמכירות", "春の更新キャンペーン", "Kazakhstan – Алматы, вечер",
 }
 
-// FurnishMany fills acme with many objects of each kind and returns the ids of Furnish.
+// FurnishMany fills acme with many objects of each kind and returns the same IDs as Furnish.
 func (h *Env) FurnishMany(t *testing.T) map[string]string {
 	t.Helper()
 	ids := h.Furnish(t, long)
-	// more copies a row n times with different columns; g is the number, $1 the names.
+	// more copies a row n times with different columns. g is the number of the copy, $1 the names.
 	more := func(table string, n int, id, differs string) {
 		t.Helper()
 		var columns string

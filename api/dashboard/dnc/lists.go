@@ -57,7 +57,7 @@ type registryCopy struct {
 
 	Age     time.Duration
 	Stale   bool
-	Country int // number of the country's area codes
+	Country int // number of area codes of the country
 }
 
 // most limits the counting of the suppression list.

@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-// TestSuppressionList: numbers are added, uploaded, replaced and removed; opt-outs stay.
+// TestSuppressionList checks that numbers are added, uploaded, replaced and removed; opt-outs stay.
 func TestSuppressionList(t *testing.T) {
 	h := dashtest.New(t)
 	b := h.SignIn(t, "oscar")
@@ -80,7 +80,7 @@ func TestSuppressionList(t *testing.T) {
 	}
 }
 
-// TestRegistries: only owners of the root organization load registries, once per form.
+// TestRegistries checks that only owners of the root organization load registries, once per form.
 func TestRegistries(t *testing.T) {
 	h := dashtest.New(t, func(h *dashtest.Env) { h.Dashboard.Root = "acme" })
 	ada := h.SignIn(t, "ada")
@@ -117,7 +117,7 @@ func TestRegistries(t *testing.T) {
 	}
 }
 
-// TestUploadsLeaveNoFiles: a rejected upload leaves no temporary file.
+// TestUploadsLeaveNoFiles checks that a rejected upload leaves no temporary file.
 func TestUploadsLeaveNoFiles(t *testing.T) {
 	h := dashtest.New(t)
 	b := h.SignIn(t, "oscar")

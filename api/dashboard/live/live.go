@@ -25,16 +25,17 @@ var files embed.FS
 // Live serves the page. Its fields are set once.
 type Live struct {
 	Campaigns *campaigns.Store
-	// TrunkStatus returns the state of a trunk: up, down or unknown. Nil knows none.
+	// TrunkStatus returns the state of a trunk: up, down or unknown. nil means that no state is
+	// known.
 	TrunkStatus func(media.Trunk) string
-	// Providers returns the providers used on this server; nil knows none.
+	// Providers returns the providers used on this server; nil means that none are known.
 	Providers func() []Provider
 	// Stopping reports whether the server is about to stop, so that pages reconnect
 	// elsewhere. Nil means never.
 	Stopping func() bool
 
 	mu      sync.Mutex
-	streams map[string]int // by session, by organization, and total ("")
+	streams map[string]int // number of streams by session, by organization, and in all ("")
 }
 
 // Module returns the pages.
@@ -68,9 +69,9 @@ type line struct {
 // A Provider is a speech-to-text, model or voice provider.
 type Provider struct {
 	Does, Name  string
-	Asked, Most int // current and allowed concurrent requests; 0 is no limit
-	// Open means that requests are suspended after failures, at least until Until; Tried
-	// that a probe is under way.
+	Asked, Most int // current and allowed concurrent requests; 0 means no limit
+	// Open means that requests are suspended after failures, at least until Until. Tried means that
+	// a probe is running.
 	Open, Tried bool
 	Until       time.Time
 }
@@ -101,21 +102,21 @@ func assess(p Provider, now time.Time, zone *time.Location) providerState {
 type pace struct {
 	campaigns.CampaignPace
 
-	Meter any // an SVG
+	Meter any // an SVG drawing
 }
 
 type now struct {
 	Calls                    []call
 	Ongoing, Ringing, Queued int
-	Others                   int // calls beyond the shown ones
+	Others                   int // calls in addition to the shown ones
 	Phases                   []chart.Phase
 
-	Ready  bool // a route is available
+	Ready  bool // a route can be used
 	Lines  []line
 	Agents []overview.Agent
-	// Providers are the providers of this server.
+	// Providers are the providers that this server uses.
 	Providers []providerState
-	Loads     bool // root organization: show the load of providers
+	Loads     bool // show the load of providers, only in the root organization
 	Paces     []pace
 }
 
@@ -203,11 +204,11 @@ func (l *Live) line(x overview.Route, r *ui.Request) line {
 	return s
 }
 
-// Streams: poll interval, polls per slow update, and limits per server, organization and
-// session. Pages without a stream poll.
+// Streams: interval of polls, polls per slow update, and limits per server, organization and
+// session. Pages without a stream poll by themselves.
 const (
 	pollInterval = time.Second
-	slowEvery    = 5 // polls
+	slowEvery    = 5 // number of polls
 	mostStreams  = 200
 	mostOfOrg    = 60
 	mostSessions = 10
@@ -252,7 +253,7 @@ func (l *Live) stream(r *ui.Request) error {
 		}
 	}
 	w := http.NewResponseController(r.Writer)
-	_ = w.SetReadDeadline(time.Time{}) // if unsupported, the stream ends early and the page reconnects
+	_ = w.SetReadDeadline(time.Time{}) // without support, the stream ends early and the page reconnects
 	r.Writer.Header().Set("Content-Type", "text/event-stream")
 	r.Writer.WriteHeader(http.StatusOK)
 	if r.HTTP.Method == http.MethodHead {
@@ -266,7 +267,7 @@ func (l *Live) stream(r *ui.Request) error {
 			return nil // the page reconnects and gets the error
 		}
 		if w.Flush() != nil {
-			return nil // client disconnected
+			return nil // the client has disconnected
 		}
 		select {
 		case <-tick.C:
@@ -280,8 +281,8 @@ func (l *Live) stream(r *ui.Request) error {
 func (l *Live) stopping() bool { return l.Stopping != nil && l.Stopping() }
 
 type stream struct {
-	sent  map[string]string // last HTML by part
-	ready bool              // as of the last slow update
+	sent  map[string]string // HTML that was sent last, by part of the page
+	ready bool              // the value of the last slow update
 }
 
 func (l *Live) send(r *ui.Request, all bool, s *stream) error {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestStreamLimits: sessions and organizations have limits of streams.
+// TestStreamLimits checks that sessions and organizations have limits of streams.
 func TestStreamLimits(t *testing.T) {
 	l := &Live{}
 	var leave []func()

@@ -11,7 +11,7 @@ import (
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-// TestProviderLoad: only the root organization sees the load of providers, which is of all organizations.
+// TestProviderLoad checks that only the root organization sees the load of providers, which is of all organizations.
 func TestProviderLoad(t *testing.T) {
 	h := dashtest.New(t, func(h *dashtest.Env) {
 		h.Dashboard.Root = "globex"
@@ -27,7 +27,7 @@ func TestProviderLoad(t *testing.T) {
 	}
 }
 
-// TestStreamHint: the stream drops the hint about missing trunks as the page does.
+// TestStreamHint checks that the stream drops the hint about missing trunks as the page does.
 func TestStreamHint(t *testing.T) {
 	const hint, button = "To place a call you need", "New campaign"
 	polls := 0

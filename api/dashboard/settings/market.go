@@ -18,7 +18,7 @@ const mostPackage = 16 << 20
 type version struct {
 	marketstore.Info
 
-	Here bool // used by this organization
+	Here bool // this organization uses it
 	Used int
 }
 
@@ -39,7 +39,7 @@ func (Settings) packages(r *ui.Request) (ui.Page, error) {
 			Used: len(k.UsedBy),
 		}
 		if !r.Root {
-			shown[i].UsedBy = nil // names of other organizations
+			shown[i].UsedBy = nil // names of the other organizations that use it
 		}
 	}
 	p := ui.Page{

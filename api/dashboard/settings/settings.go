@@ -232,7 +232,7 @@ func readForm(r *ui.Request) (apply.Organization, error) {
 	for _, d := range r.All("calling_window.days") {
 		n, err := strconv.Atoi(d)
 		if err != nil {
-			n = -1 // rejected later
+			n = -1 // a later check rejects it
 		}
 		o.CallingWindow.Days = append(o.CallingWindow.Days, n)
 	}

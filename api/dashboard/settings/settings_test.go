@@ -37,7 +37,7 @@ func form(pairs ...string) []string {
 	return all
 }
 
-// TestSettings: saved settings apply to campaigns and are shown again.
+// TestSettings checks that saved settings apply to campaigns and are shown again.
 func TestSettings(t *testing.T) {
 	h := dashtest.New(t)
 	b := h.SignIn(t, "ada")
@@ -64,7 +64,7 @@ func TestSettings(t *testing.T) {
 			t.Errorf("no %q in %s", want, text)
 		}
 	}
-	b.Follow("settings/edit", form()...) // nothing changes
+	b.Follow("settings/edit", form()...) // saving again changes nothing
 	if n := h.Count(t, "SELECT count(*) FROM audit_log WHERE action = 'organization.settings'"); n != 3 {
 		t.Errorf("%d entries", n)
 	}
@@ -80,7 +80,7 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// TestMarketRules: an owner chooses available rules; other organizations' names are hidden, and only the root organization
+// TestMarketRules checks that an owner chooses available rules; other organizations' names are hidden, and only the root organization
 // installs rules.
 func TestMarketRules(t *testing.T) {
 	h := dashtest.New(t)
@@ -100,7 +100,7 @@ func TestMarketRules(t *testing.T) {
 	}
 }
 
-// TestInstallRules: an owner of the root organization uploads rules, and another organization may select them; an invalid
+// TestInstallRules checks that an owner of the root organization uploads rules, and another organization may select them; an invalid
 // zip file is rejected.
 func TestInstallRules(t *testing.T) {
 	h := dashtest.New(t, func(h *dashtest.Env) { h.Dashboard.Root = "acme" })

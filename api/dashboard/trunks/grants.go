@@ -11,8 +11,8 @@ import (
 	"github.com/parley-voice/parley/control/trunks"
 )
 
-// others lists the organizations a trunk may be lent to: those of the operator. The
-// existence of others stays hidden.
+// others lists the organizations to which a trunk may be lent: those of which the operator is a
+// member. Other organizations stay hidden.
 func others(r *ui.Request) []string {
 	var all []string
 	for _, s := range r.Session.Memberships {

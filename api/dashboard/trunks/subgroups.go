@@ -33,7 +33,7 @@ func trunkOf(r *ui.Request, q db.Querier, trunkID string) (trunks.GrantView, err
 	return lent[at], nil
 }
 
-// back is the page of a trunk; borrowers only have the list.
+// back is the page of a trunk; borrowers can see only the list.
 func back(g trunks.GrantView) string {
 	if g.Lender != "" {
 		return "trunks"

@@ -20,7 +20,8 @@ var files embed.FS
 
 // Trunks serves the pages of trunks.
 type Trunks struct {
-	// TrunkStatus returns the state of a trunk, such as up or down; nil knows none.
+	// TrunkStatus returns the state of a trunk, such as up or down; nil means that no state is
+	// known.
 	TrunkStatus func(media.Trunk) string
 }
 
@@ -257,7 +258,7 @@ func auditView(t trunks.Trunk) map[string]any {
 	}
 }
 
-// withSecrets is a trunk with its secrets, to detect concurrent edits.
+// withSecrets is a trunk with its secrets, used to detect concurrent edits.
 func withSecrets(t trunks.Trunk) []any {
 	return []any{auditView(t), string(t.Password), t.Settings.Headers}
 }

@@ -25,7 +25,7 @@ var fullForm = []string{
 
 func with(pairs ...string) []string { return append(append([]string{}, pairs...), fullForm...) }
 
-// TestTrunkLifecycle: a trunk is created with all fields, changed without entering its password again,
+// TestTrunkLifecycle checks that a trunk is created with all fields, changed without entering its password again,
 // and deleted.
 func TestTrunkLifecycle(t *testing.T) {
 	h := dashtest.New(t, func(h *dashtest.Env) { h.Dashboard.TrunkStatus = func(media.Trunk) string { return "down" } })
@@ -146,7 +146,7 @@ func TestSubgroups(t *testing.T) {
 		t.Error("the trunk is lent to an organization that the lender does not belong to")
 	}
 	lend := "/dashboard/" + h.Acme + "/trunks/" + ids["trunks"]
-	gus.Follow(lend+"/lend", "to", "globex", "concurrent_calls", "2") // an owner of both organizations
+	gus.Follow(lend+"/lend", "to", "globex", "concurrent_calls", "2") // is an owner of both organizations
 	if all, err := trunks.ListGrants(t.Context(), h.DB.Pool, h.Acme); err != nil || len(all) != 1 || all[0].ConcurrentCalls != 2 {
 		t.Errorf("%+v, %v", all, err)
 	}
@@ -173,7 +173,7 @@ func TestTestCall(t *testing.T) {
 	}
 }
 
-// TestConcurrentSecretEdits: a concurrent change of a trunk's secret is detected and logged; neither page shows the secret.
+// TestConcurrentSecretEdits checks that a concurrent change of a trunk's secret is detected and logged; neither page shows the secret.
 func TestConcurrentSecretEdits(t *testing.T) {
 	h := dashtest.New(t)
 	ada, oscar := h.SignIn(t, "ada"), h.SignIn(t, "oscar")

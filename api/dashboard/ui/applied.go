@@ -9,13 +9,13 @@ import (
 	"github.com/parley-voice/parley/control/db"
 )
 
-// Apply applies this organization like `parley apply`, within a transaction. An invalid
-// value is an *InvalidError of the field with the file's key, if the error names one.
+// Apply applies this organization like `parley apply`, within a transaction. An invalid value
+// is an *InvalidError of the field whose name is the key in the file, if the error names one.
 func (r *Request) Apply(q db.Querier, o apply.Organization) error {
 	return InvalidFromApply(apply.WithinTx(r.Context(), q, apply.Spec{Organizations: []apply.Organization{o}}, r.frame.Apply))
 }
 
-// where matches the start of an error of package apply: the path of the object.
+// where matches the start of an error of package apply, which is the path of the object.
 var where = regexp.MustCompile(
 	`^(?:organizations?(?:\[0\]\.| "(?:[^"\\]|\\.)*": ))?(?:(?:agents|trunks)\[0\]\.|(?:agent|trunk) "(?:[^"\\]|\\.)*": )*(?:subgroups\[0\]\.|subgroup "(?:[^"\\]|\\.)*": )*`,
 )
@@ -34,7 +34,7 @@ func InvalidFromApply(err error) error {
 	}
 	text := strings.TrimPrefix(err.Error(), where.FindString(err.Error()))
 	if m := fieldKey.FindStringSubmatch(text); m != nil {
-		if m[2] == "" && m[3] == ": " { // else it says more than the field does
+		if m[2] == "" && m[3] == ": " { // otherwise it says more than the field does
 			text = strings.TrimPrefix(text, m[0])
 		}
 		return Invalid(m[1], text)

@@ -22,11 +22,11 @@ type asset struct {
 	body, packed []byte
 }
 
-// assets are files by their names, in which the hash of their content stands: a
-// browser keeps them until they change.
+// assets are files whose names contain the hash of their content, so that a browser keeps them
+// until they change.
 type assets struct {
 	by    map[string]asset
-	names map[string]string // by the name without the hash
+	names map[string]string // file names by the name without the hash
 }
 
 func readAssets() (assets, error) {
@@ -57,7 +57,7 @@ func readAssets() (assets, error) {
 	return a, nil
 }
 
-// path is the address of a file by its name without the hash.
+// path is the address of a file, by its name without the hash.
 func (a assets) path(name string) string { return assetPath + a.names[name] }
 
 func (a assets) serve(w http.ResponseWriter, r *http.Request, name string) {
@@ -83,5 +83,5 @@ func (a assets) serve(w http.ResponseWriter, r *http.Request, name string) {
 		h.Set("Content-Encoding", "gzip")
 		body = file.packed
 	}
-	_, _ = w.Write(body) // the client may be gone
+	_, _ = w.Write(body) // the client may have left
 }

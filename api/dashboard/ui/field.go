@@ -30,7 +30,7 @@ func CheckboxValue(on bool) string {
 	return ""
 }
 
-// FormatInt formats an optional number; 0 is empty.
+// FormatInt formats an optional number; 0 gives "".
 func FormatInt(n int) string {
 	if n == 0 {
 		return ""
@@ -38,7 +38,7 @@ func FormatInt(n int) string {
 	return strconv.Itoa(n)
 }
 
-// FormatFloat formats an optional number; 0 is empty.
+// FormatFloat formats an optional number; 0 gives "".
 func FormatFloat(f float64) string {
 	if f == 0 {
 		return ""

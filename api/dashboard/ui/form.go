@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// Kinds of fields besides the types of input elements.
+// Kinds of fields that are not types of input elements.
 const (
 	Text       = "text"
 	TextArea   = "textarea"
@@ -33,33 +33,33 @@ type Form struct {
 	Submit string // label of the button
 	// Danger marks a change that cannot be undone.
 	Danger bool
-	// Cancel is the path of the cancel link; "" is none.
+	// Cancel is the path of the cancel link; "" means that there is none.
 	Cancel string
 	Fields []Field
-	// Of is the object that the form edits, with its secrets; nil for a new one. Same
-	// rejects the form if the object has changed since.
+	// Of is the object that the form edits, with its secrets; nil for a new object. Same rejects
+	// the form if the object has changed since.
 	Of any
 
-	// Message is an error about no single field.
+	// Message is an error that belongs to no single field.
 	Message string
 }
 
 // A Field is one input of a form.
 type Field struct {
 	Name, Label string
-	Kind        string // "" is Text
+	Kind        string // "" means Text
 	Help        string
-	Value       string   // of a checkbox: not empty if ticked
-	Values      []string // of checkboxes
-	Options     []Option // of a select or of checkboxes
+	Value       string   // value of a checkbox; not empty if it is ticked
+	Values      []string // values of a group of checkboxes
+	Options     []Option // choices of a select or of checkboxes
 	Placeholder string
 	Complete    string // autocomplete attribute
-	Min, Max    string // for numbers
+	Min, Max    string // minimum of a number
 	Unit        string // shown after a number
-	Rows        int    // of a text area
+	Rows        int    // rows of a text area
 	Optional    bool
-	Either      bool // one of several such fields is required
-	Code        bool // monospaced
+	Either      bool // one of several fields with this mark is required
+	Code        bool // shown in a monospaced font
 	// Group is a heading above the field.
 	Group string
 
@@ -186,15 +186,15 @@ func (f Field) shown() string {
 // seen is the hidden field with the digest of the object that the form edits.
 const seen = "seen"
 
-// digest is a keyed hash of a value's JSON. Without the key, guesses of secrets in it
-// cannot be verified.
+// digest is a keyed hash of a value's JSON. Without the key, a guess of a secret in it cannot
+// be verified.
 func (r *Request) digest(of any) string {
 	text, err := json.Marshal(of)
 	if err != nil {
 		text = fmt.Append(nil, of)
 	}
 	sum := hmac.New(sha256.New, r.frame.Key)
-	_, _ = sum.Write(text) // never fails
+	_, _ = sum.Write(text) // encoding never fails
 	return hex.EncodeToString(sum.Sum(nil)[:16])
 }
 

@@ -1,5 +1,5 @@
-// Package ui serves the pages of the dashboard: sessions and roles, layout, forms,
-// asset files, and the one path through which every change goes.
+// Package ui serves the pages of the dashboard: sessions and roles, layout, forms, files, and
+// Commit, through which every change goes.
 package ui
 
 import (
@@ -33,7 +33,7 @@ const Home = "/dashboard"
 // A Frame serves modules. Its fields are set before Handler is called.
 type Frame struct {
 	DB *db.DB
-	// Key is shared by all servers. It hides the content of forms' digests.
+	// Key is shared by all servers. It hides the content behind the digests of forms.
 	Key []byte
 	// Root is the name of the organization whose owners manage shared data.
 	Root string
@@ -46,7 +46,7 @@ type Frame struct {
 
 	cross  *http.CrossOriginProtection
 	assets assets
-	pages  map[string]*template.Template // by module and file
+	pages  map[string]*template.Template // templates by module and file
 }
 
 // defaultTimeout limits a request without a limit of its own.
@@ -233,7 +233,8 @@ func (f *Frame) authorize(module Module, route Route, then func(*Request, Module
 }
 
 // authenticate finds the session, or answers the request. A form that was submitted from the
-// sign-in page signs in again even with a session: it may belong to another operator.
+// sign-in page signs in again even if there is a session, because the session may belong to
+// another operator.
 func (f *Frame) authenticate(w http.ResponseWriter, req *http.Request, route Route) (*Request, bool) {
 	s, err := f.session(req)
 	out := errors.Is(err, operator.ErrSignedOut)
@@ -281,10 +282,10 @@ func (f *Frame) servePage(r *Request, module Module, route Route) error {
 // redirects to the next page.
 func (f *Frame) serveForm(r *Request, module Module, route Route) error {
 	r.bound(route)
-	// net/http would, but WithContext copied the request.
+	// net/http would do it, but WithContext copied the request
 	defer func() {
 		if sent := r.HTTP.MultipartForm; sent != nil {
-			_ = sent.RemoveAll() // temporary
+			_ = sent.RemoveAll() // the files are temporary
 		}
 	}()
 	if err := parse(r.HTTP); err != nil {
@@ -326,8 +327,8 @@ func (f *Frame) serveForm(r *Request, module Module, route Route) error {
 	return nil
 }
 
-// An upload script sends Parley-Upload and receives the next page in Parley-To. It would
-// follow a redirect itself and lose the one-time notice.
+// The script for uploads sends Parley-Upload and gets the next page in Parley-To. If it got a
+// redirect, it would follow it by itself and lose the notice that is shown once.
 const (
 	uploaded = "Parley-Upload"
 	nextPage = "Parley-To"
@@ -344,7 +345,7 @@ func address(r *http.Request) string {
 
 // network returns the address range by which sign-in attempts are counted, in addition to the account.
 func network(r *http.Request) string {
-	from, _ := netip.ParseAddrPort(r.RemoteAddr) // requests without address share one
+	from, _ := netip.ParseAddrPort(r.RemoteAddr) // requests without an address share one range
 	return realip.Network(from.Addr()).String()
 }
 

@@ -21,11 +21,11 @@ type Module struct {
 
 // A Link leads to a page.
 type Link struct {
-	Section string // heading above it; empty is none
+	Section string // heading above the link; empty for none
 	Label   string
-	Path    string        // relative to the organization
-	Role    operator.Role // role that sees it; empty is viewer
-	Root    bool          // shown in the root organization only
+	Path    string        // path relative to the organization
+	Role    operator.Role // role that sees the link; empty means viewer
+	Root    bool          // shown only in the root organization
 }
 
 // A Route is a page (GET), a form handler (POST), or both at one path.
@@ -41,7 +41,7 @@ type Route struct {
 	// Submit makes the change of the form. After an *InvalidError or a *control.Error
 	// the page is shown again with the submitted values.
 	Submit func(*Request) (Result, error)
-	// NotRefilled lists fields that are never filled in again: passwords, confirmations.
+	// NotRefilled lists fields that are never filled in again, such as passwords and confirmations.
 	NotRefilled []string
 	// Back is the page to return to after a rejected change on a route without Show.
 	Back string
@@ -67,7 +67,7 @@ func (r Route) needs() operator.Role {
 
 // A Page is what a template shows.
 type Page struct {
-	Template string // a file of the module
+	Template string // name of a file of the module
 	Title    string
 	// Lead is a line below the title.
 	Lead string
@@ -95,12 +95,12 @@ type Result struct {
 type ProblemError struct {
 	Status      int
 	Title, Text string
-	// Next is where the button leads; empty is the dashboard.
+	// Next is the target of the button; empty means the dashboard.
 	Next Link
 }
 
 // Error implements error.
 func (p *ProblemError) Error() string { return p.Title }
 
-// ErrNotFound means that a page does not exist, or not for this operator.
+// ErrNotFound means that a page does not exist, or does not exist for this operator.
 var ErrNotFound = errors.New("page not found")

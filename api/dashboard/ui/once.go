@@ -19,9 +19,9 @@ type outcome struct {
 	Wrong   bool
 }
 
-// Kept returns the stored form of a result, for repeated submissions.
+// Kept returns the form in which a result is stored for repeated submissions.
 func (d Result) Kept() idempotency.Answer {
-	body, _ := json.Marshal(outcome{d.To, d.Notice, d.Failed}) // of texts alone
+	body, _ := json.Marshal(outcome{d.To, d.Notice, d.Failed}) // encoding texts never fails
 	return idempotency.Answer{Status: http.StatusSeeOther, Body: body}
 }
 
@@ -74,13 +74,13 @@ func (r *Request) DoOnce(do func() (Result, error), what ...any) (Result, error)
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), 2*time.Second)
 	defer cancel()
-	if err := slot.Settle(ctx, r.DB(), done.Kept()); err != nil { // the change itself is done
+	if err := slot.Settle(ctx, r.DB(), done.Kept()); err != nil { // the change itself has been made
 		r.frame.Log.WarnContext(ctx, "failed to store the result of a form", "error", err.Error())
 	}
 	return done, nil
 }
 
-// Sum returns the SHA-256 of an uploaded file in hex, "" without a file.
+// Sum returns the SHA-256 of an uploaded file in hex; "" without a file.
 func (r *Request) Sum(name string) (string, error) {
 	from, _, err := r.HTTP.FormFile(name)
 	if errors.Is(err, http.ErrMissingFile) || errors.Is(err, http.ErrNotMultipart) {

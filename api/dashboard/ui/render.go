@@ -33,7 +33,7 @@ func (f *Frame) parse() (map[string]*template.Template, error) {
 	return all, nil
 }
 
-// readPages reads the templates of one module; every module has form.html too.
+// readPages reads the templates of one module. Each module also has form.html.
 func readPages(all map[string]*template.Template, base *template.Template, own fs.FS, module Module) error {
 	names, err := fs.Glob(module.Files, "*.html")
 	if err != nil {
@@ -96,7 +96,7 @@ type navLink struct {
 	Here bool
 }
 
-// May reports whether the operator's role permits what needs this role.
+// May reports whether the operator's role includes the needed one.
 func (s sheet) May(role string) bool { return s.Member.Role.Includes(operator.Role(role)) }
 
 // URL returns the path of a page of the organization.
@@ -107,7 +107,7 @@ func (s sheet) URL(parts ...any) string {
 // Zone returns the name of the time zone of shown times.
 func (s sheet) Zone() string { return s.zone.String() }
 
-// When formats a time; nil and the zero time are a dash.
+// When formats a time; nil and the zero time give a dash.
 func (s sheet) When(v any) template.HTML {
 	t, ok := toTime(v)
 	if !ok {
@@ -203,7 +203,7 @@ func (f *Frame) write(w http.ResponseWriter, name string, s sheet, status int) e
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = w.Write(page.Bytes()) // the browser may be gone
+	_, _ = w.Write(page.Bytes()) // the browser may have left
 	return nil
 }
 
@@ -252,7 +252,7 @@ func (f *Frame) fail(w http.ResponseWriter, req *http.Request, r *Request, err e
 	}
 }
 
-// flash encodes the notice of the next page: its first byte is ! for a failure, else +.
+// flash encodes the notice of the next page. Its first byte is ! for a failure and + otherwise.
 func flash(d Result) string {
 	if d.Failed {
 		return "!" + d.Notice

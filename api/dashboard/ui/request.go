@@ -36,8 +36,8 @@ type Request struct {
 	frame       *Frame
 	invalid     *InvalidError // errors of the submitted form
 	readErr     error         // why the form could not be read
-	again       bool          // the form came with a sign-in
-	notRefilled []string      // fields that are not refilled
+	again       bool          // the form was sent together with a sign-in
+	notRefilled []string      // fields that are not filled in again
 }
 
 // Context returns the context of the HTTP request.
@@ -46,7 +46,7 @@ func (r *Request) Context() context.Context { return r.HTTP.Context() }
 // Org returns the organization id.
 func (r *Request) Org() string { return r.Member.OrgID }
 
-// DB is for reads; changes go through Commit.
+// DB is for reading. Changes go through Commit.
 func (r *Request) DB() db.Querier { return r.frame.DB.Pool }
 
 // ID returns {id} of the path.
@@ -64,7 +64,7 @@ func (r *Request) URL(path string) string {
 	return Home + "/" + url.PathEscape(r.Org()) + "/" + path
 }
 
-// Zone is the organization's time zone, in which times are shown and typed.
+// Zone is the organization's time zone, in which times are shown and entered.
 func (r *Request) Zone() *time.Location { return zone(r.Member.Timezone) }
 
 // Part renders one block of a page of a module.
@@ -80,7 +80,7 @@ func (r *Request) Part(module string, p Page, block string) (string, error) {
 	return b.String(), nil
 }
 
-// Still fails once the operator of a stream has signed out or lost access.
+// Still returns an error once the operator of a stream has signed out or lost access.
 func (r *Request) Still() error {
 	s, err := r.frame.session(r.HTTP)
 	if err != nil {
@@ -139,7 +139,7 @@ func (r *Request) File(name string) (path string, remove func(), err error) {
 	if err != nil {
 		return "", nil, fmt.Errorf("store an upload: %w", err)
 	}
-	remove = func() { _ = os.RemoveAll(dir) } // temporary
+	remove = func() { _ = os.RemoveAll(dir) } // the file is temporary
 	path = filepath.Join(dir, plainName(head.Filename))
 	to, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o600) //nolint:gosec // a sanitized name in a new folder
 	if err == nil {
@@ -166,9 +166,9 @@ func plainName(name string) string {
 	return name
 }
 
-// parse reads a form of either encoding; the caller bounds its body.
+// parse reads a form of either encoding. The caller bounds the size of the body.
 func parse(r *http.Request) error {
-	err := r.ParseForm() // ParseMultipartForm would hide its error
+	err := r.ParseForm() // ParseMultipartForm would hide the error
 	if err == nil {
 		err = r.ParseMultipartForm(maxFormBytes) //nolint:gosec // see above
 	}
@@ -191,8 +191,8 @@ func readPlain(w http.ResponseWriter, r *http.Request) error {
 func (r *Request) bound(route Route) {
 	r.HTTP.Body = http.MaxBytesReader(r.Writer, r.HTTP.Body, max(maxFormBytes, route.MaxBytes))
 	if route.Timeout > defaultTimeout {
-		// The server's read deadline is one minute; uploads may take longer. Where the
-		// deadline cannot be changed, the server's stays.
+		// The server's deadline for reading is one minute, and uploads may take longer. If the
+		// connection does not support it, the server's deadline stays.
 		_ = http.NewResponseController(r.Writer).SetReadDeadline(time.Now().Add(route.Timeout))
 	}
 }
@@ -241,8 +241,8 @@ func (r *Request) Log(e operator.Entry) error {
 // An InvalidError says why a form is rejected.
 type InvalidError struct {
 	Fields  map[string]string // by field name: what is wrong, and what is accepted
-	Message string            // about no single field
-	Newer   bool              // the object changed since the form was opened
+	Message string            // error that belongs to no single field
+	Newer   bool              // the object was changed after the form was opened
 	Status  int               // HTTP status; 0 means 422
 }
 
@@ -324,8 +324,8 @@ func refusal(err error) *InvalidError {
 	}
 }
 
-// Paginate cuts a list that was read with one item more than a page holds. If that item
-// exists, next is the address of the next page, after the last id of this one.
+// Paginate cuts a list that was read with one item more than a page holds. If there is such an
+// item, next is the address of the next page, which begins after the last ID of this one.
 func Paginate[T any](r *Request, all []T, size int, id func(T) string) (page []T, next string) {
 	if len(all) <= size {
 		return all, ""

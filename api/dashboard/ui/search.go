@@ -10,13 +10,13 @@ const maxUnsearched = 10
 
 // A Search filters a list on the server. The template "search" shows its form.
 type Search struct {
-	What  string // the searched property, such as "name"
+	What  string // the property that is searched, such as "name"
 	Query string
 	Shown bool // the list is long enough for a search field
 }
 
-// SearchIn returns the items whose name contains the query in any script, ignoring case.
-// A database would fold the letters of one language only.
+// SearchIn returns the items whose name contains the query, in any script and ignoring case. A
+// database would fold the letters of one language only.
 func SearchIn[T any](all []T, query, what string, name func(T) string) ([]T, Search) {
 	s := Search{What: what, Query: strings.TrimSpace(query), Shown: len(all) > maxUnsearched}
 	if s.Query == "" {

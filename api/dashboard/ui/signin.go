@@ -92,7 +92,7 @@ func redirect(w http.ResponseWriter, r *http.Request, to string, q url.Values) {
 
 type signing struct {
 	Email, Next, Message string
-	// Again means that a form was submitted without a session; Kept are its fields.
+	// Again means that a form was submitted without a session. Kept are the fields of that form.
 	Again bool
 	Kept  []kept
 }
@@ -132,7 +132,7 @@ func (f *Frame) signIn(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// checkPassword starts a session if address and password match, else shows the error.
+// checkPassword starts a session if address and password match, otherwise it shows the error.
 func (f *Frame) checkPassword(w http.ResponseWriter, r *http.Request, s signing, password string) (media.Secret, bool) {
 	from := address(r)
 	device, known := f.device(r, s.Email)
@@ -155,7 +155,7 @@ func (f *Frame) checkPassword(w http.ResponseWriter, r *http.Request, s signing,
 	case err != nil:
 		f.fail(w, r, nil, err)
 	default:
-		if err := f.endSession(r); err != nil { // whoever it belonged to
+		if err := f.endSession(r); err != nil { // the session of any operator
 			f.Log.WarnContext(r.Context(), "failed to end the previous session", "error", err.Error())
 		}
 		f.setCookie(w, f.cookie(), string(token), int(operator.Life.Seconds()))
@@ -178,7 +178,7 @@ const (
 // operator signed in; otherwise it has answered.
 func (f *Frame) again(w http.ResponseWriter, r *http.Request, route Route, readErr error) (s operator.Session, ok bool) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxFormBytes)
-	if readErr != nil || parse(r) != nil { // for example too long to keep
+	if readErr != nil || parse(r) != nil { // for example because it is too long to keep
 		f.dropForm(w, r, route)
 		return s, false
 	}
@@ -208,8 +208,8 @@ func (f *Frame) again(w http.ResponseWriter, r *http.Request, route Route, readE
 	return s, err == nil
 }
 
-// resume shows a form again after the sign-in. Nothing is done yet: the operator may be
-// another one.
+// resume shows a form again after the sign-in. Nothing has been saved yet, because another
+// operator may have signed in.
 func (f *Frame) resume(r *Request, module Module, route Route) error {
 	if route.Show == nil {
 		to := cmp.Or(route.Back, f.first())

@@ -42,7 +42,7 @@ var endings = map[string]string{ //nolint:gochecknoglobals // read-only table
 // TurnOutcome describes how a turn ended.
 func TurnOutcome(code string) string { return labelOf(endings, code) }
 
-// causes are the reasons for detecting the end of a turn.
+// causes are the reasons why the end of a turn was detected.
 var causes = map[string]string{ //nolint:gochecknoglobals // read-only table
 	"recognizer": "speech-to-text reported the end of turn", "classifier": "the classifier reported the end of turn",
 	"recognizer_silent": "speech-to-text sent nothing for long", "keys": "keys pressed", "sentence_ended": "complete sentence",
@@ -56,7 +56,7 @@ var causes = map[string]string{ //nolint:gochecknoglobals // read-only table
 // EndOfTurnCause describes why a turn counted as finished.
 func EndOfTurnCause(code string) string { return labelOf(causes, code) }
 
-// labelOf returns the label of a code, else the code with spaces.
+// labelOf returns the label of a code, or else the code with spaces for underscores.
 func labelOf(table map[string]string, code string) string {
 	if text, ok := table[code]; ok {
 		return text

@@ -50,7 +50,7 @@ func (w Webhooks) Module() (ui.Module, error) {
 type row struct {
 	webhook.EndpointView
 
-	Shown         string // the address; only owners see the path, which may be a secret
+	Shown         string // the address; only owners see its path, which may be a secret
 	State         string
 	Waiting, Dead int
 }

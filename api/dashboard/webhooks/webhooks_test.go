@@ -18,10 +18,10 @@ import (
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-// TestEndpointLifecycle: an endpoint is created, tested, changed, its secret rotated, failed deliveries are resent, and it is
+// TestEndpointLifecycle checks that an endpoint is created, tested, changed, its secret rotated, failed deliveries are resent, and it is
 // deleted.
 func TestEndpointLifecycle(t *testing.T) {
-	var secrets []string // each must sign
+	var secrets []string // each of them must sign
 	var received atomic.Int64
 	far := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
@@ -83,7 +83,7 @@ func TestEndpointLifecycle(t *testing.T) {
 	}
 }
 
-// TestReplay: one or all failed deliveries of the organization become due again.
+// TestReplay checks that one or all failed deliveries of the organization become due again.
 func TestReplay(t *testing.T) {
 	h := dashtest.New(t)
 	ids := h.Furnish(t, "sales")
