@@ -56,7 +56,7 @@ func (c applyCmd) Run(e *env) error {
 // applyOptions returns the options that settings imply.
 func applyOptions(c config.Config) apply.Options {
 	check := sip.CheckTrunk
-	if listen, public, err := c.MediaAddrs(); err == nil { // with invalid settings no server starts
+	if listen, public, err := c.MediaAddrs(); err == nil { // no server starts with invalid settings
 		check = func(t media.Trunk) error { return sip.CheckTrunkReachable(t, listen, public) }
 	}
 	return apply.Options{

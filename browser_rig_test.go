@@ -59,7 +59,7 @@ func openChrome(t *testing.T, lines ...string) chrome {
 	t.Cleanup(quit)
 	ctx, leave := chromedp.NewContext(allocator)
 	t.Cleanup(leave)
-	t.Cleanup(func() { _ = chromedp.Cancel(ctx) }) // waits until it writes no more
+	t.Cleanup(func() { _ = chromedp.Cancel(ctx) }) // waits until Chromium writes no more
 	if err := chromedp.Do(ctx, chromedp.Navigate("about:blank")); err != nil {
 		t.Fatalf("chromium: %v", err)
 	}
@@ -99,7 +99,7 @@ func writeMicrophone(t *testing.T, path string, lines []string) {
 	le := binary.LittleEndian
 	le.PutUint32(b[4:], uint32(36+2*len(pcm)))
 	le.PutUint32(b[16:], 16)
-	le.PutUint16(b[20:], 1) // PCM
+	le.PutUint16(b[20:], 1) // 16-bit PCM
 	le.PutUint16(b[22:], 1)
 	le.PutUint32(b[24:], rate)
 	le.PutUint32(b[28:], 2*rate)
@@ -216,8 +216,8 @@ func (p tab) heard() string {
 
 // A joinResult is the result of Parley.join.
 type joinResult struct {
-	Took          float64 // ms, of one that succeeded
-	Code, Message string  // of one that did not
+	Took          float64 // time in ms, if the join succeeded
+	Code, Message string  // error code, if it did not
 }
 
 // join joins a new call with the client module alone.
@@ -258,7 +258,7 @@ func (p tab) startCall() string {
 // soundsLike reports whether words contain a phrase. A browser stretches audio, so up to a quarter of the characters
 // may differ, be missing or be extra.
 func soundsLike(said, want string) bool {
-	before := make([]int, len(said)+1) // of the best match that ends at each place
+	before := make([]int, len(said)+1) // length of the best match that ends at each position
 	for i := range len(want) {
 		now := []int{i + 1}
 		for j := range len(said) {

@@ -38,8 +38,8 @@ func TestBrowser(t *testing.T) {
 	}
 }
 
-// talkOnPage: a visitor talks through the microphone, reads the transcript and the latency, and hangs up by the
-// button.
+// talkOnPage checks that a visitor can talk through the microphone, read the transcript and the latency, and
+// hang up by the button.
 func talkOnPage(t testing.TB, c chrome) {
 	p := c.talk(t, map[string]any{"file": true})
 	id := p.startCall()
@@ -72,8 +72,8 @@ func talkOnPage(t testing.TB, c chrome) {
 	}
 }
 
-// joinWithClient: a page joins with the client module within the time limit, the events that it gets equal the stored
-// ones, and a call that the API ends also ends in the page.
+// joinWithClient checks that a page joins with the client module within the time limit, that the events that it
+// gets equal the stored ones, and that a call that the API ends also ends in the page.
 func joinWithClient(t testing.TB, c chrome) {
 	w := ticket(t, c.api)
 	p := c.talk(t, nil)
@@ -107,7 +107,7 @@ func joinWithClient(t testing.TB, c chrome) {
 	}
 }
 
-// interruptAnswer: a caller interrupts an answer.
+// interruptAnswer checks that a caller can interrupt an answer.
 func interruptAnswer(t testing.TB, c chrome) {
 	w := ticket(t, c.api)
 	p := c.talk(t, nil)
@@ -115,7 +115,7 @@ func interruptAnswer(t testing.TB, c chrome) {
 	p.run("probe.spoke(0)")
 	p.say("do you have the odyssey")
 	p.until("an answer", "probe.events.findLast((e) => e.state)?.state === 'speaking'")
-	time.Sleep(600 * time.Millisecond) // of 2 s
+	time.Sleep(600 * time.Millisecond) // the answer takes 2 s
 	p.say("wait a moment please")
 	p.until("an interrupted turn", "probe.events.some((e) => e.turn?.interrupted)")
 	p.run("probe.spoke(0)")
@@ -129,7 +129,8 @@ func interruptAnswer(t testing.TB, c chrome) {
 	}
 }
 
-// mutePage: speech while the page is muted does not reach the agent. The key M mutes.
+// mutePage checks that speech while the page is muted does not reach the agent. The key M mutes
+// the page.
 func mutePage(t testing.TB, c chrome) {
 	p := c.talk(t, nil)
 	id := p.startCall()
@@ -147,7 +148,7 @@ func mutePage(t testing.TB, c chrome) {
 	}
 }
 
-// reloadPage: a reloaded page resumes its call and stays muted.
+// reloadPage checks that a reloaded page resumes its call and stays muted.
 func reloadPage(t testing.TB, c chrome) {
 	p := c.talk(t, nil)
 	id := p.startCall()
@@ -174,8 +175,8 @@ func reloadPage(t testing.TB, c chrome) {
 	}
 }
 
-// networkLost: the call continues after five seconds without media, and again after its network path is lost for
-// good, as when a phone leaves its wireless network.
+// networkLost checks that the call continues after five seconds without media, and again after its network path
+// is lost permanently, as when a phone leaves its wireless network.
 func networkLost(t testing.TB, c chrome) {
 	between, other := startRelay(t, c), startRelay(t, c)
 	w := ticket(t, c.api)
@@ -188,7 +189,7 @@ func networkLost(t testing.TB, c chrome) {
 		t.Fatal("the media does not go through the relay")
 	}
 	between.Cut(true)
-	time.Sleep(5 * time.Second) // the loss itself
+	time.Sleep(5 * time.Second) // the time of the loss itself
 	between.Cut(false)
 	p.until("connected", "probe.call.state === 'listening'")
 	p.ask("when do you open")
@@ -207,9 +208,10 @@ func networkLost(t testing.TB, c chrome) {
 	c.checkHungUp(t, w.CallID)
 }
 
-// keysAndDevices: the agent gets keys pressed on the page; microphone and speaker are chosen from its lists.
+// keysAndDevices checks that the agent gets keys pressed on the page, and that microphone and speaker can be
+// chosen from its lists.
 func keysAndDevices(t testing.TB, c chrome) {
-	p := c.talk(t, map[string]any{"asIs": true}) // the browser's own devices
+	p := c.talk(t, map[string]any{"asIs": true}) // the default devices of the browser
 	id := p.startCall()
 	p.until("the names of devices", "document.getElementById('microphone').options.length > 1")
 	for _, list := range []string{"microphone", "speaker"} {
@@ -237,7 +239,7 @@ func startRelay(t testing.TB, c chrome) *relay.Relay {
 	return r
 }
 
-// socketLost: the call continues on a new socket.
+// socketLost checks that the call continues on a new socket.
 func socketLost(t testing.TB, c chrome) {
 	w := ticket(t, c.api)
 	p := c.talk(t, nil)
@@ -252,7 +254,8 @@ func socketLost(t testing.TB, c chrome) {
 	c.checkHungUp(t, w.CallID)
 }
 
-// friendlyErrors: the page explains why no call is possible, and no call is created.
+// friendlyErrors checks that the page explains why no call is possible, and that no call is
+// created.
 func friendlyErrors(t testing.TB, c chrome) {
 	for _, e := range []struct{ name, host, text string }{
 		{"an insecure page", "insecure.test", "Microphones need a secure page."},
@@ -284,7 +287,8 @@ func friendlyErrors(t testing.TB, c chrome) {
 	}
 }
 
-// hangUpBeforeStart: a visitor who hangs up before the call starts has no call, and none was ordered.
+// hangUpBeforeStart checks that a visitor who hangs up before the call starts has no call, and that
+// none was requested.
 func hangUpBeforeStart(t testing.TB, c chrome) {
 	p := c.talk(t, nil)
 	p.run("navigator.mediaDevices.getUserMedia = () => new Promise(() => { probe.asked = true; })")

@@ -163,7 +163,7 @@ func many(n int) (all []string) {
 	return all
 }
 
-// TestCampaignPause: one second after a pause, a withdrawal or a suppression was accepted, its contacts are not
+// TestCampaignPause checks that one second after a pause, a withdrawal or a suppression was accepted, its contacts are not
 // called.
 func TestCampaignPause(t *testing.T) {
 	t.Parallel()
@@ -176,7 +176,7 @@ func TestCampaignPause(t *testing.T) {
 	time.Sleep(time.Second)
 	was := a.numbers()
 	before := len(was)
-	left := slices.DeleteFunc(many(60), func(number string) bool { return was[number[1:]] > 0 }) // the order is random
+	left := slices.DeleteFunc(many(60), func(number string) bool { return was[number[1:]] > 0 }) // the order of contacts is random
 	withdrawn, listed := left[0], left[1]
 	post(t, api, "/v1/contacts/withdraw", map[string]any{"phones": []string{withdrawn}}, new(any))
 	srv.applyFile(t, fmt.Sprintf(`organizations: [{name: demo, suppression: [%q]}]`, listed))
@@ -201,8 +201,8 @@ func TestCampaignPause(t *testing.T) {
 	}
 }
 
-// TestCampaignHolds: a number that has reached its frequency cap is held, whatever campaign called it; and no
-// number is called outside working hours.
+// TestCampaignHolds checks that a number that has reached its frequency cap is held, whichever campaign called it,
+// and that no number is called outside working hours.
 func TestCampaignHolds(t *testing.T) {
 	t.Parallel()
 	var a inviteCounter
@@ -217,7 +217,7 @@ func TestCampaignHolds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	later := (int(time.Now().In(zone).Weekday()) + 6 + 3) % 7 // 0 is Monday; in three days: not now, nor after midnight
+	later := (int(time.Now().In(zone).Weekday()) + 6 + 3) % 7 // 0 is Monday; the day in three days, so neither now nor after midnight
 	closed := campaign(t, api, map[string]any{"working_hours": []map[string]any{{"days": []int{later}, "start": "00:00", "end": "23:00"}}}, "+77012340002")
 	var p, q progress
 	eventually(t, "one contact is held, one was called", func() bool {
@@ -235,7 +235,7 @@ func TestCampaignHolds(t *testing.T) {
 	}
 }
 
-// TestSoakPace: over ten minutes the requested number of calls starts, within one percent, evenly from the first
+// TestSoakPace checks that over ten minutes the requested number of calls starts, within one percent, evenly from the first
 // minute on.
 func TestSoakPace(t *testing.T) {
 	soakOnly(t)

@@ -23,7 +23,7 @@ import (
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
-// canary is a trunk's password: it must never be printed.
+// canary is a trunk's password, which must never be printed.
 const canary = "canary-of-a-password"
 
 // carrier starts a carrier with scripted answers.
@@ -190,7 +190,7 @@ func (srv *server) checkTrace(t *testing.T, id, first, second string) {
 	var got []string
 	for _, m := range row.FindAllStringSubmatch(text, -1) {
 		if m[3] == "100" {
-			continue // optional
+			continue // these messages are optional
 		}
 		at := map[string]string{first: "first", second: "second"}[m[2]]
 		got = append(got, m[1]+" "+at+" "+m[3])
@@ -221,7 +221,7 @@ func (srv *server) checkTrace(t *testing.T, id, first, second string) {
 	}
 }
 
-// TestTraceOfBusyCall: an unanswered call has a trace, and no quality.
+// TestTraceOfBusyCall checks that an unanswered call has a trace, and no quality.
 func TestTraceOfBusyCall(t *testing.T) {
 	t.Parallel()
 	busy := carrier(t, &siptest.Carrier{Answer: func(siptest.Invite) siptest.Script {
@@ -240,7 +240,7 @@ func TestTraceOfBusyCall(t *testing.T) {
 	}
 }
 
-// TestRealmIsStored: the realm of a carrier's challenge is stored in the database, and apply warns about a trunk
+// TestRealmIsStored checks that the realm of a carrier's challenge is stored in the database, and apply warns about a trunk
 // without a realm.
 func TestRealmIsStored(t *testing.T) {
 	t.Parallel()
@@ -296,7 +296,7 @@ func TestCarrierOverTLS(t *testing.T) {
 	}
 }
 
-// TestApplyRejectsInvalidTrunks: apply rejects a trunk through which no call is possible.
+// TestApplyRejectsInvalidTrunks checks that apply rejects a trunk through which no call is possible.
 func TestApplyRejectsInvalidTrunks(t *testing.T) {
 	t.Parallel()
 	dir := openDir(t)
@@ -318,7 +318,8 @@ func TestApplyRejectsInvalidTrunks(t *testing.T) {
 	}
 }
 
-// TestApplyWarns: apply warns about settings that are allowed but not advised, and applies them.
+// TestApplyWarns checks that apply warns about settings that are allowed but not advised, and that it
+// applies them nevertheless.
 func TestApplyWarns(t *testing.T) {
 	t.Parallel()
 	dir := openDir(t)

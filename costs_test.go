@@ -39,12 +39,12 @@ prices:
 	perMillion, secondsPerMinute, nano        = 1_000_000, 60, 1_000_000_000
 )
 
-// A costTalker uses the fakes as a conversation does, without waiting for sound to be played.
+// A costTalker uses the fakes as a conversation does, without waiting until sound is played.
 type costTalker struct {
 	srv *server
 
 	mu     sync.Mutex
-	frames map[string]int // of sound sent, by call
+	frames map[string]int // frames of sound sent, by call
 	chars  map[string]int
 }
 
@@ -128,7 +128,7 @@ type costedCall struct {
 	} `json:"cost"`
 }
 
-// TestCostOfThousandCalls: the costs of 1,000 calls are those of what the fakes received.
+// TestCostOfThousandCalls checks that the costs of 1,000 calls are those of what the fakes received.
 func TestCostOfThousandCalls(t *testing.T) {
 	script := demo.Script()
 	script.FinalLag, script.FirstToken, script.TokenGap, script.FirstByte, script.PartialLag = 0, 0, 0, 0, 0
@@ -207,13 +207,13 @@ func rat(t *testing.T, text string) *big.Rat {
 	return r
 }
 
-// times returns n units of which per cost a price.
+// times returns the price of n units at a price per a number of units.
 func times(t *testing.T, price string, n, per int64) *big.Rat {
 	t.Helper()
 	return new(big.Rat).Mul(rat(t, price), big.NewRat(n, per))
 }
 
-// rounded rounds to billionths, halves up.
+// rounded rounds to billionths; halves are rounded up.
 func rounded(r *big.Rat) *big.Rat {
 	n := new(big.Int).Mul(r.Num(), big.NewInt(2*nano))
 	n.Add(n, r.Denom())

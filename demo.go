@@ -32,7 +32,7 @@ func (d demoCmd) Run(e *env) error {
 	if err = carrier.Start(); err != nil {
 		return fmt.Errorf("carrier: %w", err)
 	}
-	defer func() { _ = carrier.Close() }() // loopback only
+	defer func() { _ = carrier.Close() }() // only loopback addresses
 	receiver, err := demo.StartReceiver(e)
 	if err != nil {
 		return fmt.Errorf("webhook receiver: %w", err)

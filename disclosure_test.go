@@ -28,7 +28,7 @@ func (m *machine) interrupts(ctx context.Context, leg media.Leg) {
 	m.record(ctx, leg)
 }
 
-// TestDisclosure: a call that is ordered with a disclosure starts with it, on the wire, although the callee talks
+// TestDisclosure checks that a call that is ordered with a disclosure starts with it, on the wire, although the callee talks
 // over it.
 func TestDisclosure(t *testing.T) {
 	t.Parallel()

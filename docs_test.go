@@ -67,7 +67,7 @@ func TestStatesAreDocumented(t *testing.T) {
 	}
 }
 
-// TestSettingsAreDocumented: every setting has a row, and every row a setting.
+// TestSettingsAreDocumented checks that every setting has a row, and every row a setting.
 func TestSettingsAreDocumented(t *testing.T) {
 	doc := read(t, "docs/configuration.md")
 	for key := range config.Settings() {
@@ -76,13 +76,13 @@ func TestSettingsAreDocumented(t *testing.T) {
 		}
 	}
 	for _, key := range regexp.MustCompile("`(PARLEY_[A-Z_]+)`").FindAllStringSubmatch(doc, -1) {
-		if _, ok := config.Settings()[key[1]]; !ok && key[1] != "PARLEY_PROVIDER_NAME_KIND" { // of docs/providers.md
+		if _, ok := config.Settings()[key[1]]; !ok && key[1] != "PARLEY_PROVIDER_NAME_KIND" { // settings that docs/providers.md explains
 			t.Errorf("docs/configuration.md explains %s, which is not a setting", key[1])
 		}
 	}
 }
 
-// TestOrganizationsAreDocumented: every key of an organization has its row.
+// TestOrganizationsAreDocumented checks that every key of an organization has its row.
 func TestOrganizationsAreDocumented(t *testing.T) {
 	_, doc, ok := strings.Cut(read(t, "docs/configuration.md"), "### Organizations")
 	if doc, _, _ = strings.Cut(doc, "\n### "); !ok {
@@ -101,7 +101,7 @@ func TestOrganizationsAreDocumented(t *testing.T) {
 	}
 }
 
-// TestTrunksAreDocumented: every key of a trunk has its row.
+// TestTrunksAreDocumented checks that every key of a trunk has its row.
 func TestTrunksAreDocumented(t *testing.T) {
 	_, doc, ok := strings.Cut(read(t, "docs/configuration.md"), "### Trunks")
 	if !ok {
@@ -115,7 +115,7 @@ func TestTrunksAreDocumented(t *testing.T) {
 	}
 }
 
-// TestAgentsAreDocumented: every tool and every key of one is explained.
+// TestAgentsAreDocumented checks that every tool and every key of one is explained.
 func TestAgentsAreDocumented(t *testing.T) {
 	doc := read(t, "docs/agents.md")
 	keys := []string{tools.EndCall, tools.TransferCall, tools.SendDTMF, tools.LeaveVoicemail, tools.HTTP}
@@ -149,7 +149,7 @@ func TestReadme(t *testing.T) {
 	}
 }
 
-// TestCommandsAreDocumented: every command of the binary has its line.
+// TestCommandsAreDocumented checks that every command of the binary has its line.
 func TestCommandsAreDocumented(t *testing.T) {
 	doc := read(t, "docs/configuration.md")
 	var out bytes.Buffer
@@ -251,7 +251,7 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-// TestDocsNameExistingTests: every test that the pages name exists.
+// TestDocsNameExistingTests checks that every test that the pages name exists.
 func TestDocsNameExistingTests(t *testing.T) {
 	defined := map[string]bool{}
 	err := filepath.WalkDir(".", func(name string, _ fs.DirEntry, err error) error {

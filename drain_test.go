@@ -16,7 +16,7 @@ import (
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
-// TestDrainDuringCampaign: a server that shuts down claims no more contacts, lets live calls continue, and ends the
+// TestDrainDuringCampaign checks that a server that shuts down claims no more contacts, lets live calls continue, and ends the
 // rest when its time is up.
 func TestDrainDuringCampaign(t *testing.T) {
 	t.Parallel()
@@ -96,7 +96,7 @@ func TestSoakRolling(t *testing.T) {
 	var singles sync.WaitGroup
 	singles.Go(func() { orders, again = r.order(ctx) })
 	var longest time.Duration
-	var on []int // active calls at each SIGTERM
+	var on []int // number of active calls at each SIGTERM
 	for range rolls {
 		for i := range r.servers {
 			<-time.After(3 * time.Second)

@@ -32,7 +32,7 @@ type switchover struct {
 
 	mu  sync.Mutex
 	log bytes.Buffer
-	ids map[string]string // call ids by Idempotency-Key
+	ids map[string]string // call IDs by Idempotency-Key
 }
 
 // Write stores the log of the nodes.
@@ -42,7 +42,8 @@ func (s *switchover) Write(p []byte) (int, error) {
 	return s.log.Write(p)
 }
 
-// talkFor bounds the time that callees stay: they are silent, so the agent would say goodbye later.
+// talkFor bounds the time that callees stay on the line. They are silent, so the agent would say
+// goodbye later.
 const talkFor = 20 * time.Second
 
 func newSwitchover(t *testing.T) *switchover {
@@ -141,10 +142,10 @@ func (s *switchover) run(contacts, before, behind int) {
 		return err == nil && p.HeldReasons["database_failover"] > 0
 	})
 	lost := len(s.invites.numbers()) - s.count("SELECT count(*) FROM attempts WHERE state NOT IN ('scheduled', 'claimed')")
-	for n := range before + behind { // repeat without a response
+	for n := range before + behind { // repeats a request that got no response
 		s.order(n)
 	}
-	s.order(before + behind) // the queue runs again
+	s.order(before + behind) // the dial queue runs again
 	eventuallyWithin(t, 2*time.Minute, "the rest of the list was called", func() bool { return len(s.invites.numbers()) == contacts+before+behind+1 })
 	if early := s.early.Load(); early > 0 {
 		t.Errorf("%d calls were ended by the failover", early)

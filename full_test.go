@@ -21,7 +21,7 @@ import (
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
-// TestFullDisk: with too little free space the server is not ready, refuses and holds calls that are recorded, and
+// TestFullDisk checks that with too little free space the server is not ready, refuses and holds calls that are recorded, and
 // places the others.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
@@ -103,7 +103,7 @@ func TestSoakDiskFull(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for err == nil { // to the last byte
+	for err == nil { // up to the last byte
 		_, err = fill.Write(make([]byte, 4096))
 	}
 	_ = fill.Close()

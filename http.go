@@ -35,8 +35,8 @@ func (s *httpServers) metricsURL() string {
 
 // start serves until close.
 func (s *httpServers) start(tasks *sync.WaitGroup) {
-	tasks.Go(func() { _ = s.api.Serve(api.Listen(s.apiListener)) }) // ErrServerClosed
-	tasks.Go(func() { _ = s.metrics.Serve(s.metricsListener) })     // ErrServerClosed
+	tasks.Go(func() { _ = s.api.Serve(api.Listen(s.apiListener)) }) // the error is ErrServerClosed
+	tasks.Go(func() { _ = s.metrics.Serve(s.metricsListener) })     // the error is ErrServerClosed
 }
 
 // close lets requests finish until ctx ends.
@@ -48,7 +48,7 @@ func (s *httpServers) close(ctx context.Context) {
 	}
 	for _, l := range []net.Listener{s.apiListener, s.metricsListener} {
 		if l != nil {
-			_ = l.Close() // an error means that its server closed it
+			_ = l.Close() // an error means that its server has closed it
 		}
 	}
 }

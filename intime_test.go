@@ -17,7 +17,7 @@ import (
 
 const (
 	trials  = 3
-	tooLate = 30 * time.Millisecond // a frame and a half: an audible gap
+	tooLate = 30 * time.Millisecond // one and a half frames: an audible gap
 )
 
 // inTime runs a test with audio in real time. Audio that is lost because the machine did not schedule the process
@@ -28,7 +28,7 @@ func inTime(t *testing.T, test func(t testing.TB)) {
 	inTimeWithin(t, tooLate, test)
 }
 
-// inTimeWithin is inTime with another bound of lateness.
+// inTimeWithin is inTime with another bound for lateness.
 func inTimeWithin(t *testing.T, bound time.Duration, test func(t testing.TB)) {
 	t.Helper()
 	for n := 1; ; n++ {
@@ -77,7 +77,7 @@ func (r *repeatCounts) print(w io.Writer) {
 	}
 }
 
-// TestRepeatsAreCounted: a repeated trial is printed after all tests.
+// TestRepeatsAreCounted checks that a repeated trial is printed after all tests.
 func TestRepeatsAreCounted(t *testing.T) {
 	var r repeatCounts
 	for _, test := range []string{"TestB", "TestA", "TestB"} {
@@ -90,7 +90,8 @@ func TestRepeatsAreCounted(t *testing.T) {
 	}
 }
 
-// A trial is a run that may be repeated: its errors are logged and do not fail the test yet. A skip is final.
+// A trial is a run that may be repeated, so its errors are logged and do not fail the test yet. A skip ends
+// the test.
 type trial struct {
 	testing.TB
 	failed   atomic.Bool

@@ -25,7 +25,7 @@ import (
 type operatorClient struct {
 	t      *testing.T
 	client *http.Client
-	at     string // the organization's pages
+	at     string // path of the organization's pages
 }
 
 // operatorClient creates an operator with a role in the demo's organization and signs in.
@@ -96,7 +96,7 @@ func (c *operatorClient) upload(path, field, text string, pairs ...string) (*url
 	for i := 0; i < len(pairs); i += 2 {
 		_ = w.WriteField(pairs[i], pairs[i+1]) // into memory
 	}
-	f, _ := w.CreateFormFile(field, "list.csv") // likewise
+	f, _ := w.CreateFormFile(field, "list.csv") // into memory
 	_, _ = io.WriteString(f, text)
 	_ = w.Close()
 	return c.do(http.MethodPost, path, w.FormDataContentType(), &body)
@@ -129,7 +129,7 @@ func TestDashboardCampaign(t *testing.T) {
 		if strings.HasSuffix(i.To, "1") {
 			return siptest.Script{Status: 200, Talk: listenFor(time.Second)}
 		}
-		return s // busy: waits for the next attempt
+		return s // contacts that were busy wait for the next attempt
 	}})
 	srv, api := startServer(t, c.Addr().String(), func(c *config.Config) { c.DatabaseURL = media.Secret(dbtest.URL(t)) })
 	srv.allowAnyHour(t)

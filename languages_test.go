@@ -46,7 +46,7 @@ func (l *languageRecorder) languages() []string {
 	return slices.Compact(slices.Clone(l.all))
 }
 
-// TestLanguages: calls in Russian, in Kazakh and in both are heard and answered by Azure, Yandex and Soniox. The
+// TestLanguages checks that calls in Russian, in Kazakh and in both are heard and answered by Azure, Yandex and Soniox. The
 // language of a contact replaces that of the agent.
 func TestLanguages(t *testing.T) {
 	t.Parallel()
@@ -61,7 +61,7 @@ func testLanguages(t testing.TB) {
 	t.Cleanup(func() { _ = fakes.Close() })
 	var recorder languageRecorder
 	azure := recorder.serve(t, fakes.Addr())
-	lines := map[string]string{ // by number
+	lines := map[string]string{ // languages by number
 		"+12025550121": "когда придёт заказ", "+12025550122": "тапсырысым қайда", "+12025550123": "сәлеметсіз бе где мой заказ",
 		"+77012349921": "когда придёт заказ",
 	}

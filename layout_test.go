@@ -34,17 +34,17 @@ var floors = map[string][]string{
 // narrower lists packages that may import less than their folder may.
 var narrower = map[string][]string{
 	"media":                  {},
-	"pipeline/turn":          {"pipeline/eot"},       // pure
-	"pipeline/eot":           {"pipeline/eot/model"}, // pure
+	"pipeline/turn":          {"pipeline/eot"},       // pure package
+	"pipeline/eot":           {"pipeline/eot/model"}, // pure package
 	"pipeline/eot/model":     {},
 	"control/db":             {},
-	"control/circuitbreaker": {}, // pure
+	"control/circuitbreaker": {}, // pure package
 	"campaigns/contactfile":  {"campaigns/market"},
-	"campaigns/market":       {"control/phonenumber"}, // pure
+	"campaigns/market":       {"control/phonenumber"}, // pure package
 	"campaigns/dnc/registry": {"control/phonenumber"},
-	"control/phonenumber":    {}, // pure
-	"campaigns/retry":        {}, // pure
-	"campaigns/launchcheck":  {}, // pure
+	"control/phonenumber":    {}, // pure package
+	"campaigns/retry":        {}, // pure package
+	"campaigns/launchcheck":  {}, // pure package
 }
 
 // outside lists the folders that may import some third-party modules.
@@ -76,12 +76,12 @@ var pure = map[string][]string{
 
 // Caps of non-test code. A package is as large as its one job.
 const (
-	fileCap   = 500 // lines
-	lineCap   = 140 // characters, outside raw strings
-	funcCap   = 70  // lines
+	fileCap   = 500 // lines of a file
+	lineCap   = 140 // characters of a line, outside raw strings
+	funcCap   = 70  // lines of a function
 	cycloCap  = 15
-	methodCap = 40 // of a type
-	fieldCap  = 40 // of a struct type with methods
+	methodCap = 40 // methods of a type
+	fieldCap  = 40 // fields of a struct type that has methods
 )
 
 // manyFields lists types with methods and more than fieldCap fields: plain records, whose fields
@@ -93,7 +93,7 @@ var manyFields = map[string]string{
 
 // A source is one parsed Go file outside tests.
 type source struct {
-	name, pkg string // slash-separated, from the root
+	name, pkg string // path from the root of the repository, with slashes
 	file      *ast.File
 	fset      *token.FileSet
 	text      []byte
@@ -134,8 +134,8 @@ func sources(t *testing.T) []source {
 	return all
 }
 
-// TestTablesNamePackages fails where a table of this file, or a path in a file of the
-// build, names a package that does not exist: a rename must not switch a rule off.
+// TestTablesNamePackages fails if a table of this file, or a path in a file of the build, names
+// a package that does not exist, because a rename must not disable a rule.
 func TestTablesNamePackages(t *testing.T) {
 	exists := map[string]bool{}
 	for _, s := range sources(t) {
@@ -151,7 +151,7 @@ func TestTablesNamePackages(t *testing.T) {
 	for _, table := range []struct {
 		name string
 		rows map[string][]string
-		own  bool // the values are packages of this module too
+		own  bool // the values are packages of this module, too
 	}{{"floors", floors, true}, {"narrower", narrower, true}, {"outside", outside, true}, {"pure", pure, false}} {
 		for key, values := range table.rows {
 			if table.name != "outside" {
@@ -372,7 +372,7 @@ func TestPackageComments(t *testing.T) {
 func TestNoTestCodeInProduction(t *testing.T) {
 	for _, s := range sources(t) {
 		if strings.HasSuffix(path.Base(s.pkg), "test") && s.pkg != "sip/siptest" {
-			continue // mediatest, webrtctest and their like serve tests
+			continue // packages such as mediatest and webrtctest serve tests
 		}
 		for _, spec := range s.file.Imports {
 			if spec.Path.Value == `"testing"` || strings.HasSuffix(spec.Path.Value, `/mediatest"`) {

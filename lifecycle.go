@@ -24,8 +24,8 @@ func (srv *server) start(ctx context.Context) {
 	srv.http.start(&srv.tasks)
 }
 
-// drain stops claiming calls; health checks and carriers see it. Live calls continue, and the
-// API still answers.
+// drain stops claiming calls, which health checks and carriers can see. Live calls continue,
+// and the API still answers.
 func (srv *server) drain() {
 	srv.node.Drain()
 	srv.ua.Drain()
@@ -64,8 +64,8 @@ func (srv *server) awaitDeliveries() {
 	}
 }
 
-// close closes every component, callers before what they use, so that nothing is lost: the
-// next start resumes what the database and the spool hold.
+// close closes every component, each before the components that it uses, so that nothing is
+// lost: the next start resumes what the database and the spool hold.
 func (srv *server) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), settleTime)
 	defer cancel()
@@ -90,10 +90,10 @@ func (srv *server) close() {
 		srv.transport.Close()
 	}
 	if srv.providers != nil {
-		_ = srv.providers.Close() // idle connections
+		_ = srv.providers.Close() // only idle connections are open
 	}
 	if srv.fakes != nil {
-		_ = srv.fakes.Close() // loopback only
+		_ = srv.fakes.Close() // only loopback addresses
 	}
 	if srv.db != nil {
 		srv.db.Close()

@@ -33,7 +33,7 @@ func optOutAfter(after time.Duration, how func(media.Leg)) func(context.Context,
 
 func pressNine(leg media.Leg) {
 	if pad, ok := leg.(media.Keypad); ok {
-		_ = pad.Press("9") // the test then fails
+		_ = pad.Press("9") // the test fails then
 	}
 }
 
@@ -44,7 +44,7 @@ func sayOptOut(leg media.Leg) {
 	leg.Play(&machine{greeting: slices.Repeat(once, 5)})
 }
 
-// TestOptOut: a callee who presses the key of the disclosure, or says so, is on the organization's list during the
+// TestOptOut checks that a callee who presses the key of the disclosure, or says so, is on the organization's list during the
 // call and is not called again by any campaign or single call. The same holds for a single call.
 func TestOptOut(t *testing.T) {
 	t.Parallel()
@@ -66,7 +66,7 @@ func optOut(t testing.TB, source string, how func(media.Leg)) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	later := (int(time.Now().In(zone).Weekday()) + 6 + 3) % 7 // 0 is Monday; in three days, so neither now nor after midnight
+	later := (int(time.Now().In(zone).Weekday()) + 6 + 3) % 7 // 0 is Monday; the day in three days, so neither now nor after midnight
 	other := campaign(t, api, map[string]any{"working_hours": []map[string]any{{"days": []int{later}, "start": "00:00", "end": "23:00"}}}, optOutNumber, "+77012349902")
 	id := campaign(t, api, map[string]any{"retry_config": map[string]any{"attempts": 3, "interval_s": 60}}, optOutNumber)
 	var during string
@@ -92,7 +92,7 @@ func optOut(t testing.TB, source string, how func(media.Leg)) {
 	if err == nil || !strings.Contains(err.Error(), string(control.CodeDestinationNotAllowed)) {
 		t.Errorf("a call to the number: %v", err)
 	}
-	if source == "speech" { // the agent announced no key
+	if source == "speech" { // the agent did not announce a key
 		call, _ := waitEnded(t, api, requestCall(t, api, "+77012349903"))
 		var n int
 		err = srv.db.Pool.QueryRow(t.Context(), "SELECT count(*) FROM opt_outs JOIN suppressions USING (org_id, number) WHERE number = '77012349903'").Scan(&n)
@@ -102,8 +102,8 @@ func optOut(t testing.TB, source string, how func(media.Leg)) {
 	}
 }
 
-// TestOptOutSurvivesKill: the service is killed as soon as an opt-out is visible; the number is not called after that,
-// although its contact had attempts left.
+// TestOptOutSurvivesKill kills the service as soon as an opt-out is visible. The number must not be called after
+// that, although its contact had attempts left.
 func TestOptOutSurvivesKill(t *testing.T) {
 	t.Parallel()
 	var a inviteCounter
@@ -125,7 +125,7 @@ func TestOptOutSurvivesKill(t *testing.T) {
 	id := campaign(t, s.api, map[string]any{"retry_config": map[string]any{"attempts": 3, "interval_s": 60}}, optOutNumber)
 	eventuallyWithin(t, 30*time.Second, "the opt-out is stored", func() bool { return s.count("SELECT count(*) FROM opt_outs") == 1 })
 	_ = server.Process.Kill()
-	_ = server.Wait() // killed
+	_ = server.Wait() // the process was killed
 	server = s.serve()
 	s.waitCompleted(id)
 	if n := s.count("SELECT count(*) FROM contacts k JOIN suppressions ON '+' || suppressions.number = k.number WHERE k.reason = 'opted_out' AND k.state = 'suppressed'"); n != 1 {

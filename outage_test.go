@@ -70,7 +70,7 @@ func TestProviderOutage(t *testing.T) {
 	if p.ByState["exhausted"] != broken || p.ByState["done"] != 0 || p.Ready != 0 {
 		t.Errorf("after %d failed calls: %+v", broken, p)
 	}
-	<-time.After(7 * time.Second) // past the first probe of the breakers
+	<-time.After(7 * time.Second) // later than the first probe of the breakers
 	if n := r.total(); n != broken {
 		t.Errorf("%d calls were placed while the providers were down", n-broken)
 	}
@@ -92,7 +92,7 @@ func TestProviderOutage(t *testing.T) {
 	t.Logf("%d calls failed, none was placed while the providers were down", broken)
 }
 
-// TestUnknownProvider: an agent with a provider that no server has cannot be published or launched, and its calls
+// TestUnknownProvider checks that an agent with a provider that no server has cannot be published or launched, and its calls
 // end with their own reason.
 func TestUnknownProvider(t *testing.T) {
 	t.Parallel()
@@ -202,7 +202,7 @@ func TestProviderChecks(t *testing.T) {
 	}
 }
 
-// TestCallWaitsForProviders: a single call whose agent's providers are down waits in the dial queue and is placed
+// TestCallWaitsForProviders checks that a single call whose agent's providers are down waits in the dial queue and is placed
 // when they are back.
 func TestCallWaitsForProviders(t *testing.T) {
 	t.Parallel()

@@ -10,7 +10,7 @@ import (
 	"github.com/parley-voice/parley/pipeline/conversation"
 )
 
-// TestContactOutcomePrecedesFiles: contacts get their outcomes before any file is stored, which may take long.
+// TestContactOutcomePrecedesFiles checks that contacts get their outcomes before any file is stored, which may take long.
 func TestContactOutcomePrecedesFiles(t *testing.T) {
 	srv := &server{db: &db.DB{}, metrics: &metrics.Metrics{}, agent: &conversation.Agent{}}
 	told, files := -1, -1

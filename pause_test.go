@@ -52,7 +52,7 @@ func (srv *server) raiseLimits(t *testing.T) {
 	eventually(t, "the trunk is loaded", func() bool { return len(srv.trunkReconciler.Trunks()) == 1 })
 }
 
-// TestPauseHoldsSingleCalls: a 503 with Retry-After ends one call. The others wait for the end of the pause.
+// TestPauseHoldsSingleCalls checks that a 503 with Retry-After ends one call. The others wait for the end of the pause.
 func TestPauseHoldsSingleCalls(t *testing.T) {
 	t.Parallel()
 	p := &pausingCarrier{after: 4 * time.Second, is: func(n int, _ siptest.Invite) bool { return n == 0 }}
@@ -91,7 +91,7 @@ func TestPauseHoldsSingleCalls(t *testing.T) {
 	}
 }
 
-// TestPauseOfOneNode: a pause of one server does not apply to another, which places the calls.
+// TestPauseOfOneNode checks that a pause of one server does not apply to another, which places the calls.
 func TestPauseOfOneNode(t *testing.T) {
 	t.Parallel()
 	var paused *server
@@ -123,7 +123,7 @@ func TestPauseOfOneNode(t *testing.T) {
 	}
 }
 
-// TestPauseHoldsCampaign: contacts wait during their carrier's pause and are called once each after it.
+// TestPauseHoldsCampaign checks that contacts wait during their carrier's pause and are called once each after it.
 func TestPauseHoldsCampaign(t *testing.T) {
 	t.Parallel()
 	p := &pausingCarrier{after: 6 * time.Second, is: func(n int, _ siptest.Invite) bool { return n == 0 }}

@@ -33,7 +33,7 @@ var dialect = []string{
 	`(?:room|house|desk|shelf|keeper|mouth|ear|mind)s? of`,
 }
 
-// proseBounds are the most phrases of the dialect per 1,000 words.
+// proseBounds holds the largest number of phrases of the dialect per 1,000 words.
 var proseBounds = map[string]float64{"strings": 0.3, "comments": 1.5, "docs": 0.8}
 
 // spoken lists files of sentences that people and agents say.

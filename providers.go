@@ -82,7 +82,7 @@ func (p *agentProviders) checkNames(ctx context.Context, q db.Querier, d agents.
 func (p *agentProviders) Warnings(d agents.Definition) []string {
 	a := &conversation.Agent{Recognizers: p.Recognizers, Models: p.Models, Voices: p.Voices}
 	found, err := provider.Judge(p.checker.Report(d.Speech), time.Now())
-	if err != nil { // Check returns it
+	if err != nil { // Check returns the error
 		found = nil
 	}
 	return append(a.Warnings(d.Speech), found...)
@@ -91,7 +91,7 @@ func (p *agentProviders) Warnings(d agents.Definition) []string {
 // Probe implements agents.ProviderChecker.
 func (p *agentProviders) Probe(ctx context.Context, q db.Querier, orgID string, e pipeline.Engines) {
 	p.checker.Check(ctx, e, true)
-	if orgID == "" { // not created yet
+	if orgID == "" { // the organization has not been created yet
 		return
 	}
 	if err := providers.SaveChecks(ctx, q, orgID, e, p.checker.Report(e)); err != nil {

@@ -66,7 +66,7 @@ func (c checkProvidersCmd) Run(e *env) error {
 		return c.checkAgents(e, settings)
 	}
 	p := settings.Endpoints.Open()
-	defer func() { _ = p.Close() }() // idle connections
+	defer func() { _ = p.Close() }() // closes idle connections
 	if _, err := exec.LookPath("espeak-ng"); err != nil && !slices.Contains(c.Names, "espeak") {
 		delete(p.Voices, "espeak")
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/parley-voice/parley/pipeline/fakeprovider"
 )
 
-// TestProvidersCheck: the command tests every endpoint as calls would use it, prints refusals in the provider's words,
+// TestProvidersCheck checks that the command tests every endpoint as calls would use it, prints refusals in the provider's words,
 // and never prints a key.
 func TestProvidersCheck(t *testing.T) {
 	t.Parallel()

@@ -13,7 +13,7 @@ import (
 	"github.com/parley-voice/parley/pipeline/provider/endpoints"
 )
 
-// TestProvidersAreDocumented: docs/providers.md shows the kinds of endpoints and the options of each as the code has
+// TestProvidersAreDocumented checks that docs/providers.md shows the kinds of endpoints and the options of each as the code has
 // them. PARLEYTEST_UPDATE=1 writes the tables.
 func TestProvidersAreDocumented(t *testing.T) {
 	doc := read(t, "docs/providers.md")

@@ -24,11 +24,11 @@ func setReadOnly(t *testing.T, pool *pgxpool.Pool, on bool) {
 	}
 }
 
-// TestReadOnlyDatabase: while the database is read-only, the server is not ready and refuses orders as it does
+// TestReadOnlyDatabase checks that while the database is read-only, the server is not ready and refuses orders as it does
 // without a database.
 func TestReadOnlyDatabase(t *testing.T) {
 	t.Parallel()
-	srv, api := startServer(t, "127.0.0.1:9") // nothing listens there
+	srv, api := startServer(t, "127.0.0.1:9") // nothing listens at this address
 	status := func(path string) int { return status(t, srv.publicURL+path, "") }
 	if got := status("/readyz"); got != http.StatusOK {
 		t.Fatalf("ready: %d", got)

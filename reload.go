@@ -32,7 +32,7 @@ func (srv *server) reload(e *env) error {
 	if err != nil {
 		return err
 	}
-	c.SIPTLS.Addr = srv.config.SIPTLS.Addr // open since the start
+	c.SIPTLS.Addr = srv.config.SIPTLS.Addr // connections that are open since the start
 	pair, err := secure(c.SIPTLS)
 	if err != nil {
 		return err

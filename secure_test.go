@@ -76,7 +76,7 @@ func TestStirConfig(t *testing.T) {
 	}
 }
 
-// TestSecureConfig: invalid files are reported by their setting.
+// TestSecureConfig checks that invalid files are reported by their setting.
 func TestSecureConfig(t *testing.T) {
 	certPEM, keyPEM := newCertificate(t)
 	cert, key, junk := writeFile(t, "cert.pem", string(certPEM)), writeFile(t, "key.pem", string(keyPEM)), writeFile(t, "junk.pem", "junk")

@@ -58,7 +58,7 @@ type server struct {
 	keys    *idempotency.Keys
 	limiter *apikeys.Limiter
 	metrics *metrics.Metrics
-	load    control.RequestLoad // of HTTP requests; calls are dialed slowly while it is high
+	load    control.RequestLoad // load of HTTP requests; calls are dialed slowly while it is high
 
 	clock     *mediaclock.Clock
 	transport *rtp.Transport
@@ -87,7 +87,7 @@ type server struct {
 	dnc             *dnc.Catalog
 	imports         *uploads.Imports // nil if the dashboard is off
 
-	web web // web calls
+	web web // serves web calls
 
 	http      httpServers
 	publicURL string
@@ -101,7 +101,7 @@ type server struct {
 // opened before.
 func newServer(ctx context.Context, c config.Config, log *slog.Logger) (*server, error) {
 	srv := &server{config: c, log: log, live: &control.Live{}, clock: &mediaclock.Clock{Precise: true}, metrics: metrics.New()}
-	running, quit := context.WithCancel(context.WithoutCancel(ctx)) // until close, even if ctx ends
+	running, quit := context.WithCancel(context.WithoutCancel(ctx)) // runs until close, even if ctx ends
 	srv.cancel = quit
 	srv.tasks.Go(func() { srv.clock.Run(running) })
 	for _, step := range []func(context.Context) error{

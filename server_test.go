@@ -62,7 +62,7 @@ func TestStopLeaksNothing(t *testing.T) {
 	goleak.VerifyNone(t, before)
 }
 
-// TestDashboardOff: without the dashboard its pages do not exist, all others do.
+// TestDashboardOff checks that without the dashboard its pages do not exist, all others do.
 func TestDashboardOff(t *testing.T) {
 	c := testConfig(t)
 	c.DatabaseURL = media.Secret(dbtest.URL(t))
@@ -103,7 +103,7 @@ func fetch(t testing.TB, url string, headers ...string) string {
 	return string(b)
 }
 
-// TestInvalidSettingsAreNamed: an invalid setting is named, and nothing is left behind.
+// TestInvalidSettingsAreNamed checks that an invalid setting is named, and nothing is left behind.
 func TestInvalidSettingsAreNamed(t *testing.T) {
 	c := testConfig(t)
 	c.DatabaseURL = media.Secret(dbtest.URL(t))
@@ -130,7 +130,7 @@ func TestInvalidSettingsAreNamed(t *testing.T) {
 
 // TestCallMetrics places a call that is not answered and finds it counted.
 func TestCallMetrics(t *testing.T) {
-	srv, api := startServer(t, "127.0.0.1:9") // nothing listens there
+	srv, api := startServer(t, "127.0.0.1:9") // nothing listens at this address
 	var placed demo.Call
 	body := map[string]any{"agent_id": "demo", "to_number": demo.Number, "ring_duration": 5}
 	post(t, api, "/v1/calls/phone", body, &placed)

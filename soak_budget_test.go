@@ -26,8 +26,8 @@ import (
 
 // Bounds of the harm that large requests of one organization may do to others.
 const (
-	mostGrown   = 400 << 20             // bytes of the process
-	mostGap     = 60 * time.Millisecond // p99 between two RTP packets of a call
+	mostGrown   = 400 << 20             // bytes by which the process may grow
+	mostGap     = 60 * time.Millisecond // p99 of the time between two RTP packets of a call
 	mostRefusal = time.Second
 	idleGap     = 30 * time.Millisecond // a machine whose p99 is larger before the attack is not idle
 	idleLoad    = 1.5
@@ -85,7 +85,7 @@ func (p *phone) read() {
 		p.mu.Unlock()
 		binary.BigEndian.PutUint16(silence[2:], n)
 		binary.BigEndian.PutUint32(silence[4:], uint32(n)*160)
-		_, _ = p.conn.WriteToUDPAddrPort(silence, from) // the call may be over
+		_, _ = p.conn.WriteToUDPAddrPort(silence, from) // the call may have ended
 	}
 }
 
@@ -182,7 +182,7 @@ func TestSoakRequestBudget(t *testing.T) {
 	cmd := s.serve()
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
-		_ = cmd.Wait() // killed
+		_ = cmd.Wait() // the process was killed
 	})
 	s.waitReady()
 	s.orderUntilAccepted("call")
@@ -235,7 +235,7 @@ type attack struct {
 	url, key string
 	pid      int
 	phone    *phone
-	strict   bool // the machine is idle enough for figures of time
+	strict   bool // the machine is idle enough to check times
 }
 
 func (a attack) run(name string, n int, path, kind string, body []byte) {
@@ -260,13 +260,13 @@ func (a attack) run(name string, n int, path, kind string, body []byte) {
 			mu.Lock()
 			defer mu.Unlock()
 			answers[code]++
-			if !strings.HasSuffix(code, "campaign_agent_unknown") { // the request was read completely
+			if !strings.HasSuffix(code, "campaign_agent_unknown") { // the server read the whole request
 				slowest = max(slowest, time.Since(began))
 			}
 		})
 	}
 	all.Wait()
-	<-time.After(4 * time.Second) // enough packets for a p99; the agent hangs up on a silent caller later
+	<-time.After(4 * time.Second) // enough packets for a p99; later the agent would hang up on a silent caller
 	over()
 	watch.Wait()
 	gap, packets := a.phone.gap()
@@ -292,7 +292,7 @@ func (a attack) send(path, kind, key string, body []byte) string {
 	req.Header.Set("Idempotency-Key", key)
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return "none" // the connection was closed while the body was sent
+		return "none" // the server closed the connection while the body was sent
 	}
 	defer func() { _ = res.Body.Close() }()
 	text, _ := io.ReadAll(res.Body)

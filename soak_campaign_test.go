@@ -34,7 +34,7 @@ func TestSoakCampaign(t *testing.T) {
 		}
 		_ = (*killed).Process.Kill()
 		kills = append(kills, time.Now())
-		_ = (*killed).Wait() // killed
+		_ = (*killed).Wait() // the process was killed
 		if killed == &first {
 			first = s.serve()
 		} else {
@@ -42,8 +42,8 @@ func TestSoakCampaign(t *testing.T) {
 		}
 	}
 	kills = append(kills, time.Now())
-	_ = second.Process.Kill() // for good: the other server settles its attempts
-	_ = second.Wait()         // killed
+	_ = second.Process.Kill() // the process stays dead; the other server settles its attempts
+	_ = second.Wait()         // the process was killed
 	s.waitCompleted(id)
 	s.end(first)
 	over()

@@ -15,7 +15,7 @@ import (
 
 const (
 	keyRounds = 5
-	keyOrders = 200 // at a time, with one key
+	keyOrders = 200 // number of concurrent orders with one key
 )
 
 // TestSoakKey sends the same order 200 times at once, with one Idempotency-Key, to a service that is killed
@@ -36,7 +36,7 @@ func TestSoakKey(t *testing.T) {
 			// Kills during accepted orders, and while the service is down.
 			<-time.After(time.Duration(rand.IntN(700)) * time.Millisecond)
 			_ = cmd.Process.Kill()
-			_ = cmd.Wait() // killed
+			_ = cmd.Wait() // the process was killed
 			kills++
 			cmd = s.serve()
 		}
@@ -47,7 +47,7 @@ func TestSoakKey(t *testing.T) {
 			t.Errorf("round %d: %d different responses", round, n)
 		}
 		_ = cmd.Process.Kill()
-		_ = cmd.Wait() // killed
+		_ = cmd.Wait() // the process was killed
 		kills++
 	}
 	last := s.serve()

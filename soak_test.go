@@ -53,7 +53,7 @@ func carrierProcess() error {
 	report := func(in siptest.Invite, rang bool) {
 		mu.Lock()
 		defer mu.Unlock()
-		_ = out.Encode(carrierEvent{in.ID, in.Branch, rang}) // the reader has ended
+		_ = out.Encode(carrierEvent{in.ID, in.Branch, rang}) // the reader of the output has ended
 	}
 	c := &siptest.Carrier{
 		Listen:   "127.0.0.1:0",
@@ -97,7 +97,7 @@ func child(t *testing.T, role string, args ...string) (*exec.Cmd, io.WriteCloser
 	}
 	pipe := cmd.StdoutPipe
 	if role == "parley" {
-		pipe = cmd.StderrPipe // its log
+		pipe = cmd.StderrPipe // log of the child
 	}
 	out, err := pipe()
 	if err != nil {
@@ -117,11 +117,11 @@ type soak struct {
 	db      *db.DB
 	environ []string
 	api     *demo.Client
-	calls   int // to be placed
+	calls   int // number of calls to place
 
 	mu    sync.Mutex
 	seen  []carrierEvent
-	hooks map[string]map[string]bool // webhook ids by call
+	hooks map[string]map[string]bool // IDs of webhooks by call
 	log   []string
 }
 
@@ -139,7 +139,7 @@ func TestSoakKill(t *testing.T) {
 		// Some are killed before they are ready, most during calls.
 		<-time.After(time.Duration(200+rand.IntN(3800)) * time.Millisecond)
 		_ = cmd.Process.Kill()
-		_ = cmd.Wait() // killed
+		_ = cmd.Wait() // the process was killed
 		kills++
 	}
 	last := s.serve()

@@ -20,8 +20,8 @@ type stopper struct {
 	api    *demo.Client
 
 	mu   sync.Mutex
-	left map[string]time.Time // when the last request for a number left
-	n    int                  // numbers that were used
+	left map[string]time.Time // time at which the last request for a number was sent
+	n    int                  // number of numbers that were used
 }
 
 // stopWays are the ways to stop contacts from being called.
@@ -51,7 +51,7 @@ func newStopper(t *testing.T) *stopper {
 // A stop is a campaign that is stopped, and the requests that were observed.
 type stop struct {
 	verb, id string
-	stopped  []string // the contacts that it stops
+	stopped  []string // contacts that were stopped
 	answered time.Time
 }
 
@@ -101,7 +101,7 @@ func (s *stopper) seen(x *stop) (late time.Duration, before int) {
 	return late, before
 }
 
-// TestStops: after a pause, a cancellation, a withdrawal or a suppression at any moment, no stopped contact is called
+// TestStops checks that after a pause, a cancellation, a withdrawal or a suppression at any moment, no stopped contact is called
 // later than a second after the response. The soak repeats each thirty times.
 func TestStops(t *testing.T) {
 	rounds := 1
@@ -132,7 +132,7 @@ func TestStops(t *testing.T) {
 			if worst[x.verb] = max(worst[x.verb], late); late > stopsWithin {
 				t.Errorf("%s: an INVITE was sent %v after the response", x.verb, late)
 			}
-			_ = s.api.Do(t.Context(), http.MethodPost, "/v1/campaigns/"+x.id+"/cancel", nil, &map[string]any{}) // it may be completed
+			_ = s.api.Do(t.Context(), http.MethodPost, "/v1/campaigns/"+x.id+"/cancel", nil, &map[string]any{}) // the campaign may be completed
 		}
 	}
 	for _, verb := range stopWays() {

@@ -28,7 +28,7 @@ func status(t *testing.T, url, host string) int {
 	return resp.StatusCode
 }
 
-// TestTalkPageOff: without named agents /talk does not exist and gives no tokens; the client module is served anyway.
+// TestTalkPageOff checks that without named agents /talk does not exist and gives no tokens; the client module is served anyway.
 func TestTalkPageOff(t *testing.T) {
 	srv, _ := startServer(t, "127.0.0.1:9")
 	for path, want := range map[string]int{"/talk": 404, "/talk/token": 404, "/talk/talk.js": 404, "/rtc/parley.js": 200, "/rtc/parley.d.ts": 200} {
@@ -38,7 +38,7 @@ func TestTalkPageOff(t *testing.T) {
 	}
 }
 
-// TestListenersCheckHost: no listener answers a host name that was rebound to its address.
+// TestListenersCheckHost checks that no listener answers a host name that was rebound to its address.
 func TestListenersCheckHost(t *testing.T) {
 	srv, _ := startServer(t, "127.0.0.1:9")
 	metrics := "http://" + srv.http.metricsListener.Addr().String()

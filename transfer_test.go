@@ -52,7 +52,7 @@ func testTransfer(t testing.TB) {
 	for _, row := range []struct{ number, reason, status string }{
 		{"+12025550111", "transferred", "answered"},
 		{"+12025550112", "", "failed"},
-		{"+442071838750", "", "failed"}, // the subgroup does not allow it
+		{"+442071838750", "", "failed"}, // the subgroup does not allow the number
 	} {
 		srv.applyFile(t, fmt.Sprintf(`organizations: [{name: demo, agents: [{name: demo, published: true, voicemail: continue,
 			tools: [{type: transfer_call, destinations: [{label: support, number: %q}]}]}]}]`, row.number))

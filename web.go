@@ -31,7 +31,7 @@ type web struct {
 	server   *signaling.Server
 	relay    *turnserver.Server // nil if the relay is off
 
-	client, talk http.Handler // the pages and scripts; nil if off
+	client, talk http.Handler // pages and scripts; nil if the dashboard and /talk are off
 }
 
 // openWeb opens the sockets of web calls on the media address.
@@ -170,7 +170,7 @@ func (srv *server) Begin(ctx context.Context, c signaling.Claims, s *signaling.S
 			Status: control.Ended, Reason: control.ReasonShutdown, HangupBy: control.SideSystem, EndedAt: time.Now(),
 			Recording: control.RecordingNone,
 		}
-		brief, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second) // on an error the call ends with its lease
+		brief, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second) // on an error the call ends when its lease expires
 		defer cancel()
 		return errors.Join(err, srv.store.Finish(brief, claim.Lease, end))
 	}
@@ -178,11 +178,11 @@ func (srv *server) Begin(ctx context.Context, c signaling.Claims, s *signaling.S
 }
 
 // attachBrowser makes s the media leg of a claimed call. The leg is hung up however the call
-// ends, even before dialing.
+// ends, even if it ends before dialing.
 func attachBrowser(claim *control.Claim, s *signaling.Session) {
 	s.MaxDuration = claim.Call.MaxDuration
 	claim.Dialer, claim.Watcher = browserDialer{s}, browserWatcher{s}
-	claim.HangUp = func() { _ = s.Leg.Hangup(media.LocalHangup) } // returns no error
+	claim.HangUp = func() { _ = s.Leg.Hangup(media.LocalHangup) } // Hangup returns no error
 	claim.OnEnd = func(f control.CallResult) { s.Bye(string(f.Reason)); claim.HangUp() }
 }
 
@@ -220,7 +220,7 @@ func (t browserWatcher) OnLine(l pipeline.Line) {
 
 // OnTurn implements pipeline.Observer.
 func (t browserWatcher) OnTurn(turn pipeline.Turn) {
-	if item, err := json.Marshal(turn); err == nil { // a turn has only numbers and strings
+	if item, err := json.Marshal(turn); err == nil { // encoding cannot fail: a turn has only numbers and strings
 		t.session.Turn(item)
 	}
 }

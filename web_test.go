@@ -55,7 +55,7 @@ func openBrowsers(t testing.TB) browsers {
 
 func (b browsers) open(t testing.TB, w webTicket) *webrtctest.Browser {
 	t.Helper()
-	// Each browser has its own port: the source distinguishes the packets of calls.
+	// Each browser has a port of its own, because the source tells the packets of calls apart.
 	endpoint, err := ice.Open(t.Context(), ice.Config{UDP: netip.MustParseAddrPort("127.0.0.1:0")})
 	if err != nil {
 		t.Fatal(err)
@@ -74,7 +74,7 @@ func join(t testing.TB, br *webrtctest.Browser) {
 	}
 }
 
-// TestWebCall: a browser joins, is greeted, is understood and answered; its events equal the stored ones.
+// TestWebCall checks that a browser joins, is greeted, is understood and answered; its events equal the stored ones.
 func TestWebCall(t *testing.T) { inTime(t, webCall) }
 
 func webCall(t testing.TB) {
@@ -131,7 +131,7 @@ func webCall(t testing.TB) {
 	}
 }
 
-// TestWebCallThroughRelay: the order names the built-in relay, and a browser with no other path has its call.
+// TestWebCallThroughRelay checks that the order names the built-in relay, and a browser with no other path has its call.
 func TestWebCallThroughRelay(t *testing.T) {
 	srv, api := startServer(t, "127.0.0.1:9", func(c *config.Config) { c.WebRTC.Relay, c.WebRTC.RelayPorts = 0, [2]int{45000, 45099} })
 	w := ticket(t, api)
@@ -177,7 +177,7 @@ func waitRecording(t testing.TB, api *demo.Client, id string) {
 	})
 }
 
-// TestWebBargeIn: a caller interrupts the agent.
+// TestWebBargeIn checks that a caller interrupts the agent.
 func TestWebBargeIn(t *testing.T) { inTime(t, webBargeIn) }
 
 func webBargeIn(t testing.TB) {
@@ -222,7 +222,7 @@ func (srv endedCalls) Begin(_ context.Context, _ signaling.Claims, s *signaling.
 	return nil
 }
 
-// TestWebCallEndsBeforeDialing: a browser whose call ends before dialing is disconnected with the reason, and nothing
+// TestWebCallEndsBeforeDialing checks that a browser whose call ends before dialing is disconnected with the reason, and nothing
 // is left.
 func TestWebCallEndsBeforeDialing(t *testing.T) {
 	b := openBrowsers(t)

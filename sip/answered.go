@@ -21,7 +21,7 @@ func (a *attempt) onAnswer(res *sip.Response) (*leg.Leg, *media.DialError) {
 		return nil, dialError(media.RouteError, err)
 	}
 	early := a.earlyDialog(res)
-	if early != nil { // keeps counting the CSeq of its requests
+	if early != nil { // continues the CSeq of its requests
 		early.dialog.Confirm(res)
 		d = early.dialog
 	}
@@ -41,8 +41,7 @@ func (a *attempt) onAnswer(res *sip.Response) (*leg.Leg, *media.DialError) {
 	a.mu.Lock()
 	localSDP := a.localSDP
 	a.mu.Unlock()
-	// The leg exists before the ACK is sent, since a BYE may follow the ACK at
-	// once.
+	// The leg exists before the ACK is sent, because a BYE may follow the ACK at once.
 	l, err := leg.New(a.ua.endpoint, leg.Config{
 		Dialog: d, Session: a.session, Agreement: agreed, LocalSDP: localSDP, Wish: a.wish, Keys: a.target.Trunk.Keys,
 		Allow:    leg.AllowedMethods(res),
@@ -101,7 +100,7 @@ func (a *attempt) onRetransmission(invite *sip.Request, res *sip.Response) {
 	}
 	a.mu.Unlock()
 	if ok {
-		_ = a.sendACK(known) // if it is lost, the 2xx is retransmitted
+		_ = a.sendACK(known) // if the ACK is lost, the 2xx is retransmitted
 		return
 	}
 	a.hangUp(d)
@@ -115,8 +114,8 @@ func (a *attempt) sendACK(d *dialog.Dialog) error {
 	return leg.SendACK(a.ua.endpoint, d, ack)
 }
 
-// hangUp ends an answered call that is not wanted.
+// hangUp ends an answered call that is no longer wanted.
 func (a *attempt) hangUp(d *dialog.Dialog) {
-	_ = a.sendACK(d) // if it is lost, the 2xx is retransmitted
+	_ = a.sendACK(d) // if the ACK is lost, the 2xx is retransmitted
 	a.ua.endpoint.Go(func() { leg.SendBye(a.ua.endpoint, d, a.addCredentials) })
 }

@@ -29,30 +29,30 @@ type attempt struct {
 	creds      *auth.Credentials
 	session    *rtp.Session
 	wish       sdp.Capabilities
-	localSDP   *sdp.Description // the offer
+	localSDP   *sdp.Description // our offer
 	interval   time.Duration    // requested session interval
-	minSession time.Duration    // shortest session interval, Min-SE
+	minSession time.Duration    // shortest session interval that we accept (Min-SE)
 	invite     *sip.Request
 	tx         sip.ClientTransaction
 	sentAt     time.Time
 
 	gotResponse        bool // the carrier has sent a response
 	hasRung            bool
-	authCount          int    // credentials sent
-	realm              string // of the last challenge
-	count422           int    // 422 responses
+	authCount          int    // number of INVITEs sent with credentials
+	realm              string // realm of the last challenge
+	count422           int    // number of 422 responses
 	isUpgradedToTCP    bool   // the INVITE uses TCP because of its length
 	canFailOver        bool   // the call may be offered to another target
 	abandonCause       media.Cause
 	isCanceled         bool             // a CANCEL was sent
-	firstResponseTimer <-chan time.Time // fires without a first response
+	firstResponseTimer <-chan time.Time // fires if no response comes
 	graceTimer         <-chan time.Time // ends the wait of Dial
 	cancelTimer        <-chan time.Time // ends the wait for the response to a CANCEL
 
-	settled      chan struct{} // closed when the first 2xx was handled
+	settled      chan struct{} // closed when the first 2xx has been handled
 	mu           sync.Mutex
-	earlyDialogs map[string]*earlyDialog       // by the peer's tag
-	forks        map[dialog.Key]*dialog.Dialog // answered: the first and others
+	earlyDialogs map[string]*earlyDialog       // early dialogs by the peer's tag
+	forks        map[dialog.Key]*dialog.Dialog // dialogs of all phones that answered
 }
 
 func (a *attempt) healthAddress() health.Address {
@@ -210,7 +210,7 @@ func (a *attempt) onResponse(ctx context.Context, res *sip.Response) (*leg.Leg, 
 	case res.IsProvisional():
 		a.onProvisional(res) //nolint:contextcheck // the BYE outlives the caller
 		return nil, nil, false
-	case a.abandonCause == "" && a.ladder.HasRung(): // the 180 may be still on its way
+	case a.abandonCause == "" && a.ladder.HasRung(): // the 180 may still be on its way
 		a.onRinging()
 	}
 	if res.IsSuccess() {
@@ -249,7 +249,7 @@ func (a *attempt) onRefusal(res *sip.Response) {
 	case res.StatusCode < 500 && res.StatusCode != 408:
 		a.ua.proxies.Health.RecordAccepted(a.healthAddress(), a.sentAt)
 	}
-	// Without ringing, another proxy may reach the callee.
+	// If the phone has not rung, another proxy may reach the callee.
 	isServerFailure := res.StatusCode == 408 || res.StatusCode/100 == 5
 	a.canFailOver = isServerFailure && !a.ladder.HasProgressed() && a.abandonCause == ""
 }

@@ -31,9 +31,9 @@ func (a *attempt) prepareRetry(res *sip.Response) error {
 	}
 }
 
-// answerChallenge answers a challenge. Any callee can cause a challenge, to have
-// our password guessed offline, so only the trunk's realm at its own address is
-// answered, and once. A phone that has rung is not rung again.
+// answerChallenge answers a challenge. Any callee can cause a challenge in order to guess our
+// password offline. So only the realm of the trunk, at its own address, gets an answer, and
+// only once. A phone that has rung is not rung again.
 func (a *attempt) answerChallenge(res *sip.Response) error {
 	from, err := netip.ParseAddrPort(res.Source())
 	switch {
@@ -61,9 +61,9 @@ func (a *attempt) answerChallenge(res *sip.Response) error {
 	return a.prepareResend(a.invite.Clone())
 }
 
-// checkChallenge returns an error for a challenge that is not answered. Without
-// qop the response contains no value of ours, so a precomputed table could reveal
-// the password: that needs the realm that the operator set.
+// checkChallenge returns an error for a challenge that must not be answered. A challenge
+// without qop is answered only in the realm that the operator set: the response contains no
+// value of ours, so a precomputed table could reveal the password.
 func (a *attempt) checkChallenge(c auth.Challenge) error {
 	if a.realm != "" && c.Realm != a.realm {
 		return errors.New("challenge of a second realm")
@@ -112,7 +112,7 @@ func (a *attempt) prepareResend(next *sip.Request) error {
 	if err := a.fitTransport(); err != nil {
 		return err
 	}
-	a.removeEarlyDialogs() // of the old transaction
+	a.removeEarlyDialogs() // Via of the old transaction
 	a.mu.Lock()
 	a.earlyDialogs = nil
 	a.mu.Unlock()

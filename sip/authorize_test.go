@@ -16,7 +16,7 @@ func TestChallenge(t *testing.T) {
 		trunk       media.Trunk
 		answered    bool
 		invites     int
-		credentials int // INVITEs with credentials
+		credentials int // number of INVITEs with credentials
 	}{
 		{"proxy", siptest.Challenge{Realm: "trunk", Username: "u", Password: "p", Proxy: true}, media.Trunk{Username: "u", Password: "p"}, true, 2, 1},
 		{"server, SHA-256", siptest.Challenge{Realm: "trunk", Username: "u", Password: "p", Algorithm: "SHA-256"}, media.Trunk{Username: "u", Password: "p", Realm: "trunk"}, true, 2, 1},
@@ -68,8 +68,8 @@ func TestChallenge(t *testing.T) {
 	}
 }
 
-// challengeTwoRealms refuses calls after a challenge: of the callee 666 with its own
-// realm, of others with the trunk's.
+// challengeTwoRealms challenges the call and then refuses it: for the callee 666 with a realm
+// of its own, for others with the realm of the trunk.
 func challengeTwoRealms(ring time.Duration) func(siptest.Invite) siptest.Script {
 	return func(in siptest.Invite) siptest.Script {
 		realm := "trunk"
@@ -99,7 +99,7 @@ func (l *env) checkNoCredentials(t *testing.T) {
 	}
 }
 
-// TestRealmIsPinned: after the trunk's challenge, a challenge by the callee has a
+// TestRealmIsPinned checks that after the trunk's challenge, a challenge by the callee has a
 // foreign realm.
 func TestRealmIsPinned(t *testing.T) {
 	l := newEnv(t, challengeTwoRealms(0))
@@ -109,16 +109,16 @@ func TestRealmIsPinned(t *testing.T) {
 	l.checkNoCredentials(t)
 }
 
-// TestCalleeChallengeFailsOneCall: a callee's challenge before the trunk's fails its
-// call only; the next call answers the trunk.
+// TestCalleeChallengeFailsOneCall checks that a challenge of a callee before that of the trunk
+// fails only its own call, and that the next call answers the trunk.
 func TestCalleeChallengeFailsOneCall(t *testing.T) {
 	l := newEnv(t, challengeTwoRealms(-1))
 	l.checkRefusal(t, "666", media.Busy)
 	l.checkRefusal(t, "1", media.Busy)
 }
 
-// TestRealmIsRestored: after a restart, only the stored realm is answered. A
-// pinned realm is reported once, and again until it is stored.
+// TestRealmIsRestored checks that after a restart only the stored realm is answered. A pinned
+// realm is reported once, and again until it is stored.
 func TestRealmIsRestored(t *testing.T) {
 	pinned := 0
 	before := newEnvWith(t, &UA{OnPinned: func() { pinned++ }}, challengeTwoRealms(0))

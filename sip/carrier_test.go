@@ -148,8 +148,8 @@ func TestUnreachableContact(t *testing.T) {
 	}
 }
 
-// TestCredentialsOnlyForProxy sends credentials to the proxy and to no callee
-// that is reached directly.
+// TestCredentialsOnlyForProxy checks that credentials go to the proxy and to no callee that is
+// reached directly.
 func TestCredentialsOnlyForProxy(t *testing.T) {
 	l, proxy, phone := newEnv(t, nil), newPeer(t, "127.0.0.1:0"), newPeer(t, "127.0.0.2:0")
 	to := l.target()
@@ -158,7 +158,7 @@ func TestCredentialsOnlyForProxy(t *testing.T) {
 	got := l.callInBackground(t, to)
 	proxy.send(reply(proxy.read("INVITE "), "407 Who", peerTag, "Proxy-Authenticate: Digest realm=\"r\", nonce=\"n\", qop=\"auth\"\r\n", ""), "")
 	invite := proxy.read("INVITE sip:12025550123")
-	for header(invite, "Proxy-Authorization") == "" { // a retransmission of the first
+	for header(invite, "Proxy-Authorization") == "" { // a retransmission of the first response
 		invite = proxy.read("INVITE ")
 	}
 	proxy.send(reply(invite, "200 OK", peerTag, "", sdpWithPort(9)), "<sip:phone@"+phone.at()+">")

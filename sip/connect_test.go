@@ -50,7 +50,7 @@ func newUnreachableProxy(t *testing.T) string {
 	return ""
 }
 
-// TestConnectTimeout: connecting is bounded by the target and the caller.
+// TestConnectTimeout checks that connecting is bounded by the target and the caller.
 func TestConnectTimeout(t *testing.T) {
 	t.Parallel()
 	proxy := newUnreachableProxy(t)
@@ -104,7 +104,7 @@ func causeOf(err error) media.Cause {
 	return ""
 }
 
-// TestConcurrentConnects: several attempts wait for one connection. Canceling the
+// TestConcurrentConnects checks that several attempts wait for one connection. Canceling the
 // first does not cancel the others.
 func TestConcurrentConnects(t *testing.T) {
 	t.Parallel()
@@ -211,13 +211,13 @@ func TestCloseDuringBye(t *testing.T) {
 	}
 }
 
-// TestConnectionOutlivesRingTimeout: the ringing timeout does not affect an established connection.
+// TestConnectionOutlivesRingTimeout checks that the ringing timeout does not affect an established connection.
 func TestConnectionOutlivesRingTimeout(t *testing.T) {
 	t.Parallel()
 	l := newEnv(t, func(siptest.Invite) siptest.Script {
 		return siptest.Script{After: 100 * time.Millisecond, Status: 200}
 	})
-	for range 2 { // the second reuses the connection
+	for range 2 { // the second call uses the same connection
 		target := l.target()
 		target.Trunk.Proxy = overTCP(l.carrier.Addr().String())
 		leg := l.call(t, target)

@@ -19,15 +19,15 @@ import (
 )
 
 const (
-	defaultRingTime = 45 * time.Second // if the target sets none
+	defaultRingTime = 45 * time.Second // used if the target sets none
 	// cancelGrace is how long Dial waits for the response to a CANCEL. Later ones
 	// are handled in the background.
 	cancelGrace = 2 * time.Second
 	// cancelTimeout is how long a canceled call may go without a final response
 	// (RFC 3261 section 9.1).
 	cancelTimeout = 32 * time.Second
-	// firstResponseTimeout is how long a carrier may take to respond before later
-	// calls avoid it. This call continues: it may ring.
+	// firstResponseTimeout is how long a carrier may take to respond before later calls avoid it.
+	// The call itself continues, because it may ring.
 	firstResponseTimeout = 4 * time.Second
 )
 
@@ -81,8 +81,8 @@ func (u *UA) dial(ctx context.Context, t media.Target, progress func(media.Progr
 	return leg, failure
 }
 
-// explain returns the reason that the carrier's response does not show: why a
-// refused call was not retried, or what failed on our side.
+// explain returns the reason that the carrier's response does not show: why a refused call was
+// not retried, or what failed on our side.
 func explain(f *media.DialError) string {
 	switch {
 	case f.Err != nil:
@@ -113,12 +113,12 @@ type outboundCall struct {
 	target      media.Target
 	progress    func(media.Progress)
 	callID      string
-	tag         string // of From
-	cseq        uint32 // of the last INVITE
+	tag         string // tag of the From header
+	cseq        uint32 // CSeq of the last INVITE
 	sources     *endpoint.Sources
 	ladder      *siptrace.Ladder
-	until       time.Time // end of ringing; zero before the first INVITE
-	isLingering bool      // waitInBackground ends the trace
+	until       time.Time // when ringing ends; zero before the first INVITE
+	isLingering bool      // waitInBackground ends the trace instead
 }
 
 func (u *UA) newOutboundCall(t media.Target, all []proxy.Proxy, progress func(media.Progress)) *outboundCall {
@@ -131,8 +131,7 @@ func (u *UA) newOutboundCall(t media.Target, all []proxy.Proxy, progress func(me
 	return d
 }
 
-// run offers the call to each target until one takes it, or must not be followed
-// by another.
+// run offers the call to each target until one takes it or no further target may be tried.
 func (d *outboundCall) run(ctx context.Context, all []proxy.Proxy) (*leg.Leg, *media.DialError) {
 	var last *media.DialError
 	for at, err := range d.ua.proxies.Targets(ctx, all) {

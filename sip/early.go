@@ -20,17 +20,17 @@ const maxEarlyDialogs = 16
 // An earlyDialog is one ringing phone (RFC 3261 section 12.1).
 type earlyDialog struct {
 	dialog *dialog.Dialog
-	agreed *sdp.Agreement // nil before a session description
-	rseq   uint32         // of the last reliable response, or 0
+	agreed *sdp.Agreement // agreed session; nil before a session description
+	rseq   uint32         // RSeq of the last reliable response; 0 for none
 	remove func()
 }
 
-// acceptProvisional handles a provisional response above 100. It returns false
-// for a repeated or out-of-order one.
+// acceptProvisional handles a provisional response above 100. It returns false for a repeated
+// response or one out of order.
 func (a *attempt) acceptProvisional(res *sip.Response) bool {
 	e := a.earlyDialog(res)
 	if e == nil {
-		return true // without a tag there is no dialog, but ringing counts
+		return true // without a tag there is no dialog, but the phone rings
 	}
 	if leg.HasToken(res, "Require", "", "100rel") {
 		rseq, ok := proxy.ParseNumber(res.GetHeader("RSeq"))
@@ -113,7 +113,7 @@ func (a *attempt) removeEarlyDialogs() {
 	}
 }
 
-// sendPRACK acknowledges a reliable response. The response to it does not matter.
+// sendPRACK acknowledges a reliable response. The response to the PRACK has no effect.
 func (a *attempt) sendPRACK(e *earlyDialog) {
 	req := e.dialog.Prack(e.rseq, a.invite.CSeq().SeqNo)
 	if a.addCredentials(req) != nil {
@@ -131,7 +131,7 @@ func (a *attempt) onUpdate(e *earlyDialog, req *sip.Request, tx sip.ServerTransa
 		a.mu.Lock()
 		first := e.agreed == nil
 		a.mu.Unlock()
-		if first { // our offer is not answered yet
+		if first { // our own offer is not answered yet
 			a.ua.endpoint.Respond(tx, req, 491, "Request Pending")
 			return
 		}
@@ -150,7 +150,7 @@ func (a *attempt) onUpdate(e *earlyDialog, req *sip.Request, tx sip.ServerTransa
 	}
 	e.dialog.Retarget(req.Contact())
 	a.ua.endpoint.TraceSent(res, req.Source())
-	_ = tx.Respond(res) // if it is lost, the request is retransmitted
+	_ = tx.Respond(res) // if the response is lost, the request is retransmitted
 }
 
 // answerOffer answers an offer in an early dialog and returns our new

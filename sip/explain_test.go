@@ -10,7 +10,7 @@ import (
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
-// TestTraceExplains: the trace of a failed call says why it was not retried.
+// TestTraceExplains checks that the trace of a failed call says why it was not retried.
 func TestTraceExplains(t *testing.T) {
 	t.Parallel()
 	challenge := &siptest.Challenge{Realm: "carrier.example", Username: "u", Password: "p"}
@@ -19,8 +19,8 @@ func TestTraceExplains(t *testing.T) {
 		name   string
 		script siptest.Script
 		trunk  media.Trunk
-		line   string // of a message
-		want   string // in the note
+		line   string // text of a message in the trace
+		want   string // text in the note
 	}{
 		{"redirected", siptest.Script{Ring: -1, Status: 302}, media.Trunk{}, "302 ", "redirects are not supported"},
 		{"overloaded", siptest.Script{Ring: -1, Status: 503}, media.Trunk{}, "503 ", "the carrier sent no Retry-After"},

@@ -185,10 +185,10 @@ func TestCarrierAddresses(t *testing.T) {
 	const other = "127.0.0.8"
 	for _, row := range []struct {
 		name     string
-		more     string // headers of the answer
-		contact  string // of the answer
+		more     string // further headers of the answer
+		contact  string // Contact of the answer
 		trunk    media.Trunk
-		from     string // that answers
+		from     string // address from which the answer comes
 		accepted bool
 	}{
 		{name: "not named"},

@@ -29,8 +29,8 @@ func newOutsidePeer(t *testing.T, l *env) *outsidePeer {
 	return newOutsidePeerAt(t, l, "127.0.0.1:0")
 }
 
-// request returns a complete request; replace sets headers by name, or omits them
-// if empty.
+// request returns a complete request. replace sets headers by name; an empty value omits the
+// header.
 func (s *outsidePeer) request(method string, replace map[string]string) string {
 	s.n++
 	headers := []string{
@@ -163,7 +163,7 @@ func TestInDialog(t *testing.T) {
 			t.Errorf("an offer of %s was answered with %.60q", to, got)
 		}
 	}
-	for n, to := range []string{"IP4 0.0.0.0", "IP6 ::"} { // hold in the old form
+	for n, to := range []string{"IP4 0.0.0.0", "IP6 ::"} { // hold as in RFC 2543
 		cseq := fmt.Sprint(12 + n)
 		old := strings.ReplaceAll(strings.Replace(hold, "sendonly", "sendrecv", 1), "IP4 127.0.0.1", to)
 		if got := s.send(withBody(s.request("INVITE", dialog(cseq+" INVITE")), old)); !strings.HasPrefix(got, "SIP/2.0 200") || !strings.Contains(got, "a=inactive") {
@@ -189,7 +189,7 @@ func TestInDialog(t *testing.T) {
 	if c := leg.Cause(); c != media.RemoteHangup {
 		t.Errorf("cause %q", c)
 	}
-	if err := l.carrier.Close(); err != nil { // gets 481 for its own BYE
+	if err := l.carrier.Close(); err != nil { // the peer gets 481 for its own BYE
 		t.Error(err)
 	}
 }
@@ -209,7 +209,7 @@ func TestMediaTimeout(t *testing.T) {
 	l.waitEntry(t, func(e siptest.Entry) bool { return e.Cause == media.RemoteHangup })
 }
 
-// TestUnansweredBye: the leg ends at once although its BYE is never answered; only
+// TestUnansweredBye checks that the leg ends at once although its BYE is never answered; only
 // Close waits.
 func TestUnansweredBye(t *testing.T) {
 	l := newEnv(t, func(siptest.Invite) siptest.Script { return siptest.Script{Status: 200, IgnoreBye: true} })
@@ -235,7 +235,7 @@ func TestManyCalls(t *testing.T) {
 	l := newEnv(t, func(in siptest.Invite) siptest.Script {
 		s := siptest.Script{Status: 200}
 		switch in.To {
-		case "1": // hangs up by itself
+		case "1": // the callee hangs up by itself
 			s.Talk = func(_ context.Context, leg media.Leg) { _, _ = toneLevel(leg, 3, 440) }
 		case "2":
 			s = siptest.Script{Status: 486}

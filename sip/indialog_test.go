@@ -51,7 +51,7 @@ func TestAckWithInviteBranch(t *testing.T) {
 				t.Errorf("re-INVITE %d was answered with %.60q", cseq, got)
 			}
 			ack := strings.Replace(requestWithin(invite, "ACK", cseq, ""), "branch=z9hG4bKhandACK", "branch=z9hG4bKhandINVITE", 1)
-			for range 3 { // as after a retransmitted 200
+			for range 3 { // like a retransmitted 200
 				b.send(t, ack)
 			}
 			if more := b.next(time.Second); more != "" {
@@ -73,7 +73,7 @@ func TestAckWithInviteBranch(t *testing.T) {
 // source may be a carrier.
 func TestUnknownInviteIsAnsweredOnce(t *testing.T) {
 	simulate(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *simEnv) { //nolint:thelper // the test itself
-		call, _ := b.placeCall(t, "known") // the peer's address is trusted now
+		call, _ := b.placeCall(t, "known") // the peer's address is trusted from now on
 		want := map[string]string{"": "403", ";tag=none": "481"}
 		for tag, status := range want {
 			plain := ""

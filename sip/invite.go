@@ -108,7 +108,7 @@ func (d *outboundCall) newInvite(at proxy.Target, offer *sdp.Description, expire
 		from = sip.FromHeader{DisplayName: "Anonymous", Address: sip.Uri{Scheme: "sip", User: "anonymous", Host: "anonymous.invalid"}}
 	}
 	from.Params.Add("tag", d.tag)
-	to.Port = 0 // a To has no port, RFC 3261 section 19.1.1
+	to.Port = 0 // a To header has no port, RFC 3261 section 19.1.1
 	req.AppendHeader(&from)
 	req.AppendHeader(&sip.ToHeader{Address: to})
 	id := sip.CallIDHeader(d.callID)

@@ -103,7 +103,7 @@ func sendDrifting(ctx context.Context, t *testing.T, from *net.UDPConn, to netip
 	bad := 0
 	for n, due := 0, time.Now(); ctx.Err() == nil; n, due = n+1, due.Add(period) {
 		<-time.After(time.Until(due))
-		if bad == 0 && random.IntN(300) == 0 { // about every 6 s
+		if bad == 0 && random.IntN(300) == 0 { // a burst about every 6 s
 			bad = 1 + random.IntN(8)
 		}
 		if bad > 0 {

@@ -64,7 +64,7 @@ func flood(ctx context.Context, from net.PacketConn, to netip.AddrPort) {
 		select {
 		case <-tick.C:
 			b[3] = seq
-			_, _ = from.WriteTo(b, net.UDPAddrFromAddrPort(to)) // losses do not matter
+			_, _ = from.WriteTo(b, net.UDPAddrFromAddrPort(to)) // lost packets have no effect on the test
 		case <-ctx.Done():
 			return
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
-// TestNotAfter: after NotAfter no INVITE is sent and no progress
+// TestNotAfter checks that after NotAfter no INVITE is sent and no progress
 // reported.
 func TestNotAfter(t *testing.T) {
 	l := newEnv(t, func(siptest.Invite) siptest.Script { return siptest.Script{Status: 486, Reason: "Busy Here"} })

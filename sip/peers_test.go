@@ -59,7 +59,7 @@ func isFree(port int) bool {
 }
 
 type baresip struct {
-	port int // UDP and TCP; TLS is one above
+	port int // port for UDP and TCP; TLS uses the next one
 	out  *output
 	ctrl net.Conn
 	read *bufio.Reader
@@ -134,7 +134,7 @@ func writeWAV(rate int, pcm []int16) string {
 	return string(b)
 }
 
-// newBaresip starts one with auto-answer. account adds account parameters.
+// newBaresip starts a baresip that answers automatically. account adds account parameters.
 func newBaresip(t *testing.T, account string, rate int) (*baresip, *x509.CertPool) {
 	t.Helper()
 	path, err := exec.LookPath("baresip")
@@ -161,7 +161,7 @@ func newBaresip(t *testing.T, account string, rate int) (*baresip, *x509.CertPoo
 			t.Fatal(err)
 		}
 	}
-	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), path, "-f", dir, "-v") // the cleanup stops it
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), path, "-f", dir, "-v") // the cleanup stops the process
 	cmd.Stdout, cmd.Stderr = b.out, b.out
 	if err = cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -192,7 +192,7 @@ func (b *baresip) command(t *testing.T, name string) {
 	if _, err := fmt.Fprintf(b.ctrl, "%d:%s,", len(message), message); err != nil {
 		t.Fatal(err)
 	}
-	for { // netstrings, with events between
+	for { // responses are netstrings, with events between them
 		length, err := b.read.ReadString(':')
 		if err != nil {
 			t.Fatal(err)

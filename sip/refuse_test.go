@@ -66,7 +66,7 @@ func TestRefusals(t *testing.T) {
 			if strings.ContainsRune(failure.Reason, 1) {
 				t.Errorf("reason %q", failure.Reason)
 			}
-			if row.status == 0 { // answered: the carrier must receive a BYE
+			if row.status == 0 { // the call was answered, so the carrier must receive a BYE
 				if failure.Err == nil {
 					t.Error("the error has no text")
 				}
@@ -143,7 +143,7 @@ func TestCancelRace(t *testing.T) {
 		}
 		return s
 	})
-	var sent atomic.Int64 // a busy machine may cancel before sending
+	var sent atomic.Int64 // a busy machine may cancel before it sends the INVITE
 	inParallel(rounds, atOnce, func(n int) {
 		target := l.target()
 		if n%3 == 0 {
@@ -263,8 +263,7 @@ func TestNoCancelBeforeResponse(t *testing.T) {
 	defer cancel()
 	start := time.Now()
 	failure := l.dialError(t, ctx, target, nil)
-	// No CANCEL may be sent before a response, so only the caller's timeout
-	// counts.
+	// Before a response no CANCEL may be sent, so only the caller's timeout counts.
 	if d := time.Since(start); failure.Cause != media.Canceled || d > 5*time.Second {
 		t.Errorf("got %v after %v", failure, d)
 	}

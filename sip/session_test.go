@@ -33,7 +33,7 @@ func lines(all []media.Message) (out []string) {
 func TestSessionTimer(t *testing.T) {
 	for name, row := range map[string]struct {
 		session timer.Interval
-		stops   bool // the carrier stops refreshing
+		stops   bool // the carrier stops refreshing the session
 	}{
 		"we refresh":    {timer.Interval{Length: time.Second, Refresher: timer.UAC}, false},
 		"carrier does":  {timer.Interval{Length: time.Second, Refresher: timer.UAS}, false},
@@ -131,7 +131,7 @@ func TestHold(t *testing.T) {
 	checkTone(t, call, 10, 440)
 }
 
-// TestGlare: crossing offers of both sides succeed.
+// TestGlare checks that crossing offers of both sides succeed.
 func TestGlare(t *testing.T) {
 	t.Parallel()
 	l, phone := newEnvWithPhone(t)
@@ -168,7 +168,7 @@ func TestGlare(t *testing.T) {
 func TestRefer(t *testing.T) {
 	for name, row := range map[string]struct {
 		refer *siptest.Refer
-		want  string // in the error
+		want  string // text in the error
 	}{
 		"answered":         {&siptest.Refer{Status: 202, Statuses: []int{100, 180, 200}}, ""},
 		"carrier hangs up": {&siptest.Refer{Status: 202, Statuses: []int{100, 200}, Hangup: true}, ""},

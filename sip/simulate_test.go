@@ -19,13 +19,13 @@ type simEnv struct {
 	ua    *UA
 	media *rtp.Transport
 	peer  net.PacketConn
-	at    *net.UDPAddr // of the UA
+	at    *net.UDPAddr // address of the UA
 }
 
 const (
 	uaAddr   = "127.0.0.1:5060"
 	peerAddr = "127.0.0.1:5062"
-	peerTag  = "hand" // To tag of the peer
+	peerTag  = "hand" // tag of the peer's To header
 )
 
 // simulate runs a test in a bubble and closes the UA.
@@ -191,7 +191,7 @@ func TestByeRetriedAfter500(t *testing.T) {
 	})
 }
 
-// TestForks: one phone sends early media, another answers, and a third answers
+// TestForks checks that one phone sends early media, another answers, and a third answers
 // too. The second is connected, the third hung up.
 func TestForks(t *testing.T) {
 	simulate(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *simEnv) { //nolint:thelper // the test itself
@@ -326,9 +326,9 @@ func TestPrackOrder(t *testing.T) {
 		}
 		b.send(t, reliable(10, sdpWithPort(9)))
 		prack("10 1 INVITE")
-		b.send(t, reliable(12, "")) // out of order: not acknowledged
+		b.send(t, reliable(12, "")) // out of order, so not acknowledged
 		synctest.Wait()
-		b.send(t, reliable(10, "")) // again: not acknowledged
+		b.send(t, reliable(10, "")) // a repetition, so not acknowledged
 		synctest.Wait()
 		b.send(t, reliable(11, ""))
 		prack("11 1 INVITE")
@@ -360,7 +360,7 @@ func TestKeysByInfo(t *testing.T) {
 			{"application/dtmf-relay", "", "200", ""},
 			{"text/plain", "5", "415", ""},
 		} {
-			<-time.After(time.Second) // the same key within 100 ms is one press
+			<-time.After(time.Second) // the same key within 100 ms counts as one press
 			message := strings.Replace(requestWithin(invite, "INFO", 7+n, row.body), "application/sdp", row.kind, 1)
 			b.send(t, message)
 			if got := b.read(t, "SIP/2.0 "); !strings.HasPrefix(got, "SIP/2.0 "+row.status) {

@@ -126,7 +126,7 @@ func TestSipp(t *testing.T) {
 	}
 	keys := "12#0*9"
 	if os.Getuid() != 0 {
-		keys = "" // pcap playback needs a raw socket
+		keys = "" // playing pcap files requires a raw socket
 	}
 	var pressed strings.Builder
 	for _, k := range keys {
@@ -164,7 +164,7 @@ func TestSipp(t *testing.T) {
 			target := l.target()
 			target.Trunk.Proxy = fmt.Sprintf("sip:127.0.0.1:%d;transport=%s", port, transport)
 			call, err := l.ua.Dial(shortContext(t), target, nil)
-			for limit := shortContext(t); err != nil && limit.Err() == nil; { // until sipp listens
+			for limit := shortContext(t); err != nil && limit.Err() == nil; { // wait until sipp listens
 				<-time.After(20 * time.Millisecond)
 				target.ID = l.target().ID
 				call, err = l.ua.Dial(limit, target, nil)

@@ -120,7 +120,7 @@ func soak(t *testing.T, l *env, until time.Time) (frames int64, cause media.Caus
 
 func heapInUse() uint64 {
 	runtime.GC()
-	runtime.GC() // pools survive the first
+	runtime.GC() // memory pools keep what the first calls used
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc

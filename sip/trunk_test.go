@@ -295,7 +295,7 @@ func TestTLS(t *testing.T) {
 			target := l.target()
 			target.Trunk.Proxy = b.TLSProxy()
 			target.Trunk.Encryption = media.Encrypted
-			for range 2 { // the second call reuses the connection
+			for range 2 { // the second call uses the same connection
 				target.ID = l.target().ID
 				leg, err := l.ua.Dial(shortContext(t), target, nil)
 				if !row.ok {

@@ -84,7 +84,7 @@ type UA struct {
 	closeOnce   sync.Once
 
 	mu     sync.Mutex
-	active int // attempts without an outcome
+	active int // attempts that have no outcome yet
 }
 
 // Start opens the sockets.

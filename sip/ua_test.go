@@ -72,7 +72,7 @@ func newEnvWith(t *testing.T, ua *UA, answer func(siptest.Invite) siptest.Script
 	return l
 }
 
-var attempts struct { // of all tests
+var attempts struct { // all tests share the clock
 	sync.Mutex
 	n int
 }
@@ -132,7 +132,7 @@ func waitFor(t *testing.T, done func() bool, state func() string) {
 	}
 }
 
-// inParallel calls f with 0 to n-1, atOnce of them at a time.
+// inParallel calls f with each number from 0 to n-1, atOnce of them at a time.
 func inParallel(n, atOnce int, f func(n int)) {
 	work := make(chan int)
 	var wg sync.WaitGroup

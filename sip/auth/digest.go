@@ -17,9 +17,9 @@ import (
 type Challenge struct {
 	Realm, Nonce, Opaque string
 	Algorithm            string // "MD5" or "SHA-256"
-	QOP                  bool   // qop=auth; else RFC 2069 applies
+	QOP                  bool   // the challenge offers qop=auth; otherwise RFC 2069 applies
 	Stale                bool
-	hasAlgorithm         bool // the challenge named it
+	hasAlgorithm         bool // the challenge named its algorithm
 }
 
 // Parse reads a WWW-Authenticate or Proxy-Authenticate header.

@@ -36,14 +36,14 @@ type Dialog struct {
 	local, remote nameAddr
 	transport     string
 	isCaller      bool
-	flow          string // address of the INVITE's destination or source
-	noContact     bool   // the peer sent no valid Contact
+	flow          string // address to which the INVITE was sent, or from which it came
+	noContact     bool   // the peer has sent no valid Contact
 
 	mu        sync.Mutex
 	routes    []sip.Uri
 	target    sip.Uri // remote target
-	localSeq  uint32  // our last CSeq
-	remoteSeq uint32  // the peer's last CSeq
+	localSeq  uint32  // CSeq of our last request
+	remoteSeq uint32  // CSeq of the peer's last request
 }
 
 type nameAddr struct {
@@ -68,8 +68,8 @@ func FromResponse(invite *sip.Request, res *sip.Response) (*Dialog, error) {
 		target:    invite.Recipient,
 		localSeq:  cseq.SeqNo,
 	}
-	// A 2xx without a valid Contact violates RFC 3261, but answers the call.
-	// Later requests go to the address of the INVITE.
+	// A 2xx without a valid Contact violates RFC 3261, but it answers the call. Later requests go
+	// to the address of the INVITE.
 	c := res.Contact()
 	d.noContact = c == nil || checkTarget(c.Address) != nil
 	d.Retarget(c)
@@ -130,7 +130,7 @@ func (d *Dialog) IsCaller() bool { return d.isCaller }
 
 // Peer returns the address that the INVITE was sent to or came from.
 func (d *Dialog) Peer() netip.Addr {
-	at, _ := netip.ParseAddrPort(d.flow) // invalid if the flow has no address
+	at, _ := netip.ParseAddrPort(d.flow) // invalid if the address cannot be parsed
 	return at.Addr().Unmap()
 }
 

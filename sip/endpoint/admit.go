@@ -27,12 +27,12 @@ type admission struct {
 	merges  sanitize.MergeDetector
 	active  atomic.Int64
 	maximum int64
-	secret  [32]byte // key of the tags
+	secret  [32]byte // key from which tags are derived
 }
 
 func (a *admission) init(maximum int) {
 	a.maximum = int64(cmp.Or(maximum, defaultMaxInbound))
-	_, _ = rand.Read(a.secret[:]) // it never fails
+	_, _ = rand.Read(a.secret[:]) // reading random bytes never fails
 }
 
 // acquire counts a request outside dialogs until release. ok is false if there are
@@ -63,7 +63,7 @@ func (a *admission) tag(req *sip.Request) string {
 		text.WriteString(from.Value())
 	}
 	mac := hmac.New(sha256.New, a.secret[:])
-	_, _ = mac.Write([]byte(text.String())) // it never fails
+	_, _ = mac.Write([]byte(text.String())) // writing to a hash never fails
 	return hex.EncodeToString(mac.Sum(nil)[:12])
 }
 
@@ -108,7 +108,7 @@ func (e *Endpoint) admit(next requestHandler, req *sip.Request, tx sip.ServerTra
 		next(req, tx)
 	} else {
 		e.filter.CountRefused(refusal.Status)
-		if !req.IsAck() { // an ACK has no response
+		if !req.IsAck() { // an ACK gets no response
 			e.Respond(tx, req, refusal.Status, refusal.Reason, refusal.Headers...)
 		}
 	}
@@ -136,14 +136,13 @@ func (e *Endpoint) forwardACKs(tx sip.ServerTransaction) {
 	}
 }
 
-// keepsTransaction reports whether the transaction stays, to retransmit its response.
-// Requests of unknown senders are answered statelessly, so that they take no
-// memory (RFC 3261 section 8.2.7). A refused INVITE keeps no transaction either:
-// without an ACK its refusal would be retransmitted for 32 s, perhaps to a forged
-// address.
+// keepsTransaction reports whether the transaction stays, to retransmit its response. Requests
+// of unknown senders are answered without state, so that they use no memory (RFC 3261 section
+// 8.2.7). A refused INVITE keeps no transaction either, because without an ACK its refusal
+// would be retransmitted for 32 s, perhaps to a forged address.
 func (e *Endpoint) keepsTransaction(req *sip.Request, admitted bool) bool {
 	switch {
-	case req.Transport() != "UDP": // no retransmissions
+	case req.Transport() != "UDP": // so that the response is not retransmitted
 		return true
 	case req.IsInvite() && e.dialogs.find(req) == nil && (e.OnInvite == nil || !admitted):
 		return false

@@ -19,7 +19,7 @@ type callTable struct {
 // A call is the trace of a call and the addresses that its messages may use.
 type call struct {
 	ladder  *siptrace.Ladder
-	sources *Sources // nil accepts all addresses
+	sources *Sources // accepted addresses; nil accepts all
 }
 
 // StartTrace records the messages of a call until EndTrace. Until then the

@@ -42,8 +42,8 @@ type connector struct {
 	tls       *tlsConns
 	work      *group
 	sending   sync.RWMutex  // held for reading while the library may open a socket
-	stopped   atomic.Bool   // no message is read or sent
-	abandoned chan struct{} // closed when Close stops waiting: connecting ends
+	stopped   atomic.Bool   // no message is read or sent any more
+	abandoned chan struct{} // closed when Close stops waiting; connecting then ends
 }
 
 func (c *connector) init(layer *sip.TransportLayer, t *tlsConns, work *group) {
@@ -129,7 +129,7 @@ func (c *connector) open(ctx context.Context, req *sip.Request) (sip.Connection,
 		}
 		select {
 		case opened <- struct{}{}:
-		case <-ctx.Done(): // the caller has returned
+		case <-ctx.Done(): // the caller has already returned
 			if conn != nil {
 				_, _ = conn.TryClose()
 			}

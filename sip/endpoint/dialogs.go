@@ -34,7 +34,7 @@ type dialogTable struct {
 // RemoveDialog. It returns false once the endpoint is closing.
 func (e *Endpoint) AddDialog(key dialog.Key, h DialogHandler) bool { return e.dialogs.add(key, h) }
 
-// RemoveDialog removes h, unless the dialog has another handler by now.
+// RemoveDialog removes h, unless the dialog has got another handler.
 func (e *Endpoint) RemoveDialog(key dialog.Key, h DialogHandler) { e.dialogs.remove(key, h) }
 
 func (t *dialogTable) add(key dialog.Key, h DialogHandler) bool {

@@ -91,7 +91,7 @@ type Endpoint struct {
 	closed    chan struct{} // closed when Close begins
 	closeOnce sync.Once
 	mu        sync.Mutex
-	sockets   []func() error // close them; nil once closed
+	sockets   []func() error // functions that close the sockets; nil once they are closed
 }
 
 // localAddr is the address that the endpoint listens on and the one it gives to
@@ -170,7 +170,7 @@ func (e *Endpoint) serve(udp net.PacketConn) {
 	signal := sync.OnceFunc(func() { close(ready) })
 	reader := sanitize.NewReader(udp, signal, func() { e.serve(udp) }, e.closed)
 	e.serving.Go(func() {
-		defer signal() // the socket may be closed already
+		defer signal() // the socket may already be closed
 		_ = e.ua.TransportLayer().ServeUDP(reader)
 	})
 	<-ready
@@ -181,7 +181,7 @@ func bind(addr string) (net.PacketConn, net.Listener, error) {
 	var lc net.ListenConfig
 	ctx := context.Background()
 	var last error
-	for range 20 { // a port that the kernel chooses for UDP may be taken for TCP
+	for range 20 { // the port that the kernel chose for UDP may be taken for TCP
 		udp, err := lc.ListenPacket(ctx, "udp", addr)
 		if err != nil {
 			return nil, nil, err

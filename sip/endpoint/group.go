@@ -11,7 +11,7 @@ type group struct {
 	mu     sync.Mutex
 	n      int
 	closed bool
-	idle   chan struct{} // closed when n falls to 0; nil without a waiter
+	idle   chan struct{} // closed when n falls to 0; nil if nobody waits
 }
 
 func (g *group) add() bool {

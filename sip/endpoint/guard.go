@@ -31,8 +31,8 @@ type sourceGuard struct {
 	calls       *callTable
 	dialogs     *dialogTable
 	filter      *sanitize.Filter
-	log         *slog.Logger      // may be nil
-	resolver    resolver.Resolver // nil uses the system's
+	log         *slog.Logger      // nil drops messages
+	resolver    resolver.Resolver // nil uses the system's resolver
 	local       netip.Addr
 	work        *group
 	withTimeout func(context.Context) (context.Context, func())
@@ -145,7 +145,7 @@ func (g *sourceGuard) lookup(ctx context.Context, p resolver.Proxy) ([]netip.Add
 	}
 	port := p.Port
 	if port == 0 {
-		p.Port = 5060 // with a port, Find looks up addresses and not SRV records
+		p.Port = 5060 // with a port, Find looks up addresses instead of SRV records
 	}
 	hops, err := resolver.Find(ctx, r, p, g.local)
 	if err != nil && (port == 0 || port == uint16(sip.DefaultPort(p.Transport))) { //nolint:gosec // 5060 or 5061

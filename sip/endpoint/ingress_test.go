@@ -98,7 +98,7 @@ func wantStatus(t *testing.T, what, got, status string) {
 
 var changing = regexp.MustCompile(`(?m)branch=[^;\r]*|tag=[0-9a-f]{24}|^Call-ID: .*|rport=\d+`)
 
-// normalize removes what differs between any two responses, and the users.
+// normalize removes everything in which any two responses differ, and the user names.
 func normalize(answer string, users ...string) string {
 	answer = changing.ReplaceAllString(answer, "…")
 	for _, u := range users {
@@ -107,7 +107,7 @@ func normalize(answer string, users ...string) string {
 	return answer
 }
 
-// TestResponsesDoNotRevealUsers: no response reveals whether a user exists.
+// TestResponsesDoNotRevealUsers checks that no response reveals whether a user exists.
 func TestResponsesDoNotRevealUsers(t *testing.T) {
 	e := start(t, &Endpoint{Name: "parley"})
 	p := newPeer(t, e, "127.50.0.1")
@@ -121,7 +121,7 @@ func TestResponsesDoNotRevealUsers(t *testing.T) {
 	}
 }
 
-// TestHeaderSmuggling: extra headers in any form have no effect, and duplicates
+// TestHeaderSmuggling checks that extra headers in any form have no effect, and duplicates
 // of single headers are refused.
 func TestHeaderSmuggling(t *testing.T) {
 	e := start(t, &Endpoint{Name: "parley"})
@@ -143,7 +143,7 @@ func TestHeaderSmuggling(t *testing.T) {
 	}
 }
 
-// TestTrying: the library sends 100 while we hold its request.
+// TestTrying checks that the library sends 100 while we hold its request.
 func TestTrying(t *testing.T) {
 	answer := make(chan struct{})
 	e := &Endpoint{}
@@ -157,7 +157,8 @@ func TestTrying(t *testing.T) {
 	wantStatus(t, "the same", p.answer(2*time.Second), "486")
 }
 
-// TestMerged answers a request once per path, and its retransmissions alike.
+// TestMerged checks that a request that arrives over two paths is answered once per path, and
+// that its retransmissions get the same answer.
 func TestMerged(t *testing.T) {
 	e := start(t, &Endpoint{})
 	p := newPeer(t, e, "127.50.0.3")
@@ -272,7 +273,7 @@ func TestKnownSourcesAreBounded(t *testing.T) {
 		}
 		other := &peer{t: t, conn: conn, to: p.to}
 		other.send(other.request("OPTIONS", "a"))
-		if n%20 == 0 { // avoid overflow of the socket buffer
+		if n%20 == 0 { // so that the socket buffer does not overflow
 			if other.answer(2*time.Second) != "" {
 				answered++
 			}

@@ -45,7 +45,7 @@ func uriHost(ip netip.Addr) string {
 // Finalize prepares a request for a transaction: it sets a new Via, and adds
 // Contact, User-Agent and Content-Length if they are missing.
 func (e *Endpoint) Finalize(req *sip.Request) {
-	req.RemoveHeader("Via") // it has at most our own
+	req.RemoveHeader("Via") // the request has at most our own Via
 	via := &sip.ViaHeader{
 		ProtocolName: "SIP", ProtocolVersion: "2.0", Transport: req.Transport(),
 		Host: uriHost(e.local.public.Addr()), Port: e.port(req.Transport()),

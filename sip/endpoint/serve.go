@@ -85,7 +85,7 @@ func (e *Endpoint) onInvite(req *sip.Request, tx sip.ServerTransaction) {
 	case e.OnInvite != nil:
 		e.OnInvite(req, tx)
 	default:
-		// The same answer for every number, so that callers cannot probe numbers.
+		// Every number gets the same answer, so that callers cannot probe numbers.
 		e.Respond(tx, req, 403, "Forbidden")
 	}
 }

@@ -35,11 +35,11 @@ type Sources struct {
 
 	mu         sync.Mutex
 	trunk      netip.Addr   // destination of the last INVITE
-	addrs      []netip.Addr // all others
-	names      []string     // resolved or being resolved
+	addrs      []netip.Addr // all other accepted addresses
+	names      []string     // names that are resolved or being resolved
 	hasRoute   bool         // the peer sent a Record-Route
-	isAnswered bool         // the last INVITE
-	rejected   int          // messages from other addresses
+	isAnswered bool         // the last INVITE was answered
+	rejected   int          // number of messages from other addresses
 }
 
 // AddTarget adds the destination of an INVITE.

@@ -54,12 +54,12 @@ func (s *TLS) certificates() []tls.Certificate {
 // peer must prove.
 type tlsListener struct {
 	addr   net.Addr
-	inner  net.Listener // nil if we do not listen
+	inner  net.Listener // nil if the endpoint does not listen for TLS
 	in     chan acceptedConn
 	closed chan struct{}
 	close  sync.Once
 
-	last chan struct{} // registered of the last accepted connection; owned by Accept
+	last chan struct{} // closed when the library has registered the last accepted connection; owned by Accept
 }
 
 // An acceptedConn is a connection, and a channel that closes when the library has

@@ -24,18 +24,18 @@ const maxNames = 4096
 // An expectation is the name that a peer must prove.
 type expectation struct {
 	name string
-	at   time.Time // of the last ExpectName
+	at   time.Time // time of the last ExpectName
 }
 
 // tlsConns opens TLS connections and listens for them. Call open before use.
 type tlsConns struct {
-	settings atomic.Pointer[TLS] // for new connections
+	settings atomic.Pointer[TLS] // settings for new connections
 	listener *tlsListener
 	layer    *sip.TransportLayer
 
 	mu      sync.Mutex
-	names   map[string]expectation   // by address
-	opening map[string]chan struct{} // by address; closed when the attempt ends
+	names   map[string]expectation   // expected names by address
+	opening map[string]chan struct{} // attempts to open a connection by address; each channel is closed when the attempt ends
 }
 
 // open creates the listener. It has the address other if s does not listen.
@@ -145,7 +145,7 @@ func (t *tlsConns) connect(ctx context.Context, addr, name string) error {
 	for {
 		if conn, err := t.layer.GetConnection("tls", addr); err == nil {
 			err = checkName(conn, name)
-			_, _ = conn.TryClose() // the caller looks it up again
+			_, _ = conn.TryClose() // the caller looks the connection up again
 			if err != nil {
 				return fmt.Errorf("connect to %s over TLS: %w", addr, err)
 			}

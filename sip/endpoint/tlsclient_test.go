@@ -82,16 +82,16 @@ func TestExpectName(t *testing.T) {
 	}
 	for i, row := range []struct {
 		expect, host, tag string
-		ok, other         bool // the connection proves another name
+		ok, other         bool // the peer's connection proves another name
 	}{
-		{"evil.example", "evil.example", "", false, false}, // opens none
+		{"evil.example", "evil.example", "", false, false}, // this request opens no connection
 		{"a.example", "a.example", "", true, false},
 		{"a.example", "a.example", "", true, false},
-		{"one.carrier.example", "one.carrier.example", "", true, false}, // the same certificate
+		{"one.carrier.example", "one.carrier.example", "", true, false}, // another connection with the same certificate
 		{"evil.example", "evil.example", "", false, true},
-		{"evil.example", "a.example", "", true, false}, // not blocked by the other
+		{"evil.example", "a.example", "", true, false}, // the other request does not block it
 		{"a.example", "evil.example", "", false, true},
-		{"a.example", "192.0.2.1", "x", true, false}, // within a dialog
+		{"a.example", "192.0.2.1", "x", true, false}, // a request within a dialog
 	} {
 		e.ExpectName(addr, row.expect)
 		err := sendOptions(t, e, addr, row.host, row.tag)

@@ -43,26 +43,26 @@ type Status uint8
 // Statuses, best first.
 const (
 	Up     Status = iota // calls may use it
-	Down                 // it did not answer lately: used only if no address is up
-	Paused               // it sent 503 with Retry-After: no calls
+	Down                 // the address did not answer recently: it is used only if no address is up
+	Paused               // the address sent 503 with Retry-After: it gets no calls
 )
 
 // A State describes a tracked address.
 type State struct {
 	Address Address
 	Status  Status
-	Since   time.Time // last change of the status
-	Reason  string    // why it is not up
-	Until   time.Time // when it may be tried again; zero while it is up
+	Since   time.Time // when the status last changed
+	Reason  string    // why the address is not up
+	Until   time.Time // when the address may be tried again; zero while it is up
 }
 
 type entry struct {
 	state        State
 	missedProbes int
-	// After a Retry-After, until a call is accepted:
-	pausedAt       time.Time // last Retry-After; zero for none
+	// The fields below are set from a Retry-After until a call is accepted.
+	pausedAt       time.Time // time of the last Retry-After; zero for none
 	requestedUntil time.Time // end of the requested pause
-	triedAt        time.Time // last call after the pause
+	triedAt        time.Time // when the last call after the pause was sent
 }
 
 func (e *entry) status(now time.Time) Status {
@@ -167,7 +167,7 @@ func (t *Tracker) RecordMissedProbe(a Address, reason string, now time.Time) {
 		return
 	}
 	if e.status(now) == Paused && now.Before(e.requestedUntil) {
-		t.pause(e, e.requestedUntil, now) // the pause is confirmed
+		t.pause(e, e.requestedUntil, now) // the probe confirms the pause
 	}
 	e.markDown(reason, now)
 }
@@ -187,7 +187,7 @@ func (t *Tracker) RecordRetryAfter(a Address, d time.Duration, sent, now time.Ti
 	defer t.mu.Unlock()
 	e := t.getOrAdd(a, now)
 	if !now.Before(e.state.Until.Add(maxPause)) {
-		e.pausedAt = time.Time{} // expired
+		e.pausedAt = time.Time{} // the earlier pause has expired
 	}
 	repeated := !e.pausedAt.IsZero() && sent.After(e.pausedAt)
 	first := e.pausedAt.IsZero()
@@ -274,7 +274,7 @@ func (t *Tracker) getOrAdd(a Address, now time.Time) *entry {
 		if len(t.entries) >= maxAddresses {
 			t.prune(nil, now)
 		}
-		for other := range t.entries { // if none could be pruned, remove any
+		for other := range t.entries { // if none could be pruned, remove any address
 			if len(t.entries) < maxAddresses {
 				break
 			}
@@ -288,7 +288,7 @@ func (t *Tracker) getOrAdd(a Address, now time.Time) *entry {
 
 func (e *entry) markDown(reason string, now time.Time) {
 	if e.state.Status == Paused && now.Before(e.state.Until) {
-		return // a pause excludes more calls
+		return // a pause excludes more calls than the state down
 	}
 	e.set(Down, reason, now, now.Add(downFor))
 }

@@ -126,7 +126,7 @@ func TestPrune(t *testing.T) {
 	}
 }
 
-// TestAdmitAfterPause: after a pause one call every 2 s tries the address, until it accepts
+// TestAdmitAfterPause checks that after a pause one call every 2 s tries the address, until it accepts
 // one.
 func TestAdmitAfterPause(t *testing.T) {
 	a := Address{"UDP", netip.MustParseAddrPort("192.0.2.1:5060")}

@@ -11,7 +11,7 @@ const keyTypes = "application/dtmf-relay, application/dtmf"
 // onInfo handles an INFO, which some peers use to send DTMF keys.
 func (l *Leg) onInfo(req *sip.Request, tx sip.ServerTransaction) {
 	e := l.endpoint
-	if len(req.Body()) == 0 { // keep-alive
+	if len(req.Body()) == 0 { // an empty INFO is a keep-alive
 		e.Respond(tx, req, 200, "OK")
 		return
 	}

@@ -35,7 +35,7 @@ type Leg struct {
 	keys       media.KeyMode
 	authorize  Authorizer
 	ignoreBye  bool
-	ladder     *siptrace.Ladder // nil if the call is not traced
+	ladder     *siptrace.Ladder // trace of the call; nil if the call is not traced
 	answeredAt time.Time
 
 	acks     chan *sip.Request
@@ -77,12 +77,12 @@ type Config struct {
 	LocalSDP  *sdp.Description
 	Wish      sdp.Capabilities
 	Keys      media.KeyMode
-	Expected  latch.ExpectedSources // the peer's addresses
+	Expected  latch.ExpectedSources // addresses that the peer named
 	// FirstMedia and MediaGap override those of Settings if not 0.
 	FirstMedia, MediaGap time.Duration
 
 	Timer      timer.Schedule
-	MinSession time.Duration // shortest session interval the peer accepts; 0 if unknown
+	MinSession time.Duration // shortest session interval that the peer accepts; 0 if unknown
 	Allow      []string      // methods that the peer allows
 	Authorize  Authorizer
 	// IgnoreBye sends no response to a BYE, to simulate a broken peer.
@@ -280,8 +280,8 @@ func SendBye(e *endpoint.Endpoint, d *dialog.Dialog, authorize Authorizer) bool 
 			e.Debug("bye", fmt.Errorf("unanswered: %w", err))
 			return false
 		}
-		// Any other response ends the call too. A challenge is not answered: it
-		// may come from the callee instead of the trunk.
+		// Any other response ends the call, too. A challenge is not answered, because it may come from
+		// the callee instead of the trunk.
 		if res.StatusCode != 500 {
 			break
 		}
@@ -363,8 +363,8 @@ func (l *Leg) Serve(req *sip.Request, tx sip.ServerTransaction) {
 }
 
 func (l *Leg) onBye(req *sip.Request, tx sip.ServerTransaction) {
-	// A BYE of any CSeq ends the call. The leg ends before the response is sent, so
-	// that no BYE of ours crosses it.
+	// A BYE of any CSeq ends the call. The leg ends before the response is sent, so that our own
+	// BYE does not cross the peer's.
 	cause := media.RemoteHangup
 	if l.transfer.started.Load() { // a peer that accepts a REFER may hang up at once
 		cause = media.Transferred

@@ -46,9 +46,9 @@ type negotiator struct {
 	wish sdp.Capabilities
 
 	pending      chan struct{}         // full while an offer is pending
-	isOurs       atomic.Bool           // the pending offer is ours
-	onHold       atomic.Bool           // we hold the peer
-	expected     latch.ExpectedSources // the peer's addresses
+	isOurs       atomic.Bool           // the pending offer is our own
+	onHold       atomic.Bool           // we have put the peer on hold
+	expected     latch.ExpectedSources // addresses that the peer named
 	local        *sdp.Description
 	allowsUpdate bool // the peer allows UPDATE
 }
@@ -121,7 +121,7 @@ func (n *negotiator) offerOnce(ctx context.Context, changed bool) error {
 		n.setLocal(&next)
 	}
 	err := n.sendInvite() //nolint:contextcheck // likewise
-	if err != nil {       // restore the description; its version is used up
+	if err != nil {       // restores the description; its version is used up
 		before.Origin = n.local.Origin
 		n.local = &before
 	}
@@ -191,7 +191,7 @@ func (n *negotiator) onResponse(req *sip.Request, res *sip.Response) error {
 	switch {
 	case res.StatusCode == 408 || res.StatusCode == 481:
 		l.end(media.Failure, true)
-	case res.StatusCode == 422: // the next request asks for more (RFC 4028 section 7.4)
+	case res.StatusCode == 422: // the next request asks for a longer interval (RFC 4028 section 7.4)
 		l.timer.raise(res)
 	case res.IsSuccess():
 		l.dialog.Retarget(res.Contact())
@@ -282,7 +282,7 @@ func (n *negotiator) finishInvite(tx sip.ClientTransaction, req *sip.Request) {
 func (n *negotiator) sendACK(invite *sip.Request) {
 	ack := n.leg.dialog.Ack(invite.CSeq().SeqNo)
 	CopyCredentials(ack, invite)
-	_ = SendACK(n.leg.endpoint, n.leg.dialog, ack) // if it is lost, the 2xx is retransmitted
+	_ = SendACK(n.leg.endpoint, n.leg.dialog, ack) // if the ACK is lost, the 2xx is retransmitted
 }
 
 // CopyCredentials gives an ACK the credentials of its INVITE (RFC 3261 section

@@ -21,8 +21,8 @@ const refreshRetry = 10 * time.Second
 type sessionTimer struct {
 	minimum   time.Duration // shortest interval that we accept
 	schedule  atomic.Pointer[timer.Schedule]
-	agreedMin atomic.Int64        // shortest interval that both sides accept, ns
-	changes   chan timer.Schedule // the latest agreement, for refresh
+	agreedMin atomic.Int64        // shortest interval that both sides accept, in nanoseconds
+	changes   chan timer.Schedule // latest agreement, for the goroutine of refresh
 }
 
 func newSessionTimer(minimum, peerMin time.Duration, s timer.Schedule) *sessionTimer {
@@ -70,7 +70,7 @@ func (t *sessionTimer) answer(req *sip.Request) (headers []sip.Header, s timer.S
 	if ok && i.Length > 0 {
 		headers = append(headers, sip.NewHeader("Session-Expires", i.String()), sip.NewHeader("Require", "timer"))
 		if i.Refresher == timer.UAS && !supported {
-			headers = headers[:1] // the peer does not support timers, so it must not be required to
+			headers = headers[:1] // a peer that does not support timers must not be required to
 		}
 	}
 	return headers, s, ok
@@ -110,7 +110,7 @@ func (l *Leg) refresh(s timer.Schedule) {
 				return
 			}
 			if err := l.offers.offer(context.Background(), false); err == nil {
-				continue // the new agreement follows on changes
+				continue // the new agreement arrives on changes
 			} else if !errors.Is(err, errEnded) {
 				l.endpoint.Debug("failed to refresh session", err)
 			}

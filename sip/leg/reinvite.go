@@ -187,7 +187,7 @@ func (n *negotiator) onReinvite(req *sip.Request, tx sip.ServerTransaction) {
 	switch {
 	case ack == nil:
 		l.end(media.Failure, true)
-	case agreed == nil: // the ACK holds the answer to our offer
+	case agreed == nil: // the ACK carries the answer to our offer
 		if remote, found, err := ReadSDP(ack); err == nil && found {
 			if agreed, err := Agree(l.session, remote, n.wish, l.dialog.Peer()); err == nil {
 				l.session.Start(l.params(agreed))
@@ -205,7 +205,7 @@ func (n *negotiator) onUpdate(req *sip.Request, tx sip.ServerTransaction) {
 	defer unlock()
 	if res, _, ok := n.answer(req, tx); ok {
 		n.leg.endpoint.TraceSent(res, req.Source())
-		_ = tx.Respond(res) // if it is lost, the request is retransmitted
+		_ = tx.Respond(res) // if the response is lost, the request is retransmitted
 	}
 }
 

@@ -114,7 +114,7 @@ func (l *Leg) onNotify(req *sip.Request, tx sip.ServerTransaction) {
 	e.Respond(tx, req, 200, "OK")
 	select {
 	case l.transfer.notifies <- n:
-	default: // see maxNotifies
+	default: // maxNotifies bounds the queue
 	}
 }
 
@@ -128,7 +128,7 @@ func parseNotify(req *sip.Request) (notify, error) {
 	line, _, _ := strings.Cut(string(req.Body()), "\n")
 	words := strings.Fields(line)
 	if len(words) == 0 {
-		return n, nil // no response yet
+		return n, nil // the target has not responded yet
 	}
 	if len(words) < 2 || !strings.EqualFold(words[0], "SIP/2.0") {
 		return n, errors.New("notify body is not a status line")

@@ -67,7 +67,7 @@ func (reg *Registry) probeTarget(ctx context.Context, at Target) bool {
 	now := time.Now()
 	switch {
 	case errors.Is(err, endpoint.ErrClosed) || errors.Is(ctx.Err(), context.Canceled):
-		return true // closing, no result
+		return true // the UA is closing, so there is no result
 	case err != nil || res.StatusCode == 408:
 		reg.Health.RecordMissedProbe(at.Address(), "no answer to OPTIONS", now)
 		return false

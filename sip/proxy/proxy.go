@@ -29,8 +29,8 @@ const maxTargets = 4
 // A Proxy is a proxy URI of a trunk.
 type Proxy struct {
 	Text      string // as the trunk sets it
-	Port      int    // 0 if unset
-	Transport string // "UDP", "TCP", "TLS", or "" if unset
+	Port      int    // 0 if the URI has none
+	Transport string // "UDP", "TCP", "TLS", or "" if the URI names none
 	host      string
 }
 
@@ -124,11 +124,11 @@ type Registry struct {
 	Health health.Tracker
 
 	mu            sync.Mutex
-	located       map[string]location // by proxy
-	realms        map[string]pin      // by proxy
+	located       map[string]location // locations by proxy
+	realms        map[string]pin      // pinned realms by proxy
 	registrations map[task]*registration
-	running       map[task]func() // stops it and waits
-	stopped       bool            // by Stop
+	running       map[task]func() // functions that stop a task and wait for it
+	stopped       bool            // set by Stop
 }
 
 const (
@@ -145,7 +145,7 @@ const (
 type location struct {
 	targets  []Target
 	foundAt  time.Time
-	failedAt time.Time // last failed lookup since
+	failedAt time.Time // last failed lookup since the location was found
 }
 
 // locate returns the targets of a proxy, from an earlier lookup if that is fresh,
@@ -218,8 +218,8 @@ type Status string
 // Statuses.
 const (
 	Up      Status = "up"      // a proxy answers
-	Down    Status = "down"    // none answers
-	Unknown Status = "unknown" // none was probed yet
+	Down    Status = "down"    // no proxy answers
+	Unknown Status = "unknown" // no proxy was probed yet
 )
 
 // Status returns the status of a trunk.
@@ -263,7 +263,7 @@ func (reg *Registry) Paused(t media.Trunk) (until time.Time, paused bool) {
 	for _, text := range append([]string{t.Proxy}, t.Backups...) {
 		l, ok := reg.located[text]
 		if !ok {
-			return time.Time{}, false // a call finds out
+			return time.Time{}, false // a call finds out whether the proxy is up
 		}
 		for _, at := range l.targets {
 			switch v, end := reg.Health.Status(at.Address(), now); {
@@ -337,7 +337,7 @@ func RetryAfter(res *sip.Response) (time.Duration, bool) {
 	}
 	digits := strings.TrimSpace(h.Value())
 	if n := strings.IndexFunc(digits, func(c rune) bool { return c < '0' || c > '9' }); n >= 0 {
-		digits = digits[:n] // a comment or a parameter follows
+		digits = digits[:n] // a comment or a parameter follows the number
 	}
 	n, err := strconv.ParseUint(digits, 10, 31)
 	return time.Duration(n) * time.Second, err == nil && n > 0

@@ -167,7 +167,7 @@ func TestTargets(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	// During a pause a target that is down takes no call; otherwise it does.
+	// During a pause a target that is down gets no call; otherwise it does.
 	for _, err := range b.Targets(t.Context(), all[:2]) {
 		if !errors.Is(err, media.ErrPaused) {
 			t.Errorf("one is down, one asked for a pause: %v", err)

@@ -5,7 +5,7 @@ import "fmt"
 // A pin is the realm that a proxy must use.
 type pin struct {
 	realm   string
-	unsaved bool // not stored yet
+	unsaved bool // the realm has not been stored yet
 }
 
 // CheckRealm returns an error if a realm is not that of a trunk's proxy: the
@@ -49,10 +49,10 @@ func (reg *Registry) pinRealm(proxy string, next pin) bool {
 			reg.realms[proxy] = next
 		}
 		return false
-	case !next.unsaved && last.unsaved: // the pin is newer
+	case !next.unsaved && last.unsaved: // the pinned realm is newer than the stored one
 		return false
 	case !ok && len(reg.realms) >= maxProxies:
-		return false // stays unpinned
+		return false // the proxy stays without a pinned realm
 	}
 	if reg.realms == nil {
 		reg.realms = map[string]pin{}

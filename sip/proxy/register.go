@@ -16,11 +16,11 @@ import (
 )
 
 const (
-	registerInterval  = time.Hour        // requested
-	registerTimeout   = 8 * time.Second  // for one response
-	firstRetry        = 5 * time.Second  // after a failure; doubles
-	maxRetry          = 10 * time.Minute // upper bound
-	unregisterTimeout = 2 * time.Second  // for the final REGISTER
+	registerInterval  = time.Hour        // interval that is requested
+	registerTimeout   = 8 * time.Second  // time limit of one response
+	firstRetry        = 5 * time.Second  // pause after the first failure; doubles with each further one
+	maxRetry          = 10 * time.Minute // longest pause
+	unregisterTimeout = 2 * time.Second  // time limit of the final REGISTER
 	// maxInterval bounds an interval, granted or required.
 	maxInterval = 24 * time.Hour
 	// maxRetryAfter bounds the Retry-After of a registrar.
@@ -37,8 +37,8 @@ type registration struct {
 
 	callID     string
 	cseq       uint32
-	interval   time.Duration // requested
-	registered bool          // the proxy has a binding
+	interval   time.Duration // requested interval
+	registered bool          // the proxy has a binding for us
 
 	mu    sync.Mutex
 	state Registration
@@ -47,8 +47,8 @@ type registration struct {
 // A Registration is the state of a registration.
 type Registration struct {
 	Proxy, Username string
-	Until           time.Time // zero if not registered
-	Err             error     // why not
+	Until           time.Time // when the binding ends; zero if not registered
+	Err             error     // why there is no binding
 }
 
 func newRegistration(reg *Registry, p Proxy, d task) *registration {
@@ -125,7 +125,7 @@ func (r *registration) setResult(until time.Time, err error) {
 func (r *registration) unregister() {
 	if r.registered {
 		ctx, cancel := context.WithTimeout(context.Background(), unregisterTimeout)
-		_, _ = r.register(ctx, 0) // the binding expires anyway
+		_, _ = r.register(ctx, 0) // the binding expires without it
 		cancel()
 	}
 	r.registry.mu.Lock()
@@ -153,7 +153,7 @@ func (r *registration) register(ctx context.Context, interval time.Duration) (ti
 // registerAt registers at one target. It answers one challenge, and one more with
 // a stale nonce.
 func (r *registration) registerAt(ctx context.Context, at Target, interval time.Duration) (time.Duration, error) {
-	realm := "" // of the answered challenge
+	realm := "" // realm of the answered challenge
 	for range 4 {
 		req := r.newRequest(at, interval)
 		name, value, err := r.creds.Header(string(sip.REGISTER), req.Recipient.String())

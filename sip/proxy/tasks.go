@@ -14,7 +14,7 @@ import (
 // A task probes a proxy or keeps a registration while trunks need it.
 type task struct {
 	proxy    string
-	register bool // registers; else probes
+	register bool // the task registers; otherwise it probes
 	username string
 	password media.Secret
 	realm    string
@@ -54,7 +54,7 @@ func (reg *Registry) SetTrunks(trunks []media.Trunk) {
 	for _, t := range trunks {
 		all, err := ParseAll(t)
 		if err != nil {
-			continue // calls through it fail with this error
+			continue // calls through this trunk fail with this error
 		}
 		for _, p := range all {
 			proxies[p.Text] = true

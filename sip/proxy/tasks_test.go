@@ -38,7 +38,7 @@ func udp(addr string) Target {
 	return Target{Proxy{Text: "sip:x", host: "x"}, resolver.Hop{Transport: "UDP", Addr: netip.MustParseAddrPort(addr)}}
 }
 
-// TestSetTrunksAfterStop: SetTrunks starts nothing after Stop.
+// TestSetTrunksAfterStop checks that SetTrunks starts nothing after Stop.
 func TestSetTrunksAfterStop(t *testing.T) {
 	b := startRegistry(t, &endpoint.Endpoint{})
 	b.Stop()
@@ -58,7 +58,7 @@ func TestProbesAreConcurrent(t *testing.T) {
 	for range targets {
 		e := &endpoint.Endpoint{OptionsStatus: func() int {
 			probed <- struct{}{}
-			select { // none answers before all are probed
+			select { // nothing answers before all targets are probed
 			case <-all:
 				return 200
 			case <-time.After(probeTimeout):
@@ -174,7 +174,7 @@ func TestGrantedInterval(t *testing.T) {
 	expires := func(v string) []sip.Header { return []sip.Header{sip.NewHeader("Expires", v)} }
 	for name, row := range map[string]struct {
 		answer func(n int, requested string) (int, []sip.Header)
-		want   time.Duration // 0 means an error
+		want   time.Duration // 0 means that an error is expected
 	}{
 		"as requested":    {func(int, string) (int, []sip.Header) { return 200, nil }, registerInterval},
 		"less":            {func(int, string) (int, []sip.Header) { return 200, expires("2") }, 2 * time.Second},
@@ -220,7 +220,7 @@ func TestRegisterPins(t *testing.T) {
 		return 200, nil
 	})
 	b := startRegistry(t, &endpoint.Endpoint{})
-	b.PinRealm(p, "evil") // by a callee
+	b.PinRealm(p, "evil") // a challenge by a callee
 	r := newRegistration(b, p, task{proxy: p.Text, register: true, username: "u", password: "p"})
 	if _, err := r.register(t.Context(), r.interval); err != nil {
 		t.Fatal(err)

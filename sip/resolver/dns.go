@@ -19,7 +19,7 @@ import (
 
 const (
 	typeNAPTR    = dnsmessage.Type(35)
-	naptrTimeout = 2 * time.Second // for one NAPTR lookup
+	naptrTimeout = 2 * time.Second // time limit of one NAPTR lookup
 	maxAnswer    = 4096
 )
 

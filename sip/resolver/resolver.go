@@ -25,9 +25,9 @@ type Hop struct {
 
 // A Proxy is what a trunk's proxy URI says.
 type Proxy struct {
-	Host      string // a name or an IP address, without brackets
-	Port      uint16 // 0 if unset
-	Transport string // "UDP", "TCP", "TLS", or "" where it does not say
+	Host      string // name or IP address, without brackets
+	Port      uint16 // 0 if the URI has none
+	Transport string // "UDP", "TCP", "TLS", or "" if the URI names none
 }
 
 // A Resolver looks up DNS records. SRV records are sorted by priority. For a name
@@ -95,7 +95,7 @@ func (f *finder) addServices(ctx context.Context, p Proxy) (none bool, err error
 		if ctx.Err() != nil {
 			return false, fmt.Errorf("NAPTR %s: %w", p.Host, cmp.Or(err, ctx.Err()))
 		}
-		list = naptrServices(records) // most domains have none, and some servers return errors
+		list = naptrServices(records) // most domains have no NAPTR records, and some servers return errors
 	}
 	if len(list) == 0 {
 		list = defaultServices(p)

@@ -18,7 +18,7 @@ type fakeDNS struct {
 	naptr map[string][]NAPTR
 	srv   map[string][]*net.SRV
 	ips   map[string][]string
-	errs  map[string]error // SRV errors by name
+	errs  map[string]error // errors of SRV lookups by name
 }
 
 var errNotFound = &net.DNSError{Err: "no such host", IsNotFound: true}
@@ -83,7 +83,7 @@ func TestFind(t *testing.T) {
 		{Proxy{Host: "srv.example"}, "198.51.100.1", "UDP 192.0.2.3:6000, UDP [2001:db8::1]:6000"},
 		{Proxy{Host: "plain.example"}, "", "UDP 192.0.2.4:5060"},
 		{Proxy{Host: "plain.example", Transport: "TLS"}, "", "TLS 192.0.2.4:5061"},
-		{Proxy{Host: "a.example", Port: 5090}, "", "UDP 192.0.2.1:5090"}, // a port excludes SRV
+		{Proxy{Host: "a.example", Port: 5090}, "", "UDP 192.0.2.1:5090"}, // a proxy with a port has no SRV lookup
 	} {
 		var prefer netip.Addr
 		if row.prefer != "" {
@@ -117,7 +117,7 @@ func TestNoFallback(t *testing.T) {
 	records := []*net.SRV{{Target: "sbc.example.", Port: 5080}}
 	for name, row := range map[string]struct {
 		z    fakeDNS
-		want string // empty means an error
+		want string // empty means that an error is expected
 	}{
 		"no record":               {fakeDNS{}, "UDP 198.51.100.80:5060"},
 		"an empty answer":         {fakeDNS{srv: map[string][]*net.SRV{udp: {}, tcp: {}}}, "UDP 198.51.100.80:5060"},
@@ -149,7 +149,7 @@ func TestNoFallback(t *testing.T) {
 func TestOrderSRV(t *testing.T) {
 	records := []*net.SRV{{Target: "late", Priority: 2}, {Target: "heavy", Priority: 1, Weight: 3}, {Target: "light", Priority: 1, Weight: 1}, {Target: "none", Priority: 1}}
 	first := map[string]int{}
-	for draw := range 5 { // 0 to the sum of weights
+	for draw := range 5 { // every draw from 0 to the sum of the weights
 		got := orderSRV(records, func(n int) int { return min(draw, n-1) })
 		if len(got) != 4 || got[3].Target != "late" {
 			t.Fatalf("draw %d: %v", draw, got)
@@ -170,7 +170,7 @@ func serveDNS(t *testing.T, answer func(query dnsmessage.Message, tcp bool) []by
 	}
 	tcp, err := lc.Listen(t.Context(), "tcp", udp.LocalAddr().String())
 	if err != nil {
-		t.Skip("no port free for both UDP and TCP") // the kernel's choice is taken for TCP
+		t.Skip("no port free for both UDP and TCP") // the port that the kernel chose is taken for TCP
 	}
 	var serving sync.WaitGroup
 	t.Cleanup(func() { _, _ = udp.Close(), tcp.Close(); serving.Wait() })

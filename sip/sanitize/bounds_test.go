@@ -140,7 +140,7 @@ func TestScan(t *testing.T) {
 	}
 }
 
-// TestScanPieces: the split of a stream has no effect.
+// TestScanPieces checks that the split of a stream has no effect.
 func TestScanPieces(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		parts := rapid.SliceOfN(rapid.SampledFrom([]string{
@@ -209,7 +209,7 @@ func TestFilterLimits(t *testing.T) {
 	}
 }
 
-// A rot1Conn connection changes each byte, like a cipher.
+// A rot1Conn changes each byte of a connection, like a cipher.
 type rot1Conn struct{ net.Conn }
 
 func (c rot1Conn) Read(b []byte) (int, error) {
@@ -220,8 +220,8 @@ func (c rot1Conn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// TestConnDeadlines: little time for the first header and for an incomplete
-// message, more between messages; what is checked is the decrypted text.
+// TestConnDeadlines checks the deadlines of a connection: short for the first header and for an
+// incomplete message, longer between messages. The decrypted text is checked.
 func TestConnDeadlines(t *testing.T) {
 	raw, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {

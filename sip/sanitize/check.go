@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	maxName = 512 // bytes of a Call-ID, tag or branch
+	maxName = 512 // most bytes of a Call-ID, tag or branch
 	maxHops = 255
 )
 
@@ -23,7 +23,7 @@ type Rules struct {
 type Refusal struct {
 	Status  int // 400 to 699
 	Reason  string
-	Headers []sip.Header // added to the usual ones
+	Headers []sip.Header // headers in addition to the usual ones
 }
 
 // TrimParams returns a copy of a request without the white space that the library
@@ -65,8 +65,7 @@ func (r Rules) Check(req *sip.Request) (v Refusal, ok bool) {
 	if req.Recipient.Host == "" {
 		return Refusal{Status: 400, Reason: "Bad Request"}, false
 	}
-	// Refusing these would break the transaction they belong to (section
-	// 8.2.2.3).
+	// Refusing these methods would break the transaction to which they belong (section 8.2.2.3).
 	if req.IsAck() || req.IsCancel() {
 		return Refusal{}, true
 	}

@@ -62,7 +62,7 @@ func TestCheck(t *testing.T) {
 	withBody := func(text string) string { return text + "v=0\r\n" }
 	for name, row := range map[string]struct {
 		text    string
-		want    int // 0 passes
+		want    int // 0 means that the request passes
 		headers string
 	}{
 		"complete":                        {request("INVITE", uri), 0, ""},

@@ -28,7 +28,7 @@ func checkContent(req *sip.Request) (Refusal, bool) {
 	if kind := req.ContentType(); offers && kind != nil {
 		name, _, _ := strings.Cut(string(*kind), ";")
 		name = strings.ToLower(strings.TrimSpace(name))
-		if name != sdpType && !strings.HasPrefix(name, "multipart/") { // its parts are searched
+		if name != sdpType && !strings.HasPrefix(name, "multipart/") { // the parts of the body are searched
 			return Refusal{415, "Unsupported Media Type", []sip.Header{sip.NewHeader("Accept", sdpType)}}, false
 		}
 	}

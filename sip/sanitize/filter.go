@@ -95,13 +95,12 @@ func looksLikeSIP(data []byte) bool {
 	}
 	head, _, found := bytes.Cut(data, []byte("\r\n\r\n"))
 	if !found {
-		return len(data) <= 4 // keep-alive
+		return len(data) <= 4 // an empty datagram is a keep-alive
 	}
 	for n := 0; len(head) > 0; n++ {
 		var line []byte
 		line, head, _ = bytes.Cut(head, []byte("\r\n"))
-		// Some parsers end a line at a bare LF, others read it as part of the
-		// value.
+		// Some parsers end a line at a bare LF, others read it as a part of the value.
 		if len(line) > maxLine || n > maxHeaders || bytes.IndexByte(line, '\n') >= 0 {
 			return false
 		}

@@ -229,7 +229,7 @@ func TestListener(t *testing.T) {
 	_, _ = conns[0].Close(), conns[0].Close()
 	dial()
 	late := (<-accepted).(*conn)
-	late.since = time.Now().Add(-firstHeaderTimeout) // long ago
+	late.since = time.Now().Add(-firstHeaderTimeout) // long ago, so that the source is forgotten
 	if _, err := late.Read(make([]byte, 10)); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("a silent connection: %v", err)
 	}
@@ -242,7 +242,7 @@ func TestListener(t *testing.T) {
 	}
 }
 
-// TestConfigureLibrary: the library's default logger is filtered too, whichever
+// TestConfigureLibrary checks that the library's default logger is filtered too, whichever
 // slog.Default is set.
 func TestConfigureLibrary(t *testing.T) {
 	ConfigureLibrary()

@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	perSecond = 50   // messages of one address
-	burst     = 100  // messages at once
-	addresses = 4096 // remembered: between this and twice as many
+	perSecond = 50   // messages per second of one address
+	burst     = 100  // messages that may arrive at once
+	addresses = 4096 // addresses that are remembered: between this number and twice as many
 	exemptFor = 10 * time.Minute
 )
 
@@ -24,7 +24,7 @@ type Limit struct {
 	mu                sync.Mutex
 	current, previous map[netip.Addr]bucket // previous is dropped when current is full
 	exempt            [2]map[netip.Addr]struct{}
-	rotatedAt         time.Time // of exempt
+	rotatedAt         time.Time // when exempt was rotated
 }
 
 type bucket struct {

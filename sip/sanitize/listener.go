@@ -12,9 +12,9 @@ import (
 const (
 	maxPerPeer         = 20
 	maxConns           = 1000
-	firstHeaderTimeout = 5 * time.Second   // for the first complete header of a connection
-	messageTimeout     = 10 * time.Second  // for a message that has begun
-	idleTimeout        = 120 * time.Second // between messages
+	firstHeaderTimeout = 5 * time.Second   // time limit of the first complete header of a connection
+	messageTimeout     = 10 * time.Second  // time limit of a message that has begun
+	idleTimeout        = 120 * time.Second // longest time between messages
 )
 
 // A Listener limits the connections, in total and per peer; IPv6 addresses count
@@ -56,7 +56,7 @@ type conn struct {
 
 	filter    *Filter
 	peer      netip.Addr
-	since     time.Time // start of the connection, or of the current message
+	since     time.Time // start of the connection or of the current message
 	hasHeader bool      // a complete header has arrived
 	scan      scanner
 }

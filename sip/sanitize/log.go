@@ -20,8 +20,8 @@ type LogHandler struct {
 }
 
 type parseFailures struct {
-	count, logged atomic.Int64 // all failures; those in the log
-	loggedAt      atomic.Int64 // last log entry, Unix nanoseconds
+	count, logged atomic.Int64 // number of all failures, and of those in the log
+	loggedAt      atomic.Int64 // when the last failure was logged, in Unix nanoseconds
 }
 
 // NewLogHandler returns a handler that forwards to next.

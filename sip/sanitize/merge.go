@@ -14,7 +14,7 @@ import (
 // concurrent use.
 type MergeDetector struct {
 	mu                sync.Mutex
-	current, previous map[string]string // branches by request
+	current, previous map[string]string // branches of the remembered requests
 	rotatedAt         time.Time
 }
 

@@ -9,12 +9,12 @@ import (
 //
 //nolint:gochecknoglobals // read-only table
 var metadataAddrs = []netip.Addr{
-	netip.MustParseAddr("169.254.169.254"), // AWS, Google, Azure and others
-	netip.MustParseAddr("169.254.170.2"),   // AWS, for containers
-	netip.MustParseAddr("fd00:ec2::254"),   // AWS over IPv6
-	netip.MustParseAddr("100.100.100.200"), // Alibaba
-	netip.MustParseAddr("168.63.129.16"),   // Azure
-	netip.MustParseAddr("192.0.0.192"),     // Oracle
+	netip.MustParseAddr("169.254.169.254"), // metadata services of AWS, Google, Azure and others
+	netip.MustParseAddr("169.254.170.2"),   // metadata service of AWS for containers
+	netip.MustParseAddr("fd00:ec2::254"),   // metadata service of AWS over IPv6
+	netip.MustParseAddr("100.100.100.200"), // metadata service of Alibaba
+	netip.MustParseAddr("168.63.129.16"),   // metadata service of Azure
+	netip.MustParseAddr("192.0.0.192"),     // metadata service of Oracle
 }
 
 // Reachable reports whether a peer may make us send to an address. This machine,

@@ -18,7 +18,7 @@ const settleTime = 100 * time.Millisecond
 type Reader struct {
 	net.PacketConn
 
-	next  func()          // starts the next reader and returns once it reads
+	next  func()          // starts the next reader, and returns once that reads
 	ready func()          // called before each read
 	quit  <-chan struct{} // closed when the socket is closing
 	seen  map[netip.AddrPort]struct{}

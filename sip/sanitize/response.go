@@ -8,9 +8,9 @@ import (
 // A ResponseHead is the part of a response read before it is parsed.
 type ResponseHead struct {
 	Status int
-	Line   string // status and reason
-	CallID string // empty if missing or repeated
-	Method string // of CSeq; empty if missing or repeated
+	Line   string // status code and reason
+	CallID string // empty if the header is missing or repeated
+	Method string // method of the CSeq header; empty if it is missing or repeated
 }
 
 // PeekResponse reads a datagram. ok is false if it is not a response.
@@ -21,7 +21,7 @@ func PeekResponse(data []byte) (a ResponseHead, ok bool) {
 		return a, false
 	}
 	status, _, _ := bytes.Cut(text, []byte(" "))
-	a.Status, _ = strconv.Atoi(string(status)) // the parser refuses 0
+	a.Status, _ = strconv.Atoi(string(status)) // the parser refuses status 0
 	a.Line = Clean(string(text))
 	ids, numbers := 0, 0
 	for len(rest) > 0 {

@@ -17,13 +17,13 @@ var (
 
 // A scanner finds the messages of a stream, to bound them.
 type scanner struct {
-	line   []byte // incomplete
-	lines  int    // of the header so far
-	size   int    // of the message so far
-	length int    // Content-Length plus one; 0 if not seen
-	body   int    // bytes not received yet
+	line   []byte // the incomplete line
+	lines  int    // number of lines of the header so far
+	size   int    // bytes of the message so far
+	length int    // Content-Length plus one; 0 before the header was seen
+	body   int    // bytes of the body that have not arrived yet
 
-	answers int // responses that have begun
+	answers int // number of responses that have begun
 }
 
 // isIdle reports whether no message is incomplete.
@@ -72,7 +72,7 @@ func (s *scanner) scan(b []byte) (heads int, err error) {
 // scanLine reads one line. complete reports that it ended a header.
 func (s *scanner) scanLine(line []byte) (complete bool, err error) {
 	switch {
-	case len(line) == 0 && s.lines == 0: // between two messages
+	case len(line) == 0 && s.lines == 0: // an empty line between two messages
 		s.size = 0
 		return false, nil
 	case len(line) == 0:

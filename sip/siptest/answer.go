@@ -124,16 +124,16 @@ func (k *call) fork() {
 	if err != nil {
 		return
 	}
-	// This answer must follow the ACK of the first.
+	// This answer must come after the ACK of the first one.
 	if k.carrier.Wait(context.Background(), func([]Entry) bool { return k.isAcked() || isClosed(k.carrier.endpoint.Closing()) }) != nil {
 		return
 	}
-	_ = k.tx.Respond(res) // sent once: loopback loses no datagrams
+	_ = k.tx.Respond(res) // sent only once, because loopback loses no datagrams
 	<-l.Ended()
 	k.carrier.journal.update(k.entry, func(e *Entry) { e.Forked = l.Cause() })
 }
 
-// isAcked locks the journal, since Wait does not hold its lock.
+// isAcked locks the journal, because Wait does not hold its lock.
 func (k *call) isAcked() bool {
 	k.carrier.journal.mu.Lock()
 	defer k.carrier.journal.mu.Unlock()

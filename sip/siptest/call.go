@@ -26,14 +26,14 @@ type call struct {
 	in      Invite
 	tag     string
 	session *rtp.Session
-	wish    sdp.Capabilities // encrypted if the offer is
+	wish    sdp.Capabilities // media is encrypted if the offer is
 	agreed  sdp.Agreement
 
-	leg       *leg.Leg      // once answered
-	prack     chan struct{} // closed by a PRACK
+	leg       *leg.Leg      // leg of the call once it is answered
+	prack     chan struct{} // closed when a PRACK arrives
 	canceled  chan struct{} // closed when the transaction is canceled
-	canceling chan struct{} // a CANCEL arrives; the answer must cross it
-	crossed   chan struct{} // the answer was sent
+	canceling chan struct{} // closed when a CANCEL arrives; the answer must cross it
+	crossed   chan struct{} // closed when the answer was sent
 }
 
 func (c *Carrier) onInvite(req *sip.Request, tx sip.ServerTransaction) {
@@ -127,7 +127,7 @@ func (k *call) refuseInterval() bool {
 	return true
 }
 
-// nonce returns the challenge, and whether the last nonce is stale.
+// nonce returns the nonce of the challenge, and whether the last one has become stale.
 func (c *Challenge) nonce(in Invite) (out auth.Challenge, stale bool) {
 	out = auth.Challenge{Realm: c.Realm, Nonce: "nonce-of-" + in.ID, Algorithm: c.Algorithm, QOP: !c.NoQOP}
 	if c.Algorithm == "" {

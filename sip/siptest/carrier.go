@@ -52,29 +52,29 @@ type Carrier struct {
 	Registrar *Registrar
 
 	endpoint *endpoint.Endpoint
-	stop     func() // stops our media clock
+	stop     func() // stops the carrier's own media clock
 	journal  journal
 
 	mu       sync.Mutex
 	active   atomic.Int64
 	answered map[dialog.Key]*call
-	ringing  map[string]*call // waiting for a PRACK, by Call-ID
-	pending  map[string]*call // answering when a CANCEL arrives, by Call-ID
+	ringing  map[string]*call // calls that wait for a PRACK, by Call-ID
+	pending  map[string]*call // calls that are answered when a CANCEL arrives, by Call-ID
 }
 
 // An Invite describes an INVITE.
 type Invite struct {
-	ID          string // Call-ID before the @: the attempt
+	ID          string // part of the Call-ID before the @, which is the attempt
 	CallID      string
-	Branch      string // of the topmost Via
-	To, From    string // user parts
+	Branch      string // branch of the topmost Via
+	To, From    string // user part of the header; From likewise
 	CSeq        uint32
 	Source      string // source address
 	Transport   string // "UDP" or "TCP"
 	Contact     string // value of the header; Via likewise
 	Via         string
-	Credentials bool           // has credentials
-	Audio       netip.AddrPort // the offered media address; may be invalid
+	Credentials bool           // the INVITE has credentials
+	Audio       netip.AddrPort // media address of the offer; may be invalid
 	At          time.Time
 	// Headers are those that SIP does not require, by name.
 	Headers map[string]string
@@ -140,12 +140,12 @@ type Script struct {
 // A Challenge asks for credentials.
 type Challenge struct {
 	Realm     string
-	Algorithm string // "MD5" or "SHA-256"; "" leaves it out, which means MD5
-	Username  string // empty accepts no credentials
+	Algorithm string // "MD5" or "SHA-256"; "" omits it, which means MD5
+	Username  string // user name; empty accepts no credentials
 	Password  media.Secret
-	Proxy     bool // 407 instead of 401
+	Proxy     bool // challenge with 407 instead of 401
 	NoQOP     bool
-	Stale     bool // ask the first credentials for a fresh nonce
+	Stale     bool // ask for a fresh nonce after the first credentials
 }
 
 // A Refer describes the result of a REFER.

@@ -17,14 +17,14 @@ type Entry struct {
 
 	Challenged bool
 	Rang       bool
-	Canceled   bool // a CANCEL arrived in time
+	Canceled   bool // a CANCEL arrived before the final response
 	Answered   bool // a 200 was sent
 	Acked      bool
-	Pracks     int         // accepted PRACKs
-	ReferTo    string      // of the last REFER
-	Status     int         // final, or 0
-	Cause      media.Cause // how the call ended, "" before that
-	Forked     media.Cause // how the second phone's call ended
+	Pracks     int         // number of accepted PRACKs
+	ReferTo    string      // Refer-To of the last REFER
+	Status     int         // final status; 0 before it
+	Cause      media.Cause // how the call ended; "" before its end
+	Forked     media.Cause // how the call of the second phone ended
 	RangAt     time.Time
 	AnsweredAt time.Time
 	EndedAt    time.Time
@@ -34,7 +34,7 @@ type Entry struct {
 type journal struct {
 	mu      sync.Mutex
 	entries []*Entry
-	changed chan struct{} // closed at the next change; nil without waiters
+	changed chan struct{} // closed at the next change; nil if nobody waits
 }
 
 func (j *journal) add(in Invite) *Entry {

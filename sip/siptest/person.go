@@ -29,8 +29,8 @@ type Person struct {
 // first.
 type Exchange struct {
 	Number      int
-	LineEnd     time.Time // last voiced packet of the line; for number 0 the answer of the call
-	AnswerStart time.Time // first audible packet of the answer
+	LineEnd     time.Time // arrival of the last voiced packet of the line; for number 0, of the answer to the call
+	AnswerStart time.Time // arrival of the first audible packet of the answer
 }
 
 // audibleLevel is the level of speech on a clean line, in dBFS.
@@ -77,7 +77,7 @@ func orDefault(d, other time.Duration) time.Duration {
 type linePlayer struct {
 	next chan []int16
 	pcm  []int16
-	done chan time.Time // when the last frame of a line left
+	done chan time.Time // receives a value when the last frame of a line was sent
 }
 
 func (m *linePlayer) say(pcm []int16) { m.next <- pcm }
@@ -93,7 +93,7 @@ func (m *linePlayer) FillFrame(f media.Frame, due time.Time) {
 	clear(f[n:])
 	m.pcm = m.pcm[n:]
 	if n > 0 && len(m.pcm) == 0 {
-		m.done <- due // has room: only one line plays
+		m.done <- due // the channel has room, because only one line plays
 	}
 }
 

@@ -32,7 +32,7 @@ type Registrar struct {
 // A Binding is an accepted registration.
 type Binding struct {
 	User, Contact string
-	Interval      time.Duration // granted; 0 unregisters
+	Interval      time.Duration // granted interval; 0 unregisters
 	At            time.Time
 }
 

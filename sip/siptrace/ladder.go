@@ -21,8 +21,8 @@ const maxMessages = 200
 
 const maxNote = 400
 
-// recentCount is the number of received messages that are recognized when added
-// again. Two goroutines add each, one shortly after the other.
+// recentCount is the number of received messages that are recognized when they are added a
+// second time. Two goroutines add each message, one shortly after the other.
 const recentCount = 16
 
 // A Ladder holds the messages of one call. Its methods are safe for concurrent
@@ -32,8 +32,8 @@ type Ladder struct {
 	messages      []media.Message
 	hasRung       bool
 	hasProgressed bool
-	recent        [recentCount]sip.Message // received
-	count         int                      // of all received
+	recent        [recentCount]sip.Message // newest received messages
+	count         int                      // number of all received messages
 	done          chan struct{}            // closed by End
 	isEnded       bool
 }

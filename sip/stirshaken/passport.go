@@ -17,7 +17,7 @@ const (
 const (
 	maxDigits   = 32
 	maxURL      = 1024
-	maxIdentity = 8192 // bytes of a header value
+	maxIdentity = 8192 // bytes of a header's value
 )
 
 //nolint:gochecknoglobals // read-only

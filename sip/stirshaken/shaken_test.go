@@ -144,7 +144,7 @@ func TestNotSigned(t *testing.T) {
 	}
 }
 
-// TestRoundTrip: a signed passport reads back unchanged, and no byte may differ.
+// TestRoundTrip checks that a signed passport reads back unchanged, and no byte may differ.
 func TestRoundTrip(t *testing.T) {
 	key := newKey(t)
 	rapid.Check(t, func(t *rapid.T) {
@@ -255,7 +255,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// FuzzIdentity: no value panics, none is accepted without the key's signature,
+// FuzzIdentity checks that no value panics, none is accepted without the key's signature,
 // and signed ones read back.
 func FuzzIdentity(f *testing.F) {
 	key := newKey(f)

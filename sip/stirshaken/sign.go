@@ -23,7 +23,7 @@ const (
 	Full    Level = "A" // the caller is known and may use the number
 	Partial Level = "B" // the caller is known
 	Gateway Level = "C" // the call came from another network
-	None    Level = ""  // not signed
+	None    Level = ""  // the call is not signed
 )
 
 // A Signer signs calls. Its methods are safe for concurrent use; its fields must
@@ -132,7 +132,7 @@ func sign(key *ecdsa.PrivateKey, h header, c claims) (string, error) {
 // newUUID returns a random UUID (RFC 9562 section 5.4).
 func newUUID() string {
 	var b [16]byte
-	_, _ = rand.Read(b[:]) // it never fails
+	_, _ = rand.Read(b[:]) // reading random bytes never fails
 	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }

@@ -19,11 +19,11 @@ var ErrSignature = errors.New("the signature does not match the key")
 // has returned nil.
 type Passport struct {
 	Attest Level
-	From   string   // digits
-	To     []string // digits
+	From   string   // digits of the caller number
+	To     []string // digits of the called number
 	At     time.Time
 	OrigID string
-	X5U    string // claimed URL of the certificate
+	X5U    string // URL of the certificate that the passport names
 
 	input     string
 	signature []byte

@@ -24,8 +24,8 @@ type Refresher string
 // Refreshers, seen from the request.
 const (
 	Unspecified Refresher = ""
-	UAC         Refresher = "uac" // sender of the request
-	UAS         Refresher = "uas" // sender of the response
+	UAC         Refresher = "uac" // the sender of the request
+	UAS         Refresher = "uas" // the sender of the response
 )
 
 // An Interval is the value of a Session-Expires header.
@@ -86,7 +86,7 @@ func seconds(text string) (time.Duration, error) {
 
 // A Schedule is the negotiated session timer.
 type Schedule struct {
-	Length      time.Duration // 0 means no timer
+	Length      time.Duration // 0 means that there is no timer
 	IsRefresher bool          // we refresh the session
 }
 
@@ -124,7 +124,7 @@ func Negotiate(header *Interval, supported bool, least time.Duration) (i Interva
 		return Interval{}, Schedule{}, false
 	}
 	i = *header
-	i.Length = max(i.Length, least) // a proxy may have added it for a peer that does not understand 422
+	i.Length = max(i.Length, least) // a proxy may have added the header for a peer that does not understand 422
 	if i.Refresher == Unspecified || !supported {
 		i.Refresher = UAS // section 9: we refresh if the peer cannot
 		if supported {

@@ -68,7 +68,7 @@ func Open(ctx context.Context, c Config) (*Endpoint, error) {
 	}
 	settings.SetICETimeouts(disconnectedTimeout, failedTimeout, keepaliveInterval)
 	settings.SetIncludeLoopbackCandidate(c.UDP.Addr().IsLoopback())
-	settings.SetICEMulticastDNSMode(ice.MulticastDNSModeDisabled) // no local names; remote names are learned as peer-reflexive candidates
+	settings.SetICEMulticastDNSMode(ice.MulticastDNSModeDisabled) // no local names; names of peers become known as peer-reflexive candidates
 	settings.SetReceiveMTU(1500)
 	settings.DisableActiveTCP(!c.ActiveTCP)
 	if c.Public.IsValid() {
@@ -136,8 +136,8 @@ func (e *Endpoint) listen(ctx context.Context, c Config, settings *webrtc.Settin
 
 const (
 	socketBuffer     = 2 << 20
-	maxTCP           = 1000 // connections
-	maxTCPPerNetwork = 50   // per network, such as an office behind one address
+	maxTCP           = 1000 // most connections
+	maxTCPPerNetwork = 50   // most connections per network, such as an office behind one address
 )
 
 // UDP returns the media address.
@@ -174,7 +174,7 @@ func (e *Endpoint) configuration(now time.Time) (webrtc.Configuration, error) {
 		if err != nil {
 			return webrtc.Configuration{}, err
 		}
-		e.config.Certificates = []webrtc.Certificate{renewed} // existing connections keep the old one
+		e.config.Certificates = []webrtc.Certificate{renewed} // existing connections keep the old certificate
 	}
 	return e.config, nil
 }
@@ -208,10 +208,10 @@ func (e *Endpoint) Close() error {
 		errs = append(errs, m.Close())
 	}
 	if e.udp != nil {
-		_ = e.udp.Close() // closed by the mux
+		_ = e.udp.Close() // the mux has closed it
 	}
 	if e.tcp != nil {
-		_ = e.tcp.Close() // closed by the mux
+		_ = e.tcp.Close() // the mux has closed it
 	}
 	return errors.Join(errs...)
 }

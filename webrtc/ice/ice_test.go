@@ -75,7 +75,7 @@ func TestTCPLimit(t *testing.T) {
 		c := dial()
 		_ = c.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
 		if _, err := c.Read(make([]byte, 1)); errors.Is(err, os.ErrDeadlineExceeded) {
-			return // accepted
+			return // the connection was accepted
 		}
 		if time.Since(began) > 5*time.Second {
 			t.Fatal("a connection after release was not accepted")

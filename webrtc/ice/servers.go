@@ -19,8 +19,8 @@ type Server struct {
 
 // Servers are the STUN and TURN servers offered to browsers.
 type Servers struct {
-	STUN []string // URLs
-	TURN []string // URLs; each call gets its own credentials
+	STUN []string // URLs of STUN servers
+	TURN []string // URLs of TURN servers; each call gets credentials of its own
 	// Secret is the TURN servers' static-auth-secret.
 	Secret media.Secret
 }

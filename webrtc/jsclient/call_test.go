@@ -36,7 +36,7 @@ func openHarness(t *testing.T) func(t *testing.T, script string) string {
 	t.Cleanup(quit)
 	ctx, leave := chromedp.NewContext(allocator)
 	t.Cleanup(leave)
-	t.Cleanup(func() { _ = chromedp.Cancel(ctx) }) // waits until it has stopped writing
+	t.Cleanup(func() { _ = chromedp.Cancel(ctx) }) // waits until Chromium has stopped writing
 	return func(t *testing.T, script string) string {
 		t.Helper()
 		if err := chromedp.Do(ctx, chromedp.Navigate(server.URL)); err != nil {

@@ -21,7 +21,7 @@ func Handler() http.Handler {
 	for name, kind := range map[string]string{"parley.js": "text/javascript; charset=utf-8", "parley.d.ts": "text/plain; charset=utf-8"} {
 		body, err := files.ReadFile(name)
 		if err != nil {
-			continue // cannot happen: the file is embedded
+			continue // impossible, because the file is embedded
 		}
 		sum := sha256.Sum256(body)
 		tag := `"` + hex.EncodeToString(sum[:16]) + `"` // RFC 9110 section 8.8.3
@@ -31,7 +31,7 @@ func Handler() http.Handler {
 			h.Set("Cross-Origin-Resource-Policy", "cross-origin")
 			h.Set("Content-Type", kind)
 			h.Set("X-Content-Type-Options", "nosniff")
-			h.Set("Cache-Control", "no-cache") // revalidated each time
+			h.Set("Cache-Control", "no-cache") // browsers ask each time whether it has changed
 			h.Set("Etag", tag)
 			http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(body))
 		})

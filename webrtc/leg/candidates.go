@@ -13,9 +13,9 @@ import (
 // does no harm: a peer that can reach this host is found by its own checks
 // (RFC 8445 section 7.3.1.3).
 const (
-	maxCandidates  = 32 // per description
-	candidateBurst = 96 // for all descriptions together
-	candidateRate  = 1  // per second
+	maxCandidates  = 32 // most candidates per description
+	candidateBurst = 96 // most candidates of all descriptions at once
+	candidateRate  = 1  // candidates per second
 )
 
 type candidateBudget struct {
@@ -35,11 +35,11 @@ func (a *candidateBudget) spend(now time.Time) bool {
 
 func (p *peer) accepts(candidate string, now time.Time) bool {
 	c, err := ice.UnmarshalCandidate(candidate)
-	if err != nil || c.TCPType() == ice.TCPTypeActive { // an active TCP candidate connects to this host
+	if err != nil || c.TCPType() == ice.TCPTypeActive { // an active TCP candidate opens a connection to this host
 		return false
 	}
 	at, err := netip.ParseAddr(c.Address())
-	if err != nil || !p.leg.Connector.CanReach(at) { // a host name (RFC 8839 section 5.1)
+	if err != nil || !p.leg.Connector.CanReach(at) { // a host name is a valid address (RFC 8839 section 5.1)
 		return false
 	}
 	l := p.leg

@@ -19,7 +19,7 @@ const (
 type consent struct {
 	limit   time.Duration
 	answers uint64
-	at      time.Time // of the last new answer
+	at      time.Time // time of the last new answer
 	lapsed  bool
 }
 

@@ -65,16 +65,16 @@ type Leg struct {
 	done          chan struct{} // closed when the leg ends
 	connectedOnce chan struct{} // closed when media can first flow
 	decoders      *decoders
-	reader        *receiver.Reader // owned by the reading goroutine
+	reader        *receiver.Reader // owned by the goroutine that reads
 	out           atomic.Pointer[outTrack]
 	detach        func()
 	tasks         tasks
 
 	mu           sync.Mutex
-	peer         *peer // current
+	peer         *peer // current peer connection
 	cause        media.Cause
 	wasConnected bool
-	lossTimer    *time.Timer // nil while connected and before the first connection
+	lossTimer    *time.Timer // nil while connected, and before the first connection
 	candidates   candidateBudget
 	reports      reports
 

@@ -33,7 +33,7 @@ func TestKeys(t *testing.T) {
 				seq++
 			}
 			late := rtp.Header{SSRC: 7, SequenceNumber: seq - 7, Timestamp: at - uint32(rate)/2}
-			l.receiveKey(&late, []byte{3, 0x8a, 3, 32}, rate, time.Now()) // reordered by half a second
+			l.receiveKey(&late, []byte{3, 0x8a, 3, 32}, rate, time.Now()) // a packet that is half a second late
 			at += uint32(rate)
 		}
 		for _, code := range []byte{4, 2, 11} {
@@ -72,7 +72,7 @@ func TestConsentExpires(t *testing.T) {
 		{101, 10, false},
 		{130, 10, false},
 		{131, 10, true},
-		{140, 1, false}, // a new pair counts from the start
+		{140, 1, false}, // a new pair of candidates counts from zero
 		{169, 1, false},
 	} {
 		if got := c.update(at.answers, began.Add(time.Duration(at.second)*time.Second)); got != at.expired {

@@ -28,7 +28,7 @@ type peer struct {
 	leg        *Leg
 	pc         *webrtc.PeerConnection
 	out        atomic.Pointer[outTrack]
-	candidates int // remote candidates accepted; guarded by leg.mu
+	candidates int // remote candidates that were accepted; guarded by leg.mu
 }
 
 type outTrack struct {
@@ -39,8 +39,8 @@ type outTrack struct {
 }
 
 type sendCodec struct {
-	name    string // encoding name
-	ticks   uint32 // of its clock per tick of the sender's clock
+	name    string // name of the encoding
+	ticks   uint32 // ticks of the codec's clock per tick of the sender's clock
 	encoder func() codec.Encoder
 }
 
@@ -146,7 +146,7 @@ func (p *peer) onTrack(t *webrtc.TrackRemote, r *webrtc.RTPReceiver) {
 		return
 	}
 	p.leg.spawn(func() { p.listen(t, r) })
-	p.leg.spawn(func() { // RTCP must be read to update the statistics of sent reports
+	p.leg.spawn(func() { // RTCP must be read, because reading updates the statistics of sent reports
 		for b := make([]byte, mtu); ; {
 			if _, _, err := r.Read(b); err != nil {
 				return
@@ -160,7 +160,7 @@ const mtu = 1500
 type payloadKind struct {
 	codec  string
 	format uint8
-	rate   int64 // 0 if unsupported
+	rate   int64 // 0 if the codec is not supported
 }
 
 func (p *peer) listen(t *webrtc.TrackRemote, r *webrtc.RTPReceiver) {

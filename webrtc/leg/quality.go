@@ -55,7 +55,7 @@ func (r *reports) update(b pionrtcp.ReceptionReport, ticks uint32, now time.Time
 	if b.LastSenderReport == 0 {
 		return
 	}
-	trip := rtcp.CompactNTP(rtcp.NTP(now)) - b.LastSenderReport - b.Delay // wraps
+	trip := rtcp.CompactNTP(rtcp.NTP(now)) - b.LastSenderReport - b.Delay // the difference wraps around
 	if d := time.Duration(trip) * time.Second >> 16; d < maxPlausible {
 		r.roundTrip = d
 	}

@@ -26,7 +26,7 @@ const (
 // decoders decode received audio; the reading goroutine owns them.
 type decoders struct {
 	opus  *opus.Decoder
-	plain []codec.Decoder // index is format-1
+	plain []codec.Decoder // decoders by format minus 1
 }
 
 func newDecoders() (*decoders, error) {
@@ -75,11 +75,11 @@ type stream struct {
 	ring      jitter.Ring
 	ssrc      uint32
 	started   bool
-	timestamp uint32 // of the last packet
-	ticks     int64  // the same, without wrapping
+	timestamp uint32 // timestamp of the last packet
+	ticks     int64  // the same without wrapping around
 	stats     rtcp.ReceiverStats
 	codec     string
-	dropped   int64 // packets dropped because the reader paused
+	dropped   int64 // packets that were dropped because the reader paused
 	digits    dtmf.EventDecoder
 }
 
@@ -113,7 +113,7 @@ func (l *Leg) receive(in incoming, at time.Time) {
 		return
 	}
 	if !r.ring.Push(&p) {
-		r.dropped++ // the reader paused; it owns the queued packets
+		r.dropped++ // the reader has paused, and it owns the queued packets
 		return
 	}
 	l.wakeReader()
