@@ -92,6 +92,7 @@ func progress() map[string]any {
 		"ready":    120, "holds": 180, "held_reasons": map[string]any{"outside_legal_window": 147, "retry_wait": 30, "frequency_cap": 3},
 		"suppressed_reasons":       map[string]any{"dnc_suppressed": 20, "withdrawn_by_client": 6, "geo_rejected": 3, "frequency_capped": 1},
 		"dnc_suppressed_at_launch": 15, "dnc_suppressed_mid_campaign": 5,
+		"cost":      map[string]any{"amount": 118.25, "per_answered_call": 0.294154229},
 		"budget":    map[string]any{"limit": 250, "spent": 118.25, "in_progress": 1.5, "left": 130.25, "expected_per_call": 0.25},
 		"frequency": map[string]any{"held": 3, "blocked": 1, "by_governing_cap": map[string]any{"daily": 2, "rolling_7d": 2}},
 	}

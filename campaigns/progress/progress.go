@@ -71,6 +71,7 @@ type Progress struct {
 	AtLaunch          int                     `json:"dnc_suppressed_at_launch"`
 	MidCampaign       int                     `json:"dnc_suppressed_mid_campaign"`
 	Frequency         Frequency               `json:"frequency"`
+	Cost              Cost                    `json:"cost"`
 	Budget            *Budget                 `json:"budget"` // nil without one
 	// Next is the first time at which a waiting contact may be called by law, hours and
 	// its own times; zero for none.
@@ -112,6 +113,26 @@ type Frequency struct {
 	ByCap   map[string]int `json:"by_governing_cap"`
 }
 
+// A Cost is what the ended calls of the campaign cost, in currency units.
+type Cost struct {
+	Amount pricing.Amount `json:"amount"`
+	// PerAnswered is the amount divided by the calls that a person answered; nil without such calls.
+	PerAnswered *pricing.Amount `json:"per_answered_call"`
+}
+
+func newCost(spent pricing.Amount, answered int) Cost {
+	c := Cost{Amount: spent}
+	if answered > 0 {
+		n := pricing.Amount(answered)
+		each := spent / n
+		if 2*(spent%n) >= n {
+			each++
+		}
+		c.PerAnswered = &each
+	}
+	return c
+}
+
 // A Budget is the use of the budget of the campaign, in currency units.
 type Budget struct {
 	Limit      pricing.Amount `json:"limit"`
@@ -136,6 +157,7 @@ func Compute(f Facts) Progress {
 			WindowOpen: !f.Opens.IsZero() && !f.Opens.After(f.Now),
 		},
 	}
+	p.Cost = newCost(f.Spending.Spent, p.Counters.Answered)
 	if u := f.Spending; u.Budget > 0 {
 		p.Budget = &Budget{Limit: u.Budget, Spent: u.Spent, InProgress: u.Reserved(), Left: u.Left(), Expected: u.Expected}
 	}

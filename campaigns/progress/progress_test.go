@@ -1,6 +1,7 @@
 package progress
 
 import (
+	"encoding/json"
 	"fmt"
 	"testing"
 	"time"
@@ -8,9 +9,11 @@ import (
 	"github.com/parley-voice/parley/campaigns"
 	"github.com/parley-voice/parley/campaigns/market"
 	"github.com/parley-voice/parley/campaigns/plan"
+	"github.com/parley-voice/parley/campaigns/retry"
 	"github.com/parley-voice/parley/campaigns/store"
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/admission"
+	"github.com/parley-voice/parley/control/pricing"
 )
 
 // TestReasons: of several hold reasons the first in this order is reported.
@@ -175,6 +178,22 @@ func TestNextCallTime(t *testing.T) {
 		}
 		if want := (time.Time{}); c.want != "" && !p.Next.Equal(at(c.want)) || c.want == "" && !p.Next.Equal(want) {
 			t.Errorf("%s: %v, want %s (%v)", c.name, p.Next.In(york), c.want, p.HeldReasons)
+		}
+	}
+}
+
+// TestCost: the cost per call counts those that a person answered, and is rounded to billionths.
+func TestCost(t *testing.T) {
+	for name, tt := range map[string]struct {
+		outcomes map[retry.Outcome]int
+		want     string
+	}{
+		"no answer": {map[retry.Outcome]int{retry.Busy: 3, retry.Voicemail: 1}, `{"amount":1,"per_answered_call":null}`},
+		"answers":   {map[retry.Outcome]int{retry.Answered: 4, retry.ShortCall: 2, retry.Busy: 1}, `{"amount":1,"per_answered_call":0.166666667}`},
+	} {
+		got, err := json.Marshal(Compute(Facts{Outcomes: tt.outcomes, Spending: admission.Spending{Spent: pricing.Round(1)}}).Cost)
+		if err != nil || string(got) != tt.want {
+			t.Errorf("%s: %s, %v, want %s", name, got, err, tt.want)
 		}
 	}
 }

@@ -73,14 +73,12 @@ func (svc *Service) isDiskFull(ctx context.Context, c campaigns.Campaign) (bool,
 	return !can, err
 }
 
-// addWaiting adds the waiting contacts, the use of the budget and, if the next call of a
+// addWaiting adds the waiting contacts, what was spent and, if the next call of a
 // running campaign is due, the limits that are reached.
 func (svc *Service) addWaiting(ctx context.Context, tx pgx.Tx, f *progress.Facts, due bool) (err error) {
 	c := f.Campaign
-	if c.Budget > 0 {
-		if f.Spending, err = svc.Store.Spending(ctx, tx, c); err != nil {
-			return err
-		}
+	if f.Spending, err = svc.Store.Spending(ctx, tx, c); err != nil {
+		return err
 	}
 	if c.Status == campaigns.Running && due {
 		if f.Full, err = admission.DialBlockers(ctx, tx, c.OrgID, c.Binding.RouteID); err != nil {

@@ -44,11 +44,12 @@ func QueueSpending(batch *pgx.Batch, campaignID string, s *admission.Spending) {
 	batch.Queue(spendingSQL, campaignID).QueryRow(func(row pgx.Row) error { return row.Scan(&s.Spent, &s.Calls) })
 }
 
-// Spending returns the use of the budget of a campaign.
+// Spending returns what a campaign spent, and the use of its budget if it has one.
 func (s *Store) Spending(ctx context.Context, q db.Querier, c campaigns.Campaign) (u admission.Spending, err error) {
-	u.Budget = c.Budget
-	if u.Expected, err = s.ExpectedCost(ctx, q, c); err != nil {
-		return u, err
+	if u.Budget = c.Budget; u.Budget > 0 {
+		if u.Expected, err = s.ExpectedCost(ctx, q, c); err != nil {
+			return u, err
+		}
 	}
 	if err = q.QueryRow(ctx, spendingSQL, c.ID).Scan(&u.Spent, &u.Calls); err != nil {
 		return u, fmt.Errorf("spending of %s: %w", c.ID, err)

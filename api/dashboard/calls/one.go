@@ -53,6 +53,7 @@ type one struct {
 	Metadata   []pair
 	AMD        string
 	Transfer   json.RawMessage
+	Cost       *costTable // nil without one
 	Ring       time.Duration
 	Rungs      []rung
 	Notices    []webhook.CallDelivery
@@ -74,6 +75,7 @@ func (c *Calls) show(r *ui.Request) (ui.Page, error) {
 		Playable: call.RecordingStatus == control.RecordingReady, Recording: noRecordingText(call.RecordingStatus),
 		Analysis:  analysis(call.Analysis),
 		Variables: pairs(call.Variables), Metadata: pairs(call.Metadata), AMD: evidence(call.AMD), Transfer: call.Transfer,
+		Cost:  costOf(call.Cost),
 		Rungs: rungs(callview.Rungs(ladder)), EndAllowed: !call.Status.Over() && r.May(operator.Operator),
 	}
 	if call.Reason != "" {

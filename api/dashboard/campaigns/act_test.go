@@ -209,6 +209,9 @@ func TestBudget(t *testing.T) {
 	if a := b.Get("campaigns/" + id + "/budget"); !strings.Contains(a.Body, `value="10.5"`) {
 		t.Errorf("the form: %s", a.Text())
 	}
+	if text := b.Get("campaigns/" + id).Text(); !strings.Contains(text, "Cost of ended calls Total 2.50") {
+		t.Errorf("the cost: %s", text)
+	}
 	b.Follow("campaigns/"+id+"/budget", "budget", "")
 	if n := h.Count(t, "SELECT count(*) FROM campaigns WHERE id = $1 AND budget_nano IS NULL", id); n != 1 {
 		t.Error("the budget is not removed")

@@ -57,6 +57,23 @@ func budgetOf(p progress.Progress) *budget {
 	}
 }
 
+// A cost is what the calls of a campaign cost, on its page.
+type cost struct {
+	Total string
+	Each  string // per answered call; empty without such calls
+}
+
+func costOf(p progress.Progress) *cost {
+	if p.Cost.Amount == 0 && p.Counters.Attempts == p.Counters.InProgress {
+		return nil
+	}
+	c := &cost{Total: formatCost(p.Cost.Amount)}
+	if each := p.Cost.PerAnswered; each != nil {
+		c.Each = strconv.FormatFloat(each.Units(), 'f', 4, 64)
+	}
+	return c
+}
+
 // formatCost formats an amount with two decimals.
 func formatCost(a pricing.Amount) string { return strconv.FormatFloat(float64(a)/1e9, 'f', 2, 64) }
 

@@ -41,6 +41,7 @@ type one struct {
 	Why           why
 	Held, Left    []count
 	Outcomes      []outcome
+	Cost          *cost   // nil before the first call has ended
 	Budget        *budget // nil if there is no budget
 	Hours, Pace   template.HTML
 	Dialed        int // number of attempts in Hours
@@ -176,7 +177,7 @@ func (c *Campaigns) progress(r *ui.Request, o *one) error {
 	o.Why = explain(k, o.Progress, o.Blockers)
 	o.Held, o.Left = counts(o.Progress.HeldReasons, held), counts(o.Progress.SuppressedReasons, suppressed)
 	o.Outcomes, o.Tiles = outcomes(o.Progress.Counters), tiles(o.Progress)
-	o.Budget = budgetOf(o.Progress)
+	o.Cost, o.Budget = costOf(o.Progress), budgetOf(o.Progress)
 	if !o.Over {
 		dials, fault := c.API.Store.Attempts.PerMinute(r.Context(), r.DB(), k.ID, paceMinutes, now)
 		if fault != nil {

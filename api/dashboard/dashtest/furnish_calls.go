@@ -94,6 +94,7 @@ func (h *Env) furnishCalls(t *testing.T, name string, ids map[string]string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	h.Exec(t, "UPDATE calls SET cost_nano = 25100000, costs = $1 WHERE id = 'call_1'", cost(name))
 	h.Exec(t, `UPDATE calls SET campaign_id = $1, recording_status = 'ready', recording_key = 'recordings/call_1.wav', answered_at = now() - interval '1 minute', ended_at = now(),
 		disconnection_reason = 'callee_hangup', hangup_by = 'callee', sip_status = 200, sip_reason = $2, call_analysis = $3::jsonb, analysis_status = 'completed',
 		metadata = $3::jsonb::json, variables = $3::jsonb::json, transfer = $3::jsonb, amd = '{"confidence":0.9,"evidence":["words"],"amd_ms":700}',
