@@ -25,7 +25,9 @@ func cost(name string) pricing.Cost {
 		},
 		Trunk: &pricing.Trunk{
 			Seconds: 90, Amount: pricing.Round(0.017137),
-			Legs: []pricing.TrunkLeg{{Leg: "callee", Seconds: 90, PerMinute: &perMinute, Amount: pricing.Round(0.017137)}, {Leg: "transfer", Seconds: 1}},
+			Legs: []pricing.TrunkLeg{
+				{Leg: "callee", Seconds: 90, PerMinute: &perMinute, Amount: pricing.Round(0.017137)}, {Leg: "transfer", Seconds: 1},
+			},
 		},
 		Unpriced: []pricing.Unpriced{{Serves: "tts", Provider: name}, {Serves: "trunk"}},
 	}
