@@ -38,7 +38,8 @@ func costOf(raw json.RawMessage) *costTable {
 	if c.Trunk != nil {
 		for _, leg := range c.Trunk.Legs {
 			if leg.PerMinute != nil {
-				t.Rows = append(t.Rows, costRow{"Trunk, " + leg.Leg, fmt.Sprintf("%g s", leg.Seconds), leg.PerMinute.String() + " per minute", leg.Amount.String()})
+				rate := leg.PerMinute.String() + " per minute"
+				t.Rows = append(t.Rows, costRow{"Trunk, " + leg.Leg, fmt.Sprintf("%g s", leg.Seconds), rate, leg.Amount.String()})
 			}
 		}
 	}
