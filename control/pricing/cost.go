@@ -18,6 +18,12 @@ type Cost struct {
 	Unpriced   []Unpriced `json:"unpriced"` // usage without a price, which Amount lacks
 }
 
+// Usage is what one provider did with one model.
+type Usage = pipeline.EngineUsage
+
+// ForAnalysis is the Purpose of the usage of an analysis.
+const ForAnalysis = pipeline.ForAnalysis
+
 // Item is the usage of one model, with its cost.
 type Item struct {
 	pipeline.EngineUsage

@@ -7,7 +7,6 @@ import (
 
 	"github.com/parley-voice/parley/api/dashboard/ui"
 	"github.com/parley-voice/parley/control/pricing"
-	"github.com/parley-voice/parley/pipeline"
 )
 
 // costTable is the cost of a call on its page.
@@ -30,7 +29,7 @@ func costOf(raw json.RawMessage) *costTable {
 	t := &costTable{Total: c.Amount.String(), Currency: c.Currency, AsOf: c.PricesAsOf}
 	for _, item := range c.Items {
 		what := costLabel(item.Serves, item.Provider, item.Model)
-		if item.Purpose == pipeline.ForAnalysis {
+		if item.Purpose == pricing.ForAnalysis {
 			what += ", for the analysis"
 		}
 		t.Rows = append(t.Rows, costRow{what, quantity(item.EngineUsage), price(item), item.Amount.String()})
@@ -54,7 +53,7 @@ func costLabel(serves, provider, model string) string {
 	return strings.TrimSpace(strings.Join(strings.Fields(names[serves]+" "+provider+" "+model), " "))
 }
 
-func quantity(u pipeline.EngineUsage) string {
+func quantity(u pricing.Usage) string {
 	switch u.Serves {
 	case "asr":
 		return fmt.Sprintf("%g s", u.Seconds)

@@ -2,30 +2,29 @@ package dashtest
 
 import (
 	"github.com/parley-voice/parley/control/pricing"
-	"github.com/parley-voice/parley/pipeline"
 )
 
 // cost returns a cost with every kind of item. Providers have the name.
 func cost(name string) pricing.Cost {
 	perMinute, perMillion := pricing.Round(0.0077), pricing.Round(50)
 	in, cached, out := pricing.Round(0.1), pricing.Round(0.01), pricing.Round(0.5)
-	model := pipeline.EngineUsage{
+	model := pricing.Usage{
 		Serves: "llm", Provider: name, Model: name, Requests: 2, PromptTokens: 1840, CachedTokens: 1200, CompletionTokens: 61,
 	}
 	analysis := model
-	analysis.Purpose = pipeline.ForAnalysis
+	analysis.Purpose = pricing.ForAnalysis
 	tokens := pricing.Rates{PerMillionPromptTokens: &in, PerMillionCachedTokens: &cached, PerMillionCompletionTokens: &out}
 	return pricing.Cost{
 		Amount: pricing.Round(0.0251), Currency: "USD", PricesAsOf: "2026-11-23",
 		Items: []pricing.Item{
 			{
-				EngineUsage: pipeline.EngineUsage{Serves: "asr", Provider: name, Requests: 1, Seconds: 60},
+				EngineUsage: pricing.Usage{Serves: "asr", Provider: name, Requests: 1, Seconds: 60},
 				Rates:       pricing.Rates{PerMinute: &perMinute}, Amount: perMinute,
 			},
 			{EngineUsage: model, Rates: tokens, Amount: pricing.Round(0.0001065)},
 			{EngineUsage: analysis, Rates: tokens, Amount: pricing.Round(0.0001065)},
 			{
-				EngineUsage: pipeline.EngineUsage{Serves: "tts", Provider: name, Requests: 1, Characters: 1},
+				EngineUsage: pricing.Usage{Serves: "tts", Provider: name, Requests: 1, Characters: 1},
 				Rates:       pricing.Rates{PerMillionCharacters: &perMillion}, Amount: pricing.Round(0.00005),
 			},
 		},
