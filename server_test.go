@@ -107,12 +107,14 @@ func fetch(t testing.TB, url string, headers ...string) string {
 func TestInvalidSettingsAreNamed(t *testing.T) {
 	c := testConfig(t)
 	c.DatabaseURL = media.Secret(dbtest.URL(t))
+	prices := writeFile(t, "prices.yaml", "prices:\n- {kind: openai, serves: asr}\n")
 	before := goleak.IgnoreCurrent()
 	for want, change := range map[string]func(*config.Config){
 		"PARLEY_MEDIA_IP":     func(c *config.Config) { c.SIPAddr = "0.0.0.0:0" },
 		"PARLEY_SIP_ADDR":     func(c *config.Config) { c.SIPAddr = "sip.example:0" },
 		"PARLEY_HTTP_ADDR":    func(c *config.Config) { c.HTTPAddr = "192.0.2.1:80" },
 		"PARLEY_METRICS_ADDR": func(c *config.Config) { c.MetricsAddr = "192.0.2.1:80" },
+		"line 2":              func(c *config.Config) { c.PricesFile = prices },
 		"database":            func(c *config.Config) { c.DatabaseURL = "host=/nonexistent user=parley" },
 	} {
 		changed := c

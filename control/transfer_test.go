@@ -22,11 +22,14 @@ type memoryLegs struct {
 	wait   time.Duration
 }
 
+// legRate is the rate of transfer legs.
+var legRate = 0.02
+
 func (s *memoryLegs) OpenLeg(_ context.Context, l Lease, number string, lease time.Duration) (TransferLeg, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.wrote = append(s.wrote, fmt.Sprintf("open %s for %s, %v", number, l.AttemptID, lease))
-	return TransferLeg{Lease: Lease{AttemptID: "att_2", CallID: l.CallID, Owner: l.Owner, Epoch: 1}, Number: "12", Dial: "912", Wait: s.wait}, s.refuse
+	return TransferLeg{Lease: Lease{AttemptID: "att_2", CallID: l.CallID, Owner: l.Owner, Epoch: 1}, Number: "12", Dial: "912", Wait: s.wait, CostPerMinute: &legRate}, s.refuse
 }
 
 func (s *memoryLegs) MoveLeg(_ context.Context, l Lease, to AttemptState) error {
@@ -86,8 +89,14 @@ func TestTransferLeg(t *testing.T) {
 				c := newClaim()
 				c.Target = media.Target{ID: "att_1", To: "1", From: "+7", Trunk: media.Trunk{Proxy: "sip:a"}, RingTimeout: time.Minute}
 				began := time.Now()
+				var legs []AnsweredLeg
+				c.OnEnd = func(f CallResult) { legs = f.TransferLegs }
 				if err := r.Run(t.Context(), c); err != nil {
 					t.Fatal(err)
+				}
+				if row.err != nil && len(legs) > 0 ||
+					row.err == nil && (len(legs) != 1 || !legs[0].AnsweredAt.Equal(began.Add(took)) || *legs[0].CostPerMinute != legRate) {
+					t.Errorf("answered legs %+v", legs)
 				}
 				if !slices.Equal(row.book.wrote, row.wrote) {
 					t.Errorf("wrote %q, want %q", row.book.wrote, row.wrote)

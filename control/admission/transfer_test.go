@@ -47,6 +47,9 @@ func TestOpenLeg(t *testing.T) {
 	if got := w.text("SELECT concat_ws(' ', state, owner, home, leg, number, lease_until > now() + interval '50 s') FROM attempts WHERE leg <> 'callee'"); got != "intent n h transfer 12025550177 t" {
 		t.Errorf("it stands as %s", got)
 	}
+	if leg.CostPerMinute == nil || *leg.CostPerMinute != 0.6 {
+		t.Errorf("no rate of the trunk: %+v", leg)
+	}
 	// A call can have only one transfer leg at a time.
 	if _, err := w.controller.OpenLeg(t.Context(), l, transferTarget, time.Minute); err == nil {
 		t.Error("a second one while the first is alive")

@@ -66,13 +66,17 @@ type End struct {
 	RingingAt  time.Time               `json:"ringing_at,omitzero"`
 	AnsweredAt time.Time               `json:"answered_at,omitzero"`
 	EndedAt    time.Time               `json:"ended_at,omitzero"`
+
+	// Usage and TransferLegs determine the cost.
+	Usage        json.RawMessage       `json:"usage,omitempty"`
+	TransferLegs []control.AnsweredLeg `json:"transfer_legs,omitempty"`
 }
 
 // NewEnd returns the End that stores a call's result.
 func NewEnd(f control.CallResult) *End {
 	return &End{
 		f.Status, f.Reason, f.HangupBy, f.SIPStatus, f.SIPReason, f.Recording, f.Truncated, f.AnsweredBy,
-		f.DialedAt, f.RingingAt, f.AnsweredAt, f.EndedAt,
+		f.DialedAt, f.RingingAt, f.AnsweredAt, f.EndedAt, f.Usage, f.TransferLegs,
 	}
 }
 
@@ -82,6 +86,7 @@ func (e End) Result() control.CallResult {
 		Status: e.Status, Reason: e.Reason, HangupBy: e.HangupBy, SIPStatus: e.SIPStatus, SIPReason: e.SIPReason,
 		Recording: e.Recording, Truncated: e.Truncated, AnsweredBy: e.AnsweredBy,
 		DialedAt: e.DialedAt, RingingAt: e.RingingAt, AnsweredAt: e.AnsweredAt, EndedAt: e.EndedAt,
+		Usage: e.Usage, TransferLegs: e.TransferLegs,
 	}
 }
 
@@ -92,7 +97,7 @@ const (
 	Retention = 24 * time.Hour
 	// rememberedOpen is how long an entry without a result is kept.
 	rememberedOpen = 2 * Retention
-	// defaultMost is the maximum number of entries. They take about 30 MB on disk.
+	// defaultMost is the maximum number of entries. They take about 70 MB on disk.
 	defaultMost = 100_000
 	// mostSlots is the maximum number of processes that share a data directory. Each has a slot, which is a journal
 	// file of its own.

@@ -3,6 +3,7 @@ package journal
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -386,5 +387,26 @@ func TestSentToIsBounded(t *testing.T) {
 	}
 	if err := j.Close(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestEndKeepsCost: the journal keeps what the cost of a call depends on.
+func TestEndKeepsCost(t *testing.T) {
+	rate := 0.01
+	want := control.CallResult{
+		Status: control.Ended, Reason: "callee_hangup", AnsweredAt: time.Unix(1, 0).UTC(), EndedAt: time.Unix(9, 0).UTC(),
+		Usage:        json.RawMessage(`[{"serves":"asr","provider":"p","requests":1,"seconds":8}]`),
+		TransferLegs: []control.AnsweredLeg{{AnsweredAt: time.Unix(5, 0).UTC(), CostPerMinute: &rate}},
+	}
+	text, err := json.Marshal(NewEnd(want))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var read End
+	if err := json.Unmarshal(text, &read); err != nil {
+		t.Fatal(err)
+	}
+	if got := read.Result(); !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
 	}
 }
