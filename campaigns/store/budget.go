@@ -20,16 +20,24 @@ func (s *Store) SaveBudget(ctx context.Context, q db.Querier, c campaigns.Campai
 	return err
 }
 
-var recentCostsSQL = "SELECT calls, sum, largest FROM " + //nolint:gochecknoglobals // made once
-	admission.RecentCostsSQL("org_id = $1 AND campaign_id = $2") + " r"
-
-// ExpectedCost returns the expected cost of a call of a campaign with a budget.
+// ExpectedCost returns the expected cost of the next call of a campaign with a budget. While few of its calls have
+// ended, it considers those of the whole organization.
 func (s *Store) ExpectedCost(ctx context.Context, q db.Querier, c campaigns.Campaign) (pricing.Amount, error) {
-	var r admission.RecentCosts
-	if err := q.QueryRow(ctx, recentCostsSQL, c.OrgID, c.ID).Scan(&r.Calls, &r.Sum, &r.Largest); err != nil {
+	own, err := recentCosts(ctx, q, "org_id = $1 AND campaign_id = $2", c.OrgID, c.ID)
+	var all admission.RecentCosts
+	if err == nil && !own.IsEnough() {
+		all, err = recentCosts(ctx, q, "org_id = $1", c.OrgID)
+	}
+	if err != nil {
 		return 0, fmt.Errorf("costs of %s: %w", c.ID, err)
 	}
-	return r.Expected(c.Budget), nil
+	return own.Expected(c.Budget, all), nil
+}
+
+func recentCosts(ctx context.Context, q db.Querier, where string, args ...any) (r admission.RecentCosts, err error) {
+	sql := "SELECT calls, sum, largest FROM " + admission.RecentCostsSQL(where) + " r"
+	err = q.QueryRow(ctx, sql, args...).Scan(&r.Calls, &r.Sum, &r.Largest)
+	return r, err
 }
 
 // spendingSQL sums what the ended calls of a campaign cost, and counts the others. An ended call counts twice until

@@ -30,16 +30,24 @@ const enoughCalls = 20
 
 // Expected returns the expected cost of the next call that a budget pays for: the mean of the recent calls. If fewer
 // than 20 are known, each missing call counts as the most expensive known call, but at least as a twentieth of the
-// budget. Thus at most 20 calls run before the first has ended.
-func (r RecentCosts) Expected(budget pricing.Amount) pricing.Amount {
-	if r.Calls >= enoughCalls {
+// budget, and as the mean of similar calls if 20 of those are known. Thus at most 20 calls run before the first has
+// ended.
+func (r RecentCosts) Expected(budget pricing.Amount, similar RecentCosts) pricing.Amount {
+	if r.IsEnough() {
 		return divideUp(r.Sum, r.Calls)
+	}
+	least := max(budget/enoughCalls, r.Largest)
+	if similar.IsEnough() {
+		least = max(least, divideUp(similar.Sum, similar.Calls))
 	}
 	// Each of the 20 calls contributes a twentieth. The parts are divided before they are added, because the sum of
 	// large budgets could overflow.
 	missing := pricing.Amount(enoughCalls - r.Calls)
-	return divideUp(r.Sum, enoughCalls) + divideUp(max(budget/enoughCalls, r.Largest), enoughCalls)*missing
+	return divideUp(r.Sum, enoughCalls) + divideUp(least, enoughCalls)*missing
 }
+
+// IsEnough reports whether the mean of the calls is a good estimate.
+func (r RecentCosts) IsEnough() bool { return r.Calls >= enoughCalls }
 
 func divideUp(a pricing.Amount, n int) pricing.Amount {
 	return (a + pricing.Amount(n) - 1) / pricing.Amount(n)

@@ -18,20 +18,24 @@ import (
 )
 
 func TestExpectedCost(t *testing.T) {
+	none := admission.RecentCosts{}
 	for _, row := range []struct {
 		name   string
 		recent admission.RecentCosts
+		others admission.RecentCosts
 		budget pricing.Amount
 		want   pricing.Amount
 	}{
-		{"no calls: a twentieth of the budget", admission.RecentCosts{}, 2000, 100},
-		{"few cheap calls", admission.RecentCosts{Calls: 10, Sum: 100, Largest: 20}, 2000, 5 + 5*10},
-		{"few dear calls: the largest for each missing one", admission.RecentCosts{Calls: 10, Sum: 1000, Largest: 400}, 2000, 50 + 20*10},
-		{"enough: the mean", admission.RecentCosts{Calls: 20, Sum: 1000, Largest: 900}, 2000, 50},
-		{"rounded up", admission.RecentCosts{Calls: 100, Sum: 1}, 2000, 1},
-		{"free calls", admission.RecentCosts{Calls: 100}, 2000, 0},
+		{"no calls: a twentieth of the budget", none, none, 2000, 100},
+		{"few cheap calls", admission.RecentCosts{Calls: 10, Sum: 100, Largest: 20}, none, 2000, 5 + 5*10},
+		{"few dear calls: the largest for each missing one", admission.RecentCosts{Calls: 10, Sum: 1000, Largest: 400}, none, 2000, 50 + 20*10},
+		{"no calls, dear ones of other campaigns", none, admission.RecentCosts{Calls: 20, Sum: 4000}, 2000, 200},
+		{"no calls, few of other campaigns", none, admission.RecentCosts{Calls: 19, Sum: 3800}, 2000, 100},
+		{"enough: the mean", admission.RecentCosts{Calls: 20, Sum: 1000, Largest: 900}, admission.RecentCosts{Calls: 20, Sum: 4000}, 2000, 50},
+		{"rounded up", admission.RecentCosts{Calls: 100, Sum: 1}, none, 2000, 1},
+		{"free calls", admission.RecentCosts{Calls: 100}, none, 2000, 0},
 	} {
-		if got := row.recent.Expected(row.budget); got != row.want {
+		if got := row.recent.Expected(row.budget, row.others); got != row.want {
 			t.Errorf("%s: %d, want %d", row.name, got, row.want)
 		}
 	}
@@ -73,7 +77,7 @@ func TestSpendingNeverExceeds(t *testing.T) {
 			r.Sum = r.Largest + pricing.Amount(r.Calls-1)*r.Largest/2
 		}
 		s := admission.Spending{Budget: 1 + amount("budget"), Spent: amount("spent")}
-		s.Expected = r.Expected(s.Budget)
+		s.Expected = r.Expected(s.Budget, admission.RecentCosts{})
 		if s.Expected < 0 || r.Calls == 0 && 20*s.Expected < s.Budget-400 {
 			t.Fatalf("expected %d of %d", s.Expected, s.Budget)
 		}

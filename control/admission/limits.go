@@ -211,7 +211,7 @@ func (c Caps) check(u usage) error {
 // spending returns how much of a limit is used. limit is in currency units; 0 means no limit.
 func (u usage) spending(limit float64, spent pricing.Amount) Spending {
 	s := Spending{Budget: pricing.Round(limit), Spent: spent, Calls: u.live}
-	s.Expected = u.recent.Expected(s.Budget)
+	s.Expected = u.recent.Expected(s.Budget, RecentCosts{})
 	return s
 }
 
