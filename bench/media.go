@@ -19,9 +19,9 @@ import (
 // MediaOptions configure Media.
 type MediaOptions struct {
 	Calls  []int         // concurrent calls of each step
-	Runs   int           // per design, interleaved; the median counts
-	Warm   time.Duration // before each measurement
-	Length time.Duration // of each measurement
+	Runs   int           // runs per design, interleaved; the median counts
+	Warm   time.Duration // time before each measurement that is not counted
+	Length time.Duration // length of each measurement
 	// Child returns the command that runs Plane for d.
 	Child func(ctx context.Context, d Design) *exec.Cmd
 	// Progress is called after every run; nil disables it.
@@ -33,14 +33,14 @@ type MediaOptions struct {
 type MediaResult struct {
 	Calls     int
 	Design    Design
-	CPU       time.Duration // of the process, per call and second
-	Low, High time.Duration // of CPU
+	CPU       time.Duration // CPU time of the process, ms per call and second
+	Low, High time.Duration // least value of CPU
 	Sent      float64       // share of the due packets that arrived
-	Least     float64       // of Sent
-	P99, P999 time.Duration // gap between two packets of one stream
-	Worst     time.Duration // of P999
-	RSS       int64         // bytes per call, without those of the idle process
-	Late      int64         // ticks of the media clock more than one tick late; the maximum of all runs
+	Least     float64       // least value of Sent
+	P99, P999 time.Duration // gap between two packets of one stream, at p99
+	Worst     time.Duration // largest value of P999
+	RSS       int64         // resident bytes per call, without those of the idle process
+	Late      int64         // ticks of the media clock that were more than one tick late; the maximum of all runs
 	// FarLate is the lateness of each tick of the far end, in all runs.
 	FarLate []time.Duration
 }
@@ -139,7 +139,7 @@ func (c *child) ask(question, answer any) error {
 
 func (c *child) end() {
 	_ = c.in.Close()
-	_ = c.cmd.Wait() // errors are on stderr
+	_ = c.cmd.Wait() // errors are written to stderr
 }
 
 // run measures one design once.

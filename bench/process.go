@@ -31,14 +31,14 @@ type Design string
 // Designs.
 const (
 	Floor Design = "floor" // one thread between bare sockets
-	Legs  Design = "legs"  // RTP sessions, voice activity, playout: the product
+	Legs  Design = "legs"  // the product: RTP sessions, voice activity detection, playout
 )
 
 // usage is the cost of the process so far.
 type usage struct {
 	CPU  time.Duration `json:"cpu"`
-	RSS  int64         `json:"rss"`  // bytes
-	Idle int64         `json:"idle"` // bytes, before the first call
+	RSS  int64         `json:"rss"`  // resident bytes
+	Idle int64         `json:"idle"` // resident bytes before the first call
 	Late int64         `json:"late"`
 }
 
@@ -156,7 +156,7 @@ func startLegs(ctx context.Context, far []int) ([]int, func() int64, func(), err
 			CallID: strconv.Itoa(i), Greeting: greeting, Engines: pipeline.Engines{ASR: mute, LLM: mute, TTS: mute},
 		}
 		wg.Go(func() {
-			_, _ = agent.Talk(ctx, &bareLeg{Session: s}, brief) // ends with ctx
+			_, _ = agent.Talk(ctx, &bareLeg{Session: s}, brief) // ends when ctx ends
 		})
 	}
 	return own, func() int64 { return clock.Stats().Late }, stop, nil
@@ -214,8 +214,7 @@ func (d *silentRecognition) Close() error {
 	return nil
 }
 
-// hummingVoice is a voice that hums: without end for the greeting, briefly for other
-// text.
+// hummingVoice is a voice that hums, without end for the greeting and briefly for other text.
 type hummingVoice struct{ second []int16 }
 
 func newHummingVoice() hummingVoice { return hummingVoice{tone.Sine(rtp.Rate, rtp.Rate, 400, 0.1)} }

@@ -6,8 +6,8 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// Closing the recognizer closes its results; otherwise no call of the benchmark
-// would end.
+// TestSilentRecognizerCloses checks that closing the recognizer closes its results. Otherwise
+// no call of the benchmark would end.
 func TestSilentRecognizerCloses(t *testing.T) {
 	r, err := silentRecognizer{}.Recognize(t.Context(), pipeline.Stream{Rate: 8000})
 	if err != nil {

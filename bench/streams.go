@@ -15,7 +15,7 @@ const (
 	// packetLen is the length of an RTP packet of 20 ms of G.711.
 	packetLen     = 172
 	streamTick    = 5 * time.Millisecond
-	ticksPerFrame = 4 // ticks per frame
+	ticksPerFrame = 4 // clock ticks per frame
 )
 
 // udpStreams are UDP streams, each with its own loopback socket.
@@ -81,7 +81,7 @@ func (s *udpStreams) Close() {
 // A streamReport counts the packets of a measurement.
 type streamReport struct {
 	Sent, Received int
-	Gaps           []time.Duration // between two packets of one stream, sorted
+	Gaps           []time.Duration // gaps between two packets of one stream, sorted
 	Late           []time.Duration // lateness of each tick
 }
 
@@ -115,7 +115,7 @@ func (s *udpStreams) Run(ports []int, stop <-chan struct{}, measuring func(now t
 		}
 		if d := time.Until(due); d > 0 {
 			ts := syscall.NsecToTimespec(int64(d))
-			_ = syscall.Nanosleep(&ts, nil) // an early wake-up sends less than a tick early
+			_ = syscall.Nanosleep(&ts, nil) // a frame leaves less than a tick early if the wake-up is early
 		}
 		counting := measuring(due)
 		if counting {
@@ -132,7 +132,7 @@ func (s *udpStreams) Run(ports []int, stop <-chan struct{}, measuring func(now t
 type streamRun struct {
 	*udpStreams
 	dst    [][16]byte
-	last   []int64 // arrival of the last packet, per stream
+	last   []int64 // arrival of the last packet of each stream
 	report streamReport
 
 	events  [256]syscall.EpollEvent

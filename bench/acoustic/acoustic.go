@@ -10,25 +10,24 @@ import (
 	"github.com/parley-voice/parley/media/tone"
 )
 
-// Thresholds of audibility.
+// Limits of audibility.
 const (
-	Audible = -45.0 // minimum level of a window, dBFS
+	Audible = -45.0 // least level of an audible window, dBFS
 	steps   = 100   // windows per second
-	onset   = 4     // windows, of which atLeast must be audible for an onset
+	onset   = 4     // onset is a number of windows, of which atLeast must be audible for speech to start.
 	atLeast = 3
-	// softer is the drop of a duck below the running level, in dB; running is the
-	// number of windows of the running level; ducked is how many windows the drop
-	// must last.
+	// softer is by how many dB a duck lies below the running level. running is the number of
+	// windows of the running level. ducked is how many windows the duck must last.
 	softer  = 9.0
 	running = 30
 	ducked  = 3
-	alike   = 3.0 // spread of the windows of a duck, dB
+	alike   = 3.0 // largest difference in level between the windows of a duck, dB
 )
 
 // Levels holds the levels of 10 ms windows, in dBFS.
 type Levels struct {
 	db     []float64
-	window int // samples
+	window int // samples per window
 }
 
 // Measure returns the levels of pcm at rate (Hz). It ignores an incomplete last

@@ -61,7 +61,7 @@ func TestShortClickIsNoOnset(t *testing.T) {
 	}
 }
 
-// Stretches finds a sound placed anywhere, within one window.
+// TestStretchesFindSounds checks that Stretches finds a sound anywhere, to within one window.
 func TestStretchesFindSounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		line := make([]int16, 0, 4*rate)
@@ -103,7 +103,7 @@ func TestDuck(t *testing.T) {
 	for name, c := range map[string]struct {
 		pcm  []int16
 		from int
-		want int // -1 for none
+		want int // -1 means that there is none
 		seen bool
 	}{
 		"in a word":          {softened(line, inWord, -12), inWord - 400, inWord, true},

@@ -2,9 +2,8 @@ package acoustic
 
 import "math"
 
-// Find returns where piece is most similar to pcm, and the similarity: 1 is equal
-// but for loudness, 0 is unrelated. It finds nothing for a silent piece or one
-// longer than pcm.
+// Find returns where piece is most similar to pcm, and the similarity: 1 means equal except for
+// loudness, 0 unrelated. It finds nothing for a silent piece or a piece longer than pcm.
 func Find(pcm, piece []int16) (at int, likeness float64) {
 	n := len(piece)
 	own := energy(piece)

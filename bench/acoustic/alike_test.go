@@ -8,7 +8,8 @@ import (
 	"github.com/parley-voice/parley/media/tone"
 )
 
-// Audio that passed µ-law, softer and with noise, is found; other words are not.
+// TestFind checks that audio is found after µ-law, softer and with noise, and that other words
+// are not found.
 func TestFind(t *testing.T) {
 	said, _ := tone.Encode(8000, "the order number is seven")
 	other, _ := tone.Encode(8000, "please call me tomorrow")

@@ -13,25 +13,25 @@ type Fate string
 // Values of Fate.
 const (
 	Whole Fate = "whole"
-	Cut   Fate = "cut"   // only its beginning was heard
-	Other Fate = "other" // unexpected or damaged
+	Cut   Fate = "cut"   // the listener heard only its beginning
+	Other Fate = "other" // an unexpected or damaged word
 )
 
 // A Word is a word that was heard.
 type Word struct {
-	Text       string // as spoken
-	Raw        string // as received
+	Text       string // the word as it was spoken
+	Raw        string // the word as it was received
 	Fate       Fate
-	Share      float64 // share of its audio; 1 for a whole word
+	Share      float64 // share of its audio that was heard; 1 for a whole word
 	Start, End time.Duration
 }
 
-// Words decodes the tone words of pcm at rate (Hz). known maps a possibly damaged
-// text to the word it stands for; complete maps a beginning to its word; both
-// return "" for no word.
+// Words decodes the tone words of pcm at rate (Hz). known maps a possibly damaged text to the
+// word that it stands for, and complete maps a beginning to its word. Both return "" if there
+// is no such word.
 func Words(pcm []int16, rate int, known func(text string) string, complete func(start string) string) []Word {
 	var all []Word
-	tail := make([]int16, rate/10) // ends the last word
+	tail := make([]int16, rate/10) // the mark ends the last word
 	h := tone.NewDecoder(rate)
 	for _, w := range append(h.Decode(pcm), h.Decode(tail)...) {
 		x := Word{Text: w.Text, Raw: w.Text, Fate: Other, Start: w.Start, End: w.End}
@@ -40,7 +40,7 @@ func Words(pcm []int16, rate int, known func(text string) string, complete func(
 			x.Text, x.Fate, x.Share = whole, Whole, 1
 		} else if whole = complete(clean); whole != "" {
 			x.Text, x.Fate = whole, Cut
-			x.Share = float64(len(clean)+1) / float64(len(whole)+1) // counts the mark before it
+			x.Share = float64(len(clean)+1) / float64(len(whole)+1) // also counts the mark before it
 		}
 		all = append(all, x)
 	}
@@ -49,10 +49,10 @@ func Words(pcm []int16, rate int, known func(text string) string, complete func(
 
 // A Comparison compares the words heard with those intended.
 type Comparison struct {
-	Heard   int // intended words heard, each counted once
-	Lost    int // intended words not heard
+	Heard   int // intended words that were heard, each counted once
+	Lost    int // intended words that were not heard
 	Cut     int // words of which only the beginning was heard
-	Doubled int // words heard whole again
+	Doubled int // whole words that were heard again
 }
 
 // Compare compares the words heard with those intended. It ignores other words; a
@@ -83,7 +83,7 @@ func Compare(meant []string, heard []Word) Comparison {
 	return c
 }
 
-// Differ returns by how many words claimed differs from what was heard. A word
+// Differ returns the number of words by which claimed differs from what was heard. A word
 // counts as heard if at least half of it was.
 func Differ(claimed []string, heard []Word) int {
 	count := map[string]int{}

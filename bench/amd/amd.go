@@ -24,7 +24,7 @@ import (
 const (
 	rate          = 8000
 	lag           = 300 * time.Millisecond // delay of a transcript after its word
-	afterGreeting = 12 * time.Second       // time after the greeting
+	afterGreeting = 12 * time.Second       // time of the recording after the greeting
 )
 
 // A sentence is a sentence and its position in a recording.
@@ -39,7 +39,7 @@ type call struct {
 	voice string
 	pcm   []int16
 	said  []sentence
-	beep  time.Duration // end of the beep, 0 for none
+	beep  time.Duration // end of the beep; 0 if there is none
 }
 
 // end returns the end of the first greeting: speech without a pause of 700 ms.
@@ -163,8 +163,8 @@ func (c *call) listen(transcribed bool) outcome {
 	return r
 }
 
-// words returns the transcripts and their times. A transcript holds all words so
-// far; the words of a sentence are spaced evenly.
+// words returns the transcripts and their times. Each transcript has all words so far. The
+// words of a sentence are spread evenly over it.
 func (c *call) words() []sentence {
 	var all []sentence
 	var text strings.Builder
@@ -179,13 +179,13 @@ func (c *call) words() []sentence {
 	return all
 }
 
-// HeldOut is the seed of published figures.
+// HeldOut is the seed of the published figures.
 const HeldOut uint64 = 5
 
 // Options configure Run.
 type Options struct {
-	Takes    int    // per script and voice
-	Seed     uint64 // of pauses, hiss and beeps
+	Takes    int    // recordings per script and voice
+	Seed     uint64 // seed of the pauses, hiss and beeps
 	Progress func(done, all int)
 	Result   *measured.File // receives the metrics
 }
@@ -222,8 +222,8 @@ func Run(ctx context.Context, out io.Writer, o Options) error {
 type tally struct {
 	confusion [7][6]int
 	verdict   [7][]time.Duration
-	word      [7][]time.Duration // people: the agent's first word after the end of the greeting
-	early     [7]int             // of word: before the greeting ended
+	word      [7][]time.Duration // for people: from the end of the greeting to the agent's first word
+	early     [7]int             // how many of word came before the greeting had ended
 	yielded   [7]int
 	beep      []time.Duration
 	noBeep    int

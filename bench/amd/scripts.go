@@ -7,7 +7,7 @@ const (
 	humanShort class = iota
 	humanLong
 	machineBeep
-	machineMute // without a beep
+	machineMute // an answering machine without a beep
 	menu
 	screening
 	fax

@@ -27,11 +27,11 @@ type Options struct {
 	Child func(ctx context.Context, args ...string) *exec.Cmd
 	// Database is a Postgres URL; "" lets the service run its own.
 	Database  string
-	Subgroups int           // over which requests are spread
-	Rate      int           // requests per second, independent of responses
-	Clients   int           // each sends its next request after the response
-	Length    time.Duration // of each measurement
-	Stored    int           // calls in the list benchmark; 0 skips it
+	Subgroups int           // number of subgroups over which the requests are spread
+	Rate      int           // requests per second, whether or not earlier ones were answered
+	Clients   int           // number of clients; each sends its next request after a response
+	Length    time.Duration // length of each measurement
+	Stored    int           // number of calls in the benchmark of lists; 0 skips it
 	Page      int           // calls per page
 	Out, Log  io.Writer
 	Result    *result.File // receives the metrics
@@ -42,10 +42,10 @@ type bench struct {
 	Options
 	*server.Server
 
-	routes  []string // subgroup IDs by name
+	routes  []string // IDs of the subgroups by name
 	rang    atomic.Int64
 	carrier *siptest.Carrier
-	disk    *machine.Disk // local disk; not that of a remote database
+	disk    *machine.Disk // the local disk, which is not that of a remote database
 }
 
 // Run measures and prints a table.
@@ -185,17 +185,17 @@ func (b *bench) addMetrics(name, what string, r answers, bounds []result.Bound) 
 	}
 }
 
-// maxLateness limits how late a due request is sent, in ms at p99.
+// maxLateness limits how late a due request may be sent, in ms at p99.
 const maxLateness = 20
 
-// rest sends nothing for Length, while the queue drains.
+// rest sends nothing for Length, so that the queue can drain.
 func (b *bench) rest(ctx context.Context) error {
 	machine.Sleep(ctx, b.Length)
 	return ctx.Err()
 }
 
-// awaitQueue waits until no call was dialed for one second, two minutes at most, so
-// that reads do not compete with dialing.
+// awaitQueue waits until no call was dialed for one second, at most two minutes, so that reads
+// do not compete with dialing.
 func (b *bench) awaitQueue(ctx context.Context) error {
 	for range 120 {
 		rang := b.rang.Load()

@@ -10,10 +10,10 @@ import (
 // answers holds response times.
 type answers struct {
 	took   time.Duration
-	each   []time.Duration // sorted
-	late   []float64       // lateness of each request, ms; empty without a schedule
-	failed int             // unexpected responses
-	err    error           // one of them
+	each   []time.Duration // response times, sorted
+	late   []float64       // lateness of each request in ms; empty without a schedule
+	failed int             // number of unexpected responses
+	err    error           // one of the errors
 }
 
 func (r answers) perSecond() float64 { return float64(len(r.each)) / r.took.Seconds() }
@@ -27,7 +27,7 @@ func (r answers) millis() []float64 {
 	return all
 }
 
-// at returns a quantile in ms, 0 without responses.
+// at returns a quantile in ms; 0 without responses.
 func (r answers) at(q float64) float64 {
 	if len(r.each) == 0 {
 		return 0
@@ -42,7 +42,7 @@ type tally struct {
 	answers answers
 }
 
-// ask calls do and measures from due.
+// ask calls do and measures the time since due.
 func (t *tally) ask(ctx context.Context, due time.Time, n int, do func(context.Context, int) error) {
 	err := do(ctx, n)
 	took := time.Since(due)

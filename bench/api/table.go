@@ -18,18 +18,18 @@ type table struct {
 	*tabwriter.Writer
 
 	bench *bench
-	notes []string // printed below the table
+	notes []string // notes below the table
 }
 
-// end prints the table as far as it was measured.
+// end prints the table with what was measured so far.
 func (t *table) end() {
-	_ = t.Flush() // to a terminal
+	_ = t.Flush() // only to a terminal
 	for _, note := range t.notes {
 		fmt.Fprintln(t.bench.Out, note)
 	}
 }
 
-// idle is the duration of the disk test before the measurements.
+// idle is how long the disk is measured before the other measurements.
 const idle = time.Second
 
 // head starts the table with the speed of the idle disk.
@@ -69,8 +69,8 @@ func (t *table) run(name, what, load string, do func() answers, bounds ...result
 	return len(r.each)
 }
 
-// measureWrites runs do and reports disk speed and database writes during it. They
-// include dialing.
+// measureWrites runs do and reports the speed of the disk and the writes of the database during
+// it, including those of dialing.
 func (t *table) measureWrites(ctx context.Context, name string, do func() int) (err error) {
 	conn, err := pgx.Connect(ctx, t.bench.DatabaseURL())
 	if err != nil {
@@ -109,7 +109,7 @@ func (t *table) measureWrites(ctx context.Context, name string, do func() int) (
 	return nil
 }
 
-// A log counts the database's transactions, syncs and WAL bytes, reads included.
+// A log counts the transactions, syncs and WAL bytes of the database, including those of reads.
 type log struct{ transactions, syncs, bytes float64 }
 
 // less returns the difference of l and before, divided by n.

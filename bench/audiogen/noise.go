@@ -13,15 +13,15 @@ type Kind string
 const (
 	White  Kind = "white"
 	Pink   Kind = "pink"
-	Hum    Kind = "hum"    // 50 Hz mains hum over hiss
-	Babble Kind = "babble" // of six voices
+	Hum    Kind = "hum"    // mains hum of 50 Hz over hiss
+	Babble Kind = "babble" // babble of six voices
 	Music  Kind = "music"  // chords and arpeggios
-	Line   Kind = "line"   // hiss of a quiet line, -65 dBFS
+	Line   Kind = "line"   // hiss of a quiet line at -65 dBFS
 )
 
 // A Maker generates noise at one rate. Use it from one goroutine.
 type Maker struct {
-	Rate   int // Hz
+	Rate   int // sample rate in Hz
 	voices [][]int16
 }
 

@@ -15,7 +15,7 @@ import (
 
 // A Voice is an espeak-ng voice and its settings.
 type Voice struct {
-	Name     string // of espeak-ng -v
+	Name     string // name for espeak-ng -v
 	Language string // BCP 47
 	Speed    int    // words per minute
 	Pitch    int    // 0 to 99

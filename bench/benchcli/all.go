@@ -26,13 +26,13 @@ type All struct {
 // A part is one benchmark of All.
 type part struct {
 	name    string
-	options any // JSON file excluded
+	options any // options without the name of the JSON file
 	run     func(ctx context.Context, t *Terminal, file string) error
 }
 
 // parts returns the benchmarks that All runs, the short ones first.
 func (c All) parts() []part {
-	turns := Turns{Calls: 36, Pauses: 780, // gives more than 1,000 turns that are answered in one piece
+	turns := Turns{Calls: 36, Pauses: 780, // more than 1,000 turns with an answer in one piece
 		Seed: corpus.HeldOut}
 	web := Turns{Peer: scenario.Web, Calls: 10, Pauses: 600, Seed: corpus.HeldOut, Only: []scenario.Name{scenario.Plain}}
 	media := Media{Calls: []int{50, 100, 200}, Runs: 5, Length: 5 * time.Second}

@@ -9,7 +9,8 @@ import (
 	"github.com/parley-voice/parley/bench/result"
 )
 
-// A part is measured once per commit and options, unless its result was refused.
+// TestDone checks that a part is measured once per commit and options, unless its result was
+// refused.
 func TestDone(t *testing.T) {
 	p := All{Small: true}.parts()[0]
 	options, err := json.Marshal(Amd{Takes: 1, Seed: amd.HeldOut, JSON: "elsewhere.json"})

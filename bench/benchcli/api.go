@@ -20,7 +20,7 @@ type API struct {
 // Run implements the command.
 func (c API) Run(ctx context.Context, t *Terminal) error {
 	database := c.Database
-	c.Database = "" // may hold a password, so the file must not store it
+	c.Database = "" // it may hold a password, so the file must not store it
 	return t.measure(ctx, "api", c, c.JSON, func(out io.Writer, f *result.File) error {
 		return api.Run(ctx, api.Options{
 			Database: database, Subgroups: 20, Rate: 500, Clients: 16, Length: c.Length, Stored: c.Stored, Page: 50,

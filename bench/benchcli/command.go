@@ -51,7 +51,7 @@ type Terminal struct {
 	In        io.Reader
 	Out, Errs io.Writer
 	Version   string
-	Verbose   bool // print details after the verdict
+	Verbose   bool // prints details after the verdict
 	// Bar returns a function that draws progress, counted in unit.
 	Bar func(unit string) func(done, all int)
 }
@@ -65,9 +65,9 @@ func (t *Terminal) Child(ctx context.Context, args ...string) *exec.Cmd {
 	return exec.CommandContext(ctx, self, args...) //nolint:gosec // ourselves
 }
 
-// measure runs do, prints the verdict, and writes the result to file unless that is
-// empty. Details that do writes to out follow the verdict if t.Verbose, or if the run
-// fails. The error is not nil if the figures do not count.
+// measure runs do, prints the verdict, and writes the result to file unless that is empty. What
+// do writes to out follows the verdict if t.Verbose is set or the run fails. The error is not
+// nil if the figures do not count.
 func (t *Terminal) measure(
 	ctx context.Context, command string, options any, file string, do func(out io.Writer, f *result.File) error,
 ) error {

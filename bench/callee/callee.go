@@ -19,15 +19,14 @@ type Line struct {
 	// Into starts the line during the other side's speech, once that was audible
 	// this long; 0 speaks in silence.
 	Into time.Duration
-	// Think is the silence of the other side before the next line; 0 means 500
-	// ms.
+	// Think is the silence of the other side before the next line; 0 means 500 ms.
 	Think time.Duration
-	// Unanswered lines wait for Think only, not for an answer.
+	// Unanswered means that the callee waits only for Think after the line, not for an answer.
 	Unanswered bool
-	// Press are the DTMF keys sent at the start of the line.
+	// Press holds the DTMF keys sent at the start of the line.
 	Press string
-	// Wait is how long the callee then listens. Ends means that the other side
-	// should end the call during Wait.
+	// Wait is how long the callee then listens. Ends means that the other side should end the call
+	// during Wait.
 	Wait time.Duration
 	Ends bool
 	// Hangup ends the call right after the line.
@@ -51,7 +50,7 @@ type Script struct {
 
 const (
 	think    = 500 * time.Millisecond
-	patience = 6 * time.Second // for an answer
+	patience = 6 * time.Second // longest wait for an answer
 	// gone is the silence that ends the other side's speech while the callee
 	// waits to interrupt it.
 	gone = 700 * time.Millisecond
@@ -64,19 +63,19 @@ const (
 
 // A Spoken is a line as spoken.
 type Spoken struct {
-	Line int // its number
+	Line int // number of the line
 	// Left is when each frame of the line was handed over; Held is how long it
 	// then waited in an incomplete packet. Held is 0 for packets of one frame.
 	Left []time.Time
 	Held []time.Duration
 
-	due  []time.Time // of each frame
+	due  []time.Time // when each frame was due
 	lags Lags
 }
 
 // departures is implemented by legs that know when a frame left this process.
 type departures interface {
-	// Departed returns when the frame due at due left.
+	// Departed returns when the frame that was due at due left.
 	Departed(due time.Time) (time.Time, bool)
 }
 
@@ -272,7 +271,7 @@ func (p *performer) rest(ctx context.Context, l Line) error {
 		case loud:
 			answered = true
 		case !answered && now.Sub(began) > patience:
-			return nil // no answer; the recording shows it
+			return nil // no answer came; the recording shows it
 		case answered && now.Sub(p.last) > l.Think && now.Sub(began) > l.Think:
 			return nil
 		}

@@ -28,8 +28,8 @@ func TestPerform(t *testing.T) {
 		greeting, _ := tone.Encode(rate, "hello")
 		answer, _ := tone.Encode(rate, "yes of course")
 		question, _ := tone.Encode(rate, "are you open")
-		agent(leg, 100*time.Millisecond, greeting) // ends at 280 ms; the question starts at 800 ms
-		agent(leg, 3*time.Second, answer)          // interrupted after 300 ms
+		agent(leg, 100*time.Millisecond, greeting) // the answer ends at 280 ms; the question starts at 800 ms
+		agent(leg, 3*time.Second, answer)          // the answer is interrupted after 300 ms
 		said := 0
 		r := Perform(t.Context(), leg, Script{
 			Lines: []Line{{PCM: question}, {PCM: question[:800], Into: 300 * time.Millisecond, Unanswered: true}},
@@ -59,7 +59,7 @@ func TestPerform(t *testing.T) {
 	})
 }
 
-// Without an answer the script continues.
+// TestDeadAir checks that the script continues without an answer.
 func TestDeadAir(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		leg := mediatest.NewLeg(rate)
@@ -159,7 +159,7 @@ func TestTrackClock(t *testing.T) {
 	}
 }
 
-// A 16 kHz leg is spoken to and heard like any other.
+// TestWideLeg checks that a leg of 16 kHz is spoken to and heard like any other.
 func TestWideLeg(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		leg := mediatest.NewLeg(16000)
@@ -179,7 +179,7 @@ func TestWideLeg(t *testing.T) {
 	})
 }
 
-// The delay of a wideband leg is exact to the sample.
+// TestLags checks that the delay of a wideband leg is exact to the sample.
 func TestLags(t *testing.T) {
 	var all []int16
 	at := 0
@@ -220,7 +220,7 @@ func TestLags(t *testing.T) {
 	// Half of the delay of G.722 arises in the encoder.
 	encoder, decoder := codec.G722{}.NewEncoder(), codec.G722{}.NewDecoder()
 	pulse, wire, out := make([]int16, 320), make([]byte, 160), make([]int16, 320)
-	copy(pulse[100:], tone.Sine(16000, 32, 1000, 0.3)) // two periods
+	copy(pulse[100:], tone.Sine(16000, 32, 1000, 0.3)) // two periods of the tone
 	decoder.Decode(out, wire[:encoder.Encode(wire, pulse)])
 	behind := func(by int) (sum int) {
 		for i := range 200 {
@@ -243,8 +243,8 @@ func TestLags(t *testing.T) {
 	}
 }
 
-// The callee listens for the time of Wait, with noise, and the other side may
-// leave during it.
+// TestWait checks that the callee listens for the time of Wait, with noise, and that the other
+// side may hang up during it.
 func TestWait(t *testing.T) {
 	for _, ends := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {

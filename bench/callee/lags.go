@@ -9,13 +9,13 @@ import (
 // Lags are the delays of a leg's audio behind its frames. Resampling belongs to
 // the benchmark, the codec's look-ahead to the system.
 type Lags struct {
-	Said  time.Duration // at encoding
-	Sent  time.Duration // in packets
-	Heard time.Duration // after decoding
+	Said  time.Duration // delay at encoding
+	Sent  time.Duration // delay in packets
+	Heard time.Duration // delay after decoding
 }
 
-// Delays of a wideband leg, in samples: the resampler of lines, the resampler of
-// received audio (media/resample), and the band split of G.722.
+// Delays of a wideband leg in samples: of the resampler of lines, of the resampler of received
+// audio (media/resample), and of the band split of G.722.
 const upped, downed, split = 31, 32, 11
 
 func lagsOf(leg media.Leg) Lags {

@@ -62,7 +62,7 @@ type widening struct {
 	feed media.Feed
 	f    media.Frame
 	up   *resample.Resampler
-	late []int16 // the rest of the frame's delay, beyond filter and codec
+	late []int16 // rest of the frame's delay, beyond the filter and the codec
 }
 
 func newWidening(feed media.Feed, rate int) *widening {

@@ -6,14 +6,14 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-// echoGain is -20 dB.
+// echoGain is a gain of -20 dB.
 const echoGain = 10
 
-// backlog is the maximum of waiting echo frames: half a second. Further frames
-// are dropped, which makes the echo earlier.
+// backlog is the most echo frames that wait: half a second. Further frames are dropped, which
+// makes the echo earlier.
 const backlog = 25
 
-// maxLine is the maximum of frames of a line: one minute.
+// maxLine is the most frames of a line: one minute.
 const maxLine = 3000
 
 // A player plays one line at a time, sample-exactly, mixed with the echo of
@@ -21,18 +21,18 @@ const maxLine = 3000
 // goroutine takes no lock and allocates nothing.
 type player struct {
 	next chan line
-	done chan line            // the finished line
+	done chan line            // receives the line that was played to its end
 	echo chan [maxFrame]int16 // nil without echo
 
 	noise []int16
-	at    int // of noise
+	at    int // position in the noise
 	cur   line
 }
 
 // maxFrame is the largest frame in samples: 20 ms at 16 kHz.
 const maxFrame = 320
 
-// A line holds the samples left to play, and when its frames were played and due.
+// A line holds the samples left to play, and the times at which its frames were played and due.
 type line struct {
 	pcm       []int16
 	left, due []time.Time
@@ -65,7 +65,7 @@ func (m *player) hear(f media.Frame) {
 	}
 	select {
 	case m.echo <- kept:
-	default: // the sender's clock stalled: old echo would stay late
+	default: // the sender's clock stalled, and without this the echo would stay late
 	}
 }
 
@@ -81,7 +81,7 @@ func (m *player) FillFrame(f media.Frame, due time.Time) {
 	if n > 0 {
 		m.cur.left, m.cur.due = append(m.cur.left, time.Now()), append(m.cur.due, due)
 		if m.cur.pcm = m.cur.pcm[n:]; len(m.cur.pcm) == 0 {
-			m.done <- m.cur // never blocks: one line plays at a time
+			m.done <- m.cur // never blocks, because only one line plays at a time
 			m.cur = line{}
 		}
 	}

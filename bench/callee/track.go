@@ -72,7 +72,7 @@ func (t Track) PlayTimes() []time.Time {
 			case came.After(next):
 				next = came // the buffer was empty
 			case next.Sub(due) > media.FrameTime && silent(t.PCM[i*n:(i+1)*n]):
-				next = played[i-1] // skipped
+				next = played[i-1] // the silence was skipped
 			}
 			due = next
 		}
@@ -81,7 +81,7 @@ func (t Track) PlayTimes() []time.Time {
 	return played
 }
 
-// EarTime returns when sample i plays; played is the result of PlayTimes.
+// EarTime returns when sample i plays. played is the result of PlayTimes.
 func (t Track) EarTime(played []time.Time, i int) time.Time {
 	n := media.FrameLen(t.Rate)
 	at := max(0, min(i/n, len(played)-1))

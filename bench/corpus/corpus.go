@@ -9,14 +9,13 @@ import (
 	"time"
 )
 
-// Seeds. Tune the turn machine on Development only: published figures use
-// HeldOut.
+// Seeds. The turn machine may be tuned only on Development; published figures use HeldOut.
 const (
 	HeldOut     uint64 = 20261121
 	Development uint64 = 7
 )
 
-// Length of callers' pauses, uniformly distributed.
+// Bounds of the pauses of callers, which are uniformly distributed.
 const (
 	ShortestPause = 200 * time.Millisecond
 	LongestPause  = 2 * time.Second
@@ -34,8 +33,8 @@ const (
 // A Part is some words and the pause after them.
 type Part struct {
 	Text  string
-	Pause time.Duration // 0 after the last part
-	Kind  Kind          // of the pause; empty after the last part
+	Pause time.Duration // pause after the words; 0 after the last part
+	Kind  Kind          // kind of the pause; empty after the last part
 }
 
 // A Turn is one utterance of a caller.
@@ -58,7 +57,7 @@ func (t Turn) Kind() Kind { return t[0].Kind }
 type Speaker struct {
 	rnd  *rand.Rand
 	said map[string]bool
-	deck []string // templates not yet used in this round
+	deck []string // templates that this round has not used yet
 	next Kind
 	held bool // uses the held-out templates
 }
@@ -124,7 +123,7 @@ func (s *Speaker) Paused() Turn {
 	return t
 }
 
-// sentence returns a marked sentence, new for this speaker.
+// sentence returns a sentence with marks that this speaker has not used yet.
 func (s *Speaker) sentence() string {
 	for {
 		if len(s.deck) == 0 {
@@ -153,7 +152,7 @@ func (s *Speaker) fill(template string) string {
 }
 
 func (s *Speaker) word(name string) string {
-	if name == "digits" { // dictated in groups of three
+	if name == "digits" { // the digits are dictated in groups of three
 		var all []string
 		for range 3 {
 			all = append(all, pick(s.rnd, words("digit")))

@@ -31,8 +31,8 @@ func entries(text string) (all []string) {
 // them.
 func heldOutTemplates() []string { return entries(heldOutTemplatesText) }
 
-// templates returns the development templates. The words before a "complete" mark
-// can stand alone.
+// templates returns the templates for development. The words before a "complete" mark can stand
+// alone.
 func templates() []string { return entries(templatesText) }
 
 // words returns the words for one placeholder.

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// Length of coughs, uniformly distributed.
+// Bounds of the length of coughs, which is uniformly distributed.
 const (
 	ShortestCough = 120 * time.Millisecond
 	LongestCough  = 400 * time.Millisecond
 )
 
-// coughLevel is the root mean square at the loudest point, relative to full
-// scale: about that of a word.
+// coughLevel is the root mean square at the loudest point relative to full scale. It is about
+// that of a word.
 const coughLevel = 0.25
 
 // Cough returns a noise burst of length d at rate (Hz): it rises within 10 ms and

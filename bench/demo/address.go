@@ -32,8 +32,8 @@ func FreeAddr(ctx context.Context, network, addr string) string {
 	return net.JoinHostPort(host, "0")
 }
 
-// Reachable returns dir, or a folder under /var/tmp if the demo runs as root in a
-// folder that the database's user cannot enter.
+// Reachable returns dir. If the demo runs as root and the database's user cannot enter dir, it
+// returns a folder under /var/tmp.
 func Reachable(dir string) (string, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {

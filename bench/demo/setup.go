@@ -24,7 +24,7 @@ import (
 // process.
 const Secret = "whsec_ZGVtby1vZi1wYXJsZXktbm90LWEtc2VjcmV0LWF0LWFsbA==" //nolint:gosec // see above
 
-// File is the operator's file of the demo, a format for the receiver's address,
+// File is the operator's file of the demo. It is a format string for the receiver's address,
 // the secret and the carrier's address.
 const File = `
 organizations:
@@ -50,7 +50,7 @@ organizations:
 // Hello is the callee's first line.
 const Hello = "hello"
 
-// Lines returns the callee's next lines.
+// Lines returns the further lines of the callee.
 func Lines() []string {
 	return []string{"hello when do you open tomorrow", "do you have the odyssey", "great thank you goodbye"}
 }
@@ -122,7 +122,7 @@ func StartReceiver(ctx context.Context) (*Receiver, error) {
 	r.http = &http.Server{Handler: http.HandlerFunc(r.take), ReadHeaderTimeout: 5 * time.Second}
 	go func() {
 		defer close(r.over)
-		_ = r.http.Serve(l) // ErrServerClosed
+		_ = r.http.Serve(l) // the error is ErrServerClosed
 	}()
 	return r, nil
 }
@@ -144,7 +144,7 @@ func (r *Receiver) take(w http.ResponseWriter, req *http.Request) {
 	h := hook{kind: event.Type, id: req.Header.Get("Webhook-Id"), verified: SignedBy(Secret, req.Header, body)}
 	select {
 	case r.hooks <- h:
-	default: // dropped: the show has ended
+	default: // dropped, because the show has ended
 	}
 	w.WriteHeader(http.StatusNoContent)
 }

@@ -82,8 +82,8 @@ type Show struct {
 
 	status string
 	lines  int
-	turns  int // printed
-	spoken int // the last turn whose answer was printed
+	turns  int // number of turns that were printed
+	spoken int // number of the last turn whose answer was printed
 }
 
 func (s *Show) print(format string, args ...any) { fmt.Fprintf(s.Out, format, args...) }
@@ -195,8 +195,8 @@ func (s *Show) look(ctx context.Context, c *Client, call *Call) error {
 	return nil
 }
 
-// readable removes the marks of the fake recognizer for damaged audio: "~", after
-// which the previous letter may repeat.
+// readable removes the marks of the fake recognizer for damaged audio: "~", after which the
+// previous letter may be repeated.
 func readable(text string) string {
 	var b strings.Builder
 	last, marked := rune(0), false
@@ -235,7 +235,7 @@ func phases() []struct{ key, name, color string } {
 	}
 }
 
-// turn prints the waterfall of a turn: one cell is 20 ms.
+// turn prints the waterfall of a turn. One cell is 20 ms.
 func (s *Show) turn(t Turn) {
 	total, ok := t.Metrics["turn_ms"].(float64)
 	if !ok {
@@ -260,10 +260,10 @@ func (s *Show) turn(t Turn) {
 	s.print("           %s\n", bar.String())
 }
 
-// Pages are the web pages besides the API.
+// Pages holds the web pages of the service other than the API.
 type Pages struct {
 	Talk               bool
-	Operator, Password string // of the dashboard; empty without one
+	Operator, Password string // login of the dashboard; empty without a dashboard
 }
 
 // NextSteps prints the next steps. p.Talk means that browsers may call.

@@ -75,7 +75,7 @@ func TestLexicon(t *testing.T) {
 	}
 }
 
-// The model generalizes to other sentences, and to unknown words.
+// TestFit checks that the model generalizes to other sentences and to unknown words.
 func TestFit(t *testing.T) {
 	var lines []Line
 	for who := range strings.FieldsSeq("anna ben carl dora emil") {
@@ -144,7 +144,7 @@ func TestGrammarRefuses(t *testing.T) {
 	}
 }
 
-// Recursive rules terminate.
+// TestGrammarEnds checks that recursive rules terminate.
 func TestGrammarEnds(t *testing.T) {
 	g, err := ReadGrammar(strings.NewReader("say = so <say> and <say> | stop"), nil)
 	if err != nil {
@@ -155,7 +155,7 @@ func TestGrammarEnds(t *testing.T) {
 	}
 }
 
-// Backpropagated gradients match numeric ones.
+// TestGradient checks that the gradients of backpropagation match numeric ones.
 func TestGradient(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(9, 10))
 	draw := func() []float32 {

@@ -11,15 +11,15 @@ import (
 
 // Options configure training.
 type Options struct {
-	Rounds  int              // passes over all lines
-	Words   int              // maximum vocabulary
-	Rare    int              // minimum frequency of a vocabulary word
+	Rounds  int              // number of passes over all lines
+	Words   int              // largest vocabulary, in words
+	Rare    int              // smallest frequency of a word in the vocabulary
 	Rate    float64          // learning rate of word vectors
 	Step    float64          // learning rate of the layers
-	Drop    float64          // a word of this frequency is replaced by an unknown one half of the time
-	Doubt   float64          // minimum share of learning from places that look like ends
+	Drop    float64          // a word of this frequency is replaced by an unknown word half of the time
+	Doubt   float64          // smallest share of learning from places that look like ends
 	Lexicon Lexicon          // kinds of words
-	Weigh   [End + 1]float32 // weight of a place of each kind
+	Weigh   [End + 1]float32 // weight of each kind of place
 	// Progress is called after every round.
 	Progress func(round int, loss float64)
 }
@@ -42,11 +42,11 @@ type fitter struct {
 	rate    float32
 	index   map[string]int
 	o       Options
-	mean    *model.Weights // of the last rounds
+	mean    *model.Weights // mean of the weights of the last rounds
 	blended int
 	seen    [model.Shapes]float64 // how often a shape replaced a word
 	count   map[int]float64
-	base    []int // rows of shapes, on which the rows of known words build
+	base    []int // rows of shapes, which the rows of known words build on
 	rnd     *rand.Rand
 }
 
@@ -93,7 +93,7 @@ func Fit(lines []Line, o Options) *model.Weights {
 	return &f.Weights
 }
 
-// small is the total error of a line below which it is skipped.
+// small is the total error of a line below which the line is skipped.
 const small = 0.1
 
 // crop returns a random part of a line that is longer than the model's context, and other lines as they are.
@@ -105,8 +105,8 @@ func (f *fitter) crop(l Line) Line {
 	return l
 }
 
-// level shrinks the rows of shapes toward their mean, rare shapes most: most
-// endings of made-up words were never seen.
+// level shrinks the rows of shapes toward their mean, those of rare shapes most, because most
+// endings of invented words were never seen.
 func (f *fitter) level() {
 	const enough = 100
 	var mean [model.Width]float64
@@ -149,8 +149,7 @@ func (f *fitter) blend() {
 	toward(m.Grams, f.Grams)
 }
 
-// know chooses the vocabulary: the words of the lexicon, and the most frequent
-// ones.
+// know chooses the vocabulary: the words of the lexicon and the most frequent other words.
 func (f *fitter) know(lines []Line, o Options) {
 	count := map[string]int{}
 	for _, l := range lines {
@@ -218,8 +217,8 @@ func (f *fitter) start() {
 	f.grams = make([]float32, model.Grams)
 }
 
-// find returns the rows and kinds of a line. It replaces some words by unknown
-// ones, so that the model learns those.
+// find returns the rows and kinds of a line. It replaces some words by unknown ones, so that
+// the model also learns the rows for those.
 func (f *fitter) find(l Line, drop float64) (rows, kinds []int) {
 	rows, kinds = make([]int, len(l.Words)), make([]int, len(l.Words))
 	for i, w := range l.Words {

@@ -87,7 +87,7 @@ func (g Grammar) expand(b *strings.Builder, rule string, deep int, rnd *rand.Ran
 	one := all[rnd.IntN(len(all))]
 	for range deep / shallow {
 		if other := all[rnd.IntN(len(all))]; strings.Count(other, "<") < strings.Count(one, "<") {
-			one = other // ensures termination
+			one = other // makes recursion terminate
 		}
 	}
 	for w := range strings.FieldsSeq(one) {

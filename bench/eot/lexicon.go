@@ -103,7 +103,7 @@ func forms(class, w string) map[string]string {
 		all[past] = class + "-past"
 		if last := w[len(w)-1:]; len(w) > 2 && stem == w && !strings.ContainsAny(last, "aeiouywx") &&
 			strings.ContainsAny(w[len(w)-2:len(w)-1], "aeiou") {
-			all[w+last+"ing"], all[w+last+"ed"] = class+"-ing", class+"-past" // "stopping"
+			all[w+last+"ing"], all[w+last+"ed"] = class+"-ing", class+"-past" // as in "stopping"
 		}
 	case "noun":
 		all[s] = "noun-s"

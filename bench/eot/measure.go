@@ -9,7 +9,7 @@ import (
 	"github.com/parley-voice/parley/pipeline/eot/model"
 )
 
-// A Rating holds the model's log odds, by the kind of place.
+// A Rating holds the log odds of the model by kind of place.
 type Rating [End + 1][]float64
 
 // Rate runs the model on every place of the lines.
@@ -43,8 +43,8 @@ func (r *Rating) Above(k Kind, odds float64) float64 {
 	return float64(n) / float64(max(1, len(r[k])))
 }
 
-// Tables writes the share of ends found when 2, 5 and 10 % of the places inside
-// clauses are mistaken for ends, one line per rating.
+// Tables writes, one line per rating, the share of ends that are found when 2, 5 and 10 % of
+// the places inside clauses are taken for ends.
 func Tables(out io.Writer, names []string, ratings []*Rating) error {
 	t := tabwriter.NewWriter(out, 0, 4, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "transcripts\tinside\tends\t"+

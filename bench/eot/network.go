@@ -17,7 +17,7 @@ type layers struct {
 // A moment is the state of the network at one word.
 type moment struct {
 	x             [model.Width]float32
-	h, z, r, c, b [model.Hidden]float32 // the memory after it, gates, candidate, and the memory's share
+	h, z, r, c, b [model.Hidden]float32 // memory after the word, gates, candidate, and share of the memory
 	u             [model.Units]float32
 	dx            [model.Width]float32
 	d             float32 // gradient of the output
@@ -54,8 +54,8 @@ func (l *layers) run(t int) float32 {
 	return y
 }
 
-// forth adds to y the product of x and the weights from at on, four rows at a
-// time for speed.
+// forth adds to y the product of x and the weights from at on. It handles four rows at a time
+// for speed.
 func (l *layers) forth(y []float32, at int, x []float32) {
 	n := len(y)
 	for k := 0; k < len(x); k += 4 {
@@ -68,8 +68,8 @@ func (l *layers) forth(y []float32, at int, x []float32) {
 	}
 }
 
-// through backpropagates d, the gradient of the outputs, through the weights from
-// at on, into dx and the weight gradients.
+// through backpropagates d, the gradient of the outputs, through the weights from at on, into
+// dx and the gradients of the weights.
 func (l *layers) through(d []float32, at int, x, dx []float32) {
 	n := len(d)
 	for k := 0; k < len(x); k += 2 {

@@ -13,11 +13,11 @@ import (
 
 // A Job configures training and measurement.
 type Job struct {
-	Transcripts []string // files with one utterance per line; a file named twice counts twice
+	Transcripts []string // files with one utterance per line; a file that is named twice counts twice
 	Every       int      // every n-th line is measured and not used for training
 	Fit         string   // file for the trained model; "" measures the shipped model
-	Classes     string   // file of word classes, for Fit
-	Grammar     string   // file of grammar rules, for Fit
+	Classes     string   // file of word classes, used by Fit
+	Grammar     string   // file of grammar rules, used by Fit
 }
 
 // Run trains if Fit is set, then writes the tables to out and progress to errs.

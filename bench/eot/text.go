@@ -17,14 +17,14 @@ type Kind uint8
 // Kinds of places.
 const (
 	Open    Kind = iota // the words so far are incomplete
-	Inside              // inside a clause
-	Going               // before a word that may continue a complete clause
+	Inside              // a place inside a clause
+	Going               // a place before a word that may continue a complete clause
 	Comma               // a comma
-	Closing             // end of a sentence that another follows
+	Closing             // the end of a sentence that another sentence follows
 	End                 // end of the utterance
 )
 
-// going lists words that can continue a clause that was complete.
+// going lists words that can continue a complete clause.
 const going = "and but because so if or when while though although unless until since before after where which who that as then " +
 	"to in on at for with from by about " +
 	"into near around without during between through of than like please thanks thank today " +
@@ -32,8 +32,8 @@ const going = "and but because so if or when while though although unless until 
 
 // A Line is one utterance.
 type Line struct {
-	Words []string // classes
-	Kinds []Kind   // of the places after the words
+	Words []string // classes of the words
+	Kinds []Kind   // kinds of the places after the words
 }
 
 // Lines reads utterances, one per line, with or without punctuation.
@@ -94,7 +94,7 @@ func (l *Line) add(word string, after, between Kind) {
 	l.Kinds = append(l.Kinds, after)
 }
 
-// marked returns the kind that the punctuation after a word implies.
+// marked returns the kind of place that the punctuation after a word implies.
 func marked(word, bare string) Kind {
 	last := word[len(word)-1]
 	switch {
@@ -115,7 +115,7 @@ func abbreviated(w string) bool {
 	return len(w) > 0 && strings.Contains(" dr mr mrs ms st ave no vs jr sr etc a.m p.m a.m. p.m. u.s e.g i.e ", " "+w+" ")
 }
 
-// sentences returns the single sentences of a line with several.
+// sentences returns the single sentences of a line that has several.
 func (l Line) sentences() []Line {
 	var all []Line
 	from := 0

@@ -39,11 +39,11 @@ import (
 // A Job is the work of a gateway.
 type Job struct {
 	Proxy   string        `json:"proxy"`
-	Fakes   string        `json:"fakes"` // host:port
+	Fakes   string        `json:"fakes"` // address of the providers, host:port
 	AtATime int           `json:"at_a_time"`
-	Stagger time.Duration `json:"stagger"` // between two of the first calls
+	Stagger time.Duration `json:"stagger"` // time between two of the first calls
 	Calls   []Call        `json:"calls"`
-	Warm    *Call         `json:"warm,omitempty"` // placed first, without a result
+	Warm    *Call         `json:"warm,omitempty"` // call that is placed first and has no result
 	// Policy overrides fields of turn.DefaultPolicy: a JSON object.
 	Policy json.RawMessage `json:"policy,omitempty"`
 	Logs   string          `json:"logs,omitempty"` // folder for turn logs; "" for none
@@ -152,7 +152,7 @@ func Run(ctx context.Context, in io.Reader, out io.Writer) error {
 	}
 	closing, done := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer done()
-	_ = ua.Close(closing) // loopback only
+	_ = ua.Close(closing) // only loopback addresses
 	return err
 }
 
@@ -179,7 +179,7 @@ func OpenMedia(ctx context.Context, ip netip.Addr, late mediaclock.Stream) (tran
 	return transport, sync.OnceFunc(func() { transport.Close(); cancel(); ticking.Wait() }), nil
 }
 
-// warm places the call without a result.
+// warm places the warm-up call.
 func (j Job) warm(ctx context.Context, ua *sip.UA, agent *conversation.Agent) error {
 	if j.Warm == nil {
 		return nil
@@ -232,7 +232,7 @@ func (j Job) place(ctx context.Context, ua *sip.UA, agent *conversation.Agent, o
 	return r
 }
 
-// The transfer target, and the words that make the fake model transfer.
+// The target of transfers, and the words at which the fake model transfers.
 const (
 	Colleague = "12025550111"
 	asksFor   = "with a colleague"
@@ -277,7 +277,7 @@ func StartFakes(cmd *exec.Cmd, script providers.Script) (addr string, end func()
 	}
 	end = func() {
 		_ = in.Close()
-		_ = cmd.Wait() // errors are on stderr
+		_ = cmd.Wait() // errors are written to stderr
 	}
 	if err = json.NewEncoder(in).Encode(script); err == nil {
 		addr, err = bufio.NewReader(out).ReadString('\n')

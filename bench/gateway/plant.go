@@ -18,7 +18,7 @@ type Plant string
 const (
 	Healthy Plant = ""
 	Late    Plant = "late"    // audio leaves 60 ms after the reported time
-	Stale   Plant = "stale"   // part of an answer repeats after the next one
+	Stale   Plant = "stale"   // a part of each answer is repeated after the next answer
 	Doubled Plant = "doubled" // each answer is heard twice
 	Wrong   Plant = "wrong"   // turn_ms is 40 ms too low
 )
@@ -36,10 +36,10 @@ func (p Plant) check() error {
 // Sizes of plants.
 const (
 	lateFrames = 3
-	wrongBy    = 40        // ms
-	longest    = 30 * 8000 // samples of an answer that can repeat
+	wrongBy    = 40        // error of turn_ms, in ms
+	longest    = 30 * 8000 // most samples of an answer that can be repeated
 	rest       = 15        // frames of silence that end an answer
-	again      = 600       // ms of an answer that repeat after the next
+	again      = 600       // ms of an answer that are repeated after the next one
 )
 
 // faultyLeg is a leg with a plant.
@@ -97,16 +97,16 @@ func (l *lateFeed) FillFrame(f media.Frame, due time.Time) {
 	l.next = (l.next + 1) % lateFrames
 }
 
-// againFeed repeats the end of an answer, after it or after the next one.
+// againFeed repeats the end of an answer after the answer itself or after the next one.
 type againFeed struct {
 	feed   media.Feed
-	lag    int // answers between: 0 repeats each, 1 repeats the previous one
-	part   int // samples of the part
+	lag    int // number of answers in between: 0 repeats each answer, 1 the previous one
+	part   int // samples to repeat
 	answer []int16
-	before []int16 // the previous answer
-	left   []int16 // to be played
-	space  []int16 // of left
-	quiet  int     // frames
+	before []int16 // samples of the previous answer
+	left   []int16 // samples left to play
+	space  []int16 // silence before left
+	quiet  int     // number of silent frames
 }
 
 func (a *againFeed) FillFrame(f media.Frame, due time.Time) {

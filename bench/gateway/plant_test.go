@@ -11,7 +11,7 @@ import (
 	"github.com/parley-voice/parley/media/tone"
 )
 
-// script is a feed with one letter per frame of speech and a dot per frame of
+// script is a feed that is written as one letter per frame of speech and a dot per frame of
 // silence.
 type script struct{ text string }
 

@@ -11,7 +11,7 @@ import (
 // A turn is one line of a callee with its response times, in ms.
 type turn struct {
 	number         int
-	wire, ear, own float64 // own is the part of ear beyond the phone and the fake providers' script
+	wire, ear, own float64 // own is the part of ear that neither the phone nor the script of the fake providers causes
 	from, to       time.Time
 }
 
@@ -19,9 +19,9 @@ type turn struct {
 type observation struct {
 	turns []turn
 	dead  int // lines without an answer
-	// Packets: due, received, and received too late for playout.
+	// number of packets that were due, received, and received too late to be played
 	due, came, late int
-	jitter          []float64 // deviation of each packet interval from a frame, ms
+	jitter          []float64 // difference of each interval between packets from a frame, in ms
 }
 
 // observe analyzes the audio of a time range.

@@ -33,17 +33,17 @@ type bench struct {
 	Options
 
 	server  *server.Server
-	fakes   int // process id
+	fakes   int // process ID
 	idle    int64
 	scripts [][]callee.Line
 	current atomic.Pointer[step]
 	clock   ticks
-	next    int // call
+	next    int // number of the next call
 }
 
 // ticks records the lateness of the callees' clock per step.
 type ticks struct {
-	mu   sync.Mutex // rarely contended: taken twice per step
+	mu   sync.Mutex // rarely contended, because it is taken twice per step
 	late []float64
 }
 
@@ -98,14 +98,14 @@ func Run(ctx context.Context, o Options, f *result.File) (err error) {
 	if err = b.server.Configure(ctx, "bench", operator(carrier.Proxy())); err != nil {
 		return err
 	}
-	if _, err = b.server.ReadMetrics(ctx, "/debug/pprof/heap?gc=1"); err != nil { // free memory that only the startup needed
+	if _, err = b.server.ReadMetrics(ctx, "/debug/pprof/heap?gc=1"); err != nil { // frees memory that only the startup needed
 		return err
 	}
 	b.idle = machine.RSS(b.server.PID)
 	return b.steps(ctx, f)
 }
 
-// steps measures step after step.
+// steps measures one step after the other.
 func (b *bench) steps(ctx context.Context, f *result.File) error {
 	fmt.Fprintln(b.Out, head)
 	var done []*stepResult
@@ -134,7 +134,7 @@ func (b *bench) steps(ctx context.Context, f *result.File) error {
 	return b.profile(ctx, done[len(done)-1].plan)
 }
 
-// slowest is the number of turns per step stored with audio.
+// slowest is the number of turns per step that are stored with audio.
 const slowest = 2
 
 // addStep adds a step to the file.
@@ -203,7 +203,7 @@ const profileTime = 10 * time.Second
 // pauses are garbage collector pauses so far.
 type pauses struct {
 	n   int
-	all []float64 // ms, the last 256 in a ring
+	all []float64 // pauses in ms; the last 256 in a ring
 }
 
 // pauses reads the server's GC pauses; none if that fails.
@@ -222,7 +222,7 @@ func readPauses(text []byte) pauses {
 		key, value, _ := strings.Cut(strings.TrimSpace(string(line)), " = ")
 		switch key {
 		case "# NumGC":
-			p.n, _ = strconv.Atoi(value) // 0 if malformed
+			p.n, _ = strconv.Atoi(value) // 0 if the text is malformed
 		case "# PauseNs":
 			for ns := range strings.FieldsSeq(strings.Trim(value, "[]")) {
 				v, _ := strconv.ParseFloat(ns, 64)

@@ -15,8 +15,8 @@ import (
 	"github.com/parley-voice/parley/pipeline/eot"
 )
 
-// Calls are due at fixed times: all slots within the ramp, and each slot again
-// after its call ended.
+// TestDues checks that calls are due at fixed times: all slots within the ramp, and each slot
+// again after its call has ended.
 func TestDues(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := Options{
@@ -65,7 +65,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// No line of a callee needs more endpointing wait than the providers take.
+// TestScript checks that no line of a callee needs a longer endpointing wait than the providers
+// take.
 func TestScript(t *testing.T) {
 	texts := sentences(7)
 	if len(texts) != manyLines || len(script(7)) != manyLines {
@@ -78,9 +79,9 @@ func TestScript(t *testing.T) {
 	}
 }
 
-// heardCall returns a record of one line and its answer: the last packet leaves
-// at 1 s, the answer starts 440 ms later, packets arrive every 20 ms unless late
-// or lost.
+// heardCall returns a record of one line and its answer. The last packet of the line leaves at
+// 1 s, the answer starts 440 ms later, and packets arrive every 20 ms unless they are late or
+// lost.
 func heardCall(lateBy time.Duration, lost bool) (callee.Record, []callee.Line, time.Time) {
 	began := time.Unix(1000, 0)
 	line := callee.Line{PCM: tone.Sine(rate, rate, 400, .3)}
@@ -199,7 +200,8 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// A step without audio yields no figures, and its file can be written.
+// TestDeafMetrics checks that a step without audio has no figures, and that its file can be
+// written.
 func TestDeafMetrics(t *testing.T) {
 	m := healthyStep(targetLoad)
 	m.own = nil

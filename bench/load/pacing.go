@@ -18,15 +18,15 @@ import (
 
 // PacingOptions configure RunPacing.
 type PacingOptions struct {
-	Pace      int           // calls per minute of each campaign: a tier of the API
-	Campaigns int           // concurrent campaigns
-	Length    time.Duration // measured, from the first call
+	Pace      int           // calls per minute of each campaign; one of the tiers of the API
+	Campaigns int           // number of concurrent campaigns
+	Length    time.Duration // measured time from the first call on
 	Child     func(ctx context.Context, args ...string) *exec.Cmd
 	Progress  func(done, all int)
 	Out, Log  io.Writer
 }
 
-// pacingFile lets an organization call at any hour without limits.
+// pacingFile is an operator's file that lets an organization call at any hour, without limits.
 const pacingFile = `
 organizations:
 - name: bench

@@ -7,7 +7,8 @@ import (
 	"github.com/parley-voice/parley/bench/result"
 )
 
-// An even pace meets the targets; bunched or slow calls do not.
+// TestJudgePacing checks that an even pace meets the targets, and that bunched or slow calls do
+// not.
 func TestJudgePacing(t *testing.T) {
 	o := PacingOptions{Pace: 60, Campaigns: 2, Length: time.Minute}
 	even := func(step time.Duration) (all []time.Time) {

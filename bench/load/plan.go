@@ -17,11 +17,11 @@ import (
 
 // Options configure Run.
 type Options struct {
-	Steps  []int         // concurrent calls, ascending
+	Steps  []int         // numbers of concurrent calls, ascending
 	Length time.Duration // of each step; up to three times as long with few calls
-	Hold   time.Duration // of a call, after which it is placed again
-	Ramp   time.Duration // minimum time over which the calls of a step start
-	Settle time.Duration // after it, not counted
+	Hold   time.Duration // length of a call, after which it is placed again
+	Ramp   time.Duration // shortest time over which the calls of a step start
+	Settle time.Duration // time after the ramp that is not counted
 	// Profile is the file for a CPU profile of the server under the last step's
 	// load; "" for none.
 	Profile string
@@ -50,9 +50,9 @@ func (o Options) Check() error {
 const most = 5000
 
 const (
-	begins  = 25 // calls started per second during the ramp, at most
-	patient = 3  // factor on Length for steps of few calls
-	plenty  = 10 // calls from which a step is not one of few
+	begins  = 25 // most calls started per second during the ramp
+	patient = 3  // factor by which steps of few calls are longer
+	plenty  = 10 // number of calls from which a step counts as one of many calls
 )
 
 // A plan holds when the calls of a step start and what is counted, relative to
@@ -61,7 +61,7 @@ type plan struct {
 	calls    int
 	ramp     time.Duration
 	hold     time.Duration
-	from, to time.Duration // counted range
+	from, to time.Duration // time range that is counted
 }
 
 func (o Options) plan(calls int) plan {
@@ -84,15 +84,15 @@ func (p plan) dues(slot int) []time.Duration {
 // gap is the time between the end of a call and the next one of its slot.
 const gap = time.Second
 
-// sure is the end-of-turn probability from which a line needs no wait beyond the
-// providers' delay.
+// sure is the end-of-turn probability from which a line needs no wait beyond the delay of the
+// providers.
 const sure = 0.6
 
-// manyLines is more than a call has time for.
+// manyLines is more lines than a call has time for.
 const manyLines = 24
 
-// sentences returns the lines of the n-th callee: such that cannot continue, so
-// that no answer waits for the endpointing policy.
+// sentences returns the lines of the n-th callee. No line could continue, so that no answer
+// waits for the endpointing policy.
 func sentences(n int) []string {
 	speaker := corpus.New(corpus.HeldOut, uint64(n)) //nolint:gosec // small
 	var all []string
@@ -124,7 +124,7 @@ func critical() time.Duration {
 	return s.PartialLag + s.FirstToken + s.FirstByte
 }
 
-// words per answer.
+// words is the number of words per answer.
 const words = 6
 
 // operator returns the operator's file: the defaults, without analysis, which

@@ -16,15 +16,15 @@ type stepResult struct {
 	from, to time.Time
 
 	own, ear, wire, setup, jitter, gc, late, ticks []float64
-	turns                                          []heardTurn // slowest first
-	dead                                           int         // lines without an answer
-	orders, refused, unanswered                    int         // calls
-	due, came, lateCame                            int         // sent by the server
-	packets, lost                                  int         // sent by callees, as the server counts them
-	failed                                         error       // of a call request
+	turns                                          []heardTurn // turns, slowest first
+	dead                                           int         // number of lines without an answer
+	orders, refused, unanswered                    int         // number of requested calls
+	due, came, lateCame                            int         // packets sent by the server
+	packets, lost                                  int         // packets sent by the callees, as counted by the server
+	failed                                         error       // error of a call request
 
-	cpu    float64 // of the server, ms per call and second
-	memory float64 // of the server, KiB per call, without its memory before the first call
+	cpu    float64 // CPU time of the server, ms per call and second
+	memory float64 // memory of the server in KiB per call, without its memory before the first call
 	shares shares
 }
 
@@ -53,7 +53,7 @@ func (m *stepResult) overhead() []float64 {
 	return all
 }
 
-// p95 returns the p95 of the overhead mouth to ear.
+// p95 returns the p95 of the overhead from mouth to ear.
 func (m *stepResult) p95() float64 { return stat.Quantile(slices.Sorted(slices.Values(m.own)), .95) }
 
 // Limits of a step, and the tolerated lateness of the generator.
@@ -61,9 +61,9 @@ const (
 	maxAddedP95    = 20   // ms of p95 overhead above that of the first step
 	maxBadPackets  = .001 // share of packets late or missing
 	maxServerShare = .8   // share of the machine used by the server and its database
-	maxUnanswered  = .01  // share of lines without an answer, or of calls
-	maxLateness    = 10   // ms of its media clock at p99: half a packet
-	saturated      = .9   // of the machine
+	maxUnanswered  = .01  // share of lines without an answer, or of calls that failed
+	maxLateness    = 10   // ms by which the media clock of the generator may be late, at p99: half a packet
+	saturated      = .9   // share of the machine's CPU time from which it counts as saturated
 )
 
 // knee returns the reasons why a step exceeds the server's capacity; none if it
@@ -89,8 +89,7 @@ func (m *stepResult) knee(first *stepResult) []string {
 
 func part(n, of int) float64 { return float64(n) / float64(max(1, of)) }
 
-// limit names the bottleneck, from the reasons of the step and whether the
-// callees were late.
+// limit names the bottleneck, given the reasons of the step and whether the callees were late.
 func (m *stepResult) limit(why []string, late bool) string {
 	s := m.shares
 	where := fmt.Sprintf("server %.0f %%, Postgres %.0f %%, fake providers %.0f %%, load generator %.0f %%, others %.0f %%",
@@ -153,8 +152,8 @@ func (m *stepResult) metrics(first *stepResult) []result.Metric {
 	return all
 }
 
-// above returns the overhead above that of the first step; it has no value if
-// either step received no audio.
+// above returns the overhead above that of the first step. It has no value if one of the two
+// steps received no audio.
 func (m *stepResult) above(first *stepResult, bounds []result.Bound) result.Metric {
 	what := fmt.Sprintf("p95 overhead above that of %d calls", first.calls)
 	if len(m.own) == 0 || len(first.own) == 0 {
@@ -163,5 +162,5 @@ func (m *stepResult) above(first *stepResult, bounds []result.Bound) result.Metr
 	return result.Figure("overhead_above_ms", what, "ms", stat.Differ(stat.Collect(first.own), stat.Collect(m.own), .95), bounds...)
 }
 
-// targetLoad is the load of the target.
+// targetLoad is the number of calls for which the target is set.
 const targetLoad = 500

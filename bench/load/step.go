@@ -19,7 +19,7 @@ import (
 // A placedCall is a requested call.
 type placedCall struct {
 	n        int
-	id       string // the server's; "" if it rejected the request
+	id       string // ID at the server; "" if the server rejected the request
 	refused  bool
 	due      time.Time
 	answered time.Time
@@ -38,10 +38,10 @@ type step struct {
 
 	mu     sync.Mutex
 	closed bool
-	calls  map[string]*placedCall // by the last digits of the dialed number
+	calls  map[string]*placedCall // calls by the last digits of the dialed number
 	all    []*placedCall
 	late   []float64 // lateness of each call request, ms
-	failed error     // of one call request
+	failed error     // error of one call request
 }
 
 // A usage is the CPU time of the processes so far.
@@ -276,7 +276,7 @@ func (h heardTurn) row(ctx context.Context, b *bench, calls int, full bool) (res
 			continue
 		}
 		r.Phases = result.Phases(func(name string) float64 {
-			ms, _ := t.Metrics[name].(float64) // 0 if absent
+			ms, _ := t.Metrics[name].(float64) // 0 if the server has none
 			return ms
 		})
 		if ms, ok := t.Metrics["turn_ms"].(float64); ok {

@@ -25,9 +25,9 @@ func CPUTime(pid int) CPU {
 	for _, name := range names {
 		text, err := os.ReadFile(name) //nolint:gosec // of /proc
 		if err != nil {
-			continue // it ended
+			continue // the process has ended
 		}
-		_, rest, _ := strings.Cut(string(text), ") ") // the name may contain anything
+		_, rest, _ := strings.Cut(string(text), ") ") // the name of the process may contain anything
 		fields := strings.Fields(rest)
 		if len(fields) < 15 {
 			continue
@@ -35,7 +35,7 @@ func CPUTime(pid int) CPU {
 		id, _ := strconv.Atoi(filepath.Base(filepath.Dir(name)))
 		var p process
 		p.parent, _ = strconv.Atoi(fields[1])
-		for _, f := range fields[11:15] { // user, system, and both of children that ended
+		for _, f := range fields[11:15] { // user and system time, of the process and of children that have ended
 			n, _ := strconv.Atoi(f)
 			p.ticks += n
 		}
@@ -66,7 +66,7 @@ func TotalCPUTime() time.Duration {
 	first, _, _ := strings.Cut(string(b), "\n")
 	total := 0
 	for i, f := range strings.Fields(first) {
-		if n, err := strconv.Atoi(f); err == nil && i != 4 && i != 5 && i < 9 { // neither idle nor iowait; guest time is included in user time
+		if n, err := strconv.Atoi(f); err == nil && i != 4 && i != 5 && i < 9 { // neither idle nor iowait; user time includes guest time
 			total += n
 		}
 	}
@@ -76,6 +76,6 @@ func TotalCPUTime() time.Duration {
 // RSS returns the resident bytes of a process, 0 if it does not exist.
 func RSS(pid int) int64 {
 	kib, _, _ := strings.Cut(field("/proc/"+strconv.Itoa(pid)+"/status", "RssAnon", ":"), " ")
-	n, _ := strconv.ParseInt(kib, 10, 64) // 0 if malformed
+	n, _ := strconv.ParseInt(kib, 10, 64) // 0 if the file is malformed
 	return n << 10
 }

@@ -25,7 +25,7 @@ const (
 // Pauses between two pages.
 const (
 	alone       = 5 * time.Millisecond
-	duringPause = 50 * time.Millisecond // 160 KiB/s: negligible next to the measured load
+	duringPause = 50 * time.Millisecond // 160 KiB/s: negligible compared with the measured load
 )
 
 // OpenDisk creates the file in a folder. Close removes it.

@@ -12,7 +12,7 @@ import (
 
 // A Machine is the hardware and system of a run.
 type Machine struct {
-	Model  string `json:"model"` // of the processor
+	Model  string `json:"model"` // model of the processor
 	Cores  int    `json:"cores"`
 	Memory int    `json:"memory_mib"`
 	OS     string `json:"os"`

@@ -19,7 +19,7 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-// Without noise a sleep is not late.
+// TestNoise checks that without noise a sleep is not late.
 func TestNoise(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stop := MonitorNoise(t.Context())
@@ -57,7 +57,8 @@ func TestSpent(t *testing.T) {
 	}
 }
 
-// Pages are written past the end of the file, which is removed afterwards.
+// TestDisk checks that pages are written past the end of the file, and that the file is removed
+// afterward.
 func TestDisk(t *testing.T) {
 	dir := t.TempDir()
 	d, err := OpenDisk(dir)

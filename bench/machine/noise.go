@@ -15,7 +15,7 @@ import (
 // constant time. Times are in milliseconds.
 type Noise struct {
 	Sleep stat.Summary `json:"sleep_late_ms"` // lateness of a sleep of 1 ms
-	Spin  stat.Summary `json:"spin_ms"`       // duration of a fixed CPU task
+	Spin  stat.Summary `json:"spin_ms"`       // duration of a CPU task of fixed size
 	Load  float64      `json:"load"`          // runnable threads of the last minute (loadavg)
 }
 
@@ -25,7 +25,7 @@ const spins = 400_000
 const (
 	nap   = time.Millisecond
 	quiet = 300 * time.Millisecond // duration of MeasureNoise
-	each  = 100 * time.Millisecond // between two samples during a run: 1 % of a core
+	each  = 100 * time.Millisecond // time between two samples during a run, which use 1 % of a core
 )
 
 // MeasureNoise measures the noise before a run, for 0.3 s.
@@ -89,7 +89,7 @@ func load() float64 {
 		return 0
 	}
 	first, _, _ := strings.Cut(string(b), " ")
-	f, _ := strconv.ParseFloat(first, 64) // 0 if malformed
+	f, _ := strconv.ParseFloat(first, 64) // 0 if the file is malformed
 	return f
 }
 

@@ -28,20 +28,20 @@ type Script struct {
 
 // A Recognizer recognizes tone words.
 type Recognizer struct {
-	Partial time.Duration `yaml:"partial"` // end of a word to the interim result with it
-	Final   time.Duration `yaml:"final"`   // request to the final result
+	Partial time.Duration `yaml:"partial"` // from the end of a word to the interim result with it
+	Final   time.Duration `yaml:"final"`   // from a request to the final result
 }
 
 // A Model generates replies.
 type Model struct {
 	FirstToken time.Duration `yaml:"first_token"`
-	Token      time.Duration `yaml:"token"` // between two
+	Token      time.Duration `yaml:"token"` // between two tokens
 }
 
 // A Voice speaks tone words.
 type Voice struct {
 	FirstAudio time.Duration `yaml:"first_audio"`
-	Silence    time.Duration `yaml:"silence"` // leading silence
+	Silence    time.Duration `yaml:"silence"` // silence before the first word
 }
 
 // A Fault breaks some requests of a provider. A connection of a recognizer, and
@@ -49,9 +49,9 @@ type Voice struct {
 type Fault struct {
 	Provider fakeprovider.Provider `yaml:"provider"`
 	Fault    fakeprovider.Fault    `yaml:"fault"`
-	First    int                   `yaml:"first"` // first affected request, from 1; 0 means 1
-	Every    int                   `yaml:"every"` // interval of further requests; 0 means every one
-	Times    int                   `yaml:"times"` // at most; 0 means no limit
+	First    int                   `yaml:"first"` // number of the first affected request, from 1; 0 means 1
+	Every    int                   `yaml:"every"` // interval of further affected requests; 0 means every one
+	Times    int                   `yaml:"times"` // most affected requests; 0 means no limit
 	// By is the delay of late and slow requests; 0 means 3 s. The largest one
 	// applies to all faults.
 	By time.Duration `yaml:"by"`

@@ -34,7 +34,7 @@ func TestParseFault(t *testing.T) {
 func TestHits(t *testing.T) {
 	for _, c := range []struct {
 		f    Fault
-		want string // of the first ten requests
+		want string // faults of the first ten requests
 	}{
 		{Fault{}, "xxxxxxxxxx"},
 		{Fault{First: 3}, "..xxxxxxxx"},
@@ -88,8 +88,8 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// The providers serve on their own ports, and the scripted fault refuses every
-// second model request.
+// TestServe checks that the providers serve on their own ports, and that the scripted fault
+// refuses every second request to the model.
 func TestServe(t *testing.T) {
 	s := Script{Faults: []Fault{{Provider: fakeprovider.LLM, Fault: fakeprovider.Refuse, First: 2, Every: 2}}}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -12,22 +12,22 @@ import (
 // Sizes of words.
 const (
 	Letters = 26
-	StemLen = 4 // letters for the message
+	StemLen = 4 // letters that encode the message
 	WordLen = StemLen + 2
 	// ShortReply is the default number of words of a reply.
 	ShortReply = 5
-	// firstClause is the number of words before the line break, with which the
-	// voice starts. A punctuation mark would be audible, a line break is not.
+	// firstClause is the number of words before the line break, with which the voice starts. A
+	// punctuation mark would be audible, but a line break is not.
 	firstClause = 2
 )
 
 // Prompt returns an agent prompt that requests replies of n words.
 func Prompt(n int) string { return fmt.Sprintf("answer in %d words", n) }
 
-// Reply is the fake model. Each word of a reply encodes the message it answers:
-// four letters hash the caller's last message, one counts the caller's messages
-// in the prompt, and one counts the words of the reply. A listener can so tell
-// which message a word answers.
+// Reply is the fake model. Each word of a reply encodes the message that it answers: four
+// letters hash the caller's last message, one letter counts the caller's messages in the
+// prompt, and one counts the words of the reply. So a listener can tell which message a word
+// answers.
 func Reply(messages []fakeprovider.Message) string {
 	n, callers, last := ShortReply, 0, ""
 	for _, m := range messages {
@@ -47,8 +47,7 @@ func Reply(messages []fakeprovider.Message) string {
 	return strings.TrimSpace(first + "\n" + strings.Join(words[min(firstClause, n):], " "))
 }
 
-// ReplyWords returns the n words of the reply to a message, the caller's
-// callers-th.
+// ReplyWords returns the n words of the reply to a message that is the caller's callers-th.
 func ReplyWords(message string, callers, n int) []string {
 	var words []string
 	for i := range n {
@@ -73,7 +72,7 @@ func Stem(message string) string {
 	return s.String()
 }
 
-// Normalize removes the differences between recognizers' spellings of a text.
+// Normalize removes the differences between the spellings of recognizers.
 func Normalize(text string) string {
 	return strings.Join(strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
 		return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789'", r)

@@ -2,19 +2,19 @@ package relay
 
 // Discontinuous transmission (DTX).
 const (
-	hangover = 10 // packets of silence still sent
-	header   = 12 // bytes of RTP
+	hangover = 10 // packets of silence that are still sent
+	header   = 12 // bytes of an RTP header
 )
 
 // Payload types of G.711, and the level below which a sample is silent.
 const (
 	mulaw, alaw = 0, 8
-	faint       = 8 // steps
+	faint       = 8 // quantization steps
 )
 
 // gate drops silent packets of one flow.
 type gate struct {
-	silent int // packets in a row
+	silent int // number of silent packets in a row
 }
 
 // drops reports whether to drop a packet. It sets the marker of the first packet
@@ -39,7 +39,7 @@ func silent(kind byte, payload []byte) bool {
 	for _, x := range payload {
 		switch kind {
 		case mulaw:
-			x = ^x & 0x7f // µ-law codes count down from silence
+			x = ^x & 0x7f // the codes of µ-law count down from silence
 		case alaw:
 			x = (x ^ 0x55) & 0x7f
 		default:

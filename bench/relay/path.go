@@ -16,31 +16,30 @@ type Spread uint8
 
 // Distributions.
 const (
-	Even   Spread = iota // uniform, from 0 to Jitter
-	Normal               // half-normal: Jitter is the deviation, the maximum is three of them
-	Tailed               // exponential: Jitter is the mean, the maximum is ten of them
+	Even   Spread = iota // uniform from 0 to Jitter
+	Normal               // half-normal: Jitter is the standard deviation, three times Jitter the maximum
+	Tailed               // exponential: Jitter is the mean, ten times Jitter the maximum
 )
 
 // A Path is one direction of a network; the zero value is perfect. Probabilities
 // are from 0 to 1.
 type Path struct {
-	Loss      float64       // share of datagrams lost, independently or in bursts
-	Burst     float64       // mean number lost in a row (Gilbert-Elliott); up to 1 means no bursts
-	Delay     time.Duration // of every datagram
-	Jitter    time.Duration // added independently, so datagrams may overtake each other
-	Spread    Spread        // of Jitter
-	Reorder   float64       // probability of no delay
-	Duplicate float64       // probability of a duplicate
-	Rate      int           // bits per second, 0 means no limit
-	Backlog   time.Duration // maximum wait for Rate, beyond which datagrams are lost; 0 means 1 s
-	// Skew makes the sender's clock fast, in millionths, or slow if negative. A
-	// fast clock uses up Delay and then has no effect.
+	Loss      float64       // share of datagrams that are lost, independently or in bursts
+	Burst     float64       // mean number of datagrams lost in a row (Gilbert-Elliott); up to 1 means no bursts
+	Delay     time.Duration // delay of each datagram
+	Jitter    time.Duration // delay added to each datagram independently, so that datagrams may overtake each other
+	Spread    Spread        // distribution of Jitter
+	Reorder   float64       // probability that a datagram has no delay
+	Duplicate float64       // probability that a datagram is duplicated
+	Rate      int           // bits per second; 0 means no limit
+	Backlog   time.Duration // longest wait because of Rate, beyond which datagrams are lost; 0 means 1 s
+	// Skew makes the sender's clock fast, in millionths; a negative value makes it slow. A fast
+	// clock uses up Delay and has no effect after that.
 	Skew float64
 	// DTX drops silent RTP packets of G.711 except the first of a stretch, like a
 	// sender with silence suppression.
 	DTX bool
-	// Outages are times, from the flow's first datagram, in which everything is
-	// lost.
+	// Outages are times, counted from the first datagram of the flow, in which everything is lost.
 	Outages []Window
 }
 
@@ -81,7 +80,7 @@ func (p *Path) checkBursts() error {
 type Flow struct {
 	path *Path
 	rng  *rand.Rand
-	bad  bool          // in a burst
+	bad  bool          // the flow is in a burst of losses
 	free time.Duration // when the line becomes idle
 }
 
@@ -90,9 +89,9 @@ func NewFlow(path *Path, seed uint64) *Flow {
 	return &Flow{path: path, rng: rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15))} //nolint:gosec // repeatable on purpose
 }
 
-// Decide appends the delivery times of a datagram of size bytes sent at at: none,
-// one or two, not before at. Times count from the flow's first datagram and must
-// not run backwards.
+// Decide appends the delivery times of a datagram of size bytes that was sent at at: none, one
+// or two times, none of them before at. Times count from the first datagram of the flow and
+// must not run backward.
 func (f *Flow) Decide(out []time.Duration, at time.Duration, size int) []time.Duration {
 	p := f.path
 	// Every datagram draws the same random numbers, so that changing one property
@@ -130,8 +129,8 @@ func (f *Flow) Decide(out []time.Duration, at time.Duration, size int) []time.Du
 	return out
 }
 
-// lose switches between a good state and a bad one, in which everything is lost.
-// The probabilities yield Loss overall and Burst in a row.
+// lose switches between a good state and a bad one, in which everything is lost. The
+// probabilities give Loss in all and Burst in a row.
 func (f *Flow) lose(dice float64) bool {
 	p := f.path
 	if p.Burst <= 1 || p.Loss >= 1 {

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-const queued = 1 << 16 // maximum of datagrams in flight
+const queued = 1 << 16 // most datagrams in flight
 
 type datagram struct {
 	due  time.Time
-	n    int64 // order of those due at once
+	n    int64 // order of datagrams that are due at the same time
 	data []byte
 	from *net.UDPConn
 	to   netip.AddrPort
@@ -92,7 +92,7 @@ func (q *queue) run() {
 	for {
 		d, wait, ok := q.next(time.Now())
 		if ok {
-			_, _ = d.from.WriteToUDPAddrPort(d.data, d.to) // an unreachable target is a loss
+			_, _ = d.from.WriteToUDPAddrPort(d.data, d.to) // an unreachable target counts as a loss
 			continue
 		}
 		timer.Reset(wait)

@@ -14,7 +14,7 @@ import (
 const (
 	maxFlows    = 1024
 	maxDatagram = 1 << 16
-	buffered    = 1 << 20 // bytes of socket buffer, so that the kernel drops nothing
+	buffered    = 1 << 20 // bytes of the socket buffers, so that the kernel drops nothing
 )
 
 // A Relay forwards datagrams between clients and one target. Each client has its
@@ -22,7 +22,7 @@ const (
 // exported fields before Start.
 type Relay struct {
 	Target      netip.AddrPort
-	There, Back Path // to the target, and from it
+	There, Back Path // from the clients to the target, and back
 	Seed        uint64
 	// Tap is called for each datagram, in the goroutine of its direction; nil
 	// disables it. The data is valid during the call only.
@@ -42,27 +42,27 @@ type Relay struct {
 
 // A Passing is a datagram and its fate.
 type Passing struct {
-	There bool // to the target
+	There bool // the datagram goes to the target
 	Data  []byte
 	In    time.Time
-	Out   []time.Time // delivery times: none if lost, two if duplicated
+	Out   []time.Time // delivery times: none if it was lost, two if it was duplicated
 }
 
 // A client is one address and its flows.
 type client struct {
 	addr        netip.AddrPort
-	socket      *net.UDPConn // to the target
+	socket      *net.UDPConn // socket towards the target
 	began       time.Time
 	there, back *Flow
-	shut        [2]gate // of there, and of back
+	shut        [2]gate // flows that are shut: to the target, and back
 }
 
 // Count counts the datagrams of one direction.
 type Count struct {
-	In        int64 // received
-	Out       int64 // sent, including duplicates
+	In        int64 // datagrams received
+	Out       int64 // datagrams sent, including duplicates
 	Lost      int64
-	Duplicate int64 // of Out
+	Duplicate int64 // how many of Out are duplicates
 }
 
 // Stats counts the datagrams of both directions.
@@ -118,7 +118,7 @@ func (r *Relay) Join(a netip.AddrPort) (toB, toA netip.AddrPort, err error) {
 // Addr returns the address for clients.
 func (r *Relay) Addr() netip.AddrPort { return address(r.front) }
 
-// Cut drops all datagrams of both directions while on. Those in flight arrive.
+// Cut drops all datagrams of both directions while on is true. Datagrams in flight arrive.
 func (r *Relay) Cut(on bool) { r.cut.Store(on) }
 
 // Stats returns the counts so far.
@@ -175,7 +175,7 @@ func (r *Relay) answer(c *client) {
 			return
 		}
 		if err != nil || from != r.Target {
-			continue // other senders are ignored
+			continue // datagrams of other senders are ignored
 		}
 		r.pass(way{c.back, &r.back, &c.shut[1], false}, b[:n], datagram{from: r.front, to: c.addr}, c.began)
 	}
@@ -194,7 +194,7 @@ func (r *Relay) pass(w way, b []byte, d datagram, began time.Time) {
 	now := time.Now()
 	var space [2]time.Duration
 	if w.flow.path.DTX && w.gate.drops(b) {
-		return // dropped by DTX
+		return // DTX dropped the datagram
 	}
 	c := w.count
 	c.in.Add(1)

@@ -154,7 +154,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// On every path, a datagram arrives after it was sent, and at most twice.
+// TestAnyPath checks that on any path a datagram arrives after it was sent, and at most twice.
 func TestAnyPath(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		chance := rapid.Float64Range(0, 1)
@@ -166,7 +166,7 @@ func TestAnyPath(t *testing.T) {
 			Skew: rapid.Float64Range(-1000, 1000).Draw(t, "skew"),
 		}
 		if err := p.Check(); err != nil {
-			t.Skip(err) // impossible bursts
+			t.Skip(err) // impossible lengths of bursts
 		}
 		f, at := NewFlow(&p, rapid.Uint64().Draw(t, "seed")), time.Duration(0)
 		for range rapid.IntRange(1, 100).Draw(t, "n") {
@@ -179,7 +179,8 @@ func TestAnyPath(t *testing.T) {
 	})
 }
 
-// Two sockets talk through the relay; each sees it as the other.
+// TestBetween checks that two sockets talk through the relay, and that each sees the relay as
+// the other.
 func TestBetween(t *testing.T) {
 	a, err := open()
 	if err != nil {

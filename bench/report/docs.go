@@ -15,12 +15,13 @@ const (
 	end   = "<!-- end of targets -->\n"
 )
 
-// A target is set in advance. Its metric decides, by its own bounds or by wanted.
+// A target is set in advance. Its metric decides whether it is met, by the metric's own bounds
+// or by wanted.
 type target struct {
 	what          string
 	command, name string
 	calls         int
-	wanted        string // if there is no metric
+	wanted        string // bound to show if there is no metric
 	bound         *result.Bound
 }
 

@@ -36,7 +36,7 @@ type label struct {
 	Text string
 }
 
-// The view of a plot: the chart lies above and to the right of its axes.
+// The view of a plot. The chart lies above and to the right of its axes.
 const (
 	left, right = 44.0, 412.0
 	high, low   = 12.0, 172.0
@@ -123,7 +123,7 @@ func curves(f *result.File) []plot {
 	return all
 }
 
-// curve plots courses over load; false with fewer than two loads.
+// curve plots courses over load. It returns false with fewer than two loads.
 func curve(f *result.File, title string, courses []course) (plot, bool) {
 	type point struct{ calls, value float64 }
 	points := make([][]point, len(courses))

@@ -53,7 +53,7 @@ func Write(out io.Writer, files []*result.File) error {
 	return t.Execute(out, views)
 }
 
-// amount formats a figure with its interval; a dash if not measured.
+// amount formats a figure with its interval; a dash if it was not measured.
 func amount(m result.Metric, at string) string {
 	e, ok := m.At(at)
 	switch {
@@ -84,7 +84,7 @@ type bar struct {
 
 func (b bar) Width() float64 { return b.To - b.From }
 
-// falls returns the turns with audio, or the slowest.
+// falls returns the turns that have audio, or else the slowest.
 func falls(f *result.File) []fall {
 	var turns []result.Turn
 	for _, t := range f.Turns {

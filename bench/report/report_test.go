@@ -35,7 +35,7 @@ func sample() *result.File {
 	return f
 }
 
-// The page is complete and self-contained, and escapes all text.
+// TestPage checks that the page is complete and self-contained, and escapes all text.
 func TestPage(t *testing.T) {
 	var out bytes.Buffer
 	if err := Write(&out, []*result.File{sample()}); err != nil {
@@ -80,7 +80,7 @@ func TestFill(t *testing.T) {
 	}
 }
 
-// Labels and lines stay within the axes.
+// TestScale checks that labels and lines stay within the axes.
 func TestScale(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		top := rapid.Float64Range(0, 1e7).Draw(t, "top")

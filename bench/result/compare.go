@@ -15,7 +15,7 @@ type Difference struct {
 	At     string
 	A, B   float64
 	By     stat.Estimate
-	// Worse and Better are set if the 95 % interval excludes 0; both consider
+	// Worse and Better are set if the 95 % interval of the difference excludes 0. Both consider
 	// Metric.More.
 	Worse, Better bool
 }
@@ -42,8 +42,8 @@ func Compare(a, b *File) []Difference {
 	return all
 }
 
-// lostMetrics returns the metrics that only a measured, and how many of them have a
-// target in b.
+// lostMetrics returns the metrics that only a measured, and how many of them have a target in
+// b.
 func lostMetrics(a, b *File) (all []Metric, missed int) {
 	for _, m := range a.Metrics {
 		o, ok := b.Find(m.Name, m.Calls)

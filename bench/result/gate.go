@@ -10,7 +10,7 @@ import (
 
 // A Rule is a bound on a metric.
 type Rule struct {
-	Name  string // of the metric
+	Name  string // name of the metric
 	Calls int    // load; 0 if the metric has none
 	Bound Bound
 }
@@ -73,7 +73,7 @@ func (g *gate) rule(files []*File, r Rule) {
 		holds, known := r.Bound.Holds(m)
 		switch {
 		case known:
-			e, _ := m.At(r.Bound.At) // known
+			e, _ := m.At(r.Bound.At) // the verdict is known
 			g.say(holds, "bench %s: %s %s: got %s", f.Command, r.metric(), r.Bound, m.Amount(e.Value))
 		case !slices.Contains(m.Figures(), r.Bound.At):
 			g.say(false, "bench %s: %s %s: unknown figure; accepted are %s", f.Command, r.metric(), r.Bound, strings.Join(m.Figures(), ", "))

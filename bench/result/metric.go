@@ -12,15 +12,15 @@ import (
 const (
 	Met     = "met"
 	Missed  = "missed"
-	Unknown = "unknown" // not measured
+	Unknown = "unknown" // the metric was not measured
 )
 
 // A Metric is one measurement: a distribution, a share, or a single figure.
 type Metric struct {
-	Name  string `json:"name"`            // lower case, used in bounds
-	What  string `json:"what"`            // description
-	Unit  string `json:"unit,omitempty"`  // of its figures
-	Calls int    `json:"calls,omitempty"` // concurrent calls, if measured at several loads
+	Name  string `json:"name"`            // name in lower case, used in bounds
+	What  string `json:"what"`            // description of what is measured
+	Unit  string `json:"unit,omitempty"`  // unit of its figures
+	Calls int    `json:"calls,omitempty"` // concurrent calls, if it was measured at several loads
 	// More means that higher is better.
 	More bool `json:"more_is_better,omitempty"`
 
@@ -81,9 +81,9 @@ func (m Metric) N() int {
 	}
 }
 
-// At returns a figure: p50, p90, p95, p99, max or mean of a spread, share (in
-// percent) or times of a count, value of a figure. It returns false for an
-// unknown figure and if nothing was measured.
+// At returns a figure: p50, p90, p95, p99, max or mean of a spread, share (in percent) or times
+// of a count, or value of a figure. It returns false for an unknown figure, and if nothing was
+// measured.
 func (m Metric) At(at string) (stat.Estimate, bool) {
 	switch {
 	case m.N() == 0:
@@ -117,7 +117,7 @@ func (m Metric) Figures() []string {
 // A Bound limits a figure of a metric.
 type Bound struct {
 	At    string  `json:"at"`
-	Least bool    `json:"least,omitempty"` // Limit is the minimum, not the maximum
+	Least bool    `json:"least,omitempty"` // Limit is the minimum instead of the maximum
 	Limit float64 `json:"limit"`
 }
 

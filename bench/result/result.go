@@ -21,10 +21,10 @@ const Format = 1
 // A File is the result of one run.
 type File struct {
 	Format  int             `json:"format"`
-	Command string          `json:"command"` // such as "turns"
+	Command string          `json:"command"` // name of the command, such as "turns"
 	Options json.RawMessage `json:"options,omitempty"`
 	Version string          `json:"version"`
-	Commit  string          `json:"commit,omitempty"` // "-dirty" is appended for uncommitted changes
+	Commit  string          `json:"commit,omitempty"` // commit of the binary; "-dirty" marks uncommitted changes
 	Began   time.Time       `json:"began"`
 	Seconds float64         `json:"seconds"` // duration of the run
 	Machine machine.Machine `json:"machine"`
@@ -48,8 +48,8 @@ type Noise struct {
 
 // A Generator is the process that generates the load.
 type Generator struct {
-	Of    string       `json:"of"`      // the clock that was late
-	Late  stat.Summary `json:"late_ms"` // lateness
+	Of    string       `json:"of"`      // clock that was late
+	Late  stat.Summary `json:"late_ms"` // lateness of that clock
 	Bound float64      `json:"p99_at_most_ms"`
 }
 
@@ -61,7 +61,7 @@ type Turn struct {
 	Calls    int                `json:"calls,omitempty"` // concurrent calls
 	Text     string             `json:"text,omitempty"`  // the caller's line
 	Figures  map[string]float64 `json:"figures"`
-	Heard    []string           `json:"heard,omitempty"` // words
+	Heard    []string           `json:"heard,omitempty"` // words of the answer that were heard
 	// Marks are the faults of the turn.
 	Marks []string `json:"marks,omitempty"`
 	// Phases split the server's turn_ms, in order.

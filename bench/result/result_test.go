@@ -69,7 +69,7 @@ func FuzzParseBound(f *testing.F) {
 	})
 }
 
-// A file survives a round trip, and an invalid run says so.
+// TestFile checks that a file survives a round trip, and that an invalid run says so.
 func TestFile(t *testing.T) {
 	f, err := Measure(t.Context(), "turns", "v1", map[string]int{"calls": 3}, func(f *File) error {
 		f.Add(Spread("turn_ms", "turn_ms", "ms", []float64{400, 410}, Most("p95", 490)))
@@ -79,7 +79,7 @@ func TestFile(t *testing.T) {
 		f.Add(m)
 		f.Turns = []Turn{{Call: "plain-0", Figures: map[string]float64{"ear_ms": 470}, Sound: []byte{1, 2}}}
 		f.CheckGenerator("ticks", []float64{1, 2, 30}, 10)
-		f.CheckGenerator("others", []float64{1}, 10) // the larger of both is kept
+		f.CheckGenerator("others", []float64{1}, 10) // the larger one of both is kept
 		return nil
 	})
 	if err != nil || f.Err() == nil || !strings.Contains(f.Err().Error(), "bottleneck") || f.Noise.During.Load < 0 || f.Machine.Cores == 0 {
@@ -118,7 +118,7 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// A failing run stops the noise measurement.
+// TestMeasureEnds checks that a failing run stops the measurement of noise.
 func TestMeasureEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

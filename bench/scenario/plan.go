@@ -34,30 +34,30 @@ const (
 // Rate is the sample rate of lines in Hz.
 const Rate = callee.Rate
 
-// ManyWords is the length of answers that are to be interrupted.
+// ManyWords is the number of words of answers that are to be interrupted.
 const ManyWords = 18
 
 // An Utterance is one line of a callee and its purpose.
 type Utterance struct {
-	Text   string        // its words; empty for a noise
+	Text   string        // words of the line; empty for a noise
 	Parts  corpus.Turn   // words with pauses
 	Spans  []Span        // spans of audio
-	Into   time.Duration // spoken this long into the previous answer
+	Into   time.Duration // time in the previous answer at which the line starts
 	Answer bool          // an answer is expected
-	Keys   string        // DTMF keys to press instead
+	Keys   string        // DTMF keys that are pressed instead
 }
 
 // A Span is a span of a line in samples, and the pause after it.
 type Span struct {
 	From, To int
-	Kind     corpus.Kind // of the pause; empty after the last
+	Kind     corpus.Kind // kind of the pause; empty after the last span
 }
 
 // A Call is the behavior of a callee on one call.
 type Call struct {
 	ID    string
 	Name  Name
-	Words int // per answer
+	Words int // words per answer
 	Turns []Utterance
 	Lines []callee.Line
 	Echo  time.Duration
@@ -66,10 +66,10 @@ type Call struct {
 
 // PlanOptions select the calls to plan.
 type PlanOptions struct {
-	Pauses int // minimum number of pauses in all; the other scenarios scale with it
+	Pauses int // smallest number of pauses in all; the other scenarios scale with it
 	Others int // exchanges per other scenario; 0 means a twelfth of Pauses
 	Seed   uint64
-	Only   []Name // scenarios; none means all
+	Only   []Name // scenarios to plan; none means all
 	// Scenario replaces the standard scenarios.
 	Scenario *Scenario
 }
@@ -85,7 +85,7 @@ type planner struct {
 	*corpus.Speaker
 	Call
 	scene *Scenario
-	drawn map[string]int // uses of each short list of lines
+	drawn map[string]int // how often each short list of lines was used
 }
 
 // Plan returns the calls in the order of placement.
@@ -114,7 +114,7 @@ func (o PlanOptions) Plan() ([]Call, error) {
 	}
 	rng := rand.New(rand.NewPCG(o.Seed, 0)) //nolint:gosec // repeatable on purpose
 	rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	// The longest first, so that none is left over at the end.
+	// The longest calls first, so that none is left over at the end.
 	slices.SortStableFunc(all, func(a, b Call) int { return cmp.Compare(b.length()/int(20*Rate), a.length()/int(20*Rate)) })
 	return all, nil
 }
@@ -213,7 +213,7 @@ func (p *planner) step(st Step) int {
 
 // words returns the words of a step.
 func (p *planner) words(st Step) corpus.Turn {
-	few := func(all []string) corpus.Turn { // avoids repeating a line on a call
+	few := func(all []string) corpus.Turn { // so that no line is repeated on a call
 		n := p.drawn[st.Draw]
 		p.drawn[st.Draw]++
 		return corpus.Turn{{Text: all[n%len(all)]}}

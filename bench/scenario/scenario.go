@@ -22,15 +22,15 @@ import (
 // A Scenario is a scenario. Its YAML keys are those of the file.
 type Scenario struct {
 	Name  string `yaml:"-"`
-	About string `yaml:"about"` // in one line
+	About string `yaml:"about"` // description in one line
 	// Like names a shipped scenario whose values this one inherits.
 	Like  string `yaml:"like"`
-	Calls int    `yaml:"calls"` // concurrent
+	Calls int    `yaml:"calls"` // concurrent calls
 	// Exchanges is the total number, Each the number per call.
 	Exchanges int    `yaml:"exchanges"`
 	Each      int    `yaml:"each"`
-	Words     int    `yaml:"words"` // per answer of the fake model
-	Steps     []Step `yaml:"steps"` // repeated
+	Words     int    `yaml:"words"` // words per answer of the fake model
+	Steps     []Step `yaml:"steps"` // steps, which are repeated
 	// First lets the caller speak before the greeting.
 	First bool `yaml:"speaks_first"`
 	// Echo is the delay after which the line returns the agent's audio, 20 dB
@@ -42,8 +42,8 @@ type Scenario struct {
 	// Codec is PCMU, PCMA or G722; empty means PCMU over SIP, all codecs over
 	// WebRTC.
 	Codec string        `yaml:"codec"`
-	Ptime time.Duration `yaml:"ptime"` // of packets in both directions, 10ms to 60ms
-	// The network: packets from the caller, and to the caller.
+	Ptime time.Duration `yaml:"ptime"` // packet time in both directions, 10ms to 60ms
+	// The network: packets from the caller, and packets to the caller.
 	From Path `yaml:"from_caller"`
 	To   Path `yaml:"to_caller"`
 
@@ -60,7 +60,7 @@ type Scenario struct {
 // Noise is background noise of the caller.
 type Noise struct {
 	Kind string  `yaml:"kind"` // white, pink, hum or music
-	SNR  float64 `yaml:"snr"`  // dB below the caller's words
+	SNR  float64 `yaml:"snr"`  // dB below the level of the caller's words
 }
 
 // An Agent configures what the agent may do besides talking.
@@ -68,7 +68,7 @@ type Agent struct {
 	// Voicemail is the reaction to an answering machine: hangup, leave_message or
 	// continue; empty disables detection.
 	Voicemail string `yaml:"voicemail"`
-	Message   string `yaml:"message"` // for leave_message
+	Message   string `yaml:"message"` // message for leave_message
 	// Transfer allows the agent to transfer a caller who asks for a colleague.
 	Transfer bool `yaml:"transfer"`
 }
@@ -78,8 +78,8 @@ type Peer string
 
 // Transports.
 const (
-	SIP Peer = "sip" // SIP and RTP: the agent calls them
-	Web Peer = "web" // WebRTC: they join
+	SIP Peer = "sip" // SIP and RTP, on which the agent calls the callers
+	Web Peer = "web" // WebRTC, on which the callers join
 )
 
 // Check validates the peer.
@@ -138,7 +138,7 @@ func (s *Scenario) checkPeer() error {
 	return nil
 }
 
-// Kind returns the standard scenario as which results are counted.
+// Kind returns the standard scenario as which the results are counted.
 func (s *Scenario) Kind() string { return s.kind }
 
 // Straight reports whether packets pass without network emulation.

@@ -10,20 +10,20 @@ import (
 	"github.com/parley-voice/parley/bench/relay"
 )
 
-// A Step is one action of a caller: exactly one of the first group.
+// A Step is one action of a caller. Exactly one field of the first group is set.
 type Step struct {
-	Say    string        `yaml:"say"`   // words
-	Draw   string        `yaml:"draw"`  // words drawn by seed: plain, paused, content, command or listening
+	Say    string        `yaml:"say"`   // words to say
+	Draw   string        `yaml:"draw"`  // words that are drawn by seed: plain, paused, content, command or listening
 	Cough  *Range        `yaml:"cough"` // a burst of noise of this length
 	Press  string        `yaml:"press"` // DTMF keys
 	Beep   time.Duration `yaml:"beep"`  // a tone of 1 kHz
-	Wait   time.Duration `yaml:"wait"`  // listens
+	Wait   time.Duration `yaml:"wait"`  // time to listen
 	HangUp bool          `yaml:"hang_up"`
 
-	// Into starts the action this long into the previous answer.
+	// Into is how long into the previous answer the action starts.
 	Into *Range `yaml:"into"`
-	// Answered means that an answer is expected. The default is true for say,
-	// press and draw, except command and listening.
+	// Answered means that an answer is expected. Without it, an answer is expected for say, press
+	// and draw, except for command and listening.
 	Answered *bool `yaml:"answered"`
 	// Think is the agent's silence before the next step.
 	Think time.Duration `yaml:"think"`
@@ -87,14 +87,14 @@ func (st Step) IsAnswered() bool {
 // A Path is one direction of the network. Shares are from 0 to 1.
 type Path struct {
 	Loss      float64       `yaml:"loss"`
-	Burst     float64       `yaml:"burst"` // mean packets lost in a row
+	Burst     float64       `yaml:"burst"` // mean number of packets lost in a row
 	Delay     time.Duration `yaml:"delay"`
 	Jitter    time.Duration `yaml:"jitter"`
 	Spread    string        `yaml:"spread"` // distribution of jitter: even, normal or tailed
 	Reorder   float64       `yaml:"reorder"`
 	Duplicate float64       `yaml:"duplicate"`
 	Rate      int           `yaml:"rate"`     // bits per second
-	SkewPPM   float64       `yaml:"skew_ppm"` // by how much the sender's clock is fast
+	SkewPPM   float64       `yaml:"skew_ppm"` // by how many millionths the sender's clock is fast
 	DTX       bool          `yaml:"dtx"`      // silence is not sent
 }
 

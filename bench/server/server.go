@@ -65,11 +65,11 @@ func (s *Server) serve(ctx context.Context) error {
 	started, over := make(chan error, 1), make(chan struct{})
 	go func() {
 		defer close(over)
-		runtime.LockOSThread() // the child dies with this thread
+		runtime.LockOSThread() // the child dies together with this thread
 		failed := cmd.Start()
 		started <- failed
 		if failed == nil {
-			_ = cmd.Wait() // it was signaled
+			_ = cmd.Wait() // it was already signaled
 		}
 	}()
 	if err := <-started; err != nil {
@@ -108,7 +108,7 @@ func (s *Server) Stop() error {
 	return os.RemoveAll(s.dir)
 }
 
-// free returns the URL of a port that is currently free.
+// free returns the URL of a port that is free now.
 func free(ctx context.Context) (string, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -117,8 +117,8 @@ func free(ctx context.Context) (string, error) {
 	return "http://" + l.Addr().String(), l.Close()
 }
 
-// child returns a command whose environment has only Child's and the server's
-// settings.
+// child returns a command whose environment has only the variables of Child and the settings of
+// the server.
 func (s *Server) child(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := s.Child(ctx, args...)
 	cmd.Env = append(append(cmd.Env,
@@ -211,7 +211,7 @@ func (s *Server) do(ctx context.Context, method, url, key string, body io.Reader
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = resp.Body.Close() }() // read to its end
+	defer func() { _ = resp.Body.Close() }() // the body is read to its end
 	got, err := io.ReadAll(resp.Body)
 	if err != nil {
 		return nil, err

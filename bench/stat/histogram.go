@@ -22,15 +22,15 @@ import (
 type Histogram struct {
 	h     *hdrhistogram.Histogram
 	steps []Step
-	upTo  []int // values up to each step
+	upTo  []int // number of values up to each step
 }
 
 // A Step is the share of values up to Value.
 type Step struct{ Value, Share float64 }
 
 const (
-	unit   = 1000          // resolution per 1
-	most   = 3_600_000_000 // in units
+	unit   = 1000          // units per 1, the resolution
+	most   = 3_600_000_000 // largest value in units
 	digits = 3
 	// maxSize exceeds the size in bytes of any uncompressed histogram.
 	maxSize = 1 << 18
@@ -40,7 +40,7 @@ const (
 func Collect(values []float64) Histogram {
 	h := hdrhistogram.New(1, most, digits)
 	for _, v := range values {
-		_ = h.RecordValue(int64(math.Round(max(0, min(v*unit, most))))) // within its bounds
+		_ = h.RecordValue(int64(math.Round(max(0, min(v*unit, most))))) // within the bounds
 	}
 	return stepped(h)
 }
@@ -66,7 +66,7 @@ func (h Histogram) N() int {
 	return h.upTo[len(h.upTo)-1]
 }
 
-// Quantile returns the p-quantile, 0 if empty.
+// Quantile returns the p-quantile; 0 if the histogram is empty.
 func (h Histogram) Quantile(p float64) float64 {
 	if h.N() == 0 {
 		return 0
@@ -74,14 +74,14 @@ func (h Histogram) Quantile(p float64) float64 {
 	return h.value(rank(h.N(), p))
 }
 
-// value returns the i-th smallest value, from 0.
+// value returns the i-th smallest value, counted from 0.
 func (h Histogram) value(i int) float64 { return h.steps[sort.SearchInts(h.upTo, i+1)].Value }
 
 // Steps returns the distribution in ascending order.
 func (h Histogram) Steps() []Step { return h.steps }
 
-// Differ returns the p-quantile of b minus that of a. The difference is
-// significant if the interval excludes 0.
+// Differ returns the p-quantile of b minus that of a. The difference is significant if its
+// interval excludes 0.
 func Differ(a, b Histogram, p float64) Estimate {
 	d := Estimate{Value: b.Quantile(p) - a.Quantile(p)}
 	if a.N() == 0 || b.N() == 0 {
@@ -131,8 +131,7 @@ func (h *Histogram) UnmarshalText(text []byte) (err error) {
 	return nil
 }
 
-// check rejects a histogram of other bounds, which could take any amount of
-// memory and time.
+// check rejects a histogram with other bounds, which could take any amount of memory and time.
 func check(text []byte) error {
 	raw, err := base64.StdEncoding.DecodeString(string(text))
 	if err != nil {

@@ -30,10 +30,10 @@ type Summary struct {
 const (
 	resamples = 2000
 	seed      = 20261122
-	tail      = 0.025 // of an interval, on either side
+	tail      = 0.025 // share of the resamples outside an interval, on either side
 )
 
-// Summarize does not modify values.
+// Summarize describes values. It does not modify them.
 func Summarize(values []float64) Summary {
 	s := Summary{N: len(values)}
 	if s.N == 0 {
@@ -51,8 +51,8 @@ func Summarize(values []float64) Summary {
 	return s
 }
 
-// Quantile returns the p-quantile of sorted values: the least value that is not
-// exceeded by the share p. It is 0 without values.
+// Quantile returns the p-quantile of sorted values: the smallest value that at least the share
+// p does not exceed. It is 0 without values.
 func Quantile(sorted []float64, p float64) float64 {
 	if len(sorted) == 0 {
 		return 0
@@ -101,17 +101,16 @@ func ends(drawn []float64) (low, high float64) {
 	return Quantile(drawn, tail), Quantile(drawn, 1-tail)
 }
 
-// drawRank draws the index, among n sorted values, of the p-quantile of a
-// resample of n values. The k-th of n uniform draws has the distribution Beta(k,
-// n+1-k), so no resample is needed.
+// drawRank draws the index, among n sorted values, of the p-quantile of a resample of n values.
+// The k-th smallest of n uniform draws has the distribution Beta(k, n+1-k), so no resample is
+// needed.
 func drawRank(rng *rand.Rand, n int, p float64) int {
 	k := rank(n, p) + 1
 	a, b := gamma(rng, float64(k)), gamma(rng, float64(n+1-k))
 	return min(n-1, int(float64(n)*a/(a+b)))
 }
 
-// gamma draws from the gamma distribution of a shape of at least 1 (Marsaglia and
-// Tsang).
+// gamma draws from the gamma distribution with a shape of at least 1 (Marsaglia and Tsang).
 func gamma(rng *rand.Rand, shape float64) float64 {
 	d := shape - 1.0/3
 	c := 1 / math.Sqrt(9*d)

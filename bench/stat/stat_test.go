@@ -35,7 +35,8 @@ func TestQuantile(t *testing.T) {
 	}
 }
 
-// Intervals contain their estimate, and bounds are sample values.
+// TestIntervalsHold checks that intervals contain their estimate, and that their bounds are
+// values of the sample.
 func TestIntervalsHold(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		values := rapid.SliceOfN(rapid.Float64Range(-100, 1e5), 1, 200).Draw(t, "values")
@@ -56,7 +57,7 @@ func TestIntervalsHold(t *testing.T) {
 	})
 }
 
-// About 95 of 100 intervals contain the true value.
+// TestIntervalsCover checks that about 95 of 100 intervals contain the true value.
 func TestIntervalsCover(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	held := 0

@@ -11,10 +11,10 @@ import (
 
 // Thresholds of the analysis.
 const (
-	gap     = 200 * time.Millisecond // of silence between two stretches of speech
-	returns = 2 * time.Second        // maximum delay of an echo
-	piece   = 200 * time.Millisecond // length of a piece of a line by which it is recognized
-	alike   = 0.8                    // minimum similarity
+	gap     = 200 * time.Millisecond // silence between two stretches of speech
+	returns = 2 * time.Second        // longest delay of an echo
+	piece   = 200 * time.Millisecond // length of a piece of a line by which the line is recognized
+	alike   = 0.8                    // smallest similarity of a match
 	// Words of one answer can be similar, so more audio must match.
 	shortest = 400 * time.Millisecond
 	phrase   = time.Second
@@ -26,7 +26,7 @@ type call struct {
 	id     string
 	lines  []line
 	record callee.Record
-	cause  media.Cause // why the target ended it early; empty if it did not
+	cause  media.Cause // why the target ended the call early; empty if it did not
 }
 
 // A Turn is one line of the caller and the reaction. Times are in ms, nil if not
@@ -36,24 +36,24 @@ type Turn struct {
 	Number int
 	Text   string
 
-	Wire *float64 // last packet of the line sent → first audible packet received
-	Ear  *float64 // last sample spoken → first sample heard
-	Dead bool     // no answer
-	// Overlap is how long both were audible during the line; Over means that the
-	// target spoke at its end.
+	Wire *float64 // from the last packet of the line to the first audible packet of the answer
+	Ear  *float64 // from the last sample spoken to the first sample heard
+	Dead bool     // the line got no answer
+	// Overlap is how long both sides were audible during the line. Over means that the target spoke
+	// at the end of the line.
 	Overlap float64
 	Over    bool
-	// Stop is how long the target spoke on after an interrupting line started;
-	// nil if it did not stop before the line's end.
+	// Into means that the line interrupts. Stop is how long the target continued to speak after the
+	// line started; nil if it did not stop before the end of the line.
 	Into bool
 	Stop *float64
 
 	Spoke   float64  // audible time of the answer
-	Silence float64  // the longest within the answer
-	Again   int      // stretches of the answer heard before in it
-	Words   []string // tone words heard
-	Doubled int      // of them, heard twice
-	Back    *float64 // delay of the line's echo, if any
+	Silence float64  // longest silence within the answer
+	Again   int      // stretches of the answer that repeat earlier ones
+	Words   []string // tone words that were heard
+	Doubled int      // how many of them were heard twice
+	Back    *float64 // delay of the echo of the line, if there is one
 	BackAt  *float64 // similarity of the echo, up to 1
 }
 
@@ -100,7 +100,7 @@ func (a *analysis) turn(i int) Turn {
 	a.answer(&t, a.heard.SampleAt(sent), a.heard.SampleAt(until))
 	a.back(&t, i)
 	if t.Over {
-		return t // no answer to wait for
+		return t // there is no answer to wait for
 	}
 	on, ok := a.levels.Onset(a.heard.SampleAt(sent))
 	if t.Dead = !ok || !a.heard.ArrivedAt(on).Before(until); t.Dead {
@@ -138,7 +138,7 @@ func (a *analysis) overlap(t *Turn, began, end time.Time) {
 	t.Overlap = *ms(both)
 }
 
-// answer analyzes the samples from up to to.
+// answer analyzes the samples of an answer.
 func (a *analysis) answer(t *Turn, from, to int) {
 	var mine []acoustic.Span
 	for _, s := range a.speech {

@@ -69,7 +69,7 @@ func (all turns) tally(is func(Turn) bool) int {
 	return len(slices.DeleteFunc(slices.Clone(all), func(t Turn) bool { return !is(t) }))
 }
 
-// silence returns the longest silence, nil without an answer.
+// silence returns the longest silence; nil without an answer.
 func (t Turn) silence() *float64 {
 	if t.Spoke == 0 {
 		return nil

@@ -13,7 +13,7 @@ import (
 // Speech selects the caller's speech. The zero value is tone words, which
 // Parley's fake providers recognize.
 type Speech struct {
-	Seed uint64 // of the caller's lines
+	Seed uint64 // seed of the caller's lines
 	// Voices uses espeak-ng, in English.
 	Voices bool
 	// Files are WAVs to play in turn.

@@ -21,7 +21,7 @@ import (
 	"github.com/parley-voice/parley/sip"
 )
 
-const rate = 8000 // Hz
+const rate = 8000 // sample rate in Hz
 
 // Options configure Run.
 type Options struct {
@@ -29,8 +29,8 @@ type Options struct {
 	// optional.
 	Target string
 	From   string // caller number to show
-	Calls  int    // concurrent
-	Lines  int    // per call
+	Calls  int    // concurrent calls
+	Lines  int    // lines per call
 	Speech Speech
 	// First lets the caller speak first; otherwise it waits up to 6 s for a
 	// greeting.
@@ -65,7 +65,7 @@ func parse(text string) (address, error) {
 
 // local returns the local address from which the target is reachable.
 func (a address) local(ctx context.Context) (netip.Addr, error) {
-	conn, err := new(net.Dialer).DialContext(ctx, "udp", net.JoinHostPort(a.host, "5060")) // sends nothing
+	conn, err := new(net.Dialer).DialContext(ctx, "udp", net.JoinHostPort(a.host, "5060")) // connecting a UDP socket sends nothing
 	if err != nil {
 		return netip.Addr{}, fmt.Errorf("target: %w", err)
 	}

@@ -42,7 +42,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// A syntheticCall is a synthetic call: lines and audio at given times in ms.
+// A syntheticCall holds lines and audio at given times in ms.
 type syntheticCall struct {
 	call
 	pcm []int16
@@ -120,7 +120,7 @@ func TestInterruption(t *testing.T) {
 	x := newCall(10)
 	end := x.says(500, "are you open on sunday")
 	x.hears(end-300, "yes of course")
-	if v := x.turns()[0]; !v.Over || v.Dead || v.Ear != nil || !about(&v.Overlap, 260, 21) { // playout is 40 ms behind the wire
+	if v := x.turns()[0]; !v.Over || v.Dead || v.Ear != nil || !about(&v.Overlap, 260, 21) { // playout is 40 ms later than the wire
 		t.Errorf("interrupted for 300 ms: got %+v", v)
 	}
 	x = newCall(10)
@@ -146,8 +146,8 @@ func options(target string, lines int) Options {
 	return Options{Target: target, From: "12025550100", Calls: 1, Lines: lines, Speech: Speech{Seed: corpus.Development}}
 }
 
-// The known system answers after 300 ms of silence, the second time with the same
-// words twice.
+// TestAnsweringSystem checks a system that answers after 300 ms of silence, the second time
+// with the same words twice.
 func TestAnsweringSystem(t *testing.T) {
 	t.Parallel()
 	c := &siptest.Carrier{Listen: "127.0.0.1:0", Answer: func(siptest.Invite) siptest.Script {
@@ -197,8 +197,8 @@ func TestUnknownNumber(t *testing.T) {
 	}
 }
 
-// port returns a free port below the kernel's ephemeral range, so no other
-// process gets it by chance.
+// port returns a free port below the kernel's ephemeral range, so that no other process gets it
+// by chance.
 func port(t *testing.T) int {
 	t.Helper()
 	for range 100 {
@@ -212,7 +212,7 @@ func port(t *testing.T) int {
 	return 0
 }
 
-// taken reports whether a process listens on a port, or will soon.
+// taken reports whether a process listens on a port, or will do so soon.
 func taken(t *testing.T, port int) bool {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -245,7 +245,7 @@ func program(t *testing.T, out io.Writer, name string, args ...string) {
 	t.Cleanup(func() { cancel(); _ = cmd.Wait() })
 }
 
-// echoes measures an echoing system with a delay from least to most ms.
+// echoes measures a system that returns the audio with a delay from least to most ms.
 func echoes(t *testing.T, port int, least, most float64) {
 	t.Helper()
 	o := options(fmt.Sprintf("sip:echo@127.0.0.1:%d", port), 2)
@@ -265,7 +265,7 @@ func echoes(t *testing.T, port int, least, most float64) {
 	}
 }
 
-// sipp returns each packet as it arrives.
+// TestSIPp checks the measurement with sipp, which returns each packet as it arrives.
 func TestSIPp(t *testing.T) {
 	t.Parallel()
 	for range 3 { // sipp exits if one of its other ports is taken
@@ -279,8 +279,8 @@ func TestSIPp(t *testing.T) {
 	t.Error("sipp does not listen")
 }
 
-// The microphone of baresip receives its loudspeaker; the echo includes its
-// jitter buffer.
+// TestBaresip checks the measurement with baresip, whose microphone gets what its loudspeaker
+// plays. The echo includes its jitter buffer.
 func TestBaresip(t *testing.T) {
 	t.Parallel()
 	modules, _ := filepath.Glob("/usr/lib/*/baresip/modules")
@@ -313,7 +313,7 @@ audio_alert aubridge,alert
 	echoes(t, sip, 30, 500)
 }
 
-// Real speech gives the same results as tone words.
+// TestSpeech checks that real speech gives the same results as tone words.
 func TestSpeech(t *testing.T) {
 	if _, err := exec.LookPath("espeak-ng"); err != nil {
 		t.Skip("espeak-ng is not installed (apt-get install espeak-ng)")

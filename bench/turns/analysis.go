@@ -13,9 +13,9 @@ import (
 
 // Thresholds of the analysis.
 const (
-	silence = 200 * time.Millisecond // that ends a stretch of speech
-	overlap = 50 * time.Millisecond  // of two voices, tolerated
-	start   = 3                      // words up to which an answer has only started
+	silence = 200 * time.Millisecond // silence that ends a stretch of speech
+	overlap = 50 * time.Millisecond  // overlap of two voices that is tolerated
+	start   = 3                      // number of words up to which an answer has only started
 )
 
 // A Turn is one line of a callee and the reaction. Times are in ms, nil if not
@@ -25,54 +25,55 @@ type Turn struct {
 	Scenario scenario.Name `json:"scenario"`
 	Number   int           `json:"number"`
 	Text     string        `json:"text,omitempty"`
-	Kind     corpus.Kind   `json:"kind,omitempty"` // of its pauses
+	Kind     corpus.Kind   `json:"kind,omitempty"` // kind of its pauses
 
-	// Response time.
-	Wire   *float64 `json:"wire_ms,omitempty"`    // last voiced packet sent → first audible packet received
-	Ear    *float64 `json:"ear_ms,omitempty"`     // last sample spoken → first sample heard
-	Server *float64 `json:"server_ms,omitempty"`  // turn_ms
-	Own    *float64 `json:"own_ms,omitempty"`     // part of Wire beyond providers and policy
-	OwnEar *float64 `json:"ear_own_ms,omitempty"` // part of Ear beyond providers, policy and the phone's jitter buffer
-	// Apart is the difference of the audio at the server's end and Server; Why
-	// explains it, if known.
+	// Response times.
+	Wire   *float64 `json:"wire_ms,omitempty"`    // from the last voiced packet of the line to the first audible packet of the answer
+	Ear    *float64 `json:"ear_ms,omitempty"`     // from the last sample spoken to the first sample heard
+	Server *float64 `json:"server_ms,omitempty"`  // turn_ms of the server
+	Own    *float64 `json:"own_ms,omitempty"`     // part of Wire that neither providers nor policy cause
+	OwnEar *float64 `json:"ear_own_ms,omitempty"` // part of Ear that neither providers, policy nor the phone's jitter buffer cause
+	// Apart is the difference between the audio at the server's end and Server. Why explains it, if
+	// the reason is known.
 	Apart  *float64 `json:"apart_ms,omitempty"`
-	Untold bool     `json:"untold,omitempty"` // the server has no turn_ms for it
+	Untold bool     `json:"untold,omitempty"` // the server has no turn_ms for the line
 	Why    string   `json:"why,omitempty"`
 	Ending string   `json:"ending,omitempty"`
 	Reason string   `json:"reason,omitempty"`
 	Dead   bool     `json:"dead,omitempty"` // an expected answer is missing
 
-	// Pauses.
+	// Results of pauses.
 	Pauses  int   `json:"pauses,omitempty"`
 	False   int   `json:"false_commits,omitempty"`
-	CutOff  []int `json:"cut_off,omitempty"` // pauses (from 0) that the agent interrupted
-	Lines   int   `json:"lines,omitempty"`   // turns the server made of it
+	CutOff  []int `json:"cut_off,omitempty"` // pauses, counted from 0, in which the agent interrupted
+	Lines   int   `json:"lines,omitempty"`   // number of turns that the server made of the line
 	Merged  int   `json:"merged_from,omitempty"`
-	Correct bool  `json:"one_message,omitempty"` // one line, one message to the model, one answer
+	Correct bool  `json:"one_message,omitempty"` // one line, one message to the model and one answer
 
-	// The answer.
+	// Results of the answer.
 	Answer  acoustic.Comparison `json:"answer"`
-	Whole   bool                `json:"whole,omitempty"`     // heard to its end
-	Stale   int                 `json:"stale,omitempty"`     // its words heard after a later answer started
-	Answers int                 `json:"answers,omitempty"`   // number of different answers heard
-	Off     *int                `json:"words_off,omitempty"` // of an interrupted answer: words recorded wrongly by the server
+	Whole   bool                `json:"whole,omitempty"`     // the answer was heard to its end
+	Stale   int                 `json:"stale,omitempty"`     // number of its words that were heard after a later answer started
+	Answers int                 `json:"answers,omitempty"`   // number of different answers that were heard
+	Off     *int                `json:"words_off,omitempty"` // number of words of an interrupted answer that the server recorded wrongly
 
 	Into *Interjection `json:"into,omitempty"`
 
-	Phases []result.Phase `json:"phases,omitempty"` // of Server
+	Phases []result.Phase `json:"phases,omitempty"` // phases of Server
 
-	Words []string `json:"words,omitempty"` // everything heard until the next turn
+	Words []string `json:"words,omitempty"` // everything that was heard until the next turn
 
-	from, to time.Time // of the turn and its answer
-	keys     bool      // DTMF keys
+	from, to time.Time // start and end of the turn and its answer
+	keys     bool      // the turn is made of DTMF keys
 }
 
-// An Interjection is the effect of a line spoken during an answer.
+// An Interjection is the effect of a line that is spoken during an answer.
 type Interjection struct {
-	Hit    bool     `json:"hit"`               // the agent was speaking
-	Stop   *float64 `json:"stop_ms,omitempty"` // first packet sent → last audible sample received
-	Duck   *float64 `json:"duck_ms,omitempty"` // → first sample 9 dB softer, if the step is inside a word
-	Leak   int      `json:"leak,omitempty"`    // words of the answer heard after it stopped
+	Hit  bool     `json:"hit"`               // the agent was speaking
+	Stop *float64 `json:"stop_ms,omitempty"` // from the first packet sent to the last audible sample received
+	// from the first packet sent to the first sample that is 9 dB softer, if the change is within a word
+	Duck   *float64 `json:"duck_ms,omitempty"`
+	Leak   int      `json:"leak,omitempty"` // number of words of the answer that were heard after it had stopped
 	Resume *float64 `json:"resume_ms,omitempty"`
 }
 
@@ -84,9 +85,9 @@ func ms(d time.Duration) *float64 {
 // An analysis is the state of analyzing a call.
 type analysis struct {
 	*call
-	heardAt []time.Time // per frame
+	heardAt []time.Time // time at which each frame was heard
 	levels  acoustic.Levels
-	speech  []acoustic.Span // of the agent
+	speech  []acoustic.Span // stretches of the agent's speech
 	words   []acoustic.Word
 	from    map[string][]source
 	begun   []int // position in the received audio at the start of each line
@@ -163,7 +164,7 @@ func (a *analysis) turn(i int) Turn {
 	}
 	sent := said.SentAt(end, rate)
 	if over := a.speaking(sent); over {
-		return t // the agent is speaking: nothing to wait for
+		return t // the agent is speaking, so there is nothing to wait for
 	}
 	on, ok := a.levels.Onset(a.callee.Heard.SampleAt(sent))
 	if t.Dead = !ok || !a.callee.Heard.ArrivedAt(on).Before(t.to); t.Dead {
@@ -185,8 +186,8 @@ func (a *analysis) turn(i int) Turn {
 	return t
 }
 
-// other reports whether the audio at sample on is not part of an answer, such as
-// a filler.
+// other reports whether the audio from sample on does not belong to an answer; it may be a
+// filler.
 func (a *analysis) other(on int) bool {
 	for _, w := range a.words {
 		if w.End > sample(on) {
@@ -207,8 +208,8 @@ func (a *analysis) speaking(at time.Time) bool {
 	return false
 }
 
-// cutOff returns the pauses of line i in which the agent spoke, or after which it
-// spoke over the rest.
+// cutOff returns the pauses of line i in which the agent spoke, or after which it spoke over
+// the rest of the line.
 func (a *analysis) cutOff(i int) []int {
 	x, said := a.Turns[i], a.callee.Said[i]
 	var cut []int
@@ -271,7 +272,7 @@ func (a *analysis) interjection(i int) *Interjection {
 		}
 	}
 	if whole(mine, a.Words) && rest == 0 {
-		return v // it was not interrupted
+		return v // the answer was not interrupted
 	}
 	v.Stop = ms(h.WireTime(stretch.To - 1).Sub(first))
 	v.Leak = rest
@@ -296,7 +297,7 @@ func (a *analysis) answers(i int) []acoustic.Word {
 	return mine
 }
 
-// source returns which line a word answers: the last candidate that started
+// source returns the line that a word answers: of the candidates, the last one that started
 // before the word.
 func (a *analysis) source(w acoustic.Word) (s source, ok bool) {
 	if w.Fate == acoustic.Other {
@@ -310,7 +311,7 @@ func (a *analysis) source(w acoustic.Word) (s source, ok bool) {
 	return s, ok
 }
 
-// whole reports whether the last of n words of an answer was heard.
+// whole reports whether the last of the n words of an answer was heard.
 func whole(mine []acoustic.Word, n int) bool {
 	for _, w := range mine {
 		if w.Fate == acoustic.Whole && w.Text[providers.WordLen-1:] == providers.Letter(n-1) {
@@ -355,8 +356,8 @@ func (a *analysis) answer(i int, t *Turn) {
 	}
 }
 
-// stale counts words of answers to line i heard after an answer to a later line
-// started.
+// stale counts the words of answers to line i that were heard after an answer to a later line
+// had started.
 func (a *analysis) stale(i int, mine []acoustic.Word) int {
 	later := time.Duration(-1)
 	for _, w := range a.words {
@@ -374,8 +375,8 @@ func (a *analysis) stale(i int, mine []acoustic.Word) int {
 	return n
 }
 
-// oneMore reports whether the model got exactly one message per line since the
-// last answered line before line i.
+// oneMore reports whether the model got exactly one message per line since the last answered
+// line before line i.
 func (a *analysis) oneMore(i int, answered string) bool {
 	count := int(answered[providers.StemLen] - 'a')
 	for k := i - 1; k >= 0; k-- {

@@ -19,7 +19,7 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// A syntheticCall is a synthetic call: audio at given times.
+// A syntheticCall holds audio at given times.
 type syntheticCall struct {
 	call
 	pcm []int16
@@ -44,7 +44,7 @@ func said(answer bool, parts ...corpus.Part) scenario.Utterance {
 	return x
 }
 
-// says starts the next line at a time and returns its end.
+// says starts the next line at a time and returns the end of the line.
 func (t *syntheticCall) says(from int) int {
 	i := len(t.callee.Said)
 	end := t.Turns[i].Spans[len(t.Turns[i].Spans)-1].To
@@ -56,7 +56,7 @@ func (t *syntheticCall) says(from int) int {
 	return from + end/8
 }
 
-// hears adds audio at its time on the wire and returns its end.
+// hears adds audio at its time on the wire and returns the end of the audio.
 func (t *syntheticCall) hears(from int, pcm []int16) int {
 	copy(t.pcm[from*8:], pcm)
 	return from + len(pcm)/8
@@ -67,8 +67,8 @@ func speech(words ...string) []int16 {
 	return pcm
 }
 
-// judge ends the call and analyzes it. Server lines belong to the caller unless
-// they start with ">".
+// judge ends the call and analyzes it. Lines of the server belong to the caller unless they
+// start with ">".
 func (t *syntheticCall) judge(tb testing.TB, lines ...string) []Turn {
 	tb.Helper()
 	t.callee.Heard.Rate = rate
@@ -117,7 +117,7 @@ func TestAnswerInTime(t *testing.T) {
 	}
 }
 
-// An answered turn without turn_ms is counted.
+// TestTurnsWithoutTurnMS checks that an answered turn without turn_ms is counted.
 func TestTurnsWithoutTurnMS(t *testing.T) {
 	for name, c := range map[string]struct {
 		line           string
@@ -165,7 +165,7 @@ func TestCutOff(t *testing.T) {
 	whole := first + " " + second
 	part := providers.ReplyWords(first, 1, 4)
 	for name, c := range map[string]struct {
-		part    int // ms after the start of the pause at which the agent says n words of an answer to the first part
+		part    int // ms from the start of the pause until the agent says n words of an answer to the first part
 		n       int
 		cut     []int
 		lines   []string
@@ -197,8 +197,8 @@ func TestCutOff(t *testing.T) {
 	}
 }
 
-// into returns an answer of ten words, interrupted by text; the test adds the
-// audible pieces.
+// into returns an answer of ten words that text interrupts. The test adds the pieces that are
+// audible.
 func into(name scenario.Name, text string) (x *syntheticCall, words []string, began, onset int) {
 	x = newCall(16, 10, said(true, corpus.Part{Text: "tell me all"}), said(false, corpus.Part{Text: "stop"}))
 	x.Name = name
@@ -247,7 +247,7 @@ func TestResume(t *testing.T) {
 	x.Turns[1].Text = ""
 	quiet := x.Turns[1].Spans[0].To/8 + onset
 	all := speech(words...)
-	x.hears(began, all[:(onset+150-began)*8]) // in the fourth or fifth word
+	x.hears(began, all[:(onset+150-began)*8]) // within the fourth or fifth word
 	_, timed := tone.Encode(rate, strings.Join(words, " "))
 	from := 0
 	for i, w := range timed {

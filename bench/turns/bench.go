@@ -16,9 +16,8 @@ import (
 // packet.
 const MaxLateness = 10
 
-// Bench runs all scenarios, repeats them with the parts in o.Without switched
-// off, and adds the metrics to f. It writes recordings of the ten worst turns to
-// dir unless that is empty.
+// Bench runs all scenarios, repeats them with the parts in o.Without switched off, and adds the
+// metrics to f. It writes recordings of the ten worst turns to dir unless dir is empty.
 func Bench(ctx context.Context, out io.Writer, o Options, f *result.File, dir string) error {
 	if err := o.check(); err != nil {
 		return err

@@ -10,8 +10,8 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// ends adds how calls ended, whether callees heard the expected lines, and the
-// fate of DTMF keys.
+// ends adds how calls ended, whether callees heard the expected lines, and what became of DTMF
+// keys.
 func (r *Report) ends(s *session) {
 	reasons, parties := map[string]int{}, map[string]int{}
 	for _, id := range s.order {
@@ -41,7 +41,7 @@ func (r *Report) ends(s *session) {
 	r.keys()
 }
 
-// keys adds the fate of pressed keys.
+// keys adds the results of pressed keys.
 func (r *Report) keys() {
 	var pressed []Turn
 	for _, t := range r.Turns {
@@ -61,8 +61,7 @@ func (r *Report) keys() {
 	}))
 }
 
-// inOrder counts the lines that words contain in this order, allowing for damaged
-// words.
+// inOrder counts the lines that words contains in this order. It allows for damaged words.
 func inOrder(words []string, lines []string) int {
 	for n, l := range lines {
 		want := strings.Fields(providers.Normalize(l))

@@ -23,11 +23,11 @@ type Network struct {
 	relay *relay.Relay
 
 	mu          sync.Mutex
-	there, back []packet // from the callee and to it, in order of arrival
+	there, back []packet // packets from the callee and to it, in order of arrival
 }
 
-// A packet has its times of arrival and departure; out is zero if it was lost.
-// loud means audible.
+// A packet has its times of arrival and departure. out is zero if the packet was lost. loud
+// means that it was audible.
 type packet struct {
 	in, out time.Time
 	loud    bool
@@ -50,7 +50,7 @@ func (n *Network) tap(p relay.Passing) {
 		kind = p.Data[1] & 0x7f
 	}
 	if len(p.Data) < header || p.Data[0]>>6 != version || kind >= 72 && kind <= 76 || kind == event {
-		return // not RTP, or not audio
+		return // the packet is not RTP, or not audio
 	}
 	x := packet{in: p.In, loud: loud(kind, p.Data[header:])}
 	if len(p.Out) > 0 {
@@ -94,7 +94,7 @@ func (n *Network) Close() error {
 	return n.relay.Close()
 }
 
-// slack is the possible difference of two clock readings of one packet.
+// slack is the possible difference between two clock readings of one packet.
 const slack = 3 * time.Millisecond
 
 // sent returns the index of the packet that the callee sent at a time.
@@ -103,8 +103,7 @@ func (n *Network) sent(at time.Time) (int, bool) {
 	return i, i >= 0
 }
 
-// reach is the number of packets lost in a row up to which an edge can be
-// located.
+// reach is the number of packets lost in a row up to which an edge can be located.
 const reach = 5
 
 // came returns the packet that the callee received at about a time.
@@ -120,8 +119,8 @@ func (n *Network) came(at time.Time) (int, bool) {
 
 // An edge is the end of a line or the start of an answer on the network.
 type edge struct {
-	server time.Time // arrival or departure at the server's end
-	why    string    // why server may be wrong; empty if it is reliable
+	server time.Time // time of arrival or departure at the server's end
+	why    string    // why the time may be wrong; empty if it is reliable
 }
 
 // around is the number of packets before and after an edge that affect it.
@@ -135,9 +134,9 @@ const (
 	patience = 40 * time.Millisecond // delay above the minimum: the longest that a jitter buffer waits
 )
 
-// Without returns the response time at the server's end for a line that left the
-// callee at sent and an answer that reached it at came: gap minus the network's
-// part. why explains an unreliable result.
+// Without returns the response time at the server's end, for a line that left the callee at
+// sent and an answer that reached the callee at came. It is gap without the part of the
+// network. why explains an unreliable result.
 func (n *Network) Without(gap time.Duration, sent, came time.Time) (d time.Duration, why string) {
 	if n == nil {
 		return gap, ""
@@ -160,14 +159,14 @@ func (n *Network) last(at time.Time) edge {
 	why := n.why(n.there, i)
 	for k := i; k >= max(0, i-reach); k-- {
 		if p := n.there[k]; !p.out.IsZero() {
-			return edge{p.out.Add(n.there[i].in.Sub(p.in)), why} // its expected departure
+			return edge{p.out.Add(n.there[i].in.Sub(p.in)), why} // when the packet should have left
 		}
 	}
 	return edge{why: why}
 }
 
-// first returns the edge of an answer that the callee heard from a time on: its
-// first audible packet, even if lost.
+// first returns the edge of an answer that the callee heard from a time on. It is the first
+// audible packet of the answer, even if that was lost.
 func (n *Network) first(at time.Time) edge {
 	i, ok := n.came(at)
 	if !ok {
@@ -178,10 +177,10 @@ func (n *Network) first(at time.Time) edge {
 		k--
 	}
 	if k < i {
-		return edge{n.back[k].in, why} // audible, had it arrived
+		return edge{n.back[k].in, why} // the packet would have been audible if it had arrived
 	}
 	p := n.back[i]
-	return edge{p.in.Add(at.Sub(p.out)), why} // audio concealed between two packets
+	return edge{p.in.Add(at.Sub(p.out)), why} // concealed audio between two packets
 }
 
 // why returns the fault of the packets around an edge.

@@ -13,8 +13,8 @@ func afterStart(ms int) time.Time {
 	return time.Unix(1000, 0).Add(time.Duration(ms) * time.Millisecond)
 }
 
-// The network's delay is removed from the callee's measurement, and faults at the
-// edges explain the rest.
+// TestEdges checks that the delay of the network is removed from the callee's measurement, and
+// that faults at the edges explain the rest.
 func TestEdges(t *testing.T) {
 	late := func(ms ...int) (n []packet) {
 		for i, d := range ms {
@@ -40,14 +40,13 @@ func TestEdges(t *testing.T) {
 		"none came then":  {late(30, 30, 30, 30), nil, 70 * time.Millisecond, nowhere},
 	} {
 		n := &Network{there: c.there, back: c.back}
-		// Sent as packet 3, heard as packet 6 arrived: 70 ms at the callee.
+		// The answer was sent as packet 3 and heard as packet 6 arrived, which is 70 ms at the callee.
 		d, why := n.Without(70*time.Millisecond, afterStart(60), afterStart(130))
 		if d != c.want || why != c.why {
 			t.Errorf("%s: got %v, %q; want %v, %q", name, d, why, c.want, c.why)
 		}
 	}
-	// The first two packets of the answer and the one before were lost, and all
-	// were loud.
+	// The first two packets of the answer and the packet before them were lost, and all were loud.
 	n := &Network{there: late(30, 30, 30, 30, 30, 30, 30, 30), back: late(10, 10, 10, -1, -1, -1, 10, 10)}
 	n.back[4].loud, n.back[5].loud, n.back[6].loud = true, true, true
 	if d, why := n.Without(70*time.Millisecond, afterStart(60), afterStart(130)); d != -10*time.Millisecond || why != lost {
@@ -58,7 +57,7 @@ func TestEdges(t *testing.T) {
 	}
 }
 
-// Audibility of packets is known for both G.711 laws.
+// TestLoud checks that the audibility of packets is known for both laws of G.711.
 func TestLoud(t *testing.T) {
 	word, _ := tone.Encode(8000, "yes")
 	for name, c := range map[string]struct {

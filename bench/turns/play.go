@@ -71,7 +71,7 @@ func (r *Report) expected(text string) (m result.Metric, b result.Bound, err err
 	return m, b, fmt.Errorf("expect %q: unknown metric: accepted are %s", text, strings.Join(names, ", "))
 }
 
-// explain lists the turns with a wrong turn_ms, and the reasons.
+// explain lists the turns whose turn_ms is wrong, and the reasons.
 func (r *Report) explain(out io.Writer) error {
 	for _, t := range r.Turns {
 		if t.Apart == nil || *t.Apart < agree && *t.Apart > -agree {

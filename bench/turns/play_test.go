@@ -10,14 +10,15 @@ import (
 	"github.com/parley-voice/parley/bench/scenario"
 )
 
-// stalledMS is the lateness of the callees, in ms, from which a run on a stalled
-// machine is repeated: words are damaged then.
+// stalledMS is the lateness of the callees in ms from which a run is repeated, because words
+// are damaged on a stalled machine.
 const stalledMS = 50
 
-// Scenarios meet their expectations, and impossible ones are reported as missed.
+// TestPlay checks that scenarios meet their expectations, and that impossible expectations are
+// reported as missed.
 func TestPlay(t *testing.T) {
 	t.Parallel()
-	var plays sync.WaitGroup // concurrent, because the audio runs in real time
+	var plays sync.WaitGroup // number of concurrent runs, because the audio runs in real time
 	defer plays.Wait()
 	for name, text := range map[string]string{
 		"keys by G.722 in packets of 40 ms": "like: keys\nexchanges: 1\ncodec: G722\nptime: 40ms\nexpect: [keys_lost.times<=0, keys_unanswered.times<=0]",

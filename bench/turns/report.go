@@ -16,20 +16,20 @@ import (
 type Report struct {
 	Metrics []result.Metric
 	Turns   []Turn
-	// Unspoken are recorded lines that the caller did not speak; UnspokenEchoed are those
+	// Unspoken are recorded lines that the caller did not speak. UnspokenEchoed are those on lines
 	// with echo.
 	Unspoken, UnspokenEchoed []string
-	// Damaged are recorded lines with wrong text: the machine stalled, or two
-	// lines were joined.
+	// Damaged are recorded lines with wrong text, because the machine stalled or two lines were
+	// joined.
 	Damaged []string
 	// Late is the lateness of each tick of the callees' clock, in ms.
 	Late []float64
 
 	calls map[string]*call
-	words [][]string // heard by each callee
+	words [][]string // words that each callee heard
 }
 
-// within bounds quantiles; 0 means no limit.
+// within sets the bounds of quantiles; 0 means no limit.
 func within(p50, p95, p99, most float64) []result.Bound {
 	var all []result.Bound
 	for _, b := range []result.Bound{result.Most("p50", p50), result.Most("p95", p95), result.Most("p99", p99), result.Most("max", most)} {
@@ -48,12 +48,12 @@ func (r *Report) spread(name, what, unit string, bounds []result.Bound, values [
 	r.Metrics = append(r.Metrics, result.Spread(name, what, unit, values, bounds...))
 }
 
-// Maximum shares of counts.
+// Largest shares of counts.
 const (
 	never  = 0.0
 	rarely = .02
 	seldom = .03
-	freely = 1.0 // no target
+	freely = 1.0 // there is no target
 )
 
 // count adds a count with its maximum share.
@@ -128,8 +128,8 @@ func (s *session) report() (*Report, error) {
 	return r, nil
 }
 
-// split reports whether the turn was cut off at a complete clause, so that its
-// rest is a turn of its own for any listener.
+// split reports whether the turn was cut off at a complete clause, so that any listener would
+// take its rest for a turn of its own.
 func (t Turn) split() bool { return t.Kind == corpus.Complete && len(t.CutOff) > 0 }
 
 // of returns the turns of some scenarios.
@@ -166,18 +166,17 @@ func values(turns []Turn, of func(Turn) *float64) []float64 {
 	return all
 }
 
-// often is the number of cut-offs after which the agent adapts to the caller's
-// own pauses.
+// often is the number of cut-offs after which the agent adapts to the caller's own pauses.
 const often = 3
 
-// agree is the tolerated difference between server and callee, in ms.
+// agree is the tolerated difference between server and callee in ms.
 const agree = 25
 
-// hurried returns the turns before a caller's third cut-off.
+// hurried returns the turns before the third cut-off of a caller.
 func hurried(all []Turn) []Turn {
 	cut := map[string]int{}
 	var kept []Turn
-	for _, t := range all { // turns of a call are in order
+	for _, t := range all { // the turns of a call are in order
 		if cut[t.Call] += t.False; cut[t.Call] < often {
 			kept = append(kept, t)
 		}
@@ -248,7 +247,8 @@ func (r *Report) pauses() {
 		most      float64
 		turns     []Turn
 	}{
-		{"mid_clause", "mid-clause", rarely, kind(all, corpus.MidClause)}, // other pauses have no target: a complete clause may be the end
+		// other pauses have no target, because a complete clause may be the end
+		{"mid_clause", "mid-clause", rarely, kind(all, corpus.MidClause)},
 		{"complete_clause", "complete clause", freely, kind(all, corpus.Complete)}, {"all", "all", freely, all},
 	} {
 		n, cut, early := 0, 0, 0
@@ -295,7 +295,7 @@ func hits(turns []Turn) []Turn {
 	return slices.DeleteFunc(turns, func(t Turn) bool { return t.Into == nil || !t.Into.Hit })
 }
 
-// lost counts a scenario's answers that an interruption ended, and their words
+// lost counts the answers of a scenario that an interruption ended, and their words that were
 // not heard.
 func (r *Report) lost(n scenario.Name) (answers, words int) {
 	turns := r.of(n)

@@ -25,15 +25,15 @@ import (
 
 // Options configure Run.
 type Options struct {
-	Calls  int // concurrent
-	Pauses int // minimum; the other scenarios scale with it
+	Calls  int // concurrent calls
+	Pauses int // smallest number of pauses; the other scenarios scale with it
 	Others int // exchanges per other scenario; 0 means a twelfth of Pauses
 	Seed   uint64
 	// Without switches off parts of the turn machine: "speculation", "merging".
 	Without []string
 	// Child returns a command that runs this program.
 	Child    func(ctx context.Context, args ...string) *exec.Cmd
-	Progress func(done, all int) // in lines spoken; nil disables it
+	Progress func(done, all int) // progress in spoken lines; nil disables it
 
 	// Plant is a deliberate fault of the gateway.
 	Plant gateway.Plant
@@ -47,7 +47,7 @@ type Options struct {
 	// Warm places one uncounted call first: in the standard scenarios, and on web
 	// calls.
 	Warm bool
-	Log  io.Writer // of the server for web calls; nil discards it
+	Log  io.Writer // log of the server for web calls; nil discards it
 }
 
 // check validates the options.
@@ -79,7 +79,7 @@ type call struct {
 	scenario.Call
 	callee callee.Record
 	server gateway.Result
-	net    *Network // nil without network emulation
+	net    *Network // nil without an emulated network
 }
 
 // Run places all calls and analyzes them.
@@ -136,7 +136,7 @@ type session struct {
 func (s *session) perform(ctx context.Context, leg media.Leg, c *call) {
 	said := s.onLine
 	if !slices.Contains(s.order, c.ID) {
-		said = nil // not counted
+		said = nil // a warm-up is not counted
 	}
 	r := callee.Perform(ctx, leg, callee.Script{
 		Lines: c.Lines, Echo: c.Echo, Noise: c.Noise, First: s.Scenario != nil && s.Scenario.First, Said: said,

@@ -49,7 +49,7 @@ func options(t *testing.T) Options {
 	}}
 }
 
-// Two callees hang up during an answer, over real sockets.
+// TestTwoCalls checks two callees who hang up during an answer, over real sockets.
 func TestTwoCalls(t *testing.T) {
 	o := options(t)
 	o.Only, o.Others = []scenario.Name{scenario.Hangup}, 4
@@ -86,7 +86,7 @@ func TestTwoCalls(t *testing.T) {
 	}
 }
 
-// A single word identifies the answered line.
+// TestWordsIdentifyLine checks that a single word identifies the answered line.
 func TestWordsIdentifyLine(t *testing.T) {
 	moves := []scenario.Utterance{said(true, corpus.Part{Text: "how much is it"}), said(true, corpus.Part{Text: "that is too much"})}
 	all := sources(moves)
@@ -132,7 +132,7 @@ func TestComplete(t *testing.T) {
 	}
 }
 
-// The metrics detect each planted fault.
+// TestPlantedFaults checks that the metrics detect each planted fault.
 func TestPlantedFaults(t *testing.T) {
 	t.Parallel()
 	const (
@@ -141,7 +141,7 @@ func TestPlantedFaults(t *testing.T) {
 		doubled = "doubled_words"
 		stale   = "stale_answers"
 	)
-	var runs sync.WaitGroup // concurrent, because the audio runs in real time
+	var runs sync.WaitGroup // number of concurrent runs, because the audio runs in real time
 	defer runs.Wait()
 	for plant, c := range map[gateway.Plant]struct{ shows, not []string }{
 		gateway.Late:    {[]string{off, own}, []string{doubled, stale}},

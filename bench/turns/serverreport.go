@@ -21,17 +21,17 @@ type item struct {
 	Reason  string             `json:"reason"`
 	Merged  int                `json:"merged_from"`
 	Metrics map[string]any     `json:"metrics"`
-	phases  map[string]float64 // ms
+	phases  map[string]float64 // durations in ms
 }
 
 // serverReport matches the server's report of a call with the callee's turns.
 type serverReport struct {
-	unspoken []string       // caller's lines that the caller did not speak
+	unspoken []string       // lines of the caller that the caller did not speak
 	damaged  []string       // spoken lines with damaged text
-	places   map[string]int // the callee's line of each such text
-	lines    map[int][]item // the server's turns of each line
-	whole    map[int]item   // of those, the one with all words
-	agent    []string       // words reported as heard from the agent
+	places   map[string]int // the callee's line of each damaged text
+	lines    map[int][]item // turns of the server for each line
+	whole    map[int]item   // of these turns, the one with all words
+	agent    []string       // words that the server reports as heard from the agent
 }
 
 // align matches the server's lines with the callee's turns.
@@ -81,8 +81,8 @@ func (c *call) align() (serverReport, error) {
 	return s, nil
 }
 
-// find returns the callee's line, at from or later, that contains text, and
-// whether it is complete; -1 if there is none.
+// find returns the callee's line, from on or later, that contains text, and whether the line is
+// complete; -1 if there is none.
 func (c *call) find(text string, from int) (i int, all bool) {
 	for i := from; i < len(c.Turns); i++ {
 		if t := providers.Normalize(c.Turns[i].Text); t != "" && t == text {
@@ -104,8 +104,8 @@ func (c *call) find(text string, from int) (i int, all bool) {
 	return -1, false
 }
 
-// resembles returns the callee's line, at from or later, most similar to a
-// damaged text, and whether it has most of its words; -1 if there is none.
+// resembles returns the callee's line, from on or later, that is most similar to a damaged
+// text, and whether the text has most of its words; -1 if there is none.
 func (c *call) resembles(text string, from int) (best int, all bool) {
 	words, most := strings.Fields(text), 0.6
 	best = -1
@@ -167,8 +167,8 @@ func (s serverReport) hasTurnMS(i int) bool {
 	return slices.ContainsFunc(s.lines[i], func(it item) bool { _, ok := it.phases["turn_ms"]; return ok })
 }
 
-// own returns the part of the server's turn beyond the providers' script and the
-// policy.
+// own returns the part of the server's turn that neither the script of the providers nor the
+// policy causes.
 func (s serverReport) own(i int) float64 {
 	p, script := s.whole[i].phases, fakeprovider.Typical()
 	beyond := func(phase string, scripted time.Duration) float64 { return max(0, p[phase]-pipeline.Millis(scripted)) }

@@ -87,8 +87,8 @@ func (s *session) answer(in siptest.Invite) siptest.Script {
 	return take
 }
 
-// colleague is the transfer target's line; its first word may precede the
-// bridging of the legs.
+// colleague is the line of the transfer target. Its first word may come before the legs are
+// bridged.
 const colleague = "hello a colleague speaking"
 
 // gateway runs the other processes until the calls end.

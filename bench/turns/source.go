@@ -9,7 +9,7 @@ import (
 
 // A source is a possible origin of a word of an answer.
 type source struct {
-	turn  int  // the answered line, or the last of several
+	turn  int  // the answered line, or the last one of several
 	whole bool // the whole line was answered
 }
 
@@ -42,8 +42,8 @@ func sources(turns []scenario.Utterance) map[string][]source {
 	return all
 }
 
-// known returns the expected word for a text, or "". A damaged word is identified
-// by its predecessor, last.
+// known returns the expected word for a text, or "". A damaged word is identified by last, the
+// word before it.
 func known(all map[string][]source, last, text string) string {
 	if _, ok := all[text[:min(providers.StemLen, len(text))]]; ok && len(text) == providers.WordLen &&
 		!strings.ContainsFunc(text, func(r rune) bool { return r < 'a' || r > 'z' }) {
@@ -58,14 +58,14 @@ func known(all map[string][]source, last, text string) string {
 	return ""
 }
 
-// complete returns the word that starts with start: the successor of the last
-// whole word, or the first word of an answer, found by its stem.
+// complete returns the word that starts with start: the word after the last whole word, or the
+// first word of an answer, found by its stem.
 func complete(all map[string][]source, last, start string) string {
 	if next := providers.NextWord(last); start != "" && next != "" && strings.HasPrefix(next, start) {
 		return next
 	}
 	if last != "" && start != "" && strings.HasPrefix(last, start) {
-		return last // repeated
+		return last // the word is repeated
 	}
 	if len(start) <= providers.StemLen || len(start) >= providers.WordLen {
 		return ""

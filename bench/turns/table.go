@@ -11,10 +11,10 @@ import (
 	"github.com/parley-voice/parley/media/recorder"
 )
 
-// sounds is the number of worst turns stored with audio.
+// sounds is the number of worst turns that are stored with audio.
 const sounds = 5
 
-// maxAudio limits the audio of a turn; it keeps the end.
+// maxAudio limits the audio of a turn. The end is kept.
 const maxAudio = 8 * time.Second
 
 // rows converts all turns for the file, with the audio of the worst.

@@ -13,17 +13,17 @@ import (
 	"github.com/parley-voice/parley/media/tone"
 )
 
-// Ground truth.
+// Parameters of the ground truth.
 const (
-	audible    = 30.0 // dB below an utterance's level at which it still counts as speech
+	audible    = 30.0 // dB below the level of an utterance down to which audio counts as speech
 	utterances = 5    // utterances per clip
-	joined     = 9    // frames of silence within an utterance
+	joined     = 9    // frames of silence that do not split an utterance
 )
 
 // A condition is the mix of a clip.
 type condition struct {
 	noise  audiogen.Kind
-	snr    float64 // dB; +Inf means line noise only
+	snr    float64 // signal-to-noise ratio in dB; +Inf means only the noise of the line
 	speech bool
 }
 
@@ -56,7 +56,7 @@ func (c condition) String() string {
 type clip struct {
 	pcm    []int16
 	rate   int
-	spoken []bool    // per frame
+	spoken []bool    // whether each frame has speech
 	clean  []float64 // level of the speech alone per frame, dBFS
 	noise  float64   // level of the noise, dBFS
 }
@@ -72,7 +72,7 @@ func (c *clip) frame(i int) media.Frame {
 type clipMaker struct {
 	rate  int
 	maker *audiogen.Maker
-	lines [][]int16 // utterances
+	lines [][]int16 // texts of the utterances
 	phone bool      // clips pass a telephone line
 }
 

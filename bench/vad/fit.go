@@ -31,7 +31,7 @@ func Fit(ctx context.Context, out io.Writer, progress func(done, all int)) error
 		all := conditions()
 		for _, c := range conditions() {
 			if c.noise == audiogen.Babble || c.noise == audiogen.Music {
-				all = append(all, c) // the hardest one counts twice
+				all = append(all, c) // the hardest condition counts twice
 			}
 		}
 		for i := range rounds {
@@ -83,8 +83,8 @@ func list(x []float32) string {
 	return strings.Join(s, ", ")
 }
 
-// weigh returns the features of a clip's speech and other frames. It skips edges
-// and frames in which noise masks the speech.
+// weigh returns the features of the frames of a clip, those with speech and the others. It
+// skips edges, and frames in which noise masks the speech.
 func weigh(c *clip) (speech, other []gmm.Features) {
 	var a gmm.Analyzer
 	for i := range c.frames() {
@@ -170,7 +170,7 @@ func moments(all []gmm.Features, share func(int) float64) moment {
 		for j := range i + 1 {
 			k.cov[i][j] = square[i][j]/k.weight - float64(mean[i])*float64(mean[j])
 		}
-		k.cov[i][i]++ // at least 1 dB wide
+		k.cov[i][i]++ // so that each Gaussian is at least 1 dB wide
 	}
 	return k
 }

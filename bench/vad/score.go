@@ -21,17 +21,17 @@ type detector interface {
 
 // A Score is the result of a detector in a condition.
 type Score struct {
-	Speech, Hit  int // frames of speech, and those detected
-	Other, False int // other frames, and false alarms
-	Said, Missed int // utterances, and those missed completely
-	// Onset and Offset are the absolute errors of the edges; Faded is that of the
-	// end by the level trail; Reported is the delay of the onset's verdict.
+	Speech, Hit  int // number of frames of speech, and of those that were detected
+	Other, False int // number of other frames, and of false alarms
+	Said, Missed int // number of utterances, and of those that were missed completely
+	// Onset and Offset are the absolute errors of the edges. Faded is the error of the end that the
+	// level history finds. Reported is the delay of the verdict about the onset.
 	Onset, Offset, Faded, Reported []time.Duration
 }
 
 // Options configure Run.
 type Options struct {
-	Clips int // per condition and rate, of five utterances each
+	Clips int // clips per condition and rate, of five utterances each
 	// Progress is called after every condition.
 	Progress func(done, all int)
 }
@@ -95,8 +95,8 @@ func middle(d []time.Duration) string {
 	return fmt.Sprintf("%d/%d", d[len(d)/2].Milliseconds(), d[len(d)*95/100].Milliseconds())
 }
 
-// A stretch is a run of frames, to excluded. reported is the frame of its verdict;
-// faded is the frame at which the level trail ended it.
+// A stretch is a run of frames up to but not including to. reported is the frame of its
+// verdict. faded is the frame at which the level history ended it.
 type stretch struct{ from, to, reported, faded int }
 
 // add runs a detector on a clip and scores it.

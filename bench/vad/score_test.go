@@ -42,7 +42,7 @@ func TestScore(t *testing.T) {
 	c := truth("...xxxxx..................xxxxx...................xx........")
 	var s Score
 	s.add(c, &scripted{verdicts: map[int]vad.Verdict{5: vad.SpeechStart, 17: vad.SpeechEnd, 30: vad.SpeechStart, 37: vad.SpeechEnd}})
-	// Verdicts: frames 3 to 8, and frame 28.
+	// Verdicts at frames 3 to 8, and at frame 28.
 	want := Score{Speech: 12, Hit: 6, Other: 48, False: 1, Said: 3, Missed: 1}
 	if s.Speech != want.Speech || s.Hit != want.Hit || s.Other != want.Other || s.False != want.False || s.Said != 3 || s.Missed != 1 {
 		t.Errorf("got %+v, want %+v", s, want)
@@ -50,7 +50,7 @@ func TestScore(t *testing.T) {
 	if on := []time.Duration{0, 40 * time.Millisecond}; !slices.Equal(s.Onset, on) {
 		t.Errorf("got onsets %v, want %v", s.Onset, on)
 	}
-	// At constant level the trail has no better information.
+	// At a constant level the level history has no better information.
 	if !slices.Equal(s.Faded, s.Offset) {
 		t.Errorf("got faded %v, want %v", s.Faded, s.Offset)
 	}
@@ -59,7 +59,8 @@ func TestScore(t *testing.T) {
 	}
 }
 
-// A clip has the requested signal-to-noise ratio, and the truth marks the speech.
+// TestClip checks that a clip has the requested signal-to-noise ratio, and that the ground
+// truth marks the speech.
 func TestClip(t *testing.T) {
 	word, _ := tone.Encode(8000, "hello")
 	s := &clipMaker{rate: 8000, maker: &audiogen.Maker{Rate: 8000}, lines: [][]int16{word}}
@@ -90,7 +91,7 @@ func TestClip(t *testing.T) {
 	}
 }
 
-// Mixtures fitted to two clouds separate them.
+// TestExpect checks that mixtures fitted to two clouds separate them.
 func TestExpect(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	cloud := func(at float32) []gmm.Features {
@@ -128,7 +129,8 @@ func TestExpect(t *testing.T) {
 	}
 }
 
-// The detector beats the gate, as the table claims, on tone words in noise.
+// TestDetectorBeatsGate checks that the detector is better than the gate on tone words in
+// noise, as the table says.
 func TestDetectorBeatsGate(t *testing.T) {
 	words, _ := tone.Encode(8000, "hello there")
 	s := &clipMaker{rate: 8000, maker: &audiogen.Maker{Rate: 8000}, lines: [][]int16{words}, phone: true}

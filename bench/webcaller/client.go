@@ -27,7 +27,7 @@ import (
 
 // A Caller joins a web call.
 type Caller struct {
-	URL, Token string // of the WebSocket, as returned by POST /v1/calls/web
+	URL, Token string // URL of the WebSocket, as POST /v1/calls/web returned it
 	// Codecs are offered in this order; none means all of Codecs.
 	Codecs []string
 	Clock  *mediaclock.Clock
@@ -65,10 +65,10 @@ func (v Caller) join(ctx context.Context, l *Leg) error {
 	if err != nil {
 		return fmt.Errorf("socket: %w", err)
 	}
-	_ = resp.Body.Close() // an upgrade has no body
+	_ = resp.Body.Close() // an upgrade has no body to close
 	l.ws = ws
 	if until, ok := ctx.Deadline(); ok {
-		_ = ws.SetReadDeadline(until) // on error the read fails later
+		_ = ws.SetReadDeadline(until) // if this fails, the read fails later
 	}
 	if err = ws.WriteJSON(map[string]any{"type": "join", "token": v.Token, "sdp": offer}); err != nil {
 		return fmt.Errorf("join: %w", err)

@@ -103,7 +103,8 @@ func (m *microphone) FillFrame(f media.Frame, due time.Time) {
 	m.due, m.requested = append(m.due, due), append(m.requested, time.Now())
 }
 
-// A web caller hears and is heard with each codec, and knows the times.
+// TestWebCaller checks that a web caller hears and is heard with each codec, and that the times
+// are right.
 func TestWebCaller(t *testing.T) {
 	h := newTestServer(t)
 	for want, offered := range map[string][]string{"G722": nil, "PCMU": {"PCMU"}, "PCMA": {"PCMA", "PCMU"}} {
@@ -115,7 +116,7 @@ func TestWebCaller(t *testing.T) {
 			t.Errorf("got %s at %d Hz, want %s", l.Codec(), l.Rate(), want)
 		}
 		for len(h.heard) > 0 {
-			<-h.heard // of the previous call
+			<-h.heard // frames of the previous call
 		}
 		mic := &microphone{hum: tone.Sine(l.Rate(), media.FrameLen(l.Rate()), 1000, 0.25)}
 		l.Play(mic)
@@ -156,7 +157,7 @@ func TestWebCaller(t *testing.T) {
 	}
 }
 
-// hears reads until ten frames of the tone arrived, and returns their times.
+// hears reads until ten frames of the tone have arrived, and returns their times.
 func hears(t *testing.T, l *Leg) []time.Time {
 	t.Helper()
 	f := make(media.Frame, media.FrameLen(l.Rate()))
@@ -175,7 +176,7 @@ func hears(t *testing.T, l *Leg) []time.Time {
 	return came
 }
 
-// The leg ends with the call.
+// TestServerHangup checks that the leg ends with the call.
 func TestServerHangup(t *testing.T) {
 	h := newTestServer(t)
 	l, err := h.caller().Join(t.Context())
@@ -197,7 +198,7 @@ func TestServerHangup(t *testing.T) {
 	}
 }
 
-// A rejected caller gets the reason, and nothing is left behind.
+// TestRefused checks that a rejected caller gets the reason, and that nothing is left behind.
 func TestRefused(t *testing.T) {
 	h := newTestServer(t)
 	for want, v := range map[string]Caller{
@@ -211,7 +212,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// A packet's time is that of the kernel, not of the read.
+// TestKernelClock checks that the time of a packet is that of the kernel, not that of the read.
 func TestKernelClock(t *testing.T) {
 	s, err := listen(netip.MustParseAddrPort("127.0.0.1:0"))
 	if err != nil {
@@ -257,13 +258,13 @@ func TestTimes(t *testing.T) {
 	report[1] = 200 // a sender report (RFC 3550 section 6.4.1)
 	x.keep(report, at)
 	x.keep(audio(3)[:11], at)
-	x.keep(append([]byte{22}, audio(4)[1:]...), at) // DTLS
+	x.keep(append([]byte{22}, audio(4)[1:]...), at) // a packet of DTLS
 	for seq, want := range map[uint16]bool{1: true, 2: false, 3: false, 4: false, 0: false} {
 		if got, ok := x.of(1, seq); ok != want || ok && !got.Equal(at) {
 			t.Errorf("packet %d: got %v", seq, ok)
 		}
 	}
-	x.keep(append([]byte{0x80, 9, 2, 1}, audio(0)[4:]...), at.Add(time.Second)) // 512 later
+	x.keep(append([]byte{0x80, 9, 2, 1}, audio(0)[4:]...), at.Add(time.Second)) // 512 packets later
 	if _, ok := x.of(1, 1); ok {
 		t.Error("packet beyond the limit is still recorded")
 	}

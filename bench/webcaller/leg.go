@@ -27,13 +27,13 @@ type Leg struct {
 	mux    *pionice.UDPMuxDefault
 	pc     *webrtc.PeerConnection
 	ws     *websocket.Conn // nil before the join
-	codecs []codec.Codec   // the preferred first
+	codecs []codec.Codec   // codecs, the preferred one first
 	opened time.Time
 	rate   int // Hz
 	detach func()
 
 	up, over chan struct{}
-	keys     chan rune // never written
+	keys     chan rune // never written to
 	wake     chan struct{}
 	tasks    sync.WaitGroup
 
@@ -44,7 +44,7 @@ type Leg struct {
 
 	hears atomic.Bool
 	ring  jitter.Ring // packets for the reader
-	// Fields of the reader.
+	// The fields below belong to the reader.
 	reader   *receiver.Reader
 	decoders decoders
 
@@ -159,7 +159,7 @@ func (l *Leg) spawn(task func()) {
 	}
 }
 
-// end ends the leg; the first cause counts.
+// end ends the leg. Only the first cause counts.
 func (l *Leg) end(c media.Cause) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

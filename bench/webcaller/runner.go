@@ -25,7 +25,7 @@ import (
 // A Call is one web call.
 type Call struct {
 	ID    string // chosen by the user of this package
-	Words int    // words of each answer
+	Words int    // words per answer
 	// Codecs are the offered ones; none means all.
 	Codecs []string
 	// Talk runs the caller on the leg.
@@ -36,14 +36,14 @@ type Call struct {
 type Runner struct {
 	// Child returns a command that runs this program.
 	Child   func(ctx context.Context, args ...string) *exec.Cmd
-	Fakes   string // host:port of the providers
+	Fakes   string // address of the providers, host:port
 	AtATime int
-	Stagger time.Duration // between the starts of the first calls
+	Stagger time.Duration // time between the starts of the first calls
 	Logs    string        // folder for turn logs; empty for none
 	// Warm is placed first and has no result; nil disables it.
 	Warm *Call
 	Late mediaclock.Stream // receives the ticks of the callers' clock
-	Log  io.Writer         // of the server
+	Log  io.Writer         // log of the server
 
 	server *server.Server
 	clock  *mediaclock.Clock

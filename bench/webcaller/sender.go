@@ -28,7 +28,7 @@ type sender struct {
 	wire atomic.Pointer[wire] // nil before the codec is negotiated
 	feed atomic.Pointer[media.Feed]
 
-	// Fields of the clock's goroutine.
+	// The fields below belong to the clock's goroutine.
 	encoder codec.Encoder
 	last    time.Time // when the last frame was due
 	stamp   uint32
@@ -44,7 +44,7 @@ type sender struct {
 // a byte is a tick of 8 kHz.
 const ticks = jitter.FrameLen
 
-// A departure is when the frame due at due left.
+// A departure is when the frame that was due at due left.
 type departure struct{ due, at time.Time }
 
 func (o *sender) Play(feed media.Feed) {
@@ -81,7 +81,7 @@ func (l *Leg) Tick(due time.Time) {
 	o.seq++
 	h := rtp.Header{Version: 2, Marker: begins, PayloadType: w.payloadType, SequenceNumber: o.seq, Timestamp: o.stamp, SSRC: w.source}
 	if _, err := w.stream.WriteRTP(&h, o.out[:n]); err != nil {
-		return // the call has ended or will
+		return // the call has ended or is about to
 	}
 	if at, ok := l.socket.left.of(w.source, o.seq); ok {
 		o.departing.Lock()

@@ -16,7 +16,7 @@ import (
 // count as call time.
 type socket struct {
 	udp   *net.UDPConn
-	extra [64]byte // control messages of the reader
+	extra [64]byte // buffer for control messages of the reader
 
 	came, left times
 }
@@ -102,8 +102,8 @@ func age(control []byte, now time.Time) time.Duration {
 	return 0
 }
 
-// kept is the number of packets remembered per direction: ten seconds, and a
-// power of two.
+// kept is the number of packets per direction that are remembered: ten seconds, and a power of
+// two.
 const kept = 512
 
 // times records when audio packets passed, by SSRC and sequence number, which

@@ -60,6 +60,6 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte("? [a]\n: b\n"))
 	f.Fuzz(func(_ *testing.T, b []byte) {
 		var v outer
-		_ = Read(b, &v) // returns without panic
+		_ = Read(b, &v) // returns without a panic
 	})
 }
