@@ -21,7 +21,8 @@ const recentRead, recentCounted = "500", "100"
 func RecentCostsSQL(where string) string {
 	return `(SELECT count(*) AS calls, coalesce(sum(cost_nano), 0)::bigint AS sum, coalesce(max(cost_nano), 0) AS largest FROM (
 	SELECT cost_nano FROM (
-		SELECT cost_nano, dialed_at, answered_at FROM calls WHERE ` + where + ` ORDER BY created_at DESC, id DESC LIMIT ` + recentRead + `) newest
+		SELECT cost_nano, dialed_at, answered_at FROM calls WHERE ` + where + ` AND status NOT IN ('queued', 'ringing', 'ongoing')
+		ORDER BY created_at DESC, id DESC LIMIT ` + recentRead + `) newest
 	WHERE cost_nano IS NOT NULL AND coalesce(dialed_at, answered_at) IS NOT NULL LIMIT ` + recentCounted + `) counted)`
 }
 

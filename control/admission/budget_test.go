@@ -153,6 +153,24 @@ func TestMonthlyBudget(t *testing.T) {
 	}
 }
 
+// TestExpectedCostBehindQueue: however many calls are queued, the ended ones tell the expected cost.
+func TestExpectedCostBehindQueue(t *testing.T) {
+	w := newFixture(t)
+	w.exec(`INSERT INTO calls (id, org_id, call_type, status, agent_id, agent_name, agent_version, to_number, from_number, trunk_id, route_id, dial_number,
+			ring_seconds, created_at, dialed_at, cost_nano)
+		SELECT 'call_' || i, $1, 'phone', CASE WHEN i <= 30 THEN 'ended' ELSE 'queued' END, 'agt', 'sales', 1, '1', '7', 'trk', 'rte', '1', 30,
+			now() - interval '2 hours' + i * interval '1 second', CASE WHEN i <= 30 THEN now() END, CASE WHEN i <= 30 THEN 500000000 END
+		FROM generate_series(1, 1200) i`, w.org["acme"])
+	w.apply("organizations: [{name: acme, limits: {monthly_cost: 1000}}]")
+	if _, code := w.order("acme", admission.Order{Agent: "sales"}); code != "" {
+		t.Errorf("%s: 0.50 for each of 1,171 calls would fit", code)
+	}
+	w.apply("organizations: [{name: acme, limits: {monthly_cost: 600}}]")
+	if _, code := w.order("acme", admission.Order{Agent: "sales"}); code != control.CodeOrganizationBudget {
+		t.Errorf("%q: 15 and 0.50 for each of 1,172 calls do not fit", code)
+	}
+}
+
 // placeOnNodes places orders on several nodes at the same time. It returns the ids of the calls, and how many orders
 // were refused because of the budget.
 func (w *fixture) placeOnNodes(nodes, orders int) (placed []string, refused int) {
