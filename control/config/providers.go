@@ -23,6 +23,7 @@ func EndpointSettings() map[string]EndpointSetting {
 		"KEY":         {"a key", func(e *endpoints.Endpoint, v string) error { e.Key = media.Secret(v); return nil }},
 		"KEY_FILE":    {"a file that holds the key", setKeyFile},
 		"HEADERS":     {"NAME=VALUE,NAME=VALUE", setHeaders},
+		"MODEL":       {"the name of a model", func(e *endpoints.Endpoint, v string) error { e.Model = v; return nil }},
 		"API_VERSION": {"a version of the API", func(e *endpoints.Endpoint, v string) error { e.APIVersion = v; return nil }},
 		"REGION":      {"a region of the provider", func(e *endpoints.Endpoint, v string) error { e.Region = v; return nil }},
 		"FOLDER":      {"a folder ID", func(e *endpoints.Endpoint, v string) error { e.Folder = v; return nil }},

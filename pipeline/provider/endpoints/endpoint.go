@@ -20,6 +20,7 @@ type Endpoint struct {
 	Key  media.Secret
 	// Header is sent with each request; values may be secret.
 	Header      http.Header
+	Model       string // model of agents that name none; empty means the default of the kind
 	APIVersion  string // Azure OpenAI: version of the classic API, such as "2024-10-21"; empty for v1
 	Region      string // Azure Speech: region of the resource, such as "westeurope"
 	Folder      string // Yandex: folder ID; not needed with a service account's key
@@ -57,10 +58,26 @@ func (e Endpoint) Check() error {
 	if k.needsKey && e.Key == "" && e.URL == "" {
 		errs = append(errs, errors.New("key is missing"))
 	}
-	if len(e.Header) > 0 && !slices.Contains(k.schemes, "https") {
-		errs = append(errs, errors.New("headers are not accepted for this kind"))
+	return errors.Join(append(errs, k.checkUnused(e)...)...)
+}
+
+// checkUnused returns an error for each setting that the kind ignores.
+func (k Kind) checkUnused(e Endpoint) (errs []error) {
+	for _, setting := range []struct {
+		name        string
+		given, used bool
+	}{
+		{"headers", len(e.Header) > 0, slices.Contains(k.schemes, "https")},
+		{"model", e.Model != "", slices.Contains(k.Serves, "llm")},
+		{"api_version", e.APIVersion != "", k.hasVersions},
+		{"region", e.Region != "", k.hasRegions},
+		{"folder", e.Folder != "", k.hasFolders},
+	} {
+		if setting.given && !setting.used {
+			errs = append(errs, fmt.Errorf("%s: this kind does not have the setting; remove it", setting.name))
+		}
 	}
-	return errors.Join(errs...)
+	return errs
 }
 
 // checkURL returns what is wrong with the URL of an endpoint.

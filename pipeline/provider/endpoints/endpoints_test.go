@@ -1,6 +1,7 @@
 package endpoints
 
 import (
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -15,7 +16,10 @@ import (
 // lists, under the endpoint's name.
 func TestKindsServe(t *testing.T) {
 	for kind, k := range Kinds() {
-		e := Endpoint{Kind: kind, Key: "k", Region: "here"}
+		e := Endpoint{Kind: kind, Key: "k"}
+		if k.needsRegion {
+			e.Region = "here"
+		}
 		if !k.hasDefault {
 			e.URL = k.schemes[len(k.schemes)-1] + "://there"
 		}
@@ -53,7 +57,11 @@ func TestCheck(t *testing.T) {
 		"accepted: a URL with http or https":   {Kind: "chat", URL: "localhost:11434/v1"},
 		`path "/v1/speak": accepted`:           {Kind: "deepgram", URL: "wss://here/v1/speak"},
 		"a password in a URL is not accepted":  {Kind: "chat", URL: "https://canary:canary@here/v1"},
-		"headers are not accepted":             {Kind: "deepgram", Key: "k", Header: http.Header{"X": {"canary"}}},
+		"headers: this kind does not have":     {Kind: "deepgram", Key: "k", Header: http.Header{"X": {"canary"}}},
+		"model: this kind does not have":       {Kind: "deepgram", Key: "k", Model: "m"},
+		"api_version: this kind does not have": {Kind: "chat", URL: "http://here", APIVersion: "v"},
+		"region: this kind does not have":      {Kind: "chat", URL: "http://here", Region: "eu"},
+		"folder: this kind does not have":      {Kind: "azure", Key: "k", Region: "eu", Folder: "f"},
 	} {
 		err := Set{Named: map[string]Endpoint{"mine": e}}.Check()
 		if (err == nil) != (want == "") || err != nil && (!strings.HasPrefix(err.Error(), "provider mine: ") || !strings.Contains(err.Error(), want)) {
@@ -67,6 +75,20 @@ func TestCheck(t *testing.T) {
 		if CheckName(name) == nil {
 			t.Errorf("name %q is accepted", name)
 		}
+	}
+}
+
+// TestDefaultModel checks that each kind passes the model of an endpoint to its client.
+func TestDefaultModel(t *testing.T) {
+	for kind, k := range Kinds() {
+		if !slices.Contains(k.Serves, "llm") {
+			continue
+		}
+		p := Set{Named: map[string]Endpoint{"mine": {Kind: kind, URL: "http://there", Model: "m"}}}.Open()
+		if text := fmt.Sprintf("%+v", p.Models["mine"]); !strings.Contains(text, "Model:m ") {
+			t.Errorf("%s: %s", kind, text)
+		}
+		_ = p.Close()
 	}
 }
 

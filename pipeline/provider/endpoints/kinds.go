@@ -21,7 +21,10 @@ type Kind struct {
 	hasDefault  bool     // the URL may be empty
 	needsKey    bool     // the default URL requires a key
 	needsRegion bool     // an endpoint without a URL requires a region
-	open        func(p *Providers, name string, e Endpoint)
+	// hasVersions, hasRegions and hasFolders mean that the kind uses APIVersion, Region and
+	// Folder of its endpoints.
+	hasVersions, hasRegions, hasFolders bool
+	open                                func(p *Providers, name string, e Endpoint)
 }
 
 // Kinds returns all kinds by name.
@@ -43,23 +46,29 @@ func modelKinds() map[string]Kind {
 		"responses": {
 			Title: "OpenAI's Responses API", Serves: []string{"llm"}, schemes: web, hasDefault: true, needsKey: true,
 			open: func(p *Providers, name string, e Endpoint) {
-				p.Models[name] = llm.Responses{URL: e.URL, Key: e.Key, Header: e.Header, Client: p.client, Parameters: &llm.ParameterCache{}}
+				p.Models[name] = llm.Responses{
+					URL: e.URL, Key: e.Key, Model: e.Model, Header: e.Header, Client: p.client, Parameters: &llm.ParameterCache{},
+				}
 			},
 		},
 		"anthropic": {
 			Title: "Anthropic's Messages API", Serves: []string{"llm"}, schemes: web, hasDefault: true, needsKey: true,
 			open: func(p *Providers, name string, e Endpoint) {
-				p.Models[name] = llm.Anthropic{URL: e.URL, Key: e.Key, Header: e.Header, Client: p.client, Parameters: &llm.ParameterCache{}}
+				p.Models[name] = llm.Anthropic{
+					URL: e.URL, Key: e.Key, Model: e.Model, Header: e.Header, Client: p.client, Parameters: &llm.ParameterCache{},
+				}
 			},
 		},
 		"gemini": {
 			Title: "Google's Gemini API", Serves: []string{"llm"}, schemes: web, hasDefault: true, needsKey: true,
 			open: func(p *Providers, name string, e Endpoint) {
-				p.Models[name] = llm.Gemini{URL: e.URL, Key: e.Key, Header: e.Header, Client: p.client, Parameters: &llm.ParameterCache{}}
+				p.Models[name] = llm.Gemini{
+					URL: e.URL, Key: e.Key, Model: e.Model, Header: e.Header, Client: p.client, Parameters: &llm.ParameterCache{},
+				}
 			},
 		},
 		"azure-openai": {
-			Title: "Azure OpenAI: v1, or the classic API if there is an API version", Serves: []string{"llm"}, schemes: web,
+			Title: "Azure OpenAI: v1, or the classic API if there is an API version", Serves: []string{"llm"}, schemes: web, hasVersions: true,
 			open: func(p *Providers, name string, e Endpoint) {
 				model := p.chat(e)
 				model.KeyHeader, model.APIVersion = "api-key", e.APIVersion
@@ -136,7 +145,7 @@ func severalKinds() map[string]Kind {
 		},
 		"azure": {
 			Title: "Azure Speech", Serves: []string{"asr", "tts"},
-			schemes: sockets, paths: []string{}, needsKey: true, needsRegion: true,
+			schemes: sockets, paths: []string{}, needsKey: true, needsRegion: true, hasRegions: true,
 			open: func(p *Providers, name string, e Endpoint) {
 				p.Recognizers[name] = asr.Azure{Region: e.Region, URL: e.at("/stt/speech/universal/v2"), Key: e.Key}
 				p.Voices[name] = tts.Azure{
@@ -145,7 +154,7 @@ func severalKinds() map[string]Kind {
 			},
 		},
 		"soniox": {
-			Title: "Soniox", Serves: []string{"asr", "tts"}, schemes: sockets, paths: []string{}, hasDefault: true, needsKey: true,
+			Title: "Soniox", Serves: []string{"asr", "tts"}, schemes: sockets, paths: []string{}, hasDefault: true, needsKey: true, hasRegions: true,
 			open: func(p *Providers, name string, e Endpoint) {
 				hear, speak := e.at("/transcribe-websocket"), e.at("/tts-websocket")
 				if e.Region != "" && e.URL == "" {
@@ -158,6 +167,7 @@ func severalKinds() map[string]Kind {
 		},
 		"yandex": {
 			Title: "Yandex SpeechKit", Serves: []string{"asr", "tts"}, schemes: web, paths: []string{}, hasDefault: true, needsKey: true,
+			hasFolders: true,
 			open: func(p *Providers, name string, e Endpoint) {
 				p.Recognizers[name] = asr.Yandex{URL: e.URL, Key: e.Key, Folder: e.Folder, Client: p.grpc(e)}
 				p.Voices[name] = tts.Yandex{URL: e.URL, Key: e.Key, Folder: e.Folder, Client: p.client}
@@ -168,7 +178,9 @@ func severalKinds() map[string]Kind {
 
 // chat returns a model of the chat completions API.
 func (p *Providers) chat(e Endpoint) llm.OpenAI {
-	return llm.OpenAI{URL: e.URL, Key: e.Key, Header: e.Header, Client: p.client, Parameters: &llm.ParameterCache{}}
+	return llm.OpenAI{
+		URL: e.URL, Key: e.Key, Model: e.Model, Header: e.Header, Client: p.client, Parameters: &llm.ParameterCache{},
+	}
 }
 
 // speech returns a voice of the audio speech API.
