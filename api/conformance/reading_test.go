@@ -223,6 +223,10 @@ func completedCall(t *testing.T, s *service) {
 	if want := map[any]any{"asr": "seconds", "tts": "characters", "llm": "prompt_tokens"}; !maps.Equal(used, want) {
 		t.Errorf("usage %v", c["usage"])
 	}
+	cost := c["cost"].(map[string]any)
+	if len(cost["items"].([]any)) < len(used) || cost["amount"] == nil || cost["currency"] != "USD" || cost["trunk"] == nil {
+		t.Errorf("cost %v", cost)
+	}
 	if q := c["quality"].(map[string]any); q["codec"] == nil || q["mos"] == nil || q["received"] == nil {
 		t.Errorf("quality %v", q)
 	}

@@ -34,7 +34,7 @@ func pricedEndpoints(set endpoints.Set) map[string]pricing.Endpoint {
 	all := map[string]pricing.Endpoint{"fake": {Kind: "fake"}, "espeak": {Kind: "espeak"}}
 	for name, e := range set.Named {
 		p := pricing.Endpoint{Kind: e.Kind}
-		if u, err := url.Parse(e.URL); err == nil {
+		if u, err := url.Parse(e.URL); err == nil && u.Hostname() != ownHost(e.Kind) {
 			p.Host = u.Hostname()
 		}
 		all[name] = p
@@ -43,6 +43,27 @@ func pricedEndpoints(set endpoints.Set) map[string]pricing.Endpoint {
 		}
 	}
 	return all
+}
+
+// ownHost returns the host of a kind's default URL; empty if it has none.
+func ownHost(kind string) string {
+	switch kind {
+	case "openai", "responses":
+		return "api.openai.com"
+	case "anthropic":
+		return "api.anthropic.com"
+	case "gemini":
+		return "generativelanguage.googleapis.com"
+	case "deepgram":
+		return "api.deepgram.com"
+	case "assemblyai":
+		return "streaming.assemblyai.com"
+	case "elevenlabs":
+		return "api.elevenlabs.io"
+	case "cartesia":
+		return "api.cartesia.ai"
+	}
+	return ""
 }
 
 // readBounded reads a file. It returns an error if the file is larger than a number of bytes.

@@ -2,6 +2,7 @@ package pricing_test
 
 import (
 	"encoding/json"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -182,5 +183,19 @@ func TestBuiltIn(t *testing.T) {
 		if p.Source == "" && p.Kind != "fake" && p.Kind != "espeak" {
 			t.Errorf("no source: %+v", p)
 		}
+	}
+}
+
+// TestDocumentedFile: the example of docs/providers.md is accepted.
+func TestDocumentedFile(t *testing.T) {
+	doc, err := os.ReadFile("../../docs/providers.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, _ := strings.Cut(string(doc), "## Prices")
+	_, after, _ = strings.Cut(after, "```yaml\n")
+	example, _, _ := strings.Cut(after, "```")
+	if l := list(t, example); l.Currency != "EUR" || l.Prices()[0].Provider != "local-llm" {
+		t.Errorf("%+v", l.Prices()[0])
 	}
 }

@@ -212,7 +212,8 @@ func TestLateConversation(t *testing.T) {
 		c := s.claim(s.newDialer())
 		s.loseNode(c)
 		now := time.Now()
-		late := &outcome.LateRecorder{AttemptStore: s.calls, Outcomes: s.follower().Recorder}
+		s.exec("UPDATE calls SET cost_per_minute = 0.5")
+		late := &outcome.LateRecorder{AttemptStore: s.calls, Outcomes: s.follower().Recorder, Costs: &controlstore.Costs{Pool: s.db.Pool}}
 		for range 2 { // repeating it has no effect
 			err := late.Finish(t.Context(), c.Lease, control.CallResult{
 				Status: control.Ended, DialedAt: now.Add(-time.Minute), AnsweredAt: now.Add(-30 * time.Second), EndedAt: now, AnsweredBy: tt.by, Recording: control.RecordingNone,
@@ -224,6 +225,7 @@ func TestLateConversation(t *testing.T) {
 		if got := s.query("SELECT concat_ws(' ', k.state, k.attempts, x.outcome) FROM contacts k JOIN contact_attempts x ON x.contact_id = k.id"); got != tt.want {
 			t.Errorf("%q answered: the contact is %s, want %s", tt.by, got, tt.want)
 		}
+		s.wantQuery("250000000 0.25 30", "SELECT concat_ws(' ', cost_nano, costs ->> 'amount', costs -> 'trunk' ->> 'seconds') FROM calls")
 		k := s.history(s.db.Pool, "77010000001", time.Hour)
 		if k.Engaged || len(k.History.Dials) != 1 || k.History.Talked.IsZero() != (tt.by == "voicemail") {
 			t.Errorf("%q answered: engaged %v, %+v", tt.by, k.Engaged, k.History)
