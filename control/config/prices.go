@@ -33,7 +33,7 @@ func (c *Config) Prices() (*pricing.List, error) {
 func pricedEndpoints(set endpoints.Set) map[string]pricing.Endpoint {
 	all := map[string]pricing.Endpoint{"fake": {Kind: "fake"}, "espeak": {Kind: "espeak"}}
 	for name, e := range set.Named {
-		p := pricing.Endpoint{Kind: e.Kind}
+		p := pricing.Endpoint{Kind: e.Kind, Model: e.Model}
 		if u, err := url.Parse(e.URL); err == nil && u.Hostname() != ownHost(e.Kind) {
 			p.Host = u.Hostname()
 		}

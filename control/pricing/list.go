@@ -36,8 +36,9 @@ type Price struct {
 
 // Endpoint is what a price list needs to know about a provider's endpoint.
 type Endpoint struct {
-	Kind string
-	Host string // host in its URL; empty means the usual address of the kind
+	Kind  string
+	Host  string // host in its URL; empty means the usual address of the kind
+	Model string // language model of agents that name none; empty means the default of the kind
 }
 
 // List is a price list. It never changes.
@@ -117,6 +118,9 @@ func (l *List) find(serves, provider, model string) (Rates, bool) {
 		return Rates{}, false
 	}
 	e := l.endpoints[provider]
+	if serves == "llm" && model == "" {
+		model = e.Model
+	}
 	for _, prices := range [][]Price{l.own, l.prices} {
 		var best Price
 		rank := 0

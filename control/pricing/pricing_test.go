@@ -48,7 +48,7 @@ func list(t *testing.T, text string) *pricing.List {
 	t.Helper()
 	builtIn, err := pricing.BuiltIn(map[string]pricing.Endpoint{
 		"openai": {Kind: "openai"}, "local": {Kind: "openai"}, "own": {Kind: "openai", Host: "10.0.0.1"},
-		"example": {Kind: "chat", Host: "api.example.com"}, "deepgram": {Kind: "deepgram"}, "fake": {Kind: "fake"},
+		"example": {Kind: "chat", Host: "api.example.com"}, "deepgram": {Kind: "deepgram"}, "fake": {Kind: "fake"}, "set": {Kind: "openai", Model: "gpt-4o"},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -73,6 +73,7 @@ func TestCost(t *testing.T) {
 		want  pricing.Amount // -1 means that the usage has no price
 	}{
 		"default model":          {tokens, 5_050_000},
+		"endpoint's model":       {with("set", ""), 156_000},
 		"exact model":            {with("openai", "gpt-4o"), 156_000},
 		"longer prefix":          {with("openai", "gpt-4.1"), 800*3000 + 200*1500 + 10*4000},
 		"shorter prefix":         {with("openai", "gpt-3"), 1000*1000 + 10*2000},
