@@ -136,7 +136,11 @@ func TestCostOfThousandCalls(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer fakes.Close()
+	t.Cleanup(func() {
+		if err := fakes.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 	c := carrier(t, &siptest.Carrier{Answer: func(siptest.Invite) siptest.Script {
 		return siptest.Script{Trying: -1, Ring: -1, Status: http.StatusOK}
 	}})
@@ -167,7 +171,9 @@ func TestCostOfThousandCalls(t *testing.T) {
 	fmt.Fprintf(os.Stdout, "%d calls in %v\n", len(ids), time.Since(began).Round(time.Second))
 }
 
+// placeCostedCalls places the calls and returns their ids.
 func placeCostedCalls(t *testing.T, api *demo.Client) []string {
+	t.Helper()
 	ids := make([]string, costedCalls)
 	var all sync.WaitGroup
 	for part := range 4 {

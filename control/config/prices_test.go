@@ -34,10 +34,15 @@ func TestPrices(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, u := range []pipeline.EngineUsage{
-		{Serves: "llm", Provider: "openai", Model: "gpt-6-luna"}, {Serves: "asr", Provider: "openai"}, {Serves: "asr", Provider: "deepgram"},
-		{Serves: "asr", Provider: "deepgram-flux", Model: "flux-general-en"}, {Serves: "tts", Provider: "deepgram"},
-		{Serves: "llm", Provider: "groq", Model: "openai/gpt-oss-120b"}, {Serves: "llm", Provider: "mine", Model: "qwen"},
-		{Serves: "tts", Provider: "espeak"}, {Serves: "llm", Provider: "fake"},
+		{Serves: "llm", Provider: "openai", Model: "gpt-6-luna"},
+		{Serves: "asr", Provider: "openai"},
+		{Serves: "asr", Provider: "deepgram"},
+		{Serves: "asr", Provider: "deepgram-flux", Model: "flux-general-en"},
+		{Serves: "tts", Provider: "deepgram"},
+		{Serves: "llm", Provider: "groq", Model: "openai/gpt-oss-120b"},
+		{Serves: "llm", Provider: "mine", Model: "qwen"},
+		{Serves: "tts", Provider: "espeak"},
+		{Serves: "llm", Provider: "fake"},
 	} {
 		if got := l.Cost([]pipeline.EngineUsage{u}, nil); len(got.Items) != 1 {
 			t.Errorf("%+v has no price", u)

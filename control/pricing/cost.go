@@ -3,6 +3,7 @@ package pricing
 import (
 	"math"
 	"math/big"
+	"slices"
 	"time"
 
 	"github.com/parley-voice/parley/pipeline"
@@ -114,12 +115,9 @@ func (c *Cost) ByService() map[string]Amount {
 }
 
 func (c *Cost) addUnpriced(u Unpriced) {
-	for _, other := range c.Unpriced {
-		if other == u {
-			return
-		}
+	if !slices.Contains(c.Unpriced, u) {
+		c.Unpriced = append(c.Unpriced, u)
 	}
-	c.Unpriced = append(c.Unpriced, u)
 }
 
 // Hundredths rounds seconds to hundredths, the precision with which usage is stored and charged.

@@ -10,7 +10,7 @@ import (
 )
 
 //go:embed prices.yaml
-var builtIn []byte //nolint:gochecknoglobals // read-only
+var builtIn []byte
 
 const defaultCurrency = "USD"
 

@@ -172,10 +172,17 @@ func TestBuiltIn(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := l.Cost([]pipeline.EngineUsage{
-		{Serves: "llm", Provider: "openai"}, {Serves: "llm", Provider: "openai", Model: "gpt-4.1-mini-2025-04-14"},
-		{Serves: "llm", Provider: "responses"}, {Serves: "llm", Provider: "anthropic"}, {Serves: "llm", Provider: "gemini"},
-		{Serves: "asr", Provider: "openai"}, {Serves: "asr", Provider: "deepgram"}, {Serves: "asr", Provider: "assemblyai"},
-		{Serves: "asr", Provider: "azure"}, {Serves: "tts", Provider: "azure"}, {Serves: "tts", Provider: "elevenlabs"},
+		{Serves: "llm", Provider: "openai"},
+		{Serves: "llm", Provider: "openai", Model: "gpt-4.1-mini-2025-04-14"},
+		{Serves: "llm", Provider: "responses"},
+		{Serves: "llm", Provider: "anthropic"},
+		{Serves: "llm", Provider: "gemini"},
+		{Serves: "asr", Provider: "openai"},
+		{Serves: "asr", Provider: "deepgram"},
+		{Serves: "asr", Provider: "assemblyai"},
+		{Serves: "asr", Provider: "azure"},
+		{Serves: "tts", Provider: "azure"},
+		{Serves: "tts", Provider: "elevenlabs"},
 	}, nil)
 	if len(c.Unpriced) > 0 || len(c.Items) != 11 {
 		t.Errorf("%+v", c)

@@ -157,12 +157,12 @@ func TestAddUsage(t *testing.T) {
 	more := []pipeline.EngineUsage{{Serves: "llm", Purpose: pipeline.ForAnalysis, Provider: "fake", Requests: 1, PromptTokens: 100, CompletionTokens: 10}}
 	other := []pipeline.EngineUsage{{Serves: "llm", Purpose: pipeline.ForAnalysis, Provider: "other", Requests: 1, PromptTokens: 100}}
 	for _, usage := range [][]pipeline.EngineUsage{more, more, other, nil} {
-		if err := costs.AddUsage(t.Context(), id, usage); err != nil {
+		if err = costs.AddUsage(t.Context(), id, usage); err != nil {
 			t.Fatal(err)
 		}
 	}
 	var usage []pipeline.EngineUsage
-	if err := json.Unmarshal(b.call(id).Usage, &usage); err != nil || len(usage) != 3 || usage[1].PromptTokens != 200 || usage[1].Requests != 2 {
+	if err = json.Unmarshal(b.call(id).Usage, &usage); err != nil || len(usage) != 3 || usage[1].PromptTokens != 200 || usage[1].Requests != 2 {
 		t.Errorf("%+v, %v", usage, err)
 	}
 	const want = 2_000_000 + 2*20_000_000
@@ -176,10 +176,10 @@ func TestAddUsage(t *testing.T) {
 	if !slices.Equal(observed, []pricing.Amount{20_000_000, 20_000_000, 0}) {
 		t.Errorf("observed %v", observed)
 	}
-	if none, err := costs.Cost(t.Context(), "call_none"); err != nil || none.Amount != 0 {
-		t.Errorf("%+v, %v", none, err)
+	if cost, err = costs.Cost(t.Context(), "call_none"); err != nil || cost.Amount != 0 {
+		t.Errorf("%+v, %v", cost, err)
 	}
-	if err := costs.AddUsage(t.Context(), "call_none", more); err != nil {
+	if err = costs.AddUsage(t.Context(), "call_none", more); err != nil {
 		t.Error(err)
 	}
 }
