@@ -178,6 +178,13 @@ func (c *Campaigns) Cancel(w http.ResponseWriter, r *http.Request, key apikeys.K
 
 // SetBudget answers POST /v1/campaigns/{id}/budget.
 func (c *Campaigns) SetBudget(w http.ResponseWriter, r *http.Request, key apikeys.Key) error {
+	s, err := id(r)
+	if err == nil {
+		_, err = c.Store.Get(r.Context(), c.Store.Pool, key.OrgID, s, false) // 404 precedes errors of the body
+	}
+	if err != nil {
+		return err
+	}
 	body, err := schema.Read(w, r)
 	if err != nil {
 		return err
