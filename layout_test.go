@@ -66,6 +66,7 @@ var pure = map[string][]string{
 	"sip/timer":              {"net", "net/http", "os", "io", "database/sql", "math/rand", "context"},
 	"pipeline/amd":           {"net", "net/http", "os", "io", "database/sql", "math/rand", "context"},
 	"control/circuitbreaker": {"net", "net/http", "os", "database/sql", "math/rand", "context"},
+	"control/pricing":        {"net", "net/http", "os", "database/sql", "math/rand", "context"},
 	"control/phonenumber":    {"net", "net/http", "os", "io", "database/sql", "math/rand", "context"},
 	"campaigns/market":       {"net", "net/http", "os", "database/sql", "math/rand", "context"},
 	"campaigns/retry":        {"net", "net/http", "os", "database/sql", "math/rand", "context"},
