@@ -99,6 +99,9 @@ func TestOpenLegObeysRouteLimits(t *testing.T) {
 		{"the trunk's pace", transferTarget, "UPDATE trunks SET next_dial_at = now() + interval '10 s'", control.CodeSubgroupConcurrency},
 		{"the day's minutes", transferTarget, `UPDATE organizations SET settings = '{"limits": {"daily_minutes": 1}}'; UPDATE calls SET answered_at = now() - interval '61 s'`, control.CodeOrganizationLimit},
 		{"the day's calls", transferTarget, `UPDATE organizations SET settings = '{"limits": {"daily_calls": 1}}'`, ""},
+		{"the cost of the day", transferTarget, usedUp("daily_cost", 10), control.CodeOrganizationLimit},
+		{"the cost of the month", transferTarget, usedUp("monthly_cost", 10), control.CodeOrganizationBudget},
+		{"cost left, but not for another call", transferTarget, usedUp("monthly_cost", 10.1), ""},
 		{"its node lost it", transferTarget, "UPDATE attempts SET epoch = epoch + 1", control.CodeInternal},
 		{"its call is over", transferTarget, "UPDATE attempts SET state = 'ended'", control.CodeInternal},
 	} {
@@ -121,6 +124,12 @@ func TestOpenLegObeysRouteLimits(t *testing.T) {
 			}
 		})
 	}
+}
+
+// usedUp limits the cost of organizations, whose calls have cost 10.
+func usedUp(limit string, units float64) string {
+	return fmt.Sprintf(`UPDATE organizations SET settings = '{"limits": {"%s": %v}}';
+		INSERT INTO cost_tallies (owner, slot, cost_nano) SELECT id, date_bin('15 minutes', now(), '2000-01-01 00:00:00+00'), 10000000000 FROM organizations`, limit, units)
 }
 
 // paceExhausted delays the next start of every subgroup by 10 s.
@@ -196,6 +205,8 @@ func TestDialBlockers(t *testing.T) {
 		{"the trunk's lines", "UPDATE grants SET concurrent_calls = 0; UPDATE trunks SET concurrent_calls = 1", "[subgroup_concurrency_limit]"},
 		{"the grant's pace", "UPDATE trunks SET concurrent_calls = 0; UPDATE grants SET next_dial_at = now() + interval '1 minute'", "[subgroup_rate_limit]"},
 		{"the day", `UPDATE grants SET next_dial_at = now(); UPDATE organizations SET settings = '{"limits": {"daily_calls": 1}}'`, "[organization_daily_limit]"},
+		{"the month", usedUp("monthly_cost", 10.1), "[organization_budget_exceeded]"},
+		{"the day again", `UPDATE organizations SET settings = '{"limits": {"daily_calls": 1}}'`, "[organization_daily_limit]"},
 		{"its lines too", "UPDATE subgroups SET concurrent_calls = 1", "[subgroup_concurrency_limit organization_daily_limit]"},
 	} {
 		w.exec(row.prepare)
