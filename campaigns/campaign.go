@@ -17,7 +17,7 @@ type Status string
 // Statuses.
 const (
 	Draft     Status = "draft"
-	Scheduled Status = "scheduled" // launched; starts at StartsAt
+	Scheduled Status = "scheduled" // launched; it starts at StartsAt
 	Running   Status = "running"
 	Paused    Status = "paused"
 	Completed Status = "completed"
@@ -38,7 +38,7 @@ const (
 	BySystem    Via = "system"
 )
 
-// Sources of a campaign's time zone.
+// Sources of the time zone of a campaign.
 const (
 	ZoneOfRequest      = "request"
 	ZoneOfOrganization = "organization"
@@ -46,8 +46,8 @@ const (
 
 // Decisions about numbers on a do-not-call list.
 const (
-	Block = "block" // do not launch
-	Skip  = "skip"  // launch without them
+	Block = "block" // do not launch the campaign
+	Skip  = "skip"  // launch the campaign without these numbers
 )
 
 // Reasons for the end of a campaign.
@@ -65,15 +65,15 @@ type Campaign struct {
 	StatusReason            string
 	CreatedVia, LaunchedVia Via // LaunchedVia is empty before the first launch
 	Name                    string
-	AgentID                 string // internal; the API's agent_id is AgentName
+	AgentID                 string // internal ID; agent_id of the API is AgentName
 	AgentName               string // current name of the agent
-	AgentVersion            int    // frozen at the launch, 0 before
+	AgentVersion            int    // fixed at the launch; 0 before
 	Timezone                string
 	TimezoneSource          string
 	StartsAt, EndsAt        time.Time
-	Open                    bool // accepts_call_additions
+	Open                    bool // accepts further calls (accepts_call_additions)
 	CallsPerMinute          int
-	Budget                  pricing.Amount // of all calls; 0 means no limit
+	Budget                  pricing.Amount // budget of all calls; 0 means no limit
 	Classification          market.Classification
 	Retry                   retry.Config
 	Duplicates              contactfile.DuplicateAction
@@ -82,8 +82,8 @@ type Campaign struct {
 	Binding                 Binding
 	DNC                     string // Block or Skip
 	LaunchImportID          string
-	SeenFingerprint         string // of the screening shown last, of a draft
-	Market                  string // code of the package, empty for none
+	SeenFingerprint         string // fingerprint of the draft's screening that a client saw last
+	Market                  string // code of the package; empty for none
 
 	CreatedAt, UpdatedAt, LaunchedAt, CompletedAt, CanceledAt time.Time
 }

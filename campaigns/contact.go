@@ -12,11 +12,11 @@ type State string
 
 // States.
 const (
-	Pending    State = "pending" // waiting for a call or a retry
+	Pending    State = "pending" // waits for a call or a retry
 	InCall     State = "in_call"
 	Awaiting   State = "awaiting" // reached; waits for the analysis
 	Done       State = "done"
-	Exhausted  State = "exhausted" // not reached, no attempt left
+	Exhausted  State = "exhausted" // not reached, and no attempt is left
 	Suppressed State = "suppressed"
 )
 
@@ -43,15 +43,15 @@ const (
 type Import struct {
 	ID, OrgID, CampaignID string
 	Kind                  string
-	Accepted              bool // otherwise refused
+	Accepted              bool // the list was accepted; otherwise it was refused
 	RefusalCode           string
 	Via                   Via
 	RowsSeen              int
 	AcceptedRows          int
 	Warned, Rejected      int
 	Duplicates            int
-	SourceKey             string            // of the original rows in the bucket; empty if they are not stored
-	Screen                *screening.Screen // of a batch, frozen
+	SourceKey             string            // key of the original rows in the bucket; empty if they are not stored
+	Screen                *screening.Screen // screening of a batch, fixed when it was accepted
 	Rules                 string            // version of the market rules
 	CreatedAt             time.Time
 }
@@ -61,17 +61,17 @@ type Contact struct {
 	ID     string
 	Row    *contactfile.Row
 	State  State
-	Reason string // of the suppression
+	Reason string // reason of the suppression
 }
 
 // Counts are the contacts of a campaign by state.
 type Counts struct {
 	ByState   map[State]int
-	ByReason  map[string]int // of the suppressed
-	AtLaunch  int            // suppressed at the launch by a do-not-call list
-	Ambiguous int            // possible in several time zones, and not suppressed
-	Redials   int            // waiting for another attempt
-	Capped    map[string]int // suppressed by a frequency cap, by its name
+	ByReason  map[string]int // suppressed contacts by reason
+	AtLaunch  int            // contacts that a do-not-call list suppressed at the launch
+	Ambiguous int            // contacts with several possible time zones that are not suppressed
+	Redials   int            // contacts that wait for another attempt
+	Capped    map[string]int // contacts suppressed by a frequency cap, by the name of the cap
 }
 
 // Total returns the number of contacts.

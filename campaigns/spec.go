@@ -27,7 +27,7 @@ const maxNameLength = 80
 type Spec struct {
 	Name, Agent            string
 	CallsPerMinute         float64
-	Budget                 *float64 // in currency units
+	Budget                 *float64 // in units of the currency
 	StartsAt, EndsAt       time.Time
 	Timezone               string
 	WorkingHours           []Shift
@@ -39,22 +39,22 @@ type Spec struct {
 	TrunkID, RouteID, From string
 	Open                   bool
 	DNC                    string
-	Rows                   int // of planned calls
+	Rows                   int // rows of planned calls
 }
 
 // Facts are the data that a spec is validated against.
 type Facts struct {
 	Now     time.Time
-	Horizon time.Duration // of open campaigns; 0 means Horizon
-	// Agent is the id of the spec's agent, empty if unknown.
+	Horizon time.Duration // how far ahead an open campaign may end; 0 means Horizon
+	// Agent is the ID of the spec's agent; empty if it is unknown.
 	Agent  string
-	Routes []admission.Trunk // that the agent may call through
+	Routes []admission.Trunk // routes that the agent may use
 	// Zone and Window are the organization's time zone and calling window.
 	Zone   string
 	Window market.Week
-	// Market is the organization's package, nil for none.
+	// Market is the organization's package; nil for none.
 	Market    *market.Package
-	Locations []market.Location // of the contacts
+	Locations []market.Location // locations of the contacts
 	MaxRows   int               // 0 means no limit
 }
 
@@ -87,7 +87,7 @@ func (s Spec) Build(w Facts) (Campaign, error) {
 	return c, nil
 }
 
-// window is step 4 of the contract's order.
+// window is step 4 of the contract's order of checks.
 func (s Spec) window(_ *Campaign, w Facts) error {
 	horizon := cmp.Or(w.Horizon, Horizon)
 	switch {
@@ -121,7 +121,7 @@ func (s Spec) zone(c *Campaign, w Facts) error {
 	return nil
 }
 
-// binding is step 6.
+// binding is step 6 of the contract's order of checks.
 func (s Spec) binding(c *Campaign, w Facts) error {
 	if s.TrunkID == "" && (s.RouteID != "" || s.From != "") {
 		return control.Refuse(control.CodeBindingIncomplete, "route_id and from_number require trunk_id")
@@ -161,7 +161,8 @@ func callerNumber(pool []string, requested string) string {
 	return pool[i]
 }
 
-// hoursWithin is step 7. It ignores malformed rows; form refuses them.
+// hoursWithin is step 7 of the contract's order of checks. It ignores malformed rows, which
+// form refuses.
 func (s Spec) hoursWithin(_ *Campaign, w Facts) error {
 	class := market.Classification(cmp.Or(s.Classification, string(market.Marketing)))
 	floor := w.Window
@@ -199,14 +200,14 @@ const maxBudget = 1e9
 
 // CheckBudget refuses a budget that is not a positive amount.
 func CheckBudget(units float64) error {
-	if units >= 1e-9 && units <= maxBudget { // false for NaN, too
+	if units >= 1e-9 && units <= maxBudget { // the comparison is false for NaN, too
 		return nil
 	}
 	return control.Refuse(control.CodeCampaignSpec,
 		fmt.Sprintf("budget must be more than 0 and at most 1000000000, not %v; null means no limit", units))
 }
 
-// form is the first half of step 8.
+// form is the first half of step 8 of the contract's order of checks.
 func (s Spec) form(c *Campaign, w Facts) error {
 	bad := func(format string, args ...any) error {
 		return control.Refuse(control.CodeCampaignSpec, fmt.Sprintf(format, args...))

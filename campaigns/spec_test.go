@@ -52,7 +52,7 @@ func TestBuild(t *testing.T) {
 	}
 }
 
-// TestBuildErrors: each refusal has its code; of several the first in the contract's
+// TestBuildErrors checks that each refusal has its code; of several the first in the contract's
 // order is returned.
 func TestBuildErrors(t *testing.T) {
 	hours := func(days string, start, end string) []Shift {

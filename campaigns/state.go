@@ -19,8 +19,8 @@ type Effect uint8
 
 // Effects.
 const (
-	Impossible   Effect = iota // 409 campaign_transition_invalid; for AddCalls campaign_closed
-	NoChange                   // 200
+	Impossible   Effect = iota // 409 campaign_transition_invalid, or campaign_closed for AddCalls
+	NoChange                   // 200 without a change
 	IfChecksPass               // depends on the launch checks
 	Applies
 )

@@ -31,7 +31,7 @@ func TestNextOpen(t *testing.T) {
 		name, now, starts, ends string
 		hours                   []Shift
 		floor                   market.Week
-		want                    string // empty: never
+		want                    string // empty means never
 	}{
 		{"open now", "2026-11-20 10:00", "", "", office, floor, "2026-11-20 10:00"},
 		{"before the day", "2026-11-20 06:00", "", "", nil, floor, "2026-11-20 08:00"},

@@ -62,7 +62,7 @@ func (c *Client) do(ctx context.Context, method, path string, body io.Reader, he
 
 // responseError returns the error of a response.
 func responseError(resp *http.Response) error {
-	text, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<20)) // a partial body is shown
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<20)) // a body that was read in part is shown
 	var e struct {
 		Error struct {
 			Code    string          `json:"code"`
@@ -98,8 +98,8 @@ func (c *Client) upload(ctx context.Context, spec []byte, file *os.File, key str
 	if err != nil {
 		return nil, false, err
 	}
-	// The parts around the file are small; they are built first, because the total
-	// length is sent.
+	// The parts around the file are small. They are built first, because the total length must be
+	// sent.
 	var head bytes.Buffer
 	form := multipart.NewWriter(&head)
 	err = form.WriteField("campaign", string(spec))
@@ -127,7 +127,7 @@ func (c *Client) upload(ctx context.Context, spec []byte, file *os.File, key str
 	return body, resp.Header.Get("Idempotent-Replayed") == "true", err
 }
 
-// A progressReader reader reports how much was read.
+// A progressReader reports how much was read.
 type progressReader struct {
 	r         io.Reader
 	draw      func(done, all int)

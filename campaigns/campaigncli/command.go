@@ -27,7 +27,7 @@ type Env struct {
 
 	Pool  *pgxpool.Pool
 	Lists *dnc.Catalog
-	By    string // operator, for the record
+	By    string // operator, for the records
 }
 
 // table returns a table on standard output.

@@ -60,7 +60,8 @@ func (c InstallMarket) Run(ctx context.Context, d *Env) error {
 	})
 }
 
-// find returns the package and its label for the operator. It installs a package of files.
+// find returns the package and its label for the operator. If the package is given as files, it
+// installs them.
 func (c InstallMarket) find(ctx context.Context, q db.Querier, d *Env) (code, version, label string, err error) {
 	if slices.Contains(market.Codes(), c.Package) {
 		p, fault := market.Load(c.Package)

@@ -14,7 +14,7 @@ type DuplicateAction string
 
 // Duplicate actions.
 const (
-	RejectDuplicates DuplicateAction = "reject" // every such row is rejected
+	RejectDuplicates DuplicateAction = "reject" // each row with a repeated number is rejected
 	KeepFirst        DuplicateAction = "keep_first"
 	KeepLast         DuplicateAction = "keep_last"
 )
@@ -25,11 +25,11 @@ type Options struct {
 	Duplicates DuplicateAction
 	// Zone returns an error for an unknown time zone.
 	Zone func(name string) error
-	// ContactZone reports that contacts are called in their own zone. Rows of a batch
-	// must then name one if the market requires it; others use the campaign's.
+	// ContactZone reports that contacts are called in their own time zone. Rows of a batch must
+	// then name their zone if the market requires it. Other rows use the zone of the campaign.
 	ContactZone bool
 	Batch       bool
-	// Variables are used by the agent's texts.
+	// Variables are the names that the texts of the agent use.
 	Variables []string
 	// MaxRows bounds the rows; 0 means no limit.
 	MaxRows int
@@ -39,12 +39,12 @@ type Options struct {
 
 // A List is a checked list.
 type List struct {
-	Rows       []*Row // in order
+	Rows       []*Row // rows in their order
 	Accepted   int
-	Warned     int // accepted with a warning
+	Warned     int // rows accepted with a warning
 	Rejected   int
-	Dropped    int // duplicates of another row
-	Duplicates int // rows that repeat an earlier row's number
+	Dropped    int // rows dropped because another row has the number
+	Duplicates int // rows that repeat the number of an earlier row
 	// Refusal is NoPhoneColumn or NoUsableRows for an unusable list.
 	Refusal string
 }
@@ -227,8 +227,8 @@ func (l *List) Issues(first int) (items []Issue, byCode map[string]int, total in
 // A Split counts the rows of a list by result. Each row is in exactly one of them.
 type Split struct {
 	Called    int
-	Skipped   int // the market does not call the number
-	Duplicate int // another row has the number
+	Skipped   int // rows whose number the market does not call
+	Duplicate int // rows whose number another row has
 	Invalid   int
 }
 

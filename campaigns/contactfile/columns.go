@@ -26,8 +26,8 @@ const (
 	colMetadata   = "metadata"
 )
 
-// phoneColumns returns the headings of phone columns, the best first: if a list has
-// several, the best is the phone and the others are variables.
+// phoneColumns returns the headings of phone columns, the best first. If a list has several of
+// them, the best is the phone and the others are variables.
 func phoneColumns() []string {
 	return []string{
 		colPhone, "phone_number", "to_number", "telephone", "telephone_number", "tel", "mobile", "mobile_number", "mobile_phone",
@@ -61,12 +61,12 @@ func knownColumn(name string) (col string, rank int) {
 
 // A heading is the meaning of a column name.
 type heading struct {
-	column   string // empty if it is not one of Columns
-	rank     int    // of a phone column: the lowest is used
-	variable string // name as a variable; empty if it cannot be one
+	column   string // empty if the name is none of Columns
+	rank     int    // rank of a phone column; the column with the lowest rank is used
+	variable string // name of the variable; empty if the column cannot be one
 }
 
-// maxHeadings bounds the cache: API rows may each have different names.
+// maxHeadings bounds the cache, because each row from the API may have other names.
 const maxHeadings = 1000
 
 // heading returns the cached meaning of a column name.

@@ -117,7 +117,7 @@ func fromText(file io.Reader, header func(names []string)) Source {
 
 // isBinary reports whether a file starts with a zero byte or many control characters.
 func isBinary(head []byte) bool {
-	const maxControl = 0.02 // share of control characters
+	const maxControl = 0.02 // largest share of control characters
 	control := 0
 	for _, c := range head {
 		switch {

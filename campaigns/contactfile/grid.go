@@ -12,18 +12,18 @@ import (
 // A grid makes records of the XML tokens of a sheet.
 type grid struct {
 	do     func(Record) bool
-	shared []string // shared strings
+	shared []string // strings that several cells share
 	names  []string
 	header func(names []string) // receives the header line
 	all    int                  // bytes of text so far
 
-	line, column int // of the current cell, from 1
+	line, column int // line of the current cell, counted from 1
 	size         int // bytes of the row so far
 	values       []string
-	formulas     []int // columns with a formula, from 0
+	formulas     []int // columns with a formula, counted from 0
 	kind         string
 	value        strings.Builder
-	inValue      bool // of <v>
+	inValue      bool // within <v>
 	inline       stringText
 }
 
@@ -65,7 +65,7 @@ func (g *grid) start(t xml.StartElement) error {
 			}
 			line = n
 		}
-		if g.line == 0 && line > 1 { // no header line
+		if g.line == 0 && line > 1 { // the file has no header line
 			g.names = []string{}
 		}
 		g.line, g.column, g.size, g.values, g.formulas = line, 0, 0, nil, nil
@@ -165,7 +165,7 @@ func (g *grid) row() (more bool, err error) {
 		return true, nil
 	}
 	if !slices.ContainsFunc(g.values, func(v string) bool { return strings.TrimSpace(v) != "" }) {
-		return true, nil // skip empty lines
+		return true, nil // skips empty lines
 	}
 	for i, v := range g.values {
 		g.values[i] = expandInteger(v)

@@ -15,13 +15,13 @@ import (
 
 // Limits of columns.
 const (
-	maxName         = 200 // characters
+	maxName         = 200 // characters of a name
 	maxID           = 128
 	maxVariables    = 64
-	maxVariable     = 2000 // characters
+	maxVariable     = 2000 // characters of a variable
 	maxMetadata     = 8 << 10
 	defaultPriority = 5
-	maxEpoch        = 253402300799 // 9999-12-31, in seconds
+	maxEpoch        = 253402300799 // 9999-12-31 in seconds
 )
 
 // variableName matches the names of variables.
@@ -31,9 +31,9 @@ func variableName() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-
 type reader struct {
 	names    *regexp.Regexp
 	headings map[string]heading
-	found    bool // a row had a phone column
-	decoded  bool // the encoding warning was issued
-	chosen   bool // the warning about several phone columns was issued
+	found    bool // a row has had a phone column
+	decoded  bool // the warning about the encoding was added
+	chosen   bool // the warning about several phone columns was added
 }
 
 // row converts a record. Its issues are on the row.

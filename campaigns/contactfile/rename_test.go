@@ -15,7 +15,7 @@ func textSource(t *testing.T, text string) Source {
 	return s
 }
 
-// TestRename: columns are read as they are mapped.
+// TestRename checks that columns are read as they are mapped.
 func TestRename(t *testing.T) {
 	s := Rename(textSource(t, "A,B,C\n1,2,3\n4,5,6\n"), map[string]string{"A": "phone", "C": ""})
 	var got []string
@@ -51,7 +51,7 @@ func TestColumnMeaning(t *testing.T) {
 	}
 }
 
-// TestFileAsJSON: rows of a file converted to API rows are read the same.
+// TestFileAsJSON checks that rows of a file mean the same after conversion to API rows.
 func TestFileAsJSON(t *testing.T) {
 	text := "phone,name,first name,priority,not_before,variables,metadata,state\n" +
 		`2125550123,Ada,A,9,1700000000,"{""x"":""y""}","{""k"":1}",NY` + "\n" + `2125550124,,,high,,no,,` + "\n"
@@ -94,7 +94,7 @@ func TestPhoneColumns(t *testing.T) {
 	}
 }
 
-// TestColumnNames: the names are those of the header line, whatever the rows contain.
+// TestColumnNames checks that the names are those of the header line, whatever the rows contain.
 func TestColumnNames(t *testing.T) {
 	for name, text := range map[string]string{
 		"short first row": "phone,name,amount\n2125550101\n", "no row": "phone,name,amount\n", "no end of line": "phone,name,amount",

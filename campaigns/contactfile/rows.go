@@ -29,8 +29,8 @@ type Record struct {
 // A Cell is one value: text from files, any JSON value from the API.
 type Cell struct {
 	Column string
-	Text   string          // from a file, or of a JSON string
-	JSON   json.RawMessage // from the API; nil for files
+	Text   string          // text from a file or of a JSON string
+	JSON   json.RawMessage // value from the API; nil for files
 	// Variable is set if the column is a variable even though its name is a known
 	// column.
 	Variable bool
@@ -42,26 +42,26 @@ type Source = iter.Seq2[Record, error]
 
 // A Row is one planned call.
 type Row struct {
-	Row        int    // number in the list, from 1
-	Phone      string // as sent
+	Row        int    // number of the row in the list, from 1
+	Phone      string // phone as it was sent
 	Name       string
 	Variables  map[string]string
-	Timezone   string // IANA
-	State      string // two letters; in addition to that of the number
+	Timezone   string // name of an IANA time zone
+	State      string // two letters; in addition to the state of the number
 	ZIP        string
 	Language   string // BCP 47
 	ExternalID string
-	Priority   int // 0 to 9, 9 first
+	Priority   int // 0 to 9; 9 is called first
 	NotBefore  time.Time
 	NotAfter   time.Time
 	ConsentAt  time.Time
-	Metadata   json.RawMessage // an object, or nil
+	Metadata   json.RawMessage // a JSON object; nil without metadata
 
 	Number   market.Number
 	Location market.Location
 	Status   Status
 	Issues   []Issue
-	// DuplicateOf is the earlier row with the same number, 0 for none.
+	// DuplicateOf is the number of the earlier row with the same phone; 0 if there is none.
 	DuplicateOf int
 }
 
@@ -73,7 +73,7 @@ const (
 	Accepted  Status = "accepted"
 	Warned    Status = "warned" // accepted with a warning
 	Rejected  Status = "rejected"
-	Duplicate Status = "duplicate" // dropped; another row has the number
+	Duplicate Status = "duplicate" // dropped because another row has the number
 )
 
 // IsAccepted reports whether the row becomes a contact.
@@ -94,7 +94,7 @@ type Issue struct {
 	Column   string   `json:"column"`
 	Code     string   `json:"code"`
 	Severity Severity `json:"severity"`
-	Value    string   `json:"value"` // as sent, at most 100 characters
+	Value    string   `json:"value"` // value as it was sent, at most 100 characters
 	Message  string   `json:"message"`
 }
 
@@ -109,8 +109,8 @@ const (
 	NameTooLong      = "name_too_long"
 	ColumnInvalid    = "column_invalid" // the column does not accept the value
 	RowUnreadable    = "row_unreadable"
-	NoPhoneColumn    = "no_phone_column" // of the list
-	NoUsableRows     = "no_usable_rows"  // of the list
+	NoPhoneColumn    = "no_phone_column" // an issue of the list as a whole
+	NoUsableRows     = "no_usable_rows"  // an issue of the list as a whole
 
 	CountryUnsupported = "phone_country_unsupported"
 	TypeUnsupported    = "phone_type_unsupported"
@@ -120,8 +120,8 @@ const (
 	ColumnIgnored      = "column_ignored"
 	VariableMissing    = "variable_missing"
 	FormulaValue       = "formula_value"
-	EncodingAssumed    = "encoding_assumed"    // of the list, at its first such row
-	SeveralPhones      = "phone_column_chosen" // of the list, at its first row
+	EncodingAssumed    = "encoding_assumed"    // an issue of the list, reported at its first such row
+	SeveralPhones      = "phone_column_chosen" // an issue of the list, reported at its first row
 )
 
 // maxIssueValue bounds the value in an issue, in characters.

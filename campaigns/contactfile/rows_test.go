@@ -141,7 +141,7 @@ func TestDuplicates(t *testing.T) {
 	}
 }
 
-// TestContactZone: rows of a batch must name their zone in Kazakhstan if the campaign
+// TestContactZone checks that rows of a batch must name their zone in Kazakhstan if the campaign
 // calls by it; other lists use the campaign's.
 func TestContactZone(t *testing.T) {
 	phones := map[string]string{"kz": "87012345678", "us": "2125550123"}
@@ -164,7 +164,7 @@ func TestContactZone(t *testing.T) {
 	}
 }
 
-// TestEachRowCountsOnce: each row is accepted, rejected or dropped, and no number is accepted
+// TestEachRowCountsOnce checks that each row is accepted, rejected or dropped, and no number is accepted
 // twice.
 func TestEachRowCountsOnce(t *testing.T) {
 	phones := []string{"2125550123", "+12125550123", "2125550124", "8505550125", "+442071838750", "911", "", "8005550123", "x"}
@@ -303,7 +303,7 @@ func TestSheet(t *testing.T) {
 	}
 }
 
-// TestZipBomb: a small file that unpacks to gigabytes is rejected before it is unpacked.
+// TestZipBomb checks that a small file that unpacks to gigabytes is rejected before it is unpacked.
 func TestZipBomb(t *testing.T) {
 	var rows [][]any
 	rows = append(rows, []any{"phone"}, []any{strings.Repeat(" ", 32000)})
@@ -355,7 +355,7 @@ func FuzzJSON(f *testing.F) {
 	})
 }
 
-// TestZeroByte: a zero byte rejects its row, not the list: Postgres accepts none.
+// TestZeroByte checks that a zero byte rejects its row, not the list: Postgres accepts none.
 func TestZeroByte(t *testing.T) {
 	l, err := Check(FromJSON(parseArray(t, `[{"phone":"212555\u00000123"},{"phone":"2125550124"}]`)), options(t, "us"))
 	if err != nil {
@@ -369,7 +369,7 @@ func TestZeroByte(t *testing.T) {
 	}
 }
 
-// TestIssuesKeepOrder: the issues of a row's variables are sorted by name.
+// TestIssuesKeepOrder checks that the issues of a row's variables are sorted by name.
 func TestIssuesKeepOrder(t *testing.T) {
 	want := "1 rejected +12125550123"
 	var variables []string

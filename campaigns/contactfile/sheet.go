@@ -19,8 +19,8 @@ const (
 	maxExpansion      = 200
 	maxDirectory      = 1 << 20 // bytes of the zip directory
 	maxStrings        = 2_000_000
-	maxText           = 64 << 20 // bytes of shared strings
-	lastColumn        = 16384    // XFD
+	maxText           = 64 << 20 // bytes of the shared strings
+	lastColumn        = 16384    // column XFD
 	lastLine          = 1 << 20
 )
 
@@ -224,8 +224,8 @@ var errLongCell = fmt.Errorf("a cell or a row is longer than %d bytes", maxRecor
 type stringText struct {
 	strings.Builder
 
-	inside   bool // <t>
-	phonetic bool // inside <rPh>
+	inside   bool // within <t>
+	phonetic bool // within <rPh>
 }
 
 func (x *stringText) token(t xml.Token) {
@@ -238,7 +238,7 @@ func (x *stringText) token(t xml.Token) {
 		x.phonetic = x.phonetic && t.Name.Local != "rPh"
 	case xml.CharData:
 		if x.inside {
-			_, _ = x.Write(t) // never fails
+			_, _ = x.Write(t) // writing to memory never fails
 		}
 	}
 }

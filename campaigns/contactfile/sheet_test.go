@@ -45,7 +45,7 @@ func handwrittenSheet(tb testing.TB, shared, rows string, more ...string) []byte
 	}, more...)...)
 }
 
-// TestSheetMatchesExcelize: the reader agrees with a widely used library about the
+// TestSheetMatchesExcelize checks that the reader agrees with a widely used library about the
 // cells.
 func TestSheetMatchesExcelize(t *testing.T) {
 	content := sheet(t, [][]any{{"a", "b", "c"}, {1, "x<y", true}, {nil, nil, 2.5}, {"_x0041_", "line\nbreak", "é"}}, func(f *excelize.File) {
@@ -77,7 +77,7 @@ func TestSheetMatchesExcelize(t *testing.T) {
 		for _, c := range r.Cells {
 			got = append(got, c.Text)
 		}
-		for len(got) > len(want[r.Row]) && got[len(got)-1] == "" { // excelize omits empty cells at the end
+		for len(got) > len(want[r.Row]) && got[len(got)-1] == "" { // excelize omits empty cells at the end of a row
 			got = got[:len(got)-1]
 		}
 		if fmt.Sprint(got) != fmt.Sprint(want[r.Row]) {
@@ -86,8 +86,8 @@ func TestSheetMatchesExcelize(t *testing.T) {
 	}
 }
 
-// TestHandwrittenSheet: the first sheet of the workbook is read, whatever its file name;
-// positions of rows and cells are optional.
+// TestHandwrittenSheet checks that the first sheet of the workbook is read, whatever the name of
+// its file, and that positions of rows and cells are optional.
 func TestHandwrittenSheet(t *testing.T) {
 	content := handwrittenSheet(t, `<si><t>phone</t></si><si><r><t>21255</t></r><r><t>50123</t></r><rPh><t>no</t></rPh></si>`,
 		`<row r="1"><c r="A1" t="s"><v>0</v></c><c t="inlineStr"><is><t>na</t><t>me</t></is></c></row><row><c t="s"><v>1</v></c></row>`+
@@ -101,7 +101,7 @@ func TestHandwrittenSheet(t *testing.T) {
 	}
 }
 
-// TestSheetBombs: a file that expands too much is rejected at little memory.
+// TestSheetBombs checks that a file that expands too much is rejected at little memory.
 func TestSheetBombs(t *testing.T) {
 	blanks := strings.Repeat(" ", 16<<20)
 	var media, many []string
@@ -140,7 +140,7 @@ func TestSheetBombs(t *testing.T) {
 	}
 }
 
-// TestFarCells: cells far beyond the named columns use no memory for those between.
+// TestFarCells checks that cells far beyond the named columns use no memory for those between.
 func TestFarCells(t *testing.T) {
 	const n = 5000
 	for value, want := range map[string]int{" ": 0, "1": n} {

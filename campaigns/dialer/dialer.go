@@ -17,12 +17,12 @@ import (
 // A Campaign is a running campaign, as the Store returns it.
 type Campaign struct {
 	ID   string
-	Plan *plan.Campaign // immutable for one Version
-	// Version changes with every field that planning uses.
+	Plan *plan.Campaign // never changes within a Version
+	// Version changes with each field that planning uses.
 	Version string
 	RouteID string
 	Pace    plan.Pace
-	Groups  []string // keys of the groups of its pending contacts
+	Groups  []string // keys of the groups that have pending contacts
 }
 
 // A TakeRequest asks the Store to take one contact.
@@ -40,9 +40,9 @@ type TakeRequest struct {
 // A TakeResult is the result of a TakeRequest. The zero value means that no contact of
 // the open groups is waiting.
 type TakeResult struct {
-	Claim *control.Claim // the call to be made
-	// Busy reports that the route has no free channel or that its next call is not due:
-	// its other campaigns are not asked either.
+	Claim *control.Claim // the call to make
+	// Busy reports that the route has no free channel, or that its next call is not due. Other
+	// campaigns of the route are then not asked either.
 	Busy bool
 	// Gone reports that the campaign changed, or that another node holds it.
 	Gone bool
@@ -53,8 +53,8 @@ type TakeResult struct {
 
 // A Store has the campaigns and their contacts.
 type Store interface {
-	// Running returns the running campaigns and the current time. The list is valid
-	// until the next call.
+	// Running returns the running campaigns and the current time. The list is valid until the next
+	// call of Running.
 	Running(ctx context.Context) ([]Campaign, time.Time, error)
 	// Take takes the first contact that the gate accepts, by priority and due time, in
 	// one transaction with its call.
@@ -79,24 +79,24 @@ type Dialer struct {
 	MaxIdle time.Duration
 
 	laws   plan.LawCache
-	states map[string]*state // by campaign id
-	order  []*state          // of the last call of Take: the next one is similar
-	turns  []plan.Turn       // of one call of Take
-	due    []*state          // likewise, by Turn.N
+	states map[string]*state // planning states by campaign ID
+	order  []*state          // order of the campaigns in the last call of Take; the next order is similar
+	turns  []plan.Turn       // turns in one call of Take
+	due    []*state          // due campaigns in one call of Take, by Turn.N
 }
 
 // A state is the planning state of one version of a campaign.
 type state struct {
 	id, version string
 	*plan.Calendar
-	running     *Campaign // of the last call of Take
-	pausedUntil time.Time // no contact to call until then
+	running     *Campaign // running campaigns at the last call of Take
+	pausedUntil time.Time // no contact can be called until then
 	pace        plan.Pace
-	earliest    time.Time // of pace
+	earliest    time.Time // earliest next call by the pace
 }
 
-// Take takes one contact, nil if none can be called now, and returns when to ask again.
-// A claim with an error is valid: the error is of another campaign.
+// Take takes one contact, or nil if none can be called now, and returns when to ask again. A
+// claim that comes with an error is valid, because the error is of another campaign.
 func (d *Dialer) Take(ctx context.Context) (*control.Claim, time.Duration, error) {
 	running, now, err := d.Store.Running(ctx)
 	if err != nil {
@@ -104,7 +104,7 @@ func (d *Dialer) Take(ctx context.Context) (*control.Claim, time.Duration, error
 	}
 	d.dropStates(running)
 	rest := d.collect(running, now)
-	var busy map[string]bool // routes
+	var busy map[string]bool // busy routes
 	var faults []error
 	for _, turn := range plan.SortTurns(now, d.turns) {
 		s := d.due[turn.N]

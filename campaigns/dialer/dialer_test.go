@@ -19,7 +19,7 @@ type scriptedStore struct {
 	running []Campaign
 	answers map[string]TakeResult
 	fails   map[string]error
-	hangs   map[string]bool // does not answer
+	hangs   map[string]bool // the store does not answer
 	asked   []string
 }
 
@@ -61,7 +61,7 @@ func newTestDialer(t *testing.T, ids ...string) (*scriptedStore, *Dialer) {
 	for i, id := range ids {
 		s.running = append(s.running, Campaign{
 			ID: id, Version: "1", RouteID: "rte_" + id, Groups: []string{"NY;America/New_York;"},
-			Pace: plan.Pace{PerMinute: 60, Last: noon().Add(time.Duration(i-60) * time.Second)}, // the first has waited longest
+			Pace: plan.Pace{PerMinute: 60, Last: noon().Add(time.Duration(i-60) * time.Second)}, // the first campaign has waited longest
 			Plan: &plan.Campaign{ID: id, Running: true, Class: market.Servicing, Market: us, Zone: zone, WindowZone: zone, Hours: all},
 		})
 	}
@@ -91,7 +91,7 @@ func TestTakeOrder(t *testing.T) {
 	}
 }
 
-// TestFailingCampaignIsPaused: a campaign whose request fails does not delay the others, and is paused.
+// TestFailingCampaignIsPaused checks that a campaign whose request fails does not delay the others, and is paused.
 func TestFailingCampaignIsPaused(t *testing.T) {
 	s, d := newTestDialer(t, "a", "b")
 	s.fails["a"] = errors.New("broken")
@@ -104,7 +104,7 @@ func TestFailingCampaignIsPaused(t *testing.T) {
 	}
 }
 
-// TestTimeoutDelaysOthersLittle: a campaign whose request times out costs the others little time.
+// TestTimeoutDelaysOthersLittle checks that a campaign whose request times out costs the others little time.
 func TestTimeoutDelaysOthersLittle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, d := newTestDialer(t, "a", "b")
@@ -120,7 +120,7 @@ func TestTimeoutDelaysOthersLittle(t *testing.T) {
 			<-time.After(100 * time.Millisecond)
 			s.now = s.now.Add(100 * time.Millisecond)
 		}
-		if calls < 200 { // of 300
+		if calls < 200 { // of 300 calls
 			t.Errorf("%d calls of b in 30 s", calls)
 		}
 	})
@@ -133,7 +133,7 @@ func (fullQueue) Claim(_ context.Context, _ control.NodeID, _ time.Duration, mos
 	return make([]*control.Claim, most), nil
 }
 
-// TestQueueAlternates: campaigns get calls however many single calls wait, even if a node has one
+// TestQueueAlternates checks that campaigns get calls however many single calls wait, even if a node has one
 // channel at a time.
 func TestQueueAlternates(t *testing.T) {
 	for _, most := range []int{1, 2, 32} {
@@ -158,7 +158,7 @@ func TestQueueAlternates(t *testing.T) {
 	}
 }
 
-// TestBusyRouteIsSkipped: if a route has no channel, its other campaigns are not asked.
+// TestBusyRouteIsSkipped checks that if a route has no channel, its other campaigns are not asked.
 func TestBusyRouteIsSkipped(t *testing.T) {
 	s, d := newTestDialer(t, "a", "b", "c")
 	s.running[1].RouteID = s.running[0].RouteID
@@ -168,7 +168,7 @@ func TestBusyRouteIsSkipped(t *testing.T) {
 	}
 }
 
-// TestTakeReturnsWait: Take returns when to ask again.
+// TestTakeReturnsWait checks that Take returns when to ask again.
 func TestTakeReturnsWait(t *testing.T) {
 	s, d := newTestDialer(t, "a")
 	s.running[0].Pace.Next = noon().Add(300 * time.Millisecond)
@@ -180,7 +180,7 @@ func TestTakeReturnsWait(t *testing.T) {
 	if _, rest, _ := d.Take(t.Context()); rest != 700*time.Millisecond {
 		t.Errorf("until the next contact: %v", rest)
 	}
-	s, d = newTestDialer(t, "a", "b") // a has more due contacts
+	s, d = newTestDialer(t, "a", "b") // a has more contacts that are due
 	s.answers["a"], s.answers["b"] = TakeResult{Next: noon().Add(-time.Millisecond)}, TakeResult{Next: noon().Add(time.Second)}
 	for range 3 {
 		_, rest, _ := d.Take(t.Context())

@@ -14,13 +14,13 @@ type Queue struct {
 	control.Queue
 	Dialer *Dialer
 
-	campaignTurn bool          // the next single slot is for campaigns
-	rest         time.Duration // until campaigns are due, at since
+	campaignTurn bool          // the next slot of single calls is for campaigns
+	rest         time.Duration // how long, from since on, no campaign is due
 	since        time.Time
 }
 
-// Claim implements control.Queue. Single calls come first but leave one slot to
-// campaigns. With one slot alone they take turns.
+// Claim implements control.Queue. Single calls come first but leave one slot to campaigns. If
+// there is only one slot, both take turns.
 func (q *Queue) Claim(ctx context.Context, p control.NodeID, lease time.Duration, most int) (claims []*control.Claim, err error) {
 	if most == 1 {
 		q.campaignTurn = !q.campaignTurn

@@ -34,7 +34,7 @@ type Bucket interface {
 	Delete(ctx context.Context, key string) error
 }
 
-// A localBucket bucket is a folder: its files are mapped in place.
+// A localBucket is a bucket in a folder. Its files are mapped in place.
 type localBucket interface {
 	Path(key string) (string, error)
 }
@@ -52,7 +52,7 @@ type Catalog struct {
 	first sync.Mutex // serializes the first refresh
 	mu    sync.Mutex
 	open  map[string]openCopy
-	names []string // of all registries at the last refresh; nil before the first
+	names []string // names of all registries at the last refresh; nil before the first one
 }
 
 // An openCopy is a registry copy with its mapped file. Users of an older copy keep it.
@@ -276,7 +276,8 @@ func (s *Catalog) OpenRegistries(market string) ([]screening.Registry, error) {
 	return all, nil
 }
 
-// hasRegistries reports whether there are registries, after a refresh if there was none yet.
+// hasRegistries reports whether there are registries. It refreshes first if there was no
+// refresh yet.
 func (s *Catalog) hasRegistries(ctx context.Context) (bool, error) {
 	s.first.Lock()
 	defer s.first.Unlock()

@@ -99,7 +99,7 @@ func TestLoad(t *testing.T) {
 	if _, loaded, _ := lookup(t, node, "+16465550123"); !listed || !loaded || first != a.Version {
 		t.Errorf("listed %v, named area code loaded %v, version %s, want %s", listed, loaded, first, a.Version)
 	}
-	// A list of changes updates the date of the whole; another full list does not.
+	// A list of changes updates the date of the whole registry; another full list does not.
 	b := s.load(dnc.Load{Name: "us_national", Files: []string{s.file("2025550123,D\n2025550125,A\n", 2*day)}})
 	if b.Added != 1 || b.Deleted != 1 || b.Numbers != 3 || !b.Downloaded.Equal(s.now.Add(-2*day)) {
 		t.Errorf("changes: %+v", b)
@@ -127,7 +127,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// TestLoadFails: a failed load changes nothing.
+// TestLoadFails checks that a failed load changes nothing.
 func TestLoadFails(t *testing.T) {
 	s := newEnv(t)
 	a := s.load(dnc.Load{Name: "us_national", Files: []string{s.file("2025550123\n", 0)}})
@@ -162,7 +162,7 @@ func TestLoadFails(t *testing.T) {
 	}
 }
 
-// TestRemoteBucket: with a remote bucket a node serves its copy until it has fetched the next.
+// TestRemoteBucket checks that with a remote bucket a node serves its copy until it has fetched the next.
 func TestRemoteBucket(t *testing.T) {
 	s := newEnv(t)
 	bucket := remoteBucket{s.Bucket}
@@ -233,7 +233,7 @@ func TestLoadOwn(t *testing.T) {
 	}
 }
 
-// TestCallScreen: a single call is always checked against the organization's list, and
+// TestCallScreen checks that a single call is always checked against the organization's list, and
 // against its market's registry once there is one.
 func TestCallScreen(t *testing.T) {
 	s := newEnv(t)
@@ -270,11 +270,11 @@ func TestCallScreen(t *testing.T) {
 	}
 	wantList("12025550123", "")
 	wantList("12125550123", "org_suppression")
-	single.Always = true // as for campaigns, whatever the setting for single calls
+	single.Always = true // as for campaigns, whatever the setting for single calls is
 	wantList("12025550123", "us_national")
 }
 
-// TestCallScreenBeforeFirstRefresh: a node that has not opened the registries yet opens
+// TestCallScreenBeforeFirstRefresh checks that a node that has not opened the registries yet opens
 // them before it allows a call, and allows none if it cannot.
 func TestCallScreenBeforeFirstRefresh(t *testing.T) {
 	s := newEnv(t)
@@ -350,7 +350,7 @@ func TestReassignedResults(t *testing.T) {
 	}
 }
 
-// TestAreaCodesBelongToUS: each area code of the US market belongs to the
+// TestAreaCodesBelongToUS checks that each area code of the US market belongs to the
 // destination US, and to no other country of +1.
 func TestAreaCodesBelongToUS(t *testing.T) {
 	us, err := market.Load("us")

@@ -22,9 +22,9 @@ var ErrNumber = errors.New("a telephone number must have 7 to 15 digits")
 
 // An OwnNumber is a number on an organization's list.
 type OwnNumber struct {
-	Number   string    // digits
-	OptedOut bool      // by the person
-	At       time.Time // of the opt-out
+	Number   string    // digits of the number
+	OptedOut bool      // the person opted out
+	At       time.Time // time of the opt-out
 }
 
 // OwnNumbers returns up to limit numbers of an organization's list after a number,

@@ -22,7 +22,7 @@ import (
 
 // A Load is a request to load a list.
 type Load struct {
-	// Name is that of a registry, such as us_national or us_state_tx; empty for the
+	// Name is the name of a registry, such as us_national or us_state_tx; empty for the
 	// organization's list.
 	Name  string
 	OrgID string
@@ -30,21 +30,21 @@ type Load struct {
 	// Areas are the area codes that the lists cover: their unlisted numbers may be
 	// called. Country has all area codes of the country.
 	Areas, Country []string
-	Replace        bool // removes numbers that the files do not list
+	Replace        bool // removes numbers that the files do not contain
 	// Downloaded is when the lists were downloaded; zero means the modification time of
 	// the oldest file.
 	Downloaded time.Time
-	By         string // operator
+	By         string // operator who loads the list
 	Now        time.Time
-	Progress   func(done, all int) // in bytes; nil disables it
+	Progress   func(done, all int) // receives the bytes read; nil disables it
 }
 
 // A LoadResult is the result of a load.
 type LoadResult struct {
 	Name           string
-	Version        string // of a registry
+	Version        string // version of the registry
 	Added, Deleted int64
-	Numbers        int64 // on the list now
+	Numbers        int64 // count of numbers on the list now
 	Areas          int
 	Downloaded     time.Time
 }
@@ -131,7 +131,7 @@ func digest(ctx context.Context, name string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// An contextReader reader reads until its context ends.
+// A contextReader reads until its context ends.
 type contextReader struct {
 	ctx context.Context //nolint:containedctx // of one copy
 	r   io.Reader
@@ -324,7 +324,7 @@ func (s *Catalog) storeFile(ctx context.Context, c registryCopy, name string) er
 }
 
 // deleteOld deletes the file of an old copy and, on this node, all local files except the
-// newest.
+// newest one.
 func (s *Catalog) deleteOld(ctx context.Context, registry, old string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()

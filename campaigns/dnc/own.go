@@ -12,7 +12,7 @@ import (
 )
 
 // numbers has the numbers of a list by digits; a later line replaces an earlier one.
-type numbers map[string]bool // true if listed
+type numbers map[string]bool // true if the number is listed
 
 // maxOwnNumbers bounds the numbers of one load of an organization's list.
 const maxOwnNumbers = 20_000_000

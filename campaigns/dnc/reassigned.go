@@ -28,9 +28,9 @@ const (
 	ResultNoData = "no data"
 )
 
-// Query writes the query for the Reassigned Numbers Database as TN,YYYY-MM-DD without a
-// header: number and consent date of every waiting contact of an organization, or of
-// one in a call, each pair once. It omits pairs with a stored result.
+// Query writes the query for the Reassigned Numbers Database: lines TN,YYYY-MM-DD without a
+// header, with the number and consent date of each contact of an organization that waits or is
+// in a call. Each pair appears once. Pairs with a stored result are omitted.
 func (s *Catalog) Query(ctx context.Context, orgID string, to io.Writer) (n int, err error) {
 	out := csv.NewWriter(to)
 	var number, day string
@@ -92,7 +92,7 @@ func (s *Catalog) LoadResults(ctx context.Context, l Load) (ReassignedResult, er
 	return done, nil
 }
 
-// saveResults stores results; yes wins over other results of a pair.
+// saveResults stores results. Of several results of a pair, yes counts.
 func saveResults(ctx context.Context, tx pgx.Tx, all [][]any) error {
 	if _, err := tx.Exec(ctx, "CREATE TEMPORARY TABLE incoming (LIKE reassigned_numbers INCLUDING DEFAULTS) ON COMMIT DROP"); err != nil {
 		return err
@@ -127,7 +127,7 @@ func readResults(name, orgID string) (all [][]any, yes int, err error) {
 		}
 		fields[0] = strings.TrimPrefix(fields[0], "\ufeff")
 		if line == 1 && !strings.ContainsAny(fields[0], "0123456789") {
-			continue // header
+			continue // the line is a header
 		}
 		row, err := parseResult(fields, orgID)
 		if err != nil {

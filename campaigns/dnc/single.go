@@ -15,9 +15,9 @@ import (
 // list and then the registries of its market. It returns an error if a registry is not
 // open on this node.
 type CallScreen struct {
-	Own     control.Screener // the organization's list; nil if it was checked before
+	Own     control.Screener // checks the organization's list; nil if it was checked before
 	Catalog *Catalog
-	// Always ignores the setting individual_dnc, for campaign calls.
+	// Always ignores the setting individual_dnc. Campaign calls use it.
 	Always bool
 }
 
@@ -49,10 +49,10 @@ func (s *CallScreen) Screen(ctx context.Context, n control.Number, p control.Pur
 	return control.Verdict{List: Listed(n.Digits, all)}, nil
 }
 
-// Listed returns the first registry that has a number in any form, empty for none.
+// Listed returns the first registry that contains a number in any form; empty for none.
 func Listed(digits string, all []screening.Registry) string {
 	slices.SortFunc(all, func(a, b screening.Registry) int { return strings.Compare(a.Name, b.Name) })
-	for _, form := range phonenumber.PlainForms(digits) { // registries have plain forms only
+	for _, form := range phonenumber.PlainForms(digits) { // registries contain only plain forms
 		for _, r := range all {
 			if listed, _ := r.Has("+" + form); listed {
 				return r.Name

@@ -32,7 +32,7 @@ func (s *Catalog) Copies(ctx context.Context) ([]Copy, error) {
 
 // A LoadRecord is a completed load.
 type LoadRecord struct {
-	Name, Org      string // Org is the organization's name, or its id if it was deleted
+	Name, Org      string // Org is the organization's name, or its ID if it was deleted
 	Files          []string
 	Replaced       bool
 	Added, Deleted int64

@@ -16,7 +16,7 @@ import (
 
 const (
 	tidyEvery     = time.Hour
-	partialMaxAge = 24 * time.Hour // age of an abandoned partial download
+	partialMaxAge = 24 * time.Hour // age from which a partial download counts as abandoned
 )
 
 // Tidy deletes local files that interrupted loads and fetches left. Files of an active
@@ -75,7 +75,7 @@ func (s *Catalog) tidy(ctx context.Context, registry string) error {
 			return err
 		}
 		if _, err = os.Stat(newest); err != nil && !strings.HasSuffix(key, "-") {
-			return nil // not fetched yet: the previous copy is still in use
+			return nil // the newest copy was not fetched yet, so the previous one is still in use
 		}
 		return deleteOthers(registry, newest)
 	})

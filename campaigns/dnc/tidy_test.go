@@ -9,7 +9,7 @@ import (
 	"github.com/parley-voice/parley/campaigns/dnc"
 )
 
-// TestTidy: files of an interrupted load are deleted, also of a registry that was never
+// TestTidy checks that files of an interrupted load are deleted, also of a registry that was never
 // loaded; the newest copy and files of an active load stay.
 func TestTidy(t *testing.T) {
 	s := newEnv(t)

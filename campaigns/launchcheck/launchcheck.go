@@ -8,7 +8,7 @@ import "time"
 // A Blocker prevents a campaign from dialing.
 type Blocker struct {
 	Code    string `json:"code"`
-	Field   string `json:"field,omitempty"` // of the request
+	Field   string `json:"field,omitempty"` // field of the request
 	Message string `json:"message,omitempty"`
 }
 
@@ -39,19 +39,19 @@ type Occasion uint8
 
 // Occasions.
 const (
-	Launching Occasion = iota // also at creation
+	Launching Occasion = iota // also used at creation
 	Reading
 	Resuming
-	Adding // response to an accepted batch
+	Adding // used in the response to an accepted batch
 )
 
 // Facts describe a campaign at one instant.
 type Facts struct {
 	Now          time.Time
-	Zone         *time.Location // of the campaign
+	Zone         *time.Location // time zone of the campaign
 	Paused       bool
 	EverLaunched bool
-	Open         bool // accepts call additions
+	Open         bool // the campaign accepts further calls
 
 	AgentPublished, AgentAttached bool
 	RouteAvailable, CallerNumber  bool
@@ -61,7 +61,7 @@ type Facts struct {
 	ProviderRefusal string
 	MarketInstalled bool
 
-	StartsAt, EndsAt time.Time // zero: now, never
+	StartsAt, EndsAt time.Time // zero means now, and never
 	// HoursOpen reports that working hours and the law leave time to call before
 	// EndsAt.
 	HoursOpen bool
@@ -78,18 +78,18 @@ func (f Facts) HasRoute() bool { return f.RouteAvailable && f.AgentAttached && f
 
 // An Attestation is the consent in the request.
 type Attestation struct {
-	Given bool // confirmed: true
+	Given bool // the request has confirmed: true
 	Stale bool // for another import or screening, or too old
 }
 
 // Contacts are the counts of a campaign.
 type Contacts struct {
-	Accepted    int // from imports
+	Accepted    int // contacts from imports
 	Pending     int
-	GeoRejected int // suppressed because of the location of the number
-	Suppressed  int // for any reason, including GeoRejected
-	Listed      int // pending, and on a do-not-call list
-	Ambiguous   int // in several time zones
+	GeoRejected int // contacts suppressed because of the location of the number
+	Suppressed  int // contacts suppressed for any reason, including GeoRejected
+	Listed      int // pending contacts that are on a do-not-call list
+	Ambiguous   int // contacts with several possible time zones
 }
 
 // A Screen is the result of the do-not-call screening.
@@ -98,12 +98,12 @@ type Screen struct {
 	Projected  bool // the original rows of the import are stored
 	Unscreened int  // rows that no loaded registry covers
 	Stale      bool // a registry copy is too old
-	AgeDays    int  // of the copy
+	AgeDays    int  // age of the copy in days
 	// Required reports that the organization calls no contact that was not screened.
 	Required bool
 	Matched  int
-	Blocks   bool // the decision is to block
-	Frozen   bool // since the launch
+	Blocks   bool // the decision about matches is to block
+	Frozen   bool // fixed since the launch
 }
 
 // Blockers returns what prevents the campaign from dialing.
@@ -128,7 +128,7 @@ func Blockers(f Facts, on Occasion) []Blocker {
 // A rule is one row of the table of blockers.
 type rule struct {
 	code, field, message string
-	skip                 [Adding + 1]bool // occasions that skip the rule
+	skip                 [Adding + 1]bool // occasions on which the rule is skipped
 	holds                func(Facts, Occasion) bool
 }
 

@@ -112,7 +112,7 @@ func TestBlockers(t *testing.T) {
 	}
 }
 
-// TestBlockersKeepOrder: for every occasion the list is a subsequence of the table, and a batch's
+// TestBlockersKeepOrder checks that for every occasion the list is a subsequence of the table, and a batch's
 // items have only code and field.
 func TestBlockersKeepOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -12,11 +12,11 @@ type Warning struct {
 	Message      string   `json:"message,omitempty"`
 	Rolling7d    *int     `json:"rolling_7d_cap,omitempty"`
 	Daily        *int     `json:"daily_cap,omitempty"`
-	Source       string   `json:"source,omitempty"` // law, market_default, organization
+	Source       string   `json:"source,omitempty"` // law, market_default or organization
 	Count        int      `json:"count,omitempty"`
 	Unscreened   int      `json:"unscreened_rows,omitempty"`
 	AgeDays      int      `json:"age_days,omitempty"`
-	RouteLimit   int      `json:"route_limit,omitempty"` // calls a minute
+	RouteLimit   int      `json:"route_limit,omitempty"` // calls per minute
 	NextWindowAt *float64 `json:"next_window_at,omitempty"`
 }
 
@@ -49,9 +49,9 @@ type Frequency struct {
 // Circumstances are facts that only warnings use.
 type Circumstances struct {
 	OwnHours   bool // the campaign has its own working hours
-	OrgWindow  bool // without them the organization's window applies, not the law alone
-	Pace       int  // calls a minute
-	RouteLimit int  // of the route, calls a minute
+	OrgWindow  bool // without own hours the organization's window applies, not only the law
+	Pace       int  // calls per minute
+	RouteLimit int  // limit of the route, calls per minute
 	Recording  bool
 	// ProviderFailures describes providers of the agent that are unavailable now.
 	ProviderFailures []string
@@ -59,7 +59,7 @@ type Circumstances struct {
 	WindowOpen       bool
 	NextWindow       time.Time
 	RegistryExists   bool // the market has a registry
-	Loaded           bool // a copy of it is loaded
+	Loaded           bool // a copy of the registry is loaded
 	StaleAfterDays   int
 }
 

@@ -26,8 +26,8 @@ const (
 // A Cap bounds the calls to a number.
 type Cap struct {
 	Kind string
-	// Most bounds the dialed attempts within Within. For a cap after conversations it
-	// is 0: no call until Within has passed.
+	// Most is the largest number of dialed attempts in Within. For a cap after conversations it is
+	// 0: no call until Within has passed.
 	Most   int
 	Within time.Duration
 	// CalendarDay makes Within the callee's calendar day instead of a rolling window.

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Edges returns the times after at, unordered, at which the result of Legal may change:
-// starts and ends of hours in each zone of the location, midnights, and clock changes.
+// Edges returns the times after at, unordered, at which the result of Legal may change: starts
+// and ends of hours in each zone of the location, midnights, and clock changes.
 func (p *Package) Edges(at time.Time, within time.Duration, place Location, class Classification) []time.Time {
 	var clocks []Clock
 	for _, state := range append([]string{p.Region}, place.States...) {
@@ -49,7 +49,7 @@ func LocalEdges(at time.Time, within time.Duration, zone *time.Location, clocks 
 		add(next)
 		t = next
 	}
-	// A repeated hour has its edges twice: try both offsets.
+	// An hour that occurs twice has its edges twice, so both offsets are tried.
 	offsets := offsetsIn(at, end, zone)
 	local := at.In(zone)
 	for d := -1; ; d++ {

@@ -10,9 +10,9 @@ import (
 // A holiday recurs every year.
 type holiday struct {
 	name     string
-	on       func(year int) time.Time // the day, at 00:00 UTC
-	friday   bool                     // also observed on Friday if it falls on a Saturday
-	monday   bool                     // also observed on Monday if it falls on a Sunday
+	on       func(year int) time.Time // the day of the holiday, at 00:00 UTC
+	friday   bool                     // also observed on Friday if the holiday falls on a Saturday
+	monday   bool                     // also observed on Monday if the holiday falls on a Sunday
 	citation string
 }
 

@@ -37,13 +37,13 @@ type Hours struct{ From, To Clock }
 // IsEmpty reports whether h has no time.
 func (h Hours) IsEmpty() bool { return h.From >= h.To }
 
-// Contains reports whether c is in h.
+// Contains reports whether c lies in h.
 func (h Hours) Contains(c Clock) bool { return c >= h.From && c < h.To }
 
-// Covers reports whether all of x is in h.
+// Covers reports whether all of x lies in h.
 func (h Hours) Covers(x Hours) bool { return x.IsEmpty() || x.From >= h.From && x.To <= h.To }
 
-// And returns the intersection.
+// And returns the hours that both have.
 func (h Hours) And(x Hours) Hours { return Hours{max(h.From, x.From), min(h.To, x.To)} }
 
 // parseHours parses HH:MM-HH:MM, or none.
@@ -80,7 +80,7 @@ func Always() Week {
 	return w
 }
 
-// And returns the intersection.
+// And returns the hours that both weeks have.
 func (w Week) And(x Week) Week {
 	for i := range w {
 		w[i] = w[i].And(x[i])

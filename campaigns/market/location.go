@@ -15,7 +15,7 @@ import (
 type area struct {
 	state string
 	zones []string
-	place Location // of all its numbers
+	place Location // location of all its numbers
 }
 
 func (p *Package) addArea(r row) error {
@@ -41,15 +41,15 @@ type Refusal string
 const (
 	Callable           Refusal = ""
 	CountryUnsupported Refusal = "phone_country_unsupported"
-	TypeUnsupported    Refusal = "phone_type_unsupported" // toll-free, premium and the like
+	TypeUnsupported    Refusal = "phone_type_unsupported" // toll-free, premium and similar numbers
 )
 
 // A Number is a parsed telephone number.
 type Number struct {
-	E164    string // +12025550123
+	E164    string // such as +12025550123
 	Refusal Refusal
-	// Doubtful reports that the number has a valid form but is in no list of numbers in
-	// service. Such lists lag.
+	// Doubtful reports that the number has a valid form but is in no list of numbers in service.
+	// Such lists may be out of date.
 	Doubtful bool
 }
 
@@ -149,11 +149,11 @@ func isTollFree(code string) bool {
 // A Location is where a callee may be. Locations share their slices: do not change
 // them.
 type Location struct {
-	States []string // with rules of their own, sorted; empty if only the country's apply
-	Zones  []string // every possible zone, sorted
+	States []string // states with rules of their own, sorted; empty if only the rules of the country apply
+	Zones  []string // all possible zones, sorted
 }
 
-// IsAmbiguous reports several zones: a call must be legal in each.
+// IsAmbiguous reports whether there are several zones. A call must be legal in each of them.
 func (p Location) IsAmbiguous() bool { return len(p.Zones) > 1 }
 
 // Locate returns the possible locations of a number. A state and a zone named by the

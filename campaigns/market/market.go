@@ -37,8 +37,8 @@ func Classifications() []Classification {
 
 // A Package has the rules of one market. It is immutable and safe for concurrent use.
 type Package struct {
-	Code    string // us or kz
-	Version string // of the rules; recorded with every decision
+	Code    string // "us" or "kz"
+	Version string // version of the rules, which is recorded with each decision
 	// Region is the country (ISO 3166-1 alpha-2) of numbers without a country code.
 	Region string
 	// OrganizationWindow reports that the organization's calling window applies in
@@ -52,10 +52,10 @@ type Package struct {
 	// StaleAfter is the age from which a registry copy is too old.
 	StaleAfter time.Duration
 
-	language    string // of disclosures, if the requested one is missing
+	language    string // language of disclosures if the requested one is missing
 	disclosures map[string]Disclosure
-	areas       map[string]area // by area code; only if area codes have locations
-	zones       []string        // of numbers without an area code
+	areas       map[string]area // areas by area code; only if area codes have locations
+	zones       []string        // zones of numbers without an area code
 	windows     map[string][]window
 	holidays    map[string][]holiday
 	caps        []capRow
@@ -66,10 +66,10 @@ type Package struct {
 // A Disclosure has the required statements in one language, with {{agent}} and
 // {{organization}} as placeholders.
 type Disclosure struct {
-	Caller    string // the caller's identity
-	Automated string // the voice is automated
-	Recording string // the call is recorded, if it is
-	OptOut    string `yaml:"opt_out"` // how to opt out; a single key in it opts out when pressed
+	Caller    string // statement of the caller's identity
+	Automated string // statement that the voice is automated
+	Recording string // statement that the call is recorded, used if it is
+	OptOut    string `yaml:"opt_out"` // statement of how to opt out; if it names a single key, that key opts out
 	// Phrases are opt-out requests in that language.
 	Phrases []string `yaml:"opt_out_phrases"`
 }
@@ -142,7 +142,7 @@ func Files(code string) map[string]string {
 	return all
 }
 
-// header is package.yaml.
+// header is the content of package.yaml.
 type header struct {
 	Code, Version, Region string
 	OrganizationWindow    bool `yaml:"organization_window"`
@@ -150,7 +150,7 @@ type header struct {
 	RequireTimezone       bool          `yaml:"require_timezone"`
 	StaleAfter            time.Duration `yaml:"stale_after"`
 	Zones                 []string
-	// Language is that of disclosures if the call's language has none.
+	// Language is the language of disclosures if there are none in that of the call.
 	Language    string
 	Disclosures map[string]Disclosure
 }
@@ -255,7 +255,7 @@ func (p *Package) Disclosure(language string) Disclosure {
 // Areas returns the area codes of the country, sorted; none without areacodes.csv.
 func (p *Package) Areas() []string { return slices.Sorted(maps.Keys(p.areas)) }
 
-// A row is one line of a table by column.
+// A row is one line of a table, by column.
 type row map[string]string
 
 // readTable reads CSV with a header line; lines that begin with # are comments.

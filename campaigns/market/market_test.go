@@ -88,23 +88,23 @@ func TestRead(t *testing.T) {
 	for _, c := range []struct {
 		market  *Package
 		raw     string
-		want    string // E.164; empty if it is not a number
+		want    string // E.164; empty if the text is not a number
 		refusal Refusal
 	}{
 		{us, "2125550123", "+12125550123", Callable},
 		{us, "(212) 555-0123", "+12125550123", Callable},
 		{us, "1-212-555-0123", "+12125550123", Callable},
 		{us, "+1 212 555 0123", "+12125550123", Callable},
-		{us, "4165550123", "+14165550123", CountryUnsupported}, // Toronto
+		{us, "4165550123", "+14165550123", CountryUnsupported}, // a number in Toronto
 		{us, "+18765550123", "+18765550123", CountryUnsupported},
 		{us, "+77012345678", "+77012345678", CountryUnsupported},
 		{us, "+442071838750", "+442071838750", CountryUnsupported},
 		{us, "8005550123", "+18005550123", TypeUnsupported},
 		{us, "9005550123", "+19005550123", TypeUnsupported},
 		{us, "5005550123", "+15005550123", TypeUnsupported},
-		{us, "7295550123", "+17295550123", Callable}, // newer than the library's data
+		{us, "7295550123", "+17295550123", Callable}, // newer than the data of the library
 		{us, "+7875550123", "", ""},
-		{us, "7875550123", "+17875550123", Callable}, // Puerto Rico
+		{us, "7875550123", "+17875550123", Callable}, // a number in Puerto Rico
 		{us, "911", "", ""},
 		{us, "2129110123", "", ""},
 		{us, "1125550123", "", ""},
@@ -124,11 +124,11 @@ func TestRead(t *testing.T) {
 		{us, "+121255501231", "", ""},
 		{kz, "8 701 234 56 78 доб. 12", "", ""},
 		{us, strings.Repeat("2", 400), "", ""},
-		{us, "+881612345678", "+881612345678", CountryUnsupported}, // satellite
+		{us, "+881612345678", "+881612345678", CountryUnsupported}, // a satellite number
 		{kz, "87012345678", "+77012345678", Callable},
 		{kz, "7012345678", "+77012345678", Callable},
 		{kz, "+7 727 234 56 78", "+77272345678", Callable},
-		{kz, "+79161234567", "+79161234567", CountryUnsupported}, // Moscow
+		{kz, "+79161234567", "+79161234567", CountryUnsupported}, // a number in Moscow
 		{kz, "+12125550123", "+12125550123", CountryUnsupported},
 		{kz, "112", "", ""},
 	} {
@@ -139,7 +139,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestNextOpen: the time at which a location opens is legal, and the minutes before it are
+// TestNextOpen checks that the time at which a location opens is legal, and the minutes before it are
 // not.
 func TestNextOpen(t *testing.T) {
 	us := load(t, "us")
@@ -233,7 +233,7 @@ func TestCaps(t *testing.T) {
 	}
 }
 
-// TestLocate: a state or zone named by the client only narrows the legal hours.
+// TestLocate checks that a state or zone named by the client only narrows the legal hours.
 func TestLocate(t *testing.T) {
 	us := load(t, "us")
 	n, err := us.Read("+12125550123")
@@ -295,7 +295,7 @@ func TestDisclosures(t *testing.T) {
 	}
 }
 
-// TestReadErrors: errors of a package name the file.
+// TestReadErrors checks that errors of a package name the file.
 func TestReadErrors(t *testing.T) {
 	for _, c := range []struct{ file, old, put, want string }{
 		{"package.yaml", "code: us", "code: mars", "package.yaml: code"},

@@ -2,8 +2,8 @@ package market
 
 import "sync/atomic"
 
-// Most numbers are in a plain form of the market's country. Such a number is refused or
-// called by its first digits alone, so the verdict is cached by them.
+// Most numbers are in a plain form of the market's country. Whether such a number is called
+// depends only on its first digits, so the verdict is cached by them.
 
 // prefixes is the number of cached verdicts: one per four digits.
 const prefixes = 10_000
@@ -46,7 +46,8 @@ func (v verdict) of(e164 string) Number {
 }
 
 // parsePlain returns the E.164 form of a number of the market's own plan, and its cached
-// verdict; nil if it is in another form or if more than its first digits matter.
+// verdict. It returns nil if the number is in another form, or if the verdict depends on more
+// than its first digits.
 func (p *Package) parsePlain(raw string) (e164 string, known *atomic.Uint32) {
 	digits, plus, ok := plainDigits(raw)
 	if !ok {

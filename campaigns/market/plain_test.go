@@ -12,7 +12,7 @@ import (
 	"github.com/parley-voice/parley/control/phonenumber"
 )
 
-// TestReadPlain: a number in plain form is parsed as in any other form, whatever was
+// TestReadPlain checks that a number in plain form is parsed as in any other form, whatever was
 // parsed before. It covers all area codes, each following digit, and common spellings.
 func TestReadPlain(t *testing.T) {
 	us, kz := load(t, "us"), load(t, "kz")

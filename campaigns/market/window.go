@@ -9,11 +9,11 @@ import (
 
 // A window has the hours of one rule.
 type window struct {
-	class       Classification // empty means all
-	from, until string         // YYYY-MM-DD, both inclusive; empty means unbounded
+	class       Classification // empty means all classifications
+	from, until string         // YYYY-MM-DD, both inclusive; empty means no bound
 	week        Week
 	holidays    Hours
-	anyHoliday  bool // holidays are ordinary days
+	anyHoliday  bool // holidays count as ordinary days
 	citation    string
 }
 
@@ -57,9 +57,9 @@ const (
 // A Verdict is the result of Legal.
 type Verdict struct {
 	Legal   bool
-	Reason  string // OutsideWindow, OnHoliday or NoZone; empty if legal
-	Rule    string // the statute that forbids it
-	Version string // of the rules
+	Reason  string // OutsideWindow, OnHoliday or NoZone; empty if the call is legal
+	Rule    string // the statute that forbids the call
+	Version string // version of the rules
 }
 
 // Legal reports whether a call to a location is legal at an instant. With several

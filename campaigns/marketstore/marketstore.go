@@ -26,7 +26,7 @@ import (
 // A Store finds market packages and caches them. It is safe for concurrent use.
 type Store struct {
 	mu   sync.Mutex
-	read map[string]*market.Package // by code, or code and version
+	read map[string]*market.Package // packages that were read, by code, or by code and version
 }
 
 // Package returns the rules of a market: an installed version, or the built-in one if
@@ -186,7 +186,7 @@ type Info struct {
 	BuiltIn       bool
 	By            string
 	At            time.Time
-	UsedBy        []string // names of organizations
+	UsedBy        []string // names of the organizations that use it
 }
 
 // List returns the built-in and the installed packages.

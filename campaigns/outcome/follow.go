@@ -51,7 +51,7 @@ func (f *Follower) HandleEvent(ctx context.Context, e control.Event) error {
 		return err
 	}
 	err = db.Tx(ctx, f.Recorder.Pool, func(tx pgx.Tx) error {
-		if isForbidden(c.Reason) { // no INVITE was sent; the queue suppresses or holds the contact next
+		if isForbidden(c.Reason) { // no INVITE was sent; the queue then suppresses or holds the contact
 			_, fault := f.Recorder.Undo(ctx, tx, c.ID)
 			return fault
 		}
@@ -150,7 +150,7 @@ func ignoreNoContact(err error) error {
 // spreadOf derives a number from -1 to 1 from a call's id, so that it is repeatable.
 func spreadOf(callID string) float64 {
 	h := fnv.New32a()
-	_, _ = h.Write([]byte(callID)) // never fails
+	_, _ = h.Write([]byte(callID)) // writing to a hash never fails
 	return float64(h.Sum32())/(1<<31) - 1
 }
 

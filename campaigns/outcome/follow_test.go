@@ -56,7 +56,7 @@ func (t fakeCalls) Transcript(context.Context, string) (control.Transcript, erro
 	return control.Transcript{Lines: t.lines}, nil
 }
 
-// TestIsBroken: a call that a fault of the service ends before the first whole sentence,
+// TestIsBroken checks that a call that a fault of the service ends before the first whole sentence,
 // or within ten seconds, is a failed attempt; later it was a conversation.
 func TestIsBroken(t *testing.T) {
 	at := time.Unix(1795222586, 0)

@@ -22,7 +22,7 @@ type LateRecorder struct {
 	control.AttemptStore
 
 	Outcomes *Recorder
-	// Costs stores the cost of such a conversation; may be nil.
+	// Costs stores the cost of such a conversation; nil stores none.
 	Costs *store.Costs
 }
 

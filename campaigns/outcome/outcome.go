@@ -25,7 +25,7 @@ type Outcome struct {
 	Ended  time.Time
 	// Unreached reports that the route failed before a phone rang.
 	Unreached bool
-	// AwaitsAnalysis reports that the call is analyzed: a contact that was reached waits for
+	// AwaitsAnalysis reports that the call will be analyzed. A contact that was reached waits for
 	// the analysis.
 	AwaitsAnalysis bool
 	// Fault is the reason of a call that was answered and broke by a fault of this
@@ -39,7 +39,7 @@ type Outcome struct {
 type Recorder struct {
 	Pool  *pgxpool.Pool
 	Store *store.Store
-	Now   func() time.Time // nil: the database's clock
+	Now   func() time.Time // nil means the database's clock
 	Log   *slog.Logger     // nil logs nothing
 }
 

@@ -13,7 +13,7 @@ import (
 // and the same zone named in their rows.
 type Group struct {
 	Location market.Location
-	Named    string // the zone that the rows name
+	Named    string // zone that the rows name
 }
 
 // Key identifies the group.
@@ -55,14 +55,14 @@ func union(a, b []string) []string {
 type Campaign struct {
 	ID          string
 	Running     bool
-	Ends        time.Time // zero: never
+	Ends        time.Time // zero means never
 	Class       market.Classification
 	Market      *market.Package
 	Override    Override
-	Hours       [7][]market.Hours // working hours, in Zone or, with ContactZone, in the zone of the contact's row
+	Hours       [7][]market.Hours // working hours in Zone or, with ContactZone, in the zone that the contact's row names
 	Zone        *time.Location
 	ContactZone bool
-	// Window is the organization's, in WindowZone. It applies if the market says so.
+	// Window is the organization's calling window in WindowZone. It applies if the market says so.
 	Window     market.Week
 	WindowZone *time.Location
 }
@@ -72,11 +72,11 @@ type Campaign struct {
 type Calendar struct {
 	campaign    Campaign
 	laws        *LawCache
-	window      *shifts            // nil if it does not apply
-	hoursByZone map[string]*shifts // working hours by the zone of rows
+	window      *shifts            // nil if the window does not apply
+	hoursByZone map[string]*shifts // working hours by the zone that rows name
 	groups      map[string]*groupCalendar
 
-	keys, open   []string // of the last call of Open
+	keys, open   []string // keys of the last call of Open
 	keyCalendars []*groupCalendar
 	openUntil    time.Time
 	openSince    time.Time
@@ -123,7 +123,7 @@ func (k *Calendar) group(key string) *groupCalendar {
 	if d := k.groups[key]; d != nil {
 		return d
 	}
-	g, _ := ParseGroup(key) // the zero group has no zone, so it is held
+	g, _ := ParseGroup(key) // the zero group has no zone, so its contacts are held
 	c := k.campaign
 	d := &groupCalendar{caps: Caps(c.Market, g.Location, c.Class, c.Override)}
 	d.law, d.shifts = k.laws.law(c.Market, g.locationKey(), g.Location, c.Class), []*shifts{k.hours(g.Named)}
@@ -190,10 +190,10 @@ func (k *Calendar) DialHistory(key string) time.Duration { return DialHistory(k.
 // A Contact is a waiting contact with its history.
 type Contact struct {
 	ID                           string
-	Group                        string // key
+	Group                        string // key of the contact's group
 	RetryAt, NotBefore, NotAfter time.Time
 	History                      History
-	// Engaged reports that its number is in a call of the organization now.
+	// Engaged reports that its number is in another call of the organization now.
 	Engaged                bool
 	ScreenStale, RouteDown bool
 }
@@ -206,7 +206,7 @@ func (k *Calendar) Gate(at time.Time, c Contact) Verdict {
 		RetryAt: c.RetryAt, NotBefore: c.NotBefore, NotAfter: c.NotAfter, Engaged: c.Engaged, ScreenStale: c.ScreenStale, RouteDown: c.RouteDown,
 	}
 	v := Gate(at, f)
-	// The end of the hold may be outside of calling hours.
+	// The end of the hold may lie outside of the calling hours.
 	if v.Decision == Wait && v.Reason == FrequencyCap && !f.Ends.IsZero() {
 		if _, ok := d.nextOpen(v.Until, f.Ends); !ok {
 			return Verdict{Decision: Capped, Cap: v.Cap, Rule: v.Rule}

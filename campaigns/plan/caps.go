@@ -52,7 +52,7 @@ type History struct {
 // A Hold is a cap that forbids calls to a number.
 type Hold struct {
 	Cap   string    // kind of the cap; empty for none
-	Until time.Time // zero: without end
+	Until time.Time // zero means without end
 	Rule  string
 }
 
@@ -111,7 +111,7 @@ func DialHistory(caps []market.Cap) time.Duration {
 	for _, c := range caps {
 		within := c.Within
 		if c.CalendarDay {
-			within = 26 * time.Hour // a day with a clock change has 25 hours
+			within = 26 * time.Hour // a day with a clock change may have 25 hours
 		}
 		most = max(most, within)
 	}

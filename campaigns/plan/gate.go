@@ -4,20 +4,20 @@ import "time"
 
 // Facts describe a waiting contact. Zero times mean not set.
 type Facts struct {
-	Running bool      // its campaign runs
+	Running bool      // the campaign of the contact runs
 	Ends    time.Time // end of its campaign
-	Slot    Slot      // of its calendar, now
-	Hold    Hold      // of its number, now
-	RetryAt time.Time // of its next attempt
-	// NotBefore and NotAfter are from its row.
+	Slot    Slot      // slot of its calendar now
+	Hold    Hold      // hold of its number now
+	RetryAt time.Time // when its next attempt is due
+	// NotBefore and NotAfter are times from its row.
 	NotBefore, NotAfter time.Time
 	Engaged             bool // its number is in another call of the organization
 	ScreenStale         bool // the registry copy is too old
 	CarrierPaused       bool
 	RouteDown           bool
-	AgentDown           bool // no node can talk as its agent
+	AgentDown           bool // no node can run its agent
 	Failing             bool // the breaker of its campaign is open
-	FailedOver          bool // the database failed over, and not all nodes have reported what they sent
+	FailedOver          bool // the database failed over, and not all nodes have reported the calls that they sent
 	DiskFull            bool // its calls are recorded, and disk space is low
 }
 
@@ -26,21 +26,21 @@ type Decision uint8
 
 // Decisions.
 const (
-	Go Decision = iota // call now
+	Go Decision = iota // call the contact now
 	Wait
-	Later  // soon: an active call to the number is the only obstacle
-	Capped // a frequency cap holds until the campaign ends: suppressed
-	Missed // NotAfter has passed: exhausted
+	Later  // soon, because only an active call to the number prevents it
+	Capped // a frequency cap holds until the campaign ends, so the contact is suppressed
+	Missed // NotAfter has passed, so the contact is exhausted
 )
 
 // A Verdict is a gate's decision.
 type Verdict struct {
 	Decision Decision
-	Reason   string // for Wait, one of Reasons
-	// Until is when to decide again or, for Go, the latest time of the INVITE; zero if
+	Reason   string // only for Wait: one of Reasons
+	// Until is when to decide again. For Go it is the latest time of the INVITE. Zero means
 	// unknown.
 	Until time.Time
-	Cap   string // kind of the frequency cap, for Wait and Capped
+	Cap   string // kind of the frequency cap; only for Wait and Capped
 	Rule  string // the statute, if one decides
 }
 

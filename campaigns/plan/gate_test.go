@@ -66,13 +66,13 @@ func TestFindHold(t *testing.T) {
 	week := market.Cap{Kind: market.CapRolling7d, Most: 7, Within: 7 * 24 * time.Hour, Rule: "12 CFR"}
 	talked := market.Cap{Kind: market.CapPostConversation, Within: 7 * 24 * time.Hour}
 	local := market.Cap{Kind: market.CapDaily, Most: 2, Within: 24 * time.Hour, CalendarDay: true}
-	almaty := zone(t, "Asia/Almaty") // 21:00 there
+	almaty := zone(t, "Asia/Almaty") // 21:00 at the contact
 	for _, c := range []struct {
 		name  string
 		caps  []market.Cap
 		h     History
 		cap   string
-		until time.Duration // from now
+		until time.Duration // time from now
 	}{
 		{"nothing", []market.Cap{day, week, talked}, History{}, "", 0},
 		{"two of three", []market.Cap{day}, History{Dials: ago(5*time.Hour, time.Hour)}, "", 0},
@@ -101,7 +101,7 @@ func TestFindHold(t *testing.T) {
 	}
 }
 
-// TestFindHoldIsExact: a number is held exactly while one more dial would exceed the cap,
+// TestFindHoldIsExact checks that a number is held exactly while one more dial would exceed the cap,
 // and Until is the end of that.
 func TestFindHoldIsExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -177,7 +177,7 @@ func TestCaps(t *testing.T) {
 	}
 }
 
-// TestPace: calls that each leave slightly late keep the pace within one call, evenly.
+// TestPace checks that calls that each leave slightly late keep the pace within one call, evenly.
 func TestPace(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := Pace{PerMinute: rapid.SampledFrom([]int{1, 2, 5, 10, 20, 30, 60, 100, 200}).Draw(t, "pace")}
@@ -222,13 +222,13 @@ func TestPace(t *testing.T) {
 	}
 }
 
-// TestSortTurns: campaigns share a narrow route in proportion to their paces; none starves.
+// TestSortTurns checks that campaigns share a narrow route in proportion to their paces; none starves.
 func TestSortTurns(t *testing.T) {
 	turns := []Turn{
 		{CampaignID: "a", Pace: Pace{PerMinute: 100}}, {CampaignID: "b", Pace: Pace{PerMinute: 20}}, {CampaignID: "c", Pace: Pace{PerMinute: 60}},
 	}
 	calls := map[string]int{}
-	for at, end := testTime(), testTime().Add(time.Hour); at.Before(end); at = at.Add(2 * time.Second) { // 30 a minute for all
+	for at, end := testTime(), testTime().Add(time.Hour); at.Before(end); at = at.Add(2 * time.Second) { // 30 calls a minute for all campaigns
 		order := SortTurns(at, turns)
 		if len(order) == 0 {
 			continue
@@ -247,7 +247,7 @@ func TestSortTurns(t *testing.T) {
 	}
 }
 
-// TestWiden: a contact in two possible locations is held by both, and the key does not
+// TestWiden checks that a contact in two possible locations is held by both, and the key does not
 // depend on the order of merging.
 func TestWiden(t *testing.T) {
 	place := func(states, zones string) market.Location {

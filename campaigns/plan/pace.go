@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A Pace spaces the calls of a campaign evenly: one every minute / PerMinute.
+// A Pace spaces the calls of a campaign evenly: one call per minute / PerMinute.
 type Pace struct {
 	PerMinute int
 	// Next is when the next call is due; zero before the first.
@@ -51,7 +51,7 @@ func (p Pace) AfterCall(at time.Time) Pace {
 type Turn struct {
 	CampaignID string
 	Pace       Pace
-	N          int // index for the caller
+	N          int // index of the campaign, for the caller
 }
 
 // SortTurns returns the due campaigns in the order in which they may take free

@@ -13,7 +13,7 @@ import (
 // Hold reasons of a waiting contact. Of several, the first in Reasons is reported.
 const (
 	NotRunning       = "campaign_not_running"
-	NoMarket         = "market_package_not_installed" // or another market's
+	NoMarket         = "market_package_not_installed" // no market, or another market than the campaign's
 	FrequencyCap     = "frequency_cap"
 	OutsideLaw       = market.OutsideWindow
 	LegalHoliday     = market.OnHoliday
@@ -22,7 +22,7 @@ const (
 	RetryWait        = "retry_wait"
 	NotBefore        = "not_before"
 	ScreenStale      = "dnc_screen_stale"
-	CarrierPaused    = "carrier_paused" // at the request of the carrier
+	CarrierPaused    = "carrier_paused" // the carrier asked for a pause
 	RouteUnavailable = "route_unavailable"
 	// No node can use the speech-to-text, model and voice of the agent.
 	ProviderUnavailable = "provider_unavailable"
@@ -45,8 +45,8 @@ func Reasons() []string {
 
 // A Slot is a period in which calls are allowed, or not for one reason.
 type Slot struct {
-	From, Until time.Time // Until is exclusive
-	Reason      string    // empty: calls are allowed
+	From, Until time.Time // From is inclusive, Until exclusive
+	Reason      string    // empty means that calls are allowed
 	Rule        string    // the statute that forbids them, if one does
 }
 
@@ -110,7 +110,7 @@ type lawKey struct {
 func (c *LawCache) zone(name string) *time.Location {
 	zone, ok := c.zones[name]
 	if !ok {
-		zone, _ = time.LoadLocation(name) // nil on error
+		zone, _ = time.LoadLocation(name) // nil on an error
 		if c.zones == nil {
 			c.zones = map[string]*time.Location{}
 		}

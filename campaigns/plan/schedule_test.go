@@ -109,7 +109,7 @@ func TestSlots(t *testing.T) {
 	})
 }
 
-// TestSchedule: law, hours and window each close, with their own reasons.
+// TestSchedule checks that law, hours and window each close, with their own reasons.
 func TestSchedule(t *testing.T) {
 	us, kz := load(t, "us"), load(t, "kz")
 	office := [7][]market.Hours{}
@@ -136,7 +136,7 @@ func TestSchedule(t *testing.T) {
 		place  market.Location
 		named  string
 		at     string
-		in     string // its zone
+		in     string // zone of the time
 		reason string
 		until  string
 	}{

@@ -20,11 +20,11 @@ const NotAfter = "not_after"
 
 // A Group is a number of pending contacts with the same state.
 type Group struct {
-	Key   string    // of their calling hours, see plan.Group
+	Key   string    // key of their calling hours; see plan.Group
 	Cap   string    // frequency cap that holds them; empty for none
-	Wait  bool      // their next attempt is later
-	Early bool      // not_before is later
-	Late  bool      // not_after has passed
+	Wait  bool      // their next attempt is due later
+	Early bool      // their not_before is later
+	Late  bool      // their not_after has passed
 	Next  time.Time // earliest next attempt or not_before in the future; zero for none
 	N     int
 }
@@ -40,19 +40,19 @@ type Facts struct {
 	Outcomes           map[retry.Outcome]int
 	InProgress, Dialed int
 
-	Calendar *plan.Calendar // nil without the rules of its market
-	Route    bool           // its route exists, and the breaker of the route is closed
-	Down     bool           // no node can use the providers of its agent
-	Failing  bool           // too many of its calls failed because of this service
+	Calendar *plan.Calendar // nil without the rules of the campaign's market
+	Route    bool           // the route exists, and its breaker is closed
+	Down     bool           // no node can use the providers of the agent
+	Failing  bool           // too many calls of the campaign failed because of this service
 	Paused   bool           // the carrier asked all nodes to pause the trunk
 	Stale    bool           // no contact may be called before the registry is reloaded
 	// FailedOver reports that the database failed over and not all nodes have reported
 	// what they sent.
 	FailedOver bool
 	DiskFull   bool           // its calls are recorded, and disk space is low
-	Full       []control.Code // limits that hold the ready contacts
+	Full       []control.Code // limits that are reached while contacts are ready
 	Spending   admission.Spending
-	Opens      time.Time // when hours and law allow the next call; zero: never
+	Opens      time.Time // when hours and law allow the next call; zero means never
 }
 
 // A Progress is the progress of a campaign as the API returns it.
@@ -72,7 +72,7 @@ type Progress struct {
 	MidCampaign       int                     `json:"dnc_suppressed_mid_campaign"`
 	Frequency         Frequency               `json:"frequency"`
 	Cost              Cost                    `json:"cost"`
-	Budget            *Budget                 `json:"budget"` // nil without one
+	Budget            *Budget                 `json:"budget"` // nil if there is no budget
 	// Next is the first time at which a waiting contact may be called by law, hours and
 	// its own times; zero for none.
 	Next time.Time `json:"-"`
@@ -84,7 +84,7 @@ type Pace struct {
 	Dialed         int    `json:"dialed_last_60s"`
 	InFlight       int    `json:"in_flight"`
 	WindowOpen     bool   `json:"window_open"`
-	NextWindowAt   *int64 `json:"next_window_at"` // while the window is closed
+	NextWindowAt   *int64 `json:"next_window_at"` // only while the window is closed
 	// NextCallAt is the first time at which a contact may be called, while none may be.
 	NextCallAt *int64 `json:"next_call_at"`
 	// LimitedBy has the limits that hold ready contacts.
@@ -108,8 +108,8 @@ type Counters struct {
 
 // A Frequency counts the contacts that frequency caps hold.
 type Frequency struct {
-	Held    int            `json:"held"`    // waiting
-	Blocked int            `json:"blocked"` // suppressed
+	Held    int            `json:"held"`    // waiting contacts
+	Blocked int            `json:"blocked"` // suppressed contacts
 	ByCap   map[string]int `json:"by_governing_cap"`
 }
 
@@ -136,7 +136,7 @@ func newCost(spent pricing.Amount, answered int) Cost {
 // A Budget is the use of the budget of the campaign, in currency units.
 type Budget struct {
 	Limit      pricing.Amount `json:"limit"`
-	Spent      pricing.Amount `json:"spent"`       // by ended calls
+	Spent      pricing.Amount `json:"spent"`       // cost of the ended calls
 	InProgress pricing.Amount `json:"in_progress"` // expected cost of the calls in progress
 	Left       pricing.Amount `json:"left"`
 	Expected   pricing.Amount `json:"expected_per_call"`

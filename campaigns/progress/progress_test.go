@@ -16,7 +16,7 @@ import (
 	"github.com/parley-voice/parley/control/pricing"
 )
 
-// TestReasons: of several hold reasons the first in this order is reported.
+// TestReasons checks that of several hold reasons the first in this order is reported.
 func TestReasons(t *testing.T) {
 	us, err := market.Load("us")
 	if err != nil {
@@ -29,7 +29,7 @@ func TestReasons(t *testing.T) {
 		reason string
 		do     func(*Facts, *Group)
 	}
-	changes := []change{ // each holds the contacts; in order of precedence
+	changes := []change{ // each of these reasons holds the contacts; in order of precedence
 		{plan.NotRunning, func(f *Facts, _ *Group) { f.Campaign.Status = campaigns.Paused }},
 		{plan.FrequencyCap, func(_ *Facts, g *Group) { g.Cap = "daily" }},
 		{market.OutsideWindow, func(f *Facts, _ *Group) { f.Now = noon.Add(12 * time.Hour) }},
@@ -119,7 +119,7 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// TestNextCallTime: the next call is when law, hours and the contact's own time all allow it.
+// TestNextCallTime checks that the next call is when law, hours and the contact's own time all allow it.
 func TestNextCallTime(t *testing.T) {
 	us, err := market.Load("us")
 	if err != nil {
@@ -182,7 +182,7 @@ func TestNextCallTime(t *testing.T) {
 	}
 }
 
-// TestCost: the cost per call counts those that a person answered, and is rounded to billionths.
+// TestCost checks that the cost per call counts those that a person answered, and is rounded to billionths.
 func TestCost(t *testing.T) {
 	for name, tt := range map[string]struct {
 		outcomes map[retry.Outcome]int

@@ -37,7 +37,7 @@ func New(format string, w io.Writer) (Table, error) {
 	if format == XLSX {
 		return newXLSX(w)
 	}
-	_, err := io.WriteString(w, "\ufeff") // makes spreadsheet programs read UTF-8
+	_, err := io.WriteString(w, "\ufeff") // makes spreadsheet programs read the file as UTF-8
 	return &csvTable{csv.NewWriter(w)}, err
 }
 
@@ -97,7 +97,7 @@ func (t *csvTable) Close() error {
 	return t.Error()
 }
 
-// A xlsxTable is an XLSX table. All cells are text, including phone numbers.
+// An xlsxTable is an XLSX table. All cells are text, including phone numbers.
 type xlsxTable struct {
 	to     io.Writer
 	file   *excelize.File
@@ -122,7 +122,7 @@ func (s *xlsxTable) Write(cells []string) error {
 	s.line++
 	values := make([]any, len(cells))
 	for i, c := range cells {
-		if len(c) > maxCell { // bytes are at least as many as units
+		if len(c) > maxCell { // a text has at least as many bytes as units
 			c = strings.ToValidUTF8(c[:maxCell], "")
 		}
 		values[i] = c
@@ -143,7 +143,7 @@ func (s *xlsxTable) Close() error {
 	if err == nil {
 		err = s.file.Write(s.to)
 	}
-	if e := s.file.Close(); err == nil { // its temporary files
+	if e := s.file.Close(); err == nil { // deletes its temporary files
 		err = e
 	}
 	if err != nil {

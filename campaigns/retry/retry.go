@@ -19,7 +19,7 @@ const (
 	NoAnswer      Outcome = "no_answer"
 	Busy          Outcome = "busy"
 	Declined      Outcome = "declined"
-	Voicemail     Outcome = "voicemail" // whether a message was left or not
+	Voicemail     Outcome = "voicemail" // whether or not a message was left
 	IVR           Outcome = "ivr"
 	Failed        Outcome = "failed" // fault of the route or of this service
 	Congestion    Outcome = "congestion"
@@ -41,8 +41,8 @@ type Strategy string
 
 // Strategies.
 const (
-	Standard Strategy = "standard" // by delays that grow fourfold
-	Expert   Strategy = "expert"   // by rules
+	Standard Strategy = "standard" // with delays that grow fourfold
+	Expert   Strategy = "expert"   // with rules
 )
 
 // Bounds of a configuration; intervals are in seconds.
@@ -59,18 +59,18 @@ const (
 // A Config is a campaign's retry_config.
 type Config struct {
 	Strategy Strategy `json:"-"`
-	Attempts int      `json:"attempts"`   // calls at most, including the first
-	Interval int      `json:"interval_s"` // seconds: the first delay
+	Attempts int      `json:"attempts"`   // most calls, including the first
+	Interval int      `json:"interval_s"` // first delay in seconds
 	Rules    []Rule   `json:"rules,omitempty"`
 }
 
 // A Rule decides after some outcomes. The first rule that matches applies.
 type Rule struct {
 	On       []Outcome                  `json:"on"`
-	When     map[string]json.RawMessage `json:"when,omitempty"` // analysis.FIELD: value; all must match
+	When     map[string]json.RawMessage `json:"when,omitempty"` // analysis.FIELD: value; all of them must match
 	Action   string                     `json:"action"`         // redial or stop
 	Interval int                        `json:"interval_s,omitempty"`
-	At       string                     `json:"at,omitempty"`  // analysis.FIELD, an epoch: when to redial
+	At       string                     `json:"at,omitempty"`  // analysis.FIELD with an epoch time: when to redial
 	Max      int                        `json:"max,omitempty"` // redials by this rule; 0 means no limit
 }
 
@@ -199,8 +199,8 @@ func (c Config) Analyzes() bool {
 
 // A History is the past calls of a contact.
 type History struct {
-	Dials   int     // that count, including the last
-	Outcome Outcome // of the last dial
+	Dials   int     // number of dials that count, including the last
+	Outcome Outcome // outcome of the last dial
 	// Uses counts the redials by rule index.
 	Uses map[int]int
 	// Analysis has the fields of the last call's analysis; nil without one.
@@ -213,8 +213,8 @@ type History struct {
 // A Decision is the next step for a contact.
 type Decision struct {
 	Redial bool
-	At     time.Time // of a redial, before legal windows move it
-	Rule   int       // index of the rule that decided, -1 for none
+	At     time.Time // time of a redial, before legal windows move it
+	Rule   int       // index of the rule that decided; -1 for none
 	// Stopped reports that a rule ends the retries, whatever attempts are left.
 	Stopped bool
 }

@@ -18,8 +18,8 @@ type agent struct {
 	Version int
 }
 
-// ReportAgents stores as which agents of running campaigns this node can talk: changes
-// at once, all of them periodically.
+// ReportAgents stores the agents of running campaigns that this node cannot run: changes at
+// once, and all of them periodically.
 func (m *Monitor) ReportAgents(ctx context.Context) error {
 	if m.CanTalk == nil {
 		return nil

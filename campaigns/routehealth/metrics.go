@@ -108,8 +108,8 @@ func (m *Monitor) Measure(ctx context.Context) error {
 	return first
 }
 
-// idleSince returns since when a campaign could dial and does not; zero if it cannot or
-// does. before is the previous result.
+// idleSince returns the time since which a campaign could dial and does not. It returns zero if
+// the campaign cannot dial, or does dial. before is the previous result.
 func idleSince(before time.Time, r runningCampaign, p progress.Progress) time.Time {
 	switch {
 	case p.Ready == 0 || !r.free || slices.Contains(p.Pace.LimitedBy, control.CodeCampaignBudget):

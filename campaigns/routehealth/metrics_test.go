@@ -12,7 +12,7 @@ import (
 	"github.com/parley-voice/parley/control/metrics"
 )
 
-// TestIdleSince: a campaign is idle from when it could dial and did not.
+// TestIdleSince checks that a campaign is idle from when it could dial and did not.
 func TestIdleSince(t *testing.T) {
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	ready := progress.Progress{Ready: 3}
@@ -36,7 +36,7 @@ func TestIdleSince(t *testing.T) {
 	}
 }
 
-// TestMetrics: only the node with the duty shows the running campaigns.
+// TestMetrics checks that only the node with the duty shows the running campaigns.
 func TestMetrics(t *testing.T) {
 	r := newEnv(t)
 	r.exec("INSERT INTO campaign_paces (campaign_id, last_at) VALUES ('cmp_1', now() - interval '10 minutes')")
@@ -98,7 +98,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// TestMetricsWithFailingCampaign: a campaign whose progress fails has no figures, does not affect
+// TestMetricsWithFailingCampaign checks that a campaign whose progress fails has no figures, does not affect
 // others, and keeps its idle time.
 func TestMetricsWithFailingCampaign(t *testing.T) {
 	r := newEnv(t)

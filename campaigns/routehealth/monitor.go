@@ -27,7 +27,7 @@ import (
 type Monitor struct {
 	Pool  *pgxpool.Pool
 	Rules circuitbreaker.Rules
-	Owner string // this node
+	Owner string // name of this node
 	// Down reports that no proxy of a trunk accepts calls, as far as this node sees.
 	Down func(trunks.Trunk) bool
 	// CanTalk reports whether this node can talk as a version of an agent now; nil
@@ -42,23 +42,23 @@ type Monitor struct {
 	IdleAfter time.Duration
 	Log       *slog.Logger
 
-	hasDuty atomic.Bool          // at the last step
-	idle    map[string]time.Time // since when campaigns could dial and do not
+	hasDuty atomic.Bool          // this node had the duty at the last step
+	idle    map[string]time.Time // for each campaign, the time since which it could dial and does not
 
-	unavailable    map[agent]bool // agents that this node reported last
+	unavailable    map[agent]bool // agents that this node last reported as unavailable
 	agentsReported time.Time
 
 	mu      sync.Mutex
-	down    map[string]bool   // trunks, by id, that this node cannot reach
-	metrics metrics.Campaigns // of the last measurement
-	states  map[string]string // of the breakers of routes, at the last step
+	down    map[string]bool   // IDs of the trunks that this node cannot reach
+	metrics metrics.Campaigns // result of the last measurement
+	states  map[string]string // states of the routes' breakers at the last step
 }
 
 const (
-	stepEvery   = time.Second     // between two steps
-	reportEvery = 5 * time.Second // between two reports of this node
+	stepEvery   = time.Second     // time between two steps
+	reportEvery = 5 * time.Second // time between two reports of this node
 	reportLasts = 15 * time.Second
-	dutyLasts   = 5 * time.Second // after the last step of a node that stopped
+	dutyLasts   = 5 * time.Second // how long the duty lasts after the last step of a node that stopped
 )
 
 // Run reports and steps until ctx ends.
@@ -137,7 +137,7 @@ func (m *Monitor) ReportTrunks(ctx context.Context) error {
 	down := map[string]bool{}
 	var ids []string
 	var bad []bool
-	var pauses []time.Duration // remaining, so that the clocks of node and database may differ
+	var pauses []time.Duration // remaining pauses, so that the clocks of node and database may differ
 	for _, t := range all {
 		if in[t.ID] {
 			until, asked := paused[t.ID]

@@ -106,7 +106,7 @@ func TestBreakerOfFailingRoute(t *testing.T) {
 		r.call("rte_2", "route_error", 503, false, time.Minute)
 	}
 	for range 30 {
-		r.call("rte_1", "route_error", 503, false, 11*time.Minute) // too old
+		r.call("rte_1", "route_error", 503, false, 11*time.Minute) // too old to count
 	}
 	r.call("rte_1", "", 0, false, time.Second)
 	r.call("rte_1", "internal_error", 0, false, time.Second)
@@ -145,7 +145,7 @@ func TestBreakerOfFailingRoute(t *testing.T) {
 	r.wantState(w, "ten more have failed", "open failures 10")
 }
 
-// TestUnreachableTrunk: a trunk that no node reaches is not used; one that some node reaches
+// TestUnreachableTrunk checks that a trunk that no node reaches is not used; one that some node reaches
 // is.
 func TestUnreachableTrunk(t *testing.T) {
 	r := newEnv(t)
@@ -187,7 +187,7 @@ func TestUnreachableTrunk(t *testing.T) {
 	r.wantState(nodes["a"], "still no node reaches it", "open unreachable 10")
 }
 
-// TestOneNodeHoldsDuty: one node monitors until it stops.
+// TestOneNodeHoldsDuty checks that one node monitors until it stops.
 func TestOneNodeHoldsDuty(t *testing.T) {
 	r := newEnv(t)
 	a, b := r.monitor("a"), r.monitor("b")
@@ -238,7 +238,7 @@ func TestCountsMatchCircuitBreaker(t *testing.T) {
 	}
 }
 
-// TestPausedTrunk: a trunk whose carrier asked for a pause is not unreachable, and every
+// TestPausedTrunk checks that a trunk whose carrier asked for a pause is not unreachable, and every
 // node reports it, even if no campaign uses it.
 func TestPausedTrunk(t *testing.T) {
 	r := newEnv(t)

@@ -110,7 +110,7 @@ func (m *Monitor) stepRoutes(ctx context.Context, tx pgx.Tx, now time.Time) erro
 		if next.Probing {
 			call = x.call
 		}
-		// A probe that began since the route was read is handled by the next step.
+		// A probe that began after the route was read is handled by the next step.
 		_, err = tx.Exec(ctx, `
 			INSERT INTO route_breakers AS b (subgroup_id, open, why, since, wait, probe_at, probe_call)
 			SELECT id, $2, $3, $4, $5, $6, $7 FROM subgroups WHERE id = $1

@@ -51,7 +51,7 @@ func (svc *Service) snapshot(ctx context.Context, do func(pgx.Tx) error) error {
 type LaunchRequest struct {
 	Confirmed bool
 	ImportID  string // import that is attested; empty if the request names none
-	DNC       string // Block or Skip; empty keeps that of the creation
+	DNC       string // Block or Skip; empty keeps the decision of the creation
 }
 
 // Launch launches a draft. It returns a *BlockedError if a check blocks it.

@@ -26,7 +26,7 @@ func (o *env) setClockBehind(t *testing.T, by time.Duration) {
 	o.Pool, o.Now = pool, nil
 }
 
-// TestNodeClockAhead: a node whose clock is ahead neither ends a campaign early nor starts
+// TestNodeClockAhead checks that a node whose clock is ahead neither ends a campaign early nor starts
 // one early.
 func TestNodeClockAhead(t *testing.T) {
 	o := newOrganization(t)

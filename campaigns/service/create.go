@@ -97,7 +97,7 @@ func (svc *Service) Create(ctx context.Context, orgID string, who Actor, o Creat
 	err = db.Tx(ctx, svc.Pool, func(tx pgx.Tx) error {
 		var fault error
 		read := list
-		list = nil // lets the collector free the rows before they are screened
+		list = nil // lets the garbage collector free the rows before the contacts are screened
 		if large { // writing may take longer than other statements
 			if _, fault = tx.Exec(ctx, "SET LOCAL statement_timeout = '5min'"); fault != nil {
 				return fault
@@ -147,7 +147,7 @@ func (n *creation) save(
 	if err != nil {
 		return st, err
 	}
-	// The client is shown this screening, so the audit must have it.
+	// The client is shown this screening, so the audit must contain it.
 	if st.Screen.AuditID, err = n.Store.Imports.SaveAudit(ctx, tx, st.Campaign, st.Screen, lists.Versions(), n.pkg.Version); err != nil {
 		return st, err
 	}
@@ -158,7 +158,7 @@ func (n *creation) save(
 // isDataError reports whether Postgres rejected a value of a row.
 func isDataError(err error) bool {
 	pg, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && strings.HasPrefix(pg.Code, "22") // class 22, data exception
+	return ok && strings.HasPrefix(pg.Code, "22") // class 22 is "data exception"
 }
 
 func errRowsNotStored() error {

@@ -13,7 +13,7 @@ const lowGCPercent = 30
 type GCLimiter struct {
 	mu       sync.Mutex
 	n        int
-	previous int // percentage to restore
+	previous int // percentage to restore at the end
 }
 
 // Begin lowers the target until every caller has called end.

@@ -17,7 +17,7 @@ import (
 	"github.com/parley-voice/parley/control/db"
 )
 
-// TestAllListed: with decision skip, a list whose contacts are all listed launches
+// TestAllListed checks that with decision skip, a list whose contacts are all listed launches
 // nothing, at creation and later.
 func TestAllListed(t *testing.T) {
 	o := newOrganization(t)
@@ -67,7 +67,7 @@ func (c *listingBucket) Delete(_ context.Context, key string) error {
 	return nil
 }
 
-// TestUnusedFilesAreDeleted: the rows of a failed request are deleted in time; those of
+// TestUnusedFilesAreDeleted checks that the rows of a failed request are deleted in time; those of
 // others are kept until their campaign is deleted.
 func TestUnusedFilesAreDeleted(t *testing.T) {
 	o := newOrganization(t)
@@ -99,17 +99,17 @@ func TestUnusedFilesAreDeleted(t *testing.T) {
 	if len(all) != 3 {
 		t.Fatal(all)
 	}
-	wantKeys(time.Minute, all...) // the request may still run
+	wantKeys(time.Minute, all...) // the request may still be running
 	wantKeys(2*time.Hour, good.Import.SourceKey)
 	o.exec(t, "DELETE FROM campaigns WHERE id = $1", good.Campaign.ID)
 	wantKeys(2 * time.Hour)
-	// Its tallies are deleted with it.
+	// The tallies of a campaign are deleted with it.
 	if tallies, err := o.column("SELECT state FROM contact_tallies WHERE campaign_id = $1 UNION ALL SELECT outcome FROM attempt_tallies WHERE campaign_id = $1", good.Campaign.ID); err != nil || len(tallies) > 0 {
 		t.Errorf("tallies of %q, %v", tallies, err)
 	}
 }
 
-// TestLargeListTimeout: writing a large list may take longer than other statements.
+// TestLargeListTimeout checks that writing a large list may take longer than other statements.
 func TestLargeListTimeout(t *testing.T) {
 	o := newOrganization(t)
 	for n, want := range map[int]string{1: "30s", 10_001: "5min"} {

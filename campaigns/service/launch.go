@@ -17,7 +17,7 @@ import (
 
 // A checkInput is what a request adds to the launch checks.
 type checkInput struct {
-	attested bool   // consent is confirmed
+	attested bool   // the request confirms the consent
 	stale    bool   // the attestation names another import
 	seen     string // fingerprint of the screening that the client saw last; empty for none
 	fresh    screening.Freshness

@@ -24,7 +24,7 @@ func (o *env) setMarket(t *testing.T, market string) {
 	}
 }
 
-// TestOtherMarket: a campaign whose organization switched to another market, or to
+// TestOtherMarket checks that a campaign whose organization switched to another market, or to
 // none, has a blocker, cannot be launched or resumed, and accepts no calls.
 func TestOtherMarket(t *testing.T) {
 	o := newOrganization(t)
@@ -53,7 +53,7 @@ func TestOtherMarket(t *testing.T) {
 	}
 }
 
-// TestFirstMarket: a campaign created without a market gets that of its first calls.
+// TestFirstMarket checks that a campaign created without a market gets that of its first calls.
 func TestFirstMarket(t *testing.T) {
 	o := newOrganization(t)
 	o.setMarket(t, "")
@@ -80,7 +80,7 @@ func blocked(all []launchcheck.Blocker, code string) bool {
 	return false
 }
 
-// TestRegistryCannotBeOpened: if a registry cannot be opened, a running campaign reports the
+// TestRegistryCannotBeOpened checks that if a registry cannot be opened, a running campaign reports the
 // hold, and can be read, paused, resumed and canceled.
 func TestRegistryCannotBeOpened(t *testing.T) {
 	o := newOrganization(t)

@@ -21,12 +21,12 @@ func (o *env) contacts(t *testing.T, number string) string {
 	return strings.Join(all, " ")
 }
 
-// TestOptOut: after an opt-out is confirmed, the number is on the organization's list
+// TestOptOut checks that after an opt-out is confirmed, the number is on the organization's list
 // and waits in no live campaign; the contact of the call is suppressed when it ends.
 // Replacing the list or repeating the opt-out changes nothing.
 func TestOptOut(t *testing.T) {
 	o := newEnv(t)
-	other := newEnv(t) // with another organization of the same database
+	other := newEnv(t) // with another organization in the same database
 	other.db, other.Service = o.db, o.Service
 	const number, second = "+12125550101", "+12125550102"
 	for _, x := range []*env{other, o} {
@@ -36,7 +36,7 @@ func TestOptOut(t *testing.T) {
 	}
 	other.mustCreate(t, campaigns.Spec{}, true, number)
 	var all []string
-	for i := range 4 { // in a call, awaiting, pending, and a draft
+	for i := range 4 { // contacts that are in a call, awaiting and pending, and one of a draft
 		st := o.mustCreate(t, campaigns.Spec{Retry: json.RawMessage(`{"attempts": 3}`)}, i < 3, number, second)
 		ids := o.mustColumn(t, "SELECT id FROM contacts WHERE campaign_id = $1 ORDER BY number", st.Campaign.ID)
 		all = append(all, ids[0])
@@ -74,10 +74,10 @@ func TestOptOut(t *testing.T) {
 	if got := o.contacts(t, second) + " " + other.contacts(t, number); got != "pending pending pending pending pending" {
 		t.Errorf("others: %s", got)
 	}
-	if _, err = o.create(campaigns.Spec{}, true, number); err != nil { // a draft, because the number is listed
+	if _, err = o.create(campaigns.Spec{}, true, number); err != nil { // the campaign is a draft, because the number is listed
 		t.Fatal(err)
 	}
-	// The operator's list replaces its own entries, not the opt-out.
+	// The operator's list replaces only the operator's entries, not the opt-out.
 	spec, err := apply.Parse(strings.NewReader("organizations: [{name: " + o.name(t) + `, suppression: ["+12125550199"]}]`))
 	if err == nil {
 		err = apply.Apply(o.ctx, o.db.Pool, spec, apply.Options{})

@@ -37,7 +37,7 @@ func (o *env) answerAll(t *testing.T, campaignID string) map[string]string {
 	return calls
 }
 
-// TestOverdue: a contact waits for the analysis of its call for 15 minutes by the
+// TestOverdue checks that a contact waits for the analysis of its call for 15 minutes by the
 // database's clock, then continues without. A later analysis changes nothing; one in
 // time decides.
 func TestOverdue(t *testing.T) {
@@ -74,7 +74,7 @@ func TestOverdue(t *testing.T) {
 	}
 }
 
-// TestOverdueSkipsFailingContact: a contact that cannot be settled does not delay others,
+// TestOverdueSkipsFailingContact checks that a contact that cannot be settled does not delay others,
 // and is not retried endlessly.
 func TestOverdueSkipsFailingContact(t *testing.T) {
 	o := newOrganization(t)
@@ -96,7 +96,7 @@ func TestOverdueSkipsFailingContact(t *testing.T) {
 	}
 }
 
-// TestRunDueSkipsFailingCampaign: a campaign that cannot be completed does not delay the
+// TestRunDueSkipsFailingCampaign checks that a campaign that cannot be completed does not delay the
 // others.
 func TestRunDueSkipsFailingCampaign(t *testing.T) {
 	o := newOrganization(t)
@@ -118,7 +118,7 @@ func TestRunDueSkipsFailingCampaign(t *testing.T) {
 	}
 }
 
-// TestNumberAddedTwice: a number that is added again is another contact with its own
+// TestNumberAddedTwice checks that a number that is added again is another contact with its own
 // attempts; both wait for their own next attempts, and are never in a call at the same
 // time.
 func TestNumberAddedTwice(t *testing.T) {

@@ -73,7 +73,7 @@ func (svc *Service) isDiskFull(ctx context.Context, c campaigns.Campaign) (bool,
 	return !can, err
 }
 
-// addWaiting adds the waiting contacts, what was spent and, if the next call of a
+// addWaiting adds the waiting contacts, the amount that was spent and, if the next call of a
 // running campaign is due, the limits that are reached.
 func (svc *Service) addWaiting(ctx context.Context, tx pgx.Tx, f *progress.Facts, due bool) (err error) {
 	c := f.Campaign

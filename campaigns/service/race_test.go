@@ -28,13 +28,13 @@ func numbers(n int) (all []string) {
 	return all
 }
 
-// TestConcurrentTakeAndWithdraw: with concurrent takes and withdrawals each contact has one of
+// TestConcurrentTakeAndWithdraw checks that with concurrent takes and withdrawals each contact has one of
 // them, and no number is in two calls.
 func TestConcurrentTakeAndWithdraw(t *testing.T) {
 	o := newOrganization(t)
 	all := numbers(60)
 	first := o.mustCreate(t, campaigns.Spec{}, true, all...)
-	second, err := o.create(campaigns.Spec{}, true, all...) // the same numbers
+	second, err := o.create(campaigns.Spec{}, true, all...) // the same numbers as the first campaign
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +43,7 @@ func TestConcurrentTakeAndWithdraw(t *testing.T) {
 	var mu sync.Mutex
 	withdrawn := map[string]bool{}
 	for w := range 2 {
-		tasks.Go(func() { // one from the first contact, one from the last
+		tasks.Go(func() { // one takes from the first contact on, the other from the last
 			for i := range ids {
 				if w == 1 {
 					i = len(ids) - 1 - i
@@ -95,7 +95,7 @@ func isUniqueViolation(err error) bool {
 	return errors.As(err, &pg) && pg.SQLState() == "23505"
 }
 
-// TestNoTakeAfterPause: after the response to a pause, a cancel or an end no contact
+// TestNoTakeAfterPause checks that after the response to a pause, a cancel or an end no contact
 // is taken.
 func TestNoTakeAfterPause(t *testing.T) {
 	o := newOrganization(t)
@@ -156,7 +156,7 @@ func (o *env) createSingle(t *testing.T, spec campaigns.Spec) (campaign, contact
 	return st.Campaign.ID, ids[0]
 }
 
-// TestOutcomes: the outcome of a call moves its contact, once.
+// TestOutcomes checks that the outcome of a call moves its contact, once.
 func TestOutcomes(t *testing.T) {
 	o := newOrganization(t)
 	spec := campaigns.Spec{Strategy: "expert", Retry: json.RawMessage(`{"attempts":3,"interval_s":60,"rules":[
@@ -173,7 +173,7 @@ func TestOutcomes(t *testing.T) {
 		if _, again, fault := o.beginCall(contact); again || fault != nil {
 			t.Errorf("taken twice: %v", fault)
 		}
-		for range 2 { // the second changes nothing
+		for range 2 { // the second time changes nothing
 			if state, fault := o.record(id, what, awaits); fault != nil || state != want {
 				t.Errorf("%s: %s, %v, want %s", what, state, fault, want)
 			}
@@ -214,7 +214,7 @@ func TestOutcomes(t *testing.T) {
 	} else if err = o.tx(func(tx pgx.Tx) error { _, fault := o.Store.Attempts.Revert(o.ctx, tx, given, 0, o.Now()); return fault }); err != nil {
 		t.Fatal(err)
 	}
-	call(retry.NoAnswer, false, campaigns.Exhausted) // the rule has no redial left, and no other matches
+	call(retry.NoAnswer, false, campaigns.Exhausted) // the rule has no redial left, and no other rule matches
 	if err := o.tx(func(tx pgx.Tx) error {
 		_, fault := o.recorder().Record(o.ctx, tx, outcome.Outcome{CallID: "call_x", Result: retry.Busy, Ended: o.Now()})
 		return fault
@@ -232,7 +232,7 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// TestPauseWaitsForTake: a pause waits for a transaction that takes a contact, so
+// TestPauseWaitsForTake checks that a pause waits for a transaction that takes a contact, so
 // that none is taken after it.
 func TestPauseWaitsForTake(t *testing.T) {
 	o := newOrganization(t)
@@ -268,7 +268,7 @@ func TestPauseWaitsForTake(t *testing.T) {
 	}
 }
 
-// TestTalliesAreRepaired: deleted or doubled tallies are recounted while contacts change;
+// TestTalliesAreRepaired checks that deleted or doubled tallies are recounted while contacts change;
 // correct ones are not touched.
 func TestTalliesAreRepaired(t *testing.T) {
 	o := newOrganization(t)

@@ -15,7 +15,7 @@ import (
 // service, and returns their number. A campaign that was completed because no contact
 // was left runs again.
 func (svc *Service) Reopen(ctx context.Context, orgID, id string, who Actor) (n int, err error) {
-	// The action is not used: a completed campaign allows none.
+	// EffectOf is not used here, because it allows no action on a completed campaign.
 	err = svc.change(ctx, orgID, id, campaigns.AddCalls, func(tx pgx.Tx, c campaigns.Campaign, _ campaigns.Effect) error {
 		now := svc.now().UTC()
 		if !canReopen(c, now) {

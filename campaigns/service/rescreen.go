@@ -45,7 +45,7 @@ func (svc *Service) Rescreen(ctx context.Context, orgID, id string, who Actor) (
 
 // readmit makes contacts pending that may be called now.
 func (svc *Service) readmit(ctx context.Context, tx pgx.Tx, c campaigns.Campaign, who Actor, pkg *market.Package) (int, error) {
-	if _, err := tx.Exec(ctx, "SET LOCAL statement_timeout = '5min'"); err != nil { // for long lists
+	if _, err := tx.Exec(ctx, "SET LOCAL statement_timeout = '5min'"); err != nil { // long lists take longer
 		return 0, err
 	}
 	allowed, all, err := svc.Store.Contacts.GeoRejected(ctx, tx, c)

@@ -10,7 +10,7 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// TestRescreen: contacts that a wrong setting skipped are called after it is corrected;
+// TestRescreen checks that contacts that a wrong setting skipped are called after it is corrected;
 // contacts suppressed for another reason are not.
 func TestRescreen(t *testing.T) {
 	o := newOrganization(t)

@@ -26,7 +26,7 @@ type screener struct {
 type screenResult struct {
 	candidates []screening.Candidate
 	matches    []screening.Match
-	versions   []string // of the registries
+	versions   []string // versions of the registries
 	rules      string   // version of the market package
 	lists      screening.Lists
 }

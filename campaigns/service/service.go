@@ -51,9 +51,9 @@ type Service struct {
 	// Now is the clock; nil uses the clock of the database.
 	Now func() time.Time
 
-	offset  atomic.Int64 // nanoseconds from this node's clock to the database's, at the last query
+	offset  atomic.Int64 // nanoseconds by which the database's clock was ahead of this node's at the last query
 	gc      GCLimiter
-	screens screening.Cache // of drafts
+	screens screening.Cache // screenings of drafts
 }
 
 // An AgentChecker returns what is known of an agent's providers, without requests to them.
@@ -83,7 +83,7 @@ type Actor struct {
 	Via       campaigns.Via
 	KeyID     string
 	Actor     string
-	IP, Agent string // address and User-Agent of the request
+	IP, Agent string // IP address and User-Agent of the request
 }
 
 // entry returns a log entry of the actor.
@@ -98,7 +98,7 @@ type Status struct {
 	Screen   screening.Screen
 	Blockers []launchcheck.Blocker
 	Warnings []launchcheck.Warning
-	Counts   campaigns.Counts // of its contacts
+	Counts   campaigns.Counts // counts of the campaign's contacts
 	// Stale reports that the list or the do-not-call data changed since the screening.
 	Stale bool
 }

@@ -36,7 +36,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	_ = flag.Set("rapid.checks", "25") // each has its own campaign; -rapid.checks sets more
+	_ = flag.Set("rapid.checks", "25") // each run has its own campaign; -rapid.checks sets more runs
 	dbtest.Main(m)
 }
 
@@ -215,10 +215,10 @@ type machine struct {
 	*env
 
 	campaign     string
-	list         string                     // its launch import
-	final        map[string]campaigns.State // of contacts that stay where they are
+	list         string                     // launch import of the campaign
+	final        map[string]campaigns.State // states of contacts that must not change any more
 	contacts     int
-	fingerprints map[string]string // of screenings by their result
+	fingerprints map[string]string // fingerprints of screenings by their result
 }
 
 func (m *machine) must(t *rapid.T, err error) {
@@ -390,7 +390,7 @@ func (m *machine) check(t *rapid.T) {
 	}
 }
 
-// tallyDamage are ways to damage tallies.
+// tallyDamage lists ways to damage tallies.
 var tallyDamage = []string{
 	"TRUNCATE contact_tallies", "TRUNCATE attempt_tallies", "TRUNCATE contact_tallies, attempt_tallies",
 	"INSERT INTO contact_tallies SELECT * FROM contact_tallies", "INSERT INTO attempt_tallies SELECT * FROM attempt_tallies",
@@ -480,7 +480,7 @@ func violatedInvariant(p progress.Progress) string {
 	return ""
 }
 
-// TestProgressIsConsistent: after any operations in any order, the numbers of a campaign agree
+// TestProgressIsConsistent checks that after any operations in any order, the numbers of a campaign agree
 // with each other and with its contacts.
 func TestProgressIsConsistent(t *testing.T) {
 	o := newEnv(t)

@@ -101,7 +101,7 @@ func (o *env) answerCall(d *admission.Controller, other string) (control.Lease, 
 	return all[0].Lease, err
 }
 
-// TestSuppressedNumberInAnySpelling: however a number was put on the list, and
+// TestSuppressedNumberInAnySpelling checks that however a number was put on the list, and
 // however it is spelled afterwards, no entry point accepts it for dialing.
 func TestSuppressedNumberInAnySpelling(t *testing.T) {
 	o := newEnv(t)

@@ -33,7 +33,7 @@ type Withdrawn struct {
 	ContactID  string `json:"contact_id"`
 	CampaignID string `json:"campaign_id"`
 	Phone      string `json:"phone"`
-	Reason     string `json:"reason,omitempty"` // why it cannot be withdrawn
+	Reason     string `json:"reason,omitempty"` // why the contact cannot be withdrawn
 }
 
 // A Withdrawal is the result of a request. Invalid and NotFound hold the values as sent.
@@ -58,7 +58,8 @@ func (a WithdrawRequest) check(most int) error {
 	}
 }
 
-// An address is one value of a request and its lookup key, empty if it matches nothing.
+// An address is one value of a request, and its lookup key. The key is empty if the value
+// matches nothing.
 type address struct {
 	sent  json.RawMessage
 	key   string
@@ -74,7 +75,7 @@ func parsePhone(sent json.RawMessage) address {
 		return a
 	}
 	if sent[0] != '"' && strings.Trim(text, "0123456789") != "" {
-		return a // neither a string nor an integer
+		return a // the value is neither a string nor an integer
 	}
 	digits := phonenumber.SuppressionDigits(text)
 	a.valid = digits != ""

@@ -17,7 +17,7 @@ import (
 // A Config defines a simulation. Everything follows from Seed.
 type Config struct {
 	Seed      uint64
-	Contacts  int // of all campaigns
+	Contacts  int // number of contacts in all campaigns
 	Campaigns int
 	Begin     time.Time
 	Years     int
@@ -38,10 +38,10 @@ type Campaign struct {
 	PerMinute      int          `json:"calls_per_minute"`
 	Attempts       int          `json:"attempts"`
 	Rules          string       `json:"rules,omitempty"`
-	Hours          [7][2]string `json:"hours"`  // per weekday, Monday first, HH:MM; empty: none
-	Window         [2]string    `json:"window"` // of the organization, every day, in its zone
+	Hours          [7][2]string `json:"hours"`  // hours per weekday, Monday first, HH:MM; empty for none
+	Window         [2]string    `json:"window"` // calling window of the organization on every day, in its zone
 	OrgZone        string       `json:"org_timezone"`
-	Daily          *int         `json:"daily,omitempty"` // own cap of the organization
+	Daily          *int         `json:"daily,omitempty"` // daily cap of the organization
 	CapsOff        bool         `json:"caps_off"`        // disables the market's own caps
 	Route          int          `json:"route"`
 }
@@ -51,8 +51,8 @@ type Row struct {
 	Contact, Campaign           int
 	Number, State, Timezone     string
 	Priority                    int
-	NotBefore, NotAfter, Listed int64 // epoch seconds, 0 for none; Listed: start of the do-not-call entry
-	Withdrawn                   int64 // epoch seconds, 0 for none
+	NotBefore, NotAfter, Listed int64 // NotBefore: epoch seconds, 0 for none. Listed: start of the do-not-call entry
+	Withdrawn                   int64 // epoch seconds; 0 if it is never withdrawn
 	org                         int
 	group                       int
 }

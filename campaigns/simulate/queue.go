@@ -16,7 +16,7 @@ type queue struct {
 type entry struct {
 	contact  int
 	priority int
-	due      int64 // ns
+	due      int64 // nanoseconds
 }
 
 type byPriority []entry
@@ -63,7 +63,7 @@ func (q *queue) len() int { return len(q.ready) + len(q.waiting) }
 
 // An event is an action at an instant.
 type event struct {
-	at int64 // ns
+	at int64 // nanoseconds
 	n  int   // order within one instant
 	do func()
 }

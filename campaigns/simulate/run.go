@@ -109,7 +109,7 @@ func (w Config) prepare(dir string, l *log) (*simulation, error) {
 
 // schedule queues the actions of operators and clients.
 func (s *simulation) schedule(never []bool) {
-	rows := make([][]int, len(s.all)) // by campaign
+	rows := make([][]int, len(s.all)) // sorted by campaign
 	for i, r := range s.rows {
 		rows[r.Campaign] = append(rows[r.Campaign], i)
 		s.contacts[i].number = s.number(&s.rows[i])
@@ -182,7 +182,7 @@ func (s *simulation) start(k int, rows []int, never []bool) {
 	c := s.campaigns[k]
 	for _, i := range rows {
 		r := &s.rows[i]
-		if s.contacts[i].state != "" { // withdrawn
+		if s.contacts[i].state != "" { // the contact was withdrawn
 			continue
 		}
 		switch n := s.contacts[i].number; {
@@ -291,7 +291,7 @@ func (s *simulation) onHangup(i int, o retry.Outcome) {
 // applyOutcome decides the next state of a contact after a call.
 func (s *simulation) applyOutcome(i int, o retry.Outcome) {
 	c, x := s.campaigns[s.rows[i].Campaign], &s.contacts[i]
-	if x.state == campaigns.Suppressed { // withdrawn before the analysis
+	if x.state == campaigns.Suppressed { // the contact was withdrawn before the analysis
 		return
 	}
 	analysis := map[string]json.RawMessage{}

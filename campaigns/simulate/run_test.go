@@ -36,7 +36,7 @@ func runAndJudge(t *testing.T, w Config) (Figures, oracle.Report) {
 	return f, report
 }
 
-// TestSimulationIsLawful: two years of campaigns over all states and Kazakhstan have no fault.
+// TestSimulationIsLawful checks that two years of campaigns over all states and Kazakhstan have no fault.
 func TestSimulationIsLawful(t *testing.T) {
 	f, r := runAndJudge(t, smallConfig())
 	if r.Wrong() > 0 {
@@ -62,7 +62,7 @@ func changedPackage(t *testing.T, from, to string) *market.Package {
 	return p
 }
 
-// TestWideWindowIsDetected: a window that is one minute too wide is detected, at either end.
+// TestWideWindowIsDetected checks that a window that is one minute too wide is detected, at either end.
 func TestWideWindowIsDetected(t *testing.T) {
 	for _, c := range []struct{ from, to string }{
 		{"US,all,,,08:00-21:00", "US,all,,,07:59-21:00"},

@@ -21,9 +21,9 @@ type memStore struct {
 	campaigns []*campaign
 	contacts  []contact
 	rows      []Row
-	groups    []string       // keys
-	groupIDs  map[string]int // indexes of groups
-	live      []*campaign    // running
+	groups    []string       // keys of the groups
+	groupIDs  map[string]int // indexes of the groups
+	live      []*campaign    // running campaigns
 	byID      map[string]*campaign
 	running   []dialer.Campaign
 	numbers   map[numberKey]*number
@@ -42,12 +42,12 @@ type campaign struct {
 	retry    retry.Config
 	route    int
 	status   campaigns.Status
-	queues   map[int]*queue // by group
+	queues   map[int]*queue // queues by group
 	waiting  int            // pending contacts
-	busy     int            // contacts in a call, or waiting for its analysis
+	busy     int            // contacts that are in a call or wait for its analysis
 	changes  int
 	openKeys []string // groups of the last request
-	open     []*queue // their queues
+	open     []*queue // queues of these groups
 }
 
 type contact struct {
@@ -55,7 +55,7 @@ type contact struct {
 	number  *number
 	dials   int
 	retryAt time.Time
-	uses    map[int]int // redials of each rule
+	uses    map[int]int // redials by each rule
 }
 
 // A numberKey is a number of one organization.
@@ -66,8 +66,8 @@ type numberKey struct {
 
 type number struct {
 	plan.History
-	active int   // active calls
-	listed int64 // epoch seconds of the do-not-call entry; 0 never
+	active int   // number of active calls
+	listed int64 // start of the do-not-call entry in epoch seconds; 0 means never listed
 }
 
 type route struct{ channels, used int }
@@ -161,7 +161,7 @@ func nextDue(open []*queue) time.Time {
 func (m *memStore) decide(c *campaign, q *queue, e entry, req dialer.TakeRequest) bool {
 	r, x := &m.rows[e.contact], &m.contacts[e.contact]
 	n := x.number
-	if x.state != campaigns.Pending { // withdrawn
+	if x.state != campaigns.Pending { // the contact was withdrawn
 		return false
 	}
 	if n.listed != 0 && n.listed <= m.now.Unix() {

@@ -58,11 +58,11 @@ func (Attempts) Revert(ctx context.Context, tx pgx.Tx, callID string, wait time.
 type Attempt struct {
 	ContactID string
 	State     campaigns.State
-	Ended     time.Time // of this call; zero while it is active
-	IsProbe   bool      // the call tests its route
+	Ended     time.Time // end of the call; zero while it is active
+	IsProbe   bool      // the call probes its route
 	Tried     retry.History
 	Campaign  campaigns.Campaign
-	OptedOut  bool // in this call
+	OptedOut  bool // the callee opted out during the call
 }
 
 // OfCall returns the attempt of a call, nil for a call without a campaign.

@@ -28,7 +28,7 @@ func (Breakers) Check(ctx context.Context, tx pgx.Tx, campaignID string, r circu
 	batch.Queue("INSERT INTO campaign_breakers (campaign_id) VALUES ($1) ON CONFLICT DO NOTHING", campaignID)
 	batch.Queue("SELECT open, since FROM campaign_breakers WHERE campaign_id = $1 FOR UPDATE", campaignID).
 		QueryRow(func(row pgx.Row) error { return row.Scan(&h.State.Open, &since) })
-	// This statement sees what previous holders of the lock committed.
+	// This statement sees everything that earlier holders of the lock committed.
 	batch.Queue(`
 		SELECT count(*) FILTER (WHERE fault = ''), count(*) FILTER (WHERE fault <> '') FROM (
 			SELECT x.fault FROM contact_attempts x JOIN campaign_breakers b ON b.campaign_id = x.campaign_id
@@ -51,8 +51,8 @@ func (Breakers) Check(ctx context.Context, tx pgx.Tx, campaignID string, r circu
 	return true, Breakers{}.Save(ctx, tx, h, next)
 }
 
-// Open returns the campaigns with open breakers and the results of their probes. A call
-// passes that was answered before minTalk ago.
+// Open returns the campaigns with open breakers and the results of their probes. A probe passes
+// minTalk after its answer.
 func (Breakers) Open(ctx context.Context, q db.Querier, minTalk time.Duration) ([]HeldCampaign, error) {
 	return db.Collect(ctx, q, "breakers of campaigns", func(row pgx.CollectableRow) (h HeldCampaign, err error) {
 		var since, probeAt *time.Time

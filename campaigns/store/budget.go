@@ -40,8 +40,8 @@ func recentCosts(ctx context.Context, q db.Querier, where string, args ...any) (
 	return r, err
 }
 
-// spendingSQL sums what the ended calls of a campaign cost, and counts the others. An ended call counts twice until
-// its outcome is recorded, so that none is missed.
+// spendingSQL sums what the ended calls of a campaign cost, and counts the other calls. An ended call counts in
+// both until its outcome is recorded, so that none is missed.
 const spendingSQL = `
 SELECT (SELECT coalesce(sum(cost_nano), 0)::bigint FROM cost_tallies WHERE owner = $1),
        (SELECT coalesce(sum(n), 0) FROM attempt_tallies WHERE campaign_id = $1 AND outcome = '')`

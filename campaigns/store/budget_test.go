@@ -10,7 +10,7 @@ import (
 	"github.com/parley-voice/parley/control/db/dbtest"
 )
 
-// TestCostTallies: the cost of calls is summed exactly, whatever is folded, lost or repaired.
+// TestCostTallies checks that the cost of calls is summed exactly, whatever is folded, lost or repaired.
 func TestCostTallies(t *testing.T) {
 	d := dbtest.New(t)
 	org, err := apikeys.EnsureOrganization(t.Context(), d.Pool, "acme")
@@ -19,14 +19,14 @@ func TestCostTallies(t *testing.T) {
 	}
 	exec := func(sql string, args ...any) { t.Helper(); dbtest.Exec(t, d, sql, args...) }
 	exec(`UPDATE organizations SET timezone = 'Asia/Kolkata', settings = '{"limits": {"monthly_cost": 9}}'`)
-	for hour := range 24 * 10 { // a call each hour of ten days
+	for hour := range 24 * 10 { // one call in each hour of ten days
 		exec(`INSERT INTO calls (id, org_id, campaign_id, call_type, status, agent_id, agent_name, agent_version, to_number, from_number, trunk_id,
 				route_id, dial_number, ring_seconds, created_at)
 			VALUES ('call_' || $2::int, $1, 'cmp_1', 'phone', 'ongoing', 'a', 'a', 1, '1', '1', 't', 'r', '1', 30, now() - $2 * interval '1 hour')`, org, hour)
 	}
 	exec("UPDATE calls SET status = 'ended', cost_nano = 5")
-	exec("UPDATE calls SET cost_nano = cost_nano + 2 WHERE id < 'call_2'") // an analysis
-	exec("UPDATE calls SET cost_nano = NULL WHERE id = 'call_99'")         // nothing is given back
+	exec("UPDATE calls SET cost_nano = cost_nano + 2 WHERE id < 'call_2'") // the cost of an analysis
+	exec("UPDATE calls SET cost_nano = NULL WHERE id = 'call_99'")         // the cost is not given back
 	days := func(query string) string { return dbtest.Value[string](t, d, query) }
 	const ofTallies = `SELECT string_agg(n::text, ' ' ORDER BY day) FROM (SELECT date_trunc('day', slot AT TIME ZONE 'Asia/Kolkata') AS day, sum(cost_nano) AS n
 		FROM cost_tallies WHERE slot > '-infinity' GROUP BY 1) x`

@@ -36,7 +36,7 @@ func (s *Store) LogEntries(ctx context.Context, q db.Querier, campaignID string,
 
 // HourStats count the attempts in one hour of the day.
 type HourStats struct {
-	Hour             int // 0 to 23, at the contact
+	Hour             int // hour of the contact's local time, 0 to 23
 	Dialed, Answered int
 }
 

@@ -212,7 +212,7 @@ func (Imports) Split(ctx context.Context, q db.Querier, i campaigns.Import, byCo
 		return x, fmt.Errorf("rows of the import: %w", err)
 	}
 	x.Called = i.AcceptedRows - x.Skipped
-	if x.Duplicate = i.RowsSeen - i.AcceptedRows - i.Rejected; x.Duplicate == 0 { // none was dropped, but all may be rejected
+	if x.Duplicate = i.RowsSeen - i.AcceptedRows - i.Rejected; x.Duplicate == 0 { // no row was dropped, but all may be rejected
 		x.Duplicate = min(byCode[contactfile.DuplicatePhone], i.Rejected)
 	}
 	x.Invalid = i.RowsSeen - x.Called - x.Skipped - x.Duplicate

@@ -62,7 +62,7 @@ type Attestation struct {
 	Tier, Classification            string
 	IP, UserAgent                   string
 	Contacts                        []byte // SHA-256 of the numbers
-	Fingerprint                     string // of the screening
+	Fingerprint                     string // fingerprint of the screening
 	At                              time.Time
 }
 

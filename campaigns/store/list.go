@@ -15,7 +15,7 @@ type Filter struct {
 	OrgID                       string
 	Status                      []string
 	Agent, CreatedVia           string
-	Classification, Name        string // Name is a prefix
+	Classification, Name        string // prefix of the name
 	CreatedAfter, CreatedBefore *time.Time
 	Ascending                   bool
 	// AfterTime and AfterID are the last position of the previous page.

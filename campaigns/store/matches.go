@@ -52,12 +52,12 @@ func (Imports) VariableNames(ctx context.Context, q db.Querier, importID string,
 // A ReportRow is a row of an import with its result.
 type ReportRow struct {
 	Row                          int
-	Phone, Number                string // as sent, and E.164
+	Phone, Number                string // phone as it was sent, and in E.164
 	Name, Timezone               string
 	Variables                    map[string]string
 	Status                       contactfile.Status
 	Issues                       []contactfile.Issue
-	State                        campaigns.State // of its contact, empty without one
+	State                        campaigns.State // state of the row's contact; empty if it has none
 	ContactID, SuppressionReason string
 }
 

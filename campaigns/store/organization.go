@@ -21,16 +21,16 @@ import (
 // An Organization has the settings that campaigns use.
 type Organization struct {
 	ID, Name, Zone string
-	Window         market.Week // calling window
-	Market         string      // code of its package, empty for none
-	Rules          string      // installed version of the package, empty for the built-in one
+	Window         market.Week // calling window of the organization
+	Market         string      // code of the market package; empty for none
+	Rules          string      // installed version of the package; empty for the built-in one
 	Caps           Caps
 	// RequireRegistry reports that contacts without do-not-call coverage are not
 	// called.
 	RequireRegistry bool
 }
 
-// Caps are an organization's own frequency caps; nil means the market's.
+// Caps are an organization's own frequency caps. nil means that those of the market apply.
 type Caps struct {
 	Enabled   *bool `json:"enabled"`
 	Daily     *int  `json:"daily"`

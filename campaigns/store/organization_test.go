@@ -11,7 +11,7 @@ import (
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-// TestSuppressed: many numbers are matched like few.
+// TestSuppressed checks that many numbers are matched like few.
 func TestSuppressed(t *testing.T) {
 	d := dbtest.New(t)
 	org, err := apikeys.EnsureOrganization(t.Context(), d.Pool, "acme")

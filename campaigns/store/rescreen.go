@@ -18,7 +18,7 @@ import (
 type RejectedContact struct {
 	ID, Number string
 	Location   market.Location
-	Named      string     // the zone of its row
+	Named      string     // zone that the contact's row names
 	Group      plan.Group // set by the caller for Readmit
 }
 

@@ -14,7 +14,7 @@ import (
 type AddressedContact struct {
 	ID, CampaignID string
 	Number         string // E.164
-	LastTen        string // digits
+	LastTen        string // last ten digits
 	State          campaigns.State
 	Reason         string
 }
@@ -65,8 +65,8 @@ type AffectedCampaign struct {
 	At         time.Time
 }
 
-// OptOut suppresses the contacts of a number in all live campaigns of an organization,
-// and returns the affected campaigns. same has all digit forms of the number.
+// OptOut suppresses the contacts of a number in all live campaigns of an organization, and
+// returns the affected campaigns. same holds all forms of the number in digits.
 func (Contacts) OptOut(ctx context.Context, tx pgx.Tx, orgID string, same []string) ([]AffectedCampaign, error) {
 	return db.Collect(ctx, tx, "contacts", pgx.RowToStructByPos[AffectedCampaign], `
 		WITH theirs AS (

@@ -72,12 +72,12 @@ func (Contacts) EachWaiting(ctx context.Context, q db.Querier, campaignID string
 // AttemptStats are the attempts of a campaign and the state of its route.
 type AttemptStats struct {
 	Outcomes           map[retry.Outcome]int
-	InProgress, Dialed int  // active attempts; attempts begun in the last minute
-	RouteDown          bool // the breaker of its route is open
-	AgentDown          bool // no node can talk as its agent
-	Failing            bool // its own breaker is open
+	InProgress, Dialed int  // active attempts, and attempts begun in the last minute
+	RouteDown          bool // the breaker of the route is open
+	AgentDown          bool // no node can run the agent
+	Failing            bool // the campaign's own breaker is open
 	Paused             bool // the carrier asked all nodes to pause the trunk
-	Due                bool // its next call is due by its pace
+	Due                bool // the next call is due by the pace
 }
 
 // Stats returns the attempt statistics of a campaign.

@@ -25,10 +25,10 @@ import (
 const (
 	workers   = 2 // per node; one at a time per organization
 	maxQueued = 5 // per organization; Add refuses more
-	maxTries  = 3 // per import; a try ends by an internal error or a crash of its node
+	maxTries  = 3 // tries per import; a try ends by an internal error or a crash of its node
 	leaseFor  = 30 * time.Second
 	pollEvery = 500 * time.Millisecond
-	retention = "7 days" // after its end
+	retention = "7 days" // how long an import is kept after its end
 )
 
 // ErrQueueFull is returned while an organization has the maximum of open imports.
@@ -45,17 +45,17 @@ const (
 // An Import creates a campaign from an upload in the background.
 type Import struct {
 	ID, OrgID, Upload string
-	Columns           map[string]string // service.File.Columns
+	Columns           map[string]string // mapping of the columns; see service.File.Columns
 	Spec              campaigns.Spec
 	Who               service.Actor
-	Actor             operator.Actor // for the audit log
+	Actor             operator.Actor // operator, for the audit log
 	Form              string         // query of the form, to return to it
 
 	State         string
-	Stage         string // reading, writing or checking
-	Rows, AllRows int    // written so far, and total; 0 while unknown
-	CampaignID    string // of the created campaign
-	Code, Message string // of a refusal
+	Stage         string // "reading", "writing" or "checking"
+	Rows, AllRows int    // rows written so far, and in all; 0 while unknown
+	CampaignID    string // ID of the created campaign
+	Code, Message string // code of a refusal
 
 	try int
 }
@@ -67,7 +67,7 @@ func (i Import) Percent() int {
 	case i.State == Done:
 		return 100
 	case i.Stage == "writing" && i.AllRows > 0:
-		return reading + writing*i.Rows/(2*i.AllRows) // each is written as a row and as a contact
+		return reading + writing*i.Rows/(2*i.AllRows) // each row is written as a row and as a contact
 	case i.Stage == "checking":
 		return reading + writing
 	case i.Stage == "reading" && i.Rows > 0:
@@ -263,7 +263,7 @@ func (m *Imports) process(ctx context.Context, i Import) error {
 		return m.fail(ctx, i, "", err.Error())
 	case i.try == maxTries:
 		return errors.Join(err, m.fail(ctx, i, string(control.CodeInternal), "internal error during the import"))
-	default: // tried again when the lease expires
+	default: // it is tried again when the lease expires
 		return err
 	}
 }

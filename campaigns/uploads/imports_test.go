@@ -134,7 +134,7 @@ func TestImport(t *testing.T) {
 	}
 }
 
-// TestImportFails: a failed import has the reason.
+// TestImportFails checks that a failed import has the reason.
 func TestImportFails(t *testing.T) {
 	r := newEnv(t)
 	org := r.organization("acme")
@@ -159,7 +159,7 @@ func TestImportFails(t *testing.T) {
 	}
 }
 
-// TestImportSurvivesNode: an import whose node stopped is completed by another, and
+// TestImportSurvivesNode checks that an import whose node stopped is completed by another, and
 // its campaign is created once.
 func TestImportSurvivesNode(t *testing.T) {
 	r := newEnv(t)
@@ -206,7 +206,7 @@ func TestImportSurvivesNode(t *testing.T) {
 	}
 }
 
-// TestImportsAreBounded: one import of an organization runs at a time, and a few wait.
+// TestImportsAreBounded checks that one import of an organization runs at a time, and a few wait.
 func TestImportsAreBounded(t *testing.T) {
 	r := newEnv(t)
 	acme, globex := r.organization("acme"), r.organization("globex")
@@ -231,7 +231,7 @@ func TestImportsAreBounded(t *testing.T) {
 	}
 }
 
-// TestBusyImportWaits: an import that Admit refuses is not retried at once, and does
+// TestBusyImportWaits checks that an import that Admit refuses is not retried at once, and does
 // not count as a try.
 func TestBusyImportWaits(t *testing.T) {
 	r := newEnv(t)

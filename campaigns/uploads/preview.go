@@ -10,10 +10,10 @@ import (
 
 // A Preview shows how the first rows of a file would be read. It does not screen them.
 type Preview struct {
-	Names []string          // of the columns, as in the file
-	Cells [][]string        // of the first rows, as in the file
-	List  *contactfile.List // of the previewed rows; nil if the organization has no market
-	More  bool              // the file has more
+	Names []string          // names of the columns, as in the file
+	Cells [][]string        // cells of the first rows, as in the file
+	List  *contactfile.List // result of the first rows; nil if the organization has no market
+	More  bool              // the file has more rows
 }
 
 // Rows that a preview reads, and rows whose cells it returns.

@@ -33,8 +33,8 @@ func (s *env) finish(c *control.Claim, why control.Reason) {
 	}
 }
 
-// TestCampaignBreaker: after three broken calls a campaign calls on no node; then one
-// probe at a time is made by a node whose providers answer, until one passes.
+// TestCampaignBreaker checks that after three broken calls no node calls for the campaign. Then
+// one node at a time whose providers answer makes a probe, until one probe passes.
 func TestCampaignBreaker(t *testing.T) {
 	s := newEnv(t)
 	s.addContacts(12, 1)

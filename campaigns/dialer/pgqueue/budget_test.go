@@ -16,7 +16,7 @@ import (
 
 // A pricedCall is a call of a simulated node.
 type pricedCall struct {
-	began, ended time.Time // before it was taken, after its end was stored
+	began, ended time.Time // sums before it was taken and after its end was stored
 	cost         pricing.Amount
 }
 
@@ -88,7 +88,7 @@ func (r *budgetRun) end(c *control.Claim, lasted time.Duration) pricing.Amount {
 	return pricing.NewTrunkLeg("callee", lasted, new(callPrice)).Amount
 }
 
-// TestBudget: nodes that call a campaign's contacts at the same time overrun its budget by no more than the calls that
+// TestBudget checks that nodes that call a campaign's contacts at the same time overrun its budget by no more than the calls that
 // were in progress when it was reached. No call is cut, contacts stay ready, and a larger budget continues the campaign.
 func TestBudget(t *testing.T) {
 	r := &budgetRun{env: newEnv(t)}
@@ -124,7 +124,7 @@ func (r *budgetRun) check(t *testing.T, budget pricing.Amount, from int) {
 	slices.SortFunc(r.ended, func(a, b pricedCall) int { return a.ended.Compare(b.ended) })
 	spent := pricing.Round(25 * callPrice)
 	var reached time.Time
-	var last pricing.Amount // cost of the calls in progress when the budget was reached
+	var last pricing.Amount // cost of the calls that were in progress when the budget was reached
 	for _, c := range r.ended {
 		if spent += c.cost; spent >= budget {
 			if reached.IsZero() {

@@ -29,8 +29,8 @@ func (s *env) claim(d *dialer.Dialer) *control.Claim {
 	return claim
 }
 
-// TestUnsentCallCostsNoAttempt: a call that ended by a fault of the service before its
-// INVITE left costs no attempt; another node may make it soon.
+// TestUnsentCallCostsNoAttempt checks that a call that a fault of the service ended before its
+// INVITE left costs no attempt, and that another node may soon make it.
 func TestUnsentCallCostsNoAttempt(t *testing.T) {
 	now := time.Now()
 	for name, tt := range map[string]struct {
@@ -58,8 +58,8 @@ func TestUnsentCallCostsNoAttempt(t *testing.T) {
 	}
 }
 
-// TestNodeCannotTalk: a node that cannot talk as a campaign's agent takes none of its
-// contacts; one that can does.
+// TestNodeCannotTalk checks that a node that cannot run the agent of a campaign takes none of
+// its contacts, and that a node that can does.
 func TestNodeCannotTalk(t *testing.T) {
 	s := newEnv(t)
 	s.addContacts(1, 1)
@@ -80,7 +80,7 @@ func TestNodeCannotTalk(t *testing.T) {
 	s.wantTake(d, "con_1")
 }
 
-// TestHistoryClocks: a node with a slow clock does not make a call older than its
+// TestHistoryClocks checks that a node with a slow clock does not make a call older than its
 // registration in the database; a call that rang or was answered counts even if its
 // INVITE is not recorded.
 func TestHistoryClocks(t *testing.T) {
@@ -88,7 +88,7 @@ func TestHistoryClocks(t *testing.T) {
 	for name, tt := range map[string]struct {
 		columns, values string
 		dials           int
-		dialed, talked  time.Duration // ago, at most
+		dialed, talked  time.Duration // time since the dial, at most
 	}{
 		"clock ten minutes behind":       {"dialed_at, answered_at, ended_at", "now() - interval '15 minutes', now() - interval '15 minutes', now() - interval '11 minutes'", 1, 5 * time.Minute, time.Minute},
 		"clock ten minutes ahead":        {"dialed_at, answered_at, ended_at", "now() + interval '5 minutes', now() + interval '5 minutes', now() + interval '9 minutes'", 1, 0, 0},
@@ -111,7 +111,7 @@ func TestHistoryClocks(t *testing.T) {
 	}
 }
 
-// TestRetryClocks: a redial is due by the database's clock, whatever a node's clock
+// TestRetryClocks checks that a redial is due by the database's clock, whatever a node's clock
 // says.
 func TestRetryClocks(t *testing.T) {
 	for name, ahead := range map[string]time.Duration{"behind": -10 * time.Minute, "ahead": 10 * time.Minute} {
@@ -133,14 +133,15 @@ func TestRetryClocks(t *testing.T) {
 			if err = s.follower().HandleEvent(t.Context(), *all[0]); err != nil {
 				t.Fatal(err)
 			}
-			if got := s.query("SELECT (next_attempt_at - now())::text FROM contacts WHERE abs(extract(epoch FROM next_attempt_at - now()) - 900) > 100"); got != "" { // a tenth is spread
+			// a tenth of the delay is random
+			if got := s.query("SELECT (next_attempt_at - now())::text FROM contacts WHERE abs(extract(epoch FROM next_attempt_at - now()) - 900) > 100"); got != "" {
 				t.Errorf("the redial is due in %s", got)
 			}
 		})
 	}
 }
 
-// TestClockGoesBack: paces stored by a database clock that was ahead, before a
+// TestClockGoesBack checks that paces stored by a database clock that was ahead, before a
 // failover, stop no campaign.
 func TestClockGoesBack(t *testing.T) {
 	for name, tt := range map[string]struct {
@@ -150,7 +151,8 @@ func TestClockGoesBack(t *testing.T) {
 		"campaign": {"UPDATE campaign_paces SET next_at = now() + interval '10 minutes', last_at = now() + interval '10 minutes'", "con_1"},
 		"campaign, route and trunk": {`WITH a AS (UPDATE campaign_paces SET next_at = now() + interval '10 minutes'), b AS (UPDATE subgroups SET next_dial_at = now() + interval '10 minutes')
 			UPDATE trunks SET next_dial_at = now() + interval '10 minutes'`, "con_1"},
-		"slow trunk":               {"UPDATE trunks SET calls_per_second = 0.001, next_dial_at = now() + interval '10 minutes'", ""}, // its next call may be that far ahead
+		// the next call may lie that far ahead
+		"slow trunk":               {"UPDATE trunks SET calls_per_second = 0.001, next_dial_at = now() + interval '10 minutes'", ""},
 		"less than a minute ahead": {"UPDATE campaign_paces SET next_at = now() + interval '50 seconds', last_at = now() + interval '49 seconds'", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -176,7 +178,7 @@ func (s *env) loseNode(c *control.Claim) {
 	}
 }
 
-// TestLostNodeMayStillTalk: the callee may talk with a lost node: the number is not called for as long
+// TestLostNodeMayStillTalk checks that the callee may talk with a lost node: the number is not called for as long
 // as such a call may last.
 func TestLostNodeMayStillTalk(t *testing.T) {
 	for name, tt := range map[string]struct{ sql, want string }{
@@ -200,7 +202,7 @@ func TestLostNodeMayStillTalk(t *testing.T) {
 	}
 }
 
-// TestLateConversation: a node that was declared lost returns and reports a
+// TestLateConversation checks that a node that was declared lost returns and reports a
 // conversation: it counts, and the contact is not called again.
 func TestLateConversation(t *testing.T) {
 	for _, tt := range []struct{ by, want string }{

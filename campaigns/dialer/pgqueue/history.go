@@ -13,14 +13,13 @@ import (
 	"github.com/parley-voice/parley/control/phonenumber"
 )
 
-// historySQL returns the calls of an organization to a number since an instant: whether
-// each is active, when its INVITE left, when its conversation ended. A call may have
-// rung and counts if its node was lost, or if it rang or was answered without a
-// recorded INVITE. Nodes use their own clocks: neither time precedes the registration
-// of the call in the database, and the end is at least as long after it as a node's
-// clock measured. A call that rang when its node was lost counts as active for the
-// longest possible conversation (the limit of its agent, or $4) or until the node
-// returns and reports.
+// historySQL returns the calls of an organization to a number since an instant: whether each is
+// active, when its INVITE left, and when its conversation ended. A call may have rung, and
+// counts, if its node was lost, or if it rang or was answered without a recorded INVITE. Nodes
+// use their own clocks. So no time is taken to be before the registration of the call in the
+// database, and the end is at least as long after the registration as a node's clock measured.
+// A call that rang when its node was lost counts as active for the longest possible
+// conversation (the limit of its agent, or $4), or until the node returns and reports.
 const historySQL = `
 SELECT status IN ('queued', 'ringing', 'ongoing') OR (disconnection_reason = 'unknown_after_restart' AND answered_at IS NULL AND ended_at + ring_seconds * interval '1 second' +
 		coalesce(nullif(max_duration_seconds, 0) * interval '1 second', (SELECT nullif(v.definition ->> 'max_duration_s', '0')::integer * interval '1 second'
@@ -38,9 +37,9 @@ const maxLostConversation = 30 * time.Minute
 // maxCallDuration bounds the time from the registration of a call to its end.
 const maxCallDuration = 24 * time.Hour
 
-// queueHistory reads the calls of the organization to a number, from campaigns and
-// single calls, and whether one is active. It holds a lock per number until the
-// transaction ends, because caps would otherwise let two calls pass at once.
+// queueHistory reads the calls of the organization to a number, from campaigns and single
+// calls, and whether one is active. It holds a lock per number until the transaction ends.
+// Without the lock two calls at the same time could both pass a cap.
 func queueHistory(batch *pgx.Batch, orgID, number string, since time.Time, k *contact) {
 	batch.Queue(`
 		SELECT NOT pg_try_advisory_xact_lock(hashtextextended($1 || $2, 0))

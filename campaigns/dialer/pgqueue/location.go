@@ -15,11 +15,11 @@ import (
 func (d detail) relocate(c candidate) (plan.Group, bool) {
 	g, err := plan.ParseGroup(c.group)
 	if err != nil {
-		return g, false // an unreadable group is not called
+		return g, false // a group that cannot be read is not called
 	}
 	where, err := d.market.Locate(market.Number{E164: c.number}, "", "")
 	if err != nil {
-		return g, false // impossible without a named state or zone
+		return g, false // impossible unless a state or a zone is named
 	}
 	g = g.Widen(where)
 	return g, g.Key() != c.group

@@ -9,7 +9,7 @@ import (
 	"github.com/parley-voice/parley/campaigns/market"
 )
 
-// TestOtherMarket: a campaign whose organization switched to another market makes no
+// TestOtherMarket checks that a campaign whose organization switched to another market makes no
 // calls until it switches back.
 func TestOtherMarket(t *testing.T) {
 	s := newEnv(t)
@@ -20,7 +20,7 @@ func TestOtherMarket(t *testing.T) {
 	s.wantTake(s.newDialer(), "con_1")
 }
 
-// TestReassigned: a number reassigned since the consent is not called, even if that
+// TestReassigned checks that a number reassigned since the consent is not called, even if that
 // became known during a call to it; a later consent counts.
 func TestReassigned(t *testing.T) {
 	s := newEnv(t)
@@ -33,7 +33,7 @@ func TestReassigned(t *testing.T) {
 	s.wantQuery("suppressed reassigned_number", "SELECT state || ' ' || reason FROM contacts WHERE id = 'con_1'")
 }
 
-// TestNumberInMoreZones: a number that new rules locate in more zones or states waits
+// TestNumberInMoreZones checks that a number that new rules locate in more zones or states waits
 // until all allow the call.
 func TestNumberInMoreZones(t *testing.T) {
 	s := newEnv(t)

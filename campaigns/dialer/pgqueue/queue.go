@@ -42,7 +42,7 @@ type Queue struct {
 	Store   *store.Store
 	Claims  Claims
 	Markets Markets
-	Screen  control.Screener // numbers that must not be called, in addition to the organization's list; nil screens none
+	Screen  control.Screener // checks the number against lists other than the organization's; nil checks none
 	// Registries returns the registries of a market; nil means none.
 	Registries func(ctx context.Context, q db.Querier, market string) ([]screening.Registry, error)
 	Node       control.NodeID
@@ -53,19 +53,19 @@ type Queue struct {
 	// Paused reports that the carrier of a trunk asked this node to pause; nil means
 	// never.
 	Paused func(trunkID string) bool
-	// CanTalk reports whether this node can talk as a version of an agent now; nil
-	// means always. ProvidersVerified reports whether its providers answered a check
-	// recently; nil means they did.
+	// CanTalk reports whether this node can run a version of an agent now; nil means always.
+	// ProvidersVerified reports whether the agent's providers have answered a recent check; nil
+	// means that they have.
 	CanTalk, ProvidersVerified func(ctx context.Context, agentID string, version int) (bool, error)
-	// SentHash returns the hash of a number in sent_facts: calls that the database lost
+	// SentHash returns the hash of a number in sent_facts, which holds calls that the database lost
 	// in a failover. nil disables the check.
 	SentHash func(orgID, number string) [16]byte
 	Log      *slog.Logger
 
 	running     []dialer.Campaign
-	details     map[string]detail // of running campaigns
-	readAt      time.Time         // of running and details; zero forces a read
-	clockOffset time.Duration     // of the database's clock over this node's
+	details     map[string]detail // data of the running campaigns
+	readAt      time.Time         // when running and details were read; zero forces a read
+	clockOffset time.Duration     // how far the database's clock is ahead of this node's
 	startBefore time.Time         // latest start of the call of the last contact taken
 }
 
@@ -76,7 +76,7 @@ type detail struct {
 	market     *market.Package
 	stale      bool // no contact may be called before the registry is reloaded
 	disclosure Disclosure
-	expected   pricing.Amount // cost of a call, of a campaign with a budget
+	expected   pricing.Amount // expected cost of a call; only of a campaign with a budget
 	groups     []waitingGroup
 	version    string
 }
@@ -151,8 +151,8 @@ func (q *Queue) refresh(ctx context.Context) error {
 	return nil
 }
 
-// dropFutureTimes drops the times of the next and the last call if one is more than a
-// minute ahead: it was stored before the database's clock went back.
+// dropFutureTimes drops the times of the next and the last call if one of them is more than a
+// minute ahead. Such times were stored before the database's clock went back.
 func dropFutureTimes(now, next, last time.Time) (time.Time, time.Time) {
 	if latest := now.Add(time.Minute); next.After(latest) || last.After(latest) {
 		return time.Time{}, time.Time{}
@@ -160,8 +160,9 @@ func dropFutureTimes(now, next, last time.Time) (time.Time, time.Time) {
 	return next, last
 }
 
-// recheckCaps makes the contacts due that a frequency cap holds, because the campaign or
-// the caps changed, perhaps while no node ran. Their retry times have passed already.
+// recheckCaps makes contacts due again that a frequency cap holds, because the campaign or the
+// caps have changed, perhaps while no node ran. Contacts with a later next attempt keep
+// waiting.
 func (q *Queue) recheckCaps(ctx context.Context, campaignID string) error {
 	_, err := q.Pool.Exec(ctx, `
 		UPDATE contacts SET due_at = clock_timestamp(), next_attempt_at = clock_timestamp()
@@ -219,7 +220,7 @@ func (q *Queue) readCampaign(
 	return d, r, err
 }
 
-// checkAgent calls check with the campaign's agent; a nil check means yes.
+// checkAgent calls check with the campaign's agent. A nil check returns true.
 func (d detail) checkAgent(ctx context.Context, check func(ctx context.Context, agentID string, version int) (bool, error)) (bool, error) {
 	if check == nil {
 		return true, nil

@@ -96,7 +96,7 @@ func (s *env) query(sql string, args ...any) string {
 	return strings.Join(all, " ")
 }
 
-// addContacts adds contacts; the last digits of their numbers are their ids.
+// addContacts adds contacts. Their IDs are the last digits of their numbers.
 func (s *env) addContacts(n int, groups int) {
 	for from := 1; from <= n; from += 50_000 {
 		s.addContactRange(from, min(from+50_000-1, n), groups)
@@ -124,7 +124,7 @@ func (s *env) resetPace() {
 	s.exec("UPDATE campaign_paces SET next_at = '-infinity', last_at = '-infinity'")
 }
 
-// take takes one contact, "" for none.
+// take takes one contact; "" if there is none.
 func (s *env) take(d *dialer.Dialer) string {
 	s.Helper()
 	claim, _, err := d.Take(s.Context())
@@ -187,17 +187,17 @@ func TestTake(t *testing.T) {
 	}
 }
 
-// TestCapsAndActiveCalls: caps count all calls of the organization to a number; a number in a call
-// is checked again soon.
+// TestCapsAndActiveCalls checks that caps count all calls of the organization to a number, and that a number
+// in a call is checked again soon.
 func TestCapsAndActiveCalls(t *testing.T) {
 	s := newEnv(t)
 	s.addContacts(3, 1)
-	for range 3 { // kz: three a day
+	for range 3 { // Kazakhstan allows three a day
 		s.addCall("77010000001", "failed", 2, "dialed_at", "now() - interval '1 minute'")
 	}
 	s.addCall("77010000002", "ringing", 2, "dialed_at", "now()")
 	for range 3 {
-		s.addCall("77010000003", "failed", 2, "dialed_at", "NULL") // canceled before they were dialed
+		s.addCall("77010000003", "failed", 2, "dialed_at", "NULL") // calls canceled before they were dialed
 	}
 	s.exec("UPDATE contacts SET governing_cap = 'daily' WHERE id = 'con_3'")
 	s.wantTake(s.newDialer(), "con_3")
@@ -205,7 +205,7 @@ func TestCapsAndActiveCalls(t *testing.T) {
 	s.wantQuery("con_1:daily:true con_2::true", "SELECT id || ':' || governing_cap || ':' || (due_at > now()) FROM contacts WHERE state = 'pending' ORDER BY n")
 }
 
-// TestTakeNothing: no contact is taken of a campaign that is not running, without a channel,
+// TestTakeNothing checks that no contact is taken of a campaign that is not running, without a channel,
 // of closed groups, or of an organization without a market.
 func TestTakeNothing(t *testing.T) {
 	for name, sql := range map[string]string{
@@ -228,7 +228,7 @@ func TestTakeNothing(t *testing.T) {
 	}
 }
 
-// TestStaleRegistry: with a stale registry, contacts that require coverage are not called;
+// TestStaleRegistry checks that with a stale registry, contacts that require coverage are not called;
 // others are.
 func TestStaleRegistry(t *testing.T) {
 	s := newEnv(t)
@@ -268,7 +268,7 @@ func (o fixedMarket) Package(context.Context, db.Querier, string, string) (*mark
 	return o.rules, nil
 }
 
-// TestDestinationNotAllowed: a contact that the route may not call is suppressed and does not
+// TestDestinationNotAllowed checks that a contact that the route may not call is suppressed and does not
 // delay others.
 func TestDestinationNotAllowed(t *testing.T) {
 	s := newEnv(t)
@@ -279,7 +279,7 @@ func TestDestinationNotAllowed(t *testing.T) {
 	s.wantQuery("suppressedgeo_rejected", "SELECT state || reason FROM contacts WHERE id = 'con_1'")
 }
 
-// TestConcurrentTakes: nodes that take at the same time take each contact once.
+// TestConcurrentTakes checks that nodes that take at the same time take each contact once.
 func TestConcurrentTakes(t *testing.T) {
 	s := newEnv(t)
 	const n = 60
@@ -320,7 +320,7 @@ func TestConcurrentTakes(t *testing.T) {
 	}
 }
 
-// TestNodeLostBeforeInvite: a call of a lost node whose INVITE never left does not count.
+// TestNodeLostBeforeInvite checks that a call of a lost node whose INVITE never left does not count.
 func TestNodeLostBeforeInvite(t *testing.T) {
 	s := newEnv(t)
 	s.addContacts(1, 1)
@@ -338,7 +338,7 @@ func TestNodeLostBeforeInvite(t *testing.T) {
 	s.wantTake(s.newDialer(), "con_1")
 }
 
-// TestLooserCaps: a contact that a cap holds is checked again when the organization
+// TestLooserCaps checks that a contact that a cap holds is checked again when the organization
 // allows more, also if that changed during a pause or while no node ran. A contact with
 // a later next attempt keeps waiting.
 func TestLooserCaps(t *testing.T) {
@@ -363,7 +363,7 @@ func TestLooserCaps(t *testing.T) {
 			s := newEnv(t)
 			s.addContacts(2, 1)
 			s.exec("UPDATE contacts SET next_attempt_at = now() + interval '1 hour', due_at = now() + interval '1 hour' WHERE id = 'con_2'")
-			for range 3 { // kz: three a day
+			for range 3 { // Kazakhstan allows three a day
 				s.addCall("77010000001", "failed", 2, "dialed_at", "now() - interval '1 minute'")
 			}
 			b := s.queue("node")

@@ -10,13 +10,13 @@ import (
 
 // A breakerState is the state of the breaker of a campaign or of its route.
 type breakerState struct {
-	open  bool // calls fail
-	probe bool // one call may test it now
+	open  bool // calls through the route fail
+	probe bool // one call may probe the route now
 }
 
-// blocks reports that no call may use the route now. A pause that the carrier asked for
-// applies to probes too. A trunk that only this node cannot reach is left to the
-// others; if no node reaches it the breaker is open, and any node may probe.
+// blocks reports whether no call may use the route now. A pause that the carrier asked for
+// applies to probes, too. If only this node cannot reach the trunk, the call is left to other
+// nodes. If no node reaches it, the breaker is open and any node may probe.
 func (s breakerState) blocks(q *Queue, d detail) bool {
 	trunk := d.campaign.Binding.TrunkID
 	if q.Paused != nil && q.Paused(trunk) {
@@ -46,8 +46,8 @@ func requireRow(n int, err error) error {
 	return err
 }
 
-// isHeld reports whether an open breaker stops a campaign. One probe at a time may pass,
-// on a node whose providers were verified recently.
+// isHeld reports whether an open breaker stops a campaign. One probe at a time may pass, on a
+// node whose providers were recently verified.
 func (q *Queue) isHeld(ctx context.Context, d detail, s breakerState) (bool, error) {
 	if !s.open {
 		return false, nil

@@ -14,7 +14,7 @@ import (
 	"github.com/parley-voice/parley/control/db"
 )
 
-// TestRouteBreaker: no call uses a route with an open breaker, except a due probe; if the route
+// TestRouteBreaker checks that no call uses a route with an open breaker, except a due probe; if the route
 // fails the probe, it is not an attempt of the contact.
 func TestRouteBreaker(t *testing.T) {
 	s := newEnv(t)
@@ -47,7 +47,7 @@ func TestRouteBreaker(t *testing.T) {
 	s.wantTake(s.newDialer(), "con_3")
 }
 
-// TestUnreachableTrunk: a node that cannot reach a trunk leaves it to the others; if none
+// TestUnreachableTrunk checks that a node that cannot reach a trunk leaves it to the others; if none
 // can, any of them probes it.
 func TestUnreachableTrunk(t *testing.T) {
 	s := newEnv(t)
@@ -60,7 +60,7 @@ func TestUnreachableTrunk(t *testing.T) {
 	s.wantTake(d, "con_1")
 }
 
-// TestOneProbe: of two calls of two campaigns that could probe a route at the same
+// TestOneProbe checks that of two calls of two campaigns that could probe a route at the same
 // time, one does.
 func TestOneProbe(t *testing.T) {
 	s := newEnv(t)

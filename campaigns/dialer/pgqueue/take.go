@@ -22,8 +22,8 @@ import (
 // maxCandidates bounds the contacts that one transaction considers.
 const maxCandidates = 32
 
-// takeTimeout bounds one transaction: a wait for a lock is given up in favor of other
-// campaigns.
+// takeTimeout bounds one transaction. A longer wait for a lock is given up, so that other
+// campaigns get their turn.
 const takeTimeout = 3 * time.Second
 
 // errNoChannel is returned if a contact may be called but no channel is free.
@@ -35,22 +35,22 @@ var errContactLocked = errors.New("another transaction holds the contact")
 // errCampaignChanged is returned if the campaign changed while its contact was taken.
 var errCampaignChanged = errors.New("the campaign has changed")
 
-// Take implements dialer.Store. It locks the campaign's pace from the first read to the
-// end, so that nodes take its contacts one after the other and the campaign cannot be
-// paused or canceled between. If another node holds the lock it skips the campaign: a
-// waiter would hold a trunk channel.
+// Take implements dialer.Store. It locks the campaign's pace from its first read to its end, so
+// that nodes take the contacts of a campaign one after the other, and the campaign cannot be
+// paused or canceled in between. If another node holds the lock, Take skips the campaign,
+// because waiting would hold a trunk channel.
 func (q *Queue) Take(ctx context.Context, req dialer.TakeRequest) (dialer.TakeResult, error) {
 	d, ok := q.details[req.ID]
 	if !ok {
 		return dialer.TakeResult{Gone: true}, nil
 	}
-	// A node that cannot talk as the agent leaves its contacts to the others.
+	// A node that cannot run the agent leaves its contacts to other nodes.
 	if able, err := d.checkAgent(ctx, q.CanTalk); err != nil || !able {
 		return dialer.TakeResult{}, err
 	}
 	var result dialer.TakeResult
 	var lease *control.Lease
-	until := time.Now().Add(q.Lease) // not later than by the database's clock
+	until := time.Now().Add(q.Lease) // not later than now by the database's clock
 	parent := ctx
 	ctx, cancel := context.WithTimeout(ctx, takeTimeout)
 	defer cancel()
@@ -115,8 +115,9 @@ type firstContact struct {
 	candidate
 }
 
-// lockPace locks the pace of a campaign and selects its first contact. ok is false if its
-// next call is not due, if it changed since it was read, or if another node holds it.
+// lockPace locks the pace of a campaign and selects its first contact. ok is false if the next
+// call is not due, if the campaign changed since it was read, or if another node holds the
+// lock.
 func (q *Queue) lockPace(
 	ctx context.Context, tx pgx.Tx, d detail, req dialer.TakeRequest,
 ) (now time.Time, p plan.Pace, ok bool, n firstContact, err error) {
@@ -226,7 +227,7 @@ func (q *Queue) takeFirst(
 	return nil, nil //nolint:nilnil // the dialer asks again for the rest
 }
 
-// tryContact asks the gate about a contact and applies the decision.
+// tryContact passes a contact to the gate and applies the decision.
 func (q *Queue) tryContact(
 	ctx context.Context, tx pgx.Tx, d detail, req dialer.TakeRequest, c candidate, now time.Time,
 ) (*control.Lease, error) {
@@ -272,11 +273,11 @@ type contact struct {
 	number, name, external, language, importID string
 	variables, metadata                        map[string]any
 	attempts                                   int
-	reassigned                                 bool // since the consent
+	reassigned                                 bool // the number was reassigned since the consent
 }
 
-// lockContact locks a waiting contact, and reads the history of its number since an instant
-// and whether the organization's list has it. It returns errContactLocked if another
+// lockContact locks a waiting contact. It reads the history of its number since an instant, and
+// whether the organization's list contains the number. It returns errContactLocked if another
 // transaction holds the contact.
 func (q *Queue) lockContact(
 	ctx context.Context, tx pgx.Tx, orgID string, c candidate, since time.Time,
@@ -299,7 +300,7 @@ func (q *Queue) lockContact(
 	batch.Queue("SELECT EXISTS (SELECT FROM suppressions WHERE org_id = $1 AND number = ANY ($2))", orgID,
 		phonenumber.ListedForms(control.Digits(c.number))).
 		QueryRow(func(row pgx.Row) error { return row.Scan(&suppressed) })
-	if q.SentHash != nil { // lost by the database in a failover: the end of the call is unknown
+	if q.SentHash != nil { // the database lost the call in a failover, so its end is unknown
 		hash := q.SentHash(orgID, c.number)
 		batch.Queue("SELECT EXISTS (SELECT FROM sent_facts WHERE number_hash = $1)", hash[:]).
 			QueryRow(func(row pgx.Row) error { return row.Scan(&k.Engaged) })
@@ -344,7 +345,7 @@ func (q *Queue) beginCall(ctx context.Context, tx pgx.Tx, d detail, k *contact, 
 		return nil, err
 	}
 	if !ok {
-		return nil, errCampaignChanged // for example paused in between
+		return nil, errCampaignChanged // for example because the campaign was paused in between
 	}
 	return &lease, nil
 }

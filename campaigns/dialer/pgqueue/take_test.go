@@ -20,7 +20,7 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// TestRecordingIsDisclosed: the disclosure matches the launched version of the agent,
+// TestRecordingIsDisclosed checks that the disclosure matches the launched version of the agent,
 // not a later one.
 func TestRecordingIsDisclosed(t *testing.T) {
 	s := newEnv(t)
@@ -45,11 +45,11 @@ func TestRecordingIsDisclosed(t *testing.T) {
 	s.wantQuery("1 of 1 of 2", "SELECT count(DISTINCT disclosure) || ' of ' || count(DISTINCT recording_status) || ' of ' || count(*) FROM calls")
 }
 
-// TestInviteDeadline: an INVITE leaves before the hours, the campaign or the contact's time end,
+// TestInviteDeadline checks that an INVITE leaves before the hours, the campaign or the contact's time end,
 // whichever is first.
 func TestInviteDeadline(t *testing.T) {
 	at := time.Now().UTC()
-	zone := fmt.Sprintf("Etc/GMT%+d", at.Hour()-12) // noon: the sign is the other way round
+	zone := fmt.Sprintf("Etc/GMT%+d", at.Hour()-12) // noon, so the next limit is another one
 	if at.Hour() == 12 {
 		zone = "Etc/GMT"
 	}
@@ -78,7 +78,7 @@ func TestInviteDeadline(t *testing.T) {
 	}
 }
 
-// TestCallerNumberDenied: a campaign without an allowed caller number makes no calls, and
+// TestCallerNumberDenied checks that a campaign without an allowed caller number makes no calls, and
 // does not delay other campaigns of the route.
 func TestCallerNumberDenied(t *testing.T) {
 	s := newEnv(t)
@@ -104,7 +104,7 @@ func (s *env) addSecondCampaign() {
 		SELECT 'con_second', org_id, 'cmp_2', import_id, 100000, '+77012000000', zones, hours_group, due_at, state, now(), now() FROM contacts WHERE id = 'con_1'`)
 }
 
-// TestLockedCampaignIsSkipped: a campaign that is being paused is skipped at once, without a
+// TestLockedCampaignIsSkipped checks that a campaign that is being paused is skipped at once, without a
 // channel held while waiting.
 func TestLockedCampaignIsSkipped(t *testing.T) {
 	s := newEnv(t)
@@ -124,7 +124,7 @@ func TestLockedCampaignIsSkipped(t *testing.T) {
 	}
 }
 
-// TestLongConversationCountsFromEnd: a conversation counts from its end, however long it was.
+// TestLongConversationCountsFromEnd checks that a conversation counts from its end, however long it was.
 func TestLongConversationCountsFromEnd(t *testing.T) {
 	s := newEnv(t)
 	s.addContacts(1, 1)
@@ -151,7 +151,7 @@ func (s *env) history(q sender, digits string, within time.Duration) (k contact)
 	return k
 }
 
-// TestNumberLock: of two nodes that check the caps of one number at the same time, for
+// TestNumberLock checks that of two nodes that check the caps of one number at the same time, for
 // two campaigns, only one may call it.
 func TestNumberLock(t *testing.T) {
 	s := newEnv(t)
@@ -183,7 +183,7 @@ func (c *countingMarkets) Package(ctx context.Context, q db.Querier, code, versi
 	return c.Store.Package(ctx, q, code, version)
 }
 
-// TestCampaignsAreCached: a campaign without a channel does not cause all campaigns to be
+// TestCampaignsAreCached checks that a campaign without a channel does not cause all campaigns to be
 // read again for each call of another.
 func TestCampaignsAreCached(t *testing.T) {
 	s := newEnv(t)
@@ -201,7 +201,7 @@ func TestCampaignsAreCached(t *testing.T) {
 	}
 }
 
-// TestStaleRegistryWritesNothing: contacts without registry coverage keep waiting and are not
+// TestStaleRegistryWritesNothing checks that contacts without registry coverage keep waiting and are not
 // written repeatedly.
 func TestStaleRegistryWritesNothing(t *testing.T) {
 	s := newEnv(t)
@@ -218,7 +218,7 @@ func TestStaleRegistryWritesNothing(t *testing.T) {
 	s.wantQuery("0", "SELECT count(*)::text FROM contacts WHERE due_at > now()")
 }
 
-// TestIntentAfterPause: a claimed call that has not left is not made once its campaign is
+// TestIntentAfterPause checks that a claimed call that has not left is not made once its campaign is
 // paused, canceled or over; its contact keeps waiting.
 func TestIntentAfterPause(t *testing.T) {
 	for _, status := range []string{"paused", "cancelled", "completed"} {
@@ -242,7 +242,7 @@ func TestIntentAfterPause(t *testing.T) {
 	}
 }
 
-// TestDetachedAgent: an agent that was detached from its route makes no calls.
+// TestDetachedAgent checks that an agent that was detached from its route makes no calls.
 func TestDetachedAgent(t *testing.T) {
 	s := newEnv(t)
 	s.addContacts(1, 1)
@@ -254,7 +254,7 @@ func TestDetachedAgent(t *testing.T) {
 	s.wantQuery("pending 0", "SELECT state || ' ' || attempts FROM contacts")
 }
 
-// TestSuppressionWithInternationalPrefix: a number listed with an international prefix is not called.
+// TestSuppressionWithInternationalPrefix checks that a number listed with an international prefix is not called.
 func TestSuppressionWithInternationalPrefix(t *testing.T) {
 	for _, code := range []string{"810", "00", "011"} {
 		s := newEnv(t)
@@ -269,8 +269,9 @@ func TestSuppressionWithInternationalPrefix(t *testing.T) {
 	}
 }
 
-// TestManyHeldContacts: a contact that may be called does not wait long after many that a
-// cap or a list holds; one that another node has locked is not requested again at once.
+// TestManyHeldContacts checks that a contact that may be called does not wait long behind many that
+// a cap or a list holds, and that a contact that another node has locked is not requested again at
+// once.
 func TestManyHeldContacts(t *testing.T) {
 	s := newEnv(t)
 	s.addContacts(3*maxCandidates, 1)

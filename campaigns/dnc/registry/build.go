@@ -13,7 +13,7 @@ import (
 
 // A Builder makes a registry file. It is not safe for concurrent use.
 type Builder struct {
-	name    string // of the final file
+	name    string // name of the final file
 	file    *os.File
 	set     *Set
 	size    int64
@@ -23,8 +23,8 @@ type Builder struct {
 	country []string // all area codes of the country
 }
 
-// Build starts a temporary file that Done renames to name. from, if not empty, is the
-// file whose numbers are copied first.
+// Build starts a temporary file, which Done renames to name. If from is not empty, its numbers
+// are copied first.
 func Build(name, from string) (*Builder, error) {
 	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*.part")
 	if err != nil {
@@ -98,11 +98,11 @@ func (b *Builder) Number(digits []byte, listed bool) error {
 	return b.put(area, number, listed)
 }
 
-// HasChanges reports whether a list of changes was read: then the previous numbers are as
-// recent as that list.
+// HasChanges reports whether a list of changes was read. The numbers from the previous file are
+// then as recent as that list.
 func (b *Builder) HasChanges() bool { return b.changes }
 
-// remap maps the file again after it grew.
+// remap maps the file again after it has grown.
 func (b *Builder) remap() error {
 	if b.set != nil {
 		if err := b.set.Close(); err != nil {
@@ -115,7 +115,7 @@ func (b *Builder) remap() error {
 	return err
 }
 
-// Area adds an area code: its unlisted numbers may be called.
+// Area adds an area code. Its numbers that are not listed may be called.
 func (b *Builder) Area(code string) error {
 	area, err := strconv.Atoi(code)
 	if err != nil || len(code) != 3 || area < 200 {
@@ -141,7 +141,7 @@ func (b *Builder) area(area int) (at int, err error) {
 	return at, nil
 }
 
-// put lists a number or removes it.
+// put lists a number, or removes it from the list.
 func (b *Builder) put(area, number int, listed bool) error {
 	at, err := b.area(area)
 	if err != nil {

@@ -21,10 +21,10 @@ var ErrList = errors.New("not a list of numbers")
 // Limits of lists.
 const (
 	maxLine     = 256
-	maxListSize = 16 << 30 // bytes of one list, unpacked
+	maxListSize = 16 << 30 // bytes of one list when unpacked
 
-	minExpansionCheck = 16 << 20 // size of a zip part above which its expansion is checked
-	maxExpansion      = 100      // accepted expansion; sorted numbers expand tenfold
+	minExpansionCheck = 16 << 20 // size of a part of a zip file above which its expansion is checked
+	maxExpansion      = 100      // accepted ratio of expansion; sorted numbers expand tenfold
 )
 
 // A Sink receives the contents of a list.
@@ -73,7 +73,7 @@ func Read(name string, to Sink, progress func(n int64)) (changes bool, err error
 // A reader reads one file.
 type reader struct {
 	to      Sink
-	changes bool // a line has A or D
+	changes bool // a line has A or D, for added or deleted
 	digits  [64]byte
 }
 
@@ -164,7 +164,7 @@ func (r *reader) readLines(in *bufio.Reader) error {
 	}
 }
 
-// readLine reads one line. Ten digits alone are the fast path.
+// readLine reads one line. A line of ten digits takes the fast path.
 func (r *reader) readLine(line []byte) error {
 	line = bytes.TrimRight(line, "\r\n \t")
 	if len(line) == 0 {
@@ -222,9 +222,9 @@ func isDigits(s []byte) bool {
 	return true
 }
 
-// phoneDigits returns the digits of a field that is a number or part of one: digits with
-// dashes, dots, spaces, brackets and an extension, which is dropped. It returns nil for
-// dates and other text.
+// phoneDigits returns the digits of a field that is a number or a part of one: digits with
+// dashes, dots, spaces, brackets and an extension, which is dropped. It returns nil for dates
+// and other text.
 func phoneDigits(field []byte) []byte {
 	if isDigits(field) && len(field) != 0 {
 		return field
@@ -232,7 +232,7 @@ func phoneDigits(field []byte) []byte {
 	number, _ := phonenumber.Base(strings.TrimPrefix(string(field), "tel:"))
 	field = []byte(strings.TrimLeft(number, "+"))
 	if len(field) == 10 && (field[4] == '-' && field[7] == '-' || field[2] == '/' && field[5] == '/') {
-		return nil // a date
+		return nil // the field is a date
 	}
 	var d []byte
 	for _, c := range string(field) {
@@ -286,7 +286,7 @@ func (r *reader) readXML(in io.Reader) error {
 	}
 }
 
-// A tag has the attributes of an element.
+// A tag holds the attributes of an element.
 type tag struct{ val, change, level string }
 
 func attributes(start xml.StartElement) (t tag) {

@@ -14,13 +14,13 @@ import (
 	"syscall"
 )
 
-// File format: the magic; for each of a thousand area codes the offset of its bits in
-// pages, 0 if it is not loaded; the page-aligned sets of bits. Bit n of a set is the
+// File format: the magic; then for each of a thousand area codes the offset of its bits in
+// pages, 0 if it is not loaded; then the sets of bits, aligned to pages. Bit n of a set is the
 // number whose last seven digits are n.
 const (
 	magic    = "PARLEYDNC\x001"
 	areas    = 1000
-	numbers  = 10_000_000 // of an area code
+	numbers  = 10_000_000 // numbers of an area code
 	page     = 4096
 	setBytes = (numbers/8 + page - 1) / page * page
 	header   = (16 + areas*4 + page - 1) / page * page
@@ -35,7 +35,7 @@ type Set struct {
 	cleanup runtime.Cleanup
 }
 
-// Open maps a file. Close unmaps it; so does the garbage collector when the set is
+// Open maps a file. Close unmaps it; the garbage collector also unmaps it when the set is
 // unreachable.
 func Open(name string) (*Set, error) {
 	f, err := os.Open(name) //nolint:gosec // the operator's own path

@@ -131,7 +131,7 @@ func TestBadLists(t *testing.T) {
 	}
 }
 
-// TestUpdate: a change list makes a new file; readers of the old one continue.
+// TestUpdate checks that a change list makes a new file; readers of the old one continue.
 func TestUpdate(t *testing.T) {
 	first, err := build(t, "", "2025550123\n2025550124\n")
 	if err != nil {
@@ -157,7 +157,7 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
-// TestAreaWithoutNumbers: an area code without listed numbers can be loaded.
+// TestAreaWithoutNumbers checks that an area code without listed numbers can be loaded.
 func TestAreaWithoutNumbers(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "registry")
 	b, err := Build(name, "")
@@ -180,7 +180,7 @@ func TestAreaWithoutNumbers(t *testing.T) {
 	}
 }
 
-// TestSetMatchesMap: a registry agrees with a map.
+// TestSetMatchesMap checks that a registry agrees with a map.
 func TestSetMatchesMap(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		want := map[string]bool{}
@@ -289,7 +289,7 @@ func FuzzList(f *testing.F) {
 	})
 }
 
-// TestNationwideList: a nationwide list loads all area codes of the country.
+// TestNationwideList checks that a nationwide list loads all area codes of the country.
 func TestNationwideList(t *testing.T) {
 	dir := t.TempDir()
 	list := filepath.Join(dir, "list.xml")

@@ -27,7 +27,7 @@ type Cache struct {
 type CacheEntry struct {
 	Stamp   string
 	Screen  Screen
-	Matches []Match // the first MaxItems
+	Matches []Match // the first matches, at most MaxItems
 }
 
 // Get returns the last screening of an import.

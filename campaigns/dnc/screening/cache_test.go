@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestCache: the cache returns the last screening and stays bounded.
+// TestCache checks that the cache returns the last screening and stays bounded.
 func TestCache(t *testing.T) {
 	var m Cache
 	if _, ok := m.Get("a"); ok {

@@ -17,9 +17,9 @@ const (
 	Clean       = "clean"
 	Matched     = "matched"
 	Unscreened  = "unscreened"   // no registry was loaded
-	Partial     = "partial"      // no registry covers some rows
+	Partial     = "partial"      // some rows are covered by no registry
 	Stale       = "stale"        // a registry copy is too old
-	NotScreened = "not_screened" // no list
+	NotScreened = "not_screened" // there was no list to screen
 )
 
 // MaxItems bounds the matches in a Screen.
@@ -41,8 +41,8 @@ type Match struct {
 	Phone    string `json:"phone"`
 	Name     string `json:"name"`
 	Registry string `json:"registry"`
-	Source   string `json:"source"`    // registry or organization
-	ListedAt *int64 `json:"listed_at"` // if the list has it
+	Source   string `json:"source"`    // "registry" or "organization"
+	ListedAt *int64 `json:"listed_at"` // when the number was listed, if the list has the time
 }
 
 // A Registry is one copy of a market's registry.
@@ -55,10 +55,9 @@ type Registry struct {
 
 // Lists are the lists of a screening.
 type Lists struct {
-	Own        func(e164 string) bool // the organization's
+	Own        func(e164 string) bool // the organization's own list
 	Registries []Registry
-	// Expected reports that the market has a registry: uncovered rows count as
-	// unscreened.
+	// Expected reports that the market has a registry, so that uncovered rows count as unscreened.
 	Expected   bool
 	StaleAfter time.Duration // 0 means never
 }
@@ -158,13 +157,13 @@ func (l Lists) IsStale(now time.Time) bool {
 	return l.StaleAfter > 0 && slices.ContainsFunc(l.Registries, func(r Registry) bool { return now.Sub(r.Downloaded) > l.StaleAfter })
 }
 
-// IsUnusable reports that contacts which require registry coverage cannot be called: a
-// copy is stale, or the market's registry is missing.
+// IsUnusable reports that contacts that require registry coverage cannot be called, because a
+// copy is stale or the market's registry is missing.
 func (l Lists) IsUnusable(now time.Time) bool {
 	return l.IsStale(now) || l.Expected && len(l.Registries) == 0
 }
 
-// Age returns the age of the oldest copy, 0 for none.
+// Age returns the age of the oldest copy; 0 without copies.
 func (l Lists) Age(now time.Time) time.Duration {
 	var age time.Duration
 	for _, r := range l.Registries {
@@ -173,9 +172,9 @@ func (l Lists) Age(now time.Time) time.Duration {
 	return age
 }
 
-// fingerprint changes exactly if the result does: it covers the matching numbers and
-// the counts of checked and unscreened rows. Another copy of a registry with the same
-// result has the same fingerprint; the audit records the copy.
+// fingerprint returns a text that changes exactly when the result does. It covers the matching
+// numbers, and the counts of checked and unscreened rows. Another copy of a registry with the
+// same result has the same fingerprint; the audit records which copy it was.
 func fingerprint(matches []Match, checked, unscreened int) string {
 	var numbers []string
 	for _, m := range matches {

@@ -68,7 +68,7 @@ func TestItemsAreBounded(t *testing.T) {
 	}
 }
 
-// TestFingerprint: it changes exactly if the result does.
+// TestFingerprint checks that the fingerprint changes exactly when the result does.
 func TestFingerprint(t *testing.T) {
 	pool := []string{"+12025550101", "+12025550102", "+12025550103", "+13035550104"}
 	draw := func(t *rapid.T, label string) (Lists, []Candidate) {

@@ -13,7 +13,7 @@ import (
 type law struct {
 	country                            string
 	areas, windows, holidays, caps     []map[string]string
-	places                             map[string]map[string]string // rows of areas by area code
+	places                             map[string]map[string]string // rows of the areas by area code
 	free                               map[string]map[string]bool   // holidays by state
 	countryZones                       []string
 	zones                              map[string]*time.Location

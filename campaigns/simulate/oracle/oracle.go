@@ -26,7 +26,7 @@ type Report struct {
 	TooFast    int `json:"faster_than_the_pace"`
 	Lost       int `json:"contacts_lost"`
 
-	Terminal int `json:"contacts_terminal"` // done, exhausted, suppressed
+	Terminal int `json:"contacts_terminal"` // done, exhausted or suppressed
 	Closed   int `json:"contacts_of_closed_campaigns"`
 	Waiting  int `json:"contacts_waiting_at_the_end"`
 
@@ -70,7 +70,7 @@ type campaign struct {
 	CapsOff        bool `json:"caps_off"`
 
 	status string
-	dials  []int64 // ms, the last few
+	dials  []int64 // times of the last few dials, ms
 }
 
 // A row is one of rows.csv, with its state by the log.
@@ -82,17 +82,17 @@ type row struct {
 
 	dials  int
 	onCall bool
-	broke  bool   // its last call broke by a fault of the service
-	last   int64  // ms, of its last call's end
-	final  string // its state
+	broke  bool   // the last call broke by a fault of the service
+	last   int64  // end of the last call, ms
+	final  string // final state
 }
 
 // A number has the calls of an organization to it.
 type number struct {
-	dials  []int64 // ms
-	talked int64   // ms
+	dials  []int64 // times of the dials, ms
+	talked int64   // end of the last conversation, ms
 	active int
-	listed int64 // s
+	listed int64 // start of the do-not-call entry, s
 }
 
 type judge struct {
@@ -100,7 +100,7 @@ type judge struct {
 	laws      map[string]*law
 	campaigns map[string]*campaign
 	rows      []row
-	numbers   map[string]*number // by organization and phone
+	numbers   map[string]*number // numbers by organization and phone
 }
 
 // Judge checks the files of a simulation in a folder. laws has the files of each market
