@@ -249,7 +249,8 @@ func (r *Report) pauses() {
 	}{
 		// other pauses have no target, because a complete clause may be the end
 		{"mid_clause", "mid-clause", rarely, kind(all, corpus.MidClause)},
-		{"complete_clause", "complete clause", freely, kind(all, corpus.Complete)}, {"all", "all", freely, all},
+		{"complete_clause", "complete clause", freely, kind(all, corpus.Complete)},
+		{"all", "all", freely, all},
 	} {
 		n, cut, early := 0, 0, 0
 		for _, t := range g.turns {

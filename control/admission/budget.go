@@ -64,11 +64,11 @@ type Spending struct {
 
 // Reserved returns the expected cost of the queued and running calls.
 func (s Spending) Reserved() pricing.Amount {
-	high, low := bits.Mul64(uint64(max(s.Expected, 0)), uint64(max(s.Calls, 0))) //nolint:gosec // not negative
+	high, low := bits.Mul64(uint64(max(s.Expected, 0)), uint64(max(s.Calls, 0)))
 	if high > 0 || low > math.MaxInt64 {
 		return math.MaxInt64
 	}
-	return pricing.Amount(low) //nolint:gosec // checked
+	return pricing.Amount(low)
 }
 
 // Left returns the part of the budget that is neither spent nor reserved, at least 0.

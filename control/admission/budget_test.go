@@ -98,7 +98,7 @@ func TestSpendingNeverExceeds(t *testing.T) {
 // of the calls that were registered before it was reached, and that a larger budget admits calls again.
 func TestMonthlyBudget(t *testing.T) {
 	w := newFixture(t)
-	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // repeatable
+	random := rand.New(rand.NewPCG(1, 2))
 	const expected = 0.5
 	w.placeMany("acme", "sales", 30)
 	w.exec("UPDATE calls SET status = 'ended', dialed_at = now(), cost_nano = $1", int64(expected*1e9))

@@ -104,6 +104,7 @@ type TLSFiles struct {
 	Addr, Cert, Key, CA string
 }
 
+// Default returns the settings that apply without a settings file and environment.
 func Default() Config {
 	return Config{
 		HTTPAddr: "127.0.0.1:8080", MetricsAddr: "127.0.0.1:9464", Pprof: true, DataDir: "./.parley",

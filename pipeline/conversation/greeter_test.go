@@ -124,7 +124,7 @@ func TestNoDetection(t *testing.T) {
 	})
 }
 
-// greetings of machines, and when they end
+// told is what an answering machine says.
 const told = "you have reached anna please leave a message after the tone"
 
 func TestMachineAnswers(t *testing.T) {

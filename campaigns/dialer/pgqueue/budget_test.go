@@ -34,7 +34,7 @@ const callPrice = 0.5
 // node makes up to 6 calls at a time. Each ends after a random number of steps and costs up to three times the
 // expected cost.
 func (r *budgetRun) node(name string, seed uint64) {
-	random := rand.New(rand.NewPCG(seed, 7)) //nolint:gosec // repeatable
+	random := rand.New(rand.NewPCG(seed, 7))
 	q := r.queue(name)
 	d := &dialer.Dialer{Store: q, MaxIdle: time.Nanosecond}
 	type live struct {
@@ -78,7 +78,7 @@ func (r *budgetRun) end(c *control.Claim, lasted time.Duration) pricing.Amount {
 		Status: control.Ended, Reason: "callee_hangup", HangupBy: control.SideCallee, DialedAt: now.Add(-lasted - time.Second),
 		AnsweredAt: now.Add(-lasted), EndedAt: now, Recording: control.RecordingNone,
 	}
-	if err := r.env.calls.Finish(r.Context(), c.Lease, f); err != nil {
+	if err := r.calls.Finish(r.Context(), c.Lease, f); err != nil {
 		r.Errorf("a call was cut: %v", err)
 	}
 	err := r.follower().HandleEvent(r.Context(), control.Event{Kind: control.CallEnded, CallID: c.Call.ID, OrgID: r.org})
