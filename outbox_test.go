@@ -7,12 +7,13 @@ import (
 	"github.com/parley-voice/parley/control/callview"
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/metrics"
+	"github.com/parley-voice/parley/control/store"
 	"github.com/parley-voice/parley/pipeline/conversation"
 )
 
 // TestContactOutcomePrecedesFiles checks that contacts get their outcomes before any file is stored, which may take long.
 func TestContactOutcomePrecedesFiles(t *testing.T) {
-	srv := &server{db: &db.DB{}, metrics: &metrics.Metrics{}, agent: &conversation.Agent{}}
+	srv := &server{db: &db.DB{}, store: &store.Store{}, metrics: &metrics.Metrics{}, agent: &conversation.Agent{}}
 	told, files := -1, -1
 	for i, s := range srv.endSteps(callview.View{}) {
 		switch {
