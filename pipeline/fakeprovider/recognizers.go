@@ -49,7 +49,7 @@ type deepgram struct {
 	started      int           // number of turns that have begun
 }
 
-// newDeepgram returns a recognizer of the parameters. Like Deepgram, it ends a turn after
+// newDeepgram returns a recognizer with the settings in the query. Like Deepgram, it ends a turn after
 // 10 ms of silence unless endpointing says otherwise.
 func newDeepgram(q url.Values, l *asrSession) recognizer {
 	l.silence = 10 * time.Millisecond

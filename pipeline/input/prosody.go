@@ -52,7 +52,7 @@ func (e *prosodyEstimator) Frame(f media.Frame, level float64, voiced bool) {
 	}
 }
 
-// take averages the frame down to pitchRate.
+// take reduces the frame's sample rate to pitchRate, by averaging neighboring samples.
 func (e *prosodyEstimator) take(f media.Frame) {
 	copy(e.recent[:], e.recent[perFrame:])
 	fresh := e.recent[len(e.recent)-perFrame:]

@@ -258,8 +258,8 @@ func TestToolRoundTrip(t *testing.T) {
 	})
 }
 
-// TestTwoResults checks that the results of parallel calls return, in a conversation that
-// begins with the agent's calls.
+// TestTwoResults checks that the model receives the results of two parallel tool calls if the
+// conversation begins with those calls.
 func TestTwoResults(t *testing.T) {
 	each(t, fakeprovider.Typical(), func(t *testing.T, l *lab) {
 		t.Helper()

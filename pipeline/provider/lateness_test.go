@@ -15,8 +15,8 @@ import (
 	"github.com/parley-voice/parley/pipeline/llm"
 )
 
-// TestOwnLateness checks that a timeout while this process runs late is not a failure of
-// the provider. Other timeouts and broken connections are failures.
+// TestOwnLateness checks that a timeout counts as a failure of the provider unless this process
+// was itself late at that time. A broken connection always counts.
 func TestOwnLateness(t *testing.T) {
 	const halt = 300 * time.Millisecond
 	for _, tt := range []struct {

@@ -173,14 +173,14 @@ type azureSynthesis struct {
 	over     sync.Once
 	complete chan struct{} // signals that no text follows
 
-	split   Splitter // owned by the writer
-	started bool     // owned by the writer
+	split   Splitter // only the writing goroutine uses it
+	started bool     // only the writing goroutine uses it
 
 	mu    sync.Mutex
 	ended bool // the whole text was spoken
 
-	odd  []byte        // first byte of a split sample; owned by the reader
-	last pipeline.Word // last word, which may still get a closing mark; owned by the reader
+	odd  []byte        // first byte of a split sample; only the reading goroutine uses it
+	last pipeline.Word // last word, which may still get a closing mark; only the reading goroutine uses it
 }
 
 // Write implements pipeline.Synthesis.

@@ -26,8 +26,8 @@ type cartesiaSynthesis struct {
 	unhook func() bool
 	once   sync.Once
 	wake   chan struct{} // signals a change of the fields below
-	split  Splitter      // owned by the writer
-	parts  int           // number of earlier contexts; owned by the writer
+	split  Splitter      // only the writing goroutine uses it
+	parts  int           // number of earlier contexts; only the writing goroutine uses it
 
 	mu       sync.Mutex
 	id       string        // name of the current context

@@ -150,16 +150,18 @@ type deepgramSynthesis struct {
 	over    sync.Once
 	flushed chan struct{} // signals that the text is complete
 
-	split   Splitter // owned by the writer
-	pending string   // text since the last Flush; owned by the writer
-	flushAt int      // bytes of pending that trigger a Flush; 0 for the first clause; owned by the writer
+	split   Splitter // only the writing goroutine uses it
+	pending string   // text since the last Flush; only the writing goroutine uses it
+	flushAt int      // bytes of pending that trigger a Flush; 0 for the first clause; only the writing goroutine uses it
 
 	mu       sync.Mutex
 	open     []string // flushed texts that are not fully spoken
 	complete bool     // the text is complete
 
-	duration, from time.Duration // duration of the speech so far, and the start of the oldest open text in it; owned by the reader
-	odd            []byte        // first byte of a split sample
+	// duration is that of the speech so far, and from is the start of the oldest open text in it.
+	// Only the reading goroutine uses them.
+	duration, from time.Duration
+	odd            []byte // first byte of a split sample
 }
 
 // Write implements pipeline.Synthesis.

@@ -206,9 +206,9 @@ type elevenSynthesis struct {
 	rate   int
 	unhook func() bool
 
-	split Splitter // owned by the writer
+	split Splitter // only the writing goroutine uses it
 
-	duration time.Duration // duration of the speech so far; owned by the reader
+	duration time.Duration // duration of the speech so far; only the reading goroutine uses it
 	word     charWords
 }
 

@@ -79,7 +79,7 @@ type socket struct {
 	once        sync.Once
 	idleSince   time.Time
 	missedPongs atomic.Int32 // unanswered pings
-	flushes     []time.Time  // times of flushes, newest last; owned by the writer
+	flushes     []time.Time  // times of flushes, newest last; only the writing goroutine uses it
 
 	mu sync.Mutex // serializes writing
 }

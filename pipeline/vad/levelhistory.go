@@ -41,7 +41,8 @@ type LevelHistory struct {
 	concealed bool // concealment in the last frame
 }
 
-// Frame takes the next frame; an empty one means silence. made marks concealment.
+// Frame takes the next frame; an empty one means silence. made says that the frame was synthesized
+// in place of a lost one.
 func (t *LevelHistory) Frame(f media.Frame, made bool) {
 	at := 2 * (t.frames % historyFrames)
 	t.halves[at] = halfFrame{trebleLevel(f[:len(f)/2]), made, t.concealed && !made}

@@ -47,8 +47,8 @@ const (
 	Rec      = In + Width*Gates          // Hidden*Gates weights for the state
 	ReadAt   = Rec + Hidden*Gates        // Deep*Units weights
 	Bias     = ReadAt + UnitInputs*Units // Gates weights
-	UnitBias = Bias + Gates              // Units weights
-	Out      = UnitBias + Units          // Units weights
+	UnitBias = Bias + Gates              // one weight for each of the Units
+	Out      = UnitBias + Units          // one weight for each of the Units
 	Shift    = Out + Units               // one weight
 	Layers   = Shift + 1
 )
