@@ -17,6 +17,7 @@ type Leg struct {
 	done    chan struct{}
 	stopped chan struct{}
 	tick    *time.Ticker
+	start   time.Time // time of creation; the first frame is due a frame later
 	at      time.Time // arrival time of the frame last read
 
 	mu        sync.Mutex
@@ -33,7 +34,7 @@ type Leg struct {
 func NewLeg(rate int) *Leg {
 	l := &Leg{
 		rate: rate, done: make(chan struct{}), stopped: make(chan struct{}),
-		tick: time.NewTicker(media.FrameTime), digits: make(chan rune, 16),
+		tick: time.NewTicker(media.FrameTime), start: time.Now(), digits: make(chan rune, 16),
 	}
 	go l.play()
 	return l
@@ -46,7 +47,8 @@ func (l *Leg) Say(pcm []int16) {
 	l.input = append(l.input, pcm...)
 }
 
-// Echo mixes the output into the input, delayed by d and multiplied by gain.
+// Echo mixes the output into the input, delayed by d and multiplied by gain. d is at least a frame,
+// so that the output exists when it is mixed in.
 func (l *Leg) Echo(d time.Duration, gain float64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -98,7 +100,9 @@ func (l *Leg) ReadFrame(f media.Frame) error {
 	defer l.mu.Unlock()
 	clear(f[copy(f, l.input):])
 	l.input = l.input[min(len(f), len(l.input)):]
-	if from := len(l.output) - l.echoDelay - len(f); l.echoGain > 0 && from >= 0 {
+	// The position depends on the time alone: in the same tick, play may run before this or after it.
+	due := int(l.at.Sub(l.start)/media.FrameTime) * len(f)
+	if from := due - l.echoDelay - len(f); l.echoGain > 0 && from >= 0 && from+len(f) <= len(l.output) {
 		for i, x := range l.output[from : from+len(f)] {
 			f[i] += int16(l.echoGain * float64(x))
 		}
