@@ -31,15 +31,15 @@ type agentHealth struct {
 
 func newAgentHealth(srv *server) *agentHealth {
 	a := srv.agent
-	checker := &provider.Checker{Guards: &a.Guards, Recognizers: a.Recognizers, Models: a.Models, Voices: a.Voices}
-	h := &agentHealth{db: srv.db, store: srv.store, agent: a, providers: &agentProviders{srv.providers, checker, srv.log}}
+	checker := &provider.Checker{Guards: &a.Guards, Clients: a.Clients}
+	h := &agentHealth{db: srv.db, store: srv.store, agent: a, providers: &agentProviders{a.Clients, checker, srv.log}}
 	h.monitor = &providers.Monitor{Checker: checker, Read: h.speech, Log: srv.log}
 	return h
 }
 
 // report stores the names of this server's providers for other servers and commands.
 func (h *agentHealth) report(ctx context.Context) error {
-	p := h.providers
+	p := h.providers.clients.Current()
 	return providers.Report(ctx, h.db.Pool, providers.Names{
 		"asr": slices.Collect(maps.Keys(p.Recognizers)),
 		"llm": slices.Collect(maps.Keys(p.Models)),
@@ -56,7 +56,7 @@ func (h *agentHealth) check(ctx context.Context, q db.Querier, orgID, agentID st
 	if state.Wrong != nil { // another server may have the provider
 		var d agents.Definition
 		if d, err = agents.ReadVersion(ctx, q, agentID, version); err == nil {
-			s.NoProvider = h.providers.checkNames(ctx, q, d)
+			s.NoProvider = h.providers.checkNames(ctx, q, d.Speech.For(orgID))
 		}
 		return s, err
 	}

@@ -43,7 +43,11 @@ func (c applyCmd) Run(e *env) error {
 	}
 	defer d.Close()
 	options := applyOptions(cfg)
-	options.Prune, options.Providers = c.Prune, newAgentProviders(configured(cfg), cfg.Endpoints.Fake != "", e.log("warn"))
+	checks, err := e.providerChecks(cfg, d.Pool)
+	if err != nil {
+		return err
+	}
+	options.Prune, options.Providers, options.Endpoints = c.Prune, checks, checks.use
 	options.Warn = func(text string) { fmt.Fprintf(e.errs, "warning: %s\n", text) }
 	err = apply.Apply(e, d.Pool, spec, options)
 	if err != nil {

@@ -56,16 +56,16 @@ func (k *costTalker) Talk(ctx context.Context, leg media.Leg, b pipeline.Session
 	k.mu.Lock()
 	k.frames[b.CallID], k.chars[b.CallID] = n, len([]rune(text))
 	k.mu.Unlock()
-	err := k.hear(ctx, agent.Guards.Recognizer(agent.Recognizers, b.Engines.ASR, meter), n)
+	err := k.hear(ctx, agent.Guards.Recognizer(agent.Clients.Current(), b.Engines.ASR, meter), n)
 	if err == nil {
-		for _, broke := range agent.Guards.Model(agent.Models, b.Engines.LLM, meter).Reply(ctx, pipeline.Prompt{
+		for _, broke := range agent.Guards.Model(agent.Clients.Current(), b.Engines.LLM, meter).Reply(ctx, pipeline.Prompt{
 			Instructions: b.Prompt, Messages: []pipeline.Message{{Role: pipeline.RoleCaller, Text: text}},
 		}) {
 			err = broke
 		}
 	}
 	if err == nil {
-		err = k.say(ctx, agent.Guards.Voice(agent.Voices, b.Engines.TTS, meter), text)
+		err = k.say(ctx, agent.Guards.Voice(agent.Clients.Current(), b.Engines.TTS, meter), text)
 	}
 	if err != nil {
 		return pipeline.Outcome{Reason: pipeline.AgentError, Err: err, Usage: meter.Total()}, err

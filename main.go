@@ -69,9 +69,13 @@ func (e *env) adminEnv() (*admincli.Env, error) {
 	if err != nil {
 		return nil, err
 	}
+	checks, err := e.providerChecks(c, d.Pool)
+	if err != nil {
+		return nil, err
+	}
 	return &admincli.Env{
 		Pool: d.Pool, AllowInsecure: c.AllowInsecureWebhooks, Bucket: calls, In: os.Stdin, Out: e.out, Errs: e.errs,
-		Providers: newAgentProviders(configured(c), c.Endpoints.Fake != "", e.log("warn")),
+		Providers: checks,
 	}, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"maps"
+	"sync/atomic"
 	"time"
 
 	"github.com/parley-voice/parley/bench/demo"
@@ -18,82 +19,120 @@ import (
 	"github.com/parley-voice/parley/pipeline/fakeprovider"
 	"github.com/parley-voice/parley/pipeline/provider"
 	"github.com/parley-voice/parley/pipeline/provider/endpoints"
+	"github.com/parley-voice/parley/pipeline/safedial"
 )
-
-// configured returns the providers of c for commands, without connecting to them. The fakes
-// are always among them.
-func configured(c config.Config) *endpoints.Providers {
-	set := c.Endpoints
-	set.Fake = cmp.Or(set.Fake, "127.0.0.1:0")
-	return set.Open()
-}
 
 // An agentProviders implements agents.ProviderChecker. A process has one.
 type agentProviders struct {
-	*endpoints.Providers
+	clients provider.ClientSource
 	checker *provider.Checker
 	log     *slog.Logger
 }
 
-// newAgentProviders returns the checks of a command. Its machine may lack what the servers
-// have, so espeak-ng and the servers' own fakes are not probed.
-func newAgentProviders(p *endpoints.Providers, hasFakes bool, log *slog.Logger) *agentProviders {
-	voices := maps.Clone(p.Voices)
-	delete(voices, "espeak")
-	c := &provider.Checker{Guards: &provider.Guards{}, Recognizers: p.Recognizers, Models: p.Models, Voices: voices}
-	if !hasFakes {
-		c.Recognizers, c.Models = maps.Clone(c.Recognizers), maps.Clone(c.Models)
+// A commandProviders is the agentProviders of a command, with endpoints of its own.
+type commandProviders struct {
+	*agentProviders
+	registry *endpoints.Registry
+	settings endpoints.Set
+}
+
+// commandEndpoints returns the endpoints of the settings and of the database.
+func (e *env) commandEndpoints(c config.Config, q db.Querier) (endpoints.Set, error) {
+	stored, err := providers.ReadEndpoints(e, q)
+	if err != nil {
+		return stored, err
+	}
+	all, notes := providers.Merge(c.Endpoints, stored)
+	if notes != nil {
+		e.log("warn").Warn("not all endpoints of providers are used", "err", notes)
+	}
+	return all, nil
+}
+
+// providerChecks returns the checks of a command, without connecting to providers. The fakes are
+// always among the providers.
+func (e *env) providerChecks(c config.Config, q db.Querier) (*commandProviders, error) {
+	set, err := e.commandEndpoints(c, q)
+	if err != nil {
+		return nil, err
+	}
+	set.Fake = cmp.Or(set.Fake, "127.0.0.1:0")
+	registry := set.Open(safedial.Rules{Hosts: c.ToolHosts})
+	p := &commandProviders{registry: registry, settings: c.Endpoints}
+	probed := clientFilter{registry, c.Endpoints.Fake != ""}
+	p.agentProviders = &agentProviders{registry, &provider.Checker{Guards: &provider.Guards{}, Clients: probed}, e.log("warn")}
+	return p, nil
+}
+
+// use replaces the endpoints of the database by those that it will have.
+func (p *commandProviders) use(stored endpoints.Set) {
+	set, _ := providers.Merge(p.settings, stored) // reported when the stored set is read
+	set.Fake = p.settings.Fake
+	p.registry.Update(set)
+}
+
+// A clientFilter leaves out espeak-ng and the servers' own fakes, which the machine of a command
+// may lack, so that they are not probed.
+type clientFilter struct {
+	provider.ClientSource
+	hasFakes bool
+}
+
+// Current implements provider.ClientSource.
+func (f clientFilter) Current() *provider.Clients {
+	c := *f.ClientSource.Current()
+	c.Recognizers, c.Models, c.Voices = maps.Clone(c.Recognizers), maps.Clone(c.Models), maps.Clone(c.Voices)
+	delete(c.Voices, "espeak")
+	if !f.hasFakes {
 		delete(c.Recognizers, "fake")
 		delete(c.Models, "fake")
 		delete(c.Voices, "fake")
 	}
-	return &agentProviders{p, c, log}
+	return &c
 }
 
 // Check implements agents.ProviderChecker.
-func (p *agentProviders) Check(ctx context.Context, q db.Querier, d agents.Definition) error {
-	if err := p.checkNames(ctx, q, d); err != nil {
+func (p *agentProviders) Check(ctx context.Context, q db.Querier, orgID string, d agents.Definition) error {
+	e := d.Speech.For(orgID)
+	if err := p.checkNames(ctx, q, e); err != nil {
 		return err
 	}
-	_, err := provider.Judge(p.checker.Report(d.Speech), time.Now())
+	_, err := provider.Judge(p.checker.Report(e), time.Now())
 	return err
 }
 
-// checkNames fails if an agent names a provider that neither this process nor a server seen in
+// checkNames fails if engines name a provider that neither this process nor a server seen in
 // the last 24 h has.
-func (p *agentProviders) checkNames(ctx context.Context, q db.Querier, d agents.Definition) error {
-	a := &conversation.Agent{Recognizers: p.Recognizers, Models: p.Models, Voices: p.Voices}
-	if a.Check(d.Speech) == nil {
+func (p *agentProviders) checkNames(ctx context.Context, q db.Querier, e pipeline.Engines) error {
+	c := p.clients.Current()
+	if c.Check(e) == nil {
 		return nil
 	}
 	n, err := providers.KnownProviders(ctx, q)
 	if err != nil {
 		return err
 	}
-	a = &conversation.Agent{
-		Recognizers: withNames(p.Recognizers, n["asr"]),
-		Models:      withNames(p.Models, n["llm"]),
-		Voices:      withNames(p.Voices, n["tts"]),
+	all := provider.Clients{
+		Recognizers: withNames(c.Recognizers, n["asr"]), Models: withNames(c.Models, n["llm"]), Voices: withNames(c.Voices, n["tts"]),
+		Organizations: c.Organizations,
 	}
-	return a.Check(d.Speech)
+	return all.Check(e)
 }
 
 // Warnings implements agents.ProviderChecker.
-func (p *agentProviders) Warnings(d agents.Definition) []string {
-	a := &conversation.Agent{Recognizers: p.Recognizers, Models: p.Models, Voices: p.Voices}
-	found, err := provider.Judge(p.checker.Report(d.Speech), time.Now())
+func (p *agentProviders) Warnings(orgID string, d agents.Definition) []string {
+	e := d.Speech.For(orgID)
+	found, err := provider.Judge(p.checker.Report(e), time.Now())
 	if err != nil { // Check returns the error
 		found = nil
 	}
-	return append(a.Warnings(d.Speech), found...)
+	return append(p.clients.Current().Warnings(e), found...)
 }
 
 // Probe implements agents.ProviderChecker.
 func (p *agentProviders) Probe(ctx context.Context, q db.Querier, orgID string, e pipeline.Engines) {
+	e = e.For(orgID)
 	p.checker.Check(ctx, e, true)
-	if orgID == "" { // the organization has not been created yet
-		return
-	}
 	if err := providers.SaveChecks(ctx, q, orgID, e, p.checker.Report(e)); err != nil {
 		p.log.WarnContext(ctx, "storing the check of providers failed", "err", err)
 	}
@@ -111,8 +150,22 @@ func withNames[T any](all map[string]T, names []string) map[string]T {
 	return all
 }
 
-// openProviders builds the providers that agents may name. A provider with an account exists
-// if the operator set its key or its URL.
+// A providerRegistry holds the endpoints of the server, which change while it runs.
+type providerRegistry struct {
+	*endpoints.Registry
+	follower *providers.Follower
+	current  atomic.Pointer[endpoints.Set]
+}
+
+// set returns the settings of all endpoints.
+func (p *providerRegistry) set() endpoints.Set {
+	if s := p.current.Load(); s != nil {
+		return *s
+	}
+	return endpoints.Set{}
+}
+
+// openProviders builds the providers that agents may name, from the settings and the database.
 func (srv *server) openProviders(ctx context.Context) error {
 	set := srv.config.Endpoints
 	if set.Fake == "" {
@@ -122,14 +175,29 @@ func (srv *server) openProviders(ctx context.Context) error {
 		}
 		set.Fake = srv.fakes.Addr()
 	}
-	srv.providers = set.Open()
+	srv.providers.Registry = set.Open(safedial.Rules{Hosts: srv.config.ToolHosts})
 	srv.agent = &conversation.Agent{
-		Recognizers: srv.providers.Recognizers, Models: srv.providers.Models, Voices: srv.providers.Voices,
-		Guards: provider.Guards{Limits: srv.config.ProviderLimits}, Opinions: srv.config.AMDModel, Log: srv.log,
+		Clients: srv.providers.Registry, Guards: provider.Guards{Limits: srv.config.ProviderLimits}, Opinions: srv.config.AMDModel, Log: srv.log,
 	}
 	if srv.config.ClassifierURL != "" {
 		srv.agent.Classifier = remote.New(srv.config.ClassifierURL, srv.config.ClassifierKey, 0, nil)
 	}
 	srv.agents = newAgentHealth(srv)
-	return nil
+	srv.providers.follower = &providers.Follower{DB: srv.db.Pool, Settings: set, Use: srv.useProviders, Log: srv.log}
+	return srv.providers.follower.Load(ctx)
+}
+
+// useProviders replaces the endpoints. Calls in progress keep theirs.
+func (srv *server) useProviders(set endpoints.Set) {
+	first := srv.providers.current.Swap(&set) == nil
+	changed := srv.providers.Update(set)
+	limits := set.Limits()
+	maps.Copy(limits, srv.config.ProviderLimits)
+	srv.agent.Guards.SetLimits(limits)
+	srv.agent.Guards.Reset(changed)
+	srv.agents.providers.checker.Forget(changed)
+	srv.agents.monitor.Forget()
+	if !first {
+		srv.log.Info("endpoints of providers changed", "changed", changed)
+	}
 }

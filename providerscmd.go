@@ -1,20 +1,24 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"net/url"
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/parley-voice/parley/control/agents"
+	"github.com/parley-voice/parley/control/apikeys"
 	"github.com/parley-voice/parley/control/config"
 	"github.com/parley-voice/parley/pipeline/provider/endpoints"
 	"github.com/parley-voice/parley/pipeline/provider/selftest"
+	"github.com/parley-voice/parley/pipeline/safedial"
 )
 
 // providersCmd groups the commands about providers of speech and models.
@@ -31,20 +35,59 @@ func (listProvidersCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(e.out, "%-20s %-14s %-12s %-28s %s\n", "NAME", "KIND", "SERVES", "HOST", "KEY")
-	kinds := endpoints.Kinds()
-	for _, name := range slices.Sorted(maps.Keys(c.Endpoints.Named)) {
-		one := c.Endpoints.Named[name]
-		host, key := "default", "none"
-		if u, invalid := url.Parse(one.URL); invalid == nil && u.Host != "" {
-			host = u.Host
-		}
-		if one.Key != "" {
-			key = "set"
-		}
-		_, err = fmt.Fprintf(e.out, "%-20s %-14s %-12s %-28s %s\n", name, one.Kind, strings.Join(kinds[one.Kind].Serves, ","), host, key)
+	set, organizations, err := e.allEndpoints(c)
+	if err != nil {
+		fmt.Fprintf(e.errs, "warning: only the endpoints of the settings are listed: %v\n", err)
+		set = c.Endpoints
 	}
-	return err
+	fmt.Fprintf(e.out, providerRow, "NAME", "KIND", "SERVES", "HOST", "KEY", "FROM")
+	for _, name := range slices.Sorted(maps.Keys(set.Named)) {
+		from := "file"
+		if _, ok := c.Endpoints.Named[name]; ok {
+			from = "settings"
+		}
+		printEndpoint(e.out, name, set.Named[name], from)
+	}
+	for _, orgID := range slices.SortedFunc(maps.Keys(set.Organizations), func(a, b string) int {
+		return cmp.Compare(organizations[a], organizations[b])
+	}) {
+		own := set.Organizations[orgID]
+		for _, name := range slices.Sorted(maps.Keys(own)) {
+			printEndpoint(e.out, name, own[name], "file, organization "+organizations[orgID])
+		}
+	}
+	return nil
+}
+
+const providerRow = "%-20s %-14s %-12s %-28s %-4s %s\n"
+
+func printEndpoint(out io.Writer, name string, p endpoints.Endpoint, from string) {
+	host, key := "default", "none"
+	if u, err := url.Parse(p.URL); err == nil && u.Host != "" {
+		host = u.Host
+	}
+	if p.Key != "" {
+		key = "set"
+	}
+	fmt.Fprintf(out, providerRow, name, p.Kind, strings.Join(endpoints.Kinds()[p.Kind].Serves, ","), host, key, from)
+}
+
+// allEndpoints returns the endpoints of the settings and of the database, and the names of all
+// organizations by ID. Without a database it does not create one.
+func (e *env) allEndpoints(c config.Config) (set endpoints.Set, organizations map[string]string, err error) {
+	if _, missing := os.Stat(c.DataDir); c.DatabaseURL == "" && missing != nil {
+		return c.Endpoints, nil, nil
+	}
+	d, err := e.database(c)
+	if err != nil {
+		return set, nil, err
+	}
+	defer d.Close()
+	if set, err = e.commandEndpoints(c, d.Pool); err != nil {
+		return set, nil, err
+	}
+	organizations, err = apikeys.OrganizationNames(e, d.Pool)
+	return set, organizations, err
 }
 
 type checkProvidersCmd struct {
@@ -65,8 +108,14 @@ func (c checkProvidersCmd) Run(e *env) error {
 	if c.Agents {
 		return c.checkAgents(e, settings)
 	}
-	p := settings.Endpoints.Open()
-	defer func() { _ = p.Close() }() // closes idle connections
+	set, _, err := e.allEndpoints(settings)
+	if err != nil {
+		fmt.Fprintf(e.errs, "warning: only the endpoints of the settings are checked: %v\n", err)
+		set = settings.Endpoints
+	}
+	registry := set.Open(safedial.Rules{Hosts: settings.ToolHosts})
+	defer func() { _ = registry.Close() }() // closes idle connections
+	p := registry.Current()
 	if _, err := exec.LookPath("espeak-ng"); err != nil && !slices.Contains(c.Names, "espeak") {
 		delete(p.Voices, "espeak")
 	}
@@ -109,16 +158,19 @@ func (c checkProvidersCmd) checkAgents(e *env, settings config.Config) error {
 	if err != nil {
 		return err
 	}
-	known := newAgentProviders(configured(settings), settings.Endpoints.Fake != "", e.log("warn"))
+	known, err := e.providerChecks(settings, d.Pool)
+	if err != nil {
+		return err
+	}
 	fmt.Fprintf(e.out, "%-20s %-20s %s\n", "ORGANIZATION", "AGENT", "RESULT")
 	failed := 0
 	for _, a := range all {
 		known.Probe(e, d.Pool, a.OrgID, a.Definition.Speech)
 		result := "ok"
-		if found := known.Warnings(a.Definition); len(found) > 0 {
+		if found := known.Warnings(a.OrgID, a.Definition); len(found) > 0 {
 			result = "warning: " + strings.Join(found, "; ")
 		}
-		if refused := known.Check(e, d.Pool, a.Definition); refused != nil {
+		if refused := known.Check(e, d.Pool, a.OrgID, a.Definition); refused != nil {
 			failed++
 			result = "failed: " + strings.ReplaceAll(refused.Error(), "\n", "; ")
 		}

@@ -26,6 +26,7 @@ func TestProvidersCheck(t *testing.T) {
 	}
 	defer func() { _ = bad.Close() }()
 	environ := []string{
+		"PARLEY_DATA_DIR=" + t.TempDir() + "/none",
 		"PARLEY_PROVIDER_DG_KIND=deepgram", "PARLEY_PROVIDER_DG_URL=ws://" + good.Addr(), "PARLEY_PROVIDER_DG_KEY=canary",
 		"PARLEY_PROVIDER_LOCAL_KIND=chat", "PARLEY_PROVIDER_LOCAL_URL=http://" + good.Addr() + "/v1", "PARLEY_PROVIDER_LOCAL_KEY=canary",
 		"PARLEY_PROVIDER_OLD_KIND=chat", "PARLEY_PROVIDER_OLD_URL=http://" + bad.Addr() + "/v1", "PARLEY_PROVIDER_OLD_KEY=canary",

@@ -11,6 +11,7 @@ import (
 
 	"github.com/parley-voice/parley/pipeline"
 	"github.com/parley-voice/parley/pipeline/provider/endpoints"
+	"github.com/parley-voice/parley/pipeline/safedial"
 )
 
 // TestProvidersAreDocumented checks that docs/providers.md shows the kinds of endpoints and the options of each as the code has
@@ -58,7 +59,7 @@ func optionsTable() string {
 	for kind := range endpoints.Kinds() {
 		set.Named[kind] = endpoints.Endpoint{Kind: kind}
 	}
-	p := set.Open()
+	p := set.Open(safedial.Rules{}).Current()
 	var b strings.Builder
 	b.WriteString("| provider | options | known parameters of `options` | languages |\n|---|---|---|---|\n")
 	writeOptions(&b, "recognizer", p.Recognizers)

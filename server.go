@@ -33,6 +33,7 @@ import (
 	"github.com/parley-voice/parley/control/idempotency"
 	"github.com/parley-voice/parley/control/metrics"
 	"github.com/parley-voice/parley/control/outbox"
+	"github.com/parley-voice/parley/control/providers"
 	"github.com/parley-voice/parley/control/recording"
 	"github.com/parley-voice/parley/control/retention"
 	"github.com/parley-voice/parley/control/store"
@@ -43,7 +44,6 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 	"github.com/parley-voice/parley/pipeline/conversation"
 	"github.com/parley-voice/parley/pipeline/fakeprovider"
-	"github.com/parley-voice/parley/pipeline/provider/endpoints"
 	"github.com/parley-voice/parley/pipeline/safedial"
 	"github.com/parley-voice/parley/sip"
 )
@@ -65,7 +65,7 @@ type server struct {
 	ua        *sip.UA
 	signer    liveSigner
 	fakes     *fakeprovider.Server // nil if PARLEY_FAKE_URL names fakes of another process
-	providers *endpoints.Providers
+	providers providerRegistry
 	agent     *conversation.Agent
 	agents    *agentHealth
 
@@ -125,7 +125,7 @@ func (srv *server) openDatabase(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	prices, err := srv.config.Prices()
+	prices, err := srv.config.Prices(srv.providers.set)
 	if err != nil {
 		return configError{err}
 	}
@@ -271,6 +271,7 @@ func (srv *server) openControl(ctx context.Context) error {
 	}
 	srv.trunkReconciler.DB, srv.trunkReconciler.Proxies = srv.db.Pool, srv.ua
 	srv.trunkReconciler.Wake = srv.notifications.Subscribe(trunks.Channel)
+	srv.providers.follower.Wake = srv.notifications.Subscribe(providers.Channel)
 	return srv.buildAPI(ctx, links, shown, cursors)
 }
 

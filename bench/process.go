@@ -23,6 +23,7 @@ import (
 	"github.com/parley-voice/parley/media/tone"
 	"github.com/parley-voice/parley/pipeline"
 	"github.com/parley-voice/parley/pipeline/conversation"
+	"github.com/parley-voice/parley/pipeline/provider"
 )
 
 // A Design is the implementation that carries the calls.
@@ -135,11 +136,11 @@ func startLegs(ctx context.Context, far []int) ([]int, func() int64, func(), err
 	if err != nil {
 		return nil, nil, stop, err
 	}
-	agent := &conversation.Agent{
+	agent := &conversation.Agent{Clients: &provider.Clients{
 		Recognizers: map[string]pipeline.Recognizer{"mute": silentRecognizer{}},
 		Models:      map[string]pipeline.Model{"mute": nil},
 		Voices:      map[string]pipeline.Voice{"mute": newHummingVoice()},
-	}
+	}}
 	mute := pipeline.Engine{Provider: "mute"}
 	var own []int
 	for i, port := range far {

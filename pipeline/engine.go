@@ -20,6 +20,39 @@ type Engine struct {
 	Options  `yaml:",inline"`
 	// Fallback is used if this engine fails. It may have a fallback of its own.
 	Fallback *Engine `json:"fallback,omitempty" yaml:"fallback"`
+	// OrgID is the organization whose own endpoint comes before the operator's endpoint with
+	// the same name; empty for the operator's only. It is not part of an agent's definition.
+	OrgID string `json:"-" yaml:"-"`
+}
+
+// For returns the engines of an agent of an organization.
+func (e Engines) For(orgID string) Engines {
+	return e.Change(func(_ string, one *Engine) { one.OrgID = orgID })
+}
+
+// change returns a copy of the engine in which do has changed the engine and each fallback.
+func (e Engine) change(do func(*Engine)) Engine {
+	do(&e)
+	if e.Fallback != nil {
+		next := e.Fallback.change(do)
+		e.Fallback = &next
+	}
+	return e
+}
+
+// Change returns a copy of the engines in which do has changed each engine and fallback.
+func (e Engines) Change(do func(serves string, e *Engine)) Engines {
+	of := func(serves string) func(*Engine) { return func(e *Engine) { do(serves, e) } }
+	return Engines{e.ASR.change(of("asr")), e.LLM.change(of("llm")), e.TTS.change(of("tts"))}
+}
+
+// EndpointID returns the name of the engine's endpoint; before the name of an organization's
+// own endpoint stand the organization's ID and a slash.
+func (e Engine) EndpointID() string {
+	if e.OrgID == "" {
+		return e.Provider
+	}
+	return e.OrgID + "/" + e.Provider
 }
 
 // MaxFallbacks is the maximum number of fallbacks of an engine.
@@ -42,7 +75,7 @@ func (e Engine) Key() string {
 	if err != nil { // an option cannot be encoded as JSON; such an engine equals no other
 		return fmt.Sprintf("%+v %p", e, &e)
 	}
-	return string(b)
+	return e.OrgID + string(b)
 }
 
 // Options tune an engine. A provider ignores the options that it does not have

@@ -12,10 +12,11 @@ type EngineUsage struct {
 	Serves     string  `json:"serves"`            // "asr", "llm" or "tts"
 	Purpose    string  `json:"purpose,omitempty"` // "analysis" for the analysis after the call; otherwise empty
 	Provider   string  `json:"provider"`
-	Model      string  `json:"model,omitempty"`      // model that the agent names; empty for the provider's default
-	Requests   int     `json:"requests"`             // number of streams, answers or utterances
-	Seconds    float64 `json:"seconds,omitempty"`    // seconds of sound sent to a recognizer
-	Characters int     `json:"characters,omitempty"` // characters of text sent to a voice
+	OrgID      string  `json:"organization_id,omitempty"` // organization whose own endpoint was used; empty for the operator's
+	Model      string  `json:"model,omitempty"`           // model that the agent names; empty for the provider's default
+	Requests   int     `json:"requests"`                  // number of streams, answers or utterances
+	Seconds    float64 `json:"seconds,omitempty"`         // seconds of sound sent to a recognizer
+	Characters int     `json:"characters,omitempty"`      // characters of text sent to a voice
 	// Tokens of a model. CachedTokens are part of PromptTokens.
 	PromptTokens     int `json:"prompt_tokens,omitempty"`
 	CachedTokens     int `json:"cached_tokens,omitempty"`
@@ -43,7 +44,7 @@ func (m *UsageMeter) Add(u EngineUsage) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	i := slices.IndexFunc(m.all, func(x EngineUsage) bool {
-		return x.Serves == u.Serves && x.Provider == u.Provider && x.Model == u.Model && x.Purpose == u.Purpose
+		return x.Serves == u.Serves && x.Provider == u.Provider && x.OrgID == u.OrgID && x.Model == u.Model && x.Purpose == u.Purpose
 	})
 	if i < 0 {
 		if len(m.all) < maxUsages {
@@ -84,7 +85,8 @@ func (m *UsageMeter) Total() []EngineUsage {
 	all := slices.Clone(m.all)
 	slices.SortFunc(all, func(a, b EngineUsage) int {
 		return cmp.Or(
-			cmp.Compare(a.Serves, b.Serves), cmp.Compare(a.Provider, b.Provider), cmp.Compare(a.Model, b.Model), cmp.Compare(a.Purpose, b.Purpose),
+			cmp.Compare(a.Serves, b.Serves), cmp.Compare(a.Provider, b.Provider), cmp.Compare(a.OrgID, b.OrgID),
+			cmp.Compare(a.Model, b.Model), cmp.Compare(a.Purpose, b.Purpose),
 		)
 	})
 	return all

@@ -28,6 +28,7 @@ import (
 	"github.com/parley-voice/parley/pipeline/conversation"
 	"github.com/parley-voice/parley/pipeline/fakeprovider"
 	"github.com/parley-voice/parley/pipeline/llm"
+	"github.com/parley-voice/parley/pipeline/provider"
 	"github.com/parley-voice/parley/pipeline/safedial"
 	"github.com/parley-voice/parley/pipeline/tools"
 	"github.com/parley-voice/parley/pipeline/tts"
@@ -119,10 +120,12 @@ func Run(ctx context.Context, in io.Reader, out io.Writer) error {
 		return err
 	}
 	agent := &conversation.Agent{
-		Recognizers: map[string]pipeline.Recognizer{"fake": asr.Deepgram{URL: "ws://" + j.Fakes + "/v1/listen"}},
-		Models:      map[string]pipeline.Model{"fake": llm.OpenAI{URL: "http://" + j.Fakes + "/v1"}},
-		Voices:      map[string]pipeline.Voice{"fake": tts.ElevenLabs{URL: "ws://" + j.Fakes}},
-		Policy:      policy,
+		Clients: &provider.Clients{
+			Recognizers: map[string]pipeline.Recognizer{"fake": asr.Deepgram{URL: "ws://" + j.Fakes + "/v1/listen"}},
+			Models:      map[string]pipeline.Model{"fake": llm.OpenAI{URL: "http://" + j.Fakes + "/v1"}},
+			Voices:      map[string]pipeline.Voice{"fake": tts.ElevenLabs{URL: "ws://" + j.Fakes}},
+		},
+		Policy: policy,
 	}
 	if j.Logs != "" {
 		agent.OpenTurnLog = turnlog.Dir(j.Logs)

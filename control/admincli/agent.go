@@ -53,10 +53,10 @@ func (c PublishAgent) check(ctx context.Context, d *Env, org string) error {
 		return err
 	}
 	d.Providers.Probe(ctx, d.Pool, org, a.Draft.Speech)
-	if err = d.Providers.Check(ctx, d.Pool, a.Draft); err != nil {
+	if err = d.Providers.Check(ctx, d.Pool, org, a.Draft); err != nil {
 		return fmt.Errorf("agent %q cannot be published: %w", c.Name, err)
 	}
-	for _, text := range d.Providers.Warnings(a.Draft) {
+	for _, text := range d.Providers.Warnings(org, a.Draft) {
 		fmt.Fprintf(d.Errs, "warning: %s\n", text)
 	}
 	return nil

@@ -118,8 +118,8 @@ type ProviderChecker interface {
 	Probe(ctx context.Context, q db.Querier, orgID string, e pipeline.Engines)
 	// Check returns an error if calls with the agent would fail, because no server has a provider of the agent, or
 	// because the provider refused the agent's settings in the last test. It sends no requests.
-	Check(ctx context.Context, q db.Querier, d Definition) error
+	Check(ctx context.Context, q db.Querier, orgID string, d Definition) error
 	// Warnings returns the agent's options that its providers ignore, and the failures of the last test that may be
 	// temporary.
-	Warnings(d Definition) []string
+	Warnings(orgID string, d Definition) []string
 }

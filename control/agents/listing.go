@@ -59,12 +59,16 @@ func Versions(ctx context.Context, q db.Querier, agentID string, limit int) ([]V
 func ReadVersion(ctx context.Context, q db.Querier, agentID string, version int) (Definition, error) {
 	var definition []byte
 	var secrets media.Secret
-	err := q.QueryRow(ctx, "SELECT definition, secrets FROM agent_versions WHERE agent_id = $1 AND version = $2", agentID, version).
-		Scan(&definition, &secrets)
+	var orgID string
+	err := q.QueryRow(ctx, `
+		SELECT v.definition, v.secrets, a.org_id FROM agent_versions v JOIN agents a ON a.id = v.agent_id
+		WHERE v.agent_id = $1 AND v.version = $2`, agentID, version).Scan(&definition, &secrets, &orgID)
 	if err = db.RowError(err, fmt.Sprintf("version %d", version), ErrUnknown); err != nil {
 		return Definition{}, err
 	}
-	return Decode(definition, secrets)
+	d, err := Decode(definition, secrets)
+	d.Speech = d.Speech.For(orgID)
+	return d, err
 }
 
 // Remove deletes an agent and its versions. Calls of the agent that are queued fail.

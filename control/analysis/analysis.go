@@ -102,7 +102,7 @@ func (a *Analyst) analyze(
 ) (json.RawMessage, error) {
 	out := emptyResult(d.Analysis)
 	if slices.ContainsFunc(lines, func(l pipeline.Line) bool { return l.Role == pipeline.RoleCaller && l.Text != "" }) {
-		answer, err := a.ask(ctx, question(d, agents.Fill(d.Prompt, d.Values(c.Name, c.Variables)), lines), d.Speech.LLM, meter)
+		answer, err := a.ask(ctx, question(d, agents.Fill(d.Prompt, d.Values(c.Name, c.Variables)), lines), d.Speech.For(c.OrgID).LLM, meter)
 		if err != nil {
 			return nil, err
 		}

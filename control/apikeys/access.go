@@ -44,6 +44,11 @@ type Key struct {
 
 // EnsureOrganization returns the id of the organization with this name. It creates the organization if there is none.
 func EnsureOrganization(ctx context.Context, q db.Querier, name string) (string, error) {
+	return EnsureOrganizationAs(ctx, q, control.NewID("org_", time.Now()), name)
+}
+
+// EnsureOrganizationAs does what EnsureOrganization does. A new organization gets newID.
+func EnsureOrganizationAs(ctx context.Context, q db.Querier, newID, name string) (string, error) {
 	if strings.TrimSpace(name) == "" {
 		return "", errors.New("an organization needs a name")
 	}
@@ -51,7 +56,7 @@ func EnsureOrganization(ctx context.Context, q db.Querier, name string) (string,
 	err := q.QueryRow(ctx, `
 		INSERT INTO organizations (id, name) VALUES ($1, $2)
 		ON CONFLICT (name) DO UPDATE SET name = excluded.name RETURNING id`,
-		control.NewID("org_", time.Now()), name).Scan(&id)
+		newID, name).Scan(&id)
 	return id, db.Wrap(err, fmt.Sprintf("organization %q", name))
 }
 
@@ -63,6 +68,18 @@ func FindOrganization(ctx context.Context, q db.Querier, name string) (string, e
 		return "", fmt.Errorf("organization %q: %w", name, ErrUnknown)
 	}
 	return id, db.Wrap(err, fmt.Sprintf("organization %q", name))
+}
+
+// OrganizationNames returns the names of all organizations by ID.
+func OrganizationNames(ctx context.Context, q db.Querier) (map[string]string, error) {
+	rows, err := q.Query(ctx, "SELECT id, name FROM organizations")
+	if err != nil {
+		return nil, fmt.Errorf("organizations: %w", err)
+	}
+	all := map[string]string{}
+	var id, name string
+	_, err = pgx.ForEachRow(rows, []any{&id, &name}, func() error { all[id] = name; return nil })
+	return all, db.Wrap(err, "organizations")
 }
 
 // CreateKey creates a key and returns its secret, which cannot be read again later.

@@ -8,7 +8,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-voice/parley/control/agents"
-	"github.com/parley-voice/parley/control/apikeys"
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/pipeline/tools"
 )
@@ -32,16 +31,13 @@ const maxProbes = 8
 
 // probeProviders tests the providers of the agents that the file publishes. Agents with the same engines are tested
 // once.
-func probeProviders(ctx context.Context, pool *pgxpool.Pool, s Spec, p agents.ProviderChecker) error {
+func probeProviders(ctx context.Context, pool *pgxpool.Pool, s Spec, o Options) error {
 	var running sync.WaitGroup
 	defer running.Wait()
 	free := make(chan struct{}, maxProbes)
 	known := map[string]bool{}
 	for _, org := range s.Organizations {
-		id, err := apikeys.FindOrganization(ctx, pool, org.Name)
-		if err != nil && !errors.Is(err, apikeys.ErrUnknown) {
-			return err
-		}
+		id := o.ids[org.Name]
 		for _, a := range org.Agents {
 			if a.Published == nil || !*a.Published {
 				continue
@@ -58,7 +54,7 @@ func probeProviders(ctx context.Context, pool *pgxpool.Pool, s Spec, p agents.Pr
 			free <- struct{}{}
 			running.Go(func() {
 				defer func() { <-free }()
-				p.Probe(ctx, pool, id, d.Speech)
+				o.Providers.Probe(ctx, pool, id, d.Speech)
 			})
 		}
 	}

@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/agents"
 	"github.com/parley-voice/parley/control/apikeys"
 	"github.com/parley-voice/parley/control/db"
@@ -17,6 +19,7 @@ import (
 	"github.com/parley-voice/parley/control/trunks"
 	"github.com/parley-voice/parley/control/webhook"
 	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/pipeline/provider/endpoints"
 	"github.com/parley-voice/parley/pipeline/safedial"
 	"github.com/parley-voice/parley/pipeline/tools"
 )
@@ -39,13 +42,28 @@ type Options struct {
 	CheckTrunk func(media.Trunk) error
 	// Providers, if set, checks the providers of agents. An agent whose calls would fail is not published.
 	Providers agents.ProviderChecker
+	// Endpoints, if set, is called before Providers tests agents, with the endpoints that the database will have.
+	Endpoints func(endpoints.Set)
+
+	ids map[string]string // IDs of the file's organizations by name, with those that do not exist yet
 }
 
 // Apply writes the file to the database in one transaction. Applying it twice changes nothing. Before the
 // transaction, Apply tests the providers of the agents that the file publishes.
 func Apply(ctx context.Context, pool *pgxpool.Pool, s Spec, o Options) error {
+	var err error
+	if o.ids, err = organizationIDs(ctx, pool, s); err != nil {
+		return err
+	}
+	if o.Endpoints != nil {
+		set, err := endpointsAfter(ctx, pool, s, o.ids)
+		if err != nil {
+			return err
+		}
+		o.Endpoints(set)
+	}
 	if o.Providers != nil {
-		if err := probeProviders(ctx, pool, s, o.Providers); err != nil {
+		if err := probeProviders(ctx, pool, s, o); err != nil {
 			return err
 		}
 	}
@@ -61,6 +79,9 @@ func WithinTx(ctx context.Context, tx db.Querier, s Spec, o Options) error {
 }
 
 func applyAll(ctx context.Context, tx db.Querier, s Spec, o Options) error {
+	if err := applyProviders(ctx, tx, "", s.Providers); err != nil {
+		return err
+	}
 	var names []string
 	// One step runs for all organizations before the next step, because a trunk may be lent to an organization
 	// that follows in the file.
@@ -84,11 +105,14 @@ func applyAll(ctx context.Context, tx db.Querier, s Spec, o Options) error {
 }
 
 func applyOrganization(ctx context.Context, tx db.Querier, org Organization, o Options) error {
-	id, err := apikeys.EnsureOrganization(ctx, tx, org.Name)
+	id, err := apikeys.EnsureOrganizationAs(ctx, tx, cmp.Or(o.ids[org.Name], control.NewID("org_", time.Now())), org.Name)
 	if err != nil {
 		return err
 	}
 	if err = applySettings(ctx, tx, id, org); err != nil {
+		return err
+	}
+	if err = applyOwnProviders(ctx, tx, id, org.Providers, o); err != nil {
 		return err
 	}
 	var agentNames, trunkNames []string
@@ -205,7 +229,7 @@ func applyAgent(ctx context.Context, tx db.Querier, id string, a Agent, o Option
 		return fmt.Errorf("agent %q: %w", a.Name, err)
 	}
 	if o.Warn != nil && o.Providers != nil {
-		for _, text := range o.Providers.Warnings(d) {
+		for _, text := range o.Providers.Warnings(id, d) {
 			o.Warn(fmt.Sprintf("agent %q: %s", a.Name, text))
 		}
 	}
@@ -217,7 +241,7 @@ func applyAgent(ctx context.Context, tx db.Querier, id string, a Agent, o Option
 		return nil
 	case *a.Published:
 		if o.Providers != nil {
-			if err = o.Providers.Check(ctx, tx, d); err != nil {
+			if err = o.Providers.Check(ctx, tx, id, d); err != nil {
 				return fmt.Errorf("agent %q cannot be published: %w", a.Name, err)
 			}
 		}

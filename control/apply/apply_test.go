@@ -221,7 +221,7 @@ func TestParseNamesThePath(t *testing.T) {
 		``:                  {"empty"},
 		`{`:                 {"YAML"},
 		`[]`:                {"the file", "keys and values"},
-		`orgs: []`:          {"orgs", "line 1", "known here: organizations"},
+		`orgs: []`:          {"orgs", "line 1", "known here: providers, organizations"},
 		`organizations: {}`: {"organizations", "a list"},
 		`organizations: [{name: a, agents: [{name: x, greting: hi}]}]`:                          {"organizations[0].agents[0].greting", "greeting, prompt"},
 		`organizations: [{name: a, agents: [{name: x, published: maybe}]}]`:                     {"organizations[0].agents[0].published", "true or false"},

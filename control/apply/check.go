@@ -18,6 +18,9 @@ var clock = regexp.MustCompile(`^(([01][0-9]|2[0-3]):[0-5][0-9]|24:00)$`)
 
 // check validates the file without reading the database.
 func (s Spec) check() error {
+	if err := checkProviders("providers", s.Providers, maxProviders); err != nil {
+		return err
+	}
 	var names []string
 	for i, o := range s.Organizations {
 		at := fmt.Sprintf("organizations[%d]", i)
@@ -45,13 +48,17 @@ func checkName(at, name string, others *[]string) error {
 
 func (o Organization) check(at string) error {
 	for _, check := range []func(string) error{
-		o.checkSettings, o.checkDNC, o.checkRetention, o.checkSuppression, o.checkAgents, o.checkTrunks, o.checkGrants,
+		o.checkSettings, o.checkDNC, o.checkRetention, o.checkSuppression, o.checkAgents, o.checkTrunks, o.checkGrants, o.checkProviders,
 	} {
 		if err := check(at); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func (o Organization) checkProviders(at string) error {
+	return checkProviders(at+".providers", o.Providers, maxOrgProviders)
 }
 
 func (o Organization) checkSettings(at string) error {

@@ -13,6 +13,8 @@ import (
 
 // Spec is the operator's file. A key that is missing leaves the stored value unchanged.
 type Spec struct {
+	// Providers are the operator's endpoints, which all organizations may use. A list replaces the stored one.
+	Providers     *[]Provider    `yaml:"providers"`
 	Organizations []Organization `yaml:"organizations"`
 }
 
@@ -34,6 +36,8 @@ type Organization struct {
 	Trunks          []Trunk          `yaml:"trunks"`
 	Grants          *[]Grant         `yaml:"grants"`
 	GrantedTrunks   *[]GrantedTrunk  `yaml:"granted_trunks"`
+	// Providers are the organization's own endpoints. A list replaces the stored one.
+	Providers *[]Provider `yaml:"providers"`
 }
 
 // Window is a range of hours on some weekdays in which calls are allowed. Day 0 is Monday.

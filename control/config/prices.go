@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/url"
 	"os"
+	"strings"
 
 	"github.com/parley-voice/parley/control/pricing"
 	"github.com/parley-voice/parley/pipeline/provider/endpoints"
@@ -13,9 +14,10 @@ import (
 // maxPricesFile is the maximum size of a price file, in bytes.
 const maxPricesFile = 1 << 20
 
-// Prices returns the built-in price list, extended by the operator's file if one is set.
-func (c *Config) Prices() (*pricing.List, error) {
-	l, err := pricing.BuiltIn(pricedEndpoints(c.Endpoints))
+// Prices returns the built-in price list, extended by the operator's file if one is set. current returns the
+// endpoints in use.
+func (c *Config) Prices(current func() endpoints.Set) (*pricing.List, error) {
+	l, err := pricing.BuiltIn(func(id string) pricing.Endpoint { return pricedEndpoint(current(), id) })
 	if err != nil || c.PricesFile == "" {
 		return l, err
 	}
@@ -29,20 +31,29 @@ func (c *Config) Prices() (*pricing.List, error) {
 	return l, nil
 }
 
-// pricedEndpoints returns the configured endpoints by name, in the form that a price list needs.
-func pricedEndpoints(set endpoints.Set) map[string]pricing.Endpoint {
-	all := map[string]pricing.Endpoint{"fake": {Kind: "fake"}, "espeak": {Kind: "espeak"}}
-	for name, e := range set.Named {
-		p := pricing.Endpoint{Kind: e.Kind, Model: e.Model}
-		if u, err := url.Parse(e.URL); err == nil && u.Hostname() != ownHost(e.Kind) {
-			p.Host = u.Hostname()
-		}
-		all[name] = p
-		if e.Kind == "deepgram" {
-			all[name+"-flux"] = pricing.Endpoint{Kind: "deepgram-flux", Host: p.Host}
-		}
+// pricedEndpoint returns the endpoint with an ID in the form that a price list needs.
+func pricedEndpoint(set endpoints.Set, id string) pricing.Endpoint {
+	if id == "fake" || id == "espeak" {
+		return pricing.Endpoint{Kind: id}
 	}
-	return all
+	named, name := set.Named, id
+	if orgID, own, ok := strings.Cut(id, "/"); ok {
+		named, name = set.Organizations[orgID], own
+	}
+	e, ok := named[name]
+	kind := e.Kind
+	if !ok { // Deepgram has two recognizers
+		name, _ = strings.CutSuffix(name, "-flux")
+		if e = named[name]; e.Kind != "deepgram" {
+			return pricing.Endpoint{}
+		}
+		kind = "deepgram-flux"
+	}
+	p := pricing.Endpoint{Kind: kind, Model: e.Model}
+	if u, err := url.Parse(e.URL); err == nil && u.Hostname() != ownHost(e.Kind) {
+		p.Host = u.Hostname()
+	}
+	return p
 }
 
 // ownHost returns the host of a kind's default URL; empty if it has none.

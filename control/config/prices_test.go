@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/parley-voice/parley/pipeline"
+	"github.com/parley-voice/parley/pipeline/provider/endpoints"
 )
 
 // TestPrices: endpoints at the provider's own address have its prices; others have those of their host or name.
@@ -29,7 +30,7 @@ func TestPrices(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := c.Prices()
+	l, err := c.Prices(func() endpoints.Set { return c.Endpoints })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,12 +61,12 @@ func TestPrices(t *testing.T) {
 		strings.Repeat("#", 1<<20) + "\n": "at most 1048576 bytes are accepted",
 	} {
 		write(text)
-		if _, err := c.Prices(); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := c.Prices(func() endpoints.Set { return c.Endpoints }); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
 	c.PricesFile += ".missing"
-	if _, err := c.Prices(); err == nil || !strings.Contains(err.Error(), "PARLEY_PRICES_FILE") {
+	if _, err := c.Prices(func() endpoints.Set { return c.Endpoints }); err == nil || !strings.Contains(err.Error(), "PARLEY_PRICES_FILE") {
 		t.Errorf("a missing file: %v", err)
 	}
 }

@@ -91,7 +91,7 @@ func (l *List) Cost(usage []pipeline.EngineUsage, legs []TrunkLeg) Cost {
 // than the list, the usage is added as unpriced.
 func (l *List) Add(c *Cost, usage []pipeline.EngineUsage) {
 	for _, u := range usage {
-		rates, ok := l.find(u.Serves, u.Provider, u.Model)
+		rates, ok := l.find(u)
 		if !ok || l.Currency != c.Currency {
 			c.addUnpriced(Unpriced{u.Serves, u.Provider, u.Model})
 			continue

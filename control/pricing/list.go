@@ -7,6 +7,8 @@ import (
 	"math/big"
 	"slices"
 	"strings"
+
+	"github.com/parley-voice/parley/pipeline"
 )
 
 //go:embed prices.yaml
@@ -41,23 +43,24 @@ type Endpoint struct {
 	Model string // language model of agents that name none; empty means the default of the kind
 }
 
-// List is a price list. It never changes.
+// List is a price list. Its prices never change.
 type List struct {
 	Currency string // like "USD"
 	AsOf     string // date of the prices, like "2026-11-23"
 
 	own       []Price // prices of the operator, which override the others
 	prices    []Price
-	endpoints map[string]Endpoint
+	endpoint  func(id string) Endpoint
 }
 
-// BuiltIn returns the built-in price list. endpoints are the configured endpoints by name.
-func BuiltIn(endpoints map[string]Endpoint) (*List, error) {
+// BuiltIn returns the built-in price list. endpoint returns the endpoint with an ID (pipeline.Engine.EndpointID), or
+// the zero Endpoint if none has the ID.
+func BuiltIn(endpoint func(id string) Endpoint) (*List, error) {
 	f, err := parse(builtIn)
 	if err != nil {
 		return nil, fmt.Errorf("built-in prices: %w", err)
 	}
-	return &List{Currency: f.currency, AsOf: f.asOf, prices: f.prices, endpoints: endpoints}, nil
+	return &List{Currency: f.currency, AsOf: f.asOf, prices: f.prices, endpoint: endpoint}, nil
 }
 
 // Extend returns the list extended by the prices in an operator's file, which override the others. If the file has
@@ -113,19 +116,20 @@ func (l *List) Prices() []Price { return slices.Concat(l.own, l.prices) }
 // find returns the rates for a provider's model. Prices of the operator override built-in prices. Among several
 // matches, the price of one endpoint comes before that of a kind, an exact model name before a prefix, and a longer
 // prefix before a shorter one.
-func (l *List) find(serves, provider, model string) (Rates, bool) {
+func (l *List) find(u pipeline.EngineUsage) (Rates, bool) {
 	if l == nil {
 		return Rates{}, false
 	}
-	e := l.endpoints[provider]
-	if serves == "llm" && model == "" {
+	id := pipeline.Engine{Provider: u.Provider, OrgID: u.OrgID}.EndpointID()
+	e, model := l.endpoint(id), u.Model
+	if u.Serves == "llm" && model == "" {
 		model = e.Model
 	}
 	for _, prices := range [][]Price{l.own, l.prices} {
 		var best Price
 		rank := 0
 		for _, p := range prices {
-			if r := p.rank(e, serves, provider, model); r > rank {
+			if r := p.rank(e, u.Serves, id, model); r > rank {
 				best, rank = p, r
 			}
 		}
@@ -137,12 +141,12 @@ func (l *List) find(serves, provider, model string) (Rates, bool) {
 }
 
 // rank returns how well a price matches: higher is better, and 0 means no match.
-func (p *Price) rank(e Endpoint, serves, provider, model string) int {
+func (p *Price) rank(e Endpoint, serves, id, model string) int {
 	rank := 1
 	switch {
 	case p.Serves != serves:
 		return 0
-	case p.Provider != "" && p.Provider == provider:
+	case p.Provider != "" && p.Provider == id:
 		rank += 2 * (maxModel + 1)
 	case p.Provider != "" || p.Kind != e.Kind || p.Host != e.Host:
 		return 0

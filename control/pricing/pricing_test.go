@@ -46,10 +46,11 @@ prices:
 
 func list(t *testing.T, text string) *pricing.List {
 	t.Helper()
-	builtIn, err := pricing.BuiltIn(map[string]pricing.Endpoint{
+	endpoints := map[string]pricing.Endpoint{
 		"openai": {Kind: "openai"}, "local": {Kind: "openai"}, "own": {Kind: "openai", Host: "10.0.0.1"},
 		"example": {Kind: "chat", Host: "api.example.com"}, "deepgram": {Kind: "deepgram"}, "fake": {Kind: "fake"}, "set": {Kind: "openai", Model: "gpt-4o"},
-	})
+	}
+	builtIn, err := pricing.BuiltIn(func(id string) pricing.Endpoint { return endpoints[id] })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +152,7 @@ func TestExtendRefusesBadFiles(t *testing.T) {
 		"as_of: today":                `as_of "today": use a date`,
 		"prices: [":                   "line 1",
 	} {
-		builtIn, err := pricing.BuiltIn(nil)
+		builtIn, err := pricing.BuiltIn(noEndpoint)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -167,7 +168,7 @@ func TestBuiltIn(t *testing.T) {
 	for _, kind := range []string{"openai", "responses", "anthropic", "gemini", "deepgram", "assemblyai", "azure", "elevenlabs"} {
 		kinds[kind] = pricing.Endpoint{Kind: kind}
 	}
-	l, err := pricing.BuiltIn(kinds)
+	l, err := pricing.BuiltIn(func(id string) pricing.Endpoint { return kinds[id] })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,3 +208,5 @@ func TestDocumentedFile(t *testing.T) {
 		t.Errorf("%+v", l.Prices()[0])
 	}
 }
+
+func noEndpoint(string) pricing.Endpoint { return pricing.Endpoint{} }

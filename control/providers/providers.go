@@ -39,6 +39,7 @@ type Monitor struct {
 
 	mu    sync.Mutex
 	known map[Agent]agentEngines
+	age   int // number of calls of Forget
 	wants map[Agent]demand
 }
 
@@ -147,6 +148,7 @@ func (m *Monitor) usable(ctx context.Context, a Agent, k agentEngines) error {
 func (m *Monitor) read(ctx context.Context, a Agent) (agentEngines, error) {
 	m.mu.Lock()
 	k, ok := m.known[a]
+	age := m.age
 	m.mu.Unlock()
 	if ok {
 		return k, nil
@@ -163,8 +165,18 @@ func (m *Monitor) read(ctx context.Context, a Agent) (agentEngines, error) {
 	if m.known == nil || len(m.known) >= maxAgents {
 		m.known = map[Agent]agentEngines{}
 	}
-	m.known[a] = k
+	if m.age == age {
+		m.known[a] = k
+	}
 	return k, nil
+}
+
+// Forget drops cached engines, because the providers of this server have changed.
+func (m *Monitor) Forget() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.known = nil
+	m.age++
 }
 
 // want records demand for an agent, and applies change to it.

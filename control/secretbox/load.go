@@ -104,6 +104,8 @@ func Columns() []Column {
 		{"agents", "secrets"},
 		{"agent_versions", "secrets"},
 		{"signing_keys", "secret"},
+		{"provider_endpoints", "secret"},
+		{"provider_endpoints", "header_secrets"},
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 
 func prices(t *testing.T) *pricing.List {
 	t.Helper()
-	l, err := pricing.BuiltIn(map[string]pricing.Endpoint{})
+	l, err := pricing.BuiltIn(func(string) pricing.Endpoint { return pricing.Endpoint{} })
 	if err == nil {
 		l, err = l.Extend([]byte(`
 as_of: 2026-11-01

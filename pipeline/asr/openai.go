@@ -32,9 +32,10 @@ const openAIRate = 24000 // sample rate of audio/pcm in Hz
 // Models other than gpt-live-transcribe and gpt-realtime-whisper send text only after
 // Finalize. Local servers rarely have this API; Transcriptions serves them.
 type OpenAI struct {
-	URL  string // empty means OpenAIURL
-	Key  media.Secret
-	Dial wsdial.DialFunc
+	URL    string // empty means OpenAIURL
+	Key    media.Secret
+	Header http.Header // sent with the request; may be nil
+	Dial   wsdial.DialFunc
 }
 
 // OptionRules implements pipeline.RuledProvider.
@@ -53,13 +54,19 @@ func (o OpenAI) Recognize(ctx context.Context, s pipeline.Stream) (pipeline.Reco
 	if err != nil {
 		return nil, fmt.Errorf("openai transcription: %w", err)
 	}
+	header := o.Header.Clone()
+	if header == nil {
+		header = http.Header{}
+	}
+	if o.Key != "" {
+		header.Set("Authorization", "Bearer "+string(o.Key))
+	}
 	items := openAIItems{}
 	return asRecognition(open(ctx, protocol{
 		name: "openai transcription", hello: hello, finalize: `{"type":"input_audio_buffer.commit"}`,
 		bye:   `{"type":"input_audio_buffer.clear"}`,
 		chunk: 60 * time.Millisecond, maxSilent: 1, finalizeOnly: !streamsDeltas(s.Model), pack: openAIPack(s.Rate), parse: items.parse,
-	}, s.Rate, cmp.Or(o.URL, OpenAIURL), url.Values{"intent": {"transcription"}},
-		http.Header{"Authorization": {"Bearer " + string(o.Key)}}, o.Dial))
+	}, s.Rate, cmp.Or(o.URL, OpenAIURL), url.Values{"intent": {"transcription"}}, header, o.Dial))
 }
 
 // streamsDeltas reports whether the model sends text while it listens.

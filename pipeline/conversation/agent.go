@@ -9,7 +9,6 @@ import (
 	"errors"
 	"io"
 	"log/slog"
-	"slices"
 	"time"
 
 	"github.com/parley-voice/parley/media"
@@ -26,11 +25,8 @@ import (
 
 // An Agent holds conversations. Its fields are set once; one Agent serves all calls.
 type Agent struct {
-	// Providers by the names in pipeline.Engines.
-	Recognizers map[string]pipeline.Recognizer
-	Models      map[string]pipeline.Model
-	Voices      map[string]pipeline.Voice
-	Policy      turn.Policy // the zero value means turn.DefaultPolicy
+	Clients provider.ClientSource
+	Policy  turn.Policy // the zero value means turn.DefaultPolicy
 	// Guards limit requests to providers and use the fallbacks.
 	Guards provider.Guards
 	// OpenTurnLog opens the turn log of a call, which Talk closes; nil disables it.
@@ -46,29 +42,15 @@ type Agent struct {
 }
 
 // Check returns an error if e names a provider that the agent does not have.
-func (a *Agent) Check(e pipeline.Engines) error {
-	return errors.Join(
-		provider.CheckEngine("speech.asr", e.ASR, a.Recognizers),
-		provider.CheckEngine("speech.llm", e.LLM, a.Models),
-		provider.CheckEngine("speech.tts", e.TTS, a.Voices),
-	)
-}
-
-// Warnings returns the options of e that the providers ignore or that are unknown.
-func (a *Agent) Warnings(e pipeline.Engines) []string {
-	return slices.Concat(
-		provider.EngineWarnings("speech.asr", e.ASR, a.Recognizers),
-		provider.EngineWarnings("speech.llm", e.LLM, a.Models),
-		provider.EngineWarnings("speech.tts", e.TTS, a.Voices),
-	)
-}
+func (a *Agent) Check(e pipeline.Engines) error { return a.Clients.Current().Check(e) }
 
 // Model returns the model of an engine for use outside calls. The meter receives its usage; it may be nil.
 func (a *Agent) Model(e pipeline.Engine, meter *pipeline.UsageMeter) (pipeline.Model, error) {
-	if err := provider.CheckEngine("speech.llm", e, a.Models); err != nil {
+	clients := a.Clients.Current()
+	if err := clients.CheckModel(e); err != nil {
 		return nil, err
 	}
-	return a.Guards.BackgroundModel(a.Models, e, meter), nil
+	return a.Guards.BackgroundModel(clients, e, meter), nil
 }
 
 // Talk holds the conversation on leg until the leg ends, ctx is done or the agent leaves.
@@ -90,9 +72,11 @@ func (a *Agent) Talk(ctx context.Context, leg media.Leg, config pipeline.Session
 }
 
 func (a *Agent) newSession(leg media.Leg, config pipeline.SessionConfig) (*session, error) {
-	if err := a.Check(config.Engines); err != nil {
+	clients := a.Clients.Current()
+	if err := clients.Check(config.Engines); err != nil {
 		return nil, err
 	}
+	config.Engines = clients.Resolve(config.Engines)
 	if config.AnsweredAt.IsZero() {
 		config.AnsweredAt = time.Now()
 	}
@@ -100,7 +84,7 @@ func (a *Agent) newSession(leg media.Leg, config pipeline.SessionConfig) (*sessi
 	meter := &pipeline.UsageMeter{}
 	c := &call{
 		leg: leg, config: config, log: cmp.Or(a.Log, slog.New(slog.DiscardHandler)).With("call", config.CallID),
-		model: a.Guards.Model(a.Models, config.Engines.LLM, meter), voice: a.Guards.Voice(a.Voices, config.Engines.TTS, meter),
+		model: a.Guards.Model(clients, config.Engines.LLM, meter), voice: a.Guards.Voice(clients, config.Engines.TTS, meter),
 		usage: meter, updates: make(chan update, 16),
 	}
 	player := playout.New()
@@ -109,7 +93,7 @@ func (a *Agent) newSession(leg media.Leg, config pipeline.SessionConfig) (*sessi
 		call: c, player: player, speaker: speaker, record: record, classifier: a.Classifier,
 		replies: &replies{call: c, speaker: speaker, record: record, limits: newCallLimits(config.Limits, meter)},
 		transcriber: newTranscriber(
-			a.Guards.Recognizer(a.Recognizers, config.Engines.ASR, meter),
+			a.Guards.Recognizer(clients, config.Engines.ASR, meter),
 			pipeline.Stream{Rate: leg.Rate(), Model: config.Engines.ASR.Model, Language: config.Language}, c.log,
 		),
 		machine: turn.New(policy, greets),

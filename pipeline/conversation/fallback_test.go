@@ -16,7 +16,7 @@ func TestFallback(t *testing.T) {
 			down := pipetest.New(fakeprovider.Script{Fault: func(fakeprovider.Provider, int) fakeprovider.Fault { return fault }})
 			defer func() { _ = down.Close() }()
 			stage := pipetest.New(fakeprovider.Typical())
-			stage.Recognizers["down"], stage.Models["down"], stage.Voices["down"] = down.Recognizers["fake"], down.Models["fake"], down.Voices["fake"]
+			stage.Clients.Recognizers["down"], stage.Clients.Models["down"], stage.Clients.Voices["down"] = down.Clients.Recognizers["fake"], down.Clients.Models["fake"], down.Clients.Voices["fake"]
 			e := pipeline.Engine{Provider: "down", Fallback: &pipeline.Engine{Provider: "fake"}}
 			c := talkOn(t, stage, pipeline.SessionConfig{Engines: pipeline.Engines{ASR: e, LLM: e, TTS: e}})
 			c.pass(2 * time.Second)

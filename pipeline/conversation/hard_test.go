@@ -163,7 +163,7 @@ func TestModelPauses(t *testing.T) {
 	for pause, want := range map[time.Duration]string{5 * time.Second: "five. end.", time.Hour: "say it again?"} {
 		synctest.Test(t, func(t *testing.T) {
 			stage := pipetest.New(fakeprovider.Typical())
-			stage.Models["fake"] = pausing{pause}
+			stage.Clients.Models["fake"] = pausing{pause}
 			c := talkOn(t, stage, pipeline.SessionConfig{Engines: pipetest.FakeEngines()})
 			c.pass(3 * time.Second)
 			c.say("count please")

@@ -31,7 +31,7 @@ func slowly(t *testing.T, name string, partial, lag time.Duration, lengths []int
 	fakes := fakeprovider.Serve(n, script)
 	defer func() { _ = fakes.Close() }()
 	s := pipetest.New(fakeprovider.Typical())
-	s.Recognizers["slow"] = recognizers(n.Dial)[name]
+	s.Clients.Recognizers["slow"] = recognizers(n.Dial)[name]
 	e := pipetest.FakeEngines()
 	e.ASR = pipeline.Engine{Provider: "slow"}
 	c := talkOn(t, s, pipeline.SessionConfig{Engines: e})

@@ -35,7 +35,7 @@ func TestLongSentence(t *testing.T) {
 				defer func() { _ = fakes.Close() }()
 				var first net.Conn
 				s := pipetest.New(fakeprovider.Typical())
-				s.Recognizers["cut"] = recognizers(func(ctx context.Context, network, address string) (net.Conn, error) {
+				s.Clients.Recognizers["cut"] = recognizers(func(ctx context.Context, network, address string) (net.Conn, error) {
 					c, err := n.Dial(ctx, network, address)
 					if first == nil {
 						first = c

@@ -10,14 +10,16 @@ import (
 	"github.com/parley-voice/parley/pipeline/conversation"
 	"github.com/parley-voice/parley/pipeline/fakeprovider"
 	"github.com/parley-voice/parley/pipeline/llm"
+	"github.com/parley-voice/parley/pipeline/provider"
 	"github.com/parley-voice/parley/pipeline/tts"
 )
 
 // An Env is an agent with its providers.
 type Env struct {
 	*conversation.Agent
-	Fakes  *fakeprovider.Server
-	client *http.Client
+	Clients *provider.Clients // of the agent
+	Fakes   *fakeprovider.Server
+	client  *http.Client
 }
 
 // FakeEngines returns engines that use the fake providers.
@@ -30,16 +32,17 @@ func FakeEngines() pipeline.Engines {
 func New(script fakeprovider.Script) *Env {
 	n := fakeprovider.NewNet()
 	client := &http.Client{Transport: &http.Transport{DialContext: n.Dial}}
+	clients := &provider.Clients{
+		Recognizers: map[string]pipeline.Recognizer{"fake": asr.Deepgram{URL: "ws://fake/v1/listen", Dial: n.Dial}},
+		Models:      map[string]pipeline.Model{"fake": llm.OpenAI{URL: "http://fake/v1", Client: client}},
+		Voices: map[string]pipeline.Voice{
+			"fake":   tts.ElevenLabs{URL: "ws://fake", Dial: n.Dial},
+			"openai": tts.OpenAI{URL: "http://fake/v1", Client: client},
+		},
+	}
 	return &Env{
 		Fakes: fakeprovider.Serve(n, script), client: client,
-		Agent: &conversation.Agent{
-			Recognizers: map[string]pipeline.Recognizer{"fake": asr.Deepgram{URL: "ws://fake/v1/listen", Dial: n.Dial}},
-			Models:      map[string]pipeline.Model{"fake": llm.OpenAI{URL: "http://fake/v1", Client: client}},
-			Voices: map[string]pipeline.Voice{
-				"fake":   tts.ElevenLabs{URL: "ws://fake", Dial: n.Dial},
-				"openai": tts.OpenAI{URL: "http://fake/v1", Client: client},
-			},
-		},
+		Agent: &conversation.Agent{Clients: clients}, Clients: clients,
 	}
 }
 

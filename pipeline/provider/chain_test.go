@@ -77,7 +77,7 @@ func chainOf(all ...*scriptedVoice) pipeline.Voice {
 		voices[names[i]] = v
 		e = &pipeline.Engine{Provider: names[i], Fallback: e}
 	}
-	return (&Guards{}).Voice(voices, *e, nil)
+	return (&Guards{}).Voice(&Clients{Voices: voices}, *e, nil)
 }
 
 // TestNothingTwice checks that a third voice does not repeat the words of a second voice that
@@ -112,10 +112,10 @@ func TestLateSound(t *testing.T) {
 // TestShortProbe checks that a model is usable although it spends the few tokens of a probe
 // before its first word.
 func TestShortProbe(t *testing.T) {
-	c := &Checker{Guards: &Guards{}, Models: map[string]pipeline.Model{"m": endsWith{pipeline.ErrLength}, "f": endsWith{errors.New("down")}}}
+	c := &Checker{Guards: &Guards{}, Clients: &Clients{Models: map[string]pipeline.Model{"m": endsWith{pipeline.ErrLength}, "f": endsWith{errors.New("down")}}}}
 	for name, want := range map[string]bool{"m": true, "f": false} {
 		e := pipeline.Engines{LLM: pipeline.Engine{Provider: name}}
-		p := candidates(e)[1][0]
+		p := c.candidates(e)[1][0]
 		c.store(p, c.probe(t.Context(), p))
 		if err := c.unusable(p, time.Now()); (err == nil) != want {
 			t.Errorf("%s: %v", name, err)
@@ -149,7 +149,7 @@ func TestSlowReasoning(t *testing.T) {
 			all := map[string]pipeline.Model{"slow": slowModel{}, "good": &providerStub{}}
 			e := pipeline.Engine{Provider: "slow", Options: pipeline.Options{ReasoningEffort: effort}, Fallback: &pipeline.Engine{Provider: "good"}}
 			for range maxFailures {
-				for d, err := range g.Model(all, e, nil).Reply(t.Context(), pipeline.Prompt{}) {
+				for d, err := range g.Model(&Clients{Models: all}, e, nil).Reply(t.Context(), pipeline.Prompt{}) {
 					if d.Text != "OK" || err != nil {
 						t.Errorf("%q, %v", d.Text, err)
 					}
@@ -176,9 +176,9 @@ func TestLateRefusal(t *testing.T) {
 				"transcriptions": asr.Transcriptions{URL: "http://fake/v1", Client: client(bad)},
 				"yandex":         asr.Yandex{URL: "http://fake", Client: grpc},
 			} {
-				r := (&Guards{}).Recognizer(map[string]pipeline.Recognizer{
+				r := (&Guards{}).Recognizer(&Clients{Recognizers: map[string]pipeline.Recognizer{
 					"one": first, "two": asr.Deepgram{URL: "ws://fake/v1/listen", Dial: good.Dial},
-				}, both(), nil)
+				}}, both(), nil)
 				for n, want := range []string{"", "one two three"} {
 					rec, err := r.Recognize(t.Context(), pipeline.Stream{Rate: 8000})
 					if err != nil {
@@ -208,7 +208,7 @@ func TestLateProbe(t *testing.T) {
 				"yandex":         asr.Yandex{URL: "http://fake", Client: grpc},
 			}
 			for name := range all {
-				c := &Checker{Guards: &Guards{}, Recognizers: all}
+				c := &Checker{Guards: &Guards{}, Clients: &Clients{Recognizers: all}}
 				e := pipeline.Engines{ASR: pipeline.Engine{Provider: name}}
 				c.Check(t.Context(), e, true)
 				got := c.Report(e)[0]
@@ -224,7 +224,7 @@ func TestLateProbe(t *testing.T) {
 					}
 				}
 				<-time.After(longPause)
-				rec, err := c.Guards.Recognizer(all, e.ASR, nil).Recognize(t.Context(), pipeline.Stream{Rate: 8000})
+				rec, err := c.Guards.Recognizer(&Clients{Recognizers: all}, e.ASR, nil).Recognize(t.Context(), pipeline.Stream{Rate: 8000})
 				if err != nil {
 					t.Fatal(err)
 				}

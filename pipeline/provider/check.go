@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -23,10 +25,8 @@ const (
 // A Checker reports whether engines are usable. It combines the breakers, which calls
 // update, with short probes of its own. One serves all calls.
 type Checker struct {
-	Guards      *Guards
-	Recognizers map[string]pipeline.Recognizer
-	Models      map[string]pipeline.Model
-	Voices      map[string]pipeline.Voice
+	Guards  *Guards
+	Clients ClientSource
 
 	mu   sync.Mutex
 	last map[checkKey]checkResult
@@ -37,8 +37,9 @@ type seam string
 
 // A checkKey identifies an engine, without its fallbacks, and what it serves.
 type checkKey struct {
-	seam seam
-	key  string
+	seam     seam
+	endpoint string // ID
+	key      string
 }
 
 // A checkResult is the result of the last probe.
@@ -53,13 +54,21 @@ type candidate struct {
 	engine pipeline.Engine // without its own fallback
 }
 
-func (c candidate) key() checkKey { return checkKey{c.seam, c.engine.Key()} }
+func (c candidate) key() checkKey { return checkKey{c.seam, c.engine.EndpointID(), c.engine.Key()} }
+
+// Forget drops the results of endpoints, because their settings have changed.
+func (c *Checker) Forget(ids []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	maps.DeleteFunc(c.last, func(k checkKey, _ checkResult) bool { return slices.Contains(ids, k.endpoint) })
+}
 
 // candidates returns the engines, each with its fallbacks.
-func candidates(e pipeline.Engines) [3][]candidate {
+func (c *Checker) candidates(e pipeline.Engines) [3][]candidate {
+	clients := c.Clients.Current()
 	var all [3][]candidate
 	for i, x := range []candidate{{"asr", e.ASR}, {"llm", e.LLM}, {"tts", e.TTS}} {
-		for _, one := range x.engine.Chain() {
+		for _, one := range clients.resolveChain(string(x.seam), x.engine) {
 			all[i] = append(all[i], candidate{x.seam, one})
 		}
 	}
@@ -93,7 +102,7 @@ var errUnchecked = errors.New("not checked yet")
 // firstError applies wrong to each engine and its fallbacks. It returns the joined errors of
 // the first engine of which every candidate fails.
 func (c *Checker) firstError(e pipeline.Engines, wrong func(candidate) error) error {
-	for _, parts := range candidates(e) {
+	for _, parts := range c.candidates(e) {
 		var all []error
 		for _, p := range parts {
 			err := wrong(p)
@@ -111,7 +120,7 @@ func (c *Checker) firstError(e pipeline.Engines, wrong func(candidate) error) er
 
 // unusable returns why an engine is unusable now, or nil.
 func (c *Checker) unusable(p candidate, now time.Time) error {
-	if open, _, _ := c.Guards.state(string(p.seam), p.engine.Provider); open {
+	if open, _, _ := c.Guards.state(string(p.seam), p.engine.EndpointID()); open {
 		return fmt.Errorf("%s %s: %w", string(p.seam), p.engine.Provider, ErrOpen)
 	}
 	if x, ok := c.lastResult(p); ok && x.err != nil && now.Sub(x.at) < checkExpiry {
@@ -133,7 +142,7 @@ func (c *Checker) lastResult(p candidate) (checkResult, bool) {
 func (c *Checker) Check(ctx context.Context, e pipeline.Engines, all bool) {
 	now := time.Now()
 	var wg sync.WaitGroup
-	for _, parts := range candidates(e) {
+	for _, parts := range c.candidates(e) {
 		for _, p := range parts {
 			if c.due(p, now, all) {
 				wg.Go(func() { c.store(p, c.probe(ctx, p)) })
@@ -145,7 +154,7 @@ func (c *Checker) Check(ctx context.Context, e pipeline.Engines, all bool) {
 
 // due reports whether an engine needs a probe.
 func (c *Checker) due(p candidate, now time.Time, all bool) bool {
-	open, tried, until := c.Guards.state(string(p.seam), p.engine.Provider)
+	open, tried, until := c.Guards.state(string(p.seam), p.engine.EndpointID())
 	x, known := c.lastResult(p)
 	switch {
 	case open:
@@ -180,18 +189,19 @@ func (c *Checker) store(p candidate, err error) {
 
 // probe sends a short request to a provider through its guard.
 func (c *Checker) probe(ctx context.Context, p candidate) error {
-	guard := c.Guards.of(string(p.seam), p.engine.Provider)
+	guard := c.Guards.of(string(p.seam), p.engine.EndpointID())
+	clients := c.Clients.Current().of(p.engine.OrgID)
 	switch p.seam {
 	case "asr":
-		if x := c.Recognizers[p.engine.Provider]; x != nil {
+		if x := clients.Recognizers[p.engine.Provider]; x != nil {
 			return probeRecognizer(ctx, guardedRecognizer{guard, x, p.engine})
 		}
 	case "llm":
-		if x := c.Models[p.engine.Provider]; x != nil {
+		if x := clients.Models[p.engine.Provider]; x != nil {
 			return probeModel(ctx, guardedModel{guard, x, p.engine, nil})
 		}
 	case "tts":
-		if x := c.Voices[p.engine.Provider]; x != nil {
+		if x := clients.Voices[p.engine.Provider]; x != nil {
 			return probeVoice(ctx, guardedVoice{guard, x, p.engine, nil})
 		}
 	}
@@ -305,9 +315,9 @@ func awaitSound(sp pipeline.Synthesis) error {
 }
 
 // state returns the state of a provider's breaker; closed before the first request.
-func (g *Guards) state(seam, name string) (open, tried bool, until time.Time) {
+func (g *Guards) state(seam, id string) (open, tried bool, until time.Time) {
 	g.mu.Lock()
-	x := g.guards[seam+" "+name]
+	x := g.guards[seam+" "+id]
 	g.mu.Unlock()
 	if x == nil {
 		return false, false, time.Time{}

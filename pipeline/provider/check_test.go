@@ -58,8 +58,10 @@ func TestChecker(t *testing.T) {
 		good, bad := &providerStub{}, &providerStub{}
 		g := &Guards{}
 		c := &Checker{
-			Guards: g, Recognizers: map[string]pipeline.Recognizer{"good": good}, Voices: map[string]pipeline.Voice{"good": good},
-			Models: map[string]pipeline.Model{"good": good, "bad": bad},
+			Guards: g, Clients: &Clients{
+				Recognizers: map[string]pipeline.Recognizer{"good": good}, Voices: map[string]pipeline.Voice{"good": good},
+				Models: map[string]pipeline.Model{"good": good, "bad": bad},
+			},
 		}
 		ok, down := pipeline.Engine{Provider: "good"}, errors.New("down")
 		e := pipeline.Engines{ASR: ok, LLM: pipeline.Engine{Provider: "bad"}, TTS: ok}
@@ -137,17 +139,17 @@ func TestChain(t *testing.T) {
 				stubs[name], recognizers[name], models[name], voices[name] = stub, stub, stub, stub
 				e = &pipeline.Engine{Provider: name, Fallback: e}
 			}
-			rec, err := g.Recognizer(recognizers, *e, nil).Recognize(t.Context(), pipeline.Stream{Rate: telephone})
+			rec, err := g.Recognizer(&Clients{Recognizers: recognizers}, *e, nil).Recognize(t.Context(), pipeline.Stream{Rate: telephone})
 			if err != nil {
 				t.Fatalf("recognizer, %d works: %v", good, err)
 			}
 			_ = rec.Close()
-			for _, err := range g.Model(models, *e, nil).Reply(t.Context(), pipeline.Prompt{}) {
+			for _, err := range g.Model(&Clients{Models: models}, *e, nil).Reply(t.Context(), pipeline.Prompt{}) {
 				if err != nil {
 					t.Errorf("model, %d works: %v", good, err)
 				}
 			}
-			sp, err := g.Voice(voices, *e, nil).Open(t.Context(), pipeline.Style{Rate: telephone})
+			sp, err := g.Voice(&Clients{Voices: voices}, *e, nil).Open(t.Context(), pipeline.Style{Rate: telephone})
 			if err != nil {
 				t.Fatalf("voice, %d works: %v", good, err)
 			}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -25,8 +24,8 @@ const ErrSlow = pipeline.TimeoutError("no response in time")
 // Guards holds the guards of all providers by kind and name. The zero value is ready to
 // use. One serves all calls.
 type Guards struct {
-	// Limits is the number of concurrent streams, replies or utterances per provider name;
-	// a missing entry means no limit. It must not change.
+	// Limits is the number of concurrent streams, replies or utterances by endpoint ID; a
+	// missing entry means no limit. After the first request only SetLimits changes it.
 	Limits map[string]int
 
 	late lateness
@@ -35,19 +34,52 @@ type Guards struct {
 	guards map[string]*guard
 }
 
-func (g *Guards) of(seam, name string) *guard {
+// SetLimits replaces the limits. Requests in progress are not interrupted.
+func (g *Guards) SetLimits(limits map[string]int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.getOrAdd(seam+" "+name, func() *guard { return &guard{name: name, slots: &slots{limit: g.Limits[name]}, late: &g.late} })
+	g.Limits = limits
+	for _, x := range g.guards {
+		x.slots.mu.Lock()
+		x.slots.limit = limits[x.id]
+		x.slots.mu.Unlock()
+	}
+}
+
+// Reset forgets the failures of endpoints, because their settings have changed. Guards without
+// requests in progress are deleted.
+func (g *Guards) Reset(ids []string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for key, x := range g.guards {
+		if !slices.Contains(ids, x.id) {
+			continue
+		}
+		x.mu.Lock()
+		x.breaker = Breaker{}
+		x.mu.Unlock()
+		x.slots.mu.Lock()
+		if x.slots.active == 0 {
+			delete(g.guards, key)
+		}
+		x.slots.mu.Unlock()
+	}
+}
+
+// of returns the guard of an endpoint for calls.
+func (g *Guards) of(seam, id string) *guard {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.getOrAdd(seam+" "+id, func() *guard { return newGuard(id, &slots{limit: g.Limits[id]}, &g.late) })
 }
 
 // background returns the guard for work outside of calls. It shares the concurrency limit
 // with calls but has a breaker of its own.
-func (g *Guards) background(seam, name string) *guard {
-	calls := g.of(seam, name)
+func (g *Guards) background(seam, id string) *guard {
+	calls := g.of(seam, id)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.getOrAdd(backgroundPrefix+" "+seam+" "+name, func() *guard { return &guard{name: name, slots: calls.slots, late: &g.late} })
+	return g.getOrAdd(backgroundPrefix+" "+seam+" "+id, func() *guard { return newGuard(id, calls.slots, &g.late) })
 }
 
 // backgroundPrefix starts the keys of background guards.
@@ -90,12 +122,17 @@ func (r *slots) release() {
 
 // A guard limits the requests to one provider.
 type guard struct {
-	name  string
+	id    string // of the endpoint
+	name  string // of the endpoint, without the ID of an organization
 	slots *slots
 	late  *lateness
 
 	mu      sync.Mutex
 	breaker Breaker
+}
+
+func newGuard(id string, s *slots, late *lateness) *guard {
+	return &guard{id: id, name: id[strings.LastIndex(id, "/")+1:], slots: s, late: late}
 }
 
 // A request is one admitted request to a provider.
@@ -175,41 +212,4 @@ func classify(err error) (e Outcome, alone time.Duration) {
 		return Neutral, 0
 	}
 	return Failed, refused.RetryAfter
-}
-
-// CheckEngine returns what is wrong with an engine: it and its fallbacks must name
-// configured providers and have no options that these refuse. at is the engine's path in
-// the document, such as "speech.asr".
-func CheckEngine[T any](at string, e pipeline.Engine, all map[string]T) error {
-	_, err := checkEngine(at, e, all)
-	return err
-}
-
-// EngineWarnings returns the options of an engine and its fallbacks that the providers
-// ignore or that are unknown.
-func EngineWarnings[T any](at string, e pipeline.Engine, all map[string]T) []string {
-	warnings, _ := checkEngine(at, e, all) // CheckEngine reports the error
-	return warnings
-}
-
-func checkEngine[T any](at string, e pipeline.Engine, all map[string]T) (warnings []string, err error) {
-	var errs []error
-	for _, one := range e.Chain() {
-		p, ok := all[one.Provider]
-		if !ok {
-			errs = append(errs, fmt.Errorf("%s.provider: %q is not a configured provider; accepted: %s",
-				at, one.Provider, strings.Join(slices.Sorted(maps.Keys(all)), ", ")))
-		}
-		if ruled, ok := any(p).(pipeline.RuledProvider); ok {
-			ignored, refused := ruled.OptionRules().Check(one.Options)
-			for _, w := range ignored {
-				warnings = append(warnings, at+"."+w)
-			}
-			if refused != nil {
-				errs = append(errs, fmt.Errorf("%s.%w", at, refused))
-			}
-		}
-		at += ".fallback"
-	}
-	return warnings, errors.Join(errs...)
 }

@@ -79,7 +79,7 @@ func (r reporter) Reply(ctx context.Context, _ pipeline.Prompt) iter.Seq2[pipeli
 func TestBackgroundWaits(t *testing.T) {
 	for after, want := range map[time.Duration]time.Duration{10 * time.Second: 10 * time.Second, time.Hour: maxBackgroundToken} {
 		synctest.Test(t, func(t *testing.T) {
-			m := (&Guards{}).BackgroundModel(map[string]pipeline.Model{"one": reporter{after}, "two": modelStub{}}, both(), nil)
+			m := (&Guards{}).BackgroundModel(&Clients{Models: map[string]pipeline.Model{"one": reporter{after}, "two": modelStub{}}}, both(), nil)
 			began := time.Now()
 			for _, err := range m.Reply(t.Context(), pipeline.Prompt{}) {
 				if err != nil || time.Since(began) != want {
@@ -157,7 +157,7 @@ func (w *words) Close() error {
 func TestProbeOfAStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, g := &scriptedRecognizer{refuses: errors.New("down")}, &Guards{}
-		r := g.Recognizer(map[string]pipeline.Recognizer{"x": l}, pipeline.Engine{Provider: "x"}, nil)
+		r := g.Recognizer(&Clients{Recognizers: map[string]pipeline.Recognizer{"x": l}}, pipeline.Engine{Provider: "x"}, nil)
 		open := func() (pipeline.Recognition, error) { return r.Recognize(t.Context(), pipeline.Stream{}) }
 		for range maxFailures {
 			if _, err := open(); !errors.Is(err, l.refuses) {
@@ -185,7 +185,7 @@ func TestStreamsThatBreak(t *testing.T) {
 	for understood, want := range map[bool]error{false: ErrOpen, true: nil} {
 		synctest.Test(t, func(t *testing.T) {
 			l, g := &scriptedRecognizer{}, &Guards{}
-			r := g.Recognizer(map[string]pipeline.Recognizer{"x": l}, pipeline.Engine{Provider: "x"}, nil)
+			r := g.Recognizer(&Clients{Recognizers: map[string]pipeline.Recognizer{"x": l}}, pipeline.Engine{Provider: "x"}, nil)
 			for i := range maxFailures {
 				rec, err := r.Recognize(t.Context(), pipeline.Stream{})
 				if err != nil {
@@ -257,7 +257,7 @@ func TestMistakeOfOne(t *testing.T) {
 		g := &Guards{}
 		all := map[string]pipeline.Model{"x": modelStub{}}
 		ask := func(model string) (last error) {
-			for _, err := range g.Model(all, pipeline.Engine{Provider: "x", Model: model}, nil).Reply(t.Context(), pipeline.Prompt{}) {
+			for _, err := range g.Model(&Clients{Models: all}, pipeline.Engine{Provider: "x", Model: model}, nil).Reply(t.Context(), pipeline.Prompt{}) {
 				last = err
 			}
 			return last
@@ -319,7 +319,7 @@ func (s *saying) Audio() iter.Seq2[pipeline.Speech, error] {
 // clause.
 func TestSlowText(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		v := (&Guards{}).Voice(map[string]pipeline.Voice{"one": wholeTextVoice{"one"}, "two": wholeTextVoice{"two"}}, both(), nil)
+		v := (&Guards{}).Voice(&Clients{Voices: map[string]pipeline.Voice{"one": wholeTextVoice{"one"}, "two": wholeTextVoice{"two"}}}, both(), nil)
 		sp, err := v.Open(t.Context(), pipeline.Style{Rate: 8000})
 		if err != nil {
 			t.Fatal(err)

@@ -124,7 +124,7 @@ func TestInterruptedVoices(t *testing.T) {
 	interrupted(t, names, func(t *testing.T, _ string, e pipeline.Engine, c clients, how stop) {
 		t.Helper()
 		g := &Guards{}
-		v := g.Voice(c.voices, e, nil)
+		v := g.Voice(&Clients{Voices: c.voices}, e, nil)
 		for range interruptions {
 			ctx, cancel := context.WithCancel(t.Context())
 			interruptVoice(ctx, t, cancel, v, how)
@@ -174,7 +174,7 @@ func TestInterruptedModels(t *testing.T) {
 	interrupted(t, []string{"openai"}, func(t *testing.T, _ string, e pipeline.Engine, c clients, how stop) {
 		t.Helper()
 		g := &Guards{}
-		m := g.Model(c.models, e, nil)
+		m := g.Model(&Clients{Models: c.models}, e, nil)
 		for range interruptions {
 			ctx, cancel := context.WithCancel(t.Context())
 			time.AfterFunc(how.after, cancel)
@@ -216,7 +216,7 @@ func TestInterruptedRecognizers(t *testing.T) {
 			if how.after == 0 {
 				cancel()
 			}
-			rec, err := g.Recognizer(c.recognizers, e, nil).Recognize(ctx, pipeline.Stream{Rate: 8000})
+			rec, err := g.Recognizer(&Clients{Recognizers: c.recognizers}, e, nil).Recognize(ctx, pipeline.Stream{Rate: 8000})
 			if err == nil {
 				if !how.closes {
 					<-ctx.Done()
@@ -229,7 +229,7 @@ func TestInterruptedRecognizers(t *testing.T) {
 			synctest.Wait()
 		}
 		closed(t, g)
-		rec, err := g.Recognizer(c.recognizers, e, nil).Recognize(t.Context(), pipeline.Stream{Rate: 8000})
+		rec, err := g.Recognizer(&Clients{Recognizers: c.recognizers}, e, nil).Recognize(t.Context(), pipeline.Stream{Rate: 8000})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -82,9 +82,9 @@ func TestLateModel(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			bad, good, client := pair(t, fakeprovider.Stall)
 			g := &Guards{}
-			m := g.Model(map[string]pipeline.Model{
+			m := g.Model(&Clients{Models: map[string]pipeline.Model{
 				"one": llm.OpenAI{URL: "http://fake/v1", Client: client(bad)}, "two": llm.OpenAI{URL: "http://fake/v1", Client: client(good)},
-			}, both(), nil)
+			}}, both(), nil)
 			for range 2 * maxFailures {
 				if late {
 					time.AfterFunc(time.Second, func() {
@@ -111,7 +111,7 @@ func TestLateModel(t *testing.T) {
 func TestHeardLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &Guards{}
-		v := g.Voice(map[string]pipeline.Voice{"one": wholeTextVoice{"one"}, "two": wholeTextVoice{"two"}}, both(), nil)
+		v := g.Voice(&Clients{Voices: map[string]pipeline.Voice{"one": wholeTextVoice{"one"}, "two": wholeTextVoice{"two"}}}, both(), nil)
 		sp, err := v.Open(t.Context(), pipeline.Style{Rate: 8000})
 		if err != nil {
 			t.Fatal(err)

@@ -25,22 +25,22 @@ const maxBackgroundToken = 30 * time.Second
 // Model returns the guarded model of an engine. The fallback replaces a model that fails
 // or is late before its first token. Later failures are returned, so that nothing is said
 // twice.
-func (g *Guards) Model(all map[string]pipeline.Model, e pipeline.Engine, meter *pipeline.UsageMeter) pipeline.Model {
-	return newModel(g.of, all, e, maxFirstToken, meter)
+func (g *Guards) Model(c *Clients, e pipeline.Engine, meter *pipeline.UsageMeter) pipeline.Model {
+	return newModel(g.of, c, e, maxFirstToken, meter)
 }
 
 // BackgroundModel returns the guarded model of an engine for deferrable work outside of
 // calls. Its failures do not open the breakers of calls, and answers may start late.
-func (g *Guards) BackgroundModel(all map[string]pipeline.Model, e pipeline.Engine, meter *pipeline.UsageMeter) pipeline.Model {
-	return newModel(g.background, all, e, maxBackgroundToken, meter)
+func (g *Guards) BackgroundModel(c *Clients, e pipeline.Engine, meter *pipeline.UsageMeter) pipeline.Model {
+	return newModel(g.background, c, e, maxBackgroundToken, meter)
 }
 
 func newModel(
-	guard func(seam, name string) *guard, all map[string]pipeline.Model, e pipeline.Engine, limit time.Duration, meter *pipeline.UsageMeter,
+	guard func(seam, id string) *guard, c *Clients, e pipeline.Engine, limit time.Duration, meter *pipeline.UsageMeter,
 ) pipeline.Model {
 	m := model{limit: limit}
-	for _, one := range e.Chain() {
-		m.chain = append(m.chain, guardedModel{guard("llm", one.Provider), all[one.Provider], one, meter})
+	for _, one := range c.resolveChain("llm", e) {
+		m.chain = append(m.chain, guardedModel{guard("llm", one.EndpointID()), c.of(one.OrgID).Models[one.Provider], one, meter})
 	}
 	return m
 }

@@ -3,6 +3,7 @@ package provider
 import (
 	"context"
 	"errors"
+	"iter"
 	"net/http"
 	"slices"
 	"strings"
@@ -20,15 +21,15 @@ import (
 )
 
 func TestCheck(t *testing.T) {
-	all := map[string]int{"a": 0, "b": 0}
+	all := &Clients{Models: map[string]pipeline.Model{"a": nil, "b": nil}}
 	for want, e := range map[string]pipeline.Engine{
-		"":                        {Provider: "a", Fallback: &pipeline.Engine{Provider: "b"}},
-		`x.provider: "c"`:         {Provider: "c"},
-		"accepted: a, b":          {Provider: "c"},
-		"x.fallback.provider: \"": {Provider: "a", Fallback: &pipeline.Engine{}},
-		"x.fallback.fallback.pro": {Provider: "a", Fallback: &pipeline.Engine{Provider: "b", Fallback: &pipeline.Engine{Provider: "c"}}},
+		"":                                 {Provider: "a", Fallback: &pipeline.Engine{Provider: "b"}},
+		`speech.llm.provider: "c"`:         {Provider: "c"},
+		"accepted: a, b":                   {Provider: "c"},
+		"speech.llm.fallback.provider: \"": {Provider: "a", Fallback: &pipeline.Engine{}},
+		"speech.llm.fallback.fallback.pro": {Provider: "a", Fallback: &pipeline.Engine{Provider: "b", Fallback: &pipeline.Engine{Provider: "c"}}},
 	} {
-		if err := CheckEngine("x", e, all); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+		if err := all.CheckModel(e); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v", e, err)
 		}
 	}
@@ -37,6 +38,8 @@ func TestCheck(t *testing.T) {
 // ruled is a provider with rules for its options.
 type ruled struct{}
 
+func (ruled) Reply(context.Context, pipeline.Prompt) iter.Seq2[pipeline.Delta, error] { return nil }
+
 func (ruled) OptionRules() pipeline.OptionRules {
 	return pipeline.OptionRules{Takes: []string{"options"}, Reserved: []string{"model"}}
 }
@@ -44,10 +47,10 @@ func (ruled) OptionRules() pipeline.OptionRules {
 // TestCheckOptions checks that refused options are errors and ignored ones are warnings, in
 // fallbacks too.
 func TestCheckOptions(t *testing.T) {
-	all := map[string]any{"a": ruled{}, "b": nil}
+	all := &Clients{Models: map[string]pipeline.Model{"a": ruled{}, "b": nil}}
 	e := pipeline.Engine{Provider: "b", Fallback: &pipeline.Engine{Provider: "a", Options: pipeline.Options{Speed: 2, Extra: map[string]any{"model": "x"}}}}
-	err, warnings := CheckEngine("x", e, all), EngineWarnings("x", e, all)
-	if err == nil || !strings.Contains(err.Error(), "x.fallback.options.model: ") || len(warnings) != 1 || !strings.HasPrefix(warnings[0], "x.fallback.speed: ") {
+	warnings, err := all.checkModel(e)
+	if err == nil || !strings.Contains(err.Error(), "speech.llm.fallback.options.model: ") || len(warnings) != 1 || !strings.HasPrefix(warnings[0], "speech.llm.fallback.speed: ") {
 		t.Errorf("%v, %q", err, warnings)
 	}
 }
@@ -83,9 +86,9 @@ func TestModel(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			bad, good, client := pair(t, fault)
 			g := &Guards{}
-			m := g.Model(map[string]pipeline.Model{
+			m := g.Model(&Clients{Models: map[string]pipeline.Model{
 				"one": llm.OpenAI{URL: "http://fake/v1", Client: client(bad)}, "two": llm.OpenAI{URL: "http://fake/v1", Client: client(good)},
-			}, both(), nil)
+			}}, both(), nil)
 			began := time.Now()
 			var text strings.Builder
 			var err error
@@ -104,7 +107,7 @@ func TestModelWithoutFallback(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		bad, _, client := pair(t, fakeprovider.Refuse)
 		g := &Guards{}
-		m := g.Model(map[string]pipeline.Model{"one": llm.OpenAI{URL: "http://fake/v1", Client: client(bad)}}, pipeline.Engine{Provider: "one"}, nil)
+		m := g.Model(&Clients{Models: map[string]pipeline.Model{"one": llm.OpenAI{URL: "http://fake/v1", Client: client(bad)}}}, pipeline.Engine{Provider: "one"}, nil)
 		var last error
 		for range maxFailures + 1 {
 			for _, err := range m.Reply(t.Context(), pipeline.Prompt{}) {
@@ -130,7 +133,7 @@ func TestVoice(t *testing.T) {
 					continue // the position is only estimated; see TestClauseVoice
 				}
 				g := &Guards{}
-				both := g.Voice(map[string]pipeline.Voice{"one": v, "two": tts.ElevenLabs{URL: "ws://fake", Dial: good.Dial}}, both(), nil)
+				both := g.Voice(&Clients{Voices: map[string]pipeline.Voice{"one": v, "two": tts.ElevenLabs{URL: "ws://fake", Dial: good.Dial}}}, both(), nil)
 				began := time.Now()
 				pcm, words, err := speak(t.Context(), both, text)
 				heard := tone.NewDecoder(8000).Decode(append(pcm, make([]int16, 800)...))
@@ -168,9 +171,9 @@ func TestClauseVoice(t *testing.T) {
 				client.CloseIdleConnections()
 				_, _ = bad.Close(), good.Close()
 			}()
-			v := (&Guards{}).Voice(map[string]pipeline.Voice{
+			v := (&Guards{}).Voice(&Clients{Voices: map[string]pipeline.Voice{
 				"one": tts.OpenAI{URL: "http://fake/v1", Client: client}, "two": tts.ElevenLabs{URL: "ws://fake", Dial: spare.Dial},
-			}, both(), nil)
+			}}, both(), nil)
 			pcm, words, err := speak(t.Context(), v, text)
 			if err != nil {
 				t.Fatal(err)
@@ -224,9 +227,9 @@ func TestRecognizer(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			bad, good, _ := pair(t, fault)
 			g := &Guards{}
-			r := g.Recognizer(map[string]pipeline.Recognizer{
+			r := g.Recognizer(&Clients{Recognizers: map[string]pipeline.Recognizer{
 				"one": asr.Deepgram{URL: "ws://fake/v1/listen", Dial: bad.Dial}, "two": asr.Flux{URL: "ws://fake/v2/listen", Dial: good.Dial},
-			}, both(), nil)
+			}}, both(), nil)
 			for n := 1; ; n++ {
 				rec, err := r.Recognize(t.Context(), pipeline.Stream{Rate: 8000})
 				if err != nil {

@@ -16,10 +16,10 @@ const maxOpen = 1500 * time.Millisecond
 
 // Recognizer returns the guarded recognizer of an engine for one call. The fallback is
 // used if a stream cannot be opened, and for the stream after one that broke.
-func (g *Guards) Recognizer(all map[string]pipeline.Recognizer, e pipeline.Engine, meter *pipeline.UsageMeter) pipeline.Recognizer {
+func (g *Guards) Recognizer(c *Clients, e pipeline.Engine, meter *pipeline.UsageMeter) pipeline.Recognizer {
 	r := &recognizer{meter: meter}
-	for _, one := range e.Chain() {
-		r.chain = append(r.chain, guardedRecognizer{g.of("asr", one.Provider), all[one.Provider], one})
+	for _, one := range c.resolveChain("asr", e) {
+		r.chain = append(r.chain, guardedRecognizer{g.of("asr", one.EndpointID()), c.of(one.OrgID).Recognizers[one.Provider], one})
 	}
 	return r
 }
@@ -153,7 +153,7 @@ func (r *recognition) Close() error {
 		close(r.stop)
 		r.wg.Wait()
 		r.meter.Add(pipeline.EngineUsage{
-			Serves: "asr", Provider: r.engine.Provider, Model: r.engine.Model,
+			Serves: "asr", Provider: r.engine.Provider, OrgID: r.engine.OrgID, Model: r.engine.Model,
 			Requests: 1, Seconds: (time.Duration(r.frames.Load()) * media.FrameTime).Seconds(),
 		})
 		switch {

@@ -40,7 +40,7 @@ func (e EngineCheck) String() string {
 func (c *Checker) Report(e pipeline.Engines) []EngineCheck {
 	now := time.Now()
 	var all []EngineCheck
-	for _, chain := range candidates(e) {
+	for _, chain := range c.candidates(e) {
 		for _, p := range chain {
 			all = append(all, c.report(p, now))
 		}
@@ -56,7 +56,7 @@ func (c *Checker) report(p candidate, now time.Time) EngineCheck {
 			r.Error, r.Misconfigured = x.err.Error(), isMisconfigured(x.err)
 		}
 	}
-	if open, _, _ := c.Guards.state(r.Serves, r.Provider); open && !r.Misconfigured {
+	if open, _, _ := c.Guards.state(r.Serves, p.engine.EndpointID()); open && !r.Misconfigured {
 		r.At, r.Error = now, cmp.Or(r.Error, ErrOpen.Error())
 	}
 	return r

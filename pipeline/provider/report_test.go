@@ -60,8 +60,10 @@ func TestJudgeReport(t *testing.T) {
 func TestReport(t *testing.T) {
 	good, bad := &providerStub{}, &providerStub{err: &pipeline.RefusedError{Status: 401, Text: "wrong key"}}
 	c := &Checker{
-		Guards: &Guards{}, Recognizers: map[string]pipeline.Recognizer{"good": good},
-		Models: map[string]pipeline.Model{"bad": bad}, Voices: map[string]pipeline.Voice{"bad": bad},
+		Guards: &Guards{}, Clients: &Clients{
+			Recognizers: map[string]pipeline.Recognizer{"good": good},
+			Models:      map[string]pipeline.Model{"bad": bad}, Voices: map[string]pipeline.Voice{"bad": bad},
+		},
 	}
 	e := pipeline.Engines{
 		ASR: pipeline.Engine{Provider: "good"}, LLM: pipeline.Engine{Provider: "bad", Model: "m"},

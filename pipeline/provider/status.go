@@ -27,7 +27,7 @@ func (g *Guards) Statuses() []Status {
 		if seam == backgroundPrefix {
 			continue
 		}
-		all, of = append(all, Status{Kind: seam, Name: x.name}), append(of, x)
+		all, of = append(all, Status{Kind: seam, Name: x.id}), append(of, x)
 	}
 	g.mu.Unlock()
 	for i, x := range of {

@@ -24,7 +24,7 @@ func (u *answerUsage) add(d pipeline.Delta, err error) {
 // report adds the answer to a meter. If the provider has not reported the tokens, for example
 // of a canceled answer, they are estimated.
 func (u *answerUsage) report(meter *pipeline.UsageMeter, e pipeline.Engine) {
-	all := pipeline.EngineUsage{Serves: "llm", Provider: e.Provider, Model: e.Model, Requests: 1}
+	all := pipeline.EngineUsage{Serves: "llm", Provider: e.Provider, OrgID: e.OrgID, Model: e.Model, Requests: 1}
 	switch {
 	case u.reported != nil:
 		all.PromptTokens, all.CachedTokens, all.CompletionTokens = u.reported.PromptTokens, u.reported.CachedTokens, u.reported.CompletionTokens

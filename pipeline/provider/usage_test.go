@@ -53,7 +53,7 @@ func TestTokens(t *testing.T) {
 		"refused":                  {answer{err: errors.New("x")}, 0, 0},
 	} {
 		var meter pipeline.UsageMeter
-		m := new(Guards).Model(map[string]pipeline.Model{"x": tt.answer}, pipeline.Engine{Provider: "x", Model: "m"}, &meter)
+		m := new(Guards).Model(&Clients{Models: map[string]pipeline.Model{"x": tt.answer}}, pipeline.Engine{Provider: "x", Model: "m"}, &meter)
 		n := 0
 		for _, err := range m.Reply(t.Context(), prompt) {
 			if err != nil && tt.err == nil {
@@ -76,7 +76,7 @@ func TestUsage(t *testing.T) {
 		g, stub := &Guards{}, &providerStub{}
 		e := pipeline.Engine{Provider: "down", Model: "m", Fallback: &pipeline.Engine{Provider: "up"}}
 		down := &providerStub{err: errors.New("down")}
-		rec, err := g.Recognizer(map[string]pipeline.Recognizer{"down": down, "up": sinkStub{}}, e, &meter).Recognize(t.Context(), pipeline.Stream{Rate: telephone})
+		rec, err := g.Recognizer(&Clients{Recognizers: map[string]pipeline.Recognizer{"down": down, "up": sinkStub{}}}, e, &meter).Recognize(t.Context(), pipeline.Stream{Rate: telephone})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -84,7 +84,7 @@ func TestUsage(t *testing.T) {
 			_ = rec.WriteFrame(make(media.Frame, 160))
 		}
 		_ = rec.Close()
-		sp, err := g.Voice(map[string]pipeline.Voice{"down": down, "up": stub}, e, &meter).Open(t.Context(), pipeline.Style{Rate: telephone})
+		sp, err := g.Voice(&Clients{Voices: map[string]pipeline.Voice{"down": down, "up": stub}}, e, &meter).Open(t.Context(), pipeline.Style{Rate: telephone})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -23,10 +23,10 @@ const voiceGap = 60 * time.Millisecond
 
 // Voice returns the guarded voice of an engine. If it fails or is late, the fallback
 // speaks the text not yet spoken.
-func (g *Guards) Voice(all map[string]pipeline.Voice, e pipeline.Engine, meter *pipeline.UsageMeter) pipeline.Voice {
+func (g *Guards) Voice(c *Clients, e pipeline.Engine, meter *pipeline.UsageMeter) pipeline.Voice {
 	var v voice
-	for _, one := range e.Chain() {
-		v = append(v, guardedVoice{g.of("tts", one.Provider), all[one.Provider], one, meter})
+	for _, one := range c.resolveChain("tts", e) {
+		v = append(v, guardedVoice{g.of("tts", one.EndpointID()), c.of(one.OrgID).Voices[one.Provider], one, meter})
 	}
 	return v
 }
@@ -81,7 +81,9 @@ func (s *meteredSynthesis) Close() error {
 	err := s.Synthesis.Close()
 	s.once.Do(func() {
 		if n := int(s.characters.Load()); n > 0 {
-			s.meter.Add(pipeline.EngineUsage{Serves: "tts", Provider: s.engine.Provider, Model: s.engine.Model, Requests: 1, Characters: n})
+			s.meter.Add(pipeline.EngineUsage{
+				Serves: "tts", Provider: s.engine.Provider, OrgID: s.engine.OrgID, Model: s.engine.Model, Requests: 1, Characters: n,
+			})
 		}
 	})
 	return err

@@ -77,20 +77,10 @@ func (r Rules) Allows(host, port string) bool {
 // Client returns a client that connects only to public addresses, and not to this machine,
 // unless the rules allow it. It follows no redirects and uses no proxy.
 func (r Rules) Client() *http.Client {
-	open := &net.Dialer{Timeout: 10 * time.Second, Resolver: r.Resolver}
-	// Control gets the resolved address, so DNS rebinding cannot bypass the check.
-	guarded := &net.Dialer{Timeout: 10 * time.Second, Resolver: r.Resolver, Control: check}
 	return &http.Client{
 		Timeout: r.Timeout,
 		Transport: &http.Transport{
-			DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-				host, port, err := net.SplitHostPort(address)
-				if err == nil && (r.Anywhere || r.Allows(host, port)) {
-					return open.DialContext(ctx, network, address)
-				}
-				return guarded.DialContext(ctx, network, address)
-			},
-			TLSHandshakeTimeout: 10 * time.Second, ForceAttemptHTTP2: true,
+			DialContext: r.Dial, TLSHandshakeTimeout: 10 * time.Second, ForceAttemptHTTP2: true,
 			HTTP2: &http.HTTP2Config{
 				SendPingTimeout: 2 * time.Second,
 				PingTimeout:     time.Second,
@@ -99,6 +89,16 @@ func (r Rules) Client() *http.Client {
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
+}
+
+// Dial opens a connection to a public address, or to another address that the rules allow.
+func (r Rules) Dial(ctx context.Context, network, address string) (net.Conn, error) {
+	d := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 15 * time.Second, Resolver: r.Resolver}
+	host, port, err := net.SplitHostPort(address)
+	if err != nil || !r.Anywhere && !r.Allows(host, port) {
+		d.Control = check // gets the resolved address, so DNS rebinding cannot bypass the check
+	}
+	return d.DialContext(ctx, network, address)
 }
 
 // check rejects connections to non-public addresses.

@@ -133,15 +133,15 @@ func (c *Cartesia) join(s pipeline.Style) *cartesiaSynthesis {
 func (c *Cartesia) add(l *sharedSocket, s pipeline.Style) (*cartesiaSynthesis, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed {
-		l.close()
-		return nil, errors.New("cartesia: closed")
-	}
 	u := l.add(c.name(), s)
 	if u == nil {
 		return nil, errors.New("cartesia: connection ended immediately")
 	}
-	c.sockets = append(c.sockets, l)
+	if c.closed {
+		l.retire()
+	} else {
+		c.sockets = append(c.sockets, l)
+	}
 	return u, nil
 }
 
@@ -150,7 +150,8 @@ func (c *Cartesia) name() string {
 	return fmt.Sprintf("u%d", c.next)
 }
 
-// Close closes all sockets and their utterances.
+// Close closes all idle sockets. The others are closed after their last utterance. A later
+// utterance gets a socket of its own.
 func (c *Cartesia) Close() error {
 	c.mu.Lock()
 	c.closed = true
@@ -158,8 +159,9 @@ func (c *Cartesia) Close() error {
 	c.sockets = nil
 	c.mu.Unlock()
 	for _, l := range lines {
-		l.close()
-		<-l.done
+		if l.retire() {
+			<-l.done
+		}
 	}
 	return nil
 }

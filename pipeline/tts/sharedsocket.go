@@ -18,7 +18,7 @@ type sharedSocket struct {
 	mu          sync.Mutex
 	speaking    map[string]*cartesiaSynthesis // utterances by the name of their context
 	lastMessage time.Time                     // when the last message arrived
-	suspect     bool                          // speech was missing while it was due; no new utterance may start
+	closing     bool                          // no new utterance may start, and the last one closes the socket
 	dead        bool
 }
 
@@ -31,7 +31,7 @@ func newSharedSocket(s *socket) *sharedSocket {
 func (l *sharedSocket) add(id string, s pipeline.Style) *cartesiaSynthesis {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.dead || l.suspect || len(l.speaking) >= maxContexts {
+	if l.dead || l.closing || len(l.speaking) >= maxContexts {
 		return nil
 	}
 	u := &cartesiaSynthesis{socket: l, peer: l.peer, name: id, id: id, style: s, wake: make(chan struct{}, 1)}
@@ -58,13 +58,25 @@ func (l *sharedSocket) remove(id string, since time.Time) {
 	l.mu.Lock()
 	delete(l.speaking, id)
 	if !since.IsZero() && time.Since(later(since, l.lastMessage)) >= maxSilence {
-		l.suspect = true
+		l.closing = true
 	}
-	end := l.suspect && len(l.speaking) == 0
+	end := l.closing && len(l.speaking) == 0
 	l.mu.Unlock()
 	if end {
 		l.close()
 	}
+}
+
+// retire closes the socket after its last utterance. It returns whether it did so at once.
+func (l *sharedSocket) retire() bool {
+	l.mu.Lock()
+	l.closing = true
+	idle := len(l.speaking) == 0
+	l.mu.Unlock()
+	if idle {
+		l.close()
+	}
+	return idle
 }
 
 func later(a, b time.Time) time.Time {

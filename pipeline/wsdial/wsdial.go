@@ -22,7 +22,8 @@ import (
 // speech in base64.
 const MaxMessage = 1 << 20
 
-// A DialFunc opens a connection; nil means TCP.
+// A DialFunc opens a connection. Nil means TCP, through the proxy of the environment if one is
+// set. With a DialFunc no proxy is used, so that it sees the address of the provider.
 type DialFunc func(ctx context.Context, network, addr string) (net.Conn, error)
 
 // handshakeLimit bounds the connection set-up: TCP, TLS and the upgrade.
@@ -65,12 +66,15 @@ func Open(ctx context.Context, name, address string, query url.Values, head http
 // handshake connects and upgrades. The dialer ignores the cancellation of ctx once it has
 // connected, so handshake closes the connection then.
 func handshake(ctx context.Context, address string, head http.Header, dial DialFunc) (*websocket.Conn, *http.Response, error) {
-	if dial == nil {
+	proxy := http.ProxyFromEnvironment
+	if dial != nil {
+		proxy = nil
+	} else {
 		dial = new(net.Dialer).DialContext
 	}
 	stop := func() bool { return true }
 	dialer := websocket.Dialer{
-		Proxy: http.ProxyFromEnvironment,
+		Proxy: proxy,
 		NetDialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			conn, err := dial(ctx, network, addr)
 			if err != nil {

@@ -107,7 +107,7 @@ func (a Agents) show(r *ui.Request) (ui.Page, error) {
 		"Missing":  agent.Draft.Missing(agent.Draft.Values("", nil)),
 	}
 	if a.Providers != nil {
-		if fault := a.Providers.Check(r.Context(), r.DB(), agent.Draft); fault != nil {
+		if fault := a.Providers.Check(r.Context(), r.DB(), r.Org(), agent.Draft); fault != nil {
 			data["Fault"] = fault.Error()
 		}
 	}
@@ -194,10 +194,10 @@ func (a Agents) publish(r *ui.Request) (ui.Result, error) {
 			return operator.Entry{}, err
 		}
 		if a.Providers != nil {
-			if fault = a.Providers.Check(r.Context(), q, agent.Draft); fault != nil {
+			if fault = a.Providers.Check(r.Context(), q, r.Org(), agent.Draft); fault != nil {
 				return operator.Entry{}, fault
 			}
-			warnings = a.Providers.Warnings(agent.Draft)
+			warnings = a.Providers.Warnings(r.Org(), agent.Draft)
 		}
 		if version, err = agents.Publish(r.Context(), q, r.Org(), agent.Name); err != nil || version == agent.Published {
 			return operator.Entry{}, err

@@ -69,7 +69,7 @@ func Open(ctx context.Context, url string, conns int32) (*db.DB, error) {
 }
 
 // URL creates a database as New does, and returns its connection string.
-func URL(t *testing.T) string {
+func URL(t testing.TB) string {
 	t.Helper()
 	name, err := one.create(t.Context())
 	if err != nil {

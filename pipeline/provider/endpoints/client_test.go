@@ -47,7 +47,7 @@ func TestHalfOpen(t *testing.T) {
 			}
 			paths = append(paths, &path{Conn: c})
 			return paths[len(paths)-1], nil
-		})
+		}, nil)
 		transport, ok := client.Transport.(*http.Transport)
 		trusting, ok2 := srv.Client().Transport.(*http.Transport)
 		if !ok || !ok2 {
@@ -107,7 +107,7 @@ func TestRedirects(t *testing.T) {
 		}
 	}))
 	defer srv.Close()
-	client := newClient(new(net.Dialer).DialContext)
+	client := newClient(new(net.Dialer).DialContext, nil)
 	defer client.CloseIdleConnections()
 	for path, want := range map[string]int{"/away": http.StatusTemporaryRedirect, "/near": 0} {
 		ask := pipeline.JSONClient{URL: srv.URL + path, Client: client, Header: http.Header{"X-Api-Key": {"canary"}}}

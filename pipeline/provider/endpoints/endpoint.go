@@ -48,7 +48,7 @@ func (e Endpoint) Check() error {
 	if !ok {
 		return fmt.Errorf("kind %q: accepted: %s", e.Kind, strings.Join(slices.Sorted(maps.Keys(Kinds())), ", "))
 	}
-	errs := []error{k.checkURL(e.URL)}
+	errs := []error{k.checkURL(e.URL), e.checkRegion()}
 	if k.needsRegion && e.Region == "" && e.URL == "" {
 		errs = append(errs, errors.New("region is missing; the provider's console shows it"))
 	}
@@ -64,20 +64,46 @@ func (e Endpoint) Check() error {
 // checkUnused returns an error for each setting that the kind ignores.
 func (k Kind) checkUnused(e Endpoint) (errs []error) {
 	for _, setting := range []struct {
-		name        string
-		given, used bool
+		name  string
+		given bool
+		in    func(Kind) bool
 	}{
-		{"headers", len(e.Header) > 0, slices.Contains(k.schemes, "https")},
-		{"model", e.Model != "", slices.Contains(k.Serves, "llm")},
-		{"api_version", e.APIVersion != "", k.hasVersions},
-		{"region", e.Region != "", k.hasRegions},
-		{"folder", e.Folder != "", k.hasFolders},
+		{"headers", len(e.Header) > 0, Kind.hasHeader},
+		{"model", e.Model != "", Kind.hasModel},
+		{"api_version", e.APIVersion != "", func(k Kind) bool { return k.hasVersions }},
+		{"region", e.Region != "", func(k Kind) bool { return k.hasRegions }},
+		{"folder", e.Folder != "", func(k Kind) bool { return k.hasFolders }},
 	} {
-		if setting.given && !setting.used {
-			errs = append(errs, fmt.Errorf("%s: this kind does not have the setting; remove it", setting.name))
+		if setting.given && !setting.in(k) {
+			errs = append(errs, fmt.Errorf("%s: only these kinds have the setting: %s", setting.name, kindsWith(setting.in)))
 		}
 	}
 	return errs
+}
+
+func (k Kind) hasModel() bool { return slices.Contains(k.Serves, "llm") }
+
+// kindsWith lists the kinds that have a setting.
+func kindsWith(has func(Kind) bool) string {
+	all := Kinds()
+	maps.DeleteFunc(all, func(_ string, k Kind) bool { return !has(k) })
+	return strings.Join(slices.Sorted(maps.Keys(all)), ", ")
+}
+
+// validRegion matches regions. A region becomes part of a host name.
+var validRegion = regexp.MustCompile(`^[a-z0-9-]{1,63}$`)
+
+// checkRegion returns what is wrong with the region.
+func (e Endpoint) checkRegion() error {
+	switch {
+	case e.Region == "":
+		return nil
+	case e.URL != "":
+		return errors.New("region: not used with a url; remove one of them")
+	case !validRegion.MatchString(e.Region):
+		return fmt.Errorf("region: %q: accepted: lower-case letters, digits and dashes", e.Region)
+	}
+	return nil
 }
 
 // checkURL returns what is wrong with the URL of an endpoint.

@@ -1,33 +1,35 @@
-// Package endpoints creates the clients of the providers that the operator configured, each
-// under a name of its own.
+// Package endpoints creates the clients of the providers that the operator and organizations
+// configured, each under a name of its own.
 package endpoints
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
-	"net"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/parley-voice/parley/pipeline"
-	"github.com/parley-voice/parley/pipeline/asr"
-	"github.com/parley-voice/parley/pipeline/llm"
+	"github.com/parley-voice/parley/pipeline/provider"
 	"github.com/parley-voice/parley/pipeline/tts"
+	"github.com/parley-voice/parley/pipeline/wsdial"
 )
 
-// A Set holds the endpoints of an operator by name. Its zero value has none.
+// A Set holds the settings of all endpoints. Its zero value has none.
 type Set struct {
+	// Named holds the operator's endpoints by name.
 	Named map[string]Endpoint
+	// Organizations holds the own endpoints of organizations, by organization ID and name.
+	Organizations map[string]map[string]Endpoint
 	// Fake is the host and port of fake providers; empty for none.
 	Fake string
 }
 
-// Check returns what is wrong with the endpoints, by name.
+// Check returns what is wrong with the operator's endpoints, by name.
 func (s Set) Check() error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(s.Named)) {
@@ -38,54 +40,59 @@ func (s Set) Check() error {
 	return errors.Join(errs...)
 }
 
-// Limits returns the concurrency limits by provider name, as provider.Guards takes them.
+// Limits returns the concurrency limits by endpoint ID, as provider.Guards takes them.
 func (s Set) Limits() map[string]int {
 	all := map[string]int{}
-	for name, e := range s.Named {
+	for id, e := range s.all() {
 		if e.Concurrency > 0 {
-			all[name] = e.Concurrency
+			all[id.String()] = e.Concurrency
 		}
 	}
 	return all
 }
 
-// Providers holds the clients by provider name. The owner must close it.
-type Providers struct {
-	Recognizers map[string]pipeline.Recognizer
-	Models      map[string]pipeline.Model
-	Voices      map[string]pipeline.Voice
+// An endpointID identifies an endpoint.
+type endpointID struct{ orgID, name string } // orgID is empty for the operator's
 
+// String returns the ID in the form of pipeline.Engine.EndpointID.
+func (id endpointID) String() string {
+	return pipeline.Engine{OrgID: id.orgID, Provider: id.name}.EndpointID()
+}
+
+// all returns the endpoints of the operator and of all organizations.
+func (s Set) all() map[endpointID]Endpoint {
+	all := map[endpointID]Endpoint{}
+	for name, e := range s.Named {
+		all[endpointID{"", name}] = e
+	}
+	for orgID, own := range s.Organizations {
+		for name, e := range own {
+			all[endpointID{orgID, name}] = e
+		}
+	}
+	return all
+}
+
+// clients holds the clients of one endpoint, and what they share with others.
+type clients struct {
+	provider.Clients
 	client  *http.Client
+	dial    wsdial.DialFunc // opens WebSockets; nil for TCP
 	closers []io.Closer
 }
 
-// Open creates the clients. It does not connect. The set must have passed Check.
-func (s Set) Open() *Providers {
-	p := &Providers{
-		Recognizers: map[string]pipeline.Recognizer{}, Models: map[string]pipeline.Model{},
-		Voices: map[string]pipeline.Voice{"espeak": tts.Espeak{}},
-		client: newClient((&net.Dialer{Timeout: 5 * time.Second, KeepAlive: 15 * time.Second}).DialContext),
-	}
-	if s.Fake != "" {
-		p.Recognizers["fake"] = asr.Deepgram{URL: "ws://" + s.Fake + "/v1/listen"}
-		p.Models["fake"] = llm.OpenAI{URL: "http://" + s.Fake + "/v1", Client: p.client}
-		p.Voices["fake"] = tts.ElevenLabs{URL: "ws://" + s.Fake, Warm: p.newPool(time.Minute)}
-	}
-	kinds := Kinds()
-	for name, e := range s.Named {
-		if k, ok := kinds[e.Kind]; ok {
-			k.open(p, name, e)
-		}
-	}
-	return p
+func newClients(client *http.Client, dial wsdial.DialFunc) *clients {
+	return &clients{client: client, dial: dial, Clients: provider.Clients{
+		Recognizers: map[string]pipeline.Recognizer{}, Models: map[string]pipeline.Model{}, Voices: map[string]pipeline.Voice{},
+	}}
 }
 
-// newClient returns an HTTP client with one connection pool. It has no timeout, because answers
+// newClient returns an HTTP client with one connection pool. proxy may be nil. It has no timeout, because answers
 // stream. An HTTP/2 connection carries all requests to a host, so an idle connection is pinged,
 // and dropped after 3 s without a response.
-func newClient(dial func(ctx context.Context, network, addr string) (net.Conn, error)) *http.Client {
+func newClient(dial wsdial.DialFunc, proxy func(*http.Request) (*url.URL, error)) *http.Client {
 	return &http.Client{CheckRedirect: checkRedirect, Transport: &http.Transport{
-		Proxy: http.ProxyFromEnvironment, DialContext: dial, TLSHandshakeTimeout: 5 * time.Second,
+		Proxy: proxy, DialContext: dial, TLSHandshakeTimeout: 5 * time.Second,
 		MaxIdleConnsPerHost: 64, IdleConnTimeout: 90 * time.Second,
 		ForceAttemptHTTP2: true, HTTP2: &http.HTTP2Config{SendPingTimeout: 2 * time.Second, PingTimeout: time.Second},
 	}}
@@ -101,20 +108,20 @@ func checkRedirect(req *http.Request, via []*http.Request) error {
 }
 
 // newPool creates a pool that keeps idle connections open for at most idle.
-func (p *Providers) newPool(idle time.Duration) *tts.Pool {
+func (p *clients) newPool(idle time.Duration) *tts.Pool {
 	pool := &tts.Pool{Idle: idle}
 	p.closers = append(p.closers, pool)
 	return pool
 }
 
 // grpc returns the client of a gRPC endpoint. It speaks HTTP/2 even without TLS.
-func (p *Providers) grpc(e Endpoint) *http.Client {
+func (p *clients) grpc(e Endpoint) *http.Client {
 	if !strings.HasPrefix(e.URL, "http:") {
 		return p.client
 	}
 	protocols := new(http.Protocols)
 	protocols.SetUnencryptedHTTP2(true)
-	transport := &http.Transport{Protocols: protocols}
+	transport := &http.Transport{Protocols: protocols, DialContext: p.dial}
 	p.closers = append(p.closers, idleCloser{transport})
 	return &http.Client{Transport: transport, CheckRedirect: checkRedirect}
 }
@@ -131,14 +138,4 @@ func realtime(url string) string {
 		return ""
 	}
 	return "ws" + strings.TrimPrefix(strings.TrimSuffix(url, "/"), "http") + "/realtime"
-}
-
-// Close closes all idle connections.
-func (p *Providers) Close() error {
-	var errs []error
-	for _, c := range p.closers {
-		errs = append(errs, c.Close())
-	}
-	p.client.CloseIdleConnections()
-	return errors.Join(errs...)
 }

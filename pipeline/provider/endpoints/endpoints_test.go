@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/parley-voice/parley/pipeline/asr"
+	"github.com/parley-voice/parley/pipeline/safedial"
 	"github.com/parley-voice/parley/pipeline/tts"
 )
 
@@ -20,17 +21,17 @@ func TestKindsServe(t *testing.T) {
 		if k.needsRegion {
 			e.Region = "here"
 		}
-		if !k.hasDefault {
+		if !k.hasDefault && !k.needsRegion {
 			e.URL = k.schemes[len(k.schemes)-1] + "://there"
 		}
 		s := Set{Named: map[string]Endpoint{"mine": e}}
 		if err := s.Check(); err != nil {
 			t.Errorf("%s: %v", kind, err)
 		}
-		p := s.Open()
-		_, asr := p.Recognizers["mine"]
-		_, llm := p.Models["mine"]
-		_, tts := p.Voices["mine"]
+		p := s.Open(safedial.Rules{})
+		_, asr := p.Current().Recognizers["mine"]
+		_, llm := p.Current().Models["mine"]
+		_, tts := p.Current().Voices["mine"]
 		for seam, have := range map[string]bool{"asr": asr, "llm": llm, "tts": tts} {
 			if have != slices.Contains(k.Serves, seam) {
 				t.Errorf("%s: %s: %v", kind, seam, have)
@@ -40,8 +41,8 @@ func TestKindsServe(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	p := Set{Fake: "127.0.0.1:1"}.Open()
-	if all := slices.Sorted(maps.Keys(p.Voices)); !slices.Equal(all, []string{"espeak", "fake"}) || p.Recognizers["fake"] == nil || p.Models["fake"] == nil {
+	p := Set{Fake: "127.0.0.1:1"}.Open(safedial.Rules{})
+	if all := slices.Sorted(maps.Keys(p.Current().Voices)); !slices.Equal(all, []string{"espeak", "fake"}) || p.Current().Recognizers["fake"] == nil || p.Current().Models["fake"] == nil {
 		t.Errorf("without endpoints: %q", all)
 	}
 	_ = p.Close()
@@ -57,11 +58,14 @@ func TestCheck(t *testing.T) {
 		"accepted: a URL with http or https":   {Kind: "chat", URL: "localhost:11434/v1"},
 		`path "/v1/speak": accepted`:           {Kind: "deepgram", URL: "wss://here/v1/speak"},
 		"a password in a URL is not accepted":  {Kind: "chat", URL: "https://canary:canary@here/v1"},
-		"headers: this kind does not have":     {Kind: "deepgram", Key: "k", Header: http.Header{"X": {"canary"}}},
-		"model: this kind does not have":       {Kind: "deepgram", Key: "k", Model: "m"},
-		"api_version: this kind does not have": {Kind: "chat", URL: "http://here", APIVersion: "v"},
-		"region: this kind does not have":      {Kind: "chat", URL: "http://here", Region: "eu"},
-		"folder: this kind does not have":      {Kind: "azure", Key: "k", Region: "eu", Folder: "f"},
+		"headers: only these kinds have the setting: anthropic, azure-openai, chat, gemini, openai, resp":    {Kind: "deepgram", Key: "k", Header: http.Header{"X": {"canary"}}},
+		"model: only these kinds have the setting: anthropic, azure-openai, chat, gemini, openai, responses": {Kind: "deepgram", Key: "k", Model: "m"},
+		"api_version: only these kinds have the setting: azure-openai":                                       {Kind: "chat", URL: "http://here", APIVersion: "v"},
+		"region: only these kinds have the setting: azure, soniox":                                           {Kind: "openai", Key: "k", Region: "eu"},
+		"folder: only these kinds have the setting: yandex":                                                  {Kind: "azure", Key: "k", Region: "eu", Folder: "f"},
+		"headers: only these":             {Kind: "yandex", Key: "k", Header: http.Header{"X": {"canary"}}},
+		"region: not used with a url":     {Kind: "azure", URL: "wss://here", Region: "eu"},
+		`region: "eu.example/": accepted`: {Kind: "soniox", Key: "k", Region: "eu.example/"},
 	} {
 		err := Set{Named: map[string]Endpoint{"mine": e}}.Check()
 		if (err == nil) != (want == "") || err != nil && (!strings.HasPrefix(err.Error(), "provider mine: ") || !strings.Contains(err.Error(), want)) {
@@ -84,8 +88,8 @@ func TestDefaultModel(t *testing.T) {
 		if !slices.Contains(k.Serves, "llm") {
 			continue
 		}
-		p := Set{Named: map[string]Endpoint{"mine": {Kind: kind, URL: "http://there", Model: "m"}}}.Open()
-		if text := fmt.Sprintf("%+v", p.Models["mine"]); !strings.Contains(text, "Model:m ") {
+		p := Set{Named: map[string]Endpoint{"mine": {Kind: kind, URL: "http://there", Model: "m"}}}.Open(safedial.Rules{})
+		if text := fmt.Sprintf("%+v", p.Current().Models["mine"]); !strings.Contains(text, "Model:m ") {
 			t.Errorf("%s: %s", kind, text)
 		}
 		_ = p.Close()
@@ -98,10 +102,10 @@ func TestAddresses(t *testing.T) {
 		p := Set{Named: map[string]Endpoint{
 			"deepgram": {Kind: "deepgram", URL: url}, "openai": {Kind: "openai", URL: "https://there/v1/"},
 			"assemblyai": {Kind: "assemblyai", URL: "wss://eu.there"},
-		}}.Open()
+		}}.Open(safedial.Rules{})
 		got := []string{
-			p.Recognizers["deepgram"].(asr.Deepgram).URL, p.Recognizers["deepgram-flux"].(asr.Flux).URL,
-			p.Voices["deepgram"].(tts.Deepgram).URL, p.Recognizers["openai"].(asr.OpenAI).URL, p.Recognizers["assemblyai"].(asr.AssemblyAI).URL,
+			p.Current().Recognizers["deepgram"].(asr.Deepgram).URL, p.Current().Recognizers["deepgram-flux"].(asr.Flux).URL,
+			p.Current().Voices["deepgram"].(tts.Deepgram).URL, p.Current().Recognizers["openai"].(asr.OpenAI).URL, p.Current().Recognizers["assemblyai"].(asr.AssemblyAI).URL,
 		}
 		want := []string{
 			"ws://here:1/v1/listen", "ws://here:1/v2/listen", "ws://here:1/v1/speak", "wss://there/v1/realtime", "wss://eu.there/v3/ws",

@@ -2,6 +2,7 @@ package endpoints
 
 import (
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,7 +25,7 @@ type Kind struct {
 	// hasVersions, hasRegions and hasFolders mean that the kind uses APIVersion, Region and
 	// Folder of its endpoints.
 	hasVersions, hasRegions, hasFolders bool
-	open                                func(p *Providers, name string, e Endpoint)
+	open                                func(p *clients, name string, e Endpoint)
 }
 
 // Kinds returns all kinds by name.
@@ -45,7 +46,7 @@ func modelKinds() map[string]Kind {
 	return map[string]Kind{
 		"responses": {
 			Title: "OpenAI's Responses API", Serves: []string{"llm"}, schemes: web, hasDefault: true, needsKey: true,
-			open: func(p *Providers, name string, e Endpoint) {
+			open: func(p *clients, name string, e Endpoint) {
 				p.Models[name] = llm.Responses{
 					URL: e.URL, Key: e.Key, Model: e.Model, Header: e.Header, Client: p.client, Parameters: &llm.ParameterCache{},
 				}
@@ -53,7 +54,7 @@ func modelKinds() map[string]Kind {
 		},
 		"anthropic": {
 			Title: "Anthropic's Messages API", Serves: []string{"llm"}, schemes: web, hasDefault: true, needsKey: true,
-			open: func(p *Providers, name string, e Endpoint) {
+			open: func(p *clients, name string, e Endpoint) {
 				p.Models[name] = llm.Anthropic{
 					URL: e.URL, Key: e.Key, Model: e.Model, Header: e.Header, Client: p.client, Parameters: &llm.ParameterCache{},
 				}
@@ -61,7 +62,7 @@ func modelKinds() map[string]Kind {
 		},
 		"gemini": {
 			Title: "Google's Gemini API", Serves: []string{"llm"}, schemes: web, hasDefault: true, needsKey: true,
-			open: func(p *Providers, name string, e Endpoint) {
+			open: func(p *clients, name string, e Endpoint) {
 				p.Models[name] = llm.Gemini{
 					URL: e.URL, Key: e.Key, Model: e.Model, Header: e.Header, Client: p.client, Parameters: &llm.ParameterCache{},
 				}
@@ -69,7 +70,7 @@ func modelKinds() map[string]Kind {
 		},
 		"azure-openai": {
 			Title: "Azure OpenAI: v1, or the classic API if there is an API version", Serves: []string{"llm"}, schemes: web, hasVersions: true,
-			open: func(p *Providers, name string, e Endpoint) {
+			open: func(p *clients, name string, e Endpoint) {
 				model := p.chat(e)
 				model.KeyHeader, model.APIVersion = "api-key", e.APIVersion
 				p.Models[name] = model
@@ -77,7 +78,7 @@ func modelKinds() map[string]Kind {
 		},
 		"chat": {
 			Title: "Chat completions: Groq, Cerebras, vLLM, Ollama, OpenRouter and others", Serves: []string{"llm"}, schemes: web,
-			open: func(p *Providers, name string, e Endpoint) { p.Models[name] = p.chat(e) },
+			open: func(p *clients, name string, e Endpoint) { p.Models[name] = p.chat(e) },
 		},
 	}
 }
@@ -89,33 +90,33 @@ func speechKinds() map[string]Kind {
 		"deepgram": {
 			Title: "Deepgram", Serves: []string{"asr", "tts"},
 			schemes: sockets, paths: []string{"/v1/listen"}, hasDefault: true, needsKey: true,
-			open: func(p *Providers, name string, e Endpoint) {
-				p.Recognizers[name] = asr.Deepgram{URL: e.at("/v1/listen"), Key: e.Key}
-				p.Recognizers[name+"-flux"] = asr.Flux{URL: e.at("/v2/listen"), Key: e.Key}
-				p.Voices[name] = tts.Deepgram{URL: e.at("/v1/speak"), Key: e.Key, Warm: p.newPool(time.Minute)}
+			open: func(p *clients, name string, e Endpoint) {
+				p.Recognizers[name] = asr.Deepgram{URL: e.at("/v1/listen"), Key: e.Key, Dial: p.dial}
+				p.Recognizers[name+"-flux"] = asr.Flux{URL: e.at("/v2/listen"), Key: e.Key, Dial: p.dial}
+				p.Voices[name] = tts.Deepgram{URL: e.at("/v1/speak"), Key: e.Key, Dial: p.dial, Warm: p.newPool(time.Minute)}
 			},
 		},
 		"speech": {
 			Title: "OpenAI-shaped speech: Kokoro, Piper servers, speaches", Serves: []string{"tts"}, schemes: web,
-			open: func(p *Providers, name string, e Endpoint) { p.Voices[name] = p.speech(e) },
+			open: func(p *clients, name string, e Endpoint) { p.Voices[name] = p.speech(e) },
 		},
 		"transcriptions": {
 			Title: "OpenAI-shaped transcription of segments: Groq, speaches, whisper.cpp, vLLM", Serves: []string{"asr"}, schemes: web,
-			open: func(p *Providers, name string, e Endpoint) {
+			open: func(p *clients, name string, e Endpoint) {
 				p.Recognizers[name] = asr.Transcriptions{URL: e.URL, Key: e.Key, Header: e.Header, Client: p.client}
 			},
 		},
 		"elevenlabs": {
 			Title: "ElevenLabs", Serves: []string{"tts"}, schemes: sockets, paths: []string{}, hasDefault: true, needsKey: true,
-			open: func(p *Providers, name string, e Endpoint) {
-				p.Voices[name] = tts.ElevenLabs{URL: e.URL, Key: e.Key, Warm: p.newPool(2 * time.Minute)}
+			open: func(p *clients, name string, e Endpoint) {
+				p.Voices[name] = tts.ElevenLabs{URL: e.URL, Key: e.Key, Dial: p.dial, Warm: p.newPool(2 * time.Minute)}
 			},
 		},
 		"cartesia": {
 			Title: "Cartesia", Serves: []string{"tts"},
 			schemes: sockets, paths: []string{"/tts/websocket"}, hasDefault: true, needsKey: true,
-			open: func(p *Providers, name string, e Endpoint) {
-				voice := &tts.Cartesia{URL: e.at("/tts/websocket"), Key: e.Key}
+			open: func(p *clients, name string, e Endpoint) {
+				voice := &tts.Cartesia{URL: e.at("/tts/websocket"), Key: e.Key, Dial: p.dial}
 				p.Voices[name] = voice
 				p.closers = append(p.closers, voice)
 			},
@@ -123,8 +124,8 @@ func speechKinds() map[string]Kind {
 		"assemblyai": {
 			Title: "AssemblyAI", Serves: []string{"asr"},
 			schemes: sockets, paths: []string{"/v3/ws"}, hasDefault: true, needsKey: true,
-			open: func(p *Providers, name string, e Endpoint) {
-				p.Recognizers[name] = asr.AssemblyAI{URL: e.at("/v3/ws"), Key: e.Key}
+			open: func(p *clients, name string, e Endpoint) {
+				p.Recognizers[name] = asr.AssemblyAI{URL: e.at("/v3/ws"), Key: e.Key, Dial: p.dial}
 			},
 		},
 	}
@@ -137,8 +138,8 @@ func severalKinds() map[string]Kind {
 		"openai": {
 			Title: "OpenAI: realtime transcription, chat completions and speech", Serves: []string{"asr", "llm", "tts"},
 			schemes: web, hasDefault: true, needsKey: true,
-			open: func(p *Providers, name string, e Endpoint) {
-				p.Recognizers[name] = asr.OpenAI{URL: realtime(e.URL), Key: e.Key}
+			open: func(p *clients, name string, e Endpoint) {
+				p.Recognizers[name] = asr.OpenAI{URL: realtime(e.URL), Key: e.Key, Header: e.Header, Dial: p.dial}
 				p.Models[name] = p.chat(e)
 				p.Voices[name] = p.speech(e)
 			},
@@ -146,29 +147,29 @@ func severalKinds() map[string]Kind {
 		"azure": {
 			Title: "Azure Speech", Serves: []string{"asr", "tts"},
 			schemes: sockets, paths: []string{}, needsKey: true, needsRegion: true, hasRegions: true,
-			open: func(p *Providers, name string, e Endpoint) {
-				p.Recognizers[name] = asr.Azure{Region: e.Region, URL: e.at("/stt/speech/universal/v2"), Key: e.Key}
+			open: func(p *clients, name string, e Endpoint) {
+				p.Recognizers[name] = asr.Azure{Region: e.Region, URL: e.at("/stt/speech/universal/v2"), Key: e.Key, Dial: p.dial}
 				p.Voices[name] = tts.Azure{
-					Region: e.Region, URL: e.at("/tts/cognitiveservices/websocket/v2"), Key: e.Key, Warm: p.newPool(time.Minute),
+					Region: e.Region, URL: e.at("/tts/cognitiveservices/websocket/v2"), Key: e.Key, Dial: p.dial, Warm: p.newPool(time.Minute),
 				}
 			},
 		},
 		"soniox": {
 			Title: "Soniox", Serves: []string{"asr", "tts"}, schemes: sockets, paths: []string{}, hasDefault: true, needsKey: true, hasRegions: true,
-			open: func(p *Providers, name string, e Endpoint) {
+			open: func(p *clients, name string, e Endpoint) {
 				hear, speak := e.at("/transcribe-websocket"), e.at("/tts-websocket")
 				if e.Region != "" && e.URL == "" {
 					host := "." + e.Region + ".soniox.com"
 					hear, speak = "wss://stt-rt"+host+"/transcribe-websocket", "wss://tts-rt"+host+"/tts-websocket"
 				}
-				p.Recognizers[name] = asr.Soniox{URL: hear, Key: e.Key}
-				p.Voices[name] = tts.Soniox{URL: speak, Key: e.Key, Warm: p.newPool(time.Minute)}
+				p.Recognizers[name] = asr.Soniox{URL: hear, Key: e.Key, Dial: p.dial}
+				p.Voices[name] = tts.Soniox{URL: speak, Key: e.Key, Dial: p.dial, Warm: p.newPool(time.Minute)}
 			},
 		},
 		"yandex": {
 			Title: "Yandex SpeechKit", Serves: []string{"asr", "tts"}, schemes: web, paths: []string{}, hasDefault: true, needsKey: true,
 			hasFolders: true,
-			open: func(p *Providers, name string, e Endpoint) {
+			open: func(p *clients, name string, e Endpoint) {
 				p.Recognizers[name] = asr.Yandex{URL: e.URL, Key: e.Key, Folder: e.Folder, Client: p.grpc(e)}
 				p.Voices[name] = tts.Yandex{URL: e.URL, Key: e.Key, Folder: e.Folder, Client: p.client}
 			},
@@ -176,15 +177,19 @@ func severalKinds() map[string]Kind {
 	}
 }
 
+// hasHeader reports whether the kind sends the headers of its endpoints. Kinds whose API is a
+// WebSocket or gRPC do not.
+func (k Kind) hasHeader() bool { return slices.Contains(k.schemes, "https") && !k.hasFolders }
+
 // chat returns a model of the chat completions API.
-func (p *Providers) chat(e Endpoint) llm.OpenAI {
+func (p *clients) chat(e Endpoint) llm.OpenAI {
 	return llm.OpenAI{
 		URL: e.URL, Key: e.Key, Model: e.Model, Header: e.Header, Client: p.client, Parameters: &llm.ParameterCache{},
 	}
 }
 
 // speech returns a voice of the audio speech API.
-func (p *Providers) speech(e Endpoint) tts.OpenAI {
+func (p *clients) speech(e Endpoint) tts.OpenAI {
 	return tts.OpenAI{URL: e.URL, Key: e.Key, Header: e.Header, Client: p.client}
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/parley-voice/parley/pipeline/fakeprovider"
 	"github.com/parley-voice/parley/pipeline/provider/endpoints"
+	"github.com/parley-voice/parley/pipeline/safedial"
 )
 
 // TestKinds checks each kind of endpoint over the wire: every model answers, every voice
@@ -36,8 +37,9 @@ func TestKinds(t *testing.T) {
 	if err = set.Check(); err != nil {
 		t.Fatal(err)
 	}
-	p := set.Open()
-	defer func() { _ = p.Close() }()
+	registry := set.Open(safedial.Rules{})
+	defer func() { _ = registry.Close() }()
+	p := registry.Current()
 	delete(p.Voices, "espeak")
 	test := Test{Recognizers: p.Recognizers, Models: p.Models, Voices: p.Voices, Listen: true}
 	test.Run(t.Context(), func(r Result) {

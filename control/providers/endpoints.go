@@ -1,0 +1,225 @@
+package providers
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/http"
+	"reflect"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/pipeline/provider/endpoints"
+)
+
+// Channel is the Postgres channel that is notified when endpoints change.
+const Channel = "parley_providers"
+
+// endpointSettings are the settings of an endpoint that are not secret.
+type endpointSettings struct {
+	Kind        string `json:"kind"`
+	URL         string `json:"url,omitempty"`
+	Model       string `json:"model,omitempty"`
+	APIVersion  string `json:"api_version,omitempty"`
+	Region      string `json:"region,omitempty"`
+	Folder      string `json:"folder,omitempty"`
+	Concurrency int    `json:"concurrency,omitempty"`
+}
+
+// ReadEndpoints returns the endpoints of the operator and of all organizations that the database has.
+func ReadEndpoints(ctx context.Context, q db.Querier) (endpoints.Set, error) {
+	return readEndpoints(ctx, q, "true")
+}
+
+func readEndpoints(ctx context.Context, q db.Querier, where string, args ...any) (endpoints.Set, error) {
+	s := endpoints.Set{Named: map[string]endpoints.Endpoint{}, Organizations: map[string]map[string]endpoints.Endpoint{}}
+	rows, err := q.Query(ctx, "SELECT coalesce(org_id, ''), name, settings, secret, header_secrets FROM provider_endpoints WHERE "+where, args...)
+	if err != nil {
+		return s, fmt.Errorf("provider endpoints: %w", err)
+	}
+	var orgID, name string
+	var is endpointSettings
+	var key, headers media.Secret
+	_, err = pgx.ForEachRow(rows, []any{&orgID, &name, &is, &key, &headers}, func() error {
+		e := endpoints.Endpoint{
+			Kind: is.Kind, URL: is.URL, Key: key, Model: is.Model, APIVersion: is.APIVersion, Region: is.Region,
+			Folder: is.Folder, Concurrency: is.Concurrency,
+		}
+		is = endpointSettings{}
+		if headers != "" && json.Unmarshal([]byte(headers), &e.Header) != nil {
+			return fmt.Errorf("%s: the headers cannot be read", name) // the error of json could contain a secret
+		}
+		if orgID == "" {
+			s.Named[name] = e
+			return nil
+		}
+		if s.Organizations[orgID] == nil {
+			s.Organizations[orgID] = map[string]endpoints.Endpoint{}
+		}
+		s.Organizations[orgID][name] = e
+		return nil
+	})
+	if err != nil {
+		return s, fmt.Errorf("provider endpoints: %w", err)
+	}
+	return s, nil
+}
+
+// recentChecks is the age up to which test results are kept when endpoints change: package apply tests the new
+// settings before it stores them.
+const recentChecks = 20 * time.Second
+
+// ReplaceEndpoints sets all endpoints of an organization, or those of the operator if orgID is empty. It forgets the
+// test results that the change may have made wrong, and tells running servers. If nothing changes, it does nothing.
+func ReplaceEndpoints(ctx context.Context, q db.Querier, orgID string, all map[string]endpoints.Endpoint) error {
+	stored, err := readEndpoints(ctx, q, "coalesce(org_id, '') = $1", orgID)
+	if err != nil {
+		return err
+	}
+	have := stored.Named
+	if orgID != "" {
+		have = stored.Organizations[orgID]
+	}
+	if maps.EqualFunc(have, all, func(a, b endpoints.Endpoint) bool { return reflect.DeepEqual(a, b) }) {
+		return nil
+	}
+	if _, err = q.Exec(ctx, "DELETE FROM provider_endpoints WHERE coalesce(org_id, '') = $1", orgID); err != nil {
+		return fmt.Errorf("provider endpoints: %w", err)
+	}
+	for name, e := range all {
+		if err = insertEndpoint(ctx, q, orgID, name, e); err != nil {
+			return fmt.Errorf("provider endpoints: %s: %w", name, err)
+		}
+	}
+	_, err = q.Exec(ctx, "DELETE FROM provider_checks WHERE $1 IN ('', org_id) AND at < clock_timestamp() - $2::interval", orgID, recentChecks)
+	if err == nil {
+		_, err = q.Exec(ctx, "SELECT pg_notify($1, '')", Channel)
+	}
+	if err != nil {
+		return fmt.Errorf("provider endpoints: %w", err)
+	}
+	return nil
+}
+
+func insertEndpoint(ctx context.Context, q db.Querier, orgID, name string, e endpoints.Endpoint) error {
+	var headers media.Secret
+	if len(e.Header) > 0 {
+		text, err := json.Marshal(e.Header)
+		if err != nil {
+			return err
+		}
+		headers = media.Secret(text)
+	}
+	settings := endpointSettings{e.Kind, e.URL, e.Model, e.APIVersion, e.Region, e.Folder, e.Concurrency}
+	_, err := q.Exec(ctx, `
+		INSERT INTO provider_endpoints (org_id, name, settings, secret, header_secrets) VALUES (nullif($1, ''), $2, $3, $4, $5)`,
+		orgID, name, settings, e.Key, headers)
+	return err
+}
+
+// Follower keeps the endpoints of a server equal to those of its settings and of the database.
+type Follower struct {
+	DB db.Querier
+	// Settings are the endpoints of the server's own settings. They come before the operator's endpoints in the
+	// database that have the same names.
+	Settings endpoints.Set
+	// Use gets all endpoints when they have changed.
+	Use func(endpoints.Set)
+	// Wake signals that endpoints changed; may be nil.
+	Wake <-chan struct{}
+	Log  *slog.Logger
+
+	current endpoints.Set
+}
+
+// followInterval is the time between two reads without a signal.
+const followInterval = 30 * time.Second
+
+// Run reads the endpoints repeatedly until ctx ends. While the database is unavailable, they stay as they are.
+func (f *Follower) Run(ctx context.Context) {
+	tick := time.NewTicker(followInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-f.Wake:
+		case <-tick.C:
+		}
+		if err := f.Load(ctx); err != nil && ctx.Err() == nil {
+			f.Log.WarnContext(ctx, "failed to read the endpoints of providers; they stay as they are", "err", err)
+		}
+	}
+}
+
+// Load reads the endpoints once.
+func (f *Follower) Load(ctx context.Context) error {
+	short, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	stored, err := ReadEndpoints(short, f.DB)
+	if err != nil {
+		return err
+	}
+	set, notes := Merge(f.Settings, stored)
+	if reflect.DeepEqual(set, f.current) {
+		return nil
+	}
+	if notes != nil {
+		f.Log.WarnContext(ctx, "not all endpoints of providers are used", "err", notes)
+	}
+	f.current = set
+	f.Use(set)
+	return nil
+}
+
+// Merge returns the endpoints of a server's settings and of the database. It leaves out the endpoints of the database
+// that are invalid, or whose name the settings have; the error says which.
+func Merge(settings, stored endpoints.Set) (endpoints.Set, error) {
+	all := endpoints.Set{
+		Named: map[string]endpoints.Endpoint{}, Organizations: map[string]map[string]endpoints.Endpoint{},
+		Fake: settings.Fake,
+	}
+	var notes []error
+	for name, e := range stored.Named {
+		_, taken := settings.Named[name]
+		switch err := cmp.Or(endpoints.CheckName(name), e.Check()); {
+		case taken:
+			notes = append(notes, fmt.Errorf("%s: the server's settings have an endpoint with this name, which is used instead", name))
+		case err != nil:
+			notes = append(notes, fmt.Errorf("%s: %w", name, err))
+		default:
+			all.Named[name] = e
+		}
+	}
+	maps.Copy(all.Named, settings.Named)
+	for orgID, own := range stored.Organizations {
+		all.Organizations[orgID] = map[string]endpoints.Endpoint{}
+		for name, e := range own {
+			if err := cmp.Or(endpoints.CheckName(name), e.Check()); err != nil {
+				notes = append(notes, fmt.Errorf("%s of organization %s: %w", name, orgID, err))
+				continue
+			}
+			all.Organizations[orgID][name] = e
+		}
+	}
+	return all, errors.Join(notes...)
+}
+
+// Header returns headers in the form of an endpoint; nil if there are none.
+func Header(all map[string]media.Secret) http.Header {
+	if len(all) == 0 {
+		return nil
+	}
+	h := http.Header{}
+	for name, value := range all {
+		h.Set(name, string(value))
+	}
+	return h
+}
