@@ -78,10 +78,10 @@ func testLanguages(t testing.TB) {
 	})
 	srv.applyFile(t, `organizations: [{name: demo, timezone: Asia/Almaty, market: kz, disclosures: {enabled: false},
 		calling_window: {days: [0, 1, 2, 3, 4, 5, 6], start: "00:00", end: "24:00"}, agents: [
-		{name: ru, published: true, language: ru-RU, speech: {asr: {provider: azure}, llm: {provider: fake}, tts: {provider: azure}}},
-		{name: kk, published: true, language: kk-KZ, speech: {asr: {provider: yandex}, llm: {provider: fake}, tts: {provider: yandex}}},
-		{name: both, published: true, language: kk, speech: {asr: {provider: soniox, languages: [kk, ru]}, llm: {provider: fake}, tts: {provider: soniox}}},
-		{name: contacts, published: true, language: kk-KZ, speech: {asr: {provider: azure}, llm: {provider: fake}, tts: {provider: azure}}}],
+		{name: ru, published: true, greeting: Hello., language: ru-RU, speech: {asr: {provider: azure}, llm: {provider: fake}, tts: {provider: azure}}},
+		{name: kk, published: true, greeting: Hello., language: kk-KZ, speech: {asr: {provider: yandex}, llm: {provider: fake}, tts: {provider: yandex}}},
+		{name: both, published: true, greeting: Hello., language: kk, speech: {asr: {provider: soniox, languages: [kk, ru]}, llm: {provider: fake}, tts: {provider: soniox}}},
+		{name: contacts, published: true, greeting: Hello., language: kk-KZ, speech: {asr: {provider: azure}, llm: {provider: fake}, tts: {provider: azure}}}],
 		trunks: [{name: demo, subgroups: [{name: default, allowed_destinations: ["1", "7"], agents: [ru, kk, both, contacts], calls_per_minute: 100}]}]}]`)
 	id := campaign(t, api, map[string]any{
 		"agent_id": "contacts", "planned_calls": []map[string]any{{"phone": "+77012349921", "language": "ru-RU"}},
