@@ -16,6 +16,8 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 	"github.com/parley-voice/parley/pipeline/conversation"
 	"github.com/parley-voice/parley/pipeline/provider"
+	"github.com/parley-voice/parley/pipeline/provider/endpoints"
+	"github.com/parley-voice/parley/pipeline/safedial"
 	"github.com/parley-voice/parley/pipeline/tools"
 )
 
@@ -25,21 +27,25 @@ type agentHealth struct {
 	store     *store.Store
 	spool     *recording.Spool // set before the first call
 	agent     *conversation.Agent
+	settings  endpoints.Set // the server's own, without those of the database
 	providers *agentProviders
 	monitor   *providers.Monitor
 }
 
-func newAgentHealth(srv *server) *agentHealth {
+func newAgentHealth(srv *server, settings endpoints.Set) *agentHealth {
 	a := srv.agent
 	checker := &provider.Checker{Guards: &a.Guards, Clients: a.Clients}
-	h := &agentHealth{db: srv.db, store: srv.store, agent: a, providers: &agentProviders{a.Clients, checker, srv.log}}
+	h := &agentHealth{db: srv.db, store: srv.store, agent: a, settings: settings, providers: &agentProviders{a.Clients, checker, srv.log}}
 	h.monitor = &providers.Monitor{Checker: checker, Read: h.speech, Log: srv.log}
 	return h
 }
 
-// report stores the names of this server's providers for other servers and commands.
+// report stores the names of the providers in this server's settings for other servers and
+// commands. These read the others in the database.
 func (h *agentHealth) report(ctx context.Context) error {
-	p := h.providers.clients.Current()
+	registry := h.settings.Open(safedial.Rules{})
+	defer func() { _ = registry.Close() }() // it has no connections
+	p := registry.Current()
 	return providers.Report(ctx, h.db.Pool, providers.Names{
 		"asr": slices.Collect(maps.Keys(p.Recognizers)),
 		"llm": slices.Collect(maps.Keys(p.Models)),

@@ -53,7 +53,14 @@ func (c applyCmd) Run(e *env) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.File, err)
 	}
-	_, err = fmt.Fprintf(e.errs, "applied %d organizations\n", len(spec.Organizations))
+	if err = checks.warnUnusable(e, d.Pool, spec, options.Warn); err != nil {
+		return err
+	}
+	providers := ""
+	if spec.Providers != nil {
+		providers = fmt.Sprintf(" and %d providers", len(*spec.Providers))
+	}
+	_, err = fmt.Fprintf(e.errs, "applied %d organizations%s\n", len(spec.Organizations), providers)
 	return err
 }
 

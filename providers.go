@@ -3,13 +3,16 @@ package main
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"log/slog"
 	"maps"
+	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/parley-voice/parley/bench/demo"
 	"github.com/parley-voice/parley/control/agents"
+	"github.com/parley-voice/parley/control/apply"
 	"github.com/parley-voice/parley/control/config"
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/providers"
@@ -69,6 +72,23 @@ func (p *commandProviders) use(stored endpoints.Set) {
 	set, _ := providers.Merge(p.settings, stored) // reported when the stored set is read
 	set.Fake = p.settings.Fake
 	p.registry.Update(set)
+}
+
+// warnUnusable warns of published agents whose endpoints the file has removed.
+func (p *commandProviders) warnUnusable(ctx context.Context, q db.Querier, s apply.Spec, warn func(string)) error {
+	if s.Providers == nil && !slices.ContainsFunc(s.Organizations, func(o apply.Organization) bool { return o.Providers != nil }) {
+		return nil
+	}
+	all, err := agents.Published(ctx, q)
+	if err != nil {
+		return err
+	}
+	for _, a := range all {
+		if err := p.checkNames(ctx, q, a.Definition.Speech.For(a.OrgID)); err != nil {
+			warn(fmt.Sprintf("organization %q: agent %q can make no calls: %v", a.Organization, a.Name, err))
+		}
+	}
+	return nil
 }
 
 // A clientFilter leaves out espeak-ng and the servers' own fakes, which the machine of a command
@@ -182,7 +202,7 @@ func (srv *server) openProviders(ctx context.Context) error {
 	if srv.config.ClassifierURL != "" {
 		srv.agent.Classifier = remote.New(srv.config.ClassifierURL, srv.config.ClassifierKey, 0, nil)
 	}
-	srv.agents = newAgentHealth(srv)
+	srv.agents = newAgentHealth(srv, set)
 	srv.providers.follower = &providers.Follower{DB: srv.db.Pool, Settings: set, Use: srv.useProviders, Log: srv.log}
 	return srv.providers.follower.Load(ctx)
 }

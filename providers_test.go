@@ -177,6 +177,14 @@ organizations:
 		}
 	}
 
+	noAgent := fmt.Sprintf("providers: []\norganizations: [{name: demo, providers: [%s]}]", ownEndpoint)
+	if code, errs = apply(noAgent); code != 0 || strings.Contains(errs, "can make no calls") || !strings.Contains(errs, "and 0 providers") {
+		t.Errorf("the operator's endpoint is removed, but not the organization's: exit code %d: %s", code, errs)
+	}
+	if code, errs = apply("organizations: [{name: demo, providers: []}]"); code != 0 || !strings.Contains(errs, `agent "keyed" can make no calls`) {
+		t.Errorf("both are removed: exit code %d: %s", code, errs)
+	}
+
 	code, errs = apply(strings.Replace(file("second", ""), "providers: [{name: gate", "providers: [{name: other", 1))
 	if code == 0 || !strings.Contains(errs, `"gate" is not a configured provider; accepted:`) {
 		t.Errorf("an endpoint that an agent of the file needs is removed: exit code %d: %s", code, errs)

@@ -387,3 +387,33 @@ func TestCostlyDestinationsAreAdvised(t *testing.T) {
 		t.Errorf("warned of %q", warned)
 	}
 }
+
+// TestProvidersAreChecked checks that invalid endpoints are refused with their path and without their secrets, and that an
+// organization's endpoint needs TLS.
+func TestProvidersAreChecked(t *testing.T) {
+	d := dbtest.New(t)
+	for want, text := range map[string]string{
+		"":                                                  `providers: [{name: a, kind: chat, url: "http://127.0.0.1/v1", headers: {X-Key: k}}, {name: b, kind: azure, key: k, region: eu}]`,
+		`providers[0].name: "Groq": accepted`:               "providers: [{name: Groq, kind: chat}]",
+		`providers[1].name: "a" is used twice`:              `providers: [{name: a, kind: deepgram, key: canary}, {name: a}]`,
+		"providers[0].name is missing":                      "providers: [{kind: chat}]",
+		`providers[0] (a): kind "x": accepted`:              "providers: [{name: a, kind: x, key: canary}]",
+		"providers[0] (a): url is missing":                  "providers: [{name: a, kind: chat, key: canary}]",
+		"providers[0] (a): key: contains":                   `providers: [{name: a, kind: deepgram, key: "canary\n"}]`,
+		`providers[0] (a): headers: "X Y" is not`:           `providers: [{name: a, kind: chat, url: "http://a", headers: {X Y: canary}}]`,
+		"providers[0] (a): concurrency: -1":                 `providers: [{name: a, kind: chat, url: "http://a", concurrency: -1}]`,
+		"region: \"eu.example/\": accepted":                 "providers: [{name: a, kind: azure, key: canary, region: eu.example/}]",
+		"providers[0].tenant (line 1): unknown":             "providers: [{name: a, tenant: x}]",
+		"organizations[0].providers[0] (a): url is missing": "organizations: [{name: acme, providers: [{name: a, kind: chat}]}]",
+		`organization "acme": providers[0] (a): url: accepted from an organization: https or wss; PARLEY_TOOL_HOSTS can allow 10.0.0.1:80`: `organizations: [{name: acme, providers: [{name: a, kind: chat, url: "http://10.0.0.1/v1", key: canary}]}]`,
+		"201 endpoints; at most 200": "providers: [" + strings.Repeat("{name: a}, ", 201) + "]",
+	} {
+		s, err := apply.Parse(strings.NewReader(text))
+		if err == nil {
+			err = apply.Apply(t.Context(), d.Pool, s, apply.Options{})
+		}
+		if (err == nil) != (want == "") || err != nil && (!strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "canary")) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}

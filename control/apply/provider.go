@@ -100,8 +100,11 @@ func (p Provider) check() error {
 // checkEgress requires that an organization's endpoint with a URL uses TLS, unless the operator allows its host.
 func (p Provider) checkEgress(egress safedial.Rules) error {
 	u, err := url.Parse(p.URL)
-	if err != nil || p.URL == "" || u.Scheme == "https" || u.Scheme == "wss" {
-		return nil // Endpoint.Check refuses invalid URLs
+	if err != nil {
+		return errors.New("url: not a URL")
+	}
+	if u.Scheme != "http" && u.Scheme != "ws" { // Endpoint.Check accepts no other scheme without TLS
+		return nil
 	}
 	port := u.Port()
 	if port == "" {

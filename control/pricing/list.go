@@ -48,9 +48,9 @@ type List struct {
 	Currency string // like "USD"
 	AsOf     string // date of the prices, like "2026-11-23"
 
-	own       []Price // prices of the operator, which override the others
-	prices    []Price
-	endpoint  func(id string) Endpoint
+	own      []Price // prices of the operator, which override the others
+	prices   []Price
+	endpoint func(id string) Endpoint
 }
 
 // BuiltIn returns the built-in price list. endpoint returns the endpoint with an ID (pipeline.Engine.EndpointID), or

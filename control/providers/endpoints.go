@@ -40,7 +40,8 @@ func ReadEndpoints(ctx context.Context, q db.Querier) (endpoints.Set, error) {
 
 func readEndpoints(ctx context.Context, q db.Querier, where string, args ...any) (endpoints.Set, error) {
 	s := endpoints.Set{Named: map[string]endpoints.Endpoint{}, Organizations: map[string]map[string]endpoints.Endpoint{}}
-	rows, err := q.Query(ctx, "SELECT coalesce(org_id, ''), name, settings, secret, header_secrets FROM provider_endpoints WHERE "+where, args...)
+	sql := "SELECT coalesce(org_id, ''), name, settings, secret, header_secrets FROM provider_endpoints WHERE " + where
+	rows, err := q.Query(ctx, sql, args...)
 	if err != nil {
 		return s, fmt.Errorf("provider endpoints: %w", err)
 	}

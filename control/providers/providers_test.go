@@ -61,7 +61,9 @@ func TestMonitor(t *testing.T) {
 		checkReady("a", true)
 		checkReady("a", true)
 		checkReady("typo", false)
-		if _, err := m.IsReady(ctx, "unreadable", 1); err == nil || reads != 3 {
+		m.Forget()
+		checkReady("typo", false)
+		if _, err := m.IsReady(ctx, "unreadable", 1); err == nil || reads != 4 {
 			t.Errorf("%v after %d reads", err, reads)
 		}
 		<-time.After(10500 * time.Millisecond)

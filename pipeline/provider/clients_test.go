@@ -21,7 +21,8 @@ func TestOrganizations(t *testing.T) {
 		checker := &Checker{Guards: g, Clients: c}
 		engine := func(orgID, name string) pipeline.Engine { return pipeline.Engine{OrgID: orgID, Provider: name} }
 		ask := func(e pipeline.Engine) (err error) {
-			for _, err = range g.Model(c, e, nil).Reply(t.Context(), pipeline.Prompt{}) {
+			for _, fault := range g.Model(c, e, nil).Reply(t.Context(), pipeline.Prompt{}) {
+				err = fault
 			}
 			return err
 		}
@@ -43,8 +44,12 @@ func TestOrganizations(t *testing.T) {
 			t.Errorf("%+v", all)
 		}
 		for _, tt := range []struct{ orgID, name, want string }{
-			{"org", "extra", ""}, {"org", "m", ""}, {"other", "extra", "accepted: m"}, {"other", "org/m", "accepted: m"},
-			{"", "org/m", "accepted: m"}, {"org", "none", "accepted: extra, m"},
+			{"org", "extra", ""},
+			{"org", "m", ""},
+			{"other", "extra", "accepted: m"},
+			{"other", "org/m", "accepted: m"},
+			{"", "org/m", "accepted: m"},
+			{"org", "none", "accepted: extra, m"},
 		} {
 			err := c.CheckModel(engine(tt.orgID, tt.name))
 			if (err == nil) != (tt.want == "") || err != nil && !strings.HasSuffix(err.Error(), tt.want) {

@@ -175,3 +175,51 @@ func TestErrorWithoutContext(t *testing.T) {
 		})
 	}
 }
+
+// TestCloseDuringSpeech checks that Close lets an utterance in progress finish, and that a later utterance works, too: the call
+// may use the voice although its endpoint has been replaced. No connection stays open.
+func TestCloseDuringSpeech(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, _ := overhear(t, func(conn *websocket.Conn, m map[string]any) {
+			if m["continue"] == false {
+				_ = conn.WriteJSON(map[string]any{"type": "chunk", "context_id": m["context_id"], "data": "////////"})
+				_ = conn.WriteJSON(map[string]any{"type": "done", "context_id": m["context_id"]})
+			}
+		})
+		c := &Cartesia{URL: "ws://fake/", Dial: n.Dial}
+		finish := func(sp pipeline.Synthesis) {
+			t.Helper()
+			heard := 0
+			if err := sp.Flush(); err != nil {
+				t.Error(err)
+			}
+			for s, err := range sp.Audio() {
+				if heard += len(s.PCM); err != nil {
+					t.Error(err)
+				}
+			}
+			if heard == 0 {
+				t.Error("heard nothing")
+			}
+			_ = sp.Close()
+		}
+		open := func() pipeline.Synthesis {
+			t.Helper()
+			sp, err := c.Open(t.Context(), pipeline.Style{Rate: 8000})
+			if err == nil {
+				err = sp.Write("Good morning to you. ")
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			return sp
+		}
+		first := open()
+		synctest.Wait()
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+		finish(first)
+		finish(open())
+	}) // fails if a goroutine of a connection is left
+}

@@ -297,7 +297,9 @@ type providersStub struct {
 }
 
 func (p *providersStub) Probe(context.Context, db.Querier, string, pipeline.Engines) { p.probes++ }
-func (p *providersStub) Check(context.Context, db.Querier, string, agents.Definition) error  { return p.refused }
+func (p *providersStub) Check(context.Context, db.Querier, string, agents.Definition) error {
+	return p.refused
+}
 
 func (p *providersStub) Warnings(string, agents.Definition) []string {
 	return []string{"voice azure: no response in time"}

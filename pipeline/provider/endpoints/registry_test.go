@@ -152,7 +152,8 @@ func hear(ctx context.Context, v pipeline.Recognizer) error {
 	if err != nil {
 		return err
 	}
-	for range r.Results() { //nolint:revive // until the provider's refusal closes the channel
+	for more := true; more; { // until the provider's refusal closes the channel
+		_, more = <-r.Results()
 	}
 	return r.Close()
 }
