@@ -27,7 +27,7 @@ const (
 // IsOver reports whether the campaign is completed or canceled.
 func (s Status) IsOver() bool { return s == Completed || s == Canceled }
 
-// A Via is the channel of a request.
+// A Via is the channel through which a request came: the API, the dashboard, a command or the system.
 type Via string
 
 // Channels.
@@ -82,7 +82,7 @@ type Campaign struct {
 	Binding                 Binding
 	DNC                     string // Block or Skip
 	LaunchImportID          string
-	SeenFingerprint         string // fingerprint of the draft's screening that a client saw last
+	SeenFingerprint         string // fingerprint of the draft's screening result that a client saw last
 	Market                  string // code of the package; empty for none
 
 	CreatedAt, UpdatedAt, LaunchedAt, CompletedAt, CanceledAt time.Time

@@ -52,7 +52,7 @@ type Terminal struct {
 	Out, Errs io.Writer
 	Version   string
 	Verbose   bool // prints details after the verdict
-	// Bar returns a function that draws progress, counted in unit.
+	// Bar returns a function that draws a progress bar; unit names what is counted.
 	Bar func(unit string) func(done, all int)
 }
 

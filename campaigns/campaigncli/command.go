@@ -16,7 +16,7 @@ import (
 // A Terminal is the output of commands.
 type Terminal struct {
 	Out, Errs io.Writer
-	// Bar returns a progress bar in a unit.
+	// Bar returns a function that draws a progress bar; unit names what is counted.
 	Bar func(unit string) func(done, all int)
 }
 

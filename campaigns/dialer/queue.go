@@ -15,7 +15,7 @@ type Queue struct {
 	Dialer *Dialer
 
 	campaignTurn bool          // the next slot of single calls is for campaigns
-	rest         time.Duration // how long, from since on, no campaign is due
+	rest         time.Duration // no campaign is due for this time after since
 	since        time.Time
 }
 

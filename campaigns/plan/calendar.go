@@ -139,7 +139,7 @@ func (k *Calendar) group(key string) *groupCalendar {
 	return d
 }
 
-// Slot returns the slot of a group around an instant.
+// Slot returns the group's slot that contains the instant.
 func (k *Calendar) Slot(at time.Time, key string) Slot { return k.group(key).slotAt(at) }
 
 // NextOpen returns the first time, not before at, at which a group may be called, and

@@ -12,7 +12,7 @@ import (
 	"github.com/parley-voice/parley/control/metrics"
 )
 
-// TestIdleSince checks that a campaign is idle from when it could dial and did not.
+// TestIdleSince checks the time since when a campaign has been able to dial but has not dialed.
 func TestIdleSince(t *testing.T) {
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	ready := progress.Progress{Ready: 3}

@@ -106,7 +106,7 @@ func TestBreakerOfFailingRoute(t *testing.T) {
 		r.call("rte_2", "route_error", 503, false, time.Minute)
 	}
 	for range 30 {
-		r.call("rte_1", "route_error", 503, false, 11*time.Minute) // too old to count
+		r.call("rte_1", "route_error", 503, false, 11*time.Minute) // these calls are too old to count
 	}
 	r.call("rte_1", "", 0, false, time.Second)
 	r.call("rte_1", "internal_error", 0, false, time.Second)

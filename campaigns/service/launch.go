@@ -19,7 +19,7 @@ import (
 type checkInput struct {
 	attested bool   // the request confirms the consent
 	stale    bool   // the attestation names another import
-	seen     string // fingerprint of the screening that the client saw last; empty for none
+	seen     string // fingerprint of the screening result that the client saw last; empty for none
 	fresh    screening.Freshness
 }
 

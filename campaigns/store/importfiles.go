@@ -35,7 +35,7 @@ const (
 	sweepInterval = 10 * time.Minute
 )
 
-// ErrImportFileGone is returned if the rows of a request were deleted because it took too long.
+// ErrImportFileGone is returned if the stored rows were deleted because the request took too long.
 var ErrImportFileGone = errors.New("the stored rows were deleted because the request took too long: send it again")
 
 // Put stores a file. It is deleted after an hour unless ClaimImportFile is called.
@@ -76,7 +76,7 @@ func (s *ImportFiles) Sweep(ctx context.Context) error {
 	return nil
 }
 
-// sweepSome sweeps one batch, locked by the transaction.
+// sweepSome deletes one batch of files. The transaction locks their rows, and other nodes skip locked rows.
 func (s *ImportFiles) sweepSome(ctx context.Context, tx pgx.Tx) (n int, err error) {
 	keys, err := db.Collect(ctx, tx, "files of rows", pgx.RowTo[string], `
 		SELECT key FROM source_files WHERE at < now() - $1::interval ORDER BY at LIMIT $2 FOR UPDATE SKIP LOCKED`, unclaimedFor, sweepBatch)

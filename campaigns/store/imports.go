@@ -131,7 +131,7 @@ func saveContacts(ctx context.Context, tx pgx.Tx, i campaigns.Import, contacts [
 	return err
 }
 
-// dueAt returns when a contact may first be called by its row.
+// dueAt returns the earliest time at which a contact may be called: notBefore, or its creation time if that is later.
 func dueAt(notBefore, created time.Time) time.Time {
 	if notBefore.After(created) {
 		return notBefore

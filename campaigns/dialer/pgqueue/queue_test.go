@@ -161,7 +161,7 @@ func (s *env) addCall(number, status string, minutes int, columns, values string
 		now() - $5 * interval '1 minute', `+values+`)`, control.NewID("call_", time.Now()), s.org, status, number, minutes)
 }
 
-// newDialer returns a dialer without state.
+// newDialer returns a new dialer with its own queue.
 func (s *env) newDialer() *dialer.Dialer { return &dialer.Dialer{Store: s.queue("node")} }
 
 func TestTake(t *testing.T) {

@@ -72,8 +72,8 @@ func (q *Queue) markProbes(ctx context.Context, tx pgx.Tx, d detail, n firstCont
 	return nil
 }
 
-// probeCampaign makes a call the probe of a campaign with an open breaker, unless another
-// call is.
+// probeCampaign makes the call the probe of its campaign if the campaign's breaker is open, a
+// probe is due and no call is the probe yet.
 func (q *Queue) probeCampaign(ctx context.Context, tx pgx.Tx, campaignID, callID string) error {
 	return requireRow(db.Exec(ctx, tx, "probe", `
 		UPDATE campaign_breakers SET probe_call = $2

@@ -107,8 +107,8 @@ func (q *Queue) prepareClaim(ctx context.Context, l control.Lease, until time.Ti
 	return dialer.TakeResult{Claim: claims[0]}, nil
 }
 
-// A firstContact is the first contact of a campaign, with the breakers of its route and
-// of the campaign, and the use of its budget.
+// A firstContact is the first contact of a campaign, together with the breakers of its route
+// and its campaign, and with what the campaign has spent.
 type firstContact struct {
 	route, campaign breakerState
 	spending        admission.Spending
