@@ -37,10 +37,12 @@ type Clock struct {
 	// runtime; these round to the poller's milliseconds. It does not work with fake time.
 	Precise bool
 
-	mu     sync.Mutex // held while the lists change
-	lists  [phases]atomic.Pointer[[]*entry]
-	hooks  atomic.Pointer[[]*entry]
-	loaded [phases]int
+	mu      sync.Mutex // held while the lists change
+	lists   [phases]atomic.Pointer[[]*entry]
+	hooks   atomic.Pointer[[]*entry]
+	loaded  [phases]int
+	streams atomic.Int64  // number of streams in lists
+	wake    chan struct{} // has a value after the first stream was added; created by signal
 
 	ticks, late, skipped, worst atomic.Int64
 }
@@ -58,12 +60,33 @@ func (c *Clock) Stats() Stats {
 	return Stats{c.ticks.Load(), c.late.Load(), c.skipped.Load(), time.Duration(c.worst.Load())}
 }
 
-// Run runs the clock until ctx ends. Only one Run may be active at a time.
+// signal returns the channel that wakes Run.
+func (c *Clock) signal() chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.wake == nil {
+		c.wake = make(chan struct{}, 1)
+	}
+	return c.wake
+}
+
+// Run runs the clock until ctx ends. Only one Run may be active at a time. While there is no stream, the clock rests, so that an
+// idle process uses no CPU.
 func (c *Clock) Run(ctx context.Context) {
+	wake := c.signal()
 	due := time.Now().Add(Tick)
 	timer := time.NewTimer(Tick)
 	defer timer.Stop()
 	for n := 0; ; n++ {
+		for c.streams.Load() == 0 {
+			select {
+			case <-ctx.Done():
+				return
+			case <-wake:
+			}
+			due = time.Now().Add(Tick)
+			timer.Reset(Tick)
+		}
 		if c.Precise {
 			sleepUntil(due)
 		} else {
@@ -157,7 +180,7 @@ func (c *Clock) AddSplit(s, mid Stream) (remove func()) {
 	return func() { first(); second() }
 }
 
-// Hook makes the clock call s at every Tick, before the streams. remove works as described for Add.
+// Hook makes the clock call s at every Tick at which there are streams, before the streams. remove works as described for Add.
 func (c *Clock) Hook(s Stream) (remove func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -168,9 +191,20 @@ func (c *Clock) Hook(s Stream) (remove func()) {
 func (c *Clock) add(list *atomic.Pointer[[]*entry], s Stream, count *int) (remove func()) {
 	e := &entry{stream: s}
 	change(list, func(old []*entry) []*entry { return append(old, e) })
+	streams := int64(1)
+	if list == &c.hooks {
+		streams = 0
+	}
+	if c.streams.Add(streams) == 1 && c.wake != nil {
+		select {
+		case c.wake <- struct{}{}:
+		default: // Run has not taken the last signal yet
+		}
+	}
 	return sync.OnceFunc(func() {
 		c.mu.Lock()
 		*count--
+		c.streams.Add(-streams)
 		change(list, func(old []*entry) []*entry {
 			rest := old[:0]
 			for _, o := range old {

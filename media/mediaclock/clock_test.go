@@ -3,6 +3,7 @@ package mediaclock
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -172,4 +173,38 @@ func TestNoAllocations(t *testing.T) {
 	if n := testing.AllocsPerRun(100, func() { c.tick(0, now) }); n != 0 {
 		t.Errorf("a tick allocates %v times", n)
 	}
+}
+
+// TestRest checks that the clock does not run without streams, even with a hook, and that it calls a later stream from the next
+// tick on.
+func TestRest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c Clock
+		var hooks, calls atomic.Int64
+		defer c.Hook(tickFunc(func(time.Time) { hooks.Add(1) }))()
+		stop := run(t.Context(), &c)
+		defer stop()
+		for range 3 {
+			ticks := c.Stats().Ticks
+			<-time.After(time.Hour)
+			if c.Stats().Ticks > ticks+1 || hooks.Load() > ticks+1 {
+				t.Fatalf("%d ticks and %d hooks without a stream", c.Stats().Ticks-ticks, hooks.Load())
+			}
+			added := time.Now()
+			calls.Store(0)
+			remove := c.Add(tickFunc(func(due time.Time) {
+				if calls.Add(1) == 1 && due.Sub(added) > media.FrameTime {
+					t.Errorf("the first call is due after %v", due.Sub(added))
+				}
+			}))
+			<-time.After(time.Second + Tick/2) // between two ticks
+			if n := calls.Load(); n != 50 {
+				t.Errorf("%d calls in a second", n)
+			}
+			remove()
+		}
+		if s := c.Stats(); s.Late != 0 || s.Skipped != 0 || hooks.Load() < 600 {
+			t.Errorf("%+v, %d hooks", s, hooks.Load())
+		}
+	})
 }
