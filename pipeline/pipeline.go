@@ -44,6 +44,10 @@ type Recognition interface {
 // returns no text before Finalize.
 type FinalizeOnly interface{ FinalizeOnly() bool }
 
+// A QuietListener is an optional interface of a Recognition. While the caller is quiet, it may
+// send the audio in larger messages. SetQuiet belongs to the goroutine that writes frames.
+type QuietListener interface{ SetQuiet(quiet bool) }
+
 // A Prober is an optional interface of a Recognizer whose streams open before the provider
 // has accepted them, so that an open stream does not show that the provider works. Probe
 // sends a short silence and returns the provider's error. ctx bounds it.

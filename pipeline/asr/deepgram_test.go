@@ -1,8 +1,11 @@
 package asr
 
 import (
+	"io"
 	"net/http"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -123,6 +126,56 @@ func TestStuckConnection(t *testing.T) {
 		}
 		close(released)
 		_ = server.Close()
+	})
+}
+
+// sizes is a transport that records the sizes of messages.
+type sizes struct {
+	mu   sync.Mutex
+	all  []int
+	done chan struct{}
+}
+
+func (s *sizes) send(m message, _ time.Time) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all = append(s.all, len(m.body))
+	return nil
+}
+
+func (s *sizes) receive() ([]byte, error) { <-s.done; return nil, io.EOF }
+func (s *sizes) hurry(time.Time)          { close(s.done) }
+func (s *sizes) close()                   {}
+
+// TestQuiet checks that audio of a quiet caller is sent in messages of 100 ms, and that nothing waits once a sound begins or a
+// final text is requested.
+func TestQuiet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sent := &sizes{done: make(chan struct{})}
+		s := start(protocol{name: "x", chunk: media.FrameTime, finalize: "!", bye: "bye"}, telephone, sent, nil)
+		write := func(frames int) {
+			for range frames {
+				if err := s.WriteFrame(make(media.Frame, 160)); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+			}
+		}
+		write(2)
+		s.SetQuiet(true)
+		write(13) // two messages, and three frames wait
+		s.SetQuiet(false)
+		write(2) // the first takes the three along
+		s.SetQuiet(true)
+		write(1)
+		if err := s.Finalize(); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		_ = s.Close()
+		if want := []int{160, 160, 800, 800, 640, 160, 160, 1, 3}; !slices.Equal(sent.all, want) {
+			t.Errorf("sent %v, want %v", sent.all, want)
+		}
 	})
 }
 

@@ -27,6 +27,7 @@ const (
 	writeLimit  = 5 * time.Second
 	closeLimit  = time.Second
 	telephone   = 8000 // Hz; at this rate audio is sent as µ-law
+	quietChunk  = 100 * time.Millisecond
 )
 
 // A protocol holds the differences between providers.
@@ -35,7 +36,8 @@ type protocol struct {
 	// Control messages: at the start, after keepAlive without other messages (empty: a WebSocket
 	// ping), for Finalize, and at the end.
 	hello, alive, finalize, bye string
-	// chunk is the audio per message, a multiple of a frame.
+	// chunk is the audio per message, a multiple of a frame. While the caller is quiet, it is
+	// quietChunk if that is more.
 	chunk time.Duration
 	// fullChunks means that the provider rejects shorter chunks.
 	fullChunks bool
@@ -73,6 +75,7 @@ type stream struct {
 	sent      http.Header // headers of the request, which may hold keys
 	rate      int
 	position  atomic.Int64 // duration of the audio sent
+	quiet     atomic.Bool
 	queue     chan message // messages to send, in order
 	free      chan []byte  // audio buffers for reuse
 	received  chan []byte  // messages from the provider
@@ -152,6 +155,9 @@ func (s *stream) WriteFrame(f media.Frame) error {
 		return fmt.Errorf("%s: queue is full", s.name)
 	}
 }
+
+// SetQuiet implements pipeline.QuietListener.
+func (s *stream) SetQuiet(quiet bool) { s.quiet.Store(quiet) }
 
 // isMulaw reports whether audio is sent as µ-law.
 func (s *stream) isMulaw() bool { return s.rate == telephone && !s.linear }
@@ -243,7 +249,7 @@ func (s *stream) write() {
 				case s.free <- m.body[:cap(m.body)]:
 				default: // rare: more buffers than usual are waiting
 				}
-				if s.length(sound) < s.chunk {
+				if chunk := s.length(sound); chunk < s.chunk || chunk < quietChunk && s.quiet.Load() {
 					continue
 				}
 			}

@@ -53,7 +53,9 @@ type session struct {
 // run holds the conversation. It hangs up at the end unless a second leg took the call over.
 func (s *session) run(ctx context.Context, cancel context.CancelFunc) {
 	edges := make(chan input.Edge, 16)
-	in := &input.Listener{Leg: s.leg, Sound: s.onFrame, Edges: edges, Sent: s.player.Level}
+	in := &input.Listener{
+		Leg: s.leg, Sound: s.onFrame, OnQuiet: s.transcriber.SetQuiet, Edges: edges, Sent: s.player.Level,
+	}
 	s.leg.Play(s.player)
 	var readErr error
 	s.wg.Go(func() { defer cancel(); readErr = in.Run(ctx) })

@@ -43,6 +43,7 @@ type transcriber struct {
 	frame   media.Frame // one decoded frame of past
 	last    time.Time   // when the newest frame arrived
 	current *stream     // stream that received past
+	quiet   bool        // the caller is quiet
 }
 
 // newTranscriber returns a transcriber that opens streams of r.
@@ -85,6 +86,12 @@ func (o *stream) finalize() {
 	o.owed.Store(true)
 	if o.ready.Load() && o.owed.Swap(false) {
 		_ = o.Finalize() // after a failure the Results of the stream end
+	}
+}
+
+func (o *stream) setQuiet(quiet bool) {
+	if x, ok := o.Recognition.(pipeline.QuietListener); ok {
+		x.SetQuiet(quiet)
 	}
 }
 
@@ -237,8 +244,17 @@ func (l *transcriber) Write(f media.Frame) {
 		codec.PCMU{}.Decode(l.frame, l.at(n))
 		_ = rec.WriteFrame(l.frame) // after a failure the Results of the stream end
 	}
+	rec.setQuiet(l.quiet)
 	if rec.ready.Store(true); rec.owed.Load() {
 		rec.finalize()
+	}
+}
+
+// SetQuiet tells the recognizer whether the caller is quiet. It belongs to the goroutine that
+// reads the leg and never blocks.
+func (l *transcriber) SetQuiet(quiet bool) {
+	if l.quiet = quiet; l.current != nil {
+		l.current.setQuiet(quiet)
 	}
 }
 

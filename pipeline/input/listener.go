@@ -37,6 +37,9 @@ type Listener struct {
 	Leg media.Leg
 	// Sound receives every frame. It must not block or keep the frame.
 	Sound func(media.Frame)
+	// OnQuiet, if set, is called when the caller has been quiet for a while, and when a sound
+	// begins that may become speech, before Sound gets its frame. It must not block.
+	OnQuiet func(quiet bool)
 	// Edges receives the edges. The receiver must read them until Run returns.
 	Edges chan<- Edge
 	// Sent, if set, returns the level (dBFS) of the audio being sent, which may return as
@@ -50,6 +53,7 @@ type Listener struct {
 	floor     float64       // dBFS; quieter input is echo of the agent
 	pending   bool          // a sound has begun that may become speech
 	paused    bool          // the current speech has paused
+	quiet     bool          // the last value given to OnQuiet
 	unvoiced  int           // frames since the last voiced frame
 	onset     int           // number of frames before the current speech
 	reported  time.Duration // voiced sound of this speech that was already reported
@@ -78,6 +82,7 @@ func (l *Listener) Run(ctx context.Context) error {
 		}
 		l.note()
 		x, changed := l.listen(f)
+		l.noteQuiet()
 		if l.detector.Level() < l.floor {
 			clear(f) // an echo, which the recognizer must not transcribe
 		}
@@ -95,9 +100,19 @@ func (l *Listener) Run(ctx context.Context) error {
 	return nil
 }
 
+// noteQuiet reports a change between quiet and sound.
+func (l *Listener) noteQuiet() {
+	quiet := !l.pending && !l.detector.Speaking() && time.Duration(l.unvoiced)*media.FrameTime >= quietTime
+	if quiet != l.quiet && l.OnQuiet != nil {
+		l.OnQuiet(quiet)
+	}
+	l.quiet = quiet
+}
+
 const (
-	loudStep = 160 * time.Millisecond // voiced sound between two Loud edges
-	lullTime = 80 * time.Millisecond  // time without voice before a Lull edge
+	quietTime = 600 * time.Millisecond // time without voice before the caller counts as quiet
+	loudStep  = 160 * time.Millisecond // voiced sound between two Loud edges
+	lullTime  = 80 * time.Millisecond  // time without voice before a Lull edge
 )
 
 // listen processes one frame and reports whether it causes an edge.

@@ -107,3 +107,36 @@ func TestEnd(t *testing.T) {
 		})
 	}
 }
+
+// TestOnQuiet checks that a caller counts as quiet after 600 ms without voice, and that the change back is reported before the
+// frame with which a sound begins.
+func TestOnQuiet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		speech, _ := tone.Encode(8000, "are you open on sundays")
+		speech = speech[:len(speech)/160*160]
+		l := &fakeLeg{delay: func(int) time.Duration { return 0 }, began: time.Now(), concealer: plc.New(8000)}
+		pcm := append(make([]int16, 50*160), speech...)
+		for pcm = append(pcm, make([]int16, 50*160)...); len(pcm) > 0; pcm = pcm[160:] {
+			l.frames = append(l.frames, pcm[:160])
+		}
+		type change struct {
+			quiet bool
+			frame int // frames that Sound had got
+		}
+		var got []change
+		frames := 0
+		edges := make(chan Edge, 100)
+		e := &Listener{
+			Leg: l, Sound: func(media.Frame) { frames++ }, Edges: edges,
+			OnQuiet: func(quiet bool) { got = append(got, change{quiet, frames}) },
+		}
+		if err := e.Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		end := 50 + len(speech)/160
+		if len(got) != 3 || got[0] != (change{true, 29}) || got[1].quiet || got[1].frame < 50 || got[1].frame > 55 ||
+			!got[2].quiet || got[2].frame < end+27 || got[2].frame > end+31 {
+			t.Errorf("%+v; speech is in frames 50 to %d", got, end)
+		}
+	})
+}

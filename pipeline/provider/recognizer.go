@@ -108,6 +108,13 @@ func (r *recognition) FinalizeOnly() bool {
 	return ok && x.FinalizeOnly()
 }
 
+// SetQuiet implements pipeline.QuietListener.
+func (r *recognition) SetQuiet(quiet bool) {
+	if x, ok := r.Recognition.(pipeline.QuietListener); ok {
+		x.SetQuiet(quiet)
+	}
+}
+
 // Results implements pipeline.Recognition.
 func (r *recognition) Results() <-chan pipeline.Result { return r.results }
 
