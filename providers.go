@@ -217,6 +217,7 @@ func (srv *server) useProviders(set endpoints.Set) {
 	srv.agent.Guards.Reset(changed)
 	srv.agents.providers.checker.Forget(changed)
 	srv.agents.monitor.Forget()
+	srv.agent.ForgetPhrases()
 	if !first {
 		srv.log.Info("endpoints of providers changed", "changed", changed)
 	}

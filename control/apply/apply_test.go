@@ -225,6 +225,7 @@ func TestParseNamesThePath(t *testing.T) {
 		`organizations: {}`: {"organizations", "a list"},
 		`organizations: [{name: a, agents: [{name: x, greting: hi}]}]`:                          {"organizations[0].agents[0].greting", "greeting, prompt"},
 		`organizations: [{name: a, agents: [{name: x, published: maybe}]}]`:                     {"organizations[0].agents[0].published", "true or false"},
+		`organizations: [{name: a, agents: [{name: x, speech: {llm: {"-": x}}}]}]`:              {"organizations[0].agents[0].speech.llm.-", "unknown key"},
 		`organizations: [{name: a, frequency_caps: {daily: three}}]`:                            {"organizations[0].frequency_caps.daily", "whole number"},
 		`organizations: [{name: a, frequency_caps: {daily: 0}}]`:                                {"organizations[0].frequency_caps", "at least 1"},
 		`organizations: [{name: a, timezone: EST}]`:                                             {"organizations[0].timezone", "America/New_York"},

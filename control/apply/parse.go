@@ -95,9 +95,11 @@ func walkMap(n *yaml.Node, t reflect.Type, path string) error {
 // addFields calls add for each key of a struct, including the keys of inlined structs.
 func addFields(t reflect.Type, add func(name string, of reflect.Type)) {
 	for f := range t.Fields() {
-		if name := f.Tag.Get("yaml"); name == ",inline" {
+		switch name := f.Tag.Get("yaml"); name {
+		case ",inline":
 			addFields(f.Type, add)
-		} else {
+		case "-":
+		default:
 			add(name, f.Type)
 		}
 	}

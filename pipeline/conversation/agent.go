@@ -53,6 +53,10 @@ func (a *Agent) Model(e pipeline.Engine, meter *pipeline.UsageMeter) (pipeline.M
 	return a.Guards.BackgroundModel(clients, e, meter), nil
 }
 
+// ForgetPhrases drops the phrases that were spoken in advance, because the endpoints of voices
+// have changed.
+func (a *Agent) ForgetPhrases() { a.phrases.Clear() }
+
 // Talk holds the conversation on leg until the leg ends, ctx is done or the agent leaves.
 // It then hangs up and returns when all its goroutines have ended. The error reports an
 // invalid config; failures during the call are in the Outcome.

@@ -42,6 +42,20 @@ func TestPhraseCache(t *testing.T) {
 	}
 }
 
+// TestClearPhraseCache checks that no phrase from before Clear is found or stored.
+func TestClearPhraseCache(t *testing.T) {
+	var s phraseCache
+	put(&s, key("a", phraseApology))
+	s.Claim(key("a", phraseNudge))
+	s.Clear()
+	s.Put(key("a", phraseNudge), []int16{1})
+	for _, line := range []phrase{phraseApology, phraseNudge} {
+		if s.Get(key("a", line)) != nil || !put(&s, key("a", line)) {
+			t.Errorf("phrase %v survived, or cannot be put again", line)
+		}
+	}
+}
+
 // TestFullPhraseCache checks that a full cache drops the oldest phrase.
 func TestFullPhraseCache(t *testing.T) {
 	var s phraseCache
