@@ -132,7 +132,7 @@ func keyPaths() map[string]*huma.PathItem {
 			}, noBody()),
 		},
 		"/v1/admin/keys/{id}/revoke": {Post: administration(&huma.Operation{
-			OperationID: "revoke-key", Summary: "Revoke a key from its next request", Parameters: pathID(keyID),
+			OperationID: "revoke-key", Summary: "Revoke a key. All later requests with it are refused", Parameters: pathID(keyID),
 			Responses: answers("200", "The key", revoked),
 		}, noObject())},
 	}

@@ -11,7 +11,7 @@ import (
 type Calls struct {
 	_           struct{}         `additionalProperties:"true" json:"-"`
 	Calls       []map[string]any `doc:"Rows as in planned_calls, at most 1000" json:"calls,omitempty" nullable:"true"`
-	Attestation any              `doc:"An object with the single key confirmed, set to true" json:"attestation,omitempty"`
+	Attestation any              `doc:"The object {\"confirmed\": true}, without other keys" json:"attestation,omitempty"`
 }
 
 // Withdrawal is the body of POST /v1/contacts/withdraw. The schema accepts any address, because

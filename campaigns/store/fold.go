@@ -45,7 +45,7 @@ func (t *TallyFolder) Run(ctx context.Context, log *slog.Logger) {
 func (t *TallyFolder) repair(ctx context.Context, log *slog.Logger) {
 	repaired, err := t.Repair(ctx)
 	if len(repaired) > 0 {
-		log.WarnContext(ctx, "recomputed counters that were missing or wrong", "of", repaired)
+		log.WarnContext(ctx, "corrected missing or wrong counters of campaigns", "campaigns", repaired)
 	}
 	if err != nil && ctx.Err() == nil {
 		log.WarnContext(ctx, "failed to check the counters of campaigns", "err", err)

@@ -85,7 +85,7 @@ func OrganizationNames(ctx context.Context, q db.Querier) (map[string]string, er
 // CreateKey creates a key and returns its secret, which cannot be read again later.
 func CreateKey(ctx context.Context, q db.Querier, k Key) (id string, secret media.Secret, err error) {
 	if k.RateLimit < RateOff {
-		return "", "", fmt.Errorf("rate limit %d: use requests a minute, 0 for the platform's limit, or off", k.RateLimit)
+		return "", "", fmt.Errorf("rate limit %d: use a number of requests per minute, 0 for the limit of the platform, or off", k.RateLimit)
 	}
 	var random [32]byte
 	_, _ = rand.Read(random[:]) // never fails since Go 1.24
@@ -109,7 +109,7 @@ func ListKeys(ctx context.Context, q db.Querier) ([]Key, error) {
 // SetRateLimit changes the limit of a key. The next request uses the new limit.
 func SetRateLimit(ctx context.Context, q db.Querier, id string, limit int) error {
 	if limit < RateOff {
-		return fmt.Errorf("rate limit %d: use requests a minute, 0 for the platform's limit, or off", limit)
+		return fmt.Errorf("rate limit %d: use a number of requests per minute, 0 for the limit of the platform, or off", limit)
 	}
 	return updateKey(ctx, q, id, "UPDATE api_keys SET rate_limit = $2 WHERE id = $1", id, limit)
 }
