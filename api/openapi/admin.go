@@ -127,7 +127,7 @@ func keyPaths() map[string]*huma.PathItem {
 				OperationID: "get-key", Summary: "Read an API key", Parameters: pathID(keyID), Responses: answers("200", "The key", key),
 			}, noObject()),
 			Patch: administration(&huma.Operation{
-				OperationID: "change-key", Summary: "Change a key's rate limit from its next request", Parameters: pathID(keyID),
+				OperationID: "change-key", Summary: "Change a key's rate limit. It applies from the next request", Parameters: pathID(keyID),
 				RequestBody: bodyOf("KeyChange", map[string]any{"rate_limit": "off"}), Responses: answers("200", "The key", key),
 			}, noBody()),
 		},

@@ -21,13 +21,13 @@ type Campaign struct {
 	_              struct{}         `additionalProperties:"true" json:"-"`
 	Name           string           `doc:"1 to 80 characters" example:"Spring renewals" json:"name"`
 	AgentID        string           `doc:"Name of the agent" example:"demo" json:"agent_id"`
-	Budget         *float64         `doc:"Most that its calls may cost, in the currency of the price list; null means no limit" example:"250" json:"budget,omitempty" nullable:"true"`
+	Budget         *float64         `doc:"Maximum cost of its calls, in the currency of the price list; null means no limit" example:"250" json:"budget,omitempty" nullable:"true"`
 	CallsPerMinute float64          `doc:"One of 1, 2, 5, 10, 20, 30, 60, 100, 200" example:"20" json:"calls_per_minute"`
 	PlannedCalls   []map[string]any `doc:"Rows of phone, name, variables, timezone, external_id, language, priority, not_before, not_after, state, zip, consent_at, metadata" json:"planned_calls,omitempty" nullable:"true"`
 	StartsAt       *float64         `doc:"Epoch seconds; null means now" json:"starts_at,omitempty" nullable:"true"`
 	EndsAt         *float64         `doc:"Epoch seconds, later than starts_at" json:"ends_at,omitempty" nullable:"true"`
 	Timezone       *string          `doc:"IANA name; empty means the organization's" example:"America/New_York" json:"timezone,omitempty" nullable:"true"`
-	WorkingHours   []Shift          `doc:"May only narrow the calling window; empty means the window" json:"working_hours,omitempty" nullable:"true"`
+	WorkingHours   []Shift          `doc:"Hours in which the campaign calls, within the calling window; empty means the whole window" json:"working_hours,omitempty" nullable:"true"`
 	CallStrategy   *string          `doc:"standard or expert" json:"call_strategy,omitempty" nullable:"true"`
 	RetryConfig    *RetryConfig     `doc:"Empty means one attempt" json:"retry_config,omitempty"`
 	Duplicates     *string          `doc:"reject, keep_first or keep_last" json:"duplicate_action,omitempty" nullable:"true"`
@@ -37,7 +37,7 @@ type Campaign struct {
 	RouteID        *string          `json:"route_id,omitempty" nullable:"true"`
 	FromNumber     *string          `json:"from_number,omitempty" nullable:"true"`
 	Attestation    *Attestation     `doc:"Without it the campaign stays a draft" json:"attestation,omitempty"`
-	Open           *bool            `doc:"Whether calls may be added; needs ends_at" json:"accepts_call_additions,omitempty" nullable:"true"`
+	Open           *bool            `doc:"Whether calls may be added later; requires ends_at" json:"accepts_call_additions,omitempty" nullable:"true"`
 	DNC            *string          `doc:"Numbers on a do-not-call list: block the launch, or skip them" json:"dnc,omitempty" nullable:"true"`
 }
 
@@ -77,7 +77,7 @@ type Launch struct {
 // A Budget is the body of POST /v1/campaigns/{id}/budget.
 type Budget struct {
 	_      struct{} `additionalProperties:"true" json:"-"`
-	Budget *float64 `doc:"Most that the calls of the campaign may cost, in the currency of the price list; null means no limit" json:"budget" nullable:"true"`
+	Budget *float64 `doc:"Maximum cost of the calls of the campaign, in the currency of the price list; null means no limit" json:"budget" nullable:"true"`
 }
 
 // Budget reads the body of POST /v1/campaigns/{id}/budget.

@@ -160,7 +160,7 @@ func (o Organization) checkGrants(at string) error {
 		var pairs []string
 		for i, g := range *o.Grants {
 			if g.Trunk == "" || g.To == "" {
-				return fmt.Errorf("%s.grants[%d]: trunk and to are needed", at, i)
+				return fmt.Errorf("%s.grants[%d]: trunk and to are required", at, i)
 			}
 			if err := checkName(fmt.Sprintf("%s.grants[%d]", at, i), g.Trunk+" to "+g.To, &pairs); err != nil {
 				return err
@@ -174,7 +174,7 @@ func (o Organization) checkGrants(at string) error {
 	for i, g := range *o.GrantedTrunks {
 		here := fmt.Sprintf("%s.granted_trunks[%d]", at, i)
 		if g.Trunk == "" || g.Of == "" {
-			return fmt.Errorf("%s: trunk and of are needed", here)
+			return fmt.Errorf("%s: trunk and of are required", here)
 		}
 		if err := checkName(here, g.Trunk+" of "+g.Of, &pairs); err != nil {
 			return err
@@ -194,7 +194,7 @@ func (w *Window) check(at string) error {
 		return nil
 	}
 	if len(w.Days) == 0 || slices.ContainsFunc(w.Days, func(d int) bool { return d < 0 || d > 6 }) {
-		return fmt.Errorf("%s.days: list days from 0, Monday, to 6", at)
+		return fmt.Errorf("%s.days: list days from 0 (Monday) to 6 (Sunday)", at)
 	}
 	if !clock.MatchString(w.Start) || !clock.MatchString(w.End) || w.Start >= w.End {
 		return fmt.Errorf("%s: start and end are HH:MM, 00:00 to 24:00, and start is before end", at)

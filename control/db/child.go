@@ -165,7 +165,7 @@ func (l *Local) await(ctx context.Context, c *child) error {
 		case <-ctx.Done():
 			return fmt.Errorf("postgres: %w", ctx.Err())
 		case <-late:
-			return errors.New("postgres does not answer within 30 s")
+			return errors.New("postgres did not answer within 30 s")
 		case <-tick.C:
 		}
 	}

@@ -137,7 +137,7 @@ func (m *Monitor) usable(ctx context.Context, a Agent, k agentEngines) error {
 	switch {
 	case m.Log == nil:
 	case err != nil && !was:
-		m.Log.WarnContext(ctx, "calls held: a provider of the agent is unavailable", "agent", a.ID, "version", a.Version, "err", err)
+		m.Log.WarnContext(ctx, "calls wait: a provider of the agent is unavailable", "agent", a.ID, "version", a.Version, "err", err)
 	case err == nil:
 		m.Log.InfoContext(ctx, "calls resumed: the providers of the agent are available", "agent", a.ID, "version", a.Version)
 	}
@@ -158,7 +158,7 @@ func (m *Monitor) read(ctx context.Context, a Agent) (agentEngines, error) {
 		return k, fmt.Errorf("agent %s, version %d: %w", a.ID, a.Version, err)
 	}
 	if k.wrong != nil && m.Log != nil {
-		m.Log.WarnContext(ctx, "calls held: this server cannot run the agent", "agent", a.ID, "version", a.Version, "err", k.wrong)
+		m.Log.WarnContext(ctx, "calls wait: this server cannot run the agent", "agent", a.ID, "version", a.Version, "err", k.wrong)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -45,7 +45,7 @@ func ParsePorts(text string) (*Ports, error) {
 	p.first = int(first+1) &^ 1
 	p.count = (int(last) - p.first + 1) / 2 // the odd port above each must be in the range too
 	if first == 0 || p.count < 1 {
-		return nil, fmt.Errorf("media ports %q: no even port above 0 with the odd one above it", text)
+		return nil, fmt.Errorf("media ports %q: the range has no even port followed by its odd one", text)
 	}
 	p.next = rand.IntN(p.count) //nolint:gosec // not a secret
 	return p, nil

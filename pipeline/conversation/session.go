@@ -256,7 +256,7 @@ func (s *session) onReplyFailure(ctx context.Context, u update) {
 	case s.greeter.isDisclosure(u.of):
 		s.ending.fail(fmt.Errorf("play the disclosure: %w", u.err))
 	case s.replies.isSpec(u.of):
-		s.log.Info("a reply begun before the end of its turn failed", "err", u.err) // the commit begins the reply again
+		s.log.Info("a reply that was prepared before the end of the turn failed", "err", u.err) // the commit begins the reply again
 		s.replies.spec = nil
 		s.step(ctx, turn.Event{Kind: turn.ReplyFailed})
 	case s.replies.is(u.of):

@@ -69,7 +69,7 @@ func sendDTMF(d Definition) builtin {
 				return pipeline.ToolResult{}, errors.New("the arguments cannot be read")
 			}
 			return pipeline.ToolResult{
-				Text:     "the keys are pressed once what you said was heard",
+				Text:     "the keys will be pressed when the caller has heard what you said",
 				FollowUp: pipeline.FollowUp{Step: pipeline.Press, Keys: a.Keys},
 			}, nil
 		},
@@ -180,10 +180,10 @@ type optOut struct {
 
 func (o optOut) Run(ctx context.Context, _ json.RawMessage) (pipeline.ToolResult, error) {
 	if err := o.store(ctx); err != nil {
-		return pipeline.ToolResult{}, errors.New("it was not kept yet; the call ends nevertheless")
+		return pipeline.ToolResult{}, errors.New("the opt-out is not stored yet; the call ends anyway")
 	}
 	return pipeline.ToolResult{
-		Text:     "the number is not called again; the call ends once the caller has heard so",
+		Text:     "the number will not be called again; the call ends when the caller has heard your answer",
 		FollowUp: pipeline.FollowUp{Step: pipeline.Hangup, Reason: pipeline.AgentHungUp, Say: o.line},
 	}, nil
 }

@@ -55,7 +55,7 @@ func Parse(text string) (Proxy, error) {
 	t, _ := uri.UriParams.Get("transport")
 	var ok bool
 	if p.Transport, ok = transportOf(uri.Scheme, strings.ToUpper(t)); !ok {
-		return Proxy{}, fmt.Errorf("proxy %q: the transport must be udp, tcp or tls, and not udp with sips", text)
+		return Proxy{}, fmt.Errorf("proxy %q: the transport must be udp, tcp or tls; with sips, tcp or tls", text)
 	}
 	return p, nil
 }

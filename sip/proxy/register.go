@@ -204,7 +204,7 @@ func longerInterval(res *sip.Response, requested time.Duration) (time.Duration, 
 	case !ok || least <= requested:
 		return 0, errors.New("423 without a longer interval")
 	case least > maxInterval:
-		return 0, fmt.Errorf("423 requires %d s, at most %d s are requested", n, maxInterval/time.Second)
+		return 0, fmt.Errorf("the registrar requires an interval of %d s (423); Parley requests at most %d s", n, maxInterval/time.Second)
 	default:
 		return least, nil
 	}

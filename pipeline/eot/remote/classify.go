@@ -26,8 +26,8 @@ const (
 	maxText   = 2000 // most bytes of a text, from its end
 )
 
-// errBusy means that too many questions are open.
-var errBusy = errors.New("too many questions are open")
+// errBusy means that too many requests are in progress.
+var errBusy = errors.New("too many requests are in progress")
 
 // A Question is the JSON request.
 type Question struct {
