@@ -6,7 +6,6 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/parley-voice/parley/media"
@@ -33,8 +32,8 @@ type Stream interface {
 // Clock calls streams. The zero value is ready to use. All methods may be called from any goroutine. Adding and
 // removing streams never make the clock wait.
 type Clock struct {
-	// Precise makes the clock sleep in the kernel, which is about 0.5 ms more accurate than the timers of the Go
-	// runtime; these round to the poller's milliseconds. It does not work with fake time.
+	// Precise makes the clock wait for a timer of the kernel, which is about 0.5 ms more accurate than the timers of the
+	// Go runtime; these round to the poller's milliseconds. It does not work with fake time.
 	Precise bool
 
 	mu      sync.Mutex // held while the lists change
@@ -75,8 +74,8 @@ func (c *Clock) signal() chan struct{} {
 func (c *Clock) Run(ctx context.Context) {
 	wake := c.signal()
 	due := time.Now().Add(Tick)
-	timer := time.NewTimer(Tick)
-	defer timer.Stop()
+	timer := c.newTimer()
+	defer timer.stop()
 	for n := 0; ; n++ {
 		for c.streams.Load() == 0 {
 			select {
@@ -85,17 +84,8 @@ func (c *Clock) Run(ctx context.Context) {
 			case <-wake:
 			}
 			due = time.Now().Add(Tick)
-			timer.Reset(Tick)
 		}
-		if c.Precise {
-			sleepUntil(due)
-		} else {
-			select {
-			case <-ctx.Done():
-			case <-timer.C:
-			}
-		}
-		if ctx.Err() != nil {
+		if timer.wait(ctx, due); ctx.Err() != nil {
 			return
 		}
 		lateness := time.Since(due)
@@ -108,20 +98,6 @@ func (c *Clock) Run(ctx context.Context) {
 		c.recordLateness(lateness)
 		c.tick(n%phases, due)
 		due = due.Add(Tick)
-		if !c.Precise {
-			timer.Reset(time.Until(due))
-		}
-	}
-}
-
-func sleepUntil(due time.Time) {
-	for {
-		d := time.Until(due)
-		if d <= 0 {
-			return
-		}
-		ts := syscall.NsecToTimespec(int64(d))
-		_ = syscall.Nanosleep(&ts, nil) // if a signal ends the sleep early, the loop sleeps again
 	}
 }
 

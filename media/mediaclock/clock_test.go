@@ -208,3 +208,37 @@ func TestRest(t *testing.T) {
 		}
 	})
 }
+
+// TestKernelTimer checks that the timer never returns early, and at once if the time has passed.
+func TestKernelTimer(t *testing.T) {
+	k, err := newKernelTimer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer k.stop()
+	for _, after := range []time.Duration{Tick, time.Millisecond, 100 * time.Microsecond, time.Nanosecond, 0, -time.Hour} {
+		due := time.Now().Add(after)
+		if k.wait(t.Context(), due); time.Now().Before(due) {
+			t.Errorf("%v: returned %v early", after, time.Until(due))
+		}
+	}
+	if n := testing.AllocsPerRun(20, func() { k.wait(t.Context(), time.Now().Add(100*time.Microsecond)) }); n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+// TestPreciseStops checks that a clock on a kernel timer runs, and ends with its context.
+func TestPreciseStops(t *testing.T) {
+	c := Clock{Precise: true}
+	ticked := make(chan struct{}, 100)
+	defer c.Add(tickFunc(func(time.Time) {
+		select {
+		case ticked <- struct{}{}:
+		default:
+		}
+	}))()
+	stop := run(t.Context(), &c)
+	<-ticked
+	<-ticked
+	stop()
+}
