@@ -15,7 +15,7 @@ func (srv *server) addPages(tickets calls.Tickets) (err error) {
 	agents := srv.config.Talk
 	switch {
 	case srv.web.server == nil && len(agents) > 0:
-		return configError{errors.New("PARLEY_TALK_AGENTS: set, and PARLEY_WEBRTC_UDP_PORT is off")}
+		return configError{errors.New("PARLEY_TALK_AGENTS: requires PARLEY_WEBRTC_UDP_PORT, which is off")}
 	case srv.web.server == nil:
 		return nil
 	}

@@ -41,7 +41,7 @@ func (srv *server) openWeb(ctx context.Context) error {
 		return nil
 	}
 	if len(c.TURN) > 0 && c.TURNSecret == "" {
-		return configError{errors.New("PARLEY_TURN_SECRET: missing, and PARLEY_TURN_URLS is set")}
+		return configError{errors.New("PARLEY_TURN_SECRET: missing; PARLEY_TURN_URLS requires it")}
 	}
 	bind, public, err := srv.config.MediaAddrs()
 	if err != nil {

@@ -243,7 +243,7 @@ func shared(from, to, from2, to2 time.Time) time.Duration {
 	return max(0, to.Sub(from))
 }
 
-// interjection analyzes line i, spoken during the previous answer.
+// interjection analyzes line i, which the caller spoke during the previous answer.
 func (a *analysis) interjection(i int) *Interjection {
 	x, said, h := a.Turns[i], a.callee.Said[i], a.callee.Heard
 	v := &Interjection{}

@@ -54,7 +54,7 @@ func parse(text string) (location, error) {
 	q := u.Query()
 	for k := range q {
 		if k != "endpoint" && k != "region" {
-			return location{}, fmt.Errorf("%q: use endpoint and region", k)
+			return location{}, fmt.Errorf("parameter %q: accepted are endpoint and region", k)
 		}
 	}
 	p := location{region: cmp.Or(q.Get("region"), "us-east-1"), bucket: u.Host, prefix: strings.Trim(u.Path, "/"), secure: true}
