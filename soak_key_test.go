@@ -15,7 +15,7 @@ import (
 
 const (
 	keyRounds = 5
-	keyOrders = 200 // number of concurrent orders with one key
+	keyOrders = 200 // number of concurrent call requests with the same Idempotency-Key
 )
 
 // TestSoakKey sends the same order 200 times at once, with one Idempotency-Key, to a service that is killed

@@ -67,7 +67,7 @@ func TestCampaignRuns(t *testing.T) {
 	if s := c["dnc_screen"].(map[string]any); s["as_of_launch"] != true || s["audit_id"] == 0.0 || s["status"] != "unscreened" || s["import_id"] != i["import_id"] {
 		t.Errorf("screen: %v", s)
 	}
-	// A read reports the current checks, without an attestation.
+	// GET checks the campaign again. The request has no attestation, so GET reports that blocker.
 	id := c["campaign_id"].(string)
 	if got := codes(t, h.do("GET", "/v1/campaigns/"+id, "").json(t), "blockers"); got != "attestation_required" {
 		t.Errorf("blockers of a read: %s", got)

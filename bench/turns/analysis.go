@@ -186,8 +186,8 @@ func (a *analysis) turn(i int) Turn {
 	return t
 }
 
-// other reports whether the audio from sample on does not belong to an answer; it may be a
-// filler.
+// other reports whether the first word that ends after sample on is not a word of an expected
+// answer. It may be a filler.
 func (a *analysis) other(on int) bool {
 	for _, w := range a.words {
 		if w.End > sample(on) {

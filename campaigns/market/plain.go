@@ -63,9 +63,9 @@ func (p *Package) parsePlain(raw string) (e164 string, known *atomic.Uint32) {
 	}
 }
 
-// parsePlainUS handles numbers of the market's area codes, whose verdict depends on the
-// first digit after the code. Territories that the library treats as countries depend
-// on more digits and are not cached.
+// parsePlainUS parses a number in one of the market's area codes. The area code and the next digit decide whether such
+// a number may be called, so the result is cached by these four digits. Territories that the phone number library
+// treats as countries need more digits, so parsePlainUS returns nil for them.
 func (p *Package) parsePlainUS(digits []byte, plus bool) (e164 string, known *atomic.Uint32) {
 	if len(digits) == 11 && digits[0] == '1' {
 		digits, plus = digits[1:], false

@@ -80,7 +80,7 @@ func (m *Monitor) Measure(ctx context.Context) error {
 	var first error
 	for _, r := range all[:min(len(all), maxMeasured)] {
 		p, err := m.Progress(ctx, r.org, r.id)
-		if err != nil { // the other campaigns continue
+		if err != nil { // measure the other campaigns, then return the first error
 			if first == nil {
 				first = fmt.Errorf("campaign %s: %w", r.id, err)
 			}

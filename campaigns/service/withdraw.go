@@ -28,7 +28,7 @@ type WithdrawRequest struct {
 // alreadySuppressed is the reason of a suppressed contact; otherwise it is the state.
 const alreadySuppressed = "already_suppressed"
 
-// A Withdrawn is a contact of the response: one that was withdrawn, or one that cannot be, with the reason.
+// A Withdrawn is one contact in the result of a withdrawal.
 type Withdrawn struct {
 	ContactID  string `json:"contact_id"`
 	CampaignID string `json:"campaign_id"`

@@ -41,7 +41,8 @@ func (r *route) columns(settings any) []any {
 	}
 }
 
-// choose selects the only subgroup to which the agent is attached. named means that the order names the subgroup.
+// choose returns the route whose subgroup the agent is attached to. It refuses the call if there is no such route, or
+// more than one. named means that the request for the call names a subgroup.
 func choose(all []route, named bool) (route, error) {
 	if named && len(all) == 0 {
 		return route{}, control.Refuse(control.CodeSubgroupNotFound, "subgroup not found")

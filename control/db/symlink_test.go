@@ -56,7 +56,7 @@ func TestLocalRefusesSymlinks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Links in the folder of this process.
+	// Start must refuse symbolic links in the folder that belongs to this process.
 	for _, name := range []string{"postgres.log", "postgres.lock"} {
 		link(victim, filepath.Join(dir, name))
 		if err := (&db.Local{Dir: dir, Fast: true}).Start(t.Context()); err == nil {

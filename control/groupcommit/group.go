@@ -161,7 +161,8 @@ func (g *Group[T]) pause() {
 	}
 }
 
-// all writes entries together. After an item error it marks each entry to be tried alone.
+// all writes the entries in one write. If an item caused the write to fail, all marks each entry so that its caller
+// tries it again alone.
 func (g *Group[T]) all(some []*entry[T]) {
 	var live []*entry[T]
 	var items []T

@@ -26,7 +26,7 @@ const (
 type queue struct {
 	frames     [queueLen]media.Frame
 	writeIndex atomic.Uint32 // only the pushing goroutine writes it
-	readIndex  atomic.Uint32 // only the clock writes it
+	readIndex  atomic.Uint32 // only the goroutine of the media clock writes it
 
 	full           atomic.Int64
 	passed         atomic.Int64

@@ -34,7 +34,7 @@ type reply struct {
 	began  time.Time // when the reply was requested
 	cancel context.CancelFunc
 	gate   chan struct{} // closed when the reply may be played
-	agreed chan struct{} // closed when its turn is committed, after which its tools may run
+	agreed chan struct{} // closed when the caller's turn is committed; the reply's tools may then run
 	book   tools.CallLog // tool calls of the reply
 	words  *pronounce.Stream
 	owed   atomic.Int64 // stretches of text that are not fully spoken yet

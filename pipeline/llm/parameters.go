@@ -25,7 +25,7 @@ const (
 	noForcedTool                          // refuses a tool choice that names a tool
 	noEncryption                          // has no encrypted reasoning to return
 	alwaysThinking                        // reasons always
-	thinksBetweenTools                    // reasons between tool calls always
+	thinksBetweenTools                    // reasons at least between tool calls; this cannot be disabled
 	alternates                            // requires that the roles alternate, beginning with the user
 )
 

@@ -14,7 +14,7 @@ const (
 	SoundEnd       Kind = "calmed"    // the sound did not become a voice
 	Voice          Kind = "voice"     // the caller began to speak
 	VoiceLength    Kind = "loud"      // the caller has spoken for Length, without pauses
-	Lull           Kind = "lull"      // the caller paused for too short a time to decide why
+	Lull           Kind = "lull"      // the caller paused, but too briefly to tell whether the turn has ended
 	Silence        Kind = "silence"   // the caller fell silent
 	Key            Kind = "key"       // the caller pressed a key
 	Transcript     Kind = "heard"     // the recognizer sent a result

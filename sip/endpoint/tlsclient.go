@@ -18,7 +18,8 @@ import (
 	"github.com/parley-voice/parley/sip/sanitize"
 )
 
-// maxNames bounds the addresses with an expected name.
+// maxNames is the maximum number of addresses in tlsConns.names. If it is reached, a new address
+// replaces the oldest.
 const maxNames = 4096
 
 // An expectation is the name that a peer must prove.
