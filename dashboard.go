@@ -49,7 +49,7 @@ func (srv *server) providerStatus() []live.Provider {
 	var all []live.Provider
 	for _, s := range srv.agent.Guards.Statuses() {
 		all = append(all, live.Provider{
-			Does: does[s.Kind], Name: s.Name, Asked: s.Active, Most: s.Limit, Open: s.Open, Tried: s.Probing, Until: s.Until,
+			Does: does[s.Kind], Name: s.Name, OrgID: s.OrgID, Asked: s.Active, Most: s.Limit, Open: s.Open, Tried: s.Probing, Until: s.Until,
 		})
 	}
 	return all

@@ -150,9 +150,13 @@ func (p *agentProviders) Warnings(orgID string, d agents.Definition) []string {
 }
 
 // Probe implements agents.ProviderChecker.
-func (p *agentProviders) Probe(ctx context.Context, q db.Querier, orgID string, e pipeline.Engines) {
+func (p *agentProviders) Probe(ctx context.Context, orgID string, e pipeline.Engines) {
+	p.checker.Check(ctx, e.For(orgID), true)
+}
+
+// Save implements agents.ProviderChecker.
+func (p *agentProviders) Save(ctx context.Context, q db.Querier, orgID string, e pipeline.Engines) {
 	e = e.For(orgID)
-	p.checker.Check(ctx, e, true)
 	if err := providers.SaveChecks(ctx, q, orgID, e, p.checker.Report(e)); err != nil {
 		p.log.WarnContext(ctx, "storing the check of providers failed", "err", err)
 	}

@@ -150,6 +150,9 @@ organizations:
 		t.Errorf("a wrong key: exit code %d: %s", code, errs)
 	}
 	uses("second")
+	if n := refusals(t, srv); n != 0 {
+		t.Errorf("a refused file left %d refusals of endpoints that work", n)
+	}
 
 	mustApply(file("second", ownEndpoint))
 	uses("own")
@@ -198,4 +201,14 @@ func orgID(t testing.TB, srv *server, name string) string {
 		t.Fatal(err)
 	}
 	return id
+}
+
+// refusals counts the stored test results in which a provider refuses its settings.
+func refusals(t testing.TB, srv *server) (n int) {
+	t.Helper()
+	err := srv.db.Pool.QueryRow(t.Context(), `SELECT count(*) FROM provider_checks WHERE report::text LIKE '%misconfigured%'`).Scan(&n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
 }

@@ -165,7 +165,8 @@ func (c checkProvidersCmd) checkAgents(e *env, settings config.Config) error {
 	fmt.Fprintf(e.out, "%-20s %-20s %s\n", "ORGANIZATION", "AGENT", "RESULT")
 	failed := 0
 	for _, a := range all {
-		known.Probe(e, d.Pool, a.OrgID, a.Definition.Speech)
+		known.Probe(e, a.OrgID, a.Definition.Speech)
+		known.Save(e, d.Pool, a.OrgID, a.Definition.Speech)
 		result := "ok"
 		if found := known.Warnings(a.OrgID, a.Definition); len(found) > 0 {
 			result = "warning: " + strings.Join(found, "; ")

@@ -52,7 +52,8 @@ func (c PublishAgent) check(ctx context.Context, d *Env, org string) error {
 	if err != nil {
 		return err
 	}
-	d.Providers.Probe(ctx, d.Pool, org, a.Draft.Speech)
+	d.Providers.Probe(ctx, org, a.Draft.Speech)
+	d.Providers.Save(ctx, d.Pool, org, a.Draft.Speech)
 	if err = d.Providers.Check(ctx, d.Pool, org, a.Draft); err != nil {
 		return fmt.Errorf("agent %q cannot be published: %w", c.Name, err)
 	}

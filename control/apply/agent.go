@@ -9,6 +9,7 @@ import (
 
 	"github.com/parley-voice/parley/control/agents"
 	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/pipeline"
 	"github.com/parley-voice/parley/pipeline/tools"
 )
 
@@ -29,9 +30,15 @@ func (a Agent) draft(ctx context.Context, q db.Querier, orgID string) (agents.De
 // maxProbes is the maximum number of agents whose providers are tested at the same time.
 const maxProbes = 8
 
+// testedEngines are the engines of an agent that probeProviders has tested.
+type testedEngines struct {
+	orgID   string
+	engines pipeline.Engines
+}
+
 // probeProviders tests the providers of the agents that the file publishes. Agents with the same engines are tested
 // once.
-func probeProviders(ctx context.Context, pool *pgxpool.Pool, s Spec, o Options) error {
+func probeProviders(ctx context.Context, pool *pgxpool.Pool, s Spec, o Options) (tested []testedEngines, err error) {
 	var running sync.WaitGroup
 	defer running.Wait()
 	free := make(chan struct{}, maxProbes)
@@ -44,21 +51,22 @@ func probeProviders(ctx context.Context, pool *pgxpool.Pool, s Spec, o Options) 
 			}
 			d, err := a.draft(ctx, pool, id)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			key := id + d.Speech.ASR.Key() + d.Speech.LLM.Key() + d.Speech.TTS.Key()
 			if known[key] {
 				continue
 			}
 			known[key] = true
+			tested = append(tested, testedEngines{id, d.Speech})
 			free <- struct{}{}
 			running.Go(func() {
 				defer func() { <-free }()
-				o.Providers.Probe(ctx, pool, id, d.Speech)
+				o.Providers.Probe(ctx, id, d.Speech)
 			})
 		}
 	}
-	return nil
+	return tested, nil
 }
 
 // applyTo copies the fields that are set into a definition.

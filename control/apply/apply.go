@@ -56,18 +56,25 @@ func Apply(ctx context.Context, pool *pgxpool.Pool, s Spec, o Options) error {
 		return err
 	}
 	if o.Endpoints != nil {
-		set, err := endpointsAfter(ctx, pool, s, o.ids)
-		if err != nil {
-			return err
+		after, fault := endpointsAfter(ctx, pool, s, o.ids)
+		if fault != nil {
+			return fault
 		}
-		o.Endpoints(set)
+		o.Endpoints(after)
 	}
+	var tested []testedEngines
 	if o.Providers != nil {
-		if err := probeProviders(ctx, pool, s, o); err != nil {
+		if tested, err = probeProviders(ctx, pool, s, o); err != nil {
 			return err
 		}
 	}
-	return db.Tx(ctx, pool, func(tx pgx.Tx) error { return applyAll(ctx, tx, s, o) })
+	if err = db.Tx(ctx, pool, func(tx pgx.Tx) error { return applyAll(ctx, tx, s, o) }); err != nil {
+		return err // the results belong to endpoints that are not stored
+	}
+	for _, t := range tested {
+		o.Providers.Save(ctx, pool, t.orgID, t.engines)
+	}
+	return nil
 }
 
 // WithinTx does what Apply does inside the caller's transaction. Its spec need not come from a file.

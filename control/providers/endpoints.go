@@ -33,6 +33,9 @@ type endpointSettings struct {
 	Concurrency int    `json:"concurrency,omitempty"`
 }
 
+// unreadable is the kind of a stored endpoint that cannot be read.
+const unreadable = "unreadable"
+
 // ReadEndpoints returns the endpoints of the operator and of all organizations that the database has.
 func ReadEndpoints(ctx context.Context, q db.Querier) (endpoints.Set, error) {
 	return readEndpoints(ctx, q, "true")
@@ -46,16 +49,17 @@ func readEndpoints(ctx context.Context, q db.Querier, where string, args ...any)
 		return s, fmt.Errorf("provider endpoints: %w", err)
 	}
 	var orgID, name string
-	var is endpointSettings
+	var settings []byte
 	var key, headers media.Secret
-	_, err = pgx.ForEachRow(rows, []any{&orgID, &name, &is, &key, &headers}, func() error {
-		e := endpoints.Endpoint{
-			Kind: is.Kind, URL: is.URL, Key: key, Model: is.Model, APIVersion: is.APIVersion, Region: is.Region,
-			Folder: is.Folder, Concurrency: is.Concurrency,
+	_, err = pgx.ForEachRow(rows, []any{&orgID, &name, &settings, &key, &headers}, func() error {
+		var is endpointSettings
+		var header http.Header
+		if json.Unmarshal(settings, &is) != nil || headers != "" && json.Unmarshal([]byte(headers), &header) != nil {
+			is, header = endpointSettings{Kind: unreadable}, nil // Endpoint.Check refuses it, and ReplaceEndpoints overwrites it
 		}
-		is = endpointSettings{}
-		if headers != "" && json.Unmarshal([]byte(headers), &e.Header) != nil {
-			return fmt.Errorf("%s: the headers cannot be read", name) // the error of json could contain a secret
+		e := endpoints.Endpoint{
+			Kind: is.Kind, URL: is.URL, Key: key, Header: header, Model: is.Model, APIVersion: is.APIVersion, Region: is.Region,
+			Folder: is.Folder, Concurrency: is.Concurrency,
 		}
 		if orgID == "" {
 			s.Named[name] = e
@@ -72,10 +76,6 @@ func readEndpoints(ctx context.Context, q db.Querier, where string, args ...any)
 	}
 	return s, nil
 }
-
-// recentChecks is the age up to which test results are kept when endpoints change: package apply tests the new
-// settings before it stores them.
-const recentChecks = 20 * time.Second
 
 // ReplaceEndpoints sets all endpoints of an organization, or those of the operator if orgID is empty. It forgets the
 // test results that the change may have made wrong, and tells running servers. If nothing changes, it does nothing.
@@ -99,7 +99,7 @@ func ReplaceEndpoints(ctx context.Context, q db.Querier, orgID string, all map[s
 			return fmt.Errorf("provider endpoints: %s: %w", name, err)
 		}
 	}
-	_, err = q.Exec(ctx, "DELETE FROM provider_checks WHERE $1 IN ('', org_id) AND at < clock_timestamp() - $2::interval", orgID, recentChecks)
+	_, err = q.Exec(ctx, "DELETE FROM provider_checks WHERE $1 IN ('', org_id)", orgID)
 	if err == nil {
 		_, err = q.Exec(ctx, "SELECT pg_notify($1, '')", Channel)
 	}

@@ -76,6 +76,14 @@ func TestEndpoints(t *testing.T) {
 			t.Errorf("%q: %d checks, rows %s, then %s", tt.orgID, n, before, after)
 		}
 	}
+	dbtest.Exec(t, d, `INSERT INTO provider_endpoints (org_id, name, settings, secret, header_secrets)
+		VALUES (NULL, 'type', '{"kind": "chat", "concurrency": "x"}', '', ''), (NULL, 'headers', '{"kind": "chat"}', '', 'canary')`)
+	if all, notes := Merge(endpoints.Set{}, read()); len(all.Named) != 0 || notes == nil || strings.Contains(notes.Error(), "canary") {
+		t.Errorf("rows that cannot be read: %+v, %v", all.Named, notes)
+	}
+	if err := ReplaceEndpoints(ctx, d.Pool, "", nil); err != nil { // repairs them
+		t.Fatal(err)
+	}
 	dbtest.Exec(t, d, "DELETE FROM organizations WHERE id = 'org_2'")
 	if got := read(); len(got.Named) != 0 || len(got.Organizations) != 1 || len(got.Organizations["org_1"]) != 1 {
 		t.Errorf("%+v", got)

@@ -40,7 +40,7 @@ func TestOrganizations(t *testing.T) {
 			}
 		}
 		all := g.Statuses()
-		if len(all) != 2 || all[0].Name != "m" || all[0].Limit != 3 || all[0].Open || all[1].Name != "org/m" || all[1].Limit != 1 || !all[1].Open {
+		if len(all) != 2 || all[0].Name != "m" || all[0].Limit != 3 || all[0].Open || all[1].Name != "m" || all[1].OrgID != "org" || all[1].Limit != 1 || !all[1].Open {
 			t.Errorf("%+v", all)
 		}
 		for _, tt := range []struct{ orgID, name, want string }{
@@ -92,5 +92,33 @@ func TestForget(t *testing.T) {
 		if k.endpoint != "m" {
 			t.Errorf("%+v", k)
 		}
+	}
+}
+
+// TestReset checks that failures of requests with former settings do not pause the endpoint, and that these requests still count
+// against its limit.
+func TestReset(t *testing.T) {
+	g := &Guards{Limits: map[string]int{"m": 1}}
+	old, err := g.of("llm", "m").begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	former := g.of("llm", "m")
+	g.Reset([]string{"m"})
+	if _, err = g.of("llm", "m").begin(t.Context()); !errors.Is(err, ErrBusy) {
+		t.Errorf("a second request: %v", err)
+	}
+	old.finish(errors.New("401"))
+	for range maxFailures - 1 {
+		v, err := former.begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		v.finish(errors.New("401"))
+	}
+	if v, err := g.of("llm", "m").begin(t.Context()); err != nil {
+		t.Errorf("with the new settings: %v", err)
+	} else {
+		v.finish(nil)
 	}
 }

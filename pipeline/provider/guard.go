@@ -46,23 +46,15 @@ func (g *Guards) SetLimits(limits map[string]int) {
 	}
 }
 
-// Reset forgets the failures of endpoints, because their settings have changed. Guards without
-// requests in progress are deleted.
+// Reset forgets the failures of endpoints, because their settings have changed. Later failures of
+// requests with the former settings do not count. All requests share the limit.
 func (g *Guards) Reset(ids []string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for key, x := range g.guards {
-		if !slices.Contains(ids, x.id) {
-			continue
+		if slices.Contains(ids, x.id) {
+			g.guards[key] = newGuard(x.id, x.slots, x.late)
 		}
-		x.mu.Lock()
-		x.breaker = Breaker{}
-		x.mu.Unlock()
-		x.slots.mu.Lock()
-		if x.slots.active == 0 {
-			delete(g.guards, key)
-		}
-		x.slots.mu.Unlock()
 	}
 }
 

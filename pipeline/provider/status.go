@@ -9,7 +9,8 @@ import (
 
 // A Status is the state of a provider.
 type Status struct {
-	Kind, Name    string // asr, llm or tts
+	Kind, Name    string // Kind is asr, llm or tts
+	OrgID         string // organization that owns the endpoint; empty for the operator's
 	Active, Limit int    // Active counts concurrent streams, replies or utterances; a Limit of 0 means none
 	// Open means that requests are paused after failures, at least until Until. Probing
 	// means that a probe is running.
@@ -27,7 +28,11 @@ func (g *Guards) Statuses() []Status {
 		if seam == backgroundPrefix {
 			continue
 		}
-		all, of = append(all, Status{Kind: seam, Name: x.id}), append(of, x)
+		orgID, _, _ := strings.Cut(x.id, "/")
+		if orgID == x.id {
+			orgID = ""
+		}
+		all, of = append(all, Status{Kind: seam, Name: x.name, OrgID: orgID}), append(of, x)
 	}
 	g.mu.Unlock()
 	for i, x := range of {
@@ -39,6 +44,8 @@ func (g *Guards) Statuses() []Status {
 		s.Active, s.Limit = x.slots.active, x.slots.limit
 		x.slots.mu.Unlock()
 	}
-	slices.SortFunc(all, func(a, b Status) int { return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name)) })
+	slices.SortFunc(all, func(a, b Status) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.OrgID, b.OrgID), cmp.Compare(a.Name, b.Name))
+	})
 	return all
 }

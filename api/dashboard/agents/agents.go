@@ -186,7 +186,8 @@ func (a Agents) publish(r *ui.Request) (ui.Result, error) {
 		if err != nil {
 			return ui.Result{}, err
 		}
-		a.Providers.Probe(r.Context(), r.DB(), r.Org(), agent.Draft.Speech)
+		a.Providers.Probe(r.Context(), r.Org(), agent.Draft.Speech)
+		a.Providers.Save(r.Context(), r.DB(), r.Org(), agent.Draft.Speech)
 	}
 	err := r.Commit(operator.Operator, func(q db.Querier) (operator.Entry, error) {
 		agent, err := find(r, q)

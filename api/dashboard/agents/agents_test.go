@@ -296,7 +296,8 @@ type providersStub struct {
 	probes  int
 }
 
-func (p *providersStub) Probe(context.Context, db.Querier, string, pipeline.Engines) { p.probes++ }
+func (p *providersStub) Probe(context.Context, string, pipeline.Engines)          { p.probes++ }
+func (*providersStub) Save(context.Context, db.Querier, string, pipeline.Engines) {}
 func (p *providersStub) Check(context.Context, db.Querier, string, agents.Definition) error {
 	return p.refused
 }

@@ -69,7 +69,8 @@ type line struct {
 // A Provider is a speech-to-text, model or voice provider.
 type Provider struct {
 	Does, Name  string
-	Asked, Most int // current and allowed concurrent requests; 0 means no limit
+	OrgID       string // organization that owns the endpoint, which alone sees it; empty for the operator's
+	Asked, Most int    // current and allowed concurrent requests; 0 means no limit
 	// Open means that requests are suspended after failures, at least until Until. Tried means that
 	// a probe is running.
 	Open, Tried bool
@@ -169,6 +170,9 @@ func (l *Live) health(r *ui.Request, n *now) error {
 	n.Loads = r.Root
 	if l.Providers != nil {
 		for _, p := range l.Providers() {
+			if p.OrgID != "" && p.OrgID != r.Org() {
+				continue // another organization's own endpoint
+			}
 			n.Providers = append(n.Providers, assess(p, time.Now(), r.Zone()))
 		}
 	}

@@ -16,12 +16,15 @@ func TestProviderLoad(t *testing.T) {
 	h := dashtest.New(t, func(h *dashtest.Env) {
 		h.Dashboard.Root = "globex"
 		h.Dashboard.Providers = func() []live.Provider {
-			return []live.Provider{{Does: "speech-to-text", Name: "deepgram", Asked: 311, Most: 977}}
+			return []live.Provider{
+				{Does: "speech-to-text", Name: "deepgram", Asked: 311, Most: 977}, {Does: "voice", Name: "canary", OrgID: "org_other"},
+			}
 		}
 	})
 	for name, sees := range map[string]bool{"gus": true, "ada": false} {
 		text := h.SignIn(t, name).Get("live").Text()
-		if !strings.Contains(text, "deepgram speech-to-text up") || strings.Contains(text, "311 of 977") != sees || strings.Contains(text, "Active requests") != sees {
+		if !strings.Contains(text, "deepgram speech-to-text up") || strings.Contains(text, "311 of 977") != sees || strings.Contains(text, "Active requests") != sees ||
+			strings.Contains(text, "canary") {
 			t.Errorf("%s sees %s", name, text)
 		}
 	}
