@@ -37,31 +37,35 @@ type commandProviders struct {
 	*agentProviders
 	registry *endpoints.Registry
 	settings endpoints.Set
+	notes    string // what the last Merge left out
 }
 
-// commandEndpoints returns the endpoints of the settings and of the database.
-func (e *env) commandEndpoints(c config.Config, q db.Querier) (endpoints.Set, error) {
+// commandEndpoints returns the endpoints of the settings and of the database. The second error says which of the
+// database are not used.
+func (e *env) commandEndpoints(c config.Config, q db.Querier) (all endpoints.Set, notes, err error) {
 	stored, err := providers.ReadEndpoints(e, q)
 	if err != nil {
-		return stored, err
+		return stored, nil, err
 	}
-	all, notes := providers.Merge(c.Endpoints, stored)
-	if notes != nil {
-		e.log("warn").Warn("not all endpoints of providers are used", "err", notes)
-	}
-	return all, nil
+	all, notes = providers.Merge(c.Endpoints, stored)
+	return all, notes, nil
 }
+
+const warnUnused = "not all endpoints of providers are used"
 
 // providerChecks returns the checks of a command, without connecting to providers. The fakes are
 // always among the providers.
 func (e *env) providerChecks(c config.Config, q db.Querier) (*commandProviders, error) {
-	set, err := e.commandEndpoints(c, q)
+	set, notes, err := e.commandEndpoints(c, q)
 	if err != nil {
 		return nil, err
 	}
+	if notes != nil {
+		e.log("warn").Warn(warnUnused, "err", notes)
+	}
 	set.Fake = cmp.Or(set.Fake, "127.0.0.1:0")
 	registry := set.Open(safedial.Rules{Hosts: c.ToolHosts})
-	p := &commandProviders{registry: registry, settings: c.Endpoints}
+	p := &commandProviders{registry: registry, settings: c.Endpoints, notes: fmt.Sprint(notes)}
 	probed := clientFilter{registry, c.Endpoints.Fake != ""}
 	p.agentProviders = &agentProviders{registry, &provider.Checker{Guards: &provider.Guards{}, Clients: probed}, e.log("warn")}
 	return p, nil
@@ -69,7 +73,11 @@ func (e *env) providerChecks(c config.Config, q db.Querier) (*commandProviders, 
 
 // use replaces the endpoints of the database by those that it will have.
 func (p *commandProviders) use(stored endpoints.Set) {
-	set, _ := providers.Merge(p.settings, stored) // reported when the stored set is read
+	set, notes := providers.Merge(p.settings, stored)
+	if text := fmt.Sprint(notes); notes != nil && text != p.notes {
+		p.notes = text
+		p.log.Warn(warnUnused, "err", notes)
+	}
 	set.Fake = p.settings.Fake
 	p.registry.Update(set)
 }

@@ -180,6 +180,10 @@ organizations:
 		}
 	}
 
+	if _, out, _ = command("providers", "check", "gate", "demo/gate"); strings.Count(out, " ms  ") != 2 || !strings.Contains(out, "demo/gate ") || strings.Contains(out, "failed") {
+		t.Errorf("providers check: %s", out)
+	}
+
 	noAgent := fmt.Sprintf("providers: []\norganizations: [{name: demo, providers: [%s]}]", ownEndpoint)
 	if code, errs = apply(noAgent); code != 0 || strings.Contains(errs, "can make no calls") || !strings.Contains(errs, "and 0 providers") {
 		t.Errorf("the operator's endpoint is removed, but not the organization's: exit code %d: %s", code, errs)

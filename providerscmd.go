@@ -16,6 +16,7 @@ import (
 	"github.com/parley-voice/parley/control/agents"
 	"github.com/parley-voice/parley/control/apikeys"
 	"github.com/parley-voice/parley/control/config"
+	"github.com/parley-voice/parley/pipeline/provider"
 	"github.com/parley-voice/parley/pipeline/provider/endpoints"
 	"github.com/parley-voice/parley/pipeline/provider/selftest"
 	"github.com/parley-voice/parley/pipeline/safedial"
@@ -83,15 +84,19 @@ func (e *env) allEndpoints(c config.Config) (set endpoints.Set, organizations ma
 		return set, nil, err
 	}
 	defer d.Close()
-	if set, err = e.commandEndpoints(c, d.Pool); err != nil {
+	var notes error
+	if set, notes, err = e.commandEndpoints(c, d.Pool); err != nil {
 		return set, nil, err
+	}
+	if notes != nil {
+		e.log("warn").Warn(warnUnused, "err", notes)
 	}
 	organizations, err = apikeys.OrganizationNames(e, d.Pool)
 	return set, organizations, err
 }
 
 type checkProvidersCmd struct {
-	Names    []string `arg:"" optional:"" name:"name" help:"Provider to check. Default: all."`
+	Names    []string `arg:"" optional:"" name:"name" help:"Provider to check, or ORGANIZATION/NAME for one of an organization. Default: all."`
 	Speak    bool     `help:"Let each voice say a whole sentence."`
 	Listen   bool     `help:"Play that sentence to each recognizer and print what it heard."`
 	Language string   `help:"Language to request, such as ru or en-US." placeholder:"TAG"`
@@ -108,14 +113,14 @@ func (c checkProvidersCmd) Run(e *env) error {
 	if c.Agents {
 		return c.checkAgents(e, settings)
 	}
-	set, _, err := e.allEndpoints(settings)
+	set, organizations, err := e.allEndpoints(settings)
 	if err != nil {
 		fmt.Fprintf(e.errs, "warning: only the endpoints of the settings are checked: %v\n", err)
 		set = settings.Endpoints
 	}
 	registry := set.Open(safedial.Rules{Hosts: settings.ToolHosts})
 	defer func() { _ = registry.Close() }() // closes idle connections
-	p := registry.Current()
+	p := withOrganizations(registry.Current(), organizations)
 	if _, err := exec.LookPath("espeak-ng"); err != nil && !slices.Contains(c.Names, "espeak") {
 		delete(p.Voices, "espeak")
 	}
@@ -130,7 +135,7 @@ func (c checkProvidersCmd) Run(e *env) error {
 	if len(known) == 0 {
 		return errors.New("no provider is configured; docs/providers.md lists the settings")
 	}
-	fmt.Fprintf(e.out, "%-20s %-10s %9s  %s\n", "NAME", "SERVES", "LATENCY", "RESULT")
+	fmt.Fprintf(e.out, "%-28s %-10s %9s  %s\n", "NAME", "SERVES", "LATENCY", "RESULT")
 	test := selftest.Test{
 		Recognizers: p.Recognizers, Models: p.Models, Voices: p.Voices,
 		Names: c.Names, Speak: c.Speak, Listen: c.Listen, Language: c.Language, Text: c.Text,
@@ -145,6 +150,25 @@ func (c checkProvidersCmd) Run(e *env) error {
 		return nil
 	}
 	return fmt.Errorf("providers that failed: %d", failed)
+}
+
+// withOrganizations returns all clients; those of an organization are called ORGANIZATION/NAME.
+func withOrganizations(c *provider.Clients, organizations map[string]string) *provider.Clients {
+	all := &provider.Clients{
+		Recognizers: maps.Clone(c.Recognizers), Models: maps.Clone(c.Models), Voices: maps.Clone(c.Voices),
+	}
+	for orgID, own := range c.Organizations {
+		addClients(all.Recognizers, own.Recognizers, organizations[orgID])
+		addClients(all.Models, own.Models, organizations[orgID])
+		addClients(all.Voices, own.Voices, organizations[orgID])
+	}
+	return all
+}
+
+func addClients[T any](to, own map[string]T, organization string) {
+	for name, client := range own {
+		to[organization+"/"+name] = client
+	}
 }
 
 // checkAgents checks the providers of all published agents, with their own models and voices.
@@ -192,5 +216,5 @@ func printResult(out io.Writer, r selftest.Result) {
 	if r.Err != nil {
 		text = "failed: " + strings.ReplaceAll(r.Err.Error(), "\n", "; ")
 	}
-	fmt.Fprintf(out, "%-20s %-10s %6d ms  %s\n", r.Name, serves, r.Latency/time.Millisecond, text)
+	fmt.Fprintf(out, "%-28s %-10s %6d ms  %s\n", r.Name, serves, r.Latency/time.Millisecond, text)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -87,6 +88,12 @@ func (p Provider) check() error {
 		if !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(string(value)) {
 			return fmt.Errorf("headers: %q is not a valid header", name) // the value may be secret
 		}
+	}
+	if len(p.endpoint().Header) < len(p.Headers) {
+		return errors.New("headers: two names differ only in upper and lower case")
+	}
+	if strings.Contains(p.URL, "?") { // the URL is stored unencrypted, and a query may contain a key
+		return errors.New("url: a query is not accepted; set the key or headers")
 	}
 	if !httpguts.ValidHeaderFieldValue(string(p.Key)) {
 		return errors.New("key: contains a line break or another control character")

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"net/http"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -138,6 +139,7 @@ type Follower struct {
 	Log  *slog.Logger
 
 	current endpoints.Set
+	notes   string // of the last Merge
 }
 
 // followInterval is the time between two reads without a signal.
@@ -169,26 +171,31 @@ func (f *Follower) Load(ctx context.Context) error {
 		return err
 	}
 	set, notes := Merge(f.Settings, stored)
+	if text := fmt.Sprint(notes); text != f.notes {
+		f.notes = text
+		if notes != nil {
+			f.Log.WarnContext(ctx, "not all endpoints of providers are used", "err", notes)
+		}
+	}
 	if reflect.DeepEqual(set, f.current) {
 		return nil
-	}
-	if notes != nil {
-		f.Log.WarnContext(ctx, "not all endpoints of providers are used", "err", notes)
 	}
 	f.current = set
 	f.Use(set)
 	return nil
 }
 
-// Merge returns the endpoints of a server's settings and of the database. It leaves out the endpoints of the database
-// that are invalid, or whose name the settings have; the error says which.
+// Merge returns the endpoints of a server's settings and of the database. It leaves out the operator's endpoints of the
+// database that are invalid, or whose name the settings have. An organization's invalid endpoint loses its settings. The
+// error says which; its text is the same for the same endpoints.
 func Merge(settings, stored endpoints.Set) (endpoints.Set, error) {
 	all := endpoints.Set{
 		Named: map[string]endpoints.Endpoint{}, Organizations: map[string]map[string]endpoints.Endpoint{},
 		Fake: settings.Fake,
 	}
 	var notes []error
-	for name, e := range stored.Named {
+	for _, name := range slices.Sorted(maps.Keys(stored.Named)) {
+		e := stored.Named[name]
 		_, taken := settings.Named[name]
 		switch err := cmp.Or(endpoints.CheckName(name), e.Check()); {
 		case taken:
@@ -200,12 +207,14 @@ func Merge(settings, stored endpoints.Set) (endpoints.Set, error) {
 		}
 	}
 	maps.Copy(all.Named, settings.Named)
-	for orgID, own := range stored.Organizations {
+	for _, orgID := range slices.Sorted(maps.Keys(stored.Organizations)) {
+		own := stored.Organizations[orgID]
 		all.Organizations[orgID] = map[string]endpoints.Endpoint{}
-		for name, e := range own {
+		for _, name := range slices.Sorted(maps.Keys(own)) {
+			e := own[name]
 			if err := cmp.Or(endpoints.CheckName(name), e.Check()); err != nil {
 				notes = append(notes, fmt.Errorf("%s of organization %s: %w", name, orgID, err))
-				continue
+				e = endpoints.Endpoint{}
 			}
 			all.Organizations[orgID][name] = e
 		}

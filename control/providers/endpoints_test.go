@@ -115,7 +115,7 @@ func TestFollower(t *testing.T) {
 	}
 	want := endpoints.Set{
 		Named:         map[string]endpoints.Endpoint{"a": chat("https://settings"), "b": chat("https://file")},
-		Organizations: map[string]map[string]endpoints.Endpoint{"org_1": {"a": chat("https://file"), "b": chat("https://file")}},
+		Organizations: map[string]map[string]endpoints.Endpoint{"org_1": {"a": chat("https://file"), "b": chat("https://file"), "gone": {}}},
 		Fake:          "fakes",
 	}
 	if len(used) != 1 || !reflect.DeepEqual(used[0], want) {
@@ -125,6 +125,20 @@ func TestFollower(t *testing.T) {
 		if strings.Count(log.String(), text) != 1 {
 			t.Errorf("no %q in %s", text, log.String())
 		}
+	}
+	stored["a"] = chat("https://other") // shadowed by the settings, as before
+	if err := ReplaceEndpoints(ctx, d.Pool, "", stored); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Load(ctx); err != nil || len(used) != 1 || strings.Count(log.String(), "settings have an endpoint") != 1 {
+		t.Errorf("%v, %+v, %s", err, used, log.String())
+	}
+	delete(stored, "gone")
+	if err := ReplaceEndpoints(ctx, d.Pool, "", stored); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Load(ctx); err != nil || len(used) != 1 || strings.Count(log.String(), "settings have an endpoint") != 2 {
+		t.Errorf("other notes: %v, %+v, %s", err, used, log.String())
 	}
 	if err := ReplaceEndpoints(ctx, d.Pool, "", nil); err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/parley-voice/parley/media"
@@ -37,7 +38,7 @@ type Agent struct {
 	Opinions bool
 	Log      *slog.Logger
 
-	phrases phraseCache
+	phrases atomic.Pointer[phraseCache] // nil means empty
 	english optout.English
 }
 
@@ -53,9 +54,15 @@ func (a *Agent) Model(e pipeline.Engine, meter *pipeline.UsageMeter) (pipeline.M
 	return a.Guards.BackgroundModel(clients, e, meter), nil
 }
 
-// ForgetPhrases drops the phrases that were spoken in advance, because the endpoints of voices
-// have changed.
-func (a *Agent) ForgetPhrases() { a.phrases.Clear() }
+// ForgetPhrases drops the phrases that were spoken in advance. Call it after the clients of voices have changed. Calls
+// in progress keep their phrases.
+func (a *Agent) ForgetPhrases() { a.phrases.Store(&phraseCache{}) }
+
+// currentPhrases returns the cache of a new call.
+func (a *Agent) currentPhrases() *phraseCache {
+	a.phrases.CompareAndSwap(nil, &phraseCache{})
+	return a.phrases.Load()
+}
 
 // Talk holds the conversation on leg until the leg ends, ctx is done or the agent leaves.
 // It then hangs up and returns when all its goroutines have ended. The error reports an
@@ -76,6 +83,7 @@ func (a *Agent) Talk(ctx context.Context, leg media.Leg, config pipeline.Session
 }
 
 func (a *Agent) newSession(leg media.Leg, config pipeline.SessionConfig) (*session, error) {
+	phrases := a.currentPhrases() // before the clients, so that a new cache gets no phrase of an old voice
 	clients := a.Clients.Current()
 	if err := clients.Check(config.Engines); err != nil {
 		return nil, err
@@ -92,7 +100,7 @@ func (a *Agent) newSession(leg media.Leg, config pipeline.SessionConfig) (*sessi
 		usage: meter, updates: make(chan update, 16),
 	}
 	player := playout.New()
-	speaker, record := &speaker{call: c, player: player, phrases: &a.phrases}, &record{call: c}
+	speaker, record := &speaker{call: c, player: player, phrases: phrases}, &record{call: c}
 	s := &session{
 		call: c, player: player, speaker: speaker, record: record, classifier: a.Classifier,
 		replies: &replies{call: c, speaker: speaker, record: record, limits: newCallLimits(config.Limits, meter)},

@@ -68,9 +68,8 @@ func (s *phraseCache) Put(k phraseKey, pcm []int16) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	at := k.slot()
-	claimed := s.making[at]
 	delete(s.making, at)
-	if len(pcm) == 0 || !claimed { // Clear has ended the claim
+	if len(pcm) == 0 {
 		return
 	}
 	s.spoken[at], s.order = pcm, append(s.order, at)
@@ -78,13 +77,6 @@ func (s *phraseCache) Put(k phraseKey, pcm []int16) {
 		delete(s.spoken, s.order[0])
 		s.order = s.order[1:]
 	}
-}
-
-// Clear empties the cache and ends all claims.
-func (s *phraseCache) Clear() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.spoken, s.order, s.making = nil, nil, nil
 }
 
 const (

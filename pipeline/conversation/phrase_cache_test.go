@@ -42,17 +42,19 @@ func TestPhraseCache(t *testing.T) {
 	}
 }
 
-// TestClearPhraseCache checks that no phrase from before Clear is found or stored.
-func TestClearPhraseCache(t *testing.T) {
-	var s phraseCache
-	put(&s, key("a", phraseApology))
-	s.Claim(key("a", phraseNudge))
-	s.Clear()
-	s.Put(key("a", phraseNudge), []int16{1})
-	for _, line := range []phrase{phraseApology, phraseNudge} {
-		if s.Get(key("a", line)) != nil || !put(&s, key("a", line)) {
-			t.Errorf("phrase %v survived, or cannot be put again", line)
-		}
+// TestForgetPhrases checks that a call from before ForgetPhrases stores nothing that a later call finds.
+func TestForgetPhrases(t *testing.T) {
+	var a Agent
+	old := a.currentPhrases()
+	put(old, key("a", phraseApology))
+	old.Claim(key("a", phraseNudge))
+	a.ForgetPhrases()
+	old.Put(key("a", phraseNudge), []int16{1})
+	if now := a.currentPhrases(); now.Get(key("a", phraseApology)) != nil || !put(now, key("a", phraseNudge)) {
+		t.Error("a later call finds phrases of an earlier one")
+	}
+	if old.Get(key("a", phraseApology)) == nil {
+		t.Error("a call in progress lost its phrases")
 	}
 }
 

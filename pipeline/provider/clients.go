@@ -15,6 +15,9 @@ type Clients struct {
 	Recognizers map[string]pipeline.Recognizer
 	Models      map[string]pipeline.Model
 	Voices      map[string]pipeline.Voice
+	// Invalid lists the names of an organization's endpoints with invalid settings. They have no
+	// clients, and the operator's endpoints are not used in their place.
+	Invalid []string
 	// Organizations holds the clients of organizations' own endpoints by organization ID. They
 	// have no Organizations.
 	Organizations map[string]*Clients
@@ -37,6 +40,7 @@ func (c *Clients) resolve(serves string, e pipeline.Engine) pipeline.Engine {
 	own, ok := c.Organizations[e.OrgID]
 	switch {
 	case !ok:
+	case slices.Contains(own.Invalid, e.Provider):
 	case serves == "asr":
 		_, ok = own.Recognizers[e.Provider]
 	case serves == "llm":
@@ -106,7 +110,10 @@ func checkEngine[T any](c *Clients, serves string, e pipeline.Engine, clients fu
 	for _, one := range e.Chain() {
 		used := c.resolve(serves, one)
 		p, ok := clients(c.of(used.OrgID))[used.Provider]
-		if !ok {
+		switch {
+		case slices.Contains(c.of(used.OrgID).Invalid, used.Provider):
+			errs = append(errs, fmt.Errorf("%s.provider: the organization's endpoint %q has invalid settings", at, used.Provider))
+		case !ok:
 			accepted := slices.Concat(slices.Collect(maps.Keys(clients(c))), slices.Collect(maps.Keys(clients(c.of(one.OrgID)))))
 			slices.Sort(accepted)
 			errs = append(errs, fmt.Errorf("%s.provider: %q is not a configured provider; accepted: %s",

@@ -27,6 +27,12 @@ type Endpoint struct {
 	Concurrency int    // most streams, replies or utterances at once; 0 for no limit
 }
 
+// String omits the key and the headers.
+func (e Endpoint) String() string { return "{" + e.Kind + " " + e.URL + "}" }
+
+// fluxSuffix ends the name of the second recognizer of a Deepgram endpoint.
+const fluxSuffix = "-flux"
+
 // validName matches names of endpoints.
 var validName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,38}$`)
 
@@ -38,6 +44,9 @@ func CheckName(name string) error {
 	if name == "fake" || name == "espeak" {
 		return fmt.Errorf("%q: the name is taken by a built-in provider", name)
 	}
+	if strings.HasSuffix(name, fluxSuffix) {
+		return fmt.Errorf("%q: names that end in %s are reserved for Deepgram Flux", name, fluxSuffix)
+	}
 	return nil
 }
 
@@ -48,7 +57,7 @@ func (e Endpoint) Check() error {
 	if !ok {
 		return fmt.Errorf("kind %q: accepted: %s", e.Kind, strings.Join(slices.Sorted(maps.Keys(Kinds())), ", "))
 	}
-	errs := []error{k.checkURL(e.URL), e.checkRegion()}
+	errs := []error{k.checkURL(e.URL), e.checkRegion(), e.checkHeader()}
 	if k.needsRegion && e.Region == "" && e.URL == "" {
 		errs = append(errs, errors.New("region is missing; the provider's console shows it"))
 	}
@@ -102,6 +111,18 @@ func (e Endpoint) checkRegion() error {
 		return errors.New("region: not used with a url; remove one of them")
 	case !validRegion.MatchString(e.Region):
 		return fmt.Errorf("region: %q: accepted: lower-case letters, digits and dashes", e.Region)
+	}
+	return nil
+}
+
+// checkHeader refuses headers that belong to the transport.
+func (e Endpoint) checkHeader() error {
+	for name := range e.Header {
+		switch name = http.CanonicalHeaderKey(name); {
+		case strings.HasPrefix(name, "Sec-Websocket-"),
+			slices.Contains([]string{"Connection", "Content-Length", "Content-Type", "Host", "Te", "Trailer", "Transfer-Encoding", "Upgrade"}, name):
+			return fmt.Errorf("headers: %s is reserved", name)
+		}
 	}
 	return nil
 }

@@ -23,7 +23,8 @@ import (
 type Set struct {
 	// Named holds the operator's endpoints by name.
 	Named map[string]Endpoint
-	// Organizations holds the own endpoints of organizations, by organization ID and name.
+	// Organizations holds the own endpoints of organizations, by organization ID and name. An endpoint without a kind
+	// has no clients: agents of the organization that name it cannot make calls.
 	Organizations map[string]map[string]Endpoint
 	// Fake is the host and port of fake providers; empty for none.
 	Fake string
@@ -46,6 +47,9 @@ func (s Set) Limits() map[string]int {
 	for id, e := range s.all() {
 		if e.Concurrency > 0 {
 			all[id.String()] = e.Concurrency
+			if e.Kind == "deepgram" {
+				all[id.String()+fluxSuffix] = e.Concurrency
+			}
 		}
 	}
 	return all

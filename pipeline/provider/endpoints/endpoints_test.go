@@ -64,6 +64,8 @@ func TestCheck(t *testing.T) {
 		"region: only these kinds have the setting: azure, soniox":                                           {Kind: "openai", Key: "k", Region: "eu"},
 		"folder: only these kinds have the setting: yandex":                                                  {Kind: "azure", Key: "k", Region: "eu", Folder: "f"},
 		"headers: only these":             {Kind: "yandex", Key: "k", Header: http.Header{"X": {"canary"}}},
+		"headers: Sec-Websocket-Key is":   {Kind: "chat", URL: "http://a", Header: http.Header{"Sec-WebSocket-Key": {"canary"}}},
+		"headers: Host is reserved":       {Kind: "chat", URL: "http://a", Header: http.Header{"Host": {"canary"}}},
 		"region: not used with a url":     {Kind: "azure", URL: "wss://here", Region: "eu"},
 		`region: "eu.example/": accepted`: {Kind: "soniox", Key: "k", Region: "eu.example/"},
 	} {
@@ -75,7 +77,14 @@ func TestCheck(t *testing.T) {
 			t.Errorf("%q: a secret is printed: %v", want, err)
 		}
 	}
-	for _, name := range []string{"", "Groq", "fake", "espeak", "a b", strings.Repeat("a", 40)} {
+	e := Endpoint{Kind: "deepgram", Key: "canary", Header: http.Header{"X": {"canary"}}, Concurrency: 3}
+	if text := fmt.Sprintf("%v %+v", e, Set{Named: map[string]Endpoint{"a": e}}); strings.Contains(text, "canary") {
+		t.Errorf("a secret is printed: %s", text)
+	}
+	if got := (Set{Organizations: map[string]map[string]Endpoint{"org": {"dg": e}}}).Limits(); got["org/dg"] != 3 || got["org/dg-flux"] != 3 || len(got) != 2 {
+		t.Errorf("limits: %v", got)
+	}
+	for _, name := range []string{"", "Groq", "a-flux", "fake", "espeak", "a b", strings.Repeat("a", 40)} {
 		if CheckName(name) == nil {
 			t.Errorf("name %q is accepted", name)
 		}

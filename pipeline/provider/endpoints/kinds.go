@@ -92,7 +92,7 @@ func speechKinds() map[string]Kind {
 			schemes: sockets, paths: []string{"/v1/listen"}, hasDefault: true, needsKey: true,
 			open: func(p *clients, name string, e Endpoint) {
 				p.Recognizers[name] = asr.Deepgram{URL: e.at("/v1/listen"), Key: e.Key, Dial: p.dial}
-				p.Recognizers[name+"-flux"] = asr.Flux{URL: e.at("/v2/listen"), Key: e.Key, Dial: p.dial}
+				p.Recognizers[name+fluxSuffix] = asr.Flux{URL: e.at("/v2/listen"), Key: e.Key, Dial: p.dial}
 				p.Voices[name] = tts.Deepgram{URL: e.at("/v1/speak"), Key: e.Key, Dial: p.dial, Warm: p.newPool(time.Minute)}
 			},
 		},

@@ -72,15 +72,15 @@ func (r *Registry) Update(s Set) (changed []string) {
 			next[id] = old
 			continue
 		}
-		k, ok := kinds[e.Kind]
-		if !ok {
-			continue // Check refuses the kind
-		}
 		opened := newClients(r.client, nil)
 		if id.orgID != "" && e.URL != "" {
 			opened = newClients(r.guarded, r.egress.Dial)
 		}
-		k.open(opened, id.name, e)
+		if k, ok := kinds[e.Kind]; ok {
+			k.open(opened, id.name, e)
+		} else {
+			opened.Invalid = []string{id.name, id.name + fluxSuffix}
+		}
 		next[id] = openEndpoint{e, opened}
 		changed = append(changed, opened.ids(id.orgID)...)
 	}
@@ -118,6 +118,7 @@ func (p *clients) copyTo(to *provider.Clients) {
 	maps.Copy(to.Recognizers, p.Recognizers)
 	maps.Copy(to.Models, p.Models)
 	maps.Copy(to.Voices, p.Voices)
+	to.Invalid = append(to.Invalid, p.Invalid...)
 }
 
 // ids returns the endpoint IDs of the clients: an endpoint may have clients under several names.

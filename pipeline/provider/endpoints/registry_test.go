@@ -66,6 +66,22 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
+// TestInvalid checks that the operator's endpoint does not replace an organization's endpoint with the same name that has
+// become invalid.
+func TestInvalid(t *testing.T) {
+	r := Set{
+		Named:         map[string]Endpoint{"a": {Kind: "chat", URL: "https://there"}},
+		Organizations: map[string]map[string]Endpoint{"org": {"a": {}}},
+	}.Open(safedial.Rules{})
+	defer func() { _ = r.Close() }()
+	for orgID, want := range map[string]string{"org": `speech.llm.provider: the organization's endpoint "a" has invalid settings`, "other": ""} {
+		err := r.Current().CheckModel(pipeline.Engine{OrgID: orgID, Provider: "a"})
+		if (err == nil) != (want == "") || err != nil && err.Error() != want {
+			t.Errorf("%s: %v", orgID, err)
+		}
+	}
+}
+
 // TestEgress checks that a client of an organization's endpoint reaches no address of this machine, unless the operator allows
 // its host. The operator's endpoints are not restricted.
 func TestEgress(t *testing.T) {
