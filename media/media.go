@@ -30,9 +30,9 @@ type Sink interface {
 
 // Feed supplies the audio that a leg sends.
 type Feed interface {
-	// FillFrame fills f with the frame that is due. The frame is sent at due, which is now, or later if its packet is
-	// not full yet. The media clock calls FillFrame for every call of the process, so it must not block or allocate.
-	// It writes silence if there is no audio.
+	// FillFrame fills f with the next frame, or with silence if there is no audio. due is the time at which the frame
+	// is sent. due is in the future if the packet needs further frames. The media clock calls FillFrame for every call
+	// of the process, so FillFrame must not block or allocate.
 	FillFrame(f Frame, due time.Time)
 }
 

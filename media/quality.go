@@ -15,8 +15,7 @@ type QualityReporter interface {
 type Quality struct {
 	Codec string // encoding name of the last negotiated codec
 
-	// Received is measured locally; Sent comes from the remote party's
-	// reports.
+	// Received is measured locally. Sent comes from the remote party's RTCP reports.
 	Sent, Received DirectionQuality
 	RoundTrip      time.Duration // from the last report (RFC 3550 section 6.4.1); 0 if unknown
 	Concealed      time.Duration // received audio that was concealed because packets were missing

@@ -23,8 +23,8 @@ type Codec interface {
 
 // Encoder encodes one stream. It must be used by one goroutine only.
 type Encoder interface {
-	// Encode writes encoded pcm to dst and returns the number of bytes. It encodes only as much as fits into dst. The
-	// samples in pcm must fill whole bytes.
+	// Encode writes encoded pcm to dst and returns the number of bytes. It encodes only as much as fits into dst. For
+	// G.722 the number of samples must be even.
 	Encode(dst []byte, pcm []int16) int
 }
 

@@ -78,8 +78,7 @@ func (PCMA) Decode(dst []int16, payload []byte) int {
 	return n
 }
 
-// The µ-law curve has eight segments. After the bias was added to the magnitude, each segment begins at a power of
-// two.
+// The µ-law curve has eight segments. Adding ulawBias to a magnitude makes each segment begin at a power of two.
 const (
 	ulawBias = 0x84
 	ulawClip = 0x7fff - ulawBias

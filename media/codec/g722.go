@@ -40,7 +40,7 @@ type g722Encoder struct {
 	low, high band
 }
 
-// Encode implements Encoder. It makes one byte of two samples.
+// Encode implements Encoder. It encodes two samples as one byte.
 func (e *g722Encoder) Encode(dst []byte, pcm []int16) int {
 	n := min(len(dst), len(pcm)/2)
 	for i := range n {
@@ -60,7 +60,7 @@ type g722Decoder struct {
 	low, high band
 }
 
-// Decode implements Decoder. It makes two samples of one byte.
+// Decode implements Decoder. It decodes one byte to two samples.
 func (d *g722Decoder) Decode(dst []int16, payload []byte) int {
 	n := min(len(dst)/2, len(payload))
 	for i, b := range payload[:n] {
@@ -89,7 +89,7 @@ func (m *qmf) push(a, b int32) (even, odd int32) {
 	return even, odd
 }
 
-// quantizeLow returns the six bits for a difference in the lower band (section 3.3.1).
+// quantizeLow returns the six bits for a difference in the lower band (G.722 section 3.3.1).
 func quantizeLow(diff, scale int32) int32 {
 	size := diff
 	if diff < 0 {
@@ -108,7 +108,7 @@ func quantizeLow(diff, scale int32) int32 {
 	return int32(33 - n)
 }
 
-// quantizeHigh returns the two bits for a difference in the upper band (section 3.3.2).
+// quantizeHigh returns the two bits for a difference in the upper band (G.722 section 3.3.2).
 func quantizeHigh(diff, scale int32) int32 {
 	const level = 564
 	size, code := diff, int32(3)

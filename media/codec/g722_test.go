@@ -65,7 +65,7 @@ func firstDifference[T comparable](a, b []T) int {
 	return -1
 }
 
-// snr returns the signal-to-noise ratio of got in dB. got is delayed by the two mirror filters.
+// snr returns the signal-to-noise ratio of got in dB. delay is the delay of the two mirror filters in samples.
 func snr(want, got []int16, delay int) float64 {
 	var signal, noise float64
 	for i := delay; i < len(got); i++ {

@@ -21,7 +21,7 @@ type band struct {
 }
 
 // adaptLow processes the six bits of a sample in the lower band. Only the upper four bits affect the state, so the
-// other two may carry other data (section 3.3.3).
+// lower two may carry other data (G.722 section 3.3.3).
 func (b *band) adaptLow(code int32) {
 	code >>= 2
 	diff := b.scale * coarse[code] >> 15
@@ -118,23 +118,23 @@ var (
 		35, 72, 110, 150, 190, 233, 276, 323, 370, 422, 473, 530, 587, 650, 714, 786,
 		858, 940, 1023, 1121, 1219, 1339, 1458, 1612, 1765, 1980, 2195, 2557, 2919,
 	}
-	// fine are the differences for all six bits of the lower band.
+	// fine maps the six bits of the lower band to differences.
 	fine = [64]int32{
 		-136, -136, -136, -136, -24808, -21904, -19008, -16704, -14984, -13512, -12280, -11192, -10232, -9360, -8576, -7856,
 		-7192, -6576, -6000, -5456, -4944, -4464, -4008, -3576, -3168, -2776, -2400, -2032, -1688, -1360, -1040, -728,
 		24808, 21904, 19008, 16704, 14984, 13512, 12280, 11192, 10232, 9360, 8576, 7856, 7192, 6576, 6000, 5456,
 		4944, 4464, 4008, 3576, 3168, 2776, 2400, 2032, 1688, 1360, 1040, 728, 432, 136, -432, -136,
 	}
-	// coarse are the differences for the upper four of these bits.
+	// coarse maps the upper four of these six bits to differences.
 	coarse = [16]int32{
 		0, -20456, -12896, -8968, -6288, -4240, -2584, -1200,
 		20456, 12896, 8968, 6288, 4240, 2584, 1200, 0,
 	}
-	// upper are the differences for the two bits of the upper band.
+	// upper maps the two bits of the upper band to differences.
 	upper = [4]int32{-7408, -1616, 7408, 1616}
 
-	// growLow is the change of the lower band's scale for each size of the difference, smallest first. growHigh is
-	// the change of the upper band's scale, largest first.
+	// growLow is the change of band.log in the lower band for each size of the difference, smallest size first.
+	// growHigh is the same for the upper band, largest size first.
 	growLow  = [8]int32{-60, -30, 58, 172, 334, 538, 1198, 3042}
 	growHigh = [2]int32{798, -214}
 

@@ -5,7 +5,7 @@ import "github.com/parley-voice/parley/media/resample"
 // maxSamples is the maximum number of samples resampled at once: 20 ms at the highest rate of a codec.
 const maxSamples = g722Rate / 50
 
-// EncoderAt returns an encoder of c for samples at another rate (Hz). Each call of Encode takes at most 20 ms.
+// EncoderAt returns an encoder of c for samples at another rate (Hz). Encode accepts at most 20 ms of audio.
 func EncoderAt(c Codec, rate int) Encoder {
 	if c.Rate() == rate {
 		return c.NewEncoder()
@@ -13,8 +13,7 @@ func EncoderAt(c Codec, rate int) Encoder {
 	return &encoderAt{c.NewEncoder(), resample.New(rate, c.Rate()), make([]int16, 0, maxSamples+1)}
 }
 
-// DecoderAt returns a decoder of c that returns samples at another rate (Hz). Each call of Decode takes at most 20
-// ms.
+// DecoderAt returns a decoder of c that returns samples at another rate (Hz). Decode reads at most 20 ms of audio.
 func DecoderAt(c Codec, rate int) Decoder {
 	if c.Rate() == rate {
 		return c.NewDecoder()

@@ -1,5 +1,4 @@
-// Package connlimit limits the number of open connections, in total and per
-// network.
+// Package connlimit limits the number of open connections, in total and per network.
 package connlimit
 
 import (
@@ -34,7 +33,7 @@ func (l *Limiter) Acquire(a netip.Addr) bool {
 	return true
 }
 
-// Release ends the count of one connection from a.
+// Release removes one connection from a from the counts.
 func (l *Limiter) Release(a netip.Addr) {
 	a = Network(a)
 	l.mu.Lock()
@@ -52,8 +51,8 @@ func (l *Limiter) Counts() (all, networks int) {
 	return l.all, len(l.from)
 }
 
-// Network returns the address under which connections from a are counted: an IPv4 address itself, or the /64 of an
-// IPv6 address, because one subscriber may use all of it.
+// Network returns the address under which connections from a are counted. This is a for IPv4, and the /64 of a for
+// IPv6, because one subscriber may use a whole /64.
 func Network(a netip.Addr) netip.Addr {
 	a = a.Unmap().WithZone("")
 	if a.Is6() {

@@ -14,7 +14,7 @@ const (
 	acceptLast  = time.Second
 )
 
-// Listener accepts connections within the limits. It closes the others at once.
+// Listener accepts connections. It closes a connection at once if a limit is reached.
 type Listener struct {
 	net.Listener
 	*Limiter

@@ -14,8 +14,8 @@ const (
 	maxEarly          = 500 * time.Millisecond // a packet that is early by more than this starts a new timeline
 	floorSpan         = 2 * time.Second        // the shortest transit is remembered for one to two of these spans
 	lateRun           = 5                      // number of late packets in a row that start a new timeline
-	lateSpan          = 80 * time.Millisecond  // minimum time between the first and last of them, so that a burst of old packets has no effect
-	lateSpread        = 100 * time.Millisecond // maximum difference of their lateness
+	lateSpan          = 80 * time.Millisecond  // minimum duration of this run; a burst of old packets is shorter
+	lateSpread        = 100 * time.Millisecond // maximum difference of lateness within this run
 	silentAfter       = time.Second            // time without packets after which a late packet with a marker starts a new timeline
 	previousSourceFor = 100 * time.Millisecond // time in which packets of the previous source may still arrive
 )
@@ -23,8 +23,9 @@ const (
 // Buffer orders the packets of one stream by the sender's timestamps and cuts them into frames. Positions on this
 // timeline are ticks and never wrap. A Buffer must be used by one goroutine only. It allocates nothing after New.
 //
-// A complete frame can be read at once. A frame with missing packets can be read when depth has passed after the time
-// at which it would have arrived with the shortest recent transit. The depth follows the jitter, from 20 to 120 ms.
+// A complete frame can be read at once. A frame with missing packets can be read at its expected arrival time plus a
+// delay, the depth. The expected arrival time assumes the shortest recent transit. The depth follows the jitter, from
+// 20 to 120 ms.
 type Buffer struct {
 	bytes  [windowLen]byte
 	have   [windowLen / 64]uint64
@@ -43,7 +44,7 @@ type Buffer struct {
 	silent     bool          // the last packet was comfort noise
 	noise      uint8         // level of the comfort noise
 
-	floor, prev time.Duration // shortest transit in this span and in the one before
+	floor, prev time.Duration // shortest transit in the current and in the previous span
 	floorSince  time.Duration
 	depth       depth
 
@@ -70,9 +71,9 @@ func (b *Buffer) Start(now time.Duration) {
 	b.floor, b.floorSince = b.startedAt, now
 }
 
-// Put adds a packet. Of a packet of kind Key only the sequence number is used, and only if the packet has the same
-// SSRC as the audio, because its timestamps differ (RFC 4733 section 2.5.1.2). Put ignores a payload longer than
-// MaxPayload.
+// Put adds a packet. It uses only the sequence number of a Key packet, because the timestamps of telephone events do
+// not continue those of the audio (RFC 4733 section 2.5.1.2). Put ignores a Key packet that has another SSRC than the
+// audio, and any other packet with a payload longer than MaxPayload.
 func (b *Buffer) Put(p *Packet) {
 	if p.Kind == Key {
 		if !b.hasAudio || p.SSRC == b.source {
@@ -135,8 +136,8 @@ func (b *Buffer) place(p *Packet) bool {
 	case transit < b.quickest()-maxEarly || end > b.next+windowLen:
 		b.resync(p)
 	case end <= b.next && p.Kind == Comfort:
-		// The noise level is used whatever the timestamp is. The packet does not count as late, because some clocks
-		// stop in silence.
+		// The noise level is used in spite of the old timestamp. The packet does not count as late, because some
+		// senders stop their clock in silence.
 	case end <= b.next:
 		b.depth.learn(transit-b.quickest(), p.At)
 		if !b.tooLate(p, transit) {
@@ -179,8 +180,8 @@ func (b *Buffer) resync(p *Packet) {
 	b.floor, b.prev, b.floorSince = p.At-span(b.next), math.MaxInt64, p.At
 }
 
-// learn keeps the shortest transit of recent spans. If the remote clock is slow, the times at which frames are due
-// move along.
+// learn keeps the shortest transit of the last two spans only. If the remote clock is slow, this transit grows, and
+// frames become due later.
 func (b *Buffer) learn(transit, at time.Duration) {
 	if at-b.floorSince > floorSpan {
 		b.prev, b.floor, b.floorSince = b.floor, transit, at

@@ -10,7 +10,7 @@ import (
 
 const ms = time.Millisecond
 
-// testSender fills each frame with a number that identifies it after its release.
+// testSender fills each frame with a number that identifies the frame when the buffer releases it.
 type testSender struct {
 	ssrc  uint32
 	seq   uint16
@@ -18,8 +18,7 @@ type testSender struct {
 	ptime int // packet time in ms
 }
 
-// packet returns the next packet, with an arrival time. Each 20 ms of audio have a number of their own; the numbers 1
-// to 250 repeat.
+// packet returns the next packet, with the arrival time at. The frames are numbered from 1 to 250, then from 1 again.
 func (s *testSender) packet(at time.Duration) *Packet {
 	p := &Packet{At: at, SSRC: s.ssrc, Seq: s.seq, Timestamp: s.ts, Payload: make([]byte, s.ptime*8)}
 	for i := range p.Payload {

@@ -6,7 +6,7 @@ const (
 	minDepth   = 20 * time.Millisecond
 	maxDepth   = 120 * time.Millisecond
 	firstDelay = 20 * time.Millisecond // worst delay that is assumed at the start, which makes a depth of 60 ms
-	depthSpan  = 5 * time.Second       // the worst delay is remembered for one to two of these spans
+	depthSpan  = 5 * time.Second       // the worst delay is kept for one to two of these spans
 	maxLearned = 2 * maxDepth          // a longer delay is an outage that no depth can bridge
 )
 
@@ -14,7 +14,7 @@ const (
 // one frame. It grows with the first slow packet and shrinks some time after the last one. Complete frames do not
 // wait.
 type depth struct {
-	worst, before time.Duration // worst delay in this span and in the one before
+	worst, before time.Duration // worst delay in the current and in the previous span
 	since         time.Duration
 }
 

@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// TestDepthFollowsJitter checks that the depth grows with the first slow
-// packet and shrinks only after a while without any.
+// TestDepthFollowsJitter checks that the depth grows with the first slow packet, and shrinks some time after the last.
 func TestDepthFollowsJitter(t *testing.T) {
 	d := depth{before: firstDelay}
 	if got := d.get(); got != 60*ms {

@@ -15,8 +15,8 @@ const (
 	Partial                   // the frame is due, but some or all of it is missing
 )
 
-// Ready returns the state of the next frame at now. If it is not Wait, the reader calls Copy, for a Partial frame
-// NextRun to find the received parts, and then Advance.
+// Ready returns the state of the next frame at now. The reader takes a Complete or Partial frame with Copy, and then
+// calls Advance. NextRun finds the received parts of a Partial frame.
 func (b *Buffer) Ready(now time.Duration) Readiness {
 	switch {
 	case b.isComplete():
@@ -60,7 +60,7 @@ func (b *Buffer) NextRun(i int) (from, to int) {
 	return from, b.until(from, false)
 }
 
-// until returns the first offset at or after i whose byte was received, or was not received if present is false.
+// until returns the first offset at or after i whose byte was received (present) or is missing (not present).
 func (b *Buffer) until(i int, present bool) int {
 	for i < FrameLen {
 		at := b.next + int64(i)
@@ -112,8 +112,8 @@ func (b *Buffer) HasAudio() bool { return b.hasAudio }
 // Comfort reports whether the sender signals silence. level is the noise level in -dBov (RFC 3389 section 3).
 func (b *Buffer) Comfort() (level uint8, on bool) { return b.noise, b.silent }
 
-// Drift returns the duration of all frames taken, minus the time since Start. This is how far the sender's clock has
-// moved relative to the reader's. Skew adjusts the value.
+// Drift returns how far the sender's clock is ahead of the reader's clock since Start, adjusted by Skew. It is negative
+// if the sender's clock is behind.
 func (b *Buffer) Drift() time.Duration {
 	if !b.hasAudio {
 		return 0

@@ -57,7 +57,7 @@ func FuzzJitter(f *testing.F) {
 	})
 }
 
-// check checks what Ready promises for its result r.
+// check checks that the received parts of the next frame fit r, which Ready returned.
 func check(t *testing.T, j *Buffer, r Readiness) {
 	t.Helper()
 	var frame [FrameLen]byte

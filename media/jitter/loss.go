@@ -1,10 +1,10 @@
 package jitter
 
-// LossTracker tells lost frames from frames that were never sent, for example in silence, on hold, or during a digit.
-// Sequence numbers show a loss, but often only when the next packet arrives. The zero value is ready to use.
+// LossTracker distinguishes lost frames from frames that were never sent, for example in silence, on hold, or during a
+// digit. Sequence numbers show a loss, but often only when the next packet arrives. The zero value is ready to use.
 type LossTracker struct {
 	seen    Stats
-	ticks   int // ticks that are known to be lost, in frames that are not released yet
+	ticks   int // ticks that are known to be lost, in frames that the reader has not taken yet
 	waiting int // frames concealed since the last packet
 	packet  int // length of the last packet of speech, in ticks
 }
@@ -16,7 +16,7 @@ func (t *LossTracker) Observe(p *Packet) {
 	}
 }
 
-// Update takes new counts. It returns how many earlier frames are now known to have been lost.
+// Update compares n with the previous counts. It returns the number of earlier frames that are now known to be lost.
 func (t *LossTracker) Update(n Stats) (concealed int64) {
 	late := n.Late - t.seen.Late
 	t.ticks = max(0, t.ticks+int(n.Lost-t.seen.Lost+late)*t.packet)
@@ -35,7 +35,7 @@ func (t *LossTracker) Update(n Stats) (concealed int64) {
 	return concealed
 }
 
-// Conceal accounts for the next frame of b, which is incomplete. It reports whether the frame is known to be lost.
+// Conceal records that the next frame of b is incomplete. It reports whether audio of the frame is known to be lost.
 func (t *LossTracker) Conceal(b *Buffer) bool {
 	if b.end < b.next+frameTicks { // nothing after the frame has arrived
 		t.ticks = 0

@@ -2,7 +2,7 @@ package jitter
 
 const (
 	seqWindow  = 64   // number of recent sequence numbers among which duplicates are recognized
-	maxSeqJump = 3000 // a jump of more than this is a restart (RFC 3550 appendix A.1)
+	maxSeqJump = 3000 // a larger jump means a new stream (RFC 3550 appendix A.1)
 )
 
 type sequence struct {
@@ -10,7 +10,7 @@ type sequence struct {
 	ssrc    uint32
 	first   int64 // extended sequence numbers
 	highest int64
-	seen    uint64 // bit n stands for highest-n
+	seen    uint64 // bit n is set if packet highest-n was received
 
 	got  int64 // packets received since first
 	lost int64 // packets lost before first

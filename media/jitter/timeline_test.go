@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// TestLatePacketsOfPreviousSource checks that late packets of the previous source do not switch
-// back to it.
+// TestLatePacketsOfPreviousSource checks that late packets of the previous source do not make it the source again.
 func TestLatePacketsOfPreviousSource(t *testing.T) {
 	old, next := &testSender{ssrc: 1, ptime: 20}, &testSender{ssrc: 2, seq: 9000, ts: 160 * 500, ptime: 20}
 	packets := old.packets(0, 20)

@@ -16,8 +16,8 @@ const (
 	lingerFor   = time.Second            // time in which old packets may arrive after SDP changed the address
 
 	// preferFor is how long the expected addresses must be silent before an unknown source is accepted. preferLong
-	// applies instead if SDP names the signaling address, because then neither a NAT nor a separate media server is
-	// likely.
+	// applies instead if the SDP address is a signaling address, because a NAT or a separate media server is then
+	// unlikely.
 	preferFor  = 300 * time.Millisecond
 	preferLong = 2 * time.Second
 )
@@ -31,12 +31,13 @@ type ExpectedSources struct {
 	Media []netip.Prefix
 }
 
-// Latch selects the media source. It accepts the SDP address at once. Behind a NAT, packets have another source. That
-// source is accepted too, and becomes the target after five packets in sequence. A source is expected if its IP
-// address is that of the SDP, of the signaling, or in ExpectedSources.Media; any other source is unknown.
+// Latch selects the media source and the target, to which media is sent. The first target is the SDP address. Packets
+// from behind a NAT have another source address. A source that sent five packets in sequence is locked and becomes the
+// target.
 //
-// An unknown source is accepted only after the expected addresses were silent for a while. It never replaces a locked
-// source. An expected source replaces an unknown one at once.
+// A source is expected if its IP address is that of the SDP, of the signaling, or in ExpectedSources.Media. Other
+// sources are unknown. An unknown source is accepted only after the expected addresses were silent for a while. It
+// never replaces a locked source. An expected source replaces an unknown source at once.
 //
 // After two seconds of silence, a locked source may be replaced by an expected source or by another port of the same
 // IP address. When the replaced source sends again, it is accepted at once.
@@ -56,14 +57,14 @@ type Latch struct {
 	inSequence      int // packets from source in sequence
 
 	formerSource netip.AddrPort // source before SDP changed the address
-	formerRemote netip.AddrPort // SDP address before the change, if formerSource was locked in its place
+	formerRemote netip.AddrPort // SDP address before the change; invalid if formerSource was not locked
 }
 
 // Expect sets the expected addresses from now on.
 func (l *Latch) Expect(s ExpectedSources) { l.expectedSources = s }
 
-// SetRemote starts again with the address of an SDP that has just been received. If SDP returns to the previous
-// address, the source that was locked then is locked again.
+// SetRemote starts again with the address of an SDP that has just been received. If the SDP returns to the previous
+// address, the source that was locked for this address is locked again.
 func (l *Latch) SetRemote(remote netip.AddrPort, at time.Duration) {
 	before := *l
 	*l = Latch{
@@ -112,7 +113,7 @@ func (l *Latch) allowsUnknown(silent time.Duration) bool {
 	case len(l.expectedSources.Media) > 0:
 		return false
 	case l.remote.IsValid() && l.remote.Addr().IsUnspecified():
-		return false // the remote party is on hold (RFC 3264 section 8.4), so its source need not have changed
+		return false // hold (RFC 3264 section 8.4): the remote party may still have the same source
 	case !l.remote.IsValid():
 		return true
 	case slices.Contains(l.expectedSources.Signaling, l.remote.Addr()):
@@ -190,8 +191,8 @@ func (l *Latch) Host() netip.Addr {
 	return l.remote.Addr()
 }
 
-// ReportTarget returns the address to which RTCP is sent: the RTCP address of the SDP. If there is none, or if audio
-// has another source, it is the port above that of the audio.
+// ReportTarget returns the address to which RTCP is sent. This is remote, the RTCP address of the SDP, if remote is
+// valid and audio is sent to the SDP address. Otherwise it is the port above that of the audio target.
 func (l *Latch) ReportTarget(remote netip.AddrPort) netip.AddrPort {
 	to := l.Target()
 	if remote.IsValid() && to == l.remote {

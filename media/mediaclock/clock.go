@@ -24,16 +24,16 @@ const (
 
 // Stream is called once for each frame.
 type Stream interface {
-	// Tick is called on the clock's goroutine. due is media.FrameTime after the previous one, or a multiple of it if
-	// the clock skipped ticks. Tick must not block, and must not call the remove function of any stream or hook.
+	// Tick is called on the clock's goroutine. Each due is media.FrameTime after the previous due, or a multiple of
+	// FrameTime if the clock skipped ticks. Tick must not block or call the remove function of any stream or hook.
 	Tick(due time.Time)
 }
 
 // Clock calls streams. The zero value is ready to use. All methods may be called from any goroutine. Adding and
 // removing streams never make the clock wait.
 type Clock struct {
-	// Precise makes the clock wait for a timer of the kernel, which is about 0.5 ms more accurate than the timers of the
-	// Go runtime; these round to the poller's milliseconds. It does not work with fake time.
+	// Precise makes the clock wait for a kernel timer. Kernel timers are about 0.5 ms more accurate than timers of the
+	// Go runtime, because the runtime's poller rounds to milliseconds. Precise does not work with fake time.
 	Precise bool
 
 	mu      sync.Mutex // held while the lists change
@@ -69,8 +69,8 @@ func (c *Clock) signal() chan struct{} {
 	return c.wake
 }
 
-// Run runs the clock until ctx ends. Only one Run may be active at a time. While there is no stream, the clock rests, so that an
-// idle process uses no CPU.
+// Run runs the clock until ctx ends. Only one Run may be active at a time. The clock stops while there is no stream, so
+// that an idle process uses no CPU.
 func (c *Clock) Run(ctx context.Context) {
 	wake := c.signal()
 	due := time.Now().Add(Tick)
@@ -156,7 +156,8 @@ func (c *Clock) AddSplit(s, mid Stream) (remove func()) {
 	return func() { first(); second() }
 }
 
-// Hook makes the clock call s at every Tick at which there are streams, before the streams. remove works as described for Add.
+// Hook makes the clock call s at each tick, before the streams. The clock does not call s while there is no stream.
+// remove works as described for Add.
 func (c *Clock) Hook(s Stream) (remove func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

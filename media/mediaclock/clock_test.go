@@ -175,8 +175,8 @@ func TestNoAllocations(t *testing.T) {
 	}
 }
 
-// TestRest checks that the clock does not run without streams, even with a hook, and that it calls a later stream from the next
-// tick on.
+// TestRest checks that the clock does not run without streams, even with a hook. A stream that is added later is called
+// within one frame.
 func TestRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c Clock
@@ -209,7 +209,7 @@ func TestRest(t *testing.T) {
 	})
 }
 
-// TestKernelTimer checks that the timer never returns early, and at once if the time has passed.
+// TestKernelTimer checks that the timer never returns early, and that it does not allocate.
 func TestKernelTimer(t *testing.T) {
 	k, err := newKernelTimer()
 	if err != nil {
@@ -227,7 +227,7 @@ func TestKernelTimer(t *testing.T) {
 	}
 }
 
-// TestPreciseStops checks that a clock on a kernel timer runs, and ends with its context.
+// TestPreciseStops checks that a clock with a kernel timer ticks, and stops when its context ends.
 func TestPreciseStops(t *testing.T) {
 	c := Clock{Precise: true}
 	ticked := make(chan struct{}, 100)

@@ -10,7 +10,7 @@ import (
 
 // A timer waits for the ticks of a clock.
 type timer interface {
-	// wait returns at due or when ctx ends.
+	// wait returns at due. It may return earlier if ctx ends.
 	wait(ctx context.Context, due time.Time)
 	stop()
 }
@@ -38,8 +38,8 @@ func (t runtimeTimer) wait(ctx context.Context, due time.Time) {
 
 func (t runtimeTimer) stop() { t.Stop() }
 
-// A kernelTimer is a timer of Linux (timerfd_create(2)). The goroutine waits in the runtime's poller. A sleep in a system call
-// would keep the scheduler's monitor awake, which costs 2 % of a core.
+// A kernelTimer is a Linux timer (timerfd_create(2)). The goroutine waits in the runtime's poller. A sleep in a system
+// call would keep the scheduler's monitor awake, which costs 2 % of a core.
 type kernelTimer struct {
 	fd   int
 	file *os.File
@@ -65,7 +65,7 @@ func (t *kernelTimer) wait(ctx context.Context, due time.Time) {
 		if err == nil {
 			_, err = t.file.Read(t.buf[:])
 		}
-		if err != nil { // the kernel should never refuse; the clock must go on
+		if err != nil { // unexpected; a timer of the runtime keeps the clock running
 			select {
 			case <-time.After(left):
 			case <-ctx.Done():

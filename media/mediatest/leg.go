@@ -47,8 +47,8 @@ func (l *Leg) Say(pcm []int16) {
 	l.input = append(l.input, pcm...)
 }
 
-// Echo mixes the output into the input, delayed by d and multiplied by gain. d is at least a frame,
-// so that the output exists when it is mixed in.
+// Echo mixes the output into the input, delayed by d and multiplied by gain. d must be at least one frame, so that the
+// output exists when ReadFrame needs it.
 func (l *Leg) Echo(d time.Duration, gain float64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -100,7 +100,7 @@ func (l *Leg) ReadFrame(f media.Frame) error {
 	defer l.mu.Unlock()
 	clear(f[copy(f, l.input):])
 	l.input = l.input[min(len(f), len(l.input)):]
-	// The position depends on the time alone: in the same tick, play may run before this or after it.
+	// Compute the position from the time, because play may run before or after this code in the same tick.
 	due := int(l.at.Sub(l.start)/media.FrameTime) * len(f)
 	if from := due - l.echoDelay - len(f); l.echoGain > 0 && from >= 0 && from+len(f) <= len(l.output) {
 		for i, x := range l.output[from : from+len(f)] {

@@ -1,5 +1,6 @@
-// Package opus decodes Opus (RFC 6716, RFC 7587) behind a jitter buffer that counts in ticks of 8 kHz. The decoder
-// keeps the packets. The buffer gets placeholder bytes instead, which name the packet and the part of it.
+// Package opus decodes Opus (RFC 6716, RFC 7587). The jitter buffer expects one payload byte per tick of 8 kHz. The
+// decoder therefore stores each packet and passes placeholder bytes through the buffer. The placeholders contain the
+// number of the packet and the position in its audio.
 package opus
 
 import (
@@ -16,7 +17,7 @@ const Rate = 16000
 
 const (
 	perTick = Rate / jitter.ClockRate // samples per tick
-	slots   = 128                     // kept packets; more than the buffer holds if packets have 10 ms or more
+	slots   = 128                     // stored packets; the jitter buffer holds fewer if packets last 10 ms or more
 	mark    = 0xa5                    // first byte of each placeholder
 )
 
@@ -28,7 +29,7 @@ type Decoder struct {
 	next        uint16 // number of the next packet
 	placeholder [jitter.MaxPayload]byte
 
-	decoded  bool   // pcm holds the packet with this number
+	decoded  bool   // pcm holds a packet
 	number   uint16 // number of the packet in pcm
 	pcm      [jitter.MaxPayload * perTick]int16
 	samples  int // number of samples in pcm
@@ -50,8 +51,8 @@ func New() (*Decoder, error) {
 	return &Decoder{opus: d}, nil
 }
 
-// Store implements receiver.PacketStore. The placeholder is valid until the next call. Store turns an invalid packet
-// into one of kind Key, of which only the sequence number is used.
+// Store implements receiver.PacketStore. The placeholder is valid until the next call. Store changes the kind of an
+// invalid packet to Key, so that only its sequence number is used.
 func (d *Decoder) Store(p *jitter.Packet) {
 	n := Ticks(p.Payload)
 	if n == 0 {
@@ -108,7 +109,7 @@ func (d *Decoder) decodePacket(which uint16) (ok bool) {
 		return false
 	}
 	d.decoded, d.number, d.samples = true, which, 0
-	// Packets come from outside: a panic in the library must not end the process.
+	// Packets are not trusted: a panic in the library must not end the process.
 	defer func() {
 		if recover() != nil {
 			d.failures++

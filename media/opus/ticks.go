@@ -2,8 +2,8 @@ package opus
 
 import "github.com/parley-voice/parley/media/jitter"
 
-// block is the duration of the shortest Opus frame, 2.5 ms, in ticks of 8 kHz. The durations of all others are
-// multiples of it.
+// block is the duration of the shortest Opus frame, 2.5 ms, in ticks of 8 kHz. All frame durations are multiples of
+// block.
 const block = jitter.ClockRate / 400
 
 // Ticks returns the duration of a packet in ticks of 8 kHz (RFC 6716 section 3). It returns 0 if the packet is

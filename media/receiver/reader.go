@@ -15,7 +15,7 @@ import (
 // Limits for the correction of drift between the remote and the local clock.
 const (
 	driftSlack  = 80 * time.Millisecond  // drift that is tolerated
-	driftMax    = 120 * time.Millisecond // with more drift, even frames of speech are added or dropped
+	driftMax    = 120 * time.Millisecond // with more drift, frames of speech are added or dropped too
 	driftRepair = 100 * time.Millisecond // time between two corrections
 )
 
@@ -29,7 +29,7 @@ type Reader struct {
 	arrived   time.Duration // arrival time of the frame last read
 	measured  bool          // arrived is valid
 	concealed bool          // the frame last read conceals lost audio
-	addFrame  bool          // add a frame next
+	addFrame  bool          // Next adds a frame to correct drift
 	store     PacketStore   // nil if the codec needs no store
 	stored    bool          // the next packet in the ring is already in store
 	losses    jitter.LossTracker
@@ -104,8 +104,8 @@ func (r *Reader) Start(rate int, now time.Duration) {
 	r.jitter.Start(now)
 }
 
-// Drain moves packets from the ring to the jitter buffer while the buffer has room. After a long pause, the reader
-// must read frames first.
+// Drain moves packets from the ring to the jitter buffer while the buffer has room. After a long pause, packets remain
+// in the ring until Next has made room.
 func (r *Reader) Drain(in *jitter.Ring) {
 	received := false
 	for p := in.Peek(); p != nil; p = in.Peek() {
@@ -178,8 +178,8 @@ func (r *Reader) decode(f media.Frame, now time.Duration, d Decoder) bool {
 	return true
 }
 
-// repairDrift plans to add a frame if the remote clock is slow. It returns false if the next frame has to be dropped
-// because the remote clock is fast.
+// repairDrift makes Next add a frame if the remote clock is slow. It returns false if the remote clock is fast; the
+// caller must then drop the current frame.
 func (r *Reader) repairDrift(ahead, now time.Duration) bool {
 	switch {
 	case now-r.repaired < driftRepair:

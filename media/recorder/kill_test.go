@@ -16,7 +16,7 @@ import (
 	"github.com/parley-voice/parley/media/mediatest"
 )
 
-// TestMain can also run as the recording process that TestRecordingsSurviveKill kills.
+// TestMain also serves as the recording process that TestRecordingsSurviveKill starts and kills.
 func TestMain(m *testing.M) {
 	if os.Getenv("RECORDTEST_RUN") != "" {
 		fmt.Fprintln(os.Stderr, recordForever("call.wav"))

@@ -86,11 +86,11 @@ func (r *Recording) Play(feed media.Feed) {
 // Path returns the path of the file. It is valid after Close.
 func (r *Recording) Path() string { return r.path }
 
-// ErrTruncated means that the end of a recording could not be written. The file holds the rest.
+// ErrTruncated means that the end of a recording could not be written. The file contains all audio before.
 var ErrTruncated = errors.New("record: the recording is truncated")
 
-// Close ends the recording and completes the file. The leg must have ended before. Close may be called twice. After
-// ErrTruncated the file exists, but lacks the end.
+// Close ends the recording and completes the file. The leg must have ended before. Close may be called twice. If it
+// returns ErrTruncated, the file exists.
 func (r *Recording) Close() error {
 	r.once.Do(func() { close(r.stop) })
 	<-r.done

@@ -1,5 +1,5 @@
-// Package resample changes the sample rate of a stream with a polyphase
-// low-pass filter: a windowed sinc (Kaiser, β = 8) of 32 taps per phase.
+// Package resample changes the sample rate of a stream with a polyphase low-pass filter: a windowed sinc (Kaiser, β =
+// 8) of 32 taps per phase.
 package resample
 
 import (

@@ -42,8 +42,8 @@ func MOS(codec string, lost float64, delay time.Duration) float64 {
 	}
 }
 
-// StreamMOS returns the MOS of one direction. Late packets count as lost. The assumed delay is half the round trip,
-// one packet, and a buffer of twice the jitter.
+// StreamMOS returns the MOS of one direction, or 0 if no packet was received. late is the number of late packets, which
+// count as lost. The assumed delay is the sum of half the round trip, one packet, and a buffer of twice the jitter.
 func StreamMOS(codec string, s media.DirectionQuality, late int64, trip time.Duration) float64 {
 	all := s.Packets + s.Lost
 	if s.Packets == 0 || all == 0 {

@@ -3,12 +3,13 @@ package rtcp
 import "time"
 
 const (
-	maxDropout = 3000 // a jump of more than this is a restart (RFC 3550 appendix A.1)
+	maxDropout = 3000 // a larger jump of the sequence number means a new stream (RFC 3550 appendix A.1)
 	rate       = 8000 // rate of the RTP clock in Hz, for every supported codec
 	dupWindow  = 64   // number of recent sequence numbers among which duplicates are recognized
 )
 
-// ReceiverStats counts a received stream (RFC 3550 appendices A.3 and A.8). The zero value is ready to use.
+// ReceiverStats measures loss and jitter of a received stream (RFC 3550 appendices A.3 and A.8). The zero value is
+// ready to use.
 type ReceiverStats struct {
 	started          bool
 	ssrc             uint32
@@ -16,7 +17,7 @@ type ReceiverStats struct {
 	highest          int64
 	received         int64  // packets since first
 	duplicates       int64  // packets since first
-	seen             uint64 // bit n stands for highest-n
+	seen             uint64 // bit n is set if packet highest-n was received
 	before           Counts // counts of earlier streams
 	jitter           float64
 	transit          float64
@@ -76,14 +77,14 @@ func (r *ReceiverStats) expected() int64 {
 	return r.highest - r.first + 1
 }
 
-// Total returns the counts so far. A duplicate is not counted again.
+// Total returns the counts so far, without duplicates.
 func (r *ReceiverStats) Total() Counts {
 	unique := r.received - r.duplicates
 	return Counts{r.before.Packets + unique, r.before.Lost + max(0, r.expected()-unique)}
 }
 
-// Block returns a report block and begins the next report interval. It returns false before the first packet. As
-// appendix A.3 defines, duplicates make up for losses.
+// Block returns a report block and begins the next report interval. It returns false before the first packet.
+// Duplicates reduce the number of lost packets, as RFC 3550 appendix A.3 defines.
 func (r *ReceiverStats) Block() (Block, bool) {
 	if !r.started {
 		return Block{}, false

@@ -26,8 +26,7 @@ const (
 // MaxLen is the maximum number of bytes that Append writes for a CNAME of 32 bytes.
 const MaxLen = headLen + 4 + senderLen + blockLen + (headLen + 4 + 2 + 32 + 4) + (headLen + 4)
 
-// ErrMalformed means that a packet is not a valid compound packet (RFC 3550
-// appendix A.2).
+// ErrMalformed means that a packet is not a valid compound packet (RFC 3550 appendix A.2).
 var ErrMalformed = errors.New("malformed rtcp packet")
 
 // SenderInfo is the part of a report that describes the reporter's own stream.

@@ -98,8 +98,7 @@ func TestReceiverStats(t *testing.T) {
 	}
 }
 
-// TestDuplicates checks that duplicates do not hide losses in Total, although
-// they do in reports.
+// TestDuplicates checks that duplicates do not hide losses in Total, although they do in report blocks.
 func TestDuplicates(t *testing.T) {
 	var r ReceiverStats
 	for i := range 1000 {
@@ -110,7 +109,7 @@ func TestDuplicates(t *testing.T) {
 		if i%20 == 3 {
 			r.ObserveSeq(1, uint16(65000+i))
 		}
-		if i%20 == 10 { // a duplicate of the packet three before, which was not lost
+		if i%20 == 10 { // a duplicate of packet i-4, which was not lost
 			r.ObserveSeq(1, uint16(65000+i-4))
 		}
 	}

@@ -40,7 +40,7 @@ func (l *level) attribute(value string) error {
 	return nil
 }
 
-// milliseconds parses a time that the peer prefers. It returns 0 for an invalid one.
+// milliseconds parses the value of ptime or maxptime. It returns 0 for an invalid value.
 func milliseconds(text string) int {
 	f, err := strconv.ParseFloat(text, 64) // some peers write 20.0
 	if err != nil || !(f >= 0 && f < 1e6) {
@@ -49,8 +49,8 @@ func milliseconds(text string) int {
 	return int(f)
 }
 
-// key reads a crypto attribute like "1 AES_CM_128_HMAC_SHA1_80 inline:...". It ignores an unsupported one, because
-// others may follow.
+// key reads a crypto attribute like "1 AES_CM_128_HMAC_SHA1_80 inline:...". It ignores an unsupported attribute,
+// because a supported one may follow.
 func (l *level) key(value string) error {
 	tag, rest, _ := strings.Cut(value, " ")
 	n, err := strconv.ParseUint(tag, 10, 31)

@@ -28,8 +28,7 @@ var (
 	ErrNoCommonKey   = errors.New("sdp: no common encryption")
 )
 
-// Capabilities are what the local side supports in a call. The zero value
-// means unencrypted audio with any supported codec.
+// Capabilities says what the local side supports in a call. The zero value means unencrypted audio with all codecs.
 type Capabilities struct {
 	// Codecs are encoding names in the order of preference. Empty means all codecs. Unknown names are ignored.
 	Codecs []string
@@ -45,8 +44,8 @@ type Agreement struct {
 	Mux         bool           // RTCP uses the address of RTP (RFC 5761)
 	Codec       codec.Codec
 	PayloadType uint8
-	// Others are further payload types that the remote side may use at any time, of all common codecs (RFC 3264
-	// section 6.1). The remote side may also use the types of the local offer (section 5.1).
+	// Others are the other payload types that the remote side may use at any time: those of all common codecs (RFC 3264
+	// section 6.1), and those of the local offer (section 5.1).
 	Others      []codec.Mapping
 	KeyType     uint8         // payload type of telephone events; 0 if none
 	KeyAlias    uint8         // another payload type with which telephone events are received; 0 if none
@@ -113,9 +112,8 @@ func eventFormat(pt uint8) Format {
 	return Format{PayloadType: pt, Name: eventName, ClockRate: eventClock, Channels: 1, Params: "0-16"}
 }
 
-// Agree negotiates with a remote description, which is an offer or the answer to an offer with the capabilities w. It
-// chooses the first remote codec that w contains, and the remote side's payload type. Formats match if their names
-// match.
+// Agree negotiates with a remote description: an offer, or the answer to an offer with the capabilities w. It chooses
+// the first remote codec that w contains, with the remote side's payload type. Codecs match by name and clock rate.
 func Agree(remote *Description, w Capabilities) (Agreement, error) {
 	remote = remote.pick(len(w.Keys) > 0)
 	if remote.IsRejected() {
@@ -167,8 +165,8 @@ func (a *Agreement) matchFormats(remote []Format, local []codec.Codec) {
 	}
 }
 
-// addOfferTypes adds the payload types of the local offer that the remote side does not use for other formats. The
-// remote side may use either type.
+// addOfferTypes adds the payload types of the local offer, because the remote side may use them too. It leaves out
+// types that the remote side uses for other formats.
 func (a *Agreement) addOfferTypes(remote []Format) {
 	free := func(pt uint8) bool {
 		return !slices.ContainsFunc(remote, func(f Format) bool { return f.PayloadType == pt }) &&
@@ -227,7 +225,7 @@ func (a *Agreement) chooseKeys(remote *Description, local []srtp.Key) error {
 	return ErrNoCommonKey
 }
 
-// Answer returns the answer to the offer that led to a. It rejects all other streams of the offer.
+// Answer returns the answer to the offer from which Agree returned a. It rejects all other streams of the offer.
 func Answer(local netip.AddrPort, origin Origin, a Agreement) *Description {
 	d := &Description{
 		Addr: local, Ptime: ptime, Origin: origin, Direction: SendRecv, Mux: a.Mux, Profile: a.profile,

@@ -41,7 +41,7 @@ type Description struct {
 	Direction Direction
 	Ptime     int            // in ms; 0 if absent
 	Maxptime  int            // in ms; 0 if absent
-	RTCP      netip.AddrPort // as given, or the port above that of Addr
+	RTCP      netip.AddrPort // address for RTCP; by default the port above that of Addr
 	Mux       bool           // RTCP may use the address Addr (RFC 5761)
 	Profile   string         // such as "RTP/AVP"; empty means "RTP/AVP"
 	Crypto    []Crypto       // keys with which this side may encrypt; the other side chooses one
@@ -52,7 +52,7 @@ type Description struct {
 	siblings []*Description // all audio streams of the parsed SDP
 }
 
-// stream is a media line. It is kept for the answer, which rejects it.
+// stream is a media line of an offer. The answer needs it to reject the stream.
 type stream struct {
 	kind, profile, format string
 }

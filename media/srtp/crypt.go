@@ -47,8 +47,7 @@ func NewEncrypter(local Key) (*Encrypter, error) {
 	return &Encrypter{context: c}, nil
 }
 
-// RTP encrypts a packet into dst and returns the result. dst needs a capacity of Overhead more bytes than the packet
-// has.
+// RTP encrypts a packet into dst and returns the result. dst needs a capacity of len(packet)+Overhead.
 func (e *Encrypter) RTP(dst, packet []byte) ([]byte, error) {
 	return e.context.EncryptRTP(dst, packet, &e.header)
 }
@@ -74,7 +73,7 @@ func NewDecrypter(remote Key) (*Decrypter, error) {
 	return &Decrypter{context: c}, nil
 }
 
-// RTP decrypts a packet into dst and returns the result. dst needs the capacity of the packet. A forged or replayed
+// RTP decrypts a packet into dst and returns the result. dst needs a capacity of len(packet). A forged or replayed
 // packet is an error.
 func (d *Decrypter) RTP(dst, packet []byte) ([]byte, error) {
 	return d.context.DecryptRTP(dst, packet, &d.header)

@@ -1,5 +1,4 @@
-// Package srtp encrypts RTP and RTCP (RFC 3711) with keys exchanged in SDP
-// (RFC 4568).
+// Package srtp encrypts RTP and RTCP (RFC 3711) with keys exchanged in SDP (RFC 4568).
 package srtp
 
 import (
@@ -65,7 +64,7 @@ func Parse(text string) (Key, error) {
 	}
 	parts := strings.Split(info, "|")
 	for _, p := range parts[1:] {
-		if strings.Contains(p, ":") { // the rest may be a lifetime, which no call reaches
+		if strings.Contains(p, ":") { // a part without a colon is a key lifetime, which no call reaches
 			return Key{}, fmt.Errorf("mki: %w", ErrUnsupported)
 		}
 	}

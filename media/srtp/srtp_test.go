@@ -92,7 +92,7 @@ func packetOf(tb testing.TB, seq uint16) []byte {
 	return append(b, bytes.Repeat([]byte{byte(seq)}, 160)...)
 }
 
-// TestAgainstPion compares results with those of a plain context of the library that has the same key.
+// TestAgainstPion compares results with those of pion/srtp for the same key.
 func TestAgainstPion(t *testing.T) {
 	raw, err := base64.StdEncoding.DecodeString(inline)
 	if err != nil {
