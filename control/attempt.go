@@ -9,12 +9,12 @@ type AttemptState string
 const (
 	Scheduled AttemptState = "scheduled" // waiting in the dial queue
 	Claimed   AttemptState = "claimed"   // leased by a node
-	Intent    AttemptState = "intent"    // the intent is committed and the INVITE may leave; from here on the phone may ring
+	Intent    AttemptState = "intent"    // committed before the INVITE leaves; from here on the phone may ring
 	Sent      AttemptState = "sent"
 	Rang      AttemptState = "ringing"
 	Answered  AttemptState = "answered"
 	Closed    AttemptState = "ended"
-	// Unknown means that the node was lost between intent and answer. The phone may have rung, so the attempt is
+	// Unknown means that the node was lost between Intent and Answered. The phone may have rung, so the attempt is
 	// never dialed again.
 	Unknown AttemptState = "unknown"
 )
@@ -23,7 +23,7 @@ const (
 var moves = map[AttemptState][]AttemptState{ //nolint:gochecknoglobals // read-only table
 	Scheduled: {Claimed, Closed},                                  // claimed by a node; canceled or expired
 	Claimed:   {Intent, Scheduled, Closed},                        // about to dial; lease expired; canceled
-	Intent:    {Sent, Rang, Answered, Closed, Unknown, Scheduled}, // Scheduled is allowed if the node knows that nothing was sent
+	Intent:    {Sent, Rang, Answered, Closed, Unknown, Scheduled}, // Scheduled only if the node knows that nothing was sent
 	Sent:      {Rang, Answered, Closed, Unknown},
 	Rang:      {Answered, Closed, Unknown},
 	Answered:  {Closed},
@@ -44,11 +44,11 @@ func StatesBefore(to AttemptState) []AttemptState {
 	return from
 }
 
-// HeldStates returns the states of attempts that a node leases.
+// HeldStates returns the states in which a node leases an attempt.
 func HeldStates() []AttemptState { return []AttemptState{Claimed, Intent, Sent, Rang, Answered} }
 
-// Lease is a node's time-limited right to write an attempt. Every write names its lease, and fails with ErrFenced
-// after the lease is lost.
+// Lease is the time-limited right of a node to write an attempt. Every write carries the lease, and fails with
+// ErrFenced after the node has lost the lease.
 type Lease struct {
 	AttemptID string
 	CallID    string

@@ -1,5 +1,6 @@
-// Package control places calls and keeps their records. It contains the durable dial queue, the runner that takes a
-// call from its claim to its end, the settlement of calls of lost nodes, and the events of calls.
+// Package control places calls and keeps their records. A node claims calls from the durable dial queue, and the
+// runner makes each claimed call and writes its result. If a node is lost, another node settles its calls: it ends
+// them or returns them to the queue.
 package control
 
 import (
@@ -35,7 +36,8 @@ func (s Status) Over() bool { return s == Ended || s == Failed }
 // Reason says why a call ended.
 type Reason string
 
-// Reasons besides the reasons of a conversation (pipeline.Reason) and of a leg (media.Cause).
+// Reasons that the system adds. A Reason may also be a pipeline.Reason (why a conversation ended) or a media.Cause
+// (why a leg failed or ended).
 const (
 	ReasonShutdown      Reason = "shutdown"
 	ReasonNodeLost      Reason = "node_lost"
@@ -43,7 +45,7 @@ const (
 	ReasonUnknown       Reason = "unknown_after_restart"
 	ReasonQueueExpired  Reason = "queue_expired"
 	ReasonDNCBlocked    Reason = "dnc_blocked"
-	ReasonCallerNumber  Reason = "caller_number_unavailable" // the route may not show the caller number any more
+	ReasonCallerNumber  Reason = "caller_number_unavailable" // the route no longer permits the caller number
 	ReasonInternalError Reason = "internal_error"
 	// ReasonNotConfigured means that the server lacks a provider of the agent.
 	ReasonNotConfigured Reason = "provider_not_configured"
@@ -85,7 +87,7 @@ type Call struct {
 	AgentName    string // current name of the agent
 	AgentVersion int
 
-	To         string // digits in the normalized form
+	To         string // digits of the called number
 	From       string
 	DialNumber string // To with the dial prefix, as the carrier receives it
 	TrunkID    string

@@ -10,14 +10,14 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// callLog writes the progress of a call to the database. It has a queue, so that neither dialing nor the conversation
-// waits for the database. A state that could not be written is tried again. The transaction at the end of the call
-// writes everything else.
+// callLog writes the states, lines and turns of a call to the database. It writes them in the background, so that
+// neither dialing nor the conversation waits for the database. It retries only states. AttemptStore.Finish writes all
+// lines and turns again.
 type callLog struct {
 	attempts AttemptStore
 	lease    Lease
-	web      bool                          // for a web call, the first line makes the call ongoing; set before the first entry
-	onMove   func(AttemptState, time.Time) // called after each state; may be nil; set before the first mark
+	web      bool                          // the call is a web call, so its first line or turn makes it ongoing; set before the first entry
+	onMove   func(AttemptState, time.Time) // called for each new state; may be nil; set before the first call of mark
 	log      *slog.Logger
 
 	mu      sync.Mutex
@@ -60,8 +60,8 @@ func (j *callLog) close() {
 	j.cancel()
 }
 
-// put adds an entry and never blocks. The queue is full only if the database hangs for minutes. The entry is then
-// dropped, because the transaction at the end of the call writes all times and the transcript.
+// put adds an entry and never blocks. If the queue is full, because the database has hung for minutes, put drops the
+// entry. AttemptStore.Finish writes all times and the transcript anyway.
 func (j *callLog) put(e logEntry) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -88,11 +88,11 @@ func (j *callLog) OnLine(l pipeline.Line) { j.put(logEntry{line: &l}) }
 // OnTurn implements pipeline.Observer.
 func (j *callLog) OnTurn(t pipeline.Turn) { j.put(logEntry{turn: &t}) }
 
-// retryDelay is the delay before an unwritten state is tried again. The next entry may trigger the retry earlier.
+// retryDelay is the delay before the write of a state is retried. A new entry triggers the retry earlier.
 const retryDelay = 2 * time.Second
 
-// write writes entries until the log is closed. It retries an unwritten state, because other nodes rely on states. It
-// does not retry lines and turns, because the end of the call writes them again.
+// write writes entries until the log is closed. It retries states, because other nodes rely on them. It does not retry
+// lines and turns, because AttemptStore.Finish writes them again.
 func (j *callLog) write(ctx context.Context) {
 	defer close(j.done)
 	var at logPosition
@@ -113,7 +113,7 @@ func (j *callLog) write(ctx context.Context) {
 				j.log.WarnContext(ctx, "failed to write call progress; retrying", "err", err)
 			}
 			if e.state != "" {
-				lost = nil // this state replaces an earlier unwritten one
+				lost = nil // this state replaces an earlier state that is not written yet
 				if err != nil {
 					lost = &e
 				}
@@ -127,8 +127,8 @@ func (j *callLog) write(ctx context.Context) {
 	}
 }
 
-// retry writes a state again that could not be written before; nil means that there is none. It returns the state if
-// the write fails again.
+// retry writes lost again, a state whose write failed. It returns lost if the write fails again, and nil otherwise. If
+// lost is nil, it does nothing.
 func (j *callLog) retry(ctx context.Context, lost *logEntry, at *logPosition) *logEntry {
 	if lost == nil || j.writeEntry(ctx, *lost, at) == nil {
 		return nil
@@ -156,7 +156,7 @@ func (j *callLog) writeEntry(ctx context.Context, e logEntry, at *logPosition) e
 		err = j.attempts.Mark(short, j.lease, e.state, e.at)
 	}
 	if err == nil || errors.Is(err, ErrFenced) || ctx.Err() != nil {
-		return nil // no retry: renewing the leases ends a fenced call, and its result contains everything
+		return nil // no retry: lease renewal ends a fenced call, and Finish writes what a closing log drops
 	}
 	return err
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// lossyStore fails the first few writes of one state.
+// lossyStore is a memoryStore that fails the first few writes of one state.
 type lossyStore struct {
 	memoryStore
 	state AttemptState
@@ -37,8 +37,8 @@ func (b *lossyStore) written() []string {
 	return slices.Clone(b.wrote)
 }
 
-// TestLostMarksAreRepeated checks that a state that could not be written is tried again during the conversation,
-// before the next write, but not after a later state was written.
+// TestLostMarksAreRepeated checks that a failed write of a state is retried during the conversation and before the
+// next write, but not after a later state was written.
 func TestLostMarksAreRepeated(t *testing.T) {
 	for _, tt := range []struct {
 		name string

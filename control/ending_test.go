@@ -26,7 +26,7 @@ func TestEndReasonCoversAllReasons(t *testing.T) {
 	}
 }
 
-// reasons reads the constants of pipeline.Reason from the source file, so that the test covers new ones.
+// reasons reads the constants of type pipeline.Reason from the source files, so that the test covers new constants.
 func reasons(t *testing.T) []pipeline.Reason {
 	t.Helper()
 	files, err := filepath.Glob("../pipeline/*.go")

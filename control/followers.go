@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// CallEnded is the kind of the event that reports a call's end. Each ended call has exactly one.
+// CallEnded is the kind of the event that reports the end of a call. Each ended call has exactly one such event.
 const CallEnded = "call.ended"
 
-// Event is a fact about a call. It is written in the same transaction as the fact.
+// Event reports a change of a call. It is written in the same transaction as the change.
 type Event struct {
 	ID     int64
 	CallID string
@@ -48,13 +48,14 @@ type Step struct {
 	Lane    Lane
 	// ConversationOnly means that the step skips calls without a conversation.
 	ConversationOnly bool
-	// AnyNode means that the step needs no files of the call. Other nodes may run it if the call's node is down.
+	// AnyNode means that the step needs no files of the call. Other nodes may run it if the node that has the files is
+	// down.
 	AnyNode bool
 }
 
 // Outbox stores the events that still have steps to run.
 type Outbox interface {
-	// Take leases due events of a lane, but not more than most. The events of one call come in order.
+	// Take leases up to most due events of a lane. The events of one call come in order.
 	Take(ctx context.Context, line Lane, home string, lease time.Duration, most int) ([]*Event, error)
 	// SaveProgress stores the finished steps of an event and extends its lease.
 	SaveProgress(ctx context.Context, e *Event, lease time.Duration) error

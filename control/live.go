@@ -66,7 +66,6 @@ func (l *Live) remove(c *liveCall) {
 	close(c.ended)
 }
 
-// attempts returns the ids of the running attempts.
 func (l *Live) attempts() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -77,14 +76,14 @@ func (l *Live) attempts() []string {
 	return ids
 }
 
-// allHeld reports whether the node still leases all attempts that it asked for, so that endLost would end no call.
+// allHeld reports whether endLost with the same arguments would end no call.
 func (l *Live) allHeld(asked []string, held []Lease) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.lost(asked, held)) == 0
 }
 
-// endLost ends the attempts whose leases were asked for but are no longer held.
+// endLost ends each running call whose attempt is in asked but whose lease is not in held.
 func (l *Live) endLost(asked []string, held []Lease) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -93,7 +92,7 @@ func (l *Live) endLost(asked []string, held []Lease) {
 	}
 }
 
-// lost returns the calls whose leases were asked for but are no longer held. The caller holds the lock.
+// lost returns each running call whose attempt is in asked but whose lease is not in held. The caller holds the lock.
 func (l *Live) lost(asked []string, held []Lease) (all []*liveCall) {
 	epochs := map[string]int64{}
 	for _, h := range held {

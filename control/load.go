@@ -13,15 +13,15 @@ const (
 	loadWeight  = 1.0 / 32               // weight of one request in the moving mean
 )
 
-// Sizes of batches. Under load, each batch is a quarter smaller than the one before. After the load, each batch is
-// one item larger than the one before, because full batches at once would slow the requests again.
+// Sizes of batches. While requests are slow, each batch is a quarter smaller than the one before. Afterwards each
+// batch is one item larger than the one before, because a full batch at once would slow the requests again.
 const (
 	minBatch   = 4
 	maxBatch   = 32
 	batchPause = 80 * time.Millisecond
 )
 
-// RequestLoad measures the latency of HTTP requests, and limits work that can wait while requests are slow. The zero
+// RequestLoad measures the latency of HTTP requests, and limits deferrable work while requests are slow. The zero
 // value is ready to use. It is safe for concurrent use.
 type RequestLoad struct {
 	mu    sync.Mutex
@@ -41,8 +41,8 @@ func (l *RequestLoad) Observe(took time.Duration) {
 	l.mean += time.Duration(loadWeight * float64(min(took, loadClamp)-l.mean))
 }
 
-// Batch returns how many items of work that can wait may be taken now, and the pause before the next batch; 0 means
-// no pause. It must be called once for each batch.
+// Batch returns how many items of deferrable work may start now, and the pause before the next batch; 0 means no
+// pause. It must be called once for each batch.
 func (l *RequestLoad) Batch() (int, time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -60,7 +60,6 @@ func (l *RequestLoad) Batch() (int, time.Duration) {
 	return l.batch, batchPause
 }
 
-// advance starts a new second if the current one is over at now.
 func (l *RequestLoad) advance(now time.Time) {
 	switch gone := now.Sub(l.since); {
 	case gone >= 2*time.Second:

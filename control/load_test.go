@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// high reports whether work that can wait is limited.
+// high reports whether deferrable work is limited.
 func high(l *RequestLoad) bool {
 	_, wait := l.Batch()
 	return wait > 0

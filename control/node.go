@@ -25,7 +25,7 @@ type Node struct {
 	// Batch returns how many calls to claim together, and the pause before the next claim. If it is nil, the node
 	// claims up to 32 calls and does not pause.
 	Batch func() (most int, apart time.Duration)
-	// Wake signals that the queue changed, and WakeEnds that calls were asked to end. Both may be nil.
+	// Wake signals that the queue changed. WakeEnds signals that somebody asked to end a call. Both may be nil.
 	Wake, WakeEnds <-chan struct{}
 	// Continuity detects that the database reverted to an older state; nil disables the check.
 	Continuity Continuity
@@ -93,7 +93,7 @@ func (n *Node) Stop(ctx context.Context) {
 		return // the node was not started
 	}
 	n.Drain()
-	// A claim that is running may still start a call.
+	// A running claim may still start a call.
 	select {
 	case <-n.claimed:
 	case <-ctx.Done():
@@ -182,7 +182,8 @@ func (n *Node) batch() (int, time.Duration) {
 	return n.Batch()
 }
 
-// next claims calls. If there is none to claim, it returns how long to wait for the next one.
+// next claims up to most calls and reports whether it got any. If not, it also returns how long to wait before the
+// next claim.
 func (n *Node) next(ctx, asking context.Context, most int) (bool, time.Duration) {
 	if n.capacity() <= 0 {
 		return false, n.poll()
@@ -235,7 +236,6 @@ func (n *Node) claimSome(ctx, asking context.Context, most int) (bool, error) {
 	return len(claims) > 0 && n.Accepting(), err
 }
 
-// run runs an attempt in a goroutine of its own.
 func (n *Node) run(ctx context.Context, c *Claim) {
 	n.running.Add(1)
 	n.calls.Go(func() {
@@ -275,8 +275,8 @@ func (n *Node) maintain(ctx context.Context) {
 	}
 }
 
-// renew renews the leases. It queries the queue even if the node has none, because the node settles only while the
-// queue answers.
+// renew renews the leases. It queries the queue even if the node has no leases: a successful query shows that the
+// queue works, and the node settles attempts only while the queue works.
 func (n *Node) renew(ctx context.Context, before ContinuityStatus) error {
 	short, cancel := context.WithTimeout(ctx, n.lease()/3)
 	defer cancel()
@@ -291,7 +291,8 @@ func (n *Node) renew(ctx context.Context, before ContinuityStatus) error {
 	if n.Runner.Live.allHeld(mine, held) {
 		return nil
 	}
-	// If the database reverted to an older state since the last check, it has lost the calls themselves.
+	// If the database reverted to an older state since the last check, it has lost the calls too. The check restores
+	// them, so they must not end.
 	if now, err := n.check(ctx); err != nil || now.Changes != before.Changes {
 		return err
 	}
@@ -311,12 +312,13 @@ func (n *Node) settle(ctx context.Context) {
 	}
 }
 
-// streak measures how long the queue has answered without interruption. While the queue does not answer, the leases
-// of live nodes expire too. Therefore nothing is settled until every node had the time of one lease to renew.
+// streak measures how long the queue has answered without interruption. While the queue does not answer, the leases of
+// live nodes expire too. After an outage the node therefore settles nothing for one lease period, in which every node
+// can renew its leases.
 type streak struct{ since, last time.Time }
 
 // extend records an answer and returns the length of the streak. If the answer is late by more than a sixth of a
-// lease, the streak starts anew.
+// lease, a new streak starts.
 func (c *streak) extend(now time.Time, lease time.Duration) time.Duration {
 	if c.since.IsZero() || now.Sub(c.last) > lease/2 {
 		c.since = now
@@ -327,7 +329,7 @@ func (c *streak) extend(now time.Time, lease time.Duration) time.Duration {
 
 func (c *streak) reset() { *c = streak{} }
 
-// pollEndRequests ends the calls of this node for which another node stored an end request.
+// pollEndRequests ends the calls of this node that another node was asked to end.
 func (n *Node) pollEndRequests(ctx context.Context) {
 	tick := time.NewTicker(n.poll())
 	defer tick.Stop()
@@ -345,7 +347,7 @@ func (n *Node) pollEndRequests(ctx context.Context) {
 		ids, err := n.Queue.EndRequests(short, n.ID.Owner)
 		cancel()
 		if err != nil {
-			continue // the next tick tries again; renewing the leases logs the error
+			continue // the next tick tries again; a failed lease renewal logs the error
 		}
 		for _, id := range ids {
 			n.Runner.Live.End(id)

@@ -201,14 +201,14 @@ func TestNodeStopWithHangingQueue(t *testing.T) {
 	})
 }
 
-// TestNodeStopLetsAgentsSayGoodbye checks that agents have goodbyeTimeout to say goodbye when the drain time is over.
-// If the caller cancels, calls end at once.
+// TestNodeStopLetsAgentsSayGoodbye checks that agents get goodbyeTimeout to say goodbye after the deadline of Stop. If
+// the caller cancels Stop, calls end at once.
 func TestNodeStopLetsAgentsSayGoodbye(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		goodbye time.Duration // duration of the goodbye
 		cancel  bool
-		took    time.Duration // expected duration of Stop after the drain time
+		took    time.Duration // expected duration of Stop after its context ended
 	}{
 		{"the time is up", 3 * time.Second, false, 3 * time.Second},
 		{"an agent without end", time.Hour, false, goodbyeTimeout},

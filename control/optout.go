@@ -8,13 +8,13 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// OptOutOptions are additional ways to opt out. Saying so in English always works.
+// OptOutOptions are additional ways to opt out. A spoken request in English always works.
 type OptOutOptions struct {
 	Key     string   `json:"key,omitempty"`     // the telephone key that the disclosure names
 	Phrases []string `json:"phrases,omitempty"` // phrases in other languages
 }
 
-// OptOut is the request of a person that an organization never call the number again.
+// OptOut is a person's request that an organization never call the number again.
 type OptOut struct {
 	OrgID, Number string // Number has digits only
 	CallID        string // the call in which the request was made
@@ -23,11 +23,11 @@ type OptOut struct {
 	At            time.Time
 }
 
-// OptOutAnalysis is the source of an opt-out that the analysis of a call found.
+// OptOutAnalysis is the Source of an opt-out that was found by the analysis of a call.
 const OptOutAnalysis = pipeline.OptOutAnalysis
 
-// OptOutStore stores opt-outs. OptOut returns only when no call of the organization can reach the number any more.
-// Repeating it changes nothing.
+// OptOutStore stores opt-outs. OptOut returns only when no call of the organization can reach the number any more. It
+// is idempotent.
 type OptOutStore interface {
 	OptOut(ctx context.Context, o OptOut) error
 }

@@ -23,7 +23,7 @@ type Talker interface {
 	Talk(ctx context.Context, leg media.Leg, b pipeline.SessionConfig) (pipeline.Outcome, error)
 }
 
-// Recorder records legs. Record returns a leg that replaces the given one; the audio of both directions is recorded.
+// Recorder records the audio of both directions of a leg. Record returns the leg to use instead of the given one.
 type Recorder interface {
 	Record(callID string, leg media.Leg) (media.Leg, Recording, error)
 }
@@ -49,22 +49,22 @@ type Claim struct {
 	Dialer Dialer
 	// Watcher also receives the events of the conversation; may be nil.
 	Watcher pipeline.Observer
-	// HangUp closes a connection that exists already, if the call is not dialed. It runs before the result is
-	// written, because writing may take long. May be nil.
+	// HangUp closes the connection of a web user who waits for the call. It runs before the result is written, because
+	// writing may take long. May be nil.
 	HangUp func()
 	// OnEnd receives the result after it was written; may be nil.
 	OnEnd func(CallResult)
 	// NotAfter is the latest time at which the INVITE may leave, for example the end of calling hours. Zero means no
 	// limit.
 	NotAfter time.Time
-	// Until is the end of the lease on this process's monotonic clock. It is never later than the end on the
-	// database's clock.
+	// Until is when the lease ends on this process's monotonic clock. It is never later than the end on the database's
+	// clock.
 	Until time.Time
 }
 
 // Queue is the dial queue.
 type Queue interface {
-	// Claim leases attempts that may be dialed now, one for each subgroup, but not more than most.
+	// Claim leases up to most attempts that may be dialed now, at most one for each subgroup.
 	Claim(ctx context.Context, p NodeID, lease time.Duration, most int) ([]*Claim, error)
 	// Due returns how long pacing blocks all queued attempts, but at most limit.
 	Due(ctx context.Context, limit time.Duration) (time.Duration, error)
@@ -77,7 +77,7 @@ type Queue interface {
 	EndRequests(ctx context.Context, owner string) ([]string, error)
 }
 
-// AttemptStore stores the progress of an attempt. All methods fail with ErrFenced after the lease was lost.
+// AttemptStore stores the progress of an attempt. All methods return ErrFenced after the lease was lost.
 type AttemptStore interface {
 	// Intent commits that the INVITE is about to leave. It returns a *HaltError if the call must never be dialed, and
 	// ErrStopped if it must not be dialed now.
@@ -98,7 +98,7 @@ type Notes struct {
 	Turns []pipeline.Turn
 	// FirstLine and FirstTurn are the indexes of Lines[0] and Turns[0] in the conversation.
 	FirstLine, FirstTurn int
-	// Begins makes the call ongoing. It is set with the first line of a web call.
+	// Begins makes the call ongoing if it is not yet. It is set for web calls.
 	Begins bool
 }
 

@@ -34,7 +34,7 @@ type Runner struct {
 	OptOuts OptOutStore
 	// Tracer stores the signaling of calls; may be nil.
 	Tracer Tracer
-	// SendLog records what was sent, outside the database; may be nil.
+	// SendLog records outside the database which calls were sent; may be nil.
 	SendLog SendLog
 	Log     *slog.Logger
 
@@ -52,7 +52,7 @@ func (r *Runner) Run(ctx context.Context, c *Claim) error {
 	return err
 }
 
-// run runs the call of Run and sets its result in f.
+// run does the work of Run and sets the result in f.
 func (r *Runner) run(ctx context.Context, c *Claim, f *CallResult) error {
 	if err := r.sendLog().Allow(ctx, c); err != nil {
 		return errors.Join(fmt.Errorf("call %s: %w", c.Call.ID, err), r.release(ctx, c, f))
@@ -81,7 +81,7 @@ func (r *Runner) run(ctx context.Context, c *Claim, f *CallResult) error {
 	case errors.Is(err, ErrStopped):
 		return r.release(ctx, c, f)
 	case err != nil:
-		// The intent may be committed or not, but no packet was sent.
+		// It is unknown whether the intent was committed, but no packet was sent.
 		return errors.Join(fmt.Errorf("intent: %w", err), r.release(ctx, c, f))
 	}
 	// A process that was suspended after its claim must not dial. The dialer checks NotAfter again when the INVITE
@@ -129,7 +129,7 @@ func mayDialLater(err error) bool {
 	return errors.Is(err, media.ErrTooLate) || errors.Is(err, media.ErrPaused)
 }
 
-// dial dials and sets in f what becomes known. If the call was not answered, f is complete.
+// dial places the call and sets the times of its progress in f. If the call is not answered, it also sets the result.
 func (r *Runner) dial(ctx context.Context, c *Claim, j *callLog, f *CallResult) (media.Leg, error) {
 	var mu sync.Mutex // other goroutines call progress
 	progress := func(p media.Progress) {
@@ -173,7 +173,7 @@ func (r *Runner) dial(ctx context.Context, c *Claim, j *callLog, f *CallResult) 
 // runConversation holds the conversation, records it, and sets the result.
 func (r *Runner) runConversation(ctx context.Context, log *slog.Logger, c *Claim, leg media.Leg, j *callLog, f *CallResult) {
 	f.Recording = RecordingDisabled
-	wire := leg // the leg that records may lack optional interfaces of the original leg
+	wire := leg // kept because a recording leg may lack optional interfaces of the original leg
 	var rec Recording
 	if c.Record && r.Recorder != nil {
 		recorded, started, err := r.Recorder.Record(c.Call.ID, leg)
@@ -210,8 +210,8 @@ func (r *Runner) runConversation(ctx context.Context, log *slog.Logger, c *Claim
 	}
 }
 
-// closeRecording finishes a recording. It sets the recording's status if the recording is finished within
-// recordingCloseTimeout.
+// closeRecording finishes a recording. It sets the status "failed" if that fails within recordingCloseTimeout, and
+// "finalizing" otherwise.
 func (r *Runner) closeRecording(ctx context.Context, log *slog.Logger, rec Recording, f *CallResult) {
 	f.Recording = RecordingFinalizing
 	closed := make(chan closedRecording, 1)
@@ -239,7 +239,6 @@ func (r *Runner) closeRecording(ctx context.Context, log *slog.Logger, rec Recor
 // stored later.
 const recordingCloseTimeout = 2 * time.Second
 
-// closedRecording is the result of Recording.Close.
 type closedRecording struct {
 	path string
 	err  error
@@ -295,7 +294,7 @@ func (r *Runner) finish(ctx context.Context, log *slog.Logger, c *Claim, f *Call
 	return fenced
 }
 
-// returnUnsent returns a call to the queue whose INVITE did not leave.
+// returnUnsent records that the INVITE of a call did not leave, and returns the call to the queue.
 func (r *Runner) returnUnsent(ctx context.Context, c *Claim, f *CallResult) error {
 	if err := r.sendLog().RecordEnd(c.Lease, nil); err != nil {
 		r.log().WarnContext(ctx, "failed to write to the journal that nothing was sent", "call", c.Call.ID, "err", err)
@@ -310,8 +309,8 @@ func (r *Runner) sendLog() SendLog {
 	return r.SendLog
 }
 
-// release returns a call to the queue whose INVITE was not sent. A web call ends instead, because its browser does
-// not wait.
+// release returns a call to the queue. The INVITE must not have been sent. A web call ends instead, because its
+// browser does not wait.
 func (r *Runner) release(ctx context.Context, c *Claim, f *CallResult) error {
 	if c.Call.Type == Web {
 		*f = stoppedResult(ReasonInternalError)

@@ -264,7 +264,8 @@ func TestRunnerConversationPanics(t *testing.T) {
 	})
 }
 
-// TestCallLogDoesNotBlockConversation uses a database that hangs forever.
+// TestCallLogDoesNotBlockConversation checks that a database that hangs does not delay the conversation, and delays
+// the end of the call by at most logCloseTimeout.
 func TestCallLogDoesNotBlockConversation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &memoryStore{noteWait: make(chan struct{})}

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// SendLog records what this node sent. It does so outside the database, because the database may revert to an older
-// state.
+// SendLog records which calls this node sent. It does so outside the database, because the database may revert to an
+// older state.
 type SendLog interface {
 	// Allow returns ErrForgotten if this node has made the call already, or has made another call to the same number
 	// that the database does not know.
 	Allow(ctx context.Context, c *Claim) error
-	// RecordIntent returns when it is on disk that the INVITE is about to leave.
+	// RecordIntent stores on disk that the INVITE is about to leave, before it returns.
 	RecordIntent(ctx context.Context, c *Claim) error
 	// RecordState records a new state of the attempt. After Closed, nothing more about the attempt is written to the
 	// database.
@@ -24,13 +24,13 @@ type SendLog interface {
 	IsRestored(ctx context.Context, l Lease) (bool, error)
 }
 
-// ErrForgotten is returned for a queued call that this node has made already.
+// ErrForgotten means that the database has lost a call that this node made.
 var ErrForgotten = errors.New("the database has forgotten what this node sent")
 
 // ContinuityStatus says, from the view of one node, whether the database kept its data.
 type ContinuityStatus struct {
-	// Changes is the number of times that the database reverted to an older state. When a change is counted, the
-	// calls of this node have been restored.
+	// Changes is the number of times that the database reverted to an older state. A revert is counted after the calls
+	// of this node have been restored.
 	Changes int
 	// Open reports whether calls may be dialed.
 	Open bool

@@ -9,12 +9,13 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-// Tracer stores the SIP messages of attempts. If it fails, nothing else is lost.
+// Tracer stores the SIP messages of attempts. A failure affects nothing else.
 type Tracer interface {
 	Trace(ctx context.Context, l Lease, ladder []media.Message) error
 }
 
-// Signaling continues after the end of a call, because a BYE request waits for its response.
+// ladderTimeout bounds the wait for SIP messages that follow the end of a call, such as the response to a BYE.
+// traceTimeout bounds storing them.
 const (
 	ladderTimeout = 2 * time.Second
 	traceTimeout  = 5 * time.Second
@@ -53,6 +54,6 @@ func ladderOf(ctx context.Context, leg media.Leg, err error) []media.Message {
 	return traced.Ladder(ctx)
 }
 
-// Wait waits until the background work of ended calls is done or given up, which takes seconds. No call may start
-// meanwhile.
+// Wait waits until the signaling of ended calls is stored or given up, and their recordings are finished. No call may
+// start meanwhile.
 func (r *Runner) Wait() { r.background.Wait() }

@@ -12,7 +12,7 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// tracedLeg is a leg whose list of SIP messages is complete only some time after the leg ended.
+// tracedLeg is a leg whose list of SIP messages is complete only some time after the call of Ladder.
 type tracedLeg struct {
 	measuredLeg
 	after time.Duration
@@ -87,8 +87,8 @@ func TestRunnerStoresSignaling(t *testing.T) {
 	}
 }
 
-// TestRunnerStoresQuality checks that the audio quality is stored even if the leg that records hides the methods that
-// measure it.
+// TestRunnerStoresQuality checks that the audio quality is stored even if the recording leg does not implement
+// media.QualityReporter.
 func TestRunnerStoresQuality(t *testing.T) {
 	b := &memoryStore{}
 	r := &Runner{

@@ -104,7 +104,7 @@ func (r *Runner) transferDialer(parent *slog.Logger, c *Claim, others *transferL
 				j.mark(Sent, time.Now())
 			case media.Ringing:
 				j.mark(Rang, time.Now())
-			default: // not a state that is stored
+			default: // other progress is not stored
 			}
 		})
 		if err != nil {
@@ -113,7 +113,7 @@ func (r *Runner) transferDialer(parent *slog.Logger, c *Claim, others *transferL
 			return nil, err
 		}
 		now := time.Now()
-		j.mark(Answered, now) // stays in this state until the call ends
+		j.mark(Answered, now) // the leg stays answered until the call ends
 		others.add(opened, leg, now)
 		return leg, nil
 	}

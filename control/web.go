@@ -14,7 +14,7 @@ var ErrBusy = errors.New("node takes no more calls")
 func (n *Node) HasCapacity() bool { return n.Accepting() && n.capacity() > 0 }
 
 // Take runs a call that does not come from the queue. Canceling ctx does not end the call. If the node is full or
-// stopping, Take returns ErrBusy, and the caller has to end the claimed call.
+// stopping, Take returns ErrBusy, and the caller must end the call.
 func (n *Node) Take(ctx context.Context, c *Claim) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()

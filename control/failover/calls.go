@@ -7,8 +7,7 @@ import (
 	"github.com/parley-voice/parley/control"
 )
 
-// Limits of the ended calls that are kept in memory. For calls beyond the limits only the journal is left, which has
-// no transcripts.
+// Limits of the ended calls in memory. Other calls can be restored only from the journal, which has no transcripts.
 const (
 	keptFor   = 10 * time.Minute
 	keptCalls = 1000
@@ -24,7 +23,7 @@ type call struct {
 	dialed, ringing, answered time.Time
 	final                     *control.CallResult // nil until the call ended
 	over                      time.Time           // time at which the result was written to the database
-	// changes is the number of reverts that the call's writes have seen.
+	// changes is the value of Stats.Changes when the call was sent, or when IsRestored last returned true.
 	changes int64
 	// detached means that the call could not be restored and runs without a lease.
 	detached bool
@@ -62,7 +61,7 @@ func (c *calls) add(one *call) {
 	c.all[one.lease.AttemptID] = one
 }
 
-// end marks a call as ended and keeps it for a while.
+// end marks a call as ended. It keeps the call until a limit for ended calls is reached.
 func (c *calls) end(one *call, now time.Time) {
 	one.over = now
 	c.ended = append(c.ended, one.lease.AttemptID)
@@ -78,14 +77,12 @@ func (c *calls) end(one *call, now time.Time) {
 	}
 }
 
-// rank returns the position of a state in the order of states.
 func rank(s control.AttemptState) int {
 	return slices.Index([]control.AttemptState{
 		control.Scheduled, control.Claimed, control.Intent, control.Sent, control.Rang, control.Answered, control.Unknown, control.Closed,
 	}, s)
 }
 
-// moved records the time at which the attempt reached a state.
 func (c *call) moved(s control.AttemptState, at time.Time) {
 	switch s {
 	case control.Sent:
@@ -102,13 +99,13 @@ func (c *call) moved(s control.AttemptState, at time.Time) {
 	}
 }
 
-// found is what the database has about an attempt. If state is empty, the database does not have the attempt.
+// found describes an attempt as the database has it. If state is empty, the database does not have the attempt.
 type found struct {
 	state control.AttemptState
 	owner string
 	epoch int64
 	over  bool // the call has ended
-	fact  bool // the attempt is in table sent_facts
+	fact  bool // table sent_facts has the attempt
 }
 
 // action says how an attempt is restored after a revert.
@@ -117,12 +114,12 @@ type action int
 const (
 	leave    action = iota // nothing to do: the database is up to date
 	restore                // restore the call from the rows in memory
-	conclude               // end the call by the entry in the journal
-	state                  // record only that the call was sent
+	conclude               // end the call with the result in its journal entry
+	state                  // record only that the call was sent; see recordSent
 )
 
-// decide returns what to do about an INVITE that left. c is nil if this process did not make the call or has dropped
-// it from memory.
+// decide returns how to restore an attempt whose INVITE left. c is nil if this process did not make the call or has
+// dropped it from memory.
 func decide(f found, c *call) action {
 	forgotten := f.state == "" || f.state == control.Scheduled || f.state == control.Claimed
 	switch {

@@ -90,7 +90,7 @@ func (r *fixture) waitUntilOpen(w *Monitor) {
 	}
 }
 
-// exec changes the database in the way that a revert would.
+// exec changes the database as a revert would.
 func (r *fixture) exec(sql string, args ...any) {
 	r.Helper()
 	dbtest.Exec(r.T, r.db, sql, args...)
@@ -141,8 +141,8 @@ func (r *fixture) send(w *Monitor) *control.Claim {
 	return c
 }
 
-// TestMissingNode checks that calls queued before a failover are held until every node that was alive at that time
-// has reported, and that calls ordered later are dialed.
+// TestMissingNode checks that calls queued before a failover are held until every node that was alive then has
+// reported. Calls that are ordered later are dialed.
 func TestMissingNode(t *testing.T) {
 	r := newFixture(t)
 	dir := t.TempDir()
@@ -184,7 +184,6 @@ func TestMissingNode(t *testing.T) {
 	}
 }
 
-// TestRelease checks that an operator can release held calls.
 func TestRelease(t *testing.T) {
 	r := newFixture(t)
 	a, b := r.node("a", t.TempDir()), r.node("b", t.TempDir())
@@ -274,8 +273,8 @@ func TestRevertOfLiveNode(t *testing.T) {
 	}
 }
 
-// TestRevertOfExitedProcess removes calls of a process that has exited from the database, so that only the journal
-// file has them.
+// TestRevertOfExitedProcess checks how calls are restored that only the journal file has, because their process has
+// exited and the database has lost them.
 func TestRevertOfExitedProcess(t *testing.T) {
 	r := newFixture(t)
 	dir := t.TempDir()
@@ -331,8 +330,8 @@ func TestRevertOfExitedProcess(t *testing.T) {
 	}
 }
 
-// TestSentFactsAreWrittenOnce checks that a second check does not write the sent facts again, and that their release
-// by an operator does not look like a revert.
+// TestSentFactsAreWrittenOnce checks that a second check does not write the sent facts again. After an operator
+// releases them, the node detects no new revert.
 func TestSentFactsAreWrittenOnce(t *testing.T) {
 	r := newFixture(t)
 	dir := t.TempDir()
@@ -374,8 +373,8 @@ func TestSentFactsAreWrittenOnce(t *testing.T) {
 	}
 }
 
-// TestLostHeartbeat checks that a node detects a revert by the loss of its own heartbeat, if the timeline has not
-// changed or cannot be read.
+// TestLostHeartbeat checks that a node detects a revert by its own lost heartbeat if the timeline has not changed or
+// cannot be read.
 func TestLostHeartbeat(t *testing.T) {
 	for _, how := range []string{"UPDATE nodes SET beat = 2", "DELETE FROM nodes"} {
 		r := newFixture(t)
@@ -391,8 +390,8 @@ func TestLostHeartbeat(t *testing.T) {
 	}
 }
 
-// TestClaimOfSentCall checks that a node that claims a call it has sent before, even under another id, detects a
-// revert and sends nothing.
+// TestClaimOfSentCall checks that a node detects a revert and sends nothing when it claims a call that it has sent
+// before, even if the call has another id.
 func TestClaimOfSentCall(t *testing.T) {
 	for _, how := range []string{"UPDATE attempts SET state = 'scheduled', owner = '', epoch = 0", "DELETE FROM calls"} {
 		r := newFixture(t)
@@ -480,7 +479,6 @@ func TestCallsAreBounded(t *testing.T) {
 	}
 }
 
-// TestCheckWithoutDatabase checks that a check without a database fails.
 func TestCheckWithoutDatabase(t *testing.T) {
 	r := newFixture(t)
 	a := r.node("a", t.TempDir())

@@ -17,8 +17,8 @@ import (
 // foundAtOnce is the maximum number of attempts in one query.
 const foundAtOnce = 1000
 
-// forward restores the calls of this node that the database has lost. A call that cannot be restored is counted, and
-// the others are still restored.
+// forward restores the calls of this node that the database has lost. It counts a call that it cannot restore and
+// continues with the next one.
 func (w *Monitor) forward(ctx context.Context) error {
 	all := w.Journal.Entries()
 	for len(all) > 0 {
@@ -102,7 +102,7 @@ func (w *Monitor) write(ctx context.Context, e journal.Entry, f found, c *call) 
 		return leave, nil
 	}
 	if err != nil && ctx.Err() == nil && !db.IsUnavailable(err) && f.state == "" {
-		// Without the fact, each later call to the number would look like a revert.
+		// Without the sent fact, Allow would take each later call to the number for a new revert.
 		if fault := w.writeFact(ctx, e); fault != nil {
 			err = fault
 		}
@@ -127,7 +127,7 @@ func insert(ctx context.Context, tx pgx.Tx, table, row, conflict string) error {
 	return db.Wrap(err, table)
 }
 
-// columnsOf lists the columns of a table that can be written.
+// columnsOf lists the columns of a table, except generated columns.
 func columnsOf(ctx context.Context, tx pgx.Tx, table string) (string, error) {
 	names, err := db.Collect(ctx, tx, "", pgx.RowTo[string], `
 		SELECT quote_ident(attname) FROM pg_attribute
@@ -135,7 +135,7 @@ func columnsOf(ctx context.Context, tx pgx.Tx, table string) (string, error) {
 	return strings.Join(names, ", "), err
 }
 
-// restore writes the current state of a call of this process, with its contact and its Idempotency-Key.
+// restore writes the rows of a call of this process in the current state, with its contact and its Idempotency-Key.
 func (w *Monitor) restore(ctx context.Context, c *call) error {
 	err := db.Tx(ctx, w.Pool, func(tx pgx.Tx) error {
 		if err := insert(ctx, tx, "calls", c.rows.call, "(id) DO NOTHING"); err != nil {
@@ -176,7 +176,7 @@ func (w *Monitor) restore(ctx context.Context, c *call) error {
 func (w *Monitor) holdAttempt(ctx context.Context, tx pgx.Tx, c *call) error {
 	lease := w.lease()
 	if !c.over.IsZero() && c.final == nil {
-		lease = -time.Second // a lease that has expired, so that the attempt is settled like that of a lost node
+		lease = -time.Second // an expired lease, so that the attempt is settled like that of a lost node
 	}
 	_, err := tx.Exec(ctx, `
 		UPDATE attempts SET state = $2, owner = $3, home = $4, epoch = $5, lease_until = clock_timestamp() + $6::interval
@@ -202,10 +202,11 @@ func orNull(t time.Time) *time.Time {
 	return &t
 }
 
-// conclude ends an attempt that is still queued in the database. The result comes from the journal.
+// conclude ends an attempt that is still queued in the database, with the result in the journal entry. Without a
+// result, the attempt gets an expired lease and is settled like that of a lost node.
 func (w *Monitor) conclude(ctx context.Context, e journal.Entry) error {
 	lease := control.Lease{AttemptID: e.Attempt, CallID: e.Call, Owner: w.Node.Owner}
-	to, until := control.Sent, -time.Second // a lease that has expired, so that the attempt is settled
+	to, until := control.Sent, -time.Second // an expired lease
 	switch {
 	case e.End != nil:
 		until = w.lease()
@@ -250,8 +251,9 @@ WITH one AS (
 UPDATE contacts k SET state = 'in_call', attempts = k.attempts + 1, call_id = $2, next_attempt_at = NULL, governing_cap = '', updated_at = clock_timestamp()
 FROM one WHERE k.id = one.id`
 
-// recordSent records that a call was sent, if nothing else is known about it. It marks the contact if the contact is
-// waiting, and writes a sent fact otherwise.
+// recordSent records that a call was sent although the database and this process have lost its rows. If the call's
+// contact is still waiting, it creates the call again from the contact and concludes it. Otherwise it writes a sent
+// fact.
 func (w *Monitor) recordSent(ctx context.Context, e journal.Entry) (action, error) {
 	if e.Contact != "" {
 		tag, err := w.Pool.Exec(ctx, contactSQL, e.Contact, e.Call, e.Attempt, e.At)
@@ -265,7 +267,7 @@ func (w *Monitor) recordSent(ctx context.Context, e journal.Entry) (action, erro
 	return state, w.writeFact(ctx, e)
 }
 
-// writeFact writes a sent fact, which says only that the call was sent.
+// writeFact writes a sent fact: a row of table sent_facts, which says only that the call was sent.
 func (w *Monitor) writeFact(ctx context.Context, e journal.Entry) error {
 	_, err := w.Pool.Exec(ctx, `
 		INSERT INTO sent_facts (attempt_id, call_id, org_id, number_hash, key_hash, sent_at) VALUES ($1, $2, $3, $4, $5, $6)

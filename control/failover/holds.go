@@ -10,14 +10,14 @@ import (
 	"github.com/parley-voice/parley/control/db"
 )
 
-// Holds is what an operator sees after the database reverted to an older state.
+// Holds describes what is held back after the database reverted to an older state.
 type Holds struct {
-	Open             bool
-	Since            time.Time
-	Expected         []string // nodes that have not reported yet
-	Missing          []string // nodes that did not report in time
-	Calls, Campaigns int      // numbers of held calls and campaigns
-	Facts            int      // number of calls of which only the sending is known
+	Open             bool      // dialing has resumed
+	Since            time.Time // time of the revert; 1970 if there was none
+	Expected         []string  // nodes that have not reported yet
+	Missing          []string  // nodes that did not report in time
+	Calls, Campaigns int       // numbers of held calls and campaigns
+	Facts            int       // number of lost calls of which only the sending is known
 }
 
 // ReadHolds reads which calls are held. If no node has checked the current timeline yet, Open is false.
@@ -32,8 +32,8 @@ func ReadHolds(ctx context.Context, q db.Querier) (h Holds, err error) {
 	return h, db.Wrap(err, "failed to read held calls")
 }
 
-// Release lets held calls be dialed. It returns false if nothing is held. It also lets numbers and Idempotency-Keys
-// be used again whose calls are lost.
+// Release allows dialing of held calls. It also allows the use of the numbers and Idempotency-Keys of lost calls. It
+// returns false if nothing was held.
 func Release(ctx context.Context, q interface {
 	db.Querier
 	Begin(ctx context.Context) (pgx.Tx, error)
@@ -47,7 +47,7 @@ func Release(ctx context.Context, q interface {
 		if fault != nil {
 			return fault
 		}
-		// Keep the rows: without them, the journals would indicate a revert.
+		// Keep the rows. Without them, Monitor.Allow would take the journal entries of these calls for a new revert.
 		facts, fault := tx.Exec(ctx, "UPDATE sent_facts SET number_hash = '', key_hash = '' WHERE number_hash <> ''")
 		released = held.RowsAffected()+facts.RowsAffected() > 0
 		return fault

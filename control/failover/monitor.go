@@ -1,6 +1,6 @@
-// Package failover prevents that a number is called twice after the database reverted to an older state, for example
-// because a standby was promoted that lagged behind. Before any call is dialed again, each node restores the calls
-// that are in its journal but missing in the database.
+// Package failover prevents duplicate calls after the database reverted to an older state, for example because a
+// standby that lagged behind was promoted. Before dialing resumes, each node restores the calls that its journal has
+// and the database has lost.
 package failover
 
 import (
@@ -24,19 +24,18 @@ import (
 	"github.com/parley-voice/parley/control/journal"
 )
 
-// Monitor implements control.SendLog and control.Continuity. Set its exported fields
-// before the first use; it is then safe for concurrent use.
+// Monitor implements control.SendLog and control.Continuity. Set its exported fields before the first use; it is then
+// safe for concurrent use.
 type Monitor struct {
 	Pool    *pgxpool.Pool
 	Journal *journal.Journal
 	// Attempts stores the results of restored calls.
 	Attempts control.AttemptStore
 	Node     control.NodeID
-	// Key is the secret with which numbers and Idempotency-Keys in the journal are hashed. All nodes use the same
-	// key.
+	// Key is the secret for hashing the numbers and Idempotency-Keys in the journal. All nodes use the same key.
 	Key []byte
-	// Lease is the duration of the node's lease; 0 means 15 s. After a revert, dialing pauses at least this long,
-	// during which every live node checks three times.
+	// Lease is the duration of the node's lease; 0 means 15 s. After a revert, dialing pauses for at least this long.
+	// Every live node checks the database three times in this period.
 	Lease time.Duration
 	// ReportTimeout is the maximum time to wait for the reports of other nodes; 0 means 60 s.
 	ReportTimeout time.Duration
@@ -48,8 +47,8 @@ type Monitor struct {
 	checkMu sync.Mutex // held during a check
 	swept   time.Time
 	mu      sync.Mutex
-	epoch   string // the last epoch to which this node has reported
-	beat    int64
+	epoch   string // the epoch for which this node last reported
+	beat    int64  // the last value of this node's heartbeat counter
 	calls   calls
 	stats   Stats
 }
@@ -58,11 +57,11 @@ type Monitor struct {
 type Stats struct {
 	Journal  journal.Stats
 	Changes  int64 // reverts of the database
-	Paused   bool  // dialing is paused until the nodes have reported
-	Missing  int   // nodes that did not report, so that calls queued before the revert are held
+	Paused   bool  // dialing is paused until all nodes have reported
+	Missing  int   // nodes that did not report in time, so that calls queued before the revert are held
 	Restored int64 // calls that were restored completely
 	Settled  int64 // calls restored from the journal file alone
-	Facts    int64 // calls restored only as sent
+	Facts    int64 // lost calls of which only the sending is known
 	Lost     int64 // calls that could not be restored
 }
 
@@ -75,7 +74,6 @@ func (w *Monitor) Stats() Stats {
 	return s
 }
 
-// name returns the name of one of this node's journals.
 func (w *Monitor) name(slot int) string { return w.Node.Home + "#" + strconv.Itoa(slot) }
 
 func (w *Monitor) names() (all []string) {
@@ -151,7 +149,7 @@ func (w *Monitor) Check(ctx context.Context) (control.ContinuityStatus, error) {
 	return control.ContinuityStatus{Changes: int(w.stats.Changes), Open: is.open}, nil
 }
 
-// epoch is the time between two reverts of the database.
+// epoch is a period between two reverts of the database.
 type epoch struct {
 	epoch   string
 	open    bool
@@ -183,7 +181,7 @@ func (w *Monitor) look(ctx context.Context) (e epoch, err error) {
 	back := w.beat > 0 && beat <= w.beat && e.epoch == w.epoch
 	w.beat = beat
 	w.mu.Unlock()
-	if back { // the database reverted without a new timeline
+	if back { // the heartbeat went back: the database reverted without a new timeline
 		if err = w.beginAgain(ctx); err == nil {
 			err = read()
 		}
@@ -191,7 +189,8 @@ func (w *Monitor) look(ctx context.Context) (e epoch, err error) {
 	return e, err
 }
 
-// begin begins an epoch for a new timeline. Nodes that were alive in the older state have to report.
+// begin begins an epoch for a new Postgres timeline. It expects a report from each node that was alive according to
+// the reverted database.
 func (w *Monitor) begin(ctx context.Context) error {
 	_, err := w.Pool.Exec(ctx, `
 		INSERT INTO database_epochs (timeline, epoch, expected)
@@ -200,7 +199,7 @@ func (w *Monitor) begin(ctx context.Context) error {
 	return err
 }
 
-// beginAgain begins an epoch on the same timeline, unless another node has done so.
+// beginAgain begins a new epoch on the same Postgres timeline, unless another node has done so.
 func (w *Monitor) beginAgain(ctx context.Context) error {
 	w.mu.Lock()
 	known := w.epoch
@@ -246,7 +245,8 @@ func (w *Monitor) open(ctx context.Context, is epoch) (epoch, error) {
 	return is, err
 }
 
-// sweep deletes nodes, numbers and keys after a day. It deletes sent facts when no journal has their calls any more.
+// sweep deletes nodes that were last seen a day ago, and clears the hashes of sent facts of that age. It deletes sent
+// facts after three days, when no journal has their calls any more.
 func (w *Monitor) sweep(ctx context.Context) error {
 	_, err := w.Pool.Exec(ctx, `
 		WITH old_nodes AS (DELETE FROM nodes WHERE seen_at < clock_timestamp() - $1::interval

@@ -14,15 +14,15 @@ import (
 	"github.com/parley-voice/parley/control/journal"
 )
 
-// forgottenSQL selects those of the attempts that the database does not have as sent.
+// forgottenSQL selects one of the attempts $1 that the database does not know as sent. $2 is the claimed attempt.
 const forgottenSQL = `
 SELECT x.id FROM unnest($1::text[]) AS x (id)
 WHERE NOT EXISTS (SELECT FROM attempts a WHERE a.id = x.id AND a.state NOT IN ('scheduled', 'claimed'))
   AND (x.id = $2 OR NOT EXISTS (SELECT FROM sent_facts f WHERE f.attempt_id = x.id))
 LIMIT 1`
 
-// Allow implements control.SendLog. Two things prove a revert even if the timeline has not changed: the claimed call
-// was sent by this node before, or the database lacks another call to the same number.
+// Allow implements control.SendLog. It detects a revert even if the timeline has not changed: this node has sent the
+// claimed call before, or the database lacks another call to the same number.
 func (w *Monitor) Allow(ctx context.Context, c *control.Claim) error {
 	var number journal.Hash
 	if c.Call.Type != control.Web {
@@ -64,8 +64,8 @@ SELECT a.id, row_to_json(c)::text, row_to_json(a)::text,
 	coalesce((SELECT i.key FROM idempotency_keys i WHERE i.call_id = c.id LIMIT 1), '')
 FROM attempts a JOIN calls c ON c.id = a.call_id WHERE a.id = ANY ($1)`
 
-// send writes journal entries of calls before their INVITEs leave. If the rows cannot be read, the calls are sent
-// anyway, and the entries say only that they were sent.
+// send writes the journal entries of calls before their INVITEs leave. If it cannot read the rows of the calls, the
+// calls are sent anyway. A revert then loses part of them.
 func (w *Monitor) send(ctx context.Context, claims []*control.Claim) ([]error, error) {
 	now := time.Now()
 	made, keys := map[string]rows{}, map[string]journal.Hash{}
@@ -121,8 +121,8 @@ func (w *Monitor) RecordState(l control.Lease, s control.AttemptState, at time.T
 	}
 }
 
-// RecordEnd implements control.SendLog. If no INVITE left, RecordEnd returns only when that is on disk, because the
-// call may be placed again.
+// RecordEnd implements control.SendLog. If no INVITE left, RecordEnd stores that on disk before it returns, because
+// the call may be placed again.
 func (w *Monitor) RecordEnd(l control.Lease, f *control.CallResult) error {
 	if f == nil {
 		w.mu.Lock()

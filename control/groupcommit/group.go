@@ -22,11 +22,11 @@ type Group[T any] struct {
 	// Timeout is the maximum duration of a write; 0 means 30 s. A write also ends at the last deadline of its
 	// callers.
 	Timeout time.Duration
-	// IsItemError reports whether one of the items caused an error. Each item is then tried again alone, a few at the
-	// same time. Nil means that no item ever causes an error.
+	// IsItemError reports whether a single item caused the error of a write. Do then tries each item again alone, a
+	// few at the same time. Nil means that no item ever causes an error.
 	IsItemError func(error) bool
-	// Wait is for callers that release something when Do returns. It makes Do wait for a write that has started, even
-	// after the context of Do ended.
+	// Wait makes Do wait for the end of a write that has started, even after the context of Do ended. It is for
+	// callers that release a resource when Do returns.
 	Wait bool
 
 	mu         sync.Mutex
@@ -52,7 +52,7 @@ type entry[T any] struct {
 }
 
 // Do writes an item and returns its result. If ctx ends first, the item may still be written. With Wait set, Do then
-// returns only after a write that has started.
+// waits for the end of a write that has started.
 func (g *Group[T]) Do(ctx context.Context, item T) error {
 	e := &entry[T]{item: item, ctx: ctx, done: make(chan struct{}), lead: make(chan struct{}, 1)}
 	g.mu.Lock()
@@ -96,7 +96,7 @@ func (g *Group[T]) result(e *entry[T]) error {
 	return e.err
 }
 
-// drop removes an entry whose write has not started, and reports whether it did.
+// drop removes an entry whose write has not started, and reports whether it removed the entry.
 func (g *Group[T]) drop(e *entry[T]) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -106,7 +106,7 @@ func (g *Group[T]) drop(e *entry[T]) bool {
 	}
 	g.waiting = slices.Delete(g.waiting, n, n+1)
 	select {
-	case <-e.lead: // the dropped caller was to lead the next write
+	case <-e.lead: // the dropped caller was the leader of the next write
 		g.next()
 	default:
 	}
@@ -121,7 +121,6 @@ func (g *Group[T]) next() {
 	}
 }
 
-// write writes the waiting entries.
 func (g *Group[T]) write() {
 	g.pause()
 	g.mu.Lock()

@@ -96,8 +96,8 @@ func TestMinInterval(t *testing.T) {
 	})
 }
 
-// TestBadItemIsRetriedAlone checks that a bad item does not affect other items, and that all callers get an error
-// that no item caused.
+// TestBadItemIsRetriedAlone checks that a bad item does not affect other items. If no item caused the error, all
+// callers get it.
 func TestBadItemIsRetriedAlone(t *testing.T) {
 	for _, blames := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {

@@ -23,14 +23,14 @@ import (
 const Retention = 24 * time.Hour
 
 // abandoned is the default age at which a request that has not finished loses its key. Such a request had no effect,
-// because the effect would have settled the key.
+// because the transaction of the effect also settles the key.
 const abandoned = time.Minute
 
 // Keys stores keys in Postgres.
 type Keys struct {
 	Pool *pgxpool.Pool
-	// Hash, if set, hashes a key in the same way as the journal. The key of a call that the database has lost counts
-	// as in use until it expires.
+	// Hash hashes a key as the journal does; may be nil. With Hash, the key of a call that the database has lost
+	// counts as in use until it expires.
 	Hash func(scope, key string) [16]byte
 	// Abandoned is the age at which a request that has not finished loses its key; 0 means one minute.
 	Abandoned time.Duration
@@ -62,8 +62,8 @@ func (k *Keys) Begin(ctx context.Context, scope, key string, fingerprint []byte)
 		h := k.Hash(scope, key)
 		s.hash = h[:]
 	}
-	// Taking a key need not be on disk. If the key is lost, the request had no effect, because settling the key waits
-	// for the disk. If a key is released between the two statements, the loop tries again.
+	// The INSERT need not be on disk when it returns. If the key is lost, the request had no effect, because settling
+	// the key waits for the disk. The loop tries again if the key is released between the two statements.
 	for range 5 {
 		var token string
 		err := k.Pool.QueryRow(ctx, `
@@ -147,7 +147,7 @@ WHERE scope = $1 AND key = $2 AND token = $3 AND NOT done AND NOT EXISTS (SELECT
 // divisionByZero is the SQLSTATE with which the statement of QueueSettle fails if it settled no key.
 const divisionByZero = "22012"
 
-// Hold keeps a key in use until the key expires, for a request that had an effect but has no response to repeat. It
+// Hold keeps a key in use until it expires. It is for a request that had an effect but has no response to repeat. It
 // must run in the transaction of the effect.
 func (s *Slot) Hold(ctx context.Context, q db.Querier) error {
 	return s.exec(ctx, q, "UPDATE idempotency_keys SET done = true WHERE scope = $1 AND key = $2 AND token = $3 AND NOT done")
@@ -163,7 +163,7 @@ func (k *Keys) KeepAlive(ctx context.Context, s *Slot) (stop func()) {
 		for {
 			select {
 			case <-tick.C:
-				// The next renewal follows soon if this one fails. If all fail, another request may take the key.
+				// If this renewal fails, the next one follows soon. If all fail, another request may take the key.
 				_, _ = k.Pool.Exec(
 					ctx, "UPDATE idempotency_keys SET created_at = now() WHERE scope = $1 AND key = $2 AND token = $3 AND NOT done",
 					s.scope, s.key, s.token,

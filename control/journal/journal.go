@@ -99,7 +99,7 @@ const (
 	rememberedOpen = 2 * Retention
 	// defaultMost is the maximum number of entries. They take about 70 MB on disk.
 	defaultMost = 100_000
-	// mostSlots is the maximum number of processes that share a data directory. Each has a slot, which is a journal
+	// mostSlots is the maximum number of processes that share a data directory. Each process has a slot: a journal
 	// file of its own.
 	mostSlots = 16
 )
@@ -117,7 +117,7 @@ type Journal struct {
 	mu      sync.Mutex // never held while the disk is written
 	began   time.Time  // start of the running write; zero if none
 	file    *os.File   // nil after a failed write; the next write then replaces the file
-	err     error      // reason why file is nil
+	err     error      // why file is nil
 	lines   int        // number of lines in the file
 	pending []Entry    // changes that the next Append or Flush writes
 	entries map[string]Entry
@@ -231,8 +231,8 @@ func parse(text []byte) (e Entry, ok bool) {
 	return e, json.Unmarshal(text, &e) == nil && e.Attempt != ""
 }
 
-// read adds the entries of a file. It skips a damaged or incomplete line. If an INVITE's own line is incomplete, the
-// INVITE was not sent.
+// read adds the entries of a file. It skips damaged and incomplete lines. If the line of a new INVITE is incomplete,
+// the INVITE was not sent.
 func (j *Journal) read(name string) error {
 	text, err := os.ReadFile(name) //nolint:gosec // in the data directory
 	if errors.Is(err, fs.ErrNotExist) {
@@ -252,7 +252,6 @@ func (j *Journal) read(name string) error {
 	return nil
 }
 
-// put stores the newest state of an attempt.
 func (j *Journal) put(e Entry) {
 	if _, have := j.entries[e.Attempt]; !have {
 		j.order = append(j.order, e.Attempt)
@@ -272,7 +271,7 @@ func (j *Journal) sort() {
 	}
 }
 
-// trim drops expired entries. If there are still too many, it also drops the oldest ones that have a result.
+// trim drops expired entries. If there are still too many, it also drops the oldest entries that have a result.
 func (j *Journal) trim(now time.Time) {
 	over := len(j.order) - j.most
 	j.order = slices.DeleteFunc(j.order, func(id string) bool {
@@ -295,7 +294,7 @@ func (j *Journal) trim(now time.Time) {
 	})
 }
 
-// snapshot returns the text for a new file, which has each entry once. It also returns the number of lines, and the
+// snapshot returns the text of a new file that has each entry once, and its number of lines. It also returns the
 // pending changes, which the text includes.
 func (j *Journal) snapshot() (text []byte, lines int, changes []Entry, err error) {
 	j.mu.Lock()

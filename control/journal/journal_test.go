@@ -20,7 +20,7 @@ import (
 	"github.com/parley-voice/parley/control"
 )
 
-// TestMain lets the test binary run as a process that writes entries until it is killed, if the environment says so.
+// TestMain runs the test binary as a process that writes entries until it is killed, if PARLEYTEST_JOURNAL is set.
 func TestMain(m *testing.M) {
 	if dir := os.Getenv("PARLEYTEST_JOURNAL"); dir != "" {
 		j, err := Open(dir)
@@ -390,7 +390,7 @@ func TestSentToIsBounded(t *testing.T) {
 	}
 }
 
-// TestEndKeepsCost: the journal keeps what the cost of a call depends on.
+// TestEndKeepsCost checks that the journal keeps the usage and transfer legs, which determine the cost of a call.
 func TestEndKeepsCost(t *testing.T) {
 	rate := 0.01
 	want := control.CallResult{

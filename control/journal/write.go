@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Append returns when the entries are on disk, after one write and one fsync. After an error nothing may be sent, and
-// the next write replaces the file.
+// Append writes the entries to disk before it returns, with one write and one fsync. After an error nothing may be
+// sent, and the next write replaces the file.
 func (j *Journal) Append(entries ...Entry) error {
 	j.disk.Lock()
 	defer j.disk.Unlock()
@@ -33,7 +33,7 @@ func (j *Journal) append(entries []Entry) error {
 		j.stats.Writes++
 		return nil
 	}
-	// After a failed write it is unknown what the disk has. A later fsync may succeed although the data are missing.
+	// After a failed write the content of the disk is unknown. A later fsync may succeed although data are missing.
 	j.stats.Failures++
 	if j.file != nil {
 		_ = j.file.Close() // the file is not trusted any more
@@ -102,7 +102,7 @@ func (j *Journal) Flush() error {
 	return j.append(nil)
 }
 
-// maxWriteTime is the duration from which on a running write counts as hanging. Nothing may be sent until it ends.
+// maxWriteTime is the time after which a running write counts as hanging. Nothing may be sent until the write ends.
 const maxWriteTime = time.Second
 
 // Err returns the reason why nothing may be sent now, or nil.
@@ -129,9 +129,9 @@ func (j *Journal) Entries() []Entry {
 // maxSentTo is the maximum number of entries of one number that SentTo returns.
 const maxSentTo = 16
 
-// SentTo returns the newest entries of INVITEs sent to a number, at most 16, and the entry of the attempt itself
-// unless nothing was sent for it. A database that reverted has lost its newest commits, so older entries prove
-// nothing more.
+// SentTo returns the newest entries of INVITEs that were sent to a number, at most 16. It also returns the entry of
+// the attempt itself, unless its INVITE was not sent. Older entries are not needed, because a database that reverted
+// has lost its newest commits.
 func (j *Journal) SentTo(number Hash, attempt string) []Entry {
 	j.mu.Lock()
 	defer j.mu.Unlock()

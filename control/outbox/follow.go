@@ -21,8 +21,8 @@ type Dispatcher struct {
 	Steps  []control.Step
 	// Home is this node's data directory.
 	Home string
-	// Workers is the number of events that are handled at the same time in the fast lane; 0 means 4. SlowWorkers is
-	// the same for the slow lane; 0 means 16.
+	// Workers is the number of workers of the fast lane; 0 means 4. SlowWorkers is the number of workers of the slow
+	// lane; 0 means 16.
 	Workers, SlowWorkers int
 	// Poll is the interval of checks for events without a notification; 0 means 2 s.
 	Poll time.Duration
@@ -30,8 +30,8 @@ type Dispatcher struct {
 	Log  *slog.Logger
 }
 
-// followLease is the duration of an event's lease. stepFor is the maximum duration of one step. The progress of quick
-// steps is saved for several events together.
+// followLease is the duration of an event's lease. stepFor is the maximum duration of one step. If the rest of the
+// lease is shorter than stepFor, the progress is saved and the lease extended before the next step.
 const (
 	followLease = 2 * time.Minute
 	stepFor     = followLease * 3 / 4
@@ -69,7 +69,7 @@ func (f *Dispatcher) Run(ctx context.Context) {
 	}
 }
 
-// waitForMore waits so that the next batch contains more events.
+// waitForMore waits for gather, so that the next batch contains more events.
 func waitForMore(ctx context.Context) {
 	select {
 	case <-ctx.Done():
@@ -147,7 +147,8 @@ type batch struct {
 	each  []error
 }
 
-// one handles an event, unless handling the earlier events of the batch used up its lease.
+// one runs the steps of an event. If the rest of the event's lease is shorter than stepFor, because earlier events of
+// the batch took long, one returns the event to the outbox instead.
 func (f *Dispatcher) one(ctx context.Context, e *control.Event, began time.Time, b *batch) {
 	var over bool
 	var err error
@@ -169,8 +170,8 @@ func (f *Dispatcher) One(ctx context.Context, lane control.Lane) (bool, error) {
 	return f.some(ctx, lane, func() {})
 }
 
-// follow runs the steps of an event that was leased at began. It reports whether all steps are done; the caller has
-// to save that.
+// follow runs the steps of an event that was leased at began. It reports whether all steps are done; the caller must
+// then complete the event.
 func (f *Dispatcher) follow(ctx context.Context, e *control.Event, began time.Time) (over bool, err error) {
 	for _, s := range f.Steps {
 		if slices.Contains(e.Done, s.Name) || s.ConversationOnly && !e.HadConversation() || e.Remote && !s.AnyNode {
