@@ -11,15 +11,15 @@ import (
 const (
 	queueLen      = 16 // capacity in frames, a power of two
 	prefill       = 2  // frames that wait before the first is played: 40 ms
-	maxIdle       = 2  // frames that may stay in the queue
+	maxIdle       = 2  // frames that may stay in the queue; more are a surplus
 	maxWaiting    = 8  // with more frames (160 ms) the oldest are dropped at once
 	keepAfterDrop = 3  // frames left after such a drop: 60 ms
 	watchFrames   = 50 // frames in one measuring window: 1 s
 	pauseWindows  = 4  // windows with a surplus before a frame of speech may be dropped
 )
 
-// queue passes frames from one side to the media clock of the other side. One goroutine pushes and the clock fills;
-// neither waits.
+// queue passes frames from one side to the media clock of the other side. One goroutine calls push, and the clock calls
+// FillFrame. Neither call waits.
 //
 // The clocks of the two legs are independent, and frames may come in bursts. If the queue is empty, a frame is
 // concealed. If frames remain in the queue for long, one is dropped, in a pause if possible.
@@ -35,8 +35,8 @@ type queue struct {
 	// Only the clock uses the fields below.
 	conceal *plc.Concealer
 	started bool
-	fewest  int // fewest frames in the queue during this window
-	calls   int // frames filled in this window
+	fewest  int // fewest frames in the queue during the current window
+	calls   int // frames filled in the current window
 	surplus int // number of windows in a row with a surplus
 }
 

@@ -55,7 +55,7 @@ func (d *Dialer) Press(keys string) error {
 		return ErrFull
 	}
 	for _, k := range keys {
-		d.queue <- k // cannot block: mu is held
+		d.queue <- k // cannot block, because there is room and mu is held
 	}
 	return nil
 }

@@ -1,5 +1,5 @@
-// Package dtmf sends and detects DTMF digits, as events (RFC 4733) and as tone
-// pairs (ITU-T Q.23 and Q.24). It does no I/O and reads no clock.
+// Package dtmf sends and detects DTMF digits, as events (RFC 4733) and as tone pairs (ITU-T Q.23 and Q.24). It does no
+// I/O and reads no clock.
 package dtmf
 
 import (

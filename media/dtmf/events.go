@@ -29,12 +29,12 @@ func (d *EventDecoder) Decode(ssrc, ts uint32, marker bool, payload []byte) (key
 		d.duration = max(d.duration, duration)
 		return 0, false
 	}
-	// The packet is older than the last digit: it was reordered. A much older timestamp comes from a clock that was
-	// set back, as some senders do.
+	// A packet that is a little older than the last digit was reordered. A much older timestamp means that the sender
+	// has set its clock back.
 	if back := d.ts - ts; same && back < reorderTicks*max(1, d.Rate/8000) {
 		return 0, false
 	}
-	// A long press goes on in a new segment (section 2.5.1.3).
+	// A long press continues in a new segment (RFC 4733 section 2.5.1.3).
 	continues := same && event == d.event && !marker && ts-d.ts == uint32(d.duration)
 	*d = EventDecoder{Rate: d.Rate, started: true, ssrc: ssrc, ts: ts, event: event, duration: duration}
 	if continues {

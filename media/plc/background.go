@@ -3,7 +3,7 @@ package plc
 import "math"
 
 const (
-	spanFrames      = 50    // frames in a span; the quietest frame is remembered for one to two spans
+	spanFrames      = 50    // frames in a span; the power of the quietest frame is kept for one to two spans
 	sampleEvery     = 2     // only every second frame is measured, because a quiet part lasts longer than one frame
 	ceiling         = 327   // maximum RMS of the background: -40 dBFS
 	floor           = 33    // minimum RMS of the background: -60 dBFS
@@ -14,7 +14,7 @@ const (
 // background estimates the noise behind speech. It takes the quietest frame of the last seconds, because speech has
 // pauses.
 type background struct {
-	power, before float64 // mean square of the quietest frame in this span and in the one before
+	power, before float64 // mean square of the quietest frame in the current and in the previous span
 	frames        int
 	level         uint8 // noise level that the sender reported
 	reported      float64

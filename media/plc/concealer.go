@@ -58,7 +58,7 @@ func (c *Concealer) Conceal(f []int16) {
 	c.remember(f)
 }
 
-// Patch takes a frame of which parts were received. It replaces the frame of the last Conceal. complete reports
+// Patch replaces the frame of the last Conceal by f, in which the received parts are filled in. complete reports
 // whether the last sample was received.
 func (c *Concealer) Patch(f []int16, complete bool) {
 	c.end = (c.end + len(c.history) - len(f)) % len(c.history)
@@ -78,7 +78,7 @@ func (c *Concealer) ComfortNoise(f []int16, level uint8) {
 	c.remember(f)
 }
 
-// Skip says that the next frame does not follow the last one directly. It is then blended.
+// Skip says that there is a gap before the next frame. Receive then blends the frame with the audio before the gap.
 func (c *Concealer) Skip() {
 	if c.continuous {
 		c.continuous = false

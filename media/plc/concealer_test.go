@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// speech returns a signal like speech: 120 Hz with overtones, or a single tone at hz.
+// speech returns a signal like speech: a tone at hz with overtones, or a single tone if overtones is 1.
 func speech(rate int, from, n int, hz float64, overtones int) []int16 {
 	f := make([]int16, n)
 	for i := range f {
@@ -279,8 +279,7 @@ func BenchmarkReceive(b *testing.B) {
 	}
 }
 
-// BenchmarkConceal loses every second frame, so that each needs a pitch
-// search.
+// BenchmarkConceal loses every second frame, so that each lost frame needs a pitch search.
 func BenchmarkConceal(b *testing.B) {
 	for _, rate := range []int{8000, 16000} {
 		b.Run(map[int]string{8000: "8kHz", 16000: "16kHz"}[rate], func(b *testing.B) {

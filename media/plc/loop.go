@@ -41,7 +41,7 @@ func (l *loop) begin(older, newer []int16) {
 	l.step, l.left = int(l.history[last])-int(l.history[last-l.period]), l.seam()
 }
 
-// isOnset reports whether the audio has just begun. If so, it is repeated no longer than it lasted.
+// isOnset reports whether the audio has just begun. Such audio is repeated no longer than it lasted.
 func (l *loop) isOnset() bool {
 	n := match * l.perMs
 	onset := len(l.history) - n
@@ -114,8 +114,8 @@ func pitch(past []int16, perMs int) (period int, correlated float64) {
 	return period, most / math.Sqrt(power(past[len(past)-match*perMs:])*float64(match*perMs))
 }
 
-// correlation returns the correlation of the last n samples with those lag earlier. It uses only every step-th
-// sample, and does not divide by the power of the last n.
+// correlation returns the correlation of the last n samples with the samples that are lag earlier. It uses only every
+// step-th sample, and does not divide by the power of the last n samples.
 func correlation(past []int16, n, lag, step int) float64 {
 	now := past[len(past)-n:]
 	then := past[len(past)-n-lag : len(past)-lag]

@@ -9,7 +9,7 @@ import (
 	"github.com/parley-voice/parley/media/srtp"
 )
 
-// TestNoAllocationsEncrypted does not run with the race detector, which empties the library's pool at random.
+// TestNoAllocationsEncrypted does not run with the race detector, which empties sync.Pools at random.
 func TestNoAllocationsEncrypted(t *testing.T) {
 	s, step := newStepSession(t, codec.PCMU{})
 	key := srtp.New()[0]

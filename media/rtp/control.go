@@ -75,8 +75,8 @@ func (r reports) receive(b []byte, src netip.AddrPort, at time.Time) {
 	}
 }
 
-// receiveReport handles an RTCP packet. The packet must come from the host that sends the audio, or from an expected
-// host. It does not affect the latch.
+// receiveReport handles an RTCP packet. The packet must come from the host that sends the audio; before the first audio
+// packet, any expected host is accepted. The packet does not affect the latch.
 func (s *Session) receiveReport(p *activeParams, b []byte, src netip.AddrPort, at time.Time) {
 	c := &s.control
 	if !s.receiver.latch.AcceptsReports(src.Addr()) {

@@ -26,7 +26,8 @@ type formatDecoder struct {
 	decoder codec.Decoder // only the reader uses it
 }
 
-// mapTypes fills in what each payload type means. It keeps the types of old for packets that are still on their way.
+// mapTypes sets the meaning of each payload type. It keeps the types of old, because packets that use them may still
+// arrive.
 func (t *activeParams) mapTypes(old *activeParams) {
 	if old != nil {
 		t.decoders, t.oldTypes = slices.Clone(old.decoders), old.types

@@ -10,7 +10,7 @@ import (
 	"github.com/parley-voice/parley/media/codec"
 )
 
-// payloadByte is the byte that fills the payloads that withType makes.
+// payloadByte is the byte with which withType fills payloads.
 const payloadByte = 0x30
 
 // withType gives packets another payload type, and fills their payloads with payloadByte.
@@ -31,7 +31,8 @@ func sample(c codec.Codec) int16 {
 	return pcm[0]
 }
 
-// countValues counts the frames in which all samples have the same value, by that value.
+// countValues returns the number of frames for each sample value. It counts only frames in which all samples are equal.
+// The map is filled while the simulation runs.
 func (l *receiveSim) countValues() map[int16]int {
 	all := map[int16]int{}
 	l.each = func(f media.Frame) {

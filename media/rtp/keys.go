@@ -56,8 +56,8 @@ func (s *Session) ReceiveKey(key rune) error {
 	return nil
 }
 
-// queueKey passes a received digit on. If the queue is full, it drops this digit, because digits make sense only from
-// the beginning.
+// queueKey passes a received digit on. If the queue is full, it drops this digit and keeps the earlier ones, because a
+// sequence of digits makes sense only from its beginning.
 func (s *Session) queueKey(key rune, method dtmf.Method, at time.Duration) {
 	s.keyInput.mu.Lock()
 	defer s.keyInput.mu.Unlock()
@@ -71,8 +71,7 @@ func (s *Session) queueKey(key rune, method dtmf.Method, at time.Duration) {
 	}
 }
 
-// maxLostToneFrames is the number of consecutive lost frames after which a
-// held digit ends.
+// maxLostToneFrames is the number of consecutive lost frames after which a held digit ends.
 const maxLostToneFrames = 25
 
 // detectTones looks for DTMF tones in a received frame. A concealed frame neither begins nor ends a digit.

@@ -18,15 +18,15 @@ import (
 	"github.com/parley-voice/parley/media/mediatest"
 )
 
-// TestPress checks the packets of a digit. They are 20 ms apart and have the same timestamp. The first has the
-// marker, the duration grows, and three are end packets. The next digit follows after 60 ms. The clock of the audio
-// before and after is continuous.
+// TestPress checks the packets of a digit. They are 20 ms apart and have the same timestamp. The first has the marker,
+// the duration grows, and three are end packets. The next digit follows after 60 ms. The RTP clock of the audio
+// continues during the digits.
 func TestPress(t *testing.T) {
 	s := newManualSession(t)
 	p := newPhone(t, s)
 	s.Start(Params{Remote: p.addr(), Codec: codec.G722{}, PayloadType: 9, KeyType: 101, Ptime: 40 * ms})
 	s.Play(mediatest.Tone(440))
-	all := p.run(s, 3) // the digit is held for its third frame
+	all := p.run(s, 3) // the third frame is half a packet
 	if err := s.Press("7#"); err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +193,7 @@ func TestKeysAsTones(t *testing.T) {
 	}
 }
 
-// TestKeyByTwoMethods checks that digits are received by SIP INFO, but only by events after the first event.
+// TestKeyByTwoMethods checks that digits by SIP INFO are accepted until the first RFC 4733 event, and ignored later.
 func TestKeyByTwoMethods(t *testing.T) {
 	s := startSession(t, Params{})
 	p := newPhone(t, s)

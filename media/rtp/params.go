@@ -34,8 +34,8 @@ func (s *Session) Rate() int {
 	return Rate
 }
 
-// Start begins to send and receive. Called again, it changes the parameters from the next frame on. p.Codec must be
-// set. If a later codec has another rate than the session, the audio is resampled.
+// Start begins to send and receive. Further calls change the parameters from the next frame on. p.Codec must be set. If
+// a later codec has another rate than the session, the audio is resampled.
 func (s *Session) Start(p Params) {
 	s.start.Lock()
 	defer s.start.Unlock()
@@ -80,8 +80,8 @@ func (t *activeParams) setKeys(old *activeParams) {
 	}
 }
 
-// packetTime returns the requested packet time, rounded down to a multiple of 10 ms and at most 60 ms. If less than 10 ms
-// is requested, it returns 20 ms.
+// packetTime returns the requested packet time, rounded down to a multiple of 10 ms and at most 60 ms. For less than
+// 10 ms it returns 20 ms.
 func packetTime(requested time.Duration) time.Duration {
 	const step, longest, standard = 10 * time.Millisecond, 60 * time.Millisecond, 20 * time.Millisecond
 	if requested < step {

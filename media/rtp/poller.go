@@ -50,7 +50,7 @@ func newPoller() (*poller, error) {
 
 func (p *poller) close() { _ = syscall.Close(p.epoll) }
 
-// add makes h receive the packets of a socket until remove returns. After that, the socket may be closed.
+// add makes h receive the packets of a socket until remove returns. The socket must stay open until then.
 func (p *poller) add(s *udpSocket, h packetHandler) (remove func(), err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -98,7 +98,7 @@ func (p *poller) Tick(time.Time) {
 		}
 		list := *p.open.Load()
 		for _, e := range p.events[:n] {
-			// The index may have been freed or used again since the event. Reading that socket does no harm.
+			// The index may belong to another socket since the event. Reading that socket does no harm.
 			if int(e.Fd) < len(list) && list[e.Fd] != nil {
 				p.read(list[e.Fd])
 			}
@@ -109,8 +109,7 @@ func (p *poller) Tick(time.Time) {
 	}
 }
 
-// read reads the packets of a listener unless it is locked. Only remove also takes the lock, and then nothing must be
-// read.
+// read reads the packets of a listener, unless remove holds the lock of the listener.
 func (p *poller) read(l *listener) {
 	if !l.mu.TryLock() {
 		return

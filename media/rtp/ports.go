@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// ErrNoPort means that every port of the range is in use, or was in use until a moment ago.
+// ErrNoPort means that each port of the range is in use, rests after a call (portRest), or cannot be bound.
 var ErrNoPort = errors.New("no free media port")
 
 // portRest is how long a port stays unused after a call, so that late packets of the call do not reach the next call.
@@ -25,8 +25,8 @@ type Ports struct {
 	first, count int // first is even; if count is 0, the kernel chooses ports
 
 	mu    sync.Mutex
-	next  int               // index to try next; in turn, so that ports rest as long as possible
-	used  map[int]time.Time // by port: zero while in use, otherwise the end of the rest
+	next  int               // index to try next; ports are used in turn, so that each rests as long as possible
+	used  map[int]time.Time // for each port: zero while in use, otherwise the end of its rest
 	inUse int
 }
 

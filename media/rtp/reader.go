@@ -17,9 +17,9 @@ func (s *Session) Arrived() (time.Time, bool) {
 	return s.opened.Add(at), true
 }
 
-// ReadFrame implements media.Source. It returns a complete frame at once. It conceals lost packets, and inserts
-// silence if nothing arrives. To stay within 200 ms of the local clock, it adds or drops frames, in silence if
-// possible. Packets that arrived before the first call are dropped.
+// ReadFrame implements media.Source. It returns a complete frame at once. It conceals lost packets, and inserts silence
+// if nothing arrives. It adds or drops frames to stay within 200 ms of the local clock, if possible in silence. Packets
+// that arrived before the first call are dropped.
 func (s *Session) ReadFrame(f media.Frame) error {
 	if n := media.FrameLen(s.Rate()); len(f) != n {
 		return fmt.Errorf("read frame of %d samples: want %d", len(f), n)

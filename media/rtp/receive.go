@@ -86,8 +86,8 @@ func (s *Session) receive(b []byte, src netip.AddrPort, at time.Time) {
 	s.pushToReader(p.forReader(kind, now))
 }
 
-// receiveUnknown counts a packet with an unknown payload type. If it comes from the current source, it shows that the
-// remote party is present, and its sequence number is counted, so that it does not look lost.
+// receiveUnknown counts a packet with an unknown payload type. A packet from the current source shows that the remote
+// party is present. Its sequence number is recorded, so that the packet does not count as lost.
 func (s *Session) receiveUnknown(p *packet, src netip.AddrPort, now time.Duration) {
 	s.count.unknown.Add(1)
 	if src != s.receiver.latch.Source() {
@@ -111,7 +111,7 @@ func (s *Session) pushToReader(p jitter.Packet) {
 		return
 	}
 	if p.Kind == jitter.Key {
-		return // the reader can wait until the next frame
+		return // do not wake the reader for it
 	}
 	s.receiver.pushed = true
 	s.wakeReader()

@@ -145,7 +145,7 @@ func TestImpairedNetwork(t *testing.T) {
 			for i, f := range speech(0, 100, 3000, 1) {
 				outs := network.Decide(nil, f.at, 172)
 				if i == 0 {
-					outs = []time.Duration{f.at + path.Delay} // the stream begins with its first packet
+					outs = []time.Duration{f.at + path.Delay} // do not lose the packet that starts the stream
 				}
 				for _, at := range outs {
 					flights = append(flights, flight{at, f.packet})

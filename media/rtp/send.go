@@ -10,7 +10,7 @@ import (
 	"github.com/parley-voice/parley/media/srtp"
 )
 
-// maxPending is the maximum of audio that waits for a packet: 60 ms and the next frame.
+// maxPending is the maximum length of audio that waits for its packet, in bytes: 60 ms and the next frame.
 const maxPending = 4 * frameLen
 
 type sender struct {
@@ -30,7 +30,7 @@ type sender struct {
 	sealed  [headerLen + maxPending + srtp.Overhead]byte
 }
 
-// init starts the stream with random numbers (RFC 3550 section 5.1).
+// init sets random start values (RFC 3550 section 5.1).
 func (o *sender) init() {
 	o.seq, o.ts, o.ssrc = uint16(rand.Uint32()), rand.Uint32(), rand.Uint32() //nolint:gosec // truncated; not a secret
 	o.marker = true
@@ -45,7 +45,7 @@ func (s *Session) send(p *activeParams, due time.Time) {
 		frames := int64((due.Sub(o.last) + media.FrameTime/2) / media.FrameTime)
 		if frames > 1 {
 			s.count.underruns.Add(frames - 1)
-			o.pending = 0 // the audio is too old to go on with
+			o.pending = 0 // audio from before the gap is too old
 		}
 		o.ts += uint32(frames * int64(frameLen)) //nolint:gosec // wraps
 	}
@@ -84,8 +84,8 @@ func (o *sender) update(p *activeParams) {
 	o.params = p
 }
 
-// departure returns the time at which the packet with the beginning of the due frame is sent. It is now, unless later
-// frames fill the packet or an earlier packet is waiting.
+// departure returns the time at which the beginning of the frame is sent. This is due, or later if the packet needs
+// further frames or an earlier packet is waiting.
 func (o *sender) departure(p *activeParams, due time.Time) time.Time {
 	n := int(p.ptime * Rate / time.Second)
 	at := due
@@ -134,7 +134,7 @@ func (s *Session) sendPacket(head packet, n int) {
 	}
 }
 
-// midframe is the Stream that is called between two frames, for packet times that are not a multiple of a frame.
+// midframe sends packets in the middle between two frames, for packet times that are not a multiple of a frame.
 type midframe struct{ *Session }
 
 func (m midframe) Tick(due time.Time) {

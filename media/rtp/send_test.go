@@ -14,7 +14,7 @@ import (
 	"github.com/parley-voice/parley/media/tone"
 )
 
-// newManualSession returns a session that the test calls in place of a clock.
+// newManualSession returns a session without a running clock. The test calls Tick instead.
 func newManualSession(tb testing.TB) *Session {
 	tb.Helper()
 	tr := newTransport(tb, &mediaclock.Clock{})
@@ -30,7 +30,7 @@ func newManualSession(tb testing.TB) *Session {
 type sentPacket struct {
 	packet
 
-	at time.Duration // time at which it was sent, to half a frame
+	at time.Duration // time of sending, rounded to half a frame
 }
 
 // run calls the session for n frames in steps of half a frame, and returns what the phone received.

@@ -38,8 +38,8 @@ type Params struct {
 	Others []codec.Mapping
 	// ComfortType is the payload type of comfort noise; 0 means the static type 13.
 	ComfortType uint8
-	// LocalKey encrypts what is sent, RemoteKey what is received, both for RTP and RTCP. If they are not set, nothing
-	// is encrypted.
+	// LocalKey encrypts sent packets, RemoteKey decrypts received packets, both for RTP and RTCP. If neither is set,
+	// nothing is encrypted.
 	LocalKey, RemoteKey srtp.Key
 	// KeyType is the payload type of telephone events; 0 if it was not negotiated.
 	KeyType uint8
@@ -60,8 +60,8 @@ type Params struct {
 	FirstPacketTimeout, SilenceTimeout time.Duration
 	// ReportedTimeout replaces these limits while RTCP still arrives, if it is longer.
 	ReportedTimeout time.Duration
-	// OnTimeout is called once, when a timeout is over. It runs on a goroutine for which Close waits, so it must not
-	// call Close.
+	// OnTimeout is called when one of these limits is exceeded, at most once after each Start. It must not call Close,
+	// because Close waits for it.
 	OnTimeout func()
 }
 
@@ -71,7 +71,7 @@ type Session struct {
 	transport *Transport
 	socket    *udpSocket
 	detach    func()
-	opened    time.Time // start of the session's time
+	opened    time.Time // times of type time.Duration count from here
 
 	start    sync.Mutex // held by Start
 	params   atomic.Pointer[activeParams]
@@ -154,8 +154,8 @@ func (s *Session) Play(feed media.Feed) {
 // Digits delivers received digits. Close closes the channel.
 func (s *Session) Digits() <-chan rune { return s.keys }
 
-// Close ends the session: ReadFrame returns io.EOF, the feed is not called again, and the port rests. Close may be
-// called twice, but not by a feed or by OnTimeout.
+// Close ends the session: ReadFrame returns io.EOF, the feed is not called again, and the port becomes free after
+// portRest. Close may be called twice, but not by a feed or by OnTimeout.
 func (s *Session) Close() {
 	s.close.Do(func() {
 		s.detach()

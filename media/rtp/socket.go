@@ -43,7 +43,7 @@ func listenUDP(addr netip.AddrPort) (*udpSocket, error) {
 }
 
 func bind(fd int, addr netip.AddrPort) (netip.AddrPort, error) {
-	// The kernel records when a packet arrives, which is earlier than when it is read.
+	// Let the kernel record the arrival times of packets.
 	if err := syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_TIMESTAMPNS, 1); err != nil {
 		return netip.AddrPort{}, err
 	}

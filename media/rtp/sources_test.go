@@ -67,9 +67,9 @@ const (
 	unknownByte = 0xa0
 )
 
-// TestUnknownSources sends from an unknown address before the remote party begins, or while it is silent. It checks
-// that the unknown source receives at most five packets, that none of its samples is played, and that the remote
-// party is heard and gets audio whenever it sends.
+// TestUnknownSources sends from an unknown address before the remote party begins, or while the remote party is silent.
+// It checks that the unknown source receives at most five packets and that none of its samples is played. Audio must
+// flow in both directions whenever the remote party sends.
 func TestUnknownSources(t *testing.T) {
 	at := func(from, to time.Duration) []span { return []span{{from, to}} }
 	var all sync.WaitGroup

@@ -1,6 +1,6 @@
 package rtp
 
-// encrypt returns a packet for the network. It uses dst if it encrypts. If it fails, nothing may be sent.
+// encrypt returns the packet to send: wire, or the encrypted packet in dst. If it returns false, nothing may be sent.
 func (t *activeParams) encrypt(dst, wire []byte) ([]byte, bool) {
 	if !t.encrypted {
 		return wire, true

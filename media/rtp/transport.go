@@ -1,9 +1,9 @@
 // Package rtp sends and receives audio and DTMF over RTP (RFC 3550, 3551, 4733) for any number of calls on one media
 // clock.
 //
-// The clock sends each call's frame when it is due. In each tick, it reads the packets of all calls with one system
-// call. Neither allocates. The goroutine that reads a call puts the call's packets in order. The package works on
-// Linux only.
+// The clock sends each call's frame when it is due. In each tick, one system call finds the sockets that have packets.
+// Sending and receiving do not allocate. The goroutine that calls ReadFrame puts the packets of a call in order. The
+// package works on Linux only.
 package rtp
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/parley-voice/parley/media/mediaclock"
 )
 
-// Transport is what all sessions of a process share.
+// Transport holds the resources that all sessions of a process share.
 type Transport struct {
 	clock  *mediaclock.Clock
 	ports  *Ports
@@ -47,7 +47,7 @@ func NewTransport(clock *mediaclock.Clock, ports *Ports, bind, public netip.Addr
 	return t, nil
 }
 
-// Close releases what the sessions share. It may be called twice.
+// Close releases the shared resources. It may be called twice.
 func (t *Transport) Close() {
 	t.mu.Lock()
 	unhook := t.unhook
@@ -66,8 +66,7 @@ func (t *Transport) SessionCount() int {
 	return len(t.open)
 }
 
-// Stats returns the sums over all open and closed sessions. They never
-// decrease.
+// Stats returns the sums over all open and closed sessions. They never decrease.
 func (t *Transport) Stats() Stats {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -267,7 +267,7 @@ func TestMute(t *testing.T) {
 	}
 }
 
-// TestNoAllocations sends, receives and reads frames without a clock.
+// TestNoAllocations checks that sending, receiving and reading a frame do not allocate.
 func TestNoAllocations(t *testing.T) {
 	for _, c := range codec.All() {
 		s, step := newStepSession(t, c)
@@ -283,8 +283,7 @@ func TestNoAllocations(t *testing.T) {
 	}
 }
 
-// newStepSession returns a session that sends to itself, and a function that moves it on by one frame. The test is
-// the clock.
+// newStepSession returns a session that sends to itself, and a function that advances the session by one frame.
 func newStepSession(tb testing.TB, c codec.Codec) (*Session, func()) {
 	tb.Helper()
 	s := newManualSession(tb)

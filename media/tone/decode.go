@@ -71,8 +71,8 @@ func (d *Decoder) step(pcm []int16) (Word, bool) {
 	return w, text != ""
 }
 
-// read returns the word in pcm and its offset. The first sound samples are not silent. The beginning of the word is
-// known only to a hop, so the mark is tried at every millisecond around it.
+// read returns the word in pcm and its offset. sound is the number of samples before the silence at the end. The exact
+// beginning of the word is unknown, so read looks for the mark at each millisecond around offset 0.
 func (d *Decoder) read(pcm []int16, sound int) (string, int) {
 	n := samples(d.rate, slot)
 	best, from := confident, -1
@@ -90,7 +90,7 @@ func (d *Decoder) read(pcm []int16, sound int) (string, int) {
 	for i := 1; i < slots; i++ {
 		sym, share := d.slot(pcm, from+i*n)
 		if share < confident {
-			sym = mark // the word was damaged on its way
+			sym = mark // the symbol was damaged on its way
 		}
 		if sym == shift && !shifted {
 			shifted = true

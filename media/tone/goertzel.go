@@ -1,6 +1,5 @@
-// Package tone generates and detects tones, and encodes words as sequences of
-// two-tone symbols that survive a telephone line. They can be decoded without
-// speech recognition.
+// Package tone generates and detects tones. It also encodes words as sequences of two-tone symbols, which pass through
+// a telephone line and can be decoded without speech recognition.
 package tone
 
 import "math"
@@ -24,8 +23,7 @@ func Share(pcm []int16, rate int, freq float64) float64 {
 	return Power(pcm, rate, freq) / (2 * math.Pow(10, Level(pcm)/10)) // the power of a sine is half the square of its amplitude
 }
 
-// Level returns the RMS level of pcm in dBFS: -3 for a full-scale sine, -120
-// for digital silence.
+// Level returns the RMS level of pcm in dBFS: -3 for a full-scale sine, -120 for digital silence.
 func Level(pcm []int16) float64 {
 	var sum float64
 	for _, x := range pcm {
