@@ -9,9 +9,9 @@ import (
 	"github.com/pion/webrtc/v4"
 )
 
-// newMediaEngine lists the codecs that can be received, preferred first. The
-// first of them that can be encoded is sent: G.722, else G.711. Opus parameters ask for
-// speech quality and no discontinuous transmission.
+// newMediaEngine registers the codecs that can be received, in the order of preference. Sent audio uses the first of
+// them that both sides support and this build can encode. The Opus parameters ask for speech quality and no
+// discontinuous transmission.
 func newMediaEngine() (*webrtc.MediaEngine, error) {
 	m := &webrtc.MediaEngine{}
 	for _, c := range []webrtc.RTPCodecParameters{
@@ -35,8 +35,8 @@ func newMediaEngine() (*webrtc.MediaEngine, error) {
 // mimeTypeKeys is the type of telephone events (RFC 4733).
 const mimeTypeKeys = "audio/telephone-event"
 
-// newCertificate creates the endpoint's certificate, valid for a month less a
-// day. One per call would dominate the cost of call setup.
+// newCertificate creates the endpoint's certificate, which is valid for a month minus a day. Calls share it, because
+// creating a certificate for each call would dominate the cost of call setup.
 func newCertificate() (webrtc.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

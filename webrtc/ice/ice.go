@@ -1,5 +1,5 @@
-// Package ice provides the sockets of web calls: one UDP port, a TCP port for
-// networks that block UDP, and the ICE servers for browsers.
+// Package ice provides the sockets of web calls: one UDP port, and a TCP port for networks that block UDP. It also
+// lists the ICE servers for browsers.
 package ice
 
 import (
@@ -20,39 +20,36 @@ import (
 	"github.com/parley-voice/parley/media/connlimit"
 )
 
-// Silence after which a path counts as disconnected and as failed (RFC 8445,
-// RFC 7675). A leg ends before the latter.
+// Times without packets after which a path counts as disconnected or as failed (RFC 8445, RFC 7675). A leg ends before
+// failedTimeout.
 const (
 	disconnectedTimeout = 4 * time.Second
 	failedTimeout       = 25 * time.Second
 	keepaliveInterval   = time.Second
 )
 
-// A Config sets where web calls arrive.
+// A Config sets the addresses of web calls.
 type Config struct {
-	// UDP is the media address; the kernel chooses port 0.
+	// UDP is the media address. If the port is 0, the kernel chooses one.
 	UDP netip.AddrPort
-	// TCP is the media address for networks that block UDP (RFC 6544); invalid
-	// disables it.
+	// TCP is the media address for networks that block UDP (RFC 6544); invalid disables TCP.
 	TCP netip.AddrPort
-	// Public is the address that browsers reach, if different.
+	// Public is the address at which browsers reach the endpoint; invalid means that of UDP.
 	Public netip.Addr
-	// ActiveTCP lets peer connections open TCP connections, as browsers do. A
-	// server only accepts them.
+	// ActiveTCP lets peer connections open TCP connections, as browsers do. A server only accepts them.
 	ActiveTCP bool
-	// RelayServers are TURN servers that peer connections must use, as
-	// browsers do with iceTransportPolicy relay. A server uses none.
+	// RelayServers are TURN servers that peer connections must use, like browsers with iceTransportPolicy "relay". A
+	// server uses none.
 	RelayServers []Server
 	Log          *slog.Logger
 }
 
 // An Endpoint owns the sockets of web calls and creates peer connections.
 type Endpoint struct {
-	api    *webrtc.API
-	mu     sync.Mutex // held to read or renew the certificate
-	config webrtc.Configuration
-	// The bound address and the one that browsers use.
-	bind, public netip.Addr
+	api          *webrtc.API
+	mu           sync.Mutex // held to read or renew the certificate
+	config       webrtc.Configuration
+	bind, public netip.Addr // bound address, and address at which browsers reach it
 
 	udp *net.UDPConn
 	tcp net.Listener
@@ -68,7 +65,7 @@ func Open(ctx context.Context, c Config) (*Endpoint, error) {
 	}
 	settings.SetICETimeouts(disconnectedTimeout, failedTimeout, keepaliveInterval)
 	settings.SetIncludeLoopbackCandidate(c.UDP.Addr().IsLoopback())
-	settings.SetICEMulticastDNSMode(ice.MulticastDNSModeDisabled) // no local names; names of peers become known as peer-reflexive candidates
+	settings.SetICEMulticastDNSMode(ice.MulticastDNSModeDisabled) // do not resolve or offer mDNS names; browsers that offer such names become known as peer-reflexive candidates
 	settings.SetReceiveMTU(1500)
 	settings.DisableActiveTCP(!c.ActiveTCP)
 	if c.Public.IsValid() {
@@ -116,8 +113,8 @@ func (e *Endpoint) listen(ctx context.Context, c Config, settings *webrtc.Settin
 		if err != nil {
 			return fmt.Errorf("tcp: %w", err)
 		}
-		// A silent connection is closed after 10 s. The library stops
-		// accepting after a failed Accept; connlimit retries.
+		// The library closes a silent connection after 10 s. It would stop accepting after a failed Accept, so
+		// connlimit retries.
 		e.tcp = connlimit.NewListener(open, &connlimit.Limiter{MaxTotal: maxTCP, MaxPerNetwork: maxTCPPerNetwork}, nil)
 		tcp := ice.NewTCPMuxDefault(ice.TCPMuxParams{
 			Listener: e.tcp, Logger: logger, ReadBufferSize: 32, WriteBufferSize: 64 << 10,
@@ -136,8 +133,8 @@ func (e *Endpoint) listen(ctx context.Context, c Config, settings *webrtc.Settin
 
 const (
 	socketBuffer     = 2 << 20
-	maxTCP           = 1000 // most connections
-	maxTCPPerNetwork = 50   // most connections per network, such as an office behind one address
+	maxTCP           = 1000 // maximum number of connections
+	maxTCPPerNetwork = 50   // maximum for one network, such as an office behind one address
 )
 
 // UDP returns the media address.
@@ -164,8 +161,7 @@ func (e *Endpoint) Connect() (*webrtc.PeerConnection, error) {
 	return e.api.NewPeerConnection(how)
 }
 
-// configuration returns the current configuration, with a certificate that
-// outlasts every new connection.
+// configuration returns the current configuration. Its certificate is valid for at least renewBefore.
 func (e *Endpoint) configuration(now time.Time) (webrtc.Configuration, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -179,12 +175,12 @@ func (e *Endpoint) configuration(now time.Time) (webrtc.Configuration, error) {
 	return e.config, nil
 }
 
-// renewBefore is the remaining validity at which the certificate is replaced.
+// renewBefore is the remaining validity below which the certificate is replaced. No connection lasts as long.
 const renewBefore = 7 * 24 * time.Hour
 
-// CanReach reports whether media may be sent to an address that a remote party
-// names. Loopback, link-local and private addresses are allowed only if the
-// endpoint itself has one of that kind.
+// CanReach reports whether media may be sent to an address that a remote party names. Loopback and link-local addresses
+// are allowed only if the endpoint has such an address too. Private addresses are allowed only if the endpoint has a
+// private, loopback or unspecified address.
 func (e *Endpoint) CanReach(a netip.Addr) bool {
 	a = a.Unmap()
 	like := func(is func(netip.Addr) bool) bool { return is(e.bind.Unmap()) || is(e.public.Unmap()) }
@@ -216,11 +212,9 @@ func (e *Endpoint) Close() error {
 	return errors.Join(errs...)
 }
 
-// Logger forwards the library's log to log; nil drops it.
+// Logger returns a factory of pion loggers that write to log; nil drops all messages.
 func Logger(log *slog.Logger) logging.LoggerFactory { return &loggerFactory{log: log} }
 
-// A loggerFactory forwards the library's messages at debug level, because
-// remote packets cause them.
 type loggerFactory struct{ log *slog.Logger }
 
 func (q *loggerFactory) NewLogger(scope string) logging.LeveledLogger {

@@ -46,8 +46,7 @@ func TestCertificateIsRenewed(t *testing.T) {
 	}
 }
 
-// TestTCPLimit checks the limit of TCP connections per address, and that
-// closed ones are released.
+// TestTCPLimit checks the limit of TCP connections per address, and that closed connections no longer count.
 func TestTCPLimit(t *testing.T) {
 	e, err := Open(t.Context(), Config{UDP: loopback, TCP: loopback})
 	if err != nil {

@@ -5,8 +5,7 @@ import (
 	"log/slog"
 )
 
-// leveled logs the library's messages at debug level: all of them concern
-// remote packets.
+// leveled logs pion's messages at debug level, because remote packets cause them.
 type leveled struct{ log *slog.Logger }
 
 func (l leveled) debug(format string, args ...any) {

@@ -21,13 +21,12 @@ type Server struct {
 type Servers struct {
 	STUN []string // URLs of STUN servers
 	TURN []string // URLs of TURN servers; each call gets credentials of its own
-	// Secret is the TURN servers' static-auth-secret.
+	// Secret is the shared secret of the TURN servers ("static-auth-secret" in coturn).
 	Secret media.Secret
 }
 
-// ForCall returns the servers for a call, with credentials valid until until:
-// the user name is that time and the call ID, and the password its HMAC-SHA1
-// with the secret (draft-uberti-behave-turn-rest).
+// ForCall returns the servers for a call. The TURN credentials expire at until. The user name contains until and the
+// call ID. The password is the HMAC-SHA1 of the user name with the secret (draft-uberti-behave-turn-rest).
 func (s Servers) ForCall(callID string, until time.Time) []Server {
 	all := []Server{}
 	if len(s.STUN) > 0 {

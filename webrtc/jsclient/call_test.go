@@ -12,8 +12,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// openHarness starts Chromium and returns a function that runs a script with parley.js
-// and harness.js in a fresh page.
+// openHarness starts Chromium. It returns a function that runs a script with parley.js and harness.js in a new page.
 func openHarness(t *testing.T) func(t *testing.T, script string) string {
 	t.Helper()
 	path, err := exec.LookPath("chromium")

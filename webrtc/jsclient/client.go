@@ -1,5 +1,5 @@
-// Package jsclient serves the JavaScript module with which pages join calls, and its
-// types. `npm pack` builds a package from this folder.
+// Package jsclient serves the JavaScript module with which web pages join calls, and its type declarations. `npm pack`
+// builds a package from this folder.
 package jsclient
 
 import (
@@ -14,8 +14,8 @@ import (
 //go:embed parley.js parley.d.ts
 var files embed.FS
 
-// Handler serves GET /rtc/parley.js and /rtc/parley.d.ts to pages of any origin: modules
-// are fetched with CORS and contain no secrets.
+// Handler serves GET /rtc/parley.js and GET /rtc/parley.d.ts. Pages of any origin may load them, because the files
+// contain no secrets.
 func Handler() http.Handler {
 	mux := http.NewServeMux()
 	for name, kind := range map[string]string{"parley.js": "text/javascript; charset=utf-8", "parley.d.ts": "text/plain; charset=utf-8"} {
@@ -31,7 +31,7 @@ func Handler() http.Handler {
 			h.Set("Cross-Origin-Resource-Policy", "cross-origin")
 			h.Set("Content-Type", kind)
 			h.Set("X-Content-Type-Options", "nosniff")
-			h.Set("Cache-Control", "no-cache") // browsers ask each time whether it has changed
+			h.Set("Cache-Control", "no-cache") // browsers check each time whether the file has changed
 			h.Set("Etag", tag)
 			http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(body))
 		})

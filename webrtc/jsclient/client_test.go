@@ -74,8 +74,8 @@ func TestPackage(t *testing.T) {
 	}
 }
 
-// TestTypes checks that parley.d.ts declares every public method and error code, and that
-// every error of the client has a message.
+// TestTypes checks that parley.d.ts declares every public method and error code, and that every error of the client has
+// a message.
 func TestTypes(t *testing.T) {
 	js, types := text(t, "parley.js"), text(t, "parley.d.ts")
 	for _, m := range regexp.MustCompile(`(?m)^  (?:async |get )?([a-z]\w*)\(.*\) \{$`).FindAllStringSubmatch(js, -1) {

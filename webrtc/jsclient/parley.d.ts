@@ -108,8 +108,8 @@ export class Call extends EventTarget {
 
 export const Parley: {
   /**
-   * Joins a call with its ticket. Resolves when media flows; rejects with a ParleyError.
-   * A function is called for the ticket once the microphone is open; its errors pass unchanged.
+   * Joins a call. Resolves when media flows; rejects with a ParleyError. ticket may be a function that returns the
+   * ticket. It is called when the microphone is open. join rejects with its errors unchanged.
    */
   join(ticket: Ticket | (() => Ticket | Promise<Ticket>), options?: Options): Promise<Call>;
   /** Resumes the call of this tab after a reload; null if there is none. */

@@ -1,9 +1,9 @@
 // Parley web client: joins a web call with its token. No dependencies, no build step.
 // docs/web-calls.md describes the protocol, parley.d.ts the types.
 
-const RESUME_LIMIT = 15_000; // ms; the service ends a call without a page after this
+const RESUME_LIMIT = 15_000; // ms; the service ends a call after this time without a connected page
 const JOIN_TIMEOUT = 15_000; // ms
-const ANSWER_TIMEOUT = 4_000; // ms; a socket without an answer is given up
+const ANSWER_TIMEOUT = 4_000; // ms; limit for opening the socket and for a reconnection attempt
 const BYE_TIMEOUT = 3_000; // ms
 const LEVEL_INTERVAL = 100; // ms
 const STORAGE_KEY = "parley.call"; // in sessionStorage: lets a reloaded page resume its call
@@ -41,7 +41,7 @@ const MESSAGES = {
 export class ParleyError extends Error {
   /**
    * @param {string} code
-   * @param {string} [detail] shown if the code has no message here
+   * @param {string} [detail] text that is used if MESSAGES has none for the code
    * @param {unknown} [cause]
    */
   constructor(code, detail, cause) {
@@ -53,8 +53,8 @@ export class ParleyError extends Error {
 
 export const Parley = {
   /**
-   * Joins a call with its ticket. Resolves when media flows. A function is called for the
-   * ticket once the microphone is open, because tokens expire after a minute.
+   * Joins a call. Resolves when media flows. ticket may be a function that returns the ticket. It is called when the
+   * microphone is open, because tokens expire after a minute.
    */
   join(ticket, options = {}) {
     return new Call(options)._begin(ticket);
@@ -139,7 +139,7 @@ export class Call extends EventTarget {
   constructor(options) {
     super();
     this.#options = options;
-    this.#ready.promise.catch(() => {}); // _begin reports it
+    this.#ready.promise.catch(() => {}); // _begin reports the error
     this.id = "";
     this.reason = "";
   }
@@ -218,17 +218,17 @@ export class Call extends EventTarget {
     }
     this.#joined = true;
     setTimeout(() => { // after the caller has added listeners
-      for (const [type, detail] of this.#earlyEvents) this.#dispatch(type, detail); // may grow during the loop
+      for (const [type, detail] of this.#earlyEvents) this.#dispatch(type, detail); // listeners may add events during the loop
       this.#earlyEvents = null;
     });
     return this;
   }
 
-  /** Performs the steps of joining. Starts no further step once the call was canceled. */
+  /** Performs the steps of joining. If the call was canceled, no further step begins. */
   async #join(ticket) {
     const ended = () => this.#connection === "ended";
     if (typeof ticket !== "function") this.#readTicket(ticket);
-    // The user may take longer to allow the microphone than the service waits for a join.
+    // Open the microphone first: the user may take longer to allow it than the service waits for a join.
     await wrapErrors(this.#openMedia());
     if (!this.#credential && !ended()) this.#readTicket(await ticket());
     if (!ended()) await wrapErrors(this.#open());
@@ -298,7 +298,7 @@ export class Call extends EventTarget {
   #receive(m) {
     switch (m.type) {
       case "answer":
-        if (!this.#awaitingAnswer) break; // answers an offer that was replaced
+        if (!this.#awaitingAnswer) break; // the answer belongs to an offer that was replaced
         this.#awaitingAnswer = false;
         this.id = m.call_id;
         this.#resume = m.resume;

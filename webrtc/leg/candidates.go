@@ -8,14 +8,13 @@ import (
 	"github.com/pion/webrtc/v4"
 )
 
-// Every remote candidate receives connectivity checks, wherever it points. The
-// limits per description and per leg bound that traffic. A dropped candidate
-// does no harm: a peer that can reach this host is found by its own checks
-// (RFC 8445 section 7.3.1.3).
+// Each remote candidate receives connectivity checks, to any address that it names. The limits per description and per
+// leg bound that traffic. Dropping a candidate does no harm: a peer that can reach this host becomes known through its
+// own checks (RFC 8445 section 7.3.1.3).
 const (
-	maxCandidates  = 32 // most candidates per description
-	candidateBurst = 96 // most candidates of all descriptions at once
-	candidateRate  = 1  // candidates per second
+	maxCandidates  = 32 // maximum number of candidates per description
+	candidateBurst = 96 // maximum number of candidates of all descriptions at once
+	candidateRate  = 1  // further candidates per second
 )
 
 type candidateBudget struct {

@@ -7,15 +7,14 @@ import (
 )
 
 const (
-	// consentTimeout is how long consent lasts after the last answered check
-	// (RFC 7675 section 5.1); checks are sent every second.
+	// consentTimeout is how long consent lasts after the last answer to a connectivity check (RFC 7675 section 5.1).
+	// Checks are sent every second.
 	consentTimeout = 30 * time.Second
-	// consentCheckEvery is the interval of looking for answers.
+	// consentCheckEvery is the interval at which watchConsent looks for new answers.
 	consentCheckEvery = 2 * time.Second
 )
 
-// A consent tracks whether the remote party still answers connectivity checks.
-// Received media is not consent.
+// A consent tracks whether the remote party still answers connectivity checks. Received media is not consent.
 type consent struct {
 	limit   time.Duration
 	answers uint64
@@ -23,8 +22,8 @@ type consent struct {
 	lapsed  bool
 }
 
-// update takes the total of answers and returns true once each time that none
-// arrived for too long.
+// update takes the total number of answers. When none has arrived for limit, it returns true once, until answers arrive
+// again.
 func (c *consent) update(answers uint64, now time.Time) bool {
 	if c.at.IsZero() || answers != c.answers {
 		c.answers, c.at, c.lapsed = answers, now, false
@@ -37,8 +36,8 @@ func (c *consent) update(answers uint64, now time.Time) bool {
 	return true
 }
 
-// watchConsent stops sending when consent expires, until the leg or the
-// connection ends. The remote party may restart ICE (RFC 7675 section 5.1).
+// watchConsent stops sending each time consent expires. It returns when the leg or the connection ends. The remote
+// party may restart ICE to give consent again (RFC 7675 section 5.1).
 func (p *peer) watchConsent() {
 	c := consent{limit: p.leg.ConsentTimeout}
 	if c.limit == 0 {

@@ -7,9 +7,8 @@ import (
 	"github.com/pion/webrtc/v4"
 )
 
-// ApplyFragment takes an SDP fragment (RFC 8840): candidates of the current
-// ICE session or, with a new user name fragment, an ICE restart. It returns
-// the local fragment for a restart, else "".
+// ApplyFragment applies an SDP fragment (RFC 8840). The fragment contains candidates of the current ICE session. If it
+// has a new ice-ufrag, it restarts ICE. ApplyFragment returns the local fragment for a restart, and "" otherwise.
 func (l *Leg) ApplyFragment(ctx context.Context, fragment string) (answer string, err error) {
 	p, err := l.current()
 	if err != nil {
@@ -47,8 +46,7 @@ func attribute(sdp, name string) string {
 	return ""
 }
 
-// restartOffer returns the offer with new ICE credentials and the candidates
-// of a fragment.
+// restartOffer returns offer with new ICE credentials and the candidates of fragment.
 func restartOffer(offer, fragment, user, password string) string {
 	var b strings.Builder
 	for line := range strings.Lines(offer) {

@@ -1,5 +1,5 @@
-// Package leg implements a web call's media: a media.Leg on a peer connection
-// that may be replaced, as after a page reload.
+// Package leg implements a media.Leg on a WebRTC peer connection. The peer connection may be replaced during the call,
+// for example after a page reload.
 package leg
 
 import (
@@ -26,8 +26,7 @@ const (
 	clockRate = 8000
 )
 
-// lossTimeout is how long a leg survives without connectivity after ICE has
-// noticed the loss, which takes another 4 s.
+// lossTimeout is how long a leg waits for a new connection after ICE has detected the loss. The detection takes 4 s.
 const lossTimeout = 11 * time.Second
 
 // ErrEnded means that the leg has ended.
@@ -36,25 +35,20 @@ var ErrEnded = errors.New("the call is over")
 // A Connector creates peer connections; *ice.Endpoint implements it.
 type Connector interface {
 	Connect() (*webrtc.PeerConnection, error)
-	// CanReach reports whether media may be sent to a remote candidate's
-	// address.
+	// CanReach reports whether media may be sent to the address of a remote candidate.
 	CanReach(a netip.Addr) bool
 }
 
-// A Leg is one party of a web call. It implements media.Leg, media.Arrival and
-// media.QualityReporter.
+// A Leg is one party of a web call. It implements media.Leg, media.Arrival and media.QualityReporter.
 type Leg struct {
 	Connector Connector
 	Clock     *mediaclock.Clock
 	Log       *slog.Logger
-	// OnConnected is called each time that media can flow again; nil disables
-	// it.
+	// OnConnected is called each time the current peer connection becomes connected; nil disables it.
 	OnConnected func()
-	// LossTimeout is how long the leg survives without connectivity; 0 means
-	// 11 s.
+	// LossTimeout is how long the leg waits for a new connection after a loss; 0 means 11 s.
 	LossTimeout time.Duration
-	// ConsentTimeout is how long media is sent without an answer to
-	// connectivity checks; 0 means 30 s.
+	// ConsentTimeout is how long media is sent without answers to connectivity checks; 0 means 30 s.
 	ConsentTimeout time.Duration
 
 	opened        time.Time
@@ -65,7 +59,7 @@ type Leg struct {
 	done          chan struct{} // closed when the leg ends
 	connectedOnce chan struct{} // closed when media can first flow
 	decoders      *decoders
-	reader        *receiver.Reader // owned by the goroutine that reads
+	reader        *receiver.Reader // only the goroutine that calls ReadFrame uses it
 	out           atomic.Pointer[outTrack]
 	detach        func()
 	tasks         tasks
@@ -82,7 +76,7 @@ type Leg struct {
 	sender   sender
 }
 
-// Open initializes a leg without a connection.
+// Open initializes the leg, without a connection. It must be called before all other methods.
 func (l *Leg) Open() error {
 	h, err := newDecoders()
 	if err != nil {
@@ -101,8 +95,8 @@ func (l *Leg) Open() error {
 	return nil
 }
 
-// AnswerOffer answers the offer of a new peer connection, which replaces the
-// previous one. The answer holds all local candidates.
+// AnswerOffer answers the offer of a new peer connection, which replaces the previous one. The answer contains all
+// local candidates.
 func (l *Leg) AnswerOffer(ctx context.Context, offer string) (answer string, err error) {
 	if err = checkOffer(offer); err != nil {
 		return "", err
@@ -133,8 +127,7 @@ func (l *Leg) AnswerOffer(ctx context.Context, offer string) (answer string, err
 	return answer, nil
 }
 
-// AnswerRestart answers an ICE restart offer of the current peer connection
-// (RFC 8445 section 9).
+// AnswerRestart answers an ICE restart offer of the current peer connection (RFC 8445 section 9).
 func (l *Leg) AnswerRestart(ctx context.Context, offer string) (answer string, err error) {
 	if err = checkOffer(offer); err != nil {
 		return "", err
@@ -149,8 +142,8 @@ func (l *Leg) AnswerRestart(ctx context.Context, offer string) (answer string, e
 	return p.answer(ctx, offer)
 }
 
-// AddCandidate adds a remote candidate; nil is the last. A candidate that
-// cannot be used is ignored.
+// AddCandidate adds a remote candidate. nil means that no more candidates follow. AddCandidate ignores a candidate that
+// cannot be used.
 func (l *Leg) AddCandidate(c *webrtc.ICECandidateInit) error {
 	p, err := l.current()
 	if err != nil {
@@ -179,8 +172,7 @@ func (l *Leg) current() (*peer, error) {
 	return l.peer, nil
 }
 
-// WaitConnected waits until media can flow. From then on the leg is usable as
-// a media.Leg.
+// WaitConnected waits until media can flow. After that, the leg can be used as a media.Leg.
 func (l *Leg) WaitConnected(ctx context.Context) error {
 	select {
 	case <-l.connectedOnce:
@@ -267,9 +259,8 @@ func (l *Leg) Cause() media.Cause {
 	return l.cause
 }
 
-// Hangup implements media.Connection. It returns when all goroutines of the
-// leg have ended, except while another Hangup runs. A feed or the clock must
-// not call it.
+// Hangup implements media.Connection. It returns when all goroutines of the leg have ended; further calls return at
+// once. A feed or the clock must not call it.
 func (l *Leg) Hangup(c media.Cause) error {
 	l.mu.Lock()
 	if l.cause != "" {

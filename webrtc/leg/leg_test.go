@@ -15,8 +15,8 @@ import (
 	"github.com/parley-voice/parley/webrtc/ice"
 )
 
-// TestKeys checks that each digit is received once, at any clock rate and
-// despite retransmissions; a digit after the end is dropped.
+// TestKeys checks that each digit is received once, at any clock rate and despite retransmissions. A digit after the
+// end of the leg is dropped.
 func TestKeys(t *testing.T) {
 	for _, rate := range []int64{8000, 48000} {
 		l := &Leg{}
@@ -53,7 +53,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// TestConsentExpires checks that missing answers end consent, once each time.
+// TestConsentExpires checks that consent expires without answers, and that each expiry is reported once.
 func TestConsentExpires(t *testing.T) {
 	c := consent{limit: 30 * time.Second}
 	began := time.Now()
@@ -81,14 +81,13 @@ func TestConsentExpires(t *testing.T) {
 	}
 }
 
-// A noConnector creates no connections and reaches only public addresses.
+// A noConnector creates no connections. CanReach accepts all but private addresses.
 type noConnector struct{}
 
 func (noConnector) Connect() (*webrtc.PeerConnection, error) { return nil, errors.New("no connection") }
 func (noConnector) CanReach(a netip.Addr) bool               { return !a.IsPrivate() }
 
-// TestCandidateLimits checks the limits on accepted candidates and that the rest
-// of an offer is unchanged.
+// TestCandidateLimits checks the limits on accepted candidates, and that the rest of an offer is unchanged.
 func TestCandidateLimits(t *testing.T) {
 	const head = "v=0\r\no=- 1 2 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\n"
 	const audio = "m=audio 9 UDP/TLS/RTP/SAVPF 9\r\nc=IN IP4 0.0.0.0\r\na=ice-ufrag:abcd\r\na=ice-pwd:0123456789012345678901\r\na=rtpmap:9 G722/8000\r\na=end-of-candidates\r\n"
@@ -139,8 +138,7 @@ func TestCandidateLimits(t *testing.T) {
 	}
 }
 
-// TestManyCandidatesUseBudget checks that an offer with many candidates uses up
-// the budget for later ones.
+// TestManyCandidatesUseBudget checks that an offer with many candidates uses up the budget for later candidates.
 func TestManyCandidatesUseBudget(t *testing.T) {
 	e, err := ice.Open(t.Context(), ice.Config{UDP: netip.MustParseAddrPort("127.0.0.1:0")})
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/pion/webrtc/v4"
 )
 
-// CreateOffer creates a peer connection and its offer, for a leg in the
-// browser's role. AcceptAnswer takes the answer.
+// CreateOffer creates a peer connection and its offer, for a leg that acts as the browser. Pass the answer to
+// AcceptAnswer.
 func (l *Leg) CreateOffer(ctx context.Context) (offer string, err error) {
 	p, err := l.connect()
 	if err != nil {
@@ -37,8 +37,7 @@ func (l *Leg) CreateOffer(ctx context.Context) (offer string, err error) {
 	return offer, nil
 }
 
-// CreateRestartOffer creates an ICE restart offer for the current peer
-// connection.
+// CreateRestartOffer creates an ICE restart offer for the current peer connection.
 func (l *Leg) CreateRestartOffer(ctx context.Context) (offer string, err error) {
 	p, err := l.current()
 	if err != nil {
@@ -51,7 +50,7 @@ func (l *Leg) CreateRestartOffer(ctx context.Context) (offer string, err error) 
 	return p.describe(ctx, local)
 }
 
-// AcceptAnswer takes the answer to CreateOffer or CreateRestartOffer.
+// AcceptAnswer applies the answer to an offer of CreateOffer or CreateRestartOffer.
 func (l *Leg) AcceptAnswer(answer string) error {
 	p, err := l.current()
 	if err != nil {

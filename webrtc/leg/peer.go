@@ -16,12 +16,10 @@ import (
 	"github.com/parley-voice/parley/media/opus"
 )
 
-// gatherTimeout limits the gathering of local candidates, whose sockets are
-// already open.
+// gatherTimeout limits the gathering of local candidates. It is short, because the sockets are already open.
 const gatherTimeout = 2 * time.Second
 
-// maxMediaLines limits the media of an offer; all but one audio stream are
-// rejected.
+// maxMediaLines is the maximum number of media lines in an offer. All except one audio stream are rejected.
 const maxMediaLines = 8
 
 type peer struct {
@@ -44,7 +42,7 @@ type sendCodec struct {
 	encoder func() codec.Encoder
 }
 
-// sendCodecs returns the codecs that can be sent, best first.
+// sendCodecs returns the codecs that can be sent, in the order of preference.
 func sendCodecs() []sendCodec {
 	all := []sendCodec{{"opus", 48000 / clockRate, opus.NewEncoder}}
 	if !opus.CanEncode {
@@ -78,7 +76,7 @@ func (l *Leg) connect() (*peer, error) {
 	return p, nil
 }
 
-// answer answers an offer, with all local candidates.
+// answer returns the answer to an offer, with all local candidates.
 func (p *peer) answer(ctx context.Context, offer string) (string, error) {
 	offer, err := p.filterCandidates(offer, time.Now())
 	if err == nil {
@@ -124,7 +122,7 @@ func (p *peer) describe(ctx context.Context, description webrtc.SessionDescripti
 	return p.pc.LocalDescription().SDP, nil
 }
 
-// spawn runs a task that Hangup waits for. It returns false after the end.
+// spawn starts a task for which Hangup waits. If the leg has ended, it returns false and does not start the task.
 func (l *Leg) spawn(task func()) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -199,8 +197,7 @@ func (p *peer) listen(t *webrtc.TrackRemote, r *webrtc.RTPReceiver) {
 	}
 }
 
-// Bind implements webrtc.TrackLocal. It selects the best codec that the remote
-// party can receive.
+// Bind implements webrtc.TrackLocal. It selects the first of sendCodecs that the remote party can receive.
 func (p *peer) Bind(t webrtc.TrackLocalContext) (webrtc.RTPCodecParameters, error) {
 	for _, s := range sendCodecs() {
 		for _, params := range t.CodecParameters() {

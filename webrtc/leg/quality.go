@@ -11,7 +11,7 @@ import (
 	"github.com/parley-voice/parley/media/rtcp"
 )
 
-// reports hold the last remote report (RFC 3550 section 6.4).
+// reports holds the values of the last remote report (RFC 3550 section 6.4).
 type reports struct {
 	mu        sync.Mutex
 	received  bool
@@ -20,7 +20,7 @@ type reports struct {
 	roundTrip time.Duration
 }
 
-// maxPlausible limits the jitter and round trip time taken from reports.
+// maxPlausible is the maximum jitter that is taken from reports. Round-trip times above it are ignored.
 const maxPlausible = 10 * time.Second
 
 func (p *peer) readReports(s *webrtc.RTPSender) {

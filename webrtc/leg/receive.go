@@ -16,17 +16,16 @@ import (
 	"github.com/parley-voice/parley/media/rtcp"
 )
 
-// Formats of received payloads: Opus, then the codecs by index in
-// decoders.plain, and telephone events.
+// Formats of received payloads. Values between these two are codecs: the index in decoders.plain plus 1.
 const (
 	formatOpus = 0
 	formatKey  = 255
 )
 
-// decoders decode received audio; the reading goroutine owns them.
+// decoders decodes received audio. Only the goroutine that calls ReadFrame uses it.
 type decoders struct {
 	opus  *opus.Decoder
-	plain []codec.Decoder // decoders by format minus 1
+	plain []codec.Decoder // plain[n] decodes the format n+1
 }
 
 func newDecoders() (*decoders, error) {
@@ -70,20 +69,20 @@ func (h *decoders) DecodeAs(dst []int16, payload []byte, format uint8) {
 	}
 }
 
-// stream is the incoming stream on the network side, guarded by Leg.receiveMu.
+// stream is the state of the incoming stream before the reader. Leg.receiveMu guards it.
 type stream struct {
 	ring      jitter.Ring
 	ssrc      uint32
 	started   bool
 	timestamp uint32 // timestamp of the last packet
-	ticks     int64  // the same without wrapping around
+	ticks     int64  // timestamp of the last packet, extended so that it does not wrap around
 	stats     rtcp.ReceiverStats
 	codec     string
 	dropped   int64 // packets that were dropped because the reader paused
 	digits    dtmf.EventDecoder
 }
 
-// An incoming packet, with its codec's clock rate in Hz.
+// incoming is a received packet. rate is the clock rate of its codec in Hz.
 type incoming struct {
 	header  *rtp.Header
 	payload []byte
@@ -92,7 +91,7 @@ type incoming struct {
 	rate    int64
 }
 
-// receive takes one packet, on its peer's goroutine.
+// receive handles an audio packet. The goroutine of its track calls it.
 func (l *Leg) receive(in incoming, at time.Time) {
 	l.receiveMu.Lock()
 	defer l.receiveMu.Unlock()
@@ -113,18 +112,17 @@ func (l *Leg) receive(in incoming, at time.Time) {
 		return
 	}
 	if !r.ring.Push(&p) {
-		r.dropped++ // the reader has paused, and it owns the queued packets
+		r.dropped++ // drop the new packet, because the queued packets belong to the reader
 		return
 	}
 	l.wakeReader()
 }
 
-// maxKeys is the number of digits that may be queued.
+// maxKeys is the maximum number of digits in the queue.
 const maxKeys = 64
 
-// receiveKey takes a telephone event, at its stream's clock rate (Hz), on its
-// peer's goroutine. A full queue drops the newest digit: the older ones give
-// it its meaning.
+// receiveKey handles a telephone event. rate is its clock rate in Hz. If the queue is full, it drops the digit and
+// keeps the earlier ones, because a sequence of digits makes sense only from its beginning.
 func (l *Leg) receiveKey(h *rtp.Header, payload []byte, rate int64, at time.Time) {
 	l.receiveMu.Lock()
 	r := &l.receiver
@@ -160,8 +158,8 @@ func (l *Leg) wakeReader() {
 // Rate implements media.Source.
 func (l *Leg) Rate() int { return Rate }
 
-// ReadFrame implements media.Source. A complete frame is returned at once;
-// lost packets are concealed, and silence is inserted when nothing arrives.
+// ReadFrame implements media.Source. It returns a complete frame at once. It conceals lost packets, and inserts silence
+// if nothing arrives.
 func (l *Leg) ReadFrame(f media.Frame) error {
 	if n := media.FrameLen(Rate); len(f) != n {
 		return fmt.Errorf("read frame of %d samples: want %d", len(f), n)

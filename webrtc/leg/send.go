@@ -13,31 +13,32 @@ import (
 	"github.com/parley-voice/parley/media/codec"
 )
 
-// outLen is the number of frames that may be queued, a power of two.
+// outLen is the capacity of the queue in frames, a power of two.
 const outLen = 4
 
-const samples = Rate / 50 // of a frame
+const samples = Rate / 50 // samples of a frame
 
-// A sender is the outgoing stream. The clock fills frames and never blocks;
-// sendLoop encodes and sends them.
+// A sender is the outgoing stream. The clock fills frames and never blocks. sendLoop encodes and sends the frames.
 type sender struct {
 	feed atomic.Pointer[media.Feed]
 	wake chan struct{}
 
 	frames [outLen]outgoing
-	filled atomic.Uint32 // owned by the clock
-	sent   atomic.Uint32 // owned by sendLoop
+	filled atomic.Uint32 // number of frames filled; only the clock writes it
+	sent   atomic.Uint32 // number of frames sent; only sendLoop writes it
 
-	last    time.Time // due time of the last frame; owned by the clock
+	// Only the clock uses the fields up to spare.
+	last    time.Time // time at which the last frame was due
 	started bool
 	ts      uint32
-	spare   media.Frame // for frames that find the queue full
+	spare   media.Frame // takes the frame if the queue is full
 
-	seq     uint16 // owned by sendLoop, as all below
+	// Only sendLoop uses the fields up to header, except codec.
+	seq     uint16
 	ssrc    uint32
 	marker  bool
 	encoder codec.Encoder
-	codec   atomic.Pointer[sendCodec] // of the last frame; nil before the first
+	codec   atomic.Pointer[sendCodec] // codec of the last frame; nil before the first frame
 	wire    [samples]byte
 	header  rtp.Header
 
@@ -65,15 +66,14 @@ func (l *Leg) Play(feed media.Feed) {
 	l.sender.feed.Store(&feed)
 }
 
-// Tick implements mediaclock.Stream: it queues the due frame and wakes the
-// reader.
+// Tick implements mediaclock.Stream. It queues the frame that is due, and wakes the reader.
 func (l *Leg) Tick(due time.Time) {
 	l.sender.fill(due)
 	l.wakeReader()
 }
 
-// fill fills the due frame from the feed. If the queue is full the frame is
-// dropped, so that delay does not build up.
+// fill takes the frame that is due from the feed. If the queue is full, it drops the frame, so that the delay does not
+// grow.
 func (o *sender) fill(due time.Time) {
 	if o.started {
 		frames := int64((due.Sub(o.last) + media.FrameTime/2) / media.FrameTime)
@@ -124,7 +124,7 @@ func (l *Leg) sendLoop(ctx context.Context) {
 	}
 }
 
-// send sends a frame, or drops it without a track.
+// send encodes and sends a frame. If w is nil, it drops the frame.
 func (o *sender) send(w *outTrack, f *outgoing) {
 	if w == nil {
 		o.marker = true

@@ -10,9 +10,8 @@ import (
 	"github.com/parley-voice/parley/webrtc/ice"
 )
 
-// authenticate returns the key of a user name that has not expired
-// (draft-uberti-behave-turn-rest). The library checks the key at each request,
-// so a refresh also fails after expiry.
+// authenticate returns the authentication key for a user name that has not expired (draft-uberti-behave-turn-rest). The
+// library calls it for each request, so a refresh after the expiry also fails.
 func (c Config) authenticate(r *turn.RequestAttributes) (user string, key []byte, ok bool) {
 	_, until, ok := parse(r.Username)
 	if !ok || r.Realm != realm || !c.now().Before(until) {

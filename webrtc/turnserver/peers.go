@@ -8,15 +8,15 @@ import (
 
 var errPeer = errors.New("the peer is not allowed")
 
-// peers are the addresses that may be relayed to. They do not change.
+// peers holds the addresses to which packets may be relayed. It does not change.
 type peers struct {
 	toReal   map[netip.AddrPort]netip.AddrPort // from public to actual address
 	toPublic map[netip.AddrPort]netip.AddrPort // from actual to public address
 	ips      map[netip.Addr]bool
 }
 
-// newPeers maps the gateway's public address to its actual one, because few NATs send a
-// packet from inside to their own public address back inside.
+// newPeers maps the gateway's public address to its actual address. Few NATs let a host inside send to the NAT's own
+// public address.
 func newPeers(c Config) *peers {
 	p := &peers{map[netip.AddrPort]netip.AddrPort{}, map[netip.AddrPort]netip.AddrPort{}, map[netip.Addr]bool{}}
 	for _, a := range c.Peers {
@@ -49,8 +49,7 @@ func (p *peers) from(actual netip.AddrPort) (netip.AddrPort, bool) {
 	return a, ok
 }
 
-// permit implements turn.PermissionHandler. Permissions have no ports (RFC
-// 8656, 9).
+// permit implements turn.PermissionHandler. A permission covers all ports of an IP address (RFC 8656 section 9).
 func (p *peers) permit(_ net.Addr, ip net.IP) bool {
 	a, ok := netip.AddrFromSlice(ip)
 	return ok && p.ips[a.Unmap()]

@@ -22,7 +22,7 @@ var (
 	errPort   = errors.New("port is outside the relay range")
 )
 
-// tries limits the ports tried per allocation.
+// tries is the maximum number of ports tried for one allocation.
 const tries = 64
 
 // relays allocates relay sockets. It implements turn.RelayAddressGenerator.
@@ -32,7 +32,7 @@ type relays struct {
 
 	mu    sync.Mutex
 	total int
-	calls map[string]int // allocations by call
+	calls map[string]int // number of allocations of each call
 }
 
 func (r *relays) Validate() error { return nil }
@@ -44,7 +44,7 @@ func (r *relays) admit(user, _ string, _ net.Addr) bool {
 	return r.hasRoom(call)
 }
 
-// The caller of hasRoom holds r.mu.
+// hasRoom reports whether the limits allow another allocation for a call. The caller holds r.mu.
 func (r *relays) hasRoom(call string) bool {
 	return r.total <= int(r.Last-r.First) && r.calls[call] < perCall
 }
@@ -73,7 +73,7 @@ func (r *relays) AllocatePacketConn(c turn.AllocateListenerConfig) (net.PacketCo
 	if strings.HasSuffix(c.Network, "6") != r.publicAddr().Is6() {
 		return nil, nil, errFamily
 	}
-	call, until, _ := parse(c.UserID) // without a user the library probes for an even port and closes it
+	call, until, _ := parse(c.UserID) // the user is empty when the library only probes for an even port
 	if !r.acquire(call) {
 		return nil, nil, errFull
 	}
@@ -90,8 +90,8 @@ func (r *relays) AllocatePacketConn(c turn.AllocateListenerConfig) (net.PacketCo
 	return s, net.UDPAddrFromAddrPort(netip.AddrPortFrom(r.publicAddr(), port)), nil
 }
 
-// listen binds the wanted port of the range, or any if 0, in random order (RFC
-// 8656, 7.2).
+// listen binds the port wanted, which must be in the range. If wanted is 0, it binds a random free port of the range
+// (RFC 8656 section 7.2).
 func (r *relays) listen(wanted int) (*net.UDPConn, error) {
 	if wanted != 0 && (wanted < int(r.First) || wanted > int(r.Last)) {
 		return nil, errPort
@@ -122,16 +122,14 @@ func (r *relays) AllocateListener(turn.AllocateListenerConfig) (net.Listener, ne
 
 func (r *relays) AllocateConn(turn.AllocateConnConfig) (net.Conn, error) { return nil, errTCP }
 
-// A socket is the relay socket of one allocation. It also checks the ports of
-// peers, which permissions do not.
+// A socket is the relay socket of one allocation. It also checks the ports of peers, because permissions do not.
 type socket struct {
 	*net.UDPConn
 	peers  *peers
 	closed func()
 }
 
-// ReadFrom implements net.PacketConn. Packets from other addresses are
-// dropped.
+// ReadFrom implements net.PacketConn. It drops packets that do not come from peers.
 func (s *socket) ReadFrom(b []byte) (int, net.Addr, error) {
 	for {
 		n, from, err := s.ReadFromUDPAddrPort(b)

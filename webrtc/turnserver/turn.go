@@ -1,6 +1,5 @@
-// Package turnserver is a TURN server (RFC 8656) for browsers whose networks
-// block everything else. It relays only to the media addresses of web calls;
-// any other address is refused.
+// Package turnserver is a TURN server (RFC 8656) for browsers whose networks block everything else. It relays only to
+// the media addresses of web calls and refuses all other addresses.
 package turnserver
 
 import (
@@ -21,30 +20,27 @@ import (
 // realm is the realm of credentials. Clients do not display it.
 const realm = "parley"
 
-// perCall limits a call's concurrent allocations. A browser makes one per
-// interface and transport, and those of a reloaded page last until they
-// expire.
+// perCall is the maximum number of concurrent allocations of a call. A browser makes one for each network interface and
+// transport. Allocations of a page that was reloaded last until they expire.
 const perCall = 8
 
-// lifetime is the default lifetime of an allocation, which clients refresh.
-// None outlives its credential.
+// lifetime is the default lifetime of an allocation. Clients may extend it until their credential expires.
 const lifetime = 10 * time.Minute
 
 // A Config sets the addresses of the server and its peers.
 type Config struct {
-	// Addr is the UDP address of the server and of relayed packets; the kernel
-	// chooses port 0.
+	// Addr is the UDP address of the server. Relay sockets use the same IP address. If the port is 0, the kernel
+	// chooses one.
 	Addr netip.AddrPort
-	// Public is the address that browsers reach, if different.
+	// Public is the address at which browsers reach the server; invalid means that of Addr.
 	Public netip.Addr
 	// First and Last are the port range of relays, one port per allocation.
 	First, Last uint16
 	// Secret is the secret of the credentials, as in ice.Servers.
 	Secret media.Secret
-	// Gateway is the media address of web calls. Browsers use it with the
-	// public IP address.
+	// Gateway is the media address of web calls. Browsers use its port with the public IP address.
 	Gateway netip.AddrPort
-	// Peers are media addresses of other nodes, which may also be relayed to.
+	// Peers are media addresses of other nodes, to which packets may be relayed too.
 	Peers []netip.AddrPort
 	Log   *slog.Logger
 

@@ -111,8 +111,8 @@ func exchange(t *testing.T, conn net.PacketConn, to string) (string, error) {
 	return string(b[:n]) + " from " + from.String(), nil
 }
 
-// TestRelay relays to the gateway's actual address under its public one. The
-// relay has a port of the range and the public address.
+// TestRelay sends to the gateway's public address, and checks that the packet reaches the actual address. The relay
+// must have the public address and a port of the range.
 func TestRelay(t *testing.T) {
 	var public string
 	s := open(t, func(c *Config) {
@@ -223,8 +223,7 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
-// TestQuotas checks the limits per call and in total, and that closed
-// allocations are released.
+// TestQuotas checks the limits per call and in total, and that closed allocations no longer count.
 func TestQuotas(t *testing.T) {
 	s := open(t, func(c *Config) { c.First, c.Last = 43000, 43009 })
 	user, password := credential("call_a", time.Hour)
@@ -288,8 +287,7 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// TestParse checks that any user name is either refused or has a call and an
-// expiry.
+// TestParse checks that any user name is either refused or has a call and an expiry.
 func TestParse(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		user := rapid.OneOf(rapid.String(), rapid.StringMatching(`-?[0-9]{1,22}:[a-z_:]{0,5}`)).Draw(t, "user")
@@ -300,8 +298,7 @@ func TestParse(t *testing.T) {
 	})
 }
 
-// TestCredentialExpiry checks that a credential is valid before its expiry but not at
-// it.
+// TestCredentialExpiry checks that a credential is valid one second before its expiry, and invalid at the expiry.
 func TestCredentialExpiry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := Config{Secret: secret, now: time.Now}

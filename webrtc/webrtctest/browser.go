@@ -1,5 +1,4 @@
-// Package webrtctest acts as the browser of web calls, for tests and load
-// generation.
+// Package webrtctest acts as the browser of web calls, for tests and load generation.
 package webrtctest
 
 import (
@@ -38,15 +37,14 @@ type Message struct {
 	Servers []ice.Server    `json:"ice_servers"`
 }
 
-// A Browser is a page that joins a call. Its leg is the user's side: what it
-// plays, the user says.
+// A Browser is a page that joins a call. Audio that Leg plays is the user's speech.
 type Browser struct {
-	URL       string // of the WebSocket
+	URL       string // URL of the WebSocket
 	Token     string
 	Connector leg.Connector
 	Clock     *mediaclock.Clock
 
-	// Rewrite, if set, changes descriptions in transit, as a middlebox would.
+	// Rewrite, if set, changes the SDP of offers and answers in transit, like a middlebox.
 	Rewrite func(description string) string
 
 	Leg *leg.Leg
@@ -71,8 +69,7 @@ func (b *Browser) Join(ctx context.Context) error {
 	return b.join(ctx, map[string]any{"type": "join", "token": b.Token})
 }
 
-// Reload joins again like a reloaded page: with new media and the secret of
-// the last answer.
+// Reload joins again like a reloaded page: with a new peer connection and the resume secret of the last answer.
 func (b *Browser) Reload(ctx context.Context) error {
 	b.Leave()
 	if b.Leg != nil {
@@ -84,7 +81,7 @@ func (b *Browser) Reload(ctx context.Context) error {
 	return b.join(ctx, map[string]any{"type": "join", "resume": secret})
 }
 
-// Leave closes the socket without a bye and keeps the media.
+// Leave closes the socket without a bye message. The media continues.
 func (b *Browser) Leave() {
 	b.mu.Lock()
 	ws := b.ws
@@ -196,7 +193,8 @@ func (b *Browser) Messages() []Message {
 	return slices.Clone(b.messages)
 }
 
-// Wait waits for a message from index from on that fulfills is.
+// Wait returns the first message for which is returns true. It waits for the message until ctx ends, and ignores the
+// messages before index from.
 func (b *Browser) Wait(ctx context.Context, from int, is func(Message) bool) (Message, error) {
 	for {
 		b.mu.Lock()

@@ -7,7 +7,7 @@
   harness.saved = () => JSON.parse(sessionStorage.getItem("parley.call"));
   harness.sent = () => harness.sockets.flatMap((s) => s.sent.map((m) => m.type)).join(" ");
 
-  // The microphone is allowed at once, or by harness.allow() after harness.delayPermission().
+  // The microphone is allowed at once. After harness.delayPermission(), it is allowed when harness.allow() is called.
   harness.prompt = Promise.resolve();
   harness.delayPermission = () => { harness.prompt = new Promise((allow) => { harness.allow = allow; }); };
   navigator.mediaDevices.getUserMedia = async () => {
@@ -35,7 +35,7 @@
     connect() { this.connectionState = "connected"; this.onconnectionstatechange?.(); }
   };
 
-  // harness.service receives what a socket sends and answers with its say().
+  // harness.service receives each message that a socket sends, and answers with the socket's say().
   window.WebSocket = class {
     static OPEN = 1;
     readyState = 0;
