@@ -65,7 +65,8 @@ func Open(ctx context.Context, c Config) (*Endpoint, error) {
 	}
 	settings.SetICETimeouts(disconnectedTimeout, failedTimeout, keepaliveInterval)
 	settings.SetIncludeLoopbackCandidate(c.UDP.Addr().IsLoopback())
-	settings.SetICEMulticastDNSMode(ice.MulticastDNSModeDisabled) // do not resolve or offer mDNS names; browsers that offer such names become known as peer-reflexive candidates
+	// No mDNS: browsers that offer mDNS names become known as peer-reflexive candidates.
+	settings.SetICEMulticastDNSMode(ice.MulticastDNSModeDisabled)
 	settings.SetReceiveMTU(1500)
 	settings.DisableActiveTCP(!c.ActiveTCP)
 	if c.Public.IsValid() {
