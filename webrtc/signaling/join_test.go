@@ -53,8 +53,7 @@ func (s *fixture) offer() (string, *leg.Leg) {
 	return text, l
 }
 
-// TestLateRestart checks that the answer to a restart is not sent on a later
-// socket, which has another connection.
+// TestLateRestart checks that the answer to a restart is not sent on a later socket, which has another peer connection.
 func TestLateRestart(t *testing.T) {
 	s := newFixture(t)
 	for n := range 5 {
@@ -66,7 +65,7 @@ func TestLateRestart(t *testing.T) {
 		if err = b.Send(map[string]any{"type": "restart", "sdp": again}); err != nil {
 			t.Fatal(err)
 		}
-		b.Leave() // after a network outage both arrive at once
+		b.Leave() // as after a network outage, the server receives the restart and the close at once
 		<-time.After(50 * time.Millisecond)
 		from := len(b.Messages())
 		s.reload(b)
@@ -82,8 +81,8 @@ func TestLateRestart(t *testing.T) {
 	}
 }
 
-// TestLostAnswer checks that a resumption with a lost answer can be repeated
-// until the new socket has sent a message.
+// TestLostAnswer checks that a resumption whose answer was lost can be repeated until the new socket has sent a
+// message.
 func TestLostAnswer(t *testing.T) {
 	s := newFixture(t)
 	b := s.join("call_a")
@@ -97,7 +96,7 @@ func TestLostAnswer(t *testing.T) {
 		_ = ws.ReadJSON(&m)
 		return ws, m
 	}
-	for range 3 { // without reading an answer
+	for range 3 { // do not read the answer
 		ws := s.socket()
 		offer, _ := s.offer()
 		s.send(ws, map[string]any{"type": "join", "resume": first, "sdp": offer})
@@ -134,8 +133,8 @@ func TestLostAnswer(t *testing.T) {
 	}
 }
 
-// TestErrorsAfterJoin checks that a joined browser receives the reason for
-// a closed socket; an unusable candidate closes none.
+// TestErrorsAfterJoin checks that a joined browser receives an error before its socket is closed. An unusable candidate
+// does not close the socket.
 func TestErrorsAfterJoin(t *testing.T) {
 	s := newFixture(t)
 	n := 0
@@ -173,7 +172,7 @@ func TestErrorsAfterJoin(t *testing.T) {
 	}
 }
 
-// A pausedCalls is a Calls whose Begin waits for the test.
+// A pausedCalls is a Calls whose Begin waits until the test closes proceed.
 type pausedCalls struct {
 	*fixture
 
@@ -190,8 +189,8 @@ func (s *pausedCalls) Begin(ctx context.Context, c signaling.Claims, x *signalin
 	return s.fixture.Begin(ctx, c, x)
 }
 
-// TestIdleSocketsOfOneAddress checks that idle sockets of one address displace
-// each other, and neither those of others nor one whose call is beginning.
+// TestIdleSocketsOfOneAddress checks that new idle sockets close only older idle sockets of the same address, and no
+// socket whose call is beginning.
 func TestIdleSocketsOfOneAddress(t *testing.T) {
 	s := newFixture(t)
 	calls := &pausedCalls{s, make(chan struct{}), make(chan struct{})}
@@ -249,8 +248,8 @@ func (c *countingConnector) Connect() (*webrtc.PeerConnection, error) {
 	return c.Connector.Connect()
 }
 
-// TestUsedTokens checks that a used token creates no peer connection, and that
-// a failed join leaves its token usable.
+// TestUsedTokens checks that a used token creates no peer connection, and that a token stays usable after a failed
+// join.
 func TestUsedTokens(t *testing.T) {
 	s := newFixture(t)
 	connects := &countingConnector{Connector: s.endpoint}

@@ -44,7 +44,7 @@ type request struct {
 	Candidate json.RawMessage `json:"candidate"`
 }
 
-// candidate parses the candidate of a request; nil is the last.
+// candidate parses the candidate of a request. nil means that no more candidates follow.
 func (r request) candidate() (*webrtc.ICECandidateInit, error) {
 	if len(r.Candidate) == 0 || string(r.Candidate) == "null" {
 		return nil, nil //nolint:nilnil // nil is the last

@@ -36,13 +36,12 @@ func (s *fixture) viaRelay(b *webrtctest.Browser, path relay.Path, taps ...func(
 		if strings.Contains(sdp, " "+serverPort+" typ host") {
 			return strings.ReplaceAll(sdp, " "+serverPort+" typ host", " "+strconv.Itoa(int(r.Addr().Port()))+" typ host")
 		}
-		return candidates.ReplaceAllString(sdp, "") // the local address is found through the network
+		return candidates.ReplaceAllString(sdp, "") // the server must discover the browser's address through the network
 	}
 	return r
 }
 
-// retryOnSlowMachine repeats a test that failed on a slow machine. The third failure is
-// final.
+// retryOnSlowMachine repeats a test that failed on a slow machine, at most twice.
 func retryOnSlowMachine(t *testing.T, test func(t *testing.T) (failure string)) {
 	t.Helper()
 	for n := 1; ; n++ {
@@ -59,12 +58,11 @@ func retryOnSlowMachine(t *testing.T, test func(t *testing.T) (failure string)) 
 	}
 }
 
-// maxWait is the longest wait for a frame: the jitter buffer's 120 ms, one
-// frame, and as much for the machine.
+// maxWait is the longest allowed wait for a frame: 120 ms in the jitter buffer, one frame, and 40 ms for the machine.
 const maxWait = 180 * time.Millisecond
 
-// TestBadNetwork applies bursts of 5 % loss and 40 ms of jitter in both
-// directions. No gap in the frames exceeds 120 ms.
+// TestBadNetwork applies 5 % loss in bursts and 40 ms of jitter in both directions. It checks that no frame comes later
+// than maxWait, and that no silence is longer than 120 ms.
 func TestBadNetwork(t *testing.T) {
 	retryOnSlowMachine(t, func(t *testing.T) string {
 		t.Helper()
@@ -133,8 +131,8 @@ func TestNetworkOutage(t *testing.T) {
 	}
 }
 
-// TestEndToEndLatency checks that at most 60 ms pass between FillFrame and
-// ReadFrame at the other end, in 95 % of frames and both directions.
+// TestEndToEndLatency checks the time between FillFrame and ReadFrame at the other end, in both directions. It must be
+// at most 60 ms for 95 % of the frames.
 func TestEndToEndLatency(t *testing.T) {
 	retryOnSlowMachine(t, func(t *testing.T) string {
 		t.Helper()

@@ -2,16 +2,16 @@ package signaling
 
 import "slices"
 
-// queueLen is the number of messages that may be queued for a browser.
+// queueLen is the capacity of a queue in messages.
 const queueLen = 128
 
 // A priority decides which message a full queue drops, lowest first.
 type priority uint8
 
 const (
-	ephemeral  priority = iota // a state or interim words, replaced by the next
+	ephemeral  priority = iota // a state or interim words; the next message replaces them
 	finalWords                 // final words of a transcript
-	essential                  // turns, the end, readiness: never dropped
+	essential                  // turns, ready and bye; never dropped
 )
 
 type message struct {
@@ -19,12 +19,11 @@ type message struct {
 	body     any
 }
 
-// A queue holds messages that a browser has not received. A full queue drops
-// the oldest message of the lowest priority.
+// A queue holds messages for a browser. A full queue drops the oldest message of the lowest priority.
 type queue struct{ messages []message }
 
-// push returns false if the queue is full of essential messages. It still adds
-// another essential one: their number per call is bounded.
+// push adds a message. It returns false if the queue is full of essential messages. It adds an essential message even
+// then, because the number of essential messages per call is bounded.
 func (q *queue) push(m message) bool {
 	room := len(q.messages) < queueLen || q.drop()
 	if room || m.priority == essential {
@@ -43,7 +42,7 @@ func (q *queue) drop() bool {
 	return false
 }
 
-// pushFront returns a message that could not be sent.
+// pushFront puts back a message that could not be sent.
 func (q *queue) pushFront(m message) { q.messages = slices.Insert(q.messages, 0, m) }
 
 func (q *queue) pop() (message, bool) {
@@ -57,8 +56,8 @@ func (q *queue) pop() (message, bool) {
 
 func (q *queue) dropReady() { q.messages = slices.DeleteFunc(q.messages, message.isConnectionScoped) }
 
-// isConnectionScoped reports whether a message is only valid for one peer
-// connection; a new socket has another.
+// isConnectionScoped reports whether a message is valid for one peer connection only. Each socket has its own peer
+// connection.
 func (m message) isConnectionScoped() bool {
 	_, ok := m.body.(readyMessage)
 	return ok

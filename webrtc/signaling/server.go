@@ -1,5 +1,4 @@
-// Package signaling lets browsers join their calls over a WebSocket or by
-// WHIP (RFC 9725).
+// Package signaling lets browsers join their calls over a WebSocket or by WHIP (RFC 9725).
 package signaling
 
 import (
@@ -18,17 +17,14 @@ import (
 	"github.com/parley-voice/parley/webrtc/leg"
 )
 
-// Calls starts calls. The browser receives a *RefusedError, and no details of
-// other errors.
+// Calls starts calls. The browser receives an error of type *RefusedError, but no details of other errors.
 type Calls interface {
-	// Begin uses up the token and starts its call; media may flow later. It
-	// sets s.MaxDuration and returns once the call has begun. At the end of
-	// the call s.Bye is called.
+	// Begin marks the token as used, sets s.MaxDuration and starts the call. It returns when the call has begun,
+	// possibly before media flows. The call must call s.Bye when it ends.
 	Begin(ctx context.Context, c Claims, s *Session) error
 }
 
-// A Server lets browsers join calls. Its fields must not change after first
-// use.
+// A Server lets browsers join calls. Its fields must not change after the first use.
 type Server struct {
 	Calls     Calls
 	Connector leg.Connector
@@ -37,42 +33,39 @@ type Server struct {
 	// Servers are the ICE servers for browsers.
 	Servers ice.Servers
 	Log     *slog.Logger
-	// JoinTimeout limits an open socket without a join; 0 means 10 s.
+	// JoinTimeout is how long a socket may be open before it sends a join message; 0 means 10 s.
 	JoinTimeout time.Duration
 	// BeginTimeout limits the start of a call; 0 means 10 s.
 	BeginTimeout time.Duration
-	// ResumeTimeout is how long a call survives without a socket; 0 means 15
-	// s.
+	// ResumeTimeout is how long a call continues without a socket; 0 means 15 s.
 	ResumeTimeout time.Duration
-	// MaxHalfOpen limits open sockets without a join; 0 means 256. A new
-	// socket displaces the oldest.
+	// MaxHalfOpen is the maximum number of half-open sockets, which have not sent a join message; 0 means 256. A new
+	// socket beyond the limit closes the oldest.
 	MaxHalfOpen int
-	// MediaTimeout is how long a call survives once ICE has lost its
-	// connectivity; 0 means 11 s, which is 15 s in total.
+	// MediaTimeout is how long a call continues after ICE has detected the loss of the connection; 0 means 11 s. The
+	// detection takes another 4 s.
 	MediaTimeout time.Duration
-	// ConsentTimeout is how long media is sent without an answer to
-	// connectivity checks; 0 means 30 s.
+	// ConsentTimeout is how long media is sent without answers to connectivity checks; 0 means 30 s.
 	ConsentTimeout time.Duration
 
 	mu       sync.Mutex
 	closed   bool
-	pending  []*conn // oldest first
+	pending  []*conn // half-open sockets, oldest first
 	open     map[*conn]bool
-	sessions map[[32]byte]*Session // by hash of their resume secret
-	whips    map[string]*whip      // by the last part of their URL
-	tokens   map[string]tokenUse   // by token ID
+	sessions map[[32]byte]*Session // key: hash of the resume secret
+	whips    map[string]*whip      // key: last part of the session URL
+	tokens   map[string]tokenUse   // key: token ID
 	tasks    sync.WaitGroup
 }
 
 var errClosed = &RefusedError{Unavailable, "the server is closing; join again"}
 
-// maxHalfOpenPerNetwork limits open sockets without a join per network.
+// maxHalfOpenPerNetwork is the maximum number of half-open sockets of one network (connlimit.Network).
 const maxHalfOpenPerNetwork = 32
 
 const (
 	defaultMaxDuration = 2 * time.Hour // used if Begin sets no limit
-	// credentialsGrace is how long TURN credentials outlast the call's maximum
-	// duration.
+	// credentialsGrace is how long TURN credentials stay valid after the maximum duration of the call.
 	credentialsGrace = 5 * time.Minute
 )
 
@@ -96,8 +89,7 @@ func (s *Server) log() *slog.Logger {
 	return s.Log
 }
 
-// Close closes all sockets and waits for their goroutines. Calls must have
-// ended before.
+// Close closes all sockets and waits for their goroutines. Calls must have ended before.
 func (s *Server) Close() {
 	s.mu.Lock()
 	s.closed = true
@@ -108,7 +100,7 @@ func (s *Server) Close() {
 	s.tasks.Wait()
 }
 
-// Counts returns the number of sockets without a join, and of calls.
+// Counts returns the numbers of half-open sockets and of calls.
 func (s *Server) Counts() (half, calls int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -168,9 +160,8 @@ func (s *Server) remove(c *conn) {
 	s.tasks.Done()
 }
 
-// begin starts the call of a token and answers its offer. The session depends
-// on c, or on its media alone if c is nil. An offer that cannot be answered
-// does not use up the token.
+// begin starts the call of the token in r, and answers the offer. If c is nil (WHIP), the session has no socket and
+// ends only with its media. The token remains usable if the offer cannot be answered.
 func (s *Server) begin(ctx context.Context, r request, c *conn) (*Session, string, error) {
 	claims, err := s.Key.Verify(r.Token, time.Now())
 	switch {
@@ -219,8 +210,8 @@ func (s *Server) answer(ctx context.Context, claims Claims, offer string, socket
 	return session, answer, nil
 }
 
-// renewSecret gives a session a new resume secret. The secret by, just used, stays
-// valid because the answer may be lost. An ended session gets none.
+// renewSecret gives a session a new resume secret. by is the secret that was just used. It stays valid, because the
+// browser may not receive the new one. A session that has ended, or has no socket, cannot be resumed.
 func (s *Server) renewSecret(session *Session, by string) {
 	secret := rand.Text() + rand.Text()
 	s.mu.Lock()
@@ -242,8 +233,7 @@ func (s *Server) renewSecret(session *Session, by string) {
 	s.sessions[hashOf(secret)] = session
 }
 
-// dropPreviousSecret drops the previous secret once the browser has proved
-// receipt of the new one.
+// dropPreviousSecret makes the previous secret invalid. It is called when the browser has received the new secret on c.
 func (s *Server) dropPreviousSecret(session *Session, c *conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -277,8 +267,7 @@ func (s *Server) forget(session *Session) {
 	}
 }
 
-// resume continues a call on another socket, after a page reload or a broken
-// socket.
+// resume continues a call on another socket, after a page reload or a broken socket.
 func (s *Server) resume(ctx context.Context, r request, c *conn) (*Session, string, error) {
 	unknown := &RefusedError{ResumeUnknown, "cannot resume: the call has ended or was already resumed"}
 	session := s.find(r.Resume)

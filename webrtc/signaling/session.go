@@ -10,18 +10,18 @@ import (
 	"github.com/parley-voice/parley/webrtc/leg"
 )
 
-// A Session is a web call with its media and the messages to its browser, on
-// whichever socket is current. Its methods may be called from any goroutine
-// and never wait for the browser.
+// A Session is a web call, with its media and the messages to its browser. It continues when the browser connects with
+// a new socket. Its methods may be called from any goroutine and never wait for the browser.
 type Session struct {
 	CallID string
 	Leg    *leg.Leg
-	// MaxDuration is set by Calls.Begin.
+	// MaxDuration is the maximum duration of the call. Calls.Begin sets it. TURN credentials expire some time later;
+	// for them, 0 means 2 h.
 	MaxDuration time.Duration
 
 	server      *Server
-	socket      bool         // false for WHIP: the session depends on media only
-	credentials []ice.Server // for every ICE gathering of the browser
+	socket      bool         // false for WHIP: the session has no socket and ends with its media
+	credentials []ice.Server // ICE servers for the browser, sent with each answer
 
 	resuming sync.Mutex // held while a socket resumes the session
 
@@ -31,7 +31,7 @@ type Session struct {
 	conn        *conn // nil without a socket
 	resumeTimer *time.Timer
 	resume      string // current secret
-	previous    string // secret last used, valid until the browser has the current one
+	previous    string // secret that was last used; valid until the browser has received the current one
 	ended       bool
 	state       string
 }
@@ -44,7 +44,7 @@ func (s *Session) State(state string) {
 	s.enqueue(message{ephemeral, stateMessage{"event", "state", state}})
 }
 
-// Transcript sends words; if not final they may still change.
+// Transcript sends words of role, "caller" or "agent". If final is false, the words may still change.
 func (s *Session) Transcript(role, text string, final bool, turn int) {
 	w := ephemeral
 	if final {
@@ -71,8 +71,7 @@ func (s *Session) Bye(reason string) {
 	s.server.forget(s)
 }
 
-// enqueue queues a message. If an essential message does not fit, the socket
-// is closed; the browser may resume.
+// enqueue queues a message. If the queue is full of essential messages, it closes the socket; the browser may resume.
 func (s *Session) enqueue(m message) {
 	s.mu.Lock()
 	if s.ended || !s.socket {
@@ -107,7 +106,7 @@ func (s *Session) next() (m message, ok, last bool) {
 	return m, ok, s.ended && len(s.queue.messages) == 0
 }
 
-// requeue keeps a message for the next socket, which may exist already.
+// requeue keeps a message that could not be sent for the next socket. It drops messages that will be out of date.
 func (s *Session) requeue(m message) {
 	if m.priority == ephemeral || m.isConnectionScoped() {
 		return
@@ -118,7 +117,7 @@ func (s *Session) requeue(m message) {
 	s.wakeWriter()
 }
 
-// dropReady removes messages about the previous peer connection.
+// dropReady removes messages that are valid only for the previous peer connection.
 func (s *Session) dropReady() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -143,7 +142,8 @@ func (s *Session) attach(c *conn) {
 	}
 }
 
-// detach starts ResumeTimeout after the socket closed.
+// detach removes the socket c, which has closed, and starts ResumeTimeout. It does nothing if the session has a newer
+// socket.
 func (s *Session) detach(c *conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -28,20 +28,20 @@ import (
 	"github.com/parley-voice/parley/webrtc/webrtctest"
 )
 
-// A fixture is a server whose calls play a tone, with browsers.
+// A fixture is a server for tests. It also creates browsers that join calls.
 type fixture struct {
 	t        *testing.T
 	server   *signaling.Server
 	url      string
 	clock    *mediaclock.Clock
 	browsers *ice.Endpoint
-	endpoint *ice.Endpoint // of the server
+	endpoint *ice.Endpoint // endpoint of the server
 
 	// each, if set, receives every frame that the server reads.
 	each func(f media.Frame, at time.Time)
-	// audio is the audio of its calls; nil plays a tone.
+	// audio is the audio that calls play; nil means a tone.
 	audio media.Feed
-	// longest is the maximum duration of its calls.
+	// longest is the maximum duration of calls.
 	longest time.Duration
 
 	mu    sync.Mutex
@@ -142,7 +142,7 @@ func (s *fixture) session(call string) *signaling.Session {
 
 func (s *fixture) browser(call string) *webrtctest.Browser {
 	s.t.Helper()
-	// Every browser has its own port: packets are distinguished by source.
+	// Each browser has its own port, because the server distinguishes browsers by source address.
 	endpoint := open(s.t)
 	b := &webrtctest.Browser{URL: s.url, Token: tokenFor(call), Connector: endpoint, Clock: s.clock}
 	s.t.Cleanup(func() { b.Close(); _ = endpoint.Close() })
@@ -274,9 +274,8 @@ func TestJoinRefused(t *testing.T) {
 	}
 }
 
-// TestCloseWaitsForBrowser checks that after an error the connection stays
-// open until the browser closes it, or for a second. Closing with unread
-// candidates resets TCP, and the browser would report a lost network.
+// TestCloseWaitsForBrowser checks that after an error the connection stays open until the browser closes it, or for a
+// second. Closing with unread candidates resets TCP, and the browser would report a lost network.
 func TestCloseWaitsForBrowser(t *testing.T) {
 	s := newFixture(t)
 	for name, answers := range map[string]bool{"a browser that closes": true, "a browser that does not": false} {
@@ -333,8 +332,8 @@ func (s *fixture) exchange(text string) (m webrtctest.Message) {
 	return m
 }
 
-// TestResume reloads a page: a secret resumes the call once, and the call ends
-// without a timely resumption.
+// TestResume reloads a page. It checks that a secret resumes the call once, and that the call ends if it is not resumed
+// in time.
 func TestResume(t *testing.T) {
 	s := newFixture(t)
 	s.server.ResumeTimeout = 2 * time.Second
@@ -390,8 +389,7 @@ func TestMediaLoss(t *testing.T) {
 	}
 }
 
-// TestConsent checks that media stops without answers to checks, and resumes
-// after a restart.
+// TestConsent checks that media stops without answers to connectivity checks, and resumes after an ICE restart.
 func TestConsent(t *testing.T) {
 	s := newFixture(t)
 	s.server.ConsentTimeout = 3 * time.Second
@@ -448,8 +446,8 @@ func (s *fixture) listen(l media.Leg) (total, quiet *atomic.Int64) {
 	return total, quiet
 }
 
-// TestIdleSockets opens five hundred idle sockets. Their number and time are
-// bounded, and neither running nor new calls are disturbed.
+// TestIdleSockets opens 500 idle sockets. It checks that the server limits their number and duration, and that they
+// disturb neither running nor new calls.
 func TestIdleSockets(t *testing.T) {
 	s := newFixture(t)
 	s.server.JoinTimeout = 3 * time.Second
@@ -488,8 +486,8 @@ func TestIdleSockets(t *testing.T) {
 	}
 }
 
-// TestTurnsSurviveReconnect checks that messages wait for the browser, and essential
-// ones arrive on the next socket.
+// TestTurnsSurviveReconnect checks that messages wait for the browser, and that essential messages arrive on the next
+// socket.
 func TestTurnsSurviveReconnect(t *testing.T) {
 	s := newFixture(t)
 	b := s.join("call_a")

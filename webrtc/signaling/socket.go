@@ -18,18 +18,18 @@ import (
 
 const (
 	maxMessageLen = 64 << 10 // bytes
-	maxMessages   = 1000     // per socket
+	maxMessages   = 1000     // maximum number of messages from one socket
 	pingEvery     = 10 * time.Second
 	pongTimeout   = 25 * time.Second
 	writeTimeout  = 5 * time.Second
-	closeTimeout  = time.Second // wait for the browser's close frame
+	closeTimeout  = time.Second // maximum wait for the browser's close frame
 )
 
 type conn struct {
 	ws      *websocket.Conn
 	server  *Server
 	network netip.Addr
-	write   sync.Mutex // held to write
+	write   sync.Mutex // held while a message is written
 	once    sync.Once
 	done    chan struct{} // closed to end the socket
 	secret  string        // resume secret sent on this socket
@@ -43,7 +43,7 @@ func upgrader() *websocket.Upgrader {
 	}
 }
 
-// ServeHTTP serves GET /rtc: one socket until it closes.
+// ServeHTTP serves GET /rtc. It returns when the socket has closed.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if v := r.URL.Query().Get("v"); v != "" && v != "1" {
 		http.Error(w, "v must be 1", http.StatusBadRequest)
@@ -66,7 +66,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serve returns an error that is yet to be sent.
+// serve handles the messages of the socket until the socket ends. The caller must send the returned error to the
+// browser.
 func (c *conn) serve(ctx context.Context) error {
 	c.ws.SetReadLimit(maxMessageLen)
 	_ = c.ws.SetReadDeadline(time.Now().Add(c.server.joinTimeout())) // a failure shows in the next read
@@ -86,7 +87,7 @@ func (c *conn) serve(ctx context.Context) error {
 	writing.Go(func() { c.writeLoop(session) })
 	defer writing.Wait()
 	defer c.close()
-	c.refuse(refusalFor(c.listen(ctx, session))) // if the socket is still open
+	c.refuse(refusalFor(c.listen(ctx, session))) // has no effect if the socket is closed
 	return nil
 }
 
@@ -167,7 +168,7 @@ func (c *conn) handle(ctx context.Context, session *Session, r request) error {
 		if err != nil {
 			return err
 		}
-		c.send(c.answer(session, answer)) // only on this socket: the next has another connection
+		c.send(c.answer(session, answer)) // not through the queue, because a later socket has another peer connection
 		return nil
 	case "bye":
 		return session.Leg.Hangup(media.RemoteHangup) // Bye follows
@@ -208,8 +209,7 @@ func (c *conn) writeLoop(session *Session) {
 	}
 }
 
-// closeNormally closes the socket after the end of the call, while listen
-// still reads.
+// closeNormally closes the socket after the end of the call. It needs listen, which reads the browser's close frame.
 func (c *conn) closeNormally() {
 	defer c.close()
 	if !c.sendClose(websocket.CloseNormalClosure, "") {
@@ -235,8 +235,7 @@ func (c *conn) send(v any) bool {
 	return true
 }
 
-// refuse sends an error and closes the socket. Only the reading goroutine may
-// call it.
+// refuse sends an error and closes the socket. Only the reading goroutine may call it.
 func (c *conn) refuse(r *RefusedError) {
 	if r != errGone && c.send(errorMessage{"error", r.Code, r.Message}) && c.sendClose(websocket.ClosePolicyViolation, string(r.Code)) {
 		c.discard()
@@ -244,15 +243,14 @@ func (c *conn) refuse(r *RefusedError) {
 	c.close()
 }
 
-// sendClose sends a close frame and reports success. The browser answers with
-// its own (RFC 6455 section 5.5.1). The connection must stay open until then:
-// closing with unread bytes resets TCP, and the browser may report a lost
-// network instead of the reason.
+// sendClose sends a close frame and reports success. The browser responds with a close frame too (RFC 6455 section
+// 5.5.1). The connection must stay open until then: closing with unread bytes resets TCP, and the browser may report a
+// lost network instead of the reason.
 func (c *conn) sendClose(code int, why string) bool {
 	return c.ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, why), time.Now().Add(writeTimeout)) == nil
 }
 
-// discard reads until the browser has closed, at most for closeTimeout.
+// discard reads and drops messages until the browser has closed the socket, at most for closeTimeout.
 func (c *conn) discard() {
 	c.ws.SetPongHandler(nil)
 	_ = c.ws.SetReadDeadline(time.Now().Add(closeTimeout)) // a failure shows in the next read

@@ -7,16 +7,16 @@ import (
 	"github.com/parley-voice/parley/webrtc/ice"
 )
 
-// Tickets creates the data that browsers join calls with.
+// Tickets creates the data with which browsers join calls.
 type Tickets struct {
 	Key     TokenKey
 	Servers ice.Servers
-	// PublicURL is the service's URL for browsers, http or https.
+	// PublicURL is the URL at which browsers reach the service; http or https.
 	PublicURL string
 }
 
-// Ticket returns the join members of a call's API response. The result is the
-// same each time.
+// Ticket returns the fields that a browser needs to join a call, for the API response. The token expires at expires,
+// and the TURN credentials at until. The same arguments give the same result.
 func (t Tickets) Ticket(callID string, expires, until time.Time) map[string]any {
 	base := strings.TrimSuffix(t.PublicURL, "/")
 	return map[string]any{

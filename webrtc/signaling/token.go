@@ -23,22 +23,22 @@ var (
 // tokenAudience is the aud claim of every token.
 const tokenAudience = "rtc"
 
-// maxTokenLen bounds an accepted token in bytes.
+// maxTokenLen is the maximum length of an accepted token in bytes.
 const maxTokenLen = 1024
 
-// A TokenKey creates and verifies the tokens with which browsers join calls: JSON Web
-// Tokens (RFC 7519) signed with HMAC-SHA-256. A token names its call, its expiry and
-// its own ID, which makes it usable once. All nodes of a deployment share the key.
+// A TokenKey creates and verifies the tokens with which browsers join calls: JSON Web Tokens (RFC 7519) signed with
+// HMAC-SHA-256. A token contains its call, its expiry, and an ID so that it can be used only once. All nodes of a
+// deployment share the key.
 type TokenKey []byte
 
 // Claims are the contents of a token.
 type Claims struct {
 	CallID  string
-	ID      string // of the token
+	ID      string // ID of the token
 	Expires time.Time
 }
 
-// Hash returns the stored form of a token's ID, which cannot be used to join.
+// Hash returns the form in which a token's ID is stored. The hash cannot be used to join.
 func (c Claims) Hash() []byte {
 	sum := sha256.Sum256([]byte(c.ID))
 	return sum[:]
@@ -54,8 +54,8 @@ type jwtClaims struct {
 // tokenHeader is fixed, so that a token cannot choose its algorithm.
 const tokenHeader = `{"alg":"HS256","typ":"JWT"}` //nolint:gosec // no credential
 
-// NewClaims returns the claims of a call's token. They are deterministic, so
-// the token need not be stored.
+// NewClaims returns the claims of a call's token. The same arguments give the same claims, so the token need not be
+// stored.
 func (k TokenKey) NewClaims(callID string, expires time.Time) Claims {
 	return Claims{CallID: callID, ID: encode(k.sum("id " + callID)), Expires: expires.Truncate(time.Second)}
 }

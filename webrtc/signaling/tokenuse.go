@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// A tokenUse is the state of a token until it expires: in use, used by a
-// session, or refused.
+// A tokenUse is the state of a token until it expires. The token was used by session, or is refused with refusal. If
+// both are nil, a join with the token is in progress.
 type tokenUse struct {
 	until   time.Time
 	session *Session
 	refusal *RefusedError
 }
 
-// reserveToken reserves a token for one join at a time, unless it is known to
-// be unusable. recordToken stores the result.
+// reserveToken reserves a token for one join at a time. It returns an error if the token is reserved or known to be
+// unusable. After the join, call recordToken.
 func (s *Server) reserveToken(c Claims, now time.Time) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -38,8 +38,7 @@ func (s *Server) reserveToken(c Claims, now time.Time) error {
 	return nil
 }
 
-// recordToken stores the result of a join. A token that may still be usable is
-// forgotten.
+// recordToken stores the result of a join. It forgets a token that may still be usable.
 func (s *Server) recordToken(c Claims, session *Session, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

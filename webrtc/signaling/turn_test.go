@@ -52,8 +52,7 @@ func TestTURNRelay(t *testing.T) {
 	}
 }
 
-// TestCredentialExpiry checks that TURN credentials of join, restart and
-// resumption end five minutes after the maximum duration.
+// TestCredentialExpiry checks that the TURN credentials in each answer expire five minutes after the maximum duration.
 func TestCredentialExpiry(t *testing.T) {
 	s := newFixture(t)
 	s.server.Servers = ice.Servers{TURN: []string{"turn:turn.example:3478?transport=udp"}, Secret: "canary"}

@@ -15,7 +15,7 @@ import (
 	"github.com/parley-voice/parley/webrtc/ice"
 )
 
-// WHIPPath is the WHIP endpoint (RFC 9725); session URLs are below it.
+// WHIPPath is the path of the WHIP endpoint (RFC 9725). Session URLs are below it.
 const WHIPPath = "/rtc/whip"
 
 const (
@@ -25,8 +25,8 @@ const (
 
 type whip struct {
 	session *Session
-	token   [32]byte // hash of the token it was created with
-	etag    string   // of the current ICE session; guarded by Server.mu
+	token   [32]byte // hash of the token with which the session was created
+	etag    string   // ETag of the current ICE session; guarded by Server.mu
 }
 
 // ServeWHIP serves WHIPPath and the URLs below it.
@@ -92,7 +92,7 @@ func (s *Server) offerWHIP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, answer) // a client that left needs no answer
 }
 
-// link describes an ICE server (RFC 9725 section 4.6).
+// link returns the Link header value for an ICE server (RFC 9725 section 4.6).
 func link(url string, s ice.Server) string {
 	l := "<" + url + `>; rel="ice-server"`
 	if s.Username != "" {
@@ -141,7 +141,7 @@ func (s *Server) patchWHIP(w http.ResponseWriter, r *http.Request, id string) {
 
 func newTag() string { return `"` + randomID() + `"` }
 
-// beginRequest registers a request that Close waits for; false while closing.
+// beginRequest registers a request for which Close waits. It returns false after Close was called.
 func (s *Server) beginRequest() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -187,7 +187,7 @@ func bearerToken(r *http.Request) string {
 	return token
 }
 
-// readBody reads a body of a content type; on failure it has answered.
+// readBody reads a body of the content type kind. If it returns false, it has sent an error response.
 func (s *Server) readBody(w http.ResponseWriter, r *http.Request, kind string) (string, bool) {
 	if got, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || got != kind {
 		refuseHTTP(w, http.StatusUnsupportedMediaType, &RefusedError{BadMessage, "Content-Type: accepted: " + kind})

@@ -107,7 +107,7 @@ func TestWHIP(t *testing.T) {
 	if resp.status != 200 || resp.header.Get("ETag") == tag || !strings.Contains(ours, "a=ice-ufrag:") || !strings.Contains(ours, "a=candidate:") {
 		t.Fatalf("%d %v %s", resp.status, resp.header, ours)
 	}
-	// The client merges the fragment into the previous answer.
+	// Merge the fragment into the previous answer, as clients do.
 	var whole strings.Builder
 	for line := range strings.Lines(answer) {
 		for _, name := range []string{"a=ice-ufrag:", "a=ice-pwd:"} {
