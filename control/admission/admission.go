@@ -66,7 +66,7 @@ type Controller struct {
 	// there is no check.
 	CheckRecording func() error
 
-	// Web holds what web calls need; nil disables web calls.
+	// Web holds the functions that web calls need; nil disables web calls.
 	Web *WebCalls
 
 	queue      queueGauge
@@ -85,8 +85,8 @@ const defaultRing = 45
 type InTx func(*db.Batch, control.Call) error
 
 // Place registers the call of an order with the status "queued". If it refuses the order, it returns a *control.Error
-// and writes nothing. The callback also, if not nil, adds statements to the transaction that registers the call. It
-// may run more than once; its last run is for the call that Place returns.
+// and writes nothing. also, which may be nil, adds statements to the transaction that registers the call. It may run
+// more than once; its last run is for the call that Place returns.
 func (d *Controller) Place(ctx context.Context, orgID string, o Order, also InTx) (control.Call, error) {
 	d.init()
 	f, from, err := d.lookUp(ctx, orgID, o)
@@ -113,7 +113,7 @@ func (d *Controller) Place(ctx context.Context, orgID string, o Order, also InTx
 	return e.call, nil
 }
 
-// checkRecordable refuses a call that is to be recorded if this server cannot record now.
+// checkRecordable refuses a recorded call if this server cannot record now.
 func (d *Controller) checkRecordable(records bool) error {
 	if !records || d.CheckRecording == nil || d.CheckRecording() == nil {
 		return nil
@@ -124,7 +124,6 @@ func (d *Controller) checkRecordable(records bool) error {
 	}
 }
 
-// isRecorded reports whether the call of an order is to be recorded.
 func (f resolution) isRecorded(o Order) bool {
 	if o.Record != nil {
 		return *o.Record
@@ -188,7 +187,7 @@ func (d *Controller) screen(ctx context.Context, n control.Number, p control.Pur
 	return d.Screener.Screen(ctx, n, p)
 }
 
-// call builds the call of an order. Its errors have nothing to do with limits.
+// call builds the call of an order. It checks no limits.
 func (f resolution) call(orgID string, o Order, from string, p callNumber) (control.Call, error) {
 	ring, err := ringSeconds(o.RingDuration)
 	if err != nil {
@@ -221,7 +220,7 @@ func (f resolution) call(orgID string, o Order, from string, p callNumber) (cont
 	return c, nil
 }
 
-// clientMetadata returns metadata without the keys that are reserved.
+// clientMetadata returns metadata without reserved keys.
 func clientMetadata(m map[string]any) map[string]any {
 	kept := map[string]any{}
 	for k, v := range m {

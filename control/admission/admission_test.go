@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-// twoOrganizations is a file with the organization acme, which lends a trunk, and globex, which borrows it.
+// twoOrganizations is a configuration file. The organization acme lends a trunk, and globex borrows it.
 const twoOrganizations = `
 organizations:
 - name: acme
@@ -170,7 +170,7 @@ func TestOrderOnGrantedTrunk(t *testing.T) {
 	}
 }
 
-// TestQueuedCallAfterNumberRevoked checks that a queued call is not dialed if its caller number was lent and has been
+// TestQueuedCallAfterNumberRevoked checks that a queued call is not dialed after its borrowed caller number was
 // revoked.
 func TestQueuedCallAfterNumberRevoked(t *testing.T) {
 	for left, want := range map[string]control.Reason{
@@ -198,8 +198,8 @@ func TestQueuedCallAfterNumberRevoked(t *testing.T) {
 	}
 }
 
-// TestSmallerLimitApplies checks that the smaller limit of subgroup and grant applies. Concurrency and rate are
-// compared separately.
+// TestSmallerLimitApplies checks that the smaller limit of subgroup and grant applies, separately for concurrency and
+// rate.
 func TestSmallerLimitApplies(t *testing.T) {
 	w := newFixture(t)
 	for _, row := range []struct {
@@ -377,7 +377,7 @@ func TestQueueDepth(t *testing.T) {
 	if got[""] > 7 || got[""]+got["nothing"]+got[control.CodeDialQueueFull] != 40 {
 		t.Errorf("%v for a queue of 7", got)
 	}
-	// Orders one after another can fill the queue: earlier refusals left no place reserved.
+	// Refused orders left no place reserved, so later orders can fill the queue.
 	for range 100 {
 		leave, err := w.controller.Reserve(t.Context(), w.org["acme"])
 		if err != nil {

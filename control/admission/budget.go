@@ -13,7 +13,7 @@ type RecentCosts struct {
 	Sum, Largest pricing.Amount
 }
 
-// At most recentCounted calls are counted. At most recentRead of the newest calls are read to find them.
+// RecentCostsSQL counts at most recentCounted calls. To find them, it reads at most recentRead of the newest calls.
 const recentRead, recentCounted = "500", "100"
 
 // RecentCostsSQL returns a subquery with the columns of RecentCosts. It reads the newest calls that meet the
@@ -26,13 +26,13 @@ func RecentCostsSQL(where string) string {
 	WHERE cost_nano IS NOT NULL AND coalesce(dialed_at, answered_at) IS NOT NULL LIMIT ` + recentCounted + `) counted)`
 }
 
-// enoughCalls is the number of recent calls from which on their mean is the expected cost of the next call.
+// enoughCalls is the number of recent calls whose mean is a good estimate of the cost of the next call.
 const enoughCalls = 20
 
-// Expected returns the expected cost of the next call that a budget pays for: the mean of the recent calls. If fewer
-// than 20 are known, each missing call counts as the most expensive known call, but at least as a twentieth of the
-// budget, and as the mean of similar calls if 20 of those are known. Thus at most 20 calls run before the first has
-// ended.
+// Expected returns the expected cost of the next call that a budget pays for. It is the mean of the recent calls if
+// there are at least 20. Otherwise each missing call counts as the largest of three amounts: the most expensive recent
+// call, a twentieth of the budget, and, if there are 20 similar calls, their mean. Thus at most 20 calls run before
+// the first has ended.
 func (r RecentCosts) Expected(budget pricing.Amount, similar RecentCosts) pricing.Amount {
 	if r.IsEnough() {
 		return divideUp(r.Sum, r.Calls)
@@ -47,14 +47,14 @@ func (r RecentCosts) Expected(budget pricing.Amount, similar RecentCosts) pricin
 	return divideUp(r.Sum, enoughCalls) + divideUp(least, enoughCalls)*missing
 }
 
-// IsEnough reports whether the mean of the calls is a good estimate.
+// IsEnough reports whether there are enough calls for a good estimate.
 func (r RecentCosts) IsEnough() bool { return r.Calls >= enoughCalls }
 
 func divideUp(a pricing.Amount, n int) pricing.Amount {
 	return (a + pricing.Amount(n) - 1) / pricing.Amount(n)
 }
 
-// Spending says how much of a budget is used.
+// Spending describes how much of a budget is used.
 type Spending struct {
 	Budget   pricing.Amount // 0 means no limit
 	Spent    pricing.Amount // cost of ended calls, including their analyses
@@ -89,7 +89,7 @@ func (s Spending) Allows() bool {
 // IsUsedUp reports whether ended calls have used the whole budget.
 func (s Spending) IsUsedUp() bool { return s.Budget > 0 && s.Spent >= s.Budget }
 
-// isShort reports whether no call could start even if no call were queued or running.
+// isShort reports whether the unspent budget is too small for a call, even with no call queued or running.
 func (s Spending) isShort() bool {
 	s.Calls = 0
 	return !s.Allows()

@@ -94,8 +94,8 @@ func TestSpendingNeverExceeds(t *testing.T) {
 	})
 }
 
-// TestMonthlyBudget checks that nodes that place orders at the same time exceed the budget by no more than the cost
-// of the calls that were registered before it was reached, and that a larger budget admits calls again.
+// TestMonthlyBudget places orders on several nodes at the same time. It checks that the overrun is at most the cost of
+// the calls in progress when the budget was reached, and that a larger budget admits calls again.
 func TestMonthlyBudget(t *testing.T) {
 	w := newFixture(t)
 	random := rand.New(rand.NewPCG(1, 2))
@@ -112,7 +112,7 @@ func TestMonthlyBudget(t *testing.T) {
 	for _, limit := range []float64{25, 45} {
 		w.apply(fmt.Sprintf("organizations: [{name: acme, limits: {monthly_cost: %v}}]", limit))
 		var live []string
-		calls, refused, last := 0, 0, 0.0 // last: cost of the calls that ran when the budget was reached
+		calls, refused, last := 0, 0, 0.0 // last: cost of the calls in progress when the budget was reached
 		for {
 			placed, n := w.placeOnNodes(3, 4)
 			if spent >= limit && len(placed) > 0 {
@@ -153,7 +153,8 @@ func TestMonthlyBudget(t *testing.T) {
 	}
 }
 
-// TestExpectedCostBehindQueue: however many calls are queued, the ended ones tell the expected cost.
+// TestExpectedCostBehindQueue checks that the expected cost comes from ended calls, even if many newer calls are
+// queued.
 func TestExpectedCostBehindQueue(t *testing.T) {
 	w := newFixture(t)
 	w.exec(`INSERT INTO calls (id, org_id, call_type, status, agent_id, agent_name, agent_version, to_number, from_number, trunk_id, route_id, dial_number,

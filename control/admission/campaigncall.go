@@ -15,7 +15,7 @@ import (
 	"github.com/parley-voice/parley/control/trunks"
 )
 
-// CampaignCall describes a campaign's call. It skips the dial queue and starts on a free channel.
+// CampaignCall describes a call of a campaign. Such a call skips the dial queue and starts on a free channel.
 type CampaignCall struct {
 	OrgID                 string
 	AgentID, AgentName    string
@@ -31,8 +31,7 @@ type CampaignCall struct {
 	OptOut                control.OptOutOptions
 }
 
-// definitionSQL reads what a starting call needs: the agent, trunk settings, caller numbers, and whether the agent is
-// attached to the subgroup.
+// definitionSQL reads the agent version, the caller numbers, and whether the agent is attached to the subgroup.
 const definitionSQL = `
 SELECT v.definition, s.caller_numbers, t.caller_numbers, coalesce(g.caller_numbers, '{}'),
        EXISTS (SELECT FROM subgroup_agents a WHERE a.subgroup_id = s.id AND a.agent_id = v.agent_id)
@@ -105,13 +104,13 @@ func StartCampaignCall(ctx context.Context, tx pgx.Tx, o CampaignCall, p control
 	return a.Lease, nil
 }
 
-// campaignColumns are the columns of campaign calls. The database assigns the call's number in the subgroup.
+// campaignColumns are the columns of campaign calls. The database sets the call's sequence number in the subgroup.
 //
 //nolint:gochecknoglobals // read-only table
 var campaignColumns = store.RegisteredColumns.WriteAs("created_at", "number.last_at").WriteAs("route_n", "number.registered")
 
-// campaignCallSQL reserves a channel, numbers and registers a call, and inserts an attempt that a node has claimed.
-// If no channel is free, it writes nothing.
+// campaignCallSQL reserves a channel, registers a call with the next sequence number of the subgroup, and inserts an
+// attempt that a node has claimed. If no channel is free, it writes nothing.
 //
 //nolint:gochecknoglobals // made once
 var campaignCallSQL = paceSQL(store.EvenlyDueAt) + `, number AS (

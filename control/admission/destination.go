@@ -58,8 +58,8 @@ func forbidden(digits string) bool {
 		return true
 	}
 	for _, d := range international(digits) {
-		// 870 is Inmarsat and 878 is universal personal numbers. With fewer digits, these are national numbers of
-		// Kazakhstan and Russia, which start with 8.
+		// 870 is Inmarsat, and 878 is universal personal numbers. With fewer than 12 digits, these are national
+		// numbers of Kazakhstan and Russia, which start with 8.
 		if len(d) >= 12 && (strings.HasPrefix(d, "870") || strings.HasPrefix(d, "878")) {
 			return true
 		}
@@ -70,8 +70,8 @@ func forbidden(digits string) bool {
 	return false
 }
 
-// international lists all international numbers for which a carrier may take the digits. Ten digits are always tried
-// as a NANP number, although most of its area codes look like the country code of another country.
+// international returns all international numbers as which a carrier may interpret the digits. Ten digits always count
+// as a NANP number, although most area codes look like the country code of another country.
 func international(digits string) []string {
 	var all []string
 	add := func(d string) {

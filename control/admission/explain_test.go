@@ -10,8 +10,8 @@ import (
 	"github.com/parley-voice/parley/control/store"
 )
 
-// TestExplain checks that the refusal tells an unknown agent from an agent without a subgroup, and that it names no
-// agents of other organizations.
+// TestExplain checks that the refusal distinguishes an unknown agent from an agent without a subgroup, and that it
+// names no agents of other organizations.
 func TestExplain(t *testing.T) {
 	d := newDatabase(t, `
 organizations:

@@ -16,7 +16,7 @@ func (panickingScreener) Screen(context.Context, control.Number, control.Purpose
 	panic("canary") //nolint:forbidigo // under test
 }
 
-// TestPanicFreesLimiter checks that an order that panics leaves the limiter. Otherwise some hundred such orders would
+// TestPanicFreesLimiter checks that an order that panics leaves the limiter. Otherwise a few hundred such orders would
 // block the limiter forever.
 func TestPanicFreesLimiter(t *testing.T) {
 	w := newFixture(t)

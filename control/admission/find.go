@@ -16,7 +16,7 @@ import (
 	"github.com/parley-voice/parley/control/store"
 )
 
-// lookup is an order that is being checked, and the result of the search for its trunk, subgroup and agent.
+// lookup is an order that is being checked, and the trunk, subgroup and agent that were found for it.
 type lookup struct {
 	org   string
 	order Order
@@ -29,13 +29,13 @@ type resolution struct {
 	agent    usableAgent
 	agentErr error // error of the agent; reported only if there is no other error
 	orgLimits
-	// verdict is the verdict of the organization's suppression list.
+	// verdict is the result of the organization's suppression list.
 	verdict control.Verdict
 }
 
-// Keys of lookups. Many orders share the same key.
+// Keys of lookups. Many orders may share a key.
 type (
-	// trunkKey identifies a trunk by the organization that orders and the trunk's id.
+	// trunkKey identifies a trunk by the ordering organization and the trunk's id.
 	trunkKey struct{ org, trunk string }
 	// routeKey selects subgroups. An empty trunk or route matches all.
 	routeKey struct{ org, trunk, route, agent string }
@@ -126,7 +126,7 @@ func (q *lookupBatch) answer(l *lookup) (err error) {
 	return errors.Join(f.route.err, f.err)
 }
 
-// ready returns the agent in a form that is checked for the order.
+// ready checks the agent for an order and returns the settings that the order needs.
 func (p publishedAgent) ready(o Order) (a usableAgent, err error) {
 	if p.id == "" {
 		return usableAgent{}, control.Refuse(control.CodeAgentNotPublished, "the agent has no published version")
@@ -141,8 +141,8 @@ func (p publishedAgent) ready(o Order) (a usableAgent, err error) {
 	return a, nil
 }
 
-// queueLookup adds a statement to the batch. The keys are its first arguments. Each row of the result starts with the
-// index of a key.
+// queueLookup adds a query for the keys to the batch. Each of columns returns one part of a key; the query gets one
+// array for each part. Each row of the result starts with the index of its key, counted from 1.
 func queueLookup[K comparable](
 	batch *pgx.Batch, sql string, keys []K, each func(rows pgx.Rows, key func(n int) K) error,
 	columns ...func(K) string,

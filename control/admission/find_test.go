@@ -15,7 +15,7 @@ import (
 	"github.com/parley-voice/parley/control/store"
 )
 
-// threeOrganizations is a file with three organizations that have agents of the same name.
+// threeOrganizations is a configuration file with three organizations that have agents of the same name.
 const threeOrganizations = `
 organizations:
 - name: acme
@@ -43,7 +43,7 @@ organizations:
     subgroups: [{name: default, allowed_destinations: ["1"], agents: [sales], concurrent_calls: 9, calls_per_minute: 9}]
 `
 
-// newDatabase returns a database to which a file was applied.
+// newDatabase returns a database to which a configuration file was applied.
 func newDatabase(t *testing.T, file string) *db.DB {
 	t.Helper()
 	d := dbtest.New(t)

@@ -10,10 +10,10 @@ import (
 	"github.com/parley-voice/parley/control"
 )
 
-// defaultLimit is used if Limiter.Max is 0. More concurrency would not make the database faster.
+// defaultLimit is the default of Limiter.Max. More concurrency would not make the database faster.
 const defaultLimit = 12
 
-// maxQueueTime limits the expected wait. An order that would wait longer is refused at once with a Retry-After.
+// maxQueueTime is the maximum expected wait. An order that would wait longer is refused at once with a Retry-After.
 const maxQueueTime = 3 * time.Second
 
 // The rate of admissions is measured over about rateWindow. It counts as unknown until orders have waited minWaited
@@ -41,7 +41,7 @@ type Limiter struct {
 	last     time.Time // time at which the sums were last updated
 }
 
-// Enter waits until the order may proceed. The order counts as being processed until leave is called. Enter refuses
+// Enter waits until the order may proceed. The caller must call leave when it has processed the order. Enter refuses
 // an order whose expected wait exceeds maxQueueTime.
 func (g *Limiter) Enter(ctx context.Context) (leave func(), err error) {
 	g.once.Do(func() { g.free = make(chan struct{}, cmp.Or(g.Max, defaultLimit)) })

@@ -14,7 +14,7 @@ import (
 )
 
 // TestLimiterRetryAfter checks that, once the rate is known, orders that would wait too long are refused at once, and
-// that Retry-After tells the real wait.
+// that Retry-After is close to the real wait.
 func TestLimiterRetryAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := Limiter{Max: 1}
@@ -27,7 +27,7 @@ func TestLimiterRetryAfter(t *testing.T) {
 			return err
 		}
 		var line sync.WaitGroup
-		for range 100 { // work for 10 s
+		for range 100 { // 100 ms each: 10 s in total
 			line.Go(func() {
 				if err := order(t.Context()); err != nil {
 					t.Error(err)

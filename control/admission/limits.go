@@ -40,8 +40,8 @@ WITH held AS (SELECT subgroup_id, registered, last_at FROM subgroup_counts WHERE
 SELECT subgroup_id, registered, greatest(last_at, clock_timestamp()) FROM held`
 
 // subgroupUsageSQL counts the calls of locked subgroups: active calls up to the limit $2, and calls of the last
-// minute. The difference between the numbers of the oldest active call and the newest call is an upper bound for the
-// active calls. The calls are counted one by one only if that bound reaches the limit.
+// minute. The sequence numbers of the oldest active call and the newest call give an upper bound for the active calls.
+// Only if that bound reaches the limit are the calls counted one by one.
 const subgroupUsageSQL = `
 SELECT x.id, CASE WHEN b.most < x.most THEN b.most ELSE
          (SELECT count(*) FROM (SELECT FROM calls WHERE route_id = x.id AND status IN ('queued', 'ringing', 'ongoing') LIMIT x.most) y) END,
@@ -72,7 +72,7 @@ func (r route) checkLimits(own, lent limits) error {
 	return nil
 }
 
-// usage holds what an organization has used of its caps since the start of the day or the month.
+// usage describes how much an organization has used since the start of the day or the month.
 type usage struct {
 	calls   int
 	minutes float64
@@ -114,7 +114,7 @@ type batchQuerier interface {
 	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
 }
 
-// queueUsage adds to a batch the queries that the caps need. They fill u.
+// queueUsage adds the queries that the caps need to a batch. Their results are stored in u.
 func (c Caps) queueUsage(batch *pgx.Batch, u *usage, org, zone string) {
 	if c.Calls > 0 || c.Minutes > 0 {
 		batch.Queue(usageSQL, org, zone).QueryRow(func(row pgx.Row) error { return row.Scan(&u.calls, &u.minutes, &u.left) })
@@ -129,8 +129,8 @@ func (c Caps) queueUsage(batch *pgx.Batch, u *usage, org, zone string) {
 	}
 }
 
-// blockersSQL reports, for a subgroup, its trunk and its grant, whether no channel is free. It also reports whether
-// pacing delays the subgroup's next call.
+// blockersSQL reads whether subgroup, trunk or grant have no free channel, whether pacing delays the subgroup's next
+// call, and the organization's caps and time zone.
 const blockersSQL = `
 SELECT live.own >= s.concurrent_calls OR t.concurrent_calls > 0 AND live.trunk >= t.concurrent_calls OR coalesce(g.concurrent_calls > 0 AND live.lent >= g.concurrent_calls, false),
        ` + store.EvenlyDueAt + ` > clock_timestamp(), coalesce(o.settings -> 'limits', '{}'), o.timezone
@@ -168,7 +168,7 @@ func DialBlockers(ctx context.Context, q batchQuerier, org, route string) (reaso
 	return reasons, nil
 }
 
-// checkNow refuses a call, or another leg of a running call, if a cap has been reached.
+// checkNow refuses a call, or another leg of a running call, if the organization has reached a cap.
 func (c Caps) checkNow(ctx context.Context, q batchQuerier, org, zone string, isLeg bool) error {
 	if c == (Caps{}) {
 		return nil
@@ -223,8 +223,8 @@ func (u usage) fits(s Spending) bool {
 	return s.Allows()
 }
 
-// wait returns the time after which a retry makes sense: the end of the period, or earlier if running calls hold the
-// rest of the budget.
+// wait returns how long to wait before a retry: left, the time until the period ends, or at most 30 s if running calls
+// hold the rest of the budget.
 func (s Spending) wait(left time.Duration) time.Duration {
 	if s.isShort() {
 		return left

@@ -14,7 +14,7 @@ import (
 // Trunk is a trunk through which an agent may call.
 type Trunk struct {
 	ID, Name, Provider string
-	Lent               bool // another organization lends the trunk
+	Lent               bool // the trunk is borrowed from another organization
 	Line               trunks.Trunk
 	Subgroups          []Subgroup
 }
@@ -44,7 +44,7 @@ func (d *Controller) Routes(ctx context.Context, orgID, agent string) ([]Trunk, 
 	return Routes(ctx, d.Pool, orgID, agent)
 }
 
-// Routes does what Controller.Routes does, with the caller's transaction or connection.
+// Routes returns the result of Controller.Routes. It uses the caller's transaction or connection.
 func Routes(ctx context.Context, q db.Querier, orgID, agent string) ([]Trunk, error) {
 	var known bool
 	err := q.QueryRow(ctx, "SELECT EXISTS (SELECT FROM agents WHERE org_id = $1 AND name = $2)", orgID, agent).Scan(&known)

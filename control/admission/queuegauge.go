@@ -9,8 +9,8 @@ import (
 	"github.com/parley-voice/parley/control"
 )
 
-// queueGauge estimates the number of calls in the dial queue, so that not every order has to count them. Orders that
-// this process admits are added at once; the next count adds those of other processes.
+// queueGauge estimates the number of calls in the dial queue, so that not every order has to count them. It adds each
+// order of this process as soon as the order is admitted. The next count includes the orders of other processes.
 type queueGauge struct {
 	mu       sync.Mutex
 	depth    orgCounts // result of the last count
@@ -50,9 +50,9 @@ func (t *orgCounts) add(org string, n int) {
 	}
 }
 
-// hasRoom reports whether an organization may queue one more call. It may if the total is below the ceiling, or if
-// the organization is below its share: the ceiling divided by the number of organizations with waiting calls. A share
-// keeps one organization from blocking the others. A negative ceiling admits no calls.
+// hasRoom reports whether an organization may queue one more call. It may if the total is below the ceiling, or if the
+// organization is below its share: the ceiling divided by the number of organizations with waiting calls. Thus no
+// organization can block others. A negative ceiling admits no calls.
 func (g *queueGauge) hasRoom(org string, ceiling int) bool {
 	if g.depth.n+g.since.n < ceiling {
 		return true
@@ -81,8 +81,8 @@ const (
 	maxCountAge = time.Second
 )
 
-// admit reserves a place in the queue for an organization if there is room. While the last count shows room, a new
-// count delays only the order that runs it.
+// admit reserves a place in the queue for an organization if there is room. A new count delays only the order that
+// runs it, unless the last count shows no room.
 func (g *queueGauge) admit(
 	ctx context.Context, org string, ceiling int, count func(context.Context) (map[string]int, error),
 ) (bool, error) {
@@ -90,7 +90,8 @@ func (g *queueGauge) admit(
 	defer g.mu.Unlock()
 	for counted := false; ; {
 		room := !g.until.IsZero() && g.hasRoom(org, ceiling)
-		// Some admitted orders did not become calls. The next count corrects the estimate.
+		// If the queue seems full, but the estimate includes answered orders, count again: some of them may not have
+		// become calls.
 		old := time.Now().After(g.until) || !room && g.since.n > g.under.n
 		switch {
 		case counted || !old, room && g.counting != nil:
@@ -152,8 +153,9 @@ func (g *queueGauge) leave(org string) {
 	g.under.add(org, -1)
 }
 
-// Reserve reserves a place in the dial queue until leave is called, whether or not the order becomes a call. It
-// refuses with CodeDialQueueFull if the queue is full and the organization has used its share.
+// Reserve reserves a place in the dial queue for an order. The caller must call leave when the order is answered, even
+// if it did not become a call. If the queue is full and the organization has used its share, Reserve returns
+// CodeDialQueueFull.
 func (d *Controller) Reserve(ctx context.Context, org string) (leave func(), err error) {
 	ceiling := d.QueueDepth
 	if ceiling == 0 {
@@ -176,8 +178,8 @@ func (d *Controller) Reserve(ctx context.Context, org string) (leave func(), err
 	}
 }
 
-// retryAfter estimates the time until the queue has room. Only one goroutine counts the drained calls at a time. The
-// others use the previous result, or wait if there is none.
+// retryAfter estimates the time until the queue has room. Only one goroutine at a time counts the calls that left the
+// queue. Other goroutines use the previous result, or wait if there is none.
 func (g *queueGauge) retryAfter(ctx context.Context, count func(context.Context) (int, error)) (time.Duration, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// TestQueueGaugeDuringCount checks that a slow count delays only the orders for which the previous count shows no
-// room.
+// TestQueueGaugeDuringCount checks that a slow count delays an order only if the previous count shows no room.
 func TestQueueGaugeDuringCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var g queueGauge
@@ -57,8 +56,8 @@ func TestQueueGaugeCountFails(t *testing.T) {
 	}
 }
 
-// TestQueueGaugeDrainCount checks that counting the drained calls blocks no reservation, and that it runs once for
-// all refused orders.
+// TestQueueGaugeDrainCount checks that counting the calls that left the queue blocks no reservation, and that one
+// count serves all refused orders.
 func TestQueueGaugeDrainCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := queueGauge{depth: orgCounts{n: 30}}
@@ -104,8 +103,8 @@ func TestQueueGaugeDrainCount(t *testing.T) {
 	})
 }
 
-// TestQueueShare checks that one organization may fill the queue alone, and that every other organization still gets
-// its share.
+// TestQueueShare checks that one organization may fill the queue alone, and that every other organization then still
+// gets its share.
 func TestQueueShare(t *testing.T) {
 	for _, c := range []struct {
 		name  string

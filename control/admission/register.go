@@ -17,8 +17,8 @@ import (
 	"github.com/parley-voice/parley/control/store"
 )
 
-// Orders that arrive while a check runs are checked together afterwards, without an added delay. All checked orders
-// that wait are registered in one transaction.
+// Orders that arrive while a check runs are checked together afterwards, without an added delay. One transaction
+// registers all checked orders that wait.
 const (
 	maxLookups       = 192 // orders that are checked or wait for the check
 	registerInterval = 4 * time.Millisecond
@@ -48,8 +48,7 @@ func (d *Controller) init() {
 	})
 }
 
-// register registers the calls of several orders in one transaction. It returns an error for each order that is
-// refused.
+// register registers the calls of several orders in one transaction. For each refused order it returns an error.
 func (d *Controller) register(ctx context.Context, all []*entry) (each []error, err error) {
 	err = d.orderPool().AcquireFunc(ctx, func(conn *pgxpool.Conn) error {
 		// The pool closes a connection that is returned inside a transaction.
@@ -99,8 +98,7 @@ type registration struct {
 }
 
 // beginRegistration begins the transaction, locks the counters of the orders, and reads their usage. It locks
-// organizations first and subgroups last, and rows of one kind in the order of their ids, so that orders cannot
-// deadlock.
+// organizations first and subgroups last, and rows of one table by id, so that orders cannot deadlock.
 func beginRegistration(ctx context.Context, conn *pgxpool.Conn, all []*entry) (*registration, error) {
 	l := &registration{numbers: map[string]callNumber{}, own: map[string]*limits{}, lent: map[string]*limits{}, days: map[string]*usage{}}
 	limited := map[string]orgLimits{}
@@ -118,7 +116,7 @@ func beginRegistration(ctx context.Context, conn *pgxpool.Conn, all []*entry) (*
 	orgs, grants, subgroups := slices.Sorted(maps.Keys(limited)), slices.Sorted(maps.Keys(l.lent)), slices.Sorted(maps.Keys(most))
 	batch := &pgx.Batch{}
 	batch.Queue("BEGIN")
-	// A row that one organization has locked must not block the orders of all organizations.
+	// A row that one organization has locked must not block the orders of other organizations for long.
 	batch.Queue("SET LOCAL lock_timeout = '200ms'")
 	if len(orgs) > 0 {
 		batch.Queue("SELECT FROM organizations WHERE id = ANY ($1) ORDER BY id FOR NO KEY UPDATE", orgs)
@@ -158,7 +156,7 @@ func beginRegistration(ctx context.Context, conn *pgxpool.Conn, all []*entry) (*
 }
 
 // queueRevertCheck refuses orders after the database reverted to an older state, until the nodes have restored their
-// calls. Until then the database does not know whether the order was carried out before.
+// calls. Until then the database may have lost an earlier call of the same order.
 func queueRevertCheck(batch *pgx.Batch) {
 	batch.Queue("SELECT dialing_since() IS NULL").QueryRow(func(row pgx.Row) error {
 		var paused bool

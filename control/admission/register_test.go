@@ -41,8 +41,7 @@ func TestClientDisconnectsDuringRegistration(t *testing.T) {
 	}
 }
 
-// TestLockedRowDelaysOnlyItsTenant checks that a locked row delays only the orders of the organization that owns the
-// row.
+// TestLockedRowDelaysOnlyItsTenant checks that a locked row delays only the orders of its organization.
 func TestLockedRowDelaysOnlyItsTenant(t *testing.T) {
 	w := newFixture(t)
 	tx, err := w.db.Pool.Begin(t.Context())

@@ -24,7 +24,7 @@ type route struct {
 	attached            bool
 }
 
-// limits holds the maximum of concurrent calls and of calls per minute.
+// limits holds concurrent calls and calls per minute: the maximum, or the current numbers.
 type limits struct{ concurrent, perMinute int }
 
 // grant is the loan of a trunk. Its id is empty if the organization owns the trunk. A limit of 0 means no limit.
@@ -33,7 +33,7 @@ type grant struct {
 	limits limits
 }
 
-// columns returns the scan targets of a row of routesSQL after its first column, the key.
+// columns returns the scan targets of a row of listSQL, or of routesSQL after the index.
 func (r *route) columns(settings any) []any {
 	return []any{
 		&r.id, &r.trunkID, &r.prefix, &r.allowed, &r.numbers.Subgroup, &r.numbers.Trunk, &r.limits.concurrent, &r.limits.perMinute, settings,
@@ -67,7 +67,7 @@ func choose(all []route, named bool) (route, error) {
 const namedAgents = 10
 
 // explain makes a refusal with CodeAgentNotInSubgroup more precise: the agent is unknown, or it has no subgroup. It
-// lists only agents of the organization that orders.
+// names only agents of the ordering organization.
 func (d *Controller) explain(ctx context.Context, l *lookup, refusal error) error {
 	var exists bool
 	var names []string

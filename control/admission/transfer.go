@@ -17,7 +17,6 @@ import (
 // maxPaceWait is the maximum time that a transfer waits for the pacing of its route.
 const maxPaceWait = 5 * time.Second
 
-// heldCall is a call that a node leases.
 type heldCall struct{ org, route, home string }
 
 const heldCallSQL = `
@@ -73,17 +72,18 @@ func (d *Controller) OpenLeg(ctx context.Context, l control.Lease, number string
 	return s, nil
 }
 
-// openLegSQL inserts a transfer leg with its intent. The commit reaches the disk, whatever synchronous_commit says.
+// openLegSQL inserts a transfer leg with its intent. It turns synchronous_commit on, so that the commit waits for the
+// disk.
 //
 //nolint:gochecknoglobals // made once
 var openLegSQL = "WITH sure AS (SELECT set_config('synchronous_commit', 'on', true)) " + legColumns.Insert("attempts", 1) + " FROM sure"
 
-// legColumns are the columns of a transfer leg. $2 is its call.
+// legColumns are the columns of a transfer leg. $2 is the id of its call.
 //
 //nolint:gochecknoglobals // read-only table
 var legColumns = store.AttemptColumns.WriteAs("attempt_no", "(SELECT count(*) + 1 FROM attempts WHERE call_id = $2 AND leg = 'transfer')")
 
-// routeSlot describes the channel that is reserved for a transfer leg.
+// routeSlot describes the reserved channel of a transfer leg or a campaign call.
 type routeSlot struct {
 	trunk, prefix string
 	allowed       []string
@@ -91,8 +91,8 @@ type routeSlot struct {
 	wait          time.Duration
 }
 
-// lockOrganizationSQL lets organizations with limits register only one call at a time, so that each call counts
-// the calls before. Run it before lockRouteSQL.
+// lockOrganizationSQL locks an organization that has limits. The organization then registers one call at a time, and
+// each call counts all earlier ones. Run it before lockRouteSQL.
 const lockOrganizationSQL = "SELECT FROM organizations WHERE id = $1 AND coalesce(settings -> 'limits', '{}') <> '{}' FOR NO KEY UPDATE"
 
 // lockRouteSQL locks a subgroup and its trunk. A claim takes the same locks.
@@ -101,13 +101,14 @@ SELECT s.trunk_id, s.dial_prefix, s.allowed_destinations, t.settings, coalesce(o
 FROM subgroups s JOIN trunks t ON t.id = s.trunk_id JOIN organizations o ON o.id = s.org_id
 WHERE s.id = $1 AND s.org_id = $2 FOR UPDATE OF s, t`
 
-// lockGrantSQL locks the grant of a subgroup if the grant limits the subgroup's pace. Run it before the counters of
-// subgroups are locked. Orders lock in the same order.
+// lockGrantSQL locks the grant of a subgroup if the grant limits the pace. Run it before the counters of subgroups are
+// locked, because orders lock in the same sequence.
 const lockGrantSQL = `
 SELECT FROM grants WHERE id = (SELECT grant_id FROM subgroups WHERE id = $1) AND calls_per_minute > 0 FOR NO KEY UPDATE`
 
-// paceSQL reserves a channel, and the next start of subgroup, trunk and grant. It does so only if a channel is free
-// and the start is due within $2; otherwise the CTE "start" is empty. due is store.DueAt or store.EvenlyDueAt.
+// paceSQL returns CTEs that reserve a channel of subgroup $1 and the next start of subgroup, trunk and grant. If no
+// channel is free, or the start is not due within $2, they reserve nothing and the CTE "start" is empty. due is
+// store.DueAt or store.EvenlyDueAt.
 func paceSQL(due string) string {
 	return `
 WITH now AS (SELECT clock_timestamp() AS at), start AS (
@@ -119,7 +120,7 @@ WITH now AS (SELECT clock_timestamp() AS at), start AS (
 ), ` + store.RecordStart
 }
 
-// reserveChannel reserves a channel for a transfer leg. The leg does not count as another call of the organization.
+// reserveChannel reserves a channel for a transfer leg. The leg does not count toward the organization's daily calls.
 func reserveChannel(ctx context.Context, tx pgx.Tx, c heldCall) (w routeSlot, err error) {
 	var caps Caps
 	var zone string

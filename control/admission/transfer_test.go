@@ -126,7 +126,7 @@ func TestOpenLegObeysRouteLimits(t *testing.T) {
 	}
 }
 
-// usedUp limits the cost of organizations, whose calls have cost 10.
+// usedUp returns SQL that gives all organizations a limit, and calls that have cost 10.
 func usedUp(limit string, units float64) string {
 	return fmt.Sprintf(`UPDATE organizations SET settings = '{"limits": {"%s": %v}}';
 		INSERT INTO cost_tallies (owner, slot, cost_nano) SELECT id, date_bin('15 minutes', now(), '2000-01-01 00:00:00+00'), 10000000000 FROM organizations`, limit, units)

@@ -33,7 +33,7 @@ type Ticket struct {
 	Expires time.Time
 }
 
-// WebCalls holds what web calls need.
+// WebCalls holds the functions that web calls need.
 type WebCalls struct {
 	// HasCapacity reports whether this node can take one more call.
 	HasCapacity func() bool
@@ -53,7 +53,7 @@ LEFT JOIN agent_versions v ON v.agent_id = a.id AND v.version = a.published_vers
 WHERE a.org_id = $1 AND a.name = $2`
 
 // PlaceWeb registers a web call with the status "queued", together with its ticket. It refuses orders as Place does.
-// A web call uses no trunk channel, but daily caps apply to it.
+// also runs in the same transaction. A web call uses no trunk channel, but daily caps apply to it.
 func (d *Controller) PlaceWeb(
 	ctx context.Context, orgID string, o WebOrder, also func(context.Context, db.Querier, control.Call, Ticket) error,
 ) (control.Call, Ticket, error) {

@@ -21,7 +21,7 @@ type child struct {
 	done chan struct{} // closed when the process has exited
 }
 
-// stop asks for a fast shutdown, which rolls back open transactions.
+// stop shuts Postgres down, rolls back open transactions, and waits for the exit.
 func (c *child) stop() {
 	_ = c.cmd.Process.Signal(syscall.SIGINT) // fails if the process has exited, which is fine
 	select {
@@ -34,7 +34,7 @@ func (c *child) stop() {
 }
 
 // launch creates the data directory if there is none, starts Postgres, and waits until it accepts connections. The
-// caller holds the lock, and has to stop the child.
+// caller must hold the lock and stop the child.
 func (l *Local) launch(ctx context.Context) (*child, error) {
 	data := filepath.Join(l.home, "data")
 	have, err := dataVersion(data)
@@ -110,7 +110,7 @@ func (l *Local) prepareCommand(cmd *exec.Cmd, in install) {
 	cmd.Env = []string{"PATH=" + in.bin + ":/usr/bin:/bin", "HOME=" + l.home, "TZ=UTC", "LC_ALL=C"}
 }
 
-// run starts the postmaster. The kernel kills it when this process ends, even by a crash.
+// run starts the postmaster. The kernel stops it when this process ends, even after a crash.
 func (l *Local) run(in install, data string) (*child, error) {
 	args := []string{
 		"-D", data, "-k", l.socket, "-p", "5432",

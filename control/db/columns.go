@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Column maps a column of a table to a field of T. In Read, %s stands for the column; in Write, for the argument of
-// the statement. An empty Read or Write means "%s".
+// Column maps a column of a table to a field of T. In Read, %s stands for the column. In Write, %s stands for the
+// argument of the statement. An empty Read or Write means "%s".
 type Column[T any] struct {
 	Name string
 	// Type is the SQL type of the argument. It is empty if no statement writes the column.
@@ -52,7 +52,7 @@ func (t Columns[T]) Only(names ...string) Columns[T] {
 	return t.filter(func(c Column[T]) bool { return slices.Contains(names, c.Name) })
 }
 
-// Except returns the columns without those with these names.
+// Except returns all columns but those with these names.
 func (t Columns[T]) Except(names ...string) Columns[T] {
 	return t.filter(func(c Column[T]) bool { return !slices.Contains(names, c.Name) })
 }
@@ -120,7 +120,7 @@ func (t Columns[T]) ArrayParams(first int) string {
 	return t.list(Column[T].hasArg, func(c Column[T], n int) string { return param(first+n, c.Type) + "[]" })
 }
 
-// ArgNames returns the names of the columns that take an argument. They name the columns of the result of unnest.
+// ArgNames returns the names of the columns that take an argument, for the result columns of unnest.
 func (t Columns[T]) ArgNames() string {
 	return t.list(Column[T].hasArg, func(c Column[T], _ int) string { return c.Name })
 }
@@ -142,8 +142,8 @@ func (t Columns[T]) Set(first int) string {
 	return t.write(" = ", func(c Column[T], n int) string { return param(first+n, c.Type) })
 }
 
-// SetFrom returns the assignments of an UPDATE statement that reads rows with the columns ArgNames. alias is the
-// alias of these rows.
+// SetFrom returns the assignments of an UPDATE statement that reads rows with the columns ArgNames. These rows have
+// the given alias.
 func (t Columns[T]) SetFrom(alias string) string {
 	return t.write(" = ", func(c Column[T], _ int) string { return alias + "." + c.Name })
 }
@@ -170,7 +170,7 @@ func (t Columns[T]) write(assign string, arg func(c Column[T], n int) string) st
 	})
 }
 
-// list joins the parts of some columns. The callback of selects the columns, and n counts the selected ones.
+// list joins the parts of the columns for which of returns true. n is the index among these columns.
 func (t Columns[T]) list(of func(Column[T]) bool, part func(c Column[T], n int) string) string {
 	var parts []string
 	for _, c := range t {

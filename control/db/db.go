@@ -16,7 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Config says which database to open, and how.
+// Config describes which database to open, and how.
 type Config struct {
 	// URL is a Postgres connection string. If it is empty, Open starts the Postgres of DataDir, or uses the one that
 	// another process started.
@@ -26,7 +26,7 @@ type Config struct {
 	// MaxConns is the maximum number of connections of Pool; 0 means 16. DialPool gets half as many, OrderPool a
 	// quarter.
 	MaxConns int32
-	// Wait is how long Open waits for a database that accepts writes; 0 means that Open fails at once.
+	// Wait is how long Open waits for a database that accepts writes; 0 means that Open does not wait.
 	Wait time.Duration
 	// Prepare is called for every new connection; may be nil.
 	Prepare func(context.Context, *pgx.Conn) error
@@ -36,9 +36,9 @@ type Config struct {
 
 // DB is an open database whose schema is up to date.
 type DB struct {
-	// Pool is for all work without a pool of its own.
+	// Pool is for all work that DialPool and OrderPool are not for.
 	Pool *pgxpool.Pool
-	// DialPool is only for dialing, so that a flood of requests cannot take its connections. Its statements use
+	// DialPool is only for dialing, so that a flood of requests cannot use up its connections. Its statements use
 	// generic plans.
 	DialPool *pgxpool.Pool
 	// OrderPool is only for the short queries that almost every request runs. Its statements use generic plans.

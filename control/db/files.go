@@ -8,8 +8,9 @@ import (
 	"syscall"
 )
 
-// If this process runs as root, it shares folders with the account that runs Postgres. Its own files lie outside
-// these folders. It opens no file through a symbolic link, because the account could make a link point anywhere.
+// If this process runs as root, it shares folders with the account that runs Postgres. Files of this process lie
+// outside these folders. It opens no file through a symbolic link, because that account could make a link point
+// anywhere.
 
 // openRegular opens a regular file. It does not follow symbolic links.
 func openRegular(name string, flag int) (*os.File, error) {

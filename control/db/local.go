@@ -18,9 +18,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Local is the Postgres of a data directory. It is reachable through a Unix socket that only its owner and root may
-// open. The first process that starts it owns the child process and restarts it whenever it exits. Other processes
-// use it too; when the owner exits, one of them becomes the owner.
+// Local is the Postgres of a data directory. It is reachable through a Unix socket that only its user and root may
+// open. The first process that calls Start becomes the owner: it starts the Postgres child process, and restarts it
+// after each exit. Other processes use the same Postgres. When the owner exits, one of them becomes the owner.
 type Local struct {
 	// Dir is the program's data directory. Postgres uses a folder in it.
 	Dir string
@@ -40,8 +40,8 @@ type Local struct {
 	once sync.Once
 }
 
-// Start returns when the database "parley" accepts connections. It refuses data of another major version. It never
-// deletes data.
+// Start starts Postgres if no other process has, and waits until the database "parley" accepts connections. It refuses
+// data of another major version. It never deletes data.
 func (l *Local) Start(ctx context.Context) error {
 	if err := l.prepare(); err != nil {
 		return err
@@ -123,7 +123,7 @@ func (l *Local) prepare() error {
 	return nil
 }
 
-// takeLock tries to take the owner's lock, and reports whether it did.
+// takeLock tries to take the owner's lock, and reports whether it succeeded.
 func (l *Local) takeLock() (bool, error) {
 	f, err := openRegular(l.home+".lock", os.O_CREATE|os.O_RDWR)
 	if err != nil {

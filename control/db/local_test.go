@@ -83,7 +83,7 @@ func TestLocalKeepsData(t *testing.T) {
 	}
 }
 
-// TestLocalTakeover opens the same folder twice, as a server and a command would.
+// TestLocalTakeover opens the same data directory twice, as a server and a command would.
 func TestLocalTakeover(t *testing.T) {
 	dir := openDir(t)
 	a := start(t, dir)

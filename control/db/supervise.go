@@ -9,12 +9,12 @@ import (
 const (
 	firstPause  = 200 * time.Millisecond
 	longestWait = 10 * time.Second
-	// steady is how long Postgres must have run for the next pause to be the shortest again.
+	// steady is the run time of Postgres after which the next pause is firstPause again.
 	steady = time.Minute
 )
 
 // supervise starts Postgres again after each exit, and stops it when ctx ends. If c is nil, it starts Postgres first.
-// The caller holds the lock, so no other process starts Postgres.
+// The caller must hold the lock, so that no other process starts Postgres.
 func (l *Local) supervise(ctx context.Context, c *child) {
 	for pause := firstPause; ; pause = min(2*pause, longestWait) {
 		if c == nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/parley-voice/parley/control/db"
 )
 
-// TestLocalRefusesSymlinks checks that no file is opened through a symbolic link. The Postgres account could place
-// such a link in its folder to make root open another file.
+// TestLocalRefusesSymlinks checks that no file is opened through a symbolic link. The Postgres account could put such
+// a link into its folder to make root open another file.
 func TestLocalRefusesSymlinks(t *testing.T) {
 	dir := openDir(t)
 	home := filepath.Join(dir, "postgres")

@@ -33,8 +33,8 @@ func attemptTx(ctx context.Context, s *Store, doing string, l control.Lease, to 
 	})
 }
 
-// Intent implements control.AttemptStore. When Intent returns nil, the intent is on disk, whatever synchronous_commit
-// says.
+// Intent implements control.AttemptStore. When it returns nil, the intent is on disk, even if synchronous_commit is
+// off.
 func (s *Store) Intent(ctx context.Context, l control.Lease) error {
 	return db.Wrap(s.writers().intent.Do(ctx, l), "intent")
 }
@@ -88,8 +88,8 @@ func (s *Store) Finish(ctx context.Context, l control.Lease, f control.CallResul
 	})
 }
 
-// isUnanswered reports whether the result is that of an attempt that nobody answered. Such a result has no
-// transcript, quality, usage or transfer.
+// isUnanswered reports whether nobody answered the attempt. Such a result has no transcript, quality, usage or
+// transfer.
 func isUnanswered(f control.CallResult) bool {
 	return f.Status == control.Failed && f.AnsweredAt.IsZero() && f.AnsweredBy == "" &&
 		len(f.Lines)+len(f.Turns)+len(f.Quality)+len(f.Usage)+len(f.Transfer)+len(f.TransferLegs)+len(f.AMD) == 0
@@ -128,7 +128,7 @@ func endCall(ctx context.Context, tx pgx.Tx, prices *pricing.List, callID string
 		INSERT INTO events (call_id, org_id, kind, home)
 		SELECT c.id, c.org_id, $2, CASE WHEN $3 THEN '' ELSE coalesce((SELECT home FROM attempts a WHERE a.call_id = c.id AND a.leg = 'callee' ORDER BY attempt_no DESC LIMIT 1), '') END
 		FROM calls c WHERE c.id = $1
-		ON CONFLICT (call_id, kind) DO NOTHING`, callID, control.CallEnded, f.Reason == control.ReasonUnknown) // a lost node left no recording
+		ON CONFLICT (call_id, kind) DO NOTHING`, callID, control.CallEnded, f.Reason == control.ReasonUnknown) // the node was lost and there is no recording, so any node may take the event
 	if err != nil {
 		return err
 	}

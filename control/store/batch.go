@@ -54,8 +54,8 @@ func (s *Store) writers() *groupWriter {
 	return w
 }
 
-// IsRowError reports whether a written value caused the error, so that the rows have to be written one by one. A
-// deadlock counts too, because it passes when each row is written alone.
+// IsRowError reports whether a written value caused the error, so that each row must be written alone. A deadlock
+// counts too, because it does not occur when each row is written alone.
 func IsRowError(err error) bool {
 	refusal, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && (!isDatabaseFault(refusal) || refusal.Code == "40P01")
@@ -74,8 +74,8 @@ type finish struct {
 	final control.CallResult
 }
 
-// heldSQL locks the attempts that are still leased among the attempts $1 with owners $2 and epochs $3. It locks in id
-// order.
+// heldSQL is the CTEs "asked" and "held". "held" locks, in id order, the attempts $1 that the owners $2 still lease
+// with the epochs $3.
 const heldSQL = `
 asked AS (SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[]) WITH ORDINALITY AS x (id, owner, epoch, n)),
 held AS (
@@ -93,8 +93,8 @@ func leaseArgs[T any](items []T, of func(T) control.Lease) []any {
 	return []any{ids, owners, epochs}
 }
 
-// queryEach runs a statement that returns one row for each leased attempt, with the attempt's index. An attempt
-// without a row gets ErrFenced.
+// queryEach runs a statement that returns one row for each attempt that is still leased. one scans a row and sets n to
+// the attempt's index, counted from 1. An attempt without a row gets ErrFenced.
 func queryEach(ctx context.Context, q db.Querier, items int, sql string, args []any, one func(row pgx.Row, n *int) error) ([]error, error) {
 	each := make([]error, items)
 	for n := range each {
@@ -126,8 +126,8 @@ SELECT h.n, h.state, c.end_requested_at IS NOT NULL, c.org_id, c.to_number, c.fr
 FROM sure, held h JOIN calls c ON c.id = h.call_id LEFT JOIN campaigns k ON k.id = c.campaign_id
 LEFT JOIN subgroups s ON s.id = c.route_id LEFT JOIN trunks t ON t.id = s.trunk_id LEFT JOIN grants g ON g.id = s.grant_id`
 
-// intentSQL moves the claimed attempts $4 to the state "intent", except those with a suppressed number. $1 to $3 list
-// each form of each attempt's number: attempt, organization, number.
+// intentSQL moves the claimed attempts $4 to the state "intent", except those with a suppressed number. $1 to $3 are
+// attempt ids, organizations and numbers, with one item for each form of each attempt's number.
 const intentSQL = `
 UPDATE attempts a SET state = 'intent'
 WHERE a.id = ANY ($4) AND NOT EXISTS (
@@ -135,7 +135,7 @@ WHERE a.id = ANY ($4) AND NOT EXISTS (
 	WHERE x.id = a.id)
 RETURNING a.id`
 
-// intentCheck holds what decides whether an attempt may be dialed.
+// intentCheck holds the facts that decide whether an attempt may be dialed.
 type intentCheck struct {
 	state             control.AttemptState
 	endRequested      bool
@@ -153,8 +153,8 @@ func (st *intentCheck) targets() []any {
 	}
 }
 
-// blocker returns an error if the attempt must not be dialed. The caller number was chosen when the call was
-// accepted. If that number is no longer allowed, the call ends and no other number is used.
+// blocker returns an error if the attempt must not be dialed. The caller number was chosen when the call was accepted.
+// If it is no longer allowed, the call ends; no other number is used.
 func (st *intentCheck) blocker() error {
 	if !control.CanMove(st.state, control.Intent) {
 		return control.ErrFenced
@@ -177,7 +177,7 @@ func (st *intentCheck) blocker() error {
 	return nil
 }
 
-// intents commits the intents of attempts. It honors end requests and suppressions that came after the call was
+// intents commits the intents of attempts. It obeys end requests and suppressions that came after the call was
 // accepted.
 func (w *groupWriter) intents(ctx context.Context, leases []control.Lease) (each []error, err error) {
 	stands := make([]intentCheck, len(leases))
@@ -230,7 +230,7 @@ func writeIntents(ctx context.Context, tx pgx.Tx, leases []control.Lease, stands
 	return db.Collect(ctx, tx, "", pgx.RowTo[string], intentSQL, ids, orgs, numbers, free)
 }
 
-// marksSQL moves leased attempts to the states $4 at the times $5, and updates their calls.
+// marksSQL moves leased attempts to the states $4, reached at the times $5, and updates their calls.
 const marksSQL = `
 WITH` + heldSQL + `,
 fit AS (

@@ -75,8 +75,7 @@ var resultColumns = db.Columns[CallRow]{ //nolint:gochecknoglobals // read-only 
 	db.Field("recording_truncated", "boolean", func(c *CallRow) *bool { return &c.Truncated }),
 }
 
-// laterColumns are the columns of table calls that are set after the end of a call, and the columns that control.Call
-// lacks.
+// laterColumns are the columns of table calls that are set after the end of a call, or that control.Call lacks.
 var laterColumns = db.Columns[CallRow]{ //nolint:gochecknoglobals // read-only table
 	optionalText("recording_key", func(c *CallRow) *string { return &c.RecordingKey }),
 	rawJSON("call_analysis", func(c *CallRow) *json.RawMessage { return &c.Analysis }),
@@ -183,7 +182,7 @@ func writing[T any](as string, c db.Column[T]) db.Column[T] {
 	return c
 }
 
-// object returns a column that holds a JSON object. Numbers keep the digits as written.
+// object returns a column that holds a JSON object. Numbers keep their digits as written.
 func object[T any](name string, field func(*T) *map[string]any) db.Column[T] {
 	return db.Converted(name, "json", field, func(m map[string]any) map[string]any { return m },
 		func(m *map[string]any) any { return (*exactJSON)(m) })
@@ -203,7 +202,7 @@ func optionalTime[T any](name string, field func(*T) *time.Time) db.Column[T] {
 	return db.Converted(name, "timestamptz", field, orNull, func(t *time.Time) any { return (*zeroTime)(t) })
 }
 
-// exactJSON scans a JSON object. Numbers keep the digits as written.
+// exactJSON scans a JSON object. Numbers keep their digits as written.
 type exactJSON map[string]any
 
 // ScanBytes implements pgtype.BytesScanner.

@@ -11,8 +11,8 @@ import (
 	"github.com/parley-voice/parley/control/pricing"
 )
 
-// End ends a call on request. It cancels a call at once if no INVITE was sent yet. Otherwise it stores the request
-// and wakes the call's node. It returns the call as it is afterwards. An ended call stays unchanged.
+// End ends a call on request. If no INVITE was sent yet, it cancels the call at once. Otherwise it stores the request
+// and wakes the call's node. It returns the resulting call. An ended call stays unchanged.
 func (s *Store) End(ctx context.Context, orgID, id string) (control.Call, error) {
 	var c control.Call
 	err := s.tx(ctx, "end call", func(tx pgx.Tx) error {
@@ -26,7 +26,7 @@ func (s *Store) End(ctx context.Context, orgID, id string) (control.Call, error)
 		if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 			return err
 		}
-		// Lock the attempt first: nobody else can end the call while the lock is held.
+		// Read the call again: nobody else can end the call while the attempt is locked.
 		if c, err = callIn(ctx, tx, orgID, id); err != nil || c.Status.Over() {
 			return err
 		}
@@ -61,7 +61,7 @@ func cancel(ctx context.Context, tx pgx.Tx, prices *pricing.List, id, attempt st
 	})
 }
 
-// requestEnd stores the request that the call's node end the call, and wakes the node.
+// requestEnd stores the request to end a call, and wakes the call's node.
 func requestEnd(ctx context.Context, tx pgx.Tx, id string) error {
 	_, err := tx.Exec(ctx, "UPDATE calls SET end_requested_at = coalesce(end_requested_at, now()) WHERE id = $1", id)
 	if err != nil {

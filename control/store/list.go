@@ -13,8 +13,8 @@ import (
 	"github.com/parley-voice/parley/control/db"
 )
 
-// Page is a part of a list. A page may have fewer calls than asked for although More is true; this happens only if
-// the search took longer than listTimeout.
+// Page is a part of a list. If the search takes longer than listTimeout, a page may have fewer calls than asked for
+// although More is true.
 type Page struct {
 	Calls []control.Call
 	More  bool
@@ -23,8 +23,8 @@ type Page struct {
 	EndID   string
 }
 
-// List scans defaultScan calls first, and then scanGrowth times as many in each round, until the page is full or
-// listTimeout has passed.
+// List scans defaultScan calls first, and then scanGrowth times as many in each further round, until the page is full
+// or listTimeout has passed.
 const (
 	defaultScan = 1000
 	scanGrowth  = 4
@@ -58,7 +58,7 @@ func (s *Store) List(ctx context.Context, f Filter) (Page, error) {
 	return p, nil
 }
 
-// listOnce scans the next calls, as many as scan says, and returns those that match the filter.
+// listOnce scans the next scan calls and returns those that match the filter.
 func listOnce(ctx context.Context, tx pgx.Tx, f Filter, scan int) (p Page, err error) {
 	q := f.plan(scan)
 	// QueryExecModeExec plans with the actual values. A generic plan would be slow for rare values.

@@ -13,7 +13,7 @@ import (
 // Filter selects calls of an organization. A field with its zero value does not restrict the selection.
 type Filter struct {
 	OrgID string
-	// For each non-empty slice, the call's value must be one of these.
+	// A non-empty slice selects the calls with one of its values.
 	Statuses, Types, Agents, Campaigns, Contacts, Imports, Trunks, Routes []string
 	Reasons, AnsweredBy, ExternalIDs                                      []string
 	// To and From are digits. Every form of the number matches.
@@ -26,8 +26,9 @@ type Filter struct {
 	Limit                       int
 }
 
-// listQuery is the SQL that reads a page. An index finds the calls that meet the most selective condition, in the
-// order of the list. The first calls of these, as many as plan's scan, are checked against the other conditions.
+// listQuery is the SQL that reads a page. An index finds the calls that meet the most selective condition, in list
+// order. Only the first of these calls are checked against the other conditions; the argument scan of plan limits
+// their number.
 type listQuery struct {
 	Args     []any
 	ScanArgs int    // number of leading Args that End uses
@@ -46,16 +47,16 @@ type clause struct {
 	// The value of column must be one of values.
 	column string
 	values []string
-	// Conditions that replace column and values if these have no index. An index supports each of them, and a call
-	// meets at most one.
+	// each replaces column and values if these have no index. An index supports each of its conditions, and a call
+	// meets at most one of them.
 	each []string
-	// If whole is set, it returns the complete condition, and each only narrows the search.
+	// whole, if set, returns the complete condition; each then only narrows the search.
 	whole func(*listQuery) string
-	// True if no index supports the clause.
+	// loose means that no index supports the clause.
 	loose bool
 }
 
-// conditions returns conditions that together select the calls of a clause. An index supports each of them.
+// conditions returns conditions that together select the calls of a clause. Each is supported by an index.
 func (c clause) conditions(l *listQuery) []string {
 	if c.each != nil {
 		return c.each

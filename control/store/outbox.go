@@ -20,8 +20,8 @@ type EventStore struct {
 	Pool *pgxpool.Pool
 	// HomeTimeout is the time for which an event is reserved for the node that has the call's files; 0 means 10 min.
 	HomeTimeout time.Duration
-	// AnyNodeSteps are the steps that need no files of the call. Another node runs them if the event's node does not
-	// take the event within 30 s.
+	// AnyNodeSteps are the steps that need no files of the call. Another node runs them if the event's node has not
+	// taken the event after 30 s.
 	AnyNodeSteps []string
 }
 

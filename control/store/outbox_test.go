@@ -8,8 +8,8 @@ import (
 	"github.com/parley-voice/parley/control/store"
 )
 
-// TestStepLease checks that an event stays leased while its steps run, even if they take longer than one lease
-// together. When the lease ends, the event returns to the outbox with its count of tries.
+// TestStepLease checks that an event stays leased while its steps run, even if all steps together take longer than one
+// lease. When the lease ends, the event returns to the outbox with its count of tries.
 func TestStepLease(t *testing.T) {
 	b := newFixture(t, 10, 1<<20, "sales")
 	events := &store.EventStore{Pool: b.store.Pool}
@@ -91,8 +91,8 @@ func TestStepsOfMissingNode(t *testing.T) {
 	}
 }
 
-// TestUnknownAttemptIsHandledByAnyNode checks that any node processes at once the end of an attempt whose node was
-// lost. The end of a conversation waits for its node, because that node has the recording.
+// TestUnknownAttemptIsHandledByAnyNode checks that any node may process the end event of an attempt in state "unknown"
+// at once. The end event of a conversation waits for its node, because that node has the recording.
 func TestUnknownAttemptIsHandledByAnyNode(t *testing.T) {
 	for at, want := range map[control.AttemptState]int{control.Sent: 1, control.Answered: 0} {
 		b := newFixture(t, 10, 1<<20, "sales")

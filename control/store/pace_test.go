@@ -34,8 +34,8 @@ func (b *fixture) claimAll() (n int) {
 	return n
 }
 
-// TestSingleCallsAreNotSpaced checks that single calls start without spacing: a subgroup or grant starts its calls
-// per minute at once, and the next ones when the first are a minute old.
+// TestSingleCallsAreNotSpaced checks that single calls start without spacing. A subgroup or grant with a limit of 8
+// calls per minute starts 8 calls at once, and the next 8 a minute later.
 func TestSingleCallsAreNotSpaced(t *testing.T) {
 	for _, tt := range []struct {
 		name, sql string
@@ -198,8 +198,8 @@ func TestRateUnderConcurrency(t *testing.T) {
 	}
 }
 
-// TestStartsWithClockAhead checks that starts with a time in the future, recorded before the clock was set back, are
-// deleted and do not keep later starts from being deleted.
+// TestStartsWithClockAhead checks that starts that were recorded before the clock was set back are deleted, although
+// their time is in the future, and that they delay no call.
 func TestStartsWithClockAhead(t *testing.T) {
 	b := newFixture(t, 100, 100, "a")
 	b.order("a", 10)

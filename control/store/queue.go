@@ -26,9 +26,9 @@ import (
 const ActiveStates = `('claimed', 'intent', 'sent', 'ringing', 'answered')`
 
 // lockRoutesSQL locks up to $1 subgroups that may dial now. The subgroup that has waited longest comes first, so that
-// a long queue does not starve the others. It skips subgroups and trunks that others have locked, and the paused
-// trunks $4. It also skips a subgroup whose calls are all held after a failover, so that others on the trunk can
-// dial.
+// a long queue does not starve other subgroups. It skips subgroups and trunks that other transactions have locked, and
+// the paused trunks $4. It also skips a subgroup whose calls are all held after a failover, so that other subgroups of
+// the trunk can dial.
 const lockRoutesSQL = waitingSQL + `
 SELECT s.id ` + FromRoutes + `
 WHERE s.id IN (SELECT id FROM waiting) AND NOT s.trunk_id = ANY ($4) AND ` + mayDialSQL + `
@@ -42,8 +42,8 @@ FOR UPDATE OF s, t SKIP LOCKED`
 // unrecordedSQL is true for an attempt q whose call is not recorded.
 const unrecordedSQL = `EXISTS (SELECT FROM calls c WHERE c.id = q.call_id AND c.recording_status = 'disabled')`
 
-// waitingSQL selects the subgroups with queued calls. It jumps through the index from subgroup to subgroup, so its
-// time does not depend on the length of the queues.
+// waitingSQL selects the subgroups with queued calls. It looks up only one attempt of each subgroup in the index, so
+// its time does not depend on the length of the queues.
 const waitingSQL = `
 WITH RECURSIVE waiting AS (
 	(SELECT subgroup_id AS id FROM attempts WHERE state = 'scheduled' ORDER BY subgroup_id LIMIT 1)
@@ -70,8 +70,8 @@ const mayDialSQL = DueAt + ` <= clock_timestamp() AND ` + HasFreeChannel
 
 // claimSQL claims the oldest attempt of each locked subgroup. If a trunk or grant has limits of its own, it claims
 // only one attempt for the trunk or grant. It checks the limits again, because another node may have claimed calls
-// between the snapshot and the locks of the locking statement. After the database reverted to an older state,
-// dialing_since() holds back the calls queued before that; NULL holds back all calls.
+// after the snapshot of lockRoutesSQL and before its locks. After the database reverted to an older state, calls that
+// were queued before dialing_since() are held; NULL holds all calls.
 const claimSQL = `
 WITH open AS (
 	SELECT s.id, s.trunk_id, g.id AS grant_id, s.calls_per_minute AS per_minute, t.calls_per_second AS per_second, g.calls_per_minute AS lent_per_minute,
@@ -95,7 +95,7 @@ UPDATE attempts SET state = 'claimed', owner = $1, home = $2, epoch = epoch + 1,
 FROM pick WHERE attempts.id = pick.id
 RETURNING attempts.id, attempts.call_id, attempts.owner, attempts.epoch`
 
-// claimTries limits how often a claim is repeated if other nodes have taken the channels of the locked subgroups.
+// claimTries limits how often a claim is repeated after other nodes took the channels of the locked subgroups.
 const claimTries = 3
 
 // Claim implements control.Queue. If it returns claims and an error, the claims are valid; the other leases expire.
@@ -160,13 +160,13 @@ func (s *Store) releaseUnavailable(ctx context.Context, claims []*control.Claim)
 	return kept, err
 }
 
-// Prepare loads calls that this node leased by other means than Claim.
+// Prepare loads calls that this node leased without Claim.
 func (s *Store) Prepare(ctx context.Context, held []control.Lease, until time.Time) ([]*control.Claim, error) {
 	return s.prepare(ctx, held, until)
 }
 
-// prepare loads claimed calls. A call with invalid data ends, so that it does not block the others. After a database
-// error the calls are released.
+// prepare loads claimed calls. It ends a call with invalid data, so that the call does not block others. After a
+// database error it releases the calls.
 func (s *Store) prepare(ctx context.Context, held []control.Lease, until time.Time) ([]*control.Claim, error) {
 	claims, err := s.fill(ctx, held)
 	if err != nil && len(held) > 1 {
@@ -335,8 +335,8 @@ func (s *Store) pausedTrunks() []string {
 	return append(none, s.PausedTrunks()...)
 }
 
-// PausedTrunks is a subquery of trunks that no node can use now: every node sees the trunk as down or paused, and at
-// least one as paused because its carrier asked for it.
+// PausedTrunks is a subquery of trunks that no node can use now. Every node sees the trunk as down or paused, and at
+// least one node sees that the carrier asked for a pause.
 const PausedTrunks = `(SELECT trunk_id FROM trunk_sights WHERE at > clock_timestamp() - interval '15 seconds'
 	GROUP BY trunk_id HAVING bool_and(down OR paused_until > clock_timestamp()) AND bool_or(paused_until > clock_timestamp()))`
 

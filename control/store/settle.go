@@ -33,8 +33,8 @@ type lapsed struct {
 // the answer, the phone may have rung, so the attempt becomes "unknown" and is never dialed again. An answered call
 // ends as node_lost. A call that waited too long expires. A call of a deleted subgroup fails.
 //
-// While dialing is paused because the database reverted to an older state, nothing is settled. Claims from before are
-// held, because their INVITE may have been sent.
+// While dialing is paused because the database reverted to an older state, nothing is settled. Claims from before the
+// revert are held until all nodes have reported, because their INVITE may have been sent.
 func (s *Store) Settle(ctx context.Context, keep []string) (int, error) {
 	total := 0
 	for {
@@ -91,7 +91,6 @@ func scanLapsed(row pgx.CollectableRow) (lapsed, error) {
 	return l, err
 }
 
-// settleOne settles one attempt according to its state.
 func (s *Store) settleOne(ctx context.Context, tx pgx.Tx, l lapsed) error {
 	to, final := settlement(l)
 	if to == control.Scheduled {
@@ -121,7 +120,7 @@ func (s *Store) settleOne(ctx context.Context, tx pgx.Tx, l lapsed) error {
 	return nil
 }
 
-// undo deletes a call that was never sent if s.Undo withdraws it, and reports whether it did.
+// undo deletes a call that was never sent if s.Undo withdraws it. It reports whether the call was deleted.
 func (s *Store) undo(ctx context.Context, tx pgx.Tx, callID string) (bool, error) {
 	if s.Undo == nil {
 		return false, nil

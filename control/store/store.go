@@ -39,12 +39,12 @@ type Store struct {
 
 	// Agents reports which agents this node can run. Calls of other agents stay in the queue. Agents may be nil.
 	Agents AgentGate
-	// PausedTrunks returns the trunks through which this node must not call now. It may be nil.
+	// PausedTrunks returns the trunks that this node must not use now. It may be nil.
 	PausedTrunks func() []string
 
 	groups groupWriter
-	// Undo reports whether a claimed call that was never sent is withdrawn. If so, the call is deleted; otherwise it
-	// returns to the queue. Undo may be nil.
+	// Undo reports whether a claimed call that was never sent is withdrawn. A withdrawn call is deleted; other calls
+	// return to the queue. Undo may be nil.
 	Undo func(ctx context.Context, tx pgx.Tx, callID string) (bool, error)
 }
 

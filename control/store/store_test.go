@@ -100,7 +100,7 @@ func (b *fixture) order(agent string, n int) []string {
 	return ids
 }
 
-// claim claims a call for a node; the result is nil if no call can be claimed.
+// claim claims a call for a node. It returns nil if no call can be claimed.
 func (b *fixture) claim(node string) *control.Claim {
 	b.t.Helper()
 	all, err := b.store.Claim(b.t.Context(), control.NodeID{Owner: node, Home: "home of " + node}, time.Minute, 1)
@@ -202,7 +202,7 @@ func TestSettleByState(t *testing.T) {
 			if b.state(id) != tt.want || call.Status != tt.status || call.Reason != tt.reason || b.events(id) != tt.events {
 				t.Errorf("attempt %s, call %s %s, %d events", b.state(id), call.Status, call.Reason, b.events(id))
 			}
-			// The lost node comes back: none of its writes has an effect.
+			// The lost node comes back. Its writes have no effect.
 			ctx := t.Context()
 			for what, err := range map[string]error{
 				"intent": b.store.Intent(ctx, c.Lease), "mark": b.store.Mark(ctx, c.Lease, control.Rang, time.Now()),

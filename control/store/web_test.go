@@ -110,7 +110,7 @@ func TestWebNeverJoined(t *testing.T) {
 			t.Errorf("%+v", c)
 		}
 	}
-	// The node is lost before audio flowed. A browser cannot be called again.
+	// The node is lost before the conversation. A browser cannot be called again.
 	b.exec("UPDATE attempts SET lease_until = now() - interval '1 s'")
 	if _, err := b.store.Settle(t.Context(), nil); err != nil {
 		t.Fatal(err)
