@@ -44,7 +44,7 @@ type Dialer struct {
 // NewDialer returns a Dialer with an empty queue.
 func NewDialer() *Dialer { return &Dialer{queue: make(chan rune, maxQueued)} }
 
-// Press adds keys to the queue. If they do not all fit or one is invalid, it adds none and returns an error.
+// Press adds keys to the queue. If the queue lacks room or a key is invalid, it adds none and returns an error.
 func (d *Dialer) Press(keys string) error {
 	if err := Validate(keys); err != nil {
 		return err

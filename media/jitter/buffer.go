@@ -12,7 +12,7 @@ const (
 	stampsLen  = 256  // number of such groups, enough for two windows; a power of two
 
 	maxEarly          = 500 * time.Millisecond // a packet that is early by more than this starts a new timeline
-	floorSpan         = 2 * time.Second        // the shortest transit is remembered for one to two of these spans
+	floorSpan         = 2 * time.Second        // the shortest transit is kept for one to two of these spans
 	lateRun           = 5                      // number of late packets in a row that start a new timeline
 	lateSpan          = 80 * time.Millisecond  // minimum duration of this run; a burst of old packets is shorter
 	lateSpread        = 100 * time.Millisecond // maximum difference of lateness within this run
@@ -126,8 +126,8 @@ func (b *Buffer) isFromPreviousSource(p *Packet) bool {
 	return b.skips > 0 && p.SSRC == b.former && p.SSRC != b.source && p.At-b.changed < previousSourceFor
 }
 
-// place sets the position of a packet. If the packet does not fit on the timeline, it starts a new one. It returns
-// false for a late packet.
+// place sets the position of a packet. It starts a new timeline if the packet does not fit. It returns false for a late
+// packet.
 func (b *Buffer) place(p *Packet) bool {
 	pos := b.pos + int64(int32(p.Timestamp-b.ts)) //nolint:gosec // modular difference
 	end := pos + int64(len(p.Payload))

@@ -42,8 +42,9 @@ type ExpectedSources struct {
 // After two seconds of silence, a locked source may be replaced by an expected source or by another port of the same
 // IP address. When the replaced source sends again, it is accepted at once.
 //
-// For one second after SDP changed the address, packets from the old address are accepted but do not make it the
-// target. If the new address is silent for longer, the remote party is behind a NAT and did not move.
+// For one second after SDP changed the address, packets from the old address are accepted, but media is not sent there.
+// If the new address is silent for longer, the old address can become the source again: the remote party is then behind
+// a NAT and did not move.
 type Latch struct {
 	expectedSources ExpectedSources
 	remote          netip.AddrPort // address in the SDP

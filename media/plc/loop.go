@@ -3,7 +3,7 @@ package plc
 import "math"
 
 const (
-	loops = 3  // maximum number of periods in the loop; a single one would buzz
+	loops = 3  // maximum number of periods in the loop; repeating a single period would buzz
 	match = 20 // ms of audio that are compared to find the period
 	// A period lasts 2.5 to 15 ms. These limits are in quarters of a millisecond.
 	shortest = 10

@@ -19,7 +19,7 @@ const (
 	flushEvery = 500 * time.Millisecond // interval of writes: a crash loses at most this much audio
 	syncEvery  = 4                      // number of writes per fsync: a power failure loses at most 2 s
 	ringLen    = 1 << 15                // capacity in samples: 4 s at 8 kHz, 2 s at 16 kHz
-	maxSkew    = 200 * time.Millisecond // if one channel is behind by more, it gets silence
+	maxSkew    = 200 * time.Millisecond // maximum lag of one channel; with a larger lag the channel gets silence
 )
 
 // Recording is a leg that is being recorded. It passes everything on to the original leg, and writes the audio to a

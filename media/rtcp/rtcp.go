@@ -85,7 +85,7 @@ func (r *Report) Append(b []byte, name string) []byte {
 		b = binary.BigEndian.AppendUint32(b, k.Delay)
 	}
 	item := 4 + 2 + len(name)
-	pad := 4 - item%4 // at least one zero byte ends the items (section 6.5)
+	pad := 4 - item%4 // at least one zero byte ends the items (RFC 3550 section 6.5)
 	b = appendHeader(b, 1, typeSource, (item+pad)/4)
 	b = binary.BigEndian.AppendUint32(b, r.SSRC)
 	b = append(b, cname, uint8(len(name))) //nolint:gosec // 32 at most

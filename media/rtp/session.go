@@ -27,7 +27,7 @@ const (
 
 // Params are the negotiated parameters of a session.
 type Params struct {
-	// Remote is the address in the SDP. If the remote party sends from another address, media is sent to that one.
+	// Remote is the address in the SDP. If the remote party sends from another address, media is sent there.
 	Remote netip.AddrPort
 	// Expected are addresses from which media may come, besides Remote.
 	Expected latch.ExpectedSources

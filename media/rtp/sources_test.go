@@ -166,8 +166,8 @@ func listen(s *Session) (samples func() (callee, other int)) {
 	}
 }
 
-// TestMediaFromOtherAddress checks that a remote party is heard and gets audio if it sends from another address than
-// that in the SDP.
+// TestMediaFromOtherAddress checks that audio flows in both directions if the remote party does not send from the
+// address in the SDP.
 func TestMediaFromOtherAddress(t *testing.T) {
 	var all sync.WaitGroup
 	defer all.Wait()
@@ -176,7 +176,7 @@ func TestMediaFromOtherAddress(t *testing.T) {
 		sdp      string
 		expected latch.ExpectedSources
 		from     string
-		after    time.Duration // latest time at which it must be heard
+		after    time.Duration // latest time of its first audio
 	}{
 		"another port":               {"127.0.0.3", latch.ExpectedSources{Signaling: []netip.Addr{signaling}}, "127.0.0.3", 200 * ms},
 		"the signaling address":      {"127.0.0.3", latch.ExpectedSources{Signaling: []netip.Addr{signaling}}, "127.0.0.1", 200 * ms},

@@ -14,7 +14,7 @@ import (
 	"github.com/parley-voice/parley/media/srtp"
 )
 
-// level returns a feed of one sample value that G.711 does not change.
+// level returns a feed whose samples all have the value v. G.711 must not change v.
 func level(v int16) media.Feed {
 	return media.FeedFunc(func(f media.Frame, _ time.Time) {
 		for i := range f {
@@ -63,7 +63,7 @@ func TestEncrypted(t *testing.T) {
 }
 
 // TestForgedPacketFlood sends ten thousand packets without authentication, some of them from the remote address. It
-// checks that the call goes on and that none of them is played.
+// checks that the call continues and that none of these packets is played.
 func TestForgedPacketFlood(t *testing.T) {
 	keys := srtp.New()
 	theirs := srtp.New()[0]

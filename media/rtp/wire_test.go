@@ -133,7 +133,7 @@ func eventually(t *testing.T, done func() bool) {
 }
 
 // TestSymmetricRTP sends from another port than that in the SDP, and checks that media is sent there. A later sender
-// with another address gets nothing and is not heard.
+// with another address gets nothing, and its packets are ignored.
 func TestSymmetricRTP(t *testing.T) {
 	s := startSession(t, Params{Remote: addrOf(newConn(t, "127.0.0.1"))})
 	p := newPhone(t, s)

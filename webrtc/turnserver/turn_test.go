@@ -166,8 +166,8 @@ func TestPeers(t *testing.T) {
 	}
 }
 
-// TestOtherPortsAreRefused checks that other ports of the gateway's host, such as its
-// database, receive nothing, although permissions have no ports.
+// TestOtherPortsAreRefused checks that other ports of the gateway's host, such as a database, receive nothing. TURN
+// permissions alone would allow all ports.
 func TestOtherPortsAreRefused(t *testing.T) {
 	var gateway netip.AddrPort
 	s := open(t, func(c *Config) { gateway = c.Gateway })
