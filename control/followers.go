@@ -55,7 +55,7 @@ type Step struct {
 
 // Outbox stores the events that still have steps to run.
 type Outbox interface {
-	// Take leases up to most due events of a lane. The events of one call come in order.
+	// Take leases due events of a lane; the argument most limits their number. The events of one call come in order.
 	Take(ctx context.Context, line Lane, home string, lease time.Duration, most int) ([]*Event, error)
 	// SaveProgress stores the finished steps of an event and extends its lease.
 	SaveProgress(ctx context.Context, e *Event, lease time.Duration) error

@@ -182,8 +182,7 @@ func (n *Node) batch() (int, time.Duration) {
 	return n.Batch()
 }
 
-// next claims up to most calls and reports whether it got any. If not, it also returns how long to wait before the
-// next claim.
+// next claims calls and reports whether it got any. If not, it also returns how long to wait before the next claim.
 func (n *Node) next(ctx, asking context.Context, most int) (bool, time.Duration) {
 	if n.capacity() <= 0 {
 		return false, n.poll()

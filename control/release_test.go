@@ -25,8 +25,8 @@ func (d *lateDialer) Dial(_ context.Context, to media.Target, progress func(medi
 	return nil, &media.DialError{Cause: media.Failure, Err: d.why}
 }
 
-// TestRunnerReleasesUnsentAttempt checks that the dialer gets a deadline for the INVITE. It also checks that an
-// attempt returns to the queue if nothing was sent, and is never dialed again if something may have been sent.
+// TestRunnerReleasesUnsentAttempt checks that the dialer gets a deadline for the INVITE. An attempt returns to the
+// queue if nothing was sent. It is never dialed again if something may have been sent.
 func TestRunnerReleasesUnsentAttempt(t *testing.T) {
 	for _, tt := range []struct {
 		sends bool

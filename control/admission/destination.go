@@ -9,7 +9,7 @@ import (
 	"github.com/parley-voice/parley/control/trunks"
 )
 
-// blockedPrefixes are prefixes of international numbers that are never dialed, whatever a subgroup allows.
+// blockedPrefixes are prefixes of international numbers that are never dialed, even if a subgroup allows them.
 var blockedPrefixes = []string{ //nolint:gochecknoglobals // read-only table
 	"1900",                                     // North America (NANP), premium rate
 	"338",                                      // France, special rate

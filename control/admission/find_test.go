@@ -97,8 +97,8 @@ organizations:
 	}
 }
 
-// TestFindSeparatesOrganizations checks that orders that are checked together see only the rows of their own
-// organization, and that an invalid row affects only the organization that owns it.
+// TestFindSeparatesOrganizations checks that orders that are checked together see only rows of their own organization.
+// An invalid row affects only its organization.
 func TestFindSeparatesOrganizations(t *testing.T) {
 	d := newDatabase(t, threeOrganizations)
 	var err error

@@ -13,8 +13,8 @@ import (
 	"github.com/parley-voice/parley/control/groupcommit"
 )
 
-// TestLimiterRetryAfter checks that, once the rate is known, orders that would wait too long are refused at once, and
-// that Retry-After is close to the real wait.
+// TestLimiterRetryAfter checks that orders that would wait too long are refused at once when the rate is known. Their
+// Retry-After is close to the real wait.
 func TestLimiterRetryAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := Limiter{Max: 1}

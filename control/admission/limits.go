@@ -41,7 +41,7 @@ SELECT subgroup_id, registered, greatest(last_at, clock_timestamp()) FROM held`
 
 // subgroupUsageSQL counts the calls of locked subgroups: active calls up to the limit $2, and calls of the last
 // minute. The sequence numbers of the oldest active call and the newest call give an upper bound for the active calls.
-// Only if that bound reaches the limit are the calls counted one by one.
+// It counts active calls one by one only if that bound reaches the limit.
 const subgroupUsageSQL = `
 SELECT x.id, CASE WHEN b.most < x.most THEN b.most ELSE
          (SELECT count(*) FROM (SELECT FROM calls WHERE route_id = x.id AND status IN ('queued', 'ringing', 'ongoing') LIMIT x.most) y) END,
@@ -129,8 +129,8 @@ func (c Caps) queueUsage(batch *pgx.Batch, u *usage, org, zone string) {
 	}
 }
 
-// blockersSQL reads whether subgroup, trunk or grant have no free channel, whether pacing delays the subgroup's next
-// call, and the organization's caps and time zone.
+// blockersSQL reads whether a channel is missing and whether pacing delays the subgroup's next call. It also reads the
+// organization's caps and time zone.
 const blockersSQL = `
 SELECT live.own >= s.concurrent_calls OR t.concurrent_calls > 0 AND live.trunk >= t.concurrent_calls OR coalesce(g.concurrent_calls > 0 AND live.lent >= g.concurrent_calls, false),
        ` + store.EvenlyDueAt + ` > clock_timestamp(), coalesce(o.settings -> 'limits', '{}'), o.timezone

@@ -12,7 +12,7 @@ import (
 )
 
 // TestClientDisconnectsDuringRegistration checks that an order becomes a call even if its client disconnects during
-// the registration, and that the limiter place and the idempotency key are released only when the result is known.
+// the registration. The limiter place and the idempotency key are released only when the result is known.
 func TestClientDisconnectsDuringRegistration(t *testing.T) {
 	w := newFixture(t)
 	const orders = 12

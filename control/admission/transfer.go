@@ -31,9 +31,8 @@ func (d *Controller) heldCall(ctx context.Context, q db.Querier, l control.Lease
 	return c, err
 }
 
-// OpenLeg implements control.LegStore. The following limits apply to a transfer leg: the allowed destinations of the
-// call's subgroup, the do-not-call lists, the channels and pacing of subgroup and trunk, and the organization's daily
-// minutes and cost.
+// OpenLeg implements control.LegStore. A transfer leg is subject to the allowed destinations of the call's subgroup,
+// the do-not-call lists, the channels and pacing of subgroup and trunk, and the organization's daily minutes and cost.
 func (d *Controller) OpenLeg(ctx context.Context, l control.Lease, number string, lease time.Duration) (control.TransferLeg, error) {
 	c, err := d.heldCall(ctx, d.Pool, l, "")
 	if err != nil {

@@ -145,7 +145,7 @@ func (d *Controller) checkCaps(ctx context.Context, tx pgx.Tx, orgID string, f r
 	return nil
 }
 
-// webColumns are the columns of web calls. A web call has no subgroup and thus no number in one.
+// webColumns are the columns of web calls. A web call has no subgroup, and so no sequence number in a subgroup.
 var webColumns = store.RegisteredColumns.Except("route_n") //nolint:gochecknoglobals // read-only table
 
 //nolint:gochecknoglobals // made once

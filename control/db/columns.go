@@ -170,7 +170,7 @@ func (t Columns[T]) write(assign string, arg func(c Column[T], n int) string) st
 	})
 }
 
-// list joins the parts of the columns for which of returns true. n is the index among these columns.
+// list joins the parts of some columns. The callback of selects the columns; n is the index of a column among them.
 func (t Columns[T]) list(of func(Column[T]) bool, part func(c Column[T], n int) string) string {
 	var parts []string
 	for _, c := range t {

@@ -15,7 +15,7 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// Migrate updates the schema. An advisory lock lets one process at a time migrate; the others wait.
+// Migrate updates the schema. An advisory lock lets only one process at a time migrate; other processes wait.
 func Migrate(ctx context.Context, pool *pgxpool.Pool) error {
 	dir, err := fs.Sub(migrations, "migrations")
 	if err != nil {

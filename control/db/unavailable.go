@@ -77,7 +77,7 @@ func (m *primaryFollower) watch(c *pgconn.Config) {
 	}
 }
 
-// leave closes all connections of the pool: idle ones at once, the others when they are released.
+// leave closes the idle connections of the pool at once, and each other connection when it is released.
 func (m *primaryFollower) leave() {
 	now, last := time.Now().UnixNano(), m.last.Load()
 	pool := m.pool.Load()

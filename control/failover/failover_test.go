@@ -390,8 +390,8 @@ func TestLostHeartbeat(t *testing.T) {
 	}
 }
 
-// TestClaimOfSentCall checks that a node detects a revert and sends nothing when it claims a call that it has sent
-// before, even if the call has another id.
+// TestClaimOfSentCall checks that a node detects a revert when it claims a call that it has sent before, even under
+// another id. The node then sends nothing.
 func TestClaimOfSentCall(t *testing.T) {
 	for _, how := range []string{"UPDATE attempts SET state = 'scheduled', owner = '', epoch = 0", "DELETE FROM calls"} {
 		r := newFixture(t)

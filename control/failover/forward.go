@@ -41,7 +41,7 @@ func (w *Monitor) forward(ctx context.Context) error {
 	return nil
 }
 
-// find reads what the database has about attempts.
+// find reads attempts from the database.
 func (w *Monitor) find(ctx context.Context, entries []journal.Entry) (map[string]found, error) {
 	ids := groupcommit.Column(entries, func(e journal.Entry) string { return e.Attempt })
 	known := map[string]found{}

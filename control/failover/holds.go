@@ -10,7 +10,8 @@ import (
 	"github.com/parley-voice/parley/control/db"
 )
 
-// Holds describes what is held back after the database reverted to an older state.
+// Holds counts the calls that are held after the database reverted to an older state, and names the nodes for which
+// they wait.
 type Holds struct {
 	Open             bool      // dialing has resumed
 	Since            time.Time // time of the revert; 1970 if there was none

@@ -65,7 +65,7 @@ func TestGroup(t *testing.T) {
 				}
 			})
 			if i == 0 {
-				synctest.Wait() // the first item is being written, the others wait
+				synctest.Wait() // the first item is being written; the other items wait
 			}
 		}
 		all.Wait()
@@ -249,8 +249,8 @@ func TestWriteDeadline(t *testing.T) {
 	}
 }
 
-// TestWaitForStartedWrite checks that, with Wait set, a canceled caller gets the result of a write that has started,
-// and that Do returns at once if the write has not started.
+// TestWaitForStartedWrite checks that, with Wait set, a canceled caller gets the result of a write that has started.
+// If the write has not started, Do returns at once.
 func TestWaitForStartedWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &writeLog{takes: 10 * time.Millisecond}

@@ -147,8 +147,8 @@ type batch struct {
 	each  []error
 }
 
-// one runs the steps of an event. If the rest of the event's lease is shorter than stepFor, because earlier events of
-// the batch took long, one returns the event to the outbox instead.
+// one runs the steps of an event. It returns the event to the outbox instead if earlier events of the batch took so
+// long that the rest of the lease is shorter than stepFor.
 func (f *Dispatcher) one(ctx context.Context, e *control.Event, began time.Time, b *batch) {
 	var over bool
 	var err error

@@ -101,8 +101,8 @@ func TestStepsRunInOrderAndRetryAlone(t *testing.T) {
 	}
 }
 
-// TestShutdownDoesNotCountAsTry checks that another node may run a step at once if a shutdown interrupted it, and
-// that the interruption does not count as a try.
+// TestShutdownDoesNotCountAsTry checks that a step that a shutdown interrupted does not count as a try. Another node
+// may run it at once.
 func TestShutdownDoesNotCountAsTry(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	s := &memoryOutbox{events: []*control.Event{{ID: 1, CallID: "c", Kind: control.CallEnded, Tries: 2}}}
@@ -151,8 +151,8 @@ func TestSlowStepsDoNotDelayOthers(t *testing.T) {
 	})
 }
 
-// TestStepsOfUnansweredCalls checks that calls without a conversation skip the steps that need one, and that their
-// events never enter the slow lane.
+// TestStepsOfUnansweredCalls checks that calls without a conversation skip the steps with ConversationOnly, and that
+// their events never enter the slow lane.
 func TestStepsOfUnansweredCalls(t *testing.T) {
 	s := &memoryOutbox{events: []*control.Event{
 		{ID: 1, CallID: "a", Kind: control.CallEnded, Status: control.Failed},
@@ -188,8 +188,8 @@ func TestLongStepsRenewLease(t *testing.T) {
 	})
 }
 
-// TestRemoteSteps checks that another node runs only the steps that any node can run while the event's own node may
-// come back, and that the event then stays in the outbox.
+// TestRemoteSteps checks that another node runs only the AnyNode steps while the event's own node may come back. The
+// event then stays in the outbox.
 func TestRemoteSteps(t *testing.T) {
 	s := &memoryOutbox{events: []*control.Event{{ID: 1, CallID: "c", Kind: control.CallEnded, Remote: true}}}
 	var trace []string

@@ -93,8 +93,8 @@ func leaseArgs[T any](items []T, of func(T) control.Lease) []any {
 	return []any{ids, owners, epochs}
 }
 
-// queryEach runs a statement that returns one row for each attempt that is still leased. one scans a row and sets n to
-// the attempt's index, counted from 1. An attempt without a row gets ErrFenced.
+// queryEach runs a statement that returns one row for each attempt that is still leased. The callback one scans a row
+// and sets n to the attempt's index, counted from 1. An attempt without a row gets ErrFenced.
 func queryEach(ctx context.Context, q db.Querier, items int, sql string, args []any, one func(row pgx.Row, n *int) error) ([]error, error) {
 	each := make([]error, items)
 	for n := range each {

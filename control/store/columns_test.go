@@ -10,8 +10,8 @@ import (
 	"github.com/parley-voice/parley/control/store"
 )
 
-// TestColumnsMatchDatabase checks that every column of the database is in the tables of columns, so that a migration
-// cannot add one unnoticed.
+// TestColumnsMatchDatabase checks that the tables of columns have every column of the database, so that a migration
+// cannot add a column unnoticed.
 func TestColumnsMatchDatabase(t *testing.T) {
 	d := dbtest.New(t)
 	for table, names := range store.ColumnNames() {

@@ -16,7 +16,7 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// endCostSQL reads what the cost of a call depends on, besides its result.
+// endCostSQL reads the columns that, besides the result, determine the cost of a call.
 const endCostSQL = "SELECT cost_per_minute, answered_at, call_type FROM calls WHERE id = $1"
 
 // endCost returns the cost of a call that ends with the result f.

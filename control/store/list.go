@@ -58,7 +58,7 @@ func (s *Store) List(ctx context.Context, f Filter) (Page, error) {
 	return p, nil
 }
 
-// listOnce scans the next scan calls and returns those that match the filter.
+// listOnce scans the next calls, as many as the argument scan, and returns those that match the filter.
 func listOnce(ctx context.Context, tx pgx.Tx, f Filter, scan int) (p Page, err error) {
 	q := f.plan(scan)
 	// QueryExecModeExec plans with the actual values. A generic plan would be slow for rare values.

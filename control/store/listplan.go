@@ -44,7 +44,7 @@ func (l *listQuery) arg(v any) string {
 
 // clause is one restriction of a filter.
 type clause struct {
-	// The value of column must be one of values.
+	// column must have one of values.
 	column string
 	values []string
 	// each replaces column and values if these have no index. An index supports each of its conditions, and a call
@@ -80,7 +80,7 @@ func (c clause) condition(l *listQuery) string {
 var selectListed = callColumns.ReadAs("variables", "'{}'::json"). //nolint:gochecknoglobals // made once
 									ReadAs("agent_name", "coalesce((SELECT a.name FROM agents a WHERE a.id = c.agent_id), %s)").Select("c")
 
-// plan returns the query of a page that scans at most scan calls.
+// plan returns the query of a page. The argument scan limits the number of calls that the query scans.
 func (f Filter) plan(scan int) listQuery {
 	var l listQuery
 	order, before := "DESC", "<"

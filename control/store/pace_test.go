@@ -198,8 +198,8 @@ func TestRateUnderConcurrency(t *testing.T) {
 	}
 }
 
-// TestStartsWithClockAhead checks that starts that were recorded before the clock was set back are deleted, although
-// their time is in the future, and that they delay no call.
+// TestStartsWithClockAhead simulates starts that were recorded before the clock was set back, so that their time is in
+// the future. It checks that they delay no call and are deleted.
 func TestStartsWithClockAhead(t *testing.T) {
 	b := newFixture(t, 100, 100, "a")
 	b.order("a", 10)
