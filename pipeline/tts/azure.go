@@ -22,11 +22,10 @@ import (
 	"github.com/parley-voice/parley/pipeline/wsdial"
 )
 
-// Azure uses the text streaming protocol of Azure Speech: text goes in piece by piece, and
-// speech and the times of its words come back. The messages are those of Microsoft's
-// Speech SDK for JavaScript (github.com/microsoft/cognitive-services-speech-sdk-js,
-// SynthesisAdapterBase.ts), which requires this endpoint for text streams
-// (tests/SpeechSynthesisTests.ts).
+// Azure uses the text streaming protocol of Azure Speech. The client sends text in pieces; Azure
+// returns speech and word times. The messages are those of Microsoft's Speech SDK for JavaScript
+// (github.com/microsoft/cognitive-services-speech-sdk-js, SynthesisAdapterBase.ts). The SDK
+// requires the WebSocket v2 endpoint for text streams (tests/SpeechSynthesisTests.ts).
 type Azure struct {
 	Region string // region of the resource, such as "westeurope"; required unless URL is set
 	URL    string // empty means the WebSocket v2 endpoint of the region
@@ -35,8 +34,8 @@ type Azure struct {
 	Warm   *Pool // pool of open connections; nil opens one for each utterance
 }
 
-// OptionRules implements pipeline.RuledProvider. Azure has more languages than those listed; an
-// agent of another language must name a voice.
+// OptionRules implements pipeline.RuledProvider. It lists no languages, because Azure speaks more
+// than azureVoices contains. An agent in a language without a default voice must name a voice.
 func (Azure) OptionRules() pipeline.OptionRules {
 	return pipeline.OptionRules{
 		Takes:    []string{"speed", "temperature", "options"},
@@ -84,7 +83,7 @@ func (a Azure) Open(ctx context.Context, s pipeline.Style) (pipeline.Synthesis, 
 // azureConfig describes the client. It is sent once per connection.
 const azureConfig = `{"context":{"system":{"name":"Parley","version":"1"},"os":{"platform":"Linux","name":"Linux","version":"1"}}}`
 
-// azureURL returns the endpoint of a region, "" for none.
+// azureURL returns the endpoint of a region, or "" if the region is empty.
 func azureURL(region string) string {
 	domain := "microsoft.com"
 	switch {
@@ -98,7 +97,8 @@ func azureURL(region string) string {
 	return "wss://" + region + ".tts.speech." + domain + "/cognitiveservices/websocket/v2"
 }
 
-// onAzureClose maps the close codes of refused requests, such as 1007 "Unsupported voice".
+// onAzureClose implements peer.onClose. Azure refuses a request with a close code, such as 1007
+// "Unsupported voice".
 func onAzureClose(code int, reason string) (int, string) {
 	switch code {
 	case websocket.CloseInvalidFramePayloadData, websocket.CloseUnsupportedData:
@@ -160,8 +160,8 @@ func azureContext(s pipeline.Style) (string, error) {
 	return string(b), nil
 }
 
-// azureSynthesis is one utterance. A connection is reused after its utterance has finished, and
-// closed if the utterance was cut off.
+// azureSynthesis is one utterance. Close returns the connection to the pool if the whole text was
+// spoken, and otherwise closes the connection.
 type azureSynthesis struct {
 	*socket
 	id       string
@@ -171,7 +171,7 @@ type azureSynthesis struct {
 	address  string
 	unhook   func() bool
 	over     sync.Once
-	complete chan struct{} // signals that no text follows
+	complete chan struct{} // Flush sends a signal if the text was empty, so that Audio ends
 
 	split   Splitter // only the writing goroutine uses it
 	started bool     // only the writing goroutine uses it
@@ -179,8 +179,8 @@ type azureSynthesis struct {
 	mu    sync.Mutex
 	ended bool // the whole text was spoken
 
-	odd  []byte        // first byte of a split sample; only the reading goroutine uses it
-	last pipeline.Word // last word, which may still get a closing mark; only the reading goroutine uses it
+	odd  []byte        // first byte of a sample that is split between messages; only the reading goroutine uses it
+	last pipeline.Word // newest word; a punctuation mark may still follow it; only the reading goroutine uses it
 }
 
 // Write implements pipeline.Synthesis.
@@ -241,7 +241,7 @@ func (a *azureSynthesis) onMessage(r message) (pipeline.Speech, error) {
 		return pipeline.Speech{}, fmt.Errorf("%s: %w", a.name, err)
 	}
 	var sp pipeline.Speech
-	if !strings.EqualFold(m.id, a.id) { // answers speech.config, or belongs to an earlier utterance
+	if !strings.EqualFold(m.id, a.id) { // the message answers speech.config or belongs to an earlier utterance
 		return sp, nil
 	}
 	switch m.path {
@@ -265,7 +265,8 @@ func (a *azureSynthesis) onMessage(r message) (pipeline.Speech, error) {
 	return sp, nil
 }
 
-// words returns the words that are complete with their closing marks.
+// words returns the words that are complete with their punctuation. It keeps the newest word in
+// a.last.
 func (a *azureSynthesis) words(body []byte) ([]pipeline.Word, error) {
 	var m struct {
 		Metadata []struct {
@@ -304,7 +305,8 @@ func (a *azureSynthesis) words(body []byte) ([]pipeline.Word, error) {
 	return words, nil
 }
 
-// Close implements pipeline.Synthesis. While Audio runs, it may only be called to cancel it.
+// Close implements pipeline.Synthesis. While Audio runs, it may be called only to cancel the
+// utterance.
 func (a *azureSynthesis) Close() error {
 	a.over.Do(func() {
 		if a.unhook() && a.done() && !a.closed() {
@@ -322,8 +324,8 @@ type azureMessage struct {
 	body     []byte
 }
 
-// parseAzure reads a message: headers and body. In a binary message the length of the
-// headers precedes them in two bytes.
+// parseAzure splits a message into headers and body. A binary message starts with the length of
+// the headers in two bytes.
 func parseAzure(r message) (azureMessage, error) {
 	var head, body string
 	if r.kind == websocket.BinaryMessage {

@@ -7,8 +7,8 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// azureVoices lists the default voice of each language, the default region of a language
-// first (learn.microsoft.com/azure/ai-services/speech-service/language-support).
+// azureVoices lists default voices by locale. The first voice of a language serves its locales
+// that are not listed (learn.microsoft.com/azure/ai-services/speech-service/language-support).
 var azureVoices = []string{ //nolint:gochecknoglobals // a table
 	"en-US-JennyNeural", "en-GB-SoniaNeural", "en-AU-NatashaNeural", "en-IN-NeerjaNeural", "en-ZA-LeahNeural", "en-CA-ClaraNeural",
 	"ru-RU-SvetlanaNeural", "kk-KZ-AigulNeural", "uz-UZ-MadinaNeural", "uk-UA-PolinaNeural", "az-AZ-BanuNeural", "ka-GE-EkaNeural",
@@ -25,8 +25,8 @@ var azureVoices = []string{ //nolint:gochecknoglobals // a table
 // "kk-KZ-AigulNeural".
 var azureLocale = regexp.MustCompile(`^([a-z]{2,3}-[A-Za-z]{2,4})-[A-Za-z-]+Neural$`)
 
-// azureVoice returns the voice of a style and the locale of its text. It refuses a voice
-// that speaks another language only.
+// azureVoice returns the voice of a style and the locale of its text. It refuses a voice that
+// does not speak the language of the style.
 func azureVoice(s pipeline.Style) (voice, locale string, err error) {
 	language := azureLanguage(s.Language)
 	if s.Voice == "" {
@@ -61,7 +61,7 @@ func defaultAzureVoice(tag, language string) (voice, locale string, err error) {
 	return voice, locale, nil
 }
 
-// azureLanguage returns Azure's name of the language of a tag.
+// azureLanguage returns Azure's code for the language of a BCP 47 tag.
 func azureLanguage(tag string) string {
 	if base := baseLanguage(tag); base != "no" {
 		return base

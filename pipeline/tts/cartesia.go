@@ -26,10 +26,10 @@ const (
 
 const (
 	maxContexts   = 32      // most utterances per socket
-	maxUnread     = 8 << 20 // most bytes of an utterance that may wait unread: minutes of speech
-	wordSize      = 64      // bytes that a word with its times counts as
+	maxUnread     = 8 << 20 // most bytes of an utterance that Audio has not read yet: minutes of speech
+	wordSize      = 64      // bytes that a word with its times counts toward maxUnread
 	cartesiaCheck = 20 * time.Second
-	maxSilence    = time.Second // longest silence while speech is due
+	maxSilence    = time.Second // a socket that sends nothing for this long although speech is due counts as broken
 )
 
 // Cartesia uses the streaming text-to-speech API
@@ -47,7 +47,7 @@ type Cartesia struct {
 }
 
 // OptionRules implements pipeline.RuledProvider. Models before sonic-3 speak fewer languages
-// and have no speed.
+// and have no speed parameter.
 func (*Cartesia) OptionRules() pipeline.OptionRules {
 	return pipeline.OptionRules{
 		Takes: []string{"speed", "options"},
@@ -75,7 +75,7 @@ func cartesiaLanguages(model string) []string {
 	return nil
 }
 
-// cartesiaLanguage returns Cartesia's name of the language of a tag.
+// cartesiaLanguage returns Cartesia's code for the language of a BCP 47 tag.
 func cartesiaLanguage(tag string) string {
 	switch base := baseLanguage(tag); base {
 	case "nb", "nn":
@@ -110,7 +110,7 @@ func (c *Cartesia) Open(ctx context.Context, s pipeline.Style) (pipeline.Synthes
 	return u, nil
 }
 
-// join starts an utterance on an open socket, or returns nil.
+// join starts an utterance on an open socket. It returns nil if there is none with room.
 func (c *Cartesia) join(s pipeline.Style) *cartesiaSynthesis {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -150,8 +150,8 @@ func (c *Cartesia) name() string {
 	return fmt.Sprintf("u%d", c.next)
 }
 
-// Close closes all idle sockets. The others are closed after their last utterance. A later
-// utterance gets a socket of its own.
+// Close closes all idle sockets. A busy socket closes after its last utterance. Each utterance
+// opened after Close gets a socket of its own.
 func (c *Cartesia) Close() error {
 	c.mu.Lock()
 	c.closed = true
@@ -166,8 +166,8 @@ func (c *Cartesia) Close() error {
 	return nil
 }
 
-// cartesiaMessage holds the used fields of a message. Word times are in seconds from the
-// start of the context.
+// cartesiaMessage holds the fields of a message that this client uses. Word times are in seconds
+// from the start of the context.
 type cartesiaMessage struct {
 	Type    string `json:"type"`
 	Context string `json:"context_id"`
@@ -185,8 +185,9 @@ type cartesiaMessage struct {
 	} `json:"word_timestamps"`
 }
 
-// refusal returns the error in a message. Its status is status_code, or follows from
-// error_code, such as "model_sunsetted" (docs.cartesia.ai/use-the-api/api-errors).
+// refusal returns the error in a message. Its HTTP status is status_code or, without a valid
+// status_code, follows from error_code, such as "model_sunsetted"
+// (docs.cartesia.ai/use-the-api/api-errors).
 func (m cartesiaMessage) refusal(p peer) error {
 	status := m.Status
 	if status < 400 || status >= 600 {

@@ -12,12 +12,12 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// cartesiaIdle is the time after the last speech of a context in which the context still gets
-// text. Cartesia closes an idle context after 1 s.
+// cartesiaIdle is the age of a context's last message after which text goes to a new context.
+// Cartesia closes an idle context after 1 s.
 const cartesiaIdle = 700 * time.Millisecond
 
-// cartesiaSynthesis is one utterance. It uses a Cartesia context, and another one whenever the
-// text comes so slowly that a context expires.
+// cartesiaSynthesis is one utterance. It uses one Cartesia context after another: a context
+// expires if text comes too slowly.
 type cartesiaSynthesis struct {
 	socket *sharedSocket
 	peer   peer
@@ -34,8 +34,8 @@ type cartesiaSynthesis struct {
 	sent     time.Time     // when text was last sent to the context; zero if none was
 	last     bool          // the text is complete
 	received time.Time     // when the last message arrived
-	expired  bool          // the context ended before the text did
-	from     time.Duration // start of the context within the utterance
+	expired  bool          // Cartesia ended the current context before the text was complete
+	from     time.Duration // start of the current context within the utterance
 	duration time.Duration // duration of the speech so far
 	unread   []pipeline.Speech
 	bytes    int
@@ -44,8 +44,8 @@ type cartesiaSynthesis struct {
 	err      error
 }
 
-// Write implements pipeline.Synthesis. It sends whole clauses with a trailing space,
-// because Cartesia speaks each piece at once and concatenates them.
+// Write implements pipeline.Synthesis. It sends whole clauses, because Cartesia speaks each piece
+// without waiting for the next one. Each ends with a space, because Cartesia joins the pieces.
 func (u *cartesiaSynthesis) Write(text string) error {
 	for _, c := range u.split.Add(text) {
 		if err := u.send(c+" ", true); err != nil {
@@ -99,8 +99,8 @@ func cartesiaRequest(s pipeline.Style, id, text string, more bool) map[string]an
 	return m
 }
 
-// context returns the context for text; it begins a new one if the current one may have
-// expired. It returns "" if no text is left.
+// context returns the ID of the context for text. It begins a new context if the current one may
+// have expired. It returns "" if no text is left to speak.
 func (u *cartesiaSynthesis) context(text string, last bool) (string, error) {
 	u.mu.Lock()
 	now := time.Now()
@@ -137,8 +137,8 @@ func (u *cartesiaSynthesis) context(text string, last bool) (string, error) {
 	return id, nil
 }
 
-// pendingSince returns the time since which speech is due; zero if none is due. The caller
-// holds mu.
+// pendingSince returns the time since which speech is due, or the zero time if none is due. The
+// caller holds mu.
 func (u *cartesiaSynthesis) pendingSince() time.Time {
 	if u.done || u.err != nil || u.sent.IsZero() || u.received.After(u.sent) && !u.last {
 		return time.Time{}
@@ -146,7 +146,6 @@ func (u *cartesiaSynthesis) pendingSince() time.Time {
 	return u.sent
 }
 
-// onMessage processes a message of the utterance.
 func (u *cartesiaSynthesis) onMessage(m cartesiaMessage) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -225,7 +224,7 @@ func (u *cartesiaSynthesis) Close() error {
 	return nil
 }
 
-// end removes the utterance from the socket and cancels the speech of unspoken text.
+// end removes the utterance from the socket. It cancels a context whose text is not fully spoken.
 func (u *cartesiaSynthesis) end() {
 	u.once.Do(func() {
 		u.mu.Lock()

@@ -13,7 +13,7 @@ type charWords struct {
 	from time.Duration // start of the word
 }
 
-// add takes a character and appends the word that it completes.
+// add takes the next character. White space completes a word; add appends that word to words.
 func (w *charWords) add(words []pipeline.Word, char string, start time.Duration) []pipeline.Word {
 	if strings.TrimSpace(char) == "" {
 		return w.end(words, start)
@@ -25,7 +25,7 @@ func (w *charWords) add(words []pipeline.Word, char string, start time.Duration)
 	return words
 }
 
-// end appends the word in progress.
+// end appends the word in progress, if there is one, to words.
 func (w *charWords) end(words []pipeline.Word, at time.Duration) []pipeline.Word {
 	if w.word.Len() > 0 {
 		words = append(words, pipeline.Word{Text: w.word.String(), Start: w.from, End: at})

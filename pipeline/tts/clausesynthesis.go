@@ -15,25 +15,24 @@ import (
 )
 
 const (
-	clauseQueue = 256  // most clauses that may wait
+	clauseQueue = 256  // most clauses that may wait for synthesis
 	chunkSize   = 4800 // bytes of PCM per read: 100 ms at 24 kHz
 )
 
-// A synth synthesizes one clause as 16-bit little-endian mono PCM at the returned rate.
-// Closing the reader cancels it.
+// A synth synthesizes one clause as 16-bit little-endian mono PCM at the returned rate in Hz.
+// Closing the reader cancels the synthesis.
 type synth func(ctx context.Context, clause string) (pcm io.ReadCloser, rate int, err error)
 
-// A wordTimer is an optional interface of the reader of a synth. After the reader has ended,
-// Words returns the words of the clause with their times from the start of the clause. The
-// times are used only if the number of words equals that of the text, because providers spell
-// numbers out.
+// A wordTimer is an optional interface of the reader that a synth returns. After the end of the
+// audio, Words returns the provider's words, timed from the start of the clause. The caller
+// ignores them unless they are as many as the words of the text: some providers spell numbers out.
 type wordTimer interface{ Words() []pipeline.Word }
 
 // A clauseSynthesis is an utterance of a voice that accepts only whole clauses. One
 // goroutine synthesizes; Close waits for it.
 type clauseSynthesis struct {
 	cancel context.CancelFunc
-	done   <-chan struct{} // done channel of the context
+	done   <-chan struct{} // closed when the utterance is canceled or has ended
 	synth  synth
 	rate   int
 	split  Splitter
@@ -78,7 +77,7 @@ func (c *clauseSynthesis) Flush() error {
 	return nil
 }
 
-// push blocks if the text is far ahead of the voice, which slows down the model.
+// push queues a clause. It blocks while clauseQueue clauses wait, which slows down the model.
 func (c *clauseSynthesis) push(clause string) error {
 	select {
 	case c.queue <- clause:
@@ -121,7 +120,7 @@ func (c *clauseSynthesis) run(ctx context.Context) {
 			}
 			d, err := c.speak(ctx, clause, made)
 			if err != nil {
-				if d > 0 { // a fallback continues after these words
+				if d > 0 { // report the spoken words, so that a fallback voice continues after them
 					c.yield(ctx, chunk{Speech: pipeline.Speech{Words: endedWords(clause, made, d, spoken)}})
 				}
 				c.yield(ctx, chunk{err: err})
@@ -134,7 +133,7 @@ func (c *clauseSynthesis) run(ctx context.Context) {
 	}
 }
 
-// yield waits until the consumer takes s.
+// yield passes s to Audio. It reports false if ctx ends first.
 func (c *clauseSynthesis) yield(ctx context.Context, s chunk) bool {
 	select {
 	case c.out <- s:
@@ -144,8 +143,8 @@ func (c *clauseSynthesis) yield(ctx context.Context, s chunk) bool {
 	}
 }
 
-// speak synthesizes one clause that starts at from, and returns its duration. An error may
-// come after a part of it.
+// speak synthesizes one clause that starts at from within the utterance. It returns the duration
+// of the speech produced, which may be positive even with an error.
 func (c *clauseSynthesis) speak(ctx context.Context, clause string, from time.Duration) (time.Duration, error) {
 	audio, rate, err := c.synth(ctx, clause)
 	if err != nil {
@@ -190,8 +189,9 @@ func (c *clauseSynthesis) duration(samples int) time.Duration {
 // usualPace is the typical duration of one byte of text: 15 characters a second.
 const usualPace = time.Second / 15
 
-// endedWords estimates which words of a clause ended within d, the duration of the speech that
-// was produced. The pace is that of the earlier clauses, whose spoken bytes took from.
+// endedWords estimates which words of an interrupted clause were spoken. The clause starts at
+// from, and d of its speech was produced. The pace is that of the earlier clauses: spoken bytes of
+// text in the duration from.
 func endedWords(clause string, from, d time.Duration, spoken int) []pipeline.Word {
 	pace := usualPace
 	if spoken > 0 {
@@ -205,7 +205,7 @@ func endedWords(clause string, from, d time.Duration, spoken int) []pipeline.Wor
 	return all[:n]
 }
 
-// retime gives the words the times of a provider if the provider reports all of them.
+// retime gives words the provider's times in timed if both have the same number of words.
 func retime(words, timed []pipeline.Word, from time.Duration) {
 	if len(words) != len(timed) {
 		return
@@ -215,7 +215,7 @@ func retime(words, timed []pipeline.Word, from time.Duration) {
 	}
 }
 
-// spreadWords times the words of a clause by their length.
+// spreadWords divides the duration d among the words of a clause in proportion to their lengths.
 func spreadWords(clause string, from, d time.Duration) []pipeline.Word {
 	fields := strings.Fields(clause)
 	total := len(strings.Join(fields, " ")) + 1

@@ -17,7 +17,7 @@ import (
 	"github.com/parley-voice/parley/pipeline/fakeprovider"
 )
 
-// names lists the voices of the fake providers.
+// names lists the voices under test.
 func names() []string {
 	return []string{
 		"elevenlabs", "elevenlabs warm", "deepgram", "deepgram warm", "cartesia", "openai", "openai wav", "openai events",
@@ -25,7 +25,7 @@ func names() []string {
 	}
 }
 
-// An env is one voice and its provider.
+// An env is one voice and the fake provider that serves it.
 type env struct {
 	pipeline.Voice
 	fakes *fakeprovider.Server
@@ -59,7 +59,7 @@ func open(name string, script fakeprovider.Script) env {
 	}}
 }
 
-// each runs a test in a bubble for each voice.
+// each runs test once per voice, each time in a synctest bubble.
 func each(t *testing.T, script fakeprovider.Script, test func(t *testing.T, name string, s env)) {
 	t.Helper()
 	for _, name := range names() {
@@ -93,7 +93,7 @@ func TestVoices(t *testing.T) {
 	for _, rate := range []int{8000, 16000} {
 		each(t, fakeprovider.Typical(), func(t *testing.T, _ string, s env) {
 			t.Helper()
-			for range 3 { // pooled connections must behave like the first one
+			for range 3 { // reused connections must behave like new ones
 				pcm, words, err := speak(t.Context(), s, rate, "Hel", "lo there, my fri", "end. How are", " you?")
 				if err != nil {
 					t.Fatal(err)
@@ -273,8 +273,8 @@ func TestLongAnswer(t *testing.T) {
 	})
 }
 
-// TestVoicesThatHang checks that the context ends a request without response, and that the
-// voice then works again.
+// TestVoicesThatHang checks that the end of the context ends a request that gets no response, and
+// that the voice then works again.
 func TestVoicesThatHang(t *testing.T) {
 	each(t, first(fakeprovider.Hang), func(t *testing.T, _ string, s env) {
 		t.Helper()
@@ -288,7 +288,6 @@ func TestVoicesThatHang(t *testing.T) {
 	})
 }
 
-// recovers checks that the voice works after a failure.
 func recovers(t *testing.T, s env) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
@@ -327,7 +326,7 @@ func TestCancel(t *testing.T) {
 	})
 }
 
-// TestPool checks that a later utterance does not wait for a connection.
+// TestPool checks that an utterance after the first does not wait for a handshake.
 func TestPool(t *testing.T) {
 	for _, name := range names() {
 		if !strings.HasSuffix(name, " warm") {

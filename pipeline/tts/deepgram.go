@@ -34,14 +34,14 @@ var deepgramVoices = []string{ //nolint:gochecknoglobals // a table
 }
 
 const (
-	// flushAfter is the amount of text before the second Flush. It doubles with each further Flush,
-	// up to maxFlushText, because a connection allows maxFlushes per flushWindow and then stops
-	// speaking (developers.deepgram.com/docs/tts-ws-flush).
+	// flushAfter is the amount of text between the first and the second Flush message. It doubles with
+	// each further Flush, up to maxFlushText. A connection allows maxFlushes per flushWindow and then
+	// stops speaking (developers.deepgram.com/docs/tts-ws-flush).
 	flushAfter   = 120  // bytes
 	maxFlushText = 1000 // bytes
 	maxFlushes   = 20
 	flushWindow  = time.Minute
-	// spareFlushes is the number of flushes that an utterance leaves for the next one.
+	// spareFlushes is the number of flushes that must be left for the connection to be reused.
 	spareFlushes = 6
 )
 
@@ -70,8 +70,8 @@ func (Deepgram) OptionRules() pipeline.OptionRules {
 // deepgramLanguage returns the language of a voice.
 func deepgramLanguage(voice string) string { return voice[strings.LastIndex(voice, "-")+1:] }
 
-// deepgramVoice returns the voice of a style. It refuses a voice of another language, except
-// that Spanish voices switch to English.
+// deepgramVoice returns the voice of a style. It refuses a voice of another language, with one
+// exception: it accepts a Spanish voice for English, because such a voice speaks both.
 func deepgramVoice(s pipeline.Style) (string, error) {
 	voice, language := cmp.Or(s.Voice, s.Model), baseLanguage(s.Language)
 	var spoken []string
@@ -91,7 +91,7 @@ func deepgramVoice(s pipeline.Style) (string, error) {
 	return voice, checkLanguage("deepgram speech", "voice "+voice, s.Language, []string{of})
 }
 
-// onDeepgramClose maps the close codes of refused requests
+// onDeepgramClose implements peer.onClose. A close with "NET-" in the reason is no refusal
 // (developers.deepgram.com/docs/tts-troubleshooting-websocket-net-and-data-errors).
 func onDeepgramClose(code int, reason string) (int, string) {
 	switch code {
@@ -104,9 +104,8 @@ func onDeepgramClose(code int, reason string) (int, string) {
 	return 0, ""
 }
 
-// Open implements pipeline.Voice. Deepgram's model includes the voice, so the style's Voice, or
-// else its Model, is the name of that model. A style without either gets a voice of its
-// language.
+// Open implements pipeline.Voice. At Deepgram a model is a voice, so the style may name it in Voice
+// or, if Voice is empty, in Model. A style without either gets a default voice of its language.
 func (d Deepgram) Open(ctx context.Context, s pipeline.Style) (pipeline.Synthesis, error) {
 	voice, err := deepgramVoice(s)
 	if err != nil {
@@ -139,8 +138,8 @@ func (d Deepgram) Open(ctx context.Context, s pipeline.Style) (pipeline.Synthesi
 	return sp, nil
 }
 
-// deepgramSynthesis is one utterance. A connection is reused after its utterance has finished,
-// and closed if the utterance was cut off.
+// deepgramSynthesis is one utterance. Close returns the connection to the pool if the whole text
+// was spoken, and otherwise closes the connection.
 type deepgramSynthesis struct {
 	*socket
 	rate    int
@@ -158,10 +157,10 @@ type deepgramSynthesis struct {
 	open     []string // flushed texts that are not fully spoken
 	complete bool     // the text is complete
 
-	// duration is that of the speech so far, and from is the start of the oldest open text in it.
-	// Only the reading goroutine uses them.
+	// duration is the length of the speech so far. from is the start of the oldest open text within
+	// the speech. Only the reading goroutine uses them.
 	duration, from time.Duration
-	odd            []byte // first byte of a split sample
+	odd            []byte // first byte of a sample that is split between messages
 }
 
 // Write implements pipeline.Synthesis.
@@ -178,7 +177,7 @@ func (d *deepgramSynthesis) speak(text string) error {
 	if err := d.send(map[string]string{"type": "Speak", "text": text}); err != nil {
 		return err
 	}
-	// the last allowed flush is reserved for the end of the text
+	// the last allowed flush is kept for the end of the text
 	if d.pending += text; len(d.pending) < d.flushAt || d.recentFlushes(time.Now()) >= maxFlushes-1 {
 		return nil
 	}
@@ -226,8 +225,8 @@ func (d *deepgramSynthesis) Audio() iter.Seq2[pipeline.Speech, error] {
 	return d.speech(d.flushed, d.done, d.onMessage)
 }
 
-// onMessage reads one message: speech, or the end of a flushed text. The words of the text are
-// then timed by their length.
+// onMessage reads one message: speech, or the end of a flushed text. Deepgram reports no word
+// times, so the words of that text are timed by their length.
 func (d *deepgramSynthesis) onMessage(r message) (pipeline.Speech, error) {
 	if r.kind == websocket.BinaryMessage {
 		b := r.body
@@ -261,7 +260,7 @@ func (d *deepgramSynthesis) onMessage(r message) (pipeline.Speech, error) {
 	return sp, nil
 }
 
-// deepgramMessage holds the used fields of a text message.
+// deepgramMessage holds the fields of a text message that this client uses.
 type deepgramMessage struct {
 	Type        string `json:"type"`
 	Description string `json:"description"`
@@ -278,8 +277,8 @@ func parseDeepgram(b []byte) (deepgramMessage, error) {
 	return m, nil
 }
 
-// Close implements pipeline.Synthesis. It closes a connection with unspoken text, or with
-// few flushes left. While Audio runs, it may only be called to cancel it.
+// Close implements pipeline.Synthesis. It closes a connection with unspoken text or with too few
+// flushes left. While Audio runs, it may be called only to cancel the utterance.
 func (d *deepgramSynthesis) Close() error {
 	d.over.Do(func() {
 		if d.unhook() && d.done() && !d.closed() && d.recentFlushes(time.Now()) <= maxFlushes-spareFlushes {

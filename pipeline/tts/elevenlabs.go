@@ -23,19 +23,19 @@ import (
 const (
 	ElevenLabsURL   = "wss://api.elevenlabs.io"
 	ElevenLabsModel = "eleven_flash_v2_5"
-	// ElevenLabsVoice is one of the default voices of 2026, which every account may use
-	// without a plan (github.com/livekit/agents/pull/5020). The earlier ones, such as
-	// Rachel, became library voices, which free accounts are refused with status 402.
+	// ElevenLabsVoice is one of the default voices of 2026, which every account may use without a plan
+	// (github.com/livekit/agents/pull/5020). Earlier default voices, such as Rachel, became library
+	// voices: ElevenLabs refuses them to free accounts with status 402.
 	ElevenLabsVoice = "hpp4J3VqNfWAUOO0d1Us"
 )
 
 // ElevenLabs uses the streaming text-to-speech API
 // (elevenlabs.io/docs/api-reference/text-to-speech/v-1-text-to-speech-voice-id-stream-input).
 //
-// A connection serves one utterance; Warm has the next one ready. Connections with several
-// contexts would save handshakes, but they belong to one voice, hold five contexts, and
-// end with all of them if an interrupted one is not closed in time
-// (github.com/livekit/agents/issues/5844) or one request is refused.
+// A connection serves one utterance; Warm opens the next connection in advance. The API's
+// connections for several contexts would save handshakes, but each is limited to one voice and five
+// contexts. It ends, with all its contexts, if one request is refused or an interrupted context is
+// not closed in time (github.com/livekit/agents/issues/5844).
 type ElevenLabs struct {
 	URL  string // scheme and host; empty means ElevenLabsURL
 	Key  media.Secret
@@ -84,7 +84,7 @@ func (e ElevenLabs) Open(ctx context.Context, s pipeline.Style) (pipeline.Synthe
 	return sp, nil
 }
 
-// elevenLabsRequest returns the query of a connection and its first message.
+// elevenLabsRequest returns the query of a connection, and the first message to send on it.
 func elevenLabsRequest(model string, s pipeline.Style) (q url.Values, greeting []byte, err error) {
 	format, err := elevenLabsFormat(s.Rate)
 	if err != nil {
@@ -104,13 +104,13 @@ func elevenLabsRequest(model string, s pipeline.Style) (q url.Values, greeting [
 		settings["speed"] = speed
 	}
 	for name, v := range map[string]string{
-		// the longest that ElevenLabs accepts
+		// 180 s is the longest inactivity_timeout that ElevenLabs accepts
 		"model_id": model, "output_format": format, "auto_mode": "true", "sync_alignment": "true", "inactivity_timeout": "180",
 	} {
 		q.Set(name, v)
 	}
-	// Only the version 2.5 models take a language. Other models guess it, and may read numbers in
-	// another language.
+	// Only the version 2.5 models accept a language. Other models guess the language, and may read
+	// numbers in a wrong one.
 	if language := elevenLabsLanguage(s.Language); language != "" && strings.HasSuffix(model, "_v2_5") {
 		q.Set("language_code", language)
 	}
@@ -124,7 +124,7 @@ func elevenLabsRequest(model string, s pipeline.Style) (q url.Values, greeting [
 	return q, greeting, nil
 }
 
-// connect opens a connection and sends its configuration.
+// connect opens a connection and sends greeting, its first message.
 func (e ElevenLabs) connect(ctx context.Context, address string, q url.Values, greeting []byte, s pipeline.Style) (*socket, error) {
 	p := peer{
 		name: "elevenlabs", header: http.Header{"Xi-Api-Key": {string(e.Key)}}, dial: e.Dial,
@@ -141,10 +141,10 @@ func (e ElevenLabs) connect(ctx context.Context, address string, q url.Values, g
 	return sock, nil
 }
 
-// onElevenLabsClose maps the close codes of refused requests. A voice that does not fit the
-// model is refused with 1008, or with 1009 as if the message were too big
-// (github.com/elevenlabs/elevenlabs-python/issues/586). Names within the reason come from the
-// agent and are not searched.
+// onElevenLabsClose implements peer.onClose. ElevenLabs refuses a voice that does not fit the model
+// with close code 1008, or with 1009 (message too big)
+// (github.com/elevenlabs/elevenlabs-python/issues/586). The names of the voice and the model are
+// cut from the reason before statusOf searches it, because they may contain its keywords.
 func onElevenLabsClose(code int, reason string, s pipeline.Style) (int, string) {
 	switch code {
 	case websocket.CloseMessageTooBig:
@@ -188,7 +188,7 @@ func elevenLabsLanguages(model string) []string {
 	return nil
 }
 
-// elevenLabsLanguage returns ElevenLabs' name of the language of a tag.
+// elevenLabsLanguage returns ElevenLabs' code for the language of a BCP 47 tag.
 func elevenLabsLanguage(tag string) string {
 	switch base := baseLanguage(tag); base {
 	case "nb", "nn":
@@ -213,7 +213,7 @@ type elevenSynthesis struct {
 }
 
 // Write implements pipeline.Synthesis. It sends whole clauses with a trailing space and flushes
-// each, because auto_mode speaks each piece as it is.
+// each, because in auto_mode ElevenLabs speaks each piece without waiting for the next one.
 func (e *elevenSynthesis) Write(text string) error {
 	for _, c := range e.split.Add(text) {
 		if err := e.send(map[string]any{"text": c + " ", "flush": true}); err != nil {
@@ -240,7 +240,6 @@ func (e *elevenSynthesis) Close() error {
 	return nil
 }
 
-// elevenMessage is a message of the API.
 type elevenMessage struct {
 	Audio     []byte `json:"audio"` // audio in base64
 	IsFinal   bool   `json:"isFinal"`
@@ -306,8 +305,9 @@ func samples(b []byte, rate int) []int16 {
 	return pcm
 }
 
-// words turns timed characters into timed words. The times count from the start of the message
-// if they lie before the speech received so far, otherwise from the start of the utterance.
+// words turns timed characters into timed words. ElevenLabs counts the times from the start of the
+// message or of the utterance. words assumes the message if the first time lies before the end of
+// the speech received so far.
 func (e *elevenSynthesis) words(chars []string, starts []int) []pipeline.Word {
 	var base time.Duration
 	const slack = 50 * time.Millisecond

@@ -50,7 +50,8 @@ func (e Espeak) Open(ctx context.Context, s pipeline.Style) (pipeline.Synthesis,
 	}), nil
 }
 
-// espeak starts the binary with the clause as its standard input. It outputs a WAV stream.
+// espeak starts the binary with the clause as its standard input. It returns the audio of the WAV
+// stream that the binary writes, and its rate in Hz.
 func espeak(ctx context.Context, path string, args []string, clause string) (io.ReadCloser, int, error) {
 	cmd := exec.CommandContext(ctx, path, args...) //nolint:gosec // the operator configures the path
 	cmd.Stdin = strings.NewReader(clause)

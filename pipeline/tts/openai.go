@@ -26,11 +26,10 @@ const (
 
 const openAIRate = 24000 // sample rate of response_format pcm in Hz
 
-// OpenAI uses the audio speech API, which OpenAI, Azure OpenAI, AssemblyAI, speaches,
-// Kokoro-FastAPI and servers of Piper serve
-// (platform.openai.com/docs/api-reference/audio/createSpeech). The response's media type
-// decides how it is decoded. OpenAI itself shuts its speech models down on January 6, 2027
-// (developers.openai.com/api/docs/guides/text-to-speech).
+// OpenAI uses the audio speech API (platform.openai.com/docs/api-reference/audio/createSpeech) of
+// OpenAI, Azure OpenAI, AssemblyAI, speaches, Kokoro-FastAPI and servers of Piper. The media type
+// of the response selects the decoder. OpenAI itself shuts its speech models down on
+// January 6, 2027 (developers.openai.com/api/docs/guides/text-to-speech).
 type OpenAI struct {
 	URL    string // base URL without /audio/speech, perhaps with a query; empty means OpenAIURL
 	Key    media.Secret
@@ -127,7 +126,7 @@ func sound(resp *http.Response) (pcm io.Reader, rate int, err error) {
 // audioEvents reads the audio in server-sent events.
 type audioEvents struct {
 	lines *bufio.Scanner
-	sent  *http.Request // headers of the request; hold keys
+	sent  *http.Request // the request; its headers hold keys, which errors must not show
 	rest  []byte
 	done  bool
 }
@@ -182,7 +181,8 @@ func (a *audioEvents) event(data []byte) error {
 	return nil
 }
 
-// eventError returns the error in an event. The error blames the request if the event does.
+// eventError returns the error in an event: a RefusedError if the event states or implies an HTTP
+// status.
 func eventError(data []byte, sent *http.Request) error {
 	var m struct {
 		Error struct {

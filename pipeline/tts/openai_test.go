@@ -57,8 +57,7 @@ func TestOpenAIRequest(t *testing.T) {
 	}
 }
 
-// TestOpenAIEventErrors checks that an error within the events blames the request if the
-// request is at fault.
+// TestOpenAIEventErrors checks the HTTP statuses of errors within the events.
 func TestOpenAIEventErrors(t *testing.T) {
 	for event, status := range map[string]int{
 		`{"type":"error","error":{"message":"no","code":"model_not_found"}}`:               400,

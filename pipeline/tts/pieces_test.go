@@ -15,8 +15,8 @@ import (
 	"github.com/parley-voice/parley/pipeline/fakeprovider"
 )
 
-// overhear starts a peer with scripted responses and returns its dialer and the messages
-// it received.
+// overhear starts a fake provider that calls answer for each message. It returns the provider's
+// network and the messages received so far.
 func overhear(t *testing.T, answer func(conn *websocket.Conn, m map[string]any)) (n *fakeprovider.Net, got *[]map[string]any) {
 	t.Helper()
 	n, got = fakeprovider.NewNet(), new([]map[string]any)
@@ -43,7 +43,7 @@ func overhear(t *testing.T, answer func(conn *websocket.Conn, m map[string]any))
 	return n, got
 }
 
-// TestPieces checks that voices that speak each piece at once receive complete clauses.
+// TestPieces checks that a provider that speaks each piece at once receives whole clauses.
 func TestPieces(t *testing.T) {
 	pieces := []string{"Ihr", " Ter", "min ist um", " 3", ".", "30", " Uhr", ". ", "Passt", " das", "?"}
 	for _, name := range []string{"elevenlabs", "cartesia"} {
@@ -72,7 +72,7 @@ func TestPieces(t *testing.T) {
 			}
 			want := []string{"Ihr Termin ist um 3.30 Uhr. ", "Passt das?"}
 			if name == "elevenlabs" {
-				want[1] += " " // responds to each request
+				want[1] += " " // the client also adds a space to the last clause
 			}
 			if !slices.Equal(sent, want) {
 				t.Errorf("%s is sent %q, want %q", name, sent, want)
@@ -81,8 +81,8 @@ func TestPieces(t *testing.T) {
 	}
 }
 
-// TestContextEnds checks that another context continues a text whose context has ended early,
-// with continuous times.
+// TestContextEnds checks that a new context continues the text if Cartesia ends a context early,
+// and that the word times continue.
 func TestContextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, got := overhear(t, func(conn *websocket.Conn, m map[string]any) {
@@ -91,7 +91,7 @@ func TestContextEnds(t *testing.T) {
 			_ = conn.WriteJSON(map[string]any{"type": "timestamps", "context_id": id, "word_timestamps": map[string]any{
 				"words": []string{"word"}, "start": []float64{0.5}, "end": []float64{0.9},
 			}})
-			_ = conn.WriteJSON(map[string]any{"type": "done", "context_id": id}) // ends the context even if more text follows
+			_ = conn.WriteJSON(map[string]any{"type": "done", "context_id": id}) // the context ends although more text follows
 		})
 		c := &Cartesia{URL: "ws://fake/", Dial: n.Dial}
 		sp, err := c.Open(t.Context(), pipeline.Style{Rate: 8000})
@@ -132,8 +132,8 @@ func TestContextEnds(t *testing.T) {
 	})
 }
 
-// TestErrorWithoutContext checks that an error that names no context ends a single utterance,
-// and that one refused request does not end several utterances.
+// TestErrorWithoutContext checks an error that names no context. A server error ends every
+// utterance; an invalid request ends an utterance only if it is alone on the connection.
 func TestErrorWithoutContext(t *testing.T) {
 	for _, tt := range []struct {
 		frame     string
@@ -176,8 +176,9 @@ func TestErrorWithoutContext(t *testing.T) {
 	}
 }
 
-// TestCloseDuringSpeech checks that Close lets an utterance in progress finish, and that a later utterance works, too: the call
-// may use the voice although its endpoint has been replaced. No connection stays open.
+// TestCloseDuringSpeech checks that Close lets an utterance in progress finish, and that a later
+// utterance works: a call may still use the voice after its endpoint has been replaced. No
+// connection stays open.
 func TestCloseDuringSpeech(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, _ := overhear(t, func(conn *websocket.Conn, m map[string]any) {

@@ -15,8 +15,8 @@ import (
 	"github.com/parley-voice/parley/pipeline/fakeprovider"
 )
 
-// TestCloseCodes checks that the close code of a refused request blames the request, with the
-// provider's reason but without the key.
+// TestCloseCodes checks the HTTP status of the error for each close code, and that no error shows
+// the key.
 func TestCloseCodes(t *testing.T) {
 	for _, tt := range []struct {
 		name, reason string
@@ -52,8 +52,8 @@ func TestCloseCodes(t *testing.T) {
 	}
 }
 
-// TestNameOfAVoice checks that words of other refusals in the name of a voice do not blame the
-// account, which would open the breaker for all agents.
+// TestNameOfAVoice checks that a voice name such as "quota" in a refusal is not read as a fault of
+// the account, which would open the circuit breaker for all agents.
 func TestNameOfAVoice(t *testing.T) {
 	for _, name := range []string{"quota", "my_api_key", "concurrency"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -75,7 +75,7 @@ func TestNameOfAVoice(t *testing.T) {
 	}
 }
 
-// closing starts a peer that closes each connection after the second message.
+// closing starts a fake provider that closes each connection after the second message.
 func closing(t *testing.T, code int, reason string) *fakeprovider.Net {
 	t.Helper()
 	n := fakeprovider.NewNet()
@@ -100,8 +100,8 @@ func closing(t *testing.T, code int, reason string) *fakeprovider.Net {
 	return n
 }
 
-// TestLanguages checks that a voice refuses a language that its model does not speak, before
-// it connects, and blames the request.
+// TestLanguages checks that a voice refuses a language that its model does not speak. The error
+// states a fault of the request and comes before any connection.
 func TestLanguages(t *testing.T) {
 	for _, tt := range []struct {
 		voice                 pipeline.Voice
@@ -142,7 +142,7 @@ func TestLanguages(t *testing.T) {
 	}
 }
 
-// TestEndlessWords checks that a voice that sends words without sound is cut off.
+// TestEndlessWords checks that an endless stream of words without audio causes an error.
 func TestEndlessWords(t *testing.T) {
 	words := strings.TrimSuffix(strings.Repeat(`"w",`, 1000), ",")
 	times := strings.TrimSuffix(strings.Repeat("0,", 1000), ",")

@@ -18,7 +18,7 @@ func baseLanguage(tag string) string {
 	return base
 }
 
-// checkLanguage returns an error that blames the request if a model or voice does not speak the
+// checkLanguage returns a RefusedError of status 400 if a model or voice does not speak the
 // language. An empty language passes.
 func checkLanguage(provider, speaker, language string, spoken []string) error {
 	if language == "" || slices.Contains(spoken, baseLanguage(language)) {
@@ -27,7 +27,7 @@ func checkLanguage(provider, speaker, language string, spoken []string) error {
 	return refuse(provider, fmt.Sprintf("%s does not speak %q; accepted: %s", speaker, language, strings.Join(spoken, ", ")))
 }
 
-// refuse returns an error that blames the request.
+// refuse returns a RefusedError of status 400.
 func refuse(provider, text string) error {
 	return fmt.Errorf("%s: %w", provider, &pipeline.RefusedError{Status: http.StatusBadRequest, Text: pipeline.Redact(text, nil, nil)})
 }
@@ -40,8 +40,8 @@ func within(speed, low, high float64) float64 {
 	return min(max(speed, low), high)
 }
 
-// statuses map words of a provider's error code or text to HTTP statuses, the most specific
-// first.
+// statuses maps words of a provider's error code or text to HTTP statuses. The first entry that
+// matches wins.
 var statuses = []struct { //nolint:gochecknoglobals // a table
 	status int
 	words  []string
@@ -53,7 +53,7 @@ var statuses = []struct { //nolint:gochecknoglobals // a table
 	{http.StatusBadRequest, []string{"voice", "model", "language", "unsupported", "invalid", "not_found", "does not exist", "character"}},
 }
 
-// statusOf returns the HTTP status that an error code or text stands for, or 0.
+// statusOf returns the HTTP status that matches a provider's error code or text, or 0.
 func statusOf(text string) int {
 	text = strings.ToLower(text)
 	for _, s := range statuses {
@@ -64,7 +64,7 @@ func statusOf(text string) int {
 	return 0
 }
 
-// endpoint appends a path to a base URL in front of its query.
+// endpoint appends a path to the path of a base URL, and keeps the query of the URL.
 func endpoint(base, path string) (string, error) {
 	u, err := url.Parse(base)
 	if err != nil {
@@ -74,7 +74,7 @@ func endpoint(base, path string) (string, error) {
 	return u.String(), nil
 }
 
-// withExtra returns the further parameters of the options, extended and overridden by own.
+// withExtra returns a copy of o.Extra with the parameters of own added. own wins a conflict.
 func withExtra(o pipeline.Options, own map[string]any) map[string]any {
 	all := make(map[string]any, len(o.Extra)+len(own))
 	maps.Copy(all, o.Extra)

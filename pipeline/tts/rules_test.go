@@ -15,8 +15,8 @@ func voices() map[string]pipeline.Voice {
 	}
 }
 
-// TestOptionRules checks that each client states its options, that these options exist, and
-// that no parameter is both accepted and refused.
+// TestOptionRules checks that each client lists its options, that these options exist, and that no
+// parameter is both known and reserved.
 func TestOptionRules(t *testing.T) {
 	for name, v := range voices() {
 		ruled, ok := v.(pipeline.RuledProvider)
@@ -49,8 +49,8 @@ func TestOptionRules(t *testing.T) {
 	}
 }
 
-// TestDefaultLanguages checks that each provider speaks the languages that it states when an
-// agent names no voice.
+// TestDefaultLanguages checks that, without a named voice, each client accepts every language in
+// its OptionRules.
 func TestDefaultLanguages(t *testing.T) {
 	for name, v := range voices() {
 		for _, language := range v.(pipeline.RuledProvider).OptionRules().Languages {

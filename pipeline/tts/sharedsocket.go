@@ -9,8 +9,8 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// A sharedSocket is a socket shared by utterances. Its goroutine dispatches messages and
-// ends with the socket.
+// A sharedSocket is a socket that several Cartesia utterances use at once. Its goroutine dispatches
+// messages to them and ends with the socket.
 type sharedSocket struct {
 	*socket
 	done chan struct{} // closed when the goroutine has ended
@@ -18,7 +18,7 @@ type sharedSocket struct {
 	mu          sync.Mutex
 	speaking    map[string]*cartesiaSynthesis // utterances by the name of their context
 	lastMessage time.Time                     // when the last message arrived
-	closing     bool                          // no new utterance may start, and the last one closes the socket
+	closing     bool                          // no new utterance may start; the socket closes after the last one
 	dead        bool
 }
 
@@ -39,7 +39,7 @@ func (l *sharedSocket) add(id string, s pipeline.Style) *cartesiaSynthesis {
 	return u
 }
 
-// move gives an utterance another context. Later messages of the old context are dropped.
+// move changes the context of an utterance. Later messages of the old context are dropped.
 func (l *sharedSocket) move(u *cartesiaSynthesis, from, to string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -51,9 +51,9 @@ func (l *sharedSocket) move(u *cartesiaSynthesis, from, to string) error {
 	return nil
 }
 
-// remove removes an utterance whose speech is due since the given time; zero if none is due. A
-// socket with missing speech is closed with its last utterance: a proxy may answer its pings
-// although the provider hangs.
+// remove removes an utterance whose speech is due since the given time; zero means that none is
+// due. If speech is due but no message came for maxSilence, the socket closes after its last
+// utterance. Pings do not detect this: a proxy may answer them while the provider hangs.
 func (l *sharedSocket) remove(id string, since time.Time) {
 	l.mu.Lock()
 	delete(l.speaking, id)
@@ -67,7 +67,8 @@ func (l *sharedSocket) remove(id string, since time.Time) {
 	}
 }
 
-// retire closes the socket after its last utterance. It returns whether it did so at once.
+// retire closes the socket after its last utterance. It reports whether the socket was idle and
+// therefore closed at once.
 func (l *sharedSocket) retire() bool {
 	l.mu.Lock()
 	l.closing = true
@@ -86,8 +87,8 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// run dispatches messages without blocking. Unread speech is kept, at most maxUnread bytes per
-// utterance.
+// run dispatches messages. It never blocks on an utterance: each utterance keeps up to maxUnread
+// bytes until Audio reads them.
 func (l *sharedSocket) run() {
 	defer close(l.done)
 	tick := time.NewTicker(cartesiaCheck)
@@ -96,7 +97,7 @@ func (l *sharedSocket) run() {
 		select {
 		case <-tick.C:
 			if !l.ping() {
-				_ = l.conn.Close() // also ends the reading of the connection
+				_ = l.conn.Close() // the reader ends, too, and closes l.in
 			}
 		case r, ok := <-l.in:
 			if !ok {
@@ -115,7 +116,7 @@ func (l *sharedSocket) run() {
 			l.mu.Unlock()
 			switch {
 			case u != nil:
-				u.onMessage(m) // otherwise the utterance was canceled
+				u.onMessage(m) // u is nil if the utterance was canceled
 			case m.Type == "error" && m.Context == "":
 				l.onConnectionError(m)
 			}
@@ -123,8 +124,9 @@ func (l *sharedSocket) run() {
 	}
 }
 
-// onConnectionError handles an error that names no utterance. It ends all utterances, except
-// that a refused request ends only an utterance that is alone.
+// onConnectionError handles an error that names no context. It ends all utterances. Exception: if
+// the error reports an invalid request and the socket has several utterances, none ends, because
+// the invalid one is unknown.
 func (l *sharedSocket) onConnectionError(m cartesiaMessage) {
 	err := m.refusal(l.peer)
 	var refused *pipeline.RefusedError

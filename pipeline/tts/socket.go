@@ -22,10 +22,10 @@ import (
 const (
 	writeLimit = 5 * time.Second
 	telephone  = 8000 // Hz; at this rate speech is µ-law
-	inQueue    = 64   // most messages that may wait
+	inQueue    = 64   // most received messages that may wait for Audio
 )
 
-// A message comes from a provider.
+// A message is a WebSocket message from a provider.
 type message struct {
 	kind int // type of the WebSocket message
 	body []byte
@@ -35,12 +35,12 @@ type message struct {
 type peer struct {
 	name   string
 	header http.Header  // headers of the handshake; hold keys
-	secret media.Secret // a key that is sent elsewhere than in header; removed from errors
+	secret media.Secret // a key that is sent in messages instead of header; removed from errors
 	dial   wsdial.DialFunc
-	// onClose returns the HTTP status that a close code and reason stand for, and a text for the
-	// operator; status 0 if they stand for none. nil means that no code does.
+	// onClose translates a WebSocket close code and reason into an HTTP status and a text for the
+	// operator. Status 0 means that the close is no refusal. nil means that no close is one.
 	onClose func(code int, reason string) (status int, text string)
-	// keepAlive is a message sent to idle connections every 10 s; nil sends pings only.
+	// keepAlive is a message for idle connections of a Pool, sent every 10 s; nil sends pings only.
 	keepAlive any
 }
 
@@ -53,8 +53,8 @@ func (p peer) open(ctx context.Context, address string, query url.Values) (*sock
 	return newSocket(p, conn), nil
 }
 
-// refused returns the error for a refusal with the provider's text. Status 0 means that there
-// is no status.
+// refused returns an error with the provider's text: a RefusedError, or a plain error if status
+// is 0.
 func (p peer) refused(status int, text string) error {
 	keys := p.header.Clone()
 	if p.secret != "" {
@@ -67,8 +67,8 @@ func (p peer) refused(status int, text string) error {
 	return fmt.Errorf("%s: %w", p.name, &pipeline.RefusedError{Status: status, Text: text})
 }
 
-// A socket is a connection to a voice provider. Its reader runs from the start, so that a
-// dead idle connection is detected. Close waits for the reader.
+// A socket is a connection to a voice provider. Its reader starts with the connection, so that it
+// also detects the end of an idle connection.
 type socket struct {
 	peer
 	conn        *websocket.Conn
@@ -78,8 +78,8 @@ type socket struct {
 	readDone    chan struct{} // closed when the reader has ended
 	once        sync.Once
 	idleSince   time.Time
-	missedPongs atomic.Int32 // unanswered pings
-	flushes     []time.Time  // times of flushes, newest last; only the writing goroutine uses it
+	missedPongs atomic.Int32 // pings since the last pong
+	flushes     []time.Time  // times of Deepgram's Flush messages, newest last; only the writing goroutine uses it
 
 	mu sync.Mutex // serializes writing
 }
@@ -104,14 +104,14 @@ func (s *socket) read() {
 			return
 		}
 		select {
-		case s.in <- message{kind, b}: // blocks while speech is far ahead of playout
+		case s.in <- message{kind, b}: // blocks while Audio is inQueue messages behind
 		case <-s.stop:
 			return
 		}
 	}
 }
 
-// closeError returns the error for the end of the connection.
+// closeError converts the error that ended the connection.
 func (s *socket) closeError(err error) error {
 	if closed, ok := errors.AsType[*websocket.CloseError](err); ok {
 		if s.onClose != nil {
@@ -174,8 +174,8 @@ func (s *socket) write(b []byte) error {
 	return nil
 }
 
-// speech yields the speech that onMessage returns, until done returns true. wake signals that
-// done may have changed.
+// speech yields the speech that onMessage returns for each message, until done returns true. A
+// signal on wake makes it check done again.
 func (s *socket) speech(
 	wake <-chan struct{}, done func() bool, onMessage func(message) (pipeline.Speech, error),
 ) iter.Seq2[pipeline.Speech, error] {
@@ -203,7 +203,7 @@ func (s *socket) speech(
 	}
 }
 
-// ping sends a ping. It returns false if the last two pings were not answered.
+// ping sends a ping. It returns false if sending fails or the last two pings were not answered.
 func (s *socket) ping() bool {
 	if s.keepAlive != nil && s.send(s.keepAlive) != nil {
 		return false
@@ -211,7 +211,7 @@ func (s *socket) ping() bool {
 	return s.missedPongs.Add(1) <= 2 && s.conn.WriteControl(websocket.PingMessage, nil, time.Now().Add(time.Second)) == nil
 }
 
-// close closes the connection, which wakes its users, and waits for the reader.
+// close closes the connection and waits for the reader. Waiting readers and writers return.
 func (s *socket) close() {
 	s.once.Do(func() {
 		close(s.stop)
@@ -220,12 +220,12 @@ func (s *socket) close() {
 	<-s.readDone
 }
 
-// A Pool keeps idle connections to voices, so that the first word waits for no handshake. For
-// each address it keeps as many as were missing at one time, up to maxReady, each for at most
-// Idle. The zero value is ready to use. After Close, each utterance opens a connection of its
-// own.
+// A Pool keeps idle connections to voice providers, so that an utterance need not wait for a
+// handshake. Each time an address has no idle connection, the pool keeps one more for it, up to
+// maxReady. It closes a connection that is idle for longer than Idle. The zero value is ready to
+// use. After Close, each utterance opens a connection of its own.
 type Pool struct {
-	Idle time.Duration // 0 means 1 min; must be below the provider's own limit
+	Idle time.Duration // 0 means 1 min; must be below the provider's own idle limit
 
 	mu      sync.Mutex
 	entries map[string]*poolEntry
@@ -245,12 +245,12 @@ const (
 type poolEntry struct {
 	ready   []*socket // idle connections, newest last
 	opening int       // number of dials in progress
-	want    int
+	want    int       // number of idle connections to keep
 }
 
 type dialFunc func(ctx context.Context) (*socket, error)
 
-// get returns an idle or a new connection, and opens another one for the next call.
+// get returns an idle or a new connection, and refills the pool. A nil Pool always dials.
 func (w *Pool) get(ctx context.Context, address string, dial dialFunc) (*socket, error) {
 	if w == nil {
 		return dial(ctx)
@@ -339,7 +339,7 @@ func (w *Pool) fill(ctx context.Context, p *poolEntry, dial dialFunc) {
 	}
 }
 
-// put takes back a connection for reuse.
+// put takes back a connection for reuse, or closes it. A nil Pool closes it.
 func (w *Pool) put(address string, s *socket) {
 	keep := false
 	if w != nil && !s.ended() {
@@ -355,7 +355,7 @@ func (w *Pool) put(address string, s *socket) {
 	}
 }
 
-// check closes connections that are idle too long or do not respond.
+// check closes stale connections every checkEvery until ctx ends.
 func (w *Pool) check(ctx context.Context) {
 	tick := time.NewTicker(checkEvery)
 	defer tick.Stop()
@@ -371,7 +371,8 @@ func (w *Pool) check(ctx context.Context) {
 	}
 }
 
-// stale removes and returns connections to close.
+// stale removes connections that have ended, are idle too long or do not answer pings, and
+// returns them for closing.
 func (w *Pool) stale() []*socket {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -390,7 +391,7 @@ func (w *Pool) stale() []*socket {
 		if len(kept) > 0 || p.opening > 0 {
 			continue
 		}
-		if p.want--; p.want <= 0 { // dials fail, or no call uses the address any more
+		if p.want--; p.want <= 0 { // dials fail, or no utterance uses the address any more
 			delete(w.entries, address)
 		}
 	}

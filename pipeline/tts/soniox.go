@@ -24,19 +24,19 @@ const (
 )
 
 const (
-	// sonioxIdle is the pause of the text after which a stream is completed; later text gets a new
-	// stream. Soniox ends streams that wait for text with error 408, after 8 to 18 s as observed
-	// (github.com/livekit/agents/issues/6225).
+	// sonioxIdle is the time without text after which the client completes a stream. Later text gets
+	// a new stream. Soniox itself ends a stream without text with error 408, after 8 to 18 s as
+	// observed (github.com/livekit/agents/issues/6225).
 	sonioxIdle = 4 * time.Second
-	// sonioxAge is the age of a stream at which later text gets a new stream: Soniox ends each
-	// stream after 2 min.
+	// sonioxAge is the age of a stream after which text gets a new stream. Soniox ends each stream
+	// after 2 min.
 	sonioxAge = 90 * time.Second
 )
 
 // Soniox uses the real-time text-to-speech API
-// (soniox.com/docs/api-reference/tts/websocket-api, and /tts/rt/ about streams, times and
-// ends). A connection serves one utterance at a time and is reused. Settings come with each
-// stream, so that all voices share the connections.
+// (soniox.com/docs/api-reference/tts/websocket-api; soniox.com/docs/tts/rt/ describes streams, word
+// times and the end of a stream). A connection serves one utterance at a time and is reused. Each
+// stream carries its own settings, so all voices share the connections.
 type Soniox struct {
 	URL  string // empty means SonioxURL; regions have hosts such as tts-rt.eu.soniox.com
 	Key  media.Secret
@@ -84,7 +84,7 @@ func (x Soniox) Open(ctx context.Context, s pipeline.Style) (pipeline.Synthesis,
 	return sp, nil
 }
 
-// config returns the settings of the streams of an utterance.
+// config returns the settings that start each stream of an utterance.
 func (x Soniox) config(s pipeline.Style, language string) (map[string]any, error) {
 	own := map[string]any{
 		"api_key": string(x.Key), "model": cmp.Or(s.Model, SonioxModel), "voice": cmp.Or(s.Voice, SonioxVoice),
@@ -104,7 +104,7 @@ func (x Soniox) config(s pipeline.Style, language string) (map[string]any, error
 	return withExtra(s.Options, own), nil
 }
 
-// sonioxLanguage returns Soniox's name of the language of a tag.
+// sonioxLanguage returns Soniox's code for the language of a BCP 47 tag.
 func sonioxLanguage(tag string) string {
 	switch base := baseLanguage(tag); base {
 	case "nb", "nn":
@@ -116,8 +116,8 @@ func sonioxLanguage(tag string) string {
 	}
 }
 
-// sonioxSynthesis is one utterance. It uses one stream, and another one after each long pause
-// of the text.
+// sonioxSynthesis is one utterance. It uses one stream after another: a long pause of the text or
+// the stream's age ends a stream.
 type sonioxSynthesis struct {
 	*socket
 	rate    int
@@ -127,22 +127,23 @@ type sonioxSynthesis struct {
 	unhook  func() bool
 	idle    *time.Timer
 	over    sync.Once
-	changed chan struct{} // signals that no text follows
+	changed chan struct{} // Flush sends a signal, so that Audio checks for the end
 
-	split Splitter // owned by the writer
+	split Splitter // only the writing goroutine uses it
 
 	mu       sync.Mutex
-	streams  int       // number of streams begun so far, which names the last one
-	active   bool      // the last stream has not ended
-	open     bool      // the last stream still takes text
+	streams  int       // number of streams begun so far, also the name of the last one
+	active   bool      // Soniox has not ended the last stream
+	open     bool      // the last stream still accepts text
 	began    time.Time // when the last stream began
 	pending  string    // text for the next stream
 	complete bool      // no text follows
 	ended    bool      // the whole text was spoken
 
-	base, duration time.Duration // start of the last stream within the utterance, and the speech so far; owned by the reader
+	// Only the reading goroutine uses these fields.
+	base, duration time.Duration // start of the last stream, and length of the speech so far
 	words          charWords
-	odd            []byte // first byte of a split sample
+	odd            []byte // first byte of a sample that is split between messages
 }
 
 // Write implements pipeline.Synthesis.
@@ -170,7 +171,7 @@ func (x *sonioxSynthesis) push(text string) error {
 	return x.say(text)
 }
 
-// say sends text to the open stream or to a new one. The caller holds mu.
+// say sends text to the open stream, or begins a new stream if none is active. The caller holds mu.
 func (x *sonioxSynthesis) say(text string) error {
 	if !x.active {
 		x.streams++
@@ -183,7 +184,7 @@ func (x *sonioxSynthesis) say(text string) error {
 	return x.send(map[string]any{"stream_id": x.id(), "text": text, "text_end": false})
 }
 
-// finish completes the open stream. The caller holds mu.
+// finish tells Soniox that the text of the open stream is complete. The caller holds mu.
 func (x *sonioxSynthesis) finish() error {
 	x.open = false
 	return x.send(map[string]any{"stream_id": x.id(), "text": "", "text_end": true})
@@ -192,7 +193,6 @@ func (x *sonioxSynthesis) finish() error {
 // id returns the name of the last stream. The caller holds mu.
 func (x *sonioxSynthesis) id() string { return strconv.Itoa(x.streams) }
 
-// onIdle completes a stream whose text has paused.
 func (x *sonioxSynthesis) onIdle() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -258,7 +258,7 @@ func (x *sonioxSynthesis) onMessage(r message) (pipeline.Speech, error) {
 			m.Code = 0
 		}
 		return sp, x.refused(m.Code, m.Message)
-	case !current: // belongs to an earlier utterance on the connection
+	case !current: // the message belongs to an earlier stream of the connection
 		return sp, nil
 	}
 	b := m.Audio
@@ -281,7 +281,7 @@ func (x *sonioxSynthesis) onMessage(r message) (pipeline.Speech, error) {
 	return sp, x.next()
 }
 
-// next sends the text that came after the end of a stream to a new stream.
+// next handles the end of a stream. It sends the pending text to a new stream.
 func (x *sonioxSynthesis) next() error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -298,8 +298,8 @@ func (x *sonioxSynthesis) next() error {
 	return x.finish()
 }
 
-// Close implements pipeline.Synthesis. It closes a connection with unspoken text. While
-// Audio runs, it may only be called to cancel it.
+// Close implements pipeline.Synthesis. It closes a connection with unspoken text.
+// While Audio runs, it may be called only to cancel the utterance.
 func (x *sonioxSynthesis) Close() error {
 	x.over.Do(func() {
 		x.idle.Stop()

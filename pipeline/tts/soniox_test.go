@@ -32,9 +32,8 @@ func TestSonioxConfig(t *testing.T) {
 	}
 }
 
-// TestSonioxStreams checks that no words are lost when the text pauses, which would end a
-// stream with an error, or when an answer is longer than a stream may last, and that the times
-// continue.
+// TestSonioxStreams checks that no words are lost and that word times continue in two cases: the
+// text pauses, or the answer takes longer than a stream may last.
 func TestSonioxStreams(t *testing.T) {
 	for _, tt := range []struct {
 		name            string
@@ -86,8 +85,8 @@ func TestSonioxStreams(t *testing.T) {
 	}
 }
 
-// TestSonioxErrors checks that an error of a stream blames the request and omits the key, and
-// that an error of an earlier stream is ignored.
+// TestSonioxErrors checks that an error of the current stream keeps its status and omits the key,
+// and that an error of an earlier stream is ignored.
 func TestSonioxErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, _ := overhear(t, func(conn *websocket.Conn, m map[string]any) {

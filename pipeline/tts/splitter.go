@@ -7,15 +7,15 @@ import (
 )
 
 const (
-	// minClause is the minimum length of a clause in bytes. Shorter clauses are joined with the
-	// next one, because voices read fragments with poor intonation.
+	// minClause is the minimum length of a clause in bytes. A shorter clause is joined with the next
+	// one, because voices read fragments with poor intonation.
 	minClause = 12
-	// maxClause is the number of bytes without a closing mark after which text is cut
-	// between words.
+	// maxClause is the number of bytes after which text without a closing mark is split between
+	// words.
 	maxClause = 240
 )
 
-// Marks that close a clause. Dense scripts, such as Chinese, have no space after them.
+// Punctuation marks that close a clause. Dense scripts, such as Chinese, have no space after a mark.
 const (
 	marks      = ".?!…;:\n؟۔।"
 	denseMarks = "。！？；：｡"
@@ -25,12 +25,12 @@ const (
 // value is ready to use.
 type Splitter struct{ rest string }
 
-// Add takes more text and returns the complete clauses, trimmed. A closing mark counts if
-// white space follows, except in dense scripts.
+// Add takes more text and returns the complete clauses, trimmed. A mark closes a clause if white
+// space follows. A newline or a mark of a dense script always closes it.
 func (s *Splitter) Add(text string) []string {
 	s.rest += text
 	var whole []string
-	from, space := 0, 0 // start of the clause, and the end of its last white space
+	from, space := 0, 0 // start of the current clause, and end of the last white space
 	cut := func(end int) {
 		if c := strings.TrimSpace(s.rest[from:end]); c != "" {
 			whole = append(whole, c)
@@ -67,7 +67,7 @@ func endsClause(r rune, rest string) bool {
 	return strings.ContainsAny(rest[:1], " \n\t")
 }
 
-// End returns the remaining text.
+// End returns the remaining text, trimmed, and resets the splitter.
 func (s *Splitter) End() string {
 	rest := strings.TrimSpace(s.rest)
 	s.rest = ""

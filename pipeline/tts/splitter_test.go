@@ -45,7 +45,7 @@ func TestMarks(t *testing.T) {
 	}
 }
 
-// TestSplitterLosesNothing checks that all text is returned exactly once.
+// TestSplitterLosesNothing checks that the clauses contain all text exactly once.
 func TestSplitterLosesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringMatching(`[a-zé .?!…;:\n。؟]{0,400}`).Draw(t, "text")

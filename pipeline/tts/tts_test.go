@@ -18,7 +18,7 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// speak sends text in pieces and returns all speech.
+// speak sends text in pieces and returns all speech and words.
 func speak(ctx context.Context, v pipeline.Voice, rate int, pieces ...string) (pcm []int16, words []pipeline.Word, err error) {
 	sp, err := v.Open(ctx, pipeline.Style{Rate: rate})
 	if err != nil {
@@ -77,8 +77,7 @@ func TestEspeak(t *testing.T) {
 	}
 }
 
-// TestEspeakLanguages checks the voices by language, the speed, and that an unknown voice
-// blames the request.
+// TestEspeakLanguages checks the voices by language, the speed, and the error for an unknown voice.
 func TestEspeakLanguages(t *testing.T) {
 	if _, err := exec.LookPath("espeak-ng"); err != nil {
 		t.Skip("espeak-ng is not installed (apt-get install espeak-ng)")
@@ -173,7 +172,7 @@ func FuzzWAV(f *testing.F) {
 	f.Fuzz(func(_ *testing.T, b []byte) { _, _ = wavRate(bytes.NewReader(b)) })
 }
 
-// FuzzMessages checks that no message causes more than an error.
+// FuzzMessages checks that no message causes a panic.
 func FuzzMessages(f *testing.F) {
 	f.Add([]byte(`{"audio":"AAAA","alignment":{"chars":["a"," "],"charStartTimesMs":[0,5]},"isFinal":true}`))
 	f.Add([]byte(`{"type":"timestamps","word_timestamps":{"words":["a"],"start":[0],"end":[0.1]}}`))
@@ -206,7 +205,7 @@ func FuzzMessages(f *testing.F) {
 	})
 }
 
-// canceled returns a context in which nothing connects.
+// canceled returns a canceled context.
 func canceled(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

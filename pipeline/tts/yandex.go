@@ -30,10 +30,10 @@ const (
 	maxYandexWords = 10_000
 )
 
-// Yandex uses SpeechKit's API v3 through its REST gateway, which streams the speech of a
-// clause as lines of JSON (yandex.cloud/docs/speechkit/tts-v3/api-ref/Synthesizer/utteranceSynthesis,
-// messages in github.com/yandex-cloud/cloudapi, yandex/cloud/ai/tts/v3/tts.proto). The gRPC
-// API has the same method with the same messages, and would need its own encoding.
+// Yandex uses the REST gateway of SpeechKit's API v3, which streams the speech of a clause as lines
+// of JSON (yandex.cloud/docs/speechkit/tts-v3/api-ref/Synthesizer/utteranceSynthesis, messages in
+// github.com/yandex-cloud/cloudapi, yandex/cloud/ai/tts/v3/tts.proto). The gRPC API has the same
+// method and messages, but would need a protobuf encoder.
 type Yandex struct {
 	URL    string // scheme and host; empty means YandexURL
 	Key    media.Secret
@@ -41,7 +41,7 @@ type Yandex struct {
 	Client *http.Client // nil means http.DefaultClient; must not have a Timeout
 }
 
-// yandexVoices lists the voices by language, the default of each first
+// yandexVoices lists the voices of each language, its default voice first
 // (yandex.cloud/docs/speechkit/tts/voices).
 var yandexVoices = []struct{ language, voices string }{ //nolint:gochecknoglobals // a table
 	{"ru", "alena filipp ermil jane omazh zahar dasha julia lera masha marina alexander kirill anton madi_ru saule_ru zamira_ru " +
@@ -98,7 +98,7 @@ func yandexVoice(s pipeline.Style) (string, error) {
 		}
 		spoken = append(spoken, v.language)
 	}
-	if s.Voice != "" { // the voice is a brand voice
+	if s.Voice != "" { // an unknown name is a custom voice, which Yandex calls Brand Voice
 		return s.Voice, nil
 	}
 	return "", checkLanguage("yandex speech", "the provider", s.Language, spoken)
@@ -233,8 +233,8 @@ func milliseconds(n json.Number) time.Duration {
 	return time.Duration(ms) * time.Millisecond
 }
 
-// statusOfGRPC returns the HTTP status with which gateways report a gRPC code; 0 for other
-// codes.
+// statusOfGRPC returns the HTTP status that gateways use for a gRPC status code, or 0 for codes not
+// listed.
 func statusOfGRPC(code int) int {
 	return map[int]int{
 		3: http.StatusBadRequest, 5: http.StatusNotFound, 7: http.StatusForbidden, 8: http.StatusTooManyRequests,

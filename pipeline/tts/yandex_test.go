@@ -43,8 +43,7 @@ func TestYandexRequest(t *testing.T) {
 	}
 }
 
-// TestYandexErrors checks that an error within the stream blames the request if the request is
-// at fault.
+// TestYandexErrors checks the HTTP statuses of errors within the stream.
 func TestYandexErrors(t *testing.T) {
 	for line, want := range map[string]int{
 		`{"error":{"grpcCode":3,"httpCode":400,"message":"no such voice"}}`: 400,
@@ -59,7 +58,7 @@ func TestYandexErrors(t *testing.T) {
 	}
 }
 
-// TestRetime checks that the times of a provider are used if it reports every word.
+// TestRetime checks that provider times are used only if the provider reports every word.
 func TestRetime(t *testing.T) {
 	timed := []pipeline.Word{{Text: "half", End: time.Second}, {Text: "past", Start: time.Second, End: 2 * time.Second}}
 	words := spreadWords("half past.", 0, 10*time.Second)
