@@ -51,8 +51,8 @@ func (a AssemblyAI) Recognize(ctx context.Context, s pipeline.Stream) (pipeline.
 	model := assemblyModel(s)
 	turns, maxSilent := assemblyTurns{last: -1}, 0
 	if isUniversalPro(model) {
-		// Models of Universal-3 Pro send Heartbeat and Silence messages about every second. Others send
-		// nothing while nobody speaks.
+		// Universal-3 Pro models send Heartbeat and Silence messages about every second. Other models
+		// send nothing while nobody speaks.
 		maxSilent = 2
 	}
 	return asRecognition(open(ctx, protocol{
@@ -62,11 +62,11 @@ func (a AssemblyAI) Recognize(ctx context.Context, s pipeline.Stream) (pipeline.
 	}, s.Rate, cmp.Or(a.URL, AssemblyAIURL), assemblyQuery(s, model), http.Header{"Authorization": {string(a.Key)}}, a.Dial))
 }
 
-// assemblyModel returns the model. Its default depends on the language: Universal-3.6 Pro,
-// the provider's default, for the languages that its documentation names, else Whisper,
-// which detects 99 (assemblyai.com/docs/streaming/select-the-speech-model,
-// assemblyai.com/docs/streaming/whisper-streaming). The older universal-streaming models
-// write words of their six languages for any other.
+// assemblyModel returns the model of the stream or a default. The default is Universal-3.6 Pro if
+// its documentation names all languages of the stream. Otherwise it is Whisper, which detects 99
+// languages (assemblyai.com/docs/streaming/select-the-speech-model,
+// assemblyai.com/docs/streaming/whisper-streaming). The older universal-streaming models are no
+// default, because they transcribe other languages as words of their own six.
 func assemblyModel(s pipeline.Stream) string {
 	model := "universal-3-6-pro"
 	for _, language := range baseLanguages(languagesOf(s)) {
@@ -77,8 +77,8 @@ func assemblyModel(s pipeline.Stream) string {
 	return cmp.Or(s.Model, model)
 }
 
-// isUniversalPro reports whether the model belongs to the Universal-3 Pro family, which
-// alone has heartbeats and languages to choose.
+// isUniversalPro reports whether the model belongs to the Universal-3 Pro family. Only that family
+// has heartbeats and the parameter language_codes.
 func isUniversalPro(model string) bool {
 	return strings.HasPrefix(model, "universal-3") || strings.HasPrefix(model, "u3-")
 }
@@ -105,7 +105,7 @@ func assemblyQuery(s pipeline.Stream, model string) url.Values {
 	return q
 }
 
-// jsonList returns a JSON array, which AssemblyAI takes as the value of a parameter.
+// jsonList returns the list as a JSON array: AssemblyAI's form of a list in a query parameter.
 func jsonList(all []string) string {
 	b, err := json.Marshal(all)
 	if err != nil { // strings can always be encoded
@@ -114,9 +114,9 @@ func jsonList(all []string) string {
 	return string(b)
 }
 
-// assemblyStatus maps the code of an Error message, which is also the code of the close
-// that follows (assemblyai.com/docs/streaming/common-session-errors-and-closures and the
-// error codes of the provider's SDK for JavaScript).
+// assemblyStatus maps an error code to an HTTP status, or to 0 if it knows none. AssemblyAI sends the
+// code in an Error message and again as the close code
+// (assemblyai.com/docs/streaming/common-session-errors-and-closures and the SDK for JavaScript).
 func assemblyStatus(code int) int {
 	switch code {
 	case 3006, 3007, 4000, 4032, 4033, 4034, 4101: // invalid input, audio chunk or sample rate
@@ -134,7 +134,8 @@ func assemblyStatus(code int) int {
 	}
 }
 
-// assemblyMessage holds the used fields of a message. Word times are in milliseconds.
+// assemblyMessage holds the fields of a message that this client uses. Word times are in
+// milliseconds.
 type assemblyMessage struct {
 	Type       string  `json:"type"`
 	Order      int     `json:"turn_order"`
@@ -150,11 +151,10 @@ type assemblyMessage struct {
 	} `json:"words"`
 }
 
-// assemblyTurns parses turns. last is the last finished turn, which may be repeated with other
-// punctuation.
+// assemblyTurns parses messages. last is the order of the last finished turn: AssemblyAI may repeat
+// that turn with other punctuation, and the parser then ignores it.
 type assemblyTurns struct{ last int }
 
-// parse reads a message.
 func (t *assemblyTurns) parse(b []byte) (update, error) {
 	var m assemblyMessage
 	if err := json.Unmarshal(b, &m); err != nil {
@@ -177,7 +177,7 @@ func (t *assemblyTurns) parse(b []byte) (update, error) {
 		h.Words = append(h.Words, pipeline.Word{Text: w.Text, Start: millis(w.Start), End: millis(w.End)})
 	}
 	if all := strings.Join(texts, " "); !m.EndOfTurn && len(all) > len(h.Text) {
-		h.Text = all // the transcript has only words that are final
+		h.Text = all // the transcript omits words that are not final
 	}
 	h.Start, h.End = span(timedWords(h.Words), 0, 0)
 	if m.EndOfTurn {

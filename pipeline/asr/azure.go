@@ -21,21 +21,20 @@ import (
 // Azure transcribes with Azure Speech, over the WebSocket protocol of Microsoft's Speech
 // SDK (github.com/microsoft/cognitive-services-speech-sdk-js, src/common.speech).
 //
-// The protocol has no message for Finalize. Finalize ends the audio of the current turn
-// with an empty audio message, which the service answers with the last phrase and turn.end.
-// The next turn then begins on the same connection with a request id of its own; audio that
-// comes before turn.end waits for it.
+// The protocol divides the audio into turns and has no message for Finalize. Finalize ends the
+// current turn with an empty audio message. The service answers with the last phrase and turn.end.
+// The next turn then begins on the same connection with a new request ID. Audio that comes before
+// turn.end waits for the next turn.
 type Azure struct {
-	// Region is the region of the resource, such as "westeurope". It makes the URL if that
-	// is empty.
+	// Region is the region of the resource, such as "westeurope". It is required unless URL is set.
 	Region string
 	URL    string
 	Key    media.Secret
 	Dial   wsdial.DialFunc
 }
 
-// OptionRules implements pipeline.RuledProvider. Further parameters are fields of
-// phraseDetection in the message speech.context.
+// OptionRules implements pipeline.RuledProvider. Recognize sends the parameters in Options.Extra as
+// fields of phraseDetection in the message speech.context.
 func (Azure) OptionRules() pipeline.OptionRules {
 	return pipeline.OptionRules{
 		Takes:    []string{"keyterms", "languages", "options"},
@@ -44,8 +43,8 @@ func (Azure) OptionRules() pipeline.OptionRules {
 	}
 }
 
-// Recognize implements pipeline.Recognizer. The model of the stream is the id of a custom
-// endpoint.
+// Recognize implements pipeline.Recognizer. The model of the stream is the ID of a custom Azure
+// endpoint, if not empty.
 func (a Azure) Recognize(ctx context.Context, s pipeline.Stream) (pipeline.Recognition, error) {
 	address := a.URL
 	if address == "" {
@@ -71,7 +70,8 @@ func (a Azure) Recognize(ctx context.Context, s pipeline.Stream) (pipeline.Recog
 	}, s.Rate, turns, head), nil
 }
 
-// azureLanguages returns the languages with a region, which Azure requires.
+// azureLanguages returns the languages of the stream, each with the region that Azure requires. It
+// returns en-US if the stream has none.
 func azureLanguages(s pipeline.Stream) []string {
 	var all []string
 	for _, tag := range languagesOf(s) {
@@ -102,8 +102,8 @@ func azureQuery(s pipeline.Stream) url.Values {
 	return q
 }
 
-// azureContext returns the message speech.context. Several languages are detected by
-// phrase.
+// azureContext returns the body of the message speech.context. If the stream has several languages,
+// Azure detects the language of each phrase.
 func azureContext(s pipeline.Stream) map[string]any {
 	type object = map[string]any
 	detection := object{"mode": "Conversation"}
@@ -130,8 +130,8 @@ func azureContext(s pipeline.Stream) map[string]any {
 	return m
 }
 
-// azureCloseStatus maps the codes with which the service closes a connection: 1007 for
-// invalid parameters, 1002 and 1003 for invalid messages.
+// azureCloseStatus implements protocol.closeStatus. Azure closes with 1007 after invalid parameters,
+// with 1002 and 1003 after invalid messages.
 func azureCloseStatus(code int) int {
 	switch code {
 	case websocket.CloseInvalidFramePayloadData, websocket.CloseProtocolError, websocket.CloseUnsupportedData:
@@ -142,7 +142,7 @@ func azureCloseStatus(code int) int {
 	return 0
 }
 
-// azureMessage holds the used fields of the messages. Times are in units of 100 ns.
+// azureMessage holds the fields of a message that this client uses. Times are in units of 100 ns.
 type azureMessage struct {
 	Status   string `json:"RecognitionStatus"`
 	Text     string `json:"Text"` // only of a hypothesis
@@ -166,7 +166,7 @@ func ticks(n int64) time.Duration {
 	return time.Duration(min(max(n, 0), year)) * 100
 }
 
-// parseAzure reads a message of an azureTransport.
+// parseAzure parses a message that azureTransport.receive returned.
 func parseAzure(b []byte) (update, error) {
 	head, body, err := parseAzureHeaders(b)
 	if err != nil {
@@ -207,8 +207,7 @@ func parseAzure(b []byte) (update, error) {
 	return h, nil
 }
 
-// azureStatus returns the HTTP status of the same meaning for a recognition status, 0 for
-// none.
+// azureStatus returns the HTTP status for a failed RecognitionStatus, or 0 for any other.
 func azureStatus(status string) int {
 	switch status {
 	case "Error":

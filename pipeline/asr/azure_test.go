@@ -19,14 +19,13 @@ import (
 	"github.com/parley-voice/parley/pipeline/fakeprovider"
 )
 
-// azureServer serves one connection. It returns what it received as words: the path of
-// each text message with the number of its turn, and the bytes of audio.
+// azureServer is the server's side of one connection.
 type azureServer struct {
 	conn  *websocket.Conn
 	turns []string // request IDs of the turns
 }
 
-// next returns the number of the turn, the path and the size of the audio of a message.
+// next reads a message. It returns the number of the turn, the path and the bytes of audio.
 func (a *azureServer) next(t *testing.T) (turn int, path string, audio int) {
 	t.Helper()
 	kind, b, err := a.conn.ReadMessage()
@@ -63,9 +62,9 @@ func (a *azureServer) send(t *testing.T, turn int, path, body string) {
 	}
 }
 
-// TestAzureTurns checks the turns of one connection: audio during a Finalize waits for
-// turn.end, a second Finalize waits for the next turn, and audio of a turn that the
-// service ended is repeated.
+// TestAzureTurns checks the turns of one connection. Audio after a Finalize waits for turn.end. A
+// second Finalize waits for the next turn. If the service ends a turn without a Finalize, the client
+// sends the audio of that turn again.
 func TestAzureTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := fakeprovider.NewNet()
@@ -144,10 +143,10 @@ func TestAzureTurns(t *testing.T) {
 		if r := result(); !r.Finalized || r.End != 180*ms || r.Text != "" {
 			t.Errorf("%+v", r)
 		}
-		a.send(t, 2, "turn.end", "{}") // the service ends the turn
+		a.send(t, 2, "turn.end", "{}") // the service ends the turn without a Finalize
 		expect(3, "speech.context", 0)
 		expect(3, "wav", 44)
-		expect(3, "audio", 480) // the second Finalize
+		expect(3, "audio", 480) // the audio of turn 2 again
 		a.send(t, 3, "speech.hypothesis", `{"Text":"yes","Offset":0,"Duration":100000}`)
 		if r := result(); r.Text != "yes" || r.Start != 180*ms {
 			t.Errorf("%+v", r)

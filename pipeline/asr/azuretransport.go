@@ -17,21 +17,21 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// Control messages of the stream to an azureTransport.
+// Control messages that a stream sends to its azureTransport. They do not go to Azure.
 const (
 	azureHello    = "hello"
 	azureFinalize = "finalize"
 )
 
 const (
-	maxBacklog = 11 * time.Second // most audio that waits for the end of a turn
-	maxReplay  = 3 * time.Second  // audio that is sent again if the service ends a turn by itself
+	maxBacklog = 11 * time.Second // most audio that may wait for turn.end
+	maxReplay  = 3 * time.Second  // most audio that is sent again if Azure ends a turn without a Finalize
 )
 
-// An azureTransport divides the audio of a stream into turns, each of which has a request
-// id. It begins a turn once the earlier one has ended. Received messages are passed on with
-// the further headers X-Turn-Start, the audio position at the start of their turn, and
-// X-Turn-End, the position of the Finalize that turn.end answers.
+// An azureTransport divides the audio of a stream into turns. Each turn has its own request ID and
+// begins when the turn before it has ended. receive adds two headers to each message: X-Turn-Start,
+// the audio position at the start of the turn, and X-Turn-End, the position of the Finalize that
+// the message answers, or 0. Both are in nanoseconds.
 type azureTransport struct {
 	socket
 	rate    int
@@ -40,15 +40,15 @@ type azureTransport struct {
 	mu       sync.Mutex // guards the fields below and the sending of messages
 	turn     azureTurn
 	position int    // bytes of audio that the stream sent
-	ending   []int  // positions of the Finalizes that wait for a turn.end
-	backlog  []byte // audio since the first of these Finalizes
+	ending   []int  // positions of the Finalizes that wait for turn.end, oldest first
+	backlog  []byte // audio since the oldest of these Finalizes
 	recent   tail   // newest audio of the turn, at most maxReplay
 }
 
-// An azureTurn is a request for the audio from a position on.
+// An azureTurn is the turn that receives the audio from position start on.
 type azureTurn struct {
-	id    string
-	start int // position of the first audio, in bytes
+	id    string // request ID
+	start int    // in bytes of audio
 }
 
 // azureID returns a GUID without dashes.
@@ -72,7 +72,7 @@ func (a *azureTransport) send(m message, by time.Time) error {
 		case azureFinalize:
 			return a.finalize(by)
 		}
-		return nil // the stream ends after this
+		return nil // protocol.bye: Azure needs no message at the end
 	}
 	a.position += len(m.body)
 	if len(a.ending) == 0 {
@@ -84,7 +84,8 @@ func (a *azureTransport) send(m message, by time.Time) error {
 	return nil
 }
 
-// finalize ends the audio of the turn. A further Finalize waits until the next turn begins.
+// finalize ends the audio of the turn, unless an earlier Finalize has already ended it. In that case
+// the Finalize waits until the next turn begins.
 func (a *azureTransport) finalize(by time.Time) error {
 	if a.ending = append(a.ending, a.position); len(a.ending) > 1 {
 		return nil
@@ -98,7 +99,7 @@ func (a *azureTransport) audio(sound []byte, by time.Time) error {
 	return a.write(a.binary("", sound), by)
 }
 
-// begin begins a turn with the audio that already came.
+// begin begins a turn with audio that is already available.
 func (a *azureTransport) begin(by time.Time, sound []byte) error {
 	first := a.turn.id == ""
 	a.turn = azureTurn{id: azureID(), start: a.position - len(sound)}
@@ -116,11 +117,11 @@ func (a *azureTransport) begin(by time.Time, sound []byte) error {
 	return err
 }
 
-// onTurnEnd begins the next turn. It returns the position of the answered Finalize, 0 if
-// the service ended the turn by itself.
+// onTurnEnd begins the next turn. It returns the position of the Finalize that ended the last turn,
+// or 0 if Azure ended that turn without a Finalize.
 func (a *azureTransport) onTurnEnd() (finalized int, err error) {
 	by := time.Now().Add(writeLimit)
-	if len(a.ending) == 0 { // send again what the service may have missed
+	if len(a.ending) == 0 { // the service may have missed the newest audio
 		return 0, a.begin(by, bytes.Clone(a.recent.newest()))
 	}
 	finalized = a.ending[0]
@@ -129,7 +130,7 @@ func (a *azureTransport) onTurnEnd() (finalized int, err error) {
 	if len(more) == 0 {
 		return finalized, a.begin(by, backlog)
 	}
-	// The turn that the next Finalize ends is shorter than the rest of the backlog.
+	// The next Finalize ends the new turn within the backlog. The audio after it keeps waiting.
 	n := len(backlog) - (a.position - more[0])
 	position := a.position
 	a.position = more[0]
@@ -155,8 +156,7 @@ func (a *azureTransport) receive() ([]byte, error) {
 	}
 }
 
-// onMessage returns the message with the further headers, or nil for a message about an
-// earlier turn.
+// onMessage returns the message with the added headers, or nil if it belongs to an earlier turn.
 func (a *azureTransport) onMessage(head map[string]string, b []byte) ([]byte, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -190,7 +190,7 @@ func (a *azureTransport) text(path, body string) message {
 	return text(a.headers(path, "application/json") + "\r\n" + body)
 }
 
-// binary returns an audio message: the length of the headers, the headers and the audio.
+// binary returns an audio message: two bytes with the length of the headers, the headers, the audio.
 func (a *azureTransport) binary(content string, sound []byte) message {
 	head := a.headers("audio", content)
 	b := binary.BigEndian.AppendUint16(make([]byte, 0, 2+len(head)+len(sound)), uint16(len(head))) //nolint:gosec // below 200
@@ -209,7 +209,7 @@ func (a *azureTransport) waveHeader() []byte {
 	return append(b, byte(size), 0, byte(8*size), 0, 'd', 'a', 't', 'a', 0, 0, 0, 0)
 }
 
-// bytes and duration convert between lengths of audio.
+// bytes returns the size of encoded audio of duration d.
 func (a *azureTransport) bytes(d time.Duration) int {
 	n := int(d * time.Duration(a.rate) / time.Second)
 	if a.rate != telephone {
@@ -225,8 +225,8 @@ func (a *azureTransport) duration(n int) time.Duration {
 	return time.Duration(n) * time.Second / time.Duration(a.rate)
 }
 
-// parseAzureHeaders returns the headers, by lower-case names, and the body of a text
-// message. Header names and paths are not case-sensitive.
+// parseAzureHeaders returns the headers and the body of a text message. Header names are not
+// case-sensitive, so the keys of head are in lower case.
 func parseAzureHeaders(b []byte) (head map[string]string, body []byte, err error) {
 	lines, body, found := bytes.Cut(b, []byte("\r\n\r\n"))
 	if !found {
@@ -240,7 +240,7 @@ func parseAzureHeaders(b []byte) (head map[string]string, body []byte, err error
 	return head, body, nil
 }
 
-// azureTime reads a header that an azureTransport added.
+// azureTime parses the value of X-Turn-Start or X-Turn-End. It returns 0 for an invalid value.
 func azureTime(header string) time.Duration {
 	n, err := strconv.ParseInt(header, 10, 64)
 	if err != nil || n < 0 {

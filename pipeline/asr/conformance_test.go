@@ -16,7 +16,7 @@ import (
 	"github.com/parley-voice/parley/pipeline/fakeprovider"
 )
 
-// A setup is a recognizer of the fake providers.
+// A setup is a recognizer with a fake provider.
 type setup struct {
 	name string
 	open func(n *fakeprovider.Net) pipeline.Recognizer
@@ -24,8 +24,8 @@ type setup struct {
 	noWords bool
 	// finalizeOnly means that text comes only after Finalize.
 	finalizeOnly bool
-	// slow means that the provider sends a sign of life after a Finalize or during a pause, so
-	// that its answer may take up to slowTimeout.
+	// slow means that the provider sends some message after a Finalize or during a pause, so that
+	// the tracker waits up to slowTimeout for its answer.
 	slow bool
 	// lateRefusal means that a refusal comes only after the first audio.
 	lateRefusal bool
@@ -37,7 +37,7 @@ type setup struct {
 	endOfTurn bool
 }
 
-// setups lists the recognizers. Each passes the tests of this file.
+// setups lists the recognizers under test.
 func setups() []setup {
 	return []setup{
 		{name: "deepgram", open: func(n *fakeprovider.Net) pipeline.Recognizer {
@@ -85,7 +85,7 @@ func (m ofModel) Recognize(ctx context.Context, s pipeline.Stream) (pipeline.Rec
 	return m.Recognizer.Recognize(ctx, s)
 }
 
-// each runs a test in a bubble for each recognizer.
+// each runs test once per recognizer, each time in a synctest bubble.
 func each(t *testing.T, script fakeprovider.Script, test func(t *testing.T, r pipeline.Recognizer, s setup)) {
 	t.Helper()
 	for _, s := range setups() {
@@ -100,14 +100,14 @@ func each(t *testing.T, script fakeprovider.Script, test func(t *testing.T, r pi
 	}
 }
 
-// always returns a script with one fault.
+// always returns a script in which every request has the same fault.
 func always(f fakeprovider.Fault) fakeprovider.Script {
 	s := fakeprovider.Typical()
 	s.Fault = func(fakeprovider.Provider, int) fakeprovider.Fault { return f }
 	return s
 }
 
-// A talk is the result of words sent to a recognizer.
+// A talk is the outcome of converse.
 type talk struct {
 	results []pipeline.Result
 	asked   time.Duration // time from the start to the first Finalize
@@ -116,7 +116,7 @@ type talk struct {
 	err     error
 }
 
-// converse sends each text, finalizes it, and collects results until 3 s after the last.
+// converse sends each text, followed by Finalize. It collects results until 3 s after the last text.
 func converse(t *testing.T, r pipeline.Recognizer, rate int, say ...string) talk {
 	t.Helper()
 	began := time.Now()
@@ -158,7 +158,7 @@ func speak(rec pipeline.Recognition, text string) {
 	if text != "" {
 		say(rec, text)
 	}
-	silence(rec, 200*time.Millisecond) // as long as the voice activity detector waits
+	silence(rec, 200*time.Millisecond) // about the pause after which the voice activity detector ends speech
 }
 
 func silence(rec pipeline.Recognition, d time.Duration) {
@@ -189,7 +189,7 @@ func TestRecognizers(t *testing.T) {
 			if !slices.Equal(o.finals(), []string{"hello there", "good day"}) || len(o.answers) != 2 || o.err != nil {
 				t.Fatalf("at %d Hz: %q, %d answers, %v", rate, o.finals(), len(o.answers), o.err)
 			}
-			// The answer takes the provider's time plus the time to fill a chunk.
+			// The answer takes the provider's response time plus the time to fill a chunk.
 			if d := o.answers[0] - o.asked; d < 150*time.Millisecond || d > 250*time.Millisecond {
 				t.Errorf("at %d Hz: answered after %v", rate, d)
 			}
@@ -215,7 +215,8 @@ func TestRecognizers(t *testing.T) {
 	}
 }
 
-// TestNothingWasSaid checks that a cough also gets an answer and the stream continues.
+// TestNothingWasSaid checks that a Finalize without speech gets an answer, and that the stream
+// continues.
 func TestNothingWasSaid(t *testing.T) {
 	each(t, fakeprovider.Typical(), func(t *testing.T, r pipeline.Recognizer, _ setup) {
 		t.Helper()
@@ -229,9 +230,9 @@ func TestNothingWasSaid(t *testing.T) {
 	})
 }
 
-// TestLate checks a provider that is late with the final text: the interim text answers the
-// Finalize, and the later text is delivered without repetition. A provider that sends anything
-// in between gets more time.
+// TestLate checks a provider whose final text is late. The interim text answers the Finalize, and the
+// late text is delivered without repeated words. A provider that sends anything in between gets more
+// time.
 func TestLate(t *testing.T) {
 	for _, fault := range []fakeprovider.Fault{fakeprovider.Late, fakeprovider.Mute} {
 		each(t, always(fault), func(t *testing.T, r pipeline.Recognizer, s setup) {
@@ -254,7 +255,7 @@ func TestLate(t *testing.T) {
 	}
 }
 
-// TestHalfOpen checks that a silent stream ends with an error.
+// TestHalfOpen checks that a stream ends with an error if the provider stops sending messages.
 func TestHalfOpen(t *testing.T) {
 	each(t, always(fakeprovider.Stall), func(t *testing.T, r pipeline.Recognizer, _ setup) {
 		t.Helper()
@@ -292,7 +293,7 @@ func TestBreaks(t *testing.T) {
 	}
 }
 
-// refusalOf returns the error of a recognizer that refuses a stream, whether at once or later.
+// refusalOf returns the error of a refused stream. Recognize or the recognition may report it.
 func refusalOf(t *testing.T, r pipeline.Recognizer, stream pipeline.Stream) error {
 	t.Helper()
 	rec, err := r.Recognize(t.Context(), stream)
@@ -338,8 +339,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestUnknownModel checks that each way to refuse a model is a fault of the request, so
-// that one agent's mistake does not pause the provider for all, and tells why.
+// TestUnknownModel checks that the refusal of a model counts as a fault of the request and states
+// the reason. One agent's mistake must not pause the provider for all agents.
 func TestUnknownModel(t *testing.T) {
 	each(t, fakeprovider.Typical(), func(t *testing.T, r pipeline.Recognizer, _ setup) {
 		t.Helper()
@@ -389,7 +390,7 @@ func TestNoHandshake(t *testing.T) {
 	each(t, always(fakeprovider.Hang), func(t *testing.T, r pipeline.Recognizer, s setup) {
 		t.Helper()
 		if s.lateRefusal {
-			return // a late refuser opens before any response
+			return // Recognize returns before any response
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
@@ -401,7 +402,7 @@ func TestNoHandshake(t *testing.T) {
 	})
 }
 
-// TestCloseEarly checks that Close is quick at any time and is not a failure.
+// TestCloseEarly checks that Close is quick at any time and returns no error.
 func TestCloseEarly(t *testing.T) {
 	for _, fault := range []fakeprovider.Fault{
 		fakeprovider.None, fakeprovider.Stall, fakeprovider.Freeze, fakeprovider.HalfOpen, fakeprovider.Mute, fakeprovider.Late,

@@ -55,7 +55,8 @@ func (d Deepgram) Recognize(ctx context.Context, s pipeline.Stream) (pipeline.Re
 	}, s.Rate, cmp.Or(d.URL, DeepgramURL), deepgramQuery(s), http.Header{"Authorization": {"Token " + string(d.Key)}}, d.Dial))
 }
 
-// asRecognition avoids a non-nil interface that holds a nil stream.
+// asRecognition returns a nil interface on error. A plain conversion would return a non-nil
+// interface that holds a nil stream.
 func asRecognition(s *stream, err error) (pipeline.Recognition, error) {
 	if err != nil {
 		return nil, err
@@ -87,7 +88,7 @@ func deepgramQuery(s pipeline.Stream) url.Values {
 	return q
 }
 
-// timedWord is a word of Deepgram; times are in seconds.
+// timedWord is a word in a message of Deepgram or of a transcription server. Times are in seconds.
 type timedWord struct {
 	Word       string  `json:"word"`
 	Punctuated string  `json:"punctuated_word"`
@@ -95,7 +96,7 @@ type timedWord struct {
 	End        float64 `json:"end"`
 }
 
-// deepgramMessage holds the used fields of a message.
+// deepgramMessage holds the fields of a message that this client uses. Times are in seconds.
 type deepgramMessage struct {
 	Type         string  `json:"type"`
 	IsFinal      bool    `json:"is_final"`
@@ -114,7 +115,6 @@ type deepgramMessage struct {
 	} `json:"channel"`
 }
 
-// parseDeepgram reads a message.
 func parseDeepgram(b []byte) (update, error) {
 	var m struct {
 		Type string `json:"type"`
@@ -139,14 +139,14 @@ func parseDeepgram(b []byte) (update, error) {
 		best := d.Channel.Alternatives[0]
 		h.Text, h.Confidence, h.Words = best.Transcript, best.Confidence, words(best.Words)
 	}
-	if h.Final && !h.answer { // the interim result may still gain words
+	if h.Final && !h.answer { // unlike an interim result, a final one gains no words
 		h.upTo = h.End
 	}
 	return h, nil
 }
 
-// deepgramError returns the error of an Error message of Deepgram or Flux. Timeouts
-// (NET-0001) and internal errors are the provider's, others the request's
+// deepgramError returns the error of an Error message of Deepgram or Flux. The status is 500 for
+// timeouts (NET-0001) and internal errors, and 400 for all others, which are faults of the request
 // (developers.deepgram.com/docs/stt-troubleshooting-websocket-data-and-net-errors).
 func deepgramError(code, description string) error {
 	status, all := http.StatusBadRequest, strings.ToUpper(code+" "+description)
@@ -158,8 +158,8 @@ func deepgramError(code, description string) error {
 	return &pipeline.RefusedError{Status: status, Text: strings.TrimPrefix(code+": "+description, ": ")}
 }
 
-// deepgramCloseStatus maps the codes with which Deepgram closes: 1008 (DATA-0000) for
-// audio that cannot be decoded.
+// deepgramCloseStatus implements protocol.closeStatus. Deepgram closes with 1008 (DATA-0000) if it
+// cannot decode the audio.
 func deepgramCloseStatus(code int) int {
 	if code == websocket.ClosePolicyViolation {
 		return http.StatusBadRequest

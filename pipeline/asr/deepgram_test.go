@@ -78,15 +78,15 @@ func TestRecognize(t *testing.T) {
 	}
 }
 
-// TestSlowNetwork checks that a stuck provider does not block WriteFrame, and that its
-// stream ends once the queue is full.
+// TestSlowNetwork checks that a stuck provider does not block WriteFrame, and that the stream ends
+// when the queue is full.
 func TestSlowNetwork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rec, done := listen(t, fakeprovider.Script{Fault: func(fakeprovider.Provider, int) fakeprovider.Fault { return fakeprovider.None }}, 8000)
 		defer done()
 		f := make(media.Frame, 160)
 		full := false
-		for range 10 * queueFrames { // the clock does not advance here
+		for range 10 * queueFrames { // the bubble's clock does not advance in this loop
 			full = full || rec.WriteFrame(f) != nil
 		}
 		if !full {
@@ -98,7 +98,7 @@ func TestSlowNetwork(t *testing.T) {
 	})
 }
 
-// TestStuckConnection checks that a peer that stops reading does not delay Close.
+// TestStuckConnection checks that a provider that stops reading does not delay Close.
 func TestStuckConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := fakeprovider.NewNet()
@@ -109,7 +109,7 @@ func TestStuckConnection(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			<-released // the peer never reads
+			<-released // the provider never reads
 			_ = conn.Close()
 		})}
 		go func() { _ = server.Serve(n) }()
@@ -147,8 +147,8 @@ func (s *sizes) receive() ([]byte, error) { <-s.done; return nil, io.EOF }
 func (s *sizes) hurry(time.Time)          { close(s.done) }
 func (s *sizes) close()                   {}
 
-// TestQuiet checks that audio of a quiet caller is sent in messages of 100 ms, and that nothing waits once a sound begins or a
-// final text is requested.
+// TestQuiet checks that the audio of a quiet caller is sent in messages of 100 ms. Once the caller
+// makes a sound or Finalize is called, no audio waits.
 func TestQuiet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sent := &sizes{done: make(chan struct{})}
@@ -163,9 +163,9 @@ func TestQuiet(t *testing.T) {
 		}
 		write(2)
 		s.SetQuiet(true)
-		write(13) // two messages, and three frames wait
+		write(13) // sends two messages of five frames; three frames wait
 		s.SetQuiet(false)
-		write(2) // the first takes the three along
+		write(2) // the first message also contains the three waiting frames
 		s.SetQuiet(true)
 		write(1)
 		if err := s.Finalize(); err != nil {
@@ -186,7 +186,7 @@ func TestWriteFrameAllocatesNothing(t *testing.T) {
 		f := make(media.Frame, 160)
 		n := testing.AllocsPerRun(queueFrames/2, func() { _ = rec.WriteFrame(f) })
 		_ = rec.Close()
-		if n > 1 { // time limit of the writer itself
+		if n > 1 { // the writer allocates for its deadline
 			t.Errorf("%v allocations a frame", n)
 		}
 	})

@@ -5,10 +5,9 @@ import (
 	"strings"
 )
 
-// deepgramRegions lists, by model family, the tags with a region or script that Deepgram
-// accepts in addition to plain languages. It refuses other tags
-// (developers.deepgram.com/docs/models-languages-overview and its changelog up to October
-// 2026).
+// deepgramRegions lists the tags with a region or script that Deepgram accepts for a model, besides
+// plain languages. Deepgram refuses other tags with a region
+// (developers.deepgram.com/docs/models-languages-overview and its changelog up to October 2026).
 func deepgramRegions(model string) []string {
 	common := []string{
 		"da-DK", "de-CH", "en-AU", "en-GB", "en-IN", "en-NZ", "en-US", "es-419", "fr-CA", "ko-KR", "nl-BE", "pt-BR", "pt-PT",
@@ -20,7 +19,8 @@ func deepgramRegions(model string) []string {
 	return common
 }
 
-// deepgramMulti returns the languages of "multi", which follows a caller who mixes them.
+// deepgramMulti returns the languages that the language parameter "multi" covers. With "multi",
+// Deepgram understands a caller who mixes them.
 func deepgramMulti(model string) []string {
 	switch {
 	case strings.HasPrefix(model, "nova-3"):
@@ -31,8 +31,8 @@ func deepgramMulti(model string) []string {
 	return nil
 }
 
-// deepgramLanguage returns the language parameter, or "" for the default. A region is kept if
-// Deepgram lists it. Languages that cannot be combined are reduced to the first one.
+// deepgramLanguage returns the language parameter, or "" for the default. It keeps a region that
+// Deepgram lists. Of several languages that "multi" does not cover, it uses the first.
 func deepgramLanguage(model string, tags []string) string {
 	if len(tags) == 0 {
 		return ""
@@ -55,7 +55,7 @@ func deepgramLanguage(model string, tags []string) string {
 		return "tl"
 	case base == "es" && hasRegion && !strings.EqualFold(rest, "ES"):
 		return "es-419" // es-419 is the Spanish of Latin America
-	case base == "pt" && hasRegion: // all but the Portuguese of Brazil
+	case base == "pt" && hasRegion: // every region but Brazil, which is listed
 		return "pt-PT"
 	}
 	return base

@@ -48,8 +48,8 @@ func (f Flux) Recognize(ctx context.Context, s pipeline.Stream) (pipeline.Recogn
 	}, s.Rate, cmp.Or(f.URL, FluxURL), fluxQuery(s), http.Header{"Authorization": {"Token " + string(f.Key)}}, f.Dial))
 }
 
-// fluxQuery returns the parameters. Language hints have no region
-// (developers.deepgram.com/docs/flux/language-prompting). The English model takes none.
+// fluxQuery returns the query parameters. Language hints have no region
+// (developers.deepgram.com/docs/flux/language-prompting). The English model accepts no hints.
 func fluxQuery(s pipeline.Stream) url.Values {
 	q := url.Values{
 		"encoding": {"mulaw"}, "sample_rate": {strconv.Itoa(s.Rate)},
@@ -75,7 +75,7 @@ func fluxQuery(s pipeline.Stream) url.Values {
 	return q
 }
 
-// fluxMessage holds the used fields of a message. Times are in seconds.
+// fluxMessage holds the fields of a message that this client uses. Times are in seconds.
 type fluxMessage struct {
 	Type        string      `json:"type"`
 	Event       string      `json:"event"`
@@ -88,7 +88,6 @@ type fluxMessage struct {
 	Description string      `json:"description"`
 }
 
-// parseFlux reads a message.
 func parseFlux(b []byte) (update, error) {
 	var m fluxMessage
 	if err := json.Unmarshal(b, &m); err != nil {
@@ -117,7 +116,7 @@ func parseFlux(b []byte) (update, error) {
 	return h, nil
 }
 
-// timedWords returns nil if the provider reports no word times.
+// timedWords returns the words, or nil if the provider reports no word times.
 func timedWords(words []pipeline.Word) []pipeline.Word {
 	if n := len(words); n > 0 && words[n-1].End == 0 {
 		return nil

@@ -7,14 +7,15 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// nameOldest assigns the provider's item name to the oldest unnamed request.
+// nameOldest assigns the provider's item name to the oldest request without one.
 func (l *tracker) nameOldest(item string) {
 	if a := l.findByName(""); a != nil {
 		a.item = item
 	}
 }
 
-// findByName returns the oldest request of that name, abandoned or open, or nil.
+// findByName returns the oldest request with that item name that has no result yet, abandoned or
+// open. It returns nil if there is none.
 func (l *tracker) findByName(item string) *request {
 	named := func(a request) bool { return a.item == item && a.result == nil }
 	if i := slices.IndexFunc(l.abandoned, named); i >= 0 {
@@ -26,8 +27,8 @@ func (l *tracker) findByName(item string) *request {
 	return nil
 }
 
-// untimed returns the new part of a message without times, matched by item name. An answer
-// waits until all earlier requests are answered or abandoned.
+// untimed returns the results of an update without times. It finds the request by the item name. An
+// answer waits until all earlier requests are answered or abandoned.
 func (l *tracker) untimed(h update) []pipeline.Result {
 	r := h.Result
 	a := l.findByName(h.item)
@@ -35,7 +36,7 @@ func (l *tracker) untimed(h update) []pipeline.Result {
 		a = l.findByName("") // the provider never sent the name
 	}
 	if a == nil {
-		a = &request{from: l.lastRequest, at: max(l.lastRequest, l.heard), item: h.item} // text from before the Finalize
+		a = &request{from: l.lastRequest, at: max(l.lastRequest, l.heard), item: h.item} // the text came before its Finalize
 	}
 	r.Start, r.End, r.Finalized = a.from, a.at, false
 	first := len(l.requests) > 0 && a == &l.requests[0]
@@ -43,7 +44,7 @@ func (l *tracker) untimed(h update) []pipeline.Result {
 	switch {
 	case !r.Final:
 		if lost >= 0 || len(l.requests) > 0 && !first {
-			return nil // text of this item is delivered as a whole once it is final
+			return nil // the final text of this item contains this text
 		}
 		l.partial = r
 	case first:

@@ -28,9 +28,9 @@ const (
 const openAIRate = 24000 // sample rate of audio/pcm in Hz
 
 // OpenAI transcribes with a transcription session of the realtime API
-// (developers.openai.com/api/docs/guides/realtime-transcription). It reports no word times.
-// Models other than gpt-live-transcribe and gpt-realtime-whisper send text only after
-// Finalize. Local servers rarely have this API; Transcriptions serves them.
+// (developers.openai.com/api/docs/guides/realtime-transcription). The API reports no word times.
+// Models other than gpt-live-transcribe and gpt-realtime-whisper send text only after Finalize.
+// Local servers rarely have this API; use Transcriptions for them.
 type OpenAI struct {
 	URL    string // empty means OpenAIURL
 	Key    media.Secret
@@ -69,19 +69,18 @@ func (o OpenAI) Recognize(ctx context.Context, s pipeline.Stream) (pipeline.Reco
 	}, s.Rate, cmp.Or(o.URL, OpenAIURL), url.Values{"intent": {"transcription"}}, header, o.Dial))
 }
 
-// streamsDeltas reports whether the model sends text while it listens.
+// streamsDeltas reports whether the model sends text before Finalize.
 func streamsDeltas(model string) bool {
 	return strings.HasPrefix(model, "gpt-live-transcribe") || strings.HasPrefix(model, "gpt-realtime-whisper")
 }
 
-// hasKeywords reports whether the model takes lists of languages and keywords
+// hasKeywords reports whether the model accepts lists of languages and keywords
 // (developers.openai.com/api/reference/resources/realtime, AudioTranscription).
 func hasKeywords(model string) bool {
 	return strings.HasPrefix(model, "gpt-live-transcribe") || strings.HasPrefix(model, "gpt-transcribe")
 }
 
-// openAISession returns the configuration message. Turn detection of the server is
-// disabled.
+// openAISession returns the message session.update. It disables the server's turn detection.
 func openAISession(s pipeline.Stream) (string, error) {
 	type object = map[string]any
 	format := object{"type": "audio/pcmu"}
@@ -99,10 +98,10 @@ func openAISession(s pipeline.Stream) (string, error) {
 			transcription["keywords"] = terms
 		}
 	default:
-		if len(languages) == 1 { // of several, the model detects the one that is spoken
+		if len(languages) == 1 { // without this field, the model detects the language
 			transcription["language"] = languages[0]
 		}
-		if len(terms) > 0 && !strings.HasPrefix(s.Model, "gpt-realtime-whisper") { // which has no prompt
+		if len(terms) > 0 && !strings.HasPrefix(s.Model, "gpt-realtime-whisper") { // gpt-realtime-whisper has no prompt
 			transcription["prompt"] = strings.Join(terms, ", ")
 		}
 	}
@@ -116,7 +115,8 @@ func openAISession(s pipeline.Stream) (string, error) {
 	return string(b), err
 }
 
-// openAIPack wraps audio in base64 messages.
+// openAIPack returns a function that wraps audio in base64 messages. The function resamples audio to
+// openAIRate unless the rate is 8 kHz.
 func openAIPack(rate int) func([]byte) (message, error) {
 	var convert *resample.Resampler
 	if rate != telephone {
@@ -140,7 +140,7 @@ func openAIPack(rate int) func([]byte) (message, error) {
 	}
 }
 
-// openAIMessage holds the used fields of a message.
+// openAIMessage holds the fields of a message that this client uses.
 type openAIMessage struct {
 	Type       string `json:"type"`
 	Item       string `json:"item_id"`
@@ -159,7 +159,6 @@ const maxTranscript = 64 << 10
 // openAIItems holds the partial transcripts by item name.
 type openAIItems map[string]string
 
-// parse reads a message.
 func (o openAIItems) parse(b []byte) (update, error) {
 	var m openAIMessage
 	if err := json.Unmarshal(b, &m); err != nil {
@@ -168,7 +167,7 @@ func (o openAIItems) parse(b []byte) (update, error) {
 	switch strings.TrimPrefix(m.Type, "conversation.item.input_audio_transcription.") {
 	case "delta":
 		if _, ok := o[m.Item]; !ok && len(o) >= maxAbandoned {
-			clear(o) // they were never completed
+			clear(o) // the provider did not complete these items
 		}
 		if o[m.Item] += m.Delta; len(o[m.Item]) > maxTranscript {
 			return update{}, fmt.Errorf("transcript of more than %d bytes", maxTranscript)
@@ -191,8 +190,8 @@ func (o openAIItems) parse(b []byte) (update, error) {
 	}
 }
 
-// openAIStatus maps the type and the code of an error event to the status with which the
-// HTTP API reports the same (developers.openai.com/api/docs/guides/error-codes).
+// openAIStatus maps the type and the code of an error event to the status that the HTTP API uses for
+// the same error (developers.openai.com/api/docs/guides/error-codes).
 func openAIStatus(kind, code string) int {
 	switch {
 	case code == "invalid_api_key" || kind == "authentication_error":
@@ -201,7 +200,7 @@ func openAIStatus(kind, code string) int {
 		return http.StatusForbidden
 	case code == "insufficient_quota" || strings.HasPrefix(code, "rate_limit") || strings.HasPrefix(kind, "rate_limit"):
 		return http.StatusTooManyRequests
-	case code == "session_expired": // after 60 minutes; another session works
+	case code == "session_expired": // sessions end after 60 minutes; a new one works
 		return http.StatusServiceUnavailable
 	case kind == "invalid_request_error": // unknown model or language
 		return http.StatusBadRequest

@@ -10,7 +10,8 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// languagesOf returns the languages of the caller, the agent's first, without duplicates.
+// languagesOf returns the languages that the caller may speak, without duplicates. The agent's
+// language comes first.
 func languagesOf(s pipeline.Stream) []string {
 	var all []string
 	for _, tag := range append([]string{s.Language}, s.Options.Languages...) {
@@ -21,7 +22,7 @@ func languagesOf(s pipeline.Stream) []string {
 	return all
 }
 
-// baseLanguage returns the language of a tag without region and script.
+// baseLanguage returns the language of a BCP 47 tag in lower case, without region and script.
 func baseLanguage(tag string) string {
 	base, _, _ := strings.Cut(tag, "-")
 	return strings.ToLower(base)
@@ -38,7 +39,7 @@ func baseLanguages(tags []string) []string {
 	return all
 }
 
-// addParameters adds the further parameters of the options to a query.
+// addParameters adds the parameters in Options.Extra to a query, except reserved ones.
 func addParameters(q url.Values, extra map[string]any, rules pipeline.OptionRules) {
 	for name, value := range extra {
 		if !slices.Contains(rules.Reserved, name) {
@@ -47,7 +48,7 @@ func addParameters(q url.Values, extra map[string]any, rules pipeline.OptionRule
 	}
 }
 
-// parameterTexts returns the value of a parameter as texts: one for each element of a list.
+// parameterTexts returns a parameter's value as text: one string for each element of a list.
 func parameterTexts(value any) []string {
 	switch v := value.(type) {
 	case string:
@@ -72,7 +73,7 @@ func parameterTexts(value any) []string {
 	return []string{string(b)}
 }
 
-// addFields adds the further parameters of the options to a JSON object.
+// addFields adds the parameters in Options.Extra to a JSON object, except reserved ones.
 func addFields(object, extra map[string]any, rules pipeline.OptionRules) {
 	for name, value := range extra {
 		if !slices.Contains(rules.Reserved, name) {

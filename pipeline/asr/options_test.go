@@ -55,7 +55,7 @@ func TestDeepgramLanguages(t *testing.T) {
 	}
 }
 
-// streamOf returns a stream of a caller with these languages.
+// streamOf returns a stream whose caller may speak the given languages.
 func streamOf(model, languages string, terms ...string) pipeline.Stream {
 	s := pipeline.Stream{Rate: 8000, Model: model, Options: pipeline.Options{Languages: strings.Fields(languages), KeyTerms: terms}}
 	if len(s.Options.Languages) > 0 {
@@ -71,7 +71,7 @@ func TestQueries(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		got  map[string][]string
-		want map[string]string // empty means that the parameter is missing
+		want map[string]string // an empty value means that the parameter is missing
 	}{
 		"deepgram":                {deepgramQuery(streamOf("", "de-DE", "Parley", "Kiew Süd")), map[string]string{"model": "nova-3", "language": "de", "keyterm": "Parley|Kiew Süd", "keywords": ""}},
 		"deepgram nova-2":         {deepgramQuery(streamOf("nova-2-phonecall", "en", "Parley")), map[string]string{"model": "nova-2-phonecall", "keyterm": "", "keywords": "Parley"}},
@@ -164,8 +164,8 @@ func TestErrorFrames(t *testing.T) {
 	}
 }
 
-// TestRules checks that each recognizer states its rules, and that a parameter that the
-// recognizer sets is not also free for agents.
+// TestRules checks that each recognizer has option rules, and that no parameter is both reserved and
+// known.
 func TestRules(t *testing.T) {
 	for _, s := range setups() {
 		r := s.open(nil)
@@ -189,8 +189,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestRefusalText checks that the text of an error within a connection is bounded and holds
-// no key.
+// TestRefusalText checks that the text of a refusal is bounded and contains no key.
 func TestRefusalText(t *testing.T) {
 	s := &stream{protocol: protocol{name: "x"}, sent: http.Header{"Authorization": {"Bearer canary"}}}
 	err := s.refusal(&pipeline.RefusedError{Status: http.StatusBadRequest, Text: "key canary\x00 is wrong " + strings.Repeat("й", 500)})
@@ -216,8 +215,7 @@ func TestTail(t *testing.T) {
 	}
 }
 
-// TestCloseReason checks that the close of a WebSocket that is not a refusal is reported
-// without the key.
+// TestCloseReason checks that the error for a WebSocket close that is no refusal contains no key.
 func TestCloseReason(t *testing.T) {
 	for name, status := range map[string]func(int) int{"none": nil, "deepgram": deepgramCloseStatus, "azure": azureCloseStatus} {
 		s := &stream{protocol: protocol{name: "x", closeStatus: status}, sent: http.Header{"Authorization": {"Bearer canary"}}}
@@ -228,7 +226,7 @@ func TestCloseReason(t *testing.T) {
 	}
 }
 
-// TestEndlessTranscript checks that a transcript which never ends is an error.
+// TestEndlessTranscript checks that a transcript above the size limit causes an error.
 func TestEndlessTranscript(t *testing.T) {
 	items, err := openAIItems{}, error(nil)
 	part := `{"type":"conversation.item.input_audio_transcription.delta","item_id":"a","delta":"` + strings.Repeat("a ", 10_000) + `"}`

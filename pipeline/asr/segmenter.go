@@ -9,31 +9,30 @@ import (
 )
 
 const (
-	maxSegment  = 28 * time.Second // below the 30 s that Whisper processes at once
-	cutWindow   = 8 * time.Second  // a full segment is cut within its last part of this length
-	segmentEdge = 200 * time.Millisecond
+	maxSegment  = 28 * time.Second       // below the 30 s that Whisper processes at once
+	cutWindow   = 8 * time.Second        // a full segment is cut somewhere in its last 8 s
+	segmentEdge = 200 * time.Millisecond // audio kept before and after the speech
 )
 
-// A segment is a stretch of speech. Times are on the stream's clock.
+// A segment is a stretch of speech. from and to are its positions in the stream.
 type segment struct {
 	pcm      []int16
 	from, to time.Duration
 }
 
-// A segmenter finds the speech in a stream. It keeps at most maxSegment of audio.
+// A segmenter cuts the speech out of a stream. It buffers at most maxSegment of audio.
 type segmenter struct {
 	rate        int
 	detector    vad.Detector
 	pcm         []int16
 	levels      []float64     // level of each frame of pcm in dBFS
 	start       time.Duration // position of pcm in the stream
-	at          time.Duration // position of the end of the stream so far
-	first, last int           // range of the frames of pcm that are speech
+	at          time.Duration // duration of the stream so far
+	first, last int           // first and last frame of pcm with speech
 	voiced      bool          // pcm contains speech
 }
 
-// add appends a frame. If the segment is full, it returns the part up to its quietest
-// point.
+// add appends a frame. If maxSegment is reached, it returns the segment up to a quiet point.
 func (s *segmenter) add(f media.Frame) (segment, bool) {
 	s.pcm, s.at = append(s.pcm, f...), s.at+media.FrameTime
 	verdict, back := s.detector.Frame(f)
@@ -49,7 +48,7 @@ func (s *segmenter) add(f media.Frame) (segment, bool) {
 	}
 	edge := int(segmentEdge / media.FrameTime)
 	switch {
-	case !s.voiced && len(s.levels) > 4*edge: // the detector looks back by less than one edge
+	case !s.voiced && len(s.levels) > 4*edge: // the detector dates the start of speech back by less than one edge
 		s.drop(len(s.levels) - 2*edge)
 	case len(s.levels) >= int(maxSegment/media.FrameTime):
 		return s.cut(s.quietest())
@@ -57,7 +56,7 @@ func (s *segmenter) add(f media.Frame) (segment, bool) {
 	return segment{}, false
 }
 
-// take returns the speech since the last segment and false if there is none.
+// take returns the speech since the last segment. It reports false if there is none.
 func (s *segmenter) take() (segment, bool) { return s.cut(len(s.levels)) }
 
 // cut removes the first n frames and returns the speech in them.
@@ -87,8 +86,8 @@ func (s *segmenter) drop(n int) {
 	s.first, s.last = max(0, s.first-n), max(0, s.last-n)
 }
 
-// quietest returns the frame at which to cut a full segment: the middle of the quietest
-// 100 ms near its end.
+// quietest returns the frame at which to cut a full segment: the middle of the quietest 100 ms in
+// its last 8 s (cutWindow).
 func (s *segmenter) quietest() int {
 	const width = 5
 	best, level := len(s.levels), math.Inf(1)

@@ -12,20 +12,20 @@ import (
 
 const (
 	maxInFlight  = 3 // most requests at once
-	maxPending   = 8 // most segments without an answer
+	maxPending   = 8 // most jobs without a delivered result
 	requestLimit = 4 * time.Second
 )
 
-// A transcribeFunc returns the final text of a segment. ctx ends with errSilent if it takes
-// too long.
+// A transcribeFunc returns the final text of a segment. After requestLimit, ctx ends with the cause
+// errSilent.
 type transcribeFunc func(ctx context.Context, s segment) (pipeline.Result, error)
 
-// segments is a recognition that sends each segment in a request of its own. One goroutine owns
-// the state, and each request has one; Close waits for all.
+// segments is a pipeline.Recognition that sends each segment in an HTTP request of its own. One
+// goroutine owns the state, and each request runs in another. Close waits for all of them.
 type segments struct {
 	transcribe transcribeFunc
 	rate       int
-	queue      chan media.Frame // frames in order; nil is a Finalize
+	queue      chan media.Frame // frames in order; a nil frame stands for Finalize
 	free       chan media.Frame // buffers of frames for reuse
 	results    chan pipeline.Result
 	completed  chan *job
@@ -42,10 +42,10 @@ type segments struct {
 // A job is a segment whose text is to be delivered.
 type job struct {
 	segment  segment
-	finalize bool          // the text of the segment answers a Finalize
+	finalize bool          // the result answers a Finalize
 	at       time.Duration // audio position of the Finalize
-	due      time.Time     // when the Finalize is answered without a text
-	answered bool          // the Finalize was answered without a text
+	due      time.Time     // when deliver answers the Finalize without waiting for the text
+	answered bool          // deliver has answered the Finalize without the text
 	started  bool
 	complete bool
 	result   pipeline.Result
@@ -87,7 +87,7 @@ func (s *segments) put(f media.Frame) error {
 	select {
 	case s.queue <- f:
 		return nil
-	default: // the stream has ended
+	default: // the goroutine has ended and no longer reads the queue
 		return fmt.Errorf("%s: queue is full", transcriptionsName)
 	}
 }
@@ -120,7 +120,7 @@ func (s *segments) run() {
 		case <-s.ctx.Done():
 			return
 		}
-		if s.ctx.Err() != nil { // a result of a canceled request is not needed
+		if s.ctx.Err() != nil { // the results of canceled requests are not needed
 			return
 		}
 		s.startNext()
@@ -131,7 +131,6 @@ func (s *segments) run() {
 	}
 }
 
-// onInput takes the next frame or Finalize of the queue.
 func (s *segments) onInput(f media.Frame) {
 	if f == nil {
 		j := &job{finalize: true, at: s.segmenter.at, due: time.Now().Add(slowTimeout)}
@@ -147,7 +146,7 @@ func (s *segments) onInput(f media.Frame) {
 	}
 	select {
 	case s.free <- f:
-	default: // rare: more buffers than usual are waiting
+	default: // free is full
 	}
 }
 
@@ -157,7 +156,7 @@ func (s *segments) add(j *job) {
 	}
 }
 
-// startNext starts requests in order.
+// startNext starts waiting requests in order, as far as maxInFlight allows.
 func (s *segments) startNext() {
 	for _, j := range s.pending {
 		if s.inFlight >= maxInFlight {
@@ -175,13 +174,12 @@ func (s *segments) startNext() {
 				j.err = context.Cause(ctx)
 			}
 			j.segment.pcm = nil
-			s.completed <- j // completed has room for all jobs
+			s.completed <- j // never blocks: completed has room for maxPending jobs
 		})
 	}
 }
 
-// deliver sends the results that are complete, in order, and answers Finalizes whose text
-// is late.
+// deliver sends complete results in order. It answers a Finalize without text if the text is late.
 func (s *segments) deliver(now time.Time) {
 	for len(s.pending) > 0 && s.pending[0].complete {
 		j := s.pending[0]
@@ -206,7 +204,7 @@ func (s *segments) deliver(now time.Time) {
 	}
 }
 
-// nextDue returns when the next Finalize is to be answered without text.
+// nextDue returns the earliest due time of an unanswered Finalize. It reports false if there is none.
 func (s *segments) nextDue() (time.Time, bool) {
 	for _, j := range s.pending {
 		if j.finalize && !j.answered {

@@ -23,7 +23,7 @@ const (
 )
 
 // Soniox transcribes with the real-time API (soniox.com/docs/api-reference/stt/websocket-api).
-// It follows a caller who mixes languages, such as Kazakh and Russian, within a sentence.
+// Soniox understands a caller who mixes languages, such as Kazakh and Russian, within a sentence.
 type Soniox struct {
 	URL  string // empty means SonioxURL
 	Key  media.Secret
@@ -45,8 +45,8 @@ func (Soniox) OptionRules() pipeline.OptionRules {
 	}
 }
 
-// Recognize implements pipeline.Recognizer. The key is sent with the connection, because
-// Soniox refuses one in the first message from January 15, 2027
+// Recognize implements pipeline.Recognizer. It sends the key in a header of the handshake: from
+// January 15, 2027, Soniox refuses a key in the first message
 // (soniox.com/docs/guides/websocket-authentication).
 func (x Soniox) Recognize(ctx context.Context, s pipeline.Stream) (pipeline.Recognition, error) {
 	hello, err := sonioxStart(s)
@@ -81,7 +81,7 @@ func sonioxStart(s pipeline.Stream) (string, error) {
 	return string(b), err
 }
 
-// sonioxMessage holds the used fields of a message. Times are in milliseconds.
+// sonioxMessage holds the fields of a message that this client uses. Times are in milliseconds.
 type sonioxMessage struct {
 	Tokens       []sonioxToken   `json:"tokens"`
 	FinalUpTo    float64         `json:"final_audio_proc_ms"`
@@ -89,7 +89,7 @@ type sonioxMessage struct {
 	ErrorMessage string          `json:"error_message"`
 }
 
-// A sonioxToken is a word, a part of a word, or a mark.
+// A sonioxToken is a word, a part of a word, a punctuation mark or a control token such as "<end>".
 type sonioxToken struct {
 	Text       string  `json:"text"`
 	Start      float64 `json:"start_ms"`
@@ -101,10 +101,9 @@ type sonioxToken struct {
 
 const maxSonioxTokens = 2000 // most final tokens that wait for the end of the turn
 
-// sonioxTokens collects the final tokens. Soniox sends each of them once.
+// sonioxTokens collects the final tokens of the turn. Soniox sends each final token once.
 type sonioxTokens struct{ final []sonioxToken }
 
-// parse reads a message.
 func (x *sonioxTokens) parse(b []byte) (update, error) {
 	var m sonioxMessage
 	if err := json.Unmarshal(b, &m); err != nil {
@@ -117,9 +116,9 @@ func (x *sonioxTokens) parse(b []byte) (update, error) {
 	var open []sonioxToken
 	for _, t := range m.Tokens {
 		switch {
-		case t.Text == "<fin>": // the answer to finalize
+		case t.Text == "<fin>": // Soniox has answered finalize
 			h.answer, h.Final = true, true
-		case t.Text == "<end>": // Soniox has ended a turn by itself
+		case t.Text == "<end>": // Soniox has detected the end of a turn
 			h.Final = true
 		case t.Status == "translation":
 		case t.IsFinal:
@@ -138,7 +137,7 @@ func (x *sonioxTokens) parse(b []byte) (update, error) {
 	h.Text, h.Words, h.Confidence = sonioxWords(all)
 	h.Start, h.End = span(timedWords(h.Words), 0, 0)
 	switch {
-	case h.answer: // all audio before the request is final
+	case h.answer: // all audio before the Finalize is final
 		h.End = max(h.End, millis(m.FinalUpTo))
 		h.Start = min(h.Start, h.End)
 		if h.Text == "" {
@@ -150,7 +149,7 @@ func (x *sonioxTokens) parse(b []byte) (update, error) {
 	return h, nil
 }
 
-// sonioxWords joins tokens to words. A word begins with a space.
+// sonioxWords joins tokens into words. A token with a leading space begins a new word.
 func sonioxWords(all []sonioxToken) (text string, words []pipeline.Word, confidence float64) {
 	for _, t := range all {
 		text += t.Text
@@ -168,7 +167,7 @@ func sonioxWords(all []sonioxToken) (text string, words []pipeline.Word, confide
 	return strings.TrimSpace(text), words, confidence
 }
 
-// sonioxError returns the error of a message. Its codes are HTTP statuses
+// sonioxError returns the error of a message. Soniox's error codes are HTTP statuses
 // (soniox.com/docs/stt/rt/error-handling).
 func sonioxError(m sonioxMessage) error {
 	var status int

@@ -11,7 +11,7 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// TestSonioxTokens follows a caller who mixes Kazakh and Russian in a sentence.
+// TestSonioxTokens checks the transcript of a caller who mixes Kazakh and Russian in a sentence.
 func TestSonioxTokens(t *testing.T) {
 	x := sonioxTokens{}
 	for _, c := range []struct {
@@ -19,7 +19,7 @@ func TestSonioxTokens(t *testing.T) {
 		want  string
 		words int
 		final bool
-		upTo  time.Duration // end of the result, in milliseconds
+		upTo  time.Duration // end of the result
 	}{
 		{`{"tokens":[],"total_audio_proc_ms":120}`, "", 0, false, 0},
 		{`{"tokens":[{"text":"Мен","start_ms":100,"end_ms":300},{"text":" за","start_ms":400,"end_ms":500},{"text":"каз","start_ms":500,"end_ms":700}]}`, "Мен заказ", 2, false, 700 * ms},

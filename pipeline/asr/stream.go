@@ -1,5 +1,5 @@
-// Package asr contains the speech-to-text clients, one provider per file. They share a
-// core that streams audio out and results in.
+// Package asr contains the speech-to-text clients, one provider per file. Most share the type
+// stream, which sends audio and receives results.
 package asr
 
 import (
@@ -21,40 +21,40 @@ import (
 )
 
 const (
-	queueFrames = 550 // up to 11 s of audio may wait, because a new stream first receives past audio
+	queueFrames = 550 // 11 s of audio: a new stream may first receive that much past audio
 	spareFrames = 16  // most buffers kept for reuse
 	keepAlive   = 5 * time.Second
 	writeLimit  = 5 * time.Second
 	closeLimit  = time.Second
-	telephone   = 8000 // Hz; at this rate audio is sent as µ-law
-	quietChunk  = 100 * time.Millisecond
+	telephone   = 8000                   // Hz; at this rate audio is sent as µ-law
+	quietChunk  = 100 * time.Millisecond // see protocol.chunk
 )
 
-// A protocol holds the differences between providers.
+// A protocol describes a provider to a stream.
 type protocol struct {
 	name string
-	// Control messages: at the start, after keepAlive without other messages (empty: a WebSocket
-	// ping), for Finalize, and at the end.
+	// These are control messages. hello is sent first, alive after keepAlive without other messages
+	// (empty sends a ping), finalize for Finalize, and bye last.
 	hello, alive, finalize, bye string
-	// chunk is the audio per message, a multiple of a frame. While the caller is quiet, it is
-	// quietChunk if that is more.
+	// chunk is the audio per message, a multiple of a frame. While the caller is quiet, a message
+	// holds at least quietChunk.
 	chunk time.Duration
-	// fullChunks means that the provider rejects shorter chunks.
+	// fullChunks means that the provider rejects messages with less audio than chunk.
 	fullChunks bool
 	// maxSilent is the number of successive Finalizes without any response after which the provider
 	// counts as broken; 0 disables the check.
 	maxSilent int
 	// finalizeOnly means that text comes only after Finalize.
 	finalizeOnly bool
-	// linear means that audio is 16-bit little-endian PCM at every rate. Otherwise it is µ-law at 8
-	// kHz.
+	// linear means that audio is 16-bit little-endian PCM even at 8 kHz. Otherwise it is µ-law there.
 	linear bool
-	// pack wraps audio in a message; nil sends it as binary.
+	// pack wraps audio in a message; nil sends the audio as a binary message.
 	pack func(sound []byte) (message, error)
-	// parse reads a message of the provider. In-band refusals are *pipeline.RefusedError.
+	// parse parses a message of the provider. It returns a *pipeline.RefusedError for a message that
+	// refuses the stream.
 	parse func(b []byte) (update, error)
-	// closeStatus returns the HTTP status that stands for the code with which the provider closed a
-	// WebSocket, 0 for none. nil means that no code stands for one.
+	// closeStatus returns the HTTP status for the provider's WebSocket close code. 0 means that the
+	// close is no refusal. nil means that no close is one.
 	closeStatus func(code int) int
 }
 
@@ -67,14 +67,14 @@ type message struct {
 
 func text(s string) message { return message{kind: websocket.TextMessage, body: []byte(s)} }
 
-// A stream is one connection. It has one goroutine each for writing, reading and
-// delivering results; Close waits for all.
+// A stream is a pipeline.Recognition over one connection. Three goroutines write audio, read messages
+// and deliver results. Close waits for all of them.
 type stream struct {
 	protocol
 	conn      transport
 	sent      http.Header // headers of the request, which may hold keys
 	rate      int
-	position  atomic.Int64 // duration of the audio sent
+	position  atomic.Int64 // duration of the audio taken from queue
 	quiet     atomic.Bool
 	queue     chan message // messages to send, in order
 	free      chan []byte  // audio buffers for reuse
@@ -83,9 +83,9 @@ type stream struct {
 	finalizes chan time.Duration
 	results   chan pipeline.Result
 	full      atomic.Bool
-	sendErr   atomic.Pointer[error] // why the writer failed; messages received before are delivered first
+	sendErr   atomic.Pointer[error] // why the writer failed; reported after the messages received before
 	stop      chan struct{}
-	broken    chan struct{} // the writer or the delivery has failed
+	broken    chan struct{} // closed by fail
 	wg        sync.WaitGroup
 	once      sync.Once
 
@@ -93,7 +93,6 @@ type stream struct {
 	err error
 }
 
-// open connects and starts a stream.
 func open(
 	ctx context.Context, p protocol, rate int, address string, query url.Values, head http.Header, dial wsdial.DialFunc,
 ) (*stream, error) {
@@ -104,8 +103,8 @@ func open(
 	return start(p, rate, socket{conn}, head), nil
 }
 
-// start runs a stream over an open connection, which it closes. head are the headers of
-// the request.
+// start starts a stream over an open connection. The stream closes the connection. head holds the
+// headers of the handshake.
 func start(p protocol, rate int, conn transport, head http.Header) *stream {
 	s := &stream{
 		protocol: p, conn: conn, sent: head, rate: rate, stop: make(chan struct{}), broken: make(chan struct{}),
@@ -127,8 +126,8 @@ func (s *stream) Rate() int { return s.rate }
 // WriteFrame implements media.Sink.
 func (s *stream) WriteFrame(f media.Frame) error {
 	if len(s.queue) >= queueFrames {
-		// The network is more than queueFrames behind. Results of this stream would be too
-		// late, so it ends and another one is opened.
+		// The network is more than queueFrames behind. The results would come too late, so the stream
+		// ends. The caller may open another one.
 		if !s.full.Swap(true) {
 			s.fail(fmt.Errorf("%s: provider accepts audio too slowly", s.name))
 		}
@@ -137,7 +136,7 @@ func (s *stream) WriteFrame(f media.Frame) error {
 	var b []byte
 	select {
 	case b = <-s.free:
-	default: // one more message is waiting
+	default: // all buffers are in use
 		b = make([]byte, s.frameBytes())
 	}
 	if s.isMulaw() {
@@ -151,7 +150,7 @@ func (s *stream) WriteFrame(f media.Frame) error {
 	select {
 	case s.queue <- message{kind: websocket.BinaryMessage, body: b}:
 		return nil
-	default: // control messages may use the rest of the queue: the stream is about to end
+	default: // control messages fill the rest of the queue; the stream is about to end
 		return fmt.Errorf("%s: queue is full", s.name)
 	}
 }
@@ -173,7 +172,7 @@ func (s *stream) frameBytes() int {
 // FinalizeOnly implements pipeline.FinalizeOnly.
 func (s *stream) FinalizeOnly() bool { return s.finalizeOnly }
 
-// Finalize implements pipeline.Recognition. It is queued behind the audio.
+// Finalize implements pipeline.Recognition. The message follows the queued audio.
 func (s *stream) Finalize() error {
 	m := text(s.finalize)
 	m.finalize = true
@@ -192,7 +191,7 @@ func (s *stream) Results() <-chan pipeline.Result { return s.results }
 func (s *stream) Close() error {
 	s.once.Do(func() {
 		close(s.stop)
-		s.conn.hurry(time.Now().Add(closeLimit)) // close now, because a stuck network must not delay the end of the call
+		s.conn.hurry(time.Now().Add(closeLimit)) // a stuck network must not delay the end of the call
 	})
 	s.wg.Wait()
 	s.mu.Lock()
@@ -211,7 +210,7 @@ func (s *stream) fail(err error) {
 	s.conn.close() // closing wakes the reader
 }
 
-// refusal adds the name of the provider to err. From a refusal it also removes secrets.
+// refusal adds the name of the provider to err. It removes secrets from the text of a RefusedError.
 func (s *stream) refusal(err error) error {
 	if refused, ok := errors.AsType[*pipeline.RefusedError](err); ok {
 		safe := *refused
@@ -230,7 +229,7 @@ func (s *stream) stopped() bool {
 	}
 }
 
-// write sends the queue and groups audio into chunks.
+// write sends the messages of the queue. It groups audio into chunks.
 func (s *stream) write() {
 	defer s.conn.close() // closing wakes the reader
 	idle := time.NewTicker(keepAlive)
@@ -247,7 +246,7 @@ func (s *stream) write() {
 				sound = append(sound, m.body...)
 				select {
 				case s.free <- m.body[:cap(m.body)]:
-				default: // rare: more buffers than usual are waiting
+				default: // free is full
 				}
 				if chunk := s.length(sound); chunk < s.chunk || chunk < quietChunk && s.quiet.Load() {
 					continue
@@ -263,7 +262,7 @@ func (s *stream) write() {
 			return
 		case <-s.stop:
 			s.send(text(s.bye))
-			return // messages after the end are not needed
+			return // the rest of the queue is not needed
 		}
 		if !ok {
 			return
@@ -280,8 +279,8 @@ func (s *stream) length(sound []byte) time.Duration {
 	return time.Duration(n) * time.Second / time.Duration(s.rate)
 }
 
-// flush sends the collected audio. If the provider requires full chunks, a shorter rest stays.
-// It contains no speech, because silence precedes a Finalize.
+// flush sends the collected audio and returns the audio that remains. If the provider requires full
+// chunks, a shorter rest remains. That rest contains no speech, because silence precedes a Finalize.
 func (s *stream) flush(sound []byte) ([]byte, bool) {
 	if len(sound) == 0 || s.fullChunks && s.length(sound) < s.chunk {
 		return sound, true
@@ -297,8 +296,8 @@ func (s *stream) flush(sound []byte) ([]byte, bool) {
 	return sound[:0], s.send(m)
 }
 
-// control sends a control message. A Finalize is registered with the tracker before it is
-// sent.
+// control sends a control message. It passes a Finalize to deliver before sending it, so that the
+// tracker knows the request when the answer comes.
 func (s *stream) control(m message, at time.Duration) bool {
 	if m.finalize {
 		select {
@@ -332,7 +331,6 @@ func (s *stream) send(m message) bool {
 	return err == nil
 }
 
-// read receives messages.
 func (s *stream) read() {
 	defer close(s.received)
 	for {
@@ -351,7 +349,7 @@ func (s *stream) read() {
 	}
 }
 
-// endReason returns why the provider ended the connection.
+// endReason converts the error that ended the connection. It removes secrets.
 func (s *stream) endReason(err error) error {
 	var closed *websocket.CloseError
 	var refused *pipeline.RefusedError
@@ -371,7 +369,7 @@ func (s *stream) endReason(err error) error {
 
 const errSilent = pipeline.TimeoutError("provider does not respond")
 
-// deliver turns messages into results.
+// deliver turns the provider's messages into results until the stream ends.
 func (s *stream) deliver() {
 	defer close(s.results)
 	due := time.NewTimer(time.Hour)

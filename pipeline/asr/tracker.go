@@ -9,14 +9,14 @@ import (
 )
 
 const (
-	// answerTimeout bounds the wait for the answer to Finalize if the provider is silent.
+	// answerTimeout bounds the wait for the answer to Finalize while the provider sends nothing.
 	answerTimeout = 700 * time.Millisecond
-	// slowTimeout replaces answerTimeout if the provider sends anything. It must end before the
-	// turn machine's own timeout (turn.Policy.Deaf), including the 180 ms that make a silence.
+	// slowTimeout replaces answerTimeout once the provider sends anything. It must end before
+	// turn.Policy.Deaf, which counts from the caller's last sound. Finalize comes 180 ms later.
 	slowTimeout = 1700 * time.Millisecond
-	// endTolerance is how far the end of a result may exceed the audio that it belongs to.
+	// endTolerance is the time by which an answer may end after the audio position of its Finalize.
 	endTolerance = 50 * time.Millisecond
-	// maxAbandoned bounds the abandoned requests that are remembered.
+	// maxAbandoned is the most abandoned requests that a tracker remembers.
 	maxAbandoned = 16
 )
 
@@ -24,22 +24,22 @@ const (
 type update struct {
 	pipeline.Result
 	empty bool // the message has no result
-	// alive means that the message shows only that the provider works. It says nothing about
-	// the audio and does not extend the wait for the answer to an open Finalize.
+	// alive means that the message shows only that the provider works. It does not extend the wait
+	// for the answer to an open Finalize.
 	alive  bool
 	answer bool // the message answers an open Finalize, if there is one
-	// upTo, if not 0, declares that all earlier audio is covered by results.
+	// upTo is an audio position, or 0. Results cover all audio before it.
 	upTo time.Duration
-	// item is the provider's name for the audio. named means that this name belongs to the oldest
-	// Finalize without one.
+	// item is the provider's name for the stretch of audio that ends with a Finalize. named assigns
+	// the name to the oldest Finalize without a name.
 	item  string
 	named bool
 }
 
-// A tracker gives each Finalize exactly one answer, in order: the provider's, or a
-// substitute if the provider has no text or is late. A later answer is delivered without
-// the words already delivered. It is pure: the caller passes the time since the stream was
-// opened.
+// A tracker gives each Finalize exactly one answer, in order. If the provider has no text or is late,
+// the tracker substitutes an answer. It then delivers the provider's late text without the words
+// that were already delivered. The tracker reads no clock: the caller passes the time since the
+// stream was opened.
 type tracker struct {
 	maxSilent int
 
@@ -49,22 +49,22 @@ type tracker struct {
 	settledUpTo time.Duration   // position of the audio up to which results were delivered
 	wordsUpTo   time.Duration   // end of the last delivered word
 	lastRequest time.Duration   // audio position of the newest request
-	heard       time.Duration   // audio position that the provider has reached; set by the caller
-	seq         int             // number of events so far
-	lastSign    int             // event number of the provider's last message
-	answeredAt  int             // event number of the request answered last
-	silentCount int             // successive requests after which no message came
+	heard       time.Duration   // duration of the audio sent at the newest message; set by the caller
+	seq         int             // number of requests and messages so far
+	lastSign    int             // value of seq at the provider's newest message
+	answeredAt  int             // value of seq at the request answered last
+	silentCount int             // successive requests without any message from the provider
 }
 
 // A request is a Finalize without an answer.
 type request struct {
 	from, at       time.Duration // audio positions of the previous request and of this one
-	sent           time.Duration // time since the opening when it was sent
-	until          time.Duration
+	sent           time.Duration // time of the Finalize since the stream was opened
+	until          time.Duration // time of the substitute answer since the stream was opened
 	seq            int
 	item           string           // the provider's item name, if any
 	result         *pipeline.Result // the provider's answer while it waits for earlier answers
-	deliveredWords int              // number of words delivered in place of its answer
+	deliveredWords int              // number of words in the substitute answer
 }
 
 // addRequest records a Finalize of all audio before at.
@@ -74,7 +74,8 @@ func (l *tracker) addRequest(at, now time.Duration) {
 	l.lastRequest = at
 }
 
-// nextTimeout returns when onTimeout is to be called.
+// nextTimeout returns the time for the next call of onTimeout. It reports false if there is no open
+// request.
 func (l *tracker) nextTimeout() (time.Duration, bool) {
 	if len(l.requests) == 0 {
 		return 0, false
@@ -109,7 +110,7 @@ func (l *tracker) onUpdate(h update) []pipeline.Result {
 	return out
 }
 
-// settleEmpty answers the requests up to a position for which no text remains.
+// settleEmpty answers the requests up to an audio position with empty results.
 func (l *tracker) settleEmpty(upTo time.Duration) []pipeline.Result {
 	l.abandoned = slices.DeleteFunc(l.abandoned, func(a request) bool { return a.at <= upTo })
 	var out []pipeline.Result
@@ -119,7 +120,7 @@ func (l *tracker) settleEmpty(upTo time.Duration) []pipeline.Result {
 	return out
 }
 
-// timed returns the new part of an update by its word times.
+// timed returns the results of an update with times. It omits the words already delivered.
 func (l *tracker) timed(h update) []pipeline.Result {
 	r := h.Result
 	if r.Start < max(l.settledUpTo, l.wordsUpTo) && r.Text != "" {
@@ -127,7 +128,7 @@ func (l *tracker) timed(h update) []pipeline.Result {
 	}
 	var out []pipeline.Result
 	if h.answer && l.isAnswer(h.End) {
-		if n := len(l.requests); n > 1 { // earlier requests have no part in this result
+		if n := len(l.requests); n > 1 { // earlier requests get no text of this answer
 			out = l.settleEmpty(min(h.End-endTolerance, l.requests[n-1].at-1))
 		}
 		return append(out, l.settle(r)...)
@@ -146,8 +147,8 @@ func (l *tracker) timed(h update) []pipeline.Result {
 	return []pipeline.Result{r}
 }
 
-// isAnswer reports whether an answer that ends at that position belongs to an open request
-// rather than to the oldest abandoned one. Answers arrive in order.
+// isAnswer reports whether an answer that ends at that audio position belongs to an open request. If
+// it belongs to the oldest abandoned request, isAnswer removes that request. Answers arrive in order.
 func (l *tracker) isAnswer(end time.Duration) bool {
 	if len(l.abandoned) > 0 && end <= l.abandoned[0].at+endTolerance {
 		l.abandoned = l.abandoned[1:]
@@ -157,7 +158,8 @@ func (l *tracker) isAnswer(end time.Duration) bool {
 	return len(l.requests) > 0
 }
 
-// settle makes r the answer to the oldest request. Answers that waited for it follow.
+// settle makes r the answer to the oldest request. It also returns the answers that waited for this
+// one.
 func (l *tracker) settle(r pipeline.Result) []pipeline.Result {
 	r.Final, r.Finalized = true, true
 	l.markDelivered(r)
@@ -168,8 +170,8 @@ func (l *tracker) settle(r pipeline.Result) []pipeline.Result {
 	return []pipeline.Result{r}
 }
 
-// onTimeout answers late requests with the interim text so far, or with no text. It
-// returns an error if the provider has been silent too often.
+// onTimeout answers overdue requests with the interim text so far, or with no text. It returns
+// errSilent after maxSilent successive requests without any message from the provider.
 func (l *tracker) onTimeout(now time.Duration) ([]pipeline.Result, error) {
 	var out []pipeline.Result
 	for len(l.requests) > 0 && l.requests[0].until <= now {
@@ -203,8 +205,8 @@ func (l *tracker) markDelivered(r pipeline.Result) {
 	l.partial = l.undelivered(l.partial)
 }
 
-// undelivered returns the part of r that was not delivered, by word times. A word that crosses
-// the boundary belongs to the side of its middle.
+// undelivered returns r without the words already delivered, by their times. A word that crosses
+// settledUpTo counts as delivered if its middle lies before settledUpTo.
 func (l *tracker) undelivered(r pipeline.Result) pipeline.Result {
 	r.Words = slices.DeleteFunc(slices.Clone(r.Words), func(w pipeline.Word) bool {
 		return w.Start < l.wordsUpTo || w.Start+max(0, w.End-w.Start)/2 < l.settledUpTo

@@ -47,7 +47,7 @@ func TestLedger(t *testing.T) {
 		ask  time.Duration // audio position of the request; 0 for none
 		take *update
 		late time.Duration // time of the call of onTimeout; 0 for none
-		want []string      // texts of the results; ! marks a Finalized one
+		want []string      // texts of the results; a ! marks a Finalized result
 	}
 	say := func(h update) *update { return &h }
 	for name, steps := range map[string][]step{

@@ -19,16 +19,15 @@ const (
 	WhisperModel        = "whisper-1"      // default elsewhere; servers of a single model ignore it
 )
 
-// Transcriptions transcribes with the file API of OpenAI, POST /audio/transcriptions,
-// which Groq, speaches, whisper.cpp, vLLM and LocalAI also serve
-// (developers.openai.com/api/reference/resources/audio/subresources/transcriptions). It
-// finds the speech itself and sends it when Finalize comes, without the silence around it,
-// in requests of at most 28 s. A stream opens without a connection, so a refusal comes with
-// the first speech.
+// Transcriptions transcribes with the file API of OpenAI, POST /audio/transcriptions, which Groq,
+// speaches, whisper.cpp, vLLM and LocalAI also serve
+// (developers.openai.com/api/reference/resources/audio/subresources/transcriptions). The client
+// detects speech itself. On Finalize it sends the speech without the silence around it, at most 28 s
+// in a request. A stream opens without a connection, so a refusal comes with the first speech.
 //
-// Models of Whisper report word times and the probability that nobody spoke. Whisper
-// invents words for silence, so such segments are dropped. A server without verbose_json
-// needs the option response_format: json.
+// Whisper models report word times and the probability that nobody spoke. Whisper invents words for
+// silence, so the client drops such segments. A server without verbose_json needs the option
+// response_format: json.
 type Transcriptions struct {
 	URL    string       // base URL; empty means TranscriptionsURL
 	Key    media.Secret // bearer token; empty sends none
@@ -61,7 +60,7 @@ func (t Transcriptions) Probe(ctx context.Context, s pipeline.Stream) error {
 	return nil
 }
 
-// upload returns the requests of a stream.
+// upload returns the settings for the requests of a stream.
 func (t Transcriptions) upload(s pipeline.Stream) upload {
 	model := WhisperModel
 	if t.URL == "" || strings.HasPrefix(t.URL, TranscriptionsURL) {
@@ -84,8 +83,8 @@ func (t Transcriptions) upload(s pipeline.Stream) upload {
 // A field is a form field.
 type field struct{ name, value string }
 
-// transcriptionFields returns the form fields except the file. The models of OpenAI whose
-// names contain "transcribe" take only the format json.
+// transcriptionFields returns the form fields except the file. OpenAI's models with "transcribe" in
+// the name accept only the format json.
 func transcriptionFields(s pipeline.Stream) []field {
 	all := []field{{"model", s.Model}}
 	add := func(name, value string) { all = append(all, field{name, value}) }
@@ -125,7 +124,7 @@ func transcriptionFields(s pipeline.Stream) []field {
 	return append(all, extraFields(extra)...)
 }
 
-// extraFields returns the form fields of further parameters.
+// extraFields returns the form fields for the parameters in Options.Extra, except reserved ones.
 func extraFields(extra map[string]any) []field {
 	var all []field
 	rules := Transcriptions{}.OptionRules()

@@ -15,7 +15,7 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// feed adds audio to a segmenter and returns the segments that were full.
+// feed adds audio to a segmenter and returns the segments that add returned.
 func feed(s *segmenter, pcm []int16) []segment {
 	var all []segment
 	n := media.FrameLen(s.rate)
@@ -62,8 +62,7 @@ func TestSegmenter(t *testing.T) {
 	}
 }
 
-// TestLongSpeech checks that speech without an end is cut between words and that no word
-// is lost.
+// TestLongSpeech checks that long speech is cut between words and that no word is lost.
 func TestLongSpeech(t *testing.T) {
 	const rate = 8000
 	s := &segmenter{rate: rate}
@@ -90,8 +89,8 @@ func TestLongSpeech(t *testing.T) {
 	}
 }
 
-// TestOrder checks that texts come in the order of the speech, that a late text does not delay
-// the answer, and that the number of concurrent requests is bounded.
+// TestOrder checks that texts come in the order of the speech, that a late text does not delay the
+// answer to Finalize, and that the number of concurrent requests is bounded.
 func TestOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		delays := map[time.Duration]time.Duration{}
@@ -220,7 +219,7 @@ func FuzzParseTranscription(f *testing.F) {
 
 var errStopped = errors.New("stopped")
 
-// TestFull checks that a server that is too slow for the speech ends the stream.
+// TestFull checks that the stream ends if the server is slower than the speech.
 func TestFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startSegments(t.Context(), 8000, func(ctx context.Context, _ segment) (pipeline.Result, error) {

@@ -6,14 +6,14 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// A transport is the connection of a stream. send and receive belong to one goroutine each;
-// hurry and close may be called by any, several times.
+// A transport is the connection of a stream. Only one goroutine calls send and only one calls
+// receive. Any goroutine may call hurry and close, more than once.
 type transport interface {
 	send(m message, by time.Time) error
 	receive() ([]byte, error)
-	// hurry bounds a send that is in progress when the stream ends.
+	// hurry sets the deadline of a send in progress. The stream calls it when it ends.
 	hurry(by time.Time)
-	// close ends receive.
+	// close closes the connection and makes receive return.
 	close()
 }
 
@@ -39,7 +39,7 @@ func (s socket) close() { _ = s.Close() } // only the first call has an effect
 // A tail keeps the newest size bytes of audio.
 type tail struct {
 	size int
-	b    []byte // up to twice size bytes, so that the content is rarely moved
+	b    []byte // grows to twice size before old audio is dropped, so that bytes are rarely moved
 }
 
 func (t *tail) add(sound []byte) {
@@ -50,5 +50,5 @@ func (t *tail) add(sound []byte) {
 
 func (t *tail) clear() { t.b = t.b[:0] }
 
-// newest returns the audio, which is valid until the next call.
+// newest returns the kept audio. It is valid until the next call of add.
 func (t *tail) newest() []byte { return t.b[max(0, len(t.b)-t.size):] }

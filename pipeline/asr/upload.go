@@ -21,8 +21,8 @@ import (
 
 const (
 	uploadRate = 16000 // Hz; whisper.cpp accepts no other rate
-	// minUpload is the length to which shorter speech is extended with silence: some
-	// servers ignore audio below 1 s.
+	// minUpload is the minimum duration of an upload. Shorter speech is padded with silence, because
+	// some servers ignore audio below 1 s.
 	minUpload   = 1100 * time.Millisecond
 	maxResponse = 1 << 20
 )
@@ -77,7 +77,7 @@ func (u upload) transcribe(ctx context.Context, s segment) (pipeline.Result, err
 	return parseTranscription(b, s.from, s.to)
 }
 
-// wav returns a WAV file, with silence up to minUpload.
+// wav returns a WAV file, padded with silence to minUpload.
 func wav(pcm []int16) []byte {
 	size := 2 * max(len(pcm), int(minUpload*uploadRate/time.Second))
 	b := make([]byte, 0, 44+size)
@@ -94,14 +94,14 @@ func wav(pcm []int16) []byte {
 	return b[:cap(b)]
 }
 
-// A transcriptionMessage holds the used fields of the response. Times are in seconds.
+// A transcriptionMessage holds the fields of a response that this client uses. Times are in seconds.
 type transcriptionMessage struct {
 	Text     *string          `json:"text"`
 	Words    []timedWord      `json:"words"`
 	Segments []whisperSegment `json:"segments"`
 }
 
-// A whisperSegment is a part of the text with Whisper's estimates of it.
+// A whisperSegment is a part of the text with Whisper's probabilities for it.
 type whisperSegment struct {
 	Text         string  `json:"text"`
 	Start        float64 `json:"start"`
@@ -110,12 +110,11 @@ type whisperSegment struct {
 	NoSpeechProb float64 `json:"no_speech_prob"`
 }
 
-// isSilence reports whether Whisper invented the text for silence, by the limits in Whisper's
+// isSilence reports whether Whisper invented the text for silence. The limits are those of Whisper's
 // own code (github.com/openai/whisper/blob/main/whisper/transcribe.py).
 func (s whisperSegment) isSilence() bool { return s.NoSpeechProb > 0.6 && s.AvgLogprob < -1 }
 
-// parseTranscription reads a response about the audio from one position of the stream to
-// another.
+// parseTranscription parses the response for the audio between two positions of the stream.
 func parseTranscription(b []byte, from, to time.Duration) (pipeline.Result, error) {
 	var m transcriptionMessage
 	if err := json.Unmarshal(b, &m); err != nil {

@@ -24,8 +24,8 @@ const (
 )
 
 // Yandex transcribes with Yandex SpeechKit, version 3 (github.com/yandex-cloud/cloudapi,
-// yandex/cloud/ai/stt/v3). Of several languages, it finds the one of each sentence. It
-// takes no key terms.
+// yandex/cloud/ai/stt/v3). If the stream has several languages, SpeechKit detects the language of
+// each sentence. SpeechKit accepts no key terms.
 type Yandex struct {
 	URL    string       // scheme, host and port; empty means YandexURL
 	Key    media.Secret // API key of a service account
@@ -33,8 +33,8 @@ type Yandex struct {
 	Client *http.Client // nil means http.DefaultClient; must speak HTTP/2 and have no Timeout
 }
 
-// OptionRules implements pipeline.RuledProvider. Unknown parameters are ignored, because the
-// messages have no field for them.
+// OptionRules implements pipeline.RuledProvider. Recognize ignores unknown parameters, because the
+// messages have no fields for them.
 func (Yandex) OptionRules() pipeline.OptionRules {
 	return pipeline.OptionRules{
 		Takes:    []string{"languages", "options"},
@@ -47,8 +47,8 @@ func (Yandex) OptionRules() pipeline.OptionRules {
 	}
 }
 
-// Recognize implements pipeline.Recognizer. The stream opens with the connection, so a
-// refusal comes later.
+// Recognize implements pipeline.Recognizer. It does not wait for SpeechKit's response, so a refusal
+// comes through the recognition.
 func (y Yandex) Recognize(ctx context.Context, s pipeline.Stream) (pipeline.Recognition, error) {
 	head := y.header()
 	conn := &yandexTransport{rate: s.Rate, options: yandexOptions(s), open: func(ctx context.Context) (*grpcstream.Stream, error) {
@@ -79,8 +79,8 @@ func (y Yandex) Probe(ctx context.Context, s pipeline.Stream) error {
 		stop()
 		_ = call.Close() // Close never fails
 	}()
-	if call.Send(yandexOptions(s), writeLimit) == nil { // if sending fails, Receive returns the reason
-		_ = call.Send(yandexChunk(make([]byte, 2*s.Rate/10)), writeLimit) // if sending fails, Receive returns the reason
+	if call.Send(yandexOptions(s), writeLimit) == nil { // if Send fails, Receive returns the reason
+		_ = call.Send(yandexChunk(make([]byte, 2*s.Rate/10)), writeLimit) // if Send fails, Receive returns the reason
 	}
 	call.CloseSend()
 	for {
@@ -109,8 +109,8 @@ func (y Yandex) open(ctx context.Context, head http.Header) (*grpcstream.Stream,
 	return grpcstream.Open(ctx, cmp.Or(y.Client, http.DefaultClient), url, head)
 }
 
-// normalizes reports whether numbers and dates are written in digits. SpeechKit does so for
-// a known language only (yandex.cloud/en/docs/speechkit/stt/normalization).
+// normalizes reports whether SpeechKit writes numbers and dates in digits. It can do so only if the
+// stream has exactly one language (yandex.cloud/en/docs/speechkit/stt/normalization).
 func normalizes(s pipeline.Stream) bool {
 	on, given := s.Options.Extra["text_normalization"].(bool)
 	return len(languagesOf(s)) == 1 && (on || !given)
@@ -121,11 +121,10 @@ type yandexAnswers struct {
 	// normalized means that a refinement follows each final text and replaces it.
 	normalized bool
 	raw        *pipeline.Result // final text whose refinement has not come yet
-	ended      time.Duration    // audio position of the Finalize that was answered before the refinement came
+	ended      time.Duration    // audio position of a Finalize that SpeechKit answered before the refinement; 0 for none
 	last       time.Duration    // end of the last final text
 }
 
-// parse reads a message.
 func (y *yandexAnswers) parse(b []byte) (update, error) {
 	m, err := parseYandex(b)
 	if err != nil {
@@ -156,11 +155,11 @@ func (y *yandexAnswers) parse(b []byte) (update, error) {
 		}
 		return update{answer: true, Result: pipeline.Result{Final: true, Start: end, End: end}}, nil
 	default:
-		return update{alive: true}, nil // status messages come at fixed intervals and only show that the provider works
+		return update{alive: true}, nil // status messages come at fixed intervals
 	}
 }
 
-// refine returns the final text with its refinement.
+// refine returns the refinement r in place of the final text.
 func (y *yandexAnswers) refine(r pipeline.Result) update {
 	raw := *y.raw
 	h := update{Result: raw}

@@ -31,13 +31,13 @@ func response(event yandexEvent, text string) []byte {
 
 func eouUpdate(ms uint64) []byte { return appendBytes(nil, 6, appendVarint(nil, 2, ms)) }
 
-// TestYandexAnswers checks final texts, refinements and ends of the utterance in each order in
-// which they come.
+// TestYandexAnswers checks final texts, refinements and ends of the utterance in every order that
+// SpeechKit uses.
 func TestYandexAnswers(t *testing.T) {
 	for name, c := range map[string]struct {
 		normalized bool
 		messages   [][]byte
-		want       string // texts of the results; ! marks final ones, ? answers
+		want       string // texts of the results; a ! marks a final result, a ? an answer to Finalize
 	}{
 		"raw":              {false, [][]byte{response(4, "два"), response(5, "два три"), eouUpdate(900)}, "два|два три!|!?"},
 		"raw, nothing":     {false, [][]byte{response(4, ""), eouUpdate(900)}, "!?"},
@@ -152,8 +152,8 @@ func numbers(t *testing.T, b []byte) string {
 
 func digits(n uint64) string { return strconv.FormatUint(n, 10) }
 
-// TestYandexSessions checks that a call longer than a session of SpeechKit loses nothing,
-// whether the caller speaks often or was silent for long.
+// TestYandexSessions checks that a call longer than a session of SpeechKit loses no text, both if the
+// caller speaks often and if the caller is silent for long.
 func TestYandexSessions(t *testing.T) {
 	for name, c := range map[string]struct {
 		count int
@@ -165,7 +165,7 @@ func TestYandexSessions(t *testing.T) {
 	}
 }
 
-// testYandexSessions speaks twice after each pause.
+// testYandexSessions runs one case: after each of count pauses, the caller speaks twice.
 func testYandexSessions(t *testing.T, count int, pause time.Duration) {
 	t.Helper()
 	n := fakeprovider.NewNet()

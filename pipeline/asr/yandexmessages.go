@@ -11,7 +11,7 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// A yandexEvent is the number of the field that holds the event of a StreamingResponse.
+// A yandexEvent is the kind of a StreamingResponse: the number of the field that is set.
 type yandexEvent protowire.Number
 
 // Events of a StreamingResponse.
@@ -24,7 +24,7 @@ const (
 
 // A yandexMessage is a StreamingResponse.
 type yandexMessage struct {
-	event  yandexEvent // 0 for events that are not used
+	event  yandexEvent // 0 for kinds that this client does not use
 	result pipeline.Result
 	time   time.Duration // time in an EouUpdate
 }
@@ -58,12 +58,12 @@ func yandexOptions(s pipeline.Stream) []byte {
 	recognition = appendBytes(recognition, 4, languages)
 	recognition = appendVarint(recognition, 5, 1) // value REAL_TIME
 	options := appendBytes(nil, 1, recognition)
-	options = appendBytes(options, 2, appendBytes(nil, 2, nil)) // external classifier of the end of the utterance
+	options = appendBytes(options, 2, appendBytes(nil, 2, nil)) // external_classifier: the client ends utterances
 	return appendBytes(nil, 1, options)
 }
 
-// yandexLanguages returns the languages by the codes that SpeechKit lists
-// (yandex.cloud/en/docs/speechkit/stt/models), or "auto".
+// yandexLanguages returns the languages of the stream as codes that SpeechKit lists
+// (yandex.cloud/en/docs/speechkit/stt/models). It returns "auto" if the stream has none.
 func yandexLanguages(s pipeline.Stream) []string {
 	var all []string
 	listed := Yandex{}.OptionRules().Languages
@@ -100,8 +100,8 @@ func appendBytes(b []byte, field protowire.Number, v []byte) []byte {
 
 var errWire = errors.New("malformed protobuf")
 
-// eachField calls fn with the number and the value of each field of a message. Fields that are
-// neither a number nor bytes are skipped.
+// eachField calls fn with the number and the value of each field of a protobuf message. It skips
+// fields that are neither varints nor bytes.
 func eachField(b []byte, fn func(field protowire.Number, v uint64, body []byte) error) error {
 	for len(b) > 0 {
 		field, kind, n := protowire.ConsumeTag(b)
@@ -135,7 +135,7 @@ func eachField(b []byte, fn func(field protowire.Number, v uint64, body []byte) 
 
 // parseYandex reads a StreamingResponse.
 func parseYandex(b []byte) (m yandexMessage, err error) {
-	var start time.Duration // start of the session, added by the transport
+	var start time.Duration // audio position at the start of the session; yandexTransport adds this field
 	err = eachField(b, func(field protowire.Number, v uint64, body []byte) error {
 		if field == yandexStart {
 			start = yandexTime(v)
@@ -225,7 +225,7 @@ func yandexWord(b []byte) (w pipeline.Word, err error) {
 	return w, err
 }
 
-// yandexTime returns a time in milliseconds, which is bounded to a year.
+// yandexTime converts milliseconds. It returns 0 for more than a year.
 func yandexTime(ms uint64) time.Duration {
 	const year = 366 * 24 * time.Hour
 	if ms > uint64(year/time.Millisecond) {

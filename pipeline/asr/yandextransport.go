@@ -13,7 +13,7 @@ import (
 	"github.com/parley-voice/parley/pipeline/grpcstream"
 )
 
-// Control messages of the stream to a yandexTransport.
+// Control messages that a stream sends to its yandexTransport. They do not go to SpeechKit.
 const (
 	yandexHello    = "options"
 	yandexFinalize = "eou"
@@ -21,18 +21,18 @@ const (
 )
 
 const (
-	// yandexSession is the age at which another session replaces a session: SpeechKit ends one
+	// yandexSession is the age after which a new session replaces a session. SpeechKit ends a session
 	// after 5 minutes of audio (yandex.cloud/en/docs/speechkit/stt/streaming).
 	yandexSession = 4 * time.Minute
-	// yandexReplay bounds the audio that is repeated in the next session.
+	// yandexReplay is the most audio that is sent again in a new session.
 	yandexReplay = 3 * time.Second
-	// yandexStart is a field that the transport adds to a received message: the audio
-	// position in milliseconds at the start of its session.
+	// yandexStart is a field that the transport adds to each received message: the audio position in
+	// milliseconds at the start of the session.
 	yandexStart protowire.Number = 1000
 )
 
-// A yandexTransport is the transport over gRPC. It replaces an old session after an answer to
-// Finalize, or while nobody speaks, and sends the newest audio since the last Finalize again.
+// A yandexTransport is a transport over gRPC. It replaces an old session after an answer to Finalize,
+// or while nobody speaks. The new session receives the newest audio since the last Finalize again.
 type yandexTransport struct {
 	open    func(ctx context.Context) (*grpcstream.Stream, error)
 	options []byte // first message of a session
@@ -103,7 +103,7 @@ func (y *yandexTransport) receive() ([]byte, error) {
 	return b, nil
 }
 
-// renew replaces the session.
+// renew replaces the session. The caller holds mu.
 func (y *yandexTransport) renew() error {
 	ctx, cancel := context.WithTimeout(y.life, writeLimit)
 	defer cancel()
@@ -124,8 +124,8 @@ func (y *yandexTransport) renew() error {
 	return next.Send(yandexChunk(recent), writeLimit)
 }
 
-// hurry implements transport. It closes at once, because nothing in a stream that ends is worth
-// waiting for.
+// hurry implements transport. It closes the connection at once, because a stream that ends needs
+// nothing more.
 func (y *yandexTransport) hurry(time.Time) { y.close() }
 
 // close implements transport.
