@@ -19,29 +19,28 @@ import (
 // MediaOptions configure Media.
 type MediaOptions struct {
 	Calls  []int         // concurrent calls of each step
-	Runs   int           // runs per design, interleaved; the median counts
+	Runs   int           // runs per design; the designs alternate, and the median counts
 	Warm   time.Duration // time before each measurement that is not counted
 	Length time.Duration // length of each measurement
-	// Child returns the command that runs Plane for d.
+	// Child returns a command that calls Plane with d.
 	Child func(ctx context.Context, d Design) *exec.Cmd
 	// Progress is called after every run; nil disables it.
 	Progress func(done, all int)
 }
 
-// A MediaResult is the cost of one design at one load: medians over the runs, and
-// some extremes.
+// A MediaResult is the cost of one design at one load. Fields are medians over the runs unless noted.
 type MediaResult struct {
 	Calls     int
 	Design    Design
-	CPU       time.Duration // CPU time of the process, ms per call and second
-	Low, High time.Duration // least value of CPU
-	Sent      float64       // share of the due packets that arrived
-	Least     float64       // least value of Sent
-	P99, P999 time.Duration // gap between two packets of one stream, at p99
-	Worst     time.Duration // largest value of P999
-	RSS       int64         // resident bytes per call, without those of the idle process
-	Late      int64         // ticks of the media clock that were more than one tick late; the maximum of all runs
-	// FarLate is the lateness of each tick of the far end, in all runs.
+	CPU       time.Duration // CPU time of the process per call and second
+	Low, High time.Duration // smallest and largest CPU of a run
+	Sent      float64       // packets that arrived divided by packets that were due
+	Least     float64       // smallest Sent of a run
+	P99, P999 time.Duration // p99 and p99.9 of the gap between two packets of one stream
+	Worst     time.Duration // largest P999 of a run
+	RSS       int64         // resident bytes per call, without the memory of the idle process
+	Late      int64         // media clock ticks that were more than one tick late; maximum of the runs
+	// FarLate is the lateness of each clock tick of the benchmark's own end, from all runs.
 	FarLate []time.Duration
 }
 
@@ -126,7 +125,7 @@ func (o MediaOptions) start(ctx context.Context, d Design, ports []int) (*child,
 	return c, own, nil
 }
 
-// ask writes a line and reads the reply.
+// ask writes question as a JSON line and decodes the reply line into answer.
 func (c *child) ask(question, answer any) error {
 	if err := json.NewEncoder(c.in).Encode(question); err != nil {
 		return err
@@ -139,7 +138,7 @@ func (c *child) ask(question, answer any) error {
 
 func (c *child) end() {
 	_ = c.in.Close()
-	_ = c.cmd.Wait() // errors are written to stderr
+	_ = c.cmd.Wait() // the process writes its errors to stderr
 }
 
 // run measures one design once.

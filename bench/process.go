@@ -26,7 +26,7 @@ import (
 	"github.com/parley-voice/parley/pipeline/provider"
 )
 
-// A Design is the implementation that carries the calls.
+// A Design is the implementation that is measured.
 type Design string
 
 // Designs.
@@ -35,7 +35,7 @@ const (
 	Legs  Design = "legs"  // the product: RTP sessions, voice activity detection, playout
 )
 
-// usage is the cost of the process so far.
+// usage is the resource usage of the process since its start.
 type usage struct {
 	CPU  time.Duration `json:"cpu"`
 	RSS  int64         `json:"rss"`  // resident bytes
@@ -43,9 +43,9 @@ type usage struct {
 	Late int64         `json:"late"`
 }
 
-// Plane is the measured process of the media benchmark. It reads the far ends'
-// ports from in as a JSON line, replies with its own, replies to each further
-// line with its usage, and ends with in.
+// Plane is the measured process of the media benchmark. The first line of in is a JSON list of
+// the other end's ports. Plane replies with its own ports, replies to each further line with its
+// usage, and ends when in ends.
 func Plane(ctx context.Context, d Design, in io.Reader, out io.Writer) error {
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, 1<<20)
@@ -106,7 +106,6 @@ func measure() (usage, error) {
 	return usage{CPU: time.Duration(r.Utime.Nano() + r.Stime.Nano()), RSS: pages * int64(os.Getpagesize())}, nil
 }
 
-// startFloor connects bare sockets.
 func startFloor(_ context.Context, far []int) ([]int, func() int64, func(), error) {
 	streams, err := openStreams(len(far))
 	if err != nil {
@@ -120,8 +119,8 @@ func startFloor(_ context.Context, far []int) ([]int, func() int64, func(), erro
 	return streams.Ports(), func() int64 { return 0 }, func() { close(quit); <-over; streams.Close() }, nil
 }
 
-// startLegs runs a conversation on every stream: the production agent, which
-// speaks without end while the caller is silent.
+// startLegs runs the production agent on every stream. The agent speaks without end, because the
+// caller is silent.
 func startLegs(ctx context.Context, far []int) ([]int, func() int64, func(), error) {
 	ctx, cancel := context.WithCancel(ctx)
 	clock := &mediaclock.Clock{Precise: true}
@@ -163,7 +162,7 @@ func startLegs(ctx context.Context, far []int) ([]int, func() int64, func(), err
 	return own, func() int64 { return clock.Stats().Late }, stop, nil
 }
 
-// bareLeg is a session without signaling.
+// bareLeg is an RTP session without signaling.
 type bareLeg struct {
 	*rtp.Session
 	mu    sync.Mutex
@@ -186,7 +185,7 @@ func (l *bareLeg) Cause() media.Cause {
 	return l.cause
 }
 
-// silentRecognizer is a local recognizer without results.
+// silentRecognizer recognizes nothing.
 type silentRecognizer struct{}
 
 func (silentRecognizer) Recognize(_ context.Context, s pipeline.Stream) (pipeline.Recognition, error) {
@@ -215,12 +214,12 @@ func (d *silentRecognition) Close() error {
 	return nil
 }
 
-// hummingVoice is a voice that hums, without end for the greeting and briefly for other text.
+// hummingVoice hums. It hums forever for the text greeting, and for one second for other text.
 type hummingVoice struct{ second []int16 }
 
 func newHummingVoice() hummingVoice { return hummingVoice{tone.Sine(rtp.Rate, rtp.Rate, 400, 0.1)} }
 
-// greeting is the text for which hummingVoice hums without end.
+// greeting is the text of the endless hum.
 const greeting = "hum"
 
 func (d hummingVoice) Open(ctx context.Context, _ pipeline.Style) (pipeline.Synthesis, error) {

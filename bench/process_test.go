@@ -6,8 +6,8 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// TestSilentRecognizerCloses checks that closing the recognizer closes its results. Otherwise
-// no call of the benchmark would end.
+// TestSilentRecognizerCloses checks that Close closes the results. Otherwise calls of the
+// benchmark would not end.
 func TestSilentRecognizerCloses(t *testing.T) {
 	r, err := silentRecognizer{}.Recognize(t.Context(), pipeline.Stream{Rate: 8000})
 	if err != nil {

@@ -82,7 +82,7 @@ func (s *udpStreams) Close() {
 type streamReport struct {
 	Sent, Received int
 	Gaps           []time.Duration // gaps between two packets of one stream, sorted
-	Late           []time.Duration // lateness of each tick
+	Late           []time.Duration // lateness of each clock tick
 }
 
 // Quantile returns the p-quantile of the gaps.
@@ -93,9 +93,8 @@ func (r streamReport) Quantile(p float64) time.Duration {
 	return r.Gaps[min(len(r.Gaps)-1, int(math.Ceil(p*float64(len(r.Gaps))))-1)]
 }
 
-// Run sends a frame of each stream to its port every 20 ms and receives packets,
-// all on one thread, until stop is closed. It counts while measuring returns
-// true.
+// Run sends a frame of each stream to its port every 20 ms and receives packets, all on one
+// thread, until stop is closed. The report covers only the time in which measuring returns true.
 func (s *udpStreams) Run(ports []int, stop <-chan struct{}, measuring func(now time.Time) bool) streamReport {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -115,7 +114,7 @@ func (s *udpStreams) Run(ports []int, stop <-chan struct{}, measuring func(now t
 		}
 		if d := time.Until(due); d > 0 {
 			ts := syscall.NsecToTimespec(int64(d))
-			_ = syscall.Nanosleep(&ts, nil) // a frame leaves less than a tick early if the wake-up is early
+			_ = syscall.Nanosleep(&ts, nil) // after an early wake-up, the frame leaves less than a tick early
 		}
 		counting := measuring(due)
 		if counting {

@@ -1,6 +1,6 @@
-// Package acoustic finds in received audio what a listener notices: when speech
-// starts, ends or gets quieter, and which words are audible. It is pure;
-// positions are samples from the start.
+// Package acoustic finds what a listener notices in received audio: when speech starts, ends or
+// gets softer, and which words are audible. Positions are sample numbers from the start of the
+// audio.
 package acoustic
 
 import (
@@ -12,12 +12,12 @@ import (
 
 // Limits of audibility.
 const (
-	Audible = -45.0 // least level of an audible window, dBFS
+	Audible = -45.0 // level above which a window is audible, dBFS
 	steps   = 100   // windows per second
-	onset   = 4     // onset is a number of windows, of which atLeast must be audible for speech to start.
+	onset   = 4     // speech starts where at least atLeast of this many windows are audible
 	atLeast = 3
-	// softer is by how many dB a duck lies below the running level. running is the number of
-	// windows of the running level. ducked is how many windows the duck must last.
+	// A duck is a drop in level. It lies at least softer dB below the running level and lasts
+	// ducked windows. The running level is measured over the previous running windows.
 	softer  = 9.0
 	running = 30
 	ducked  = 3
@@ -49,8 +49,7 @@ func (s Span) Len() int { return s.To - s.From }
 // Overlap returns the number of common samples.
 func (s Span) Overlap(o Span) int { return max(0, min(s.To, o.To)-max(s.From, o.From)) }
 
-// Stretches returns the spans of audio, from onset to the last audible window
-// before at least gap samples of silence.
+// Stretches returns the audible spans. Silence of less than gap samples does not end a span.
 func (l Levels) Stretches(gap int) []Span {
 	var all []Span
 	for i := 0; i < len(l.db); i++ {
@@ -80,7 +79,7 @@ func (l Levels) begins(i int) bool {
 	return l.db[i] > Audible && n >= atLeast
 }
 
-// Onset returns where audio starts, at from or later, or false. Audio already
+// Onset returns where audio starts at or after from; false means nowhere. Audio that is already
 // audible at from starts there.
 func (l Levels) Onset(from int) (int, bool) {
 	for i := (from + l.window - 1) / l.window; i < len(l.db); i++ {
@@ -93,14 +92,14 @@ func (l Levels) Onset(from int) (int, bool) {
 
 // A Duck is a drop in level.
 type Duck struct {
-	At int // first window after the drop
-	// Seen means that audio at full level came right before the drop. After
-	// silence the drop may have happened anywhere in the silence.
+	At int // first sample after the drop
+	// Seen means that audio at full level came right before the drop. Otherwise silence came
+	// before it, and the drop may have happened anywhere in the silence.
 	Seen bool
 }
 
-// Duck returns the first drop of 9 dB or more below the running level before
-// from, looking until to. Silence does not count: quieter audio must last 30 ms.
+// Duck returns the first drop between from and to. A drop is 9 dB or more below the running level
+// before from, and lasts at least 30 ms. Silence is not a drop.
 func (l Levels) Duck(from, to int) (Duck, bool) {
 	first := from / l.window
 	full, ok := l.running(first)

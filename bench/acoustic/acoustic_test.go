@@ -11,7 +11,7 @@ import (
 
 const rate = 8000
 
-// at places pcm into n samples of silence.
+// at returns n samples of silence with pcm at position from.
 func at(n, from int, pcm []int16) []int16 {
 	all := make([]int16, n)
 	copy(all[from:], pcm)

@@ -2,15 +2,16 @@ package acoustic
 
 import "math"
 
-// Find returns where piece is most similar to pcm, and the similarity: 1 means equal except for
-// loudness, 0 unrelated. It finds nothing for a silent piece or a piece longer than pcm.
+// Find returns the position in pcm at which piece is most similar, and the similarity: 1 means
+// equal except for loudness, 0 unrelated. The similarity is 0 if piece is silent or longer than
+// pcm.
 func Find(pcm, piece []int16) (at int, likeness float64) {
 	n := len(piece)
 	own := energy(piece)
 	if n == 0 || n > len(pcm) || own == 0 {
 		return 0, 0
 	}
-	// Much softer audio would match by chance.
+	// Audio that is much softer than piece would match by chance.
 	least := own * 1e-4
 	around := energy(pcm[:n])
 	for i := 0; ; i++ {

@@ -8,8 +8,8 @@ import (
 	"github.com/parley-voice/parley/media/tone"
 )
 
-// TestFind checks that audio is found after µ-law, softer and with noise, and that other words
-// are not found.
+// TestFind checks that Find finds audio that went through µ-law, is softer and has noise, and
+// that it does not find other words.
 func TestFind(t *testing.T) {
 	said, _ := tone.Encode(8000, "the order number is seven")
 	other, _ := tone.Encode(8000, "please call me tomorrow")

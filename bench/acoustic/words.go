@@ -7,13 +7,13 @@ import (
 	"github.com/parley-voice/parley/media/tone"
 )
 
-// A Fate tells how much of a word the listener heard.
+// A Fate is how much of a word the listener heard.
 type Fate string
 
 // Values of Fate.
 const (
 	Whole Fate = "whole"
-	Cut   Fate = "cut"   // the listener heard only its beginning
+	Cut   Fate = "cut"   // only the beginning of the word was heard
 	Other Fate = "other" // an unexpected or damaged word
 )
 
@@ -22,13 +22,13 @@ type Word struct {
 	Text       string // the word as it was spoken
 	Raw        string // the word as it was received
 	Fate       Fate
-	Share      float64 // share of its audio that was heard; 1 for a whole word
+	Share      float64 // share of the word that was heard; 1 for a whole word
 	Start, End time.Duration
 }
 
-// Words decodes the tone words of pcm at rate (Hz). known maps a possibly damaged text to the
-// word that it stands for, and complete maps a beginning to its word. Both return "" if there
-// is no such word.
+// Words decodes the tone words of pcm at rate (Hz). known returns the word that a possibly
+// damaged text stands for. complete returns the word that starts with a text. Both return "" if
+// there is no such word.
 func Words(pcm []int16, rate int, known func(text string) string, complete func(start string) string) []Word {
 	var all []Word
 	tail := make([]int16, rate/10) // the mark ends the last word
@@ -40,7 +40,7 @@ func Words(pcm []int16, rate int, known func(text string) string, complete func(
 			x.Text, x.Fate, x.Share = whole, Whole, 1
 		} else if whole = complete(clean); whole != "" {
 			x.Text, x.Fate = whole, Cut
-			x.Share = float64(len(clean)+1) / float64(len(whole)+1) // also counts the mark before it
+			x.Share = float64(len(clean)+1) / float64(len(whole)+1) // the mark before the word counts as a letter
 		}
 		all = append(all, x)
 	}
@@ -55,8 +55,8 @@ type Comparison struct {
 	Doubled int // whole words that were heard again
 }
 
-// Compare compares the words heard with those intended. It ignores other words; a
-// word cut first and then spoken whole counts as heard.
+// Compare compares the words heard with those intended. It ignores other words. A word that was
+// cut first and then spoken whole counts as heard.
 func Compare(meant []string, heard []Word) Comparison {
 	var c Comparison
 	whole, cut := map[string]int{}, map[string]bool{}
@@ -83,8 +83,8 @@ func Compare(meant []string, heard []Word) Comparison {
 	return c
 }
 
-// Differ returns the number of words by which claimed differs from what was heard. A word
-// counts as heard if at least half of it was.
+// Differ returns the number of differences between the claimed words and the heard words. A word
+// counts as heard if at least half of its audio was heard.
 func Differ(claimed []string, heard []Word) int {
 	count := map[string]int{}
 	for _, w := range claimed {

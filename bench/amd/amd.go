@@ -1,6 +1,6 @@
-// Package amd measures answering machine detection: how often it is right, how
-// soon, and when the agent speaks. Its input is synthetic greetings of people and
-// machines in many voices, over a telephone line.
+// Package amd measures answering machine detection: how often it is right, how fast it is, and
+// when the agent speaks. Its input is synthetic greetings of people and machines, in many voices,
+// with telephone line quality.
 package amd
 
 import (
@@ -27,7 +27,7 @@ const (
 	afterGreeting = 12 * time.Second       // time of the recording after the greeting
 )
 
-// A sentence is a sentence and its position in a recording.
+// A sentence is a text and its position in a recording.
 type sentence struct {
 	text     string
 	from, to time.Duration
@@ -42,7 +42,7 @@ type call struct {
 	beep  time.Duration // end of the beep; 0 if there is none
 }
 
-// end returns the end of the first greeting: speech without a pause of 700 ms.
+// end returns the end of the first greeting. A pause of more than 700 ms ends a greeting.
 func (c *call) end() time.Duration {
 	end := time.Duration(0)
 	for i, s := range c.said {
@@ -54,7 +54,7 @@ func (c *call) end() time.Duration {
 	return end
 }
 
-// record synthesizes a script: sentences with pauses, over line noise.
+// record synthesizes a script: sentences with pauses, over line noise. Bars separate the sentences.
 func record(ctx context.Context, c class, v audiogen.Voice, script string, rnd *rand.Rand) (*call, error) {
 	k := &call{class: c, voice: v.Name}
 	var pcm []int16
@@ -109,8 +109,7 @@ type outcome struct {
 	yields  int
 }
 
-// listen feeds a call to the detector, the filter bank and the decision machine,
-// with or without transcripts.
+// listen runs answering machine detection on a call, with or without transcripts.
 func (c *call) listen(transcribed bool) outcome {
 	var r outcome
 	var d vad.Detector
@@ -163,8 +162,8 @@ func (c *call) listen(transcribed bool) outcome {
 	return r
 }
 
-// words returns the transcripts and their times. Each transcript has all words so far. The
-// words of a sentence are spread evenly over it.
+// words returns the interim transcripts and their times. Each has all words so far. The words of
+// a sentence are evenly distributed over its time.
 func (c *call) words() []sentence {
 	var all []sentence
 	var text strings.Builder
@@ -223,7 +222,7 @@ type tally struct {
 	confusion [7][6]int
 	verdict   [7][]time.Duration
 	word      [7][]time.Duration // for people: from the end of the greeting to the agent's first word
-	early     [7]int             // how many of word came before the greeting had ended
+	early     [7]int             // number of values of word that are before the end of the greeting
 	yielded   [7]int
 	beep      []time.Duration
 	noBeep    int

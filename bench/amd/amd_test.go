@@ -11,7 +11,7 @@ import (
 	"github.com/parley-voice/parley/pipeline/amd"
 )
 
-// TestFax checks that a fax is detected without any voice.
+// TestFax checks that a fax is detected from its tones alone.
 func TestFax(t *testing.T) {
 	for seed := range uint64(4) {
 		k, err := record(t.Context(), fax, audiogen.Voice{}, "", rand.New(rand.NewPCG(seed, 1)))
@@ -24,7 +24,7 @@ func TestFax(t *testing.T) {
 	}
 }
 
-// TestListen checks that transcripts improve the verdict. Tone words stand for a voice.
+// TestListen checks that transcripts improve the verdict. The test uses tone words instead of a voice.
 func TestListen(t *testing.T) {
 	words, _ := tone.Encode(rate, "after the beep")
 	pcm := append(make([]int16, rate), words...)

@@ -1,6 +1,6 @@
 package amd
 
-// A class is a kind of answering party.
+// A class is a kind of person or machine that answers a call.
 type class int
 
 const (

@@ -1,6 +1,6 @@
-// Package api measures the HTTP API of "parley serve" from outside: call requests
-// while a scripted carrier takes the calls, reads of calls, and lists over many
-// stored calls. Client, carrier, service and database share one machine.
+// Package api measures the HTTP API of "parley serve" from outside: call requests, reads of
+// calls, and lists over many stored calls. A scripted carrier takes the calls. Client, carrier,
+// service and database share one machine.
 package api
 
 import (
@@ -28,10 +28,10 @@ type Options struct {
 	// Database is a Postgres URL; "" lets the service run its own.
 	Database  string
 	Subgroups int           // number of subgroups over which the requests are spread
-	Rate      int           // requests per second, whether or not earlier ones were answered
-	Clients   int           // number of clients; each sends its next request after a response
+	Rate      int           // requests per second; they do not wait for earlier responses
+	Clients   int           // number of clients without a fixed rate; each waits for the response before its next request
 	Length    time.Duration // length of each measurement
-	Stored    int           // number of calls in the benchmark of lists; 0 skips it
+	Stored    int           // number of calls in the list benchmark; 0 skips that benchmark
 	Page      int           // calls per page
 	Out, Log  io.Writer
 	Result    *result.File // receives the metrics
@@ -45,7 +45,7 @@ type bench struct {
 	routes  []string // IDs of the subgroups by name
 	rang    atomic.Int64
 	carrier *siptest.Carrier
-	disk    *machine.Disk // the local disk, which is not that of a remote database
+	disk    *machine.Disk // the local disk; a remote database uses another one
 }
 
 // Run measures and prints a table.
@@ -80,8 +80,7 @@ func (b *bench) spent() time.Duration {
 	return c.Own + c.Below
 }
 
-// warmUp precedes the counted requests: a new service plans each statement once
-// per connection.
+// warmUp is the time of requests that are not counted. A new service plans each statement once per connection.
 const warmUp = 3 * time.Second
 
 func (b *bench) measure(ctx context.Context) error {
@@ -160,7 +159,7 @@ func (b *bench) orders(ctx context.Context, t *table) (string, error) {
 
 func (b *bench) atOnce() string { return fmt.Sprintf("%d at a time", b.Clients) }
 
-// perSecond returns the target of responses per second.
+// perSecond returns the target for the responses per second of a measurement; nil if it has none.
 func perSecond(name string) []result.Bound {
 	switch name {
 	case "orders":
@@ -185,7 +184,7 @@ func (b *bench) addMetrics(name, what string, r answers, bounds []result.Bound) 
 	}
 }
 
-// maxLateness limits how late a due request may be sent, in ms at p99.
+// maxLateness is the limit in ms, at p99, for the lateness with which requests are sent.
 const maxLateness = 20
 
 // rest sends nothing for Length, so that the queue can drain.
@@ -194,8 +193,8 @@ func (b *bench) rest(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// awaitQueue waits until no call was dialed for one second, at most two minutes, so that reads
-// do not compete with dialing.
+// awaitQueue waits until no call has been dialed for one second, for at most two minutes. Without
+// this, reads would compete with dialing.
 func (b *bench) awaitQueue(ctx context.Context) error {
 	for range 120 {
 		rang := b.rang.Load()

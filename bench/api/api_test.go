@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestOpenLoop checks that response times count from when a request was due, so that a stall of
-// the service counts for all requests that became due during it.
+// TestOpenLoop checks that response times count from when a request was due. A stall of the
+// service then slows all requests that become due during it.
 func TestOpenLoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()

@@ -11,7 +11,7 @@ import (
 type answers struct {
 	took   time.Duration
 	each   []time.Duration // response times, sorted
-	late   []float64       // lateness of each request in ms; empty without a schedule
+	late   []float64       // lateness of each request in ms; empty for closedLoop
 	failed int             // number of unexpected responses
 	err    error           // one of the errors
 }
@@ -27,7 +27,7 @@ func (r answers) millis() []float64 {
 	return all
 }
 
-// at returns a quantile in ms; 0 without responses.
+// at returns the q-quantile of the response times in ms; 0 without responses.
 func (r answers) at(q float64) float64 {
 	if len(r.each) == 0 {
 		return 0
@@ -42,7 +42,7 @@ type tally struct {
 	answers answers
 }
 
-// ask calls do and measures the time since due.
+// ask calls do with n and records the time from due to the response.
 func (t *tally) ask(ctx context.Context, due time.Time, n int, do func(context.Context, int) error) {
 	err := do(ctx, n)
 	took := time.Since(due)
@@ -56,7 +56,7 @@ func (t *tally) ask(ctx context.Context, due time.Time, n int, do func(context.C
 	t.answers.each = append(t.answers.each, took)
 }
 
-// left records the lateness of a request.
+// left records how late a request was sent.
 func (t *tally) left(late time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -69,8 +69,8 @@ func (t *tally) over(began time.Time) answers {
 	return t.answers
 }
 
-// openLoop sends rate requests per second whether or not earlier ones were answered,
-// so that a slow service is noticed.
+// openLoop sends rate requests per second and does not wait for earlier responses. A slow service
+// then shows in the response times.
 func openLoop(ctx context.Context, rate int, length time.Duration, do func(context.Context, int) error) answers {
 	var t tally
 	var asking sync.WaitGroup
@@ -93,7 +93,7 @@ func openLoop(ctx context.Context, rate int, length time.Duration, do func(conte
 	return t.over(began)
 }
 
-// closedLoop lets each client send its next request after the last response.
+// closedLoop runs clients concurrently. Each sends its next request after the response to its last one.
 func closedLoop(ctx context.Context, clients int, length time.Duration, do func(context.Context, int) error) answers {
 	var t tally
 	var asking sync.WaitGroup

@@ -49,10 +49,9 @@ organizations:
 	return nil
 }
 
-// unlimited are the limits of a subgroup.
 const unlimited = "concurrent_calls: 1000000, calls_per_minute: 1000000"
 
-// fillSQL copies the last requested call, spread over a year.
+// fillSQL inserts copies of the newest call, with times spread over a year.
 const fillSQL = `
 INSERT INTO calls (id, org_id, call_type, status, agent_id, agent_name, agent_version, to_number, from_number, dial_number, trunk_id, route_id,
 	ring_seconds, created_at, dialed_at, answered_at, ended_at, disconnection_reason, recording_status, analysis_status)

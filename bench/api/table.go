@@ -21,7 +21,7 @@ type table struct {
 	notes []string // notes below the table
 }
 
-// end prints the table with what was measured so far.
+// end prints the measurements so far and the notes.
 func (t *table) end() {
 	_ = t.Flush() // only to a terminal
 	for _, note := range t.notes {
@@ -29,10 +29,10 @@ func (t *table) end() {
 	}
 }
 
-// idle is how long the disk is measured before the other measurements.
+// idle is the duration of the disk measurement before all others.
 const idle = time.Second
 
-// head starts the table with the speed of the idle disk.
+// head starts the table with the header and the speed of the idle disk.
 func (t *table) head(ctx context.Context) error {
 	fmt.Fprintln(t, "request\tload\tresponses/s\tp50\tp99\tmax\trefused\tdialed/s\tCPU ms each\t")
 	took, err := t.bench.disk.Before(ctx, idle)
@@ -42,7 +42,7 @@ func (t *table) head(ctx context.Context) error {
 	return err
 }
 
-// disk adds the durations of disk syncs.
+// disk adds measured durations of disk syncs, in ms, to the result and the table.
 func (t *table) disk(name, what string, took []float64) {
 	t.bench.Result.Add(result.Spread(name, what, "ms", took))
 	each := make([]time.Duration, len(took))
@@ -69,8 +69,8 @@ func (t *table) run(name, what, load string, do func() answers, bounds ...result
 	return len(r.each)
 }
 
-// measureWrites runs do and reports the speed of the disk and the writes of the database during
-// it, including those of dialing.
+// measureWrites runs do and reports the speed of the disk and the database writes during it.
+// These include the writes of dialing.
 func (t *table) measureWrites(ctx context.Context, name string, do func() int) (err error) {
 	conn, err := pgx.Connect(ctx, t.bench.DatabaseURL())
 	if err != nil {
@@ -109,7 +109,7 @@ func (t *table) measureWrites(ctx context.Context, name string, do func() int) (
 	return nil
 }
 
-// A log counts the transactions, syncs and WAL bytes of the database, including those of reads.
+// A log is the number of transactions, syncs and WAL bytes of the database. Transactions include reads.
 type log struct{ transactions, syncs, bytes float64 }
 
 // less returns the difference of l and before, divided by n.
@@ -117,8 +117,8 @@ func (l log) less(before log, n float64) log {
 	return log{(l.transactions - before.transactions) / n, (l.syncs - before.syncs) / n, (l.bytes - before.bytes) / n}
 }
 
-// logSQL reads counters that are up to one second old. Since Postgres 18 the
-// syncs are counted elsewhere.
+// logSQL reads counters that are up to one second old. From Postgres 18 on, syncs is 0, because
+// pg_stat_wal no longer has them.
 const logSQL = `
 SELECT (SELECT xact_commit FROM pg_stat_database WHERE datname = current_database())::float8,
        coalesce((to_jsonb(w) ->> 'wal_sync')::float8, 0), wal_bytes::float8

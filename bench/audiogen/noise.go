@@ -14,7 +14,7 @@ const (
 	White  Kind = "white"
 	Pink   Kind = "pink"
 	Hum    Kind = "hum"    // mains hum of 50 Hz over hiss
-	Babble Kind = "babble" // babble of six voices
+	Babble Kind = "babble" // six voices that speak at once
 	Music  Kind = "music"  // chords and arpeggios
 	Line   Kind = "line"   // hiss of a quiet line at -65 dBFS
 )
@@ -25,7 +25,7 @@ type Maker struct {
 	voices [][]int16
 }
 
-// NewMaker returns a Maker whose babble consists of voices speaking texts.
+// NewMaker returns a Maker whose babble is a mix of voices that speak texts.
 func NewMaker(ctx context.Context, rate int, voices []Voice, texts func(language string) []string) (*Maker, error) {
 	m := &Maker{Rate: rate}
 	for _, v := range voices {
@@ -71,8 +71,7 @@ func (m *Maker) Noise(k Kind, n int, rnd *rand.Rand) []float64 {
 	return x
 }
 
-// pink returns noise of equal power per octave (P. Kellet's filter of white
-// noise, three poles).
+// pink returns noise with equal power per octave (P. Kellet's three-pole filter of white noise).
 func pink(n int, rnd *rand.Rand) []float64 {
 	x := make([]float64, n)
 	var a, b, c float64

@@ -1,5 +1,5 @@
-// Package audiogen generates test audio: speech in many voices (espeak-ng), and
-// noise from hiss to babble and music. Seeds make it repeatable.
+// Package audiogen generates test audio: speech in many voices (espeak-ng), and noise such as
+// hiss, babble and music. Equal seeds give equal audio.
 package audiogen
 
 import (
@@ -21,8 +21,7 @@ type Voice struct {
 	Pitch    int    // 0 to 99
 }
 
-// Voices returns the voices of the benchmarks: both sexes, six languages, slow to
-// fast.
+// Voices returns the voices of the benchmarks: male and female, six languages, slow to fast.
 func Voices() []Voice {
 	return []Voice{
 		{"en-us", "en", 165, 45},
@@ -36,7 +35,7 @@ func Voices() []Voice {
 	}
 }
 
-// Others returns voices that no benchmark uses: for training, and for babble.
+// Others returns voices that speak in no benchmark. They serve for training and as babble.
 func Others() []Voice {
 	return []Voice{
 		{"en-gb-scotland+m2", "en", 160, 50},
@@ -84,8 +83,8 @@ func trim(pcm []int16) []int16 {
 	return pcm[from:to]
 }
 
-// Phone returns pcm (8 kHz) after a telephone line: high-passed at 300 Hz,
-// through µ-law.
+// Phone returns pcm (8 kHz) as it sounds after a telephone line: without frequencies below 300
+// Hz, and encoded as µ-law.
 func Phone(pcm []int16) []int16 {
 	out := make([]int16, len(pcm))
 	pass := highpass(300, 8000)

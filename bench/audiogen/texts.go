@@ -8,7 +8,7 @@ import (
 //go:embed english.txt
 var otherEnglish string
 
-// Texts returns the sentences of a language that benchmarks use.
+// Texts returns the sentences of the benchmarks in a language.
 func Texts(language string) []string {
 	switch language {
 	case "de":
@@ -51,8 +51,7 @@ func Texts(language string) []string {
 	}
 }
 
-// OtherTexts returns sentences that no benchmark uses: for training, and for
-// babble.
+// OtherTexts returns sentences that no benchmark uses. They serve for training and as babble.
 func OtherTexts(language string) []string {
 	switch language {
 	case "de":

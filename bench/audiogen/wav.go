@@ -11,8 +11,8 @@ import (
 // format is the format chunk of a WAV file.
 type format struct{ code, channels, rate, bits int }
 
-// Parse decodes the first channel of a 16-bit PCM WAV and resamples it to rate
-// (Hz). If the length field is wrong, as in streams, it takes all data.
+// Parse decodes the first channel of a 16-bit PCM WAV and resamples it to rate (Hz). If the
+// length field is wrong, as in streamed WAVs, it decodes all data.
 func Parse(wav []byte, rate int) ([]int16, error) {
 	if len(wav) < 12 || string(wav[:4]) != "RIFF" || string(wav[8:12]) != "WAVE" {
 		return nil, errors.New("not a WAV file")

@@ -23,7 +23,7 @@ type All struct {
 	Into  string `help:"Write the table of targets into this page." type:"existingfile" placeholder:"FILE"`
 }
 
-// A part is one benchmark of All.
+// A part is one of the benchmarks that All runs.
 type part struct {
 	name    string
 	options any // options without the name of the JSON file
@@ -32,7 +32,7 @@ type part struct {
 
 // parts returns the benchmarks that All runs, the short ones first.
 func (c All) parts() []part {
-	turns := Turns{Calls: 36, Pauses: 780, // more than 1,000 turns with an answer in one piece
+	turns := Turns{Calls: 36, Pauses: 780, // gives more than 1,000 turns with an uninterrupted answer
 		Seed: corpus.HeldOut}
 	web := Turns{Peer: scenario.Web, Calls: 10, Pauses: 600, Seed: corpus.HeldOut, Only: []scenario.Name{scenario.Plain}}
 	media := Media{Calls: []int{50, 100, 200}, Runs: 5, Length: 5 * time.Second}
@@ -68,8 +68,8 @@ func (c All) parts() []part {
 	}
 }
 
-// Run measures the parts without a valid result and writes the report. A part
-// that fails or is refused does not stop the others.
+// Run runs the parts that have no valid result yet and writes the report. If a part fails or its
+// result is invalid, the others still run.
 func (c All) Run(ctx context.Context, t *Terminal) error {
 	if err := os.MkdirAll(c.Dir, 0o750); err != nil {
 		return err
@@ -109,8 +109,7 @@ func (c All) Run(ctx context.Context, t *Terminal) error {
 	return errors.Join(all, err)
 }
 
-// done reports whether file holds a valid result of this part, of the same
-// options and commit.
+// done reports whether file holds a valid result of this part, from the same options and commit.
 func (p part) done(file, commit string) bool {
 	f, err := result.Read(file)
 	if err != nil || f.Err() != nil || f.Commit != commit || commit == "dev" || strings.HasSuffix(commit, "-dirty") {

@@ -9,8 +9,7 @@ import (
 	"github.com/parley-voice/parley/bench/result"
 )
 
-// TestDone checks that a part is measured once per commit and options, unless its result was
-// refused.
+// TestDone checks that a part is measured once per commit and options, and again if its result was invalid.
 func TestDone(t *testing.T) {
 	p := All{Small: true}.parts()[0]
 	options, err := json.Marshal(Amd{Takes: 1, Seed: amd.HeldOut, JSON: "elsewhere.json"})

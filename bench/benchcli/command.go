@@ -40,18 +40,18 @@ type Bench struct {
 	Fakes   Fakes   `cmd:"" hidden:""`
 }
 
-// AfterApply passes the flags that all commands share to the terminal.
+// AfterApply copies the flags that all commands share into the terminal.
 func (b *Bench) AfterApply(t *Terminal) error {
 	t.Verbose = b.Verbose
 	return nil
 }
 
-// A Terminal holds the streams of a command, and starts the program's other processes.
+// A Terminal holds the streams of a command.
 type Terminal struct {
 	In        io.Reader
 	Out, Errs io.Writer
 	Version   string
-	Verbose   bool // prints details after the verdict
+	Verbose   bool // print details after the verdict
 	// Bar returns a function that draws a progress bar; unit names what is counted.
 	Bar func(unit string) func(done, all int)
 }
@@ -65,9 +65,9 @@ func (t *Terminal) Child(ctx context.Context, args ...string) *exec.Cmd {
 	return exec.CommandContext(ctx, self, args...) //nolint:gosec // ourselves
 }
 
-// measure runs do, prints the verdict, and writes the result to file unless that is empty. What
-// do writes to out follows the verdict if t.Verbose is set or the run fails. The error is not
-// nil if the figures do not count.
+// measure runs do, prints the verdict, and writes the result to file unless file is empty. It
+// prints the output of do if t.Verbose is set or do fails. It returns an error if the result is
+// invalid.
 func (t *Terminal) measure(
 	ctx context.Context, command string, options any, file string, do func(out io.Writer, f *result.File) error,
 ) error {

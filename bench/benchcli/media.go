@@ -55,8 +55,8 @@ func printMedia(out io.Writer, results []bench.MediaResult) error {
 	return w.Flush()
 }
 
-// The load for which the media targets are set, and the limit in ms of the far
-// end's lateness at p99: half a packet.
+// targetLoad is the load for which the media targets are set. maxLateness is the limit in ms, at
+// p99, for the lateness of the benchmark's own end: half a packet.
 const (
 	targetLoad  = 200
 	maxLateness = 10

@@ -8,7 +8,7 @@ import (
 	"github.com/parley-voice/parley/bench/providers"
 )
 
-// Providers serves fake providers to the voice systems that speak their protocols.
+// Providers serves fake providers for Parley or another voice system.
 type Providers struct {
 	Script string   `arg:"" optional:"" type:"existingfile" help:"Delays and faults, as YAML; see docs/bench.md."`
 	ASR    string   `name:"asr" help:"Address of the speech-to-text server." default:"127.0.0.1:0" placeholder:"HOST:PORT"`
@@ -38,7 +38,7 @@ func (c Providers) Run(ctx context.Context, t *Terminal) error {
 	return providers.Serve(ctx, t.Out, providers.Addrs{ASR: c.ASR, LLM: c.LLM, TTS: c.TTS}, s, reply)
 }
 
-// script returns the script of the file, overridden by the flags.
+// script returns the script of the file. Flags override it.
 func (c Providers) script() (providers.Script, error) {
 	s := providers.Typical()
 	if c.Script != "" {
@@ -65,7 +65,7 @@ func (c Providers) script() (providers.Script, error) {
 	return s, nil
 }
 
-// Fakes serves the providers of the turns benchmark.
+// Fakes is the fake providers' process of the turns benchmark.
 type Fakes struct{}
 
 // Run implements the command.

@@ -39,7 +39,7 @@ type Gate struct {
 	Targets     bool     `help:"Require that every figure meets its own target."`
 }
 
-// Run prints a line per bound and fails unless all hold.
+// Run prints one line per bound and fails if a bound is exceeded.
 func (c Gate) Run(t *Terminal) error {
 	files, err := read(c.Files)
 	if err != nil {
@@ -98,7 +98,7 @@ func (c Report) Run(t *Terminal) (err error) {
 	return err
 }
 
-// Docs updates a page of the documentation.
+// Docs updates the table of targets in a page of the documentation.
 type Docs struct {
 	Files []string `arg:"" type:"existingfile" name:"file"`
 	Into  string   `required:"" type:"existingfile" placeholder:"FILE"`

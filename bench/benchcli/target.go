@@ -10,7 +10,7 @@ import (
 	"github.com/parley-voice/parley/bench/target"
 )
 
-// Other selects a system to measure other than Parley.
+// Other selects another system to measure instead of Parley.
 type Other struct {
 	Target string        `help:"Dial and measure this system instead of Parley: sip:user@host[:port][;transport=udp|tcp]." placeholder:"SIP-URI"`
 	From   string        `help:"With --target: caller number to show." default:"12025550100"`

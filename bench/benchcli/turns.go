@@ -61,7 +61,7 @@ func (c Turns) options(t *Terminal) turns.Options {
 	return turns.Options{Seed: c.Seed, Plant: c.Plant, Logs: c.Logs, Progress: t.Bar("lines"), Child: t.Child, Warm: true, Log: t.Errs}
 }
 
-// check rejects options that have no effect in combination.
+// check rejects combinations in which an option would have no effect.
 func (c Turns) check() error {
 	other, target := "--scenario", c.Other.Target != ""
 	if target {

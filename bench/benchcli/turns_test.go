@@ -7,7 +7,7 @@ import (
 	"github.com/parley-voice/parley/bench/scenario"
 )
 
-// Options without effect are rejected, not ignored.
+// TestStrayOptions checks that an option without effect is rejected, not ignored.
 func TestStrayOptions(t *testing.T) {
 	for want, c := range map[string]Turns{
 		"": {Only: []scenario.Name{scenario.Plain}, Pauses: 5, Without: []string{"merging"}, Worst: "x", Peer: scenario.SIP},

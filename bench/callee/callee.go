@@ -1,5 +1,5 @@
-// Package callee plays the called party by a script and records what it said and
-// heard on one clock, sample by sample. It does not judge the recording.
+// Package callee plays a scripted called party. It records what the callee said and heard, with a
+// time for each sample, and does not judge the recording.
 package callee
 
 import (
@@ -15,18 +15,18 @@ import (
 
 // A Line is one utterance of the callee.
 type Line struct {
-	PCM []int16 // with pauses, at 8 kHz
-	// Into starts the line during the other side's speech, once that was audible
-	// this long; 0 speaks in silence.
+	PCM []int16 // samples at 8 kHz, including pauses
+	// Into starts the line this long after the other side has started to speak. 0 waits until the
+	// other side is silent.
 	Into time.Duration
-	// Think is the silence of the other side before the next line; 0 means 500 ms.
+	// Think is how long the other side must be silent before the next line; 0 means 500 ms.
 	Think time.Duration
-	// Unanswered means that the callee waits only for Think after the line, not for an answer.
+	// Unanswered means that the callee does not wait for an answer, only for Think.
 	Unanswered bool
 	// Press holds the DTMF keys sent at the start of the line.
 	Press string
-	// Wait is how long the callee then listens. Ends means that the other side should end the call
-	// during Wait.
+	// Wait is how long the callee listens after the line. Ends means that the other side should
+	// end the call during Wait.
 	Wait time.Duration
 	Ends bool
 	// Hangup ends the call right after the line.
@@ -39,10 +39,10 @@ type Script struct {
 	Lines []Line
 	// First lets the callee speak before the greeting.
 	First bool
-	// Echo is the delay after which received audio is sent back, 20 dB softer; 0
-	// disables it. It is rounded to whole frames.
+	// Echo is the delay of an echo of received audio, 20 dB softer than the original. It is
+	// rounded down to whole frames; 0 disables the echo.
 	Echo time.Duration
-	// Noise is looped behind everything the callee sends.
+	// Noise is repeated in the background of all sent audio.
 	Noise []int16
 	// Said is called after every line; nil disables it.
 	Said func()
@@ -51,21 +51,20 @@ type Script struct {
 const (
 	think    = 500 * time.Millisecond
 	patience = 6 * time.Second // longest wait for an answer
-	// gone is the silence that ends the other side's speech while the callee
-	// waits to interrupt it.
+	// gone is the silence after which the other side counts as starting to speak again.
 	gone = 700 * time.Millisecond
-	// over: if the other side was audible this shortly before the end of a line,
-	// it interrupted the line, and the callee waits for its silence only.
+	// over applies if the other side was audible this shortly before the end of a line. The other
+	// side then interrupted the line, and the callee waits for silence only.
 	over = 100 * time.Millisecond
 	// Playout is the depth of the callee's jitter buffer.
 	Playout = 40 * time.Millisecond
 )
 
-// A Spoken is a line as spoken.
+// A Spoken is a line with the times at which the callee spoke it.
 type Spoken struct {
 	Line int // number of the line
-	// Left is when each frame of the line was handed over; Held is how long it
-	// then waited in an incomplete packet. Held is 0 for packets of one frame.
+	// Left is when the callee passed each frame to the leg. Held is how long the leg then kept
+	// each frame, such as for a packet of several frames.
 	Left []time.Time
 	Held []time.Duration
 
@@ -73,13 +72,13 @@ type Spoken struct {
 	lags Lags
 }
 
-// departures is implemented by legs that know when a frame left this process.
+// departures is implemented by legs that know when they sent a frame.
 type departures interface {
-	// Departed returns when the frame that was due at due left.
+	// Departed returns when the leg sent the frame that was due at due.
 	Departed(due time.Time) (time.Time, bool)
 }
 
-// wait sets how long each frame waited.
+// wait sets s.Held.
 func (s *Spoken) wait(leg media.Leg) {
 	d, exact := leg.(departures)
 	s.Held = make([]time.Duration, len(s.Left))
@@ -94,16 +93,15 @@ func (s *Spoken) wait(leg media.Leg) {
 	}
 }
 
-// SpokenAt returns when sample i of the line was spoken: a frame is handed over
-// after its last sample.
+// SpokenAt returns when sample i of the line was spoken. A frame is passed to the leg after its last sample.
 func (s Spoken) SpokenAt(i, rate int) time.Time {
 	n := media.FrameLen(rate)
 	at := min(i/n, len(s.Left)-1)
 	return s.Left[at].Add(time.Duration(i-(at+1)*n)*time.Second/time.Duration(rate) + s.lags.Said)
 }
 
-// SentAt returns when the packet with sample i of the line left. On a late line
-// this may be a packet after the last frame handed over.
+// SentAt returns when the packet with sample i of the line left. The audio lags on some legs
+// (Lags), so this may be a packet after those of the line.
 func (s Spoken) SentAt(i, rate int) time.Time {
 	at := max(0, (i+int(s.lags.Sent*time.Duration(rate)/time.Second))/media.FrameLen(rate))
 	more := time.Duration(max(0, at-len(s.Left)+1)) * media.FrameTime
@@ -123,8 +121,8 @@ type Record struct {
 	Complete bool // all lines were said, or the other side ended the call as planned
 }
 
-// Between returns what was said (from the script's lines) and heard in a time
-// range.
+// Between returns the audio said and heard in a time range. The said audio comes from lines,
+// which are the lines of the script.
 func (r Record) Between(lines []Line, from, to time.Time) (said, heard []int16) {
 	rate := r.Heard.Rate
 	at := func(t time.Time) int { return int(t.Sub(from) * time.Duration(rate) / time.Second) }
@@ -184,7 +182,7 @@ type performer struct {
 	player *player
 	record Record
 	last   time.Time // when the other side was last audible
-	began  time.Time // start of its speech, ignoring pauses shorter than gone
+	began  time.Time // when the other side started to speak; pauses up to gone are ignored
 }
 
 var errOver = errors.New("the call has ended")
@@ -219,7 +217,7 @@ func (p *performer) read(ctx context.Context) (bool, error) {
 	return loud, nil
 }
 
-// line waits for its turn, says the line, and listens as the line asks.
+// line waits for the start time of line n, says it, and listens for l.Wait.
 func (p *performer) line(ctx context.Context, n int, l Line) error {
 	if l.Into > 0 {
 		if err := p.into(ctx, l.Into); err != nil {
@@ -255,7 +253,7 @@ func (p *performer) say(ctx context.Context, n int, l Line) error {
 	}
 }
 
-// rest waits until the other side has finished its answer.
+// rest waits until the other side has answered and is silent, or patience is over.
 func (p *performer) rest(ctx context.Context, l Line) error {
 	began := time.Now()
 	answered := l.Unanswered || began.Sub(p.last) < over
@@ -288,7 +286,7 @@ func (p *performer) wait(ctx context.Context, d time.Duration) error {
 	return nil
 }
 
-// into waits until the other side has been audible for d, or remains silent.
+// into waits until the other side has spoken for d, or has remained silent for patience and d.
 func (p *performer) into(ctx context.Context, d time.Duration) error {
 	began := time.Now()
 	for {

@@ -59,7 +59,7 @@ func TestPerform(t *testing.T) {
 	})
 }
 
-// TestDeadAir checks that the script continues without an answer.
+// TestDeadAir checks that the callee says its next line if no answer comes.
 func TestDeadAir(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		leg := mediatest.NewLeg(rate)
@@ -159,7 +159,7 @@ func TestTrackClock(t *testing.T) {
 	}
 }
 
-// TestWideLeg checks that a leg of 16 kHz is spoken to and heard like any other.
+// TestWideLeg checks that a callee can speak and hear on a leg of 16 kHz.
 func TestWideLeg(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		leg := mediatest.NewLeg(16000)
@@ -179,7 +179,7 @@ func TestWideLeg(t *testing.T) {
 	})
 }
 
-// TestLags checks that the delay of a wideband leg is exact to the sample.
+// TestLags checks that the delay of a wideband leg is exact to one sample.
 func TestLags(t *testing.T) {
 	var all []int16
 	at := 0
@@ -207,7 +207,7 @@ func TestLags(t *testing.T) {
 	}
 	wide := &narrow{Leg: mediatest.NewLeg(16000)}
 	l := lagsOf(wide)
-	near := func(got, want []int) bool { // filters of even length add half a sample
+	near := func(got, want []int) bool { // filters of even length add half a sample of delay
 		return slices.EqualFunc(got, want, func(a, b int) bool { return a-b <= 1 && b-a <= 1 })
 	}
 	if got, want := peaks(all), []int{3*320 + int(l.Said*16000/time.Second), 3*320 + 318 + int(l.Said*16000/time.Second)}; !near(got, want) {
@@ -243,8 +243,8 @@ func TestLags(t *testing.T) {
 	}
 }
 
-// TestWait checks that the callee listens for the time of Wait, with noise, and that the other
-// side may hang up during it.
+// TestWait checks that the callee listens, and sends noise, for the time of Wait, and that the
+// other side may hang up in that time.
 func TestWait(t *testing.T) {
 	for _, ends := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {

@@ -6,16 +6,16 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-// Lags are the delays of a leg's audio behind its frames. Resampling belongs to
-// the benchmark, the codec's look-ahead to the system.
+// Lags are the delays of a leg's audio relative to its frames. The benchmark's resampling adds to
+// all of them. The delay of the codec counts as part of the measured system.
 type Lags struct {
-	Said  time.Duration // delay at encoding
-	Sent  time.Duration // delay in packets
+	Said  time.Duration // delay when the codec gets the audio
+	Sent  time.Duration // delay when the packet leaves
 	Heard time.Duration // delay after decoding
 }
 
-// Delays of a wideband leg in samples: of the resampler of lines, of the resampler of received
-// audio (media/resample), and of the band split of G.722.
+// Delays of a wideband leg in samples: resampling of lines, resampling of received audio
+// (media/resample), and band split of G.722.
 const upped, downed, split = 31, 32, 11
 
 func lagsOf(leg media.Leg) Lags {

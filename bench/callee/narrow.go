@@ -8,10 +8,10 @@ import (
 	"github.com/parley-voice/parley/media/resample"
 )
 
-// Rate is the sample rate of lines in Hz. Legs of other rates are resampled.
+// Rate is the sample rate of lines in Hz. The audio of legs with other rates is resampled.
 const Rate = 8000
 
-// narrow adapts a leg to Rate.
+// narrow makes a leg of another rate usable at Rate.
 type narrow struct {
 	media.Leg
 	wide media.Frame
@@ -56,13 +56,13 @@ func (n *narrow) Departed(due time.Time) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// widening adapts a feed of Rate to the leg's rate. It delays the feed by exactly
-// one frame, so that audio that ended with a frame still does.
+// widening resamples a feed to the leg's rate. It delays the feed by exactly one frame, so that
+// audio that ends with a frame still ends with a frame.
 type widening struct {
 	feed media.Feed
 	f    media.Frame
 	up   *resample.Resampler
-	late []int16 // rest of the frame's delay, beyond the filter and the codec
+	late []int16 // samples that complete the delay of one frame, beyond the delays of resampler and codec
 }
 
 func newWidening(feed media.Feed, rate int) *widening {

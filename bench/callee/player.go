@@ -9,20 +9,19 @@ import (
 // echoGain is a gain of -20 dB.
 const echoGain = 10
 
-// backlog is the most echo frames that wait: half a second. Further frames are dropped, which
-// makes the echo earlier.
+// backlog is the largest number of waiting echo frames: half a second. Further frames are dropped.
 const backlog = 25
 
 // maxLine is the most frames of a line: one minute.
 const maxLine = 3000
 
-// A player plays one line at a time, sample-exactly, mixed with the echo of
-// received audio. Lines, echo and times pass through channels, so the clock's
-// goroutine takes no lock and allocates nothing.
+// A player plays one line at a time, mixed with noise and with the echo of received audio. Lines,
+// echo and times pass through channels, so the clock's goroutine takes no lock and allocates
+// nothing.
 type player struct {
 	next chan line
-	done chan line            // receives the line that was played to its end
-	echo chan [maxFrame]int16 // nil without echo
+	done chan line            // receives each line when it has been played
+	echo chan [maxFrame]int16 // nil disables the echo
 
 	noise []int16
 	at    int // position in the noise
@@ -32,7 +31,7 @@ type player struct {
 // maxFrame is the largest frame in samples: 20 ms at 16 kHz.
 const maxFrame = 320
 
-// A line holds the samples left to play, and the times at which its frames were played and due.
+// A line holds the samples left to play, and when its frames were played and due.
 type line struct {
 	pcm       []int16
 	left, due []time.Time
@@ -65,7 +64,7 @@ func (m *player) hear(f media.Frame) {
 	}
 	select {
 	case m.echo <- kept:
-	default: // the sender's clock stalled, and without this the echo would stay late
+	default: // after a stall of the clock, the echo would stay late
 	}
 }
 

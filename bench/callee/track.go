@@ -6,18 +6,17 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-// A Track is received audio: contiguous frames with the arrival time of their
-// packets.
+// A Track is received audio: contiguous frames with their arrival times.
 type Track struct {
 	Rate int
 	PCM  []int16
-	At   []time.Time   // arrival of each frame; the expected time if no packet arrived
+	At   []time.Time   // arrival of each frame; estimated if no packet arrived
 	Real []bool        // whether a packet arrived for each frame
 	Lag  time.Duration // delay of the audio after decoding
 }
 
-// add appends a frame. A concealed frame has no arrival time and is dated one
-// frame after its predecessor.
+// add appends a frame. A frame without a packet (measured is false) gets the time one frame after
+// its predecessor, but not a time after at.
 func (t *Track) add(f media.Frame, at time.Time, measured bool) {
 	if n := len(t.At); !measured && n > 0 && t.At[n-1].Add(media.FrameTime).Before(at) {
 		at = t.At[n-1].Add(media.FrameTime)
@@ -26,20 +25,20 @@ func (t *Track) add(f media.Frame, at time.Time, measured bool) {
 	t.At, t.Real = append(t.At, at), append(t.Real, measured)
 }
 
-// ArrivedAt returns the arrival of the packet with sample i.
+// ArrivedAt returns when the packet with sample i arrived.
 func (t Track) ArrivedAt(i int) time.Time {
 	return t.At[max(0, min(i/media.FrameLen(t.Rate), len(t.At)-1))]
 }
 
-// WireTime returns when sample i would play without a jitter buffer. Unlike ArrivedAt,
-// it separates positions within a packet.
+// WireTime returns when sample i would play without a jitter buffer. ArrivedAt has one time per
+// packet; WireTime has one per sample.
 func (t Track) WireTime(i int) time.Time {
 	n := media.FrameLen(t.Rate)
 	at := max(0, min(i/n, len(t.At)-1))
 	return t.At[at].Add(time.Duration(i-at*n) * time.Second / time.Duration(t.Rate))
 }
 
-// SampleAt returns the first sample that arrived at or after a time.
+// SampleAt returns the first sample whose WireTime is at or after at.
 func (t Track) SampleAt(at time.Time) int {
 	n := media.FrameLen(t.Rate)
 	low, high := 0, len(t.At)
@@ -57,10 +56,10 @@ func (t Track) SampleAt(at time.Time) int {
 	return (low-1)*n + min(n, inside)
 }
 
-// PlayTimes returns when each frame plays from a jitter buffer of fixed depth: the
-// first one depth after its arrival, each other after its predecessor, unless it
-// arrived too late. Silence that would wait longer than the depth and a frame is
-// skipped.
+// PlayTimes returns when each frame plays from a jitter buffer of fixed depth (Playout). The
+// first frame plays Playout after its arrival. Each other frame follows its predecessor, or plays
+// on arrival if it comes too late. A silent frame is skipped if it would wait more than Playout
+// and one frame.
 func (t Track) PlayTimes() []time.Time {
 	played := make([]time.Time, len(t.At))
 	n := media.FrameLen(t.Rate)
@@ -70,7 +69,7 @@ func (t Track) PlayTimes() []time.Time {
 			next := played[i-1].Add(media.FrameTime)
 			switch {
 			case came.After(next):
-				next = came // the buffer was empty
+				next = came // the jitter buffer was empty
 			case next.Sub(due) > media.FrameTime && silent(t.PCM[i*n:(i+1)*n]):
 				next = played[i-1] // the silence was skipped
 			}
@@ -81,7 +80,7 @@ func (t Track) PlayTimes() []time.Time {
 	return played
 }
 
-// EarTime returns when sample i plays. played is the result of PlayTimes.
+// EarTime returns when sample i plays. played is the result of t.PlayTimes.
 func (t Track) EarTime(played []time.Time, i int) time.Time {
 	n := media.FrameLen(t.Rate)
 	at := max(0, min(i/n, len(played)-1))

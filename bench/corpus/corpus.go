@@ -1,5 +1,5 @@
-// Package corpus generates what callers say: sentences from a grammar, with
-// natural pauses, and non-speech sounds. Seeds make it repeatable.
+// Package corpus generates what callers say: sentences from a grammar, with natural pauses, and
+// coughs. Equal seeds give equal results.
 package corpus
 
 import (
@@ -21,7 +21,7 @@ const (
 	LongestPause  = 2 * time.Second
 )
 
-// A Kind is the position of a pause in a sentence.
+// A Kind tells whether the words before a pause can be a complete turn.
 type Kind string
 
 // Kinds of pauses.
@@ -49,8 +49,7 @@ func (t Turn) Text() string {
 	return strings.Join(all, " ")
 }
 
-// Kind returns the kind of the pauses, which is the same for all; empty without
-// pauses.
+// Kind returns the kind of the turn's pauses, which is the same for all; empty without pauses.
 func (t Turn) Kind() Kind { return t[0].Kind }
 
 // A Speaker generates turns. Use it from one goroutine.
@@ -59,11 +58,11 @@ type Speaker struct {
 	said map[string]bool
 	deck []string // templates that this round has not used yet
 	next Kind
-	held bool // uses the held-out templates
+	held bool // whether the speaker uses the held-out templates
 }
 
-// New returns the speaker of a seed. Different streams of one seed say different
-// things.
+// New returns a speaker. Speakers with equal seeds and streams say the same. Streams let many
+// speakers share a seed.
 func New(seed, stream uint64) *Speaker {
 	s := &Speaker{
 		rnd:  rand.New(rand.NewPCG(seed, stream)), //nolint:gosec // repeatable on purpose
@@ -92,14 +91,14 @@ func (s *Speaker) Between(low, high time.Duration) time.Duration {
 	return low + time.Duration(s.rnd.Int64N(int64((high-low)/time.Millisecond)+1))*time.Millisecond
 }
 
-// Plain returns a turn without a pause, new for this speaker.
+// Plain returns a turn without a pause that this speaker has not said yet.
 func (s *Speaker) Plain() Turn {
 	text := strings.NewReplacer(" "+midMark, "", " "+completeMark, "").Replace(s.sentence())
 	return Turn{{Text: text}}
 }
 
-// Paused returns a turn with one or two pauses, new for this speaker. The kinds
-// alternate.
+// Paused returns a turn with one or two pauses that this speaker has not said yet. Kinds
+// alternate from turn to turn.
 func (s *Speaker) Paused() Turn {
 	kind, mark, other := s.next, midMark, completeMark
 	s.next = Complete
@@ -123,7 +122,7 @@ func (s *Speaker) Paused() Turn {
 	return t
 }
 
-// sentence returns a sentence with marks that this speaker has not used yet.
+// sentence returns a sentence, including pause marks, that this speaker has not said yet.
 func (s *Speaker) sentence() string {
 	for {
 		if len(s.deck) == 0 {
@@ -139,7 +138,7 @@ func (s *Speaker) sentence() string {
 	}
 }
 
-// fill replaces the placeholders of a template by words.
+// fill replaces each placeholder of a template by a random word.
 func (s *Speaker) fill(template string) string {
 	for {
 		before, rest, ok := strings.Cut(template, "{")
@@ -152,7 +151,7 @@ func (s *Speaker) fill(template string) string {
 }
 
 func (s *Speaker) word(name string) string {
-	if name == "digits" { // the digits are dictated in groups of three
+	if name == "digits" { // people dictate digits in groups of three
 		var all []string
 		for range 3 {
 			all = append(all, pick(s.rnd, words("digit")))

@@ -11,13 +11,13 @@ var heldOutTemplatesText string
 //go:embed templates.txt
 var templatesText string
 
-// Marks of the places for pauses.
+// Marks in templates for possible pauses.
 const (
 	midMark      = "/"
 	completeMark = "|"
 )
 
-// entries returns the lines of a text, without comments (#).
+// entries returns the lines of a text without comments (#) and empty lines.
 func entries(text string) (all []string) {
 	for line := range strings.SplitSeq(text, "\n") {
 		if line != "" && line[0] != '#' {
@@ -27,15 +27,13 @@ func entries(text string) (all []string) {
 	return all
 }
 
-// heldOutTemplates returns the templates of the published seed; nothing is tuned on
-// them.
+// heldOutTemplates returns the templates for published figures. Nothing is tuned on them.
 func heldOutTemplates() []string { return entries(heldOutTemplatesText) }
 
-// templates returns the templates for development. The words before a "complete" mark can stand
-// alone.
+// templates returns the templates for development. The words before completeMark can be a complete turn.
 func templates() []string { return entries(templatesText) }
 
-// words returns the words for one placeholder.
+// words returns the words that can replace a placeholder.
 func words(name string) []string {
 	var all string
 	switch name {
@@ -68,7 +66,7 @@ func words(name string) []string {
 // Backchannels returns words that only show attention.
 func Backchannels() []string { return strings.Fields("mhm yeah okay right") }
 
-// Commands returns words that ask for silence.
+// Commands returns words that tell the agent to be silent.
 func Commands() []string { return strings.Fields("stop wait") }
 
 // contents returns sentences that interrupt an answer.

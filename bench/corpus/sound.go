@@ -11,12 +11,12 @@ const (
 	LongestCough  = 400 * time.Millisecond
 )
 
-// coughLevel is the root mean square at the loudest point relative to full scale. It is about
-// that of a word.
+// coughLevel is the root mean square of a cough at its loudest point, relative to full scale. A
+// word is about as loud.
 const coughLevel = 0.25
 
-// Cough returns a noise burst of length d at rate (Hz): it rises within 10 ms and
-// fades by 12 dB, with the upper half of the band damped.
+// Cough returns a noise burst of length d at rate (Hz). It rises within 10 ms and fades by 12 dB.
+// High frequencies are damped.
 func (s *Speaker) Cough(rate int, d time.Duration) []int16 {
 	pcm := make([]int16, int(d*time.Duration(rate)/time.Second))
 	ramp := min(rate/100, len(pcm)/2)

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// FreeAddr returns addr, or the same host with a free port if the port is taken.
+// FreeAddr returns addr, or the same host with port 0 if the port is taken.
 func FreeAddr(ctx context.Context, network, addr string) string {
 	var lc net.ListenConfig
 	var err error
@@ -27,13 +27,13 @@ func FreeAddr(ctx context.Context, network, addr string) string {
 	}
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
-		return addr // the listener will report the error
+		return addr // addr is invalid; the listener will report it
 	}
 	return net.JoinHostPort(host, "0")
 }
 
-// Reachable returns dir. If the demo runs as root and the database's user cannot enter dir, it
-// returns a folder under /var/tmp.
+// Reachable returns a data folder that the database's user can enter: dir, or a folder under
+// /var/tmp if the demo runs as root and a parent folder of dir is closed to other users.
 func Reachable(dir string) (string, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {

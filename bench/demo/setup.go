@@ -1,5 +1,5 @@
-// Package demo is the demonstration: a book shop's agent, a scripted callee, and
-// the printed course of their call, read over HTTP.
+// Package demo is the demonstration: the agent of a book shop calls a scripted callee, and the
+// demo reads the call over HTTP and prints it.
 package demo
 
 import (
@@ -20,12 +20,11 @@ import (
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
-// Secret signs the demo's webhooks. It protects nothing: the receiver is this
-// process.
+// Secret signs the demo's webhooks. It needs no protection, because the receiver is this process.
 const Secret = "whsec_ZGVtby1vZi1wYXJsZXktbm90LWEtc2VjcmV0LWF0LWFsbA==" //nolint:gosec // see above
 
-// File is the operator's file of the demo. It is a format string for the receiver's address,
-// the secret and the carrier's address.
+// File is the operator's file of the demo, as a format string. Its arguments are the address of
+// the receiver, the secret and the address of the carrier.
 const File = `
 organizations:
 - name: demo
@@ -55,7 +54,7 @@ func Lines() []string {
 	return []string{"hello when do you open tomorrow", "do you have the odyssey", "great thank you goodbye"}
 }
 
-// Script lets the fake model answer for a book shop.
+// Script lets the fake model answer as a book shop.
 func Script() fakeprovider.Script {
 	s := fakeprovider.Typical()
 	s.Reply = func(m []fakeprovider.Message) string {
@@ -144,7 +143,7 @@ func (r *Receiver) take(w http.ResponseWriter, req *http.Request) {
 	h := hook{kind: event.Type, id: req.Header.Get("Webhook-Id"), verified: SignedBy(Secret, req.Header, body)}
 	select {
 	case r.hooks <- h:
-	default: // dropped, because the show has ended
+	default: // dropped, because the demo no longer reads webhooks
 	}
 	w.WriteHeader(http.StatusNoContent)
 }

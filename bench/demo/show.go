@@ -158,7 +158,7 @@ func (s *Show) Call(ctx context.Context, c *Client, receiver *Receiver, dir stri
 	return nil
 }
 
-// look reads the call and prints changes.
+// look reads the call and prints what is new.
 func (s *Show) look(ctx context.Context, c *Client, call *Call) error {
 	if err := c.Do(ctx, http.MethodGet, "/v1/calls/"+call.CallID, nil, call); err != nil {
 		return err
@@ -195,8 +195,8 @@ func (s *Show) look(ctx context.Context, c *Client, call *Call) error {
 	return nil
 }
 
-// readable removes the marks of the fake recognizer for damaged audio: "~", after which the
-// previous letter may be repeated.
+// readable removes the "~" with which the fake recognizer marks damaged audio, and a letter that
+// is repeated after it.
 func readable(text string) string {
 	var b strings.Builder
 	last, marked := rune(0), false
@@ -213,7 +213,7 @@ func readable(text string) string {
 	return b.String()
 }
 
-// printTurns prints the turns whose answers were printed.
+// printTurns prints the phases of each turn whose answer has been printed.
 func (s *Show) printTurns(turns []Turn) {
 	for ; s.turns < len(turns) && turns[s.turns].Turn <= s.spoken; s.turns++ {
 		s.turn(turns[s.turns])
@@ -235,7 +235,7 @@ func phases() []struct{ key, name, color string } {
 	}
 }
 
-// turn prints the waterfall of a turn. One cell is 20 ms.
+// turn prints the phases of a turn as a waterfall chart. One cell is 20 ms.
 func (s *Show) turn(t Turn) {
 	total, ok := t.Metrics["turn_ms"].(float64)
 	if !ok {
@@ -266,7 +266,7 @@ type Pages struct {
 	Operator, Password string // login of the dashboard; empty without a dashboard
 }
 
-// NextSteps prints the next steps. p.Talk means that browsers may call.
+// NextSteps prints what the user can try next. p.Talk means that calls from a browser are possible.
 func (s *Show) NextSteps(url string, p Pages, metrics, key string) {
 	s.print("  The server keeps running until you press Ctrl-C:\n\n")
 	if p.Password != "" {

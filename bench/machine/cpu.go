@@ -14,7 +14,7 @@ const tick = 10 * time.Millisecond
 // CPU is the CPU time of a process.
 type CPU struct {
 	Own   time.Duration
-	Below time.Duration // of its descendants
+	Below time.Duration // CPU time of the descendants
 }
 
 // CPUTime returns the CPU time of a process so far, zero if it does not exist.
@@ -35,7 +35,7 @@ func CPUTime(pid int) CPU {
 		id, _ := strconv.Atoi(filepath.Base(filepath.Dir(name)))
 		var p process
 		p.parent, _ = strconv.Atoi(fields[1])
-		for _, f := range fields[11:15] { // user and system time, of the process and of children that have ended
+		for _, f := range fields[11:15] { // user and system time of the process and of its ended children
 			n, _ := strconv.Atoi(f)
 			p.ticks += n
 		}

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// A Disk writes as a database writes its log: page after page into a preallocated
-// file, with a sync after each. Use it from one goroutine.
+// A Disk measures the speed of a disk. Like a database log, it writes one page after another into
+// a preallocated file and syncs after each. Use it from one goroutine.
 type Disk struct {
 	file *os.File
 	at   int64
@@ -22,13 +22,13 @@ const (
 	logSize  = 16 << 20
 )
 
-// Pauses between two pages.
+// Pauses between two pages: without other load, and during a measurement.
 const (
 	alone       = 5 * time.Millisecond
 	duringPause = 50 * time.Millisecond // 160 KiB/s: negligible compared with the measured load
 )
 
-// OpenDisk creates the file in a folder. Close removes it.
+// OpenDisk creates the file in dir. Close removes the file.
 func OpenDisk(dir string) (*Disk, error) {
 	f, err := os.CreateTemp(dir, "parley-bench-disk-")
 	if err != nil {
@@ -47,15 +47,15 @@ func OpenDisk(dir string) (*Disk, error) {
 // Close removes the file.
 func (d *Disk) Close() error { return errors.Join(d.file.Close(), os.Remove(d.file.Name())) }
 
-// Before writes pages for the duration length, without other load, and returns the ms per page.
+// Before writes pages for the given length, without other load, and returns the milliseconds of each page.
 func (d *Disk) Before(ctx context.Context, length time.Duration) ([]float64, error) {
 	ctx, cancel := context.WithTimeout(ctx, length)
 	defer cancel()
 	return d.write(ctx, alone)
 }
 
-// During writes pages until stop is called. stop returns the ms per page, which is how
-// long other writers wait too.
+// During writes pages until stop is called. stop returns the milliseconds of each page; other
+// writers wait as long.
 func (d *Disk) During(ctx context.Context) (stop func() ([]float64, error)) {
 	ctx, cancel := context.WithCancel(ctx)
 	var took []float64

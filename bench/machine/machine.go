@@ -45,7 +45,7 @@ func Describe() Machine {
 	return m
 }
 
-// field returns the value of the first line of a file with the key.
+// field returns the value after the first occurrence of key in file, or "".
 func field(file, key, sep string) string {
 	b, err := os.ReadFile(file) //nolint:gosec // of the system
 	if err != nil {

@@ -19,7 +19,7 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-// TestNoise checks that without noise a sleep is not late.
+// TestNoise checks that sleeps are not late on a machine without noise.
 func TestNoise(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stop := MonitorNoise(t.Context())

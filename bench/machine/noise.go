@@ -11,12 +11,12 @@ import (
 	"github.com/parley-voice/parley/bench/stat"
 )
 
-// Noise measures how unsteady the machine is, by two tasks that should take
-// constant time. Times are in milliseconds.
+// Noise describes how unsteady the machine is, by two tasks that should take constant time. Times
+// are in milliseconds.
 type Noise struct {
 	Sleep stat.Summary `json:"sleep_late_ms"` // lateness of a sleep of 1 ms
 	Spin  stat.Summary `json:"spin_ms"`       // duration of a CPU task of fixed size
-	Load  float64      `json:"load"`          // runnable threads of the last minute (loadavg)
+	Load  float64      `json:"load"`          // load average of the last minute
 }
 
 // spins is the size of the CPU task: about a millisecond.
@@ -25,7 +25,7 @@ const spins = 400_000
 const (
 	nap   = time.Millisecond
 	quiet = 300 * time.Millisecond // duration of MeasureNoise
-	each  = 100 * time.Millisecond // time between two samples during a run, which use 1 % of a core
+	each  = 100 * time.Millisecond // time between two samples during a run; sampling uses 1 % of a core
 )
 
 // MeasureNoise measures the noise before a run, for 0.3 s.
@@ -64,7 +64,7 @@ func listen(ctx context.Context, pause time.Duration) Noise {
 			Sleep(ctx, pause)
 		}
 	}
-	if done == 0 { // never true; keeps the compiler from removing the task
+	if done == 0 { // never true, but the compiler cannot remove the task
 		work = nil
 	}
 	return Noise{Sleep: stat.Summarize(late), Spin: stat.Summarize(work), Load: load()}
@@ -95,8 +95,8 @@ func load() float64 {
 
 func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// A Lateness records how late a media clock is (mediaclock.Clock.Hook). The zero
-// value is ready; read it after the clock has stopped.
+// A Lateness records how late each tick of a media clock is. Pass it to mediaclock.Clock.Hook and
+// read it after the clock has stopped. The zero value is ready to use.
 type Lateness struct{ late []float64 }
 
 // Tick implements mediaclock.Stream.
