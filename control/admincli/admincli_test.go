@@ -101,7 +101,7 @@ func TestReplayWebhooks(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for i, id := range []string{endpoint, "evt_1"} { // replays all dead deliveries first, and then a delivered one
+	for i, id := range []string{endpoint, "evt_1"} { // dead deliveries of the endpoint, then a delivered one
 		if err := (admincli.ReplayWebhooks{ID: id}).Run(t.Context(), d); err != nil || !strings.Contains(out.String(), "deliveries to resend: 1") {
 			t.Fatalf("%s: %v %s", id, err, out)
 		}

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// disableEcho turns off the echo of the terminal f until show is called. If f is no terminal, nothing changes.
+// disableEcho turns off the echo of the terminal f until show is called. It does nothing if f is not a terminal.
 func disableEcho(f *os.File) (show func(), err error) {
 	fd := int(f.Fd())
 	was, err := unix.IoctlGetTermios(fd, unix.TCGETS)

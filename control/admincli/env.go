@@ -13,14 +13,14 @@ import (
 	"github.com/parley-voice/parley/control/retention"
 )
 
-// Env holds what commands need.
+// Env holds the dependencies of the commands.
 type Env struct {
 	Pool *pgxpool.Pool
 	// AllowInsecure permits webhooks with plain http and with private addresses.
 	AllowInsecure bool
 	// Providers checks the providers of agents; nil skips the checks.
 	Providers agents.ProviderChecker
-	// Bucket stores the recordings.
+	// Bucket holds the recordings.
 	Bucket retention.Bucket
 	// In is the input from which passwords are read.
 	In io.Reader
@@ -28,10 +28,9 @@ type Env struct {
 	Out, Errs io.Writer
 }
 
-// table returns a writer that aligns columns.
 func (d *Env) table() *tabwriter.Writer { return tabwriter.NewWriter(d.Out, 0, 4, 2, ' ', 0) }
 
-// formatTime formats a time to the minute, in UTC.
+// formatTime formats t to the minute, in UTC. A nil t gives a dash.
 func formatTime(t *time.Time) string {
 	if t == nil {
 		return "–"

@@ -19,7 +19,7 @@ type Failover struct {
 // FailoverStatus shows the state after a failover.
 type FailoverStatus struct{}
 
-// Run prints whether calls are dialed, and which calls are held.
+// Run prints whether the servers dial calls, and which calls they hold.
 func (FailoverStatus) Run(ctx context.Context, d *Env) error {
 	h, err := failover.ReadHolds(ctx, d.Pool)
 	if err != nil {
@@ -52,7 +52,7 @@ func names(all []string) string {
 	return strings.Join(all, ", ")
 }
 
-// FailoverRelease lets the held calls be dialed.
+// FailoverRelease releases held calls, so that the servers dial them.
 type FailoverRelease struct {
 	Yes bool `help:"Confirm that the nodes listed by parley failover status will not return."`
 }

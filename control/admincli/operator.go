@@ -160,7 +160,8 @@ func (d *Env) operator(ctx context.Context, orgName, email string) (m operator.M
 	return m, org, err
 }
 
-// change runs do and records the change in the audit log. The recorded actor is the command line.
+// change runs do and stores the audit log entry that do returns, in one transaction. The entry names the command line
+// as the actor.
 func (d *Env) change(ctx context.Context, org string, do func(db.Querier) (operator.Entry, error)) error {
 	return db.Tx(ctx, d.Pool, func(tx pgx.Tx) error {
 		e, err := do(tx)
@@ -171,7 +172,7 @@ func (d *Env) change(ctx context.Context, org string, do func(db.Querier) (opera
 	})
 }
 
-// password reads one line from standard input. A terminal does not show it.
+// password reads one line from standard input. It turns off the echo of a terminal.
 func (d *Env) password() (media.Secret, error) {
 	if f, ok := d.In.(*os.File); ok {
 		show, err := disableEcho(f)

@@ -120,7 +120,7 @@ type ProviderChecker interface {
 	// Check returns an error if calls with the agent would fail, because no server has a provider of the agent, or
 	// because the provider refused the agent's settings in the last test. It sends no requests.
 	Check(ctx context.Context, q db.Querier, orgID string, d Definition) error
-	// Warnings returns the agent's options that its providers ignore, and the failures of the last test that may be
+	// Warnings returns the options of the agent that its providers ignore, and failures of the last test that may be
 	// temporary.
 	Warnings(orgID string, d Definition) []string
 }

@@ -61,7 +61,7 @@ func (d Definition) secrets() (media.Secret, error) {
 	return media.Secret(text), err
 }
 
-// Decode decodes a stored definition and the secrets that belong to it.
+// Decode decodes a stored definition and its secrets.
 func Decode(definition []byte, secrets media.Secret) (Definition, error) {
 	var d Definition
 	if err := json.Unmarshal(definition, &d); err != nil || secrets == "" {
@@ -69,7 +69,7 @@ func Decode(definition []byte, secrets media.Secret) (Definition, error) {
 	}
 	var all []map[string]string
 	if err := json.Unmarshal([]byte(secrets), &all); err != nil || len(all) != len(d.Tools) {
-		return d, errors.New("invalid tool headers") // does not repeat the headers, which are secret
+		return d, errors.New("invalid tool headers") // omits the headers, which are secret
 	}
 	for i, h := range all {
 		d.Tools[i].Headers = h

@@ -18,8 +18,8 @@ const maxPlaceholder = 64
 // variable matches the name of a variable.
 var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,63}$`)
 
-// Values returns the variables of a call. The call's own variables override the callee's name, which overrides the
-// agent's defaults.
+// Values returns the variables of a call. A variable in given overrides the callee's name, which overrides the agent's
+// default.
 func (d Definition) Values(name string, given map[string]any) map[string]any {
 	values := map[string]any{}
 	for k, v := range d.Variables {

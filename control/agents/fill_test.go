@@ -63,7 +63,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestCheckPlaces checks that malformed placeholders are rejected. A voice would read them aloud.
+// TestCheckPlaces checks that malformed placeholders are rejected.
 func TestCheckPlaces(t *testing.T) {
 	fake := pipeline.Engine{Provider: "fake"}
 	for text, want := range map[string]string{

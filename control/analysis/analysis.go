@@ -15,7 +15,7 @@ import (
 	"github.com/parley-voice/parley/pipeline/jsonschema"
 )
 
-const modelTimeout = 60 * time.Second // limit for one try
+const modelTimeout = 60 * time.Second // limit for one request to the model
 
 // Values of a call's analysis status.
 const (
@@ -39,18 +39,18 @@ type UsageStore interface {
 	AddUsage(ctx context.Context, callID string, usage []pipeline.EngineUsage) error
 }
 
-// Analyst handles the events of ended calls by analyzing the calls.
+// Analyst is an event handler that analyzes ended calls.
 type Analyst struct {
 	Calls Calls
 	// Model returns the language model of an agent. Its usage is added to meter.
 	Model func(e pipeline.Engine, meter *pipeline.UsageMeter) (pipeline.Model, error)
-	// Usage, if not nil, stores the usage of each try.
+	// Usage stores the usage of each try; nil discards it.
 	Usage UsageStore
 	Log   *slog.Logger
 }
 
-// HandleEvent implements control.EventHandler. After a failure, the outbox tries the event again; when the tries are
-// used up, the analysis is stored as failed. No value is ever made up.
+// HandleEvent implements control.EventHandler. The outbox repeats the event after an error. After the last try,
+// HandleEvent stores the status Failed. It never invents a value.
 func (a *Analyst) HandleEvent(ctx context.Context, e control.Event) error {
 	if e.Kind != control.CallEnded {
 		return nil
@@ -96,7 +96,7 @@ func (a *Analyst) addUsage(ctx context.Context, callID string, meter *pipeline.U
 	return a.Usage.AddUsage(ctx, callID, usage)
 }
 
-// analyze asks the model, unless the callee said nothing.
+// analyze returns the result for a call. It asks the model only if the callee said something.
 func (a *Analyst) analyze(
 	ctx context.Context, c control.Call, d agents.Definition, lines []pipeline.Line, meter *pipeline.UsageMeter,
 ) (json.RawMessage, error) {
@@ -121,7 +121,7 @@ func (a *Analyst) analyze(
 	return json.Marshal(out)
 }
 
-// voicemail reports whether a machine answered, and whether answering machine detection determined that.
+// voicemail reports whether a machine answered. known is false if the call does not say.
 func voicemail(c control.Call) (machine, known bool) {
 	switch {
 	case c.AnsweredBy == "voicemail", c.Reason == control.Reason(pipeline.VoicemailLeft), c.Reason == "voicemail_reached":
@@ -132,7 +132,7 @@ func voicemail(c control.Call) (machine, known bool) {
 	return false, false
 }
 
-// ask makes the model call the reporting tool, and returns the arguments after checking them against the schema.
+// ask makes the model call the reporting tool. It checks the arguments against the schema and returns them.
 func (a *Analyst) ask(ctx context.Context, p pipeline.Prompt, e pipeline.Engine, meter *pipeline.UsageMeter) (json.RawMessage, error) {
 	ctx, cancel := context.WithTimeout(ctx, modelTimeout)
 	defer cancel()

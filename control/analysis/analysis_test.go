@@ -93,7 +93,7 @@ func TestHandleEvent(t *testing.T) {
 		status, reason string
 		result         string
 		asked          int
-		again          string // the error that makes the outbox try again
+		again          string // error that HandleEvent returns, so that the outbox repeats the event
 	}{
 		"report": {model: model{arguments: good}, status: Complete, result: good, asked: 1},
 		"answered_by overrides the model": {
@@ -168,8 +168,8 @@ func same(t *testing.T, got json.RawMessage, want string) bool {
 	return err == nil && err2 == nil && string(x) == string(y)
 }
 
-// TestPrompt checks that the prompt contains the agent's task in this call and the transcript, and that the model
-// gets a schema.
+// TestPrompt checks that the prompt contains the transcript and the agent's task in this call, and that the model gets
+// a schema.
 func TestPrompt(t *testing.T) {
 	d := &memoryCalls{call: control.Call{Status: control.Ended, Name: "Ada"}, d: definition(), lines: transcript()}
 	d.lines[1].Text = strings.Repeat("tea ", 20_000) + "enough"

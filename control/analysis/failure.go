@@ -15,10 +15,9 @@ import (
 const (
 	// maxTries limits the tries after an unusable answer or a refused request.
 	maxTries = 3
-	// outageWait limits how long an analysis is tried again while the provider fails.
+	// outageWait limits the total time of retries while the provider fails.
 	outageWait = 15 * time.Minute
-	// busyWait limits how long an analysis is tried again while the provider is overloaded or its circuit breaker is
-	// open.
+	// busyWait limits the total time of retries while the provider is overloaded or its circuit breaker is open.
 	busyWait = time.Hour
 )
 
@@ -34,7 +33,7 @@ func isFinalTry(err error, before int) bool {
 	return totalWait(before) >= outageWait
 }
 
-// totalWait returns how long the waits after n tries take in total.
+// totalWait returns the sum of the waits after n tries.
 func totalWait(n int) (all time.Duration) {
 	for i := range min(n, 100) {
 		all += control.Backoff(i)
@@ -42,7 +41,7 @@ func totalWait(n int) (all time.Duration) {
 	return all
 }
 
-// reason returns the failure in the words that the organization sees. The log has the details.
+// reason describes the failure for the organization. The log has the details.
 func reason(err error) string {
 	var refused *pipeline.RefusedError
 	var network net.Error

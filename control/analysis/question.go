@@ -22,7 +22,7 @@ const (
 	answerSize    = 2000 // maximum length of the answer, in tokens
 )
 
-// question returns the prompt that asks for the analysis of a call. task is what the agent had to do in it.
+// question returns the prompt that asks for the analysis of a call. task is the agent's task in the call.
 func question(d agents.Definition, task string, lines []pipeline.Line) pipeline.Prompt {
 	return pipeline.Prompt{
 		Model: d.Speech.LLM.Model, Instructions: Instructions, MaxTokens: answerSize,
@@ -56,8 +56,8 @@ func formatTranscript(lines []pipeline.Line) string {
 	return b.String()
 }
 
-// cut shortens a text that is too long by removing its middle, and marks the gap. The end of a call is kept because
-// it matters most.
+// cut removes the middle of a text that is longer than most characters, and marks the gap. The end of a call matters
+// most.
 func cut(text string, most int) string {
 	r := []rune(text)
 	if len(r) <= most {
@@ -129,7 +129,7 @@ func shape(f agents.Field) object {
 	return s
 }
 
-// emptyResult returns the result for a call in which the callee said nothing: every value is null.
+// emptyResult returns the result for a call without words of the callee: every value is null.
 func emptyResult(a agents.Analysis) object {
 	out := object{}
 	for name, asked := range map[string]bool{"success": a.Success, "sentiment": a.Sentiment} {

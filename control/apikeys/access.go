@@ -42,12 +42,12 @@ type Key struct {
 	RevokedAt, LastUsedAt    *time.Time
 }
 
-// EnsureOrganization returns the id of the organization with this name. It creates the organization if there is none.
+// EnsureOrganization returns the id of the organization with this name, and creates the organization if necessary.
 func EnsureOrganization(ctx context.Context, q db.Querier, name string) (string, error) {
 	return EnsureOrganizationAs(ctx, q, control.NewID("org_", time.Now()), name)
 }
 
-// EnsureOrganizationAs does what EnsureOrganization does. A new organization gets newID.
+// EnsureOrganizationAs is like EnsureOrganization, but a new organization gets the id newID.
 func EnsureOrganizationAs(ctx context.Context, q db.Querier, newID, name string) (string, error) {
 	if strings.TrimSpace(name) == "" {
 		return "", errors.New("an organization needs a name")
@@ -133,7 +133,7 @@ func updateKey(ctx context.Context, q db.Querier, id, sql string, args ...any) e
 const keyColumns = `k.id, k.org_id, o.name, k.name, k.rate_limit, k.privileged, k.created_at, k.revoked_at, k.last_used_at
 	FROM api_keys k JOIN organizations o ON o.id = k.org_id`
 
-// scanKey reads a row into a Key. The row starts with the columns of more; the columns keyColumns follow.
+// scanKey reads a row that holds columns for more, followed by keyColumns.
 func scanKey(row pgx.Row, more ...any) (Key, error) {
 	var k Key
 	err := row.Scan(
@@ -149,7 +149,7 @@ type Keys struct {
 	reads groupcommit.Group[*keyLookup]
 }
 
-// Concurrent requests read their keys in one query. Timeouts bound the delay if the database does not respond.
+// Concurrent requests look up their keys in one query.
 const (
 	lookupInterval = time.Millisecond // minimum time between two queries
 	lookupTimeout  = 2 * time.Second
@@ -181,8 +181,7 @@ func (k *Keys) Authenticate(ctx context.Context, header string) (Key, error) {
 	return r.key, nil
 }
 
-// usedSQL records the minute in which keys were last used. It writes at most once a minute per key. A crash may lose
-// the record.
+// usedSQL records when keys were last used, at most once a minute per key. A crash may lose the record.
 const usedSQL = `
 WITH lazy AS (SELECT set_config('synchronous_commit', 'off', true))
 UPDATE api_keys SET last_used_at = now() FROM lazy WHERE id = ANY ($1) AND (last_used_at IS NULL OR last_used_at < now() - interval '1 minute')`

@@ -10,8 +10,8 @@ import (
 	"github.com/parley-voice/parley/control/db/dbtest"
 )
 
-// TestConcurrentAuthentication checks that each of several requests whose keys are read in one query gets its own
-// key, and that the use of a key is recorded only once.
+// TestConcurrentAuthentication sends requests whose keys are read in one query. Each request must get its own key. The
+// use of a key must be recorded only once.
 func TestConcurrentAuthentication(t *testing.T) {
 	d := dbtest.New(t)
 	keys := &Keys{Pool: d.Pool}

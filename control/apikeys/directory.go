@@ -24,7 +24,7 @@ SELECT id, name, timezone, created_at, coalesce(settings ->> 'market', ''),
        CASE WHEN settings -> 'market_rules' ->> 'code' = settings ->> 'market' THEN coalesce(settings -> 'market_rules' ->> 'version', '') ELSE '' END
 FROM organizations `
 
-// Organizations returns organizations in the order of their ids: at most limit of those with ids greater than after.
+// Organizations returns at most limit organizations with ids greater than after, ordered by id.
 func Organizations(ctx context.Context, q db.Querier, after string, limit int) ([]Organization, error) {
 	return db.Collect(ctx, q, "organizations", pgx.RowToStructByPos[Organization],
 		organizationColumns+"WHERE id > $1 ORDER BY id LIMIT $2", after, limit)
@@ -59,15 +59,15 @@ func CreateOrganization(ctx context.Context, q db.Querier, name, timezone string
 	return o, o.ID == id, err
 }
 
-// KeysOf returns keys in the order of their ids: at most limit of those with ids greater than after. An empty orgID
-// selects the keys of all organizations.
+// KeysOf returns at most limit keys with ids greater than after, ordered by id. An empty orgID selects the keys of all
+// organizations.
 func KeysOf(ctx context.Context, q db.Querier, orgID, after string, limit int) ([]Key, error) {
 	return db.Collect(ctx, q, "keys", func(row pgx.CollectableRow) (Key, error) { return scanKey(row) },
 		"SELECT "+keyColumns+" WHERE ($1 = '' OR k.org_id = $1) AND k.id > $2 ORDER BY k.id LIMIT $3", orgID, after, limit)
 }
 
-// NewestKeys returns keys of an organization, newest first: at most limit of those with ids less than before. An
-// empty before selects all.
+// NewestKeys returns at most limit keys of an organization with ids less than before, newest first. An empty before
+// starts with the newest key.
 func NewestKeys(ctx context.Context, q db.Querier, orgID, before string, limit int) ([]Key, error) {
 	return db.Collect(ctx, q, "keys", func(row pgx.CollectableRow) (Key, error) { return scanKey(row) },
 		"SELECT "+keyColumns+" WHERE k.org_id = $1 AND ($2 = '' OR k.id < $2) ORDER BY k.id DESC LIMIT $3", orgID, before, limit)

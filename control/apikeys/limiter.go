@@ -14,9 +14,8 @@ import (
 // Window is the period in which requests are counted.
 const Window = time.Minute
 
-// Limiter counts the accepted requests of each key over a sliding window. It counts in the database and by the
-// database's clock, so that the count is exact for all processes together. Each request runs one statement that locks
-// the key.
+// Limiter counts the accepted requests of each key over a sliding window. It counts in the database, with the time of
+// the database, so that the limit is exact across all processes. Each request runs one statement that locks the key.
 type Limiter struct{ Pool *pgxpool.Pool }
 
 // Quota is the state of a key's rate limit. Limit is 0 if the key has no limit.
@@ -26,9 +25,9 @@ type Quota struct {
 	Reset time.Time
 }
 
-// Admit reports whether a key may make one more request. If so, it counts the request. Refused requests do not count,
-// so a key is usable again after one window at the latest. If limit is 0 or less, Admit accepts the request without a
-// statement.
+// Admit reports whether a key may make one more request, and counts the request if so. A refused request is not
+// counted, so the key is usable again after one window at the latest. If limit is 0 or less, Admit accepts the request
+// without using the database.
 func (l *Limiter) Admit(ctx context.Context, key string, limit int) (Quota, bool, error) {
 	if limit <= 0 {
 		return Quota{}, true, nil
@@ -41,8 +40,8 @@ func (l *Limiter) Admit(ctx context.Context, key string, limit int) (Quota, bool
 	return q, ok, nil
 }
 
-// Sweep deletes the counts of unused keys that have left the window. Requests with limited keys wait while Sweep
-// runs.
+// Sweep deletes requests that have left the window, and the keys that have no other requests. Requests with limited
+// keys wait while Sweep runs.
 func (l *Limiter) Sweep(ctx context.Context) error {
 	return db.Tx(ctx, l.Pool, func(tx pgx.Tx) error {
 		for _, sql := range []string{

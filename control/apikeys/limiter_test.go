@@ -61,8 +61,8 @@ func TestLimiterSlidingWindow(t *testing.T) {
 	}
 }
 
-// TestLimiterInAnyWindow checks that no window contains more requests than the limit allows, even if the limit
-// changes, and that requests are accepted after a window without any.
+// TestLimiterInAnyWindow checks that no window contains more accepted requests than the limit allows, even if the limit
+// changes. It also checks that a key is usable again after a window without requests.
 func TestLimiterInAnyWindow(t *testing.T) {
 	d := dbtest.New(t)
 	l := &Limiter{Pool: d.Pool}

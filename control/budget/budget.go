@@ -15,7 +15,7 @@ import (
 const (
 	defaultTotal = 96 << 20 // bytes of all organizations
 	defaultEach  = 32 << 20 // bytes of one organization
-	free         = 64 << 10 // the first bytes of each body, which do not count, so that small requests always succeed
+	free         = 64 << 10 // first bytes of each body that are not counted, so that small requests always succeed
 	defaultLists = 2        // contact lists that may be read at the same time; one per organization
 	retryAfter   = 2 * time.Second
 )
@@ -32,8 +32,9 @@ type Budget struct {
 	lists map[string]bool
 }
 
-// take reserves n bytes for an organization and reports whether they were available. An organization may hold at most
-// half of what the others leave free, so that a few organizations with slow requests cannot take everything.
+// take reserves n bytes for an organization and reports whether they were available. An organization may use at most
+// half of the memory that other organizations leave free. A few organizations with slow requests therefore cannot use
+// all memory.
 func (b *Budget) take(org string, n int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -58,7 +59,7 @@ func (b *Budget) release(org string, n int64) {
 	}
 }
 
-// List reserves the reading of one contact list until done is called. It returns an error at once if the organization
+// List lets an organization read one contact list until done is called. It returns an error at once if the organization
 // already reads a list, or if too many lists are being read.
 func (b *Budget) List(org string) (done func(), err error) {
 	b.mu.Lock()
@@ -93,8 +94,9 @@ type Body struct {
 	read, held int64
 }
 
-// Body wraps a request body so that its bytes count. declared is the request's Content-Length, or -1. most is the
-// maximum number of counted bytes; the caller must not keep more in memory. Call Release after the request.
+// Body wraps a request body so that its bytes count against the budget. declared is the request's Content-Length, or
+// -1. most is the maximum number of counted bytes; the caller must not keep more in memory. Call Release after the
+// request.
 func (b *Budget) Body(body io.ReadCloser, org string, declared, most int64) *Body {
 	return &Body{ReadCloser: body, budget: b, org: org, declared: declared, most: most}
 }
@@ -109,7 +111,7 @@ func (b *Body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// reserve counts the first n bytes of the body, except the first free bytes.
+// reserve reserves memory for the first n bytes of the body, except the first 64 KiB.
 func (b *Body) reserve(n int64) error {
 	n = min(n, b.most)
 	if n-free <= b.held {

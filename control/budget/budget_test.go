@@ -16,7 +16,7 @@ func body(b *Budget, org string, size int, declared bool) *Body {
 	return b.Body(io.NopCloser(bytes.NewReader(make([]byte, size))), org, n, 32<<20)
 }
 
-// TestBodies checks the limits for large bodies of one organization and of all, and that small bodies always fit.
+// TestBodies checks the limits for large bodies, per organization and in total, and that small bodies always fit.
 func TestBodies(t *testing.T) {
 	for _, declared := range []bool{true, false} {
 		b := &Budget{}
@@ -53,7 +53,7 @@ func TestBodies(t *testing.T) {
 	}
 }
 
-// TestFullOrganizationsLeaveRoom checks that organizations at their limit leave memory for one more organization.
+// TestFullOrganizationsLeaveRoom checks that another organization still gets memory while others are at their limit.
 func TestFullOrganizationsLeaveRoom(t *testing.T) {
 	b := &Budget{}
 	for _, org := range []string{"a", "b", "c", "d"} {

@@ -17,7 +17,7 @@ func latency(turns []json.RawMessage) map[string]any {
 			Metrics map[string]any `json:"metrics"`
 		}
 		if json.Unmarshal(item, &t) != nil {
-			continue // skip an unreadable turn, so that the others are still shown
+			continue // skip an unreadable turn
 		}
 		for _, p := range latencyPhases {
 			if ms, ok := t.Metrics[p].(float64); ok {
@@ -36,8 +36,7 @@ func latency(turns []json.RawMessage) map[string]any {
 	return out
 }
 
-// percentile returns the smallest value of sorted that at least p percent of all values do not exceed (nearest
-// rank).
+// percentile returns the p-th percentile of the sorted values, by the nearest-rank method.
 func percentile(sorted []float64, p float64) float64 {
 	i := int(math.Ceil(p/100*float64(len(sorted)))) - 1
 	return sorted[max(i, 0)]

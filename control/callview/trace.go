@@ -30,7 +30,7 @@ func Rungs(ladder []media.Message) []Rung {
 	return rungs
 }
 
-// Ladder converts stored messages back; it is the inverse of Rungs.
+// Ladder is the inverse of Rungs.
 func Ladder(rungs []Rung) []media.Message {
 	ladder := make([]media.Message, len(rungs))
 	for i, m := range rungs {

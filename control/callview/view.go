@@ -1,5 +1,5 @@
-// Package callview writes calls as the API and the webhooks show them, and the signaling
-// of a call for engineers.
+// Package callview converts calls to the JSON form of the API and the webhooks. It also prints the SIP messages of a
+// call.
 package callview
 
 import (
@@ -14,8 +14,8 @@ import (
 
 // View converts calls to their form in the API.
 type View struct {
-	// Link returns the URL of a call's recording, which is valid for at least a week. With a nil Link no URL is
-	// shown.
+	// Link returns the URL of a call's recording. The URL is valid for at least a week. If Link is nil, calls have no
+	// recording URL.
 	Link func(callID string) string
 }
 
@@ -61,7 +61,7 @@ type Summary struct {
 // Call is a call with all its details.
 type Call struct {
 	Summary
-	AMD        json.RawMessage `json:"amd"` // how the value of answered_by was determined
+	AMD        json.RawMessage `json:"amd"` // how answered_by was determined
 	Variables  map[string]any  `json:"variables"`
 	Transcript []Line          `json:"transcript"`
 	Latency    map[string]any  `json:"latency"`
@@ -138,7 +138,7 @@ func (v View) Call(c control.Call, w control.Transcript) Call {
 	return out
 }
 
-// e164 adds a + to complete international numbers.
+// e164 adds a + to international numbers: 11 to 15 digits that start with neither 0 nor 8.
 func e164(digits string) string {
 	if len(digits) >= 11 && len(digits) <= 15 && digits[0] != '0' && !strings.HasPrefix(digits, "8") {
 		return "+" + digits

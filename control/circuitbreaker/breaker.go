@@ -7,9 +7,10 @@ import (
 	"time"
 )
 
-// Rules say when a breaker opens, and when a probe, a single call, tests whether it can close.
+// Rules define when a breaker opens and when a probe may run. A probe is a single call that tests whether the breaker
+// can close.
 type Rules struct {
-	// Share is a percentage. The breaker opens if more of the last calls failed; 100 disables it.
+	// Share is a percentage. The breaker opens if a larger share of the last calls failed; 100 disables this check.
 	Share int
 	// The share is computed from the last MaxCalls calls. With fewer than MinCalls calls the breaker stays closed.
 	MinCalls, MaxCalls int
@@ -66,21 +67,21 @@ type State struct {
 
 // Observation is what is known about a route at one moment.
 type Observation struct {
-	// Good and Bad are the numbers of recent calls, since the breaker last closed, for which the route worked or
-	// failed.
+	// Good and Bad are the numbers of recent calls for which the route worked or failed. Calls before the breaker last
+	// closed do not count.
 	Good, Bad int
 	// Unreachable reports that no node can reach a proxy of the trunk.
 	Unreachable bool
 	Probe       Probe
 }
 
-// Step returns the state that follows s at time at.
+// Step returns the state that follows s, at time at, after observation x.
 func (r Rules) Step(at time.Time, s State, x Observation) State {
 	if !s.Open {
 		switch {
 		case r.hasFailed(x):
 			return State{Open: true, Why: Failures, Since: at, Wait: r.First, ProbeAt: at.Add(r.First)}
-		case x.Unreachable: // the proxies may be up after all, so one call may test the route at once
+		case x.Unreachable: // the proxies may have recovered, so a probe may start at once
 			return State{Open: true, Why: Unreachable, Since: at, Wait: r.First, ProbeAt: at}
 		}
 		return s

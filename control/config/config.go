@@ -56,7 +56,7 @@ type Config struct {
 	WithdrawAddresses   int
 	OpenHorizon         time.Duration        // latest end of a campaign that accepts further calls
 	Breaker             circuitbreaker.Rules // circuit breaker of campaigns' subgroups
-	IdleAfter           time.Duration        // a campaign that may dial but starts no call for this long is reported
+	IdleAfter           time.Duration        // report a campaign that may dial but starts no call for this long
 	Lease               time.Duration
 	DrainTimeout        time.Duration
 	RecordingReserve    int64 // free bytes that recording a call requires; less than 0: no check
@@ -94,7 +94,7 @@ type TalkAgent struct{ Org, Name string }
 // Off as a port number means that the port is not opened.
 const Off = -1
 
-// Stir names the files and the certificate URL that are used to sign calls (RFC 8224).
+// Stir names the files and the certificate URL for signing calls (RFC 8224).
 type Stir struct {
 	Key, Cert, X5U string
 }
@@ -210,7 +210,7 @@ func Load(file string, environ []string) (Config, error) {
 		}
 	}
 	errs = append(errs, assign(&c, known, values, "environment")...)
-	if errors.Join(errs...) == nil { // an endpoint may be incomplete because of an earlier error, so check only without errors
+	if errors.Join(errs...) == nil { // an earlier error may have left an endpoint incomplete
 		errs = append(errs, c.finishEndpoints())
 	}
 	if err := errors.Join(errs...); err != nil {

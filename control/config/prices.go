@@ -31,7 +31,7 @@ func (c *Config) Prices(current func() endpoints.Set) (*pricing.List, error) {
 	return l, nil
 }
 
-// pricedEndpoint returns the endpoint with an ID in the form that a price list needs.
+// pricedEndpoint returns the endpoint with this ID for a price list.
 func pricedEndpoint(set endpoints.Set, id string) pricing.Endpoint {
 	if id == "fake" || id == "espeak" {
 		return pricing.Endpoint{Kind: id}
@@ -42,7 +42,7 @@ func pricedEndpoint(set endpoints.Set, id string) pricing.Endpoint {
 	}
 	e, ok := named[name]
 	kind := e.Kind
-	if !ok { // Deepgram has two recognizers
+	if !ok { // Deepgram's second recognizer has the suffix -flux
 		name, _ = strings.CutSuffix(name, "-flux")
 		if e = named[name]; e.Kind != "deepgram" {
 			return pricing.Endpoint{}
@@ -56,7 +56,7 @@ func pricedEndpoint(set endpoints.Set, id string) pricing.Endpoint {
 	return p
 }
 
-// ownHost returns the host of a kind's default URL; empty if it has none.
+// ownHost returns the host of a kind's default URL, or "" if the kind has no default URL.
 func ownHost(kind string) string {
 	switch kind {
 	case "openai", "responses":
@@ -77,7 +77,7 @@ func ownHost(kind string) string {
 	return ""
 }
 
-// readBounded reads a file. It returns an error if the file is larger than a number of bytes.
+// readBounded reads a file. It returns an error if the file is larger than most bytes.
 func readBounded(name string, most int64) ([]byte, error) {
 	f, err := os.Open(name) //nolint:gosec // the operator names the file
 	if err != nil {

@@ -10,7 +10,8 @@ import (
 	"github.com/parley-voice/parley/pipeline/provider/endpoints"
 )
 
-// TestPrices: endpoints at the provider's own address have its prices; others have those of their host or name.
+// TestPrices checks that an endpoint at a provider's own address has the provider's prices. Other endpoints have the
+// prices of their host or name.
 func TestPrices(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "prices.yaml")
 	write := func(text string) {

@@ -64,7 +64,7 @@ func setConcurrency(e *endpoints.Endpoint, v string) error {
 	return nil
 }
 
-// endpointSetting returns the setting for a PARLEY_PROVIDER_ key. ok is false for other keys.
+// endpointSetting returns the setting for a key like PARLEY_PROVIDER_NAME_FIELD. ok is false for other keys.
 func endpointSetting(key string) (s Setting, ok bool) {
 	rest, ok := strings.CutPrefix(key, providerPrefix)
 	if !ok || key == "PARLEY_PROVIDER_LIMITS" {
@@ -89,8 +89,8 @@ func endpointSetting(key string) (s Setting, ok bool) {
 	}}, true
 }
 
-// setEndpoint changes one endpoint. kind is set if the endpoint comes from one of the older settings, which name
-// only the kind.
+// setEndpoint changes one endpoint. kind is empty except for the older settings, whose keys name a kind instead of an
+// endpoint.
 func (c *Config) setEndpoint(name, kind string, set func(e *endpoints.Endpoint) error) error {
 	if c.Endpoints.Named == nil {
 		c.Endpoints.Named = map[string]endpoints.Endpoint{}
@@ -104,7 +104,8 @@ func (c *Config) setEndpoint(name, kind string, set func(e *endpoints.Endpoint) 
 	return err
 }
 
-// endpointURL returns the older setting for the URL of the endpoint that is named like its kind.
+// endpointURL returns an older setting, such as PARLEY_OPENAI_URL. It sets the URL of the endpoint that has the kind as
+// its name.
 func endpointURL(kind, accepts string) Setting {
 	return Setting{accepts, func(c *Config, v string) error {
 		return c.setEndpoint(kind, kind, func(e *endpoints.Endpoint) error {
@@ -114,7 +115,7 @@ func endpointURL(kind, accepts string) Setting {
 	}}
 }
 
-// endpointKey returns the older setting for the API key of the endpoint that is named like its kind.
+// endpointKey is like endpointURL, but for the API key.
 func endpointKey(kind string) Setting {
 	return Setting{"a key", func(c *Config, v string) error {
 		return c.setEndpoint(kind, kind, func(e *endpoints.Endpoint) error { e.Key = media.Secret(v); return nil })

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// suggestion returns a hint that lists known settings with names similar to an unknown key.
+// suggestion returns a hint with the known settings whose names resemble an unknown key.
 func suggestion(key string, known map[string]Setting) string {
 	type near struct {
 		key  string

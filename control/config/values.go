@@ -48,7 +48,7 @@ func number(at func(*Config) *int, most int) func(*Config, string) error {
 	}
 }
 
-// duration returns a setting that accepts durations between two limits.
+// duration returns a setting that accepts durations from least to most.
 func duration(accepts string, at func(*Config) *time.Duration, least, most time.Duration) Setting {
 	return Setting{accepts, func(c *Config, v string) error {
 		d, err := time.ParseDuration(v)
@@ -98,7 +98,7 @@ func setBucket(c *Config, v string) error {
 
 func setDatabase(c *Config, v string) error {
 	if !strings.HasPrefix(v, "postgres://") && !strings.HasPrefix(v, "postgresql://") && !strings.Contains(v, "=") {
-		return errors.New("not a Postgres connection string") // does not repeat the value, which contains a password
+		return errors.New("not a Postgres connection string") // omits the value, which contains a password
 	}
 	c.DatabaseURL = media.Secret(v)
 	return nil
@@ -207,7 +207,7 @@ func setHosts(c *Config, v string) (err error) {
 	return err
 }
 
-// hosts splits a comma-separated list of hosts. It rejects a host that contains one of the forbidden characters.
+// hosts splits a comma-separated list of hosts. It rejects a host that contains a character of not.
 func hosts(v, not string) (all []string, err error) {
 	for name := range strings.SplitSeq(v, ",") {
 		name = strings.TrimSpace(name)

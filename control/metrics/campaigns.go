@@ -11,7 +11,7 @@ const (
 	RouteProbing = "probing" // one call tests the route
 )
 
-// Campaigns is the state of the running campaigns and their routes. When a campaign ends, its time series end.
+// Campaigns is the state of the running campaigns and their routes. The metrics of a campaign disappear when it ends.
 type Campaigns struct {
 	// Active reports whether this node manages the campaigns. On other nodes, the other fields are empty.
 	Active  bool
@@ -27,7 +27,7 @@ type Campaign struct {
 	InFlight      int
 	Ready         int
 	Held          map[string]int // number of held contacts by hold reason
-	BudgetLeft    *float64       // what its calls may still cost, in currency units; nil without a budget
+	BudgetLeft    *float64       // remaining budget in currency units; nil if there is no budget
 	Idle          bool           // the campaign could dial, but has not done so for a long time
 }
 

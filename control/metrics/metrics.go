@@ -1,5 +1,5 @@
-// Package metrics exports Prometheus metrics of a running service. docs/metrics.md explains each metric. Some are
-// counted in this package; the others are read from other components at each scrape.
+// Package metrics exports Prometheus metrics of a running service. docs/metrics.md explains each metric. The package
+// counts some metrics itself. It reads the others from other components at each scrape.
 package metrics
 
 import (
@@ -84,7 +84,7 @@ func (m *Metrics) ObserveRequest(route, method string, status int, took time.Dur
 	switch method {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
 	default:
-		method = "other" // a client can send any method, so other methods share one series
+		method = "other" // clients can send any text as the method
 	}
 	m.requests.WithLabelValues(route, method, strconv.Itoa(status)).Observe(took.Seconds())
 }

@@ -34,7 +34,7 @@ func scraped(t *testing.T, m *Metrics) string {
 	return string(text)
 }
 
-// watching returns metrics with sources that do nothing.
+// watching returns metrics with sources of fixed values.
 func watching(t *testing.T) *Metrics {
 	t.Helper()
 	clock := &mediaclock.Clock{}

@@ -110,7 +110,7 @@ func (s *signaling) LegEnded(end Leg) {
 	}
 }
 
-// statuses are the usual final SIP statuses. Other statuses are counted by class, which limits the number of time
+// statuses are the usual final SIP statuses. All other statuses are counted by class, to limit the number of time
 // series.
 //
 //nolint:gochecknoglobals // read-only table

@@ -29,7 +29,7 @@ type Carriers struct {
 	Dropped, Unreadable, Limited int64
 	// Unaccepted counts connections that could not be accepted.
 	Unaccepted int64
-	// Foreign counts messages that name a call but come from an address that does not belong to the call's trunk.
+	// Foreign counts messages that name a call but do not come from an address of the call's trunk.
 	Foreign int64
 	Refused map[int]int64 // number of refused requests by status
 }
