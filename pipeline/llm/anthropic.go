@@ -24,22 +24,21 @@ const (
 
 const (
 	anthropicVersion = "2023-06-01"
-	// The API requires a token limit, which includes the tokens of reasoning.
+	// The API requires a token limit. Reasoning tokens count toward it.
 	anthropicTokens, anthropicReasoningTokens = 4096, 16384
 )
 
-// Anthropic uses the Messages API (platform.claude.com/docs/en/api/messages-streaming). The
-// instructions are cached. Models that reason by default are kept from it unless the agent sets
-// a reasoning effort, because a caller waits; models that always reason do so with the lowest
-// effort. A refusal by the safety classifiers is ErrContentFilter.
+// Anthropic uses the Messages API (platform.claude.com/docs/en/api/messages-streaming). Requests ask for caching of
+// the instructions. If the agent sets no reasoning effort, requests disable reasoning, because the caller waits;
+// models that always reason get the lowest effort. A refusal by the safety classifiers is pipeline.ErrContentFilter.
 type Anthropic struct {
 	URL    string // base URL without /v1/messages, perhaps with a query; empty means AnthropicURL
 	Key    media.Secret
 	Header http.Header  // further headers of each request; may hold keys
 	Model  string       // model of agents that name none; empty means AnthropicModel
 	Client *http.Client // nil means http.DefaultClient; must not have a Timeout
-	// Parameters is shared by all copies of a client. Without it each request tries all parameters
-	// again.
+	// Parameters remembers refused parameters. All copies of a client should share it. If it is nil,
+	// each request tries all parameters again.
 	Parameters *ParameterCache
 }
 
@@ -92,7 +91,7 @@ func (o Anthropic) body(p pipeline.Prompt, e endpoint, q quirks) object {
 	return b
 }
 
-// addThinking sets the reasoning of a request; an empty effort means as little as possible.
+// addThinking sets the reasoning effort of a request. An empty effort means as little as possible.
 func addThinking(b object, effort string, q quirks) {
 	switch {
 	case effort != "":
@@ -118,8 +117,8 @@ func anthropicTools(tools []pipeline.Tool) []object {
 	return all
 }
 
-// anthropicEffort returns the effort of reasoning; empty for none. A model that reasons
-// cannot be made to call a certain tool.
+// anthropicEffort returns the reasoning effort, or "" for none. It returns "" for a prompt with a
+// ToolChoice, because a model that reasons cannot be forced to call a certain tool.
 func anthropicEffort(p pipeline.Prompt) string {
 	switch effort := p.Options.ReasoningEffort; {
 	case p.ToolChoice != "", effort == "none":
@@ -149,12 +148,12 @@ func learnAnthropic(q quirks, refusal string, sent object) quirks {
 	return q
 }
 
-// anthropicExtra is the provider's data that returns with a tool call.
+// anthropicExtra is the content of pipeline.ToolCall.Extra for this provider.
 type anthropicExtra struct {
-	Thinking []anthropicBlock `json:"thinking"` // blocks of reasoning that led to the call
+	Thinking []anthropicBlock `json:"thinking"` // reasoning blocks that came before the call
 }
 
-// anthropicBlock holds the used fields of a content block.
+// anthropicBlock holds the fields of a content block that this client uses.
 type anthropicBlock struct {
 	Type      string          `json:"type"`
 	ID        string          `json:"id,omitempty"`
@@ -166,8 +165,8 @@ type anthropicBlock struct {
 	Data      string          `json:"data,omitempty"` // only of blocks of type redacted_thinking
 }
 
-// anthropicMessages returns the messages, in which the roles alternate, the user begins and
-// ends, and the results of a message's calls come together before any text.
+// anthropicMessages returns the messages in the order that the API requires. Roles alternate, and the first and the
+// last message are the user's. All results of a message's calls stand in the next message, before any text.
 func anthropicMessages(all []pipeline.Message, origin string) []object {
 	var out []object
 	add := func(role string, blocks ...object) {
@@ -195,8 +194,8 @@ func anthropicMessages(all []pipeline.Message, origin string) []object {
 	return out
 }
 
-// agentBlocks returns the blocks of the agent's words and calls. Reasoning is sent only
-// within the turn in progress, where the API requires it.
+// agentBlocks returns the content blocks of an agent's message. It includes reasoning only if inTurn
+// is set: the API requires reasoning only for calls of the turn in progress.
 func agentBlocks(l pipeline.Message, origin string, inTurn bool) []object {
 	var calls, first []object
 	for i, c := range l.Calls {
@@ -218,7 +217,7 @@ func agentBlocks(l pipeline.Message, origin string, inTurn bool) []object {
 	return append(first, calls...)
 }
 
-// object returns a block of reasoning exactly as it was received.
+// object returns a reasoning block exactly as it was received.
 func (b anthropicBlock) object() object {
 	if b.Type == "redacted_thinking" {
 		return object{"type": b.Type, "data": b.Data}
@@ -230,8 +229,7 @@ func (b anthropicBlock) object() object {
 	return object{"type": b.Type, "thinking": thinking, "signature": b.Signature}
 }
 
-// callID returns the ID of a call in the characters that the API accepts. The ID may come from
-// another provider.
+// callID replaces characters of a call ID that the API does not accept. The ID may come from another provider.
 func callID(id string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '_' || r == '-' || r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' {
@@ -241,8 +239,8 @@ func callID(id string) string {
 	}, cmp.Or(id, "_"))
 }
 
-// withUser makes a conversation begin and end with the user, by adding messages of the user
-// where they are missing.
+// withUser returns the messages without empty ones. It adds a note at the start if the agent's message
+// comes first or none is left, and at the end if the agent's message comes last.
 func withUser(all []pipeline.Message) []pipeline.Message {
 	all = slices.DeleteFunc(slices.Clone(all), func(m pipeline.Message) bool {
 		return m.Role != pipeline.RoleTool && len(m.Calls) == 0 && strings.TrimSpace(m.Text) == ""
@@ -256,7 +254,7 @@ func withUser(all []pipeline.Message) []pipeline.Message {
 	return all
 }
 
-// lastUser returns the index of the last message of a user; -1 for none.
+// lastUser returns the index of the last caller message or note, or -1.
 func lastUser(all []pipeline.Message) int {
 	for i, m := range slices.Backward(all) {
 		if m.Role == pipeline.RoleCaller || m.Role == pipeline.RoleNote {
@@ -266,7 +264,7 @@ func lastUser(all []pipeline.Message) int {
 	return -1
 }
 
-// anthropicEvent holds the used fields of an event.
+// anthropicEvent holds the fields of an event that this client uses.
 type anthropicEvent struct {
 	Type    string         `json:"type"`
 	Index   int            `json:"index"`
@@ -289,7 +287,7 @@ type anthropicEvent struct {
 	Error *chatError `json:"error"`
 }
 
-// anthropicUsage holds running totals. InputTokens excludes cached tokens.
+// anthropicUsage holds the totals of the answer so far. InputTokens excludes cached tokens.
 type anthropicUsage struct {
 	InputTokens         int `json:"input_tokens"`
 	OutputTokens        int `json:"output_tokens"`
@@ -300,8 +298,8 @@ type anthropicUsage struct {
 // anthropicDecoder reads the events of the Messages API.
 type anthropicDecoder struct {
 	usage    anthropicUsage
-	thoughts []anthropicBlock // reasoning since the last tool call
-	size     int              // bytes of all reasoning so far
+	thoughts []anthropicBlock // reasoning blocks since the last tool call
+	size     int              // bytes of all reasoning blocks so far
 }
 
 func (d *anthropicDecoder) decode(data []byte, a *answer) error {
@@ -376,7 +374,7 @@ func (d *anthropicDecoder) delta(e anthropicEvent, a *answer) error {
 	return nil
 }
 
-// grow counts bytes of reasoning.
+// grow adds n bytes to the size of the reasoning. It returns an error above the limits.
 func (d *anthropicDecoder) grow(n int) error {
 	if d.size += n; d.size > maxArguments || len(d.thoughts) > maxCalls {
 		return fmt.Errorf("%w: reasoning of more than %d bytes or %d blocks", pipeline.ErrUnusable, maxArguments, maxCalls)

@@ -60,7 +60,7 @@ func TestAnthropicStream(t *testing.T) {
 	}
 }
 
-// TestAnthropicThoughts checks that the reasoning before calls stays with them unchanged.
+// TestAnthropicThoughts checks that each call keeps the reasoning blocks before it unchanged.
 func TestAnthropicThoughts(t *testing.T) {
 	got := read(new(anthropicDecoder), sse(
 		`{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":""}}`,
@@ -100,8 +100,7 @@ func TestAnthropicThoughts(t *testing.T) {
 	}
 }
 
-// TestAnthropicModels checks what models with different refusals receive, and that it is
-// remembered.
+// TestAnthropicModels checks the requests to models with different quirks, and that the client remembers the quirks.
 func TestAnthropicModels(t *testing.T) {
 	heat := 0.7
 	for name, tt := range map[string]struct {
@@ -110,7 +109,7 @@ func TestAnthropicModels(t *testing.T) {
 		requests  int
 		path      string
 		want      any
-		forgotten string // parameter that the second request leaves out
+		forgotten string // parameter that the second request omits
 	}{
 		"fast":           {"claude-haiku-5-5", pipeline.Prompt{}, 1, "thinking.type", "disabled", "output_config"},
 		"with heat":      {"claude-haiku-5-5", pipeline.Prompt{Options: pipeline.Options{Temperature: &heat}}, 2, "thinking.type", "disabled", "temperature"},

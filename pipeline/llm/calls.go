@@ -12,13 +12,13 @@ import (
 // Limits of the tool calls of one answer.
 const (
 	maxCalls     = 64
-	maxArguments = 256 << 10 // most bytes of the arguments of one call, and of its provider's data
+	maxArguments = 256 << 10 // most bytes of a call's arguments, and of the provider's data for it
 )
 
-// calls assembles tool calls from their parts.
+// calls assembles the tool calls of an answer from their parts.
 type calls struct {
-	origin string // identifies the model that sent the provider's data
-	first  int    // number in the ID of the first call that has none
+	origin string // identifies the model that makes the calls; see endpoint.origin
+	first  int    // number in the generated ID of the first call; used for calls without an ID
 	all    []*call
 }
 
@@ -26,10 +26,10 @@ type call struct {
 	index     int // -1 if the server sends none
 	id, name  string
 	arguments []byte
-	extra     any // the provider's data; nil for none
+	extra     any // provider data for pipeline.ToolCall.Extra; nil for none
 }
 
-// A piece is a part of a tool call. Some servers omit the index or the id.
+// A piece is a part of a streamed tool call. Some servers omit the index or the ID.
 type piece struct {
 	index     *int
 	id, name  string
@@ -77,7 +77,7 @@ func (cs *calls) find(p piece) *call {
 	return nil
 }
 
-// assemble returns the complete calls.
+// assemble returns the complete calls. Its errors wrap pipeline.ErrUnusable.
 func (cs *calls) assemble() ([]pipeline.ToolCall, error) {
 	var all []pipeline.ToolCall
 	for i, c := range cs.all {

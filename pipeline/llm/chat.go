@@ -37,8 +37,7 @@ func chatMessages(p pipeline.Prompt, origin string, alternate bool) []object {
 	return m
 }
 
-// alternating joins successive texts of one side, so that the roles alternate, beginning with
-// the user.
+// alternating joins successive texts of the same role, so that the roles alternate. The caller's role comes first.
 func alternating(all []pipeline.Message) []pipeline.Message {
 	var out []pipeline.Message
 	for _, m := range withUser(all) {
@@ -78,7 +77,7 @@ func chatTools(tools []pipeline.Tool) []object {
 	return all
 }
 
-// functionTool returns a tool whose schema has the given name.
+// functionTool returns the JSON of a tool. schema is the name of the field for its parameters.
 func functionTool(t pipeline.Tool, schema string) object {
 	f := object{"name": t.Name}
 	if t.Description != "" {
@@ -90,8 +89,8 @@ func functionTool(t pipeline.Tool, schema string) object {
 	return f
 }
 
-// chatChunk holds the used fields of a chunk. reasoning_content is ignored: it is not for
-// the caller.
+// chatChunk holds the fields of a chunk that this client uses. It omits reasoning_content, which is
+// not for the caller.
 type chatChunk struct {
 	Choices []struct {
 		Delta struct {
@@ -111,9 +110,8 @@ type chatChunk struct {
 	Error *chatError `json:"error"`
 }
 
-// chatPiece is a part of a tool call. Some servers send the arguments as an object instead
-// of a string. Gemini's thought_signature is in the extra content
-// (ai.google.dev/gemini-api/docs/thought-signatures).
+// chatPiece is a part of a tool call. Some servers send the arguments as an object instead of a string. Gemini sends
+// its thought_signature in extra_content (ai.google.dev/gemini-api/docs/thought-signatures).
 type chatPiece struct {
 	Index    *int   `json:"index"`
 	ID       string `json:"id"`
@@ -124,8 +122,7 @@ type chatPiece struct {
 	Extra json.RawMessage `json:"extra_content"`
 }
 
-// chatError is the error of a started stream. Servers send an HTTP status or a word as the
-// code.
+// chatError is an error within a stream. The code is an HTTP status or a word, depending on the server.
 type chatError struct {
 	Message string          `json:"message"`
 	Type    json.RawMessage `json:"type"`
@@ -147,8 +144,8 @@ func (e chatError) status() int {
 	return 0
 }
 
-// statusOf returns the HTTP status that stands for an error code of OpenAI or Anthropic, or
-// 0 (platform.openai.com/docs/guides/error-codes, platform.claude.com/docs/en/api/errors).
+// statusOf returns the HTTP status for an error code of OpenAI or Anthropic, or 0 if it knows none
+// (platform.openai.com/docs/guides/error-codes, platform.claude.com/docs/en/api/errors).
 func statusOf(code string) int {
 	switch code {
 	case "invalid_request_error", "context_length_exceeded", "invalid_prompt", "string_above_max_length", "unsupported_parameter":
@@ -217,7 +214,7 @@ func (chatDecoder) decode(data []byte, a *answer) error {
 	return nil
 }
 
-// argument returns a part of the arguments, from a string or as raw JSON.
+// argument returns a part of the arguments: the content of a JSON string, or the raw JSON of any other value.
 func argument(raw json.RawMessage) []byte {
 	var s string
 	if json.Unmarshal(raw, &s) == nil {

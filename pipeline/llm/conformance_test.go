@@ -25,12 +25,12 @@ import (
 type subject struct {
 	pipeline.Model
 	signer  string            // model that signs its tool calls; empty if none does
-	options pipeline.Options  // options with which the model signs
-	paths   map[string]string // paths of the options in a request
-	refuses bool              // the protocol transmits the text of refusals
+	options pipeline.Options  // options that make the model sign
+	paths   map[string]string // path of each option in the JSON of a request
+	refuses bool              // the protocol transmits the text of a model's refusal
 }
 
-// subjects returns the clients of the fake providers, connected by client.
+// subjects returns the clients under test. They send their requests by client.
 func subjects(client *http.Client) map[string]subject {
 	chat := map[string]string{"temperature": "temperature", "max_tokens": "max_tokens", "reasoning_effort": "reasoning_effort", "top_p": "top_p"}
 	return map[string]subject{
@@ -70,7 +70,7 @@ func subjects(client *http.Client) map[string]subject {
 	}
 }
 
-// A lab is a client, and the requests that its fake provider received.
+// A lab is a client under test. It records the requests that the client sends.
 type lab struct {
 	subject
 	dials atomic.Int32
@@ -95,7 +95,7 @@ type trip func(*http.Request) (*http.Response, error)
 
 func (f trip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// each runs a test in a bubble for each client.
+// each runs test once per client, each time in a synctest bubble.
 func each(t *testing.T, script fakeprovider.Script, test func(t *testing.T, l *lab)) {
 	t.Helper()
 	eachOf(t, script, slices.Sorted(maps.Keys(subjects(nil))), test)
@@ -134,7 +134,6 @@ func eachOf(t *testing.T, script fakeprovider.Script, names []string, test func(
 	}
 }
 
-// A talk is a collected answer.
 type talk struct {
 	text  string
 	calls []pipeline.ToolCall
@@ -162,7 +161,6 @@ func ask(ctx context.Context, m pipeline.Model, p pipeline.Prompt) (got talk) {
 	return got
 }
 
-// hello is a prompt with a caller's words.
 func hello() pipeline.Prompt {
 	return pipeline.Prompt{
 		Instructions: "be very kind",
@@ -192,7 +190,7 @@ func TestAnswers(t *testing.T) {
 	})
 }
 
-// TestConnection checks that answers share a connection.
+// TestConnection checks that successive answers use the same connection.
 func TestConnection(t *testing.T) {
 	each(t, fakeprovider.Typical(), func(t *testing.T, l *lab) {
 		t.Helper()
@@ -207,9 +205,8 @@ func TestConnection(t *testing.T) {
 	})
 }
 
-// TestToolRoundTrip checks that a tool call and its result return to the provider with the
-// provider's data, and the data only to the model of its origin. The fakes refuse histories
-// that are not valid.
+// TestToolRoundTrip checks that later requests contain a tool call, its result and the provider's data, and that the
+// data goes only to the model that it came from. The fake providers refuse invalid histories.
 func TestToolRoundTrip(t *testing.T) {
 	script := fakeprovider.Typical()
 	script.Reply = func(m []fakeprovider.Message) string {
@@ -224,7 +221,7 @@ func TestToolRoundTrip(t *testing.T) {
 		}
 		return "weather", `{"city":"Almaty"}`
 	}
-	const signed = "c2lnbmF0dXJlIG9m" // how signatures of the fakes begin
+	const signed = "c2lnbmF0dXJlIG9m" // prefix of the fake providers' signatures
 	each(t, script, func(t *testing.T, l *lab) {
 		t.Helper()
 		p := hello()
@@ -290,7 +287,7 @@ func TestForcedTool(t *testing.T) {
 	})
 }
 
-// TestBareConversations checks that conversations without words of the caller are answered.
+// TestBareConversations checks that the model answers a conversation without words of the caller.
 func TestBareConversations(t *testing.T) {
 	each(t, fakeprovider.Typical(), func(t *testing.T, l *lab) {
 		t.Helper()
@@ -302,8 +299,8 @@ func TestBareConversations(t *testing.T) {
 	})
 }
 
-// TestEarlyEnds checks the errors of answers that the model ends early: the text and the
-// usage remain, the tool calls do not.
+// TestEarlyEnds checks answers that the model ends early. The client yields the text, the usage and an
+// error, but no tool calls.
 func TestEarlyEnds(t *testing.T) {
 	const text = "I cannot help with that"
 	for finish, want := range map[fakeprovider.Finish]error{
@@ -380,8 +377,7 @@ func TestSlow(t *testing.T) {
 	})
 }
 
-// TestCancel checks that an answer ends at once when its context does, and when its
-// consumer stops.
+// TestCancel checks that an answer ends at once when its context ends or its consumer stops.
 func TestCancel(t *testing.T) {
 	script := fakeprovider.Typical()
 	script.TokenGap = time.Second
@@ -461,8 +457,7 @@ func TestOptions(t *testing.T) {
 	})
 }
 
-// TestSecrets checks that no error has the key or the URL, even if the provider repeats the
-// key.
+// TestSecrets checks that no error contains the key or the URL, even if the provider repeats the key.
 func TestSecrets(t *testing.T) {
 	for name := range subjects(nil) {
 		body := `{"type":"error","error":{"message":"bad key canary-key ` + strings.Repeat("x", 300) + `","type":"invalid_request_error","code":400}}`

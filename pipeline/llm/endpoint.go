@@ -28,7 +28,7 @@ type endpoint struct {
 	client *http.Client
 }
 
-// newEndpoint returns the endpoint at a path below base, whose query is kept.
+// newEndpoint returns the endpoint at a path below base. It keeps the query of base.
 func newEndpoint(name, model, base string, path ...string) (endpoint, error) {
 	u, err := url.Parse(base)
 	if err != nil || u.Host == "" {
@@ -45,8 +45,8 @@ func segment(model string) (string, error) {
 	return url.PathEscape(model), nil
 }
 
-// authorize sets the headers of requests: those given and the key, as a bearer token if
-// keyHeader is empty.
+// authorize sets the headers of requests to those in given and the key. If keyHeader is empty, the
+// key is sent as a bearer token.
 func (e *endpoint) authorize(given http.Header, keyHeader string, key media.Secret) {
 	e.header = http.Header{}
 	maps.Copy(e.header, given.Clone())
@@ -59,8 +59,8 @@ func (e *endpoint) authorize(given http.Header, keyHeader string, key media.Secr
 	}
 }
 
-// origin identifies the model of this endpoint. Data of a provider returns only to the model it
-// came from.
+// origin identifies the model of this endpoint. Provider data in ToolCall.Extra is sent back only to
+// the model that it came from.
 func (e *endpoint) origin() string { return e.name + " " + e.url.Host + " " + e.model }
 
 // redact returns a provider's text without the secrets of the request.
@@ -98,15 +98,15 @@ func reply(asker context.Context, e endpoint, err error, r request, d decoder) i
 // maxRelease bounds the wait for the end of a response after its last event.
 const maxRelease = 20 * time.Millisecond
 
-// release reads the rest of a response, because HTTP/1.1 reuses a connection only after that.
-// The rest is normally there already.
+// release reads the rest of a response, because HTTP/1.1 reuses a connection only after that. The
+// rest has normally arrived already.
 func release(body io.Reader, cancel func()) {
 	defer time.AfterFunc(maxRelease, cancel).Stop()
 	_, _ = io.CopyN(io.Discard, body, maxEvent)
 }
 
-// addExtra adds the further parameters of an agent to a request. The client's own
-// parameters win; those that it may set are refused when an agent is saved.
+// addExtra adds the parameters in Options.Extra to a request. It skips parameters that the client
+// sets itself; OptionRules.Check refuses those when an agent is saved.
 func addExtra(body object, extra map[string]any, rules pipeline.OptionRules) {
 	for name, value := range extra {
 		if _, exists := body[name]; !exists && !slices.Contains(rules.Reserved, name) {
@@ -115,24 +115,23 @@ func addExtra(body object, extra map[string]any, rules pipeline.OptionRules) {
 	}
 }
 
-// note returns an event as the text of a user: many models allow only one system message,
-// the first.
+// note returns the text of a note for a message with the user's role. Many models accept only one
+// system message, as the first.
 func note(text string) string { return "[" + strings.Trim(text, "[]") + "]" }
 
-// Notes that stand in for words of the user where a model requires them.
+// Notes that take the place of the caller's words where a model requires a message of the user.
 const (
 	callAnswered = "the call was answered"
 	callerSilent = "the caller is silent"
 )
 
-// A sealed is data that a provider sent with a tool call, and that returns only to the model it
-// came from.
+// A sealed is the JSON form of ToolCall.Extra: provider data and the model that it came from.
 type sealed struct {
 	Origin string          `json:"origin"`
 	Data   json.RawMessage `json:"data"`
 }
 
-// seal returns data for ToolCall.Extra.
+// seal encodes data for ToolCall.Extra. It returns nil if data cannot be encoded.
 func seal(origin string, data any) json.RawMessage {
 	raw, err := json.Marshal(data)
 	if err != nil {
@@ -145,8 +144,8 @@ func seal(origin string, data any) json.RawMessage {
 	return all
 }
 
-// unseal decodes the data of a tool call into v. It reports whether there is data of that
-// origin.
+// unseal decodes ToolCall.Extra into v. It reports false if extra is empty, comes from another
+// origin or is not valid.
 func unseal(origin string, extra json.RawMessage, v any) bool {
 	var s sealed
 	return len(extra) > 0 && json.Unmarshal(extra, &s) == nil && s.Origin == origin && json.Unmarshal(s.Data, v) == nil

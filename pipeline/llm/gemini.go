@@ -20,24 +20,22 @@ const (
 	GeminiModel = "gemini-3.8-flash"
 )
 
-// Gemini uses Google's generateContent API (ai.google.dev/api/generate-content). The models
-// reason as little as possible unless the agent sets a reasoning effort, because a caller
-// waits for the answer. The signatures of their tool calls return to them
-// (ai.google.dev/gemini-api/docs/thought-signatures).
+// Gemini uses Google's generateContent API (ai.google.dev/api/generate-content). If the agent sets no reasoning
+// effort, the models reason as little as possible, because the caller waits for the answer. Later requests return
+// the signatures of tool calls to the model (ai.google.dev/gemini-api/docs/thought-signatures).
 type Gemini struct {
 	URL    string // base URL without /models, perhaps with a query; empty means GeminiURL
 	Key    media.Secret
 	Header http.Header  // further headers of each request; may hold keys
 	Model  string       // model of agents that name none; empty means GeminiModel
 	Client *http.Client // nil means http.DefaultClient; must not have a Timeout
-	// Parameters is shared by all copies of a client. Without it each request tries all parameters
-	// again.
+	// Parameters remembers refused parameters. All copies of a client should share it. If it is nil,
+	// each request tries all parameters again.
 	Parameters *ParameterCache
 }
 
-// OptionRules implements pipeline.RuledProvider. Known parameters other than
-// safetySettings, cachedContent, labels and serviceTier, and unknown ones, belong to the
-// generationConfig.
+// OptionRules implements pipeline.RuledProvider. Parameters in Options.Extra become fields of
+// generationConfig, except safetySettings, cachedContent, labels and serviceTier.
 func (o Gemini) OptionRules() pipeline.OptionRules {
 	return pipeline.OptionRules{
 		Takes: []string{"temperature", "max_tokens", "reasoning_effort", "options"},
@@ -120,9 +118,8 @@ func (o Gemini) body(p pipeline.Prompt, e endpoint, q quirks) object {
 	return b
 }
 
-// geminiThinking returns the reasoning of a request. Models before Gemini 3 have a budget in
-// tokens, with the values of Google's OpenAI-compatible API
-// (ai.google.dev/gemini-api/docs/openai); later ones have a level.
+// geminiThinking returns the thinkingConfig of a request. Models before Gemini 3 have a budget in tokens; its values
+// are those of Google's OpenAI-compatible API (ai.google.dev/gemini-api/docs/openai). Later models have a level.
 func geminiThinking(model, effort string, q quirks) object {
 	if isBeforeGemini3(model) {
 		budget := map[string]int{"low": 1024, "medium": 8192, "high": 24576}[effort]
@@ -142,7 +139,7 @@ func isBeforeGemini3(model string) bool {
 	return strings.HasPrefix(model, "gemini-2") || strings.HasPrefix(model, "gemini-1") || strings.HasPrefix(model, "gemma")
 }
 
-// learnGemini implements request.learn. Only the lowest effort may be replaced.
+// learnGemini implements request.learn. It changes only the lowest effort: a higher one was set by the agent.
 func learnGemini(q quirks, refusal string, isLowest bool) quirks {
 	switch {
 	case !isLowest || !strings.Contains(refusal, "thinking") && !strings.Contains(refusal, "budget"):
@@ -153,20 +150,20 @@ func learnGemini(q quirks, refusal string, isLowest bool) quirks {
 	return q | noEffort
 }
 
-// unsigned replaces the signature of a call that another model made.
+// unsigned is sent instead of a signature with a call that another model made.
 const unsigned = "skip_thought_signature_validator"
 
-// A geminiExtra is the provider's data that returns with a tool call.
+// A geminiExtra is the content of pipeline.ToolCall.Extra for this provider.
 type geminiExtra struct {
 	ID        string `json:"id,omitempty"`
 	Signature string `json:"signature,omitempty"`
 }
 
-// geminiContents returns the messages, in which the user begins and ends, and the results
-// of a message's calls come together.
+// geminiContents returns the messages in the order that the API requires. The first and the last
+// message are the user's. All results of a message's calls stand in one message.
 func geminiContents(all []pipeline.Message, e endpoint) []object {
 	var out []object
-	kind := "" // role of the last content
+	kind := "" // role of the last content; results have a kind of their own
 	add := func(role, of string, parts ...object) {
 		if kind == role+of {
 			before, _ := out[len(out)-1]["parts"].([]object)
@@ -201,8 +198,8 @@ func geminiContents(all []pipeline.Message, e endpoint) []object {
 	return out
 }
 
-// geminiParts returns the parts of the agent's words and calls. The first call of a message
-// needs a signature.
+// geminiParts returns the parts of an agent's message. From Gemini 3 on, the first call of a message
+// requires a signature.
 func geminiParts(l pipeline.Message, e endpoint) []object {
 	var parts []object
 	if strings.TrimSpace(l.Text) != "" {
@@ -227,7 +224,7 @@ func geminiParts(l pipeline.Message, e endpoint) []object {
 	return parts
 }
 
-// geminiChunk holds the used fields of a chunk.
+// geminiChunk holds the fields of a chunk that this client uses.
 type geminiChunk struct {
 	Candidates []struct {
 		Content struct {

@@ -46,8 +46,7 @@ func TestGeminiStream(t *testing.T) {
 	}
 }
 
-// TestGeminiModels checks the reasoning that models receive, and that refusals are
-// remembered.
+// TestGeminiModels checks the reasoning level in requests, and that the client remembers refusals.
 func TestGeminiModels(t *testing.T) {
 	for name, tt := range map[string]struct {
 		model, effort string

@@ -20,26 +20,25 @@ const (
 	OpenAIModel = "gpt-6-luna"
 )
 
-// OpenAI uses the chat completions API, which OpenAI, Azure, Groq, OpenRouter, vLLM,
-// llama.cpp, Ollama, SGLang and others serve
-// (platform.openai.com/docs/api-reference/chat-streaming).
+// OpenAI uses the chat completions API (platform.openai.com/docs/api-reference/chat-streaming) of
+// OpenAI, Azure, Groq, OpenRouter, vLLM, llama.cpp, Ollama, SGLang and others.
 //
-// OpenAI's models since gpt-5.6 accept tools only with the reasoning effort "none". They
-// receive it unless the agent sets another. Azure serves the same API in two ways
+// OpenAI's models since gpt-5.6 accept tools only with the reasoning effort "none". The client sends
+// that effort to them unless the agent sets another. Azure serves the API in two ways
 // (learn.microsoft.com/azure/foundry/openai/api-version-lifecycle): v1, with the URL
 // https://NAME.openai.azure.com/openai/v1, and the classic paths, with the URL
-// https://NAME.openai.azure.com and an APIVersion. Both take the key in KeyHeader "api-key".
+// https://NAME.openai.azure.com and an APIVersion. Both expect the key in KeyHeader "api-key".
 type OpenAI struct {
 	URL       string // base URL without /chat/completions, perhaps with a query; empty means OpenAIURL
 	Key       media.Secret
 	KeyHeader string      // header that holds the key; empty means Authorization with a bearer token
 	Header    http.Header // further headers of each request; may hold keys
-	// APIVersion selects Azure's classic paths, in which the model is the deployment.
+	// APIVersion selects Azure's classic paths if not empty. The model is then the name of the deployment.
 	APIVersion string
 	Model      string       // model of agents that name none; empty means OpenAIModel
 	Client     *http.Client // nil means http.DefaultClient; must not have a Timeout
-	// Parameters is shared by all copies of a client. Without it each request tries all parameters
-	// again.
+	// Parameters remembers refused parameters. All copies of a client should share it. If it is nil,
+	// each request tries all parameters again.
 	Parameters *ParameterCache
 }
 
@@ -132,8 +131,8 @@ func (o OpenAI) body(p pipeline.Prompt, e endpoint, q quirks) object {
 	return b
 }
 
-// chatQuirks returns what is known of a model before its first request. OpenAI's own API gets
-// no parallel_tool_calls, which is on by default; local servers need it.
+// chatQuirks returns the quirks of a model that are known before its first request. OpenAI's own API
+// does not need parallel_tool_calls, which is on by default there. Local servers do.
 func chatQuirks(e endpoint) (q quirks) {
 	if e.url != nil && isOpenAI(e.url.Host) {
 		q |= maxCompletion | noParallel
@@ -148,9 +147,8 @@ func isOpenAI(host string) bool {
 	return host == "api.openai.com" || strings.HasSuffix(host, ".api.openai.com")
 }
 
-// needsNoReasoning reports whether OpenAI refuses tools for a model unless its reasoning is
-// off. They are the models since gpt-5.6; fine-tuned ones and those behind gateways have
-// the name with a prefix.
+// needsNoReasoning reports whether OpenAI refuses tools for a model unless its reasoning is off. This is so for all
+// models since gpt-5.6. The name has a prefix if the model is fine-tuned or behind a gateway.
 func needsNoReasoning(model string) bool {
 	name := strings.TrimPrefix(model[strings.LastIndex(model, "/")+1:], "ft:")
 	version, ok := strings.CutPrefix(name, "gpt-")
@@ -164,7 +162,7 @@ func needsNoReasoning(model string) bool {
 	return err == nil && n >= 5.6
 }
 
-// learnChat implements request.learn. The effort is a default if the agent does not set it.
+// learnChat implements request.learn. defaultEffort means that the agent sets no reasoning effort.
 func learnChat(q quirks, refusal string, sent object, defaultEffort bool) quirks {
 	_, hasTools := sent["tools"]
 	switch {
@@ -178,7 +176,7 @@ func learnChat(q quirks, refusal string, sent object, defaultEffort bool) quirks
 		return q | lowestEffort
 	case has(refusal, sent, "temperature") && isUnsupported(refusal):
 		return q | noTemperature
-	case strings.Contains(refusal, "roles must alternate"): // messages of the chat templates of Mistral and Gemma
+	case strings.Contains(refusal, "roles must alternate"): // wording of the chat templates of Mistral and Gemma
 		return q | alternates
 	}
 	for name, quirk := range map[string]quirks{"parallel_tool_calls": noParallel, "stream_options": noUsage, "tool_choice": noForcedTool} {

@@ -15,7 +15,6 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// read reads a stream of events.
 func read(d decoder, body string) (got talk) {
 	a := &answer{endpoint: endpoint{name: "test", url: new(url.URL)}}
 	a.calls.origin = a.origin()
@@ -32,7 +31,7 @@ func read(d decoder, body string) (got talk) {
 	return got
 }
 
-// errorMatches reports whether an error contains want; none if want is empty.
+// errorMatches reports whether the error contains want. An empty want stands for no error.
 func errorMatches(err error, want string) bool {
 	return (err == nil) == (want == "") && (err == nil || strings.Contains(err.Error(), want))
 }
@@ -64,7 +63,7 @@ func TestChatStream(t *testing.T) {
 
 // TestLongRefusal checks that the text of a refusal is cut at whole characters.
 func TestLongRefusal(t *testing.T) {
-	words := "x" + strings.Repeat("é", 333) // there is no room for the third é
+	words := "x" + strings.Repeat("é", 333) // 667 bytes; three times is 2001 bytes, so the last é does not fit
 	part := `data: {"choices":[{"delta":{"refusal":"` + words + `"}}]}` + "\n\n"
 	got := read(chatDecoder{}, strings.Repeat(part, 5)+"data: [DONE]\n\n")
 	var refusal *pipeline.RefusalError
@@ -73,8 +72,8 @@ func TestLongRefusal(t *testing.T) {
 	}
 }
 
-// TestChatUsage checks that the usage is reported once at the end, for servers that send
-// running totals, and for broken streams.
+// TestChatUsage checks that the usage is reported once at the end, both for servers that report it with
+// each event and for broken streams.
 func TestChatUsage(t *testing.T) {
 	var body strings.Builder
 	for i := range 40 {
@@ -94,13 +93,13 @@ func TestChatUsage(t *testing.T) {
 	}
 }
 
-// TestLearning checks which parameters a model receives, that a refused one is left out,
-// and that this is remembered by all copies of a client.
+// TestLearning checks the parameters in requests. The client omits a refused parameter, and all copies
+// of the client remember it.
 func TestLearning(t *testing.T) {
 	for name, tt := range map[string]struct {
 		url, model string
 		options    pipeline.Options
-		refuse     func(body string) string // message of the refusal; empty if the server answers
+		refuse     func(body string) string // returns the message of the refusal; empty if the server accepts the request
 		want       []string                 // parameters of all requests in order
 	}{
 		"OpenAI": {
@@ -203,7 +202,7 @@ func TestLearning(t *testing.T) {
 				if tt.refuse != nil {
 					if text := tt.refuse(string(b)); text != "" {
 						status, body = http.StatusBadRequest, `{"error":{"message":`+strconv.Quote(text)+`}}`
-						if parameter, ok := strings.CutPrefix(text, "422 "); ok { // the wording of Mistral
+						if parameter, ok := strings.CutPrefix(text, "422 "); ok { // respond like Mistral
 							status = http.StatusUnprocessableEntity
 							body = `{"message":{"detail":[{"loc":["body","` + parameter + `"],"msg":"Extra inputs are not permitted"}]}}`
 						}
@@ -222,7 +221,7 @@ func TestLearning(t *testing.T) {
 	}
 }
 
-// TestAlternation checks that a chat template that takes only alternating roles gets them.
+// TestAlternation checks that a server that requires alternating roles receives them.
 func TestAlternation(t *testing.T) {
 	var got []string
 	o := OpenAI{URL: "http://h/v1", Parameters: new(ParameterCache), Client: &http.Client{Transport: trip(func(r *http.Request) (*http.Response, error) {
@@ -308,8 +307,7 @@ func TestURLs(t *testing.T) {
 	}
 }
 
-// TestChatFaults checks that wrong requests and unusable answers are told apart from failures
-// of the provider.
+// TestChatFaults checks that errors distinguish invalid requests and unusable answers from failures of the provider.
 func TestChatFaults(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"choices":[{"delta":{"tool_calls":[{"id":"a","function":{"name":"f","arguments":"{x"}}]}}]}`: "unusable",
@@ -329,7 +327,7 @@ func TestChatFaults(t *testing.T) {
 	}
 }
 
-// faultOf returns the status of a refusal, "unusable", or nothing.
+// faultOf returns the status of a refusal, "unusable" for pipeline.ErrUnusable, or "".
 func faultOf(err error) string {
 	var refused *pipeline.RefusedError
 	switch {
@@ -378,8 +376,7 @@ func FuzzChat(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body string) { checkStream(t, chatDecoder{}, body) })
 }
 
-// checkStream checks what holds for any stream: one usage at most, valid calls, and text of
-// errors that is safe to show.
+// checkStream checks the invariants of any stream: at most one usage, valid calls, and errors that are safe to show.
 func checkStream(t *testing.T, d decoder, body string) {
 	t.Helper()
 	got := read(d, body)
@@ -397,7 +394,7 @@ func checkStream(t *testing.T, d decoder, body string) {
 	}
 }
 
-// TestEndlessText checks that a model that does not stop is cut off with the text so far.
+// TestEndlessText checks that an endless answer ends with ErrLength after maxText.
 func TestEndlessText(t *testing.T) {
 	part := `data: {"choices":[{"delta":{"content":"` + strings.Repeat("again ", 1000) + `"}}]}` + "\n\n"
 	got := read(chatDecoder{}, strings.Repeat(part, 1000))

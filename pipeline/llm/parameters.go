@@ -12,7 +12,7 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// quirks are the ways in which a model differs from what its client sends at first.
+// quirks are the ways in which a model differs from the client's default request.
 type quirks uint
 
 const (
@@ -23,27 +23,25 @@ const (
 	noTemperature                         // refuses a temperature
 	noUsage                               // refuses stream_options
 	noForcedTool                          // refuses a tool choice that names a tool
-	noEncryption                          // has no encrypted reasoning to return
-	alwaysThinking                        // reasons always
-	thinksBetweenTools                    // reasons at least between tool calls; this cannot be disabled
-	alternates                            // requires that the roles alternate, beginning with the user
+	noEncryption                          // refuses to return encrypted reasoning
+	alwaysThinking                        // refuses to disable reasoning
+	thinksBetweenTools                    // refuses to disable reasoning between tool calls
+	alternates                            // requires alternating roles, the user's first
 )
 
 const (
 	maxModels  = 256 // most models of one cache; a full cache is emptied
-	maxRetries = 5   // most requests that are repeated to learn the quirks of a model
+	maxRetries = 5   // most repeats of one request to learn the quirks of a model
 )
 
-// A ParameterCache remembers which parameters the models refused, so that only the first
-// request to a model is sent again without them. Its zero value is ready to use. It is
-// safe for concurrent use.
+// A ParameterCache remembers which parameters each model refused, so that later requests omit them
+// from the start. Its zero value is ready to use. It is safe for concurrent use.
 type ParameterCache struct {
 	mu     sync.Mutex
 	models map[string]quirks
 }
 
-// get returns what is known of a model, or initially if nothing is known. A nil cache always
-// returns initially.
+// get returns the quirks that the cache holds for a model, or initially if it holds none. A nil cache holds none.
 func (c *ParameterCache) get(model string, initially quirks) quirks {
 	if c == nil {
 		return initially
@@ -72,15 +70,16 @@ func (c *ParameterCache) set(model string, q quirks) {
 type request struct {
 	cache    *ParameterCache
 	initial  quirks              // quirks of a model that is not in the cache
-	key      string              // options on which the accepted parameters depend
+	key      string              // options on which the quirks depend; part of the cache key
 	body     func(quirks) object // returns the body for a model with quirks
-	sequence int                 // distinguishes the answers of one conversation
-	// learn returns the quirks that explain why sent was refused, or q if nothing explains it.
+	sequence int                 // number in generated call IDs; differs for each answer of a conversation
+	// learn returns q with the quirk that explains why the model refused sent, or q unchanged if no
+	// quirk does. refusal is the provider's message in lower case.
 	learn func(q quirks, refusal string, sent object) quirks
 }
 
-// send sends a request. If the model refuses a parameter that can be left out, send repeats the
-// request without it.
+// send sends a request. If the model refuses a parameter that the client can omit or change, send
+// repeats the request, at most maxRetries times.
 func (r request) send(ctx context.Context, e endpoint) (io.ReadCloser, error) {
 	key := e.origin() + " " + r.key
 	q := r.cache.get(key, r.initial)
@@ -105,7 +104,7 @@ func (r request) send(ctx context.Context, e endpoint) (io.ReadCloser, error) {
 	}
 }
 
-// has reports whether a request contains the parameter that a refusal names.
+// has reports whether the request sent contains the parameter and the refusal names it.
 func has(refusal string, sent object, parameter string) bool {
 	_, ok := sent[parameter]
 	return ok && strings.Contains(refusal, parameter)

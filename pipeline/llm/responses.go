@@ -14,10 +14,10 @@ import (
 )
 
 // Responses uses OpenAI's Responses API, which Azure and others serve too
-// (platform.openai.com/docs/api-reference/responses-streaming). Unlike chat completions, it
-// allows reasoning together with tools. Nothing is stored at the provider: encrypted
-// reasoning returns with the tool calls that it led to. Models since gpt-5.6 do not reason
-// unless the agent sets a reasoning effort, because a caller waits for the answer.
+// (platform.openai.com/docs/api-reference/responses-streaming). Unlike chat completions, it allows
+// reasoning together with tools. The provider stores nothing: the client sends encrypted reasoning
+// back with the tool calls that followed it. Models since gpt-5.6 do not reason unless the agent sets
+// a reasoning effort, because the caller waits for the answer.
 type Responses struct {
 	URL       string // base URL without /responses, perhaps with a query; empty means OpenAIURL
 	Key       media.Secret
@@ -25,8 +25,8 @@ type Responses struct {
 	Header    http.Header  // further headers of each request; may hold keys
 	Model     string       // model of agents that name none; empty means OpenAIModel
 	Client    *http.Client // nil means http.DefaultClient; must not have a Timeout
-	// Parameters is shared by all copies of a client. Without it each request tries all parameters
-	// again.
+	// Parameters remembers refused parameters. All copies of a client should share it. If it is nil,
+	// each request tries all parameters again.
 	Parameters *ParameterCache
 }
 
@@ -105,8 +105,7 @@ func (o Responses) body(p pipeline.Prompt, e endpoint, q quirks) object {
 	return b
 }
 
-// learnResponses implements request.learn. The effort is a default if the agent does not
-// set it.
+// learnResponses implements request.learn. defaultEffort means that the agent sets no reasoning effort.
 func learnResponses(q quirks, refusal string, sent object, defaultEffort bool) quirks {
 	switch {
 	case has(refusal, sent, "temperature") && isUnsupported(refusal):
@@ -121,10 +120,10 @@ func learnResponses(q quirks, refusal string, sent object, defaultEffort bool) q
 	return q
 }
 
-// A responsesExtra is the provider's data that returns with a tool call.
+// A responsesExtra is the content of pipeline.ToolCall.Extra for this provider.
 type responsesExtra struct {
-	ID        string            `json:"id,omitempty"`        // ID of the output item that is the call
-	Reasoning []json.RawMessage `json:"reasoning,omitempty"` // items of reasoning that led to the call
+	ID        string            `json:"id,omitempty"`        // ID of the call's output item
+	Reasoning []json.RawMessage `json:"reasoning,omitempty"` // reasoning items that came before the call
 }
 
 func responsesInput(p pipeline.Prompt, origin string) []object {
@@ -163,7 +162,7 @@ func responsesInput(p pipeline.Prompt, origin string) []object {
 	return all
 }
 
-// responsesEvent holds the used fields of an event.
+// responsesEvent holds the fields of an event that this client uses.
 type responsesEvent struct {
 	Type        string          `json:"type"`
 	Delta       json.RawMessage `json:"delta"`
@@ -182,12 +181,12 @@ type responsesEvent struct {
 			} `json:"input_tokens_details"`
 		} `json:"usage"`
 	} `json:"response"`
-	Error   *chatError      `json:"error"`   // an error event has either this
-	Message string          `json:"message"` // or these fields
+	Error   *chatError      `json:"error"`   // error events have either this field
+	Message string          `json:"message"` // or the two fields message and code
 	Code    json.RawMessage `json:"code"`
 }
 
-// responsesItem holds the used fields of an output item.
+// responsesItem holds the fields of an output item that this client uses.
 type responsesItem struct {
 	Type      string `json:"type"`
 	ID        string `json:"id"`
@@ -198,8 +197,8 @@ type responsesItem struct {
 
 // responsesDecoder reads the events of the Responses API.
 type responsesDecoder struct {
-	reasoning []json.RawMessage // items of reasoning since the last tool call
-	size      int               // bytes of all items of reasoning
+	reasoning []json.RawMessage // reasoning items since the last tool call
+	size      int               // bytes of all reasoning items so far
 }
 
 func (d *responsesDecoder) decode(data []byte, a *answer) error {
@@ -235,7 +234,6 @@ func (e responsesEvent) delta() string {
 	return text
 }
 
-// item reads the beginning or the end of an output item.
 func (d *responsesDecoder) item(e responsesEvent, a *answer) error {
 	var i responsesItem
 	if err := json.Unmarshal(e.Item, &i); err != nil {
@@ -260,7 +258,6 @@ func (d *responsesDecoder) item(e responsesEvent, a *answer) error {
 	return nil
 }
 
-// finish reads the last event.
 func (e responsesEvent) finish(a *answer) error {
 	if u := e.Response.Usage; u != nil {
 		a.usage = &pipeline.Usage{PromptTokens: u.InputTokens, CompletionTokens: u.OutputTokens, CachedTokens: u.Details.CachedTokens}

@@ -11,7 +11,6 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// sse returns events with a blank line after each.
 func sse(events ...string) string {
 	var b strings.Builder
 	for _, e := range events {
@@ -64,12 +63,12 @@ func TestResponsesStream(t *testing.T) {
 	}
 }
 
-// TestResponsesLearning checks that refused parameters are left out, in later requests from the
-// start.
+// TestResponsesLearning checks that the client omits a refused parameter, and that later requests omit
+// it from the start.
 func TestResponsesLearning(t *testing.T) {
 	for name, tt := range map[string]struct {
 		model   string
-		refuse  map[string]string // message of the refusal by the refused parameter
+		refuse  map[string]string // message of the refusal for each refused parameter
 		options pipeline.Options
 		want    []string
 	}{

@@ -21,7 +21,7 @@ const (
 
 var errBroken = errors.New("stream ended before the answer was complete")
 
-// An answer collects the parts of a streamed answer and passes its text on.
+// An answer yields the text of a streamed answer at once and collects the other parts.
 type answer struct {
 	endpoint
 
@@ -31,20 +31,20 @@ type answer struct {
 	spoken    byte // last byte of the text; 0 if there is none
 	separated bool // the next text begins a new part
 	calls     calls
-	usage     *pipeline.Usage // latest report; servers that report with each event send running totals
+	usage     *pipeline.Usage // newest report; each report of a server contains the earlier ones
 	refusal   strings.Builder
 	end       error // why the model ended the answer early; nil if it ended normally
 	complete  bool  // the model has ended the answer
-	last      bool  // the rest of the stream holds nothing of interest
+	last      bool  // the rest of the stream is not needed
 }
 
-// A decoder reads the data of one server-sent event into an answer.
+// A decoder adds the data of a server-sent event to an answer.
 type decoder interface {
 	decode(data []byte, a *answer) error
 }
 
-// stream yields the deltas of a server-sent event stream. The last delta has the tool calls and
-// the usage. A stream may break off once the answer is complete.
+// stream yields the deltas of a server-sent event stream. The last delta contains the tool calls and
+// the usage. A broken connection is no error once the answer is complete.
 func (a *answer) stream(body io.Reader, d decoder) {
 	err := a.read(body, d)
 	if a.stopped {
@@ -68,7 +68,7 @@ func (a *answer) stream(body io.Reader, d decoder) {
 	}
 }
 
-// read reads events until the last one. Comments and fields other than data are skipped.
+// read reads events until the last one. It skips comments and fields other than data.
 func (a *answer) read(body io.Reader, d decoder) error {
 	lines := bufio.NewScanner(body)
 	lines.Buffer(make([]byte, 0, 4096), maxEvent)
@@ -97,10 +97,9 @@ func (a *answer) read(body io.Reader, d decoder) error {
 	return errBroken
 }
 
-// separate begins a new part of the text, which is spoken apart from the one before.
+// separate begins a new part of the text. A space will separate it from the part before.
 func (a *answer) separate() { a.separated = true }
 
-// text passes text on.
 func (a *answer) text(s string) {
 	if s == "" || a.stopped {
 		return
@@ -115,13 +114,13 @@ func (a *answer) text(s string) {
 	}
 }
 
-// refuse adds text with which the model declines to answer.
+// refuse adds to the text with which the model declines to answer.
 func (a *answer) refuse(s string) {
 	a.refusal.WriteString(s[:min(len(s), maxRefusal-a.refusal.Len())])
 }
 
-// fault returns the error of a stream that has started. Status 0 means that the status is
-// unknown and the provider failed.
+// fault returns the error for an error event. A status that is no HTTP error, such as 0, counts as
+// 500, a fault of the provider.
 func (a *answer) fault(status int, text string) error {
 	if status < 400 || status > 599 {
 		status = http.StatusInternalServerError
