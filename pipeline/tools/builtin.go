@@ -11,7 +11,7 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// builtin is a tool that the conversation performs.
+// builtin is a tool whose action the conversation performs as a follow-up.
 type builtin struct {
 	spec pipeline.Tool
 	run  func(arguments json.RawMessage) (pipeline.ToolResult, error)
@@ -24,8 +24,8 @@ func (b builtin) Run(_ context.Context, arguments json.RawMessage) (pipeline.Too
 	return b.run(arguments)
 }
 
-// lastWords returns a follow-up that takes place after the last words, which are in the
-// arguments.
+// lastWords returns a result with text for the model and the follow-up then. The follow-up first says
+// the argument "say".
 func lastWords(arguments json.RawMessage, then pipeline.FollowUp, text string) (pipeline.ToolResult, error) {
 	var a struct {
 		Say string `json:"say"`
@@ -76,8 +76,8 @@ func sendDTMF(d Definition) builtin {
 	}
 }
 
-// WithoutKeys returns the tools for a call that cannot send keys: send_dtmf returns an error to
-// the model.
+// WithoutKeys returns the tools for a call that cannot send keys. Their send_dtmf only returns an error
+// to the model.
 func WithoutKeys(all []pipeline.Function) []pipeline.Function {
 	all = slices.Clone(all)
 	for i, f := range all {
@@ -154,8 +154,8 @@ func (d Definition) transfer() (pipeline.Function, error) {
 	}, nil
 }
 
-// OptOut returns the tool by which the model reports a request not to be called again. keep
-// stores the request. The agent then says line and hangs up.
+// OptOut returns the tool that the model calls when the caller asks not to be called again. keep stores
+// that request. The agent then says line and hangs up.
 func OptOut(line string, keep func(ctx context.Context) error) pipeline.Function {
 	return optOut{
 		builtin: builtin{spec: pipeline.Tool{

@@ -9,11 +9,11 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// resultUnknown is the result of a call that was running when the answer was aborted.
+// resultUnknown is the result of a tool call that was running when the log was closed.
 const resultUnknown = "error: interrupted by the caller; it may or may not have completed"
 
-// A CallLog records the tool calls of one answer. The loop that makes the answer writes it.
-// Closing the log prevents further calls. The zero value is ready to use.
+// A CallLog records the tool calls of one answer. The answer's Loop writes it. After Close, no further
+// tool call runs. The zero value is ready to use.
 type CallLog struct {
 	mu        sync.Mutex
 	closed    bool
@@ -22,7 +22,7 @@ type CallLog struct {
 	followUps []pipeline.FollowUp
 }
 
-// A round is the calls of one model reply.
+// A round is the set of tool calls of one model reply.
 type round struct {
 	calls []pipeline.ToolCall
 	began time.Time
@@ -30,8 +30,7 @@ type round struct {
 	ran   []Result
 }
 
-// begin records calls that are about to run. It returns false if the log is closed; the calls
-// must not run then.
+// begin records calls that are about to run. If it returns false, the log is closed and the calls must not run.
 func (b *CallLog) begin(calls []pipeline.ToolCall) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -59,21 +58,21 @@ func (b *CallLog) end(ran []Result) {
 	}
 }
 
-// AddFollowUp schedules an action after the answer.
+// AddFollowUp adds an action to perform after the answer.
 func (b *CallLog) AddFollowUp(t pipeline.FollowUp) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.followUps = append(b.followUps, t)
 }
 
-// FollowUps returns the actions after the answer, in order.
+// FollowUps returns the actions to perform after the answer, in order.
 func (b *CallLog) FollowUps() []pipeline.FollowUp {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Clone(b.followUps)
 }
 
-// Duration returns the total run time of functions; parallel calls count once.
+// Duration returns the total run time of finished calls. Parallel calls count once.
 func (b *CallLog) Duration() time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -86,7 +85,8 @@ func (b *CallLog) Duration() time.Duration {
 	return sum
 }
 
-// DurationBetween returns the run time of functions between two times.
+// DurationBetween returns the part of the run time that lies between two times. Calls that still run
+// count up to the second time.
 func (b *CallLog) DurationBetween(from, to time.Time) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -104,17 +104,17 @@ func (b *CallLog) DurationBetween(from, to time.Time) time.Duration {
 	return sum
 }
 
-// An Entry is a call in the transcript.
+// An Entry is a tool call in the transcript.
 type Entry struct {
 	Text         string
 	Began, Ended time.Time
 }
 
-// maxEntry bounds the result in the transcript, in characters.
+// maxEntry is the most characters of Entry.Text.
 const maxEntry = 500
 
-// Close closes the log and returns the messages for the model and the entries for the
-// transcript. Later calls return nothing.
+// Close closes the log. It returns the messages for the model and the entries for the transcript. A
+// second Close returns nil.
 func (b *CallLog) Close() (messages []pipeline.Message, entries []Entry) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -43,7 +43,7 @@ const (
 	HTTP           = "http"
 )
 
-// A Definition is a tool of an agent. The fields from Name on are only for HTTP functions.
+// A Definition configures a tool of an agent. The fields from Name on are only for type http.
 type Definition struct {
 	Type         string        `json:"type"                   yaml:"type"`
 	Description  string        `json:"description,omitempty"  yaml:"description"` // replaces the default description
@@ -159,7 +159,8 @@ func (d Definition) http(rules safedial.Rules, client *http.Client) (pipeline.Fu
 	}, nil
 }
 
-// checkParameters validates a schema of arguments that are sent along with query.
+// checkParameters validates the schema of the arguments. query holds the parameters in the URL, which no
+// argument may have; nil if the arguments go into the body.
 func checkParameters(parameters json.RawMessage, query url.Values) error {
 	if _, err := jsonschema.Parse(parameters); err != nil {
 		return err
@@ -179,8 +180,8 @@ func checkParameters(parameters json.RawMessage, query url.Values) error {
 	return nil
 }
 
-// checkURL validates the address of a function. Whether it is public is checked at each
-// connection, after name resolution.
+// checkURL validates the address of a function. It does not check whether the host is public: safedial
+// checks that at each connection, after name resolution.
 func checkURL(text string, rules safedial.Rules) (*url.URL, error) {
 	u, err := url.Parse(text)
 	switch {

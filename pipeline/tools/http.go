@@ -17,8 +17,8 @@ import (
 	"github.com/parley-voice/parley/pipeline/safedial"
 )
 
-// A request is an HTTP function. GET and DELETE carry the arguments in the query, the
-// others as a JSON body.
+// A request is an HTTP function. GET and DELETE carry the arguments in the query; other methods carry
+// them as a JSON body.
 type request struct {
 	spec    pipeline.Tool
 	url     *url.URL
@@ -32,8 +32,8 @@ type request struct {
 func (r *request) Spec() pipeline.Tool { return r.spec }
 func (r *request) Filler() string      { return r.filler }
 
-// Run sends the request. For an error response the model receives status and body; for a
-// failed request the reason without the address.
+// Run implements pipeline.Function. The error for an error response contains the status and the body.
+// The error for a failed request contains the reason without the address.
 func (r *request) Run(ctx context.Context, arguments json.RawMessage) (pipeline.ToolResult, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
@@ -91,8 +91,7 @@ func (r *request) newRequest(ctx context.Context, arguments json.RawMessage) (*h
 // inQuery reports whether a method carries its arguments in the query.
 func inQuery(method string) bool { return method == http.MethodGet || method == http.MethodDelete }
 
-// hasParam reports whether a query has a name in any letter case, because many servers ignore
-// case.
+// hasParam reports whether a query contains a parameter. It ignores letter case, because many servers do.
 func hasParam(q url.Values, name string) bool {
 	for has := range q {
 		if strings.EqualFold(has, name) {

@@ -12,26 +12,25 @@ import (
 )
 
 const (
-	maxRounds        = 8           // most model replies in one turn
+	maxRounds        = 8           // most model replies in one answer
 	firstFillerAfter = time.Second // silence before the first filler
-	// nextFillerAfter is the silence before further fillers, which the voice takes a
-	// moment to start.
+	// nextFillerAfter is the silence before each further filler. It includes the moment that the voice
+	// needs to start.
 	nextFillerAfter = 3300 * time.Millisecond
-	maxFillers      = 4 // most fillers per round; after them the calls are abandoned
+	maxFillers      = 4 // most fillers per round; after one more silence, the calls are abandoned
 	pollInterval    = 100 * time.Millisecond
 )
 
 // A Piece is a part of an answer.
 type Piece struct {
 	pipeline.Delta
-	// Pause means that no more text comes for a while, Resume that more follows soon.
+	// Pause means that no text follows for a while. Resume means that text follows soon.
 	Pause, Resume bool
-	// Cut is why the model ended an answer early although its text is kept; nil if it did not.
+	// Cut is why the model ended the answer early; nil if it did not. The text so far remains valid.
 	Cut error
 }
 
-// A Loop makes one answer: it asks the model, runs the tools that it calls, and asks again
-// with the results.
+// A Loop makes one answer. It asks the model, runs the tools that the model calls, and asks again with the results.
 type Loop struct {
 	Model  pipeline.Model
 	Set    *Set
@@ -40,24 +39,23 @@ type Loop struct {
 	// Committed is closed once the caller's turn is committed. No tool runs before that,
 	// because a speculative answer may be dropped.
 	Committed <-chan struct{}
-	// Fillers are said in rotation while nothing else is said. A function's own filler replaces the
-	// first one.
+	// Fillers are phrases to say in rotation during silence. A function's own filler replaces the first one.
 	Fillers []string
-	Quiet   func() bool // nothing is playing or waiting to be played
-	UseCall func() bool // counts one call against the session's limit; false if the limit is reached
+	Quiet   func() bool // reports whether nothing is playing or waiting to be played
+	UseCall func() bool // counts one tool call toward the session's limit; reports false at the limit
 }
 
-// errAbandoned is the error of abandoned calls.
+// errAbandoned is the error of tool calls that took too long.
 var errAbandoned = errors.New("timed out; it may or may not have completed")
 
-// errEmpty reports an answer without text and without a tool action.
+// errEmpty reports an answer with neither text nor follow-up.
 var errEmpty = errors.New("model: empty answer")
 
 // An answer is an answer in progress.
 type answer struct {
 	Loop
 	yield     func(Piece, error) bool
-	spoke     bool      // something other than a filler was said
+	spoke     bool      // the answer contains text other than fillers
 	fillers   int       // number of fillers said
 	lastSound time.Time // when sound last played or was last queued
 }
@@ -93,7 +91,7 @@ func (r Loop) Answer(ctx context.Context) iter.Seq2[Piece, error] {
 	}
 }
 
-// ask forwards the model's text and returns the tool calls.
+// ask asks the model and yields its text. It returns the tool calls and the text.
 func (a *answer) ask(ctx context.Context) (calls []pipeline.ToolCall, text string, ok bool) {
 	var all strings.Builder
 	for d, err := range a.Model.Reply(ctx, a.Prompt) {
@@ -114,9 +112,9 @@ func (a *answer) ask(ctx context.Context) (calls []pipeline.ToolCall, text strin
 	return calls, text, true
 }
 
-// endEarly handles the error that ends the model's answer. It returns true if the caller may
-// hear the words so far: those with which the model declined, or the text before the token
-// limit or the content filter. An apology after them would confuse the caller.
+// endEarly handles the error that ends the model's answer. It returns true if the text so far stands as
+// the answer: the words with which the model declined, or the text before the token limit or the content
+// filter. An error would lead to an apology, which would confuse the caller after that text.
 func (a *answer) endEarly(err error, said *strings.Builder) bool {
 	var refusal *pipeline.RefusalError
 	spoke := strings.TrimSpace(said.String()) != ""
@@ -136,7 +134,7 @@ func (a *answer) endEarly(err error, said *strings.Builder) bool {
 	return false
 }
 
-// runCalls runs calls once the turn is committed, and fills the silence.
+// runCalls runs calls once the caller's turn is committed. It says fillers during silence.
 func (a *answer) runCalls(ctx context.Context, calls []pipeline.ToolCall) (ran []Result, ok bool) {
 	if !a.yield(Piece{Pause: true}, nil) {
 		return nil, false
@@ -208,7 +206,6 @@ func (a *answer) await(calls []pipeline.ToolCall, done <-chan []Result, giveUp f
 	}
 }
 
-// sayFiller says the next filler, if there is one.
 func (a *answer) sayFiller(calls []pipeline.ToolCall) bool {
 	text, n := "", len(a.Fillers)
 	if n > 0 {
@@ -222,13 +219,12 @@ func (a *answer) sayFiller(calls []pipeline.ToolCall) bool {
 	return text == "" || a.saySentence(text)
 }
 
-// saySentence says a complete sentence.
 func (a *answer) saySentence(text string) bool {
 	return a.yield(Piece{Resume: true}, nil) && a.yield(Piece{Delta: pipeline.Delta{Text: text}}, nil) && a.yield(Piece{Pause: true}, nil)
 }
 
-// sayFollowUps says the texts of follow-ups and reports whether the answer is complete. If the
-// goodbye is missing, it is requested from the model.
+// sayFollowUps says the texts of follow-ups. It reports whether the answer is complete: there is a follow-up, and
+// the agent has said something before a hangup or a transfer. If not, the loop asks the model again.
 func (a *answer) sayFollowUps(ran []Result) bool {
 	whole := false
 	for _, r := range ran {

@@ -1,5 +1,5 @@
-// Package tools implements the functions available to an agent: end or transfer the call,
-// press keys, leave a voicemail, opt out, and call HTTP servers.
+// Package tools implements the tools of an agent: end or transfer the call, press keys, leave a
+// voicemail, opt out, and call HTTP servers.
 package tools
 
 import (
@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	maxParallel = 4        // most parallel calls of one reply
+	maxParallel = 4        // most tool calls of one reply that run at once
 	maxResult   = 16 << 10 // most bytes of a result for the model
 	cutMark     = " [cut: the rest is too long]"
 )
@@ -32,7 +32,7 @@ type tool struct {
 	schema *jsonschema.Schema
 }
 
-// NewSet validates the specs of the functions.
+// NewSet returns the set of the functions. It fails if a name or a schema is invalid or a name is not unique.
 func NewSet(functions []pipeline.Function) (*Set, error) {
 	s := &Set{}
 	for _, f := range functions {
@@ -52,7 +52,7 @@ func NewSet(functions []pipeline.Function) (*Set, error) {
 	return s, nil
 }
 
-// Add appends f unless its name is taken.
+// Add returns all with f appended. It returns all unchanged if a function has the name of f.
 func Add(all []pipeline.Function, f pipeline.Function) []pipeline.Function {
 	for _, x := range all {
 		if x.Spec().Name == f.Spec().Name {
@@ -80,7 +80,7 @@ func (s *Set) Specs() []pipeline.Tool {
 	return specs
 }
 
-// Filler returns the filler of the first call that has one; empty for the default.
+// Filler returns the filler of the first call whose function has one. It returns "" if none has.
 func (s *Set) Filler(calls []pipeline.ToolCall) string {
 	for _, c := range calls {
 		if t, ok := s.find(c.Name); ok && t.Filler() != "" {
@@ -90,7 +90,7 @@ func (s *Set) Filler(calls []pipeline.ToolCall) string {
 	return ""
 }
 
-// A Result is the result of a call.
+// A Result is the result of a tool call.
 type Result struct {
 	Call pipeline.ToolCall
 	pipeline.ToolResult
@@ -98,15 +98,15 @@ type Result struct {
 	Took   time.Duration
 }
 
-// Run runs calls, several in parallel, and returns the results in their order. Errors are
-// returned as results, which the model can handle.
+// Run runs calls, up to maxParallel at once. It returns the results in the order of the calls. An error
+// becomes a result, so that the model can react to it.
 func (s *Set) Run(ctx context.Context, calls []pipeline.ToolCall) []Result {
 	all := make([]Result, len(calls))
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, maxParallel)
 	for i, c := range calls {
 		wg.Go(func() {
-			slots <- struct{}{} // released within the time limit of the function
+			slots <- struct{}{} // each function has a time limit, so a slot becomes free
 			defer func() { <-slots }()
 			all[i] = s.runOne(ctx, c)
 		})
@@ -161,7 +161,7 @@ func (s *Set) names() []string {
 	return names
 }
 
-// truncate bounds a result and marks the cut.
+// truncate cuts text to maxResult bytes. It marks a cut with cutMark.
 func truncate(text string) string {
 	if len(text) <= maxResult {
 		return text

@@ -20,7 +20,7 @@ import (
 
 const parameters = `{"type":"object","required":["day"],"properties":{"day":{"type":"string"},"n":{"type":"integer"}},"additionalProperties":false}`
 
-// set builds definitions that may call a server on this machine.
+// set returns the tools of definitions, which may call servers at 127.0.0.1.
 func set(t *testing.T, all ...Definition) *Set {
 	t.Helper()
 	rules := safedial.Rules{Hosts: []string{"127.0.0.1"}}
@@ -121,8 +121,8 @@ func TestHTTP(t *testing.T) {
 	}
 }
 
-// TestNotPublic checks that addresses not allowed by the operator are not reached, and
-// that the model does not see the address.
+// TestNotPublic checks that a function does not reach a private address that the operator does not
+// allow, and that its error does not contain the address.
 func TestNotPublic(t *testing.T) {
 	var asked atomic.Bool
 	srv := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Store(true) }))
@@ -138,13 +138,11 @@ func TestNotPublic(t *testing.T) {
 	}
 }
 
-// roundTrip responds to requests.
 type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// TestTimeout checks the time limit of a silent server, and that eight calls run four at a
-// time.
+// TestTimeout checks the time limit for a server that does not respond, and that eight calls run four at a time.
 func TestTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var now, most atomic.Int32
@@ -183,7 +181,6 @@ func TestTimeout(t *testing.T) {
 	})
 }
 
-// broken is a function that panics.
 type broken struct {
 	builtin
 	notes map[string]int
