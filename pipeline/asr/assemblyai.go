@@ -134,8 +134,7 @@ func assemblyStatus(code int) int {
 	}
 }
 
-// assemblyMessage holds the fields of a message that this client uses. Word times are in
-// milliseconds.
+// assemblyMessage holds the fields of a message that this client uses. Word times are in milliseconds.
 type assemblyMessage struct {
 	Type       string  `json:"type"`
 	Order      int     `json:"turn_order"`

@@ -21,10 +21,9 @@ import (
 // Azure transcribes with Azure Speech, over the WebSocket protocol of Microsoft's Speech
 // SDK (github.com/microsoft/cognitive-services-speech-sdk-js, src/common.speech).
 //
-// The protocol divides the audio into turns and has no message for Finalize. Finalize ends the
-// current turn with an empty audio message. The service answers with the last phrase and turn.end.
-// The next turn then begins on the same connection with a new request ID. Audio that comes before
-// turn.end waits for the next turn.
+// The protocol divides the audio into turns and has no message for Finalize. Finalize ends the current turn with an
+// empty audio message. The service answers with the last phrase and turn.end. The next turn then begins on the same
+// connection with a new request ID. Audio that comes before turn.end waits for the next turn.
 type Azure struct {
 	// Region is the region of the resource, such as "westeurope". It is required unless URL is set.
 	Region string

@@ -28,10 +28,9 @@ const (
 	maxReplay  = 3 * time.Second  // most audio that is sent again if Azure ends a turn without a Finalize
 )
 
-// An azureTransport divides the audio of a stream into turns. Each turn has its own request ID and
-// begins when the turn before it has ended. receive adds two headers to each message: X-Turn-Start,
-// the audio position at the start of the turn, and X-Turn-End, the position of the Finalize that
-// the message answers, or 0. Both are in nanoseconds.
+// An azureTransport divides the audio of a stream into turns. Each turn has its own request ID and begins when the
+// turn before it has ended. receive adds two headers to each message: X-Turn-Start, the audio position at the start
+// of the turn, and X-Turn-End, the position of the Finalize that the message answers, or 0. Both are in nanoseconds.
 type azureTransport struct {
 	socket
 	rate    int

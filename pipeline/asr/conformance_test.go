@@ -215,8 +215,7 @@ func TestRecognizers(t *testing.T) {
 	}
 }
 
-// TestNothingWasSaid checks that a Finalize without speech gets an answer, and that the stream
-// continues.
+// TestNothingWasSaid checks that a Finalize without speech gets an answer, and that the stream continues.
 func TestNothingWasSaid(t *testing.T) {
 	each(t, fakeprovider.Typical(), func(t *testing.T, r pipeline.Recognizer, _ setup) {
 		t.Helper()
@@ -230,9 +229,8 @@ func TestNothingWasSaid(t *testing.T) {
 	})
 }
 
-// TestLate checks a provider whose final text is late. The interim text answers the Finalize, and the
-// late text is delivered without repeated words. A provider that sends anything in between gets more
-// time.
+// TestLate checks a provider whose final text is late. The interim text answers the Finalize, and the late text is
+// delivered without repeated words. A provider that sends anything in between gets more time.
 func TestLate(t *testing.T) {
 	for _, fault := range []fakeprovider.Fault{fakeprovider.Late, fakeprovider.Mute} {
 		each(t, always(fault), func(t *testing.T, r pipeline.Recognizer, s setup) {

@@ -10,8 +10,7 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// languagesOf returns the languages that the caller may speak, without duplicates. The agent's
-// language comes first.
+// languagesOf returns the languages that the caller may speak, without duplicates. The agent's language comes first.
 func languagesOf(s pipeline.Stream) []string {
 	var all []string
 	for _, tag := range append([]string{s.Language}, s.Options.Languages...) {

@@ -164,8 +164,7 @@ func TestErrorFrames(t *testing.T) {
 	}
 }
 
-// TestRules checks that each recognizer has option rules, and that no parameter is both reserved and
-// known.
+// TestRules checks that each recognizer has option rules, and that no parameter is both reserved and known.
 func TestRules(t *testing.T) {
 	for _, s := range setups() {
 		r := s.open(nil)

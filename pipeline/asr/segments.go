@@ -16,8 +16,7 @@ const (
 	requestLimit = 4 * time.Second
 )
 
-// A transcribeFunc returns the final text of a segment. After requestLimit, ctx ends with the cause
-// errSilent.
+// A transcribeFunc returns the final text of a segment. After requestLimit, ctx ends with the cause errSilent.
 type transcribeFunc func(ctx context.Context, s segment) (pipeline.Result, error)
 
 // segments is a pipeline.Recognition that sends each segment in an HTTP request of its own. One

@@ -45,9 +45,8 @@ func (Soniox) OptionRules() pipeline.OptionRules {
 	}
 }
 
-// Recognize implements pipeline.Recognizer. It sends the key in a header of the handshake: from
-// January 15, 2027, Soniox refuses a key in the first message
-// (soniox.com/docs/guides/websocket-authentication).
+// Recognize implements pipeline.Recognizer. It sends the key in a header of the handshake: from January 15, 2027,
+// Soniox refuses a key in the first message (soniox.com/docs/guides/websocket-authentication).
 func (x Soniox) Recognize(ctx context.Context, s pipeline.Stream) (pipeline.Recognition, error) {
 	hello, err := sonioxStart(s)
 	if err != nil {

@@ -36,10 +36,9 @@ type update struct {
 	named bool
 }
 
-// A tracker gives each Finalize exactly one answer, in order. If the provider has no text or is late,
-// the tracker substitutes an answer. It then delivers the provider's late text without the words
-// that were already delivered. The tracker reads no clock: the caller passes the time since the
-// stream was opened.
+// A tracker gives each Finalize exactly one answer, in order. If the provider has no text or is late, the tracker
+// substitutes an answer. It then delivers the provider's late text without the words that were already delivered.
+// The tracker reads no clock: the caller passes the time since the stream was opened.
 type tracker struct {
 	maxSilent int
 
@@ -74,8 +73,7 @@ func (l *tracker) addRequest(at, now time.Duration) {
 	l.lastRequest = at
 }
 
-// nextTimeout returns the time for the next call of onTimeout. It reports false if there is no open
-// request.
+// nextTimeout returns the time for the next call of onTimeout. It reports false if there is no open request.
 func (l *tracker) nextTimeout() (time.Duration, bool) {
 	if len(l.requests) == 0 {
 		return 0, false
@@ -158,8 +156,7 @@ func (l *tracker) isAnswer(end time.Duration) bool {
 	return len(l.requests) > 0
 }
 
-// settle makes r the answer to the oldest request. It also returns the answers that waited for this
-// one.
+// settle makes r the answer to the oldest request. It also returns the answers that waited for this one.
 func (l *tracker) settle(r pipeline.Result) []pipeline.Result {
 	r.Final, r.Finalized = true, true
 	l.markDelivered(r)

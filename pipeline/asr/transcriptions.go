@@ -25,9 +25,8 @@ const (
 // detects speech itself. On Finalize it sends the speech without the silence around it, at most 28 s
 // in a request. A stream opens without a connection, so a refusal comes with the first speech.
 //
-// Whisper models report word times and the probability that nobody spoke. Whisper invents words for
-// silence, so the client drops such segments. A server without verbose_json needs the option
-// response_format: json.
+// Whisper models report word times and the probability that nobody spoke. Whisper invents words for silence, so the
+// client drops such segments. A server without verbose_json needs the option response_format: json.
 type Transcriptions struct {
 	URL    string       // base URL; empty means TranscriptionsURL
 	Key    media.Secret // bearer token; empty sends none

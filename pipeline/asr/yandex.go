@@ -23,9 +23,8 @@ const (
 	yandexModel  = "general"
 )
 
-// Yandex transcribes with Yandex SpeechKit, version 3 (github.com/yandex-cloud/cloudapi,
-// yandex/cloud/ai/stt/v3). If the stream has several languages, SpeechKit detects the language of
-// each sentence. SpeechKit accepts no key terms.
+// Yandex transcribes with Yandex SpeechKit, version 3 (github.com/yandex-cloud/cloudapi, yandex/cloud/ai/stt/v3). If
+// the stream has several languages, SpeechKit detects the language of each sentence. SpeechKit accepts no key terms.
 type Yandex struct {
 	URL    string       // scheme, host and port; empty means YandexURL
 	Key    media.Secret // API key of a service account

@@ -31,8 +31,7 @@ func response(event yandexEvent, text string) []byte {
 
 func eouUpdate(ms uint64) []byte { return appendBytes(nil, 6, appendVarint(nil, 2, ms)) }
 
-// TestYandexAnswers checks final texts, refinements and ends of the utterance in every order that
-// SpeechKit uses.
+// TestYandexAnswers checks final texts, refinements and ends of the utterance in every order that SpeechKit uses.
 func TestYandexAnswers(t *testing.T) {
 	for name, c := range map[string]struct {
 		normalized bool

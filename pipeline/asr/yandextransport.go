@@ -124,8 +124,7 @@ func (y *yandexTransport) renew() error {
 	return next.Send(yandexChunk(recent), writeLimit)
 }
 
-// hurry implements transport. It closes the connection at once, because a stream that ends needs
-// nothing more.
+// hurry implements transport. It closes the connection at once, because a stream that ends needs nothing more.
 func (y *yandexTransport) hurry(time.Time) { y.close() }
 
 // close implements transport.

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// A body is a request body of queued messages.
+// A body is a request body that consists of queued messages.
 type body struct {
 	queue   chan []byte
-	rest    []byte // rest of the message that is being read; belongs to the reader
-	ended   chan struct{}
-	stopped chan struct{}
+	rest    []byte        // unread rest of the current message; only Read uses it
+	ended   chan struct{} // closed by end: no message follows
+	stopped chan struct{} // closed by stop: the call is over
 	endOnce sync.Once
 	once    sync.Once
 }
@@ -71,7 +71,7 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Close implements io.Closer. The transport calls it when the call ends.
+// Close implements io.Closer. The HTTP transport calls it when the call ends.
 func (b *body) Close() error {
 	b.stop()
 	return nil

@@ -1,6 +1,6 @@
 // Package grpcstream calls gRPC methods over the HTTP/2 client of net/http
-// (github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md). Messages are encoded by the
-// caller. Compression is not supported.
+// (github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md). The caller encodes messages. Compression is
+// not supported.
 package grpcstream
 
 import (
@@ -31,8 +31,8 @@ var ErrClosed = errors.New("stream is closed")
 
 const errFull = pipeline.TimeoutError("provider accepts data too slowly")
 
-// A Stream is one call of a method. Send and Receive belong to one goroutine each. Its own
-// goroutine runs the request; Close waits for it.
+// A Stream is one call of a method. Only one goroutine calls Send and only one calls Receive. Close
+// waits for the goroutine that runs the HTTP request.
 type Stream struct {
 	body   *body
 	cancel context.CancelFunc
@@ -54,7 +54,7 @@ func Open(ctx context.Context, client *http.Client, address string, head http.He
 	traced := httptrace.WithClientTrace(life, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) {
 		select {
 		case connected <- struct{}{}:
-		default: // another attempt at the same request
+		default: // the HTTP client retries the request
 		}
 	}})
 	s := &Stream{body: newBody(), cancel: cancel, done: make(chan struct{}), sent: head.Clone()}
@@ -103,17 +103,17 @@ func Call(ctx context.Context, client *http.Client, address string, head http.He
 	return s, nil
 }
 
-// Send queues a message, which it copies. It fails if the queue stays full for limit, or
-// if the stream has ended; Receive then returns the reason.
+// Send queues a copy of the message. It fails if the queue stays full for limit. It also fails if the
+// stream has ended; Receive then returns the reason.
 func (s *Stream) Send(message []byte, limit time.Duration) error {
 	return s.body.put(AppendMessage(make([]byte, 0, headerSize+len(message)), message), limit)
 }
 
-// CloseSend ends the messages of the client. It may be called twice.
+// CloseSend tells the server that no message follows. It may be called more than once.
 func (s *Stream) CloseSend() { s.body.end() }
 
-// Receive returns the next message, or io.EOF if the call succeeded. If the server refused
-// it, the error is a *pipeline.RefusedError.
+// Receive returns the next message, or io.EOF at the end of a successful call. If the server refused
+// the call, the error is a *pipeline.RefusedError.
 func (s *Stream) Receive() ([]byte, error) {
 	<-s.done
 	if s.err != nil {
@@ -135,7 +135,7 @@ func (s *Stream) Receive() ([]byte, error) {
 	return b, nil
 }
 
-// Close cancels the call and waits for its goroutine. It may be called twice.
+// Close cancels the call and waits for its goroutine. It always returns nil and may be called more than once.
 func (s *Stream) Close() error {
 	s.once.Do(func() {
 		s.cancel()
@@ -148,7 +148,7 @@ func (s *Stream) Close() error {
 	return nil
 }
 
-// reason removes the address from an error of the client, which may hold a key.
+// reason removes the address, which may hold a key, from an error of the HTTP client.
 func (s *Stream) reason(err error) error {
 	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		err = wrapped.Err
@@ -156,7 +156,7 @@ func (s *Stream) reason(err error) error {
 	return err
 }
 
-// status returns the error of a call that ended with these trailers, or io.EOF.
+// status returns the error for the trailers of a call, or io.EOF if the call succeeded.
 func (s *Stream) status(trailers http.Header) error {
 	value := trailers.Get("Grpc-Status")
 	code, err := strconv.Atoi(value)
@@ -175,9 +175,9 @@ func (s *Stream) status(trailers http.Header) error {
 	return &pipeline.RefusedError{Status: httpStatus(code), Text: pipeline.Redact(text, s.sent, nil)}
 }
 
-// httpStatus maps a status code of gRPC to the HTTP status of the same meaning
-// (github.com/googleapis/googleapis/blob/master/google/rpc/code.proto). ABORTED and
-// CANCELLED are the server's, so they do not count as faults of the request.
+// httpStatus maps a gRPC status code to an HTTP status
+// (github.com/googleapis/googleapis/blob/master/google/rpc/code.proto). ABORTED and CANCELLED come from
+// the server, so they do not count as faults of the request.
 func httpStatus(code int) int {
 	switch code {
 	case 3, 9, 11: // codes INVALID_ARGUMENT, FAILED_PRECONDITION, OUT_OF_RANGE
@@ -203,13 +203,13 @@ func httpStatus(code int) int {
 	}
 }
 
-// AppendMessage appends a message with its header to dst.
+// AppendMessage appends a message with its gRPC header to dst.
 func AppendMessage(dst, message []byte) []byte {
 	dst = binary.BigEndian.AppendUint32(append(dst, 0), uint32(len(message))) //nolint:gosec // bounded by memory
 	return append(dst, message...)
 }
 
-// ReadMessage reads a message with its header. It returns io.EOF if there is none.
+// ReadMessage reads a message and its gRPC header. It returns io.EOF if r is at its end.
 func ReadMessage(r io.Reader) ([]byte, error) {
 	var head [headerSize]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// serve serves unencrypted HTTP/2 and returns a client and the address of a method.
+// serve starts a server of unencrypted HTTP/2. It returns a client and the address of a method.
 func serve(t *testing.T, h http.HandlerFunc) (*http.Client, string) {
 	t.Helper()
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -35,13 +35,12 @@ func serve(t *testing.T, h http.HandlerFunc) (*http.Client, string) {
 	return &http.Client{Transport: transport}, "http://" + l.Addr().String() + "/package.Service/Method"
 }
 
-// finish sets the trailers of a call.
 func finish(w http.ResponseWriter, code, text string) {
 	w.Header().Set(http.TrailerPrefix+"Grpc-Status", code)
 	w.Header().Set(http.TrailerPrefix+"Grpc-Message", text)
 }
 
-// TestBothWays checks that messages travel both ways at once, even before the response begins.
+// TestBothWays checks that client and server can send messages alternately within one call.
 func TestBothWays(t *testing.T) {
 	client, address := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Te") != "trailers" || r.Header.Get("Content-Type") != "application/grpc" || r.Header.Get("Authorization") != "Api-Key k" {
@@ -83,8 +82,8 @@ func TestBothWays(t *testing.T) {
 	}
 }
 
-// TestRefusals checks the errors of calls: trailers after messages, trailers only, and
-// HTTP errors.
+// TestRefusals checks the errors of refused calls. A refusal comes in trailers, in the headers of a
+// response without messages, or as an HTTP error.
 func TestRefusals(t *testing.T) {
 	const secret = "Api-Key canary-secret"
 	for name, c := range map[string]struct {
@@ -158,8 +157,8 @@ func TestNoConnection(t *testing.T) {
 	}
 }
 
-// TestStuckServer checks that a server that reads nothing delays Send by no more than its
-// limit, and does not delay Close.
+// TestStuckServer checks that a server that reads nothing delays Send only up to the limit, and does not
+// delay Close.
 func TestStuckServer(t *testing.T) {
 	client, address := serve(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	s, err := Open(t.Context(), client, address, nil)

@@ -1,5 +1,4 @@
-// Package jsonschema validates values against a subset of JSON Schema (draft 2020-12) that
-// is used for tool arguments.
+// Package jsonschema validates tool arguments against a subset of JSON Schema (draft 2020-12).
 package jsonschema
 
 import (
@@ -26,7 +25,7 @@ type Schema struct {
 	types      []string
 	properties map[string]*Schema
 	required   []string
-	closed     bool // of objects: properties that the schema does not name are rejected
+	closed     bool // for objects: Check rejects properties that are not in properties
 	enum       []any
 	items      *Schema
 	pattern    *regexp.Regexp
@@ -36,8 +35,8 @@ type Schema struct {
 	minItems, maxItems   *int
 }
 
-// rawSchema is the JSON form. Unsupported validation keywords are rejected, so that no
-// constraint is silently ignored; annotations are accepted.
+// rawSchema is the JSON form of a Schema. Parse rejects unsupported keywords, so that no constraint is
+// silently ignored. It accepts annotations, from Draft on, and ignores them.
 type rawSchema struct {
 	Type       json.RawMessage            `json:"type"`
 	Properties map[string]json.RawMessage `json:"properties"`
@@ -61,7 +60,7 @@ type rawSchema struct {
 	Format      any `json:"format"`
 }
 
-// Parse reads a schema. Its error names the location.
+// Parse parses a schema. An error names the location within the schema.
 func Parse(text json.RawMessage) (*Schema, error) {
 	if len(text) > maxSize {
 		return nil, fmt.Errorf("schema has %d bytes; at most %d are accepted", len(text), maxSize)
@@ -131,8 +130,8 @@ func readTypes(text json.RawMessage) ([]string, error) {
 	return all, nil
 }
 
-// Check returns an error that names the location and the problem, in words that a model
-// can act on.
+// Check returns nil if value is valid. Otherwise the error names the location and the problem, so that
+// a language model can correct the value.
 func (s *Schema) Check(value json.RawMessage) error {
 	d := json.NewDecoder(bytes.NewReader(value))
 	d.UseNumber()
@@ -227,10 +226,11 @@ func (s *Schema) checkNumber(v json.Number, at string) error {
 	return nil
 }
 
-// maxNumber bounds the digits and exponent of exact numbers.
+// maxNumber is the most characters of a number that is compared exactly.
 const maxNumber = 64
 
-// toRat returns the exact value, or nil if it is out of bounds.
+// toRat returns the exact value. It returns nil if the number has more than maxNumber characters or an
+// exponent of more than two digits.
 func toRat(n json.Number) *big.Rat {
 	_, exponent, _ := strings.Cut(strings.ToLower(string(n)), "e")
 	if len(n) > maxNumber || len(strings.TrimLeft(exponent, "+-0")) > 2 {
@@ -243,7 +243,7 @@ func toRat(n json.Number) *big.Rat {
 	return r
 }
 
-// compare orders numbers, by floating-point value if they are out of bounds.
+// compare returns -1, 0 or 1. It compares floating-point values if toRat returns nil.
 func compare(a, b json.Number) int {
 	x, y := toRat(a), toRat(b)
 	if x != nil && y != nil {

@@ -18,7 +18,7 @@ func TestCheck(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for value, want := range map[string]string{ // empty means that the value is valid
+	for value, want := range map[string]string{ // an empty error means that the value is valid
 		`{"day":"2026-01-02","people":2}`:                                      "",
 		`{"day":"2026-01-02","people":2.0,"seat":1.0}`:                         "",
 		`{"day":"2026-01-02","people":2,"seat":"inside","names":["Ada","Bo"]}`: "",

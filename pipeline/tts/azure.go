@@ -97,8 +97,7 @@ func azureURL(region string) string {
 	return "wss://" + region + ".tts.speech." + domain + "/cognitiveservices/websocket/v2"
 }
 
-// onAzureClose implements peer.onClose. Azure refuses a request with a close code, such as 1007
-// "Unsupported voice".
+// onAzureClose implements peer.onClose. Azure refuses a request with a close code, such as 1007 "Unsupported voice".
 func onAzureClose(code int, reason string) (int, string) {
 	switch code {
 	case websocket.CloseInvalidFramePayloadData, websocket.CloseUnsupportedData:
@@ -265,8 +264,7 @@ func (a *azureSynthesis) onMessage(r message) (pipeline.Speech, error) {
 	return sp, nil
 }
 
-// words returns the words that are complete with their punctuation. It keeps the newest word in
-// a.last.
+// words returns the words that are complete with their punctuation. It keeps the newest word in a.last.
 func (a *azureSynthesis) words(body []byte) ([]pipeline.Word, error) {
 	var m struct {
 		Metadata []struct {
@@ -305,8 +303,7 @@ func (a *azureSynthesis) words(body []byte) ([]pipeline.Word, error) {
 	return words, nil
 }
 
-// Close implements pipeline.Synthesis. While Audio runs, it may be called only to cancel the
-// utterance.
+// Close implements pipeline.Synthesis. While Audio runs, it may be called only to cancel the utterance.
 func (a *azureSynthesis) Close() error {
 	a.over.Do(func() {
 		if a.unhook() && a.done() && !a.closed() {

@@ -185,9 +185,8 @@ type cartesiaMessage struct {
 	} `json:"word_timestamps"`
 }
 
-// refusal returns the error in a message. Its HTTP status is status_code or, without a valid
-// status_code, follows from error_code, such as "model_sunsetted"
-// (docs.cartesia.ai/use-the-api/api-errors).
+// refusal returns the error in a message. Its HTTP status is status_code or, without a valid status_code, follows
+// from error_code, such as "model_sunsetted" (docs.cartesia.ai/use-the-api/api-errors).
 func (m cartesiaMessage) refusal(p peer) error {
 	status := m.Status
 	if status < 400 || status >= 600 {

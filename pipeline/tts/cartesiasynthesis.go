@@ -137,8 +137,7 @@ func (u *cartesiaSynthesis) context(text string, last bool) (string, error) {
 	return id, nil
 }
 
-// pendingSince returns the time since which speech is due, or the zero time if none is due. The
-// caller holds mu.
+// pendingSince returns the time since which speech is due, or the zero time if none is due. The caller holds mu.
 func (u *cartesiaSynthesis) pendingSince() time.Time {
 	if u.done || u.err != nil || u.sent.IsZero() || u.received.After(u.sent) && !u.last {
 		return time.Time{}

@@ -189,9 +189,8 @@ func (c *clauseSynthesis) duration(samples int) time.Duration {
 // usualPace is the typical duration of one byte of text: 15 characters a second.
 const usualPace = time.Second / 15
 
-// endedWords estimates which words of an interrupted clause were spoken. The clause starts at
-// from, and d of its speech was produced. The pace is that of the earlier clauses: spoken bytes of
-// text in the duration from.
+// endedWords estimates which words of an interrupted clause were spoken. The clause starts at from, and d of its
+// speech was produced. The pace is that of the earlier clauses: spoken bytes of text in the duration from.
 func endedWords(clause string, from, d time.Duration, spoken int) []pipeline.Word {
 	pace := usualPace
 	if spoken > 0 {

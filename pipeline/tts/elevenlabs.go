@@ -141,10 +141,9 @@ func (e ElevenLabs) connect(ctx context.Context, address string, q url.Values, g
 	return sock, nil
 }
 
-// onElevenLabsClose implements peer.onClose. ElevenLabs refuses a voice that does not fit the model
-// with close code 1008, or with 1009 (message too big)
-// (github.com/elevenlabs/elevenlabs-python/issues/586). The names of the voice and the model are
-// cut from the reason before statusOf searches it, because they may contain its keywords.
+// onElevenLabsClose implements peer.onClose. ElevenLabs refuses a voice that does not fit the model with close code
+// 1008, or with 1009 (message too big) (github.com/elevenlabs/elevenlabs-python/issues/586). The names of the voice
+// and the model are cut from the reason before statusOf searches it, because they may contain its keywords.
 func onElevenLabsClose(code int, reason string, s pipeline.Style) (int, string) {
 	switch code {
 	case websocket.CloseMessageTooBig:
@@ -305,9 +304,8 @@ func samples(b []byte, rate int) []int16 {
 	return pcm
 }
 
-// words turns timed characters into timed words. ElevenLabs counts the times from the start of the
-// message or of the utterance. words assumes the message if the first time lies before the end of
-// the speech received so far.
+// words turns timed characters into timed words. ElevenLabs counts the times from the start of the message or of the
+// utterance. words assumes the message if the first time lies before the end of the speech received so far.
 func (e *elevenSynthesis) words(chars []string, starts []int) []pipeline.Word {
 	var base time.Duration
 	const slack = 50 * time.Millisecond

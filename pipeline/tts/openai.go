@@ -181,8 +181,7 @@ func (a *audioEvents) event(data []byte) error {
 	return nil
 }
 
-// eventError returns the error in an event: a RefusedError if the event states or implies an HTTP
-// status.
+// eventError returns the error in an event: a RefusedError if the event states or implies an HTTP status.
 func eventError(data []byte, sent *http.Request) error {
 	var m struct {
 		Error struct {

@@ -176,9 +176,8 @@ func TestErrorWithoutContext(t *testing.T) {
 	}
 }
 
-// TestCloseDuringSpeech checks that Close lets an utterance in progress finish, and that a later
-// utterance works: a call may still use the voice after its endpoint has been replaced. No
-// connection stays open.
+// TestCloseDuringSpeech checks that Close lets an utterance in progress finish, and that a later utterance works: a
+// call may still use the voice after its endpoint has been replaced. No connection stays open.
 func TestCloseDuringSpeech(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, _ := overhear(t, func(conn *websocket.Conn, m map[string]any) {

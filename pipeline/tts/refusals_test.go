@@ -15,8 +15,7 @@ import (
 	"github.com/parley-voice/parley/pipeline/fakeprovider"
 )
 
-// TestCloseCodes checks the HTTP status of the error for each close code, and that no error shows
-// the key.
+// TestCloseCodes checks the HTTP status of the error for each close code, and that no error shows the key.
 func TestCloseCodes(t *testing.T) {
 	for _, tt := range []struct {
 		name, reason string

@@ -40,8 +40,7 @@ func within(speed, low, high float64) float64 {
 	return min(max(speed, low), high)
 }
 
-// statuses maps words of a provider's error code or text to HTTP statuses. The first entry that
-// matches wins.
+// statuses maps words of a provider's error code or text to HTTP statuses. The first entry that matches wins.
 var statuses = []struct { //nolint:gochecknoglobals // a table
 	status int
 	words  []string

@@ -49,8 +49,7 @@ func TestOptionRules(t *testing.T) {
 	}
 }
 
-// TestDefaultLanguages checks that, without a named voice, each client accepts every language in
-// its OptionRules.
+// TestDefaultLanguages checks that, without a named voice, each client accepts every language in its OptionRules.
 func TestDefaultLanguages(t *testing.T) {
 	for name, v := range voices() {
 		for _, language := range v.(pipeline.RuledProvider).OptionRules().Languages {

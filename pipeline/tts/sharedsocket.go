@@ -124,9 +124,8 @@ func (l *sharedSocket) run() {
 	}
 }
 
-// onConnectionError handles an error that names no context. It ends all utterances. Exception: if
-// the error reports an invalid request and the socket has several utterances, none ends, because
-// the invalid one is unknown.
+// onConnectionError handles an error that names no context. It ends all utterances. Exception: if the error reports
+// an invalid request and the socket has several utterances, none ends, because the invalid one is unknown.
 func (l *sharedSocket) onConnectionError(m cartesiaMessage) {
 	err := m.refusal(l.peer)
 	var refused *pipeline.RefusedError

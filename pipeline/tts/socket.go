@@ -53,8 +53,7 @@ func (p peer) open(ctx context.Context, address string, query url.Values) (*sock
 	return newSocket(p, conn), nil
 }
 
-// refused returns an error with the provider's text: a RefusedError, or a plain error if status
-// is 0.
+// refused returns an error with the provider's text: a RefusedError, or a plain error if status is 0.
 func (p peer) refused(status int, text string) error {
 	keys := p.header.Clone()
 	if p.secret != "" {
@@ -371,8 +370,7 @@ func (w *Pool) check(ctx context.Context) {
 	}
 }
 
-// stale removes connections that have ended, are idle too long or do not answer pings, and
-// returns them for closing.
+// stale removes connections that have ended, are idle too long or do not answer pings, and returns them for closing.
 func (w *Pool) stale() []*socket {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -28,15 +28,13 @@ const (
 	// a new stream. Soniox itself ends a stream without text with error 408, after 8 to 18 s as
 	// observed (github.com/livekit/agents/issues/6225).
 	sonioxIdle = 4 * time.Second
-	// sonioxAge is the age of a stream after which text gets a new stream. Soniox ends each stream
-	// after 2 min.
+	// sonioxAge is the age of a stream after which text gets a new stream. Soniox ends each stream after 2 min.
 	sonioxAge = 90 * time.Second
 )
 
-// Soniox uses the real-time text-to-speech API
-// (soniox.com/docs/api-reference/tts/websocket-api; soniox.com/docs/tts/rt/ describes streams, word
-// times and the end of a stream). A connection serves one utterance at a time and is reused. Each
-// stream carries its own settings, so all voices share the connections.
+// Soniox uses the real-time text-to-speech API (soniox.com/docs/api-reference/tts/websocket-api;
+// soniox.com/docs/tts/rt/ describes streams, word times and the end of a stream). A connection serves one utterance
+// at a time and is reused. Each stream carries its own settings, so all voices share the connections.
 type Soniox struct {
 	URL  string // empty means SonioxURL; regions have hosts such as tts-rt.eu.soniox.com
 	Key  media.Secret

@@ -10,8 +10,7 @@ const (
 	// minClause is the minimum length of a clause in bytes. A shorter clause is joined with the next
 	// one, because voices read fragments with poor intonation.
 	minClause = 12
-	// maxClause is the number of bytes after which text without a closing mark is split between
-	// words.
+	// maxClause is the number of bytes after which text without a closing mark is split between words.
 	maxClause = 240
 )
 

@@ -41,8 +41,7 @@ type Yandex struct {
 	Client *http.Client // nil means http.DefaultClient; must not have a Timeout
 }
 
-// yandexVoices lists the voices of each language, its default voice first
-// (yandex.cloud/docs/speechkit/tts/voices).
+// yandexVoices lists the voices of each language, its default voice first (yandex.cloud/docs/speechkit/tts/voices).
 var yandexVoices = []struct{ language, voices string }{ //nolint:gochecknoglobals // a table
 	{"ru", "alena filipp ermil jane omazh zahar dasha julia lera masha marina alexander kirill anton madi_ru saule_ru zamira_ru " +
 		"zhanar_ru yulduz_ru"},
@@ -233,8 +232,7 @@ func milliseconds(n json.Number) time.Duration {
 	return time.Duration(ms) * time.Millisecond
 }
 
-// statusOfGRPC returns the HTTP status that gateways use for a gRPC status code, or 0 for codes not
-// listed.
+// statusOfGRPC returns the HTTP status that gateways use for a gRPC status code, or 0 for codes not listed.
 func statusOfGRPC(code int) int {
 	return map[int]int{
 		3: http.StatusBadRequest, 5: http.StatusNotFound, 7: http.StatusForbidden, 8: http.StatusTooManyRequests,

@@ -22,8 +22,8 @@ import (
 // speech in base64.
 const MaxMessage = 1 << 20
 
-// A DialFunc opens a connection. Nil means TCP, through the proxy of the environment if one is
-// set. With a DialFunc no proxy is used, so that it sees the address of the provider.
+// A DialFunc opens a connection. nil means TCP, through the proxy in the environment variables if one is
+// set. A DialFunc that is not nil uses no proxy, so that it receives the address of the provider.
 type DialFunc func(ctx context.Context, network, addr string) (net.Conn, error)
 
 // handshakeLimit bounds the connection set-up: TCP, TLS and the upgrade.
@@ -46,12 +46,12 @@ func Open(ctx context.Context, name, address string, query url.Values, head http
 	defer cancel()
 	conn, resp, err := handshake(ctx, u.String(), head, dial)
 	if resp != nil && resp.Body != nil {
-		defer resp.Body.Close() // ignore the rest of the handshake
+		defer resp.Body.Close() // the rest of the response is not needed
 	}
 	switch {
 	case err != nil && resp != nil:
 		return nil, fmt.Errorf("%s: %w", name, pipeline.NewRefusedError(resp, pipeline.RefusalText(resp, head)))
-	case errors.Is(err, os.ErrDeadlineExceeded): // the deadline of the connection, which is that of ctx
+	case errors.Is(err, os.ErrDeadlineExceeded): // the connection has the deadline of ctx
 		<-ctx.Done()
 		return nil, fmt.Errorf("%s: %w", name, context.Cause(ctx))
 	case err != nil && ctx.Err() != nil:
@@ -63,8 +63,8 @@ func Open(ctx context.Context, name, address string, query url.Values, head http
 	return conn, nil
 }
 
-// handshake connects and upgrades. The dialer ignores the cancellation of ctx once it has
-// connected, so handshake closes the connection then.
+// handshake connects and upgrades to WebSocket. Once the dialer has connected, it ignores the
+// cancellation of ctx. handshake therefore closes the connection when ctx ends.
 func handshake(ctx context.Context, address string, head http.Header, dial DialFunc) (*websocket.Conn, *http.Response, error) {
 	proxy := http.ProxyFromEnvironment
 	if dial != nil {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// swallow is a peer that reads and never responds.
+// swallow is a DialFunc whose server reads and never responds.
 func swallow(context.Context, string, string) (net.Conn, error) {
 	near, far := net.Pipe()
 	go func() {
@@ -22,8 +22,8 @@ func swallow(context.Context, string, string) (net.Conn, error) {
 	return near, nil
 }
 
-// TestNoAnswer checks that a TLS or upgrade handshake without a response ends with its context
-// or by timeout, and with the reason.
+// TestNoAnswer checks that a TLS or WebSocket handshake without a response ends when its context ends or
+// after handshakeLimit, and that the error states which.
 func TestNoAnswer(t *testing.T) {
 	errEnough := errors.New("enough")
 	for _, address := range []string{"ws://mute/x", "wss://mute/x"} {
