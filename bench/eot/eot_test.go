@@ -75,7 +75,7 @@ func TestLexicon(t *testing.T) {
 	}
 }
 
-// TestFit checks that the model generalizes to other sentences and to unknown words.
+// TestFit checks that the model works on new sentences and unknown words.
 func TestFit(t *testing.T) {
 	var lines []Line
 	for who := range strings.FieldsSeq("anna ben carl dora emil") {
@@ -155,7 +155,7 @@ func TestGrammarEnds(t *testing.T) {
 	}
 }
 
-// TestGradient checks that the gradients of backpropagation match numeric ones.
+// TestGradient checks the gradients of backpropagation against numeric gradients.
 func TestGradient(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(9, 10))
 	draw := func() []float32 {

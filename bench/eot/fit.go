@@ -13,13 +13,13 @@ import (
 type Options struct {
 	Rounds  int              // number of passes over all lines
 	Words   int              // largest vocabulary, in words
-	Rare    int              // smallest frequency of a word in the vocabulary
+	Rare    int              // a word in the vocabulary occurs at least this often
 	Rate    float64          // learning rate of word vectors
 	Step    float64          // learning rate of the layers
-	Drop    float64          // a word of this frequency is replaced by an unknown word half of the time
-	Doubt   float64          // smallest share of learning from places that look like ends
+	Drop    float64          // a word that occurs this often is replaced by an unknown word half of the time
+	Doubt   float64          // smallest factor for the gradient of an unfinished place that the model takes for an end
 	Lexicon Lexicon          // kinds of words
-	Weigh   [End + 1]float32 // weight of each kind of place
+	Weigh   [End + 1]float32 // weight of each kind of place in the loss
 	// Progress is called after every round.
 	Progress func(round int, loss float64)
 }
@@ -32,8 +32,8 @@ func Defaults() Options {
 	}
 }
 
-// fitter trains weights by stochastic gradient descent. Rows and grams have a
-// step size per weight (AdaGrad, J. Duchi et al., 2011).
+// fitter trains weights by stochastic gradient descent. Rows (word vectors) and grams (weights of
+// word sequences) have one step size per weight (AdaGrad, J. Duchi et al., 2011).
 type fitter struct {
 	model.Weights
 	net     layers
@@ -42,15 +42,15 @@ type fitter struct {
 	rate    float32
 	index   map[string]int
 	o       Options
-	mean    *model.Weights // mean of the weights of the last rounds
+	mean    *model.Weights // mean of snapshots of the last round
 	blended int
-	seen    [model.Shapes]float64 // how often a shape replaced a word
+	seen    [model.Shapes]float64 // how often the row of each shape was used
 	count   map[int]float64
-	base    []int // rows of shapes, which the rows of known words build on
+	base    []int // for each known word, the row of its shape or class, to which its own row is added
 	rnd     *rand.Rand
 }
 
-// batch is the number of lines per update of the layers.
+// batch is the number of lines between two updates of the layers.
 const batch = 16
 
 // Fit trains a model on lines.
@@ -93,10 +93,10 @@ func Fit(lines []Line, o Options) *model.Weights {
 	return &f.Weights
 }
 
-// small is the total error of a line below which the line is skipped.
+// small is the total error of a line below which backpropagation is skipped.
 const small = 0.1
 
-// crop returns a random part of a line that is longer than the model's context, and other lines as they are.
+// crop returns a random part of the line if it is longer than the model's context.
 func (f *fitter) crop(l Line) Line {
 	if over := len(l.Words) - model.MaxWords; over > 0 {
 		at := f.rnd.IntN(over + 1)
@@ -105,8 +105,7 @@ func (f *fitter) crop(l Line) Line {
 	return l
 }
 
-// level shrinks the rows of shapes toward their mean, those of rare shapes most, because most
-// endings of invented words were never seen.
+// level moves the rows of shapes toward their mean. Rows of rare shapes move most.
 func (f *fitter) level() {
 	const enough = 100
 	var mean [model.Width]float64
@@ -124,11 +123,11 @@ func (f *fitter) level() {
 	}
 }
 
-// snapshots is the number of states of the last round that are averaged (P.
+// snapshots is the number of states of the weights in the last round whose mean is the result (P.
 // Izmailov et al., 2018).
 const snapshots = 20
 
-// blend adds the weights to their mean.
+// blend adds the current weights to the mean.
 func (f *fitter) blend() {
 	if f.blended++; f.blended == 1 {
 		m := f.Weights
@@ -217,8 +216,8 @@ func (f *fitter) start() {
 	f.grams = make([]float32, model.Grams)
 }
 
-// find returns the rows and kinds of a line. It replaces some words by unknown ones, so that
-// the model also learns the rows for those.
+// find returns the rows and kinds of the words of a line. It replaces some words by unknown ones,
+// so that the model also learns the rows of unknown words.
 func (f *fitter) find(l Line, drop float64) (rows, kinds []int) {
 	rows, kinds = make([]int, len(l.Words)), make([]int, len(l.Words))
 	for i, w := range l.Words {
@@ -240,7 +239,8 @@ func (f *fitter) find(l Line, drop float64) (rows, kinds []int) {
 	return rows, kinds
 }
 
-// learn trains on a line and returns the loss before it and the number of places.
+// learn trains on a line. It returns the loss before the training step, and the sum of the
+// weights of the places.
 func (f *fitter) learn(l Line) (loss, n float64) {
 	rows, kinds := f.find(l, f.o.Drop)
 	wide, off := f.rnd.Float64() < 0.7, float32(0)
@@ -286,7 +286,7 @@ func (f *fitter) learn(l Line) (loss, n float64) {
 	return loss, n
 }
 
-// lay adds up the vector of a row.
+// lay computes the vector of a row: for a known word, its own row plus its base row.
 func (f *fitter) lay(x *[model.Width]float32, row int) {
 	*x = f.Rows[row]
 	if row >= model.Base {
@@ -296,7 +296,7 @@ func (f *fitter) lay(x *[model.Width]float32, row int) {
 	}
 }
 
-// move updates the vector of a row.
+// move updates a row, and for a known word also its base row, with the gradient by.
 func (f *fitter) move(row int, by *[model.Width]float32) {
 	if row >= model.Base {
 		f.move(f.base[row-model.Base], by)
@@ -306,7 +306,7 @@ func (f *fitter) move(row int, by *[model.Width]float32) {
 	}
 }
 
-// step updates a weight against its gradient.
+// step moves w against its gradient g. square is the sum of the squared gradients of w.
 func (f *fitter) step(w, square *float32, g float32) {
 	*square += g * g
 	*w -= f.rate * g / float32(math.Sqrt(float64(*square)+1e-4))

@@ -8,17 +8,16 @@ import (
 	"strings"
 )
 
-// A Grammar generates lines with known ends of turn. A rule has a name and
-// alternatives; a word in angle brackets refers to another rule or a class of a
-// lexicon. A comma marks a place where the words can be complete, a tilde one
-// where they may be; elsewhere they are incomplete.
+// A Grammar generates lines with known ends of turn. It maps the name of a rule to its
+// alternatives. A word in angle brackets refers to a rule or to a class of a lexicon. After a
+// comma the words can be complete, after a tilde they may be; elsewhere they are incomplete.
 type Grammar map[string][]string
 
-// shallow is the nesting depth from which shorter alternatives are preferred.
+// shallow is the nesting depth from which expand prefers alternatives with fewer references.
 const shallow = 4
 
-// ReadGrammar reads rules, one per line: the name, an equals sign, and
-// alternatives separated by bars. The name of a class stands for its words.
+// ReadGrammar reads rules, one per line: a name, an equals sign, and alternatives separated by
+// bars. classes maps the name of a class to its words.
 func ReadGrammar(r io.Reader, classes map[string][]string) (Grammar, error) {
 	g := Grammar{}
 	in := bufio.NewScanner(r)
@@ -78,7 +77,7 @@ func (g Grammar) Say(n int, rnd *rand.Rand) []Line {
 	return all
 }
 
-// expand writes an expansion of a rule.
+// expand writes a random expansion of a rule.
 func (g Grammar) expand(b *strings.Builder, rule string, deep int, rnd *rand.Rand) {
 	all := g[rule]
 	if len(all) == 0 {

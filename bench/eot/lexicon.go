@@ -10,12 +10,11 @@ import (
 	"github.com/parley-voice/parley/pipeline/eot/model"
 )
 
-// A Lexicon maps a word to its kind, 0 to model.Kinds-1. Words in several classes
-// form a kind of their own.
+// A Lexicon maps a word to its kind, 0 to model.Kinds-1. A kind is a set of classes; a word may
+// be in several classes.
 type Lexicon map[string]int
 
-// ReadLexicon reads word classes, one per line: name, colon, words. It derives
-// the other forms of verbs and nouns.
+// ReadLexicon reads word classes, one per line: name, colon, words. It adds the other forms of verbs and nouns.
 func ReadLexicon(r io.Reader) (Lexicon, error) {
 	classes, err := readClasses(r)
 	if err != nil {
@@ -81,7 +80,7 @@ func ReadMembers(r io.Reader) (map[string][]string, error) {
 	return members, err
 }
 
-// forms returns the forms of a word with their classes.
+// forms returns w and its other forms, with the class of each.
 func forms(class, w string) map[string]string {
 	all := map[string]string{w: class}
 	stem := strings.TrimSuffix(w, "e")

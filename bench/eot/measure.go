@@ -9,7 +9,7 @@ import (
 	"github.com/parley-voice/parley/pipeline/eot/model"
 )
 
-// A Rating holds the log odds of the model by kind of place.
+// A Rating holds the log odds of an end of turn for every place, by kind of place.
 type Rating [End + 1][]float64
 
 // Rate runs the model on every place of the lines.
@@ -23,7 +23,7 @@ func Rate(m model.Model, lines []Line) *Rating {
 	return &r
 }
 
-// At returns the log odds that the given share of places inside clauses reaches.
+// At returns the threshold that the given share of Inside places reaches, in log odds; 0 if there are none.
 func (r *Rating) At(share float64) float64 {
 	all := slices.Sorted(slices.Values(r[Inside]))
 	if len(all) == 0 {
@@ -32,7 +32,7 @@ func (r *Rating) At(share float64) float64 {
 	return all[min(len(all)-1, int((1-share)*float64(len(all))))]
 }
 
-// Above returns the share of places of a kind that reaches the log odds.
+// Above returns the share of places of a kind that reach the threshold odds.
 func (r *Rating) Above(k Kind, odds float64) float64 {
 	n := 0
 	for _, v := range r[k] {
@@ -43,8 +43,8 @@ func (r *Rating) Above(k Kind, odds float64) float64 {
 	return float64(n) / float64(max(1, len(r[k])))
 }
 
-// Tables writes, one line per rating, the share of ends that are found when 2, 5 and 10 % of
-// the places inside clauses are taken for ends.
+// Tables writes one line per rating. It shows which share of ends of turn is found if 2, 5 and 10
+// % of the Inside places are mistaken for ends.
 func Tables(out io.Writer, names []string, ratings []*Rating) error {
 	t := tabwriter.NewWriter(out, 0, 4, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "transcripts\tinside\tends\t"+

@@ -6,15 +6,15 @@ import (
 	"github.com/parley-voice/parley/pipeline/eot/model"
 )
 
-// A layers trains model.Weights.Layers, with a step size per weight from the mean
-// and mean square of its gradients (Adam, D. Kingma and J. Ba, 2014).
+// layers trains model.Weights.Layers. Each weight has a step size from the mean and mean square
+// of its gradients (Adam, D. Kingma and J. Ba, 2014).
 type layers struct {
 	w, grad, mean, square []float32
 	steps                 int
 	trace                 [model.MaxWords]moment
 }
 
-// A moment is the state of the network at one word.
+// A moment is the state of the network after one word.
 type moment struct {
 	x             [model.Width]float32
 	h, z, r, c, b [model.Hidden]float32 // memory after the word, gates, candidate, and share of the memory
@@ -23,7 +23,7 @@ type moment struct {
 	d             float32 // gradient of the output
 }
 
-// run feeds the word of moment t and returns the log odds.
+// run computes the log odds after word t from the vector in moment t.
 func (l *layers) run(t int) float32 {
 	m := &l.trace[t]
 	var h0 [model.Hidden]float32
@@ -54,8 +54,7 @@ func (l *layers) run(t int) float32 {
 	return y
 }
 
-// forth adds to y the product of x and the weights from at on. It handles four rows at a time
-// for speed.
+// forth adds the product of x and the weights from index at to y. It handles four rows at a time for speed.
 func (l *layers) forth(y []float32, at int, x []float32) {
 	n := len(y)
 	for k := 0; k < len(x); k += 4 {
@@ -68,8 +67,8 @@ func (l *layers) forth(y []float32, at int, x []float32) {
 	}
 }
 
-// through backpropagates d, the gradient of the outputs, through the weights from at on, into
-// dx and the gradients of the weights.
+// through backpropagates d, the gradient of the outputs, through the weights from index at. It
+// adds to dx and to the gradients of the weights.
 func (l *layers) through(d []float32, at int, x, dx []float32) {
 	n := len(d)
 	for k := 0; k < len(x); k += 2 {
@@ -93,7 +92,7 @@ func (l *layers) through(d []float32, at int, x, dx []float32) {
 	}
 }
 
-// back backpropagates the gradients d of n moments into grad and dx.
+// back backpropagates the output gradients of the first n moments into grad and into dx of the moments.
 func (l *layers) back(n int) {
 	var dh [model.Hidden]float32
 	for t := range n {
@@ -107,7 +106,7 @@ func (l *layers) back(n int) {
 	}
 }
 
-// backUnits adds the gradient of the memory at t from the output units to dh.
+// backUnits adds the gradient that the output units cause for the memory at t to dh.
 func (l *layers) backUnits(t int, dh *[model.Hidden]float32) {
 	m := &l.trace[t]
 	l.grad[model.Shift] += m.d
@@ -127,7 +126,7 @@ func (l *layers) backUnits(t int, dh *[model.Hidden]float32) {
 	}
 }
 
-// backGates propagates the gradient of the memory after t to the one before it.
+// backGates backpropagates dh, the gradient of the memory after word t, to the memory before it.
 func (l *layers) backGates(t int, dh *[model.Hidden]float32) (before [model.Hidden]float32) {
 	const n = model.Hidden
 	m := &l.trace[t]
@@ -154,7 +153,7 @@ func (l *layers) backGates(t int, dh *[model.Hidden]float32) (before [model.Hidd
 	return before
 }
 
-// step updates the weights against their gradients.
+// step updates the weights with their gradients.
 func (l *layers) step(rate float64) {
 	const slow, square = 0.9, 0.999
 	l.steps++

@@ -13,14 +13,14 @@ import (
 
 // A Job configures training and measurement.
 type Job struct {
-	Transcripts []string // files with one utterance per line; a file that is named twice counts twice
+	Transcripts []string // files with one utterance per line; a file listed twice counts twice
 	Every       int      // every n-th line is measured and not used for training
 	Fit         string   // file for the trained model; "" measures the shipped model
 	Classes     string   // file of word classes, used by Fit
 	Grammar     string   // file of grammar rules, used by Fit
 }
 
-// Run trains if Fit is set, then writes the tables to out and progress to errs.
+// Run trains a model if Fit is set. It writes the tables to out and the progress to errs.
 func (j Job) Run(out, errs io.Writer) error {
 	if j.Every < 1 {
 		return fmt.Errorf("--every %d: must be at least 1", j.Every)
@@ -55,7 +55,7 @@ func (j Job) Run(out, errs io.Writer) error {
 	return Tables(out, names, ratings)
 }
 
-// fit trains a model and writes it.
+// fit trains a model and writes it to the file j.Fit.
 func (j Job) fit(lines []Line, errs io.Writer) (m model.Model, err error) {
 	o := Defaults()
 	o.Progress = func(round int, loss float64) {

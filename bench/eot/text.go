@@ -1,5 +1,6 @@
-// Package eot trains the end-of-turn model (pipeline/eot/model) on transcripts
-// and measures it on others.
+// Package eot trains the end-of-turn model (pipeline/eot/model) on transcripts and measures it on
+// other transcripts. A place is the position after a word, at which the model estimates whether
+// the turn ends.
 package eot
 
 import (
@@ -11,14 +12,14 @@ import (
 	"github.com/parley-voice/parley/pipeline/eot/model"
 )
 
-// A Kind is what lies between two words.
+// A Kind is the kind of a place.
 type Kind uint8
 
 // Kinds of places.
 const (
 	Open    Kind = iota // the words so far are incomplete
-	Inside              // a place inside a clause
-	Going               // a place before a word that may continue a complete clause
+	Inside              // a place inside a clause, without punctuation
+	Going               // a place before a word that can continue a complete clause
 	Comma               // a comma
 	Closing             // the end of a sentence that another sentence follows
 	End                 // end of the utterance
@@ -115,7 +116,7 @@ func abbreviated(w string) bool {
 	return len(w) > 0 && strings.Contains(" dr mr mrs ms st ave no vs jr sr etc a.m p.m a.m. p.m. u.s e.g i.e ", " "+w+" ")
 }
 
-// sentences returns the single sentences of a line that has several.
+// sentences returns the sentences of a line as lines of their own; none if the line has only one.
 func (l Line) sentences() []Line {
 	var all []Line
 	from := 0

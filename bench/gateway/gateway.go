@@ -1,6 +1,6 @@
-// Package gateway is the measured process of the turns benchmark: it dials calls,
-// runs the agent as the server does, and reports its own measurements. The fake
-// providers run in another process.
+// Package gateway is the measured process of the turns benchmark. It places calls, runs the agent
+// like the server, and reports the agent's own measurements. The fake providers run in another
+// process.
 package gateway
 
 import (
@@ -37,14 +37,14 @@ import (
 	"github.com/parley-voice/parley/sip"
 )
 
-// A Job is the work of a gateway.
+// A Job is the input of a gateway: the calls to place.
 type Job struct {
 	Proxy   string        `json:"proxy"`
 	Fakes   string        `json:"fakes"` // address of the providers, host:port
 	AtATime int           `json:"at_a_time"`
-	Stagger time.Duration `json:"stagger"` // time between two of the first calls
+	Stagger time.Duration `json:"stagger"` // time between the starts of the first calls
 	Calls   []Call        `json:"calls"`
-	Warm    *Call         `json:"warm,omitempty"` // call that is placed first and has no result
+	Warm    *Call         `json:"warm,omitempty"` // warm-up call; its result is not reported
 	// Policy overrides fields of turn.DefaultPolicy: a JSON object.
 	Policy json.RawMessage `json:"policy,omitempty"`
 	Logs   string          `json:"logs,omitempty"` // folder for turn logs; "" for none
@@ -68,7 +68,7 @@ type Result struct {
 	Lines  []pipeline.Line   `json:"lines"`
 }
 
-// PolicyWithout returns a policy with the parts switched off.
+// PolicyWithout returns a Job.Policy that switches the parts off.
 func PolicyWithout(parts []string) (json.RawMessage, error) {
 	policy := map[string]any{}
 	for _, p := range parts {
@@ -162,8 +162,8 @@ func Run(ctx context.Context, in io.Reader, out io.Writer) error {
 // Loopback returns the address for calls within one machine.
 func Loopback() netip.Addr { return netip.AddrFrom4([4]byte{127, 0, 0, 1}) }
 
-// OpenMedia opens RTP on ip, with its own clock that runs until stop. late
-// receives the clock's ticks; nil disables it.
+// OpenMedia opens RTP on ip, with its own media clock. stop stops the clock. late receives the
+// clock's ticks; nil disables it.
 func OpenMedia(ctx context.Context, ip netip.Addr, late mediaclock.Stream) (transport *rtp.Transport, stop func(), err error) {
 	ports, err := rtp.ParsePorts("0-0")
 	if err != nil {
@@ -235,13 +235,14 @@ func (j Job) place(ctx context.Context, ua *sip.UA, agent *conversation.Agent, o
 	return r
 }
 
-// The target of transfers, and the words at which the fake model transfers.
+// Colleague is the number to which the agent transfers a call. asksFor are the words after which
+// the fake model transfers.
 const (
 	Colleague = "12025550111"
 	asksFor   = "with a colleague"
 )
 
-// enableTransfer lets the agent transfer the caller: a second call is placed and bridged.
+// enableTransfer lets the agent transfer the caller. A transfer places a second call and connects both calls.
 func (j Job) enableTransfer(ua *sip.UA, o Call, brief *pipeline.SessionConfig) error {
 	var err error
 	brief.Tools, err = tools.Build([]tools.Definition{{
@@ -253,7 +254,7 @@ func (j Job) enableTransfer(ua *sip.UA, o Call, brief *pipeline.SessionConfig) e
 	return err
 }
 
-// calls returns the tool call of the fake model for messages.
+// calls returns the tool call with which the fake model replies to messages; name is empty if there is none.
 func calls(messages []fakeprovider.Message) (name, arguments string) {
 	if n := len(messages); n > 0 && messages[n-1].Role == "user" && strings.Contains(messages[n-1].Content, asksFor) {
 		return tools.TransferCall, `{"to":"colleague"}`
@@ -264,8 +265,8 @@ func calls(messages []fakeprovider.Message) (name, arguments string) {
 // greeting is the agent's first line.
 const greeting = "hello this is parley how may i help you"
 
-// StartFakes starts cmd, which calls Fakes, with a script. It returns the providers'
-// address; end stops them.
+// StartFakes starts cmd, which must run Fakes, and sends it the script. addr is the address of
+// the providers; end stops them.
 func StartFakes(cmd *exec.Cmd, script providers.Script) (addr string, end func(), err error) {
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -280,7 +281,7 @@ func StartFakes(cmd *exec.Cmd, script providers.Script) (addr string, end func()
 	}
 	end = func() {
 		_ = in.Close()
-		_ = cmd.Wait() // errors are written to stderr
+		_ = cmd.Wait() // the process writes its errors to stderr
 	}
 	if err = json.NewEncoder(in).Encode(script); err == nil {
 		addr, err = bufio.NewReader(out).ReadString('\n')
@@ -292,8 +293,8 @@ func StartFakes(cmd *exec.Cmd, script providers.Script) (addr string, end func()
 	return strings.TrimSpace(addr), end, nil
 }
 
-// Fakes runs the fake providers by the script that it reads from in, writes their
-// address, and ends with in.
+// Fakes runs the fake providers. It reads their script from in, writes their address to out, and
+// returns when in ends.
 func Fakes(ctx context.Context, in io.Reader, out io.Writer) error {
 	var spec providers.Script
 	if err := json.NewDecoder(in).Decode(&spec); err != nil {

@@ -11,19 +11,19 @@ import (
 	"github.com/parley-voice/parley/sip/leg"
 )
 
-// A Plant is a deliberate fault of the gateway, which the benchmark must detect.
+// A Plant is a deliberate fault of the gateway. It tests whether the benchmark detects the fault.
 type Plant string
 
 // Kinds of faults.
 const (
 	Healthy Plant = ""
 	Late    Plant = "late"    // audio leaves 60 ms after the reported time
-	Stale   Plant = "stale"   // a part of each answer is repeated after the next answer
-	Doubled Plant = "doubled" // each answer is heard twice
+	Stale   Plant = "stale"   // the end of each answer is repeated after the next answer
+	Doubled Plant = "doubled" // each answer is played twice
 	Wrong   Plant = "wrong"   // turn_ms is 40 ms too low
 )
 
-// Plants returns all plants.
+// Plants returns all faults.
 func Plants() []Plant { return []Plant{Late, Stale, Doubled, Wrong} }
 
 func (p Plant) check() error {
@@ -33,22 +33,22 @@ func (p Plant) check() error {
 	return nil
 }
 
-// Sizes of plants.
+// Sizes of the faults.
 const (
 	lateFrames = 3
 	wrongBy    = 40        // error of turn_ms, in ms
 	longest    = 30 * 8000 // most samples of an answer that can be repeated
 	rest       = 15        // frames of silence that end an answer
-	again      = 600       // ms of an answer that are repeated after the next one
+	again      = 600       // ms of the end of an answer that are repeated after the next answer
 )
 
-// faultyLeg is a leg with a plant.
+// faultyLeg is a leg with a deliberate fault.
 type faultyLeg struct {
 	*leg.Leg
 	plant Plant
 }
 
-// wrap applies the plant to a leg.
+// wrap returns the leg with the fault p.
 func (p Plant) wrap(l media.Leg) (media.Leg, error) {
 	if p != Late && p != Stale && p != Doubled {
 		return l, nil
@@ -81,7 +81,7 @@ func (p faultyLeg) Play(feed media.Feed) {
 	}
 }
 
-// lateFeed delays each frame.
+// lateFeed delays each frame by lateFrames.
 type lateFeed struct {
 	feed media.Feed
 	held [lateFrames]media.Frame
@@ -100,13 +100,13 @@ func (l *lateFeed) FillFrame(f media.Frame, due time.Time) {
 // againFeed repeats the end of an answer after the answer itself or after the next one.
 type againFeed struct {
 	feed   media.Feed
-	lag    int // number of answers in between: 0 repeats each answer, 1 the previous one
+	lag    int // 0 repeats each answer after itself, 1 after the next answer
 	part   int // samples to repeat
 	answer []int16
 	before []int16 // samples of the previous answer
 	left   []int16 // samples left to play
 	space  []int16 // silence before left
-	quiet  int     // number of silent frames
+	quiet  int     // number of successive silent frames
 }
 
 func (a *againFeed) FillFrame(f media.Frame, due time.Time) {
@@ -127,7 +127,7 @@ func (a *againFeed) FillFrame(f media.Frame, due time.Time) {
 	a.left = a.left[n:]
 }
 
-// startRepeat starts the repetition that is due.
+// startRepeat starts the repetition that belongs after the current answer.
 func (a *againFeed) startRepeat() {
 	again := a.answer
 	if a.lag > 0 {
@@ -137,7 +137,7 @@ func (a *againFeed) startRepeat() {
 	a.before, a.answer = a.answer, a.before[:0]
 }
 
-// alterTurn returns a turn as the server with the plant reports it.
+// alterTurn returns the reported turn item as the fault p changes it.
 func (p Plant) alterTurn(item []byte) ([]byte, error) {
 	if p != Wrong {
 		return item, nil

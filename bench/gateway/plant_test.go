@@ -11,8 +11,7 @@ import (
 	"github.com/parley-voice/parley/media/tone"
 )
 
-// script is a feed that is written as one letter per frame of speech and a dot per frame of
-// silence.
+// script is a feed. A letter is a frame of speech, a dot a frame of silence.
 type script struct{ text string }
 
 func (s *script) FillFrame(f media.Frame, _ time.Time) {

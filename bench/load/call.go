@@ -8,10 +8,11 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-// A turn is one line of a callee with its response times, in ms.
+// A turn is one line of a callee with its response times in ms. wire is measured on packets, ear
+// from the callee's last sample to the first sample heard.
 type turn struct {
 	number         int
-	wire, ear, own float64 // own is the part of ear that neither the phone nor the script of the fake providers causes
+	wire, ear, own float64 // own is ear without the jitter buffer of the callee and the delays of the fake providers
 	from, to       time.Time
 }
 
@@ -19,9 +20,9 @@ type turn struct {
 type observation struct {
 	turns []turn
 	dead  int // lines without an answer
-	// number of packets that were due, received, and received too late to be played
+	// numbers of packets: due, received, and received too late to play
 	due, came, late int
-	jitter          []float64 // difference of each interval between packets from a frame, in ms
+	jitter          []float64 // how much each interval between two packets differs from 20 ms, in ms
 }
 
 // observe analyzes the audio of a time range.
@@ -60,7 +61,7 @@ func observe(r callee.Record, lines []callee.Line, from, to time.Time) observati
 			if i+1 < len(r.Said) || until.Sub(sent) > tooLong {
 				o.dead++
 			}
-			continue // otherwise the call ended before an answer was possible
+			continue // the call ended before an answer was possible
 		}
 		t := turn{number: said.Line, from: said.SpokenAt(0, rate), to: until}
 		t.wire = millis(r.Heard.ArrivedAt(on).Sub(sent))
@@ -71,7 +72,7 @@ func observe(r callee.Record, lines []callee.Line, from, to time.Time) observati
 	return o
 }
 
-// tooLong is the silence after which no answer is expected.
+// tooLong is how long a callee waits for the answer to its last line until the line counts as unanswered.
 const tooLong = 5 * time.Second
 
 func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -1,7 +1,6 @@
-// Package load finds how many concurrent calls a "parley serve" carries with the
-// full pipeline. It requests calls over HTTP at fixed times, independent of the
-// server, answers them over SIP and RTP, and listens. Server and fake providers
-// are separate processes.
+// Package load finds how many concurrent calls a "parley serve" carries. It requests calls over
+// HTTP at fixed times, independent of the server's speed, answers them over SIP and RTP, and
+// talks with the agent. Server and fake providers are separate processes.
 package load
 
 import (
@@ -41,7 +40,7 @@ type bench struct {
 	next    int // number of the next call
 }
 
-// ticks records the lateness of the callees' clock per step.
+// ticks records how late the callees' clock is during a step.
 type ticks struct {
 	mu   sync.Mutex // rarely contended, because it is taken twice per step
 	late []float64
@@ -62,8 +61,8 @@ func (t *ticks) take() []float64 {
 	return late
 }
 
-// Run measures the steps up to the first that exceeds the capacity, prints each,
-// and adds all to f.
+// Run measures and prints the steps, up to the first that exceeds the server's capacity, and adds
+// the metrics to f.
 func Run(ctx context.Context, o Options, f *result.File) (err error) {
 	if err = o.Check(); err != nil {
 		return err
@@ -98,14 +97,14 @@ func Run(ctx context.Context, o Options, f *result.File) (err error) {
 	if err = b.server.Configure(ctx, "bench", operator(carrier.Proxy())); err != nil {
 		return err
 	}
-	if _, err = b.server.ReadMetrics(ctx, "/debug/pprof/heap?gc=1"); err != nil { // frees memory that only the startup needed
+	if _, err = b.server.ReadMetrics(ctx, "/debug/pprof/heap?gc=1"); err != nil { // frees memory of the startup
 		return err
 	}
 	b.idle = machine.RSS(b.server.PID)
 	return b.steps(ctx, f)
 }
 
-// steps measures one step after the other.
+// steps measures the steps in order.
 func (b *bench) steps(ctx context.Context, f *result.File) error {
 	fmt.Fprintln(b.Out, head)
 	var done []*stepResult
@@ -155,7 +154,7 @@ func (b *bench) addStep(ctx context.Context, f *result.File, m, first *stepResul
 	return nil
 }
 
-// conclude adds the number of calls held, and the bottleneck.
+// conclude adds the number of calls that the server carried, and the bottleneck.
 func (b *bench) conclude(f *result.File, done []*stepResult, why []string) {
 	last := done[len(done)-1]
 	late := last.punctuality().P99.Value > maxLateness
@@ -182,7 +181,7 @@ func (b *bench) conclude(f *result.File, done []*stepResult, why []string) {
 	}
 }
 
-// profile repeats a step and stores a CPU profile of the server.
+// profile repeats a step and stores a CPU profile of the server during it.
 func (b *bench) profile(ctx context.Context, p plan) error {
 	p.to = max(p.to, p.from+profileTime+time.Second)
 	var got []byte
@@ -200,13 +199,13 @@ func (b *bench) profile(ctx context.Context, p plan) error {
 // profileTime is the duration of the profile.
 const profileTime = 10 * time.Second
 
-// pauses are garbage collector pauses so far.
+// pauses are the garbage collector pauses of the server since its start.
 type pauses struct {
 	n   int
 	all []float64 // pauses in ms; the last 256 in a ring
 }
 
-// pauses reads the server's GC pauses; none if that fails.
+// pauses reads the server's garbage collector pauses; none if that fails.
 func (b *bench) pauses(ctx context.Context) pauses {
 	text, err := b.server.ReadMetrics(ctx, "/debug/pprof/heap?debug=1")
 	if err != nil {
@@ -233,7 +232,7 @@ func readPauses(text []byte) pauses {
 	return p
 }
 
-// since returns the pauses after o, as far as the ring holds them.
+// since returns the pauses after o was read. The ring holds only the last 256.
 func (p pauses) since(o pauses) []float64 {
 	var all []float64
 	for n := max(o.n, p.n-len(p.all)); n < p.n && len(p.all) > 0; n++ {

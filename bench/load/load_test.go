@@ -15,8 +15,8 @@ import (
 	"github.com/parley-voice/parley/pipeline/eot"
 )
 
-// TestDues checks that calls are due at fixed times: all slots within the ramp, and each slot
-// again after its call has ended.
+// TestDues checks that calls are due at fixed times. All slots start within the ramp, and each
+// slot starts a call every hold time.
 func TestDues(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := Options{
@@ -65,8 +65,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestScript checks that no line of a callee needs a longer endpointing wait than the providers
-// take.
+// TestScript checks that callees say only lines after which the agent answers without an endpointing wait.
 func TestScript(t *testing.T) {
 	texts := sentences(7)
 	if len(texts) != manyLines || len(script(7)) != manyLines {
@@ -200,8 +199,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// TestDeafMetrics checks that a step without audio has no figures, and that its file can be
-// written.
+// TestDeafMetrics checks that a step without audio has no response times, and that its result can be written.
 func TestDeafMetrics(t *testing.T) {
 	m := healthyStep(targetLoad)
 	m.own = nil

@@ -18,7 +18,7 @@ import (
 
 // PacingOptions configure RunPacing.
 type PacingOptions struct {
-	Pace      int           // calls per minute of each campaign; one of the tiers of the API
+	Pace      int           // calls per minute of each campaign; the API accepts only some values
 	Campaigns int           // number of concurrent campaigns
 	Length    time.Duration // measured time from the first call on
 	Child     func(ctx context.Context, args ...string) *exec.Cmd
@@ -26,7 +26,7 @@ type PacingOptions struct {
 	Out, Log  io.Writer
 }
 
-// pacingFile is an operator's file that lets an organization call at any hour, without limits.
+// pacingFile is an operator's file. It lets an organization call at any hour, without limits.
 const pacingFile = `
 organizations:
 - name: bench
@@ -58,9 +58,8 @@ func (s *arrivals) onInvite(i siptest.Invite) {
 	}
 }
 
-// RunPacing measures how evenly campaigns call and adds the metrics to f: it uploads
-// lists to a "parley serve" over HTTP and records when calls arrive at a scripted
-// carrier.
+// RunPacing measures how evenly campaigns place calls. It uploads contacts to a "parley serve"
+// over HTTP, records when calls arrive at a scripted carrier, and adds the metrics to f.
 func RunPacing(ctx context.Context, o PacingOptions, f *result.File) (err error) {
 	if o.Pace < 1 || o.Campaigns < 1 || o.Length < 10*time.Second {
 		return fmt.Errorf("pace %d, %d campaigns, length %v: want at least 1, 1 and 10s", o.Pace, o.Campaigns, o.Length)
@@ -100,7 +99,7 @@ func RunPacing(ctx context.Context, o PacingOptions, f *result.File) (err error)
 	return f.Table(o.Out)
 }
 
-// launch starts a campaign with more contacts than there is time for.
+// launch starts campaign n with more contacts than it can call in Length.
 func (o PacingOptions) launch(ctx context.Context, s *server.Server, n int) error {
 	var rows []map[string]any
 	for i := range int(1.2*o.due()/float64(o.Campaigns)) + o.Pace {
@@ -120,10 +119,10 @@ func (o PacingOptions) launch(ctx context.Context, s *server.Server, n int) erro
 	return err
 }
 
-// due returns the number of calls due.
+// due returns the number of calls that the campaigns should place in Length.
 func (o PacingOptions) due() float64 { return float64(o.Pace*o.Campaigns) * o.Length.Minutes() }
 
-// firstCallLimit is the limit for the first call.
+// firstCallLimit is the longest wait for the first call.
 const firstCallLimit = time.Minute
 
 // wait waits for the first call, then for Length.

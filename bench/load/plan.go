@@ -18,10 +18,10 @@ import (
 // Options configure Run.
 type Options struct {
 	Steps  []int         // numbers of concurrent calls, ascending
-	Length time.Duration // of each step; up to three times as long with few calls
-	Hold   time.Duration // length of a call, after which it is placed again
+	Length time.Duration // duration of each step; steps of few calls take up to three times as long
+	Hold   time.Duration // length of a call; the next call follows
 	Ramp   time.Duration // shortest time over which the calls of a step start
-	Settle time.Duration // time after the ramp that is not counted
+	Settle time.Duration // time after the ramp that is not measured
 	// Profile is the file for a CPU profile of the server under the last step's
 	// load; "" for none.
 	Profile string
@@ -51,17 +51,17 @@ const most = 5000
 
 const (
 	begins  = 25 // most calls started per second during the ramp
-	patient = 3  // factor by which steps of few calls are longer
-	plenty  = 10 // number of calls from which a step counts as one of many calls
+	patient = 3  // steps of few calls take up to this many times as long
+	plenty  = 10 // steps with at least this many calls are not lengthened
 )
 
-// A plan holds when the calls of a step start and what is counted, relative to
-// its start.
+// A plan holds when the calls of a step start and which time is measured. Times are relative to
+// the start of the step.
 type plan struct {
 	calls    int
 	ramp     time.Duration
 	hold     time.Duration
-	from, to time.Duration // time range that is counted
+	from, to time.Duration // time range that is measured
 }
 
 func (o Options) plan(calls int) plan {
@@ -71,8 +71,9 @@ func (o Options) plan(calls int) plan {
 	return p
 }
 
-// dues returns when the calls of a slot are due, independent of earlier calls: a
-// load that waits for a slow server would hide the slowness.
+// dues returns when the calls of a slot are due. The times do not depend on earlier calls,
+// because a load that waits for a slow server would hide the slowness. A slot has one call at a
+// time.
 func (p plan) dues(slot int) []time.Duration {
 	var all []time.Duration
 	for at := p.ramp * time.Duration(slot) / time.Duration(p.calls); at < p.to; at += p.hold {
@@ -84,15 +85,13 @@ func (p plan) dues(slot int) []time.Duration {
 // gap is the time between the end of a call and the next one of its slot.
 const gap = time.Second
 
-// sure is the end-of-turn probability from which a line needs no wait beyond the delay of the
-// providers.
+// sure is the end-of-turn probability from which the agent answers a line without an endpointing wait.
 const sure = 0.6
 
 // manyLines is more lines than a call has time for.
 const manyLines = 24
 
-// sentences returns the lines of the n-th callee. No line could continue, so that no answer
-// waits for the endpointing policy.
+// sentences returns the lines of the n-th callee. Each clearly ends, so that no answer waits for endpointing.
 func sentences(n int) []string {
 	speaker := corpus.New(corpus.HeldOut, uint64(n)) //nolint:gosec // small
 	var all []string
@@ -117,8 +116,7 @@ func script(n int) []callee.Line {
 
 const rate = 8000 // Hz
 
-// critical returns the delay of the fake providers from the caller's last sound
-// to the agent's first: last word, model, voice.
+// critical returns how long the fake providers delay an answer: last word, model, voice.
 func critical() time.Duration {
 	s := fakeprovider.Typical()
 	return s.PartialLag + s.FirstToken + s.FirstByte
@@ -127,8 +125,7 @@ func critical() time.Duration {
 // words is the number of words per answer.
 const words = 6
 
-// operator returns the operator's file: the defaults, without analysis, which
-// runs after calls.
+// operator returns the operator's file: default settings, without the analysis after calls.
 func operator(proxy string) string {
 	return fmt.Sprintf(`
 organizations:

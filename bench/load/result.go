@@ -20,15 +20,15 @@ type stepResult struct {
 	dead                                           int         // number of lines without an answer
 	orders, refused, unanswered                    int         // number of requested calls
 	due, came, lateCame                            int         // packets sent by the server
-	packets, lost                                  int         // packets sent by the callees, as counted by the server
+	packets, lost                                  int         // packets of the callees, as the server counts them
 	failed                                         error       // error of a call request
 
 	cpu    float64 // CPU time of the server, ms per call and second
-	memory float64 // memory of the server in KiB per call, without its memory before the first call
+	memory float64 // memory of the server in KiB per call, beyond its memory before the first call
 	shares shares
 }
 
-// shares are parts of the machine's CPU time, 0 to 1.
+// shares are parts of the machine's CPU time, 0 to 1. all includes other processes.
 type shares struct{ server, postgres, fakes, bench, all float64 }
 
 // setUsage sets the CPU time and memory between two readings.
@@ -43,8 +43,7 @@ func (m *stepResult) setUsage(a, b usage, memory float64) {
 	m.memory = max(0, memory/1024) // with few calls the process may shrink
 }
 
-// overhead returns the response times on the wire minus the delays that the fake
-// providers' script causes.
+// overhead returns the response times on the wire without the delays of the fake providers.
 func (m *stepResult) overhead() []float64 {
 	var all []float64
 	for _, w := range m.wire {
@@ -53,17 +52,17 @@ func (m *stepResult) overhead() []float64 {
 	return all
 }
 
-// p95 returns the p95 of the overhead from mouth to ear.
+// p95 returns the p95 of own.
 func (m *stepResult) p95() float64 { return stat.Quantile(slices.Sorted(slices.Values(m.own)), .95) }
 
-// Limits of a step, and the tolerated lateness of the generator.
+// Limits of a step, and of the lateness of the load generator.
 const (
 	maxAddedP95    = 20   // ms of p95 overhead above that of the first step
-	maxBadPackets  = .001 // share of packets late or missing
+	maxBadPackets  = .001 // share of packets that are late, or that are missing
 	maxServerShare = .8   // share of the machine used by the server and its database
-	maxUnanswered  = .01  // share of lines without an answer, or of calls that failed
-	maxLateness    = 10   // ms by which the media clock of the generator may be late, at p99: half a packet
-	saturated      = .9   // share of the machine's CPU time from which it counts as saturated
+	maxUnanswered  = .01  // share of lines without an answer, or of failed calls
+	maxLateness    = 10   // ms by which the load generator's media clock may be late, at p99: half a packet
+	saturated      = .9   // share of CPU time from which the machine counts as saturated
 )
 
 // knee returns the reasons why a step exceeds the server's capacity; none if it
@@ -89,7 +88,7 @@ func (m *stepResult) knee(first *stepResult) []string {
 
 func part(n, of int) float64 { return float64(n) / float64(max(1, of)) }
 
-// limit names the bottleneck, given the reasons of the step and whether the callees were late.
+// limit describes the bottleneck. why holds the reasons from knee; late means that the load generator was late.
 func (m *stepResult) limit(why []string, late bool) string {
 	s := m.shares
 	where := fmt.Sprintf("server %.0f %%, Postgres %.0f %%, fake providers %.0f %%, load generator %.0f %%, others %.0f %%",
@@ -152,8 +151,8 @@ func (m *stepResult) metrics(first *stepResult) []result.Metric {
 	return all
 }
 
-// above returns the overhead above that of the first step. It has no value if one of the two
-// steps received no audio.
+// above returns by how much the overhead exceeds that of the first step. The metric has no value
+// if one of the two steps received no audio.
 func (m *stepResult) above(first *stepResult, bounds []result.Bound) result.Metric {
 	what := fmt.Sprintf("p95 overhead above that of %d calls", first.calls)
 	if len(m.own) == 0 || len(first.own) == 0 {

@@ -27,7 +27,7 @@ type placedCall struct {
 	record   callee.Record
 }
 
-// A step holds a number of concurrent calls.
+// A step keeps a number of calls active.
 type step struct {
 	*bench
 	plan
@@ -44,7 +44,7 @@ type step struct {
 	failed error     // error of one call request
 }
 
-// A usage is the CPU time of the processes so far.
+// A usage is the CPU time of the processes since their start.
 type usage struct {
 	at                 time.Time
 	server, fakes, own machine.CPU
@@ -92,7 +92,7 @@ func (b *bench) step(ctx context.Context, p plan, within func(context.Context) e
 	return m, nil
 }
 
-// until waits for a time.
+// until waits until at.
 func until(ctx context.Context, at time.Time) error {
 	machine.Sleep(ctx, time.Until(at))
 	return ctx.Err()
@@ -118,7 +118,7 @@ func (s *step) progress(ctx context.Context) (stop func()) {
 	}
 }
 
-// slot requests one call after the other, each when it is due.
+// slot requests the calls of one slot, each when it is due.
 func (s *step) slot(ctx context.Context, slot int) {
 	for _, due := range s.dues(slot) {
 		at := s.began.Add(due)
@@ -150,7 +150,7 @@ func (s *step) order(ctx context.Context, c *placedCall) {
 	}
 }
 
-// answer lets a callee answer a call of the current step.
+// answer lets a callee of the current step answer a call.
 func (b *bench) answer(in siptest.Invite) siptest.Script {
 	s := b.current.Load()
 	if s == nil {
@@ -215,8 +215,7 @@ func (s *step) gather(ctx context.Context, m *stepResult) {
 // sampled is the number of calls whose quality is read from the server.
 const sampled = 100
 
-// qualities returns the packets that the server received and lost in the sampled
-// calls.
+// qualities returns how many packets the server received and lost in the sampled calls.
 func (s *step) qualities(ctx context.Context) (packets, lost int) {
 	for _, c := range s.all[:min(sampled, len(s.all))] {
 		if c.id == "" || c.answered.IsZero() {
@@ -248,8 +247,7 @@ type heardTurn struct {
 	*placedCall
 }
 
-// row returns the turn for the file; with full, it includes the server's phases
-// and the audio.
+// row returns the turn for the result file. full adds the server's phases and the audio.
 func (h heardTurn) row(ctx context.Context, b *bench, calls int, full bool) (result.Turn, error) {
 	r := result.Turn{
 		Call: h.id, Number: h.number, Calls: calls,
