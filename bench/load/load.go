@@ -42,7 +42,7 @@ type bench struct {
 
 // ticks records how late the callees' clock is during a step.
 type ticks struct {
-	mu   sync.Mutex // rarely contended, because it is taken twice per step
+	mu   sync.Mutex // rarely contended, because take runs only twice per step
 	late []float64
 }
 

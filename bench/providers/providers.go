@@ -1,6 +1,6 @@
-// Package providers serves fake speech-to-text, model and voice providers on
-// their own ports. They speak the real wire protocols, with scripted delays and
-// faults, so other voice systems can use them.
+// Package providers serves fake speech-to-text, model and voice providers, each on its own port.
+// They speak the real wire protocols, with scripted delays and faults, so other voice systems can
+// use them too.
 package providers
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/parley-voice/parley/pipeline/fakeprovider"
 )
 
-// A Script configures the providers. Its YAML keys are those of the file.
+// A Script configures the providers. The YAML keys are those of a script file.
 type Script struct {
 	Recognizer Recognizer `yaml:"recognizer"`
 	Model      Model      `yaml:"model"`
@@ -26,38 +26,38 @@ type Script struct {
 	Faults     []Fault    `yaml:"faults"`
 }
 
-// A Recognizer recognizes tone words.
+// A Recognizer configures the recognizer of tone words.
 type Recognizer struct {
-	Partial time.Duration `yaml:"partial"` // from the end of a word to the interim result with it
-	Final   time.Duration `yaml:"final"`   // from a request to the final result
+	Partial time.Duration `yaml:"partial"` // from the end of a word to the interim result that contains it
+	Final   time.Duration `yaml:"final"`   // from the request for the final result to that result
 }
 
-// A Model generates replies.
+// A Model configures the model.
 type Model struct {
 	FirstToken time.Duration `yaml:"first_token"`
 	Token      time.Duration `yaml:"token"` // between two tokens
 }
 
-// A Voice speaks tone words.
+// A Voice configures the voice, which speaks tone words.
 type Voice struct {
 	FirstAudio time.Duration `yaml:"first_audio"`
 	Silence    time.Duration `yaml:"silence"` // silence before the first word
 }
 
-// A Fault breaks some requests of a provider. A connection of a recognizer, and
-// an utterance of a voice, is one request.
+// A Fault breaks some requests of a provider. Each connection of a recognizer and each utterance
+// of a voice is one request.
 type Fault struct {
 	Provider fakeprovider.Provider `yaml:"provider"`
 	Fault    fakeprovider.Fault    `yaml:"fault"`
 	First    int                   `yaml:"first"` // number of the first affected request, from 1; 0 means 1
-	Every    int                   `yaml:"every"` // interval of further affected requests; 0 means every one
-	Times    int                   `yaml:"times"` // most affected requests; 0 means no limit
-	// By is the delay of late and slow requests; 0 means 3 s. The largest one
-	// applies to all faults.
+	Every    int                   `yaml:"every"` // every n-th further request is affected; 0 means 1
+	Times    int                   `yaml:"times"` // largest number of affected requests; 0 means no limit
+	// By is the delay of requests with the fault late or slow; 0 means 3 s. The largest By of all
+	// faults applies to all.
 	By time.Duration `yaml:"by"`
 }
 
-// Typical returns the delays on which the targets are based, without faults.
+// Typical returns a script without faults. The targets of the benchmarks assume its delays.
 func Typical() Script {
 	s := fakeprovider.Typical()
 	return Script{
@@ -67,7 +67,7 @@ func Typical() Script {
 	}
 }
 
-// Read reads a script file. Missing values are those of Typical.
+// Read reads a script file. Values missing in the file are those of Typical.
 func Read(name string) (Script, error) {
 	s := Typical()
 	b, err := os.ReadFile(name) //nolint:gosec // the user's own
@@ -80,7 +80,7 @@ func Read(name string) (Script, error) {
 	return s, nil
 }
 
-// ParseFault parses the notation of the command line: "llm=slow",
+// ParseFault parses a fault in the form of the command line, such as "llm=slow" or
 // "asr=late,first=2,every=5,times=3,by=2s".
 func ParseFault(text string) (Fault, error) {
 	var f Fault
@@ -176,14 +176,14 @@ func list(all []fakeprovider.Fault) string {
 	return strings.Join(names, ", ")
 }
 
-// hits reports whether the fault affects request n of its provider, from 0.
+// hits reports whether the fault affects request n, counted from 0, of its provider.
 func (f Fault) hits(n int) bool {
 	n -= max(1, f.First) - 1
 	every := max(1, f.Every)
 	return n >= 0 && n%every == 0 && (f.Times == 0 || n/every < f.Times)
 }
 
-// Fake converts the script for package fakeprovider, without replies.
+// Fake returns the script for package fakeprovider. The result has no function for replies.
 func (s Script) Fake() fakeprovider.Script {
 	out := fakeprovider.Script{
 		PartialLag: s.Recognizer.Partial, FinalLag: s.Recognizer.Final, FirstToken: s.Model.FirstToken, TokenGap: s.Model.Token,
@@ -209,8 +209,8 @@ func (s Script) Fake() fakeprovider.Script {
 // Addrs are the listen addresses, host:port.
 type Addrs struct{ ASR, LLM, TTS string }
 
-// Serve runs the providers until ctx ends, and prints their URLs. reply returns
-// the model's reply; nil repeats the message.
+// Serve runs the providers until ctx ends, and prints their URLs. reply returns the model's reply
+// to a conversation; nil repeats the last message.
 func Serve(ctx context.Context, out io.Writer, addrs Addrs, s Script, reply func([]fakeprovider.Message) string) error {
 	if err := s.Check(); err != nil {
 		return err

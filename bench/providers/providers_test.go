@@ -88,8 +88,8 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestServe checks that the providers serve on their own ports, and that the scripted fault
-// refuses every second request to the model.
+// TestServe checks that each provider serves on its own port, and that a scripted fault refuses
+// every second model request.
 func TestServe(t *testing.T) {
 	s := Script{Faults: []Fault{{Provider: fakeprovider.LLM, Fault: fakeprovider.Refuse, First: 2, Every: 2}}}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -16,18 +16,17 @@ const (
 	WordLen = StemLen + 2
 	// ShortReply is the default number of words of a reply.
 	ShortReply = 5
-	// firstClause is the number of words before the line break, with which the voice starts. A
-	// punctuation mark would be audible, but a line break is not.
+	// firstClause is the number of words before the line break in a reply. The voice starts with
+	// these words. A punctuation mark would be audible, but a line break is not.
 	firstClause = 2
 )
 
-// Prompt returns an agent prompt that requests replies of n words.
+// Prompt returns an agent prompt that asks for replies of n words.
 func Prompt(n int) string { return fmt.Sprintf("answer in %d words", n) }
 
-// Reply is the fake model. Each word of a reply encodes the message that it answers: four
-// letters hash the caller's last message, one letter counts the caller's messages in the
-// prompt, and one counts the words of the reply. So a listener can tell which message a word
-// answers.
+// Reply is the fake model. Each word of a reply shows which message it answers, so that a
+// listener can tell. Four letters hash the caller's last message, one letter counts the caller's
+// messages in the prompt, and one counts the words of the reply.
 func Reply(messages []fakeprovider.Message) string {
 	n, callers, last := ShortReply, 0, ""
 	for _, m := range messages {
@@ -47,7 +46,8 @@ func Reply(messages []fakeprovider.Message) string {
 	return strings.TrimSpace(first + "\n" + strings.Join(words[min(firstClause, n):], " "))
 }
 
-// ReplyWords returns the n words of the reply to a message that is the caller's callers-th.
+// ReplyWords returns the n words of the reply to a message. callers is the number of caller
+// messages so far, including this one.
 func ReplyWords(message string, callers, n int) []string {
 	var words []string
 	for i := range n {
@@ -56,10 +56,10 @@ func ReplyWords(message string, callers, n int) []string {
 	return words
 }
 
-// Letter returns the n-th letter, modulo 26.
+// Letter returns the letter with index n modulo 26; 0 is a.
 func Letter(n int) string { return string(rune('a' + n%Letters)) }
 
-// Stem returns the hash of a message.
+// Stem returns a hash of a message: StemLen letters.
 func Stem(message string) string {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(Normalize(message)))
@@ -72,14 +72,14 @@ func Stem(message string) string {
 	return s.String()
 }
 
-// Normalize removes the differences between the spellings of recognizers.
+// Normalize returns text in lower case and without punctuation, because recognizers differ in both.
 func Normalize(text string) string {
 	return strings.Join(strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
 		return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789'", r)
 	}), " ")
 }
 
-// NextWord returns the word that follows word in a reply.
+// NextWord returns the word that follows word in a reply, or "" if word is not of a reply.
 func NextWord(word string) string {
 	if len(word) != WordLen {
 		return ""

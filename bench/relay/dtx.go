@@ -1,12 +1,12 @@
 package relay
 
-// Discontinuous transmission (DTX).
+// Constants of discontinuous transmission (DTX).
 const (
-	hangover = 10 // packets of silence that are still sent
+	hangover = 10 // number of silent packets that are sent before the gate drops packets
 	header   = 12 // bytes of an RTP header
 )
 
-// Payload types of G.711, and the level below which a sample is silent.
+// Payload types of G.711, and the largest level of a silent sample.
 const (
 	mulaw, alaw = 0, 8
 	faint       = 8 // quantization steps
@@ -17,8 +17,8 @@ type gate struct {
 	silent int // number of silent packets in a row
 }
 
-// drops reports whether to drop a packet. It sets the marker of the first packet
-// after silence (RFC 3551 section 4.1).
+// drops reports whether to drop packet b. It sets the marker bit of the first packet after
+// silence (RFC 3551 section 4.1).
 func (g *gate) drops(b []byte) bool {
 	if len(b) <= header || b[0]>>6 != 2 {
 		return false

@@ -1,6 +1,6 @@
-// Package relay emulates a bad network: a UDP relay that loses, delays, reorders
-// and repeats datagrams of audio and signaling. Its decisions depend only on a
-// seed and the previous datagrams; sockets and the clock are separate.
+// Package relay emulates a bad network. A UDP relay loses, delays, reorders and duplicates
+// datagrams of audio and signaling. For each datagram it decides by a seed and the previous
+// datagrams only.
 package relay
 
 import (
@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// A Spread is a distribution of delays.
+// A Spread is a probability distribution of delays.
 type Spread uint8
 
 // Distributions.
@@ -21,25 +21,24 @@ const (
 	Tailed               // exponential: Jitter is the mean, ten times Jitter the maximum
 )
 
-// A Path is one direction of a network; the zero value is perfect. Probabilities
-// are from 0 to 1.
+// A Path is one direction of a network. The zero value is a perfect network. Probabilities are from 0 to 1.
 type Path struct {
 	Loss      float64       // share of datagrams that are lost, independently or in bursts
 	Burst     float64       // mean number of datagrams lost in a row (Gilbert-Elliott); up to 1 means no bursts
 	Delay     time.Duration // delay of each datagram
-	Jitter    time.Duration // delay added to each datagram independently, so that datagrams may overtake each other
+	Jitter    time.Duration // random delay added to each datagram; datagrams may overtake each other
 	Spread    Spread        // distribution of Jitter
 	Reorder   float64       // probability that a datagram has no delay
 	Duplicate float64       // probability that a datagram is duplicated
 	Rate      int           // bits per second; 0 means no limit
-	Backlog   time.Duration // longest wait because of Rate, beyond which datagrams are lost; 0 means 1 s
-	// Skew makes the sender's clock fast, in millionths; a negative value makes it slow. A fast
-	// clock uses up Delay and has no effect after that.
+	Backlog   time.Duration // longest wait because of Rate; datagrams that would wait longer are lost; 0 means 1 s
+	// Skew is by how many millionths the sender's clock is fast; it is slow if negative. A fast
+	// clock uses up Delay, and has no effect after that.
 	Skew float64
-	// DTX drops silent RTP packets of G.711 except the first of a stretch, like a
-	// sender with silence suppression.
+	// DTX drops silent RTP packets of G.711, except the first ones of each silence, like a sender
+	// with silence suppression.
 	DTX bool
-	// Outages are times, counted from the first datagram of the flow, in which everything is lost.
+	// Outages are times in which everything is lost. They count from the first datagram of the flow.
 	Outages []Window
 }
 
@@ -76,12 +75,12 @@ func (p *Path) checkBursts() error {
 	}
 }
 
-// A Flow decides the fate of one sender's datagrams.
+// A Flow decides which datagrams of one sender are lost, delayed or duplicated.
 type Flow struct {
 	path *Path
 	rng  *rand.Rand
 	bad  bool          // the flow is in a burst of losses
-	free time.Duration // when the line becomes idle
+	free time.Duration // when the datagrams so far have passed the rate limit
 }
 
 // NewFlow starts a flow. Equal seeds make equal decisions.
@@ -89,13 +88,13 @@ func NewFlow(path *Path, seed uint64) *Flow {
 	return &Flow{path: path, rng: rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15))} //nolint:gosec // repeatable on purpose
 }
 
-// Decide appends the delivery times of a datagram of size bytes that was sent at at: none, one
-// or two times, none of them before at. Times count from the first datagram of the flow and
-// must not run backward.
+// Decide appends the delivery times of a datagram to out: none, one or two, and none before at.
+// at is when the datagram was sent, and size is in bytes. Times count from the first datagram of
+// the flow and must not run backward.
 func (f *Flow) Decide(out []time.Duration, at time.Duration, size int) []time.Duration {
 	p := f.path
-	// Every datagram draws the same random numbers, so that changing one property
-	// leaves the others' effects as they were.
+	// Every datagram draws the same random numbers. So a change of one property of the path does
+	// not change the effects of the other properties.
 	lost, early, twice := f.lose(f.rng.Float64()), f.rng.Float64() < p.Reorder, f.rng.Float64() < p.Duplicate
 	first, second := f.jitter(), f.jitter()
 	for _, w := range p.Outages {
@@ -129,8 +128,9 @@ func (f *Flow) Decide(out []time.Duration, at time.Duration, size int) []time.Du
 	return out
 }
 
-// lose switches between a good state and a bad one, in which everything is lost. The
-// probabilities give Loss in all and Burst in a row.
+// lose reports whether the datagram is lost. It switches between a good state and a bad one, in
+// which everything is lost. The probabilities of the switches result in the share Loss and in
+// bursts of Burst datagrams.
 func (f *Flow) lose(dice float64) bool {
 	p := f.path
 	if p.Burst <= 1 || p.Loss >= 1 {

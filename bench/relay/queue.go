@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-const queued = 1 << 16 // most datagrams in flight
+const queued = 1 << 16 // largest number of datagrams in flight
 
 type datagram struct {
 	due  time.Time
@@ -53,7 +53,7 @@ type queue struct {
 	done  chan struct{}
 }
 
-// add returns false if the queue is full: the datagram is lost, as in a router.
+// add returns false if the queue is full. The datagram is then lost, as in a router.
 func (q *queue) add(d datagram) bool {
 	q.mu.Lock()
 	if len(q.heap) >= queued {

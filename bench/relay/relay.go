@@ -17,15 +17,14 @@ const (
 	buffered    = 1 << 20 // bytes of the socket buffers, so that the kernel drops nothing
 )
 
-// A Relay forwards datagrams between clients and one target. Each client has its
-// own port towards the target, as behind a NAT, and its own paths. Set the
-// exported fields before Start.
+// A Relay forwards datagrams between clients and one target. Each client has its own flows and,
+// as behind a NAT, its own port toward the target. Set the exported fields before Start.
 type Relay struct {
 	Target      netip.AddrPort
 	There, Back Path // from the clients to the target, and back
 	Seed        uint64
-	// Tap is called for each datagram, in the goroutine of its direction; nil
-	// disables it. The data is valid during the call only.
+	// Tap is called for each datagram, in the goroutine that reads its direction; nil disables
+	// it. Passing.Data is valid during the call only.
 	Tap func(Passing)
 
 	front *net.UDPConn
@@ -40,7 +39,7 @@ type Relay struct {
 	flows  map[netip.AddrPort]*client
 }
 
-// A Passing is a datagram and its fate.
+// A Passing is a datagram and its delivery times.
 type Passing struct {
 	There bool // the datagram goes to the target
 	Data  []byte
@@ -48,13 +47,13 @@ type Passing struct {
 	Out   []time.Time // delivery times: none if it was lost, two if it was duplicated
 }
 
-// A client is one address and its flows.
+// A client is the address of one client, with its flows.
 type client struct {
 	addr        netip.AddrPort
 	socket      *net.UDPConn // socket towards the target
 	began       time.Time
 	there, back *Flow
-	shut        [2]gate // flows that are shut: to the target, and back
+	shut        [2]gate // silence suppression of both directions: to the target, and back
 }
 
 // Count counts the datagrams of one direction.
@@ -93,8 +92,8 @@ func (r *Relay) Start() error {
 	return nil
 }
 
-// Between starts a relay between two known endpoints. a sends to toB and b to
-// toA; each sees the relay as the other. There is the direction from a to b.
+// Between starts a relay between the endpoints a and b. a must send to toB, and b to toA. Each
+// sees the relay as the other endpoint. there is the direction from a to b.
 func Between(a, b netip.AddrPort, there, back Path, seed uint64) (r *Relay, toB, toA netip.AddrPort, err error) {
 	r = &Relay{Target: b, There: there, Back: back, Seed: seed}
 	if toB, toA, err = r.Join(a); err != nil {
@@ -103,7 +102,7 @@ func Between(a, b netip.AddrPort, there, back Path, seed uint64) (r *Relay, toB,
 	return r, toB, toA, nil
 }
 
-// Join starts a relay between a and its target, like Between.
+// Join starts the relay between a and r.Target. a must send to toB, and the target to toA.
 func (r *Relay) Join(a netip.AddrPort) (toB, toA netip.AddrPort, err error) {
 	if err = r.Start(); err != nil {
 		return toB, toA, err
@@ -118,7 +117,7 @@ func (r *Relay) Join(a netip.AddrPort) (toB, toA netip.AddrPort, err error) {
 // Addr returns the address for clients.
 func (r *Relay) Addr() netip.AddrPort { return address(r.front) }
 
-// Cut drops all datagrams of both directions while on is true. Datagrams in flight arrive.
+// Cut drops new datagrams of both directions while on is true. Datagrams in flight still arrive.
 func (r *Relay) Cut(on bool) { r.cut.Store(on) }
 
 // Stats returns the counts so far.
@@ -154,7 +153,7 @@ func (r *Relay) serve() {
 			return
 		}
 		if err != nil {
-			continue // an ICMP error of an earlier datagram
+			continue // the error is the ICMP reply to an earlier datagram
 		}
 		c, err := r.client(from)
 		if err != nil {
@@ -181,7 +180,7 @@ func (r *Relay) answer(c *client) {
 	}
 }
 
-// A way is one direction of a client.
+// A way is the state of one direction of a client.
 type way struct {
 	flow  *Flow
 	count *counter
@@ -189,7 +188,8 @@ type way struct {
 	there bool
 }
 
-// pass queues a datagram. It belongs to the goroutine that reads the direction.
+// pass decides when to deliver datagram b, and queues it. Only the goroutine that reads the
+// direction calls pass.
 func (r *Relay) pass(w way, b []byte, d datagram, began time.Time) {
 	now := time.Now()
 	var space [2]time.Duration
@@ -226,7 +226,7 @@ func (r *Relay) pass(w way, b []byte, d datagram, began time.Time) {
 	}
 }
 
-// client returns the flow of an address, creating it if necessary.
+// client returns the client with an address, creating it if necessary.
 func (r *Relay) client(addr netip.AddrPort) (*client, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

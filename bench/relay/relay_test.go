@@ -98,8 +98,8 @@ func TestReorderAndDuplicate(t *testing.T) {
 }
 
 func TestRate(t *testing.T) {
-	// At twice the rate limit, half of the datagrams wait longer and longer, then
-	// are lost.
+	// The datagrams come at twice the rate limit. The wait grows up to Backlog, then half of the
+	// datagrams are lost.
 	p := Path{Rate: 172 * 8 * 25, Backlog: 200 * ms}
 	came, longest := 0, time.Duration(0)
 	for i, out := range send(p, 1, 1000) {
@@ -179,8 +179,8 @@ func TestAnyPath(t *testing.T) {
 	})
 }
 
-// TestBetween checks that two sockets talk through the relay, and that each sees the relay as
-// the other.
+// TestBetween checks that two sockets communicate through the relay, and that each sees the relay
+// as the other socket.
 func TestBetween(t *testing.T) {
 	a, err := open()
 	if err != nil {

@@ -15,17 +15,17 @@ const (
 	end   = "<!-- end of targets -->\n"
 )
 
-// A target is set in advance. Its metric decides whether it is met, by the metric's own bounds
-// or by wanted.
+// A target is one line of the table of targets. The bounds of the metric decide whether it is
+// met, or bound if it is not nil.
 type target struct {
 	what          string
 	command, name string
 	calls         int
-	wanted        string // bound to show if there is no metric
+	wanted        string // target to show; "" shows the bounds of the metric
 	bound         *result.Bound
 }
 
-// targets returns the targets in the order of the design.
+// targets returns the targets in the order of the table.
 func targets() []target {
 	return []target{
 		{
@@ -91,7 +91,7 @@ func Fill(page []byte, files []*result.File) ([]byte, error) {
 	return bytes.Join([][]byte{before, []byte(begin), []byte(table(files)), []byte(end), after}, nil), nil
 }
 
-// table returns the results for each target.
+// table returns the table with the result for each target.
 func table(files []*result.File) string {
 	var b strings.Builder
 	for _, f := range files {
@@ -135,7 +135,7 @@ func table(files []*result.File) string {
 	return b.String()
 }
 
-// cell formats a figure with the intervals of its bounded values.
+// cell formats the figures of a metric that have bounds, with their intervals.
 func cell(m result.Metric) string {
 	at := []string{"p50", "p95", "p99"}
 	switch {

@@ -9,12 +9,12 @@ import (
 	"github.com/parley-voice/parley/bench/result"
 )
 
-// A plot is a line chart in units of its own view.
+// A plot is a line chart. Positions are in units of the SVG view.
 type plot struct {
 	Title, Note string
 	Lines       []line
 	Xs, Ys      []label
-	Bound       *float64 // x of a limit
+	Bound       *float64 // x position of the limit; nil without a target
 }
 
 type line struct {
@@ -30,23 +30,23 @@ type dot struct {
 	Says string
 }
 
-// A label belongs to an axis.
+// A label is a text at a position of an axis.
 type label struct {
 	At   float64
 	Text string
 }
 
-// The view of a plot. The chart lies above and to the right of its axes.
+// Positions of the axes and of the opposite edges of the chart.
 const (
 	left, right = 44.0, 412.0
 	high, low   = 12.0, 172.0
 )
 
-// few is the number of values below which no distribution is drawn.
+// few is the smallest number of values for which a distribution is drawn.
 const few = 5
 
-// distributions returns the cumulative distribution of each spread, with the
-// limit of its target.
+// distributions returns a chart for each metric with many values: their cumulative distribution,
+// and the limit of the target.
 func distributions(f *result.File) []plot {
 	var all []plot
 	for _, m := range f.Metrics {
@@ -81,10 +81,10 @@ func shares() []label {
 	return []label{{low, "0"}, {(low + high) / 2, "50 %"}, {high, "100 %"}}
 }
 
-// A course is a figure plotted over load.
+// A course selects a figure of a metric that is plotted over the number of calls.
 type course struct{ name, at, legend string }
 
-// curves returns the charts over load.
+// curves returns the charts over the number of calls.
 func curves(f *result.File) []plot {
 	var all []plot
 	for _, p := range []struct {
@@ -123,7 +123,7 @@ func curves(f *result.File) []plot {
 	return all
 }
 
-// curve plots courses over load. It returns false with fewer than two loads.
+// curve plots courses over the number of calls. It returns false if there are fewer than two numbers of calls.
 func curve(f *result.File, title string, courses []course) (plot, bool) {
 	type point struct{ calls, value float64 }
 	points := make([][]point, len(courses))
@@ -164,7 +164,7 @@ func curve(f *result.File, title string, courses []course) (plot, bool) {
 	return p, true
 }
 
-// scale maps 0 to top onto an axis with round labels.
+// scale returns a function that maps 0 to top onto an axis from begin to end, and round labels for the axis.
 func scale(top, begin, end float64) (at func(float64) float64, labels []label) {
 	step := nice(top / 4)
 	last := max(step, step*math.Ceil(top/step-1e-9))

@@ -1,6 +1,5 @@
-// Package report writes an HTML page of benchmark results: one self-contained
-// file with distributions, charts over load, and the worst turns with their
-// phases and audio.
+// Package report writes benchmark results as one self-contained HTML page, with distributions,
+// charts over the number of calls, and the worst turns with their phases and audio.
 package report
 
 import (
@@ -66,7 +65,7 @@ func amount(m result.Metric, at string) string {
 	}
 }
 
-// A fall is the waterfall chart of a turn's phases.
+// A fall is a waterfall chart of the phases of a turn.
 type fall struct {
 	Title, Text, Marks, Heard string
 	Figures                   string
@@ -84,7 +83,8 @@ type bar struct {
 
 func (b bar) Width() float64 { return b.To - b.From }
 
-// falls returns the turns that have audio, or else the slowest.
+// falls returns the charts of at most worst turns, the slowest first. It selects turns that have
+// audio, and in a file of few turns also those that have only phases.
 func falls(f *result.File) []fall {
 	var turns []result.Turn
 	for _, t := range f.Turns {
@@ -133,7 +133,7 @@ func bars(phases []result.Phase) []bar {
 	return all
 }
 
-// color returns the color index of a phase, the same in all turns.
+// color returns the color index of a phase.
 func color(name string) int {
 	return slices.Index(result.PhaseNames(), name)
 }

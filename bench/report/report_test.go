@@ -10,7 +10,7 @@ import (
 	"github.com/parley-voice/parley/bench/result"
 )
 
-// sample returns a file with one of each.
+// sample returns a result with metrics of each kind, a turn and a reason for refusal.
 func sample() *result.File {
 	f := &result.File{Format: result.Format, Command: "load", Commit: "abc"}
 	var values []float64

@@ -11,12 +11,11 @@ import (
 
 // A Difference is the change of one figure from run A to run B.
 type Difference struct {
-	Metric Metric // of run B
+	Metric Metric // metric of run B
 	At     string
 	A, B   float64
 	By     stat.Estimate
-	// Worse and Better are set if the 95 % interval of the difference excludes 0. Both consider
-	// Metric.More.
+	// Worse and Better are set if the 95 % interval of the difference excludes 0. They respect Metric.More.
 	Worse, Better bool
 }
 
@@ -42,8 +41,8 @@ func Compare(a, b *File) []Difference {
 	return all
 }
 
-// lostMetrics returns the metrics that only a measured, and how many of them have a target in
-// b.
+// lostMetrics returns the metrics that were measured in a but not in b. missed is how many of
+// them have a target in b.
 func lostMetrics(a, b *File) (all []Metric, missed int) {
 	for _, m := range a.Metrics {
 		o, ok := b.Find(m.Name, m.Calls)
@@ -60,7 +59,7 @@ func lostMetrics(a, b *File) (all []Metric, missed int) {
 
 // difference returns the difference of two independent estimates.
 func difference(a, b Metric, at string) stat.Estimate {
-	x, _ := a.At(at) // both were checked
+	x, _ := a.At(at) // both files have the value
 	y, _ := b.At(at)
 	by := y.Value - x.Value
 	down, up := math.Hypot(y.Value-y.Low, x.High-x.Value), math.Hypot(y.High-y.Value, x.Value-x.Low)
@@ -78,9 +77,8 @@ func differ(a, b Metric, at string, by stat.Estimate) Difference {
 	return d
 }
 
-// Regressed reports whether b is significantly worse than a, by more than the
-// share tolerance of a. A figure without an interval is one measurement, so
-// tolerance alone decides.
+// Regressed reports whether run B is significantly worse than run A, and by more than the share
+// tolerance of A. For a figure without an interval, tolerance alone decides.
 func (d Difference) Regressed(tolerance float64) bool {
 	return d.Worse && math.Abs(d.By.Value) > tolerance*math.Abs(d.A)
 }
@@ -98,8 +96,8 @@ func (d Difference) verdict(tolerance float64) string {
 	}
 }
 
-// WriteComparison prints the differences. It fails on a regression, if b lacks a
-// figure with a target that a measured, and if the runs cannot be compared.
+// WriteComparison prints the differences. It returns an error if the runs cannot be compared, if
+// a figure is worse, or if b no longer has a figure with a target that a has.
 func WriteComparison(out io.Writer, a, b *File, tolerance float64) error {
 	if a.Command != b.Command {
 		return fmt.Errorf("cannot compare results of bench %s and bench %s", a.Command, b.Command)

@@ -9,8 +9,8 @@ import (
 	"github.com/parley-voice/parley/bench/stat"
 )
 
-// run returns a file whose turns took longer ms more, with dead unanswered turns and perSecond
-// answers per second.
+// run returns a file of a run. Turns took longer ms more than usual, dead turns had no answer,
+// and there were perSecond answers per second.
 func run(seed uint64, longer float64, dead int, perSecond float64) *File {
 	f := &File{Format: Format, Command: "turns"}
 	rng := rand.New(rand.NewPCG(seed, 1))

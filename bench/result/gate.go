@@ -17,10 +17,9 @@ type Rule struct {
 
 func (r Rule) metric() string { return Metric{Name: r.Name, Calls: r.Calls}.Key() }
 
-// Gate checks files against rules, prints a line for each, and fails unless all
-// hold. A rule needs its metric in at least one file and applies to each file
-// that has it. A refused run fails. With targets, every metric must also meet its
-// own target.
+// Gate checks files against rules and prints a line for each. It returns an error unless all
+// rules hold and all files are valid. A rule needs its metric in at least one file and applies to
+// each file that has it. With targets, every metric must also meet its own target.
 func Gate(out io.Writer, files []*File, rules []Rule, targets bool) error {
 	g := gate{out: out}
 	for _, f := range files {
@@ -73,7 +72,7 @@ func (g *gate) rule(files []*File, r Rule) {
 		holds, known := r.Bound.Holds(m)
 		switch {
 		case known:
-			e, _ := m.At(r.Bound.At) // the verdict is known
+			e, _ := m.At(r.Bound.At) // the value is known
 			g.say(holds, "bench %s: %s %s: got %s", f.Command, r.metric(), r.Bound, m.Amount(e.Value))
 		case !slices.Contains(m.Figures(), r.Bound.At):
 			g.say(false, "bench %s: %s %s: unknown figure; accepted are %s", f.Command, r.metric(), r.Bound, strings.Join(m.Figures(), ", "))
@@ -86,8 +85,8 @@ func (g *gate) rule(files []*File, r Rule) {
 	}
 }
 
-// Short summarizes the measured values: the bounded quantiles of a spread, or its
-// p50, p95 and p99.
+// Short returns the measured values as text. For a spread these are the quantiles with bounds, or
+// else p50, p95 and p99.
 func (m Metric) Short() string {
 	switch {
 	case m.N() == 0:

@@ -8,7 +8,7 @@ import (
 	"github.com/parley-voice/parley/bench/stat"
 )
 
-// Verdicts.
+// Verdicts on a metric with a target.
 const (
 	Met     = "met"
 	Missed  = "missed"
@@ -17,10 +17,10 @@ const (
 
 // A Metric is one measurement: a distribution, a share, or a single figure.
 type Metric struct {
-	Name  string `json:"name"`            // name in lower case, used in bounds
+	Name  string `json:"name"`            // name for bounds, in lower case
 	What  string `json:"what"`            // description of what is measured
-	Unit  string `json:"unit,omitempty"`  // unit of its figures
-	Calls int    `json:"calls,omitempty"` // concurrent calls, if it was measured at several loads
+	Unit  string `json:"unit,omitempty"`  // unit of the values
+	Calls int    `json:"calls,omitempty"` // concurrent calls, if the metric was measured at several loads
 	// More means that higher is better.
 	More bool `json:"more_is_better,omitempty"`
 
@@ -33,7 +33,7 @@ type Metric struct {
 	Verdict string  `json:"verdict,omitempty"`
 }
 
-// A Count is how often something happened in N opportunities.
+// A Count is how often something happened, and in how many opportunities (N).
 type Count struct {
 	Times int           `json:"times"`
 	N     int           `json:"n"`
@@ -46,7 +46,7 @@ func Spread(name, what, unit string, values []float64, bounds ...Bound) Metric {
 	return Metric{Name: name, What: what, Unit: unit, Spread: &s, Histogram: &h, Bounds: bounds}
 }
 
-// Share returns a metric of an event that happened times of n times.
+// Share returns a metric of an event that happened times out of n times.
 func Share(name, what string, times, n int, bounds ...Bound) Metric {
 	return Metric{Name: name, What: what, Unit: "%", Count: &Count{times, n, stat.Share(times, n)}, Bounds: bounds}
 }
@@ -56,10 +56,10 @@ func Figure(name, what, unit string, e stat.Estimate, bounds ...Bound) Metric {
 	return Metric{Name: name, What: what, Unit: unit, Figure: &e, Bounds: bounds}
 }
 
-// Exactly returns an estimate without an interval.
+// Exactly returns an estimate of v without uncertainty.
 func Exactly(v float64) stat.Estimate { return stat.Estimate{Value: v, Low: v, High: v} }
 
-// Key returns the name, followed by @ and the load if the metric has one.
+// Key returns the name; if the metric has a load, @ and the load follow.
 func (m Metric) Key() string {
 	if m.Calls == 0 {
 		return m.Name
@@ -81,9 +81,9 @@ func (m Metric) N() int {
 	}
 }
 
-// At returns a figure: p50, p90, p95, p99, max or mean of a spread, share (in percent) or times
-// of a count, or value of a figure. It returns false for an unknown figure, and if nothing was
-// measured.
+// At returns a figure by name. A spread has p50, p90, p95, p99, max and mean; a count has share
+// (in percent) and times; a figure has value. At returns false if the name is unknown or nothing
+// was measured.
 func (m Metric) At(at string) (stat.Estimate, bool) {
 	switch {
 	case m.N() == 0:
@@ -114,17 +114,17 @@ func (m Metric) Figures() []string {
 	}
 }
 
-// A Bound limits a figure of a metric.
+// A Bound limits a figure of a metric from above, or from below.
 type Bound struct {
 	At    string  `json:"at"`
-	Least bool    `json:"least,omitempty"` // Limit is the minimum instead of the maximum
+	Least bool    `json:"least,omitempty"` // true: Limit is the minimum; false: the maximum
 	Limit float64 `json:"limit"`
 }
 
-// Most bounds a figure from above.
+// Most returns an upper bound.
 func Most(at string, limit float64) Bound { return Bound{At: at, Limit: limit} }
 
-// Least bounds a figure from below.
+// Least returns a lower bound.
 func Least(at string, limit float64) Bound { return Bound{At: at, Least: true, Limit: limit} }
 
 // String returns the bound in the form "p95 ≤ 35".
@@ -136,8 +136,7 @@ func (b Bound) String() string {
 	return fmt.Sprintf("%s %s %s", b.At, sign, strconv.FormatFloat(b.Limit, 'f', -1, 64))
 }
 
-// Holds reports whether the metric meets the bound; known is false if the figure
-// was not measured.
+// Holds reports whether the metric meets the bound. known is false if the figure was not measured.
 func (b Bound) Holds(m Metric) (holds, known bool) {
 	e, ok := m.At(b.At)
 	if !ok {
@@ -178,7 +177,7 @@ func (m Metric) Target() string {
 	return strings.Join(all, ", ")
 }
 
-// ParseBound parses "name.p95<=35" or, for a load, "name@50.p95>=1".
+// ParseBound parses a bound such as "name.p95<=35", or "name@50.p95>=1" for a load of 50 calls.
 func ParseBound(text string) (name string, calls int, b Bound, err error) {
 	wrong := func() (string, int, Bound, error) {
 		return "", 0, b, fmt.Errorf("bound %q: want NAME.FIGURE<=LIMIT or NAME@CALLS.FIGURE>=LIMIT, such as turn_ms.p95<=490", text)

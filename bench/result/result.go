@@ -1,5 +1,5 @@
-// Package result defines the result file of all benchmarks: the measurements,
-// their conditions, the machine, and whether the run is valid.
+// Package result defines the result file of all benchmarks: measurements, options, machine, and
+// whether the run is valid.
 package result
 
 import (
@@ -31,7 +31,7 @@ type File struct {
 	Noise   Noise           `json:"noise"`
 	// Generator is the lateness of the load generator.
 	Generator *Generator `json:"generator,omitempty"`
-	// Refused lists why the figures do not count; empty for a valid run.
+	// Refused lists why the run is invalid; empty for a valid run.
 	Refused []string `json:"refused,omitempty"`
 	// Limit is the bottleneck that the load benchmark found.
 	Limit   string   `json:"limit,omitempty"`
@@ -48,7 +48,7 @@ type Noise struct {
 
 // A Generator is the process that generates the load.
 type Generator struct {
-	Of    string       `json:"of"`      // clock that was late
+	Of    string       `json:"of"`      // name of the clock that was measured
 	Late  stat.Summary `json:"late_ms"` // lateness of that clock
 	Bound float64      `json:"p99_at_most_ms"`
 }
@@ -62,11 +62,11 @@ type Turn struct {
 	Text     string             `json:"text,omitempty"`  // the caller's line
 	Figures  map[string]float64 `json:"figures"`
 	Heard    []string           `json:"heard,omitempty"` // words of the answer that were heard
-	// Marks are the faults of the turn.
+	// Marks are the faults of the turn, such as "dead".
 	Marks []string `json:"marks,omitempty"`
-	// Phases split the server's turn_ms, in order.
+	// Phases are the parts of the server's turn_ms, in order.
 	Phases []Phase `json:"phases,omitempty"`
-	// Sound is a WAV of the turn: the caller left, the agent right.
+	// Sound is a WAV of the turn: caller on the left, agent on the right.
 	Sound []byte `json:"wav,omitempty"`
 }
 
@@ -76,13 +76,12 @@ type Phase struct {
 	MS   float64 `json:"ms"`
 }
 
-// PhaseNames returns the phases of a turn in order; the server reports each with
-// the suffix _ms.
+// PhaseNames returns the names of the phases of a turn, in order. The server reports them with the suffix _ms.
 func PhaseNames() []string {
 	return []string{"jitter", "vad", "asr", "classifier", "eou_wait", "llm", "tool", "tts", "out"}
 }
 
-// Phases returns the phases that took time.
+// Phases returns the phases that took time. ms returns the duration of a phase by its name with the suffix _ms.
 func Phases(ms func(name string) float64) []Phase {
 	var all []Phase
 	for _, name := range PhaseNames() {
@@ -93,8 +92,8 @@ func Phases(ms func(name string) float64) []Phase {
 	return all
 }
 
-// Measure runs do, measures the noise of the machine during it, and returns the
-// file. Options are stored in the file and must hold no secrets.
+// Measure runs do and returns its result file, with the noise of the machine before and during
+// do. The file stores options, so they must hold no secrets.
 func Measure(ctx context.Context, command, version string, options any, do func(*File) error) (*File, error) {
 	raw, err := json.Marshal(options)
 	if err != nil {
@@ -111,8 +110,7 @@ func Measure(ctx context.Context, command, version string, options any, do func(
 	return f, err
 }
 
-// SameOptions reports whether two runs had the same options, apart from the name
-// of the file.
+// SameOptions reports whether two runs had the same options. It ignores the name of the result file.
 func SameOptions(a, b json.RawMessage) bool {
 	x, okX := canonical(a)
 	y, okY := canonical(b)
@@ -132,8 +130,7 @@ func canonical(raw json.RawMessage) (text string, ok bool) {
 	return string(b), err == nil
 }
 
-// Commit returns the commit of this binary, or version if the build did not
-// record it.
+// Commit returns the commit of this binary, or version if the build did not record the commit.
 func Commit(version string) string { return cmp.Or(revision(), version) }
 
 func revision() string {
@@ -153,9 +150,8 @@ func revision() string {
 	return revision + more
 }
 
-// CheckGenerator records the lateness of the generator, in ms, and refuses the run if
-// its p99 exceeds bound. Of several clocks the one with the
-// largest p99 is stored.
+// CheckGenerator records the lateness of a clock of the load generator, in ms, and refuses the
+// run if its p99 exceeds bound. The file keeps the clock with the largest p99.
 func (f *File) CheckGenerator(of string, late []float64, bound float64) {
 	g := &Generator{Of: of, Late: stat.Summarize(late), Bound: bound}
 	p99 := g.Late.P99.Value
@@ -172,7 +168,7 @@ func (f *File) Refuse(format string, args ...any) {
 	f.Refused = append(f.Refused, fmt.Sprintf(format, args...))
 }
 
-// Note adds a remark.
+// Note adds a remark to the file.
 func (f *File) Note(format string, args ...any) {
 	f.Notes = append(f.Notes, fmt.Sprintf(format, args...))
 }
@@ -191,8 +187,7 @@ func (f *File) Add(m Metric) {
 	f.Metrics = append(f.Metrics, m)
 }
 
-// Find returns the metric with this name and load; calls is 0 for a metric
-// without a load.
+// Find returns the metric with this name and load. A metric without a load has 0 calls.
 func (f *File) Find(name string, calls int) (Metric, bool) {
 	for _, m := range f.Metrics {
 		if m.Name == name && m.Calls == calls {
@@ -211,7 +206,7 @@ func (f *File) Write(name string) error {
 	return os.WriteFile(name, append(b, '\n'), 0o600)
 }
 
-// maxFileSize is in bytes.
+// maxFileSize is the limit of Read in bytes.
 const maxFileSize = 256 << 20
 
 // Read reads a file written by Write.

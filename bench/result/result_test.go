@@ -69,7 +69,8 @@ func FuzzParseBound(f *testing.F) {
 	})
 }
 
-// TestFile checks that a file survives a round trip, and that an invalid run says so.
+// TestFile checks that a file survives writing and reading, and that the file of an invalid run
+// names the reason.
 func TestFile(t *testing.T) {
 	f, err := Measure(t.Context(), "turns", "v1", map[string]int{"calls": 3}, func(f *File) error {
 		f.Add(Spread("turn_ms", "turn_ms", "ms", []float64{400, 410}, Most("p95", 490)))
@@ -79,7 +80,7 @@ func TestFile(t *testing.T) {
 		f.Add(m)
 		f.Turns = []Turn{{Call: "plain-0", Figures: map[string]float64{"ear_ms": 470}, Sound: []byte{1, 2}}}
 		f.CheckGenerator("ticks", []float64{1, 2, 30}, 10)
-		f.CheckGenerator("others", []float64{1}, 10) // the larger one of both is kept
+		f.CheckGenerator("others", []float64{1}, 10) // the clock with the larger p99 is kept
 		return nil
 	})
 	if err != nil || f.Err() == nil || !strings.Contains(f.Err().Error(), "bottleneck") || f.Noise.During.Load < 0 || f.Machine.Cores == 0 {
@@ -118,7 +119,7 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// TestMeasureEnds checks that a failing run stops the measurement of noise.
+// TestMeasureEnds checks that the measurement of noise ends if the run fails.
 func TestMeasureEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

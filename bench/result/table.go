@@ -41,8 +41,7 @@ func (f *File) Table(out io.Writer) error {
 	return nil
 }
 
-// WriteConditions prints the limits of the run's validity: the bottleneck, the lateness of
-// the generator, and the noise of the machine.
+// WriteConditions prints the bottleneck, the lateness of the load generator and the noise of the machine.
 func (f *File) WriteConditions(out io.Writer) error {
 	if f.Limit != "" {
 		fmt.Fprintln(out, "limit:", f.Limit)
@@ -88,7 +87,7 @@ func (m Metric) share() string {
 	if m.Count.N == 0 {
 		return "0\t–\t–\t\t"
 	}
-	e, _ := m.At("share") // always present
+	e, _ := m.At("share") // a count always has it
 	return fmt.Sprintf("%d\t%d\t%s\t(%s–%s)\t", m.Count.N, m.Count.Times, m.Amount(e.Value), Number(e.Low), Number(e.High))
 }
 

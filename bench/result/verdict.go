@@ -8,9 +8,9 @@ import (
 // VerdictLines is the most lines that WriteVerdict prints.
 const VerdictLines = 6
 
-// WriteVerdict prints the outcome of a run in at most VerdictLines lines: how many
-// targets were met, why the run does not count, what limited it, and the missed
-// targets. Other figures, those with targets first, fill the lines that are left.
+// WriteVerdict prints the outcome of a run in at most VerdictLines lines: how many targets were
+// met, why the run is invalid, the bottleneck, and the missed targets. Other figures fill the
+// remaining lines, first those with targets.
 func (f *File) WriteVerdict(out io.Writer) error {
 	counts := map[string]int{}
 	var missed, met, others []string

@@ -11,8 +11,8 @@ import (
 	"github.com/parley-voice/parley/bench/relay"
 )
 
-// TestShipped checks that every shipped scenario is valid and has a description and
-// expectations, and that a shipped scenario uses each key.
+// TestShipped checks that every shipped scenario is valid and has a description and expectations.
+// Each key of the format must occur in one of them.
 func TestShipped(t *testing.T) {
 	names := Names()
 	if len(names) < 35 || !slices.Equal(names[:8], Standard()) {
@@ -135,7 +135,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestBy checks that a scenario runs with another transport if it supports it.
+// TestBy checks that a scenario runs on another transport if that transport supports it.
 func TestBy(t *testing.T) {
 	wide, err := Find("g722")
 	if err != nil {

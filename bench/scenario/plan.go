@@ -26,28 +26,28 @@ const (
 	BargeIn     Name = "barge-in"    // a command or a sentence during the answer
 	Backchannel Name = "backchannel" // a backchannel during the answer
 	Cough       Name = "cough"       // a cough during the answer
-	Resume      Name = "resume"      // a noise during the answer, long enough to be taken for speech
-	Echo        Name = "echo"        // the line echoes the agent
+	Resume      Name = "resume"      // a noise during the answer, long enough to sound like speech
+	Echo        Name = "echo"        // the agent's audio comes back as an echo
 	Hangup      Name = "hang-up"     // the callee hangs up during the answer
 )
 
 // Rate is the sample rate of lines in Hz.
 const Rate = callee.Rate
 
-// ManyWords is the number of words of answers that are to be interrupted.
+// ManyWords is the length, in words, of answers that callers interrupt.
 const ManyWords = 18
 
-// An Utterance is one line of a callee and its purpose.
+// An Utterance is one line of a callee, with the expected reaction.
 type Utterance struct {
 	Text   string        // words of the line; empty for a noise
 	Parts  corpus.Turn   // words with pauses
 	Spans  []Span        // spans of audio
-	Into   time.Duration // time in the previous answer at which the line starts
+	Into   time.Duration // how long after the start of the previous answer the line starts; 0 waits for its end
 	Answer bool          // an answer is expected
-	Keys   string        // DTMF keys that are pressed instead
+	Keys   string        // DTMF keys that are pressed instead of speech
 }
 
-// A Span is a span of a line in samples, and the pause after it.
+// A Span is a range of samples of a line, and the kind of pause after it.
 type Span struct {
 	From, To int
 	Kind     corpus.Kind // kind of the pause; empty after the last span
@@ -66,7 +66,7 @@ type Call struct {
 
 // PlanOptions select the calls to plan.
 type PlanOptions struct {
-	Pauses int // smallest number of pauses in all; the other scenarios scale with it
+	Pauses int // minimum total number of pauses; the other scenarios scale with it
 	Others int // exchanges per other scenario; 0 means a twelfth of Pauses
 	Seed   uint64
 	Only   []Name // scenarios to plan; none means all
@@ -85,10 +85,10 @@ type planner struct {
 	*corpus.Speaker
 	Call
 	scene *Scenario
-	drawn map[string]int // how often each short list of lines was used
+	drawn map[string]int // how many lines each kind of Step.Draw has used
 }
 
-// Plan returns the calls in the order of placement.
+// Plan returns the calls in the order in which they start.
 func (o PlanOptions) Plan() ([]Call, error) {
 	if o.Scenario != nil {
 		return o.calls(o.Scenario, o.Scenario.Exchanges), nil
@@ -114,12 +114,12 @@ func (o PlanOptions) Plan() ([]Call, error) {
 	}
 	rng := rand.New(rand.NewPCG(o.Seed, 0)) //nolint:gosec // repeatable on purpose
 	rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	// The longest calls first, so that none is left over at the end.
+	// The longest calls come first, so that no long call runs alone at the end.
 	slices.SortStableFunc(all, func(a, b Call) int { return cmp.Compare(b.length()/int(20*Rate), a.length()/int(20*Rate)) })
 	return all, nil
 }
 
-// calls plans calls of a scenario with n exchanges or pauses in all.
+// calls plans the calls of a scenario with n exchanges or pauses in total.
 func (o PlanOptions) calls(s *Scenario, n int) []Call {
 	var all []Call
 	for stream := uint64(0); n > 0; stream++ {
@@ -136,7 +136,7 @@ func (o PlanOptions) calls(s *Scenario, n int) []Call {
 	return all
 }
 
-// kindOf returns the random stream of a scenario.
+// kindOf returns a number that gives each standard scenario its own random stream.
 func kindOf(n Name) uint64 {
 	return uint64(slices.Index([]Name{Plain, Pauses, BargeIn, Backchannel, Cough, Resume, Echo, Hangup}, n)) //nolint:gosec // one of them
 }
@@ -164,7 +164,7 @@ func (c Call) length() int {
 	return n
 }
 
-// fill plans up to each exchanges or pauses, at most n, and returns their number.
+// fill plans one call with at least min(each, n) exchanges or pauses and returns their number.
 func (p *planner) fill(each, n int) int {
 	done := 0
 	for done < min(each, n) {
@@ -180,7 +180,7 @@ func (p *planner) fill(each, n int) int {
 	return done
 }
 
-// step plans one step and returns its number of exchanges or pauses.
+// step plans one step and returns how many exchanges or pauses it has.
 func (p *planner) step(st Step) int {
 	l := callee.Line{Think: st.Think, Wait: st.Wait, Ends: st.Ends, Press: st.Press, Hangup: st.HangUp, Unanswered: !st.IsAnswered()}
 	if st.Into != nil {
@@ -213,7 +213,7 @@ func (p *planner) step(st Step) int {
 
 // words returns the words of a step.
 func (p *planner) words(st Step) corpus.Turn {
-	few := func(all []string) corpus.Turn { // so that no line is repeated on a call
+	few := func(all []string) corpus.Turn { // takes the next line, so that no line is repeated soon
 		n := p.drawn[st.Draw]
 		p.drawn[st.Draw]++
 		return corpus.Turn{{Text: all[n%len(all)]}}
@@ -234,7 +234,7 @@ func (p *planner) words(st Step) corpus.Turn {
 	}
 }
 
-// Say renders words and pauses as audio.
+// Say returns the utterance of words and its audio.
 func Say(words corpus.Turn) (x Utterance, pcm []int16) {
 	x.Text, x.Parts = words.Text(), words
 	for _, part := range words {

@@ -1,6 +1,5 @@
-// Package scenario reads scenario files: the caller's steps, the network, the
-// providers, and the results to expect. From them and a seed it plans the calls of
-// a run.
+// Package scenario reads scenario files, which define the caller's steps, the network, the
+// providers and the expected results. From a scenario and a seed it plans the calls of a run.
 package scenario
 
 import (
@@ -19,22 +18,21 @@ import (
 	"github.com/parley-voice/parley/bench/yamlstrict"
 )
 
-// A Scenario is a scenario. Its YAML keys are those of the file.
+// A Scenario is a parsed scenario file. The YAML keys are those of the file.
 type Scenario struct {
 	Name  string `yaml:"-"`
 	About string `yaml:"about"` // description in one line
-	// Like names a shipped scenario whose values this one inherits.
+	// Like names a shipped scenario from which this one inherits, except About, Hear and Expect.
 	Like  string `yaml:"like"`
 	Calls int    `yaml:"calls"` // concurrent calls
-	// Exchanges is the total number, Each the number per call.
+	// Exchanges is the total number of exchanges or pauses. Each is their number per call.
 	Exchanges int    `yaml:"exchanges"`
 	Each      int    `yaml:"each"`
 	Words     int    `yaml:"words"` // words per answer of the fake model
-	Steps     []Step `yaml:"steps"` // steps, which are repeated
+	Steps     []Step `yaml:"steps"` // steps of a call, repeated until it has Each exchanges
 	// First lets the caller speak before the greeting.
 	First bool `yaml:"speaks_first"`
-	// Echo is the delay after which the line returns the agent's audio, 20 dB
-	// softer.
+	// Echo is the delay of an echo of the agent's audio, 20 dB softer; nil means no echo.
 	Echo  *Range `yaml:"echo"`
 	Noise *Noise `yaml:"noise"`
 	// Peer is the transport of the caller.
@@ -43,13 +41,13 @@ type Scenario struct {
 	// WebRTC.
 	Codec string        `yaml:"codec"`
 	Ptime time.Duration `yaml:"ptime"` // packet time in both directions, 10ms to 60ms
-	// The network: packets from the caller, and packets to the caller.
+	// From is the network from the caller to the agent, To the way back.
 	From Path `yaml:"from_caller"`
 	To   Path `yaml:"to_caller"`
 
 	Providers providers.Script `yaml:"providers"`
 	Agent     Agent            `yaml:"agent"`
-	// Hear are words that the caller must hear on every call, in this order.
+	// Hear are lines that the caller must hear on every call, in this order.
 	Hear []string `yaml:"hear"`
 	// Expect are bounds, such as "turn_ms.p95<=490".
 	Expect []string `yaml:"expect"`
@@ -78,8 +76,8 @@ type Peer string
 
 // Transports.
 const (
-	SIP Peer = "sip" // SIP and RTP, on which the agent calls the callers
-	Web Peer = "web" // WebRTC, on which the callers join
+	SIP Peer = "sip" // SIP and RTP; the agent calls the callers
+	Web Peer = "web" // WebRTC; the callers join calls
 )
 
 // Check validates the peer.
@@ -90,7 +88,7 @@ func (p Peer) Check() error {
 	return nil
 }
 
-// By returns the scenario with another transport.
+// By returns the scenario with transport p.
 func (s *Scenario) By(p Peer) (*Scenario, error) {
 	other := *s
 	other.Peer = p
@@ -100,7 +98,7 @@ func (s *Scenario) By(p Peer) (*Scenario, error) {
 	return &other, nil
 }
 
-// Codecs returns the codecs that the caller offers; none means all.
+// Codecs returns the codecs that the caller offers; nil means all.
 func (s *Scenario) Codecs() []string {
 	switch {
 	case s.Codec != "":
@@ -112,7 +110,7 @@ func (s *Scenario) Codecs() []string {
 	}
 }
 
-// checkPeer rejects what web calls do not support.
+// checkPeer rejects settings that web calls do not support.
 func (s *Scenario) checkPeer() error {
 	if s.Peer != Web {
 		return nil
@@ -138,10 +136,10 @@ func (s *Scenario) checkPeer() error {
 	return nil
 }
 
-// Kind returns the standard scenario as which the results are counted.
+// Kind returns the standard scenario whose metrics count the results.
 func (s *Scenario) Kind() string { return s.kind }
 
-// Straight reports whether packets pass without network emulation.
+// Straight reports whether the scenario needs no network emulation.
 func (s *Scenario) Straight() bool {
 	return s.From == Path{} && s.To == Path{} && (s.Ptime == 0 || s.Ptime == 20*time.Millisecond)
 }
@@ -189,7 +187,7 @@ func parse(name string, b []byte, deep int) (*Scenario, error) {
 	return &s, nil
 }
 
-// Find returns the shipped scenario of a name, or reads a file.
+// Find returns the shipped scenario with a name, or else reads the file with that name.
 func Find(name string) (*Scenario, error) {
 	if slices.Contains(Names(), name) {
 		b, err := shipped.ReadFile("shipped/" + name + ".yaml")
@@ -270,7 +268,7 @@ func named(name string, err error) error {
 	return fmt.Errorf("%s: %w", name, err)
 }
 
-// A Range is one duration or two: "300ms" or "300ms..2s".
+// A Range is a range of durations, written as "300ms" or "300ms..2s".
 type Range struct{ Low, High time.Duration }
 
 // UnmarshalYAML implements yaml.Unmarshaler.

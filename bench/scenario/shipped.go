@@ -9,13 +9,13 @@ import (
 //go:embed shipped/*.yaml
 var shipped embed.FS
 
-// Standard returns the scenarios of a run of "bench turns".
+// Standard returns the names of the scenarios that "bench turns" runs by default.
 func Standard() []string {
 	return []string{"plain", "pauses", "barge-in", "backchannel", "cough", "resume", "echo", "hang-up"}
 }
 
-// Names returns the shipped scenarios: the standard ones, then the others by
-// name.
+// Names returns the names of the shipped scenarios: first the standard ones, then the others in
+// alphabetical order.
 func Names() []string {
 	all := Standard()
 	entries, err := shipped.ReadDir("shipped")

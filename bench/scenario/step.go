@@ -10,22 +10,22 @@ import (
 	"github.com/parley-voice/parley/bench/relay"
 )
 
-// A Step is one action of a caller. Exactly one field of the first group is set.
+// A Step is one action of a caller. Exactly one field of the first block is set.
 type Step struct {
 	Say    string        `yaml:"say"`   // words to say
-	Draw   string        `yaml:"draw"`  // words that are drawn by seed: plain, paused, content, command or listening
-	Cough  *Range        `yaml:"cough"` // a burst of noise of this length
+	Draw   string        `yaml:"draw"`  // kind of randomly drawn words: one of Draws
+	Cough  *Range        `yaml:"cough"` // a cough of this length
 	Press  string        `yaml:"press"` // DTMF keys
 	Beep   time.Duration `yaml:"beep"`  // a tone of 1 kHz
-	Wait   time.Duration `yaml:"wait"`  // time to listen
+	Wait   time.Duration `yaml:"wait"`  // how long to listen
 	HangUp bool          `yaml:"hang_up"`
 
-	// Into is how long into the previous answer the action starts.
+	// Into is how long after the start of the previous answer the action starts; nil waits for its end.
 	Into *Range `yaml:"into"`
-	// Answered means that an answer is expected. Without it, an answer is expected for say, press
-	// and draw, except for command and listening.
+	// Answered tells whether an answer is expected. If it is nil, an answer is expected for Say,
+	// Press and Draw, except for Draw command and listening.
 	Answered *bool `yaml:"answered"`
-	// Think is the agent's silence before the next step.
+	// Think is how long the agent must be silent before the next step.
 	Think time.Duration `yaml:"think"`
 	// Ends means that the agent should end the call during Wait.
 	Ends bool `yaml:"ends"`
@@ -94,11 +94,11 @@ type Path struct {
 	Reorder   float64       `yaml:"reorder"`
 	Duplicate float64       `yaml:"duplicate"`
 	Rate      int           `yaml:"rate"`     // bits per second
-	SkewPPM   float64       `yaml:"skew_ppm"` // by how many millionths the sender's clock is fast
-	DTX       bool          `yaml:"dtx"`      // silence is not sent
+	SkewPPM   float64       `yaml:"skew_ppm"` // by how many millionths the sender's clock is fast; negative means slow
+	DTX       bool          `yaml:"dtx"`      // the sender does not send silence
 }
 
-// Relay converts the path. An unknown spread becomes an invalid one.
+// Relay returns the path as package relay defines it. An unknown Spread becomes an invalid value.
 func (p Path) Relay() *relay.Path {
 	spreads := map[string]relay.Spread{"": relay.Even, "even": relay.Even, "normal": relay.Normal, "tailed": relay.Tailed}
 	spread, ok := spreads[p.Spread]

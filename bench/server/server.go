@@ -1,5 +1,5 @@
-// Package server runs "parley serve" as a child process with its own database and
-// settings, and uses it over HTTP only.
+// Package server runs "parley serve" as a child process with its own settings and, by default,
+// its own database. It uses the server only over HTTP.
 package server
 
 import (
@@ -22,8 +22,7 @@ import (
 	"time"
 )
 
-// A Server is a "parley serve" process. Set the fields up to Log before Start,
-// which sets the others.
+// A Server is a "parley serve" process. Set Child to Log before Start; Start sets the other fields.
 type Server struct {
 	// Child returns a command that runs this program.
 	Child func(ctx context.Context, args ...string) *exec.Cmd
@@ -65,11 +64,11 @@ func (s *Server) serve(ctx context.Context) error {
 	started, over := make(chan error, 1), make(chan struct{})
 	go func() {
 		defer close(over)
-		runtime.LockOSThread() // the child dies together with this thread
+		runtime.LockOSThread() // the kernel ends the child when this thread ends
 		failed := cmd.Start()
 		started <- failed
 		if failed == nil {
-			_ = cmd.Wait() // it was already signaled
+			_ = cmd.Wait() // the exit status does not matter
 		}
 	}()
 	if err := <-started; err != nil {
@@ -77,7 +76,7 @@ func (s *Server) serve(ctx context.Context) error {
 	}
 	s.PID = cmd.Process.Pid
 	s.stop = sync.OnceFunc(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended
+		_ = cmd.Process.Signal(syscall.SIGTERM) // the server may have ended
 		late := time.AfterFunc(20*time.Second, func() { _ = cmd.Process.Kill() })
 		<-over
 		late.Stop()
@@ -108,7 +107,7 @@ func (s *Server) Stop() error {
 	return os.RemoveAll(s.dir)
 }
 
-// free returns the URL of a port that is free now.
+// free returns the URL of a loopback port that is currently free.
 func free(ctx context.Context) (string, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -117,8 +116,8 @@ func free(ctx context.Context) (string, error) {
 	return "http://" + l.Addr().String(), l.Close()
 }
 
-// child returns a command whose environment has only the variables of Child and the settings of
-// the server.
+// child returns a command for this program. Its environment has only the variables of Child and
+// the settings of the server.
 func (s *Server) child(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := s.Child(ctx, args...)
 	cmd.Env = append(append(cmd.Env,
@@ -140,7 +139,7 @@ func (s *Server) DatabaseURL() string {
 	return fmt.Sprintf("host=%s port=5432 user=parley dbname=parley sslmode=disable", filepath.Join(s.data(), "postgres", "socket"))
 }
 
-// Configure applies an operator's file and creates the API key that Request uses.
+// Configure applies an operator's file and creates the API key of org that Request uses.
 func (s *Server) Configure(ctx context.Context, org, file string) error {
 	name := filepath.Join(s.dir, "bench.yaml")
 	if err := os.WriteFile(name, []byte(file), 0o600); err != nil {
@@ -165,13 +164,12 @@ func (s *Server) command(ctx context.Context, args ...string) (string, error) {
 	return out.String(), nil
 }
 
-// Request calls the API and decodes the response. A status other than success is an
-// error.
+// Request calls the API and decodes the response. It returns an error unless the status is a success.
 func (s *Server) Request(ctx context.Context, method, path string, body, answer any) error {
 	return s.ask(ctx, method, path, "", body, answer)
 }
 
-// Post is Request with POST and a new Idempotency-Key.
+// Post is like Request, with method POST and a new Idempotency-Key.
 func (s *Server) Post(ctx context.Context, path string, body, answer any) error {
 	return s.ask(ctx, http.MethodPost, path, rand.Text(), body, answer)
 }
@@ -211,7 +209,7 @@ func (s *Server) do(ctx context.Context, method, url, key string, body io.Reader
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = resp.Body.Close() }() // the body is read to its end
+	defer func() { _ = resp.Body.Close() }() // the body has been read
 	got, err := io.ReadAll(resp.Body)
 	if err != nil {
 		return nil, err

@@ -15,17 +15,17 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// A Histogram stores values from 0 to 3.6 million with three digits and a
-// resolution of 0.001, such as milliseconds up to an hour. Values outside are
-// clamped. Its text form is that of HDR histogram tools (V2, compressed, base64),
-// in thousandths. The zero value is empty.
+// A Histogram stores values from 0 to 3.6 million with three significant digits and a resolution
+// of 0.001, such as milliseconds up to one hour. Values outside are moved to the nearest bound.
+// Its text form is that of HDR histogram tools (V2, compressed, base64), in thousandths. The zero
+// value is empty.
 type Histogram struct {
 	h     *hdrhistogram.Histogram
 	steps []Step
 	upTo  []int // number of values up to each step
 }
 
-// A Step is the share of values up to Value.
+// A Step says that the share Share of all values is at most Value.
 type Step struct{ Value, Share float64 }
 
 const (
@@ -45,7 +45,7 @@ func Collect(values []float64) Histogram {
 	return stepped(h)
 }
 
-// stepped computes the steps, which quantiles use.
+// stepped returns h with its steps, which Quantile uses.
 func stepped(h *hdrhistogram.Histogram) Histogram {
 	out, n := Histogram{h: h}, 0
 	for _, b := range h.Distribution() {
@@ -77,11 +77,11 @@ func (h Histogram) Quantile(p float64) float64 {
 // value returns the i-th smallest value, counted from 0.
 func (h Histogram) value(i int) float64 { return h.steps[sort.SearchInts(h.upTo, i+1)].Value }
 
-// Steps returns the distribution in ascending order.
+// Steps returns the cumulative distribution in ascending order.
 func (h Histogram) Steps() []Step { return h.steps }
 
-// Differ returns the p-quantile of b minus that of a. The difference is significant if its
-// interval excludes 0.
+// Differ returns the p-quantile of b minus the p-quantile of a. The difference is significant if
+// its interval excludes 0.
 func Differ(a, b Histogram, p float64) Estimate {
 	d := Estimate{Value: b.Quantile(p) - a.Quantile(p)}
 	if a.N() == 0 || b.N() == 0 {
@@ -131,7 +131,7 @@ func (h *Histogram) UnmarshalText(text []byte) (err error) {
 	return nil
 }
 
-// check rejects a histogram with other bounds, which could take any amount of memory and time.
+// check rejects a histogram with other limits, which could need any amount of memory and time.
 func check(text []byte) error {
 	raw, err := base64.StdEncoding.DecodeString(string(text))
 	if err != nil {

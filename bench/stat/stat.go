@@ -1,6 +1,5 @@
-// Package stat evaluates samples: quantiles with 95 % bootstrap intervals, shares
-// with intervals, and histograms. It is pure; its random numbers are seeded, so
-// equal samples give equal results.
+// Package stat evaluates samples: quantiles with 95 % bootstrap intervals, shares with intervals,
+// and histograms. Its random numbers have a fixed seed, so equal samples give equal results.
 package stat
 
 import (
@@ -51,8 +50,8 @@ func Summarize(values []float64) Summary {
 	return s
 }
 
-// Quantile returns the p-quantile of sorted values: the smallest value that at least the share
-// p does not exceed. It is 0 without values.
+// Quantile returns the p-quantile of sorted values: the smallest value such that at least the
+// share p of all values is not above it. It is 0 without values.
 func Quantile(sorted []float64, p float64) float64 {
 	if len(sorted) == 0 {
 		return 0
@@ -60,7 +59,7 @@ func Quantile(sorted []float64, p float64) float64 {
 	return sorted[rank(len(sorted), p)]
 }
 
-// At returns a figure by name: p50, p90, p95, p99, max or mean.
+// At returns a figure by name: p50, p90, p95, p99, max or mean. It returns false for other names.
 func (s Summary) At(name string) (Estimate, bool) {
 	switch name {
 	case "p50":
@@ -85,7 +84,7 @@ func rank(n int, p float64) int {
 	return max(0, min(n-1, int(math.Ceil(p*float64(n)-1e-9))-1))
 }
 
-// interval returns the bootstrap interval of the p-quantile of n sorted values.
+// interval returns the bootstrap interval of the p-quantile of n sorted values. at returns the i-th value.
 func interval(n int, p float64, at func(i int) float64) (low, high float64) {
 	rng := rand.New(rand.NewPCG(seed, uint64(n))) //nolint:gosec // repeatable on purpose
 	drawn := make([]float64, resamples)
@@ -95,22 +94,22 @@ func interval(n int, p float64, at func(i int) float64) (low, high float64) {
 	return ends(drawn)
 }
 
-// ends returns the interval of randomly drawn values.
+// ends returns the 95 % interval of random draws of an estimate.
 func ends(drawn []float64) (low, high float64) {
 	slices.Sort(drawn)
 	return Quantile(drawn, tail), Quantile(drawn, 1-tail)
 }
 
-// drawRank draws the index, among n sorted values, of the p-quantile of a resample of n values.
-// The k-th smallest of n uniform draws has the distribution Beta(k, n+1-k), so no resample is
-// needed.
+// drawRank returns a random index among n sorted values: the position of the p-quantile of a
+// resample. It needs no resample, because the k-th smallest of n uniform draws has the
+// distribution Beta(k, n+1-k).
 func drawRank(rng *rand.Rand, n int, p float64) int {
 	k := rank(n, p) + 1
 	a, b := gamma(rng, float64(k)), gamma(rng, float64(n+1-k))
 	return min(n-1, int(float64(n)*a/(a+b)))
 }
 
-// gamma draws from the gamma distribution with a shape of at least 1 (Marsaglia and Tsang).
+// gamma returns a random number with the gamma distribution for a shape of at least 1 (Marsaglia and Tsang).
 func gamma(rng *rand.Rand, shape float64) float64 {
 	d := shape - 1.0/3
 	c := 1 / math.Sqrt(9*d)
@@ -127,8 +126,7 @@ func gamma(rng *rand.Rand, shape float64) float64 {
 	}
 }
 
-// Share returns the share times/n with Wilson's interval, which is valid for
-// small n.
+// Share returns the share times/n with Wilson's interval, which is valid also for small n.
 func Share(times, n int) Estimate {
 	if n == 0 {
 		return Estimate{High: 1}

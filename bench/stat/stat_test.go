@@ -35,8 +35,8 @@ func TestQuantile(t *testing.T) {
 	}
 }
 
-// TestIntervalsHold checks that intervals contain their estimate, and that their bounds are
-// values of the sample.
+// TestIntervalsHold checks that an interval contains its estimate, and that the ends of the
+// interval are values of the sample.
 func TestIntervalsHold(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		values := rapid.SliceOfN(rapid.Float64Range(-100, 1e5), 1, 200).Draw(t, "values")

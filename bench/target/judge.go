@@ -11,17 +11,19 @@ import (
 
 // Thresholds of the analysis.
 const (
-	gap     = 200 * time.Millisecond // silence between two stretches of speech
+	gap     = 200 * time.Millisecond // shortest silence between two stretches of speech
 	returns = 2 * time.Second        // longest delay of an echo
-	piece   = 200 * time.Millisecond // length of a piece of a line by which the line is recognized
-	alike   = 0.8                    // smallest similarity of a match
-	// Words of one answer can be similar, so more audio must match.
+	piece   = 200 * time.Millisecond // length of the start of a line that is searched for as an echo
+	alike   = 0.8                    // smallest similarity of an echo to the line
+	// Limits for repeated stretches of an answer: shortest stretch, audio to compare, and
+	// similarity. They are larger than piece and alike, because words of one answer can be
+	// similar.
 	shortest = 400 * time.Millisecond
 	phrase   = time.Second
 	same     = 0.9
 )
 
-// A call holds what was said and heard on it.
+// A call holds the lines and the recording of a call.
 type call struct {
 	id     string
 	lines  []line
@@ -29,8 +31,7 @@ type call struct {
 	cause  media.Cause // why the target ended the call early; empty if it did not
 }
 
-// A Turn is one line of the caller and the reaction. Times are in ms, nil if not
-// measured.
+// A Turn is one line of the caller and the reaction of the target. Times are in ms; nil means not measured.
 type Turn struct {
 	Call   string
 	Number int
@@ -39,22 +40,22 @@ type Turn struct {
 	Wire *float64 // from the last packet of the line to the first audible packet of the answer
 	Ear  *float64 // from the last sample spoken to the first sample heard
 	Dead bool     // the line got no answer
-	// Overlap is how long both sides were audible during the line. Over means that the target spoke
-	// at the end of the line.
+	// Overlap is how long both sides were audible during the line. Over means that the target was
+	// speaking when the line ended.
 	Overlap float64
 	Over    bool
-	// Into means that the line interrupts. Stop is how long the target continued to speak after the
-	// line started; nil if it did not stop before the end of the line.
+	// Into means that the line interrupted the target. Stop is how long the target then continued
+	// to speak; nil if it spoke until the end of the line or longer.
 	Into bool
 	Stop *float64
 
 	Spoke   float64  // audible time of the answer
 	Silence float64  // longest silence within the answer
-	Again   int      // stretches of the answer that repeat earlier ones
+	Again   int      // number of stretches of the answer that repeat earlier ones
 	Words   []string // tone words that were heard
-	Doubled int      // how many of them were heard twice
-	Back    *float64 // delay of the echo of the line, if there is one
-	BackAt  *float64 // similarity of the echo, up to 1
+	Doubled int      // how many of Words were heard before in the answer
+	Back    *float64 // delay of the echo of the line; nil without an echo
+	BackAt  *float64 // similarity of the echo to the line, up to 1
 }
 
 func ms(d time.Duration) *float64 {
@@ -100,7 +101,7 @@ func (a *analysis) turn(i int) Turn {
 	a.answer(&t, a.heard.SampleAt(sent), a.heard.SampleAt(until))
 	a.back(&t, i)
 	if t.Over {
-		return t // there is no answer to wait for
+		return t // the target interrupted the line, so there is no response time
 	}
 	on, ok := a.levels.Onset(a.heard.SampleAt(sent))
 	if t.Dead = !ok || !a.heard.ArrivedAt(on).Before(until); t.Dead {
@@ -110,7 +111,7 @@ func (a *analysis) turn(i int) Turn {
 	return t
 }
 
-// until returns when the next line started or the call ended.
+// until returns when the line after line i started, or when the call ended.
 func (a *analysis) until(i int) time.Time {
 	if i+1 < len(a.record.Said) {
 		return a.record.Said[i+1].SpokenAt(0, rate)
@@ -118,7 +119,7 @@ func (a *analysis) until(i int) time.Time {
 	return a.record.Ended
 }
 
-// overlap measures how long the target was audible during the line.
+// overlap measures how long the target was audible between began and end, the times of the line.
 func (a *analysis) overlap(t *Turn, began, end time.Time) {
 	var both time.Duration
 	for _, s := range a.speech {
@@ -138,7 +139,7 @@ func (a *analysis) overlap(t *Turn, began, end time.Time) {
 	t.Overlap = *ms(both)
 }
 
-// answer analyzes the samples of an answer.
+// answer analyzes the received audio between samples from and to.
 func (a *analysis) answer(t *Turn, from, to int) {
 	var mine []acoustic.Span
 	for _, s := range a.speech {

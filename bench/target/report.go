@@ -7,8 +7,7 @@ import (
 	"github.com/parley-voice/parley/bench/result"
 )
 
-// maxLateness limits the lateness of the caller's clock, in ms at p99: half a
-// packet.
+// maxLateness is the limit in ms, at p99, for the lateness of the caller's clock: half a packet.
 const maxLateness = 10
 
 // report analyzes all calls and adds the metrics to f.
@@ -69,7 +68,7 @@ func (all turns) tally(is func(Turn) bool) int {
 	return len(slices.DeleteFunc(slices.Clone(all), func(t Turn) bool { return !is(t) }))
 }
 
-// silence returns the longest silence; nil without an answer.
+// silence returns t.Silence, or nil if there was no answer.
 func (t Turn) silence() *float64 {
 	if t.Spoke == 0 {
 		return nil
@@ -77,7 +76,7 @@ func (t Turn) silence() *float64 {
 	return &t.Silence
 }
 
-// row converts the turn for the file.
+// row returns the turn for the result file.
 func (t Turn) row(calls int) result.Turn {
 	r := result.Turn{
 		Call: t.Call, Number: t.Number, Calls: calls, Text: t.Text, Heard: t.Words,

@@ -10,13 +10,13 @@ import (
 	"github.com/parley-voice/parley/media/tone"
 )
 
-// Speech selects the caller's speech. The zero value is tone words, which
+// Speech selects what the caller's speech consists of. The zero value means tone words, which
 // Parley's fake providers recognize.
 type Speech struct {
 	Seed uint64 // seed of the caller's lines
-	// Voices uses espeak-ng, in English.
+	// Voices means English speech of espeak-ng.
 	Voices bool
-	// Files are WAVs to play in turn.
+	// Files are the names of WAVs to play one after another.
 	Files []string
 }
 

@@ -1,6 +1,5 @@
-// Package target measures a voice system other than Parley: it calls it over SIP,
-// speaks lines, and derives response times and faults from the received audio
-// alone.
+// Package target measures another voice system. It calls the system over SIP, speaks lines, and
+// derives response times and faults from the received audio alone.
 package target
 
 import (
@@ -32,11 +31,9 @@ type Options struct {
 	Calls  int    // concurrent calls
 	Lines  int    // lines per call
 	Speech Speech
-	// First lets the caller speak first; otherwise it waits up to 6 s for a
-	// greeting.
+	// First lets the caller speak first. Otherwise the caller waits up to 6 s for a greeting.
 	First bool
-	// Into speaks every second line this long into the previous answer; 0
-	// disables it.
+	// Into is how long after the start of an answer every second line interrupts it; 0 disables interruptions.
 	Into time.Duration
 	// Progress is called after every line; nil disables it.
 	Progress func(done, all int)
@@ -84,7 +81,7 @@ func Run(ctx context.Context, o Options, f *result.File) error {
 	return nil
 }
 
-// hold places all calls. It also returns the lateness of each clock tick, in ms.
+// hold places and records all calls. It also returns the lateness of each clock tick in ms.
 func hold(ctx context.Context, o Options) (calls []call, late []float64, err error) {
 	to, err := parse(o.Target)
 	if err != nil {
@@ -129,7 +126,7 @@ type session struct {
 	done int
 }
 
-// hold places all calls at once and fails with the first that fails.
+// hold places all calls at once. It returns the error of the first failed call.
 func (s *session) hold(ctx context.Context) ([]call, error) {
 	calls, errs := make([]call, s.Calls), make([]error, s.Calls)
 	var lines sync.WaitGroup

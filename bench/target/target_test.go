@@ -42,7 +42,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// A syntheticCall holds lines and audio at given times in ms.
+// A syntheticCall is a call whose lines and audio a test places at given times in ms.
 type syntheticCall struct {
 	call
 	pcm []int16
@@ -120,7 +120,7 @@ func TestInterruption(t *testing.T) {
 	x := newCall(10)
 	end := x.says(500, "are you open on sunday")
 	x.hears(end-300, "yes of course")
-	if v := x.turns()[0]; !v.Over || v.Dead || v.Ear != nil || !about(&v.Overlap, 260, 21) { // playout is 40 ms later than the wire
+	if v := x.turns()[0]; !v.Over || v.Dead || v.Ear != nil || !about(&v.Overlap, 260, 21) { // audio plays 40 ms after its arrival
 		t.Errorf("interrupted for 300 ms: got %+v", v)
 	}
 	x = newCall(10)
@@ -146,8 +146,8 @@ func options(target string, lines int) Options {
 	return Options{Target: target, From: "12025550100", Calls: 1, Lines: lines, Speech: Speech{Seed: corpus.Development}}
 }
 
-// TestAnsweringSystem checks a system that answers after 300 ms of silence, the second time
-// with the same words twice.
+// TestAnsweringSystem checks the measurement of a system that answers after 300 ms of silence.
+// Its second answer has the same words twice.
 func TestAnsweringSystem(t *testing.T) {
 	t.Parallel()
 	c := &siptest.Carrier{Listen: "127.0.0.1:0", Answer: func(siptest.Invite) siptest.Script {
@@ -197,8 +197,7 @@ func TestUnknownNumber(t *testing.T) {
 	}
 }
 
-// port returns a free port below the kernel's ephemeral range, so that no other process gets it
-// by chance.
+// port returns a free port below the kernel's ephemeral range. The kernel gives such a port to no other process.
 func port(t *testing.T) int {
 	t.Helper()
 	for range 100 {
@@ -228,7 +227,7 @@ func taken(t *testing.T, port int) bool {
 	return false
 }
 
-// program starts an external program that ends with the test.
+// program starts an external program and stops it at the end of the test.
 func program(t *testing.T, out io.Writer, name string, args ...string) {
 	t.Helper()
 	path, err := exec.LookPath(name)
@@ -245,7 +244,7 @@ func program(t *testing.T, out io.Writer, name string, args ...string) {
 	t.Cleanup(func() { cancel(); _ = cmd.Wait() })
 }
 
-// echoes measures a system that returns the audio with a delay from least to most ms.
+// echoes measures a system that returns the audio, and checks that the delay is between least and most ms.
 func echoes(t *testing.T, port int, least, most float64) {
 	t.Helper()
 	o := options(fmt.Sprintf("sip:echo@127.0.0.1:%d", port), 2)
@@ -265,10 +264,10 @@ func echoes(t *testing.T, port int, least, most float64) {
 	}
 }
 
-// TestSIPp checks the measurement with sipp, which returns each packet as it arrives.
+// TestSIPp checks the measurement with sipp, which returns each packet on arrival.
 func TestSIPp(t *testing.T) {
 	t.Parallel()
-	for range 3 { // sipp exits if one of its other ports is taken
+	for range 3 { // sipp exits if one of its other ports is in use
 		sip := port(t)
 		program(t, t.Output(), "sipp", "-sn", "uas", "-rtp_echo", "-nostdin", "-i", "127.0.0.1", "-p", fmt.Sprint(sip), "-mp", fmt.Sprint(port(t)))
 		if taken(t, sip) {
@@ -279,8 +278,8 @@ func TestSIPp(t *testing.T) {
 	t.Error("sipp does not listen")
 }
 
-// TestBaresip checks the measurement with baresip, whose microphone gets what its loudspeaker
-// plays. The echo includes its jitter buffer.
+// TestBaresip checks the measurement with baresip, whose microphone is connected to its
+// loudspeaker. The delay includes the jitter buffer of baresip.
 func TestBaresip(t *testing.T) {
 	t.Parallel()
 	modules, _ := filepath.Glob("/usr/lib/*/baresip/modules")

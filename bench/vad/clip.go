@@ -1,5 +1,5 @@
-// Package vad measures voice activity detection in many kinds of noise: hits,
-// false alarms, and errors of the edges. It also trains the model.
+// Package vad measures voice activity detection in many kinds of noise: hits, false alarms, and
+// how exactly it finds start and end of speech. It also trains the model.
 package vad
 
 import (
@@ -15,12 +15,12 @@ import (
 
 // Parameters of the ground truth.
 const (
-	audible    = 30.0 // dB below the level of an utterance down to which audio counts as speech
+	audible    = 30.0 // audio counts as speech down to this many dB below the level of the utterance
 	utterances = 5    // utterances per clip
-	joined     = 9    // frames of silence that do not split an utterance
+	joined     = 9    // largest number of silent frames within an utterance
 )
 
-// A condition is the mix of a clip.
+// A condition is the kind of speech and noise in a clip.
 type condition struct {
 	noise  audiogen.Kind
 	snr    float64 // signal-to-noise ratio in dB; +Inf means only the noise of the line
@@ -52,7 +52,7 @@ func (c condition) String() string {
 	}
 }
 
-// A clip is audio with its ground truth.
+// A clip is audio whose speech frames are known.
 type clip struct {
 	pcm    []int16
 	rate   int
@@ -72,12 +72,12 @@ func (c *clip) frame(i int) media.Frame {
 type clipMaker struct {
 	rate  int
 	maker *audiogen.Maker
-	lines [][]int16 // texts of the utterances
-	phone bool      // clips pass a telephone line
+	lines [][]int16 // audio of the possible utterances
+	phone bool      // clips sound as after a telephone line
 }
 
-// newClipMaker returns a generator of clips: voices speak texts over noise, which may be
-// babble of other voices.
+// newClipMaker returns a generator of clips. voices speak texts over noise; the babble voices
+// make the noise of kind audiogen.Babble.
 func newClipMaker(ctx context.Context, rate int, voices []audiogen.Voice, texts func(string) []string, babble []audiogen.Voice) (
 	*clipMaker, error,
 ) {
@@ -129,7 +129,7 @@ func (s *clipMaker) clip(c condition, rnd *rand.Rand) *clip {
 	return out
 }
 
-// scaled returns pcm at the level (dBFS) of its audible frames.
+// scaled returns pcm, amplified so that its audible frames have the level in dBFS.
 func scaled(pcm []int16, level float64) []float64 {
 	var sum, n float64
 	for at := 0; at+80 <= len(pcm); at += 80 {
@@ -148,7 +148,7 @@ func scaled(pcm []int16, level float64) []float64 {
 	return out
 }
 
-// judge derives the ground truth from the energy of the speech.
+// judge derives from the speech without noise which frames have speech.
 func (c *clip) judge(clean []float64, level float64) {
 	n := media.FrameLen(c.rate)
 	last := -joined - 1

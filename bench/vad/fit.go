@@ -13,8 +13,8 @@ import (
 	"github.com/parley-voice/parley/pipeline/vad/gmm"
 )
 
-// Fit trains the model on voices and sentences that the table does not use, and
-// writes it as Go code to out.
+// Fit trains the model and writes it to out as Go code. The voices and sentences are others than
+// those of the measurement.
 func Fit(ctx context.Context, out io.Writer, progress func(done, all int)) error {
 	rnd := rand.New(rand.NewPCG(11, 12)) //nolint:gosec // repeatable on purpose
 	var speech, other []gmm.Features
@@ -31,7 +31,7 @@ func Fit(ctx context.Context, out io.Writer, progress func(done, all int)) error
 		all := conditions()
 		for _, c := range conditions() {
 			if c.noise == audiogen.Babble || c.noise == audiogen.Music {
-				all = append(all, c) // the hardest condition counts twice
+				all = append(all, c) // the hardest conditions count twice
 			}
 		}
 		for i := range rounds {
@@ -83,8 +83,8 @@ func list(x []float32) string {
 	return strings.Join(s, ", ")
 }
 
-// weigh returns the features of the frames of a clip, those with speech and the others. It
-// skips edges, and frames in which noise masks the speech.
+// weigh returns the features of the speech frames and of the other frames of a clip. It skips
+// quiet frames and speech that noise masks.
 func weigh(c *clip) (speech, other []gmm.Features) {
 	var a gmm.Analyzer
 	for i := range c.frames() {

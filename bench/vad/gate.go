@@ -8,8 +8,8 @@ import (
 	"github.com/parley-voice/parley/pipeline/vad"
 )
 
-// A gate is the energy gate that is measured for comparison. It takes for speech what is 9 dB
-// above the minimum of the last two seconds.
+// A gate is an energy gate, which is measured for comparison. It detects speech at 9 dB above the
+// minimum level of the last two seconds.
 type gate struct {
 	minima   [8]float64
 	frames   int

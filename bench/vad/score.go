@@ -14,18 +14,19 @@ import (
 	"github.com/parley-voice/parley/pipeline/vad"
 )
 
-// A detector is the measured algorithm.
+// A detector is a measured algorithm. back is by how many frames the verdict is late.
 type detector interface {
 	Frame(f media.Frame) (v vad.Verdict, back int)
 }
 
 // A Score is the result of a detector in a condition.
 type Score struct {
-	Speech, Hit  int // number of frames of speech, and of those that were detected
-	Other, False int // number of other frames, and of false alarms
-	Said, Missed int // number of utterances, and of those that were missed completely
-	// Onset and Offset are the absolute errors of the edges. Faded is the error of the end that the
-	// level history finds. Reported is the delay of the verdict about the onset.
+	Speech, Hit  int // number of speech frames, and how many of them were detected
+	Other, False int // number of other frames, and how many of them were taken for speech
+	Said, Missed int // number of utterances, and how many of them were missed completely
+	// Onset and Offset are the absolute errors of the detected start and end of utterances. Faded
+	// is the error of the end according to the level history. Reported is the delay until the
+	// detector reports the start.
 	Onset, Offset, Faded, Reported []time.Duration
 }
 
@@ -95,8 +96,8 @@ func middle(d []time.Duration) string {
 	return fmt.Sprintf("%d/%d", d[len(d)/2].Milliseconds(), d[len(d)*95/100].Milliseconds())
 }
 
-// A stretch is a run of frames up to but not including to. reported is the frame of its
-// verdict. faded is the frame at which the level history ended it.
+// A stretch is a run of speech frames, from up to but not including to. The detector reported it
+// at frame reported. According to the level history it ended before frame faded.
 type stretch struct{ from, to, reported, faded int }
 
 // add runs a detector on a clip and scores it.
@@ -138,7 +139,7 @@ func (s *Score) add(c *clip, d detector) {
 	}
 }
 
-// listen returns the stretches that d detects.
+// listen returns the stretches of speech that d detects.
 func listen(c *clip, d detector) []stretch {
 	var heard []stretch
 	var trail vad.LevelHistory
@@ -161,7 +162,7 @@ func listen(c *clip, d detector) []stretch {
 	return heard
 }
 
-// runs returns the runs of true.
+// runs returns the stretches of successive true values.
 func runs(of []bool) []stretch {
 	var all []stretch
 	for i, is := range of {

@@ -15,7 +15,7 @@ import (
 	"github.com/parley-voice/parley/pipeline/vad/gmm"
 )
 
-// scripted returns verdicts at fixed frames.
+// scripted is a detector with fixed verdicts at fixed frames.
 type scripted struct {
 	at       int
 	verdicts map[int]vad.Verdict
@@ -50,7 +50,7 @@ func TestScore(t *testing.T) {
 	if on := []time.Duration{0, 40 * time.Millisecond}; !slices.Equal(s.Onset, on) {
 		t.Errorf("got onsets %v, want %v", s.Onset, on)
 	}
-	// At a constant level the level history has no better information.
+	// At a constant level, the level history finds the same end as the detector.
 	if !slices.Equal(s.Faded, s.Offset) {
 		t.Errorf("got faded %v, want %v", s.Faded, s.Offset)
 	}
@@ -59,8 +59,8 @@ func TestScore(t *testing.T) {
 	}
 }
 
-// TestClip checks that a clip has the requested signal-to-noise ratio, and that the ground
-// truth marks the speech.
+// TestClip checks that a clip has the requested signal-to-noise ratio, and that its speech frames
+// are marked as speech.
 func TestClip(t *testing.T) {
 	word, _ := tone.Encode(8000, "hello")
 	s := &clipMaker{rate: 8000, maker: &audiogen.Maker{Rate: 8000}, lines: [][]int16{word}}
@@ -91,7 +91,7 @@ func TestClip(t *testing.T) {
 	}
 }
 
-// TestExpect checks that mixtures fitted to two clouds separate them.
+// TestExpect checks that mixtures fitted to two separate sets of features distinguish the sets.
 func TestExpect(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	cloud := func(at float32) []gmm.Features {
@@ -129,8 +129,7 @@ func TestExpect(t *testing.T) {
 	}
 }
 
-// TestDetectorBeatsGate checks that the detector is better than the gate on tone words in
-// noise, as the table says.
+// TestDetectorBeatsGate checks that the detector is better than the energy gate on tone words in noise.
 func TestDetectorBeatsGate(t *testing.T) {
 	words, _ := tone.Encode(8000, "hello there")
 	s := &clipMaker{rate: 8000, maker: &audiogen.Maker{Rate: 8000}, lines: [][]int16{words}, phone: true}

@@ -1,7 +1,7 @@
-// Package webcaller places web calls at a "parley serve" of its own, as a web page
-// does: token over HTTP, then WebSocket and WebRTC. It timestamps the audio of both
-// directions at its own socket and shares no code with the server's side of such
-// calls, so the two ends cannot make the same error.
+// Package webcaller places web calls like a web page does, on a "parley serve" of its own: it
+// gets a token over HTTP, then uses WebSocket and WebRTC. It timestamps the audio of both
+// directions at its own socket. It shares no code with the server's side of web calls, so both
+// sides cannot have the same error.
 package webcaller
 
 import (
@@ -28,12 +28,12 @@ import (
 // A Caller joins a web call.
 type Caller struct {
 	URL, Token string // URL of the WebSocket, as POST /v1/calls/web returned it
-	// Codecs are offered in this order; none means all of Codecs.
+	// Codecs are the offered codecs in order of preference; none means all of Codecs().
 	Codecs []string
 	Clock  *mediaclock.Clock
 }
 
-// Codecs returns the supported codecs, the preferred first.
+// Codecs returns the supported codecs in order of preference.
 func Codecs() []string { return []string{"G722", "PCMU", "PCMA"} }
 
 // joining is the timeout of Join.
@@ -65,10 +65,10 @@ func (v Caller) join(ctx context.Context, l *Leg) error {
 	if err != nil {
 		return fmt.Errorf("socket: %w", err)
 	}
-	_ = resp.Body.Close() // an upgrade has no body to close
+	_ = resp.Body.Close() // the response to a WebSocket upgrade has no body
 	l.ws = ws
 	if until, ok := ctx.Deadline(); ok {
-		_ = ws.SetReadDeadline(until) // if this fails, the read fails later
+		_ = ws.SetReadDeadline(until) // on an error, the next read fails too
 	}
 	if err = ws.WriteJSON(map[string]any{"type": "join", "token": v.Token, "sdp": offer}); err != nil {
 		return fmt.Errorf("join: %w", err)
@@ -95,7 +95,7 @@ func (v Caller) join(ctx context.Context, l *Leg) error {
 	}
 }
 
-// A message holds the used fields of a server message.
+// A message holds the fields of a server message that this package uses.
 type message struct {
 	Type    string `json:"type"`
 	SDP     string `json:"sdp"`

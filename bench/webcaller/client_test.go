@@ -26,7 +26,7 @@ import (
 
 var key = signaling.TokenKey("0123456789abcdef0123456789abcdef")
 
-// A testServer is a server whose calls play a tone.
+// A testServer is a server that plays a tone on its calls.
 type testServer struct {
 	url   string
 	clock *mediaclock.Clock
@@ -88,7 +88,7 @@ func (h *testServer) caller(codecs ...string) Caller {
 	return Caller{URL: h.url, Token: key.Sign(key.NewClaims("call_"+rand.Text(), time.Now().Add(time.Minute))), Codecs: codecs, Clock: h.clock}
 }
 
-// A microphone plays a tone and records when each frame was due and requested.
+// A microphone plays a tone and records when each frame was due and when it was requested.
 type microphone struct {
 	mu        sync.Mutex
 	hum       []int16
@@ -103,8 +103,7 @@ func (m *microphone) FillFrame(f media.Frame, due time.Time) {
 	m.due, m.requested = append(m.due, due), append(m.requested, time.Now())
 }
 
-// TestWebCaller checks that a web caller hears and is heard with each codec, and that the times
-// are right.
+// TestWebCaller checks, for each codec, that caller and server hear each other and that the times are right.
 func TestWebCaller(t *testing.T) {
 	h := newTestServer(t)
 	for want, offered := range map[string][]string{"G722": nil, "PCMU": {"PCMU"}, "PCMA": {"PCMA", "PCMU"}} {
@@ -157,7 +156,7 @@ func TestWebCaller(t *testing.T) {
 	}
 }
 
-// hears reads until ten frames of the tone have arrived, and returns their times.
+// hears reads until ten frames of the tone have arrived, and returns their arrival times.
 func hears(t *testing.T, l *Leg) []time.Time {
 	t.Helper()
 	f := make(media.Frame, media.FrameLen(l.Rate()))
@@ -176,7 +175,7 @@ func hears(t *testing.T, l *Leg) []time.Time {
 	return came
 }
 
-// TestServerHangup checks that the leg ends with the call.
+// TestServerHangup checks that the leg ends when the server ends the call.
 func TestServerHangup(t *testing.T) {
 	h := newTestServer(t)
 	l, err := h.caller().Join(t.Context())
@@ -212,7 +211,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestKernelClock checks that the time of a packet is that of the kernel, not that of the read.
+// TestKernelClock checks that the arrival time of a packet comes from the kernel, not from the later read.
 func TestKernelClock(t *testing.T) {
 	s, err := listen(netip.MustParseAddrPort("127.0.0.1:0"))
 	if err != nil {

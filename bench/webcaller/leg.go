@@ -20,14 +20,13 @@ import (
 	"github.com/parley-voice/parley/media/receiver"
 )
 
-// A Leg is the caller's side of a web call: a media.Leg that knows when each
-// frame arrived and left.
+// A Leg is the caller's side of a web call. It is a media.Leg that knows when each frame arrived and left.
 type Leg struct {
 	socket *socket
 	mux    *pionice.UDPMuxDefault
 	pc     *webrtc.PeerConnection
 	ws     *websocket.Conn // nil before the join
-	codecs []codec.Codec   // codecs, the preferred one first
+	codecs []codec.Codec   // in order of preference
 	opened time.Time
 	rate   int // Hz
 	detach func()
@@ -43,8 +42,8 @@ type Leg struct {
 	closed bool
 
 	hears atomic.Bool
-	ring  jitter.Ring // packets for the reader
-	// The fields below belong to the reader.
+	ring  jitter.Ring // received packets
+	// Only the goroutine that calls ReadFrame uses the fields below.
 	reader   *receiver.Reader
 	decoders decoders
 
@@ -82,15 +81,15 @@ func (l *Leg) offer(ctx context.Context) (string, error) {
 	}
 }
 
-// mtu is the longest packet.
+// mtu is the length of the longest packet in bytes.
 const mtu = 1500
 
-// reports are RTCP reports of either side of a track.
+// reports reads the RTCP reports of a track.
 type reports interface {
 	Read(b []byte) (int, interceptor.Attributes, error)
 }
 
-// drain reads RTCP, which pion processes on read.
+// drain reads RTCP and discards it. pion processes RTCP only when it is read.
 func drain(from reports) {
 	for b := make([]byte, mtu); ; {
 		if _, _, err := from.Read(b); err != nil {
@@ -150,7 +149,7 @@ func (l *Leg) readMessages(ws *websocket.Conn) {
 	}
 }
 
-// spawn runs a task that Hangup waits for.
+// spawn runs a task in a goroutine. Hangup waits for the task.
 func (l *Leg) spawn(task func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -185,7 +184,7 @@ func (l *Leg) Hangup(c media.Cause) error {
 		l.detach()
 	}
 	if l.ws != nil {
-		_ = l.ws.WriteJSON(map[string]any{"type": "bye"}) // the server may have closed it
+		_ = l.ws.WriteJSON(map[string]any{"type": "bye"}) // the server may have closed the socket
 		_ = l.ws.Close()
 	}
 	_ = l.pc.Close() // the leg has ended
@@ -215,8 +214,7 @@ func (l *Leg) Codec() string {
 	return ""
 }
 
-// Bind implements webrtc.TrackLocal with the first of our codecs that the server
-// accepts.
+// Bind implements webrtc.TrackLocal. It selects the first of l.codecs that the server accepts.
 func (l *Leg) Bind(t webrtc.TrackLocalContext) (webrtc.RTPCodecParameters, error) {
 	for _, c := range l.codecs {
 		for _, with := range t.CodecParameters() {

@@ -22,7 +22,7 @@ func (d decoders) DecodeAs(dst []int16, payload []byte, format uint8) {
 	}
 }
 
-// track receives the remote track.
+// track starts to read the remote track.
 func (l *Leg) track(t *webrtc.TrackRemote, r *webrtc.RTPReceiver) {
 	if t.Kind() != webrtc.RTPCodecTypeAudio {
 		return
@@ -31,7 +31,7 @@ func (l *Leg) track(t *webrtc.TrackRemote, r *webrtc.RTPReceiver) {
 	l.spawn(func() { drain(r) })
 }
 
-// listen reads packets with their arrival times at the socket.
+// listen reads packets and passes them to the reader with their arrival times at the socket.
 func (l *Leg) listen(t *webrtc.TrackRemote) {
 	b := make([]byte, mtu)
 	var h rtp.Header
@@ -55,7 +55,7 @@ func (l *Leg) listen(t *webrtc.TrackRemote) {
 		if !ok {
 			at = time.Now()
 		}
-		l.ring.Push(&jitter.Packet{ // drops packets while the reader sleeps
+		l.ring.Push(&jitter.Packet{ // packets are dropped if nobody reads
 			At: at.Sub(l.opened), Payload: b[begin:end], Timestamp: h.Timestamp, SSRC: h.SSRC, Seq: h.SequenceNumber,
 			Marker: h.Marker, Kind: jitter.Speech, Format: h.PayloadType,
 		})
@@ -71,8 +71,7 @@ func (l *Leg) nudge() {
 	}
 }
 
-// ReadFrame implements media.Source. It returns a frame as soon as it is
-// complete.
+// ReadFrame implements media.Source. It waits until the next frame is complete.
 func (l *Leg) ReadFrame(f media.Frame) error {
 	if n := media.FrameLen(l.rate); len(f) != n {
 		return fmt.Errorf("read frame of %d samples: want %d", len(f), n)

@@ -22,13 +22,13 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// A Call is one web call.
+// A Call is one web call to place.
 type Call struct {
-	ID    string // chosen by the user of this package
+	ID    string // any name that the caller of Run chooses
 	Words int    // words per answer
 	// Codecs are the offered ones; none means all.
 	Codecs []string
-	// Talk runs the caller on the leg.
+	// Talk plays the caller on the leg.
 	Talk func(ctx context.Context, leg media.Leg)
 }
 
@@ -39,17 +39,17 @@ type Runner struct {
 	Fakes   string // address of the providers, host:port
 	AtATime int
 	Stagger time.Duration // time between the starts of the first calls
-	Logs    string        // folder for turn logs; empty for none
-	// Warm is placed first and has no result; nil disables it.
+	Logs    string        // folder for turn logs; "" for none
+	// Warm is a warm-up call without a result; nil disables it.
 	Warm *Call
-	Late mediaclock.Stream // receives the ticks of the callers' clock
+	Late mediaclock.Stream // receives the ticks of the callers' clock; nil disables it
 	Log  io.Writer         // log of the server
 
 	server *server.Server
 	clock  *mediaclock.Clock
 }
 
-// Run places all calls and returns the server's report of each, in any order.
+// Run places all calls and returns the server's report of each call. The order may differ from all.
 func (h Runner) Run(ctx context.Context, all []Call) (results []gateway.Result, err error) {
 	settings := []string{"PARLEY_FAKE_URL=" + h.Fakes}
 	if h.Logs != "" {
@@ -140,7 +140,7 @@ func (h Runner) place(ctx context.Context, v Call) gateway.Result {
 	return r
 }
 
-// ending is the time within which the server must store a finished call.
+// ending is how long Run waits until the server has stored a finished call.
 const ending = 10 * time.Second
 
 // readReport reads the server's report of a finished call.
@@ -180,8 +180,8 @@ func (h Runner) readReport(ctx context.Context, id string, r *gateway.Result) er
 	return err
 }
 
-// operator returns the operator's file: the defaults, without analysis, which
-// runs after calls. There is one agent per reply length.
+// operator returns the operator's file: default settings, without the analysis after calls, and
+// one agent per reply length.
 func operator(all []Call) string {
 	var b strings.Builder
 	b.WriteString("organizations:\n- name: bench\n  agents:\n")

@@ -14,7 +14,7 @@ import (
 	"github.com/parley-voice/parley/media/jitter"
 )
 
-// A wire is the negotiated outgoing stream.
+// A wire is the negotiated stream to the server.
 type wire struct {
 	stream      webrtc.TrackLocalWriter
 	codec       codec.Codec
@@ -22,13 +22,12 @@ type wire struct {
 	source      uint32
 }
 
-// A sender sends the leg's audio. The clock's goroutine fills, encodes and sends
-// each frame without blocking.
+// A sender sends the leg's audio. The clock's goroutine requests, encodes and sends each frame without blocking.
 type sender struct {
 	wire atomic.Pointer[wire] // nil before the codec is negotiated
 	feed atomic.Pointer[media.Feed]
 
-	// The fields below belong to the clock's goroutine.
+	// Only the clock's goroutine uses the fields below, up to departing.
 	encoder codec.Encoder
 	last    time.Time // when the last frame was due
 	stamp   uint32
@@ -40,11 +39,11 @@ type sender struct {
 	departed  []departure
 }
 
-// ticks is the number of RTP ticks and bytes of a frame: in all supported codecs
-// a byte is a tick of 8 kHz.
+// ticks is both the number of RTP timestamp units and the number of bytes of a frame. All
+// supported codecs have 8,000 of each per second.
 const ticks = jitter.FrameLen
 
-// A departure is when the frame that was due at due left.
+// A departure is when a frame was due, and when it was passed to the kernel.
 type departure struct{ due, at time.Time }
 
 func (o *sender) Play(feed media.Feed) {
@@ -90,7 +89,7 @@ func (l *Leg) Tick(due time.Time) {
 	}
 }
 
-// Departed returns when the frame due at due was handed to the kernel.
+// Departed returns when the frame that was due at due was passed to the kernel.
 func (o *sender) Departed(due time.Time) (time.Time, bool) {
 	o.departing.Lock()
 	defer o.departing.Unlock()

@@ -11,12 +11,12 @@ import (
 	"time"
 )
 
-// A socket serves one call. It records when the kernel received each audio packet
-// and when each was handed to the kernel, so processing above the socket does not
-// count as call time.
+// A socket is the UDP socket of one call. It records when the kernel received each audio packet
+// and when each sent packet was passed to the kernel. So the processing above the socket does not
+// count as part of a response time.
 type socket struct {
 	udp   *net.UDPConn
-	extra [64]byte // buffer for control messages of the reader
+	extra [64]byte // buffer for control messages
 
 	came, left times
 }
@@ -58,7 +58,7 @@ func (s *socket) WriteToAddrPort(b []byte, to netip.AddrPort) (int, error) {
 	return s.udp.WriteToUDPAddrPort(b, to)
 }
 
-// ReadFrom implements net.PacketConn, as all below.
+// ReadFrom implements net.PacketConn, like all methods below.
 func (s *socket) ReadFrom(b []byte) (int, net.Addr, error) {
 	n, from, err := s.ReadFromAddrPort(b)
 	return n, net.UDPAddrFromAddrPort(from), err
@@ -82,8 +82,8 @@ func (s *socket) SetReadDeadline(t time.Time) error { return s.udp.SetReadDeadli
 
 func (s *socket) SetWriteDeadline(t time.Time) error { return s.udp.SetWriteDeadline(t) }
 
-// age returns how long ago the kernel received a packet, from its control
-// messages. It is 0 if they have no timestamp or the wall clock was set since.
+// age returns how long ago the kernel received a packet, by the control messages of the packet.
+// It is 0 without a timestamp, or if the wall clock has been set since.
 func age(control []byte, now time.Time) time.Duration {
 	all, err := syscall.ParseSocketControlMessage(control)
 	if err != nil {
@@ -102,11 +102,10 @@ func age(control []byte, now time.Time) time.Duration {
 	return 0
 }
 
-// kept is the number of packets per direction that are remembered: ten seconds, and a power of
-// two.
+// kept is the number of recorded packets per direction: ten seconds of packets, and a power of two.
 const kept = 512
 
-// times records when audio packets passed, by SSRC and sequence number, which
+// times records when audio packets passed the socket. The key is SSRC and sequence number, which
 // SRTP does not encrypt (RFC 3711 section 3.1).
 type times struct {
 	mu   sync.Mutex
@@ -119,7 +118,7 @@ type passed struct {
 	at     time.Time
 }
 
-// keep records an audio packet and ignores others.
+// keep records b if it is an audio packet.
 func (t *times) keep(b []byte, at time.Time) {
 	const version, head = 2, 12
 	if len(b) < head || b[0]>>6 != version || b[1] >= 192 && b[1] <= 223 { // RFC 5761 section 4
@@ -131,7 +130,7 @@ func (t *times) keep(b []byte, at time.Time) {
 	t.last[p.seq%kept] = p
 }
 
-// of returns when a packet passed.
+// of returns when a packet passed the socket.
 func (t *times) of(source uint32, seq uint16) (time.Time, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

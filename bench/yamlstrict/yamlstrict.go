@@ -1,5 +1,4 @@
-// Package yamlstrict parses hand-written YAML. Errors name the line, the problem
-// and what is accepted.
+// Package yamlstrict parses YAML that people write. Errors name the line, the problem and what is accepted.
 package yamlstrict
 
 import (
@@ -18,8 +17,8 @@ import (
 // Longest is the maximum size of a document in bytes.
 const Longest = 1 << 20
 
-// Read decodes the one document of b into v, a pointer to a struct with yaml
-// tags. Unknown keys, duplicate keys and anchors are errors. It never panics.
+// Read decodes b, a single document, into v, a pointer to a struct with yaml tags. Unknown keys,
+// duplicate keys and anchors are errors. It never panics.
 func Read(b []byte, v any) error {
 	if len(b) > Longest {
 		return fmt.Errorf("file has %d bytes: accepted are at most %d", len(b), Longest)
@@ -43,7 +42,7 @@ func Read(b []byte, v any) error {
 	return doc.Decode(v)
 }
 
-// check validates a node against its target type; where names it in errors.
+// check validates a node against its target type t. where names the node in errors.
 func check(n *yaml.Node, t reflect.Type, where string) error {
 	if n.Kind == yaml.AliasNode || n.Anchor != "" {
 		return fmt.Errorf("line %d: anchors are not accepted", n.Line)
@@ -71,7 +70,7 @@ func check(n *yaml.Node, t reflect.Type, where string) error {
 	}
 }
 
-// flat rejects anchors in a node with its own decoder.
+// flat rejects anchors in a node that a type decodes itself.
 func flat(n *yaml.Node, where string) error {
 	for _, c := range n.Content {
 		if c.Kind == yaml.AliasNode || c.Anchor != "" {
@@ -109,7 +108,7 @@ func checkStruct(n *yaml.Node, t reflect.Type, where string) error {
 	return nil
 }
 
-// fields calls visit for the keys of a struct, including inlined ones.
+// fields calls visit for each key of a struct, including keys of inlined structs.
 func fields(t reflect.Type, visit func(name string, f reflect.Type)) {
 	for f := range t.Fields() {
 		switch name, rest, _ := strings.Cut(f.Tag.Get("yaml"), ","); {
