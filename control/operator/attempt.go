@@ -25,11 +25,11 @@ const (
 	attemptWindow     = 15 * time.Minute
 )
 
-// slowSignIn delays each attempt for an account that had slowdownThreshold failures from all networks together. The
-// account is not locked, because a lock would also keep its owner out.
+// slowSignIn is the delay of an attempt if the account had more than slowdownThreshold failed attempts from all
+// networks together. The account is not locked, because a lock would also keep its owner out.
 const slowSignIn = 5 * time.Second
 
-// DeviceLife is how long a device stays known after its owner signed in on it.
+// DeviceLife is the time for which a device stays known after a sign-in on it.
 const DeviceLife = 90 * 24 * time.Hour
 
 // Database is a pool or a transaction.
@@ -50,10 +50,9 @@ func (s *SlowDownError) Error() string {
 type SignInAttempt struct {
 	Email    string
 	Password media.Secret
-	Network  string // network to which the attempt is counted
-	// Device is the id of a device on which the account has signed in before (see KnownDevice); it is empty if the
-	// device is unknown. A known device has a count of its own, so that failed attempts of other people cannot lock
-	// it out.
+	Network  string // network of the client, for the limit per network
+	// Device is the id of a device on which the account has signed in before (see KnownDevice), or empty. Attempts on a
+	// known device are counted separately, so that failed attempts of other people cannot lock its owner out.
 	Device string
 }
 
@@ -69,8 +68,8 @@ type countedAttempt struct {
 	at time.Time
 }
 
-// count counts the attempt if it is allowed, and delays it if it has to be slow. A refused attempt is not counted, so
-// it does not prolong the refusal.
+// count counts the attempt, and delays it if the account had too many attempts. It returns a *SlowDownError if a limit
+// is reached. A refused attempt is not counted, so it does not prolong the refusal.
 func (t SignInAttempt) count(ctx context.Context, q Database) (countedAttempt, error) {
 	account := "account " + t.Email
 	if t.Device != "" {
@@ -100,8 +99,8 @@ func (t SignInAttempt) count(ctx context.Context, q Database) (countedAttempt, e
 	}
 }
 
-// countAttempt counts an attempt unless one of the bounds is reached; a bound of 0 means no bound. Concurrent
-// attempts cannot exceed a bound.
+// countAttempt counts an attempt, unless one of the bounds is reached. A bound of 0 means no bound. Concurrent attempts
+// cannot exceed a bound.
 func countAttempt(ctx context.Context, q Database, bounds []attemptLimit) (t countedAttempt, err error) {
 	leave, err := counting.enter(ctx, false)
 	if err != nil {
@@ -110,7 +109,7 @@ func countAttempt(ctx context.Context, q Database, bounds []attemptLimit) (t cou
 	defer leave()
 	var slow *SlowDownError
 	err = pgx.BeginFunc(ctx, q, func(tx pgx.Tx) (fault error) {
-		// The lock belongs to the first bound, so that a client can delay only its own attempts.
+		// Lock only the first bound, so that a client can delay only its own attempts.
 		if _, fault = tx.Exec(ctx, "SELECT pg_advisory_xact_lock(hashtextextended($1, 170))", bounds[0].of); fault != nil {
 			return fault
 		}
@@ -151,8 +150,8 @@ func (t countedAttempt) forget(ctx context.Context, q db.Querier) error {
 	return err
 }
 
-// clear runs after a successful sign-in. It deletes the failed attempts with the same counters, except those of other
-// accounts from the same network.
+// clear deletes the attempts with the same counters after a successful sign-in. It keeps attempts for other accounts
+// from the same network.
 func (t countedAttempt) clear(ctx context.Context, q db.Querier) error {
 	_, err := q.Exec(ctx, "DELETE FROM operator_tries WHERE of = ANY($1) AND (at = $2 OR of NOT LIKE 'address %')", t.of, t.at)
 	return err
@@ -166,15 +165,16 @@ func clearAttempts(ctx context.Context, q db.Querier, id string) error {
 	return err
 }
 
-// NewDevice returns a value for the browser to store. It later proves that the browser is a known device of the
-// account.
+// NewDevice returns a value for the browser to store. The value identifies the browser as a known device of the account
+// until DeviceLife has passed.
 func NewDevice(key []byte, email string, now time.Time) string {
 	id := rand.Text()
 	until := strconv.FormatInt(now.Add(DeviceLife).Unix(), 10)
 	return id + "." + until + "." + deviceSum(key, email, id, until)
 }
 
-// KnownDevice returns the id of an account's device. value is the result of NewDevice that the browser stored.
+// KnownDevice returns the id of a device from the value that NewDevice made. ok is false if the value is expired,
+// invalid or of another account.
 func KnownDevice(key []byte, value, email string, now time.Time) (id string, ok bool) {
 	parts := strings.Split(value, ".")
 	if len(parts) != 3 || !hmac.Equal([]byte(parts[2]), []byte(deviceSum(key, email, parts[0], parts[1]))) {

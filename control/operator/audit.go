@@ -16,7 +16,7 @@ import (
 // ErrForbidden is returned if the operator's role does not permit the action.
 var ErrForbidden = errors.New("your role in this organization does not allow this")
 
-// Actor is the operator who changes something, and the organization in which.
+// Actor is the operator who makes a change, with the organization that the change concerns.
 type Actor struct {
 	ID, Email string
 	OrgID     string
@@ -38,8 +38,8 @@ type LogEntry struct {
 	At                           time.Time
 }
 
-// Change runs do and writes the entry that do returns, in one transaction. It returns ErrForbidden if the actor's
-// role does not permit the change. An entry without an action is not written.
+// Change runs do and writes the entry that do returns, in one transaction. It does not write an entry without an
+// action. It returns ErrForbidden if the actor's role does not permit the change.
 func Change(ctx context.Context, d *db.DB, a Actor, needed Role, do func(db.Querier) (Entry, error)) error {
 	return db.Tx(ctx, d.Pool, func(tx pgx.Tx) error {
 		if err := CheckRole(ctx, tx, a, needed); err != nil {
@@ -53,7 +53,7 @@ func Change(ctx context.Context, d *db.DB, a Actor, needed Role, do func(db.Quer
 	})
 }
 
-// CheckRole checks that the actor's current role includes the role needed.
+// CheckRole returns ErrForbidden unless the actor's current role includes the role needed.
 func CheckRole(ctx context.Context, q db.Querier, a Actor, needed Role) error {
 	var role Role
 	err := q.QueryRow(ctx, "SELECT coalesce((SELECT role FROM operator_roles WHERE operator_id = $1 AND org_id = $2), '')", a.ID, a.OrgID).
@@ -94,8 +94,8 @@ func object(v any) ([]byte, error) {
 	return b, nil
 }
 
-// Entries returns entries of an organization, newest first: at most limit of those with ids less than before. If before is
-// 0, it starts with the newest. action and who select entries by prefix; an empty prefix selects all.
+// Entries returns at most limit entries of an organization with ids less than before, newest first. If before is 0, it
+// starts with the newest entry. action and who select entries by prefix; an empty prefix selects all.
 func Entries(ctx context.Context, q db.Querier, orgID, action, who string, before int64, limit int) ([]LogEntry, error) {
 	return db.Collect(ctx, q, "audit log", pgx.RowToStructByPos[LogEntry], `
 		SELECT id, who, address, action, object, before, after, at FROM audit_log

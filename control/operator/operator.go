@@ -90,9 +90,8 @@ type NewMember struct {
 	Cost     Cost // cost of hashing the password
 }
 
-// Create gives an operator a role in an organization. It creates the account if there is none. It returns the
-// password of a new account, and "" for an existing account. It fails with ErrMember if the operator has a role there
-// already.
+// Create gives an operator a role in an organization. If no account exists, it creates one and returns its password;
+// otherwise password is "". It fails with ErrMember if the operator already has a role in the organization.
 func Create(ctx context.Context, q db.Querier, n NewMember) (id string, password media.Secret, err error) {
 	email, err := Address(n.Email)
 	if err != nil {
@@ -170,8 +169,8 @@ func Remove(ctx context.Context, q db.Querier, orgID, id string) error {
 	return db.Wrap(err, fmt.Sprintf("operator %s", id))
 }
 
-// keepOwner changes a role, and fails if the organization would have no owner left. Only one such change runs at a
-// time.
+// keepOwner runs sql, which changes a role, and fails with ErrLastOwner if the organization would have no owner left.
+// Only one such change runs at a time.
 func keepOwner(ctx context.Context, q db.Querier, orgID, id string, owns bool, sql string, args ...any) error {
 	rows, err := q.Query(ctx, "SELECT operator_id FROM operator_roles WHERE org_id = $1 AND role = 'owner' FOR UPDATE", orgID)
 	if err != nil {
@@ -205,8 +204,8 @@ func SetPassword(ctx context.Context, q db.Querier, id string, password media.Se
 	return nil
 }
 
-// setPassword changes the password and ends all sessions of the account except one, whose token is passed as but. It
-// keeps failed attempts.
+// setPassword changes the password and ends all sessions of the account except the session with the token but. It keeps
+// failed attempts.
 func setPassword(ctx context.Context, q db.Querier, id string, password, but media.Secret) error {
 	if err := CheckPassword(password); err != nil {
 		return err

@@ -148,7 +148,7 @@ func TestSessions(t *testing.T) {
 	}
 }
 
-// TestSetPassword checks that a change needs the old password and ends the other sessions.
+// TestSetPassword checks that a password change needs the old password and ends the other sessions.
 func TestSetPassword(t *testing.T) {
 	d, _, _ := newDatabase(t)
 	sign := func(p media.Secret) (media.Secret, error) {
@@ -189,8 +189,8 @@ func TestSetPassword(t *testing.T) {
 	}
 }
 
-// TestSignInAttemptsAreBounded checks that concurrent attempts cannot exceed the bound, and that even the right
-// password fails above it.
+// TestSignInAttemptsAreBounded checks that concurrent attempts cannot exceed the limit, and that above the limit the
+// right password fails too.
 func TestSignInAttemptsAreBounded(t *testing.T) {
 	d, _, _ := newDatabase(t)
 	var wrong, slow atomic.Int64
@@ -230,8 +230,8 @@ func TestSignInAttemptsAreBounded(t *testing.T) {
 
 func isSlow(err error) bool { _, many := errors.AsType[*SlowDownError](err); return many }
 
-// TestOwnerCanSignInDuringAttack checks that the owner can sign in although others try wrong passwords, from one
-// network or from many.
+// TestOwnerCanSignInDuringAttack checks that the owner can sign in while other people try wrong passwords from one or
+// many networks.
 func TestOwnerCanSignInDuringAttack(t *testing.T) {
 	d, _, ada := newDatabase(t)
 	sign := func(p media.Secret, network, device string) error {
@@ -288,8 +288,7 @@ func TestOwnerCanSignInDuringAttack(t *testing.T) {
 	}
 }
 
-// TestPasswordChecksOfSessionAreBounded checks that password checks within a session are limited like attempts to
-// sign in.
+// TestPasswordChecksOfSessionAreBounded checks that password checks within a session are limited.
 func TestPasswordChecksOfSessionAreBounded(t *testing.T) {
 	d, _, _ := newDatabase(t)
 	token, err := SignIn(t.Context(), d.Pool, SignInAttempt{Email: "ada@example.com", Password: goodPassword})

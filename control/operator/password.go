@@ -18,7 +18,7 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-// Limits of the length of passwords.
+// Limits of a password's length.
 const (
 	minPassword = 12  // characters
 	maxPassword = 256 // bytes
@@ -55,22 +55,22 @@ const (
 	length  = 32
 )
 
-// limiter limits the work that runs at the same time, and the requests that wait for it.
+// limiter limits how many requests work at the same time, and how many wait.
 type limiter struct {
 	working chan struct{}
 	most    int64 // maximum number of waiting requests
 	waiting atomic.Int64
 }
 
-// More concurrent hashes would take memory and CPU time from calls. More concurrent counts would take database
-// connections.
+// hashing limits password hashing, which takes memory and CPU time from calls. counting limits the counting of
+// attempts, which takes database connections.
 var (
 	hashing  = &limiter{working: make(chan struct{}, max(1, runtime.NumCPU()/2)), most: 20} //nolint:gochecknoglobals // the process's
 	counting = &limiter{working: make(chan struct{}, 2), most: 200}                         //nolint:gochecknoglobals // the process's
 )
 
-// enter waits until the work may start or ctx ends. It fails if too many requests wait already, unless patient is
-// set.
+// enter waits until the request may start its work, or until ctx ends. If too many requests wait, it fails at once with
+// a *SlowDownError, unless patient is set.
 func (q *limiter) enter(ctx context.Context, patient bool) (leave func(), err error) {
 	if n := q.waiting.Add(1); n > q.most && !patient {
 		q.waiting.Add(-1)
@@ -107,15 +107,14 @@ func (c Cost) hash(ctx context.Context, p media.Secret) (string, error) {
 	return fmt.Sprintf(form, c.Memory, c.Passes) + b.EncodeToString(salt[:]) + "$" + b.EncodeToString(c.derive(p, salt[:])), nil
 }
 
-// dummyHash is compared with the password if the account is unknown, so that the response takes as long as for a
-// known account.
+// dummyHash is compared with the password of an unknown account, so that the response takes as long as for a known
+// account.
 func dummyHash() string {
 	c := defaultCost()
 	return fmt.Sprintf(form, c.Memory, c.Passes) + "AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
 }
 
-// matches reports whether a password matches a hash. It fails with a *SlowDownError if too many requests wait, unless
-// patient is set.
+// matches reports whether a password matches a hash. patient has the same meaning as for enter.
 func matches(ctx context.Context, hash string, p media.Secret, patient bool) (bool, error) {
 	leave, err := hashing.enter(ctx, patient)
 	if err != nil {

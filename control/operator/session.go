@@ -27,10 +27,10 @@ const (
 // ErrBadCredentials is returned if the email address or the password is wrong.
 var ErrBadCredentials = errors.New("wrong email address or password")
 
-// ErrSignedOut is returned for a token that has no valid session.
+// ErrSignedOut is returned if a token has no valid session.
 var ErrSignedOut = errors.New("not signed in")
 
-// sum returns the hash of a browser's token. Only the hash is stored.
+// sum returns the hash of a token. The database stores only the hash.
 func sum(token media.Secret) []byte {
 	sum := sha256.Sum256([]byte(token))
 	return sum[:]
@@ -48,12 +48,12 @@ type Membership struct {
 type Session struct {
 	ID, Email   string
 	Memberships []Membership // ordered by name
-	LastOrg     string       // organization that was visited last; empty at first
+	LastOrg     string       // last visited organization; empty at first
 	Flash       string       // message that the next page shows once
 	token       media.Secret
 }
 
-// Ref identifies the session, for example to count its streams. It cannot be used to sign in.
+// Ref returns an identifier of the session, for example for counting its streams. It cannot be used to sign in.
 func (s Session) Ref() string { return hex.EncodeToString(sum(s.token)) }
 
 // Membership returns the operator's role in an organization.
@@ -98,7 +98,7 @@ func SignIn(ctx context.Context, q Database, t SignInAttempt) (media.Secret, err
 	return token, nil
 }
 
-// Open returns the session of a token, or ErrSignedOut. It records the minute of use.
+// Open returns the session of a token, or ErrSignedOut. It records the time of use to the minute.
 func Open(ctx context.Context, q db.Querier, token media.Secret) (Session, error) {
 	s := Session{token: token}
 	var memberships []byte
@@ -122,7 +122,7 @@ func Open(ctx context.Context, q db.Querier, token media.Secret) (Session, error
 	return s, db.Wrap(err, "session")
 }
 
-// Visit stores which organization the operator visits, and clears the message that was shown.
+// Visit stores the organization that the operator visits, and clears the message for the next page.
 func (s Session) Visit(ctx context.Context, q db.Querier, orgID string) error {
 	if s.LastOrg == orgID && s.Flash == "" {
 		return nil

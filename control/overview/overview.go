@@ -24,9 +24,9 @@ type Call struct {
 	CampaignID   string
 	CreatedAt    time.Time
 	AnsweredAt   *time.Time
-	EndAsked     bool              // someone asked to end the call
+	EndAsked     bool              // a request to end the call was received
 	Said         string            // text of the last line
-	By           string            // who spoke the last line
+	By           string            // speaker of the last line
 	Turns        []json.RawMessage // the last turns, oldest first
 }
 
@@ -36,8 +36,8 @@ const lastTurns = 6
 // Counts holds the number of an organization's calls by status.
 type Counts map[control.Status]int
 
-// ActiveCalls returns active calls, but not more than most. Calls in conversation come first; otherwise the oldest
-// come first. The counts include all active calls.
+// ActiveCalls returns at most most active calls: first calls in conversation, then ringing and queued calls, each
+// oldest first. The counts include all active calls.
 func ActiveCalls(ctx context.Context, q db.Querier, orgID string, most int) ([]Call, Counts, error) {
 	all, err := db.Collect(ctx, q, "active calls", pgx.RowToStructByPos[Call], `
 		WITH chosen AS (
@@ -78,14 +78,14 @@ type Route struct {
 	CallerNumbers  []string // allowed caller numbers; the first is the default
 	Most, InUse    int      // limit and current number of concurrent calls
 	PerMinute, New int      // limit, and calls in the last minute
-	// Breaker is the state of the circuit breaker: closed, open or probing. Why, Since and Probe are set only if it
-	// is not closed.
+	// Breaker is the state of the circuit breaker: closed, open or probing. Why, Since and Probe are set only if the
+	// breaker is not closed.
 	Breaker, Why string
 	Since, Probe *time.Time
-	Down         bool // at least one server can reach no proxy of the trunk
+	Down         bool // at least one server cannot reach any proxy of the trunk
 }
 
-// Routes returns the routes of an organization, ordered by the name of the trunk and then of the route.
+// Routes returns the routes of an organization, ordered by trunk name and route name.
 func Routes(ctx context.Context, q db.Querier, orgID string) ([]Route, error) {
 	return db.Collect(ctx, q, "routes", func(row pgx.CollectableRow) (r Route, err error) {
 		err = row.Scan(
@@ -118,7 +118,7 @@ type Agent struct {
 	P50, P95      *float64
 }
 
-// Agents evaluates the calls of the last recentWindow, but at most the newest recentCalls of them.
+// Agents evaluates the newest recentCalls calls of the last recentWindow.
 const (
 	recentWindow = 15 * time.Minute
 	recentCalls  = 200

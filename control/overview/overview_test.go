@@ -91,8 +91,8 @@ func TestQueriesUseIndexes(t *testing.T) {
 	}
 }
 
-// explained checks the plan of each query. The planner is set to avoid sequential scans; a sequential scan therefore
-// means that no index fits.
+// explained checks the plan of each query. The test discourages sequential scans in the planner. A sequential scan
+// therefore means that no index fits.
 type explained struct {
 	pgx.Tx
 

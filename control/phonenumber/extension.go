@@ -8,10 +8,10 @@ import (
 	"github.com/nyaruka/phonenumbers"
 )
 
-// ErrExtension is returned if the number to call has an extension.
+// ErrExtension is returned for a number with an extension.
 var ErrExtension = errors.New("the number has an extension: send the number alone, with its country code, like +12025550123")
 
-// ErrLength is returned if no country has numbers of this length.
+// ErrLength is returned for a number whose country has no numbers of this length.
 var ErrLength = errors.New(
 	"the digits are too few or too many for a number of that country: send the number with its country code, like +12025550123",
 )
@@ -30,22 +30,21 @@ func Dialable(s string) (digits string, err error) {
 	}
 }
 
-// SuppressionDigits returns the digits of a number that must not be called. It removes an extension, because the main
+// SuppressionDigits returns the digits of a number for the suppression list. It removes an extension, because the main
 // number must not ring either.
 func SuppressionDigits(s string) string {
 	base, _ := Base(s)
 	return asciiDigits(base)
 }
 
-// Base returns a number without its extension, and whether it had one. An extension is digits after a letter or after
-// a sign that does not group digits, if a complete number comes before. Base also removes the ".0" that spreadsheets
-// and scripts append.
+// Base returns a number without its extension, and whether it had one. An extension starts after a complete number,
+// with a letter or a sign that does not group digits. Base also removes the ".0" that spreadsheets and scripts append.
 func Base(s string) (base string, extension bool) {
 	if at := Fraction(s); at >= 0 {
 		s = s[:at]
 	}
 	var digits []byte
-	checked := 0 // the first checked digits cannot be a complete number
+	checked := 0 // number of leading digits that are known to be no complete number
 	last := strings.LastIndexAny(s, "0123456789")
 	for i, r := range s {
 		switch {
@@ -90,7 +89,7 @@ func isSeparator(r rune) bool {
 // minNational is the minimum number of digits before an extension.
 const minNational = 7
 
-// maxDigits is more than any number with its exit codes has.
+// maxDigits is larger than the length of any number with exit codes.
 const maxDigits = 64
 
 // isPossible reports whether a number has a length that its country uses. The number may be in international form,
@@ -123,8 +122,7 @@ func asciiDigits(s string) string {
 }
 
 // ListedForms returns all forms in which a do-not-call list may contain the number d: the result of Forms, and forms
-// with ten digits. Ten digits may belong to North America or to Kazakhstan and Russia. A match with either number
-// counts.
+// with ten digits. Ten digits may be a number of North America, or of Kazakhstan and Russia. ListedForms includes both.
 func ListedForms(d string) []string {
 	all := Forms(d)
 	for _, other := range nationalForms(d) {
@@ -139,8 +137,8 @@ func ListedForms(d string) []string {
 // ListedPlainForms returns ListedForms without the forms that start with an exit code.
 func ListedPlainForms(d string) []string { return append(PlainForms(d), nationalForms(d)...) }
 
-// nationalForms returns, for ten digits, the number in Kazakhstan and Russia. For a number of Kazakhstan and Russia,
-// it returns the ten digits.
+// nationalForms adds or removes the country code of Kazakhstan and Russia. For ten digits, it returns the forms with 7
+// and 8. For a number with 7 or 8, it returns the ten digits.
 func nationalForms(d string) []string {
 	switch d = PlainForms(d)[0]; {
 	case len(d) == 10 && d[0] >= '2':

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Forms returns all forms of the number d, including d itself: the result of PlainForms, and each of these with an
-// exit code before it.
+// Forms returns all forms of the number d, including d itself: the result of PlainForms, and these forms after each
+// exit code.
 func Forms(d string) []string {
 	all := PlainForms(d)
 	if len(all[0]) >= minAfterExitCode {
@@ -23,8 +23,9 @@ func Forms(d string) []string {
 	return all
 }
 
-// PlainForms returns the forms of the number d without an exit code: ten-digit numbers with and without the country
-// code 1, and with 8 in place of 7. It returns the same list for each of these forms.
+// PlainForms returns the forms of the number d without an exit code. North American numbers have a form with and a form
+// without the country code 1. Numbers of Kazakhstan and Russia have a form with 7 and a form with 8. The list is the
+// same for each form.
 func PlainForms(d string) []string {
 	for rest, ok := TrimExitCode(d); ok && len(rest) >= minAfterExitCode; rest, ok = TrimExitCode(d) {
 		d = rest
@@ -46,8 +47,8 @@ func PlainForms(d string) []string {
 // minAfterExitCode is the minimum number of digits after an exit code.
 const minAfterExitCode = 8
 
-// exitCodes returns the prefixes for international calls: of most countries (00), North America (011), Kazakhstan and
-// Russia (810), and North American office phone systems (9011).
+// exitCodes returns the prefixes for international calls: 00 (most countries), 011 (North America), 810 (Kazakhstan and
+// Russia) and 9011 (North American office phone systems).
 func exitCodes() []string { return []string{"00", "011", "810", "9011"} }
 
 // TrimExitCode removes an exit code. ok is false if the number has none.

@@ -34,7 +34,7 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// TestFormsAreSymmetric checks that each form of a number has every other form in its list.
+// TestFormsAreSymmetric checks that each form of a number has all other forms of the number.
 func TestFormsAreSymmetric(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := rapid.StringMatching(`(00|011|810|9011)?[0-9]{1,15}`).Draw(t, "digits")
@@ -106,8 +106,8 @@ func TestSuppressionDigits(t *testing.T) {
 	}
 }
 
-// TestListedFormsAreSymmetric checks that a number that is listed in one form is found in every other form, and that
-// ten digits match the numbers of both countries.
+// TestListedFormsAreSymmetric checks that a number on a list is found in every other form, and that ten digits match
+// the numbers of both countries.
 func TestListedFormsAreSymmetric(t *testing.T) {
 	for _, pair := range [][2]string{{"7011234567", "77011234567"}, {"7011234567", "87011234567"}, {"7011234567", "17011234567"}, {"2025550150", "12025550150"}} {
 		if !slices.Contains(ListedForms(pair[0]), pair[1]) || !slices.Contains(ListedForms(pair[1]), pair[0]) {

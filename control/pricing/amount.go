@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Amount is a sum of money in billionths of a currency unit, so that sums are exact. Its text and its JSON number
+// Amount is an amount of money in billionths of a currency unit, so that sums are exact. Its text and its JSON number
 // have at most nine decimals.
 type Amount int64
 
@@ -38,7 +38,7 @@ func ParseAmount(text string) (Amount, error) {
 	return n, nil
 }
 
-// Round returns the amount closest to units currency units, or 0 if units is not finite.
+// Round converts a number of currency units to the closest amount. It returns 0 if units is not finite.
 func Round(units float64) Amount {
 	r := new(big.Rat).SetFloat64(units)
 	if r == nil {
@@ -69,8 +69,8 @@ func (a *Amount) UnmarshalJSON(text []byte) (err error) {
 	return err
 }
 
-// round returns n*times/d, rounded to the nearest integer; a half is rounded up. d must be positive, n and times not
-// negative.
+// round returns n*times/d, rounded to the nearest integer; halves are rounded up. d must be positive. n and times must
+// not be negative.
 func round(n, d *big.Int, times int64) Amount {
 	x := new(big.Int).Mul(n, big.NewInt(2*times))
 	x.Add(x, d)

@@ -16,13 +16,13 @@ type Cost struct {
 	PricesAsOf string     `json:"prices_as_of"` // date of the price list
 	Items      []Item     `json:"items"`
 	Trunk      *Trunk     `json:"trunk"`    // null if no trunk was used
-	Unpriced   []Unpriced `json:"unpriced"` // usage without a price, which Amount lacks
+	Unpriced   []Unpriced `json:"unpriced"` // usage without a price; not part of Amount
 }
 
-// Usage is what one provider did with one model.
+// Usage is the use of one model of one provider.
 type Usage = pipeline.EngineUsage
 
-// ForAnalysis is the Purpose of the usage of an analysis.
+// ForAnalysis is the value of Purpose for the analysis of a call.
 const ForAnalysis = pipeline.ForAnalysis
 
 // Item is the usage of one model, with its cost.
@@ -54,8 +54,7 @@ type Unpriced struct {
 	Model    string `json:"model,omitempty"`
 }
 
-// NewTrunkLeg returns a leg with the duration answered and a rate per minute. A nil rate means that the trunk has
-// none.
+// NewTrunkLeg returns a leg that lasted for answered. A nil perMinute means that the trunk has no rate for the number.
 func NewTrunkLeg(leg string, answered time.Duration, perMinute *float64) TrunkLeg {
 	out := TrunkLeg{Leg: leg, Seconds: Hundredths(max(answered, 0).Seconds())}
 	if perMinute != nil {
@@ -87,8 +86,8 @@ func (l *List) Cost(usage []pipeline.EngineUsage, legs []TrunkLeg) Cost {
 	return c
 }
 
-// Add adds usage to a cost. Items that the cost has already keep their prices. If the cost is in another currency
-// than the list, the usage is added as unpriced.
+// Add adds usage to a cost. Items that c contains already keep their prices. If c is in another currency than the list,
+// the added usage is unpriced.
 func (l *List) Add(c *Cost, usage []pipeline.EngineUsage) {
 	for _, u := range usage {
 		rates, ok := l.find(u)
@@ -102,7 +101,7 @@ func (l *List) Add(c *Cost, usage []pipeline.EngineUsage) {
 	}
 }
 
-// ByService returns the part of the cost of each service: "asr", "llm", "tts" and "trunk".
+// ByService returns the cost by service: "asr", "llm", "tts" and "trunk".
 func (c *Cost) ByService() map[string]Amount {
 	all := map[string]Amount{}
 	for _, item := range c.Items {
@@ -120,10 +119,10 @@ func (c *Cost) addUnpriced(u Unpriced) {
 	}
 }
 
-// Hundredths rounds seconds to hundredths, the precision with which usage is stored and charged.
+// Hundredths rounds seconds to hundredths. Usage is stored and charged with this precision.
 func Hundredths(seconds float64) float64 { return math.Round(seconds*100) / 100 }
 
-// amount returns the cost of usage. It is rounded only once, at the end.
+// amount returns the cost of usage. It rounds only once, at the end.
 func (r Rates) amount(u pipeline.EngineUsage) Amount {
 	switch u.Serves {
 	case "asr":

@@ -16,7 +16,7 @@ var builtIn []byte
 
 const defaultCurrency = "USD"
 
-// Rates are unit prices. A price has only the rates that fit what it serves, and nil for the others.
+// Rates are unit prices. Rates that do not apply to the service are nil.
 type Rates struct {
 	PerMinute                  *Amount `json:"per_minute,omitempty"` // per minute of audio sent to a recognizer
 	PerMillionCharacters       *Amount `json:"per_million_characters,omitempty"`
@@ -25,22 +25,22 @@ type Rates struct {
 	PerMillionCompletionTokens *Amount `json:"per_million_completion_tokens,omitempty"`
 }
 
-// Price is an entry of a price list: the unit prices for one model, or several, of a provider.
+// Price is an entry of a price list. It states the unit prices of one or several models of a provider.
 type Price struct {
 	Kind     string // kind of the provider's endpoint; empty if Provider is set
 	Host     string // host in the endpoint's URL; empty means the usual address of the kind
-	Provider string // name of the only endpoint with this price; empty if Kind is set
+	Provider string // name of the endpoint to which the price applies; empty if Kind is set
 	Serves   string // "asr", "llm" or "tts"
 	Model    string // the exact name, or a prefix and "*"; empty means the default model
 	Source   string // URL of the page that states the price
 	Rates
 }
 
-// Endpoint is what a price list needs to know about a provider's endpoint.
+// Endpoint describes a provider's endpoint to a price list.
 type Endpoint struct {
 	Kind  string
 	Host  string // host in its URL; empty means the usual address of the kind
-	Model string // language model of agents that name none; empty means the default of the kind
+	Model string // default language model; empty means the default of the kind
 }
 
 // List is a price list. Its prices never change.
@@ -48,13 +48,13 @@ type List struct {
 	Currency string // like "USD"
 	AsOf     string // date of the prices, like "2026-11-23"
 
-	own      []Price // prices of the operator, which override the others
+	own      []Price // prices of the operator; they override prices
 	prices   []Price
 	endpoint func(id string) Endpoint
 }
 
 // BuiltIn returns the built-in price list. endpoint returns the endpoint with an ID (pipeline.Engine.EndpointID), or
-// the zero Endpoint if none has the ID.
+// the zero Endpoint if the ID is unknown.
 func BuiltIn(endpoint func(id string) Endpoint) (*List, error) {
 	f, err := parse(builtIn)
 	if err != nil {
@@ -63,8 +63,8 @@ func BuiltIn(endpoint func(id string) Endpoint) (*List, error) {
 	return &List{Currency: f.currency, AsOf: f.asOf, prices: f.prices, endpoint: endpoint}, nil
 }
 
-// Extend returns the list extended by the prices in an operator's file, which override the others. If the file has
-// another currency, Extend converts the prices of the list.
+// Extend returns the list with the prices of an operator's file added. The added prices override the prices of the
+// list. If the file has another currency, Extend converts the prices of the list.
 func (l *List) Extend(text []byte) (*List, error) {
 	f, err := parse(text)
 	if err != nil {
@@ -92,8 +92,7 @@ func (l *List) Extend(text []byte) (*List, error) {
 	return &out, nil
 }
 
-// convert returns the rates in another currency. perUnit of the other currency equals one unit of the current
-// currency.
+// convert returns the rates in another currency. One unit of the current currency equals perUnit of the other currency.
 func (r Rates) convert(perUnit Amount) Rates {
 	for _, field := range r.fields() {
 		if *field != nil {
@@ -113,9 +112,9 @@ func (r *Rates) fields() []**Amount {
 // Prices returns all prices. Those of the operator come first.
 func (l *List) Prices() []Price { return slices.Concat(l.own, l.prices) }
 
-// find returns the rates for a provider's model. Prices of the operator override built-in prices. Among several
-// matches, the price of one endpoint comes before that of a kind, an exact model name before a prefix, and a longer
-// prefix before a shorter one.
+// find returns the rates for a provider's model. Prices of the operator override built-in prices. Then a price for one
+// endpoint comes before a price for a kind, an exact model name before a prefix, and a longer prefix before a shorter
+// one.
 func (l *List) find(u pipeline.EngineUsage) (Rates, bool) {
 	if l == nil {
 		return Rates{}, false

@@ -47,7 +47,7 @@ type entry struct {
 	PerMillionCompletionTokens decimal `yaml:"per_million_completion_tokens"`
 }
 
-// decimal is an amount in YAML, or nil.
+// decimal is an amount in YAML; nil if the key is missing.
 type decimal struct{ *Amount }
 
 // UnmarshalYAML implements yaml.Unmarshaler.
@@ -62,7 +62,7 @@ func (d *decimal) UnmarshalYAML(n *yaml.Node) error {
 
 var currencyCode = regexp.MustCompile(`^[A-Z]{3}$`)
 
-// parse reads a price file. Its errors name the line.
+// parse parses a price file. Its errors name the line.
 func parse(text []byte) (file, error) {
 	var doc document
 	d := yaml.NewDecoder(bytes.NewReader(text))
@@ -143,7 +143,7 @@ func (p *Price) check() error {
 	return p.checkRates()
 }
 
-// checkRates returns an error if a rate is missing or does not fit what the entry serves.
+// checkRates returns an error if a required rate is missing, or if a rate does not apply to the service.
 func (p *Price) checkRates() error {
 	accepted := map[**Amount]bool{} // the value is true if the rate is required
 	var names string

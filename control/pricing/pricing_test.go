@@ -195,7 +195,7 @@ func TestBuiltIn(t *testing.T) {
 	}
 }
 
-// TestDocumentedFile: the example of docs/providers.md is accepted.
+// TestDocumentedFile checks that the example of docs/providers.md is valid.
 func TestDocumentedFile(t *testing.T) {
 	doc, err := os.ReadFile("../../docs/providers.md")
 	if err != nil {

@@ -26,7 +26,7 @@ type Bucket interface {
 // Folder is a Bucket in a local folder.
 type Folder struct{ Dir string }
 
-// Put implements Bucket. When it returns, the file is on disk.
+// Put implements Bucket. It returns after the file is on disk.
 func (f *Folder) Put(ctx context.Context, key string, r io.Reader) (err error) {
 	name, err := f.name(key)
 	if err != nil {
@@ -74,7 +74,7 @@ func (f *Folder) Open(_ context.Context, key string) (io.ReadSeekCloser, error) 
 	return file, nil
 }
 
-// Path returns the name of a key's file, for callers that map the file into memory.
+// Path returns the name of a key's file. Callers use it to map the file into memory.
 func (f *Folder) Path(key string) (string, error) { return f.name(key) }
 
 // Delete implements Bucket.
@@ -97,7 +97,7 @@ func (f *Folder) name(key string) (string, error) {
 	return filepath.Join(f.Dir, filepath.FromSlash(key)), nil
 }
 
-// contextReader returns an error when its context has ended.
+// contextReader is a reader that fails after its context has ended.
 type contextReader struct {
 	over func() error
 	r    io.Reader

@@ -9,7 +9,7 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-// fullLeg implements all optional interfaces of a leg.
+// fullLeg is a leg that implements all optional interfaces.
 type fullLeg struct{ plainLeg }
 
 func (fullLeg) Arrived() (time.Time, bool)             { return time.Unix(7, 0), true }
@@ -20,8 +20,8 @@ func (fullLeg) Refer(context.Context, string) error    { return nil }
 func (fullLeg) Hold(context.Context, bool) error       { return nil }
 func (fullLeg) ReadFrame(f media.Frame) error          { clear(f); return nil }
 
-// TestRecordingKeepsOptionalInterfaces checks that the leg that records implements exactly the optional interfaces of
-// the original leg.
+// TestRecordingKeepsOptionalInterfaces checks that a recorded leg implements the same optional interfaces as the
+// original leg.
 func TestRecordingKeepsOptionalInterfaces(t *testing.T) {
 	s, _ := newSpool(t, control.RecordingFinalizing)
 	record := func(id string, l media.Leg) media.Leg {

@@ -19,8 +19,8 @@ func CheckURL(url string) error {
 	return nil
 }
 
-// Open returns the bucket of a URL: s3://…, or a folder with or without file://. If url is empty, the bucket is the
-// folder named folder.
+// Open returns the bucket of a URL. The URL is s3://… or the path of a folder, with or without file://. If url is
+// empty, the bucket is the folder named folder.
 func Open(url, folder string, a s3.Account) (Bucket, error) {
 	if strings.HasPrefix(url, s3.Scheme) {
 		return s3.Open(url, a)

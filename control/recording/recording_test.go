@@ -130,8 +130,8 @@ func TestRecordingIsUploaded(t *testing.T) {
 	}
 }
 
-// TestRecordingOfRestoredCall checks the recording of a call that the database lost. If the call is written again, it gets
-// the recording in the bucket. While the call may still be written again, its local file stays.
+// TestRecordingOfRestoredCall checks the recording of a call that the database lost. The local file stays while the
+// call may be written again. When the call is written again, it gets the recording in the bucket.
 func TestRecordingOfRestoredCall(t *testing.T) {
 	s, l := newSpool(t, control.RecordingFinalizing)
 	write(t, s)
@@ -160,8 +160,8 @@ func TestRecordingOfRestoredCall(t *testing.T) {
 	}
 }
 
-// TestUnclosedRecordingIsUploaded checks that a recording that was never closed is uploaded at the next start,
-// although its call was settled and the recording marked as failed.
+// TestUnclosedRecordingIsUploaded checks that the next start uploads a recording that was never closed, although its
+// status is already failed.
 func TestUnclosedRecordingIsUploaded(t *testing.T) {
 	s, l := newSpool(t, control.RecordingFailed)
 	if _, _, err := s.Record(id, plainLeg{}); err != nil { // the recording is never closed
@@ -193,7 +193,7 @@ func TestLostRecordingDoesNotBlockEvents(t *testing.T) {
 	}
 }
 
-// hookedBucket is a Bucket that calls a hook once, after a Put.
+// hookedBucket is a Bucket that calls a hook after the first Put.
 type hookedBucket struct {
 	recording.Bucket
 	after func()
@@ -208,7 +208,7 @@ func (h *hookedBucket) Put(ctx context.Context, key string, r io.Reader) error {
 	return err
 }
 
-// TestSweepDuringUpload lets a sweep remove the recording while HandleEvent runs, at both possible moments.
+// TestSweepDuringUpload removes the recording by a sweep while HandleEvent runs, at both possible moments.
 func TestSweepDuringUpload(t *testing.T) {
 	e := control.Event{CallID: id, Kind: control.CallEnded, At: time.Now()}
 	t.Run("after the upload", func(t *testing.T) {
@@ -247,8 +247,8 @@ func write(t *testing.T, s *recording.Spool) {
 	}
 }
 
-// TestOpenRecordingIsNotLost checks that a recording that is still being written is kept if another node settled its
-// call while this process was suspended.
+// TestOpenRecordingIsNotLost checks a recording that is still being written when another node settles its call. This
+// happens if the process was suspended. The recording must be kept.
 func TestOpenRecordingIsNotLost(t *testing.T) {
 	s, l := newSpool(t, control.RecordingFinalizing)
 	_, rec, err := s.Record(id, plainLeg{})

@@ -8,11 +8,10 @@ import (
 	"time"
 )
 
-// DefaultMinFree is the minimum of free bytes for recording if Spool.MinFree is 0. It is enough for about 250 minutes
-// of recording.
+// DefaultMinFree is the default of Spool.MinFree, in bytes. It is enough for about 250 minutes of recording.
 const DefaultMinFree = 512 << 20
 
-// spaceCheckInterval is how long a measurement of the free space is used.
+// spaceCheckInterval is the time for which a measurement of the free space is used.
 const spaceCheckInterval = time.Second
 
 // diskSpace is the last measurement of the free space.
@@ -29,7 +28,7 @@ func (s *Spool) Free() int64 {
 	return free
 }
 
-// CheckSpace returns the reason why no recording can start, or nil.
+// CheckSpace returns an error if there is too little space to start a recording.
 func (s *Spool) CheckSpace() error {
 	_, err := s.checkSpace()
 	return err

@@ -7,7 +7,7 @@ import (
 	"github.com/parley-voice/parley/control"
 )
 
-// TestCheckSpace checks that calls are not recorded if less space is free than the reserve.
+// TestCheckSpace checks that no recording starts if less space is free than the reserve.
 func TestCheckSpace(t *testing.T) {
 	for name, row := range map[string]struct {
 		least int64

@@ -20,25 +20,25 @@ import (
 // CallStore stores the status and key of recordings. *store.Store implements it.
 type CallStore interface {
 	Call(ctx context.Context, orgID, id string) (control.Call, error)
-	// SetRecording stores the status and key. With RecordingFailed it changes nothing unless the recording is still
-	// being stored.
+	// SetRecording stores the status and key. RecordingFailed replaces only RecordingFinalizing.
 	SetRecording(ctx context.Context, callID string, status control.RecordingStatus, key string) error
 }
 
 // Spool is the node's folder for recordings that are not in the bucket yet. It implements control.Recorder. As a
-// control.EventHandler it uploads the recordings of calls that ended.
+// control.EventHandler it uploads the recordings of ended calls.
 type Spool struct {
 	Dir    string
 	Bucket Bucket
 	Calls  CallStore
-	// Timeout is how long the end of a call may be before its recording is given up; 0 means 5 min.
+	// Timeout limits how long uploads are tried after the end of a call; 0 means 5 min.
 	Timeout time.Duration
-	// MinFree is the minimum of free bytes for recording; 0 means DefaultMinFree, and less than 0 means no minimum.
+	// MinFree is the number of free bytes that a recording requires; 0 means DefaultMinFree, less than 0 means no
+	// minimum.
 	MinFree int64
-	// Observe, if set, receives the result of each recording: Stored, Lost, or Truncated and then Stored.
+	// Observe receives the result of each recording: Stored, Lost, or Truncated and then Stored. It may be nil.
 	Observe func(result string)
-	// WasSent, if set, reports whether this node placed the call recently. If so, and the database does not know the
-	// call, the call may be written again, and its recording is kept.
+	// WasSent reports whether this node placed the call recently. The database may have lost such a call and may get it
+	// again, so its recording is kept. WasSent may be nil.
 	WasSent func(callID string) bool
 	Log     *slog.Logger
 
@@ -72,7 +72,7 @@ func (s *Spool) Record(callID string, leg media.Leg) (media.Leg, control.Recordi
 	return withLegInterfaces(t, leg), recordingFile{t, s}, nil
 }
 
-// legInterfaces are the optional interfaces that a leg that records passes on to the original leg.
+// legInterfaces are the optional interfaces that a recorded leg forwards to the original leg.
 type legInterfaces interface {
 	media.QualityReporter
 	media.SignalingTracer
@@ -81,7 +81,7 @@ type legInterfaces interface {
 	media.Holder
 }
 
-// withLegInterfaces returns a recording as a leg with the same optional interfaces as the original leg.
+// withLegInterfaces returns a leg that records, with the optional interfaces of the original leg.
 func withLegInterfaces(t *recorder.Recording, leg media.Leg) media.Leg {
 	if able, ok := leg.(legInterfaces); ok {
 		return struct {
@@ -92,7 +92,7 @@ func withLegInterfaces(t *recorder.Recording, leg media.Leg) media.Leg {
 	return t
 }
 
-// recordingFile is a recording that returns the path of its file when it is closed.
+// recordingFile is a recording whose Close returns the path of the file.
 type recordingFile struct {
 	t     *recorder.Recording
 	spool *Spool
@@ -111,7 +111,7 @@ func (t recordingFile) Close() (string, error) {
 	return t.t.Path(), err
 }
 
-// Start repairs recordings that a crash left incomplete, and sweeps. It must run before the first Record.
+// Start repairs recordings that a crash left incomplete, and then runs Sweep. It must run before the first Record.
 func (s *Spool) Start(ctx context.Context) error {
 	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
 		return fmt.Errorf("recordings: %w", err)
@@ -123,8 +123,8 @@ func (s *Spool) Start(ctx context.Context) error {
 	return s.Sweep(ctx)
 }
 
-// Sweep uploads the complete recordings of calls that ended, for example those that were given up while the bucket
-// was unavailable. It may run at any time.
+// Sweep uploads the complete recordings of ended calls, including recordings that HandleEvent gave up. It may run at
+// any time.
 func (s *Spool) Sweep(ctx context.Context) error {
 	names, err := filepath.Glob(filepath.Join(s.Dir, "call_*.wav"))
 	if err != nil {
@@ -148,9 +148,9 @@ func (s *Spool) Sweep(ctx context.Context) error {
 	return nil
 }
 
-// HandleEvent implements control.EventHandler. It uploads the recording of a call. After Timeout it gives up a
-// missing recording, so that the later steps of the event do not wait forever. If the recording appears later, a
-// sweep uploads it.
+// HandleEvent implements control.EventHandler. It uploads the recording of a call. It gives up if the file is missing,
+// or if uploads still fail after Timeout, so that the later steps of the event do not wait forever. A later Sweep may
+// still upload the recording.
 func (s *Spool) HandleEvent(ctx context.Context, e control.Event) error {
 	if e.Kind != control.CallEnded || e.Status == control.Failed { // an unanswered call has no recording
 		return nil
@@ -183,8 +183,8 @@ func (s *Spool) isStored(ctx context.Context, key string) bool {
 	return true
 }
 
-// isBeingWritten reports whether the recording of a call is still open. This happens if the process was suspended so
-// long that another node settled the call.
+// isBeingWritten reports whether the recording of a call is still open. This happens if the process was suspended and
+// another node settled the call.
 func (s *Spool) isBeingWritten(callID string) bool {
 	info, err := os.Stat(s.path(callID) + recorder.Partial)
 	return err == nil && time.Since(info.ModTime()) <= s.timeout()

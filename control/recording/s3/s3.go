@@ -26,8 +26,8 @@ const Scheme = "s3://"
 // partSize is the size of a part of a multipart upload, in bytes.
 const partSize = 16 << 20
 
-// Account is the access key for a bucket. If ID is empty, the access key comes from the AWS environment variables, or
-// else from the role of the machine.
+// Account is the access key for a bucket. If ID is empty, the access key comes from the AWS environment variables or,
+// without these, from the role of the machine.
 type Account struct {
 	ID     string
 	Secret media.Secret
@@ -140,8 +140,7 @@ func remaining(f io.Seeker) (int64, error) {
 // onlyReader hides all methods of a reader except Read.
 type onlyReader struct{ io.Reader }
 
-// Open returns a file. It returns an error that is fs.ErrNotExist if there is none with this key. Parts of the file
-// are fetched when they are read, until ctx ends.
+// Open opens a file. The error is fs.ErrNotExist if no file has this key. Reads fetch parts of the file until ctx ends.
 func (b *Bucket) Open(ctx context.Context, key string) (io.ReadSeekCloser, error) {
 	name, err := b.key(key)
 	if err != nil {

@@ -1,5 +1,6 @@
-// Package s3test serves a bucket in memory. It implements the parts of the S3 protocol that recordings need: single
-// and multipart uploads, ranges, and deletion. It checks signatures of version 4, including those of chunks.
+// Package s3test provides an S3 server with a bucket in memory. It implements the parts of the protocol that recordings
+// need: single and multipart uploads, ranges, and deletion. It checks version 4 signatures, including the signatures of
+// chunks.
 package s3test
 
 import (
@@ -53,7 +54,7 @@ func New(t *testing.T) *Server {
 	return s
 }
 
-// BucketURL returns the URL of the bucket for Parley's settings.
+// BucketURL returns the URL of the bucket, in the form of Parley's settings.
 func (s *Server) BucketURL(prefix string) string {
 	return "s3://" + Bucket + "/" + prefix + "?" + url.Values{"endpoint": {s.URL}, "region": {region}}.Encode()
 }
@@ -66,14 +67,14 @@ func (s *Server) Object(key string) ([]byte, bool) {
 	return o, ok
 }
 
-// Asked returns how many ranges were requested and how many parts were uploaded.
+// Asked returns the numbers of requested ranges and uploaded parts.
 func (s *Server) Asked() (ranges, parts int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.ranges, s.parts
 }
 
-// Break makes all requests fail if broken is set, and succeed otherwise.
+// Break makes all requests fail if broken is true, and succeed otherwise.
 func (s *Server) Break(broken bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -154,7 +155,7 @@ func (s *Server) multipart(w http.ResponseWriter, r *http.Request, key string, b
 	}
 }
 
-// complete joins the parts that the request names.
+// complete joins the uploaded parts that body lists.
 func (s *Server) complete(w http.ResponseWriter, key, id string, body []byte) {
 	var named struct {
 		Parts []struct {
@@ -269,7 +270,7 @@ func canonicalQuery(q url.Values) string {
 
 func escape(s string) string { return strings.ReplaceAll(url.QueryEscape(s), "+", "%20") }
 
-// chunks decodes a body in chunks. Each chunk's signature covers the signature of the chunk before.
+// chunks decodes a chunked body. The signature of each chunk covers the signature of the previous chunk.
 func chunks(raw, key []byte, before, text string, signed bool) ([]byte, error) {
 	in := bufio.NewReader(bytes.NewReader(raw))
 	var whole []byte
