@@ -13,17 +13,17 @@ import (
 	"github.com/parley-voice/parley/control/phonenumber"
 )
 
-// settledSQL is true for calls that have ended and whose events are all handled.
+// settledSQL is true for ended calls whose events are all handled.
 const settledSQL = `status IN ('ended', 'failed') AND NOT EXISTS (SELECT FROM events WHERE call_id = calls.id AND done_at IS NULL)`
 
-// Selection says which calls of an organization to erase. Exactly one field must be set.
+// Selection selects the calls of an organization to erase. Exactly one field must be set.
 type Selection struct {
 	Call   string
 	Number string // called number, in any form
 	All    bool
 }
 
-// condition returns the selection as an SQL condition, and the value of its argument $2.
+// condition returns the selection as an SQL condition, and the value of parameter $2.
 func (w Selection) condition() (string, any, error) {
 	digits := phonenumber.SuppressionDigits(w.Number)
 	switch {
@@ -37,9 +37,9 @@ func (w Selection) condition() (string, any, error) {
 	return "", nil, errors.New("select one call, one number, or all calls")
 }
 
-// Erase erases calls of an organization. When it returns, their content is deleted and they are no longer shown.
-// Their numbers and times are deleted later, when no cap counts them any more. Erase returns how many calls it
-// erased, and how many it skipped because they are active or still being processed.
+// Erase erases calls of an organization. It deletes the content of the calls and hides the calls at once. It leaves the
+// numbers and times until no frequency cap counts the calls any more. It returns the number of erased calls, and the
+// number of calls that it skipped because they are active or have unhandled events.
 func (k *Purger) Erase(ctx context.Context, orgID string, w Selection) (erased, left int, _ error) {
 	cond, arg, err := w.condition()
 	if err != nil {
@@ -83,14 +83,15 @@ func (k *Purger) eraseSome(ctx context.Context, cond string, args ...any) (n int
 	return n, err
 }
 
-// blankResponsesSQL empties the stored responses to requests whose calls were erased since $1. A response begins with
-// the id of its call. The Idempotency-Key stays, so that a repeated request creates no call.
+// blankResponsesSQL removes client data from stored responses about calls that were created after $1 and then erased.
+// Such a response begins with the id of its call. The Idempotency-Key stays, so that a repeated request creates no
+// call.
 const blankResponsesSQL = `
 WITH erased AS MATERIALIZED (SELECT convert_to('{"call_id":"' || id || '"', 'UTF8') AS head, created_at FROM calls WHERE erased_at IS NOT NULL AND created_at > $1)
 UPDATE idempotency_keys k SET body = convert_to((convert_from(k.body, 'UTF8')::jsonb || '{"to_number": "", "metadata": {}, "variables": {}}')::text, 'UTF8')
 FROM erased WHERE substring(k.body FROM 1 FOR 44) = erased.head AND k.created_at > (SELECT min(created_at) FROM erased) - interval '5 minutes'`
 
-// blankResponses empties the stored responses that show erased calls.
+// blankResponses removes client data from stored responses about erased calls.
 func (k *Purger) blankResponses(ctx context.Context) error {
 	_, err := k.Pool.Exec(ctx, blankResponsesSQL, k.now().Add(-idempotency.Retention-time.Hour))
 	return err

@@ -15,7 +15,8 @@ import (
 	"github.com/parley-voice/parley/control/store"
 )
 
-// TestUnsettledCallIsPurgedLater checks that a call that still has unhandled events when it expires is deleted later.
+// TestUnsettledCallIsPurgedLater checks that the content of an expired call with unhandled events is deleted only after
+// the events are handled.
 func TestUnsettledCallIsPurgedLater(t *testing.T) {
 	a := newFixture(t)
 	a.exec(`UPDATE organizations SET settings = '{"retention": {"transcripts_days": 20}}'`)
@@ -41,7 +42,7 @@ func TestUnsettledCallIsPurgedLater(t *testing.T) {
 	}
 }
 
-// TestErasedCallInIdempotentResponse checks that repeating the request that created an erased call shows only that
+// TestErasedCallInIdempotentResponse repeats the request that created an erased call. The response must show only that
 // the call was created.
 func TestErasedCallInIdempotentResponse(t *testing.T) {
 	const erased, kept = "call_01ARZ3NDEKTSV4RRFFQ69G5FAV", "call_01ARZ3NDEKTSV4RRFFQ69G5FAW"
@@ -84,13 +85,13 @@ func TestErasedCallInIdempotentResponse(t *testing.T) {
 	}
 }
 
-// lockedBucket is a Bucket that cannot delete.
+// lockedBucket is a Bucket whose Delete fails.
 type lockedBucket struct{ *recording.Folder }
 
 func (lockedBucket) Delete(context.Context, string) error { return errors.New("503") }
 
-// TestErasedRecordingIsNotServed checks that an erased recording is not served even if the bucket is unavailable and
-// the file still exists.
+// TestErasedRecordingIsNotServed checks that an erased recording is not served while the bucket is unavailable and the
+// file still exists.
 func TestErasedRecordingIsNotServed(t *testing.T) {
 	a := newFixture(t)
 	a.call(a.org, "call_1", "12025550123", 1)

@@ -15,14 +15,14 @@ import (
 	"github.com/parley-voice/parley/control/db"
 )
 
-// MinDays is the minimum retention in days. Frequency caps count the calls of seven days (12 CFR 1006.14(b)(2)), and
-// links to recordings are valid as long.
+// MinDays is the minimum retention in days. Frequency caps count calls for seven days (12 CFR 1006.14(b)(2)), and links
+// to recordings are valid for seven days.
 const MinDays = 8
 
 const (
 	most  = 3650 // maximum of days
 	batch = 500  // calls in one transaction
-	// How long webhook deliveries are kept after they were delivered or given up.
+	// Retention of webhook deliveries after they were delivered or given up.
 	keepTaken = 7 * 24 * time.Hour
 	keepDead  = 30 * 24 * time.Hour
 )
@@ -64,7 +64,7 @@ type Purger struct {
 type organization struct {
 	id    string
 	rules Rules
-	until time.Time // transcripts older than this have been deleted
+	until time.Time // time up to which transcripts have been deleted
 }
 
 // PurgeDue deletes all data whose retention period is over. A failure for one organization does not delay others.
@@ -96,7 +96,7 @@ func (k *Purger) now() time.Time {
 	return k.Now()
 }
 
-// before returns the time that is days ago, or the zero time if days is 0 (keep forever).
+// before returns the time that was days days ago, or 1970 if days is 0 (keep forever).
 func (k *Purger) before(days int) time.Time {
 	if days == 0 {
 		return time.Unix(0, 0)
@@ -104,8 +104,8 @@ func (k *Purger) before(days int) time.Time {
 	return k.now().AddDate(0, 0, -days)
 }
 
-// recordings deletes expired recordings, including the recordings of expired calls, because a call is never deleted
-// before its recording.
+// recordings deletes expired recordings. It also deletes the recordings of expired calls, because a call is deleted
+// only after its recording.
 func (k *Purger) recordings(ctx context.Context, o organization) error {
 	cutoff := k.before(o.rules.Recordings)
 	if whole := k.before(o.rules.Calls); whole.After(cutoff) {
@@ -114,8 +114,8 @@ func (k *Purger) recordings(ctx context.Context, o organization) error {
 	return k.deleteRecordings(ctx, "c.org_id = $1 AND c.created_at < $2", o.id, cutoff)
 }
 
-// deleteRecordings deletes the recordings of the calls c that meet a condition: first the files, and then their keys.
-// If a crash comes between, the next run deletes the files again.
+// deleteRecordings deletes the recordings of the calls c that meet a condition: first the files, then their keys in the
+// database. After a crash between the two, the next run deletes the files again.
 func (k *Purger) deleteRecordings(ctx context.Context, cond string, args ...any) error {
 	for {
 		rows, err := k.Pool.Query(
@@ -149,13 +149,13 @@ func (k *Purger) deleteRecordings(ctx context.Context, cond string, args ...any)
 	}
 }
 
-// hasContentSQL is true for calls with content that deleteContent deletes.
+// hasContentSQL is true for calls that have content for deleteContent.
 const hasContentSQL = `(call_analysis IS NOT NULL OR analysis_status <> 'none' OR variables::text <> '{}'
 	OR EXISTS (SELECT FROM call_lines WHERE call_id = calls.id) OR EXISTS (SELECT FROM call_turns WHERE call_id = calls.id)
 	OR EXISTS (SELECT FROM call_signalling WHERE call_id = calls.id) OR EXISTS (SELECT FROM webhook_deliveries WHERE call_id = calls.id))`
 
-// transcripts deletes expired content, oldest first, and stores its progress. If a call is not settled yet, the next
-// run starts with it.
+// transcripts deletes expired content, oldest first, and stores its progress. The next run starts at the first call
+// that is not settled yet.
 func (k *Purger) transcripts(ctx context.Context, o organization) error {
 	cutoff, unsettled := k.before(o.rules.Transcripts), false
 	for from := o.until; from.Before(cutoff); {
@@ -198,8 +198,8 @@ func (k *Purger) calls(ctx context.Context, o organization) error {
 		o.id, k.before(o.rules.Calls), batch)
 }
 
-// erased completes Erase. It deletes recordings and stored responses at once, and calls when no cap counts them any
-// more.
+// erased completes Erase. It deletes recordings and stored responses at once. It deletes calls after MinDays, when no
+// frequency cap counts them any more.
 func (k *Purger) erased(ctx context.Context) error {
 	err := k.blankResponses(ctx)
 	if err == nil {

@@ -52,7 +52,7 @@ func (a *fixture) count(sql string, args ...any) int {
 	return dbtest.Value[int](a.t, a.db, "SELECT count(*) FROM "+sql, args...)
 }
 
-// call adds a call that was created days ago, with rows in all related tables.
+// call adds a call that is days old, with rows in all related tables.
 func (a *fixture) call(org, id, number string, days int) {
 	a.t.Helper()
 	key := "recordings/" + id + ".wav"
@@ -93,7 +93,7 @@ func (a *fixture) purge() {
 	}
 }
 
-// contentRows returns the number of rows and fields that hold content of a call.
+// contentRows returns the number of rows and fields with content of a call.
 func (a *fixture) contentRows(id string) int {
 	a.t.Helper()
 	return a.count("call_lines WHERE call_id = $1", id) + a.count("call_turns WHERE call_id = $1", id) + a.count("call_signalling WHERE call_id = $1", id) +
@@ -141,7 +141,7 @@ func TestPurgeByRules(t *testing.T) {
 	}
 }
 
-// TestPurgeManyCalls checks that batches end correctly if many calls have the same timestamp.
+// TestPurgeManyCalls checks that batches are complete if many calls have the same timestamp.
 func TestPurgeManyCalls(t *testing.T) {
 	a := newFixture(t)
 	a.exec(`UPDATE organizations SET settings = '{"retention": {"transcripts_days": 20, "calls_days": 30}}'`)
@@ -169,8 +169,7 @@ type brokenBucket struct{}
 
 func (brokenBucket) Delete(context.Context, string) error { return errors.New("503") }
 
-// TestPurgeWhileBucketIsUnavailable checks that, while the bucket is unavailable, no call is deleted, nor the key of
-// its recording.
+// TestPurgeWhileBucketIsUnavailable checks that a call and its recording key stay while the bucket is unavailable.
 func TestPurgeWhileBucketIsUnavailable(t *testing.T) {
 	a := newFixture(t)
 	a.exec(`UPDATE organizations SET settings = '{"retention": {"calls_days": 30}}'`)
@@ -217,7 +216,7 @@ func TestErase(t *testing.T) {
 	if a.contentRows("call_6") != 5 || !a.recorded("call_6") {
 		t.Error("another organization's call is erased")
 	}
-	// What caps count is kept for eight days, without the client's data.
+	// Data for frequency caps are kept for eight days, without the client's data.
 	if a.count("calls WHERE id = 'call_1' AND to_number = '12025550123' AND name || metadata || variables = '{}{}'") != 1 || a.count("attempts WHERE call_id = 'call_1' AND number <> ''") != 0 || a.count("calls WHERE id = 'call_2'") != 0 {
 		t.Error("yesterday's call is not counted, or last month's is")
 	}

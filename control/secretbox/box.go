@@ -12,8 +12,8 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-// Box encrypts and decrypts secrets for the connections of a pool. Before it has keys, secrets can be neither written
-// nor read.
+// Box encrypts and decrypts secrets for the connections of a pool. Writing or reading a secret fails until Load or
+// SetKeys has set the keys.
 type Box struct{ keys atomic.Pointer[Keys] }
 
 // SetKeys sets the keys.
@@ -28,8 +28,8 @@ func (b *Box) open() (Keys, error) {
 	return nil, errNoKeys
 }
 
-// Prepare makes a connection encrypt each media.Secret that it writes, and decrypt each that it reads. It fits
-// db.Config.Prepare.
+// Prepare makes a connection encrypt each media.Secret that it writes, and decrypt each media.Secret that it reads. Use
+// it as db.Config.Prepare.
 func (b *Box) Prepare(_ context.Context, conn *pgx.Conn) error {
 	m := conn.TypeMap()
 	m.TryWrapEncodePlanFuncs = append([]pgtype.TryWrapEncodePlanFunc{b.wrapEncode}, m.TryWrapEncodePlanFuncs...)

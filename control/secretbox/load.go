@@ -17,18 +17,19 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-// Source says where the keys of a service come from.
+// Source describes the source of a service's keys.
 type Source struct {
-	// Keys are set by the operator. If they are set, File is not used.
+	// Keys are the operator's keys. If they are set, File is not used.
 	Keys media.Secret
-	// File holds a generated key. It is created if it does not exist. If File is empty, the key is kept in the
-	// database, next to the secrets that it protects, because other processes may share the database.
+	// File is the name of the file that holds a generated key. Load creates the file if it does not exist. If File is
+	// empty, the key is stored in the database, next to the secrets that it protects, because other processes may share
+	// the database.
 	File string
 	Log  *slog.Logger
 }
 
-// Load sets the keys of the box and checks that they decrypt all secrets in the database. It encrypts secrets again
-// that are not encrypted with the first key.
+// Load sets the keys of the box and checks that they decrypt all secrets in the database. If a secret is not encrypted
+// with the first key, Load encrypts it again with that key.
 func (b *Box) Load(ctx context.Context, pool *pgxpool.Pool, s Source) error {
 	text, err := s.text(ctx, pool)
 	if err != nil {
@@ -58,8 +59,8 @@ func (s Source) text(ctx context.Context, pool *pgxpool.Pool) (media.Secret, err
 	return fromDatabase(ctx, pool)
 }
 
-// fromFile returns the key in a file. It creates the file if it does not exist. Processes that do so at the same time
-// all get the same key.
+// fromFile returns the key in a file. It creates the file if it does not exist. All processes get the same key, even if
+// they create the file at the same time.
 func fromFile(name string) (media.Secret, error) {
 	text, err := os.ReadFile(name) //nolint:gosec // in the data directory
 	if !errors.Is(err, fs.ErrNotExist) {

@@ -39,7 +39,7 @@ func stored(t *testing.T, d *db.DB) (plain media.Secret, text string) {
 	return plain, text
 }
 
-// TestLoad changes keys several times. It starts with secrets that were never encrypted.
+// TestLoad changes keys several times, starting with secrets in plain text.
 func TestLoad(t *testing.T) {
 	url := dbtest.URL(t)
 	first, second := string(secretbox.Generate()), string(secretbox.Generate())
@@ -73,7 +73,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// TestBox checks that secrets are rejected before the keys are set, and encrypted afterwards.
+// TestBox checks that secrets cannot be written before the keys are set, and are encrypted afterwards.
 func TestBox(t *testing.T) {
 	box := &secretbox.Box{}
 	d, err := db.Open(t.Context(), db.Config{URL: dbtest.URL(t), MaxConns: 2, Prepare: box.Prepare})
@@ -104,8 +104,8 @@ func TestBox(t *testing.T) {
 	}
 }
 
-// TestColumns checks that Columns lists every column whose name in the schema says that it holds a secret. Hashes are
-// exempt, because they do not reveal the secret.
+// TestColumns checks that Columns lists every column whose name contains "password" or "secret". Hashes are exempt,
+// because they do not reveal the secret.
 func TestColumns(t *testing.T) {
 	d := dbtest.New(t)
 	rows, err := d.Pool.Query(t.Context(), `

@@ -1,5 +1,5 @@
-// Package secretbox encrypts the secrets in the database. Connections encrypt each media.Secret that they write, and
-// decrypt each that they read, so that neither the database nor a dump of it reveals a secret.
+// Package secretbox encrypts the secrets in the database. Database connections encrypt each media.Secret that they
+// write, and decrypt each media.Secret that they read. A dump of the database therefore reveals no secret.
 package secretbox
 
 import (
@@ -18,14 +18,14 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-// prefix starts each encrypted text. The id of the key follows, and then nonce and ciphertext in base64.
+// prefix starts each encrypted text. After it come the id of the key, and the nonce and ciphertext in base64.
 const prefix = "sealed:v1:"
 
 // keyLen is the length of a key in bytes, as AES-256 requires.
 const keyLen = 32
 
 // Key encrypts with AES-256-GCM (NIST SP 800-38D). The nonce is a keyed hash of the text, as in RFC 5297, so equal
-// texts have equal ciphertexts. Writing a secret again therefore does not change it, and a dump reveals only which
+// texts have equal ciphertexts. A secret that is written again therefore stays the same, and a dump reveals only which
 // secrets are equal. The id identifies the key and reveals nothing about it.
 type Key struct {
 	ID    string
@@ -95,7 +95,7 @@ func (k Key) open(text, head []byte) ([]byte, error) {
 	return k.aead.Open(nil, text[:n], text[n:], head)
 }
 
-// Seal encrypts a text with the first key. An empty text, which means that there is no secret, stays empty.
+// Seal encrypts a text with the first key. An empty text stays empty; it means that there is no secret.
 func (k Keys) Seal(plain media.Secret) (string, error) {
 	if plain == "" {
 		return "", nil
@@ -107,8 +107,8 @@ func (k Keys) Seal(plain media.Secret) (string, error) {
 	return head + base64.StdEncoding.EncodeToString(k[0].seal([]byte(plain), []byte(head))), nil
 }
 
-// Open decrypts a text that was encrypted with one of the keys. It returns a text that was never encrypted unchanged,
-// because old versions stored secrets in plain text.
+// Open decrypts a text with the key that encrypted it. It returns a plain text unchanged, because old versions stored
+// secrets in plain text.
 func (k Keys) Open(stored string) (media.Secret, error) {
 	rest, sealed := strings.CutPrefix(stored, prefix)
 	if !sealed {

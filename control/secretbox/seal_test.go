@@ -83,7 +83,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestFile checks that processes that create the key file at the same time all get the same key.
+// TestFile checks that processes get the same key if they create the key file at the same time.
 func TestFile(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "seal.key")
 	var all sync.WaitGroup

@@ -12,7 +12,7 @@ import (
 // levels are the attestation levels of RFC 8588 section 4, highest first.
 var levels = []string{"A", "B", "C"} //nolint:gochecknoglobals // read-only table
 
-// callerNumber is a caller number that calls through a trunk may show.
+// callerNumber is a caller number of a trunk or of one of its subgroups.
 type callerNumber struct{ TrunkID, Number string }
 
 // listCallerNumbers returns the caller numbers of all trunks and their subgroups.
@@ -22,8 +22,8 @@ func listCallerNumbers(ctx context.Context, q db.Querier) ([]callerNumber, error
 		UNION SELECT trunk_id, unnest(caller_numbers) FROM subgroups`)
 }
 
-// attestLevels returns the attestation level of each caller number. A signature does not name the call's trunk. A
-// number on several trunks therefore gets the lowest of their levels.
+// attestLevels returns the attestation level of each caller number. A signature does not name the call's trunk, so a
+// number of several trunks gets the lowest of their levels.
 func attestLevels(all []Trunk, shows []callerNumber) map[string]string {
 	set := map[callerNumber]string{}
 	for _, t := range all {

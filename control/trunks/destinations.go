@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Names that an allowed destination may have instead of a prefix. Each stands for one of the countries that share the
-// country code 1.
+// Names that are valid as allowed destinations, besides prefixes. Each name stands for one country with the country
+// code 1.
 const (
 	UnitedStates = "US" // the states, the District of Columbia, and the territories
 	Canada       = "CA"
@@ -18,13 +18,13 @@ const canadianCodes = " 204 226 236 249 250 257 263 289 306 343 354 365 367 368 
 	"460 468 474 506 514 519 537 548 568 579 581 584 587 600 604 613 622 633 639 644 647 655 672 677 " +
 	"683 688 705 709 742 753 778 780 782 807 819 825 867 873 879 902 905 942 "
 
-// expensiveCodes are the area codes of the other countries with country code 1, which are mostly in the Caribbean. A
-// call there costs many times as much as a call within the United States.
+// expensiveCodes are the area codes of the other countries with country code 1, mostly in the Caribbean. A call to them
+// costs many times as much as a call within the United States.
 const expensiveCodes = " 242 246 264 268 284 345 441 473 649 658 664 721 758 767 784 809 829 849 868 869 876 "
 
 func hasCode(codes, code string) bool { return strings.Contains(codes, " "+code+" ") }
 
-// Permits reports whether an allowed destination, which is a prefix or a name, permits the number d.
+// Permits reports whether an allowed destination (a prefix or a name) permits the number d.
 func Permits(destination, d string) bool {
 	if destination != UnitedStates && destination != Canada {
 		return strings.HasPrefix(d, destination)
@@ -39,8 +39,8 @@ func Permits(destination, d string) bool {
 	return !hasCode(canadianCodes, code) && !hasCode(expensiveCodes, code)
 }
 
-// ExpensiveDestinations returns the allowed prefixes through which expensive countries with country code 1 can be
-// called, or nil. It leaves out complete area codes, because these were surely chosen on purpose.
+// ExpensiveDestinations returns the allowed prefixes that permit calls to expensive countries with country code 1, or
+// nil. It omits prefixes with a complete area code, because these were chosen on purpose.
 func (s Subgroup) ExpensiveDestinations() []string {
 	var all []string
 	for _, d := range s.AllowedDestinations {
@@ -52,7 +52,7 @@ func (s Subgroup) ExpensiveDestinations() []string {
 	return all
 }
 
-// DestinationWarning returns a warning that lists the ExpensiveDestinations, or "".
+// DestinationWarning returns a warning that lists ExpensiveDestinations, or "" if there are none.
 func (s Subgroup) DestinationWarning() string {
 	all := s.ExpensiveDestinations()
 	if len(all) == 0 {

@@ -14,11 +14,11 @@ import (
 // ErrNotLent is returned if a trunk is not lent to the organization.
 var ErrNotLent = errors.New("the trunk is not lent to the organization")
 
-// Grant lends a trunk to an organization, which creates its own subgroups on the trunk. The limits of the grant apply
-// to all these subgroups together.
+// Grant lends a trunk to an organization. The organization creates its own subgroups on the trunk. The limits of the
+// grant apply to all these subgroups together.
 type Grant struct {
 	ID, OrgID, TrunkID string   // OrgID is the organization that borrows the trunk
-	CallerNumbers      []string // some of the trunk's numbers; empty means all
+	CallerNumbers      []string // the trunk's numbers that are lent; empty means all
 	ConcurrentCalls    int      // 0 means no limit
 	CallsPerMinute     int      // 0 means no limit
 }
@@ -39,7 +39,7 @@ func (g Grant) Check(t Trunk) error {
 	return nil
 }
 
-// ReplaceGrants replaces all grants that a lender gives. It revokes the grants that are missing, which deletes the
+// ReplaceGrants replaces all grants of a lender. It deletes the grants that are missing in grants, together with the
 // borrowers' subgroups.
 func ReplaceGrants(ctx context.Context, q db.Querier, lender string, grants []Grant) error {
 	ids := []string{}

@@ -31,8 +31,8 @@ type Route struct {
 	Live      int      // number of queued and running calls
 }
 
-// Routes returns subgroups, ordered by trunk and name. It returns only those of the agent agentID, or all if agentID
-// is empty.
+// Routes returns the subgroups of an agent, or all subgroups of the organization if agentID is empty. They are ordered
+// by trunk and name.
 func Routes(ctx context.Context, q db.Querier, orgID, agentID string) ([]Route, error) {
 	return db.Collect(ctx, q, "subgroups", func(row pgx.CollectableRow) (r Route, err error) {
 		s := &r.Subgroup
@@ -50,7 +50,7 @@ func Routes(ctx context.Context, q db.Querier, orgID, agentID string) ([]Route, 
 		ORDER BY t.name, s.name`, orgID, agentID)
 }
 
-// GrantView is a grant with the names of what it refers to.
+// GrantView is a grant with the names that belong to its ids.
 type GrantView struct {
 	Grant
 

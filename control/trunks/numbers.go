@@ -10,8 +10,8 @@ import (
 // are lent.
 type Numbers struct{ Subgroup, Trunk, Grant []string }
 
-// Usable returns the numbers that a call may show: the subgroup's numbers, or the trunk's if the subgroup has none,
-// without numbers that the grant does not lend.
+// Usable returns the numbers that a call may show: the subgroup's numbers, or the trunk's numbers if the subgroup has
+// none. It excludes numbers that the grant does not lend.
 func (n Numbers) Usable() []string {
 	pool := n.Subgroup
 	if len(pool) == 0 {
@@ -37,7 +37,7 @@ func (n Numbers) Granted() []string {
 	return n.Grant
 }
 
-// FindNumber returns the number in a list that has the same digits as the given number.
+// FindNumber returns the number in a list that has the same digits as number.
 func FindNumber(some []string, number string) (string, bool) {
 	i := slices.IndexFunc(some, func(n string) bool { return control.Digits(n) == control.Digits(number) })
 	if i < 0 {

@@ -12,8 +12,8 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-// syncRealms stores realms that Proxies has learned, passes the stored realms to Proxies, and deletes the realms of
-// proxies that no trunk uses.
+// syncRealms stores the realms that u.Proxies has learned, and passes all stored realms to u.Proxies. It deletes the
+// realms of proxies that no trunk uses.
 func (u *Reconciler) syncRealms(ctx context.Context, lines []media.Trunk) error {
 	if fresh := u.Proxies.Realms(); len(fresh) > 0 {
 		proxies := slices.Sorted(maps.Keys(fresh))
@@ -59,8 +59,8 @@ func (u *Reconciler) syncRealms(ctx context.Context, lines []media.Trunk) error 
 	return nil
 }
 
-// Realm returns the authentication realm that was learned for a proxy, or "" if none was. It is used if the trunk
-// sets no realm.
+// Realm returns the learned authentication realm of a proxy, or "" if none was learned. Calls use it if the trunk sets
+// no realm.
 func Realm(ctx context.Context, q db.Querier, proxy string) (string, error) {
 	var realm string
 	err := q.QueryRow(ctx, "SELECT coalesce((SELECT realm FROM trunk_realms WHERE proxy = $1), '')", proxy).Scan(&realm)

@@ -14,7 +14,7 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-// Channel is the Postgres channel that is notified when trunks change.
+// Channel is the Postgres channel for notifications of changed trunks.
 const Channel = "parley_trunks"
 
 // All returns the trunks of all organizations, ordered by id.
@@ -23,18 +23,19 @@ func All(ctx context.Context, q db.Querier) ([]Trunk, error) {
 		"SELECT "+columns+" FROM trunks ORDER BY id")
 }
 
-// Notify tells running servers that trunks have changed. The notification is sent when the transaction q commits.
+// Notify notifies running servers that trunks have changed. Postgres sends the notification when the transaction q
+// commits.
 func Notify(ctx context.Context, q db.Querier) error {
 	_, err := db.Exec(ctx, q, "notify", "SELECT pg_notify($1, '')", Channel)
 	return err
 }
 
-// ProxyMonitor tests the proxies of trunks, and registers with them if a trunk says so.
+// ProxyMonitor tests the proxies of trunks. It registers with the proxies of trunks that set Register.
 type ProxyMonitor interface {
 	SetTrunks(trunks []media.Trunk)
 	// Realms returns newly learned authentication realms by proxy.
 	Realms() map[string]string
-	// RestoreRealms sets realms that were learned before.
+	// RestoreRealms sets realms that were learned earlier, by proxy.
 	RestoreRealms(realms map[string]string)
 }
 
@@ -42,20 +43,20 @@ type ProxyMonitor interface {
 type Reconciler struct {
 	DB      db.Querier
 	Proxies ProxyMonitor
-	// Wake signals that trunks changed; may be nil.
+	// Wake signals that trunks have changed. It may be nil.
 	Wake <-chan struct{}
-	// Interval is the time between two reads without a signal; 0 means 10 s.
+	// Interval is the maximum time between two reads; 0 means 10 s.
 	Interval time.Duration
 	Log      *slog.Logger
 
-	realmLearned chan struct{}                     // has a value while a learned realm has to be stored
+	realmLearned chan struct{}                     // contains a value while a learned realm is not stored yet
 	once         sync.Once                         // creates realmLearned
-	attested     atomic.Pointer[map[string]string] // levels at the last read
+	attested     atomic.Pointer[map[string]string] // attestation levels by caller number, at the last read
 	byID         atomic.Pointer[map[string]media.Trunk]
 }
 
 // Attest returns the attestation level of a caller number (RFC 8588): "A", "B", "C" or "". If several trunks have the
-// number, the lowest level applies. It is safe for concurrent use.
+// number, it returns the lowest of their levels. It is safe for concurrent use.
 func (u *Reconciler) Attest(number string) string {
 	if known := u.attested.Load(); known != nil {
 		return (*known)[control.Digits(number)]
@@ -63,7 +64,7 @@ func (u *Reconciler) Attest(number string) string {
 	return ""
 }
 
-// OnRealm makes Run store learned realms soon. It never blocks.
+// OnRealm makes Run store newly learned realms. It never blocks.
 func (u *Reconciler) OnRealm() {
 	select {
 	case u.realmSignal() <- struct{}{}:
@@ -76,7 +77,7 @@ func (u *Reconciler) realmSignal() chan struct{} {
 	return u.realmLearned
 }
 
-// Trunks returns the trunks of the last read by id. The caller must not change them. It is safe for concurrent use.
+// Trunks returns the trunks at the last read, by id. The caller must not change them. It is safe for concurrent use.
 func (u *Reconciler) Trunks() map[string]media.Trunk {
 	if known := u.byID.Load(); known != nil {
 		return *known
@@ -84,7 +85,7 @@ func (u *Reconciler) Trunks() map[string]media.Trunk {
 	return nil
 }
 
-// Run reads the trunks repeatedly until ctx ends. While the database is unavailable, the trunks stay as they are.
+// Run reads the trunks repeatedly until ctx ends. It keeps the last trunks while the database is unavailable.
 func (u *Reconciler) Run(ctx context.Context) {
 	every := u.Interval
 	if every == 0 {

@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-// proxyLog is a ProxyMonitor that sends the proxies of the trunks that it gets to a channel.
+// proxyLog is a ProxyMonitor that sends the proxies of its trunks to a channel.
 type proxyLog chan []string
 
 func (k proxyLog) SetTrunks(lines []media.Trunk) {
@@ -31,7 +31,7 @@ func (k proxyLog) SetTrunks(lines []media.Trunk) {
 func (proxyLog) Realms() map[string]string       { return nil }
 func (proxyLog) RestoreRealms(map[string]string) {}
 
-// expect waits until the log has received exactly these proxies.
+// expect waits until k has received exactly these proxies.
 func (k proxyLog) expect(t *testing.T, want ...string) {
 	t.Helper()
 	deadline := time.After(5 * time.Second)
@@ -96,7 +96,7 @@ func TestReconciler(t *testing.T) {
 	go func() { running.Wait(); close(over) }()
 	for {
 		select {
-		case <-proxies: // a read that was running
+		case <-proxies: // from a read that had already started
 			continue
 		case <-over:
 		case <-time.After(5 * time.Second):
@@ -133,8 +133,8 @@ func (*pinner) SetTrunks([]media.Trunk)                  {}
 func (p *pinner) Realms() map[string]string              { return p.fresh }
 func (p *pinner) RestoreRealms(realms map[string]string) { p.restored = realms }
 
-// TestRealmsAreStored checks that a realm that one server learned is stored, is passed to the next server, and is
-// deleted when no trunk names the proxy.
+// TestRealmsAreStored checks that a learned realm is stored, passed to the next server, and deleted when no trunk names
+// the proxy.
 func TestRealmsAreStored(t *testing.T) {
 	d := dbtest.New(t)
 	org, err := apikeys.EnsureOrganization(t.Context(), d.Pool, "acme")

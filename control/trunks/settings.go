@@ -14,9 +14,9 @@ import (
 	"github.com/parley-voice/parley/media/codec"
 )
 
-// Settings say how calls use a trunk. The zero value fits most carriers.
+// Settings configure how calls use a trunk. The zero value fits most carriers.
 type Settings struct {
-	Backups          []string          `json:"backups,omitempty"` // proxies that are tried, in this order, if the first proxy fails
+	Backups          []string          `json:"backups,omitempty"` // proxies to try, in this order, if the first proxy fails
 	Realm            string            `json:"realm,omitempty"`
 	SignalingSources []string          `json:"signaling_sources,omitempty"` // networks that may send SIP, besides the proxies
 	Register         bool              `json:"register,omitempty"`
@@ -30,7 +30,8 @@ type Settings struct {
 	Attest           map[string]string `json:"attest,omitempty"` // attestation level "A", "B" or "C" by caller number
 
 	MediaSources []string `json:"media_sources,omitempty"` // networks from which media may come
-	// Timeouts for media, in seconds: until the first packet, and after it. 0 means the default.
+	// FirstMediaTimeout is the timeout until the first media packet, and MediaTimeout is the timeout after it. Both are
+	// in seconds; 0 means the default.
 	FirstMediaTimeout int `json:"first_media_timeout_s,omitempty"`
 	MediaTimeout      int `json:"media_timeout_s,omitempty"`
 
@@ -38,8 +39,8 @@ type Settings struct {
 	Rates    map[string]float64 `json:"rates,omitempty"`    // cost per minute by number prefix
 }
 
-// Rate returns the cost per minute of a call to a number. The longest prefix that matches decides; without a match
-// the result is nil.
+// Rate returns the cost per minute of a call to a number. It uses the longest prefix that matches. It returns nil if no
+// prefix matches.
 func (s Settings) Rate(digits string) *float64 {
 	for n := len(digits); n >= 0; n-- {
 		if rate, ok := s.Rates[digits[:n]]; ok {

@@ -70,7 +70,7 @@ func TestMediaTrunk(t *testing.T) {
 	if got := all.MediaTrunk(); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
-	for i := range reflect.TypeFor[media.Trunk]().NumField() { // a field that is not set is a setting without effect
+	for i := range reflect.TypeFor[media.Trunk]().NumField() { // a field without a value means that its setting has no effect
 		if f := reflect.ValueOf(all.MediaTrunk()).Field(i); f.IsZero() {
 			t.Errorf("no setting fills in %s", reflect.TypeFor[media.Trunk]().Field(i).Name)
 		}

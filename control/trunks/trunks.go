@@ -44,7 +44,7 @@ type Subgroup struct {
 	CallerNumbers            []string // empty means the numbers of the trunk
 	ConcurrentCalls          int
 	CallsPerMinute           int
-	GrantID                  string // grant that lends the trunk; empty if the organization owns it
+	GrantID                  string // grant under which the trunk is borrowed; empty if the organization owns the trunk
 }
 
 var (
@@ -97,7 +97,7 @@ func (s Subgroup) Check() error {
 	return nil
 }
 
-// columns of table trunks, in the order in which scan reads them.
+// columns are the columns of table trunks, in the order in which scan reads them.
 const columns = "id, org_id, name, proxy, username, password, caller_numbers, calls_per_second, concurrent_calls, settings"
 
 func scan(row pgx.Row) (Trunk, error) {
