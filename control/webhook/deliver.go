@@ -17,7 +17,7 @@ import (
 	"github.com/parley-voice/parley/pipeline/safedial"
 )
 
-// An endpoint is disabled after deadInARow dead deliveries in a row, if no delivery has succeeded for noSuccessIn.
+// An endpoint is disabled after deadInARow dead deliveries in a row, if no delivery succeeded within noSuccessIn.
 const (
 	deadInARow  = 10
 	noSuccessIn = 7 * 24 * time.Hour
@@ -65,12 +65,12 @@ func (s *Sender) send(ctx context.Context, e Endpoint, d delivery) (status int, 
 		return 0, 0, reason(err)
 	}
 	defer resp.Body.Close()
-	// The body is not used, but only a connection whose response was read can be used again.
+	// A connection is reused only if the body of its response was read.
 	_, _ = io.CopyN(io.Discard, resp.Body, 64<<10)
 	return resp.StatusCode, retryAfter(resp.Header, s.now()), ""
 }
 
-// reason returns the text of an error without the URL, because the URL may contain a token.
+// reason returns the text of an error without the URL, which may contain a token.
 func reason(err error) string {
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		err = u.Err
@@ -93,7 +93,7 @@ func (s *Sender) recordAttempt(ctx context.Context, e Endpoint, d delivery, v ve
 	}
 	var disabled string
 	err := db.Tx(ctx, s.Pool, func(tx pgx.Tx) error {
-		// Lock the endpoint before the delivery, as Replay and Remove do. The common order prevents deadlocks.
+		// Lock the endpoint before the delivery, as Replay and Remove do. The same order everywhere prevents deadlocks.
 		var err error
 		if disabled, err = recordEndpoint(ctx, tx, e.ID, v, now); err != nil {
 			return err
@@ -116,7 +116,8 @@ func (s *Sender) recordAttempt(ctx context.Context, e Endpoint, d delivery, v ve
 	return nil
 }
 
-// recordEndpoint updates the endpoint after an attempt. If this attempt disabled the endpoint, it returns the reason.
+// recordEndpoint updates the endpoint after an attempt. It returns the reason if the attempt disabled the endpoint, and
+// "" otherwise.
 func recordEndpoint(ctx context.Context, tx pgx.Tx, id string, v verdict, now time.Time) (reason string, err error) {
 	_, err = tx.Exec(ctx, `
 		UPDATE webhook_endpoints SET

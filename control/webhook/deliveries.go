@@ -25,8 +25,8 @@ const sentColumns = "id, endpoint_id, call_id, type, state, tries, next_at, crea
 // States returns the possible states of a delivery.
 func States() []string { return []string{"pending", "delivered", "dead"} }
 
-// ListDeliveries returns deliveries to an endpoint, newest first: at most limit of those with ids less than before.
-// If before is empty, it starts with the newest. An empty state selects all states.
+// ListDeliveries returns at most limit deliveries to an endpoint with ids less than before, newest first. An empty
+// before starts with the newest delivery. An empty state selects all states.
 func ListDeliveries(ctx context.Context, q db.Querier, endpointID, state, before string, limit int) ([]Delivery, error) {
 	sql, args := "SELECT "+sentColumns+" FROM webhook_deliveries WHERE endpoint_id = $1 AND ($2 = '' OR id < $2)", []any{
 		endpointID, before, limit,
@@ -43,7 +43,8 @@ func ListDeliveries(ctx context.Context, q db.Querier, endpointID, state, before
 	return db.Collect(ctx, q, "failed to read deliveries", pgx.RowToStructByPos[Delivery], sql+" ORDER BY id DESC LIMIT $3", args...)
 }
 
-// ReadDelivery returns a delivery of the organization with its body, or ErrUnknown.
+// ReadDelivery returns a delivery of the organization, and its body. It returns ErrUnknown if there is no such
+// delivery.
 func ReadDelivery(ctx context.Context, q db.Querier, orgID, id string) (s Delivery, body []byte, err error) {
 	err = q.QueryRow(ctx, "SELECT "+sentColumns+", payload FROM webhook_deliveries WHERE org_id = $1 AND id = $2", orgID, id).
 		Scan(&s.ID, &s.EndpointID, &s.CallID, &s.Type, &s.State, &s.Tries, &s.NextAt, &s.CreatedAt, &s.SettledAt, &s.Status, &s.Fault, &body)

@@ -11,11 +11,11 @@ import (
 	"github.com/parley-voice/parley/control/db"
 )
 
-// drainTime is the maximum time that a node delivers to one endpoint without a break, so that other endpoints get
-// their turn.
+// drainTime is the maximum time that a node delivers to one endpoint without a break. Other endpoints get their turn
+// after it.
 const drainTime = 30 * time.Second
 
-// drainPoll is the interval at which drain looks for more deliveries while it waits for running attempts.
+// drainPoll is the interval at which drain looks for more deliveries while attempts are running.
 const drainPoll = 200 * time.Millisecond
 
 // attemptResult is the result of one attempt.
@@ -25,9 +25,9 @@ type attemptResult struct {
 	err       error // set if the result could not be stored
 }
 
-// drain delivers what is due at an endpoint, and then releases the endpoint. It starts with one delivery at a time,
-// doubles the number while deliveries succeed, and starts again with one after a failure. If the result of an attempt
-// could not be stored, the endpoint stays leased until its lease expires.
+// drain sends the due deliveries of an endpoint and then releases the lease of the endpoint. It starts with one
+// delivery at a time. It doubles the number while deliveries succeed, and returns to one after a failure. If the result
+// of an attempt could not be stored, drain leaves the lease to expire.
 func (s *Sender) drain(ctx context.Context, e Endpoint) {
 	inFlight := map[string]bool{} // ids of the deliveries that are being sent
 	results := make(chan attemptResult)
@@ -62,7 +62,7 @@ func (s *Sender) drain(ctx context.Context, e Endpoint) {
 		}
 	}
 	if !stored {
-		return // releasing the lease now would repeat the attempt at once
+		return // a released endpoint would get the same delivery again at once
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
@@ -71,9 +71,8 @@ func (s *Sender) drain(ctx context.Context, e Endpoint) {
 	}
 }
 
-// next returns the oldest due delivery that is not being sent. It returns nil if there is none, or if the endpoint
-// was disabled, throttled, or leased by another node. It also extends the lease and reads the endpoint's current
-// secrets.
+// next returns the oldest due delivery that is not being sent. It returns nil if there is none, or if the endpoint is
+// disabled, throttled, or leased by another node. It also extends the lease and updates the secrets of e.
 func (s *Sender) next(ctx context.Context, e *Endpoint, inFlight map[string]bool) *delivery {
 	ids := make([]string, 0, len(inFlight))
 	for id := range inFlight {

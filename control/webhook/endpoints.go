@@ -16,8 +16,8 @@ import (
 type Endpoint struct {
 	ID, OrgID, URL string
 	Secret         media.Secret
-	// Previous is the previous secret, or empty. While it is set, deliveries carry a signature of each secret, so
-	// that receivers can change to the new one.
+	// Previous is the previous secret, or empty. While it is set, deliveries carry a signature of each secret, so that
+	// receivers can change to the new secret.
 	Previous media.Secret
 	Events   []string // some of Types
 	// Thin leaves the transcript out of deliveries.
@@ -55,8 +55,8 @@ func (e Endpoint) keys() (keyring, error) {
 	return keyring{key, before}, nil
 }
 
-// Replace sets all endpoints of an organization. An endpoint whose URL is kept also keeps its pending deliveries and
-// is enabled again.
+// Replace sets all endpoints of an organization. An endpoint with the same URL as before keeps its pending deliveries
+// and is enabled again.
 func Replace(ctx context.Context, q db.Querier, orgID string, all []Endpoint) error {
 	urls := []string{}
 	for _, e := range all {

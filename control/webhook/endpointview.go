@@ -31,22 +31,22 @@ type EndpointView struct {
 const ownedColumns = "id, org_id, url, events, disabled_at, last_success_at, disabled_reason, created_at, thin, agents, " +
 	"previous_secret <> ''"
 
-// NewSecret returns a random secret for signatures.
+// NewSecret returns a random signing secret.
 func NewSecret() media.Secret {
 	var raw [32]byte
 	_, _ = rand.Read(raw[:]) // never fails since Go 1.24
 	return media.Secret(secretPrefix + base64.StdEncoding.EncodeToString(raw[:]))
 }
 
-// ListEndpoints returns endpoints in the order of their ids: at most limit of those with ids greater than after. If
-// orgID is empty, it returns the endpoints of all organizations.
+// ListEndpoints returns at most limit endpoints with ids greater than after, ordered by id. An empty orgID selects the
+// endpoints of all organizations.
 func ListEndpoints(ctx context.Context, q db.Querier, orgID, after string, limit int) ([]EndpointView, error) {
 	return db.Collect(ctx, q, "webhook endpoints", pgx.RowToStructByPos[EndpointView],
 		"SELECT "+ownedColumns+" FROM webhook_endpoints WHERE ($1 = '' OR org_id = $1) AND id > $2 ORDER BY id LIMIT $3", orgID, after, limit)
 }
 
-// Save creates an endpoint of the organization. If the organization has an endpoint with the same URL, Save changes
-// and enables that one. A replaced secret continues to sign until the next change.
+// Save creates an endpoint of the organization. If an endpoint with the same URL exists, Save changes and enables it.
+// The previous secret also signs until the next change of the secret.
 func Save(ctx context.Context, q db.Querier, e Endpoint) (EndpointView, error) {
 	return one(q.Query(ctx, `
 		INSERT INTO webhook_endpoints AS w (id, org_id, url, secret, events) VALUES ($1, $2, $3, $4, $5)
@@ -78,8 +78,8 @@ func Change(ctx context.Context, q db.Querier, e Endpoint) (EndpointView, error)
 	)
 }
 
-// Rotate changes the secret of the organization's endpoint. The previous secret also signs until Rotate is called
-// with an empty secret.
+// Rotate changes the secret of the organization's endpoint. The previous secret also signs until the next call of
+// Rotate. An empty secret keeps the current secret and removes the previous one.
 func Rotate(ctx context.Context, q db.Querier, orgID, id string, secret media.Secret) (EndpointView, error) {
 	if secret == "" {
 		return one(
@@ -95,7 +95,7 @@ func Rotate(ctx context.Context, q db.Querier, orgID, id string, secret media.Se
 	)
 }
 
-// Remove deletes an endpoint and returns it as it was, or ErrUnknown.
+// Remove deletes an endpoint. It returns the deleted endpoint, or ErrUnknown.
 func Remove(ctx context.Context, q db.Querier, id string) (EndpointView, error) {
 	return one(q.Query(ctx, "DELETE FROM webhook_endpoints WHERE id = $1 RETURNING "+ownedColumns, id))
 }
@@ -108,7 +108,7 @@ func one(rows pgx.Rows, err error) (EndpointView, error) {
 	return o, db.RowError(err, "webhook endpoint", ErrUnknown)
 }
 
-// Create adds an endpoint to an organization. If the URL is in use already, IsURLTaken is true for the error.
+// Create adds an endpoint to an organization. IsURLTaken reports whether the error means that the URL is in use.
 func Create(ctx context.Context, q db.Querier, e Endpoint) (EndpointView, error) {
 	return one(q.Query(ctx, `
 		INSERT INTO webhook_endpoints (id, org_id, url, secret, events, thin, agents) VALUES ($1, $2, $3, $4, $5, $6, coalesce($7::text[], '{}'))

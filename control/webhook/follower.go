@@ -15,18 +15,18 @@ import (
 	"github.com/parley-voice/parley/control/db"
 )
 
-// Channel is the Postgres channel that is notified when a delivery is added.
+// Channel is the Postgres channel for notifications of new deliveries.
 const Channel = "parley_webhooks"
 
-// Calls reads the calls that deliveries report. *store.Store implements it.
+// Calls reads calls and their transcripts. *store.Store implements it.
 type Calls interface {
 	Call(ctx context.Context, orgID, id string) (control.Call, error)
 	Transcript(ctx context.Context, callID string) (control.Transcript, error)
 }
 
-// Notifier handles the events of calls by adding a delivery for each endpoint.
+// Notifier is an event handler that adds a delivery for each endpoint.
 type Notifier struct {
-	Type  string // one of Types; only answered calls get CallAnalyzed
+	Type  string // one of Types; CallAnalyzed is only for calls with a conversation
 	Pool  *pgxpool.Pool
 	Calls Calls
 	View  callview.View
@@ -46,8 +46,8 @@ type payload struct {
 	Call           any            `json:"call"` // callview.Call, or callview.Summary if the endpoint is thin
 }
 
-// HandleEvent implements control.EventHandler. Repeating it adds nothing, because an endpoint gets only one delivery
-// of each type for a call.
+// HandleEvent implements control.EventHandler. A repeated event adds nothing, because an endpoint gets only one
+// delivery of each type for a call.
 func (n *Notifier) HandleEvent(ctx context.Context, e control.Event) error {
 	if e.Kind != control.CallEnded {
 		return nil
@@ -113,7 +113,7 @@ func (n *Notifier) enqueue(
 	return err
 }
 
-// metadata returns the client's metadata, together with the ids of the call's contact, campaign and import.
+// metadata returns the client's metadata and the ids of the call's contact, campaign and import.
 func metadata(c control.Call) map[string]any {
 	m := map[string]any{}
 	maps.Copy(m, c.Metadata)

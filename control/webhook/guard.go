@@ -9,8 +9,8 @@ import (
 // timeout is the maximum duration of one attempt.
 const timeout = 15 * time.Second
 
-// CheckURL returns an error if the URL is invalid. It does not check for private addresses: each connection does,
-// after the name is resolved.
+// CheckURL returns an error if the URL is invalid. It accepts private addresses, because each connection checks the
+// address after name resolution.
 func CheckURL(text string, insecure bool) error {
 	u, err := url.Parse(text)
 	switch {

@@ -18,7 +18,7 @@ import (
 // ErrUnknown is returned if the endpoint or delivery does not exist.
 var ErrUnknown = errors.New("unknown")
 
-// EndpointStatus is the state of an endpoint, for operators.
+// EndpointStatus is the state of an endpoint.
 type EndpointStatus struct {
 	ID, OrgName, URL          string
 	Events                    []string
@@ -27,7 +27,7 @@ type EndpointStatus struct {
 	DisabledReason            string
 }
 
-// Host returns the URL without its path and query, because these may contain secrets.
+// Host returns the URL without path and query, which may contain secrets.
 func (s EndpointStatus) Host() string {
 	u, err := url.Parse(s.URL)
 	if err != nil {
@@ -47,7 +47,7 @@ func List(ctx context.Context, q db.Querier, orgName string) ([]EndpointStatus, 
 		WHERE $1 = '' OR o.name = $1 ORDER BY o.name, e.id`, orgName)
 }
 
-// DeadLetter is a delivery that will not be tried again.
+// DeadLetter is a dead delivery. It is not tried again.
 type DeadLetter struct {
 	ID, EndpointID, Type, CallID string
 	Tries                        int
@@ -65,8 +65,9 @@ func DeadLetters(ctx context.Context, q db.Querier, orgName string) ([]DeadLette
 		WHERE d.state = 'dead' AND ($1 = '' OR o.name = $1) ORDER BY d.settled_at DESC, d.id LIMIT 1000`, orgName)
 }
 
-// Replay makes deliveries due now and returns their number. id is a delivery in any state, or an endpoint, which
-// selects all its dead deliveries. The deliveries keep their ids and are tried again as often as new ones.
+// Replay makes deliveries due now and returns their number. id is a delivery in any state, or an endpoint. For an
+// endpoint, Replay selects all its dead deliveries. The deliveries keep their ids and get as many tries as new
+// deliveries. If the endpoint is disabled, Replay enables it if enable is set, and fails otherwise.
 func Replay(ctx context.Context, pool *pgxpool.Pool, id string, enable bool) (int, error) {
 	var n int64
 	err := db.Tx(ctx, pool, func(tx pgx.Tx) error {

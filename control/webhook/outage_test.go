@@ -23,12 +23,12 @@ const (
 	secondSecret = "whsec_ZmVkY2JhOTg3NjU0MzIxMGZlZGNiYTk4NzY1NDMyMTA="
 )
 
-// verifier is a receiver that checks signatures with the reference library.
+// verifier is a receiver that checks signatures with the Standard Webhooks library.
 type verifier struct {
 	*httptest.Server
 
 	down    atomic.Bool
-	refused atomic.Int64 // number of requests that it refused while it was down
+	refused atomic.Int64 // number of requests refused while down was true
 
 	mu    sync.Mutex
 	times map[string]int // number of accepted requests by delivery id
@@ -71,8 +71,8 @@ func (v *verifier) received() (ids, doubles, bad int) {
 	return len(v.times), doubles, v.bad
 }
 
-// TestThousandEventsSurviveOutage checks that each delivery arrives once and with a valid signature if a thousand
-// calls end while the receiver is down for eight hours.
+// TestThousandEventsSurviveOutage ends a thousand calls while a receiver is down for eight hours. Each delivery must
+// arrive once and with a valid signature.
 func TestThousandEventsSurviveOutage(t *testing.T) {
 	const events, hours = 1000, 8
 	p, target, healthy := newFixture(t), newVerifier(t, firstSecret), newVerifier(t, firstSecret)
@@ -115,8 +115,8 @@ func (p *fixture) insertEndedAtOnce(n int) {
 		FROM c CROSS JOIN webhook_endpoints e`, p.org, n, p.clock())
 }
 
-// TestSlowReceiverDelaysNoOther checks that a receiver that hangs does not delay another one. The durations are only
-// logged.
+// TestSlowReceiverDelaysNoOther checks that a receiver that hangs does not delay another receiver. It only logs the
+// durations.
 func TestSlowReceiverDelaysNoOther(t *testing.T) {
 	p := newFixture(t)
 	release := make(chan struct{})
@@ -135,7 +135,7 @@ func TestSlowReceiverDelaysNoOther(t *testing.T) {
 	p.endpoints(slow.URL, quick.URL)
 	wake := make(chan struct{}, 1)
 	p.sender.Wake, p.sender.Poll = wake, 100*time.Millisecond
-	p.insertEndedAtOnce(50) // the slow receiver has a queue of its own
+	p.insertEndedAtOnce(50) // fills the queue of the slow receiver
 	p.run()
 	var worst time.Duration
 	for n := 50; n <= calls; n += 50 {
@@ -165,7 +165,7 @@ func (p *fixture) run() {
 	p.t.Cleanup(func() { <-over })
 }
 
-// until waits until a condition is true. The test fails with the name of the condition if it does not become true.
+// until waits until is returns true. After 20 s, the test fails with the text what.
 func (p *fixture) until(what string, is func() bool) {
 	p.t.Helper()
 	deadline := time.After(20 * time.Second)
@@ -180,7 +180,7 @@ func (p *fixture) until(what string, is func() bool) {
 	}
 }
 
-// TestAnalysisFollowsEnd checks that call_analyzed is not sent before call_ended was delivered or has failed twice.
+// TestAnalysisFollowsEnd checks that call_analyzed is sent only after call_ended was delivered or has failed twice.
 func TestAnalysisFollowsEnd(t *testing.T) {
 	for _, tt := range []struct {
 		fails int
@@ -230,8 +230,8 @@ func TestAnalysisFollowsEnd(t *testing.T) {
 	}
 }
 
-// TestSecretRotation checks that receivers with the old or the new secret accept deliveries during a rotation, and
-// that only receivers with the new secret do so afterwards.
+// TestSecretRotation checks that receivers with the old or the new secret accept deliveries during a rotation.
+// Afterwards only receivers with the new secret accept deliveries.
 func TestSecretRotation(t *testing.T) {
 	p, old, fresh := newFixture(t), newVerifier(t, firstSecret), newVerifier(t, secondSecret)
 	set := func(secret, previous string) {

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// privateURLs lists URLs that lead to private addresses, or that some parsers read so. PORT stands for a port on
-// which a server listens on all addresses of this machine.
+// privateURLs lists URLs with private addresses, and URLs that only some parsers read as private addresses. PORT stands
+// for a port on which a server listens on all addresses of this machine.
 const privateURLs = `
 https://127.0.0.1:PORT/             https://127.0.0.1:PORT/hook?x=1     https://127.0.0.2:PORT/             https://127.255.255.254:PORT/
 https://127.1:PORT/                 https://127.0.1:PORT/               https://127.1.1.1:PORT/             https://0:PORT/
@@ -32,7 +32,7 @@ http://127.0.0.1:PORT/              http://localhost:PORT/              http://[
 gopher://127.0.0.1:PORT/            file:///etc/passwd                  ftp://127.0.0.1:PORT/               //127.0.0.1:PORT/
 https:127.0.0.1:PORT                https:///127.0.0.1:PORT/            https://127.0.0.1:PORT:80/          jar:https://127.0.0.1:PORT/!/`
 
-// TestPrivateAddressesAreRefused checks that neither these URLs nor redirects to them reach the server.
+// TestPrivateAddressesAreRefused checks that no request to privateURLs, and no redirect to them, reaches the server.
 func TestPrivateAddressesAreRefused(t *testing.T) {
 	p := newFixture(t)
 	p.sender.AllowInsecure = false

@@ -103,7 +103,7 @@ func TestSecrets(t *testing.T) {
 }
 
 func TestCheckURL(t *testing.T) {
-	for url, want := range map[string][2]bool{ // result without and with insecure
+	for url, want := range map[string][2]bool{ // whether the URL is valid without and with insecure
 		"https://example.com/hook": {true, true}, "http://example.com/hook": {false, true}, "https://user:pw@example.com/": {false, false},
 		"ftp://example.com": {false, false}, "https://": {false, false}, "": {false, false}, "https:///x": {false, false}, "://": {false, false},
 	} {

@@ -13,7 +13,7 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-// TestNewSecretSignsAtOnce checks that a new secret signs the remaining deliveries of a drain that has started.
+// TestNewSecretSignsAtOnce checks that a drain that is already running signs its next deliveries with a new secret.
 func TestNewSecretSignsAtOnce(t *testing.T) {
 	p := newFixture(t)
 	const fresh media.Secret = "whsec_YWJjZGVmZ2hpamtsbW5vcHFyc3R1dnd4eXoxMjM0NTY="

@@ -13,7 +13,7 @@ var retryDelays = []time.Duration{ //nolint:gochecknoglobals // read-only table
 	2 * time.Hour, 5 * time.Hour, 10 * time.Hour, 14 * time.Hour, 20 * time.Hour, 24 * time.Hour,
 }
 
-// RetryDelay returns the pause after failed attempt n, counted from 1. It returns false if that attempt was the last.
+// RetryDelay returns the pause after failed attempt n, counted from 1. The result is false if attempt n was the last.
 // dice, from 0 to 1, varies the pause by up to ±20%.
 func RetryDelay(n int, dice float64) (time.Duration, bool) {
 	if n < 0 || n >= len(retryDelays) {
@@ -25,8 +25,8 @@ func RetryDelay(n int, dice float64) (time.Duration, bool) {
 // maxRetryAfter is the longest Retry-After that is honored.
 const maxRetryAfter = 24 * time.Hour
 
-// retryAfter parses the Retry-After header in both its forms (RFC 9110 section 10.2.3). It returns 0 if the header is
-// missing or invalid.
+// retryAfter returns the delay in the Retry-After header, which is a number of seconds or a date (RFC 9110 section
+// 10.2.3). It returns 0 if the header is missing or invalid, and at most maxRetryAfter.
 func retryAfter(h http.Header, now time.Time) time.Duration {
 	text := strings.TrimSpace(h.Get("Retry-After"))
 	var wait time.Duration
@@ -38,7 +38,7 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 	return min(max(wait, 0), maxRetryAfter)
 }
 
-// verdict says what follows an attempt.
+// verdict is the consequence of an attempt.
 type verdict struct {
 	delivered bool
 	gone      bool          // the endpoint asked for no more deliveries
@@ -47,7 +47,8 @@ type verdict struct {
 	throttle  time.Duration // time in which the endpoint gets no deliveries at all
 }
 
-// judge decides what follows attempt n, counted from 1. A status of 0 means that there was no response.
+// judge returns the verdict on attempt n, counted from 1. A status of 0 means that there was no response. asked is the
+// pause that the endpoint requested.
 func judge(n, status int, asked time.Duration, dice float64) verdict {
 	switch {
 	case status >= 200 && status <= 299:

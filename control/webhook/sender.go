@@ -15,8 +15,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Sender delivers webhooks that are due. It delivers to many endpoints in parallel, so that a slow endpoint does not
-// delay the others. Only one node at a time delivers to an endpoint.
+// Sender sends due deliveries. It serves many endpoints in parallel, so that a slow endpoint does not delay the others.
+// Only one node at a time delivers to an endpoint.
 type Sender struct {
 	Pool *pgxpool.Pool
 	// Owner identifies this process.
@@ -26,14 +26,14 @@ type Sender struct {
 	// Endpoints is the maximum number of endpoints served at the same time; 0 means 512. PerEndpoint is the maximum
 	// number of concurrent deliveries to one endpoint; 0 means 8.
 	Endpoints, PerEndpoint int
-	// Poll is the interval of checks for work without a notification; 0 means 1 s.
+	// Poll is the interval of checks for due deliveries; 0 means 1 s. Wake starts a check at once.
 	Poll time.Duration
 	Wake <-chan struct{}
-	// Now returns the current time; nil means time.Now. Random returns a number from 0 to 1; nil means a random one.
+	// Now returns the current time; nil means time.Now. Random returns a number from 0 to 1; nil means rand.Float64.
 	Now    func() time.Time
 	Random func() float64
-	// Observe, if not nil, receives the state of the delivery after each attempt: "delivered", "pending" (it is tried
-	// again) or "dead".
+	// Observe receives the state of the delivery after each attempt: "delivered", "pending" (more attempts follow) or
+	// "dead". It may be nil.
 	Observe func(state string)
 	Log     *slog.Logger
 
@@ -41,10 +41,10 @@ type Sender struct {
 	client *http.Client
 }
 
-// lease is how long an endpoint stays leased by a node that no longer responds. It is longer than an attempt.
+// lease is the time for which an endpoint stays leased by a node that no longer responds. It is longer than an attempt.
 const lease = time.Minute
 
-// Run delivers until ctx ends. It returns when the last attempt has ended.
+// Run delivers until ctx ends. It returns after the last attempt has ended.
 func (s *Sender) Run(ctx context.Context) {
 	var drains sync.WaitGroup
 	defer drains.Wait()
@@ -84,7 +84,7 @@ func (s *Sender) Run(ctx context.Context) {
 	}
 }
 
-// DeliverDue delivers everything that is due now, and returns when it is done. Endpoints are served in parallel.
+// DeliverDue sends all deliveries that are due now, and then returns. It serves endpoints in parallel.
 func (s *Sender) DeliverDue(ctx context.Context) error {
 	var drains sync.WaitGroup
 	defer drains.Wait()
@@ -103,7 +103,7 @@ const dueSQL = `d.state = 'pending' AND d.next_at <= $2 AND (d.type <> 'call_ana
 	SELECT FROM webhook_deliveries o WHERE o.endpoint_id = d.endpoint_id AND o.call_id = d.call_id
 	AND o.type = 'call_ended' AND o.state = 'pending' AND o.tries < 2))`
 
-// take leases the endpoint that has the oldest due delivery. It returns nil if no endpoint has one.
+// take leases the endpoint with the oldest due delivery. It returns nil if no delivery is due.
 func (s *Sender) take(ctx context.Context) (*Endpoint, error) {
 	var e Endpoint
 	err := s.Pool.QueryRow(ctx, `

@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-// A fixture is a database, a clock and a sender.
+// fixture is a database, a clock and a sender.
 type fixture struct {
 	t      *testing.T
 	db     *db.DB
@@ -49,7 +49,7 @@ func (p *fixture) clock() time.Time {
 	return p.now
 }
 
-// passTime moves the clock forward and delivers what is due then.
+// passTime moves the clock forward and sends the deliveries that are then due.
 func (p *fixture) passTime(after time.Duration) {
 	p.t.Helper()
 	p.mu.Lock()

@@ -1,5 +1,5 @@
-// Package webhook delivers events of calls to organizations. Deliveries are signed as Standard Webhooks 1.0.0 says,
-// arrive at least once, and are independent for each endpoint.
+// Package webhook delivers events of calls to organizations. It signs deliveries by Standard Webhooks 1.0.0. Each
+// delivery arrives at least once. Endpoints do not affect each other.
 package webhook
 
 import (
@@ -24,7 +24,7 @@ const (
 // Types returns the events to which an endpoint can subscribe.
 func Types() []string { return []string{CallEnded, CallAnalyzed} }
 
-// secretPrefix starts the text of a secret. Base64 follows.
+// secretPrefix starts a secret. The base64 of the key follows it.
 const secretPrefix = "whsec_"
 
 // signingKey returns the bytes of a secret.
@@ -40,7 +40,7 @@ func signingKey(secret media.Secret) ([]byte, error) {
 // keyring holds the keys that sign deliveries: one, or two during a rotation.
 type keyring [][]byte
 
-// sign sets the headers for one attempt to deliver body.
+// sign sets the signature headers of one attempt to deliver body.
 func (k keyring) sign(h http.Header, id string, at time.Time, body []byte) {
 	stamp := strconv.FormatInt(at.Unix(), 10)
 	signatures := make([]string, len(k))
