@@ -16,7 +16,7 @@ import (
 	"github.com/parley-voice/parley/media/tone"
 )
 
-// UnknownModel is a model that each fake recognizer refuses as its original does.
+// UnknownModel is the name of a model that each fake recognizer refuses, in the way of the real provider.
 const UnknownModel = "unknown"
 
 // A recognizer implements the wire protocol of a provider. A message is a string (sent as
@@ -24,25 +24,25 @@ const UnknownModel = "unknown"
 type recognizer interface {
 	// hello returns the first message, or nil.
 	hello() any
-	// read parses a message of the client: audio, or a request.
+	// read parses a message of the client. It returns the audio or the request in the message.
 	read(kind int, b []byte) (sound []byte, do request)
 	// partial returns a message with the interim transcript, or nil.
 	partial(u transcript) any
-	// final returns the responses to a Finalize: those sent at once, and those sent after the lag.
+	// final returns the responses to a Finalize: now is sent at once, and due after Script.FinalLag.
 	final(u transcript) (now, due []any)
-	// endpoint returns the messages for the end of a turn that the provider detected by itself.
+	// endpoint returns the messages for a turn that ends by silence, without a Finalize.
 	endpoint(u transcript) []any
-	// extra returns further messages that are due, such as signs of life. It is called after each
-	// message that is not a request.
+	// extra returns further messages that are due, such as heartbeats. It is called after each message that is not
+	// a request.
 	extra(u transcript) []any
-	// bye returns the messages before the connection is closed at the client's request.
+	// bye returns the last messages before the connection ends at the client's request.
 	bye(u transcript) []any
-	// refusal returns the messages and the close code with which the provider refuses the request
-	// so far; code 0 means that it accepts.
+	// refusal returns the messages and the close code with which the provider refuses the client's messages so
+	// far. Code 0 means that it accepts them.
 	refusal() (messages []any, code int)
 }
 
-// A plain recognizer implements none of the optional methods.
+// plain provides empty versions of the optional methods of a recognizer.
 type plain struct{}
 
 func (plain) hello() any                { return nil }
@@ -55,10 +55,10 @@ func (plain) refusal() ([]any, int)     { return nil, 0 }
 type request int
 
 const (
-	listen request = iota
-	finish         // a Finalize
-	leave
-	nonsense
+	listen   request = iota
+	finish           // a Finalize
+	leave            // the client ends the stream
+	nonsense         // an invalid message
 )
 
 // A transcript is the text since the last final result.
@@ -66,13 +66,13 @@ type transcript struct {
 	words      []tone.Word
 	texts      string
 	start, end time.Duration
-	upTo       time.Duration // position in the audio
+	upTo       time.Duration // duration of the audio so far
 	last       time.Duration // end of the last word, including words of earlier results
 	turn       int           // number of earlier final results
 }
 
-// An asrSession is one connection. It belongs to its reader; a writer goroutine sends
-// results when they are due.
+// An asrSession is one connection to a recognizer. Only the goroutine that reads messages uses it; another goroutine
+// sends the results in due.
 type asrSession struct {
 	recognizer
 	script      Script
@@ -86,29 +86,28 @@ type asrSession struct {
 	from        time.Duration
 	last        time.Duration // end of the last word
 	samples     int           // number of samples so far
-	lastPartial time.Duration // audio position of the last interim result
+	lastPartial time.Duration // audio position at the last interim result
 	turn        int
 	due         chan result
 }
 
-// A result waits to be sent.
+// A result is the message m that is to be sent at a time.
 type result struct {
 	at time.Time
 	m  any
 }
 
-// A closing result ends the connection with a code.
+// closing is the m of a result that closes the connection with a code.
 type closing struct{ code int }
 
-// A writer sends the messages of a session.
+// A writer writes to the connection of a session.
 type writer struct {
 	write func(m any) error
 	close func(code int)
 }
 
-// listenASR serves a recognizer whose audio format is in the query. The provider ends a
-// connection after idle. build returns the recognizer and sets the silence after which the
-// session ends a turn.
+// listenASR serves a recognizer whose audio format is in the query. The provider ends a connection after the time idle
+// without a message; 0 means never. build returns the recognizer and sets l.silence.
 func (s *Server) listenASR(idle time.Duration, build func(q url.Values, l *asrSession) recognizer) http.HandlerFunc {
 	return func(w http.ResponseWriter, req *http.Request) {
 		q := req.URL.Query()
@@ -123,7 +122,7 @@ func (s *Server) listenASR(idle time.Duration, build func(q url.Values, l *asrSe
 	}
 }
 
-// recognize serves a WebSocket.
+// recognize serves a session over a WebSocket.
 func (s *Server) recognize(w http.ResponseWriter, r *http.Request, l *asrSession) {
 	l.script, l.fault = s.script, s.fault(ASR)
 	if l.fault.refuses() && refuse(w, r, l.fault) {
@@ -157,7 +156,7 @@ func (s *Server) recognize(w http.ResponseWriter, r *http.Request, l *asrSession
 	}
 	s.run(ctx, cancel, l, out, func() (int, []byte, error) {
 		if l.idle > 0 {
-			_ = conn.SetReadDeadline(time.Now().Add(l.idle)) // reading fails once the connection is closed
+			_ = conn.SetReadDeadline(time.Now().Add(l.idle)) // if this fails, so does the read
 		}
 		kind, b, err := conn.ReadMessage()
 		var limit net.Error
@@ -171,8 +170,8 @@ func (s *Server) recognize(w http.ResponseWriter, r *http.Request, l *asrSession
 	}
 }
 
-// run serves a session until the client leaves, read fails or a fault ends the session. The
-// channel is closed when nothing more is written, at the latest after the end of ctx.
+// run serves a session until the client leaves, read fails or a fault ends the session. It returns a channel that is
+// closed after the last write, at the latest after the end of ctx.
 func (s *Server) run(
 	ctx context.Context, cancel context.CancelFunc, l *asrSession, out writer, read func() (int, []byte, error),
 ) (written chan struct{}) {
@@ -200,7 +199,7 @@ func (s *Server) run(
 		}
 		if len(l.words) > 1 && (l.fault.cuts() || l.fault == HalfOpen) {
 			if l.fault == HalfOpen {
-				<-ctx.Done() // blocks until the server closes
+				<-ctx.Done() // block until Close
 			}
 			return written
 		}
@@ -212,7 +211,7 @@ func (s *Server) run(
 	return written
 }
 
-// accepts reports whether the provider still accepts the request.
+// accepts reports whether the provider accepts the client's messages so far. If not, it queues the refusal.
 func (l *asrSession) accepts() bool {
 	messages, code := l.refusal()
 	if code == 0 {
@@ -222,7 +221,7 @@ func (l *asrSession) accepts() bool {
 	return false
 }
 
-// leave queues the last messages and the end of the connection.
+// leave queues messages and the end of the connection.
 func (l *asrSession) leave(messages []any, code int) {
 	for _, m := range messages {
 		l.queue(0, m)
@@ -230,7 +229,7 @@ func (l *asrSession) leave(messages []any, code int) {
 	l.queue(0, closing{code})
 }
 
-// onMessage handles one message of the client. It returns false at the end.
+// onMessage handles one message of the client. It returns false if the session ends.
 func (l *asrSession) onMessage(kind int, b []byte) bool {
 	sound, do := l.read(kind, b)
 	switch do {
@@ -270,7 +269,7 @@ func (l *asrSession) onAudio(b []byte) {
 	switch {
 	case len(words) > 0:
 		l.words, l.last = append(l.words, words...), words[len(words)-1].End
-		l.sendPartial(l.script.PartialLag - (at - l.last)) // relative to the end of the word
+		l.sendPartial(l.script.PartialLag - (at - l.last)) // the lag counts from the end of the word
 	case len(l.words) == 0 && at-l.lastPartial >= 240*time.Millisecond:
 		l.sendPartial(l.script.PartialLag)
 	case l.silence > 0 && len(l.words) > 0 && at-l.last >= l.silence && l.fault != Mute:
@@ -292,7 +291,7 @@ func (l *asrSession) upTo() time.Duration {
 	return time.Duration(l.samples) * time.Second / time.Duration(l.rate)
 }
 
-// endTurn sends the final result of a turn that the provider ended.
+// endTurn queues the final result of a turn that ended without a Finalize.
 func (l *asrSession) endTurn(messages []any) {
 	for _, m := range messages {
 		l.queue(l.script.PartialLag, m)
@@ -301,7 +300,7 @@ func (l *asrSession) endTurn(messages []any) {
 	l.words, l.from = nil, l.last
 }
 
-// finish schedules the final result.
+// finish queues the responses to a Finalize.
 func (l *asrSession) finish() {
 	u := l.understood()
 	now, due := l.final(u)
@@ -345,7 +344,7 @@ func (l *asrSession) understood() transcript {
 func (l *asrSession) queue(lag time.Duration, m any) {
 	select {
 	case l.due <- result{time.Now().Add(lag), m}:
-	default: // the connection is about to end
+	default: // the writer has stopped, and the connection is about to end
 	}
 }
 

@@ -15,8 +15,7 @@ import (
 	"github.com/parley-voice/parley/media/tone"
 )
 
-// azure is the protocol of Azure Speech. It refuses the audio of a turn that begins before
-// the last one has ended.
+// azure is the protocol of Azure Speech. It refuses a turn that begins before the turn before it has ended.
 type azure struct {
 	plain
 	model      string
@@ -24,11 +23,11 @@ type azure struct {
 	configured bool
 	turn       string        // request ID
 	base       time.Duration // audio position at the start of the turn
-	mayBegin   time.Time     // when the next turn may begin
+	mayBegin   time.Time     // time from which the next turn may begin
 }
 
-// transcribeAzure serves Azure Speech. Unlike Azure, it ends a phrase by itself only if the
-// query contains the silence that ends one.
+// transcribeAzure serves Azure Speech. Unlike Azure, it ends a phrase by silence only if the query contains
+// segmentationSilenceTimeoutMs.
 func (s *Server) transcribeAzure(w http.ResponseWriter, r *http.Request) {
 	z := &azure{model: r.URL.Query().Get("cid")}
 	ms, _ := strconv.Atoi(r.URL.Query().Get("segmentationSilenceTimeoutMs")) // 0 if the query has none
@@ -68,7 +67,7 @@ func (z *azure) read(kind int, b []byte) ([]byte, request) {
 	return nil, listen
 }
 
-// begin reads the WAV header of a turn.
+// begin begins the audio of a turn with its WAV header.
 func (z *azure) begin(header []byte) request {
 	if len(header) != wavHead || !bytes.HasPrefix(header, []byte("RIFF")) {
 		return nonsense
@@ -113,7 +112,7 @@ func (z *azure) endpoint(u transcript) []any {
 	})}
 }
 
-// ticks returns an audio position within the turn in units of 100 ns.
+// ticks converts an audio position to units of 100 ns from the start of the turn.
 func (z *azure) ticks(at time.Duration) int64 { return max(0, int64(at-z.base)/100) }
 
 // message returns a text message of the turn.
@@ -125,7 +124,7 @@ func (z *azure) message(path string, body object) string {
 	return fmt.Sprintf("X-RequestId:%s\r\nContent-Type:application/json; charset=utf-8\r\nPath:%s\r\n\r\n%s", z.turn, path, b)
 }
 
-// azureMessage returns the headers, by lower-case names, and the body of a message.
+// azureMessage returns the headers and the body of a message. The keys of head are in lower case.
 func azureMessage(kind int, b []byte) (head map[string]string, body []byte, ok bool) {
 	var lines []byte
 	if kind == websocket.BinaryMessage {

@@ -14,16 +14,15 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// azureSpeech is a connection of Azure's text streaming protocol.
+// azureSpeech is a connection for speech from Azure.
 type azureSpeech struct {
 	*ttsSession
 	conn *websocket.Conn
 	id   string // ID of the turn
 }
 
-// speakAzure serves Azure's two protocols of speech: text arrives in pieces, or at once as
-// SSML. Speech is sent word by word with the times of its words. A connection serves one
-// turn after the other.
+// speakAzure serves Azure's two speech protocols: text in pieces, and a whole text as SSML. Speech is sent word by word
+// with word times. A connection serves one turn after another.
 func (s *Server) speakAzure(w http.ResponseWriter, r *http.Request) {
 	v, conn, done := s.voice(w, r)
 	if v == nil {
@@ -101,7 +100,7 @@ func (a *azureSpeech) text(path, body string) error {
 		[]byte("X-RequestId:"+a.id+"\r\nContent-Type:application/json; charset=utf-8\r\nPath:"+path+"\r\n\r\n"+body))
 }
 
-// sendWord sends the times of a word, its closing mark apart, and its sound.
+// sendWord sends the times of a word, then its sound. A punctuation mark at its end has a time of its own.
 func (a *azureSpeech) sendWord(w spokenWord) error {
 	ticks := func(d time.Duration) int64 { return int64(d / (100 * time.Nanosecond)) }
 	boundary := func(text, kind string, at, length time.Duration) object {
@@ -126,7 +125,7 @@ func (a *azureSpeech) sendWord(w spokenWord) error {
 	return a.conn.WriteMessage(websocket.BinaryMessage, append(b, w.sound...))
 }
 
-// textOfSSML returns the text without its elements, or nothing if the XML is malformed.
+// textOfSSML returns the text without the XML elements, or "" if the XML is malformed.
 func textOfSSML(body string) string {
 	var text strings.Builder
 	for d := xml.NewDecoder(strings.NewReader(body)); ; {
@@ -143,7 +142,7 @@ func textOfSSML(body string) string {
 	}
 }
 
-// azureHeader returns the value of a header.
+// azureHeader returns the value of a header, or "".
 func azureHeader(head, name string) string {
 	for line := range strings.SplitSeq(head, "\r\n") {
 		if key, value, _ := strings.Cut(line, ":"); strings.EqualFold(strings.TrimSpace(key), name) {

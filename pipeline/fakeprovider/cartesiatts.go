@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// cartesiaLife is the time after its last speech in which a Cartesia context accepts text.
+// cartesiaLife is the time for which a Cartesia context accepts text after its last speech.
 const cartesiaLife = time.Second
 
 // cartesia serves Cartesia's streaming speech.
@@ -27,7 +27,6 @@ func (s *Server) cartesia(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// cartesiaRequest is a message of the client.
 type cartesiaRequest struct {
 	Context    string `json:"context_id"`
 	Transcript string `json:"transcript"`

@@ -9,15 +9,14 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// A contextWire writes the messages of a protocol in which utterances share a socket, each
-// as a context. A nil message is not sent.
+// A contextWire builds the messages of a protocol in which several utterances share a socket. Each utterance is a
+// context with an ID. A nil message is not sent.
 type contextWire interface {
 	word(id string, w spokenWord) []object
-	flushed(id string) object  // a text was spoken and more may follow
-	ended(id string) object    // the last text was spoken
-	canceled(id string) object // the context was canceled
-	// expired returns a message for the time at which a context expires, and one for text
-	// that comes later.
+	flushed(id string) object  // message after a text that is not the last
+	ended(id string) object    // message after the last text
+	canceled(id string) object // message after a cancellation
+	// expired returns a message to send when a context expires, and a message to send if text comes later.
 	expired(id string) (now, later object)
 }
 
@@ -32,16 +31,15 @@ type contexts struct {
 	*ttsSession
 	conn *websocket.Conn
 	wire contextWire
-	life time.Duration // time after its last speech during which a context accepts text; 0 for no limit
+	life time.Duration // time for which a context accepts text after its last speech; 0 means no limit
 	open map[string]chan contextInput
 	wg   sync.WaitGroup
 	mu   sync.Mutex // serializes writing
-	// completed are the contexts whose last text was spoken; guarded by mu.
+	// completed holds the contexts whose last text was spoken. mu guards it.
 	completed map[string]bool
 }
 
-// serveContexts upgrades a request and passes each message to onMessage until it returns
-// false.
+// serveContexts upgrades a request. It calls onMessage, which reads one message, until onMessage returns false.
 func (s *Server) serveContexts(w http.ResponseWriter, r *http.Request, c *contexts, onMessage func(context.Context) bool) {
 	v, conn, done := s.voice(w, r)
 	if v == nil {
@@ -86,7 +84,7 @@ func (c *contexts) begin(ctx context.Context, id string, rate int, encoding stri
 func (c *contexts) add(id string, in contextInput) {
 	select {
 	case c.open[id] <- in:
-	default: // more than any test sends
+	default: // no test sends that much text
 	}
 }
 
@@ -98,7 +96,7 @@ func (c *contexts) cancel(id string) {
 	}
 }
 
-// has reports whether a context is open. It forgets those that were completed.
+// has reports whether a context is open. It first removes completed contexts.
 func (c *contexts) has(id string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -109,7 +107,7 @@ func (c *contexts) has(id string) bool {
 	return c.open[id] != nil
 }
 
-// speak speaks one context until it is done or canceled.
+// speak speaks the texts of one context until the context is completed or canceled.
 func (c *contexts) speak(ctx context.Context, v *ttsSession, id string, in chan contextInput) {
 	expiry := time.NewTimer(time.Hour)
 	defer expiry.Stop()
@@ -152,7 +150,7 @@ func (c *contexts) speak(ctx context.Context, v *ttsSession, id string, in chan 
 	}
 }
 
-// sendClose sends a close frame, so that the client sees no broken connection.
+// sendClose sends a close frame, so that the client does not see a broken connection.
 func sendClose(conn *websocket.Conn, code int, reason string) {
 	_ = conn.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, reason), time.Now().Add(time.Second))
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// elevenFormat reads the output_format of a request. It responds with an error if the format is
-// not supported. MP3, the vendor's default, is not supported.
+// elevenFormat parses the output_format of a request. It responds with an error to an unsupported format, such as MP3,
+// the vendor's default.
 func elevenFormat(w http.ResponseWriter, r *http.Request) (rate int, encoding string, accepted bool) {
 	format := cmp.Or(r.URL.Query().Get("output_format"), "mp3_44100_128")
 	kind, hz, _ := strings.Cut(format, "_")
@@ -28,8 +28,7 @@ func elevenFormat(w http.ResponseWriter, r *http.Request) (rate int, encoding st
 	return rate, strings.Replace(kind, "ulaw", "mulaw", 1), true
 }
 
-// speak serves ElevenLabs' streaming speech: text arrives in pieces, speech is sent word
-// by word with the times of its characters.
+// speak serves ElevenLabs' streaming speech. Text arrives in pieces; speech is sent word by word with character times.
 func (s *Server) speak(w http.ResponseWriter, r *http.Request) {
 	rate, encoding, accepted := elevenFormat(w, r)
 	if !accepted {
@@ -51,7 +50,7 @@ func (s *Server) speak(w http.ResponseWriter, r *http.Request) {
 		}
 		if *m.Text == "" {
 			if v.neverEnds() {
-				continue // until the client gives up
+				continue // wait until the client gives up
 			}
 			_ = conn.WriteJSON(object{"isFinal": true})
 			sendClose(conn, websocket.CloseNormalClosure, "")
@@ -63,7 +62,7 @@ func (s *Server) speak(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// synthesize serves ElevenLabs' speech of a whole text.
+// synthesize serves ElevenLabs' speech for a whole text.
 func (s *Server) synthesize(w http.ResponseWriter, r *http.Request) {
 	rate, encoding, accepted := elevenFormat(w, r)
 	if !accepted {
@@ -95,7 +94,7 @@ func (s *Server) synthesize(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// elevenMessage returns one word of speech. Its times count from its own start.
+// elevenMessage returns the message with one word. Character times count from the start of the message.
 func elevenMessage(w spokenWord) object {
 	var chars []string
 	var starts, durations []int64
@@ -148,7 +147,6 @@ func (s *Server) speakContexts(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// elevenRequest is a message of the client.
 type elevenRequest struct {
 	Context      string `json:"context_id"`
 	Text         string `json:"text"`

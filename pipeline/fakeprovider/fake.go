@@ -1,9 +1,7 @@
-// Package fakeprovider serves fake providers on loopback with scripted delays and faults:
-// recognizers (Deepgram's two protocols, AssemblyAI, OpenAI's two protocols, Soniox, Azure,
-// Yandex), a model (OpenAI's two protocols, Anthropic, Gemini) and voices (ElevenLabs,
-// Cartesia, Deepgram, OpenAI, Azure, Soniox, Yandex). Words are encoded as tones
-// (media/tone), so the recognizer understands exactly what was transmitted. The production
-// clients connect to it.
+// Package fakeprovider serves fake providers on loopback with scripted delays and faults, for the production clients.
+// Recognizers: Deepgram (two protocols), AssemblyAI, OpenAI (two protocols), Soniox, Azure, Yandex. Models: OpenAI
+// (two protocols), Anthropic, Gemini. Voices: ElevenLabs, Cartesia, Deepgram, OpenAI, Azure, Soniox, Yandex. Audio
+// carries each word as tones (package media/tone), so the recognizers understand every word exactly.
 package fakeprovider
 
 import (
@@ -21,20 +19,20 @@ import (
 
 // A Script defines the behavior of the providers. The zero value responds at once.
 type Script struct {
-	PartialLag time.Duration // from the end of a word to the interim result with it
-	FinalLag   time.Duration // from Finalize to the final result
-	FirstToken time.Duration // from the request to the first token
-	TokenGap   time.Duration // between tokens
-	FirstByte  time.Duration // from the first text to the first speech
+	PartialLag time.Duration // delay from the end of a word to the interim result that contains it
+	FinalLag   time.Duration // delay from Finalize to the final result
+	FirstToken time.Duration // delay from the request to the first token
+	TokenGap   time.Duration // delay between tokens
+	FirstByte  time.Duration // delay from the first text to the first speech
 	// LateBy is the delay of the faults Late and Slow; 0 means 3 s.
 	LateBy time.Duration
 	// LeadingSilence is the silence before the first speech.
 	LeadingSilence time.Duration
-	// Reply returns the model's answer to messages, newest last; nil repeats the last
-	// message.
+	// Reply returns the model's answer to messages, of which the last is the newest. nil answers "you said "
+	// and the last message.
 	Reply func(messages []Message) string
-	// Call returns a tool call with JSON arguments; an empty name means none. nil makes no
-	// calls.
+	// Call returns the name and the JSON arguments of a tool call. If Call is nil or the name is empty, the model
+	// calls only a tool that the request requires.
 	Call func(messages []Message) (name, arguments string)
 	// Finish returns how the model's answer ends; nil means FinishStop.
 	Finish func(messages []Message) Finish
@@ -57,7 +55,7 @@ type Message struct {
 	Content string `json:"content"`
 }
 
-// A Finish is the end of a model's answer.
+// A Finish is the reason for the end of a model's answer.
 type Finish string
 
 // Ends of answers.
@@ -65,10 +63,10 @@ const (
 	FinishStop    Finish = ""
 	FinishLength  Finish = "length"         // the answer reached the token limit
 	FinishFilter  Finish = "content_filter" // the content filter ended the answer
-	FinishRefusal Finish = "refusal"        // the answer is the text with which the model declines
+	FinishRefusal Finish = "refusal"        // the model declined; its answer is the text of the refusal
 )
 
-// A Provider is the kind of a provider.
+// A Provider is a kind of provider.
 type Provider string
 
 // Providers.
@@ -78,26 +76,26 @@ const (
 	TTS Provider = "tts"
 )
 
-// A Fault is a failure of a provider.
+// A Fault is a scripted failure of a provider.
 type Fault string
 
 // Faults.
 const (
 	None   Fault = ""
-	Refuse Fault = "refuse" // 503 to the request
-	Absent Fault = "absent" // 404 to the request: unknown model or voice
-	Busy   Fault = "busy"   // 429 to the request with Retry-After: 2
+	Refuse Fault = "refuse" // the response is 503
+	Absent Fault = "absent" // the response is 404: unknown model or voice
+	Busy   Fault = "busy"   // the response is 429 with Retry-After: 2
 	Drop   Fault = "drop"   // the connection is closed in the middle of the response
 	Reset  Fault = "reset"  // like Drop, with a TCP reset
-	Hang   Fault = "hang"   // the connection is accepted and its request never answered
-	Stall  Fault = "stall"  // the request is accepted and no data follows
+	Hang   Fault = "hang"   // the server accepts the connection but never responds to the request
+	Stall  Fault = "stall"  // the server accepts the request but sends no data
 	Freeze Fault = "freeze" // no data follows after the first part
 	Garble Fault = "garble" // the response is malformed
 	Late   Fault = "late"   // final results of a recognizer are late
 	Mute   Fault = "mute"   // final results of a recognizer never come
 	Slow   Fault = "slow"   // the first token or the first speech is late
-	// HalfOpen leaves the connection open but stops reading and writing after the first
-	// part: pings and close requests are not answered.
+	// HalfOpen leaves the connection open but stops reading and writing after the first part. The server then
+	// does not respond to pings or to a close.
 	HalfOpen Fault = "half-open"
 )
 
@@ -106,9 +104,10 @@ func Faults() []Fault {
 	return []Fault{Refuse, Absent, Busy, Drop, Reset, Hang, Stall, Freeze, Garble, Late, Mute, Slow, HalfOpen}
 }
 
-// cuts reports whether the connection ends in the middle of a response. stops reports whether
-// no data follows after the first part.
-func (f Fault) cuts() bool  { return f == Drop || f == Reset }
+// cuts reports whether the connection ends in the middle of a response.
+func (f Fault) cuts() bool { return f == Drop || f == Reset }
+
+// stops reports whether no data follows after the first part of a response.
 func (f Fault) stops() bool { return f == Freeze || f == HalfOpen }
 
 func (f Fault) refuses() bool { return f == Refuse || f == Absent || f == Busy || f == Hang }
@@ -125,11 +124,11 @@ type Server struct {
 	received Received
 }
 
-// Received is what clients sent to the providers, in the units that providers charge for.
+// Received counts the data from clients and the answers to it, in the units that providers charge for.
 type Received struct {
-	Sound      time.Duration // of recognizers whose connection has ended
-	Characters int           // of text for voices that is not blank
-	// Tokens of finished answers; CachedTokens are part of PromptTokens.
+	Sound      time.Duration // audio to recognizers, counted at the end of a connection
+	Characters int           // characters of text to voices; blank texts do not count
+	// The tokens are those of finished answers. PromptTokens includes CachedTokens.
 	PromptTokens, CachedTokens, CompletionTokens int
 }
 
@@ -159,7 +158,7 @@ func Start(ctx context.Context, addr string, script Script) (*Server, error) {
 	return Serve(l, script), nil
 }
 
-// Serve serves the providers on l, which Close closes.
+// Serve serves the providers on l. Close closes l.
 func Serve(l net.Listener, script Script) *Server {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &Server{script: script, listen: l, count: map[Provider]int{}}
@@ -187,7 +186,7 @@ func Serve(l net.Listener, script Script) *Server {
 	mux.HandleFunc("GET /v1/speak", s.speakDeepgram)
 	mux.HandleFunc("POST /v1/audio/speech", s.speech)
 	mux.HandleFunc("GET /cognitiveservices/websocket/v2", s.speakAzure)
-	mux.HandleFunc("GET /tts/cognitiveservices/websocket/v2", s.speakAzure) // the path of a resource with a domain of its own
+	mux.HandleFunc("GET /tts/cognitiveservices/websocket/v2", s.speakAzure) // path for Azure resources with a custom domain
 	mux.HandleFunc("GET /tts/cognitiveservices/websocket/v1", s.speakAzure) // text as SSML
 	mux.HandleFunc("POST /tts/v3/utteranceSynthesis", s.speakYandex)
 	protocols := new(http.Protocols) // gRPC requires HTTP/2
@@ -197,7 +196,7 @@ func Serve(l net.Listener, script Script) *Server {
 		ReadHeaderTimeout: 5 * time.Second, Protocols: protocols,
 		BaseContext: func(net.Listener) context.Context { return ctx },
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			s.wg.Add(1) // because Shutdown does not wait for hijacked connections
+			s.wg.Add(1) // Shutdown does not wait for hijacked connections, so Close waits for wg
 			defer s.wg.Done()
 			mux.ServeHTTP(w, r)
 		}),
@@ -244,7 +243,7 @@ func (s *Server) fault(p Provider) Fault {
 	return s.script.Fault(p, n)
 }
 
-// refuse handles faults that occur before a response begins. It returns false for others.
+// refuse handles faults that occur before a response begins. It returns false for all other faults.
 func refuse(w http.ResponseWriter, r *http.Request, f Fault) bool {
 	switch f {
 	case Refuse:
@@ -280,7 +279,7 @@ func wait(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// lateBy returns the delay of Late and Slow.
+// lateBy returns the delay of the faults Late and Slow.
 func (s Script) lateBy() time.Duration { return cmp.Or(s.LateBy, 3*time.Second) }
 
 // cut closes the connection in the middle of a response.
@@ -291,15 +290,15 @@ func (f Fault) cut(w http.ResponseWriter) {
 	}
 }
 
-// end makes the close of the connection a reset if the fault is Reset.
+// end prepares the connection so that closing it sends a TCP reset if the fault is Reset.
 func (f Fault) end(conn net.Conn) {
 	if tcp, ok := conn.(*net.TCPConn); ok && f == Reset {
 		_ = tcp.SetLinger(0)
 	}
 }
 
-// accept upgrades a request to a WebSocket. The connection is closed by done, and when the
-// request's context ends, which also wakes its reader.
+// accept upgrades a request to a WebSocket. The caller calls done to close the connection. The end of the request's
+// context closes it, too, so that a blocked reader returns.
 func accept(w http.ResponseWriter, r *http.Request) (conn *websocket.Conn, done func(), err error) {
 	u := websocket.Upgrader{CheckOrigin: func(*http.Request) bool { return true }}
 	if conn, err = u.Upgrade(w, r, nil); err != nil {

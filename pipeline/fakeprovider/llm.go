@@ -15,11 +15,11 @@ const maxRequest = 1 << 20 // bytes
 // A question is a request to the model, in any protocol.
 type question struct {
 	model    string
-	messages []Message // the system message first
+	messages []Message // the first is the system message, if there is one
 	tools    []tool
-	forced   string // tool that must be called; empty for none
-	reasons  bool   // the model reasons before it answers
-	whole    bool   // the answer is one JSON document instead of events
+	forced   string // name of the tool that the model must call; empty for none
+	reasons  bool   // the model reasons before its answer
+	whole    bool   // the client wants one JSON document instead of events
 }
 
 type tool struct {
@@ -27,31 +27,31 @@ type tool struct {
 	parameters json.RawMessage
 }
 
-// usage counts words as tokens; those of the instructions are cached.
+// usage counts tokens. A word is a token. The tokens of the instructions count as cached.
 type usage struct{ prompt, completion, cached int }
 
 // An answerWriter writes an answer in one protocol.
 type answerWriter interface {
 	begin()
 	text(word string)
-	refuse(word string) // part of the text with which the model declines
+	refuse(word string) // word is part of the text with which the model declines
 	call(id, name, arguments string)
 	end(f Finish, u usage)
 }
 
-// A protocol reads requests and writes answers to them. read returns an error that the
-// provider would send for an invalid request.
+// A protocol reads requests and writes answers. For an invalid request, read returns the error that the provider would
+// send.
 type protocol interface {
 	read(r *http.Request, body []byte) (question, error)
 	writer(w http.ResponseWriter, q question) answerWriter
 }
 
-// invalid is the message of a refused request, in the provider's words.
+// invalid is the provider's error message for an invalid request.
 type invalid string
 
 func (e invalid) Error() string { return string(e) }
 
-// answer returns the handler of a protocol.
+// answer returns the HTTP handler for a protocol. It calls of for each request.
 func (s *Server) answer(of func() protocol) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		f := s.fault(LLM)
@@ -120,10 +120,10 @@ func (s *Server) generate(w http.ResponseWriter, r *http.Request, f Fault, q que
 	u := usage{countWords(q.messages), len(strings.Fields(text + " " + args)), q.cached()}
 	to.end(finish, u)
 	s.receive(Received{PromptTokens: u.prompt, CachedTokens: u.cached, CompletionTokens: u.completion})
-	_ = out.Flush() // the end of the response follows separately, as from real servers
+	_ = out.Flush() // like a real server, send the end of the response separately
 }
 
-// cached returns the number of tokens of the instructions.
+// cached returns the number of tokens in the instructions.
 func (q question) cached() int {
 	if len(q.messages) == 0 || q.messages[0].Role != "system" {
 		return 0
@@ -148,8 +148,8 @@ func (s *Server) reply(messages []Message) string {
 	return "nothing was said"
 }
 
-// toolCall returns the tool call of the script, else the required one; an empty name means
-// none.
+// toolCall returns the tool call of the script. Without one, it returns a call of the tool that the request requires.
+// An empty name means no call.
 func (s *Server) toolCall(q question) (name, arguments string) {
 	if s.script.Call != nil {
 		name, arguments = s.script.Call(q.messages)
@@ -162,7 +162,7 @@ func (s *Server) toolCall(q question) (name, arguments string) {
 	return name, arguments
 }
 
-// inventArguments returns arguments that match a schema, with null for all values.
+// inventArguments returns arguments with all properties of a schema. Every value that is not an object is null.
 func inventArguments(schema json.RawMessage) string {
 	var shape struct {
 		Properties map[string]json.RawMessage `json:"properties"`
@@ -181,7 +181,7 @@ func inventArguments(schema json.RawMessage) string {
 	return string(b)
 }
 
-// signature returns the opaque data that must return with a tool call.
+// signature returns the opaque data that a client must send back with a tool call.
 func signature(name string) string {
 	return base64.StdEncoding.EncodeToString([]byte("signature of " + name))
 }
@@ -206,7 +206,7 @@ func writeJSON(w http.ResponseWriter, m object) {
 	}
 }
 
-// parts reads text that is a string or a list of parts with text.
+// parts returns the text of a content, which is a string or a list of parts.
 func parts(raw json.RawMessage) string {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {

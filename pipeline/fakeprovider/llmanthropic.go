@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// anthropicRequest holds the used fields of a request to the Messages API.
+// anthropicRequest holds the fields of a Messages API request that the fake provider uses.
 type anthropicRequest struct {
 	Model     string             `json:"model"`
 	MaxTokens int                `json:"max_tokens"`
@@ -51,7 +51,7 @@ func (m anthropicMessage) blocks() []anthropicBlock {
 	return all
 }
 
-// anthropic is the Messages API, with server-sent events and without.
+// anthropic is the Messages API. It answers with or without server-sent events.
 type anthropic struct{}
 
 func (anthropic) read(_ *http.Request, body []byte) (question, error) {
@@ -87,7 +87,7 @@ func (anthropic) read(_ *http.Request, body []byte) (question, error) {
 	return q, ask.checkMessages(q.reasons)
 }
 
-// checkModel returns the refusals of the newer models.
+// checkModel returns the error of a newer model for parameters that it does not support.
 func (ask anthropicRequest) checkModel() error {
 	is := func(names ...string) bool {
 		for _, n := range names {
@@ -110,8 +110,8 @@ func (ask anthropicRequest) checkModel() error {
 	return nil
 }
 
-// checkMessages checks the order of the roles and blocks. If the model reasons, the calls of
-// the turn in progress must come with their reasoning.
+// checkMessages checks the order of the roles and blocks. If reasons is set, the calls of the turn in progress must
+// come with the reasoning before them.
 func (ask anthropicRequest) checkMessages(reasons bool) error {
 	role, open := "assistant", map[string]bool{}
 	for i, m := range ask.Messages {
@@ -136,12 +136,12 @@ func (ask anthropicRequest) checkMessages(reasons bool) error {
 	return nil
 }
 
-// isCallID reports whether an id has the accepted characters.
+// isCallID reports whether an ID has only accepted characters.
 func isCallID(id string) bool {
 	return id != "" && strings.Trim(id, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == ""
 }
 
-// check checks the blocks of a message. open holds the calls without a result.
+// check checks the blocks of a message. It updates open, which holds the IDs of the calls without a result.
 func (m anthropicMessage) check(open map[string]bool) error {
 	text := false
 	for _, b := range m.blocks() {
@@ -162,7 +162,6 @@ func (m anthropicMessage) check(open map[string]bool) error {
 	return nil
 }
 
-// has reports whether a message has a block of a type.
 func (m anthropicMessage) has(kind string) bool {
 	return slices.ContainsFunc(m.blocks(), func(b anthropicBlock) bool { return b.Type == kind })
 }
@@ -234,7 +233,7 @@ func (a *anthropicWriter) text(word string) {
 	a.delta(object{"type": "text_delta", "text": word})
 }
 
-// refuse writes text, because only the stop reason marks a refusal.
+// refuse writes the word as text: at Anthropic only the stop reason marks a refusal.
 func (a *anthropicWriter) refuse(word string) { a.text(word) }
 
 func (a *anthropicWriter) call(id, name, arguments string) {
@@ -253,7 +252,7 @@ func (a *anthropicWriter) end(f Finish, u usage) {
 	typedEvent(a.w, "message_stop", object{})
 }
 
-// stopped returns the fields that say why the message ended.
+// stopped returns the fields with the reason for the end of the message.
 func (a *anthropicWriter) stopped(f Finish) object {
 	delta := object{"stop_reason": a.stop, "stop_sequence": nil}
 	switch f {
@@ -267,7 +266,7 @@ func (a *anthropicWriter) stopped(f Finish) object {
 	return delta
 }
 
-// anthropicWhole writes a message without server-sent events.
+// anthropicWhole writes a message as one JSON document.
 type anthropicWhole struct {
 	*anthropicWriter
 	said  strings.Builder

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// chatRequest holds the used fields of a chat completions request.
+// chatRequest holds the fields of a chat completions request that the fake provider uses.
 type chatRequest struct {
 	Model         string          `json:"model"`
 	Messages      []chatMessage   `json:"messages"`
@@ -42,7 +42,7 @@ type chatMessage struct {
 	} `json:"tool_calls"`
 }
 
-// chat is the chat completions API, with server-sent events and without.
+// chat is the chat completions API. It answers with or without server-sent events.
 type chat struct{ request chatRequest }
 
 func (c *chat) read(_ *http.Request, body []byte) (question, error) {
@@ -71,7 +71,7 @@ func (c *chat) read(_ *http.Request, body []byte) (question, error) {
 	return q, c.check()
 }
 
-// check returns the refusals of OpenAI's newer models and of Gemini's endpoint of this API.
+// check returns the errors of OpenAI's models and of Gemini's OpenAI-compatible API for invalid requests.
 func (c *chat) check() error {
 	ask := c.request
 	switch {
@@ -105,7 +105,7 @@ func (c *chat) writer(w http.ResponseWriter, q question) answerWriter {
 	return out
 }
 
-// chatWriter writes chunks.
+// chatWriter writes an answer in chunks.
 type chatWriter struct {
 	w            http.ResponseWriter
 	model        string
@@ -132,7 +132,7 @@ func (c *chatWriter) begin() {
 func (c *chatWriter) text(word string)   { c.delta(object{"content": word}, nil) }
 func (c *chatWriter) refuse(word string) { c.delta(object{"refusal": word}, nil) }
 
-// call writes a tool call in two parts.
+// call writes a tool call in two parts, so that the client must join them.
 func (c *chatWriter) call(id, name, arguments string) {
 	c.called = true
 	half := len(arguments) / 2
@@ -175,7 +175,7 @@ func chatUsage(u usage) object {
 	}
 }
 
-// chatWhole writes an answer without server-sent events.
+// chatWhole writes an answer as one JSON document.
 type chatWhole struct {
 	*chatWriter
 	said, refused strings.Builder

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// geminiRequest holds the used fields of a generateContent request.
+// geminiRequest holds the fields of a generateContent request that the fake provider uses.
 type geminiRequest struct {
 	Contents []geminiContent `json:"contents"`
 	System   geminiContent   `json:"systemInstruction"`
@@ -51,7 +51,7 @@ type geminiPart struct {
 	Signature string `json:"thoughtSignature"`
 }
 
-// gemini is Google's streamGenerateContent, with server-sent events, and generateContent.
+// gemini is Google's API with the methods streamGenerateContent (server-sent events) and generateContent.
 type gemini struct{}
 
 func (gemini) read(r *http.Request, body []byte) (question, error) {
@@ -106,7 +106,7 @@ func (c geminiContent) messages() (all []Message) {
 	return all
 }
 
-// checkThinking returns the refusals of models that reason always or have no levels.
+// checkThinking returns the error of a model that always reasons or has no thinking levels.
 func (ask geminiRequest) checkThinking(model string) error {
 	thinking := ask.Config.Thinking
 	switch {
@@ -120,8 +120,8 @@ func (ask geminiRequest) checkThinking(model string) error {
 	return nil
 }
 
-// checkContents checks the order of contents, and the signatures of the calls of the turn in
-// progress if signs is true.
+// checkContents checks the order of contents. If signs is true, it also checks the signatures of the calls in the turn
+// in progress.
 func (ask geminiRequest) checkContents(signs bool) error {
 	if last := ask.Contents[len(ask.Contents)-1]; ask.Contents[0].Role != "user" || last.Role != "user" {
 		return invalid("Please ensure that the contents begin and end with the role user.")
@@ -156,7 +156,7 @@ func (ask geminiRequest) checkContents(signs bool) error {
 	return nil
 }
 
-// checkSignature checks the first call of a content, if it has one.
+// checkSignature checks the signature of the first call of a content, if it has a call.
 func (c geminiContent) checkSignature() error {
 	for _, p := range c.Parts {
 		if p.Call == nil {
@@ -174,11 +174,11 @@ func (gemini) writer(w http.ResponseWriter, q question) answerWriter {
 	return &geminiWriter{w: w, q: q}
 }
 
-// geminiWriter writes chunks, or all of them as one.
+// geminiWriter writes an answer in chunks, or as one JSON document.
 type geminiWriter struct {
 	w     http.ResponseWriter
 	q     question
-	parts []any // parts of an answer that is sent as a whole
+	parts []any // parts so far of an answer in one JSON document
 }
 
 func (g *geminiWriter) chunk(part object, finish string, more object) {
@@ -214,7 +214,7 @@ func (g *geminiWriter) text(word string) {
 	}
 }
 
-// refuse writes text, because the protocol has no text of refusals.
+// refuse writes the word as text: Gemini's protocol has no separate text for a refusal.
 func (g *geminiWriter) refuse(word string) { g.text(word) }
 
 func (g *geminiWriter) call(id, name, arguments string) {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// responsesRequest holds the used fields of a request to the Responses API.
+// responsesRequest holds the fields of a Responses API request that the fake provider uses.
 type responsesRequest struct {
 	Model        string          `json:"model"`
 	Instructions string          `json:"instructions"`
@@ -35,11 +35,11 @@ type responsesInput struct {
 	Encrypted string          `json:"encrypted_content"`
 }
 
-// linked is the suffix of the ID of a tool call that is accepted only together with the
-// reasoning before it.
+// linked is the suffix of a tool call's ID if the model reasoned before the call. The fake provider accepts such a call
+// in the input only after its reasoning item.
 const linked = "_reasoned"
 
-// responses is the Responses API, with server-sent events and without.
+// responses is the Responses API. It answers with or without server-sent events.
 type responses struct{}
 
 func (responses) read(_ *http.Request, body []byte) (question, error) {
@@ -70,7 +70,7 @@ func (responses) read(_ *http.Request, body []byte) (question, error) {
 	return q, q.addItems(items)
 }
 
-// addItems adds the items of the input, which must form pairs of calls and results.
+// addItems adds the items of the input to the messages. Each result must follow a call with the same ID.
 func (q *question) addItems(items []responsesInput) error {
 	calls := map[string]bool{}
 	for i, item := range items {
@@ -97,14 +97,14 @@ func (responses) writer(w http.ResponseWriter, q question) answerWriter {
 	return &responsesWriter{w: w, model: q.model, reasons: q.reasons, whole: q.whole}
 }
 
-// responsesWriter writes the events of a response, or the response alone.
+// responsesWriter writes the events of a response, or the response as one JSON document.
 type responsesWriter struct {
 	w        http.ResponseWriter
 	model    string
 	reasons  bool
 	whole    bool
 	sequence int
-	output   []any           // complete items
+	output   []any           // complete output items
 	kind     string          // kind of the part in progress: output_text or refusal; empty if there is none
 	said     strings.Builder // text of the part in progress
 }
@@ -138,7 +138,7 @@ func (r *responsesWriter) begin() {
 	r.event("response.in_progress", r.response("in_progress", nil))
 }
 
-// at returns the fields that name the part in progress.
+// at returns fields with the IDs of the part in progress added.
 func (r *responsesWriter) at(fields object) object {
 	all := object{"item_id": "msg_fake", "output_index": len(r.output), "content_index": 0}
 	maps.Copy(all, fields)
@@ -182,7 +182,7 @@ func (r *responsesWriter) endMessage() {
 	r.kind = ""
 }
 
-// item ends an output item.
+// item writes the end of an output item and adds it to output.
 func (r *responsesWriter) item(item object) {
 	r.event("response.output_item.done", object{"output_index": len(r.output), "item": item})
 	r.output = append(r.output, item)

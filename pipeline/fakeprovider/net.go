@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// A Net is an in-memory network with one listener. Its connections are pipes, which work
-// in a synctest bubble, unlike sockets.
+// A Net is an in-memory network with one listener: itself. Its connections are pipes. Unlike sockets, pipes work in a
+// synctest bubble.
 type Net struct {
 	conns chan net.Conn
 	done  chan struct{}

@@ -18,7 +18,8 @@ import (
 
 type object = map[string]any
 
-// parseControl returns the audio or the request in a message.
+// parseControl returns the audio or the request in a message. finishes and leaves are the types of the messages that
+// stand for the requests finish and leave.
 func parseControl(kind int, b []byte, finishes, leaves string) ([]byte, request) {
 	if kind == websocket.BinaryMessage {
 		return b, listen
@@ -43,14 +44,14 @@ func parseControl(kind int, b []byte, finishes, leaves string) ([]byte, request)
 type deepgram struct {
 	plain
 	model        string
-	utteranceEnd time.Duration // silence that ends an utterance; 0 means that no message is sent
+	utteranceEnd time.Duration // silence after which UtteranceEnd is sent; 0 means never
 	vadEvents    bool
-	ended        time.Duration // end of the word after which the end of the utterance was reported
+	ended        time.Duration // end of the last word for which UtteranceEnd was sent
 	started      int           // number of turns that have begun
 }
 
-// newDeepgram returns a recognizer with the settings in the query. Like Deepgram, it ends a turn after
-// 10 ms of silence unless endpointing says otherwise.
+// newDeepgram returns a recognizer with the settings in the query. As at Deepgram, 10 ms of silence end a turn unless
+// the parameter endpointing has another value.
 func newDeepgram(q url.Values, l *asrSession) recognizer {
 	l.silence = 10 * time.Millisecond
 	if ms, err := strconv.Atoi(q.Get("endpointing")); err == nil {
@@ -64,7 +65,8 @@ func newDeepgram(q url.Values, l *asrSession) recognizer {
 	}
 }
 
-// refusesModel answers a request for UnknownModel as Deepgram does before the handshake.
+// refusesModel refuses a request for UnknownModel before the handshake, like Deepgram. It passes other requests to
+// next.
 func refusesModel(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Get("model") == UnknownModel {
@@ -85,7 +87,7 @@ func (*deepgram) read(kind int, b []byte) ([]byte, request) {
 
 func (d *deepgram) partial(u transcript) any {
 	if len(u.words) == 0 {
-		u.end = u.upTo // endpointing is off
+		u.end = u.upTo // an interim result without words covers all audio so far
 	}
 	return d.results(u, false)
 }
@@ -143,23 +145,22 @@ func secondsWords(u transcript) []object {
 	return words
 }
 
-// eagerSilence is the silence after which Flux reports that a turn has probably ended. It is
-// longer than a word, because a word is recognized at its end.
+// eagerSilence is the silence after which Flux reports that a turn has probably ended. It is longer than a word: the
+// time since the last word includes a word in progress.
 const eagerSilence = 500 * time.Millisecond
 
-// flux is the protocol of Deepgram's Flux. It ends a turn after a silence of eot_timeout_ms,
-// whatever the words are.
+// flux is the protocol of Deepgram's Flux. Unlike Flux, it ignores the words: a silence of eot_timeout_ms ends a turn.
 type flux struct {
 	plain
 	session  *asrSession
 	started  int // number of turns that have begun
 	sequence int
-	answers  []any   // answers to Configure that are not sent yet
-	eager    float64 // probability at which the probable end of a turn is reported; 0 means never
-	paused   int     // number of words of the turn at its probable end; 0 means that none was reported
+	answers  []any   // responses to Configure that were not sent yet
+	eager    float64 // end-of-turn confidence in EagerEndOfTurn; 0 means that it is never sent
+	paused   int     // words in the turn at its EagerEndOfTurn; 0 means that none was sent
 }
 
-// newFlux returns a recognizer of the parameters.
+// newFlux returns a recognizer with the settings in the query.
 func newFlux(q url.Values, l *asrSession) recognizer {
 	ms, err := strconv.Atoi(q.Get("eot_timeout_ms"))
 	if err != nil {
@@ -179,8 +180,7 @@ func (f *flux) read(kind int, b []byte) ([]byte, request) {
 	return parseControl(kind, b, "ForceEndTurn", "CloseStream")
 }
 
-// configure applies a Configure message, of which only the silence that ends a turn has an
-// effect.
+// configure applies a Configure message. Only eot_timeout_ms has an effect.
 func (f *flux) configure(b []byte) {
 	var m struct {
 		Type       string `json:"type"`
@@ -251,11 +251,11 @@ func (f *flux) info(u transcript, event string, p float64) object {
 type assembly struct {
 	model     string
 	heartbeat bool
-	formats   bool          // the end of a turn is sent again with formatted text
-	beaten    time.Duration // audio position of the last heartbeat
+	formats   bool          // send the end of each turn again with formatted text
+	beaten    time.Duration // audio position at the last Heartbeat
 }
 
-// newAssembly returns a recognizer of the parameters. It ends a turn after max_turn_silence.
+// newAssembly returns a recognizer with the settings in the query. A silence of max_turn_silence ends a turn.
 func newAssembly(q url.Values, l *asrSession) recognizer {
 	ms, err := strconv.Atoi(q.Get("max_turn_silence"))
 	if err != nil {
@@ -351,8 +351,8 @@ type transcription struct {
 	sound int    // bytes of audio since the last commit
 	model string // empty until the client names the model
 	item  int    // number of the current item
-	told  int    // number of its words that were sent as deltas
-	mulaw func() // called if the client announces µ-law instead of PCM
+	told  int    // number of words of the current item that were sent as deltas
+	mulaw func() // called if the client's session.update selects µ-law instead of PCM
 }
 
 const transcriptionEvent = "conversation.item.input_audio_transcription."
@@ -407,7 +407,7 @@ func (t *transcription) refusal() ([]any, int) {
 	}}}, websocket.CloseNormalClosure
 }
 
-// partial returns the new words of the current item. Only some models send them.
+// partial returns the new words of the current item. Only models with "live" in the name send them.
 func (t *transcription) partial(u transcript) any {
 	if !strings.Contains(t.model, "live") {
 		return nil
@@ -453,8 +453,7 @@ func (t *transcription) final(u transcript) (now, due []any) {
 	return []any{object{"type": "input_audio_buffer.committed", "item_id": item}}, due
 }
 
-// transcribe serves OpenAI's realtime transcription, whose first message contains the
-// audio format.
+// transcribe serves OpenAI's realtime transcription. The client's first message contains the audio format.
 func (s *Server) transcribe(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Query().Get("intent") != "transcription" {
 		http.Error(w, "intent: want transcription", http.StatusBadRequest)

@@ -15,8 +15,8 @@ import (
 	"github.com/parley-voice/parley/media/tone"
 )
 
-// session sends audio in real time and the last message, and returns the types of the
-// messages that came, without repetitions, and the close code.
+// session sends text and silence as audio in real time, then the message last. It returns the close code and the types
+// of the received messages, without repetitions.
 func session(t *testing.T, path, text string, silence time.Duration, last string) (types []string, code int) {
 	t.Helper()
 	n := NewNet()
@@ -72,7 +72,7 @@ func session(t *testing.T, path, text string, silence time.Duration, last string
 	}
 }
 
-// TestOwnEnds checks that the recognizers end turns and connections as their originals do.
+// TestOwnEnds checks that the fake recognizers end turns and connections like the real providers.
 func TestOwnEnds(t *testing.T) {
 	const format = "?encoding=linear16&sample_rate=8000"
 	for _, c := range []struct {
@@ -108,7 +108,7 @@ func TestOwnEnds(t *testing.T) {
 	}
 }
 
-// TestNoAudio checks that Deepgram ends a connection without messages.
+// TestNoAudio checks that the fake Deepgram ends a connection on which the client sends nothing.
 func TestNoAudio(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := NewNet()
@@ -129,8 +129,7 @@ func TestNoAudio(t *testing.T) {
 	})
 }
 
-// TestRefusedModel checks that Deepgram names the wrong parameter in the response to the
-// handshake.
+// TestRefusedModel checks that the fake Deepgram refuses the handshake for UnknownModel with the reason.
 func TestRefusedModel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := NewNet()

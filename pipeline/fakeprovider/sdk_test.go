@@ -18,8 +18,8 @@ import (
 	"github.com/parley-voice/parley/media/tone"
 )
 
-// TestSoakSDKs runs the vendors' own SDKs against the fake providers. Each script checks
-// what its SDK delivers; what the voices said is decoded here.
+// TestSoakSDKs runs the vendors' own SDKs against the fake providers. Each script checks the results of its SDK. The
+// test itself decodes the speech that the scripts received.
 func TestSoakSDKs(t *testing.T) {
 	if os.Getenv("PARLEYTEST_SOAK") == "" {
 		t.Skip("installs npm packages; set PARLEYTEST_SOAK=1 to run it")
@@ -41,7 +41,7 @@ func TestSoakSDKs(t *testing.T) {
 	env := append(os.Environ(), startForSDKs(t, dir)...)
 	for _, c := range []struct {
 		name string // name of the script
-		said int    // files with the speech that the script received
+		said int    // number of files with speech that the script writes
 	}{
 		{"deepgram", 2}, {"openai", 2}, {"assemblyai", 0}, {"cartesia", 2}, {"elevenlabs", 4}, {"azure", 2}, {"google", 0}, {"anthropic", 0}, {"soniox", 2},
 	} {
@@ -57,8 +57,7 @@ func TestSoakSDKs(t *testing.T) {
 	}
 }
 
-// startForSDKs serves the providers, without TLS and with it, and returns the environment
-// of the scripts.
+// startForSDKs serves the providers twice, with TLS and without. It returns the environment of the scripts.
 func startForSDKs(t *testing.T, dir string) []string {
 	t.Helper()
 	script := Typical()
@@ -73,7 +72,7 @@ func startForSDKs(t *testing.T, dir string) []string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = plain.Close() })
-	example := httptest.NewTLSServer(nil) // because its certificate is for 127.0.0.1
+	example := httptest.NewTLSServer(nil) // its certificate is valid for 127.0.0.1
 	defer example.Close()
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -94,7 +93,7 @@ func write(t *testing.T, dir, name string, b []byte) {
 
 const sdkRate = 16000 // sample rate in Hz
 
-// sentencePCM returns the speech for recognizers, followed by 1.5 s of silence.
+// sentencePCM returns a sentence for recognizers, followed by 1.5 s of silence.
 func sentencePCM(rate int) []int16 {
 	pcm, _ := tone.Encode(rate, "hello there friend")
 	return append(pcm, make([]int16, rate*3/2)...)

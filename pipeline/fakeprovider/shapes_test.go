@@ -29,8 +29,7 @@ func post(t *testing.T, s *Server, path, body string) (status int, answer string
 	return resp.StatusCode, string(b)
 }
 
-// TestWholeAnswers asks each protocol of the model for an answer and a tool call without
-// events.
+// TestWholeAnswers checks, for each model protocol, a text and a tool call in one JSON document.
 func TestWholeAnswers(t *testing.T) {
 	script := Script{Call: func([]Message) (name, arguments string) { return "look_up", `{"order":"42"}` }}
 	s, err := Start(t.Context(), "127.0.0.1:0", script)
@@ -63,7 +62,7 @@ func TestWholeAnswers(t *testing.T) {
 	}
 }
 
-// TestSpeechOfWholeTexts asks for ElevenLabs' speech without a socket.
+// TestSpeechOfWholeTexts checks ElevenLabs' speech over plain HTTP.
 func TestSpeechOfWholeTexts(t *testing.T) {
 	s, err := Start(t.Context(), "127.0.0.1:0", Script{})
 	if err != nil {
@@ -81,8 +80,7 @@ func TestSpeechOfWholeTexts(t *testing.T) {
 	}
 }
 
-// TestSSML checks that the text of SSML is spoken, and that SSML without a voice element is
-// accepted.
+// TestSSML checks that Azure speaks the text within SSML, and that settings without a voice are accepted.
 func TestSSML(t *testing.T) {
 	conn := connect(t, "/tts/cognitiveservices/websocket/v1")
 	const head = "X-RequestId:1\r\nPath:"
@@ -111,7 +109,7 @@ func TestSSML(t *testing.T) {
 	}
 }
 
-// TestConfigure changes the silence after which Flux ends a turn.
+// TestConfigure checks that Configure changes the silence after which Flux ends a turn.
 func TestConfigure(t *testing.T) {
 	conn := connect(t, "/v2/listen?encoding=linear16&sample_rate=8000&eot_timeout_ms=5000")
 	send(t, conn, `{"type":"Configure","thresholds":{"eot_timeout_ms":500}}`)
@@ -124,7 +122,7 @@ func TestConfigure(t *testing.T) {
 	until(t, conn, func(m map[string]any) bool { return m["event"] == "EndOfTurn" && m["trigger"] == "timeout" })
 }
 
-// TestFormattedTurns checks that AssemblyAI's turns end a second time with formatted text.
+// TestFormattedTurns checks that AssemblyAI sends the end of a turn again with formatted text.
 func TestFormattedTurns(t *testing.T) {
 	conn := connect(t, "/v3/ws?encoding=pcm_s16le&sample_rate=8000&format_turns=true&max_turn_silence=500")
 	for pcm := sentencePCM(8000); len(pcm) >= 800; pcm = pcm[800:] {
@@ -144,7 +142,7 @@ func TestFormattedTurns(t *testing.T) {
 	}
 }
 
-// TestSegmentation checks that Azure ends a phrase after the silence of the query.
+// TestSegmentation checks that Azure ends a phrase after the silence that the query specifies.
 func TestSegmentation(t *testing.T) {
 	conn := connect(t, "/stt/speech/universal/v2?segmentationSilenceTimeoutMs=500")
 	const head = "X-RequestId:1\r\nPath:"
@@ -171,7 +169,7 @@ func TestSegmentation(t *testing.T) {
 	}
 }
 
-// TestResumedTurn checks that a caller can continue after the probable end of a turn.
+// TestResumedTurn checks that a caller can continue a turn after EagerEndOfTurn.
 func TestResumedTurn(t *testing.T) {
 	conn := connect(t, "/v2/listen?encoding=linear16&sample_rate=8000&eager_eot_threshold=0.4")
 	for range 2 {

@@ -10,14 +10,14 @@ import (
 	"github.com/parley-voice/parley/media/tone"
 )
 
-// soniox is the protocol of Soniox. All words but the newest one are final at once.
+// soniox is the protocol of Soniox. A word becomes final when the next word is recognized.
 type soniox struct {
 	plain
 	started bool
 	model   string
 	start   func(rate int, mulaw bool, silence time.Duration) // called with the first message
 	turn    int
-	told    int // final words of the turn that were sent
+	told    int // number of final words of the turn that were sent
 }
 
 func (x *soniox) read(kind int, b []byte) ([]byte, request) {
@@ -69,8 +69,8 @@ func (x *soniox) endpoint(u transcript) []any { return []any{x.message(u, len(u.
 
 func (*soniox) bye(transcript) []any { return []any{object{"tokens": []any{}, "finished": true}} }
 
-// message returns the words that were not sent yet, of which the first ones are final, and a
-// mark.
+// message returns the words that were not sent as final before, and mark if not empty. final is the number of final
+// words in the turn.
 func (x *soniox) message(u transcript, final int, mark string) object {
 	if u.turn != x.turn {
 		x.turn, x.told = u.turn, 0
@@ -92,7 +92,7 @@ func (x *soniox) message(u transcript, final int, mark string) object {
 	return object{"tokens": tokens, "final_audio_proc_ms": upTo.Milliseconds(), "total_audio_proc_ms": u.upTo.Milliseconds()}
 }
 
-// transcribeSoniox serves Soniox, whose first message contains the audio format.
+// transcribeSoniox serves Soniox. The client's first message contains the audio format.
 func (s *Server) transcribeSoniox(w http.ResponseWriter, r *http.Request) {
 	x := &soniox{}
 	l := &asrSession{recognizer: x, idle: 20 * time.Second}

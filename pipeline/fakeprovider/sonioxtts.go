@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// Limits of Soniox. It ends a stream that waits for text with error 408, here after a time
-// within the 8 to 18 s that were observed (github.com/livekit/agents/issues/6225).
+// Limits of Soniox: streams per connection, and the time without text after which it ends a stream with error 408. The
+// real time is 8 to 18 s as observed (github.com/livekit/agents/issues/6225).
 const (
 	sonioxStreams = 5
 	sonioxLife    = 8 * time.Second
 )
 
-// sonioxText is a message of the client: the configuration of a stream, text or a
-// cancellation.
+// sonioxText is a message of the client. It configures a stream, contains text, cancels a stream or keeps the
+// connection open.
 type sonioxText struct {
 	Key       string `json:"api_key"`
 	Stream    string `json:"stream_id"`
@@ -70,7 +70,7 @@ func (c *contexts) onSoniox(ctx context.Context, m sonioxText) {
 	}
 }
 
-// isPCM reports whether the format is one that the fake speaks.
+// isPCM reports whether the fake provider supports the audio format.
 func (m sonioxText) isPCM() bool {
 	return strings.HasPrefix(m.Format, "pcm_") && m.Rate >= 8000 && m.Rate <= 48000
 }

@@ -42,7 +42,7 @@ func (s *Server) speech(w http.ResponseWriter, r *http.Request) {
 	default:
 		w.Header().Set("Content-Type", "application/octet-stream")
 	}
-	half := len(b)/4*2 + 1 // a cut within a sample
+	half := len(b)/4*2 + 1 // odd, so that the cut is within a sample
 	switch {
 	case f == Garble:
 		w.Header().Set("Content-Type", "application/json")

@@ -11,14 +11,13 @@ import (
 )
 
 const (
-	maxFile    = 4 << 20
+	maxFile    = 4 << 20 // bytes of a request
 	wavHead    = 44
-	wavRateAt  = 24 // offset of the sample rate in the file
-	minFileLen = 0.1
+	wavRateAt  = 24  // offset of the sample rate in the file
+	minFileLen = 0.1 // seconds
 )
 
-// transcribeFile serves OpenAI's transcription of files. It accepts WAV files without further
-// chunks.
+// transcribeFile serves OpenAI's transcription of files. It accepts only WAV files with a header of wavHead bytes.
 func (s *Server) transcribeFile(w http.ResponseWriter, r *http.Request) {
 	f := s.fault(ASR)
 	if refuse(w, r, f) {
@@ -55,7 +54,7 @@ func (s *Server) transcribeFile(w http.ResponseWriter, r *http.Request) {
 	writeJSONAnswer(w, r, f, transcriptionJSON(words, float64(len(pcm))/float64(rate), r.FormValue("response_format") == "verbose_json"))
 }
 
-// uploadedWAV returns the audio of the form field file.
+// uploadedWAV returns the audio in the form field "file".
 func uploadedWAV(w http.ResponseWriter, r *http.Request) (rate int, pcm []int16, ok bool) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxFile)
 	file, _, err := r.FormFile("file")
@@ -92,7 +91,7 @@ func transcriptionJSON(words []tone.Word, duration float64, verbose bool) object
 	}
 }
 
-// writeJSONAnswer writes a response, with the faults that occur in the middle of one.
+// writeJSONAnswer writes a response. It applies the faults that occur within a response.
 func writeJSONAnswer(w http.ResponseWriter, r *http.Request, f Fault, m object) {
 	b, err := json.Marshal(m)
 	if err != nil {

@@ -35,19 +35,19 @@ type ttsSession struct {
 type spokenWord struct {
 	text  string
 	sound []byte
-	// lead is the silence before the word, length its duration, and at its start within the
-	// utterance.
+	// lead is the silence before the word. length is the duration of the word. at is the start of the word within
+	// the utterance.
 	lead, length, at time.Duration
 }
 
-// say speaks text. It returns false if the connection is to be closed.
+// say speaks text. If it returns false, the caller must close the connection.
 func (v *ttsSession) say(ctx context.Context, text string) bool {
 	if strings.TrimSpace(text) != "" {
 		v.server.receive(Received{Characters: utf8.RuneCountInString(text)})
 	}
 	for word := range strings.FieldsSeq(text) {
 		if v.fault == HalfOpen && v.words > 1 {
-			<-ctx.Done() // blocks until the server closes
+			<-ctx.Done() // block until Close
 			return false
 		}
 		if v.fault == Stall || v.fault == Freeze && v.words > 1 {
@@ -72,7 +72,6 @@ func (v *ttsSession) say(ctx context.Context, text string) bool {
 	return true
 }
 
-// firstByte returns the delay of the first speech.
 func (s Script) firstByte(f Fault) time.Duration {
 	if f == Slow {
 		return s.FirstByte + s.lateBy()
@@ -80,7 +79,7 @@ func (s Script) firstByte(f Fault) time.Duration {
 	return s.FirstByte
 }
 
-// neverEnds reports whether the end of the utterance is never sent.
+// neverEnds reports whether the provider never sends the end of the utterance.
 func (v *ttsSession) neverEnds() bool { return v.fault == Stall || v.fault == Freeze }
 
 func (v *ttsSession) word(text string) spokenWord {
@@ -121,7 +120,8 @@ func littleEndian(pcm []int16) []byte {
 	return b
 }
 
-// voice accepts a voice's WebSocket, unless the script prevents it.
+// voice upgrades a request for a voice to a WebSocket. It returns nil if the fault or the handshake prevents that; it
+// has then responded.
 func (s *Server) voice(w http.ResponseWriter, r *http.Request) (v *ttsSession, conn *websocket.Conn, done func()) {
 	f := s.fault(TTS)
 	if f.refuses() && refuse(w, r, f) {
@@ -146,7 +146,7 @@ func tooMany(flushes []time.Time) bool {
 	return n > maxFlushes && flushes[n-1].Sub(flushes[n-1-maxFlushes]) < time.Minute
 }
 
-// speakDeepgram serves Deepgram's streaming speech: text is spoken when it is flushed.
+// speakDeepgram serves Deepgram's streaming speech. It speaks text after a Flush message.
 func (s *Server) speakDeepgram(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	encoding, container := cmp.Or(q.Get("encoding"), "linear16"), cmp.Or(q.Get("container"), "none")

@@ -35,7 +35,7 @@ func send(t *testing.T, conn *websocket.Conn, messages ...string) {
 	}
 }
 
-// until reads messages until one satisfies last, and returns all.
+// until reads messages until last returns true for one. It returns all messages that it read.
 func until(t *testing.T, conn *websocket.Conn, last func(m map[string]any) bool) (all []map[string]any) {
 	t.Helper()
 	for {
@@ -49,8 +49,8 @@ func until(t *testing.T, conn *websocket.Conn, last func(m map[string]any) bool)
 	}
 }
 
-// TestElevenLabsContexts speaks in two contexts of one connection, which are answered
-// separately, and opens one more than is allowed.
+// TestElevenLabsContexts checks that two contexts of a connection get separate speech, and that one context too many
+// is refused.
 func TestElevenLabsContexts(t *testing.T) {
 	conn := connect(t, "/v1/text-to-speech/v/multi-stream-input?output_format=pcm_16000")
 	send(t, conn, `{"text":" ","context_id":"a","voice_settings":{}}`, `{"text":" ","context_id":"b"}`,
@@ -78,7 +78,7 @@ func TestElevenLabsContexts(t *testing.T) {
 	}
 }
 
-// TestVendorShapes checks messages that other clients of the vendors rely on.
+// TestVendorShapes checks messages that Parley's clients do not need but other clients do.
 func TestVendorShapes(t *testing.T) {
 	conn := connect(t, "/tts/websocket")
 	const format = `"output_format":{"container":"raw","encoding":"pcm_f32le","sample_rate":16000}`
@@ -113,7 +113,7 @@ func TestVendorShapes(t *testing.T) {
 	}
 }
 
-// TestUnsupportedFormat checks that an unsupported format is refused with its name.
+// TestUnsupportedFormat checks that the error for an unsupported format names the format.
 func TestUnsupportedFormat(t *testing.T) {
 	w := httptest.NewRecorder()
 	(&Server{}).speak(w, httptest.NewRequest(http.MethodGet, "/", nil))

@@ -14,8 +14,7 @@ import (
 	"github.com/parley-voice/parley/pipeline/grpcstream"
 )
 
-// yandex is the protocol of Yandex SpeechKit, version 3, with an external classifier of the
-// end of utterance.
+// yandex is the protocol of Yandex SpeechKit, version 3, in which the client ends utterances (external_classifier).
 type yandex struct {
 	plain
 	model      string
@@ -70,7 +69,7 @@ func (s *Server) transcribeYandex(w http.ResponseWriter, r *http.Request) {
 		return websocket.BinaryMessage, b, err
 	})
 	cancel()
-	<-written                      // from here on it must not write to w
+	<-written                      // the writer no longer uses w
 	if ended && !l.fault.stops() { // the client has sent its last message
 		out.close(websocket.CloseNormalClosure)
 	}
@@ -98,7 +97,7 @@ func (y *yandex) read(_ int, b []byte) (sound []byte, do request) {
 	return nil, nonsense
 }
 
-// configure reads the session options.
+// configure checks and applies the session options.
 func (y *yandex) configure(options []byte) request {
 	recognition := findField(options, 1)
 	y.model = string(findField(recognition, 1))
@@ -166,7 +165,7 @@ func appendField(b []byte, field protowire.Number, body []byte) []byte {
 	return protowire.AppendBytes(protowire.AppendTag(b, field, protowire.BytesType), body)
 }
 
-// firstField returns the number and the bytes of the first field of a message.
+// firstField returns the number and the bytes of the first field of a protobuf message, or 0 and nil.
 func firstField(b []byte) (protowire.Number, []byte) {
 	field, kind, n := protowire.ConsumeTag(b)
 	if n < 0 || kind != protowire.BytesType {
@@ -179,7 +178,6 @@ func firstField(b []byte) (protowire.Number, []byte) {
 	return field, body
 }
 
-// findField returns the bytes of a field.
 func findField(b []byte, want protowire.Number) []byte {
 	body, _ := find(b, want)
 	return body

@@ -9,8 +9,7 @@ import (
 	"github.com/parley-voice/parley/media/tone"
 )
 
-// speakYandex serves the REST gateway of Yandex SpeechKit: the speech of one phrase as
-// lines of JSON.
+// speakYandex serves the REST gateway of Yandex SpeechKit. It sends the speech of one phrase as lines of JSON.
 func (s *Server) speakYandex(w http.ResponseWriter, r *http.Request) {
 	f := s.fault(TTS)
 	if refuse(w, r, f) {
@@ -60,7 +59,7 @@ func (s *Server) speakYandex(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// yandexWord returns a line with a word that starts at a sample.
+// yandexWord returns a line with one word. at is the position of the word in samples.
 func yandexWord(word string, pcm []int16, at, rate int) object {
 	ms := func(samples int) string { return strconv.Itoa(samples * 1000 / rate) } // JSON carries an int64 as a string
 	return object{"result": object{
@@ -69,7 +68,7 @@ func yandexWord(word string, pcm []int16, at, rate int) object {
 	}}
 }
 
-// pcmRate returns a sample rate that the provider supports.
+// pcmRate parses a sample rate in Hz. It accepts 8000 to 48000.
 func pcmRate(hz string) (rate int, accepted bool) {
 	rate, err := strconv.Atoi(hz)
 	return rate, err == nil && rate >= 8000 && rate <= 48000
