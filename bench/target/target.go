@@ -126,7 +126,7 @@ type session struct {
 	done int
 }
 
-// hold places all calls at once. It returns the error of the first failed call.
+// hold places all calls at once. It returns the errors of all failed calls.
 func (s *session) hold(ctx context.Context) ([]call, error) {
 	calls, errs := make([]call, s.Calls), make([]error, s.Calls)
 	var lines sync.WaitGroup

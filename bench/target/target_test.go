@@ -197,7 +197,8 @@ func TestUnknownNumber(t *testing.T) {
 	}
 }
 
-// port returns a free port below the kernel's ephemeral range. The kernel gives such a port to no other process.
+// port returns a free port below the kernel's ephemeral range. The kernel never chooses such a
+// port for another process.
 func port(t *testing.T) int {
 	t.Helper()
 	for range 100 {
@@ -211,7 +212,7 @@ func port(t *testing.T) int {
 	return 0
 }
 
-// taken reports whether a process listens on a port, or will do so soon.
+// taken reports whether a process listens on a port, and waits up to 3 s for it.
 func taken(t *testing.T, port int) bool {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)

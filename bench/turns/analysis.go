@@ -13,28 +13,27 @@ import (
 
 // Thresholds of the analysis.
 const (
-	silence = 200 * time.Millisecond // silence that ends a stretch of speech
-	overlap = 50 * time.Millisecond  // overlap of two voices that is tolerated
-	start   = 3                      // number of words up to which an answer has only started
+	silence = 200 * time.Millisecond // shortest silence that ends a stretch of speech
+	overlap = 50 * time.Millisecond  // tolerated overlap of two voices
+	start   = 3                      // an answer with at most this many words does not count in Turn.Answers
 )
 
-// A Turn is one line of a callee and the reaction. Times are in ms, nil if not
-// measured.
+// A Turn is one line of a callee and the agent's reaction. Times are in ms; nil means not measured.
 type Turn struct {
 	Call     string        `json:"call"`
 	Scenario scenario.Name `json:"scenario"`
 	Number   int           `json:"number"`
 	Text     string        `json:"text,omitempty"`
-	Kind     corpus.Kind   `json:"kind,omitempty"` // kind of its pauses
+	Kind     corpus.Kind   `json:"kind,omitempty"` // kind of the pauses
 
 	// Response times.
 	Wire   *float64 `json:"wire_ms,omitempty"`    // from the last voiced packet of the line to the first audible packet of the answer
 	Ear    *float64 `json:"ear_ms,omitempty"`     // from the last sample spoken to the first sample heard
 	Server *float64 `json:"server_ms,omitempty"`  // turn_ms of the server
-	Own    *float64 `json:"own_ms,omitempty"`     // part of Wire that neither providers nor policy cause
-	OwnEar *float64 `json:"ear_own_ms,omitempty"` // part of Ear that neither providers, policy nor the phone's jitter buffer cause
-	// Apart is the difference between the audio at the server's end and Server. Why explains it, if
-	// the reason is known.
+	Own    *float64 `json:"own_ms,omitempty"`     // Wire without the delays of the providers and of the turn policy
+	OwnEar *float64 `json:"ear_own_ms,omitempty"` // Ear without these delays and the depth of the callee's jitter buffer
+	// Apart is the response time at the server's end, as measured from the audio, minus Server.
+	// Why is the known reason for a difference, such as a lost packet.
 	Apart  *float64 `json:"apart_ms,omitempty"`
 	Untold bool     `json:"untold,omitempty"` // the server has no turn_ms for the line
 	Why    string   `json:"why,omitempty"`
@@ -45,35 +44,36 @@ type Turn struct {
 	// Results of pauses.
 	Pauses  int   `json:"pauses,omitempty"`
 	False   int   `json:"false_commits,omitempty"`
-	CutOff  []int `json:"cut_off,omitempty"` // pauses, counted from 0, in which the agent interrupted
-	Lines   int   `json:"lines,omitempty"`   // number of turns that the server made of the line
+	CutOff  []int `json:"cut_off,omitempty"` // pauses, counted from 0, in which the agent interrupted the callee
+	Lines   int   `json:"lines,omitempty"`   // number of turns into which the server split the line
 	Merged  int   `json:"merged_from,omitempty"`
-	Correct bool  `json:"one_message,omitempty"` // one line, one message to the model and one answer
+	Correct bool  `json:"one_message,omitempty"` // the line became one message to the model and got one answer
 
 	// Results of the answer.
 	Answer  acoustic.Comparison `json:"answer"`
 	Whole   bool                `json:"whole,omitempty"`     // the answer was heard to its end
-	Stale   int                 `json:"stale,omitempty"`     // number of its words that were heard after a later answer started
-	Answers int                 `json:"answers,omitempty"`   // number of different answers that were heard
+	Stale   int                 `json:"stale,omitempty"`     // number of words of the answer that were heard after a later answer started
+	Answers int                 `json:"answers,omitempty"`   // number of different answers to the line that were heard
 	Off     *int                `json:"words_off,omitempty"` // number of words of an interrupted answer that the server recorded wrongly
 
 	Into *Interjection `json:"into,omitempty"`
 
 	Phases []result.Phase `json:"phases,omitempty"` // phases of Server
 
-	Words []string `json:"words,omitempty"` // everything that was heard until the next turn
+	Words []string `json:"words,omitempty"` // all words that were heard until the next turn
 
 	from, to time.Time // start and end of the turn and its answer
 	keys     bool      // the turn is made of DTMF keys
 }
 
-// An Interjection is the effect of a line that is spoken during an answer.
+// An Interjection is the effect of a line that the caller speaks during an answer.
 type Interjection struct {
-	Hit  bool     `json:"hit"`               // the agent was speaking
-	Stop *float64 `json:"stop_ms,omitempty"` // from the first packet sent to the last audible sample received
-	// from the first packet sent to the first sample that is 9 dB softer, if the change is within a word
+	Hit  bool     `json:"hit"`               // the agent was speaking when the line started
+	Stop *float64 `json:"stop_ms,omitempty"` // from the first packet of the line to the last audible sample of the agent
+	// Duck is from the first packet of the line to the first sample that is 9 dB softer. It is
+	// nil if there is none, or if the level changed in a silence.
 	Duck   *float64 `json:"duck_ms,omitempty"`
-	Leak   int      `json:"leak,omitempty"` // number of words of the answer that were heard after it had stopped
+	Leak   int      `json:"leak,omitempty"` // number of words of the answer that were heard after the agent had stopped
 	Resume *float64 `json:"resume_ms,omitempty"`
 }
 
@@ -85,12 +85,12 @@ func ms(d time.Duration) *float64 {
 // An analysis is the state of analyzing a call.
 type analysis struct {
 	*call
-	heardAt []time.Time // time at which each frame was heard
+	heardAt []time.Time // when each frame was heard
 	levels  acoustic.Levels
 	speech  []acoustic.Span // stretches of the agent's speech
 	words   []acoustic.Word
 	from    map[string][]source
-	begun   []int // position in the received audio at the start of each line
+	begun   []int // for each line, the received sample at its start
 	served  serverReport
 	turns   []Turn
 }
@@ -124,7 +124,7 @@ func (c *call) judge() (a *analysis, err error) {
 	return a, nil
 }
 
-// until returns when the callee's next line or the end of the call came.
+// until returns when the line after line i started, or when the call ended.
 func (a *analysis) until(i int) time.Time {
 	if i+1 < len(a.callee.Said) {
 		return a.callee.Said[i+1].SpokenAt(0, rate)
@@ -156,7 +156,7 @@ func (a *analysis) turn(i int) Turn {
 		a.served.describe(&t)
 	}
 	if t.keys {
-		t.Server = nil // keys have no last sample
+		t.Server = nil // the end of a key press is not measured
 	}
 	a.answer(i, &t)
 	if !x.Answer {
@@ -173,21 +173,21 @@ func (a *analysis) turn(i int) Turn {
 	came := a.callee.Heard.ArrivedAt(on)
 	wire := came.Sub(sent)
 	t.Wire, t.Ear = ms(wire), ms(a.callee.Heard.EarTime(a.heardAt, on).Sub(said.SpokenAt(end, rate)))
-	if t.Server != nil && t.Merged == 0 { // the phases of a merged turn are those of its first fragment
+	if t.Server != nil && t.Merged == 0 { // the server reports a merged turn with the phases of its first part
 		wire, t.Why = a.net.Without(wire, sent, came)
 		if a.other(on) {
 			t.Why = "other speech was heard before the answer"
 		}
 		apart := *ms(wire) - *t.Server
 		own := apart + a.served.own(i)
-		ear := own + *t.Ear - *t.Wire - *ms(callee.Playout) // without packetization and playout
+		ear := own + *t.Ear - *t.Wire - *ms(callee.Playout) // adds packetization and late playout, without the depth of the jitter buffer
 		t.Apart, t.Own, t.OwnEar = &apart, &own, &ear
 	}
 	return t
 }
 
-// other reports whether the first word that ends after sample on is not a word of an expected
-// answer. It may be a filler.
+// other reports whether the first word that ends after sample on belongs to no expected answer,
+// such as a filler word.
 func (a *analysis) other(on int) bool {
 	for _, w := range a.words {
 		if w.End > sample(on) {
@@ -208,8 +208,8 @@ func (a *analysis) speaking(at time.Time) bool {
 	return false
 }
 
-// cutOff returns the pauses of line i in which the agent spoke, or after which it spoke over
-// the rest of the line.
+// cutOff returns the pauses of line i in which the agent spoke, or after which the agent spoke
+// over the rest of the line.
 func (a *analysis) cutOff(i int) []int {
 	x, said := a.Turns[i], a.callee.Said[i]
 	var cut []int
@@ -272,7 +272,7 @@ func (a *analysis) interjection(i int) *Interjection {
 		}
 	}
 	if whole(mine, a.Words) && rest == 0 {
-		return v // the answer was not interrupted
+		return v // the line did not interrupt the answer
 	}
 	v.Stop = ms(h.WireTime(stretch.To - 1).Sub(first))
 	v.Leak = rest
@@ -297,7 +297,7 @@ func (a *analysis) answers(i int) []acoustic.Word {
 	return mine
 }
 
-// source returns the line that a word answers: of the candidates, the last one that started
+// source returns which line a word answers. Of several candidates it is the last one that started
 // before the word.
 func (a *analysis) source(w acoustic.Word) (s source, ok bool) {
 	if w.Fate == acoustic.Other {
@@ -311,7 +311,7 @@ func (a *analysis) source(w acoustic.Word) (s source, ok bool) {
 	return s, ok
 }
 
-// whole reports whether the last of the n words of an answer was heard.
+// whole reports whether the last word of an answer of n words was heard.
 func whole(mine []acoustic.Word, n int) bool {
 	for _, w := range mine {
 		if w.Fate == acoustic.Whole && w.Text[providers.WordLen-1:] == providers.Letter(n-1) {
@@ -375,8 +375,8 @@ func (a *analysis) stale(i int, mine []acoustic.Word) int {
 	return n
 }
 
-// oneMore reports whether the model got exactly one message per line since the last answered
-// line before line i.
+// oneMore reports whether the model got exactly one message per line since the previous answered
+// line. answered is the start of a word of the answer to line i.
 func (a *analysis) oneMore(i int, answered string) bool {
 	count := int(answered[providers.StemLen] - 'a')
 	for k := i - 1; k >= 0; k-- {
@@ -388,7 +388,7 @@ func (a *analysis) oneMore(i int, answered string) bool {
 	return count%providers.Letters == a.messages(-1, i)%providers.Letters
 }
 
-// messages returns the number of messages of the callee after line k, up to line i.
+// messages returns how many of the lines after line k, up to line i, have words.
 func (a *analysis) messages(k, i int) int {
 	n := 0
 	for _, x := range a.Turns[k+1 : i+1] {

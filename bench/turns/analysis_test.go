@@ -19,7 +19,7 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// A syntheticCall holds audio at given times.
+// A syntheticCall is a call whose audio a test places at given times.
 type syntheticCall struct {
 	call
 	pcm []int16
@@ -34,17 +34,17 @@ func newCall(seconds int, words int, moves ...scenario.Utterance) *syntheticCall
 
 func zero() time.Time { return time.Unix(1000, 0) }
 
-// at returns a time of the call, in ms.
+// at returns the time of the call after ms milliseconds.
 func at(ms int) time.Time { return zero().Add(time.Duration(ms) * time.Millisecond) }
 
-// said returns a line of parts.
+// said returns a line of words and pauses. answer means that an answer is expected.
 func said(answer bool, parts ...corpus.Part) scenario.Utterance {
 	x, _ := scenario.Say(parts)
 	x.Answer = answer
 	return x
 }
 
-// says starts the next line at a time and returns the end of the line.
+// says adds the next line, starting at from, and returns the end of the line. Both are in ms.
 func (t *syntheticCall) says(from int) int {
 	i := len(t.callee.Said)
 	end := t.Turns[i].Spans[len(t.Turns[i].Spans)-1].To
@@ -56,7 +56,7 @@ func (t *syntheticCall) says(from int) int {
 	return from + end/8
 }
 
-// hears adds audio at its time on the wire and returns the end of the audio.
+// hears adds received audio that arrives at from, and returns its end. Both are in ms.
 func (t *syntheticCall) hears(from int, pcm []int16) int {
 	copy(t.pcm[from*8:], pcm)
 	return from + len(pcm)/8
@@ -67,8 +67,8 @@ func speech(words ...string) []int16 {
 	return pcm
 }
 
-// judge ends the call and analyzes it. Lines of the server belong to the caller unless they
-// start with ">".
+// judge ends the call and analyzes it. lines are the server's transcript; a line that starts with
+// ">" is the agent's.
 func (t *syntheticCall) judge(tb testing.TB, lines ...string) []Turn {
 	tb.Helper()
 	t.callee.Heard.Rate = rate
@@ -117,7 +117,7 @@ func TestAnswerInTime(t *testing.T) {
 	}
 }
 
-// TestTurnsWithoutTurnMS checks that an answered turn without turn_ms is counted.
+// TestTurnsWithoutTurnMS checks that the metric untold counts an answered turn without turn_ms.
 func TestTurnsWithoutTurnMS(t *testing.T) {
 	for name, c := range map[string]struct {
 		line           string
@@ -165,7 +165,7 @@ func TestCutOff(t *testing.T) {
 	whole := first + " " + second
 	part := providers.ReplyWords(first, 1, 4)
 	for name, c := range map[string]struct {
-		part    int // ms from the start of the pause until the agent says n words of an answer to the first part
+		part    int // the agent answers the first part with n words, this many ms after the pause started
 		n       int
 		cut     []int
 		lines   []string
@@ -197,8 +197,8 @@ func TestCutOff(t *testing.T) {
 	}
 }
 
-// into returns an answer of ten words that text interrupts. The test adds the pieces that are
-// audible.
+// into returns a call in which the line text interrupts an answer of ten words. The test adds the
+// audible parts of the answer.
 func into(name scenario.Name, text string) (x *syntheticCall, words []string, began, onset int) {
 	x = newCall(16, 10, said(true, corpus.Part{Text: "tell me all"}), said(false, corpus.Part{Text: "stop"}))
 	x.Name = name
@@ -215,7 +215,7 @@ func TestBargeIn(t *testing.T) {
 	x.hears(began, all[:(onset+150-began)*8])
 	turns := x.judge(t, "tell me all", ">"+strings.Join(words[:4], " "), "stop")
 	v := turns[1].Into
-	if !v.Hit || !about(v.Stop, 130, 15) || v.Leak != 0 || v.Resume != nil { // the packet with the onset left 20 ms after it
+	if !v.Hit || !about(v.Stop, 130, 15) || v.Leak != 0 || v.Resume != nil { // the packet with the start of the line left 20 ms later
 		t.Errorf("stop 150 ms after the onset: got %s", show(turns[1]))
 	}
 	if turns[0].Off == nil || *turns[0].Off != 0 || turns[0].Whole {

@@ -12,12 +12,12 @@ import (
 	"github.com/parley-voice/parley/pipeline/fakeprovider"
 )
 
-// MaxLateness limits the lateness of the callees' clock, in ms at p99: half a
-// packet.
+// MaxLateness is the limit in ms, at p99, for the lateness of the callees' clock: half a packet.
 const MaxLateness = 10
 
-// Bench runs all scenarios, repeats them with the parts in o.Without switched off, and adds the
-// metrics to f. It writes recordings of the ten worst turns to dir unless dir is empty.
+// Bench runs the standard scenarios and adds the metrics to f. It then repeats them with the
+// parts in o.Without switched off. It writes recordings of the ten worst turns to dir unless dir
+// is empty.
 func Bench(ctx context.Context, out io.Writer, o Options, f *result.File, dir string) error {
 	if err := o.check(); err != nil {
 		return err

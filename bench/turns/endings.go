@@ -10,8 +10,8 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// ends adds how calls ended, whether callees heard the expected lines, and what became of DTMF
-// keys.
+// ends adds metrics of a single scenario: how calls ended, how many expected lines were heard,
+// and the results of DTMF keys.
 func (r *Report) ends(s *session) {
 	reasons, parties := map[string]int{}, map[string]int{}
 	for _, id := range s.order {
@@ -41,7 +41,7 @@ func (r *Report) ends(s *session) {
 	r.keys()
 }
 
-// keys adds the results of pressed keys.
+// keys adds the metrics of pressed DTMF keys.
 func (r *Report) keys() {
 	var pressed []Turn
 	for _, t := range r.Turns {
@@ -61,7 +61,7 @@ func (r *Report) keys() {
 	}))
 }
 
-// inOrder counts the lines that words contains in this order. It allows for damaged words.
+// inOrder returns how many of lines occur in words in this order. It accepts damaged words.
 func inOrder(words []string, lines []string) int {
 	for n, l := range lines {
 		want := strings.Fields(providers.Normalize(l))

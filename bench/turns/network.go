@@ -16,18 +16,18 @@ import (
 	"github.com/parley-voice/parley/media/tone"
 )
 
-// A Network is the emulated network of a call. It records when each audio packet
-// arrived and left, so that measurements of one end can be compared with the
-// packets at the other.
+// A Network is the emulated network of a call. It records when each audio packet arrived and
+// left. With these times, measurements at the callee can be compared with measurements at the
+// server.
 type Network struct {
 	relay *relay.Relay
 
 	mu          sync.Mutex
-	there, back []packet // packets from the callee and to it, in order of arrival
+	there, back []packet // packets from and to the callee, in order of arrival at the network
 }
 
-// A packet has its times of arrival and departure. out is zero if the packet was lost. loud
-// means that it was audible.
+// A packet has the times of its arrival at the network and its departure. out is zero if the
+// packet was lost. loud means that the packet was audible.
 type packet struct {
 	in, out time.Time
 	loud    bool
@@ -35,14 +35,15 @@ type packet struct {
 
 func (p packet) delay() time.Duration { return p.out.Sub(p.in) }
 
-// Between inserts the network between the ends of a call.
+// Between inserts the network between the two ends of a call, and returns the address to which
+// each end must send.
 func (n *Network) Between(ours, theirs netip.AddrPort, s *scenario.Scenario, seed uint64) (forThem, forUs netip.AddrPort, err error) {
 	n.relay = &relay.Relay{Target: theirs, There: *s.From.Relay(), Back: *s.To.Relay(), Seed: seed, Tap: n.tap}
 	forUs, forThem, err = n.relay.Join(ours)
 	return forThem, forUs, err
 }
 
-// tap records an audio packet.
+// tap records the packet if it is audio.
 func (n *Network) tap(p relay.Passing) {
 	const version, header, event = 2, 12, 101
 	kind := byte(0)
@@ -65,7 +66,7 @@ func (n *Network) tap(p relay.Passing) {
 	}
 }
 
-// loud reports whether a G.711 packet is audible; false for other codecs.
+// loud reports whether a G.711 packet is audible. It returns false for other codecs.
 func loud(kind byte, payload []byte) bool {
 	var d codec.Decoder
 	switch kind {
@@ -94,7 +95,7 @@ func (n *Network) Close() error {
 	return n.relay.Close()
 }
 
-// slack is the possible difference between two clock readings of one packet.
+// slack is by how much the callee's time and the network's time of one packet can differ.
 const slack = 3 * time.Millisecond
 
 // sent returns the index of the packet that the callee sent at a time.
@@ -103,10 +104,10 @@ func (n *Network) sent(at time.Time) (int, bool) {
 	return i, i >= 0
 }
 
-// reach is the number of packets lost in a row up to which an edge can be located.
+// reach is the largest number of successive lost packets at which an edge can still be located.
 const reach = 5
 
-// came returns the packet that the callee received at about a time.
+// came returns the index of the packet that reached the callee closest to at.
 func (n *Network) came(at time.Time) (int, bool) {
 	best, least := -1, reach*media.FrameTime
 	for i, p := range n.back {
@@ -117,9 +118,9 @@ func (n *Network) came(at time.Time) (int, bool) {
 	return best, best >= 0
 }
 
-// An edge is the end of a line or the start of an answer on the network.
+// An edge is the end of a line or the start of an answer, as a packet on the network.
 type edge struct {
-	server time.Time // time of arrival or departure at the server's end
+	server time.Time // when the packet passed the server's end; zero if unknown
 	why    string    // why the time may be wrong; empty if it is reliable
 }
 
@@ -131,12 +132,12 @@ const (
 	lost     = "the first or last packet was lost"
 	tooLate  = "the first or last packet was late"
 	nowhere  = "the first or last packet is unknown"
-	patience = 40 * time.Millisecond // delay above the minimum: the longest that a jitter buffer waits
+	patience = 40 * time.Millisecond // a packet is late if its delay exceeds the minimum by more: the longest wait of a jitter buffer
 )
 
-// Without returns the response time at the server's end, for a line that left the callee at
-// sent and an answer that reached the callee at came. It is gap without the part of the
-// network. why explains an unreliable result.
+// Without returns the response time at the server's end. sent is when the line left the callee,
+// came is when the answer reached the callee, and gap is the time between. The result is gap
+// without the delay of the network. why is the reason if the result is unreliable, or "".
 func (n *Network) Without(gap time.Duration, sent, came time.Time) (d time.Duration, why string) {
 	if n == nil {
 		return gap, ""
@@ -150,7 +151,7 @@ func (n *Network) Without(gap time.Duration, sent, came time.Time) (d time.Durat
 	return first.server.Sub(last.server), why
 }
 
-// last returns the edge of a line that the callee ended at a time.
+// last returns the end of a line. at is when the callee sent its last packet.
 func (n *Network) last(at time.Time) edge {
 	i, ok := n.sent(at)
 	if !ok {
@@ -165,8 +166,8 @@ func (n *Network) last(at time.Time) edge {
 	return edge{why: why}
 }
 
-// first returns the edge of an answer that the callee heard from a time on. It is the first
-// audible packet of the answer, even if that was lost.
+// first returns the start of an answer. at is when the callee heard its first packet. If audible
+// packets right before were lost, the first of them is the start.
 func (n *Network) first(at time.Time) edge {
 	i, ok := n.came(at)
 	if !ok {
@@ -177,13 +178,13 @@ func (n *Network) first(at time.Time) edge {
 		k--
 	}
 	if k < i {
-		return edge{n.back[k].in, why} // the packet would have been audible if it had arrived
+		return edge{n.back[k].in, why} // the answer started with a lost packet
 	}
 	p := n.back[i]
-	return edge{p.in.Add(at.Sub(p.out)), why} // concealed audio between two packets
+	return edge{p.in.Add(at.Sub(p.out)), why} // at and p.out differ if audio between two packets was concealed
 }
 
-// why returns the fault of the packets around an edge.
+// why returns the fault of the packets near index at, or "".
 func (n *Network) why(all []packet, at int) string {
 	least := time.Duration(math.MaxInt64)
 	for _, p := range all {

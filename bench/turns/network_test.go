@@ -8,13 +8,12 @@ import (
 	"github.com/parley-voice/parley/media/tone"
 )
 
-// afterStart returns the time ms milliseconds after a fixed instant.
+// afterStart returns a fixed time plus ms milliseconds.
 func afterStart(ms int) time.Time {
 	return time.Unix(1000, 0).Add(time.Duration(ms) * time.Millisecond)
 }
 
-// TestEdges checks that the delay of the network is removed from the callee's measurement, and
-// that faults at the edges explain the rest.
+// TestEdges checks that Without removes the delay of the network, and that it reports faults at the edges.
 func TestEdges(t *testing.T) {
 	late := func(ms ...int) (n []packet) {
 		for i, d := range ms {
@@ -57,7 +56,7 @@ func TestEdges(t *testing.T) {
 	}
 }
 
-// TestLoud checks that the audibility of packets is known for both laws of G.711.
+// TestLoud checks which packets are audible, for both G.711 codecs.
 func TestLoud(t *testing.T) {
 	word, _ := tone.Encode(8000, "yes")
 	for name, c := range map[string]struct {

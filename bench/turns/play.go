@@ -11,8 +11,8 @@ import (
 	"github.com/parley-voice/parley/bench/scenario"
 )
 
-// Play runs a scenario, adds the expected metrics to f, and prints whether they
-// hold. It returns the number of missed expectations.
+// Play runs a scenario, adds the metrics of its expectations to f, and prints whether they hold.
+// It returns the number of missed expectations.
 func Play(ctx context.Context, out io.Writer, o Options, s *scenario.Scenario, f *result.File) (missed int, err error) {
 	o.Scenario, o.Calls = s, s.Calls
 	r, err := Run(ctx, o)
@@ -52,7 +52,7 @@ func Play(ctx context.Context, out io.Writer, o Options, s *scenario.Scenario, f
 	return missed, err
 }
 
-// expected returns the metric of an expectation.
+// expected returns the metric and the bound of an expectation such as "turn_ms.p95<=490".
 func (r *Report) expected(text string) (m result.Metric, b result.Bound, err error) {
 	name, _, b, err := result.ParseBound(text)
 	if err != nil {
@@ -71,7 +71,7 @@ func (r *Report) expected(text string) (m result.Metric, b result.Bound, err err
 	return m, b, fmt.Errorf("expect %q: unknown metric: accepted are %s", text, strings.Join(names, ", "))
 }
 
-// explain lists the turns whose turn_ms is wrong, and the reasons.
+// explain prints the turns whose turn_ms differs from the audio, with the reasons.
 func (r *Report) explain(out io.Writer) error {
 	for _, t := range r.Turns {
 		if t.Apart == nil || *t.Apart < agree && *t.Apart > -agree {

@@ -10,8 +10,8 @@ import (
 	"github.com/parley-voice/parley/bench/scenario"
 )
 
-// stalledMS is the lateness of the callees in ms from which a run is repeated, because words
-// are damaged on a stalled machine.
+// stalledMS is the lateness of the callees' clock, in ms, from which a run is repeated. A stalled
+// machine damages words.
 const stalledMS = 50
 
 // TestPlay checks that scenarios meet their expectations, and that impossible expectations are

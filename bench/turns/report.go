@@ -16,11 +16,11 @@ import (
 type Report struct {
 	Metrics []result.Metric
 	Turns   []Turn
-	// Unspoken are recorded lines that the caller did not speak. UnspokenEchoed are those on lines
-	// with echo.
+	// Unspoken are lines that the server recorded but the caller did not speak. UnspokenEchoed
+	// are those of calls with echo.
 	Unspoken, UnspokenEchoed []string
-	// Damaged are recorded lines with wrong text, because the machine stalled or two lines were
-	// joined.
+	// Damaged are lines that the server recorded with wrong text. Causes are a stalled machine,
+	// and two lines that were joined.
 	Damaged []string
 	// Late is the lateness of each tick of the callees' clock, in ms.
 	Late []float64
@@ -29,7 +29,7 @@ type Report struct {
 	words [][]string // words that each callee heard
 }
 
-// within sets the bounds of quantiles; 0 means no limit.
+// within returns upper bounds of quantiles; 0 means no bound.
 func within(p50, p95, p99, most float64) []result.Bound {
 	var all []result.Bound
 	for _, b := range []result.Bound{result.Most("p50", p50), result.Most("p95", p95), result.Most("p99", p99), result.Most("max", most)} {
@@ -48,15 +48,15 @@ func (r *Report) spread(name, what, unit string, bounds []result.Bound, values [
 	r.Metrics = append(r.Metrics, result.Spread(name, what, unit, values, bounds...))
 }
 
-// Largest shares of counts.
+// Limits for the share of a count.
 const (
 	never  = 0.0
 	rarely = .02
 	seldom = .03
-	freely = 1.0 // there is no target
+	freely = 1.0 // no target
 )
 
-// count adds a count with its maximum share.
+// count adds a count. most is its largest share.
 func (r *Report) count(name, what string, most float64, times, n int) {
 	var bounds []result.Bound
 	switch most {
@@ -128,11 +128,11 @@ func (s *session) report() (*Report, error) {
 	return r, nil
 }
 
-// split reports whether the turn was cut off at a complete clause, so that any listener would
-// take its rest for a turn of its own.
+// split reports whether the turn was cut off after a complete clause. Any listener would then
+// take the rest for another turn.
 func (t Turn) split() bool { return t.Kind == corpus.Complete && len(t.CutOff) > 0 }
 
-// of returns the turns of some scenarios.
+// of returns the turns of the named scenarios.
 func (r *Report) of(names ...scenario.Name) []Turn {
 	var all []Turn
 	for _, t := range r.Turns {
@@ -155,7 +155,7 @@ func tally(turns []Turn, is func(Turn) bool) int {
 	return n
 }
 
-// values returns a figure of all turns that have it.
+// values returns a figure of the turns that have it.
 func values(turns []Turn, of func(Turn) *float64) []float64 {
 	var all []float64
 	for _, t := range turns {
@@ -169,10 +169,10 @@ func values(turns []Turn, of func(Turn) *float64) []float64 {
 // often is the number of cut-offs after which the agent adapts to the caller's own pauses.
 const often = 3
 
-// agree is the tolerated difference between server and callee in ms.
+// agree is the tolerated difference in ms between turn_ms and the audio.
 const agree = 25
 
-// hurried returns the turns before the third cut-off of a caller.
+// hurried returns the turns of each call before its third cut-off.
 func hurried(all []Turn) []Turn {
 	cut := map[string]int{}
 	var kept []Turn
@@ -184,8 +184,8 @@ func hurried(all []Turn) []Turn {
 	return kept
 }
 
-// The targets assume a partial lag of 100 ms, a first token after 200 ms and a
-// first byte after 100 ms: with speculation the critical path is 400 ms.
+// answers adds the response times. The targets assume 100 ms to the partial transcript, 200 ms to
+// the first token and 100 ms to the first byte. With speculation, the critical path is 400 ms.
 func (r *Report) answers() {
 	server := func(t Turn) *float64 {
 		if t.Merged > 0 {
@@ -247,7 +247,7 @@ func (r *Report) pauses() {
 		most      float64
 		turns     []Turn
 	}{
-		// other pauses have no target, because a complete clause may be the end
+		// Only mid-clause pauses have a target, because a complete clause may be the end of a turn.
 		{"mid_clause", "mid-clause", rarely, kind(all, corpus.MidClause)},
 		{"complete_clause", "complete clause", freely, kind(all, corpus.Complete)},
 		{"all", "all", freely, all},
@@ -291,13 +291,13 @@ func (r *Report) interjections() {
 	}))
 }
 
-// hits returns the lines spoken while the agent spoke.
+// hits returns the lines that started while the agent spoke.
 func hits(turns []Turn) []Turn {
 	return slices.DeleteFunc(turns, func(t Turn) bool { return t.Into == nil || !t.Into.Hit })
 }
 
-// lost counts the answers of a scenario that an interruption ended, and their words that were
-// not heard.
+// lost returns how many answers were interrupted and not resumed to their end, and how many words
+// of interrupted answers were not heard.
 func (r *Report) lost(n scenario.Name) (answers, words int) {
 	turns := r.of(n)
 	for i, t := range turns {

@@ -1,7 +1,6 @@
-// Package turns measures conversations at the callees' end: response time,
-// cut-offs of callers who pause, and interruptions. Callees talk with a gateway
-// in another process, which uses fake providers in a third; web callers talk with
-// a full server.
+// Package turns measures conversations at the callees' end: response time, cut-offs of callers
+// who pause, and interruptions. The callees talk with a gateway in another process, and the fake
+// providers run in a third. Web callers talk with a full server instead of a gateway.
 package turns
 
 import (
@@ -26,7 +25,7 @@ import (
 // Options configure Run.
 type Options struct {
 	Calls  int // concurrent calls
-	Pauses int // smallest number of pauses; the other scenarios scale with it
+	Pauses int // minimum total number of pauses; the other scenarios scale with it
 	Others int // exchanges per other scenario; 0 means a twelfth of Pauses
 	Seed   uint64
 	// Without switches off parts of the turn machine: "speculation", "merging".
@@ -44,8 +43,7 @@ type Options struct {
 	Peer scenario.Peer
 	// Scenario replaces the standard scenarios, with its own transport.
 	Scenario *scenario.Scenario
-	// Warm places one uncounted call first: in the standard scenarios, and on web
-	// calls.
+	// Warm places a warm-up call first, which is not counted. It has no effect on a scenario over SIP.
 	Warm bool
 	Log  io.Writer // log of the server for web calls; nil discards it
 }
@@ -66,15 +64,15 @@ func (o Options) peer() scenario.Peer {
 	return cmp.Or(o.Peer, scenario.SIP)
 }
 
-// warms reports whether a warm-up call is placed. A scenario with faults numbers
-// the providers' requests, so it has none.
+// warms reports whether to place a warm-up call. A scenario with faults has none, because its
+// faults count the requests to the providers.
 func (o Options) warms() bool {
 	return o.Warm && (o.Scenario == nil || o.peer() == scenario.Web && len(o.providers().Faults) == 0)
 }
 
 const rate = scenario.Rate
 
-// A call is a planned call as seen by both ends and the network.
+// A call is a planned call with the recordings of both ends and of the network.
 type call struct {
 	scenario.Call
 	callee callee.Record
@@ -132,7 +130,7 @@ type session struct {
 	calls map[string]*call
 }
 
-// perform runs the callee of a call.
+// perform plays the callee of a call.
 func (s *session) perform(ctx context.Context, leg media.Leg, c *call) {
 	said := s.onLine
 	if !slices.Contains(s.order, c.ID) {
@@ -163,7 +161,7 @@ func (o Options) providers() providers.Script {
 	return providers.Typical()
 }
 
-// fakes runs the fake providers in a process of their own, until end.
+// fakes starts the fake providers in their own process. end stops them.
 func (o Options) fakes(ctx context.Context) (addr string, end func(), err error) {
 	cmd := o.Child(ctx, "bench", "fakes")
 	cmd.Stderr = os.Stderr

@@ -20,7 +20,7 @@ import (
 	"github.com/parley-voice/parley/pipeline/fakeprovider"
 )
 
-// TestMain also runs the other processes of a run.
+// TestMain runs the tests. In a child process it runs the gateway or the fake providers instead.
 func TestMain(m *testing.M) {
 	var err error
 	switch os.Getenv("PARLEYTEST_CHILD") {
@@ -49,7 +49,7 @@ func options(t *testing.T) Options {
 	}}
 }
 
-// TestTwoCalls checks two callees who hang up during an answer, over real sockets.
+// TestTwoCalls checks a run over real sockets in which two callees hang up during an answer.
 func TestTwoCalls(t *testing.T) {
 	o := options(t)
 	o.Only, o.Others = []scenario.Name{scenario.Hangup}, 4
@@ -86,7 +86,7 @@ func TestTwoCalls(t *testing.T) {
 	}
 }
 
-// TestWordsIdentifyLine checks that a single word identifies the answered line.
+// TestWordsIdentifyLine checks that one word of an answer identifies the line that it answers.
 func TestWordsIdentifyLine(t *testing.T) {
 	moves := []scenario.Utterance{said(true, corpus.Part{Text: "how much is it"}), said(true, corpus.Part{Text: "that is too much"})}
 	all := sources(moves)
@@ -132,7 +132,7 @@ func TestComplete(t *testing.T) {
 	}
 }
 
-// TestPlantedFaults checks that the metrics detect each planted fault.
+// TestPlantedFaults checks that the metrics detect each deliberate fault of the gateway.
 func TestPlantedFaults(t *testing.T) {
 	t.Parallel()
 	const (

@@ -14,7 +14,7 @@ import (
 	"github.com/parley-voice/parley/pipeline/fakeprovider"
 )
 
-// An item is a turn as the server reports it.
+// An item is a turn as the API of the server returns it.
 type item struct {
 	Turn    int                `json:"turn"`
 	Ending  string             `json:"ending"`
@@ -26,11 +26,11 @@ type item struct {
 
 // serverReport matches the server's report of a call with the callee's turns.
 type serverReport struct {
-	unspoken []string       // lines of the caller that the caller did not speak
-	damaged  []string       // spoken lines with damaged text
-	places   map[string]int // the callee's line of each damaged text
-	lines    map[int][]item // turns of the server for each line
-	whole    map[int]item   // of these turns, the one with all words
+	unspoken []string       // recorded lines of the caller that the caller did not speak
+	damaged  []string       // recorded lines with damaged text
+	places   map[string]int // for each damaged text, the index of the callee's line
+	lines    map[int][]item // for each line, the server's turns
+	whole    map[int]item   // for each line, the server's turn that has all its words
 	agent    []string       // words that the server reports as heard from the agent
 }
 
@@ -81,8 +81,8 @@ func (c *call) align() (serverReport, error) {
 	return s, nil
 }
 
-// find returns the callee's line, from on or later, that contains text, and whether the line is
-// complete; -1 if there is none.
+// find returns the first line with index from or later that contains text, or -1. all reports
+// whether text is the complete line.
 func (c *call) find(text string, from int) (i int, all bool) {
 	for i := from; i < len(c.Turns); i++ {
 		if t := providers.Normalize(c.Turns[i].Text); t != "" && t == text {
@@ -104,8 +104,8 @@ func (c *call) find(text string, from int) (i int, all bool) {
 	return -1, false
 }
 
-// resembles returns the callee's line, from on or later, that is most similar to a damaged
-// text, and whether the text has most of its words; -1 if there is none.
+// resembles returns the line with index from or later that is most similar to a damaged text, or
+// -1. all reports whether the text has most words of the line.
 func (c *call) resembles(text string, from int) (best int, all bool) {
 	words, most := strings.Fields(text), 0.6
 	best = -1
@@ -119,7 +119,7 @@ func (c *call) resembles(text string, from int) (best int, all bool) {
 	return best, all
 }
 
-// alike reports whether two words are equal apart from doubled or lost symbols.
+// alike reports whether two words are similar. It ignores damage marks (~) and repeated letters.
 func alike(a, b string) bool {
 	x, y := slices.Compact([]rune(strings.ReplaceAll(a, "~", ""))), slices.Compact([]rune(b))
 	return 10*common(x, y, func(p, q rune) bool { return p == q }) >= 6*max(len(x), len(y))
@@ -167,15 +167,15 @@ func (s serverReport) hasTurnMS(i int) bool {
 	return slices.ContainsFunc(s.lines[i], func(it item) bool { _, ok := it.phases["turn_ms"]; return ok })
 }
 
-// own returns the part of the server's turn that neither the script of the providers nor the
-// policy causes.
+// own returns the part of turn_ms, in ms, that is not due to the scripted delays of the providers
+// or the turn policy.
 func (s serverReport) own(i int) float64 {
 	p, script := s.whole[i].phases, fakeprovider.Typical()
 	beyond := func(phase string, scripted time.Duration) float64 { return max(0, p[phase]-pipeline.Millis(scripted)) }
 	return p["jitter_ms"] + p["out_ms"] + beyond("llm_ms", script.FirstToken) + beyond("tts_ms", script.FirstByte)
 }
 
-// claimed returns the words of an answer that the server reports as heard.
+// claimed returns the words of one answer that the server reports as heard. stem is their common start.
 func (s serverReport) claimed(stem string) []string {
 	var all []string
 	for _, w := range s.agent {

@@ -22,7 +22,7 @@ import (
 // stagger is the time between the starts of the first calls.
 const stagger = 137 * time.Millisecond
 
-// overSIP lets a gateway place the calls, over SIP and RTP.
+// overSIP runs the calls over SIP and RTP. A gateway places them.
 func (s *session) overSIP(ctx context.Context, plan []scenario.Call, warm *scenario.Call) ([]gateway.Result, error) {
 	policy, err := gateway.PolicyWithout(s.Without)
 	if err != nil {
@@ -60,7 +60,7 @@ func (s *session) overSIP(ctx context.Context, plan []scenario.Call, warm *scena
 	return results, err
 }
 
-// answer lets a callee, or the transfer target, answer a call.
+// answer answers a call with a callee, or with the transfer target.
 func (s *session) answer(in siptest.Invite) siptest.Script {
 	if in.To == gateway.Colleague {
 		return siptest.Script{Status: http.StatusOK, Talk: siptest.Person{Greeting: colleague, GiveUpAfter: time.Second}.Talk}
@@ -87,11 +87,11 @@ func (s *session) answer(in siptest.Invite) siptest.Script {
 	return take
 }
 
-// colleague is the line of the transfer target. Its first word may come before the legs are
-// bridged.
+// colleague is the first line of the transfer target. Its first word may be lost, because it can
+// come before the calls are connected.
 const colleague = "hello a colleague speaking"
 
-// gateway runs the other processes until the calls end.
+// gateway starts the gateway and the fake providers, and returns the results when all calls have ended.
 func (o Options) gateway(ctx context.Context, j gateway.Job) ([]gateway.Result, error) {
 	addr, end, err := o.fakes(ctx)
 	if err != nil {

@@ -7,14 +7,14 @@ import (
 	"github.com/parley-voice/parley/bench/scenario"
 )
 
-// A source is a possible origin of a word of an answer.
+// A source is a line that a word of an answer may answer.
 type source struct {
-	turn  int  // the answered line, or the last one of several
+	turn  int  // index of the answered line; of several lines, the last
 	whole bool // the whole line was answered
 }
 
-// sources maps the stems of all possible messages of a call to their origins, in
-// order: whole lines, parts of them, and two lines joined.
+// sources returns the lines that each stem may answer, in order. Any message could have reached
+// the model: a whole line, a part of a line, or two lines joined.
 func sources(turns []scenario.Utterance) map[string][]source {
 	all := map[string][]source{}
 	add := func(text string, s source) {
@@ -42,8 +42,8 @@ func sources(turns []scenario.Utterance) map[string][]source {
 	return all
 }
 
-// known returns the expected word for a text, or "". A damaged word is identified by last, the
-// word before it.
+// known returns the expected word for a received text, or "". last is the word before it, by
+// which a damaged word is identified.
 func known(all map[string][]source, last, text string) string {
 	if _, ok := all[text[:min(providers.StemLen, len(text))]]; ok && len(text) == providers.WordLen &&
 		!strings.ContainsFunc(text, func(r rune) bool { return r < 'a' || r > 'z' }) {
@@ -58,14 +58,14 @@ func known(all map[string][]source, last, text string) string {
 	return ""
 }
 
-// complete returns the word that starts with start: the word after the last whole word, or the
-// first word of an answer, found by its stem.
+// complete returns the word that starts with start, or "". Candidates are the word after last,
+// last itself, and the first word of an answer.
 func complete(all map[string][]source, last, start string) string {
 	if next := providers.NextWord(last); start != "" && next != "" && strings.HasPrefix(next, start) {
 		return next
 	}
 	if last != "" && start != "" && strings.HasPrefix(last, start) {
-		return last // the word is repeated
+		return last // the agent repeats the word
 	}
 	if len(start) <= providers.StemLen || len(start) >= providers.WordLen {
 		return ""

@@ -14,10 +14,10 @@ import (
 // sounds is the number of worst turns that are stored with audio.
 const sounds = 5
 
-// maxAudio limits the audio of a turn. The end is kept.
+// maxAudio is the longest stored audio before the end of a turn. Earlier audio is dropped.
 const maxAudio = 8 * time.Second
 
-// rows converts all turns for the file, with the audio of the worst.
+// rows returns all turns for the result file, the worst ones with audio.
 func (r *Report) rows() ([]result.Turn, error) {
 	worst := r.worst(sounds)
 	var all []result.Turn
@@ -45,7 +45,7 @@ func (r *Report) rows() ([]result.Turn, error) {
 	return all, nil
 }
 
-// figures returns the turn's times.
+// figures returns the turn's times in ms by name.
 func (t Turn) figures() map[string]float64 {
 	all := map[string]float64{}
 	put := func(name string, v *float64) {
@@ -81,8 +81,8 @@ func (t Turn) marks() []string {
 	return all
 }
 
-// Record writes stereo WAVs of the n worst turns to dir: the callee left, the
-// agent right, from one second before the turn to the end of its answer.
+// Record writes stereo WAVs of the n worst turns to dir: callee on the left, agent on the right.
+// A WAV starts one second before the turn and ends 200 ms after it.
 func (r *Report) Record(dir string, n int) error {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return err
@@ -97,7 +97,6 @@ func (r *Report) Record(dir string, n int) error {
 	return nil
 }
 
-// between returns the audio spoken and heard in a time range.
 func (c *call) between(from, to time.Time) (said, heard []int16) {
 	return c.callee.Between(c.Lines, from, to)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-// overWeb lets web callers join calls of a full server.
+// overWeb runs the calls over WebRTC. Web callers join them on a full server.
 func (s *session) overWeb(ctx context.Context, plan []scenario.Call, warm *scenario.Call) ([]gateway.Result, error) {
 	addr, end, err := s.fakes(ctx)
 	if err != nil {
@@ -32,7 +32,7 @@ func (s *session) overWeb(ctx context.Context, plan []scenario.Call, warm *scena
 	return h.Run(ctx, all)
 }
 
-// webCall converts a call to a web call.
+// webCall returns c as a web call.
 func (s *session) webCall(c scenario.Call) webcaller.Call {
 	v := webcaller.Call{ID: c.ID, Words: c.Words}
 	v.Talk = func(ctx context.Context, leg media.Leg) { s.perform(ctx, leg, s.calls[c.ID]) }
