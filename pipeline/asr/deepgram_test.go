@@ -18,7 +18,7 @@ import (
 	"github.com/parley-voice/parley/pipeline/fakeprovider"
 )
 
-// listen opens a recognition at a scripted fake recognizer.
+// listen opens a recognition with a fake provider that follows script.
 func listen(t *testing.T, script fakeprovider.Script, rate int) (rec pipeline.Recognition, done func()) {
 	t.Helper()
 	n := fakeprovider.NewNet()

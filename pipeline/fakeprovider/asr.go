@@ -91,13 +91,13 @@ type asrSession struct {
 	due         chan result
 }
 
-// A result is the message m that is to be sent at a time.
+// A result is a message to send at a time. m is the message, or closing.
 type result struct {
 	at time.Time
 	m  any
 }
 
-// closing is the m of a result that closes the connection with a code.
+// closing tells the writer to close the connection with a code.
 type closing struct{ code int }
 
 // A writer writes to the connection of a session.

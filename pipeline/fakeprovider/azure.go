@@ -15,7 +15,7 @@ import (
 	"github.com/parley-voice/parley/media/tone"
 )
 
-// azure is the protocol of Azure Speech. It refuses a turn that begins before the turn before it has ended.
+// azure is the protocol of Azure Speech. It refuses a turn that begins before the last turn has ended.
 type azure struct {
 	plain
 	model      string

@@ -36,7 +36,7 @@ type Schema struct {
 }
 
 // rawSchema is the JSON form of a Schema. Parse rejects unsupported keywords, so that no constraint is
-// silently ignored. It accepts annotations, from Draft on, and ignores them.
+// silently ignored. It accepts the annotations (the fields from Draft on) and ignores them.
 type rawSchema struct {
 	Type       json.RawMessage            `json:"type"`
 	Properties map[string]json.RawMessage `json:"properties"`
@@ -243,7 +243,7 @@ func toRat(n json.Number) *big.Rat {
 	return r
 }
 
-// compare returns -1, 0 or 1. It compares floating-point values if toRat returns nil.
+// compare returns -1, 0 or 1, like cmp.Compare. It compares floating-point values if toRat returns nil.
 func compare(a, b json.Number) int {
 	x, y := toRat(a), toRat(b)
 	if x != nil && y != nil {

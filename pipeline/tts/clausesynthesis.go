@@ -29,7 +29,7 @@ type synth func(ctx context.Context, clause string) (pcm io.ReadCloser, rate int
 type wordTimer interface{ Words() []pipeline.Word }
 
 // A clauseSynthesis is an utterance of a voice that accepts only whole clauses. One
-// goroutine synthesizes; Close waits for it.
+// goroutine synthesizes; Close waits for that goroutine.
 type clauseSynthesis struct {
 	cancel context.CancelFunc
 	done   <-chan struct{} // closed when the utterance is canceled or has ended

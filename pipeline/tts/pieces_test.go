@@ -20,7 +20,7 @@ import (
 func overhear(t *testing.T, answer func(conn *websocket.Conn, m map[string]any)) (n *fakeprovider.Net, got *[]map[string]any) {
 	t.Helper()
 	n, got = fakeprovider.NewNet(), new([]map[string]any)
-	var mu sync.Mutex // guards against concurrent connections of a pool
+	var mu sync.Mutex // guards got, because a pool opens several connections
 	srv := &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		conn, err := (&websocket.Upgrader{}).Upgrade(w, r, nil)
 		if err != nil {

@@ -62,7 +62,7 @@ func TestNameOfAVoice(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer func() { _ = sp.Close() }()
-			_, _ = sp.Write("Good morning."), sp.Flush() // the peer may have closed the connection already
+			_, _ = sp.Write("Good morning."), sp.Flush() // the provider may have closed the connection already
 			for _, broke := range sp.Audio() {
 				err = broke
 			}

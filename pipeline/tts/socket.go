@@ -31,7 +31,7 @@ type message struct {
 	body []byte
 }
 
-// A peer is a provider reached by WebSocket.
+// A peer describes a provider to the sockets that connect to it.
 type peer struct {
 	name   string
 	header http.Header  // headers of the handshake; hold keys
