@@ -35,7 +35,7 @@ func Voices() []Voice {
 	}
 }
 
-// Others returns voices that speak in no benchmark. They serve for training and as babble.
+// Others returns other voices than Voices, for training and for babble.
 func Others() []Voice {
 	return []Voice{
 		{"en-gb-scotland+m2", "en", 160, 50},

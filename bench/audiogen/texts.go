@@ -51,7 +51,7 @@ func Texts(language string) []string {
 	}
 }
 
-// OtherTexts returns sentences that no benchmark uses. They serve for training and as babble.
+// OtherTexts returns other sentences than Texts, for training and for babble.
 func OtherTexts(language string) []string {
 	switch language {
 	case "de":

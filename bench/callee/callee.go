@@ -78,7 +78,6 @@ type departures interface {
 	Departed(due time.Time) (time.Time, bool)
 }
 
-// wait sets s.Held.
 func (s *Spoken) wait(leg media.Leg) {
 	d, exact := leg.(departures)
 	s.Held = make([]time.Duration, len(s.Left))

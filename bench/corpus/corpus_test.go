@@ -33,8 +33,8 @@ func TestSameSeedSameTurns(t *testing.T) {
 	}
 }
 
-// TestPauses checks that both kinds of pauses are equally frequent, that their lengths are
-// uniformly distributed, and that no speaker repeats a turn.
+// TestPauses checks that both kinds of pauses are equally frequent and only at marked places,
+// that their lengths are uniformly distributed, and that no speaker repeats a turn.
 func TestPauses(t *testing.T) {
 	two := 0
 	count, sum := map[Kind]int{}, time.Duration(0)

@@ -17,7 +17,7 @@ type Options struct {
 	Rate    float64          // learning rate of word vectors
 	Step    float64          // learning rate of the layers
 	Drop    float64          // a word that occurs this often is replaced by an unknown word half of the time
-	Doubt   float64          // smallest factor for the gradient of an unfinished place that the model takes for an end
+	Doubt   float64          // smallest factor for the gradient of an Inside, Going or Comma place that the model takes for an end
 	Lexicon Lexicon          // kinds of words
 	Weigh   [End + 1]float32 // weight of each kind of place in the loss
 	// Progress is called after every round.

@@ -10,8 +10,7 @@ import (
 	"github.com/parley-voice/parley/pipeline/eot/model"
 )
 
-// A Lexicon maps a word to its kind, 0 to model.Kinds-1. A kind is a set of classes; a word may
-// be in several classes.
+// A Lexicon maps a word to its kind, 0 to model.Kinds-1. Words with the same set of classes have the same kind.
 type Lexicon map[string]int
 
 // ReadLexicon reads word classes, one per line: name, colon, words. It adds the other forms of verbs and nouns.

@@ -43,8 +43,8 @@ func (r *Rating) Above(k Kind, odds float64) float64 {
 	return float64(n) / float64(max(1, len(r[k])))
 }
 
-// Tables writes one line per rating. It shows which share of ends of turn is found if 2, 5 and 10
-// % of the Inside places are mistaken for ends.
+// Tables writes one line per rating. It shows the share of ends of turn that are found if 2, 5
+// and 10 % of the Inside places are mistaken for ends.
 func Tables(out io.Writer, names []string, ratings []*Rating) error {
 	t := tabwriter.NewWriter(out, 0, 4, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "transcripts\tinside\tends\t"+

@@ -12,7 +12,7 @@ import (
 	"github.com/parley-voice/parley/pipeline/eot/model"
 )
 
-// A Kind is the kind of a place.
+// A Kind tells what is known about a place.
 type Kind uint8
 
 // Kinds of places.

@@ -77,8 +77,8 @@ func differ(a, b Metric, at string, by stat.Estimate) Difference {
 	return d
 }
 
-// Regressed reports whether run B is significantly worse than run A, and by more than the share
-// tolerance of A. For a figure without an interval, tolerance alone decides.
+// Regressed reports whether run B is significantly worse than run A, and by more than tolerance,
+// a share of A. For a figure without an interval, tolerance alone decides.
 func (d Difference) Regressed(tolerance float64) bool {
 	return d.Worse && math.Abs(d.By.Value) > tolerance*math.Abs(d.A)
 }
@@ -97,7 +97,7 @@ func (d Difference) verdict(tolerance float64) string {
 }
 
 // WriteComparison prints the differences. It returns an error if the runs cannot be compared, if
-// a figure is worse, or if b no longer has a figure with a target that a has.
+// a figure has regressed, or if b no longer has a figure with a target that a has.
 func WriteComparison(out io.Writer, a, b *File, tolerance float64) error {
 	if a.Command != b.Command {
 		return fmt.Errorf("cannot compare results of bench %s and bench %s", a.Command, b.Command)

@@ -9,8 +9,8 @@ import (
 	"github.com/parley-voice/parley/bench/stat"
 )
 
-// run returns a file of a run. Turns took longer ms more than usual, dead turns had no answer,
-// and there were perSecond answers per second.
+// run returns a result file. longer is by how many ms turns took longer, dead is how many turns
+// had no answer, and perSecond is the rate of answers.
 func run(seed uint64, longer float64, dead int, perSecond float64) *File {
 	f := &File{Format: Format, Command: "turns"}
 	rng := rand.New(rand.NewPCG(seed, 1))

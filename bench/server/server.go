@@ -22,7 +22,7 @@ import (
 	"time"
 )
 
-// A Server is a "parley serve" process. Set Child to Log before Start; Start sets the other fields.
+// A Server is a "parley serve" process. Set the fields from Child to Log before Start. Start sets the others.
 type Server struct {
 	// Child returns a command that runs this program.
 	Child func(ctx context.Context, args ...string) *exec.Cmd

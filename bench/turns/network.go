@@ -132,7 +132,7 @@ const (
 	lost     = "the first or last packet was lost"
 	tooLate  = "the first or last packet was late"
 	nowhere  = "the first or last packet is unknown"
-	patience = 40 * time.Millisecond // a packet is late if its delay exceeds the minimum by more: the longest wait of a jitter buffer
+	patience = 40 * time.Millisecond // packets are late if their delay exceeds the minimum by more; no jitter buffer waits longer
 )
 
 // Without returns the response time at the server's end. sent is when the line left the callee,

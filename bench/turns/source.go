@@ -13,8 +13,8 @@ type source struct {
 	whole bool // the whole line was answered
 }
 
-// sources returns the lines that each stem may answer, in order. Any message could have reached
-// the model: a whole line, a part of a line, or two lines joined.
+// sources returns the lines of which each possible message consists, in order, by the stem of the
+// message. A message can be a whole line, a part of a line, or two lines joined.
 func sources(turns []scenario.Utterance) map[string][]source {
 	all := map[string][]source{}
 	add := func(text string, s source) {

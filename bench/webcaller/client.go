@@ -55,7 +55,7 @@ func (v Caller) Join(ctx context.Context) (*Leg, error) {
 	return l, nil
 }
 
-// join negotiates media and waits until it can flow.
+// join negotiates media and waits until media can flow.
 func (v Caller) join(ctx context.Context, l *Leg) error {
 	offer, err := l.offer(ctx)
 	if err != nil {

@@ -43,7 +43,7 @@ type Leg struct {
 
 	hears atomic.Bool
 	ring  jitter.Ring // received packets
-	// Only the goroutine that calls ReadFrame uses the fields below.
+	// Only the goroutine that calls ReadFrame uses reader.
 	reader   *receiver.Reader
 	decoders decoders
 

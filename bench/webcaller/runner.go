@@ -49,7 +49,7 @@ type Runner struct {
 	clock  *mediaclock.Clock
 }
 
-// Run places all calls and returns the server's report of each call. The order may differ from all.
+// Run places all calls and returns the server's report of each call, in any order.
 func (h Runner) Run(ctx context.Context, all []Call) (results []gateway.Result, err error) {
 	settings := []string{"PARLEY_FAKE_URL=" + h.Fakes}
 	if h.Logs != "" {
