@@ -21,13 +21,13 @@ import (
 	"github.com/parley-voice/parley/pipeline/tools"
 )
 
-// An agentHealth decides which agents this server can run now.
+// agentHealth decides which agents this server can run now.
 type agentHealth struct {
 	db        *db.DB
 	store     *store.Store
 	spool     *recording.Spool // set before the first call
 	agent     *conversation.Agent
-	settings  endpoints.Set // the server's own, without those of the database
+	settings  endpoints.Set // settings of this server only, without endpoints in the database
 	providers *agentProviders
 	monitor   *providers.Monitor
 }
@@ -40,11 +40,11 @@ func newAgentHealth(srv *server, settings endpoints.Set) *agentHealth {
 	return h
 }
 
-// report stores the names of the providers in this server's settings for other servers and
-// commands. These read the others in the database.
+// report stores the names of the providers in this server's settings. Other servers and commands need these names, and
+// find all other providers in the database.
 func (h *agentHealth) report(ctx context.Context) error {
 	registry := h.settings.Open(safedial.Rules{})
-	defer func() { _ = registry.Close() }() // it has no connections
+	defer func() { _ = registry.Close() }() // the registry has no connections
 	p := registry.Current()
 	return providers.Report(ctx, h.db.Pool, providers.Names{
 		"asr": slices.Collect(maps.Keys(p.Recognizers)),
@@ -80,13 +80,12 @@ func (h *agentHealth) check(ctx context.Context, q db.Querier, orgID, agentID st
 	return s, nil
 }
 
-// recheck sends a short request to each provider of an agent within a second, and stores the
-// results.
+// recheck sends a short request to each provider of an agent, and stores the results. It returns within a second.
 func (h *agentHealth) recheck(ctx context.Context, agentID string, version int) {
 	_, _ = h.monitor.IsVerified(ctx, agentID, version) // fails only if the agent cannot be read
 }
 
-// speech returns the providers of an agent version, and wrong if this server cannot run it.
+// speech returns the providers of an agent version. wrong says why this server cannot run the version, or is nil.
 func (h *agentHealth) speech(ctx context.Context, a providers.Agent) (e pipeline.Engines, wrong, err error) {
 	d, err := agents.ReadVersion(ctx, h.db.DialPool, a.ID, a.Version)
 	if errors.Is(err, agents.ErrUnknown) {
@@ -107,8 +106,8 @@ func (h *agentHealth) canCall(ctx context.Context, agentID string, version int) 
 	return h.monitor.IsReady(ctx, agentID, version)
 }
 
-// canRecord reports whether this server has room for the recordings of an agent, or the agent
-// does not record.
+// canRecord reports whether this server has enough disk space to record calls of an agent. It returns true for agents
+// that do not record.
 func (h *agentHealth) canRecord(ctx context.Context, agentID string, version int) (bool, error) {
 	if h.spool.CheckSpace() == nil {
 		return true, nil

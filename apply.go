@@ -64,7 +64,7 @@ func (c applyCmd) Run(e *env) error {
 	return err
 }
 
-// applyOptions returns the options that settings imply.
+// applyOptions returns the options that follow from the settings.
 func applyOptions(c config.Config) apply.Options {
 	check := sip.CheckTrunk
 	if listen, public, err := c.MediaAddrs(); err == nil { // no server starts with invalid settings
@@ -76,7 +76,7 @@ func applyOptions(c config.Config) apply.Options {
 	}
 }
 
-// open loads the settings and opens their database.
+// open loads the settings and opens the database.
 func (e *env) open() (*db.DB, error) {
 	c, err := e.config()
 	if err != nil {
@@ -85,7 +85,7 @@ func (e *env) open() (*db.DB, error) {
 	return e.database(c)
 }
 
-// database opens the database of c; a server need not run.
+// database opens the database of c. No server needs to run.
 func (e *env) database(c config.Config) (*db.DB, error) {
 	return openDatabase(e, c, 2, 0, e.log("error"))
 }

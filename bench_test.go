@@ -16,7 +16,7 @@ import (
 	"github.com/parley-voice/parley/bench/turns"
 )
 
-// selfCommand runs this program as a process of the bench.
+// selfCommand returns a command that runs this test binary as parley.
 func selfCommand(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, os.Args[0], args...)
 	cmd.Env = []string{"PARLEYTEST_ROLE=parley"}

@@ -15,9 +15,9 @@ import (
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
-// TestRouteFailure makes a carrier fail for a while, with two servers on one database. The campaign states why
-// it does not dial, few calls test the route, none of them costs an attempt, and all contacts are dialed once
-// the route works again.
+// TestRouteFailure makes a carrier fail for a while, with two servers on one database. The campaign must report why it
+// does not dial. Few calls may test the route, and they must not count as attempts. When the route works again, all
+// contacts must be dialed once.
 func TestRouteFailure(t *testing.T) {
 	t.Parallel()
 	var failing atomic.Bool
@@ -46,8 +46,8 @@ func TestRouteFailure(t *testing.T) {
 	id := campaign(t, api, map[string]any{"calls_per_minute": 200}, many(contacts)...)
 	var p progress
 	eventually(t, "the route is held", func() bool { p = readProgress(t, api, id); return p.HeldReasons["route_unavailable"] > 0 })
-	// A claim reads the breaker without locking it, so one that read it before the opening places its call after
-	// it; the lock of the campaign's pace allows one such claim, for at most 3 s. Only later figures are final.
+	// A claim reads the breaker without a lock. A claim from before the opening may therefore place its call after it.
+	// The lock of the campaign's pace allows one such claim, for at most 3 s. Only later figures are final.
 	<-time.After(4 * time.Second)
 	eventually(t, "no call is active", func() bool { p = readProgress(t, api, id); return p.ByState["in_call"] == 0 })
 	before, spent := failures(), p.Counters.Attempts

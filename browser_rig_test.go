@@ -28,15 +28,15 @@ import (
 // pageRate is the sample rate at which tests analyze audio of pages, in Hz.
 const pageRate = 16000
 
-// A chrome is a browser, and a service with an agent that it can call.
+// chrome is a browser, and a server with an agent that the browser can call.
 type chrome struct {
 	ctx    context.Context //nolint:containedctx // the browser's, by which tabs are opened
 	server *server
 	api    *demo.Client
 }
 
-// openChrome starts Chromium, whose microphone plays lines: the first one 4 s after it is opened, the others
-// 5 s apart.
+// openChrome starts Chromium. Its microphone plays lines: the first line 4 s after the microphone is opened, and the
+// others at intervals of 5 s.
 func openChrome(t *testing.T, lines ...string) chrome {
 	t.Helper()
 	path, err := exec.LookPath("chromium")
@@ -59,7 +59,7 @@ func openChrome(t *testing.T, lines ...string) chrome {
 	t.Cleanup(quit)
 	ctx, leave := chromedp.NewContext(allocator)
 	t.Cleanup(leave)
-	t.Cleanup(func() { _ = chromedp.Cancel(ctx) }) // waits until Chromium writes no more
+	t.Cleanup(func() { _ = chromedp.Cancel(ctx) }) // waits until Chromium has stopped writing files
 	if err := chromedp.Do(ctx, chromedp.Navigate("about:blank")); err != nil {
 		t.Fatalf("chromium: %v", err)
 	}
@@ -79,7 +79,7 @@ func openChrome(t *testing.T, lines ...string) chrome {
 	return c
 }
 
-// at returns the URL of the service under another name of this machine.
+// at returns the URL of the server with another host name.
 func (c chrome) at(host string) string {
 	return strings.Replace(c.server.publicURL, "127.0.0.1", host, 1)
 }
@@ -115,13 +115,13 @@ func writeMicrophone(t *testing.T, path string, lines []string) {
 	}
 }
 
-// A tab is a page of the browser with the test probe.
+// tab is a page of the browser with the test script probe.js.
 type tab struct {
 	t   testing.TB
 	ctx context.Context //nolint:containedctx // the tab's
 }
 
-// open opens a page in a new tab; options are those of probe.js.
+// open opens a page in a new tab. options are options of probe.js.
 func (c chrome) open(t testing.TB, url string, options map[string]any) tab {
 	t.Helper()
 	ctx, leave := chromedp.NewContext(c.ctx)
@@ -157,7 +157,7 @@ func (p tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// eval runs JavaScript and awaits its result.
+// eval runs JavaScript and waits for its result.
 func eval[T any](p tab, script string) T {
 	p.t.Helper()
 	v, err := chromedp.Run(p.ctx, chromedp.Evaluate[T](script, func(e *runtime.EvaluateParams) {
@@ -176,13 +176,13 @@ func (p tab) run(script string) {
 	eval[chromedp.Void](p, script)
 }
 
-// until waits for an expression to hold in the page.
+// until waits up to 15 s until a JavaScript expression is true in the page.
 func (p tab) until(what, expression string) {
 	p.t.Helper()
 	p.run("probe.until(() => (" + expression + "), 15000, " + strconv.Quote(what) + ").then(() => {})")
 }
 
-// say plays words into the page's microphone and returns when they end.
+// say plays text into the page's microphone and returns at its end.
 func (p tab) say(text string) {
 	p.t.Helper()
 	pcm, _ := tone.Encode(pageRate, text)
@@ -193,14 +193,14 @@ func (p tab) say(text string) {
 	p.run("probe.say('" + base64.StdEncoding.EncodeToString(b) + "').then(() => {})")
 }
 
-// ask plays words and returns when the agent has answered.
+// ask plays text into the page's microphone and returns when the agent has answered.
 func (p tab) ask(text string) {
 	p.t.Helper()
 	p.say(text)
 	p.run("probe.spoke(performance.now())")
 }
 
-// heard returns the words that the page received.
+// heard returns the words in the audio that the page received.
 func (p tab) heard() string {
 	p.t.Helper()
 	b, err := base64.StdEncoding.DecodeString(eval[string](p, "probe.sound()"))
@@ -214,19 +214,19 @@ func (p tab) heard() string {
 	return decodeSpeech(pcm, pageRate)
 }
 
-// A joinResult is the result of Parley.join.
+// joinResult is the result of Parley.join.
 type joinResult struct {
-	Took          float64 // time in ms, if the join succeeded
-	Code, Message string  // error code, if it did not
+	Took          float64 // duration in ms if the join succeeded
+	Code, Message string  // error code if the join failed
 }
 
-// join joins a new call with the client module alone.
+// join joins a new call by the client module, without the /talk page.
 func (p tab) join(w webTicket) joinResult {
 	p.t.Helper()
 	return eval[joinResult](p, "probe.join({token: "+strconv.Quote(w.Token)+", url: "+strconv.Quote(w.URL)+"})")
 }
 
-// checkHungUp waits for the end of a call, which must be by the visitor, and returns its turns.
+// checkHungUp waits for the end of a call and returns its turns. It checks that the visitor ended the call.
 func (c chrome) checkHungUp(t testing.TB, id string) []demo.Turn {
 	t.Helper()
 	call, turns := waitEnded(t, c.api, id)
@@ -255,8 +255,8 @@ func (p tab) startCall() string {
 	return eval[string](p, "document.documentElement.dataset.call")
 }
 
-// soundsLike reports whether words contain a phrase. A browser stretches audio, so up to a quarter of the characters
-// may differ, be missing or be extra.
+// soundsLike reports whether said contains the phrase want. A browser stretches audio, so up to a quarter of the
+// characters may differ, be missing or be extra.
 func soundsLike(said, want string) bool {
 	before := make([]int, len(said)+1) // length of the best match that ends at each position
 	for i := range len(want) {

@@ -19,11 +19,11 @@ import (
 
 const greeting = "hello, this is parley. how can i help?"
 
-// browserLate is the lateness above which a trial is repeated: Chromium plays audio from buffers
-// of 10 ms.
+// browserLate is the scheduling delay above which a failed trial is repeated. Chromium plays audio from buffers of 10
+// ms.
 const browserLate = 10 * time.Millisecond
 
-// TestBrowser talks with the demo's agent from Chromium: one browser, one tab per journey.
+// TestBrowser talks with the demo's agent from Chromium, with one tab for each journey.
 func TestBrowser(t *testing.T) {
 	t.Parallel()
 	c := openChrome(t, "when do you open", "have you the odyssey")
@@ -38,8 +38,7 @@ func TestBrowser(t *testing.T) {
 	}
 }
 
-// talkOnPage checks that a visitor can talk through the microphone, read the transcript and the latency, and
-// hang up by the button.
+// talkOnPage checks that a visitor can talk through the microphone, read the transcript and the latency, and hang up.
 func talkOnPage(t testing.TB, c chrome) {
 	p := c.talk(t, map[string]any{"file": true})
 	id := p.startCall()
@@ -72,8 +71,8 @@ func talkOnPage(t testing.TB, c chrome) {
 	}
 }
 
-// joinWithClient checks that a page joins with the client module within the time limit, that the events that it
-// gets equal the stored ones, and that a call that the API ends also ends in the page.
+// joinWithClient checks that a page joins with the client module within the time limit. The page must receive the turns
+// that are stored. If the API ends the call, the call must end in the page too.
 func joinWithClient(t testing.TB, c chrome) {
 	w := ticket(t, c.api)
 	p := c.talk(t, nil)
@@ -175,8 +174,8 @@ func reloadPage(t testing.TB, c chrome) {
 	}
 }
 
-// networkLost checks that the call continues after five seconds without media, and again after its network path
-// is lost permanently, as when a phone leaves its wireless network.
+// networkLost checks that the call continues after five seconds without media. Then the network path is lost
+// permanently, as when a phone leaves its wireless network, and the call must continue again.
 func networkLost(t testing.TB, c chrome) {
 	between, other := startRelay(t, c), startRelay(t, c)
 	w := ticket(t, c.api)
@@ -189,7 +188,7 @@ func networkLost(t testing.TB, c chrome) {
 		t.Fatal("the media does not go through the relay")
 	}
 	between.Cut(true)
-	time.Sleep(5 * time.Second) // the time of the loss itself
+	time.Sleep(5 * time.Second) // duration of the loss
 	between.Cut(false)
 	p.until("connected", "probe.call.state === 'listening'")
 	p.ask("when do you open")
@@ -208,8 +207,8 @@ func networkLost(t testing.TB, c chrome) {
 	c.checkHungUp(t, w.CallID)
 }
 
-// keysAndDevices checks that the agent gets keys pressed on the page, and that microphone and speaker can be
-// chosen from its lists.
+// keysAndDevices checks that the agent receives keys that are pressed on the page, and that microphone and speaker can
+// be chosen from the page's lists.
 func keysAndDevices(t testing.TB, c chrome) {
 	p := c.talk(t, map[string]any{"asIs": true}) // the default devices of the browser
 	id := p.startCall()
@@ -228,7 +227,7 @@ func keysAndDevices(t testing.TB, c chrome) {
 	c.checkHungUp(t, id)
 }
 
-// startRelay starts an emulated network between pages and the service.
+// startRelay starts an emulated network between pages and the server.
 func startRelay(t testing.TB, c chrome) *relay.Relay {
 	t.Helper()
 	r := &relay.Relay{Target: netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), c.server.web.endpoint.UDP().Port())}
@@ -254,8 +253,7 @@ func socketLost(t testing.TB, c chrome) {
 	c.checkHungUp(t, w.CallID)
 }
 
-// friendlyErrors checks that the page explains why no call is possible, and that no call is
-// created.
+// friendlyErrors checks that the page explains why a call is impossible, and that no call is created.
 func friendlyErrors(t testing.TB, c chrome) {
 	for _, e := range []struct{ name, host, text string }{
 		{"an insecure page", "insecure.test", "Microphones need a secure page."},
@@ -287,8 +285,7 @@ func friendlyErrors(t testing.TB, c chrome) {
 	}
 }
 
-// hangUpBeforeStart checks that a visitor who hangs up before the call starts has no call, and that
-// none was requested.
+// hangUpBeforeStart checks that no call is requested if the visitor hangs up before the call starts.
 func hangUpBeforeStart(t testing.TB, c chrome) {
 	p := c.talk(t, nil)
 	p.run("navigator.mediaDevices.getUserMedia = () => new Promise(() => { probe.asked = true; })")

@@ -14,8 +14,9 @@ import (
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
-// TestCampaignBudget: a campaign whose calls cost 0.50 per second stops before the first call that its budget does not
-// pay. Calls in progress go on until their callees hang up. A larger budget continues it.
+// TestCampaignBudget runs a campaign whose calls cost 0.50 per second. It must stop before the first call that its
+// budget does not cover. Calls in progress must continue until their callees hang up. A larger budget must continue the
+// campaign.
 func TestCampaignBudget(t *testing.T) {
 	t.Parallel()
 	c := carrier(t, &siptest.Carrier{Answer: func(siptest.Invite) siptest.Script {
@@ -56,8 +57,8 @@ func TestCampaignBudget(t *testing.T) {
 	}
 }
 
-// spending returns what the calls of a campaign cost, what those cost that were in progress when its budget was
-// reached, and their number. It fails if a call began later, or was not ended by its callee.
+// spending returns three figures for the calls of a campaign: their cost, the cost of the calls that were in progress
+// when the budget was reached, and their number. It fails if a call began later, or was not ended by its callee.
 func (srv *server) spending(t *testing.T, campaign string, budget float64) (spent, last float64, n int) {
 	t.Helper()
 	type call struct {
@@ -84,7 +85,7 @@ func (srv *server) spending(t *testing.T, campaign string, budget float64) (spen
 		}
 	}
 	for _, c := range all {
-		// The end was stored a moment before it was committed.
+		// The time of the end was taken shortly before its transaction was committed.
 		if late := c.Claimed.Sub(reached); !reached.IsZero() && late > time.Second {
 			t.Errorf("a call began %v after the budget was reached", late)
 		}

@@ -85,7 +85,7 @@ func readProgress(t testing.TB, api *demo.Client, id string) (p progress) {
 	return p
 }
 
-// An inviteCounter counts the INVITEs that a carrier receives, by number.
+// inviteCounter counts the INVITEs that a carrier receives, by number.
 type inviteCounter struct {
 	mu sync.Mutex
 	of map[string]int
@@ -104,7 +104,7 @@ func (c *inviteCounter) refuse(i siptest.Invite) siptest.Script {
 	return siptest.Script{Status: 486}
 }
 
-// accept returns a carrier's answers: each call is accepted, and its callee hangs up after a while.
+// accept returns an Answer that counts each INVITE and accepts the call. The callee hangs up after a while.
 func (c *inviteCounter) accept(after time.Duration) func(siptest.Invite) siptest.Script {
 	return func(i siptest.Invite) siptest.Script {
 		c.refuse(i)
@@ -112,7 +112,7 @@ func (c *inviteCounter) accept(after time.Duration) func(siptest.Invite) siptest
 	}
 }
 
-// numbers returns the INVITEs of each number.
+// numbers returns the count of INVITEs by number.
 func (c *inviteCounter) numbers() map[string]int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -125,7 +125,7 @@ func (c *inviteCounter) total() int {
 	return c.n
 }
 
-// TestCampaign calls a list to its end: one number answers, one is busy twice, one does not exist.
+// TestCampaign calls all contacts of a campaign: one number answers, one is busy twice, one does not exist.
 func TestCampaign(t *testing.T) {
 	t.Parallel()
 	var a inviteCounter
@@ -163,8 +163,8 @@ func many(n int) (all []string) {
 	return all
 }
 
-// TestCampaignPause checks that one second after a pause, a withdrawal or a suppression was accepted, its contacts are not
-// called.
+// TestCampaignPause checks that a pause, a withdrawal and a suppression stop the calls to their contacts within one
+// second.
 func TestCampaignPause(t *testing.T) {
 	t.Parallel()
 	var a inviteCounter
@@ -201,8 +201,8 @@ func TestCampaignPause(t *testing.T) {
 	}
 }
 
-// TestCampaignHolds checks that a number that has reached its frequency cap is held, whichever campaign called it,
-// and that no number is called outside working hours.
+// TestCampaignHolds checks that a number at its frequency cap is held, even if another campaign called it. It also
+// checks that no number is called outside working hours.
 func TestCampaignHolds(t *testing.T) {
 	t.Parallel()
 	var a inviteCounter
@@ -235,8 +235,8 @@ func TestCampaignHolds(t *testing.T) {
 	}
 }
 
-// TestSoakPace checks that over ten minutes the requested number of calls starts, within one percent, evenly from the first
-// minute on.
+// TestSoakPace checks that a campaign starts the requested number of calls in ten minutes, within one percent, and
+// evenly from the first minute on.
 func TestSoakPace(t *testing.T) {
 	soakOnly(t)
 	var mu sync.Mutex

@@ -25,7 +25,7 @@ import (
 	"github.com/parley-voice/parley/sip/proxy"
 )
 
-// openDNC opens the do-not-call catalog; single calls are screened by it too.
+// openDNC opens the catalog of do-not-call registries. Single calls are also screened by it.
 func (srv *server) openDNC() {
 	srv.dnc = openCatalog(srv.config, srv.db, srv.spool.Bucket)
 	srv.dnc.Wake, srv.dnc.Log = srv.notifications.Subscribe(dnc.Channel), srv.log
@@ -67,7 +67,7 @@ func (srv *server) addCampaignAPI(server *api.Server, key []byte) {
 	}
 }
 
-// openCatalog returns the catalog of do-not-call registries; they are cached in the data folder.
+// openCatalog returns the catalog of do-not-call registries. It caches the registries in the data folder.
 func openCatalog(c config.Config, d *db.DB, files dnc.Bucket) *dnc.Catalog {
 	return &dnc.Catalog{Pool: d.Pool, Bucket: files, Dir: filepath.Join(c.DataDir, "registries")}
 }
@@ -77,7 +77,7 @@ func (e *env) terminal() *campaigncli.Terminal {
 	return &campaigncli.Terminal{Out: e.out, Errs: e.errs, Bar: func(unit string) func(done, all int) { return progressBar(e.errs, unit) }}
 }
 
-// campaignEnv opens what campaign commands need.
+// campaignEnv returns the dependencies of campaign commands.
 func (e *env) campaignEnv() (*campaigncli.Env, error) {
 	c, d, files, err := e.openStores()
 	if err != nil {

@@ -23,7 +23,7 @@ import (
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
-// canary is a trunk's password, which must never be printed.
+// canary is a trunk's password. It must never be printed.
 const canary = "canary-of-a-password"
 
 // carrier starts a carrier with scripted answers.
@@ -41,7 +41,7 @@ func carrier(t testing.TB, c *siptest.Carrier) *siptest.Carrier {
 	return c
 }
 
-// listenFor returns a callee that hangs up after a while and never speaks.
+// listenFor returns a silent callee that hangs up after d.
 func listenFor(d time.Duration) func(context.Context, media.Leg) {
 	return func(ctx context.Context, _ media.Leg) {
 		select {
@@ -51,13 +51,13 @@ func listenFor(d time.Duration) func(context.Context, media.Leg) {
 	}
 }
 
-// parley runs a command on the database of the service.
+// parley runs a command on the database of the server.
 func (srv *server) parley(t testing.TB, args ...string) (code int, out, errs string) {
 	t.Helper()
 	return srv.parleyAs(t, nil, args...)
 }
 
-// parleyAs runs a command with more settings.
+// parleyAs runs a command with additional settings.
 func (srv *server) parleyAs(t testing.TB, environ []string, args ...string) (code int, out, errs string) {
 	t.Helper()
 	var o, e bytes.Buffer
@@ -66,7 +66,7 @@ func (srv *server) parleyAs(t testing.TB, environ []string, args ...string) (cod
 	return code, o.String(), e.String()
 }
 
-// applyTrunk changes the trunk of the demo by the operator's file.
+// applyTrunk changes the trunk of the demo by applying an operator's file.
 func (srv *server) applyTrunk(t testing.TB, keys string) {
 	t.Helper()
 	srv.applyFile(t, fmt.Sprintf("organizations: [{name: demo, trunks: [{name: demo, %s}]}]", keys))
@@ -80,7 +80,7 @@ func (srv *server) applyFile(t testing.TB, text string) {
 	}
 }
 
-// An apiCall is a call as the API returns it.
+// apiCall is a call in the form of the API.
 type apiCall struct {
 	CallID  string                `json:"call_id"`
 	Status  string                `json:"status"`
@@ -96,7 +96,7 @@ func callAndWait(t *testing.T, api *demo.Client) apiCall {
 	return readCall(t, api, id)
 }
 
-// eventually waits for a condition.
+// eventually waits up to 10 s for a condition.
 func eventually(t testing.TB, what string, is func() bool) {
 	t.Helper()
 	eventuallyWithin(t, 10*time.Second, what, is)
@@ -129,8 +129,8 @@ func (srv *server) waitTrace(t *testing.T, id string) string {
 	return text
 }
 
-// TestCarrier places a call on a trunk whose first proxy refuses it and which registers at the second, and checks
-// quality, trace and metrics.
+// TestCarrier places a call on a trunk with two proxies. The first proxy refuses the call, and the second proxy
+// requires registration. The test checks quality, trace and metrics.
 func TestCarrier(t *testing.T) {
 	t.Parallel()
 	full := carrier(t, &siptest.Carrier{Answer: func(siptest.Invite) siptest.Script {
@@ -179,7 +179,8 @@ func TestCarrier(t *testing.T) {
 	eventually(t, "an unregistration", func() bool { all := registrar.Bindings(); return all[len(all)-1].Interval == 0 })
 }
 
-// checkTrace compares the trace of a call with the messages that were sent, and checks that it has no secret.
+// checkTrace compares the trace of a call with the messages that were sent, and checks that the trace contains no
+// secret.
 func (srv *server) checkTrace(t *testing.T, id, first, second string) {
 	t.Helper()
 	text := srv.waitTrace(t, id)
@@ -221,7 +222,7 @@ func (srv *server) checkTrace(t *testing.T, id, first, second string) {
 	}
 }
 
-// TestTraceOfBusyCall checks that an unanswered call has a trace, and no quality.
+// TestTraceOfBusyCall checks that an unanswered call has a trace but no audio quality.
 func TestTraceOfBusyCall(t *testing.T) {
 	t.Parallel()
 	busy := carrier(t, &siptest.Carrier{Answer: func(siptest.Invite) siptest.Script {
@@ -240,8 +241,8 @@ func TestTraceOfBusyCall(t *testing.T) {
 	}
 }
 
-// TestRealmIsStored checks that the realm of a carrier's challenge is stored in the database, and apply warns about a trunk
-// without a realm.
+// TestRealmIsStored checks that the realm of a carrier's challenge is stored in the database, and that apply warns
+// about a trunk without a realm.
 func TestRealmIsStored(t *testing.T) {
 	t.Parallel()
 	inviteCounter := carrier(t, &siptest.Carrier{Answer: func(siptest.Invite) siptest.Script {
@@ -258,7 +259,7 @@ func TestRealmIsStored(t *testing.T) {
 	})
 }
 
-// TestCarrierOverTLS uses TLS and SRTP by the settings of process and trunk, and signs the call.
+// TestCarrierOverTLS places a signed call with TLS and SRTP.
 func TestCarrierOverTLS(t *testing.T) {
 	t.Parallel()
 	certPEM, keyPEM := newCertificate(t)
@@ -318,8 +319,7 @@ func TestApplyRejectsInvalidTrunks(t *testing.T) {
 	}
 }
 
-// TestApplyWarns checks that apply warns about settings that are allowed but not advised, and that it
-// applies them nevertheless.
+// TestApplyWarns checks that apply warns about settings that are allowed but not recommended, and still applies them.
 func TestApplyWarns(t *testing.T) {
 	t.Parallel()
 	dir := openDir(t)

@@ -7,7 +7,7 @@ import (
 	"github.com/parley-voice/parley/sip/leg"
 )
 
-// A meter passes measurements of SIP calls to the metrics.
+// meter passes measurements of SIP calls to the metrics.
 type meter struct{ *metrics.Metrics }
 
 // ObserveEnd implements sip.Meter.

@@ -12,7 +12,7 @@ import (
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
-// TestCarriers counts the trunks' proxies and registrations of a UA.
+// TestCarriers checks the counts of proxies and registrations.
 func TestCarriers(t *testing.T) {
 	ports, err := rtp.ParsePorts("0-0")
 	if err != nil {

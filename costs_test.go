@@ -24,7 +24,7 @@ import (
 
 const costedCalls = 1000
 
-// Unit prices of the test, as the file and as the arithmetic of the test has them.
+// Unit prices, as a price file and as constants for the test's own calculation.
 const (
 	costFile = `
 as_of: 2026-11-23
@@ -39,12 +39,12 @@ prices:
 	perMillion, secondsPerMinute, nano        = 1_000_000, 60, 1_000_000_000
 )
 
-// A costTalker uses the fakes as a conversation does, without waiting until sound is played.
+// costTalker uses the fake providers as a conversation does, but does not wait for audio to be played.
 type costTalker struct {
 	srv *server
 
 	mu     sync.Mutex
-	frames map[string]int // frames of sound sent, by call
+	frames map[string]int // audio frames sent, by call
 	chars  map[string]int
 }
 
@@ -113,7 +113,7 @@ func (*costTalker) say(ctx context.Context, v pipeline.Voice, text string) error
 	return err
 }
 
-// costedCall is a call as the API returns it.
+// costedCall is a call in the form of the API.
 type costedCall struct {
 	AnsweredAt float64                `json:"answered_at"`
 	EndedAt    float64                `json:"ended_at"`
@@ -128,7 +128,7 @@ type costedCall struct {
 	} `json:"cost"`
 }
 
-// TestCostOfThousandCalls checks that the costs of 1,000 calls are those of what the fakes received.
+// TestCostOfThousandCalls checks that the costs of 1,000 calls match the requests that the fake providers received.
 func TestCostOfThousandCalls(t *testing.T) {
 	script := demo.Script()
 	script.FinalLag, script.FirstToken, script.TokenGap, script.FirstByte, script.PartialLag = 0, 0, 0, 0, 0
@@ -213,7 +213,7 @@ func rat(t *testing.T, text string) *big.Rat {
 	return r
 }
 
-// times returns the price of n units at a price per a number of units.
+// times returns the price of n units if per units cost price.
 func times(t *testing.T, price string, n, per int64) *big.Rat {
 	t.Helper()
 	return new(big.Rat).Mul(rat(t, price), big.NewRat(n, per))
@@ -227,7 +227,7 @@ func rounded(r *big.Rat) *big.Rat {
 	return new(big.Rat).SetFrac(n, big.NewInt(nano))
 }
 
-// usageCost recomputes the cost of an entry of usage.
+// usageCost calculates the cost of u independently.
 func usageCost(t *testing.T, u pipeline.EngineUsage) *big.Rat {
 	t.Helper()
 	switch u.Serves {
@@ -246,7 +246,7 @@ func tokenCost(t *testing.T, prompt, cached, completion int) *big.Rat {
 	return sum.Add(sum, times(t, completionPrice, int64(completion), perMillion))
 }
 
-// checkCosts compares the cost of each call with the test's own arithmetic, and its usage with what the talker did.
+// checkCosts compares the cost of each call with the test's own calculation, and the usage with the talker's records.
 // It returns the sum of the costs without the trunk.
 func checkCosts(t *testing.T, ids []string, calls []costedCall, talker *costTalker) *big.Rat {
 	t.Helper()
@@ -282,7 +282,7 @@ func checkCosts(t *testing.T, ids []string, calls []costedCall, talker *costTalk
 	return all
 }
 
-// checkFakes compares the usage and the costs of all calls with what the fakes received.
+// checkFakes compares the usage and the costs of all calls with the requests that the fake providers received.
 func checkFakes(t *testing.T, calls []costedCall, sum *big.Rat, got fakeprovider.Received) {
 	t.Helper()
 	var want fakeprovider.Received

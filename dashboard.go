@@ -55,7 +55,7 @@ func (srv *server) providerStatus() []live.Provider {
 	return all
 }
 
-// demoOperator creates the demo's operator, or resets the password, and returns it.
+// demoOperator creates the demo's operator, or resets the operator's password, and returns the password.
 func demoOperator(ctx context.Context, srv *server) (string, error) {
 	org, err := apikeys.FindOrganization(ctx, srv.db.Pool, "demo")
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/parley-voice/parley/control/secretbox"
 )
 
-// openDatabase opens the database of c and loads the keys that decrypt its secrets. It makes at
-// most conns connections; 0 means the default. It waits up to wait for the database.
+// openDatabase opens the database of c and loads the keys that decrypt its secrets. It waits up to wait for the
+// database. conns is the maximum number of connections; 0 means the default.
 func openDatabase(ctx context.Context, c config.Config, conns int32, wait time.Duration, log *slog.Logger) (*db.DB, error) {
 	box := &secretbox.Box{}
 	d, err := db.Open(ctx, db.Config{

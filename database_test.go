@@ -10,7 +10,7 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-// TestSealKey checks that a database that was encrypted with a key does not open without it.
+// TestSealKey checks that an encrypted database cannot be opened without its key.
 func TestSealKey(t *testing.T) {
 	c := testConfig(t)
 	c.DatabaseURL, c.SealKey = media.Secret(dbtest.URL(t)), secretbox.Generate()

@@ -19,8 +19,7 @@ type demoCmd struct {
 	Once bool `help:"Exit after the call."`
 }
 
-// Run places one real call over SIP and RTP on this machine, through the HTTP
-// API, and shows it while it happens.
+// Run places one real call over SIP and RTP on this machine, through the HTTP API, and prints its progress.
 func (d demoCmd) Run(e *env) error {
 	c, err := demoConfig(e)
 	if err != nil {
@@ -70,8 +69,8 @@ func (d demoCmd) Run(e *env) error {
 	return nil
 }
 
-// demoConfig returns the operator's settings, restricted to this machine, with free ports
-// where the usual ones are taken.
+// demoConfig returns the operator's settings, restricted to this machine. It replaces ports that are in use by free
+// ports.
 func demoConfig(e *env) (config.Config, error) {
 	c, err := e.config()
 	if err != nil {
@@ -101,7 +100,7 @@ func demoConfig(e *env) (config.Config, error) {
 	return c, nil
 }
 
-// createDemo creates the demo's organization from a file and returns a new API key of it.
+// createDemo creates the demo's organization from a file and returns a new API key.
 func createDemo(ctx context.Context, d *db.DB, file string) (string, error) {
 	spec, err := apply.Parse(strings.NewReader(file))
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
-// interrupts is a callee that says hello, then talks over the agent, and hangs up after a while.
+// interrupts is a callee that says hello, talks while the agent talks, and hangs up after a while.
 func (m *machine) interrupts(ctx context.Context, leg media.Leg) {
 	rate := leg.Rate()
 	hello, _ := tone.Encode(rate, "hello")
@@ -28,8 +28,8 @@ func (m *machine) interrupts(ctx context.Context, leg media.Leg) {
 	m.record(ctx, leg)
 }
 
-// TestDisclosure checks that a call that is ordered with a disclosure starts with it, on the wire, although the callee talks
-// over it.
+// TestDisclosure checks that a call with a disclosure starts with it, even if the callee talks at the same time. It
+// checks the audio that the callee received.
 func TestDisclosure(t *testing.T) {
 	t.Parallel()
 	inTime(t, testDisclosure)

@@ -30,7 +30,7 @@ func read(t *testing.T, name string) string {
 	return string(b)
 }
 
-// TestStatesAreDocumented compares the charts of docs/states.md with the code.
+// TestStatesAreDocumented compares the diagrams of docs/states.md with the code.
 func TestStatesAreDocumented(t *testing.T) {
 	doc := read(t, "docs/states.md")
 	drawn := map[[2]string]bool{}
@@ -67,7 +67,7 @@ func TestStatesAreDocumented(t *testing.T) {
 	}
 }
 
-// TestSettingsAreDocumented checks that every setting has a row, and every row a setting.
+// TestSettingsAreDocumented checks that docs/configuration.md explains every setting and nothing else.
 func TestSettingsAreDocumented(t *testing.T) {
 	doc := read(t, "docs/configuration.md")
 	for key := range config.Settings() {
@@ -82,7 +82,7 @@ func TestSettingsAreDocumented(t *testing.T) {
 	}
 }
 
-// TestOrganizationsAreDocumented checks that every key of an organization has its row.
+// TestOrganizationsAreDocumented checks that docs/configuration.md explains every key of an organization.
 func TestOrganizationsAreDocumented(t *testing.T) {
 	_, doc, ok := strings.Cut(read(t, "docs/configuration.md"), "### Organizations")
 	if doc, _, _ = strings.Cut(doc, "\n### "); !ok {
@@ -101,7 +101,7 @@ func TestOrganizationsAreDocumented(t *testing.T) {
 	}
 }
 
-// TestTrunksAreDocumented checks that every key of a trunk has its row.
+// TestTrunksAreDocumented checks that docs/configuration.md explains every key of a trunk.
 func TestTrunksAreDocumented(t *testing.T) {
 	_, doc, ok := strings.Cut(read(t, "docs/configuration.md"), "### Trunks")
 	if !ok {
@@ -115,7 +115,7 @@ func TestTrunksAreDocumented(t *testing.T) {
 	}
 }
 
-// TestAgentsAreDocumented checks that every tool and every key of one is explained.
+// TestAgentsAreDocumented checks that docs/agents.md explains every tool, and every key of tools, limits and analysis.
 func TestAgentsAreDocumented(t *testing.T) {
 	doc := read(t, "docs/agents.md")
 	keys := []string{tools.EndCall, tools.TransferCall, tools.SendDTMF, tools.LeaveVoicemail, tools.HTTP}
@@ -149,7 +149,7 @@ func TestReadme(t *testing.T) {
 	}
 }
 
-// TestCommandsAreDocumented checks that every command of the binary has its line.
+// TestCommandsAreDocumented checks that docs/configuration.md lists every command of the binary.
 func TestCommandsAreDocumented(t *testing.T) {
 	doc := read(t, "docs/configuration.md")
 	var out bytes.Buffer
@@ -251,7 +251,7 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-// TestDocsNameExistingTests checks that every test that the pages name exists.
+// TestDocsNameExistingTests checks that every test that the documentation names exists.
 func TestDocsNameExistingTests(t *testing.T) {
 	defined := map[string]bool{}
 	err := filepath.WalkDir(".", func(name string, _ fs.DirEntry, err error) error {
@@ -279,7 +279,7 @@ func TestDocsNameExistingTests(t *testing.T) {
 	}
 }
 
-// TestCommandLine checks the output of command lines that are incomplete, invalid or request JSON.
+// TestCommandLine checks the output of command lines that are incomplete, invalid, or request JSON.
 func TestCommandLine(t *testing.T) {
 	for _, c := range []struct {
 		args []string

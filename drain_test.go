@@ -16,8 +16,8 @@ import (
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
-// TestDrainDuringCampaign checks that a server that shuts down claims no more contacts, lets live calls continue, and ends the
-// rest when its time is up.
+// TestDrainDuringCampaign checks a server that shuts down. It must claim no more contacts and let live calls continue.
+// When the drain timeout is over, it must end the remaining calls.
 func TestDrainDuringCampaign(t *testing.T) {
 	t.Parallel()
 	var a inviteCounter
@@ -62,7 +62,7 @@ func TestDrainDuringCampaign(t *testing.T) {
 	}
 }
 
-// A rollingRestart is two servers that are restarted in turn under load.
+// rollingRestart is two servers that are restarted in turn under load.
 type rollingRestart struct {
 	*soak
 
@@ -76,8 +76,8 @@ const (
 	rollingPace = 100 // campaign calls per minute; single calls are added
 )
 
-// TestSoakRolling restarts two servers in turn, three times, while a campaign and single calls keep them busy: no
-// call is dropped, none rings twice, and every order that is repeated at the other server is accepted.
+// TestSoakRolling restarts two servers in turn, three times, during a campaign and single calls. No call may be dropped
+// or ring twice. A call request that is repeated at the other server must be accepted.
 func TestSoakRolling(t *testing.T) {
 	soakOnly(t)
 	s, over := newSoak(t, 0)
@@ -127,7 +127,7 @@ func TestSoakRolling(t *testing.T) {
 	r.check(orders)
 }
 
-// begin starts a server and waits until it accepts requests.
+// begin starts server i and waits until it accepts requests.
 func (r *rollingRestart) begin(i int) {
 	r.servers[i] = r.serveWith(r.environ[i])
 	url := r.api.URL
@@ -136,8 +136,8 @@ func (r *rollingRestart) begin(i int) {
 	r.api.URL = url
 }
 
-// order places single calls at the servers in turn, and repeats an order at the other one if it is not accepted.
-// It returns how many were accepted.
+// order requests single calls from the servers in turn. If a server does not accept a request, it repeats the request
+// at the other server. It returns the number of accepted requests, and the number that it had to repeat.
 func (r *rollingRestart) order(ctx context.Context) (orders, again int) {
 	tick := time.NewTicker(500 * time.Millisecond)
 	defer tick.Stop()
@@ -158,7 +158,7 @@ func (r *rollingRestart) order(ctx context.Context) (orders, again int) {
 	}
 }
 
-// place orders a call and reports whether the server accepted it.
+// place requests a call and reports whether the server accepted the request.
 func (r *rollingRestart) place(n int, url string) bool {
 	status, text := orderCall(r.t, url, r.api.Key, fmt.Sprintf("+7701999%04d", n), fmt.Sprintf("rolling-%d", n))
 	if status >= 400 && status < 500 && status != http.StatusConflict {

@@ -24,7 +24,7 @@ import (
 	"github.com/parley-voice/parley/media/tone"
 )
 
-// openDir returns a folder that the database's user can enter: the parents of t.TempDir belong to root.
+// openDir returns a folder that the database's user can enter. The parent folders of t.TempDir belong to root.
 func openDir(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "parley") //nolint:usetesting // see above
@@ -56,7 +56,7 @@ var (
 	phase    = regexp.MustCompile(`[a-z]+ (\d+)`)
 )
 
-// TestDemo places the demo's call and compares its output and its recording with the conversation.
+// TestDemo places the demo's call and compares its output and its recording with the script.
 func TestDemo(t *testing.T) {
 	t.Parallel()
 	inTime(t, testDemoCall)
@@ -89,7 +89,7 @@ func testDemoCall(t testing.TB) {
 			sum += ms
 		}
 		total, _ := strconv.ParseFloat(m[3], 64)
-		// The demo prints milliseconds; another test checks the API's values more tightly.
+		// The demo prints whole milliseconds. Another test checks the exact values of the API.
 		if math.Abs(sum-total) > 1+float64(len(parts))/2 {
 			t.Errorf("phases sum to %v: %s", sum, m[0])
 		}
@@ -110,7 +110,7 @@ func testDemoCall(t testing.TB) {
 	}
 }
 
-// startServer runs the whole service on free ports, with a trunk to proxy.
+// startServer runs a complete server on free ports, with a trunk whose proxy is proxy.
 func startServer(t testing.TB, proxy string, change ...func(*config.Config)) (*server, *demo.Client) {
 	t.Helper()
 	c := testConfig(t)
@@ -140,7 +140,7 @@ func runServer(t testing.TB, c config.Config, log *slog.Logger) *server {
 	return srv
 }
 
-// get reads a resource of the API.
+// get reads a resource of the API into answer.
 func get(t testing.TB, api *demo.Client, path string, answer any) {
 	t.Helper()
 	if err := api.Do(t.Context(), http.MethodGet, path, nil, answer); err != nil {
@@ -148,7 +148,7 @@ func get(t testing.TB, api *demo.Client, path string, answer any) {
 	}
 }
 
-// post sends a request to the API.
+// post sends a POST request to the API and reads the response into answer.
 func post(t testing.TB, api *demo.Client, path string, body, answer any) {
 	t.Helper()
 	if err := api.Do(t.Context(), http.MethodPost, path, body, answer); err != nil {
@@ -156,7 +156,7 @@ func post(t testing.TB, api *demo.Client, path string, body, answer any) {
 	}
 }
 
-// requestCall requests a call of the demo's agent and returns its id.
+// requestCall requests a call by the demo's agent and returns the call's id.
 func requestCall(t testing.TB, api *demo.Client, number string) string {
 	t.Helper()
 	var c apiCall
@@ -171,7 +171,7 @@ func readCall(t testing.TB, api *demo.Client, id string) (c apiCall) {
 	return c
 }
 
-// linesOf returns what a role said in a call.
+// linesOf returns the lines of a role in a call's transcript.
 func linesOf(call demo.Call, role string) (all []string) {
 	for _, l := range call.Transcript {
 		if l.Role == role {
@@ -195,8 +195,8 @@ func waitEnded(t testing.TB, c *demo.Client, id string) (demo.Call, []demo.Turn)
 	return call, turns
 }
 
-// sippScenario is a callee that answers, speaks twice at fixed times, and hangs up. The OPTIONS that the trunk
-// sends counts as a call of its own for sipp.
+// sippScenario is a callee that answers, speaks twice at fixed times, and hangs up. sipp counts the OPTIONS request of
+// the trunk as a call.
 const sippScenario = `<?xml version="1.0" encoding="ISO-8859-1" ?>
 <scenario name="callee">
   <recv request="OPTIONS" optional="true" next="1"/>
@@ -268,7 +268,7 @@ Content-Length: 0
 </scenario>
 `
 
-// TestSipp calls a phone of another project.
+// TestSipp calls sipp, an independent SIP implementation.
 func TestSipp(t *testing.T) {
 	t.Parallel()
 	inTime(t, testSippCall)
@@ -331,7 +331,7 @@ func testSippCall(t testing.TB) {
 	}
 }
 
-// freePort returns an even UDP port that is free, and so is the next one.
+// freePort returns an even UDP port. The port and the next port are free.
 func freePort(t testing.TB) string {
 	t.Helper()
 	for range 50 {

@@ -11,8 +11,8 @@ import (
 	"github.com/parley-voice/parley/control/store"
 )
 
-// openJournal opens the journal of sent requests and the monitor that detects a database that
-// was reset to an earlier state.
+// openJournal opens the journal of sent requests. It also opens the monitor that detects whether the database was reset
+// to an earlier state.
 func (srv *server) openJournal(ctx context.Context, at control.NodeID, dir string) error {
 	key, err := store.SharedKey(ctx, srv.db.Pool, "journal")
 	if err != nil {
@@ -27,7 +27,7 @@ func (srv *server) openJournal(ctx context.Context, at control.NodeID, dir strin
 	return nil
 }
 
-// announceEnd marks this node as ended, so that others do not wait for its journal.
+// announceEnd marks this node as ended, so that other nodes do not wait for its journal.
 func (srv *server) announceEnd() {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()

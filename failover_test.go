@@ -19,7 +19,7 @@ import (
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
-// A switchover is a service of two nodes whose primary database fails while an asynchronous standby is behind.
+// switchover is a service with two nodes. Its primary database fails while an asynchronous standby lags behind.
 type switchover struct {
 	t       *testing.T
 	pair    *dbtest.Pair
@@ -27,7 +27,7 @@ type switchover struct {
 	api     *demo.Client
 	invites inviteCounter
 	on      atomic.Int64
-	early   atomic.Int64 // calls that ended before the callee hung up
+	early   atomic.Int64 // number of calls that ended before the callee hung up
 	hangUp  chan struct{}
 
 	mu  sync.Mutex
@@ -42,8 +42,7 @@ func (s *switchover) Write(p []byte) (int, error) {
 	return s.log.Write(p)
 }
 
-// talkFor bounds the time that callees stay on the line. They are silent, so the agent would say
-// goodbye later.
+// talkFor limits how long callees stay in the call. They are silent, so the agent would say goodbye later.
 const talkFor = 20 * time.Second
 
 func newSwitchover(t *testing.T) *switchover {
@@ -78,7 +77,8 @@ func newSwitchover(t *testing.T) *switchover {
 	return s
 }
 
-// order places a call to a new number until it is accepted, and checks that a repeat returns the same call.
+// order requests a call to a new number until the request is accepted. It checks that a repeated request returns the
+// same call.
 func (s *switchover) order(n int) {
 	s.t.Helper()
 	key := fmt.Sprintf("order-%d", n)
@@ -99,7 +99,7 @@ func (s *switchover) order(n int) {
 	})
 }
 
-// count queries the database.
+// count returns the result of a query for one number.
 func (s *switchover) count(sql string) (n int) {
 	s.t.Helper()
 	eventuallyWithin(s.t, 30*time.Second, "the database answers", func() bool {
@@ -118,7 +118,7 @@ func (s *switchover) twice() (all []string) {
 	return all
 }
 
-// run places calls, some of which the standby does not have yet, kills the primary and promotes the standby.
+// run places calls, kills the primary before the standby has all of them, and promotes the standby.
 func (s *switchover) run(contacts, before, behind int) {
 	t := s.t
 	for n := range before {
@@ -142,7 +142,7 @@ func (s *switchover) run(contacts, before, behind int) {
 		return err == nil && p.HeldReasons["database_failover"] > 0
 	})
 	lost := len(s.invites.numbers()) - s.count("SELECT count(*) FROM attempts WHERE state NOT IN ('scheduled', 'claimed')")
-	for n := range before + behind { // repeats a request that got no response
+	for n := range before + behind { // repeats requests, including those without a response
 		s.order(n)
 	}
 	s.order(before + behind) // the dial queue runs again
@@ -173,8 +173,8 @@ func (s *switchover) run(contacts, before, behind int) {
 		on, lost, known+behind, len(s.invites.numbers()), len(s.twice()), s.early.Load())
 }
 
-// TestFailover kills the primary database while an asynchronous standby is seconds behind: no number is called
-// twice, no call ends, and every repeated order returns its first call.
+// TestFailover kills the primary database while an asynchronous standby is seconds behind. No number may be called
+// twice, no call may end, and every repeated request must return the first call.
 func TestFailover(t *testing.T) {
 	t.Parallel()
 	newSwitchover(t).run(12, 3, 3)

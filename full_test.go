@@ -21,8 +21,8 @@ import (
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
-// TestFullDisk checks that with too little free space the server is not ready, refuses and holds calls that are recorded, and
-// places the others.
+// TestFullDisk checks a server with too little free space. It must not be ready. It must refuse or hold calls that are
+// recorded, and place other calls.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	var rang atomic.Int64
@@ -43,7 +43,7 @@ func TestFullDisk(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "503 ") || !strings.Contains(err.Error(), "voice_backend_unavailable") || !strings.Contains(err.Error(), "disk space") {
 		t.Errorf("a recorded call: %v", err)
 	}
-	// A call that another server accepted waits for space and does not delay the next one.
+	// A queued call that another server accepted waits for space. It must not delay the next call.
 	org, err := apikeys.FindOrganization(t.Context(), srv.db.Pool, "demo")
 	if err != nil {
 		t.Fatal(err)
@@ -72,9 +72,8 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// TestSoakDiskFull fills the disk under the recordings while a campaign and single calls keep a server busy: no
-// call is lost, recorded audio is kept, no call is made without its recording, and all continues once there is
-// space.
+// TestSoakDiskFull fills the disk of the recordings during a campaign and single calls. No call may be lost, recorded
+// audio must be kept, and no call may be made without its recording. Calls must continue when there is space again.
 func TestSoakDiskFull(t *testing.T) {
 	soakOnly(t)
 	s, over := newSoak(t, 0)
@@ -103,7 +102,7 @@ func TestSoakDiskFull(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for err == nil { // up to the last byte
+	for err == nil { // until the disk is full
 		_, err = fill.Write(make([]byte, 4096))
 	}
 	_ = fill.Close()
@@ -134,7 +133,7 @@ func TestSoakDiskFull(t *testing.T) {
 	(&rollingRestart{soak: s}).check(10)
 }
 
-// orderBoth orders a recorded call, which is refused, and an unrecorded one.
+// orderBoth requests a recorded call, which must be refused, and a call without recording.
 func (s *soak) orderBoth(t *testing.T, n int) {
 	t.Helper()
 	body := map[string]any{"agent_id": "demo", "to_number": fmt.Sprintf("+7701999%04d", n)}
@@ -148,7 +147,7 @@ func (s *soak) orderBoth(t *testing.T, n int) {
 	}
 }
 
-// checkDisk checks the recordings that the full disk truncated.
+// checkDisk checks the recordings, including those that the full disk truncated.
 func (s *soak) checkDisk(dir, exported string) {
 	t := s.t
 	answered := s.count("SELECT count(*) FROM calls WHERE answered_at IS NOT NULL AND recording_status <> 'disabled'")

@@ -10,13 +10,13 @@ import (
 	"github.com/parley-voice/parley/api"
 )
 
-// An httpServers owns the listener and the server of the API, and those of metrics.
+// httpServers owns the listeners and the HTTP servers of the API and of the metrics.
 type httpServers struct {
 	api, metrics                 *http.Server
 	apiListener, metricsListener net.Listener
 }
 
-// listen opens both listeners. Errors name the setting.
+// listen opens both listeners. Its errors name the setting.
 func (s *httpServers) listen(ctx context.Context, apiAddr, metricsAddr string) (err error) {
 	var lc net.ListenConfig
 	if s.apiListener, err = lc.Listen(ctx, "tcp", apiAddr); err != nil {
@@ -33,13 +33,13 @@ func (s *httpServers) metricsURL() string {
 	return "http://" + s.metricsListener.Addr().String() + "/metrics"
 }
 
-// start serves until close.
+// start serves requests until close is called.
 func (s *httpServers) start(tasks *sync.WaitGroup) {
 	tasks.Go(func() { _ = s.api.Serve(api.Listen(s.apiListener)) }) // the error is ErrServerClosed
 	tasks.Go(func() { _ = s.metrics.Serve(s.metricsListener) })     // the error is ErrServerClosed
 }
 
-// close lets requests finish until ctx ends.
+// close waits until running requests have finished or ctx ends, and then closes both servers.
 func (s *httpServers) close(ctx context.Context) {
 	for _, x := range []*http.Server{s.api, s.metrics} {
 		if x != nil && x.Shutdown(ctx) != nil {
@@ -48,7 +48,7 @@ func (s *httpServers) close(ctx context.Context) {
 	}
 	for _, l := range []net.Listener{s.apiListener, s.metricsListener} {
 		if l != nil {
-			_ = l.Close() // an error means that its server has closed it
+			_ = l.Close() // an error means that the server has already closed it
 		}
 	}
 }

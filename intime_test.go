@@ -20,15 +20,15 @@ const (
 	tooLate = 30 * time.Millisecond // one and a half frames: an audible gap
 )
 
-// inTime runs a test with audio in real time. Audio that is lost because the machine did not schedule the process
-// says nothing about the code: such a trial is repeated up to three times, if the machine was measurably late.
-// A failure on a machine that was in time fails at once.
+// inTime runs a test with audio in real time. A busy machine can lose audio although the code is correct. inTime
+// therefore repeats a failed trial, up to three trials in all, if the machine was measurably late. A failure on a
+// machine that was in time fails the test at once.
 func inTime(t *testing.T, test func(t testing.TB)) {
 	t.Helper()
 	inTimeWithin(t, tooLate, test)
 }
 
-// inTimeWithin is inTime with another bound for lateness.
+// inTimeWithin is like inTime with another limit for the delay of the machine.
 func inTimeWithin(t *testing.T, bound time.Duration, test func(t testing.TB)) {
 	t.Helper()
 	for n := 1; ; n++ {
@@ -47,7 +47,8 @@ func inTimeWithin(t *testing.T, bound time.Duration, test func(t testing.TB)) {
 	}
 }
 
-// repeats counts the repeated trials by test. They are printed after all tests: a rising number hides a fault.
+// repeats counts the repeated trials by test. They are printed after all tests, because a rising number can hide a
+// fault.
 var repeats repeatCounts
 
 type repeatCounts struct {
@@ -77,7 +78,7 @@ func (r *repeatCounts) print(w io.Writer) {
 	}
 }
 
-// TestRepeatsAreCounted checks that a repeated trial is printed after all tests.
+// TestRepeatsAreCounted checks that repeated trials are counted and printed.
 func TestRepeatsAreCounted(t *testing.T) {
 	var r repeatCounts
 	for _, test := range []string{"TestB", "TestA", "TestB"} {
@@ -90,8 +91,7 @@ func TestRepeatsAreCounted(t *testing.T) {
 	}
 }
 
-// A trial is a run that may be repeated, so its errors are logged and do not fail the test yet. A skip ends
-// the test.
+// trial is a run that may be repeated. It logs errors instead of failing the test. A skip ends the test.
 type trial struct {
 	testing.TB
 	failed   atomic.Bool

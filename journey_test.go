@@ -21,14 +21,14 @@ import (
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
-// A operatorClient is an operator with a browser, on the pages of an organization.
+// operatorClient is an operator with a browser on the dashboard pages of an organization.
 type operatorClient struct {
 	t      *testing.T
 	client *http.Client
 	at     string // path of the organization's pages
 }
 
-// operatorClient creates an operator with a role in the demo's organization and signs in.
+// operatorClient creates an operator with a role in the demo's organization, and signs the operator in.
 func (srv *server) operatorClient(t *testing.T) *operatorClient {
 	t.Helper()
 	org, err := apikeys.FindOrganization(t.Context(), srv.db.Pool, "demo")
@@ -48,7 +48,7 @@ func (srv *server) operatorClient(t *testing.T) *operatorClient {
 	return c
 }
 
-// do requests a page as a browser does, and returns the final path and the text.
+// do requests a page as a browser does, follows redirects, and returns the final URL and the text.
 func (c *operatorClient) do(method, path, kind string, body io.Reader) (*url.URL, string) {
 	c.t.Helper()
 	if !strings.HasPrefix(path, "http") {
@@ -78,7 +78,7 @@ func (c *operatorClient) get(path string) string {
 	return page
 }
 
-// send submits a form of name and value pairs.
+// send submits a form. pairs are names and values in turn.
 func (c *operatorClient) send(path string, pairs ...string) (*url.URL, string) {
 	c.t.Helper()
 	form := url.Values{}
@@ -102,7 +102,7 @@ func (c *operatorClient) upload(path, field, text string, pairs ...string) (*url
 	return c.do(http.MethodPost, path, w.FormDataContentType(), &body)
 }
 
-// value returns the value of a hidden field.
+// value returns the value of a hidden form field.
 func (c *operatorClient) value(page, name string) string {
 	c.t.Helper()
 	m := regexp.MustCompile(`name="` + name + `" value="([^"]+)"`).FindStringSubmatch(page)
@@ -119,8 +119,8 @@ func plain(page string) string {
 	return strings.Join(strings.Fields(html.UnescapeString(tags.ReplaceAllString(page, " "))), " ")
 }
 
-// TestDashboardCampaign runs a campaign from the dashboard alone: the carrier gets its numbers, the page shows the results,
-// and a pause takes effect.
+// TestDashboardCampaign runs a campaign by the dashboard only. The carrier must get calls to its numbers, the page must
+// show the results, and a pause must take effect.
 func TestDashboardCampaign(t *testing.T) {
 	t.Parallel()
 	var a inviteCounter

@@ -17,7 +17,7 @@ type keyCmd struct {
 	Revoke keyRevokeCmd `cmd:"" help:"Revoke a key at once."`
 }
 
-// A rateLimit is in requests per minute: N, 0 for the platform's limit, or off.
+// rateLimit is a flag value in requests per minute: a number, 0 for the limit of the server's settings, or off.
 type rateLimit int
 
 // UnmarshalText implements encoding.TextUnmarshaler.
@@ -52,7 +52,7 @@ type keyCreateCmd struct {
 	Privileged bool      `help:"Allow operations of the root organization."`
 }
 
-// Run issues a key.
+// Run creates a key and prints its secret.
 func (c keyCreateCmd) Run(e *env) error {
 	d, err := e.open()
 	if err != nil {
@@ -76,7 +76,7 @@ func (c keyCreateCmd) Run(e *env) error {
 
 type keyListCmd struct{}
 
-// Run lists the keys. Their secrets are not stored.
+// Run lists the keys without secrets, which are not stored.
 func (keyListCmd) Run(e *env) error {
 	d, err := e.open()
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
-// languageRecorder forwards requests to fake providers and records the languages that recognizers were asked for.
+// languageRecorder forwards requests to fake providers and records the languages of recognizer requests.
 type languageRecorder struct {
 	mu  sync.Mutex
 	all []string
@@ -46,8 +46,8 @@ func (l *languageRecorder) languages() []string {
 	return slices.Compact(slices.Clone(l.all))
 }
 
-// TestLanguages checks that calls in Russian, in Kazakh and in both are heard and answered by Azure, Yandex and Soniox. The
-// language of a contact replaces that of the agent.
+// TestLanguages checks that Azure, Yandex and Soniox recognize and answer calls in Russian, in Kazakh and in both. The
+// language of a contact overrides the language of the agent.
 func TestLanguages(t *testing.T) {
 	t.Parallel()
 	inTime(t, testLanguages)
@@ -109,7 +109,7 @@ func testLanguages(t testing.TB) {
 	}
 }
 
-// checkEcho checks that the caller was understood and that the model's answer repeats the words.
+// checkEcho checks that words were recognized and that the model's answer repeats them.
 func checkEcho(t testing.TB, api *demo.Client, name, id, words string) {
 	t.Helper()
 	call, _ := waitEnded(t, api, id)

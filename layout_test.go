@@ -18,8 +18,8 @@ import (
 
 const module = "github.com/parley-voice/parley/"
 
-// floors is the order of the layers. A package may import packages of its own top-level
-// folder and of the folders listed here, nothing else.
+// floors lists the folders from which the packages of a top-level folder may import, besides their own folder. The
+// folders form layers.
 var floors = map[string][]string{
 	"media":     {},
 	"sip":       {"media"},
@@ -31,7 +31,7 @@ var floors = map[string][]string{
 	"bench":     {"media", "sip", "webrtc", "pipeline"},
 }
 
-// narrower lists packages that may import less than their folder may.
+// narrower lists packages that may import less than floors permits.
 var narrower = map[string][]string{
 	"media":                  {},
 	"pipeline/turn":          {"pipeline/eot"},       // pure package
@@ -47,7 +47,7 @@ var narrower = map[string][]string{
 	"campaigns/launchcheck":  {}, // pure package
 }
 
-// outside lists the folders that may import some third-party modules.
+// outside lists the folders that may import third-party modules, by the prefix of the module.
 var outside = map[string][]string{
 	"github.com/pion/":               {"media", "webrtc", "bench"},
 	"github.com/emiago/":             {"sip", "bench"},
@@ -58,8 +58,8 @@ var outside = map[string][]string{
 	"github.com/minio/":              {"control"},
 }
 
-// pure lists packages that only decide, and the imports that would give them a clock, a network
-// or a disk.
+// pure lists packages without side effects, and the imports that are forbidden because they give access to a clock, a
+// network or a disk.
 var pure = map[string][]string{
 	"pipeline/turn":          {"net", "net/http", "os", "io", "database/sql", "math/rand", "context"},
 	"sip/health":             {"net", "net/http", "os", "io", "database/sql", "math/rand", "context"},
@@ -75,7 +75,7 @@ var pure = map[string][]string{
 	"pipeline/eot/model":     {"net", "net/http", "os", "io", "database/sql", "math/rand", "context"},
 }
 
-// Caps of non-test code. A package is as large as its one job.
+// Limits for non-test code.
 const (
 	fileCap   = 500 // lines of a file
 	lineCap   = 140 // characters of a line, outside raw strings
@@ -85,14 +85,14 @@ const (
 	fieldCap  = 40 // fields of a struct type that has methods
 )
 
-// manyFields lists types with methods and more than fieldCap fields: plain records, whose fields
-// are the columns of a table or the settings of a file.
+// manyFields lists the types that may have methods and more than fieldCap fields. They are plain records, whose fields
+// are the columns of a table or the settings of a process.
 var manyFields = map[string]string{
 	"control.Call":          "the columns of the table calls",
 	"control/config.Config": "the settings of a process",
 }
 
-// A source is one parsed Go file outside tests.
+// source is one parsed Go file that is not a test.
 type source struct {
 	name, pkg string // path from the root of the repository, with slashes
 	file      *ast.File
@@ -135,8 +135,8 @@ func sources(t *testing.T) []source {
 	return all
 }
 
-// TestTablesNamePackages fails if a table of this file, or a path in a file of the build, names
-// a package that does not exist, because a rename must not disable a rule.
+// TestTablesNamePackages fails if a table in this file, or a path in a build file, names a package that does not exist.
+// Otherwise a rename could disable a rule.
 func TestTablesNamePackages(t *testing.T) {
 	exists := map[string]bool{}
 	for _, s := range sources(t) {
@@ -152,7 +152,7 @@ func TestTablesNamePackages(t *testing.T) {
 	for _, table := range []struct {
 		name string
 		rows map[string][]string
-		own  bool // the values are packages of this module, too
+		own  bool // the values are packages of this module
 	}{{"floors", floors, true}, {"narrower", narrower, true}, {"outside", outside, true}, {"pure", pure, false}} {
 		for key, values := range table.rows {
 			if table.name != "outside" {
@@ -257,7 +257,7 @@ func TestCaps(t *testing.T) {
 	}
 }
 
-// wordLists lists files of words and phrases, whose lines may be longer.
+// wordLists lists files of words and phrases. Their lines may be longer than lineCap.
 var wordLists = []string{"pipeline/amd/phrases.go", "pipeline/eot/english.go", "pipeline/eot/lexicon.go"}
 
 func TestLines(t *testing.T) {
@@ -369,7 +369,7 @@ func TestPackageComments(t *testing.T) {
 	}
 }
 
-// TestNoTestCodeInProduction keeps the testing package out of the binary.
+// TestNoTestCodeInProduction checks that non-test code does not import the testing package.
 func TestNoTestCodeInProduction(t *testing.T) {
 	for _, s := range sources(t) {
 		if strings.HasSuffix(path.Base(s.pkg), "test") && s.pkg != "sip/siptest" {

@@ -7,7 +7,7 @@ import (
 	"github.com/parley-voice/parley/control/store"
 )
 
-// start starts the goroutines of the server; close waits for them.
+// start starts the goroutines of the server. close waits for them.
 func (srv *server) start(ctx context.Context) {
 	for _, run := range []func(context.Context){
 		srv.notifications.Run, srv.linkKey.Run, srv.queueNotifier.Run, srv.followers.Run, srv.sender.Run,
@@ -24,17 +24,17 @@ func (srv *server) start(ctx context.Context) {
 	srv.http.start(&srv.tasks)
 }
 
-// drain stops claiming calls, which health checks and carriers can see. Live calls continue,
-// and the API still answers.
+// drain stops claiming calls. Health checks and carriers can see that the server drains. Live calls continue, and the
+// API still answers.
 func (srv *server) drain() {
 	srv.node.Drain()
 	srv.ua.Drain()
 }
 
-// settleTime bounds the wait for events and webhooks after the last call.
+// settleTime is the maximum wait for events and webhooks after the last call.
 const settleTime = 5 * time.Second
 
-// stop drains, waits for live calls until ctx ends, then ends the remaining calls and closes.
+// stop drains and waits for live calls until ctx ends. Then it ends the remaining calls and closes the server.
 func (srv *server) stop(ctx context.Context) {
 	srv.drain()
 	srv.node.Stop(ctx)
@@ -43,8 +43,8 @@ func (srv *server) stop(ctx context.Context) {
 	srv.close()
 }
 
-// awaitDeliveries waits up to settleTime for the recordings and webhooks of the last calls.
-// The next start resumes the rest.
+// awaitDeliveries waits up to settleTime for the recordings and webhooks of the last calls. The next start processes
+// the rest.
 func (srv *server) awaitDeliveries() {
 	ctx, cancel := context.WithTimeout(context.Background(), settleTime)
 	defer cancel()
@@ -64,8 +64,8 @@ func (srv *server) awaitDeliveries() {
 	}
 }
 
-// close closes every component, each before the components that it uses, so that nothing is
-// lost: the next start resumes what the database and the spool hold.
+// close closes every component before the components that it uses. Nothing is lost, because the next start continues
+// with the data in the database and the spool.
 func (srv *server) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), settleTime)
 	defer cancel()

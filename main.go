@@ -13,7 +13,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	_ "time/tzdata" // outdated zone data of the host must not shift a legal window
+	_ "time/tzdata" // outdated zone data of the host must not shift legal calling hours
 
 	"github.com/alecthomas/kong"
 
@@ -28,7 +28,7 @@ import (
 // version is set by the linker.
 var version = "dev"
 
-// commands is the command line. Each command is defined in its own file.
+// commands defines the command line. Each command is in its own file.
 type commands struct {
 	Config string `help:"Read settings from FILE; the environment wins." placeholder:"FILE"`
 
@@ -53,7 +53,7 @@ type commands struct {
 	Version   versionCmd           `cmd:"" help:"Print the version."`
 }
 
-// env is the process environment of a command.
+// env is the environment of a command.
 type env struct {
 	context.Context //nolint:containedctx // the context of the process, an argument of every command
 	out, errs       io.Writer
@@ -63,7 +63,7 @@ type env struct {
 	level           slog.LevelVar
 }
 
-// adminEnv opens what most commands need.
+// adminEnv returns the dependencies of administration commands.
 func (e *env) adminEnv() (*admincli.Env, error) {
 	c, d, calls, err := e.openStores()
 	if err != nil {
@@ -79,7 +79,7 @@ func (e *env) adminEnv() (*admincli.Env, error) {
 	}, nil
 }
 
-// openStores opens the database and the bucket until the command ends.
+// openStores opens the database and the bucket. They stay open until the command ends.
 func (e *env) openStores() (c config.Config, d *db.DB, files recording.Bucket, err error) {
 	if c, err = e.config(); err != nil {
 		return c, nil, nil, err
@@ -103,16 +103,16 @@ func (e *env) config() (config.Config, error) {
 	return c, nil
 }
 
-// configError marks an error in the settings; the exit code is 2.
+// configError is an error in the settings. It causes the exit code 2.
 type configError struct{ error }
 
-// log returns a logger of text lines at the given level; setLevel changes it.
+// log returns a logger that writes lines of text at the given level. setLevel changes the level later.
 func (e *env) log(level string) *slog.Logger {
 	e.setLevel(level)
 	return slog.New(slog.NewTextHandler(e.errs, &slog.HandlerOptions{Level: &e.level}))
 }
 
-// setLevel sets the level of the log; config.Load checked it.
+// setLevel sets the level of the log. level must be valid; config.Load checks it.
 func (e *env) setLevel(level string) {
 	var l slog.Level
 	_ = l.UnmarshalText([]byte(level))
@@ -126,11 +126,11 @@ func main() {
 	os.Exit(code)
 }
 
-// negative matches a negative number, which the parser would treat as a flag.
+// negative matches a negative number. The parser would treat it as a flag.
 var negative = regexp.MustCompile(`^-\d+$`)
 
-// arguments rewrites a command line for the parser: an empty one and the word help
-// become --help, and a negative number becomes the value of the flag before it.
+// arguments rewrites a command line for the parser. An empty command line and the word help become --help. A negative
+// number is joined to the flag before it.
 func arguments(args []string) []string {
 	if len(args) == 0 {
 		return []string{"--help"}

@@ -20,7 +20,7 @@ func writeFile(t testing.TB, name, text string) string {
 	return file
 }
 
-// TestOperatorCommands checks that a running server applies data loaded by commands from the next request on, to campaigns and
+// TestOperatorCommands checks that a running server uses data from commands for the next request, for campaigns and
 // single calls.
 func TestOperatorCommands(t *testing.T) {
 	t.Parallel()

@@ -17,7 +17,7 @@ import (
 
 const optOutNumber = "+77012349901"
 
-// optOutAfter returns a callee that listens for a while, opts out, and keeps listening.
+// optOutAfter returns a callee that listens for a while, opts out by how, and keeps listening.
 func optOutAfter(after time.Duration, how func(media.Leg)) func(context.Context, media.Leg) {
 	return func(ctx context.Context, leg media.Leg) {
 		ctx, cancel := context.WithTimeout(ctx, 18*time.Second)
@@ -33,19 +33,19 @@ func optOutAfter(after time.Duration, how func(media.Leg)) func(context.Context,
 
 func pressNine(leg media.Leg) {
 	if pad, ok := leg.(media.Keypad); ok {
-		_ = pad.Press("9") // the test fails then
+		_ = pad.Press("9") // after an error the test fails
 	}
 }
 
-// sayOptOut repeats itself, as a person does who is not understood: lost audio can garble a sentence.
+// sayOptOut says the opt-out five times, because lost audio can garble a sentence.
 func sayOptOut(leg media.Leg) {
 	pcm, _ := tone.Encode(leg.Rate(), "take me off your list")
 	once := slices.Concat(pcm, make([]int16, 5*leg.Rate()/2))
 	leg.Play(&machine{greeting: slices.Repeat(once, 5)})
 }
 
-// TestOptOut checks that a callee who presses the key of the disclosure, or says so, is on the organization's list during the
-// call and is not called again by any campaign or single call. The same holds for a single call.
+// TestOptOut checks a callee who opts out by key or by speech, in a campaign call and in a single call. The number must
+// be on the organization's suppression list during the call. No campaign and no single call may call it again.
 func TestOptOut(t *testing.T) {
 	t.Parallel()
 	for name, how := range map[string]func(media.Leg){"key": pressNine, "speech": sayOptOut} {
@@ -102,8 +102,8 @@ func optOut(t testing.TB, source string, how func(media.Leg)) {
 	}
 }
 
-// TestOptOutSurvivesKill kills the service as soon as an opt-out is visible. The number must not be called after
-// that, although its contact had attempts left.
+// TestOptOutSurvivesKill kills the server as soon as an opt-out is visible. The number must not be called again,
+// although its contact has attempts left.
 func TestOptOutSurvivesKill(t *testing.T) {
 	t.Parallel()
 	var a inviteCounter
@@ -114,7 +114,7 @@ func TestOptOutSurvivesKill(t *testing.T) {
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = c.Close() }() // a killed server does not answer
+	defer func() { _ = c.Close() }() // fails because a killed server does not answer
 	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
 	defer receiver.Close()
 	s := &soak{t: t}

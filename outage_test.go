@@ -14,7 +14,7 @@ import (
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
-// An stoppableProviders is a set of providers that can be stopped and started.
+// stoppableProviders is a server of fake providers that can be stopped and started.
 type stoppableProviders struct {
 	t      testing.TB
 	addr   string
@@ -46,8 +46,8 @@ func (o *stoppableProviders) stop() {
 	}
 }
 
-// TestProviderOutage stops the providers of a running campaign: few calls fail, no other number rings until the
-// providers are back, and then all are called.
+// TestProviderOutage stops the providers of a running campaign. Few calls may fail, and no other number may ring during
+// the outage. When the providers run again, all contacts must be called.
 func TestProviderOutage(t *testing.T) {
 	t.Parallel()
 	o := startProviders(t)
@@ -92,8 +92,8 @@ func TestProviderOutage(t *testing.T) {
 	t.Logf("%d calls failed, none was placed while the providers were down", broken)
 }
 
-// TestUnknownProvider checks that an agent with a provider that no server has cannot be published or launched, and its calls
-// end with their own reason.
+// TestUnknownProvider checks an agent whose provider no server has. It cannot be published or used in a launch, and its
+// calls end with a specific reason.
 func TestUnknownProvider(t *testing.T) {
 	t.Parallel()
 	var r inviteCounter
@@ -111,7 +111,7 @@ func TestUnknownProvider(t *testing.T) {
 	if code, _, errs := srv.parley(t, "agent", "publish", "--org", "demo", "demo"); code == 0 || !strings.Contains(errs, want) {
 		t.Errorf("agent publish exits with %d: %s", code, errs)
 	}
-	// A version that was published while its provider existed:
+	// Publish a version as if its provider had existed.
 	for _, sql := range []string{
 		"INSERT INTO agent_versions (agent_id, version, definition, secrets) SELECT id, 99, draft, secrets FROM agents WHERE name = 'demo'",
 		"UPDATE agents SET published_version = 99 WHERE name = 'demo'",
@@ -139,9 +139,9 @@ func TestUnknownProvider(t *testing.T) {
 	}
 }
 
-// TestProviderChecks checks that an agent is tested when it is published: settings that its provider refuses prevent
-// publication and launch, in the provider's words; a provider that does not respond causes a warning. Reading a campaign
-// sends nothing to the provider.
+// TestProviderChecks checks that an agent is tested when it is published. If the provider refuses the settings,
+// publication and launch fail with the provider's message. If the provider does not respond, there is only a warning.
+// Reading a campaign sends nothing to the provider.
 func TestProviderChecks(t *testing.T) {
 	t.Parallel()
 	var fault atomic.Value
@@ -202,8 +202,8 @@ func TestProviderChecks(t *testing.T) {
 	}
 }
 
-// TestCallWaitsForProviders checks that a single call whose agent's providers are down waits in the dial queue and is placed
-// when they are back.
+// TestCallWaitsForProviders checks that a single call waits in the dial queue while the agent's providers are down, and
+// is placed when the providers run again.
 func TestCallWaitsForProviders(t *testing.T) {
 	t.Parallel()
 	o := startProviders(t)

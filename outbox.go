@@ -14,9 +14,9 @@ import (
 	"github.com/parley-voice/parley/control/webhook"
 )
 
-// endSteps returns the steps after the end of a call, in order: call_analyzed is sent once
-// recording and analysis are final. Contacts come first: their numbers are not called again
-// before the outcome is recorded, even if the bucket is unavailable.
+// endSteps returns the steps after the end of a call, in order. Contacts come first: a number is not called again
+// before its outcome is recorded, even if the bucket is unavailable. The event call_analyzed is sent after the
+// recording and the analysis are final.
 func (srv *server) endSteps(shown callview.View) []control.Step {
 	notify := func(kind string) *webhook.Notifier {
 		return &webhook.Notifier{Type: kind, Pool: srv.db.Pool, Calls: srv.store, View: shown}
@@ -44,7 +44,7 @@ func (srv *server) endSteps(shown callview.View) []control.Step {
 	}
 }
 
-// runCampaigns runs the timers of campaigns and of contacts that wait for an analysis.
+// runCampaigns starts the campaign service, and the timer for contacts that wait for an analysis.
 func (srv *server) runCampaigns(ctx context.Context) {
 	late := &outcome.OverdueSettler{Recorder: srv.outcomes, Log: srv.log}
 	srv.tasks.Go(func() { srv.campaigns.Run(ctx, srv.log) })

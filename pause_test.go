@@ -16,10 +16,10 @@ import (
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
-// A pausingCarrier answers some INVITEs with 503 and Retry-After, and accepts the others.
+// pausingCarrier answers some INVITEs with 503 and Retry-After, and accepts the others.
 type pausingCarrier struct {
 	after time.Duration
-	is    func(n int, i siptest.Invite) bool // n counts from 0
+	is    func(n int, i siptest.Invite) bool // selects the INVITEs that get 503; n counts from 0
 
 	mu      sync.Mutex
 	n       int
@@ -43,7 +43,7 @@ func (p *pausingCarrier) refusals() []time.Time {
 	return p.refused
 }
 
-// raiseLimits allows the demo 50 concurrent calls and 600 per minute.
+// raiseLimits allows the demo's subgroup 50 concurrent calls and 600 calls per minute.
 func (srv *server) raiseLimits(t *testing.T) {
 	t.Helper()
 	if _, err := srv.db.Pool.Exec(t.Context(), "UPDATE subgroups SET concurrent_calls = 50, calls_per_minute = 600"); err != nil {
@@ -52,7 +52,8 @@ func (srv *server) raiseLimits(t *testing.T) {
 	eventually(t, "the trunk is loaded", func() bool { return len(srv.trunkReconciler.Trunks()) == 1 })
 }
 
-// TestPauseHoldsSingleCalls checks that a 503 with Retry-After ends one call. The others wait for the end of the pause.
+// TestPauseHoldsSingleCalls checks that a 503 with Retry-After ends one call, and that other calls wait until the pause
+// is over.
 func TestPauseHoldsSingleCalls(t *testing.T) {
 	t.Parallel()
 	p := &pausingCarrier{after: 4 * time.Second, is: func(n int, _ siptest.Invite) bool { return n == 0 }}
@@ -91,7 +92,7 @@ func TestPauseHoldsSingleCalls(t *testing.T) {
 	}
 }
 
-// TestPauseOfOneNode checks that a pause of one server does not apply to another, which places the calls.
+// TestPauseOfOneNode checks that a pause applies to one server only. Another server places the calls.
 func TestPauseOfOneNode(t *testing.T) {
 	t.Parallel()
 	var paused *server
@@ -123,7 +124,8 @@ func TestPauseOfOneNode(t *testing.T) {
 	}
 }
 
-// TestPauseHoldsCampaign checks that contacts wait during their carrier's pause and are called once each after it.
+// TestPauseHoldsCampaign checks that contacts wait during their carrier's pause, and that each contact is called once
+// after the pause.
 func TestPauseHoldsCampaign(t *testing.T) {
 	t.Parallel()
 	p := &pausingCarrier{after: 6 * time.Second, is: func(n int, _ siptest.Invite) bool { return n == 0 }}

@@ -15,8 +15,8 @@ import (
 	"testing"
 )
 
-// dialect lists phrases that plain technical English does not need: passive reporting verbs,
-// clauses that stand where a noun should, archaisms, and metaphors. See docs/glossary.md.
+// dialect lists patterns that plain technical English does not need: passive reporting verbs, clauses instead of nouns,
+// archaisms, and metaphors. See docs/glossary.md.
 var dialect = []string{
 	`(?:is|are|was|were|be|been) told`,
 	`tells? (?:that|whether|of|what|who|how)`,
@@ -33,13 +33,13 @@ var dialect = []string{
 	`(?:room|house|desk|shelf|keeper|mouth|ear|mind)s? of`,
 }
 
-// proseBounds holds the largest number of phrases of the dialect per 1,000 words.
+// proseBounds holds the maximum number of dialect phrases per 1,000 words.
 var proseBounds = map[string]float64{"strings": 0.3, "comments": 1.5, "docs": 0.8}
 
 // spoken lists files of sentences that people and agents say.
 var spoken = []string{"pipeline/conversation/phrase.go", "pipeline/eot/lexicon.go"}
 
-// A prose counts words and phrases of one kind of text.
+// prose counts words and dialect phrases in one kind of text.
 type prose struct {
 	words, hits int
 	worst       []string
@@ -62,15 +62,15 @@ func (p *prose) add(where, text string) {
 	}
 }
 
-// addString adds a string literal that a person may read: three words or more, and not SQL.
+// addString adds a string literal if a person may read it: it has three words or more, and is not SQL.
 func (p *prose) addString(where, text string) {
 	if len(word.FindAllString(text, -1)) >= 3 && !sql.MatchString(text) {
 		p.add(where, text)
 	}
 }
 
-// TestProse bounds the project's former dialect in the strings that people see (Go outside tests,
-// pages and their scripts), in the comments of Go code, and in the documentation.
+// TestProse limits dialect phrases in three kinds of text: strings that people see (Go outside tests, pages and their
+// scripts), comments of Go code, and documentation.
 func TestProse(t *testing.T) {
 	kinds := map[string]*prose{"strings": {}, "comments": {}, "docs": {}}
 	err := filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {

@@ -22,7 +22,7 @@ import (
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
-// A keyedModel forwards requests to a fake model if they have an accepted key, and counts them by key.
+// keyedModel forwards a request to a fake model if the request has an accepted key. It counts requests by key.
 type keyedModel struct {
 	mu       sync.Mutex
 	accepted map[string]bool
@@ -48,7 +48,7 @@ func (k *keyedModel) serve(t testing.TB, target string) string {
 	return srv.URL + "/v1"
 }
 
-// take returns the number of requests by key since the last take.
+// take returns the number of requests by key since the last call of take.
 func (k *keyedModel) take() map[string]int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -57,8 +57,9 @@ func (k *keyedModel) take() map[string]int {
 	return all
 }
 
-// TestFileProviders checks that all servers use the endpoints of the operator's file without a restart: agents of all organizations
-// use the operator's, and those of an organization its own endpoint with the same name. A wrong key is refused before it is stored.
+// TestFileProviders checks that all servers use the endpoints of the operator's file without a restart. Agents use the
+// operator's endpoint, unless their organization has an endpoint with the same name. A wrong key is refused before it
+// is stored.
 func TestFileProviders(t *testing.T) {
 	t.Parallel()
 	inTime(t, testFileProviders)

@@ -14,8 +14,8 @@ import (
 	"github.com/parley-voice/parley/pipeline/safedial"
 )
 
-// TestProvidersAreDocumented checks that docs/providers.md shows the kinds of endpoints and the options of each as the code has
-// them. PARLEYTEST_UPDATE=1 writes the tables.
+// TestProvidersAreDocumented checks that docs/providers.md lists the kinds of endpoints and their options as the code
+// defines them. PARLEYTEST_UPDATE=1 writes the tables.
 func TestProvidersAreDocumented(t *testing.T) {
 	doc := read(t, "docs/providers.md")
 	updated := doc

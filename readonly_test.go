@@ -14,7 +14,7 @@ import (
 	"github.com/parley-voice/parley/bench/demo"
 )
 
-// setReadOnly makes the Postgres of a database read-only, or writable again.
+// setReadOnly makes the Postgres server of a database read-only, or writable again.
 func setReadOnly(t *testing.T, pool *pgxpool.Pool, on bool) {
 	t.Helper()
 	for _, sql := range []string{fmt.Sprintf("ALTER SYSTEM SET default_transaction_read_only = %t", on), "SELECT pg_reload_conf()"} {
@@ -24,7 +24,7 @@ func setReadOnly(t *testing.T, pool *pgxpool.Pool, on bool) {
 	}
 }
 
-// TestReadOnlyDatabase checks that while the database is read-only, the server is not ready and refuses orders as it does
+// TestReadOnlyDatabase checks that a server with a read-only database is not ready. It refuses call requests as it does
 // without a database.
 func TestReadOnlyDatabase(t *testing.T) {
 	t.Parallel()
@@ -50,8 +50,8 @@ func TestReadOnlyDatabase(t *testing.T) {
 	requestCall(t, api, demo.Number)
 }
 
-// TestSoakReadOnly makes the database read-only for 40 s while a campaign and single calls keep a server busy: no
-// call is lost, none rings twice, and every repeated order is accepted.
+// TestSoakReadOnly makes the database read-only for 40 s during a campaign and single calls. No call may be lost or
+// ring twice, and every repeated request must be accepted.
 func TestSoakReadOnly(t *testing.T) {
 	soakOnly(t)
 	s, over := newSoak(t, 0)

@@ -9,7 +9,7 @@ import (
 	"github.com/parley-voice/parley/sip/stirshaken"
 )
 
-// reloadOn reloads at each signal until ended is closed.
+// reloadOn reloads the settings at each signal until ended is closed.
 func (srv *server) reloadOn(signals <-chan os.Signal, ended <-chan struct{}, e *env) {
 	for {
 		select {
@@ -25,14 +25,14 @@ func (srv *server) reloadOn(signals <-chan os.Signal, ended <-chan struct{}, e *
 	}
 }
 
-// reload reads the settings again and applies the log level, certificates, keys and roots: all
-// of them, or none if one is invalid. Calls and open connections are not affected.
+// reload reads the settings again and applies the log level, certificates, keys and root certificates. If one of them
+// is invalid, it applies none. Calls and open connections are not affected.
 func (srv *server) reload(e *env) error {
 	c, err := e.config()
 	if err != nil {
 		return err
 	}
-	c.SIPTLS.Addr = srv.config.SIPTLS.Addr // connections that are open since the start
+	c.SIPTLS.Addr = srv.config.SIPTLS.Addr // the listening address cannot change while the server runs
 	pair, err := secure(c.SIPTLS)
 	if err != nil {
 		return err
@@ -47,12 +47,12 @@ func (srv *server) reload(e *env) error {
 	return nil
 }
 
-// A liveSigner signs calls with the key and certificate loaded last; without any it signs none.
+// liveSigner signs calls with the key and certificate that were loaded last. It signs no calls if none are set.
 type liveSigner struct {
 	current atomic.Pointer[stirshaken.Signer]
 }
 
-// load reads the files of s. On an error the signer is unchanged.
+// load reads the files of s. On an error it keeps the current key and certificate.
 func (l *liveSigner) load(s config.Stir, attest func(from string) string) error {
 	fresh, err := signer(s, attest, time.Now())
 	if err == nil {

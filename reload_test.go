@@ -19,8 +19,8 @@ import (
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
-// TestReload sends SIGHUP to a server with a live call: the call continues, new TLS connections get the new
-// certificate, and the log has the new level. An invalid file changes nothing.
+// TestReload sends SIGHUP to a server with a live call. The call must continue, new TLS connections must get the new
+// certificate, and the log must have the new level. An invalid file must change nothing.
 func TestReload(t *testing.T) {
 	t.Parallel()
 	var up, over atomic.Bool
@@ -75,7 +75,7 @@ func TestReload(t *testing.T) {
 	s.end(cmd)
 }
 
-// newProcess prepares a database for a server that runs as a child process, with a trunk to proxy.
+// newProcess prepares a database, with a trunk to proxy, for a server that runs as a child process.
 func newProcess(t *testing.T, proxy string) *soak {
 	t.Helper()
 	s := &soak{t: t, hooks: map[string]map[string]bool{}}
@@ -83,7 +83,6 @@ func newProcess(t *testing.T, proxy string) *soak {
 	return s
 }
 
-// sendSIGHUP sends SIGHUP.
 func (s *soak) sendSIGHUP(cmd *exec.Cmd) {
 	s.t.Helper()
 	if err := cmd.Process.Signal(syscall.SIGHUP); err != nil {
@@ -91,7 +90,7 @@ func (s *soak) sendSIGHUP(cmd *exec.Cmd) {
 	}
 }
 
-// waitLog waits for a log line with the text.
+// waitLog waits for a log line that contains text.
 func (s *soak) waitLog(text string) {
 	s.t.Helper()
 	eventually(s.t, "the log says "+text, func() bool {

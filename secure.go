@@ -10,8 +10,8 @@ import (
 	"github.com/parley-voice/parley/sip/stirshaken"
 )
 
-// signer loads the STIR key and certificate; it returns nil if none is set. attest returns the
-// attestation level of a caller number. Errors name the wrong setting.
+// signer loads the STIR key and certificate. It returns nil if the settings name none. attest returns the attestation
+// level of a caller number. Errors name the wrong setting.
 func signer(s config.Stir, attest func(from string) string, now time.Time) (*stirshaken.Signer, error) {
 	switch {
 	case s == config.Stir{}:

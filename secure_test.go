@@ -16,7 +16,7 @@ import (
 	"github.com/parley-voice/parley/control/config"
 )
 
-// newCertificate returns a self-signed certificate of 127.0.0.1 and its key.
+// newCertificate returns a self-signed certificate for 127.0.0.1 and its key, in PEM.
 func newCertificate(t *testing.T) (cert, key []byte) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -38,7 +38,7 @@ func newCertificate(t *testing.T) (cert, key []byte) {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: text})
 }
 
-// TestStirConfig signs a call, and rejects invalid settings by name.
+// TestStirConfig signs a call, and checks that errors name the invalid setting.
 func TestStirConfig(t *testing.T) {
 	certPEM, keyPEM := newCertificate(t)
 	_, otherPEM := newCertificate(t)
@@ -76,7 +76,7 @@ func TestStirConfig(t *testing.T) {
 	}
 }
 
-// TestSecureConfig checks that invalid files are reported by their setting.
+// TestSecureConfig checks that errors about invalid files name the setting.
 func TestSecureConfig(t *testing.T) {
 	certPEM, keyPEM := newCertificate(t)
 	cert, key, junk := writeFile(t, "cert.pem", string(certPEM)), writeFile(t, "key.pem", string(keyPEM)), writeFile(t, "junk.pem", "junk")

@@ -10,8 +10,8 @@ import (
 
 type serveCmd struct{}
 
-// Run serves until SIGTERM or Ctrl-C, then waits for live calls to end. A second signal ends
-// them. SIGHUP reloads.
+// Run serves until SIGTERM or Ctrl-C, and then waits until live calls have ended. A second signal ends them. SIGHUP
+// reloads the settings.
 func (serveCmd) Run(e *env) error {
 	c, err := e.config()
 	if err != nil {

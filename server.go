@@ -48,7 +48,7 @@ import (
 	"github.com/parley-voice/parley/sip"
 )
 
-// A server is the whole service in one process: it owns every component and its shutdown.
+// server is the complete service in one process. It owns every component and closes them.
 type server struct {
 	config  config.Config
 	log     *slog.Logger
@@ -64,7 +64,7 @@ type server struct {
 	transport *rtp.Transport
 	ua        *sip.UA
 	signer    liveSigner
-	fakes     *fakeprovider.Server // nil if PARLEY_FAKE_URL names fakes of another process
+	fakes     *fakeprovider.Server // fake providers; nil if PARLEY_FAKE_URL names those of another process
 	providers providerRegistry
 	agent     *conversation.Agent
 	agents    *agentHealth
@@ -94,14 +94,13 @@ type server struct {
 
 	tasks      sync.WaitGroup
 	cancel     context.CancelFunc
-	stopTrunks func() // stops the trunk reconciler and waits for it; nil until it runs
+	stopTrunks func() // stops the trunk reconciler and waits for it; nil before it runs
 }
 
-// newServer opens every component and starts the server. On an error it closes what was
-// opened before.
+// newServer opens every component and starts the server. On an error it closes the components that are already open.
 func newServer(ctx context.Context, c config.Config, log *slog.Logger) (*server, error) {
 	srv := &server{config: c, log: log, live: &control.Live{}, clock: &mediaclock.Clock{Precise: true}, metrics: metrics.New()}
-	running, quit := context.WithCancel(context.WithoutCancel(ctx)) // runs until close, even if ctx ends
+	running, quit := context.WithCancel(context.WithoutCancel(ctx)) // ends in close, not with ctx
 	srv.cancel = quit
 	srv.tasks.Go(func() { srv.clock.Run(running) })
 	for _, step := range []func(context.Context) error{
@@ -138,13 +137,13 @@ func (srv *server) openDatabase(ctx context.Context) error {
 	return nil
 }
 
-// costs returns the store of costs that become known after calls have ended.
+// costs returns the store for costs that become known after a call has ended.
 func (srv *server) costs() *store.Costs {
 	return &store.Costs{Pool: srv.db.Pool, Prices: srv.store.Prices, Observe: srv.metrics.CountCost}
 }
 
-// makeDataDir creates the folder if it is missing. Mode 0711, whatever the umask: the Postgres
-// child process runs as another user and must traverse it.
+// makeDataDir creates the folder if it is missing. It sets mode 0711 regardless of the umask, because the Postgres
+// child process runs as another user and must enter the folder.
 func makeDataDir(dir string) error {
 	if _, err := os.Stat(dir); err == nil {
 		return nil
@@ -186,8 +185,7 @@ func (srv *server) openMedia(context.Context) error {
 	return nil
 }
 
-// openRecordings opens the bucket, the spool and the journal of this node. It returns the node's
-// identity.
+// openRecordings opens the bucket, the spool and the journal of this node, and returns the node's identity.
 func (srv *server) openRecordings(ctx context.Context) (at control.NodeID, files recording.Bucket, err error) {
 	host, err := os.Hostname()
 	if err != nil {
@@ -313,13 +311,13 @@ func (srv *server) buildAPI(ctx context.Context, links *recordings.Recordings, s
 	return nil
 }
 
-// checkHost refuses requests whose Host header names another service.
+// checkHost refuses requests whose Host header does not name this server.
 func (srv *server) checkHost(next http.Handler) http.Handler {
 	return api.Hosts(next, append([]string{srv.config.PublicURL, srv.config.HTTPAddr, srv.config.MetricsAddr}, srv.config.Hosts...)...)
 }
 
-// observe records every response. Requests that wait for a call to end are left out of the
-// load: their duration does not depend on it.
+// observe records every response. It excludes requests that wait for the end of a call from the load, because their
+// duration does not depend on the load.
 func (srv *server) observe(route, method string, status int, took time.Duration) {
 	srv.metrics.ObserveRequest(route, method, status, took)
 	if route != api.EndRoute {
@@ -338,7 +336,7 @@ func (srv *server) openHTTP(context.Context) error {
 	return nil
 }
 
-// checkReady returns why the server cannot take new calls, or nil.
+// checkReady returns an error with the reason if the server cannot take new calls.
 func (srv *server) checkReady(ctx context.Context) error {
 	if !srv.node.Accepting() {
 		return errors.New("draining")

@@ -25,7 +25,7 @@ func testConfig(t testing.TB) config.Config {
 	return c
 }
 
-// TestStopLeaksNothing builds the whole service and closes it: no goroutine is left.
+// TestStopLeaksNothing starts a complete server and closes it. No goroutine may be left.
 func TestStopLeaksNothing(t *testing.T) {
 	c := testConfig(t)
 	c.DatabaseURL = media.Secret(dbtest.URL(t))
@@ -62,7 +62,7 @@ func TestStopLeaksNothing(t *testing.T) {
 	goleak.VerifyNone(t, before)
 }
 
-// TestDashboardOff checks that without the dashboard its pages do not exist, all others do.
+// TestDashboardOff checks that without the dashboard its pages do not exist, and all other pages do.
 func TestDashboardOff(t *testing.T) {
 	c := testConfig(t)
 	c.DatabaseURL = media.Secret(dbtest.URL(t))
@@ -81,7 +81,7 @@ func TestDashboardOff(t *testing.T) {
 	}
 }
 
-// fetch gets a URL with the headers given.
+// fetch gets a URL with additional headers.
 func fetch(t testing.TB, url string, headers ...string) string {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
@@ -103,7 +103,7 @@ func fetch(t testing.TB, url string, headers ...string) string {
 	return string(b)
 }
 
-// TestInvalidSettingsAreNamed checks that an invalid setting is named, and nothing is left behind.
+// TestInvalidSettingsAreNamed checks that the error names the invalid setting, and that no goroutine is left.
 func TestInvalidSettingsAreNamed(t *testing.T) {
 	c := testConfig(t)
 	c.DatabaseURL = media.Secret(dbtest.URL(t))
@@ -130,7 +130,7 @@ func TestInvalidSettingsAreNamed(t *testing.T) {
 	goleak.VerifyNone(t, before)
 }
 
-// TestCallMetrics places a call that is not answered and finds it counted.
+// TestCallMetrics places a call that is not answered, and checks that the metrics count it.
 func TestCallMetrics(t *testing.T) {
 	srv, api := startServer(t, "127.0.0.1:9") // nothing listens at this address
 	var placed demo.Call

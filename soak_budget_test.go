@@ -24,16 +24,16 @@ import (
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
-// Bounds of the harm that large requests of one organization may do to others.
+// Limits for the effect of one organization's large requests on others.
 const (
-	mostGrown   = 400 << 20             // bytes by which the process may grow
+	mostGrown   = 400 << 20             // maximum growth of the process, in bytes
 	mostGap     = 60 * time.Millisecond // p99 of the time between two RTP packets of a call
 	mostRefusal = time.Second
-	idleGap     = 30 * time.Millisecond // a machine whose p99 is larger before the attack is not idle
+	idleGap     = 30 * time.Millisecond // the machine is not idle if p99 is larger before the attack
 	idleLoad    = 1.5
 )
 
-// idle reports whether the machine is idle otherwise.
+// idle reports whether the machine's load average is low.
 func idle(t *testing.T) bool {
 	t.Helper()
 	text, err := os.ReadFile("/proc/loadavg")
@@ -47,7 +47,7 @@ func idle(t *testing.T) bool {
 	return load < idleLoad
 }
 
-// A phone receives RTP on its own socket and records the arrival of each packet.
+// phone receives RTP on its own socket and records the arrival of each packet.
 type phone struct {
 	conn *net.UDPConn
 
@@ -94,7 +94,7 @@ func (p *phone) sdp() []byte {
 		p.conn.LocalAddr().(*net.UDPAddr).Port)
 }
 
-// gap returns the p99 of the time between two packets since its last call.
+// gap returns the p99 of the time between two packets since the last call of gap, and the number of packets.
 func (p *phone) gap() (p99 time.Duration, packets int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -163,8 +163,8 @@ func zipBomb(t *testing.T) (kind string, body []byte) {
 	return form.FormDataContentType(), b.Bytes()
 }
 
-// TestSoakRequestBudget sends the largest requests that one key can make while another organization has a live
-// call: the process grows little, each request is refused at once, and the call is not disturbed.
+// TestSoakRequestBudget sends the largest requests that one key can make while another organization has a live call.
+// The process may grow little, each request must be refused at once, and the call must not be disturbed.
 func TestSoakRequestBudget(t *testing.T) {
 	soakOnly(t)
 	p := newPhone(t)
@@ -196,7 +196,7 @@ func TestSoakRequestBudget(t *testing.T) {
 			t.Fatal("the call has no audio")
 		}
 	}
-	<-time.After(5 * time.Second) // the load of the machine itself
+	<-time.After(5 * time.Second) // measures the machine without the attack
 	calm, _ := p.gap()
 	at := attack{t: t, url: s.api.URL, pid: cmd.Process.Pid, phone: p, strict: calm < idleGap && idle(t), key: s.otherKey()}
 	t.Logf("before: p99 of the gap %v, %d MiB", calm, residentMemory(t, cmd.Process.Pid)>>20)
@@ -212,7 +212,7 @@ func TestSoakRequestBudget(t *testing.T) {
 	at.run(fmt.Sprintf("6 spreadsheets of %d bytes", len(bomb)), 6, "/v1/campaigns", kind, bomb)
 }
 
-// otherKey returns the key of another organization.
+// otherKey returns an API key of another organization.
 func (s *soak) otherKey() string {
 	s.t.Helper()
 	org, err := apikeys.EnsureOrganization(s.t.Context(), s.db.Pool, "globex")
@@ -229,7 +229,7 @@ func (s *soak) otherKey() string {
 	return string(key)
 }
 
-// An attack is concurrent requests of one organization.
+// attack is a set of concurrent requests of one organization.
 type attack struct {
 	t        *testing.T
 	url, key string
@@ -266,7 +266,7 @@ func (a attack) run(name string, n int, path, kind string, body []byte) {
 		})
 	}
 	all.Wait()
-	<-time.After(4 * time.Second) // enough packets for a p99; later the agent would hang up on a silent caller
+	<-time.After(4 * time.Second) // long enough for a p99, but shorter than the agent waits for a silent callee
 	over()
 	watch.Wait()
 	gap, packets := a.phone.gap()

@@ -15,8 +15,8 @@ const (
 	campaignKills    = 40
 )
 
-// TestSoakCampaign calls a list from two servers that are killed in turn: no attempt rings twice, no contact is
-// called by both at once, and each is completed or waits for its next attempt.
+// TestSoakCampaign runs a campaign on two servers that are killed in turn. No attempt may ring twice, and no contact
+// may be called by both servers at once. Each contact must be completed or wait for its next attempt.
 func TestSoakCampaign(t *testing.T) {
 	soakOnly(t)
 	s, over := newSoak(t, 0)
@@ -50,7 +50,7 @@ func TestSoakCampaign(t *testing.T) {
 	s.checkCampaign(kills)
 }
 
-// allowCampaigns allows the organization to call Kazakhstan at any hour, fast.
+// allowCampaigns allows the organization to call Kazakhstan at any hour, with high limits.
 func (s *soak) allowCampaigns() {
 	applySpec(s.t, s.db, `organizations:
 - name: demo
@@ -60,7 +60,7 @@ func (s *soak) allowCampaigns() {
   - name: demo
     subgroups: [{name: default, allowed_destinations: ["7"], agents: [demo], concurrent_calls: 500, calls_per_minute: 6000}]
 `)
-	// A contact whose server was killed during a call waits until the longest call would be over.
+	// If a server is killed during a call, the contact waits for the maximum duration of a call.
 	if _, err := s.db.Pool.Exec(s.t.Context(), `UPDATE agent_versions SET definition = definition || '{"max_duration_s": 60}'`); err != nil {
 		s.t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func (s *soak) waitCompleted(id string) {
 	})
 }
 
-// checkCampaign compares the observed calls with the promises.
+// checkCampaign compares the observed calls with the guarantees.
 func (s *soak) checkCampaign(kills []time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,8 +105,8 @@ func (s *soak) checkCampaign(kills []time.Time) {
 		campaignKills, campaignContacts, attempts, twice, unknown)
 }
 
-// settleTime returns the longest time from the death of a server to the next state of its contacts. It counts from
-// the first death after the call was made, although the other server may have died.
+// settleTime returns the longest time from the death of a server to the next state of its contacts. It measures from
+// the first death after the call was created, even if that was the other server's.
 func (s *soak) settleTime(kills []time.Time) (most time.Duration) {
 	rows, err := s.db.Pool.Query(s.t.Context(), `SELECT c.created_at, e.done_at FROM calls c JOIN events e ON e.call_id = c.id
 		WHERE c.disconnection_reason = 'unknown_after_restart'`)

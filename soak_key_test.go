@@ -18,8 +18,8 @@ const (
 	keyOrders = 200 // number of concurrent call requests with the same Idempotency-Key
 )
 
-// TestSoakKey sends the same order 200 times at once, with one Idempotency-Key, to a service that is killed
-// repeatedly: one call, one attempt that rings once, and every request returns that call.
+// TestSoakKey sends the same call request 200 times at once, with one Idempotency-Key, to a server that is killed
+// repeatedly. There must be one call with one attempt that rings once, and every response must contain this call.
 func TestSoakKey(t *testing.T) {
 	soakOnly(t)
 	s, over := newSoak(t, keyRounds)
@@ -33,7 +33,7 @@ func TestSoakKey(t *testing.T) {
 			orders.Go(func() { answers.Store(s.orderUntilAccepted(fmt.Sprintf("key-%d", round)), true) })
 		}
 		for range 3 {
-			// Kills during accepted orders, and while the service is down.
+			// Kills the server while it handles requests, and while it starts.
 			<-time.After(time.Duration(rand.IntN(700)) * time.Millisecond)
 			_ = cmd.Process.Kill()
 			_ = cmd.Wait() // the process was killed
@@ -61,7 +61,7 @@ func TestSoakKey(t *testing.T) {
 	s.check(kills)
 }
 
-// orderUntilAccepted repeats an order until it is accepted and returns the response.
+// orderUntilAccepted repeats a call request until it is accepted, and returns the response.
 func (s *soak) orderUntilAccepted(key string) string {
 	for {
 		status, text := orderCall(s.t, s.api.URL, s.api.Key, demo.Number, key)

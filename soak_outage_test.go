@@ -14,14 +14,14 @@ import (
 const (
 	outageContacts = 300
 	outageLasts    = 90 * time.Second
-	// outageInFlight bounds the failed calls: those that were live, or started before the servers detected the outage.
+	// outageInFlight limits the failed calls. These calls were live, or started before the servers detected the outage.
 	outageInFlight = 40
-	// outageProbes bounds the calls during the detected outage.
+	// outageProbes limits the calls during the detected outage.
 	outageProbes = 5
 )
 
-// TestSoakProviderOutage stops the providers of two servers under a running campaign and starts them again: during
-// the outage no contact is called except by probes, and afterwards all are called.
+// TestSoakProviderOutage stops the providers of two servers during a campaign and starts them again. During the outage
+// only probes may call contacts. After the outage all contacts must be called.
 func TestSoakProviderOutage(t *testing.T) {
 	soakOnly(t)
 	o := startProviders(t)

@@ -23,8 +23,8 @@ import (
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
-// TestMain lets the test binary run as other processes: the service, so that it can be killed, and a carrier that
-// survives it.
+// TestMain lets the test binary run as another process: a server, which tests can kill, or a carrier, which survives
+// the server.
 func TestMain(m *testing.M) {
 	switch os.Getenv("PARLEYTEST_ROLE") {
 	case "parley":
@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// A carrierEvent is the carrier's view of an attempt.
+// carrierEvent is an INVITE or a ring that the carrier process reports.
 type carrierEvent struct {
 	ID     string `json:"id"`
 	Branch string `json:"branch"`
@@ -53,7 +53,7 @@ func carrierProcess() error {
 	report := func(in siptest.Invite, rang bool) {
 		mu.Lock()
 		defer mu.Unlock()
-		_ = out.Encode(carrierEvent{in.ID, in.Branch, rang}) // the reader of the output has ended
+		_ = out.Encode(carrierEvent{in.ID, in.Branch, rang}) // an error means that the reader of the output has ended
 	}
 	c := &siptest.Carrier{
 		Listen:   "127.0.0.1:0",
@@ -70,7 +70,7 @@ func carrierProcess() error {
 	return err
 }
 
-// randomCallee is busy, does not answer for a while, hangs up soon, or talks.
+// randomCallee returns a random answer: busy, a late 503, a callee who hangs up soon, or a callee who talks.
 func randomCallee(siptest.Invite) siptest.Script {
 	ring := time.Duration(rand.IntN(600)) * time.Millisecond
 	switch rand.IntN(5) {
@@ -111,7 +111,7 @@ const (
 	soakKills = 25
 )
 
-// soak is one run of the kill harness.
+// soak is one run of a test that kills or restarts servers.
 type soak struct {
 	t       *testing.T
 	db      *db.DB
@@ -125,9 +125,9 @@ type soak struct {
 	log   []string
 }
 
-// TestSoakKill kills the service at random points while it works through a queue of calls, and compares the views of
-// the carrier and of the webhook receiver with the guarantees: no attempt rings twice, every call ends, and every
-// end is sent exactly once.
+// TestSoakKill kills the server at random points while it places queued calls. It compares the records of the carrier
+// and of the webhook receiver with the guarantees: no attempt rings twice, every call ends, and every end is sent
+// exactly once.
 func TestSoakKill(t *testing.T) {
 	soakOnly(t)
 	s, over := newSoak(t, soakCalls)
@@ -136,7 +136,7 @@ func TestSoakKill(t *testing.T) {
 	kills := 0
 	for kills < soakKills {
 		cmd := s.serve()
-		// Some are killed before they are ready, most during calls.
+		// Kills some servers before they are ready, most of them during calls.
 		<-time.After(time.Duration(200+rand.IntN(3800)) * time.Millisecond)
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait() // the process was killed
@@ -159,8 +159,8 @@ func soakOnly(t *testing.T) {
 	}
 }
 
-// newSoak starts the processes that survive the service: a carrier and a webhook receiver. over stops them and
-// returns when their reports are complete.
+// newSoak starts a carrier and a webhook receiver, which survive the server. over stops them and returns when their
+// reports are complete.
 func newSoak(t *testing.T, calls int) (s *soak, over func()) {
 	t.Helper()
 	s = &soak{t: t, calls: calls, hooks: map[string]map[string]bool{}}
@@ -184,7 +184,7 @@ func newSoak(t *testing.T, calls int) (s *soak, over func()) {
 	}
 }
 
-// end stops the last process gracefully.
+// end stops the last server by SIGTERM.
 func (s *soak) end(last *exec.Cmd) {
 	_ = last.Process.Signal(syscall.SIGTERM)
 	if err := last.Wait(); err != nil {
@@ -192,7 +192,7 @@ func (s *soak) end(last *exec.Cmd) {
 	}
 }
 
-// readEvents stores the carrier's reports.
+// readEvents stores the events of the carrier process.
 func (s *soak) readEvents(lines *bufio.Scanner) {
 	for lines.Scan() {
 		var x carrierEvent
@@ -224,7 +224,7 @@ func (s *soak) onWebhook(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// prepare creates the organization, with a pace that spreads the calls over the kills.
+// prepare creates the organization. Its call rate spreads the calls over the kills.
 func (s *soak) prepare(proxy, hook string) {
 	t := s.t
 	url := dbtest.URL(t)
@@ -268,15 +268,15 @@ func (s *soak) serveWith(environ []string, flags ...string) *exec.Cmd {
 	return cmd
 }
 
-// placeAll orders the calls, and repeats orders while the service is down: the Idempotency-Key makes one call of
-// each.
+// placeAll requests the calls. It repeats a request while the server is down. The Idempotency-Key of the request
+// prevents a second call.
 func (s *soak) placeAll() {
 	for i := range s.calls {
 		s.orderUntilAccepted(fmt.Sprintf("soak-%d", i))
 	}
 }
 
-// waitReady waits until the service accepts requests.
+// waitReady waits until the server accepts requests.
 func (s *soak) waitReady() {
 	eventuallyWithin(s.t, time.Minute, "the service is ready", func() bool {
 		resp, err := http.Get(s.api.URL + "/readyz")
@@ -288,7 +288,7 @@ func (s *soak) waitReady() {
 	})
 }
 
-// count queries the database.
+// count returns the result of a query for one number.
 func (s *soak) count(sql string) int {
 	var n int
 	if err := s.db.Pool.QueryRow(s.t.Context(), sql).Scan(&n); err != nil {
@@ -319,8 +319,8 @@ func (s *soak) waitDelivered() {
 	}
 }
 
-// checkRings counts the attempts at the carrier, those that rang, and those with more than one request or ring, which
-// are faults.
+// checkRings counts the attempts at the carrier, the attempts that rang, and the attempts with more than one INVITE or
+// ring, which are faults.
 func (s *soak) checkRings() (attempts, rang, twice int) {
 	branches, rings := map[string]map[string]bool{}, map[string]int{}
 	for _, x := range s.seen {

@@ -17,8 +17,8 @@ import (
 	"github.com/parley-voice/parley/webrtc/webrtctest"
 )
 
-// TestSoakWeb holds many concurrent web calls with questions and prints their CPU cost per second. The providers run
-// in another process.
+// TestSoakWeb keeps many concurrent web calls busy with questions and prints their CPU time per second. The providers
+// run in another process.
 func TestSoakWeb(t *testing.T) {
 	calls, _ := strconv.Atoi(os.Getenv("PARLEYTEST_WEB_CALLS"))
 	if calls == 0 {

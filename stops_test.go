@@ -14,14 +14,14 @@ import (
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
-// A stopper stops campaigns while they dial, and looks for requests that are sent too late.
+// stopper stops campaigns while they dial, and looks for INVITEs that are sent too late.
 type stopper struct {
 	server *server
 	api    *demo.Client
 
 	mu   sync.Mutex
-	left map[string]time.Time // time at which the last request for a number was sent
-	n    int                  // number of numbers that were used
+	left map[string]time.Time // time of the last INVITE, by number
+	n    int                  // count of used numbers
 }
 
 // stopWays are the ways to stop contacts from being called.
@@ -48,14 +48,14 @@ func newStopper(t *testing.T) *stopper {
 	return s
 }
 
-// A stop is a campaign that is stopped, and the requests that were observed.
+// stop is a campaign that is stopped.
 type stop struct {
 	verb, id string
-	stopped  []string // contacts that were stopped
+	stopped  []string // numbers of the stopped contacts
 	answered time.Time
 }
 
-// begin starts a campaign.
+// begin starts a campaign with new numbers.
 func (s *stopper) begin(t *testing.T, verb string) *stop {
 	t.Helper()
 	x := &stop{verb: verb}
@@ -67,7 +67,7 @@ func (s *stopper) begin(t *testing.T, verb string) *stop {
 	return x
 }
 
-// do stops some contacts of the campaign, or all.
+// do stops all contacts of the campaign, or some of them.
 func (s *stopper) do(t *testing.T, x *stop) {
 	t.Helper()
 	switch x.verb {
@@ -83,8 +83,8 @@ func (s *stopper) do(t *testing.T, x *stop) {
 	x.answered = time.Now()
 }
 
-// seen returns the time from the response to the last request for a stopped contact, negative if there was no such
-// request, and the number of earlier requests.
+// seen returns the time from the response to the last INVITE for a stopped contact, and the number of earlier INVITEs.
+// The time is negative if there was no INVITE after the response.
 func (s *stopper) seen(x *stop) (late time.Duration, before int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,8 +101,8 @@ func (s *stopper) seen(x *stop) (late time.Duration, before int) {
 	return late, before
 }
 
-// TestStops checks that after a pause, a cancellation, a withdrawal or a suppression at any moment, no stopped contact is called
-// later than a second after the response. The soak repeats each thirty times.
+// TestStops checks pauses, cancellations, withdrawals and suppressions at random moments. No stopped contact may be
+// called later than a second after the response. The soak repeats each of them thirty times.
 func TestStops(t *testing.T) {
 	rounds := 1
 	if os.Getenv("PARLEYTEST_SOAK") != "" {

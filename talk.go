@@ -10,7 +10,7 @@ import (
 	"github.com/parley-voice/parley/webrtc/jsclient"
 )
 
-// addPages adds the browser client, and the /talk page if PARLEY_TALK_AGENTS names agents.
+// addPages adds the browser client. It also adds the /talk page if PARLEY_TALK_AGENTS names agents.
 func (srv *server) addPages(tickets calls.Tickets) (err error) {
 	agents := srv.config.Talk
 	switch {

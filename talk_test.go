@@ -9,7 +9,7 @@ import (
 	"github.com/parley-voice/parley/control/config"
 )
 
-// status returns the response status of a URL, requested with the given host name if it is not "".
+// status returns the response status of a URL. The request has the given host name, unless host is "".
 func status(t *testing.T, url, host string) int {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
@@ -28,7 +28,8 @@ func status(t *testing.T, url, host string) int {
 	return resp.StatusCode
 }
 
-// TestTalkPageOff checks that without named agents /talk does not exist and gives no tokens; the client module is served anyway.
+// TestTalkPageOff checks that without PARLEY_TALK_AGENTS /talk does not exist and issues no tokens. The client module
+// is still served.
 func TestTalkPageOff(t *testing.T) {
 	srv, _ := startServer(t, "127.0.0.1:9")
 	for path, want := range map[string]int{"/talk": 404, "/talk/token": 404, "/talk/talk.js": 404, "/rtc/parley.js": 200, "/rtc/parley.d.ts": 200} {
@@ -38,7 +39,7 @@ func TestTalkPageOff(t *testing.T) {
 	}
 }
 
-// TestListenersCheckHost checks that no listener answers a host name that was rebound to its address.
+// TestListenersCheckHost checks that every listener refuses requests for a foreign host name, to prevent DNS rebinding.
 func TestListenersCheckHost(t *testing.T) {
 	srv, _ := startServer(t, "127.0.0.1:9")
 	metrics := "http://" + srv.http.metricsListener.Addr().String()

@@ -28,7 +28,7 @@ func isTerminal(out io.Writer) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// progressBar returns a function that draws progress on a terminal; elsewhere it does nothing.
+// progressBar returns a function that draws a progress bar if out is a terminal. Otherwise the function does nothing.
 func progressBar(out io.Writer, unit string) func(done, all int) {
 	if !isTerminal(out) {
 		return func(int, int) {}

@@ -15,8 +15,8 @@ import (
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
-// TestTransfer transfers a callee whose carrier refuses REFER: a second leg rings the target, and the two are bridged.
-// A busy target is reported to the caller.
+// TestTransfer transfers a callee whose carrier refuses REFER. A second leg must ring the target, and the server must
+// bridge the two legs. A busy target must be reported to the caller.
 func TestTransfer(t *testing.T) {
 	t.Parallel()
 	inTime(t, testTransfer)

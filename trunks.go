@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// runTrunks starts the trunk reconciler. It outlives the calls and ends before SIP does, so
+// runTrunks starts the trunk reconciler. The reconciler runs until all calls have ended. It stops before SIP closes, so
 // that it can unregister from carriers.
 func (srv *server) runTrunks(ctx context.Context) {
 	ctx, quit := context.WithCancel(ctx)
@@ -21,8 +21,8 @@ func (srv *server) runTrunks(ctx context.Context) {
 	}
 }
 
-// pausedTrunks returns the trunks, by id, whose carriers asked for a pause, and the time until
-// which this server sends them no call.
+// pausedTrunks returns the trunks whose carriers asked for a pause: the end of the pause by trunk id. This server sends
+// them no calls until then.
 func (srv *server) pausedTrunks() map[string]time.Time {
 	if !srv.ua.AnyPaused() {
 		return nil

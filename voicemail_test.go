@@ -15,7 +15,7 @@ import (
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
-// A machine greets, beeps and records.
+// machine is an answering machine. It plays a greeting and a beep, and then records.
 type machine struct {
 	greeting []int16
 
@@ -40,7 +40,7 @@ func (m *machine) talk(ctx context.Context, leg media.Leg) {
 	m.record(ctx, leg)
 }
 
-// record records the leg until it or ctx ends.
+// record records the audio of the leg until the leg or ctx ends.
 func (m *machine) record(ctx context.Context, leg media.Leg) {
 	f := make(media.Frame, media.FrameLen(leg.Rate()))
 	for ctx.Err() == nil && leg.ReadFrame(f) == nil {
@@ -50,7 +50,7 @@ func (m *machine) record(ctx context.Context, leg media.Leg) {
 	}
 }
 
-// heard returns the recorded words.
+// heard returns the words in the recording.
 func (m *machine) heard() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -25,7 +25,7 @@ import (
 	"github.com/parley-voice/parley/webrtc/turnserver"
 )
 
-// A web serves web calls; every field is nil if PARLEY_WEBRTC_UDP_PORT is off.
+// web serves web calls. Every field is nil if PARLEY_WEBRTC_UDP_PORT is off.
 type web struct {
 	endpoint *ice.Endpoint
 	server   *signaling.Server
@@ -70,8 +70,8 @@ func (srv *server) openWeb(ctx context.Context) error {
 	return nil
 }
 
-// openRelay opens the built-in TURN server and returns servers with it added. If the operator
-// set no secret, all nodes share a generated one.
+// openRelay opens the built-in TURN server and returns servers with it added. If the operator set no secret, all nodes
+// share a generated secret.
 func (srv *server) openRelay(ctx context.Context, at ice.Config, servers ice.Servers) (ice.Servers, error) {
 	if servers.Secret == "" {
 		key, err := store.SharedKey(ctx, srv.db.Pool, "turn")
@@ -110,8 +110,8 @@ func (srv *server) addWebCalls(to *calls.Calls) {
 	}
 }
 
-// route sends requests of web calls to their handlers and all others to rest. Slow readers of
-// a response are cut off by api.WithWriteDeadline; WebSockets have deadlines of their own.
+// route passes requests of web calls to their handlers, and all other requests to rest. api.WithWriteDeadline
+// disconnects slow readers of responses. WebSockets have their own deadlines.
 func (w *web) route(rest http.Handler) http.Handler {
 	if w.server == nil {
 		return api.WithWriteDeadline(rest)
@@ -148,7 +148,7 @@ func (w *web) close() {
 	}
 }
 
-// Begin implements signaling.Calls: it starts the call of a browser's token.
+// Begin implements signaling.Calls. It starts the call of a browser's token.
 func (srv *server) Begin(ctx context.Context, c signaling.Claims, s *signaling.Session) error {
 	if !srv.node.HasCapacity() {
 		return &signaling.RefusedError{Code: signaling.Unavailable, Message: "the server takes no new calls; join again"}
@@ -177,8 +177,8 @@ func (srv *server) Begin(ctx context.Context, c signaling.Claims, s *signaling.S
 	return nil
 }
 
-// attachBrowser makes s the media leg of a claimed call. The leg is hung up however the call
-// ends, even if it ends before dialing.
+// attachBrowser makes s the media leg of a claimed call. The leg is hung up at every end of the call, even at an end
+// before dialing.
 func attachBrowser(claim *control.Claim, s *signaling.Session) {
 	s.MaxDuration = claim.Call.MaxDuration
 	claim.Dialer, claim.Watcher = browserDialer{s}, browserWatcher{s}
@@ -186,13 +186,13 @@ func attachBrowser(claim *control.Claim, s *signaling.Session) {
 	claim.OnEnd = func(f control.CallResult) { s.Bye(string(f.Reason)); claim.HangUp() }
 }
 
-// joinFor bounds the time from the join to the first media.
+// joinFor is the maximum time from the join to the first media.
 const joinFor = 20 * time.Second
 
-// A browserDialer implements control.Dialer for a web call: the browser has joined already.
+// browserDialer implements control.Dialer for a web call, whose browser has already joined.
 type browserDialer struct{ session *signaling.Session }
 
-// Dial implements control.Dialer: it waits until media flows.
+// Dial implements control.Dialer. It waits until media flows.
 func (j browserDialer) Dial(ctx context.Context, _ media.Target, _ func(media.Progress)) (media.Leg, error) {
 	short, cancel := context.WithTimeout(ctx, joinFor)
 	defer cancel()
@@ -208,7 +208,7 @@ func (j browserDialer) Dial(ctx context.Context, _ media.Target, _ func(media.Pr
 	return nil, &media.DialError{Cause: cause, Err: errors.Join(err, l.Hangup(media.LocalHangup))}
 }
 
-// A browserWatcher sends the events of a call to its browser.
+// browserWatcher sends the events of a call to its browser.
 type browserWatcher struct{ session *signaling.Session }
 
 // OnLine implements pipeline.Observer.

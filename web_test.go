@@ -22,7 +22,7 @@ import (
 	"github.com/parley-voice/parley/webrtc/webrtctest"
 )
 
-// A webTicket is the answer of POST /v1/calls/web.
+// webTicket is the response of POST /v1/calls/web.
 type webTicket struct {
 	CallID string `json:"call_id"`
 	Token  string `json:"access_token"`
@@ -40,7 +40,7 @@ func ticket(t testing.TB, api *demo.Client) webTicket {
 	return w
 }
 
-// browsers joins web calls.
+// browsers joins web calls as a browser does.
 type browsers struct{ clock *mediaclock.Clock }
 
 func openBrowsers(t testing.TB) browsers {
@@ -55,7 +55,7 @@ func openBrowsers(t testing.TB) browsers {
 
 func (b browsers) open(t testing.TB, w webTicket) *webrtctest.Browser {
 	t.Helper()
-	// Each browser has a port of its own, because the source tells the packets of calls apart.
+	// Each browser has its own port, because the server distinguishes calls by the source of packets.
 	endpoint, err := ice.Open(t.Context(), ice.Config{UDP: netip.MustParseAddrPort("127.0.0.1:0")})
 	if err != nil {
 		t.Fatal(err)
@@ -74,7 +74,8 @@ func join(t testing.TB, br *webrtctest.Browser) {
 	}
 }
 
-// TestWebCall checks that a browser joins, is greeted, is understood and answered; its events equal the stored ones.
+// TestWebCall checks that a browser joins, is greeted, and gets an answer to its question. The events that it receives
+// must equal the stored events.
 func TestWebCall(t *testing.T) { inTime(t, webCall) }
 
 func webCall(t testing.TB) {
@@ -131,7 +132,8 @@ func webCall(t testing.TB) {
 	}
 }
 
-// TestWebCallThroughRelay checks that the order names the built-in relay, and a browser with no other path has its call.
+// TestWebCallThroughRelay checks that the response to the call request names the built-in relay, and that a browser can
+// call by the relay alone.
 func TestWebCallThroughRelay(t *testing.T) {
 	srv, api := startServer(t, "127.0.0.1:9", func(c *config.Config) { c.WebRTC.Relay, c.WebRTC.RelayPorts = 0, [2]int{45000, 45099} })
 	w := ticket(t, api)
@@ -214,7 +216,7 @@ func webBargeIn(t testing.TB) {
 	t.Error("the browser received no interim transcript")
 }
 
-// endedCalls are calls that end before dialing.
+// endedCalls accepts calls that end before dialing.
 type endedCalls chan *signaling.Session
 
 func (srv endedCalls) Begin(_ context.Context, _ signaling.Claims, s *signaling.Session) error {
@@ -222,8 +224,8 @@ func (srv endedCalls) Begin(_ context.Context, _ signaling.Claims, s *signaling.
 	return nil
 }
 
-// TestWebCallEndsBeforeDialing checks that a browser whose call ends before dialing is disconnected with the reason, and nothing
-// is left.
+// TestWebCallEndsBeforeDialing checks a call that ends before dialing. Its browser must be disconnected with the
+// reason, and its leg must be closed.
 func TestWebCallEndsBeforeDialing(t *testing.T) {
 	b := openBrowsers(t)
 	endpoint, err := ice.Open(t.Context(), ice.Config{UDP: netip.MustParseAddrPort("127.0.0.1:0")})
