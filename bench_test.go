@@ -30,7 +30,7 @@ func TestBenchWeb(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	log, err := os.Create(filepath.Join(t.TempDir(), "log")) // those of several processes
+	log, err := os.Create(filepath.Join(t.TempDir(), "log")) // logs of several processes
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +55,7 @@ func TestBenchWeb(t *testing.T) {
 // TestBenchLoad runs the load benchmark with a few calls. It does not check latency: the machine may be busy.
 func TestBenchLoad(t *testing.T) {
 	var out bytes.Buffer
-	log, err := os.Create(filepath.Join(t.TempDir(), "log")) // those of several processes
+	log, err := os.Create(filepath.Join(t.TempDir(), "log")) // logs of several processes
 	if err != nil {
 		t.Fatal(err)
 	}

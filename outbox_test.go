@@ -11,8 +11,8 @@ import (
 	"github.com/parley-voice/parley/pipeline/conversation"
 )
 
-// TestContactOutcomePrecedesFiles checks that contacts get their outcomes before the storage of files, which may take
-// long.
+// TestContactOutcomePrecedesFiles checks that contacts get their outcomes before files are stored, because storing may
+// take long.
 func TestContactOutcomePrecedesFiles(t *testing.T) {
 	srv := &server{db: &db.DB{}, store: &store.Store{}, metrics: &metrics.Metrics{}, agent: &conversation.Agent{}}
 	told, files := -1, -1

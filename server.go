@@ -64,7 +64,7 @@ type server struct {
 	transport *rtp.Transport
 	ua        *sip.UA
 	signer    liveSigner
-	fakes     *fakeprovider.Server // fake providers; nil if PARLEY_FAKE_URL names those of another process
+	fakes     *fakeprovider.Server // fake providers; nil if PARLEY_FAKE_URL names another server
 	providers providerRegistry
 	agent     *conversation.Agent
 	agents    *agentHealth

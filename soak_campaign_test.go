@@ -106,7 +106,7 @@ func (s *soak) checkCampaign(kills []time.Time) {
 }
 
 // settleTime returns the longest time from the death of a server to the next state of its contacts. It measures from
-// the first death after the call was created, even if that was the other server's.
+// the first death after the call was created, although the call may have been on the other server.
 func (s *soak) settleTime(kills []time.Time) (most time.Duration) {
 	rows, err := s.db.Pool.Query(s.t.Context(), `SELECT c.created_at, e.done_at FROM calls c JOIN events e ON e.call_id = c.id
 		WHERE c.disconnection_reason = 'unknown_after_restart'`)

@@ -23,8 +23,7 @@ import (
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
-// TestMain lets the test binary run as another process: a server, which tests can kill, or a carrier, which survives
-// the server.
+// TestMain lets the test binary run as a server, which tests can kill, or as a carrier, which survives the server.
 func TestMain(m *testing.M) {
 	switch os.Getenv("PARLEYTEST_ROLE") {
 	case "parley":

@@ -1,5 +1,5 @@
-// Package agents stores the voice agents of organizations. An agent has one draft, which can change, and published
-// versions, which cannot.
+// Package agents stores the voice agents of organizations. An agent has one draft and any number of published versions.
+// The draft can change; published versions cannot.
 package agents
 
 import (

@@ -48,7 +48,7 @@ func setHeaders(e *endpoints.Endpoint, v string) error {
 	for part := range strings.SplitSeq(v, ",") {
 		name, value, ok := strings.Cut(part, "=")
 		if name = strings.TrimSpace(name); !ok || name == "" || strings.ContainsAny(name, " :\t") {
-			return errors.New("invalid header") // does not repeat the value, which may be secret
+			return errors.New("invalid header") // omits the value, which may be secret
 		}
 		e.Header.Set(name, strings.TrimSpace(value))
 	}

@@ -31,7 +31,7 @@ func secretSettings() map[string]Setting {
 	}
 }
 
-// withSecrets adds two kinds of settings to a table: those that hold a secret, and a KEY_FILE setting for each.
+// withSecrets adds the settings that hold a secret to a table, and a KEY_FILE setting for each of them.
 func withSecrets(all map[string]Setting) map[string]Setting {
 	for key, setting := range secretSettings() {
 		all[key] = setting

@@ -29,7 +29,7 @@ var ErrMember = errors.New("already an operator of this organization")
 // Role says what an operator may do in an organization.
 type Role string
 
-// The roles. Each role includes the permissions of those before it.
+// The roles, in ascending order of permissions. Each role includes the permissions of the roles before it.
 const (
 	Viewer   Role = "viewer"   // may read
 	Operator Role = "operator" // may change calls, agents and campaigns

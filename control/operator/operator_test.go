@@ -329,8 +329,8 @@ func TestDevices(t *testing.T) {
 	}
 }
 
-// TestHashingQueue checks that a canceled request leaves the queue for hashing, and that a full queue refuses all
-// requests except those of known devices.
+// TestHashingQueue checks that a canceled request leaves the queue for hashing, and that a full queue accepts only
+// requests of known devices.
 func TestHashingQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := &limiter{working: make(chan struct{}, 1), most: 2}

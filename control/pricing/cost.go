@@ -154,7 +154,7 @@ func perMillion(parts ...part) Amount {
 	return round(sum, big.NewInt(1_000_000), 1)
 }
 
-// perTime returns the cost of a duration, which is charged in hundredths of a second.
+// perTime returns the cost of a duration. It charges hundredths of a second.
 func perTime(perMinute Amount, seconds float64) Amount {
 	n := new(big.Int).Mul(big.NewInt(int64(perMinute)), big.NewInt(int64(math.Round(seconds*100))))
 	return round(n, big.NewInt(6000), 1)

@@ -13,7 +13,7 @@ const (
 	Canada       = "CA"
 )
 
-// canadianCodes are the area codes of Canada, including reserved ones.
+// canadianCodes are the area codes of Canada, including reserved codes.
 const canadianCodes = " 204 226 236 249 250 257 263 289 306 343 354 365 367 368 382 387 403 416 418 428 431 437 438 450 " +
 	"460 468 474 506 514 519 537 548 568 579 581 584 587 600 604 613 622 633 639 644 647 655 672 677 " +
 	"683 688 705 709 742 753 778 780 782 807 819 825 867 873 879 902 905 942 "
