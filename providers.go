@@ -25,22 +25,22 @@ import (
 	"github.com/parley-voice/parley/pipeline/safedial"
 )
 
-// An agentProviders implements agents.ProviderChecker. A process has one.
+// agentProviders implements agents.ProviderChecker. A process has one agentProviders.
 type agentProviders struct {
 	clients provider.ClientSource
 	checker *provider.Checker
 	log     *slog.Logger
 }
 
-// A commandProviders is the agentProviders of a command, with endpoints of its own.
+// commandProviders is the agentProviders of a command, with its own endpoints.
 type commandProviders struct {
 	*agentProviders
 	registry *endpoints.Registry
 	settings endpoints.Set
-	notes    string // what the last Merge left out
+	notes    string // last reported error of providers.Merge
 }
 
-// commandEndpoints returns the endpoints of the settings and of the database. The second error says which of the
+// commandEndpoints returns the endpoints of the settings and of the database. notes says which endpoints of the
 // database are not used.
 func (e *env) commandEndpoints(c config.Config, q db.Querier) (all endpoints.Set, notes, err error) {
 	stored, err := providers.ReadEndpoints(e, q)
@@ -53,8 +53,8 @@ func (e *env) commandEndpoints(c config.Config, q db.Querier) (all endpoints.Set
 
 const warnUnused = "not all endpoints of providers are used"
 
-// providerChecks returns the checks of a command, without connecting to providers. The fakes are
-// always among the providers.
+// providerChecks returns the provider checks of a command. It does not connect to providers. It includes the fake
+// providers.
 func (e *env) providerChecks(c config.Config, q db.Querier) (*commandProviders, error) {
 	set, notes, err := e.commandEndpoints(c, q)
 	if err != nil {
@@ -71,7 +71,7 @@ func (e *env) providerChecks(c config.Config, q db.Querier) (*commandProviders, 
 	return p, nil
 }
 
-// use replaces the endpoints of the database by those that it will have.
+// use replaces the endpoints of the database by stored.
 func (p *commandProviders) use(stored endpoints.Set) {
 	set, notes := providers.Merge(p.settings, stored)
 	if text := fmt.Sprint(notes); notes != nil && text != p.notes {
@@ -82,7 +82,7 @@ func (p *commandProviders) use(stored endpoints.Set) {
 	p.registry.Update(set)
 }
 
-// warnUnusable warns of published agents whose endpoints the file has removed.
+// warnUnusable warns about published agents whose endpoints the file has removed.
 func (p *commandProviders) warnUnusable(ctx context.Context, q db.Querier, s apply.Spec, warn func(string)) error {
 	if s.Providers == nil && !slices.ContainsFunc(s.Organizations, func(o apply.Organization) bool { return o.Providers != nil }) {
 		return nil
@@ -99,8 +99,8 @@ func (p *commandProviders) warnUnusable(ctx context.Context, q db.Querier, s app
 	return nil
 }
 
-// A clientFilter leaves out espeak-ng and the servers' own fakes, which the machine of a command
-// may lack, so that they are not probed.
+// clientFilter removes espeak-ng and the fake providers of servers, so that they are not tested. The machine of a
+// command may not have them.
 type clientFilter struct {
 	provider.ClientSource
 	hasFakes bool
@@ -129,8 +129,8 @@ func (p *agentProviders) Check(ctx context.Context, q db.Querier, orgID string, 
 	return err
 }
 
-// checkNames fails if engines name a provider that neither this process nor a server seen in
-// the last 24 h has.
+// checkNames returns an error if e names a provider that neither this process nor a server that was active in the last
+// 24 h has.
 func (p *agentProviders) checkNames(ctx context.Context, q db.Querier, e pipeline.Engines) error {
 	c := p.clients.Current()
 	if c.Check(e) == nil {
@@ -170,7 +170,7 @@ func (p *agentProviders) Save(ctx context.Context, q db.Querier, orgID string, e
 	}
 }
 
-// withNames returns all with a zero value added for each further name.
+// withNames returns a copy of all, with a zero value for each name that is missing.
 func withNames[T any](all map[string]T, names []string) map[string]T {
 	all = maps.Clone(all)
 	for _, name := range names {
@@ -182,7 +182,7 @@ func withNames[T any](all map[string]T, names []string) map[string]T {
 	return all
 }
 
-// A providerRegistry holds the endpoints of the server, which change while it runs.
+// providerRegistry holds the endpoints of the server. They can change while the server runs.
 type providerRegistry struct {
 	*endpoints.Registry
 	follower *providers.Follower
@@ -197,7 +197,7 @@ func (p *providerRegistry) set() endpoints.Set {
 	return endpoints.Set{}
 }
 
-// openProviders builds the providers that agents may name, from the settings and the database.
+// openProviders opens the providers in the settings and in the database.
 func (srv *server) openProviders(ctx context.Context) error {
 	set := srv.config.Endpoints
 	if set.Fake == "" {
@@ -219,7 +219,7 @@ func (srv *server) openProviders(ctx context.Context) error {
 	return srv.providers.follower.Load(ctx)
 }
 
-// useProviders replaces the endpoints. Calls in progress keep theirs.
+// useProviders replaces the endpoints. Calls in progress keep the old endpoints.
 func (srv *server) useProviders(set endpoints.Set) {
 	first := srv.providers.current.Swap(&set) == nil
 	changed := srv.providers.Update(set)

@@ -22,7 +22,7 @@ import (
 	"github.com/parley-voice/parley/pipeline/safedial"
 )
 
-// providersCmd groups the commands about providers of speech and models.
+// providersCmd groups the provider commands.
 type providersCmd struct {
 	List  listProvidersCmd  `cmd:"" help:"List the configured providers."`
 	Check checkProvidersCmd `cmd:"" help:"Send a short request to each configured provider and print what it answers."`
@@ -73,8 +73,8 @@ func printEndpoint(out io.Writer, name string, p endpoints.Endpoint, from string
 	fmt.Fprintf(out, providerRow, name, p.Kind, strings.Join(endpoints.Kinds()[p.Kind].Serves, ","), host, key, from)
 }
 
-// allEndpoints returns the endpoints of the settings and of the database, and the names of all
-// organizations by ID. Without a database it does not create one.
+// allEndpoints returns the endpoints of the settings and of the database, and the names of all organizations by ID. If
+// there is no database, it does not create one.
 func (e *env) allEndpoints(c config.Config) (set endpoints.Set, organizations map[string]string, err error) {
 	if _, missing := os.Stat(c.DataDir); c.DatabaseURL == "" && missing != nil {
 		return c.Endpoints, nil, nil
@@ -104,7 +104,7 @@ type checkProvidersCmd struct {
 	Agents   bool     `help:"Check the models and voices of all published agents instead. Launches of campaigns use the results for an hour."`
 }
 
-// Run checks the providers. It fails if one of them does.
+// Run tests the providers. It returns an error if a provider fails.
 func (c checkProvidersCmd) Run(e *env) error {
 	settings, err := e.config()
 	if err != nil {
@@ -152,7 +152,7 @@ func (c checkProvidersCmd) Run(e *env) error {
 	return fmt.Errorf("providers that failed: %d", failed)
 }
 
-// withOrganizations returns all clients; those of an organization are called ORGANIZATION/NAME.
+// withOrganizations returns all clients. A client of an organization has the name ORGANIZATION/NAME.
 func withOrganizations(c *provider.Clients, organizations map[string]string) *provider.Clients {
 	all := &provider.Clients{
 		Recognizers: maps.Clone(c.Recognizers), Models: maps.Clone(c.Models), Voices: maps.Clone(c.Voices),
@@ -171,7 +171,7 @@ func addClients[T any](to, own map[string]T, organization string) {
 	}
 }
 
-// checkAgents checks the providers of all published agents, with their own models and voices.
+// checkAgents tests the providers of all published agents, with the models and voices of the agents.
 func (c checkProvidersCmd) checkAgents(e *env, settings config.Config) error {
 	d, err := e.database(settings)
 	if err != nil {

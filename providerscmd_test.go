@@ -9,8 +9,8 @@ import (
 	"github.com/parley-voice/parley/pipeline/fakeprovider"
 )
 
-// TestProvidersCheck checks that the command tests every endpoint as calls would use it, prints refusals in the provider's words,
-// and never prints a key.
+// TestProvidersCheck checks that the command tests every endpoint as calls use it, prints the provider's message for a
+// refusal, and never prints a key.
 func TestProvidersCheck(t *testing.T) {
 	t.Parallel()
 	good, err := fakeprovider.Start(t.Context(), "127.0.0.1:0", fakeprovider.Script{})

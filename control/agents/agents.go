@@ -115,7 +115,7 @@ func Unpublish(ctx context.Context, q db.Querier, orgID, name string) error {
 type ProviderChecker interface {
 	// Probe sends a short request to each of an agent's providers that has no recent test result. It takes at most 5 s.
 	Probe(ctx context.Context, orgID string, e pipeline.Engines)
-	// Save stores the results of Probe, which launch checks read. The endpoints that were tested must be stored.
+	// Save stores the results of Probe for launch checks. Call it after the tested endpoints are stored.
 	Save(ctx context.Context, q db.Querier, orgID string, e pipeline.Engines)
 	// Check returns an error if calls with the agent would fail, because no server has a provider of the agent, or
 	// because the provider refused the agent's settings in the last test. It sends no requests.

@@ -13,7 +13,7 @@ import (
 	"github.com/parley-voice/parley/pipeline/tools"
 )
 
-// draft returns the stored draft of the agent, changed as the file says.
+// draft returns the stored draft of the agent with the changes of the file.
 func (a Agent) draft(ctx context.Context, q db.Querier, orgID string) (agents.Definition, error) {
 	d := agents.Default()
 	have, err := agents.Find(ctx, q, orgID, a.Name)
@@ -30,7 +30,7 @@ func (a Agent) draft(ctx context.Context, q db.Querier, orgID string) (agents.De
 // maxProbes is the maximum number of agents whose providers are tested at the same time.
 const maxProbes = 8
 
-// testedEngines are the engines of an agent that probeProviders has tested.
+// testedEngines are engines that probeProviders has tested.
 type testedEngines struct {
 	orgID   string
 	engines pipeline.Engines
@@ -69,7 +69,7 @@ func probeProviders(ctx context.Context, pool *pgxpool.Pool, s Spec, o Options) 
 	return tested, nil
 }
 
-// applyTo copies the fields that are set into a definition.
+// applyTo copies the fields that are not nil into a definition.
 func (a Agent) applyTo(d *agents.Definition) {
 	setIf(&d.Greeting, a.Greeting)
 	setIf(&d.Prompt, a.Prompt)

@@ -26,26 +26,26 @@ import (
 
 // Options configure Apply.
 type Options struct {
-	// Prune deletes what the file does not name: agents, trunks and subgroups of the organizations in the file,
-	// and organizations that never placed a call.
+	// Prune deletes objects that are missing in the file: agents, trunks and subgroups of the organizations in the
+	// file, and organizations that never placed a call.
 	Prune bool
 	// AllowInsecure allows plain-http webhooks.
 	AllowInsecure bool
-	// ConcurrentCalls and CallsPerMinute are the limits of a new subgroup for which the file sets none; 0 means
-	// the defaults of package trunks.
+	// ConcurrentCalls and CallsPerMinute are the limits of a new subgroup if the file sets none; 0 means the defaults
+	// of package trunks.
 	ConcurrentCalls, CallsPerMinute int
 	// Egress restricts the hosts that agents' tools may call.
 	Egress safedial.Rules
-	// Warn, if set, receives warnings about settings that are allowed but not advised.
+	// Warn receives warnings about settings that are allowed but not recommended. It may be nil.
 	Warn func(text string)
-	// CheckTrunk, if set, returns an error if no call is possible through a trunk.
+	// CheckTrunk returns an error if no call is possible through a trunk; nil skips the check.
 	CheckTrunk func(media.Trunk) error
-	// Providers, if set, checks the providers of agents. An agent whose calls would fail is not published.
+	// Providers checks the providers of agents; nil skips the check. An agent whose calls would fail is not published.
 	Providers agents.ProviderChecker
-	// Endpoints, if set, is called before Providers tests agents, with the endpoints that the database will have.
+	// Endpoints receives the endpoints that the database will have, before Providers tests agents. It may be nil.
 	Endpoints func(endpoints.Set)
 
-	ids map[string]string // IDs of the file's organizations by name, with those that do not exist yet
+	ids map[string]string // IDs of the file's organizations by name, including new organizations
 }
 
 // Apply writes the file to the database in one transaction. Applying it twice changes nothing. Before the
@@ -77,7 +77,8 @@ func Apply(ctx context.Context, pool *pgxpool.Pool, s Spec, o Options) error {
 	return nil
 }
 
-// WithinTx does what Apply does inside the caller's transaction. Its spec need not come from a file.
+// WithinTx is like Apply, but uses the caller's transaction and does not test providers. s may come from another source
+// than a file.
 func WithinTx(ctx context.Context, tx db.Querier, s Spec, o Options) error {
 	if err := s.check(); err != nil {
 		return err
@@ -90,8 +91,8 @@ func applyAll(ctx context.Context, tx db.Querier, s Spec, o Options) error {
 		return err
 	}
 	var names []string
-	// One step runs for all organizations before the next step, because a trunk may be lent to an organization
-	// that follows in the file.
+	// Each step runs for all organizations before the next step, because the borrower of a trunk may precede the lender
+	// in the file.
 	for _, step := range []func(context.Context, db.Querier, Organization, Options) error{applyOrganization, applyGrants, applyGrantedTrunks} {
 		for _, org := range s.Organizations {
 			if err := step(ctx, tx, org, o); err != nil {
@@ -151,7 +152,7 @@ func applyOrganization(ctx context.Context, tx db.Querier, org Organization, o O
 	return err
 }
 
-// applySettings writes the settings that are set in the file and leaves the others unchanged.
+// applySettings writes the settings that the file contains. Other settings stay unchanged.
 func applySettings(ctx context.Context, tx db.Querier, id string, org Organization) error {
 	given := map[string]any{}
 	for key, v := range map[string]struct {
@@ -259,7 +260,7 @@ func applyAgent(ctx context.Context, tx db.Querier, id string, a Agent, o Option
 	return err
 }
 
-// applySubgroup writes one subgroup of an organization on a trunk. grantID names the grant if the trunk is
+// applySubgroup writes one subgroup of an organization on a trunk. grantID is the grant under which the trunk is
 // borrowed; it is empty if the organization owns the trunk.
 func applySubgroup(ctx context.Context, tx db.Querier, id, trunkID, grantID string, s Subgroup, o Options) error {
 	have, err := trunks.FindSubgroup(ctx, tx, id, trunkID, s.Name)
@@ -295,7 +296,7 @@ func applySubgroup(ctx context.Context, tx db.Querier, id, trunkID, grantID stri
 	return trunks.Attach(ctx, tx, id, subgroupID, ids)
 }
 
-// setIf sets *to if a value is given.
+// setIf sets *to to *given, unless given is nil.
 func setIf[T any](to, given *T) {
 	if given != nil {
 		*to = *given

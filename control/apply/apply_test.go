@@ -157,7 +157,7 @@ func TestApplyChangesWhatIsGiven(t *testing.T) {
 	}
 }
 
-// line is a CheckTrunk function that rejects trunks with invalid SIP settings.
+// line is a CheckTrunk function that rejects the header Via.
 func line(t media.Trunk) error {
 	if t.Headers["Via"] != "" {
 		return errors.New("header Via cannot be set")
@@ -274,8 +274,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// TestTools checks that tools are stored completely, and that the error for a tool whose host is not allowed
-// contains the path of the tool.
+// TestTools checks that tools are stored completely. If the host of a tool is not allowed, the error must contain the
+// path of the tool.
 func TestTools(t *testing.T) {
 	const file = `organizations:
 - name: a
@@ -319,7 +319,7 @@ func TestTools(t *testing.T) {
 	}
 }
 
-// TestRealmIsAdvised checks that Apply warns about trunks that answer authentication challenges of any realm.
+// TestRealmIsAdvised checks that Apply warns about a trunk with a username and without a realm.
 func TestRealmIsAdvised(t *testing.T) {
 	d := dbtest.New(t)
 	if _, err := d.Pool.Exec(t.Context(), "INSERT INTO trunk_realms (proxy, realm) VALUES ('sip:b', 'b.example')"); err != nil {
@@ -340,8 +340,7 @@ func TestRealmIsAdvised(t *testing.T) {
 	}
 }
 
-// TestMergeKeys checks that a YAML mapping may merge others (<<), and that the keys of the merged mappings are
-// checked too.
+// TestMergeKeys checks that YAML merge keys (<<) work, and that the keys of merged mappings are validated.
 func TestMergeKeys(t *testing.T) {
 	s, err := apply.Parse(strings.NewReader(`
 organizations:
@@ -389,8 +388,8 @@ func TestCostlyDestinationsAreAdvised(t *testing.T) {
 	}
 }
 
-// TestProvidersAreChecked checks that invalid endpoints are refused with their path and without their secrets, and that an
-// organization's endpoint needs TLS.
+// TestProvidersAreChecked checks that errors about invalid endpoints contain the path and no secrets, and that an
+// organization's endpoint requires TLS.
 func TestProvidersAreChecked(t *testing.T) {
 	d := dbtest.New(t)
 	for want, text := range map[string]string{

@@ -16,7 +16,7 @@ var markets = []string{"us", "kz"} //nolint:gochecknoglobals // read-only
 
 var clock = regexp.MustCompile(`^(([01][0-9]|2[0-3]):[0-5][0-9]|24:00)$`)
 
-// check validates the file without reading the database.
+// check validates the file without the database.
 func (s Spec) check() error {
 	if err := checkProviders("providers", s.Providers, maxProviders); err != nil {
 		return err
@@ -34,7 +34,7 @@ func (s Spec) check() error {
 	return nil
 }
 
-// checkName requires a valid name that no other object of the same kind has.
+// checkName returns an error if a name is empty or another object of the same kind has it.
 func checkName(at, name string, others *[]string) error {
 	if strings.TrimSpace(name) == "" {
 		return fmt.Errorf("%s.name is missing", at)
@@ -93,7 +93,7 @@ func (l *OrgLimits) check(at string) error {
 }
 
 // isCostLimit reports whether a cost limit in currency units is valid. Its billionths must fit into 64 bits.
-func isCostLimit(units float64) bool { return units >= 0 && units <= 1e9 } // false for NaN
+func isCostLimit(units float64) bool { return units >= 0 && units <= 1e9 } // the result is false for NaN
 
 func (o Organization) checkDNC(at string) error {
 	if o.IndividualDNC != nil && !slices.Contains([]string{"enforce", "off"}, *o.IndividualDNC) {

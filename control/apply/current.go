@@ -79,8 +79,8 @@ func FromAgent(a agents.Agent) Agent {
 	return w
 }
 
-// RestoreSecrets replaces HiddenSecret in an agent's tools by the secrets that the same tools had in the earlier
-// definition. The tool's name and address must be unchanged, so that no server receives the secret of another.
+// RestoreSecrets replaces HiddenSecret in an agent's tools by the secrets in the earlier definition. The name and the
+// URL of the tool must be unchanged, so that no server receives the secret of another server.
 func (a *Agent) RestoreSecrets(before agents.Definition) error {
 	if a.Tools == nil {
 		return nil
@@ -100,7 +100,7 @@ func (a *Agent) RestoreSecrets(before agents.Definition) error {
 	return nil
 }
 
-// IsDatabaseError reports whether an error of Apply comes from the database, not from the input.
+// IsDatabaseError reports whether an error of Apply is caused by the database instead of the input.
 func IsDatabaseError(err error) bool {
 	_, refused := errors.AsType[*pgconn.PgError](err)
 	_, away := errors.AsType[*pgconn.ConnectError](err)

@@ -9,7 +9,7 @@ import (
 	"github.com/parley-voice/parley/control/trunks"
 )
 
-// applyGrants replaces the grants that an organization gives.
+// applyGrants replaces the grants of a lender.
 func applyGrants(ctx context.Context, tx db.Querier, org Organization, _ Options) error {
 	if org.Grants == nil {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"github.com/parley-voice/parley/control/db/dbtest"
 )
 
-// lent lists all grants as text: trunk, borrower, limits, subgroups.
+// lent returns all grants as text: trunk, borrower, limits, subgroups.
 func lent(t *testing.T, d *db.DB) string {
 	t.Helper()
 	var text string

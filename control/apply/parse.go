@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Parse parses an operator's file. An error contains the path of the invalid key. For an unknown key it also
+// Parse parses an operator's file. An error contains the path of the invalid key. An error about an unknown key also
 // lists the known keys.
 func Parse(r io.Reader) (Spec, error) {
 	var doc yaml.Node
@@ -105,9 +105,8 @@ func addFields(t reflect.Type, add func(name string, of reflect.Type)) {
 	}
 }
 
-// walkPairs checks each value of a mapping, and of the mappings that it merges (<<). The callback of returns the type
-// that belongs to a key. The enclosing mappings that merge this one are passed as around, so that a cycle is
-// detected.
+// walkPairs checks each value of a mapping, and of the mappings that it merges (<<). of returns the type of a key's
+// value. around contains the enclosing mappings that merge this mapping, to detect a cycle.
 func walkPairs(n *yaml.Node, path string, around []*yaml.Node, of func(key *yaml.Node, at string) (reflect.Type, error)) error {
 	for n.Kind == yaml.AliasNode {
 		n = n.Alias

@@ -59,7 +59,7 @@ func endpointsOf(all []Provider) map[string]endpoints.Endpoint {
 	return named
 }
 
-// checkProviders validates endpoints without reading the database. at is the path of their list in the file.
+// checkProviders validates endpoints without the database. at is the path of the list in the file.
 func checkProviders(at string, all *[]Provider, limit int) error {
 	if all == nil {
 		return nil
@@ -104,7 +104,8 @@ func (p Provider) check() error {
 	return p.endpoint().Check()
 }
 
-// checkEgress requires that an organization's endpoint with a URL uses TLS, unless the operator allows its host.
+// checkEgress returns an error if the URL of an organization's endpoint does not use TLS, unless the operator allows
+// its host.
 func (p Provider) checkEgress(egress safedial.Rules) error {
 	u, err := url.Parse(p.URL)
 	if err != nil {
@@ -143,8 +144,8 @@ func applyOwnProviders(ctx context.Context, tx db.Querier, orgID string, all *[]
 	return applyProviders(ctx, tx, orgID, all)
 }
 
-// endpointsAfter returns the endpoints that the database will have after the file is applied. ids are the IDs of the
-// file's organizations by name.
+// endpointsAfter returns the endpoints that the database will have after the file is applied. ids contains the IDs of
+// the file's organizations by name.
 func endpointsAfter(ctx context.Context, q db.Querier, s Spec, ids map[string]string) (endpoints.Set, error) {
 	set, err := providers.ReadEndpoints(ctx, q)
 	if err != nil {
@@ -161,7 +162,7 @@ func endpointsAfter(ctx context.Context, q db.Querier, s Spec, ids map[string]st
 	return set, nil
 }
 
-// organizationIDs returns the IDs of the file's organizations by name. Those that do not exist get new IDs.
+// organizationIDs returns the IDs of the file's organizations by name. Organizations that do not exist get new IDs.
 func organizationIDs(ctx context.Context, pool *pgxpool.Pool, s Spec) (map[string]string, error) {
 	ids := map[string]string{}
 	for _, org := range s.Organizations {

@@ -13,12 +13,12 @@ import (
 
 // Spec is the operator's file. A key that is missing leaves the stored value unchanged.
 type Spec struct {
-	// Providers are the operator's endpoints, which all organizations may use. A list replaces the stored one.
+	// Providers are the operator's endpoints, which all organizations may use. The list replaces the stored list.
 	Providers     *[]Provider    `yaml:"providers"`
 	Organizations []Organization `yaml:"organizations"`
 }
 
-// Organization is a tenant with everything that it owns.
+// Organization is a tenant with all its objects.
 type Organization struct {
 	Name            string           `yaml:"name"`
 	Timezone        *string          `yaml:"timezone"`
@@ -36,11 +36,11 @@ type Organization struct {
 	Trunks          []Trunk          `yaml:"trunks"`
 	Grants          *[]Grant         `yaml:"grants"`
 	GrantedTrunks   *[]GrantedTrunk  `yaml:"granted_trunks"`
-	// Providers are the organization's own endpoints. A list replaces the stored one.
+	// Providers are the organization's own endpoints. The list replaces the stored list.
 	Providers *[]Provider `yaml:"providers"`
 }
 
-// Window is a range of hours on some weekdays in which calls are allowed. Day 0 is Monday.
+// Window is the time of day in which calls are allowed, on some weekdays. Day 0 is Monday.
 type Window struct {
 	Days  []int  `json:"days"  yaml:"days"`
 	Start string `json:"start" yaml:"start"`
@@ -75,7 +75,7 @@ type OrgLimits struct {
 type Webhook struct {
 	URL    string       `yaml:"url"`
 	Secret media.Secret `yaml:"secret"`
-	// Previous is the old signing secret, which stays in use while the secret is rotated.
+	// Previous is the previous secret. While it is set, deliveries carry a signature of each secret.
 	Previous media.Secret `yaml:"previous_secret"`
 	Events   []string     `yaml:"events"`
 	Payload  string       `yaml:"payload"` // "full" or "thin"; empty means "full"
@@ -102,7 +102,7 @@ type Agent struct {
 	Tools         *[]Tool            `yaml:"tools"`
 }
 
-// Tool is something that an agent can do besides speaking.
+// Tool is an action that an agent can take besides speaking.
 type Tool struct {
 	Type         string                  `yaml:"type"`
 	Description  string                  `yaml:"description"`
@@ -158,7 +158,7 @@ type Trunk struct {
 	Limits        *Limits       `yaml:"limits"`
 	Subgroups     []Subgroup    `yaml:"subgroups"`
 
-	// The fields below say how calls use the trunk.
+	// The fields below configure how calls use the trunk.
 	Backups          *[]string          `yaml:"backups"`
 	Realm            *string            `yaml:"realm"`
 	SignalingSources *[]string          `yaml:"signaling_sources"`

@@ -86,7 +86,7 @@ func ParseAgent(name, text string) (Agent, error) {
 	return a, nil
 }
 
-// fillDefaults replaces each nil pointer of the struct v by the value of the same field of usual.
+// fillDefaults replaces each nil pointer of the struct v by the same field of usual.
 func fillDefaults(v, usual reflect.Value) {
 	for i := range v.NumField() {
 		if f := v.Field(i); f.Kind() == reflect.Pointer && f.IsNil() {

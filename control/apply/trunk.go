@@ -34,7 +34,8 @@ func applyTrunk(ctx context.Context, tx db.Querier, id string, t Trunk, o Option
 	return applySubgroups(ctx, tx, id, trunkID, "", t.Subgroups, o)
 }
 
-// warnRealm warns if a trunk answers authentication challenges of any realm.
+// warnRealm warns if a trunk has a username and no realm. Such a trunk may answer authentication challenges of any
+// realm.
 func warnRealm(ctx context.Context, tx db.Querier, t trunks.Trunk, o Options) error {
 	if o.Warn == nil || t.Username == "" || t.Settings.Realm != "" {
 		return nil
@@ -72,7 +73,7 @@ func applySubgroups(ctx context.Context, tx db.Querier, id, trunkID, grantID str
 	return err
 }
 
-// applyTo copies the fields that are set into a trunk.
+// applyTo copies the fields that are not nil into a trunk.
 func (t Trunk) applyTo(to *trunks.Trunk) {
 	setIf(&to.Proxy, t.Proxy)
 	setIf(&to.Username, t.Username)

@@ -15,7 +15,7 @@ import (
 	"github.com/parley-voice/parley/pipeline/provider"
 )
 
-// checkTTL is the maximum age of a stored report that is used.
+// checkTTL is the maximum age of a report that ReadChecks returns.
 const checkTTL = time.Hour
 
 // enginesKey returns a key for engines with all their options.
@@ -28,8 +28,8 @@ func enginesKey(e pipeline.Engines) ([]byte, error) {
 	return sum[:], nil
 }
 
-// SaveChecks stores a report about the engines of an organization's agent. All nodes use it for launches during the
-// next hour. SaveChecks deletes reports that are older than a day.
+// SaveChecks stores a test report about the engines of an organization's agent. All nodes use it for launches in the
+// next hour. SaveChecks also deletes reports that are older than a day.
 func SaveChecks(ctx context.Context, q db.Querier, orgID string, e pipeline.Engines, report []provider.EngineCheck) error {
 	key, err := enginesKey(e)
 	if err != nil {

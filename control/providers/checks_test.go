@@ -10,8 +10,7 @@ import (
 	"github.com/parley-voice/parley/pipeline/provider"
 )
 
-// TestChecks checks that a stored report is read for the same organization and engines only,
-// and for an hour.
+// TestChecks checks that a stored report is read only for the same organization and engines, and only for an hour.
 func TestChecks(t *testing.T) {
 	pool, ctx := dbtest.New(t).Pool, t.Context()
 	e := pipeline.Engines{LLM: pipeline.Engine{Provider: "groq", Model: "m"}}

@@ -20,7 +20,7 @@ import (
 	"github.com/parley-voice/parley/pipeline/provider/endpoints"
 )
 
-// Channel is the Postgres channel that is notified when endpoints change.
+// Channel is the Postgres channel for notifications of changed endpoints.
 const Channel = "parley_providers"
 
 // endpointSettings are the settings of an endpoint that are not secret.
@@ -37,7 +37,7 @@ type endpointSettings struct {
 // unreadable is the kind of a stored endpoint that cannot be read.
 const unreadable = "unreadable"
 
-// ReadEndpoints returns the endpoints of the operator and of all organizations that the database has.
+// ReadEndpoints returns the endpoints in the database: those of the operator and of all organizations.
 func ReadEndpoints(ctx context.Context, q db.Querier) (endpoints.Set, error) {
 	return readEndpoints(ctx, q, "true")
 }
@@ -56,7 +56,7 @@ func readEndpoints(ctx context.Context, q db.Querier, where string, args ...any)
 		var is endpointSettings
 		var header http.Header
 		if json.Unmarshal(settings, &is) != nil || headers != "" && json.Unmarshal([]byte(headers), &header) != nil {
-			is, header = endpointSettings{Kind: unreadable}, nil // Endpoint.Check refuses it, and ReplaceEndpoints overwrites it
+			is, header = endpointSettings{Kind: unreadable}, nil // Endpoint.Check rejects this kind, and ReplaceEndpoints overwrites the endpoint
 		}
 		e := endpoints.Endpoint{
 			Kind: is.Kind, URL: is.URL, Key: key, Header: header, Model: is.Model, APIVersion: is.APIVersion, Region: is.Region,
@@ -78,8 +78,8 @@ func readEndpoints(ctx context.Context, q db.Querier, where string, args ...any)
 	return s, nil
 }
 
-// ReplaceEndpoints sets all endpoints of an organization, or those of the operator if orgID is empty. It forgets the
-// test results that the change may have made wrong, and tells running servers. If nothing changes, it does nothing.
+// ReplaceEndpoints sets all endpoints of an organization, or of the operator if orgID is empty. It deletes the test
+// results that the change may affect, and notifies running servers. If nothing changes, it does nothing.
 func ReplaceEndpoints(ctx context.Context, q db.Querier, orgID string, all map[string]endpoints.Endpoint) error {
 	stored, err := readEndpoints(ctx, q, "coalesce(org_id, '') = $1", orgID)
 	if err != nil {
@@ -126,26 +126,26 @@ func insertEndpoint(ctx context.Context, q db.Querier, orgID, name string, e end
 	return err
 }
 
-// Follower keeps the endpoints of a server equal to those of its settings and of the database.
+// Follower updates the endpoints of a server from its settings and the database.
 type Follower struct {
 	DB db.Querier
-	// Settings are the endpoints of the server's own settings. They come before the operator's endpoints in the
-	// database that have the same names.
+	// Settings are the endpoints in the server's own settings. They override operator's endpoints in the database with
+	// the same name.
 	Settings endpoints.Set
-	// Use gets all endpoints when they have changed.
+	// Use receives all endpoints after each change.
 	Use func(endpoints.Set)
-	// Wake signals that endpoints changed; may be nil.
+	// Wake signals that endpoints have changed. It may be nil.
 	Wake <-chan struct{}
 	Log  *slog.Logger
 
 	current endpoints.Set
-	notes   string // of the last Merge
+	notes   string // text of the last error of Merge
 }
 
-// followInterval is the time between two reads without a signal.
+// followInterval is the maximum time between two reads.
 const followInterval = 30 * time.Second
 
-// Run reads the endpoints repeatedly until ctx ends. While the database is unavailable, they stay as they are.
+// Run reads the endpoints repeatedly until ctx ends. It keeps the last endpoints while the database is unavailable.
 func (f *Follower) Run(ctx context.Context) {
 	tick := time.NewTicker(followInterval)
 	defer tick.Stop()
@@ -185,9 +185,9 @@ func (f *Follower) Load(ctx context.Context) error {
 	return nil
 }
 
-// Merge returns the endpoints of a server's settings and of the database. It leaves out the operator's endpoints of the
-// database that are invalid, or whose name the settings have. An organization's invalid endpoint loses its settings. The
-// error says which; its text is the same for the same endpoints.
+// Merge returns the endpoints of a server's settings and of the database. It omits an operator's endpoint in the
+// database if the endpoint is invalid or the settings have its name. It removes the settings of an organization's
+// invalid endpoint. The error lists these endpoints; its text is the same for the same endpoints.
 func Merge(settings, stored endpoints.Set) (endpoints.Set, error) {
 	all := endpoints.Set{
 		Named: map[string]endpoints.Endpoint{}, Organizations: map[string]map[string]endpoints.Endpoint{},

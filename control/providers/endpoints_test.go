@@ -12,8 +12,8 @@ import (
 	"github.com/parley-voice/parley/pipeline/provider/endpoints"
 )
 
-// TestEndpoints checks that endpoints are read as they were stored, that their secrets are sealed, that a change deletes old test
-// results, and that storing them twice changes nothing.
+// TestEndpoints checks that endpoints are read as they were stored, and that their secrets are encrypted. A change must
+// delete old test results. Storing the same endpoints again must change nothing.
 func TestEndpoints(t *testing.T) {
 	d, ctx := dbtest.New(t), t.Context()
 	dbtest.Exec(t, d, "INSERT INTO organizations (id, name) VALUES ('org_1', 'acme'), ('org_2', 'globex')")
@@ -81,7 +81,7 @@ func TestEndpoints(t *testing.T) {
 	if all, notes := Merge(endpoints.Set{}, read()); len(all.Named) != 0 || notes == nil || strings.Contains(notes.Error(), "canary") {
 		t.Errorf("rows that cannot be read: %+v, %v", all.Named, notes)
 	}
-	if err := ReplaceEndpoints(ctx, d.Pool, "", nil); err != nil { // repairs them
+	if err := ReplaceEndpoints(ctx, d.Pool, "", nil); err != nil { // overwrites the unreadable endpoints
 		t.Fatal(err)
 	}
 	dbtest.Exec(t, d, "DELETE FROM organizations WHERE id = 'org_2'")
@@ -90,8 +90,8 @@ func TestEndpoints(t *testing.T) {
 	}
 }
 
-// TestFollower checks that a server gets the endpoints of its settings and of the database, without those that are invalid, and
-// gets them again only if they change.
+// TestFollower checks that a server gets the valid endpoints of its settings and of the database. It must get them
+// again only after a change.
 func TestFollower(t *testing.T) {
 	d, ctx := dbtest.New(t), t.Context()
 	chat := func(url string) endpoints.Endpoint { return endpoints.Endpoint{Kind: "chat", URL: url} }
@@ -126,7 +126,7 @@ func TestFollower(t *testing.T) {
 			t.Errorf("no %q in %s", text, log.String())
 		}
 	}
-	stored["a"] = chat("https://other") // shadowed by the settings, as before
+	stored["a"] = chat("https://other") // still overridden by the settings
 	if err := ReplaceEndpoints(ctx, d.Pool, "", stored); err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,6 @@
-// Package providers reports which agents this server can run now. An agent can run if its recognizer, model and
-// voice, or a fallback for each, are usable. While calls wait for a provider, the package tests it with short
-// requests, so that its recovery is detected without a call.
+// Package providers reports which agents this server can run now. A server can run an agent if the recognizer, the
+// model and the voice are usable, or a fallback for each of them. While calls wait for a provider, the package tests
+// the provider with short requests. The recovery of a provider is therefore detected without a call.
 package providers
 
 import (
@@ -32,8 +32,8 @@ func (a Agent) Key() string { return fmt.Sprintf("%s:%d", a.ID, a.Version) }
 // Monitor reports which agents this server can run now. A server has one Monitor.
 type Monitor struct {
 	Checker Checker
-	// Read returns the engines (recognizer, model, voice) of an agent. wrong says why this server can never run
-	// the agent; err says why the agent could not be read.
+	// Read returns the engines (recognizer, model, voice) of an agent. wrong says why this server can never run the
+	// agent. err says why the agent could not be read.
 	Read func(ctx context.Context, a Agent) (e pipeline.Engines, wrong, err error)
 	Log  *slog.Logger
 
@@ -52,18 +52,18 @@ type agentEngines struct {
 // demand records that calls wait for the providers of an agent.
 type demand struct {
 	engines pipeline.Engines
-	last    time.Time // time of the last query
-	verify  bool      // test every provider, not only the unusable ones
+	last    time.Time // time of the last query about the agent
+	verify  bool      // test every provider, not only unusable providers
 	down    bool      // the agent was unusable at the last query
 }
 
 const (
 	tick      = time.Second
 	demandTTL = time.Minute
-	maxAgents = 10_000 // bounds the maps known and wants; a full map is emptied
+	maxAgents = 10_000 // maximum size of the maps known and wants; a full map is emptied
 )
 
-// IsReady reports whether this server can run an agent now. It returns an error if it cannot find out.
+// IsReady reports whether this server can run an agent now. It returns an error if the agent cannot be read.
 func (m *Monitor) IsReady(ctx context.Context, agentID string, version int) (bool, error) {
 	a := Agent{agentID, version}
 	k, err := m.read(ctx, a)
@@ -73,7 +73,7 @@ func (m *Monitor) IsReady(ctx context.Context, agentID string, version int) (boo
 	return m.usable(ctx, a, k) == nil, nil
 }
 
-// State says whether this server can run an agent.
+// State is the state of an agent on this server.
 type State struct {
 	Engines  pipeline.Engines
 	Wrong    error // why this server can never run the agent; nil if it can
@@ -89,8 +89,8 @@ func (m *Monitor) State(ctx context.Context, agentID string, version int) (State
 	return State{Engines: k.engines, Unusable: m.Checker.Usable(k.engines)}, nil
 }
 
-// IsVerified reports whether all providers of an agent answered a recent test. Each query keeps the tests running
-// for one more minute.
+// IsVerified reports whether all providers of an agent answered a recent test. Each call of IsVerified keeps the tests
+// running for one more minute.
 func (m *Monitor) IsVerified(ctx context.Context, agentID string, version int) (bool, error) {
 	a := Agent{agentID, version}
 	k, err := m.read(ctx, a)
@@ -101,8 +101,8 @@ func (m *Monitor) IsVerified(ctx context.Context, agentID string, version int) (
 	return m.Checker.Verified(k.engines), nil
 }
 
-// MustWait reports whether a call with engines e must wait because one of them is unusable. If so,
-// UnavailableAgents lists the agent until all of them are usable.
+// MustWait reports whether a call with the engines e must wait because an engine is unusable. If so, UnavailableAgents
+// contains the agent until all its engines are usable.
 func (m *Monitor) MustWait(ctx context.Context, a Agent, e pipeline.Engines) bool {
 	return m.usable(ctx, a, agentEngines{engines: e}) != nil
 }
@@ -120,8 +120,8 @@ func (m *Monitor) UnavailableAgents() []string {
 	return keys
 }
 
-// usable returns an error that says why an agent cannot run now, or nil. After an error the agent's providers are
-// tested.
+// usable returns an error with the reason if an agent cannot run now. In that case it starts tests of the agent's
+// providers.
 func (m *Monitor) usable(ctx context.Context, a Agent, k agentEngines) error {
 	if k.wrong != nil {
 		return k.wrong
@@ -144,7 +144,7 @@ func (m *Monitor) usable(ctx context.Context, a Agent, k agentEngines) error {
 	return err
 }
 
-// read returns the engines of an agent from the cache, or reads and caches them.
+// read returns the engines of an agent. It caches them.
 func (m *Monitor) read(ctx context.Context, a Agent) (agentEngines, error) {
 	m.mu.Lock()
 	k, ok := m.known[a]
@@ -171,7 +171,7 @@ func (m *Monitor) read(ctx context.Context, a Agent) (agentEngines, error) {
 	return k, nil
 }
 
-// Forget drops cached engines, because the providers of this server have changed.
+// Forget deletes cached engines. Call it after the providers of this server have changed.
 func (m *Monitor) Forget() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -206,7 +206,7 @@ func (m *Monitor) Run(ctx context.Context) {
 	}
 }
 
-// maxChecks bounds how many agents have their providers tested at the same time.
+// maxChecks is the maximum number of agents whose providers are tested at the same time.
 const maxChecks = 8
 
 // checkDemanded tests the providers of the agents in demand.

@@ -34,8 +34,8 @@ func (c *checker) Check(_ context.Context, _ pipeline.Engines, all bool) {
 	}
 }
 
-// TestMonitor checks that providers are tested while calls wait for them and for one minute longer, and that an
-// agent is unavailable until its providers are usable again.
+// TestMonitor checks that providers are tested while calls wait, and for one minute longer. An agent must be
+// unavailable until its providers are usable again.
 func TestMonitor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &checker{}

@@ -9,10 +9,10 @@ import (
 	"github.com/parley-voice/parley/control/db"
 )
 
-// Names lists the configured providers of all servers by kind: "asr", "llm" or "tts".
+// Names lists the names of configured providers by service: "asr", "llm" or "tts".
 type Names map[string][]string
 
-// Report stores the providers of one server for a day.
+// Report stores the names of one server's providers. They are valid for a day.
 func Report(ctx context.Context, q db.Querier, n Names) error {
 	for seam, names := range n {
 		_, err := q.Exec(ctx, `
