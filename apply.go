@@ -76,7 +76,6 @@ func applyOptions(c config.Config) apply.Options {
 	}
 }
 
-// open loads the settings and opens the database.
 func (e *env) open() (*db.DB, error) {
 	c, err := e.config()
 	if err != nil {

@@ -144,7 +144,6 @@ func (c chrome) open(t testing.TB, url string, options map[string]any) tab {
 	return p
 }
 
-// talk opens /talk.
 func (c chrome) talk(t testing.TB, options map[string]any) tab {
 	t.Helper()
 	return c.open(t, c.server.publicURL+"/talk", options)
@@ -176,7 +175,7 @@ func (p tab) run(script string) {
 	eval[chromedp.Void](p, script)
 }
 
-// until waits up to 15 s until a JavaScript expression is true in the page.
+// until waits up to 15 s for a JavaScript expression to become true in the page.
 func (p tab) until(what, expression string) {
 	p.t.Helper()
 	p.run("probe.until(() => (" + expression + "), 15000, " + strconv.Quote(what) + ").then(() => {})")
@@ -247,7 +246,6 @@ func (c chrome) recorded(t testing.TB, id string) string {
 	return decodeSpeech(left, rate)
 }
 
-// startCall starts a call on /talk and returns its id.
 func (p tab) startCall() string {
 	p.t.Helper()
 	p.do(chromedp.Click(chromedp.CSS("#talk")))

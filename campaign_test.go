@@ -16,7 +16,6 @@ import (
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
-// progress is the progress of a campaign, as the API returns it.
 type progress struct {
 	Status      string         `json:"status"`
 	ByState     map[string]int `json:"by_state"`
@@ -29,7 +28,6 @@ type progress struct {
 	} `json:"counters"`
 }
 
-// applySpec applies an operator's file to a database.
 func applySpec(t testing.TB, d *db.DB, text string) {
 	t.Helper()
 	spec, err := apply.Parse(strings.NewReader(text))
@@ -55,7 +53,6 @@ func (srv *server) allowAnyHour(t testing.TB) {
 `)
 }
 
-// campaign creates a campaign with a list of numbers.
 func campaign(t testing.TB, api *demo.Client, more map[string]any, numbers ...string) (id string) {
 	t.Helper()
 	var rows []map[string]any
@@ -78,7 +75,6 @@ func campaign(t testing.TB, api *demo.Client, more map[string]any, numbers ...st
 	return c.CampaignID
 }
 
-// readProgress reads the progress of a campaign.
 func readProgress(t testing.TB, api *demo.Client, id string) (p progress) {
 	t.Helper()
 	get(t, api, "/v1/campaigns/"+id+"/progress", &p)
@@ -92,7 +88,6 @@ type inviteCounter struct {
 	n  int
 }
 
-// refuse counts an INVITE and answers busy.
 func (c *inviteCounter) refuse(i siptest.Invite) siptest.Script {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -112,7 +107,6 @@ func (c *inviteCounter) accept(after time.Duration) func(siptest.Invite) siptest
 	}
 }
 
-// numbers returns the count of INVITEs by number.
 func (c *inviteCounter) numbers() map[string]int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -155,7 +149,6 @@ func TestCampaign(t *testing.T) {
 	}
 }
 
-// many returns n numbers.
 func many(n int) (all []string) {
 	for i := range n {
 		all = append(all, fmt.Sprintf("+7701234%04d", i))

@@ -60,7 +60,6 @@ func (srv *server) openCampaigns(at control.NodeID) control.Queue {
 	}}}
 }
 
-// addCampaignAPI adds the campaign endpoints to the API.
 func (srv *server) addCampaignAPI(server *api.Server, key []byte) {
 	server.Campaigns = &campaigns.Campaigns{
 		Service: srv.campaigns, Store: srv.campaigns.Store, Keys: srv.keys, Schemas: server.Calls.Schemas, CursorKey: key,
@@ -90,7 +89,6 @@ func (e *env) campaignEnv() (*campaigncli.Env, error) {
 	return &campaigncli.Env{Terminal: *e.terminal(), Pool: d.Pool, Lists: openCatalog(c, d, files), By: by}, nil
 }
 
-// apiClient returns a client of a running server.
 func (e *env) apiClient() (*campaigncli.Client, error) {
 	c, err := e.config()
 	if err != nil {

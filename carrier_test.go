@@ -51,7 +51,6 @@ func listenFor(d time.Duration) func(context.Context, media.Leg) {
 	}
 }
 
-// parley runs a command on the database of the server.
 func (srv *server) parley(t testing.TB, args ...string) (code int, out, errs string) {
 	t.Helper()
 	return srv.parleyAs(t, nil, args...)
@@ -72,7 +71,6 @@ func (srv *server) applyTrunk(t testing.TB, keys string) {
 	srv.applyFile(t, fmt.Sprintf("organizations: [{name: demo, trunks: [{name: demo, %s}]}]", keys))
 }
 
-// applyFile applies an operator's file.
 func (srv *server) applyFile(t testing.TB, text string) {
 	t.Helper()
 	if code, _, errs := srv.parley(t, "apply", "-f", writeFile(t, "file.yaml", text)); code != 0 {
@@ -80,7 +78,6 @@ func (srv *server) applyFile(t testing.TB, text string) {
 	}
 }
 
-// apiCall is a call in the form of the API.
 type apiCall struct {
 	CallID  string                `json:"call_id"`
 	Status  string                `json:"status"`
@@ -88,7 +85,6 @@ type apiCall struct {
 	Quality *control.AudioQuality `json:"quality"`
 }
 
-// callAndWait places a call, waits for its end and returns it.
 func callAndWait(t *testing.T, api *demo.Client) apiCall {
 	t.Helper()
 	id := requestCall(t, api, demo.Number)
@@ -102,7 +98,7 @@ func eventually(t testing.TB, what string, is func() bool) {
 	eventuallyWithin(t, 10*time.Second, what, is)
 }
 
-// eventuallyWithin waits up to d for a condition.
+// eventuallyWithin waits for a condition for the time longest.
 func eventuallyWithin(t testing.TB, longest time.Duration, what string, is func() bool) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -117,7 +113,6 @@ func eventuallyWithin(t testing.TB, longest time.Duration, what string, is func(
 	}
 }
 
-// waitTrace waits for the SIP trace of a call.
 func (srv *server) waitTrace(t *testing.T, id string) string {
 	t.Helper()
 	text := ""

@@ -15,7 +15,6 @@ func (m meter) ObserveEnd(end leg.Ending) {
 	m.LegEnded(metrics.Leg{Cause: end.Cause, Lasted: end.Duration, Bye: end.ByeDelay, Unanswered: end.IsByeUnanswered, Quality: end.Quality})
 }
 
-// carriers returns the state of proxies and registrations.
 func carriers(ua *sip.UA) metrics.Carriers {
 	in := ua.Ingress()
 	c := metrics.Carriers{

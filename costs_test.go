@@ -113,7 +113,6 @@ func (*costTalker) say(ctx context.Context, v pipeline.Voice, text string) error
 	return err
 }
 
-// costedCall is a call in the form of the API.
 type costedCall struct {
 	AnsweredAt float64                `json:"answered_at"`
 	EndedAt    float64                `json:"ended_at"`
@@ -171,7 +170,6 @@ func TestCostOfThousandCalls(t *testing.T) {
 	fmt.Fprintf(os.Stdout, "%d calls in %v\n", len(ids), time.Since(began).Round(time.Second))
 }
 
-// placeCostedCalls places the calls and returns their ids.
 func placeCostedCalls(t *testing.T, api *demo.Client) []string {
 	t.Helper()
 	ids := make([]string, costedCalls)
@@ -203,7 +201,6 @@ func costedDone(t *testing.T, srv *server) bool {
 	return n == costedCalls
 }
 
-// rat reads a decimal number.
 func rat(t *testing.T, text string) *big.Rat {
 	t.Helper()
 	r, ok := new(big.Rat).SetString(text)

@@ -14,7 +14,6 @@ import (
 	"github.com/parley-voice/parley/control/store"
 )
 
-// addDashboard adds the dashboard unless it is off.
 func (srv *server) addDashboard(ctx context.Context, server *api.Server) error {
 	if !srv.config.Dashboard {
 		return nil

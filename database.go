@@ -37,7 +37,6 @@ func openDatabase(ctx context.Context, c config.Config, conns int32, wait time.D
 	return d, nil
 }
 
-// bucket opens the storage of recordings.
 func bucket(c config.Config) (recording.Bucket, error) {
 	return recording.Open(c.BucketURL, filepath.Join(c.DataDir, "bucket"), c.S3)
 }

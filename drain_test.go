@@ -167,7 +167,6 @@ func (r *rollingRestart) place(n int, url string) bool {
 	return status == http.StatusAccepted
 }
 
-// check compares the observed calls with the guarantees.
 func (r *rollingRestart) check(orders int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -125,7 +125,6 @@ func startServer(t testing.TB, proxy string, change ...func(*config.Config)) (*s
 	return srv, &demo.Client{URL: srv.publicURL, Key: key}
 }
 
-// runServer runs a server until the test ends.
 func runServer(t testing.TB, c config.Config, log *slog.Logger) *server {
 	t.Helper()
 	srv, err := newServer(t.Context(), c, log)
@@ -140,7 +139,6 @@ func runServer(t testing.TB, c config.Config, log *slog.Logger) *server {
 	return srv
 }
 
-// get reads a resource of the API into answer.
 func get(t testing.TB, api *demo.Client, path string, answer any) {
 	t.Helper()
 	if err := api.Do(t.Context(), http.MethodGet, path, nil, answer); err != nil {
@@ -148,7 +146,6 @@ func get(t testing.TB, api *demo.Client, path string, answer any) {
 	}
 }
 
-// post sends a POST request to the API and reads the response into answer.
 func post(t testing.TB, api *demo.Client, path string, body, answer any) {
 	t.Helper()
 	if err := api.Do(t.Context(), http.MethodPost, path, body, answer); err != nil {
@@ -164,14 +161,12 @@ func requestCall(t testing.TB, api *demo.Client, number string) string {
 	return c.CallID
 }
 
-// readCall returns a call as the API shows it.
 func readCall(t testing.TB, api *demo.Client, id string) (c apiCall) {
 	t.Helper()
 	get(t, api, "/v1/calls/"+id, &c)
 	return c
 }
 
-// linesOf returns the lines of a role in a call's transcript.
 func linesOf(call demo.Call, role string) (all []string) {
 	for _, l := range call.Transcript {
 		if l.Role == role {

@@ -28,7 +28,6 @@ func (s *httpServers) listen(ctx context.Context, apiAddr, metricsAddr string) (
 	return nil
 }
 
-// metricsURL returns the URL of the metrics.
 func (s *httpServers) metricsURL() string {
 	return "http://" + s.metricsListener.Addr().String() + "/metrics"
 }

@@ -88,7 +88,6 @@ func (c *operatorClient) send(path string, pairs ...string) (*url.URL, string) {
 	return c.do(http.MethodPost, path, "application/x-www-form-urlencoded", strings.NewReader(form.Encode()))
 }
 
-// upload sends a file with a form.
 func (c *operatorClient) upload(path, field, text string, pairs ...string) (*url.URL, string) {
 	c.t.Helper()
 	var body bytes.Buffer
@@ -114,7 +113,6 @@ func (c *operatorClient) value(page, name string) string {
 
 var tags = regexp.MustCompile(`(?s)<[^>]*>|\s+`)
 
-// plain returns the readable text of a page.
 func plain(page string) string {
 	return strings.Join(strings.Fields(html.UnescapeString(tags.ReplaceAllString(page, " "))), " ")
 }

@@ -18,5 +18,4 @@ func (linksRotateCmd) Run(e *env) error {
 	return store.RotateKey(e, d.Pool, linksKey)
 }
 
-// linksKey is the name of the key that signs links to recordings.
 const linksKey = "links"

@@ -94,7 +94,6 @@ func (e *env) openStores() (c config.Config, d *db.DB, files recording.Bucket, e
 	return c, d, files, nil
 }
 
-// config loads the settings.
 func (e *env) config() (config.Config, error) {
 	c, err := config.Load(e.file, e.environ)
 	if err != nil {

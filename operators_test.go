@@ -10,7 +10,6 @@ import (
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
-// writeFile writes a file into a new folder and returns its path.
 func writeFile(t testing.TB, name, text string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), name)

@@ -43,7 +43,6 @@ func (p *pausingCarrier) refusals() []time.Time {
 	return p.refused
 }
 
-// raiseLimits allows the demo's subgroup 50 concurrent calls and 600 calls per minute.
 func (srv *server) raiseLimits(t *testing.T) {
 	t.Helper()
 	if _, err := srv.db.Pool.Exec(t.Context(), "UPDATE subgroups SET concurrent_calls = 50, calls_per_minute = 600"); err != nil {

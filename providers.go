@@ -189,7 +189,6 @@ type providerRegistry struct {
 	current  atomic.Pointer[endpoints.Set]
 }
 
-// set returns the settings of all endpoints.
 func (p *providerRegistry) set() endpoints.Set {
 	if s := p.current.Load(); s != nil {
 		return *s

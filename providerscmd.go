@@ -22,7 +22,6 @@ import (
 	"github.com/parley-voice/parley/pipeline/safedial"
 )
 
-// providersCmd groups the provider commands.
 type providersCmd struct {
 	List  listProvidersCmd  `cmd:"" help:"List the configured providers."`
 	Check checkProvidersCmd `cmd:"" help:"Send a short request to each configured provider and print what it answers."`

@@ -90,7 +90,6 @@ func (s *soak) sendSIGHUP(cmd *exec.Cmd) {
 	}
 }
 
-// waitLog waits for a log line that contains text.
 func (s *soak) waitLog(text string) {
 	s.t.Helper()
 	eventually(s.t, "the log says "+text, func() bool {

@@ -25,7 +25,6 @@ func (c replayCmd) Run(e *env) error {
 	return nil
 }
 
-// openTurnLogs makes the agent write turn logs if PARLEY_TURN_LOGS is set.
 func (srv *server) openTurnLogs(context.Context) error {
 	if srv.config.TurnLogs == "" {
 		return nil

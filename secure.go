@@ -30,7 +30,6 @@ func signer(s config.Stir, attest func(from string) string, now time.Time) (*sti
 	return &stirshaken.Signer{Key: key, X5U: s.X5U, Attest: level}, nil
 }
 
-// secure returns the TLS settings of SIP.
 func secure(s config.TLSFiles) (endpoint.TLS, error) {
 	pair, roots, err := s.Load()
 	return endpoint.TLS{Listen: s.Addr, Certificate: pair, Roots: roots}, err

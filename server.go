@@ -212,7 +212,6 @@ func (srv *server) openRecordings(ctx context.Context) (at control.NodeID, files
 	return at, files, srv.spool.Start(ctx)
 }
 
-// openControl builds the control plane and the HTTP API.
 func (srv *server) openControl(ctx context.Context) error {
 	at, bucket, err := srv.openRecordings(ctx)
 	if err != nil {
@@ -273,7 +272,6 @@ func (srv *server) openControl(ctx context.Context) error {
 	return srv.buildAPI(ctx, links, shown, cursors)
 }
 
-// buildAPI builds the HTTP API.
 func (srv *server) buildAPI(ctx context.Context, links *recordings.Recordings, shown callview.View, key []byte) error {
 	rate := srv.config.RateLimit
 	if rate == 0 {

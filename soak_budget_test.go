@@ -110,7 +110,6 @@ func (p *phone) gap() (p99 time.Duration, packets int) {
 	return gaps[len(gaps)*99/100], len(gaps)
 }
 
-// residentMemory returns the resident memory of a process.
 func residentMemory(t *testing.T, pid int) int64 {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
@@ -212,7 +211,6 @@ func TestSoakRequestBudget(t *testing.T) {
 	at.run(fmt.Sprintf("6 spreadsheets of %d bytes", len(bomb)), 6, "/v1/campaigns", kind, bomb)
 }
 
-// otherKey returns an API key of another organization.
 func (s *soak) otherKey() string {
 	s.t.Helper()
 	org, err := apikeys.EnsureOrganization(s.t.Context(), s.db.Pool, "globex")

@@ -66,7 +66,6 @@ func (s *soak) allowCampaigns() {
 	}
 }
 
-// waitCompleted waits until a campaign is completed.
 func (s *soak) waitCompleted(id string) {
 	eventuallyWithin(s.t, 15*time.Minute, "the campaign is completed", func() bool {
 		var p progress
@@ -75,7 +74,6 @@ func (s *soak) waitCompleted(id string) {
 	})
 }
 
-// checkCampaign compares the observed calls with the guarantees.
 func (s *soak) checkCampaign(kills []time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -191,7 +191,6 @@ func (s *soak) end(last *exec.Cmd) {
 	}
 }
 
-// readEvents stores the events of the carrier process.
 func (s *soak) readEvents(lines *bufio.Scanner) {
 	for lines.Scan() {
 		var x carrierEvent
@@ -203,7 +202,6 @@ func (s *soak) readEvents(lines *bufio.Scanner) {
 	}
 }
 
-// onWebhook stores received webhooks.
 func (s *soak) onWebhook(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	var m struct {
@@ -275,7 +273,6 @@ func (s *soak) placeAll() {
 	}
 }
 
-// waitReady waits until the server accepts requests.
 func (s *soak) waitReady() {
 	eventuallyWithin(s.t, time.Minute, "the service is ready", func() bool {
 		resp, err := http.Get(s.api.URL + "/readyz")
@@ -296,7 +293,7 @@ func (s *soak) count(sql string) int {
 	return n
 }
 
-// waitDelivered waits until every call has ended and every end is sent.
+// waitDelivered waits until every call has ended and every webhook about an end is delivered.
 func (s *soak) waitDelivered() {
 	deadline := time.After(4 * time.Minute)
 	tick := time.NewTicker(250 * time.Millisecond)
@@ -340,7 +337,6 @@ func (s *soak) checkRings() (attempts, rang, twice int) {
 	return len(branches), len(rings), twice
 }
 
-// check compares the observed calls with the guarantees.
 func (s *soak) check(kills int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -116,7 +116,6 @@ func askRepeatedly(br *webrtctest.Browser, frames, answers *atomic.Int64) {
 	}
 }
 
-// cpuTime returns the CPU time of a process.
 func cpuTime(t *testing.T, pid int) time.Duration {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))

@@ -55,7 +55,6 @@ type stop struct {
 	answered time.Time
 }
 
-// begin starts a campaign with new numbers.
 func (s *stopper) begin(t *testing.T, verb string) *stop {
 	t.Helper()
 	x := &stop{verb: verb}

@@ -10,7 +10,6 @@ import (
 	bench "github.com/parley-voice/parley/bench/benchcli"
 )
 
-// bench returns the terminal of benchmark commands.
 func (e *env) bench() *bench.Terminal {
 	return &bench.Terminal{
 		In: os.Stdin, Out: e.out, Errs: e.errs, Version: version,
@@ -18,7 +17,6 @@ func (e *env) bench() *bench.Terminal {
 	}
 }
 
-// isTerminal reports whether out is a terminal.
 func isTerminal(out io.Writer) bool {
 	f, ok := out.(*os.File)
 	if !ok {

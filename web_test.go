@@ -166,7 +166,6 @@ func TestWebCallThroughRelay(t *testing.T) {
 	}
 }
 
-// waitRecording waits for the recording of a call.
 func waitRecording(t testing.TB, api *demo.Client, id string) {
 	t.Helper()
 	eventually(t, "the recording of call "+id, func() bool {

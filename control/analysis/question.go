@@ -68,7 +68,6 @@ func cut(text string, most int) string {
 
 type object = map[string]any
 
-// schema returns the JSON Schema of the model's answer.
 func schema(a agents.Analysis) json.RawMessage {
 	properties, required := object{}, []string{}
 	add := func(name string, shape object) {

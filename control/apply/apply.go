@@ -296,7 +296,6 @@ func applySubgroup(ctx context.Context, tx db.Querier, id, trunkID, grantID stri
 	return trunks.Attach(ctx, tx, id, subgroupID, ids)
 }
 
-// setIf sets *to to *given, unless given is nil.
 func setIf[T any](to, given *T) {
 	if given != nil {
 		*to = *given

@@ -11,7 +11,6 @@ import (
 	"github.com/parley-voice/parley/control/phonenumber"
 )
 
-// markets are the valid market codes.
 var markets = []string{"us", "kz"} //nolint:gochecknoglobals // read-only
 
 var clock = regexp.MustCompile(`^(([01][0-9]|2[0-3]):[0-5][0-9]|24:00)$`)

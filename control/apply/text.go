@@ -35,7 +35,6 @@ func (a Agent) YAML() (string, error) {
 	return b.String(), nil
 }
 
-// prune removes empty nodes from a YAML tree.
 func prune(n *yaml.Node) {
 	if n.Kind != yaml.MappingNode {
 		for _, c := range n.Content {

@@ -33,7 +33,6 @@ func suggestion(key string, known map[string]Setting) string {
 	return "did you mean " + strings.Join(names, ", ") + "?"
 }
 
-// distance returns the Levenshtein distance of a and b.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

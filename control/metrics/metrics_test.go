@@ -22,7 +22,6 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// scraped returns the text of one scrape.
 func scraped(t *testing.T, m *Metrics) string {
 	t.Helper()
 	w := httptest.NewRecorder()

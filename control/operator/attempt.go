@@ -144,7 +144,6 @@ func countAttempt(ctx context.Context, q Database, bounds []attemptLimit) (t cou
 	return t, nil
 }
 
-// forget removes the attempt from its counters.
 func (t countedAttempt) forget(ctx context.Context, q db.Querier) error {
 	_, err := q.Exec(ctx, "DELETE FROM operator_tries WHERE of = ANY($1) AND at = $2", t.of, t.at)
 	return err

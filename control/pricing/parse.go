@@ -17,7 +17,6 @@ const (
 	maxModel  = 200  // maximum number of characters in a model's name
 )
 
-// file is a parsed price file.
 type file struct {
 	currency, asOf string
 	perUSD         Amount // units of the currency for one US dollar; 0 if not set
@@ -104,7 +103,7 @@ func parse(text []byte) (file, error) {
 	return f, nil
 }
 
-// entryLines returns the line number of each entry in a valid document.
+// entryLines returns the line number of each entry. text must be valid.
 func entryLines(text []byte) (lines []int) {
 	var root struct {
 		Prices []yaml.Node `yaml:"prices"`
@@ -128,7 +127,6 @@ func (e *entry) price() Price {
 	}
 }
 
-// check returns an error if an entry is invalid.
 func (p *Price) check() error {
 	switch {
 	case (p.Kind == "") == (p.Provider == ""):

@@ -209,7 +209,6 @@ func (m *Monitor) Run(ctx context.Context) {
 // maxChecks is the maximum number of agents whose providers are tested at the same time.
 const maxChecks = 8
 
-// checkDemanded tests the providers of the agents in demand.
 func (m *Monitor) checkDemanded(ctx context.Context) {
 	var wg sync.WaitGroup
 	defer wg.Wait()

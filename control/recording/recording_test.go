@@ -239,7 +239,6 @@ func TestSweepDuringUpload(t *testing.T) {
 	})
 }
 
-// write puts a recording of the call into the spool.
 func write(t *testing.T, s *recording.Spool) {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(s.Dir, id+".wav"), []byte("RIFF"), 0o600); err != nil {

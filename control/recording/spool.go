@@ -173,7 +173,6 @@ func (s *Spool) HandleEvent(ctx context.Context, e control.Event) error {
 	return s.Calls.SetRecording(ctx, c.ID, control.RecordingFailed, "")
 }
 
-// isStored reports whether the recording is in the bucket.
 func (s *Spool) isStored(ctx context.Context, key string) bool {
 	f, err := s.Bucket.Open(ctx, key)
 	if err != nil {

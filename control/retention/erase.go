@@ -60,7 +60,6 @@ func (k *Purger) Erase(ctx context.Context, orgID string, w Selection) (erased, 
 	return erased, left, k.erased(ctx)
 }
 
-// eraseSome erases one batch of calls.
 func (k *Purger) eraseSome(ctx context.Context, cond string, args ...any) (n int, _ error) {
 	err := db.Tx(ctx, k.Pool, func(tx pgx.Tx) error {
 		ids, err := db.Collect(ctx, tx, "", pgx.RowTo[string],

@@ -96,7 +96,7 @@ func (k *Purger) now() time.Time {
 	return k.Now()
 }
 
-// before returns the time that was days days ago, or 1970 if days is 0 (keep forever).
+// before returns the current time minus days, or 1970 if days is 0 (keep forever).
 func (k *Purger) before(days int) time.Time {
 	if days == 0 {
 		return time.Unix(0, 0)

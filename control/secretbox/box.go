@@ -51,7 +51,6 @@ func (b *Box) wrapScan(target any) (pgtype.WrappedScanPlanNextSetter, any, bool)
 	return &openPlan{box: b}, new(string), true
 }
 
-// sealPlan writes a secret in encrypted form.
 type sealPlan struct {
 	box  *Box
 	next pgtype.EncodePlan
@@ -77,7 +76,6 @@ func (s *sealPlan) Encode(value any, buf []byte) ([]byte, error) {
 	return s.next.Encode(text, buf)
 }
 
-// openPlan reads an encrypted secret.
 type openPlan struct {
 	box  *Box
 	next pgtype.ScanPlan

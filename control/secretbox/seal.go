@@ -79,7 +79,6 @@ func newKey(raw []byte) (Key, error) {
 	return Key{ID: hex.EncodeToString(parts[2][:6]), aead: aead, nonce: parts[1]}, err
 }
 
-// seal returns the nonce and the ciphertext.
 func (k Key) seal(plain, head []byte) []byte {
 	mac := hmac.New(sha256.New, k.nonce)
 	mac.Write(plain)

@@ -15,7 +15,6 @@ var levels = []string{"A", "B", "C"} //nolint:gochecknoglobals // read-only tabl
 // callerNumber is a caller number of a trunk or of one of its subgroups.
 type callerNumber struct{ TrunkID, Number string }
 
-// listCallerNumbers returns the caller numbers of all trunks and their subgroups.
 func listCallerNumbers(ctx context.Context, q db.Querier) ([]callerNumber, error) {
 	return db.Collect(ctx, q, "caller numbers", pgx.RowToStructByPos[callerNumber], `
 		SELECT id, unnest(caller_numbers) FROM trunks

@@ -105,7 +105,6 @@ func (u *Reconciler) Run(ctx context.Context) {
 	}
 }
 
-// readTimeout is the maximum duration of one read.
 const readTimeout = 5 * time.Second
 
 // Reconcile reads the trunks once.

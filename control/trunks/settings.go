@@ -58,10 +58,9 @@ var (
 	dtmfModes   = map[string]media.KeyMode{"": media.Events, "events": media.Events, "inband": media.InBand}
 )
 
-// maxBackups is the maximum number of backup proxies of a trunk.
 const maxBackups = 8
 
-// maxSources is the maximum number of networks in each list of sources.
+// maxSources is the maximum number of networks in a list of sources.
 const maxSources = 32
 
 // network parses a network or a single address.
@@ -167,7 +166,7 @@ func (s Settings) checkMedia() error {
 	return nil
 }
 
-// maxRate is the maximum cost of a minute.
+// maxRate is the maximum cost of a minute, in currency units.
 const maxRate = 1_000_000
 
 func (s Settings) checkRates() error {

@@ -23,7 +23,6 @@ const (
 	noSuccessIn = 7 * 24 * time.Hour
 )
 
-// delivery is a delivery that is due.
 type delivery struct {
 	id      string
 	payload []byte
@@ -79,7 +78,6 @@ func reason(err error) string {
 	return string(text[:min(len(text), 200)])
 }
 
-// recordAttempt records the result of one attempt.
 func (s *Sender) recordAttempt(ctx context.Context, e Endpoint, d delivery, v verdict, status int, fault string) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()

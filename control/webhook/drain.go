@@ -18,7 +18,6 @@ const drainTime = 30 * time.Second
 // drainPoll is the interval at which drain looks for more deliveries while attempts are running.
 const drainPoll = 200 * time.Millisecond
 
-// attemptResult is the result of one attempt.
 type attemptResult struct {
 	id        string
 	delivered bool

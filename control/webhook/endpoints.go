@@ -42,7 +42,6 @@ func (e Endpoint) Check(insecure bool) error {
 	return nil
 }
 
-// keys returns the keys that sign deliveries to the endpoint.
 func (e Endpoint) keys() (keyring, error) {
 	key, err := signingKey(e.Secret)
 	if err != nil || e.Previous == "" {

@@ -34,7 +34,6 @@ type Notifier struct {
 	Now func() time.Time
 }
 
-// payload is the body of a webhook.
 type payload struct {
 	Type           string         `json:"type"`
 	Event          string         `json:"event"`

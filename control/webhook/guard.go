@@ -6,7 +6,6 @@ import (
 	"time"
 )
 
-// timeout is the maximum duration of one attempt.
 const timeout = 15 * time.Second
 
 // CheckURL returns an error if the URL is invalid. It accepts private addresses, because each connection checks the

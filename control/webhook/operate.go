@@ -105,7 +105,6 @@ func Replay(ctx context.Context, pool *pgxpool.Pool, id string, enable bool) (in
 	return int(n), nil
 }
 
-// typeTest is the event type of a test delivery.
 const typeTest = "test"
 
 // Test sends a test delivery to an endpoint, even if the endpoint is disabled. It returns the HTTP status and the

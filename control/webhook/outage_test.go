@@ -157,7 +157,6 @@ func TestSlowReceiverDelaysNoOther(t *testing.T) {
 	}
 }
 
-// run runs the sender until the test ends.
 func (p *fixture) run() {
 	p.t.Helper()
 	over := make(chan struct{})
@@ -165,7 +164,7 @@ func (p *fixture) run() {
 	p.t.Cleanup(func() { <-over })
 }
 
-// until waits until is returns true. After 20 s, the test fails with the text what.
+// until waits for is to return true. After 20 s, the test fails with the text what.
 func (p *fixture) until(what string, is func() bool) {
 	p.t.Helper()
 	deadline := time.After(20 * time.Second)

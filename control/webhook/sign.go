@@ -27,7 +27,6 @@ func Types() []string { return []string{CallEnded, CallAnalyzed} }
 // secretPrefix starts a secret. The base64 of the key follows it.
 const secretPrefix = "whsec_"
 
-// signingKey returns the bytes of a secret.
 func signingKey(secret media.Secret) ([]byte, error) {
 	text, ok := strings.CutPrefix(string(secret), secretPrefix)
 	key, err := base64.StdEncoding.DecodeString(text)

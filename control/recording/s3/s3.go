@@ -39,7 +39,6 @@ type Bucket struct {
 	name, prefix string
 }
 
-// location is a parsed bucket URL.
 type location struct {
 	endpoint, region, bucket, prefix string
 	secure                           bool
