@@ -46,8 +46,8 @@ func TestRouteFailure(t *testing.T) {
 	id := campaign(t, api, map[string]any{"calls_per_minute": 200}, many(contacts)...)
 	var p progress
 	eventually(t, "the route is held", func() bool { p = readProgress(t, api, id); return p.HeldReasons["route_unavailable"] > 0 })
-	// A claim reads the breaker without a lock. A claim from before the opening may therefore place its call after it.
-	// The lock of the campaign's pace allows one such claim, for at most 3 s. Only later figures are final.
+	// A claim reads the breaker without a lock. A claim that read it before it opened may therefore place a call
+	// afterwards. The lock of the campaign's pace allows one such claim, for at most 3 s. Only later figures are final.
 	<-time.After(4 * time.Second)
 	eventually(t, "no call is active", func() bool { p = readProgress(t, api, id); return p.ByState["in_call"] == 0 })
 	before, spent := failures(), p.Counters.Attempts

@@ -10,7 +10,7 @@ import (
 	"github.com/parley-voice/parley/control/failover"
 )
 
-// Failover groups the commands for the time after the database reverted to an older state.
+// Failover groups the commands for a database that was reset to an earlier state, for example by a failover.
 type Failover struct {
 	Status  FailoverStatus  `cmd:"" help:"Show whether calls are dialed and which nodes have not reported their calls."`
 	Release FailoverRelease `cmd:"" help:"Dial held calls without the missing nodes. Their numbers may be called twice."`

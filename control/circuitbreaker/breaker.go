@@ -1,5 +1,5 @@
-// Package circuitbreaker decides when calls that can wait must avoid a failing route, and when one call may test
-// whether the route works again. It is pure: time and observations are arguments.
+// Package circuitbreaker decides when calls that can wait avoid a failing route, and when one call may test whether the
+// route works again. It uses no clock and no database: time and observations are arguments.
 package circuitbreaker
 
 import (

@@ -62,7 +62,7 @@ type attemptLimit struct {
 	most int
 }
 
-// countedAttempt identifies the counters to which one attempt was added.
+// countedAttempt identifies an attempt in its counters.
 type countedAttempt struct {
 	of []string
 	at time.Time

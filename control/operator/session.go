@@ -171,7 +171,7 @@ func SignOut(ctx context.Context, q db.Querier, token media.Secret) error {
 	return err
 }
 
-// Sweep deletes expired sessions and old attempts.
+// Sweep deletes expired sessions and old sign-in attempts.
 func Sweep(ctx context.Context, q db.Querier) error {
 	_, err := q.Exec(
 		ctx, "DELETE FROM operator_sessions WHERE seen_at < now() - $1::interval OR created_at < now() - $2::interval",

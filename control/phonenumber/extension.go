@@ -44,7 +44,7 @@ func Base(s string) (base string, extension bool) {
 		s = s[:at]
 	}
 	var digits []byte
-	checked := 0 // number of leading digits that are known to be no complete number
+	checked := 0 // number of leading digits that were checked and are not a complete number
 	last := strings.LastIndexAny(s, "0123456789")
 	for i, r := range s {
 		switch {

@@ -1,4 +1,4 @@
-// Package pricing computes the cost of calls from their usage and a price list. It is pure.
+// Package pricing computes the cost of calls from their usage and a price list. It has no side effects.
 package pricing
 
 import (

@@ -129,8 +129,8 @@ func insertEndpoint(ctx context.Context, q db.Querier, orgID, name string, e end
 // Follower updates the endpoints of a server from its settings and the database.
 type Follower struct {
 	DB db.Querier
-	// Settings are the endpoints in the server's own settings. They override operator's endpoints in the database with
-	// the same name.
+	// Settings are the endpoints in the server's own settings. They override the operator's endpoints with the same
+	// name in the database.
 	Settings endpoints.Set
 	// Use receives all endpoints after each change.
 	Use func(endpoints.Set)

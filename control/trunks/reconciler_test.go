@@ -126,7 +126,7 @@ func TestReconcilerWithoutDatabase(t *testing.T) {
 	}
 }
 
-// pinner is a ProxyMonitor that has learned realms.
+// pinner is a ProxyMonitor that has learned the realms fresh. It records the restored realms.
 type pinner struct{ fresh, restored map[string]string }
 
 func (*pinner) SetTrunks([]media.Trunk)                  {}
