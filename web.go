@@ -225,10 +225,10 @@ func (t browserWatcher) OnTurn(turn pipeline.Turn) {
 	}
 }
 
-// OnState implements pipeline.Follower.
+// OnState implements pipeline.StateObserver.
 func (t browserWatcher) OnState(state string) { t.session.State(state) }
 
-// OnPartial implements pipeline.Follower.
+// OnPartial implements pipeline.StateObserver.
 func (t browserWatcher) OnPartial(role pipeline.Role, text string, turn int) {
 	t.session.Transcript(string(role), text, false, turn)
 }

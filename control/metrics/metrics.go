@@ -168,14 +168,14 @@ func (o *measuredWatcher) OnTurn(t pipeline.Turn) {
 	}
 }
 
-// OnState implements pipeline.Observer.
+// OnState implements pipeline.StateObserver.
 func (o *measuredWatcher) OnState(state string) {
 	if f, ok := o.Observer.(pipeline.StateObserver); ok {
 		f.OnState(state)
 	}
 }
 
-// OnPartial implements pipeline.Observer.
+// OnPartial implements pipeline.StateObserver.
 func (o *measuredWatcher) OnPartial(role pipeline.Role, text string, turn int) {
 	if f, ok := o.Observer.(pipeline.StateObserver); ok {
 		f.OnPartial(role, text, turn)
