@@ -20,12 +20,12 @@ type Engine struct {
 	Options  `yaml:",inline"`
 	// Fallback is used if this engine fails. It may have a fallback of its own.
 	Fallback *Engine `json:"fallback,omitempty" yaml:"fallback"`
-	// OrgID is the organization whose own endpoint comes before the operator's endpoint with
-	// the same name; empty for the operator's only. It is not part of an agent's definition.
+	// OrgID is the ID of the organization whose own endpoint is used, if it has one of that name. If OrgID is empty,
+	// only the operator's endpoint is used. It is not part of an agent's definition.
 	OrgID string `json:"-" yaml:"-"`
 }
 
-// For returns the engines of an agent of an organization.
+// For returns a copy of the engines in which OrgID is orgID, in the fallbacks too.
 func (e Engines) For(orgID string) Engines {
 	return e.Change(func(_ string, one *Engine) { one.OrgID = orgID })
 }
@@ -46,8 +46,7 @@ func (e Engines) Change(do func(serves string, e *Engine)) Engines {
 	return Engines{e.ASR.change(of("asr")), e.LLM.change(of("llm")), e.TTS.change(of("tts"))}
 }
 
-// EndpointID returns the name of the engine's endpoint; before the name of an organization's
-// own endpoint stand the organization's ID and a slash.
+// EndpointID returns Provider, or "OrgID/Provider" if OrgID is set.
 func (e Engine) EndpointID() string {
 	if e.OrgID == "" {
 		return e.Provider
@@ -91,9 +90,8 @@ type Options struct {
 	Temperature *float64 `json:"temperature,omitempty" yaml:"temperature"`
 	// MaxTokens bounds the answer of a model, 1 to 100,000.
 	MaxTokens int `json:"max_tokens,omitempty" yaml:"max_tokens"`
-	// ReasoningEffort of a model is "none", "minimal", "low", "medium" or "high". Without it
-	// OpenAI's models since gpt-5.6, Claude and Gemini reason as little as they can, because
-	// a caller waits.
+	// ReasoningEffort of a model is "none", "minimal", "low", "medium" or "high". If it is empty, OpenAI's models
+	// since gpt-5.6, Claude and Gemini reason as little as they can, because the caller is waiting.
 	ReasoningEffort string `json:"reasoning_effort,omitempty" yaml:"reasoning_effort"`
 	// Speed is the speaking rate of a voice as a factor, 0.5 to 2.
 	Speed float64 `json:"speed,omitempty" yaml:"speed"`

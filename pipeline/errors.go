@@ -34,8 +34,8 @@ func (r *RefusedError) IsRequestFault() bool {
 	return r.Status >= 400 && r.Status < 500
 }
 
-// ErrUnusable wraps errors of well-formed responses with unusable content. The model or
-// the prompt is at fault, not the provider.
+// ErrUnusable is wrapped by errors about well-formed responses with unusable content. The model or the prompt is at
+// fault, not the provider.
 var ErrUnusable = errors.New("unusable answer")
 
 // Errors of an answer that the model ended early. The text before the end is valid.
@@ -63,12 +63,12 @@ func (e TimeoutError) Error() string { return string(e) }
 // Timeout implements net.Error's method and returns true.
 func (e TimeoutError) Timeout() bool { return true }
 
-// maxRetryAfter is the longest pause that is honored.
+// maxRetryAfter is the maximum of RetryAfter. A longer request is shortened to it.
 const maxRetryAfter = 5 * time.Minute
 
-// NewRefusedError reads the status and the requested pause of a response and leaves its
-// body. The pause is Retry-After in seconds (RFC 9110, section 10.2.3), or retry-after-ms
-// in milliseconds, which OpenAI sends. A date in Retry-After is ignored.
+// NewRefusedError returns an error with the status and the requested pause of resp. It does not read or close the
+// body. The pause is Retry-After in seconds (RFC 9110, section 10.2.3), or retry-after-ms in milliseconds, which
+// OpenAI sends. A date in Retry-After is ignored.
 func NewRefusedError(resp *http.Response, text string) *RefusedError {
 	r := &RefusedError{Status: resp.StatusCode, Text: text}
 	for name, unit := range map[string]time.Duration{"Retry-After": time.Second, "Retry-After-Ms": time.Millisecond} {

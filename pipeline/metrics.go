@@ -40,7 +40,7 @@ const (
 	Silent      Ending = "silent_by_policy" // the agent acted without saying anything
 )
 
-// A Turn holds the metrics of one caller turn. Turn 0 is the greeting.
+// A Turn holds the metrics of one turn. If the agent speaks first, turn 0 is its greeting.
 type Turn struct {
 	Number      int
 	Spans       []Span // only phases that occurred

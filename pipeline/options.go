@@ -70,7 +70,7 @@ func namesAddressOrKey(parameter string) bool {
 	})
 }
 
-// hasAddressOrKey reports whether a value contains such a parameter.
+// hasAddressOrKey reports whether value contains a parameter for which namesAddressOrKey is true.
 func hasAddressOrKey(value any) bool {
 	switch v := value.(type) {
 	case map[string]any:

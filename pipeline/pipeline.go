@@ -44,8 +44,8 @@ type Recognition interface {
 // returns no text before Finalize.
 type FinalizeOnly interface{ FinalizeOnly() bool }
 
-// A QuietListener is an optional interface of a Recognition. While the caller is quiet, it may
-// send the audio in larger messages. SetQuiet belongs to the goroutine that writes frames.
+// A QuietListener is an optional interface of a Recognition. After SetQuiet(true) it may send the audio in larger
+// messages. Only the goroutine that writes frames may call SetQuiet.
 type QuietListener interface{ SetQuiet(quiet bool) }
 
 // A Prober is an optional interface of a Recognizer whose streams open before the provider
@@ -61,10 +61,10 @@ type Result struct {
 	Final bool // the text will not change any more
 	// Finalized marks the response to Finalize: all earlier audio is final.
 	Finalized bool
-	// Unanswered marks a Finalized result that the recognizer did not send, because it was silent
-	// since the request.
+	// Unanswered marks a Finalized result that the client made itself, because the recognizer did not answer Finalize
+	// in time.
 	Unanswered bool
-	// Start and End are times on the stream's own clock.
+	// Start and End count from the first frame of the stream. End is 0 if the times are unknown.
 	Start, End time.Duration
 	Words      []Word
 	Confidence float64
@@ -150,8 +150,7 @@ type Style struct {
 	Options  Options
 }
 
-// A Synthesis is one utterance being synthesized. Write and Flush belong to one goroutine,
-// Audio to another.
+// A Synthesis is one utterance being synthesized. One goroutine calls Write and Flush; another reads Audio.
 type Synthesis interface {
 	// Write adds text. A word may be split between two calls.
 	Write(text string) error

@@ -11,14 +11,13 @@ import (
 )
 
 const (
-	maxErrorBody = 64 << 10 // most bytes that are read
-	maxErrorText = 200      // most characters that are kept
-	minSecret    = 6        // characters from which a header value or parameter may be a key
+	maxErrorBody = 64 << 10 // maximum number of bytes that are read
+	maxErrorText = 200      // maximum number of characters that are kept
+	minSecret    = 6        // shorter header values and parameters are not treated as secrets
 )
 
-// RefusalText returns the message in a provider's error response: at most 200 characters,
-// without the secrets of the request. All its headers and URL parameters count as secrets. The
-// rest of the body, which may repeat words of the caller, is dropped.
+// RefusalText returns the message in a provider's error response, redacted as in Redact. sent holds the headers of
+// the request. The rest of the body is dropped, because it may repeat words of the caller.
 func RefusalText(resp *http.Response, sent http.Header) string {
 	text := resp.Header.Get("Dg-Error") // header of Deepgram for refused WebSockets
 	if text == "" && resp.Body != nil {
@@ -64,7 +63,8 @@ func ErrorMessage(body []byte) string {
 	return cmp.Or(fieldErrors(fields["detail"]), fieldErrors(fields["message"]))
 }
 
-// fieldErrors returns the fields and messages of a list, which may be in "detail".
+// fieldErrors returns the fields and messages of a list of refused fields. raw is the list, or an object with the
+// list in "detail".
 func fieldErrors(raw json.RawMessage) string {
 	type fieldError struct {
 		Path    []any  `json:"loc"`
@@ -87,8 +87,9 @@ func fieldErrors(raw json.RawMessage) string {
 	return strings.Join(all, "; ")
 }
 
-// Redact returns a provider's text, safe to store and show: at most 200 characters, without
-// control characters, the values of sent and the parameters of address.
+// Redact returns a provider's text, safe to store and show: at most 200 characters, without control characters. It
+// replaces secrets of at least 6 characters: the header values in sent, and the URL parameters of address whose names
+// contain "key" or "token".
 func Redact(text string, sent http.Header, address *url.URL) string {
 	for name, values := range sent {
 		if name == "Accept" || name == "Content-Type" {

@@ -100,7 +100,7 @@ type Role string
 const (
 	RoleAgent  Role = "agent"
 	RoleCaller Role = "caller"
-	RoleTool   Role = "tool" // a tool call: its result in messages, and also the call in lines
+	RoleTool   Role = "tool" // in a Message, the result of a tool call; in a Line, the call and its result
 	RoleNote   Role = "note" // an event such as pressed keys; only in messages
 )
 
@@ -120,12 +120,12 @@ type Outcome struct {
 	Lines  []Line
 	Turns  []Turn
 	Reason Reason
-	Err    error // the failure; only with AgentError
+	Err    error // the latest failure; with AgentError, the one that ended the conversation
 	// AnsweredBy is nil if detection is off.
 	AnsweredBy *AnsweredBy
 	// Transfer is the last attempted transfer, or nil.
 	Transfer *TransferResult
-	// Usage is what the providers did.
+	// Usage is what the call used of each provider.
 	Usage []EngineUsage
 }
 
@@ -142,7 +142,7 @@ type AnsweredBy struct {
 	Party      string        // "human", "voicemail", "ivr", "fax" or "unknown"
 	Confidence float64       // 0 to 1
 	Evidence   string        // such as "short_greeting", "phrase: after the tone" or "beep"
-	After      time.Duration // time from the answer of the call to the decision; amd_ms
+	After      time.Duration // time from the answer of the call to the decision; reported as amd_ms
 }
 
 // A Reason is why a conversation ended.
@@ -152,7 +152,7 @@ type Reason string
 const (
 	CallerHungUp       Reason = "callee_hangup" // the callee or its carrier ended the leg
 	AgentHungUp        Reason = "agent_hangup"
-	Stopped            Reason = "api_hangup" // the context ended
+	Stopped            Reason = "api_hangup" // the context of the conversation ended, or the service stops
 	MaxDurationReached Reason = "max_duration"
 	Inactive           Reason = "inactivity"
 	NoMedia            Reason = "media_timeout"
@@ -164,7 +164,7 @@ const (
 	IVRReached       Reason = "ivr_reached"       // a menu answered and the agent hung up
 )
 
-// ReasonOf maps the cause that ended a conversation's context to its reason.
+// ReasonOf returns why a conversation ended whose leg ended with cause c.
 func ReasonOf(c media.Cause) Reason {
 	switch c {
 	case media.RemoteHangup:

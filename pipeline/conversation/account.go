@@ -12,19 +12,19 @@ import (
 // agent's first audible packet.
 type account struct {
 	Number int
-	Of     *playout.Utterance // time of the request of the answer
+	Of     *playout.Utterance // the agent's speech in this turn; nil if there is none yet
 	// Ran returns how long the tools of the answer ran between two times; nil if there are none.
 	Ran       func(from, to time.Time) time.Duration
 	Line      *pipeline.Line // transcript line of the caller; nil once it is recorded
 	Caller    bool           // the caller spoke; false in the turn of the greeting
 	T0        time.Time      // when the caller's last voiced sample arrived; for the greeting, when the call was answered
-	Waited    time.Duration
-	Verdict   time.Time
-	Usable    time.Time
-	Judged    time.Time // when the classifier answered; zero if the commit did not wait for it
-	Commit    time.Time
-	Audible   time.Time
-	Disclosed time.Duration // length of the disclosure, which does not count as response time
+	Waited    time.Duration  // time in the jitter buffer after T0
+	Verdict   time.Time      // when the voice activity detector reported the end of speech
+	Usable    time.Time      // when the transcript was complete
+	Judged    time.Time      // when the classifier answered; zero if the commit did not wait for it
+	Commit    time.Time      // when the turn machine decided that the turn has ended
+	Audible   time.Time      // when the first audible packet of the agent was sent; zero until then
+	Disclosed time.Duration  // length of the disclosure, which does not count as response time
 	Estimated bool
 	Reason    string
 	Fragments int
@@ -33,8 +33,8 @@ type account struct {
 	First     []pipeline.Span // phases of the first fragment of the turn, if there are several
 }
 
-// Spans returns the phases that took place. No mark counts as earlier than the one before it,
-// so the phases add up to the turn.
+// Spans returns the phases that took place. A phase that would end before it begins has the length 0, so the phases
+// add up to the turn.
 func (a *account) Spans() []pipeline.Span {
 	var token, ready time.Time
 	if a.Of != nil {
@@ -77,8 +77,8 @@ func (a *account) Spans() []pipeline.Span {
 	return spans
 }
 
-// phases returns the phases of the first fragment up to its commit, followed by those of
-// the answer that was played.
+// phases returns the phases of the first fragment of the turn up to its commit, and then the phases of the answer
+// that was played.
 func (a *account) phases() []pipeline.Span {
 	own := a.Spans()
 	answering := []pipeline.Phase{pipeline.PhaseLLM, pipeline.PhaseTool, pipeline.PhaseTTS, pipeline.PhaseOut}
@@ -124,8 +124,7 @@ func (a *account) Turn(ending pipeline.Ending) pipeline.Turn {
 	return t
 }
 
-// saved returns how much shorter the wait was because the answer was prepared before the
-// commit.
+// saved returns how much less the caller waited because the answer was requested before the commit.
 func (a *account) saved() time.Duration {
 	if a.Of == nil || a.Commit.IsZero() || !a.Began.Before(a.Commit) {
 		return 0

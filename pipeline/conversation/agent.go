@@ -54,7 +54,7 @@ func (a *Agent) Model(e pipeline.Engine, meter *pipeline.UsageMeter) (pipeline.M
 	return a.Guards.BackgroundModel(clients, e, meter), nil
 }
 
-// ForgetPhrases drops the phrases that were spoken in advance. Call it after the clients of voices have changed. Calls
+// ForgetPhrases drops the synthesized phrases. Call it after the clients of voices have changed. Calls
 // in progress keep their phrases.
 func (a *Agent) ForgetPhrases() { a.phrases.Store(&phraseCache{}) }
 
@@ -133,7 +133,6 @@ func (a *Agent) newSession(leg media.Leg, config pipeline.SessionConfig) (*sessi
 	return s, nil
 }
 
-// policy returns the policy of one call.
 func (a *Agent) policy(config pipeline.SessionConfig) turn.Policy {
 	p := a.Policy
 	if p == (turn.Policy{}) {

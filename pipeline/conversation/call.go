@@ -12,7 +12,7 @@ import (
 	"github.com/parley-voice/parley/pipeline/playout"
 )
 
-// call is what all parts of a session share.
+// call holds the values that all parts of a session use.
 type call struct {
 	leg     media.Leg
 	config  pipeline.SessionConfig
@@ -51,7 +51,7 @@ func (c *call) later(ctx context.Context, d time.Duration, do func(context.Conte
 	})
 }
 
-// since converts t to the turn machine's clock, which starts at the answer.
+// since returns the time from the answer of the call to t. The turn machine counts time this way.
 func (c *call) since(t time.Time) time.Duration { return t.Sub(c.config.AnsweredAt) }
 
 func (c *call) style() pipeline.Style {

@@ -73,7 +73,7 @@ func TestClassifier(t *testing.T) {
 	for name, c := range map[string]struct {
 		words    string
 		judge    *remote.Fake
-		from, to time.Duration // when the classifier answers, from the commit
+		from, to time.Duration // range of the time from the caller's last sound to the commit
 		reason   string        // reason of the commit, if it comes from the classifier
 		exposed  time.Duration // minimum of classifier_ms; 0 means that it must be absent
 	}{

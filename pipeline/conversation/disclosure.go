@@ -8,19 +8,19 @@ import (
 	"github.com/parley-voice/parley/pipeline/playout"
 )
 
-// disclosureTime bounds the time to the first sound of a disclosure. A call whose disclosure
-// does not start in time ends.
+// disclosureTime bounds the time to the first sound of a disclosure. If the disclosure is not audible by then, the
+// call ends.
 const disclosureTime = 5 * time.Second
 
-// disclose plays the disclosure, unless it was played before, and then calls then. Until then
-// the turn machine is Held, so that the callee cannot interrupt the disclosure.
+// disclose plays the disclosure and then calls then. If the disclosure was already played to its end, disclose only
+// calls then. During the disclosure the turn machine is Held, so that the callee cannot interrupt it.
 func (g *greeter) disclose(ctx context.Context, then func()) {
 	s := g.s
 	if g.next = then; s.config.Disclosure == "" || g.disclosed {
 		then()
 		return
 	}
-	if g.disclosure == nil { // the disclosure was played to a machine
+	if g.disclosure == nil { // cancelDisclosure stopped it, because a machine had answered
 		g.disclosure = g.sayFirst(ctx, s.config.Disclosure)
 	}
 	g.onVerdict()
@@ -35,7 +35,6 @@ func (g *greeter) disclose(ctx context.Context, then func()) {
 	}
 }
 
-// isDisclosure reports whether u is the disclosure that is being played.
 func (g *greeter) isDisclosure(u *playout.Utterance) bool {
 	return g.disclosure != nil && g.disclosure.Utterance == u
 }
@@ -62,8 +61,8 @@ func (g *greeter) onMark(ctx context.Context, m playout.Mark) {
 	s.later(ctx, partPause, func(context.Context) { g.next() })
 }
 
-// cancelDisclosure stops the disclosure because a machine answered. The greeting does not
-// follow; a person who takes the call speaks first.
+// cancelDisclosure stops a disclosure that is being played, for example because a machine answered. It also drops the
+// greeting: a person who then takes the call speaks first.
 func (g *greeter) cancelDisclosure() {
 	if g.next = func() {}; g.disclosure == nil {
 		return

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// hangupDelay is how long after its last word the agent hangs up, because the end of the word
-	// still has to reach the callee.
+	// hangupDelay is the time from the agent's last word to the hangup. The callee must still hear the end of the
+	// word.
 	hangupDelay = 300 * time.Millisecond
 	// goodbyeTime bounds the time from the decision to leave until the hangup.
 	goodbyeTime = 12 * time.Second
@@ -51,7 +51,7 @@ func (e *ending) fail(err error) { e.reason, e.err = pipeline.AgentError, err }
 // then gets no more events.
 func (e *ending) isUnderway() bool { return e.transferring != nil || e.hangup != nil || e.leaving }
 
-// stop says goodbye because the service stops. There is no goodbye during the disclosure or a
+// stop ends the session because the service stops. The agent says goodbye, except during the disclosure or a
 // transfer.
 func (e *ending) stop(ctx context.Context) {
 	e.s.config.Drain = nil
@@ -65,8 +65,8 @@ func (e *ending) stop(ctx context.Context) {
 	}
 }
 
-// leave says goodbye, takes no more turns and hangs up. A reply that is being prepared or
-// played serves as the goodbye.
+// leave says goodbye, takes no more turns and hangs up. If a reply is being prepared or played, it is played to its
+// end instead of the goodbye.
 func (e *ending) leave(ctx context.Context, what phrase, why pipeline.Reason) {
 	if e.leaving {
 		return
@@ -81,8 +81,8 @@ func (e *ending) leave(ctx context.Context, what phrase, why pipeline.Reason) {
 	s.replies.current.release()
 }
 
-// onReplyEnd carries out what the tools of a reply planned for its end. It reports whether the
-// agent leaves.
+// onReplyEnd carries out the follow-ups of a reply's tools. It reports whether the agent hangs up or transfers the
+// call.
 func (e *ending) onReplyEnd(ctx context.Context, then []pipeline.FollowUp) (leaves bool) {
 	for _, t := range then {
 		switch t.Step {
@@ -144,8 +144,8 @@ func (e *ending) onTransfer(ctx context.Context, t transferAttempt) {
 	s.replies.current.release()
 }
 
-// closeTransfer ends a transfer that was open at the end of the call, and completes its
-// record.
+// closeTransfer waits for a transfer that was open at the end of the call, hangs up its second leg, and completes
+// e.transfer.
 func (e *ending) closeTransfer() {
 	if e.transferring != nil {
 		if t := <-e.transferring; t.second != nil {

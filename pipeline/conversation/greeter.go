@@ -12,9 +12,8 @@ import (
 	"github.com/parley-voice/parley/pipeline/turn"
 )
 
-// greeter decides when the agent may first speak: it detects who answered, plays the
-// disclosure, and lets the agent greet, answer or leave a voicemail message. It belongs to
-// the session loop, except onFrame.
+// greeter decides when the agent may first speak. It detects who answered, plays the disclosure, and lets the agent
+// greet, answer or leave a voicemail message. Only the session loop uses it, except onFrame.
 type greeter struct {
 	s          *session
 	detector   *detector // nil if answering machine detection is off
@@ -28,14 +27,14 @@ type greeter struct {
 // A detector detects who answered.
 type detector struct {
 	*answering.Monitor
-	bank  amd.Bank         // belongs to the goroutine that reads the leg
-	alarm <-chan time.Time // when the detector wants a Timer event
+	bank  amd.Bank         // tone detectors; belongs to the goroutine that reads the leg
+	alarm <-chan time.Time // fires when the detector needs a Timer event
 }
 
 // A message is the voicemail message.
 type message struct {
 	due   bool // the beep came before the message was ready
-	ready bool // the message was spoken, or cannot be
+	ready bool // the message was synthesized, or cannot be
 	text  string
 	pcm   []int16 // nil if the message cannot be spoken
 }
@@ -85,7 +84,7 @@ func (g *greeter) alarm() <-chan time.Time {
 	return g.detector.alarm
 }
 
-// onTurnEvent handles an event after the turn machine has.
+// onTurnEvent handles an event that the turn machine has already handled.
 func (g *greeter) onTurnEvent(ctx context.Context, e turn.Event) {
 	if g.detector == nil {
 		g.aside.OnEvent(e, g.s.machine.State())
@@ -149,8 +148,7 @@ func (g *greeter) obey(ctx context.Context, orders []answering.Command) {
 	}
 }
 
-// greet plays the greeting. The turn of the greeting starts at the end of the callee's words,
-// if there are any. A callee who pressed keys gets an answer instead.
+// greet plays the greeting. If the callee pressed keys during the disclosure, the agent answers them instead.
 func (g *greeter) greet(ctx context.Context) {
 	if g.aside.HasKeys() {
 		g.answer(ctx)
@@ -166,11 +164,13 @@ func (g *greeter) greet(ctx context.Context) {
 	g.s.step(ctx, turn.Event{Kind: turn.Floor, Text: turn.Greet})
 }
 
-// awaitsVerdict reports whether the first turn waits for the detector.
+// awaitsVerdict reports whether the greeting's turn waits for the detector to decide who answered.
 func (g *greeter) awaitsVerdict() bool {
 	return g.s.record.current != nil && g.s.machine.State() == turn.Held && g.detector != nil
 }
 
+// onVerdict completes the greeting's turn after the detector's decision. If the callee spoke, the turn starts at the
+// end of the callee's words.
 func (g *greeter) onVerdict() {
 	if !g.awaitsVerdict() {
 		return
@@ -187,7 +187,7 @@ func (g *greeter) answer(ctx context.Context) {
 	g.s.step(ctx, turn.Event{Kind: turn.Floor})
 }
 
-// cancelGreeting drops a greeting of which the callee has heard nothing.
+// cancelGreeting drops the greeting if the callee has heard nothing of it.
 func (g *greeter) cancelGreeting() {
 	if g.s.machine.State() != turn.Held || !g.s.replies.discard() {
 		return
@@ -198,7 +198,7 @@ func (g *greeter) cancelGreeting() {
 	g.s.record.current = nil
 }
 
-// prepareMessage speaks the message, so that it can begin right after the beep.
+// prepareMessage synthesizes the voicemail message in advance, so that it can begin right after the beep.
 func (g *greeter) prepareMessage(ctx context.Context) {
 	s := g.s
 	s.wg.Go(func() {
@@ -223,7 +223,7 @@ func (g *greeter) prepareMessage(ctx context.Context) {
 	})
 }
 
-// leaveMessage plays the message from its beginning and hangs up after it.
+// leaveMessage plays the message from its beginning and then hangs up.
 func (g *greeter) leaveMessage(ctx context.Context) {
 	s := g.s
 	if s.ending.leaving {

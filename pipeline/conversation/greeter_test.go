@@ -18,7 +18,7 @@ const (
 	message = "please call anna back at noon thank you"
 )
 
-// callee plays words, lengths of silence, and a machine's tone for "beep".
+// callee plays parts to the agent: words, lengths of silence, and a machine's tone for "beep".
 func callee(c *call, parts ...any) (ended time.Duration) {
 	for _, p := range parts {
 		switch p := p.(type) {
@@ -42,7 +42,7 @@ func party(t *testing.T, policy pipeline.Voicemail) *call {
 	return start(t, fakeprovider.Typical(), pipeline.SessionConfig{Greeting: hello, Voicemail: policy, VoicemailMessage: message})
 }
 
-// first returns when the first word after from was heard.
+// first returns when the caller heard the first word after from; -1 if there was none.
 func (c *call) first(from time.Duration) time.Duration {
 	for _, w := range c.timed() {
 		if w.Start >= from-40*time.Millisecond {
@@ -95,8 +95,8 @@ func TestPersonAnswers(t *testing.T) {
 	}
 }
 
-// TestSilentCallee checks that a silent callee is greeted, and counts as a person after the
-// first words.
+// TestSilentCallee checks that a silent callee is greeted. After the callee's first words, the callee counts as a
+// person.
 func TestSilentCallee(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := party(t, pipeline.VoicemailHangup)
@@ -237,7 +237,7 @@ func TestModelWritesMessage(t *testing.T) {
 	}
 }
 
-// TestNoCallee checks calls on which nobody can be talked to.
+// TestNoCallee checks calls in which a fax machine or a network announcement answers.
 func TestNoCallee(t *testing.T) {
 	for want, play := range map[string]func(c *call){
 		"fax": func(c *call) { c.Say(tone.Sine(8000, 8000*3, 2100, 0.2)) },
@@ -274,8 +274,8 @@ func TestPersonMentionsVoicemail(t *testing.T) {
 	}
 }
 
-// TestMessagePronunciation checks that the voice gets the pronunciation and the transcript the
-// spelling.
+// TestMessagePronunciation checks that the voice gets the configured pronunciation, and the transcript the written
+// form.
 func TestMessagePronunciation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t, fakeprovider.Typical(), pipeline.SessionConfig{
@@ -291,8 +291,7 @@ func TestMessagePronunciation(t *testing.T) {
 	})
 }
 
-// TestModelOpinion checks that the model decides who answered if a long greeting leaves it
-// open.
+// TestModelOpinion checks that the model decides who answered if the detector is unsure after a long greeting.
 func TestModelOpinion(t *testing.T) {
 	for answer, want := range map[string]pipeline.Reason{
 		"Voicemail.": pipeline.VoicemailReached, "human": pipeline.CallerHungUp, "I cannot tell.": pipeline.CallerHungUp, "ivr": pipeline.IVRReached,

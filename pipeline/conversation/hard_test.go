@@ -121,7 +121,7 @@ func TestRecognizerDropsDuringSpeech(t *testing.T) {
 	})
 }
 
-// TestTurnWithoutTranscript checks that speech without a transcript makes a turn.
+// TestTurnWithoutTranscript checks that speech without a transcript is recorded as a failed turn.
 func TestTurnWithoutTranscript(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fakeprovider.Typical()
@@ -177,7 +177,7 @@ func TestModelPauses(t *testing.T) {
 	}
 }
 
-// TestPhraseLanguage checks that the agent plays tones if it has no phrases in the language.
+// TestPhraseLanguage checks that the agent speaks its fixed phrases in the language of the call.
 func TestPhraseLanguage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t, fakeprovider.Typical(), pipeline.SessionConfig{Greeting: "guten tag", Language: "de-AT"})
@@ -216,7 +216,7 @@ func talkAt(t *testing.T, rate int, stage *pipetest.Env, brief pipeline.SessionC
 	return talkTo(t, leg, leg, stage, brief)
 }
 
-// talkTo is talkOn with a leg that wraps leg.
+// talkTo is talkOn with the leg able, which wraps leg.
 func talkTo(t *testing.T, leg *mediatest.Leg, able media.Leg, stage *pipetest.Env, brief pipeline.SessionConfig) *call {
 	t.Helper()
 	c := &call{Leg: leg, t: t, began: time.Now(), done: make(chan struct{})}

@@ -18,7 +18,6 @@ type history struct {
 // Messages returns a copy for the model.
 func (h *history) Messages() []pipeline.Message { return slices.Clone(h.said) }
 
-// Add adds messages.
 func (h *history) Add(m ...pipeline.Message) { h.said = append(h.said, m...) }
 
 // Commit adds the messages of a caller's turn.
@@ -27,10 +26,11 @@ func (h *history) Commit(m ...pipeline.Message) {
 	h.Add(m...)
 }
 
-// Retract removes the caller's last turn. The next commit includes its words.
+// Retract removes the caller's last turn and everything after it. The next Commit must include the caller's words
+// again.
 func (h *history) Retract() { h.said = h.said[:min(h.turn, len(h.said))] }
 
-// callerMessages returns the messages of a caller's turn: its words and pressed keys.
+// callerMessages returns the messages for the words and the pressed keys of a caller's turn.
 func callerMessages(text, keys string) []pipeline.Message {
 	var all []pipeline.Message
 	if text != "" {
@@ -51,8 +51,8 @@ func CallerLine(text, keys string) string {
 	return strings.TrimSpace(text + " [pressed " + redact.Keys(keys) + "]")
 }
 
-// heardText returns the part of the agent's speech that the caller heard, with a mark if it was
-// interrupted.
+// heardText returns text for the history. whole means that the agent was not interrupted; otherwise an ellipsis
+// follows.
 func heardText(text string, whole bool) string {
 	if whole {
 		return text

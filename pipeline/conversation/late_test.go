@@ -53,8 +53,8 @@ func slowly(t *testing.T, name string, partial, lag time.Duration, lengths []int
 	return all, c.wait()
 }
 
-// unjust returns what is wrong with an outcome. It returns "" if each sentence was answered
-// once or apologized for, and no word is in the history twice.
+// unjust returns a description of the first fault of an outcome. It returns "" if the agent answered each sentence or
+// apologized for it, and no word is in the transcript twice.
 func unjust(said []sentence, o pipeline.Outcome) string {
 	told, answered, apologised := map[string]int{}, map[string]int{}, map[string]bool{}
 	var sorry []time.Duration
@@ -103,8 +103,8 @@ func unjust(said []sentence, o pipeline.Outcome) string {
 	return ""
 }
 
-// TestLateRecognizer checks that each sentence is answered once or apologized for, however late
-// its text is.
+// TestLateRecognizer checks that the agent answers each sentence or apologizes for it, however late the recognizer
+// sends the text.
 func TestLateRecognizer(t *testing.T) {
 	names := []string{"deepgram", "flux", "assemblyai", "openai"}
 	for _, lag := range []int{150, 700, 1000, 1500, 1800, 2200, 2700, 4000} {

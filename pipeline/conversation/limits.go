@@ -7,7 +7,7 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// callLimits counts what the agent does in a call, up to its limits.
+// callLimits counts the agent's answers, tool calls and tokens in a call and checks their limits.
 type callLimits struct {
 	most  pipeline.Limits
 	calls atomic.Int64 // tool calls
@@ -24,11 +24,11 @@ func newCallLimits(most pipeline.Limits, meter *pipeline.UsageMeter) *callLimits
 	}}
 }
 
-// Call counts one tool call. It reports false at the limit.
+// Call counts one tool call and reports whether it is within the limit.
 func (l *callLimits) Call() bool { return l.calls.Add(1) <= int64(l.most.ToolCalls) }
 
-// Reached reports whether another answer would exceed a limit. The tokens of a prepared answer
-// are already counted.
+// Reached reports whether another answer would exceed a limit. prepared means that the answer already exists, so that
+// its tokens are counted and cannot exceed the limit.
 func (l *callLimits) Reached(prepared bool) bool {
 	return l.Answers >= l.most.Turns || l.calls.Load() >= int64(l.most.ToolCalls) || !prepared && l.meter.Tokens() >= l.most.Tokens
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/parley-voice/parley/pipeline/tools"
 )
 
-// acceptOptOuts lets the callee opt out of calls if opt-outs are stored, and adds the model's
-// tool for it.
+// acceptOptOuts enables the detection of opt-outs and adds the model's opt-out tool. It does nothing if the config
+// has no Store.
 func (e *ending) acceptOptOuts(english *optout.English) {
 	s, o := e.s, e.s.config.OptOuts
 	if o.Store == nil {
@@ -24,7 +24,7 @@ func (e *ending) acceptOptOuts(english *optout.English) {
 	}))
 }
 
-// onKey handles a key. The key opts out if no other key follows within optout.Apart; during the
+// onKey handles a key. The opt-out key opts out if no other key follows within optout.KeyIsolation. During the
 // disclosure, which names the key, it opts out at once.
 func (e *ending) onKey(ctx context.Context, k rune) {
 	s := e.s
@@ -41,7 +41,7 @@ func (e *ending) onKey(ctx context.Context, k rune) {
 	}
 }
 
-// agentText returns the agent's recent words, which the line may echo.
+// agentText returns the agent's recent words. The callee's line may echo them to the recognizer.
 func (e *ending) agentText() string {
 	text, _, _ := e.s.replies.heard()
 	return e.s.config.Disclosure + " . " + text
@@ -79,7 +79,7 @@ func (e *ending) onOptOut(ctx context.Context, from pipeline.OptOutSource, words
 	e.leave(ctx, phraseOptedOut, pipeline.AgentHungUp)
 }
 
-// storeOptOut stores an opt-out even if the call ends. The session ends only after the write.
+// storeOptOut stores an opt-out even if the call ends. Talk returns only after the write.
 func (e *ending) storeOptOut(ctx context.Context, from pipeline.OptOutSource, words string) {
 	s, o := e.s, pipeline.OptOut{Source: from, Text: words, At: time.Now()}
 	s.log.Info("the callee opted out of calls", "source", from)
@@ -90,7 +90,7 @@ func (e *ending) storeOptOut(ctx context.Context, from pipeline.OptOutSource, wo
 	})
 }
 
-// onHangup stores an opt-out that the callee's last words or key requested.
+// onHangup stores an opt-out that the callee requested with the last words or key before the hangup.
 func (e *ending) onHangup(ctx context.Context) {
 	if e.optOut == nil || e.leaving {
 		return

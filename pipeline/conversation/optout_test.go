@@ -127,8 +127,8 @@ func (c *call) act(what ...any) {
 	}
 }
 
-// TestNoOptOut checks that a number with the digit in it, other keys and other words do not opt
-// out, and that without a store nothing does.
+// TestNoOptOut checks that a number that contains the opt-out key, other keys and other words do not opt out. Without
+// a store, nothing opts out.
 func TestNoOptOut(t *testing.T) {
 	for name, c := range map[string]struct {
 		keep   bool
@@ -169,7 +169,7 @@ func TestOptOutBeforeHangup(t *testing.T) {
 	}
 }
 
-// TestOptOutTool checks that the model's own words come before the goodbye, and that the call
+// TestOptOutTool checks that the caller hears the goodbye after the model calls the opt-out tool, and that the call
 // ends even if the store fails.
 func TestOptOutTool(t *testing.T) {
 	for _, err := range []error{nil, errors.New("the database is away")} {
@@ -186,7 +186,7 @@ func TestOptOutTool(t *testing.T) {
 	}
 }
 
-// TestOptOutWithoutVoice: the call ends without a goodbye if the voice fails.
+// TestOptOutWithoutVoice checks that the call ends without a goodbye if the voice fails.
 func TestOptOutWithoutVoice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var k kept

@@ -15,7 +15,8 @@ import (
 
 const counting = "one two three four five six seven eight nine ten eleven twelve"
 
-// counts has the agent count while during runs.
+// counts runs a call in which the agent counts aloud, and calls during while the agent speaks. It returns the words
+// that the caller heard.
 func counts(t *testing.T, during func(*call)) (heard []string, o pipeline.Outcome) {
 	t.Helper()
 	script := fakeprovider.Typical()
@@ -39,8 +40,7 @@ func cough(d time.Duration) []int16 {
 	return pcm
 }
 
-// whole checks that the caller heard every word of the count; a word that a pause cut is
-// repeated.
+// whole checks that the caller heard every word of the count. A word that a pause cut off may be heard twice.
 func whole(t *testing.T, heard []string) {
 	t.Helper()
 	kept := slices.DeleteFunc(slices.Clone(heard), func(w string) bool { return !strings.Contains(" "+counting+" ", " "+w+" ") })
@@ -89,8 +89,8 @@ func TestEcho(t *testing.T) {
 	})
 }
 
-// TestCallerContinuesIntoReply: a caller who continues retracts an answer that just began;
-// all words are one turn.
+// TestCallerContinuesIntoReply checks that the agent retracts an answer that has just begun if the caller continues,
+// and that all words of the caller form one turn.
 func TestCallerContinuesIntoReply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked [][]fakeprovider.Message

@@ -18,8 +18,8 @@ const (
 	phraseCount
 )
 
-// preparedPhrases is the number of leading phrases that are spoken in advance, so that they
-// can be played when a voice fails.
+// preparedPhrases is the number of phrases, from the first constant on, that are synthesized when a call starts, so
+// that they can be played when the voice fails.
 const preparedPhrases = phraseNudge + 1
 
 // In returns the text in a language (BCP 47), or "".

@@ -28,8 +28,8 @@ type slot struct {
 
 func (k phraseKey) slot() slot { return slot{k.Engine.Key(), k.Language, k.Rate, k.phrase} }
 
-// A phraseCache keeps spoken phrases, so that the agent can apologize at once when its voice
-// fails. The zero value is empty.
+// A phraseCache keeps the audio of phrases, so that the agent can apologize at once when its voice fails. The zero
+// value is empty.
 type phraseCache struct {
 	mu     sync.Mutex
 	spoken map[slot][]int16
@@ -47,8 +47,8 @@ func (s *phraseCache) Get(k phraseKey) []int16 {
 	return s.spoken[k.slot()]
 }
 
-// Claim reports whether the caller must speak the phrase, and then Put it. It reports false
-// if the phrase is in the cache or claimed.
+// Claim reports whether the calling goroutine must synthesize the phrase and then call Put. It reports false if the
+// phrase is in the cache or another goroutine has claimed it.
 func (s *phraseCache) Claim(k phraseKey) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,7 +63,7 @@ func (s *phraseCache) Claim(k phraseKey) bool {
 	return true
 }
 
-// Put stores a phrase and ends the claim. Without pcm the phrase can be claimed again.
+// Put stores a phrase and ends the claim. If pcm is empty, it stores nothing, and the phrase can be claimed again.
 func (s *phraseCache) Put(k phraseKey, pcm []int16) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,7 +84,7 @@ const (
 	longestLine = 10 * time.Second
 )
 
-// Prepare speaks the preparedPhrases that are not in the cache.
+// Prepare synthesizes and stores the first preparedPhrases phrases that are not in the cache.
 func (s *phraseCache) Prepare(ctx context.Context, v pipeline.Voice, style pipeline.Style, engine pipeline.Engine) {
 	for what := range preparedPhrases {
 		text, key := what.In(style.Language), phraseKey{Engine: engine, Language: style.Language, Rate: style.Rate, phrase: what}
@@ -110,21 +110,21 @@ func speakWhole(ctx context.Context, v pipeline.Voice, style pipeline.Style, tex
 			err = speaking.Flush()
 		}
 		if err != nil {
-			_ = speaking.Close() // let the sound fade out
+			_ = speaking.Close() // ends the audio, so that collectSpeech returns
 		}
 		wrote <- err
 	}()
 	pcm := collectSpeech(speaking, style.Rate, longest)
 	_ = speaking.Close() // unblocks the writer
 	if <-wrote != nil || pcm == nil {
-		return nil // without all of its speech the phrase is useless
+		return nil // a part of the phrase is of no use
 	}
 	return pcm[playout.LeadingSilence(pcm):]
 }
 
 const (
 	messageTimeout = 30 * time.Second // time limit for speaking the message
-	longestMessage = time.Minute      // longest message
+	longestMessage = time.Minute
 )
 
 // speakMessage returns a voicemail message as speech; nil if the voice fails.

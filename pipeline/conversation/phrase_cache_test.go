@@ -58,7 +58,6 @@ func TestForgetPhrases(t *testing.T) {
 	}
 }
 
-// TestFullPhraseCache checks that a full cache drops the oldest phrase.
 func TestFullPhraseCache(t *testing.T) {
 	var s phraseCache
 	name := func(i int) string { return string(rune('a' + i)) }

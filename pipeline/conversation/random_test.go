@@ -26,7 +26,8 @@ func TestRandomCalls(t *testing.T) {
 func randomCall(t *testing.T, seed uint64) {
 	t.Helper()
 	rnd := rand.New(rand.NewPCG(seed, 7))
-	// Providers run concurrently, so their faults depend only on the number of the request.
+	// Providers run concurrently. So that a seed always gives the same call, a fault depends only on the number of
+	// the request.
 	chance := func(what string, n, of int) int {
 		h := fnv.New64a()
 		fmt.Fprint(h, what, n)

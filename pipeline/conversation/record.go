@@ -49,8 +49,8 @@ func (r *record) openUnheard() {
 	}
 }
 
-// openTurn opens the turn that a commits. If a continues a retracted turn, the new account
-// keeps the number and the first phases of that turn.
+// openTurn opens the turn of the Commit action a. If the action continues a retracted turn, the new account keeps the
+// number and the first phases of that turn.
 func (r *record) openTurn(a turn.Action) {
 	answered, before := r.config.AnsweredAt, r.current
 	x := &account{
@@ -94,7 +94,7 @@ func (r *record) answerWith(of *reply) {
 	r.current.Of, r.current.Ran, r.current.Began = of.Utterance, of.book.DurationBetween, of.began
 }
 
-// closeTurn closes the open turn. Its tools ran for the given time.
+// closeTurn closes the open turn. tools is how long its tools ran.
 func (r *record) closeTurn(ending pipeline.Ending, tools time.Duration) {
 	if r.current == nil {
 		return
@@ -108,7 +108,7 @@ func (r *record) closeTurn(ending pipeline.Ending, tools time.Duration) {
 	r.current = nil
 }
 
-// addLine adds a line in which the digits that the caller pressed are redacted.
+// addLine adds a line to the transcript. It redacts the digits that the caller pressed.
 func (r *record) addLine(l pipeline.Line) {
 	l.Text = r.pressed.Redact(pipeline.Clean(l.Text))
 	for i := range l.Words {
@@ -142,7 +142,7 @@ func (r *record) addCallerLine() {
 	}
 }
 
-// addAgentLine adds what the caller heard of u. With remember it adds it to the history, too.
+// addAgentLine adds the words of u that the caller heard to the transcript and, if remember is set, to the history.
 func (r *record) addAgentLine(u *playout.Utterance, whole, remember bool) {
 	text, words := u.Transcript(whole)
 	if text == "" {

@@ -19,7 +19,7 @@ type replies struct {
 	tools   *tools.Set
 	limits  *callLimits
 	current *reply             // reply that is being prepared or played; nil for none
-	spec    *reply             // reply begun before the commit of its turn; nil for none
+	spec    *reply             // speculative reply, begun before the commit of its turn; nil for none
 	filler  *playout.Utterance // filler that is played while current is prepared; nil for none
 }
 
@@ -44,7 +44,7 @@ func (r *replies) answer(ctx context.Context, then ...pipeline.Message) *reply {
 func (r *replies) speculate(ctx context.Context, text string) {
 	r.forget()
 	if r.limits.Reached(false) {
-		return // the commit will not start it either
+		return // commit will say goodbye instead
 	}
 	r.record.specs++
 	r.spec = r.answer(ctx, pipeline.Message{Role: pipeline.RoleCaller, Text: text})
@@ -57,7 +57,7 @@ func (r *replies) forget() {
 	}
 }
 
-// commit opens the turn that a commits and starts the reply to it.
+// commit opens the turn of the Commit action a and starts the reply.
 func (r *replies) commit(ctx context.Context, a turn.Action) {
 	r.record.openTurn(a)
 	said, prepared := callerMessages(a.Text, a.Keys), a.Prepared && r.spec != nil
@@ -77,8 +77,9 @@ func (r *replies) commit(ctx context.Context, a turn.Action) {
 	r.record.answerWith(r.current)
 }
 
-// retract drops a reply of which the caller heard almost nothing. The model does not see that
-// part. The results of its tool calls are kept, so that the tools do not run twice.
+// retract drops a reply of which the caller heard almost nothing. The words that the caller heard go into the
+// transcript, but the model does not see them. The results of tool calls stay in the history, so that the tools do
+// not run twice.
 func (r *replies) retract() {
 	r.speaker.stop()
 	r.endFiller(false)
@@ -104,8 +105,7 @@ func (r *replies) drop(ending pipeline.Ending) {
 	r.end(ending, false)
 }
 
-// discard drops the current reply if the caller has heard nothing of it. It reports whether it
-// did.
+// discard drops the current reply if the caller has heard nothing of it. It reports whether it dropped a reply.
 func (r *replies) discard() bool {
 	if r.current == nil || r.current.Played() > 0 {
 		return false
@@ -116,7 +116,7 @@ func (r *replies) discard() bool {
 	return true
 }
 
-// end closes the turn and the lines of its reply. whole means that the reply was played to its
+// end adds the lines of the turn to the transcript and closes the turn. whole means that the reply was played to its
 // end.
 func (r *replies) end(ending pipeline.Ending, whole bool) {
 	r.record.addCallerLine()
@@ -145,8 +145,8 @@ func (r *replies) replace(ctx context.Context, ending pipeline.Ending, what phra
 	r.current = r.speaker.playPhrase(ctx, turn.Notice, what)
 }
 
-// heard returns what the agent said just now, how many of its words the caller heard, and
-// whether these are all words.
+// heard returns the agent's recent words, the number of words of the utterance that the caller heard, and whether the
+// caller heard all of them.
 func (r *replies) heard() (text string, words int, whole bool) {
 	u := r.audible()
 	if u == nil {

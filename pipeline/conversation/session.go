@@ -23,8 +23,7 @@ const (
 	all = time.Hour
 )
 
-// A Classifier judges whether a caller has finished. A guess that comes with an error does not
-// count.
+// A Classifier estimates whether a caller has finished. The session ignores a guess that comes with an error.
 type Classifier interface {
 	Guess(ctx context.Context, p eot.Pause) (eot.Guess, error)
 }
@@ -41,7 +40,7 @@ type session struct {
 	cancelGuess context.CancelFunc // cancels the open question to the classifier; nil if none is open
 	timer       *time.Timer
 	keys        <-chan rune // keys of the caller; nil once the leg has ended
-	hasEcho     bool        // the line echoes the agent's speech
+	hasEcho     bool        // the callee's line echoes the agent's speech
 
 	speaker *speaker
 	record  *record
@@ -123,7 +122,6 @@ func (s *session) start(ctx context.Context) {
 	s.greeter.decide(ctx)
 }
 
-// loop handles events until the conversation is over.
 func (s *session) loop(ctx context.Context, edges <-chan input.Edge) {
 	s.timer = time.NewTimer(time.Hour)
 	defer s.timer.Stop()
@@ -365,7 +363,7 @@ func (s *session) setTimer(at time.Duration) {
 // settled returns the time before which all words of the caller are answered.
 func (s *session) settled() time.Time { return s.config.AnsweredAt.Add(s.machine.Settled()) }
 
-// judge asks the classifier. It cancels an earlier question.
+// judge asks the classifier about text. It cancels an earlier question.
 func (s *session) judge(ctx context.Context, text string) {
 	if s.classifier == nil {
 		return

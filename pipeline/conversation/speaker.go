@@ -37,12 +37,13 @@ type reply struct {
 	agreed chan struct{} // closed when the caller's turn is committed; the reply's tools may then run
 	book   tools.CallLog // tool calls of the reply
 	words  *pronounce.Stream
-	owed   atomic.Int64 // stretches of text that are not fully spoken yet
+	owed   atomic.Int64 // number of voice streams that have text and have not sent all their speech
 }
 
-// release and agree belong to the session loop.
+// release lets the player play the reply. Only the session loop calls release and agree.
 func (r *reply) release() { closeOnce(r.gate) }
 
+// agree lets the reply's tools run.
 func (r *reply) agree() { closeOnce(r.agreed) }
 
 func closeOnce(gate chan struct{}) {
@@ -94,8 +95,8 @@ func (s *speaker) sayGoodbye(ctx context.Context, what phrase, why pipeline.Reas
 	return r
 }
 
-// playPhrase plays a phrase from the cache. If it is not there because the voice failed, two
-// soft tones show that the line is alive.
+// playPhrase plays a phrase from the cache. If the phrase is not in the cache, it plays two soft tones, so that the
+// caller hears that the call is still connected.
 func (s *speaker) playPhrase(ctx context.Context, kind string, what phrase) *reply {
 	rate, text := s.leg.Rate(), what.In(s.config.Language)
 	key := phraseKey{Engine: s.config.Engines.TTS, Language: s.config.Language, Rate: rate, phrase: what}
@@ -107,7 +108,7 @@ func (s *speaker) playPhrase(ctx context.Context, kind string, what phrase) *rep
 	return s.play(ctx, kind, text, pcm)
 }
 
-// play plays speech that already exists. It needs no release.
+// play plays speech that is already synthesized. The reply needs no release.
 func (s *speaker) play(ctx context.Context, kind, text string, pcm []int16) *reply {
 	ctx, cancel := context.WithCancel(ctx)
 	u := s.utterance(kind)
@@ -141,7 +142,8 @@ func (s *speaker) speak(ctx context.Context, r *reply, text pieces) *reply {
 	return r
 }
 
-// A voiceStream is a stream of the voice that opens while the model is asked.
+// A voiceStream is a stream of the voice. It opens while the model prepares its answer. After done is closed, either
+// speaking or err is set.
 type voiceStream struct {
 	done     chan struct{}
 	speaking pipeline.Synthesis
@@ -181,7 +183,7 @@ func (s *speaker) say(ctx context.Context, r *reply, text pieces) error {
 		v.close()
 	}
 	if written != nil && !errors.Is(written, context.Canceled) {
-		return written // the failure behind err
+		return written // the cause of err
 	}
 	return err
 }
@@ -220,7 +222,7 @@ func (s *speaker) queueAll(ctx context.Context, r *reply, voices <-chan *voiceSt
 	return s.player.Push(ctx, r.Utterance, nil, true)
 }
 
-// queue queues the speech of one stream. The first speech of a reply waits for the floor.
+// queue queues the speech of one stream. The first speech of a reply waits until it may be played.
 func (s *speaker) queue(ctx context.Context, r *reply, speaking pipeline.Synthesis, release *func()) error {
 	u := r.Utterance
 	u.StartSegment()
@@ -254,7 +256,7 @@ func (s *speaker) queue(ctx context.Context, r *reply, speaking pipeline.Synthes
 	return nil
 }
 
-// awaitFloor reports that the first sound exists, and waits until it may be played.
+// awaitFloor reports to the session loop that the first sound of r exists, and waits until it may be played.
 func (s *speaker) awaitFloor(ctx context.Context, r *reply) (release func(), err error) {
 	s.report(ctx, update{of: r.Utterance})
 	select {

@@ -24,7 +24,7 @@ import (
 type weather struct {
 	takes time.Duration
 	ran   *atomic.Int32
-	begun *atomic.Int64 // when it began, in Unix nanoseconds
+	begun *atomic.Int64 // when the function began, in Unix nanoseconds
 }
 
 func newWeather(takes time.Duration) weather {
@@ -47,7 +47,7 @@ func (w weather) Run(ctx context.Context, _ json.RawMessage) (pipeline.ToolResul
 	}
 }
 
-// calls makes the model call a tool, after saying text, and then repeat the result.
+// calls returns a script in which the model says first, calls a tool and then repeats the result.
 func calls(name, arguments, first string) fakeprovider.Script {
 	script := fakeprovider.Typical()
 	script.Call = func(m []fakeprovider.Message) (string, string) {
@@ -82,9 +82,9 @@ func builtins(t *testing.T) []pipeline.Function {
 	return all
 }
 
-// TestTool checks that the caller hears one answer with the result, and fillers during a slow
-// function, with at most 4 s of silence between them. The time of the function does not count
-// as underrun or as time of the model.
+// TestTool checks that the caller hears one answer with the tool's result. During a slow tool the caller hears
+// fillers, with at most 4 s of silence between them. The time of the tool does not count as underrun or as time of
+// the model.
 func TestTool(t *testing.T) {
 	for name, tt := range map[string]struct {
 		takes       time.Duration
@@ -145,7 +145,7 @@ func TestTool(t *testing.T) {
 						before += s.For
 					}
 				}
-				exposed := tt.first == "" // until the answer or the filler is audible
+				exposed := tt.first == "" // nothing is audible before the tool runs, so the turn includes its time
 				if exposed != (tool > 0) || tool > min(tt.takes, 1100*time.Millisecond) || exposed && tool < min(tt.takes, time.Second) || llm > 500*time.Millisecond {
 					t.Errorf("tool %v, llm %v", tool, llm)
 				}
@@ -157,8 +157,8 @@ func TestTool(t *testing.T) {
 	}
 }
 
-// TestToolTimeout checks that a function without an end is given up after four fillers, and
-// that the model gets to know it.
+// TestToolTimeout checks that a function that does not return is canceled after four fillers, and that the model
+// learns of it.
 func TestToolTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWeather(10 * time.Minute)
@@ -309,7 +309,7 @@ func TestHangupTool(t *testing.T) {
 	}
 }
 
-// TestGoodbyeInterrupted checks that a caller who speaks during the goodbye keeps the call.
+// TestGoodbyeInterrupted checks that the call continues if the caller speaks during the goodbye.
 func TestGoodbyeInterrupted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t, calls(tools.EndCall, `{}`, "one two three four five six seven eight nine ten"), pipeline.SessionConfig{Tools: builtins(t)})
@@ -363,7 +363,7 @@ func TestPress(t *testing.T) {
 	})
 }
 
-// TestPressWithoutKeypad checks that the model gets to know that the leg cannot send keys.
+// TestPressWithoutKeypad checks that the model learns that the leg cannot send keys.
 func TestPressWithoutKeypad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t, calls(tools.SendDTMF, `{"keys":"1"}`, ""), pipeline.SessionConfig{Tools: builtins(t)})
@@ -377,8 +377,8 @@ func TestPressWithoutKeypad(t *testing.T) {
 	})
 }
 
-// rung removes the ringback tone, which must be present, and returns the longest silence before
-// or after a ring.
+// rung checks that the caller heard the ringback tone. It returns the other words that the caller heard, and the
+// longest silence before or after a ring.
 func rung(t *testing.T, c *call) (words string, silence time.Duration) {
 	t.Helper()
 	var all []string
@@ -517,8 +517,7 @@ func TestCanceledReplyTokens(t *testing.T) {
 	})
 }
 
-// TestPronunciation checks that the voice gets the pronunciation and the transcript the
-// spelling.
+// TestPronunciation checks that the voice gets the configured pronunciation, and the transcript the written form.
 func TestPronunciation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		script := fakeprovider.Typical()

@@ -22,8 +22,8 @@ const (
 	maxPause      = 2 * time.Second
 )
 
-// A transcriber keeps a recognizer open for the length of a call. It keeps the newest audio, so
-// that after a failure the next recognizer receives the part that has no final text.
+// A transcriber transcribes a call and opens another recognizer after each failure. It keeps the newest audio, so
+// that the next recognizer receives the part that has no final text.
 type transcriber struct {
 	recognizer pipeline.Recognizer
 	stream     pipeline.Stream
@@ -46,7 +46,6 @@ type transcriber struct {
 	quiet   bool        // the caller is quiet
 }
 
-// newTranscriber returns a transcriber that opens streams of r.
 func newTranscriber(r pipeline.Recognizer, stream pipeline.Stream, log *slog.Logger) *transcriber {
 	return &transcriber{
 		recognizer: r, stream: stream, log: log, results: make(chan transcript), failures: make(chan error),
@@ -60,11 +59,11 @@ func (l *transcriber) Results() <-chan transcript { return l.results }
 // Failures returns errors of recognizers. After each, another recognizer is opened.
 func (l *transcriber) Failures() <-chan error { return l.failures }
 
-// Opened reports each recognizer that was opened; true if it sends only final text.
+// Opened receives a value for each recognizer that was opened; true if it sends only final text.
 func (l *transcriber) Opened() <-chan bool { return l.opened }
 
-// A transcript is a result with the start of the recognizer's clock in Zero; zero if the result
-// has no times.
+// A transcript is a result of a recognizer. Zero is the time from which the times of the result count; it is the zero
+// time if the result has no times.
 type transcript struct {
 	pipeline.Result
 	Zero time.Time
@@ -73,10 +72,10 @@ type transcript struct {
 // A stream is an open recognizer.
 type stream struct {
 	pipeline.Recognition
-	first atomic.Int64 // number of its first frame within the call
+	first atomic.Int64 // number of the stream's first frame within the call
 	zero  atomic.Int64 // time of the first frame, in Unix nanoseconds
 	ready atomic.Bool  // the stream has received the kept audio
-	owed  atomic.Bool  // a Finalize follows once the stream is ready
+	owed  atomic.Bool  // Finalize must be called once the stream is ready
 
 	partial pipeline.Result // newest partial result; belongs to the reader of the results
 }
@@ -169,8 +168,8 @@ func (l *transcriber) pass(ctx context.Context, h transcript) {
 	}
 }
 
-// salvage delivers, as final, the partial text of audio that is too old for the next
-// recognizer.
+// salvage delivers the partial text of audio that may be too old to be kept for the next recognizer. The text counts
+// as final.
 func (l *transcriber) salvage(ctx context.Context, o *stream) {
 	var kept pipeline.Result
 	oldest := l.read.Load() - keptFrames + openingFrames
@@ -187,7 +186,7 @@ func (l *transcriber) salvage(ctx context.Context, o *stream) {
 	}
 }
 
-// place adds the start of the recognizer's clock to a result.
+// place returns r with its Zero. It stores up to which frame the call has final text.
 func (l *transcriber) place(o *stream, r pipeline.Result) transcript {
 	h := transcript{Result: r}
 	o.partial = pipeline.Result{}
@@ -199,7 +198,7 @@ func (l *transcriber) place(o *stream, r pipeline.Result) transcript {
 	}
 	upTo := r.End
 	if n := len(r.Words); r.Unanswered && n > 0 {
-		upTo = r.Words[n-1].End // the next recognizer receives the audio after it
+		upTo = r.Words[n-1].End // the next recognizer receives the audio after the last word
 	}
 	if r.Final && (!r.Unanswered || r.Text != "") {
 		l.final.Store(o.first.Load() + int64(upTo/media.FrameTime))
@@ -212,8 +211,7 @@ func (l *transcriber) place(o *stream, r pipeline.Result) transcript {
 
 var errNoAnswer = errors.New("the recognizer did not answer")
 
-// Renew replaces a recognizer that does not answer. The next one does not receive audio from
-// before settled.
+// Renew replaces a recognizer that does not answer. The next recognizer receives no audio from before settled.
 func (l *transcriber) Renew(settled time.Time) {
 	l.settled.Store(settled.UnixNano())
 	select {
@@ -258,7 +256,6 @@ func (l *transcriber) SetQuiet(quiet bool) {
 	}
 }
 
-// keep adds f to the kept audio.
 func (l *transcriber) keep(f media.Frame) {
 	if l.past == nil {
 		l.past, l.frame = make([]byte, keptFrames*len(f)), make(media.Frame, len(f))
@@ -281,8 +278,8 @@ func (l *transcriber) Finalize() {
 	}
 }
 
-// From returns the words said since at and the start of the first word, because a result may
-// repeat answered words. ok is false if there are none.
+// From returns the words that began at or after at, and the start of the first. It leaves out earlier words, because
+// a result may repeat answered words. ok is false if no words are left.
 func (h transcript) From(at time.Time) (text string, begins time.Time, ok bool) {
 	said := func(w pipeline.Word) time.Time { return h.Zero.Add(w.Start) }
 	n := slices.IndexFunc(h.Words, func(w pipeline.Word) bool { return !said(w).Before(at) })

@@ -10,8 +10,8 @@ import (
 	"github.com/parley-voice/parley/pipeline/fakeprovider"
 )
 
-// TestVolumeRestored checks that a caller who begins to speak as the agent ends is answered at
-// full volume.
+// TestVolumeRestored checks that the agent answers at full volume if the caller began to speak just as the agent
+// ended.
 func TestVolumeRestored(t *testing.T) {
 	loudest := func(pcm []int16) (p float64) {
 		for _, x := range pcm {

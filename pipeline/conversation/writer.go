@@ -13,8 +13,8 @@ import (
 // errSilent reports a reply without text.
 var errSilent = errors.New("nothing to say")
 
-// A writer streams the text of a reply into the voice. At a pause in the text it flushes the
-// voice and opens another stream, because providers close a stream that gets no text for long.
+// A writer streams the text of a reply into the voice. At a pause in the text it ends the voice stream and later
+// opens another, because providers close a stream that gets no text for long.
 type writer struct {
 	speaker *speaker
 	reply   *reply
@@ -108,7 +108,8 @@ func (w *writer) open(ctx context.Context) error {
 	}
 }
 
-// pause flushes and ends a stream that got text.
+// pause flushes the current stream. Further text opens another stream. If the current stream has received no text,
+// pause does nothing.
 func (w *writer) pause() error {
 	if w.voice == nil || !w.given {
 		return nil
