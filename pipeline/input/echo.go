@@ -6,7 +6,7 @@ const (
 	echoFrames   = 75    // frames that are compared: 1.5 s
 	echoLags     = 20    // longest delay of an echo in frames: 400 ms
 	compareEvery = 4     // frames between comparisons
-	minLoud      = 8     // frames sent above speaking that a comparison needs
+	minLoud      = 8     // sent frames louder than speaking that a comparison needs
 	minFrames    = 12    // frames with a known level that a comparison needs
 	minEcho      = 0.8   // envelope correlation at or above which input is echo
 	maxOther     = 0.35  // correlation of the envelopes below which input is not echo
@@ -14,15 +14,15 @@ const (
 	maxReturn    = -6.0  // largest return in dB; stronger input is not an echo
 	minVariation = 3.0   // variation of the sent level in dB that a comparison needs
 	margin       = 5.0   // dB added to the level of the measured echo
-	quiet        = -55.0 // dBFS; below it nothing counts as sent
-	speaking     = -35.0 // dBFS; a sent frame above it shows the strength of the echo
+	quiet        = -55.0 // dBFS; a quieter frame counts as silence
+	speaking     = -35.0 // dBFS; a louder sent frame shows the strength of the echo
 	minReturn    = -60.0 // smallest return in dB; a weaker echo is ignored
 	decay        = 4e-4  // decrease per frame in dB of an echo that is no longer confirmed
 )
 
-// An echoBound learns how strongly a line returns what is sent. Telephone legs have no echo
-// canceller, and an agent that hears its own echo as a caller interrupts itself. The zero value
-// has no known echo. It is for one goroutine, does no I/O and allocates nothing.
+// An echoBound learns how strongly a line returns the sent audio as echo. Telephone legs have no echo canceller, and
+// an agent that takes its own echo for a caller interrupts itself. The zero value has no known echo. It is for one
+// goroutine, does no I/O and allocates nothing.
 type echoBound struct {
 	sent, received [echoFrames]float64
 	frames         int

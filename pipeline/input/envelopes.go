@@ -75,8 +75,8 @@ func (e *envelopes) product(lag int) float64 {
 	return even + odd
 }
 
-// gain returns the strongest return at a lag over the frames in which something was sent. A
-// returned frame overlaps two sent ones.
+// gain returns the strength of the loudest echo at a lag, in dB, over the frames in which speech was sent. A returned
+// frame overlaps two sent frames.
 func (e *envelopes) gain(lag int) float64 {
 	gain := 2 * minReturn
 	for i := range e.n - lag {

@@ -16,15 +16,15 @@ import (
 	"github.com/parley-voice/parley/pipeline/vad"
 )
 
-// pastFrames is the number of frames whose arrival times are kept to date an edge.
+// pastFrames is the number of frames whose arrival times are kept. They give the time of an edge.
 const pastFrames = 40
 
 // An Edge is a change in the caller's speech.
 type Edge struct {
-	Kind      turn.Kind     // Stirred, Calmed, Voice, Loud, Lull or Silence
-	Loud      time.Duration // only of Loud: voiced sound since the speech began
+	Kind      turn.Kind     // SoundStart, SoundEnd, Voice, VoiceLength, Lull or Silence
+	Loud      time.Duration // only of VoiceLength: voiced sound since the speech began
 	At        time.Time     // when the detector reported the edge
-	From      time.Time     // only of Voice, Lull and Silence: when the edge itself arrived
+	From      time.Time     // only of Voice, Lull and Silence: when the audio of the edge arrived
 	Voiced    time.Time     // only of Lull and Silence: when the last voiced sample arrived, judged by its loudness
 	Waited    time.Duration // time that the frame of the edge spent in the jitter buffer
 	Estimated bool          // Voiced is an estimate
@@ -37,13 +37,12 @@ type Listener struct {
 	Leg media.Leg
 	// Sound receives every frame. It must not block or keep the frame.
 	Sound func(media.Frame)
-	// OnQuiet, if set, is called when the caller has been quiet for a while, and when a sound
-	// begins that may become speech, before Sound gets its frame. It must not block.
+	// OnQuiet, if set, receives true when the caller has been quiet for a while, and false when a sound begins that
+	// may become speech, before Sound receives the frame. It must not block.
 	OnQuiet func(quiet bool)
 	// Edges receives the edges. The receiver must read them until Run returns.
 	Edges chan<- Edge
-	// Sent, if set, returns the level (dBFS) of the audio being sent, which may return as
-	// echo.
+	// Sent, if set, returns the level (dBFS) of the audio being sent. The listener needs it to recognize echo.
 	Sent func() float64
 
 	detector  vad.Detector
@@ -111,7 +110,7 @@ func (l *Listener) noteQuiet() {
 
 const (
 	quietTime = 600 * time.Millisecond // time without voice before the caller counts as quiet
-	loudStep  = 160 * time.Millisecond // voiced sound between two Loud edges
+	loudStep  = 160 * time.Millisecond // voiced sound between two VoiceLength edges
 	lullTime  = 80 * time.Millisecond  // time without voice before a Lull edge
 )
 
@@ -169,7 +168,7 @@ func (l *Listener) loud() time.Duration {
 	return min(time.Duration(l.frames-l.onset)*media.FrameTime, voiced*4/3)
 }
 
-// progress returns an edge within continuing speech: Loud, Lull or a restart.
+// progress returns an edge within continuing speech: VoiceLength, Lull, or SoundStart after a Lull.
 func (l *Listener) progress() (Edge, bool) {
 	switch loud := l.loud(); {
 	case loud >= l.reported+loudStep:
@@ -212,8 +211,8 @@ func (l *Listener) edge(kind turn.Kind, back int) Edge {
 	return x
 }
 
-// end returns the edge at which the caller fell silent. If the last voiced sample lies within
-// lost frames, it is dated to the middle of the loss.
+// end returns the edge at which the caller fell silent. If the last voiced sample may lie within lost frames, Voiced
+// is the middle of the loss.
 func (l *Listener) end(kind turn.Kind, back int) Edge {
 	x := l.edge(kind, back)
 	last, lost := l.trail.LastVoiced(back)
@@ -224,7 +223,7 @@ func (l *Listener) end(kind turn.Kind, back int) Edge {
 	return x
 }
 
-// ago returns when the frame read back frames ago arrived.
+// ago returns the arrival of an earlier frame: 0 is the newest, 1 the one before it.
 func (l *Listener) ago(back int) arrival {
 	return l.arrivals[(l.frames-1-min(back, pastFrames-1, l.frames-1))%pastFrames]
 }

@@ -50,8 +50,8 @@ func (l *fakeLeg) Arrived() (time.Time, bool) {
 	return l.came(n), !l.lost[n]
 }
 
-// TestEnd checks that the last voiced sample is dated by its arrival. If it was lost, or may
-// have been, the middle of the possible interval is used.
+// TestEnd checks that Voiced is the arrival time of the last voiced sample. If that sample was or may have been lost,
+// Voiced is the middle of the possible interval.
 func TestEnd(t *testing.T) {
 	const ms = time.Millisecond
 	speech, _ := tone.Encode(8000, "are you open on sundays") // the last frame of the voice is full
@@ -108,8 +108,8 @@ func TestEnd(t *testing.T) {
 	}
 }
 
-// TestOnQuiet checks that a caller counts as quiet after 600 ms without voice, and that the change back is reported before the
-// frame with which a sound begins.
+// TestOnQuiet checks that a caller counts as quiet after 600 ms without voice, and that OnQuiet(false) comes before
+// the frame with which a sound begins.
 func TestOnQuiet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		speech, _ := tone.Encode(8000, "are you open on sundays")
@@ -121,7 +121,7 @@ func TestOnQuiet(t *testing.T) {
 		}
 		type change struct {
 			quiet bool
-			frame int // frames that Sound had got
+			frame int // number of frames that Sound had received
 		}
 		var got []change
 		frames := 0

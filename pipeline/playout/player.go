@@ -177,7 +177,7 @@ func (m *Player) untilPause(u *Utterance) int {
 	return 0
 }
 
-// rewind moves back in the history as far as it reaches.
+// rewind moves back to the sample that Resume requested, or to the oldest piece in the history.
 func (m *Player) rewind() {
 	to := m.resumeAt.Swap(0) - 1
 	if to < 0 || m.end == 0 || m.playing == nil {
@@ -227,7 +227,7 @@ func (m *Player) take(f media.Frame, p *piece, want float64, due time.Time) int 
 	}
 	if n > 0 && u.played.Add(int64(n)) == int64(n) && m.playing != u {
 		m.playing = u
-		at := time.Now() // if no frame is due, the caller waits also for a clock that is late
+		at := time.Now() // if the media clock is late, the caller waits for it too
 		if due.After(at) {
 			at = due // the packet never leaves before it is due
 		}
@@ -280,8 +280,8 @@ func (m *Player) measure(f media.Frame) {
 	m.power.Store(uint64(sum) / uint64(max(1, len(f))))
 }
 
-// sendMark never blocks. The channel has room for many more marks than an utterance has, so a
-// full channel has no reader, and the mark is dropped.
+// sendMark sends a mark, or drops it if the channel is full. The channel has room for many more marks than an
+// utterance has, so it is full only if nothing reads it.
 func (m *Player) sendMark(x Mark) {
 	select {
 	case m.marks <- x:
@@ -289,9 +289,9 @@ func (m *Player) sendMark(x Mark) {
 	}
 }
 
-// Acquire reserves the queue for one utterance, because pieces of two utterances must not mix.
-// The returned function releases it. If the queue is reserved, Acquire waits, or with try
-// returns false at once.
+// Acquire reserves the queue for one utterance, because pieces of two utterances must not mix. release ends the
+// reservation. If the queue is already reserved, Acquire waits until it is free or ctx ends; with try it returns
+// false at once.
 func (m *Player) Acquire(ctx context.Context, try bool) (release func(), ok bool) {
 	release = func() { <-m.floor }
 	select {

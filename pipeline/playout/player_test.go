@@ -207,9 +207,8 @@ func TestBoundary(t *testing.T) {
 	}
 }
 
-// TestPauseWithinWord checks that a pause cuts the current word, which is then repeated, but
-// waits for its end if less than 25 ms of it are left. This also holds if the voice reports the
-// end of the word too early.
+// TestPauseWithinWord checks that a pause cuts off the current word, and that Resume repeats that word. If less than
+// 25 ms of the word are left, the pause waits for its end. Both hold if the voice reports the word's end too early.
 func TestPauseWithinWord(t *testing.T) {
 	const sound, next, again = 8 * 300, 8 * 380, 0 // in samples: end of the word, start of the next word, start of the word
 	for told, of := range map[time.Duration]map[int]int64{
@@ -248,8 +247,8 @@ func TestPauseWithinWord(t *testing.T) {
 	}
 }
 
-// TestResumeWithinFrame checks that commands during a frame take effect with the next one,
-// so no audio plays from the old position.
+// TestResumeWithinFrame checks that commands during a frame take effect with the next frame, so that no audio plays
+// from the old position.
 func TestResumeWithinFrame(t *testing.T) {
 	w := &sink{t: t, m: New()}
 	w.say(1, count(0, 1600))

@@ -19,8 +19,8 @@ const syllableTime = 220 * time.Millisecond
 // wordTail is how long a word may sound beyond the end that the voice reports.
 const wordTail = 100 * time.Millisecond
 
-// maxWordRest is the longest rest of a word that a pause waits for. If so little of a word were
-// cut off, it would be unclear whether the caller understood it.
+// maxWordRest is the longest time that a pause waits for the end of a word. If so little of a word were cut off, it
+// would be unclear whether the caller understood it.
 const maxWordRest = 25 * time.Millisecond
 
 // hopTime is the length of the steps in which audio is classified as audible or silent.
@@ -41,7 +41,7 @@ type Utterance struct {
 	mu          sync.Mutex
 	text        strings.Builder // text of the model so far
 	words       []pipeline.Word // word times as reported by the voice
-	trimmed     time.Duration   // leading silence in samples that was not played
+	trimmed     time.Duration   // leading silence that was not played
 	base        time.Duration   // start of the current segment
 	ready       time.Time       // when the first audible sample existed
 	token       time.Time       // when the first text that can be spoken existed
@@ -201,9 +201,9 @@ func (u *Utterance) PausePoint() int64 {
 	return played
 }
 
-// cutWord returns the word that is interrupted if playout stops at sample from, given audio up
-// to until. Sound after the reported end of a word belongs to it, because some voices report
-// the last part of a word as space. It needs u.mu.
+// cutWord returns the word that is cut off if playout begins to fade out at sample from and stops at sample until.
+// Sound after the reported end of a word belongs to the word, because some voices report the last part of a word as
+// space. It needs u.mu.
 func (u *Utterance) cutWord(from, until int64) (w pipeline.Word, is bool) {
 	began, over := u.time(from), u.time(u.nextSilence(from))
 	words := u.timedWords()
@@ -226,8 +226,7 @@ func (u *Utterance) Played() int { return int(u.played.Load()) }
 // StartedAt returns when the first sample was sent.
 func (u *Utterance) StartedAt() time.Time { return time.Unix(0, u.began.Load()) }
 
-// ExpectGap declares that a stretch is complete and that the next one comes later, so that the
-// silence between them is not an underrun. Further speech ends the gap.
+// ExpectGap declares that a segment is complete. The silence until the next Add is then not an underrun.
 func (u *Utterance) ExpectGap() { u.gapExpected.Store(true) }
 
 // Underrun returns the total silence that was sent because audio was late.
@@ -235,16 +234,16 @@ func (u *Utterance) Underrun() time.Duration {
 	return time.Duration(u.underrun.Load()) * media.FrameTime
 }
 
-// position returns the playout position on the voice's clock. It needs u.mu.
+// position returns the time of the next sample to play, as in time. It needs u.mu.
 func (u *Utterance) position() time.Duration { return u.time(u.played.Load()) }
 
-// time returns the time of a sample on the voice's clock. It needs u.mu.
+// time returns the time of a sample from the start of the voice's audio, trimmed silence included. It needs u.mu.
 func (u *Utterance) time(sample int64) time.Duration {
 	return SamplesDuration(u.Rate, int(sample)) + u.trimmed
 }
 
-// timedWords returns all words with their times. Words without times of the voice are spread by
-// syllables, over the remaining audio if all audio is there. It needs u.mu.
+// timedWords returns all words with their times. It estimates the times that the voice has not reported from the
+// number of syllables. Once the utterance is complete, these words fill the remaining audio. It needs u.mu.
 func (u *Utterance) timedWords() []pipeline.Word {
 	fields := split(u.text.String())
 	words := slices.Clip(u.words)
@@ -298,7 +297,7 @@ func (u *Utterance) Timing() (token, ready time.Time, chars int, usage pipeline.
 	return u.token, u.ready, u.text.Len(), u.usage
 }
 
-// AddUsage adds to the usage of the model.
+// AddUsage adds usage to the model's usage for this utterance.
 func (u *Utterance) AddUsage(usage pipeline.Usage) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -307,8 +306,7 @@ func (u *Utterance) AddUsage(usage pipeline.Usage) {
 	u.usage.CachedTokens += usage.CachedTokens
 }
 
-// StartSegment begins another stretch of the voice. Its word times count from the end of the
-// audio so far.
+// StartSegment begins another segment of the voice. The voice's word times count from its start.
 func (u *Utterance) StartSegment() {
 	u.mu.Lock()
 	defer u.mu.Unlock()

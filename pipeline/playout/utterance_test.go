@@ -86,7 +86,7 @@ func TestWaiting(t *testing.T) {
 	}
 }
 
-// TestNoSpaces checks that text without spaces is counted by character.
+// TestNoSpaces checks that each character counts as a word in a script without spaces.
 func TestNoSpaces(t *testing.T) {
 	u := &Utterance{Rate: 8000}
 	u.Write("您好，请问 Parley 今天几点开门？", time.Now())

@@ -28,7 +28,7 @@ func dense(r rune) bool {
 	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar)
 }
 
-// join joins words as they are written.
+// join joins words with spaces, except in scripts without spaces.
 func join(words []pipeline.Word) string {
 	var b strings.Builder
 	for i, w := range words {

@@ -49,8 +49,8 @@ func (a *agent) release(s State, c *caller) []Action {
 	return []Action{{Do: Release}}
 }
 
-// fillerDue returns when a filler is played. If an answer was begun before a late commit, the
-// time counts from that beginning.
+// fillerDue returns when to play a filler: Policy.Filler after the caller's last answered speech, but at least grace
+// after the commit. If the answer was begun before the commit, grace counts from that beginning.
 func (a *agent) fillerDue(settled time.Duration) time.Duration {
 	since := a.commit
 	if a.begun {
@@ -59,7 +59,7 @@ func (a *agent) fillerDue(settled time.Duration) time.Duration {
 	return max(since+grace, settled+a.policy.Filler)
 }
 
-// fill plays a filler once it is due, and keeps waiting for the answer.
+// fill plays a filler if it is due, and sets the timer for the next step.
 func (a *agent) fill(at, due time.Duration) []Action {
 	giveUp := wake(a.commit + a.policy.GiveUp)
 	switch {
@@ -117,13 +117,13 @@ func (a *agent) unduck(reason string) []Action {
 // isUninterruptible reports whether the agent's speech must be played to its end.
 func (a *agent) isUninterruptible() bool { return a.greeting && a.policy.Uninterruptible }
 
-// ignoresWords reports whether words do not stop the greeting. A long voice may stop it
-// nevertheless.
+// ignoresWords reports whether the agent ignores the caller's words, because it is greeting. A long voice may still
+// stop the greeting.
 func (a *agent) ignoresWords(s State) bool {
 	return a.greeting && (s == Speaking || a.policy.Uninterruptible)
 }
 
-// pause silences the agent until it is clear what the caller wants.
+// pause pauses the agent's speech until the caller's words, or their absence, decide whether it continues.
 func (a *agent) pause(at time.Duration, reason string) []Action {
 	return []Action{{Do: Pause, Reason: reason}, wake(at + a.policy.Wordless)}
 }

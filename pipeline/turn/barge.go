@@ -2,8 +2,8 @@ package turn
 
 import "time"
 
-// onVoiceOverSpeech handles a voice that began during the agent's speech. In the first moments
-// of an answer the caller is taken to continue, so the agent pauses.
+// onVoiceOverSpeech handles a voice that began during the agent's speech. If the answer has just begun, the caller
+// probably continues the turn, so the agent pauses.
 func (m *Machine) onVoiceOverSpeech(e Event) []Action {
 	acts := m.agent.duck(m.state)
 	if m.agent.text == "" || !m.agent.mayMerge(e) {
@@ -13,8 +13,8 @@ func (m *Machine) onVoiceOverSpeech(e Event) []Action {
 	return append(acts, m.agent.pause(e.At, "answer_just_began")...)
 }
 
-// onLongVoice decides by the length of the caller's voice. Only voiced sound counts, so that a
-// click or a cough stays short however long the detector needs to end it.
+// onLongVoice decides by the length of the caller's voice. Only voiced sound counts. A cough is therefore short even
+// if the detector reports its end late.
 func (m *Machine) onLongVoice(at time.Duration) []Action {
 	a, loud := &m.agent, m.caller.loud
 	if !m.caller.voiced {
@@ -35,8 +35,7 @@ func (m *Machine) onLongVoice(at time.Duration) []Action {
 	}
 }
 
-// onSoundEnd requests the final text after a sound that ended during the agent's speech or
-// began before it.
+// onSoundEnd requests the final text after the caller's voice ended while the agent prepared or played an answer.
 func (m *Machine) onSoundEnd(at time.Duration) []Action {
 	m.recognizer.asked++
 	m.recognizer.closing = m.caller.lastEnd
@@ -75,7 +74,7 @@ func (m *Machine) onWordsOverSpeech(e Event) []Action {
 		return nil
 	case !backchannel(words):
 		if m.state == Speaking && !e.Final && !m.caller.voiced {
-			return nil // words of a faint voice that may still change
+			return nil // without a detected voice, partial words are unreliable
 		}
 		return m.interrupt(e)
 	case m.caller.voiced || !e.Final:
@@ -85,7 +84,7 @@ func (m *Machine) onWordsOverSpeech(e Event) []Action {
 	}
 }
 
-// interrupt gives the floor to the caller if the words need an answer.
+// interrupt gives the floor to the caller, whose words need an answer.
 func (m *Machine) interrupt(e Event) []Action {
 	var acts []Action
 	a, r := &m.agent, &m.recognizer

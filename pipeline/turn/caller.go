@@ -8,7 +8,7 @@ type caller struct {
 	voiced   bool          // the caller is speaking
 	detected bool          // the detector reports a voice, even if the machine takes it for noise
 	loud     time.Duration // duration of the voiced sound since the voice began
-	lull     bool          // when the voice paused or ended
+	lull     bool          // the voice has paused or ended
 	onset    time.Duration // when the newest voice began
 	lastEnd  time.Duration // time of the last voiced sample
 	keys     string        // keys pressed in this turn

@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// mayHaveFinished is the probability that the caller has finished from which an answer is
-// prepared.
+// mayHaveFinished is the minimum probability that the caller has finished at which an answer is prepared.
 const mayHaveFinished = 0.6
 
 func (m *Machine) onTranscript(e Event) []Action {
@@ -48,13 +47,13 @@ func (m *Machine) onUnaskedWords(e Event) []Action {
 	return append([]Action{m.hear(e.At)}, m.speculate(mayHaveFinished)...)
 }
 
-// askAgain opens another recognizer for speech that this one returned no text for, if there is
-// time. Otherwise it apologizes if that speech has no transcript.
+// askAgain opens another recognizer if there is time, because the current one did not transcribe the caller's last
+// speech. Otherwise it apologizes if that speech has no transcript at all.
 func (m *Machine) askAgain(at time.Duration, text string) []Action {
 	r := &m.recognizer
 	switch {
 	case at+m.policy.Final <= r.closing+m.policy.Deaf:
-		if text != "" { // the next recognizer receives only the audio after it
+		if text != "" { // the next recognizer receives only the audio after these words
 			r.addFinal(text)
 		}
 		return []Action{{Do: Reopen, Reason: RecognizerSilent}, wake(r.answerDue(&m.caller, ""))}
@@ -90,7 +89,7 @@ func (m *Machine) onWordsWhileThinking(e Event, text string) []Action {
 func (m *Machine) closeLate(at time.Duration) []Action {
 	c := &m.caller
 	if c.voiced {
-		return nil // the silence after the words decides
+		return nil // the Silence event after the words ends the turn
 	}
 	if !m.recognizer.isLate(c) {
 		c.lastEnd = max(c.lastEnd, at-patience(1))
@@ -99,8 +98,8 @@ func (m *Machine) closeLate(at time.Duration) []Action {
 	return append(m.speculate(mayHaveFinished), m.close(at)...)
 }
 
-// speculate prepares an answer to the text so far if the caller has finished with probability
-// p. The text must reach the end of the sound; otherwise more words are to come.
+// speculate prepares an answer to the text so far if the caller has finished with a probability of at least p. The
+// text must reach the end of the sound; otherwise more words are to come.
 func (m *Machine) speculate(p float64) []Action {
 	a, r, c := &m.agent, &m.recognizer, &m.caller
 	text := r.words()
@@ -139,7 +138,7 @@ func (m *Machine) close(at time.Duration) []Action {
 		m.agent.forget()
 		return []Action{{Do: Drop, Reason: "no_words"}, wake(max(at, m.idleAt))}
 	}
-	if r.finalOnly && c.detected && !c.voiced { // the sound was speech whose words came only now
+	if r.finalOnly && c.detected && !c.voiced { // the sound was taken for noise, but was speech
 		c.voiced = true
 		return []Action{m.hear(at)}
 	}

@@ -48,9 +48,9 @@ func (p *endpointer) guess(text string, r *recognizer) eot.Guess {
 	return g
 }
 
-// wait returns how long after the caller's last sound the turn ends. Callers who were spoken
-// over get more time unless their words are clearly complete. After several cut-offs the wait
-// follows the length of their own pauses.
+// wait returns how long after the caller's last sound the turn ends. A caller whom the agent has cut off gets more
+// time, unless the words are clearly complete. After several cut-offs the wait is longer than the caller's usual
+// pause.
 func (p *endpointer) wait(g eot.Guess) time.Duration {
 	d := patience(g.P)
 	if g.Dictation {
@@ -89,7 +89,7 @@ func (p *endpointer) due(at time.Duration, text string, c *caller, r *recognizer
 	return due, acts
 }
 
-// onJudgment reports false for an answer about an earlier text.
+// onJudgment stores the classifier's answer. It reports false if the answer is about an earlier text.
 func (p *endpointer) onJudgment(e Event) bool {
 	if wording(e.Text) != p.judge.text {
 		return false
@@ -127,7 +127,7 @@ func (p *endpointer) onPause(since, onset time.Duration) {
 
 // onCutOff learns that an answer spoke over a caller who had paused at since.
 func (p *endpointer) onCutOff(since, onset time.Duration) {
-	p.cutOffs, p.clean = min(p.cutOffs+1, mostCutOffs), -1 // -1, because the turn that follows has the cut-off
+	p.cutOffs, p.clean = min(p.cutOffs+1, mostCutOffs), -1 // -1, because the next reply to end does not count as clean
 	p.onPause(since, onset)
 }
 

@@ -123,6 +123,6 @@ type Action struct {
 	// answered; 0 if the commit did not wait for it.
 	Usable time.Duration `json:"usable,omitempty"`
 	Judged time.Duration `json:"judged,omitempty"`
-	// Fragments is, for Commit, the number of commits whose text Text joins.
+	// Fragments is, for Commit, 1 plus the number of retracted commits whose text is part of Text.
 	Fragments int `json:"fragments,omitempty"`
 }

@@ -2,7 +2,7 @@ package turn
 
 import "strings"
 
-// Greet is the text of a Floor at which the greeting is spoken.
+// Greet is the Text of a Floor event that lets the agent speak the greeting.
 const Greet = "greet"
 
 // onHeld handles an event while the agent may not speak. The caller's words are kept, because
@@ -30,7 +30,7 @@ func (m *Machine) onHeld(e Event) []Action {
 	return nil
 }
 
-// onFloor lets the agent greet, or answer what was said in the meantime.
+// onFloor lets the agent greet, or answer what the caller said before.
 func (m *Machine) onFloor(e Event) []Action {
 	a, r := &m.agent, &m.recognizer
 	a.greeting, m.idleAt = a.greeting && e.Text == Greet, e.At+m.policy.Idle

@@ -152,9 +152,8 @@ func (m *Machine) onVoice(e Event) []Action {
 	return nil
 }
 
-// hear gives the caller the floor. The floor ends if no new words come, because a noisy line
-// must not silence the agent forever. A recognizer that sends only final text gets more time; a
-// sound without voice gets less.
+// hear gives the caller the floor and sets the timer that ends it if no new words come, because a noisy line must not
+// silence the agent forever. A recognizer that sends only final text gets more time. A sound without voice gets less.
 func (m *Machine) hear(at time.Duration) Action {
 	m.state, m.hearingSince = Hearing, at
 	switch {
@@ -180,7 +179,7 @@ func (m *Machine) onSilence(e Event) []Action {
 		m.recognizer.asked++
 		return []Action{{Do: Finalize, Reason: "silence"}}
 	case Listening:
-		if spoke { // the beginning of the sound brought no words
+		if spoke { // the machine took the voice for noise, because it brought no words
 			return m.finalize(e.At, m.caller.lastEnd, "silence")
 		}
 	}

@@ -32,7 +32,7 @@ func playAll(m *Machine, events ...Event) []string {
 				continue
 			}
 			if a.Do == Commit {
-				a.Reason = "" // the reason of the guess
+				a.Reason = "" // not part of the comparison
 			}
 			did = append(did, strings.Join(strings.Fields(fmt.Sprintf("%d %s %s %s", a.At/ms, a.Do, a.Reason, a.Text)), " "))
 		}

@@ -9,8 +9,8 @@ type Policy struct {
 	// SustainedGreeting applies during the agent's first words, SustainedReadBack while it reads
 	// digits back.
 	Sustained, SustainedGreeting, SustainedReadBack time.Duration
-	// Insist is the duration of voiced sound that retracts an answer that is not audible yet or has
-	// just begun. Content is the duration that stops any other speech. Words do either sooner.
+	// Insist is the duration of voiced sound that retracts an answer that is not audible yet or has just begun.
+	// Content is the duration that stops any other speech. Recognized words may do both sooner.
 	Insist, Content time.Duration
 	// Resume is how long after the caller's last sound a paused agent continues
 	// if no words were recognized.
@@ -82,7 +82,7 @@ const (
 	perCutOff   = 20 * time.Millisecond   // extra wait per cut-off
 	mostCutOffs = 4
 	adapting    = 3                       // number of cut-offs from which the caller's own pauses count
-	forgiven    = 2                       // number of replies without a cut-off that forgive one cut-off
+	forgiven    = 2                       // number of replies without a cut-off after which one cut-off no longer counts
 	slowest     = 1000 * time.Millisecond // longest wait that the caller's own pauses can cause
 	shortPause  = 200 * time.Millisecond  // shortest pause that counts for the mean of the caller's pauses
 	longPause   = 3 * time.Second         // longest pause that counts
@@ -96,9 +96,9 @@ const (
 	patientDeaf = 5
 	// returnTime is the longest delay of an echo.
 	returnTime = 400 * time.Millisecond
-	// grace is how long after the commit no filler is played.
+	// grace is the minimum time from the commit to a filler.
 	grace = 800 * time.Millisecond
-	// earlyAnswer is how long before the end of a question a word may already answer it.
+	// earlyAnswer is how long before the end of the agent's question the caller may already answer it.
 	earlyAnswer = 1500 * time.Millisecond
 )
 

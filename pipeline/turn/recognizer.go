@@ -78,8 +78,7 @@ func (r *recognizer) giveUp(at time.Duration, c *caller) {
 	r.usable, r.settled, r.doneUntil, r.overdue, r.longest = at, c.lastEnd, c.lastEnd, false, 0
 }
 
-// onFailure forgets the Finalizes of the failed recognizer. In Closing, the next recognizer
-// gets one.
+// onFailure forgets the Finalizes of the failed recognizer. If one of them is unanswered, onOpen repeats it.
 func (r *recognizer) onFailure(s State) {
 	r.asked, r.abandoned, r.partial = min(r.asked, 1), 0, ""
 	if s != Closing && s != Held {
@@ -128,8 +127,8 @@ func (r *recognizer) isDone(e Event, c *caller) bool {
 	return !c.voiced && e.Finalized && r.asked == 0
 }
 
-// answerDue returns how long to wait for the answer to Finalize. A recognizer that was just
-// opened, or that has no text of the last speech, gets the full time.
+// answerDue returns the time until which the machine waits for the answer to Finalize. A recognizer that was just
+// opened, or that has no text of the last speech, gets more time.
 func (r *recognizer) answerDue(c *caller, text string) time.Duration {
 	due := r.closing + r.policy.Deaf
 	if c.keys == "" && (text == "" || r.isBehind(c)) {
@@ -138,8 +137,7 @@ func (r *recognizer) answerDue(c *caller, text string) time.Duration {
 	return min(due, max(max(r.closing, r.openedAt)+r.policy.Final, r.usable+growing)) // the text may still grow
 }
 
-// settle marks the caller's words as answered. Words after the end of the transcript may still
-// come.
+// settle marks the caller's words up to the end of the transcript as answered. Later words may still come.
 func (r *recognizer) settle(c *caller) {
 	to := c.lastEnd
 	if r.until > r.doneUntil {

@@ -12,7 +12,7 @@ type Opening struct {
 	Greeting bool   `json:"greeting"`
 }
 
-// An Entry is any other line: an event and its actions.
+// An Entry is any later line of a turn log: an event and its actions.
 type Entry struct {
 	Event   Event    `json:"event"`
 	Actions []Action `json:"actions"`

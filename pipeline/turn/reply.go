@@ -18,7 +18,7 @@ func (m *Machine) onAgent(e Event) []Action {
 		return m.agent.speak(Action{}, e.At)[1:]
 	case Hold:
 		return m.hold(e)
-	default: // the Floor event has already come
+	default: // a Floor event; the agent may already speak
 		return nil
 	}
 }
@@ -48,7 +48,7 @@ func (m *Machine) onAudible(e Event) []Action {
 		m.recognizer.clear()
 	}
 	acts := []Action{wake(0)}
-	switch { // the caller may have begun between Release and now
+	switch { // the caller may have begun to speak since Release
 	case m.caller.voiced:
 		acts = append(acts, m.onVoiceOverSpeech(e)...)
 	case m.caller.sound:
@@ -111,8 +111,8 @@ func (m *Machine) onSaid(e Event) []Action {
 	return append(acts, m.finish(e)...)
 }
 
-// finish takes the floor from the agent when it has said everything. Words that the caller said
-// near the end may answer it.
+// finish ends the agent's turn after its last word. If the agent asked a question, words that the caller said near
+// its end count as the answer.
 func (m *Machine) finish(e Event) []Action {
 	a, r, c := &m.agent, &m.recognizer, &m.caller
 	if e.Text == Reply {

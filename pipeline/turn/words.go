@@ -25,7 +25,7 @@ func backchannel(words []string) bool {
 	return !slices.ContainsFunc(words, func(w string) bool { return !slices.Contains(listening(), w) })
 }
 
-// listening lists backchannels (English, German, Spanish, French, Russian, Kazakh).
+// listening returns the words of backchannels (English, German, Spanish, French, Russian, Kazakh).
 func listening() []string {
 	return []string{
 		"mhm", "mm", "mmm", "mmhm", "hm", "hmm", "uh", "huh", "um", "aha", "ah", "oh", "uhhuh", "yeah", "yep", "yes", "ok",

@@ -41,8 +41,7 @@ type LevelHistory struct {
 	concealed bool // concealment in the last frame
 }
 
-// Frame takes the next frame; an empty one means silence. made says that the frame was synthesized
-// in place of a lost one.
+// Frame takes the next frame; an empty frame means silence. made means that the frame is concealment of a lost frame.
 func (t *LevelHistory) Frame(f media.Frame, made bool) {
 	at := 2 * (t.frames % historyFrames)
 	t.halves[at] = halfFrame{trebleLevel(f[:len(f)/2]), made, t.concealed && !made}
@@ -51,10 +50,9 @@ func (t *LevelHistory) Frame(f media.Frame, made bool) {
 	t.frames++
 }
 
-// LastVoiced returns the distance in frames to the last frame that certainly contains the voice
-// that ended, according to the detector, back frames ago. It also returns the number of lost
-// frames after it, which may contain the voice, too. For a voice that faded into noise it
-// returns the detector's value.
+// LastVoiced returns how many frames ago the voice was certainly present for the last time. back is how many frames
+// ago the voice ended according to the detector. lost is the number of lost frames after last, which may also contain
+// the voice. For a voice that faded into noise, last is back.
 func (t *LevelHistory) LastVoiced(back int) (last, lost int) {
 	back = max(0, min(back, t.known()-1))
 	from := (back + 1) / 2 * 2 // later audio is only noise
@@ -73,8 +71,8 @@ func (t *LevelHistory) LastVoiced(back int) (last, lost int) {
 	return h / 2, t.lostAfter(h)
 }
 
-// brokeOff reports whether the voice, last found in half h, was loud to its end and was
-// followed only by noise up to the end that the detector reported.
+// brokeOff reports whether the voice, last found in half h, was loud to its end, and only noise followed until the
+// end that the detector reported.
 func (t *LevelHistory) brokeOff(h, back int, loud float64) bool {
 	return t.loudest(h, h+cutHalves+1) >= loud && t.mean(2*back, h) <= t.mean(0, (back+1)/2*2)+noiseTolerance
 }
@@ -141,7 +139,7 @@ func (t *LevelHistory) isLoud(h int, least float64) bool {
 	return !x.concealed && x.level > least
 }
 
-// lostAfter returns the number of frames lost right after a half.
+// lostAfter returns the number of frames lost right after half h; 0 if they are more than maxLost.
 func (t *LevelHistory) lostAfter(h int) int {
 	n := 0
 	for h%2 == 0 && n <= maxLost && h >= 2*(n+1) && t.half(h-2*(n+1)).concealed {

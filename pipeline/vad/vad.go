@@ -24,7 +24,7 @@ const (
 
 // Timing of the verdicts.
 const (
-	onsetFrames  = 3 // voiced frames of the last four that start speech
+	onsetFrames  = 3 // number of voiced frames among the last four that starts speech
 	hangoverTime = 180 * time.Millisecond
 )
 
@@ -114,7 +114,7 @@ func (d *Detector) Loud() time.Duration { return time.Duration(d.loud) * media.F
 // Speaking reports whether the stream is within speech.
 func (d *Detector) Speaking() bool { return d.speaking }
 
-// voiced updates the state of the line and reports whether f is above its noise.
+// voiced updates the noise and speech estimates and reports whether f is voiced.
 func (d *Detector) voiced(f media.Frame) bool {
 	d.level = level(f)
 	x, above := d.bands.Frame(f, d.level)
