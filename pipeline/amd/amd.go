@@ -1,6 +1,6 @@
-// Package amd detects who answered a call: a person or a kind of machine. It weighs the
-// timing of the first speech, its words, tones and optionally a model's opinion as they
-// arrive. It is pure: the caller supplies the clock, and timers are events.
+// Package amd detects who answered a call: a person or a kind of machine. It decides by the timing of the first
+// speech, the words, tones and optionally a model's opinion. It is pure: times come with the events, and a timer is
+// an event too.
 package amd
 
 import "time"
@@ -18,8 +18,8 @@ const (
 	Fax
 )
 
-// AnsweredBy returns the party as in the answered_by field. A screening assistant is
-// reported as an ivr, because callers talk with it.
+// AnsweredBy returns the party as in the answered_by field. A screening assistant is reported as "ivr", because the
+// agent talks with it.
 func (p Party) AnsweredBy() string {
 	switch p {
 	case Human:
@@ -40,7 +40,7 @@ type Verdict struct {
 	Party      Party
 	Confidence float64       // 0 to 1
 	Evidence   string        // such as "short_greeting", "phrase: after the tone" or "beep"
-	Elapsed    time.Duration // time since the answer; amd_ms of a call
+	Elapsed    time.Duration // time from the answer to the decision for Party; reported as amd_ms
 }
 
 // A Kind is the kind of an event.
@@ -56,8 +56,7 @@ const (
 	Timer                  // the time that a Wake requested has come
 )
 
-// An Event is an observation. At is the time of detection and From that of the occurrence,
-// both since the answer.
+// An Event is an observation. At is when it was detected, and From when it occurred. Both count from the answer.
 type Event struct {
 	Kind       Kind
 	At, From   time.Duration
@@ -91,8 +90,8 @@ const (
 	humanSilence  = 350 * time.Millisecond  // silence of a person after the first words
 	longSilence   = 550 * time.Millisecond  // silence of a person after more words
 	longGreeting  = 6 * time.Second         // longest speech of a person; longer speech is a machine's
-	machineOver   = 2 * time.Second         // silence of a machine after which no beep follows
-	menuOver      = time.Second             // silence of a menu that waits for input
+	machineOver   = 2 * time.Second         // silence of a machine after which no beep is expected
+	menuOver      = time.Second             // silence of a menu after which it waits for input
 	noSpeech      = 1500 * time.Millisecond // silence from the answer on without any speech
 	giveUp        = 20 * time.Second        // maximum time to a verdict
 	overdue       = time.Minute             // maximum time to the end of a machine's greeting
@@ -146,7 +145,7 @@ func (m *Machine) Step(e Event) []Action {
 	case Tone:
 		acts = m.tone(acts, e)
 	case Opinion:
-		if e.Party != Unknown && e.Confidence > 0 { // the model made no decision
+		if e.Party != Unknown && e.Confidence > 0 { // otherwise the model did not decide
 			acts = m.decide(acts, e.At, e.Party, min(e.Confidence, 0.94), "model")
 		}
 	case Timer:
@@ -190,8 +189,8 @@ func (m *Machine) timing(acts []Action, now time.Duration) []Action {
 // noSpeechEvidence is the evidence of a call without speech.
 const noSpeechEvidence = "no_speech"
 
-// onLateSpeech decides for a person if few words and then silence follow the agent's speech.
-// More words prove nothing, because they answer the agent.
+// onLateSpeech decides for a person if the party says few words after the agent began to speak, and then falls
+// silent. Longer speech proves nothing, because it answers the agent.
 func (m *Machine) onLateSpeech(acts []Action, now, said, still time.Duration) []Action {
 	if said > shortGreeting || still < humanSilence {
 		return acts
@@ -237,8 +236,8 @@ func (m *Machine) isWaiting(still time.Duration) bool {
 	}
 }
 
-// isOverdue reports whether the end of the party's speech has been awaited for too long. This
-// covers voices too faint to detect. After a tone nobody is on the line.
+// isOverdue reports whether the agent has waited too long for the end of the party's speech, for example because the
+// voice is too faint to detect. It is false after a fax or network tone, because then nobody is on the line.
 func (m *Machine) isOverdue(now time.Duration) bool {
 	if m.verdict.Party == Fax || m.verdict.Party == Unknown && m.verdict.Confidence > 0.9 {
 		return false
@@ -255,8 +254,8 @@ func (m *Machine) speak(acts []Action) []Action {
 	return append(acts, Action{Do: Speak, Verdict: m.verdict})
 }
 
-// decide accepts a verdict if it is more confident than the last one. An agent that greeted a
-// machine as a human must yield, unless the beep has sounded.
+// decide accepts a verdict if it is more confident than the last one. If the agent has greeted a machine as a human,
+// it must yield, unless the beep has sounded.
 func (m *Machine) decide(acts []Action, now time.Duration, p Party, confidence float64, evidence string) []Action {
 	if m.decided && confidence <= m.verdict.Confidence {
 		return acts

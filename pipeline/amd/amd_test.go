@@ -106,8 +106,7 @@ func TestPhrases(t *testing.T) {
 	}
 }
 
-// TestHints checks that phrases of machines are distinguished from similar words of
-// people.
+// TestHints checks that matchHint finds phrases of machines, and not similar words of people.
 func TestHints(t *testing.T) {
 	for text, want := range map[string]bool{
 		"The person you are trying": true, "The person you called is": true, "I'm the person you talked to.": false,

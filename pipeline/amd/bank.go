@@ -174,9 +174,8 @@ func (b *Bank) onEnd() Signal {
 
 func isNear(f, want, by float64) bool { return math.Abs(f-want) <= by }
 
-// estimate returns the level of f in dBFS and the frequency in Hz of the sine that
-// predicts it best from two samples each, or 0. A sine satisfies x[n] + x[n-2] = 2 cos(w)
-// x[n-1] (V. Pisarenko, 1973).
+// estimate returns the level of f in dBFS and the frequency in Hz of the sine that fits f best; 0 if none fits. A
+// sine satisfies x[n] + x[n-2] = 2 cos(w) x[n-1] (V. Pisarenko, 1973).
 func estimate(f media.Frame, rate float64) (level, freq float64) {
 	var power, both, own float64
 	for i, v := range f {

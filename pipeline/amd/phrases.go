@@ -2,7 +2,7 @@ package amd
 
 import "strings"
 
-// matchPhrase returns the party whose phrase occurs in text. Screening assistants come first,
+// matchPhrase returns the party whose phrase occurs in text, and the phrase. It tests screening assistants first,
 // because they ask for a name as a machine asks for a message.
 func matchPhrase(text string) (Party, string) {
 	text = normalize(text)
@@ -14,7 +14,7 @@ func matchPhrase(text string) (Party, string) {
 	return Unknown, ""
 }
 
-// matchHint returns a phrase that machines, but rarely people, begin with.
+// matchHint returns a phrase in text with which machines begin, but people rarely do; "" if there is none.
 func matchHint(text string) string {
 	return findPhrase(
 		normalize(text),

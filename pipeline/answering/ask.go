@@ -14,11 +14,11 @@ const (
 	askTime           = 3 * time.Second  // time limit of a model's opinion
 	composeTime       = 10 * time.Second // time limit of a message
 	opinionConfidence = 0.9              // confidence of a model's opinion, 0 to 1
-	maxMessage        = 1500             // bytes of a message
+	maxMessage        = 1500             // maximum number of bytes of a message
 )
 
-// Opinion asks a model who speaks in text. name is the provider's model name. The result is an
-// event for the machine; its confidence is 0 if the model does not decide.
+// Opinion asks a model who speaks in text. name is the provider's name of the model. The result is an event for
+// Monitor.Step. Its Confidence is 0 if the model does not decide or fails.
 func Opinion(ctx context.Context, m pipeline.Model, name, text string) amd.Event {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
@@ -62,7 +62,7 @@ func Compose(ctx context.Context, m pipeline.Model, name, instructions string) (
 	}, maxMessage)
 }
 
-// collect returns the text of an answer, cut after most bytes or at the model's limit.
+// collect returns the text of an answer. It stops reading after most bytes, or if the model ends at its token limit.
 func collect(ctx context.Context, m pipeline.Model, p pipeline.Prompt, most int) (string, error) {
 	var text strings.Builder
 	for d, err := range m.Reply(ctx, p) {

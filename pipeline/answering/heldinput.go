@@ -6,8 +6,8 @@ import (
 	"github.com/parley-voice/parley/pipeline/turn"
 )
 
-// A HeldInput collects the callee's input while the agent speaks a mandatory text, during which
-// it does not listen. It belongs to one goroutine.
+// A HeldInput collects the callee's words and keys during a disclosure, which they do not interrupt. It belongs to
+// one goroutine.
 type HeldInput struct {
 	finals, partial string
 	keys            bool

@@ -1,6 +1,5 @@
-// Package answering applies the voicemail policy to the detected party: when the agent
-// begins to speak, falls silent, leaves a message or hangs up. It is pure except for
-// queries to a model.
+// Package answering applies the voicemail policy to the detected party. It decides when the agent begins to speak,
+// falls silent, leaves a message or hangs up. It is pure, except for Opinion and Compose, which ask a model.
 package answering
 
 import (
@@ -33,16 +32,16 @@ type Command struct {
 }
 
 const (
-	sure = 0.8 // confidence at which a verdict takes effect at once
-	// doubtTime is the time after the answer during which a party taken for human may still turn
-	// out to be a machine.
+	sure = 0.8 // confidence at and above which a verdict takes effect at once
+	// doubtTime is the time after the answer in which a verdict may still change although the agent may already
+	// speak.
 	doubtTime = 20 * time.Second
-	// maxReplies is the number of agent turns after which the party certainly is human.
+	// maxReplies is the number of complete agent turns after which the verdict is final.
 	maxReplies = 2
-	// overlap is how long before the end of the agent's first turn people begin to reply.
+	// overlap is how long before the end of the agent's first turn a reply may begin.
 	overlap = 500 * time.Millisecond
-	// reaction is the time after the agent's first sound during which new speech is not a reply,
-	// because machines resume after pauses.
+	// reaction is the time after the agent's first sound in which new speech is not a reply: it may be a machine that
+	// continues after a pause.
 	reaction = 600 * time.Millisecond
 )
 
@@ -61,7 +60,7 @@ type Monitor struct {
 	replied     bool          // the party spoke after the agent's first turn, as if in reply
 	answers     int           // number of agent turns played to the end
 	agentSpeaks bool          // the agent may speak
-	ready       bool          // a message was requested
+	ready       bool          // Prepare was returned
 	stage       stage
 }
 
@@ -130,8 +129,8 @@ func (w *Monitor) OnAgentStart(at time.Duration) {
 	}
 }
 
-// OnAgentEnd receives the end of an agent turn that was played in full. Speech after the
-// first one is a reply.
+// OnAgentEnd receives the end of an agent turn that was played in full. The party's speech after the first such turn
+// is a reply.
 func (w *Monitor) OnAgentEnd(at time.Duration) {
 	if !w.agentSpeaks {
 		return
@@ -219,7 +218,7 @@ func (w *Monitor) prepare(v amd.Verdict, text string) []Command {
 	var orders []Command
 	unsure := v.Confidence < sure && text != ""
 	if w.policy == pipeline.VoicemailLeave && !w.ready && (v.Party == amd.Voicemail || unsure) {
-		w.ready = true // the beep may be the only further sign, and then the message is due
+		w.ready = true // the next event may be the beep, at which the message must begin
 		orders = append(orders, Command{Do: Prepare})
 	}
 	if w.mayAsk && unsure {

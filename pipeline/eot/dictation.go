@@ -6,14 +6,14 @@ import (
 	"unicode/utf8"
 )
 
-// Digits of a complete number, depending on the question. A number of unknown kind is complete
-// from phoneDigits on.
+// Number of digits of a complete number, depending on the question. If the question does not tell, phoneDigits
+// counts.
 const (
 	phoneDigits = 10
 	codeDigits  = 4
 )
 
-// guessDictation guesses within a dictation. ok is false if there is none.
+// guessDictation guesses whether a dictation is complete. ok is false if the caller does not dictate.
 func (p Pause) guessDictation(words []string, lex lexicon, want Expectation) (g Guess, ok bool) {
 	n, run, letters := digits(words, lex)
 	last := words[len(words)-1]
@@ -56,8 +56,7 @@ func namesSubject(words []string, lex lexicon, want Expectation) bool {
 	return false
 }
 
-// digits counts all digits in words, the digits at the end, and the single letters at the
-// end.
+// digits returns the number of digits in words (n), of digits at the end (run), and of single letters at the end.
 func digits(words []string, lex lexicon) (n, run, letters int) {
 	for _, w := range words {
 		switch k := numeral(w); {

@@ -6,17 +6,17 @@ import (
 	"github.com/parley-voice/parley/pipeline/eot/model"
 )
 
-// The log odds of the English model become a probability around threshold, which best separates
-// complete from open sentences. The threshold is low, because most people who could end at a
-// point continue. The probability is at most maxModelP, because waiting 400 ms costs nothing
-// while an answer is prepared.
+// guessByModel converts the log odds of the English model to a probability, which is 0.6 at threshold. The threshold
+// best separates complete from open sentences. It is low, because most callers who could end at a point continue. The
+// probability is at most maxModelP. The turn then waits 400 ms, which costs nothing while an answer is prepared.
 const (
 	threshold = -3.1
 	steepness = 3
 	maxModelP = 0.8
 )
 
-// Words that open a phrase. The model is more reliable about the strict ones.
+// Words that open a phrase. A sentence hardly ever ends with a strict opener. After a loose opener the model decides
+// alone, if there are at least three words.
 const (
 	strictOpeners = "a an the and or but because if while although unless until of into onto between during against toward without my your our their its every as"
 	looseOpeners  = "know think guess believe why how what more like need get make put let tell give send think say said"

@@ -73,13 +73,13 @@ func (p Pause) Guess() Guess {
 // a word like "because".
 const minShiftUp = 0.3
 
-// minCertain is the probability from which prosody has no effect.
+// minCertain is the probability at and above which prosody has no effect.
 const minCertain = 0.94
 
 // maxShift is the largest effect of prosody, in log odds.
 const maxShift = 0.75
 
-// guessMarked guesses by punctuation and by signs that do not depend on it.
+// guessMarked guesses by punctuation and by words that decide alone. It reports false if it finds neither.
 func (p Pause) guessMarked(text string, words []string, lex lexicon, want Expectation) (Guess, bool) {
 	last := words[len(words)-1]
 	g, dictated := p.guessDictation(words, lex, want)

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// labelled holds phrases as transcribed without punctuation, by language and question. A
-// phrase after the bar is unfinished.
+// labelled returns finished and unfinished phrases, separated by bars, for each language and question. They are
+// transcripts without punctuation.
 func labelled() []struct{ language, asked, finished, unfinished string } {
 	return []struct{ language, asked, finished, unfinished string }{
 		{

@@ -43,7 +43,7 @@ func Expect(asked, language string) Expectation {
 	}
 }
 
-// opener returns the first word that does not merely soften the question.
+// opener returns the first word of the question itself, after words such as "okay" or "and".
 func opener(words []string, lex lexicon) string {
 	for _, w := range words {
 		if !has(lex.yes, w) && !has("and so great thanks now alright", w) {

@@ -5,11 +5,11 @@ package eot
 type lexicon struct {
 	open      string // words with which a sentence does not end
 	fillers   string // hesitation sounds
-	pointers  string // words of open that close a clause after a word of governs
+	pointers  string // words of open that may end a sentence after a word of governs
 	governs   string
-	particles string // words of open that close a clause after a word of moves
+	particles string // words of open that may end a sentence after a word of moves
 	moves     string
-	compares  string // words after which a subject and a word of open close a clause
+	compares  string // words after which a subject and a word of open may end a sentence
 	openers   string // words that are fillers when they stand alone
 	closers   string // phrases that close a turn
 	yes       string // answers to a yes-or-no question, affirmative or negative
@@ -19,13 +19,13 @@ type lexicon struct {
 	domains   string // top-level domains
 	asking    string // words that ask for more than yes or no
 	deciding  string // words that begin a yes-or-no question
-	numbers   string // subjects of dictation in questions
-	confirms  string // words that ask to confirm a dictation
+	numbers   string // words for dictated data in questions, such as "number"
+	confirms  string // words that ask the caller to confirm dictated data
 	or        string // word that separates options
 	hinges    string // words that open a subordinate clause
 	endings   string // endings of finite verbs, in languages that place them at the end of a sentence
 	hanging   string // endings of words that require another word
-	hasModel  bool   // the fitted model decides what the lists leave open
+	hasModel  bool   // the fitted model decides if the lists do not
 }
 
 // lexiconFor returns the lexicon of a language (BCP 47): English if the language is empty,

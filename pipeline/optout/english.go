@@ -15,8 +15,8 @@ type rule struct {
 	not []string
 }
 
-// rules returns the English rules. They rather miss a request than report a false one, because
-// the callee can also press a key, and the model also listens.
+// rules returns the English rules. They avoid false reports, even if they miss some requests: the callee can also
+// press a key, and the model has a tool for opt-outs.
 func rules() []rule {
 	const (
 		me      = `(?:me|us|this number|this phone|this house|my (?:phone|number|cell|house|home|mobile|line)|our number|here)`
@@ -87,13 +87,13 @@ func rules() []rule {
 	return all
 }
 
-// English holds the compiled rules. One serves all calls; the zero value is ready to use.
+// English holds the compiled rules. All calls may share one English. The zero value is ready to use.
 type English struct {
 	once  sync.Once
 	rules []rule
 }
 
-// find returns the words in text that ask not to be called again.
+// find returns the words of a request in text. It reports false if text has none.
 func (e *English) find(text string) (string, bool) {
 	e.once.Do(func() { e.rules = rules() })
 	for _, r := range e.rules {

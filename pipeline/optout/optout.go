@@ -12,7 +12,8 @@ const (
 	// KeyIsolation is the time without other keys, before and after, that a key needs to
 	// be an opt-out and not part of a number.
 	KeyIsolation = 1500 * time.Millisecond
-	// window and maxTranscripts bound the transcripts that are matched together.
+	// window and maxTranscripts bound the final transcripts in which a request is searched: their age and their
+	// number.
 	window         = 8 * time.Second
 	maxTranscripts = 60
 )
@@ -65,8 +66,8 @@ func (w *Detector) IsKeyConfirmed(now time.Duration) bool {
 	return w.isOptOutKey() && now-w.last >= KeyIsolation
 }
 
-// OnTranscript handles words of the callee. It returns those that ask not to be called again.
-// Words that the agent says at the same time are ignored, because the line may echo them.
+// OnTranscript handles words of the callee. It returns the words of a request, or false if there is none. agent is
+// the agent's recent speech. A request whose words are in it is ignored, because it may be echo.
 func (w *Detector) OnTranscript(text string, final bool, at time.Duration, agent string) (string, bool) {
 	if !final {
 		w.partial = text
@@ -80,8 +81,8 @@ func (w *Detector) OnTranscript(text string, final bool, at time.Duration, agent
 	return w.find("", agent)
 }
 
-// Pending reports, after the end of a call, whether its last key or words were an opt-out
-// that could not be confirmed in time.
+// Pending reports, after the end of a call, whether the callee's last key or words were an opt-out that was not yet
+// confirmed. key means that it was a key.
 func (w *Detector) Pending(agent string) (words string, key, ok bool) {
 	if w.isOptOutKey() {
 		return "", true, true

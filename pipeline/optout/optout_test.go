@@ -63,8 +63,7 @@ func TestPhrases(t *testing.T) {
 	}
 }
 
-// TestPieces checks that an opt-out may be split over several transcripts within the
-// window.
+// TestPieces checks that the detector finds an opt-out that is split over several transcripts within the window.
 func TestPieces(t *testing.T) {
 	w := New(&English{}, "", nil)
 	for i, text := range []string{"please take me", "off your"} {

@@ -17,7 +17,7 @@ import (
 // An Env is an agent with its providers.
 type Env struct {
 	*conversation.Agent
-	Clients *provider.Clients // of the agent
+	Clients *provider.Clients // clients that the agent uses
 	Fakes   *fakeprovider.Server
 	client  *http.Client
 }

@@ -1,5 +1,5 @@
-// Package pronounce replaces words by their spoken form in the text for a voice, and
-// restores the written form in the word timings.
+// Package pronounce replaces words by their spoken forms in the text for a voice. In the word times that the voice
+// reports, it restores the written words.
 package pronounce
 
 import (
@@ -35,8 +35,7 @@ func Check(spoken map[string]string) error {
 	return nil
 }
 
-// A Stream handles one utterance. Write and End belong to the writer of the voice, Restore
-// to the reader of its speech.
+// A Stream handles one utterance. One goroutine calls Write and End; another may call Restore.
 type Stream struct {
 	spoken  map[string]string // spoken forms by lower-case word
 	pending string            // start of a word that may have to be replaced
@@ -46,7 +45,7 @@ type Stream struct {
 	marks []mark // words that were sent to the voice and that it has not reported yet
 
 	current pipeline.Word // the written word that is being assembled
-	left    int           // number of its spoken words that the voice has not reported yet
+	left    int           // number of spoken words of current that the voice has not reported yet
 }
 
 // mark is a written word and its number of spoken words.
@@ -64,8 +63,8 @@ func New(spoken map[string]string) *Stream {
 	return s
 }
 
-// Write takes text and returns the part that is ready for the voice. A word that may have to be
-// replaced is kept until it is complete.
+// Write takes text and returns the text that is ready for the voice. It keeps a word that may have to be replaced
+// until the word is complete.
 func (s *Stream) Write(text string) string {
 	if len(s.spoken) == 0 {
 		return text
@@ -101,7 +100,7 @@ func (s *Stream) Write(text string) string {
 	return out.String()
 }
 
-// End returns the rest of the text.
+// End returns the text that Write has kept.
 func (s *Stream) End() string {
 	held := s.pending
 	if s.pending, s.inside = "", false; held == "" {
@@ -141,7 +140,7 @@ func (s *Stream) addMark(written string, words int) {
 	s.marks = append(s.marks, mark{written, words})
 }
 
-// extendLast appends to the last word that was sent, unless the voice has already reported it.
+// extendLast appends text to the last word that was sent, unless the voice has already reported that word.
 func (s *Stream) extendLast(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

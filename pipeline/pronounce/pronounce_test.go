@@ -42,8 +42,8 @@ func TestSay(t *testing.T) {
 	}
 }
 
-// TestRestore checks for any split of the text that the voice's words are restored to the
-// written ones, with the time of their whole spoken form.
+// TestRestore checks, for any split of the text, that Restore returns the written words, each with the times of its
+// whole spoken form.
 func TestRestore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		written := rapid.SliceOfN(rapid.SampledFrom([]string{"Parley,", "par", "sql", "(SQLite)", "at&t.", "hello", "x"}), 1, 12).Draw(t, "words")

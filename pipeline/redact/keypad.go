@@ -1,5 +1,5 @@
-// Package redact removes numbers that callers press, such as card and account numbers, from
-// what is stored of a call. Only the model gets them. The package is pure.
+// Package redact removes numbers that callers press, such as card and account numbers, from the stored data of a
+// call. Only the model receives them. The package is pure.
 package redact
 
 import (
@@ -44,7 +44,7 @@ func digits(s string) int {
 // PressedKeys holds the digits pressed in a call. The zero value is empty.
 type PressedKeys struct{ digits []byte }
 
-// Add adds keys.
+// Add adds the digits among keys.
 func (p *PressedKeys) Add(keys string) {
 	for i := range len(keys) {
 		if keys[i] >= '0' && keys[i] <= '9' {
@@ -61,7 +61,7 @@ func (p *PressedKeys) Redact(text string) string {
 	return p.replace(text, func(n string) string { return fmt.Sprintf("[%d digits]", digits(n)) })
 }
 
-// Mask is Redact with every digit replaced by 0.
+// Mask replaces each digit of the numbers that Redact removes by 0.
 func (p *PressedKeys) Mask(text string) string { return p.replace(text, Mask) }
 
 // IsEmpty reports whether no digit was pressed.

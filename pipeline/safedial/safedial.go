@@ -1,5 +1,5 @@
-// Package safedial blocks requests to non-public addresses if the URL is chosen by
-// customers: this machine, its networks, and cloud metadata services.
+// Package safedial opens connections to URLs that customers choose. It blocks non-public addresses: this machine, its
+// networks, and cloud metadata services.
 package safedial
 
 import (
@@ -58,10 +58,10 @@ func Public(a netip.Addr) bool {
 type Rules struct {
 	// Anywhere allows every address.
 	Anywhere bool
-	// Hosts are always allowed: names or addresses, with a port ("crm.internal:8080") for
-	// only that port.
+	// Hosts are names or addresses that are always allowed. With a port ("crm.internal:8080") only that port is
+	// allowed.
 	Hosts []string
-	// Timeout bounds a request with its response; 0 means only the context does.
+	// Timeout bounds a request with its response; 0 means no limit besides the context.
 	Timeout time.Duration
 	// Resolver looks up names; nil means the system resolver.
 	Resolver *net.Resolver
@@ -74,8 +74,8 @@ func (r Rules) Allows(host, port string) bool {
 	})
 }
 
-// Client returns a client that connects only to public addresses, and not to this machine,
-// unless the rules allow it. It follows no redirects and uses no proxy.
+// Client returns a client that connects only to public addresses of other machines, and to addresses that the rules
+// allow. It follows no redirects and uses no proxy.
 func (r Rules) Client() *http.Client {
 	return &http.Client{
 		Timeout: r.Timeout,
@@ -84,7 +84,7 @@ func (r Rules) Client() *http.Client {
 			HTTP2: &http.HTTP2Config{
 				SendPingTimeout: 2 * time.Second,
 				PingTimeout:     time.Second,
-			}, // without it a dead connection would take all requests
+			}, // pings detect a dead connection, which requests would otherwise continue to use
 			MaxIdleConnsPerHost: 8, MaxIdleConns: 100, IdleConnTimeout: 30 * time.Second, MaxResponseHeaderBytes: 64 << 10,
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -96,7 +96,7 @@ func (r Rules) Dial(ctx context.Context, network, address string) (net.Conn, err
 	d := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 15 * time.Second, Resolver: r.Resolver}
 	host, port, err := net.SplitHostPort(address)
 	if err != nil || !r.Anywhere && !r.Allows(host, port) {
-		d.Control = check // gets the resolved address, so DNS rebinding cannot bypass the check
+		d.Control = check // receives the resolved address, so DNS rebinding cannot bypass the check
 	}
 	return d.DialContext(ctx, network, address)
 }

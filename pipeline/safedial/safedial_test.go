@@ -39,8 +39,8 @@ func TestOwn(t *testing.T) {
 	}
 }
 
-// TestClient requests a server on this machine, which only a rule allows, by address and
-// by name. Its redirect is not followed.
+// TestClient checks that a client reaches a server on this machine only if a rule allows it, and that the client does
+// not follow the server's redirect.
 func TestClient(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, "http://169.254.169.254/", http.StatusFound)

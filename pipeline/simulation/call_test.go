@@ -19,7 +19,7 @@ import (
 	"github.com/parley-voice/parley/pipeline/pipetest"
 )
 
-// model is the fake model. It keeps its requests, and its answers name their request.
+// model is the fake model. It keeps its requests. Each word of an answer contains the number of the request.
 type model struct {
 	mu    sync.Mutex
 	began time.Time
@@ -64,12 +64,12 @@ func providers(seed uint64, rnd *rand.Rand) (s fakeprovider.Script, breaks map[f
 		s.FinalLag = time.Duration(rnd.IntN(900)) * time.Millisecond
 		s.PartialLag = time.Duration(50+rnd.IntN(300)) * time.Millisecond
 	}
-	breaks = map[fakeprovider.Provider]int{} // one request of this many fails
+	breaks = map[fakeprovider.Provider]int{} // n means that one of n requests fails, on average
 	switch rnd.IntN(6) {
 	case 0:
 		breaks[fakeprovider.LLM] = 6
 	case 1:
-		breaks[fakeprovider.TTS] = 6 // which words of an answer were said may never be known
+		breaks[fakeprovider.TTS] = 6 // the agent may then not know which words of an answer were spoken
 	case 2:
 		breaks[fakeprovider.ASR] = 2
 	}
@@ -94,8 +94,8 @@ type memoryLog struct{ bytes.Buffer }
 
 func (*memoryLog) Close() error { return nil }
 
-// simulate lets a random caller talk with an agent in a synctest bubble. It returns the turn
-// log and what the judge may know.
+// simulate lets a random caller talk with an agent in a synctest bubble. It returns the recording for the judge, and
+// the turn log.
 func simulate(t *testing.T, seed uint64) (recording, string) {
 	t.Helper()
 	rnd := rand.New(rand.NewPCG(seed, 7))

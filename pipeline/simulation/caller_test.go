@@ -87,7 +87,7 @@ func (c *caller) say(k kind, text string) bool {
 }
 
 func (c *caller) utter(k kind, pcm []int16, words []tone.Word, text string) bool {
-	at := c.now().Truncate(media.FrameTime) + media.FrameTime // the next frame makes up for it
+	at := c.now().Truncate(media.FrameTime) + media.FrameTime // the audio begins with the next frame
 	u := utterance{kind: k, span: span{at, at + time.Duration(len(pcm))*time.Second/rate}, open: endsOpen(text)}
 	for _, w := range words {
 		u.words = append(u.words, tone.Word{Text: w.Text, Start: at + w.Start, End: at + w.End})
@@ -121,7 +121,7 @@ func (c *caller) phrase() string {
 	case 0:
 		return "i want " + text
 	case 1:
-		return "i want i want the " + text // the agent began to speak again
+		return "i want i want the " + text // the caller begins the sentence again
 	case 2:
 		return text + " please"
 	case 3:

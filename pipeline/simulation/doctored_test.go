@@ -50,7 +50,7 @@ func agentLine(text string, from, to time.Duration, cut bool) pipeline.Line {
 	return pipeline.Line{Role: pipeline.RoleAgent, Text: text, Start: from, End: to, Interrupted: cut}
 }
 
-// sound is a call without faults: two questions and their answers.
+// sound returns the recording of a call without faults: two questions and their answers.
 func sound() recording {
 	r := recording{over: 12 * time.Second}
 	r.says(time.Second, "xaaq xabq")
@@ -75,7 +75,7 @@ func sound() recording {
 	return r
 }
 
-// silence mutes a stretch of what is heard.
+// silence mutes the caller's received audio between two times.
 func (r *recording) silence(from, to time.Duration) {
 	clear(r.heard[from*rate/time.Second : min(int(to*rate/time.Second), len(r.heard))])
 }
@@ -87,7 +87,7 @@ func TestJudgeFindsNothing(t *testing.T) {
 	}
 }
 
-// TestJudgeFinds checks that each fault that is added to the call is found.
+// TestJudgeFinds adds one fault at a time to a call without faults, and checks that the judge finds it.
 func TestJudgeFinds(t *testing.T) {
 	for name, c := range map[string]struct {
 		doctor func(*recording)

@@ -19,7 +19,7 @@ type question struct {
 	words    int // number of words of its answer
 }
 
-// A recording is what the judge gets of a call.
+// A recording is the data that the judge has of a call.
 type recording struct {
 	heard    []int16     // what the caller heard, from the start of the call
 	said     []utterance // what the caller said and did
@@ -36,11 +36,11 @@ const (
 	deadAir  = "dead air"  // silence while the caller waits
 	dead     = "dead"      // words without an answer or an apology
 	doubled  = "doubled"   // words that were answered twice
-	stale    = "stale"     // an answer to fewer words than the caller had said by then
-	unheard  = "unheard"   // history that the caller did not hear
+	stale    = "stale"     // an answer that ignores words that the caller had said before it
+	unheard  = "unheard"   // words in the history that the caller did not hear
 	lost     = "lost"      // words that the caller heard and that the history lacks
-	replayed = "replayed"  // the caller heard the same words again
-	repeated = "repeated"  // the model got the caller's words twice
+	replayed = "replayed"  // words of the agent that the caller heard twice
+	repeated = "repeated"  // words of the caller that the model received twice
 	ending   = "ending"    // a turn without exactly one ending
 	phases   = "phases"    // phases that do not add up
 	numbers  = "numbering" // turns that are not numbered in order
@@ -54,7 +54,7 @@ const (
 	faultTime      = 2500 * time.Millisecond // from the time at which an answer was due
 	dueTime        = 400 * time.Millisecond  // from the end of a possible sentence
 	tolerance      = 100 * time.Millisecond  // tolerance of a time: frames in both directions
-	mergeWords     = 4                       // most words heard of a retracted answer
+	mergeWords     = 4                       // maximum number of words that the caller hears of a retracted answer
 )
 
 // judge looks for faults in one call.
@@ -125,7 +125,7 @@ func (j *judge) silences() {
 	}
 }
 
-// ownEnd reports whether the agent left at about that time.
+// ownEnd reports whether the agent ended the call because of an error, less than longestSilence after at.
 func (j *judge) ownEnd(at time.Duration) bool {
 	return j.outcome.Reason == pipeline.AgentError && j.over-at < longestSilence
 }
@@ -150,7 +150,7 @@ func (u utterance) text() string {
 	return fmt.Sprintf("%s %q", u.kind, strings.Join(all, " "))
 }
 
-// open returns the messages after the model's last one, which are not answered yet.
+// open returns the messages after the model's last answer.
 func (q question) open() string {
 	var all []string
 	for _, m := range q.messages {
@@ -298,7 +298,7 @@ func (j *judge) order() {
 		}
 		newest = max(newest, p.k)
 	}
-	ever := map[string]bool{} // the fault was already found
+	ever := map[string]bool{} // words for which the fault was already found
 	for _, a := range j.heardAnswers() {
 		for n, u := range j.said {
 			if u.kind != sentence || u.span.to+900*time.Millisecond > a.from || j.asrFails || j.excused(u) || j.hello(u) || j.inEcho(u) {
@@ -322,7 +322,7 @@ func (j *judge) told(k int, word string) bool {
 	})
 }
 
-// spoken counts the words of each answer in a text.
+// spoken returns the number of the last answer that has words in text, or -1, and the number of its words.
 func spoken(text string) (k, n int) {
 	k = -1
 	for w := range strings.FieldsSeq(text) {
@@ -361,8 +361,8 @@ func (j *judge) ledger() {
 	j.steps()
 }
 
-// steps looks for gaps and repetitions in an answer as heard. A pause repeats the word that it
-// cut.
+// steps looks for gaps and repetitions in the answers that the caller heard. One repeated word is no fault, because a
+// pause repeats the word that it cut off.
 func (j *judge) steps() {
 	k, at := -1, -1
 	for _, p := range j.played {

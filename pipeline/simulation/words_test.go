@@ -40,8 +40,7 @@ type played struct {
 	damaged bool
 }
 
-// follow finds the words of answers among the heard words. A damaged word counts as the
-// expected one.
+// follow finds the words of answers among the heard words. A damaged word counts if it resembles the expected word.
 func follow(heard []tone.Word) []played {
 	var all []played
 	k, i := -1, -1
@@ -65,7 +64,7 @@ func follow(heard []tone.Word) []played {
 		if k < 0 {
 			continue
 		}
-		for _, at := range []int{i, i + 1} { // the rest may belong to either answer: a pause repeats the word that it cut
+		for _, at := range []int{i, i + 1} { // the previous word or the next: a pause repeats the word that it cut off
 			if alike(w.Text, answerWord(k, at)) {
 				i = at
 				all = append(all, played{w, k, i, true})
@@ -85,8 +84,7 @@ func beginsAnswer(word string) (k int, ok bool) {
 	return k, alike(word, answerWord(k, 0))
 }
 
-// alike reports whether got may be the rest of want: its beginning, in which some letters are
-// unreadable.
+// alike reports whether got may be a damaged want: the beginning of want, with ~ for each unreadable letter.
 func alike(got, want string) bool {
 	got = strings.Trim(got, ".?")
 	if got == "" || len(got) > len(want) || got == strings.Repeat("~", len(got)) {
