@@ -14,10 +14,9 @@ const (
 	longPause  = 10 * time.Second
 )
 
-// A Breaker is a circuit breaker. It opens after maxFailures successive failures. After a
-// pause it admits one request, the probe: its first response closes the breaker, its
-// failure extends the pause. Results of requests made before it opened are ignored. It is
-// pure: the caller passes the time.
+// A Breaker is a circuit breaker. It opens after maxFailures successive failures. After a pause it admits one
+// request, the probe. The first response to the probe closes the breaker; a failure of the probe extends the pause.
+// Results of requests made before the breaker opened are ignored. It is pure: the caller passes the time.
 type Breaker struct {
 	failures int
 	open     bool
@@ -55,7 +54,7 @@ type Outcome int
 const (
 	Succeeded Outcome = iota
 	Failed
-	Neutral    // the request was canceled or was itself wrong; says nothing about the provider
+	Neutral    // the request was canceled or invalid; the result says nothing about the provider
 	Responding // the response has begun; a final outcome follows
 )
 

@@ -80,8 +80,8 @@ func chainOf(all ...*scriptedVoice) pipeline.Voice {
 	return (&Guards{}).Voice(&Clients{Voices: voices}, *e, nil)
 }
 
-// TestNothingTwice checks that a third voice does not repeat the words of a second voice that
-// reports no word times, even if the first voice reported them.
+// TestNothingTwice checks that no voice replaces a voice that has spoken without word times, even if an earlier voice
+// reported word times.
 func TestNothingTwice(t *testing.T) {
 	broken := errors.New("broken")
 	first := &scriptedVoice{parts: []pipeline.Speech{part("one")}, err: broken}
@@ -96,8 +96,8 @@ func TestNothingTwice(t *testing.T) {
 	}
 }
 
-// TestLateSound checks the moment at which a late voice is closed: if its first sound comes
-// just then, that sound is dropped and the next voice says the text.
+// TestLateSound checks a voice whose first sound comes just as the voice is closed for being late: the sound is
+// dropped, and the next voice says the text.
 func TestLateSound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first := &scriptedVoice{parts: []pipeline.Speech{part()}, late: true}
@@ -109,8 +109,7 @@ func TestLateSound(t *testing.T) {
 	})
 }
 
-// TestShortProbe checks that a model is usable although it spends the few tokens of a probe
-// before its first word.
+// TestShortProbe checks that a model that reaches the token limit of a probe before its first word counts as usable.
 func TestShortProbe(t *testing.T) {
 	c := &Checker{Guards: &Guards{}, Clients: &Clients{Models: map[string]pipeline.Model{"m": endsWith{pipeline.ErrLength}, "f": endsWith{errors.New("down")}}}}
 	for name, want := range map[string]bool{"m": true, "f": false} {
@@ -140,8 +139,7 @@ func (slowModel) Reply(ctx context.Context, _ pipeline.Prompt) iter.Seq2[pipelin
 	}
 }
 
-// TestSlowReasoning checks that a model that an agent lets reason does not open the breaker
-// when it is late, and that any other late model does.
+// TestSlowReasoning checks that late answers of a model open its breaker, unless the agent lets the model reason.
 func TestSlowReasoning(t *testing.T) {
 	for effort, open := range map[string]bool{"": true, "none": true, "high": false} {
 		synctest.Test(t, func(t *testing.T) {

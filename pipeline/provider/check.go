@@ -19,11 +19,11 @@ const (
 	checkRetry   = 5 * time.Second  // wait after a failed probe
 	checkFresh   = 30 * time.Second // a result up to this age is recent
 	checkExpiry  = 2 * time.Minute  // a failure of this age no longer counts
-	maxChecks    = 4096             // most engines with stored results; for further ones the breakers alone decide
+	maxChecks    = 4096             // maximum number of stored results; for other engines the breakers alone decide
 )
 
-// A Checker reports whether engines are usable. It combines the breakers, which calls
-// update, with short probes of its own. One serves all calls.
+// A Checker reports whether engines are usable. It combines the breakers, which calls update, with short probes of
+// its own. One Checker serves all calls.
 type Checker struct {
 	Guards  *Guards
 	Clients ClientSource
@@ -99,8 +99,8 @@ func (c *Checker) Verified(e pipeline.Engines) bool {
 
 var errUnchecked = errors.New("not checked yet")
 
-// firstError applies wrong to each engine and its fallbacks. It returns the joined errors of
-// the first engine of which every candidate fails.
+// firstError applies wrong to each engine and its fallbacks. It returns the joined errors of the first engine that
+// fails together with all its fallbacks.
 func (c *Checker) firstError(e pipeline.Engines, wrong func(candidate) error) error {
 	for _, parts := range c.candidates(e) {
 		var all []error
@@ -136,9 +136,8 @@ func (c *Checker) lastResult(p candidate) (checkResult, bool) {
 	return x, ok
 }
 
-// Check probes the unusable engines whose breakers allow it; with all it probes every
-// engine without a recent result. A successful probe closes the breaker. Check returns
-// when all probes have finished, after at most 5 s.
+// Check probes the unusable engines whose breakers allow it. If all is set, it also probes engines without a recent
+// result. A successful probe closes the breaker. Check returns when all probes have finished, after at most 5 s.
 func (c *Checker) Check(ctx context.Context, e pipeline.Engines, all bool) {
 	now := time.Now()
 	var wg sync.WaitGroup
@@ -214,9 +213,8 @@ var errNotConfigured = errors.New("not configured")
 // telephone is the sample rate of check requests to recognizers and voices, in Hz.
 const telephone = 8000
 
-// probeRecognizer sends a short silence and waits for the response to Finalize, because many
-// providers refuse a model only after they have accepted the connection. Silence without a
-// response is no failure.
+// probeRecognizer sends a short silence and waits for the response to Finalize, because many providers refuse a model
+// only after they have accepted the connection. A missing response is no failure.
 func probeRecognizer(asker context.Context, e guardedRecognizer) error {
 	ctx, cancel := context.WithTimeout(asker, checkTimeout)
 	defer cancel()

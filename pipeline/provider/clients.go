@@ -10,7 +10,7 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// Clients holds the clients of providers by the names of their endpoints. It does not change.
+// Clients holds the clients of providers by the names of their endpoints. It does not change while it is in use.
 type Clients struct {
 	Recognizers map[string]pipeline.Recognizer
 	Models      map[string]pipeline.Model
@@ -30,8 +30,8 @@ type ClientSource interface{ Current() *Clients }
 // Current implements ClientSource: c is never replaced.
 func (c *Clients) Current() *Clients { return c }
 
-// Resolve returns the engines with an empty OrgID where the organization has no endpoint of
-// its own with the name, so that the operator's endpoint is used.
+// Resolve returns the engines with the OrgID whose endpoint is used. It clears the OrgID of an engine or fallback if
+// the organization has no endpoint of its own with that name, so that the operator's endpoint is used.
 func (c *Clients) Resolve(e pipeline.Engines) pipeline.Engines {
 	return e.Change(func(serves string, one *pipeline.Engine) { *one = c.resolve(serves, *one) })
 }
@@ -74,8 +74,8 @@ func (c *Clients) resolveChain(serves string, e pipeline.Engine) []pipeline.Engi
 	return all
 }
 
-// Check returns what is wrong with engines: they and their fallbacks must name configured
-// providers and have no options that these refuse.
+// Check returns an error if an engine or fallback names a provider that is not configured, or has an option that its
+// provider refuses.
 func (c *Clients) Check(e pipeline.Engines) error {
 	_, err := c.check(e)
 	return err

@@ -9,8 +9,8 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// TestOrganizations checks that an organization's own endpoint comes before the operator's with the same name, for its own
-// agents only, and has a limit, a breaker, test results and usage of its own.
+// TestOrganizations checks that only the agents of an organization use its own endpoint, in place of the operator's
+// endpoint with the same name. The endpoint has its own limit, breaker, test results and usage.
 func TestOrganizations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		operators, own := modelStub{}, endsWith{errors.New("down")}
@@ -95,8 +95,8 @@ func TestForget(t *testing.T) {
 	}
 }
 
-// TestReset checks that failures of requests with former settings do not pause the endpoint, and that these requests still count
-// against its limit.
+// TestReset checks that failures of requests with former settings do not open the breaker, and that these requests
+// still count against the limit.
 func TestReset(t *testing.T) {
 	g := &Guards{Limits: map[string]int{"m": 1}}
 	old, err := g.of("llm", "m").begin(t.Context())

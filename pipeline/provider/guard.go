@@ -21,8 +21,8 @@ var (
 // ErrSlow is the error of a provider that did not respond in time.
 const ErrSlow = pipeline.TimeoutError("no response in time")
 
-// Guards holds the guards of all providers by kind and name. The zero value is ready to
-// use. One serves all calls.
+// Guards holds the guards of all providers by kind and name. The zero value is ready to use. One Guards serves all
+// calls.
 type Guards struct {
 	// Limits is the number of concurrent streams, replies or utterances by endpoint ID; a
 	// missing entry means no limit. After the first request only SetLimits changes it.
@@ -135,8 +135,7 @@ type request struct {
 	once     sync.Once
 }
 
-// begin admits a request on behalf of the requester with context ctx. The caller must
-// finish it.
+// begin admits a request. ctx is the context of the requester. The caller must finish the request.
 func (g *guard) begin(ctx context.Context) (*request, error) {
 	if !g.slots.acquire() {
 		return nil, fmt.Errorf("%s: %w", g.name, ErrBusy)
@@ -175,8 +174,8 @@ func (v *request) finish(err error) {
 	})
 }
 
-// excused reports whether a failure is not the provider's: the requester canceled first,
-// or a timeout passed while this process ran late. An error response is never excused.
+// excused reports whether a failure is not the provider's fault: the requester canceled first, or a timeout passed
+// while this process ran late. An error response is never excused.
 func (v *request) excused(err error, now time.Time) bool {
 	var refused *pipeline.RefusedError
 	var limit interface{ Timeout() bool }

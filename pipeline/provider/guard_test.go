@@ -152,8 +152,8 @@ func (w *words) Close() error {
 	return w.broke
 }
 
-// TestProbeOfAStream checks that a recognizer is available to others as soon as a stream
-// opens, however long that stream lasts.
+// TestProbeOfAStream checks that the breaker of a recognizer closes as soon as the stream of the probe opens, however
+// long that stream lasts.
 func TestProbeOfAStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, g := &scriptedRecognizer{refuses: errors.New("down")}, &Guards{}
@@ -179,8 +179,7 @@ func TestProbeOfAStream(t *testing.T) {
 	})
 }
 
-// TestStreamsThatBreak checks that streams that break without a result count as failures,
-// and those with a result do not.
+// TestStreamsThatBreak checks that a stream that breaks counts as a failure only if it has sent no result.
 func TestStreamsThatBreak(t *testing.T) {
 	for understood, want := range map[bool]error{false: ErrOpen, true: nil} {
 		synctest.Test(t, func(t *testing.T) {
@@ -237,7 +236,7 @@ func TestBurst(t *testing.T) {
 	})
 }
 
-// modelStub is a model for each name; only the model "unknown" refuses.
+// modelStub is a model that accepts every model name but "typo".
 type modelStub struct{}
 
 func (modelStub) Reply(_ context.Context, p pipeline.Prompt) iter.Seq2[pipeline.Delta, error] {

@@ -86,8 +86,7 @@ func stops() []stop {
 	}
 }
 
-// interrupted runs a test in a bubble for each client and kind of interruption, with and
-// without a fallback.
+// interrupted runs test in a synctest bubble for each client and each stop, with and without a fallback.
 func interrupted(t *testing.T, names []string, test func(t *testing.T, name string, e pipeline.Engine, c clients, how stop)) {
 	t.Helper()
 	for _, name := range names {

@@ -16,10 +16,9 @@ const (
 	excuse = 200 * time.Millisecond
 )
 
-// lateness measures how late this process runs for any reason: no free processor, a
-// stopped process, a long garbage collection. While requests are active a timer fires
-// every probeEvery; its delay also affects responses waiting in sockets. The zero value is
-// ready to use.
+// lateness measures how late this process runs, for example because no processor is free, the process was stopped, or
+// garbage is collected. While requests are active, a timer fires every probeEvery. If it fires late, the process also
+// reads responses late. The zero value is ready to use.
 type lateness struct {
 	mu       sync.Mutex
 	requests int // number of active requests
@@ -60,7 +59,7 @@ func (l *lateness) end() {
 
 // probe records its delay and sets the next timer.
 func (l *lateness) probe() {
-	runtime.Gosched() // goroutines of timers run before others: yield, to be measured like a goroutine that a socket wakes
+	runtime.Gosched() // timer goroutines run before others; yield, to be as late as a goroutine that reads a socket
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.requests == 0 {
@@ -91,7 +90,7 @@ func (l *lateness) excuses(now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	sum := time.Duration(0)
-	if overdue := now.Sub(l.due); l.requests > 0 && overdue >= noise { // the probe itself is late by now
+	if overdue := now.Sub(l.due); l.requests > 0 && overdue >= noise { // the timer is late and has not fired yet
 		sum = overdue
 	}
 	oldest := now.UnixNano()/int64(slotLength) - slotCount

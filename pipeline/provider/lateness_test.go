@@ -54,8 +54,7 @@ func TestOwnLateness(t *testing.T) {
 	}
 }
 
-// TestLatenessIsMeasured checks that lateness is detected while more goroutines than processors
-// are busy. It counts turns instead of time, so that a busy machine does not make it fail.
+// TestLatenessIsMeasured checks that lateness is detected while more goroutines than processors are busy.
 func TestLatenessIsMeasured(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	var l lateness
@@ -106,8 +105,8 @@ func TestLateModel(t *testing.T) {
 	}
 }
 
-// TestHeardLater checks that a voice is not taken for slow while its audio waits for earlier
-// audio to be played.
+// TestHeardLater checks that a voice does not count as slow while its audio is unread, because earlier audio is still
+// being played.
 func TestHeardLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &Guards{}

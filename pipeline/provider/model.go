@@ -22,9 +22,8 @@ const maxReasoningToken = 6 * time.Second
 // tool call with the whole answer.
 const maxBackgroundToken = 30 * time.Second
 
-// Model returns the guarded model of an engine. The fallback replaces a model that fails
-// or is late before its first token. Later failures are returned, so that nothing is said
-// twice.
+// Model returns the guarded model of an engine. The fallback replaces a model that fails or is late before its first
+// token. A later failure is returned, because the fallback would repeat the words.
 func (g *Guards) Model(c *Clients, e pipeline.Engine, meter *pipeline.UsageMeter) pipeline.Model {
 	return newModel(g.of, c, e, maxFirstToken, meter)
 }
@@ -53,7 +52,7 @@ type guardedModel struct {
 	meter  *pipeline.UsageMeter // nil if usage is not measured
 }
 
-// model is a chain of models; each replaces the one before it.
+// model is a chain of models. Each is the fallback of the one before it.
 type model struct {
 	chain []guardedModel
 	limit time.Duration // time to the first token for each model but the last; 0 for no limit

@@ -81,7 +81,7 @@ func TestModel(t *testing.T) {
 	for fault, want := range map[fakeprovider.Fault]string{
 		fakeprovider.None: "you said hi there", fakeprovider.Refuse: "you said hi there", fakeprovider.Busy: "you said hi there",
 		fakeprovider.Hang: "you said hi there", fakeprovider.Stall: "you said hi there", fakeprovider.Garble: "you said hi there",
-		fakeprovider.Drop: "you said ", // words that were sent stay
+		fakeprovider.Drop: "you said ", // after the first word, no fallback is used
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			bad, good, client := pair(t, fault)
@@ -152,8 +152,8 @@ func TestVoice(t *testing.T) {
 	}
 }
 
-// TestClauseVoice checks a voice that speaks clause by clause and dies within one: its fallback
-// continues there, and repeats or leaves out at most one word.
+// TestClauseVoice checks a voice that speaks clause by clause and fails within a clause. Its fallback continues
+// there, and repeats or leaves out at most one word.
 func TestClauseVoice(t *testing.T) {
 	const text = "one two three four five. six seven eight nine ten."
 	for dies := range 2 {

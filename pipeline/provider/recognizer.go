@@ -38,8 +38,7 @@ type recognizer struct {
 	meter *pipeline.UsageMeter // nil if usage is not measured
 }
 
-// Recognize implements pipeline.Recognizer. All but the last one tried must open within
-// maxOpen.
+// Recognize implements pipeline.Recognizer. Each recognizer but the last must open within maxOpen.
 func (r *recognizer) Recognize(ctx context.Context, s pipeline.Stream) (pipeline.Recognition, error) {
 	var errs []error
 	first := int(r.first.Load())
@@ -60,8 +59,7 @@ func (r *recognizer) Recognize(ctx context.Context, s pipeline.Stream) (pipeline
 	return nil, errors.Join(errs...)
 }
 
-// open opens a stream of the n-th recognizer within ctx on behalf of the requester with
-// context asker.
+// open opens a stream of the n-th recognizer. asker is the context of the requester; ctx bounds the opening.
 func (r *recognizer) open(asker, ctx context.Context, n int, s pipeline.Stream) (pipeline.Recognition, error) {
 	e := r.chain[n]
 	visit, err := e.begin(asker)

@@ -75,7 +75,7 @@ func isMisconfigured(err error) bool {
 	return refused.IsRequestFault()
 }
 
-// Newest merges two reports on the same engines: of each engine it keeps the later result.
+// Newest merges two reports on the same engines. It keeps the later result of each engine.
 func Newest(a, b []EngineCheck) []EngineCheck {
 	if len(a) != len(b) {
 		return a
@@ -89,10 +89,9 @@ func Newest(a, b []EngineCheck) []EngineCheck {
 	return all
 }
 
-// Judge returns an error if calls would fail until an operator changes a setting: of the
-// recognizer, the model or the voice, neither the engine nor a fallback is usable, and all
-// are misconfigured. Warnings describe the other failures. Misconfigurations older than an
-// hour and other failures older than 2 min are ignored.
+// Judge returns an error if calls would fail until an operator changes a setting: the recognizer, the model or the
+// voice is misconfigured, together with all its fallbacks. Warnings describe the other failures. Misconfigurations
+// older than an hour and other failures older than 2 min are ignored.
 func Judge(report []EngineCheck, now time.Time) (warnings []string, err error) {
 	report = slices.Clone(report)
 	fatal := map[string]bool{}

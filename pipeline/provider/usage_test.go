@@ -31,8 +31,8 @@ func (m answer) Reply(context.Context, pipeline.Prompt) iter.Seq2[pipeline.Delta
 	}
 }
 
-// TestTokens checks that tokens are counted as reported, and estimated for answers that end
-// before the report.
+// TestTokens checks that tokens are counted as the model reports them, and estimated if the answer ends before the
+// report.
 func TestTokens(t *testing.T) {
 	text := pipeline.Delta{Text: strings.Repeat("x", 40)}
 	cost := pipeline.Delta{Usage: &pipeline.Usage{PromptTokens: 7, CompletionTokens: 5}}

@@ -21,8 +21,8 @@ const maxFirstSound = 1200 * time.Millisecond
 
 const voiceGap = 60 * time.Millisecond
 
-// Voice returns the guarded voice of an engine. If it fails or is late, the fallback
-// speaks the text not yet spoken.
+// Voice returns the guarded voice of an engine. If the voice fails or is late, the fallback speaks the rest of the
+// text.
 func (g *Guards) Voice(c *Clients, e pipeline.Engine, meter *pipeline.UsageMeter) pipeline.Voice {
 	var v voice
 	for _, one := range c.resolveChain("tts", e) {
@@ -41,8 +41,8 @@ type guardedVoice struct {
 	meter  *pipeline.UsageMeter // nil if usage is not measured
 }
 
-// open begins an utterance bounded by ctx on behalf of the requester with context asker.
-// The caller must finish the request.
+// open begins an utterance. asker is the context of the requester; ctx bounds the utterance. The caller must finish
+// the request.
 func (m guardedVoice) open(asker, ctx context.Context, s pipeline.Style) (sp pipeline.Synthesis, v *request, err error) {
 	if v, err = m.begin(asker); err != nil {
 		return nil, nil, err
@@ -89,7 +89,7 @@ func (s *meteredSynthesis) Close() error {
 	return err
 }
 
-// voice is a chain of voices; each replaces the one before it.
+// voice is a chain of voices. Each is the fallback of the one before it.
 type voice []guardedVoice
 
 // Open implements pipeline.Voice.
@@ -103,7 +103,7 @@ func (v voice) Open(ctx context.Context, s pipeline.Style) (pipeline.Synthesis, 
 	return u, nil
 }
 
-// openAny opens the first voice of v that works. left are those behind it.
+// openAny opens the first voice of v that works. left holds the voices after it.
 func (v voice) openAny(ctx context.Context, s pipeline.Style) (sp pipeline.Synthesis, visit *request, left voice, err error) {
 	var errs []error
 	for left = v; len(left) > 0 && (len(errs) == 0 || ctx.Err() == nil); left = left[1:] {
@@ -115,8 +115,8 @@ func (v voice) openAny(ctx context.Context, s pipeline.Style) (sp pipeline.Synth
 	return nil, nil, nil, errors.Join(errs...)
 }
 
-// openFirst opens the first voice of v. If there are more, it must open within
-// maxFirstSound. Its context outlives the opening, as it bounds the whole utterance.
+// openFirst opens the first voice of v. If v has more voices, the first must open within maxFirstSound. The context
+// outlives the opening, because it bounds the whole utterance.
 func (v voice) openFirst(ctx context.Context, s pipeline.Style) (pipeline.Synthesis, *request, error) {
 	if len(v) == 1 {
 		return v[0].open(ctx, ctx, s)
@@ -162,7 +162,7 @@ type utterance struct {
 	from      int             // bytes of text that replaced voices have spoken
 	split     tts.Splitter    // finds the first clause
 	clause    bool            // text contains a clause
-	listening bool            // Audio is being read; before, sound may wait unread in a socket
+	listening bool            // Audio is being read; until then, sound may wait unread in a socket
 	flushed   bool
 	closed    bool
 	alive     bool        // the current voice has produced sound
@@ -205,7 +205,7 @@ func (u *utterance) onListener() {
 	u.watch()
 }
 
-// watch starts the timer for the first sound once it is due. The caller holds mu.
+// watch starts the timer for the first sound once text has a clause and Audio is read. The caller holds mu.
 func (u *utterance) watch() {
 	if u.clause && u.listening && u.late == nil && len(u.left) > 0 && !u.closed {
 		first, visit := u.current, u.visit
@@ -217,8 +217,8 @@ func (u *utterance) watch() {
 	}
 }
 
-// onLate decides that the first sound is late. It returns false if sound has come since, or if
-// another voice speaks now.
+// onLate handles the timer for the first sound. It reports whether the voice of visit must be closed: it has made no
+// sound, and no other voice has replaced it.
 func (u *utterance) onLate(visit *request) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -226,8 +226,8 @@ func (u *utterance) onLate(visit *request) bool {
 	return u.cut && u.visit == visit
 }
 
-// feed writes pending text to the current voice. Audio handles errors of a replaceable
-// voice.
+// feed writes pending text to the current voice. If another voice can replace it, feed returns no error, because
+// Audio handles the failure.
 func (u *utterance) feed() error {
 	u.feeding.Lock()
 	defer u.feeding.Unlock()
@@ -303,8 +303,7 @@ func (u *utterance) voice() pipeline.Synthesis {
 	return u.current
 }
 
-// onSound records that the voice produces sound. It returns false if the voice was already
-// given up.
+// onSound records that the voice produces sound. It reports false if the voice was already closed for being late.
 func (u *utterance) onSound() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -321,8 +320,8 @@ func (u *utterance) onSound() bool {
 	return true
 }
 
-// replaceVoice handles the end of the current voice and reports whether another one takes
-// over. A voice closed for being late, or by its context, ends without an error.
+// replaceVoice handles the end of the current voice and reports whether another voice replaces it. If the voice ended
+// without sound and without an error, replaceVoice sets err to the reason.
 func (u *utterance) replaceVoice(err *error, sounded, timed bool, spoken int) bool {
 	u.mu.Lock()
 	if u.late != nil {
@@ -383,7 +382,7 @@ func (u *utterance) silenceError() error {
 	return nil
 }
 
-// wordOffset returns the offset in text after its first n words.
+// wordOffset returns the offset at which the first n words of text end.
 func wordOffset(text string, n int) int {
 	at := 0
 	for range n {

@@ -66,7 +66,7 @@ type Model struct {
 // and kinds.
 const Base = 1 + Shapes + Kinds
 
-// Row returns the row of a word class: its own row, or that of its shape.
+// Row returns the row of a word class: its own row if the class is known, otherwise the row of its shape.
 func (m *Model) Row(word string) int {
 	h := Hash(word)
 	low, high := 0, m.known
@@ -177,9 +177,9 @@ func (m *Model) read(rows []int) float32 {
 	return y
 }
 
-// multiply multiplies a matrix with x. The matrix holds the weights of the first lanes sums,
-// input by input, then those of the next sums. Two weights are multiplied at once in 32 bits,
-// and the borrow from the neighbor is corrected.
+// multiply multiplies the matrix w with x. w holds the weights of the first lanes sums, input by input, then those of
+// the next lanes sums. One 64-bit multiplication multiplies two weights, whose products take 32 bits each. The borrow
+// of the lower from the higher product is corrected at the end.
 func multiply(sums *[Gates]int32, w string, x []int32) {
 	const each, half = 0x000000ff000000ff, 0x8080808080808080
 	all := int32(0)

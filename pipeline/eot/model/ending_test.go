@@ -70,11 +70,11 @@ func sample() *Weights {
 	w.Layers[Shift] = -1
 	w.Layers[ReadAt+Hidden*Units], w.Layers[Out] = 2, 2 // whether the last word is "stop"
 	for j := range Hidden {
-		w.Layers[Bias+j] = -3 // new input replaces the state,
+		w.Layers[Bias+j] = -3 // each word replaces the state
 	}
-	w.Layers[In+2*Hidden] = 3 // which holds whether the word is "stop",
+	w.Layers[In+2*Hidden] = 3 // state 0 is set by "stop", state 1 by "go"
 	w.Layers[In+Gates+2*Hidden+1] = 3
-	w.Layers[Bias] = 3 // except for the flag, which stays
+	w.Layers[Bias] = 3 // only "stop" replaces state 0
 	w.Layers[In] = -6
 	w.Layers[ReadAt+1], w.Layers[ReadAt+Units+1], w.Layers[UnitBias+1], w.Layers[Out+1] = 1, 1, -1.5, 4
 	return w

@@ -109,7 +109,7 @@ func Hash(word string) uint32 {
 	return h
 }
 
-// Shape returns the row of an unknown word. Each ending has one.
+// Shape returns the shape of an unknown word, 0 to Shapes-1. It depends on the last letters only.
 func Shape(word string) int {
 	end := max(0, len(word)-3)
 	if n := len(word); n > 2 && word[n-2] == '\'' {

@@ -77,7 +77,7 @@ func (s Set) all() map[endpointID]Endpoint {
 	return all
 }
 
-// clients holds the clients of one endpoint, and what they share with others.
+// clients holds the clients of one endpoint and their transports.
 type clients struct {
 	provider.Clients
 	client  *http.Client
@@ -91,9 +91,9 @@ func newClients(client *http.Client, dial wsdial.DialFunc) *clients {
 	}}
 }
 
-// newClient returns an HTTP client with one connection pool. proxy may be nil. It has no timeout, because answers
-// stream. An HTTP/2 connection carries all requests to a host, so an idle connection is pinged,
-// and dropped after 3 s without a response.
+// newClient returns an HTTP client with one connection pool. proxy may be nil. The client has no timeout, because
+// answers stream. One HTTP/2 connection carries all requests to a host, so the client pings an idle connection, and
+// drops it after 3 s without a response.
 func newClient(dial wsdial.DialFunc, proxy func(*http.Request) (*url.URL, error)) *http.Client {
 	return &http.Client{CheckRedirect: checkRedirect, Transport: &http.Transport{
 		Proxy: proxy, DialContext: dial, TLSHandshakeTimeout: 5 * time.Second,
@@ -102,8 +102,8 @@ func newClient(dial wsdial.DialFunc, proxy func(*http.Request) (*url.URL, error)
 	}}
 }
 
-// checkRedirect follows a redirect only within the host. To another host net/http would send
-// the words of a call, and keys in headers other than Authorization.
+// checkRedirect allows redirects only within a host. On a redirect to another host, net/http would send that host the
+// words of a call, and keys in headers other than Authorization.
 func checkRedirect(req *http.Request, via []*http.Request) error {
 	if first := via[0].URL; len(via) > 3 || req.URL.Host != first.Host || req.URL.Scheme != first.Scheme {
 		return http.ErrUseLastResponse
@@ -136,7 +136,7 @@ type idleCloser struct{ *http.Transport }
 // Close implements io.Closer.
 func (c idleCloser) Close() error { c.CloseIdleConnections(); return nil }
 
-// realtime returns the speech endpoint of an OpenAI-compatible server.
+// realtime returns the WebSocket URL of the realtime API of an OpenAI-compatible server; "" for the default URL.
 func realtime(url string) string {
 	if url == "" {
 		return ""

@@ -22,7 +22,7 @@ import (
 // safe for concurrent use. The owner must close it.
 type Registry struct {
 	client *http.Client
-	// guarded and egress serve the endpoints of organizations with a URL.
+	// guarded and egress serve the endpoints of organizations that have a URL.
 	guarded *http.Client
 	egress  safedial.Rules
 	builtIn *clients // espeak and the fakes

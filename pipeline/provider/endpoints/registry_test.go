@@ -16,7 +16,7 @@ import (
 	"github.com/parley-voice/parley/pipeline/tts"
 )
 
-// TestUpdate checks that an update replaces only the clients whose settings changed, and names them.
+// TestUpdate checks that an update replaces only the clients whose settings changed, and returns their IDs.
 func TestUpdate(t *testing.T) {
 	set := func(key string, more ...string) Set {
 		s := Set{
@@ -66,8 +66,8 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
-// TestInvalid checks that the operator's endpoint does not replace an organization's endpoint with the same name that has
-// become invalid.
+// TestInvalid checks that an organization does not use the operator's endpoint in place of its own invalid endpoint
+// with the same name.
 func TestInvalid(t *testing.T) {
 	r := Set{
 		Named:         map[string]Endpoint{"a": {Kind: "chat", URL: "https://there"}},
@@ -82,8 +82,8 @@ func TestInvalid(t *testing.T) {
 	}
 }
 
-// TestEgress checks that a client of an organization's endpoint reaches no address of this machine, unless the operator allows
-// its host. The operator's endpoints are not restricted.
+// TestEgress checks that a client of an organization's endpoint reaches an address of this machine only if the
+// operator allows the host. The operator's endpoints are not restricted.
 func TestEgress(t *testing.T) {
 	t.Setenv("HTTP_PROXY", "http://127.0.0.1:9")
 	var reached atomic.Int64

@@ -54,8 +54,8 @@ type Result struct {
 	Err    error  `json:"-"`
 }
 
-// Run tests the providers and calls tell with each result as it is known: models and voices
-// at once, then recognizers. It returns whether all worked.
+// Run tests the models and voices concurrently, then the recognizers. It calls tell with each result at once, and
+// reports whether all providers worked.
 func (t Test) Run(ctx context.Context, tell func(Result)) bool {
 	speech, ok := t.run(ctx, tell, t.producers(), nil)
 	_, heard := t.run(ctx, tell, t.listeners(), speech)
@@ -68,7 +68,7 @@ type task struct {
 	do           func(ctx context.Context, speech map[string][]int16) (Result, []int16)
 }
 
-// run executes tasks at once.
+// run executes tasks concurrently. It returns the speech of the voices, and whether all tasks succeeded.
 func (t Test) run(ctx context.Context, tell func(Result), tasks []task, speech map[string][]int16) (map[string][]int16, bool) {
 	var mu sync.Mutex
 	var wg sync.WaitGroup
@@ -104,7 +104,7 @@ func (t Test) producers() []task {
 		}
 	}
 	voices := slices.Sorted(maps.Keys(t.Voices))
-	if !t.Listen || slices.ContainsFunc(voices, t.includes) { // otherwise any voice may speak for a recognizer
+	if !t.Listen || slices.ContainsFunc(voices, t.includes) { // otherwise all voices speak for the recognizers
 		voices = slices.DeleteFunc(voices, func(name string) bool { return !t.includes(name) })
 	}
 	for _, name := range voices {

@@ -15,7 +15,7 @@ import (
 	"github.com/parley-voice/parley/pipeline/tts"
 )
 
-// run tests providers of which the one named bad has a fault.
+// run tests the providers "good" and "bad". "bad" has the fault.
 func run(t *testing.T, fault fakeprovider.Fault, test Test) (results []Result, ok bool) {
 	t.Helper()
 	good, bad := fakeprovider.NewNet(), fakeprovider.NewNet()

@@ -5,8 +5,8 @@ import (
 	"github.com/parley-voice/parley/pipeline/turn"
 )
 
-// Notify tells a StateObserver who has the floor, if that changed, and the words of the
-// caller's open turn. e must be redacted.
+// Notify sends a change of state and the caller's words so far to a StateObserver. Other observers receive nothing. e
+// must be redacted. number is the number of the caller's turn.
 func Notify(to pipeline.Observer, before, now turn.State, e turn.Event, number int) {
 	f, ok := to.(pipeline.StateObserver)
 	if !ok {

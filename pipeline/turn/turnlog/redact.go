@@ -7,8 +7,8 @@ import (
 	"github.com/parley-voice/parley/pipeline/turn"
 )
 
-// Redact returns e and acts with 0 for each digit of pressed keys and numbers, so that they can
-// be logged. The log still replays to the same actions.
+// Redact replaces digits that the caller pressed by 0 in copies of e and acts, so that they can be logged. The log
+// still replays to the same actions.
 func Redact(pressed *redact.PressedKeys, e turn.Event, acts []turn.Action) (turn.Event, []turn.Action) {
 	if e.Kind == turn.Key {
 		e.Text = redact.Mask(e.Text)

@@ -10,8 +10,7 @@ import (
 // maxLength is the transform length at 16 kHz; at 8 kHz it is half.
 const maxLength = 512
 
-// An fft is a fast Fourier transform in place and fixed memory. It is prepared for the
-// length of the first frame.
+// An fft is a fast Fourier transform in fixed memory. It prepares itself for the length of the frame.
 type fft struct {
 	n      int                  // samples per frame; 0 before the first frame
 	window [320]float32         // Hann window of power 1
@@ -77,7 +76,7 @@ func (t *fft) bands(f media.Frame) [bands]float32 {
 	return e
 }
 
-// load packs the windowed frame, two samples per number, in bit-reversed order.
+// load packs the windowed frame, two samples per complex number, in bit-reversed order.
 func (t *fft) load(f media.Frame, half int) {
 	f = f[:t.n]
 	w := t.window[:len(f)]
@@ -119,7 +118,7 @@ func (t *fft) power(k, half int) float64 {
 	return float64(real(z))*float64(real(z)) + float64(imag(z))*float64(imag(z))
 }
 
-// multiply multiplies in single precision, unlike the operator.
+// multiply multiplies in single precision, unlike the operator *.
 func multiply(a, b complex64) complex64 {
 	return complex(real(a)*real(b)-imag(a)*imag(b), real(a)*imag(b)+imag(a)*real(b))
 }

@@ -4,7 +4,7 @@ import "math"
 
 // A Gaussian is one component, in a form that is fast to evaluate.
 type Gaussian struct {
-	Weight float32 // logarithm of its share and of its normalization
+	Weight float32 // logarithm of the product of the component's share and its normalization factor
 	Mean   Features
 	// White is the lower triangle, row by row, of the inverse Cholesky factor of the
 	// covariance (a whitening transform).
