@@ -82,8 +82,8 @@ type Campaign struct {
 	Binding                 Binding
 	DNC                     string // Block or Skip
 	LaunchImportID          string
-	SeenFingerprint         string // fingerprint of the draft's screening result that a client saw last
-	Market                  string // code of the package; empty for none
+	SeenFingerprint         string // fingerprint of the last screening result of the draft that a client saw
+	Market                  string // code of the market package; empty for none
 
 	CreatedAt, UpdatedAt, LaunchedAt, CompletedAt, CanceledAt time.Time
 }
@@ -95,8 +95,8 @@ type Binding struct {
 	FromNumber string `json:"from_number"`
 }
 
-// ConsentTier returns the required consent: pewc, prior express written consent, for
-// marketing; pec, prior express consent, otherwise (47 CFR 64.1200(a)(2), FCC 24-17).
+// ConsentTier returns the required consent (47 CFR 64.1200(a)(2), FCC 24-17): pewc (prior express written consent)
+// for marketing, otherwise pec (prior express consent).
 func (c Campaign) ConsentTier() string {
 	if c.Classification == market.Marketing {
 		return "pewc"

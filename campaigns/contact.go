@@ -39,7 +39,7 @@ const (
 	FileImport   = "file"
 )
 
-// An Import is a list that was sent, and its result.
+// An Import is a contact list that a client sent, and the result of reading it.
 type Import struct {
 	ID, OrgID, CampaignID string
 	Kind                  string
@@ -51,7 +51,7 @@ type Import struct {
 	Warned, Rejected      int
 	Duplicates            int
 	SourceKey             string            // key of the original rows in the bucket; empty if they are not stored
-	Screen                *screening.Screen // screening of a batch, fixed when it was accepted
+	Screen                *screening.Screen // screening of a batch, fixed when the batch was accepted
 	Rules                 string            // version of the market rules
 	CreatedAt             time.Time
 }

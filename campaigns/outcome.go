@@ -9,7 +9,7 @@ import (
 // A Next is the state of a contact after a call.
 type Next struct {
 	State  State
-	At     time.Time // when the next attempt is due; only if Pending
+	At     time.Time // when the next attempt is due; only if State is Pending
 	Reason string    // reason of a suppression
 	Fault  string    // fault of the last attempt; only if no attempt is left
 	Rule   int       // index of the retry rule of the attempt; -1 for none

@@ -14,7 +14,7 @@ type Shift struct {
 	End   string `json:"end"`
 }
 
-// parse parses a row and returns it with sorted days.
+// parse validates a shift. It returns the hours, and the shift with sorted days.
 func (s Shift) parse() (market.Hours, Shift, error) {
 	from, err := market.ParseClock(s.Start)
 	if err != nil {
@@ -37,7 +37,8 @@ func (s Shift) parse() (market.Hours, Shift, error) {
 	return market.Hours{From: from, To: to}, s, nil
 }
 
-// isWider reports whether a row exceeds a floor.
+// isWider reports whether the hours h of the shift exceed the allowed hours of one of its days. floor has the allowed
+// hours.
 func (s Shift) isWider(h market.Hours, floor market.Week) bool {
 	return slices.ContainsFunc(s.Days, func(d int) bool { return !floor[d].Covers(h) })
 }

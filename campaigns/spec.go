@@ -66,8 +66,8 @@ func CheckDNC(decision string) error {
 	return control.Refuse(control.CodeDNCDecision, fmt.Sprintf("dnc must be block or skip, not %q", decision))
 }
 
-// Build validates a spec and returns the campaign. It refuses with the first
-// applicable code in the order of the API contract.
+// Build validates a spec and returns the campaign. If several refusals apply, it returns the first in the API
+// contract's order of checks.
 func (s Spec) Build(w Facts) (Campaign, error) {
 	c := Campaign{
 		Status: Draft, Name: strings.TrimSpace(s.Name), AgentID: w.Agent, AgentName: s.Agent,
@@ -87,7 +87,7 @@ func (s Spec) Build(w Facts) (Campaign, error) {
 	return c, nil
 }
 
-// window is step 4 of the contract's order of checks.
+// window is step 4 of the API contract's order of checks.
 func (s Spec) window(_ *Campaign, w Facts) error {
 	horizon := cmp.Or(w.Horizon, Horizon)
 	switch {
@@ -121,7 +121,7 @@ func (s Spec) zone(c *Campaign, w Facts) error {
 	return nil
 }
 
-// binding is step 6 of the contract's order of checks.
+// binding is step 6 of the API contract's order of checks.
 func (s Spec) binding(c *Campaign, w Facts) error {
 	if s.TrunkID == "" && (s.RouteID != "" || s.From != "") {
 		return control.Refuse(control.CodeBindingIncomplete, "route_id and from_number require trunk_id")
@@ -150,7 +150,8 @@ func (s Spec) binding(c *Campaign, w Facts) error {
 	}
 }
 
-// callerNumber returns the requested number of a pool, or its first if none is requested.
+// callerNumber returns the requested number if the pool has it, else an empty string. If no number is requested, it
+// returns the first number of the pool.
 func callerNumber(pool []string, requested string) string {
 	i := slices.IndexFunc(pool, func(n string) bool {
 		return requested == "" || control.Digits(n) == control.Digits(requested)
@@ -161,8 +162,7 @@ func callerNumber(pool []string, requested string) string {
 	return pool[i]
 }
 
-// hoursWithin is step 7 of the contract's order of checks. It ignores malformed rows, which
-// form refuses.
+// hoursWithin is step 7 of the API contract's order of checks. It ignores malformed rows, because form refuses them.
 func (s Spec) hoursWithin(_ *Campaign, w Facts) error {
 	class := market.Classification(cmp.Or(s.Classification, string(market.Marketing)))
 	floor := w.Window
@@ -179,7 +179,7 @@ func (s Spec) hoursWithin(_ *Campaign, w Facts) error {
 	return nil
 }
 
-// formatFloor formats a floor on some days.
+// formatFloor formats the allowed hours of some days.
 func formatFloor(floor market.Week, days []int) string {
 	var all []string
 	for _, d := range days {
@@ -207,7 +207,7 @@ func CheckBudget(units float64) error {
 		fmt.Sprintf("budget must be more than 0 and at most 1000000000, not %v; null means no limit", units))
 }
 
-// form is the first half of step 8 of the contract's order of checks.
+// form is the first half of step 8 of the API contract's order of checks.
 func (s Spec) form(c *Campaign, w Facts) error {
 	bad := func(format string, args ...any) error {
 		return control.Refuse(control.CodeCampaignSpec, fmt.Sprintf(format, args...))

@@ -52,8 +52,8 @@ func TestBuild(t *testing.T) {
 	}
 }
 
-// TestBuildErrors checks that each refusal has its code; of several the first in the contract's
-// order is returned.
+// TestBuildErrors checks the code of each refusal. If several apply, Build returns the first in the API contract's
+// order.
 func TestBuildErrors(t *testing.T) {
 	hours := func(days string, start, end string) []Shift {
 		s := Shift{Start: start, End: end}

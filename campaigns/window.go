@@ -6,12 +6,11 @@ import (
 	"github.com/parley-voice/parley/campaigns/market"
 )
 
-// searchDays bounds the search for an opening.
+// searchDays is the number of days that NextOpen searches.
 const searchDays = 14
 
-// NextOpen returns the first time at which working hours and a floor, both in the
-// campaign's zone, allow calls, and whether there is one before its end within two
-// weeks.
+// NextOpen returns the first time within two weeks at which the working hours and floor both allow calls. Both are in
+// the campaign's zone. It reports false if there is no such time before the end of the campaign.
 func (c Campaign) NextOpen(now time.Time, floor market.Week) (time.Time, bool) {
 	zone, err := time.LoadLocation(c.Timezone)
 	if err != nil {
@@ -40,7 +39,6 @@ func (c Campaign) NextOpen(now time.Time, floor market.Week) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// atClock returns a time of a day.
 func atClock(day time.Time, c market.Clock) time.Time {
 	return time.Date(day.Year(), day.Month(), day.Day(), int(c)/60, int(c)%60, 0, 0, day.Location())
 }

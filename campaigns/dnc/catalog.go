@@ -43,9 +43,9 @@ type localBucket interface {
 type Catalog struct {
 	Pool   *pgxpool.Pool
 	Bucket Bucket
-	// Dir caches files of a bucket that is not a folder.
+	// Dir is the folder for copies of files whose Bucket is not itself a folder.
 	Dir string
-	// Wake, if set, signals that there may be a new copy.
+	// Wake, if set, signals that there may be a new copy of a registry.
 	Wake <-chan struct{}
 	Log  *slog.Logger
 
@@ -55,7 +55,7 @@ type Catalog struct {
 	names []string // names of all registries at the last refresh; nil before the first one
 }
 
-// An openCopy is a registry copy with its mapped file. Users of an older copy keep it.
+// An openCopy is a registry copy with its mapped file. Callers that use an older copy may continue to use it.
 type openCopy struct {
 	registryCopy
 	set *registry.Set
@@ -72,7 +72,7 @@ type registryCopy struct {
 	Loaded     time.Time
 }
 
-// version returns the version in records: the date of the data and the id of the copy.
+// version returns the version that records show: the date of the data and the ID of the copy.
 func (c registryCopy) version() string {
 	return fmt.Sprintf("%s.%d", c.Downloaded.UTC().Format(time.DateOnly), c.ID)
 }
@@ -113,8 +113,8 @@ func (h openCopy) screen() screening.Registry {
 	return screening.Registry{Name: h.Name, Version: h.version(), Downloaded: h.Downloaded, Has: h.set.Has}
 }
 
-// ensureOpen opens a copy unless it is open. While its file is not fetched yet it returns the
-// previous copy.
+// ensureOpen returns a copy and opens it if necessary. Until the file of the copy is fetched, it returns the previous
+// copy.
 func (s *Catalog) ensureOpen(c registryCopy) (openCopy, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -141,7 +141,7 @@ func (s *Catalog) ensureOpen(c registryCopy) (openCopy, error) {
 	return h, nil
 }
 
-// path returns the local file of a copy, which may not exist yet.
+// path returns the name of the local file for a key. The file may not exist yet.
 func (s *Catalog) path(key string) (string, error) {
 	if b, ok := s.Bucket.(localBucket); ok {
 		return b.Path(key)
@@ -179,8 +179,7 @@ func (s *Catalog) runTidy(ctx context.Context) {
 	}
 }
 
-// Refresh fetches and opens the newest copies. A failure of one does not delay the
-// others.
+// Refresh fetches and opens the newest copies. A failure of one registry does not delay the others.
 func (s *Catalog) Refresh(ctx context.Context) error {
 	all, err := newestCopies(ctx, s.Pool)
 	if err != nil {
@@ -242,8 +241,8 @@ func (s *Catalog) fetch(ctx context.Context, c registryCopy) error {
 	return s.tidy(ctx, c.Name)
 }
 
-// deleteOthers deletes the other files of a registry in the folder of keep, including
-// unfinished ones. Mapped files stay readable.
+// deleteOthers deletes all files of a registry in the folder of keep, except keep. This includes unfinished files.
+// Files that are mapped stay readable.
 func deleteOthers(registry, keep string) error {
 	old, err := filepath.Glob(filepath.Join(filepath.Dir(keep), registry+"-*"))
 	if err != nil {

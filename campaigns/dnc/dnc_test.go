@@ -65,7 +65,7 @@ func (s *env) load(l dnc.Load) dnc.LoadResult {
 	return done
 }
 
-// lookup returns the entry of a number in the national registry, and its version.
+// lookup returns the entry of a number in the national registry, and the version of the registry.
 func lookup(t *testing.T, s *dnc.Catalog, number string) (listed, loaded bool, version string) {
 	t.Helper()
 	all, err := s.Registries(t.Context(), s.Pool, "us")
@@ -162,7 +162,8 @@ func TestLoadFails(t *testing.T) {
 	}
 }
 
-// TestRemoteBucket checks that with a remote bucket a node serves its copy until it has fetched the next.
+// TestRemoteBucket checks that with a remote bucket, a node uses its copy of a registry until it has fetched the next
+// one.
 func TestRemoteBucket(t *testing.T) {
 	s := newEnv(t)
 	bucket := remoteBucket{s.Bucket}
@@ -274,8 +275,8 @@ func TestCallScreen(t *testing.T) {
 	wantList("12025550123", "us_national")
 }
 
-// TestCallScreenBeforeFirstRefresh checks that a node that has not opened the registries yet opens
-// them before it allows a call, and allows none if it cannot.
+// TestCallScreenBeforeFirstRefresh checks that a new node opens the registries before it allows a call. It allows no
+// call if it cannot open them.
 func TestCallScreenBeforeFirstRefresh(t *testing.T) {
 	s := newEnv(t)
 	number := control.Number{OrgID: s.organization("us"), Digits: "12025550123"}

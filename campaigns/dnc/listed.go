@@ -27,8 +27,7 @@ type OwnNumber struct {
 	At       time.Time // time of the opt-out
 }
 
-// OwnNumbers returns up to limit numbers of an organization's list after a number,
-// sorted.
+// OwnNumbers returns one page of an organization's list: up to limit numbers, sorted, that follow the number after.
 func OwnNumbers(ctx context.Context, q db.Querier, orgID, after string, limit int) ([]OwnNumber, error) {
 	return db.Collect(ctx, q, "suppression list", pgx.RowToStructByPos[OwnNumber], `
 		SELECT s.number, a.at IS NOT NULL, coalesce(a.at, 'epoch')
@@ -36,7 +35,7 @@ func OwnNumbers(ctx context.Context, q db.Querier, orgID, after string, limit in
 		WHERE s.org_id = $1 AND s.number > $2 ORDER BY s.number LIMIT $3`, orgID, after, limit)
 }
 
-// CountOwn counts the numbers on an organization's list, up to most.
+// CountOwn counts the numbers on an organization's list. It stops counting at most.
 func CountOwn(ctx context.Context, q db.Querier, orgID string, most int) (n int, err error) {
 	err = q.QueryRow(ctx, "SELECT count(*) FROM (SELECT FROM suppressions WHERE org_id = $1 LIMIT $2) x", orgID, most).Scan(&n)
 	if err != nil {
@@ -45,8 +44,8 @@ func CountOwn(ctx context.Context, q db.Querier, orgID string, most int) (n int,
 	return n, nil
 }
 
-// AddNumber adds a number to an organization's list. It returns its digits and whether
-// it was on the list already.
+// AddNumber adds a number to an organization's list. It returns the digits of the number, and whether the number was
+// on the list already.
 func AddNumber(ctx context.Context, q db.Querier, orgID, number string) (digits string, exists bool, err error) {
 	digits = phonenumber.SuppressionDigits(number)
 	if len(digits) < 7 || len(digits) > 15 {

@@ -27,8 +27,8 @@ type Load struct {
 	Name  string
 	OrgID string
 	Files []string
-	// Areas are the area codes that the lists cover: their unlisted numbers may be
-	// called. Country has all area codes of the country.
+	// Areas are the area codes that the lists cover: unlisted numbers with these area codes may be called. Country
+	// has all area codes of the country.
 	Areas, Country []string
 	Replace        bool // removes numbers that the files do not contain
 	// Downloaded is when the lists were downloaded; zero means the modification time of
@@ -109,7 +109,6 @@ func (l *Load) withSums(ctx context.Context, read func() error) (sums []string, 
 	return sums, err
 }
 
-// ignoreCanceled ignores context.Canceled.
 func ignoreCanceled(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return nil
@@ -145,7 +144,7 @@ func (c contextReader) Read(p []byte) (int, error) {
 	return c.r.Read(p)
 }
 
-// progress converts the bytes read of single files into those of all files.
+// progress returns a function that makes the progress callback of one file. done is the size of the files before it.
 func (l *Load) progress(size int64) func(done int64) func(int64) {
 	return func(done int64) func(int64) {
 		if l.Progress == nil {
@@ -155,9 +154,8 @@ func (l *Load) progress(size int64) func(done int64) func(int64) {
 	}
 }
 
-// Load makes a new copy of a registry from the previous copy and files. Nodes use the
-// previous one until the new one is complete. Loads of one registry run one after the
-// other.
+// Load makes a new copy of a registry from the previous copy and files. Nodes use the previous copy until the new one
+// is complete. Loads of the same registry run one after the other.
 func (s *Catalog) Load(ctx context.Context, l Load) (LoadResult, error) {
 	if err := CheckName(l.Name); err != nil {
 		return LoadResult{}, err
@@ -184,7 +182,7 @@ type replacement struct {
 }
 
 func (s *Catalog) replaceCopy(ctx context.Context, tx pgx.Tx, l Load, size int64) (w replacement, err error) {
-	if _, err = tx.Exec(ctx, "SET LOCAL statement_timeout = 0"); err != nil { // another load may take minutes
+	if _, err = tx.Exec(ctx, "SET LOCAL statement_timeout = 0"); err != nil { // the wait for another load may take minutes
 		return w, err
 	}
 	if _, err = tx.Exec(ctx, "SELECT pg_advisory_xact_lock(hashtextextended('registry ' || $1, 0))", l.Name); err != nil {

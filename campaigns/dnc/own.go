@@ -34,8 +34,8 @@ func (numbers) Area(string) error { return nil }
 // Nationwide implements registry.Sink.
 func (numbers) Nationwide() error { return nil }
 
-// LoadOwn adds numbers to an organization's list or removes them. With Replace the list
-// becomes that of the files, plus the numbers of people who opted out.
+// LoadOwn adds numbers to an organization's list or removes them. With Replace, the list afterwards has the numbers
+// of the files and those of people who opted out.
 func (s *Catalog) LoadOwn(ctx context.Context, l Load) (LoadResult, error) {
 	size, err := l.prepare()
 	if err != nil {
@@ -66,7 +66,7 @@ func (s *Catalog) LoadOwn(ctx context.Context, l Load) (LoadResult, error) {
 	return done, nil
 }
 
-// hasListed reports whether a number is added to the list.
+// hasListed reports whether the files add at least one number to the list.
 func (n numbers) hasListed() bool {
 	for _, listed := range n {
 		if listed {

@@ -23,7 +23,7 @@ const ReassignedList = "reassigned"
 
 // Results of a query to the FCC's Reassigned Numbers Database.
 const (
-	ResultYes    = "yes" // permanently disconnected since that day
+	ResultYes    = "yes" // permanently disconnected since the date in the query
 	ResultNo     = "no"
 	ResultNoData = "no data"
 )
@@ -92,7 +92,7 @@ func (s *Catalog) LoadResults(ctx context.Context, l Load) (ReassignedResult, er
 	return done, nil
 }
 
-// saveResults stores results. Of several results of a pair, yes counts.
+// saveResults stores results. If a number and date has several results, yes takes precedence.
 func saveResults(ctx context.Context, tx pgx.Tx, all [][]any) error {
 	if _, err := tx.Exec(ctx, "CREATE TEMPORARY TABLE incoming (LIKE reassigned_numbers INCLUDING DEFAULTS) ON COMMIT DROP"); err != nil {
 		return err

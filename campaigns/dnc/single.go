@@ -17,7 +17,8 @@ import (
 type CallScreen struct {
 	Own     control.Screener // checks the organization's list; nil if it was checked before
 	Catalog *Catalog
-	// Always ignores the setting individual_dnc. Campaign calls use it.
+	// Always checks the registries even if the organization's setting individual_dnc disables this. Campaign calls
+	// set it.
 	Always bool
 }
 
@@ -49,7 +50,8 @@ func (s *CallScreen) Screen(ctx context.Context, n control.Number, p control.Pur
 	return control.Verdict{List: Listed(n.Digits, all)}, nil
 }
 
-// Listed returns the first registry that contains a number in any form; empty for none.
+// Listed returns the name of the first registry, in order of names, that contains a number in any form; empty for
+// none.
 func Listed(digits string, all []screening.Registry) string {
 	slices.SortFunc(all, func(a, b screening.Registry) int { return strings.Compare(a.Name, b.Name) })
 	for _, form := range phonenumber.PlainForms(digits) { // registries contain only plain forms

@@ -51,8 +51,8 @@ func (s *Catalog) Tidy(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// tidy deletes all local files of a registry except the newest, unless a load is active,
-// which tidies afterwards.
+// tidy deletes all local files of a registry except the newest. During a load it does nothing, because the load
+// deletes old files itself.
 func (s *Catalog) tidy(ctx context.Context, registry string) error {
 	return db.Tx(ctx, s.Pool, func(tx pgx.Tx) error {
 		var free bool

@@ -9,8 +9,8 @@ import (
 	"github.com/parley-voice/parley/campaigns/dnc"
 )
 
-// TestTidy checks that files of an interrupted load are deleted, also of a registry that was never
-// loaded; the newest copy and files of an active load stay.
+// TestTidy checks that Tidy deletes the files of an interrupted load, even if no load of the registry ever succeeded.
+// The newest copy and the files of an active load stay.
 func TestTidy(t *testing.T) {
 	s := newEnv(t)
 	folder := filepath.Join(s.dir, "registries")

@@ -1,6 +1,5 @@
-// Package launchcheck finds what blocks the launch of a campaign, and what its
-// operator should know. It is pure: the same facts give the same list in the same
-// order.
+// Package launchcheck finds the blockers and the warnings of a campaign's launch. It is pure: the same facts give the
+// same list in the same order.
 package launchcheck
 
 import "time"
@@ -61,7 +60,7 @@ type Facts struct {
 	ProviderRefusal string
 	MarketInstalled bool
 
-	StartsAt, EndsAt time.Time // zero means now, and never
+	StartsAt, EndsAt time.Time // zero StartsAt means now; zero EndsAt means never
 	// HoursOpen reports that working hours and the law leave time to call before
 	// EndsAt.
 	HoursOpen bool
@@ -79,7 +78,7 @@ func (f Facts) HasRoute() bool { return f.RouteAvailable && f.AgentAttached && f
 // An Attestation is the consent in the request.
 type Attestation struct {
 	Given bool // the request has confirmed: true
-	Stale bool // for another import or screening, or too old
+	Stale bool // the attestation is for another import or screening, or is too old
 }
 
 // Contacts are the counts of a campaign.
@@ -98,12 +97,12 @@ type Screen struct {
 	Projected  bool // the original rows of the import are stored
 	Unscreened int  // rows that no loaded registry covers
 	Stale      bool // a registry copy is too old
-	AgeDays    int  // age of the copy in days
-	// Required reports that the organization calls no contact that was not screened.
+	AgeDays    int  // age of the registry copy in days
+	// Required reports that the organization calls only screened contacts.
 	Required bool
 	Matched  int
 	Blocks   bool // the decision about matches is to block
-	Frozen   bool // fixed since the launch
+	Frozen   bool // the campaign was launched, and the result no longer changes
 }
 
 // Blockers returns what prevents the campaign from dialing.
@@ -221,8 +220,8 @@ func (f Facts) startsInPast() bool {
 
 func (f Facts) isEnded() bool { return !f.EndsAt.IsZero() && !f.EndsAt.After(f.Now) }
 
-// countSuppressed counts the contacts that a launch would leave suppressed: with decision
-// skip it includes the listed ones.
+// countSuppressed counts the contacts that are suppressed after a launch. With the decision skip, this includes the
+// contacts on a do-not-call list.
 func (f Facts) countSuppressed() int {
 	if f.Screen.Blocks || f.Screen.Frozen {
 		return f.Contacts.Suppressed

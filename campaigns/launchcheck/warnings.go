@@ -63,11 +63,10 @@ type Circumstances struct {
 	StaleAfterDays   int
 }
 
-// staleSoon is the number of days before a registry copy becomes stale at which the
-// warning starts.
+// staleSoon is how many days before a registry copy becomes stale the warning starts.
 const staleSoon = 5
 
-// Warnings returns what the operator should know.
+// Warnings returns the warnings about a campaign.
 func Warnings(f Facts) []Warning {
 	all := []Warning{}
 	add := func(when bool, w Warning) {

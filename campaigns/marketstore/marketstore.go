@@ -90,8 +90,7 @@ func Open(name string) (map[string]string, error) {
 	return readFiles(z)
 }
 
-// readFiles reads the files of a package, at the top or in the only folder that has a
-// package.yaml.
+// readFiles reads the files of a package from the top folder, or from the only subfolder that has a package.yaml.
 func readFiles(from fs.FS) (map[string]string, error) {
 	at, err := fs.Glob(from, "*/package.yaml")
 	if err != nil {
@@ -134,7 +133,7 @@ func digest(files map[string]string) string {
 // ErrVersion is returned if another package has the version.
 var ErrVersion = errors.New("another package already has this version: choose a new version")
 
-// Install stores a package. Installing it again has no effect.
+// Install stores a package. Installing the same package again has no effect.
 func Install(ctx context.Context, q db.Querier, files map[string]string, by string) (*market.Package, error) {
 	p, err := market.Read(files)
 	if err != nil {
@@ -169,8 +168,8 @@ func Assign(ctx context.Context, q db.Querier, orgID, code, version string) erro
 	return err
 }
 
-// CountOtherMarkets counts the open campaigns of an organization that belong to another
-// market. They do not dial while the organization uses this one.
+// CountOtherMarkets counts the open campaigns of an organization that belong to a market other than code. They do not
+// dial while the organization uses the market code.
 func CountOtherMarkets(ctx context.Context, q db.Querier, orgID, code string) (n int, err error) {
 	err = q.QueryRow(ctx, `
 		SELECT count(*) FROM campaigns WHERE org_id = $1 AND market NOT IN ('', $2) AND status NOT IN ('completed', 'cancelled')`, orgID, code).Scan(&n)
@@ -186,7 +185,7 @@ type Info struct {
 	BuiltIn       bool
 	By            string
 	At            time.Time
-	UsedBy        []string // names of the organizations that use it
+	UsedBy        []string // names of the organizations that use the package
 }
 
 // List returns the built-in and the installed packages.

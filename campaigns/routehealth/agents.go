@@ -12,14 +12,14 @@ import (
 	"github.com/parley-voice/parley/control/db"
 )
 
-// An agent is a version of an agent.
+// An agent identifies one version of an agent.
 type agent struct {
 	ID      string
 	Version int
 }
 
-// ReportAgents stores the agents of running campaigns that this node cannot run: changes at
-// once, and all of them periodically.
+// ReportAgents stores which agents of running campaigns this node cannot run. It stores changes at once, and all of
+// these agents periodically.
 func (m *Monitor) ReportAgents(ctx context.Context) error {
 	if m.CanTalk == nil {
 		return nil
@@ -66,10 +66,10 @@ func (m *Monitor) saveAgents(ctx context.Context, down map[agent]bool) error {
 	return err
 }
 
-// probePassesAfter is how long after its answer the probe of a campaign passes.
+// probePassesAfter is the time from the answer of a campaign's probe call until the probe passes.
 const probePassesAfter = 10 * time.Second
 
-// stepCampaigns advances the breakers of campaigns by the results of their probes.
+// stepCampaigns advances the breakers of campaigns with the results of their probe calls.
 func (m *Monitor) stepCampaigns(ctx context.Context, tx pgx.Tx, now time.Time) error {
 	s := &store.Store{}
 	all, err := s.Breakers.Open(ctx, tx, probePassesAfter)

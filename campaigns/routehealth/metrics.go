@@ -17,9 +17,9 @@ import (
 // Limits of the metrics.
 const (
 	measureEvery = 15 * time.Second
-	// measureShare times the duration of a measurement is the pause after it.
+	// measureShare is the shortest pause after a measurement, in multiples of the measurement's duration.
 	measureShare = 20
-	// maxMeasured bounds the campaigns with metrics: each has its own series.
+	// maxMeasured bounds the campaigns with metrics, because each campaign has its own time series.
 	maxMeasured = 500
 )
 
@@ -51,15 +51,15 @@ FROM campaigns c JOIN campaign_paces p ON p.campaign_id = c.id
 JOIN subgroups s ON s.id = c.route_id JOIN trunks t ON t.id = s.trunk_id LEFT JOIN grants g ON g.id = s.grant_id
 WHERE c.status = 'running' ORDER BY c.id`
 
-// A runningCampaign is a running campaign.
+// A runningCampaign is a row of runningSQL.
 type runningCampaign struct {
 	org, id   string
 	last, now time.Time
 	free      bool
 }
 
-// Measure updates the metrics of running campaigns if this node holds the duty. It
-// returns the first error of a campaign and measures the others.
+// Measure updates the metrics of running campaigns if this node holds the duty. If one campaign fails, it still
+// measures the others, and returns the first error.
 func (m *Monitor) Measure(ctx context.Context) error {
 	if !m.hasDuty.Load() {
 		m.setMetrics(metrics.Campaigns{})
@@ -108,8 +108,8 @@ func (m *Monitor) Measure(ctx context.Context) error {
 	return first
 }
 
-// idleSince returns the time since which a campaign could dial and does not. It returns zero if
-// the campaign cannot dial, or does dial. before is the previous result.
+// idleSince returns since when a campaign could dial but does not; zero if it cannot dial or does dial. before is the
+// previous result of idleSince for the campaign.
 func idleSince(before time.Time, r runningCampaign, p progress.Progress) time.Time {
 	switch {
 	case p.Ready == 0 || !r.free || slices.Contains(p.Pace.LimitedBy, control.CodeCampaignBudget):
@@ -121,14 +121,12 @@ func idleSince(before time.Time, r runningCampaign, p progress.Progress) time.Ti
 	}
 }
 
-// setMetrics stores the metrics.
 func (m *Monitor) setMetrics(f metrics.Campaigns) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.metrics = f
 }
 
-// setStates stores the states of the routes' breakers.
 func (m *Monitor) setStates(states map[string]string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -98,8 +98,8 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// TestMetricsWithFailingCampaign checks that a campaign whose progress fails has no figures, does not affect
-// others, and keeps its idle time.
+// TestMetricsWithFailingCampaign checks a campaign whose progress cannot be read. It has no metrics, does not affect
+// other campaigns, and keeps its idle time.
 func TestMetricsWithFailingCampaign(t *testing.T) {
 	r := newEnv(t)
 	r.exec(`INSERT INTO campaigns SELECT * FROM json_populate_record(NULL::campaigns, (SELECT (to_jsonb(c) || '{"id": "cmp_2"}')::json FROM campaigns c))`)

@@ -1,6 +1,6 @@
-// Package routehealth monitors running campaigns: it runs the circuit breakers of
-// their routes (control/circuitbreaker) and measures their progress. One node does so
-// for all; each node reports the trunks that it cannot reach.
+// Package routehealth monitors running campaigns: it runs the circuit breakers of their routes
+// (control/circuitbreaker) and measures their progress. One node at a time holds this duty and does the work for all
+// nodes. Each node reports the trunks that it cannot reach.
 package routehealth
 
 import (
@@ -33,17 +33,16 @@ type Monitor struct {
 	// CanTalk reports whether this node can talk as a version of an agent now; nil
 	// disables the report.
 	CanTalk func(ctx context.Context, agentID string, version int) (bool, error)
-	// Paused returns the trunks, by id, whose carriers asked this node to pause, and
-	// until when; nil means none.
+	// Paused returns by trunk ID until when the carrier asked this node to pause; nil means none.
 	Paused func() map[string]time.Time
-	// Progress returns the progress of a campaign. A campaign that could dial and does
-	// not for IdleAfter is reported as idle.
+	// Progress returns the progress of a campaign. A campaign is reported as idle if it could dial but has not dialed
+	// for IdleAfter.
 	Progress  func(ctx context.Context, orgID, id string) (progress.Progress, error)
 	IdleAfter time.Duration
 	Log       *slog.Logger
 
 	hasDuty atomic.Bool          // this node had the duty at the last step
-	idle    map[string]time.Time // for each campaign, the time since which it could dial and does not
+	idle    map[string]time.Time // by campaign ID, since when the campaign could dial but does not
 
 	unavailable    map[agent]bool // agents that this node last reported as unavailable
 	agentsReported time.Time
@@ -61,7 +60,7 @@ const (
 	dutyLasts   = 5 * time.Second // how long the duty lasts after the last step of a node that stopped
 )
 
-// Run reports and steps until ctx ends.
+// Run calls ReportTrunks, ReportAgents, Step and Measure periodically until ctx ends.
 func (m *Monitor) Run(ctx context.Context) {
 	var others sync.WaitGroup
 	others.Go(func() { m.measure(ctx) })
@@ -93,7 +92,7 @@ func (m *Monitor) warn(ctx context.Context, what string, err error) {
 	}
 }
 
-// Unreachable reports that this node cannot reach a trunk; others may.
+// Unreachable reports whether this node cannot reach a trunk. Other nodes may reach it.
 func (m *Monitor) Unreachable(trunkID string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -111,8 +110,8 @@ func (m *Monitor) pausedNow() map[string]bool {
 	return now
 }
 
-// ReportTrunks stores how this node sees the trunks of running campaigns and those that
-// are paused for any node.
+// ReportTrunks stores which trunks this node cannot reach, and which it must pause. It covers the trunks of running
+// campaigns and those that are paused for any node.
 func (m *Monitor) ReportTrunks(ctx context.Context) error {
 	paused := map[string]time.Time{}
 	if m.Paused != nil {
@@ -137,7 +136,7 @@ func (m *Monitor) ReportTrunks(ctx context.Context) error {
 	down := map[string]bool{}
 	var ids []string
 	var bad []bool
-	var pauses []time.Duration // remaining pauses, so that the clocks of node and database may differ
+	var pauses []time.Duration // durations instead of times, because the clocks of node and database may differ
 	for _, t := range all {
 		if in[t.ID] {
 			until, asked := paused[t.ID]
@@ -159,16 +158,16 @@ func (m *Monitor) ReportTrunks(ctx context.Context) error {
 	return err
 }
 
-// dutySQL takes or keeps the duty and returns the time. Other nodes wait for the
-// transaction.
+// dutySQL takes or keeps the duty for this node and returns the database's time. It returns no row if another node
+// holds the duty. It locks the duty until the transaction ends.
 const dutySQL = `
 INSERT INTO duties AS d (name, owner, until) VALUES ('routes', $1, clock_timestamp() + $2::interval)
 ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, until = excluded.until
 WHERE d.owner = excluded.owner OR d.until < clock_timestamp()
 RETURNING clock_timestamp()`
 
-// Step advances the breakers of all routes and campaigns if this node holds the duty,
-// and reports whether it does.
+// Step advances the breakers of all routes and campaigns if this node holds the duty. It reports whether this node
+// holds the duty.
 func (m *Monitor) Step(ctx context.Context) (mine bool, err error) {
 	err = db.Tx(ctx, m.Pool, func(tx pgx.Tx) error {
 		times, fault := db.Collect(ctx, tx, "duty", pgx.RowTo[time.Time], dutySQL, m.Owner, dutyLasts)
@@ -198,5 +197,5 @@ func (m *Monitor) release(ctx context.Context) {
 	batch.Queue("DELETE FROM duties WHERE name = 'routes' AND owner = $1", m.Owner)
 	batch.Queue("DELETE FROM trunk_sights WHERE node = $1", m.Owner)
 	batch.Queue("DELETE FROM agent_sights WHERE node = $1", m.Owner)
-	_ = m.Pool.SendBatch(ctx, batch).Close() // otherwise both expire
+	_ = m.Pool.SendBatch(ctx, batch).Close() // after an error both expire by themselves
 }

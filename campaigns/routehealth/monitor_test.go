@@ -145,8 +145,7 @@ func TestBreakerOfFailingRoute(t *testing.T) {
 	r.wantState(w, "ten more have failed", "open failures 10")
 }
 
-// TestUnreachableTrunk checks that a trunk that no node reaches is not used; one that some node reaches
-// is.
+// TestUnreachableTrunk checks that a trunk is used only if at least one node reaches it.
 func TestUnreachableTrunk(t *testing.T) {
 	r := newEnv(t)
 	down := map[string]bool{"a": true}
@@ -238,8 +237,8 @@ func TestCountsMatchCircuitBreaker(t *testing.T) {
 	}
 }
 
-// TestPausedTrunk checks that a trunk whose carrier asked for a pause is not unreachable, and every
-// node reports it, even if no campaign uses it.
+// TestPausedTrunk checks that a trunk whose carrier asked for a pause does not count as unreachable. Every node
+// reports the pause, even if no campaign uses the trunk.
 func TestPausedTrunk(t *testing.T) {
 	r := newEnv(t)
 	r.exec("UPDATE campaigns SET status = 'paused'")

@@ -12,13 +12,12 @@ import (
 	"github.com/parley-voice/parley/control/metrics"
 )
 
-// maxCalls bounds the calls of a route that are examined: calls being dialed have no
+// maxCalls bounds the calls of a route that routesSQL examines to find enough results. Calls being dialed have no
 // result yet.
 const maxCalls = 400
 
-// routesSQL returns the routes of running campaigns, and those with an open breaker:
-// the state of the breaker and the results of the last calls. It examines a bounded
-// number of calls of each, the newest first.
+// routesSQL returns the routes that have a running campaign or an open breaker, with the state of the breaker and the
+// results of the last calls. It examines at most maxCalls calls of each route, the newest first.
 const routesSQL = `
 WITH route AS (
 	SELECT id, trunk_id FROM subgroups
@@ -53,11 +52,10 @@ ORDER BY r.id`
 type route struct {
 	id, trunk string
 	state     circuitbreaker.State
-	call      string // the probe
+	call      string // ID of the probe call
 	seen      circuitbreaker.Observation
 }
 
-// routes reads the routes.
 func (m *Monitor) routes(ctx context.Context, tx pgx.Tx, now time.Time) ([]route, error) {
 	r := m.Rules
 	return db.Collect(ctx, tx, "routes", func(row pgx.CollectableRow) (x route, err error) {

@@ -23,8 +23,8 @@ type Builder struct {
 	country []string // all area codes of the country
 }
 
-// Build starts a temporary file, which Done renames to name. If from is not empty, its numbers
-// are copied first.
+// Build starts a temporary file, which Done renames to name. If from is not empty, Build first copies the numbers of
+// the registry file from.
 func Build(name, from string) (*Builder, error) {
 	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*.part")
 	if err != nil {

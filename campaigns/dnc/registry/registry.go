@@ -14,9 +14,9 @@ import (
 	"syscall"
 )
 
-// File format: the magic; then for each of a thousand area codes the offset of its bits in
-// pages, 0 if it is not loaded; then the sets of bits, aligned to pages. Bit n of a set is the
-// number whose last seven digits are n.
+// File format: the file begins with the magic. At byte 16, a table has the offset of the bit set of each of 1000 area
+// codes, in pages; 0 means that the area code is not loaded. The bit sets follow, aligned to pages. Bit n of a set
+// stands for the number whose last seven digits are n.
 const (
 	magic    = "PARLEYDNC\x001"
 	areas    = 1000
@@ -86,8 +86,8 @@ func (s *Set) offset(area int) int {
 	return int(binary.LittleEndian.Uint32(s.bytes[16+4*area:])) * page
 }
 
-// Has reports whether a number (E.164) is listed, and whether its area code is loaded;
-// otherwise listed means nothing. Numbers of other plans are never loaded.
+// Has reports whether a number (E.164) is listed, and whether its area code is loaded. If the area code is not
+// loaded, listed has no meaning. Numbers outside the North American Numbering Plan are never loaded.
 func (s *Set) Has(e164 string) (listed, loaded bool) {
 	area, number, ok := split(strings.TrimPrefix(e164, "+1"))
 	if !ok || len(e164) != len("+12025550123") {

@@ -131,7 +131,7 @@ func TestBadLists(t *testing.T) {
 	}
 }
 
-// TestUpdate checks that a change list makes a new file; readers of the old one continue.
+// TestUpdate checks that a list of changes makes a new file, and that the old file stays readable.
 func TestUpdate(t *testing.T) {
 	first, err := build(t, "", "2025550123\n2025550124\n")
 	if err != nil {
@@ -226,8 +226,7 @@ func TestOpenInvalidFile(t *testing.T) {
 	}
 }
 
-// BenchmarkLoad reports numbers per second for a list of two million, as dense as the
-// national registry.
+// BenchmarkLoad reports numbers per second for a list of two million numbers, as dense as the national registry.
 func BenchmarkLoad(b *testing.B) {
 	const n = 2_000_000
 	rnd := rand.New(rand.NewPCG(1, 1))

@@ -23,7 +23,7 @@ type Cache struct {
 	all map[string]CacheEntry
 }
 
-// A CacheEntry is a screening and the stamp of its input.
+// A CacheEntry is a screening, and a stamp that identifies its input.
 type CacheEntry struct {
 	Stamp   string
 	Screen  Screen

@@ -77,7 +77,7 @@ type Screen struct {
 	Checked    int    `json:"checked_rows"`
 	Unscreened int    `json:"unscreened_rows"`
 	Matched    int    `json:"matched_rows"`
-	// Suppressed counts the contacts that it suppressed.
+	// Suppressed counts the contacts that the screening suppressed.
 	Suppressed    int     `json:"suppressed_contacts"`
 	Hidden        int     `json:"hidden_rows"`
 	Fingerprint   string  `json:"fingerprint"`
@@ -91,7 +91,7 @@ type Screen struct {
 	ImportID      string  `json:"import_id"`
 }
 
-// None returns the result for a campaign without a list.
+// None returns the result for a campaign without a contact list.
 func None() Screen { return Screen{Status: NotScreened, Items: []Match{}} }
 
 // Run screens candidates. It also returns all matches.
@@ -119,8 +119,8 @@ func Run(all []Candidate, l Lists, now time.Time) (Screen, []Match) {
 	return s, matches
 }
 
-// match returns the first list with a candidate, the organization's own first, and whether
-// a registry covers its number.
+// match returns the first list that contains a candidate, and whether a registry covers the candidate's number. The
+// organization's own list is the first one.
 func (l Lists) match(c Candidate) (found *Match, covered bool) {
 	if l.Own != nil && l.Own(c.Number) {
 		found = &Match{Row: c.Row, Phone: c.Number, Name: c.Name, Registry: OwnList, Source: "organization"}
