@@ -172,14 +172,14 @@ type createResponse struct {
 	} `json:"import"`
 }
 
-// A checkNote is a blocker or a warning.
+// A checkNote is a blocker or a warning of the launch checks.
 type checkNote struct {
 	Code    string `json:"code"`
 	Field   string `json:"field"`
 	Message string `json:"message"`
 }
 
-// An issue is something wrong with a row.
+// An issue is a problem of a row.
 type issue struct {
 	Row      int    `json:"row"`
 	Column   string `json:"column"`

@@ -1,5 +1,5 @@
-// Package campaigncli implements the CLI commands for do-not-call lists, market rules
-// and campaigns. The fields of a command are its arguments.
+// Package campaigncli implements the CLI commands for do-not-call lists, market rules and campaigns. The fields of a
+// command struct are the arguments and flags of the command.
 package campaigncli
 
 import (

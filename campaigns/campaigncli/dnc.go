@@ -95,7 +95,7 @@ type ListDNC struct {
 	Limit int `help:"Number of loads." default:"50"`
 }
 
-// Run lists what was loaded.
+// Run lists past loads.
 func (c ListDNC) Run(ctx context.Context, d *Env) error {
 	past, err := d.Lists.History(ctx, c.Limit)
 	if err != nil {
@@ -114,7 +114,7 @@ func (c ListDNC) Run(ctx context.Context, d *Env) error {
 	return t.Flush()
 }
 
-// StatusDNC shows what is in use.
+// StatusDNC shows the do-not-call lists in use.
 type StatusDNC struct {
 	Org    string `help:"Organization whose suppression list and market to include."`
 	Number string `arg:"" optional:"" help:"Number to look up."`
@@ -159,7 +159,7 @@ func (c StatusDNC) Run(ctx context.Context, d *Env) error {
 	return t.Flush()
 }
 
-// lookup shows the lists of a number.
+// lookup shows which lists contain a number.
 func (c StatusDNC) lookup(ctx context.Context, d *Env) error {
 	code, own := "us", map[string]bool{}
 	s := &store.Store{Pool: d.Pool}

@@ -29,7 +29,7 @@ type Options struct {
 	// then name their zone if the market requires it. Other rows use the zone of the campaign.
 	ContactZone bool
 	Batch       bool
-	// Variables are the names that the texts of the agent use.
+	// Variables are the names of the variables that the agent's texts use.
 	Variables []string
 	// MaxRows bounds the rows; 0 means no limit.
 	MaxRows int
@@ -81,7 +81,7 @@ func Check(source Source, o Options) (*List, error) {
 	return l, nil
 }
 
-// checkRow parses the phone of a row and locates it.
+// checkRow parses the phone number of a row and finds its possible locations.
 func (o Options) checkRow(r *Row) {
 	o.checkZone(r)
 	if r.Phone == "" {
@@ -224,7 +224,7 @@ func (l *List) Issues(first int) (items []Issue, byCode map[string]int, total in
 	return items, byCode, total
 }
 
-// A Split counts the rows of a list by result. Each row is in exactly one of them.
+// A Split counts the rows of a list by result. Each row is in exactly one of the counts.
 type Split struct {
 	Called    int
 	Skipped   int // rows whose number the market does not call

@@ -130,7 +130,7 @@ func isBinary(head []byte) bool {
 	return float64(control) > maxControl*float64(len(head))
 }
 
-// A decoder decodes values that are not UTF-8, as spreadsheet programs save .csv files.
+// A decoder decodes values that are not UTF-8. Some spreadsheet programs save such .csv files.
 type decoder struct{ cyrillic bool }
 
 // decode decodes values in place and returns the name of their encoding, "" if all are

@@ -27,7 +27,7 @@ type grid struct {
 	inline       stringText
 }
 
-// token processes the next token. It reports false at the end.
+// token processes the next token. It returns false at the end of the rows.
 func (g *grid) token(t xml.Token) (more bool, err error) {
 	switch t := t.(type) {
 	case xml.StartElement:

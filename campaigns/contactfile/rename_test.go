@@ -15,7 +15,7 @@ func textSource(t *testing.T, text string) Source {
 	return s
 }
 
-// TestRename checks that columns are read as they are mapped.
+// TestRename checks that columns are read as the mapping says.
 func TestRename(t *testing.T) {
 	s := Rename(textSource(t, "A,B,C\n1,2,3\n4,5,6\n"), map[string]string{"A": "phone", "C": ""})
 	var got []string

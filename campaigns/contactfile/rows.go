@@ -120,7 +120,7 @@ const (
 	ColumnIgnored      = "column_ignored"
 	VariableMissing    = "variable_missing"
 	FormulaValue       = "formula_value"
-	EncodingAssumed    = "encoding_assumed"    // an issue of the list, reported at its first such row
+	EncodingAssumed    = "encoding_assumed"    // an issue of the list, reported at the first row that is not UTF-8
 	SeveralPhones      = "phone_column_chosen" // an issue of the list, reported at its first row
 )
 

@@ -141,8 +141,8 @@ func TestDuplicates(t *testing.T) {
 	}
 }
 
-// TestContactZone checks that rows of a batch must name their zone in Kazakhstan if the campaign
-// calls by it; other lists use the campaign's.
+// TestContactZone checks that in Kazakhstan the rows of a batch must name their zone if the campaign calls in the
+// contact's zone. Rows of other lists use the campaign's zone.
 func TestContactZone(t *testing.T) {
 	phones := map[string]string{"kz": "87012345678", "us": "2125550123"}
 	for _, c := range []struct {

@@ -243,10 +243,10 @@ func (x *stringText) token(t xml.Token) {
 	}
 }
 
-// escapes are characters that XML cannot contain, like _x000D_.
+// escapes matches the escapes of characters that XML cannot contain, like _x000D_.
 var escapes = regexp.MustCompile(`_x[0-9A-Fa-f]{4}_`)
 
-// take returns the text and resets it.
+// take returns the text and resets x.
 func (x *stringText) take() string {
 	s := x.String()
 	x.Reset()
@@ -269,7 +269,7 @@ type bounded struct {
 
 func newBounded(r io.Reader) *bounded { return &bounded{r: r} }
 
-// ReadByte implements io.ByteReader; xml.Decoder reads by it alone.
+// ReadByte implements io.ByteReader. xml.Decoder calls only this method.
 func (b *bounded) ReadByte() (byte, error) {
 	if b.since++; b.since > maxRecord {
 		return 0, errLongCell

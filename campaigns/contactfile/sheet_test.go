@@ -140,7 +140,7 @@ func TestSheetBombs(t *testing.T) {
 	}
 }
 
-// TestFarCells checks that cells far beyond the named columns use no memory for those between.
+// TestFarCells checks that a cell far beyond the named columns uses no memory for the cells in between.
 func TestFarCells(t *testing.T) {
 	const n = 5000
 	for value, want := range map[string]int{" ": 0, "1": n} {

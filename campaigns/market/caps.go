@@ -70,9 +70,8 @@ func (p *Package) addCap(r row) error {
 	return nil
 }
 
-// Caps returns the caps for calls to a location, of the law and of the market's own
-// policy; of each kind and length the strictest. An organization may replace those with
-// source FromMarket.
+// Caps returns the caps of the law and of the market's own policy for calls to a location. Of several caps of the
+// same kind and length it returns the strictest. An organization may replace caps with source FromMarket.
 func (p *Package) Caps(place Location, class Classification) []Cap {
 	var all []Cap
 	for _, c := range p.caps {

@@ -28,8 +28,8 @@ func (p *Package) Edges(at time.Time, within time.Duration, place Location, clas
 	return all
 }
 
-// LocalEdges returns the times after at when a zone's clock shows midnight or one of
-// clocks, or is changed. A time of day that a change skips counts as the change.
+// LocalEdges returns the times after at when the local time in zone is midnight or one of clocks, and the times of
+// clock changes. If a clock change skips a time of day, the time of the change stands for it.
 func LocalEdges(at time.Time, within time.Duration, zone *time.Location, clocks []Clock) []time.Time {
 	clocks = append(slices.Clone(clocks), 0)
 	slices.Sort(clocks)

@@ -54,8 +54,8 @@ func (p *Package) addHoliday(r row) error {
 	return nil
 }
 
-// parseDay parses the day of a holiday: "07-04", "mon 3 01", "mon last 05", "easter
-// -2", each with days to add.
+// parseDay parses the day of a holiday: "07-04", "mon 3 01" (third Monday of January), "mon last 05" or "easter". A
+// number of days to add may follow, as in "easter -2".
 func parseDay(s string) (func(year int) time.Time, error) {
 	f := strings.Fields(s)
 	var day func(year int) time.Time

@@ -75,8 +75,7 @@ func (p *Package) Read(raw string) (Number, error) {
 	return n, err
 }
 
-// parse parses a number in any form and returns its country, empty if it is in no list
-// of numbers in service.
+// parse parses a number in any form and returns its country; empty if no list of numbers in service has it.
 func (p *Package) parse(raw string) (n Number, region string, err error) {
 	if _, extension := phonenumber.Base(raw); extension {
 		return Number{}, "", fmt.Errorf("%w: %w", ErrNumber, phonenumber.ErrExtension)
@@ -99,8 +98,8 @@ func (p *Package) parse(raw string) (n Number, region string, err error) {
 	return n, region, nil
 }
 
-// isPossible reports whether a number has a valid length for its country and its E.164
-// form parses as itself: some leading zeros are stripped as trunk prefixes.
+// isPossible reports whether a number has a valid length for its country, and its E.164 form parses as the same
+// number. Some do not, because the parser removes leading zeros as trunk prefixes.
 func isPossible(n *phonenumbers.PhoneNumber, e164 string) bool {
 	parsed, err := phonenumbers.Parse(e164, "ZZ")
 	return err == nil && phonenumbers.Format(parsed, phonenumbers.E164) == e164 && phonenumbers.IsPossibleNumber(n)

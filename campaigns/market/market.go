@@ -46,8 +46,7 @@ type Package struct {
 	OrganizationWindow bool
 	// Registry reports that the market has a national do-not-call registry.
 	Registry bool
-	// RequireTimezone reports that rows of a batch must name their zone if the campaign
-	// dials by it.
+	// RequireTimezone reports that rows of a batch must name their zone if the campaign dials by the contact's zone.
 	RequireTimezone bool
 	// StaleAfter is the age from which a registry copy is too old.
 	StaleAfter time.Duration
@@ -60,7 +59,7 @@ type Package struct {
 	holidays    map[string][]holiday
 	caps        []capRow
 	locations   map[string]*time.Location
-	known       [prefixes]atomic.Uint32 // cache of verdicts by prefix
+	known       [prefixes]atomic.Uint32 // cache of verdicts by the first digits of a number; see plain.go
 }
 
 // A Disclosure has the required statements in one language, with {{agent}} and
@@ -68,7 +67,7 @@ type Package struct {
 type Disclosure struct {
 	Caller    string // statement of the caller's identity
 	Automated string // statement that the voice is automated
-	Recording string // statement that the call is recorded, used if it is
+	Recording string // statement that the call is recorded; only for recorded calls
 	OptOut    string `yaml:"opt_out"` // statement of how to opt out; if it names a single key, that key opts out
 	// Phrases are opt-out requests in that language.
 	Phrases []string `yaml:"opt_out_phrases"`
@@ -150,7 +149,7 @@ type header struct {
 	RequireTimezone       bool          `yaml:"require_timezone"`
 	StaleAfter            time.Duration `yaml:"stale_after"`
 	Zones                 []string
-	// Language is the language of disclosures if there are none in that of the call.
+	// Language is the language of disclosures if there are none in the language of the call.
 	Language    string
 	Disclosures map[string]Disclosure
 }
@@ -242,8 +241,8 @@ func (p *Package) Languages() []string {
 	return slices.Sorted(maps.Keys(p.disclosures))
 }
 
-// Disclosure returns the statements in a language (BCP 47, the region is ignored), or
-// in the package's own language if it has none.
+// Disclosure returns the statements in a language (BCP 47, the region is ignored). If the package has none in it,
+// Disclosure returns those in the package's own language.
 func (p *Package) Disclosure(language string) Disclosure {
 	base, _, _ := strings.Cut(strings.ToLower(language), "-")
 	if d, ok := p.disclosures[base]; ok {

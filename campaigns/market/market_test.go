@@ -29,7 +29,7 @@ func zone(tb testing.TB, name string) *time.Location {
 	return l
 }
 
-// locate returns the location of a number alone.
+// locate returns the location of a number for which the client named no state and no zone.
 func locate(tb testing.TB, p *Package, number string) Location {
 	tb.Helper()
 	n, err := p.Read(number)

@@ -2,8 +2,8 @@ package market
 
 import "sync/atomic"
 
-// Most numbers are in a plain form of the market's country. Whether such a number is called
-// depends only on its first digits, so the verdict is cached by them.
+// Most numbers are in a plain form of the market's country. Whether such a number is called depends only on its first
+// digits, so the verdict is cached by these digits.
 
 // prefixes is the number of cached verdicts: one per four digits.
 const prefixes = 10_000

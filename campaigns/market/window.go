@@ -173,14 +173,14 @@ func (p *Package) NextOpen(at time.Time, place Location, class Classification) (
 	return time.Time{}, false
 }
 
-// NeverLegal reports that no hour of any weekday is legal for such calls to a location.
+// NeverLegal reports whether calls to a location are illegal at every hour of every weekday.
 func (p *Package) NeverLegal(at time.Time, place Location, class Classification) bool {
 	return p.legalWeek(at, place, class).IsEmpty()
 }
 
-// Floor returns the widest accepted working hours: the legal week of the location that
-// all contacts share, else of the country, within the organization's window where that
-// applies.
+// Floor returns the widest accepted working hours. They are the legal week of the location that all contacts share,
+// or of the country if the locations differ. If the market also applies the organization's window, they lie within
+// it.
 func (p *Package) Floor(at time.Time, places []Location, class Classification, organization Week) Week {
 	var shared Location
 	for i, place := range places {

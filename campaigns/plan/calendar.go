@@ -38,7 +38,7 @@ func ParseGroup(key string) (Group, error) {
 	return Group{Location: market.Location{States: list(parts[0]), Zones: list(parts[1])}, Named: parts[2]}, nil
 }
 
-// Widen adds a possible location: calls must be allowed in both.
+// Widen adds a possible location: calls must then be allowed there, too.
 func (g Group) Widen(p market.Location) Group {
 	g.Location.States, g.Location.Zones = union(g.Location.States, p.States), union(g.Location.Zones, p.Zones)
 	return g
@@ -102,7 +102,7 @@ func NewCalendar(c Campaign, a *LawCache) *Calendar {
 	return k
 }
 
-// hours returns the working hours for rows with a named zone, or none.
+// hours returns the working hours for rows that name a zone; named is empty for rows that name none.
 func (k *Calendar) hours(named string) *shifts {
 	if !k.campaign.ContactZone {
 		named = ""
@@ -193,7 +193,7 @@ type Contact struct {
 	Group                        string // key of the contact's group
 	RetryAt, NotBefore, NotAfter time.Time
 	History                      History
-	// Engaged reports that its number is in another call of the organization now.
+	// Engaged reports that the contact's number is in another call of the organization now.
 	Engaged                bool
 	ScreenStale, RouteDown bool
 }

@@ -14,7 +14,8 @@ type Override struct {
 	Daily, Rolling7d *int
 }
 
-// Caps returns the caps for calls to a location, of the law and of the policy.
+// Caps returns the caps of the law and of the policy for calls to a location. The policy is the organization's
+// override, else the market's default.
 func Caps(p *market.Package, place market.Location, class market.Classification, o Override) []market.Cap {
 	off := o.Enabled != nil && !*o.Enabled
 	own := map[string]*int{market.CapDaily: o.Daily, market.CapRolling7d: o.Rolling7d}
@@ -56,8 +57,8 @@ type Hold struct {
 	Rule  string
 }
 
-// FindHold returns the cap that holds a number longest. zones are the possible zones of
-// its callee, for caps per calendar day.
+// FindHold returns the cap that holds a number longest. zones are the possible time zones of the callee, for caps per
+// calendar day.
 func FindHold(at time.Time, caps []market.Cap, h History, zones []*time.Location) Hold {
 	var hold Hold
 	for _, c := range caps {
@@ -69,7 +70,8 @@ func FindHold(at time.Time, caps []market.Cap, h History, zones []*time.Location
 	return hold
 }
 
-// holdEnd returns the end of the hold by a cap, and whether it holds.
+// holdEnd returns until when a cap forbids calls to a number, zero for always, and whether it forbids a call at the
+// instant at.
 func holdEnd(at time.Time, c market.Cap, h History, zones []*time.Location) (time.Time, bool) {
 	switch {
 	case c.Kind == market.CapPostConversation:
@@ -82,13 +84,12 @@ func holdEnd(at time.Time, c market.Cap, h History, zones []*time.Location) (tim
 	case len(h.Dials) < c.Most:
 		return time.Time{}, false
 	}
-	// The oldest dial within the cap has to leave the window.
+	// The next dial is allowed once the c.Most-th last dial is older than c.Within.
 	end := h.Dials[len(h.Dials)-c.Most].Add(c.Within)
 	return end, end.After(at)
 }
 
-// holdEndAtMidnight applies a cap to the calendar day of each zone; the day that ends
-// last counts.
+// holdEndAtMidnight applies a cap to the calendar day of each zone. It returns the end of the day that ends last.
 func holdEndAtMidnight(at time.Time, c market.Cap, h History, zones []*time.Location) (end time.Time, holds bool) {
 	for _, zone := range zones {
 		local := at.In(zone)

@@ -5,20 +5,20 @@ import "time"
 // Facts describe a waiting contact. Zero times mean not set.
 type Facts struct {
 	Running bool      // the campaign of the contact runs
-	Ends    time.Time // end of its campaign
-	Slot    Slot      // slot of its calendar now
-	Hold    Hold      // hold of its number now
-	RetryAt time.Time // when its next attempt is due
-	// NotBefore and NotAfter are times from its row.
+	Ends    time.Time // end of the campaign
+	Slot    Slot      // slot of the contact's calendar now
+	Hold    Hold      // hold of the contact's number now
+	RetryAt time.Time // when the next attempt is due
+	// NotBefore and NotAfter are times from the contact's row.
 	NotBefore, NotAfter time.Time
-	Engaged             bool // its number is in another call of the organization
+	Engaged             bool // the contact's number is in another call of the organization
 	ScreenStale         bool // the registry copy is too old
 	CarrierPaused       bool
 	RouteDown           bool
-	AgentDown           bool // no node can run its agent
-	Failing             bool // the breaker of its campaign is open
+	AgentDown           bool // no node can run the campaign's agent
+	Failing             bool // the campaign's breaker is open
 	FailedOver          bool // the database failed over, and not all nodes have reported the calls that they sent
-	DiskFull            bool // its calls are recorded, and disk space is low
+	DiskFull            bool // the campaign's calls are recorded, and disk space is low
 }
 
 // A Decision is what the gate decides about a contact.
@@ -28,7 +28,7 @@ type Decision uint8
 const (
 	Go Decision = iota // call the contact now
 	Wait
-	Later  // soon, because only an active call to the number prevents it
+	Later  // decide again soon, because only an active call to the number prevents the call
 	Capped // a frequency cap holds until the campaign ends, so the contact is suppressed
 	Missed // NotAfter has passed, so the contact is exhausted
 )
@@ -44,7 +44,7 @@ type Verdict struct {
 	Rule  string // the statute, if one decides
 }
 
-// Gate decides about a contact. Of several reasons the first in Reasons counts.
+// Gate decides about a contact. If several reasons apply, the verdict has the first in Reasons.
 func Gate(at time.Time, f Facts) Verdict {
 	ended := !f.Ends.IsZero() && !at.Before(f.Ends)
 	switch {
@@ -69,7 +69,7 @@ func Gate(at time.Time, f Facts) Verdict {
 	}
 }
 
-// obstacle returns the obstacle for all calls of the campaign; empty for none.
+// obstacle returns the first reason that holds all calls of the campaign; empty for none.
 func (f Facts) obstacle() string {
 	switch {
 	case f.ScreenStale:
@@ -91,7 +91,7 @@ func (f Facts) obstacle() string {
 	}
 }
 
-// until returns the first end of the permission to call; zero for none.
+// until returns when the permission to call ends; zero means never.
 func (f Facts) until() (first time.Time) {
 	for _, end := range []time.Time{f.Slot.Until, f.Ends, f.NotAfter} {
 		if first.IsZero() || !end.IsZero() && end.Before(first) {

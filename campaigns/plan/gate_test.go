@@ -101,8 +101,8 @@ func TestFindHold(t *testing.T) {
 	}
 }
 
-// TestFindHoldIsExact checks that a number is held exactly while one more dial would exceed the cap,
-// and Until is the end of that.
+// TestFindHoldIsExact checks that a number is held exactly while one more dial would exceed the cap, and that Until
+// is the first instant at which it would not.
 func TestFindHoldIsExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		at := testTime()
@@ -177,7 +177,7 @@ func TestCaps(t *testing.T) {
 	}
 }
 
-// TestPace checks that calls that each leave slightly late keep the pace within one call, evenly.
+// TestPace checks that a campaign keeps its pace within one call, and evenly, even if each call leaves slightly late.
 func TestPace(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := Pace{PerMinute: rapid.SampledFrom([]int{1, 2, 5, 10, 20, 30, 60, 100, 200}).Draw(t, "pace")}
@@ -222,7 +222,8 @@ func TestPace(t *testing.T) {
 	}
 }
 
-// TestSortTurns checks that campaigns share a narrow route in proportion to their paces; none starves.
+// TestSortTurns checks that campaigns share a route with few channels in proportion to their paces. Every campaign
+// gets calls.
 func TestSortTurns(t *testing.T) {
 	turns := []Turn{
 		{CampaignID: "a", Pace: Pace{PerMinute: 100}}, {CampaignID: "b", Pace: Pace{PerMinute: 20}}, {CampaignID: "c", Pace: Pace{PerMinute: 60}},
@@ -247,8 +248,8 @@ func TestSortTurns(t *testing.T) {
 	}
 }
 
-// TestWiden checks that a contact in two possible locations is held by both, and the key does not
-// depend on the order of merging.
+// TestWiden checks that a contact with two possible locations is called only if both allow it, and that the key does
+// not depend on the order of merging.
 func TestWiden(t *testing.T) {
 	place := func(states, zones string) market.Location {
 		return market.Location{States: strings.Fields(states), Zones: strings.Fields(zones)}

@@ -54,9 +54,9 @@ type Turn struct {
 	N          int // index of the campaign, for the caller
 }
 
-// SortTurns returns the due campaigns in the order in which they may take free
-// channels: first the one that waited longest, measured in calls of its own pace.
-// Campaigns that compete for a narrow route share it in proportion to their paces.
+// SortTurns returns the due campaigns in the order in which they may take free channels: first the one that waited
+// longest, measured in calls of its own pace. Campaigns that compete for the channels of a route share them in
+// proportion to their paces.
 func SortTurns(at time.Time, turns []Turn) []Turn {
 	due := slices.DeleteFunc(slices.Clone(turns), func(t Turn) bool { return !t.Pace.IsDue(at) })
 	slices.SortStableFunc(due, func(a, b Turn) int {

@@ -1,6 +1,5 @@
-// Package plan decides when a contact may be called, and which contact a campaign
-// calls next. It is pure: the time, the rules and the history go in, a decision with
-// its reason comes out. The dialer and the simulation share it.
+// Package plan decides when a contact may be called, and which contact a campaign calls next. It is pure: it computes
+// a decision and its reason from the time, the rules and the history. The dialer and the simulation share it.
 package plan
 
 import (
@@ -10,7 +9,7 @@ import (
 	"github.com/parley-voice/parley/campaigns/market"
 )
 
-// Hold reasons of a waiting contact. Of several, the first in Reasons is reported.
+// Hold reasons of a waiting contact. If several apply, the first in Reasons is reported.
 const (
 	NotRunning       = "campaign_not_running"
 	NoMarket         = "market_package_not_installed" // no market, or another market than the campaign's
@@ -30,7 +29,7 @@ const (
 	TooManyFailures = "too_many_failures"
 	// The calls are recorded, and disk space is low.
 	RecordingUnavailable = "recording_unavailable"
-	// Not all nodes have reported what they sent before a failover.
+	// Not all nodes have reported the calls that they sent before a database failover.
 	DatabaseFailover = "database_failover"
 )
 
@@ -43,11 +42,11 @@ func Reasons() []string {
 	}
 }
 
-// A Slot is a period in which calls are allowed, or not for one reason.
+// A Slot is a period in which calls are allowed, or in which they are forbidden for one reason.
 type Slot struct {
 	From, Until time.Time // From is inclusive, Until exclusive
 	Reason      string    // empty means that calls are allowed
-	Rule        string    // the statute that forbids them, if one does
+	Rule        string    // the statute that forbids calls, if one does
 }
 
 // IsOpen reports whether calls are allowed.
@@ -59,7 +58,8 @@ func (s Slot) contains(at time.Time) bool { return !at.Before(s.From) && at.Befo
 // maxSlot bounds the length of a slot.
 const maxSlot = 36 * time.Hour
 
-// slotAround returns the slot around an instant, until the first edge with another reason.
+// slotAround returns the slot that begins at an instant and ends at the first edge with another reason, or after
+// maxSlot.
 func slotAround(at time.Time, edges []time.Time, reasonAt func(time.Time) (reason, rule string)) Slot {
 	reason, rule := reasonAt(at)
 	slot := Slot{From: at, Until: at.Add(maxSlot), Reason: reason, Rule: rule}
@@ -76,7 +76,7 @@ func slotAround(at time.Time, edges []time.Time, reasonAt func(time.Time) (reaso
 	return slot
 }
 
-// A law is the law for calls to one location, with the last slot.
+// A law is the law for calls to one location. It caches the last slot.
 type law struct {
 	market *market.Package
 	place  market.Location
@@ -131,7 +131,7 @@ func (c *LawCache) law(p *market.Package, key string, place market.Location, cla
 	return c.laws[of]
 }
 
-// shifts are the hours of each weekday, Monday first, in a zone, with the last slot.
+// shifts are the hours of each weekday, Monday first, in a zone. They cache the last slot.
 type shifts struct {
 	zone *time.Location
 	week [7][]market.Hours

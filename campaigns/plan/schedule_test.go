@@ -109,7 +109,8 @@ func TestSlots(t *testing.T) {
 	})
 }
 
-// TestSchedule checks that law, hours and window each close, with their own reasons.
+// TestSchedule checks that the law, the working hours and the organization's window each forbid calls, with their own
+// reasons.
 func TestSchedule(t *testing.T) {
 	us, kz := load(t, "us"), load(t, "kz")
 	office := [7][]market.Hours{}

@@ -14,11 +14,11 @@ import (
 	"github.com/parley-voice/parley/control/pricing"
 )
 
-// NotAfter is the hold reason of a contact whose time has passed and that was not
-// checked since. The other reasons are those of campaigns/plan.
+// NotAfter is the hold reason of a contact whose not_after has passed, until the dialer checks the contact. The other
+// reasons are those of campaigns/plan.
 const NotAfter = "not_after"
 
-// A Group is a number of pending contacts with the same state.
+// A Group counts pending contacts that have the values of its fields in common.
 type Group struct {
 	Key   string    // key of their calling hours; see plan.Group
 	Cap   string    // frequency cap that holds them; empty for none
@@ -35,8 +35,8 @@ type Facts struct {
 	Campaign campaigns.Campaign
 	Counts   campaigns.Counts
 	Waiting  []Group
-	// Outcomes are the ended attempts by outcome, InProgress the active ones, Dialed
-	// those begun in the last minute.
+	// Outcomes counts the ended attempts by outcome. InProgress counts the active attempts, and Dialed those begun in
+	// the last minute.
 	Outcomes           map[retry.Outcome]int
 	InProgress, Dialed int
 
@@ -46,10 +46,9 @@ type Facts struct {
 	Failing  bool           // too many calls of the campaign failed because of this service
 	Paused   bool           // the carrier asked all nodes to pause the trunk
 	Stale    bool           // no contact may be called before the registry is reloaded
-	// FailedOver reports that the database failed over and not all nodes have reported
-	// what they sent.
+	// FailedOver reports that the database failed over, and not all nodes have reported the calls that they sent.
 	FailedOver bool
-	DiskFull   bool           // its calls are recorded, and disk space is low
+	DiskFull   bool           // the campaign's calls are recorded, and disk space is low
 	Full       []control.Code // limits that are reached while contacts are ready
 	Spending   admission.Spending
 	Opens      time.Time // when hours and law allow the next call; zero means never
@@ -73,8 +72,8 @@ type Progress struct {
 	Frequency         Frequency               `json:"frequency"`
 	Cost              Cost                    `json:"cost"`
 	Budget            *Budget                 `json:"budget"` // nil if there is no budget
-	// Next is the first time at which a waiting contact may be called by law, hours and
-	// its own times; zero for none.
+	// Next is the first time at which the law, the working hours and a waiting contact's own times allow a call to
+	// it; zero for none.
 	Next time.Time `json:"-"`
 }
 
@@ -85,7 +84,8 @@ type Pace struct {
 	InFlight       int    `json:"in_flight"`
 	WindowOpen     bool   `json:"window_open"`
 	NextWindowAt   *int64 `json:"next_window_at"` // only while the window is closed
-	// NextCallAt is the first time at which a contact may be called, while none may be.
+	// NextCallAt is the first time at which a contact may be called; nil while a contact is ready, or if the time is
+	// unknown.
 	NextCallAt *int64 `json:"next_call_at"`
 	// LimitedBy has the limits that hold ready contacts.
 	LimitedBy []control.Code `json:"limited_by"`
@@ -199,7 +199,7 @@ func (p *Progress) hold(reason string, n int) {
 	}
 }
 
-// withoutZeros returns a map without its zeros.
+// withoutZeros returns a copy of a map without zero values.
 func withoutZeros[K comparable](m map[K]int) map[K]int {
 	out := map[K]int{}
 	maps.Copy(out, m)
@@ -236,9 +236,9 @@ func (f Facts) frequency() Frequency {
 	return q
 }
 
-// holdReason returns why contacts of a running campaign are not called now, empty if
-// they may be. from is when their own times allow a call; zero if the reason is neither
-// the law, the hours nor such a time.
+// holdReason returns why the contacts of a group are not called now, although the campaign runs; empty if they may be
+// called. from is when the contacts' own times allow a call. It is zero unless the reason is the law, the working
+// hours or one of these times.
 func (f Facts) holdReason(g Group) (reason string, from time.Time) {
 	if f.Calendar == nil {
 		return plan.NoMarket, from

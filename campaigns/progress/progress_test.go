@@ -16,7 +16,7 @@ import (
 	"github.com/parley-voice/parley/control/pricing"
 )
 
-// TestReasons checks that of several hold reasons the first in this order is reported.
+// TestReasons checks that if several hold reasons apply, the first in the order of changes is reported.
 func TestReasons(t *testing.T) {
 	us, err := market.Load("us")
 	if err != nil {

@@ -52,8 +52,7 @@ func Header(variables []string) []string {
 	return all
 }
 
-// Cells returns the line of a row. registry is the do-not-call list that has it, empty
-// for none.
+// Cells returns the line of a row. registry is the do-not-call list that has the row's number; empty for none.
 func Cells(l store.ReportRow, registry string, variables []string) []string {
 	var codes, messages []string
 	for _, i := range l.Issues {

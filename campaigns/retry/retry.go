@@ -41,8 +41,8 @@ type Strategy string
 
 // Strategies.
 const (
-	Standard Strategy = "standard" // with delays that grow fourfold
-	Expert   Strategy = "expert"   // with rules
+	Standard Strategy = "standard" // redials after growing delays; see delay
+	Expert   Strategy = "expert"   // redials by the rules of the Config
 )
 
 // Bounds of a configuration; intervals are in seconds.
@@ -59,18 +59,18 @@ const (
 // A Config is a campaign's retry_config.
 type Config struct {
 	Strategy Strategy `json:"-"`
-	Attempts int      `json:"attempts"`   // most calls, including the first
+	Attempts int      `json:"attempts"`   // largest number of calls, including the first
 	Interval int      `json:"interval_s"` // first delay in seconds
 	Rules    []Rule   `json:"rules,omitempty"`
 }
 
-// A Rule decides after some outcomes. The first rule that matches applies.
+// A Rule decides after calls with certain outcomes. The first rule that matches applies.
 type Rule struct {
 	On       []Outcome                  `json:"on"`
-	When     map[string]json.RawMessage `json:"when,omitempty"` // analysis.FIELD: value; all of them must match
+	When     map[string]json.RawMessage `json:"when,omitempty"` // required values by analysis.FIELD; all must match
 	Action   string                     `json:"action"`         // redial or stop
 	Interval int                        `json:"interval_s,omitempty"`
-	At       string                     `json:"at,omitempty"`  // analysis.FIELD with an epoch time: when to redial
+	At       string                     `json:"at,omitempty"`  // analysis.FIELD that has the epoch time of the redial
 	Max      int                        `json:"max,omitempty"` // redials by this rule; 0 means no limit
 }
 
@@ -83,8 +83,7 @@ const (
 // ErrConfig is returned for an invalid configuration.
 var ErrConfig = errors.New("retry configuration")
 
-// Parse reads a retry_config; empty means the default. The caller validates the JSON
-// types before.
+// Parse reads a retry_config; empty means the default. The caller has validated the JSON types.
 func Parse(strategy Strategy, raw json.RawMessage) (Config, error) {
 	c := Config{Strategy: strategy, Attempts: defaultAttempts, Interval: defaultInterval}
 	if strategy != Standard && strategy != Expert {
@@ -213,9 +212,9 @@ type History struct {
 // A Decision is the next step for a contact.
 type Decision struct {
 	Redial bool
-	At     time.Time // time of a redial, before legal windows move it
+	At     time.Time // time of a redial; legal calling hours may postpone it
 	Rule   int       // index of the rule that decided; -1 for none
-	// Stopped reports that a rule ends the retries, whatever attempts are left.
+	// Stopped reports that a rule ends the retries, even if attempts are left.
 	Stopped bool
 }
 
@@ -293,8 +292,8 @@ func parseRedialTime(raw json.RawMessage, after time.Time) (time.Time, bool) {
 	return at, at.After(after) && at.Before(after.Add(MaxInterval*time.Second))
 }
 
-// delay returns the delay after a number of dials: 1, 4, 16 and then 96 times the first.
-// With 900 s: 15 minutes, an hour, four hours, a day.
+// delay returns the delay after a number of dials: 1, 4, 16 and then 96 times the first delay. With 900 s these are
+// 15 minutes, an hour, four hours and a day.
 func delay(first, dials int) time.Duration {
 	factor := []int{1, 4, 16, 96}[min(max(dials, 1), 4)-1]
 	return time.Duration(first*factor) * time.Second

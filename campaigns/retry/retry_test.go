@@ -118,7 +118,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestAttemptsAreBounded checks that for any outcomes, a contact is dialed at most attempts times, and
+// TestAttemptsAreBounded checks that a contact is dialed at most attempts times, whatever the outcomes, and that
 // every redial is in the future.
 func TestAttemptsAreBounded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -23,9 +23,9 @@ import (
 
 // Limits of background imports.
 const (
-	workers   = 2 // per node; one at a time per organization
+	workers   = 2 // concurrent imports per node; an organization has one at a time
 	maxQueued = 5 // per organization; Add refuses more
-	maxTries  = 3 // tries per import; a try ends by an internal error or a crash of its node
+	maxTries  = 3 // tries per import; a try fails by an internal error or a crash of its node
 	leaseFor  = 30 * time.Second
 	pollEvery = 500 * time.Millisecond
 	retention = "7 days" // how long an import is kept after its end
@@ -49,7 +49,7 @@ type Import struct {
 	Spec              campaigns.Spec
 	Who               service.Actor
 	Actor             operator.Actor // operator, for the audit log
-	Form              string         // query of the form, to return to it
+	Form              string         // URL query of the form that queued the import, for a link back to it
 
 	State         string
 	Stage         string // "reading", "writing" or "checking"
@@ -93,7 +93,7 @@ type requester struct {
 	Actor operator.Actor
 }
 
-// AddWith queues an import and calls onAdded in one transaction.
+// AddWith queues an import and calls onAdded in the same transaction.
 func (m *Imports) AddWith(ctx context.Context, i Import, onAdded func(ctx context.Context, q db.Querier, id string) error) error {
 	return db.Tx(ctx, m.Pool, func(tx pgx.Tx) error {
 		id, err := m.Add(ctx, tx, i)
@@ -231,8 +231,7 @@ func (p *tracker) set(stage string, done, all int) {
 	p.all.Store(int64(all))
 }
 
-// process processes one import. Its end is written in the transaction that creates the
-// campaign.
+// process processes one import. The transaction that creates the campaign also writes the end of the import.
 func (m *Imports) process(ctx context.Context, i Import) error {
 	if i.try > maxTries {
 		return m.fail(ctx, i, "", "the server stopped during the import")
@@ -263,7 +262,7 @@ func (m *Imports) process(ctx context.Context, i Import) error {
 		return m.fail(ctx, i, "", err.Error())
 	case i.try == maxTries:
 		return errors.Join(err, m.fail(ctx, i, string(control.CodeInternal), "internal error during the import"))
-	default: // it is tried again when the lease expires
+	default: // the import is tried again when the lease expires
 		return err
 	}
 }
@@ -324,7 +323,7 @@ func (m *Imports) fail(ctx context.Context, i Import, code, message string) erro
 	return m.end(ctx, m.Pool, i, Import{State: Failed, Code: code, Message: message}, nil)
 }
 
-// requeue returns an import to the queue that could not start, or whose node stops.
+// requeue returns an import to the queue, because the import could not start or this node stops.
 func (m *Imports) requeue(ctx context.Context, i Import) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -334,8 +333,8 @@ func (m *Imports) requeue(ctx context.Context, i Import) error {
 	return err
 }
 
-// heartbeat extends the lease and stores the progress until ctx ends. It cancels if
-// another node has taken over the import.
+// heartbeat extends the lease and stores the progress until ctx ends. It calls cancel if another node has taken over
+// the import.
 func (m *Imports) heartbeat(ctx context.Context, cancel func(), i Import, p *tracker) {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()

@@ -134,7 +134,7 @@ func TestImport(t *testing.T) {
 	}
 }
 
-// TestImportFails checks that a failed import has the reason.
+// TestImportFails checks that a failed import stores the reason.
 func TestImportFails(t *testing.T) {
 	r := newEnv(t)
 	org := r.organization("acme")
@@ -159,8 +159,8 @@ func TestImportFails(t *testing.T) {
 	}
 }
 
-// TestImportSurvivesNode checks that an import whose node stopped is completed by another, and
-// its campaign is created once.
+// TestImportSurvivesNode checks that another node completes an import whose node stopped, and creates its campaign
+// only once.
 func TestImportSurvivesNode(t *testing.T) {
 	r := newEnv(t)
 	org := r.organization("acme")

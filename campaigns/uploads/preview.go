@@ -22,9 +22,9 @@ const (
 	shownRows   = 8
 )
 
-// ReadPreview reads the first thousand rows of a file as a campaign would; it counts
-// duplicates among those only. mapping returns service.File.Columns for the column
-// names; nil keeps the names. It reads the file once, because spreadsheets are slow.
+// ReadPreview reads the first thousand rows of a file as a campaign would. It counts duplicates only among these
+// rows. mapping returns service.File.Columns for the column names; nil keeps the names. ReadPreview reads the file
+// only once, because reading a spreadsheet is slow.
 func ReadPreview(ctx context.Context, d *service.Service, orgID string, f *service.File,
 	mapping func(names []string) map[string]string,
 ) (Preview, error) {
