@@ -61,12 +61,12 @@ type Store interface {
 	Take(ctx context.Context, a TakeRequest) (TakeResult, error)
 }
 
-// DefaultMaxIdle bounds how long a campaign with no contact to call is not asked again:
-// other nodes may change it.
+// DefaultMaxIdle bounds the time until a campaign with no contact to call is asked again. Other nodes may change the
+// campaign.
 const DefaultMaxIdle = time.Second
 
-// errorBackoff times the duration of a failed request is added to the pause of its
-// campaign, so that the others get that time.
+// errorBackoff is the additional pause of a campaign after a failed request, in multiples of the duration of the
+// request. Other campaigns get that time.
 const errorBackoff = 5
 
 // minPause gives other campaigns a turn before one that has more contacts to consider.
@@ -89,14 +89,15 @@ type Dialer struct {
 type state struct {
 	id, version string
 	*plan.Calendar
-	running     *Campaign // running campaigns at the last call of Take
+	running     *Campaign // the campaign as the last call of Take read it
 	pausedUntil time.Time // no contact can be called until then
 	pace        plan.Pace
 	earliest    time.Time // earliest next call by the pace
 }
 
-// Take takes one contact, or nil if none can be called now, and returns when to ask again. A
-// claim that comes with an error is valid, because the error is of another campaign.
+// Take takes one contact and returns the claim of its call; nil if no contact can be called now. It also returns the
+// wait until Take should be called again. A claim that comes with an error is valid, because the error is of another
+// campaign.
 func (d *Dialer) Take(ctx context.Context) (*control.Claim, time.Duration, error) {
 	running, now, err := d.Store.Running(ctx)
 	if err != nil {
@@ -138,7 +139,7 @@ func (d *Dialer) Take(ctx context.Context) (*control.Claim, time.Duration, error
 	return nil, rest, errors.Join(faults...)
 }
 
-// collect finds the campaigns that are due, and how long until another one may be.
+// collect finds the campaigns that are due. It returns how long until another campaign may be due.
 func (d *Dialer) collect(running []Campaign, now time.Time) (rest time.Duration) {
 	d.turns, d.due, rest = d.turns[:0], d.due[:0], d.maxIdle()
 	for i := range running {
@@ -200,7 +201,7 @@ func (d *Dialer) pause(s *state, now, until time.Time) {
 	s.pausedUntil = until
 }
 
-// state returns the state of a campaign, the i-th of the list.
+// state returns the planning state of the campaign r, which is the i-th running campaign.
 func (d *Dialer) state(i int, r *Campaign) *state {
 	if i == len(d.order) {
 		d.order = append(d.order, nil)

@@ -14,13 +14,13 @@ type Queue struct {
 	control.Queue
 	Dialer *Dialer
 
-	campaignTurn bool          // the next slot of single calls is for campaigns
+	campaignTurn bool          // if most is 1, the next Claim asks campaigns first
 	rest         time.Duration // no campaign is due for this time after since
 	since        time.Time
 }
 
-// Claim implements control.Queue. Single calls come first but leave one slot to campaigns. If
-// there is only one slot, both take turns.
+// Claim implements control.Queue. Single calls come first but leave one of the most claims to campaigns. If most is
+// 1, single calls and campaigns take turns.
 func (q *Queue) Claim(ctx context.Context, p control.NodeID, lease time.Duration, most int) (claims []*control.Claim, err error) {
 	if most == 1 {
 		q.campaignTurn = !q.campaignTurn

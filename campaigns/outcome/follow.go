@@ -24,8 +24,8 @@ type Calls interface {
 	Transcript(ctx context.Context, callID string) (control.Transcript, error)
 }
 
-// A Follower updates contacts after their calls: with Analysis after the analysis of a
-// call, otherwise after its end.
+// A Follower updates contacts after their calls. If Analysis is set, it does so after the analysis of a call,
+// otherwise after the end.
 type Follower struct {
 	Recorder *Recorder
 	Calls    Calls
@@ -157,9 +157,9 @@ func spreadOf(callID string) float64 {
 // shortCall is the duration below which a conversation is a short call.
 const shortCall = 10 * time.Second
 
-// Classify returns the outcome of a call. A broken call is a failed attempt. A call
-// that may have rung and whose node was lost counts as not answered, unless the node
-// returned and reported an answer; if its node was lost later it was a conversation.
+// Classify returns the outcome of a call. A broken call is a failed attempt. If the node of a call was lost while the
+// call may have rung, the call counts as not answered, unless the node returned and reported an answer. If the node
+// was lost after the answer, the call was a conversation.
 func Classify(c control.Call, broken bool) retry.Outcome {
 	if broken && c.AnsweredBy != "fax" {
 		return retry.Failed

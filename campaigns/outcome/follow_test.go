@@ -56,8 +56,8 @@ func (t fakeCalls) Transcript(context.Context, string) (control.Transcript, erro
 	return control.Transcript{Lines: t.lines}, nil
 }
 
-// TestIsBroken checks that a call that a fault of the service ends before the first whole sentence,
-// or within ten seconds, is a failed attempt; later it was a conversation.
+// TestIsBroken checks that a call is a failed attempt if a fault of the service ends it before the first whole
+// sentence, or within ten seconds. A call that ends later was a conversation.
 func TestIsBroken(t *testing.T) {
 	at := time.Unix(1795222586, 0)
 	said := func(text string, interrupted bool) []pipeline.Line {

@@ -15,9 +15,8 @@ import (
 	"github.com/parley-voice/parley/control/store"
 )
 
-// A LateRecorder also records conversations of a node that the others had declared
-// lost: the stored end of the call stays, but its contact counts as reached and is not
-// called again for that call.
+// A LateRecorder also records conversations that a node reports after other nodes declared it lost. The stored end of
+// the call stays, but the contact counts as reached and is not called again for that call.
 type LateRecorder struct {
 	control.AttemptStore
 
@@ -64,7 +63,7 @@ func (l *LateRecorder) recordAnswer(ctx context.Context, tx pgx.Tx, lease contro
 	return l.Outcomes.markReached(ctx, tx, lease.CallID)
 }
 
-// markReached marks a contact that waits for its next call, or has none left, as reached.
+// markReached marks a contact as reached if it waits for its next call or has no attempt left.
 func (r *Recorder) markReached(ctx context.Context, tx pgx.Tx, callID string) error {
 	t, err := r.attemptOf(ctx, tx, callID)
 	if errors.Is(err, ErrNoContact) {

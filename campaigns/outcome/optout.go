@@ -21,8 +21,8 @@ type OptOutRecorder struct {
 	Store *store.Store
 }
 
-// optOutSQL records an opt-out. It commits synchronously whatever the database's default:
-// the callee relies on it.
+// optOutSQL records an opt-out. It commits synchronously, whatever the database's default, because the callee relies
+// on the opt-out.
 const optOutSQL = `
 WITH sure AS (SELECT set_config('synchronous_commit', 'on', true)),
 kept AS (INSERT INTO opt_outs (org_id, number, call_id, campaign_id, contact_id, source, said, asked_at)
@@ -58,8 +58,7 @@ func (r *OptOutRecorder) OptOut(ctx context.Context, o control.OptOut) error {
 	return nil
 }
 
-// An OptOutFollower records opt-outs that the analysis of a call found. It follows
-// calls without a campaign too.
+// An OptOutFollower records opt-outs that the analysis of a call found. It also handles calls without a campaign.
 type OptOutFollower struct {
 	Recorder control.OptOutStore
 	Calls    Calls

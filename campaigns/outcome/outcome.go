@@ -81,8 +81,7 @@ func (r *Recorder) Record(ctx context.Context, tx pgx.Tx, o Outcome) (campaigns.
 	return next.State, r.recordFault(ctx, tx, t.Campaign.ID, o, now)
 }
 
-// recordFault stores that a call broke, and opens the breaker of its campaign if too many
-// did.
+// recordFault stores that a call broke, and opens the breaker of its campaign if too many calls broke.
 func (r *Recorder) recordFault(ctx context.Context, tx pgx.Tx, campaignID string, o Outcome, now time.Time) error {
 	if err := r.Store.Attempts.SaveFault(ctx, tx, o.CallID, o.Fault); err != nil {
 		return err
@@ -95,8 +94,8 @@ func (r *Recorder) recordFault(ctx context.Context, tx pgx.Tx, campaignID string
 	return err
 }
 
-// RecordAnalysis applies the analysis of a call, nil without one, to the contact that waits
-// for it, and returns its new state. A contact that no longer waits keeps its state.
+// RecordAnalysis applies the analysis of a call, nil without one, to the contact that waits for it, and returns the
+// contact's new state. A contact that no longer waits keeps its state.
 func (r *Recorder) RecordAnalysis(
 	ctx context.Context, tx pgx.Tx, callID string, analysis map[string]json.RawMessage, spread float64,
 ) (campaigns.State, error) {

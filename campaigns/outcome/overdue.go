@@ -41,8 +41,8 @@ func (o *OverdueSettler) Run(ctx context.Context) {
 	}
 }
 
-// Settle settles all overdue contacts and returns their number. A failure of one does not
-// delay the others; it is returned.
+// Settle settles all overdue contacts and returns their number. A failure of one contact does not delay the others;
+// Settle returns the failure.
 func (o *OverdueSettler) Settle(ctx context.Context) (n int, err error) {
 	for {
 		settled := 0

@@ -33,7 +33,7 @@ func (svc *Service) Get(ctx context.Context, orgID, id string, how screening.Fre
 	return st, svc.saveSeen(ctx, st)
 }
 
-// saveSeen stores which screening of a draft the client saw: it attests that one.
+// saveSeen stores which screening of a draft the client saw, because the client's attestation refers to it.
 func (svc *Service) saveSeen(ctx context.Context, st Status) error {
 	c := st.Campaign
 	if c.Status != campaigns.Draft || st.Stale || st.Screen.Fingerprint == "" || st.Screen.Fingerprint == c.SeenFingerprint {
@@ -50,8 +50,8 @@ func (svc *Service) snapshot(ctx context.Context, do func(pgx.Tx) error) error {
 // A LaunchRequest asks to launch a campaign.
 type LaunchRequest struct {
 	Confirmed bool
-	ImportID  string // import that is attested; empty if the request names none
-	DNC       string // Block or Skip; empty keeps the decision of the creation
+	ImportID  string // import whose consent is attested; empty if the request names none
+	DNC       string // Block or Skip; empty keeps the decision made at creation
 }
 
 // Launch launches a draft. It returns a *BlockedError if a check blocks it.
@@ -94,8 +94,8 @@ func (o LaunchRequest) check(c campaigns.Campaign) error {
 	return campaigns.CheckDNC(o.DNC)
 }
 
-// isOtherImport reports whether ImportID is not the launch import of the campaign or,
-// if it has none, not one of its accepted batches.
+// isOtherImport reports whether ImportID is not the launch import of the campaign. For a campaign without a launch
+// import, it reports whether ImportID is none of the accepted batches.
 func (o LaunchRequest) isOtherImport(ctx context.Context, q db.Querier, from *store.Store, c campaigns.Campaign) (bool, error) {
 	id := o.ImportID
 	if c.LaunchImportID != "" || id == "" {
@@ -198,8 +198,7 @@ func (svc *Service) SetBudget(ctx context.Context, orgID, id string, who Actor, 
 	return st, err
 }
 
-// applyAction performs an action without launch checks. participle names it in errors and in
-// the log.
+// applyAction performs an action without launch checks. participle names the action in errors and in the log.
 func (svc *Service) applyAction(
 	ctx context.Context, orgID, id string, a campaigns.Action, who Actor, participle string, do func(*campaigns.Campaign),
 ) (Status, error) {
@@ -226,7 +225,7 @@ func (svc *Service) applyAction(
 	return st, err
 }
 
-// change locks a campaign, applies the time, and calls do with the effect of the action.
+// change locks a campaign, starts or ends it if its time has come, and calls do with the effect of the action.
 func (svc *Service) change(
 	ctx context.Context, orgID, id string, a campaigns.Action, do func(pgx.Tx, campaigns.Campaign, campaigns.Effect) error,
 ) error {
@@ -257,8 +256,8 @@ func errTransition(c campaigns.Campaign, participle string) error {
 	return control.Refuse(control.CodeCampaignTransition, fmt.Sprintf("a %s campaign cannot be %s", c.Status, participle))
 }
 
-// Import returns an import and its screening: current until the launch of its
-// campaign, frozen afterwards.
+// Import returns an import and its screening. Until the launch of the campaign the screening is current; afterwards
+// it is that of the launch.
 func (svc *Service) Import(ctx context.Context, orgID, id string, how screening.Freshness) (ImportStatus, error) {
 	var x ImportStatus
 	var shown Status

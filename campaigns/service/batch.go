@@ -70,8 +70,8 @@ type BatchHooks struct {
 	OnRefused  func(context.Context, db.Querier) error
 }
 
-// Add adds calls with attested consent to a campaign: all of them, or none, and then
-// returns a *RefusedError. The returned status has the import of the batch.
+// Add adds calls with attested consent to a campaign. It adds all of them, or it adds none and returns a
+// *RefusedError. The returned status has the import of the batch.
 func (svc *Service) Add(ctx context.Context, orgID, id string, who Actor, raw []json.RawMessage, hooks BatchHooks) (Status, error) {
 	now, err := svc.clock(ctx, svc.Pool)
 	if err != nil {

@@ -32,7 +32,7 @@ func TestNodeClockAhead(t *testing.T) {
 	o := newOrganization(t)
 	const behind = 48 * time.Hour
 	o.setClockBehind(t, behind)
-	soon := time.Now().Add(-behind / 2) // in the future of the database's clock, with legal hours before it
+	soon := time.Now().Add(-behind / 2) // in the future by the database's clock, with legal hours before it
 	status := func(st campaigns.Campaign, err error, want campaigns.Status) {
 		t.Helper()
 		if err != nil || st.Status != want {

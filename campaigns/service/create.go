@@ -38,7 +38,7 @@ func (o *CreateRequest) reportProgress(stage string, done, all int) {
 	}
 }
 
-// A creation is one campaign while it is created.
+// A creation is one request to create a campaign, in progress.
 type creation struct {
 	*Service
 
@@ -114,7 +114,7 @@ func (svc *Service) Create(ctx context.Context, orgID string, who Actor, o Creat
 	return st, err
 }
 
-// Check returns the refusal that Create would return for a spec with any list.
+// Check returns the refusal that Create would return for a spec, whatever its list.
 func (svc *Service) Check(ctx context.Context, orgID string, s campaigns.Spec) error {
 	n, err := svc.newCreation(ctx, orgID, CreateRequest{Spec: s})
 	if err == nil {
@@ -300,8 +300,8 @@ func newContacts(c campaigns.Campaign, list *contactfile.List, pkg *market.Packa
 	return all
 }
 
-// newContact returns the contact of an accepted row. It is suppressed if the market does
-// not call its number, or if the law never allows a call there.
+// newContact returns the contact of an accepted row. It is suppressed if the market does not call its number, or if
+// the law never allows calls to its location.
 func newContact(c campaigns.Campaign, r *contactfile.Row, pkg *market.Package, now time.Time) campaigns.Contact {
 	x := campaigns.Contact{ID: control.NewID("con_", now), Row: r, State: campaigns.Pending}
 	if r.Number.Refusal != market.Callable || pkg.NeverLegal(now, r.Location, c.Classification) {

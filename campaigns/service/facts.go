@@ -107,7 +107,7 @@ func (k checker) addRoute(ctx context.Context, q db.Querier, c campaigns.Campaig
 	return nil
 }
 
-// frequencyCaps returns the frequency caps that hold for contacts in any state of the country.
+// frequencyCaps returns the frequency caps that apply in every state of the country.
 func frequencyCaps(org store.Organization, pkg *market.Package, c campaigns.Campaign) launchcheck.Frequency {
 	f := launchcheck.Frequency{Source: market.FromMarket, Disabled: org.Caps.Enabled != nil && !*org.Caps.Enabled}
 	if pkg != nil {

@@ -23,8 +23,7 @@ type checkInput struct {
 	fresh    screening.Freshness
 }
 
-// launch launches a new or a draft campaign unless a check blocks it; then the returned
-// status has the blockers.
+// launch launches a new campaign or a draft. If a check blocks the launch, the returned status has the blockers.
 func (svc *Service) launch(
 	ctx context.Context, tx pgx.Tx, c campaigns.Campaign, who Actor, in checkInput, now time.Time,
 ) (Status, error) {
@@ -111,8 +110,8 @@ func (svc *Service) status(
 	return st, found, nil //nolint:nilerr // openErr is reported as a stale screening
 }
 
-// recheckAgent requests a test of the agent's providers if their last refusal blocks a launch:
-// the operator may have corrected the setting since. Reading a campaign requests none.
+// recheckAgent requests a test of the agent's providers if their last refusal blocks a launch, because the operator
+// may have corrected the setting since. It requests no test when a campaign is only read.
 func (svc *Service) recheckAgent(
 	ctx context.Context, q db.Querier, c campaigns.Campaign, f launchcheck.Facts, on launchcheck.Occasion,
 ) error {

@@ -21,9 +21,9 @@ func (o *env) contacts(t *testing.T, number string) string {
 	return strings.Join(all, " ")
 }
 
-// TestOptOut checks that after an opt-out is confirmed, the number is on the organization's list
-// and waits in no live campaign; the contact of the call is suppressed when it ends.
-// Replacing the list or repeating the opt-out changes nothing.
+// TestOptOut checks that after an opt-out is confirmed, the number is on the organization's list and waits in no live
+// campaign. The contact in the call is suppressed when the call ends. Replacing the list or repeating the opt-out
+// changes nothing.
 func TestOptOut(t *testing.T) {
 	o := newEnv(t)
 	other := newEnv(t) // with another organization in the same database

@@ -18,8 +18,8 @@ import (
 	"github.com/parley-voice/parley/campaigns/service"
 )
 
-// answerAll makes an answered call to every contact of a campaign, whose analysis is
-// awaited, and returns the calls by number.
+// answerAll makes an answered call to every contact of a campaign, and returns the calls by number. Each call awaits
+// its analysis.
 func (o *env) answerAll(t *testing.T, campaignID string) map[string]string {
 	t.Helper()
 	calls := map[string]string{}
@@ -37,9 +37,8 @@ func (o *env) answerAll(t *testing.T, campaignID string) map[string]string {
 	return calls
 }
 
-// TestOverdue checks that a contact waits for the analysis of its call for 15 minutes by the
-// database's clock, then continues without. A later analysis changes nothing; one in
-// time decides.
+// TestOverdue checks that a contact waits for the analysis of its call for 15 minutes by the database's clock, and
+// then continues without it. An analysis in time decides the next state; a later one changes nothing.
 func TestOverdue(t *testing.T) {
 	o := newOrganization(t)
 	const late, early = "+12125550101", "+12125550102"
@@ -118,9 +117,8 @@ func TestRunDueSkipsFailingCampaign(t *testing.T) {
 	}
 }
 
-// TestNumberAddedTwice checks that a number that is added again is another contact with its own
-// attempts; both wait for their own next attempts, and are never in a call at the same
-// time.
+// TestNumberAddedTwice checks that adding a number again creates another contact with its own attempts. Both contacts
+// wait for their own next attempts, and are never in a call at the same time.
 func TestNumberAddedTwice(t *testing.T) {
 	o := newOrganization(t)
 	const number = "+12125550101"

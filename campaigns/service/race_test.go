@@ -28,8 +28,8 @@ func numbers(n int) (all []string) {
 	return all
 }
 
-// TestConcurrentTakeAndWithdraw checks that with concurrent takes and withdrawals each contact has one of
-// them, and no number is in two calls.
+// TestConcurrentTakeAndWithdraw checks that if takes and withdrawals run concurrently, each contact is either taken
+// or withdrawn, and no number is in two calls.
 func TestConcurrentTakeAndWithdraw(t *testing.T) {
 	o := newOrganization(t)
 	all := numbers(60)
@@ -95,8 +95,7 @@ func isUniqueViolation(err error) bool {
 	return errors.As(err, &pg) && pg.SQLState() == "23505"
 }
 
-// TestNoTakeAfterPause checks that after the response to a pause, a cancel or an end no contact
-// is taken.
+// TestNoTakeAfterPause checks that no contact is taken after a campaign was paused, was canceled or ended.
 func TestNoTakeAfterPause(t *testing.T) {
 	o := newOrganization(t)
 	for name, stop := range map[string]func(id string) error{
@@ -156,7 +155,7 @@ func (o *env) createSingle(t *testing.T, spec campaigns.Spec) (campaign, contact
 	return st.Campaign.ID, ids[0]
 }
 
-// TestOutcomes checks that the outcome of a call moves its contact, once.
+// TestOutcomes checks that the outcome of a call changes the state of its contact once.
 func TestOutcomes(t *testing.T) {
 	o := newOrganization(t)
 	spec := campaigns.Spec{Strategy: "expert", Retry: json.RawMessage(`{"attempts":3,"interval_s":60,"rules":[
@@ -232,8 +231,8 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// TestPauseWaitsForTake checks that a pause waits for a transaction that takes a contact, so
-// that none is taken after it.
+// TestPauseWaitsForTake checks that a pause waits for a transaction that takes a contact, so that no contact is taken
+// after the pause.
 func TestPauseWaitsForTake(t *testing.T) {
 	o := newOrganization(t)
 	campaign, contact := o.createSingle(t, campaigns.Spec{})

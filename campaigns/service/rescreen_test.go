@@ -10,8 +10,8 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// TestRescreen checks that contacts that a wrong setting skipped are called after it is corrected;
-// contacts suppressed for another reason are not.
+// TestRescreen checks that contacts that were skipped because of a wrong setting are called after it is corrected.
+// Contacts suppressed for another reason are not called.
 func TestRescreen(t *testing.T) {
 	o := newOrganization(t)
 	const fits, abroad, listed, asked, withdrawn, capped = "+12125550101", "+442071838750", "+12125550103", "+12125550104", "+12125550105", "+12125550106"

@@ -65,10 +65,10 @@ func (svc *Service) RunDue(ctx context.Context) error {
 	}
 }
 
-// A lifecycle moves campaigns, which its callers have locked, from status to status.
+// A lifecycle changes the status of campaigns. Its callers have locked the campaigns.
 type lifecycle struct{ store *store.Store }
 
-// advance applies the time and completes the campaign if no contact is left.
+// advance starts or ends a campaign if its time has come, and completes it if no contact is left.
 func (l lifecycle) advance(ctx context.Context, tx pgx.Tx, c *campaigns.Campaign, now time.Time) error {
 	err := l.applyTime(ctx, tx, c, now)
 	if err == nil && c.Status == campaigns.Running && !c.Open {

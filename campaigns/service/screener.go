@@ -43,8 +43,8 @@ func (x screener) lists(ctx context.Context, q db.Querier, pkg *market.Package) 
 	return l, err
 }
 
-// screenDraft screens the launch import of a draft. For reading alone it returns the
-// cached screening if nothing changed since, or if how allows an old one.
+// screenDraft screens the launch import of a draft. When a campaign is only read, it returns the cached screening if
+// the input has not changed since, or if how is screening.Cached.
 func (x screener) screenDraft(
 	ctx context.Context, q db.Querier, pkg *market.Package, st *Status, on launchcheck.Occasion, how screening.Freshness, now time.Time,
 ) (screenResult, error) {

@@ -122,7 +122,7 @@ func (b *BlockedError) Error() string {
 	return fmt.Sprintf("the launch checks found %d blockers", len(b.Blockers))
 }
 
-// A DraftKeptError is a refusal after the campaign was written: it stays a draft.
+// A DraftKeptError is a refusal that occurred after the campaign was written. The campaign stays a draft.
 type DraftKeptError struct{ Err error }
 
 // Error implements error.

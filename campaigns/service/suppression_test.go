@@ -23,8 +23,8 @@ import (
 	"github.com/parley-voice/parley/control/store"
 )
 
-// drawSpelling draws a spelling of a ten-digit number of a country. With more false only a
-// marked extension follows the number.
+// drawSpelling draws a spelling of a ten-digit number of a country. If more is false, no other digits may follow the
+// number than a marked extension or ".0".
 func drawSpelling(t *rapid.T, label, country, national string, more bool) string {
 	prefixes := []string{"+" + country, country, "", "00" + country, "011" + country, "810" + country, "9011" + country, "tel:+" + country, "++" + country}
 	if country == "7" {

@@ -25,7 +25,8 @@ type WithdrawRequest struct {
 	Phones, ContactIDs []json.RawMessage
 }
 
-// alreadySuppressed is the reason of a suppressed contact; otherwise it is the state.
+// alreadySuppressed is the reason why a suppressed contact cannot be withdrawn. For other contacts the reason is the
+// state.
 const alreadySuppressed = "already_suppressed"
 
 // A Withdrawn is one contact in the result of a withdrawal.
@@ -166,7 +167,7 @@ func (w *Withdrawal) add(k store.AddressedContact) {
 	}
 }
 
-// saveWithdrawal suppresses the contacts, and logs their number for each campaign.
+// saveWithdrawal suppresses the contacts, and logs how many they are in each campaign.
 func (svc *Service) saveWithdrawal(ctx context.Context, tx pgx.Tx, orgID string, who Actor, all []Withdrawn) error {
 	if len(all) == 0 {
 		return nil

@@ -14,7 +14,7 @@ import (
 	"github.com/parley-voice/parley/campaigns/retry"
 )
 
-// A Config defines a simulation. Everything follows from Seed.
+// A Config defines a simulation. The same Config always gives the same simulation.
 type Config struct {
 	Seed      uint64
 	Contacts  int // number of contacts in all campaigns
@@ -42,7 +42,7 @@ type Campaign struct {
 	Window         [2]string    `json:"window"` // calling window of the organization on every day, in its zone
 	OrgZone        string       `json:"org_timezone"`
 	Daily          *int         `json:"daily,omitempty"` // daily cap of the organization
-	CapsOff        bool         `json:"caps_off"`        // disables the market's own caps
+	CapsOff        bool         `json:"caps_off"`        // disables the caps of the market's policy
 	Route          int          `json:"route"`
 }
 
@@ -64,7 +64,7 @@ func (d rng) chance(percent int) bool { return d.IntN(100) < percent }
 
 func pick[T any](d rng, all ...T) T { return all[d.IntN(len(all))] }
 
-// organizations is the number of organizations. The campaigns of one share numbers.
+// organizations is the number of organizations. The campaigns of an organization share numbers.
 const organizations = 20
 
 // zonesOf returns the zones of organizations of a market.

@@ -177,7 +177,8 @@ func (s *simulation) run(ctx context.Context, w Config, progress func(float64)) 
 	return nil
 }
 
-// start launches a campaign without the contacts that are listed or never legal.
+// start launches a campaign. It suppresses contacts that are on a do-not-call list, or to which no call is ever
+// legal.
 func (s *simulation) start(k int, rows []int, never []bool) {
 	c := s.campaigns[k]
 	for _, i := range rows {
@@ -243,8 +244,8 @@ func (s *simulation) onDial(i int) {
 	s.runAt(s.now.Add(lasts), func() { s.onHangup(i, outcome) })
 }
 
-// brokenCall is the log's outcome of a call that was answered and failed because of the
-// service before a conversation. It counts as a failed attempt.
+// brokenCall is the outcome in the log of a call that was answered but broke by a fault of the service before a
+// conversation. It counts as a failed attempt.
 const brokenCall retry.Outcome = "agent_error"
 
 func (s *simulation) outcome() retry.Outcome {

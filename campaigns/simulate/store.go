@@ -110,7 +110,7 @@ func (m *memStore) Take(_ context.Context, req dialer.TakeRequest) (dialer.TakeR
 	}
 }
 
-// dropEmptyGroups removes empty groups once they outnumber the contacts.
+// dropEmptyGroups removes the empty groups of a campaign that has more than twice as many groups as waiting contacts.
 func (m *memStore) dropEmptyGroups(c *campaign) {
 	if c.waiting*2 < len(c.Groups) {
 		c.Groups = slices.DeleteFunc(slices.Clone(c.Groups), func(key string) bool { return c.queues[m.groupIDs[key]].len() == 0 })

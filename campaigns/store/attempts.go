@@ -13,10 +13,9 @@ import (
 	"github.com/parley-voice/parley/control/db"
 )
 
-// Begin marks a contact as called by a call, and reports whether it may be: its
-// campaign runs, the contact is pending and due, and its number is not in another
-// attempt. The campaign cannot be paused, nor the contact withdrawn, until the
-// transaction ends.
+// Begin records that a call calls a contact. It reports false, without a change, unless the campaign runs, the
+// contact is pending and due, and its number is in no other attempt. The campaign cannot be paused, nor the contact
+// withdrawn, until the transaction ends.
 func (Attempts) Begin(ctx context.Context, tx pgx.Tx, contactID, callID string, now time.Time) (bool, error) {
 	tag, err := tx.Exec(ctx, `
 		WITH one AS (
@@ -40,8 +39,8 @@ func (Attempts) Begin(ctx context.Context, tx pgx.Tx, contactID, callID string, 
 	return tag.RowsAffected() == 1, nil
 }
 
-// Revert undoes Begin for a call that never began: the attempt does not count, and
-// another is due after wait. It reports whether there was one.
+// Revert undoes Begin for a call that never began. The attempt does not count, and the next one is due after wait.
+// Revert reports whether the call had an attempt.
 func (Attempts) Revert(ctx context.Context, tx pgx.Tx, callID string, wait time.Duration, now time.Time) (bool, error) {
 	tag, err := tx.Exec(ctx, `
 		WITH gone AS (DELETE FROM contact_attempts WHERE call_id = $1 AND ended_at IS NULL RETURNING contact_id)

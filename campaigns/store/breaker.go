@@ -19,8 +19,8 @@ type HeldCampaign struct {
 	Seen       circuitbreaker.Observation
 }
 
-// Check opens the breaker of a campaign if too many of its last calls broke, and
-// reports whether it did.
+// Check opens the breaker of a campaign if too many of its last calls broke by a fault of this service. It reports
+// whether it opened the breaker.
 func (Breakers) Check(ctx context.Context, tx pgx.Tx, campaignID string, r circuitbreaker.Rules, now time.Time) (bool, error) {
 	h := HeldCampaign{CampaignID: campaignID}
 	var since *time.Time
@@ -51,8 +51,8 @@ func (Breakers) Check(ctx context.Context, tx pgx.Tx, campaignID string, r circu
 	return true, Breakers{}.Save(ctx, tx, h, next)
 }
 
-// Open returns the campaigns with open breakers and the results of their probes. A probe passes
-// minTalk after its answer.
+// Open returns the campaigns with open breakers and the results of their probes. An answered probe passes after
+// minTalk.
 func (Breakers) Open(ctx context.Context, q db.Querier, minTalk time.Duration) ([]HeldCampaign, error) {
 	return db.Collect(ctx, q, "breakers of campaigns", func(row pgx.CollectableRow) (h HeldCampaign, err error) {
 		var since, probeAt *time.Time
@@ -94,8 +94,7 @@ func probeResult(exists bool, fault, outcome string, lasts bool) circuitbreaker.
 	}
 }
 
-// Save stores the next state of a breaker. It has no effect if another probe began
-// since it was read.
+// Save stores the next state of a breaker. It has no effect if another probe began since the state was read.
 func (Breakers) Save(ctx context.Context, tx pgx.Tx, h HeldCampaign, next circuitbreaker.State) error {
 	call := ""
 	if next.Probing {
@@ -117,8 +116,8 @@ func (Contacts) CountFaulted(ctx context.Context, q db.Querier, campaignID strin
 	return n, nil
 }
 
-// Reopen makes those contacts pending: the broken call does not count. It returns their
-// number.
+// Reopen makes the contacts that CountFaulted counts pending again, and returns their number. The broken call does
+// not count as an attempt.
 func (Contacts) Reopen(ctx context.Context, tx pgx.Tx, campaignID string, now time.Time) (int, error) {
 	return db.Exec(ctx, tx, "contacts", `
 		UPDATE contacts SET state = 'pending', fault = '', attempts = attempts - 1, next_attempt_at = NULL, due_at = $2, updated_at = $2

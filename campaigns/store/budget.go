@@ -65,13 +65,14 @@ func (s *Store) Spending(ctx context.Context, q db.Querier, c campaigns.Campaign
 	return u, nil
 }
 
-// costsKept is how long the costs of an organization's quarters of an hour are kept: limits need those of a month.
+// costsKept is how long the costs of an organization are kept. Monthly limits need those of a month.
 const costsKept = 62 * 24 * time.Hour
 
-// dayOfSlot is the start of the day of a slot in the organization's time zone.
+// dayOfSlot is the start of the day of a slot (a quarter of an hour) in the organization's time zone.
 const dayOfSlot = "date_trunc('day', %[1]s AT TIME ZONE o.timezone) AT TIME ZONE o.timezone"
 
-// foldDaysSQL merges the quarters of an hour of an organization's past days, so that the sum of a month reads few rows.
+// foldDaysSQL merges the slots of each past day of an organization into one row, so that the sum of a month reads few
+// rows.
 //
 //nolint:gochecknoglobals // made once
 var foldDaysSQL = fmt.Sprintf(`
@@ -93,9 +94,10 @@ func foldCosts(ctx context.Context, tx pgx.Tx) error {
 	return tx.SendBatch(ctx, batch).Close()
 }
 
-// repairCostsSQL adds what is missing in the tallies of limited organizations, by day, and of campaigns with a budget,
-// because the table was restored from an older backup. Tallies may exceed the calls, some of which were deleted. One
-// statement sees one snapshot, so changes in progress are in both or in neither.
+// repairCostsSQL adds costs that are missing in the tallies because the table was restored from an older backup. It
+// repairs organizations with a cost limit day by day, and campaigns with a budget. A tally may exceed the sum of the
+// calls, because some calls were deleted. One statement sees one snapshot, so a change in progress is in both the
+// calls and the tallies, or in neither.
 //
 //nolint:gochecknoglobals // made once
 var repairCostsSQL = `

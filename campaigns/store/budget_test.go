@@ -26,7 +26,7 @@ func TestCostTallies(t *testing.T) {
 	}
 	exec("UPDATE calls SET status = 'ended', cost_nano = 5")
 	exec("UPDATE calls SET cost_nano = cost_nano + 2 WHERE id < 'call_2'") // the cost of an analysis
-	exec("UPDATE calls SET cost_nano = NULL WHERE id = 'call_99'")         // the cost is not given back
+	exec("UPDATE calls SET cost_nano = NULL WHERE id = 'call_99'")         // the tallies keep the cost
 	days := func(query string) string { return dbtest.Value[string](t, d, query) }
 	const ofTallies = `SELECT string_agg(n::text, ' ' ORDER BY day) FROM (SELECT date_trunc('day', slot AT TIME ZONE 'Asia/Kolkata') AS day, sum(cost_nano) AS n
 		FROM cost_tallies WHERE slot > '-infinity' GROUP BY 1) x`

@@ -40,9 +40,9 @@ type HourStats struct {
 	Dialed, Answered int
 }
 
-// PerHour counts the last completed attempts of a campaign by the contact's hour of the
-// day: in the zone of its row if the campaign uses it, else in the first possible zone
-// of its number, else in the campaign's.
+// PerHour counts the last completed attempts of a campaign by the contact's local hour of the day. The time zone is
+// that of the contact's row if the campaign uses it, else the first possible zone of the number, else the campaign's
+// zone.
 func (Attempts) PerHour(ctx context.Context, q db.Querier, c campaigns.Campaign, last int) ([]HourStats, error) {
 	return db.Collect(ctx, q, "attempts by hour", pgx.RowToStructByPos[HourStats], `
 		SELECT extract(hour FROM began_at AT TIME ZONE coalesce(nullif(zone, ''), $3))::integer, count(*), count(*) FILTER (WHERE outcome IN ('answered', 'short_call'))
@@ -67,7 +67,7 @@ func (Attempts) PerMinute(ctx context.Context, q db.Querier, campaignID string, 
 // A CampaignPace is the pace of a running campaign.
 type CampaignPace struct {
 	ID, Name       string
-	Target, Dialed int // per minute; in the last minute
+	Target, Dialed int // calls per minute; calls in the last minute
 	Waiting        bool
 }
 

@@ -22,8 +22,8 @@ type DisclosureSettings struct {
 	Recorded            bool
 }
 
-// DisclosureSettings returns the settings of a campaign for the agent's launched
-// version, before the launch its published one.
+// DisclosureSettings returns the settings of a campaign for the launched version of the agent. Before the launch, it
+// uses the published version.
 func (s *Store) DisclosureSettings(ctx context.Context, q db.Querier, orgID, campaignID, agentID string) (DisclosureSettings, error) {
 	var x DisclosureSettings
 	var own *bool

@@ -52,9 +52,8 @@ func (t *TallyFolder) repair(ctx context.Context, log *slog.Logger) {
 	}
 }
 
-// wrongTalliesSQL finds campaigns whose contacts or attempts differ from their tallies,
-// because these were deleted or restored from another backup. One statement sees one
-// snapshot, so changes in progress are in both or in neither.
+// wrongTalliesSQL finds campaigns whose tallies differ from their contacts or attempts, because tallies were deleted
+// or restored from another backup. One statement sees one snapshot, so changes in progress are in both or in neither.
 const wrongTalliesSQL = `
 SELECT campaign_id FROM (
 	SELECT campaign_id, state, count(*) AS n FROM contacts GROUP BY 1, 2
@@ -122,8 +121,8 @@ func recount(ctx context.Context, tx pgx.Tx, campaignID string) error {
 	return tx.SendBatch(ctx, batch).Close()
 }
 
-// Fold merges the appended entries of tallies, campaign by campaign, and those of list
-// changes and costs, unless another node does so now.
+// Fold merges the appended entries of tallies, campaign by campaign, and those of list changes and costs. It does
+// nothing while another node does so.
 func (t *TallyFolder) Fold(ctx context.Context) error {
 	if _, err := t.tryExclusive(ctx, foldListChanges); err != nil {
 		return fmt.Errorf("changes of lists: %w", err)

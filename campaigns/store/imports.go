@@ -62,7 +62,7 @@ func countCodes(list []*contactfile.Row) map[string]int {
 	return all
 }
 
-// reportEach1000 calls progress for every thousandth row, the n-th after before.
+// reportEach1000 calls progress with before + n if n is a multiple of 1000.
 func reportEach1000(progress func(int), before, n int) {
 	if progress != nil && n%1000 == 0 {
 		progress(before + n)
@@ -203,7 +203,7 @@ func (Imports) Issues(
 	return items[:min(len(items), first)], byCode, total, nil
 }
 
-// Split counts the rows of an import by result; byCode counts its issues.
+// Split counts the rows of an import by result. byCode has the count of its issues by code.
 func (Imports) Split(ctx context.Context, q db.Querier, i campaigns.Import, byCode map[string]int) (contactfile.Split, error) {
 	var x contactfile.Split
 	const skipped = "SELECT count(*) FROM contacts WHERE import_id = $1 AND state = 'suppressed' AND reason = $2"

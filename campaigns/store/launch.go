@@ -14,8 +14,8 @@ import (
 	"github.com/parley-voice/parley/control/db"
 )
 
-// Candidates returns the contacts of an import that may be called, by row: all except
-// those suppressed for a reason other than a do-not-call list.
+// Candidates returns the contacts of an import in row order, except those that are suppressed for a reason other than
+// a do-not-call list.
 func (Imports) Candidates(ctx context.Context, q db.Querier, importID string) ([]screening.Candidate, error) {
 	return db.Collect(ctx, q, "contacts", pgx.RowToStructByPos[screening.Candidate], `
 		SELECT n, number, name FROM contacts
@@ -77,8 +77,7 @@ func (s *Store) SaveAttestation(ctx context.Context, q db.Querier, a Attestation
 	return err
 }
 
-// Route reports whether the subgroup of a campaign exists, and whether its agent
-// records.
+// Route reports whether the subgroup of a campaign exists, and whether the campaign's agent records calls.
 func (s *Store) Route(ctx context.Context, q db.Querier, c campaigns.Campaign) (exists, records bool, err error) {
 	err = q.QueryRow(ctx, `
 		SELECT EXISTS (SELECT FROM subgroups WHERE org_id = $1 AND id = $2 AND trunk_id = $3),

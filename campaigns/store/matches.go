@@ -42,7 +42,7 @@ func (Imports) FirstAuditID(ctx context.Context, q db.Querier, importID string) 
 	return id, nil
 }
 
-// VariableNames returns the first most variable names of an import's rows, sorted.
+// VariableNames returns the variable names of an import's rows, sorted, and no more than most.
 func (Imports) VariableNames(ctx context.Context, q db.Querier, importID string, most int) ([]string, error) {
 	return db.Collect(ctx, q, "variables", pgx.RowTo[string], `
 		SELECT DISTINCT v.key COLLATE "C" FROM import_rows r, json_object_keys(r.variables) AS v (key)

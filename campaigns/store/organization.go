@@ -25,8 +25,7 @@ type Organization struct {
 	Market         string      // code of the market package; empty for none
 	Rules          string      // installed version of the package; empty for the built-in one
 	Caps           Caps
-	// RequireRegistry reports that contacts without do-not-call coverage are not
-	// called.
+	// RequireRegistry reports that contacts whose number no registry covers are not called.
 	RequireRegistry bool
 }
 
@@ -97,9 +96,9 @@ func (s *Store) Organization(ctx context.Context, q db.Querier, id string) (Orga
 	return o, nil
 }
 
-// UsesMarketOf reports whether the organization uses the market of a campaign, by whose
-// rules its numbers were read and its hours set. A campaign without a market, and so
-// without contacts, matches any.
+// UsesMarketOf reports whether the organization still uses the market of a campaign. The rules of that market were
+// used to read the campaign's numbers and to set its hours. A campaign without a market has no contacts and matches
+// any market.
 func (o Organization) UsesMarketOf(c campaigns.Campaign) bool {
 	return c.Market == "" || c.Market == o.Market
 }
@@ -124,7 +123,7 @@ func (o Organization) Plan(c campaigns.Campaign, pkg *market.Package) (plan.Camp
 	return p, nil
 }
 
-// Calendar returns the calendar of a campaign, nil without the rules of its market.
+// Calendar returns the calendar of a campaign; nil if pkg is nil or the organization uses another market.
 func (o Organization) Calendar(c campaigns.Campaign, pkg *market.Package) (*plan.Calendar, error) {
 	if pkg == nil || !o.UsesMarketOf(c) {
 		return nil, nil //nolint:nilnil // no rules
@@ -209,7 +208,7 @@ func (s *Store) suppressedInList(
 	return all, true, nil
 }
 
-// SuppressionVersion changes whenever the list of an organization does.
+// SuppressionVersion returns a version that changes whenever the suppression list of an organization changes.
 func (s *Store) SuppressionVersion(ctx context.Context, q db.Querier, orgID string) (stamp int64, err error) {
 	err = q.QueryRow(ctx, "SELECT coalesce(sum(n), 0)::bigint FROM suppression_changes WHERE org_id = $1", orgID).Scan(&stamp)
 	if err != nil {

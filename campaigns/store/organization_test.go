@@ -20,7 +20,7 @@ func TestSuppressed(t *testing.T) {
 	}
 	r := rand.New(rand.NewPCG(1, 2))
 	pick := func(all ...string) string { return all[r.IntN(len(all))] }
-	digits := func() string { // of two digits, so that numbers coincide
+	digits := func() string { // only two different digits, so that numbers coincide
 		s := ""
 		for range 9 + r.IntN(2) {
 			s += pick("1", "8")

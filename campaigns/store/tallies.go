@@ -37,7 +37,7 @@ func (Contacts) Count(ctx context.Context, q db.Querier, campaignID string) (cam
 	return c, err
 }
 
-// A WaitingGroup is a number of pending contacts with the same state.
+// A WaitingGroup counts pending contacts that have the values of its fields in common.
 type WaitingGroup struct {
 	Group             string // key of their calling hours
 	Cap               string // frequency cap that holds them
@@ -46,9 +46,8 @@ type WaitingGroup struct {
 	Next              time.Time // earliest next attempt or not_before in the future; zero for none
 }
 
-// EachWaiting calls each for the groups of pending contacts. Contacts without a next
-// attempt, not_before or not_after are tallied; the others are counted, because time
-// changes their group.
+// EachWaiting calls each for the groups of pending contacts. Contacts without a next attempt, not_before or not_after
+// are read from the tallies. The other contacts are counted, because their group changes with time.
 func (Contacts) EachWaiting(ctx context.Context, q db.Querier, campaignID string, now time.Time, each func(WaitingGroup) error) error {
 	var w WaitingGroup
 	var next *time.Time

@@ -86,7 +86,7 @@ func TestCampaignBreaker(t *testing.T) {
 	state("open 20 probing")
 	s.finish(probe, "callee_hangup")
 	state("closed")
-	for range 3 { // calls before the closing no longer count
+	for range 3 { // calls before the breaker closed no longer count
 		s.takeAndFinish("callee_hangup")
 	}
 	state("closed")

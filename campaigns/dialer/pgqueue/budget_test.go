@@ -16,7 +16,7 @@ import (
 
 // A pricedCall is a call of a simulated node.
 type pricedCall struct {
-	began, ended time.Time // sums before it was taken and after its end was stored
+	began, ended time.Time // times just before the call was taken and just after its end was stored
 	cost         pricing.Amount
 }
 
@@ -28,7 +28,8 @@ type budgetRun struct {
 	ended []pricedCall
 }
 
-// callPrice is the rate of the trunk, and the cost of the calls by which the next ones are expected.
+// callPrice is the trunk's rate per minute. It is also the cost of the past calls that determine the expected cost of
+// the next call.
 const callPrice = 0.5
 
 // node makes up to 6 calls at a time. Each ends after a random number of steps and costs up to three times the
@@ -70,7 +71,7 @@ func (r *budgetRun) node(name string, seed uint64) {
 	}
 }
 
-// end ends a call that was answered for a time, and returns its cost.
+// end ends an answered call that lasted for a time, and returns its cost.
 func (r *budgetRun) end(c *control.Claim, lasted time.Duration) pricing.Amount {
 	lasted = lasted.Truncate(10 * time.Millisecond)
 	now := time.Now()
@@ -88,8 +89,9 @@ func (r *budgetRun) end(c *control.Claim, lasted time.Duration) pricing.Amount {
 	return pricing.NewTrunkLeg("callee", lasted, new(callPrice)).Amount
 }
 
-// TestBudget checks that nodes that call a campaign's contacts at the same time overrun its budget by no more than the calls that
-// were in progress when it was reached. No call is cut, contacts stay ready, and a larger budget continues the campaign.
+// TestBudget checks that nodes that call concurrently exceed a campaign's budget by no more than the cost of the
+// calls that were in progress when the budget was reached. No call is cut, contacts stay ready, and the campaign
+// continues with a larger budget.
 func TestBudget(t *testing.T) {
 	r := &budgetRun{env: newEnv(t)}
 	r.addContacts(400, 3)

@@ -80,9 +80,8 @@ func TestNodeCannotTalk(t *testing.T) {
 	s.wantTake(d, "con_1")
 }
 
-// TestHistoryClocks checks that a node with a slow clock does not make a call older than its
-// registration in the database; a call that rang or was answered counts even if its
-// INVITE is not recorded.
+// TestHistoryClocks checks that a call is never older than its registration in the database, even if the clock of its
+// node is slow. A call that rang or was answered counts even if its INVITE is not recorded.
 func TestHistoryClocks(t *testing.T) {
 	s := newEnv(t)
 	for name, tt := range map[string]struct {
@@ -141,8 +140,8 @@ func TestRetryClocks(t *testing.T) {
 	}
 }
 
-// TestClockGoesBack checks that paces stored by a database clock that was ahead, before a
-// failover, stop no campaign.
+// TestClockGoesBack checks that campaigns continue after a failover to a database whose clock is behind, although the
+// stored paces are in its future.
 func TestClockGoesBack(t *testing.T) {
 	for name, tt := range map[string]struct {
 		sql  string
@@ -178,8 +177,8 @@ func (s *env) loseNode(c *control.Claim) {
 	}
 }
 
-// TestLostNodeMayStillTalk checks that the callee may talk with a lost node: the number is not called for as long
-// as such a call may last.
+// TestLostNodeMayStillTalk checks that the number of a call on a lost node is not called for as long as that call may
+// last, because the callee may still talk with the lost node.
 func TestLostNodeMayStillTalk(t *testing.T) {
 	for name, tt := range map[string]struct{ sql, want string }{
 		"no limit":          {"SELECT", ""},
@@ -202,8 +201,8 @@ func TestLostNodeMayStillTalk(t *testing.T) {
 	}
 }
 
-// TestLateConversation checks that a node that was declared lost returns and reports a
-// conversation: it counts, and the contact is not called again.
+// TestLateConversation checks a node that was declared lost, returns and reports a conversation. The conversation
+// counts, and the contact is not called again.
 func TestLateConversation(t *testing.T) {
 	for _, tt := range []struct{ by, want string }{
 		{"human", "done 1 answered"}, {"", "done 1 answered"}, {"voicemail", "pending 1 no_answer"},

@@ -23,9 +23,9 @@ func LoadDisclosure(ctx context.Context, q db.Querier, from *store.Store, c camp
 	return Disclosure{pkg: rules, settings: settings}, err
 }
 
-// Text returns the disclosure in the language of the contact or, if empty, of the
-// agent: caller, automated voice, recording, opt-out. It is empty if disclosures are
-// disabled. The opt-out key is empty if the text names none.
+// Text returns the disclosure in a language, or in the agent's language if language is empty. The disclosure states
+// the caller, the automated voice, the recording and how to opt out. It is empty if disclosures are disabled. The
+// opt-out key is empty if the text names none.
 func (d Disclosure) Text(language string) (text string, options control.OptOutOptions) {
 	options.Phrases = d.pkg.Phrases()
 	if !d.settings.Disclosed {

@@ -13,13 +13,12 @@ import (
 	"github.com/parley-voice/parley/control/phonenumber"
 )
 
-// historySQL returns the calls of an organization to a number since an instant: whether each is
-// active, when its INVITE left, and when its conversation ended. A call may have rung, and
-// counts, if its node was lost, or if it rang or was answered without a recorded INVITE. Nodes
-// use their own clocks. So no time is taken to be before the registration of the call in the
-// database, and the end is at least as long after the registration as a node's clock measured.
-// A call that rang when its node was lost counts as active for the longest possible
-// conversation (the limit of its agent, or $4), or until the node returns and reports.
+// historySQL returns the calls of an organization to a number since an instant: whether each call is active, when its
+// INVITE left, and when its conversation ended. A call without a recorded INVITE counts if its node was lost, because
+// it may have rung, or if it rang or was answered. The clocks of nodes may be wrong. So no time is taken to be before
+// the registration of the call in the database, and the end is at least as long after the registration as the node's
+// clock measured. A call that rang when its node was lost counts as active for the longest possible conversation (the
+// limit of its agent, or $4), or until the node returns and reports the end.
 const historySQL = `
 SELECT status IN ('queued', 'ringing', 'ongoing') OR (disconnection_reason = 'unknown_after_restart' AND answered_at IS NULL AND ended_at + ring_seconds * interval '1 second' +
 		coalesce(nullif(max_duration_seconds, 0) * interval '1 second', (SELECT nullif(v.definition ->> 'max_duration_s', '0')::integer * interval '1 second'
@@ -74,7 +73,7 @@ func (q *Queue) setState(ctx context.Context, tx pgx.Tx, id string, s campaigns.
 	return err
 }
 
-// recheckAfter is when a contact is checked again if the gate returns no time.
+// recheckAfter is the time until a contact is checked again if the gate returns no time.
 const recheckAfter = time.Minute
 
 // postpone sets when a contact is checked again.

@@ -20,8 +20,8 @@ func TestOtherMarket(t *testing.T) {
 	s.wantTake(s.newDialer(), "con_1")
 }
 
-// TestReassigned checks that a number reassigned since the consent is not called, even if that
-// became known during a call to it; a later consent counts.
+// TestReassigned checks that a number that was reassigned since the consent is not called, even if this became known
+// during a call to it. A consent after the reassignment is valid.
 func TestReassigned(t *testing.T) {
 	s := newEnv(t)
 	s.addContacts(2, 1)

@@ -81,7 +81,7 @@ type detail struct {
 	version    string
 }
 
-// A waitingGroup is a group of one priority with pending contacts.
+// A waitingGroup is a calling-hours group that has pending contacts of one priority.
 type waitingGroup struct {
 	Priority int16
 	Group    string
@@ -160,9 +160,8 @@ func dropFutureTimes(now, next, last time.Time) (time.Time, time.Time) {
 	return next, last
 }
 
-// recheckCaps makes contacts due again that a frequency cap holds, because the campaign or the
-// caps have changed, perhaps while no node ran. Contacts with a later next attempt keep
-// waiting.
+// recheckCaps makes the contacts that a frequency cap holds due again, because the campaign or the caps have changed,
+// perhaps while no node ran. Contacts with a later next attempt keep waiting.
 func (q *Queue) recheckCaps(ctx context.Context, campaignID string) error {
 	_, err := q.Pool.Exec(ctx, `
 		UPDATE contacts SET due_at = clock_timestamp(), next_attempt_at = clock_timestamp()

@@ -205,8 +205,8 @@ func TestCapsAndActiveCalls(t *testing.T) {
 	s.wantQuery("con_1:daily:true con_2::true", "SELECT id || ':' || governing_cap || ':' || (due_at > now()) FROM contacts WHERE state = 'pending' ORDER BY n")
 }
 
-// TestTakeNothing checks that no contact is taken of a campaign that is not running, without a channel,
-// of closed groups, or of an organization without a market.
+// TestTakeNothing checks that no contact is taken if the campaign does not run, no channel is free, no group may be
+// called, or the organization has no market.
 func TestTakeNothing(t *testing.T) {
 	for name, sql := range map[string]string{
 		"paused":        "UPDATE campaigns SET status = 'paused'",
@@ -228,8 +228,8 @@ func TestTakeNothing(t *testing.T) {
 	}
 }
 
-// TestStaleRegistry checks that with a stale registry, contacts that require coverage are not called;
-// others are.
+// TestStaleRegistry checks that with a stale registry, contacts are called only if they do not require registry
+// coverage.
 func TestStaleRegistry(t *testing.T) {
 	s := newEnv(t)
 	s.addContacts(1, 1)
@@ -395,7 +395,7 @@ func TestLooserCaps(t *testing.T) {
 	}
 }
 
-// TestTakeCost logs the cost of taking a contact, of few and of a million.
+// TestTakeCost logs the cost of taking a contact from few and from a million.
 func TestTakeCost(t *testing.T) {
 	if os.Getenv("PARLEYTEST_SOAK") == "" {
 		t.Skip("make soak")

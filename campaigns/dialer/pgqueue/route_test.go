@@ -14,8 +14,8 @@ import (
 	"github.com/parley-voice/parley/control/db"
 )
 
-// TestRouteBreaker checks that no call uses a route with an open breaker, except a due probe; if the route
-// fails the probe, it is not an attempt of the contact.
+// TestRouteBreaker checks that no call uses a route with an open breaker, except a due probe. If the route fails the
+// probe, the probe does not count as an attempt of the contact.
 func TestRouteBreaker(t *testing.T) {
 	s := newEnv(t)
 	s.addContacts(3, 1)
@@ -47,8 +47,8 @@ func TestRouteBreaker(t *testing.T) {
 	s.wantTake(s.newDialer(), "con_3")
 }
 
-// TestUnreachableTrunk checks that a node that cannot reach a trunk leaves it to the others; if none
-// can, any of them probes it.
+// TestUnreachableTrunk checks that a node that cannot reach a trunk leaves its calls to other nodes. If no node
+// reaches the trunk, any node may probe it.
 func TestUnreachableTrunk(t *testing.T) {
 	s := newEnv(t)
 	s.addContacts(1, 1)
@@ -60,8 +60,7 @@ func TestUnreachableTrunk(t *testing.T) {
 	s.wantTake(d, "con_1")
 }
 
-// TestOneProbe checks that of two calls of two campaigns that could probe a route at the same
-// time, one does.
+// TestOneProbe checks that if two campaigns could probe a route at the same time, only one call becomes the probe.
 func TestOneProbe(t *testing.T) {
 	s := newEnv(t)
 	s.addContacts(2, 1)

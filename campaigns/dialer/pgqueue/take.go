@@ -22,8 +22,7 @@ import (
 // maxCandidates bounds the contacts that one transaction considers.
 const maxCandidates = 32
 
-// takeTimeout bounds one transaction. A longer wait for a lock is given up, so that other
-// campaigns get their turn.
+// takeTimeout bounds one transaction, including its waits for locks, so that other campaigns get their turn.
 const takeTimeout = 3 * time.Second
 
 // errNoChannel is returned if a contact may be called but no channel is free.
@@ -50,7 +49,7 @@ func (q *Queue) Take(ctx context.Context, req dialer.TakeRequest) (dialer.TakeRe
 	}
 	var result dialer.TakeResult
 	var lease *control.Lease
-	until := time.Now().Add(q.Lease) // not later than now by the database's clock
+	until := time.Now().Add(q.Lease) // before the transaction, so this is not later than the end of the lease in the database
 	parent := ctx
 	ctx, cancel := context.WithTimeout(ctx, takeTimeout)
 	defer cancel()
@@ -67,7 +66,7 @@ func (q *Queue) Take(ctx context.Context, req dialer.TakeRequest) (dialer.TakeRe
 	return q.prepareClaim(parent, *lease, until)
 }
 
-// takeInTx takes a contact in a transaction. Without a lease no contact is called.
+// takeInTx takes a contact in a transaction. It returns no lease if no contact is called.
 func (q *Queue) takeInTx(
 	ctx context.Context, tx pgx.Tx, d detail, req dialer.TakeRequest, result *dialer.TakeResult,
 ) (*control.Lease, error) {
@@ -190,8 +189,8 @@ func (d detail) queueFirst(batch *pgx.Batch, req dialer.TakeRequest, passed []st
 	})
 }
 
-// takeFirst takes the first contact that the gate accepts, and a channel for it. It stores
-// the gate's decisions about the others.
+// takeFirst takes the first contact that the gate accepts, and a channel for it. It stores the gate's decisions about
+// the contacts that it passes over.
 func (q *Queue) takeFirst(
 	ctx context.Context, tx pgx.Tx, d detail, req dialer.TakeRequest, now time.Time, c candidate, result *dialer.TakeResult,
 ) (*control.Lease, error) {

@@ -49,7 +49,7 @@ func (j *judge) readEvent(cells []string) error {
 	return nil
 }
 
-// state checks the end of a contact.
+// state checks the final state of a contact.
 func (j *judge) state(i int, r *row, to string) {
 	if r.final != "" {
 		j.addFault(&j.Lost, "contact %d is %s after it was %s", i, to, r.final)
@@ -112,8 +112,8 @@ func (j *judge) hour(l *law, at time.Time, c *campaign, r *row) {
 	j.ByHour[c.Market] = hours
 }
 
-// outside returns how a call is outside the campaign's working hours, or outside the
-// organization's window where that applies; empty if it is not.
+// outside describes a call outside the campaign's working hours, or outside the organization's window if the market
+// applies it. It returns an empty string if the call is inside both.
 func outside(l *law, at time.Time, c *campaign, r *row) string {
 	zone := c.Timezone
 	if c.ContactZone && r.timezone != "" {
@@ -130,7 +130,7 @@ func outside(l *law, at time.Time, c *campaign, r *row) string {
 	return ""
 }
 
-// overCaps counts the previous calls to a number by cap.
+// overCaps describes the frequency caps that a call to a number exceeds.
 func overCaps(l *law, at time.Time, c *campaign, r *row, n *number) (over []string) {
 	states, zones := l.where(*r)
 	check := func(kind, within string, most int) {

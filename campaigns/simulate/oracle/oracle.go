@@ -51,7 +51,7 @@ func (r *Report) addFault(counter *int, format string, args ...any) {
 	}
 }
 
-// A campaign is one of campaigns.json.
+// A campaign is one entry of campaigns.json.
 type campaign struct {
 	ID             string
 	Org            int
@@ -73,7 +73,7 @@ type campaign struct {
 	dials  []int64 // times of the last few dials, ms
 }
 
-// A row is one of rows.csv, with its state by the log.
+// A row is one line of rows.csv, with its state according to the log.
 type row struct {
 	campaign               string
 	phone, state, timezone string
