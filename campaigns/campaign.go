@@ -1,5 +1,5 @@
-// Package campaigns defines campaigns and their contacts: their validation, their
-// statuses, and the effects of actions. It is pure; campaigns/store has the SQL.
+// Package campaigns defines campaigns and contacts: validation, statuses, and the effects of actions. It is pure;
+// campaigns/store has the SQL.
 package campaigns
 
 import (
@@ -57,8 +57,8 @@ const (
 	CanceledByClient = "client_cancel"
 )
 
-// A Campaign calls the contacts of a list through one route. Zero times mean not set or
-// not happened.
+// A Campaign calls the contacts of a list through one route. A zero time means that the time is not set, or that the
+// event has not happened.
 type Campaign struct {
 	ID, OrgID               string
 	Status                  Status

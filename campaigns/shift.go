@@ -37,8 +37,7 @@ func (s Shift) parse() (market.Hours, Shift, error) {
 	return market.Hours{From: from, To: to}, s, nil
 }
 
-// isWider reports whether the hours h of the shift exceed the allowed hours of one of its days. floor has the allowed
-// hours.
+// isWider reports whether the hours h of the shift exceed the allowed hours, floor, on one of its days.
 func (s Shift) isWider(h market.Hours, floor market.Week) bool {
 	return slices.ContainsFunc(s.Days, func(d int) bool { return !floor[d].Covers(h) })
 }

@@ -39,8 +39,8 @@ func EffectOf(s Status, a Action) Effect {
 // IsLive reports whether the campaign was launched and is not over.
 func (s Status) IsLive() bool { return s == Scheduled || s == Running || s == Paused }
 
-// StatusAt returns the status that StartsAt and EndsAt imply at now, and the reason if the campaign is over. EndsAt
-// ends every launched campaign.
+// StatusAt returns the status that follows from StartsAt and EndsAt at a time, and the reason if the campaign is
+// over. EndsAt ends every launched campaign.
 func (c Campaign) StatusAt(now time.Time) (Status, string) {
 	switch {
 	case c.Status.IsLive() && !c.EndsAt.IsZero() && !c.EndsAt.After(now):

@@ -9,8 +9,8 @@ import (
 // searchDays is the number of days that NextOpen searches.
 const searchDays = 14
 
-// NextOpen returns the first time within two weeks at which the working hours and floor both allow calls. Both are in
-// the campaign's zone. It reports false if there is no such time before the end of the campaign.
+// NextOpen returns the first time within two weeks at which the working hours and floor both allow calls, in the
+// campaign's zone. It returns false if there is no such time before the end of the campaign.
 func (c Campaign) NextOpen(now time.Time, floor market.Week) (time.Time, bool) {
 	zone, err := time.LoadLocation(c.Timezone)
 	if err != nil {

@@ -33,7 +33,7 @@ type Options struct {
 	Variables []string
 	// MaxRows bounds the rows; 0 means no limit.
 	MaxRows int
-	// Progress receives the number of rows read, every thousand; nil disables it.
+	// Progress receives the number of rows read, after every 1000 rows; nil disables it.
 	Progress func(rows int)
 }
 
@@ -166,7 +166,7 @@ func (l *List) markDuplicates(action DuplicateAction) {
 	}
 }
 
-// dropDuplicates drops all but the first, or the last, of the valid rows.
+// dropDuplicates drops all valid rows with the same number except the first or, with KeepLast, the last.
 func dropDuplicates(same []*Row, action DuplicateAction) {
 	good := slices.DeleteFunc(slices.Clone(same), (*Row).isRejected)
 	if len(good) == 0 {
@@ -205,7 +205,7 @@ func (l *List) countStatuses() {
 	}
 }
 
-// Issues returns the first issues by row, the count of each code, and the total.
+// Issues returns up to first issues in row order, the count of issues by code, and the total.
 func (l *List) Issues(first int) (items []Issue, byCode map[string]int, total int) {
 	byCode = map[string]int{}
 	items = []Issue{}

@@ -26,8 +26,8 @@ const (
 	colMetadata   = "metadata"
 )
 
-// phoneColumns returns the headings of phone columns, the best first. If a list has several of
-// them, the best is the phone and the others are variables.
+// phoneColumns returns the headings of phone columns, the best first. If a list has several of them, the best one is
+// the phone number and the others are variables.
 func phoneColumns() []string {
 	return []string{
 		colPhone, "phone_number", "to_number", "telephone", "telephone_number", "tel", "mobile", "mobile_number", "mobile_phone",
@@ -39,8 +39,8 @@ func phoneColumns() []string {
 	}
 }
 
-// knownColumn returns the column that a name stands for, ignoring case, spaces, dashes and
-// dots; empty for none. rank is the index of a phone's name in phoneColumns.
+// knownColumn returns the column that a name stands for, ignoring case, spaces, dashes and dots; empty for none. For
+// a phone column, rank is its index in phoneColumns.
 func knownColumn(name string) (col string, rank int) {
 	key := strings.ToLower(strings.Join(strings.FieldsFunc(name, func(r rune) bool {
 		return r == '_' || r == '-' || r == '.' || r == ':' || r == '#' || unicode.IsSpace(r)
@@ -88,7 +88,7 @@ func (rd *reader) heading(name string) heading {
 	return h
 }
 
-// phoneColumn returns the best phone column, empty for none, and the other ones.
+// phoneColumn returns the best phone column, empty for none, and the other phone columns.
 func (rd *reader) phoneColumn(cells []Cell) (name string, others []string) {
 	best := -1
 	for _, c := range cells {

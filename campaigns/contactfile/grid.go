@@ -179,8 +179,8 @@ func (g *grid) row() (more bool, err error) {
 	return g.do(r), nil
 }
 
-// expandInteger writes an integer like 1.2025550123E10, the form in which spreadsheets store
-// phone numbers, with all digits.
+// expandInteger writes an integer like 1.2025550123E10 with all digits. Spreadsheets store phone numbers in this
+// form.
 func expandInteger(v string) string {
 	if !strings.ContainsAny(v, "eE") || strings.Trim(v, "0123456789.eE+-") != "" {
 		return v

@@ -16,8 +16,8 @@ func Columns() []string {
 	}
 }
 
-// ColumnMeaning returns what a file's column is read as: one of Columns, or a variable;
-// both are empty if it is ignored.
+// ColumnMeaning returns how a column of a file is read: as one of Columns or as a variable. Both are empty if the
+// column is ignored.
 func ColumnMeaning(name string) (col, variable string) {
 	h := (&reader{names: variableName()}).heading(name)
 	if h.column != "" {
@@ -26,9 +26,8 @@ func ColumnMeaning(name string) (col, variable string) {
 	return "", h.variable
 }
 
-// ColumnMeanings returns what the columns of a file are read as; see ColumnMeaning. One
-// column is the phone. Other phone columns are AsVariable, or "" if their names cannot
-// be variables.
+// ColumnMeanings returns how the columns of a file are read; see ColumnMeaning. One column is the phone number. Other
+// phone columns are AsVariable, or "" if their names cannot be variables.
 func ColumnMeanings(names []string) []string {
 	rd := &reader{names: variableName()}
 	cells := make([]Cell, len(names))
@@ -105,8 +104,8 @@ func Head(s Source, n int) Source {
 // ErrRowLimit is returned for more rows than allowed.
 var ErrRowLimit = errors.New("too many rows for one request")
 
-// JSON converts up to most records to API rows. As in files, an unknown column becomes
-// a variable.
+// JSON converts records to API rows. It returns ErrRowLimit for more than most records. As in files, an unknown
+// column becomes a variable.
 func JSON(s Source, most int) ([]json.RawMessage, error) {
 	var all []json.RawMessage
 	for rec, err := range s {

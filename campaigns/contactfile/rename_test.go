@@ -94,7 +94,7 @@ func TestPhoneColumns(t *testing.T) {
 	}
 }
 
-// TestColumnNames checks that the names are those of the header line, whatever the rows contain.
+// TestColumnNames checks that column names are those of the header line, whatever the rows contain.
 func TestColumnNames(t *testing.T) {
 	for name, text := range map[string]string{
 		"short first row": "phone,name,amount\n2125550101\n", "no row": "phone,name,amount\n", "no end of line": "phone,name,amount",

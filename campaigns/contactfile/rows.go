@@ -1,6 +1,5 @@
-// Package contactfile reads contact lists from JSON rows, CSV and XLSX files. For
-// each row it reports whether it can be called and its issues. It does no I/O except
-// through the reader that it receives.
+// Package contactfile reads contact lists from JSON rows, CSV and XLSX files. For each row it reports the issues, and
+// whether the row can be called. It does no I/O except through the reader that it receives.
 package contactfile
 
 import (
@@ -12,15 +11,14 @@ import (
 	"github.com/parley-voice/parley/campaigns/market"
 )
 
-// A Record is one row as sent, with its columns in order. Row is its number from 1,
-// without the header line.
+// A Record is one row as sent, with its columns in order. Row counts from 1 and does not count the header line.
 type Record struct {
 	Row   int
 	Cells []Cell
 	// Formula names the columns with a formula.
 	Formula []string
-	// Encoding is how values that are not UTF-8 were decoded, in this row or the
-	// preceding header line; empty if all are UTF-8.
+	// Encoding is the assumed encoding of values in this row, or in the header line just before it, that are not
+	// UTF-8; empty if all are UTF-8.
 	Encoding string
 	// Err is set if the row could not be read.
 	Err error
@@ -36,8 +34,7 @@ type Cell struct {
 	Variable bool
 }
 
-// A Source is the records of a list, in order. An error ends it and invalidates the
-// list.
+// A Source is the records of a list, in order. An error ends the source and invalidates the list.
 type Source = iter.Seq2[Record, error]
 
 // A Row is one planned call.

@@ -355,7 +355,7 @@ func FuzzJSON(f *testing.F) {
 	})
 }
 
-// TestZeroByte checks that a zero byte rejects its row, not the list: Postgres accepts none.
+// TestZeroByte checks that a zero byte rejects its row, not the list. Postgres accepts no zero byte in a text.
 func TestZeroByte(t *testing.T) {
 	l, err := Check(FromJSON(parseArray(t, `[{"phone":"212555\u00000123"},{"phone":"2125550124"}]`)), options(t, "us"))
 	if err != nil {

@@ -24,8 +24,8 @@ const (
 	lastLine          = 1 << 20
 )
 
-// fromSheet reads the first sheet of a spreadsheet (ECMA-376). It reads only the parts
-// that lead to the sheet, the sheet, and the shared strings.
+// fromSheet reads the first sheet of a spreadsheet (ECMA-376). Of the parts in the file, it reads only those that
+// lead to the sheet, the sheet, and the shared strings.
 func fromSheet(file io.ReaderAt, size int64, header func(names []string)) (Source, error) {
 	p, err := openParts(file, size)
 	if err != nil {
@@ -41,8 +41,8 @@ func fromSheet(file io.ReaderAt, size int64, header func(names []string)) (Sourc
 // parts are the parts of a spreadsheet by lower-case name.
 type parts map[string]*zip.File
 
-// A directory bounds the first reads of a file, because zip.Reader keeps the whole
-// directory in memory.
+// A directory bounds how much zip.NewReader reads of a file, because zip.Reader keeps the whole zip directory in
+// memory.
 type directory struct {
 	io.ReaderAt
 
@@ -220,7 +220,7 @@ func (p parts) strings(name string) ([]string, error) {
 
 var errLongCell = fmt.Errorf("a cell or a row is longer than %d bytes", maxRecord)
 
-// stringText collects the <t> elements of a string without phonetic readings.
+// stringText collects the <t> elements of a string, except phonetic readings (<rPh>).
 type stringText struct {
 	strings.Builder
 

@@ -45,8 +45,7 @@ func handwrittenSheet(tb testing.TB, shared, rows string, more ...string) []byte
 	}, more...)...)
 }
 
-// TestSheetMatchesExcelize checks that the reader agrees with a widely used library about the
-// cells.
+// TestSheetMatchesExcelize checks that the reader returns the same cells as the library excelize.
 func TestSheetMatchesExcelize(t *testing.T) {
 	content := sheet(t, [][]any{{"a", "b", "c"}, {1, "x<y", true}, {nil, nil, 2.5}, {"_x0041_", "line\nbreak", "é"}}, func(f *excelize.File) {
 		if err := f.SetCellRichText("Sheet1", "A5", []excelize.RichTextRun{{Text: "bold"}, {Text: " and not"}}); err != nil {
@@ -101,7 +100,7 @@ func TestHandwrittenSheet(t *testing.T) {
 	}
 }
 
-// TestSheetBombs checks that a file that expands too much is rejected at little memory.
+// TestSheetBombs checks that a file that expands too much is rejected without using much memory.
 func TestSheetBombs(t *testing.T) {
 	blanks := strings.Repeat(" ", 16<<20)
 	var media, many []string

@@ -30,8 +30,7 @@ type TakeRequest struct {
 	Campaign
 	At   time.Time
 	Open []string // groups that may be called now
-	// Gate decides about a contact; the Store stores the decision. It must not be
-	// called after Take returned.
+	// Gate decides about a contact; the Store stores the decision. The Store must not call Gate after Take returned.
 	Gate func(at time.Time, c plan.Contact) plan.Verdict
 	// DialHistory returns how far back the dials to a group's numbers must be known.
 	DialHistory func(group string) time.Duration
@@ -69,7 +68,7 @@ const DefaultMaxIdle = time.Second
 // request. Other campaigns get that time.
 const errorBackoff = 5
 
-// minPause gives other campaigns a turn before one that has more contacts to consider.
+// minPause is the pause of a campaign that has more contacts to consider, so that other campaigns get a turn.
 const minPause = time.Millisecond
 
 // A Dialer takes contacts of all campaigns. It is for one goroutine.
@@ -158,7 +157,7 @@ func (d *Dialer) collect(running []Campaign, now time.Time) (rest time.Duration)
 	return rest
 }
 
-// shorterWait returns the shorter wait; a wait of 0 or less does not count.
+// shorterWait returns the shorter of two waits. It ignores a wait of 0 or less.
 func shorterWait(rest, wait time.Duration) time.Duration {
 	if wait > 0 && wait < rest {
 		return wait

@@ -104,7 +104,7 @@ func TestFailingCampaignIsPaused(t *testing.T) {
 	}
 }
 
-// TestTimeoutDelaysOthersLittle checks that a campaign whose request times out costs the others little time.
+// TestTimeoutDelaysOthersLittle checks that a campaign whose request times out delays the others little.
 func TestTimeoutDelaysOthersLittle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, d := newTestDialer(t, "a", "b")

@@ -8,8 +8,7 @@ import (
 	"github.com/parley-voice/parley/control"
 )
 
-// A Queue combines the dial queue of single calls with the campaigns. It is for one
-// node.
+// A Queue combines the dial queue of single calls with the calls of campaigns. Each node has its own Queue.
 type Queue struct {
 	control.Queue
 	Dialer *Dialer

@@ -99,7 +99,7 @@ func TestLoad(t *testing.T) {
 	if _, loaded, _ := lookup(t, node, "+16465550123"); !listed || !loaded || first != a.Version {
 		t.Errorf("listed %v, named area code loaded %v, version %s, want %s", listed, loaded, first, a.Version)
 	}
-	// A list of changes updates the date of the whole registry; another full list does not.
+	// A list of changes makes the whole registry as recent as the list; another full list does not.
 	b := s.load(dnc.Load{Name: "us_national", Files: []string{s.file("2025550123,D\n2025550125,A\n", 2*day)}})
 	if b.Added != 1 || b.Deleted != 1 || b.Numbers != 3 || !b.Downloaded.Equal(s.now.Add(-2*day)) {
 		t.Errorf("changes: %+v", b)
@@ -234,8 +234,8 @@ func TestLoadOwn(t *testing.T) {
 	}
 }
 
-// TestCallScreen checks that a single call is always checked against the organization's list, and
-// against its market's registry once there is one.
+// TestCallScreen checks that a single call is always checked against the organization's list. It is also checked
+// against the registry of the organization's market, once there is one.
 func TestCallScreen(t *testing.T) {
 	s := newEnv(t)
 	org := s.organization("us")
@@ -351,8 +351,8 @@ func TestReassignedResults(t *testing.T) {
 	}
 }
 
-// TestAreaCodesBelongToUS checks that each area code of the US market belongs to the
-// destination US, and to no other country of +1.
+// TestAreaCodesBelongToUS checks that each area code of the US market belongs to the destination US, and to no other
+// country with country code 1.
 func TestAreaCodesBelongToUS(t *testing.T) {
 	us, err := market.Load("us")
 	if err != nil {

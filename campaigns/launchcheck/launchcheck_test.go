@@ -112,8 +112,8 @@ func TestBlockers(t *testing.T) {
 	}
 }
 
-// TestBlockersKeepOrder checks that for every occasion the list is a subsequence of the table, and a batch's
-// items have only code and field.
+// TestBlockersKeepOrder checks that on every occasion the blockers are in the order of the table. The blockers of a
+// batch have only code and field.
 func TestBlockersKeepOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := validFacts()

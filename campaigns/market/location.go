@@ -155,9 +155,8 @@ type Location struct {
 // IsAmbiguous reports whether there are several zones. A call must be legal in each of them.
 func (p Location) IsAmbiguous() bool { return len(p.Zones) > 1 }
 
-// Locate returns the possible locations of a number. A state and a zone named by the
-// client are added to those of the number: all must allow a call. It returns an error
-// for an unknown state or zone.
+// Locate returns the possible locations of a number. It adds the state and the zone that the client named, because
+// all locations must allow a call. It returns an error for an unknown state or zone.
 func (p *Package) Locate(n Number, state, zone string) (Location, error) {
 	var place Location
 	national := strings.TrimPrefix(n.E164, "+1")

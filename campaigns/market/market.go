@@ -124,8 +124,8 @@ func Load(code string) (*Package, error) {
 	return p, nil
 }
 
-// FileNames returns the files of a package. areacodes.csv is optional: without it all
-// numbers have the zones of package.yaml.
+// FileNames returns the names of a package's files. areacodes.csv is optional: without it, all numbers have the zones
+// of package.yaml.
 func FileNames() []string {
 	return []string{"package.yaml", "areacodes.csv", "windows.csv", "holidays.csv", "caps.csv"}
 }

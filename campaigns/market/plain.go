@@ -77,8 +77,8 @@ func (p *Package) parsePlainUS(digits []byte, plus bool) (e164 string, known *at
 	return "+1" + national, &p.known[prefix(national[:4])]
 }
 
-// parsePlainKZ handles numbers that begin with 7 after the country code or the domestic 8:
-// the next four digits matter.
+// parsePlainKZ parses a number that begins with 7 after the country code 7 or the trunk prefix 8. The verdict depends
+// on its next four digits.
 func (p *Package) parsePlainKZ(digits []byte, plus bool) (e164 string, known *atomic.Uint32) {
 	if len(digits) == 11 && (digits[0] == '7' || digits[0] == '8' && !plus) {
 		digits, plus = digits[1:], false

@@ -12,8 +12,8 @@ import (
 	"github.com/parley-voice/parley/control/phonenumber"
 )
 
-// TestReadPlain checks that a number in plain form is parsed as in any other form, whatever was
-// parsed before. It covers all area codes, each following digit, and common spellings.
+// TestReadPlain checks that a number in plain form gives the same result as in another form, whatever was parsed
+// before. It covers all area codes, each following digit, and common spellings.
 func TestReadPlain(t *testing.T) {
 	us, kz := load(t, "us"), load(t, "kz")
 	same := func(t interface{ Errorf(string, ...any) }, p *Package, raw string) {

@@ -62,8 +62,8 @@ type Verdict struct {
 	Version string // version of the rules
 }
 
-// Legal reports whether a call to a location is legal at an instant. With several
-// possible zones or states it must be legal in each.
+// Legal reports whether a call to a location is legal at an instant. If there are several possible zones or states,
+// the call must be legal in each.
 func (p *Package) Legal(at time.Time, place Location, class Classification) Verdict {
 	v := Verdict{Legal: true, Version: p.Version}
 	if len(place.Zones) == 0 {

@@ -110,8 +110,8 @@ func isForbidden(r control.Reason) bool {
 	return r == control.ReasonDNCBlocked || r == control.ReasonCallerNumber
 }
 
-// endTime returns the end of a call by the database's clock, because nodes' clocks differ
-// and retries are due by the database's.
+// endTime returns the end of a call by the database's clock. Retries are due by that clock, and the clocks of nodes
+// differ.
 func endTime(c control.Call, e control.Event) time.Time {
 	if e.At.IsZero() {
 		return c.EndedAt
@@ -139,7 +139,7 @@ func (f *Follower) applyAnalysis(ctx context.Context, c control.Call) error {
 	})
 }
 
-// ignoreNoContact ignores that the contact was deleted with its campaign.
+// ignoreNoContact returns nil for ErrNoContact, because the contact may have been deleted with its campaign.
 func ignoreNoContact(err error) error {
 	if errors.Is(err, ErrNoContact) {
 		return nil
@@ -147,7 +147,7 @@ func ignoreNoContact(err error) error {
 	return err
 }
 
-// spreadOf derives a number from -1 to 1 from a call's id, so that it is repeatable.
+// spreadOf derives a value from -1 to 1 from a call's id, so that repeating it gives the same value.
 func spreadOf(callID string) float64 {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(callID)) // writing to a hash never fails

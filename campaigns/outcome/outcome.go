@@ -1,5 +1,5 @@
-// Package outcome records the results of campaign calls: it follows the ends and the
-// analyses of calls, moves contacts to their next state, and records opt-outs.
+// Package outcome records the results of campaign calls. After the end and after the analysis of a call, it sets the
+// next state of the contact. It also records opt-outs.
 package outcome
 
 import (
@@ -28,8 +28,8 @@ type Outcome struct {
 	// AwaitsAnalysis reports that the call will be analyzed. A contact that was reached waits for
 	// the analysis.
 	AwaitsAnalysis bool
-	// Fault is the reason of a call that was answered and broke by a fault of this
-	// service before a conversation; empty for others.
+	// Fault is the end reason of a call that was answered but broke by a fault of this service before a conversation;
+	// empty for other calls.
 	Fault string
 	// Spread, -1 to 1, shifts a redial by up to 10 % of its delay.
 	Spread float64
@@ -124,8 +124,7 @@ func (r *Recorder) attemptOf(ctx context.Context, tx pgx.Tx, callID string) (sto
 	return *t, nil
 }
 
-// Undo removes an attempt whose INVITE was never sent. It reports whether the call had
-// a contact.
+// Undo removes an attempt whose INVITE was never sent. It reports whether the call had an attempt.
 func (r *Recorder) Undo(ctx context.Context, tx pgx.Tx, callID string) (bool, error) {
 	return r.revert(ctx, tx, callID, 0)
 }
@@ -134,7 +133,7 @@ func (r *Recorder) Undo(ctx context.Context, tx pgx.Tx, callID string) (bool, er
 // could not make, so that other nodes may take it first.
 const postponeFor = time.Minute
 
-// Postpone undoes an attempt, as Undo does, that this node could not make.
+// Postpone undoes an attempt that this node could not make, and delays the next attempt by postponeFor.
 func (r *Recorder) Postpone(ctx context.Context, tx pgx.Tx, callID string) error {
 	_, err := r.revert(ctx, tx, callID, postponeFor)
 	return err

@@ -18,8 +18,8 @@ const (
 	settleInterval  = 10 * time.Second
 )
 
-// An OverdueSettler settles contacts whose analysis does not arrive, as if it had
-// failed. Any number of nodes may run it.
+// An OverdueSettler settles contacts whose analysis does not arrive, as if the analysis had failed. Any number of
+// nodes may run it.
 type OverdueSettler struct {
 	Recorder *Recorder
 	Log      *slog.Logger
@@ -41,7 +41,7 @@ func (o *OverdueSettler) Run(ctx context.Context) {
 	}
 }
 
-// Settle settles all overdue contacts and returns their number. A failure of one contact does not delay the others;
+// Settle settles all overdue contacts and returns how many. A failure of one contact does not delay the others;
 // Settle returns the failure.
 func (o *OverdueSettler) Settle(ctx context.Context) (n int, err error) {
 	for {

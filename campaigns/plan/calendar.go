@@ -142,8 +142,8 @@ func (k *Calendar) group(key string) *groupCalendar {
 // Slot returns the group's slot that contains the instant.
 func (k *Calendar) Slot(at time.Time, key string) Slot { return k.group(key).slotAt(at) }
 
-// NextOpen returns the first time, not before at, at which a group may be called, and
-// whether there is one before end; the zero end is 60 days later.
+// NextOpen returns the first time, not before at, at which a group may be called, and whether there is one before
+// end. A zero end means 60 days after at.
 func (k *Calendar) NextOpen(at time.Time, key string, end time.Time) (time.Time, bool) {
 	if last := k.campaign.Ends; !last.IsZero() && (end.IsZero() || last.Before(end)) {
 		end = last

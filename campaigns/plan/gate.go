@@ -37,8 +37,7 @@ const (
 type Verdict struct {
 	Decision Decision
 	Reason   string // only for Wait: one of Reasons
-	// Until is when to decide again. For Go it is the latest time of the INVITE. Zero means
-	// unknown.
+	// Until is when to decide again or, if Decision is Go, the latest time of the INVITE. Zero means unknown.
 	Until time.Time
 	Cap   string // kind of the frequency cap; only for Wait and Capped
 	Rule  string // the statute, if one decides

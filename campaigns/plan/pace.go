@@ -30,14 +30,12 @@ func (p Pace) Earliest() time.Time {
 // IsDue reports whether a call may leave.
 func (p Pace) IsDue(at time.Time) bool { return !at.Before(p.Earliest()) }
 
-// maxCatchUp bounds the delay, by a busy machine or database, that a pace makes up
-// for: a minute has at most the calls of 62 seconds, plus one. A longer delay means
-// that no contact was waiting.
+// maxCatchUp bounds the delay by a busy machine or database that a pace makes up for. So a minute has at most the
+// calls of 62 seconds, plus one. A longer delay means that no contact was waiting.
 const maxCatchUp = 2 * time.Second
 
-// AfterCall returns the pace after a call. After a late call the following ones leave
-// up to 1.5 times as fast until the delay is made up for. Time without a contact to
-// call is not made up for: there is no burst.
+// AfterCall returns the pace after a call. After a late call, the following calls leave up to 1.5 times as fast until
+// the delay is made up for. Time without a contact to call is not made up for, so that there is no burst.
 func (p Pace) AfterCall(at time.Time) Pace {
 	next := p.Next.Add(p.every())
 	if late := at.Sub(p.Next); late >= max(p.every(), maxCatchUp) || late < -p.every() {
@@ -54,8 +52,8 @@ type Turn struct {
 	N          int // index of the campaign, for the caller
 }
 
-// SortTurns returns the due campaigns in the order in which they may take free channels: first the one that waited
-// longest, measured in calls of its own pace. Campaigns that compete for the channels of a route share them in
+// SortTurns returns the due campaigns in the order in which they may take free channels. The campaign that has missed
+// the most calls of its own pace is first. Campaigns that compete for the channels of a route share them in
 // proportion to their paces.
 func SortTurns(at time.Time, turns []Turn) []Turn {
 	due := slices.DeleteFunc(slices.Clone(turns), func(t Turn) bool { return !t.Pace.IsDue(at) })

@@ -165,7 +165,7 @@ type schedule struct {
 	shifts []*shifts
 }
 
-// at returns the slot around an instant. The next slot may have the same reason.
+// at returns the slot that contains an instant. The next slot may have the same reason.
 func (s schedule) at(at time.Time) Slot {
 	slot := s.law.at(at)
 	for _, x := range s.shifts {
@@ -181,8 +181,8 @@ func (s schedule) at(at time.Time) Slot {
 	return slot
 }
 
-// nextOpen returns the first time, not before at, at which calls are allowed, and whether
-// there is one before end; the zero end is 60 days later.
+// nextOpen returns the first time, not before at, at which calls are allowed, and whether there is one before end. A
+// zero end means 60 days after at.
 func (s schedule) nextOpen(at, end time.Time) (time.Time, bool) {
 	if latest := at.AddDate(0, 0, 60); end.IsZero() || end.After(latest) {
 		end = latest

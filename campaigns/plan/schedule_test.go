@@ -49,8 +49,8 @@ func locate(tb testing.TB, p *market.Package, number string) market.Location {
 	return where
 }
 
-// TestSlots compares slots with a check of every minute, across clock changes of whole
-// and half hours.
+// TestSlots compares slots with a check of every minute. The zones include clock changes of a whole hour and of half
+// an hour.
 func TestSlots(t *testing.T) {
 	us := load(t, "us")
 	zones := []string{

@@ -119,7 +119,8 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// TestNextCallTime checks that the next call is when law, hours and the contact's own time all allow it.
+// TestNextCallTime checks that the next call is when the law, the working hours and the contact's own times all allow
+// it.
 func TestNextCallTime(t *testing.T) {
 	us, err := market.Load("us")
 	if err != nil {
@@ -182,7 +183,8 @@ func TestNextCallTime(t *testing.T) {
 	}
 }
 
-// TestCost checks that the cost per call counts those that a person answered, and is rounded to billionths.
+// TestCost checks that the cost per call is the cost divided by the calls that a person answered, rounded to
+// billionths.
 func TestCost(t *testing.T) {
 	for name, tt := range map[string]struct {
 		outcomes map[retry.Outcome]int

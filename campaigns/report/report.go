@@ -28,7 +28,7 @@ const dncMatch = "dnc_match"
 // A Table receives the lines of a report.
 type Table interface {
 	Write(cells []string) error
-	// Close completes the table. Before that, nothing is guaranteed to be written.
+	// Close completes the table. Lines may be written only then.
 	Close() error
 }
 

@@ -39,8 +39,8 @@ func (m *Monitor) measure(ctx context.Context) {
 	}
 }
 
-// runningSQL returns the running campaigns, when each dialed last, and whether its route
-// has a free channel.
+// runningSQL returns the running campaigns. For each it returns when the campaign dialed last, the database's time,
+// and whether the campaign's route has a free channel.
 const runningSQL = `
 SELECT c.org_id, c.id, nullif(p.last_at, '-infinity'), clock_timestamp(),
 	(SELECT count(*) FROM attempts x WHERE x.subgroup_id = s.id AND x.state IN ('claimed', 'intent', 'sent', 'ringing', 'answered'))

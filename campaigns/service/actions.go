@@ -238,8 +238,7 @@ func (svc *Service) change(
 	})
 }
 
-// lockCampaign starts or ends a campaign whose time has come, and returns it locked until
-// the transaction ends.
+// lockCampaign locks a campaign until the transaction ends, and starts or ends it if its time has come.
 func (svc *Service) lockCampaign(ctx context.Context, tx pgx.Tx, orgID, id string) (campaigns.Campaign, error) {
 	c, err := svc.Store.Get(ctx, tx, orgID, id, true)
 	if err != nil {

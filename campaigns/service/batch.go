@@ -196,7 +196,7 @@ func (b *batch) check(ctx context.Context) (*RefusedError, error) {
 	return &RefusedError{cause, b.importStatus()}, nil
 }
 
-// addListIssue adds the reason why the list as a whole is refused to its first row.
+// addListIssue adds an issue to the first row: the reason why the list as a whole is refused.
 func (b *batch) addListIssue() {
 	if b.list.Refusal == "" || len(b.list.Rows) == 0 {
 		return

@@ -60,10 +60,10 @@ func (svc *Service) newCreation(ctx context.Context, orgID string, o CreateReque
 	return &creation{Service: svc, request: o, org: org, pkg: pkg, now: now}, nil
 }
 
-// Create creates a campaign and launches it unless a check blocks it. onCreated stores the
-// response in the same transaction. If the list cannot be imported, the campaign stays a
-// draft: onDraft is called with the cause in the transaction of the draft, and Create
-// returns a *DraftKeptError. Any other refusal writes nothing. Both functions may be nil.
+// Create creates a campaign and launches it unless a check blocks it. It calls onCreated in the same transaction, to
+// store the response. If the list cannot be imported, the campaign stays a draft: Create calls onDraft with the cause
+// in the transaction of the draft, and returns a *DraftKeptError. Any other refusal writes nothing. Both functions
+// may be nil.
 func (svc *Service) Create(ctx context.Context, orgID string, who Actor, o CreateRequest,
 	onCreated func(context.Context, db.Querier, Status) error, onDraft func(ctx context.Context, q db.Querier, cause error) error,
 ) (Status, error) {

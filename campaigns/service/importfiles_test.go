@@ -17,8 +17,8 @@ import (
 	"github.com/parley-voice/parley/control/db"
 )
 
-// TestAllListed checks that with decision skip, a list whose contacts are all listed launches
-// nothing, at creation and later.
+// TestAllListed checks that with the decision skip, a campaign whose contacts are all on a do-not-call list is not
+// launched, at creation or later.
 func TestAllListed(t *testing.T) {
 	o := newOrganization(t)
 	o.exec(t, "INSERT INTO suppressions (org_id, number) VALUES ($1, '12125550101'), ($1, '12125550102')", o.org)
@@ -67,8 +67,8 @@ func (c *listingBucket) Delete(_ context.Context, key string) error {
 	return nil
 }
 
-// TestUnusedFilesAreDeleted checks that the rows of a failed request are deleted in time; those of
-// others are kept until their campaign is deleted.
+// TestUnusedFilesAreDeleted checks that the stored rows of a failed request are deleted after a while. Those of other
+// requests are kept until their campaign is deleted.
 func TestUnusedFilesAreDeleted(t *testing.T) {
 	o := newOrganization(t)
 	c := &listingBucket{}

@@ -80,8 +80,8 @@ func blocked(all []launchcheck.Blocker, code string) bool {
 	return false
 }
 
-// TestRegistryCannotBeOpened checks that if a registry cannot be opened, a running campaign reports the
-// hold, and can be read, paused, resumed and canceled.
+// TestRegistryCannotBeOpened checks that if a registry cannot be opened, a running campaign reports that its contacts
+// are held. It can be read, paused, resumed and canceled.
 func TestRegistryCannotBeOpened(t *testing.T) {
 	o := newOrganization(t)
 	st, err := o.create(campaigns.Spec{}, true, "2125550123", "2125550124")

@@ -16,9 +16,9 @@ import (
 )
 
 // Rescreen checks contacts again that are suppressed as geo_rejected. Contacts that the market and the subgroup allow
-// now become pending, and Rescreen returns their number. Numbers on the organization's list, and contacts suppressed
-// for another reason, stay suppressed. A campaign that was completed because no contact was left is paused if a
-// contact becomes pending.
+// now become pending, and Rescreen returns how many. Numbers on the organization's list, and contacts suppressed for
+// another reason, stay suppressed. A campaign that was completed because no contact was left is paused if a contact
+// becomes pending.
 func (svc *Service) Rescreen(ctx context.Context, orgID, id string, who Actor) (n int, err error) {
 	err = db.Tx(ctx, svc.Pool, func(tx pgx.Tx) error {
 		c, fault := svc.lockCampaign(ctx, tx, orgID, id)

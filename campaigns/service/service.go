@@ -19,8 +19,8 @@ import (
 	"github.com/parley-voice/parley/control/db"
 )
 
-// Markets returns the market package of a code: of the given version, or the built-in
-// one if version is empty; nil if code is empty.
+// Markets returns the given version of a market package, or the built-in package if version is empty; nil if code is
+// empty.
 type Markets interface {
 	Package(ctx context.Context, q db.Querier, code, version string) (*market.Package, error)
 }

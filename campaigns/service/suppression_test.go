@@ -23,8 +23,8 @@ import (
 	"github.com/parley-voice/parley/control/store"
 )
 
-// drawSpelling draws a spelling of a ten-digit number of a country. If more is false, no other digits may follow the
-// number than a marked extension or ".0".
+// drawSpelling draws a spelling of a ten-digit number of a country. Further digits without a mark follow the number
+// only if more is true.
 func drawSpelling(t *rapid.T, label, country, national string, more bool) string {
 	prefixes := []string{"+" + country, country, "", "00" + country, "011" + country, "810" + country, "9011" + country, "tel:+" + country, "++" + country}
 	if country == "7" {
@@ -101,8 +101,8 @@ func (o *env) answerCall(d *admission.Controller, other string) (control.Lease, 
 	return all[0].Lease, err
 }
 
-// TestSuppressedNumberInAnySpelling checks that however a number was put on the list, and
-// however it is spelled afterwards, no entry point accepts it for dialing.
+// TestSuppressedNumberInAnySpelling checks that no entry point accepts a listed number for dialing, however it was
+// put on the list and however it is spelled.
 func TestSuppressedNumberInAnySpelling(t *testing.T) {
 	o := newEnv(t)
 	o.Now = time.Now

@@ -1,6 +1,5 @@
-// Package simulate runs campaigns through years of virtual time with the planner and
-// the gate of production, and logs every event. campaigns/simulate/oracle judges the
-// log alone.
+// Package simulate runs campaigns through years of virtual time with the planner and the gate of production, and logs
+// every event. campaigns/simulate/oracle checks the files of a simulation independently.
 package simulate
 
 import (
@@ -25,7 +24,7 @@ type Config struct {
 	Packages map[string]*market.Package
 }
 
-// A Campaign is a campaign as created. Times are epoch seconds, 0 for none.
+// A Campaign has the data of a campaign at its creation. Times are epoch seconds, 0 for none.
 type Campaign struct {
 	ID             string       `json:"id"`
 	Org            int          `json:"org"`
@@ -118,8 +117,8 @@ func (w Config) campaigns(d rng) []Campaign {
 
 func (w Config) end() time.Time { return w.Begin.AddDate(w.Years, 0, 0) }
 
-// rows creates the contacts: with all area codes of the United States, or Kazakhstan's
-// mobile prefixes. One in five repeats a number of its organization.
+// rows creates the contacts. Their numbers have all area codes of the United States, or Kazakhstan's mobile prefixes.
+// One contact in five repeats a number of the same organization.
 func (w Config) rows(d rng, all []Campaign, codes []string) []Row {
 	list := make([]Row, w.Contacts)
 	known := make([][]string, organizations)

@@ -5,8 +5,7 @@ import (
 	"container/heap"
 )
 
-// A queue has the pending contacts of one group: due ones by priority, the others by
-// due time.
+// A queue has the pending contacts of one group. Due contacts are sorted by priority, the others by due time.
 type queue struct {
 	ready   byPriority
 	waiting byDue

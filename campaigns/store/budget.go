@@ -20,8 +20,8 @@ func (s *Store) SaveBudget(ctx context.Context, q db.Querier, c campaigns.Campai
 	return err
 }
 
-// ExpectedCost returns the expected cost of the next call of a campaign with a budget. While few of its calls have
-// ended, it considers those of the whole organization.
+// ExpectedCost returns the expected cost of the next call of a campaign with a budget. While few calls of the
+// campaign have ended, it uses the calls of the whole organization.
 func (s *Store) ExpectedCost(ctx context.Context, q db.Querier, c campaigns.Campaign) (pricing.Amount, error) {
 	own, err := recentCosts(ctx, q, "org_id = $1 AND campaign_id = $2", c.OrgID, c.ID)
 	var all admission.RecentCosts
@@ -46,13 +46,13 @@ const spendingSQL = `
 SELECT (SELECT coalesce(sum(cost_nano), 0)::bigint FROM cost_tallies WHERE owner = $1),
        (SELECT coalesce(sum(n), 0) FROM attempt_tallies WHERE campaign_id = $1 AND outcome = '')`
 
-// QueueSpending queues the query of what a campaign spent and how many of its calls have not ended. It is exact in a
-// statement after the one that locks the pace of the campaign.
+// QueueSpending queues a query for the spending of a campaign and the count of its calls that have not ended. The
+// result is exact if an earlier statement of the transaction locked the pace of the campaign.
 func QueueSpending(batch *pgx.Batch, campaignID string, s *admission.Spending) {
 	batch.Queue(spendingSQL, campaignID).QueryRow(func(row pgx.Row) error { return row.Scan(&s.Spent, &s.Calls) })
 }
 
-// Spending returns what a campaign spent, and the use of its budget if it has one.
+// Spending returns the spending of a campaign, and the use of its budget if it has one.
 func (s *Store) Spending(ctx context.Context, q db.Querier, c campaigns.Campaign) (u admission.Spending, err error) {
 	if u.Budget = c.Budget; u.Budget > 0 {
 		if u.Expected, err = s.ExpectedCost(ctx, q, c); err != nil {

@@ -49,8 +49,7 @@ func (Attempts) PerHour(ctx context.Context, q db.Querier, c campaigns.Campaign,
 		FROM (SELECT zone, began_at, outcome FROM contact_attempts WHERE campaign_id = $1 AND outcome IS NOT NULL ORDER BY began_at DESC LIMIT $2) x GROUP BY 1 ORDER BY 1`, c.ID, last, c.Timezone)
 }
 
-// PerMinute counts the attempts of a campaign in each of the last minutes, the oldest
-// first.
+// PerMinute counts the attempts of a campaign in each of the last minutes. The oldest minute is first.
 func (Attempts) PerMinute(ctx context.Context, q db.Querier, campaignID string, minutes int, now time.Time) ([]int, error) {
 	all := make([]int, minutes)
 	var ago, n int

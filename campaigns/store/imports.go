@@ -16,8 +16,8 @@ import (
 	"github.com/parley-voice/parley/control/db"
 )
 
-// Save writes an import, its rows and contacts. progress, if not nil, receives how many
-// rows and contacts are written, every thousand.
+// Save writes an import, its rows and contacts. progress, if not nil, receives how many rows and contacts are
+// written, after every 1000.
 func (Imports) Save(
 	ctx context.Context, tx pgx.Tx, i campaigns.Import, list []*contactfile.Row, contacts []campaigns.Contact, progress func(n int),
 ) error {
@@ -172,8 +172,7 @@ func (Imports) Get(ctx context.Context, q db.Querier, orgID, id string) (campaig
 	return i, nil
 }
 
-// Issues returns the first issues of an import by row, the count of each code, and the
-// total.
+// Issues returns up to first issues of an import in row order, the count of issues by code, and the total.
 func (Imports) Issues(
 	ctx context.Context, q db.Querier, importID string, first int,
 ) (items []contactfile.Issue, byCode map[string]int, total int, err error) {

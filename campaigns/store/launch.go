@@ -22,16 +22,14 @@ func (Imports) Candidates(ctx context.Context, q db.Querier, importID string) ([
 		WHERE import_id = $1 AND (state <> 'suppressed' OR reason = 'dnc_suppressed') ORDER BY n`, importID)
 }
 
-// SuppressListed suppresses the pending contacts with listed numbers at the launch, and
-// returns their number.
+// SuppressListed suppresses the pending contacts with listed numbers at the launch, and returns how many.
 func (Contacts) SuppressListed(ctx context.Context, q db.Querier, campaignID string, numbers []string, now time.Time) (int, error) {
 	return db.Exec(ctx, q, "contacts", `
 		UPDATE contacts SET state = 'suppressed', reason = 'dnc_suppressed', dnc_at_launch = true, updated_at = $3
 		WHERE campaign_id = $1 AND state = 'pending' AND number = ANY ($2)`, campaignID, numbers, now)
 }
 
-// SaveAudit records a screening with the registry versions, and returns the record's
-// number.
+// SaveAudit records a screening with the registry versions, and returns the ID of the record.
 func (Imports) SaveAudit(
 	ctx context.Context, q db.Querier, c campaigns.Campaign, x screening.Screen, copies []string, rules string,
 ) (int64, error) {

@@ -34,7 +34,7 @@ func (Imports) Matches(ctx context.Context, q db.Querier, importID string) (map[
 	}, "SELECT n, registry FROM import_matches WHERE import_id = $1", importID)
 }
 
-// FirstAuditID returns the number of an import's first audit record, 0 for none.
+// FirstAuditID returns the ID of an import's first audit record, 0 for none.
 func (Imports) FirstAuditID(ctx context.Context, q db.Querier, importID string) (id int64, err error) {
 	if err = q.QueryRow(ctx, "SELECT coalesce(min(id), 0) FROM dnc_audit WHERE import_id = $1", importID).Scan(&id); err != nil {
 		return 0, fmt.Errorf("audit: %w", err)

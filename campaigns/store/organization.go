@@ -177,7 +177,8 @@ func collectSet(ctx context.Context, q db.Querier, what, sql string, args ...any
 	}, sql, args...)
 }
 
-// From bulkNumbers on, Suppressed reads the whole list if it has at most maxListed entries.
+// For bulkNumbers or more numbers, Suppressed reads the organization's whole list if that has at most maxListed
+// entries.
 const (
 	bulkNumbers = 1_000
 	maxListed   = 50_000

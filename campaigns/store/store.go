@@ -1,6 +1,6 @@
-// Package store is the SQL of campaigns: campaigns, imports, contacts, and the
-// tallies of contacts. The database appends to the tallies when a contact changes;
-// TallyFolder folds the entries and recounts tallies that are wrong.
+// Package store is the SQL of campaigns: campaigns, imports, contacts, and the tallies of contacts. Tallies are
+// counts of contacts by state. The database appends an entry to the tallies when a contact changes. TallyFolder
+// merges the entries and recounts tallies that are wrong.
 package store
 
 import (
@@ -32,17 +32,17 @@ type Store struct {
 	Breakers Breakers
 }
 
-// Imports has the statements on imports. Like the types below it holds no state: every
-// method receives its connection or transaction.
+// Imports has the SQL statements for imports. Like the types below, it has no state: every method receives its
+// connection or transaction.
 type Imports struct{}
 
-// Contacts has the statements on contacts.
+// Contacts has the SQL statements for contacts.
 type Contacts struct{}
 
-// Attempts has the statements on attempts.
+// Attempts has the SQL statements for attempts.
 type Attempts struct{}
 
-// Breakers has the statements on the breakers of campaigns.
+// Breakers has the SQL statements for the breakers of campaigns.
 type Breakers struct{}
 
 const columns = `c.id, c.org_id, c.status, c.status_reason, c.created_via, c.launched_via, c.name, c.agent_id,

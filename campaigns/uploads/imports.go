@@ -145,8 +145,8 @@ func (m *Imports) Find(ctx context.Context, q db.Querier, orgID, id string) (Imp
 	return i, err
 }
 
-// Run processes the queue until ctx ends. Any number of nodes may run it; an import
-// whose node stopped is started again by any node.
+// Run processes the queue until ctx ends. Any number of nodes may run it. If a node stops, any node starts its
+// imports again.
 func (m *Imports) Run(ctx context.Context) {
 	var all sync.WaitGroup
 	defer all.Wait()

@@ -206,7 +206,7 @@ func TestImportSurvivesNode(t *testing.T) {
 	}
 }
 
-// TestImportsAreBounded checks that one import of an organization runs at a time, and a few wait.
+// TestImportsAreBounded checks that only one import of an organization runs at a time, and only a few wait.
 func TestImportsAreBounded(t *testing.T) {
 	r := newEnv(t)
 	acme, globex := r.organization("acme"), r.organization("globex")

@@ -33,8 +33,8 @@ func (s *env) finish(c *control.Claim, why control.Reason) {
 	}
 }
 
-// TestCampaignBreaker checks that after three broken calls no node calls for the campaign. Then
-// one node at a time whose providers answer makes a probe, until one probe passes.
+// TestCampaignBreaker checks that after three broken calls no node calls for the campaign. Then nodes whose providers
+// answer make one probe at a time, until one passes.
 func TestCampaignBreaker(t *testing.T) {
 	s := newEnv(t)
 	s.addContacts(12, 1)

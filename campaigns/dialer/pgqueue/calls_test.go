@@ -29,8 +29,8 @@ func (s *env) claim(d *dialer.Dialer) *control.Claim {
 	return claim
 }
 
-// TestUnsentCallCostsNoAttempt checks that a call that a fault of the service ended before its
-// INVITE left costs no attempt, and that another node may soon make it.
+// TestUnsentCallCostsNoAttempt checks that a call costs no attempt if a fault of the service ends it before its
+// INVITE leaves. Another node may soon make the call.
 func TestUnsentCallCostsNoAttempt(t *testing.T) {
 	now := time.Now()
 	for name, tt := range map[string]struct {
@@ -110,8 +110,7 @@ func TestHistoryClocks(t *testing.T) {
 	}
 }
 
-// TestRetryClocks checks that a redial is due by the database's clock, whatever a node's clock
-// says.
+// TestRetryClocks checks that a redial is due by the database's clock, even if a node's clock differs.
 func TestRetryClocks(t *testing.T) {
 	for name, ahead := range map[string]time.Duration{"behind": -10 * time.Minute, "ahead": 10 * time.Minute} {
 		t.Run(name, func(t *testing.T) {

@@ -36,9 +36,9 @@ const maxLostConversation = 30 * time.Minute
 // maxCallDuration bounds the time from the registration of a call to its end.
 const maxCallDuration = 24 * time.Hour
 
-// queueHistory reads the calls of the organization to a number, from campaigns and single
-// calls, and whether one is active. It holds a lock per number until the transaction ends.
-// Without the lock two calls at the same time could both pass a cap.
+// queueHistory reads the organization's calls to a number, both campaign and single calls, and whether one of them is
+// active. It locks the number until the transaction ends. Without the lock, two calls at the same time could both
+// pass a cap.
 func queueHistory(batch *pgx.Batch, orgID, number string, since time.Time, k *contact) {
 	batch.Queue(`
 		SELECT NOT pg_try_advisory_xact_lock(hashtextextended($1 || $2, 0))

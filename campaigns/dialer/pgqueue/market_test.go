@@ -33,8 +33,8 @@ func TestReassigned(t *testing.T) {
 	s.wantQuery("suppressed reassigned_number", "SELECT state || ' ' || reason FROM contacts WHERE id = 'con_1'")
 }
 
-// TestNumberInMoreZones checks that a number that new rules locate in more zones or states waits
-// until all allow the call.
+// TestNumberInMoreZones checks a number for which new market rules have more possible zones or states. Its contact
+// waits until all of them allow the call.
 func TestNumberInMoreZones(t *testing.T) {
 	s := newEnv(t)
 	s.addContacts(2, 1)

@@ -57,8 +57,8 @@ type Queue struct {
 	// ProvidersVerified reports whether the agent's providers have answered a recent check; nil
 	// means that they have.
 	CanTalk, ProvidersVerified func(ctx context.Context, agentID string, version int) (bool, error)
-	// SentHash returns the hash of a number in sent_facts, which holds calls that the database lost
-	// in a failover. nil disables the check.
+	// SentHash returns the hash of a number in the table sent_facts, which has the calls that the database lost in a
+	// failover. nil disables the check.
 	SentHash func(orgID, number string) [16]byte
 	Log      *slog.Logger
 
@@ -151,8 +151,8 @@ func (q *Queue) refresh(ctx context.Context) error {
 	return nil
 }
 
-// dropFutureTimes drops the times of the next and the last call if one of them is more than a
-// minute ahead. Such times were stored before the database's clock went back.
+// dropFutureTimes returns zero times if the time of the next or the last call is more than a minute ahead. Such times
+// were stored before the database's clock went back.
 func dropFutureTimes(now, next, last time.Time) (time.Time, time.Time) {
 	if latest := now.Add(time.Minute); next.After(latest) || last.After(latest) {
 		return time.Time{}, time.Time{}

@@ -153,7 +153,7 @@ func (s *env) wantQuery(want, sql string) {
 	}
 }
 
-// addCall adds a call to a number, created some minutes ago, with further columns.
+// addCall adds a call to a number that was created some minutes ago. columns and values set further columns.
 func (s *env) addCall(number, status string, minutes int, columns, values string) {
 	s.Helper()
 	s.exec(`INSERT INTO calls (id, org_id, call_type, status, agent_id, agent_name, agent_version, to_number, from_number, trunk_id, route_id, dial_number,
@@ -279,7 +279,7 @@ func TestDestinationNotAllowed(t *testing.T) {
 	s.wantQuery("suppressedgeo_rejected", "SELECT state || reason FROM contacts WHERE id = 'con_1'")
 }
 
-// TestConcurrentTakes checks that nodes that take at the same time take each contact once.
+// TestConcurrentTakes checks that concurrent nodes take each contact only once.
 func TestConcurrentTakes(t *testing.T) {
 	s := newEnv(t)
 	const n = 60
@@ -338,9 +338,8 @@ func TestNodeLostBeforeInvite(t *testing.T) {
 	s.wantTake(s.newDialer(), "con_1")
 }
 
-// TestLooserCaps checks that a contact that a cap holds is checked again when the organization
-// allows more, also if that changed during a pause or while no node ran. A contact with
-// a later next attempt keeps waiting.
+// TestLooserCaps checks that a contact that a cap holds is checked again when the organization allows more calls,
+// even if the cap changed during a pause or while no node ran. A contact with a later next attempt keeps waiting.
 func TestLooserCaps(t *testing.T) {
 	const loosened = `UPDATE organizations SET settings = settings || '{"frequency_caps": {"enabled": true, "daily": 9}}'`
 	for name, before := range map[string]func(*env, *Queue, func() string) *Queue{

@@ -14,9 +14,9 @@ type breakerState struct {
 	probe bool // one call may probe the route now
 }
 
-// blocks reports whether no call may use the route now. A pause that the carrier asked for
-// applies to probes, too. If only this node cannot reach the trunk, the call is left to other
-// nodes. If no node reaches it, the breaker is open and any node may probe.
+// blocks reports whether no call may use the route now. A pause that the carrier asked for applies to probes, too. If
+// only this node cannot reach the trunk, other nodes make the call. If no node reaches the trunk, the breaker is open
+// and any node may probe.
 func (s breakerState) blocks(q *Queue, d detail) bool {
 	trunk := d.campaign.Binding.TrunkID
 	if q.Paused != nil && q.Paused(trunk) {
@@ -28,7 +28,7 @@ func (s breakerState) blocks(q *Queue, d detail) bool {
 	return q.Unreachable != nil && q.Unreachable(trunk)
 }
 
-// probeRoute makes a call the probe of a route with an open breaker, unless another call is.
+// probeRoute makes a call the probe of a route with an open breaker, unless another call is the probe already.
 func (q *Queue) probeRoute(ctx context.Context, tx pgx.Tx, d detail, callID string) error {
 	return requireRow(db.Exec(ctx, tx, "probe", `
 		WITH breaker AS (

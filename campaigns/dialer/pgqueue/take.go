@@ -106,17 +106,16 @@ func (q *Queue) prepareClaim(ctx context.Context, l control.Lease, until time.Ti
 	return dialer.TakeResult{Claim: claims[0]}, nil
 }
 
-// A firstContact is the first contact of a campaign, together with the breakers of its route
-// and its campaign, and with what the campaign has spent.
+// A firstContact is the first contact of a campaign, with the breakers of the route and the campaign, and the
+// spending of the campaign.
 type firstContact struct {
 	route, campaign breakerState
 	spending        admission.Spending
 	candidate
 }
 
-// lockPace locks the pace of a campaign and selects its first contact. ok is false if the next
-// call is not due, if the campaign changed since it was read, or if another node holds the
-// lock.
+// lockPace locks the pace of a campaign and selects the first contact. ok is false if the next call is not due, if
+// the campaign changed since it was read, or if another node holds the lock.
 func (q *Queue) lockPace(
 	ctx context.Context, tx pgx.Tx, d detail, req dialer.TakeRequest,
 ) (now time.Time, p plan.Pace, ok bool, n firstContact, err error) {
@@ -160,7 +159,7 @@ type candidate struct {
 	due               time.Time
 }
 
-// firstSQL selects of each group and priority the contact that is due first.
+// firstSQL selects the contact that is due first of each group and priority.
 const firstSQL = `
 SELECT k.id, k.number, l.hours_group, k.due_at FROM unnest($2::smallint[], $3::text[]) WITH ORDINALITY AS l (priority, hours_group, place),
 LATERAL (SELECT id, number, due_at FROM contacts

@@ -45,8 +45,8 @@ func TestRecordingIsDisclosed(t *testing.T) {
 	s.wantQuery("1 of 1 of 2", "SELECT count(DISTINCT disclosure) || ' of ' || count(DISTINCT recording_status) || ' of ' || count(*) FROM calls")
 }
 
-// TestInviteDeadline checks that an INVITE leaves before the hours, the campaign or the contact's time end,
-// whichever is first.
+// TestInviteDeadline checks that an INVITE leaves before the calling hours, the campaign or the contact's not_after
+// end, whichever is first.
 func TestInviteDeadline(t *testing.T) {
 	at := time.Now().UTC()
 	zone := fmt.Sprintf("Etc/GMT%+d", at.Hour()-12) // noon, so the next limit is another one
@@ -151,8 +151,8 @@ func (s *env) history(q sender, digits string, within time.Duration) (k contact)
 	return k
 }
 
-// TestNumberLock checks that of two nodes that check the caps of one number at the same time, for
-// two campaigns, only one may call it.
+// TestNumberLock checks that if two nodes check the caps of a number at the same time, for two campaigns, only one
+// may call the number.
 func TestNumberLock(t *testing.T) {
 	s := newEnv(t)
 	tx, err := s.db.Pool.Begin(t.Context())
@@ -183,8 +183,8 @@ func (c *countingMarkets) Package(ctx context.Context, q db.Querier, code, versi
 	return c.Store.Package(ctx, q, code, version)
 }
 
-// TestCampaignsAreCached checks that a campaign without a channel does not cause all campaigns to be
-// read again for each call of another.
+// TestCampaignsAreCached checks that while one campaign has no channel, a call of another campaign does not cause all
+// campaigns to be read again.
 func TestCampaignsAreCached(t *testing.T) {
 	s := newEnv(t)
 	s.addContacts(5, 1)
@@ -218,8 +218,8 @@ func TestStaleRegistryWritesNothing(t *testing.T) {
 	s.wantQuery("0", "SELECT count(*)::text FROM contacts WHERE due_at > now()")
 }
 
-// TestIntentAfterPause checks that a claimed call that has not left is not made once its campaign is
-// paused, canceled or over; its contact keeps waiting.
+// TestIntentAfterPause checks that a claimed call is not made if its campaign is paused, canceled or over before the
+// INVITE leaves. The contact keeps waiting.
 func TestIntentAfterPause(t *testing.T) {
 	for _, status := range []string{"paused", "cancelled", "completed"} {
 		s := newEnv(t)
@@ -269,9 +269,8 @@ func TestSuppressionWithInternationalPrefix(t *testing.T) {
 	}
 }
 
-// TestManyHeldContacts checks that a contact that may be called does not wait long behind many that
-// a cap or a list holds, and that a contact that another node has locked is not requested again at
-// once.
+// TestManyHeldContacts checks that a contact that may be called does not wait long behind many contacts that a cap or
+// a list holds. A contact that another node has locked is not requested again at once.
 func TestManyHeldContacts(t *testing.T) {
 	s := newEnv(t)
 	s.addContacts(3*maxCandidates, 1)

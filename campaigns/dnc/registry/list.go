@@ -29,8 +29,8 @@ const (
 
 // A Sink receives the contents of a list.
 type Sink interface {
-	// Number receives the digits of a number without a plus, and whether it is listed
-	// or removed. The slice is reused.
+	// Number receives the digits of a number without a plus, and whether the list adds or removes it. The slice is
+	// reused.
 	Number(digits []byte, listed bool) error
 	// Area receives an area code that the list covers.
 	Area(code string) error

@@ -172,9 +172,8 @@ func (l Lists) Age(now time.Time) time.Duration {
 	return age
 }
 
-// fingerprint returns a text that changes exactly when the result does. It covers the matching
-// numbers, and the counts of checked and unscreened rows. Another copy of a registry with the
-// same result has the same fingerprint; the audit records which copy it was.
+// fingerprint returns a text that changes exactly when the result does. It covers the matching numbers, and the
+// counts of checked and unscreened rows. It does not cover the version of the registry copy, which the audit records.
 func fingerprint(matches []Match, checked, unscreened int) string {
 	var numbers []string
 	for _, m := range matches {

@@ -1,6 +1,6 @@
-// Package oracle checks a simulation by its files: the campaigns, the rows and the log.
-// It shares no code with the planner. It is slow and simple: for every call it takes
-// the callee's local time and reads the law's tables line by line.
+// Package oracle checks the files of a simulation: the campaigns, the rows and the log. It shares no code with the
+// planner. It is slow and simple: for every call it reads the tables of the law line by line and compares the
+// callee's local time.
 package oracle
 
 import (
