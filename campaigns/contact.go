@@ -14,7 +14,7 @@ type State string
 const (
 	Pending    State = "pending" // waits for a call or a retry
 	InCall     State = "in_call"
-	Awaiting   State = "awaiting" // reached; waits for the analysis
+	Awaiting   State = "awaiting" // reached; waits for the analysis of the call
 	Done       State = "done"
 	Exhausted  State = "exhausted" // not reached, and no attempt is left
 	Suppressed State = "suppressed"

@@ -10,7 +10,7 @@ import (
 type Next struct {
 	State  State
 	At     time.Time // when the next attempt is due; only if State is Pending
-	Reason string    // reason of a suppression
+	Reason string    // reason of the suppression; only if State is Suppressed
 	Fault  string    // fault of the last attempt; only if no attempt is left
 	Rule   int       // index of the retry rule of the attempt; -1 for none
 }

@@ -210,7 +210,7 @@ func (m createResponse) print(t *Client) {
 	for _, b := range m.Warnings {
 		fmt.Fprintf(w, "warning:\t%s\t%s\t%s\n", b.Code, b.Field, b.Message)
 	}
-	_ = w.Flush() // only to a terminal
+	_ = w.Flush() // a write error of a terminal is ignored
 }
 
 // save writes the response of a path to a file.

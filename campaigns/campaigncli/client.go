@@ -62,7 +62,7 @@ func (c *Client) do(ctx context.Context, method, path string, body io.Reader, he
 
 // responseError returns the error of a response.
 func responseError(resp *http.Response) error {
-	text, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<20)) // a body that was read in part is shown
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<20)) // if reading fails, the error shows what was read
 	var e struct {
 		Error struct {
 			Code    string          `json:"code"`

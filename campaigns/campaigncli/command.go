@@ -27,16 +27,13 @@ type Env struct {
 
 	Pool  *pgxpool.Pool
 	Lists *dnc.Catalog
-	By    string // operator, for the records
+	By    string // operator who runs the command; records store the name
 }
 
-// table returns a table on standard output.
 func (t *Terminal) table() *tabwriter.Writer { return tabwriter.NewWriter(t.Out, 0, 4, 2, ' ', 0) }
 
-// day formats a date in UTC.
 func day(t time.Time) string { return t.UTC().Format(time.DateOnly) }
 
-// countNoun formats a count with its noun.
 func countNoun(n int64, one, more string) string {
 	if n == 1 {
 		return "1 " + one

@@ -67,7 +67,6 @@ func (c Simulate) Run(ctx context.Context, t *Terminal) error {
 	return t.printReport(f, r)
 }
 
-// printReport prints the oracle's report.
 func (t *Terminal) printReport(f simulate.Figures, r oracle.Report) error {
 	w := t.table()
 	for _, line := range []struct {
@@ -105,7 +104,6 @@ func (t *Terminal) printReport(f simulate.Figures, r oracle.Report) error {
 	return nil
 }
 
-// write writes the requested files.
 func (c Simulate) write(f simulate.Figures, r oracle.Report) error {
 	if c.JSON != "" {
 		text, err := json.MarshalIndent(struct {

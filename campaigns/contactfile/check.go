@@ -120,7 +120,6 @@ func (o Options) checkRow(r *Row) {
 	}
 }
 
-// checkZone checks the time zone of a row.
 func (o Options) checkZone(r *Row) {
 	switch {
 	case r.Timezone != "":
@@ -135,7 +134,6 @@ func (o Options) checkZone(r *Row) {
 	}
 }
 
-// markDuplicates marks rows with the same number.
 func (l *List) markDuplicates(action DuplicateAction) {
 	first, more := make(map[string]*Row, len(l.Rows)), map[*Row][]*Row{}
 	for _, r := range l.Rows {

@@ -68,7 +68,6 @@ func fromFile(r io.ReaderAt, size int64, header func(names []string)) (Source, e
 	}
 }
 
-// fromText reads separated values.
 func fromText(file io.Reader, header func(names []string)) Source {
 	return func(yield func(Record, error) bool) {
 		text := bufio.NewReaderSize(transform.NewReader(file, unicode.BOMOverride(transform.Nop)), 64<<10)

@@ -79,7 +79,6 @@ func (c Cell) kind() string {
 	}
 }
 
-// asSent returns the value as sent.
 func (c Cell) asSent() string {
 	if c.JSON != nil && c.kind() != "string" {
 		return string(c.JSON)

@@ -36,7 +36,7 @@ type reader struct {
 	chosen   bool // the warning about several phone columns was added
 }
 
-// row converts a record. Its issues are on the row.
+// row converts a record to a row, which also has the issues.
 func (rd *reader) row(rec Record) *Row {
 	r := &Row{Row: rec.Row, Priority: defaultPriority}
 	phone, others := rd.phoneColumn(rec.Cells)

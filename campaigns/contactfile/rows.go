@@ -95,7 +95,7 @@ type Issue struct {
 	Message  string   `json:"message"`
 }
 
-// Codes of issues. The first group rejects the row.
+// Codes of issues. An issue of the first group rejects the row.
 const (
 	PhoneMissing     = "phone_missing"
 	PhoneInvalid     = "phone_invalid"
@@ -137,7 +137,6 @@ func (r *Row) addIssue(severity Severity, code, column, value, message string) {
 	})
 }
 
-// isRejected reports whether an issue rejects the row.
 func (r *Row) isRejected() bool {
 	for _, i := range r.Issues {
 		if i.Severity == Error {

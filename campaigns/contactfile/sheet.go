@@ -111,7 +111,6 @@ func (p parts) walk(name string, do func(t xml.Token) (more bool, err error)) er
 	}
 }
 
-// attribute returns an attribute by local name.
 func attribute(t xml.StartElement, name string) string {
 	for _, a := range t.Attr {
 		if a.Name.Local == name {

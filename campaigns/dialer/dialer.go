@@ -18,7 +18,7 @@ import (
 type Campaign struct {
 	ID   string
 	Plan *plan.Campaign // never changes within a Version
-	// Version changes with each field that planning uses.
+	// Version changes whenever a field that planning uses changes.
 	Version string
 	RouteID string
 	Pace    plan.Pace
@@ -43,7 +43,7 @@ type TakeResult struct {
 	// Busy reports that the route has no free channel, or that its next call is not due. Other
 	// campaigns of the route are then not asked either.
 	Busy bool
-	// Gone reports that the campaign changed, or that another node holds it.
+	// Gone reports that the campaign changed, or that another node takes its contacts now.
 	Gone bool
 	// Next is when the first contact of the open groups is due, if known. A time in the
 	// past means that more contacts can be considered at once.
@@ -165,7 +165,6 @@ func shorterWait(rest, wait time.Duration) time.Duration {
 	return rest
 }
 
-// request requests a contact of one campaign.
 func (d *Dialer) request(ctx context.Context, s *state, now time.Time) (TakeResult, error) {
 	open, until := s.Open(now, s.running.Groups)
 	if len(open) == 0 {

@@ -203,7 +203,6 @@ func (s *Catalog) Refresh(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// fetch downloads the file of a copy.
 func (s *Catalog) fetch(ctx context.Context, c registryCopy) error {
 	if _, ok := s.Bucket.(localBucket); ok {
 		return nil

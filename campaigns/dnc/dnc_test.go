@@ -271,7 +271,7 @@ func TestCallScreen(t *testing.T) {
 	}
 	wantList("12025550123", "")
 	wantList("12125550123", "org_suppression")
-	single.Always = true // as for campaigns, whatever the setting for single calls is
+	single.Always = true // as for campaign calls; the setting for single calls is ignored
 	wantList("12025550123", "us_national")
 }
 

@@ -258,7 +258,6 @@ func (s *Catalog) build(ctx context.Context, l Load, old registryCopy, size int6
 	return c, b, nil
 }
 
-// read reads the files of a registry.
 func (l *Load) read(b *registry.Builder, size int64) error {
 	b.Country(l.Country)
 	for _, code := range l.Areas {

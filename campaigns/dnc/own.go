@@ -76,7 +76,6 @@ func (n numbers) hasListed() bool {
 	return false
 }
 
-// read reads the files of a load.
 func (n numbers) read(l Load, size int64) error {
 	return l.readFiles(size, func(name string, progress func(int64)) error {
 		_, err := registry.Read(name, n, progress)
@@ -84,7 +83,6 @@ func (n numbers) read(l Load, size int64) error {
 	})
 }
 
-// apply writes the numbers.
 func (n numbers) apply(ctx context.Context, tx pgx.Tx, l Load, done *LoadResult) error {
 	const create = "CREATE TEMPORARY TABLE incoming (number text PRIMARY KEY, listed boolean NOT NULL) ON COMMIT DROP"
 	if _, err := tx.Exec(ctx, create); err != nil {

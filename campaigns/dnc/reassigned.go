@@ -108,7 +108,6 @@ func saveResults(ctx context.Context, tx pgx.Tx, all [][]any) error {
 	return err
 }
 
-// readResults reads one file of results.
 func readResults(name, orgID string) (all [][]any, yes int, err error) {
 	f, err := os.Open(name) //nolint:gosec // the operator's own path
 	if err != nil {
@@ -140,7 +139,6 @@ func readResults(name, orgID string) (all [][]any, yes int, err error) {
 	}
 }
 
-// parseResult parses one line of results.
 func parseResult(fields []string, orgID string) ([]any, error) {
 	if len(fields) < 3 {
 		return nil, fmt.Errorf("%w: %d columns; number, date and result are required", registry.ErrList, len(fields))

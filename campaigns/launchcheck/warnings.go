@@ -49,7 +49,7 @@ type Frequency struct {
 // Circumstances are facts that only warnings use.
 type Circumstances struct {
 	OwnHours   bool // the campaign has its own working hours
-	OrgWindow  bool // without own hours the organization's window applies, not only the law
+	OrgWindow  bool // a campaign without its own hours calls within the organization's window, not only within the law
 	Pace       int  // calls per minute
 	RouteLimit int  // limit of the route, calls per minute
 	Recording  bool

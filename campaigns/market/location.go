@@ -15,7 +15,7 @@ import (
 type area struct {
 	state string
 	zones []string
-	place Location // location of all its numbers
+	place Location // location of all numbers with the area code
 }
 
 func (p *Package) addArea(r row) error {

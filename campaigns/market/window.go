@@ -105,7 +105,7 @@ func (p *Package) isHoliday(state string, t time.Time) bool {
 
 // rules returns the windows that apply to a call at a local time, with their states.
 func (p *Package) rules(place Location, class Classification, local time.Time) iter.Seq2[window, string] {
-	date := func() string { return local.Format(time.DateOnly) } // few rules need it
+	date := func() string { return local.Format(time.DateOnly) } // computed only if needed: few rules need it
 	return func(yield func(window, string) bool) {
 		for i := -1; i < len(place.States); i++ {
 			state := p.Region

@@ -26,7 +26,7 @@ import (
 // A Store finds market packages and caches them. It is safe for concurrent use.
 type Store struct {
 	mu   sync.Mutex
-	read map[string]*market.Package // packages that were read, by code, or by code and version
+	read map[string]*market.Package // packages that were read, by code and version
 }
 
 // Package returns the rules of a market: an installed version, or the built-in one if

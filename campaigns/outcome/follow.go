@@ -67,7 +67,6 @@ func (f *Follower) HandleEvent(ctx context.Context, e control.Event) error {
 	return err
 }
 
-// outcomeOf returns the outcome of a call that ended.
 func (f *Follower) outcomeOf(ctx context.Context, c control.Call, e control.Event) (Outcome, error) {
 	broken, err := f.isBroken(ctx, c)
 	if err != nil {
@@ -125,7 +124,6 @@ func isUnsent(c control.Call) bool {
 		c.SIPStatus == 0 && c.DialedAt.IsZero() && c.RingingAt.IsZero() && c.AnsweredAt.IsZero()
 }
 
-// applyAnalysis applies the analysis of a call to its contact.
 func (f *Follower) applyAnalysis(ctx context.Context, c control.Call) error {
 	var fields map[string]json.RawMessage
 	if len(c.Analysis) > 0 {
@@ -183,7 +181,6 @@ func Classify(c control.Call, broken bool) retry.Outcome {
 	}
 }
 
-// answeredOutcome returns the result of an answered call.
 func answeredOutcome(c control.Call) retry.Outcome {
 	switch {
 	case c.AnsweredBy == "voicemail":

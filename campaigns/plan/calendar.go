@@ -76,7 +76,7 @@ type Calendar struct {
 	hoursByZone map[string]*shifts // working hours by the zone that rows name
 	groups      map[string]*groupCalendar
 
-	keys, open   []string // keys of the last call of Open
+	keys, open   []string // arguments and result of the last call of Open
 	keyCalendars []*groupCalendar
 	openUntil    time.Time
 	openSince    time.Time

@@ -40,7 +40,7 @@ type Verdict struct {
 	// Until is when to decide again or, if Decision is Go, the latest time of the INVITE. Zero means unknown.
 	Until time.Time
 	Cap   string // kind of the frequency cap; only for Wait and Capped
-	Rule  string // the statute, if one decides
+	Rule  string // the statute that forbids the call, if one does
 }
 
 // Gate decides about a contact. If several reasons apply, the verdict has the first in Reasons.

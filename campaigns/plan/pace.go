@@ -49,7 +49,7 @@ func (p Pace) AfterCall(at time.Time) Pace {
 type Turn struct {
 	CampaignID string
 	Pace       Pace
-	N          int // index of the campaign, for the caller
+	N          int // index of the campaign; only the caller uses it
 }
 
 // SortTurns returns the due campaigns in the order in which they may take free channels. The campaign that has missed

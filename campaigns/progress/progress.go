@@ -20,11 +20,11 @@ const NotAfter = "not_after"
 
 // A Group counts pending contacts that have the values of its fields in common.
 type Group struct {
-	Key   string    // key of their calling hours; see plan.Group
-	Cap   string    // frequency cap that holds them; empty for none
-	Wait  bool      // their next attempt is due later
-	Early bool      // their not_before is later
-	Late  bool      // their not_after has passed
+	Key   string    // key of the contacts' calling hours; see plan.Group
+	Cap   string    // frequency cap that holds the contacts; empty for none
+	Wait  bool      // the next attempt is due later
+	Early bool      // not_before is later
+	Late  bool      // not_after has passed
 	Next  time.Time // earliest next attempt or not_before in the future; zero for none
 	N     int
 }

@@ -121,7 +121,7 @@ func (s *xlsxTable) Write(cells []string) error {
 	s.line++
 	values := make([]any, len(cells))
 	for i, c := range cells {
-		if len(c) > maxCell { // a text has at least as many bytes as units
+		if len(c) > maxCell { // a text has at least as many bytes as UTF-16 units
 			c = strings.ToValidUTF8(c[:maxCell], "")
 		}
 		values[i] = c

@@ -99,7 +99,6 @@ func (m *Monitor) Unreachable(trunkID string) bool {
 	return m.down[trunkID]
 }
 
-// pausedNow returns the trunks that are paused for this node.
 func (m *Monitor) pausedNow() map[string]bool {
 	now := map[string]bool{}
 	if m.Paused != nil {

@@ -90,7 +90,6 @@ func probeResult(status, reason string, code int, rang bool) circuitbreaker.Prob
 	}
 }
 
-// stepRoutes advances the breakers of the routes.
 func (m *Monitor) stepRoutes(ctx context.Context, tx pgx.Tx, now time.Time) error {
 	all, err := m.routes(ctx, tx, now)
 	if err != nil {
@@ -126,7 +125,6 @@ func (m *Monitor) stepRoutes(ctx context.Context, tx pgx.Tx, now time.Time) erro
 	return tx.SendBatch(ctx, batch).Close()
 }
 
-// logChange logs that a breaker opened or closed.
 func (m *Monitor) logChange(ctx context.Context, x route, next circuitbreaker.State) {
 	switch {
 	case m.Log == nil:

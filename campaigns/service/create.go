@@ -278,7 +278,6 @@ func (svc *Service) saveDraft(
 	return &DraftKeptError{cause}
 }
 
-// saveImport writes the import, its rows and contacts.
 func (n *creation) saveImport(ctx context.Context, tx pgx.Tx, c campaigns.Campaign, i campaigns.Import, list *contactfile.List) error {
 	i.RowsSeen, i.AcceptedRows, i.Warned, i.Rejected, i.Duplicates = len(list.Rows), list.Accepted, list.Warned, list.Rejected, list.Duplicates
 	if err := store.ClaimImportFile(ctx, tx, i.SourceKey); err != nil {
@@ -289,7 +288,6 @@ func (n *creation) saveImport(ctx context.Context, tx pgx.Tx, c campaigns.Campai
 	})
 }
 
-// newContacts returns the contacts of the accepted rows.
 func newContacts(c campaigns.Campaign, list *contactfile.List, pkg *market.Package, now time.Time) []campaigns.Contact {
 	all := make([]campaigns.Contact, 0, list.Accepted)
 	for _, r := range list.Rows {

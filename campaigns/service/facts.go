@@ -21,7 +21,6 @@ type checker struct {
 	agent AgentChecker // nil means that calls can always be made
 }
 
-// facts collects the input of the launch checks.
 func (k checker) facts(
 	ctx context.Context, q db.Querier, org store.Organization, pkg *market.Package, st Status, now time.Time,
 ) (launchcheck.Facts, error) {

@@ -26,7 +26,6 @@ func (f *File) Source() (contactfile.Source, error) {
 	return source, err
 }
 
-// checkZone returns an error for an unknown time zone.
 func checkZone(name string) error {
 	_, err := control.Zone(name)
 	return err

@@ -24,7 +24,7 @@ func (svc *Service) Progress(ctx context.Context, orgID, id string) (progress.Pr
 		if err != nil {
 			return err
 		}
-		lists, openErr := svc.screener().lists(ctx, tx, pkg) // a registry that cannot be opened holds all contacts
+		lists, openErr := svc.screener().lists(ctx, tx, pkg) // if a registry cannot be opened, no contact is called
 		now := svc.now().UTC()
 		f := progress.Facts{Now: now, Campaign: c}
 		if f.Calendar, err = org.Calendar(c, pkg); err != nil {

@@ -63,7 +63,7 @@ type AgentChecker func(ctx context.Context, q db.Querier, orgID, agentID string,
 // they can.
 type AgentState struct {
 	NoProvider error    // the agent names a provider that no node has
-	Refused    error    // its providers refuse its settings
+	Refused    error    // the providers refuse the agent's settings
 	Warnings   []string // failures that may pass, or that a fallback covers
 }
 
@@ -86,7 +86,6 @@ type Actor struct {
 	IP, Agent string // IP address and User-Agent of the request
 }
 
-// entry returns a log entry of the actor.
 func (w Actor) entry(action, detail string, at time.Time) store.LogEntry {
 	return store.LogEntry{Action: action, Via: w.Via, KeyID: w.KeyID, Actor: w.Actor, Detail: detail, At: at}
 }

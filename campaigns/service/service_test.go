@@ -36,7 +36,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	_ = flag.Set("rapid.checks", "25") // each run has its own campaign; -rapid.checks sets more runs
+	_ = flag.Set("rapid.checks", "25") // few runs, because each creates a campaign; -rapid.checks sets more
 	dbtest.Main(m)
 }
 
@@ -62,7 +62,6 @@ type env struct {
 	now time.Time
 }
 
-// recorder returns the recorder of outcomes.
 func (o *env) recorder() *outcome.Recorder {
 	return &outcome.Recorder{Pool: o.db.Pool, Store: o.Store, Now: o.Now}
 }

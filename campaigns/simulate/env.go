@@ -159,7 +159,6 @@ func (w Config) rows(d rng, all []Campaign, codes []string) []Row {
 	return list
 }
 
-// randomNumber returns a number of a market.
 func randomNumber(d rng, code string, codes []string) string {
 	if code == "kz" {
 		return fmt.Sprintf("+7%s%07d", pick(d, "701", "702", "705", "707", "747", "771", "775", "777"), d.IntN(10_000_000))

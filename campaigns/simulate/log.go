@@ -57,7 +57,6 @@ func (l *log) status(at time.Time, campaign string, s campaigns.Status) {
 	l.line(at, "status", campaign, string(s))
 }
 
-// save writes the campaigns and rows.
 func save(dir string, all []Campaign, rows []Row) error {
 	text, err := json.MarshalIndent(all, "", " ")
 	if err != nil {

@@ -66,7 +66,6 @@ func (w Config) Run(ctx context.Context, dir string, progress func(float64)) (Fi
 	}, closeFile(f, err)
 }
 
-// prepare creates the campaigns and contacts.
 func (w Config) prepare(dir string, l *log) (*simulation, error) {
 	d := rng{rand.New(rand.NewPCG(w.Seed, 1))} //nolint:gosec // a simulation must be repeatable
 	packages := map[string]*market.Package{}

@@ -44,7 +44,7 @@ type campaign struct {
 	status   campaigns.Status
 	queues   map[int]*queue // queues by group
 	waiting  int            // pending contacts
-	busy     int            // contacts that are in a call or wait for its analysis
+	busy     int            // contacts that are in a call or wait for the analysis of one
 	changes  int
 	openKeys []string // groups of the last request
 	open     []*queue // queues of these groups
@@ -213,7 +213,6 @@ func (m *memStore) completeIfDrained(c *campaign) {
 	}
 }
 
-// setStatus changes the status of a campaign.
 func (m *memStore) setStatus(c *campaign, s campaigns.Status) {
 	c.status = s
 	changed := *c.Plan

@@ -30,7 +30,7 @@ type ImportFiles struct {
 }
 
 const (
-	unclaimedFor  = time.Hour // longest duration of a request
+	unclaimedFor  = time.Hour // a file that no import has claimed by then is deleted
 	sweepBatch    = 100       // files per transaction
 	sweepInterval = 10 * time.Minute
 )

@@ -39,8 +39,8 @@ func (Contacts) Count(ctx context.Context, q db.Querier, campaignID string) (cam
 
 // A WaitingGroup counts pending contacts that have the values of its fields in common.
 type WaitingGroup struct {
-	Group             string // key of their calling hours
-	Cap               string // frequency cap that holds them
+	Group             string // key of the contacts' calling hours
+	Cap               string // frequency cap that holds the contacts
 	Wait, Early, Late bool
 	N                 int
 	Next              time.Time // earliest next attempt or not_before in the future; zero for none

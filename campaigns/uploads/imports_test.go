@@ -63,7 +63,6 @@ func (r *env) organization(name string) string {
 	return id
 }
 
-// add queues a list.
 func (r *env) add(org string, text string) string {
 	r.t.Helper()
 	upload, err := r.Uploads.Keep(r.t.Context(), org, strings.NewReader(text))

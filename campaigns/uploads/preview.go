@@ -90,7 +90,6 @@ func tableCells(names []string, all []contactfile.Record) (cells [][]string) {
 	return cells
 }
 
-// checkZone returns an error for an unknown time zone.
 func checkZone(name string) error {
 	_, err := control.Zone(name)
 	return err

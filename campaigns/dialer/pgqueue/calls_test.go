@@ -87,7 +87,7 @@ func TestHistoryClocks(t *testing.T) {
 	for name, tt := range map[string]struct {
 		columns, values string
 		dials           int
-		dialed, talked  time.Duration // time since the dial, at most
+		dialed, talked  time.Duration // longest accepted time since the dial and since the conversation; -1 for none
 	}{
 		"clock ten minutes behind":       {"dialed_at, answered_at, ended_at", "now() - interval '15 minutes', now() - interval '15 minutes', now() - interval '11 minutes'", 1, 5 * time.Minute, time.Minute},
 		"clock ten minutes ahead":        {"dialed_at, answered_at, ended_at", "now() + interval '5 minutes', now() + interval '5 minutes', now() + interval '9 minutes'", 1, 0, 0},
@@ -131,7 +131,7 @@ func TestRetryClocks(t *testing.T) {
 			if err = s.follower().HandleEvent(t.Context(), *all[0]); err != nil {
 				t.Fatal(err)
 			}
-			// a tenth of the delay is random
+			// The delay varies by up to a tenth.
 			if got := s.query("SELECT (next_attempt_at - now())::text FROM contacts WHERE abs(extract(epoch FROM next_attempt_at - now()) - 900) > 100"); got != "" {
 				t.Errorf("the redial is due in %s", got)
 			}
@@ -149,7 +149,7 @@ func TestClockGoesBack(t *testing.T) {
 		"campaign": {"UPDATE campaign_paces SET next_at = now() + interval '10 minutes', last_at = now() + interval '10 minutes'", "con_1"},
 		"campaign, route and trunk": {`WITH a AS (UPDATE campaign_paces SET next_at = now() + interval '10 minutes'), b AS (UPDATE subgroups SET next_dial_at = now() + interval '10 minutes')
 			UPDATE trunks SET next_dial_at = now() + interval '10 minutes'`, "con_1"},
-		// the next call may lie that far ahead
+		// The next call of a slow trunk may be due that far ahead.
 		"slow trunk":               {"UPDATE trunks SET calls_per_second = 0.001, next_dial_at = now() + interval '10 minutes'", ""},
 		"less than a minute ahead": {"UPDATE campaign_paces SET next_at = now() + interval '50 seconds', last_at = now() + interval '49 seconds'", ""},
 	} {
@@ -231,7 +231,7 @@ func TestLateConversation(t *testing.T) {
 			t.Errorf("%q answered: engaged %v, %+v", tt.by, k.Engaged, k.History)
 		}
 	}
-	// A call that was not lost belongs to its node.
+	// Only the node that holds the lease of a call may report its end, unless the node was declared lost.
 	s := newEnv(t)
 	s.addContacts(1, 1)
 	c := s.claim(s.newDialer())

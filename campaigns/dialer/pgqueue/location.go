@@ -19,13 +19,12 @@ func (d detail) relocate(c candidate) (plan.Group, bool) {
 	}
 	where, err := d.market.Locate(market.Number{E164: c.number}, "", "")
 	if err != nil {
-		return g, false // impossible unless a state or a zone is named
+		return g, false // impossible, because no state and no zone is named
 	}
 	g = g.Widen(where)
 	return g, g.Key() != c.group
 }
 
-// setGroup puts a contact into another group.
 func (q *Queue) setGroup(ctx context.Context, tx pgx.Tx, id, from string, to plan.Group) error {
 	tag, err := tx.Exec(ctx, `
 		UPDATE contacts SET hours_group = $3, states = $4, zones = $5

@@ -66,7 +66,7 @@ type Queue struct {
 	details     map[string]detail // data of the running campaigns
 	readAt      time.Time         // when running and details were read; zero forces a read
 	clockOffset time.Duration     // how far the database's clock is ahead of this node's
-	startBefore time.Time         // latest start of the call of the last contact taken
+	startBefore time.Time         // latest time of the INVITE to the contact that was taken last
 }
 
 // A detail has the data for calls of a campaign.

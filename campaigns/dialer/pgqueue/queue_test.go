@@ -145,7 +145,6 @@ func (s *env) wantTake(d *dialer.Dialer, want string) {
 	}
 }
 
-// wantQuery checks the result of a query.
 func (s *env) wantQuery(want, sql string) {
 	s.Helper()
 	if got := s.query(sql); got != want {

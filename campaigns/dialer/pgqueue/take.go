@@ -98,7 +98,7 @@ func (q *Queue) takeInTx(
 func (q *Queue) prepareClaim(ctx context.Context, l control.Lease, until time.Time) (dialer.TakeResult, error) {
 	claims, err := q.Claims.Prepare(ctx, []control.Lease{l}, until)
 	if err != nil || len(claims) == 0 {
-		return dialer.TakeResult{Gone: true}, err // the lease expires, or the call has ended
+		return dialer.TakeResult{Gone: true}, err // after an error the lease expires; without a claim the call has ended
 	}
 	if !q.startBefore.IsZero() {
 		claims[0].NotAfter = q.startBefore.Add(-q.clockOffset)

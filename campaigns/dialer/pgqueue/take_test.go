@@ -49,7 +49,7 @@ func TestRecordingIsDisclosed(t *testing.T) {
 // end, whichever is first.
 func TestInviteDeadline(t *testing.T) {
 	at := time.Now().UTC()
-	zone := fmt.Sprintf("Etc/GMT%+d", at.Hour()-12) // noon, so the next limit is another one
+	zone := fmt.Sprintf("Etc/GMT%+d", at.Hour()-12) // it is noon there, so that no other limit comes before the tested one
 	if at.Hour() == 12 {
 		zone = "Etc/GMT"
 	}

@@ -23,7 +23,7 @@ const (
 	maxLine     = 256
 	maxListSize = 16 << 30 // bytes of one list when unpacked
 
-	minExpansionCheck = 16 << 20 // size of a part of a zip file above which its expansion is checked
+	minExpansionCheck = 16 << 20 // the expansion of larger parts of a zip file is checked
 	maxExpansion      = 100      // accepted ratio of expansion; sorted numbers expand tenfold
 )
 
@@ -140,7 +140,6 @@ func (r *reader) readList(from io.Reader) error {
 	return r.readLines(in)
 }
 
-// readLines reads text.
 func (r *reader) readLines(in *bufio.Reader) error {
 	for n := 1; ; n++ {
 		line, err := in.ReadSlice('\n')
@@ -246,7 +245,6 @@ func phoneDigits(field []byte) []byte {
 	return d
 }
 
-// readXML reads XML.
 func (r *reader) readXML(in io.Reader) error {
 	d := xml.NewDecoder(in)
 	area := ""

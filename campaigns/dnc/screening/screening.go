@@ -19,7 +19,7 @@ const (
 	Unscreened  = "unscreened"   // no registry was loaded
 	Partial     = "partial"      // some rows are covered by no registry
 	Stale       = "stale"        // a registry copy is too old
-	NotScreened = "not_screened" // there was no list to screen
+	NotScreened = "not_screened" // the campaign has no contact list
 )
 
 // MaxItems bounds the matches in a Screen.
