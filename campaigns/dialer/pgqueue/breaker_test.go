@@ -79,7 +79,8 @@ func TestCampaignBreaker(t *testing.T) {
 	state("open 20")
 	due()
 	probe = s.claim(s.newDialer())
-	s.exec("UPDATE contact_attempts SET outcome = 'no_answer', ended_at = now() WHERE call_id = $1", probe.Call.ID) // an unanswered probe changes nothing
+	// An unanswered probe does not change the breaker.
+	s.exec("UPDATE contact_attempts SET outcome = 'no_answer', ended_at = now() WHERE call_id = $1", probe.Call.ID)
 	state("open 20")
 	s.resetPace()
 	probe = s.claim(s.newDialer())
