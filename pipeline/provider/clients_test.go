@@ -121,4 +121,7 @@ func TestReset(t *testing.T) {
 	} else {
 		v.finish(nil)
 	}
+	if g.Reset([]string{"m"}); len(g.Statuses()) != 0 {
+		t.Error("an endpoint that is gone has a status")
+	}
 }

@@ -52,7 +52,11 @@ func (g *Guards) Reset(ids []string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for key, x := range g.guards {
-		if slices.Contains(ids, x.id) {
+		switch {
+		case !slices.Contains(ids, x.id):
+		case x.slots.idle():
+			delete(g.guards, key) // the endpoint may be gone
+		default:
 			g.guards[key] = newGuard(x.id, x.slots, x.late)
 		}
 	}
@@ -104,6 +108,12 @@ func (r *slots) acquire() bool {
 	}
 	r.active++
 	return true
+}
+
+func (r *slots) idle() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.active == 0
 }
 
 func (r *slots) release() {
