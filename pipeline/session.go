@@ -23,6 +23,8 @@ type SessionConfig struct {
 	Limits      Limits
 	// Pronunciation maps words to spoken forms for the voice.
 	Pronunciation map[string]string
+	// Patience is how long the agent waits before it answers; empty means Balanced.
+	Patience Patience
 	// Bridge, if set, calls a number on a second leg. It is used for transfers that the callee's
 	// carrier does not perform.
 	Bridge func(ctx context.Context, number string) (media.Leg, error)
@@ -66,6 +68,19 @@ const (
 	OptOutTool     OptOutSource = "agent"    // the model called the tool
 	OptOutAnalysis OptOutSource = "analysis" // found by the analysis after the call
 )
+
+// A Patience is how long an agent waits in a caller's pause before it answers.
+type Patience string
+
+// Patiences, shortest wait first.
+const (
+	Quick    Patience = "quick"
+	Balanced Patience = "balanced"
+	Careful  Patience = "careful"
+)
+
+// Patiences lists the accepted values.
+func Patiences() []string { return []string{string(Quick), string(Balanced), string(Careful)} }
 
 // A Voicemail is the policy for answering machines.
 type Voicemail string

@@ -10,22 +10,24 @@ import (
 	"github.com/parley-voice/parley/bench/result"
 	"github.com/parley-voice/parley/bench/scenario"
 	"github.com/parley-voice/parley/bench/turns"
+	"github.com/parley-voice/parley/pipeline"
 )
 
 // Turns measures the response time that callers hear.
 type Turns struct {
-	Peer     scenario.Peer   `help:"Transport of the callers: sip, or web (WebRTC, with a full server). Overrides that of a scenario (sip)."`
-	Calls    int             `help:"Concurrent calls (36; with --target 1)."`
-	Pauses   int             `help:"Minimum number of pauses in all; other scenarios scale with it (600)."`
-	Seed     uint64          `help:"Seed of the callers' lines. Published figures use the default, on which nothing was tuned." default:"20261121"`
-	Without  []string        `help:"Repeat the run with these switched off, for comparison: speculation, merging."`
-	Only     []scenario.Name `help:"Run only these scenarios: plain, pauses, barge-in, backchannel, cough, resume, echo, hang-up."`
-	JSON     string          `help:"Write the result to this file." placeholder:"FILE"`
-	Worst    string          `help:"Write recordings of the 10 worst turns to this folder." placeholder:"DIR"`
-	Other    Other           `embed:""`
-	Scenario []string        `help:"Run these scenarios instead, and check what they expect: names that bench scenarios lists, or files." placeholder:"NAME|FILE"`
-	Plant    gateway.Plant   `hidden:"" help:"Fault of the measured process, which the run must detect: late, stale, doubled, wrong."`
-	Logs     string          `help:"Write the turn log of each call to this folder, for parley replay." type:"existingdir" placeholder:"DIR"`
+	Peer     scenario.Peer     `help:"Transport of the callers: sip, or web (WebRTC, with a full server). Overrides that of a scenario (sip)."`
+	Calls    int               `help:"Concurrent calls (36; with --target 1)."`
+	Pauses   int               `help:"Minimum number of pauses in all; other scenarios scale with it (600)."`
+	Seed     uint64            `help:"Seed of the callers' lines. Published figures use the default, on which nothing was tuned." default:"20261121"`
+	Without  []string          `help:"Repeat the run with these switched off, for comparison: speculation, merging."`
+	Patience pipeline.Patience `help:"Patience of the agent: quick, balanced or careful."`
+	Only     []scenario.Name   `help:"Run only these scenarios: plain, pauses, barge-in, backchannel, cough, resume, echo, hang-up."`
+	JSON     string            `help:"Write the result to this file." placeholder:"FILE"`
+	Worst    string            `help:"Write recordings of the 10 worst turns to this folder." placeholder:"DIR"`
+	Other    Other             `embed:""`
+	Scenario []string          `help:"Run these scenarios instead, and check what they expect: names that bench scenarios lists, or files." placeholder:"NAME|FILE"`
+	Plant    gateway.Plant     `hidden:"" help:"Fault of the measured process, which the run must detect: late, stale, doubled, wrong."`
+	Logs     string            `help:"Write the turn log of each call to this folder, for parley replay." type:"existingdir" placeholder:"DIR"`
 }
 
 // Run implements the command.
@@ -48,7 +50,7 @@ func (c Turns) Run(ctx context.Context, t *Terminal) error {
 	}
 	return t.measure(ctx, command, c, c.JSON, func(out io.Writer, f *result.File) error {
 		o := c.options(t)
-		o.Peer, o.Calls, o.Pauses, o.Without, o.Only = c.Peer, c.Calls, c.Pauses, c.Without, c.Only
+		o.Peer, o.Calls, o.Pauses, o.Without, o.Patience, o.Only = c.Peer, c.Calls, c.Pauses, c.Without, c.Patience, c.Only
 		if err := turns.Bench(ctx, out, o, f, c.Worst); err != nil {
 			return err
 		}
@@ -82,6 +84,7 @@ func (c Turns) check() error {
 		{"--only", len(c.Only) > 0},
 		{"--pauses", c.Pauses != 0},
 		{"--without", len(c.Without) > 0},
+		{"--patience", c.Patience != ""},
 		{"--worst", c.Worst != ""},
 		{"--scenario", target && len(c.Scenario) > 0},
 		{"--peer", target && c.Peer != ""},

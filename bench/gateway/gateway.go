@@ -207,7 +207,7 @@ func (j Job) place(ctx context.Context, ua *sip.UA, agent *conversation.Agent, o
 	brief := pipeline.SessionConfig{
 		CallID: o.ID, Greeting: greeting, Prompt: o.Prompt, AnsweredAt: time.Now(),
 		Engines:   pipeline.Engines{ASR: engine, LLM: engine, TTS: engine},
-		Voicemail: pipeline.Voicemail(j.Agent.Voicemail), VoicemailMessage: j.Agent.Message,
+		Voicemail: pipeline.Voicemail(j.Agent.Voicemail), VoicemailMessage: j.Agent.Message, Patience: j.Agent.Patience,
 	}
 	if j.Agent.Transfer {
 		if err = j.enableTransfer(ua, o, &brief); err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/parley-voice/parley/bench/providers"
 	"github.com/parley-voice/parley/bench/result"
 	"github.com/parley-voice/parley/bench/yamlstrict"
+	"github.com/parley-voice/parley/pipeline"
 )
 
 // A Scenario is a parsed scenario file. The YAML keys are those of the file.
@@ -67,6 +68,8 @@ type Agent struct {
 	// continue; empty disables detection.
 	Voicemail string `yaml:"voicemail"`
 	Message   string `yaml:"message"` // message for leave_message
+	// Patience is how long the agent waits in a pause; empty means balanced.
+	Patience pipeline.Patience `yaml:"patience"`
 	// Transfer allows the agent to transfer a caller who asks for a colleague.
 	Transfer bool `yaml:"transfer"`
 }
@@ -125,6 +128,8 @@ func (s *Scenario) checkPeer() error {
 		return no("from_caller, to_caller: network emulation")
 	case s.Agent.Voicemail != "":
 		return no("voicemail %s", s.Agent.Voicemail)
+	case s.Agent.Patience != "":
+		return no("patience %s", s.Agent.Patience)
 	case s.Agent.Transfer:
 		return no("transfer")
 	}
@@ -217,6 +222,8 @@ func (s *Scenario) check() error {
 		return fmt.Errorf("words %d: want 3 to 26", s.Words)
 	case s.Echo != nil && s.Echo.High > 500*time.Millisecond:
 		return fmt.Errorf("echo %v: want 0s to 500ms", *s.Echo)
+	case s.Agent.Patience != "" && !slices.Contains(pipeline.Patiences(), string(s.Agent.Patience)):
+		return fmt.Errorf("patience %q: accepted are %s", s.Agent.Patience, strings.Join(pipeline.Patiences(), ", "))
 	case !slices.Contains([]string{"", "hangup", "leave_message", "continue"}, s.Agent.Voicemail):
 		return fmt.Errorf("voicemail %q: accepted are hangup, leave_message and continue", s.Agent.Voicemail)
 	}

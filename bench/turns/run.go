@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/parley-voice/parley/bench/callee"
@@ -20,6 +21,7 @@ import (
 	"github.com/parley-voice/parley/bench/providers"
 	"github.com/parley-voice/parley/bench/scenario"
 	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/pipeline"
 )
 
 // Options configure Run.
@@ -30,6 +32,8 @@ type Options struct {
 	Seed   uint64
 	// Without switches off parts of the turn machine: "speculation", "merging".
 	Without []string
+	// Patience is that of the agent; empty means balanced.
+	Patience pipeline.Patience
 	// Child returns a command that runs this program.
 	Child    func(ctx context.Context, args ...string) *exec.Cmd
 	Progress func(done, all int) // progress in spoken lines; nil disables it
@@ -50,8 +54,11 @@ type Options struct {
 
 // check validates the options.
 func (o Options) check() error {
-	if o.peer() == scenario.Web && (len(o.Without) > 0 || o.Plant != gateway.Healthy) {
-		return errors.New("--without and --plant are not supported on web calls")
+	if o.peer() == scenario.Web && (len(o.Without) > 0 || o.Patience != "" || o.Plant != gateway.Healthy) {
+		return errors.New("--without, --patience and --plant are not supported on web calls")
+	}
+	if o.Patience != "" && !slices.Contains(pipeline.Patiences(), string(o.Patience)) {
+		return fmt.Errorf("--patience %q: accepted are %s", o.Patience, strings.Join(pipeline.Patiences(), ", "))
 	}
 	_, err := gateway.PolicyWithout(o.Without)
 	return err

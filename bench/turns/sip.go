@@ -1,6 +1,7 @@
 package turns
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -46,6 +47,7 @@ func (s *session) overSIP(ctx context.Context, plan []scenario.Call, warm *scena
 	if s.Scenario != nil {
 		j.Agent = s.Scenario.Agent
 	}
+	j.Agent.Patience = cmp.Or(s.Patience, j.Agent.Patience)
 	carrier := &siptest.Carrier{Listen: "127.0.0.1:0", Media: transport, Answer: s.answer}
 	if err = carrier.Start(); err != nil {
 		return nil, err

@@ -22,6 +22,8 @@ type Definition struct {
 	Greeting string `json:"greeting"`
 	Prompt   string `json:"prompt"`
 	Language string `json:"language,omitempty"` // BCP 47 language tag
+	// Patience is one of pipeline.Patiences; empty means balanced.
+	Patience string `json:"patience,omitempty"`
 	// Voicemail is what the agent does when a machine answers; see Voicemails.
 	Voicemail string `json:"voicemail"`
 	// VoicemailMessage is the message that the agent leaves on voicemail. If it is empty, the model writes one.
@@ -108,6 +110,9 @@ func Voicemails() []string {
 func (d Definition) Check() error {
 	if !slices.Contains(Voicemails(), d.Voicemail) {
 		return fmt.Errorf("voicemail is %q: use one of %s", d.Voicemail, strings.Join(Voicemails(), ", "))
+	}
+	if d.Patience != "" && !slices.Contains(pipeline.Patiences(), d.Patience) {
+		return fmt.Errorf("patience is %q: use one of %s", d.Patience, strings.Join(pipeline.Patiences(), ", "))
 	}
 	if d.MaxDurationS != 0 && (d.MaxDurationS < 30 || d.MaxDurationS > 7200) {
 		return fmt.Errorf("max_duration_s is %d: use 30 to 7200, or 0 for no limit", d.MaxDurationS)

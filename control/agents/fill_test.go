@@ -35,7 +35,7 @@ func TestCheck(t *testing.T) {
 		t.Error(err)
 	}
 	for name, spoil := range map[string]func(*Definition){
-		"voicemail": func(d *Definition) { d.Voicemail = "" }, "short": func(d *Definition) { d.MaxDurationS = 29 },
+		"voicemail": func(d *Definition) { d.Voicemail = "" }, "patience": func(d *Definition) { d.Patience = "slow" }, "short": func(d *Definition) { d.MaxDurationS = 29 },
 		"long": func(d *Definition) { d.MaxDurationS = 7201 }, "no voice": func(d *Definition) { d.Speech.TTS.Provider = "" },
 		"no second":    func(d *Definition) { d.Speech.TTS.Fallback = &pipeline.Engine{} },
 		"limits":       func(d *Definition) { d.Limits.Turns = -1 },

@@ -81,6 +81,7 @@ func (a Agent) applyTo(d *agents.Definition) {
 	setIf(&d.Limits, a.Limits)
 	setIf(&d.Variables, a.Variables)
 	setIf(&d.Pronunciation, a.Pronunciation)
+	setIf(&d.Patience, a.Patience)
 	if a.Tools != nil {
 		d.Tools = nil
 		for _, t := range *a.Tools {

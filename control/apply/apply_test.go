@@ -36,6 +36,7 @@ organizations:
     greeting: "Hello, this is Parley."
     prompt: "…"
     voicemail: hangup
+    patience: careful
     recording: true
     analysis: {summary: true, success: true, fields: [{name: interested, type: boolean}]}
     speech: {asr: {provider: fake}, llm: {provider: fake}, tts: {provider: fake}}
@@ -104,7 +105,7 @@ func TestApplyIsIdempotent(t *testing.T) {
 	o := apply.Options{AllowInsecure: true}
 	put(t, d, whole, o)
 	first := dump(t, d)
-	for _, want := range []string{"America/New_York", `"12025550199"`, `"market": "us"`, `"daily_cost": 12.5`, `"rolling_7d": 7`, `"calls_per_minute":10`, `"concurrent_calls":100`, "interested", "sip:127.0.0.1:5080"} {
+	for _, want := range []string{"America/New_York", `"12025550199"`, `"market": "us"`, `"daily_cost": 12.5`, `"rolling_7d": 7`, `"calls_per_minute":10`, `"concurrent_calls":100`, `"patience": "careful"`, "interested", "sip:127.0.0.1:5080"} {
 		if !strings.Contains(first, want) {
 			t.Errorf("no %s in\n%s", want, first)
 		}

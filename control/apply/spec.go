@@ -94,6 +94,7 @@ type Agent struct {
 	Recording *bool     `yaml:"recording"`
 	Analysis  *Analysis `yaml:"analysis"`
 	Speech    *Speech   `yaml:"speech"`
+	Patience  *string   `yaml:"patience"` // "quick", "balanced" or "careful"
 	// MaxDurationS limits the length of a conversation, in seconds.
 	MaxDurationS  *int               `yaml:"max_duration_s"`
 	Limits        *pipeline.Limits   `yaml:"limits"`

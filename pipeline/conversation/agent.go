@@ -139,6 +139,12 @@ func (a *Agent) policy(config pipeline.SessionConfig) turn.Policy {
 		p = turn.DefaultPolicy()
 	}
 	p.Language, p.Held = config.Language, config.Voicemail != "" || config.Disclosure != ""
+	switch config.Patience {
+	case pipeline.Quick:
+		p.Waits = turn.QuickWaits()
+	case pipeline.Careful:
+		p.Waits = turn.CarefulWaits()
+	}
 	if a.Classifier != nil {
 		p.Classifier = cmp.Or(p.Classifier, remote.Timeout)
 	}

@@ -92,7 +92,7 @@ func (m *Machine) closeLate(at time.Duration) []Action {
 		return nil // the Silence event after the words ends the turn
 	}
 	if !m.recognizer.isLate(c) {
-		c.lastEnd = max(c.lastEnd, at-patience(1))
+		c.lastEnd = max(c.lastEnd, at-m.policy.Waits.at(1))
 	}
 	m.state, c.lull = Closing, true
 	return append(m.speculate(mayHaveFinished), m.close(at)...)

@@ -52,7 +52,7 @@ func (p *endpointer) guess(text string, r *recognizer) eot.Guess {
 // time, unless the words are clearly complete. After several cut-offs the wait is longer than the caller's usual
 // pause.
 func (p *endpointer) wait(g eot.Guess) time.Duration {
-	d := patience(g.P)
+	d := p.policy.Waits.at(g.P)
 	if g.Dictation {
 		d += dictation
 	}

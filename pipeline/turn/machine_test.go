@@ -462,6 +462,24 @@ func TestPatience(t *testing.T) {
 			t.Errorf("p %v, cut off %d times, pauses of %v: %v, want %v", c.p, c.cutOffs, c.pauses, got, c.want)
 		}
 	}
+	for name, tt := range map[string]struct {
+		waits Waits
+		want  []time.Duration
+	}{
+		"default":  {Waits{}, []time.Duration{220 * ms, 400 * ms, 800 * ms, 1600 * ms, 2400 * ms}},
+		"balanced": {BalancedWaits(), []time.Duration{220 * ms, 400 * ms, 800 * ms, 1600 * ms, 2400 * ms}},
+		"quick":    {QuickWaits(), []time.Duration{180 * ms, 250 * ms, 600 * ms, 1600 * ms, 2400 * ms}},
+		"careful":  {CarefulWaits(), []time.Duration{350 * ms, 900 * ms, 1400 * ms, 2000 * ms, 2500 * ms}},
+	} {
+		policy := DefaultPolicy()
+		policy.Waits = tt.waits
+		e := &endpointer{policy: &policy}
+		for i, p := range []float64{0.9, 0.6, 0.3, 0.2, 0.19} {
+			if got := e.wait(eot.Guess{P: p}); got != tt.want[i] {
+				t.Errorf("%s, p %v: %v, want %v", name, p, got, tt.want[i])
+			}
+		}
+	}
 }
 
 func TestGreetingThatStalls(t *testing.T) {

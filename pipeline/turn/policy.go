@@ -28,6 +28,8 @@ type Policy struct {
 	Held bool
 	// Uninterruptible plays the greeting to its end.
 	Uninterruptible bool
+	// Waits are the waits for the end of a turn; the zero value means BalancedWaits.
+	Waits Waits `json:",omitzero"`
 	// Classifier is the longest wait for the external classifier; 0 disables it.
 	Classifier time.Duration
 	// Deaf is the longest wait for the recognizer's answer after the caller's last sound. Final
@@ -102,19 +104,35 @@ const (
 	earlyAnswer = 1500 * time.Millisecond
 )
 
-// patience returns how long after the caller's last sound the turn is committed, depending on
-// the probability that the caller has finished.
-func patience(p float64) time.Duration {
-	switch {
-	case p >= 0.9:
-		return 220 * time.Millisecond
-	case p >= 0.6:
-		return 400 * time.Millisecond
-	case p >= 0.3:
-		return 800 * time.Millisecond
-	case p >= 0.2:
-		return 1600 * time.Millisecond
-	default:
-		return 2400 * time.Millisecond
+// Waits holds how long after the caller's last sound the turn is committed, by the probability that the caller has
+// finished: at least 0.9, 0.6, 0.3 and 0.2, and less.
+type Waits [5]time.Duration
+
+// QuickWaits returns waits for callers who seldom pause after a complete clause.
+func QuickWaits() Waits { return waitsOf(180, 250, 600, 1600, 2400) }
+
+// BalancedWaits returns the default waits.
+func BalancedWaits() Waits { return waitsOf(220, 400, 800, 1600, 2400) }
+
+// CarefulWaits returns waits for callers who think aloud.
+func CarefulWaits() Waits { return waitsOf(350, 900, 1400, 2000, 2500) }
+
+func waitsOf(milliseconds ...int) (w Waits) {
+	for i, ms := range milliseconds {
+		w[i] = time.Duration(ms) * time.Millisecond
 	}
+	return w
+}
+
+// at returns the wait for a probability.
+func (w Waits) at(p float64) time.Duration {
+	if w == (Waits{}) {
+		w = BalancedWaits()
+	}
+	for i, least := range [...]float64{0.9, 0.6, 0.3, 0.2} {
+		if p >= least {
+			return w[i]
+		}
+	}
+	return w[len(w)-1]
 }

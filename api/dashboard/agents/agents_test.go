@@ -62,15 +62,15 @@ func TestFormKeepsOtherSettings(t *testing.T) {
 	b := h.SignIn(t, "oscar")
 	at := "agents/" + a.ID
 	b.Follow(at+"/edit", "greeting", "Good day.\r\nThis is Acme.", "prompt", "Sell.", "voicemail", "hangup", "speech.asr.provider", "fake", "speech.llm.provider", "fake", "speech.llm.model", "big",
-		"speech.tts.provider", "fake", "speech.tts.voice", "ada", "variables", "who = there\n\ncity=Rome", "max_duration_s", "600", "summary", "on")
+		"speech.tts.provider", "fake", "speech.tts.voice", "ada", "variables", "who = there\n\ncity=Rome", "max_duration_s", "600", "patience", "quick", "summary", "on")
 	d := read(t, h).Draft
-	if d.Greeting != "Good day.\nThis is Acme." || d.Recording || d.MaxDurationS != 600 || d.Variables["city"] != "Rome" || !d.Analysis.Summary || d.Analysis.Success || d.Speech.LLM.Model != "big" {
+	if d.Greeting != "Good day.\nThis is Acme." || d.Recording || d.MaxDurationS != 600 || d.Patience != "quick" || d.Variables["city"] != "Rome" || !d.Analysis.Summary || d.Analysis.Success || d.Speech.LLM.Model != "big" {
 		t.Errorf("%+v", d)
 	}
 	if len(d.Tools) != 1 || d.Tools[0].Headers["X-Key"] != "canary" || len(d.Analysis.Fields) != 1 || d.Speech.LLM.Fallback == nil || d.Speech.LLM.Fallback.Provider != "other" {
 		t.Errorf("other settings changed: %+v", d)
 	}
-	for field, bad := range map[string]string{"voicemail": "shout", "variables": "no value", "max_duration_s": "5", "greeting": "{{a b}}", "speech.asr.provider": ""} {
+	for field, bad := range map[string]string{"voicemail": "shout", "patience": "slow", "variables": "no value", "max_duration_s": "5", "greeting": "{{a b}}", "speech.asr.provider": ""} {
 		form := map[string]string{"voicemail": "hangup", "speech.asr.provider": "fake", "speech.llm.provider": "fake", "speech.tts.provider": "fake", field: bad}
 		var pairs []string
 		for k, v := range form {

@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"strconv"
@@ -11,6 +12,7 @@ import (
 	"github.com/parley-voice/parley/control/apply"
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/operator"
+	"github.com/parley-voice/parley/pipeline"
 )
 
 func (Agents) askNew(r *ui.Request) (ui.Page, error) {
@@ -71,6 +73,14 @@ func (Agents) change(r *ui.Request) (ui.Result, error) {
 	return ui.Result{To: "agents/" + r.ID(), Notice: "Draft saved. Publish it to use it in new calls."}, err
 }
 
+func patiences() []ui.Option {
+	all := ui.Options(pipeline.Patiences()...)
+	for i := range all {
+		all[i].Label = ui.PatienceLabel(all[i].Value)
+	}
+	return all
+}
+
 func machines() []ui.Option {
 	all := ui.Options(agents.Voicemails()...)
 	for i := range all {
@@ -108,6 +118,10 @@ func speechFields(d agents.Definition) []ui.Field {
 		{
 			Name: "prompt", Label: "Prompt", Kind: ui.TextArea, Rows: 14, Value: d.Prompt, Optional: true,
 			Help: "The agent’s role, its goal, and what it must never do.",
+		},
+		{
+			Name: "patience", Label: "Patience", Kind: ui.Select, Value: cmp.Or(d.Patience, string(pipeline.Balanced)), Options: patiences(),
+			Help: "How long the agent waits in a caller’s pause before it answers.",
 		},
 		{Name: "language", Label: "Language", Value: d.Language, Optional: true, Placeholder: "en-US", Help: "BCP 47 language tag."},
 		{
@@ -151,7 +165,7 @@ func readForm(r *ui.Request, name string) (apply.Agent, error) {
 		return &v
 	}
 	a := apply.Agent{
-		Name: name, Greeting: text("greeting"), Prompt: text("prompt"), Language: text("language"),
+		Name: name, Greeting: text("greeting"), Prompt: text("prompt"), Language: text("language"), Patience: text("patience"),
 		Voicemail: text("voicemail"), Message: text("voicemail_message"),
 		Recording: yes("recording"), Analysis: &apply.Analysis{Summary: yes("summary"), Success: yes("success"), Sentiment: yes("sentiment")},
 	}

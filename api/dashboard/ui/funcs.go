@@ -19,7 +19,7 @@ func funcs(a assets) template.FuncMap {
 		"asset": a.path, "count": count, "span": span, "plural": Plural,
 		"join": func(sep string, all []string) string { return strings.Join(all, sep) }, "names": JoinNames,
 		"pretty": pretty, "dict": dict, "class": class, "stateLabel": stateLabel, "deref": deref,
-		"ending": TurnOutcome, "cause": EndOfTurnCause, "number": FormatNumber, "machine": MachineAction,
+		"ending": TurnOutcome, "cause": EndOfTurnCause, "number": FormatNumber, "machine": MachineAction, "patience": PatienceLabel,
 	}
 }
 

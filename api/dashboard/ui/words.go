@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"cmp"
 	"errors"
 	"html/template"
 	"strings"
@@ -69,12 +70,22 @@ var sides = map[string]string{ //nolint:gochecknoglobals // read-only table
 	"callee": "the callee", "agent": "the agent", "api": "the API or the dashboard", "system": "the service", "carrier": "the carrier",
 }
 
+// patiences are the accepted patiences of an agent.
+var patiences = map[string]string{ //nolint:gochecknoglobals // read-only table
+	"quick":    "quick: shorter waits, more interruptions of callers who pause",
+	"balanced": "balanced",
+	"careful":  "careful: longer waits, fewer interruptions",
+}
+
 // machines are an agent's actions when a machine answers.
 var machines = map[string]string{ //nolint:gochecknoglobals // read-only table
 	"hangup":        "hang up",
 	"leave_message": "leave a message",
 	"continue":      "continue the conversation",
 }
+
+// PatienceLabel describes how long an agent waits before it answers; empty means balanced.
+func PatienceLabel(code string) string { return labelOf(patiences, cmp.Or(code, "balanced")) }
 
 // MachineAction describes what an agent does when a machine answers.
 func MachineAction(code string) string { return labelOf(machines, code) }
