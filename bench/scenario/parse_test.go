@@ -113,6 +113,7 @@ func TestErrors(t *testing.T) {
 		plain + "echo: 2s":                  "0s to 500ms",
 		plain + "echo: 300ms..200ms":        "want a time such as",
 		plain + "agent: {voicemail: shout}": "leave_message",
+		plain + "agent: {patience: slow}":   "quick, balanced, careful",
 		plain + "from_caller: {loss: 2}":    "from_caller: loss of 2: want 0 to 1",
 		plain + "to_caller: {spread: wide}": "to_caller: unknown spread",
 		plain + "expect: [fast]":            `bound "fast"`,
