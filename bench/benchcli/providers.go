@@ -2,6 +2,7 @@ package benchcli
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/parley-voice/parley/bench/gateway"
@@ -15,6 +16,7 @@ type Providers struct {
 	LLM    string   `name:"llm" help:"Address of the model server." default:"127.0.0.1:0" placeholder:"HOST:PORT"`
 	TTS    string   `name:"tts" help:"Address of the voice server." default:"127.0.0.1:0" placeholder:"HOST:PORT"`
 	Reply  string   `help:"Replies of the model: words (coded, so that a listener knows which message was answered) or repeat (the message itself)." enum:"words,repeat" default:"words"`
+	Words  int      `help:"Words of a reply, 1 to 200." default:"5"`
 	Fault  []string `sep:"none" help:"Fault to inject: PROVIDER=FAULT, then any of ,first=N ,every=N ,times=N ,by=TIME. Repeatable." placeholder:"llm=slow,every=5,by=2s"`
 
 	Partial    *time.Duration `help:"Delay from the end of a word to the interim result with it (100ms)."`
@@ -31,7 +33,10 @@ func (c Providers) Run(ctx context.Context, t *Terminal) error {
 	if err != nil {
 		return err
 	}
-	reply := providers.Reply
+	if c.Words < 1 || c.Words > 200 {
+		return fmt.Errorf("--words %d: accepted are 1 to 200", c.Words)
+	}
+	reply := providers.ReplyOf(c.Words)
 	if c.Reply == "repeat" {
 		reply = nil
 	}

@@ -27,8 +27,16 @@ func Prompt(n int) string { return fmt.Sprintf("answer in %d words", n) }
 // Reply is the fake model. Each word of a reply shows which message it answers, so that a
 // listener can tell. Four letters hash the caller's last message, one letter counts the caller's
 // messages in the prompt, and one counts the words of the reply.
-func Reply(messages []fakeprovider.Message) string {
-	n, callers, last := ShortReply, 0, ""
+func Reply(messages []fakeprovider.Message) string { return reply(messages, ShortReply) }
+
+// ReplyOf returns a model like Reply whose replies have n words, unless the prompt asks for
+// another number.
+func ReplyOf(n int) func([]fakeprovider.Message) string {
+	return func(messages []fakeprovider.Message) string { return reply(messages, n) }
+}
+
+func reply(messages []fakeprovider.Message, n int) string {
+	callers, last := 0, ""
 	for _, m := range messages {
 		switch m.Role {
 		case "system":

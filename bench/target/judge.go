@@ -1,6 +1,7 @@
 package target
 
 import (
+	"math"
 	"time"
 
 	"github.com/parley-voice/parley/bench/acoustic"
@@ -45,9 +46,13 @@ type Turn struct {
 	Overlap float64
 	Over    bool
 	// Into means that the line interrupted the target. Stop is how long the target then continued
-	// to speak; nil if it spoke until the end of the line or longer.
+	// to speak; nil if it spoke until the end of the line or longer, or if its answer ended by itself.
 	Into bool
 	Stop *float64
+	// Lasted is the time from the start to the end of the answer. Cut is the time from the start to
+	// the end of the answer that the line interrupted; nil if it did not.
+	Lasted float64
+	Cut    *float64
 
 	Spoke   float64  // audible time of the answer
 	Silence float64  // longest silence within the answer
@@ -98,6 +103,10 @@ func (a *analysis) turn(i int) Turn {
 	began, end, until := said.SpokenAt(0, rate), said.SpokenAt(last, rate), a.until(i)
 	sent := said.SentAt(last, rate)
 	a.overlap(&t, began, end)
+	if t.Into && i > 0 {
+		before := a.record.Said[i-1].SentAt(len(a.lines[i-1].pcm)-1, rate)
+		a.cut(&t, a.heard.SampleAt(before), began)
+	}
 	a.answer(&t, a.heard.SampleAt(sent), a.heard.SampleAt(until))
 	a.back(&t, i)
 	if t.Over {
@@ -139,6 +148,40 @@ func (a *analysis) overlap(t *Turn, began, end time.Time) {
 	t.Overlap = *ms(both)
 }
 
+// cut measures the answer that began after sample from and that a line interrupted at began.
+func (a *analysis) cut(t *Turn, from int, began time.Time) {
+	first := -1
+	for _, s := range a.speech {
+		if first < 0 && s.From >= from {
+			first = s.From
+		}
+		if first >= 0 && a.heard.EarTime(a.played, s.To-1).After(began) {
+			t.Cut = ms(time.Duration(s.To-first) * time.Second / rate)
+			return
+		}
+	}
+}
+
+// natural is the tolerance for the length of an answer that ends by itself.
+const natural = 100 * time.Millisecond
+
+// dropNaturalEnds removes the stops of answers that are not shorter than every answer that no line
+// interrupted: they may have ended by themselves.
+func (all turns) dropNaturalEnds() {
+	shortest := math.Inf(1)
+	for i, t := range all {
+		interrupted := i+1 < len(all) && all[i+1].Call == t.Call && all[i+1].Into
+		if t.Lasted > 0 && !t.Over && !interrupted {
+			shortest = min(shortest, t.Lasted)
+		}
+	}
+	for i, t := range all {
+		if t.Stop != nil && t.Cut != nil && *t.Cut > shortest-*ms(natural) {
+			all[i].Stop = nil
+		}
+	}
+}
+
 // answer analyzes the received audio between samples from and to.
 func (a *analysis) answer(t *Turn, from, to int) {
 	var mine []acoustic.Span
@@ -146,6 +189,9 @@ func (a *analysis) answer(t *Turn, from, to int) {
 		if s.From >= from && s.From < to {
 			mine = append(mine, s)
 		}
+	}
+	if len(mine) > 0 {
+		t.Lasted = *ms(time.Duration(mine[len(mine)-1].To-mine[0].From) * time.Second / rate)
 	}
 	for k, s := range mine {
 		t.Spoke += *ms(time.Duration(s.Len()) * time.Second / rate)

@@ -20,12 +20,15 @@ func report(o Options, calls []call, late []float64, f *result.File) {
 			unfinished++
 		}
 	}
+	all.dropNaturalEnds()
 	all.times(f)
 	every := func(Turn) bool { return true }
 	count := func(name, what string, is, could func(Turn) bool) {
 		f.Add(result.Share(name, what, all.tally(func(t Turn) bool { return could(t) && is(t) }), all.tally(could)))
 	}
 	count("dead_turns", "lines without an answer", func(t Turn) bool { return t.Dead }, func(t Turn) bool { return !t.Over })
+	count("unstopped", "interrupting lines at which the answer did not stop, or ended by itself", func(t Turn) bool { return t.Stop == nil },
+		func(t Turn) bool { return t.Into })
 	count("talked_over", "lines interrupted at their end", func(t Turn) bool { return t.Over }, every)
 	count("heard_again", "answers heard twice or in part", func(t Turn) bool { return t.Again > 0 }, func(t Turn) bool { return t.Spoke > 0 })
 	count("doubled_words", "answers with a tone word heard twice", func(t Turn) bool { return t.Doubled > 0 },

@@ -133,6 +133,27 @@ func TestInterruption(t *testing.T) {
 	}
 }
 
+// TestNaturalEnd checks that an answer that ends by itself during an interruption is no stop.
+func TestNaturalEnd(t *testing.T) {
+	x := newCall(20)
+	long := "let me see when that is possible for you"
+	end := x.hears(x.says(500, "are you open on sunday")+300, long)
+	end = x.says(end+500, "are you open on monday")
+	x.hears(end+300, long)
+	end = x.says(end+900, "wait please no not that one i meant another one of them") // the answer continues to its end
+	end = x.says(end+1500, "are you open on friday")
+	copy(x.pcm[(end+300)*8:], speech(long)[:8*900]) // the answer stops
+	x.says(end+800, "wait please")
+	all := turns(x.turns())
+	all.dropNaturalEnds()
+	if v := all[2]; !v.Into || v.Stop != nil {
+		t.Errorf("an answer that ended by itself: %+v", v)
+	}
+	if v := all[4]; !v.Into || v.Stop == nil {
+		t.Errorf("an answer that stopped: %+v", v)
+	}
+}
+
 func TestEcho(t *testing.T) {
 	x := newCall(10)
 	x.says(500, "are you open on sunday")
