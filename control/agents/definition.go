@@ -3,6 +3,7 @@
 package agents
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -106,13 +107,20 @@ func Voicemails() []string {
 	return []string{string(pipeline.VoicemailHangup), string(pipeline.VoicemailLeave), string(pipeline.VoicemailContinue)}
 }
 
+func checkOneOf(name, value string, accepted []string) error {
+	if !slices.Contains(accepted, value) {
+		return fmt.Errorf("%s is %q: use one of %s", name, value, strings.Join(accepted, ", "))
+	}
+	return nil
+}
+
 // Check returns an error if the definition is invalid.
 func (d Definition) Check() error {
-	if !slices.Contains(Voicemails(), d.Voicemail) {
-		return fmt.Errorf("voicemail is %q: use one of %s", d.Voicemail, strings.Join(Voicemails(), ", "))
-	}
-	if d.Patience != "" && !slices.Contains(pipeline.Patiences(), d.Patience) {
-		return fmt.Errorf("patience is %q: use one of %s", d.Patience, strings.Join(pipeline.Patiences(), ", "))
+	if err := errors.Join(
+		checkOneOf("voicemail", d.Voicemail, Voicemails()),
+		checkOneOf("patience", cmp.Or(d.Patience, string(pipeline.Balanced)), pipeline.Patiences()),
+	); err != nil {
+		return err
 	}
 	if d.MaxDurationS != 0 && (d.MaxDurationS < 30 || d.MaxDurationS > 7200) {
 		return fmt.Errorf("max_duration_s is %d: use 30 to 7200, or 0 for no limit", d.MaxDurationS)

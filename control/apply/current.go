@@ -60,8 +60,9 @@ func FromAgent(a agents.Agent) Agent {
 			Sentiment: &d.Analysis.Sentiment,
 			Fields:    &d.Analysis.Fields,
 		},
-		Speech:   &Speech{ASR: &d.Speech.ASR, LLM: &d.Speech.LLM, TTS: &d.Speech.TTS},
-		Patience: &d.Patience, MaxDurationS: &d.MaxDurationS, Limits: &d.Limits, Variables: &d.Variables, Pronunciation: &d.Pronunciation, Tools: &[]Tool{},
+		Speech:       &Speech{ASR: &d.Speech.ASR, LLM: &d.Speech.LLM, TTS: &d.Speech.TTS},
+		Patience:     &d.Patience,
+		MaxDurationS: &d.MaxDurationS, Limits: &d.Limits, Variables: &d.Variables, Pronunciation: &d.Pronunciation, Tools: &[]Tool{},
 	}
 	for _, t := range d.Tools {
 		tool := Tool{

@@ -140,6 +140,7 @@ func (a *Agent) policy(config pipeline.SessionConfig) turn.Policy {
 	}
 	p.Language, p.Held = config.Language, config.Voicemail != "" || config.Disclosure != ""
 	switch config.Patience {
+	case pipeline.Balanced: // the default
 	case pipeline.Quick:
 		p.Waits = turn.QuickWaits()
 	case pipeline.Careful:

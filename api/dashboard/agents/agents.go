@@ -161,7 +161,8 @@ func auditView(a agents.Agent) map[string]any {
 	return map[string]any{
 		"name": a.Name, "greeting": d.Greeting, "prompt": d.Prompt, "language": d.Language,
 		"voicemail": d.Voicemail, "voicemail_message": d.VoicemailMessage,
-		"patience": d.Patience, "recording": d.Recording, "analysis": d.Analysis, "speech": d.Speech, "max_duration_s": d.MaxDurationS, "limits": d.Limits,
+		"patience":  d.Patience,
+		"recording": d.Recording, "analysis": d.Analysis, "speech": d.Speech, "max_duration_s": d.MaxDurationS, "limits": d.Limits,
 		"variables": d.Variables, "pronunciation": d.Pronunciation, "tools": d.Tools,
 	}
 }
