@@ -23,7 +23,7 @@ type Definition struct {
 	Greeting string `json:"greeting"`
 	Prompt   string `json:"prompt"`
 	Language string `json:"language,omitempty"` // BCP 47 language tag
-	// Patience is one of pipeline.Patiences; empty means balanced.
+	// Patience is one of Patiences; empty means DefaultPatience.
 	Patience string `json:"patience,omitempty"`
 	// Voicemail is what the agent does when a machine answers; see Voicemails.
 	Voicemail string `json:"voicemail"`
@@ -107,6 +107,12 @@ func Voicemails() []string {
 	return []string{string(pipeline.VoicemailHangup), string(pipeline.VoicemailLeave), string(pipeline.VoicemailContinue)}
 }
 
+// DefaultPatience is the patience of an agent that has none.
+const DefaultPatience = string(pipeline.Balanced)
+
+// Patiences lists the accepted values of Patience.
+func Patiences() []string { return pipeline.Patiences() }
+
 func checkOneOf(name, value string, accepted []string) error {
 	if !slices.Contains(accepted, value) {
 		return fmt.Errorf("%s is %q: use one of %s", name, value, strings.Join(accepted, ", "))
@@ -118,7 +124,7 @@ func checkOneOf(name, value string, accepted []string) error {
 func (d Definition) Check() error {
 	if err := errors.Join(
 		checkOneOf("voicemail", d.Voicemail, Voicemails()),
-		checkOneOf("patience", cmp.Or(d.Patience, string(pipeline.Balanced)), pipeline.Patiences()),
+		checkOneOf("patience", cmp.Or(d.Patience, DefaultPatience), Patiences()),
 	); err != nil {
 		return err
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/parley-voice/parley/control/apply"
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/operator"
-	"github.com/parley-voice/parley/pipeline"
 )
 
 func (Agents) askNew(r *ui.Request) (ui.Page, error) {
@@ -74,7 +73,7 @@ func (Agents) change(r *ui.Request) (ui.Result, error) {
 }
 
 func patiences() []ui.Option {
-	all := ui.Options(pipeline.Patiences()...)
+	all := ui.Options(agents.Patiences()...)
 	for i := range all {
 		all[i].Label = ui.PatienceLabel(all[i].Value)
 	}
@@ -120,7 +119,7 @@ func speechFields(d agents.Definition) []ui.Field {
 			Help: "The agent’s role, its goal, and what it must never do.",
 		},
 		{
-			Name: "patience", Label: "Patience", Kind: ui.Select, Value: cmp.Or(d.Patience, string(pipeline.Balanced)), Options: patiences(),
+			Name: "patience", Label: "Patience", Kind: ui.Select, Value: cmp.Or(d.Patience, agents.DefaultPatience), Options: patiences(),
 			Help: "How long the agent waits in a caller’s pause before it answers.",
 		},
 		{Name: "language", Label: "Language", Value: d.Language, Optional: true, Placeholder: "en-US", Help: "BCP 47 language tag."},
