@@ -166,7 +166,7 @@ func (p *agentProviders) Probe(ctx context.Context, orgID string, e pipeline.Eng
 func (p *agentProviders) Save(ctx context.Context, q db.Querier, orgID string, e pipeline.Engines) {
 	e = e.For(orgID)
 	if err := providers.SaveChecks(ctx, q, orgID, e, p.checker.Report(e)); err != nil {
-		p.log.WarnContext(ctx, "storing the check of providers failed", "err", err)
+		p.log.WarnContext(ctx, "failed to store the test results of providers", "err", err)
 	}
 }
 

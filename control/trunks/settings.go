@@ -175,7 +175,7 @@ func (s Settings) checkRates() error {
 			return fmt.Errorf("rates: %q: use the first digits of numbers, without +, or \"\" for all others", d)
 		}
 		if rate := s.Rates[d]; !(rate >= 0 && rate <= maxRate) { // the negated condition also rejects NaN
-			return fmt.Errorf("rates: %q: a minute costs 0 to %d", d, maxRate)
+			return fmt.Errorf("rates: %q: accepted: 0 to %d for each minute", d, maxRate)
 		}
 	}
 	return nil

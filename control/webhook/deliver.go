@@ -130,7 +130,7 @@ func recordEndpoint(ctx context.Context, tx pgx.Tx, id string, v verdict, now ti
 		return "", nil
 	}
 	err = tx.QueryRow(ctx, `
-		UPDATE webhook_endpoints SET disabled_at = $3, disabled_reason = CASE WHEN $2 THEN 'it answered 410 Gone' ELSE 'nothing was delivered for long' END
+		UPDATE webhook_endpoints SET disabled_at = $3, disabled_reason = CASE WHEN $2 THEN 'the endpoint answered 410 Gone' ELSE 'no delivery succeeded in 7 days' END
 		WHERE id = $1 AND disabled_at IS NULL
 		  AND ($2 OR failed_in_a_row >= $4 AND coalesce(last_success_at, created_at) < $3::timestamptz - $5::interval)
 		RETURNING disabled_reason`, id, v.gone, now, deadInARow, noSuccessIn).Scan(&reason)

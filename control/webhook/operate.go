@@ -82,7 +82,7 @@ func Replay(ctx context.Context, pool *pgxpool.Pool, id string, enable bool) (in
 		case err != nil:
 			return err
 		case disabled && !enable:
-			return fmt.Errorf("its endpoint is disabled: %s; enable it too", reason)
+			return fmt.Errorf("its endpoint is disabled (%s); enable the endpoint too", reason)
 		}
 		_, err = tx.Exec(ctx, `
 			UPDATE webhook_endpoints SET disabled_at = NULL, disabled_reason = '', failed_in_a_row = 0, throttled_until = NULL WHERE id = $1`, endpoint)

@@ -38,7 +38,7 @@ type parser struct {
 func (p *parser) line(kind byte, value string) error {
 	if !p.version {
 		if kind != 'v' || value != "0" {
-			return errors.New("want v=0 first")
+			return errors.New("the first line must be v=0")
 		}
 		p.version, p.level = true, &p.session
 		return nil

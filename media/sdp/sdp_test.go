@@ -110,7 +110,7 @@ func TestParseErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                         "empty",
 		"hello":                    "line 1 is not type=value",
-		"o=- 1 1 IN IP4 192.0.2.1": "want v=0 first",
+		"o=- 1 1 IN IP4 192.0.2.1": "the first line must be v=0",
 		"v=0\n":                    "no media",
 		"v=0\nm=video 1 RTP/AVP 0": "no audio over RTP",
 		"v=0\nm=audio 1 RTP/AVP 0": "no connection address",

@@ -166,7 +166,7 @@ func (s *Server) begin(ctx context.Context, r request, c *conn) (*Session, strin
 	claims, err := s.Key.Verify(r.Token, time.Now())
 	switch {
 	case errors.Is(err, ErrExpiredToken):
-		return nil, "", &RefusedError{TokenExpired, "the token has expired; a new call gives a new one"}
+		return nil, "", &RefusedError{TokenExpired, "the token has expired; create a new call to get a new token"}
 	case err != nil:
 		return nil, "", &RefusedError{TokenInvalid, "the token is not valid for this service"}
 	case r.CallID != "" && r.CallID != claims.CallID:

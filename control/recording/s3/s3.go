@@ -48,7 +48,7 @@ type location struct {
 func parse(text string) (location, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "s3" || u.Host == "" || u.User != nil {
-		return location{}, errors.New("use s3://BUCKET/PREFIX?endpoint=URL&region=NAME; keys are settings of their own")
+		return location{}, errors.New("use s3://BUCKET/PREFIX?endpoint=URL&region=NAME; set the access key in PARLEY_S3_ID and PARLEY_S3_SECRET")
 	}
 	q := u.Query()
 	for k := range q {
