@@ -131,8 +131,8 @@ type Delta struct {
 	Usage *Usage     // comes with the last delta, if the provider reports it
 }
 
-// Usage counts the tokens of an answer. CachedTokens is the part of PromptTokens that the
-// provider read from its cache; CompletionTokens include those of reasoning.
+// Usage counts the tokens of an answer. CachedTokens is the part of PromptTokens that the provider read from its
+// cache. CompletionTokens include the tokens of reasoning.
 type Usage struct{ PromptTokens, CompletionTokens, CachedTokens int }
 
 // A Voice turns text into speech.

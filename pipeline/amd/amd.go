@@ -153,7 +153,6 @@ func (m *Machine) Step(e Event) []Action {
 	return m.timing(acts, e.At)
 }
 
-// tone processes a signal.
 func (m *Machine) tone(acts []Action, e Event) []Action {
 	switch {
 	case e.Signal == Called, e.Signal == Calling && !m.hasWords && m.speechTime < shortGreeting:
@@ -245,7 +244,6 @@ func (m *Machine) isOverdue(now time.Duration) bool {
 	return now >= overdue || !m.hasSpeech && now >= giveUp
 }
 
-// speak allows the agent to speak.
 func (m *Machine) speak(acts []Action) []Action {
 	if m.maySpeak {
 		return acts

@@ -20,8 +20,7 @@ const (
 	goodbyeTime = 12 * time.Second
 )
 
-// ending owns how the session ends: hangup, transfer and opt-out. It belongs to the
-// session loop.
+// ending ends the session, by hangup, transfer or opt-out. Only the session loop uses it.
 type ending struct {
 	s      *session
 	reason pipeline.Reason // why the session ended; empty until it has

@@ -177,8 +177,8 @@ func TestMachineAnswers(t *testing.T) {
 	}
 }
 
-// TestMachineThatPauses checks that a machine that pauses is first taken for a person and
-// greeted.
+// TestMachineThatPauses checks that the agent greets a machine that pauses like a person, and then applies the
+// policy.
 func TestMachineThatPauses(t *testing.T) {
 	for policy, want := range map[pipeline.Voicemail]pipeline.Reason{
 		pipeline.VoicemailHangup: pipeline.VoicemailReached, pipeline.VoicemailLeave: pipeline.VoicemailLeft, pipeline.VoicemailContinue: pipeline.CallerHungUp,

@@ -102,8 +102,8 @@ func TestConversation(t *testing.T) {
 		for i, turn := range o.Turns {
 			checkTurn(t, turn, i)
 		}
-		// The partial text comes after 100 ms and starts the reply. Model and voice take 300 ms, which
-		// fits into the wait of 400 ms. The voice waits for a clause, whose other words take 50 ms.
+		// The partial text comes after 100 ms and starts the reply. Model and voice take 300 ms, which fits into the
+		// wait of 400 ms. The voice waits for a whole clause. The words after the first take 50 ms.
 		if d := o.Turns[1].Total(); d < 450*time.Millisecond || d > 495*time.Millisecond {
 			t.Errorf("turn 1 took %v: %+v", d, o.Turns[1].Spans)
 		}

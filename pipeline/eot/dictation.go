@@ -36,8 +36,8 @@ func (p Pause) guessDictation(words []string, lex lexicon, want Expectation) (g 
 	}
 }
 
-// namesSubject reports whether the subject of a dictation is known: it was asked for, or
-// it is named with at most one word in between, as in "my address is eighty".
+// namesSubject reports whether it is known what the caller dictates: the agent asked for it, or the caller named it
+// just before the digits, with at most one word in between, as in "my address is eighty".
 func namesSubject(words []string, lex lexicon, want Expectation) bool {
 	if want == Dictation {
 		return true
@@ -110,7 +110,7 @@ func hasAtWord(words []string, lex lexicon) bool {
 	return false
 }
 
-// hasDomain reports whether an address has its end: "dot com", "example.org".
+// hasDomain reports whether an address ends with a top-level domain, as in "dot com" or "example.org".
 func hasDomain(words []string, lex lexicon) bool {
 	last := words[len(words)-1]
 	if i := strings.LastIndexByte(last, '.'); i > 0 {

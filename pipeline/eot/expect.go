@@ -53,7 +53,6 @@ func opener(words []string, lex lexicon) string {
 	return words[0]
 }
 
-// lastSentence returns the last sentence of s.
 func lastSentence(s string) string {
 	s = strings.TrimSpace(s)
 	end := strings.TrimRight(s, ".?!… ")

@@ -55,7 +55,7 @@ type Player struct {
 
 	// The fields below belong to the goroutine that calls FillFrame.
 	history  [historyLen]piece
-	cur, end int64      // numbers of pieces; cur is being played
+	cur, end int64      // cur is the number of the piece being played, end that of the next piece from the queue
 	off      int        // samples of cur that were played
 	gain     float64    // gain of the last sample
 	playing  *Utterance // utterance that has started and not ended
@@ -142,7 +142,7 @@ func (m *Player) fill(f media.Frame, due time.Time) {
 	m.measure(f)
 }
 
-// nextPiece returns the piece to play, or nil if there is none.
+// nextPiece returns the piece to play; nil if there is none.
 func (m *Player) nextPiece() *piece {
 	if m.cur == m.end {
 		select {
@@ -245,7 +245,6 @@ func (m *Player) take(f media.Frame, p *piece, want float64, due time.Time) int 
 	return n
 }
 
-// clearHistory releases the played pieces.
 func (m *Player) clearHistory() {
 	m.playing = nil
 	clear(m.history[:])

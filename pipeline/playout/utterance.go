@@ -36,7 +36,7 @@ type Utterance struct {
 	underrun    atomic.Int64 // silent frames that were sent because audio was late
 	gapExpected atomic.Bool  // a gap follows the audio so far
 	began       atomic.Int64 // when the first sample was sent, in Unix nanoseconds
-	queued      int64        // samples that were pushed; owned by the holder of the reservation
+	queued      int64        // number of samples that were pushed; belongs to the goroutine that calls Push
 
 	mu          sync.Mutex
 	text        strings.Builder // text of the model so far
@@ -99,7 +99,6 @@ func (u *Utterance) markAudible(pcm []int16) {
 	}
 }
 
-// hopSamples returns the number of samples per hop.
 func (u *Utterance) hopSamples() int { return max(1, int(hopTime*time.Duration(u.Rate)/time.Second)) }
 
 // nextSilence returns the first silent sample at or after at. It needs u.mu.
@@ -234,7 +233,7 @@ func (u *Utterance) Underrun() time.Duration {
 	return time.Duration(u.underrun.Load()) * media.FrameTime
 }
 
-// position returns the time of the next sample to play, as in time. It needs u.mu.
+// position returns the time of the next sample to play, on the scale of u.time. It needs u.mu.
 func (u *Utterance) position() time.Duration { return u.time(u.played.Load()) }
 
 // time returns the time of a sample from the start of the voice's audio, trimmed silence included. It needs u.mu.

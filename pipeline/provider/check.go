@@ -151,7 +151,6 @@ func (c *Checker) Check(ctx context.Context, e pipeline.Engines, all bool) {
 	wg.Wait()
 }
 
-// due reports whether an engine needs a probe.
 func (c *Checker) due(p candidate, now time.Time, all bool) bool {
 	open, tried, until := c.Guards.state(string(p.seam), p.engine.EndpointID())
 	x, known := c.lastResult(p)
@@ -302,7 +301,6 @@ func probeVoice(asker context.Context, m guardedVoice) error {
 	return errors.Join(err, sp.Close())
 }
 
-// awaitSound waits for the first sound of an utterance.
 func awaitSound(sp pipeline.Synthesis) error {
 	for s, err := range sp.Audio() {
 		if err != nil || len(s.PCM) > 0 {

@@ -141,7 +141,6 @@ func TestInterruptedVoices(t *testing.T) {
 	})
 }
 
-// interruptVoice starts an utterance and abandons it.
 func interruptVoice(ctx context.Context, t *testing.T, cancel func(), v pipeline.Voice, how stop) {
 	t.Helper()
 	if how.after == 0 {

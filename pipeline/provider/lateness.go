@@ -33,7 +33,6 @@ type lateSlot struct {
 	late   time.Duration
 }
 
-// start starts the measurement for one request.
 func (l *lateness) start() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -48,7 +47,6 @@ func (l *lateness) start() {
 	}
 }
 
-// end ends the measurement for one request.
 func (l *lateness) end() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

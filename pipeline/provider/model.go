@@ -44,7 +44,6 @@ func newModel(
 	return m
 }
 
-// A guardedModel is one model and its guard.
 type guardedModel struct {
 	*guard
 	pipeline.Model

@@ -24,7 +24,6 @@ func (g *Guards) Recognizer(c *Clients, e pipeline.Engine, meter *pipeline.Usage
 	return r
 }
 
-// A guardedRecognizer is one recognizer and its guard.
 type guardedRecognizer struct {
 	*guard
 	pipeline.Recognizer

@@ -33,7 +33,6 @@ func (g *Guards) Voice(c *Clients, e pipeline.Engine, meter *pipeline.UsageMeter
 
 var errNoSound = errors.New("no sound received")
 
-// A guardedVoice is one voice and its guard.
 type guardedVoice struct {
 	*guard
 	pipeline.Voice

@@ -135,7 +135,8 @@ func TestRebinding(t *testing.T) {
 	}
 }
 
-// nameServer answers address queries with the given lists in turn, with a TTL of 0.
+// nameServer starts a DNS server and returns its resolver. It answers each query with the next list of answers, with
+// a TTL of 0.
 func nameServer(t *testing.T, answers [][][4]byte) *net.Resolver {
 	t.Helper()
 	conn, err := net.ListenPacket("udp4", "127.0.0.1:0")

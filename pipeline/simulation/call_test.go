@@ -89,7 +89,6 @@ func providers(seed uint64, rnd *rand.Rand) (s fakeprovider.Script, breaks map[f
 	return s, breaks
 }
 
-// memoryLog is a turn log in memory.
 type memoryLog struct{ bytes.Buffer }
 
 func (*memoryLog) Close() error { return nil }

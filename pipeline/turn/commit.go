@@ -84,8 +84,8 @@ func (m *Machine) onWordsWhileThinking(e Event, text string) []Action {
 	}
 }
 
-// closeLate begins to end a turn whose words came late, or whose sound the voice activity
-// detector missed.
+// closeLate starts to end the turn after words that came late, or after speech that the voice activity detector
+// missed.
 func (m *Machine) closeLate(at time.Duration) []Action {
 	c := &m.caller
 	if c.voiced {

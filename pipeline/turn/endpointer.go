@@ -14,7 +14,7 @@ type endpointer struct {
 	prosody  Event  // Lull or Silence event that holds the prosody of the last speech
 	judge    judgment
 	pauses   time.Duration // mean length of the pauses after which the caller continued
-	cutOffs  int           // number of answers that spoke over the caller, minus those forgiven
+	cutOffs  int           // number of answers that spoke over the caller; onReplyEnd reduces it
 	clean    int           // number of turns since the last cut-off
 }
 
@@ -131,7 +131,7 @@ func (p *endpointer) onCutOff(since, onset time.Duration) {
 	p.onPause(since, onset)
 }
 
-// onReplyEnd forgives one cut-off after several replies without one.
+// onReplyEnd reduces the number of cut-offs by one after several replies without a cut-off.
 func (p *endpointer) onReplyEnd() {
 	if p.clean++; p.clean >= forgiven {
 		p.cutOffs, p.clean = max(0, p.cutOffs-1), 0

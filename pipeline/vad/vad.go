@@ -170,7 +170,6 @@ func ones(b uint8) int {
 	return n
 }
 
-// highestBit returns the index of the highest set bit.
 func highestBit(b uint8) int {
 	n := -1
 	for ; b != 0; b >>= 1 {

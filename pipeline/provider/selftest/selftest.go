@@ -93,7 +93,6 @@ func (t Test) run(ctx context.Context, tell func(Result), tasks []task, speech m
 
 func (t Test) includes(name string) bool { return len(t.Names) == 0 || slices.Contains(t.Names, name) }
 
-// producers returns the tasks of models and voices.
 func (t Test) producers() []task {
 	var all []task
 	for _, name := range slices.Sorted(maps.Keys(t.Models)) {
@@ -115,7 +114,6 @@ func (t Test) producers() []task {
 	return all
 }
 
-// listeners returns the tasks of recognizers.
 func (t Test) listeners() []task {
 	var all []task
 	for _, name := range slices.Sorted(maps.Keys(t.Recognizers)) {
