@@ -74,7 +74,7 @@ func NewRefusedError(resp *http.Response, text string) *RefusedError {
 	for name, unit := range map[string]time.Duration{"Retry-After": time.Second, "Retry-After-Ms": time.Millisecond} {
 		if n, err := strconv.ParseFloat(resp.Header.Get(name), 64); err == nil && n > 0 {
 			pause := min(time.Duration(min(n, float64(maxRetryAfter/unit))*float64(unit)), maxRetryAfter)
-			if r.RetryAfter == 0 || unit == time.Millisecond { // retry-after-ms is the more exact one
+			if r.RetryAfter == 0 || unit == time.Millisecond { // retry-after-ms is more exact, so it wins
 				r.RetryAfter = pause
 			}
 		}

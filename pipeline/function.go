@@ -43,7 +43,7 @@ const (
 
 // Limits bounds the agent's actions in one call. 0 means the default.
 type Limits struct {
-	Turns     int `json:"turns,omitempty"      yaml:"turns"`      // most answers; default 200
-	ToolCalls int `json:"tool_calls,omitempty" yaml:"tool_calls"` // most tool calls; default 50
-	Tokens    int `json:"tokens,omitempty"     yaml:"tokens"`     // most tokens, prompts included; default 1,000,000
+	Turns     int `json:"turns,omitempty"      yaml:"turns"`      // maximum number of answers; default 200
+	ToolCalls int `json:"tool_calls,omitempty" yaml:"tool_calls"` // maximum number of tool calls; default 50
+	Tokens    int `json:"tokens,omitempty"     yaml:"tokens"`     // maximum number of tokens, prompts included; default 1,000,000
 }

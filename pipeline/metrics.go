@@ -48,7 +48,7 @@ type Turn struct {
 	Ending      Ending
 	Reason      string // why the turn was committed at that moment
 	Interrupted bool
-	MergedFrom  int  // number of merged fragments; 0 for none
+	MergedFrom  int  // number of fragments, cut off by pauses of the caller, that form the turn; 0 if it has one
 	Estimated   bool // the start of the turn is an estimate
 	// Speculations is the number of answers begun before the commit. Saved is how much sooner the
 	// caller heard the answer because of them.
@@ -57,7 +57,7 @@ type Turn struct {
 	TokensIn     int
 	TokensOut    int
 	Chars        int           // characters sent to the voice
-	Tools        time.Duration // time in functions, including PhaseTool
+	Tools        time.Duration // time that tools ran, including PhaseTool
 }
 
 // Total returns the sum of the phases.

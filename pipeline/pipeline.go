@@ -93,7 +93,7 @@ type Prompt struct {
 	Model        string
 	Instructions string
 	Messages     []Message // messages, oldest first
-	MaxTokens    int       // most tokens of the answer; 0 for the provider's default
+	MaxTokens    int       // maximum number of tokens of the answer; 0 for the provider's default
 	Tools        []Tool    // tools that the model may call
 	ToolChoice   string    // tool that the model must call; empty if it may choose
 	Options      Options   // MaxTokens above already includes the option max_tokens

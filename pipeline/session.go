@@ -17,7 +17,7 @@ type SessionConfig struct {
 	Prompt      string // instructions for the model
 	Language    string // language of the agent, BCP 47
 	Engines     Engines
-	AnsweredAt  time.Time     // when the 200 OK came; start of the greeting's turn
+	AnsweredAt  time.Time     // when the 200 OK came; the turn of the greeting starts then
 	MaxDuration time.Duration // longest conversation; 0 for no limit
 	Tools       []Function    // tools that the model may call
 	Limits      Limits
@@ -55,7 +55,7 @@ type OptOutConfig struct {
 type OptOut struct {
 	Source OptOutSource
 	Text   string    // words of the request; empty for a key
-	At     time.Time // when it was detected
+	At     time.Time // when the request was detected
 }
 
 // An OptOutSource is the way an opt-out was detected.

@@ -88,7 +88,7 @@ type Action struct {
 const (
 	shortGreeting = 1800 * time.Millisecond // longest first words of a person
 	humanSilence  = 350 * time.Millisecond  // silence of a person after the first words
-	longSilence   = 550 * time.Millisecond  // silence of a person after more words
+	longSilence   = 550 * time.Millisecond  // silence of a person after longer first words
 	longGreeting  = 6 * time.Second         // longest speech of a person; longer speech is a machine's
 	machineOver   = 2 * time.Second         // silence of a machine after which no beep is expected
 	menuOver      = time.Second             // silence of a menu after which it waits for input
@@ -109,7 +109,7 @@ type Machine struct {
 	hasSpeech   bool // speech has occurred
 	afterBeep   bool // a beep followed the last speech
 	hasWords    bool // words were recognized
-	maySpeak    bool // the agent may speak: the last action allowed it, and none has stopped the agent since
+	maySpeak    bool // the agent may speak: Speak was the last of the Speak and Yield actions
 	started     bool
 }
 

@@ -40,15 +40,15 @@ func (s Signal) String() string {
 
 const (
 	audible       = -45.0 // dBFS; quieter input has no tone
-	minShare      = 0.8   // least share of a frame's power in a tone
+	minShare      = 0.8   // minimum share of a tone in the power of a frame
 	maxDrift      = 0.02  // largest relative change of frequency within a tone
 	minBeepFreq   = 350.0 // lowest frequency of a beep in Hz
 	maxBeepFreq   = 2300.0
 	minBeep       = 6  // shortest beep in frames: 120 ms
 	maxBeep       = 75 // longest beep in frames: 1500 ms
 	endSilence    = 2  // frames of silence that end a tone
-	minDrop       = 15 // drop of the level in dB that counts as silence
-	minAnswerTone = 30 // frames of 2100 Hz that are enough: 600 ms
+	minDrop       = 15 // minimum drop of the level in dB that counts as silence
+	minAnswerTone = 30 // minimum number of frames of 2100 Hz: 600 ms
 )
 
 // A Bank detects tones in one stream. The zero value is ready to use. It is for one
@@ -62,7 +62,7 @@ type Bank struct {
 	gap      bool // the previous frame of the tone was disturbed
 	sit      int  // number of special information tones received in order, of three
 	bursts   int  // number of bursts of busy tone
-	dual     int  // frames of the current burst of two tones
+	dual     int  // number of frames of the current burst of busy tone
 }
 
 // Frame takes the next frame of 160 or 320 samples and returns the signal that it

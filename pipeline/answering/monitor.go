@@ -16,7 +16,7 @@ type CommandKind uint8
 // Kinds of commands.
 const (
 	Greet   CommandKind = iota // the agent may speak: it greets, if it has a greeting
-	Answer                     // the agent may speak: it answers what was said
+	Answer                     // the agent may speak: it answers what the party said
 	Hold                       // the agent must be silent
 	Prepare                    // a message may soon be needed
 	Message                    // leave the message now, or begin it again if it is being left
@@ -53,7 +53,7 @@ type Monitor struct {
 	wakes       []time.Duration
 	finals      string
 	partial     string
-	taken       int           // bytes of final text that were already taken
+	taken       int           // number of bytes of the transcript that Take has returned
 	speechFrom  time.Duration // start of the current or last speech
 	firstEnd    time.Duration // end of the agent's first turn; 0 if none
 	firstStart  time.Duration // start of the agent's first sound; 0 if none

@@ -172,7 +172,7 @@ func TestAnything(t *testing.T) {
 	})
 }
 
-// says is a model that returns a text, or fails.
+// says is a model that answers with the text. If the text is empty, the model fails.
 type says string
 
 func (s says) Reply(context.Context, pipeline.Prompt) iter.Seq2[pipeline.Delta, error] {

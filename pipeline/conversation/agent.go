@@ -83,7 +83,7 @@ func (a *Agent) Talk(ctx context.Context, leg media.Leg, config pipeline.Session
 }
 
 func (a *Agent) newSession(leg media.Leg, config pipeline.SessionConfig) (*session, error) {
-	phrases := a.currentPhrases() // before the clients, so that a new cache gets no phrase of an old voice
+	phrases := a.currentPhrases() // read before the clients, so that a new cache does not receive phrases of an old voice
 	clients := a.Clients.Current()
 	if err := clients.Check(config.Engines); err != nil {
 		return nil, err

@@ -16,7 +16,7 @@ func TestDrain(t *testing.T) {
 	const leaving = "i have to go now goodbye"
 	for name, c := range map[string]struct {
 		brief  pipeline.SessionConfig
-		before []any // what happens before the drain
+		before []any // words and waits of the caller before the drain
 		after  []any
 		reason pipeline.Reason
 		says   string

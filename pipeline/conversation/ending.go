@@ -23,7 +23,7 @@ const (
 // ending ends the session, by hangup, transfer or opt-out. Only the session loop uses it.
 type ending struct {
 	s      *session
-	reason pipeline.Reason // why the session ended; empty until it has
+	reason pipeline.Reason // why the session ended; empty while it runs
 	err    error           // latest failure
 
 	leaving      bool             // the agent is saying goodbye and takes no more turns
@@ -32,7 +32,7 @@ type ending struct {
 
 	transfer     *pipeline.TransferResult // latest transfer; nil for none
 	transferring <-chan transferAttempt
-	second       media.Leg // leg that took the call over; nil for none
+	second       media.Leg // second leg of a completed transfer; nil for none
 
 	optOut *optout.Detector // nil if opt-outs are not stored
 }
@@ -137,7 +137,7 @@ func (e *ending) onTransfer(ctx context.Context, t transferAttempt) {
 	e.transfer.At = time.Now()
 	s.log.Warn("failed to transfer the call", "err", t.err)
 	s.record.addNote("the transfer was not answered; the caller hears this")
-	s.speaker.stop() // plays the ringback tone
+	s.speaker.stop() // ends the ringback tone
 	s.step(ctx, turn.Event{Kind: turn.OwnSpeech})
 	s.replies.current = s.speaker.sayText(ctx, s.phraseText(phraseUnreached))
 	s.replies.current.release()
@@ -148,7 +148,7 @@ func (e *ending) onTransfer(ctx context.Context, t transferAttempt) {
 func (e *ending) closeTransfer() {
 	if e.transferring != nil {
 		if t := <-e.transferring; t.second != nil {
-			_ = t.second.Hangup(media.LocalHangup) // the callee has hung up
+			_ = t.second.Hangup(media.LocalHangup) // nobody is left to talk with
 		}
 	}
 	if t := e.transfer; t != nil && t.At.IsZero() {

@@ -36,7 +36,7 @@ func TestBargeIn(t *testing.T) {
 		c := start(t, script, pipeline.SessionConfig{})
 		c.pass(500 * time.Millisecond)
 		c.say("count please")
-		c.pass(2 * time.Second) // interrupts the answer
+		c.pass(2 * time.Second) // until the agent is in the middle of its answer
 		spoke := time.Since(c.began)
 		c.say("stop it now please")
 		stopped := lastLoud(c.Output())
@@ -106,7 +106,7 @@ func TestFaults(t *testing.T) {
 func breakOnce(t *testing.T, p fakeprovider.Provider, f fakeprovider.Fault) {
 	t.Helper()
 	script := fakeprovider.Typical()
-	broken := map[fakeprovider.Provider]int{fakeprovider.LLM: 0, fakeprovider.TTS: 3} // the first three requests speak the prepared phrases
+	broken := map[fakeprovider.Provider]int{fakeprovider.LLM: 0, fakeprovider.TTS: 3} // the first three requests synthesize phrases
 	script.Fault = func(q fakeprovider.Provider, n int) fakeprovider.Fault {
 		if at, ok := broken[p]; q == p && (!ok && n == 0 || ok && n == at) {
 			return f

@@ -51,7 +51,7 @@ func (g *greeter) onFrame(f media.Frame) {
 	e := amd.Event{Kind: amd.Tone, Signal: signal, From: g.s.since(time.Now().Add(-back))}
 	select {
 	case g.s.updates <- update{do: func(ctx context.Context) { g.detect(ctx, e) }}:
-	default: // the session loop is far behind; later frames matter more than this tone
+	default: // the session loop is far behind; do not make the leg wait for it
 	}
 }
 

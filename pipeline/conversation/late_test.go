@@ -69,7 +69,7 @@ func unjust(said []sentence, o pipeline.Outcome) string {
 				if strings.HasPrefix(o.Lines[i+1].Text, "you") {
 					answered[w]++
 				}
-				apologised[w] = apologised[w] || strings.HasPrefix(o.Lines[i+1].Text, "Sorry") // for the whole turn
+				apologised[w] = apologised[w] || strings.HasPrefix(o.Lines[i+1].Text, "Sorry") // an apology counts for the whole turn
 			}
 		case strings.HasPrefix(l.Text, "Sorry"):
 			sorry = append(sorry, l.Start)

@@ -27,7 +27,7 @@ func TestLongSentence(t *testing.T) {
 	for _, cut := range []time.Duration{0, 2 * time.Second, 8 * time.Second, 11 * time.Second} {
 		for _, name := range []string{"deepgram", "flux", "assemblyai", "openai"} {
 			if name == "openai" && cut > 10*time.Second {
-				continue // this recognizer sends no partial text, and so much audio is not kept
+				continue // this recognizer sends no partial text, and only 10 s of audio are kept
 			}
 			synctest.Test(t, func(t *testing.T) {
 				n := fakeprovider.NewNet()

@@ -12,8 +12,8 @@ const (
 	phraseNudge                   // said when both sides are silent
 	phraseGoodbye                 // said before the agent hangs up
 	phraseUnreached               // said after a transfer failed
-	phraseStill                   // said when a tool takes long
-	phraseLonger                  // said when a tool takes longer
+	phraseStill                   // said when a tool takes long, after phraseFiller
+	phraseLonger                  // said when a tool takes longer still, after phraseStill
 	phraseOptedOut                // said after the callee opted out
 	phraseCount
 )

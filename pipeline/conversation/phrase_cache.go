@@ -18,7 +18,7 @@ type phraseKey struct {
 	phrase   phrase
 }
 
-// A slot is the comparable form of a phraseKey.
+// A slot is a phraseKey in a form that can be the key of a map.
 type slot struct {
 	engine   string
 	language string

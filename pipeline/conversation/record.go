@@ -20,7 +20,7 @@ type record struct {
 	turns   []pipeline.Turn
 	current *account   // open turn; nil for none
 	number  int        // number of the next turn
-	specs   int        // answers begun for the open turn before its commit
+	specs   int        // number of answers begun before the commit of the turn
 	onset   input.Edge // time of the caller's last Voice event
 	silence input.Edge // time of the caller's last Lull or Silence event
 }
@@ -36,8 +36,7 @@ func (r *record) openGreeting(of *reply) {
 	}
 }
 
-// openUnheard opens a turn for words of the caller that have no transcript, unless a turn is
-// open.
+// openUnheard opens a turn for speech of the caller that has no transcript. If a turn is open, it does nothing.
 func (r *record) openUnheard() {
 	if r.current != nil {
 		return

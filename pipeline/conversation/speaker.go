@@ -114,7 +114,7 @@ func (s *speaker) play(ctx context.Context, kind, text string, pcm []int16) *rep
 	u := s.utterance(kind)
 	u.Write(text, time.Now())
 	u.Add(pipeline.Speech{PCM: pcm, Words: playout.SpreadWords(text, playout.SamplesDuration(u.Rate, len(pcm)))}, time.Now())
-	if kind == turn.Filler { // the reply may follow at once
+	if kind == turn.Filler { // silence separates the filler from the reply, which may follow at once
 		pcm = slices.Concat(pcm, make([]int16, int64(u.Rate)*int64(partPause)/int64(time.Second)))
 	}
 	u.Complete()

@@ -443,7 +443,7 @@ func TestTransfer(t *testing.T) {
 				if silence > 4*time.Second {
 					t.Errorf("%v of silence", silence)
 				}
-				if tt.want.Bridged { // both legs are joined
+				if tt.want.Bridged { // the caller now talks with the second leg
 					c.say("hello sales")
 					c.pass(200 * time.Millisecond)
 					if got := (&call{Leg: second}).words(); got != "hello sales" {

@@ -16,7 +16,7 @@ import (
 
 const (
 	keptFrames    = 500 // frames kept for the next recognizer: 10 s, 80 kB at 8 kHz
-	openingFrames = 100 // most frames that may arrive before the next recognizer has the kept audio: 2 s
+	openingFrames = 100 // reserve for frames that arrive while the next recognizer opens: 2 s
 	openTimeout   = 5 * time.Second
 	firstPause    = 200 * time.Millisecond // pause before another recognizer is opened
 	maxPause      = 2 * time.Second
@@ -31,7 +31,7 @@ type transcriber struct {
 	results    chan transcript
 	failures   chan error
 	opened     chan bool
-	renew      chan struct{} // asks for another recognizer
+	renew      chan struct{} // receives a value if another recognizer must be opened
 
 	open    atomic.Pointer[stream]
 	final   atomic.Int64 // number of frames of the call that have final text
@@ -287,7 +287,7 @@ func (h transcript) From(at time.Time) (text string, begins time.Time, ok bool) 
 	case n < 0:
 		return "", time.Time{}, false
 	case n == 0:
-		return h.Text, said(h.Words[0]), true // The text may be better formatted than the words
+		return h.Text, said(h.Words[0]), true // the text may be better formatted than the words
 	}
 	var texts []string
 	for _, w := range h.Words[n:] {

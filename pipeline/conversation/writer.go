@@ -70,7 +70,7 @@ func (w *writer) piece(ctx context.Context, p tools.Piece) error {
 	}
 	text := p.Text
 	if !w.given && w.spoke {
-		text = " " + text // separates the text from that of the stream before
+		text = " " + text // separates the text from the text of the previous stream
 	}
 	w.reply.Write(text, time.Now())
 	if <-w.voice.done; w.voice.err != nil {

@@ -6,18 +6,18 @@ const (
 	echoFrames   = 75    // frames that are compared: 1.5 s
 	echoLags     = 20    // longest delay of an echo in frames: 400 ms
 	compareEvery = 4     // frames between comparisons
-	minLoud      = 8     // sent frames louder than speaking that a comparison needs
-	minFrames    = 12    // frames with a known level that a comparison needs
+	minLoud      = 8     // minimum number of sent frames louder than speaking in a comparison
+	minFrames    = 12    // minimum number of frames in a comparison
 	minEcho      = 0.8   // envelope correlation at or above which input is echo
 	maxOther     = 0.35  // correlation of the envelopes below which input is not echo
 	minAgreed    = 4     // successive comparisons that must agree on the delay
 	maxReturn    = -6.0  // largest return in dB; stronger input is not an echo
-	minVariation = 3.0   // variation of the sent level in dB that a comparison needs
+	minVariation = 3.0   // minimum variation of the sent level in a comparison, dB
 	margin       = 5.0   // dB added to the level of the measured echo
 	quiet        = -55.0 // dBFS; a quieter frame counts as silence
 	speaking     = -35.0 // dBFS; a louder sent frame shows the strength of the echo
 	minReturn    = -60.0 // smallest return in dB; a weaker echo is ignored
-	decay        = 4e-4  // decrease per frame in dB of an echo that is no longer confirmed
+	decay        = 4e-4  // dB per frame by which a known echo decreases until it is confirmed again
 )
 
 // An echoBound learns how strongly a line returns the sent audio as echo. Telephone legs have no echo canceller, and
@@ -30,7 +30,7 @@ type echoBound struct {
 	known          bool
 	sending        int // frames since sending began
 	strange        int // number of successive comparisons without an echo
-	lag, agreed    int // delay found by the last comparison in frames, and the number of successive comparisons with that delay
+	lag, agreed    int // frames of delay in the last comparison; number of successive comparisons with about that delay
 }
 
 // Frame takes the levels (dBFS) of one sent and one received frame. It returns the level

@@ -52,7 +52,7 @@ func TestEcho(t *testing.T) {
 						over++
 					}
 					if i > 45*quarter && floor > -12 {
-						calm++ // a caller at -12 dBFS would count as echo
+						calm++ // a caller at -12 dBFS would count as echo in this frame
 					}
 				}
 				if over > 20 || loss <= -20 && calm > 0 {

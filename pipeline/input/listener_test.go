@@ -54,15 +54,15 @@ func (l *fakeLeg) Arrived() (time.Time, bool) {
 // Voiced is the middle of the possible interval.
 func TestEnd(t *testing.T) {
 	const ms = time.Millisecond
-	speech, _ := tone.Encode(8000, "are you open on sundays") // the last frame of the voice is full
+	speech, _ := tone.Encode(8000, "are you open on sundays") // cut at the front, so that the last frame of the voice is full
 	for len(speech)%160 != 0 {
 		speech = speech[80:]
 	}
-	last := 50 + len(speech)/160 - 1 // one frame
+	last := 50 + len(speech)/160 - 1 // index of the last voiced frame
 	steady := func(int) time.Duration { return 10 * ms }
 	jitter := func(n int) time.Duration { return time.Duration(n*7%20) * ms }
 	for name, c := range map[string]struct {
-		lost      []int // number of frames lost from the last voiced one on
+		lost      []int // lost frames, counted from the last voiced frame
 		delay     func(int) time.Duration
 		want      time.Duration // time after the last voiced frame was sent
 		estimated bool

@@ -14,12 +14,12 @@ const (
 	window        = 2 * perFrame
 	longest       = pitchRate / 60  // lag of the lowest voice, 60 Hz, in samples
 	shortest      = pitchRate / 400 // lag of the highest voice, 400 Hz, in samples
-	periodic      = 0.5             // correlation from which sound has a pitch
-	prosodyFrames = 256             // most frames kept of a stretch of speech, from its end: 5 s
+	periodic      = 0.5             // minimum correlation of sound that has a pitch
+	prosodyFrames = 256             // number of frames kept, from the end of a stretch of speech: 5 s
 	lastPitch     = 15              // frames at the end whose pitch is compared: 300 ms
 	lastLevel     = 10              // frames at the end whose level is compared: 200 ms
-	minPitched    = 8               // frames with a pitch that a stretch needs
-	minPitchedEnd = 3               // frames with a pitch that the end of a stretch needs
+	minPitched    = 8               // minimum number of frames with a pitch in a stretch
+	minPitchedEnd = 3               // minimum number of frames with a pitch at the end of a stretch
 )
 
 // A prosodyEstimator measures the melody and loudness at the end of speech. The zero value

@@ -92,7 +92,7 @@ func TestResumeWhereItStopped(t *testing.T) {
 	w.m.Pause(0)
 	w.frames(4)
 	w.m.Resume(-1)
-	if got := w.frames(1); got[100] != 1500 { // 320 samples and 80 of the fade
+	if got := w.frames(1); got[100] != 1500 { // after 320 samples at full volume and 80 of the fade-out
 		t.Errorf("resumed with %d, want 1500", got[100])
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// WaitStall waits until the caller has heard all available audio of an utterance and no more
-// has come for the given time. It returns false if ctx ends first.
+// WaitStall waits until the caller has heard all available audio of an utterance and no more audio has come for the
+// given time. It returns false if ctx ends first.
 func (u *Utterance) WaitStall(ctx context.Context, after time.Duration) bool {
 	tick := time.NewTicker(after / 6)
 	defer tick.Stop()

@@ -34,7 +34,7 @@ type Utterance struct {
 	played      atomic.Int64 // samples that were sent
 	fadedOut    atomic.Int64 // number of the last played samples that a pause faded out
 	underrun    atomic.Int64 // silent frames that were sent because audio was late
-	gapExpected atomic.Bool  // a gap follows the audio so far
+	gapExpected atomic.Bool  // silence after the audio so far is no underrun
 	began       atomic.Int64 // when the first sample was sent, in Unix nanoseconds
 	queued      int64        // number of samples that were pushed; belongs to the goroutine that calls Push
 
@@ -43,8 +43,8 @@ type Utterance struct {
 	words       []pipeline.Word // word times as reported by the voice
 	trimmed     time.Duration   // leading silence that was not played
 	base        time.Duration   // start of the current segment
-	ready       time.Time       // when the first audible sample existed
-	token       time.Time       // when the first text that can be spoken existed
+	ready       time.Time       // when the first audible sample was available
+	token       time.Time       // when the first text that can be spoken was available
 	samples     int64           // samples of audio produced so far
 	audibleHops []bool          // whether each hop is audible
 	complete    bool            // no more audio follows

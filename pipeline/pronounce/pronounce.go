@@ -14,7 +14,7 @@ import (
 
 const (
 	maxWords = 256
-	maxText  = 200 // bytes of a word or of its spoken form
+	maxText  = 200 // maximum number of bytes of a word or of its spoken form
 )
 
 // Check validates a map from written words to spoken forms.

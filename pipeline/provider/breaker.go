@@ -60,7 +60,7 @@ const (
 
 // Done records an outcome. alone is the pause that the provider requested; 0 for none.
 func (b *Breaker) Done(t *Token, e Outcome, now time.Time, alone time.Duration) {
-	if b.open && t != b.probe { // the request is older than the open state
+	if b.open && t != b.probe { // the request began before the breaker opened
 		if e == Failed && alone > 0 {
 			b.until = later(b.until, now.Add(alone))
 		}

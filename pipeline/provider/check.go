@@ -38,7 +38,7 @@ type seam string
 // A checkKey identifies an engine, without its fallbacks, and what it serves.
 type checkKey struct {
 	seam     seam
-	endpoint string // ID
+	endpoint string // endpoint ID
 	key      string
 }
 
@@ -51,12 +51,12 @@ type checkResult struct {
 // A candidate is an engine or one of its fallbacks.
 type candidate struct {
 	seam   seam
-	engine pipeline.Engine // without its own fallback
+	engine pipeline.Engine // without fallbacks
 }
 
 func (c candidate) key() checkKey { return checkKey{c.seam, c.engine.EndpointID(), c.engine.Key()} }
 
-// Forget drops the results of endpoints, because their settings have changed.
+// Forget drops the results of endpoints whose settings have changed.
 func (c *Checker) Forget(ids []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -61,7 +61,7 @@ func TestOrganizations(t *testing.T) {
 		if err := checker.Usable(engines); !errors.Is(err, ErrOpen) {
 			t.Errorf("usable: %v", err)
 		}
-		c.Organizations["org"].Models["m"] = operators // the operator has corrected the settings
+		c.Organizations["org"].Models["m"] = operators // somebody has corrected the settings
 		g.Reset([]string{"org/m"})
 		g.SetLimits(map[string]int{"org/m": 2})
 		checker.Forget([]string{"org/m"})

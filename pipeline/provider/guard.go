@@ -46,8 +46,8 @@ func (g *Guards) SetLimits(limits map[string]int) {
 	}
 }
 
-// Reset forgets the failures of endpoints, because their settings have changed. Later failures of
-// requests with the former settings do not count. All requests share the limit.
+// Reset forgets the failures of endpoints whose settings have changed. Later failures of requests with the former
+// settings do not count, but these requests still count against the limit.
 func (g *Guards) Reset(ids []string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -124,8 +124,8 @@ func (r *slots) release() {
 
 // A guard limits the requests to one provider.
 type guard struct {
-	id    string // of the endpoint
-	name  string // of the endpoint, without the ID of an organization
+	id    string // endpoint ID
+	name  string // name of the endpoint: the ID without the organization
 	slots *slots
 	late  *lateness
 

@@ -339,7 +339,7 @@ func TestSlowText(t *testing.T) {
 	})
 }
 
-// TestStatuses checks the states closed, open, probing and closed again.
+// TestStatuses checks the status of a provider while its breaker is closed, open, probing and closed again.
 func TestStatuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &Guards{Limits: map[string]int{"x": 7}}

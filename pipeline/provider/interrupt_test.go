@@ -21,7 +21,7 @@ import (
 // a breaker four times.
 const interruptions = 4 * maxFailures
 
-// clients are all protocol clients, connected to the same fake providers.
+// clients holds a client for each protocol, all connected to the same fake providers.
 type clients struct {
 	recognizers map[string]pipeline.Recognizer
 	models      map[string]pipeline.Model
@@ -71,7 +71,7 @@ func connect(t *testing.T, fault fakeprovider.Fault) clients {
 // A stop is a way to interrupt a request.
 type stop struct {
 	name   string
-	fault  fakeprovider.Fault // of the provider during the interrupted requests
+	fault  fakeprovider.Fault // fault of the provider during the interrupted requests
 	after  time.Duration      // time from the start of the request to the interruption
 	closes bool               // interrupt by Close and cancel the context later; otherwise cancel the context
 }

@@ -20,7 +20,7 @@ type EngineCheck struct {
 	Provider string    `json:"provider"`
 	Model    string    `json:"model,omitempty"`
 	At       time.Time `json:"at"`              // time of the probe; zero if no result is known
-	Error    string    `json:"error,omitempty"` // the provider's words; empty if the engine works
+	Error    string    `json:"error,omitempty"` // error message, often the provider's; empty if the engine works
 	// Misconfigured reports that the error lasts until an operator changes a setting, such
 	// as a wrong key or an unknown model. Other errors may pass.
 	Misconfigured bool `json:"misconfigured,omitempty"`

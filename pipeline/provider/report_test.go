@@ -56,7 +56,7 @@ func TestJudgeReport(t *testing.T) {
 	}
 }
 
-// TestReport checks that a report repeats the last probes and sends none.
+// TestReport checks that Report returns the results of the last probes and sends no request.
 func TestReport(t *testing.T) {
 	good, bad := &providerStub{}, &providerStub{err: &pipeline.RefusedError{Status: 401, Text: "wrong key"}}
 	c := &Checker{

@@ -18,7 +18,7 @@ type Status struct {
 	Until         time.Time
 }
 
-// Statuses returns the state of all providers used so far, sorted by kind and name.
+// Statuses returns the state of all providers used so far, sorted by kind, organization and name.
 func (g *Guards) Statuses() []Status {
 	g.mu.Lock()
 	all := make([]Status, 0, len(g.guards))

@@ -10,7 +10,7 @@ type answerUsage struct {
 	prompt   pipeline.Prompt
 	reported *pipeline.Usage
 	answered int  // bytes of the answer
-	failed   bool // failed before any response: the provider charges nothing
+	failed   bool // the request failed before any response; the provider charges nothing
 }
 
 // add counts a delta. err is an error of the provider, not of a cancellation.

@@ -158,7 +158,7 @@ type utterance struct {
 	visit     *request
 	left      voice           // voices that may replace the current one
 	text      strings.Builder // all text received so far
-	from      int             // bytes of text that replaced voices have spoken
+	from      int             // number of bytes of text that earlier voices have spoken
 	split     tts.Splitter    // finds the first clause
 	clause    bool            // text contains a clause
 	listening bool            // Audio is being read; until then, sound may wait unread in a socket
@@ -169,7 +169,7 @@ type utterance struct {
 	late      *time.Timer // fires if the first sound is late; nil until text has a clause and Audio is read
 
 	feeding sync.Mutex // serializes writes to the current voice
-	fed     int        // bytes of text written to the current voice
+	fed     int        // number of bytes of text written to the current voice
 }
 
 // Write implements pipeline.Synthesis.
@@ -342,7 +342,7 @@ func (u *utterance) replaceVoice(err *error, sounded, timed bool, spoken int) bo
 	if *err == nil || len(left) == 0 || u.canceled() != nil || sounded && !timed {
 		return false
 	}
-	_ = broken.Close() // closing a voice that has failed returns nothing new
+	_ = broken.Close() // the voice has already failed; its error is known
 	sp, next, left, again := u.open(left)
 	if again != nil {
 		*err = errors.Join(*err, again)

@@ -51,9 +51,9 @@ type finding struct{ what, why string }
 // Times of the judge.
 const (
 	longestSilence = 4 * time.Second
-	faultTime      = 2500 * time.Millisecond // from the time at which an answer was due
-	dueTime        = 400 * time.Millisecond  // from the end of a possible sentence
-	tolerance      = 100 * time.Millisecond  // tolerance of a time: frames in both directions
+	faultTime      = 2500 * time.Millisecond // maximum time from dueTime to an answer
+	dueTime        = 400 * time.Millisecond  // time from the end of a complete sentence until its answer is due
+	tolerance      = 100 * time.Millisecond  // time that the audio needs in both directions
 	mergeWords     = 4                       // maximum number of words that the caller hears of a retracted answer
 )
 

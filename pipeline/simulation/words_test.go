@@ -46,7 +46,7 @@ func follow(heard []tone.Word) []played {
 	k, i := -1, -1
 	for n, w := range heard {
 		if a, b, ok := answerOf(w.Text); ok {
-			if a != k && b > 0 && n > 0 && alike(heard[n-1].Text, answerWord(a, b-1)) { // the word belongs to this answer
+			if a != k && b > 0 && n > 0 && alike(heard[n-1].Text, answerWord(a, b-1)) { // the previous, damaged word belongs to this answer
 				if m := len(all); m > 0 && all[m-1].Word == heard[n-1] {
 					all = all[:m-1]
 				}

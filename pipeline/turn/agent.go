@@ -12,13 +12,13 @@ type agent struct {
 
 	text      string        // caller's text that the agent answers; empty if the speech answers nothing
 	keys      string        // keys that are answered together with the text
-	fragments int           // number of retracted commits whose text this one includes
+	fragments int           // number of retracted commits whose text is part of text
 	commit    time.Duration // when the turn was committed
 	begun     bool          // the answer was begun before the commit
 	pending   bool          // the answer is not audible yet
 	ready     bool          // the first sound of the answer exists
 	released  bool          // the answer may be played
-	doubt     time.Duration // time until which a sound during Thinking may turn out to be words; 0 for none
+	doubt     time.Duration // until this time a sound during Thinking may turn out to be words; 0 if there was none
 	filled    bool          // a filler was played before the answer
 	spec      string        // normalized text of the prepared answer
 	specs     int           // number of answers prepared for this turn before its commit

@@ -91,7 +91,7 @@ func (m *Machine) interrupt(e Event) []Action {
 	switch {
 	case a.merging && !a.whole:
 		acts = m.retract(e.At, "caller_resumed")
-	case a.text != "" && r.isLate(&m.caller) && a.mayMerge(e): // the words belong to the answered turn
+	case a.text != "" && r.isLate(&m.caller) && a.mayMerge(e): // the words belong to the turn that is being answered
 		acts = m.retract(e.At, "words_heard")
 	default:
 		acts = m.yield(e.At, "words_heard")

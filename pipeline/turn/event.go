@@ -26,7 +26,7 @@ const (
 	SpeechStart    Kind = "audible"   // the first audible frame of the agent's speech was sent
 	SpeechEnd      Kind = "said"      // the last frame of the agent's speech was sent
 	ReplyFailed    Kind = "replyfail" // the model or the voice failed
-	OwnSpeech      Kind = "own"       // the agent begins a speech that answers nothing
+	OwnSpeech      Kind = "own"       // the agent begins to say something that answers no turn
 	Floor          Kind = "floor"     // the agent may speak
 	Hold           Kind = "hold"      // the agent may not speak before the next Floor
 )
@@ -41,7 +41,7 @@ const (
 // An Event is something that happened. The field names of its JSON are part of the turn log.
 type Event struct {
 	Kind Kind          `json:"kind"`
-	At   time.Duration `json:"at"` // when the event became known
+	At   time.Duration `json:"at"` // when the machine received the event
 	// From is, for Voice, its onset; for Lull and Silence, the arrival of the last voiced sample;
 	// for Transcript, the start of the words, 0 if unknown.
 	From time.Duration `json:"from,omitempty"`
@@ -89,8 +89,8 @@ const (
 	Commit    Do = "commit"    // the caller's turn ended: answer Text
 	Release   Do = "release"   // the answer may be played
 	Retract   Do = "retract"   // drop the answer: the caller continues the turn
-	Duck      Do = "duck"      // lower the agent's voice
-	Unduck    Do = "unduck"    // restore its volume
+	Duck      Do = "duck"      // lower the volume of the agent's speech
+	Unduck    Do = "unduck"    // restore the volume of the agent's speech
 	Pause     Do = "pause"     // pause the agent's speech
 	Resume    Do = "resume"    // continue from the last word boundary
 	Yield     Do = "yield"     // end the agent's speech

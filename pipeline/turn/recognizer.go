@@ -19,8 +19,8 @@ type recognizer struct {
 	eot       float64       // the recognizer's own probability that the turn ended; 0 if it reports none
 
 	asked     int           // number of unanswered Finalizes
-	abandoned int           // number of earlier Finalizes that are no longer waited for; their answers come first
-	overdue   bool          // the answer did not come in time, but words may still come
+	abandoned int           // number of earlier Finalizes whose answers the machine no longer waits for; these answers come first
+	overdue   bool          // the answer to Finalize did not come in time, but words may still come
 	again     bool          // the recognizer failed before it transcribed a sound during the agent's speech
 	openedAt  time.Duration // when a recognizer was last opened
 	closing   time.Duration // when the wait for the answer to Finalize began
@@ -134,7 +134,7 @@ func (r *recognizer) answerDue(c *caller, text string) time.Duration {
 	if c.keys == "" && (text == "" || r.isBehind(c)) {
 		return due
 	}
-	return min(due, max(max(r.closing, r.openedAt)+r.policy.Final, r.usable+growing)) // the text may still grow
+	return min(due, max(max(r.closing, r.openedAt)+r.policy.Final, r.usable+growing)) // growing: the text may still change
 }
 
 // settle marks the caller's words up to the end of the transcript as answered. Later words may still come.

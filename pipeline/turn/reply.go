@@ -150,7 +150,7 @@ func (m *Machine) finish(e Event) []Action {
 func (m *Machine) onReplyFailure(e Event) []Action {
 	a := &m.agent
 	if !a.pending && m.state != Speaking && m.state != Paused {
-		a.spec, a.ready = "", false // the prepared answer has failed
+		a.spec, a.ready = "", false // the answer prepared before the commit has failed
 		return nil
 	}
 	if m.caller.voiced && m.state == Thinking && a.answersCaller() && !m.policy.NoMerge {

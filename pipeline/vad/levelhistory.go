@@ -13,12 +13,12 @@ const (
 	loudWindow     = 20   // frames before the reported end that contain the loudest part of the voice
 	maxFade        = 30.0 // dB below its maximum down to which the voice counts as present
 	cutDrop        = 6.0  // dB below its maximum within which a voice was cut off instead of faded
-	cutHalves      = 2    // half frames within which a voice that was cut off is gone
-	minContrast    = 8.0  // dB above the loudest noise that a voice needs to be told apart from it
-	noiseMargin    = 2.0  // dB above the loudest noise that a sound needs
+	cutHalves      = 2    // half frames within which a voice that was cut off falls silent
+	minContrast    = 8.0  // minimum dB of a voice above the loudest noise; a weaker voice cannot be told from noise
+	noiseMargin    = 2.0  // minimum dB of a voiced sound above the loudest noise
 	noiseTolerance = 2.0  // dB above the mean noise within which later sound is only noise
 	blendDrop      = 6.0  // dB below the previous sound to which concealment has faded when it overlaps a frame
-	maxLost        = 5    // most successive concealed frames that count as lost; more are silence of the caller
+	maxLost        = 5    // maximum number of successive concealed frames that count as lost; more mean that the caller is silent
 )
 
 // preEmphasis is the coefficient of the high-pass filter: noise is loudest and least

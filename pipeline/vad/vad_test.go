@@ -15,7 +15,7 @@ import (
 
 type edge struct {
 	began bool
-	at    time.Duration // frame of the edge, not of the verdict
+	at    time.Duration // start of the frame of the edge, which is earlier than the verdict
 }
 
 // run plays pcm to a detector and returns the edges.

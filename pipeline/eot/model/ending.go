@@ -35,7 +35,7 @@ const (
 	Gates      = 3 * Hidden
 	Units      = 32 // number of output units; they read the state and the last two words
 	UnitInputs = Hidden + 2*Width
-	MaxWords   = 20      // number of words that count, from the end
+	MaxWords   = 20      // maximum number of words that the model reads, from the end
 	Shapes     = 256     // number of rows for unknown words
 	Kinds      = 128     // number of rows for kinds of words
 	Grams      = 1 << 16 // number of weights of word combinations
@@ -45,8 +45,8 @@ const (
 const (
 	In       = 0                         // Width*Gates weights for the word
 	Rec      = In + Width*Gates          // Hidden*Gates weights for the state
-	ReadAt   = Rec + Hidden*Gates        // Deep*Units weights
-	Bias     = ReadAt + UnitInputs*Units // Gates weights
+	ReadAt   = Rec + Hidden*Gates        // UnitInputs*Units weights
+	Bias     = ReadAt + UnitInputs*Units // one weight for each of the Gates
 	UnitBias = Bias + Gates              // one weight for each of the Units
 	Out      = UnitBias + Units          // one weight for each of the Units
 	Shift    = Out + Units               // one weight
@@ -88,8 +88,8 @@ func uint32At(s string, at int) uint32 {
 	return uint32(s[at]) | uint32(s[at+1])<<8 | uint32(s[at+2])<<16 | uint32(s[at+3])<<24
 }
 
-// GramIndexes returns the indexes in Grams of the last one to four words and of their
-// kinds.
+// GramIndexes returns the indexes in Weights.Grams of the last one to four words, and of the kinds of the last two to
+// five words.
 func GramIndexes(rows, kinds []int) (grams [8]uint32) {
 	const half = len(grams) / 2
 	n := len(rows)

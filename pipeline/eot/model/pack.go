@@ -11,7 +11,7 @@ import (
 type Weights struct {
 	Known  []uint32         // sorted hashes of the words
 	Rows   [][Width]float32 // rows in the order: empty, shapes, kinds, known words
-	Kinds  []uint16         // kinds of the rows, for Grams
+	Kinds  []uint16         // kind of each row; GramIndexes combines them
 	Layers []float32        // layers in the order of In, Rec and so on, with one row per input
 	Grams  []float32
 }

@@ -21,9 +21,9 @@ import (
 const Timeout = 150 * time.Millisecond
 
 const (
-	maxOpen   = 64   // most concurrent questions per classifier
-	maxAnswer = 4096 // most bytes of an answer
-	maxText   = 2000 // most bytes of a text, from its end
+	maxOpen   = 64   // maximum number of concurrent questions per classifier
+	maxAnswer = 4096 // maximum number of bytes of an answer
+	maxText   = 2000 // maximum number of bytes of a text; only its end is sent
 )
 
 // errBusy means that too many requests are in progress.

@@ -24,7 +24,7 @@ type Endpoint struct {
 	APIVersion  string // Azure OpenAI: version of the classic API, such as "2024-10-21"; empty for v1
 	Region      string // Azure Speech: region of the resource, such as "westeurope"
 	Folder      string // Yandex: folder ID; not needed with a service account's key
-	Concurrency int    // most streams, replies or utterances at once; 0 for no limit
+	Concurrency int    // maximum number of concurrent streams, replies or utterances; 0 for no limit
 }
 
 // String omits the key and the headers.

@@ -25,7 +25,7 @@ type Registry struct {
 	// guarded and egress serve the endpoints of organizations that have a URL.
 	guarded *http.Client
 	egress  safedial.Rules
-	builtIn *clients // espeak and the fakes
+	builtIn *clients // clients of espeak and the fake providers
 	current atomic.Pointer[provider.Clients]
 
 	mu   sync.Mutex

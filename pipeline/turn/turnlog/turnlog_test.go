@@ -47,6 +47,6 @@ func TestLog(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	new(Log).Write(turn.Event{}, nil) // a log that keeps nothing
+	new(Log).Write(turn.Event{}, nil) // the zero Log writes nothing
 	new(Log).Close()
 }

@@ -32,7 +32,7 @@ func (t *fft) prepare(n int) {
 		t.window[i], power = float32(w), power+w*w
 	}
 	g := float32(math.Sqrt(1/(power*float64(size)))) / 32768
-	g *= float32(math.Sqrt(float64(size))) // the bins then add up to the mean square
+	g *= float32(math.Sqrt(float64(size))) // so that the bins add up to the mean square of the frame
 	for i := range n {
 		t.window[i] *= g
 	}
@@ -96,7 +96,7 @@ func (t *fft) transform(half int) {
 		x[at], x[at+1] = x[at]+x[at+1], x[at]-x[at+1]
 	}
 	for span := 2; span < half; span *= 2 {
-		step := half / span // step within the roots of the double length
+		step := half / span // step within turn, which has the roots of the double length
 		for at := 0; at < half; at += 2 * span {
 			lo, hi := x[at:at+span], x[at+span:at+2*span]
 			for k := range lo {
@@ -107,8 +107,7 @@ func (t *fft) transform(half int) {
 	}
 }
 
-// power returns the power of bin k of the real transform, unpacked from two bins of the
-// packed one.
+// power returns the power of bin k of the transform of the frame. It unpacks the bin from two bins of work.
 func (t *fft) power(k, half int) float64 {
 	a, b := t.work[k&(half-1)], t.work[(half-k)&(half-1)]
 	b = complex(real(b), -imag(b))
