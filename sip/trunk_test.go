@@ -96,7 +96,7 @@ func TestRetryAfter(t *testing.T) {
 	if n, m := len(l.carrier.Journal()), len(b.Journal()); n != 1 || m != 3 {
 		t.Errorf("%d calls at the paused proxy, %d at the other", n, m)
 	}
-	target.Trunk.Backups = nil
+	target.ID, target.Trunk.Backups = l.target().ID, nil // the BYE of the last call may still be on its way
 	sent := false
 	_, err := l.ua.Dial(shortContext(t), target, func(media.Progress) { sent = true })
 	if causeOf(err) != media.Congestion || sent {
