@@ -68,12 +68,12 @@ func TestErrorMessage(t *testing.T) {
 }
 
 func TestRedact(t *testing.T) {
-	address, err := url.Parse("wss://x/v1?token=canary1&language=ru&subscriptionKey=canary2")
+	address, err := url.Parse("wss://x/v1?token=canary1&language=ru&subscriptionKey=canary2&client_secret=canary3&X-Amz-Signature=canary4")
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := Redact("key canary/2+3=, canary2 and canary1 are\nwrong for ru"+strings.Repeat("x", 300), http.Header{"Authorization": {"Bearer canary/2+3="}}, address)
-	if want := "key [redacted], [redacted] and [redacted] are wrong for ru"; !strings.HasPrefix(got, want) || len(got) != 200 {
+	got := Redact("key canary/2+3=, canary2, canary3, canary4 and canary1 are\nwrong for ru"+strings.Repeat("x", 300), http.Header{"Authorization": {"Bearer canary/2+3="}}, address)
+	if want := "key [redacted], [redacted], [redacted], [redacted] and [redacted] are wrong for ru"; !strings.HasPrefix(got, want) || len(got) != 200 {
 		t.Errorf("%q", got)
 	}
 }

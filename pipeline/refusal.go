@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -89,7 +90,7 @@ func fieldErrors(raw json.RawMessage) string {
 
 // Redact returns a provider's text, safe to store and show: at most 200 characters, without control characters. It
 // replaces secrets of at least 6 characters: the header values in sent, and the URL parameters of address whose names
-// contain "key" or "token".
+// contain "key", "token", "secret", "auth", "password" or "sig" (as in "signature").
 func Redact(text string, sent http.Header, address *url.URL) string {
 	for name, values := range sent {
 		if name == "Accept" || name == "Content-Type" {
@@ -105,7 +106,7 @@ func Redact(text string, sent http.Header, address *url.URL) string {
 		for name, values := range address.Query() {
 			name = strings.ToLower(name)
 			for _, v := range values {
-				if strings.Contains(name, "key") || strings.Contains(name, "token") {
+				if holdsSecret(name) {
 					text = replaceSecret(text, v)
 				}
 			}
@@ -113,6 +114,12 @@ func Redact(text string, sent http.Header, address *url.URL) string {
 	}
 	clean := []rune(Clean(text))
 	return string(clean[:min(len(clean), maxErrorText)])
+}
+
+func holdsSecret(parameter string) bool {
+	return slices.ContainsFunc([]string{"key", "token", "secret", "auth", "password", "sig"}, func(part string) bool {
+		return strings.Contains(parameter, part)
+	})
 }
 
 func replaceSecret(text, secret string) string {

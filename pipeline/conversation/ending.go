@@ -148,7 +148,7 @@ func (e *ending) onTransfer(ctx context.Context, t transferAttempt) {
 func (e *ending) closeTransfer() {
 	if e.transferring != nil {
 		if t := <-e.transferring; t.second != nil {
-			_ = t.second.Hangup(media.LocalHangup) // nobody is left to talk with
+			_ = t.second.Hangup(media.LocalHangup) // the call has ended
 		}
 	}
 	if t := e.transfer; t != nil && t.At.IsZero() {

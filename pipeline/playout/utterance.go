@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/pipeline"
@@ -40,6 +41,7 @@ type Utterance struct {
 
 	mu          sync.Mutex
 	text        strings.Builder // text of the model so far
+	chars       int             // number of characters of text
 	words       []pipeline.Word // word times as reported by the voice
 	trimmed     time.Duration   // leading silence that was not played
 	base        time.Duration   // start of the current segment
@@ -59,6 +61,7 @@ func (u *Utterance) Write(text string, at time.Time) {
 		u.token = at
 	}
 	u.text.WriteString(text)
+	u.chars += utf8.RuneCountInString(text)
 }
 
 // Add takes a stretch of speech and returns the part to play: everything from the first audible
@@ -289,11 +292,11 @@ func (u *Utterance) Complete() {
 }
 
 // Timing returns when the first text and the first audible sample were available, the
-// length of the text in bytes, and the usage.
+// number of characters of the text, and the usage.
 func (u *Utterance) Timing() (token, ready time.Time, chars int, usage pipeline.Usage) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return u.token, u.ready, u.text.Len(), u.usage
+	return u.token, u.ready, u.chars, u.usage
 }
 
 // AddUsage adds usage to the model's usage for this utterance.

@@ -50,6 +50,16 @@ func TestTranscript(t *testing.T) {
 	}
 }
 
+// TestTimingCountsCharacters checks that the length is in characters: Cyrillic letters have two bytes.
+func TestTimingCountsCharacters(t *testing.T) {
+	u := &Utterance{Rate: 8000}
+	u.Write("Сәлем, ", time.Now())
+	u.Write("Аня!", time.Now())
+	if _, _, chars, _ := u.Timing(); chars != 11 {
+		t.Errorf("got %d characters, want 11", chars)
+	}
+}
+
 // TestCountHeard checks that an utterance is fully heard once its last word has ended and
 // it is complete.
 func TestCountHeard(t *testing.T) {
