@@ -21,7 +21,7 @@ func (a *attempt) onAnswer(res *sip.Response) (*leg.Leg, *media.DialError) {
 		return nil, dialError(media.RouteError, err)
 	}
 	early := a.earlyDialog(res)
-	if early != nil { // continues the CSeq of its requests
+	if early != nil { // keep the CSeq of the requests that the early dialog has sent
 		early.dialog.Confirm(res)
 		d = early.dialog
 	}
@@ -72,7 +72,7 @@ func (a *attempt) agree(res *sip.Response, early *earlyDialog) (sdp.Agreement, e
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if early != nil && early.agreed == nil && len(a.earlyDialogs) == 2 {
-		// Some carriers answer with another tag than they rang with.
+		// Some carriers send one To tag in the provisional response and another in the 2xx.
 		for _, other := range a.earlyDialogs {
 			if other.agreed != nil {
 				early = other

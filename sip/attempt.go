@@ -46,8 +46,8 @@ type attempt struct {
 	abandonCause       media.Cause
 	isCanceled         bool             // a CANCEL was sent
 	firstResponseTimer <-chan time.Time // fires if no response comes
-	graceTimer         <-chan time.Time // ends the wait of Dial
-	cancelTimer        <-chan time.Time // ends the wait for the response to a CANCEL
+	graceTimer         <-chan time.Time // limits how long Dial waits after a CANCEL
+	cancelTimer        <-chan time.Time // limits how long the attempt waits for the final response after a CANCEL
 
 	settled      chan struct{} // closed when the first 2xx has been handled
 	mu           sync.Mutex
@@ -79,7 +79,7 @@ func (a *attempt) start(ctx context.Context) *media.DialError {
 		var cancel context.CancelFunc
 		within, cancel = context.WithDeadline(ctx, limit)
 		defer cancel()
-		// A timer may fire late on a suspended machine; the clock is right.
+		// On a suspended machine a timer may fire late, so compare the clock, too.
 		if !time.Now().Before(limit) {
 			a.session.Close()
 			return dialError(media.Failure, media.ErrTooLate)
@@ -116,7 +116,7 @@ func (a *attempt) send(ctx context.Context) error {
 	a.sentAt = time.Now()
 	a.sources.AddTarget(a.dest.Hop.Addr.Addr())
 	tx, err := a.ua.endpoint.Send(ctx, a.invite)
-	if err != nil && a.isUpgradedToTCP && ctx.Err() == nil { // RFC 3261 section 18.1.1
+	if err != nil && a.isUpgradedToTCP && ctx.Err() == nil { // no TCP: send it over UDP (RFC 3261 section 18.1.1)
 		a.backToUDP()
 		tx, err = a.ua.endpoint.Send(ctx, a.invite)
 	}
@@ -210,7 +210,7 @@ func (a *attempt) onResponse(ctx context.Context, res *sip.Response) (*leg.Leg, 
 	case res.IsProvisional():
 		a.onProvisional(res) //nolint:contextcheck // the BYE outlives the caller
 		return nil, nil, false
-	case a.abandonCause == "" && a.ladder.HasRung(): // the 180 may still be on its way
+	case a.abandonCause == "" && a.ladder.HasRung(): // a 180 was traced, but its goroutine has not run yet
 		a.onRinging()
 	}
 	if res.IsSuccess() {

@@ -77,7 +77,8 @@ func (a *attempt) checkChallenge(c auth.Challenge) error {
 	return nil
 }
 
-// pinRealm pins the trunk's proxy to the realm of the credentials it accepted.
+// pinRealm stores the realm of the credentials that the trunk's proxy accepted. From then on the proxy must use this
+// realm.
 func (a *attempt) pinRealm(res *sip.Response) {
 	if a.realm != "" && (a.ladder.HasProgressed() || res.IsSuccess()) {
 		a.ua.proxies.PinRealm(a.dest.Proxy, a.realm)

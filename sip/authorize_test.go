@@ -99,8 +99,8 @@ func (l *env) checkNoCredentials(t *testing.T) {
 	}
 }
 
-// TestRealmIsPinned checks that after the trunk's challenge, a challenge by the callee has a
-// foreign realm.
+// TestRealmIsPinned checks that a callee's challenge with another realm gets no credentials once the trunk's realm is
+// pinned.
 func TestRealmIsPinned(t *testing.T) {
 	l := newEnv(t, challengeTwoRealms(0))
 	l.checkRefusal(t, "1", media.Busy)
@@ -109,8 +109,8 @@ func TestRealmIsPinned(t *testing.T) {
 	l.checkNoCredentials(t)
 }
 
-// TestCalleeChallengeFailsOneCall checks that a challenge of a callee before that of the trunk
-// fails only its own call, and that the next call answers the trunk.
+// TestCalleeChallengeFailsOneCall checks a callee's challenge that comes before any challenge of the trunk. It fails
+// only its own call, and the next call answers the trunk's challenge.
 func TestCalleeChallengeFailsOneCall(t *testing.T) {
 	l := newEnv(t, challengeTwoRealms(-1))
 	l.checkRefusal(t, "666", media.Busy)

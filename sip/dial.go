@@ -118,7 +118,7 @@ type outboundCall struct {
 	sources     *endpoint.Sources
 	ladder      *siptrace.Ladder
 	until       time.Time // when ringing ends; zero before the first INVITE
-	isLingering bool      // waitInBackground ends the trace instead
+	isLingering bool      // waitInBackground ends the trace, not Dial
 }
 
 func (u *UA) newOutboundCall(t media.Target, all []proxy.Proxy, progress func(media.Progress)) *outboundCall {

@@ -68,9 +68,8 @@ func TestAckWithInviteBranch(t *testing.T) {
 	})
 }
 
-// TestUnknownInviteIsAnsweredOnce answers each INVITE from outside once per
-// copy, alike for all users, and not much longer than the request, even if the
-// source may be a carrier.
+// TestUnknownInviteIsAnsweredOnce checks that each copy of an INVITE from outside gets one response. The response is
+// the same for all users and not much longer than the request, even if the source is trusted.
 func TestUnknownInviteIsAnsweredOnce(t *testing.T) {
 	simulate(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *simEnv) { //nolint:thelper // the test itself
 		call, _ := b.placeCall(t, "known") // the peer's address is trusted from now on

@@ -110,8 +110,8 @@ func (c *connector) connect(ctx context.Context, req *sip.Request) (release func
 				_, _ = conn.TryClose()
 			}, nil
 		case errors.Is(err, context.Canceled), errors.As(err, &netErr) && netErr.Timeout():
-			// The library connects once for all that wait for the same peer, with
-			// the context of the first. That context ended: try again.
+			// The library opens one connection for all requests that wait for the same peer. It uses the context of the
+			// first request, and that context has ended. So try again.
 		default:
 			return nil, err
 		}

@@ -94,8 +94,7 @@ type Endpoint struct {
 	sockets   []func() error // functions that close the sockets; nil once they are closed
 }
 
-// localAddr is the address that the endpoint listens on and the one it gives to
-// peers.
+// localAddr holds two addresses: the one that the endpoint listens on, and the one that it gives to peers.
 type localAddr struct{ listen, public netip.AddrPort }
 
 // pin makes a UDP request leave from the listening socket. Over TCP the library
@@ -202,7 +201,7 @@ func bind(addr string) (net.PacketConn, net.Listener, error) {
 func (e *Endpoint) build(log *slog.Logger) error {
 	ua, err := sipgo.NewUA(
 		sipgo.WithUserAgent(e.Name),
-		// tlsConns opens all TLS connections; the library must trust none.
+		// tlsConns opens all TLS connections. No roots, so that the library itself can open none.
 		sipgo.WithUserAgenTLSConfig(&tls.Config{MinVersion: tls.VersionTLS12, RootCAs: x509.NewCertPool()}),
 		sipgo.WithUserAgentTransportLayerOptions(
 			sip.WithTransportLayerLogger(log),

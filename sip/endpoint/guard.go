@@ -59,10 +59,9 @@ func (g *sourceGuard) isForeignResponse(sender net.Addr, data []byte) bool {
 	return true
 }
 
-// isUnexpected reports whether the library must not see a response that belongs
-// to no traced call. The library matches transactions by branch alone, so a
-// response with another Call-ID, or a hidden one, could answer an INVITE from any
-// address. Registrars and probed proxies may answer from any address.
+// isUnexpected reports whether the library must not see a response that belongs to no traced call. The library matches
+// transactions by branch alone, so a response from any address could answer an INVITE if its Call-ID is wrong or
+// hidden. Registrars and probed proxies may answer from any address.
 func (g *sourceGuard) isUnexpected(res sanitize.ResponseHead, from netip.Addr) bool {
 	if res.CallID != "" && (res.Method == string(sip.REGISTER) || res.Method == string(sip.OPTIONS)) || g.filter.TrustsHost(from) {
 		return false

@@ -66,8 +66,8 @@ func (e *Endpoint) Finalize(req *sip.Request) {
 // FitsUDP reports whether a finalized request is short enough for UDP.
 func FitsUDP(req *sip.Request) bool { return len(req.String()) <= maxDatagram }
 
-// Send starts the transaction of a finalized request. ctx bounds the connecting,
-// which takes at most 4 s; after that the error is that of a context.
+// Send starts the transaction of a finalized request. Connecting ends with ctx, or after 4 s; the error then wraps that
+// of the context.
 func (e *Endpoint) Send(ctx context.Context, req *sip.Request) (sip.ClientTransaction, error) {
 	ctx, end := e.conns.withTimeout(ctx)
 	defer end()

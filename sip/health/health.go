@@ -9,14 +9,13 @@ import (
 	"time"
 )
 
-// Intervals between uses of an address that is not up.
+// Times and limits of a Tracker.
 const (
 	// ProbeInterval is the time between probes of an address that is up.
 	ProbeInterval = 30 * time.Second
 	// ProbeDownInterval is the time between probes of an address that is down.
 	ProbeDownInterval = 5 * time.Second
-	// downFor is when a call may try an address that is down, without a
-	// successful probe.
+	// downFor is the time after which a call may try an address that is down, although no probe has succeeded.
 	downFor = 30 * time.Second
 	// maxMissedProbes is the number of missed probes after which an address is
 	// down.
@@ -179,9 +178,9 @@ func (t *Tracker) RecordNoAnswer(a Address, reason string, now time.Time) {
 	t.getOrAdd(a, now).markDown(reason, now)
 }
 
-// RecordRetryAfter records a response with Retry-After d to a request sent at
-// sent. The first pauses the address for at most 30 s: it may concern one call
-// only, or be a mistake. A response to a request sent after that one repeats it.
+// RecordRetryAfter records a response with Retry-After d to a request sent at sent. The first one pauses the address
+// for at most 30 s, because it may concern only one call or be a mistake. If a request that was sent later gets a
+// Retry-After too, the pause may last 10 minutes.
 func (t *Tracker) RecordRetryAfter(a Address, d time.Duration, sent, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -288,7 +287,7 @@ func (t *Tracker) getOrAdd(a Address, now time.Time) *entry {
 
 func (e *entry) markDown(reason string, now time.Time) {
 	if e.state.Status == Paused && now.Before(e.state.Until) {
-		return // a pause excludes more calls than the state down
+		return // stay paused: a paused address gets no call at all, one that is down may get one
 	}
 	e.set(Down, reason, now, now.Add(downFor))
 }

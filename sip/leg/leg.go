@@ -25,8 +25,8 @@ import (
 	"github.com/parley-voice/parley/sip/timer"
 )
 
-// A Leg is an answered call. It implements media.Leg and media.Arrival. Neither
-// a feed nor the media clock may hang it up.
+// A Leg is an answered call. It implements media.Leg and media.Arrival. Do not call Hangup from a feed or on the
+// goroutine of the media clock, because Hangup waits until neither uses the session.
 type Leg struct {
 	endpoint   *endpoint.Endpoint
 	settings   Settings

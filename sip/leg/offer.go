@@ -121,7 +121,7 @@ func (n *negotiator) offerOnce(ctx context.Context, changed bool) error {
 		n.setLocal(&next)
 	}
 	err := n.sendInvite() //nolint:contextcheck // likewise
-	if err != nil {       // restores the description; its version is used up
+	if err != nil {       // go back to the old description, but with a new version: the last one was sent
 		before.Origin = n.local.Origin
 		n.local = &before
 	}
@@ -158,7 +158,7 @@ func (n *negotiator) sendUpdate() error {
 	res, err := n.leg.do(context.Background(), req)
 	switch {
 	case errors.Is(err, endpoint.ErrUnsent):
-		return err // the peer may still be there
+		return err // nothing was sent, so the peer may still be there
 	case err != nil:
 		return n.endUnanswered(err)
 	case res.StatusCode == 405 || res.StatusCode == 420 || res.StatusCode == 501:

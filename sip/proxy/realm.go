@@ -52,7 +52,7 @@ func (reg *Registry) pinRealm(proxy string, next pin) bool {
 	case !next.unsaved && last.unsaved: // the pinned realm is newer than the stored one
 		return false
 	case !ok && len(reg.realms) >= maxProxies:
-		return false // the proxy stays without a pinned realm
+		return false // too many proxies: this one gets no pinned realm
 	}
 	if reg.realms == nil {
 		reg.realms = map[string]pin{}
