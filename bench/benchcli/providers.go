@@ -5,8 +5,11 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/parley-voice/parley/bench/audiogen"
 	"github.com/parley-voice/parley/bench/gateway"
 	"github.com/parley-voice/parley/bench/providers"
+	"github.com/parley-voice/parley/bench/target"
+	"github.com/parley-voice/parley/pipeline/fakeprovider"
 )
 
 // Providers serves fake providers for Parley or another voice system.
@@ -17,6 +20,10 @@ type Providers struct {
 	TTS    string   `name:"tts" help:"Address of the voice server." default:"127.0.0.1:0" placeholder:"HOST:PORT"`
 	Reply  string   `help:"Replies of the model: words (coded, so that a listener knows which message was answered) or repeat (the message itself)." enum:"words,repeat" default:"words"`
 	Words  int      `help:"Words of a reply, 1 to 200." default:"5"`
+	Speech bool     `help:"Recognize the lines that bench turns --speech speaks with espeak-ng, instead of tone words."`
+	Seed   uint64   `help:"With --speech: --seed of bench turns." default:"20261121"`
+	Calls  int      `help:"With --speech: --calls of bench turns." default:"1"`
+	Lines  int      `help:"With --speech: --lines of bench turns." default:"10"`
 	Fault  []string `sep:"none" help:"Fault to inject: PROVIDER=FAULT, then any of ,first=N ,every=N ,times=N ,by=TIME. Repeatable." placeholder:"llm=slow,every=5,by=2s"`
 
 	Partial    *time.Duration `help:"Delay from the end of a word to the interim result with it (100ms)."`
@@ -36,11 +43,32 @@ func (c Providers) Run(ctx context.Context, t *Terminal) error {
 	if c.Words < 1 || c.Words > 200 {
 		return fmt.Errorf("--words %d: accepted are 1 to 200", c.Words)
 	}
-	reply := providers.ReplyOf(c.Words)
+	how := providers.Understanding{Reply: providers.ReplyOf(c.Words)}
 	if c.Reply == "repeat" {
-		reply = nil
+		how.Reply = nil
 	}
-	return providers.Serve(ctx, t.Out, providers.Addrs{ASR: c.ASR, LLM: c.LLM, TTS: c.TTS}, s, reply)
+	if c.Speech {
+		if how.NewDecoder, err = c.recognizer(ctx); err != nil {
+			return err
+		}
+	}
+	return providers.Serve(ctx, t.Out, providers.Addrs{ASR: c.ASR, LLM: c.LLM, TTS: c.TTS}, s, how)
+}
+
+// maxSentences bounds the lines to recognize, because each is compared with each recognized audio.
+const maxSentences = 400
+
+// recognizer returns a recognizer of the lines that bench turns speaks with equal options.
+func (c Providers) recognizer(ctx context.Context) (func(rate int) fakeprovider.Decoder, error) {
+	if n := c.Calls * c.Lines; c.Calls < 1 || c.Lines < 1 || n > maxSentences {
+		return nil, fmt.Errorf("--calls %d --lines %d: want at least 1 of each and at most %d lines in all", c.Calls, c.Lines, maxSentences)
+	}
+	lines, err := target.Speech{Seed: c.Seed, Voices: true}.Sentences(ctx, c.Calls, c.Lines)
+	if err != nil {
+		return nil, err
+	}
+	r := audiogen.NewRecognizer(lines)
+	return func(rate int) fakeprovider.Decoder { return r.NewDecoder(rate) }, nil
 }
 
 // script returns the script of the file. Flags override it.

@@ -16,7 +16,7 @@ import (
 // Turns measures the response time that callers hear.
 type Turns struct {
 	Peer     scenario.Peer     `help:"Transport of the callers: sip, or web (WebRTC, with a full server). Overrides that of a scenario (sip)."`
-	Calls    int               `help:"Concurrent calls (36; with --target 1)."`
+	Calls    int               `help:"Concurrent calls (36; with --target or --order 1)."`
 	Pauses   int               `help:"Minimum number of pauses in all; other scenarios scale with it (600)."`
 	Seed     uint64            `help:"Seed of the callers' lines. Published figures use the default, on which nothing was tuned." default:"20261121"`
 	Without  []string          `help:"Repeat the run with these switched off, for comparison: speculation, merging."`
@@ -35,7 +35,7 @@ func (c Turns) Run(ctx context.Context, t *Terminal) error {
 	if err := c.check(); err != nil {
 		return err
 	}
-	if c.Other.Target != "" {
+	if c.Other.given() {
 		return t.measure(ctx, "target", c, c.JSON, func(out io.Writer, f *result.File) error {
 			return c.Other.run(ctx, t, out, cmp.Or(c.Calls, 1), c.Seed, f)
 		})
@@ -65,8 +65,11 @@ func (c Turns) options(t *Terminal) turns.Options {
 
 // check rejects combinations in which an option would have no effect.
 func (c Turns) check() error {
-	other, target := "--scenario", c.Other.Target != ""
-	if target {
+	other, target := "--scenario", c.Other.given()
+	switch {
+	case c.Other.Order != "":
+		other = "--order"
+	case target:
 		other = "--target"
 	}
 	if c.Peer != "" {
@@ -87,6 +90,7 @@ func (c Turns) check() error {
 		{"--patience", c.Patience != ""},
 		{"--worst", c.Worst != ""},
 		{"--scenario", target && len(c.Scenario) > 0},
+		{"--target", c.Other.Target != "" && c.Other.Order != ""},
 		{"--peer", target && c.Peer != ""},
 		{"--logs", target && c.Logs != ""},
 		{"--plant", target && c.Plant != gateway.Healthy},

@@ -26,7 +26,7 @@ type Script struct {
 	Faults     []Fault    `yaml:"faults"`
 }
 
-// A Recognizer configures the recognizer of tone words.
+// A Recognizer configures the speech-to-text provider.
 type Recognizer struct {
 	Partial time.Duration `yaml:"partial"` // from the end of a word to the interim result that contains it
 	Final   time.Duration `yaml:"final"`   // from the request for the final result to that result
@@ -209,14 +209,28 @@ func (s Script) Fake() fakeprovider.Script {
 // Addrs are the listen addresses, host:port.
 type Addrs struct{ ASR, LLM, TTS string }
 
-// Serve runs the providers until ctx ends, and prints their URLs. reply returns the model's reply
-// to a conversation; nil repeats the last message.
-func Serve(ctx context.Context, out io.Writer, addrs Addrs, s Script, reply func([]fakeprovider.Message) string) error {
+// An Understanding is how the providers understand: Reply returns the model's reply to a conversation; nil repeats the
+// last message. NewDecoder is that of fakeprovider.Script.
+type Understanding struct {
+	Reply      func([]fakeprovider.Message) string
+	NewDecoder func(rate int) fakeprovider.Decoder
+}
+
+// words names what the recognizer understands.
+func (u Understanding) words() string {
+	if u.NewDecoder == nil {
+		return "tone words"
+	}
+	return "the lines of bench turns --speech"
+}
+
+// Serve runs the providers until ctx ends, and prints their URLs.
+func Serve(ctx context.Context, out io.Writer, addrs Addrs, s Script, how Understanding) error {
 	if err := s.Check(); err != nil {
 		return err
 	}
 	script := s.Fake()
-	script.Reply = reply
+	script.Reply, script.NewDecoder = how.Reply, how.NewDecoder
 	var servers []*fakeprovider.Server
 	var err error
 	for _, addr := range []string{addrs.ASR, addrs.LLM, addrs.TTS} {
@@ -227,7 +241,7 @@ func Serve(ctx context.Context, out io.Writer, addrs Addrs, s Script, reply func
 		servers = append(servers, one)
 	}
 	if err == nil {
-		if err = printAddrs(out, servers[0].Addr(), servers[1].Addr(), servers[2].Addr(), s); err == nil {
+		if err = printAddrs(out, servers[0].Addr(), servers[1].Addr(), servers[2].Addr(), how.words(), s); err == nil {
 			<-ctx.Done()
 		}
 	}
@@ -238,8 +252,8 @@ func Serve(ctx context.Context, out io.Writer, addrs Addrs, s Script, reply func
 }
 
 // printAddrs prints the addresses by protocol.
-func printAddrs(out io.Writer, asr, llm, tts string, s Script) error {
-	_, err := fmt.Fprintf(out, `speech-to-text  %[1]s, for tone words: partial %[4]v, final %[5]v
+func printAddrs(out io.Writer, asr, llm, tts, words string, s Script) error {
+	_, err := fmt.Fprintf(out, `speech-to-text  %[1]s, for %[10]s: partial %[4]v, final %[5]v
   Deepgram       ws://%[1]s/v1/listen and ws://%[1]s/v2/listen
   AssemblyAI     ws://%[1]s/v3/ws
   OpenAI         ws://%[1]s/v1/realtime?intent=transcription
@@ -254,7 +268,7 @@ voice           %[3]s, in tone words: first audio %[8]v
   OpenAI         http://%[3]s/v1/audio/speech
 Any API key is accepted; each address serves all protocols. For Parley: PARLEY_FAKE_URL=%[1]s
 %[9]sServing until Ctrl-C
-`, asr, llm, tts, s.Recognizer.Partial, s.Recognizer.Final, s.Model.FirstToken, s.Model.Token, s.Voice.FirstAudio, faultLines(s.Faults))
+`, asr, llm, tts, s.Recognizer.Partial, s.Recognizer.Final, s.Model.FirstToken, s.Model.Token, s.Voice.FirstAudio, faultLines(s.Faults), words)
 	return err
 }
 

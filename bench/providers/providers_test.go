@@ -98,7 +98,7 @@ func TestServe(t *testing.T) {
 	var served sync.WaitGroup
 	var err error
 	loopback := "127.0.0.1:0"
-	served.Go(func() { err = Serve(ctx, w, Addrs{loopback, loopback, loopback}, s, nil); _ = w.Close() })
+	served.Go(func() { err = Serve(ctx, w, Addrs{loopback, loopback, loopback}, s, Understanding{}); _ = w.Close() })
 	b := make([]byte, 4096)
 	n, _ := r.Read(b)
 	printed := string(b[:n])

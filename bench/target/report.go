@@ -36,11 +36,19 @@ func report(o Options, calls []call, late []float64, f *result.File) {
 	count("came_back", "lines echoed back", func(t Turn) bool { return t.Back != nil }, every)
 	f.Add(result.Share("unfinished_calls", "calls that ended early", unfinished, len(calls)))
 	f.CheckGenerator("media clock", late, maxLateness)
-	f.Note("%s: SIP and RTP, G.711; lines in %s, %d concurrent calls; measured at the caller's end, from audio only", o.Target,
+	f.Note("%s: SIP and RTP, G.711; lines in %s, %d concurrent calls; measured at the caller's end, from audio only", o.system(),
 		o.Speech, o.Calls)
 	for _, t := range all {
 		f.Turns = append(f.Turns, t.row(o.Calls))
 	}
+}
+
+// system names the measured system.
+func (o Options) system() string {
+	if o.Order != "" {
+		return "calls ordered by a command and answered at " + o.Listen
+	}
+	return o.Target
 }
 
 type turns []Turn

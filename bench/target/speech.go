@@ -25,6 +25,21 @@ type line struct {
 	pcm  []int16
 }
 
+// Sentences returns all lines of a number of calls, for a recognizer of speech.
+func (s Speech) Sentences(ctx context.Context, calls, count int) ([]audiogen.Sentence, error) {
+	var all []audiogen.Sentence
+	for n := range calls {
+		lines, err := s.lines(ctx, n, count)
+		if err != nil {
+			return nil, err
+		}
+		for _, l := range lines {
+			all = append(all, audiogen.Sentence{Text: l.text, PCM: l.pcm})
+		}
+	}
+	return all, nil
+}
+
 // lines returns the lines of the n-th call.
 func (s Speech) lines(ctx context.Context, n, count int) ([]line, error) {
 	var all []line

@@ -1,5 +1,5 @@
-// Package target measures another voice system. It calls the system over SIP, speaks lines, and
-// derives response times and faults from the received audio alone.
+// Package target measures another voice system. It calls the system over SIP, or answers calls that it orders from the
+// system. It speaks lines, and derives response times and faults from the received audio alone.
 package target
 
 import (
@@ -17,6 +17,7 @@ import (
 	"github.com/parley-voice/parley/bench/machine"
 	"github.com/parley-voice/parley/bench/result"
 	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/media/rtp"
 	"github.com/parley-voice/parley/sip"
 )
 
@@ -27,10 +28,13 @@ type Options struct {
 	// Target is "sip:user@host:port;transport=udp"; port and transport are
 	// optional.
 	Target string
-	From   string // caller number to show
-	Calls  int    // concurrent calls
-	Lines  int    // lines per call
-	Speech Speech
+	// Order is a shell command that makes the system dial, and Listen the SIP address, "192.0.2.1:5090", that it must
+	// dial. They replace Target. The command runs once for each call.
+	Order, Listen string
+	From          string // caller number to show
+	Calls         int    // concurrent calls
+	Lines         int    // lines per call
+	Speech        Speech
 	// First lets the caller speak first. Otherwise the caller waits up to 6 s for a greeting.
 	First bool
 	// Into is how long after the start of an answer every second line interrupts it; 0 disables interruptions.
@@ -83,14 +87,18 @@ func Run(ctx context.Context, o Options, f *result.File) error {
 
 // hold places and records all calls. It also returns the lateness of each clock tick in ms.
 func hold(ctx context.Context, o Options) (calls []call, late []float64, err error) {
-	to, err := parse(o.Target)
-	if err != nil {
-		return nil, nil, err
-	}
 	if o.Calls < 1 || o.Lines < 1 {
 		return nil, nil, fmt.Errorf("%d calls, %d lines: must be at least 1", o.Calls, o.Lines)
 	}
-	ip, err := to.local(ctx)
+	var to address
+	var at netip.AddrPort
+	ip := netip.Addr{}
+	if o.Order != "" {
+		at, err = listenAddress(o.Listen)
+		ip = at.Addr()
+	} else if to, err = parse(o.Target); err == nil {
+		ip, err = to.local(ctx)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -101,15 +109,13 @@ func hold(ctx context.Context, o Options) (calls []call, late []float64, err err
 	}
 	stop = sync.OnceFunc(stop)
 	defer stop()
-	ua := &sip.UA{Listen: netip.AddrPortFrom(ip, 0).String(), Media: transport}
-	if err = ua.Start(); err != nil {
-		return nil, nil, err
+	s := &session{Options: o, to: to}
+	if o.Order != "" {
+		calls, err = s.holdOrdered(ctx, at, transport)
+	} else {
+		calls, err = s.holdDialed(ctx, ip, transport)
 	}
-	s := &session{Options: o, to: to, ua: ua}
-	calls, err = s.hold(ctx)
-	closing, done := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-	defer done()
-	if err = errors.Join(err, ua.Close(closing)); err != nil {
+	if err != nil {
 		return nil, nil, err
 	}
 	stop() // stops the clock
@@ -126,8 +132,17 @@ type session struct {
 	done int
 }
 
-// hold places all calls at once. It returns the errors of all failed calls.
-func (s *session) hold(ctx context.Context) ([]call, error) {
+// holdDialed dials all calls at once, from ip. It returns the errors of all failed calls.
+func (s *session) holdDialed(ctx context.Context, ip netip.Addr, transport *rtp.Transport) (calls []call, err error) {
+	s.ua = &sip.UA{Listen: netip.AddrPortFrom(ip, 0).String(), Media: transport}
+	if err = s.ua.Start(); err != nil {
+		return nil, err
+	}
+	defer func() {
+		closing, done := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer done()
+		err = errors.Join(err, s.ua.Close(closing))
+	}()
 	calls, errs := make([]call, s.Calls), make([]error, s.Calls)
 	var lines sync.WaitGroup
 	for i := range calls {
@@ -137,12 +152,11 @@ func (s *session) hold(ctx context.Context) ([]call, error) {
 	return calls, errors.Join(errs...)
 }
 
-// one places one call.
-func (s *session) one(ctx context.Context, n int) (call, error) {
-	c := call{id: fmt.Sprintf("target-%d", n)}
+// script sets the lines of call n and returns what the caller does.
+func (s *session) script(ctx context.Context, n int, c *call) (callee.Script, error) {
 	var err error
 	if c.lines, err = s.Speech.lines(ctx, n, s.Lines); err != nil {
-		return c, err
+		return callee.Script{}, err
 	}
 	script := callee.Script{First: s.First, Said: s.said}
 	for i, l := range c.lines {
@@ -151,6 +165,16 @@ func (s *session) one(ctx context.Context, n int) (call, error) {
 			line.Into = s.Into
 		}
 		script.Lines = append(script.Lines, line)
+	}
+	return script, nil
+}
+
+// one dials one call.
+func (s *session) one(ctx context.Context, n int) (call, error) {
+	c := call{id: fmt.Sprintf("target-%d", n)}
+	script, err := s.script(ctx, n, &c)
+	if err != nil {
+		return c, err
 	}
 	leg, err := s.ua.Dial(ctx, media.Target{
 		ID: fmt.Sprintf("bench-%d-%d", time.Now().UnixNano(), n), To: s.to.user, From: s.From,

@@ -300,6 +300,47 @@ func TestSIPp(t *testing.T) {
 	t.Error("sipp does not listen")
 }
 
+// TestOrder checks the measurement of calls that a command orders. sipp dials and returns each packet on arrival.
+func TestOrder(t *testing.T) {
+	t.Parallel()
+	path, err := exec.LookPath("sipp")
+	if err != nil {
+		t.Skip("sipp is not installed (apt-get install sip-tester)")
+	}
+	o := options("", 2)
+	o.First, o.Listen = true, fmt.Sprintf("127.0.0.1:%d", port(t))
+	o.Order = fmt.Sprintf("cd %s && exec %s -sn uac -rtp_echo -bg -i 127.0.0.1 -p %d -mp %d -m 1 -d 60000 -s $CALL %s",
+		t.TempDir(), path, port(t), port(t), o.Listen)
+	o.Order = "(" + o.Order + ") || [ $? = 99 ]" // sipp -bg exits with 99
+	calls, _, err := hold(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	judged := calls[0].judge()
+	for _, v := range judged {
+		if v.Back == nil || *v.Back < 15 || *v.Back > 250 || v.Dead {
+			t.Errorf("%+v", v)
+		}
+	}
+	if len(judged) != 2 {
+		t.Errorf("got %d turns", len(judged))
+	}
+}
+
+func TestOrderErrors(t *testing.T) {
+	for name, c := range map[string]struct{ order, listen, want string }{
+		"failing command": {"echo no such agent >&2; exit 3", fmt.Sprintf("127.0.0.1:%d", port(t)), "call 0: order command: exit status 3: no such agent"},
+		"any address":     {"true", "0.0.0.0:5090", `listen address "0.0.0.0:5090": accepted is`},
+		"no port":         {"true", "127.0.0.1", `listen address "127.0.0.1": accepted is`},
+	} {
+		o := options("", 1)
+		o.Order, o.Listen = c.order, c.listen
+		if _, _, err := hold(t.Context(), o); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want %q", name, err, c.want)
+		}
+	}
+}
+
 // TestBaresip checks the measurement with baresip, whose microphone is connected to its
 // loudspeaker. The delay includes the jitter buffer of baresip.
 func TestBaresip(t *testing.T) {

@@ -81,7 +81,7 @@ type asrSession struct {
 	rate        int
 	silence     time.Duration // silence after which the provider ends the turn; 0 means never
 	idle        time.Duration // time without a message after which the provider ends the connection; 0 means never
-	decoder     *tone.Decoder
+	decoder     Decoder
 	words       []tone.Word // words since the last final result
 	from        time.Duration
 	last        time.Duration // end of the last word
@@ -178,7 +178,7 @@ func (s *Server) run(
 	defer func() { s.receive(Received{Sound: l.upTo()}) }()
 	l.due = make(chan result, 256)
 	if l.rate > 0 {
-		l.decoder = tone.NewDecoder(l.rate)
+		l.decoder = l.script.newDecoder(l.rate)
 	}
 	if m := l.hello(); m != nil {
 		l.queue(0, m)

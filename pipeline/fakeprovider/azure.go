@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
-
-	"github.com/parley-voice/parley/media/tone"
 )
 
 // azure is the protocol of Azure Speech. It refuses a turn that begins before the last turn has ended.
@@ -77,7 +75,7 @@ func (z *azure) begin(header []byte) request {
 		return nonsense
 	}
 	if l.decoder == nil {
-		l.rate, l.mulaw, l.decoder = rate, header[20] == 7, tone.NewDecoder(rate)
+		l.rate, l.mulaw, l.decoder = rate, header[20] == 7, l.script.newDecoder(rate)
 	}
 	z.base = l.upTo()
 	l.queue(0, z.message("turn.start", object{"context": object{"serviceTag": "fake"}}))

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+
+	"github.com/parley-voice/parley/media/tone"
 )
 
 // A Script defines the behavior of the providers. The zero value responds at once.
@@ -38,6 +40,21 @@ type Script struct {
 	Finish func(messages []Message) Finish
 	// Fault returns the fault of the n-th request (from 0) to a provider; nil means none.
 	Fault func(p Provider, n int) Fault
+	// NewDecoder returns the decoder of a recognizer's audio with a sample rate in Hz; nil decodes tone words.
+	NewDecoder func(rate int) Decoder
+}
+
+// A Decoder recognizes words in a stream of audio. One goroutine uses it.
+type Decoder interface {
+	// Decode processes the next audio and returns the words that ended in it. Times count from the first sample.
+	Decode(pcm []int16) []tone.Word
+}
+
+func (s Script) newDecoder(rate int) Decoder {
+	if s.NewDecoder != nil {
+		return s.NewDecoder(rate)
+	}
+	return tone.NewDecoder(rate)
 }
 
 // Typical returns a script with the delays that the latency targets assume.

@@ -12,8 +12,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/gorilla/websocket"
-
-	"github.com/parley-voice/parley/media/tone"
 )
 
 type object = map[string]any
@@ -461,6 +459,6 @@ func (s *Server) transcribe(w http.ResponseWriter, r *http.Request) {
 	}
 	t := &transcription{}
 	l := &asrSession{recognizer: t, rate: 24000}
-	t.mulaw = func() { l.rate, l.mulaw, l.decoder = 8000, true, tone.NewDecoder(8000) }
+	t.mulaw = func() { l.rate, l.mulaw, l.decoder = 8000, true, s.script.newDecoder(8000) }
 	s.recognize(w, r, l)
 }

@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
-
-	"github.com/parley-voice/parley/media/tone"
 )
 
 // soniox is the protocol of Soniox. A word becomes final when the next word is recognized.
@@ -97,7 +95,7 @@ func (s *Server) transcribeSoniox(w http.ResponseWriter, r *http.Request) {
 	x := &soniox{}
 	l := &asrSession{recognizer: x, idle: 20 * time.Second}
 	x.start = func(rate int, mulaw bool, silence time.Duration) {
-		l.rate, l.mulaw, l.silence, l.decoder = rate, mulaw, silence, tone.NewDecoder(rate)
+		l.rate, l.mulaw, l.silence, l.decoder = rate, mulaw, silence, s.script.newDecoder(rate)
 	}
 	s.recognize(w, r, l)
 }

@@ -47,7 +47,7 @@ func (s *Server) transcribeFile(w http.ResponseWriter, r *http.Request) {
 	if !wait(r.Context(), lag) {
 		return
 	}
-	words := tone.NewDecoder(rate).Decode(pcm)
+	words := s.script.newDecoder(rate).Decode(pcm)
 	if f == Mute {
 		words = nil
 	}

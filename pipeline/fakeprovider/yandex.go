@@ -10,7 +10,6 @@ import (
 	"github.com/gorilla/websocket"
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"github.com/parley-voice/parley/media/tone"
 	"github.com/parley-voice/parley/pipeline/grpcstream"
 )
 
@@ -31,7 +30,7 @@ const maxYandexSession = 5 * time.Minute
 func (s *Server) transcribeYandex(w http.ResponseWriter, r *http.Request) {
 	y := &yandex{}
 	l := &asrSession{recognizer: y, script: s.script, fault: s.fault(ASR)}
-	y.start = func(rate int) { l.rate, l.decoder = rate, tone.NewDecoder(rate) }
+	y.start = func(rate int) { l.rate, l.decoder = rate, s.script.newDecoder(rate) }
 	y.upTo = l.upTo
 	if l.fault.refuses() && refuse(w, r, l.fault) {
 		return
