@@ -95,6 +95,8 @@ func (e *env) apiClient() (*campaigncli.Client, error) {
 		return nil, err
 	}
 	return &campaigncli.Client{
-		Terminal: *e.terminal(), URL: cmp.Or(c.APIURL, c.PublicURL, "http://"+c.HTTPAddr), Key: func() string { return string(c.APIKey) },
+		Terminal: *e.terminal(),
+		URL:      cmp.Or(c.APIURL, c.PublicURL, c.HTTPTLS.Scheme()+"://"+c.HTTPAddr),
+		Key:      func() string { return string(c.APIKey) },
 	}, nil
 }

@@ -37,7 +37,7 @@ func (d demoCmd) Run(e *env) error {
 		return fmt.Errorf("webhook receiver: %w", err)
 	}
 	defer receiver.Close()
-	srv, err := newServer(e, c, e.log(c.LogLevel))
+	srv, err := newServer(e, c, e.serverLog(c))
 	if err != nil {
 		return err
 	}

@@ -50,6 +50,7 @@ type commands struct {
 	Erase     admincli.Erase       `cmd:"" help:"Erase calls: transcripts, recordings and deliveries."`
 	Replay    replayCmd            `cmd:"" help:"Replay the turn log of a call through the turn machine."`
 	Bench     bench.Bench          `cmd:"" help:"Run benchmarks."`
+	Health    healthCmd            `cmd:"" help:"Check the server on this machine; exits with 1 if it is not healthy."`
 	Version   versionCmd           `cmd:"" help:"Print the version."`
 }
 
@@ -109,6 +110,15 @@ type configError struct{ error }
 func (e *env) log(level string) *slog.Logger {
 	e.setLevel(level)
 	return slog.New(slog.NewTextHandler(e.errs, &slog.HandlerOptions{Level: &e.level}))
+}
+
+// serverLog returns the log of a server. Its format is text or JSON.
+func (e *env) serverLog(c config.Config) *slog.Logger {
+	if c.LogFormat != "json" {
+		return e.log(c.LogLevel)
+	}
+	e.setLevel(c.LogLevel)
+	return slog.New(slog.NewJSONHandler(e.errs, &slog.HandlerOptions{Level: &e.level}))
 }
 
 // setLevel sets the level of the log. level must be valid; config.Load checks it.

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"sync/atomic"
 	"time"
+
+	"github.com/coreos/go-systemd/v22/daemon"
 
 	"github.com/parley-voice/parley/control/config"
 	"github.com/parley-voice/parley/sip/stirshaken"
@@ -17,11 +20,13 @@ func (srv *server) reloadOn(signals <-chan os.Signal, ended <-chan struct{}, e *
 		case <-ended:
 			return
 		}
+		notifySystemd(srv.log, daemon.SdNotifyReloading+"\n"+daemon.SdNotifyMonotonicUsec())
 		if err := srv.reload(e); err != nil {
 			srv.log.Error("failed to reload; the settings are unchanged", "err", err)
-			continue
+		} else {
+			srv.log.Info("reloaded the log level and the certificates; other settings need a restart", "level", e.level.Level())
 		}
-		srv.log.Info("reloaded the log level and the certificates; other settings need a restart", "level", e.level.Level())
+		notifySystemd(srv.log, daemon.SdNotifyReady)
 	}
 }
 
@@ -37,12 +42,20 @@ func (srv *server) reload(e *env) error {
 	if err != nil {
 		return err
 	}
+	web, err := c.HTTPTLS.Load(c.PublicURL)
+	if err != nil {
+		return err
+	}
+	if (web == nil) != (srv.http.certificate.Load() == nil) {
+		return errors.New("PARLEY_HTTP_TLS_CERT: HTTPS cannot be enabled or disabled without a restart")
+	}
 	if err = srv.signer.load(c.Stir, srv.trunkReconciler.Attest); err != nil {
 		return err
 	}
 	if err = srv.ua.SetCertificates(pair); err != nil {
 		return err
 	}
+	srv.http.certificate.Store(web)
 	e.setLevel(c.LogLevel)
 	return nil
 }

@@ -2,13 +2,23 @@ package main
 
 import (
 	"context"
+	"log/slog"
 	"os"
 	"os/signal"
 	"sync"
 	"syscall"
+
+	"github.com/coreos/go-systemd/v22/daemon"
 )
 
 type serveCmd struct{}
+
+// notifySystemd reports a state of the process to systemd (sd_notify) if it runs as a service of type notify.
+func notifySystemd(log *slog.Logger, state string) {
+	if _, err := daemon.SdNotify(false, state); err != nil {
+		log.Warn("failed to notify systemd", "state", state, "err", err)
+	}
+}
 
 // Run serves until SIGTERM or Ctrl-C, and then waits until live calls have ended. A second signal ends them. SIGHUP
 // reloads the settings.
@@ -17,7 +27,7 @@ func (serveCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	log := e.log(c.LogLevel)
+	log := e.serverLog(c)
 	signal.Ignore(syscall.SIGPIPE) // a closed log pipe must not end calls
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
@@ -31,8 +41,10 @@ func (serveCmd) Run(e *env) error {
 	ended := make(chan struct{})
 	defer close(ended)
 	reloads.Go(func() { srv.reloadOn(hangups, ended, e) })
+	notifySystemd(log, daemon.SdNotifyReady)
 	log.Info("parley ready", "url", srv.publicURL, "sip", srv.ua.Addr().String(), "metrics", srv.http.metricsURL())
 	<-e.Done()
+	notifySystemd(log, daemon.SdNotifyStopping)
 	log.Info("draining: no new calls; a second signal ends live calls", "timeout", c.DrainTimeout.String())
 	again, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

@@ -226,11 +226,11 @@ func (srv *server) openControl(ctx context.Context) error {
 	if err = srv.linkKey.Load(ctx); err != nil {
 		return err
 	}
-	if err = srv.http.listen(ctx, srv.config.HTTPAddr, srv.config.MetricsAddr); err != nil {
+	if err = srv.http.listen(ctx, srv.config); err != nil {
 		return err
 	}
 	if srv.publicURL = srv.config.PublicURL; srv.publicURL == "" {
-		srv.publicURL = "http://" + srv.http.apiListener.Addr().String()
+		srv.publicURL = srv.config.HTTPTLS.Scheme() + "://" + srv.http.apiListener.Addr().String()
 	}
 	links := &recordings.Recordings{Calls: srv.store, Bucket: bucket, Key: srv.linkKey.Key, PublicURL: srv.publicURL}
 	shown := callview.View{Link: links.Link}
@@ -302,7 +302,7 @@ func (srv *server) buildAPI(ctx context.Context, links *recordings.Recordings, s
 		return err
 	}
 	srv.http.api = &http.Server{
-		Handler:           srv.checkHost(realip.Handler(srv.config.Proxies, srv.web.route(handler))),
+		Handler:           strictTransport(srv.publicURL, srv.checkHost(realip.Handler(srv.config.Proxies, srv.web.route(handler)))),
 		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute,
 		ErrorLog: slog.NewLogLogger(srv.log.Handler(), slog.LevelDebug),
 	}

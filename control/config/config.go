@@ -22,6 +22,7 @@ import (
 // Config holds the settings of a process. docs/configuration.md explains each setting.
 type Config struct {
 	HTTPAddr    string
+	HTTPTLS     HTTPTLS
 	PublicURL   string
 	Proxies     []netip.Prefix // proxies whose X-Forwarded-For header is trusted
 	MetricsAddr string
@@ -61,6 +62,7 @@ type Config struct {
 	DrainTimeout        time.Duration
 	RecordingReserve    int64 // free bytes that recording a call requires; less than 0: no check
 	LogLevel            string
+	LogFormat           string // text or json
 	TurnLogs            string // folder of the turn logs; empty: no logs
 	ClassifierURL       string // URL of the end-of-turn classifier; empty: none
 	ClassifierKey       media.Secret
@@ -99,6 +101,16 @@ type Stir struct {
 	Key, Cert, X5U string
 }
 
+// HTTPTLS defines how the API is served over HTTPS: with the PEM files Cert and Key, or with certificates from an ACME
+// CA. The zero value serves plain HTTP.
+type HTTPTLS struct {
+	Cert, Key string
+	ACME      bool
+	Email     string // contact address for the CA; may be empty
+	Directory string // URL of the CA's ACME directory; empty: Let's Encrypt
+	Redirect  string // address of a plain HTTP listener that redirects to PublicURL; empty: none
+}
+
 // TLSFiles holds the address for SIP over TLS and the names of its PEM files.
 type TLSFiles struct {
 	Addr, Cert, Key, CA string
@@ -114,7 +126,7 @@ func Default() Config {
 		CampaignRows: 50_000, BatchRows: 1000, WithdrawAddresses: 1000, OpenHorizon: 30 * 24 * time.Hour,
 		Breaker: circuitbreaker.DefaultRules(), IdleAfter: 5 * time.Minute, Dashboard: true,
 		RecordingReserve: recording.DefaultMinFree, DatabaseWait: time.Minute,
-		Lease: 15 * time.Second, DrainTimeout: 30 * time.Minute, LogLevel: "info",
+		Lease: 15 * time.Second, DrainTimeout: 30 * time.Minute, LogLevel: "info", LogFormat: "text",
 	}
 }
 
@@ -129,7 +141,7 @@ func Settings() map[string]Setting {
 	text := func(at func(*Config) *string) func(*Config, string) error {
 		return func(c *Config, v string) error { *at(c) = v; return nil }
 	}
-	return withSecrets(withWeb(withStorage(map[string]Setting{
+	return withSecrets(withHTTPS(withWeb(withStorage(map[string]Setting{
 		"PARLEY_HTTP_ADDR":               {"host:port", addr(func(c *Config) *string { return &c.HTTPAddr })},
 		"PARLEY_PUBLIC_URL":              {"an http or https URL", setURL(func(c *Config) *string { return &c.PublicURL })},
 		"PARLEY_METRICS_ADDR":            {"host:port", addr(func(c *Config) *string { return &c.MetricsAddr })},
@@ -174,7 +186,9 @@ func Settings() map[string]Setting {
 			func(c *Config) *time.Duration { return &c.Lease }, time.Second, 5*time.Minute),
 		"PARLEY_DRAIN_TIMEOUT": duration("a duration, 0s to 24h",
 			func(c *Config) *time.Duration { return &c.DrainTimeout }, 0, 24*time.Hour),
-		"PARLEY_LOG_LEVEL": {"debug, info, warn or error", setLevel},
+		"PARLEY_LOG_LEVEL": {"debug, info, warn or error",
+			oneOf(func(c *Config) *string { return &c.LogLevel }, "debug", "info", "warn", "error")},
+		"PARLEY_LOG_FORMAT": {"text or json", oneOf(func(c *Config) *string { return &c.LogFormat }, "text", "json")},
 
 		"PARLEY_DEEPGRAM_URL":    endpointURL("deepgram", "a ws or wss URL"),
 		"PARLEY_OPENAI_URL":      endpointURL("openai", "an http or https URL"),
@@ -188,7 +202,7 @@ func Settings() map[string]Setting {
 		"PARLEY_FAKE_URL":        {"host:port of fake providers; empty starts them", text(func(c *Config) *string { return &c.Endpoints.Fake })},
 		"PARLEY_PRICES_FILE":     {"a YAML file of prices", text(func(c *Config) *string { return &c.PricesFile })},
 		"PARLEY_PROVIDER_LIMITS": {"NAME=N,NAME=N, each N 1 to 100000", setLimits},
-	})))
+	}))))
 }
 
 // Load reads the settings file, if file is not empty, and the environment. The environment overrides the file.

@@ -219,12 +219,15 @@ func hosts(v, not string) (all []string, err error) {
 	return all, nil
 }
 
-func setLevel(c *Config, v string) error {
-	if !slices.Contains([]string{"debug", "info", "warn", "error"}, v) {
-		return fmt.Errorf("%q", v)
+// oneOf accepts some words.
+func oneOf(at func(*Config) *string, words ...string) func(*Config, string) error {
+	return func(c *Config, v string) error {
+		if !slices.Contains(words, v) {
+			return fmt.Errorf("%q", v)
+		}
+		*at(c) = v
+		return nil
 	}
-	c.LogLevel = v
-	return nil
 }
 
 // setSealKey parses the keys that encrypt secrets.
