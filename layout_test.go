@@ -187,7 +187,7 @@ func TestTablesNamePackages(t *testing.T) {
 }
 
 func TestTopLevel(t *testing.T) {
-	allowed := []string{"media", "sip", "webrtc", "pipeline", "control", "api", "campaigns", "bench", "docs", "bin"}
+	allowed := []string{"media", "sip", "webrtc", "pipeline", "control", "api", "campaigns", "bench", "deploy", "docs", "bin"}
 	entries, err := os.ReadDir(".")
 	if err != nil {
 		t.Fatal(err)

@@ -186,8 +186,10 @@ func Settings() map[string]Setting {
 			func(c *Config) *time.Duration { return &c.Lease }, time.Second, 5*time.Minute),
 		"PARLEY_DRAIN_TIMEOUT": duration("a duration, 0s to 24h",
 			func(c *Config) *time.Duration { return &c.DrainTimeout }, 0, 24*time.Hour),
-		"PARLEY_LOG_LEVEL": {"debug, info, warn or error",
-			oneOf(func(c *Config) *string { return &c.LogLevel }, "debug", "info", "warn", "error")},
+		"PARLEY_LOG_LEVEL": {
+			"debug, info, warn or error",
+			oneOf(func(c *Config) *string { return &c.LogLevel }, "debug", "info", "warn", "error"),
+		},
 		"PARLEY_LOG_FORMAT": {"text or json", oneOf(func(c *Config) *string { return &c.LogFormat }, "text", "json")},
 
 		"PARLEY_DEEPGRAM_URL":    endpointURL("deepgram", "a ws or wss URL"),
