@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -24,8 +25,8 @@ import (
 type httpServers struct {
 	api, metrics, redirect                         *http.Server // redirect is nil if there is no redirection
 	apiListener, metricsListener, redirectListener net.Listener
-	tls                                            *tls.Config // nil: the API is served over plain HTTP
-	certificate                                    atomic.Pointer[tls.Certificate]
+	tls                                            *tls.Config                     // nil: the API is served over plain HTTP
+	certificate                                    atomic.Pointer[tls.Certificate] // served last
 }
 
 // listen opens the listeners. Its errors name the setting.
@@ -59,6 +60,14 @@ func (s *httpServers) secure(c config.Config) error {
 	switch {
 	case c.HTTPTLS.ACME:
 		s.tls = acmeCertificates(c).TLSConfig()
+		get := s.tls.GetCertificate
+		s.tls.GetCertificate = func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+			fresh, err := get(hello)
+			if err == nil && !slices.Contains(hello.SupportedProtos, acme.ALPNProto) { // else it answers a challenge
+				s.certificate.Store(fresh)
+			}
+			return fresh, err
+		}
 	case pair != nil:
 		s.tls = &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return s.certificate.Load(), nil }}
 	default:

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/tls"
 	"errors"
 	"os"
 	"sync/atomic"
@@ -46,18 +47,27 @@ func (srv *server) reload(e *env) error {
 	if err != nil {
 		return err
 	}
-	if (web == nil) != (srv.http.certificate.Load() == nil) {
-		return errors.New("PARLEY_HTTP_TLS_CERT: HTTPS cannot be enabled or disabled without a restart")
+	if c.HTTPTLS.Enabled() != srv.config.HTTPTLS.Enabled() || c.HTTPTLS.ACME != srv.config.HTTPTLS.ACME {
+		return errors.New("PARLEY_HTTP_TLS_CERT: HTTPS cannot be enabled, disabled or moved to another kind of certificate without a restart")
 	}
-	if err = srv.signer.load(c.Stir, srv.trunkReconciler.Attest); err != nil {
+	if err = srv.sipKeys.signer.load(c.Stir, srv.trunkReconciler.Attest); err != nil {
 		return err
 	}
 	if err = srv.ua.SetCertificates(pair); err != nil {
 		return err
 	}
-	srv.http.certificate.Store(web)
+	srv.sipKeys.certificate.Store(pair.Certificate)
+	if web != nil {
+		srv.http.certificate.Store(web)
+	}
 	e.setLevel(c.LogLevel)
 	return nil
+}
+
+// sipKeys holds the certificate and the signer of SIP that were loaded last.
+type sipKeys struct {
+	certificate atomic.Pointer[tls.Certificate] // nil if there is none
+	signer      liveSigner
 }
 
 // liveSigner signs calls with the key and certificate that were loaded last. It signs no calls if none are set.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"time"
@@ -28,6 +29,17 @@ func signer(s config.Stir, attest func(from string) string, now time.Time) (*sti
 	}
 	level := func(from string) stirshaken.Level { return stirshaken.Level(attest(from)) }
 	return &stirshaken.Signer{Key: key, X5U: s.X5U, Attest: level}, nil
+}
+
+// certificateExpiry returns when the certificates in use expire, by use.
+func (srv *server) certificateExpiry() map[string]time.Time {
+	all := map[string]time.Time{}
+	for use, pair := range map[string]*tls.Certificate{"http": srv.http.certificate.Load(), "sip": srv.sipKeys.certificate.Load()} {
+		if pair != nil && pair.Leaf != nil {
+			all[use] = pair.Leaf.NotAfter
+		}
+	}
+	return all
 }
 
 func secure(s config.TLSFiles) (endpoint.TLS, error) {

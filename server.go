@@ -63,7 +63,7 @@ type server struct {
 	clock     *mediaclock.Clock
 	transport *rtp.Transport
 	ua        *sip.UA
-	signer    liveSigner
+	sipKeys   sipKeys
 	fakes     *fakeprovider.Server // fake providers; nil if PARLEY_FAKE_URL names another server
 	providers providerRegistry
 	agent     *conversation.Agent
@@ -170,12 +170,13 @@ func (srv *server) openMedia(context.Context) error {
 	if err != nil {
 		return configError{err}
 	}
+	srv.sipKeys.certificate.Store(secure.Certificate)
 	srv.trunkReconciler = &trunks.Reconciler{Log: srv.log}
-	if err := srv.signer.load(srv.config.Stir, srv.trunkReconciler.Attest); err != nil {
+	if err := srv.sipKeys.signer.load(srv.config.Stir, srv.trunkReconciler.Attest); err != nil {
 		return configError{err}
 	}
 	srv.ua = &sip.UA{
-		Listen: srv.config.SIPAddr, Public: public, Media: srv.transport, TLS: secure, Signer: &srv.signer,
+		Listen: srv.config.SIPAddr, Public: public, Media: srv.transport, TLS: secure, Signer: &srv.sipKeys.signer,
 		Meter: meter{srv.metrics}, OnPinned: srv.trunkReconciler.OnRealm, Log: srv.log,
 	}
 	if err := srv.ua.Start(); err != nil {
@@ -327,6 +328,9 @@ func (srv *server) openHTTP(context.Context) error {
 	srv.metrics.Register(metrics.Sources{
 		Live: srv.live, Free: srv.spool.Free, Campaigns: srv.routeHealth.Metrics, Failover: srv.failover.Stats,
 		Carriers: func() metrics.Carriers { return carriers(srv.ua) }, Clock: srv.clock, Transport: srv.transport,
+		Node: srv.node, Spool: srv.spool.Waiting, Providers: srv.agent.Guards.Statuses, Pools: srv.db.Pools(),
+		Backlog:      func(ctx context.Context) (store.Backlog, error) { return store.ReadBacklog(ctx, srv.db.Pool) },
+		Certificates: srv.certificateExpiry, Log: srv.log,
 	})
 	srv.http.metrics = &http.Server{
 		Handler: srv.checkHost(api.WithWriteDeadline(srv.metrics.Handler(srv.config.Pprof))), ReadHeaderTimeout: 5 * time.Second,

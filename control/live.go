@@ -17,11 +17,13 @@ var (
 type Live struct {
 	mu    sync.Mutex
 	calls map[string]*liveCall // by call id
+	taken int64                // calls whose lease was lost
 }
 
 type liveCall struct {
 	lease   Lease
 	end     context.CancelCauseFunc
+	lost    bool          // the lease was lost
 	goodbye chan struct{} // closed to make the agent say goodbye
 	ended   chan struct{} // closed after the result was written
 }
@@ -31,6 +33,13 @@ func (l *Live) Count() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.calls)
+}
+
+// LostLeases returns the number of calls that ended because this node lost their lease.
+func (l *Live) LostLeases() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.taken
 }
 
 // End ends a call. It returns a channel that is closed after the result was written, or nil if the call does not run
@@ -88,6 +97,10 @@ func (l *Live) endLost(asked []string, held []Lease) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, c := range l.lost(asked, held) {
+		if !c.lost {
+			c.lost = true
+			l.taken++
+		}
 		c.end(errLeaseLost)
 	}
 }

@@ -36,6 +36,7 @@ type Node struct {
 	claimed     chan struct{} // closed after the last claim
 	calls       sync.WaitGroup
 	running     atomic.Int64
+	settled     atomic.Int64
 	tasks       sync.WaitGroup
 	quit        context.CancelFunc
 	cancelClaim context.CancelFunc // cancels the claim that is running
@@ -307,6 +308,7 @@ func (n *Node) settle(ctx context.Context) {
 		n.log().WarnContext(ctx, "failed to settle lapsed leases", "err", err)
 	}
 	if settled > 0 {
+		n.settled.Add(int64(settled))
 		n.log().WarnContext(ctx, "settled attempts of lost nodes", "attempts", settled)
 	}
 }
@@ -357,7 +359,16 @@ func (n *Node) pollEndRequests(ctx context.Context) {
 func (n *Node) lease() time.Duration { return cmp.Or(n.Lease, 15*time.Second) }
 func (n *Node) poll() time.Duration  { return cmp.Or(n.Poll, time.Second) }
 
+// Room returns how many calls run on this node, and the maximum.
+func (n *Node) Room() (running, most int) { return int(n.running.Load()), cmp.Or(n.MaxCalls, 1000) }
+
+// SettledAttempts returns how many attempts of lost nodes this node has settled.
+func (n *Node) SettledAttempts() int64 { return n.settled.Load() }
+
 // capacity returns how many more calls the node can run.
-func (n *Node) capacity() int { return cmp.Or(n.MaxCalls, 1000) - int(n.running.Load()) }
+func (n *Node) capacity() int {
+	running, most := n.Room()
+	return most - running
+}
 
 func (n *Node) log() *slog.Logger { return cmp.Or(n.Log, slog.New(slog.DiscardHandler)) }

@@ -246,6 +246,10 @@ func TestRunnerEndsAfterLostLease(t *testing.T) {
 			t.Fatal("a call under its lease ended")
 		}
 		r.Live.endLost([]string{"att_1"}, []Lease{{AttemptID: "att_1", Epoch: 2}})
+		r.Live.endLost([]string{"att_1"}, nil) // the same call
+		if n := r.Live.LostLeases(); n != 1 {
+			t.Errorf("%d lost leases, want 1", n)
+		}
 		if err := <-over; !errors.Is(err, ErrFenced) || leg.hangups == 0 || len(b.finish) > 0 {
 			t.Errorf("%v, %d hangups, wrote %v", err, leg.hangups, b.wrote)
 		}

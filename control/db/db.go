@@ -115,6 +115,11 @@ func (d *DB) await(ctx context.Context, wait time.Duration, log *slog.Logger) er
 	}
 }
 
+// Pools returns the pools by name: main, dial and order.
+func (d *DB) Pools() map[string]*pgxpool.Pool {
+	return map[string]*pgxpool.Pool{"main": d.Pool, "dial": d.DialPool, "order": d.OrderPool}
+}
+
 // Close closes the pools, and stops Postgres if this process started it.
 func (d *DB) Close() {
 	for _, p := range []*pgxpool.Pool{d.DialPool, d.OrderPool, d.Pool} {

@@ -24,6 +24,7 @@ import (
 type Metrics struct {
 	signaling
 
+	sampler    *sampler // set by Register
 	registry   *prometheus.Registry
 	requests   *prometheus.HistogramVec
 	phases     *prometheus.HistogramVec
@@ -63,6 +64,9 @@ func New() *Metrics {
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
+
+// Run reads values that are too slow to read at a scrape, until ctx ends.
+func (m *Metrics) Run(ctx context.Context) { m.sampler.run(ctx) }
 
 // Handler serves /metrics and, if profiles is set, the Go profiles of the process.
 func (m *Metrics) Handler(profiles bool) http.Handler {

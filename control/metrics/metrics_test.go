@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -13,13 +14,18 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/failover"
 	"github.com/parley-voice/parley/control/pricing"
+	"github.com/parley-voice/parley/control/store"
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/media/mediaclock"
 	"github.com/parley-voice/parley/media/rtp"
 	"github.com/parley-voice/parley/pipeline"
+	"github.com/parley-voice/parley/pipeline/provider"
 )
 
 func scraped(t *testing.T, m *Metrics) string {
@@ -47,17 +53,44 @@ func watching(t *testing.T) *Metrics {
 	}
 	t.Cleanup(transport.Close)
 	m := New()
-	m.Register(Sources{Failover: func() failover.Stats { return failover.Stats{} }, Live: &control.Live{}, Free: func() int64 { return 1 }, Clock: clock, Transport: transport, Campaigns: func() Campaigns {
-		return Campaigns{
-			Active: true, Running: 2, Routes: map[string]string{"rte_1": RouteOpen},
-			All: []Campaign{{ID: "cmp_1", Asked: 60, Dialed: 58, InFlight: 7, Ready: 3, Held: map[string]int{"retry_wait": 4}, Idle: true, BudgetLeft: new(12.5)}},
-		}
-	}, Carriers: func() Carriers {
-		return Carriers{
-			Up: 3, Dialing: 2, Addresses: map[string]int64{"up": 0}, Registrations: map[string]int64{"failed": 0},
-			Refused: map[int]int64{400: 1, 497: 2, 498: 3},
-		}
-	}})
+	config, err := pgxpool.ParseConfig("postgres://parley@127.0.0.1:1/parley?pool_max_conns=7")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	m.Register(Sources{
+		Node: &control.Node{MaxCalls: 50}, Pools: map[string]*pgxpool.Pool{"main": pool},
+		Log: slog.New(slog.DiscardHandler),
+		Backlog: func(context.Context) (store.Backlog, error) {
+			return store.Backlog{Calls: 5, CallAge: 90 * time.Second, DeadDeliveries: 2}, nil
+		},
+		Spool:        func() (int, int64, time.Duration) { return 3, 4096, time.Minute },
+		Certificates: func() map[string]time.Time { return map[string]time.Time{"http": time.Unix(1_900_000_000, 0)} },
+		Providers: func() []provider.Status {
+			late := provider.Durations{Counts: [10]uint64{1, 0, 0, 0, 0, 0, 0, 0, 0, 2}, Sum: 9 * time.Second}
+			return []provider.Status{
+				{Kind: "tts", Name: "cartesia", Open: true, Counts: provider.Counts{Failed: 4, Response: late}},
+				{Kind: "llm", Name: "own", OrgID: "org_1", Active: 2, Counts: provider.Counts{Succeeded: 6}},
+				{Kind: "llm", Name: "own", OrgID: "org_2", Active: 1, Counts: provider.Counts{Succeeded: 1, Rejected: 3}},
+			}
+		},
+		Failover: func() failover.Stats { return failover.Stats{} }, Live: &control.Live{}, Free: func() int64 { return 1 }, Clock: clock, Transport: transport, Campaigns: func() Campaigns {
+			return Campaigns{
+				Active: true, Running: 2, Routes: map[string]string{"rte_1": RouteOpen},
+				All: []Campaign{{ID: "cmp_1", Asked: 60, Dialed: 58, InFlight: 7, Ready: 3, Held: map[string]int{"retry_wait": 4}, Idle: true, BudgetLeft: new(12.5)}},
+			}
+		}, Carriers: func() Carriers {
+			return Carriers{
+				Up: 3, Dialing: 2, Addresses: map[string]int64{"up": 0}, Registrations: map[string]int64{"failed": 0},
+				Refused: map[int]int64{400: 1, 497: 2, 498: 3},
+			}
+		},
+	})
+	m.sampler.sample(t.Context())
 	return m
 }
 
@@ -123,12 +156,38 @@ func TestMeter(t *testing.T) {
 		`parley_campaign_in_flight{campaign="cmp_1"} 7`, `parley_campaign_ready{campaign="cmp_1"} 3`,
 		`parley_campaign_held{campaign="cmp_1",reason="retry_wait"} 4`, `parley_campaign_running_but_idle{campaign="cmp_1"} 1`,
 		`parley_campaign_budget_left{campaign="cmp_1"} 12.5`,
+		`parley_database_up 1`, `parley_queue_calls 5`, `parley_queue_oldest_seconds 90`, `parley_webhook_deliveries_dead 2`,
+		`parley_database_connections_max{pool="main"} 7`, `parley_database_connections_used{pool="main"} 0`,
+		`parley_calls_max 50`, `parley_node_accepting 0`, `parley_recordings_spooled 3`, `parley_recordings_spooled_oldest_seconds 60`,
+		`parley_certificate_expiry_timestamp_seconds{use="http"} 1.9e+09`,
+		`parley_provider_paused{kind="tts",provider="cartesia"} 1`, `parley_provider_paused{kind="llm",provider="organizations"} 0`,
+		`parley_provider_active{kind="llm",provider="organizations"} 3`,
+		`parley_provider_requests_total{kind="llm",provider="organizations",result="succeeded"} 7`,
+		`parley_provider_requests_total{kind="llm",provider="organizations",result="rejected"} 3`,
+		`parley_provider_requests_total{kind="tts",provider="cartesia",result="failed"} 4`,
+		`parley_provider_response_seconds_bucket{kind="tts",provider="cartesia",le="3"} 1`,
+		`parley_provider_response_seconds_count{kind="tts",provider="cartesia"} 3`,
 		`parley_route_breaker{route="rte_1",state="open"} 1`, `parley_campaign_attempts_total{outcome="busy"} 1`,
 		`parley_call_cost_total{currency="EUR",serves="asr"} 0.5`, `parley_calls_total{reason="callee_hangup",status="ended"} 1`, `parley_webhook_attempts_total{state="delivered"} 1`,
 	} {
 		if !strings.Contains(text, want+"\n") {
 			t.Errorf("no %s", want)
 		}
+	}
+}
+
+// TestDatabaseDown checks that no stale backlog is exported while the database cannot be read.
+func TestDatabaseDown(t *testing.T) {
+	m := watching(t)
+	failing := &sampler{log: slog.New(slog.DiscardHandler), read: func(context.Context) (store.Backlog, error) {
+		return store.Backlog{}, errors.New("no connection")
+	}}
+	failing.sample(t.Context())
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(newBacklogs(failing))
+	m.registry = registry
+	if text := scraped(t, m); !strings.Contains(text, "parley_database_up 0\n") || strings.Contains(text, "parley_queue") {
+		t.Error(text)
 	}
 }
 

@@ -1,12 +1,19 @@
 package metrics
 
 import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/failover"
+	"github.com/parley-voice/parley/control/store"
 	"github.com/parley-voice/parley/media/mediaclock"
 	"github.com/parley-voice/parley/media/rtp"
+	"github.com/parley-voice/parley/pipeline/provider"
 )
 
 // Sources are the components that are read at each scrape.
@@ -18,6 +25,14 @@ type Sources struct {
 	Clock     *mediaclock.Clock
 	Transport *rtp.Transport
 	Campaigns func() Campaigns
+	Node      *control.Node
+	Spool     func() (files int, size int64, oldest time.Duration) // recordings that wait for upload
+	Backlog   func(ctx context.Context) (store.Backlog, error)
+	Pools     map[string]*pgxpool.Pool // pools of database connections, by name
+	Providers func() []provider.Status
+	// Certificates returns when the server's certificates expire, by use.
+	Certificates func() map[string]time.Time
+	Log          *slog.Logger
 }
 
 // Carriers holds the state and the counts of SIP.
@@ -34,16 +49,28 @@ type Carriers struct {
 	Refused map[int]int64 // number of refused requests by status
 }
 
-// Register adds the sources. Call it only once.
+// Register adds the sources. Call it only once, and then Run.
 func (m *Metrics) Register(w Sources) {
+	m.sampler = &sampler{read: w.Backlog, log: w.Log}
+	m.registry.MustRegister(poolSources(w.Pools)...)
 	m.registry.MustRegister(
-		newCampaignCollector(w.Campaigns),
+		newCampaignCollector(w.Campaigns), newBacklogs(m.sampler), newProviders(w.Providers), newCertificates(w.Certificates),
+		source[spooled]{look: func() spooled { return spooledOf(w.Spool()) }, all: spoolReadings()},
 		source[mediaclock.Stats]{look: w.Clock.Stats, all: clockReadings()},
 		source[failover.Stats]{look: w.Failover, all: failoverReadings()},
 		source[rtp.Stats]{look: w.Transport.Stats, all: rtpReadings()},
 		source[Sources]{look: func() Sources { return w }, all: []reading[Sources]{
 			gauge("parley_calls_live", "Live calls of this node.", func(w Sources) float64 { return float64(w.Live.Count()) }),
 			gauge("parley_recording_free_bytes", "Free bytes on the disk for recordings.", func(w Sources) float64 { return float64(w.Free()) }),
+			gauge("parley_calls_max", "Most calls that this node runs.", func(w Sources) float64 {
+				_, most := w.Node.Room()
+				return float64(most)
+			}),
+			gauge("parley_node_accepting", "1 if this node takes new calls.", func(w Sources) float64 { return truth(w.Node.Accepting()) }),
+			count("parley_leases_lost_total", "Calls that ended because this node lost their lease.",
+				func(w Sources) int64 { return w.Live.LostLeases() }),
+			count("parley_attempts_settled_total", "Attempts of lost nodes that this node settled.",
+				func(w Sources) int64 { return w.Node.SettledAttempts() }),
 			gauge("parley_rtp_sessions", "Open media sessions.", func(w Sources) float64 { return float64(w.Transport.SessionCount()) }),
 		}},
 		source[Carriers]{w.Carriers, []reading[Carriers]{
@@ -71,6 +98,34 @@ func (m *Metrics) Register(w Sources) {
 			},
 		}},
 	)
+}
+
+// spooled is the content of the spool.
+type spooled struct {
+	files  int
+	size   int64
+	oldest time.Duration
+}
+
+func spooledOf(files int, size int64, oldest time.Duration) spooled {
+	return spooled{files, size, oldest}
+}
+
+func spoolReadings() []reading[spooled] {
+	return []reading[spooled]{
+		gauge("parley_recordings_spooled", "Recordings on this node's disk.", func(s spooled) float64 { return float64(s.files) }),
+		gauge("parley_recordings_spooled_bytes", "Size of the recordings on this node's disk.",
+			func(s spooled) float64 { return float64(s.size) }),
+		gauge("parley_recordings_spooled_oldest_seconds", "Time since the last write to the oldest recording on this node's disk.",
+			func(s spooled) float64 { return s.oldest.Seconds() }),
+	}
+}
+
+func truth(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
 }
 
 func clockReadings() []reading[mediaclock.Stats] {

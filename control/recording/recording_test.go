@@ -266,3 +266,23 @@ func TestOpenRecordingIsNotLost(t *testing.T) {
 	}
 	l.isReady(t, s)
 }
+
+func TestWaiting(t *testing.T) {
+	spool, _ := newSpool(t, control.RecordingFinalizing)
+	if n, size, _ := spool.Waiting(); n != 0 || size != 0 {
+		t.Errorf("an empty spool has %d files of %d bytes", n, size)
+	}
+	if err := os.MkdirAll(spool.Dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(spool.Dir, "call_1.wav")
+	if err := os.WriteFile(name, make([]byte, 100), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chtimes(name, time.Time{}, time.Now().Add(-time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	if n, size, oldest := spool.Waiting(); n != 1 || size != 100 || oldest.Round(time.Minute) != time.Hour {
+		t.Errorf("got %d files, %d bytes, %v", n, size, oldest)
+	}
+}

@@ -148,6 +148,25 @@ func (s *Spool) Sweep(ctx context.Context) error {
 	return nil
 }
 
+// Waiting returns the number of recordings in the spool, their size in bytes, and the age of the oldest one. They belong
+// to live calls, or have not been uploaded yet.
+func (s *Spool) Waiting() (files int, size int64, oldest time.Duration) {
+	entries, err := os.ReadDir(s.Dir)
+	if err != nil {
+		return 0, 0, 0 // the first recording creates the folder
+	}
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil || info.IsDir() {
+			continue // the recording has just been uploaded
+		}
+		files++
+		size += info.Size()
+		oldest = max(oldest, time.Since(info.ModTime()))
+	}
+	return files, size, oldest
+}
+
 // HandleEvent implements control.EventHandler. It uploads the recording of a call. It gives up if the file is missing,
 // or if uploads still fail after Timeout, so that the later steps of the event do not wait forever. A later Sweep may
 // still upload the recording.

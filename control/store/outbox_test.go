@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -44,6 +45,31 @@ func TestStepLease(t *testing.T) {
 	}
 	if back := take(); back == nil || back.Tries != 4 || len(back.Done) != 1 {
 		t.Errorf("%+v", back)
+	}
+}
+
+func TestReadBacklog(t *testing.T) {
+	b := newFixture(t, 10, 1<<20, "sales")
+	ids := b.order("sales", 2)
+	b.exec("UPDATE attempts SET created_at = now() - interval '1 hour' WHERE call_id = $1", ids[0])
+	b.exec("INSERT INTO events (call_id, org_id, kind, home, created_at) VALUES ($1, $2, $3, '', now() - interval '1 minute')", ids[0], b.org, control.CallEnded)
+	b.exec(`INSERT INTO webhook_endpoints (id, org_id, url, secret, events) VALUES ('whe_1', $1, 'https://a.example', '\\x00', '{}')`, b.org)
+	for n, state := range []string{"pending", "dead", "delivered"} {
+		b.exec(`INSERT INTO webhook_deliveries (id, endpoint_id, org_id, call_id, type, payload, state, next_at, created_at)
+			VALUES ($1, 'whe_1', $2, $3, $1, '', $4, now() - interval '2 minutes', now())`, fmt.Sprint("msg_", n), b.org, ids[0], state)
+	}
+	got, err := store.ReadBacklog(t.Context(), b.store.Pool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, age := range map[string]*time.Duration{"1h0m0s": &got.CallAge, "1m0s": &got.EventAge, "2m0s": &got.DeliveryAge} {
+		if age.Truncate(10*time.Second).String() != name {
+			t.Errorf("got %v, want %s", age, name)
+		}
+		*age = 0
+	}
+	if want := (store.Backlog{Calls: 2, Events: 1, Deliveries: 1, DeadDeliveries: 1}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
 

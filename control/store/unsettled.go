@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"time"
 
 	"github.com/parley-voice/parley/control/db"
 )
@@ -17,3 +18,31 @@ func PendingWork(ctx context.Context, q db.Querier, home string) (int, error) {
 		          AND (e.throttled_until IS NULL OR e.throttled_until <= clock_timestamp()))`, home).Scan(&n)
 	return n, db.Wrap(err, "failed to count pending work")
 }
+
+// A Backlog is the work of all nodes that waits in the database. Counts stop at 100,000.
+type Backlog struct {
+	Calls, Events, Deliveries, DeadDeliveries int
+	// Ages of the oldest call in the dial queue, of the oldest event that is not processed, and of the oldest webhook
+	// delivery that is due to an active endpoint.
+	CallAge, EventAge, DeliveryAge time.Duration
+}
+
+// ReadBacklog reads the backlog.
+func ReadBacklog(ctx context.Context, q db.Querier) (b Backlog, err error) {
+	var calls, events, deliveries float64
+	err = q.QueryRow(ctx, `
+		WITH calls AS MATERIALIZED (SELECT created_at FROM attempts WHERE state = 'scheduled' ORDER BY created_at LIMIT 100000),
+		events AS MATERIALIZED (SELECT created_at FROM events WHERE done_at IS NULL LIMIT 100000),
+		waiting AS MATERIALIZED (SELECT d.next_at, e.disabled_at IS NULL AS active FROM webhook_deliveries d
+			JOIN webhook_endpoints e ON e.id = d.endpoint_id WHERE d.state = 'pending' LIMIT 100000)
+		SELECT (SELECT count(*) FROM calls), (SELECT count(*) FROM events), (SELECT count(*) FROM waiting),
+			(SELECT count(*) FROM (SELECT FROM webhook_deliveries WHERE state = 'dead' LIMIT 100000) x),
+			greatest(0, extract(epoch FROM clock_timestamp() - (SELECT min(created_at) FROM calls)))::float8,
+			greatest(0, extract(epoch FROM clock_timestamp() - (SELECT min(created_at) FROM events)))::float8,
+			greatest(0, extract(epoch FROM clock_timestamp() - (SELECT min(next_at) FROM waiting WHERE active)))::float8`).
+		Scan(&b.Calls, &b.Events, &b.Deliveries, &b.DeadDeliveries, &calls, &events, &deliveries)
+	b.CallAge, b.EventAge, b.DeliveryAge = toDuration(calls), toDuration(events), toDuration(deliveries)
+	return b, db.Wrap(err, "failed to read the backlog")
+}
+
+func toDuration(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

@@ -131,6 +131,7 @@ type guard struct {
 
 	mu      sync.Mutex
 	breaker Breaker
+	counts  Counts
 }
 
 func newGuard(id string, s *slots, late *lateness) *guard {
@@ -140,6 +141,7 @@ func newGuard(id string, s *slots, late *lateness) *guard {
 // A request is one admitted request to a provider.
 type request struct {
 	guard    *guard
+	began    time.Time
 	canceled func() error // returns why the requester canceled, or nil
 	token    *Token
 	once     sync.Once
@@ -148,24 +150,35 @@ type request struct {
 // begin admits a request. ctx is the context of the requester. The caller must finish the request.
 func (g *guard) begin(ctx context.Context) (*request, error) {
 	if !g.slots.acquire() {
+		g.mu.Lock()
+		g.counts.Rejected++
+		g.mu.Unlock()
 		return nil, fmt.Errorf("%s: %w", g.name, ErrBusy)
 	}
+	now := time.Now()
 	g.mu.Lock()
-	token := g.breaker.Allow(time.Now())
+	token := g.breaker.Allow(now)
+	if token == nil {
+		g.counts.Rejected++
+	}
 	g.mu.Unlock()
 	if token == nil {
 		g.slots.release()
 		return nil, fmt.Errorf("%s: %w", g.name, ErrOpen)
 	}
 	g.late.start()
-	return &request{guard: g, canceled: ctx.Err, token: token}, nil
+	return &request{guard: g, began: now, canceled: ctx.Err, token: token}, nil
 }
 
 // note reports an outcome before the end of the request.
 func (v *request) note(e Outcome) {
+	now := time.Now()
 	v.guard.mu.Lock()
 	defer v.guard.mu.Unlock()
-	v.guard.breaker.Done(v.token, e, time.Now(), 0)
+	v.guard.breaker.Done(v.token, e, now, 0)
+	if e == Responding {
+		v.guard.counts.Response.observe(now.Sub(v.began))
+	}
 }
 
 // finish ends the request with the provider's error, or nil. Later calls do nothing.
@@ -181,6 +194,13 @@ func (v *request) finish(err error) {
 		v.guard.mu.Lock()
 		defer v.guard.mu.Unlock()
 		v.guard.breaker.Done(v.token, ending, now, alone)
+		switch ending {
+		case Succeeded:
+			v.guard.counts.Succeeded++
+		case Failed:
+			v.guard.counts.Failed++
+		case Neutral, Responding:
+		}
 	})
 }
 

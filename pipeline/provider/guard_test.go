@@ -371,5 +371,15 @@ func TestStatuses(t *testing.T) {
 		if y := g.Statuses()[1]; y.Open || y.Probing || y.Active != 0 {
 			t.Errorf("%+v", y)
 		}
+		if v, err = g.of("tts", "y").begin(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(400 * time.Millisecond)
+		v.note(Responding)
+		v.finish(nil)
+		want := Counts{Succeeded: 2, Failed: maxFailures, Response: Durations{Counts: [10]uint64{4: 1}, Sum: 400 * time.Millisecond}}
+		if y := g.Statuses()[1]; y.Counts != want {
+			t.Errorf("got %+v, want %+v", y.Counts, want)
+		}
 	})
 }

@@ -16,6 +16,45 @@ type Status struct {
 	// means that a probe is running.
 	Open, Probing bool
 	Until         time.Time
+	Counts
+}
+
+// Counts counts the requests to a provider since the start of the process.
+type Counts struct {
+	Succeeded, Failed int64
+	Rejected          int64     // requests that were not sent: the provider was at its limit, or paused after failures
+	Response          Durations // time from a request to the start of its response
+}
+
+// Add adds other counts.
+func (c *Counts) Add(other Counts) {
+	c.Succeeded += other.Succeeded
+	c.Failed += other.Failed
+	c.Rejected += other.Rejected
+	c.Response.Sum += other.Response.Sum
+	for i, n := range other.Response.Counts {
+		c.Response.Counts[i] += n
+	}
+}
+
+// Durations is a histogram of durations.
+type Durations struct {
+	Counts [10]uint64 // number of durations up to each of Bounds, and then of longer ones
+	Sum    time.Duration
+}
+
+// Bounds returns the upper bounds of the histogram, in seconds.
+func (Durations) Bounds() [9]float64 { return [9]float64{.05, .1, .2, .3, .5, .75, 1, 1.5, 3} }
+
+func (d *Durations) observe(took time.Duration) {
+	n := 0
+	for _, bound := range d.Bounds() {
+		if took.Seconds() > bound {
+			n++
+		}
+	}
+	d.Counts[n]++
+	d.Sum += took
 }
 
 // Statuses returns the state of all providers used so far, sorted by kind, organization and name.
@@ -39,6 +78,7 @@ func (g *Guards) Statuses() []Status {
 		s := &all[i]
 		x.mu.Lock()
 		s.Open, s.Probing, s.Until = x.breaker.State()
+		s.Counts = x.counts
 		x.mu.Unlock()
 		x.slots.mu.Lock()
 		s.Active, s.Limit = x.slots.active, x.slots.limit
