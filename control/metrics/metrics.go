@@ -59,6 +59,13 @@ func New() *Metrics {
 		dials:      newCounter("parley_campaign_attempts_total", "Ended calls of campaigns, by outcome.", "outcome"),
 		recordings: newCounter("parley_recordings_total", "Recordings, by result.", "result"),
 	}
+	// A series that begins with its first event has no increase for it, so alerts on these would miss one.
+	for _, result := range []string{"stored", "truncated", "lost"} {
+		m.recordings.WithLabelValues(result)
+	}
+	for _, state := range []string{"delivered", "pending", "dead"} {
+		m.deliveries.WithLabelValues(state)
+	}
 	m.registry.MustRegister(m.collectors()...)
 	m.registry.MustRegister(m.requests, m.phases, m.turns, m.early, m.calls, m.cost, m.deliveries, m.dials, m.recordings,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
