@@ -249,7 +249,7 @@ func (srv *server) openControl(ctx context.Context) error {
 	ledger := &outcome.LateRecorder{AttemptStore: srv.store, Outcomes: srv.outcomes, Costs: srv.costs()}
 	srv.failover.Attempts = ledger
 	srv.node = &control.Node{
-		ID: at, Queue: queue, Lease: srv.config.Lease, Batch: srv.load.Batch, Log: srv.log,
+		ID: at, Queue: queue, Lease: srv.config.Lease, MaxCalls: srv.config.MaxCalls, Batch: srv.load.Batch, Log: srv.log,
 		Wake: srv.notifications.Subscribe(store.ChannelQueue), WakeEnds: srv.notifications.Subscribe(store.ChannelEnds), Continuity: srv.failover,
 		Runner: &control.Runner{
 			Attempts: ledger, SendLog: srv.failover, Dialer: srv.ua, Talker: srv.metrics.Talker(srv.agent), Recorder: srv.spool,

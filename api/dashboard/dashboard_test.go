@@ -114,8 +114,8 @@ var (
 	named  = regexp.MustCompile(` name="([^"]+)"`)
 )
 
-// TestSensitiveFieldsAreNotRefilled checks that passwords and confirmed consent are empty after a sign-in on a form and in a rejected
-// form.
+// TestSensitiveFieldsAreNotRefilled checks that passwords and confirmed consent are empty in a rejected form, and in a form
+// that is shown again after a sign-in.
 func TestSensitiveFieldsAreNotRefilled(t *testing.T) {
 	h := dashtest.New(t)
 	stranger, owner := h.NewBrowser(t), h.SignIn(t, "ada")

@@ -16,7 +16,7 @@ import (
 	"github.com/parley-voice/parley/control/db"
 )
 
-// A Detail is the member error of the envelope.
+// A Detail is the value of "error" in the body of an error response.
 type Detail struct {
 	Type    string `json:"type"`
 	Code    string `json:"code"`

@@ -186,8 +186,7 @@ func (a *analysis) turn(i int) Turn {
 	return t
 }
 
-// other reports whether the first word that ends after sample on belongs to no expected answer,
-// such as a filler word.
+// other reports whether the first word that ends after a sample belongs to no expected answer, such as a filler word.
 func (a *analysis) other(on int) bool {
 	for _, w := range a.words {
 		if w.End > sample(on) {

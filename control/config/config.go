@@ -49,6 +49,7 @@ type Config struct {
 
 	RateLimit           int // requests per minute of one API key; 0 disables the limit
 	RootOrg             string
+	MaxCalls            int // maximum number of calls that this node runs
 	DialQueueDepth      int
 	SubgroupConcurrency int
 	SubgroupRate        int
@@ -122,7 +123,7 @@ func Default() Config {
 		HTTPAddr: "127.0.0.1:8080", MetricsAddr: "127.0.0.1:9464", Pprof: true, DataDir: "./.parley",
 		SIPAddr: "127.0.0.1:5060", RTPPorts: [2]int{20000, 29999},
 		WebRTC:    WebRTC{UDP: 30000, TCP: Off, Relay: Off, RelayPorts: [2]int{31000, 31999}},
-		RateLimit: 60, RootOrg: "root", DialQueueDepth: 1000, SubgroupConcurrency: 10, SubgroupRate: 30,
+		RateLimit: 60, RootOrg: "root", MaxCalls: 1000, DialQueueDepth: 1000, SubgroupConcurrency: 10, SubgroupRate: 30,
 		CampaignRows: 50_000, BatchRows: 1000, WithdrawAddresses: 1000, OpenHorizon: 30 * 24 * time.Hour,
 		Breaker: circuitbreaker.DefaultRules(), IdleAfter: 5 * time.Minute, Dashboard: true,
 		RecordingReserve: recording.DefaultMinFree, DatabaseWait: time.Minute,
@@ -164,6 +165,7 @@ func Settings() map[string]Setting {
 		"PARLEY_TOOL_HOSTS":              {"HOST or HOST:PORT, comma-separated", setToolHosts},
 		"PARLEY_RATE_LIMIT":              {"requests a minute, 1 or more, or off", setRate},
 		"PARLEY_ROOT_ORGANIZATION":       {"a name", text(func(c *Config) *string { return &c.RootOrg })},
+		"PARLEY_MAX_CALLS":               {"calls, 1 to 10000", number(func(c *Config) *int { return &c.MaxCalls }, 10_000)},
 		"PARLEY_DIAL_QUEUE_DEPTH":        {"calls, 1 to 1000000", number(func(c *Config) *int { return &c.DialQueueDepth }, 1_000_000)},
 		"PARLEY_SUBGROUP_CONCURRENCY":    {"calls, 1 to 100000", number(func(c *Config) *int { return &c.SubgroupConcurrency }, 100_000)},
 		"PARLEY_SUBGROUP_RATE":           {"calls a minute, 1 to 100000", number(func(c *Config) *int { return &c.SubgroupRate }, 100_000)},

@@ -53,7 +53,7 @@ func (t *tlsConns) open(s TLS, other net.Addr, filter *sanitize.Filter) error {
 	var lc net.ListenConfig
 	l, err := lc.Listen(context.Background(), "tcp", s.Listen)
 	if err != nil {
-		return fmt.Errorf("listen for sip over TLS: %w", err)
+		return fmt.Errorf("listen for SIP over TLS: %w", err)
 	}
 	config := &tls.Config{
 		MinVersion:         tls.VersionTLS12,
