@@ -106,7 +106,14 @@ func redirectTo(publicURL string) http.Handler {
 			http.Error(w, "plain HTTP is not accepted; use "+base, http.StatusForbidden)
 			return
 		}
-		http.Redirect(w, r, base+r.URL.RequestURI(), http.StatusPermanentRedirect) //nolint:gosec // the host is that of the setting
+		path := r.URL.EscapedPath()
+		if !strings.HasPrefix(path, "/") {
+			path = "/" // a request such as "GET http:.example.com" has no path
+		}
+		if r.URL.RawQuery != "" {
+			path += "?" + r.URL.RawQuery
+		}
+		http.Redirect(w, r, base+path, http.StatusPermanentRedirect) //nolint:gosec // the host is that of the setting
 	})
 }
 

@@ -9,6 +9,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -174,6 +176,25 @@ func TestLocalAddr(t *testing.T) {
 	} {
 		if got := localAddr(addr); got != want {
 			t.Errorf("%s: got %s, want %s", addr, got, want)
+		}
+	}
+}
+
+func TestRedirection(t *testing.T) {
+	for request, want := range map[string]string{
+		"/v1/calls?limit=1&q=a%2Fb": "https://calls.example.com/v1/calls?limit=1&q=a%2Fb",
+		"//other.example/%2e":       "https://calls.example.com//other.example/%2e",
+		"http:.other.example":       "https://calls.example.com/",
+		"http://other.example/x":    "https://calls.example.com/x",
+	} {
+		u, err := url.ParseRequestURI(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := httptest.NewRecorder()
+		redirectTo("https://calls.example.com/").ServeHTTP(w, &http.Request{Method: http.MethodGet, URL: u})
+		if got := w.Header().Get("Location"); got != want {
+			t.Errorf("%s: got %s, want %s", request, got, want)
 		}
 	}
 }
