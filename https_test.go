@@ -198,3 +198,12 @@ func TestRedirection(t *testing.T) {
 		}
 	}
 }
+
+func TestNodeName(t *testing.T) {
+	for name, valid := range map[string]bool{"parley-0": true, "a.example": true, "a b": false, "a:b": false, strings.Repeat("a", 254): false} {
+		c, err := config.Load("", []string{"PARLEY_NODE_NAME=" + name})
+		if (err == nil) != valid || valid && c.NodeName != name {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -196,7 +197,7 @@ func (srv *server) openRecordings(ctx context.Context) (at control.NodeID, files
 	if err != nil {
 		return at, nil, fmt.Errorf("data directory: %w", err)
 	}
-	at = control.NodeID{Owner: control.NewID("node_", time.Now()), Home: host + ":" + dir}
+	at = control.NodeID{Owner: control.NewID("node_", time.Now()), Home: cmp.Or(srv.config.NodeName, host) + ":" + dir}
 	if files, err = bucket(srv.config); err != nil {
 		return at, nil, err
 	}

@@ -28,6 +28,7 @@ type Config struct {
 	MetricsAddr string
 	Hosts       []string // accepted Host names besides the host of PublicURL
 	Pprof       bool     // serve Go profiles on MetricsAddr
+	NodeName    string   // empty: the host name
 	DataDir     string
 	BucketURL   string // address of the recording bucket; empty: a folder of DataDir
 	S3          s3.Account

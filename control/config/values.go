@@ -20,6 +20,7 @@ import (
 func withStorage(all map[string]Setting) map[string]Setting {
 	all["PARLEY_RECORDING_RESERVE"] = Setting{"a size, 1MB to 1000GB, or off", setSize(func(c *Config) *int64 { return &c.RecordingReserve })}
 	all["PARLEY_DATABASE_WAIT"] = duration("a duration, 0s to 1h", func(c *Config) *time.Duration { return &c.DatabaseWait }, 0, time.Hour)
+	all["PARLEY_NODE_NAME"] = Setting{"letters, digits, dots and hyphens, at most 253", setNodeName}
 	return all
 }
 
@@ -217,6 +218,14 @@ func hosts(v, not string) (all []string, err error) {
 		all = append(all, name)
 	}
 	return all, nil
+}
+
+func setNodeName(c *Config, v string) error {
+	if len(v) > 253 || strings.Trim(v, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-") != "" {
+		return fmt.Errorf("%q", v)
+	}
+	c.NodeName = v
+	return nil
 }
 
 // oneOf accepts some words.
