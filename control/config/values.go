@@ -16,7 +16,7 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-// withStorage adds the settings for a full disk and an unavailable database.
+// withStorage adds the settings for the node's name, a full disk and an unavailable database.
 func withStorage(all map[string]Setting) map[string]Setting {
 	all["PARLEY_RECORDING_RESERVE"] = Setting{"a size, 1MB to 1000GB, or off", setSize(func(c *Config) *int64 { return &c.RecordingReserve })}
 	all["PARLEY_DATABASE_WAIT"] = duration("a duration, 0s to 1h", func(c *Config) *time.Duration { return &c.DatabaseWait }, 0, time.Hour)
