@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"mime"
 	"net/http"
 	"path"
@@ -59,6 +60,14 @@ func allow(by methods) string {
 	return strings.Join(all, ", ")
 }
 
+// logLevel returns the level of a request's log line. Successful health checks are many and say nothing.
+func logLevel(route string, status int) slog.Level {
+	if (route == "/healthz" || route == "/readyz") && status == http.StatusOK {
+		return slog.LevelDebug
+	}
+	return slog.LevelInfo
+}
+
 // wrap adds to all requests: a request ID, recovery from panics, a log line, and for /v1 the
 // API key and rate limit.
 func (s *Server) wrap(mux *http.ServeMux) http.Handler {
@@ -73,7 +82,8 @@ func (s *Server) wrap(mux *http.ServeMux) http.Handler {
 			if p := recover(); p != nil {
 				s.onPanic(rec, r, id, p)
 			}
-			s.Log.InfoContext(r.Context(), "request", "id", id, "method", r.Method, "route", route, "status", rec.status, "took", time.Since(began))
+			s.Log.Log(r.Context(), logLevel(route, rec.status), "request",
+				"id", id, "method", r.Method, "route", route, "status", rec.status, "took", time.Since(began))
 			if s.Observe != nil {
 				s.Observe(route, r.Method, rec.status, time.Since(began))
 			}
