@@ -23,7 +23,7 @@ import (
 
 // httpServers owns the listeners and the HTTP servers of the API, of the metrics, and of the redirection to HTTPS.
 type httpServers struct {
-	api, metrics, redirect                         *http.Server // redirect is nil if there is no redirection
+	api, metrics, redirect                         *http.Server // redirect may be nil
 	apiListener, metricsListener, redirectListener net.Listener
 	tls                                            *tls.Config                     // nil: the API is served over plain HTTP
 	certificate                                    atomic.Pointer[tls.Certificate] // served last

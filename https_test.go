@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -21,17 +20,12 @@ import (
 	"github.com/parley-voice/parley/control/config"
 )
 
-// TestHTTPS runs a server as systemd would, with a certificate of its own, and asks it over HTTP/2 and plain HTTP. After
+// TestHTTPS runs a server with a certificate and the socket of systemd, and sends requests over HTTP/2 and plain HTTP. After
 // SIGHUP new connections must get the new certificate.
 func TestHTTPS(t *testing.T) {
 	t.Parallel()
 	s := newProcess(t, "127.0.0.1:9")
-	dir := t.TempDir()
-	write := func(name string, text []byte) {
-		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	dir, write := fileWriter(t)
 	cert, key := newCertificate(t)
 	write("cert", cert)
 	write("key", key)

@@ -114,11 +114,11 @@ func (e *env) log(level string) *slog.Logger {
 
 // serverLog returns the log of a server. Its format is text or JSON.
 func (e *env) serverLog(c config.Config) *slog.Logger {
-	if c.LogFormat != "json" {
-		return e.log(c.LogLevel)
+	log := e.log(c.LogLevel)
+	if c.LogFormat == "json" {
+		log = slog.New(slog.NewJSONHandler(e.errs, &slog.HandlerOptions{Level: &e.level}))
 	}
-	e.setLevel(c.LogLevel)
-	return slog.New(slog.NewJSONHandler(e.errs, &slog.HandlerOptions{Level: &e.level}))
+	return log
 }
 
 // setLevel sets the level of the log. level must be valid; config.Load checks it.

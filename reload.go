@@ -66,7 +66,7 @@ func (srv *server) reload(e *env) error {
 
 // sipKeys holds the certificate and the signer of SIP that were loaded last.
 type sipKeys struct {
-	certificate atomic.Pointer[tls.Certificate] // nil if there is none
+	certificate atomic.Pointer[tls.Certificate] // nil without a certificate
 	signer      liveSigner
 }
 

@@ -31,12 +31,7 @@ func TestReload(t *testing.T) {
 			over.Store(true)
 		}}
 	}}).Addr().String())
-	dir := t.TempDir()
-	write := func(name string, text []byte) {
-		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	dir, write := fileWriter(t)
 	first, key := newCertificate(t)
 	write("cert", first)
 	write("key", key)
@@ -73,6 +68,18 @@ func TestReload(t *testing.T) {
 	post(t, s.api, "/v1/calls/"+id+"/end", nil, new(any))
 	eventually(t, "the call has ended", over.Load)
 	s.end(cmd)
+}
+
+// fileWriter returns a folder, and a function that writes files in it.
+func fileWriter(t *testing.T) (dir string, write func(name string, text []byte)) {
+	t.Helper()
+	dir = t.TempDir()
+	return dir, func(name string, text []byte) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // newProcess prepares a database, with a trunk to proxy, for a server that runs as a child process.

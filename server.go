@@ -329,7 +329,7 @@ func (srv *server) openHTTP(context.Context) error {
 	srv.metrics.Register(metrics.Sources{
 		Live: srv.live, Free: srv.spool.Free, Campaigns: srv.routeHealth.Metrics, Failover: srv.failover.Stats,
 		Carriers: func() metrics.Carriers { return carriers(srv.ua) }, Clock: srv.clock, Transport: srv.transport,
-		Node: srv.node, Spool: srv.spool.Waiting, Providers: srv.agent.Guards.Statuses, Pools: srv.db.Pools(),
+		Node: srv.node, Spool: srv.spool.Content, Providers: srv.agent.Guards.Statuses, Pools: srv.db.Pools(),
 		Backlog:      func(ctx context.Context) (store.Backlog, error) { return store.ReadBacklog(ctx, srv.db.Pool) },
 		Certificates: srv.certificateExpiry, Log: srv.log,
 	})

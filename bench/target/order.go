@@ -41,7 +41,7 @@ type orders struct {
 	*session
 	mu    sync.Mutex
 	legs  chan arrival
-	extra int // calls that nobody ordered
+	extra int // number of calls beyond the ordered ones
 }
 
 // An arrival is an answered call. The carrier hangs up when done is closed.
@@ -71,18 +71,13 @@ func (s *session) holdOrdered(ctx context.Context, at netip.AddrPort, transport 
 		cancel()
 		err = errors.Join(err, carrier.Close())
 	}()
-	calls, errs := make([]call, s.Calls), make([]error, s.Calls)
-	var lines sync.WaitGroup
-	for i := range calls {
-		lines.Go(func() { calls[i], errs[i] = o.one(ctx, i) })
-	}
-	lines.Wait()
+	calls, err = s.together(func(n int) (call, error) { return o.hold(ctx, n) })
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.extra > 0 {
-		errs = append(errs, fmt.Errorf("%d more calls arrived than were ordered", o.extra))
+		err = errors.Join(err, fmt.Errorf("%d more calls arrived than were ordered", o.extra))
 	}
-	return calls, errors.Join(errs...)
+	return calls, err
 }
 
 // onCall passes an answered call on and waits for its end. It returns at once if every ordered call has arrived.
@@ -103,10 +98,9 @@ func (o *orders) onCall(ctx, talking context.Context, leg media.Leg) {
 	}
 }
 
-// one orders one call and holds the next call that arrives.
-func (o *orders) one(ctx context.Context, n int) (call, error) {
-	c := call{id: fmt.Sprintf("target-%d", n)}
-	script, err := o.script(ctx, n, &c)
+// hold orders call n and holds the next call that arrives.
+func (o *orders) hold(ctx context.Context, n int) (call, error) {
+	c, script, err := o.prepare(ctx, n)
 	if err != nil {
 		return c, err
 	}

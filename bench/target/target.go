@@ -143,22 +143,27 @@ func (s *session) holdDialed(ctx context.Context, ip netip.Addr, transport *rtp.
 		defer done()
 		err = errors.Join(err, s.ua.Close(closing))
 	}()
+	return s.together(func(n int) (call, error) { return s.dial(ctx, n) })
+}
+
+// together holds all calls at once. It returns the errors of all failed calls.
+func (s *session) together(hold func(n int) (call, error)) ([]call, error) {
 	calls, errs := make([]call, s.Calls), make([]error, s.Calls)
 	var lines sync.WaitGroup
 	for i := range calls {
-		lines.Go(func() { calls[i], errs[i] = s.one(ctx, i) })
+		lines.Go(func() { calls[i], errs[i] = hold(i) })
 	}
 	lines.Wait()
 	return calls, errors.Join(errs...)
 }
 
-// script sets the lines of call n and returns what the caller does.
-func (s *session) script(ctx context.Context, n int, c *call) (callee.Script, error) {
-	var err error
+// prepare returns call n with its lines, and what the caller does.
+func (s *session) prepare(ctx context.Context, n int) (c call, script callee.Script, err error) {
+	c.id = fmt.Sprintf("target-%d", n)
 	if c.lines, err = s.Speech.lines(ctx, n, s.Lines); err != nil {
-		return callee.Script{}, err
+		return c, script, err
 	}
-	script := callee.Script{First: s.First, Said: s.said}
+	script = callee.Script{First: s.First, Said: s.said}
 	for i, l := range c.lines {
 		line := callee.Line{PCM: l.pcm}
 		if s.Into > 0 && i%2 == 1 {
@@ -166,13 +171,12 @@ func (s *session) script(ctx context.Context, n int, c *call) (callee.Script, er
 		}
 		script.Lines = append(script.Lines, line)
 	}
-	return script, nil
+	return c, script, nil
 }
 
-// one dials one call.
-func (s *session) one(ctx context.Context, n int) (call, error) {
-	c := call{id: fmt.Sprintf("target-%d", n)}
-	script, err := s.script(ctx, n, &c)
+// dial dials and holds call n.
+func (s *session) dial(ctx context.Context, n int) (call, error) {
+	c, script, err := s.prepare(ctx, n)
 	if err != nil {
 		return c, err
 	}

@@ -46,8 +46,8 @@ func (h HTTPTLS) Scheme() string {
 	return "http"
 }
 
-// Load reads the certificate. The result is nil if there is none, or if it comes from an ACME CA. An error names the
-// invalid setting. publicURL is the setting PARLEY_PUBLIC_URL.
+// Load reads the certificate. The result is nil for plain HTTP and for ACME. An error names the invalid setting.
+// publicURL is the setting PARLEY_PUBLIC_URL.
 func (h HTTPTLS) Load(publicURL string) (*tls.Certificate, error) {
 	u, err := url.Parse(publicURL)
 	https := err == nil && u.Scheme == "https"

@@ -16,6 +16,8 @@ import (
 
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/pricing"
+	"github.com/parley-voice/parley/control/recording"
+	"github.com/parley-voice/parley/control/webhook"
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/pipeline"
 )
@@ -60,10 +62,10 @@ func New() *Metrics {
 		recordings: newCounter("parley_recordings_total", "Recordings, by result.", "result"),
 	}
 	// A series that begins with its first event has no increase for it, so alerts on these would miss one.
-	for _, result := range []string{"stored", "truncated", "lost"} {
+	for _, result := range []string{recording.Stored, recording.Truncated, recording.Lost} {
 		m.recordings.WithLabelValues(result)
 	}
-	for _, state := range []string{"delivered", "pending", "dead"} {
+	for _, state := range webhook.States() {
 		m.deliveries.WithLabelValues(state)
 	}
 	m.registry.MustRegister(m.collectors()...)

@@ -20,6 +20,7 @@ import (
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/failover"
 	"github.com/parley-voice/parley/control/pricing"
+	"github.com/parley-voice/parley/control/recording"
 	"github.com/parley-voice/parley/control/store"
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/media/mediaclock"
@@ -68,7 +69,7 @@ func watching(t *testing.T) *Metrics {
 		Backlog: func(context.Context) (store.Backlog, error) {
 			return store.Backlog{Calls: 5, CallAge: 90 * time.Second, DeadDeliveries: 2}, nil
 		},
-		Spool:        func() (int, int64, time.Duration) { return 3, 4096, time.Minute },
+		Spool:        func() recording.Content { return recording.Content{Files: 3, Size: 4096, Oldest: time.Minute} },
 		Certificates: func() map[string]time.Time { return map[string]time.Time{"http": time.Unix(1_900_000_000, 0)} },
 		Providers: func() []provider.Status {
 			late := provider.Durations{Counts: [10]uint64{1, 0, 0, 0, 0, 0, 0, 0, 0, 2}, Sum: 9 * time.Second}

@@ -3,8 +3,6 @@ package metrics
 import (
 	"context"
 	"log/slog"
-	"maps"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -79,7 +77,7 @@ func newBacklogs(s *sampler) backlogs {
 			age("parley_events_oldest_seconds", "Age of the oldest event that is not processed.",
 				func(b store.Backlog) time.Duration { return b.EventAge }),
 			number("parley_webhook_deliveries_pending", "Webhook deliveries that wait.", func(b store.Backlog) int { return b.Deliveries }),
-			number("parley_webhook_deliveries_dead", "Webhook deliveries that failed for good.",
+			number("parley_webhook_deliveries_dead", "Webhook deliveries that failed and are not retried.",
 				func(b store.Backlog) int { return b.DeadDeliveries }),
 			age("parley_webhook_overdue_seconds", "Time since the oldest webhook delivery was due.",
 				func(b store.Backlog) time.Duration { return b.DeliveryAge }),
@@ -143,7 +141,7 @@ func newProviders(look func() []provider.Status) providers {
 		look:     look,
 		open:     desc("parley_provider_paused", "1 while requests are paused after failures."),
 		active:   desc("parley_provider_active", "Streams, replies or utterances in progress."),
-		limit:    desc("parley_provider_limit", "Maximum number of them; 0 if there is none."),
+		limit:    desc("parley_provider_limit", "Maximum number of concurrent streams, replies or utterances; 0 means no limit."),
 		requests: desc("parley_provider_requests_total", "Requests, by result.", "result"),
 		response: desc("parley_provider_response_seconds", "Time from a request to the start of the response."),
 	}
@@ -199,24 +197,17 @@ func histogramOf(d *prometheus.Desc, h provider.Durations, labels ...string) pro
 	return prometheus.MustNewConstHistogram(d, sum, h.Sum.Seconds(), buckets, labels...)
 }
 
-// certificates exports when the certificates of the server expire, by use.
-type certificates struct {
-	look func() map[string]time.Time
-	desc *prometheus.Desc
-}
-
-func newCertificates(look func() map[string]time.Time) certificates {
-	return certificates{look, prometheus.NewDesc(
-		"parley_certificate_expiry_timestamp_seconds", "When the certificate expires, as Unix time.", []string{"use"}, nil)}
-}
-
-// Describe implements prometheus.Collector.
-func (c certificates) Describe(to chan<- *prometheus.Desc) { to <- c.desc }
-
-// Collect implements prometheus.Collector.
-func (c certificates) Collect(to chan<- prometheus.Metric) {
-	all := c.look()
-	for _, use := range slices.Sorted(maps.Keys(all)) {
-		to <- prometheus.MustNewConstMetric(c.desc, prometheus.GaugeValue, float64(all[use].Unix()), use)
-	}
+// newCertificates exports when the certificates of the server expire, by use.
+func newCertificates(look func() map[string]time.Time) prometheus.Collector {
+	type expiry = map[string]time.Time
+	return source[expiry]{look: look, tallies: []tally[expiry]{{
+		prometheus.NewDesc("parley_certificate_expiry_timestamp_seconds", "When the certificate expires, as Unix time.", []string{"use"}, nil),
+		prometheus.GaugeValue, func(all expiry) map[string]int64 {
+			unix := map[string]int64{}
+			for use, at := range all {
+				unix[use] = at.Unix()
+			}
+			return unix
+		},
+	}}}
 }

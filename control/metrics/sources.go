@@ -10,6 +10,7 @@ import (
 
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/failover"
+	"github.com/parley-voice/parley/control/recording"
 	"github.com/parley-voice/parley/control/store"
 	"github.com/parley-voice/parley/media/mediaclock"
 	"github.com/parley-voice/parley/media/rtp"
@@ -26,7 +27,7 @@ type Sources struct {
 	Transport *rtp.Transport
 	Campaigns func() Campaigns
 	Node      *control.Node
-	Spool     func() (files int, size int64, oldest time.Duration) // recordings that wait for upload
+	Spool     func() recording.Content
 	Backlog   func(ctx context.Context) (store.Backlog, error)
 	Pools     map[string]*pgxpool.Pool // pools of database connections, by name
 	Providers func() []provider.Status
@@ -55,7 +56,7 @@ func (m *Metrics) Register(w Sources) {
 	m.registry.MustRegister(poolSources(w.Pools)...)
 	m.registry.MustRegister(
 		newCampaignCollector(w.Campaigns), newBacklogs(m.sampler), newProviders(w.Providers), newCertificates(w.Certificates),
-		source[spooled]{look: func() spooled { return spooledOf(w.Spool()) }, all: spoolReadings()},
+		source[recording.Content]{look: w.Spool, all: spoolReadings()},
 		source[mediaclock.Stats]{look: w.Clock.Stats, all: clockReadings()},
 		source[failover.Stats]{look: w.Failover, all: failoverReadings()},
 		source[rtp.Stats]{look: w.Transport.Stats, all: rtpReadings()},
@@ -100,24 +101,13 @@ func (m *Metrics) Register(w Sources) {
 	)
 }
 
-// spooled is the content of the spool.
-type spooled struct {
-	files  int
-	size   int64
-	oldest time.Duration
-}
-
-func spooledOf(files int, size int64, oldest time.Duration) spooled {
-	return spooled{files, size, oldest}
-}
-
-func spoolReadings() []reading[spooled] {
-	return []reading[spooled]{
-		gauge("parley_recordings_spooled", "Recordings on this node's disk.", func(s spooled) float64 { return float64(s.files) }),
+func spoolReadings() []reading[recording.Content] {
+	return []reading[recording.Content]{
+		gauge("parley_recordings_spooled", "Recordings on this node's disk.", func(c recording.Content) float64 { return float64(c.Files) }),
 		gauge("parley_recordings_spooled_bytes", "Size of the recordings on this node's disk.",
-			func(s spooled) float64 { return float64(s.size) }),
+			func(c recording.Content) float64 { return float64(c.Size) }),
 		gauge("parley_recordings_spooled_oldest_seconds", "Time since the last write to the oldest recording on this node's disk.",
-			func(s spooled) float64 { return s.oldest.Seconds() }),
+			func(c recording.Content) float64 { return c.Oldest.Seconds() }),
 	}
 }
 

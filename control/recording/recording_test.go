@@ -267,10 +267,10 @@ func TestOpenRecordingIsNotLost(t *testing.T) {
 	l.isReady(t, s)
 }
 
-func TestWaiting(t *testing.T) {
+func TestContent(t *testing.T) {
 	spool, _ := newSpool(t, control.RecordingFinalizing)
-	if n, size, _ := spool.Waiting(); n != 0 || size != 0 {
-		t.Errorf("an empty spool has %d files of %d bytes", n, size)
+	if c := spool.Content(); c.Files != 0 || c.Size != 0 {
+		t.Errorf("an empty spool has %d files of %d bytes", c.Files, c.Size)
 	}
 	if err := os.MkdirAll(spool.Dir, 0o700); err != nil {
 		t.Fatal(err)
@@ -282,7 +282,7 @@ func TestWaiting(t *testing.T) {
 	if err := os.Chtimes(name, time.Time{}, time.Now().Add(-time.Hour)); err != nil {
 		t.Fatal(err)
 	}
-	if n, size, oldest := spool.Waiting(); n != 1 || size != 100 || oldest.Round(time.Minute) != time.Hour {
-		t.Errorf("got %d files, %d bytes, %v", n, size, oldest)
+	if c := spool.Content(); c.Files != 1 || c.Size != 100 || c.Oldest.Round(time.Minute) != time.Hour {
+		t.Errorf("got %+v", c)
 	}
 }

@@ -148,23 +148,29 @@ func (s *Spool) Sweep(ctx context.Context) error {
 	return nil
 }
 
-// Waiting returns the number of recordings in the spool, their size in bytes, and the age of the oldest one. They belong
-// to live calls, or have not been uploaded yet.
-func (s *Spool) Waiting() (files int, size int64, oldest time.Duration) {
+// Content describes the recordings in a spool. They belong to live calls, or have not been uploaded yet.
+type Content struct {
+	Files  int
+	Size   int64         // in bytes
+	Oldest time.Duration // time since the last write to the oldest recording
+}
+
+// Content returns what is in the spool.
+func (s *Spool) Content() (c Content) {
 	entries, err := os.ReadDir(s.Dir)
 	if err != nil {
-		return 0, 0, 0 // the first recording creates the folder
+		return c // the first recording creates the folder
 	}
 	for _, e := range entries {
 		info, err := e.Info()
 		if err != nil || info.IsDir() {
 			continue // the recording has just been uploaded
 		}
-		files++
-		size += info.Size()
-		oldest = max(oldest, time.Since(info.ModTime()))
+		c.Files++
+		c.Size += info.Size()
+		c.Oldest = max(c.Oldest, time.Since(info.ModTime()))
 	}
-	return files, size, oldest
+	return c
 }
 
 // HandleEvent implements control.EventHandler. It uploads the recording of a call. It gives up if the file is missing,

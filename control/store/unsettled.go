@@ -29,7 +29,6 @@ type Backlog struct {
 
 // ReadBacklog reads the backlog.
 func ReadBacklog(ctx context.Context, q db.Querier) (b Backlog, err error) {
-	var calls, events, deliveries float64
 	err = q.QueryRow(ctx, `
 		WITH calls AS MATERIALIZED (SELECT created_at FROM attempts WHERE state = 'scheduled' ORDER BY created_at LIMIT 100000),
 		events AS MATERIALIZED (SELECT created_at FROM events WHERE done_at IS NULL LIMIT 100000),
@@ -37,12 +36,9 @@ func ReadBacklog(ctx context.Context, q db.Querier) (b Backlog, err error) {
 			JOIN webhook_endpoints e ON e.id = d.endpoint_id WHERE d.state = 'pending' LIMIT 100000)
 		SELECT (SELECT count(*) FROM calls), (SELECT count(*) FROM events), (SELECT count(*) FROM waiting),
 			(SELECT count(*) FROM (SELECT FROM webhook_deliveries WHERE state = 'dead' LIMIT 100000) x),
-			greatest(0, extract(epoch FROM clock_timestamp() - (SELECT min(created_at) FROM calls)))::float8,
-			greatest(0, extract(epoch FROM clock_timestamp() - (SELECT min(created_at) FROM events)))::float8,
-			greatest(0, extract(epoch FROM clock_timestamp() - (SELECT min(next_at) FROM waiting WHERE active)))::float8`).
-		Scan(&b.Calls, &b.Events, &b.Deliveries, &b.DeadDeliveries, &calls, &events, &deliveries)
-	b.CallAge, b.EventAge, b.DeliveryAge = toDuration(calls), toDuration(events), toDuration(deliveries)
+			greatest(interval '0', clock_timestamp() - (SELECT min(created_at) FROM calls)),
+			greatest(interval '0', clock_timestamp() - (SELECT min(created_at) FROM events)),
+			greatest(interval '0', clock_timestamp() - (SELECT min(next_at) FROM waiting WHERE active))`).
+		Scan(&b.Calls, &b.Events, &b.Deliveries, &b.DeadDeliveries, &b.CallAge, &b.EventAge, &b.DeliveryAge)
 	return b, db.Wrap(err, "failed to read the backlog")
 }
-
-func toDuration(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
