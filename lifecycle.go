@@ -2,8 +2,13 @@ package main
 
 import (
 	"context"
+	"runtime"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/config"
 	"github.com/parley-voice/parley/control/store"
 )
 
@@ -22,6 +27,27 @@ func (srv *server) start(ctx context.Context) {
 	srv.runTrunks(ctx)
 	srv.node.Start(ctx)
 	srv.http.start(&srv.tasks)
+}
+
+// newLoadLimit returns the limit of calls by the load of this machine; nil if it is off.
+func newLoadLimit(c config.Config) *control.LoadLimit {
+	if !c.LimitLoad {
+		return nil
+	}
+	return &control.LoadLimit{Processors: float64(runtime.GOMAXPROCS(0))}
+}
+
+// sampleLoad returns the load of this process.
+func (srv *server) sampleLoad() control.LoadSample {
+	var used unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &used); err != nil { // fails only with invalid arguments
+		srv.log.Warn("failed to read the CPU time", "err", err)
+	}
+	ticks := srv.clock.Stats()
+	return control.LoadSample{
+		CPU:   time.Duration(used.Utime.Nano() + used.Stime.Nano()),
+		Ticks: ticks.Ticks + ticks.Skipped, Late: ticks.Late + ticks.Skipped,
+	}
 }
 
 // drain stops claiming calls. Health checks and carriers can see that the server drains. Live calls continue, and the

@@ -250,7 +250,8 @@ func (srv *server) openControl(ctx context.Context) error {
 	ledger := &outcome.LateRecorder{AttemptStore: srv.store, Outcomes: srv.outcomes, Costs: srv.costs()}
 	srv.failover.Attempts = ledger
 	srv.node = &control.Node{
-		ID: at, Queue: queue, Lease: srv.config.Lease, MaxCalls: srv.config.MaxCalls, Batch: srv.load.Batch, Log: srv.log,
+		ID: at, Queue: queue, Lease: srv.config.Lease, MaxCalls: srv.config.MaxCalls, Limit: newLoadLimit(srv.config), Sample: srv.sampleLoad,
+		Batch: srv.load.Batch, Log: srv.log,
 		Wake: srv.notifications.Subscribe(store.ChannelQueue), WakeEnds: srv.notifications.Subscribe(store.ChannelEnds), Continuity: srv.failover,
 		Runner: &control.Runner{
 			Attempts: ledger, SendLog: srv.failover, Dialer: srv.ua, Talker: srv.metrics.Talker(srv.agent), Recorder: srv.spool,
@@ -283,7 +284,7 @@ func (srv *server) buildAPI(ctx context.Context, links *recordings.Recordings, s
 	bodies.MaxRows = srv.config.CampaignRows
 	server := &api.Server{
 		Keys: &apikeys.Keys{Pool: srv.db.OrderPool}, Limiter: srv.limiter, RateLimit: rate,
-		Recordings: links, PublicURL: srv.publicURL, Ready: srv.checkReady, Observe: srv.observe, Log: srv.log,
+		Recordings: links, PublicURL: srv.publicURL, Ready: srv.checkReady, Room: srv.node.Room, Observe: srv.observe, Log: srv.log,
 		Routes: &dialingroutes.Routes{Source: srv.admission, TrunkStatus: srv.ua.TrunkStatus},
 		Admin:  &admin.Admin{DB: srv.db.Pool, Schemas: bodies, Root: srv.config.RootOrg, AllowInsecure: srv.config.AllowInsecureWebhooks},
 		Calls: &calls.Calls{

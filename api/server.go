@@ -16,6 +16,7 @@ import (
 	"github.com/parley-voice/parley/api/openapi"
 	"github.com/parley-voice/parley/api/recordings"
 	"github.com/parley-voice/parley/api/response"
+	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/apikeys"
 	"github.com/parley-voice/parley/control/budget"
 )
@@ -38,6 +39,8 @@ type Server struct {
 	PublicURL string
 	// Ready returns why the process is not ready; nil if it is ready.
 	Ready func(context.Context) error
+	// Room returns how many calls this node can start.
+	Room func() control.Room
 	// Observe, if set, receives the route pattern, status and duration of each response.
 	Observe func(route, method string, status int, took time.Duration)
 	// Timeout limits a /v1 request, not counting the wait of an end request; 0 means 10 s. Lists
@@ -164,6 +167,12 @@ func (s *Server) addAdmin(v1 func(path string, by map[string]keyed)) {
 	v1("/v1/admin/webhooks/{id}", map[string]keyed{"DELETE": only(a.RemoveWebhook)})
 }
 
+type readiness struct {
+	Status string       `json:"status"`
+	Room   int          `json:"room"`           // calls that this node can start now
+	Held   control.Hold `json:"held,omitempty"` // why it can start none
+}
+
 func (s *Server) ready(w http.ResponseWriter, r *http.Request) error {
 	if s.Ready != nil {
 		ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
@@ -173,6 +182,11 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) error {
 			return &response.PlainError{Status: http.StatusServiceUnavailable, Message: "not ready"}
 		}
 	}
-	response.JSON(w, http.StatusOK, map[string]string{"status": "ready"})
+	state := readiness{Status: "ready"}
+	if s.Room != nil {
+		room := s.Room()
+		state.Room, state.Held = room.Free, room.Hold
+	}
+	response.JSON(w, http.StatusOK, state)
 	return nil
 }

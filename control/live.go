@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 )
 
 // Causes with which the context of a running call is canceled.
@@ -18,6 +19,8 @@ type Live struct {
 	mu    sync.Mutex
 	calls map[string]*liveCall // by call id
 	taken int64                // calls whose lease was lost
+
+	talking atomic.Int64 // conversations
 }
 
 type liveCall struct {
@@ -34,6 +37,9 @@ func (l *Live) Count() int {
 	defer l.mu.Unlock()
 	return len(l.calls)
 }
+
+// Talking returns the number of conversations. Calls that ring have none.
+func (l *Live) Talking() int { return int(l.talking.Load()) }
 
 // LostLeases returns the number of calls that ended because this node lost their lease.
 func (l *Live) LostLeases() int64 {

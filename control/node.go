@@ -22,6 +22,10 @@ type Node struct {
 	Poll time.Duration
 	// MaxCalls is the maximum number of calls that run on this node; 0 means 1000.
 	MaxCalls int
+	// Limit stops the start of calls before they overload this node; nil disables it. Sample returns the load of this
+	// process without the conversations.
+	Limit  *LoadLimit
+	Sample func() LoadSample
 	// Batch returns how many calls to claim together, and the pause before the next claim. If it is nil, the node
 	// claims up to 32 calls and does not pause.
 	Batch func() (most int, apart time.Duration)
@@ -53,6 +57,36 @@ func (n *Node) Start(ctx context.Context) {
 	n.tasks.Go(func() { n.claimWhenReady(ctx, asking); close(n.claimed) })
 	n.tasks.Go(func() { n.maintain(ctx) })
 	n.tasks.Go(func() { n.pollEndRequests(ctx) })
+	if n.Limit != nil {
+		n.tasks.Go(func() { n.watchLoad(ctx) })
+	}
+}
+
+const (
+	loadInterval    = time.Second // between two samples of the load
+	holdLogInterval = time.Minute // least time between two log lines about calls that wait
+)
+
+// watchLoad samples the load, and logs when calls wait because of it.
+func (n *Node) watchLoad(ctx context.Context) {
+	tick := time.NewTicker(loadInterval)
+	defer tick.Stop()
+	var logged time.Time
+	for {
+		s := n.Sample()
+		s.At, s.Talking = time.Now(), n.Runner.Live.Talking()
+		running := int(n.running.Load())
+		n.Limit.Observe(s, running)
+		if _, hold := n.Limit.Room(running); hold != "" && s.At.Sub(logged) > holdLogInterval {
+			n.log().WarnContext(ctx, "no room for further calls on this node", "reason", hold, "calls", running)
+			logged = s.At
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
 }
 
 // Accepting reports whether the node claims calls.
@@ -153,14 +187,27 @@ func (n *Node) claim(ctx, asking context.Context) {
 	for n.Accepting() {
 		most, apart := n.batch()
 		got, wait := n.next(ctx, asking, most)
-		switch {
-		case !got:
+		if !got {
 			n.sleep(wait, n.Wake)
-		case apart > 0:
+			apart = 0
+		}
+		if apart = max(apart, n.claimDelay()); apart > 0 {
 			n.sleep(apart, nil)
 		}
 	}
 }
+
+// claimDelay returns how long this node waits between claims: the less room it has, the longer. So nodes take calls
+// about in proportion to their room.
+func (n *Node) claimDelay() time.Duration {
+	free := n.room().Free
+	if free == 0 {
+		return 0 // the next claim waits until a call has ended
+	}
+	return min(maxClaimDelay, time.Second/time.Duration(free))
+}
+
+const maxClaimDelay = 50 * time.Millisecond
 
 // sleep waits until the time is over, wake signals, or the node stops.
 func (n *Node) sleep(wait time.Duration, wake <-chan struct{}) {
@@ -173,8 +220,12 @@ func (n *Node) sleep(wait time.Duration, wake <-chan struct{}) {
 	}
 }
 
-// claimAtOnce is the maximum number of calls that are claimed together.
-const claimAtOnce = 32
+// Limits of the calls that are claimed together: a number, and a share of the room, so that a node with little room
+// leaves calls to others.
+const (
+	claimAtOnce = 32
+	claimShare  = 4
+)
 
 func (n *Node) batch() (int, time.Duration) {
 	if n.Batch == nil {
@@ -185,9 +236,11 @@ func (n *Node) batch() (int, time.Duration) {
 
 // next claims calls and reports whether it got any. If not, it also returns how long to wait before the next claim.
 func (n *Node) next(ctx, asking context.Context, most int) (bool, time.Duration) {
-	if n.capacity() <= 0 {
+	free := n.room().Free
+	if free == 0 {
 		return false, n.poll()
 	}
+	most = min(most, max(1, free/claimShare))
 	got, err := n.claimSome(ctx, asking, most)
 	if err != nil && asking.Err() == nil {
 		n.log().WarnContext(ctx, "failed to claim from the dial queue", "err", err)
@@ -225,7 +278,7 @@ func (n *Node) claimSome(ctx, asking context.Context, most int) (bool, error) {
 	}
 	short, cancel := context.WithTimeout(asking, n.lease()/3)
 	defer cancel()
-	claims, err := n.Queue.Claim(short, n.ID, n.lease(), min(most, n.capacity()))
+	claims, err := n.Queue.Claim(short, n.ID, n.lease(), min(most, n.room().Free))
 	for _, c := range claims {
 		if !n.Accepting() { // the node was stopped during the claim
 			err = errors.Join(err, n.Runner.releaseLease(ctx, c.Lease))
@@ -359,16 +412,36 @@ func (n *Node) pollEndRequests(ctx context.Context) {
 func (n *Node) lease() time.Duration { return cmp.Or(n.Lease, 15*time.Second) }
 func (n *Node) poll() time.Duration  { return cmp.Or(n.Poll, time.Second) }
 
-// Room returns how many calls run on this node, and the maximum.
-func (n *Node) Room() (running, most int) { return int(n.running.Load()), cmp.Or(n.MaxCalls, 1000) }
+// Room is the number of calls that a node can run.
+type Room struct {
+	Running int
+	Max     int  // maximum according to the settings
+	Free    int  // calls that can start now
+	Hold    Hold // why no call can start; empty if Free is positive
+}
+
+// Room returns the number of calls that this node can run.
+func (n *Node) Room() Room {
+	r := n.room()
+	if !n.Accepting() {
+		r.Free, r.Hold = 0, HoldStopping
+	}
+	return r
+}
+
+// room does what Room does, without regard to Drain.
+func (n *Node) room() Room {
+	r := Room{Running: int(n.running.Load()), Max: cmp.Or(n.MaxCalls, 1000)}
+	if r.Free = max(0, r.Max-r.Running); r.Free == 0 {
+		r.Hold = HoldMaxCalls
+	} else if n.Limit != nil {
+		room, hold := n.Limit.Room(r.Running)
+		r.Free, r.Hold = min(r.Free, max(0, room)), hold
+	}
+	return r
+}
 
 // SettledAttempts returns how many attempts of lost nodes this node has settled.
 func (n *Node) SettledAttempts() int64 { return n.settled.Load() }
-
-// capacity returns how many more calls the node can run.
-func (n *Node) capacity() int {
-	running, most := n.Room()
-	return most - running
-}
 
 func (n *Node) log() *slog.Logger { return cmp.Or(n.Log, slog.New(slog.DiscardHandler)) }

@@ -149,7 +149,7 @@ func TestNodeClaimsInBatches(t *testing.T) {
 		share       int
 		apart       time.Duration
 		least, most int // claims per second
-	}{{4, 80 * time.Millisecond, 9, 15}, {claimAtOnce, 0, 100, 100}} {
+	}{{4, 80 * time.Millisecond, 9, 15}, {claimAtOnce, 0, 30, 50}} {
 		synctest.Test(t, func(t *testing.T) {
 			q := &memoryQueue{claim: func(context.Context) (*Claim, error) {
 				<-time.After(10 * time.Millisecond)
@@ -170,9 +170,66 @@ func TestNodeClaimsInBatches(t *testing.T) {
 				t.Errorf("%d at once: %d claims", tt.share, len(q.asked))
 			}
 			for i, most := range q.asked {
-				if want := min(tt.share, 100-i); most != want {
+				if want := min(tt.share, max(1, (100-i)/claimShare)); most != want {
 					t.Errorf("%d at once: asked for %d calls at claim %d", tt.share, most, i)
 				}
+			}
+		})
+	}
+}
+
+// TestNodesShareByRoom starts nodes of different sizes on one queue. The nodes must take calls about in proportion to
+// their sizes, whether the calls come at once or one after the other.
+func TestNodesShareByRoom(t *testing.T) {
+	for _, apart := range []time.Duration{0, 20 * time.Millisecond} {
+		synctest.Test(t, func(t *testing.T) {
+			var mu sync.Mutex
+			waiting, over := 0, make(chan struct{})
+			sizes := []int{30, 90}
+			var nodes []*Node
+			var wakes []chan struct{}
+			for _, most := range sizes {
+				wake := make(chan struct{}, 1)
+				wakes = append(wakes, wake)
+				q := &memoryQueue{claim: func(context.Context) (*Claim, error) {
+					<-time.After(3 * time.Millisecond)
+					mu.Lock()
+					defer mu.Unlock()
+					if waiting == 0 {
+						return nil, nil
+					}
+					waiting--
+					return newClaim(), nil
+				}}
+				r := &Runner{Attempts: &memoryStore{}, Live: &Live{}, Dialer: dialFunc(func(context.Context, func(media.Progress)) (media.Leg, error) {
+					<-over
+					return nil, &media.DialError{Cause: media.Busy}
+				})}
+				n := &Node{Queue: q, Runner: r, MaxCalls: most, Lease: time.Hour, Wake: wake}
+				n.Start(t.Context())
+				defer n.Stop(t.Context())
+				defer n.Drain()
+				nodes = append(nodes, n)
+			}
+			defer close(over)
+			for range 60 {
+				mu.Lock()
+				waiting++
+				mu.Unlock()
+				for _, w := range wakes {
+					select {
+					case w <- struct{}{}:
+					default:
+					}
+				}
+				if apart > 0 {
+					<-time.After(apart)
+				}
+			}
+			<-time.After(5 * time.Second)
+			small, large := nodes[0].Room().Running, nodes[1].Room().Running
+			if small+large != 60 || large < 2*small || small < 5 {
+				t.Errorf("%v apart: nodes for %v calls took %d and %d of 60", apart, sizes, small, large)
 			}
 		})
 	}

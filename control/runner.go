@@ -252,6 +252,8 @@ func (r *Runner) talk(ctx context.Context, leg media.Leg, b pipeline.SessionConf
 			err = fmt.Errorf("conversation panicked: %v\n%s", p, debug.Stack())
 		}
 	}()
+	r.Live.talking.Add(1)
+	defer r.Live.talking.Add(-1)
 	return r.Talker.Talk(ctx, leg, b)
 }
 

@@ -11,14 +11,14 @@ import (
 var ErrBusy = errors.New("node takes no more calls")
 
 // HasCapacity reports whether the node can take one more call.
-func (n *Node) HasCapacity() bool { return n.Accepting() && n.capacity() > 0 }
+func (n *Node) HasCapacity() bool { return n.Room().Free > 0 }
 
 // Take runs a call that does not come from the queue. Canceling ctx does not end the call. If the node is full or
 // stopping, Take returns ErrBusy, and the caller must end the call.
 func (n *Node) Take(ctx context.Context, c *Claim) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.stop == nil || n.capacity() <= 0 {
+	if n.stop == nil || n.room().Free == 0 {
 		return ErrBusy
 	}
 	select {

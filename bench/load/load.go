@@ -68,40 +68,59 @@ func Run(ctx context.Context, o Options, f *result.File) (err error) {
 		return err
 	}
 	b := &bench{Options: o}
-	for n := range 64 {
-		b.scripts = append(b.scripts, script(n))
-	}
-	transport, stop, err := gateway.OpenMedia(ctx, gateway.Loopback(), &b.clock)
+	// The run measures what the machine carries, so the server must not limit its calls.
+	stop, err := b.open(ctx, "PARLEY_LIMIT_LOAD=false")
+	defer func() { err = errors.Join(err, stop()) }()
 	if err != nil {
 		return err
 	}
-	defer stop()
+	return b.steps(ctx, f)
+}
+
+// open starts the callees, the fake providers and the server. Call stop even after an error.
+func (b *bench) open(ctx context.Context, settings ...string) (stop func() error, err error) {
+	var stops []func() error
+	stop = func() error {
+		var all []error
+		for _, s := range slices.Backward(stops) {
+			all = append(all, s())
+		}
+		return errors.Join(all...)
+	}
+	for n := range 64 {
+		b.scripts = append(b.scripts, script(n))
+	}
+	transport, closeMedia, err := gateway.OpenMedia(ctx, gateway.Loopback(), &b.clock)
+	if err != nil {
+		return stop, err
+	}
+	stops = append(stops, func() error { closeMedia(); return nil })
 	carrier := &siptest.Carrier{Listen: "127.0.0.1:0", Media: transport, Answer: b.answer}
 	if err = carrier.Start(); err != nil {
-		return err
+		return stop, err
 	}
-	defer func() { err = errors.Join(err, carrier.Close()) }()
+	stops = append(stops, carrier.Close)
 	cmd := b.Child(ctx, "bench", "fakes")
 	cmd.Stderr = b.Log
 	fakes, end, err := gateway.StartFakes(cmd, providers.Typical())
 	if err != nil {
-		return err
+		return stop, err
 	}
-	defer end()
+	stops = append(stops, func() error { end(); return nil })
 	b.fakes = cmd.Process.Pid
-	b.server = &server.Server{Child: o.Child, Log: o.Log, Settings: []string{"PARLEY_FAKE_URL=" + fakes}}
-	defer func() { err = errors.Join(err, b.server.Stop()) }()
+	b.server = &server.Server{Child: b.Child, Log: b.Log, Settings: append(settings, "PARLEY_FAKE_URL="+fakes)}
+	stops = append(stops, b.server.Stop)
 	if err = b.server.Start(ctx); err != nil {
-		return err
+		return stop, err
 	}
 	if err = b.server.Configure(ctx, "bench", operator(carrier.Proxy())); err != nil {
-		return err
+		return stop, err
 	}
 	if _, err = b.server.ReadMetrics(ctx, "/debug/pprof/heap?gc=1"); err != nil { // frees memory of the startup
-		return err
+		return stop, err
 	}
 	b.idle = machine.RSS(b.server.PID)
-	return b.steps(ctx, f)
+	return stop, nil
 }
 
 // steps measures the steps in order.

@@ -62,6 +62,7 @@ type plan struct {
 	ramp     time.Duration
 	hold     time.Duration
 	from, to time.Duration // time range that is measured
+	queued   bool          // each slot has one call, which lasts hold after it was answered
 }
 
 func (o Options) plan(calls int) plan {
@@ -75,6 +76,9 @@ func (o Options) plan(calls int) plan {
 // because a load that waits for a slow server would hide the slowness. A slot has one call at a
 // time.
 func (p plan) dues(slot int) []time.Duration {
+	if p.queued {
+		return []time.Duration{p.ramp * time.Duration(slot) / time.Duration(p.calls)}
+	}
 	var all []time.Duration
 	for at := p.ramp * time.Duration(slot) / time.Duration(p.calls); at < p.to; at += p.hold {
 		all = append(all, at)

@@ -23,6 +23,7 @@ type placedCall struct {
 	refused  bool
 	due      time.Time
 	answered time.Time
+	times    int // number of INVITEs
 	lines    []callee.Line
 	record   callee.Record
 }
@@ -159,6 +160,9 @@ func (b *bench) answer(in siptest.Invite) siptest.Script {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.calls[last4(in.To)]
+	if c != nil {
+		c.times++
+	}
 	if c == nil || s.closed || s.over.Err() != nil {
 		return siptest.Script{Status: http.StatusServiceUnavailable}
 	}
@@ -175,8 +179,12 @@ func (s *step) talk(ctx context.Context, leg media.Leg, c *placedCall) {
 	s.talking.Add(1)
 	defer s.talking.Done()
 	c.answered = time.Now()
+	until := c.due.Add(s.hold - gap)
+	if s.queued {
+		until = c.answered.Add(s.hold)
+	}
 	s.mu.Unlock()
-	ctx, cancel := context.WithDeadline(ctx, c.due.Add(s.hold-gap))
+	ctx, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
 	defer context.AfterFunc(s.over, cancel)()
 	r := callee.Perform(ctx, leg, callee.Script{Lines: c.lines})

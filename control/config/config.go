@@ -50,7 +50,8 @@ type Config struct {
 
 	RateLimit           int // requests per minute of one API key; 0 disables the limit
 	RootOrg             string
-	MaxCalls            int // maximum number of calls that this node runs
+	MaxCalls            int  // maximum number of calls that this node runs
+	LimitLoad           bool // calls wait while this node is overloaded
 	DialQueueDepth      int
 	SubgroupConcurrency int
 	SubgroupRate        int
@@ -124,7 +125,7 @@ func Default() Config {
 		HTTPAddr: "127.0.0.1:8080", MetricsAddr: "127.0.0.1:9464", Pprof: true, DataDir: "./.parley",
 		SIPAddr: "127.0.0.1:5060", RTPPorts: [2]int{20000, 29999},
 		WebRTC:    WebRTC{UDP: 30000, TCP: Off, Relay: Off, RelayPorts: [2]int{31000, 31999}},
-		RateLimit: 60, RootOrg: "root", MaxCalls: 1000, DialQueueDepth: 1000, SubgroupConcurrency: 10, SubgroupRate: 30,
+		RateLimit: 60, RootOrg: "root", MaxCalls: 1000, LimitLoad: true, DialQueueDepth: 1000, SubgroupConcurrency: 10, SubgroupRate: 30,
 		CampaignRows: 50_000, BatchRows: 1000, WithdrawAddresses: 1000, OpenHorizon: 30 * 24 * time.Hour,
 		Breaker: circuitbreaker.DefaultRules(), IdleAfter: 5 * time.Minute, Dashboard: true,
 		RecordingReserve: recording.DefaultMinFree, DatabaseWait: time.Minute,
@@ -143,7 +144,7 @@ func Settings() map[string]Setting {
 	text := func(at func(*Config) *string) func(*Config, string) error {
 		return func(c *Config, v string) error { *at(c) = v; return nil }
 	}
-	return withSecrets(withHTTPS(withWeb(withStorage(map[string]Setting{
+	return withSecrets(withNodeLimits(withHTTPS(withWeb(withStorage(map[string]Setting{
 		"PARLEY_HTTP_ADDR":               {"host:port", addr(func(c *Config) *string { return &c.HTTPAddr })},
 		"PARLEY_PUBLIC_URL":              {"an http or https URL", setURL(func(c *Config) *string { return &c.PublicURL })},
 		"PARLEY_METRICS_ADDR":            {"host:port", addr(func(c *Config) *string { return &c.MetricsAddr })},
@@ -166,7 +167,6 @@ func Settings() map[string]Setting {
 		"PARLEY_TOOL_HOSTS":              {"HOST or HOST:PORT, comma-separated", setToolHosts},
 		"PARLEY_RATE_LIMIT":              {"requests a minute, 1 or more, or off", setRate},
 		"PARLEY_ROOT_ORGANIZATION":       {"a name", text(func(c *Config) *string { return &c.RootOrg })},
-		"PARLEY_MAX_CALLS":               {"calls, 1 to 10000", number(func(c *Config) *int { return &c.MaxCalls }, 10_000)},
 		"PARLEY_DIAL_QUEUE_DEPTH":        {"calls, 1 to 1000000", number(func(c *Config) *int { return &c.DialQueueDepth }, 1_000_000)},
 		"PARLEY_SUBGROUP_CONCURRENCY":    {"calls, 1 to 100000", number(func(c *Config) *int { return &c.SubgroupConcurrency }, 100_000)},
 		"PARLEY_SUBGROUP_RATE":           {"calls a minute, 1 to 100000", number(func(c *Config) *int { return &c.SubgroupRate }, 100_000)},
@@ -207,7 +207,14 @@ func Settings() map[string]Setting {
 		"PARLEY_FAKE_URL":        {"host:port of fake providers; empty starts them", text(func(c *Config) *string { return &c.Endpoints.Fake })},
 		"PARLEY_PRICES_FILE":     {"a YAML file of prices", text(func(c *Config) *string { return &c.PricesFile })},
 		"PARLEY_PROVIDER_LIMITS": {"NAME=N,NAME=N, each N 1 to 100000", setLimits},
-	}))))
+	})))))
+}
+
+// withNodeLimits adds the settings that limit the calls of this node.
+func withNodeLimits(all map[string]Setting) map[string]Setting {
+	all["PARLEY_MAX_CALLS"] = Setting{"calls, 1 to 10000", number(func(c *Config) *int { return &c.MaxCalls }, 10_000)}
+	all["PARLEY_LIMIT_LOAD"] = Setting{"true or false", setBool(func(c *Config) *bool { return &c.LimitLoad })}
+	return all
 }
 
 // Load reads the settings file, if file is not empty, and the environment. The environment overrides the file.

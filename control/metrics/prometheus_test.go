@@ -45,6 +45,7 @@ func faults() map[string][2]string {
 		"ParleyRegistrationFails":     {`parley_sip_registrations{state="failed"}`, "1x60"},
 		"ParleyMediaLate":             {"parley_media_clock_late_ticks_total", "0+300x60"},
 		"ParleyNodeFull":              {"parley_calls_live", "95x60"},
+		"ParleyNodeOverloaded":        {`parley_calls_held{reason="late_media"}`, "1x60"},
 		"ParleyCampaignIdle":          {`parley_campaign_running_but_idle{campaign="cmp_1"}`, "1x60"},
 		"ParleyCampaignHeld":          {`parley_campaign_held{campaign="cmp_1",reason="provider_unavailable"}`, "4x60"},
 		"ParleyRouteOpen":             {`parley_route_breaker{route="rte_1",state="open"}`, "1x60"},

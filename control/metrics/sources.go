@@ -60,20 +60,21 @@ func (m *Metrics) Register(w Sources) {
 		source[mediaclock.Stats]{look: w.Clock.Stats, all: clockReadings()},
 		source[failover.Stats]{look: w.Failover, all: failoverReadings()},
 		source[rtp.Stats]{look: w.Transport.Stats, all: rtpReadings()},
-		source[Sources]{look: func() Sources { return w }, all: []reading[Sources]{
+		source[Sources]{func() Sources { return w }, []reading[Sources]{
 			gauge("parley_calls_live", "Live calls of this node.", func(w Sources) float64 { return float64(w.Live.Count()) }),
 			gauge("parley_recording_free_bytes", "Free bytes on the disk for recordings.", func(w Sources) float64 { return float64(w.Free()) }),
-			gauge("parley_calls_max", "Most calls that this node runs.", func(w Sources) float64 {
-				_, most := w.Node.Room()
-				return float64(most)
-			}),
+			gauge("parley_calls_max", "Most calls that this node runs.", func(w Sources) float64 { return float64(w.Node.Room().Max) }),
+			gauge("parley_calls_room", "Calls that this node can start now.", func(w Sources) float64 { return float64(w.Node.Room().Free) }),
 			gauge("parley_node_accepting", "1 if this node takes new calls.", func(w Sources) float64 { return truth(w.Node.Accepting()) }),
 			count("parley_leases_lost_total", "Calls that ended because this node lost their lease.",
 				func(w Sources) int64 { return w.Live.LostLeases() }),
 			count("parley_attempts_settled_total", "Attempts of lost nodes that this node settled.",
 				func(w Sources) int64 { return w.Node.SettledAttempts() }),
 			gauge("parley_rtp_sessions", "Open media sessions.", func(w Sources) float64 { return float64(w.Transport.SessionCount()) }),
-		}},
+		}, []tally[Sources]{{
+			prometheus.NewDesc("parley_calls_held", "1 for the reason why this node starts no call.", []string{"reason"}, nil),
+			prometheus.GaugeValue, func(w Sources) map[string]int64 { return heldReasons(w.Node.Room().Hold) },
+		}}},
 		source[Carriers]{w.Carriers, []reading[Carriers]{
 			gauge("parley_sip_legs", "Connected legs.", func(c Carriers) float64 { return float64(c.Up) }),
 			gauge("parley_sip_dialling", "Calls being dialed.", func(c Carriers) float64 { return float64(c.Dialing) }),
@@ -109,6 +110,15 @@ func spoolReadings() []reading[recording.Content] {
 		gauge("parley_recordings_spooled_oldest_seconds", "Time since the last write to the oldest recording on this node's disk.",
 			func(c recording.Content) float64 { return c.Oldest.Seconds() }),
 	}
+}
+
+// heldReasons returns all reasons; the value of the current one is 1.
+func heldReasons(current control.Hold) map[string]int64 {
+	all := map[string]int64{}
+	for _, h := range []control.Hold{control.HoldStopping, control.HoldMaxCalls, control.HoldCPU, control.HoldLateMedia} {
+		all[string(h)] = int64(truth(h == current))
+	}
+	return all
 }
 
 func truth(is bool) float64 {
