@@ -242,7 +242,7 @@ func (s *soak) prepare(proxy, hook string) {
 	s.environ = []string{
 		"PARLEYTEST_ROLE=parley", "PARLEY_DATABASE_URL=" + url, "PARLEY_DATA_DIR=" + openDir(t), "PARLEY_HTTP_ADDR=" + addr,
 		"PARLEY_METRICS_ADDR=127.0.0.1:0", "PARLEY_SIP_ADDR=127.0.0.1:0", "PARLEY_WEBRTC_UDP_PORT=0", "PARLEY_LEASE=3s", "PARLEY_DRAIN_TIMEOUT=10s",
-		"PARLEY_ALLOW_INSECURE_WEBHOOKS=true", "PARLEY_LOG_LEVEL=warn",
+		"PARLEY_ALLOW_INSECURE_WEBHOOKS=true", "PARLEY_LOG_LEVEL=warn", "PARLEY_LIMIT_LOAD=false",
 	}
 }
 

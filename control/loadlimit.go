@@ -23,7 +23,7 @@ type Hold string
 
 // Reasons.
 const (
-	HoldStopping  Hold = "stopping"   // the node shuts down
+	HoldStopping  Hold = "stopping"   // the node starts or shuts down
 	HoldMaxCalls  Hold = "max_calls"  // as many calls run as the settings allow
 	HoldCPU       Hold = "cpu"        // further calls would use too much CPU time
 	HoldLateMedia Hold = "late_media" // the media clock is late

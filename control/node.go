@@ -191,7 +191,7 @@ func (n *Node) claim(ctx, asking context.Context) {
 			n.sleep(wait, n.Wake)
 			apart = 0
 		}
-		if apart = max(apart, n.claimDelay()); apart > 0 {
+		if apart += n.claimDelay(); apart > 0 {
 			n.sleep(apart, nil)
 		}
 	}
@@ -207,7 +207,7 @@ func (n *Node) claimDelay() time.Duration {
 	return min(maxClaimDelay, time.Second/time.Duration(free))
 }
 
-const maxClaimDelay = 50 * time.Millisecond
+const maxClaimDelay = 100 * time.Millisecond
 
 // sleep waits until the time is over, wake signals, or the node stops.
 func (n *Node) sleep(wait time.Duration, wake <-chan struct{}) {

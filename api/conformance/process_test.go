@@ -80,7 +80,7 @@ func serve(ctx context.Context, bin, database string, settings ...string) (*proc
 		"PATH=" + os.Getenv("PATH"), "HOME=" + dir,
 		"PARLEY_DATABASE_URL=" + database, "PARLEY_SEAL_KEY=" + dbtest.SealKey, "PARLEY_DATA_DIR=" + filepath.Join(dir, "data"),
 		"PARLEY_HTTP_ADDR=127.0.0.1:0", "PARLEY_METRICS_ADDR=127.0.0.1:0", "PARLEY_SIP_ADDR=127.0.0.1:0", "PARLEY_WEBRTC_UDP_PORT=0",
-		"PARLEY_ALLOW_INSECURE_WEBHOOKS=true", "PARLEY_DRAIN_TIMEOUT=0s", "PARLEY_LOG_LEVEL=debug",
+		"PARLEY_ALLOW_INSECURE_WEBHOOKS=true", "PARLEY_DRAIN_TIMEOUT=0s", "PARLEY_LOG_LEVEL=debug", "PARLEY_LIMIT_LOAD=false",
 	}, settings...)
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	lines, err := p.cmd.StderrPipe()
