@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -45,15 +47,42 @@ func (r rateLimit) String() string {
 	}
 }
 
+// lifetime is a flag value: a duration in which d stands for days.
+type lifetime time.Duration
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (l *lifetime) UnmarshalText(b []byte) error {
+	if n, err := strconv.Atoi(strings.TrimSuffix(string(b), "d")); err == nil && strings.HasSuffix(string(b), "d") && n > 0 && n <= 3660 {
+		*l = lifetime(time.Duration(n) * 24 * time.Hour)
+		return nil
+	}
+	d, err := time.ParseDuration(string(b))
+	if err != nil || d <= 0 || d > apikeys.MaxLife {
+		return fmt.Errorf("%q: accepted: a time up to 3660d, such as 90d or 12h", b)
+	}
+	*l = lifetime(d)
+	return nil
+}
+
 type keyCreateCmd struct {
 	Org        string    `required:"" help:"Name of the organization."`
 	Name       string    `help:"Purpose of the key."`
 	RateLimit  rateLimit `help:"Requests per minute; 0 for the platform's limit, or off." default:"0"`
 	Privileged bool      `help:"Allow operations of the root organization."`
+	Scope      []string  `help:"Part of the API that the key may use: read, calls, campaigns or admin. Repeatable; all if absent." placeholder:"NAME"`
+	Expires    lifetime  `help:"Time until the key expires, such as 90d or 12h; never if absent." placeholder:"TIME"`
 }
 
 // Run creates a key and prints its secret.
 func (c keyCreateCmd) Run(e *env) error {
+	scopes, err := apikeys.ParseScopes(c.Scope)
+	if err != nil {
+		return err
+	}
+	var expires *time.Time
+	if c.Expires > 0 {
+		expires = new(time.Now().Add(time.Duration(c.Expires)))
+	}
 	d, err := e.open()
 	if err != nil {
 		return err
@@ -65,6 +94,7 @@ func (c keyCreateCmd) Run(e *env) error {
 	}
 	id, secret, err := apikeys.CreateKey(e, d.Pool, apikeys.Key{
 		OrgID: org, Name: c.Name, RateLimit: int(c.RateLimit), Privileged: c.Privileged,
+		Scopes: scopes, ExpiresAt: expires,
 	})
 	if err != nil {
 		return err
@@ -88,10 +118,10 @@ func (keyListCmd) Run(e *env) error {
 		return err
 	}
 	t := tabwriter.NewWriter(e.out, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(t, "ID\tORGANIZATION\tNAME\tRATE LIMIT\tCREATED\tLAST USED\tREVOKED")
+	fmt.Fprintln(t, "ID\tORGANIZATION\tNAME\tRATE LIMIT\tSCOPES\tCREATED\tLAST USED\tEXPIRES\tREVOKED")
 	for _, k := range keys {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", k.ID, k.OrgName, k.Name, rateLimit(k.RateLimit),
-			day(&k.CreatedAt), day(k.LastUsedAt), day(k.RevokedAt))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", k.ID, k.OrgName, k.Name, rateLimit(k.RateLimit),
+			cmp.Or(apikeys.JoinScopes(k.Scopes), "all"), day(&k.CreatedAt), day(k.LastUsedAt), day(k.ExpiresAt), day(k.RevokedAt))
 	}
 	return t.Flush()
 }

@@ -51,8 +51,6 @@ type Server struct {
 	Log    *slog.Logger
 }
 
-type keyed func(w http.ResponseWriter, r *http.Request, key apikeys.Key) error
-
 // EndRoute is the route whose requests wait for the end of a call.
 const EndRoute = "/v1/calls/{id}/end"
 
@@ -71,39 +69,36 @@ func (s *Server) Handler() (http.Handler, error) {
 		return nil, err
 	}
 	mux := http.NewServeMux()
-	v1 := func(path string, by map[string]keyed) {
+	v1 := func(path string, by map[string]scoped) {
 		open := methods{}
 		for method, h := range by {
-			open[method] = func(w http.ResponseWriter, r *http.Request) error {
-				key, _ := r.Context().Value(keyOf{}).(apikeys.Key)
-				return h(w, r, key)
-			}
+			open[method] = h.serve
 		}
 		mux.Handle(path, s.byMethod(open))
 	}
 	c := s.Calls
-	v1("/v1/dialing-routes", map[string]keyed{"GET": s.Routes.List})
+	v1("/v1/dialing-routes", map[string]scoped{"GET": readRoutes(s.Routes.List)})
 	s.addAdmin(v1)
-	v1("/v1/calls/phone", map[string]keyed{"POST": c.Create})
-	v1("/v1/calls/web", map[string]keyed{"POST": c.CreateWeb})
-	v1("/v1/calls", map[string]keyed{"GET": c.List})
-	v1("/v1/calls/{id}", map[string]keyed{"GET": c.Get})
-	v1("/v1/calls/{id}/turns", map[string]keyed{"GET": c.Turns})
-	v1(EndRoute, map[string]keyed{"POST": c.End})
+	v1("/v1/calls/phone", map[string]scoped{"POST": place(c.Create)})
+	v1("/v1/calls/web", map[string]scoped{"POST": place(c.CreateWeb)})
+	v1("/v1/calls", map[string]scoped{"GET": read(c.List)})
+	v1("/v1/calls/{id}", map[string]scoped{"GET": read(c.Get)})
+	v1("/v1/calls/{id}/turns", map[string]scoped{"GET": read(c.Turns)})
+	v1(EndRoute, map[string]scoped{"POST": place(c.End)})
 	k := s.Campaigns
-	v1("/v1/campaigns", map[string]keyed{"POST": k.Create, "GET": k.List})
-	v1("/v1/campaigns/{id}", map[string]keyed{"GET": k.Get})
-	v1("/v1/campaigns/{id}/launch-check", map[string]keyed{"GET": k.LaunchCheck})
-	v1("/v1/campaigns/{id}/launch", map[string]keyed{"POST": k.Launch})
-	v1("/v1/campaigns/{id}/pause", map[string]keyed{"POST": k.Pause})
-	v1("/v1/campaigns/{id}/resume", map[string]keyed{"POST": k.Resume})
-	v1("/v1/campaigns/{id}/cancel", map[string]keyed{"POST": k.Cancel})
-	v1("/v1/campaigns/{id}/budget", map[string]keyed{"POST": k.SetBudget})
-	v1("/v1/campaigns/{id}/calls", map[string]keyed{"POST": k.Add})
-	v1("/v1/campaigns/{id}/progress", map[string]keyed{"GET": k.Progress})
-	v1("/v1/contacts/withdraw", map[string]keyed{"POST": k.Withdraw})
-	v1("/v1/imports/{id}", map[string]keyed{"GET": k.Import})
-	v1("/v1/imports/{id}/report", map[string]keyed{"GET": k.Report})
+	v1("/v1/campaigns", map[string]scoped{"POST": writeCampaigns(k.Create), "GET": readCampaigns(k.List)})
+	v1("/v1/campaigns/{id}", map[string]scoped{"GET": readCampaigns(k.Get)})
+	v1("/v1/campaigns/{id}/launch-check", map[string]scoped{"GET": readCampaigns(k.LaunchCheck)})
+	v1("/v1/campaigns/{id}/launch", map[string]scoped{"POST": writeCampaigns(k.Launch)})
+	v1("/v1/campaigns/{id}/pause", map[string]scoped{"POST": writeCampaigns(k.Pause)})
+	v1("/v1/campaigns/{id}/resume", map[string]scoped{"POST": writeCampaigns(k.Resume)})
+	v1("/v1/campaigns/{id}/cancel", map[string]scoped{"POST": writeCampaigns(k.Cancel)})
+	v1("/v1/campaigns/{id}/budget", map[string]scoped{"POST": writeCampaigns(k.SetBudget)})
+	v1("/v1/campaigns/{id}/calls", map[string]scoped{"POST": writeCampaigns(k.Add)})
+	v1("/v1/campaigns/{id}/progress", map[string]scoped{"GET": readCampaigns(k.Progress)})
+	v1("/v1/contacts/withdraw", map[string]scoped{"POST": writeCampaigns(k.Withdraw)})
+	v1("/v1/imports/{id}", map[string]scoped{"GET": readCampaigns(k.Import)})
+	v1("/v1/imports/{id}/report", map[string]scoped{"GET": readCampaigns(k.Report)})
 
 	mux.Handle("/openapi.json", s.byMethod(methods{"GET": func(w http.ResponseWriter, _ *http.Request) error {
 		response.Bytes(w, http.StatusOK, doc.JSON)
@@ -154,17 +149,17 @@ func (s *Server) setDefaults() {
 	s.Campaigns.Budget = s.Budget
 }
 
-func (s *Server) addAdmin(v1 func(path string, by map[string]keyed)) {
+func (s *Server) addAdmin(v1 func(path string, by map[string]scoped)) {
 	a := s.Admin
-	only := func(h admin.Handler) keyed { return keyed(a.Only(h)) }
-	v1("/v1/admin/organizations", map[string]keyed{"GET": only(a.ListOrganizations), "POST": only(a.CreateOrganization)})
-	v1("/v1/admin/organizations/{id}", map[string]keyed{"GET": only(a.ReadOrganization), "PATCH": only(a.ChangeOrganization)})
-	v1("/v1/admin/market-packages", map[string]keyed{"GET": only(a.ListMarketPackages)})
-	v1("/v1/admin/keys", map[string]keyed{"GET": only(a.ListKeys), "POST": only(a.CreateKey)})
-	v1("/v1/admin/keys/{id}", map[string]keyed{"GET": only(a.ReadKey), "PATCH": only(a.ChangeKey)})
-	v1("/v1/admin/keys/{id}/revoke", map[string]keyed{"POST": only(a.RevokeKey)})
-	v1("/v1/admin/webhooks", map[string]keyed{"GET": only(a.ListWebhooks), "POST": only(a.SaveWebhook)})
-	v1("/v1/admin/webhooks/{id}", map[string]keyed{"DELETE": only(a.RemoveWebhook)})
+	only := func(h admin.Handler) scoped { return scoped{keyed(a.Only(h)), []apikeys.Scope{apikeys.ScopeAdmin}} }
+	v1("/v1/admin/organizations", map[string]scoped{"GET": only(a.ListOrganizations), "POST": only(a.CreateOrganization)})
+	v1("/v1/admin/organizations/{id}", map[string]scoped{"GET": only(a.ReadOrganization), "PATCH": only(a.ChangeOrganization)})
+	v1("/v1/admin/market-packages", map[string]scoped{"GET": only(a.ListMarketPackages)})
+	v1("/v1/admin/keys", map[string]scoped{"GET": only(a.ListKeys), "POST": only(a.CreateKey)})
+	v1("/v1/admin/keys/{id}", map[string]scoped{"GET": only(a.ReadKey), "PATCH": only(a.ChangeKey)})
+	v1("/v1/admin/keys/{id}/revoke", map[string]scoped{"POST": only(a.RevokeKey)})
+	v1("/v1/admin/webhooks", map[string]scoped{"GET": only(a.ListWebhooks), "POST": only(a.SaveWebhook)})
+	v1("/v1/admin/webhooks/{id}", map[string]scoped{"DELETE": only(a.RemoveWebhook)})
 }
 
 type readiness struct {

@@ -9,6 +9,8 @@ const (
 	CodeKeyRequired         Code = "api_key_required"
 	CodeKeyUnknown          Code = "api_key_unknown"
 	CodeKeyRevoked          Code = "api_key_revoked"
+	CodeKeyExpired          Code = "api_key_expired"        // an addition to the API contract, which allows further codes
+	CodeKeyScope            Code = "key_scope_insufficient" // an addition to the API contract, which allows further codes
 	CodeKeyRateLimit        Code = "api_key_rate_limit_exceeded"
 	CodePrivilegedKey       Code = "privileged_key_required"
 	CodeRootOrgKey          Code = "root_org_key_required"

@@ -11,20 +11,23 @@ import (
 )
 
 type keyView struct {
-	ID             string         `json:"key_id"`
-	OrganizationID string         `json:"organization_id"`
-	Name           string         `json:"name"`
-	RateLimit      any            `json:"rate_limit"` // a number, or "off"
-	Privileged     bool           `json:"privileged"`
-	CreatedAt      callview.Epoch `json:"created_at"`
-	LastUsedAt     callview.Epoch `json:"last_used_at"`
-	RevokedAt      callview.Epoch `json:"revoked_at"`
-	Secret         string         `json:"secret,omitempty"` // only in the response to the creation
+	ID             string          `json:"key_id"`
+	OrganizationID string          `json:"organization_id"`
+	Name           string          `json:"name"`
+	RateLimit      any             `json:"rate_limit"` // a number, or "off"
+	Privileged     bool            `json:"privileged"`
+	Scopes         []apikeys.Scope `json:"scopes"` // empty: all
+	CreatedAt      callview.Epoch  `json:"created_at"`
+	ExpiresAt      callview.Epoch  `json:"expires_at"`
+	LastUsedAt     callview.Epoch  `json:"last_used_at"`
+	RevokedAt      callview.Epoch  `json:"revoked_at"`
+	Secret         string          `json:"secret,omitempty"` // only in the response to the creation
 }
 
 func showKey(k apikeys.Key) keyView {
 	v := keyView{
 		ID: k.ID, OrganizationID: k.OrgID, Name: k.Name, RateLimit: k.RateLimit, Privileged: k.Privileged,
+		Scopes: k.Scopes, ExpiresAt: epoch(k.ExpiresAt),
 		CreatedAt: callview.Epoch(k.CreatedAt), LastUsedAt: epoch(k.LastUsedAt), RevokedAt: epoch(k.RevokedAt),
 	}
 	if k.RateLimit == apikeys.RateOff {

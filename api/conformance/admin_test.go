@@ -116,9 +116,9 @@ func organizations(t *testing.T, s *service) {
 
 func createKey(t *testing.T, s *service) {
 	root, o := s.root(t), s.empty(t)
-	k := root.do(t, "POST", "/v1/admin/keys", fmt.Sprintf(`{"organization_id":%q,"name":"crm","rate_limit":2}`, o.id)).want(t, http.StatusCreated).object(t)
+	k := root.do(t, "POST", "/v1/admin/keys", fmt.Sprintf(`{"organization_id":%q,"name":"crm","rate_limit":2,"scopes":["read","read"],"expires_at":%d}`, o.id, time.Now().Unix()+60)).want(t, http.StatusCreated).object(t)
 	secret, _ := k["secret"].(string)
-	if !strings.HasPrefix(secret, "parley_") || len(secret) != 71 || k["rate_limit"] != 2.0 || k["privileged"] != false || k["organization_id"] != o.id {
+	if !strings.HasPrefix(secret, "parley_") || len(secret) != 71 || k["rate_limit"] != 2.0 || k["privileged"] != false || fmt.Sprint(k["scopes"]) != "[read]" || k["expires_at"] == nil || k["organization_id"] != o.id {
 		t.Fatalf("%v", k)
 	}
 	id := k["key_id"].(string)
@@ -216,8 +216,12 @@ func adminErrors(t *testing.T, s *service) {
 	wantError(t, root.do(t, "POST", "/v1/admin/webhooks", `{"organization_id":"x","url":"https://a.example"}`), 404, "not_found_error")
 	for path, bodies := range map[string][]string{
 		"organizations": {``, `{}`, `{"name":""}`, `{"name":" "}`, `{"name":5}`, `{"name":"x","timezone":"Nowhere"}`, `{"name":"x","timezone":"EST"}`, `{"name":"a\u0000"}`},
-		"keys":          {`{}`, `{"organization_id":"x","rate_limit":-1}`, `{"organization_id":"x","rate_limit":"on"}`, `{"organization_id":"x","rate_limit":1.5}`},
-		"webhooks":      {`{}`, `{"organization_id":"x","url":"ftp://a"}`, `{"organization_id":"x","url":"https://a.example","secret":"short"}`, `{"organization_id":"x","url":"https://a.example","events":["x"]}`},
+		"keys": {
+			`{}`, `{"organization_id":"x","rate_limit":-1}`, `{"organization_id":"x","rate_limit":"on"}`, `{"organization_id":"x","rate_limit":1.5}`,
+			`{"organization_id":"x","scopes":["write"]}`, `{"organization_id":"x","scopes":"read"}`, `{"organization_id":"x","privileged":true,"scopes":["read"]}`,
+			`{"organization_id":"x","expires_at":1}`, `{"organization_id":"x","expires_at":1e12}`,
+		},
+		"webhooks": {`{}`, `{"organization_id":"x","url":"ftp://a"}`, `{"organization_id":"x","url":"https://a.example","secret":"short"}`, `{"organization_id":"x","url":"https://a.example","events":["x"]}`},
 	} {
 		for _, body := range bodies {
 			if issuesOf(t, root.do(t, "POST", "/v1/admin/"+path, body)) == nil {

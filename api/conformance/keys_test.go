@@ -2,9 +2,11 @@ package conformance_test
 
 import (
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/parley-voice/parley/control/apikeys"
 )
@@ -25,6 +27,8 @@ func TestKeys(t *testing.T) {
 		{11, "a key may have no limit", noLimit},
 		{12, "the operator may disable all limits", noLimits},
 		{13, "each key has its own limit", separateKeys},
+		{14, "an expired key returns 401 api_key_expired for every operation", expiredKey},
+		{15, "a key with scopes returns 403 key_scope_insufficient for every operation that they do not include", narrowKeys},
 	})
 }
 
@@ -55,6 +59,73 @@ func revokedKey(t *testing.T, s *service) {
 		t.Fatal(err)
 	}
 	wantError(t, o.do(t, "GET", "/v1/calls", ""), 401, "api_key_revoked")
+}
+
+func expiredKey(t *testing.T, s *service) {
+	o := s.organization(t)
+	secret, id := o.newKey(t, apikeys.Key{RateLimit: apikeys.RateOff, ExpiresAt: new(time.Now().Add(time.Hour))})
+	o.key = secret
+	o.do(t, "GET", "/v1/calls", "").want(t, 200)
+	if _, err := s.db.Pool.Exec(t.Context(), "UPDATE api_keys SET expires_at = now() WHERE id = $1", id); err != nil {
+		t.Fatal(err)
+	}
+	for _, op := range s.operations(t) {
+		if strings.HasPrefix(op.path, "/v1/") {
+			wantError(t, o.do(t, op.method, strings.ReplaceAll(op.path, "{id}", "x"), "{}"), 401, "api_key_expired")
+		}
+	}
+}
+
+// allowed returns the scopes that include an operation. It repeats docs/api.md, and shares no code with the server.
+func allowed(op operation) []apikeys.Scope {
+	switch reads := op.method == "GET"; {
+	case strings.HasPrefix(op.path, "/v1/admin/"):
+		return []apikeys.Scope{apikeys.ScopeAdmin}
+	case op.path == "/v1/dialing-routes":
+		return []apikeys.Scope{apikeys.ScopeRead, apikeys.ScopeCalls, apikeys.ScopeCampaigns}
+	case strings.HasPrefix(op.path, "/v1/calls") && reads:
+		return []apikeys.Scope{apikeys.ScopeRead}
+	case strings.HasPrefix(op.path, "/v1/calls"):
+		return []apikeys.Scope{apikeys.ScopeCalls}
+	case reads:
+		return []apikeys.Scope{apikeys.ScopeRead, apikeys.ScopeCampaigns}
+	default:
+		return []apikeys.Scope{apikeys.ScopeCampaigns}
+	}
+}
+
+func narrowKeys(t *testing.T, s *service) {
+	o := s.organization(t)
+	refused, passed := 0, 0
+	for _, scopes := range [][]apikeys.Scope{
+		{apikeys.ScopeRead}, {apikeys.ScopeCalls}, {apikeys.ScopeCampaigns}, {apikeys.ScopeAdmin}, {apikeys.ScopeRead, apikeys.ScopeCalls},
+	} {
+		key := apikeys.Key{RateLimit: apikeys.RateOff, Scopes: scopes}
+		o.key, _ = o.newKey(t, key)
+		for _, op := range s.operations(t) {
+			if !strings.HasPrefix(op.path, "/v1/") {
+				continue
+			}
+			a := o.do(t, op.method, strings.ReplaceAll(op.path, "{id}", "x"), "{}")
+			if key.Allows(allowed(op)...) {
+				passed++
+				if strings.Contains(string(a.body), "key_scope_insufficient") {
+					t.Errorf("%s %s with the scopes %v: %v", op.method, op.path, scopes, a)
+				}
+				continue
+			}
+			refused++
+			wantError(t, a, 403, "key_scope_insufficient")
+			if op.method == "GET" {
+				if a = o.do(t, "HEAD", strings.ReplaceAll(op.path, "{id}", "x"), ""); a.status != 403 {
+					t.Errorf("HEAD %s with the scopes %v: %v", op.path, scopes, a)
+				}
+			}
+		}
+	}
+	if refused < 80 || passed < 30 {
+		t.Errorf("%d requests were refused and %d passed", refused, passed)
+	}
 }
 
 // useLimitedKey gives the organization a new key with a limit and returns its id.

@@ -102,8 +102,8 @@ func organizationPaths() map[string]*huma.PathItem {
 
 func keyPaths() map[string]*huma.PathItem {
 	key := map[string]any{
-		"key_id": keyID, "organization_id": orgID, "name": "crm", "rate_limit": 600, "privileged": false,
-		"created_at": 1795222586.123, "last_used_at": nil, "revoked_at": nil,
+		"key_id": keyID, "organization_id": orgID, "name": "crm", "rate_limit": 600, "privileged": false, "scopes": []any{"read"},
+		"created_at": 1795222586.123, "expires_at": 1826758586, "last_used_at": nil, "revoked_at": nil,
 	}
 	issued := with(
 		with(map[string]any{}, key),
@@ -118,8 +118,10 @@ func keyPaths() map[string]*huma.PathItem {
 			}, wrongPage()),
 			Post: administration(&huma.Operation{
 				OperationID: "create-key", Summary: "Create an API key", Description: "The secret is returned only once.",
-				RequestBody: bodyOf("NewKey", map[string]any{"organization_id": orgID, "name": "crm", "rate_limit": 600}),
-				Responses:   answers("201", "The key and its secret", issued),
+				RequestBody: bodyOf("NewKey", map[string]any{
+					"organization_id": orgID, "name": "crm", "rate_limit": 600, "scopes": []any{"read"}, "expires_at": 1826758586,
+				}),
+				Responses: answers("201", "The key and its secret", issued),
 			}, noBody()),
 		},
 		"/v1/admin/keys/{id}": {

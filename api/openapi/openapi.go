@@ -76,7 +76,8 @@ func success(what string, example any) *huma.Response {
 
 func refusals(to map[string]*huma.Response, codes map[int]string) map[string]*huma.Response {
 	all := map[int]string{
-		401: "api_key_required, api_key_unknown, api_key_revoked",
+		401: "api_key_required, api_key_unknown, api_key_revoked, api_key_expired",
+		403: "key_scope_insufficient",
 		429: "api_key_rate_limit_exceeded",
 		500: "internal_error",
 		503: "voice_backend_unavailable",

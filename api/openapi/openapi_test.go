@@ -201,7 +201,7 @@ func TestEveryRouteIsDescribed(t *testing.T) {
 	}
 	source := strings.ReplaceAll(string(text), "v1(EndRoute,", `v1("/v1/calls/{id}/end",`)
 	var routed, described []string
-	for _, m := range regexp.MustCompile(`v1\("([^"]+)", map\[string\]keyed\{(.*)\}\)`).FindAllStringSubmatch(source, -1) {
+	for _, m := range regexp.MustCompile(`v1\("([^"]+)", map\[string\]scoped\{(.*)\}\)`).FindAllStringSubmatch(source, -1) {
 		for _, by := range regexp.MustCompile(`"([A-Z]+)":`).FindAllStringSubmatch(m[2], -1) {
 			routed = append(routed, by[1]+" "+m[1])
 		}

@@ -12,10 +12,11 @@ var statuses = map[control.Code]int{ //nolint:gochecknoglobals // read-only tabl
 	control.CodeDestinationInvalid: 400, control.CodeRingDurationInvalid: 400,
 	control.CodeInvalidFilter: 400, control.CodeInvalidCursor: 400,
 
-	control.CodeKeyRequired: 401, control.CodeKeyUnknown: 401, control.CodeKeyRevoked: 401, control.CodeTicketInvalid: 401,
-	control.CodeTicketExpired: 401, control.CodeTicketUsed: 401,
+	control.CodeKeyRequired: 401, control.CodeKeyUnknown: 401, control.CodeKeyRevoked: 401, control.CodeKeyExpired: 401,
+	control.CodeTicketInvalid: 401, control.CodeTicketExpired: 401, control.CodeTicketUsed: 401,
 
-	control.CodeAgentNotInSubgroup: 403, control.CodeDestinationNotAllowed: 403, control.CodePrivilegedKey: 403, control.CodeRootOrgKey: 403,
+	control.CodeAgentNotInSubgroup: 403, control.CodeDestinationNotAllowed: 403, control.CodePrivilegedKey: 403,
+	control.CodeRootOrgKey: 403, control.CodeKeyScope: 403,
 
 	control.CodeTrunkNotFound: 404, control.CodeSubgroupNotFound: 404, control.CodeCallNotFound: 404, control.CodeCampaignNotFound: 404,
 	control.CodeImportNotFound: 404, control.CodeAgentNotFound: 404,

@@ -37,7 +37,7 @@ func documented() map[int][2]string {
 // TestCodes checks that the table has the codes of the contract, and the others that are listed here.
 func TestCodes(t *testing.T) {
 	want := map[control.Code]int{
-		"request_too_large": 413, "request_budget_exceeded": 429, "organization_daily_limit": 429, "organization_budget_exceeded": 429, "campaign_budget_exceeded": 429, "addresses_required": 422, "addresses_too_many": 422,
+		"api_key_expired": 401, "key_scope_insufficient": 403, "request_too_large": 413, "request_budget_exceeded": 429, "organization_daily_limit": 429, "organization_budget_exceeded": 429, "campaign_budget_exceeded": 429, "addresses_required": 422, "addresses_too_many": 422,
 		"token_invalid": 401, "token_expired": 401, "token_used": 401, "call_ended": 410, // codes of joining web calls
 	}
 	for status, row := range documented() {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"reflect"
 	"strings"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -37,6 +38,8 @@ type (
 		Name           *string  `doc:"Purpose of the key" json:"name,omitempty" maxLength:"200" nullable:"true"`
 		RateLimit      any      `doc:"Requests per minute; 0 means the platform's limit, off means no limit" json:"rate_limit,omitempty"`
 		Privileged     *bool    `doc:"Whether the key may use /v1/admin; its organization must be root" json:"privileged,omitempty" nullable:"true"`
+		Scopes         []string `doc:"Parts of the API that the key may use: read, calls, campaigns, admin; empty means all" json:"scopes,omitempty" nullable:"true"`
+		ExpiresAt      *float64 `doc:"When the key ends, in seconds since 1970; empty means never" json:"expires_at,omitempty" nullable:"true"`
 	}
 	// A KeyChange is the body of PATCH /v1/admin/keys/{id}.
 	KeyChange struct {
@@ -104,7 +107,22 @@ func (s *Set) Key(b *Body) (apikeys.Key, error) {
 	if err := s.Check(b, "NewKey", &k); err != nil {
 		return apikeys.Key{}, err
 	}
-	return apikeys.Key{OrgID: k.OrganizationID, Name: or(k.Name), RateLimit: rate(k.RateLimit), Privileged: or(k.Privileged)}, nil
+	key := apikeys.Key{OrgID: k.OrganizationID, Name: or(k.Name), RateLimit: rate(k.RateLimit), Privileged: or(k.Privileged)}
+	var err error
+	if key.Scopes, err = apikeys.ParseScopes(k.Scopes); err != nil {
+		return key, InvalidValue("scopes", err.Error(), strings.Join(k.Scopes, ","))
+	}
+	if key.Privileged && !key.Allows(apikeys.ScopeAdmin) {
+		return key, InvalidValue("scopes", "a privileged key needs the scope admin, or no scopes", strings.Join(k.Scopes, ","))
+	}
+	if k.ExpiresAt != nil {
+		at := time.UnixMilli(int64(*k.ExpiresAt * 1000))
+		if err = apikeys.CheckExpiry(&at, time.Now()); err != nil {
+			return key, InvalidValue("expires_at", err.Error(), *k.ExpiresAt)
+		}
+		key.ExpiresAt = &at
+	}
+	return key, nil
 }
 
 // KeyChange reads the body of PATCH /v1/admin/keys/{id}.

@@ -38,8 +38,12 @@ type Key struct {
 	ID, OrgID, OrgName, Name string
 	RateLimit                int // requests per minute, or RateDefault or RateOff
 	Privileged               bool
-	CreatedAt                time.Time
-	RevokedAt, LastUsedAt    *time.Time
+	// Scopes are the parts of the API that the key may use; empty means all.
+	Scopes                           []Scope
+	CreatedAt                        time.Time
+	RevokedAt, LastUsedAt, ExpiresAt *time.Time
+	// Expired is set when the key is read. It follows the clock of the database.
+	Expired bool
 }
 
 // EnsureOrganization returns the id of the organization with this name, and creates the organization if necessary.
@@ -87,13 +91,20 @@ func CreateKey(ctx context.Context, q db.Querier, k Key) (id string, secret medi
 	if k.RateLimit < RateOff {
 		return "", "", fmt.Errorf("rate limit %d: use a number of requests per minute, 0 for the limit of the platform, or off", k.RateLimit)
 	}
+	if err = CheckExpiry(k.ExpiresAt, time.Now()); err != nil {
+		return "", "", err
+	}
+	if k.Privileged && !k.Allows(ScopeAdmin) {
+		return "", "", fmt.Errorf("a privileged key without the scope %s could not use its privilege", ScopeAdmin)
+	}
 	var random [32]byte
 	_, _ = rand.Read(random[:]) // never fails since Go 1.24
 	text := prefix + hex.EncodeToString(random[:])
 	sum := sha256.Sum256([]byte(text))
 	id = control.NewID("key_", time.Now())
-	_, err = q.Exec(ctx, "INSERT INTO api_keys (id, org_id, name, hash, rate_limit, privileged) VALUES ($1, $2, $3, $4, $5, $6)",
-		id, k.OrgID, k.Name, sum[:], k.RateLimit, k.Privileged)
+	_, err = q.Exec(ctx, `INSERT INTO api_keys (id, org_id, name, hash, rate_limit, privileged, scopes, expires_at)
+		VALUES ($1, $2, $3, $4, $5, $6, nullif($7::text[], '{}'), $8)`,
+		id, k.OrgID, k.Name, sum[:], k.RateLimit, k.Privileged, k.Scopes, k.ExpiresAt)
 	if err != nil {
 		return "", "", fmt.Errorf("create key: %w", err)
 	}
@@ -130,14 +141,15 @@ func updateKey(ctx context.Context, q db.Querier, id, sql string, args ...any) e
 	return nil
 }
 
-const keyColumns = `k.id, k.org_id, o.name, k.name, k.rate_limit, k.privileged, k.created_at, k.revoked_at, k.last_used_at
+const keyColumns = `k.id, k.org_id, o.name, k.name, k.rate_limit, k.privileged, coalesce(k.scopes, '{}'), k.created_at, k.revoked_at,
+	k.last_used_at, k.expires_at, coalesce(k.expires_at <= now(), false)
 	FROM api_keys k JOIN organizations o ON o.id = k.org_id`
 
 // scanKey reads a row that holds columns for more, followed by keyColumns.
 func scanKey(row pgx.Row, more ...any) (Key, error) {
 	var k Key
-	err := row.Scan(
-		append(more, &k.ID, &k.OrgID, &k.OrgName, &k.Name, &k.RateLimit, &k.Privileged, &k.CreatedAt, &k.RevokedAt, &k.LastUsedAt)...)
+	err := row.Scan(append(more, &k.ID, &k.OrgID, &k.OrgName, &k.Name, &k.RateLimit, &k.Privileged, &k.Scopes, &k.CreatedAt, &k.RevokedAt,
+		&k.LastUsedAt, &k.ExpiresAt, &k.Expired)...)
 	return k, err
 }
 
@@ -162,7 +174,7 @@ type keyLookup struct {
 }
 
 // Authenticate looks up the key in an Authorization header. Its errors have the codes api_key_required,
-// api_key_unknown and api_key_revoked.
+// api_key_unknown, api_key_revoked and api_key_expired.
 func (k *Keys) Authenticate(ctx context.Context, header string) (Key, error) {
 	secret, ok := bearer(header)
 	if !ok {
@@ -177,6 +189,9 @@ func (k *Keys) Authenticate(ctx context.Context, header string) (Key, error) {
 	}
 	if r.key.RevokedAt != nil {
 		return Key{}, control.Refuse(control.CodeKeyRevoked, "this API key was revoked")
+	}
+	if r.key.Expired {
+		return Key{}, control.Refuse(control.CodeKeyExpired, "this API key expired at "+r.key.ExpiresAt.UTC().Format(time.RFC3339))
 	}
 	return r.key, nil
 }
@@ -210,7 +225,7 @@ func (k *Keys) read(ctx context.Context, all []*keyLookup) ([]error, error) {
 		if fault != nil {
 			return nil, fmt.Errorf("authenticate: %w", fault)
 		}
-		if key.RevokedAt == nil && (key.LastUsedAt == nil || time.Since(*key.LastUsedAt) > time.Minute) {
+		if key.RevokedAt == nil && !key.Expired && (key.LastUsedAt == nil || time.Since(*key.LastUsedAt) > time.Minute) {
 			used = append(used, key.ID)
 		}
 		for _, n := range asked[[sha256.Size]byte(hash)] {

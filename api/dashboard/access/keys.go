@@ -1,8 +1,11 @@
 package access
 
 import (
+	"cmp"
 	"io/fs"
+	"slices"
 	"strconv"
+	"time"
 
 	"github.com/parley-voice/parley/api/dashboard/ui"
 	"github.com/parley-voice/parley/control/apikeys"
@@ -34,19 +37,22 @@ const mostLooked = 10_000
 type shown struct {
 	apikeys.Key
 
-	Limit, State string
+	Limit, State, May string
 }
 
 func show(k apikeys.Key) shown {
-	s := shown{k, "default", "active"}
+	s := shown{k, "default", "active", cmp.Or(apikeys.JoinScopes(k.Scopes), "everything")}
 	switch {
 	case k.RateLimit == apikeys.RateOff:
 		s.Limit = "none"
 	case k.RateLimit > 0:
 		s.Limit = strconv.Itoa(k.RateLimit) + " / min"
 	}
-	if k.RevokedAt != nil {
+	switch {
+	case k.RevokedAt != nil:
 		s.State = "revoked"
+	case k.Expired:
+		s.State = "expired"
 	}
 	return s
 }
@@ -104,9 +110,38 @@ func (Keys) ask(r *ui.Request) (ui.Page, error) {
 		Submit: "Create key", Cancel: r.URL("keys"),
 		Fields: []ui.Field{
 			{Name: "name", Label: "Name", Help: "Purpose of the key, such as “CRM” or “staging”.", Placeholder: "CRM"},
+			{
+				Name: "scopes", Label: "Permissions", Kind: ui.Checkboxes, Optional: true, Options: scopeOptions(),
+				Help: "Without a choice, the key may do everything except administration.",
+			},
+			{
+				Name: "days", Label: "Expires after", Kind: ui.Number, Min: "1", Max: "3660", Unit: "days", Optional: true,
+				Help: "Leave empty for a key that does not expire.",
+			},
 			limitField(""),
 		},
 	})}, nil
+}
+
+func scopeOptions() []ui.Option {
+	return []ui.Option{
+		{Value: string(apikeys.ScopeRead), Label: "Read", Help: "calls with transcripts, campaigns, routes"},
+		{Value: string(apikeys.ScopeCalls), Label: "Calls", Help: "request and end single calls"},
+		{Value: string(apikeys.ScopeCampaigns), Label: "Campaigns", Help: "create, change and read campaigns; withdraw contacts"},
+	}
+}
+
+// readExpiry returns when the new key expires; nil if never.
+func readExpiry(r *ui.Request) (*time.Time, error) {
+	text := r.Text("days")
+	if text == "" {
+		return nil, nil //nolint:nilnil // nil means never
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > 3660 {
+		return nil, ui.Invalid("days", "Enter 1 to 3660 days, or leave empty.")
+	}
+	return new(time.Now().AddDate(0, 0, n)), nil
 }
 
 // create shows the secret only in the response; the secret is not stored.
@@ -119,11 +154,20 @@ func (Keys) create(r *ui.Request) (ui.Result, error) {
 	if err != nil {
 		return ui.Result{}, err
 	}
+	key := apikeys.Key{OrgID: r.Org(), Name: name, RateLimit: limit}
+	if key.Scopes, err = apikeys.ParseScopes(r.All("scopes")); err != nil || slices.Contains(key.Scopes, apikeys.ScopeAdmin) {
+		return ui.Result{}, ui.Invalid("scopes", "Choose from the list.")
+	}
+	if key.ExpiresAt, err = readExpiry(r); err != nil {
+		return ui.Result{}, err
+	}
 	var secret string
 	err = r.Commit(operator.Owner, func(q db.Querier) (operator.Entry, error) {
-		id, issued, fault := apikeys.CreateKey(r.Context(), q, apikeys.Key{OrgID: r.Org(), Name: name, RateLimit: limit})
+		id, issued, fault := apikeys.CreateKey(r.Context(), q, key)
 		secret = string(issued)
-		return operator.Entry{Action: "key.create", Object: id, After: map[string]any{"name": name, "rate_limit": limit}}, fault
+		return operator.Entry{Action: "key.create", Object: id, After: map[string]any{
+			"name": name, "rate_limit": limit, "scopes": key.Scopes, "expires_at": key.ExpiresAt,
+		}}, fault
 	})
 	if err != nil {
 		return ui.Result{}, err

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/parley-voice/parley/api/dashboard/dashtest"
 	"github.com/parley-voice/parley/control"
@@ -31,6 +32,20 @@ func TestKeyLifecycle(t *testing.T) {
 	if list := b.Get("keys"); strings.Contains(list.Body, secret) || !strings.Contains(list.Text(), "75 / min") {
 		t.Errorf("the list says %s", list.Text())
 	}
+	a = b.Post("keys/new", "name", "Report", "scopes", "read", "scopes", "campaigns", "days", "90")
+	narrow, err := keys.Authenticate(t.Context(), "Bearer "+regexp.MustCompile(`parley_[0-9a-f]{64}`).FindString(a.Body))
+	if err != nil || apikeys.JoinScopes(narrow.Scopes) != "read, campaigns" || narrow.ExpiresAt == nil ||
+		time.Until(*narrow.ExpiresAt).Round(time.Hour) != 90*24*time.Hour {
+		t.Errorf("%+v, %v", narrow, err)
+	}
+	if list := b.Get("keys").Text(); !strings.Contains(list, "read, campaigns") {
+		t.Errorf("the list says %s", list)
+	}
+	for field, bad := range map[string]string{"scopes": "admin", "days": "0"} {
+		if a = b.Post("keys/new", "name", "Report", field, bad); a.Status != http.StatusUnprocessableEntity {
+			t.Errorf("%s %s: %d", field, bad, a.Status)
+		}
+	}
 	b.Post("keys/new", "name", "Склад")
 	if found := b.Get("keys?q=скл").Text(); !strings.Contains(found, "Склад") || strings.Contains(found, "CRM") {
 		t.Errorf("search result: %s", found)
@@ -55,7 +70,7 @@ func TestKeyLifecycle(t *testing.T) {
 	if err = h.DB.Pool.QueryRow(t.Context(), "SELECT string_agg(action, ' ' ORDER BY id), string_agg(a::text, ' ') FROM audit_log a WHERE org_id = $1 AND who = 'ada@example.com'", h.Acme).Scan(&log, &all); err != nil {
 		t.Fatal(err)
 	}
-	if log != "key.create key.create key.limit key.revoke" || strings.Contains(all, secret) {
+	if log != "key.create key.create key.create key.limit key.revoke" || strings.Contains(all, secret) {
 		t.Errorf("the audit log has %s", all)
 	}
 }

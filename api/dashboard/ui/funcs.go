@@ -116,7 +116,7 @@ func class(state any) string {
 		return "good"
 	case "pending", "waiting", "scheduled", "queued", "ongoing", "ringing", "draft", "paused", "degraded", "in_call", "half-open", "half_open":
 		return "busy"
-	case "revoked", "dead", "failed", "disabled", "down", "cancelled", "open":
+	case "revoked", "expired", "dead", "failed", "disabled", "down", "cancelled", "open":
 		return "bad"
 	default:
 		return "plain"
