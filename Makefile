@@ -9,7 +9,7 @@ export CGO_ENABLED ?= 0
 VERSION := $(shell git describe --tags --always 2>/dev/null || echo dev)$(shell git rev-parse -q HEAD >/dev/null 2>&1 && { git diff --quiet HEAD -- . ':!docs' || echo -dirty; })
 TOOL    := go tool -modfile=.ci/tools.mod
 
-.PHONY: help build run test quick race calm lint fmt tidy check soak bench bench-full fuzz deps deps-run clean
+.PHONY: help build run test quick race calm lint vuln fmt tidy check soak bench bench-full fuzz deps deps-run clean
 
 help: ## say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  \033[1m%-10s\033[0m %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,6 +44,9 @@ calm: deps
 lint: ## run the linters of .golangci.yml
 	@$(TOOL) golangci-lint run ./...
 
+vuln: ## look for known vulnerabilities in what the program calls
+	@.ci/vuln
+
 fmt: ## format the code
 	@$(TOOL) golangci-lint fmt ./...
 
@@ -56,6 +59,7 @@ check: deps build ## what must hold before a change lands: format, tidy, lint, r
 	@echo '── format';  $(TOOL) golangci-lint fmt --diff ./...
 	@echo '── tidy';    go mod tidy -diff
 	@echo '── lint';    $(MAKE) --no-print-directory -j2 lint calm
+	@echo '── vuln';    .ci/vuln
 	@echo '── race';    $(MAKE) --no-print-directory race
 
 soak: deps build ## the long harnesses: kill -9 over hundreds of calls, 100 calls for 10 min, a million calls listed and in pages, 10,000 turns, 100 requests and 40 servers killed, campaigns at their pace, the vendors' SDKs (needs npm)

@@ -287,6 +287,7 @@ func TestCommandLine(t *testing.T) {
 	}{
 		{nil, "Usage: parley <command>"},
 		{[]string{"version", "--json"}, `"version":"dev"`},
+		{[]string{"version", "--sbom"}, `"purl": "pkg:golang/github.com/jackc/pgx/v5@v5.`},
 		{[]string{"key", "create", "--org", "a", "--rate-limit", "-3"}, `"-3": accepted: requests per minute`},
 		{[]string{"key", "create", "--org", "a", "--rate-limit", "--privileged"}, "--rate-limit: expected a value"},
 	} {

@@ -47,6 +47,8 @@ type commands struct {
 	Market    campaigncli.Market   `cmd:"" help:"Manage market rules."`
 	Providers providersCmd         `cmd:"" help:"List and check providers of speech and models."`
 	Failover  admincli.Failover    `cmd:"" help:"Show and release calls held after a database failover."`
+	Secrets   admincli.Secrets     `cmd:"" help:"Manage the key that encrypts secrets."`
+	Audit     admincli.Audit       `cmd:"" help:"Print the audit log of an organization as lines of JSON."`
 	Erase     admincli.Erase       `cmd:"" help:"Erase calls: transcripts, recordings and deliveries."`
 	Replay    replayCmd            `cmd:"" help:"Replay the turn log of a call through the turn machine."`
 	Bench     bench.Bench          `cmd:"" help:"Run benchmarks."`
@@ -76,7 +78,7 @@ func (e *env) adminEnv() (*admincli.Env, error) {
 	}
 	return &admincli.Env{
 		Pool: d.Pool, AllowInsecure: c.AllowInsecureWebhooks, Bucket: calls, In: os.Stdin, Out: e.out, Errs: e.errs,
-		Providers: checks,
+		Providers: checks, SealKeys: c.SealKey,
 	}, nil
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/parley-voice/parley/control/agents"
 	"github.com/parley-voice/parley/control/retention"
+	"github.com/parley-voice/parley/media"
 )
 
 // Env holds the dependencies of the commands.
@@ -22,6 +23,8 @@ type Env struct {
 	Providers agents.ProviderChecker
 	// Bucket holds the recordings.
 	Bucket retention.Bucket
+	// SealKeys are the keys of PARLEY_SEAL_KEY; may be empty.
+	SealKeys media.Secret
 	// In is the input from which passwords are read.
 	In io.Reader
 	// Out receives the output, and Errs the warnings.

@@ -103,6 +103,15 @@ func Entries(ctx context.Context, q db.Querier, orgID, action, who string, befor
 		ORDER BY id DESC LIMIT $5`, orgID, before, action, who, limit)
 }
 
+// EntriesAfter returns at most limit entries of an organization with ids greater than after, oldest first. It leaves out
+// those of the last 10 s, because a transaction in progress may still write one with a lower id.
+func EntriesAfter(ctx context.Context, q db.Querier, orgID string, after int64, limit int) ([]LogEntry, error) {
+	return db.Collect(ctx, q, "audit log", pgx.RowToStructByPos[LogEntry], `
+		SELECT id, who, address, action, object, before, after, at FROM audit_log 
+		WHERE org_id = $1 AND id > $2 AND at < now() - interval '10 s' ORDER BY id LIMIT $3`,
+		orgID, after, limit)
+}
+
 // Diff compares two objects as JSON. It returns the members that differ, with their values before and after.
 func Diff(was, is map[string]any) (before, after map[string]any) {
 	before, after = map[string]any{}, map[string]any{}

@@ -39,7 +39,7 @@ func (b *Box) Load(ctx context.Context, pool *pgxpool.Pool, s Source) error {
 	if err != nil {
 		return fmt.Errorf("seal keys: %w", err)
 	}
-	if err = reseal(ctx, pool, keys); err != nil {
+	if err = Rotate(ctx, pool, keys); err != nil {
 		return fmt.Errorf("seal keys: %w", err)
 	}
 	b.SetKeys(keys)
@@ -110,8 +110,8 @@ func Columns() []Column {
 	}
 }
 
-// reseal encrypts all secrets with the first key.
-func reseal(ctx context.Context, pool *pgxpool.Pool, keys Keys) error {
+// Rotate encrypts all secrets with the first key.
+func Rotate(ctx context.Context, pool *pgxpool.Pool, keys Keys) error {
 	return db.Tx(ctx, pool, func(tx pgx.Tx) error {
 		for _, c := range Columns() {
 			if err := c.reseal(ctx, tx, keys); err != nil {
@@ -120,6 +120,24 @@ func reseal(ctx context.Context, pool *pgxpool.Pool, keys Keys) error {
 		}
 		return nil
 	})
+}
+
+// Used returns how many secrets each key encrypts, by the key's id.
+func Used(ctx context.Context, q db.Querier) (map[string]int, error) {
+	used := map[string]int{}
+	for _, c := range Columns() {
+		sql := fmt.Sprintf("SELECT split_part(substr(%[1]s, $1), ':', 1), count(*) FROM %[2]s WHERE %[1]s <> '' GROUP BY 1", c.Name, c.Table)
+		rows, err := q.Query(ctx, sql, len(prefix)+1)
+		if err != nil {
+			return nil, fmt.Errorf("secrets: %w", err)
+		}
+		var id string
+		var n int
+		if _, err = pgx.ForEachRow(rows, []any{&id, &n}, func() error { used[id] += n; return nil }); err != nil {
+			return nil, fmt.Errorf("secrets: %w", err)
+		}
+	}
+	return used, nil
 }
 
 func (c Column) reseal(ctx context.Context, tx pgx.Tx, keys Keys) error {

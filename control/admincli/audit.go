@@ -1,0 +1,55 @@
+package admincli
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/parley-voice/parley/control/apikeys"
+	"github.com/parley-voice/parley/control/operator"
+)
+
+// Audit prints the audit log.
+type Audit struct {
+	Org   string `required:"" help:"Name of the organization."`
+	After int64  `help:"Only entries after this id, for example the last one of an earlier export." placeholder:"ID"`
+}
+
+// auditLine is an entry as a line of JSON.
+type auditLine struct {
+	ID      int64           `json:"id"`
+	At      time.Time       `json:"at"`
+	Who     string          `json:"who"`
+	Address string          `json:"address,omitempty"` // IP address; empty for commands
+	Action  string          `json:"action"`
+	Object  string          `json:"object"`
+	Before  json.RawMessage `json:"before,omitempty"`
+	After   json.RawMessage `json:"after,omitempty"`
+}
+
+// auditPage is the number of entries that are read together.
+const auditPage = 1000
+
+// Run prints the entries as lines of JSON, oldest first.
+func (c Audit) Run(ctx context.Context, d *Env) error {
+	org, err := apikeys.FindOrganization(ctx, d.Pool, c.Org)
+	if err != nil {
+		return err
+	}
+	out := json.NewEncoder(d.Out)
+	for after := c.After; ; {
+		all, err := operator.EntriesAfter(ctx, d.Pool, org, after, auditPage)
+		if err != nil {
+			return err
+		}
+		for _, e := range all {
+			after = e.ID
+			if err = out.Encode(auditLine{e.ID, e.At.UTC(), e.Who, e.Address, e.Action, e.Object, e.Before, e.After}); err != nil {
+				return err
+			}
+		}
+		if len(all) < auditPage {
+			return nil
+		}
+	}
+}
