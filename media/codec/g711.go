@@ -30,8 +30,9 @@ func (PCMU) NewDecoder() Decoder { return PCMU{} }
 // Encode implements Encoder.
 func (PCMU) Encode(dst []byte, pcm []int16) int {
 	n := min(len(dst), len(pcm))
+	dst = dst[:n]
 	for i, s := range pcm[:n] {
-		dst[i] = encodeULaw(s)
+		dst[i] = ulawSteps[ulawStep(s)]
 	}
 	return n
 }
@@ -84,6 +85,21 @@ const (
 	ulawClip = 0x7fff - ulawBias
 )
 
+// ulawStep returns the index of the code of s in ulawSteps. The shortest step of the curve has 8 values, and the first
+// one has 4: magnitudes of 0 to 3 have one code, 4 to 11 the next, and so on. There is a negative zero, so the negative
+// samples begin at -1.
+func ulawStep(s int16) int { return (int(s) + 4 + int(s>>15)*9) >> 3 & (ulawSize - 1) }
+
+// ulawSize is a power of two that separates the steps of positive samples from those of negative ones.
+const ulawSize = 1 << 14
+
+func ulawTable() (t [ulawSize]byte) {
+	for s := -1 << 15; s < 1<<15; s++ {
+		t[ulawStep(int16(s))] = encodeULaw(int16(s))
+	}
+	return t
+}
+
 func encodeULaw(s int16) byte {
 	mag, sign := int(s), 0
 	if mag < 0 {
@@ -129,6 +145,8 @@ func decodeALaw(b byte) int16 {
 var (
 	ulaw = table(decodeULaw)
 	alaw = table(decodeALaw)
+
+	ulawSteps = ulawTable()
 )
 
 func table(decode func(byte) int16) (t [256]int16) {

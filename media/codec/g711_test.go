@@ -58,6 +58,16 @@ func TestReference(t *testing.T) {
 	}
 }
 
+// TestTable checks that the table of codes equals the computed codes.
+func TestTable(t *testing.T) {
+	for s := -1 << 15; s < 1<<15; s++ {
+		got := make([]byte, 1)
+		if (PCMU{}).Encode(got, []int16{int16(s)}); got[0] != encodeULaw(int16(s)) {
+			t.Fatalf("%d: got %x, want %x", s, got[0], encodeULaw(int16(s)))
+		}
+	}
+}
+
 // TestEncodeNearestLevel checks the decision values: each sample gets the code whose interval contains the sample,
 // and greater samples never get lower levels.
 func TestEncodeNearestLevel(t *testing.T) {
