@@ -44,9 +44,10 @@ type Recognition interface {
 // returns no text before Finalize.
 type FinalizeOnly interface{ FinalizeOnly() bool }
 
-// A QuietListener is an optional interface of a Recognition. After SetQuiet(true) it may send the audio in larger
-// messages. Only the goroutine that writes frames may call SetQuiet.
-type QuietListener interface{ SetQuiet(quiet bool) }
+// A Batcher is an optional interface of a Recognition. After SetBatch it may collect that much audio for a message;
+// 0 means that no frame waits longer than the provider requires. The next frame follows this setting, and so does the
+// audio collected before it. Only the goroutine that writes frames may call SetBatch.
+type Batcher interface{ SetBatch(d time.Duration) }
 
 // A Prober is an optional interface of a Recognizer whose streams open before the provider
 // has accepted them, so that an open stream does not show that the provider works. Probe

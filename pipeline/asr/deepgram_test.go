@@ -147,9 +147,8 @@ func (s *sizes) receive() ([]byte, error) { <-s.done; return nil, io.EOF }
 func (s *sizes) hurry(time.Time)          { close(s.done) }
 func (s *sizes) close()                   {}
 
-// TestQuiet checks that the audio of a quiet caller is sent in messages of 100 ms. Once the caller
-// makes a sound or Finalize is called, no audio waits.
-func TestQuiet(t *testing.T) {
+// TestBatch checks that audio is collected as SetBatch says. Once it is set to 0 or Finalize is called, no audio waits.
+func TestBatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sent := &sizes{done: make(chan struct{})}
 		s := start(protocol{name: "x", chunk: media.FrameTime, finalize: "!", bye: "bye"}, telephone, sent, nil)
@@ -162,19 +161,45 @@ func TestQuiet(t *testing.T) {
 			}
 		}
 		write(2)
-		s.SetQuiet(true)
+		s.SetBatch(100 * time.Millisecond)
 		write(13) // sends two messages of five frames; three frames wait
-		s.SetQuiet(false)
+		s.SetBatch(0)
 		write(2) // the first message also contains the three waiting frames
-		s.SetQuiet(true)
-		write(1)
+		s.SetBatch(40 * time.Millisecond)
+		write(3) // sends a message of two frames; one frame waits
 		if err := s.Finalize(); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
 		_ = s.Close()
-		if want := []int{160, 160, 800, 800, 640, 160, 160, 1, 3}; !slices.Equal(sent.all, want) {
+		if want := []int{160, 160, 800, 800, 640, 160, 320, 160, 1, 3}; !slices.Equal(sent.all, want) {
 			t.Errorf("sent %v, want %v", sent.all, want)
+		}
+	})
+}
+
+// TestLateWriter checks that audio is collected while the writer is late, so that all of it fits in the queue, and that
+// none is lost.
+func TestLateWriter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sent := &sizes{done: make(chan struct{})}
+		s := start(protocol{name: "x", chunk: media.FrameTime, finalize: "!", bye: "bye"}, telephone, sent, nil)
+		sent.mu.Lock() // blocks the writer
+		for i := range queueFrames {
+			if err := s.WriteFrame(make(media.Frame, 160)); err != nil {
+				t.Fatalf("frame %d: %v", i, err)
+			}
+		}
+		err := s.Finalize()
+		sent.mu.Unlock()
+		synctest.Wait()
+		_ = s.Close()
+		sum := 0
+		for _, n := range sent.all {
+			sum += n
+		}
+		if want := queueFrames*160 + len("!bye"); err != nil || sum != want {
+			t.Errorf("sent %d bytes, want %d: %v", sum, want, err)
 		}
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,12 +23,14 @@ import (
 
 const (
 	queueFrames = 550 // 11 s of audio: a new stream may first receive that much past audio
-	spareFrames = 16  // most buffers kept for reuse
+	behind      = 2   // waiting messages from which the writer is late
+	lateFrames  = 5   // frames per message while the writer is late, so that few messages wait
+	spareFrames = 16  // most buffers of a frame kept for reuse
+	spareChunks = 4   // most buffers of a message kept for reuse
 	keepAlive   = 5 * time.Second
 	writeLimit  = 5 * time.Second
 	closeLimit  = time.Second
-	telephone   = 8000                   // Hz; at this rate audio is sent as µ-law
-	quietChunk  = 100 * time.Millisecond // see protocol.chunk
+	telephone   = 8000 // Hz; at this rate audio is sent as µ-law
 )
 
 // A protocol describes a provider to a stream.
@@ -36,8 +39,7 @@ type protocol struct {
 	// These are control messages. hello is sent first, alive after keepAlive without other messages
 	// (empty sends a ping), finalize for Finalize, and bye last.
 	hello, alive, finalize, bye string
-	// chunk is the audio per message, a multiple of a frame. While the caller is quiet, a message
-	// holds at least quietChunk.
+	// chunk is the least audio per message, a multiple of a frame. SetBatch can make messages longer.
 	chunk time.Duration
 	// fullChunks means that the provider rejects messages with less audio than chunk.
 	fullChunks bool
@@ -63,6 +65,7 @@ type message struct {
 	kind     int // type of the WebSocket message
 	body     []byte
 	finalize bool // the message is a Finalize
+	frames   int  // number of frames in the body
 }
 
 func text(s string) message { return message{kind: websocket.TextMessage, body: []byte(s)} }
@@ -75,8 +78,8 @@ type stream struct {
 	sent      http.Header // headers of the request, which may hold keys
 	rate      int
 	position  atomic.Int64 // duration of the audio taken from queue
-	quiet     atomic.Bool
 	queue     chan message // messages to send, in order
+	waiting   atomic.Int64 // number of frames in queue
 	free      chan []byte  // audio buffers for reuse
 	received  chan []byte  // messages from the provider
 	readErr   error        // why reading ended; valid once received is closed
@@ -88,6 +91,10 @@ type stream struct {
 	broken    chan struct{} // closed by fail
 	wg        sync.WaitGroup
 	once      sync.Once
+
+	collecting sync.Mutex // held while the fields below are used
+	collected  message    // audio for the next message
+	batch      time.Duration
 
 	mu  sync.Mutex
 	err error
@@ -109,7 +116,7 @@ func start(p protocol, rate int, conn transport, head http.Header) *stream {
 	s := &stream{
 		protocol: p, conn: conn, sent: head, rate: rate, stop: make(chan struct{}), broken: make(chan struct{}),
 		results: make(chan pipeline.Result, 16), received: make(chan []byte, 16), finalizes: make(chan time.Duration, 8),
-		queue: make(chan message, queueFrames+8), free: make(chan []byte, spareFrames),
+		queue: make(chan message, queueFrames/lateFrames+behind+8), free: make(chan []byte, spareChunks),
 	}
 	if p.hello != "" {
 		s.queue <- text(p.hello)
@@ -125,7 +132,7 @@ func (s *stream) Rate() int { return s.rate }
 
 // WriteFrame implements media.Sink.
 func (s *stream) WriteFrame(f media.Frame) error {
-	if len(s.queue) >= queueFrames {
+	if s.waiting.Load() >= queueFrames {
 		// The network is more than queueFrames behind. The results would come too late, so the stream
 		// ends. The caller may open another one.
 		if !s.full.Swap(true) {
@@ -133,30 +140,78 @@ func (s *stream) WriteFrame(f media.Frame) error {
 		}
 		return fmt.Errorf("%s: queue is full", s.name)
 	}
-	var b []byte
-	select {
-	case b = <-s.free:
-	default: // all buffers are in use
-		b = make([]byte, s.frameBytes())
+	s.collecting.Lock()
+	defer s.collecting.Unlock()
+	s.collect(f)
+	return s.passOnIfEnough()
+}
+
+// passOnIfEnough passes the collected audio to the writer if it is long enough for a message.
+func (s *stream) passOnIfEnough() error {
+	least := max(s.chunk, s.batch)
+	if len(s.queue) > behind {
+		least = max(least, lateFrames*media.FrameTime)
 	}
-	if s.isMulaw() {
-		b = b[:codec.PCMU{}.Encode(b[:cap(b)], f)]
-	} else {
-		b = b[:0]
-		for _, x := range f {
-			b = append(b, byte(x), byte(uint16(x)>>8)) //nolint:gosec // little-endian
+	if time.Duration(s.collected.frames)*media.FrameTime < least {
+		return nil
+	}
+	return s.passOn()
+}
+
+// collect adds a frame to the collected audio.
+func (s *stream) collect(f media.Frame) {
+	m := &s.collected
+	if m.body == nil {
+		select {
+		case m.body = <-s.free:
+		default: // all buffers are in use
+			m.body = make([]byte, 0, lateFrames*s.frameBytes())
 		}
 	}
+	m.frames++
+	if s.isMulaw() {
+		n := len(m.body)
+		m.body = slices.Grow(m.body, len(f))[:n+len(f)]
+		codec.PCMU{}.Encode(m.body[n:], f)
+		return
+	}
+	for _, x := range f {
+		m.body = append(m.body, byte(x), byte(uint16(x)>>8)) //nolint:gosec // little-endian
+	}
+}
+
+// passOn passes the collected audio to the writer.
+func (s *stream) passOn() error {
+	m := s.collected
+	if m.frames == 0 {
+		return nil
+	}
+	m.kind = websocket.BinaryMessage
+	s.waiting.Add(int64(m.frames))
 	select {
-	case s.queue <- message{kind: websocket.BinaryMessage, body: b}:
+	case s.queue <- m:
+		s.collected = message{}
 		return nil
 	default: // control messages fill the rest of the queue; the stream is about to end
+		s.waiting.Add(-int64(m.frames))
+		s.collected.frames, s.collected.body = 0, m.body[:0]
 		return fmt.Errorf("%s: queue is full", s.name)
 	}
 }
 
-// SetQuiet implements pipeline.QuietListener.
-func (s *stream) SetQuiet(quiet bool) { s.quiet.Store(quiet) }
+// SetBatch implements pipeline.Batcher.
+func (s *stream) SetBatch(d time.Duration) {
+	s.collecting.Lock()
+	defer s.collecting.Unlock()
+	s.batch = d
+}
+
+// catchUp passes on the audio that was collected while the writer was late.
+func (s *stream) catchUp() bool {
+	s.collecting.Lock()
+	defer s.collecting.Unlock()
+	return s.passOnIfEnough() == nil
+}
 
 // isMulaw reports whether audio is sent as µ-law.
 func (s *stream) isMulaw() bool { return s.rate == telephone && !s.linear }
@@ -172,10 +227,19 @@ func (s *stream) frameBytes() int {
 // FinalizeOnly implements pipeline.FinalizeOnly.
 func (s *stream) FinalizeOnly() bool { return s.finalizeOnly }
 
-// Finalize implements pipeline.Recognition. The message follows the queued audio.
+// Finalize implements pipeline.Recognition. The message follows the audio. If the provider requires
+// full chunks, a shorter rest of the audio waits for more. That rest contains no speech, because
+// silence precedes a Finalize.
 func (s *stream) Finalize() error {
 	m := text(s.finalize)
 	m.finalize = true
+	s.collecting.Lock()
+	defer s.collecting.Unlock()
+	if !s.fullChunks || time.Duration(s.collected.frames)*media.FrameTime >= s.chunk {
+		if err := s.passOn(); err != nil {
+			return err
+		}
+	}
 	select {
 	case s.queue <- m:
 		return nil
@@ -229,35 +293,32 @@ func (s *stream) stopped() bool {
 	}
 }
 
-// write sends the messages of the queue. It groups audio into chunks.
+// write sends the messages of the queue.
 func (s *stream) write() {
 	defer s.conn.close() // closing wakes the reader
-	idle := time.NewTicker(keepAlive)
+	idle := time.NewTimer(keepAlive)
 	defer idle.Stop()
-	var sound []byte
 	var at time.Duration // position of the audio
+	last := time.Now()   // when a message was sent
 	for {
 		var ok bool
 		select {
 		case m := <-s.queue:
+			last = time.Now()
 			if m.kind == websocket.BinaryMessage {
-				at += media.FrameTime
+				at += time.Duration(m.frames) * media.FrameTime
+				s.waiting.Add(-int64(m.frames))
 				s.position.Store(int64(at))
-				sound = append(sound, m.body...)
-				select {
-				case s.free <- m.body[:cap(m.body)]:
-				default: // free is full
-				}
-				if chunk := s.length(sound); chunk < s.chunk || chunk < quietChunk && s.quiet.Load() {
-					continue
-				}
-			}
-			if sound, ok = s.flush(sound); ok && m.kind == websocket.TextMessage {
+				ok = s.sendAudio(m)
+			} else {
 				ok = s.control(m, at)
 			}
-			idle.Reset(keepAlive)
-		case <-idle.C:
-			ok = s.sendKeepAlive()
+		case <-idle.C: // resetting the timer for each message would cost more
+			if ok = true; time.Since(last) >= keepAlive {
+				last = time.Now()
+				ok = s.sendKeepAlive()
+			}
+			idle.Reset(keepAlive - time.Since(last))
 		case <-s.broken:
 			return
 		case <-s.stop:
@@ -270,30 +331,22 @@ func (s *stream) write() {
 	}
 }
 
-// length returns the duration of encoded audio.
-func (s *stream) length(sound []byte) time.Duration {
-	n := len(sound)
-	if !s.isMulaw() {
-		n /= 2
-	}
-	return time.Duration(n) * time.Second / time.Duration(s.rate)
-}
-
-// flush sends the collected audio and returns the audio that remains. If the provider requires full
-// chunks, a shorter rest remains. That rest contains no speech, because silence precedes a Finalize.
-func (s *stream) flush(sound []byte) ([]byte, bool) {
-	if len(sound) == 0 || s.fullChunks && s.length(sound) < s.chunk {
-		return sound, true
-	}
-	m := message{kind: websocket.BinaryMessage, body: sound}
+// sendAudio sends audio and keeps its buffer for reuse.
+func (s *stream) sendAudio(m message) bool {
+	sound := m.body
 	if s.pack != nil {
 		var err error
 		if m, err = s.pack(sound); err != nil {
 			s.fail(fmt.Errorf("%s: %w", s.name, err))
-			return nil, false
+			return false
 		}
 	}
-	return sound[:0], s.send(m)
+	ok := s.send(m) && s.catchUp()
+	select {
+	case s.free <- sound[:0]:
+	default: // free is full
+	}
+	return ok
 }
 
 // control sends a control message. It passes a Finalize to deliver before sending it, so that the

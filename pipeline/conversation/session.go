@@ -53,7 +53,7 @@ type session struct {
 func (s *session) run(ctx context.Context, cancel context.CancelFunc) {
 	edges := make(chan input.Edge, 16)
 	in := &input.Listener{
-		Leg: s.leg, Sound: s.onFrame, OnQuiet: s.transcriber.SetQuiet, Edges: edges, Sent: s.player.Level,
+		Leg: s.leg, Sound: s.onFrame, SetBatch: s.transcriber.SetBatch, Edges: edges, Sent: s.player.Level,
 	}
 	s.leg.Play(s.player)
 	var readErr error

@@ -43,7 +43,7 @@ type transcriber struct {
 	frame   media.Frame // one decoded frame of past
 	last    time.Time   // when the newest frame arrived
 	current *stream     // stream that received past
-	quiet   bool        // the caller is quiet
+	batch   time.Duration
 }
 
 func newTranscriber(r pipeline.Recognizer, stream pipeline.Stream, log *slog.Logger) *transcriber {
@@ -88,9 +88,9 @@ func (o *stream) finalize() {
 	}
 }
 
-func (o *stream) setQuiet(quiet bool) {
-	if x, ok := o.Recognition.(pipeline.QuietListener); ok {
-		x.SetQuiet(quiet)
+func (o *stream) setBatch(d time.Duration) {
+	if x, ok := o.Recognition.(pipeline.Batcher); ok {
+		x.SetBatch(d)
 	}
 }
 
@@ -242,17 +242,17 @@ func (l *transcriber) Write(f media.Frame) {
 		codec.PCMU{}.Decode(l.frame, l.at(n))
 		_ = rec.WriteFrame(l.frame) // after a failure the Results of the stream end
 	}
-	rec.setQuiet(l.quiet)
+	rec.setBatch(l.batch)
 	if rec.ready.Store(true); rec.owed.Load() {
 		rec.finalize()
 	}
 }
 
-// SetQuiet tells the recognizer whether the caller is quiet. It belongs to the goroutine that
-// reads the leg and never blocks.
-func (l *transcriber) SetQuiet(quiet bool) {
-	if l.quiet = quiet; l.current != nil {
-		l.current.setQuiet(quiet)
+// SetBatch sets how much audio the recognizer may collect for a message. It belongs to the
+// goroutine that reads the leg and never blocks.
+func (l *transcriber) SetBatch(d time.Duration) {
+	if l.batch = d; l.current != nil {
+		l.current.setBatch(d)
 	}
 }
 

@@ -37,9 +37,9 @@ type Listener struct {
 	Leg media.Leg
 	// Sound receives every frame. It must not block or keep the frame.
 	Sound func(media.Frame)
-	// OnQuiet, if set, receives true when the caller has been quiet for a while, and false when a sound begins that
-	// may become speech, before Sound receives the frame. It must not block.
-	OnQuiet func(quiet bool)
+	// SetBatch, if set, receives how much audio may be collected before it is sent to a recognizer, before Sound
+	// receives the frame from which on this applies. It must not block.
+	SetBatch func(d time.Duration)
 	// Edges receives the edges. The receiver must read them until Run returns.
 	Edges chan<- Edge
 	// Sent, if set, returns the level (dBFS) of the audio being sent. The listener needs it to recognize echo.
@@ -52,7 +52,8 @@ type Listener struct {
 	floor     float64       // dBFS; quieter input is echo of the agent
 	pending   bool          // a sound has begun that may become speech
 	paused    bool          // the current speech has paused
-	quiet     bool          // the last value given to OnQuiet
+	batch     time.Duration // the last value given to SetBatch
+	level     float64       // level of the frame before, dBFS
 	unvoiced  int           // frames since the last voiced frame
 	onset     int           // number of frames before the current speech
 	reported  time.Duration // voiced sound of this speech that was already reported
@@ -81,7 +82,7 @@ func (l *Listener) Run(ctx context.Context) error {
 		}
 		l.note()
 		x, changed := l.listen(f)
-		l.noteQuiet()
+		l.noteBatch()
 		if l.detector.Level() < l.floor {
 			clear(f) // an echo, which the recognizer must not transcribe
 		}
@@ -99,19 +100,30 @@ func (l *Listener) Run(ctx context.Context) error {
 	return nil
 }
 
-// noteQuiet reports a change between quiet and sound.
-func (l *Listener) noteQuiet() {
-	quiet := !l.pending && !l.detector.Speaking() && time.Duration(l.unvoiced)*media.FrameTime >= quietTime
-	if quiet != l.quiet && l.OnQuiet != nil {
-		l.OnQuiet(quiet)
+// noteBatch reports how much audio may be collected. A recognizer reports a word only after its end, so the frames of a
+// sound may wait, until the sound becomes softer and may end.
+func (l *Listener) noteBatch() {
+	batch, level := time.Duration(0), l.detector.Level()
+	switch {
+	case l.detector.Voiced() && level > l.level-fading:
+		batch = soundBatch
+	case !l.pending && !l.detector.Speaking() && time.Duration(l.unvoiced)*media.FrameTime >= quietTime:
+		batch = quietBatch
 	}
-	l.quiet = quiet
+	if batch != l.batch && l.SetBatch != nil {
+		l.SetBatch(batch)
+	}
+	l.batch, l.level = batch, level
 }
 
 const (
 	quietTime = 600 * time.Millisecond // time without voice before the caller counts as quiet
 	loudStep  = 160 * time.Millisecond // voiced sound between two VoiceLength edges
 	lullTime  = 80 * time.Millisecond  // time without voice before a Lull edge
+
+	fading     = 2.0                    // dB by which a sound that may end is softer than in the frame before
+	soundBatch = 40 * time.Millisecond  // audio that may be collected within a sound
+	quietBatch = 100 * time.Millisecond // audio that may be collected while the caller is quiet
 )
 
 // listen processes one frame and reports whether it causes an edge.

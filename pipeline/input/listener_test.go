@@ -108,9 +108,9 @@ func TestEnd(t *testing.T) {
 	}
 }
 
-// TestOnQuiet checks that a caller counts as quiet after 600 ms without voice, and that OnQuiet(false) comes before
-// the frame with which a sound begins.
-func TestOnQuiet(t *testing.T) {
+// TestSetBatch checks that frames within a sound may wait for one more, and those of a caller who has been quiet for
+// 600 ms for four more. A frame after which a word may end and those of the pause after it must not wait.
+func TestSetBatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		speech, _ := tone.Encode(8000, "are you open on sundays")
 		speech = speech[:len(speech)/160*160]
@@ -119,24 +119,34 @@ func TestOnQuiet(t *testing.T) {
 		for pcm = append(pcm, make([]int16, 50*160)...); len(pcm) > 0; pcm = pcm[160:] {
 			l.frames = append(l.frames, pcm[:160])
 		}
-		type change struct {
-			quiet bool
-			frame int // number of frames that Sound had received
-		}
-		var got []change
-		frames := 0
+		var batch time.Duration
+		var got []time.Duration
+		var levels []float64
 		edges := make(chan Edge, 100)
 		e := &Listener{
-			Leg: l, Sound: func(media.Frame) { frames++ }, Edges: edges,
-			OnQuiet: func(quiet bool) { got = append(got, change{quiet, frames}) },
+			Leg: l, Edges: edges, SetBatch: func(d time.Duration) { batch = d },
+			Sound: func(f media.Frame) { got, levels = append(got, batch), append(levels, tone.Level(f)) },
 		}
 		if err := e.Run(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		end := 50 + len(speech)/160
-		if len(got) != 3 || got[0] != (change{true, 29}) || got[1].quiet || got[1].frame < 50 || got[1].frame > 55 ||
-			!got[2].quiet || got[2].frame < end+27 || got[2].frame > end+31 {
-			t.Errorf("%+v; speech is in frames 50 to %d", got, end)
+		end, collected := 50+len(speech)/160, 0
+		for i, d := range got {
+			switch softer := i > 0 && levels[i] < levels[i-1]-fading; {
+			case i >= 30 && i < 50 || i >= end+31:
+				if d != quietBatch {
+					t.Errorf("frame %d of silence: %v", i, d)
+				}
+			case i >= 50 && i < end+20 && softer && d != 0:
+				t.Errorf("frame %d is softer than the one before: %v", i, d)
+			case i >= end && i < end+27 && d != 0:
+				t.Errorf("frame %d, after the speech: %v", i, d)
+			case d == soundBatch:
+				collected++
+			}
+		}
+		if speaking := end - 50; collected < speaking/2 || len(got) != end+50 {
+			t.Errorf("%d of %d frames of speech may wait", collected, speaking)
 		}
 	})
 }

@@ -105,10 +105,10 @@ func (r *recognition) FinalizeOnly() bool {
 	return ok && x.FinalizeOnly()
 }
 
-// SetQuiet implements pipeline.QuietListener.
-func (r *recognition) SetQuiet(quiet bool) {
-	if x, ok := r.Recognition.(pipeline.QuietListener); ok {
-		x.SetQuiet(quiet)
+// SetBatch implements pipeline.Batcher.
+func (r *recognition) SetBatch(d time.Duration) {
+	if x, ok := r.Recognition.(pipeline.Batcher); ok {
+		x.SetBatch(d)
 	}
 }
 
