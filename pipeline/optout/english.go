@@ -93,8 +93,29 @@ type English struct {
 	rules []rule
 }
 
+// signs returns letters of which every text that matches a rule has at least one. Searching for them takes less than a hundredth
+// of the time that the rules take.
+func signs() []string {
+	return []string{
+		"call", "phon", "ring", "dial", "contact", "bother", "harass", "spam", "text", "hear from", "opt ", "unsubscribe", "remove",
+		"taken off", "take me off", "take us off", "get off", "consent", "dnc", "list", "database", "system", "record", "registry",
+		"file", "book", "roster", "number",
+	}
+}
+
+func hasSign(text string) bool {
+	return slices.ContainsFunc(signs(), func(sign string) bool { return strings.Contains(text, sign) })
+}
+
 // find returns the words of a request in text. It reports false if text has none.
 func (e *English) find(text string) (string, bool) {
+	if !hasSign(text) {
+		return "", false
+	}
+	return e.match(text)
+}
+
+func (e *English) match(text string) (string, bool) {
 	e.once.Do(func() { e.rules = rules() })
 	for _, r := range e.rules {
 		for _, at := range r.form.FindAllStringSubmatchIndex(text, -1) {

@@ -52,6 +52,27 @@ func TestEnglish(t *testing.T) {
 	}
 }
 
+// TestSigns checks that every text that matches a rule has a sign.
+func TestSigns(t *testing.T) {
+	for _, r := range rules() {
+		rapid.Check(t, func(t *rapid.T) {
+			if text := rapid.StringMatching(r.form.String()).Draw(t, "text"); r.form.MatchString(text) && !hasSign(text) {
+				t.Errorf("%q has no sign", text)
+			}
+		})
+	}
+	if hasSign("yes i am interested thank you") {
+		t.Error("a sign in a text without one")
+	}
+}
+
+func BenchmarkFind(b *testing.B) {
+	var e English
+	for b.Loop() {
+		e.find("yes i would like to come in on tuesday . how much is it for two people and a child . thank you")
+	}
+}
+
 func TestPhrases(t *testing.T) {
 	phrases := []string{"no me llame más", "больше не звоните"}
 	for text, want := range map[string]bool{
