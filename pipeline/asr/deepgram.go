@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -116,18 +117,17 @@ type deepgramMessage struct {
 }
 
 func parseDeepgram(b []byte) (update, error) {
-	var m struct {
-		Type string `json:"type"`
-	}
-	if err := json.Unmarshal(b, &m); err != nil {
+	var d deepgramMessage
+	err := json.Unmarshal(b, &d)
+	// In messages of other types, fields may have other types. Unmarshal then decodes the rest.
+	if _, other := errors.AsType[*json.UnmarshalTypeError](err); err != nil && (!other || d.Type == "") {
 		return update{}, fmt.Errorf("not JSON: %w", err)
 	}
-	if m.Type != "Results" && m.Type != "Error" {
+	if d.Type != "Results" && d.Type != "Error" {
 		return update{empty: true}, nil // Metadata, SpeechStarted and unknown types need no action
 	}
-	var d deepgramMessage
-	if err := json.Unmarshal(b, &d); err != nil {
-		return update{}, fmt.Errorf("%s: %w", m.Type, err)
+	if err != nil {
+		return update{}, fmt.Errorf("%s: %w", d.Type, err)
 	}
 	if d.Type == "Error" {
 		return update{}, deepgramError(cmp.Or(d.Code, d.Variant), d.Description)
