@@ -89,43 +89,41 @@ func (p *poller) free(at int) {
 	p.spare = append(p.spare, at)
 }
 
+// Tick reads one packet of each socket that has one, until none has any. This takes one call of the kernel per packet:
+// reading until a socket is empty would take two.
 func (p *poller) Tick(time.Time) {
-	for {
+	for range packetsAtOnce {
 		n, _, errno := syscall.RawSyscall6(syscall.SYS_EPOLL_PWAIT, uintptr(p.epoll),
 			uintptr(unsafe.Pointer(&p.events)), eventsAtOnce, 0, 0, 0) //nolint:gosec // the kernel writes the events during the call only
-		if errno != 0 {
+		if errno != 0 || n == 0 {
 			return
 		}
-		list := *p.open.Load()
+		list, progress := *p.open.Load(), false
 		for _, e := range p.events[:n] {
 			// The index may belong to another socket since the event. Reading that socket does no harm.
-			if int(e.Fd) < len(list) && list[e.Fd] != nil {
-				p.read(list[e.Fd])
+			if int(e.Fd) < len(list) && list[e.Fd] != nil && p.read(list[e.Fd]) {
+				progress = true
 			}
 		}
-		if n < eventsAtOnce {
+		if !progress { // the sockets with packets are being removed
 			return
 		}
 	}
 }
 
-// read reads the packets of a listener, unless remove holds the lock of the listener.
-func (p *poller) read(l *listener) {
+// read reads a packet, unless remove holds the lock of the listener. It returns false if it read none.
+func (p *poller) read(l *listener) bool {
 	if !l.mu.TryLock() {
-		return
+		return false
 	}
 	defer l.mu.Unlock()
 	if l.closed {
-		return
+		return false
 	}
-	now := time.Now()
-	for range packetsAtOnce {
-		b, ok := p.in.Receive(l.socket)
-		if !ok {
-			return
-		}
-		if b != nil {
-			l.handler.receive(b, p.in.From(), now.Add(-p.in.Age(now)))
-		}
+	b, ok := p.in.Receive(l.socket)
+	if b != nil {
+		now := time.Now()
+		l.handler.receive(b, p.in.From(), now.Add(-p.in.Age(now)))
 	}
+	return ok
 }

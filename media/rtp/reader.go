@@ -30,20 +30,14 @@ func (s *Session) ReadFrame(f media.Frame) error {
 		s.reading.Store(true)
 	}
 	for {
-		select {
-		case <-s.done:
+		if s.ended.Load() {
 			return io.EOF
-		default:
 		}
 		r.Drain(&s.in)
 		if r.Next(f, time.Since(s.opened), s) {
 			s.detectTones(f)
 			return nil
 		}
-		select {
-		case <-s.done:
-			return io.EOF
-		case <-s.wake:
-		}
+		<-s.wake
 	}
 }

@@ -80,6 +80,7 @@ type Session struct {
 	keyInput keyInput
 	dialer   *dtmf.Dialer
 	done     chan struct{}
+	ended    atomic.Bool   // done is closed
 	wake     chan struct{} // has room for one wake-up
 	reading  atomic.Bool   // ReadFrame has been called
 	close    sync.Once
@@ -161,6 +162,8 @@ func (s *Session) Close() {
 		s.detach()
 		s.timeouts.Wait()
 		close(s.done)
+		s.ended.Store(true)
+		s.wakeReader()
 		s.keyInput.mu.Lock()
 		s.keyInput.closed = true
 		close(s.keys)
