@@ -25,15 +25,14 @@ func Share(pcm []int16, rate int, freq float64) float64 {
 
 // Level returns the RMS level of pcm in dBFS: -3 for a full-scale sine, -120 for digital silence.
 func Level(pcm []int16) float64 {
-	var sum float64
+	var sum int64
 	for _, x := range pcm {
-		v := float64(x) / 32768
-		sum += v * v
+		sum += int64(x) * int64(x)
 	}
 	if sum == 0 {
 		return -120
 	}
-	return max(-120, 10*math.Log10(sum/float64(len(pcm))))
+	return max(-120, 10*math.Log10(float64(sum)/(32768*32768)/float64(len(pcm))))
 }
 
 // Sine returns n samples of a sine at freq (Hz). amplitude is 0 to 1. The sine has a fade-in and a fade-out of 5 ms.

@@ -146,11 +146,11 @@ func (d *Detector) voiced(f media.Frame) bool {
 
 // level returns the RMS of f in dBFS.
 func level(f media.Frame) float64 {
-	var sum float64
+	var sum int64
 	for _, x := range f {
-		sum += float64(x) * float64(x)
+		sum += int64(x) * int64(x)
 	}
-	return decibels(sum, len(f))
+	return decibels(float64(sum), len(f))
 }
 
 // decibels returns the RMS in dBFS, at least -120, of n samples with the given sum of
