@@ -30,7 +30,7 @@ type Recording struct {
 	file *os.File
 	out  io.Writer // receives the audio; equals file, except in some tests
 
-	left, right ring
+	left, right *ring
 	stop        chan struct{}
 	done        chan struct{}
 	once        sync.Once
@@ -49,8 +49,9 @@ func New(path string, leg media.Leg) (*Recording, error) {
 	if _, err := f.Write(header(leg.Rate(), 0)); err != nil {
 		return nil, errors.Join(fmt.Errorf("record: %w", err), f.Close(), os.Remove(path+Partial))
 	}
-	r := &Recording{Leg: leg, path: path, file: f, out: f, stop: make(chan struct{}), done: make(chan struct{})}
-	r.left.buf, r.right.buf = make([]int16, ringLen), make([]int16, ringLen)
+	r := &Recording{
+		Leg: leg, path: path, file: f, out: f, left: newRing(), right: newRing(), stop: make(chan struct{}), done: make(chan struct{}),
+	}
 	go r.write()
 	return r, nil
 }
