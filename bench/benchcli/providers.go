@@ -20,10 +20,10 @@ type Providers struct {
 	TTS    string   `name:"tts" help:"Address of the voice server." default:"127.0.0.1:0" placeholder:"HOST:PORT"`
 	Reply  string   `help:"Replies of the model: words (coded, so that a listener knows which message was answered) or repeat (the message itself)." enum:"words,repeat" default:"words"`
 	Words  int      `help:"Words of a reply, 1 to 200." default:"5"`
-	Speech bool     `help:"Recognize the lines that bench turns --speech speaks with espeak-ng, instead of tone words."`
-	Seed   uint64   `help:"With --speech: --seed of bench turns." default:"20261121"`
-	Calls  int      `help:"With --speech: --calls of bench turns." default:"1"`
-	Lines  int      `help:"With --speech: --lines of bench turns." default:"10"`
+	Speech bool     `help:"Recognize what bench turns --speech speaks with espeak-ng, instead of tone words."`
+	Seed   uint64   `help:"With --speech: the value that bench turns gets for --seed." default:"20261121"`
+	Calls  int      `help:"With --speech: the value that bench turns gets for --calls." default:"1"`
+	Lines  int      `help:"With --speech: the value that bench turns gets for --lines." default:"10"`
 	Fault  []string `sep:"none" help:"Fault to inject: PROVIDER=FAULT, then any of ,first=N ,every=N ,times=N ,by=TIME. Repeatable." placeholder:"llm=slow,every=5,by=2s"`
 
 	Partial    *time.Duration `help:"Delay from the end of a word to the interim result with it (100ms)."`
@@ -61,7 +61,7 @@ const maxSentences = 400
 // recognizer returns a recognizer of the lines that bench turns speaks with equal options.
 func (c Providers) recognizer(ctx context.Context) (func(rate int) fakeprovider.Decoder, error) {
 	if n := c.Calls * c.Lines; c.Calls < 1 || c.Lines < 1 || n > maxSentences {
-		return nil, fmt.Errorf("--calls %d --lines %d: want at least 1 of each and at most %d lines in all", c.Calls, c.Lines, maxSentences)
+		return nil, fmt.Errorf("--calls %d --lines %d: want at least 1 of each, and a product of at most %d", c.Calls, c.Lines, maxSentences)
 	}
 	lines, err := target.Speech{Seed: c.Seed, Voices: true}.Sentences(ctx, c.Calls, c.Lines)
 	if err != nil {

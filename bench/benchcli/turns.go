@@ -17,8 +17,8 @@ import (
 type Turns struct {
 	Peer     scenario.Peer     `help:"Transport of the callers: sip, or web (WebRTC, with a full server). Overrides that of a scenario (sip)."`
 	Calls    int               `help:"Concurrent calls (36; with --target or --order 1)."`
-	Pauses   int               `help:"Minimum number of pauses in all; other scenarios scale with it (600)."`
-	Seed     uint64            `help:"Seed of the callers' lines. Published figures use the default, on which nothing was tuned." default:"20261121"`
+	Pauses   int               `help:"Minimum number of pauses in the pauses scenario (600). The other scenarios have a sixth, a twelfth or a 24th as many exchanges."`
+	Seed     uint64            `help:"Seed of what the callers say. Published figures use the default, on which nothing was tuned." default:"20261121"`
 	Without  []string          `help:"Repeat the run with these switched off, for comparison: speculation, merging."`
 	Patience pipeline.Patience `help:"Patience of the agent: quick, balanced or careful."`
 	Only     []scenario.Name   `help:"Run only these scenarios: plain, pauses, barge-in, backchannel, cough, resume, echo, hang-up."`
@@ -60,7 +60,7 @@ func (c Turns) Run(ctx context.Context, t *Terminal) error {
 
 // options returns the options common to all runs.
 func (c Turns) options(t *Terminal) turns.Options {
-	return turns.Options{Seed: c.Seed, Plant: c.Plant, Logs: c.Logs, Progress: t.Bar("lines"), Child: t.Child, Warm: true, Log: t.Errs}
+	return turns.Options{Seed: c.Seed, Plant: c.Plant, Logs: c.Logs, Progress: t.Bar("utterances"), Child: t.Child, Warm: true, Log: t.Errs}
 }
 
 // check rejects combinations in which an option would have no effect.

@@ -216,8 +216,8 @@ func (f *fitter) start() {
 	f.grams = make([]float32, model.Grams)
 }
 
-// find returns the rows and kinds of the words of a line. It replaces some words by unknown ones,
-// so that the model also learns the rows of unknown words.
+// find returns the index of each word's vector, and the kind of each word. It replaces some words, rare ones
+// more often, by the vector of unknown words of the same class or spelling, so that these vectors are trained too.
 func (f *fitter) find(l Line, drop float64) (rows, kinds []int) {
 	rows, kinds = make([]int, len(l.Words)), make([]int, len(l.Words))
 	for i, w := range l.Words {

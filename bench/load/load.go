@@ -185,7 +185,7 @@ func (b *bench) conclude(f *result.File, done []*stepResult, why []string) {
 		}
 	}
 	f.Limit = last.limit(why, late)
-	most := result.Figure("calls_held", "concurrent calls held", "", result.Exactly(0), result.Least("value", targetLoad))
+	most := result.Figure("calls_held", "concurrent calls carried", "", result.Exactly(0), result.Least("value", targetLoad))
 	if most.More = true; held != nil {
 		most.Figure.Value, most.Figure.Low, most.Figure.High = float64(held.calls), float64(held.calls), float64(held.calls)
 		f.Add(result.Spread("overhead_ms", fmt.Sprintf("overhead on the wire, %d calls", held.calls), "ms", held.overhead()))

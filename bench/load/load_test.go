@@ -152,7 +152,7 @@ func TestKnee(t *testing.T) {
 		change      func(*stepResult)
 		knee, limit string
 	}{
-		"nothing":          {func(*stepResult) {}, "", "not reached: 100 calls held"},
+		"nothing":          {func(*stepResult) {}, "", "not reached: 100 calls carried"},
 		"slow":             {func(m *stepResult) { m.own = slices.Repeat([]float64{41}, 100) }, "p95 overhead is 21 ms above", "CPU was not the limit"},
 		"late packets":     {func(m *stepResult) { m.lateCame = 11 }, "packets were late", "CPU was not the limit"},
 		"missing packets":  {func(m *stepResult) { m.came = 9989 }, "packets were lost", "CPU was not the limit"},

@@ -75,12 +75,12 @@ func (m *stepResult) knee(first *stepResult) []string {
 		}
 	}
 	above := m.p95() - first.p95()
-	is(above > maxAddedP95, "p95 overhead is %s ms above that of %d calls", result.Number(above), first.calls)
+	is(above > maxAddedP95, "p95 overhead is %s ms above that of the first step", result.Number(above))
 	is(part(m.lateCame, m.due) > maxBadPackets, "%s %% of the packets were late", result.Number(100*part(m.lateCame, m.due)))
 	is(part(m.due-m.came, m.due) > maxBadPackets, "%s %% of the packets were lost", result.Number(100*part(m.due-m.came, m.due)))
 	busy := m.shares.server + m.shares.postgres
 	is(busy > maxServerShare, "the server and its Postgres used %.0f %% of the machine", 100*busy)
-	is(part(m.dead, m.dead+len(m.own)) > maxUnanswered, "%d of %d lines had no answer", m.dead, m.dead+len(m.own))
+	is(part(m.dead, m.dead+len(m.own)) > maxUnanswered, "%d of %d utterances had no answer", m.dead, m.dead+len(m.own))
 	is(part(m.refused+m.unanswered, m.orders) > maxUnanswered, "%d of %d calls were rejected or not placed", m.refused+m.unanswered, m.orders)
 	is(len(m.own) == 0, "no audio was received")
 	return why
@@ -97,7 +97,7 @@ func (m *stepResult) limit(why []string, late bool) string {
 		why = append(why, "the load generator was late")
 	}
 	if len(why) == 0 {
-		return fmt.Sprintf("not reached: %d calls held (%s)", m.calls, where)
+		return fmt.Sprintf("not reached: %d calls carried (%s)", m.calls, where)
 	}
 	text := fmt.Sprintf("%d calls are too many: %s. ", m.calls, strings.Join(why, "; "))
 	switch {
@@ -108,7 +108,7 @@ func (m *stepResult) limit(why []string, late bool) string {
 	case late:
 		return text + "The load generator was the limit: " + where
 	default:
-		return text + "CPU was not the limit; the cause is elsewhere: " + where
+		return text + "CPU was not the limit. CPU use: " + where
 	}
 }
 
@@ -135,7 +135,7 @@ func (m *stepResult) metrics(first *stepResult) []result.Metric {
 		result.Share("packets_missing", "server's packets lost", m.due-m.came, m.due),
 		result.Share("packets_late", "server's packets too late for playout", m.lateCame, m.due),
 		result.Share("packets_unheard", "caller's packets the server did not receive", m.lost, m.packets+m.lost),
-		result.Share("dead_turns", "lines without an answer", m.dead, m.dead+len(m.own)),
+		result.Share("dead_turns", "utterances without an answer", m.dead, m.dead+len(m.own)),
 		result.Share("calls_failed", "calls rejected or not placed", m.refused+m.unanswered, m.orders),
 		result.Figure("cpu_ms", "server: CPU per call and second", "ms", result.Exactly(m.cpu)),
 		result.Figure("rss_kib", "server: memory per call", "KiB", result.Exactly(m.memory)),
@@ -154,7 +154,7 @@ func (m *stepResult) metrics(first *stepResult) []result.Metric {
 // above returns by how much the overhead exceeds that of the first step. The metric has no value
 // if one of the two steps received no audio.
 func (m *stepResult) above(first *stepResult, bounds []result.Bound) result.Metric {
-	what := fmt.Sprintf("p95 overhead above that of %d calls", first.calls)
+	what := fmt.Sprintf("increase of the p95 overhead since the step with calls: %d", first.calls)
 	if len(m.own) == 0 || len(first.own) == 0 {
 		return result.Metric{Name: "overhead_above_ms", What: what, Unit: "ms", Bounds: bounds}
 	}

@@ -221,7 +221,7 @@ func (u Understanding) words() string {
 	if u.NewDecoder == nil {
 		return "tone words"
 	}
-	return "the lines of bench turns --speech"
+	return "the speech of bench turns --speech"
 }
 
 // Serve runs the providers until ctx ends, and prints their URLs.

@@ -62,7 +62,7 @@ func TestFill(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"# Benchmarks", "more\n", "| p95 overhead mouth to ear with 500 calls, above that of one, ms | value ≤ 10 | 12 | 1 | refused |", "| stale answers | times ≤ 0 |  | 0 | not measured |", "**Refused**"} {
+	for _, want := range []string{"# Benchmarks", "more\n", "| increase of the p95 overhead mouth to ear from 1 call to 500 calls, ms | value ≤ 10 | 12 | 1 | refused |", "| stale answers | times ≤ 0 |  | 0 | not measured |", "**Refused**"} {
 		if !strings.Contains(string(filled), want) {
 			t.Errorf("missing %q in\n%s", want, filled)
 		}

@@ -26,17 +26,17 @@ func report(o Options, calls []call, late []float64, f *result.File) {
 	count := func(name, what string, is, could func(Turn) bool) {
 		f.Add(result.Share(name, what, all.tally(func(t Turn) bool { return could(t) && is(t) }), all.tally(could)))
 	}
-	count("dead_turns", "lines without an answer", func(t Turn) bool { return t.Dead }, func(t Turn) bool { return !t.Over })
-	count("unstopped", "interrupting lines at which the answer did not stop, or ended by itself", func(t Turn) bool { return t.Stop == nil },
+	count("dead_turns", "utterances without an answer", func(t Turn) bool { return t.Dead }, func(t Turn) bool { return !t.Over })
+	count("unstopped", "interrupting utterances that did not stop the answer, or at which the answer ended by itself", func(t Turn) bool { return t.Stop == nil },
 		func(t Turn) bool { return t.Into })
-	count("talked_over", "lines interrupted at their end", func(t Turn) bool { return t.Over }, every)
+	count("talked_over", "utterances that the answer interrupted at their end", func(t Turn) bool { return t.Over }, every)
 	count("heard_again", "answers heard twice or in part", func(t Turn) bool { return t.Again > 0 }, func(t Turn) bool { return t.Spoke > 0 })
 	count("doubled_words", "answers with a tone word heard twice", func(t Turn) bool { return t.Doubled > 0 },
 		func(t Turn) bool { return len(t.Words) > 0 })
-	count("came_back", "lines echoed back", func(t Turn) bool { return t.Back != nil }, every)
+	count("came_back", "utterances echoed back", func(t Turn) bool { return t.Back != nil }, every)
 	f.Add(result.Share("unfinished_calls", "calls that ended early", unfinished, len(calls)))
 	f.CheckGenerator("media clock", late, maxLateness)
-	f.Note("%s: SIP and RTP, G.711; lines in %s, %d concurrent calls; measured at the caller's end, from audio only", o.system(),
+	f.Note("%s: SIP and RTP, G.711; caller's speech: %s; %d concurrent calls; measured at the caller's end, from audio only", o.system(),
 		o.Speech, o.Calls)
 	for _, t := range all {
 		f.Turns = append(f.Turns, t.row(o.Calls))
@@ -61,9 +61,9 @@ func (all turns) times(f *result.File) {
 		{"ear_ms", "mouth to ear: last sample spoken to first sample heard", func(t Turn) *float64 { return t.Ear }},
 		{"wire_ms", "wire: last packet sent to first audible packet received", func(t Turn) *float64 { return t.Wire }},
 		{"silence_ms", "longest silence within an answer", func(t Turn) *float64 { return t.silence() }},
-		{"overlap_ms", "overlap: both audible during a line", func(t Turn) *float64 { return &t.Overlap }},
-		{"stop_ms", "stop: interrupting line to the end of the answer", func(t Turn) *float64 { return t.Stop }},
-		{"back_ms", "echo: line spoken to the same line heard", func(t Turn) *float64 { return t.Back }},
+		{"overlap_ms", "overlap: both audible during an utterance", func(t Turn) *float64 { return &t.Overlap }},
+		{"stop_ms", "stop: interrupting utterance to the end of the answer", func(t Turn) *float64 { return t.Stop }},
+		{"back_ms", "echo: utterance spoken to the same utterance heard", func(t Turn) *float64 { return t.Back }},
 	} {
 		var values []float64
 		for _, t := range all {

@@ -88,7 +88,7 @@ func Run(ctx context.Context, o Options, f *result.File) error {
 // hold places and records all calls. It also returns the lateness of each clock tick in ms.
 func hold(ctx context.Context, o Options) (calls []call, late []float64, err error) {
 	if o.Calls < 1 || o.Lines < 1 {
-		return nil, nil, fmt.Errorf("%d calls, %d lines: must be at least 1", o.Calls, o.Lines)
+		return nil, nil, fmt.Errorf("%d calls, %d utterances per call: must be at least 1", o.Calls, o.Lines)
 	}
 	var to address
 	var at netip.AddrPort

@@ -45,7 +45,7 @@ type Turn struct {
 	Pauses  int   `json:"pauses,omitempty"`
 	False   int   `json:"false_commits,omitempty"`
 	CutOff  []int `json:"cut_off,omitempty"` // pauses, counted from 0, in which the agent interrupted the callee
-	Lines   int   `json:"lines,omitempty"`   // number of turns into which the server split the line
+	Lines   int   `json:"lines,omitempty"`   // number of turns into which the server split the utterance
 	Merged  int   `json:"merged_from,omitempty"`
 	Correct bool  `json:"one_message,omitempty"` // the line became one message to the model and got one answer
 

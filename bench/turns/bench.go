@@ -57,8 +57,8 @@ func Bench(ctx context.Context, out io.Writer, o Options, f *result.File, dir st
 	}
 	f.CheckGenerator("media clock", first.Late, MaxLateness)
 	for what, lines := range map[string][]string{
-		"unspoken words recognized":                 first.Unspoken,
-		"unspoken words recognized, line with echo": first.UnspokenEchoed, "damaged": first.Damaged,
+		"unspoken words recognized":                          first.Unspoken,
+		"unspoken words recognized, caller's line with echo": first.UnspokenEchoed, "damaged": first.Damaged,
 	} {
 		if len(lines) > 0 {
 			f.Note("%s: %s", what, strings.Join(lines, " | "))

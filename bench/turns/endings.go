@@ -36,7 +36,7 @@ func (r *Report) ends(s *session) {
 		n := inOrder(words, s.Scenario.Hear)
 		heard, all = heard+n, all+len(s.Scenario.Hear)
 	}
-	r.count("heard_lines", "expected lines that were heard", freely, heard, all)
+	r.count("heard_lines", "expected utterances that were heard", freely, heard, all)
 	r.Metrics[len(r.Metrics)-1].More = true
 	r.keys()
 }

@@ -81,7 +81,7 @@ func (r *Report) explain(out io.Writer) error {
 		if why == "" {
 			why = "unexplained"
 		}
-		if _, err := fmt.Fprintf(out, "    %s, line %d: turn_ms is off by %.0f ms: %s\n", t.Call, t.Number, *t.Apart, why); err != nil {
+		if _, err := fmt.Fprintf(out, "    %s, utterance %d: turn_ms is off by %.0f ms: %s\n", t.Call, t.Number, *t.Apart, why); err != nil {
 			return err
 		}
 	}

@@ -122,7 +122,7 @@ func (s *session) report() (*Report, error) {
 	r.count("stale_answers", "answers heard after a later answer started", never, r.tally(func(t Turn) bool { return t.Stale > 0 }),
 		len(r.Turns))
 	r.count("ghosts", "recorded turns without speech", never, len(r.Unspoken), len(r.Turns))
-	r.count("echoed_ghosts", "recorded turns without speech, line with echo", never, len(r.UnspokenEchoed), len(r.of(scenario.Echo)))
+	r.count("echoed_ghosts", "recorded turns without speech, caller's line with echo", never, len(r.UnspokenEchoed), len(r.of(scenario.Echo)))
 	r.count("damaged", "recorded turns with damaged text", freely, len(r.Damaged), len(r.Turns))
 	r.count("unfinished_calls", "calls that ended early", never, unfinished, len(s.order))
 	return r, nil
@@ -196,7 +196,7 @@ func (r *Report) answers() {
 	plain, all := r.of(scenario.Plain), r.of(scenario.Plain, scenario.Pauses)
 	r.time("turn_ms", "turn_ms, plain, not merged", within(450, 490, 0, 0), values(plain, server))
 	r.time("turn_ms_all", "turn_ms, including callers who pause", within(450, 490, 0, 0), values(all, server))
-	r.time("turn_ms_hurried", "turn_ms, callers cut off less than three times", within(450, 490, 0, 0), values(hurried(all), server))
+	r.time("turn_ms_hurried", "turn_ms, turns before a caller's third cut-off", within(450, 490, 0, 0), values(hurried(all), server))
 	wire := func(t Turn) *float64 { return t.Wire }
 	r.time("wire_ms", "last packet → first audible packet, plain", nil, values(plain, wire))
 	r.time("wire_ms_mid_clause", "last packet → first audible packet, after mid-clause pauses", nil, values(kind(all, corpus.MidClause), wire))
@@ -207,14 +207,14 @@ func (r *Report) answers() {
 		values(all, func(t Turn) *float64 { return t.Own }))
 	r.time("ear_overhead_ms", "overhead mouth to ear, including packetization", within(25, 35, 50, 0),
 		values(all, func(t Turn) *float64 { return t.OwnEar }))
-	r.time("agreement_ms", "turn_ms, difference from the wire", within(0, 0, 0, 25), values(r.Turns, func(t Turn) *float64 {
+	r.time("agreement_ms", "error of the reported turn_ms, compared with the wire", within(0, 0, 0, 25), values(r.Turns, func(t Turn) *float64 {
 		if t.Apart == nil {
 			return nil
 		}
 		d := math.Abs(*t.Apart)
 		return &d
 	}))
-	r.time("agreement_clear_ms", "turn_ms, difference from the wire, no packet loss or delay", nil, values(r.Turns, func(t Turn) *float64 {
+	r.time("agreement_clear_ms", "error of the reported turn_ms, compared with the wire, no packet loss or delay", nil, values(r.Turns, func(t Turn) *float64 {
 		if t.Apart == nil || t.Why != "" {
 			return nil
 		}
@@ -258,7 +258,7 @@ func (r *Report) pauses() {
 		}
 		r.count("cut_offs_"+g.key, "audible cut-offs, "+g.name+" pauses", g.most, cut, n)
 		r.count("false_commits_"+g.key, "turns ended inside, "+g.name+" pauses", freely, early, n)
-		r.count("not_one_answer_"+g.key, "not one message and one answer, "+g.name, g.most,
+		r.count("not_one_answer_"+g.key, "turn not taken as one message with one answer, "+g.name, g.most,
 			tally(g.turns, func(t Turn) bool { return !t.Correct }), len(g.turns))
 	}
 }
@@ -282,7 +282,7 @@ func (r *Report) interjections() {
 	r.count("echo_lost", "echo at -20 dB: answers lost", seldom, tally(echo, func(t Turn) bool { return !t.Whole }), len(echo))
 	r.time("resume_ms", "noise: pause to resume", within(0, 0, 0, 700),
 		values(hits(r.of(scenario.Cough, scenario.Backchannel, scenario.Resume)), func(t Turn) *float64 { return t.Into.Resume }))
-	r.spread("heard_off", "interrupted answers: words recorded wrongly", "words", within(0, 1, 0, 0), values(r.Turns, func(t Turn) *float64 {
+	r.spread("heard_off", "interrupted answers: words that the transcript has wrong", "words", within(0, 1, 0, 0), values(r.Turns, func(t Turn) *float64 {
 		if t.Off == nil {
 			return nil
 		}
