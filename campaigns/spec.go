@@ -192,7 +192,7 @@ func formatFloor(floor market.Week, days []int) string {
 	return strings.Join(all, ", ")
 }
 
-// Paces returns the accepted calls per minute.
+// Paces returns the accepted values of calls_per_minute.
 func Paces() []float64 { return []float64{1, 2, 5, 10, 20, 30, 60, 100, 200} }
 
 // maxBudget bounds budgets, in currency units: sums of their billionths fit into 64 bits.

@@ -126,7 +126,7 @@ type Call struct {
 	AnalysisError   string // why the analysis failed
 }
 
-// EndedByFault reports whether the call was answered and then ended because of a fault of this service.
+// EndedByFault reports whether the call was answered and then ended because of a fault of Parley or a provider.
 func (c *Call) EndedByFault() bool {
 	return !c.AnsweredAt.IsZero() && (c.Reason == ReasonAgentError || c.Reason == ReasonInternalError)
 }

@@ -31,8 +31,8 @@ func contactPaths(one []*huma.Param, missing map[int]string) map[string]*huma.Pa
 		}},
 		"/v1/campaigns/{id}/progress": {Get: &huma.Operation{
 			OperationID: "campaign-progress", Tags: []string{"campaigns"}, Summary: "Read the progress of a campaign", Parameters: one,
-			Description: "States and reasons without contacts are omitted. ready and holds add up to the pending contacts; " +
-				"held_reasons counts each held contact once.",
+			Description: "States and reasons without contacts are omitted. `ready` plus `holds` is the number of pending contacts; " +
+				"`held_reasons` counts each held contact once.",
 			Responses: refusals(map[string]*huma.Response{"200": success("The progress", progress())}, missing),
 		}},
 		"/v1/contacts/withdraw": {Post: &huma.Operation{

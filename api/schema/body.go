@@ -181,7 +181,7 @@ func (b *Body) members() map[string]json.RawMessage {
 	return maps.Collect(members(b.Raw[space(b.Raw, 0):]))
 }
 
-// decode fills v with members. In fields of open types, numbers keep their notation.
+// decode decodes the members known into v. A number in a field of type any becomes a json.Number.
 func decode(known map[string]json.RawMessage, v any) error {
 	text, err := json.Marshal(known)
 	if err == nil {

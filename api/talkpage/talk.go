@@ -152,7 +152,7 @@ func (p *Page) createCall(w http.ResponseWriter, r *http.Request) (map[string]an
 		return nil, &RefusedError{
 			Status:  http.StatusForbidden,
 			Code:    "cross_origin",
-			Message: "only this service's own page may request calls",
+			Message: "only the page /talk of this server may request calls",
 		}
 	}
 	var order struct {

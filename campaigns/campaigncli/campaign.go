@@ -24,7 +24,7 @@ import (
 // Campaign has the commands of campaigns.
 type Campaign struct {
 	Create      CreateCampaign      `cmd:"" help:"Create a campaign from a contact file on a running server."`
-	Reopen      CampaignReopen      `cmd:"" help:"Reopen contacts whose last attempt failed because of this service."`
+	Reopen      CampaignReopen      `cmd:"" help:"Call contacts again whose last attempt failed because of Parley or a provider."`
 	Disclosures CampaignDisclosures `cmd:"" help:"Enable or disable the required disclosures of a campaign."`
 }
 
@@ -228,7 +228,7 @@ func (c *Client) save(ctx context.Context, path, name string) (err error) {
 	return errors.Join(err, f.Close())
 }
 
-// CampaignReopen reopens contacts whose calls failed because of this service.
+// CampaignReopen reopens contacts whose calls failed because of Parley or a provider.
 type CampaignReopen struct {
 	ID string `arg:"" help:"Campaign id."`
 }

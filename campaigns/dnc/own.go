@@ -28,7 +28,7 @@ func (n numbers) Number(digits []byte, listed bool) error {
 	return nil
 }
 
-// Area implements registry.Sink. An organization's list covers all numbers.
+// Area implements registry.Sink. It does nothing: an organization's list applies to every area code.
 func (numbers) Area(string) error { return nil }
 
 // Nationwide implements registry.Sink.

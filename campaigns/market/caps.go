@@ -30,7 +30,7 @@ type Cap struct {
 	// 0: no call until Within has passed.
 	Most   int
 	Within time.Duration
-	// CalendarDay makes Within the callee's calendar day instead of a rolling window.
+	// If CalendarDay is true, Within means the callee's calendar day, not a rolling window.
 	CalendarDay bool
 	Source      string
 	Rule        string // the statute

@@ -91,8 +91,8 @@ func (f *Follower) outcomeOf(ctx context.Context, c control.Call, e control.Even
 	return o, nil
 }
 
-// isBroken reports whether the call broke by a fault of this service before the callee
-// heard a whole sentence, or shortly after the answer.
+// isBroken reports whether the call broke because of Parley or a provider before the callee
+// heard a whole sentence, or shortly after the callee answered.
 func (f *Follower) isBroken(ctx context.Context, c control.Call) (bool, error) {
 	if !c.EndedByFault() {
 		return false, nil
@@ -118,7 +118,7 @@ func endTime(c control.Call, e control.Event) time.Time {
 	return e.At
 }
 
-// isUnsent reports whether no INVITE left because of a fault of this service.
+// isUnsent reports whether no INVITE left because of a fault of Parley or its settings.
 func isUnsent(c control.Call) bool {
 	return c.Status == control.Failed && (c.Reason == control.ReasonInternalError || c.Reason == control.ReasonNotConfigured) &&
 		c.SIPStatus == 0 && c.DialedAt.IsZero() && c.RingingAt.IsZero() && c.AnsweredAt.IsZero()

@@ -28,7 +28,7 @@ type Outcome struct {
 	// AwaitsAnalysis reports that the call will be analyzed. A contact that was reached waits for
 	// the analysis.
 	AwaitsAnalysis bool
-	// Fault is the end reason of a call that was answered but broke by a fault of this service before a conversation;
+	// Fault is the end reason of a call that was answered but broke because of Parley or a provider before a conversation;
 	// empty for other calls.
 	Fault string
 	// Spread, -1 to 1, shifts a redial by up to 10 % of its delay.
@@ -88,7 +88,7 @@ func (r *Recorder) recordFault(ctx context.Context, tx pgx.Tx, campaignID string
 	}
 	opened, err := r.Store.Breakers.Check(ctx, tx, campaignID, circuitbreaker.CampaignRules(), now)
 	if opened && r.Log != nil {
-		r.Log.WarnContext(ctx, "campaign stopped calling: too many of its calls failed because of this service",
+		r.Log.WarnContext(ctx, "campaign stopped calling: too many of its calls broke because of Parley or a provider",
 			"campaign", campaignID, "last", o.Fault)
 	}
 	return err

@@ -25,7 +25,7 @@ const (
 	RouteUnavailable = "route_unavailable"
 	// No node can use the speech-to-text, model and voice of the agent.
 	ProviderUnavailable = "provider_unavailable"
-	// Too many calls of the campaign broke by a fault of this service.
+	// Too many calls of the campaign broke because of Parley or a provider.
 	TooManyFailures = "too_many_failures"
 	// The calls are recorded, and disk space is low.
 	RecordingUnavailable = "recording_unavailable"

@@ -43,7 +43,7 @@ type Facts struct {
 	Calendar *plan.Calendar // nil without the rules of the campaign's market
 	Route    bool           // the route exists, and its breaker is closed
 	Down     bool           // no node can use the providers of the agent
-	Failing  bool           // too many calls of the campaign failed because of this service
+	Failing  bool           // too many calls of the campaign broke because of Parley or a provider
 	Paused   bool           // the carrier asked all nodes to pause the trunk
 	Stale    bool           // no contact may be called before the registry is reloaded
 	// FailedOver reports that the database failed over, and not all nodes have reported the calls that they sent.

@@ -21,7 +21,7 @@ const (
 	Declined      Outcome = "declined"
 	Voicemail     Outcome = "voicemail" // whether or not a message was left
 	IVR           Outcome = "ivr"
-	Failed        Outcome = "failed" // fault of the route or of this service
+	Failed        Outcome = "failed" // fault of the route, of Parley or of a provider
 	Congestion    Outcome = "congestion"
 	InvalidNumber Outcome = "invalid_number"
 	Answered      Outcome = "answered"

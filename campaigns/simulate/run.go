@@ -216,7 +216,7 @@ func (s *simulation) closeCampaign(k int, to campaigns.Status) {
 	}
 }
 
-// withdraw withdraws a contact if that is possible.
+// withdraw withdraws a contact that is pending or awaits its analysis, if its campaign is running or paused.
 func (s *simulation) withdraw(i int) {
 	c, x := s.campaigns[s.rows[i].Campaign], &s.contacts[i]
 	if c.status == campaigns.Scheduled || c.status.IsOver() {

@@ -112,7 +112,7 @@ func (Attempts) SaveOutcome(
 	return err
 }
 
-// SaveFault stores the fault of this service that broke an answered call.
+// SaveFault stores the fault of Parley or a provider that broke an answered call.
 func (Attempts) SaveFault(ctx context.Context, tx pgx.Tx, callID, reason string) error {
 	_, err := db.Exec(ctx, tx, "fault of call "+callID, "UPDATE contact_attempts SET fault = $2 WHERE call_id = $1", callID, reason)
 	return err

@@ -19,7 +19,7 @@ type HeldCampaign struct {
 	Seen       circuitbreaker.Observation
 }
 
-// Check opens the breaker of a campaign if too many of its last calls broke by a fault of this service. It reports
+// Check opens the breaker of a campaign if too many of its last calls broke because of Parley or a provider. It reports
 // whether it opened the breaker.
 func (Breakers) Check(ctx context.Context, tx pgx.Tx, campaignID string, r circuitbreaker.Rules, now time.Time) (bool, error) {
 	h := HeldCampaign{CampaignID: campaignID}
@@ -106,8 +106,8 @@ func (Breakers) Save(ctx context.Context, tx pgx.Tx, h HeldCampaign, next circui
 	return err
 }
 
-// CountFaulted counts the contacts without an attempt left whose last call broke by a
-// fault of this service.
+// CountFaulted counts the contacts without an attempt left whose last call broke because of
+// Parley or a provider.
 func (Contacts) CountFaulted(ctx context.Context, q db.Querier, campaignID string) (n int, err error) {
 	if err = q.QueryRow(ctx, "SELECT count(*) FROM contacts WHERE campaign_id = $1 AND state = 'exhausted' AND fault <> ''",
 		campaignID).Scan(&n); err != nil {

@@ -21,7 +21,7 @@ const (
 	CallsRefused = "calls_refused"
 	Withdrawn    = "withdrawn"
 	Rescreened   = "rescreened"
-	Reopened     = "reopened"  // contacts whose calls broke by a fault of this service
+	Reopened     = "reopened"  // contacts whose calls broke because of Parley or a provider
 	OptedOut     = "opted_out" // contacts opted out
 	BudgetSet    = "budget_set"
 )

@@ -50,6 +50,6 @@ func (RotateSecrets) Run(ctx context.Context, d *Env) error {
 	if err = t.Flush(); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(d.Out, "Once every node runs with key 1 as the first, keys without secrets can be removed from PARLEY_SEAL_KEY.")
+	_, err = fmt.Fprintln(d.Out, "When key 1 is the first in PARLEY_SEAL_KEY on every node, remove the keys with 0 secrets from it.")
 	return err
 }

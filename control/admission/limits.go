@@ -192,17 +192,17 @@ func (c Caps) check(u usage) error {
 		return &control.Error{Code: code, Message: text, RetryAfter: max(wait, time.Second)}
 	}
 	daily := func(what string, wait time.Duration) error {
-		return refuse(control.CodeOrganizationLimit, "the organization reached its daily limit of "+what, wait)
+		return refuse(control.CodeOrganizationLimit, "the organization reached its daily "+what+" limit", wait)
 	}
 	switch {
 	case c.Calls > 0 && u.calls >= c.Calls:
-		return daily("calls", u.left)
+		return daily("call", u.left)
 	case c.Minutes > 0 && u.minutes >= float64(c.Minutes):
-		return daily("minutes", u.left)
+		return daily("minute", u.left)
 	case !u.fits(today):
 		return daily("cost", today.wait(u.left))
 	case !u.fits(month):
-		return refuse(control.CodeOrganizationBudget, "the organization reached its monthly limit of cost", month.wait(u.monthLeft))
+		return refuse(control.CodeOrganizationBudget, "the organization reached its monthly cost limit", month.wait(u.monthLeft))
 	default:
 		return nil
 	}

@@ -85,7 +85,7 @@ func (l *OrgLimits) check(at string) error {
 	case l.DailyCalls < 0 || l.DailyMinutes < 0:
 		return fmt.Errorf("%s: limits are at least 1, or 0 for none", at)
 	case !isCostLimit(l.DailyCost) || !isCostLimit(l.MonthlyCost):
-		return fmt.Errorf("%s: limits of cost are amounts up to 1000000000, or 0 for none", at)
+		return fmt.Errorf("%s: cost limits are amounts up to 1000000000, or 0 for none", at)
 	default:
 		return nil
 	}

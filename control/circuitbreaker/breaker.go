@@ -28,7 +28,7 @@ func DefaultRules() Rules {
 	return Rules{Share: 50, MinCalls: 10, MaxCalls: 40, Window: 10 * time.Minute, First: 10 * time.Second, Longest: 5 * time.Minute}
 }
 
-// CampaignRules returns the rules that pause a campaign when its calls fail because of this service. US law allows 3%
+// CampaignRules returns the rules that pause a campaign when its calls fail because of Parley or a provider. US law allows 3%
 // of a campaign's answered calls to be abandoned (47 CFR 64.1200(a)(7)).
 func CampaignRules() Rules {
 	return Rules{Share: 3, MinFailures: 3, MaxCalls: 100, First: 10 * time.Second, Longest: 5 * time.Minute}

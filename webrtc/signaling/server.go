@@ -168,7 +168,7 @@ func (s *Server) begin(ctx context.Context, r request, c *conn) (*Session, strin
 	case errors.Is(err, ErrExpiredToken):
 		return nil, "", &RefusedError{TokenExpired, "the token has expired; create a new call to get a new token"}
 	case err != nil:
-		return nil, "", &RefusedError{TokenInvalid, "the token is not valid for this service"}
+		return nil, "", &RefusedError{TokenInvalid, "the text is not a token of this server"}
 	case r.CallID != "" && r.CallID != claims.CallID:
 		return nil, "", &RefusedError{WrongCall, "the token belongs to another call"}
 	}

@@ -112,7 +112,7 @@ func (Keys) ask(r *ui.Request) (ui.Page, error) {
 			{Name: "name", Label: "Name", Help: "Purpose of the key, such as “CRM” or “staging”.", Placeholder: "CRM"},
 			{
 				Name: "scopes", Label: "Permissions", Kind: ui.Checkboxes, Optional: true, Options: scopeOptions(),
-				Help: "Without a choice, the key may do everything except administration.",
+				Help: "If you choose none, the key may do everything except administration.",
 			},
 			{
 				Name: "days", Label: "Expires after", Kind: ui.Number, Min: "1", Max: "3660", Unit: "days", Optional: true,

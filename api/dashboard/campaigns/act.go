@@ -119,7 +119,7 @@ func (c *Campaigns) rescreen(r *ui.Request) (ui.Result, error) {
 	}, c.log(r, "rescreen", r.ID(), nil, map[string]any{"contacts": n})
 }
 
-// reopen returns contacts to the queue whose calls failed because of this service.
+// reopen makes contacts pending again whose last call failed because of Parley or a provider.
 func (c *Campaigns) reopen(r *ui.Request) (ui.Result, error) {
 	back := ui.Result{To: "campaigns/" + r.ID()}
 	n, err := c.service().Reopen(r.Context(), r.Org(), r.ID(), who(r))

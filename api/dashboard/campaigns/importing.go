@@ -15,7 +15,7 @@ import (
 	"github.com/parley-voice/parley/control/idempotency"
 )
 
-// defaultLarge is the size of lists that are imported in the background, in bytes: some
+// defaultLarge is the minimum size of lists that are imported in the background, in bytes: some
 // thousands of rows.
 const defaultLarge = 256 << 10
 

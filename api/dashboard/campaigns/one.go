@@ -47,7 +47,7 @@ type one struct {
 	Dialed        int // number of attempts in Hours
 	Lists         []store.ImportSummary
 	History       []event
-	Faulted       int // contacts that have no attempts left after a failure of this service
+	Faulted       int // contacts that have no attempts left after a fault of Parley or a provider
 	Skipped       int // contacts that were suppressed because of their location and may be screened again
 	Pausable      bool
 	Resumable     bool

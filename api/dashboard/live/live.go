@@ -88,7 +88,7 @@ func assess(p Provider, now time.Time, zone *time.Location) providerState {
 	s := providerState{Provider: p, State: "up", Says: "Healthy"}
 	switch {
 	case p.Tried:
-		s.State, s.Says = "degraded", "Probing with one call; other calls use the fallback, if any."
+		s.State, s.Says = "degraded", "Failed repeatedly. One call is testing it; other calls use the fallback, if any."
 	case p.Open && p.Until.After(now):
 		s.State, s.Says = "down", fmt.Sprintf("Suspended after repeated failures until %s; calls use the fallback, if any.",
 			p.Until.In(zone).Format("15:04:05"))
@@ -191,7 +191,7 @@ func (l *Live) line(x overview.Route, r *ui.Request) line {
 	}
 	switch {
 	case x.Breaker == "probing":
-		s.State, s.Says = "degraded", "Probing with one call."
+		s.State, s.Says = "degraded", "Calls failed repeatedly. One call is testing the trunk."
 	case x.Breaker == "open" && x.Why == "unreachable", x.Down, status == "down":
 		s.State, s.Says = "down", "Carrier unreachable."
 	case x.Breaker == "open":

@@ -52,7 +52,7 @@ func TestProvider(t *testing.T) {
 		{Provider{Open: true, Until: now.Add(time.Second)}, "down", "Suspended after repeated failures until 15:00:01;"},
 		{Provider{Open: true, Until: now}, "degraded", "the next call probes it"},
 		{Provider{Open: true, Until: now.Add(-time.Hour), Asked: 4, Most: 4}, "degraded", "the next call probes it"},
-		{Provider{Open: true, Tried: true, Until: now.Add(time.Second)}, "degraded", "Probing with one call"},
+		{Provider{Open: true, Tried: true, Until: now.Add(time.Second)}, "degraded", "One call is testing it"},
 	} {
 		s := assess(c.p, now, time.FixedZone("", 3600))
 		if s.State != c.state || !strings.Contains(s.Says, c.says) {

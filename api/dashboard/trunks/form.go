@@ -74,11 +74,11 @@ func mediaFields(s trunks.Settings) []ui.Field {
 		{
 			Name: "first_media_timeout_s", Label: "First media timeout", Kind: ui.Number, Unit: "seconds",
 			Value: ui.FormatInt(s.FirstMediaTimeout), Optional: true, Min: "0",
-			Help: "Ends a call that receives no media after the answer. 5 to 600; defaults to 30.",
+			Help: "Ends a call that receives no audio after the callee answers. 5 to 600; defaults to 30.",
 		},
 		{
 			Name: "media_timeout_s", Label: "Media timeout", Kind: ui.Number, Unit: "seconds", Value: ui.FormatInt(s.MediaTimeout),
-			Optional: true, Min: "0", Help: "Ends a call whose media stops. 5 to 600; defaults to 15.",
+			Optional: true, Min: "0", Help: "Ends a call whose audio stops arriving. 5 to 600; defaults to 15.",
 		},
 		lines("headers", "Headers", 2, ui.FormatPairs(s.Headers), "", "One per line: name = value."),
 	}

@@ -29,7 +29,7 @@ func (d Result) Kept() idempotency.Answer {
 func RepeatedResult(a idempotency.Answer) (Result, error) {
 	var o outcome
 	if err := json.Unmarshal(a.Body, &o); err != nil {
-		return Result{}, fmt.Errorf("decode the stored result of a form: %w", err)
+		return Result{}, fmt.Errorf("decode the stored result of a submitted form: %w", err)
 	}
 	return Result{To: o.To, Notice: o.Say, Failed: o.Wrong}, nil
 }
@@ -75,7 +75,7 @@ func (r *Request) DoOnce(do func() (Result, error), what ...any) (Result, error)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), 2*time.Second)
 	defer cancel()
 	if err := slot.Settle(ctx, r.DB(), done.Kept()); err != nil { // the change itself has been made
-		r.frame.Log.WarnContext(ctx, "failed to store the result of a form", "error", err.Error())
+		r.frame.Log.WarnContext(ctx, "failed to store the result of a submitted form", "error", err.Error())
 	}
 	return done, nil
 }

@@ -45,8 +45,8 @@ func TestRecordingIsDisclosed(t *testing.T) {
 	s.wantQuery("1 of 1 of 2", "SELECT count(DISTINCT disclosure) || ' of ' || count(DISTINCT recording_status) || ' of ' || count(*) FROM calls")
 }
 
-// TestInviteDeadline checks that an INVITE leaves before the calling hours, the campaign or the contact's not_after
-// end, whichever is first.
+// TestInviteDeadline checks the deadline of the INVITE: the first of the end of the calling hours, the end of the
+// campaign, and the contact's not_after.
 func TestInviteDeadline(t *testing.T) {
 	at := time.Now().UTC()
 	zone := fmt.Sprintf("Etc/GMT%+d", at.Hour()-12) // it is noon there, so that no other limit comes before the tested one
