@@ -177,8 +177,8 @@ func TestCloseWhileResolving(t *testing.T) {
 	}
 }
 
-// TestCloseDuringBye closes while a BYE waits for a connection to its
-// Contact.
+// TestCloseDuringBye closes the user agent while a BYE waits for a connection to
+// the Contact.
 func TestCloseDuringBye(t *testing.T) {
 	t.Parallel()
 	l := newEnv(t, nil)

@@ -29,7 +29,7 @@ func (d *Description) Bytes() []byte {
 	return []byte(b.String())
 }
 
-// maxPtime is the longest accepted packet time, in ms.
+// maxPtime is the a=maxptime that Parley announces, in ms.
 const maxPtime = 60
 
 func (d *Description) write(b *strings.Builder) {

@@ -128,7 +128,7 @@ func (a *agent) pause(at time.Duration, reason string) []Action {
 	return []Action{{Do: Pause, Reason: reason}, wake(at + a.policy.Wordless)}
 }
 
-// mayMerge reports whether the caller heard so little of the answer that it can be retracted.
+// mayMerge reports whether the caller heard so little of the answer that the answer can be retracted.
 func (a *agent) mayMerge(e Event) bool {
 	return !a.greeting && !a.pending && !a.policy.NoMerge && e.At-a.audibleAt <= a.policy.Merge && e.Words <= a.policy.MergeWords
 }

@@ -50,7 +50,8 @@ func (s *Sources) AddTarget(to netip.Addr) {
 	s.add(s.trunk)
 }
 
-// Add adds an address that the peer named.
+// Add adds an address of a host name that AddHosts returned. It ignores addresses
+// that Parley must not reach, such as loopback.
 func (s *Sources) Add(a netip.Addr) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -224,8 +224,9 @@ func (r *registration) do(ctx context.Context, req *sip.Request) (*sip.Response,
 }
 
 // acceptChallenge takes a challenge of the trunk and returns its realm. After
-// credentials for realm were sent, only a stale nonce is accepted. No callee sees
-// a REGISTER, so only a realm set by the operator binds the registrar.
+// credentials for realm were sent, only a stale nonce is accepted. If the operator
+// set a realm, the challenge must have it. A realm that Parley learned need not
+// match, because a callee cannot challenge a REGISTER.
 func (r *registration) acceptChallenge(res *sip.Response, at Target, realm string) (string, error) {
 	from, err := netip.ParseAddrPort(res.Source())
 	if err != nil || from.Addr().Unmap() != at.Hop.Addr.Addr() {

@@ -78,11 +78,11 @@ func (s *Signer) Sign(from, to string, at time.Time) (string, error) {
 func (s *Signer) check(level Level) error {
 	switch {
 	case level != Full && level != Partial && level != Gateway:
-		return fmt.Errorf("sign a caller: attestation %q, want A, B or C", level)
+		return fmt.Errorf("sign caller ID: attestation %q, want A, B or C", level)
 	case s.Key == nil || s.Key.Curve != elliptic.P256():
-		return errors.New("sign a caller: the key is not of the curve P-256")
+		return errors.New("sign caller ID: the key is not a P-256 key")
 	case s.OrigID != "" && !isUUID(s.OrigID):
-		return errors.New("sign a caller: origid is not a UUID")
+		return errors.New("sign caller ID: origid is not a UUID")
 	}
 	return CheckURL(s.X5U)
 }
@@ -121,7 +121,7 @@ func sign(key *ecdsa.PrivateKey, h header, c claims) (string, error) {
 	sum := sha256.Sum256([]byte(input))
 	r, v, err := ecdsa.Sign(rand.Reader, key, sum[:])
 	if err != nil {
-		return "", fmt.Errorf("sign a caller: %w", err)
+		return "", fmt.Errorf("sign caller ID: %w", err)
 	}
 	var raw [64]byte // RFC 7518 section 3.4
 	r.FillBytes(raw[:32])
