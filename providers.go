@@ -51,7 +51,7 @@ func (e *env) commandEndpoints(c config.Config, q db.Querier) (all endpoints.Set
 	return all, notes, nil
 }
 
-const warnUnused = "not all endpoints of providers are used"
+const warnUnused = "some provider endpoints are not used"
 
 // providerChecks returns the provider checks of a command. It does not connect to providers. It includes the fake
 // providers.

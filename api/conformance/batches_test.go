@@ -94,7 +94,7 @@ func orderOfBatchChecks(t *testing.T, s *service) {
 	many := `"calls":[` + strings.TrimSuffix(strings.Repeat(`{"phone":"2125550101"},`, 1001), ",") + "]"
 	unknown := "/v1/campaigns/cmp_00000000000000000000000000/calls"
 	post := func(path, body string) response { return o.do(t, "POST", path, body, "Idempotency-Key", "k") }
-	// Each request also has the errors that all later requests test.
+	// Each request also has the errors that the requests below it test: the error that is checked first wins.
 	wantError(t, o.do(t, "POST", unknown, `{"calls":7}`), 422, "idempotency_key_required")
 	wantError(t, o.do(t, "POST", unknown, `{`, "Idempotency-Key", " "), 422, "idempotency_key_required")
 	wantError(t, post(unknown, `{"calls":7}`), 422, "invalid_request")

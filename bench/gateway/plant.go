@@ -55,7 +55,7 @@ func (p Plant) wrap(l media.Leg) (media.Leg, error) {
 	}
 	up, ok := l.(*leg.Leg)
 	if !ok {
-		return nil, fmt.Errorf("plant %s: not a SIP leg", p)
+		return nil, fmt.Errorf("fault %s: only SIP calls can have it", p)
 	}
 	return faultyLeg{up, p}, nil
 }

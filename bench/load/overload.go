@@ -112,7 +112,7 @@ func (s *step) reportOverload(f *result.File, room, busiest int, held map[string
 		m.More = true
 		f.Add(m)
 	}
-	count("room", "room of the idle server", room)
+	count("room", "calls for which the idle server has capacity", room)
 	count("requested", "calls requested", len(s.all))
 	count("answered", "calls answered", answered, result.Least("value", float64(len(s.all)-refused)))
 	count("refused", "requests rejected", refused)

@@ -236,7 +236,7 @@ func Parse(b []byte) (*File, error) {
 		return nil, fmt.Errorf("not a bench result (--json): %w", err)
 	}
 	if f.Format != Format {
-		return nil, fmt.Errorf("format %d: accepted is %d, as parley bench … --json writes it", f.Format, Format)
+		return nil, fmt.Errorf("result file has format %d: only format %d, which parley bench … --json writes, is accepted", f.Format, Format)
 	}
 	return &f, nil
 }

@@ -151,7 +151,7 @@ func (n *Network) Without(gap time.Duration, sent, came time.Time) (d time.Durat
 	return first.server.Sub(last.server), why
 }
 
-// last returns the end of a line. at is when the callee sent its last packet.
+// last returns the end of an utterance. at is when the callee sent the last packet of the utterance.
 func (n *Network) last(at time.Time) edge {
 	i, ok := n.sent(at)
 	if !ok {

@@ -87,7 +87,7 @@ func onPath() (install, bool) {
 	return install{dir, major}, err == nil
 }
 
-// dataVersion returns the major version of Postgres that created the data in dir, or 0 if there are none.
+// dataVersion returns the major version of Postgres that created the data in dir, or 0 if dir has no data.
 func dataVersion(dir string) (int, error) {
 	text, err := readRegular(filepath.Join(dir, "PG_VERSION"), 16)
 	if errors.Is(err, fs.ErrNotExist) {

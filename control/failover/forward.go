@@ -102,7 +102,7 @@ func (w *Monitor) write(ctx context.Context, e journal.Entry, f found, c *call) 
 		return leave, nil
 	}
 	if err != nil && ctx.Err() == nil && !db.IsUnavailable(err) && f.state == "" {
-		// Without the sent fact, Allow would take each later call to the number for a new revert.
+		// Without a row in sent_facts, Allow would take each later call to the number for another failover.
 		if fault := w.writeFact(ctx, e); fault != nil {
 			err = fault
 		}
@@ -267,7 +267,7 @@ func (w *Monitor) recordSent(ctx context.Context, e journal.Entry) (action, erro
 	return state, w.writeFact(ctx, e)
 }
 
-// writeFact writes a sent fact: a row of table sent_facts, which says only that the call was sent.
+// writeFact writes a row of table sent_facts, which says only that the call was sent.
 func (w *Monitor) writeFact(ctx context.Context, e journal.Entry) error {
 	_, err := w.Pool.Exec(ctx, `
 		INSERT INTO sent_facts (attempt_id, call_id, org_id, number_hash, key_hash, sent_at) VALUES ($1, $2, $3, $4, $5, $6)

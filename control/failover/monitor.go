@@ -245,8 +245,8 @@ func (w *Monitor) open(ctx context.Context, is epoch) (epoch, error) {
 	return is, err
 }
 
-// sweep deletes nodes that were last seen a day ago, and clears the hashes of sent facts of that age. It deletes sent
-// facts after three days, when no journal has their calls any more.
+// sweep deletes nodes that were last seen a day ago, and clears the hashes in rows of sent_facts of that age. It
+// deletes the rows after three days, when no journal has their calls any more.
 func (w *Monitor) sweep(ctx context.Context) error {
 	_, err := w.Pool.Exec(ctx, `
 		WITH old_nodes AS (DELETE FROM nodes WHERE seen_at < clock_timestamp() - $1::interval

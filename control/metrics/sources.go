@@ -63,7 +63,7 @@ func (m *Metrics) Register(w Sources) {
 		source[Sources]{func() Sources { return w }, []reading[Sources]{
 			gauge("parley_calls_live", "Live calls of this node.", func(w Sources) float64 { return float64(w.Live.Count()) }),
 			gauge("parley_recording_free_bytes", "Free bytes on the disk for recordings.", func(w Sources) float64 { return float64(w.Free()) }),
-			gauge("parley_calls_max", "Most calls that this node runs.", func(w Sources) float64 { return float64(w.Node.Room().Max) }),
+			gauge("parley_calls_max", "Maximum number of calls that this node runs.", func(w Sources) float64 { return float64(w.Node.Room().Max) }),
 			gauge("parley_calls_room", "Calls that this node can start now.", func(w Sources) float64 { return float64(w.Node.Room().Free) }),
 			gauge("parley_node_accepting", "1 if this node takes new calls.", func(w Sources) float64 { return truth(w.Node.Accepting()) }),
 			count("parley_leases_lost_total", "Calls that ended because this node lost their lease.",
@@ -78,16 +78,16 @@ func (m *Metrics) Register(w Sources) {
 		source[Carriers]{w.Carriers, []reading[Carriers]{
 			gauge("parley_sip_legs", "Connected legs.", func(c Carriers) float64 { return float64(c.Up) }),
 			gauge("parley_sip_dialling", "Calls being dialed.", func(c Carriers) float64 { return float64(c.Dialing) }),
-			count("parley_sip_dropped_total", "Messages dropped unread.", func(c Carriers) int64 { return c.Dropped }),
-			count("parley_sip_unreadable_total", "Messages that could not be read.", func(c Carriers) int64 { return c.Unreadable }),
+			count("parley_sip_dropped_total", "SIP messages dropped before they were parsed.", func(c Carriers) int64 { return c.Dropped }),
+			count("parley_sip_unreadable_total", "SIP messages that could not be parsed.", func(c Carriers) int64 { return c.Unreadable }),
 			count("parley_sip_unaccepted_total", "Failures to accept a SIP connection, for example without free file descriptors.",
 				func(c Carriers) int64 { return c.Unaccepted }),
-			count("parley_sip_foreign_total", "Messages of calls from addresses that do not belong to the trunk.",
+			count("parley_sip_foreign_total", "SIP messages of calls from addresses that do not belong to the trunk.",
 				func(c Carriers) int64 { return c.Foreign }),
-			count("parley_sip_limited_total", "Messages of addresses that sent too many.", func(c Carriers) int64 { return c.Limited }),
+			count("parley_sip_limited_total", "SIP messages dropped because their address sent too many.", func(c Carriers) int64 { return c.Limited }),
 		}, []tally[Carriers]{
 			{
-				prometheus.NewDesc("parley_sip_refused_total", "Requests refused before processing, by status.", []string{"status"}, nil),
+				prometheus.NewDesc("parley_sip_refused_total", "SIP requests refused before processing, by status.", []string{"status"}, nil),
 				prometheus.CounterValue, func(c Carriers) map[string]int64 { return refused(c.Refused) },
 			},
 			{
@@ -95,7 +95,7 @@ func (m *Metrics) Register(w Sources) {
 				prometheus.GaugeValue, func(c Carriers) map[string]int64 { return c.Registrations },
 			},
 			{
-				prometheus.NewDesc("parley_sip_places", "Addresses of trunks, by verdict.", []string{"verdict"}, nil),
+				prometheus.NewDesc("parley_sip_places", "Proxy addresses of trunks, by state: up, down or barred.", []string{"verdict"}, nil),
 				prometheus.GaugeValue, func(c Carriers) map[string]int64 { return c.Addresses },
 			},
 		}},

@@ -174,7 +174,7 @@ func (f *Follower) Load(ctx context.Context) error {
 	if text := fmt.Sprint(notes); text != f.notes {
 		f.notes = text
 		if notes != nil {
-			f.Log.WarnContext(ctx, "not all endpoints of providers are used", "err", notes)
+			f.Log.WarnContext(ctx, "some provider endpoints are not used", "err", notes)
 		}
 	}
 	if reflect.DeepEqual(set, f.current) {

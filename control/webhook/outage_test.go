@@ -164,7 +164,7 @@ func (p *fixture) run() {
 	p.t.Cleanup(func() { <-over })
 }
 
-// until waits for is to return true. After 20 s, the test fails with the text what.
+// until waits until is returns true. After 20 s, the test fails with the text what.
 func (p *fixture) until(what string, is func() bool) {
 	p.t.Helper()
 	deadline := time.After(20 * time.Second)

@@ -97,7 +97,7 @@ func Agree(s *rtp.Session, remote *sdp.Description, w sdp.Capabilities, peer net
 		return a, nil
 	}
 	if err = s.CheckRemote(to); err == nil && !sanitize.Reachable(to, peer) {
-		err = fmt.Errorf("the peer wants audio at %v, an address of this machine or of its network, outside the trunk's", to)
+		err = fmt.Errorf("the peer requests audio at %v: addresses of this machine or its network are refused, except the trunk's own", to)
 	}
 	return a, err
 }

@@ -15,7 +15,8 @@ import (
 )
 
 // maxNotifies bounds the NOTIFY results that wait for the sender of a REFER.
-// Beyond it the newest is dropped, and the REFER ends with its context.
+// If more would wait, the newest is dropped; the sender then waits until its
+// context ends.
 const maxNotifies = 16
 
 // A transfer is the state of a REFER.

@@ -133,7 +133,7 @@ func (k *call) fork() {
 	k.carrier.journal.update(k.entry, func(e *Entry) { e.Forked = l.Cause() })
 }
 
-// isAcked locks the journal, because Wait does not hold its lock.
+// isAcked reports whether the ACK arrived. It locks the journal itself: its caller, Wait, does not hold the lock.
 func (k *call) isAcked() bool {
 	k.carrier.journal.mu.Lock()
 	defer k.carrier.journal.mu.Unlock()

@@ -45,7 +45,7 @@ func TestFromResponse(t *testing.T) {
 	}
 }
 
-// TestNegotiate is the table of section 9.
+// TestNegotiate checks the table of RFC 4028 section 9.
 func TestNegotiate(t *testing.T) {
 	const s = time.Second
 	for name, row := range map[string]struct {

@@ -218,7 +218,7 @@ func (Lists) askUpload(r *ui.Request) (ui.Page, error) {
 		Data: r.Form(ui.Form{
 			Submit: "Upload list", Cancel: r.URL("do-not-call"), Fields: []ui.Field{
 				{Name: "file", Label: "File", Kind: ui.File, Help: "Text or CSV with numbers, or a zip of such files; up to 64 MiB."},
-				replaceField("Otherwise numbers are added. Opt-outs always stay on the list."),
+				replaceField("If off, the numbers are added to the list. Opt-outs always stay on the list."),
 				ui.OnceField(),
 			},
 		}),
@@ -259,7 +259,7 @@ func (Lists) askRegistry(r *ui.Request) (ui.Page, error) {
 					Help: "Comma-separated, or all. Unlisted numbers in these area codes may be called.",
 				},
 				{Name: "downloaded", Label: "Downloaded on", Kind: "date", Help: "Date of the download from the registry."},
-				replaceField("Otherwise the file’s additions and deletions are applied."),
+				replaceField("If off, the additions and deletions in the file are applied."),
 				ui.OnceField(),
 			},
 		}),

@@ -215,7 +215,7 @@ func (j *judge) pace(ms int64, i int, c *campaign) {
 		second++
 	}
 	if len(c.dials) > c.PerMinute*62/60+1 || 60*second > max(2*c.PerMinute, 120) {
-		j.addFault(&j.TooFast, "contact %d of %s: call %d in a minute, %d in a second, the pace is %d a minute",
+		j.addFault(&j.TooFast, "contact %d of %s: this is call %d within a minute and call %d within a second; the pace is %d calls a minute",
 			i, c.ID, len(c.dials), second, c.PerMinute)
 	}
 }
