@@ -40,7 +40,7 @@ func newEndpoint(name, model, base string, path ...string) (endpoint, error) {
 // segment returns a model's name as one segment of a path.
 func segment(model string) (string, error) {
 	if strings.Trim(model, ".") == "" {
-		return "", &pipeline.RefusedError{Status: http.StatusNotFound, Text: fmt.Sprintf("there is no model %q", model)}
+		return "", &pipeline.RefusedError{Status: http.StatusNotFound, Text: fmt.Sprintf("model %q does not exist", model)}
 	}
 	return url.PathEscape(model), nil
 }
