@@ -3,7 +3,10 @@
 // an event too.
 package amd
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // A Party is the party that answered.
 type Party uint8
@@ -42,6 +45,12 @@ type Verdict struct {
 	Evidence   string        // such as "short_greeting", "phrase: after the tone" or "beep"
 	Elapsed    time.Duration // time from the answer to the decision for Party; reported as amd_ms
 }
+
+// phraseEvidence starts the evidence of a verdict by words.
+const phraseEvidence = "phrase: "
+
+// ByWords reports whether the decision is due to a phrase.
+func (v Verdict) ByWords() bool { return strings.HasPrefix(v.Evidence, phraseEvidence) }
 
 // A Kind is the kind of an event.
 type Kind uint8
@@ -136,12 +145,7 @@ func (m *Machine) Step(e Event) []Action {
 			acts = append(acts, Action{Do: Wake, At: e.From + d})
 		}
 	case Transcript:
-		m.hasWords = m.hasWords || e.Text != ""
-		if p, phrase := matchPhrase(e.Text); p != Unknown {
-			acts = m.decide(acts, e.At, p, 0.95, "phrase: "+phrase)
-		} else if hint := matchHint(e.Text); hint != "" {
-			acts = m.decide(acts, e.At, Voicemail, 0.85, "phrase: "+hint)
-		}
+		acts = m.onTranscript(acts, e)
 	case Tone:
 		acts = m.tone(acts, e)
 	case Opinion:
@@ -151,6 +155,19 @@ func (m *Machine) Step(e Event) []Action {
 	case Timer:
 	}
 	return m.timing(acts, e.At)
+}
+
+func (m *Machine) onTranscript(acts []Action, e Event) []Action {
+	m.hasWords = m.hasWords || e.Text != ""
+	waited := m.decided && (m.verdict.Party == Human || m.verdict.Party == Unknown)
+	p, confidence, phrase := matchText(e.Text, waited)
+	switch {
+	case p != Unknown:
+		return m.decide(acts, e.At, p, confidence, phraseEvidence+phrase)
+	case m.isTentative(): // the recognizer has corrected its words
+		m.decided, m.verdict = false, Verdict{}
+	}
+	return acts
 }
 
 func (m *Machine) tone(acts []Action, e Event) []Action {
@@ -168,6 +185,9 @@ func (m *Machine) tone(acts []Action, e Event) []Action {
 	}
 }
 
+// isTentative reports whether the verdict is due to words that people may say too.
+func (m *Machine) isTentative() bool { return m.verdict.ByWords() && m.verdict.Confidence <= possible }
+
 // timing draws conclusions from the elapsed time.
 func (m *Machine) timing(acts []Action, now time.Duration) []Action {
 	said, still := m.speechTime, now-m.speechEnd
@@ -176,6 +196,8 @@ func (m *Machine) timing(acts []Action, now time.Duration) []Action {
 	}
 	if !m.decided {
 		acts = m.guess(acts, now, said, still)
+	} else if m.isTentative() && still >= menuOver {
+		acts = m.decide(acts, now, Human, 0.8, "greeting_over") // a machine would have said more
 	} else if m.verdict.Evidence == noSpeechEvidence && m.hasSpeech && !m.speaking {
 		acts = m.onLateSpeech(acts, now, said, still)
 	}

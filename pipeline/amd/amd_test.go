@@ -60,24 +60,28 @@ func TestMachine(t *testing.T) {
 		want     string
 		evidence string
 	}{
-		"hello":                   {speech(500*ms, 1000*ms), "human 1.35s, speak 1.35s", "short_greeting"},
-		"hello, then goes on":     {append(speech(500*ms, 900*ms), speech(1500*ms, 2500*ms)...), "human 1.25s, speak 1.25s", "short_greeting"},
-		"a longer greeting":       {speech(500*ms, 3500*ms), "human 4.05s, speak 4.05s", "greeting_over"},
-		"a hint, then screening":  {[]Event{speech(500*ms, 0)[0], heard(2*time.Second, "the person you are calling"), heard(3*time.Second, "the person you are calling uses a screening service"), speech(0, 4*time.Second)[1]}, "voicemail 2s, ivr 3s, speak 5s", "phrase: screening service"},
-		"silence":                 {nil, "unknown 1.5s, speak 1.5s", "no_speech"},
-		"a machine by its words":  {[]Event{speech(500*ms, 0)[0], heard(2500*ms, "please leave a message"), speech(0, 4*time.Second)[1], signal(5*time.Second, Beep)}, "voicemail 2.5s, voicemail 5s, speak 5s", "beep"},
-		"a machine without beep":  {[]Event{speech(500*ms, 0)[0], heard(2500*ms, "Please leave a message."), speech(0, 4*time.Second)[1]}, "voicemail 2.5s, speak 6s", "phrase: leave a message"},
-		"a machine by its length": {speech(500*ms, 9*time.Second), "voicemail 6.5s, speak 11s", "long_greeting"},
-		"a machine that paused":   {append(speech(500*ms, 1500*ms), speech(2500*ms, 0)[0], heard(4*time.Second, "hi leave your message"), speech(0, 4500*ms)[1], signal(6*time.Second, Beep)), "human 1.85s, speak 1.85s, voicemail 4s, yield 4s, voicemail 6s, speak 6s", "beep"},
-		"a menu":                  {[]Event{speech(500*ms, 0)[0], heard(2*time.Second, "for sales press one"), speech(0, 3*time.Second)[1]}, "ivr 2s, speak 4s", "phrase: press one"},
-		"screening":               {[]Event{speech(500*ms, 0)[0], heard(2*time.Second, "please state your name after the tone"), speech(0, 3*time.Second)[1]}, "ivr 2s, speak 4s", "phrase: state your name"},
-		"a fax answers":           {[]Event{signal(2*time.Second, Called)}, "unknown 1.5s, speak 1.5s, fax 2s, yield 2s", "fax_answer"},
-		"a fax calls":             {[]Event{signal(2*time.Second, Calling)}, "unknown 1.5s, speak 1.5s, fax 2s, yield 2s", "fax_calling"},
-		"a dead number":           {[]Event{signal(1*time.Second, Special)}, "unknown 1s, speak 5s", "special_information"},
-		"a model's opinion":       {append(speech(500*ms, 1000*ms), Event{Kind: Opinion, At: 2 * time.Second, Party: Voicemail, Confidence: 0.9}), "human 1.35s, speak 1.35s, voicemail 2s, yield 2s, speak 3s", "model"},
-		"an opinion without any":  {[]Event{{Kind: Opinion, Party: Human}}, "unknown 1.5s, speak 1.5s", "no_speech"},
-		"a weak opinion":          {append(speech(500*ms, 1000*ms), Event{Kind: Opinion, At: 2 * time.Second, Party: Voicemail, Confidence: 0.6}), "human 1.35s, speak 1.35s", "short_greeting"},
-		"a beep before any words": {[]Event{signal(1*time.Second, Beep)}, "unknown 1.5s, speak 1.5s", "no_speech"},
+		"hello":                    {speech(500*ms, 1000*ms), "human 1.35s, speak 1.35s", "short_greeting"},
+		"hello, then goes on":      {append(speech(500*ms, 900*ms), speech(1500*ms, 2500*ms)...), "human 1.25s, speak 1.25s", "short_greeting"},
+		"a longer greeting":        {speech(500*ms, 3500*ms), "human 4.05s, speak 4.05s", "greeting_over"},
+		"a hint, then screening":   {[]Event{speech(500*ms, 0)[0], heard(2*time.Second, "the person you are calling"), heard(3*time.Second, "the person you are calling uses a screening service"), speech(0, 4*time.Second)[1]}, "voicemail 2s, ivr 3s, speak 5s", "phrase: screening service"},
+		"silence":                  {nil, "unknown 1.5s, speak 1.5s", "no_speech"},
+		"a machine by its words":   {[]Event{speech(500*ms, 0)[0], heard(2500*ms, "please leave a message"), speech(0, 4*time.Second)[1], signal(5*time.Second, Beep)}, "voicemail 2.5s, voicemail 5s, speak 5s", "beep"},
+		"a machine without beep":   {[]Event{speech(500*ms, 0)[0], heard(2500*ms, "Please leave a message."), speech(0, 4*time.Second)[1]}, "voicemail 2.5s, speak 6s", "phrase: leave a message"},
+		"a machine by its length":  {speech(500*ms, 9*time.Second), "voicemail 6.5s, speak 11s", "long_greeting"},
+		"a machine that paused":    {append(speech(500*ms, 1500*ms), speech(2500*ms, 0)[0], heard(4*time.Second, "hi leave your message"), speech(0, 4500*ms)[1], signal(6*time.Second, Beep)), "human 1.85s, speak 1.85s, voicemail 4s, yield 4s, voicemail 6s, speak 6s", "beep"},
+		"first words of a machine": {[]Event{speech(500*ms, 0)[0], heard(1100*ms, "Your call"), heard(1500*ms, "Your call has"), speech(0, 4*time.Second)[1]}, "voicemail 1.1s, voicemail 1.5s, speak 6s", "phrase: your call has"},
+		"first words, no more":     {[]Event{speech(500*ms, 0)[0], heard(1100*ms, "Hi, you"), speech(0, 1300*ms)[1]}, "voicemail 1.1s, human 2.3s, speak 2.3s", "greeting_over"},
+		"a reception":              {[]Event{speech(500*ms, 0)[0], heard(1500*ms, "Good morning, you have reached"), heard(3*time.Second, "Good morning, you have reached Oak Inn, how can I help"), speech(0, 3*time.Second)[1]}, "voicemail 1.5s, human 3s, speak 3.35s", "phrase: how can i help"},
+		"corrected first words":    {[]Event{speech(500*ms, 0)[0], heard(1100*ms, "The person"), heard(1400*ms, "The Parsons' house"), speech(0, 1500*ms)[1]}, "voicemail 1.1s, human 1.85s, speak 1.85s", "short_greeting"},
+		"a menu":                   {[]Event{speech(500*ms, 0)[0], heard(2*time.Second, "for sales press one"), speech(0, 3*time.Second)[1]}, "ivr 2s, speak 4s", "phrase: press one"},
+		"screening":                {[]Event{speech(500*ms, 0)[0], heard(2*time.Second, "please state your name after the tone"), speech(0, 3*time.Second)[1]}, "ivr 2s, speak 4s", "phrase: state your name"},
+		"a fax answers":            {[]Event{signal(2*time.Second, Called)}, "unknown 1.5s, speak 1.5s, fax 2s, yield 2s", "fax_answer"},
+		"a fax calls":              {[]Event{signal(2*time.Second, Calling)}, "unknown 1.5s, speak 1.5s, fax 2s, yield 2s", "fax_calling"},
+		"a dead number":            {[]Event{signal(1*time.Second, Special)}, "unknown 1s, speak 5s", "special_information"},
+		"a model's opinion":        {append(speech(500*ms, 1000*ms), Event{Kind: Opinion, At: 2 * time.Second, Party: Voicemail, Confidence: 0.9}), "human 1.35s, speak 1.35s, voicemail 2s, yield 2s, speak 3s", "model"},
+		"an opinion without any":   {[]Event{{Kind: Opinion, Party: Human}}, "unknown 1.5s, speak 1.5s", "no_speech"},
+		"a weak opinion":           {append(speech(500*ms, 1000*ms), Event{Kind: Opinion, At: 2 * time.Second, Party: Voicemail, Confidence: 0.6}), "human 1.35s, speak 1.35s", "short_greeting"},
+		"a beep before any words":  {[]Event{signal(1*time.Second, Beep)}, "unknown 1.5s, speak 1.5s", "no_speech"},
 	} {
 		did, m := play(c.events)
 		if name == "a dead number" {
@@ -90,30 +94,90 @@ func TestMachine(t *testing.T) {
 	}
 }
 
-func TestPhrases(t *testing.T) {
-	for text, want := range map[string]Party{
-		"Hello?": Unknown, "Hi, this is Anna speaking.": Unknown, "Leave it to me, who is this?": Unknown, "": Unknown,
-		"You have reached Anna's VOICEMAIL.": Voicemail, "Bitte hinterlassen Sie eine Nachricht nach dem Signalton.": Voicemail,
-		"Deje un mensaje después de la señal.": Voicemail, "Laissez un message après le bip sonore": Voicemail,
-		"Оставьте сообщение после сигнала.": Voicemail, "Сигналдан кейін хабарлама қалдырыңыз.": Voicemail,
-		"Қазір жауап бере алмаймын.": Voicemail, "Vous êtes sur le répondeur de Paul.": Voicemail, "Ahora no podemos atender su llamada.": Voicemail,
-		"I will be out of the office until Monday.": Voicemail, "She is out of the office, who is calling?": Unknown, "Его нет дома.": Unknown,
-		"For sales, press one.": IVR, "Hi, please state your name and I will see if they are available.": Screening,
+// TestText checks the party and the confidence of the first words of a call.
+func TestText(t *testing.T) {
+	for text, want := range map[string]struct {
+		party      Party
+		confidence float64
+	}{
+		"": {}, "Hello?": {}, "Hi, this is Anna speaking.": {}, "Leave it to me, who are you?": {}, "Алло, сіз кімсіз?": {},
+		"I'm the person you talked to.": {}, "Is the number you have right?": {}, "She is out of the office.": {}, "Его нет дома.": {},
+		"Good morning, Smith and Sons, this is Anna": {}, "Thank you for calling Oak Street Garage": {},
+		"Hello, Anna's phone, she is in the kitchen": {}, "Алло, бұл Асқардың телефоны": {},
+
+		"Smith and Sons, this is Anna, how can I help you?":                    {Human, person},
+		"You have reached the front desk, this is Daniel, how may I help":      {Human, person},
+		"Guten Tag, Sie haben die Firma Brandt erreicht, was kann ich für Sie": {Human, person},
+		"Buenas tardes, ¿en qué puedo ayudarle?":                               {Human, person},
+		"Bonjour, vous êtes bien au cabinet Martin, que puis-je faire":         {Human, person},
+		"Вы позвонили в клинику, чем могу помочь?":                             {Human, person},
+		"Алматы дүкені, қалай көмектесейін?":                                   {Human, person},
+
+		"You":                                 {Voicemail, possible},
+		"Hi, you have":                        {Voicemail, possible},
+		"The person":                          {Voicemail, possible},
+		"Your call":                           {Voicemail, possible},
+		"Hallo, sie haben":                    {Voicemail, possible},
+		"The number you have can't be right.": {Voicemail, possible}, "El teléfono": {Voicemail, possible},
+		"Bonjour, vous":   {Voicemail, possible},
+		"Добрый день, вы": {Voicemail, possible},
+		"Сіз":             {Voicemail, possible},
+		"Good morning, you have reached Oak Street Garage": {Voicemail, possible},
+		"Bonjour, vous êtes bien au cabinet Martin":        {Voicemail, possible},
+		"Здравствуйте, вы позвонили":                       {Voicemail, possible},
+		"Здравствуйте, вы позвонили в клинику":             {Voicemail, possible},
+		"Сәлеметсіз бе, бұл Асқардың телефоны":             {Voicemail, possible},
+		"Hi, it's Bob, leave a":                            {Voicemail, possible},
+		"Hey, it's Mike. You know what":                    {Voicemail, possible},
+		"Hello, this is Sarah. I'm not":                    {Voicemail, possible},
+		"Hi, it's Bob, please leave":                       {Voicemail, possible},
+		"Salut, c'est Julien, laisse un":                   {Voicemail, possible},
+		"Hola, soy Marta, deja tu":                         {Voicemail, possible},
+		"Hi, hier ist Jonas, sprich mir":                   {Voicemail, possible},
+
+		"Hi, you have reached":         {Voicemail, likely},
+		"You've reached":               {Voicemail, likely},
+		"The person you":               {Voicemail, likely},
+		"Your call has":                {Voicemail, likely},
+		"Sie haben den Anschluss":      {Voicemail, likely},
+		"Der Teilnehmer":               {Voicemail, likely},
+		"El cliente al que":            {Voicemail, likely},
+		"Bonjour, vous êtes bien chez": {Voicemail, likely},
+		"Здравствуйте, вы позвонили Ивану": {Voicemail, likely},
+		"Аппарат абонента":                 {Voicemail, likely},
+		"Сіз қоңырау шалған абонент":       {Voicemail, likely},
+		"Hi, the person you":               {Screening, possible},
+
+		"You have reached Anna's VOICEMAIL.":                                     {Voicemail, certain},
+		"Bitte hinterlassen Sie eine Nachricht nach dem Signalton.":              {Voicemail, certain},
+		"Deje un mensaje después de la señal.":                                   {Voicemail, certain},
+		"Laissez un message après le bip sonore":                                 {Voicemail, certain},
+		"Оставьте сообщение после сигнала.":                                      {Voicemail, certain},
+		"Сигналдан кейін хабарлама қалдырыңыз.":                                  {Voicemail, certain},
+		"Қазір жауап бере алмаймын.":                                             {Voicemail, certain},
+		"Vous êtes sur le répondeur de Paul.":                                    {Voicemail, certain},
+		"Ahora no podemos atender su llamada.":                                   {Voicemail, certain},
+		"I will be out of the office until Monday.":                              {Voicemail, certain},
+		"For sales, press one.":                                                  {IVR, certain},
+		"Hi, please state your name and I will see if they are available.":       {Screening, certain},
+		"Hi, the person you are calling is using a screening service":            {Screening, certain},
+		"You have reached Bob, how can I help you? Leave a message, that's how.": {Voicemail, certain},
 	} {
-		if got, phrase := matchPhrase(text); got != want {
-			t.Errorf("%q is %v (%s), want %v", text, got, phrase, want)
+		if p, confidence, phrase := matchText(text, false); p != want.party || confidence != want.confidence {
+			t.Errorf("%q is %v, %v (%s), want %v, %v", text, p, confidence, phrase, want.party, want.confidence)
 		}
 	}
 }
 
-// TestHints checks that matchHint finds phrases of machines, and not similar words of people.
-func TestHints(t *testing.T) {
-	for text, want := range map[string]bool{
-		"The person you are trying": true, "The person you called is": true, "I'm the person you talked to.": false,
-		"Sie haben den Anschluss": true, "El cliente al que": true, "Vous êtes bien chez": true, "Аппарат абонента": true, "Алло, кто это?": false,
+// TestTextOfPerson checks that the first words of a machine are no evidence after a person has waited for an answer,
+// and that a whole phrase is.
+func TestTextOfPerson(t *testing.T) {
+	for text, want := range map[string]float64{
+		"Hello? You": 0, "Hello? Your call": 0, "Hi, it's Bob. I'm not sure.": 0,
+		"Good morning. You have reached": likely, "Hi, it's Bob. Leave a": likely, "Hello. The person you": likely, "Hi, leave a message": certain,
 	} {
-		if got := matchHint(text); (got != "") != want {
-			t.Errorf("%q: %q", text, got)
+		if p, confidence, phrase := matchText(text, true); confidence != want {
+			t.Errorf("%q is %v, %v (%s), want %v", text, p, confidence, phrase, want)
 		}
 	}
 }

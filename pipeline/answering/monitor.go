@@ -221,7 +221,7 @@ func (w *Monitor) prepare(v amd.Verdict, text string) []Command {
 		w.ready = true // the next event may be the beep, at which the message must begin
 		orders = append(orders, Command{Do: Prepare})
 	}
-	if w.mayAsk && unsure {
+	if w.mayAsk && unsure && !v.ByWords() { // after the first words of a machine, more words follow
 		w.mayAsk = false
 		orders = append(orders, Command{Do: Ask, Text: text})
 	}

@@ -68,7 +68,8 @@ func TestWatch(t *testing.T) {
 	leave := func(why pipeline.Reason) Command { return Command{Do: Leave, Reason: why} }
 	hello := []any{voice(500 * ms), silence(1000 * ms)}
 	machine := []any{voice(500 * ms), words{2 * time.Second, "leave a message"}, silence(3 * time.Second), beep(4 * time.Second)}
-	long := []any{voice(500 * ms), words{2 * time.Second, "northern tools how may i help"}, silence(3 * time.Second)}
+	long := []any{voice(500 * ms), words{2 * time.Second, "northern tools good morning"}, silence(3 * time.Second)}
+	reception := []any{voice(500 * ms), words{1500 * ms, "good morning you have reached"}, words{3 * time.Second, "northern tools how may i help"}, silence(3 * time.Second)}
 	for name, c := range map[string]struct {
 		policy pipeline.Voicemail
 		asks   bool
@@ -78,8 +79,10 @@ func TestWatch(t *testing.T) {
 		"nobody":                        {pipeline.VoicemailHangup, true, nil, []Command{{Do: Greet}}},
 		"a person":                      {pipeline.VoicemailHangup, true, hello, []Command{{Do: Greet}}},
 		"a person, long":                {pipeline.VoicemailHangup, false, long, []Command{{Do: Greet}}},
-		"a person, long; ask":           {pipeline.VoicemailContinue, true, long, []Command{{Do: Ask, Text: "northern tools how may i help"}, {Do: Greet}}},
+		"a person, long; ask":           {pipeline.VoicemailContinue, true, long, []Command{{Do: Ask, Text: "northern tools good morning"}, {Do: Greet}}},
 		"a person, long; prepare":       {pipeline.VoicemailLeave, false, long, []Command{{Do: Prepare}, {Do: Greet}}},
+		"a reception":                   {pipeline.VoicemailHangup, true, reception, []Command{{Do: Greet}}},
+		"a machine's first words":       {pipeline.VoicemailLeave, true, []any{voice(500 * ms), words{1200 * ms, "your call"}, beep(2 * time.Second)}, []Command{{Do: Prepare}, {Do: Message}}},
 		"hang up":                       {pipeline.VoicemailHangup, false, machine, []Command{leave(pipeline.VoicemailReached)}},
 		"message after the beep":        {pipeline.VoicemailLeave, false, machine, []Command{{Do: Prepare}, {Do: Message}}},
 		"talk to a machine":             {pipeline.VoicemailContinue, false, machine, []Command{{Do: Answer}}},
@@ -104,7 +107,7 @@ func TestWatch(t *testing.T) {
 		"a beep after one":              {pipeline.VoicemailHangup, false, append(slices.Clone(hello), 3*time.Second, beep(9*time.Second)), []Command{{Do: Greet}, leave(pipeline.VoicemailReached)}},
 		"a beep much later":             {pipeline.VoicemailHangup, false, append(slices.Clone(hello), 3*time.Second, beep(21*time.Second)), []Command{{Do: Greet}}},
 		"an opinion that is none":       {pipeline.VoicemailHangup, true, []any{amd.Event{Kind: amd.Opinion, At: time.Second}}, []Command{{Do: Greet}}},
-		"an opinion against a greeting": {pipeline.VoicemailLeave, true, append(slices.Clone(long), amd.Event{Kind: amd.Opinion, At: 4 * time.Second, Party: amd.Voicemail, Confidence: opinionConfidence}), []Command{{Do: Prepare}, {Do: Ask, Text: "northern tools how may i help"}, {Do: Greet}, {Do: Hold}, {Do: Message}}},
+		"an opinion against a greeting": {pipeline.VoicemailLeave, true, append(slices.Clone(long), amd.Event{Kind: amd.Opinion, At: 4 * time.Second, Party: amd.Voicemail, Confidence: opinionConfidence}), []Command{{Do: Prepare}, {Do: Ask, Text: "northern tools good morning"}, {Do: Greet}, {Do: Hold}, {Do: Message}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := play(New(c.policy, c.asks), c.events...); !slices.Equal(got, c.want) {
