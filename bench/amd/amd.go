@@ -105,8 +105,20 @@ func record(ctx context.Context, c class, v audiogen.Voice, script string, rnd *
 // An outcome is the result of one call.
 type outcome struct {
 	verdict amd.Verdict
+	effect  time.Duration   // when a verdict on a machine first took effect; 0 if never
 	speaks  []time.Duration // when the agent may speak
 	yields  int
+}
+
+func (r *outcome) onVerdict(at time.Duration, v amd.Verdict) {
+	if r.effect == 0 && takesEffect(v) {
+		r.effect = at
+	}
+}
+
+// takesEffect reports whether the agent hangs up on v at once, unless its settings say otherwise.
+func takesEffect(v amd.Verdict) bool {
+	return v.Party == amd.Voicemail && v.Confidence >= 0.8 || v.Party == amd.IVR || v.Party == amd.Fax
 }
 
 // listen runs answering machine detection on a call, with or without transcripts.
@@ -126,6 +138,7 @@ func (c *call) listen(transcribed bool) outcome {
 			case amd.Yield:
 				r.yields++
 			case amd.Decide:
+				r.onVerdict(e.At, a.Verdict)
 			}
 		}
 	}
@@ -220,7 +233,9 @@ func Run(ctx context.Context, out io.Writer, o Options) error {
 // A tally counts the outcomes of all calls.
 type tally struct {
 	confusion [7][6]int
+	lost      [7]int // for people: calls on which the agent hangs up, because it takes the person for a machine
 	verdict   [7][]time.Duration
+	effect    [7][]time.Duration // for machines: when the verdict took effect
 	word      [7][]time.Duration // for people: from the end of the greeting to the agent's first word
 	early     [7]int             // number of values of word that are before the end of the greeting
 	yielded   [7]int
@@ -232,6 +247,12 @@ func (t *tally) add(k *call, r outcome) {
 	c := k.class
 	t.confusion[c][r.verdict.Party]++
 	t.verdict[c] = append(t.verdict[c], r.verdict.Elapsed)
+	if isMachine := r.verdict.Party != amd.Human && r.verdict.Party != amd.Unknown; isMachine || r.effect > 0 {
+		t.lost[c]++
+	}
+	if r.effect > 0 {
+		t.effect[c] = append(t.effect[c], r.effect)
+	}
 	if r.yields > 0 {
 		t.yielded[c]++
 	}
@@ -255,23 +276,25 @@ func (t *tally) add(k *call, r outcome) {
 // addMetrics adds the metrics to f: the agent's first word for people, the verdict and
 // the message for machines.
 func (t *tally) addMetrics(f *measured.File) {
-	var words, verdicts []time.Duration
+	var words, verdicts, effects []time.Duration
 	people, early, suspected, machines, mistaken := 0, 0, 0, 0, 0
 	for _, c := range classes() {
 		n := len(t.verdict[c])
 		switch {
 		case c.human():
 			words, people, early = append(words, t.word[c]...), people+n, early+t.early[c]
-			suspected += n - t.confusion[c][amd.Human] - t.confusion[c][amd.Unknown]
+			suspected += t.lost[c]
 		case c == machineBeep || c == machineMute:
-			verdicts, machines, mistaken = append(verdicts, t.verdict[c]...), machines+n, mistaken+t.confusion[c][amd.Human]
+			verdicts, effects = append(verdicts, t.verdict[c]...), append(effects, t.effect[c]...)
+			machines, mistaken = machines+n, mistaken+t.confusion[c][amd.Human]
 		}
 	}
 	f.Add(measured.Spread("human_first_word_ms", "first word to a person, after the greeting", "ms", millis(words), measured.Most("p50", 700)))
 	f.Add(measured.Share("human_early", "first word to a person before the greeting ended", early, people))
-	f.Add(measured.Share("human_machine", "people classified as machines", suspected, people))
-	f.Add(measured.Spread("machine_verdict_ms", "time to classify a machine", "ms", millis(verdicts), measured.Most("p50", 2500),
-		measured.Most("p95", 5000)))
+	f.Add(measured.Share("human_machine", "people taken for machines, at the end or for a moment long enough to hang up", suspected, people))
+	f.Add(measured.Spread("machine_verdict_ms", "time to classify a machine", "ms", millis(verdicts), measured.Most("p50", 2000),
+		measured.Most("p95", 4000)))
+	f.Add(measured.Spread("machine_effect_ms", "time until the agent hangs up on a machine, if so set", "ms", millis(effects)))
 	f.Add(measured.Share("machine_human", "machines classified as people", mistaken, machines))
 	f.Add(measured.Spread("after_beep_ms", "first word of the message, after the beep", "ms", millis(t.beep), measured.Most("p95", 120)))
 	f.Add(measured.Share("beep_missed", "missed beeps", t.noBeep, t.noBeep+len(t.beep)))
@@ -302,7 +325,13 @@ func (t *tally) write(out io.Writer) error {
 		if c.human() {
 			fmt.Fprintf(out, "%s: agent speaks %s (p50), %s (p95), %s (max) after the greeting; in %d of %d calls before its end\n",
 				c, quantile(t.word[c], .5), quantile(t.word[c], .95), quantile(t.word[c], 1), t.early[c], len(t.verdict[c]))
+			if t.lost[c] > 0 {
+				fmt.Fprintf(out, "%s: %d of %d people taken for machines\n", c, t.lost[c], len(t.verdict[c]))
+			}
 		}
+	}
+	for _, c := range []class{machineBeep, machineMute} {
+		fmt.Fprintf(out, "%s: verdict takes effect at %s (p50), %s (p95)\n", c, quantile(t.effect[c], .5), quantile(t.effect[c], .95))
 	}
 	_, err := fmt.Fprintf(out, "%s: message starts %s (p50), %s (p95), %s (max) after the beep; %d beeps missed\n",
 		machineBeep, quantile(t.beep, .5), quantile(t.beep, .95), quantile(t.beep, 1), t.noBeep)

@@ -1,12 +1,15 @@
 package amd
 
 import (
+	"cmp"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/parley-voice/parley/bench/audiogen"
+	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/media/tone"
 	"github.com/parley-voice/parley/pipeline/amd"
 )
@@ -42,5 +45,67 @@ func TestListen(t *testing.T) {
 	var out strings.Builder
 	if err := s.write(&out); err != nil || !strings.Contains(out.String(), "machine, no beep") {
 		t.Errorf("got %s, %v", out.String(), err)
+	}
+}
+
+// simulate returns a call without audio: the script at 330 ms a word, with pauses of 300 ms between sentences.
+func simulate(c class, script string) *call {
+	k := &call{class: c}
+	now := 750 * time.Millisecond
+	for text := range strings.SplitSeq(script, "|") {
+		end := now + time.Duration(len(strings.Fields(text)))*330*time.Millisecond
+		k.said = append(k.said, sentence{text, now, end})
+		now = end + 300*time.Millisecond
+	}
+	return k
+}
+
+// detect returns the events of a simulated call and the time at which each was detected.
+func (c *call) detect() []amd.Event {
+	events := []amd.Event{{Kind: amd.Timer}}
+	for _, s := range c.said {
+		events = append(events, amd.Event{Kind: amd.Voice, At: s.from + 60*time.Millisecond, From: s.from},
+			amd.Event{Kind: amd.Silence, At: s.to + 180*time.Millisecond, From: s.to})
+	}
+	for _, w := range c.words() {
+		events = append(events, amd.Event{Kind: amd.Transcript, At: w.to, Text: w.text})
+	}
+	for at := time.Duration(0); at < 20*time.Second; at += media.FrameTime {
+		events = append(events, amd.Event{Kind: amd.Timer, At: at})
+	}
+	slices.SortStableFunc(events, func(a, b amd.Event) int { return cmp.Compare(a.At, b.At) })
+	return events
+}
+
+// TestBounds checks the verdicts on all scripts without audio: when machines are detected, and that no person is taken
+// for a machine, not even for a moment long enough to hang up.
+func TestBounds(t *testing.T) {
+	var verdicts []time.Duration
+	for _, language := range []string{"en", "de", "es", "fr", "ru", "kk"} {
+		for _, c := range []class{humanShort, humanLong, machineMute} {
+			for _, script := range scripts(c, language) {
+				var m amd.Machine
+				k := simulate(c, script)
+				effect := false
+				for _, e := range k.detect() {
+					for _, a := range m.Step(e) {
+						effect = effect || a.Do == amd.Decide && takesEffect(a.Verdict)
+					}
+				}
+				v := m.Verdict()
+				if c.human() && (v.Party != amd.Human || effect) || !c.human() && (v.Party != amd.Voicemail || !effect) {
+					t.Errorf("%v, %q: got %+v, in effect: %v", c, script, v, effect)
+				}
+				if !c.human() {
+					verdicts = append(verdicts, v.Elapsed)
+				}
+			}
+		}
+	}
+	slices.Sort(verdicts)
+	if p50, p95 := verdicts[len(verdicts)/2], verdicts[len(verdicts)*95/100]; p50 > 2*time.Second || p95 > 4*time.Second {
+		t.Errorf("got verdicts after %v (p50) and %v (p95), want at most 2 and 4 s", p50, p95)
+	} else {
+		t.Logf("verdicts after %v (p50) and %v (p95)", p50, p95)
 	}
 }

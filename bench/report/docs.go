@@ -62,7 +62,7 @@ func targets() []target {
 		{"browser: answered turns without `turn_ms`", "turns --peer web", "untold", 0, "times ≤ 0", nil},
 		{"browser: turns without an answer", "turns --peer web", "dead_turns", 0, "times ≤ 0", nil},
 		{"answer detection: first word to a person, after the greeting, ms", "amd", "human_first_word_ms", 0, "p50 ≤ 700", nil},
-		{"answer detection: time to classify a machine, ms", "amd", "machine_verdict_ms", 0, "p50 ≤ 2500, p95 ≤ 5000", nil},
+		{"answer detection: time to classify a machine, ms", "amd", "machine_verdict_ms", 0, "p50 ≤ 2000, p95 ≤ 4000", nil},
 		{"answer detection: first word of the message, after the beep, ms", "amd", "after_beep_ms", 0, "p95 ≤ 120", nil},
 		{"media: CPU per call and second, 200 calls, ms", "media", "legs_cpu_ms", 200, "value ≤ 0.8", nil},
 		{"media: CPU as a multiple of bare sockets", "media", "legs_cpu_x_floor", 200, "value ≤ 3", nil},
