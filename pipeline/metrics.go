@@ -43,7 +43,8 @@ const (
 // A Turn holds the metrics of one turn. If the agent speaks first, turn 0 is its greeting.
 type Turn struct {
 	Number      int
-	Spans       []Span // only phases that occurred
+	Spans       []Span    // only phases that occurred
+	EndedAt     time.Time // when the last phase ended; zero if unknown
 	Raw         map[string]time.Duration
 	Ending      Ending
 	Reason      string // why the turn was committed at that moment

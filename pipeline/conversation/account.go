@@ -78,9 +78,8 @@ func (a *account) Spans() []pipeline.Span {
 }
 
 // phases returns the phases of the first fragment of the turn up to its commit, and then the phases of the answer
-// that was played.
-func (a *account) phases() []pipeline.Span {
-	own := a.Spans()
+// that was played. own are the phases of the last fragment.
+func (a *account) phases(own []pipeline.Span) []pipeline.Span {
 	answering := []pipeline.Phase{pipeline.PhaseLLM, pipeline.PhaseTool, pipeline.PhaseTTS, pipeline.PhaseOut}
 	if a.First == nil {
 		return own
@@ -98,15 +97,19 @@ func (a *account) phases() []pipeline.Span {
 
 // Turn returns the finished turn.
 func (a *account) Turn(ending pipeline.Ending) pipeline.Turn {
+	own := a.Spans()
 	t := pipeline.Turn{
-		Number: a.Number, Spans: a.phases(), Ending: ending, Reason: a.Reason,
+		Number: a.Number, Spans: a.phases(own), Ending: ending, Reason: a.Reason,
 		Interrupted: ending == pipeline.Interrupted, Estimated: a.Estimated,
 		Raw: map[string]time.Duration{},
+	}
+	if !a.T0.IsZero() {
+		t.EndedAt = a.T0.Add(pipeline.Turn{Spans: own}.Total())
 	}
 	t.Speculations, t.Saved = a.Specs, a.saved()
 	if a.Fragments > 1 {
 		t.MergedFrom = a.Fragments
-		for _, s := range a.Spans() {
+		for _, s := range own {
 			t.Raw["last_fragment_"+string(s.Phase)] = s.For
 		}
 	}
