@@ -56,6 +56,7 @@ var outside = map[string][]string{
 	"github.com/gorilla/websocket":   {"pipeline", "webrtc", "bench"},
 	"github.com/prometheus/":         {"control"},
 	"github.com/minio/":              {"control"},
+	"go.opentelemetry.io/":           {"control"},
 }
 
 // pure lists packages without side effects, and the imports that are forbidden because they give access to a clock, a

@@ -107,6 +107,9 @@ func (srv *server) close() {
 	}
 	srv.cancel()
 	srv.tasks.Wait()
+	if err := srv.tracer.Close(); err != nil {
+		srv.log.Warn("failed to close the export of traces", "err", err)
+	}
 	if srv.failover != nil {
 		if err := srv.failover.Journal.Close(); err != nil {
 			srv.log.Warn("failed to close the journal", "err", err)

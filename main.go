@@ -23,6 +23,7 @@ import (
 	"github.com/parley-voice/parley/control/config"
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/recording"
+	"github.com/parley-voice/parley/control/tracing"
 )
 
 // version is set by the linker.
@@ -118,7 +119,11 @@ func (e *env) log(level string) *slog.Logger {
 func (e *env) serverLog(c config.Config) *slog.Logger {
 	log := e.log(c.LogLevel)
 	if c.LogFormat == "json" {
-		log = slog.New(slog.NewJSONHandler(e.errs, &slog.HandlerOptions{Level: &e.level}))
+		options := &slog.HandlerOptions{Level: &e.level}
+		if c.Traces.URL != "" {
+			options.ReplaceAttr = tracing.LogAttr(c.Traces.Sample)
+		}
+		log = slog.New(slog.NewJSONHandler(e.errs, options))
 	}
 	return log
 }

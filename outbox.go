@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/parley-voice/parley/campaigns/outcome"
@@ -11,6 +12,7 @@ import (
 	"github.com/parley-voice/parley/control/analysis"
 	"github.com/parley-voice/parley/control/callview"
 	"github.com/parley-voice/parley/control/operator"
+	"github.com/parley-voice/parley/control/tracing"
 	"github.com/parley-voice/parley/control/webhook"
 )
 
@@ -21,11 +23,12 @@ func (srv *server) endSteps(shown callview.View) []control.Step {
 	notify := func(kind string) *webhook.Notifier {
 		return &webhook.Notifier{Type: kind, Pool: srv.db.Pool, Calls: srv.store, View: shown}
 	}
-	return []control.Step{
+	steps := []control.Step{
 		{Name: "contact", Handler: &outcome.Follower{
 			Recorder: srv.outcomes, Calls: srv.store, Observe: func(o retry.Outcome) { srv.metrics.CountDial(string(o)) },
 		}, AnyNode: true},
 		{Name: "recording", Handler: srv.spool},
+		{Name: "traces", Handler: &tracing.Follower{Tracer: srv.tracer, Calls: srv.store, Pool: srv.db.Pool}},
 		{Name: "metrics", Handler: srv.metrics.CallCounter(srv.costs())},
 		{Name: "webhook", Handler: notify(webhook.CallEnded)},
 		{
@@ -42,6 +45,7 @@ func (srv *server) endSteps(shown callview.View) []control.Step {
 		},
 		{Name: "analyzed", Handler: notify(webhook.CallAnalyzed), Lane: control.SlowLane, ConversationOnly: true},
 	}
+	return slices.DeleteFunc(steps, func(s control.Step) bool { return s.Name == "traces" && srv.tracer == nil })
 }
 
 // runCampaigns starts the campaign service, and the timer for contacts that wait for an analysis.

@@ -14,7 +14,7 @@ import (
 // TestContactOutcomePrecedesFiles checks that contacts get their outcomes before files are stored, because storing may
 // take long.
 func TestContactOutcomePrecedesFiles(t *testing.T) {
-	srv := &server{db: &db.DB{}, store: &store.Store{}, metrics: &metrics.Metrics{}, agent: &conversation.Agent{}}
+	srv := &server{db: &db.DB{}, store: &store.Store{}, telemetry: telemetry{metrics: &metrics.Metrics{}}, agent: &conversation.Agent{}}
 	told, files := -1, -1
 	for i, s := range srv.endSteps(callview.View{}) {
 		switch {

@@ -51,6 +51,8 @@ import (
 
 // server is the complete service in one process. It owns every component and closes them.
 type server struct {
+	telemetry
+
 	config  config.Config
 	log     *slog.Logger
 	db      *db.DB
@@ -58,7 +60,6 @@ type server struct {
 	live    *control.Live
 	keys    *idempotency.Keys
 	limiter *apikeys.Limiter
-	metrics *metrics.Metrics
 	load    control.RequestLoad // load of HTTP requests; calls are dialed slowly while it is high
 
 	clock     *mediaclock.Clock
@@ -100,11 +101,14 @@ type server struct {
 
 // newServer opens every component and starts the server. On an error it closes the components that are already open.
 func newServer(ctx context.Context, c config.Config, log *slog.Logger) (*server, error) {
-	srv := &server{config: c, log: log, live: &control.Live{}, clock: &mediaclock.Clock{Precise: true}, metrics: metrics.New()}
+	srv := &server{
+		telemetry: telemetry{metrics: metrics.New()}, config: c, log: log, live: &control.Live{}, clock: &mediaclock.Clock{Precise: true},
+	}
 	running, quit := context.WithCancel(context.WithoutCancel(ctx)) // ends in close, not with ctx
 	srv.cancel = quit
 	srv.tasks.Go(func() { srv.clock.Run(running) })
 	for _, step := range []func(context.Context) error{
+		func(ctx context.Context) error { return srv.openTraces(ctx, c, log) },
 		srv.openDatabase, srv.openMedia, srv.openProviders, srv.openTurnLogs, srv.openWeb, srv.openControl, srv.openHTTP,
 	} {
 		if err := step(ctx); err != nil {
@@ -254,7 +258,7 @@ func (srv *server) openControl(ctx context.Context) error {
 		Batch: srv.load.Batch, Log: srv.log,
 		Wake: srv.notifications.Subscribe(store.ChannelQueue), WakeEnds: srv.notifications.Subscribe(store.ChannelEnds), Continuity: srv.failover,
 		Runner: &control.Runner{
-			Attempts: ledger, SendLog: srv.failover, Dialer: srv.ua, Talker: srv.metrics.Talker(srv.agent), Recorder: srv.spool,
+			Attempts: ledger, SendLog: srv.failover, Dialer: srv.ua, Talker: srv.tracer.Talker(srv.metrics.Talker(srv.agent)), Recorder: srv.spool,
 			Live: srv.live, Tracer: srv.store, Legs: srv.admission, OptOuts: srv.optOuts,
 			Margin: srv.config.Lease / 3, Log: srv.log,
 			Check: func(b pipeline.SessionConfig) error { return srv.agent.Check(b.Engines) },
@@ -267,7 +271,7 @@ func (srv *server) openControl(ctx context.Context) error {
 	}
 	srv.sender = &webhook.Sender{
 		Pool: srv.db.Pool, Owner: at.Owner, AllowInsecure: srv.config.AllowInsecureWebhooks,
-		Wake: srv.notifications.Subscribe(webhook.Channel), Observe: srv.metrics.CountDelivery, Log: srv.log,
+		Wake: srv.notifications.Subscribe(webhook.Channel), Observe: srv.observeDelivery, Log: srv.log,
 	}
 	srv.trunkReconciler.DB, srv.trunkReconciler.Proxies = srv.db.Pool, srv.ua
 	srv.trunkReconciler.Wake = srv.notifications.Subscribe(trunks.Channel)
@@ -288,7 +292,7 @@ func (srv *server) buildAPI(ctx context.Context, links *recordings.Recordings, s
 		Routes: &dialingroutes.Routes{Source: srv.admission, TrunkStatus: srv.ua.TrunkStatus},
 		Admin:  &admin.Admin{DB: srv.db.Pool, Schemas: bodies, Root: srv.config.RootOrg, AllowInsecure: srv.config.AllowInsecureWebhooks},
 		Calls: &calls.Calls{
-			Admission: srv.admission, Store: srv.store, Keys: srv.keys, Schemas: bodies,
+			Admission: tracedAdmission{srv.admission, srv.tracer}, Store: srv.store, Keys: srv.keys, Schemas: bodies,
 			View: shown, Live: srv.live, CursorKey: key,
 		},
 	}
@@ -304,6 +308,7 @@ func (srv *server) buildAPI(ctx context.Context, links *recordings.Recordings, s
 	if err != nil {
 		return err
 	}
+	handler = srv.tracer.Handler(handler)
 	srv.http.api = &http.Server{
 		Handler:           strictTransport(srv.publicURL, srv.checkHost(realip.Handler(srv.config.Proxies, srv.web.route(handler)))),
 		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute,
@@ -332,7 +337,7 @@ func (srv *server) openHTTP(context.Context) error {
 		Carriers: func() metrics.Carriers { return carriers(srv.ua) }, Clock: srv.clock, Transport: srv.transport,
 		Node: srv.node, Spool: srv.spool.Content, Providers: srv.agent.Guards.Statuses, Pools: srv.db.Pools(),
 		Backlog:      func(ctx context.Context) (store.Backlog, error) { return store.ReadBacklog(ctx, srv.db.Pool) },
-		Certificates: srv.certificateExpiry, Log: srv.log,
+		Certificates: srv.certificateExpiry, Spans: srv.tracer.Counts, Log: srv.log,
 	})
 	srv.http.metrics = &http.Server{
 		Handler: srv.checkHost(api.WithWriteDeadline(srv.metrics.Handler(srv.config.Pprof))), ReadHeaderTimeout: 5 * time.Second,

@@ -70,6 +70,7 @@ type Config struct {
 	ClassifierURL       string // URL of the end-of-turn classifier; empty: none
 	ClassifierKey       media.Secret
 	AMDModel            bool // the model may decide whether a person or a machine answered
+	Traces              Traces
 
 	// APIURL and APIKey are the server address and the API key that commands use.
 	APIURL string
@@ -129,7 +130,7 @@ func Default() Config {
 		CampaignRows: 50_000, BatchRows: 1000, WithdrawAddresses: 1000, OpenHorizon: 30 * 24 * time.Hour,
 		Breaker: circuitbreaker.DefaultRules(), IdleAfter: 5 * time.Minute, Dashboard: true,
 		RecordingReserve: recording.DefaultMinFree, DatabaseWait: time.Minute,
-		Lease: 15 * time.Second, DrainTimeout: 30 * time.Minute, LogLevel: "info", LogFormat: "text",
+		Lease: 15 * time.Second, DrainTimeout: 30 * time.Minute, LogLevel: "info", LogFormat: "text", Traces: Traces{Sample: 1},
 	}
 }
 
@@ -144,7 +145,7 @@ func Settings() map[string]Setting {
 	text := func(at func(*Config) *string) func(*Config, string) error {
 		return func(c *Config, v string) error { *at(c) = v; return nil }
 	}
-	return withSecrets(withNodeLimits(withHTTPS(withWeb(withStorage(map[string]Setting{
+	return withSecrets(withTraces(withNodeLimits(withHTTPS(withWeb(withStorage(map[string]Setting{
 		"PARLEY_HTTP_ADDR":               {"host:port", addr(func(c *Config) *string { return &c.HTTPAddr })},
 		"PARLEY_PUBLIC_URL":              {"an http or https URL", setURL(func(c *Config) *string { return &c.PublicURL })},
 		"PARLEY_METRICS_ADDR":            {"host:port", addr(func(c *Config) *string { return &c.MetricsAddr })},
@@ -207,7 +208,7 @@ func Settings() map[string]Setting {
 		"PARLEY_FAKE_URL":        {"host:port of fake providers; empty starts them", text(func(c *Config) *string { return &c.Endpoints.Fake })},
 		"PARLEY_PRICES_FILE":     {"a YAML file of prices", text(func(c *Config) *string { return &c.PricesFile })},
 		"PARLEY_PROVIDER_LIMITS": {"NAME=N,NAME=N, each N 1 to 100000", setLimits},
-	})))))
+	}))))))
 }
 
 // withNodeLimits adds the settings that limit the calls of this node.

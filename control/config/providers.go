@@ -43,16 +43,22 @@ func setKeyFile(e *endpoints.Endpoint, v string) error {
 	return err
 }
 
-func setHeaders(e *endpoints.Endpoint, v string) error {
-	e.Header = http.Header{}
+func setHeaders(e *endpoints.Endpoint, v string) (err error) {
+	e.Header, err = parseHeaders(v)
+	return err
+}
+
+// parseHeaders parses NAME=VALUE,NAME=VALUE.
+func parseHeaders(v string) (http.Header, error) {
+	all := http.Header{}
 	for part := range strings.SplitSeq(v, ",") {
 		name, value, ok := strings.Cut(part, "=")
 		if name = strings.TrimSpace(name); !ok || name == "" || strings.ContainsAny(name, " :\t") {
-			return errors.New("invalid header") // omits the value, which may be secret
+			return nil, errors.New("invalid header") // omits the value, which may be secret
 		}
-		e.Header.Set(name, strings.TrimSpace(value))
+		all.Set(name, strings.TrimSpace(value))
 	}
-	return nil
+	return all, nil
 }
 
 func setConcurrency(e *endpoints.Endpoint, v string) error {

@@ -26,6 +26,7 @@ func secretSettings() map[string]Setting {
 		"PARLEY_CARTESIA_API_KEY":   endpointKey("cartesia"),
 		"PARLEY_ASSEMBLYAI_API_KEY": endpointKey("assemblyai"),
 		"PARLEY_CLASSIFIER_KEY":     {"a key", secret(func(c *Config) *media.Secret { return &c.ClassifierKey })},
+		"PARLEY_OTLP_HEADERS":       {"NAME=VALUE,NAME=VALUE", setTraceHeaders},
 		"PARLEY_API_KEY":            {"an API key", secret(func(c *Config) *media.Secret { return &c.APIKey })},
 		"PARLEY_TURN_SECRET":        {"the TURN servers' shared secret", secret(func(c *Config) *media.Secret { return &c.WebRTC.TURNSecret })},
 	}

@@ -33,6 +33,7 @@ type Sources struct {
 	Providers func() []provider.Status
 	// Certificates returns when the server's certificates expire, by use.
 	Certificates func() map[string]time.Time
+	Spans        func() map[string]int64 // number of spans by result of their export
 	Log          *slog.Logger
 }
 
@@ -56,6 +57,10 @@ func (m *Metrics) Register(w Sources) {
 	m.registry.MustRegister(poolSources(w.Pools)...)
 	m.registry.MustRegister(
 		newCampaignCollector(w.Campaigns), newBacklogs(m.sampler), newProviders(w.Providers), newCertificates(w.Certificates),
+		source[map[string]int64]{look: w.Spans, tallies: []tally[map[string]int64]{{
+			prometheus.NewDesc("parley_trace_spans_total", "Spans of traced calls, by result of their export.", []string{"result"}, nil),
+			prometheus.CounterValue, func(all map[string]int64) map[string]int64 { return all },
+		}}},
 		source[recording.Content]{look: w.Spool, all: spoolReadings()},
 		source[mediaclock.Stats]{look: w.Clock.Stats, all: clockReadings()},
 		source[failover.Stats]{look: w.Failover, all: failoverReadings()},

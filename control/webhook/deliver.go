@@ -25,13 +25,28 @@ const (
 
 type delivery struct {
 	id      string
+	callID  string
+	kind    string // one of Types
 	payload []byte
 	tries   int
 }
 
+// Attempt is one attempt to send a delivery.
+type Attempt struct {
+	DeliveryID, EndpointID, CallID string
+
+	Type         string // one of Types
+	Number       int    // counted from 1
+	Status       int    // of the response; 0 if there was none
+	State        string // of the delivery after the attempt: "delivered", "pending" (more attempts follow) or "dead"
+	Began, Ended time.Time
+}
+
 // attempt tries a delivery once and records the result.
 func (s *Sender) attempt(ctx context.Context, e Endpoint, d delivery) attemptResult {
+	a := Attempt{DeliveryID: d.id, EndpointID: e.ID, CallID: d.callID, Type: d.kind, Number: d.tries + 1, Began: s.now()}
 	status, asked, fault := s.send(ctx, e, d)
+	a.Status, a.Ended = status, s.now()
 	if stopping := ctx.Err() != nil; stopping && status == 0 {
 		return attemptResult{id: d.id} // a shutdown interrupted the attempt, so it does not count
 	}
@@ -39,7 +54,12 @@ func (s *Sender) attempt(ctx context.Context, e Endpoint, d delivery) attemptRes
 	if !v.delivered {
 		s.log().InfoContext(ctx, "webhook delivery failed", "endpoint", e.ID, "delivery", d.id, "try", d.tries+1, "status", status, "err", fault)
 	}
-	return attemptResult{d.id, v.delivered, s.recordAttempt(context.WithoutCancel(ctx), e, d, v, status, fault)}
+	a.State = v.state()
+	err := s.recordAttempt(context.WithoutCancel(ctx), e, d, v, status, fault)
+	if err == nil && s.Observe != nil {
+		s.Observe(a)
+	}
+	return attemptResult{d.id, v.delivered, err}
 }
 
 // send sends a delivery. If there is no response, status is 0 and fault says why.
@@ -82,13 +102,6 @@ func (s *Sender) recordAttempt(ctx context.Context, e Endpoint, d delivery, v ve
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	now := s.now()
-	state := "pending"
-	switch {
-	case v.delivered:
-		state = "delivered"
-	case v.dead:
-		state = "dead"
-	}
 	var disabled string
 	err := db.Tx(ctx, s.Pool, func(tx pgx.Tx) error {
 		// Lock the endpoint before the delivery, as Replay and Remove do. The same order everywhere prevents deadlocks.
@@ -99,7 +112,7 @@ func (s *Sender) recordAttempt(ctx context.Context, e Endpoint, d delivery, v ve
 		_, err = db.Exec(ctx, tx, "webhook delivery", `
 			UPDATE webhook_deliveries SET state = $2, tries = tries + 1, next_at = $3, last_status = nullif($4, 0), last_error = $5,
 				settled_at = CASE WHEN $2 = 'pending' THEN NULL ELSE $6::timestamptz END
-			WHERE id = $1`, d.id, state, now.Add(v.wait), status, fault, now)
+			WHERE id = $1`, d.id, v.state(), now.Add(v.wait), status, fault, now)
 		return err
 	})
 	if err != nil {
@@ -107,9 +120,6 @@ func (s *Sender) recordAttempt(ctx context.Context, e Endpoint, d delivery, v ve
 	}
 	if disabled != "" {
 		s.log().WarnContext(ctx, "webhook endpoint disabled", "endpoint", e.ID, "reason", disabled)
-	}
-	if s.Observe != nil {
-		s.Observe(state)
 	}
 	return nil
 }

@@ -47,6 +47,17 @@ type verdict struct {
 	throttle  time.Duration // time in which the endpoint gets no deliveries at all
 }
 
+// state returns the state of the delivery after the attempt, one of States.
+func (v verdict) state() string {
+	switch {
+	case v.delivered:
+		return "delivered"
+	case v.dead:
+		return "dead"
+	}
+	return "pending"
+}
+
 // judge returns the verdict on attempt n, counted from 1. A status of 0 means that there was no response. asked is the
 // pause that the endpoint requested.
 func judge(n, status int, asked time.Duration, dice float64) verdict {

@@ -32,9 +32,8 @@ type Sender struct {
 	// Now returns the current time; nil means time.Now. Random returns a number from 0 to 1; nil means rand.Float64.
 	Now    func() time.Time
 	Random func() float64
-	// Observe receives the state of the delivery after each attempt: "delivered", "pending" (more attempts follow) or
-	// "dead". It may be nil.
-	Observe func(state string)
+	// Observe receives each attempt after its result is stored. It may be nil.
+	Observe func(Attempt)
 	Log     *slog.Logger
 
 	once   sync.Once
