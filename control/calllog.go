@@ -22,7 +22,7 @@ type callLog struct {
 
 	mu      sync.Mutex
 	closed  bool
-	queue   chan logEntry
+	queue   chan *logEntry
 	done    chan struct{}
 	cancel  context.CancelFunc // drops the entries that are not written yet
 	dropped int
@@ -37,7 +37,7 @@ type logEntry struct {
 }
 
 func openCallLog(ctx context.Context, attempts AttemptStore, lease Lease, log *slog.Logger) *callLog {
-	j := &callLog{attempts: attempts, lease: lease, log: log, queue: make(chan logEntry, 256), done: make(chan struct{})}
+	j := &callLog{attempts: attempts, lease: lease, log: log, queue: make(chan *logEntry, 256), done: make(chan struct{})}
 	ctx, j.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	go j.write(ctx)
 	return j
@@ -69,7 +69,7 @@ func (j *callLog) put(e logEntry) {
 		return
 	}
 	select {
-	case j.queue <- e:
+	case j.queue <- &e:
 	default:
 		j.dropped++
 	}
@@ -108,14 +108,14 @@ func (j *callLog) write(ctx context.Context) {
 				break
 			}
 			lost = j.retry(ctx, lost, &at)
-			err := j.writeEntry(ctx, e, &at)
+			err := j.writeEntry(ctx, *e, &at)
 			if err != nil {
 				j.log.WarnContext(ctx, "failed to write call progress; retrying", "err", err)
 			}
 			if e.state != "" {
 				lost = nil // this state replaces an earlier state that is not written yet
 				if err != nil {
-					lost = &e
+					lost = e
 				}
 			}
 		case <-again:
