@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -83,6 +84,8 @@ type asrSession struct {
 	idle        time.Duration // time without a message after which the provider ends the connection; 0 means never
 	decoder     Decoder
 	words       []tone.Word // words since the last final result
+	texts       string      // texts of words, separated by spaces
+	pcm         []int16     // buffer of onAudio
 	from        time.Duration
 	last        time.Duration // end of the last word
 	samples     int           // number of samples so far
@@ -254,7 +257,8 @@ func (l *asrSession) onAudio(b []byte) {
 	if l.decoder == nil || len(b) == 0 {
 		return
 	}
-	pcm := make([]int16, len(b))
+	l.pcm = slices.Grow(l.pcm[:0], len(b))
+	pcm := l.pcm[:len(b)]
 	if l.mulaw {
 		codec.PCMU{}.Decode(pcm, b)
 	} else {
@@ -268,13 +272,23 @@ func (l *asrSession) onAudio(b []byte) {
 	at := l.upTo()
 	switch {
 	case len(words) > 0:
-		l.words, l.last = append(l.words, words...), words[len(words)-1].End
+		l.add(words)
 		l.sendPartial(l.script.PartialLag - (at - l.last)) // the lag counts from the end of the word
 	case len(l.words) == 0 && at-l.lastPartial >= 240*time.Millisecond:
 		l.sendPartial(l.script.PartialLag)
 	case l.silence > 0 && len(l.words) > 0 && at-l.last >= l.silence && l.fault != Mute:
 		l.endTurn(l.endpoint(l.understood()))
 	}
+}
+
+func (l *asrSession) add(words []tone.Word) {
+	for _, w := range words {
+		if l.texts != "" {
+			l.texts += " "
+		}
+		l.texts += w.Text
+	}
+	l.words, l.last = append(l.words, words...), words[len(words)-1].End
 }
 
 func (l *asrSession) sendPartial(lag time.Duration) {
@@ -297,7 +311,7 @@ func (l *asrSession) endTurn(messages []any) {
 		l.queue(l.script.PartialLag, m)
 	}
 	l.turn++
-	l.words, l.from = nil, l.last
+	l.words, l.texts, l.from = nil, "", l.last
 }
 
 // finish queues the responses to a Finalize.
@@ -324,20 +338,16 @@ func (l *asrSession) finish() {
 	if len(due) > 0 {
 		l.turn++
 	}
-	l.words, l.from = nil, u.end
+	l.words, l.texts, l.from = nil, "", u.end
 }
 
 func (l *asrSession) understood() transcript {
-	u := transcript{words: l.words, start: l.from, end: l.from, upTo: l.upTo(), last: l.last, turn: l.turn}
-	var texts []string
-	for i, w := range l.words {
-		if i == 0 {
-			u.start = w.Start
-		}
-		u.end = w.End
-		texts = append(texts, w.Text)
+	u := transcript{
+		words: l.words, texts: l.texts, start: l.from, end: l.from, upTo: l.upTo(), last: l.last, turn: l.turn,
 	}
-	u.texts = strings.Join(texts, " ")
+	if n := len(l.words); n > 0 {
+		u.start, u.end = l.words[0].Start, l.words[n-1].End
+	}
 	return u
 }
 
