@@ -126,10 +126,22 @@ func (d *Decoder) slot(pcm []int16, off int) (int, float64) {
 	return high*8 + low, (lowPower + highPower) / total
 }
 
+// strongest returns the strongest of eight tones and its power. It computes the tones at once (see Power), because the
+// steps of one tone cannot run in parallel.
 func strongest(pcm []int16, rate int, from, step float64) (int, float64) {
-	best, power := 0, 0.0
-	for i := range 8 {
-		if p := Power(pcm, rate, from+step*float64(i)); p > power {
+	var coeff, s1, s2 [8]float64
+	for i := range coeff {
+		coeff[i] = 2 * math.Cos(2*math.Pi*(from+step*float64(i))/float64(rate))
+	}
+	for _, x := range pcm {
+		v := float64(x) / 32768
+		for i := range coeff {
+			s1[i], s2[i] = v+coeff[i]*s1[i]-s2[i], s1[i]
+		}
+	}
+	best, power, n := 0, 0.0, float64(len(pcm))/2
+	for i := range coeff {
+		if p := (s1[i]*s1[i] + s2[i]*s2[i] - coeff[i]*s1[i]*s2[i]) / (n * n); p > power {
 			best, power = i, p
 		}
 	}
