@@ -3,7 +3,9 @@ package mediaclock
 import (
 	"context"
 	"os"
+	"syscall"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -41,9 +43,11 @@ func (t runtimeTimer) stop() { t.Stop() }
 // A kernelTimer is a Linux timer (timerfd_create(2)). The goroutine waits in the runtime's poller. A sleep in a system
 // call would keep the scheduler's monitor awake, which costs 2 % of a core.
 type kernelTimer struct {
-	fd   int
-	file *os.File
-	buf  [8]byte // number of expirations
+	fd    int
+	file  *os.File
+	conn  syscall.RawConn
+	clear func(fd uintptr) bool // t.readExpirations
+	buf   [8]byte               // number of expirations
 }
 
 func newKernelTimer() (*kernelTimer, error) {
@@ -51,7 +55,21 @@ func newKernelTimer() (*kernelTimer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &kernelTimer{fd: fd, file: os.NewFile(uintptr(fd), "timerfd")}, nil
+	t := &kernelTimer{fd: fd, file: os.NewFile(uintptr(fd), "timerfd")}
+	t.clear = t.readExpirations
+	if t.conn, err = t.file.SyscallConn(); err != nil {
+		t.stop()
+		return nil, err
+	}
+	return t, nil
+}
+
+// readExpirations returns false if the timer has not expired. It is a raw system call, because every other one wakes the
+// scheduler's monitor, which then runs for milliseconds.
+func (t *kernelTimer) readExpirations(fd uintptr) bool {
+	buf := unsafe.Pointer(&t.buf) //nolint:gosec // the kernel writes it during the call only
+	_, _, errno := syscall.RawSyscall(syscall.SYS_READ, fd, uintptr(buf), uintptr(len(t.buf)))
+	return errno != syscall.EAGAIN
 }
 
 func (t *kernelTimer) wait(ctx context.Context, due time.Time) {
@@ -63,7 +81,7 @@ func (t *kernelTimer) wait(ctx context.Context, due time.Time) {
 		spec := unix.ItimerSpec{Value: unix.NsecToTimespec(int64(left))}
 		err := unix.TimerfdSettime(t.fd, 0, &spec, nil)
 		if err == nil {
-			_, err = t.file.Read(t.buf[:])
+			err = t.conn.Read(t.clear)
 		}
 		if err != nil { // unexpected; a timer of the runtime keeps the clock running
 			select {
