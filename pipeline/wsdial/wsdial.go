@@ -81,7 +81,7 @@ func handshake(ctx context.Context, address string, head http.Header, dial DialF
 				return nil, err
 			}
 			stop = context.AfterFunc(ctx, func() { _ = conn.Close() })
-			return conn, nil
+			return quicken(conn), nil
 		},
 	}
 	conn, resp, err := dialer.DialContext(ctx, address, head)
