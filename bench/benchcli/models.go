@@ -2,6 +2,7 @@ package benchcli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -44,12 +45,24 @@ func (c Amd) Run(ctx context.Context, t *Terminal) error {
 
 // Endings measures the end-of-turn model.
 type Endings struct {
-	Transcripts []string `arg:"" type:"existingfile" help:"Transcripts, one utterance per line. A file named twice counts twice."`
+	Transcripts []string `arg:"" optional:"" type:"existingfile" help:"Transcripts, one utterance per line. A file named twice counts twice."`
 	Every       int      `help:"Measure every n-th line." default:"20"`
 	Fit         string   `help:"Train a model on the other lines and write it to this file." placeholder:"FILE"`
 	Classes     string   `help:"Word classes for --fit, one per line: a name, a colon, the words." type:"existingfile" placeholder:"FILE"`
 	Grammar     string   `help:"Grammar rules that generate more lines for --fit, one per line: a name, an equals sign, the alternatives." type:"existingfile" placeholder:"FILE"`
+	Dialogues   []string `help:"Dialogues of people, instead of transcripts: a file or folder of .json (QMSum), .csv (ACI-Bench) or .txt (\"D: text\"). With --fit, they train the model of turns." type:"path" placeholder:"PATH"`
+	Speaker     string   `help:"With --dialogues, measure only this speaker." placeholder:"NAME"`
 }
 
 // Run implements the command.
-func (c Endings) Run(t *Terminal) error { return eot.Job(c).Run(t.Out, t.Errs) }
+func (c Endings) Run(t *Terminal) error {
+	switch {
+	case len(c.Dialogues) > 0 && len(c.Transcripts) > 0:
+		return errors.New("transcripts and --dialogues exclude each other")
+	case len(c.Dialogues) > 0:
+		return eot.Dialogues{Paths: c.Dialogues, Fit: c.Fit, Speaker: c.Speaker}.Run(t.Out)
+	case len(c.Transcripts) == 0:
+		return errors.New("no transcripts and no --dialogues")
+	}
+	return eot.Job{Transcripts: c.Transcripts, Every: c.Every, Fit: c.Fit, Classes: c.Classes, Grammar: c.Grammar}.Run(t.Out, t.Errs)
+}

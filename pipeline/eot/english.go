@@ -2,6 +2,7 @@ package eot
 
 import (
 	"math"
+	"strings"
 
 	"github.com/parley-voice/parley/pipeline/eot/model"
 )
@@ -57,6 +58,27 @@ func guessByModel(words []string, lex lexicon, want Expectation) Guess {
 		if len(words) <= 2 {
 			g.Reason = "short_answer"
 		}
+	}
+	return g
+}
+
+// Log odds of the model of turns below which most people continue after a sentence, and the probability that it then
+// gets. The turn waits 800 ms instead of 220.
+const (
+	mayContinue  = -0.4
+	mayContinueP = 0.5
+)
+
+// weighSentence lowers the guess for a sentence that the recognizer ended, if people seldom end a turn with such a
+// sentence. Recognizers end a sentence at almost every pause.
+func (p Pause) weighSentence(g Guess, text string, words []string) Guess {
+	if g.Reason != "sentence_ended" || g.Dictation {
+		return g
+	}
+	c := model.Clause{Words: words, Asked: tokens(strings.ToLower(p.Asked))}
+	c.Mark, c.Sentences, c.Last = model.Marks(text)
+	if model.EnglishTurns().End(c) < mayContinue {
+		g.P, g.Reason = mayContinueP, "may_continue"
 	}
 	return g
 }

@@ -58,3 +58,24 @@ func wrong(t *testing.T, texts []string, finished bool) float64 {
 	}
 	return 100 * float64(n) / float64(len(texts))
 }
+
+// TestMayContinue checks that a period is not enough after words with which people seldom end a turn.
+func TestMayContinue(t *testing.T) {
+	const asked = "Can you tell me what happened?"
+	for _, c := range []struct {
+		Pause
+		reason string
+	}{
+		{Pause{Text: "So, I was at work.", Asked: asked}, "may_continue"},
+		{Pause{Text: "Okay.", Asked: "What brings you in?"}, "may_continue"},
+		{Pause{Text: "It was on Friday.", Asked: "When was it?"}, "sentence_ended"},
+		{Pause{Text: "My car broke down.", Asked: "How can I help you?"}, "sentence_ended"},
+		{Pause{Text: "So, I was at work."}, "sentence_ended"}, // the agent has said nothing
+		{Pause{Text: "So, I was at work.", Asked: asked, Language: "de"}, "sentence_ended"},
+	} {
+		g := c.Guess()
+		if low := g.P >= 0.3 && g.P < 0.6; g.Reason != c.reason || low != (c.reason == "may_continue") {
+			t.Errorf("%q after %q: %+v, want %s", c.Text, c.Asked, g, c.reason)
+		}
+	}
+}

@@ -47,6 +47,7 @@ type Guess struct {
 //	closed            a phrase that closes a turn ("please", "thanks")
 //	short_answer      few words after an open question
 //	clause_complete   a clause that could end here
+//	may_continue      a sentence after which people usually continue
 //	fragment          words that make no clause
 func (p Pause) Guess() Guess {
 	text := strings.ToLower(strings.TrimSpace(p.Text))
@@ -59,6 +60,9 @@ func (p Pause) Guess() Guess {
 	g, sure := p.guessMarked(text, words, lex, want)
 	if !sure {
 		g = lex.guess(words, want)
+	}
+	if lex.hasModel && p.Asked != "" {
+		g = p.weighSentence(g, text, words)
 	}
 	if g.P >= minCertain {
 		return g
