@@ -70,7 +70,7 @@ var fixes = []launchFix{ //nolint:gochecknoglobals // read-only table
 	}},
 	{launchcheck.AllContactsSuppressed, fix{
 		"At least one contact can be called", "All contacts are skipped",
-		"All numbers are suppressed, withdrawn or out of reach. Add others.", "Add numbers", "calls",
+		"All numbers are on a do-not-call list, withdrawn or outside the market. Add other numbers.", "Add numbers", "calls",
 	}},
 	{launchcheck.MarketNotInstalled, fix{
 		"The market’s rules are installed", "The organization does not use the market’s rules",

@@ -72,7 +72,7 @@ func (Settings) askUse(r *ui.Request) (ui.Page, error) {
 	}
 	return ui.Page{
 		Template: "form.html", Title: "Choose market rules", Crumbs: aboveMarket(),
-		Lead: "Campaigns of this market use the rules from their next call. Campaigns of other markets stop calling.",
+		Lead: "Campaigns of the market you choose follow its rules from the next call. The organization’s other campaigns stop calling.",
 		Data: r.Form(ui.Form{Submit: "Use these rules", Cancel: r.URL("market"), Of: rules(o.Market, o.MarketVersion), Fields: []ui.Field{
 			{
 				Name: "rules", Label: "Rules", Kind: ui.Select, Value: strings.TrimSpace(o.Market + " " + o.MarketVersion), Options: options,
