@@ -26,10 +26,10 @@ func TestTraceExplains(t *testing.T) {
 		{"overloaded", siptest.Script{Ring: -1, Status: 503}, media.Trunk{}, "503 ", "the carrier sent no Retry-After"},
 		{"congested", siptest.Script{Ring: -1, Status: 503, Headers: map[string]string{"Retry-After": "30"}}, media.Trunk{}, "503 ", "Retry-After: 30"},
 		{"no credentials", siptest.Script{Challenge: challenge}, media.Trunk{}, "401 ", "the carrier wants credentials"},
-		{"foreign realm", siptest.Script{Challenge: challenge}, media.Trunk{Username: "u", Realm: "x.example"}, "401 ", `foreign realm "carrier.example": the trunk's is "x.example"`},
+		{"foreign realm", siptest.Script{Challenge: challenge}, media.Trunk{Username: "u", Realm: "x.example"}, "401 ", `foreign realm "carrier.example": the trunk's realm is "x.example"`},
 		{"no qop", siptest.Script{Challenge: &siptest.Challenge{Realm: "carrier.example", Username: "u", NoQOP: true}}, credentials, "401 ", "set realm of the trunk to answer it"},
 		{"wrong password", siptest.Script{Challenge: challenge}, media.Trunk{Username: "u", Password: "q"}, "401 ", "does not accept our credentials"},
-		{"audio nowhere", siptest.Script{Status: 200, SDP: []byte("v=0\r\nc=IN IP4 169.254.169.254\r\nt=0 0\r\nm=audio 4000 RTP/AVP 0\r\n")}, media.Trunk{}, "", "outside the trunk's"},
+		{"audio nowhere", siptest.Script{Status: 200, SDP: []byte("v=0\r\nc=IN IP4 169.254.169.254\r\nt=0 0\r\nm=audio 4000 RTP/AVP 0\r\n")}, media.Trunk{}, "", "except the trunk's own"},
 		{"other family", siptest.Script{}, media.Trunk{Proxy: "sip:[::1]:5062;transport=udp"}, "no INVITE was sent", "::1 is an IPv6 address, and SIP uses IPv4 only"},
 	} {
 		t.Run(row.name, func(t *testing.T) {

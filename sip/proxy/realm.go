@@ -23,7 +23,7 @@ func (reg *Registry) CheckRealm(set string, p Proxy, realm string) error {
 		return nil
 	}
 	return fmt.Errorf(
-		"challenge of the foreign realm %q: the trunk's is %q; if the carrier has changed it, set realm of the trunk",
+		"challenge from foreign realm %q: the trunk's realm is %q; if the carrier changed its realm, set realm of the trunk",
 		realm,
 		want,
 	)
