@@ -34,8 +34,8 @@ const (
 	lost      = 70    // quiet windows after which a line without its end counts as over
 )
 
-// A Recognizer recognizes lines that it knows, in audio that a telephone line or another system may have changed. It
-// stands for a speech-to-text provider in benchmarks of speech.
+// A Recognizer recognizes known sentences in audio, even if a phone connection or another system has changed the audio.
+// It replaces a speech-to-text provider in benchmarks with spoken audio.
 type Recognizer struct{ lines []known }
 
 // A known is a line to recognize. Levels and ends count from the start of its speech.

@@ -25,7 +25,7 @@ type Turns struct {
 	JSON     string            `help:"Write the result to this file." placeholder:"FILE"`
 	Worst    string            `help:"Write recordings of the 10 worst turns to this folder." placeholder:"DIR"`
 	Other    Other             `embed:""`
-	Scenario []string          `help:"Run these scenarios instead, and check what they expect: names that bench scenarios lists, or files." placeholder:"NAME|FILE"`
+	Scenario []string          `help:"Run this scenario instead of the default ones and check its expectations: a name that bench scenarios prints, or a file. Repeatable." placeholder:"NAME|FILE"`
 	Plant    gateway.Plant     `hidden:"" help:"Fault of the measured process, which the run must detect: late, stale, doubled, wrong."`
 	Logs     string            `help:"Write the turn log of each call to this folder, for parley replay." type:"existingdir" placeholder:"DIR"`
 }
