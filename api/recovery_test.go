@@ -7,8 +7,8 @@ import (
 	"github.com/parley-voice/parley/control"
 )
 
-// TestRecoverCallsOfLostNode checks that nodes die at different moments of a call. The next node dials only the call that was not
-// dialed before.
+// TestRecoverCallsOfLostNode loses nodes at different moments of a call. It checks that the next node dials only the
+// call that was not dialed before.
 func TestRecoverCallsOfLostNode(t *testing.T) {
 	h := newEnv(t)
 	ctx := t.Context()

@@ -239,8 +239,8 @@ func callID(id string) string {
 	}, cmp.Or(id, "_"))
 }
 
-// withUser returns the messages without empty ones. It adds a note at the start if the agent's message
-// comes first or none is left, and at the end if the agent's message comes last.
+// withUser drops empty messages. If the agent's message is then the first or the last one, it adds a note before or
+// after it. If no message is left, it returns one note.
 func withUser(all []pipeline.Message) []pipeline.Message {
 	all = slices.DeleteFunc(slices.Clone(all), func(m pipeline.Message) bool {
 		return m.Role != pipeline.RoleTool && len(m.Calls) == 0 && strings.TrimSpace(m.Text) == ""
