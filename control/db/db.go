@@ -65,7 +65,7 @@ func Open(ctx context.Context, c Config) (*DB, error) {
 		err = d.await(ctx, c.Wait, c.Log)
 	}
 	if err == nil {
-		err = Migrate(ctx, d.Pool)
+		err = Migrate(ctx, d.Pool, c.Log)
 	}
 	for _, few := range []**pgxpool.Pool{&d.DialPool, &d.OrderPool} {
 		if err == nil {

@@ -14,7 +14,7 @@ func TestMain(m *testing.M) { dbtest.Main(m) }
 func TestOpenMigrates(t *testing.T) {
 	d := dbtest.New(t)
 	dbtest.Value[int](t, d, "SELECT count(*) FROM calls")
-	if err := db.Migrate(t.Context(), d.Pool); err != nil {
+	if err := db.Migrate(t.Context(), d.Pool, nil); err != nil {
 		t.Errorf("a second time: %v", err)
 	}
 }

@@ -2,10 +2,16 @@ package db
 
 import (
 	"context"
+	"database/sql"
 	"embed"
+	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
+	"path/filepath"
+	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
@@ -13,26 +19,176 @@ import (
 )
 
 //go:embed migrations/*.sql
-var migrations embed.FS
+var embedded embed.FS
 
-// Migrate updates the schema. An advisory lock lets only one process at a time migrate; other processes wait.
-func Migrate(ctx context.Context, pool *pgxpool.Pool) error {
-	dir, err := fs.Sub(migrations, "migrations")
-	if err != nil {
-		return fmt.Errorf("migrations: %w", err)
+// baseline is the last migration that was written before the policy of docs/upgrading.md. Statements of these
+// migrations may run without limit.
+const baseline = 250
+
+const (
+	// lockTimeout is how long a statement of a migration waits for a lock. Other transactions queue behind it while it
+	// waits.
+	lockTimeout = 100 * time.Millisecond
+	// statementTimeout limits statements that do not lift it themselves.
+	statementTimeout = 30 * time.Second
+	// lockPatience is how long a migration tries to get its locks.
+	lockPatience = 10 * time.Minute
+	// Pauses between tries.
+	lockPause, maxLockPause = 100 * time.Millisecond, 5 * time.Second
+	// turnSeconds is how long a process waits for the migrations of another one.
+	turnSeconds = 24 * 60 * 60
+)
+
+// Migrate updates the schema while nodes of this and of the previous release use it. An advisory lock lets only one
+// process at a time migrate; other processes wait if they need the new schema. log may be nil.
+func Migrate(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) error {
+	dir, err := fs.Sub(embedded, "migrations")
+	if err == nil {
+		err = (&migrator{pool: pool, dir: dir, log: log, patience: lockPatience}).run(ctx)
 	}
-	locker, err := lock.NewPostgresSessionLocker()
 	if err != nil {
-		return fmt.Errorf("migrations: %w", err)
-	}
-	conn := stdlib.OpenDBFromPool(pool)
-	defer func() { _ = conn.Close() }()
-	p, err := goose.NewProvider(goose.DialectPostgres, conn, dir, goose.WithSessionLocker(locker))
-	if err != nil {
-		return fmt.Errorf("migrations: %w", err)
-	}
-	if _, err := p.Up(ctx); err != nil {
 		return fmt.Errorf("migrations: %w", err)
 	}
 	return nil
 }
+
+// migrator applies the migrations of a folder.
+type migrator struct {
+	pool     *pgxpool.Pool
+	dir      fs.FS
+	log      *slog.Logger
+	patience time.Duration // how long to try to get a lock
+	last     int64         // the last migration to apply, not less than baseline; 0 means all
+	limits   *limits
+}
+
+func (m *migrator) run(ctx context.Context) error {
+	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, turnSeconds))
+	if err != nil {
+		return err
+	}
+	conn := stdlib.OpenDBFromPool(m.pool)
+	defer func() { _ = conn.Close() }()
+	m.limits = &limits{SessionLocker: locker}
+	p, err := goose.NewProvider(goose.DialectPostgres, conn, m.dir, goose.WithSessionLocker(m.limits))
+	if err != nil {
+		return err
+	}
+	for {
+		// This does not wait for other processes: a node whose schema is complete can start during a long migration.
+		pending, err := p.HasPending(ctx)
+		if err != nil || !pending {
+			return err
+		}
+		version, _, err := p.GetVersions(ctx)
+		if err != nil || m.last > 0 && version >= m.last {
+			return err
+		}
+		if err = m.step(ctx, p, version); err != nil {
+			return err
+		}
+	}
+}
+
+// step applies the next migration, or all of the baseline. It tries again as long as other transactions hold the locks
+// that it needs.
+func (m *migrator) step(ctx context.Context, p *goose.Provider, version int64) error {
+	m.limits.statement = statementTimeout
+	if version < baseline {
+		m.limits.statement = 0
+	}
+	began, pause := time.Now(), lockPause
+	for {
+		applied, err := m.apply(ctx, p, version)
+		if m.log != nil {
+			for _, r := range applied {
+				m.log.InfoContext(ctx, "schema updated", "migration", filepath.Base(r.Source.Path), "took", r.Duration.Round(time.Millisecond).String())
+			}
+		}
+		if partial, ok := errors.AsType[*goose.PartialError](err); ok {
+			err = fmt.Errorf("%s: %w", filepath.Base(partial.Failed.Source.Path), partial.Err)
+		}
+		if err == nil || !isLocked(err) || ctx.Err() != nil {
+			return err
+		}
+		if time.Since(began) > m.patience {
+			return fmt.Errorf("other transactions held its locks for %v; %s: %w", m.patience, m.oldest(ctx), err)
+		}
+		if m.log != nil && pause == maxLockPause {
+			m.log.WarnContext(ctx, "a migration waits for other transactions", "oldest", m.oldest(ctx), "err", err)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(pause):
+		}
+		pause = min(2*pause, maxLockPause)
+	}
+}
+
+func (m *migrator) apply(ctx context.Context, p *goose.Provider, version int64) (applied []*goose.MigrationResult, err error) {
+	if version < baseline {
+		return p.UpTo(ctx, baseline)
+	}
+	one, err := p.UpByOne(ctx)
+	switch {
+	case errors.Is(err, goose.ErrNoNextVersion): // another process has applied it
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return []*goose.MigrationResult{one}, nil
+}
+
+// isLocked reports whether a statement did not get a lock in time.
+func isLocked(err error) bool {
+	refusal, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && (refusal.Code == "55P03" || refusal.Code == "40P01") // lock not available, deadlock
+}
+
+// oldest describes the oldest transaction of the database, which is likely to hold the lock.
+func (m *migrator) oldest(ctx context.Context) (text string) {
+	err := m.pool.QueryRow(ctx, `
+		SELECT format('the oldest transaction is of process %s (%s) and began at %s', pid, coalesce(nullif(application_name, ''), backend_type),
+			to_char(xact_start, 'YYYY-MM-DD HH24:MI:SS'))
+		FROM pg_stat_activity WHERE datname = current_database() AND xact_start IS NOT NULL AND pid <> pg_backend_pid() ORDER BY xact_start LIMIT 1`).Scan(&text)
+	if err != nil {
+		return "the transaction that held them has ended"
+	}
+	return text
+}
+
+// limits is a locker that also sets the timeouts of the session that migrates.
+type limits struct {
+	lock.SessionLocker
+
+	statement time.Duration // limit of a statement; 0 means none
+}
+
+// SessionLock implements lock.SessionLocker.
+func (l *limits) SessionLock(ctx context.Context, conn *sql.Conn) error {
+	if err := l.SessionLocker.SessionLock(ctx, conn); err != nil {
+		return err
+	}
+	// A waiting statement makes the server cancel an autovacuum of its table, but only after deadlock_timeout, which
+	// only a superuser may lower.
+	_, err := conn.ExecContext(ctx, `
+		SELECT set_config('lock_timeout', $1, false), set_config('statement_timeout', $2, false),
+			(SELECT set_config('deadlock_timeout', $3, false) FROM pg_roles WHERE rolname = current_user AND rolsuper)`,
+		milliseconds(lockTimeout), milliseconds(l.statement), milliseconds(lockTimeout/2))
+	if err != nil {
+		return errors.Join(err, l.SessionUnlock(ctx, conn))
+	}
+	return nil
+}
+
+// SessionUnlock implements lock.SessionLocker.
+func (l *limits) SessionUnlock(ctx context.Context, conn *sql.Conn) error {
+	_, err := conn.ExecContext(ctx, `
+		SELECT set_config(name, reset_val, false) FROM pg_settings
+		WHERE name IN ('lock_timeout', 'statement_timeout')
+		   OR name = 'deadlock_timeout' AND (SELECT rolsuper FROM pg_roles WHERE rolname = current_user)`)
+	return errors.Join(err, l.SessionLocker.SessionUnlock(ctx, conn))
+}
+
+func milliseconds(d time.Duration) string { return fmt.Sprint(d.Milliseconds()) }
