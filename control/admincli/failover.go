@@ -4,16 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os/user"
 	"strings"
 
 	"github.com/parley-voice/parley/control/failover"
 )
 
-// Failover groups the commands for a database that was reset to an earlier state, for example by a failover.
+// Failover groups the commands for a database that was reset to an earlier state, by a failover or from a backup.
 type Failover struct {
 	Status  FailoverStatus  `cmd:"" help:"Show whether calls are dialed and which nodes have not reported their calls."`
 	Release FailoverRelease `cmd:"" help:"Dial held calls without the missing nodes. Their numbers may be called twice."`
+	Hold    FailoverHold    `cmd:"" help:"Hold queued calls and running campaigns, before servers start on a restored database."`
 }
 
 // FailoverStatus shows the state after a failover.
@@ -31,16 +33,33 @@ func (FailoverStatus) Run(ctx context.Context, d *Env) error {
 			d.Out, "paused: the database reverted to an earlier state at %s; waiting for %s\n",
 			h.Since.UTC().Format("2006-01-02 15:04:05"), names(h.Expected),
 		)
-	case len(h.Missing) > 0:
+	case len(h.Missing) > 0 || h.Restored || h.ByOperator:
 		_, err = fmt.Fprintf(
-			d.Out, "held: %d calls and %d campaigns from before %s; nodes that have not reported: %s\n", h.Calls, h.Campaigns,
-			h.Since.UTC().Format("2006-01-02 15:04:05"), names(h.Missing),
+			d.Out, "held: %d calls and %d campaigns from before %s\n", h.Calls, h.Campaigns, h.Since.UTC().Format("2006-01-02 15:04:05"),
 		)
+		if err == nil {
+			err = printReasons(d.Out, h)
+		}
 	default:
 		_, err = fmt.Fprintln(d.Out, "open: calls are dialed")
 	}
 	if err == nil && h.Facts > 0 {
 		_, err = fmt.Fprintf(d.Out, "%d calls were sent and their records lost: campaigns do not call those numbers for 24 h\n", h.Facts)
+	}
+	return err
+}
+
+// printReasons prints why calls are held.
+func printReasons(out io.Writer, h failover.Holds) (err error) {
+	if h.Restored {
+		_, err = fmt.Fprintf(out, "  the database was restored to its state of %s: the calls since then may be unknown\n",
+			h.Behind.UTC().Format("2006-01-02 15:04:05"))
+	}
+	if h.ByOperator && err == nil {
+		_, err = fmt.Fprintln(out, "  an operator held them: parley failover hold")
+	}
+	if len(h.Missing) > 0 && err == nil {
+		_, err = fmt.Fprintf(out, "  nodes that have not reported: %s\n", names(h.Missing))
 	}
 	return err
 }
@@ -54,14 +73,15 @@ func names(all []string) string {
 
 // FailoverRelease releases held calls, so that the servers dial them.
 type FailoverRelease struct {
-	Yes bool `help:"Confirm that the nodes listed by parley failover status will not return."`
+	Yes bool `help:"Confirm that the nodes listed by parley failover status will not return, and that numbers called since then were withdrawn."`
 }
 
 // Run releases the held calls.
 func (c FailoverRelease) Run(ctx context.Context, d *Env) error {
 	if !c.Yes {
 		return errors.New(
-			"numbers called by a missing node may be called again: compare the carrier's records, withdraw those numbers, then repeat with --yes",
+			"numbers called by a missing node, or after a backup, may be called again: compare the carrier's records, "+
+				"withdraw those numbers, then repeat with --yes",
 		)
 	}
 	by := "?"
@@ -76,5 +96,17 @@ func (c FailoverRelease) Run(ctx context.Context, d *Env) error {
 		return errors.New("no calls are held")
 	}
 	_, err = fmt.Fprintln(d.Out, "released")
+	return err
+}
+
+// FailoverHold holds calls and campaigns until FailoverRelease.
+type FailoverHold struct{}
+
+// Run holds the calls and campaigns.
+func (FailoverHold) Run(ctx context.Context, d *Env) error {
+	if err := failover.Hold(ctx, d.Pool); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(d.Out, "held: calls ordered and campaigns launched before now; parley failover release dials them")
 	return err
 }

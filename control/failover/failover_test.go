@@ -165,7 +165,7 @@ func TestMissingNode(t *testing.T) {
 		t.Errorf("ordered while the queue is paused: %v", err)
 	}
 	r.waitUntilOpen(a)
-	if h, err := ReadHolds(t.Context(), r.db.Pool); err != nil || len(h.Missing) != 1 || h.Missing[0] != "b#0" || h.Calls != 1 || a.Stats().Missing != 1 {
+	if h, err := ReadHolds(t.Context(), r.db.Pool); err != nil || len(h.Missing) != 1 || h.Missing[0] != b.names()[0] || h.Restored || h.Calls != 1 || a.Stats().Missing != 1 {
 		t.Errorf("held: %+v, %v", h, err)
 	}
 	later := r.order("+12025550113")

@@ -3,20 +3,28 @@ package failover
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/db"
 )
+
+// byOperator stands for an operator in the list of missing nodes.
+const byOperator = "operator"
 
 // Holds counts the calls that are held after the database reverted to an older state, and names the nodes for which
 // they wait.
 type Holds struct {
 	Open             bool      // dialing has resumed
 	Since            time.Time // time of the revert; 1970 if there was none
+	Behind           time.Time // time of the state to which the database reverted; 1970 if it is not known
 	Expected         []string  // nodes that have not reported yet
 	Missing          []string  // nodes that did not report in time
+	Restored         bool      // the database was restored from a backup
+	ByOperator       bool      // an operator holds the calls; see Hold
 	Calls, Campaigns int       // numbers of held calls and campaigns
 	Facts            int       // number of lost calls of which only the sending is known
 }
@@ -24,12 +32,17 @@ type Holds struct {
 // ReadHolds reads which calls are held. If no node has checked the current timeline yet, Open is false.
 func ReadHolds(ctx context.Context, q db.Querier) (h Holds, err error) {
 	err = q.QueryRow(ctx, `
-		SELECT coalesce(e.opened_at IS NOT NULL, false), coalesce(nullif(e.since, '-infinity'), 'epoch'), coalesce(e.expected, '{}'), coalesce(e.missing, '{}'),
+		SELECT coalesce(e.opened_at IS NOT NULL, false), coalesce(nullif(e.since, '-infinity'), 'epoch'), coalesce(e.behind, 'epoch'), coalesce(e.expected, '{}'), coalesce(e.missing, '{}'),
 			CASE WHEN e.missing <> '{}' THEN (SELECT count(*) FROM attempts WHERE state IN ('scheduled', 'claimed') AND created_at < e.since) ELSE 0 END,
 			CASE WHEN e.missing <> '{}' THEN (SELECT count(*) FROM campaigns WHERE status = 'running' AND launched_at < e.since) ELSE 0 END,
 			(SELECT count(*) FROM sent_facts WHERE number_hash <> '')
 		FROM (SELECT database_timeline() AS timeline) t LEFT JOIN database_epochs e USING (timeline)`).
-		Scan(&h.Open, &h.Since, &h.Expected, &h.Missing, &h.Calls, &h.Campaigns, &h.Facts)
+		Scan(&h.Open, &h.Since, &h.Behind, &h.Expected, &h.Missing, &h.Calls, &h.Campaigns, &h.Facts)
+	for _, list := range []*[]string{&h.Expected, &h.Missing} {
+		h.Restored = h.Restored || slices.Contains(*list, restored)
+		h.ByOperator = h.ByOperator || slices.Contains(*list, byOperator)
+		*list = slices.DeleteFunc(*list, func(name string) bool { return name == restored || name == byOperator })
+	}
 	return h, db.Wrap(err, "failed to read held calls")
 }
 
@@ -57,4 +70,15 @@ func Release(ctx context.Context, q interface {
 		return false, fmt.Errorf("failed to release held calls: %w", err)
 	}
 	return released, nil
+}
+
+// Hold holds all calls that were ordered and all campaigns that were launched before now, until Release. It is for a
+// database that was restored in a way that nodes cannot detect.
+func Hold(ctx context.Context, q db.Querier) error {
+	_, err := q.Exec(ctx, `
+		INSERT INTO database_epochs (timeline, epoch, behind, expected) VALUES (database_timeline(), $1, (SELECT max(seen_at) FROM database_epochs), ARRAY[$2])
+		ON CONFLICT (timeline) DO UPDATE SET epoch = $1, since = clock_timestamp(), opened_at = NULL, missing = '{}', released_at = NULL,
+			expected = ARRAY(SELECT DISTINCT x FROM unnest(database_epochs.expected || database_epochs.missing || $2::text) x)`,
+		control.NewID("", time.Now()), byOperator)
+	return db.Wrap(err, "failed to hold calls")
 }

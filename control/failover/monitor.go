@@ -47,7 +47,8 @@ type Monitor struct {
 	checkMu sync.Mutex // held during a check
 	swept   time.Time
 	mu      sync.Mutex
-	epoch   string // the epoch for which this node last reported
+	epoch   string    // the epoch for which this node last reported
+	seen    time.Time // the newest state of the database that this node or its last process saw
 	beat    int64  // the last value of this node's heartbeat counter
 	calls   calls
 	stats   Stats
@@ -74,7 +75,14 @@ func (w *Monitor) Stats() Stats {
 	return s
 }
 
-func (w *Monitor) name(slot int) string { return w.Node.Home + "#" + strconv.Itoa(slot) }
+// name returns the name of a journal. A journal that replaces a lost one has another name.
+func (w *Monitor) name(slot int) string {
+	name := w.Node.Home + "#" + strconv.Itoa(slot)
+	if id := w.Journal.ID(); id != "" {
+		name += "@" + id
+	}
+	return name
+}
 
 func (w *Monitor) names() (all []string) {
 	for _, slot := range w.Journal.Slots() {
@@ -111,19 +119,22 @@ func (w *Monitor) Check(ctx context.Context) (control.ContinuityStatus, error) {
 	if err := w.Journal.Flush(); err != nil {
 		w.log().ErrorContext(ctx, "dialing stopped: failed to write the journal", "err", err)
 	}
+	w.mu.Lock()
+	if w.epoch == "" {
+		w.seen = w.Journal.Seen()
+	}
+	known := w.epoch
+	w.mu.Unlock()
 	is, err := w.look(ctx)
 	if err != nil {
 		return control.ContinuityStatus{}, fmt.Errorf("check database history: %w", err)
 	}
-	w.mu.Lock()
-	known := w.epoch
-	w.mu.Unlock()
 	if is.epoch != known {
 		if known != "" {
 			w.log().ErrorContext(ctx, "database reverted to an earlier state: dialing paused until all nodes have reported")
 		}
 		if err = w.forward(ctx); err == nil {
-			err = w.report(ctx, is.epoch)
+			err = w.report(ctx, is)
 		}
 		if err != nil {
 			return control.ContinuityStatus{}, fmt.Errorf("restore forgotten calls: %w", err)
@@ -140,11 +151,15 @@ func (w *Monitor) Check(ctx context.Context) (control.ContinuityStatus, error) {
 			return control.ContinuityStatus{}, err
 		}
 	}
+	if err = w.Journal.SetSeen(is.seen); err != nil {
+		w.log().WarnContext(ctx, "failed to write the time of the database to the data directory", "err", err)
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if known != "" && is.epoch != known {
 		w.stats.Changes++
 	}
+	w.seen = is.seen
 	w.epoch, w.stats.Paused, w.stats.Missing = is.epoch, !is.open, len(is.missing)
 	return control.ContinuityStatus{Changes: int(w.stats.Changes), Open: is.open}, nil
 }
@@ -154,15 +169,34 @@ type epoch struct {
 	epoch   string
 	open    bool
 	missing []string
+	seen    time.Time // the last sign of life of the database
+	behind  time.Time // the last sign of life before the revert with which the epoch began; zero if that is not known
 }
 
-const epochSQL = `SELECT epoch, opened_at IS NOT NULL, missing FROM database_epochs WHERE timeline = database_timeline()`
+const epochSQL = `
+SELECT epoch, opened_at IS NOT NULL, missing, coalesce(seen_at, '0001-01-01'), coalesce(behind, '0001-01-01')
+FROM database_epochs WHERE timeline = database_timeline()`
 
-// look reads the current epoch, begins a new one after a revert, and updates this node's heartbeat.
+func (e *epoch) fields() []any { return []any{&e.epoch, &e.open, &e.missing, &e.seen, &e.behind} }
+
+// look reads the current epoch, begins a new one after a revert, and updates the signs of life of this node and of the
+// database.
 func (w *Monitor) look(ctx context.Context) (e epoch, err error) {
-	read := func() error { return w.Pool.QueryRow(ctx, epochSQL).Scan(&e.epoch, &e.open, &e.missing) }
+	read := func() error { return w.Pool.QueryRow(ctx, epochSQL).Scan(e.fields()...) }
 	if err = read(); errors.Is(err, pgx.ErrNoRows) {
 		if err = w.begin(ctx); err == nil {
+			err = read()
+		}
+	}
+	w.mu.Lock()
+	seen, known := w.seen, w.epoch
+	w.mu.Unlock()
+	if known != "" && known != e.epoch {
+		seen = seen.Add(-longestLag) // the clock of a promoted standby may be behind
+	}
+	if err == nil && !e.seen.IsZero() && e.seen.Before(seen) {
+		// This node saw a later state of the database: it reverted without a new timeline.
+		if err = w.beginAgain(ctx, e.epoch); err == nil {
 			err = read()
 		}
 	}
@@ -171,9 +205,14 @@ func (w *Monitor) look(ctx context.Context) (e epoch, err error) {
 	}
 	var beat int64
 	err = w.Pool.QueryRow(ctx, `
+		WITH alive AS (
+			UPDATE database_epochs SET seen_at = greatest(seen_at, clock_timestamp())
+			WHERE timeline = database_timeline() AND epoch = $3 RETURNING seen_at
+		)
 		INSERT INTO nodes AS n (name, owner, beat, seen_at) VALUES ($1, $2, 1, clock_timestamp())
 		ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, beat = n.beat + 1, seen_at = excluded.seen_at
-		RETURNING beat`, w.name(w.Journal.Slots()[0]), w.Node.Owner).Scan(&beat)
+		RETURNING beat, coalesce((SELECT seen_at FROM alive), $4)`,
+		w.name(w.Journal.Slots()[0]), w.Node.Owner, e.epoch, e.seen).Scan(&beat, &e.seen)
 	if err != nil {
 		return e, err
 	}
@@ -182,42 +221,60 @@ func (w *Monitor) look(ctx context.Context) (e epoch, err error) {
 	w.beat = beat
 	w.mu.Unlock()
 	if back { // the heartbeat went back: the database reverted without a new timeline
-		if err = w.beginAgain(ctx); err == nil {
+		if err = w.beginAgain(ctx, e.epoch); err == nil {
 			err = read()
 		}
 	}
 	return e, err
 }
 
+// restored stands for the unknown calls of a restored database in the list of missing nodes. A node that knows how
+// little the database has lost removes it. Otherwise an operator does.
+const restored = "restore"
+
+// longestLag is the longest period that a failover may lose. After a longer one the database counts as restored from a
+// backup: nodes that it does not know may have placed calls.
+const longestLag = time.Minute
+
 // begin begins an epoch for a new Postgres timeline. It expects a report from each node that was alive according to
 // the reverted database.
 func (w *Monitor) begin(ctx context.Context) error {
 	_, err := w.Pool.Exec(ctx, `
-		INSERT INTO database_epochs (timeline, epoch, expected)
-		SELECT database_timeline(), $1, coalesce((SELECT array_agg(name) FROM nodes WHERE seen_at > (SELECT max(seen_at) FROM nodes) - interval '60 seconds'), '{}')
-		ON CONFLICT (timeline) DO NOTHING`, control.NewID("", time.Now()))
+		INSERT INTO database_epochs (timeline, epoch, seen_at, behind, expected)
+		SELECT database_timeline(), $1, clock_timestamp(), coalesce((SELECT max(seen_at) FROM database_epochs), (SELECT max(seen_at) FROM nodes), 'epoch'),
+			ARRAY(SELECT name FROM nodes WHERE seen_at > (SELECT max(seen_at) FROM nodes) - interval '60 seconds') || $2::text
+		ON CONFLICT (timeline) DO NOTHING`, control.NewID("", time.Now()), restored)
 	return err
 }
 
 // beginAgain begins a new epoch on the same Postgres timeline, unless another node has done so.
-func (w *Monitor) beginAgain(ctx context.Context) error {
+func (w *Monitor) beginAgain(ctx context.Context, known string) error {
 	w.mu.Lock()
-	known := w.epoch
+	seen := w.seen
 	w.mu.Unlock()
 	_, err := w.Pool.Exec(ctx, `
 		UPDATE database_epochs SET epoch = $1, since = clock_timestamp(), opened_at = NULL, missing = '{}', released_at = NULL,
-			expected = coalesce((SELECT array_agg(name) FROM nodes WHERE seen_at > clock_timestamp() - interval '10 minutes'), '{}')
-		WHERE timeline = database_timeline() AND epoch = $2`, control.NewID("", time.Now()), known)
+			seen_at = clock_timestamp(), behind = CASE WHEN seen_at < $3 THEN seen_at END,
+			expected = ARRAY(SELECT name FROM nodes n WHERE n.seen_at > coalesce(database_epochs.seen_at, clock_timestamp()) - interval '10 minutes')
+				|| CASE WHEN seen_at < $3 THEN ARRAY[$4] ELSE '{}' END
+		WHERE timeline = database_timeline() AND epoch = $2`, control.NewID("", time.Now()), known, seen, restored)
 	return err
 }
 
-// report records that this node has restored its calls.
-func (w *Monitor) report(ctx context.Context, epoch string) error {
+// report records that this node has restored its calls, and whether the database has lost no more than a failover loses.
+func (w *Monitor) report(ctx context.Context, is epoch) error {
+	done := w.names()
+	w.mu.Lock()
+	lost := w.seen.Sub(is.behind)
+	w.mu.Unlock()
+	if lost.Abs() <= longestLag {
+		done = append(done, restored)
+	}
 	_, err := w.Pool.Exec(ctx, `
 		UPDATE database_epochs SET
 			expected = ARRAY(SELECT x FROM unnest(expected) x WHERE x <> ALL ($2)),
 			missing = ARRAY(SELECT x FROM unnest(missing) x WHERE x <> ALL ($2))
-		WHERE timeline = database_timeline() AND epoch = $1`, epoch, w.names())
+		WHERE timeline = database_timeline() AND epoch = $1`, is.epoch, done)
 	return err
 }
 
@@ -226,12 +283,12 @@ func (w *Monitor) open(ctx context.Context, is epoch) (epoch, error) {
 	_, err := w.Pool.Exec(ctx, `
 		UPDATE database_epochs SET opened_at = clock_timestamp(), missing = expected, expected = '{}'
 		WHERE timeline = database_timeline() AND epoch = $1 AND opened_at IS NULL
-		  AND (clock_timestamp() > since + $2::interval AND expected = '{}' OR clock_timestamp() > since + $3::interval)`,
-		is.epoch, w.lease(), w.reportTimeout())
+		  AND (clock_timestamp() > since + $2::interval AND expected <@ $4 OR clock_timestamp() > since + $3::interval)`,
+		is.epoch, w.lease(), w.reportTimeout(), []string{restored, byOperator})
 	if err != nil {
 		return is, err
 	}
-	err = w.Pool.QueryRow(ctx, epochSQL+" AND epoch = $1", is.epoch).Scan(&is.epoch, &is.open, &is.missing)
+	err = w.Pool.QueryRow(ctx, epochSQL+" AND epoch = $1", is.epoch).Scan(is.fields()...)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows): // the database reverted again; the next check finds that
 		return is, nil
@@ -239,8 +296,7 @@ func (w *Monitor) open(ctx context.Context, is epoch) (epoch, error) {
 	case len(is.missing) == 0:
 		w.log().WarnContext(ctx, "all nodes have reported: dialing resumed")
 	default:
-		w.log().ErrorContext(ctx, "nodes have not reported: older calls and campaigns are held; start them, or run parley failover release",
-			"nodes", is.missing)
+		w.log().ErrorContext(ctx, "older calls and campaigns are held; run parley failover status", "for", is.missing)
 	}
 	return is, err
 }

@@ -42,7 +42,10 @@ func (w *Monitor) Allow(ctx context.Context, c *control.Claim) error {
 		return fmt.Errorf("failed to read calls sent to the number: %w", err)
 	}
 	w.log().ErrorContext(ctx, "call not made: the database forgot an earlier call", "forgotten", id, "attempt", c.Lease.AttemptID)
-	if err = w.beginAgain(ctx); err != nil {
+	w.mu.Lock()
+	known := w.epoch
+	w.mu.Unlock()
+	if err = w.beginAgain(ctx, known); err != nil {
 		return fmt.Errorf("%w: %w", control.ErrForgotten, err)
 	}
 	return control.ErrForgotten

@@ -107,6 +107,7 @@ const (
 // Journal is the journal of one process. It is safe for concurrent use.
 type Journal struct {
 	dir   string
+	id    string
 	most  int
 	slot  int
 	slots []int // the slot of this process, and the slots taken over from dead processes
@@ -142,6 +143,9 @@ func Open(dir string) (*Journal, error) { return open(dir, defaultMost) }
 func open(dir string, most int) (*Journal, error) {
 	j := &Journal{dir: dir, most: most, slot: -1, entries: map[string]Entry{}, numbers: map[Hash][]string{}}
 	if err := os.MkdirAll(dir, 0o700); err != nil { //nolint:gosec // set by the operator
+		return nil, fmt.Errorf("journal: %w", err)
+	}
+	if err := j.identify(); err != nil {
 		return nil, fmt.Errorf("journal: %w", err)
 	}
 	var left []string
