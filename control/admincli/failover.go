@@ -80,7 +80,7 @@ type FailoverRelease struct {
 func (c FailoverRelease) Run(ctx context.Context, d *Env) error {
 	if !c.Yes {
 		return errors.New(
-			"numbers called by a missing node, or after a backup, may be called again: compare the carrier's records, "+
+			"numbers called by a missing node, or after a backup, may be called again: compare the carrier's records, " +
 				"withdraw those numbers, then repeat with --yes",
 		)
 	}

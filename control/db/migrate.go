@@ -58,7 +58,6 @@ type migrator struct {
 	dir      fs.FS
 	log      *slog.Logger
 	patience time.Duration // how long to try to get a lock
-	last     int64         // the last migration to apply, not less than baseline; 0 means all
 	limits   *limits
 }
 
@@ -81,7 +80,7 @@ func (m *migrator) run(ctx context.Context) error {
 			return err
 		}
 		version, _, err := p.GetVersions(ctx)
-		if err != nil || m.last > 0 && version >= m.last {
+		if err != nil {
 			return err
 		}
 		if err = m.step(ctx, p, version); err != nil {

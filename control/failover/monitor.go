@@ -37,7 +37,7 @@ type Monitor struct {
 	// Lease is the duration of the node's lease; 0 means 15 s. After a revert, dialing pauses for at least this long.
 	// Every live node checks the database three times in this period.
 	Lease time.Duration
-	// ReportTimeout is the maximum time to wait for the reports of other nodes; 0 means 60 s.
+	// ReportTimeout is the maximum time to wait for the reports of other nodes; 0 means four leases.
 	ReportTimeout time.Duration
 	Log           *slog.Logger
 
@@ -49,7 +49,7 @@ type Monitor struct {
 	mu      sync.Mutex
 	epoch   string    // the epoch for which this node last reported
 	seen    time.Time // the newest state of the database that this node or its last process saw
-	beat    int64  // the last value of this node's heartbeat counter
+	beat    int64     // the last value of this node's heartbeat counter
 	calls   calls
 	stats   Stats
 }
@@ -320,7 +320,7 @@ func (w *Monitor) Leave(ctx context.Context) error {
 
 func (w *Monitor) lease() time.Duration { return cmp.Or(w.Lease, 15*time.Second) }
 func (w *Monitor) reportTimeout() time.Duration {
-	return max(cmp.Or(w.ReportTimeout, time.Minute), w.lease())
+	return max(cmp.Or(w.ReportTimeout, 4*w.lease()), w.lease())
 }
 
 func (w *Monitor) log() *slog.Logger { return cmp.Or(w.Log, slog.New(slog.DiscardHandler)) }

@@ -28,8 +28,15 @@ func (j *Journal) identify() error {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if old, err := filepath.Glob(filepath.Join(j.dir, "sent-*.log")); err != nil || len(old) > 0 {
-		return errors.Join(err, notMissing(read())) // another process may have created both
+	old, err := filepath.Glob(filepath.Join(j.dir, "sent-*.log"))
+	if err != nil {
+		return err
+	}
+	if len(old) > 0 {
+		if err = read(); errors.Is(err, fs.ErrNotExist) { // another process may have created both
+			return nil
+		}
+		return err
 	}
 	// The file appears with its content, and only if another process has not created it.
 	fresh, err := os.CreateTemp(j.dir, "id-*")
@@ -46,13 +53,6 @@ func (j *Journal) identify() error {
 	}
 	if err = read(); err == nil {
 		err = syncDir(j.dir)
-	}
-	return err
-}
-
-func notMissing(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
 	}
 	return err
 }

@@ -71,7 +71,18 @@ func Open(ctx context.Context, url string, conns int32) (*db.DB, error) {
 // URL creates a database as New does, and returns its connection string.
 func URL(t testing.TB) string {
 	t.Helper()
-	name, err := one.create(t.Context())
+	return createURL(t, "parley")
+}
+
+// Empty creates a database without schema, and returns its connection string.
+func Empty(t testing.TB) string {
+	t.Helper()
+	return createURL(t, "template0")
+}
+
+func createURL(t testing.TB, template string) string {
+	t.Helper()
+	name, err := one.create(t.Context(), template)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,21 +98,21 @@ func URL(t testing.TB) string {
 
 // Shared creates a database that all tests of the binary may use, and returns its connection string.
 func Shared(ctx context.Context) (string, error) {
-	name, err := one.create(ctx)
+	name, err := one.create(ctx, "parley")
 	if err != nil {
 		return "", err
 	}
 	return one.local.URL(name), nil
 }
 
-// create creates a database and returns its name.
-func (s *shared) create(ctx context.Context) (string, error) {
+// create creates a database as a copy of another one, and returns its name.
+func (s *shared) create(ctx context.Context, template string) (string, error) {
 	s.once.Do(s.start)
 	if s.err != nil {
 		return "", s.err
 	}
 	name := fmt.Sprintf("test_%d", s.next.Add(1))
-	return name, s.exec(ctx, "CREATE DATABASE "+name+" TEMPLATE parley")
+	return name, s.exec(ctx, "CREATE DATABASE "+name+" TEMPLATE "+template)
 }
 
 func (s *shared) start() {

@@ -25,10 +25,23 @@ type Pair struct {
 	dir   string
 	ports [2]string
 	procs [2]*exec.Cmd
+	extra []string // more arguments of the servers
 }
 
 // NewPair starts a pair with an empty database "parley". The end of the test stops it and removes its data.
 func NewPair(t testing.TB) *Pair {
+	t.Helper()
+	p := newPrimary(t)
+	p.run(
+		"pg_basebackup", "-h", "127.0.0.1", "-p", p.ports[0], "-U", "parley", "-D", p.data(1), "-R", "-X", "stream", "-c",
+		"fast", "--no-sync",
+	)
+	p.start(1)
+	return p
+}
+
+// newPrimary starts the first server of a pair with an empty database "parley".
+func newPrimary(t testing.TB, extra ...string) *Pair {
 	t.Helper()
 	bins, _ := filepath.Glob("/usr/lib/postgresql/*/bin") // cannot fail: the pattern is well formed
 	if len(bins) == 0 {
@@ -39,7 +52,7 @@ func NewPair(t testing.TB) *Pair {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &Pair{t: t, bin: bins[len(bins)-1], dir: dir, ports: [2]string{tcpPort(t), tcpPort(t)}}
+	p := &Pair{t: t, bin: bins[len(bins)-1], dir: dir, ports: [2]string{tcpPort(t), tcpPort(t)}, extra: extra}
 	t.Cleanup(func() {
 		for n := range p.procs {
 			p.Kill(n)
@@ -54,11 +67,6 @@ func NewPair(t testing.TB) *Pair {
 	p.run("initdb", "-D", p.data(0), "-U", "parley", "--auth=trust", "-E", "UTF8", "--no-locale", "--no-sync")
 	p.start(0)
 	p.exec(0, "CREATE DATABASE parley")
-	p.run(
-		"pg_basebackup", "-h", "127.0.0.1", "-p", p.ports[0], "-U", "parley", "-D", p.data(1), "-R", "-X", "stream", "-c",
-		"fast", "--no-sync",
-	)
-	p.start(1)
 	return p
 }
 
@@ -109,7 +117,10 @@ func (p *Pair) Kill(n int) {
 func (p *Pair) data(n int) string { return filepath.Join(p.dir, "node"+strconv.Itoa(n)) }
 
 func (p *Pair) command(name string, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(context.Background(), filepath.Join(p.bin, name), args...) //nolint:gosec // of a test
+	if !filepath.IsAbs(name) {
+		name = filepath.Join(p.bin, name)
+	}
+	cmd := exec.CommandContext(context.Background(), name, args...) //nolint:gosec // of a test
 	cmd.Dir = p.dir
 	cmd.Env = []string{"PATH=" + p.bin + ":/usr/bin:/bin", "LC_ALL=C", "TZ=UTC"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: credential(p.t)}
@@ -128,6 +139,7 @@ func (p *Pair) start(n int) {
 	c := p.command("postgres", "-D", p.data(n), "-p", p.ports[n], "-k", p.dir, "-c", "listen_addresses=127.0.0.1", "-c", "fsync=off",
 		"-c", "full_page_writes=off", "-c", "max_connections=200", "-c", "shared_buffers=64MB", "-c", "jit=off", "-c", "wal_keep_size=512MB",
 		"-c", "log_min_error_statement=panic", "-c", "autovacuum_naptime=5s")
+	c.Args = append(c.Args, p.extra...)
 	var log strings.Builder
 	c.Stderr = &log
 	if err := c.Start(); err != nil {
