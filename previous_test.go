@@ -65,7 +65,7 @@ func TestReleasedMigrations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range strings.Fields(string(out)) {
+	for name := range strings.FieldsSeq(string(out)) {
 		was, err := exec.CommandContext(t.Context(), "git", "show", commit+":"+name).Output()
 		if err != nil {
 			t.Fatal(err)
