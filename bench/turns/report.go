@@ -166,18 +166,15 @@ func values(turns []Turn, of func(Turn) *float64) []float64 {
 	return all
 }
 
-// often is the number of cut-offs after which the agent adapts to the caller's own pauses.
-const often = 3
-
 // agree is the tolerated difference in ms between turn_ms and the audio.
 const agree = 25
 
-// hurried returns the turns of each call before its third cut-off.
+// hurried returns the turns of each call before its first cut-off.
 func hurried(all []Turn) []Turn {
 	cut := map[string]int{}
 	var kept []Turn
 	for _, t := range all { // the turns of a call are in order
-		if cut[t.Call] += t.False; cut[t.Call] < often {
+		if cut[t.Call] += t.False; cut[t.Call] == 0 {
 			kept = append(kept, t)
 		}
 	}
@@ -195,8 +192,8 @@ func (r *Report) answers() {
 	}
 	plain, all := r.of(scenario.Plain), r.of(scenario.Plain, scenario.Pauses)
 	r.time("turn_ms", "turn_ms, plain, not merged", within(450, 490, 0, 0), values(plain, server))
-	r.time("turn_ms_all", "turn_ms, including callers who pause", within(450, 490, 0, 0), values(all, server))
-	r.time("turn_ms_hurried", "turn_ms, turns before a caller's third cut-off", within(450, 490, 0, 0), values(hurried(all), server))
+	r.time("turn_ms_all", "turn_ms, including callers who pause", within(450, 700, 0, 0), values(all, server))
+	r.time("turn_ms_hurried", "turn_ms, turns before a caller's first cut-off", within(450, 490, 0, 0), values(hurried(all), server))
 	wire := func(t Turn) *float64 { return t.Wire }
 	r.time("wire_ms", "last packet → first audible packet, plain", nil, values(plain, wire))
 	r.time("wire_ms_mid_clause", "last packet → first audible packet, after mid-clause pauses", nil, values(kind(all, corpus.MidClause), wire))

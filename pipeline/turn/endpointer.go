@@ -48,18 +48,14 @@ func (p *endpointer) guess(text string, r *recognizer) eot.Guess {
 	return g
 }
 
-// wait returns how long after the caller's last sound the turn ends. A caller whom the agent has cut off gets more
-// time, unless the words are clearly complete. After several cut-offs the wait is longer than the caller's usual
-// pause.
+// wait returns how long after the caller's last sound the turn ends. After a cut-off the wait is longer than the caller's
+// usual pause, up to a limit, unless the words are clearly complete.
 func (p *endpointer) wait(g eot.Guess) time.Duration {
 	d := p.policy.Waits.at(g.P)
 	if g.Dictation {
 		d += dictation
 	}
-	if g.P < 0.9 {
-		d += time.Duration(p.cutOffs) * perCutOff
-	}
-	if g.P < 0.9 && p.cutOffs >= adapting {
+	if g.P < 0.9 && p.cutOffs > 0 {
 		d = max(d, min(p.pauses*5/4, slowest))
 	}
 	return min(d, mostPatient)

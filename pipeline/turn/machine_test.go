@@ -159,11 +159,11 @@ func TestTurns(t *testing.T) {
 		"the caller goes on just after the answer began": {
 			[]Event{
 				voice(1000 * ms), silence(2000 * ms), final(2190*ms, "i came home"), end(2400 * ms),
-				speech(SpeechStart, 2700*ms, Reply), voice(2900 * ms), partial(3300*ms, "by train"), silence(3600 * ms), final(3900*ms, "by train"), end(4200 * ms),
+				speech(SpeechStart, 2700*ms, Reply), voice(2900 * ms), partial(3300*ms, "by train"), silence(3600 * ms), final(3900*ms, "by train"), end(4300 * ms),
 			},
 			[]string{
 				"0 finalize silence", "2400 commit i came home", "0 duck sound", "0 pause answer_just_began", "0 retract caller_resumed",
-				"0 finalize silence", "4020 commit i came home by train",
+				"0 finalize silence", "4260 commit i came home by train",
 			},
 		},
 		"keys are answered once no more come": {
@@ -287,11 +287,11 @@ func TestTurns(t *testing.T) {
 				voice(1000 * ms), silence(2000 * ms), said(2190*ms, 1000*ms, "i came home"), end(2400 * ms),
 				speech(SpeechStart, 2700*ms, Reply), voice(2900 * ms),
 				{Kind: Transcript, At: 3300 * ms, From: 2900 * ms, Text: "i am tired", AgentText: "sure", Words: 1, AllHeard: true},
-				silence(3600 * ms), said(3900*ms, 2900*ms, "i am tired"), end(4200 * ms),
+				silence(3600 * ms), said(3900*ms, 2900*ms, "i am tired"), end(4300 * ms),
 			},
 			[]string{
 				"0 finalize silence", "2400 commit i came home", "0 duck sound", "0 pause answer_just_began", "0 yield words_heard",
-				"0 finalize silence", "4020 commit i am tired",
+				"0 finalize silence", "4260 commit i am tired",
 			},
 		},
 		"the agent apologizes for a second stretch without a transcript": {
@@ -407,7 +407,7 @@ func TestTurns(t *testing.T) {
 			},
 			[]string{
 				"0 finalize silence", "2400 commit i came home", "0 duck sound", "0 pause answer_just_began", "0 retract caller_resumed", "0 finalize silence",
-				"3420 commit i came home by train",
+				"3562 commit i came home by train",
 			},
 		},
 		"an answer that was begun before a late commit is filled in for sooner": {
@@ -436,8 +436,8 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// TestPatience checks that callers who were cut off several times get pauses as long as their
-// own, at most a second, unless their words are clearly complete.
+// TestPatience checks that a caller who was cut off gets pauses as long as their own, at most
+// 660 ms, unless their words are clearly complete.
 func TestPatience(t *testing.T) {
 	for _, c := range []struct {
 		p       float64
@@ -446,15 +446,13 @@ func TestPatience(t *testing.T) {
 		want    time.Duration
 	}{
 		{0.8, 0, 900 * ms, 400 * ms},
-		{0.8, 1, 900 * ms, 420 * ms},
-		{0.8, 2, 900 * ms, 440 * ms},
-		{0.8, 3, 200 * ms, 460 * ms},
-		{0.8, 3, 600 * ms, 750 * ms},
-		{0.8, 4, 600 * ms, 750 * ms},
-		{0.8, 3, 2000 * ms, 1000 * ms},
-		{0.95, 4, 2000 * ms, 220 * ms},
-		{0.1, 3, 600 * ms, 2460 * ms},
-		{0.1, 4, 2000 * ms, 2480 * ms},
+		{0.8, 1, 200 * ms, 400 * ms},
+		{0.8, 1, 480 * ms, 600 * ms},
+		{0.8, 2, 480 * ms, 600 * ms},
+		{0.8, 1, 2000 * ms, 660 * ms},
+		{0.95, 2, 2000 * ms, 220 * ms},
+		{0.4, 2, 2000 * ms, 800 * ms},
+		{0.1, 2, 2000 * ms, 2400 * ms},
 	} {
 		m := New(DefaultPolicy(), false)
 		m.endpointer.cutOffs, m.endpointer.pauses = c.cutOffs, c.pauses

@@ -81,14 +81,12 @@ func DefaultPolicy() Policy {
 const (
 	dictation   = 700 * time.Millisecond  // extra wait for dictated text
 	mostPatient = 2500 * time.Millisecond // longest wait
-	perCutOff   = 20 * time.Millisecond   // extra wait per cut-off
-	mostCutOffs = 4
-	adapting    = 3                       // number of cut-offs from which the caller's own pauses count
+	mostCutOffs = 2                       // number of cut-offs that count
 	forgiven    = 2                       // number of replies without a cut-off after which one cut-off no longer counts
-	slowest     = 1000 * time.Millisecond // longest wait that the caller's own pauses can cause
+	slowest     = 660 * time.Millisecond  // longest wait that the caller's own pauses can cause
 	shortPause  = 200 * time.Millisecond  // shortest pause that counts for the mean of the caller's pauses
 	longPause   = 3 * time.Second         // longest pause that counts
-	spokenOver  = 1500 * time.Millisecond // an interruption within this time after the answer began counts as a cut-off
+	spokenOver  = 800 * time.Millisecond  // speech within this time after the answer began is a cut-off; later speech is an interruption
 
 	// ahead is how long before the end of a long wait the answer is prepared.
 	ahead = 600 * time.Millisecond

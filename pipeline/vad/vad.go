@@ -25,7 +25,7 @@ const (
 // Timing of the verdicts.
 const (
 	onsetFrames  = 3 // number of voiced frames among the last four that starts speech
-	hangoverTime = 180 * time.Millisecond
+	hangoverTime = 160 * time.Millisecond
 )
 
 // Hangover is the silence that ends speech.

@@ -116,10 +116,10 @@ func TestStirs(t *testing.T) {
 	for frames, want := range map[string]map[int]Verdict{
 		"............x.........":                {},
 		"............xx........":                {13: Onset, 15: OnsetDropped},
-		"............xxx...............":        {13: Onset, 14: SpeechStart, 23: SpeechEnd},
-		"............xx.x..............":        {13: Onset, 15: SpeechStart, 24: SpeechEnd},
-		"............x.xx..............":        {15: SpeechStart, 24: SpeechEnd},
-		"............xx..xx..xxx..............": {13: Onset, 15: OnsetDropped, 17: Onset, 19: OnsetDropped, 21: Onset, 22: SpeechStart, 31: SpeechEnd},
+		"............xxx...............":        {13: Onset, 14: SpeechStart, 22: SpeechEnd},
+		"............xx.x..............":        {13: Onset, 15: SpeechStart, 23: SpeechEnd},
+		"............x.xx..............":        {15: SpeechStart, 23: SpeechEnd},
+		"............xx..xx..xxx..............": {13: Onset, 15: OnsetDropped, 17: Onset, 19: OnsetDropped, 21: Onset, 22: SpeechStart, 30: SpeechEnd},
 	} {
 		if got := verdicts(&Detector{}, frames); !maps.Equal(got, want) {
 			t.Errorf("%s: %v, want %v", frames, got, want)
