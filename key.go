@@ -10,6 +10,9 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/control/apikeys"
+	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/control/operator"
+	"github.com/parley-voice/parley/media"
 )
 
 type keyCmd struct {
@@ -92,9 +95,14 @@ func (c keyCreateCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	id, secret, err := apikeys.CreateKey(e, d.Pool, apikeys.Key{
-		OrgID: org, Name: c.Name, RateLimit: int(c.RateLimit), Privileged: c.Privileged,
-		Scopes: scopes, ExpiresAt: expires,
+	key := apikeys.Key{
+		OrgID: org, Name: c.Name, RateLimit: int(c.RateLimit), Privileged: c.Privileged, Scopes: scopes, ExpiresAt: expires,
+	}
+	var id string
+	var secret media.Secret
+	err = operator.ChangeAs(e, d.Pool, operator.CommandLine(org), func(q db.Querier) (_ operator.Entry, fault error) {
+		id, secret, fault = apikeys.CreateKey(e, q, key)
+		return operator.Entry{Action: "key.create", Object: id, After: key.Properties()}, fault
 	})
 	if err != nil {
 		return err
@@ -145,7 +153,16 @@ func (c keySetCmd) Run(e *env) error {
 		return err
 	}
 	defer d.Close()
-	return apikeys.SetRateLimit(e, d.Pool, c.ID, int(c.RateLimit))
+	k, err := apikeys.ReadKey(e, d.Pool, c.ID)
+	if err != nil {
+		return err
+	}
+	return operator.ChangeAs(e, d.Pool, operator.CommandLine(k.OrgID), func(q db.Querier) (operator.Entry, error) {
+		return operator.Entry{
+			Action: "key.limit", Object: k.ID,
+			Before: map[string]any{"rate_limit": k.RateLimit}, After: map[string]any{"rate_limit": int(c.RateLimit)},
+		}, apikeys.SetRateLimit(e, q, k.ID, int(c.RateLimit))
+	})
 }
 
 type keyRevokeCmd struct {
@@ -159,5 +176,11 @@ func (c keyRevokeCmd) Run(e *env) error {
 		return err
 	}
 	defer d.Close()
-	return apikeys.Revoke(e, d.Pool, c.ID)
+	k, err := apikeys.ReadKey(e, d.Pool, c.ID)
+	if err != nil || k.RevokedAt != nil {
+		return err
+	}
+	return operator.ChangeAs(e, d.Pool, operator.CommandLine(k.OrgID), func(q db.Querier) (operator.Entry, error) {
+		return operator.Entry{Action: "key.revoke", Object: k.ID, Before: map[string]any{"name": k.Name}}, apikeys.Revoke(e, q, k.ID)
+	})
 }

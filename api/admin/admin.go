@@ -5,6 +5,7 @@ package admin
 import (
 	"errors"
 	"net/http"
+	"net/netip"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -15,11 +16,12 @@ import (
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/apikeys"
 	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/control/operator"
 )
 
 // An Admin serves /v1/admin.
 type Admin struct {
-	DB      db.Querier
+	DB      operator.Database
 	Schemas *schema.Set
 	// Root is the name of the root organization.
 	Root string
@@ -41,6 +43,16 @@ func (a *Admin) Only(h Handler) Handler {
 		}
 		return h(w, r, key)
 	}
+}
+
+// change runs do and writes the audit log entry that do returns, in one transaction. The entry names the key.
+func (a *Admin) change(r *http.Request, key apikeys.Key, orgID string, do func(db.Querier) (operator.Entry, error)) error {
+	from, _ := netip.ParseAddrPort(r.RemoteAddr) // without an address the entry has none
+	by := operator.Actor{Email: "API key " + key.ID, OrgID: orgID}
+	if from.IsValid() {
+		by.Address = from.Addr().Unmap().String()
+	}
+	return operator.ChangeAs(r.Context(), a.DB, by, do)
 }
 
 // missing turns not-found errors into 404 and returns all others unchanged.

@@ -6,8 +6,12 @@ import (
 
 	"github.com/parley-voice/parley/api/response"
 	"github.com/parley-voice/parley/api/schema"
+	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/apikeys"
 	"github.com/parley-voice/parley/control/callview"
+	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/control/operator"
+	"github.com/parley-voice/parley/media"
 )
 
 type keyView struct {
@@ -81,8 +85,9 @@ func (a *Admin) answerKey(w http.ResponseWriter, r *http.Request, status int, id
 	return nil
 }
 
-// CreateKey answers POST /v1/admin/keys; the response contains the secret.
-func (a *Admin) CreateKey(w http.ResponseWriter, r *http.Request, _ apikeys.Key) error {
+// CreateKey answers POST /v1/admin/keys; the response contains the secret. A key creates only keys that may do no more
+// than itself and end no later.
+func (a *Admin) CreateKey(w http.ResponseWriter, r *http.Request, key apikeys.Key) error {
 	body, err := schema.Read(w, r)
 	if err != nil {
 		return err
@@ -94,7 +99,15 @@ func (a *Admin) CreateKey(w http.ResponseWriter, r *http.Request, _ apikeys.Key)
 	if _, err = apikeys.ReadOrganization(r.Context(), a.DB, k.OrgID); err != nil {
 		return missing(err)
 	}
-	id, secret, err := apikeys.CreateKey(r.Context(), a.DB, k)
+	if err = key.CheckGrant(k); err != nil {
+		return control.Refuse(control.CodeKeyScope, err.Error())
+	}
+	var id string
+	var secret media.Secret
+	err = a.change(r, key, k.OrgID, func(q db.Querier) (e operator.Entry, fault error) {
+		id, secret, fault = apikeys.CreateKey(r.Context(), q, k)
+		return operator.Entry{Action: "key.create", Object: id, After: k.Properties()}, fault
+	})
 	if err != nil {
 		return err
 	}
@@ -102,7 +115,7 @@ func (a *Admin) CreateKey(w http.ResponseWriter, r *http.Request, _ apikeys.Key)
 }
 
 // ChangeKey answers PATCH /v1/admin/keys/{id}. The limit applies from the next request.
-func (a *Admin) ChangeKey(w http.ResponseWriter, r *http.Request, _ apikeys.Key) error {
+func (a *Admin) ChangeKey(w http.ResponseWriter, r *http.Request, key apikeys.Key) error {
 	id, err := id(r)
 	if err != nil {
 		return err
@@ -115,19 +128,35 @@ func (a *Admin) ChangeKey(w http.ResponseWriter, r *http.Request, _ apikeys.Key)
 	if err != nil {
 		return err
 	}
-	if err = apikeys.SetRateLimit(r.Context(), a.DB, id, limit); err != nil {
+	k, err := apikeys.ReadKey(r.Context(), a.DB, id)
+	if err != nil {
+		return missing(err)
+	}
+	err = a.change(r, key, k.OrgID, func(q db.Querier) (operator.Entry, error) {
+		return operator.Entry{
+			Action: "key.limit", Object: id,
+			Before: map[string]any{"rate_limit": k.RateLimit}, After: map[string]any{"rate_limit": limit},
+		}, apikeys.SetRateLimit(r.Context(), q, id, limit)
+	})
+	if err != nil {
 		return missing(err)
 	}
 	return a.answerKey(w, r, http.StatusOK, id, "")
 }
 
 // RevokeKey answers POST /v1/admin/keys/{id}/revoke. It is idempotent.
-func (a *Admin) RevokeKey(w http.ResponseWriter, r *http.Request, _ apikeys.Key) error {
+func (a *Admin) RevokeKey(w http.ResponseWriter, r *http.Request, key apikeys.Key) error {
 	id, err := id(r)
 	if err != nil {
 		return err
 	}
-	if err = apikeys.Revoke(r.Context(), a.DB, id); err != nil {
+	k, err := apikeys.ReadKey(r.Context(), a.DB, id)
+	if err == nil && k.RevokedAt == nil {
+		err = a.change(r, key, k.OrgID, func(q db.Querier) (operator.Entry, error) {
+			return operator.Entry{Action: "key.revoke", Object: id, Before: map[string]any{"name": k.Name}}, apikeys.Revoke(r.Context(), q, id)
+		})
+	}
+	if err != nil {
 		return missing(err)
 	}
 	return a.answerKey(w, r, http.StatusOK, id, "")

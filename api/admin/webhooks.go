@@ -6,8 +6,11 @@ import (
 
 	"github.com/parley-voice/parley/api/response"
 	"github.com/parley-voice/parley/api/schema"
+	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/apikeys"
 	"github.com/parley-voice/parley/control/callview"
+	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/control/operator"
 	"github.com/parley-voice/parley/control/webhook"
 )
 
@@ -49,8 +52,12 @@ func (a *Admin) ListWebhooks(w http.ResponseWriter, r *http.Request, _ apikeys.K
 }
 
 // SaveWebhook answers POST /v1/admin/webhooks: it creates the endpoint of a URL, or
-// changes and enables the existing one. The response contains the secret.
-func (a *Admin) SaveWebhook(w http.ResponseWriter, r *http.Request, _ apikeys.Key) error {
+// changes and enables the existing one. The response contains the secret. The key must be one that may read calls,
+// because the endpoint receives them.
+func (a *Admin) SaveWebhook(w http.ResponseWriter, r *http.Request, key apikeys.Key) error {
+	if !key.Allows(apikeys.ScopeRead) {
+		return control.Refuse(control.CodeKeyScope, "webhooks receive calls: the request needs the scopes admin and read")
+	}
 	body, err := schema.Read(w, r)
 	if err != nil {
 		return err
@@ -62,7 +69,13 @@ func (a *Admin) SaveWebhook(w http.ResponseWriter, r *http.Request, _ apikeys.Ke
 	if _, err = apikeys.ReadOrganization(r.Context(), a.DB, e.OrgID); err != nil {
 		return missing(err)
 	}
-	saved, err := webhook.Save(r.Context(), a.DB, e)
+	var saved webhook.EndpointView
+	err = a.change(r, key, e.OrgID, func(q db.Querier) (entry operator.Entry, fault error) {
+		saved, fault = webhook.Save(r.Context(), q, e)
+		return operator.Entry{
+			Action: "webhook.change", Object: saved.ID, After: map[string]any{"url": saved.URL, "events": saved.Events},
+		}, fault
+	})
 	if err != nil {
 		return err
 	}
@@ -73,12 +86,18 @@ func (a *Admin) SaveWebhook(w http.ResponseWriter, r *http.Request, _ apikeys.Ke
 }
 
 // RemoveWebhook answers DELETE /v1/admin/webhooks/{id}. Pending deliveries are deleted too.
-func (a *Admin) RemoveWebhook(w http.ResponseWriter, r *http.Request, _ apikeys.Key) error {
+func (a *Admin) RemoveWebhook(w http.ResponseWriter, r *http.Request, key apikeys.Key) error {
 	id, err := id(r)
 	if err != nil {
 		return err
 	}
-	gone, err := webhook.Remove(r.Context(), a.DB, id)
+	var gone webhook.EndpointView
+	err = a.change(r, key, "", func(q db.Querier) (entry operator.Entry, fault error) {
+		gone, fault = webhook.Remove(r.Context(), q, id)
+		return operator.Entry{
+			Action: "webhook.delete", Object: id, OrgID: gone.OrgID, Before: map[string]any{"url": gone.URL, "events": gone.Events},
+		}, fault
+	})
 	if errors.Is(err, webhook.ErrUnknown) {
 		return missing(apikeys.ErrUnknown)
 	}

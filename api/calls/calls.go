@@ -154,7 +154,8 @@ func (c *Calls) Turns(w http.ResponseWriter, r *http.Request, key apikeys.Key) e
 	return nil
 }
 
-// End answers POST /v1/calls/{id}/end with the call once it has ended, or after EndWait.
+// End answers POST /v1/calls/{id}/end with the call once it has ended, or after EndWait. A key that may not read calls
+// gets the call without its content.
 func (c *Calls) End(w http.ResponseWriter, r *http.Request, key apikeys.Key) error {
 	if !callID.MatchString(r.PathValue("id")) {
 		return store.NotFound()
@@ -168,7 +169,23 @@ func (c *Calls) End(w http.ResponseWriter, r *http.Request, key apikeys.Key) err
 			return err
 		}
 	}
-	return c.show(w, r, key)
+	if key.Allows(apikeys.ScopeRead) {
+		return c.show(w, r, key)
+	}
+	if call, err = c.Store.Call(r.Context(), key.OrgID, call.ID); err != nil {
+		return err
+	}
+	response.JSON(w, http.StatusOK, c.View.Call(withoutContent(call), control.Transcript{}))
+	return nil
+}
+
+// withoutContent returns the state of a call without what was said, and without data of the callee.
+func withoutContent(c control.Call) control.Call {
+	return control.Call{
+		ID: c.ID, Type: c.Type, Status: c.Status, AgentName: c.AgentName, AgentVersion: c.AgentVersion, Attempt: c.Attempt,
+		CreatedAt: c.CreatedAt, DialedAt: c.DialedAt, RingingAt: c.RingingAt, AnsweredAt: c.AnsweredAt, EndedAt: c.EndedAt,
+		Reason: c.Reason, HangupBy: c.HangupBy, RecordingStatus: control.RecordingNone, AnalysisStatus: c.AnalysisStatus,
+	}
 }
 
 // EndTimeout returns how long an end request waits.

@@ -1,6 +1,7 @@
 package conformance_test
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"sync"
@@ -29,6 +30,8 @@ func TestKeys(t *testing.T) {
 		{13, "each key has its own limit", separateKeys},
 		{14, "an expired key returns 401 api_key_expired for every operation", expiredKey},
 		{15, "a key with scopes returns 403 key_scope_insufficient for every operation that they do not include", narrowKeys},
+		{16, "a key creates only keys that may do no more and end no later; a key that may not read gets no content of calls", grantedKeys},
+		{17, "an API key, narrow or not, opens nothing outside of /v1", keysElsewhere},
 	})
 }
 
@@ -94,11 +97,99 @@ func allowed(op operation) []apikeys.Scope {
 	}
 }
 
+// grantedKeys tries to widen narrow keys: by new keys, by webhooks and by the response to the end of a call.
+func grantedKeys(t *testing.T, s *service) {
+	root, o := s.root(t), s.organization(t)
+	soon := float64(time.Now().Unix() + 600)
+	create := func(by apikeys.Key, body string) response {
+		by.RateLimit, by.Privileged = apikeys.RateOff, true
+		r := *root
+		r.key, _ = root.newKey(t, by)
+		return r.do(t, "POST", "/v1/admin/keys", fmt.Sprintf(`{"organization_id":%q,%s}`, o.id, body))
+	}
+	admin, reads := []apikeys.Scope{apikeys.ScopeAdmin}, []apikeys.Scope{apikeys.ScopeAdmin, apikeys.ScopeRead}
+	ends := new(time.Now().Add(10 * time.Minute))
+	for _, tt := range []struct {
+		by   apikeys.Key
+		body string
+		want int
+	}{
+		{apikeys.Key{Scopes: admin}, `"name":"x"`, 403},
+		{apikeys.Key{Scopes: admin}, `"scopes":null`, 403},
+		{apikeys.Key{Scopes: admin}, `"scopes":[]`, 403},
+		{apikeys.Key{Scopes: admin}, `"scopes":["admin","read"]`, 403},
+		{apikeys.Key{Scopes: admin}, `"scopes":["calls"]`, 403},
+		{apikeys.Key{Scopes: admin}, `"scopes":["admin"]`, 201},
+		{apikeys.Key{Scopes: reads}, `"scopes":["read"]`, 201},
+		{apikeys.Key{Scopes: reads}, `"scopes":["campaigns"]`, 403},
+		{apikeys.Key{ExpiresAt: ends}, `"scopes":["read"]`, 403},
+		{apikeys.Key{ExpiresAt: ends}, fmt.Sprintf(`"expires_at":%.0f`, soon+60), 403},
+		{apikeys.Key{ExpiresAt: ends}, fmt.Sprintf(`"expires_at":%.0f`, soon-60), 201},
+		{apikeys.Key{}, `"name":"x"`, 201},
+	} {
+		if a := create(tt.by, tt.body); a.status != tt.want || tt.want == 403 && !strings.Contains(string(a.body), "key_scope_insufficient") {
+			t.Errorf("a key %v, %v creates {%s}: %v", tt.by.Scopes, tt.by.ExpiresAt, tt.body, a)
+		}
+	}
+	for _, scopes := range [][]apikeys.Scope{admin, reads} {
+		r := *root
+		r.key, _ = root.newKey(t, apikeys.Key{RateLimit: apikeys.RateOff, Privileged: true, Scopes: scopes})
+		a := r.do(t, "POST", "/v1/admin/webhooks", fmt.Sprintf(`{"organization_id":%q,"url":"https://crm.example/hook"}`, o.id))
+		if got := a.status == 201; got != (len(scopes) == 2) {
+			t.Errorf("a webhook of a key %v: %v", scopes, a)
+		}
+	}
+	full := o.key
+	placed := o.do(t, "POST", "/v1/calls/phone", `{"agent_id":"sales","to_number":"`+s.busyNumber()+`","metadata":{"canary":"m"},"variables":{"canary":"v"}}`)
+	id, _ := placed.want(t, 202).object(t)["call_id"].(string)
+	o.await(t, id, "failed")
+	for scope, told := range map[apikeys.Scope]bool{apikeys.ScopeCalls: false, "": true} {
+		o.key = full
+		if scope != "" {
+			o.key, _ = o.newKey(t, apikeys.Key{RateLimit: apikeys.RateOff, Scopes: []apikeys.Scope{scope}})
+		}
+		a := o.do(t, "POST", "/v1/calls/"+id+"/end", "").want(t, 200)
+		if strings.Contains(string(a.body), "canary") != told || a.object(t)["status"] != "failed" {
+			t.Errorf("a key %q ends a call: %v", scope, a)
+		}
+	}
+}
+
+// keysElsewhere sends keys to all other paths of the listeners. The responses are those to a request without a key.
+func keysElsewhere(t *testing.T, s *service) {
+	o := s.organization(t)
+	call := o.await(t, o.place(t, s.busyNumber()), "failed")["call_id"].(string)
+	requests := 0
+	for _, scopes := range [][]apikeys.Scope{nil, {apikeys.ScopeRead}, {apikeys.ScopeCalls}, {apikeys.ScopeAdmin}} {
+		key, _ := o.newKey(t, apikeys.Key{RateLimit: apikeys.RateOff, Scopes: scopes})
+		for _, op := range []string{
+			"GET /dashboard/" + o.id + "/calls", "POST /dashboard/" + o.id + "/keys/new", "GET /dashboard/" + o.id + "/audit",
+			"GET /recordings/" + call + ".wav", "GET /recordings/" + call + ".wav?exp=99999999999&sig=x",
+			"POST /rtc/whip", "DELETE /rtc/whip/" + call, "PATCH /rtc/whip/" + call, "GET /rtc", "POST /talk/token", "GET /metrics", "GET /debug/pprof/",
+		} {
+			method, path, _ := strings.Cut(op, " ")
+			without := o.do(t, method, path, "", "Authorization", "")
+			with := o.do(t, method, path, "", "Authorization", "Bearer "+key)
+			if with.status != without.status || string(with.body) != string(without.body) || with.status < 400 && !strings.Contains(string(with.body), "Sign in") {
+				t.Errorf("%s with a key %v: %v, without: %v", op, scopes, with, without)
+			}
+			requests++
+		}
+	}
+	t.Logf("%d requests", requests)
+}
+
 func narrowKeys(t *testing.T, s *service) {
 	o := s.organization(t)
 	refused, passed := 0, 0
+	defer func() { t.Logf("%d requests were refused, %d passed", refused, passed) }()
 	for _, scopes := range [][]apikeys.Scope{
-		{apikeys.ScopeRead}, {apikeys.ScopeCalls}, {apikeys.ScopeCampaigns}, {apikeys.ScopeAdmin}, {apikeys.ScopeRead, apikeys.ScopeCalls},
+		{apikeys.ScopeRead},
+		{apikeys.ScopeCalls},
+		{apikeys.ScopeCampaigns},
+		{apikeys.ScopeAdmin},
+		{apikeys.ScopeRead, apikeys.ScopeCalls},
+		{apikeys.ScopeCalls, apikeys.ScopeCampaigns},
 	} {
 		key := apikeys.Key{RateLimit: apikeys.RateOff, Scopes: scopes}
 		o.key, _ = o.newKey(t, key)

@@ -27,18 +27,23 @@ type auditLine struct {
 	After   json.RawMessage `json:"after,omitempty"`
 }
 
-// auditPage is the number of entries that are read together.
-const auditPage = 1000
+// auditPage is the number of entries that are read together. An entry may hold a whole agent.
+const auditPage = 100
 
-// Run prints the entries as lines of JSON, oldest first.
+// Run prints the entries as lines of JSON, oldest first. It leaves out entries before which an entry may still be added,
+// so that an export with After continues an earlier one without gaps.
 func (c Audit) Run(ctx context.Context, d *Env) error {
 	org, err := apikeys.FindOrganization(ctx, d.Pool, c.Org)
 	if err != nil {
 		return err
 	}
+	settled, err := operator.SettledBefore(ctx, d.Pool, 10*time.Second)
+	if err != nil {
+		return err
+	}
 	out := json.NewEncoder(d.Out)
 	for after := c.After; ; {
-		all, err := operator.EntriesAfter(ctx, d.Pool, org, after, auditPage)
+		all, err := operator.EntriesAfter(ctx, d.Pool, org, after, settled, auditPage)
 		if err != nil {
 			return err
 		}

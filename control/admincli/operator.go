@@ -9,8 +9,6 @@ import (
 	"os"
 	"strings"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/parley-voice/parley/control/apikeys"
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/operator"
@@ -163,13 +161,7 @@ func (d *Env) operator(ctx context.Context, orgName, email string) (m operator.M
 // change runs do and stores the audit log entry that do returns, in one transaction. The entry names the command line
 // as the actor.
 func (d *Env) change(ctx context.Context, org string, do func(db.Querier) (operator.Entry, error)) error {
-	return db.Tx(ctx, d.Pool, func(tx pgx.Tx) error {
-		e, err := do(tx)
-		if err != nil {
-			return err
-		}
-		return operator.Log(ctx, tx, operator.Actor{Email: "the command line", OrgID: org}, e)
-	})
+	return operator.ChangeAs(ctx, d.Pool, operator.CommandLine(org), do)
 }
 
 // password reads one line from standard input. It turns off the echo of a terminal.

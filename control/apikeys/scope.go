@@ -59,3 +59,22 @@ func CheckExpiry(at *time.Time, now time.Time) error {
 	}
 	return fmt.Errorf("expiry %s: accepted: a time in the next 10 years", at.UTC().Format(time.RFC3339))
 }
+
+// CheckGrant returns an error if the new key may do more than k, or ends later. Otherwise a narrow key could create a
+// wider one.
+func (k Key) CheckGrant(to Key) error {
+	if len(k.Scopes) > 0 && (len(to.Scopes) == 0 || slices.ContainsFunc(to.Scopes, func(s Scope) bool { return !k.Allows(s) })) {
+		return fmt.Errorf("this API key has the scopes %s and creates only keys with some of them", JoinScopes(k.Scopes))
+	}
+	if k.ExpiresAt != nil && (to.ExpiresAt == nil || to.ExpiresAt.After(*k.ExpiresAt)) {
+		return fmt.Errorf("this API key expires at %s and creates only keys that expire no later", k.ExpiresAt.UTC().Format(time.RFC3339))
+	}
+	return nil
+}
+
+// Properties returns what the audit log says of a new key.
+func (k Key) Properties() map[string]any {
+	return map[string]any{
+		"name": k.Name, "rate_limit": k.RateLimit, "privileged": k.Privileged, "scopes": k.Scopes, "expires_at": k.ExpiresAt,
+	}
+}

@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -28,6 +29,8 @@ type Actor struct {
 type Entry struct {
 	Action, Object string
 	Before, After  any
+	// OrgID is the organization if the actor has none.
+	OrgID string
 }
 
 // LogEntry is a stored entry of the audit log.
@@ -52,6 +55,21 @@ func Change(ctx context.Context, d *db.DB, a Actor, needed Role, do func(db.Quer
 		return Log(ctx, tx, a, e)
 	})
 }
+
+// ChangeAs runs do and writes the entry that do returns, in one transaction, for an actor without a role: an API key or a
+// command.
+func ChangeAs(ctx context.Context, d Database, a Actor, do func(db.Querier) (Entry, error)) error {
+	return pgx.BeginFunc(ctx, d, func(tx pgx.Tx) error {
+		e, err := do(tx)
+		if err != nil {
+			return err
+		}
+		return Log(ctx, tx, a, e)
+	})
+}
+
+// CommandLine is the actor of changes by commands.
+func CommandLine(orgID string) Actor { return Actor{Email: "the command line", OrgID: orgID} }
 
 // CheckRole returns ErrForbidden unless the actor's current role includes the role needed.
 func CheckRole(ctx context.Context, q db.Querier, a Actor, needed Role) error {
@@ -79,7 +97,7 @@ func Log(ctx context.Context, q db.Querier, a Actor, e Entry) error {
 	}
 	_, err = db.Exec(ctx, q, "audit log",
 		"INSERT INTO audit_log (org_id, operator_id, who, address, action, object, before, after) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
-		a.OrgID, a.ID, a.Email, a.Address, e.Action, e.Object, before, after)
+		cmp.Or(a.OrgID, e.OrgID), a.ID, a.Email, a.Address, e.Action, e.Object, before, after)
 	return err
 }
 
@@ -103,13 +121,23 @@ func Entries(ctx context.Context, q db.Querier, orgID, action, who string, befor
 		ORDER BY id DESC LIMIT $5`, orgID, before, action, who, limit)
 }
 
-// EntriesAfter returns at most limit entries of an organization with ids greater than after, oldest first. It leaves out
-// those of the last 10 s, because a transaction in progress may still write one with a lower id.
-func EntriesAfter(ctx context.Context, q db.Querier, orgID string, after int64, limit int) ([]LogEntry, error) {
+// SettledBefore returns a time, at least age ago, before which no entry will be added any more. Entries carry the time at
+// which their transaction began, so a transaction in progress may still add one with a lower id than those that are
+// visible. A database may hide the transactions of other roles; age covers those that are short.
+func SettledBefore(ctx context.Context, q db.Querier, age time.Duration) (at time.Time, err error) {
+	err = q.QueryRow(ctx, `
+		SELECT least(now() - $1::interval, min(xact_start)) FROM pg_stat_activity
+		WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()`, age).Scan(&at)
+	return at, db.Wrap(err, "audit log")
+}
+
+// EntriesAfter returns at most limit entries of an organization with ids greater than after and times before settled,
+// oldest first.
+func EntriesAfter(ctx context.Context, q db.Querier, orgID string, after int64, settled time.Time, limit int) ([]LogEntry, error) {
 	return db.Collect(ctx, q, "audit log", pgx.RowToStructByPos[LogEntry], `
-		SELECT id, who, address, action, object, before, after, at FROM audit_log 
-		WHERE org_id = $1 AND id > $2 AND at < now() - interval '10 s' ORDER BY id LIMIT $3`,
-		orgID, after, limit)
+		SELECT id, who, address, action, object, before, after, at FROM audit_log
+		WHERE org_id = $1 AND id > $2 AND at < $3 ORDER BY id LIMIT $4`,
+		orgID, after, settled, limit)
 }
 
 // Diff compares two objects as JSON. It returns the members that differ, with their values before and after.

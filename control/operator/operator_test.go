@@ -429,7 +429,7 @@ func TestChangesAreLogged(t *testing.T) {
 	rename := func(name string, fault error) error {
 		return Change(t.Context(), d, a, Owner, func(q db.Querier) (Entry, error) {
 			_, err := q.Exec(t.Context(), "UPDATE organizations SET name = $1", name)
-			return Entry{"organization.rename", org, map[string]any{"name": "acme"}, map[string]any{"name": name}}, errors.Join(err, fault)
+			return Entry{Action: "organization.rename", Object: org, Before: map[string]any{"name": "acme"}, After: map[string]any{"name": name}}, errors.Join(err, fault)
 		})
 	}
 	fault := errors.New("no")
@@ -458,5 +458,49 @@ func TestChangesAreLogged(t *testing.T) {
 	}
 	if more, err := Entries(t.Context(), d.Pool, org, "", "", log[0].ID, 10); err != nil || len(more) != 0 {
 		t.Errorf("before the first entry: %+v, %v", more, err)
+	}
+}
+
+// TestAuditHasNoGaps reads the log while a transaction has not committed its entry, whose id is lower than that of a
+// visible one.
+func TestAuditHasNoGaps(t *testing.T) {
+	d, org, _ := newDatabase(t)
+	write := func(q db.Querier, object string) {
+		t.Helper()
+		if err := Log(t.Context(), q, CommandLine(org), Entry{Action: "x", Object: object}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	read := func() (objects string) {
+		t.Helper()
+		settled, err := SettledBefore(t.Context(), d.Pool, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, err := EntriesAfter(t.Context(), d.Pool, org, 0, settled, 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range all {
+			objects += e.Object + " "
+		}
+		return objects
+	}
+	write(d.Pool, "first")
+	slow, err := d.Pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = slow.Rollback(context.WithoutCancel(t.Context())) }()
+	write(slow, "slow")
+	write(d.Pool, "last")
+	if got := read(); got != "first " {
+		t.Errorf("during the transaction: %s", got)
+	}
+	if err = slow.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := read(); got != "first slow last " {
+		t.Errorf("after it: %s", got)
 	}
 }

@@ -141,7 +141,7 @@ func readExpiry(r *ui.Request) (*time.Time, error) {
 	if err != nil || n < 1 || n > 3660 {
 		return nil, ui.Invalid("days", "Enter 1 to 3660 days, or leave empty.")
 	}
-	return new(time.Now().AddDate(0, 0, n)), nil
+	return new(time.Now().Add(time.Duration(n) * 24 * time.Hour)), nil
 }
 
 // create shows the secret only in the response; the secret is not stored.
@@ -165,9 +165,7 @@ func (Keys) create(r *ui.Request) (ui.Result, error) {
 	err = r.Commit(operator.Owner, func(q db.Querier) (operator.Entry, error) {
 		id, issued, fault := apikeys.CreateKey(r.Context(), q, key)
 		secret = string(issued)
-		return operator.Entry{Action: "key.create", Object: id, After: map[string]any{
-			"name": name, "rate_limit": limit, "scopes": key.Scopes, "expires_at": key.ExpiresAt,
-		}}, fault
+		return operator.Entry{Action: "key.create", Object: id, After: key.Properties()}, fault
 	})
 	if err != nil {
 		return ui.Result{}, err
