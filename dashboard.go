@@ -2,14 +2,17 @@ package main
 
 import (
 	"context"
+	"strings"
 
 	"github.com/parley-voice/parley/api"
 	"github.com/parley-voice/parley/api/dashboard"
 	"github.com/parley-voice/parley/api/dashboard/live"
+	"github.com/parley-voice/parley/api/dashboard/ui"
 	"github.com/parley-voice/parley/bench/demo"
 	campaignstore "github.com/parley-voice/parley/campaigns/store"
 	"github.com/parley-voice/parley/campaigns/uploads"
 	"github.com/parley-voice/parley/control/apikeys"
+	"github.com/parley-voice/parley/control/identity"
 	"github.com/parley-voice/parley/control/operator"
 	"github.com/parley-voice/parley/control/store"
 )
@@ -25,12 +28,15 @@ func (srv *server) addDashboard(ctx context.Context, server *api.Server) error {
 	options := applyOptions(srv.config)
 	options.Providers = srv.agents.providers
 	d := &dashboard.Dashboard{
-		DB: srv.db, Key: key, Root: srv.config.RootOrg, PublicURL: srv.publicURL, Apply: options, Talk: srv.config.Talk,
+		DB: srv.db, Key: key, Root: srv.config.RootOrg, PublicURL: srv.publicURL, RequireCodes: srv.config.RequireCodes, Apply: options, Talk: srv.config.Talk,
 		TrunkStatus: srv.ua.TrunkStatus, Lists: srv.dnc, Log: srv.log,
 		Calls: server.Calls, Campaigns: server.Campaigns, Recordings: server.Recordings, Store: srv.store, Bucket: srv.spool.Bucket,
 		Stopping:  func() bool { return !srv.node.Accepting() },
 		Providers: srv.providerStatus,
 		Agents:    srv.agents.providers,
+	}
+	if d.Identity, err = srv.identityProvider(key); err != nil {
+		return err
 	}
 	srv.imports = &uploads.Imports{
 		Pool: srv.db.Pool, Service: srv.campaigns,
@@ -40,6 +46,18 @@ func (srv *server) addDashboard(ctx context.Context, server *api.Server) error {
 	d.Imports = srv.imports
 	server.Dashboard, err = d.Handler()
 	return err
+}
+
+// identityProvider returns the provider that verifies operators, or nil.
+func (srv *server) identityProvider(key []byte) (*identity.Provider, error) {
+	settings := srv.config.Identity
+	if err := settings.Check(); err != nil {
+		return nil, configError{err}
+	}
+	if settings.Issuer == "" {
+		return nil, nil //nolint:nilnil // nil means that there is none
+	}
+	return &identity.Provider{Settings: settings, Redirect: strings.TrimSuffix(srv.publicURL, "/") + ui.CallbackPath, Key: key}, nil
 }
 
 // providerStatus returns the state of each provider that calls have used.

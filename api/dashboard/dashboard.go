@@ -26,6 +26,7 @@ import (
 	"github.com/parley-voice/parley/control/apply"
 	"github.com/parley-voice/parley/control/config"
 	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/control/identity"
 	"github.com/parley-voice/parley/control/recording"
 	"github.com/parley-voice/parley/control/store"
 	"github.com/parley-voice/parley/media"
@@ -40,6 +41,10 @@ type Dashboard struct {
 	Root string
 	// PublicURL is where browsers reach the service: http or https.
 	PublicURL string
+	// Identity verifies operators; nil: they sign in with passwords only.
+	Identity *identity.Provider
+	// RequireCodes makes operators who sign in with a password turn on one-time codes.
+	RequireCodes bool
 	// Apply holds the options for edits; nothing is pruned.
 	Apply apply.Options
 	// Talk lists the agents that browsers may talk with at /talk.
@@ -68,7 +73,7 @@ type Dashboard struct {
 
 // Frame assembles the modules in navigation order.
 func (d *Dashboard) Frame() (*ui.Frame, error) {
-	f := &ui.Frame{DB: d.DB, Key: d.Key, Root: d.Root, PublicURL: d.PublicURL, Apply: d.Apply, Log: d.Log}
+	f := &ui.Frame{DB: d.DB, Key: d.Key, Root: d.Root, PublicURL: d.PublicURL, Identity: d.Identity, RequireCodes: d.RequireCodes, Apply: d.Apply, Log: d.Log}
 	for _, open := range []func() (ui.Module, error){
 		(&live.Live{Campaigns: d.Campaigns.Store, TrunkStatus: d.TrunkStatus, Stopping: d.Stopping, Providers: d.Providers}).Module,
 		(&campaigns.Campaigns{
@@ -82,7 +87,7 @@ func (d *Dashboard) Frame() (*ui.Frame, error) {
 		access.Keys{}.Module,
 		webhooks.Webhooks{DB: d.DB, AllowInsecure: d.Apply.AllowInsecure}.Module,
 		settings.Settings{}.Module,
-		access.People{}.Module,
+		access.People{OnlyIdentity: d.Identity != nil && d.Identity.Only}.Module,
 	} {
 		module, err := open()
 		if err != nil {

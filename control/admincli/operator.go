@@ -2,6 +2,7 @@ package admincli
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -93,12 +94,14 @@ type SetOperator struct {
 	Email    string `arg:"" help:"Email address of the operator."`
 	Role     string `help:"viewer, operator or owner." enum:",viewer,operator,owner" default:""`
 	Password bool   `help:"Read a new password from standard input. Ends all sessions of the account."`
+
+	ResetCodes bool `help:"Turn off one-time codes, for an operator who lost the app. Ends all sessions of the account."`
 }
 
 // Run changes the role and the password. The next page that the operator opens uses the new role.
 func (c SetOperator) Run(ctx context.Context, d *Env) error {
-	if c.Role == "" && !c.Password {
-		return errors.New("nothing to change: use --role, --password, or both")
+	if c.Role == "" && !c.Password && !c.ResetCodes {
+		return errors.New("nothing to change: use --role, --password or --reset-codes")
 	}
 	m, org, err := d.operator(ctx, c.Org, c.Email)
 	if err != nil {
@@ -115,11 +118,15 @@ func (c SetOperator) Run(ctx context.Context, d *Env) error {
 			Action: "operator.set",
 			Object: m.ID,
 			Before: map[string]any{"role": m.Role},
-			After:  map[string]any{"role": m.Role, "password": c.Password},
+			After:  map[string]any{"role": cmp.Or(c.Role, string(m.Role)), "password": c.Password, "reset_codes": c.ResetCodes},
 		}
 		if c.Role != "" {
-			e.After = map[string]any{"role": c.Role, "password": c.Password}
 			if err := operator.SetRole(ctx, q, org, m.ID, operator.Role(c.Role)); err != nil {
+				return e, err
+			}
+		}
+		if c.ResetCodes {
+			if err := operator.ResetCodes(ctx, q, operator.CommandLine(org), m.ID); err != nil {
 				return e, err
 			}
 		}

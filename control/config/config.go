@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/control/circuitbreaker"
+	"github.com/parley-voice/parley/control/identity"
 	"github.com/parley-voice/parley/control/recording"
 	"github.com/parley-voice/parley/control/recording/s3"
 	"github.com/parley-voice/parley/media"
@@ -44,6 +45,8 @@ type Config struct {
 	WebRTC       WebRTC
 	Talk         []TalkAgent // agents that /talk offers; empty: /talk is off
 	Dashboard    bool
+	Identity     identity.Settings // sign-in with an OpenID Connect provider
+	RequireCodes bool              // operators who sign in with a password must use one-time codes
 
 	AllowInsecureWebhooks bool
 	ToolHosts             []string // private and plain-http hosts that agents' tools may call
@@ -145,7 +148,7 @@ func Settings() map[string]Setting {
 	text := func(at func(*Config) *string) func(*Config, string) error {
 		return func(c *Config, v string) error { *at(c) = v; return nil }
 	}
-	return withSecrets(withTraces(withNodeLimits(withHTTPS(withWeb(withStorage(map[string]Setting{
+	return withSecrets(withIdentity(withTraces(withNodeLimits(withHTTPS(withWeb(withStorage(map[string]Setting{
 		"PARLEY_HTTP_ADDR":               {"host:port", addr(func(c *Config) *string { return &c.HTTPAddr })},
 		"PARLEY_PUBLIC_URL":              {"an http or https URL", setURL(func(c *Config) *string { return &c.PublicURL })},
 		"PARLEY_METRICS_ADDR":            {"host:port", addr(func(c *Config) *string { return &c.MetricsAddr })},
@@ -208,7 +211,7 @@ func Settings() map[string]Setting {
 		"PARLEY_FAKE_URL":        {"host:port of fake providers; empty starts them", text(func(c *Config) *string { return &c.Endpoints.Fake })},
 		"PARLEY_PRICES_FILE":     {"a YAML file of prices", text(func(c *Config) *string { return &c.PricesFile })},
 		"PARLEY_PROVIDER_LIMITS": {"NAME=N,NAME=N, each N 1 to 100000", setLimits},
-	}))))))
+	})))))))
 }
 
 // withNodeLimits adds the settings that limit the calls of this node.

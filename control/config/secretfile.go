@@ -25,6 +25,7 @@ func secretSettings() map[string]Setting {
 		"PARLEY_ELEVENLABS_API_KEY": endpointKey("elevenlabs"),
 		"PARLEY_CARTESIA_API_KEY":   endpointKey("cartesia"),
 		"PARLEY_ASSEMBLYAI_API_KEY": endpointKey("assemblyai"),
+		"PARLEY_OIDC_CLIENT_SECRET": {"the client's secret", secret(func(c *Config) *media.Secret { return &c.Identity.Secret })},
 		"PARLEY_CLASSIFIER_KEY":     {"a key", secret(func(c *Config) *media.Secret { return &c.ClassifierKey })},
 		"PARLEY_OTLP_HEADERS":       {"NAME=VALUE,NAME=VALUE", setTraceHeaders},
 		"PARLEY_API_KEY":            {"an API key", secret(func(c *Config) *media.Secret { return &c.APIKey })},

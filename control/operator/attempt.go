@@ -54,6 +54,7 @@ type SignInAttempt struct {
 	// Device is the id of a device on which the account has signed in before (see KnownDevice), or empty. Attempts on a
 	// known device are counted separately, so that failed attempts of other people cannot lock its owner out.
 	Device string
+	Key    []byte // signs the challenge of accounts with one-time codes; shared by all servers
 }
 
 // attemptLimit limits the failed attempts of one kind.

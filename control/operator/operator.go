@@ -59,6 +59,7 @@ type Member struct {
 	Role      Role
 	CreatedAt time.Time
 	SeenAt    *time.Time // nil if the operator has never signed in
+	HasCodes  bool       // the account requires one-time codes
 }
 
 // Address parses an email address and returns it in lower case, the form that is stored.
@@ -74,7 +75,8 @@ func Address(s string) (string, error) {
 // organization and email address.
 func Members(ctx context.Context, q db.Querier, orgID string) ([]Member, error) {
 	return db.Collect(ctx, q, "operators", pgx.RowToStructByPos[Member], `
-		SELECT p.id, p.email, o.name, r.role, p.created_at, (SELECT max(seen_at) FROM operator_sessions s WHERE s.operator_id = p.id)
+		SELECT p.id, p.email, o.name, r.role, p.created_at, (SELECT max(seen_at) FROM operator_sessions s WHERE s.operator_id = p.id),
+			p.totp_secret <> ''
 		FROM operator_roles r JOIN operators p ON p.id = r.operator_id JOIN organizations o ON o.id = r.org_id
 		WHERE $1 = '' OR r.org_id = $1 ORDER BY o.name, p.email`, orgID)
 }

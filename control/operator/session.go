@@ -49,7 +49,10 @@ type Session struct {
 	ID, Email   string
 	Memberships []Membership // ordered by name
 	LastOrg     string       // last visited organization; empty at first
-	Flash       string       // message that the next page shows once
+	Identity    bool         // an identity provider started the session
+	HasPassword bool
+	HasCodes    bool   // the account requires one-time codes after its password
+	Flash       string // message that the next page shows once
 	token       media.Secret
 }
 
@@ -65,7 +68,8 @@ func (s Session) Membership(orgID string) (Membership, bool) {
 	return s.Memberships[at], true
 }
 
-// SignIn starts a session and returns its token. It fails with ErrBadCredentials or a *SlowDownError.
+// SignIn starts a session and returns its token. It fails with ErrBadCredentials, a *SlowDownError, or a
+// *CodeRequiredError if the account requires a code.
 func SignIn(ctx context.Context, q Database, t SignInAttempt) (media.Secret, error) {
 	t.Email = strings.ToLower(strings.TrimSpace(t.Email))
 	if len(t.Password) > maxPassword || len(t.Email) > 254 || strings.ContainsRune(t.Email+string(t.Password), 0) {
@@ -76,7 +80,8 @@ func SignIn(ctx context.Context, q Database, t SignInAttempt) (media.Secret, err
 		return "", err
 	}
 	id, hash := "", dummyHash()
-	err = q.QueryRow(ctx, "SELECT id, password_hash FROM operators WHERE email = $1", t.Email).Scan(&id, &hash)
+	var key media.Secret
+	err = q.QueryRow(ctx, "SELECT id, password_hash, totp_secret FROM operators WHERE email = $1", t.Email).Scan(&id, &hash, &key)
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return "", fmt.Errorf("sign in: %w", err)
 	}
@@ -87,7 +92,13 @@ func SignIn(ctx context.Context, q Database, t SignInAttempt) (media.Secret, err
 	if !ok || id == "" {
 		return "", ErrBadCredentials
 	}
-	token := media.Secret(rand.Text() + rand.Text())
+	if key != "" {
+		if err = counted.clear(ctx, q); err != nil {
+			return "", fmt.Errorf("sign in: %w", err)
+		}
+		return "", &CodeRequiredError{newChallenge(t.Key, id, hash, time.Now())}
+	}
+	token := newToken()
 	_, err = q.Exec(ctx, "INSERT INTO operator_sessions (hash, operator_id) VALUES ($1, $2)", sum(token), id)
 	if err == nil {
 		err = counted.clear(ctx, q)
@@ -98,18 +109,21 @@ func SignIn(ctx context.Context, q Database, t SignInAttempt) (media.Secret, err
 	return token, nil
 }
 
+func newToken() media.Secret { return media.Secret(rand.Text() + rand.Text()) }
+
 // Open returns the session of a token, or ErrSignedOut. It records the time of use to the minute.
 func Open(ctx context.Context, q db.Querier, token media.Secret) (Session, error) {
 	s := Session{token: token}
 	var memberships []byte
 	var stale bool
 	err := q.QueryRow(ctx, `
-		SELECT p.id, p.email, s.org_id, s.said, s.seen_at < now() - interval '1 minute', coalesce((
+		SELECT p.id, p.email, s.org_id, s.said, s.identity, p.password_hash <> '', p.totp_secret <> '', s.seen_at < now() - interval '1 minute', coalesce((
 			SELECT jsonb_agg(jsonb_build_object('id', o.id, 'name', o.name, 'timezone', o.timezone, 'role', r.role) ORDER BY o.name)
 			FROM operator_roles r JOIN organizations o ON o.id = r.org_id WHERE r.operator_id = p.id), '[]')
 		FROM operator_sessions s JOIN operators p ON p.id = s.operator_id
-		WHERE s.hash = $1 AND s.seen_at > now() - $2::interval AND s.created_at > now() - $3::interval`, sum(token), Idle, Life).
-		Scan(&s.ID, &s.Email, &s.LastOrg, &s.Flash, &stale, &memberships)
+		WHERE s.hash = $1 AND s.seen_at > now() - $2::interval AND s.created_at > now() - CASE WHEN s.identity THEN $4::interval ELSE $3::interval END`,
+		sum(token), Idle, Life, IdentityLife).
+		Scan(&s.ID, &s.Email, &s.LastOrg, &s.Flash, &s.Identity, &s.HasPassword, &s.HasCodes, &stale, &memberships)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return s, ErrSignedOut
 	}

@@ -105,6 +105,7 @@ func Columns() []Column {
 		{"agents", "secrets"},
 		{"agent_versions", "secrets"},
 		{"signing_keys", "secret"},
+		{"operators", "totp_secret"},
 		{"provider_endpoints", "secret"},
 		{"provider_endpoints", "header_secrets"},
 	}

@@ -17,7 +17,10 @@ import (
 var files embed.FS
 
 // People serves the pages of operators, audit log and account.
-type People struct{}
+type People struct {
+	// OnlyIdentity means that operators cannot sign in with a password.
+	OnlyIdentity bool
+}
 
 // Module returns the pages.
 func (p People) Module() (ui.Module, error) {
@@ -34,6 +37,8 @@ func (p People) Module() (ui.Module, error) {
 			{Path: "operators/{id}/role", Role: operator.Owner, Show: p.askRole, Submit: p.setRole},
 			{Path: "operators/{id}/remove", Role: operator.Owner, Show: p.askRemove, Submit: p.remove},
 			{Path: "account", Role: operator.Viewer, Show: p.account, Submit: p.setPassword, NotRefilled: []string{"before", "password", "again"}},
+			{Path: ui.CodesPath, Role: operator.Viewer, Show: p.showCodes, Submit: p.setCodes, NotRefilled: []string{"before", "code"}},
+			{Path: "operators/{id}/codes", Role: operator.Owner, Show: p.askReset, Submit: p.resetCodes},
 			{Path: "audit", Role: operator.Operator, Show: p.audit},
 		},
 	}, err
@@ -77,7 +82,7 @@ func (People) ask(r *ui.Request) (ui.Page, error) {
 	})}, nil
 }
 
-func (People) create(r *ui.Request) (ui.Result, error) {
+func (p People) create(r *ui.Request) (ui.Result, error) {
 	email, err := operator.Address(r.Text("email"))
 	if err != nil {
 		return ui.Result{}, ui.Invalid("email", err)
@@ -97,6 +102,8 @@ func (People) create(r *ui.Request) (ui.Result, error) {
 		return ui.Result{}, ui.Invalid("email", err)
 	case err != nil:
 		return ui.Result{}, err
+	case p.OnlyIdentity:
+		return ui.Result{To: "operators", Notice: email + " added. They sign in with the identity provider."}, nil
 	case password == "":
 		return ui.Result{To: "operators", Notice: email + " added. They sign in with their existing password."}, nil
 	}
@@ -177,8 +184,10 @@ func (People) remove(r *ui.Request) (ui.Result, error) {
 	return ui.Result{To: "operators", Notice: "Operator removed."}, err
 }
 
-func (People) account(r *ui.Request) (ui.Page, error) {
+func (p People) account(r *ui.Request) (ui.Page, error) {
+	left, err := r.Session.CodesLeft(r.Context(), r.DB())
 	return ui.Page{Template: "account.html", Title: "Your account", Lead: r.Session.Email, Data: map[string]any{
+		"Password": r.Session.HasPassword && !p.OnlyIdentity, "CodesLeft": left,
 		"Form": r.Form(ui.Form{Submit: "Change password", Fields: []ui.Field{
 			{Name: "email", Kind: ui.Hidden, Value: r.Session.Email, Complete: "username"},
 			{Name: "before", Label: "Current password", Kind: ui.Password, Complete: "current-password"},
@@ -188,7 +197,7 @@ func (People) account(r *ui.Request) (ui.Page, error) {
 			},
 			{Name: "again", Label: "Confirm new password", Kind: ui.Password, Complete: "new-password"},
 		}}),
-	}}, nil
+	}}, err
 }
 
 func (People) setPassword(r *ui.Request) (ui.Result, error) {
@@ -199,17 +208,10 @@ func (People) setPassword(r *ui.Request) (ui.Result, error) {
 	if r.Raw("again") != string(password) {
 		return ui.Result{}, ui.Invalid("again", "The passwords do not match.")
 	}
-	err := r.Prove(media.Secret(r.Raw("before")))
-	if slow, many := errors.AsType[*operator.SlowDownError](err); many {
-		return ui.Result{}, ui.TooManyAttempts("before", slow)
-	}
-	if errors.Is(err, operator.ErrBadCredentials) {
-		return ui.Result{}, ui.Invalid("before", "Wrong password.")
-	}
-	if err != nil {
+	if err := prove(r); err != nil {
 		return ui.Result{}, err
 	}
-	err = r.Commit(operator.Viewer, func(q db.Querier) (operator.Entry, error) {
+	err := r.Commit(operator.Viewer, func(q db.Querier) (operator.Entry, error) {
 		return operator.Entry{Action: "operator.password", Object: r.Session.ID}, r.Session.SetPassword(r.Context(), q, password)
 	})
 	return ui.Result{To: "account", Notice: "Password changed. Your other sessions were signed out."}, err

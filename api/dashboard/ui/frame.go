@@ -22,6 +22,7 @@ import (
 	"github.com/parley-voice/parley/control/apikeys"
 	"github.com/parley-voice/parley/control/apply"
 	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/control/identity"
 	"github.com/parley-voice/parley/control/operator"
 	"github.com/parley-voice/parley/control/trunks"
 	"github.com/parley-voice/parley/control/webhook"
@@ -39,6 +40,10 @@ type Frame struct {
 	Root string
 	// PublicURL is where browsers reach the service: http or https.
 	PublicURL string
+	// Identity verifies operators; nil: they sign in with passwords only.
+	Identity *identity.Provider
+	// RequireCodes makes operators who sign in with a password turn on one-time codes.
+	RequireCodes bool
 	// Apply holds the options for edits.
 	Apply   apply.Options
 	Modules []Module
@@ -82,6 +87,10 @@ func (f *Frame) Handler() (http.Handler, error) {
 	mux.HandleFunc("GET "+Home+"/sign-in", f.showSignIn)
 	mux.HandleFunc("POST "+Home+"/sign-in", f.signIn)
 	mux.HandleFunc("POST "+Home+"/sign-out", f.signOut)
+	if f.Identity != nil {
+		mux.HandleFunc("GET "+providerPath, f.startIdentity)
+		mux.HandleFunc("GET "+CallbackPath, f.finishIdentity)
+	}
 	mux.HandleFunc("GET "+Home+"/{org}", f.home)
 	for _, module := range f.Modules {
 		for _, route := range module.Routes {
@@ -195,6 +204,14 @@ func (f *Frame) first() string {
 	return ""
 }
 
+// CodesPath is the page on which operators turn on one-time codes.
+const CodesPath = "account/codes"
+
+// lacksCodes reports whether the operator must turn on one-time codes before this page.
+func (f *Frame) lacksCodes(r *Request, route Route) bool {
+	return f.RequireCodes && !r.Session.HasCodes && !r.Session.Identity && route.Path != CodesPath
+}
+
 // authorize checks session, organization and role. Other organizations' pages are not found,
 // so their existence stays hidden.
 func (f *Frame) authorize(module Module, route Route, then func(*Request, Module, Route) error) http.HandlerFunc {
@@ -215,6 +232,8 @@ func (f *Frame) authorize(module Module, route Route, then func(*Request, Module
 		switch {
 		case r.Org() == "":
 			err = ErrNotFound
+		case f.lacksCodes(r, route):
+			redirect(w, req, r.URL(CodesPath), nil)
 		case !r.May(route.needs()):
 			err = operator.ErrForbidden
 		case route.Root && !r.Root:

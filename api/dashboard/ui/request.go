@@ -300,6 +300,22 @@ func (r *Request) Prove(password media.Secret) error {
 	return r.Session.VerifyPassword(r.Context(), r.frame.DB.Pool, password)
 }
 
+// ProveCode uses up a one-time code of the operator; see operator.Session.VerifyCode.
+func (r *Request) ProveCode(code string) error {
+	return r.Session.VerifyCode(r.Context(), r.frame.DB.Pool, code)
+}
+
+// Service returns the name of this service in authenticator apps.
+func (r *Request) Service() string {
+	if u, err := url.Parse(r.frame.PublicURL); err == nil && u.Hostname() != "" {
+		return "Parley (" + u.Hostname() + ")"
+	}
+	return "Parley"
+}
+
+// RequiresCodes reports whether the operator must turn on one-time codes.
+func (r *Request) RequiresCodes() bool { return r.frame.RequireCodes }
+
 func sentence(s string) string {
 	first, size := utf8.DecodeRuneInString(s)
 	return string(unicode.ToUpper(first)) + s[size:]

@@ -69,7 +69,7 @@ func (f *Frame) toSignIn(w http.ResponseWriter, r *http.Request) {
 	redirect(w, r, Home+"/sign-in", q)
 }
 
-// dropForm redirects to the sign-in page and drops a form that is too large to keep.
+// dropForm redirects to the sign-in page and drops a form that cannot be kept.
 func (f *Frame) dropForm(w http.ResponseWriter, r *http.Request, route Route) {
 	q := url.Values{"lost": {"yes"}}
 	if route.Show != nil {
@@ -95,6 +95,19 @@ type signing struct {
 	// Again means that a form was submitted without a session. Kept are the fields of that form.
 	Again bool
 	Kept  []kept
+	// Provider is the name of the identity provider, or empty. Only means that passwords are off. Leave is the address
+	// where a person signs out of the provider.
+	Provider, Leave string
+	Only            bool
+	Challenge       string // the password was right, and a code is required
+}
+
+// showSigning shows the sign-in page.
+func (f *Frame) showSigning(w http.ResponseWriter, r *http.Request, status int, page signing) {
+	if f.Identity != nil {
+		page.Provider, page.Only = f.Identity.Host(), f.Identity.Only
+	}
+	f.writeBare(w, r, status, "sign-in.html", "Sign in", page)
 }
 
 type kept struct{ Name, Value string }
@@ -107,8 +120,14 @@ func (f *Frame) showSignIn(w http.ResponseWriter, r *http.Request) {
 	page := signing{Next: r.URL.Query().Get("next")}
 	if r.URL.Query().Has("lost") {
 		page.Message = "You were signed out and the form was too large to keep. Nothing was done. Sign in and submit it again."
+		if f.Identity != nil && f.Identity.Only {
+			page.Message = "You were signed out. Nothing was done. Sign in and fill in the form again."
+		}
 	}
-	f.writeBare(w, r, http.StatusOK, "sign-in.html", "Sign in", page)
+	if f.Identity != nil && r.URL.Query().Has("left") {
+		page.Leave = f.Identity.SignOutURL(r.Context(), strings.TrimSuffix(f.PublicURL, "/")+Home+"/sign-in")
+	}
+	f.showSigning(w, r, http.StatusOK, page)
 }
 
 func (f *Frame) signIn(w http.ResponseWriter, r *http.Request) {
@@ -127,50 +146,93 @@ func (f *Frame) signIn(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	to := r.PostForm.Get("next")
-	if _, ok := f.checkPassword(w, r, signing{Email: r.PostForm.Get("email"), Next: to}, r.PostForm.Get("password")); ok {
+	given := credentials{r.PostForm.Get("password"), r.PostForm.Get("challenge"), r.PostForm.Get("code")}
+	if _, ok := f.checkCredentials(w, r, signing{Email: r.PostForm.Get("email"), Next: to}, given); ok {
 		http.Redirect(w, r, next(to), http.StatusSeeOther) //nolint:gosec // never leaves the dashboard
 	}
 }
 
-// checkPassword starts a session if address and password match, otherwise it shows the error.
-func (f *Frame) checkPassword(w http.ResponseWriter, r *http.Request, s signing, password string) (media.Secret, bool) {
-	from := address(r)
-	device, known := f.device(r, s.Email)
-	token, err := operator.SignIn(
-		r.Context(),
-		f.DB.Pool,
-		operator.SignInAttempt{Email: s.Email, Password: media.Secret(password), Network: network(r), Device: device},
-	)
-	slow, many := errors.AsType[*operator.SlowDownError](err)
-	switch {
-	case many || errors.Is(err, operator.ErrBadCredentials):
-		f.Log.WarnContext(r.Context(), "sign-in rejected", "address", from, "reason", err.Error())
-		status := http.StatusUnprocessableEntity
-		s.Message = "Wrong email or password."
-		if many {
-			w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(slow.For.Seconds()))))
-			s.Message, status = "Too many failed attempts. Wait "+span(slow.For)+", then try again.", http.StatusTooManyRequests
-		}
-		f.writeBare(w, r, status, "sign-in.html", "Sign in", s)
-	case err != nil:
-		f.fail(w, r, nil, err)
-	default:
-		if err := f.endSession(r); err != nil { // the session of any operator
-			f.Log.WarnContext(r.Context(), "failed to end the previous session", "error", err.Error())
-		}
-		f.setCookie(w, f.cookie(), string(token), int(operator.Life.Seconds()))
-		if !known {
-			f.setCookie(w, f.cookie()+"-device", operator.NewDevice(f.Key, s.Email, time.Now()), int(operator.DeviceLife.Seconds()))
-		}
-		return token, true
+// credentials are a password, or a code with the challenge that the password gave.
+type credentials struct{ password, challenge, code string }
+
+// checkCredentials starts a session if the credentials are right, otherwise it shows the error, or asks for a code.
+func (f *Frame) checkCredentials(w http.ResponseWriter, r *http.Request, s signing, given credentials) (media.Secret, bool) {
+	if f.Identity != nil && f.Identity.Only {
+		s.Message = "Passwords are off. Sign in with " + f.Identity.Host() + "."
+		f.showSigning(w, r, http.StatusForbidden, s)
+		return "", false
 	}
-	return "", false
+	token, email, err := f.tryCredentials(r, s.Email, given)
+	if err != nil {
+		f.refuseCredentials(w, r, s, given, err)
+		return "", false
+	}
+	f.setSession(w, r, token)
+	if _, known := f.device(r, email); !known {
+		f.setCookie(w, f.cookie()+"-device", operator.NewDevice(f.Key, email, time.Now()), int(operator.DeviceLife.Seconds()))
+	}
+	return token, true
+}
+
+func (f *Frame) tryCredentials(r *http.Request, email string, given credentials) (token media.Secret, of string, err error) {
+	if given.challenge == "" {
+		device, _ := f.device(r, email)
+		token, err = operator.SignIn(r.Context(), f.DB.Pool, operator.SignInAttempt{
+			Email: email, Password: media.Secret(given.password), Network: network(r), Device: device, Key: f.Key,
+		})
+		return token, email, err
+	}
+	return operator.SignInCode(r.Context(), f.DB.Pool, operator.CodeAttempt{
+		Challenge: given.challenge, Code: given.code, Key: f.Key, Address: address(r),
+		Device: func(email string) string {
+			device, _ := f.device(r, email)
+			return device
+		},
+	})
+}
+
+// refuseCredentials shows the sign-in page with the error, or the field for the code.
+func (f *Frame) refuseCredentials(w http.ResponseWriter, r *http.Request, s signing, given credentials, err error) {
+	status := http.StatusUnprocessableEntity
+	slow, many := errors.AsType[*operator.SlowDownError](err)
+	code, asked := errors.AsType[*operator.CodeRequiredError](err)
+	switch {
+	case asked:
+		s.Challenge = code.Challenge
+		f.showSigning(w, r, http.StatusOK, s)
+		return
+	case many:
+		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(slow.For.Seconds()))))
+		s.Message, status = "Too many failed attempts. Wait "+span(slow.For)+", then try again.", http.StatusTooManyRequests
+	case errors.Is(err, operator.ErrBadCredentials):
+		s.Message = "Wrong email or password."
+	case errors.Is(err, operator.ErrBadCode):
+		s.Message, s.Challenge = "Wrong or used code. Enter the code that the app shows now.", given.challenge
+	case errors.Is(err, operator.ErrChallengeOver):
+		s.Message = "The time to enter a code is over. Enter your password again."
+	default:
+		f.fail(w, r, nil, err)
+		return
+	}
+	f.Log.WarnContext(r.Context(), "sign-in rejected", "address", address(r), "reason", err.Error())
+	f.showSigning(w, r, status, s)
+}
+
+// setSession gives the browser a session, and ends the one that it had, of any operator.
+func (f *Frame) setSession(w http.ResponseWriter, r *http.Request, token media.Secret) {
+	if err := f.endSession(r); err != nil {
+		f.Log.WarnContext(r.Context(), "failed to end the previous session", "error", err.Error())
+	}
+	f.setCookie(w, f.cookie(), string(token), int(operator.Life.Seconds()))
 }
 
 // Fields of the sign-in page when it is shown instead of a submitted form.
 const (
 	againEmail    = "sign-in.email"
 	againPassword = "sign-in.password"
+
+	againChallenge = "sign-in.challenge"
+	againCode      = "sign-in.code"
 )
 
 // again shows the sign-in page at the address of a form that was submitted without a
@@ -178,14 +240,16 @@ const (
 // operator signed in; otherwise it has answered.
 func (f *Frame) again(w http.ResponseWriter, r *http.Request, route Route, readErr error) (s operator.Session, ok bool) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxFormBytes)
-	if readErr != nil || parse(r) != nil { // for example because it is too long to keep
+	only := f.Identity != nil && f.Identity.Only   // the provider returns to another page
+	if only || readErr != nil || parse(r) != nil { // for example because it is too long to keep
 		f.dropForm(w, r, route)
 		return s, false
 	}
-	email, password := r.PostForm.Get(againEmail), r.PostForm.Get(againPassword)
+	email := r.PostForm.Get(againEmail)
+	given := credentials{r.PostForm.Get(againPassword), r.PostForm.Get(againChallenge), r.PostForm.Get(againCode)}
 	page := signing{Email: email, Again: true}
 	for _, name := range slices.Sorted(maps.Keys(r.PostForm)) {
-		if name == againEmail || name == againPassword || slices.Contains(route.NotRefilled, name) {
+		if slices.Contains([]string{againEmail, againPassword, againChallenge, againCode}, name) || slices.Contains(route.NotRefilled, name) {
 			delete(r.PostForm, name)
 			continue
 		}
@@ -194,10 +258,10 @@ func (f *Frame) again(w http.ResponseWriter, r *http.Request, route Route, readE
 		}
 	}
 	if email == "" {
-		f.writeBare(w, r, http.StatusUnauthorized, "sign-in.html", "Sign in", page)
+		f.showSigning(w, r, http.StatusUnauthorized, page)
 		return s, false
 	}
-	token, ok := f.checkPassword(w, r, page, password)
+	token, ok := f.checkCredentials(w, r, page, given)
 	if !ok {
 		return s, false
 	}
@@ -257,10 +321,15 @@ func (f *Frame) endSession(r *http.Request) error {
 }
 
 func (f *Frame) signOut(w http.ResponseWriter, r *http.Request) {
+	s, _ := f.session(r) // without a session there is nothing to end
 	if err := f.endSession(r); err != nil {
 		f.fail(w, r, nil, err)
 		return
 	}
 	f.setCookie(w, f.cookie(), "", -1)
-	http.Redirect(w, r, Home+"/sign-in", http.StatusSeeOther)
+	to := Home + "/sign-in"
+	if s.Identity {
+		to += "?left" // the person is still signed in at the provider
+	}
+	http.Redirect(w, r, to, http.StatusSeeOther)
 }

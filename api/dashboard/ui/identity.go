@@ -1,0 +1,88 @@
+package ui
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/parley-voice/parley/control/identity"
+	"github.com/parley-voice/parley/control/operator"
+)
+
+// CallbackPath is the path to which an identity provider returns the browser.
+const CallbackPath = Home + "/sign-in/callback"
+
+const (
+	providerPath = Home + "/sign-in/provider"
+
+	identityTimeout = 20 * time.Second // for all requests to the provider in one request
+)
+
+// startIdentity redirects to the identity provider. The browser keeps the flow, so that only this browser can end it.
+func (f *Frame) startIdentity(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), identityTimeout)
+	defer cancel()
+	to, flow, err := f.Identity.Start(ctx, next(r.URL.Query().Get("next")))
+	if err != nil {
+		f.refuseIdentity(w, r, err)
+		return
+	}
+	f.setCookie(w, f.cookie()+"-flow", flow, int((10 * time.Minute).Seconds()))
+	http.Redirect(w, r, to, http.StatusSeeOther) //nolint:gosec // an address of the provider
+}
+
+// finishIdentity starts a session for the person whom the identity provider has verified.
+func (f *Frame) finishIdentity(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), identityTimeout)
+	defer cancel()
+	kept := ""
+	if c, err := r.Cookie(f.cookie() + "-flow"); err == nil {
+		kept = c.Value
+	}
+	f.setCookie(w, f.cookie()+"-flow", "", -1)
+	flow, err := f.Identity.Open(kept, r.URL.Query())
+	if err != nil {
+		f.refuseIdentity(w, r, err)
+		return
+	}
+	succeeded, err := operator.CountIdentity(ctx, f.DB.Pool, flow.State, network(r))
+	if err != nil {
+		f.refuseIdentity(w, r, err)
+		return
+	}
+	who, err := f.Identity.Finish(ctx, flow, r.URL.Query())
+	if err != nil {
+		f.refuseIdentity(w, r, err)
+		return
+	}
+	token, err := operator.SignInIdentity(ctx, f.DB.Pool, operator.IdentitySignIn{
+		Email: who.Email, Address: address(r), Rules: f.Identity.Rules, Roles: who.Roles,
+	})
+	if err == nil {
+		err = succeeded(ctx)
+	}
+	if err != nil {
+		f.refuseIdentity(w, r, err)
+		return
+	}
+	f.setSession(w, r, token)
+	http.Redirect(w, r, next(flow.Next), http.StatusSeeOther)
+}
+
+// refuseIdentity shows the sign-in page with the reason.
+func (f *Frame) refuseIdentity(w http.ResponseWriter, r *http.Request, err error) {
+	f.Log.WarnContext(r.Context(), "sign-in rejected", "address", address(r), "reason", err.Error())
+	status, text := http.StatusForbidden, "Sign-in failed: "+err.Error()+"."
+	slow, many := errors.AsType[*operator.SlowDownError](err)
+	_, refused := errors.AsType[*identity.RefusedError](err)
+	switch {
+	case many:
+		status, text = http.StatusTooManyRequests, "Too many failed attempts. Wait "+span(slow.For)+", then try again."
+	case errors.Is(err, operator.ErrUnknown):
+		text = "This account has no access. Ask an owner to add you under Operators."
+	case !refused && !errors.Is(err, operator.ErrUsed):
+		status, text = http.StatusServiceUnavailable, f.Identity.Host()+" does not answer. Try again in a minute."
+	}
+	f.showSigning(w, r, status, signing{Message: text})
+}
