@@ -54,9 +54,11 @@ type prober struct {
 // probes are the statements by name. $1 is a row number.
 func probes() map[string]string {
 	return map[string]string{
-		"read a call":     "SELECT to_number FROM calls WHERE id = 'call_' || lpad($1::int::text, 26, '0')",
-		"write a call":    "UPDATE calls SET status = 'ended' WHERE id = 'call_' || lpad($1::int::text, 26, '0')",
-		"insert a call":   "INSERT INTO calls SELECT (json_populate_record(c, json_build_object('id', 'new_' || clock_timestamp()))).* FROM calls c WHERE id = 'call_' || lpad($1::int::text, 26, '0')",
+		"read a call":  "SELECT to_number FROM calls WHERE id = 'call_' || lpad($1::int::text, 26, '0')",
+		"write a call": "UPDATE calls SET status = 'ended' WHERE id = 'call_' || lpad($1::int::text, 26, '0')",
+		"insert a call": `INSERT INTO calls (id, org_id, call_type, status, agent_id, agent_name, agent_version, to_number, from_number, dial_number, trunk_id, route_id,
+			metadata, ring_seconds, created_at)
+		SELECT 'new_' || clock_timestamp(), 'org', 'phone', 'ended', 'a', 'a', 1, '1212555' || $1::int, '1', '1', 't', 'r', '{}', 45, now()`,
 		"write a contact": "UPDATE contacts SET updated_at = now() WHERE id = 'con_' || $1::int",
 		"read the epoch":  "SELECT dialing_since() WHERE $1::int > 0",
 	}
