@@ -1,7 +1,4 @@
 -- +goose Up
--- Sessions that an identity provider started. They end earlier.
-ALTER TABLE operator_sessions ADD COLUMN identity boolean NOT NULL DEFAULT false;
-
 -- One-time codes of operators who sign in with a password (RFC 6238). The key is encrypted; empty means none.
 ALTER TABLE operators ADD COLUMN totp_secret text NOT NULL DEFAULT '';
 ALTER TABLE operators ADD COLUMN totp_step bigint NOT NULL DEFAULT 0; -- of the last code; earlier ones are refused
@@ -14,7 +11,6 @@ CREATE TABLE operator_recovery_codes (
 
 -- +goose Down
 -- Without codes the accounts would be protected by less than their owners chose.
-DELETE FROM operator_sessions WHERE identity OR operator_id IN (SELECT id FROM operators WHERE totp_secret <> '');
-ALTER TABLE operator_sessions DROP COLUMN identity;
+DELETE FROM operator_sessions WHERE operator_id IN (SELECT id FROM operators WHERE totp_secret <> '');
 ALTER TABLE operators DROP COLUMN totp_secret, DROP COLUMN totp_step;
 DROP TABLE operator_recovery_codes;
