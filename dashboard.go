@@ -28,14 +28,14 @@ func (srv *server) addDashboard(ctx context.Context, server *api.Server) error {
 	options := applyOptions(srv.config)
 	options.Providers = srv.agents.providers
 	d := &dashboard.Dashboard{
-		DB: srv.db, Key: key, Root: srv.config.RootOrg, PublicURL: srv.publicURL, RequireCodes: srv.config.RequireCodes, Apply: options, Talk: srv.config.Talk,
-		TrunkStatus: srv.ua.TrunkStatus, Lists: srv.dnc, Log: srv.log,
+		DB: srv.db, Key: key, Root: srv.config.RootOrg, PublicURL: srv.publicURL, RequireCodes: srv.config.RequireCodes,
+		Apply: options, Talk: srv.config.Talk, TrunkStatus: srv.ua.TrunkStatus, Lists: srv.dnc, Log: srv.log,
 		Calls: server.Calls, Campaigns: server.Campaigns, Recordings: server.Recordings, Store: srv.store, Bucket: srv.spool.Bucket,
 		Stopping:  func() bool { return !srv.node.Accepting() },
 		Providers: srv.providerStatus,
 		Agents:    srv.agents.providers,
 	}
-	if d.Identity, err = srv.identityProvider(key); err != nil {
+	if d.Identity, err = identityProvider(srv.config.Identity, srv.publicURL, key); err != nil {
 		return err
 	}
 	srv.imports = &uploads.Imports{
@@ -49,15 +49,14 @@ func (srv *server) addDashboard(ctx context.Context, server *api.Server) error {
 }
 
 // identityProvider returns the provider that verifies operators, or nil.
-func (srv *server) identityProvider(key []byte) (*identity.Provider, error) {
-	settings := srv.config.Identity
+func identityProvider(settings identity.Settings, publicURL string, key []byte) (*identity.Provider, error) {
 	if err := settings.Check(); err != nil {
 		return nil, configError{err}
 	}
 	if settings.Issuer == "" {
 		return nil, nil //nolint:nilnil // nil means that there is none
 	}
-	return &identity.Provider{Settings: settings, Redirect: strings.TrimSuffix(srv.publicURL, "/") + ui.CallbackPath, Key: key}, nil
+	return &identity.Provider{Settings: settings, Redirect: strings.TrimSuffix(publicURL, "/") + ui.CallbackPath, Key: key}, nil
 }
 
 // providerStatus returns the state of each provider that calls have used.

@@ -73,7 +73,8 @@ type Dashboard struct {
 
 // Frame assembles the modules in navigation order.
 func (d *Dashboard) Frame() (*ui.Frame, error) {
-	f := &ui.Frame{DB: d.DB, Key: d.Key, Root: d.Root, PublicURL: d.PublicURL, Identity: d.Identity, RequireCodes: d.RequireCodes, Apply: d.Apply, Log: d.Log}
+	f := &ui.Frame{DB: d.DB, Key: d.Key, Root: d.Root, PublicURL: d.PublicURL, Apply: d.Apply, Log: d.Log}
+	f.Identity, f.RequireCodes = d.Identity, d.RequireCodes
 	for _, open := range []func() (ui.Module, error){
 		(&live.Live{Campaigns: d.Campaigns.Store, TrunkStatus: d.TrunkStatus, Stopping: d.Stopping, Providers: d.Providers}).Module,
 		(&campaigns.Campaigns{

@@ -51,7 +51,8 @@ var ErrHasCodes = errors.New("one-time codes are already on")
 var ErrOwnCodes = errors.New("turn off your own codes on your account page")
 
 // ErrElsewhere is returned for the reset of an account that has a role in an organization that the actor does not own.
-var ErrElsewhere = errors.New("the operator also has a role in an organization that you do not own; ask for: parley operator set --reset-codes")
+var ErrElsewhere = errors.New(
+	"the operator also has a role in an organization that you do not own; ask for: parley operator set --reset-codes")
 
 // CodeRequiredError means that the password is right, and that the account requires a code. Challenge proves the former.
 type CodeRequiredError struct{ Challenge string }
@@ -226,7 +227,8 @@ func countCode(ctx context.Context, q Database, email, from string) (countedAtte
 
 // logEverywhere writes an entry to the audit log of each organization of the actor.
 func logEverywhere(ctx context.Context, q db.Querier, a Actor, e Entry) error {
-	orgs, err := db.Collect(ctx, q, "roles", pgx.RowTo[string], "SELECT org_id FROM operator_roles WHERE operator_id = $1 ORDER BY org_id", a.ID)
+	orgs, err := db.Collect(ctx, q, "roles", pgx.RowTo[string],
+		"SELECT org_id FROM operator_roles WHERE operator_id = $1 ORDER BY org_id", a.ID)
 	for _, org := range orgs {
 		if a.OrgID = org; err == nil {
 			err = Log(ctx, q, a, e)

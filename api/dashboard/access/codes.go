@@ -88,7 +88,9 @@ func (People) disableCodes(r *ui.Request) (ui.Result, error) {
 		return ui.Result{}, err
 	}
 	err = r.Commit(operator.Viewer, func(q db.Querier) (operator.Entry, error) {
-		e := operator.Entry{Action: "operator.codes", Object: r.Session.ID, Before: map[string]any{"on": true}, After: map[string]any{"on": false}}
+		e := operator.Entry{
+			Action: "operator.codes", Object: r.Session.ID, Before: map[string]any{"on": true}, After: map[string]any{"on": false},
+		}
 		return e, operator.DisableCodes(r.Context(), q, r.Session.ID)
 	})
 	return ui.Result{To: "account", Notice: "One-time codes are off."}, err
@@ -110,7 +112,7 @@ func (People) askReset(r *ui.Request) (ui.Page, error) {
 	m, err := operator.Find(r.Context(), r.DB(), r.Org(), r.ID())
 	return ui.Page{
 		Template: "form.html", Title: "Reset codes of " + m.Email, Crumbs: aboveOperators(),
-		Lead: "For an operator who lost the authenticator app and the recovery codes. They sign in with their password alone, and are signed out now.",
+		Lead: "For an operator who lost the authenticator app and the recovery codes. They are signed out, and sign in with their password alone.",
 		Data: r.Form(ui.Form{Submit: "Reset codes", Danger: true, Cancel: r.URL("operators")}),
 	}, err
 }
