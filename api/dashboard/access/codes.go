@@ -112,7 +112,7 @@ func (People) askReset(r *ui.Request) (ui.Page, error) {
 	m, err := operator.Find(r.Context(), r.DB(), r.Org(), r.ID())
 	return ui.Page{
 		Template: "form.html", Title: "Reset codes of " + m.Email, Crumbs: aboveOperators(),
-		Lead: "For an operator who lost the authenticator app and the recovery codes. They are signed out, and sign in with their password alone.",
+		Lead: "For an operator who lost the authenticator app and the recovery codes. They are signed out and need only their password then.",
 		Data: r.Form(ui.Form{Submit: "Reset codes", Danger: true, Cancel: r.URL("operators")}),
 	}, err
 }
