@@ -27,7 +27,8 @@ func report(o Options, calls []call, late []float64, f *result.File) {
 		f.Add(result.Share(name, what, all.tally(func(t Turn) bool { return could(t) && is(t) }), all.tally(could)))
 	}
 	count("dead_turns", "utterances without an answer", func(t Turn) bool { return t.Dead }, func(t Turn) bool { return !t.Over })
-	count("unstopped", "interrupting utterances that did not stop the answer, or at which the answer ended by itself", func(t Turn) bool { return t.Stop == nil },
+	count("unstopped", "interrupting utterances that did not stop the answer, or at which the answer ended by itself",
+		func(t Turn) bool { return t.Stop == nil },
 		func(t Turn) bool { return t.Into })
 	count("talked_over", "utterances that the answer interrupted at their end", func(t Turn) bool { return t.Over }, every)
 	count("heard_again", "answers heard twice or in part", func(t Turn) bool { return t.Again > 0 }, func(t Turn) bool { return t.Spoke > 0 })
@@ -63,7 +64,7 @@ func (all turns) times(f *result.File) {
 		{"silence_ms", "longest silence within an answer", func(t Turn) *float64 { return t.silence() }},
 		{"overlap_ms", "overlap: both audible during an utterance", func(t Turn) *float64 { return &t.Overlap }},
 		{"stop_ms", "stop: interrupting utterance to the end of the answer", func(t Turn) *float64 { return t.Stop }},
-		{"back_ms", "echo: utterance spoken to the same utterance heard", func(t Turn) *float64 { return t.Back }},
+		{"back_ms", "echo: from speaking an utterance to hearing it back", func(t Turn) *float64 { return t.Back }},
 	} {
 		var values []float64
 		for _, t := range all {

@@ -24,7 +24,7 @@ var reasons = map[string]string{ //nolint:gochecknoglobals // read-only table
 	"queue_expired": "Waited too long in the queue.", "dnc_blocked": "The number is on a do-not-call list.",
 	"provider_not_configured": "The agent uses a provider without configuration on this server. No one was called. " +
 		"Publish the agent with another provider.",
-	"caller_number_unavailable": "The caller number was removed from its subgroup, trunk or grant.",
+	"caller_number_unavailable": "The caller number was removed from its subgroup or trunk, or is no longer lent to the organization.",
 	"frequency_blocked":         "The number reached its call frequency cap.",
 	"window_closed":             "Calling hours ended before the call could be placed.",
 	"internal_error":            "Internal error; see the server log.",
