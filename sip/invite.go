@@ -93,7 +93,7 @@ func mergeHeaders(t media.Target) map[string]string {
 	return all
 }
 
-// newInvite returns the INVITE to a target, not finalized.
+// newInvite returns an INVITE without Via, Contact and User-Agent; Endpoint.Finalize adds them.
 func (d *outboundCall) newInvite(at proxy.Target, offer *sdp.Description, expires, least time.Duration) (*sip.Request, error) {
 	t, host := d.target, at.Proxy.Host()
 	to := sip.Uri{Scheme: "sip", User: sanitize.EscapeUser(t.To), Host: host, Port: at.Proxy.Port}

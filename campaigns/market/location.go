@@ -57,7 +57,7 @@ type Number struct {
 var ErrNumber = errors.New("not a telephone number")
 
 // Read parses a number in any usual form. Without a country code it belongs to the
-// market's country. A foreign number is parsed and refused.
+// market's country. A foreign number is not an error: its Refusal is set.
 func (p *Package) Read(raw string) (Number, error) {
 	if at := phonenumber.Fraction(raw); at >= 0 {
 		raw = raw[:at]

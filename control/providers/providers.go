@@ -192,7 +192,7 @@ func (m *Monitor) want(a Agent, e pipeline.Engines, change func(*demand)) {
 	m.wants[a] = w
 }
 
-// Run tests the providers in demand until ctx ends.
+// Run tests the providers of recently queried agents until ctx ends.
 func (m *Monitor) Run(ctx context.Context) {
 	t := time.NewTicker(tick)
 	defer t.Stop()
@@ -222,7 +222,7 @@ func (m *Monitor) checkDemanded(ctx context.Context) {
 	}
 }
 
-// demanded returns the agents in demand and deletes expired demand.
+// demanded returns the demand for agents that were queried within demandTTL, and deletes older demand.
 func (m *Monitor) demanded(now time.Time) []demand {
 	m.mu.Lock()
 	defer m.mu.Unlock()

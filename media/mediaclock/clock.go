@@ -215,8 +215,7 @@ type entry struct {
 	stream  Stream
 }
 
-// call calls the stream unless the entry is locked. Only remove also takes the lock, and then the stream must not be
-// called.
+// call calls the stream. It does nothing if the entry is locked, because then the stream is being removed.
 func (e *entry) call(due time.Time) {
 	if !e.mu.TryLock() {
 		return

@@ -30,7 +30,7 @@ type sonioxText struct {
 	KeepAlive bool   `json:"keep_alive"`
 }
 
-// speakSoniox serves Soniox' streaming speech.
+// speakSoniox serves Soniox's streaming speech.
 func (s *Server) speakSoniox(w http.ResponseWriter, r *http.Request) {
 	c := &contexts{wire: sonioxWire{}, life: sonioxLife}
 	s.serveContexts(w, r, c, func(ctx context.Context) bool {

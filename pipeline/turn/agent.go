@@ -49,8 +49,8 @@ func (a *agent) release(s State, c *caller) []Action {
 	return []Action{{Do: Release}}
 }
 
-// fillerDue returns when to play a filler: Policy.Filler after the caller's last answered speech, but at least grace
-// after the commit. If the answer was begun before the commit, grace counts from that beginning.
+// fillerDue returns when to play a filler: at settled (the end of the answered speech) plus Policy.Filler, or at the
+// commit plus grace if that is later. If the model began the answer before the commit, grace starts earlier by ahead.
 func (a *agent) fillerDue(settled time.Duration) time.Duration {
 	since := a.commit
 	if a.begun {

@@ -8,10 +8,11 @@ type pin struct {
 	unsaved bool // the realm has not been stored yet
 }
 
-// CheckRealm returns an error if a realm is not that of a trunk's proxy: the
-// realm set, else the pinned one, else any. The callee may cause a challenge that
-// the proxy forwards, so a challenge pins no realm, and one call must answer a
-// single realm.
+// CheckRealm returns an error if a challenge's realm is not the realm set for the
+// trunk or, if none is set, the pinned one. Without either, any realm is accepted.
+// A challenge does not pin its realm, because it may come from the callee, through
+// the proxy. For the same reason an attempt must answer challenges of only one
+// realm.
 func (reg *Registry) CheckRealm(set string, p Proxy, realm string) error {
 	want := set
 	if want == "" {
