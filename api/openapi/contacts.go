@@ -14,7 +14,8 @@ func contactPaths(one []*huma.Param, missing map[int]string) map[string]*huma.Pa
 				"A campaign accepts calls until it is completed or canceled. Numbers it already has are called again.",
 			Parameters: append([]*huma.Param{{
 				Name: "Idempotency-Key", In: "header", Required: true, Schema: &huma.Schema{Type: huma.TypeString, MaxLength: new(255)},
-				Description: "A key is valid for one campaign and 24 hours. A repeated request returns the first response; a rejected batch frees the key.",
+				Description: "A key is valid for one campaign and 24 hours. " +
+					"A repeated request returns the first response; a rejected batch frees the key.",
 			}}, one...),
 			RequestBody: bodyOf("Calls", map[string]any{
 				"calls": []any{map[string]any{"phone": "+12025550124", "name": "Grace"}}, "attestation": attested,

@@ -289,7 +289,8 @@ func (t *tally) addMetrics(f *measured.File) {
 			machines, mistaken = machines+n, mistaken+t.confusion[c][amd.Human]
 		}
 	}
-	f.Add(measured.Spread("human_first_word_ms", "end of a person's greeting → agent's first word", "ms", millis(words), measured.Most("p50", 700)))
+	f.Add(measured.Spread("human_first_word_ms", "end of a person's greeting → agent's first word", "ms", millis(words),
+		measured.Most("p50", 700)))
 	f.Add(measured.Share("human_early", "agent spoke before the end of a person's greeting", early, people))
 	f.Add(measured.Share("human_machine", "people taken for machines, at the end or for a moment long enough to hang up", suspected, people))
 	f.Add(measured.Spread("machine_verdict_ms", "time to classify a machine", "ms", millis(verdicts), measured.Most("p50", 2000),

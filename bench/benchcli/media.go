@@ -89,7 +89,8 @@ func addMedia(f *result.File, results []bench.MediaResult) {
 			stat.Estimate{Value: millis(r.P999), Low: millis(r.P999), High: millis(r.Worst)}), result.Most("value", 22))
 		at(result.Figure("rss_kib", "memory per call", "KiB", result.Exactly(float64(r.RSS)/1024)), result.Most("value", 256))
 		if base := floor[r.Calls]; r.Design == bench.Legs && base.CPU > 0 {
-			at(result.Figure("cpu_x_floor", "CPU, as a multiple of the floor", "×", result.Exactly(float64(r.CPU)/float64(base.CPU))),
+			at(result.Figure("cpu_x_floor", "CPU, as a multiple of the CPU of the design floor", "×",
+				result.Exactly(float64(r.CPU)/float64(base.CPU))),
 				result.Most("value", 3))
 		}
 	}

@@ -58,7 +58,10 @@ func targets() []target {
 		{"browser: overhead mouth to ear, ms", "turns --peer web", "ear_overhead_ms", 0, "p50 ≤ 25, p95 ≤ 35, p99 ≤ 50", nil},
 		{"browser: overhead on the wire, ms", "turns --peer web", "overhead_ms", 0, "p50 ≤ 25, p95 ≤ 35, p99 ≤ 50", nil},
 		{"browser: `turn_ms` of callers who do not pause", "turns --peer web", "turn_ms", 0, "p50 ≤ 450, p95 ≤ 490", nil},
-		{"browser: error of the reported `turn_ms`, compared with the audio on the wire, ms", "turns --peer web", "agreement_ms", 0, "max ≤ 25", nil},
+		{
+			"browser: error of the reported `turn_ms`, compared with the audio on the wire, ms", "turns --peer web",
+			"agreement_ms", 0, "max ≤ 25", nil,
+		},
 		{"browser: answered turns without `turn_ms`", "turns --peer web", "untold", 0, "times ≤ 0", nil},
 		{"browser: turns without an answer", "turns --peer web", "dead_turns", 0, "times ≤ 0", nil},
 		{"answer detection: end of a person's greeting → agent's first word, ms", "amd", "human_first_word_ms", 0, "p50 ≤ 700", nil},

@@ -204,20 +204,22 @@ func (r *Report) answers() {
 		values(all, func(t Turn) *float64 { return t.Own }))
 	r.time("ear_overhead_ms", "overhead mouth to ear, including packetization", within(25, 35, 50, 0),
 		values(all, func(t Turn) *float64 { return t.OwnEar }))
-	r.time("agreement_ms", "error of the reported turn_ms, compared with the wire", within(0, 0, 0, 25), values(r.Turns, func(t Turn) *float64 {
-		if t.Apart == nil {
-			return nil
-		}
-		d := math.Abs(*t.Apart)
-		return &d
-	}))
-	r.time("agreement_clear_ms", "error of the reported turn_ms, compared with the wire, no packet loss or delay", nil, values(r.Turns, func(t Turn) *float64 {
-		if t.Apart == nil || t.Why != "" {
-			return nil
-		}
-		d := math.Abs(*t.Apart)
-		return &d
-	}))
+	r.time("agreement_ms", "error of the reported turn_ms, compared with the wire", within(0, 0, 0, 25),
+		values(r.Turns, func(t Turn) *float64 {
+			if t.Apart == nil {
+				return nil
+			}
+			d := math.Abs(*t.Apart)
+			return &d
+		}))
+	r.time("agreement_clear_ms", "error of the reported turn_ms, compared with the wire, no packet loss or delay", nil,
+		values(r.Turns, func(t Turn) *float64 {
+			if t.Apart == nil || t.Why != "" {
+				return nil
+			}
+			d := math.Abs(*t.Apart)
+			return &d
+		}))
 	off := func(t Turn) bool { return t.Apart != nil && math.Abs(*t.Apart) > agree }
 	compared := r.tally(func(t Turn) bool { return t.Apart != nil })
 	r.count("unexplained", "turn_ms off by more than 25 ms, unexplained", never,
@@ -279,13 +281,14 @@ func (r *Report) interjections() {
 	r.count("echo_lost", "echo at -20 dB: answers lost", seldom, tally(echo, func(t Turn) bool { return !t.Whole }), len(echo))
 	r.time("resume_ms", "noise: pause to resume", within(0, 0, 0, 700),
 		values(hits(r.of(scenario.Cough, scenario.Backchannel, scenario.Resume)), func(t Turn) *float64 { return t.Into.Resume }))
-	r.spread("heard_off", "interrupted answers: words that the transcript has wrong", "words", within(0, 1, 0, 0), values(r.Turns, func(t Turn) *float64 {
-		if t.Off == nil {
-			return nil
-		}
-		off := float64(*t.Off)
-		return &off
-	}))
+	r.spread("heard_off", "interrupted answers: words that the transcript has wrong", "words", within(0, 1, 0, 0),
+		values(r.Turns, func(t Turn) *float64 {
+			if t.Off == nil {
+				return nil
+			}
+			off := float64(*t.Off)
+			return &off
+		}))
 }
 
 // hits returns the lines that started while the agent spoke.

@@ -89,7 +89,8 @@ func (m *Metrics) Register(w Sources) {
 				func(c Carriers) int64 { return c.Unaccepted }),
 			count("parley_sip_foreign_total", "SIP messages of calls from addresses that do not belong to the trunk.",
 				func(c Carriers) int64 { return c.Foreign }),
-			count("parley_sip_limited_total", "SIP messages dropped because their address sent too many.", func(c Carriers) int64 { return c.Limited }),
+			count("parley_sip_limited_total", "SIP messages dropped because their address sent too many.",
+				func(c Carriers) int64 { return c.Limited }),
 		}, []tally[Carriers]{
 			{
 				prometheus.NewDesc("parley_sip_refused_total", "SIP requests refused before processing, by status.", []string{"status"}, nil),

@@ -101,7 +101,9 @@ var limits = map[control.Code]struct{ says, do string }{ //nolint:gochecknogloba
 	control.CodeSubgroupRate:        {"its subgroup reached its calls per minute", "See Live. The next call starts when the limit allows."},
 	control.CodeCampaignBudget:      {"the budget allows no further call", "Raise the budget to continue."},
 	control.CodeOrganizationBudget:  {"the organization reached its monthly cost limit", "An owner can raise the limit in Settings."},
-	control.CodeOrganizationLimit:   {"the organization reached its daily limit of calls, minutes or cost", "An owner can raise the limit in Settings."},
+	control.CodeOrganizationLimit: {
+		"the organization reached its daily limit of calls, minutes or cost", "An owner can raise the limit in Settings.",
+	},
 }
 
 // waits explains a campaign whose remaining contacts all wait: the most common reason
