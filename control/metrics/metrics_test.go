@@ -79,6 +79,7 @@ func watching(t *testing.T) *Metrics {
 				{Kind: "llm", Name: "own", OrgID: "org_2", Active: 1, Counts: provider.Counts{Succeeded: 1, Rejected: 3}},
 			}
 		},
+		Spans:    func() map[string]int64 { return map[string]int64{"exported": 5, "failed": 0, "dropped": 0} },
 		Failover: func() failover.Stats { return failover.Stats{} }, Live: &control.Live{}, Free: func() int64 { return 1 }, Clock: clock, Transport: transport, Campaigns: func() Campaigns {
 			return Campaigns{
 				Active: true, Running: 2, Routes: map[string]string{"rte_1": RouteOpen},
