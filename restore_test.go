@@ -175,9 +175,10 @@ func TestPointInTimeRecovery(t *testing.T) {
 		"with it %d calls settled and %d known as sent, %d numbers called in all, 0 twice", called, lost, s.Settled, s.Facts, len(d.invites.numbers()))
 }
 
-// TestDumpRestore restores a dump on the server that it came from, without the data directory of the node. Nothing may
+// TestSoakDumpRestore restores a dump on the server that it came from, without the data directory of the node. Nothing may
 // be called until an operator has withdrawn the numbers that were called since the dump, and releases the rest.
-func TestDumpRestore(t *testing.T) {
+func TestSoakDumpRestore(t *testing.T) {
+	soakOnly(t)
 	t.Parallel()
 	d := newRestoreDrill(t, func(*restoreDrill) {})
 	dump := d.backup.Dump()
