@@ -54,7 +54,7 @@ func identityProvider(settings identity.Settings, publicURL string, key []byte) 
 		return nil, configError{err}
 	}
 	if settings.Issuer == "" {
-		return nil, nil //nolint:nilnil // nil means that there is none
+		return nil, nil //nolint:nilnil // nil: operators use passwords
 	}
 	return &identity.Provider{Settings: settings, Redirect: strings.TrimSuffix(publicURL, "/") + ui.CallbackPath, Key: key}, nil
 }

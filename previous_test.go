@@ -203,7 +203,7 @@ func (u *upgrade) order(done chan struct{}) {
 }
 
 // TestPreviousRelease upgrades a service of the previous release under load, and goes back: the node of this release
-// migrates beside the old node, the old node is restarted on the new schema and then serves alone. Every order must be
+// migrates while the old node serves, the old node is restarted on the new schema and then serves alone. Every order must be
 // accepted at once, and every number must be called exactly once.
 func TestPreviousRelease(t *testing.T) {
 	t.Parallel()

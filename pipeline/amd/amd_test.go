@@ -61,7 +61,7 @@ func TestMachine(t *testing.T) {
 		evidence string
 	}{
 		"hello":                    {speech(500*ms, 1000*ms), "human 1.35s, speak 1.35s", "short_greeting"},
-		"hello, then goes on":      {append(speech(500*ms, 900*ms), speech(1500*ms, 2500*ms)...), "human 1.25s, speak 1.25s", "short_greeting"},
+		"hello, then more speech":  {append(speech(500*ms, 900*ms), speech(1500*ms, 2500*ms)...), "human 1.25s, speak 1.25s", "short_greeting"},
 		"a longer greeting":        {speech(500*ms, 3500*ms), "human 4.05s, speak 4.05s", "greeting_over"},
 		"a hint, then screening":   {[]Event{speech(500*ms, 0)[0], heard(2*time.Second, "the person you are calling"), heard(3*time.Second, "the person you are calling uses a screening service"), speech(0, 4*time.Second)[1]}, "voicemail 2s, ivr 3s, speak 5s", "phrase: screening service"},
 		"silence":                  {nil, "unknown 1.5s, speak 1.5s", "no_speech"},
@@ -169,7 +169,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// TestTextOfPerson checks that the first words of a machine are no evidence after a person has waited for an answer,
+// TestTextOfPerson checks that the first words of a machine do not count after a person has waited for an answer,
 // and that a whole phrase is.
 func TestTextOfPerson(t *testing.T) {
 	for text, want := range map[string]float64{

@@ -11,8 +11,8 @@ const (
 )
 
 // matchText returns the party that says text, and the phrase that shows it. waited means that the party has already
-// been silent as a person who waits for an answer; a person does not go on with a greeting then, so its first words
-// are no evidence.
+// been silent as a person who waits for an answer; a person does not greet after that, so the first words of
+// a greeting do not count.
 func matchText(text string, waited bool) (p Party, confidence float64, phrase string) {
 	text = normalize(text)
 	for _, p := range []Party{Screening, IVR, Voicemail} { // a screening assistant asks for a name as a machine asks for a message
@@ -66,7 +66,7 @@ func matchGreeting(greeting string, waited bool) (p Party, confidence float64, p
 }
 
 // cutSalutation returns text, which is normalized, without the greetings at its beginning. The words with which only
-// people answer a phone ("алло") are no greetings.
+// people answer a phone ("алло") do not count as greetings.
 func cutSalutation(text string) string {
 	for range 3 { // such as "hello hi good morning"
 		salutation, rest := cutPhrase(text, "hi|hello|hey|good morning|good afternoon|good evening|thank you for calling|thanks for calling|"+

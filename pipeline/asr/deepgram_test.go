@@ -179,7 +179,7 @@ func TestBatch(t *testing.T) {
 }
 
 // TestLateWriter checks that audio is collected while the writer is late, so that all of it fits in the queue, and that
-// none is lost.
+// no audio is lost.
 func TestLateWriter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sent := &sizes{done: make(chan struct{})}

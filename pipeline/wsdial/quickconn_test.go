@@ -63,7 +63,7 @@ func TestQuickWriteDeadline(t *testing.T) {
 	if err := near.SetWriteDeadline(time.Now().Add(100 * time.Millisecond)); err != nil {
 		t.Fatal(err)
 	}
-	n, err := near.Write(b) // nobody reads
+	n, err := near.Write(b) // the peer does not read
 	var timeout net.Error
 	if !errors.Is(err, os.ErrDeadlineExceeded) || !errors.As(err, &timeout) || !timeout.Timeout() || n == len(b) {
 		t.Errorf("wrote %d bytes: %v", n, err)

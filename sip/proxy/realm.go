@@ -9,7 +9,7 @@ type pin struct {
 }
 
 // CheckRealm returns an error if a challenge's realm is not the realm set for the
-// trunk or, if none is set, the pinned one. Without either, any realm is accepted.
+// trunk or, without that setting, the pinned one. Without either, any realm is accepted.
 // A challenge does not pin its realm, because it may come from the callee, through
 // the proxy. For the same reason an attempt must answer challenges of only one
 // realm.
