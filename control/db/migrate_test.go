@@ -9,6 +9,7 @@ import (
 	"testing/fstest"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -71,6 +72,20 @@ func release(files map[string]string) fstest.MapFS {
 	return dir
 }
 
+// beginRead begins a transaction that has read big, and so holds a lock that migrations of big wait for.
+func beginRead(t *testing.T, pool *pgxpool.Pool) pgx.Tx {
+	t.Helper()
+	tx, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) })
+	if _, err = tx.Exec(t.Context(), "SELECT count(*) FROM big"); err != nil {
+		t.Fatal(err)
+	}
+	return tx
+}
+
 // TestMigrationsDoNotBlock runs a migration while a long transaction holds a lock on its table. Other transactions
 // must not queue behind the migration for long, and the migration must be applied once the transaction ends. Several
 // processes migrate at the same time.
@@ -78,14 +93,7 @@ func TestMigrationsDoNotBlock(t *testing.T) {
 	t.Parallel()
 	pool := scratch(t)
 	dir := release(map[string]string{"00900_column.sql": "ALTER TABLE big ADD COLUMN y int;\n"})
-	long, err := pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = long.Rollback(context.WithoutCancel(t.Context())) }()
-	if _, err = long.Exec(t.Context(), "SELECT count(*) FROM big"); err != nil {
-		t.Fatal(err)
-	}
+	long := beginRead(t, pool)
 	var migrations sync.WaitGroup
 	for range 2 {
 		migrations.Go(func() {
@@ -112,7 +120,7 @@ func TestMigrationsDoNotBlock(t *testing.T) {
 	if slowest > 5*lockTimeout {
 		t.Errorf("a write waited %v for the migration", slowest)
 	}
-	if err = long.Commit(t.Context()); err != nil {
+	if err := long.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	migrations.Wait()
@@ -134,16 +142,9 @@ func TestMigrationsDoNotBlock(t *testing.T) {
 func TestMigrationGivesUp(t *testing.T) {
 	t.Parallel()
 	pool := scratch(t)
-	long, err := pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = long.Rollback(context.WithoutCancel(t.Context())) }()
-	if _, err = long.Exec(t.Context(), "SELECT count(*) FROM big"); err != nil {
-		t.Fatal(err)
-	}
+	long := beginRead(t, pool)
 	m := &migrator{pool: pool, dir: release(map[string]string{"00900_column.sql": "ALTER TABLE big ADD COLUMN y int;\n"}), patience: time.Second}
-	err = m.run(t.Context())
+	err := m.run(t.Context())
 	for _, want := range []string{"other transactions held its locks", "the oldest transaction is of process", "00900_column.sql"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q in it", err, want)
