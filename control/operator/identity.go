@@ -96,8 +96,7 @@ func SignInIdentity(ctx context.Context, q Database, s IdentitySignIn) (token me
 			_, fault = tx.Exec(ctx, "DELETE FROM operators WHERE id = $1", id)
 			return fault
 		}
-		token = newToken()
-		_, fault = tx.Exec(ctx, "INSERT INTO operator_sessions (hash, operator_id, identity) VALUES ($1, $2, true)", sum(token), id)
+		token, fault = startSession(ctx, tx, id, true)
 		return fault
 	})
 	if err != nil {

@@ -98,8 +98,7 @@ func SignIn(ctx context.Context, q Database, t SignInAttempt) (media.Secret, err
 		}
 		return "", &CodeRequiredError{newChallenge(t.Key, id, hash, time.Now())}
 	}
-	token := newToken()
-	_, err = q.Exec(ctx, "INSERT INTO operator_sessions (hash, operator_id) VALUES ($1, $2)", sum(token), id)
+	token, err := startSession(ctx, q, id, false)
 	if err == nil {
 		err = counted.clear(ctx, q)
 	}
@@ -109,7 +108,13 @@ func SignIn(ctx context.Context, q Database, t SignInAttempt) (media.Secret, err
 	return token, nil
 }
 
-func newToken() media.Secret { return media.Secret(rand.Text() + rand.Text()) }
+// startSession starts a session of an operator and returns its token. identity means that an identity provider verified
+// the operator.
+func startSession(ctx context.Context, q db.Querier, id string, identity bool) (media.Secret, error) {
+	token := media.Secret(rand.Text() + rand.Text())
+	_, err := q.Exec(ctx, "INSERT INTO operator_sessions (hash, operator_id, identity) VALUES ($1, $2, $3)", sum(token), id, identity)
+	return token, err
+}
 
 // Open returns the session of a token, or ErrSignedOut. It records the time of use to the minute.
 func Open(ctx context.Context, q db.Querier, token media.Secret) (Session, error) {

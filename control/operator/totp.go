@@ -182,8 +182,7 @@ func SignInCode(ctx context.Context, q Database, a CodeAttempt) (token media.Sec
 			fault = logEverywhere(ctx, tx, Actor{ID: id, Email: email, Address: a.Address}, Entry{Action: "operator.recovery", Object: id})
 		}
 		if fault == nil {
-			token = newToken()
-			_, fault = tx.Exec(ctx, "INSERT INTO operator_sessions (hash, operator_id) VALUES ($1, $2)", sum(token), id)
+			token, fault = startSession(ctx, tx, id, false)
 		}
 		return fault
 	})
