@@ -64,7 +64,7 @@ var outside = map[string][]string{
 var pure = map[string][]string{
 	"pipeline/turn":          {"net", "net/http", "os", "io", "database/sql", "math/rand", "context"},
 	"sip/health":             {"net", "net/http", "os", "io", "database/sql", "math/rand", "context"},
-	"sip/timer":              {"net", "net/http", "os", "io", "database/sql", "math/rand", "context"},
+	"sip/dialog":             {"net", "net/http", "os", "io", "database/sql", "math/rand", "context"},
 	"pipeline/amd":           {"net", "net/http", "os", "io", "database/sql", "math/rand", "context"},
 	"control/circuitbreaker": {"net", "net/http", "os", "database/sql", "math/rand", "context"},
 	"control/pricing":        {"net", "net/http", "os", "database/sql", "math/rand", "context"},

@@ -9,7 +9,6 @@ import (
 	"github.com/parley-voice/parley/media/sdp"
 	"github.com/parley-voice/parley/sip/dialog"
 	"github.com/parley-voice/parley/sip/leg"
-	"github.com/parley-voice/parley/sip/timer"
 )
 
 // onAnswer handles the first 2xx: it starts the leg, or hangs up.
@@ -46,7 +45,7 @@ func (a *attempt) onAnswer(res *sip.Response) (*leg.Leg, *media.DialError) {
 		Dialog: d, Session: a.session, Agreement: agreed, LocalSDP: localSDP, Wish: a.wish, Keys: a.target.Trunk.Keys,
 		Allow:    leg.AllowedMethods(res),
 		Expected: a.expectedSources(res.Source()), FirstMedia: a.target.Trunk.FirstMedia, MediaGap: a.target.Trunk.MediaGap,
-		Timer: timer.FromResponse(leg.SessionExpires(res), a.minSession), MinSession: a.minSession, Authorize: a.addCredentials,
+		Timer: dialog.ScheduleFromResponse(leg.SessionExpires(res), a.minSession), MinSession: a.minSession, Authorize: a.addCredentials,
 	}, a.ua.legSettings)
 	if err != nil {
 		a.hangUp(d)

@@ -9,8 +9,8 @@ import (
 	"github.com/emiago/sipgo/sip"
 
 	"github.com/parley-voice/parley/sip/auth"
+	"github.com/parley-voice/parley/sip/dialog"
 	"github.com/parley-voice/parley/sip/proxy"
-	"github.com/parley-voice/parley/sip/timer"
 )
 
 // errFinal is returned for a refusal that is not retried.
@@ -92,7 +92,7 @@ func (a *attempt) raiseSessionInterval(res *sip.Response) error {
 	if h == nil || a.ladder.HasProgressed() || a.count422 > 1 {
 		return errFinal
 	}
-	least, err := timer.ParseMinSE(h.Value())
+	least, err := dialog.ParseMinSE(h.Value())
 	if err != nil {
 		return err
 	}
@@ -121,17 +121,17 @@ func (a *attempt) prepareResend(next *sip.Request) error {
 }
 
 func (u *UA) sessionInterval() time.Duration {
-	if u.MinSession != 0 && u.MinSession < timer.MinInterval {
+	if u.MinSession != 0 && u.MinSession < dialog.MinSessionInterval {
 		return u.MinSession
 	}
-	return max(timer.DefaultInterval, u.MinSession)
+	return max(dialog.DefaultSessionInterval, u.MinSession)
 }
 
 func (u *UA) minSession() time.Duration {
 	if u.MinSession != 0 {
 		return u.MinSession
 	}
-	return timer.MinInterval
+	return dialog.MinSessionInterval
 }
 
 // addIdentity adds the Identity and Date headers if there is a signer.

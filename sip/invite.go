@@ -13,11 +13,11 @@ import (
 
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/media/sdp"
+	"github.com/parley-voice/parley/sip/dialog"
 	"github.com/parley-voice/parley/sip/endpoint"
 	"github.com/parley-voice/parley/sip/leg"
 	"github.com/parley-voice/parley/sip/proxy"
 	"github.com/parley-voice/parley/sip/sanitize"
-	"github.com/parley-voice/parley/sip/timer"
 )
 
 // checkTarget returns an error if values of the target must not be in a message.
@@ -138,8 +138,8 @@ func (d *outboundCall) newInvite(at proxy.Target, offer *sdp.Description, expire
 func setSessionExpires(req *sip.Request, expires, least time.Duration) {
 	req.RemoveHeader("Session-Expires")
 	req.RemoveHeader("Min-SE")
-	req.AppendHeader(sip.NewHeader("Session-Expires", timer.Interval{Length: expires}.String()))
-	req.AppendHeader(sip.NewHeader("Min-SE", timer.Interval{Length: least}.String()))
+	req.AppendHeader(sip.NewHeader("Session-Expires", dialog.SessionExpires{Length: expires}.String()))
+	req.AppendHeader(sip.NewHeader("Min-SE", dialog.SessionExpires{Length: least}.String()))
 }
 
 // addIdentityHeaders adds the caller identity headers that the trunk wants.

@@ -18,8 +18,8 @@ import (
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/media/codec"
 	"github.com/parley-voice/parley/media/rtp/rtptest"
+	"github.com/parley-voice/parley/sip/dialog"
 	"github.com/parley-voice/parley/sip/siptest"
-	"github.com/parley-voice/parley/sip/timer"
 )
 
 // A simNet connects simulated sockets, so that virtual time passes while
@@ -152,7 +152,7 @@ func longCall(t *testing.T, ppm float64) {
 	carrier := &siptest.Carrier{Listen: "127.0.0.1:5062", Media: transport, OpenSockets: network.open, Answer: func(in siptest.Invite) siptest.Script {
 		audio <- in.Audio
 		return siptest.Script{
-			Status: 200, NoMedia: true, Session: timer.Interval{Length: 10 * time.Minute, Refresher: timer.UAC},
+			Status: 200, NoMedia: true, Session: dialog.SessionExpires{Length: 10 * time.Minute, Refresher: dialog.UAC},
 			SDP: []byte(sdpWithPort(source.LocalAddr().(*net.UDPAddr).Port)), //nolint:forcetypeassert // a UDP socket
 		}
 	}}

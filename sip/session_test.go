@@ -12,8 +12,8 @@ import (
 
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/media/mediatest"
+	"github.com/parley-voice/parley/sip/dialog"
 	"github.com/parley-voice/parley/sip/siptest"
-	"github.com/parley-voice/parley/sip/timer"
 )
 
 func lines(all []media.Message) (out []string) {
@@ -32,12 +32,12 @@ func lines(all []media.Message) (out []string) {
 // without.
 func TestSessionTimer(t *testing.T) {
 	for name, row := range map[string]struct {
-		session timer.Interval
+		session dialog.SessionExpires
 		stops   bool // the carrier stops refreshing the session
 	}{
-		"we refresh":    {timer.Interval{Length: time.Second, Refresher: timer.UAC}, false},
-		"carrier does":  {timer.Interval{Length: time.Second, Refresher: timer.UAS}, false},
-		"carrier stops": {timer.Interval{Length: time.Second, Refresher: timer.UAS}, true},
+		"we refresh":    {dialog.SessionExpires{Length: time.Second, Refresher: dialog.UAC}, false},
+		"carrier does":  {dialog.SessionExpires{Length: time.Second, Refresher: dialog.UAS}, false},
+		"carrier stops": {dialog.SessionExpires{Length: time.Second, Refresher: dialog.UAS}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

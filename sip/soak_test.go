@@ -12,8 +12,8 @@ import (
 
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/media/mediatest"
+	"github.com/parley-voice/parley/sip/dialog"
 	"github.com/parley-voice/parley/sip/siptest"
-	"github.com/parley-voice/parley/sip/timer"
 )
 
 // TestSoak holds 100 calls with audio both ways and a refresh every 45 s; a fifth
@@ -32,7 +32,7 @@ func TestSoak(t *testing.T) {
 	const calls, short = 100, 20
 	l := newEnv(t, func(siptest.Invite) siptest.Script {
 		return siptest.Script{
-			Status: 200, Session: timer.Interval{Length: 90 * time.Second, Refresher: timer.UAC},
+			Status: 200, Session: dialog.SessionExpires{Length: 90 * time.Second, Refresher: dialog.UAC},
 			Talk: func(ctx context.Context, leg media.Leg) {
 				leg.Play(mediatest.Tone(440))
 				go func() { _ = drain(leg) }() // ends with the leg

@@ -1,5 +1,7 @@
 // Package pipetest connects an agent to fake providers over an in-memory network, so that
-// whole conversations can run on the fake clock of synctest.
+// whole conversations can run on the fake clock of synctest. Its own tests let random callers talk with an agent whose
+// providers fail at random. A judge looks for faults in the audio of both directions, the requests to the model, and the
+// outcome of the call.
 package pipetest
 
 import (

@@ -1,11 +1,10 @@
-// Package dialog holds one side's state of a SIP dialog (RFC 3261 section 12) and
-// creates the requests within it.
+// Package dialog holds one side's state of a SIP dialog (RFC 3261 section 12) and creates the requests within it. It also
+// negotiates session timers (RFC 4028).
 package dialog
 
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -243,7 +242,11 @@ func hostPort(u sip.Uri, transport string) string {
 	if port == 0 {
 		port = sip.DefaultPort(transport)
 	}
-	return net.JoinHostPort(strings.Trim(u.Host, "[]"), strconv.Itoa(port))
+	host := strings.Trim(u.Host, "[]")
+	if strings.Contains(host, ":") {
+		host = "[" + host + "]"
+	}
+	return host + ":" + strconv.Itoa(port)
 }
 
 func recordRoutes(msg sip.Message) (routes []sip.Uri) {

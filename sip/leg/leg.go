@@ -22,7 +22,6 @@ import (
 	"github.com/parley-voice/parley/sip/dialog"
 	"github.com/parley-voice/parley/sip/endpoint"
 	"github.com/parley-voice/parley/sip/siptrace"
-	"github.com/parley-voice/parley/sip/timer"
 )
 
 // A Leg is an answered call. It implements media.Leg and media.Arrival. Do not call Hangup from a feed or on the
@@ -81,7 +80,7 @@ type Config struct {
 	// FirstMedia and MediaGap override those of Settings if not 0.
 	FirstMedia, MediaGap time.Duration
 
-	Timer      timer.Schedule
+	Timer      dialog.RefreshSchedule
 	MinSession time.Duration // shortest session interval that the peer accepts; 0 if unknown
 	Allow      []string      // methods that the peer allows
 	Authorize  Authorizer

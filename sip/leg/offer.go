@@ -14,8 +14,8 @@ import (
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/media/latch"
 	"github.com/parley-voice/parley/media/sdp"
+	"github.com/parley-voice/parley/sip/dialog"
 	"github.com/parley-voice/parley/sip/endpoint"
-	"github.com/parley-voice/parley/sip/timer"
 )
 
 const (
@@ -195,7 +195,7 @@ func (n *negotiator) onResponse(req *sip.Request, res *sip.Response) error {
 		l.timer.raise(res)
 	case res.IsSuccess():
 		l.dialog.Retarget(res.Contact())
-		l.timer.set(timer.FromResponse(SessionExpires(res), l.timer.minimum))
+		l.timer.set(dialog.ScheduleFromResponse(SessionExpires(res), l.timer.minimum))
 		return nil
 	}
 	return &refusal{req.Method, res.StatusCode, res.Reason}

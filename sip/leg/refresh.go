@@ -11,7 +11,7 @@ import (
 	"github.com/emiago/sipgo/sip"
 
 	"github.com/parley-voice/parley/media"
-	"github.com/parley-voice/parley/sip/timer"
+	"github.com/parley-voice/parley/sip/dialog"
 )
 
 // refreshRetry is the delay before a failed refresh is repeated.
@@ -20,20 +20,20 @@ const refreshRetry = 10 * time.Second
 // A sessionTimer holds the agreed session interval (RFC 4028).
 type sessionTimer struct {
 	minimum   time.Duration // shortest interval that we accept
-	schedule  atomic.Pointer[timer.Schedule]
-	agreedMin atomic.Int64        // shortest interval that both sides accept, in nanoseconds
-	changes   chan timer.Schedule // latest agreement, for the goroutine of refresh
+	schedule  atomic.Pointer[dialog.RefreshSchedule]
+	agreedMin atomic.Int64                // shortest interval that both sides accept, in nanoseconds
+	changes   chan dialog.RefreshSchedule // latest agreement, for the goroutine of refresh
 }
 
-func newSessionTimer(minimum, peerMin time.Duration, s timer.Schedule) *sessionTimer {
-	t := &sessionTimer{minimum: cmp.Or(minimum, timer.MinInterval), changes: make(chan timer.Schedule, 1)}
+func newSessionTimer(minimum, peerMin time.Duration, s dialog.RefreshSchedule) *sessionTimer {
+	t := &sessionTimer{minimum: cmp.Or(minimum, dialog.MinSessionInterval), changes: make(chan dialog.RefreshSchedule, 1)}
 	t.schedule.Store(&s)
 	t.agreedMin.Store(int64(max(peerMin, t.minimum)))
 	return t
 }
 
 // set records a new agreement.
-func (t *sessionTimer) set(s timer.Schedule) {
+func (t *sessionTimer) set(s dialog.RefreshSchedule) {
 	t.schedule.Store(&s)
 	replace(t.changes, s)
 }
@@ -41,7 +41,7 @@ func (t *sessionTimer) set(s timer.Schedule) {
 // raise applies the Min-SE of a 422.
 func (t *sessionTimer) raise(res *sip.Response) {
 	if h := res.GetHeader("Min-SE"); h != nil {
-		if least, err := timer.ParseMinSE(h.Value()); err == nil && int64(least) > t.agreedMin.Load() {
+		if least, err := dialog.ParseMinSE(h.Value()); err == nil && int64(least) > t.agreedMin.Load() {
 			t.agreedMin.Store(int64(least))
 		}
 	}
@@ -51,25 +51,25 @@ func (t *sessionTimer) raise(res *sip.Response) {
 // the same (RFC 4028 section 7.4).
 func (t *sessionTimer) request(req *sip.Request) {
 	least := time.Duration(t.agreedMin.Load())
-	next := timer.Interval{Length: max(timer.DefaultInterval, least), Refresher: timer.UAC}
+	next := dialog.SessionExpires{Length: max(dialog.DefaultSessionInterval, least), Refresher: dialog.UAC}
 	if s := t.schedule.Load(); s != nil && s.Length > 0 {
 		next.Length = max(s.Length, least)
 		if !s.IsRefresher {
-			next.Refresher = timer.UAS
+			next.Refresher = dialog.UAS
 		}
 	}
 	req.AppendHeader(sip.NewHeader("Session-Expires", next.String()))
-	req.AppendHeader(sip.NewHeader("Min-SE", timer.Interval{Length: least}.String()))
+	req.AppendHeader(sip.NewHeader("Min-SE", dialog.SessionExpires{Length: least}.String()))
 }
 
 // answer returns the headers for the 2xx to a request, and the agreement. ok is
 // false if the request needs a 422 instead.
-func (t *sessionTimer) answer(req *sip.Request) (headers []sip.Header, s timer.Schedule, ok bool) {
+func (t *sessionTimer) answer(req *sip.Request) (headers []sip.Header, s dialog.RefreshSchedule, ok bool) {
 	supported := HasToken(req, "Supported", "k", "timer")
-	i, s, ok := timer.Negotiate(SessionExpires(req), supported, t.minimum)
+	i, s, ok := dialog.NegotiateTimer(SessionExpires(req), supported, t.minimum)
 	if ok && i.Length > 0 {
 		headers = append(headers, sip.NewHeader("Session-Expires", i.String()), sip.NewHeader("Require", "timer"))
-		if i.Refresher == timer.UAS && !supported {
+		if i.Refresher == dialog.UAS && !supported {
 			headers = headers[:1] // a peer that does not support timers must not be required to
 		}
 	}
@@ -77,7 +77,7 @@ func (t *sessionTimer) answer(req *sip.Request) (headers []sip.Header, s timer.S
 }
 
 // refresh refreshes the session, or ends the leg if no side does (RFC 4028).
-func (l *Leg) refresh(s timer.Schedule) {
+func (l *Leg) refresh(s dialog.RefreshSchedule) {
 	var due <-chan time.Time
 	clock := time.NewTimer(time.Hour)
 	defer clock.Stop()
@@ -120,10 +120,10 @@ func (l *Leg) refresh(s timer.Schedule) {
 }
 
 // SessionExpires returns the valid Session-Expires of a message, or nil.
-func SessionExpires(msg sip.Message) *timer.Interval {
+func SessionExpires(msg sip.Message) *dialog.SessionExpires {
 	for _, name := range []string{"Session-Expires", "x"} {
 		for _, h := range msg.GetHeaders(name) {
-			if i, err := timer.Parse(h.Value()); err == nil {
+			if i, err := dialog.ParseSessionExpires(h.Value()); err == nil {
 				return &i
 			}
 		}

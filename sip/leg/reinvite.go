@@ -15,9 +15,9 @@ import (
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/media/rtp"
 	"github.com/parley-voice/parley/media/sdp"
+	"github.com/parley-voice/parley/sip/dialog"
 	"github.com/parley-voice/parley/sip/endpoint"
 	"github.com/parley-voice/parley/sip/sanitize"
-	"github.com/parley-voice/parley/sip/timer"
 )
 
 // Retransmission of a 2xx until its ACK arrives (RFC 3261 section 13.3.1.4).
@@ -227,7 +227,7 @@ func (n *negotiator) answer(req *sip.Request, tx sip.ServerTransaction) (res *si
 	headers, schedule, ok := l.timer.answer(req)
 	if !ok {
 		l.endpoint.Respond(tx, req, 422, "Session Interval Too Small",
-			sip.NewHeader("Min-SE", timer.Interval{Length: l.timer.minimum}.String()))
+			sip.NewHeader("Min-SE", dialog.SessionExpires{Length: l.timer.minimum}.String()))
 		return nil, nil, false
 	}
 	l.dialog.Retarget(req.Contact())

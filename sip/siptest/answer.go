@@ -14,7 +14,6 @@ import (
 	"github.com/parley-voice/parley/sip/dialog"
 	"github.com/parley-voice/parley/sip/endpoint"
 	"github.com/parley-voice/parley/sip/leg"
-	"github.com/parley-voice/parley/sip/timer"
 )
 
 func (k *call) answer() {
@@ -105,11 +104,11 @@ func (k *call) establish(res *sip.Response, tag string, session *rtp.Session) (*
 	}, leg.Settings{Active: &k.carrier.active, MinSession: k.carrier.MinSession})
 }
 
-func (s Script) schedule() timer.Schedule {
+func (s Script) schedule() dialog.RefreshSchedule {
 	if s.NoRefresh {
-		return timer.Schedule{}
+		return dialog.RefreshSchedule{}
 	}
-	return timer.Schedule{Length: s.Session.Length, IsRefresher: s.Session.Refresher == timer.UAS}
+	return dialog.RefreshSchedule{Length: s.Session.Length, IsRefresher: s.Session.Refresher == dialog.UAS}
 }
 
 func (k *call) fork() {

@@ -13,8 +13,8 @@ import (
 	"github.com/parley-voice/parley/media/sdp"
 	"github.com/parley-voice/parley/media/srtp"
 	"github.com/parley-voice/parley/sip/auth"
+	"github.com/parley-voice/parley/sip/dialog"
 	"github.com/parley-voice/parley/sip/leg"
-	"github.com/parley-voice/parley/sip/timer"
 )
 
 type call struct {
@@ -123,7 +123,7 @@ func (k *call) refuseInterval() bool {
 	if k.script.MinSession == 0 || i == nil || i.Length >= k.script.MinSession {
 		return false
 	}
-	k.respond(422, "Session Interval Too Small", sip.NewHeader("Min-SE", timer.Interval{Length: k.script.MinSession}.String()))
+	k.respond(422, "Session Interval Too Small", sip.NewHeader("Min-SE", dialog.SessionExpires{Length: k.script.MinSession}.String()))
 	return true
 }
 

@@ -22,7 +22,6 @@ import (
 	"github.com/parley-voice/parley/sip/dialog"
 	"github.com/parley-voice/parley/sip/endpoint"
 	"github.com/parley-voice/parley/sip/leg"
-	"github.com/parley-voice/parley/sip/timer"
 )
 
 // A Carrier accepts calls. Its exported fields must not change after Start.
@@ -128,7 +127,7 @@ type Script struct {
 	MinSession time.Duration
 	// Session is the Session-Expires of the answer (RFC 4028); none if its length
 	// is 0.
-	Session timer.Interval
+	Session dialog.SessionExpires
 	// NoRefresh does not refresh that session.
 	NoRefresh bool
 	// Refer describes the result of a REFER; nil refuses it.

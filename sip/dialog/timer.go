@@ -1,5 +1,4 @@
-// Package timer negotiates session timers (RFC 4028). It is pure.
-package timer
+package dialog
 
 import (
 	"errors"
@@ -10,12 +9,12 @@ import (
 )
 
 const (
-	// DefaultInterval is the interval we request (section 7.1).
-	DefaultInterval = 1800 * time.Second
-	// MinInterval is the shortest interval allowed (section 4).
-	MinInterval = 90 * time.Second
-	// maxInterval bounds parsed intervals; longer ones make no difference.
-	maxInterval = 24 * time.Hour
+	// DefaultSessionInterval is the interval we request (section 7.1).
+	DefaultSessionInterval = 1800 * time.Second
+	// MinSessionInterval is the shortest interval allowed (section 4).
+	MinSessionInterval = 90 * time.Second
+	// maxSessionInterval bounds parsed intervals; longer ones make no difference.
+	maxSessionInterval = 24 * time.Hour
 )
 
 // A Refresher is the side that refreshes the session.
@@ -28,14 +27,14 @@ const (
 	UAS         Refresher = "uas" // the sender of the response
 )
 
-// An Interval is the value of a Session-Expires header.
-type Interval struct {
+// SessionExpires is the value of a Session-Expires header.
+type SessionExpires struct {
 	Length    time.Duration
 	Refresher Refresher
 }
 
 // String returns the header value.
-func (i Interval) String() string {
+func (i SessionExpires) String() string {
 	text := strconv.Itoa(int(i.Length / time.Second))
 	if i.Refresher != Unspecified {
 		text += ";refresher=" + string(i.Refresher)
@@ -43,14 +42,14 @@ func (i Interval) String() string {
 	return text
 }
 
-// Parse reads the value of a Session-Expires header.
-func Parse(value string) (Interval, error) {
+// ParseSessionExpires reads the value of a Session-Expires header.
+func ParseSessionExpires(value string) (SessionExpires, error) {
 	number, params, _ := strings.Cut(value, ";")
 	length, err := seconds(number)
 	if err != nil {
-		return Interval{}, fmt.Errorf("session interval: %w", err)
+		return SessionExpires{}, fmt.Errorf("session interval: %w", err)
 	}
-	i := Interval{Length: length}
+	i := SessionExpires{Length: length}
 	for p := range strings.SplitSeq(params, ";") {
 		name, v, _ := strings.Cut(p, "=")
 		if !strings.EqualFold(strings.TrimSpace(name), "refresher") {
@@ -60,7 +59,7 @@ func Parse(value string) (Interval, error) {
 		case UAC, UAS:
 			i.Refresher = r
 		default:
-			return Interval{}, errors.New("session interval: refresher is neither uac nor uas")
+			return SessionExpires{}, errors.New("session interval: refresher is neither uac nor uas")
 		}
 	}
 	return i, nil
@@ -81,47 +80,47 @@ func seconds(text string) (time.Duration, error) {
 	if err != nil {
 		return 0, errors.New("not a number of seconds")
 	}
-	return min(time.Duration(n)*time.Second, maxInterval), nil
+	return min(time.Duration(n)*time.Second, maxSessionInterval), nil
 }
 
-// A Schedule is the negotiated session timer.
-type Schedule struct {
+// A RefreshSchedule is the negotiated session timer.
+type RefreshSchedule struct {
 	Length      time.Duration // 0 means that there is no timer
 	IsRefresher bool          // we refresh the session
 }
 
 // RefreshAfter is the time from the last refresh to our next (section 7.2).
-func (t Schedule) RefreshAfter() time.Duration { return t.Length / 2 }
+func (t RefreshSchedule) RefreshAfter() time.Duration { return t.Length / 2 }
 
 // ExpireAfter is the time from the last refresh until the session is over: a
 // third before its end, but at most 32 s (section 10). If we refresh, it is the
 // full length.
-func (t Schedule) ExpireAfter() time.Duration {
+func (t RefreshSchedule) ExpireAfter() time.Duration {
 	if t.IsRefresher {
 		return t.Length
 	}
 	return t.Length - min(32*time.Second, t.Length/3)
 }
 
-// FromResponse returns the schedule after a 2xx to our request. header is its
+// ScheduleFromResponse returns the schedule after a 2xx to our request. header is its
 // Session-Expires, or nil. least is the Min-SE of the request.
-func FromResponse(header *Interval, least time.Duration) Schedule {
+func ScheduleFromResponse(header *SessionExpires, least time.Duration) RefreshSchedule {
 	if header == nil {
-		return Schedule{}
+		return RefreshSchedule{}
 	}
-	return Schedule{Length: max(header.Length, least), IsRefresher: header.Refresher != UAS}
+	return RefreshSchedule{Length: max(header.Length, least), IsRefresher: header.Refresher != UAS}
 }
 
-// Negotiate answers a peer's request. header is its Session-Expires, or nil;
+// NegotiateTimer answers a peer's request. header is its Session-Expires, or nil;
 // supported reports that the peer supports timers. ok is false if a 422 with
 // Min-SE is needed. The returned interval goes into the 2xx unless its Length is
 // 0.
-func Negotiate(header *Interval, supported bool, least time.Duration) (i Interval, t Schedule, ok bool) {
+func NegotiateTimer(header *SessionExpires, supported bool, least time.Duration) (i SessionExpires, t RefreshSchedule, ok bool) {
 	switch {
 	case header == nil:
-		return Interval{}, Schedule{}, true
+		return SessionExpires{}, RefreshSchedule{}, true
 	case header.Length < least && supported:
-		return Interval{}, Schedule{}, false
+		return SessionExpires{}, RefreshSchedule{}, false
 	}
 	i = *header
 	i.Length = max(i.Length, least) // a proxy may have added the header for a peer that does not understand 422
@@ -131,5 +130,5 @@ func Negotiate(header *Interval, supported bool, least time.Duration) (i Interva
 			i.Refresher = UAC
 		}
 	}
-	return i, Schedule{Length: i.Length, IsRefresher: i.Refresher == UAS}, true
+	return i, RefreshSchedule{Length: i.Length, IsRefresher: i.Refresher == UAS}, true
 }
