@@ -39,7 +39,7 @@ type MediaResult struct {
 	P99, P999 time.Duration // p99 and p99.9 of the gap between two packets of one stream
 	Worst     time.Duration // largest P999 of a run
 	RSS       int64         // resident bytes per call, without the memory of the idle process
-	Late      int64         // media clock ticks that were more than one tick late; maximum of the runs
+	Late      int64         // media clock ticks that were more than 10 ms late; maximum of the runs
 	// FarLate is the lateness of each clock tick of the benchmark's own end, from all runs.
 	FarLate []time.Duration
 }

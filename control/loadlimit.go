@@ -13,7 +13,8 @@ const (
 	minTalking = 10                     // conversations that a measurement of the cost requires
 	maxLate    = 0.02                   // share of late ticks of the media clock above which audio suffers
 	calmTime   = 5 * time.Second        // time without late ticks after which new calls start again
-	raiseTime  = 15 * time.Second       // time after which 1 % more calls are tried
+	slowRaise  = 15 * time.Second       // time after which 1 % more calls are tried
+	fastRaise  = 5 * time.Second        // time after which 25 % more calls are tried
 	forgetTime = 10 * time.Minute       // time without late ticks after which the number of calls is not restricted
 	minSample  = 100 * time.Millisecond // a sample that follows sooner is ignored
 )
@@ -42,7 +43,8 @@ type LoadSample struct {
 // costs little until somebody answers, so LoadLimit expects that all of them are answered, at the CPU time that a
 // conversation was measured to cost. If the media clock is late nevertheless, for example because other processes use
 // the CPU, no call starts until it was punctual for calmTime. Afterwards the node runs a tenth fewer calls than there
-// were conversations, and tries more slowly. It is safe for concurrent use.
+// were conversations, and slowly tries more. If as many calls as before do no harm, their number was not the cause, and
+// the node quickly tries more. It is safe for concurrent use.
 type LoadLimit struct {
 	Processors float64 // processors that the process may use
 
@@ -54,6 +56,7 @@ type LoadLimit struct {
 	until   time.Time // no call starts before this time because ticks were late; zero if they were not
 	ceiling int       // maximum number of calls after ticks were late; 0 means no maximum
 	raised  time.Time // when the ceiling last grew
+	harmful int       // number of conversations when ticks were last late
 }
 
 // Observe evaluates a sample. running is the number of calls. It must be called about once per second.
@@ -82,13 +85,18 @@ func (l *LoadLimit) Observe(s LoadSample, running int) {
 	switch {
 	case l.late > maxLate:
 		if s.At.After(l.until) {
-			l.ceiling = max(1, max(s.Talking, running/2)*9/10) // many ringing calls are never answered
+			l.harmful = max(s.Talking, running/2) // many ringing calls are never answered
+			l.ceiling = max(1, l.harmful*9/10)
 		}
 		l.until = s.At.Add(calmTime)
 		l.raised = l.until
 	case s.At.Sub(l.until) > forgetTime:
 		l.ceiling = 0
-	case l.ceiling > 0 && s.At.Sub(l.raised) >= raiseTime:
+	case l.ceiling == 0 || running < l.ceiling: // the node needs no higher ceiling
+	case l.ceiling > l.harmful && s.At.Sub(l.raised) >= fastRaise:
+		l.ceiling += max(1, l.ceiling/4)
+		l.raised = s.At
+	case s.At.Sub(l.raised) >= slowRaise:
 		l.ceiling += max(1, l.ceiling/100)
 		l.raised = s.At
 	}

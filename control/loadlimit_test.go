@@ -141,6 +141,26 @@ func TestLoadLimitHolds(t *testing.T) {
 	}
 }
 
+// TestLoadLimitRecovers makes ticks late for a few seconds while 10 calls run, and orders many calls. The node must run
+// a hundred calls two minutes later.
+func TestLoadLimitRecovers(t *testing.T) {
+	m := newLoadModel(2, 0.004, 1<<30)
+	for range 10 {
+		m.second(1, time.Second, time.Hour)
+	}
+	m.noise = true
+	for range 3 {
+		m.second(100, time.Second, time.Hour)
+	}
+	m.noise = false
+	for range 120 {
+		m.second(100, time.Second, time.Hour)
+	}
+	if got := len(m.talking); got < 100 {
+		t.Errorf("%d conversations two minutes after the noise, want at least 100", got)
+	}
+}
+
 // TestLoadLimitOneCall checks that a node without calls can start one, whatever the load.
 func TestLoadLimitOneCall(t *testing.T) {
 	m := newLoadModel(1, 0, 0)

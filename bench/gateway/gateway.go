@@ -176,7 +176,7 @@ func OpenMedia(ctx context.Context, ip netip.Addr, late mediaclock.Stream) (tran
 	if late != nil {
 		clock.Hook(late)
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // legs need the clock until they are closed
 	var ticking sync.WaitGroup
 	ticking.Go(func() { clock.Run(ctx) })
 	return transport, sync.OnceFunc(func() { transport.Close(); cancel(); ticking.Wait() }), nil

@@ -138,7 +138,7 @@ func clockReadings() []reading[mediaclock.Stats] {
 	return []reading[mediaclock.Stats]{
 		gauge("parley_media_clock_worst_seconds", "Greatest lateness of the media clock.",
 			func(s mediaclock.Stats) float64 { return s.Worst.Seconds() }),
-		count("parley_media_clock_late_ticks_total", "Ticks that began more than a tick late.", func(s mediaclock.Stats) int64 { return s.Late }),
+		count("parley_media_clock_late_ticks_total", "Ticks that began more than 10 ms late.", func(s mediaclock.Stats) int64 { return s.Late }),
 		count("parley_media_clock_skipped_ticks_total", "Ticks that were skipped.", func(s mediaclock.Stats) int64 { return s.Skipped }),
 	}
 }

@@ -14,6 +14,9 @@ import (
 const (
 	// Tick is the period of the clock.
 	Tick = 5 * time.Millisecond
+	// MaxDelay is the delay above which a tick counts as late. Up to it, two packets are at most 30 ms apart, and the
+	// jitter buffers of phones hold more than that.
+	MaxDelay = media.FrameTime / 2
 	// phases is the number of groups into which streams are divided. The groups are called at different times within
 	// a frame.
 	phases = int(media.FrameTime / Tick)
@@ -49,7 +52,7 @@ type Clock struct {
 // Stats describes the timing of a clock.
 type Stats struct {
 	Ticks   int64         // ticks run
-	Late    int64         // ticks that began more than Tick after they were due
+	Late    int64         // ticks that began more than MaxDelay after they were due
 	Skipped int64         // ticks that were skipped because the clock was too late
 	Worst   time.Duration // longest delay of a tick
 }
@@ -103,7 +106,7 @@ func (c *Clock) Run(ctx context.Context) {
 
 func (c *Clock) recordLateness(lateness time.Duration) {
 	c.ticks.Add(1)
-	if lateness > Tick {
+	if lateness > MaxDelay {
 		c.late.Add(1)
 	}
 	if int64(lateness) > c.worst.Load() {
