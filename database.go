@@ -18,7 +18,8 @@ import (
 func openDatabase(ctx context.Context, c config.Config, conns int32, wait time.Duration, log *slog.Logger) (*db.DB, error) {
 	box := &secretbox.Box{}
 	d, err := db.Open(ctx, db.Config{
-		URL: string(c.DatabaseURL), DataDir: c.DataDir, MaxConns: conns, Wait: wait, Prepare: box.Prepare, Log: log,
+		URL: string(c.DatabaseURL), DirectURL: string(c.DatabaseDirectURL), DataDir: c.DataDir, MaxConns: conns, Wait: wait,
+		Prepare: box.Prepare, Log: log,
 	})
 	if err != nil {
 		return nil, err

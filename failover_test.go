@@ -23,6 +23,7 @@ import (
 type switchover struct {
 	t       *testing.T
 	pair    *dbtest.Pair
+	pooler  *dbtest.Pooler // between the nodes and the database; may be nil
 	nodes   [2]*server
 	api     *demo.Client
 	invites inviteCounter
@@ -45,9 +46,14 @@ func (s *switchover) Write(p []byte) (int, error) {
 // talkFor limits how long callees stay in the call. They are silent, so the agent would say goodbye later.
 const talkFor = 20 * time.Second
 
-func newSwitchover(t *testing.T) *switchover {
+func newSwitchover(t *testing.T, pooled bool) *switchover {
 	t.Helper()
 	s := &switchover{t: t, pair: dbtest.NewPair(t), hangUp: make(chan struct{}), ids: map[string]string{}}
+	url := s.pair.URL()
+	if pooled {
+		s.pooler = dbtest.NewPooler(s.pair)
+		url = s.pooler.URL()
+	}
 	c := carrier(t, &siptest.Carrier{Answer: func(i siptest.Invite) siptest.Script {
 		s.invites.refuse(i)
 		return siptest.Script{Status: http.StatusOK, Ring: 50 * time.Millisecond, Talk: func(ctx context.Context, _ media.Leg) {
@@ -65,7 +71,7 @@ func newSwitchover(t *testing.T) *switchover {
 			}
 		}}
 	}})
-	change := func(c *config.Config) { c.DatabaseURL, c.Lease = media.Secret(s.pair.URL()), 3*time.Second }
+	change := func(c *config.Config) { c.DatabaseURL, c.Lease = media.Secret(url), 3*time.Second }
 	s.nodes[0], s.api = startServer(t, c.Addr().String(), change)
 	s.nodes[0].allowAnyHour(t)
 	if _, err := s.nodes[0].db.Pool.Exec(t.Context(), "UPDATE subgroups SET concurrent_calls = 500"); err != nil {
@@ -136,6 +142,9 @@ func (s *switchover) run(contacts, before, behind int) {
 	s.pair.Kill(0)
 	on := s.on.Load()
 	s.pair.Promote()
+	if s.pooler != nil {
+		s.pooler.Point(1)
+	}
 	eventuallyWithin(t, 30*time.Second, "the campaign is held", func() bool {
 		var p progress
 		err := s.api.Do(t.Context(), http.MethodGet, "/v1/campaigns/"+id+"/progress", nil, &p)
@@ -177,11 +186,11 @@ func (s *switchover) run(contacts, before, behind int) {
 // twice, no call may end, and every repeated request must return the first call.
 func TestFailover(t *testing.T) {
 	t.Parallel()
-	newSwitchover(t).run(12, 3, 3)
+	newSwitchover(t, false).run(12, 3, 3)
 }
 
 // TestSoakFailover is TestFailover with more calls.
 func TestSoakFailover(t *testing.T) {
 	soakOnly(t)
-	newSwitchover(t).run(150, 20, 15)
+	newSwitchover(t, false).run(150, 20, 15)
 }

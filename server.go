@@ -227,7 +227,7 @@ func (srv *server) openControl(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	srv.notifications = &db.Listener{Pool: srv.db.Pool, Log: srv.log}
+	srv.notifications = &db.Listener{Pool: srv.db.ListenPool, Log: srv.log}
 	srv.linkKey = &store.RotatingKey{Store: srv.store, Name: linksKey, Wake: srv.notifications.Subscribe(store.ChannelKeys), Log: srv.log}
 	if err = srv.linkKey.Load(ctx); err != nil {
 		return err

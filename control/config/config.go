@@ -34,7 +34,9 @@ type Config struct {
 	BucketURL   string // address of the recording bucket; empty: a folder of DataDir
 	S3          s3.Account
 	DatabaseURL media.Secret
-	SealKey     media.Secret
+	// DatabaseDirectURL leads to the same database without a pooler; empty: none.
+	DatabaseDirectURL media.Secret
+	SealKey           media.Secret
 	// DatabaseWait bounds how long a starting server waits for the database.
 	DatabaseWait time.Duration
 	SIPAddr      string

@@ -16,20 +16,24 @@ func secretSettings() map[string]Setting {
 	secret := func(at func(*Config) *media.Secret) func(*Config, string) error {
 		return func(c *Config, v string) error { *at(c) = media.Secret(v); return nil }
 	}
+	database := func(at func(*Config) *media.Secret) Setting {
+		return Setting{"postgres://user:password@host:port/database", setDatabase(at)}
+	}
 	return map[string]Setting{
-		"PARLEY_DATABASE_URL":       {"postgres://user:password@host:port/database", setDatabase},
-		"PARLEY_SEAL_KEY":           {"keys of 32 bytes in base64, comma-separated", setSealKey},
-		"PARLEY_S3_SECRET":          {"that access key", secret(func(c *Config) *media.Secret { return &c.S3.Secret })},
-		"PARLEY_DEEPGRAM_API_KEY":   endpointKey("deepgram"),
-		"PARLEY_OPENAI_API_KEY":     endpointKey("openai"),
-		"PARLEY_ELEVENLABS_API_KEY": endpointKey("elevenlabs"),
-		"PARLEY_CARTESIA_API_KEY":   endpointKey("cartesia"),
-		"PARLEY_ASSEMBLYAI_API_KEY": endpointKey("assemblyai"),
-		"PARLEY_OIDC_CLIENT_SECRET": {"the client's secret", secret(func(c *Config) *media.Secret { return &c.Identity.Secret })},
-		"PARLEY_CLASSIFIER_KEY":     {"a key", secret(func(c *Config) *media.Secret { return &c.ClassifierKey })},
-		"PARLEY_OTLP_HEADERS":       {"NAME=VALUE,NAME=VALUE", setTraceHeaders},
-		"PARLEY_API_KEY":            {"an API key", secret(func(c *Config) *media.Secret { return &c.APIKey })},
-		"PARLEY_TURN_SECRET":        {"the TURN servers' shared secret", secret(func(c *Config) *media.Secret { return &c.WebRTC.TURNSecret })},
+		"PARLEY_DATABASE_URL":        database(func(c *Config) *media.Secret { return &c.DatabaseURL }),
+		"PARLEY_DATABASE_DIRECT_URL": database(func(c *Config) *media.Secret { return &c.DatabaseDirectURL }),
+		"PARLEY_SEAL_KEY":            {"keys of 32 bytes in base64, comma-separated", setSealKey},
+		"PARLEY_S3_SECRET":           {"that access key", secret(func(c *Config) *media.Secret { return &c.S3.Secret })},
+		"PARLEY_DEEPGRAM_API_KEY":    endpointKey("deepgram"),
+		"PARLEY_OPENAI_API_KEY":      endpointKey("openai"),
+		"PARLEY_ELEVENLABS_API_KEY":  endpointKey("elevenlabs"),
+		"PARLEY_CARTESIA_API_KEY":    endpointKey("cartesia"),
+		"PARLEY_ASSEMBLYAI_API_KEY":  endpointKey("assemblyai"),
+		"PARLEY_OIDC_CLIENT_SECRET":  {"the client's secret", secret(func(c *Config) *media.Secret { return &c.Identity.Secret })},
+		"PARLEY_CLASSIFIER_KEY":      {"a key", secret(func(c *Config) *media.Secret { return &c.ClassifierKey })},
+		"PARLEY_OTLP_HEADERS":        {"NAME=VALUE,NAME=VALUE", setTraceHeaders},
+		"PARLEY_API_KEY":             {"an API key", secret(func(c *Config) *media.Secret { return &c.APIKey })},
+		"PARLEY_TURN_SECRET":         {"the TURN servers' shared secret", secret(func(c *Config) *media.Secret { return &c.WebRTC.TURNSecret })},
 	}
 }
 

@@ -97,12 +97,14 @@ func setBucket(c *Config, v string) error {
 	return recording.CheckURL(v)
 }
 
-func setDatabase(c *Config, v string) error {
-	if !strings.HasPrefix(v, "postgres://") && !strings.HasPrefix(v, "postgresql://") && !strings.Contains(v, "=") {
-		return errors.New("not a Postgres connection string") // omits the value, which contains a password
+func setDatabase(at func(*Config) *media.Secret) func(*Config, string) error {
+	return func(c *Config, v string) error {
+		if !strings.HasPrefix(v, "postgres://") && !strings.HasPrefix(v, "postgresql://") && !strings.Contains(v, "=") {
+			return errors.New("not a Postgres connection string") // omits the value, which contains a password
+		}
+		*at(c) = media.Secret(v)
+		return nil
 	}
-	c.DatabaseURL = media.Secret(v)
-	return nil
 }
 
 func setPorts(at func(*Config) *[2]int) func(*Config, string) error {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -19,8 +20,11 @@ import (
 // Config describes which database to open, and how.
 type Config struct {
 	// URL is a Postgres connection string. If it is empty, Open starts the Postgres of DataDir, or uses the one that
-	// another process started.
+	// another process started. It may lead through a pooler in transaction mode, such as PgBouncer.
 	URL string
+	// DirectURL leads to the same database without a pooler. It is for notifications and migrations. It is used only if
+	// URL leads through a pooler; may be empty.
+	DirectURL string
 	// DataDir is the folder of the program's data. It is used only if URL is empty.
 	DataDir string
 	// MaxConns is the maximum number of connections of Pool; 0 means 16. DialPool gets half as many, OrderPool a
@@ -43,8 +47,12 @@ type DB struct {
 	DialPool *pgxpool.Pool
 	// OrderPool is only for the short queries that almost every request runs. Its statements use generic plans.
 	OrderPool *pgxpool.Pool
+	// ListenPool is for a Listener; nil if the database is reachable only through a pooler, which delivers no
+	// notifications.
+	ListenPool *pgxpool.Pool
 
-	local *Local
+	direct *pgxpool.Pool // pool of Config.DirectURL; nil if it is not used
+	local  *Local
 }
 
 // Open connects to the database and migrates the schema. If needed, it starts Postgres first. Several processes may
@@ -60,24 +68,73 @@ func Open(ctx context.Context, c Config) (*DB, error) {
 		}
 		url = d.local.URL("parley")
 	}
-	var err error
-	if d.Pool, err = connect(ctx, url, c, nil); err == nil {
-		err = d.await(ctx, c.Wait, c.Log)
-	}
-	if err == nil {
-		err = Migrate(ctx, d.Pool, c.Log)
-	}
-	for _, few := range []**pgxpool.Pool{&d.DialPool, &d.OrderPool} {
-		if err == nil {
-			c.MaxConns = (c.MaxConns + 1) / 2
-			*few, err = connect(ctx, url, c, map[string]string{"plan_cache_mode": "force_generic_plan"})
-		}
-	}
+	err := d.connect(ctx, url, c)
 	if err != nil {
 		d.Close()
 		return nil, err
 	}
 	return d, nil
+}
+
+func (d *DB) connect(ctx context.Context, url string, c Config) error {
+	pooled := false
+	err := await(ctx, c, func() (err error) {
+		if d.Pool == nil && c.URL != "" {
+			if pooled, err = isPooled(ctx, url); err != nil {
+				return err
+			}
+		}
+		if d.Pool == nil {
+			if d.Pool, err = newPool(ctx, url, c, pooled, nil); err != nil {
+				return err
+			}
+		}
+		if c.Wait <= 0 {
+			return d.Pool.Ping(ctx)
+		}
+		return d.Writable(ctx)
+	})
+	if err != nil {
+		return err
+	}
+	if d.ListenPool = d.Pool; pooled {
+		if err = d.openDirect(ctx, c); err != nil {
+			return err
+		}
+	}
+	if err = Migrate(ctx, cmp.Or(d.direct, d.Pool), c.Log); err != nil {
+		return err
+	}
+	for _, few := range []**pgxpool.Pool{&d.DialPool, &d.OrderPool} {
+		c.MaxConns = (c.MaxConns + 1) / 2
+		if *few, err = newPool(ctx, url, c, pooled, map[string]string{"plan_cache_mode": "force_generic_plan"}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// openDirect opens the pool of c.DirectURL.
+func (d *DB) openDirect(ctx context.Context, c Config) (err error) {
+	d.ListenPool = nil
+	if c.DirectURL == "" {
+		if c.Log != nil {
+			c.Log.InfoContext(ctx, "the database URL leads through a pooler: changes are polled; "+
+				"set PARLEY_DATABASE_DIRECT_URL for notifications")
+		}
+		return nil
+	}
+	pooled, err := isPooled(ctx, c.DirectURL)
+	switch {
+	case err != nil:
+		return fmt.Errorf("direct database URL: %w", err)
+	case pooled:
+		return errors.New("direct database URL: it leads through a pooler: want the address of Postgres itself")
+	}
+	c.MaxConns = 2 // one for the listener, one for migrations
+	d.direct, err = newPool(ctx, c.DirectURL, c, false, nil)
+	d.ListenPool = d.direct
+	return err
 }
 
 // Intervals of await: between tries, and between log lines.
@@ -86,26 +143,20 @@ const (
 	awaitLogInterval = 5 * time.Second
 )
 
-// await waits until the database accepts writes, and logs that it waits. It fails after wait, or at once for an error
-// that waiting does not cure.
-func (d *DB) await(ctx context.Context, wait time.Duration, log *slog.Logger) error {
-	if wait <= 0 {
-		if err := d.Pool.Ping(ctx); err != nil {
-			return fmt.Errorf("database: %w", err)
-		}
-		return nil
-	}
+// await calls try until it succeeds, and logs that it waits. It fails after c.Wait, or at once for an error that waiting
+// does not cure.
+func await(ctx context.Context, c Config, try func() error) error {
 	began, logged := time.Now(), time.Time{}
 	for {
-		err := d.Writable(ctx)
-		left := wait - time.Since(began)
+		err := try()
+		left := c.Wait - time.Since(began)
 		switch {
 		case err == nil:
 			return nil
-		case isAccessDenied(err) || left <= 0 || ctx.Err() != nil:
+		case isAccessDenied(err) || errors.Is(err, errBadURL) || left <= 0 || ctx.Err() != nil:
 			return fmt.Errorf("database: %w", err)
-		case log != nil && time.Since(logged) >= awaitLogInterval:
-			log.WarnContext(ctx, "waiting for the database", "err", err, "at_most", left.Round(time.Second).String())
+		case c.Log != nil && time.Since(logged) >= awaitLogInterval:
+			c.Log.WarnContext(ctx, "waiting for the database", "err", err, "at_most", left.Round(time.Second).String())
 			logged = time.Now()
 		}
 		select {
@@ -122,7 +173,7 @@ func (d *DB) Pools() map[string]*pgxpool.Pool {
 
 // Close closes the pools, and stops Postgres if this process started it.
 func (d *DB) Close() {
-	for _, p := range []*pgxpool.Pool{d.DialPool, d.OrderPool, d.Pool} {
+	for _, p := range []*pgxpool.Pool{d.direct, d.DialPool, d.OrderPool, d.Pool} {
 		if p != nil {
 			p.Close()
 		}
@@ -132,25 +183,40 @@ func (d *DB) Close() {
 	}
 }
 
-func connect(ctx context.Context, url string, c Config, more map[string]string) (*pgxpool.Pool, error) {
+// errBadURL does not contain the parser's error, because that contains the URL with its password.
+var errBadURL = errors.New("the URL is not a Postgres connection string")
+
+// parse returns the configuration of a pool without the parameters that a pooler refuses.
+func parse(url string) (*pgxpool.Config, error) {
 	pc, err := pgxpool.ParseConfig(url)
 	if err != nil {
-		// Do not return the parser's error: it contains the URL with its password.
-		return nil, errors.New("database: the URL is not a Postgres connection string")
+		return nil, errBadURL
 	}
-	pc.MaxConns = c.MaxConns
-	pc.AfterConnect = c.Prepare
 	pc.ConnConfig.ConnectTimeout = 10 * time.Second
 	pc.ConnConfig.RuntimeParams["application_name"] = "parley"
 	pc.ConnConfig.RuntimeParams["timezone"] = "UTC"
-	pc.ConnConfig.RuntimeParams["statement_timeout"] = "30000"
-	pc.ConnConfig.RuntimeParams["jit"] = "off" // no statement is long enough for compilation to pay off
-	maps.Copy(pc.ConnConfig.RuntimeParams, more)
+	return pc, nil
+}
+
+func newPool(ctx context.Context, url string, c Config, pooled bool, more map[string]string) (*pgxpool.Pool, error) {
+	pc, err := parse(url)
+	if err != nil {
+		return nil, err
+	}
+	pc.MaxConns = c.MaxConns
+	pc.AfterConnect = c.Prepare
+	if pooled {
+		adaptToPooler(url, pc)
+	} else {
+		pc.ConnConfig.RuntimeParams["statement_timeout"] = strconv.FormatInt(statementLimit.Milliseconds(), 10)
+		pc.ConnConfig.RuntimeParams["jit"] = "off" // no statement is long enough for compilation to pay off
+		maps.Copy(pc.ConnConfig.RuntimeParams, more)
+	}
 	m := &primaryFollower{}
 	m.watch(&pc.ConnConfig.Config)
 	pool, err := pgxpool.NewWithConfig(ctx, pc)
 	if err != nil {
-		return nil, fmt.Errorf("database: %w", err)
+		return nil, err
 	}
 	m.pool.Store(pool)
 	return pool, nil
@@ -158,7 +224,9 @@ func connect(ctx context.Context, url string, c Config, more map[string]string) 
 
 // Tx runs do in a transaction. It commits if do returns nil, and rolls back otherwise.
 func Tx(ctx context.Context, pool *pgxpool.Pool, do func(pgx.Tx) error) error {
-	return pgx.BeginFunc(ctx, pool, do)
+	return pool.AcquireFunc(ctx, func(conn *pgxpool.Conn) error {
+		return pgx.BeginTxFunc(ctx, conn, txOptions(conn.Conn()), do)
+	})
 }
 
 // Batch is a list of statements that are sent in one round trip.

@@ -12,6 +12,7 @@ import (
 // Listener wakes workers through LISTEN and NOTIFY. Notifications are lost while the connection is down, so workers
 // must also poll.
 type Listener struct {
+	// Pool is DB.ListenPool. If it is nil, Run does nothing.
 	Pool *pgxpool.Pool
 	Log  *slog.Logger
 
@@ -34,7 +35,7 @@ func (b *Listener) Subscribe(name string) <-chan struct{} {
 
 // Run listens until ctx ends. It reconnects after errors.
 func (b *Listener) Run(ctx context.Context) {
-	for ctx.Err() == nil {
+	for b.Pool != nil && ctx.Err() == nil {
 		err := b.listen(ctx)
 		if ctx.Err() != nil {
 			return

@@ -1,16 +1,20 @@
 package db
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"embed"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
+	"path"
 	"path/filepath"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
@@ -35,8 +39,6 @@ const (
 	lockPatience = 10 * time.Minute
 	// Pauses between tries.
 	lockPause, maxLockPause = 100 * time.Millisecond, 5 * time.Second
-	// turnSeconds is how long a process waits for the migrations of another one.
-	turnSeconds = 24 * 60 * 60
 )
 
 // Migrate updates the schema while nodes of this and of the previous release use it. An advisory lock lets only one
@@ -58,18 +60,14 @@ type migrator struct {
 	dir      fs.FS
 	log      *slog.Logger
 	patience time.Duration // how long to try to get a lock
-	limits   *limits
 }
 
 func (m *migrator) run(ctx context.Context) error {
-	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, turnSeconds))
-	if err != nil {
-		return err
-	}
+	ctx = withoutLimit(ctx)
 	conn := stdlib.OpenDBFromPool(m.pool)
 	defer func() { _ = conn.Close() }()
-	m.limits = &limits{SessionLocker: locker}
-	p, err := goose.NewProvider(goose.DialectPostgres, conn, m.dir, goose.WithSessionLocker(m.limits))
+	turn := &locker{config: m.pool.Config().ConnConfig}
+	p, err := goose.NewProvider(goose.DialectPostgres, conn, limitedFiles{m.dir}, goose.WithSessionLocker(turn))
 	if err != nil {
 		return err
 	}
@@ -92,10 +90,6 @@ func (m *migrator) run(ctx context.Context) error {
 // step applies the next migration, or all of the baseline. It tries again as long as other transactions hold the locks
 // that it needs.
 func (m *migrator) step(ctx context.Context, p *goose.Provider, version int64) error {
-	m.limits.statement = statementTimeout
-	if version < baseline {
-		m.limits.statement = 0
-	}
 	began, pause := time.Now(), lockPause
 	for {
 		applied, err := m.apply(ctx, p, version)
@@ -157,37 +151,77 @@ func (m *migrator) oldest(ctx context.Context) (text string) {
 	return text
 }
 
-// limits is a locker that also sets the timeouts of the session that migrates.
-type limits struct {
-	lock.SessionLocker
+// limitedFiles sets the timeouts of the migrations whose statements run in a transaction. The other files set them
+// themselves, for their session.
+type limitedFiles struct{ fs.FS }
 
-	statement time.Duration // limit of a statement; 0 means none
+// Open implements fs.FS.
+func (l limitedFiles) Open(name string) (fs.File, error) {
+	f, err := l.FS.Open(name)
+	if err != nil || path.Ext(name) != ".sql" {
+		return f, err
+	}
+	text, err := io.ReadAll(f)
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	limit := statementTimeout
+	if version, fault := goose.NumericComponent(name); fault == nil && version <= baseline {
+		limit = 0
+	}
+	if !bytes.Contains(text, []byte("-- +goose NO TRANSACTION")) {
+		// A waiting statement makes the server cancel an autovacuum of its table, but only after deadlock_timeout,
+		// which only a superuser may lower.
+		text = bytes.Replace(text, []byte("-- +goose Up\n"), fmt.Appendf(nil, `-- +goose Up
+SELECT set_config('lock_timeout', '%d', true), set_config('statement_timeout', '%d', true),
+	(SELECT set_config('deadlock_timeout', '%d', true) FROM pg_roles WHERE rolname = current_user AND rolsuper);
+`, lockTimeout.Milliseconds(), limit.Milliseconds(), (lockTimeout/2).Milliseconds()), 1)
+	}
+	return limitedFile{f, bytes.NewReader(text)}, nil
 }
 
-// SessionLock implements lock.SessionLocker.
-func (l *limits) SessionLock(ctx context.Context, conn *sql.Conn) error {
-	if err := l.SessionLocker.SessionLock(ctx, conn); err != nil {
+type limitedFile struct {
+	fs.File
+
+	text io.Reader
+}
+
+// Read implements fs.File.
+func (f limitedFile) Read(p []byte) (int, error) { return f.text.Read(p) }
+
+// locker lets one process at a time migrate. It holds an advisory lock in a transaction of a connection of its own,
+// because a pooler may give the statements of a migration different sessions.
+type locker struct {
+	config *pgx.ConnConfig
+	conn   *pgx.Conn
+}
+
+// SessionLock implements lock.SessionLocker. While it waits, and afterwards, its transaction has no snapshot: the creation
+// of an index would wait for that. Therefore it does not wait inside a statement, and uses the simple protocol: the
+// portal of the extended protocol keeps its snapshot.
+func (l *locker) SessionLock(ctx context.Context, _ *sql.Conn) (err error) {
+	if l.conn, err = pgx.ConnectConfig(ctx, l.config); err != nil {
 		return err
 	}
-	// A waiting statement makes the server cancel an autovacuum of its table, but only after deadlock_timeout, which
-	// only a superuser may lower.
-	_, err := conn.ExecContext(ctx, `
-		SELECT set_config('lock_timeout', $1, false), set_config('statement_timeout', $2, false),
-			(SELECT set_config('deadlock_timeout', $3, false) FROM pg_roles WHERE rolname = current_user AND rolsuper)`,
-		milliseconds(lockTimeout), milliseconds(l.statement), milliseconds(lockTimeout/2))
+	_, err = l.conn.Exec(ctx, "BEGIN; SET LOCAL idle_in_transaction_session_timeout = 0")
+	for free := false; err == nil; {
+		if err = l.conn.QueryRow(ctx, "SELECT pg_try_advisory_xact_lock($1)", pgx.QueryExecModeSimpleProtocol, lock.DefaultLockID).Scan(&free); free || err != nil {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			err = ctx.Err()
+		case <-time.After(time.Second):
+		}
+	}
 	if err != nil {
-		return errors.Join(err, l.SessionUnlock(ctx, conn))
+		return errors.Join(err, l.conn.Close(context.WithoutCancel(ctx)))
 	}
 	return nil
 }
 
-// SessionUnlock implements lock.SessionLocker.
-func (l *limits) SessionUnlock(ctx context.Context, conn *sql.Conn) error {
-	_, err := conn.ExecContext(ctx, `
-		SELECT set_config(name, reset_val, false) FROM pg_settings
-		WHERE name IN ('lock_timeout', 'statement_timeout')
-		   OR name = 'deadlock_timeout' AND (SELECT rolsuper FROM pg_roles WHERE rolname = current_user)`)
-	return errors.Join(err, l.SessionLocker.SessionUnlock(ctx, conn))
+// SessionUnlock implements lock.SessionLocker. It also resets the timeouts that a migration without a transaction set.
+func (l *locker) SessionUnlock(ctx context.Context, conn *sql.Conn) error {
+	_, err := conn.ExecContext(ctx, "RESET lock_timeout; RESET statement_timeout")
+	return errors.Join(err, l.conn.Close(ctx))
 }
-
-func milliseconds(d time.Duration) string { return fmt.Sprint(d.Milliseconds()) }
