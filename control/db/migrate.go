@@ -205,7 +205,9 @@ func (l *locker) SessionLock(ctx context.Context, _ *sql.Conn) (err error) {
 	}
 	_, err = l.conn.Exec(ctx, "BEGIN; SET LOCAL idle_in_transaction_session_timeout = 0")
 	for free := false; err == nil; {
-		if err = l.conn.QueryRow(ctx, "SELECT pg_try_advisory_xact_lock($1)", pgx.QueryExecModeSimpleProtocol, lock.DefaultLockID).Scan(&free); free || err != nil {
+		const try = "SELECT pg_try_advisory_xact_lock($1)"
+		err = l.conn.QueryRow(ctx, try, pgx.QueryExecModeSimpleProtocol, lock.DefaultLockID).Scan(&free)
+		if free || err != nil {
 			break
 		}
 		select {

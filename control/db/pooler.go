@@ -2,7 +2,6 @@ package db
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"time"
 
@@ -17,8 +16,9 @@ import (
 // statementLimit bounds a statement that does not lift the limit itself.
 const statementLimit = 30 * time.Second
 
-// beginPooled begins a transaction with the parameters that a direct connection gets at its start.
-var beginPooled = fmt.Sprintf("BEGIN; SET LOCAL statement_timeout = %d; SET LOCAL jit = off", statementLimit.Milliseconds())
+// beginPooled begins a transaction with the parameters that a direct connection gets at its start, so its timeout is
+// statementLimit.
+const beginPooled = "BEGIN; SET LOCAL statement_timeout = '30s'; SET LOCAL jit = off"
 
 // isPooled reports whether a pooler stands between this process and Postgres. Postgres reports its process ID when a
 // connection starts; a pooler reports another number, because the server process may change.
