@@ -49,9 +49,16 @@ import (
 	"github.com/parley-voice/parley/sip"
 )
 
+// dialQueue wakes the nodes when the dial queue changes, and checks the counts of channels in use.
+type dialQueue struct {
+	queueNotifier *db.Notifier
+	channels      *store.ChannelCounter
+}
+
 // server is the complete service in one process. It owns every component and closes them.
 type server struct {
 	telemetry
+	dialQueue
 
 	config  config.Config
 	log     *slog.Logger
@@ -78,7 +85,6 @@ type server struct {
 	sender          *webhook.Sender
 	notifications   *db.Listener
 	linkKey         *store.RotatingKey
-	queueNotifier   *db.Notifier
 	admission       *admission.Controller
 	campaigns       *service.Service
 	outcomes        *outcome.Recorder
@@ -138,6 +144,7 @@ func (srv *server) openDatabase(ctx context.Context) error {
 	srv.store = &store.Store{
 		Pool: srv.db.Pool, Dial: srv.db.DialPool, Egress: reach, HTTPClient: reach.Client(), Prices: prices,
 	}
+	srv.channels = &store.ChannelCounter{Pool: srv.db.Pool, Log: srv.log}
 	srv.keys = &idempotency.Keys{Pool: srv.db.Pool}
 	return nil
 }
@@ -335,7 +342,7 @@ func (srv *server) openHTTP(context.Context) error {
 	srv.metrics.Register(metrics.Sources{
 		Live: srv.live, Free: srv.spool.Free, Campaigns: srv.routeHealth.Metrics, Failover: srv.failover.Stats,
 		Carriers: func() metrics.Carriers { return carriers(srv.ua) }, Clock: srv.clock, Transport: srv.transport,
-		Node: srv.node, Spool: srv.spool.Content, Providers: srv.agent.Guards.Statuses, Pools: srv.db.Pools(),
+		Node: srv.node, Channels: srv.channels, Spool: srv.spool.Content, Providers: srv.agent.Guards.Statuses, Pools: srv.db.Pools(),
 		Backlog:      func(ctx context.Context) (store.Backlog, error) { return store.ReadBacklog(ctx, srv.db.Pool) },
 		Certificates: srv.certificateExpiry, Spans: srv.tracer.Counts, Log: srv.log,
 	})

@@ -64,8 +64,7 @@ type Claim struct {
 
 // Queue is the dial queue.
 type Queue interface {
-	// Claim leases attempts that may be dialed now, at most one for each subgroup; the argument most limits their
-	// number.
+	// Claim leases attempts that may be dialed now, only a few for each subgroup; the argument most limits their number.
 	Claim(ctx context.Context, p NodeID, lease time.Duration, most int) ([]*Claim, error)
 	// Due returns how long pacing blocks all queued attempts, but at most limit.
 	Due(ctx context.Context, limit time.Duration) (time.Duration, error)

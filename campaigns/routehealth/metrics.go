@@ -12,6 +12,7 @@ import (
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/metrics"
+	"github.com/parley-voice/parley/control/store"
 )
 
 // Limits of the metrics.
@@ -42,13 +43,8 @@ func (m *Monitor) measure(ctx context.Context) {
 // runningSQL returns the running campaigns. For each it returns when the campaign dialed last, the database's time,
 // and whether the campaign's route has a free channel.
 const runningSQL = `
-SELECT c.org_id, c.id, nullif(p.last_at, '-infinity'), clock_timestamp(),
-	(SELECT count(*) FROM attempts x WHERE x.subgroup_id = s.id AND x.state IN ('claimed', 'intent', 'sent', 'ringing', 'answered'))
-		< least(s.concurrent_calls, nullif(g.concurrent_calls, 0))
-	AND (t.concurrent_calls = 0 OR
-		(SELECT count(*) FROM attempts x WHERE x.trunk_id = t.id AND x.state IN ('claimed', 'intent', 'sent', 'ringing', 'answered')) < t.concurrent_calls)
-FROM campaigns c JOIN campaign_paces p ON p.campaign_id = c.id
-JOIN subgroups s ON s.id = c.route_id JOIN trunks t ON t.id = s.trunk_id LEFT JOIN grants g ON g.id = s.grant_id
+SELECT c.org_id, c.id, nullif(p.last_at, '-infinity'), clock_timestamp(), ` + store.HasFreeChannel + `
+` + store.FromRoutes + ` JOIN campaigns c ON c.route_id = s.id JOIN campaign_paces p ON p.campaign_id = c.id
 WHERE c.status = 'running' ORDER BY c.id`
 
 // A runningCampaign is a row of runningSQL.

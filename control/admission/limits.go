@@ -135,8 +135,8 @@ const blockersSQL = `
 SELECT live.own >= s.concurrent_calls OR t.concurrent_calls > 0 AND live.trunk >= t.concurrent_calls OR coalesce(g.concurrent_calls > 0 AND live.lent >= g.concurrent_calls, false),
        ` + store.EvenlyDueAt + ` > clock_timestamp(), coalesce(o.settings -> 'limits', '{}'), o.timezone
 FROM subgroups s JOIN trunks t ON t.id = s.trunk_id LEFT JOIN grants g ON g.id = s.grant_id JOIN organizations o ON o.id = s.org_id, LATERAL (
-	SELECT count(*) FILTER (WHERE x.subgroup_id = s.id) AS own, count(*) AS trunk, count(*) FILTER (WHERE x.org_id = s.org_id) AS lent
-	FROM attempts x WHERE x.trunk_id = t.id AND x.state IN ` + store.ActiveStates + `) live
+	SELECT coalesce(sum(n) FILTER (WHERE x.subgroup_id = s.id), 0) AS own, coalesce(sum(n), 0) AS trunk, coalesce(sum(n) FILTER (WHERE x.org_id = s.org_id), 0) AS lent
+	FROM channel_counts x WHERE x.trunk_id = t.id) live
 WHERE s.id = $1 AND s.org_id = $2`
 
 // DialBlockers returns the reasons why the next call of a subgroup cannot be dialed now: channels, pacing, or caps of

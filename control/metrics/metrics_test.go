@@ -64,7 +64,7 @@ func watching(t *testing.T) *Metrics {
 	}
 	t.Cleanup(pool.Close)
 	m.Register(Sources{
-		Node: &control.Node{MaxCalls: 50}, Pools: map[string]*pgxpool.Pool{"main": pool},
+		Node: &control.Node{MaxCalls: 50}, Channels: &store.ChannelCounter{}, Pools: map[string]*pgxpool.Pool{"main": pool},
 		Log: slog.New(slog.DiscardHandler),
 		Backlog: func(context.Context) (store.Backlog, error) {
 			return store.Backlog{Calls: 5, CallAge: 90 * time.Second, DeadDeliveries: 2}, nil

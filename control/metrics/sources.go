@@ -27,6 +27,7 @@ type Sources struct {
 	Transport *rtp.Transport
 	Campaigns func() Campaigns
 	Node      *control.Node
+	Channels  *store.ChannelCounter
 	Spool     func() recording.Content
 	Backlog   func(ctx context.Context) (store.Backlog, error)
 	Pools     map[string]*pgxpool.Pool // pools of database connections, by name
@@ -75,6 +76,8 @@ func (m *Metrics) Register(w Sources) {
 				func(w Sources) int64 { return w.Live.LostLeases() }),
 			count("parley_attempts_settled_total", "Attempts of lost nodes that this node settled.",
 				func(w Sources) int64 { return w.Node.SettledAttempts() }),
+			count("parley_channel_counts_repaired_total", "Wrong counts of channels in use that this node corrected.",
+				func(w Sources) int64 { return w.Channels.Repaired() }),
 			gauge("parley_rtp_sessions", "Open media sessions.", func(w Sources) float64 { return float64(w.Transport.SessionCount()) }),
 		}, []tally[Sources]{{
 			prometheus.NewDesc("parley_calls_held", "1 for the reason why this node starts no call.", []string{"reason"}, nil),

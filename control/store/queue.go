@@ -28,14 +28,14 @@ const ActiveStates = `('claimed', 'intent', 'sent', 'ringing', 'answered')`
 // lockRoutesSQL locks up to $1 subgroups that may dial now. The subgroup that has waited longest comes first, so that
 // a long queue does not starve other subgroups. It skips subgroups and trunks that other transactions have locked, and
 // the paused trunks $4. It also skips a subgroup whose calls are all held after a failover, so that other subgroups of
-// the trunk can dial.
-const lockRoutesSQL = waitingSQL + `
-SELECT s.id ` + FromRoutes + `
+// the trunk can dial. The second column is dialing_since().
+const lockRoutesSQL = waitingSQL + `, epoch AS MATERIALIZED (SELECT dialing_since() AS since)
+SELECT s.id, (SELECT since FROM epoch)::text ` + FromRoutes + `
 WHERE s.id IN (SELECT id FROM waiting) AND NOT s.trunk_id = ANY ($4) AND ` + mayDialSQL + `
   AND ($2 AND $3::text[] = '{}' OR EXISTS (SELECT FROM attempts q WHERE q.subgroup_id = s.id AND q.state = 'scheduled'
     AND ($2 OR ` + unrecordedSQL + `) AND NOT ` + agentInSQL + `($3))))
-  AND ((SELECT dialing_since()) = '-infinity' OR EXISTS (SELECT FROM attempts q WHERE q.subgroup_id = s.id AND q.state = 'scheduled'
-    AND q.created_at >= (SELECT dialing_since())))
+  AND ((SELECT since FROM epoch) = '-infinity' OR EXISTS (SELECT FROM attempts q WHERE q.subgroup_id = s.id AND q.state = 'scheduled'
+    AND q.created_at >= (SELECT since FROM epoch)))
 ORDER BY s.next_dial_at LIMIT $1
 FOR UPDATE OF s, t SKIP LOCKED`
 
@@ -58,20 +58,12 @@ const agentInSQL = `EXISTS (SELECT FROM calls c WHERE c.id = q.call_id AND c.age
 // FromRoutes joins all subgroups s with their trunk t and grant g, if any.
 const FromRoutes = `FROM subgroups s JOIN trunks t ON t.id = s.trunk_id LEFT JOIN grants g ON g.id = s.grant_id`
 
-// HasFreeChannel is true if the concurrency limits of subgroup s, trunk t and grant g allow one more call. The limit
-// of a grant covers all subgroups of the borrower on the trunk.
-const HasFreeChannel = `(SELECT count(*) FROM attempts x WHERE x.subgroup_id = s.id AND x.state IN ` + ActiveStates + `) < s.concurrent_calls
-  AND (coalesce(g.concurrent_calls, 0) = 0 OR
-       (SELECT count(*) FROM attempts x WHERE x.trunk_id = t.id AND x.org_id = g.org_id AND x.state IN ` + ActiveStates + `) < g.concurrent_calls)
-  AND (t.concurrent_calls = 0 OR
-       (SELECT count(*) FROM attempts x WHERE x.trunk_id = t.id AND x.state IN ` + ActiveStates + `) < t.concurrent_calls)`
-
 const mayDialSQL = DueAt + ` <= clock_timestamp() AND ` + HasFreeChannel
 
 // claimSQL claims the oldest attempt of each locked subgroup. If a trunk or grant has limits of its own, it claims
 // only one attempt for the trunk or grant. It checks the limits again, because another node may have claimed calls
 // after the snapshot of lockRoutesSQL and before its locks. After the database reverted to an older state, calls that
-// were queued before dialing_since() are held; NULL holds all calls.
+// were queued before $7, the result of dialing_since(), are held; NULL holds all calls.
 const claimSQL = `
 WITH open AS (
 	SELECT s.id, s.trunk_id, g.id AS grant_id, s.calls_per_minute AS per_minute, t.calls_per_second AS per_second, g.calls_per_minute AS lent_per_minute,
@@ -84,7 +76,7 @@ WITH open AS (
 ), pick AS (
 	SELECT q.id, route.id AS route, route.at FROM route, LATERAL (
 		SELECT q.id FROM attempts q WHERE q.subgroup_id = route.id AND q.state = 'scheduled' AND ($5 OR ` + unrecordedSQL + `)
-		  AND q.created_at >= (SELECT dialing_since())
+		  AND q.created_at >= $7::text::timestamptz
 		  AND ($6::text[] = '{}' OR NOT ` + agentInSQL + `($6)))
 		ORDER BY q.created_at, q.id LIMIT 1 FOR UPDATE SKIP LOCKED) q
 ), start AS (
@@ -94,6 +86,9 @@ UPDATE attempts SET state = 'claimed', owner = $1, home = $2, epoch = epoch + 1,
 	claimed_at = pick.at, lease_until = clock_timestamp() + $3
 FROM pick WHERE attempts.id = pick.id
 RETURNING attempts.id, attempts.call_id, attempts.owner, attempts.epoch`
+
+// claimRounds limits how many attempts of a subgroup one transaction claims. Each round checks the limits again.
+const claimRounds = 4
 
 // claimTries limits how often a claim is repeated after other nodes took the channels of the locked subgroups.
 const claimTries = 3
@@ -130,13 +125,23 @@ func (s *Store) claimLeases(
 	}
 	err = db.Tx(ctx, s.dialPool(), func(tx pgx.Tx) error {
 		records := s.CheckRecording == nil || s.CheckRecording() == nil
-		found, fault := db.Collect(ctx, tx, "", pgx.RowTo[string], lockRoutesSQL, most, records, without, s.pausedTrunks())
+		var found []string
+		var id string
+		var since *string
+		fault := db.Each(ctx, tx, "", []any{&id, &since}, func() error { found = append(found, id); return nil },
+			lockRoutesSQL, most, records, without, s.pausedTrunks())
 		if routes = len(found); fault != nil || routes == 0 {
 			return fault
 		}
-		leases, fault = db.Collect(ctx, tx, "", pgx.RowToStructByPos[control.Lease],
-			claimSQL, p.Owner, p.Home, lease, found, records, without)
-		return fault
+		for range min(claimRounds, max(1, most/routes)) {
+			claimed, fault := db.Collect(ctx, tx, "", pgx.RowToStructByPos[control.Lease],
+				claimSQL, p.Owner, p.Home, lease, found, records, without, since)
+			if fault != nil || len(claimed) == 0 {
+				return fault
+			}
+			leases = append(leases, claimed...)
+		}
+		return nil
 	})
 	return leases, routes, err
 }
