@@ -49,7 +49,7 @@ func (b *fixture) claimAndEnd(node string, until time.Time) (took []time.Duratio
 			return took, calls
 		}
 		if len(claims) == 0 { // another node claims
-			time.Sleep(20 * time.Millisecond)
+			<-time.After(20 * time.Millisecond)
 			continue
 		}
 		took, calls = append(took, time.Since(began)), calls+len(claims)
