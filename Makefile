@@ -63,7 +63,7 @@ check: deps build ## what must hold before a change lands: format, tidy, lint, r
 	@echo '── race';    $(MAKE) --no-print-directory race
 
 soak: deps build ## the long harnesses: kill -9 over hundreds of calls, 100 calls for 10 min, a million calls listed and in pages, 10,000 turns, 100 requests and 40 servers killed, campaigns at their pace, the vendors' SDKs (needs npm)
-	@PARLEYTEST_SOAK=1 go test -count=1 -timeout 60m -v -run 'TestSoak|TestTakeCost' . ./sip ./api ./api/dashboard ./control/store ./campaigns/dialer/pgqueue ./pipeline/fakeprovider
+	@PARLEYTEST_SOAK=1 go test -count=1 -timeout 60m -v -run 'TestSoak|TestTakeCost' . ./sip ./api ./api/dashboard ./control/retention ./control/store ./campaigns/dialer/pgqueue ./pipeline/fakeprovider
 	@PARLEYTEST_SOAK=1 go test -count=1 -timeout 10m -run 'TestTenThousandTurns' ./pipeline/pipetest
 	@PARLEYTEST_WEB_CALLS=100 go test -count=1 -timeout 10m -v -run 'TestSoakWeb' .
 	@PARLEYTEST_KILLS=50 go test -count=1 -timeout 15m -v -run 'TestKillDuringRequest' ./api/conformance

@@ -86,5 +86,5 @@ func (e *env) open() (*db.DB, error) {
 
 // database opens the database of c. No server needs to run.
 func (e *env) database(c config.Config) (*db.DB, error) {
-	return openDatabase(e, c, 2, 0, e.log("error"))
+	return openDatabase(e, c, db.MinConns, 0, e.log("error"))
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // openDatabase opens the database of c and loads the keys that decrypt its secrets. It waits up to wait for the
-// database. conns is the maximum number of connections; 0 means the default.
+// database. conns is the maximum number of connections.
 func openDatabase(ctx context.Context, c config.Config, conns int32, wait time.Duration, log *slog.Logger) (*db.DB, error) {
 	box := &secretbox.Box{}
 	d, err := db.Open(ctx, db.Config{

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/db/dbtest"
 	"github.com/parley-voice/parley/control/secretbox"
 	"github.com/parley-voice/parley/media"
@@ -15,7 +16,7 @@ func TestSealKey(t *testing.T) {
 	c := testConfig(t)
 	c.DatabaseURL, c.SealKey = media.Secret(dbtest.URL(t)), secretbox.Generate()
 	log := slog.New(slog.DiscardHandler)
-	d, err := openDatabase(t.Context(), c, 2, 0, log)
+	d, err := openDatabase(t.Context(), c, db.MinConns, 0, log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +28,7 @@ func TestSealKey(t *testing.T) {
 	}
 	d.Close()
 	c.SealKey = secretbox.Generate()
-	if _, err = openDatabase(t.Context(), c, 2, 0, log); err == nil || !strings.Contains(err.Error(), "is not among PARLEY_SEAL_KEY") {
+	if _, err = openDatabase(t.Context(), c, db.MinConns, 0, log); err == nil || !strings.Contains(err.Error(), "is not among PARLEY_SEAL_KEY") {
 		t.Errorf("with another key: %v", err)
 	}
 }

@@ -131,7 +131,8 @@ func (srv *server) openDatabase(ctx context.Context) error {
 	if err != nil {
 		return configError{fmt.Errorf("PARLEY_DATA_DIR: %w", err)}
 	}
-	srv.db, err = openDatabase(ctx, srv.config, 0, srv.config.DatabaseWait, srv.log)
+	conns := int32(srv.config.DatabaseConns) //nolint:gosec // at most 1000
+	srv.db, err = openDatabase(ctx, srv.config, conns, srv.config.DatabaseWait, srv.log)
 	if err != nil {
 		return err
 	}

@@ -37,6 +37,7 @@ type Config struct {
 	// DatabaseDirectURL leads to the same database without a pooler; empty: none.
 	DatabaseDirectURL media.Secret
 	SealKey           media.Secret
+	DatabaseConns     int // maximum number of connections to the database
 	// DatabaseWait bounds how long a starting server waits for the database.
 	DatabaseWait time.Duration
 	SIPAddr      string
@@ -134,7 +135,7 @@ func Default() Config {
 		RateLimit: 60, RootOrg: "root", MaxCalls: 1000, LimitLoad: true, DialQueueDepth: 1000, SubgroupConcurrency: 10, SubgroupRate: 30,
 		CampaignRows: 50_000, BatchRows: 1000, WithdrawAddresses: 1000, OpenHorizon: 30 * 24 * time.Hour,
 		Breaker: circuitbreaker.DefaultRules(), IdleAfter: 5 * time.Minute, Dashboard: true,
-		RecordingReserve: recording.DefaultMinFree, DatabaseWait: time.Minute,
+		RecordingReserve: recording.DefaultMinFree, DatabaseWait: time.Minute, DatabaseConns: 12,
 		Lease: 15 * time.Second, DrainTimeout: 30 * time.Minute, LogLevel: "info", LogFormat: "text", Traces: Traces{Sample: 1},
 	}
 }
@@ -216,8 +217,10 @@ func Settings() map[string]Setting {
 	})))))))
 }
 
-// withNodeLimits adds the settings that limit the calls of this node.
+// withNodeLimits adds the settings that limit the calls and the database connections of this node.
 func withNodeLimits(all map[string]Setting) map[string]Setting {
+	conns := func(c *Config) *int { return &c.DatabaseConns }
+	all["PARLEY_DATABASE_CONNECTIONS"] = Setting{"connections, 4 to 1000", numberFrom(4, 1000, conns)}
 	all["PARLEY_MAX_CALLS"] = Setting{"calls, 1 to 10000", number(func(c *Config) *int { return &c.MaxCalls }, 10_000)}
 	all["PARLEY_LIMIT_LOAD"] = Setting{"true or false", setBool(func(c *Config) *bool { return &c.LimitLoad })}
 	return all

@@ -39,9 +39,13 @@ func addr(at func(*Config) *string) func(*Config, string) error {
 }
 
 func number(at func(*Config) *int, most int) func(*Config, string) error {
+	return numberFrom(1, most, at)
+}
+
+func numberFrom(least, most int, at func(*Config) *int) func(*Config, string) error {
 	return func(c *Config, v string) error {
 		n, err := strconv.Atoi(v)
-		if err != nil || n < 1 || n > most {
+		if err != nil || n < least || n > most {
 			return fmt.Errorf("%q is out of range", v)
 		}
 		*at(c) = n

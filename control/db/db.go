@@ -27,8 +27,8 @@ type Config struct {
 	DirectURL string
 	// DataDir is the folder of the program's data. It is used only if URL is empty.
 	DataDir string
-	// MaxConns is the maximum number of connections of Pool; 0 means 16. DialPool gets half as many, OrderPool a
-	// quarter.
+	// MaxConns is the maximum number of connections of Pool, DialPool and OrderPool together; 0 means DefaultConns, and
+	// less than MinConns means MinConns.
 	MaxConns int32
 	// Wait is how long Open waits for a database that accepts writes; 0 means that Open does not wait.
 	Wait time.Duration
@@ -37,6 +37,23 @@ type Config struct {
 	// Log receives events of the child process; nil disables logging.
 	Log *slog.Logger
 }
+
+// Numbers of connections of a process.
+const (
+	DefaultConns = 12
+	MinConns     = 4
+)
+
+// share returns how many of n connections the pools get.
+func share(n int32) (pool, dial, order int32) {
+	n = max(cmp.Or(n, DefaultConns), MinConns)
+	dial, order = n*5/12, max(1, n/6)
+	return n - dial - order, dial, order
+}
+
+// idleTime is how long a pool keeps an unused connection, so that a burst of work does not occupy connections of the
+// server for long.
+const idleTime = time.Minute
 
 // DB is an open database whose schema is up to date.
 type DB struct {
@@ -59,7 +76,6 @@ type DB struct {
 // open the same database at the same time.
 func Open(ctx context.Context, c Config) (*DB, error) {
 	d := &DB{}
-	c.MaxConns = cmp.Or(c.MaxConns, 16)
 	url := c.URL
 	if url == "" {
 		d.local = &Local{Dir: c.DataDir, Log: c.Log}
@@ -78,6 +94,7 @@ func Open(ctx context.Context, c Config) (*DB, error) {
 
 func (d *DB) connect(ctx context.Context, url string, c Config) error {
 	pooled := false
+	conns, dial, order := share(c.MaxConns)
 	err := await(ctx, c, func() (err error) {
 		if d.Pool == nil && c.URL != "" {
 			if pooled, err = isPooled(ctx, url); err != nil {
@@ -85,7 +102,7 @@ func (d *DB) connect(ctx context.Context, url string, c Config) error {
 			}
 		}
 		if d.Pool == nil {
-			if d.Pool, err = newPool(ctx, url, c, pooled, nil); err != nil {
+			if d.Pool, err = newPool(ctx, url, c, conns, pooled, nil); err != nil {
 				return err
 			}
 		}
@@ -105,13 +122,12 @@ func (d *DB) connect(ctx context.Context, url string, c Config) error {
 	if err = Migrate(ctx, cmp.Or(d.direct, d.Pool), c.Log); err != nil {
 		return err
 	}
-	for _, few := range []**pgxpool.Pool{&d.DialPool, &d.OrderPool} {
-		c.MaxConns = (c.MaxConns + 1) / 2
-		if *few, err = newPool(ctx, url, c, pooled, map[string]string{"plan_cache_mode": "force_generic_plan"}); err != nil {
-			return err
-		}
+	generic := map[string]string{"plan_cache_mode": "force_generic_plan"}
+	if d.DialPool, err = newPool(ctx, url, c, dial, pooled, generic); err != nil {
+		return err
 	}
-	return nil
+	d.OrderPool, err = newPool(ctx, url, c, order, pooled, generic)
+	return err
 }
 
 // openDirect opens the pool of c.DirectURL.
@@ -131,8 +147,7 @@ func (d *DB) openDirect(ctx context.Context, c Config) (err error) {
 	case pooled:
 		return errors.New("direct database URL: it leads through a pooler: want the address of Postgres itself")
 	}
-	c.MaxConns = 2 // one for the listener, one for migrations
-	d.direct, err = newPool(ctx, c.DirectURL, c, false, nil)
+	d.direct, err = newPool(ctx, c.DirectURL, c, 1, false, nil)
 	d.ListenPool = d.direct
 	return err
 }
@@ -198,12 +213,12 @@ func parse(url string) (*pgxpool.Config, error) {
 	return pc, nil
 }
 
-func newPool(ctx context.Context, url string, c Config, pooled bool, more map[string]string) (*pgxpool.Pool, error) {
+func newPool(ctx context.Context, url string, c Config, conns int32, pooled bool, more map[string]string) (*pgxpool.Pool, error) {
 	pc, err := parse(url)
 	if err != nil {
 		return nil, err
 	}
-	pc.MaxConns = c.MaxConns
+	pc.MaxConns, pc.MaxConnIdleTime = conns, idleTime
 	pc.AfterConnect = c.Prepare
 	if pooled {
 		adaptToPooler(url, pc)

@@ -31,7 +31,7 @@ func scratch(t *testing.T) (pool *pgxpool.Pool) {
 	if err = l.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	admin, err := newPool(t.Context(), l.URL("parley"), Config{MaxConns: 2}, false, nil)
+	admin, err := newPool(t.Context(), l.URL("parley"), Config{}, 2, false, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func scratch(t *testing.T) (pool *pgxpool.Pool) {
 	if _, err = admin.Exec(t.Context(), "CREATE ROLE app LOGIN; GRANT ALL ON SCHEMA public TO app"); err != nil {
 		t.Fatal(err)
 	}
-	pool, err = newPool(t.Context(), strings.Replace(l.URL("parley"), "user=parley", "user=app", 1), Config{MaxConns: 8}, false, nil)
+	pool, err = newPool(t.Context(), strings.Replace(l.URL("parley"), "user=parley", "user=app", 1), Config{}, 8, false, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

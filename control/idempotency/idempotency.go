@@ -191,8 +191,17 @@ func (s *Slot) ReleaseTx(ctx context.Context, q db.Querier) error {
 	return s.exec(ctx, q, "DELETE FROM idempotency_keys WHERE scope = $1 AND key = $2 AND token = $3 AND NOT done")
 }
 
+// sweepStep is the number of keys that Sweep deletes in one transaction.
+const sweepStep = 500
+
 // Sweep deletes keys older than Retention.
 func (k *Keys) Sweep(ctx context.Context) error {
-	_, err := db.Exec(ctx, k.Pool, "idempotency keys", "DELETE FROM idempotency_keys WHERE created_at < now() - $1::interval", Retention)
-	return err
+	for {
+		n, err := db.Exec(ctx, k.Pool, "idempotency keys", `
+			DELETE FROM idempotency_keys WHERE (scope, key) IN (SELECT scope, key FROM idempotency_keys
+				WHERE created_at < now() - $1::interval ORDER BY created_at LIMIT $2 FOR UPDATE SKIP LOCKED)`, Retention, sweepStep)
+		if err != nil || n < sweepStep {
+			return err
+		}
+	}
 }

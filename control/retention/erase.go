@@ -13,6 +13,9 @@ import (
 	"github.com/parley-voice/parley/control/phonenumber"
 )
 
+// eraseStep is the number of calls that Erase erases in one transaction.
+const eraseStep = 100
+
 // settledSQL is true for ended calls whose events are all handled.
 const settledSQL = `status IN ('ended', 'failed') AND NOT EXISTS (SELECT FROM events WHERE call_id = calls.id AND done_at IS NULL)`
 
@@ -51,7 +54,7 @@ func (k *Purger) Erase(ctx context.Context, orgID string, w Selection) (erased, 
 			return erased, 0, fmt.Errorf("erase: %w", fault)
 		}
 		erased += n
-		more = n == batch
+		more = n == eraseStep
 	}
 	err = k.Pool.QueryRow(ctx, "SELECT count(*) FROM calls WHERE org_id = $1 AND "+cond+" AND erased_at IS NULL", orgID, arg).Scan(&left)
 	if err != nil {
@@ -63,7 +66,7 @@ func (k *Purger) Erase(ctx context.Context, orgID string, w Selection) (erased, 
 func (k *Purger) eraseSome(ctx context.Context, cond string, args ...any) (n int, _ error) {
 	err := db.Tx(ctx, k.Pool, func(tx pgx.Tx) error {
 		ids, err := db.Collect(ctx, tx, "", pgx.RowTo[string],
-			fmt.Sprintf("SELECT id FROM calls WHERE %s LIMIT %d FOR UPDATE", cond, batch), args...)
+			fmt.Sprintf("SELECT id FROM calls WHERE %s LIMIT %d FOR UPDATE", cond, eraseStep), args...)
 		if err != nil {
 			return err
 		}

@@ -20,11 +20,18 @@ import (
 const MinDays = 8
 
 const (
-	most  = 3650 // maximum of days
-	batch = 500  // calls in one transaction
+	most = 3650 // maximum of days
 	// Retention of webhook deliveries after they were delivered or given up.
 	keepTaken = 7 * 24 * time.Hour
 	keepDead  = 30 * 24 * time.Hour
+)
+
+// Data are deleted in small steps, each with a transaction of its own, so that deletion holds nobody up. A step with more
+// than stepTime makes the next one smaller. After each step the database gets a pause that is as long as the step was.
+const (
+	minStep, firstStep, maxStep = 10, 50, 500 // calls, recordings or deliveries
+	stepTime                    = 50 * time.Millisecond
+	minPause, maxPause          = 5 * time.Millisecond, 5 * time.Second
 )
 
 // Rules are retention periods in days, counted from the creation of a call; 0 means that data are kept forever.
@@ -117,19 +124,19 @@ func (k *Purger) recordings(ctx context.Context, o organization) error {
 // deleteRecordings deletes the recordings of the calls c that meet a condition: first the files, then their keys in the
 // database. After a crash between the two, the next run deletes the files again.
 func (k *Purger) deleteRecordings(ctx context.Context, cond string, args ...any) error {
-	for {
+	return k.inSteps(ctx, "expired recordings deleted", func(size int) (n int, more bool, _ error) {
 		rows, err := k.Pool.Query(
 			ctx,
-			fmt.Sprintf("SELECT c.id, c.recording_key FROM calls c WHERE c.recording_key IS NOT NULL AND %s LIMIT %d", cond, batch),
+			fmt.Sprintf("SELECT c.id, c.recording_key FROM calls c WHERE c.recording_key IS NOT NULL AND %s LIMIT %d", cond, size),
 			args...)
 		if err != nil {
-			return err
+			return 0, false, err
 		}
 		var ids []string
 		var id, key string
 		keys := map[string]string{}
 		if _, err = pgx.ForEachRow(rows, []any{&id, &key}, func() error { keys[id] = key; return nil }); err != nil {
-			return err
+			return 0, false, err
 		}
 		var fault error
 		for id, key := range keys {
@@ -139,14 +146,8 @@ func (k *Purger) deleteRecordings(ctx context.Context, cond string, args ...any)
 			ids = append(ids, id)
 		}
 		_, err = k.Pool.Exec(ctx, "UPDATE calls SET recording_key = NULL, recording_status = 'none' WHERE id = ANY ($1)", ids)
-		if fault != nil || err != nil {
-			return errors.Join(fault, err)
-		}
-		k.logCount(ctx, "expired recordings deleted", len(ids))
-		if len(keys) < batch {
-			return nil
-		}
-	}
+		return len(ids), len(keys) == size, errors.Join(fault, err)
+	})
 }
 
 // hasContentSQL is true for calls that have content for deleteContent.
@@ -157,14 +158,18 @@ const hasContentSQL = `(call_analysis IS NOT NULL OR analysis_status <> 'none' O
 // transcripts deletes expired content, oldest first, and stores its progress. The next run starts at the first call
 // that is not settled yet.
 func (k *Purger) transcripts(ctx context.Context, o organization) error {
-	cutoff, unsettled := k.before(o.rules.Transcripts), false
-	for from := o.until; from.Before(cutoff); {
-		n, to := 0, cutoff
-		err := pgx.BeginFunc(ctx, k.Pool, func(tx pgx.Tx) error {
-			// A batch includes all calls with the same timestamp as its last call.
-			err := tx.QueryRow(ctx, fmt.Sprintf(`
+	cutoff, unsettled, from := k.before(o.rules.Transcripts), false, o.until
+	return k.inSteps(ctx, "expired transcripts deleted", func(size int) (n int, more bool, _ error) {
+		if !from.Before(cutoff) {
+			return 0, false, nil
+		}
+		to := cutoff
+		err := db.Tx(ctx, k.Pool, func(tx pgx.Tx) error {
+			// A step includes all calls with the same timestamp as its last call.
+			err := tx.QueryRow(ctx, `
 				SELECT created_at + interval '1 microsecond' FROM calls
-				WHERE org_id = $1 AND created_at >= $2 AND created_at < $3 ORDER BY created_at, id OFFSET %d LIMIT 1`, batch-1), o.id, from, cutoff).Scan(&to)
+				WHERE org_id = $1 AND created_at >= $2 AND created_at < $3 ORDER BY created_at, id OFFSET $4 LIMIT 1`,
+				o.id, from, cutoff, size-1).Scan(&to)
 			if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 				return err
 			}
@@ -182,20 +187,15 @@ func (k *Purger) transcripts(ctx context.Context, o organization) error {
 					(SELECT min(created_at) FROM calls WHERE org_id = $1 AND created_at >= $2 AND created_at < $3 AND NOT (`+settledSQL+`)), $3)
 				WHERE id = $1 RETURNING forgotten_until < $3`, o.id, from, to).Scan(&unsettled)
 		})
-		if err != nil {
-			return err
-		}
-		k.logCount(ctx, "expired transcripts deleted", n)
 		from = to
-	}
-	return nil
+		return n, true, err
+	})
 }
 
 // calls deletes expired calls that have no recording.
 func (k *Purger) calls(ctx context.Context, o organization) error {
-	return k.delete(ctx, "expired calls deleted", `
-		DELETE FROM calls WHERE id IN (SELECT id FROM calls WHERE org_id = $1 AND created_at < $2 AND recording_key IS NULL AND `+settledSQL+` LIMIT $3)`,
-		o.id, k.before(o.rules.Calls), batch)
+	return k.delete(ctx, "expired calls deleted", "calls", "created_at",
+		"org_id = $3 AND created_at < $4 AND recording_key IS NULL AND "+settledSQL, o.id, k.before(o.rules.Calls))
 }
 
 // erased completes Erase. It deletes recordings and stored responses at once. It deletes calls after MinDays, when no
@@ -206,38 +206,74 @@ func (k *Purger) erased(ctx context.Context) error {
 		err = k.deleteRecordings(ctx, "c.erased_at IS NOT NULL")
 	}
 	if err == nil {
-		err = k.delete(ctx, "erased calls deleted", `
-			DELETE FROM calls WHERE id IN (SELECT id FROM calls WHERE erased_at IS NOT NULL AND created_at < $1 AND recording_key IS NULL LIMIT $2)`,
-			k.before(MinDays), batch)
+		err = k.delete(ctx, "erased calls deleted", "calls", "erased_at",
+			"erased_at IS NOT NULL AND created_at < $3 AND recording_key IS NULL", k.before(MinDays))
 	}
 	return db.Wrap(err, "erase")
 }
 
 // deliveries deletes old webhook deliveries.
 func (k *Purger) deliveries(ctx context.Context) error {
-	err := k.delete(ctx, "old webhook deliveries deleted", `
-		DELETE FROM webhook_deliveries WHERE id IN (SELECT id FROM webhook_deliveries
-			WHERE state = 'delivered' AND settled_at < $1 OR state = 'dead' AND settled_at < $2 LIMIT $3)`,
-		k.now().Add(-keepTaken), k.now().Add(-keepDead), batch)
-	return db.Wrap(err, "webhook deliveries")
+	for state, keep := range map[string]time.Duration{"delivered": keepTaken, "dead": keepDead} {
+		err := k.delete(ctx, "old webhook deliveries deleted", "webhook_deliveries", "settled_at",
+			"state = '"+state+"' AND settled_at < $3", k.now().Add(-keep))
+		if err != nil {
+			return db.Wrap(err, "webhook deliveries")
+		}
+	}
+	return nil
 }
 
-// delete deletes rows in batches. The last argument of sql is the size of a batch.
-func (k *Purger) delete(ctx context.Context, what, sql string, args ...any) error {
-	for {
-		tag, err := k.Pool.Exec(ctx, sql, args...)
-		if err != nil {
+// delete deletes the rows that meet a condition, oldest first by the column at, which has an index. A step starts where
+// the last one ended, so that it does not read the rows again that the last one deleted. It skips rows that another node
+// deletes. The parameters of the condition start at $3.
+func (k *Purger) delete(ctx context.Context, what, table, at, cond string, args ...any) error {
+	sql := fmt.Sprintf(`
+		WITH gone AS (DELETE FROM %[1]s WHERE id IN (
+			SELECT id FROM %[1]s WHERE %[2]s >= $1 AND %[3]s ORDER BY %[2]s LIMIT $2 FOR UPDATE SKIP LOCKED) RETURNING %[2]s)
+		SELECT count(*), coalesce(max(%[2]s), $1) FROM gone`, table, at, cond)
+	from := time.Unix(0, 0)
+	return k.inSteps(ctx, what, func(size int) (n int, more bool, _ error) {
+		err := k.Pool.QueryRow(ctx, sql, append([]any{from, size}, args...)...).Scan(&n, &from)
+		return n, n == size, err
+	})
+}
+
+// inSteps runs step until there is no more. step gets the size of the step, and returns the number of deleted items.
+func (k *Purger) inSteps(ctx context.Context, what string, step func(size int) (n int, more bool, _ error)) (err error) {
+	sum := 0
+	defer func() {
+		if k.Log != nil && sum > 0 {
+			k.Log.InfoContext(ctx, what, "n", sum)
+		}
+	}()
+	for size, more := firstStep, true; more; {
+		began := time.Now()
+		var n int
+		n, more, err = step(size)
+		if sum += n; err != nil {
 			return err
 		}
-		k.logCount(ctx, what, int(tag.RowsAffected()))
-		if tag.RowsAffected() < batch {
+		took := time.Since(began)
+		if size = nextSize(size, took); !more {
 			return nil
 		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(min(max(took, minPause), maxPause)):
+		}
 	}
+	return nil
 }
 
-func (k *Purger) logCount(ctx context.Context, what string, n int) {
-	if k.Log != nil && n > 0 {
-		k.Log.InfoContext(ctx, what, "n", n)
+// nextSize returns the size of the step after one of this size.
+func nextSize(size int, took time.Duration) int {
+	switch {
+	case took > stepTime:
+		return max(size/2, minStep)
+	case took < stepTime/2:
+		return min(2*size, maxStep)
 	}
+	return size
 }

@@ -46,7 +46,7 @@ func Main(m *testing.M, after ...func()) {
 // New returns an empty database with the current schema. It is dropped when the test ends.
 func New(t *testing.T) *db.DB {
 	t.Helper()
-	d, err := Open(t.Context(), URL(t), 12)
+	d, err := Open(t.Context(), URL(t), 24)
 	if err != nil {
 		t.Fatal(err)
 	}
