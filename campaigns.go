@@ -51,12 +51,17 @@ func (srv *server) openCampaigns(at control.NodeID) control.Queue {
 		Progress: srv.campaigns.Progress, CanTalk: srv.agents.monitor.IsReady, Paused: srv.pausedTrunks,
 		Down: func(t trunks.Trunk) bool { return srv.ua.TrunkStatus(t.MediaTrunk()) == string(proxy.Down) },
 	}
+	srv.planner = &pgqueue.Planner{
+		Pool: srv.db.Pool, Store: listed, Markets: markets, Owner: at.Owner,
+		Wake: srv.notifications.Subscribe(store.ChannelCampaigns), Log: srv.log,
+	}
 	return &dialer.Queue{Queue: srv.store, Dialer: &dialer.Dialer{Store: &pgqueue.Queue{
 		Pool: srv.db.DialPool, Store: listed, Claims: srv.store, Node: at, Lease: c.Lease, Log: srv.log,
 		Markets: markets, Registries: srv.dnc.Registries, Screen: &dnc.CallScreen{Catalog: srv.dnc, Always: true},
 		SentHash:    func(orgID, number string) [16]byte { return srv.failover.NumberHash(orgID, number) },
 		Unreachable: srv.routeHealth.Unreachable, Paused: srv.isPaused,
 		CanTalk: srv.agents.canCall, ProvidersVerified: srv.agents.monitor.IsVerified,
+		Planned: true, Wake: srv.notifications.Subscribe(pgqueue.ChannelPlans),
 	}}}
 }
 

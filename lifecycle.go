@@ -17,7 +17,7 @@ func (srv *server) start(ctx context.Context) {
 	for _, run := range []func(context.Context){
 		srv.notifications.Run, srv.linkKey.Run, srv.queueNotifier.Run, srv.followers.Run, srv.sender.Run,
 		srv.dnc.Run, srv.routeHealth.Run, srv.agents.monitor.Run, srv.providers.follower.Run, srv.runHourly, srv.metrics.Run,
-		srv.channels.Run,
+		srv.channels.Run, srv.planner.Run,
 	} {
 		srv.tasks.Go(func() { run(ctx) })
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/parley-voice/parley/api/realip"
 	"github.com/parley-voice/parley/api/recordings"
 	"github.com/parley-voice/parley/api/schema"
+	"github.com/parley-voice/parley/campaigns/dialer/pgqueue"
 	"github.com/parley-voice/parley/campaigns/dnc"
 	"github.com/parley-voice/parley/campaigns/outcome"
 	"github.com/parley-voice/parley/campaigns/routehealth"
@@ -49,10 +50,11 @@ import (
 	"github.com/parley-voice/parley/sip"
 )
 
-// dialQueue wakes the nodes when the dial queue changes, and checks the counts of channels in use.
+// dialQueue wakes the nodes when the dial queue changes, checks the counts of channels in use, and plans campaigns.
 type dialQueue struct {
 	queueNotifier *db.Notifier
 	channels      *store.ChannelCounter
+	planner       *pgqueue.Planner
 }
 
 // server is the complete service in one process. It owns every component and closes them.

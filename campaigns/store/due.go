@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -23,6 +24,25 @@ func (s *Store) Due(ctx context.Context, tx pgx.Tx, now time.Time) ([]campaigns.
 				OR c.status = 'running' AND NOT c.accepts_additions
 					AND NOT EXISTS (SELECT FROM contacts k WHERE k.campaign_id = c.id AND k.state IN ('pending', 'in_call', 'awaiting')))
 		ORDER BY c.id LIMIT $2 FOR UPDATE OF c SKIP LOCKED`, now, dueBatch)
+}
+
+// Running returns the running campaigns. If it returns campaigns and an error, the campaigns are valid, and the error is
+// of others.
+func (s *Store) Running(ctx context.Context, q db.Querier) (all []campaigns.Campaign, err error) {
+	var faults []error
+	_, err = db.Collect(ctx, q, "campaigns", func(row pgx.CollectableRow) (struct{}, error) {
+		c, fault := scanCampaign(row)
+		if fault != nil {
+			faults = append(faults, fault)
+		} else {
+			all = append(all, c)
+		}
+		return struct{}{}, nil
+	}, "SELECT "+columns+from+"WHERE c.status = 'running' AND (c.ends_at IS NULL OR c.ends_at > clock_timestamp()) ORDER BY c.id")
+	if err != nil {
+		return nil, err
+	}
+	return append([]campaigns.Campaign{}, all...), errors.Join(faults...)
 }
 
 // IsDrained reports whether no contact of a campaign is left to call. The caller holds

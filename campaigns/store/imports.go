@@ -47,7 +47,10 @@ func (Imports) Save(
 	if err = saveContacts(ctx, tx, i, contacts, func(n int) { reportEach1000(progress, len(list), n) }); err != nil {
 		return fmt.Errorf("contacts: %w", err)
 	}
-	_, err = SuppressReassigned(ctx, tx, i.OrgID, i.ID)
+	if _, err = SuppressReassigned(ctx, tx, i.OrgID, i.ID); err != nil {
+		return err
+	}
+	_, err = db.Exec(ctx, tx, "notify", "SELECT pg_notify($1, '')", ChannelCampaigns)
 	return err
 }
 

@@ -47,12 +47,37 @@ func defaultWindow() market.Week {
 
 // Organization returns an organization.
 func (s *Store) Organization(ctx context.Context, q db.Querier, id string) (Organization, error) {
-	o := Organization{ID: id, Window: defaultWindow()}
-	var text []byte
-	err := q.QueryRow(ctx, "SELECT name, timezone, settings FROM organizations WHERE id = $1", id).Scan(&o.Name, &o.Zone, &text)
-	if err != nil {
-		return Organization{}, fmt.Errorf("organization: %w", err)
+	all, err := s.Organizations(ctx, q, []string{id})
+	if o, ok := all[id]; ok || err != nil {
+		return o, err
 	}
+	return Organization{}, fmt.Errorf("organization: %w", pgx.ErrNoRows)
+}
+
+// Organizations returns organizations by id. If it returns organizations and an error, they are valid, and the error is
+// of others.
+func (s *Store) Organizations(ctx context.Context, q db.Querier, ids []string) (map[string]Organization, error) {
+	all := map[string]Organization{}
+	var faults []error
+	var o Organization
+	var text []byte
+	err := db.Each(ctx, q, "organization", []any{&o.ID, &o.Name, &o.Zone, &text}, func() error {
+		if one, fault := withSettings(o, text); fault != nil {
+			faults = append(faults, fmt.Errorf("%s: %w", o.ID, fault))
+		} else {
+			all[o.ID] = one
+		}
+		return nil
+	}, "SELECT id, name, timezone, settings FROM organizations WHERE id = ANY ($1)", ids)
+	if err != nil {
+		return nil, err
+	}
+	return all, errors.Join(faults...)
+}
+
+// withSettings returns an organization with the settings in text.
+func withSettings(o Organization, text []byte) (Organization, error) {
+	o.Window = defaultWindow()
 	var settings struct {
 		Market *string `json:"market"`
 		Rules  struct {

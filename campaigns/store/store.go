@@ -139,12 +139,17 @@ func (s *Store) SetMarket(ctx context.Context, q db.Querier, c *campaigns.Campai
 	return err
 }
 
-// SaveStatus writes the status of a campaign and the fields that change with it.
+// ChannelCampaigns is the Postgres notification channel on which changes of campaigns are reported.
+const ChannelCampaigns = "parley_campaigns"
+
+// SaveStatus writes the status of a campaign and the fields that change with it, and wakes the planner.
 func (s *Store) SaveStatus(ctx context.Context, q db.Querier, c campaigns.Campaign) error {
 	_, err := db.Exec(ctx, q, "campaign "+c.ID, `
-		UPDATE campaigns SET status = $2, status_reason = $3, launched_via = $4, agent_version = $5, dnc = $6,
-			launch_import_id = nullif($7, ''), launched_at = $8, completed_at = $9, cancelled_at = $10, updated_at = $11
-		WHERE id = $1`,
+		WITH saved AS (
+			UPDATE campaigns SET status = $2, status_reason = $3, launched_via = $4, agent_version = $5, dnc = $6,
+				launch_import_id = nullif($7, ''), launched_at = $8, completed_at = $9, cancelled_at = $10, updated_at = $11
+			WHERE id = $1 RETURNING id)
+		SELECT pg_notify('`+ChannelCampaigns+`', '') FROM saved`,
 		c.ID, c.Status, c.StatusReason, c.LaunchedVia, c.AgentVersion, c.DNC,
 		c.LaunchImportID, nullTime(c.LaunchedAt), nullTime(c.CompletedAt), nullTime(c.CanceledAt), c.UpdatedAt)
 	return err

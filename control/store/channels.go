@@ -54,10 +54,10 @@ func (c *ChannelCounter) Run(ctx context.Context) {
 func (c *ChannelCounter) Repaired() int64 { return c.repaired.Load() }
 
 // channelDutySQL returns a row if no node has checked the counts within $1. It locks the duty until the transaction
-// ends.
+// ends. A time that is far in the future was written before the clock was set back.
 const channelDutySQL = `
 INSERT INTO duties AS d (name, owner, until) VALUES ('channels', '', clock_timestamp() + $1::interval)
-ON CONFLICT (name) DO UPDATE SET until = excluded.until WHERE d.until < clock_timestamp() OR d.until > excluded.until
+ON CONFLICT (name) DO UPDATE SET until = excluded.until WHERE d.until < clock_timestamp() OR d.until > excluded.until + $1::interval
 RETURNING true`
 
 // repairChannelsSQL adds what is missing to each wrong count. One statement sees one snapshot, in which changes of

@@ -60,7 +60,12 @@ type Queue struct {
 	// SentHash returns the hash of a number in the table sent_facts, which has the calls that the database lost in a
 	// failover. nil disables the check.
 	SentHash func(orgID, number string) [16]byte
-	Log      *slog.Logger
+	// Planned restricts the queue to the campaigns that are ready by the plan of a Planner. If no node plans, the queue
+	// reads all running campaigns.
+	Planned bool
+	// Wake signals that a campaign became ready; may be nil.
+	Wake <-chan struct{}
+	Log  *slog.Logger
 
 	running     []dialer.Campaign
 	details     map[string]detail // data of the running campaigns
@@ -93,6 +98,11 @@ const refreshAfter = time.Second
 
 // Running implements dialer.Store.
 func (q *Queue) Running(ctx context.Context) ([]dialer.Campaign, time.Time, error) {
+	select {
+	case <-q.Wake:
+		q.readAt = time.Time{}
+	default:
+	}
 	if q.readAt.IsZero() || time.Since(q.readAt) > refreshAfter {
 		if err := q.refresh(ctx); err != nil {
 			return nil, time.Time{}, err
@@ -108,6 +118,21 @@ WHERE c.status = 'running' AND (c.ends_at IS NULL OR c.ends_at > clock_timestamp
   AND EXISTS (SELECT FROM contacts k WHERE k.campaign_id = c.id AND k.state = 'pending')
 ORDER BY c.id`
 
+// plannedSQL returns the campaigns of runningSQL that can have a contact to call within $1, by plan and pace. If no node
+// has planned for $2, it returns all. Times that are far in the future are not trusted; see dropFutureTimes.
+const plannedSQL = `
+SELECT c.org_id, c.id, p.next_at, p.last_at, clock_timestamp()
+FROM campaigns c JOIN campaign_paces p ON p.campaign_id = c.id
+WHERE c.status = 'running' AND (c.ends_at IS NULL OR c.ends_at > clock_timestamp())
+  AND (p.next_at <= clock_timestamp() + $1::interval OR greatest(p.next_at, p.last_at) > clock_timestamp() + interval '1 minute')
+  AND (c.id IN (SELECT campaign_id FROM campaign_plans WHERE ready_at <= clock_timestamp() + $1::interval)
+    OR NOT EXISTS (SELECT FROM duties WHERE name = 'plans' AND until > clock_timestamp() - $2::interval)
+      AND EXISTS (SELECT FROM contacts k WHERE k.campaign_id = c.id AND k.state = 'pending'))
+ORDER BY c.id`
+
+// unplannedAfter is the time since the end of a node's duty to plan after which plans are not used.
+const unplannedAfter = 5 * time.Second
+
 // refresh loads the running campaigns and their waiting groups.
 func (q *Queue) refresh(ctx context.Context) error {
 	type row struct {
@@ -118,10 +143,14 @@ func (q *Queue) refresh(ctx context.Context) error {
 	var now time.Time
 	var x row
 	var all []row
+	sql, args := runningSQL, []any{}
+	if q.Planned {
+		sql, args = plannedSQL, []any{planAhead, unplannedAfter}
+	}
 	if err := db.Each(ctx, q.Pool, "running campaigns", []any{&x.org, &x.id, (*instant)(&x.next), (*instant)(&x.last), &now}, func() error {
 		all = append(all, x)
 		return nil
-	}, runningSQL); err != nil {
+	}, sql, args...); err != nil {
 		return err
 	}
 	if !now.IsZero() {
@@ -132,8 +161,8 @@ func (q *Queue) refresh(ctx context.Context) error {
 	orgs := map[string]store.Organization{}
 	for _, x := range all {
 		d, r, err := q.readCampaign(ctx, x.org, x.id, orgs)
-		if err == nil && before[x.id].version != r.Version {
-			err = q.recheckCaps(ctx, x.id)
+		if err == nil && !q.Planned && before[x.id].version != r.Version {
+			err = recheckCaps(ctx, q.Pool, x.id)
 		}
 		if err != nil && ctx.Err() == nil { // the other campaigns continue
 			q.log().WarnContext(ctx, "failed to read a running campaign", "campaign", x.id, "err", err)
@@ -162,8 +191,8 @@ func dropFutureTimes(now, next, last time.Time) (time.Time, time.Time) {
 
 // recheckCaps makes the contacts that a frequency cap holds due again, because the campaign or the caps have changed,
 // perhaps while no node ran. Contacts with a later next attempt keep waiting.
-func (q *Queue) recheckCaps(ctx context.Context, campaignID string) error {
-	_, err := q.Pool.Exec(ctx, `
+func recheckCaps(ctx context.Context, pool *pgxpool.Pool, campaignID string) error {
+	_, err := pool.Exec(ctx, `
 		UPDATE contacts SET due_at = clock_timestamp(), next_attempt_at = clock_timestamp()
 		WHERE campaign_id = $1 AND state = 'pending' AND next_attempt_at IS NOT NULL AND governing_cap <> '' AND due_at > clock_timestamp()`, campaignID)
 	return err
@@ -173,6 +202,17 @@ var (
 	errNoMarket    = errors.New("the organization has no market rules")
 	errOtherMarket = errors.New("the organization uses the rules of another market")
 )
+
+// checkMarket returns an error if the campaign cannot call by the rules of the organization's market.
+func (d *detail) checkMarket() error {
+	if d.market == nil {
+		return errNoMarket
+	}
+	if !d.org.UsesMarketOf(d.campaign) {
+		return fmt.Errorf("%w: %s, not %s", errOtherMarket, d.org.Market, d.campaign.Market)
+	}
+	return nil
+}
 
 // readCampaign reads a campaign. orgs caches organizations.
 func (q *Queue) readCampaign(
@@ -190,11 +230,8 @@ func (q *Queue) readCampaign(
 	if d.market, err = q.Markets.Package(ctx, q.Pool, d.org.Market, d.org.Rules); err != nil {
 		return d, r, err
 	}
-	if d.market == nil {
-		return d, r, errNoMarket
-	}
-	if !d.org.UsesMarketOf(d.campaign) {
-		return d, r, fmt.Errorf("%w: %s, not %s", errOtherMarket, d.org.Market, d.campaign.Market)
+	if err = d.checkMarket(); err != nil {
+		return d, r, err
 	}
 	if d.org.RequireRegistry && q.Registries != nil {
 		l := screening.Lists{Expected: d.market.Registry, StaleAfter: d.market.StaleAfter}

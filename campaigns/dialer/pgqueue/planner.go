@@ -1,0 +1,278 @@
+package pgqueue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/parley-voice/parley/campaigns"
+	"github.com/parley-voice/parley/campaigns/plan"
+	"github.com/parley-voice/parley/campaigns/store"
+	"github.com/parley-voice/parley/control/db"
+	controlstore "github.com/parley-voice/parley/control/store"
+)
+
+// A Planner finds out from when on running campaigns can have a contact to call, and writes that to the table
+// campaign_plans. One node at a time has this duty; the queues of all nodes read only campaigns that are ready. A plan
+// decides only whether nodes ask for a contact. Whether it may be called is checked when it is taken.
+type Planner struct {
+	Pool    *pgxpool.Pool
+	Store   *store.Store
+	Markets Markets
+	Owner   string // name of this node
+	// Wake signals that a campaign has changed; may be nil.
+	Wake <-chan struct{}
+	Log  *slog.Logger
+
+	laws      plan.LawCache
+	calendars map[string]plannedCampaign // by campaign ID
+	written   map[string]time.Time       // the plan that was written last, by campaign ID; nil if none
+	writtenAt time.Time
+}
+
+// A plannedCampaign is the calendar of one version of a campaign.
+type plannedCampaign struct {
+	version string
+	*plan.Calendar
+}
+
+const (
+	planEvery    = time.Second            // time between two plans
+	planPause    = 100 * time.Millisecond // least time between two plans
+	planDuty     = 3 * time.Second        // how long the duty lasts after the last plan of a node that stopped
+	rewriteEvery = 10 * time.Second       // time after which an unchanged plan is written again
+	planAhead    = 2 * time.Second        // how early queues read a campaign that becomes ready
+)
+
+// Run plans while this node has the duty, and takes the duty if no node has it, until ctx ends.
+func (p *Planner) Run(ctx context.Context) {
+	tick := time.NewTicker(planEvery)
+	defer tick.Stop()
+	for {
+		began := time.Now()
+		if _, err := p.Step(ctx); err != nil && ctx.Err() == nil {
+			p.Log.WarnContext(ctx, "failed to plan campaigns", "err", err)
+		}
+		wake := p.Wake
+		if p.written == nil {
+			wake = nil // another node has the duty
+		}
+		select {
+		case <-tick.C:
+		case <-wake:
+			select {
+			case <-time.After(planPause - time.Since(began)):
+			case <-ctx.Done():
+			}
+		case <-ctx.Done():
+		}
+		if ctx.Err() != nil {
+			short, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+			defer cancel()
+			p.release(short)
+			return
+		}
+	}
+}
+
+// planDutySQL takes or keeps the duty for node $1 and returns the database's time. It returns no row if another node
+// has the duty. A time that is far in the future was written before the clock was set back.
+const planDutySQL = `
+INSERT INTO duties AS d (name, owner, until) VALUES ('plans', $1, clock_timestamp() + $2::interval)
+ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, until = excluded.until
+WHERE d.owner = excluded.owner OR d.until < clock_timestamp() OR d.until > excluded.until + $2::interval
+RETURNING clock_timestamp()`
+
+// release gives up the duty.
+func (p *Planner) release(ctx context.Context) {
+	p.written = nil
+	_, _ = p.Pool.Exec(ctx, "DELETE FROM duties WHERE name = 'plans' AND owner = $1", p.Owner) // after an error it expires
+}
+
+// Step plans all running campaigns if this node has the duty or no node has it. It reports whether this node has the
+// duty. After an error another node may take it.
+func (p *Planner) Step(ctx context.Context) (mine bool, err error) {
+	times, err := db.Collect(ctx, p.Pool, "duty to plan", pgx.RowTo[time.Time], planDutySQL, p.Owner, planDuty)
+	if err != nil || len(times) == 0 {
+		p.written = nil
+		return false, err
+	}
+	ready, faults := p.plan(ctx, times[0])
+	if faults != nil && ready == nil {
+		p.release(ctx)
+		return false, faults
+	}
+	if !maps.Equal(ready, p.written) || time.Since(p.writtenAt) > rewriteEvery {
+		if err = p.write(ctx, ready); err != nil {
+			p.release(ctx)
+			return false, err
+		}
+	}
+	return true, faults
+}
+
+// plan returns from when on each running campaign with waiting contacts can have a contact to call. If it returns
+// a plan and an error, the error is of campaigns that are not in the plan.
+func (p *Planner) plan(ctx context.Context, now time.Time) (map[string]time.Time, error) {
+	all, faults := p.Store.Running(ctx, p.Pool)
+	if faults != nil && all == nil {
+		return nil, faults
+	}
+	ids, orgIDs := make([]string, 0, len(all)), map[string]bool{}
+	for _, c := range all {
+		ids = append(ids, c.ID)
+		orgIDs[c.OrgID] = true
+	}
+	orgs, err := p.Store.Organizations(ctx, p.Pool, slices.Collect(maps.Keys(orgIDs)))
+	if err != nil && orgs == nil {
+		return nil, err
+	}
+	faults = errors.Join(faults, err)
+	waiting, err := p.waiting(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	ready, calendars := map[string]time.Time{}, make(map[string]plannedCampaign, len(all))
+	for _, c := range all {
+		groups := waiting[c.ID]
+		org, ok := orgs[c.OrgID]
+		if !ok || len(groups.keys) == 0 {
+			continue
+		}
+		k, fault := p.calendar(ctx, c, org)
+		if fault != nil {
+			faults = errors.Join(faults, fmt.Errorf("campaign %s: %w", c.ID, fault))
+			continue
+		}
+		calendars[c.ID] = k
+		open, until := k.Open(now, groups.keys)
+		ready[c.ID] = readyAt(now, open, until, groups.due).UTC() // in one location, so that plans can be compared
+	}
+	p.calendars = calendars
+	return ready, faults
+}
+
+// readyAt returns when a contact of a campaign may be callable: the zero time if one of an open group is due, otherwise
+// the first of the due times of open groups and until, when other groups open.
+func readyAt(now time.Time, open []string, until time.Time, due map[string]time.Time) time.Time {
+	at := until
+	for _, group := range open {
+		switch d := due[group]; {
+		case !d.After(now):
+			return time.Time{}
+		case at.IsZero() || d.Before(at):
+			at = d
+		}
+	}
+	return at
+}
+
+// A waitingContacts has the calling-hours groups of a campaign with waiting contacts, and when the first contact of
+// each is due.
+type waitingContacts struct {
+	keys []string
+	due  map[string]time.Time
+}
+
+// waitingContactsSQL returns the groups of the campaigns $1. It jumps from one group to the next in the index.
+const waitingContactsSQL = `
+SELECT x.id, g.hours_group, g.due_at FROM unnest($1::text[]) AS x (id), LATERAL (
+	WITH RECURSIVE seen AS (
+		(SELECT priority, hours_group, due_at FROM contacts WHERE campaign_id = x.id AND state = 'pending'
+		 ORDER BY priority DESC, hours_group, due_at LIMIT 1)
+		UNION ALL
+		SELECT n.priority, n.hours_group, n.due_at FROM seen s, LATERAL (
+			(SELECT priority, hours_group, due_at FROM contacts
+			 WHERE campaign_id = x.id AND state = 'pending' AND priority = s.priority AND hours_group > s.hours_group
+			 ORDER BY hours_group, due_at LIMIT 1)
+			UNION ALL
+			(SELECT priority, hours_group, due_at FROM contacts
+			 WHERE campaign_id = x.id AND state = 'pending' AND priority < s.priority
+			 ORDER BY priority DESC, hours_group, due_at LIMIT 1)
+			LIMIT 1) n
+	)
+	SELECT hours_group, due_at FROM seen) g`
+
+// waiting returns the waiting contacts of campaigns.
+func (p *Planner) waiting(ctx context.Context, ids []string) (map[string]waitingContacts, error) {
+	all := map[string]waitingContacts{}
+	var id, group string
+	var due time.Time
+	err := db.Each(ctx, p.Pool, "waiting contacts", []any{&id, &group, (*instant)(&due)}, func() error {
+		w, ok := all[id]
+		if !ok {
+			w.due = map[string]time.Time{}
+		}
+		before, seen := w.due[group]
+		if !seen {
+			w.keys = append(w.keys, group)
+		}
+		if !seen || due.Before(before) {
+			w.due[group] = due
+		}
+		all[id] = w
+		return nil
+	}, waitingContactsSQL, ids)
+	return all, err
+}
+
+// calendar returns the calendar of a campaign. If the campaign, its organization or the rules changed since the last
+// plan, it makes the contacts that a frequency cap holds due again.
+func (p *Planner) calendar(ctx context.Context, c campaigns.Campaign, org store.Organization) (plannedCampaign, error) {
+	rules, err := p.Markets.Package(ctx, p.Pool, org.Market, org.Rules)
+	if err != nil {
+		return plannedCampaign{}, err
+	}
+	d := detail{campaign: c, org: org, market: rules}
+	if err = d.checkMarket(); err != nil {
+		return plannedCampaign{}, err
+	}
+	r, err := d.dialerCampaign()
+	if err != nil {
+		return plannedCampaign{}, err
+	}
+	if k := p.calendars[c.ID]; k.version == r.Version {
+		return k, nil
+	}
+	if err = recheckCaps(ctx, p.Pool, c.ID); err != nil {
+		return plannedCampaign{}, err
+	}
+	return plannedCampaign{r.Version, plan.NewCalendar(*r.Plan, &p.laws)}, nil
+}
+
+// ChannelPlans is the Postgres notification channel on which the planner reports that a campaign became ready.
+const ChannelPlans = "parley_plans"
+
+// writePlanSQL stores the plan. If a campaign became ready, it wakes the nodes.
+const writePlanSQL = `
+WITH planned AS (
+	SELECT * FROM unnest($1::text[], $2::timestamptz[]) AS x (campaign_id, ready_at)
+), gone AS (
+	DELETE FROM campaign_plans l WHERE NOT EXISTS (SELECT FROM planned x WHERE x.campaign_id = l.campaign_id)
+), changed AS (
+	INSERT INTO campaign_plans AS l (campaign_id, ready_at) SELECT campaign_id, ready_at FROM planned ORDER BY campaign_id
+	ON CONFLICT (campaign_id) DO UPDATE SET ready_at = excluded.ready_at WHERE l.ready_at <> excluded.ready_at
+	RETURNING ready_at
+)
+SELECT pg_notify('` + ChannelPlans + `', ''), pg_notify('` + controlstore.ChannelQueue + `', '')
+FROM changed WHERE ready_at <= clock_timestamp() + $3::interval LIMIT 1`
+
+func (p *Planner) write(ctx context.Context, ready map[string]time.Time) error {
+	ids := slices.Sorted(maps.Keys(ready))
+	times := make([]time.Time, len(ids))
+	for i, id := range ids {
+		times[i] = ready[id]
+	}
+	if _, err := db.Exec(ctx, p.Pool, "plan", writePlanSQL, ids, times, planAhead); err != nil {
+		return err
+	}
+	p.written, p.writtenAt = ready, time.Now()
+	return nil
+}
