@@ -262,7 +262,7 @@ func (srv *server) openControl(ctx context.Context) error {
 	srv.openDNC()
 	queue := srv.openCampaigns(at)
 	ledger := &outcome.LateRecorder{AttemptStore: srv.store, Outcomes: srv.outcomes, Costs: srv.costs()}
-	srv.failover.Attempts = ledger
+	srv.failover.Attempts, srv.store.Pack = ledger, srv.failover.MayPack
 	srv.node = &control.Node{
 		ID: at, Queue: queue, Lease: srv.config.Lease, MaxCalls: srv.config.MaxCalls, Limit: newLoadLimit(srv.config), Sample: srv.sampleLoad,
 		Batch: srv.load.Batch, Log: srv.log,
@@ -281,7 +281,7 @@ func (srv *server) openControl(ctx context.Context) error {
 	}
 	srv.sender = &webhook.Sender{
 		Pool: srv.db.Pool, Owner: at.Owner, AllowInsecure: srv.config.AllowInsecureWebhooks,
-		Wake: srv.notifications.Subscribe(webhook.Channel), Observe: srv.observeDelivery, Log: srv.log,
+		Wake: srv.notifications.Subscribe(webhook.Channel), Pack: srv.failover.MayPack, Observe: srv.observeDelivery, Log: srv.log,
 	}
 	srv.trunkReconciler.DB, srv.trunkReconciler.Proxies = srv.db.Pool, srv.ua
 	srv.trunkReconciler.Wake = srv.notifications.Subscribe(trunks.Channel)

@@ -13,6 +13,7 @@ import (
 	"log/slog"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -52,6 +53,7 @@ type Monitor struct {
 	beat    int64     // the last value of this node's heartbeat counter
 	calls   calls
 	stats   Stats
+	packs   atomic.Bool
 }
 
 // Stats counts the reverts that this node detected and the calls that it restored.
@@ -204,18 +206,20 @@ func (w *Monitor) look(ctx context.Context) (e epoch, err error) {
 		return e, err
 	}
 	var beat int64
+	var packs bool
 	err = w.Pool.QueryRow(ctx, `
 		WITH alive AS (
 			UPDATE database_epochs SET seen_at = greatest(seen_at, clock_timestamp())
 			WHERE timeline = database_timeline() AND epoch = $3 RETURNING seen_at
 		)
-		INSERT INTO nodes AS n (name, owner, beat, seen_at) VALUES ($1, $2, 1, clock_timestamp())
-		ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, beat = n.beat + 1, seen_at = excluded.seen_at
-		RETURNING beat, coalesce((SELECT seen_at FROM alive), $4)`,
-		w.name(w.Journal.Slots()[0]), w.Node.Owner, e.epoch, e.seen).Scan(&beat, &e.seen)
+		INSERT INTO nodes AS n (name, owner, beat, seen_at, packs_at) SELECT $1, $2, 1, at, at FROM clock_timestamp() at
+		ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, beat = n.beat + 1, seen_at = excluded.seen_at, packs_at = excluded.packs_at
+		RETURNING beat, coalesce((SELECT seen_at FROM alive), $4), `+mayPackSQL,
+		w.name(w.Journal.Slots()[0]), w.Node.Owner, e.epoch, e.seen, packMigration, packAfter).Scan(&beat, &e.seen, &packs)
 	if err != nil {
 		return e, err
 	}
+	w.packs.Store(packs)
 	w.mu.Lock()
 	back := w.beat > 0 && beat <= w.beat && e.epoch == w.epoch
 	w.beat = beat
@@ -227,6 +231,21 @@ func (w *Monitor) look(ctx context.Context) (e epoch, err error) {
 	}
 	return e, err
 }
+
+// Nodes of the release before packMigration cannot read packs of calls. Nodes therefore write packs only packAfter after
+// that migration, and while no such node runs. Until then an upgrade can be taken back.
+const (
+	packMigration = 272
+	packAfter     = 24 * time.Hour
+)
+
+// mayPackSQL is true if this node may write packs. $1 is its name.
+const mayPackSQL = `
+	EXISTS (SELECT FROM goose_db_version WHERE version_id = $5 AND is_applied AND tstamp < (now() AT TIME ZONE current_setting('TimeZone')) - $6::interval)
+	AND NOT EXISTS (SELECT FROM nodes WHERE name <> $1 AND packs_at IS DISTINCT FROM seen_at)`
+
+// MayPack reports whether this node may write packs of calls and deliveries (db.Pack).
+func (w *Monitor) MayPack() bool { return w.packs.Load() }
 
 // restored stands for the unknown calls of a restored database in the list of missing nodes. A node that knows how
 // little the database has lost removes it. Otherwise an operator does.

@@ -2,8 +2,12 @@
 package overview
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -127,16 +131,87 @@ const (
 // Agents returns the agents of an organization that had conversations recently. P50 and P95 are response times in
 // milliseconds, without greetings.
 func Agents(ctx context.Context, q db.Querier, orgID string) ([]Agent, error) {
-	return db.Collect(ctx, q, "agents", pgx.RowToStructByPos[Agent], `
+	byName := map[string]*agentTurns{}
+	var a Agent
+	var turns []string
+	var pack []byte
+	add := func() error {
+		s := byName[a.Name]
+		if s == nil {
+			s = &agentTurns{Agent: Agent{Name: a.Name}}
+			byName[a.Name] = s
+		}
+		s.ASR, s.LLM, s.TTS = max(s.ASR, a.ASR), max(s.LLM, a.LLM), max(s.TTS, a.TTS)
+		return s.add(turns, pack)
+	}
+	// The turns of an ended call may be in a pack, which only this program can read.
+	err := db.Each(ctx, q, "agents", []any{&a.Name, &a.ASR, &a.LLM, &a.TTS, &turns, &pack}, add, `
 		WITH newest AS (
 			SELECT id, agent_id, agent_name, agent_version FROM calls
 			WHERE org_id = $1 AND created_at > now() - $2::interval ORDER BY created_at DESC, id DESC LIMIT $3)
-		SELECT c.agent_name, max(coalesce(v.definition->'speech'->'asr'->>'provider', '')), max(coalesce(v.definition->'speech'->'llm'->>'provider', '')),
-			max(coalesce(v.definition->'speech'->'tts'->>'provider', '')),
-			count(DISTINCT c.id), count(t.item), count(*) FILTER (WHERE t.item->>'ending' = 'failed'),
-			percentile_disc(0.5) WITHIN GROUP (ORDER BY (t.item->'metrics'->>'turn_ms')::float8) FILTER (WHERE t.n > 0 OR t.item->'metrics'->'vad_ms' IS NOT NULL),
-			percentile_disc(0.95) WITHIN GROUP (ORDER BY (t.item->'metrics'->>'turn_ms')::float8) FILTER (WHERE t.n > 0 OR t.item->'metrics'->'vad_ms' IS NOT NULL)
+		SELECT c.agent_name, coalesce(v.definition->'speech'->'asr'->>'provider', ''), coalesce(v.definition->'speech'->'llm'->>'provider', ''),
+			coalesce(v.definition->'speech'->'tts'->>'provider', ''), ARRAY(SELECT item::text FROM call_turns WHERE call_id = c.id ORDER BY n), p.pack
 		FROM newest c LEFT JOIN agent_versions v ON v.agent_id = c.agent_id AND v.version = c.agent_version
-		LEFT JOIN call_turns t ON t.call_id = c.id
-		GROUP BY c.agent_name ORDER BY count(t.item) DESC, c.agent_name LIMIT 20`, orgID, recentWindow, recentCalls)
+		LEFT JOIN call_packs p ON p.call_id = c.id`, orgID, recentWindow, recentCalls)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]Agent, 0, len(byName))
+	for _, s := range byName {
+		all = append(all, s.result())
+	}
+	slices.SortFunc(all, func(a, b Agent) int { return cmp.Or(b.Turns-a.Turns, strings.Compare(a.Name, b.Name)) })
+	return all[:min(len(all), maxAgents)], nil
+}
+
+// maxAgents is the maximum number of agents that Agents returns.
+const maxAgents = 20
+
+// agentTurns collects the turns of an agent.
+type agentTurns struct {
+	Agent
+
+	times []float64
+}
+
+// add adds the turns of a call: JSON texts, or a pack with the transcript of the call.
+func (s *agentTurns) add(turns []string, pack []byte) error {
+	s.Calls++
+	if pack != nil {
+		lists, err := db.Unpack(pack)
+		if err != nil || len(lists) != 2 {
+			return fmt.Errorf("a pack of %d lists: %w", len(lists), err)
+		}
+		for _, text := range lists[1] {
+			turns = append(turns, string(text))
+		}
+	}
+	for n, text := range turns {
+		var t struct {
+			Ending  string `json:"ending"`
+			Metrics struct {
+				Turn *float64        `json:"turn_ms"`
+				VAD  json.RawMessage `json:"vad_ms"`
+			} `json:"metrics"`
+		}
+		if err := json.Unmarshal([]byte(text), &t); err != nil {
+			return fmt.Errorf("turn: %w", err)
+		}
+		s.Turns++
+		if t.Ending == "failed" {
+			s.Failed++
+		}
+		if took := t.Metrics.Turn; took != nil && (n > 0 || t.Metrics.VAD != nil) {
+			s.times = append(s.times, *took)
+		}
+	}
+	return nil
+}
+
+func (s *agentTurns) result() Agent {
+	slices.Sort(s.times)
+	if n := len(s.times); n > 0 {
+		s.P50, s.P95 = &s.times[(n+1)/2-1], &s.times[(95*n+99)/100-1]
+	}
+	return s.Agent
 }

@@ -101,7 +101,7 @@ func (k *Purger) blankResponses(ctx context.Context) error {
 
 // deleteContent deletes the transcripts, analyses, variables and webhook deliveries of calls.
 func deleteContent(ctx context.Context, tx pgx.Tx, ids []string) error {
-	for _, table := range []string{"call_lines", "call_turns", "call_signalling", "webhook_deliveries"} {
+	for _, table := range []string{"call_lines", "call_turns", "call_packs", "call_signalling", "webhook_deliveries"} {
 		if _, err := tx.Exec(ctx, "DELETE FROM "+table+" WHERE call_id = ANY ($1)", ids); err != nil {
 			return err
 		}

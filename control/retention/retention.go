@@ -153,6 +153,7 @@ func (k *Purger) deleteRecordings(ctx context.Context, cond string, args ...any)
 // hasContentSQL is true for calls that have content for deleteContent.
 const hasContentSQL = `(call_analysis IS NOT NULL OR analysis_status <> 'none' OR variables::text <> '{}'
 	OR EXISTS (SELECT FROM call_lines WHERE call_id = calls.id) OR EXISTS (SELECT FROM call_turns WHERE call_id = calls.id)
+	OR EXISTS (SELECT FROM call_packs WHERE call_id = calls.id)
 	OR EXISTS (SELECT FROM call_signalling WHERE call_id = calls.id) OR EXISTS (SELECT FROM webhook_deliveries WHERE call_id = calls.id))`
 
 // transcripts deletes expired content, oldest first, and stores its progress. The next run starts at the first call

@@ -76,12 +76,7 @@ func (s *Store) Finish(ctx context.Context, l control.Lease, f control.CallResul
 		if _, err := tx.Exec(ctx, "UPDATE attempts SET state = $2 WHERE id = $1", l.AttemptID, control.Closed); err != nil {
 			return err
 		}
-		for _, table := range []string{"call_lines", "call_turns"} {
-			if _, err := tx.Exec(ctx, "DELETE FROM "+table+" WHERE call_id = $1", l.CallID); err != nil {
-				return err
-			}
-		}
-		if err := writeTranscript(ctx, tx, l.CallID, f.Lines, 0, f.Turns, 0); err != nil {
+		if err := replaceTranscript(ctx, tx, l.CallID, f.Lines, f.Turns, s.Pack != nil && s.Pack()); err != nil {
 			return err
 		}
 		return endCall(ctx, tx, s.Prices, l.CallID, f)

@@ -33,6 +33,8 @@ type Store struct {
 	Prices *pricing.List
 	// Scan is the number of calls that List scans first for a filtered page; 0 means 1,000.
 	Scan int
+	// Pack reports whether the transcripts of ended calls are written as packs; nil means that they are not.
+	Pack func() bool
 	// Egress restricts the hosts that agents' tools may call. HTTPClient sends these requests.
 	Egress     safedial.Rules
 	HTTPClient *http.Client
@@ -98,24 +100,18 @@ func NotFound() error { return control.Refuse(control.CodeCallNotFound, "no such
 
 // CallWithTranscript returns a call as Call does, together with its transcript, in one query.
 func (s *Store) CallWithTranscript(ctx context.Context, orgID, id string) (control.Call, control.Transcript, error) {
-	var lines, turns []string
+	var rows transcriptRows
 	c, err := scanCall(s.Pool.QueryRow(ctx, "SELECT "+selectCall+`,
 		(SELECT array_agg(item::text ORDER BY n) FROM call_lines WHERE call_id = c.id),
-		(SELECT array_agg(item::text ORDER BY n) FROM call_turns WHERE call_id = c.id)`+
-		fromCalls+"WHERE c.id = $1 AND ($2 = '' OR c.org_id = $2 AND c.erased_at IS NULL)", id, orgID), &lines, &turns)
+		(SELECT array_agg(item::text ORDER BY n) FROM call_turns WHERE call_id = c.id),
+		(SELECT pack FROM call_packs WHERE call_id = c.id)`+
+		fromCalls+"WHERE c.id = $1 AND ($2 = '' OR c.org_id = $2 AND c.erased_at IS NULL)", id, orgID), &rows.lines, &rows.turns, &rows.pack)
 	if err = db.RowError(err, "read call", NotFound()); err != nil {
 		return control.Call{}, control.Transcript{}, err
 	}
-	w := control.Transcript{Lines: make([]pipeline.Line, len(lines)), Turns: make([]json.RawMessage, len(turns))}
-	for i, text := range lines {
-		var l line
-		if err := json.Unmarshal([]byte(text), &l); err != nil {
-			return control.Call{}, control.Transcript{}, fmt.Errorf("read transcript: %w", err)
-		}
-		w.Lines[i] = pipeline.Line(l)
-	}
-	for i, text := range turns {
-		w.Turns[i] = json.RawMessage(text)
+	w, err := rows.transcript()
+	if err != nil {
+		return control.Call{}, control.Transcript{}, fmt.Errorf("read transcript: %w", err)
 	}
 	return c, w, nil
 }
@@ -128,11 +124,15 @@ func (s *Store) Transcript(ctx context.Context, callID string) (control.Transcri
 
 // Turns returns the items of GET /v1/calls/{id}/turns for a call of an organization.
 func (s *Store) Turns(ctx context.Context, orgID, callID string) ([]json.RawMessage, error) {
-	var turns []json.RawMessage
+	var rows transcriptRows
 	err := s.Pool.QueryRow(ctx, `
-		SELECT ARRAY(SELECT item FROM call_turns WHERE call_id = c.id ORDER BY n)
-		FROM calls c WHERE c.id = $1 AND c.org_id = $2 AND c.erased_at IS NULL`, callID, orgID).Scan(&turns)
-	return turns, db.RowError(err, "read turns", NotFound())
+		SELECT ARRAY(SELECT item::text FROM call_turns WHERE call_id = c.id ORDER BY n), (SELECT pack FROM call_packs WHERE call_id = c.id)
+		FROM calls c WHERE c.id = $1 AND c.org_id = $2 AND c.erased_at IS NULL`, callID, orgID).Scan(&rows.turns, &rows.pack)
+	if err = db.RowError(err, "read turns", NotFound()); err != nil {
+		return nil, err
+	}
+	w, err := rows.transcript()
+	return w.Turns, db.Wrap(err, "read turns")
 }
 
 // dialPool returns the pool for statements that delay dialing.

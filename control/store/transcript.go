@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/pipeline"
 )
@@ -21,34 +22,68 @@ type line struct {
 	Words       []pipeline.Word `json:"words,omitempty"`
 }
 
+// transcriptRows are the stored lines and turns of a call: JSON texts of rows, or a pack of both lists.
+type transcriptRows struct {
+	lines, turns []string
+	pack         []byte // nil if the call has none
+}
+
+func (r transcriptRows) transcript() (w control.Transcript, err error) {
+	if r.pack != nil {
+		return unpackTranscript(r.pack)
+	}
+	w = control.Transcript{Lines: make([]pipeline.Line, len(r.lines)), Turns: make([]json.RawMessage, len(r.turns))}
+	for i, text := range r.lines {
+		var l line
+		if err = json.Unmarshal([]byte(text), &l); err != nil {
+			return control.Transcript{}, err
+		}
+		w.Lines[i] = pipeline.Line(l)
+	}
+	for i, text := range r.turns {
+		w.Turns[i] = json.RawMessage(text)
+	}
+	return w, nil
+}
+
+// replaceTranscript replaces the stored transcript of a call by its final one: a pack if packs are allowed, or rows.
+func replaceTranscript(ctx context.Context, q db.Querier, callID string, lines []pipeline.Line, turns []pipeline.Turn, packed bool) error {
+	for _, table := range []string{"call_lines", "call_turns", "call_packs"} {
+		if _, err := q.Exec(ctx, "DELETE FROM "+table+" WHERE call_id = $1", callID); err != nil {
+			return err
+		}
+	}
+	if !packed || len(lines)+len(turns) == 0 {
+		return writeTranscript(ctx, q, callID, lines, 0, turns, 0)
+	}
+	pack, err := packTranscript(lines, turns)
+	if err == nil {
+		_, err = q.Exec(ctx, "INSERT INTO call_packs (call_id, pack) VALUES ($1, $2)", callID, pack)
+	}
+	return db.Wrap(err, "pack")
+}
+
 // writeTranscript writes the lines and turns from the given indexes on. It replaces those that are stored already.
 func writeTranscript(
 	ctx context.Context, q db.Querier, callID string, lines []pipeline.Line, firstLine int, turns []pipeline.Turn,
 	firstTurn int,
 ) error {
-	items := make([][]byte, len(lines))
+	stored := make([]line, len(lines))
 	for i, l := range lines {
-		text, err := json.Marshal(line(l))
-		if err != nil {
-			return fmt.Errorf("line: %w", err)
-		}
-		items[i] = text
+		stored[i] = line(l)
 	}
-	if err := writeItems(ctx, q, "call_lines", callID, items, firstLine); err != nil {
+	items, err := marshalEach(stored)
+	if err == nil {
+		err = writeItems(ctx, q, "call_lines", callID, items, firstLine)
+	}
+	if err != nil {
 		return fmt.Errorf("lines: %w", err)
 	}
-	items = make([][]byte, len(turns))
-	for i, t := range turns {
-		text, err := json.Marshal(t)
-		if err != nil {
-			return fmt.Errorf("turn: %w", err)
-		}
-		items[i] = text
+	items, err = marshalEach(turns)
+	if err == nil {
+		err = writeItems(ctx, q, "call_turns", callID, items, firstTurn)
 	}
-	if err := writeItems(ctx, q, "call_turns", callID, items, firstTurn); err != nil {
-		return fmt.Errorf("turns: %w", err)
-	}
-	return nil
+	return db.Wrap(err, "turns")
 }
 
 func writeItems(ctx context.Context, q db.Querier, table, callID string, items [][]byte, first int) error {

@@ -113,6 +113,9 @@ func (s *Sender) recordAttempt(ctx context.Context, e Endpoint, d delivery, v ve
 			UPDATE webhook_deliveries SET state = $2, tries = tries + 1, next_at = $3, last_status = nullif($4, 0), last_error = $5,
 				settled_at = CASE WHEN $2 = 'pending' THEN NULL ELSE $6::timestamptz END
 			WHERE id = $1`, d.id, v.state(), now.Add(v.wait), status, fault, now)
+		if err == nil && v.delivered && s.Pack != nil && s.Pack() {
+			err = pack(ctx, tx, e.ID, d)
+		}
 		return err
 	})
 	if err != nil {

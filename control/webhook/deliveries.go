@@ -46,8 +46,15 @@ func ListDeliveries(ctx context.Context, q db.Querier, endpointID, state, before
 // ReadDelivery returns a delivery of the organization, and its body. It returns ErrUnknown if there is no such
 // delivery.
 func ReadDelivery(ctx context.Context, q db.Querier, orgID, id string) (s Delivery, body []byte, err error) {
-	err = q.QueryRow(ctx, "SELECT "+sentColumns+", payload FROM webhook_deliveries WHERE org_id = $1 AND id = $2", orgID, id).
-		Scan(&s.ID, &s.EndpointID, &s.CallID, &s.Type, &s.State, &s.Tries, &s.NextAt, &s.CreatedAt, &s.SettledAt, &s.Status, &s.Fault, &body)
+	var packed []byte
+	err = q.QueryRow(ctx, "SELECT "+sentColumns+", payload, "+packSQL+" FROM webhook_deliveries d WHERE org_id = $1 AND id = $2", orgID, id).
+		Scan(
+			&s.ID, &s.EndpointID, &s.CallID, &s.Type, &s.State, &s.Tries, &s.NextAt, &s.CreatedAt, &s.SettledAt, &s.Status, &s.Fault,
+			&body, &packed,
+		)
+	if err == nil {
+		body, err = unpack(id, body, packed)
+	}
 	return s, body, db.RowError(err, fmt.Sprintf("failed to read delivery %s", id), ErrUnknown)
 }
 

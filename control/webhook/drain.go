@@ -88,10 +88,15 @@ func (s *Sender) next(ctx context.Context, e *Endpoint, inFlight map[string]bool
 		if err != nil {
 			return err
 		}
-		return tx.QueryRow(ctx, `
-			SELECT d.id, d.call_id, d.type, d.payload, d.tries FROM webhook_deliveries d
+		var packed []byte
+		err = tx.QueryRow(ctx, `
+			SELECT d.id, d.call_id, d.type, d.payload, `+packSQL+`, d.tries FROM webhook_deliveries d
 			WHERE d.endpoint_id = $1 AND NOT d.id = ANY ($3) AND `+dueSQL+`
-			ORDER BY d.next_at, d.created_at, d.id LIMIT 1`, e.ID, now, ids).Scan(&d.id, &d.callID, &d.kind, &d.payload, &d.tries)
+			ORDER BY d.next_at, d.created_at, d.id LIMIT 1`, e.ID, now, ids).Scan(&d.id, &d.callID, &d.kind, &d.payload, &packed, &d.tries)
+		if err == nil {
+			d.payload, err = unpack(d.id, d.payload, packed)
+		}
+		return err
 	})
 	if err != nil {
 		if !errors.Is(err, pgx.ErrNoRows) && ctx.Err() == nil {

@@ -32,6 +32,8 @@ type Sender struct {
 	// Now returns the current time; nil means time.Now. Random returns a number from 0 to 1; nil means rand.Float64.
 	Now    func() time.Time
 	Random func() float64
+	// Pack reports whether the payloads of delivered deliveries are packed; nil means that they are not.
+	Pack func() bool
 	// Observe receives each attempt after its result is stored. It may be nil.
 	Observe func(Attempt)
 	Log     *slog.Logger
