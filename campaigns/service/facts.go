@@ -46,7 +46,7 @@ func (k checker) facts(
 	if err = k.addRoute(ctx, q, c, &f); err != nil {
 		return launchcheck.Facts{}, err
 	}
-	speech, err := k.store.DisclosureSettings(ctx, q, c.OrgID, c.ID, c.AgentID)
+	speech, err := k.store.DisclosureSettings(ctx, q, c.ID)
 	if err != nil {
 		return launchcheck.Facts{}, err
 	}

@@ -28,7 +28,17 @@ func (s *Store) Due(ctx context.Context, tx pgx.Tx, now time.Time) ([]campaigns.
 
 // Running returns the running campaigns. If it returns campaigns and an error, the campaigns are valid, and the error is
 // of others.
-func (s *Store) Running(ctx context.Context, q db.Querier) (all []campaigns.Campaign, err error) {
+func (s *Store) Running(ctx context.Context, q db.Querier) ([]campaigns.Campaign, error) {
+	return collectValid(ctx, q, "WHERE c.status = 'running' AND (c.ends_at IS NULL OR c.ends_at > clock_timestamp()) ORDER BY c.id")
+}
+
+// ByID returns campaigns, as Running does.
+func (s *Store) ByID(ctx context.Context, q db.Querier, ids []string) ([]campaigns.Campaign, error) {
+	return collectValid(ctx, q, "WHERE c.id = ANY ($1)", ids)
+}
+
+// collectValid returns campaigns. An invalid one does not affect the others.
+func collectValid(ctx context.Context, q db.Querier, where string, args ...any) (all []campaigns.Campaign, err error) {
 	var faults []error
 	_, err = db.Collect(ctx, q, "campaigns", func(row pgx.CollectableRow) (struct{}, error) {
 		c, fault := scanCampaign(row)
@@ -38,7 +48,7 @@ func (s *Store) Running(ctx context.Context, q db.Querier) (all []campaigns.Camp
 			all = append(all, c)
 		}
 		return struct{}{}, nil
-	}, "SELECT "+columns+from+"WHERE c.status = 'running' AND (c.ends_at IS NULL OR c.ends_at > clock_timestamp()) ORDER BY c.id")
+	}, "SELECT "+columns+from+where, args...)
 	if err != nil {
 		return nil, err
 	}

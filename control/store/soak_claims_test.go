@@ -99,6 +99,11 @@ func TestSoakClaims(t *testing.T) {
 			ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 			t.Logf("%d nodes, %6d live calls: %5.0f claims/s; a claim takes p50 %.2f ms, p99 %.2f ms (%d claims of %d calls)",
 				nodes, live, rate, ms(all[len(all)/2]), ms(all[len(all)*99/100]), len(all), calls)
+			counter, began := b.counter(), time.Now()
+			if wrong := b.check(counter); wrong > 0 {
+				t.Errorf("%d wrong counts of channels", wrong)
+			}
+			t.Logf("the check of the counts took %.1f ms", ms(time.Since(began)))
 			if rate < claimRate {
 				t.Errorf("%.0f claims/s with %d live calls, want %d", rate, live, claimRate)
 			}

@@ -19,7 +19,7 @@ type Disclosure struct {
 
 // LoadDisclosure loads the disclosure of a campaign by the rules of its market.
 func LoadDisclosure(ctx context.Context, q db.Querier, from *store.Store, c campaigns.Campaign, rules *market.Package) (Disclosure, error) {
-	settings, err := from.DisclosureSettings(ctx, q, c.OrgID, c.ID, c.AgentID)
+	settings, err := from.DisclosureSettings(ctx, q, c.ID)
 	return Disclosure{pkg: rules, settings: settings}, err
 }
 

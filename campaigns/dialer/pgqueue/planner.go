@@ -125,25 +125,15 @@ func (p *Planner) plan(ctx context.Context, now time.Time) (map[string]time.Time
 	if faults != nil && all == nil {
 		return nil, faults
 	}
-	ids, orgIDs := make([]string, 0, len(all)), map[string]bool{}
-	for _, c := range all {
-		ids = append(ids, c.ID)
-		orgIDs[c.OrgID] = true
-	}
-	orgs, err := p.Store.Organizations(ctx, p.Pool, slices.Collect(maps.Keys(orgIDs)))
-	if err != nil && orgs == nil {
+	in, err := readCampaigns(ctx, p.Pool, p.Store, all)
+	if err != nil && in == nil {
 		return nil, err
 	}
 	faults = errors.Join(faults, err)
-	waiting, err := p.waiting(ctx, ids)
-	if err != nil {
-		return nil, err
-	}
 	ready, calendars := map[string]time.Time{}, make(map[string]plannedCampaign, len(all))
 	for _, c := range all {
-		groups := waiting[c.ID]
-		org, ok := orgs[c.OrgID]
-		if !ok || len(groups.keys) == 0 {
+		org, ok := in.orgs[c.OrgID]
+		if !ok || len(in.waiting[c.ID]) == 0 {
 			continue
 		}
 		k, fault := p.calendar(ctx, c, org)
@@ -152,8 +142,9 @@ func (p *Planner) plan(ctx context.Context, now time.Time) (map[string]time.Time
 			continue
 		}
 		calendars[c.ID] = k
-		open, until := k.Open(now, groups.keys)
-		ready[c.ID] = readyAt(now, open, until, groups.due).UTC() // in one location, so that plans can be compared
+		keys, due := firstDue(in.waiting[c.ID])
+		open, until := k.Open(now, keys)
+		ready[c.ID] = readyAt(now, open, until, due).UTC() // in one location, so that plans can be compared
 	}
 	p.calendars = calendars
 	return ready, faults
@@ -174,53 +165,19 @@ func readyAt(now time.Time, open []string, until time.Time, due map[string]time.
 	return at
 }
 
-// A waitingContacts has the calling-hours groups of a campaign with waiting contacts, and when the first contact of
-// each is due.
-type waitingContacts struct {
-	keys []string
-	due  map[string]time.Time
-}
-
-// waitingContactsSQL returns the groups of the campaigns $1. It jumps from one group to the next in the index.
-const waitingContactsSQL = `
-SELECT x.id, g.hours_group, g.due_at FROM unnest($1::text[]) AS x (id), LATERAL (
-	WITH RECURSIVE seen AS (
-		(SELECT priority, hours_group, due_at FROM contacts WHERE campaign_id = x.id AND state = 'pending'
-		 ORDER BY priority DESC, hours_group, due_at LIMIT 1)
-		UNION ALL
-		SELECT n.priority, n.hours_group, n.due_at FROM seen s, LATERAL (
-			(SELECT priority, hours_group, due_at FROM contacts
-			 WHERE campaign_id = x.id AND state = 'pending' AND priority = s.priority AND hours_group > s.hours_group
-			 ORDER BY hours_group, due_at LIMIT 1)
-			UNION ALL
-			(SELECT priority, hours_group, due_at FROM contacts
-			 WHERE campaign_id = x.id AND state = 'pending' AND priority < s.priority
-			 ORDER BY priority DESC, hours_group, due_at LIMIT 1)
-			LIMIT 1) n
-	)
-	SELECT hours_group, due_at FROM seen) g`
-
-// waiting returns the waiting contacts of campaigns.
-func (p *Planner) waiting(ctx context.Context, ids []string) (map[string]waitingContacts, error) {
-	all := map[string]waitingContacts{}
-	var id, group string
-	var due time.Time
-	err := db.Each(ctx, p.Pool, "waiting contacts", []any{&id, &group, (*instant)(&due)}, func() error {
-		w, ok := all[id]
-		if !ok {
-			w.due = map[string]time.Time{}
-		}
-		before, seen := w.due[group]
+// firstDue returns the calling-hours groups of waiting contacts, and when the first contact of each is due.
+func firstDue(waiting []waitingGroup) (keys []string, due map[string]time.Time) {
+	due = make(map[string]time.Time, len(waiting))
+	for _, w := range waiting {
+		first, seen := due[w.Group]
 		if !seen {
-			w.keys = append(w.keys, group)
+			keys = append(keys, w.Group)
 		}
-		if !seen || due.Before(before) {
-			w.due[group] = due
+		if !seen || w.Due.Before(first) {
+			due[w.Group] = w.Due
 		}
-		all[id] = w
-		return nil
-	}, waitingContactsSQL, ids)
-	return all, err
+	}
+	return keys, due
 }
 
 // calendar returns the calendar of a campaign. If the campaign, its organization or the rules changed since the last

@@ -11,7 +11,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -86,12 +85,6 @@ type detail struct {
 	version    string
 }
 
-// A waitingGroup is a calling-hours group that has pending contacts of one priority.
-type waitingGroup struct {
-	Priority int16
-	Group    string
-}
-
 // refreshAfter bounds the age of the cached running campaigns. Take checks again
 // whether a campaign runs.
 const refreshAfter = time.Second
@@ -112,7 +105,7 @@ func (q *Queue) Running(ctx context.Context) ([]dialer.Campaign, time.Time, erro
 }
 
 const runningSQL = `
-SELECT c.org_id, c.id, p.next_at, p.last_at, clock_timestamp()
+SELECT c.id, p.next_at, p.last_at, clock_timestamp()
 FROM campaigns c JOIN campaign_paces p ON p.campaign_id = c.id
 WHERE c.status = 'running' AND (c.ends_at IS NULL OR c.ends_at > clock_timestamp())
   AND EXISTS (SELECT FROM contacts k WHERE k.campaign_id = c.id AND k.state = 'pending')
@@ -121,7 +114,7 @@ ORDER BY c.id`
 // plannedSQL returns the campaigns of runningSQL that can have a contact to call within $1, by plan and pace. If no node
 // has planned for $2, it returns all. Times that are far in the future are not trusted; see dropFutureTimes.
 const plannedSQL = `
-SELECT c.org_id, c.id, p.next_at, p.last_at, clock_timestamp()
+SELECT c.id, p.next_at, p.last_at, clock_timestamp()
 FROM campaigns c JOIN campaign_paces p ON p.campaign_id = c.id
 WHERE c.status = 'running' AND (c.ends_at IS NULL OR c.ends_at > clock_timestamp())
   AND (p.next_at <= clock_timestamp() + $1::interval OR greatest(p.next_at, p.last_at) > clock_timestamp() + interval '1 minute')
@@ -136,7 +129,7 @@ const unplannedAfter = 5 * time.Second
 // refresh loads the running campaigns and their waiting groups.
 func (q *Queue) refresh(ctx context.Context) error {
 	type row struct {
-		org, id    string
+		id         string
 		next, last time.Time
 	}
 	began := time.Now()
@@ -147,7 +140,7 @@ func (q *Queue) refresh(ctx context.Context) error {
 	if q.Planned {
 		sql, args = plannedSQL, []any{planAhead, unplannedAfter}
 	}
-	if err := db.Each(ctx, q.Pool, "running campaigns", []any{&x.org, &x.id, (*instant)(&x.next), (*instant)(&x.last), &now}, func() error {
+	if err := db.Each(ctx, q.Pool, "running campaigns", []any{&x.id, (*instant)(&x.next), (*instant)(&x.last), &now}, func() error {
 		all = append(all, x)
 		return nil
 	}, sql, args...); err != nil {
@@ -158,9 +151,22 @@ func (q *Queue) refresh(ctx context.Context) error {
 	}
 	before := q.details
 	q.running, q.details = q.running[:0], map[string]detail{}
-	orgs := map[string]store.Organization{}
+	ids := make([]string, len(all))
+	for i, x := range all {
+		ids[i] = x.id
+	}
+	in, err := q.read(ctx, ids)
+	if err != nil && in == nil {
+		return err
+	}
+	if err != nil { // the other campaigns continue
+		q.log().WarnContext(ctx, "failed to read some running campaigns", "err", err)
+	}
 	for _, x := range all {
-		d, r, err := q.readCampaign(ctx, x.org, x.id, orgs)
+		if !in.has(x.id) {
+			continue
+		}
+		d, r, err := q.newDetail(ctx, in, x.id)
 		if err == nil && !q.Planned && before[x.id].version != r.Version {
 			err = recheckCaps(ctx, q.Pool, x.id)
 		}
@@ -214,19 +220,10 @@ func (d *detail) checkMarket() error {
 	return nil
 }
 
-// readCampaign reads a campaign. orgs caches organizations.
-func (q *Queue) readCampaign(
-	ctx context.Context, orgID, id string, orgs map[string]store.Organization,
-) (d detail, r dialer.Campaign, err error) {
-	if d.campaign, err = q.Store.Get(ctx, q.Pool, orgID, id, false); err != nil {
-		return d, r, err
-	}
-	if _, ok := orgs[orgID]; !ok {
-		if orgs[orgID], err = q.Store.Organization(ctx, q.Pool, orgID); err != nil {
-			return d, r, err
-		}
-	}
-	d.org = orgs[orgID]
+// newDetail returns the data for calls of a campaign.
+func (q *Queue) newDetail(ctx context.Context, in *readings, id string) (d detail, r dialer.Campaign, err error) {
+	d.campaign, d.groups = in.campaigns[id], in.waiting[id]
+	d.org = in.orgs[d.campaign.OrgID]
 	if d.market, err = q.Markets.Package(ctx, q.Pool, d.org.Market, d.org.Rules); err != nil {
 		return d, r, err
 	}
@@ -240,17 +237,11 @@ func (q *Queue) readCampaign(
 		}
 		d.stale = l.IsUnusable(time.Now().Add(q.clockOffset))
 	}
-	if d.disclosure, err = LoadDisclosure(ctx, q.Pool, q.Store, d.campaign, d.market); err != nil {
-		return d, r, fmt.Errorf("disclosure: %w", err)
-	}
+	d.disclosure = Disclosure{pkg: d.market, settings: in.disclosures[id]}
 	if d.campaign.Budget > 0 {
 		if d.expected, err = q.Store.ExpectedCost(ctx, q.Pool, d.campaign); err != nil {
 			return d, r, err
 		}
-	}
-	d.groups, err = db.Collect(ctx, q.Pool, "waiting groups", pgx.RowToStructByPos[waitingGroup], waitingGroupsSQL, id)
-	if err != nil {
-		return d, r, err
 	}
 	r, err = d.dialerCampaign()
 	return d, r, err
@@ -270,25 +261,6 @@ func (q *Queue) log() *slog.Logger {
 	}
 	return q.Log
 }
-
-// waitingGroupsSQL returns the groups with pending contacts of a campaign, by priority.
-// It jumps from one group to the next in the index, whatever the number of contacts.
-const waitingGroupsSQL = `
-WITH RECURSIVE seen AS (
-	(SELECT priority, hours_group FROM contacts WHERE campaign_id = $1 AND state = 'pending'
-	 ORDER BY priority DESC, hours_group LIMIT 1)
-	UNION ALL
-	SELECT n.priority, n.hours_group FROM seen s, LATERAL (
-		(SELECT priority, hours_group FROM contacts
-		 WHERE campaign_id = $1 AND state = 'pending' AND priority = s.priority AND hours_group > s.hours_group
-		 ORDER BY hours_group LIMIT 1)
-		UNION ALL
-		(SELECT priority, hours_group FROM contacts
-		 WHERE campaign_id = $1 AND state = 'pending' AND priority < s.priority
-		 ORDER BY priority DESC, hours_group LIMIT 1)
-		LIMIT 1) n
-)
-SELECT priority, hours_group FROM seen`
 
 // dialerCampaign returns the campaign for the dialer.
 func (d *detail) dialerCampaign() (dialer.Campaign, error) {
