@@ -12,9 +12,13 @@ import (
 	"github.com/parley-voice/parley/control/analysis"
 	"github.com/parley-voice/parley/control/callview"
 	"github.com/parley-voice/parley/control/operator"
+	"github.com/parley-voice/parley/control/recording"
 	"github.com/parley-voice/parley/control/tracing"
 	"github.com/parley-voice/parley/control/webhook"
 )
+
+// takeoverStep is the name of the step that stores the recording of a call whose node is lost.
+const takeoverStep = "takeover"
 
 // endSteps returns the steps after the end of a call, in order. Contacts come first: a number is not called again
 // before its outcome is recorded, even if the bucket is unavailable. The event call_analyzed is sent after the
@@ -27,6 +31,7 @@ func (srv *server) endSteps(shown callview.View) []control.Step {
 		{Name: "contact", Handler: &outcome.Follower{
 			Recorder: srv.outcomes, Calls: srv.store, Observe: func(o retry.Outcome) { srv.metrics.CountDial(string(o)) },
 		}, AnyNode: true},
+		{Name: takeoverStep, Handler: recording.Takeover{Spool: srv.spool}, AfterLoss: true},
 		{Name: "recording", Handler: srv.spool},
 		{Name: "traces", Handler: &tracing.Follower{Tracer: srv.tracer, Calls: srv.store, Pool: srv.db.Pool}},
 		{Name: "metrics", Handler: srv.metrics.CallCounter(srv.costs())},
@@ -43,6 +48,7 @@ func (srv *server) endSteps(shown callview.View) []control.Step {
 			Name: "verdict", Handler: &outcome.Follower{Recorder: srv.outcomes, Calls: srv.store, Analysis: true},
 			Lane: control.SlowLane, ConversationOnly: true,
 		},
+		{Name: "recorded", Handler: recording.Settled{Spool: srv.spool}, Lane: control.SlowLane, ConversationOnly: true},
 		{Name: "analyzed", Handler: notify(webhook.CallAnalyzed), Lane: control.SlowLane, ConversationOnly: true},
 	}
 	return slices.DeleteFunc(steps, func(s control.Step) bool { return s.Name == "traces" && srv.tracer == nil })

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/parley-voice/parley/api"
 	"github.com/parley-voice/parley/api/admin"
 	"github.com/parley-voice/parley/api/calls"
@@ -215,10 +217,21 @@ func (srv *server) openRecordings(ctx context.Context) (at control.NodeID, files
 	if files, err = bucket(srv.config); err != nil {
 		return at, nil, err
 	}
-	srv.purger = &retention.Purger{Pool: srv.db.Pool, Bucket: files, Log: srv.log}
+	calls := store.RecordingStore{Store: srv.store}
+	srv.purger = &retention.Purger{Pool: srv.db.Pool, Bucket: files, Log: srv.log, Segments: func(ctx context.Context) error {
+		return recording.SweepSegments(ctx, files, calls)
+	}}
 	srv.spool = &recording.Spool{
-		Dir: filepath.Join(dir, "spool"), Bucket: files, Calls: srv.store, MinFree: srv.config.RecordingReserve,
-		Observe: srv.metrics.CountRecording, Log: srv.log,
+		Dir: filepath.Join(dir, "spool"), Bucket: files, Calls: calls, MinFree: srv.config.RecordingReserve,
+		Observe: srv.metrics.CountRecording, Home: at.Home, Log: srv.log,
+	}
+	if srv.config.RecordingFormat == "opus" {
+		if srv.spool.Encoder, err = recording.FindEncoder(); err != nil {
+			return at, nil, configError{fmt.Errorf("PARLEY_RECORDING_FORMAT: %w", err)}
+		}
+	}
+	if recording.IsShared(srv.config.BucketURL) {
+		srv.spool.Segment, srv.spool.Takeover = srv.config.RecordingSegment, max(srv.config.RecordingTakeover, srv.config.Lease)
 	}
 	srv.store.CheckRecording = srv.spool.CheckSpace
 	if err = srv.openJournal(ctx, at, dir); err != nil {
@@ -275,7 +288,7 @@ func (srv *server) openControl(ctx context.Context) error {
 		},
 	}
 	srv.followers = &outbox.Dispatcher{
-		Outbox: &store.EventStore{Pool: srv.db.DialPool, AnyNodeSteps: []string{"contact"}},
+		Outbox: newEventStore(srv.db.DialPool, srv.spool.Takeover),
 		Home:   at.Home, Wake: srv.notifications.Subscribe(store.ChannelEvents), Log: srv.log,
 		Steps: srv.endSteps(shown),
 	}
@@ -287,6 +300,16 @@ func (srv *server) openControl(ctx context.Context) error {
 	srv.trunkReconciler.Wake = srv.notifications.Subscribe(trunks.Channel)
 	srv.providers.follower.Wake = srv.notifications.Subscribe(providers.Channel)
 	return srv.buildAPI(ctx, links, shown, cursors)
+}
+
+// newEventStore returns the outbox. If takeover is not 0, other nodes get the events of a node that has shown no sign of
+// life for that long.
+func newEventStore(pool *pgxpool.Pool, takeover time.Duration) *store.EventStore {
+	events := &store.EventStore{Pool: pool, AnyNodeSteps: []string{"contact"}}
+	if takeover > 0 {
+		events.LossStep, events.LossTimeout = takeoverStep, takeover
+	}
+	return events
 }
 
 func (srv *server) buildAPI(ctx context.Context, links *recordings.Recordings, shown callview.View, key []byte) error {

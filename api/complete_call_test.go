@@ -70,7 +70,7 @@ func TestCompleteCall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	spool := &recording.Spool{Dir: t.TempDir(), Bucket: h.bucket, Calls: h.store}
+	spool := &recording.Spool{Dir: t.TempDir(), Bucket: h.bucket, Calls: store.RecordingStore{Store: h.store}}
 	if err := spool.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"errors"
 	"time"
 )
 
@@ -20,8 +21,11 @@ type Event struct {
 	Status Status
 	Reason Reason
 	Tries  int // failed tries of the next step
-	// Remote reports that another node has the call's files and may still take the event.
-	Remote bool
+	// Remote reports that another node has the call's files and may still take the event. Lost reports that this node
+	// has shown no sign of life for so long that the AfterLoss step runs.
+	Remote, Lost bool
+	// Released reports that the event needs its node no longer. Outbox.Retry stores it.
+	Released bool
 	// At is the time at which the call ended.
 	At time.Time
 }
@@ -51,7 +55,28 @@ type Step struct {
 	// AnyNode means that the step needs no files of the call. Other nodes may run it if the node that has the files is
 	// down.
 	AnyNode bool
+	// AfterLoss means that the step runs only on other nodes, after the node that has the files is lost. If it succeeds,
+	// any node runs the rest of the steps. If it returns ErrNeedsNode, the event waits for its node.
+	AfterLoss bool
 }
+
+// RunsFor reports whether this node runs the step for an event that it has taken.
+func (s *Step) RunsFor(e *Event) bool {
+	switch {
+	case s.ConversationOnly && !e.HadConversation():
+		return false
+	case s.AfterLoss:
+		return e.Remote && e.Lost
+	default:
+		return s.AnyNode || !e.Remote
+	}
+}
+
+// ErrNeedsNode is returned by an AfterLoss step if it cannot do without the files of the lost node.
+var ErrNeedsNode = errors.New("the files of the call are on a lost node")
+
+// HomeTimeout is the time for which an event is reserved for the node that has the call's files.
+const HomeTimeout = 10 * time.Minute
 
 // Outbox stores the events that still have steps to run.
 type Outbox interface {
@@ -64,7 +89,7 @@ type Outbox interface {
 	// MoveToSlowLane stores the finished steps of an event and moves it to the slow lane,
 	// from which any node may take it.
 	MoveToSlowLane(ctx context.Context, e *Event) error
-	// Retry stores the finished steps and Tries of an event. The event becomes due again after wait.
+	// Retry stores the finished steps, Tries and Released of an event. The event becomes due again after wait.
 	Retry(ctx context.Context, e *Event, wait time.Duration) error
 }
 

@@ -3,6 +3,7 @@ package control
 import (
 	"crypto/rand"
 	"encoding/binary"
+	"strings"
 	"time"
 )
 
@@ -23,4 +24,23 @@ func NewID(prefix string, now time.Time) string {
 		hi >>= 5
 	}
 	return prefix + string(out[:])
+}
+
+// IDTime returns the time at which an id was made. ok is false if id is not from NewID.
+func IDTime(id string) (t time.Time, ok bool) {
+	const timeLen, idLen = 10, 26
+	if len(id) < idLen {
+		return t, false
+	}
+	var ms int64
+	for n, c := range []byte(id[len(id)-idLen:]) {
+		at := strings.IndexByte(crockford, c)
+		if at < 0 {
+			return t, false
+		}
+		if n < timeLen {
+			ms = ms<<5 | int64(at)
+		}
+	}
+	return time.UnixMilli(ms), true
 }

@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"net/http"
 	"net/url"
+	"path"
 	"regexp"
 	"strconv"
 	"strings"
@@ -51,14 +52,25 @@ type Recordings struct {
 	Now func() time.Time
 }
 
-// Link returns the URL of a call's recording, valid for eight days.
-func (s *Recordings) Link(callID string) string {
+// Link returns the URL of a call's recording with this key, valid for eight days.
+func (s *Recordings) Link(callID, key string) string {
 	exp := strconv.FormatInt(s.now().Add(lifetime).Unix(), 10)
 	q := url.Values{"exp": {exp}, "sig": {s.sign(callID, exp)}}
-	return strings.TrimSuffix(s.PublicURL, "/") + "/recordings/" + callID + ".wav?" + q.Encode()
+	return strings.TrimSuffix(s.PublicURL, "/") + "/recordings/" + callID + extension(key) + "?" + q.Encode()
 }
 
-var file = regexp.MustCompile(`^(call_[0-9A-Z]{26})\.wav$`)
+var file = regexp.MustCompile(`^(call_[0-9A-Z]{26})\.(?:wav|opus)$`)
+
+// extension returns the file name extension of the recording with a key.
+func extension(key string) string {
+	if path.Ext(key) == ".opus" {
+		return ".opus"
+	}
+	return ".wav"
+}
+
+// contentTypes are the media types of recordings by extension (RFC 7845, section 9).
+var contentTypes = map[string]string{".wav": "audio/wav", ".opus": "audio/ogg; codecs=opus"} //nolint:gochecknoglobals // read-only table
 
 // Serve answers GET /recordings/{file}, with ranges (RFC 9110, section 14).
 func (s *Recordings) Serve(w http.ResponseWriter, r *http.Request) error {
@@ -77,7 +89,7 @@ func (s *Recordings) Serve(w http.ResponseWriter, r *http.Request) error {
 	return s.Send(w, r, m[1])
 }
 
-// Send serves a recording with ranges to an authorized client.
+// Send serves a recording in the format in which it is stored, with ranges, to an authorized client.
 func (s *Recordings) Send(w http.ResponseWriter, r *http.Request, callID string) error {
 	ctx, cancel := context.WithTimeout(r.Context(), 10*time.Second) // limits the lookup; the sending has no limit
 	defer cancel()
@@ -96,10 +108,10 @@ func (s *Recordings) Send(w http.ResponseWriter, r *http.Request, callID string)
 		return err
 	}
 	defer f.Close()
-	w.Header().Set("Content-Type", "audio/wav")
+	w.Header().Set("Content-Type", contentTypes[extension(key)])
 	w.Header().Set("Cache-Control", "private, max-age=3600")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	http.ServeContent(w, r, callID+".wav", ended, f)
+	http.ServeContent(w, r, callID+extension(key), ended, f)
 	return nil
 }
 

@@ -67,7 +67,7 @@ func TestServe(t *testing.T) {
 				mux.ServeHTTP(w, r)
 				return w
 			}
-			link := s.Link(recorded)
+			link := s.Link(recorded, "k.wav")
 			if w := get(link); w.Code != http.StatusOK || !bytes.Equal(w.Body.Bytes(), want) || w.Header().Get("Content-Type") != "audio/wav" || w.Header().Get("Accept-Ranges") != "bytes" {
 				t.Errorf("complete: %d, %d bytes, %v", w.Code, w.Body.Len(), w.Header())
 			}
@@ -83,7 +83,7 @@ func TestServe(t *testing.T) {
 				t.Errorf("not modified: %d", w.Code)
 			}
 			for what, path := range map[string]string{
-				"deleted": s.Link(deleted), "unrecorded": s.Link(unrecorded), "unknown": s.Link(unknown), "no link": "/recordings/" + recorded + ".wav",
+				"deleted": s.Link(deleted, "k.wav"), "unrecorded": s.Link(unrecorded, "k.wav"), "unknown": s.Link(unknown, "k.wav"), "no link": "/recordings/" + recorded + ".wav",
 				"another call's link": strings.Replace(link, recorded, deleted, 1), "another expiry": strings.Replace(link, "exp=1", "exp=2", 1), "another file": strings.Replace(link, ".wav", ".mp3", 1),
 			} {
 				if w := get(path); w.Code != http.StatusNotFound {
@@ -91,14 +91,14 @@ func TestServe(t *testing.T) {
 				}
 			}
 			ahead := &Recordings{Key: s.Key, Now: func() time.Time { return now.Add(time.Hour) }}
-			if w := get(ahead.Link(recorded)); w.Code != http.StatusNotFound {
+			if w := get(ahead.Link(recorded, "k.wav")); w.Code != http.StatusNotFound {
 				t.Errorf("a link with too long a lifetime: %d", w.Code)
 			}
 			key = []byte("another key")
 			if w := get(link); w.Code != http.StatusNotFound {
 				t.Errorf("a revoked link: %d", w.Code)
 			}
-			link = s.Link(recorded)
+			link = s.Link(recorded, "k.wav")
 			now = now.Add(7 * 24 * time.Hour)
 			if w := get(link); w.Code != http.StatusOK {
 				t.Errorf("after seven days: %d", w.Code)
@@ -122,9 +122,30 @@ func (unavailable) Open(context.Context, string) (io.ReadSeekCloser, error) {
 
 func TestBucketUnavailable(t *testing.T) {
 	s := &Recordings{Calls: calls{recorded: "k"}, Bucket: unavailable{}, Key: func() []byte { return []byte("key") }}
-	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, s.Link(recorded), http.NoBody)
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, s.Link(recorded, "k.wav"), http.NoBody)
 	r.SetPathValue("file", recorded+".wav")
 	if err := s.Serve(httptest.NewRecorder(), r); err == nil || !strings.Contains(fmt.Sprint(err), "503") {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestCompressed checks that a compressed recording has its own media type, and that a link from before it replaced a
+// WAV file remains valid.
+func TestCompressed(t *testing.T) {
+	b := &recording.Folder{Dir: t.TempDir()}
+	if err := b.Put(t.Context(), "r.opus", strings.NewReader("OggS")); err != nil {
+		t.Fatal(err)
+	}
+	s := &Recordings{Calls: calls{recorded: "r.opus"}, Bucket: b, Key: func() []byte { return []byte("key") }}
+	for key, ext := range map[string]string{"r.opus": ".opus", "r.wav": ".wav"} {
+		link := s.Link(recorded, key)
+		r, w := httptest.NewRequestWithContext(t.Context(), http.MethodGet, link, http.NoBody), httptest.NewRecorder()
+		r.SetPathValue("file", recorded+ext)
+		if err := s.Serve(w, r); err != nil || !strings.Contains(link, recorded+ext+"?") {
+			t.Errorf("%s: %v", link, err)
+		}
+		if kind := w.Header().Get("Content-Type"); kind != "audio/ogg; codecs=opus" || w.Body.String() != "OggS" {
+			t.Errorf("%s: %s %q", link, kind, w.Body)
+		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-voice/parley/control/agents"
-	"github.com/parley-voice/parley/control/retention"
+	"github.com/parley-voice/parley/control/recording"
 	"github.com/parley-voice/parley/media"
 )
 
@@ -22,7 +22,7 @@ type Env struct {
 	// Providers checks the providers of agents; nil skips the checks.
 	Providers agents.ProviderChecker
 	// Bucket holds the recordings.
-	Bucket retention.Bucket
+	Bucket recording.Bucket
 	// SealKeys are the keys of PARLEY_SEAL_KEY; may be empty.
 	SealKeys media.Secret
 	// In is the input from which passwords are read.

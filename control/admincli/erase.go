@@ -5,7 +5,9 @@ import (
 	"fmt"
 
 	"github.com/parley-voice/parley/control/apikeys"
+	"github.com/parley-voice/parley/control/recording"
 	"github.com/parley-voice/parley/control/retention"
+	"github.com/parley-voice/parley/control/store"
 )
 
 // Erase erases the content of calls.
@@ -22,7 +24,9 @@ func (c Erase) Run(ctx context.Context, d *Env) error {
 	if err != nil {
 		return err
 	}
-	keeper := &retention.Purger{Pool: d.Pool, Bucket: d.Bucket}
+	keeper := &retention.Purger{Pool: d.Pool, Bucket: d.Bucket, Segments: func(ctx context.Context) error {
+		return recording.SweepSegments(ctx, d.Bucket, store.RecordingStore{Store: &store.Store{Pool: d.Pool}})
+	}}
 	n, left, err := keeper.Erase(ctx, org, retention.Selection{Call: c.Call, Number: c.Number, All: c.All})
 	if err != nil {
 		return err

@@ -16,7 +16,7 @@ import (
 type View struct {
 	// Link returns the URL of a call's recording. The URL is valid for at least a week. If Link is nil, calls have no
 	// recording URL.
-	Link func(callID string) string
+	Link func(callID, key string) string
 }
 
 // Summary is a call as an item of a list. Every key is always present.
@@ -115,7 +115,7 @@ func (v View) Summary(c control.Call) Summary {
 		CallAnalysis: orNil(c.Analysis), AnalysisStatus: c.AnalysisStatus, AnalysisError: orNull(c.AnalysisError),
 	}
 	if c.RecordingStatus == control.RecordingReady && v.Link != nil {
-		s.RecordingURL = orNull(v.Link(c.ID))
+		s.RecordingURL = orNull(v.Link(c.ID, c.RecordingKey))
 	}
 	return s
 }

@@ -58,7 +58,7 @@ func TestE164(t *testing.T) {
 }
 
 func TestLinkOfReadyRecordings(t *testing.T) {
-	v := View{Link: func(id string) string { return "link of " + id }}
+	v := View{Link: func(id, _ string) string { return "link of " + id }}
 	for _, s := range []control.RecordingStatus{control.RecordingNone, control.RecordingInProgress, control.RecordingFinalizing, control.RecordingFailed, control.RecordingDisabled} {
 		if u := v.Summary(control.Call{ID: "c", RecordingStatus: s}).RecordingURL; u != nil {
 			t.Errorf("%s: %s", s, *u)

@@ -69,7 +69,10 @@ type Config struct {
 	IdleAfter           time.Duration        // report a campaign that may dial but starts no call for this long
 	Lease               time.Duration
 	DrainTimeout        time.Duration
-	RecordingReserve    int64 // free bytes that recording a call requires; less than 0: no check
+	RecordingFormat     string        // wav or opus
+	RecordingSegment    time.Duration // duration of the segments of recordings in a shared bucket; 0: none
+	RecordingTakeover   time.Duration // time without a sign of life after which other nodes store a node's recordings
+	RecordingReserve    int64         // free bytes that recording a call requires; less than 0: no check
 	LogLevel            string
 	LogFormat           string // text or json
 	TurnLogs            string // folder of the turn logs; empty: no logs
@@ -135,7 +138,8 @@ func Default() Config {
 		RateLimit: 60, RootOrg: "root", MaxCalls: 1000, LimitLoad: true, DialQueueDepth: 1000, SubgroupConcurrency: 10, SubgroupRate: 30,
 		CampaignRows: 50_000, BatchRows: 1000, WithdrawAddresses: 1000, OpenHorizon: 30 * 24 * time.Hour,
 		Breaker: circuitbreaker.DefaultRules(), IdleAfter: 5 * time.Minute, Dashboard: true,
-		RecordingReserve: recording.DefaultMinFree, DatabaseWait: time.Minute, DatabaseConns: 12,
+		RecordingReserve: recording.DefaultMinFree, RecordingFormat: "wav", RecordingSegment: 25 * time.Second, RecordingTakeover: time.Minute,
+		DatabaseWait: time.Minute, DatabaseConns: 12,
 		Lease: 15 * time.Second, DrainTimeout: 30 * time.Minute, LogLevel: "info", LogFormat: "text", Traces: Traces{Sample: 1},
 	}
 }

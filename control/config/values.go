@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/recording"
 	"github.com/parley-voice/parley/control/secretbox"
 	"github.com/parley-voice/parley/media"
@@ -19,6 +20,17 @@ import (
 // withStorage adds the settings for the node's name, a full disk and an unavailable database.
 func withStorage(all map[string]Setting) map[string]Setting {
 	all["PARLEY_RECORDING_RESERVE"] = Setting{"a size, 1MB to 1000GB, or off", setSize(func(c *Config) *int64 { return &c.RecordingReserve })}
+	all["PARLEY_RECORDING_FORMAT"] = Setting{"wav or opus", oneOf(func(c *Config) *string { return &c.RecordingFormat }, "wav", "opus")}
+	segment := duration("", func(c *Config) *time.Duration { return &c.RecordingSegment }, 5*time.Second, recording.MaxSegment)
+	all["PARLEY_RECORDING_SEGMENT"] = Setting{"a duration, 5s to 30s, or off", func(c *Config, v string) error {
+		if v == "off" {
+			c.RecordingSegment = 0
+			return nil
+		}
+		return segment.Set(c, v)
+	}}
+	all["PARLEY_RECORDING_TAKEOVER"] = duration("a duration, 1s to 10m",
+		func(c *Config) *time.Duration { return &c.RecordingTakeover }, time.Second, control.HomeTimeout)
 	all["PARLEY_DATABASE_WAIT"] = duration("a duration, 0s to 1h", func(c *Config) *time.Duration { return &c.DatabaseWait }, 0, time.Hour)
 	all["PARLEY_NODE_NAME"] = Setting{"letters, digits, dots and hyphens, at most 253", setNodeName}
 	return all

@@ -174,7 +174,7 @@ func (f *Dispatcher) One(ctx context.Context, lane control.Lane) (bool, error) {
 // then complete the event.
 func (f *Dispatcher) follow(ctx context.Context, e *control.Event, began time.Time) (over bool, err error) {
 	for _, s := range f.Steps {
-		if slices.Contains(e.Done, s.Name) || s.ConversationOnly && !e.HadConversation() || e.Remote && !s.AnyNode {
+		if slices.Contains(e.Done, s.Name) || !s.RunsFor(e) {
 			continue
 		}
 		if s.Lane > e.Lane {
@@ -186,14 +186,18 @@ func (f *Dispatcher) follow(ctx context.Context, e *control.Event, began time.Ti
 			}
 			began = time.Now()
 		}
-		if err := f.step(ctx, s, *e); err != nil {
+		err := f.step(ctx, s, *e)
+		if s.AfterLoss {
+			e.Released = err == nil
+		}
+		if err != nil && !errors.Is(err, control.ErrNeedsNode) {
 			err = fmt.Errorf("%s of %s: %w", s.Name, e.CallID, err)
 			return false, errors.Join(err, f.again(ctx, e))
 		}
 		e.Done = append(e.Done, s.Name)
 		e.Tries = 0
 	}
-	if e.Remote { // the event's own node runs the other steps
+	if e.Remote { // the event's own node runs the other steps, or any node if the event was released
 		return false, f.Outbox.Retry(ctx, e, 0)
 	}
 	return true, nil

@@ -214,3 +214,41 @@ func TestRemoteSteps(t *testing.T) {
 		t.Errorf("ran %v, want %v", trace, want)
 	}
 }
+
+// TestStepsAfterLoss checks the step for events of lost nodes. If it succeeds, any node runs the other steps. If it needs
+// the node, the event waits for that node, and the step does not run again.
+func TestStepsAfterLoss(t *testing.T) {
+	broken := errors.New("broken")
+	for name, row := range map[string]struct {
+		remote, lost bool
+		result       error
+		ran          []string
+		done         bool // the step is not repeated
+		released     bool
+	}{
+		"own node":              {false, false, nil, []string{"recording"}, false, false},
+		"another node, alive":   {true, false, nil, nil, false, false},
+		"another node, lost":    {true, true, nil, []string{"takeover"}, true, true},
+		"its files are needed":  {true, true, control.ErrNeedsNode, []string{"takeover"}, true, false},
+		"the takeover fails":    {true, true, broken, []string{"takeover"}, false, false},
+		"nobody has it anymore": {false, true, nil, []string{"recording"}, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &memoryOutbox{events: []*control.Event{{ID: 1, CallID: "c", Kind: control.CallEnded, Remote: row.remote, Lost: row.lost}}}
+			e := s.events[0]
+			var ran []string
+			step := func(name string, result error) control.EventHandler {
+				return stepFunc(func() error { ran = append(ran, name); return result })
+			}
+			f := &Dispatcher{Outbox: s, Steps: []control.Step{
+				{Name: "takeover", Handler: step("takeover", row.result), AfterLoss: true}, {Name: "recording", Handler: step("recording", nil)},
+			}}
+			if _, err := f.One(t.Context(), control.FastLane); !errors.Is(err, broken) && err != nil || errors.Is(row.result, broken) != (err != nil) {
+				t.Error(err)
+			}
+			if !slices.Equal(ran, row.ran) || slices.Contains(e.Done, "takeover") != row.done || e.Released != row.released {
+				t.Errorf("ran %v, done %v, released %v", ran, e.Done, e.Released)
+			}
+		})
+	}
+}

@@ -7,9 +7,12 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
+	"strings"
 
+	"github.com/parley-voice/parley/control/recording/s3"
 	"github.com/parley-voice/parley/media/recorder"
 )
 
@@ -21,7 +24,12 @@ type Bucket interface {
 	Open(ctx context.Context, key string) (io.ReadSeekCloser, error)
 	// Delete deletes a file. A missing file is not an error.
 	Delete(ctx context.Context, key string) error
+	// List returns the files whose keys begin with prefix, in the order of their keys. It ends after an error.
+	List(ctx context.Context, prefix string) iter.Seq2[File, error]
 }
+
+// File is a file in a bucket.
+type File = s3.File
 
 // Folder is a Bucket in a local folder.
 type Folder struct{ Dir string }
@@ -87,6 +95,36 @@ func (f *Folder) Delete(_ context.Context, key string) error {
 		return fmt.Errorf("delete %s: %w", key, err)
 	}
 	return nil
+}
+
+// List implements Bucket. A prefix must end in a slash or be empty.
+func (f *Folder) List(ctx context.Context, prefix string) iter.Seq2[File, error] {
+	return func(yield func(File, error) bool) {
+		root := filepath.Join(f.Dir, filepath.FromSlash(prefix))
+		err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil
+			}
+			if err = errors.Join(err, ctx.Err()); err != nil || d.IsDir() || strings.HasPrefix(d.Name(), ".part-") {
+				return err
+			}
+			info, err := d.Info()
+			if errors.Is(err, fs.ErrNotExist) { // deleted since
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			key, err := filepath.Rel(f.Dir, name)
+			if err == nil && !yield(File{Key: filepath.ToSlash(key), Size: info.Size()}, nil) {
+				return fs.SkipAll
+			}
+			return err
+		})
+		if err != nil {
+			yield(File{}, fmt.Errorf("list %s: %w", prefix, err))
+		}
+	}
 }
 
 // name returns the file name of a key. It rejects keys that lead out of the folder.

@@ -58,11 +58,17 @@ type ledger struct {
 	call    control.Call
 	asked   func() // hook that runs once, after the call was read
 	missing bool
+	erased  bool
+	home    string        // the node of the call
+	away    time.Duration // time since its last sign of life
 }
 
-func (l *ledger) Call(context.Context, string, string) (control.Call, error) {
+func (l *ledger) Call(_ context.Context, org, _ string) (control.Call, error) {
 	c := l.call
 	if l.missing {
+		return control.Call{}, control.Refuse(control.CodeCallNotFound, "no such call")
+	}
+	if l.erased && org != "" {
 		return c, control.Refuse(control.CodeCallNotFound, "no such call")
 	}
 	if asked := l.asked; asked != nil {
@@ -75,6 +81,17 @@ func (l *ledger) Call(context.Context, string, string) (control.Call, error) {
 func (l *ledger) SetRecording(_ context.Context, _ string, s control.RecordingStatus, key string) error {
 	l.call.RecordingStatus, l.call.RecordingKey = s, key
 	return nil
+}
+
+func (l *ledger) SetJoined(_ context.Context, _, key string) (bool, error) {
+	if l.call.RecordingStatus == control.RecordingFinalizing {
+		l.call.RecordingStatus, l.call.RecordingKey, l.call.Truncated = control.RecordingReady, key, true
+	}
+	return l.call.RecordingKey == key, nil
+}
+
+func (l *ledger) CallNode(context.Context, string) (string, time.Duration, error) {
+	return l.home, l.away, nil
 }
 
 type plainLeg struct{}
@@ -90,7 +107,7 @@ const id = "call_00000000000000000000000001"
 
 func newSpool(t *testing.T, status control.RecordingStatus) (*recording.Spool, *ledger) {
 	t.Helper()
-	l := &ledger{call: control.Call{ID: id, Status: control.Ended, RecordingStatus: status}}
+	l := &ledger{call: control.Call{ID: id, OrgID: "org", Status: control.Ended, RecordingStatus: status}}
 	return &recording.Spool{Dir: t.TempDir(), Bucket: &recording.Folder{Dir: t.TempDir()}, Calls: l}, l
 }
 

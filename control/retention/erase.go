@@ -60,7 +60,7 @@ func (k *Purger) Erase(ctx context.Context, orgID string, w Selection) (erased, 
 	if err != nil {
 		return erased, 0, fmt.Errorf("erase: %w", err)
 	}
-	return erased, left, k.erased(ctx)
+	return erased, left, errors.Join(k.erased(ctx), k.segments(ctx))
 }
 
 func (k *Purger) eraseSome(ctx context.Context, cond string, args ...any) (n int, _ error) {

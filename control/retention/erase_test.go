@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -114,5 +115,58 @@ func TestErasedRecordingIsNotServed(t *testing.T) {
 	a.purge()
 	if a.recorded("call_1") {
 		t.Error("the file was not deleted")
+	}
+}
+
+// TestEraseDeletesSegments checks that segments survive an erasure that skips their call, because it is active or its
+// recording is not joined yet, and that a later erasure deletes them.
+func TestEraseDeletesSegments(t *testing.T) {
+	const id = "call_01ARZ3NDEKTSV4RRFFQ69G5FAV"
+	a := newFixture(t)
+	a.purger.Segments = func(ctx context.Context) error {
+		return recording.SweepSegments(ctx, a.bucket, store.RecordingStore{Store: &store.Store{Pool: a.db.Pool}})
+	}
+	a.call(a.org, id, "12025550123", 1)
+	left := func() (n int) {
+		for _, err := range a.bucket.List(t.Context(), recording.SegmentPrefix) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			n++
+		}
+		return n
+	}
+	erase := func(erased, skipped int) {
+		t.Helper()
+		if n, left, err := a.purger.Erase(t.Context(), a.org, retention.Selection{Call: id}); n != erased || left != skipped || err != nil {
+			t.Errorf("%d erased, %d left, %v", n, left, err)
+		}
+	}
+	for n := range 2 {
+		if err := a.bucket.Put(t.Context(), fmt.Sprintf("segments/%s/%06d.wav", id, n), strings.NewReader("RIFF")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a.exec("UPDATE calls SET status = 'ongoing', recording_status = 'in_progress', recording_key = NULL")
+	erase(0, 1)
+	a.exec("UPDATE calls SET status = 'ended', recording_status = 'finalizing'")
+	a.exec("UPDATE events SET done_at = NULL")
+	erase(0, 1)
+	if left() != 2 {
+		t.Fatal("the segments of a call that is not settled were deleted")
+	}
+	joined := "segments/" + id + "/joined-000002.wav"
+	if err := a.bucket.Put(t.Context(), joined, strings.NewReader("RIFF")); err != nil {
+		t.Fatal(err)
+	}
+	a.exec("UPDATE calls SET recording_status = 'ready', recording_key = $1", joined)
+	a.exec("UPDATE events SET done_at = now()")
+	a.purge()
+	if left() != 1 {
+		t.Fatalf("%d files, want the joined recording", left())
+	}
+	erase(1, 0)
+	if left() != 0 {
+		t.Error("segments are left")
 	}
 }

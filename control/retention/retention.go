@@ -62,6 +62,8 @@ type Bucket interface {
 type Purger struct {
 	Pool   *pgxpool.Pool
 	Bucket Bucket
+	// Segments deletes the segments of recordings that no call needs; nil means that there are none.
+	Segments func(ctx context.Context) error
 	// Now returns the current time; nil means time.Now.
 	Now func() time.Time
 	Log *slog.Logger
@@ -84,7 +86,7 @@ func (k *Purger) PurgeDue(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	errs := []error{k.erased(ctx), k.deliveries(ctx)}
+	errs := []error{k.erased(ctx), k.segments(ctx), k.deliveries(ctx)}
 	for _, o := range all {
 		for _, purge := range []func(context.Context, organization) error{k.recordings, k.transcripts, k.calls} {
 			if err := purge(ctx, o); err != nil {
@@ -211,6 +213,14 @@ func (k *Purger) erased(ctx context.Context) error {
 			"erased_at IS NOT NULL AND created_at < $3 AND recording_key IS NULL", k.before(MinDays))
 	}
 	return db.Wrap(err, "erase")
+}
+
+// segments deletes the segments of recordings that no call needs.
+func (k *Purger) segments(ctx context.Context) error {
+	if k.Segments == nil {
+		return nil
+	}
+	return k.Segments(ctx)
 }
 
 // deliveries deletes old webhook deliveries.

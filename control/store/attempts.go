@@ -180,7 +180,8 @@ func VerdictOf(suppressed bool) control.Verdict {
 // recording's status is "finalizing".
 func (s *Store) SetRecording(ctx context.Context, callID string, status control.RecordingStatus, key string) error {
 	_, err := db.Exec(ctx, s.dialPool(), "failed to store the recording status", `
-		UPDATE calls SET recording_status = $2, recording_key = $3
+		UPDATE calls SET recording_status = $2, recording_key = $3,
+			recording_truncated = recording_truncated AND coalesce(recording_key, '') NOT LIKE 'segments/%'
 		WHERE id = $1 AND ($2 <> 'failed' OR recording_status = 'finalizing')`, callID, status, orNull(key))
 	return err
 }

@@ -117,6 +117,79 @@ func TestStepsOfMissingNode(t *testing.T) {
 	}
 }
 
+// TestEventsOfLostNode checks that another node takes an event for its LossStep only after the event's node has shown no
+// sign of life for LossTimeout, and that a released event belongs to any node.
+func TestEventsOfLostNode(t *testing.T) {
+	b := newFixture(t, 10, 1<<20, "sales")
+	events := &store.EventStore{Pool: b.store.Pool, LossStep: "takeover", LossTimeout: time.Minute}
+	id := b.order("sales", 1)[0]
+	b.exec("INSERT INTO events (call_id, org_id, kind, home) VALUES ($1, $2, $3, 'host:/data')", id, b.org, control.CallEnded)
+	take := func(home string) *control.Event {
+		t.Helper()
+		all, err := events.Take(t.Context(), control.FastLane, home, time.Minute, 5)
+		if err != nil || len(all) > 1 {
+			t.Fatal(all, err)
+		}
+		if len(all) == 0 {
+			return nil
+		}
+		if err = events.Retry(t.Context(), all[0], 0); err != nil {
+			t.Fatal(err)
+		}
+		return all[0]
+	}
+	seen := func(name, ago string) {
+		t.Helper()
+		b.exec("INSERT INTO nodes (name, owner, beat, seen_at) VALUES ($1, '', 1, now() - $2::interval) ON CONFLICT (name) DO UPDATE SET seen_at = excluded.seen_at", name, ago)
+	}
+	away := func() time.Duration {
+		t.Helper()
+		b.exec("UPDATE attempts SET home = 'host:/data'")
+		home, away, err := store.RecordingStore{Store: b.store}.CallNode(t.Context(), id)
+		if err != nil || home != "host:/data" {
+			t.Fatalf("%q, %v", home, err)
+		}
+		return away.Round(10 * time.Second)
+	}
+	b.exec("UPDATE events SET created_at = now() - interval '45 seconds'")
+	b.exec("UPDATE calls SET ended_at = now() - interval '45 seconds'")
+	if e := take("other"); e != nil || away() > time.Minute {
+		t.Errorf("a node that was stopped properly may start again: %+v, away %v", e, away())
+	}
+	b.exec("UPDATE events SET created_at = now() - interval '70 seconds'")
+	seen("host:/data#0@id", "10 seconds")
+	seen("host:/data2#0@id", "2 hours") // another node
+	if e := take("other"); e != nil || away() != 10*time.Second {
+		t.Errorf("its node is alive: %+v, away %v", e, away())
+	}
+	seen("host:/data#0@id", "65 seconds")
+	if e := take("other"); e == nil || !e.Remote || !e.Lost || away() < time.Minute {
+		t.Errorf("its node is lost: %+v, away %v", e, away())
+	}
+	b.exec("UPDATE events SET created_at = now() - interval '35 seconds'") // the call was settled after the loss
+	e := take("other")
+	if e == nil || !e.Lost {
+		t.Fatalf("a call that was settled: %+v", e)
+	}
+	if own := take("host:/data"); own == nil || own.Remote || own.Lost {
+		t.Errorf("its own node: %+v", own)
+	}
+	e.Done = []string{"takeover"}
+	if err := events.Retry(t.Context(), e, 0); err != nil {
+		t.Fatal(err)
+	}
+	if again := take("other"); again != nil {
+		t.Errorf("the takeover is repeated: %+v", again)
+	}
+	e.Released = true
+	if err := events.Retry(t.Context(), e, 0); err != nil {
+		t.Fatal(err)
+	}
+	if free := take("other"); free == nil || free.Remote || free.Lost {
+		t.Errorf("a released event: %+v", free)
+	}
+}
+
 // TestUnknownAttemptIsHandledByAnyNode checks that any node may process the end event of an attempt in state "unknown"
 // at once. The end event of a conversation waits for its node, because that node has the recording.
 func TestUnknownAttemptIsHandledByAnyNode(t *testing.T) {

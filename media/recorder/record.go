@@ -46,7 +46,7 @@ func New(path string, leg media.Leg) (*Recording, error) {
 	if err != nil {
 		return nil, fmt.Errorf("record: %w", err)
 	}
-	if _, err := f.Write(header(leg.Rate(), 0)); err != nil {
+	if _, err := f.Write(Header(leg.Rate(), 0)); err != nil {
 		return nil, errors.Join(fmt.Errorf("record: %w", err), f.Close(), os.Remove(path+Partial))
 	}
 	r := &Recording{
@@ -126,7 +126,7 @@ func (r *Recording) write() {
 // complete finishes the file. After a failed write, it keeps the audio that was written. It removes a file without
 // audio.
 func (r *Recording) complete(failed error) error {
-	if info, err := r.file.Stat(); failed != nil && err == nil && info.Size() < headerLen+4 {
+	if info, err := r.file.Stat(); failed != nil && err == nil && info.Size() < HeaderLen+4 {
 		return errors.Join(fmt.Errorf("record: %w", failed), r.file.Close(), os.Remove(r.file.Name()))
 	}
 	err := errors.Join(finish(r.file, r.Rate()), r.file.Close())

@@ -13,14 +13,19 @@ import (
 // Partial is the suffix of the file name of an unfinished recording.
 const Partial = ".part"
 
-const headerLen = 44
+// Sizes in bytes.
+const (
+	HeaderLen = 44                    // of the header of a recording
+	SampleLen = 4                     // of one sample of both channels
+	MaxAudio  = 1<<32 - 1 - HeaderLen // most audio that a WAV file can hold
+)
 
-// header returns a RIFF/WAVE header for 16-bit stereo PCM with size bytes of audio (Microsoft "Multimedia Programming
+// Header returns a RIFF/WAVE header for 16-bit stereo PCM with size bytes of audio (Microsoft "Multimedia Programming
 // Interface and Data Specifications 1.0").
-func header(rate int, size uint32) []byte {
-	h := make([]byte, 0, headerLen)
+func Header(rate int, size uint32) []byte {
+	h := make([]byte, 0, HeaderLen)
 	h = append(h, "RIFF"...)
-	h = binary.LittleEndian.AppendUint32(h, headerLen-8+size)
+	h = binary.LittleEndian.AppendUint32(h, HeaderLen-8+size)
 	h = append(h, "WAVEfmt "...)
 	h = binary.LittleEndian.AppendUint32(h, 16)
 	h = binary.LittleEndian.AppendUint16(h, 1)              // format: PCM
@@ -39,15 +44,15 @@ func finish(f *os.File, rate int) error {
 	if err != nil {
 		return err
 	}
-	size := max(0, info.Size()-headerLen)
+	size := max(0, info.Size()-HeaderLen)
 	size -= size % 4 // a write that was interrupted may end within a sample
-	if size > 1<<32-1-headerLen {
+	if size > MaxAudio {
 		return fmt.Errorf("%s: %d bytes are more than a WAV file can hold", f.Name(), size)
 	}
-	if err := f.Truncate(headerLen + size); err != nil {
+	if err := f.Truncate(HeaderLen + size); err != nil {
 		return err
 	}
-	if _, err := f.WriteAt(header(rate, uint32(size)), 0); err != nil {
+	if _, err := f.WriteAt(Header(rate, uint32(size)), 0); err != nil {
 		return err
 	}
 	return f.Sync()
@@ -56,10 +61,10 @@ func finish(f *os.File, rate int) error {
 // Write writes a recording that is in memory. The shorter channel is extended with silence.
 func Write(path string, left, right []int16, rate int) error {
 	n := max(len(left), len(right))
-	if n > (1<<32-1-headerLen)/4 {
+	if n > MaxAudio/SampleLen {
 		return fmt.Errorf("%s: %d samples are more than a WAV file can hold", path, n)
 	}
-	b := header(rate, uint32(n)*4)
+	b := Header(rate, uint32(n)*4)
 	for i := range n {
 		for _, channel := range [][]int16{left, right} {
 			var x int16
@@ -98,7 +103,7 @@ func recoverFile(part string) (path string, err error) {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	h := make([]byte, headerLen)
+	h := make([]byte, HeaderLen)
 	if _, err = io.ReadFull(f, h); err != nil {
 		return "", fmt.Errorf("%s: no header: %w", part, err)
 	}
@@ -112,21 +117,29 @@ func recoverFile(part string) (path string, err error) {
 	return path, err
 }
 
+// ParseHeader returns the sample rate in Hz and the number of bytes of audio that a header contains.
+func ParseHeader(b []byte) (rate, size int, err error) {
+	if len(b) < HeaderLen || string(b[:4]) != "RIFF" || string(b[8:16]) != "WAVEfmt " || string(b[36:40]) != "data" {
+		return 0, 0, errors.New("not a WAV file written by Parley")
+	}
+	if channels, bits := binary.LittleEndian.Uint16(b[22:]), binary.LittleEndian.Uint16(b[34:]); channels != 2 || bits != 16 {
+		return 0, 0, fmt.Errorf("%d channels of %d bits, want 2 of 16", channels, bits)
+	}
+	return int(binary.LittleEndian.Uint32(b[24:])), int(binary.LittleEndian.Uint32(b[40:])), nil
+}
+
 // Read returns the two channels of a recording and the sample rate in Hz.
 func Read(path string) (left, right []int16, rate int, err error) {
 	b, err := os.ReadFile(path) //nolint:gosec // the caller names the file
 	if err != nil {
 		return nil, nil, 0, err
 	}
-	if len(b) < headerLen || string(b[:4]) != "RIFF" || string(b[8:16]) != "WAVEfmt " || string(b[36:40]) != "data" {
-		return nil, nil, 0, fmt.Errorf("%s: not a WAV file written by Parley", path)
+	rate, size, err := ParseHeader(b)
+	if err != nil {
+		return nil, nil, 0, fmt.Errorf("%s: %w", path, err)
 	}
-	if channels, bits := binary.LittleEndian.Uint16(b[22:]), binary.LittleEndian.Uint16(b[34:]); channels != 2 || bits != 16 {
-		return nil, nil, 0, fmt.Errorf("%s: %d channels of %d bits, want 2 of 16", path, channels, bits)
-	}
-	rate = int(binary.LittleEndian.Uint32(b[24:]))
-	size := min(int(binary.LittleEndian.Uint32(b[40:])), len(b)-headerLen)
-	for data := b[headerLen : headerLen+size]; len(data) >= 4; data = data[4:] {
+	size = min(size, len(b)-HeaderLen)
+	for data := b[HeaderLen : HeaderLen+size]; len(data) >= 4; data = data[4:] {
 		left = append(left, int16(binary.LittleEndian.Uint16(data)))       //nolint:gosec // two's complement
 		right = append(right, int16(binary.LittleEndian.Uint16(data[2:]))) //nolint:gosec // likewise
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"iter"
 	"net/http"
 	"net/url"
 	"path"
@@ -114,12 +115,22 @@ func (b *Bucket) Put(ctx context.Context, key string, r io.Reader) error {
 		if size, err = remaining(file); err != nil {
 			return fmt.Errorf("store %s: %w", key, err)
 		}
+	} else if sized, ok := r.(interface{ Size() int64 }); ok {
+		size = sized.Size()
 	}
-	_, err = b.client.PutObject(ctx, b.name, name, onlyReader{r}, size, minio.PutObjectOptions{ContentType: "audio/wav", PartSize: partSize})
+	options := minio.PutObjectOptions{ContentType: contentType(key), PartSize: partSize}
+	_, err = b.client.PutObject(ctx, b.name, name, onlyReader{r}, size, options)
 	if err != nil {
 		return fmt.Errorf("store %s: %w", key, err)
 	}
 	return nil
+}
+
+func contentType(key string) string {
+	if path.Ext(key) == ".opus" {
+		return "audio/ogg"
+	}
+	return "audio/wav"
 }
 
 // remaining returns the number of unread bytes of a file.
@@ -168,6 +179,33 @@ func (b *Bucket) Delete(ctx context.Context, key string) error {
 		return fmt.Errorf("delete %s: %w", key, err)
 	}
 	return nil
+}
+
+// File is a file in a bucket. Its size is in bytes.
+type File struct {
+	Key  string
+	Size int64
+}
+
+// List returns the files whose keys begin with prefix, in the order of their keys. It ends after an error.
+func (b *Bucket) List(ctx context.Context, prefix string) iter.Seq2[File, error] {
+	folder := ""
+	if b.prefix != "" {
+		folder = b.prefix + "/"
+	}
+	return func(yield func(File, error) bool) {
+		listing, cancel := context.WithCancel(ctx) // ends the requests of a list that is not read to its end
+		defer cancel()
+		for o := range b.client.ListObjectsIter(listing, b.name, minio.ListObjectsOptions{Prefix: folder + prefix, Recursive: true}) {
+			if o.Err != nil {
+				yield(File{}, fmt.Errorf("list %s: %w", prefix, o.Err))
+				return
+			}
+			if !yield(File{Key: strings.TrimPrefix(o.Key, folder), Size: o.Size}, nil) {
+				return
+			}
+		}
+	}
 }
 
 // key returns the complete key, including the prefix.

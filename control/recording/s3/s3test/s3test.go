@@ -1,5 +1,5 @@
 // Package s3test provides an S3 server with a bucket in memory. It implements the parts of the protocol that recordings
-// need: single and multipart uploads, ranges, and deletion. It checks version 4 signatures, including the signatures of
+// need: single and multipart uploads, ranges, lists, and deletion. It checks version 4 signatures, including the signatures of
 // chunks.
 package s3test
 
@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -42,6 +43,8 @@ type Server struct {
 	uploads map[string]map[int][]byte
 	ranges  int
 	parts   int
+	puts    int
+	lists   int
 	broken  bool
 }
 
@@ -91,6 +94,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusServiceUnavailable, "SlowDown")
 	case err != nil:
 		fail(w, http.StatusForbidden, "SignatureDoesNotMatch")
+	case ok && key == "" && r.Method == http.MethodGet:
+		s.list(w, r)
 	case !ok:
 		fail(w, http.StatusNotFound, "NoSuchBucket")
 	case r.URL.Query().Has("uploads"), r.URL.Query().Has("uploadId"):
@@ -100,9 +105,61 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// listPage is the number of keys in one response to a list request. It is small, so that tests cover several pages.
+const listPage = 3
+
+// list answers ListObjectsV2 requests.
+func (s *Server) list(w http.ResponseWriter, r *http.Request) {
+	s.lists++
+	q := r.URL.Query()
+	type content struct {
+		Key  string `xml:"Key"`
+		Size int    `xml:"Size"`
+	}
+	type result struct {
+		XMLName   xml.Name  `xml:"ListBucketResult"`
+		Contents  []content `xml:"Contents"`
+		Truncated bool      `xml:"IsTruncated"`
+		Next      string    `xml:"NextContinuationToken,omitempty"`
+	}
+	var page result
+	for _, key := range slices.Sorted(maps.Keys(s.objects)) {
+		if !strings.HasPrefix(key, q.Get("prefix")) || key <= q.Get("continuation-token") {
+			continue
+		}
+		if len(page.Contents) == listPage {
+			page.Truncated, page.Next = true, page.Contents[listPage-1].Key
+			break
+		}
+		page.Contents = append(page.Contents, content{key, len(s.objects[key])})
+	}
+	text, err := xml.Marshal(page)
+	if err != nil {
+		fail(w, http.StatusInternalServerError, "InternalError")
+		return
+	}
+	w.Header().Set("Content-Type", "application/xml")
+	_, _ = w.Write(text) // the client reports a broken connection
+}
+
+// Keys returns the keys that begin with prefix, in order.
+func (s *Server) Keys(prefix string) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(s.objects)), func(key string) bool { return !strings.HasPrefix(key, prefix) })
+}
+
+// Writes returns the numbers of PUT requests of whole objects and of list requests.
+func (s *Server) Writes() (puts, lists int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.puts, s.lists
+}
+
 func (s *Server) object(w http.ResponseWriter, r *http.Request, key string, body []byte) {
 	switch r.Method {
 	case http.MethodPut:
+		s.puts++
 		s.objects[key] = body
 		w.Header().Set("ETag", etag(body))
 	case http.MethodDelete:
