@@ -9,7 +9,7 @@ import (
 // that it can unregister from carriers.
 func (srv *server) runTrunks(ctx context.Context) {
 	ctx, quit := context.WithCancel(ctx)
-	srv.trunkReconciler.Reconcile(ctx) // so that even the first call is signed
+	srv.trunkReconciler.Reconcile(ctx) // loads the attestation levels, so that even the first INVITE is signed
 	over := make(chan struct{})
 	go func() {
 		defer close(over)

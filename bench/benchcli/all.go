@@ -20,7 +20,7 @@ import (
 type All struct {
 	Small bool   `help:"Run a short version of each, to check that it works. Its figures are not meaningful."`
 	Dir   string `help:"Folder for results. Results of this version found there are kept." default:"bin/bench" type:"path" placeholder:"DIR"`
-	Into  string `help:"Write the table of targets into this page." type:"existingfile" placeholder:"FILE"`
+	Into  string `help:"Update the table of performance targets in this Markdown file, between its two marker lines." type:"existingfile" placeholder:"FILE"`
 }
 
 // A part is one of the benchmarks that All runs.

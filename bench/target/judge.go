@@ -14,7 +14,7 @@ import (
 const (
 	gap     = 200 * time.Millisecond // shortest silence between two stretches of speech
 	returns = 2 * time.Second        // longest delay of an echo
-	piece   = 200 * time.Millisecond // length of the start of a line that is searched for as an echo
+	piece   = 200 * time.Millisecond // length of the start of a line; if it is found in the received audio, the line is echoed
 	alike   = 0.8                    // smallest similarity of an echo to the line
 	// Limits for repeated stretches of an answer: shortest stretch, audio to compare, and
 	// similarity. They are larger than piece and alike, because words of one answer can be

@@ -90,7 +90,7 @@ type analysis struct {
 	speech  []acoustic.Span // stretches of the agent's speech
 	words   []acoustic.Word
 	from    map[string][]source
-	begun   []int // for each line, the received sample at its start
+	begun   []int // for each line that the callee said, the index in the received audio when it began
 	served  serverReport
 	turns   []Turn
 }

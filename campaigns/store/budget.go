@@ -47,7 +47,7 @@ SELECT (SELECT coalesce(sum(cost_nano), 0)::bigint FROM cost_tallies WHERE owner
        (SELECT coalesce(sum(n), 0) FROM attempt_tallies WHERE campaign_id = $1 AND outcome = '')`
 
 // QueueSpending queues a query for the spending of a campaign and the count of its calls that have not ended. The
-// result is exact if an earlier statement of the transaction locked the pace of the campaign.
+// result is exact if an earlier statement of the transaction locked the campaign's row in campaign_paces.
 func QueueSpending(batch *pgx.Batch, campaignID string, s *admission.Spending) {
 	batch.Queue(spendingSQL, campaignID).QueryRow(func(row pgx.Row) error { return row.Scan(&s.Spent, &s.Calls) })
 }

@@ -409,7 +409,7 @@ func TestProvidersAreChecked(t *testing.T) {
 		"region: \"eu.example/\": accepted":                 "providers: [{name: a, kind: azure, key: canary, region: eu.example/}]",
 		"providers[0].tenant (line 1): unknown":             "providers: [{name: a, tenant: x}]",
 		"organizations[0].providers[0] (a): url is missing": "organizations: [{name: acme, providers: [{name: a, kind: chat}]}]",
-		`organization "acme": providers[0] (a): url: accepted from an organization: https or wss; PARLEY_TOOL_HOSTS can allow 10.0.0.1:80`: `organizations: [{name: acme, providers: [{name: a, kind: chat, url: "http://10.0.0.1/v1", key: canary}]}]`,
+		`organization "acme": providers[0] (a): url: an organization may use http and ws only for hosts in PARLEY_TOOL_HOSTS: use https or wss, or add 10.0.0.1:80 to it`: `organizations: [{name: acme, providers: [{name: a, kind: chat, url: "http://10.0.0.1/v1", key: canary}]}]`,
 		"201 endpoints; at most 200": "providers: [" + strings.Repeat("{name: a}, ", 201) + "]",
 	} {
 		s, err := apply.Parse(strings.NewReader(text))

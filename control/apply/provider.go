@@ -121,7 +121,7 @@ func (p Provider) checkEgress(egress safedial.Rules) error {
 	if egress.Anywhere || egress.Allows(u.Hostname(), port) {
 		return nil
 	}
-	return fmt.Errorf("url: accepted from an organization: https or wss; PARLEY_TOOL_HOSTS can allow %s",
+	return fmt.Errorf("url: an organization may use http and ws only for hosts in PARLEY_TOOL_HOSTS: use https or wss, or add %s to it",
 		net.JoinHostPort(u.Hostname(), port))
 }
 

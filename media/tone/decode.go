@@ -126,8 +126,8 @@ func (d *Decoder) slot(pcm []int16, off int) (int, float64) {
 	return high*8 + low, (lowPower + highPower) / total
 }
 
-// strongest returns the strongest of eight tones and its power. It computes the tones at once (see Power), because the
-// steps of one tone cannot run in parallel.
+// strongest returns the strongest of eight tones and its power. It computes the eight tones in one loop instead of
+// calling Power for each: the steps of a tone depend on each other, but the CPU can overlap those of different tones.
 func strongest(pcm []int16, rate int, from, step float64) (int, float64) {
 	var coeff, s1, s2 [8]float64
 	for i := range coeff {

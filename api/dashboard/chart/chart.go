@@ -21,7 +21,7 @@ type Phase struct {
 func Phases() []Phase {
 	return []Phase{
 		{"jitter_ms", "Network", "p-net", "jitter buffer delay"},
-		{"vad_ms", "Silence", "p-vad", "until the caller counted as silent"},
+		{"vad_ms", "Silence", "p-vad", "until voice detection decided that the caller is silent"},
 		{"asr_ms", "Speech-to-text", "p-asr", "until the final transcript"},
 		{"classifier_ms", "Classifier", "p-cls", "end-of-turn classification"},
 		{"eou_wait_ms", "Endpointing wait", "p-eou", "wait for the caller to continue"},
