@@ -15,7 +15,7 @@ func failoverReadings() []reading[failover.Stats] {
 			func(s failover.Stats) int64 { return s.Journal.Damaged }),
 		count("parley_database_reverts_total", "Detected returns of the database to an earlier state.",
 			func(s failover.Stats) int64 { return s.Changes }),
-		gauge("parley_database_paused", "1 while dialing is paused, because the database returned to an earlier state and journals of nodes are missing.",
+		gauge("parley_database_paused", "1 while dialing is paused: the database returned to an earlier state, and journals are missing.",
 			func(s failover.Stats) float64 { return truth(s.Paused) }),
 		gauge("parley_database_missing_nodes", "Nodes that did not report: calls from before the failover are held.",
 			func(s failover.Stats) float64 { return float64(s.Missing) }),
