@@ -56,7 +56,8 @@ func Missing(names []string) error {
 	e := &response.InvalidError{}
 	for _, name := range names {
 		e.Issues = append(e.Issues, response.Issue{
-			Type: "missing", Loc: []any{"body", "variables", name}, Msg: "Field required: the agent's greeting, prompt or voicemail_message uses this variable", Input: nil,
+			Type: "missing", Loc: []any{"body", "variables", name},
+			Msg: "Field required: the agent's greeting, prompt or voicemail_message uses this variable", Input: nil,
 		})
 	}
 	return e

@@ -292,10 +292,12 @@ func (t *tally) addMetrics(f *measured.File) {
 	f.Add(measured.Spread("human_first_word_ms", "end of a person's greeting → agent's first word", "ms", millis(words),
 		measured.Most("p50", 700)))
 	f.Add(measured.Share("human_early", "agent spoke before the end of a person's greeting", early, people))
-	f.Add(measured.Share("human_machine", "people taken for machines: the final verdict, or an earlier one that could have made the agent hang up", suspected, people))
+	f.Add(measured.Share("human_machine",
+		"people taken for machines: the final verdict, or an earlier one that could have made the agent hang up", suspected, people))
 	f.Add(measured.Spread("machine_verdict_ms", "time to classify a machine", "ms", millis(verdicts), measured.Most("p50", 2000),
 		measured.Most("p95", 4000)))
-	f.Add(measured.Spread("machine_effect_ms", "time until the verdict makes an agent hang up on a machine, if its settings allow that", "ms", millis(effects)))
+	f.Add(measured.Spread("machine_effect_ms",
+		"time until the verdict makes an agent hang up on a machine, if its settings allow that", "ms", millis(effects)))
 	f.Add(measured.Share("machine_human", "machines classified as people", mistaken, machines))
 	f.Add(measured.Spread("after_beep_ms", "end of the beep → first word of the message", "ms", millis(t.beep), measured.Most("p95", 120)))
 	f.Add(measured.Share("beep_missed", "missed beeps", t.noBeep, t.noBeep+len(t.beep)))
