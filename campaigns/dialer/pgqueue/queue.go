@@ -126,28 +126,36 @@ ORDER BY c.id`
 // unplannedAfter is the time since the end of a node's duty to plan after which plans are not used.
 const unplannedAfter = 5 * time.Second
 
-// refresh loads the running campaigns and their waiting groups.
-func (q *Queue) refresh(ctx context.Context) error {
-	type row struct {
-		id         string
-		next, last time.Time
-	}
-	began := time.Now()
-	var now time.Time
-	var x row
-	var all []row
+// A listedCampaign is a running campaign with the times of its next and last call.
+type listedCampaign struct {
+	id         string
+	next, last time.Time
+}
+
+// list returns the running campaigns and the time of the database. It measures the difference between the clocks.
+func (q *Queue) list(ctx context.Context) (all []listedCampaign, now time.Time, err error) {
 	sql, args := runningSQL, []any{}
 	if q.Planned {
 		sql, args = plannedSQL, []any{planAhead, unplannedAfter}
 	}
-	if err := db.Each(ctx, q.Pool, "running campaigns", []any{&x.id, (*instant)(&x.next), (*instant)(&x.last), &now}, func() error {
+	began := time.Now()
+	var x listedCampaign
+	err = db.Each(ctx, q.Pool, "running campaigns", []any{&x.id, (*instant)(&x.next), (*instant)(&x.last), &now}, func() error {
 		all = append(all, x)
 		return nil
-	}, sql, args...); err != nil {
-		return err
-	}
-	if !now.IsZero() {
+	}, sql, args...)
+	if err == nil && !now.IsZero() {
 		q.clockOffset = now.Sub(began)
+	}
+	return all, now, err
+}
+
+// refresh loads the running campaigns and their waiting groups.
+func (q *Queue) refresh(ctx context.Context) error {
+	began := time.Now()
+	all, now, err := q.list(ctx)
+	if err != nil {
+		return err
 	}
 	before := q.details
 	q.running, q.details = q.running[:0], map[string]detail{}
