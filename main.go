@@ -53,6 +53,7 @@ type commands struct {
 	Erase     admincli.Erase       `cmd:"" help:"Erase calls: transcripts, recordings and deliveries."`
 	Replay    replayCmd            `cmd:"" help:"Replay the turn log of a call through the turn machine."`
 	Bench     bench.Bench          `cmd:"" help:"Run benchmarks."`
+	Plan      planCmd              `cmd:"" help:"Estimate the machines and the database for a number of calls."`
 	Health    healthCmd            `cmd:"" help:"Check the server on this machine; exits with 1 if it is not healthy."`
 	Version   versionCmd           `cmd:"" help:"Print the version."`
 }

@@ -12,8 +12,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"github.com/parley-voice/parley/api"
 	"github.com/parley-voice/parley/api/admin"
 	"github.com/parley-voice/parley/api/calls"
@@ -288,7 +286,7 @@ func (srv *server) openControl(ctx context.Context) error {
 		},
 	}
 	srv.followers = &outbox.Dispatcher{
-		Outbox: newEventStore(srv.db.DialPool, srv.spool.Takeover),
+		Outbox: withTakeover(&store.EventStore{Pool: srv.db.DialPool, AnyNodeSteps: []string{"contact"}}, srv.spool.Takeover),
 		Home:   at.Home, Wake: srv.notifications.Subscribe(store.ChannelEvents), Log: srv.log,
 		Steps: srv.endSteps(shown),
 	}
@@ -302,10 +300,8 @@ func (srv *server) openControl(ctx context.Context) error {
 	return srv.buildAPI(ctx, links, shown, cursors)
 }
 
-// newEventStore returns the outbox. If takeover is not 0, other nodes get the events of a node that has shown no sign of
-// life for that long.
-func newEventStore(pool *pgxpool.Pool, takeover time.Duration) *store.EventStore {
-	events := &store.EventStore{Pool: pool, AnyNodeSteps: []string{"contact"}}
+// withTakeover lets other nodes process the events of a node that has shown no sign of life for takeover, unless it is 0.
+func withTakeover(events *store.EventStore, takeover time.Duration) *store.EventStore {
 	if takeover > 0 {
 		events.LossStep, events.LossTimeout = takeoverStep, takeover
 	}
