@@ -34,9 +34,14 @@ quick: ## check a change in about a minute: build, vet, lint and the nearest tes
 	@.ci/quick
 
 race: deps calm ## run every test, with the race detector; those that talk in real time last, alone
+	@$(MAKE) --no-print-directory race-packages
+	@CGO_ENABLED=1 go test -vet=off -race -timeout 20m -parallel 4 .
+
+# The system tests of the root run whole servers, whose parts race-packages tests with the race detector. They run
+# without it before a change lands, and with it in the soak.
+race-packages: deps calm
 	@CGO_ENABLED=1 go test -vet=off -race -timeout 10m -p 3 $$(go list ./... | tail -n +2 | grep -vxF "$$(.ci/calm; go list $(TIMED))")
 	@CGO_ENABLED=1 go test -vet=off -race -timeout 10m -p 1 $(TIMED)
-	@CGO_ENABLED=1 go test -vet=off -race -timeout 10m -parallel 4 .
 
 calm: deps
 	@go test -vet=off -timeout 10m $$(.ci/calm)
@@ -55,16 +60,18 @@ tidy: ## tidy go.mod
 
 # What is built, linted and tested without the race detector is compiled once.
 check: export GOFLAGS := -trimpath
-check: deps build ## what must hold before a change lands: format, tidy, lint, race (≤ 15 min)
+check: deps build ## what must hold before a change lands: format, tidy, lint, race, system tests (≤ 15 min)
 	@echo '── format';  $(TOOL) golangci-lint fmt --diff ./...
 	@echo '── tidy';    go mod tidy -diff
 	@echo '── lint';    $(MAKE) --no-print-directory -j2 lint calm
 	@echo '── vuln';    .ci/vuln
-	@echo '── race';    $(MAKE) --no-print-directory race
+	@echo '── race';    $(MAKE) --no-print-directory race-packages
+	@echo '── system';  go test -vet=off -timeout 10m -parallel 4 .
 
 soak: deps build ## the long harnesses: kill -9 over hundreds of calls, 100 calls for 10 min, a million calls listed and in pages, 10,000 turns, 100 requests and 40 servers killed, campaigns at their pace, the vendors' SDKs (needs npm)
 	@PARLEYTEST_SOAK=1 go test -count=1 -timeout 60m -v -run 'TestSoak|TestTakeCost' . ./sip ./api ./api/dashboard ./control/retention ./control/store ./campaigns/dialer/pgqueue ./pipeline/fakeprovider
 	@PARLEYTEST_SOAK=1 go test -count=1 -timeout 10m -run 'TestTenThousandTurns' ./pipeline/pipetest
+	@CGO_ENABLED=1 go test -vet=off -race -count=1 -timeout 30m -parallel 4 .
 	@PARLEYTEST_WEB_CALLS=100 go test -count=1 -timeout 10m -v -run 'TestSoakWeb' .
 	@PARLEYTEST_KILLS=50 go test -count=1 -timeout 15m -v -run 'TestKillDuringRequest' ./api/conformance
 

@@ -22,8 +22,6 @@ import (
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
-const costedCalls = 1000
-
 // Unit prices, as a price file and as constants for the test's own calculation.
 const (
 	costFile = `
@@ -127,8 +125,16 @@ type costedCall struct {
 	} `json:"cost"`
 }
 
-// TestCostOfThousandCalls checks that the costs of 1,000 calls match the requests that the fake providers received.
-func TestCostOfThousandCalls(t *testing.T) {
+// TestCosts checks that the costs of calls match the requests that the fake providers received.
+func TestCosts(t *testing.T) { testCosts(t, 100) }
+
+func TestSoakCosts(t *testing.T) {
+	soakOnly(t)
+	testCosts(t, 1000)
+}
+
+func testCosts(t *testing.T, calls int) {
+	t.Helper()
 	script := demo.Script()
 	script.FinalLag, script.FirstToken, script.TokenGap, script.FirstByte, script.PartialLag = 0, 0, 0, 0, 0
 	fakes, err := fakeprovider.Start(t.Context(), "127.0.0.1:0", script)
@@ -159,24 +165,24 @@ func TestCostOfThousandCalls(t *testing.T) {
 		}
 	}
 	began := time.Now()
-	ids := placeCostedCalls(t, api)
-	calls := make([]costedCall, len(ids))
-	eventuallyWithin(t, 3*time.Minute, "the end of all calls", func() bool { return costedDone(t, srv) })
+	ids := placeCostedCalls(t, api, calls)
+	read := make([]costedCall, len(ids))
+	eventuallyWithin(t, 3*time.Minute, "the end of all calls", func() bool { return costedDone(t, srv) == calls })
 	for n, id := range ids {
-		get(t, api, "/v1/calls/"+id, &calls[n])
+		get(t, api, "/v1/calls/"+id, &read[n])
 	}
-	sum := checkCosts(t, ids, calls, talker)
-	checkFakes(t, calls, sum, fakes.Received())
+	sum := checkCosts(t, ids, read, talker)
+	checkFakes(t, read, sum, fakes.Received())
 	fmt.Fprintf(os.Stdout, "%d calls in %v\n", len(ids), time.Since(began).Round(time.Second))
 }
 
-func placeCostedCalls(t *testing.T, api *demo.Client) []string {
+func placeCostedCalls(t *testing.T, api *demo.Client, calls int) []string {
 	t.Helper()
-	ids := make([]string, costedCalls)
+	ids := make([]string, calls)
 	var all sync.WaitGroup
 	for part := range 4 {
 		all.Go(func() {
-			for n := part; n < costedCalls; n += 4 {
+			for n := part; n < calls; n += 4 {
 				var c apiCall
 				err := api.Do(t.Context(), http.MethodPost, "/v1/calls/phone", map[string]any{"agent_id": "demo", "to_number": demo.Number}, &c)
 				if err != nil {
@@ -194,11 +200,10 @@ func placeCostedCalls(t *testing.T, api *demo.Client) []string {
 	return ids
 }
 
-// costedDone reports whether all calls and their analyses have ended.
-func costedDone(t *testing.T, srv *server) bool {
+// costedDone returns the number of calls that have ended and were analyzed.
+func costedDone(t *testing.T, srv *server) int {
 	t.Helper()
-	n := dbtest.Value[int](t, srv.db, "SELECT count(*) FROM calls WHERE status IN ('ended', 'failed') AND analysis_status <> 'pending'")
-	return n == costedCalls
+	return dbtest.Value[int](t, srv.db, "SELECT count(*) FROM calls WHERE status IN ('ended', 'failed') AND analysis_status <> 'pending'")
 }
 
 func rat(t *testing.T, text string) *big.Rat {

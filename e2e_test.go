@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -20,6 +19,7 @@ import (
 	"github.com/parley-voice/parley/bench/demo"
 	"github.com/parley-voice/parley/control/config"
 	"github.com/parley-voice/parley/media/codec"
+	"github.com/parley-voice/parley/media/mediatest"
 	"github.com/parley-voice/parley/media/recorder"
 	"github.com/parley-voice/parley/media/tone"
 )
@@ -326,25 +326,13 @@ func testSippCall(t testing.TB) {
 	}
 }
 
-// freePort returns an even UDP port. The port and the next port are free.
-func freePort(t testing.TB) string {
-	t.Helper()
-	for range 50 {
-		c, err := new(net.ListenConfig).ListenPacket(t.Context(), "udp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		addr, ok := c.LocalAddr().(*net.UDPAddr)
-		_ = c.Close()
-		if ok && addr.Port%2 == 0 {
-			return strconv.Itoa(addr.Port)
-		}
-	}
-	t.Fatal("no even port")
-	return ""
-}
-
 func tail(s string, lines int) string {
 	all := strings.Split(s, "\n")
 	return strings.Join(all[max(0, len(all)-lines):], "\n")
+}
+
+// freePort returns mediatest.FreePort as text.
+func freePort(t testing.TB) string {
+	t.Helper()
+	return strconv.Itoa(mediatest.FreePort(t))
 }

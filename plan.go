@@ -27,8 +27,9 @@ func (p planCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(e.out, "%d concurrent calls, %d call attempts per day (%.1f per second in ten hours) of %g min, %d contacts; kept for %d days\n\n",
-		s.Calls, s.CallsPerDay, s.PerSecond, s.Minutes, s.Contacts, s.Days)
+	fmt.Fprintf(e.out,
+		"%d concurrent calls, %d contacts; %d call attempts per day (%.1f per second in ten hours) of %g min, kept for %d days\n\n",
+		s.Calls, s.Contacts, s.CallsPerDay, s.PerSecond, s.Minutes, s.Days)
 	t := tabwriter.NewWriter(e.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "Nodes\t%d, one of them spare: the others take all calls while one is stopped or lost\n", s.Nodes)
 	fmt.Fprintf(t, "  calls\tat most %d on a node: PARLEY_MAX_CALLS=%d\n", s.CallsPerNode, s.CallsPerNode)

@@ -130,10 +130,11 @@ func (d *restoreDrill) checkCalledOnce() {
 	}
 }
 
-// TestPointInTimeRecovery loses the database while a campaign runs, and restores a base backup and the archived WAL to
+// TestSoakPointInTimeRecovery loses the database while a campaign runs, and restores a base backup and the archived WAL to
 // a moment before the last calls. Without the journal nothing may be called before an operator confirms it. With the
 // journal the campaign continues, and no number is called twice.
-func TestPointInTimeRecovery(t *testing.T) {
+func TestSoakPointInTimeRecovery(t *testing.T) {
+	soakOnly(t)
 	t.Parallel()
 	d := newRestoreDrill(t, func(d *restoreDrill) { d.backup.Base() })
 	at := d.backup.Now()

@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -28,35 +27,6 @@ import (
 	"github.com/parley-voice/parley/sip/endpoint"
 	"github.com/parley-voice/parley/sip/siptest"
 )
-
-// freePorts returns an even port that is free for UDP and TCP, as is the odd one above. It
-// lies below the ports that the kernel gives to connecting sockets, which would take it
-// before the peer does.
-func freePorts(t *testing.T) int {
-	t.Helper()
-	for range 50 {
-		port := 10000 + 2*rand.IntN(5000)
-		if isFree(port) && isFree(port+1) {
-			return port
-		}
-	}
-	t.Fatal("no even port")
-	return 0
-}
-
-func isFree(port int) bool {
-	c, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port})
-	if err != nil {
-		return false
-	}
-	_ = c.Close()
-	l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port})
-	if err != nil {
-		return false
-	}
-	_ = l.Close()
-	return true
-}
 
 type baresip struct {
 	port int // port for UDP and TCP; TLS uses the next one
@@ -149,8 +119,8 @@ func newBaresip(t *testing.T, account string, rate int) (*baresip, *x509.CertPoo
 	}
 	both := append(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}),
 		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Certificate[0]})...)
-	b := &baresip{port: freePorts(t), out: &output{wrote: make(chan struct{}, 1)}}
-	control, rtp := freePorts(t), freePorts(t)
+	b := &baresip{port: mediatest.FreePort(t), out: &output{wrote: make(chan struct{}, 1)}}
+	control, rtp := mediatest.FreePort(t), mediatest.FreePort(t)
 	for name, text := range map[string]string{
 		"cert.pem": string(both),
 		"config":   fmt.Sprintf(baresipConfig, b.port, filepath.Join(dir, "cert.pem"), filepath.Join(dir, "received.wav"), filepath.Join(dir, "sent.wav"), rtp, rtp+40, control),

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/media/mediatest"
 )
 
 // sippCallee answers, sends keys from pcap files, holds by re-INVITE, resumes,
@@ -150,9 +151,9 @@ func TestSipp(t *testing.T) {
 			if err := os.WriteFile(xml, []byte(scenario), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			port := freePorts(t)
+			port := mediatest.FreePort(t)
 			mode := map[string]string{"udp": "u1", "tcp": "t1"}[transport]
-			cmd := exec.CommandContext(t.Context(), path, "-sf", xml, "-i", "127.0.0.1", "-p", strconv.Itoa(port), "-mp", strconv.Itoa(freePorts(t)),
+			cmd := exec.CommandContext(t.Context(), path, "-sf", xml, "-i", "127.0.0.1", "-p", strconv.Itoa(port), "-mp", strconv.Itoa(mediatest.FreePort(t)),
 				"-t", mode, "-nostdin", "-m", "1", "-timeout", "30", "-trace_err", "-error_file", filepath.Join(dir, "errors"))
 			cmd.Dir = dir
 			out := &output{wrote: make(chan struct{}, 1)}

@@ -3,7 +3,6 @@ package metrics
 import (
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -16,6 +15,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/parley-voice/parley/media/mediatest"
 )
 
 const deploy = "../../deploy/"
@@ -180,7 +181,7 @@ func TestBoards(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "prometheus.yml"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	at := freeAddr(t)
+	at := fmt.Sprintf("127.0.0.1:%d", mediatest.FreePort(t))
 	cmd := exec.CommandContext(t.Context(), program, "--config.file="+dir+"/prometheus.yml", "--storage.tsdb.path="+dir+"/data", "--web.listen-address="+at)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -202,17 +203,6 @@ func TestBoards(t *testing.T) {
 			}
 		}
 	}
-}
-
-func freeAddr(t *testing.T) string {
-	t.Helper()
-	var lc net.ListenConfig
-	l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
 }
 
 // expressions returns the expressions of a board.
