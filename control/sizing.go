@@ -56,21 +56,30 @@ type Sizing struct {
 	Bucket       float64 // recordings
 }
 
+// check returns an error if a value is out of range.
+func (d Demand) check() error {
+	for _, of := range []struct {
+		what               string
+		value, least, most float64
+	}{
+		{"calls", float64(d.Calls), 1, 1e6},
+		{"calls per day", float64(d.CallsPerDay), 0, 1e9},
+		{"minutes per call", d.Minutes, 0.1, 120},
+		{"contacts", float64(d.Contacts), 0, 1e9},
+		{"days", float64(d.Days), 1, 3650},
+		{"cores", float64(d.Cores), 1, 256},
+	} {
+		if math.IsNaN(of.value) || of.value < of.least || of.value > of.most {
+			return fmt.Errorf("%.10g %s: accepted are %.10g to %.10g", of.value, of.what, of.least, of.most)
+		}
+	}
+	return nil
+}
+
 // Plan returns the installation for a demand.
 func (d Demand) Plan() (Sizing, error) {
-	switch {
-	case d.Calls < 1 || d.Calls > 1_000_000:
-		return Sizing{}, fmt.Errorf("%d calls: accepted are 1 to 1000000", d.Calls)
-	case d.CallsPerDay < 0 || d.CallsPerDay > 1_000_000_000:
-		return Sizing{}, fmt.Errorf("%d calls per day: accepted are 0 to 1000000000", d.CallsPerDay)
-	case !(d.Minutes >= 0.1 && d.Minutes <= 120): //nolint:staticcheck // refuses NaN too
-		return Sizing{}, fmt.Errorf("%v minutes per call: accepted are 0.1 to 120", d.Minutes)
-	case d.Contacts < 0 || d.Contacts > 1_000_000_000:
-		return Sizing{}, fmt.Errorf("%d contacts: accepted are 0 to 1000000000", d.Contacts)
-	case d.Days < 1 || d.Days > 3650:
-		return Sizing{}, fmt.Errorf("%d days: accepted are 1 to 3650", d.Days)
-	case d.Cores < 1 || d.Cores > 256:
-		return Sizing{}, fmt.Errorf("%d cores: accepted are 1 to 256", d.Cores)
+	if err := d.check(); err != nil {
+		return Sizing{}, err
 	}
 	rate, ok := map[string]float64{"wav": wavRate, "opus": opusRate, "none": 0}[d.Recording]
 	if !ok {

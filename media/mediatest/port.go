@@ -12,7 +12,8 @@ import (
 func FreePort(tb testing.TB) int {
 	tb.Helper()
 	for range 500 {
-		if port := 10_000 + 2*rand.IntN(5_000); isFree(tb, port) && isFree(tb, port+1) {
+		port := 10_000 + 2*rand.IntN(5_000) //nolint:gosec // not a secret
+		if isFree(tb, port) && isFree(tb, port+1) {
 			return port
 		}
 	}
