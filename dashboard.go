@@ -41,7 +41,7 @@ func (srv *server) addDashboard(ctx context.Context, server *api.Server) error {
 	srv.imports = &uploads.Imports{
 		Pool: srv.db.Pool, Service: srv.campaigns,
 		Uploads: &uploads.Uploads{Sources: &campaignstore.ImportFiles{Pool: srv.db.Pool, Bucket: d.Bucket}, Bucket: d.Bucket},
-		Admit:   server.Campaigns.ReadList, Log: srv.log,
+		Admit:   server.Campaigns.ReadList, Wake: srv.notifications.Subscribe(uploads.Channel), Log: srv.log,
 	}
 	d.Imports = srv.imports
 	server.Dashboard, err = d.Handler()

@@ -27,9 +27,13 @@ const (
 	maxQueued = 5 // per organization; Add refuses more
 	maxTries  = 3 // tries per import; a try fails by an internal error or a crash of its node
 	leaseFor  = 30 * time.Second
-	pollEvery = 500 * time.Millisecond
-	retention = "7 days" // how long an import is kept after its end
+	pollEvery = 2 * time.Second
+	beatEvery = 500 * time.Millisecond // progress is stored, and the lease extended
+	retention = "7 days"               // how long an import is kept after its end
 )
+
+// Channel is the notification channel for queued imports.
+const Channel = "parley_list_imports"
 
 // ErrQueueFull is returned while an organization has the maximum of open imports.
 var ErrQueueFull = errors.New("5 lists are being imported: wait until one is finished")
@@ -84,6 +88,7 @@ type Imports struct {
 	Uploads *Uploads
 	// Admit limits the lists that are read at once; nil disables the limit.
 	Admit func(orgID string) (done func(), err error)
+	Wake  <-chan struct{} // receives a value when an import is queued; nil means polling only
 	Log   *slog.Logger
 }
 
@@ -116,7 +121,10 @@ func (m *Imports) Add(ctx context.Context, q db.Querier, i Import) (id string, e
 	}
 	id = control.NewID("lim_", time.Now())
 	const insert = "INSERT INTO list_imports (id, org_id, upload_id, columns, spec, who, form) VALUES ($1, $2, $3, $4, $5, $6, $7)"
-	_, err = db.Exec(ctx, q, "import", insert, id, i.OrgID, i.Upload, i.Columns, i.Spec, requester{i.Who, i.Actor}, i.Form)
+	if _, err = db.Exec(ctx, q, "import", insert, id, i.OrgID, i.Upload, i.Columns, i.Spec, requester{i.Who, i.Actor}, i.Form); err != nil {
+		return "", err
+	}
+	_, err = db.Exec(ctx, q, "notify", "SELECT pg_notify($1, '')", Channel)
 	return id, err
 }
 
@@ -163,6 +171,7 @@ func (m *Imports) Run(ctx context.Context) {
 					continue
 				}
 				select {
+				case <-m.Wake:
 				case <-tick.C:
 				case <-ctx.Done():
 				}
@@ -336,7 +345,7 @@ func (m *Imports) requeue(ctx context.Context, i Import) error {
 // heartbeat extends the lease and stores the progress until ctx ends. It calls cancel if another node has taken over
 // the import.
 func (m *Imports) heartbeat(ctx context.Context, cancel func(), i Import, p *tracker) {
-	tick := time.NewTicker(pollEvery)
+	tick := time.NewTicker(beatEvery)
 	defer tick.Stop()
 	for {
 		select {
