@@ -8,9 +8,9 @@ import (
 
 // Measured costs, with a reserve where said. docs/sizing.md has the measurements.
 const (
-	callsPerCore    = 100     // conversations on a core of a node: 43 % of its time
-	nodeMemory      = 256e6   // bytes of a node without calls
-	callMemory      = 800e3   // bytes of a call
+	callsPerCore    = 75      // conversations on a core of a node: about half of its time
+	nodeMemory      = 128e6   // bytes of a node without calls
+	callMemory      = 900e3   // bytes of a call
 	wavRate         = 32e3    // bytes per second of a recording
 	opusRate        = 4e3     // the same, compressed
 	baseDisk        = 10e9    // bytes of a node's disk for the program, logs and journals

@@ -13,7 +13,7 @@ func TestPlan(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.CallsPerDay != 300_000 || s.Nodes != 4 || s.CallsPerNode != 334 || s.DBConns != 4*nodeConns+spareConns {
+	if s.CallsPerDay != 300_000 || s.Nodes != 5 || s.CallsPerNode != 250 || s.DBConns != 5*nodeConns+spareConns {
 		t.Errorf("%+v", s)
 	}
 	if want := 300_000.0 * 90 * 120 * wavRate; s.Bucket != want {
