@@ -141,7 +141,7 @@ func (s *switchover) run(contacts, before, behind int) {
 	eventuallyWithin(t, 30*time.Second, "the standby is behind", func() bool { return len(s.invites.numbers()) >= known+behind+2 })
 	s.pair.Kill(0)
 	on := s.on.Load()
-	s.pair.Promote()
+	s.pair.Promote(1)
 	if s.pooler != nil {
 		s.pooler.Point(1)
 	}

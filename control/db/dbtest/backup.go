@@ -70,7 +70,7 @@ func (b *Backup) Restore(at time.Time) {
 		// Only the owner, which is the user of the servers, may change its folder.
 		b.run("/bin/sh", "-c", "printf %s \"$1\" > \"$0\"", filepath.Join(b.data(1), name), text)
 	}
-	b.start(1)
+	b.Start(1)
 	b.await("the recovery ends", func() bool { return b.ask(1, "SELECT NOT pg_is_in_recovery()") })
 }
 

@@ -32,12 +32,39 @@ type Pair struct {
 func NewPair(t testing.TB) *Pair {
 	t.Helper()
 	p := newPrimary(t)
+	p.Follow(1)
+	return p
+}
+
+// Follow replaces the data of a server with a copy of the other server's, and starts it as a standby of that server.
+func (p *Pair) Follow(n int) {
+	p.t.Helper()
+	if err := os.RemoveAll(p.data(n)); err != nil {
+		p.t.Fatal(err)
+	}
 	p.run(
-		"pg_basebackup", "-h", "127.0.0.1", "-p", p.ports[0], "-U", "parley", "-D", p.data(1), "-R", "-X", "stream", "-c",
+		"pg_basebackup", "-h", "127.0.0.1", "-p", p.ports[1-n], "-U", "parley", "-D", p.data(n), "-R", "-X", "stream", "-c",
 		"fast", "--no-sync",
 	)
-	p.start(1)
-	return p
+	p.Start(n)
+}
+
+// Synchronize makes each commit on a server wait for a standby, or for none.
+func (p *Pair) Synchronize(n int, standbys bool) {
+	p.t.Helper()
+	p.set(n, "synchronous_standby_names", map[bool]string{true: "*"}[standbys])
+}
+
+// ReadOnly makes a server refuse writes of new transactions, or accept them again.
+func (p *Pair) ReadOnly(n int, refuse bool) {
+	p.t.Helper()
+	p.set(n, "default_transaction_read_only", map[bool]string{true: "on", false: "off"}[refuse])
+}
+
+func (p *Pair) set(n int, name, value string) {
+	p.t.Helper()
+	p.exec(n, "ALTER SYSTEM SET "+name+" = '"+value+"'")
+	p.exec(n, "SELECT pg_reload_conf()")
 }
 
 // newPrimary starts the first server of a pair with an empty database "parley".
@@ -65,7 +92,7 @@ func newPrimary(t testing.TB, extra ...string) *Pair {
 		}
 	}
 	p.run("initdb", "-D", p.data(0), "-U", "parley", "--auth=trust", "-E", "UTF8", "--no-locale", "--no-sync")
-	p.start(0)
+	p.Start(0)
 	p.exec(0, "CREATE DATABASE parley")
 	return p
 }
@@ -82,8 +109,7 @@ func (p *Pair) URL() string {
 // Cut stops the replication.
 func (p *Pair) Cut() {
 	p.t.Helper()
-	p.exec(1, "ALTER SYSTEM SET primary_conninfo = ''")
-	p.exec(1, "SELECT pg_reload_conf()")
+	p.set(1, "primary_conninfo", "")
 	p.await("the standby receives nothing", func() bool {
 		return p.ask(1, "SELECT NOT EXISTS (SELECT FROM pg_stat_wal_receiver)")
 	})
@@ -97,10 +123,10 @@ func (p *Pair) CaughtUp() {
 	})
 }
 
-// Promote turns the standby into a primary.
-func (p *Pair) Promote() {
+// Promote turns a standby into a primary.
+func (p *Pair) Promote(n int) {
 	p.t.Helper()
-	p.exec(1, "SELECT pg_promote()")
+	p.exec(n, "SELECT pg_promote()")
 }
 
 // Kill stops a server without a shutdown, as a power failure would.
@@ -134,7 +160,8 @@ func (p *Pair) run(name string, args ...string) {
 	}
 }
 
-func (p *Pair) start(n int) {
+// Start starts a server that does not run.
+func (p *Pair) Start(n int) {
 	p.t.Helper()
 	c := p.command("postgres", "-D", p.data(n), "-p", p.ports[n], "-k", p.dir, "-c", "listen_addresses=127.0.0.1", "-c", "fsync=off",
 		"-c", "full_page_writes=off", "-c", "max_connections=200", "-c", "shared_buffers=64MB", "-c", "jit=off", "-c", "wal_keep_size=512MB",

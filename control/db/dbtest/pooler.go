@@ -99,6 +99,14 @@ func (b *Pooler) Start() {
 	})
 }
 
+// Hang stops the process of the pooler without closing its connections, or continues it.
+func (b *Pooler) Hang(stopped bool) {
+	b.t.Helper()
+	if err := b.proc.Process.Signal(map[bool]syscall.Signal{true: syscall.SIGSTOP, false: syscall.SIGCONT}[stopped]); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
 // Stop ends the pooler at once, with all connections.
 func (b *Pooler) Stop() {
 	if b.proc == nil {
