@@ -54,6 +54,7 @@ type commands struct {
 	Replay    replayCmd            `cmd:"" help:"Replay the turn log of a call through the turn machine."`
 	Bench     bench.Bench          `cmd:"" help:"Run benchmarks."`
 	Plan      planCmd              `cmd:"" help:"Estimate the machines and the database for a number of calls."`
+	Doctor    admincli.Doctor      `cmd:"" help:"Check settings, ports, database, bucket, trunks and providers; exits with 1 if it finds an error."`
 	Health    healthCmd            `cmd:"" help:"Check the server on this machine; exits with 1 if it is not healthy."`
 	Version   versionCmd           `cmd:"" help:"Print the version."`
 }
@@ -176,7 +177,7 @@ func run(e *env, args []string) int {
 		kong.Writers(e.out, e.errs), kong.Exit(func(code int) { exit = code }), kong.UsageOnError(),
 		kong.BindTo(e.Context, (*context.Context)(nil)),
 		kong.BindSingletonProvider(e.adminEnv), kong.BindSingletonProvider(e.campaignEnv), kong.BindSingletonProvider(e.apiClient),
-		kong.BindSingletonProvider(e.terminal), kong.BindSingletonProvider(e.bench),
+		kong.BindSingletonProvider(e.terminal), kong.BindSingletonProvider(e.bench), kong.BindSingletonProvider(e.examination),
 	)
 	if err != nil {
 		fmt.Fprintln(e.errs, "parley:", err)

@@ -117,12 +117,8 @@ func (c checkProvidersCmd) Run(e *env) error {
 		fmt.Fprintf(e.errs, "warning: only the endpoints of the settings are checked: %v\n", err)
 		set = settings.Endpoints
 	}
-	registry := set.Open(safedial.Rules{Hosts: settings.ToolHosts})
-	defer func() { _ = registry.Close() }() // closes idle connections
-	p := withOrganizations(registry.Current(), organizations)
-	if _, err := exec.LookPath("espeak-ng"); err != nil && !slices.Contains(c.Names, "espeak") {
-		delete(p.Voices, "espeak")
-	}
+	p, end := openClients(settings, set, organizations, c.Names)
+	defer end()
 	known := slices.Concat(slices.Collect(maps.Keys(p.Recognizers)), slices.Collect(maps.Keys(p.Models)), slices.Collect(maps.Keys(p.Voices)))
 	slices.Sort(known)
 	known = slices.Compact(known)
@@ -149,6 +145,16 @@ func (c checkProvidersCmd) Run(e *env) error {
 		return nil
 	}
 	return fmt.Errorf("providers that failed: %d", failed)
+}
+
+// openClients returns the clients of all endpoints, and espeak-ng if it is installed or among names. end closes them.
+func openClients(c config.Config, set endpoints.Set, organizations map[string]string, names []string) (p *provider.Clients, end func()) {
+	registry := set.Open(safedial.Rules{Hosts: c.ToolHosts})
+	p = withOrganizations(registry.Current(), organizations)
+	if _, err := exec.LookPath("espeak-ng"); err != nil && !slices.Contains(names, "espeak") {
+		delete(p.Voices, "espeak")
+	}
+	return p, func() { _ = registry.Close() } // closes idle connections
 }
 
 // withOrganizations returns all clients. A client of an organization has the name ORGANIZATION/NAME.

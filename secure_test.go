@@ -19,12 +19,17 @@ import (
 // newCertificate returns a self-signed certificate for 127.0.0.1 and its key, in PEM.
 func newCertificate(t *testing.T) (cert, key []byte) {
 	t.Helper()
+	return newCertificateUntil(t, time.Now().Add(time.Hour))
+}
+
+func newCertificateUntil(t *testing.T, until time.Time) (cert, key []byte) {
+	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		SerialNumber: big.NewInt(1), NotBefore: until.Add(-24 * time.Hour), NotAfter: until,
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)

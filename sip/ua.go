@@ -120,6 +120,10 @@ func (u *UA) SetCertificates(s endpoint.TLS) error { return u.endpoint.SetCertif
 // want it. It ends that for all others, which may take 2 s.
 func (u *UA) SetTrunks(trunks []media.Trunk) { u.proxies.SetTrunks(trunks) }
 
+// Probe sends an OPTIONS to the proxies of a trunk. It returns nil if one is up, and
+// otherwise the reasons.
+func (u *UA) Probe(ctx context.Context, t media.Trunk) error { return u.proxies.Probe(ctx, t) }
+
 // ProxyStates returns the health of the trunks' addresses.
 func (u *UA) ProxyStates() []health.State { return u.proxies.Health.States(time.Now()) }
 

@@ -32,6 +32,8 @@ type Config struct {
 	MaxConns int32
 	// Wait is how long Open waits for a database that accepts writes; 0 means that Open does not wait.
 	Wait time.Duration
+	// KeepSchema makes Open leave the schema as it is, which may be missing or of another release.
+	KeepSchema bool
 	// Prepare is called for every new connection; may be nil.
 	Prepare func(context.Context, *pgx.Conn) error
 	// Log receives events of the child process; nil disables logging.
@@ -55,7 +57,7 @@ func share(n int32) (pool, dial, order int32) {
 // server for long.
 const idleTime = time.Minute
 
-// DB is an open database whose schema is up to date.
+// DB is an open database. Its schema is up to date unless Config.KeepSchema is set.
 type DB struct {
 	// Pool is for all work that DialPool and OrderPool are not for.
 	Pool *pgxpool.Pool
@@ -72,8 +74,8 @@ type DB struct {
 	local  *Local
 }
 
-// Open connects to the database and migrates the schema. If needed, it starts Postgres first. Several processes may
-// open the same database at the same time.
+// Open connects to the database and migrates the schema, unless c.KeepSchema is set. If needed, it starts Postgres first.
+// Several processes may open the same database at the same time.
 func Open(ctx context.Context, c Config) (*DB, error) {
 	d := &DB{}
 	url := c.URL
@@ -119,8 +121,10 @@ func (d *DB) connect(ctx context.Context, url string, c Config) error {
 			return err
 		}
 	}
-	if err = Migrate(ctx, cmp.Or(d.direct, d.Pool), c.Log); err != nil {
-		return err
+	if !c.KeepSchema {
+		if err = Migrate(ctx, cmp.Or(d.direct, d.Pool), c.Log); err != nil {
+			return err
+		}
 	}
 	generic := map[string]string{"plan_cache_mode": "force_generic_plan"}
 	if d.DialPool, err = newPool(ctx, url, c, dial, pooled, generic); err != nil {

@@ -52,13 +52,21 @@ func (s *Spool) checkSpace() (int64, error) {
 }
 
 func (s *Spool) measure() (int64, error) {
-	var fs syscall.Statfs_t
-	if err := syscall.Statfs(s.Dir, &fs); err != nil {
-		return -1, nil //nolint:nilerr // the first recording creates a missing folder
+	free := FreeSpace(s.Dir)
+	if free < 0 {
+		return free, nil // the first recording creates a missing folder
 	}
-	free := int64(fs.Bavail) * fs.Bsize //nolint:gosec // less than 2^63
 	if least := cmp.Or(s.MinFree, DefaultMinFree); free < least {
 		return free, fmt.Errorf("%d MB are free for recordings, less than the %d MB of PARLEY_RECORDING_RESERVE", free>>20, least>>20)
 	}
 	return free, nil
+}
+
+// FreeSpace returns the free bytes of a folder's file system, or -1 if unknown.
+func FreeSpace(dir string) int64 {
+	var fs syscall.Statfs_t
+	if syscall.Statfs(dir, &fs) != nil {
+		return -1
+	}
+	return int64(fs.Bavail) * fs.Bsize //nolint:gosec // less than 2^63
 }

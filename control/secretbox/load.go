@@ -46,6 +46,33 @@ func (b *Box) Load(ctx context.Context, pool *pgxpool.Pool, s Source) error {
 	return nil
 }
 
+// ErrNoKey is returned if the keys are not in the settings and no key was generated yet.
+var ErrNoKey = errors.New("no key was generated yet")
+
+// Find returns the keys that Load would use. It generates none.
+func (s Source) Find(ctx context.Context, q db.Querier) (Keys, error) {
+	text := s.Keys
+	var err error
+	switch {
+	case text != "":
+	case s.File != "":
+		var content []byte
+		content, err = os.ReadFile(s.File)
+		text = media.Secret(content)
+	default:
+		var content []byte
+		err = q.QueryRow(ctx, "SELECT value FROM shared_keys WHERE name = 'seal'").Scan(&content)
+		text = media.Secret(content)
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, pgx.ErrNoRows):
+		return nil, ErrNoKey
+	case err != nil:
+		return nil, err
+	}
+	return Parse(text)
+}
+
 func (s Source) text(ctx context.Context, pool *pgxpool.Pool) (media.Secret, error) {
 	switch {
 	case s.Keys != "":

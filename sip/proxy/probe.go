@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/emiago/sipgo/sip"
 
+	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/sip/endpoint"
 	"github.com/parley-voice/parley/sip/health"
 )
@@ -81,4 +83,55 @@ func (reg *Registry) probeTarget(ctx context.Context, at Target) bool {
 	}
 	reg.Health.RecordAnswer(at.Address(), now)
 	return true
+}
+
+// Probe sends an OPTIONS to all addresses of a trunk. It returns nil if one of them
+// is up, and otherwise the reasons why they are not. It records nothing.
+func (reg *Registry) Probe(ctx context.Context, t media.Trunk) error {
+	all, err := ParseAll(t)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	var probes sync.WaitGroup
+	var mu sync.Mutex
+	var errs []error
+	up := false
+	record := func(err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		up = up || err == nil
+		errs = append(errs, err)
+	}
+	for _, p := range all {
+		probes.Go(func() {
+			targets, err := reg.locate(ctx, p)
+			if err != nil {
+				record(err)
+			}
+			for _, at := range targets {
+				probes.Go(func() { record(reg.ask(ctx, at)) })
+			}
+		})
+	}
+	probes.Wait()
+	if up {
+		return nil
+	}
+	return errors.Join(errs...)
+}
+
+// ask sends an OPTIONS to a target. It returns an error if the target is not up.
+func (reg *Registry) ask(ctx context.Context, at Target) error {
+	res, err := reg.Endpoint.Do(ctx, reg.newRequest(sip.OPTIONS, at, "parley"))
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("%s does not answer OPTIONS over %s", at.Hop.Addr, at.Hop.Transport)
+	case err != nil:
+		return fmt.Errorf("%s: %w", at.Hop.Addr, err)
+	case res.StatusCode == 408 || res.StatusCode == 503:
+		return fmt.Errorf("%s answers OPTIONS with %d %s", at.Hop.Addr, res.StatusCode, res.Reason)
+	}
+	return nil
 }

@@ -104,6 +104,12 @@ func Open(text string, a Account) (*Bucket, error) {
 	return &Bucket{client: client, name: p.bucket, prefix: p.prefix}, nil
 }
 
+// ErrorCode returns the code of an error response, such as NoSuchBucket, or "".
+func ErrorCode(err error) string {
+	refusal, _ := errors.AsType[minio.ErrorResponse](err)
+	return refusal.Code
+}
+
 // Put stores the content of r. An incomplete file is never visible.
 func (b *Bucket) Put(ctx context.Context, key string, r io.Reader) error {
 	name, err := b.key(key)

@@ -1,0 +1,133 @@
+package admincli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/parley-voice/parley/control/config"
+	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/control/recording"
+	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/pipeline/provider/selftest"
+)
+
+// checkTime is how long one check may take.
+const checkTime = 5 * time.Second
+
+// Level is the severity of a Finding.
+type Level string
+
+// Levels.
+const (
+	OK      Level = "ok"
+	Warning Level = "warning"
+	Error   Level = "error"
+)
+
+// Finding is the result of one check.
+type Finding struct {
+	Check  string `json:"check"`
+	Level  Level  `json:"level"`
+	Result string `json:"result"`
+	Fix    string `json:"fix,omitempty"` // what to do; empty if Level is OK
+}
+
+// Doctor checks the settings and what they lead to.
+type Doctor struct {
+	STUN string `name:"stun" help:"STUN server that tells the public address. Default: the first of PARLEY_STUN_URLS." placeholder:"HOST:PORT"`
+	JSON bool   `name:"json" help:"As JSON."`
+}
+
+// Examination holds what the checks of Doctor need.
+type Examination struct {
+	Config config.Config
+	// Bucket opens the bucket of recordings.
+	Bucket func() (recording.Bucket, error)
+	// CheckSigner loads the key and the certificate that sign calls.
+	CheckSigner func(now time.Time) error
+	// PublicAddr asks a STUN server for the public address of a socket.
+	PublicAddr func(ctx context.Context, bind netip.Addr, server string) (local, public netip.AddrPort, err error)
+	// ProbeTrunks sends OPTIONS to trunks. It returns the reason why each does not answer, or "".
+	ProbeTrunks func(ctx context.Context, all []media.Trunk) ([]string, error)
+	// Providers returns the test of the providers in the settings and, if q is not nil, in the database.
+	Providers func(ctx context.Context, q db.Querier) (test selftest.Test, end func(), err error)
+	// Now is the clock of this machine.
+	Now func() time.Time
+	Out io.Writer
+	// Bar draws how many checks have ended.
+	Bar func(done, all int)
+}
+
+// Run runs all checks and prints the findings. It returns an error if a finding is an error.
+func (c Doctor) Run(ctx context.Context, x *Examination) error {
+	all := x.run(ctx, c.STUN)
+	counts := map[Level]int{}
+	for _, f := range all {
+		counts[f.Level]++
+	}
+	if c.JSON {
+		encoder := json.NewEncoder(x.Out)
+		encoder.SetIndent("", "  ")
+		if err := encoder.Encode(map[string]any{"findings": all, "errors": counts[Error], "warnings": counts[Warning]}); err != nil {
+			return err
+		}
+	} else {
+		for _, f := range all {
+			fmt.Fprintf(x.Out, "%-8s %-14s %s\n", f.Level, f.Check, f.Result)
+			if f.Fix != "" {
+				fmt.Fprintf(x.Out, "%-8s %-14s → %s\n", "", "", f.Fix)
+			}
+		}
+		fmt.Fprintf(x.Out, "\n%d ok, %d warnings, %d errors\n", counts[OK], counts[Warning], counts[Error])
+	}
+	if counts[Error] > 0 {
+		return fmt.Errorf("errors found: %d", counts[Error])
+	}
+	return ctx.Err()
+}
+
+// run runs the checks concurrently and returns their findings in a fixed order.
+func (x *Examination) run(ctx context.Context, stun string) (all []Finding) {
+	s := x.openStored(ctx)
+	defer s.close()
+	checks := []func(context.Context) []Finding{
+		x.checkSockets, x.checkRTP,
+		func(ctx context.Context) []Finding { return x.checkAddress(ctx, stun) },
+		x.checkCertificates, x.checkDisk, x.checkFiles, x.checkClock, x.checkBucket,
+		s.checkDatabase, s.checkSealKey, s.checkTrunks, s.checkProviders,
+	}
+	found := make([][]Finding, len(checks))
+	var tasks sync.WaitGroup
+	var ended atomic.Int64
+	for n, check := range checks {
+		tasks.Go(func() {
+			found[n] = check(ctx)
+			ended.Add(1)
+		})
+	}
+	over := make(chan struct{})
+	go func() { // ends with the checks
+		tasks.Wait()
+		close(over)
+	}()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for wait := true; wait; {
+		select {
+		case <-tick.C:
+		case <-over:
+			wait = false
+		}
+		x.Bar(int(ended.Load()), len(checks))
+	}
+	for _, f := range found {
+		all = append(all, f...)
+	}
+	return all
+}

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/parley-voice/parley/control/admincli"
+	"github.com/parley-voice/parley/control/apikeys"
+	"github.com/parley-voice/parley/control/config"
+	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/control/recording"
+	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/pipeline/provider/selftest"
+	"github.com/parley-voice/parley/sip"
+	"github.com/parley-voice/parley/webrtc/ice"
+)
+
+// examination returns what parley doctor needs.
+func (e *env) examination() (*admincli.Examination, error) {
+	c, err := e.config()
+	if err != nil {
+		return nil, err
+	}
+	return &admincli.Examination{
+		Config: c, PublicAddr: ice.PublicAddr, Now: time.Now, Out: e.out, Bar: progressBar(e.errs, "checks"),
+		Bucket: func() (recording.Bucket, error) { return bucket(c) },
+		CheckSigner: func(now time.Time) error {
+			_, wrong := signer(c.Stir, nil, now)
+			return wrong
+		},
+		ProbeTrunks: func(ctx context.Context, all []media.Trunk) ([]string, error) { return probeTrunks(ctx, c, all) },
+		Providers: func(ctx context.Context, q db.Querier) (selftest.Test, func(), error) {
+			set, names := c.Endpoints, map[string]string{}
+			if q != nil {
+				if set, _, err = e.commandEndpoints(c, q); err != nil { // parley providers list shows the notes
+					return selftest.Test{}, nil, err
+				}
+				if names, err = apikeys.OrganizationNames(ctx, q); err != nil {
+					return selftest.Test{}, nil, err
+				}
+			}
+			p, end := openClients(c, set, names, nil)
+			return selftest.Test{Recognizers: p.Recognizers, Models: p.Models, Voices: p.Voices}, end, nil
+		},
+	}, nil
+}
+
+// probeTrunks sends OPTIONS to trunks from a port of its own. It returns the reason why each trunk is not up, or "".
+func probeTrunks(ctx context.Context, c config.Config, all []media.Trunk) ([]string, error) {
+	bind, public, err := c.MediaAddrs()
+	if err != nil {
+		return nil, err
+	}
+	keys, err := secure(config.TLSFiles{Cert: c.SIPTLS.Cert, Key: c.SIPTLS.Key, CA: c.SIPTLS.CA})
+	if err != nil {
+		return nil, err
+	}
+	ua := &sip.UA{Listen: net.JoinHostPort(bind.String(), "0"), Public: public, TLS: keys}
+	if err = ua.Start(); err != nil {
+		return nil, err
+	}
+	reasons := make([]string, len(all))
+	var probes sync.WaitGroup
+	for n, t := range all {
+		probes.Go(func() {
+			if err := ua.Probe(ctx, t); err != nil {
+				reasons[n] = strings.ReplaceAll(err.Error(), "\n", "; ")
+			}
+		})
+	}
+	probes.Wait()
+	over, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	return reasons, ua.Close(over)
+}
