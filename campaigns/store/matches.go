@@ -61,12 +61,13 @@ type ReportRow struct {
 	ContactID, SuppressionReason string
 }
 
-// EachRow calls each for the rows of an import, in order.
+// EachRow calls each for the rows of an import, in order. Each contact is looked up by both columns of its key, which
+// OFFSET 0 ensures: after an import, before Postgres has new statistics, a join would read all contacts for each row.
 func (Imports) EachRow(ctx context.Context, q db.Querier, importID string, each func(ReportRow) error) error {
 	found, err := q.Query(ctx, `
 		SELECT r.n, r.phone, r.number, r.name, r.timezone, r.variables, r.status, r.issues,
 			coalesce(k.state, ''), coalesce(k.id, ''), coalesce(k.reason, '')
-		FROM import_rows r LEFT JOIN contacts k ON k.import_id = r.import_id AND k.n = r.n
+		FROM import_rows r LEFT JOIN LATERAL (SELECT id, state, reason FROM contacts WHERE import_id = $1 AND n = r.n OFFSET 0) k ON true
 		WHERE r.import_id = $1 ORDER BY r.n`, importID)
 	if err != nil {
 		return fmt.Errorf("rows: %w", err)
