@@ -56,7 +56,7 @@ type Import struct {
 	CreatedAt             time.Time
 }
 
-// A Contact is a person to call.
+// A Contact is a person to call. A row that was not accepted has no contact: the ID and the state are empty.
 type Contact struct {
 	ID     string
 	Row    *contactfile.Row

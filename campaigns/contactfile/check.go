@@ -3,6 +3,8 @@ package contactfile
 import (
 	"errors"
 	"fmt"
+	"iter"
+	"maps"
 	"slices"
 	"strings"
 
@@ -37,9 +39,10 @@ type Options struct {
 	Progress func(rows int)
 }
 
-// A List is a checked list.
+// A List is a checked list. It does not keep the rows, so its memory does not depend on what they contain: All reads
+// them again from the source.
 type List struct {
-	Rows       []*Row // rows in their order
+	Seen       int // rows
 	Accepted   int
 	Warned     int // rows accepted with a warning
 	Rejected   int
@@ -47,38 +50,167 @@ type List struct {
 	Duplicates int // rows that repeat the number of an earlier row
 	// Refusal is NoPhoneColumn or NoUsableRows for an unusable list.
 	Refusal string
+	// Codes counts the issues of the rows by code.
+	Codes map[string]int
+	// Locations are the different locations of the rows that may be called.
+	Locations []market.Location
+	// Split counts the rows by result.
+	Split Split
+
+	source  Source
+	options Options
+	repeats map[uint64]*repeat // by the digits of the number
+	seen    map[string]bool    // keys of Locations
+}
+
+// A repeat is a number that several rows have. Its fields are row numbers.
+type repeat struct {
+	first, second int32
+	kept          int32 // row that is not dropped; 0 if each row with the number is rejected for another reason
 }
 
 // ErrTooMany is returned for a list with more than MaxRows rows.
 var ErrTooMany = errors.New("too many rows")
 
-// Check reads a list. It returns the error of the source, or ErrTooMany.
+// Check reads a list, twice if it has duplicates. It returns the error of the source, or ErrTooMany.
 func Check(source Source, o Options) (*List, error) {
-	l := &List{}
-	rd := &reader{names: variableName()}
-	for rec, err := range source {
-		if err != nil {
-			return nil, err
-		}
-		if o.MaxRows > 0 && len(l.Rows) >= o.MaxRows {
-			return nil, fmt.Errorf("%w: at most %d are accepted", ErrTooMany, o.MaxRows)
-		}
-		r := rd.row(rec)
-		o.checkRow(r)
-		l.Rows = append(l.Rows, r)
-		if n := len(l.Rows); o.Progress != nil && n%1000 == 0 {
-			o.Progress(n)
-		}
+	l := &List{source: source, options: o}
+	found, err := l.count(true)
+	if err == nil && len(l.repeats) > 0 {
+		found, err = l.count(false)
 	}
-	l.markDuplicates(o.Duplicates)
-	l.countStatuses()
+	if err != nil {
+		return nil, err
+	}
 	switch {
-	case len(l.Rows) > 0 && !rd.found:
+	case l.Seen > 0 && !found:
 		l.Refusal = NoPhoneColumn
-	case l.Accepted == 0 && len(l.Rows) > 0:
+	case l.Accepted == 0 && l.Seen > 0:
 		l.Refusal = NoUsableRows
 	}
+	l.seen = nil
 	return l, nil
+}
+
+// All reads the rows again, in order. An error of the source ends them.
+func (l *List) All() iter.Seq2[*Row, error] {
+	return func(yield func(*Row, error) bool) {
+		rd := &reader{names: variableName()}
+		for rec, err := range l.source {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			r := rd.row(rec)
+			l.options.checkRow(r)
+			l.finish(r)
+			if !yield(r, nil) {
+				return
+			}
+		}
+	}
+}
+
+// count reads the rows and counts them. The first time it also finds the numbers that several rows have, and reports
+// the progress. found is false if no row has a phone column.
+func (l *List) count(first bool) (found bool, err error) {
+	l.Seen, l.Accepted, l.Warned, l.Rejected, l.Dropped, l.Duplicates, l.Split = 0, 0, 0, 0, 0, 0, Split{}
+	l.Codes, l.Locations, l.seen = map[string]int{}, nil, map[string]bool{}
+	var numbers map[uint64]int32 // row and whether it is rejected, as pack does
+	if first {
+		numbers, l.repeats = map[uint64]int32{}, map[uint64]*repeat{}
+	}
+	rd := &reader{names: variableName()}
+	for rec, err := range l.source {
+		if err != nil {
+			return false, err
+		}
+		if l.options.MaxRows > 0 && l.Seen >= l.options.MaxRows {
+			return false, fmt.Errorf("%w: at most %d are accepted", ErrTooMany, l.options.MaxRows)
+		}
+		r := rd.row(rec)
+		l.options.checkRow(r)
+		if first {
+			l.addNumber(numbers, r)
+		} else {
+			l.finish(r)
+		}
+		l.add(r)
+		if l.options.Progress != nil && first && l.Seen%1000 == 0 {
+			l.options.Progress(l.Seen)
+		}
+	}
+	return rd.found, nil
+}
+
+// numberKey returns the digits of a number in E.164, which has at most 15; 0 for no number.
+func numberKey(e164 string) (key uint64) {
+	for _, c := range []byte(e164) {
+		if c >= '0' && c <= '9' {
+			key = 10*key + uint64(c-'0')
+		}
+	}
+	return key
+}
+
+// addNumber finds out whether an earlier row has the number of a row. numbers has the first row of each number, and
+// as its lowest bit whether the row is rejected.
+func (l *List) addNumber(numbers map[uint64]int32, r *Row) {
+	key, row := numberKey(r.Number.E164), int32(r.Row) //nolint:gosec // a file has fewer rows
+	if key == 0 {
+		return
+	}
+	rejected := int32(0)
+	if r.isRejected() {
+		rejected = 1
+	}
+	f, repeated := numbers[key]
+	if !repeated {
+		numbers[key] = row<<1 | rejected
+		return
+	}
+	x := l.repeats[key]
+	if x == nil {
+		x = &repeat{first: f >> 1, second: row}
+		if f&1 == 0 {
+			x.kept = x.first
+		}
+		l.repeats[key] = x
+	}
+	if rejected == 0 && (x.kept == 0 || l.options.Duplicates == KeepLast) {
+		x.kept = row
+	}
+}
+
+// add adds a row to the counts.
+func (l *List) add(r *Row) {
+	l.Seen++
+	for _, i := range r.Issues {
+		l.Codes[i.Code]++
+	}
+	if x := l.repeats[numberKey(r.Number.E164)]; x != nil && int(x.first) != r.Row {
+		l.Duplicates++
+	}
+	r.setStatus()
+	switch r.Status {
+	case Duplicate:
+		l.Dropped++
+	case Rejected:
+		l.Rejected++
+	case Warned:
+		l.Warned++
+		l.Accepted++
+	default:
+		l.Accepted++
+	}
+	l.Split.add(r)
+	if !r.IsAccepted() || r.Number.Refusal != market.Callable {
+		return
+	}
+	key := strings.Join(r.Location.States, ",") + ";" + strings.Join(r.Location.Zones, ",")
+	if !l.seen[key] {
+		l.seen[key], l.Locations = true, append(l.Locations, r.Location)
+	}
 }
 
 // checkRow parses the phone number of a row and finds its possible locations.
@@ -134,88 +266,52 @@ func (o Options) checkZone(r *Row) {
 	}
 }
 
-func (l *List) markDuplicates(action DuplicateAction) {
-	first, more := make(map[string]*Row, len(l.Rows)), map[*Row][]*Row{}
-	for _, r := range l.Rows {
-		switch f := first[r.Number.E164]; {
-		case r.Number.E164 == "":
-		case f == nil:
-			first[r.Number.E164] = r
+// finish adds the issue of a repeated number to a row, and sets the row's status.
+func (l *List) finish(r *Row) {
+	if x := l.repeats[numberKey(r.Number.E164)]; x != nil {
+		if int(x.first) != r.Row {
+			r.DuplicateOf = int(x.first)
+		}
+		switch l.options.Duplicates {
+		case KeepFirst, KeepLast:
+			if int(x.kept) != r.Row && !r.isRejected() {
+				r.addIssue(Warning, DuplicatePhone, colPhone, r.Phone, fmt.Sprintf("dropped: row %d has the same phone", x.kept))
+				r.Status = Duplicate
+			}
 		default:
-			more[f] = append(more[f], r)
+			r.addIssue(Error, DuplicatePhone, colPhone, r.Phone, fmt.Sprintf("rows %d and %d have the same phone", x.first, x.second))
 		}
 	}
-	for _, r := range l.Rows {
-		if more[r] == nil {
-			continue
-		}
-		same := append([]*Row{r}, more[r]...)
-		l.Duplicates += len(same) - 1
-		for _, x := range same[1:] {
-			x.DuplicateOf = same[0].Row
-		}
-		if action == KeepFirst || action == KeepLast {
-			dropDuplicates(same, action)
-			continue
-		}
-		for _, x := range same {
-			x.addIssue(Error, DuplicatePhone, colPhone, x.Phone, fmt.Sprintf("rows %d and %d have the same phone", same[0].Row, same[1].Row))
-		}
-	}
+	r.setStatus()
 }
 
-// dropDuplicates drops all valid rows with the same number except the first or, with KeepLast, the last.
-func dropDuplicates(same []*Row, action DuplicateAction) {
-	good := slices.DeleteFunc(slices.Clone(same), (*Row).isRejected)
-	if len(good) == 0 {
-		return
-	}
-	chosen := good[0]
-	if action == KeepLast {
-		chosen = good[len(good)-1]
-	}
-	for _, x := range good {
-		if x != chosen {
-			x.addIssue(Warning, DuplicatePhone, colPhone, x.Phone, fmt.Sprintf("dropped: row %d has the same phone", chosen.Row))
-			x.Status = Duplicate
-		}
-	}
-}
-
-// countStatuses sets the statuses and the counts.
-func (l *List) countStatuses() {
-	for _, r := range l.Rows {
-		switch {
-		case r.Status == Duplicate:
-			l.Dropped++
-			continue
-		case r.isRejected():
-			r.Status = Rejected
-			l.Rejected++
-			continue
-		case len(r.Issues) > 0:
-			r.Status = Warned
-			l.Warned++
-		default:
-			r.Status = Accepted
-		}
-		l.Accepted++
+// setStatus sets the status by the issues, unless the row is dropped.
+func (r *Row) setStatus() {
+	switch {
+	case r.Status == Duplicate:
+	case r.isRejected():
+		r.Status = Rejected
+	case len(r.Issues) > 0:
+		r.Status = Warned
+	default:
+		r.Status = Accepted
 	}
 }
 
 // Issues returns up to first issues in row order, the count of issues by code, and the total.
 func (l *List) Issues(first int) (items []Issue, byCode map[string]int, total int) {
-	byCode = map[string]int{}
-	items = []Issue{}
-	for _, r := range l.Rows {
-		for _, i := range r.Issues {
-			byCode[i.Code]++
-			if total++; total <= first {
-				items = append(items, i)
-			}
-		}
+	byCode = maps.Clone(l.Codes)
+	for _, n := range byCode {
+		total += n
 	}
-	if l.Refusal != "" && len(l.Rows) > 0 {
+	items = []Issue{}
+	for r, err := range l.All() {
+		if err != nil || len(items) >= first {
+			break
+		}
+		items = append(items, r.Issues[:min(len(r.Issues), first-len(items))]...)
+	}
+	if l.Refusal != "" && l.Seen > 0 {
 		byCode[l.Refusal]++
 		total++
 	}
@@ -230,22 +326,18 @@ type Split struct {
 	Invalid   int
 }
 
-// Split counts the rows by result.
-func (l *List) Split() Split {
-	var s Split
-	for _, r := range l.Rows {
-		switch {
-		case r.Status == Duplicate || r.Status == Rejected && r.isOnlyDuplicate():
-			s.Duplicate++
-		case r.Status == Rejected:
-			s.Invalid++
-		case r.Number.Refusal != market.Callable:
-			s.Skipped++
-		default:
-			s.Called++
-		}
+// add adds a row to the counts.
+func (s *Split) add(r *Row) {
+	switch {
+	case r.Status == Duplicate || r.Status == Rejected && r.isOnlyDuplicate():
+		s.Duplicate++
+	case r.Status == Rejected:
+		s.Invalid++
+	case r.Number.Refusal != market.Callable:
+		s.Skipped++
+	default:
+		s.Called++
 	}
-	return s
 }
 
 // isOnlyDuplicate reports whether the repeated number is the only reason for the

@@ -64,13 +64,13 @@ func fromFile(r io.ReaderAt, size int64, header func(names []string)) (Source, e
 	case len(bytes.TrimSpace(head)) == 0:
 		return nil, fmt.Errorf("%w: the file is empty", ErrFile)
 	default:
-		return fromText(io.NewSectionReader(r, 0, size), header), nil
+		return fromText(r, size, header), nil
 	}
 }
 
-func fromText(file io.Reader, header func(names []string)) Source {
+func fromText(file io.ReaderAt, size int64, header func(names []string)) Source {
 	return func(yield func(Record, error) bool) {
-		text := bufio.NewReaderSize(transform.NewReader(file, unicode.BOMOverride(transform.Nop)), 64<<10)
+		text := bufio.NewReaderSize(transform.NewReader(io.NewSectionReader(file, 0, size), unicode.BOMOverride(transform.Nop)), 64<<10)
 		head, err := text.Peek(32 << 10)
 		if err != nil && !errors.Is(err, io.EOF) {
 			yield(Record{}, fmt.Errorf("%w: %w", ErrFile, err))

@@ -94,13 +94,17 @@ func (svc *Service) Add(ctx context.Context, orgID, id string, who Actor, raw []
 	if err != nil {
 		return Status{}, err
 	}
+	rows, err := collectRows(list)
+	if err != nil {
+		return Status{}, err
+	}
 	source := creation{Service: svc, request: CreateRequest{Rows: raw}, pkg: pkg, now: now}
 	i, err := source.storeSource(ctx, c, campaigns.BatchImport)
 	if err != nil {
 		return Status{}, err
 	}
 	i.Via = who.Via
-	b := &batch{Service: svc, who: who, pkg: pkg, list: list, i: i, now: now}
+	b := &batch{Service: svc, who: who, pkg: pkg, list: list, rows: rows, i: i, now: now}
 	var st Status
 	var refused *RefusedError
 	err = db.Tx(ctx, svc.Pool, func(tx pgx.Tx) (fault error) {
@@ -128,13 +132,24 @@ type batch struct {
 	c    campaigns.Campaign
 	who  Actor
 	pkg  *market.Package
-	list *contactfile.List
+	list *contactfile.List // without the issues that are added to the rows
+	rows []*contactfile.Row
 	now  time.Time
 
 	i        campaigns.Import
-	contacts []campaigns.Contact
+	contacts []campaigns.Contact // of all rows
 	screen   screening.Screen
 	found    screenResult
+}
+
+func collectRows(list *contactfile.List) (rows []*contactfile.Row, err error) {
+	for r, err := range list.All() {
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, r)
+	}
+	return rows, nil
 }
 
 // decide accepts or refuses the batch, and calls the hook.
@@ -161,7 +176,10 @@ func (b *batch) decide(ctx context.Context, id string, hooks BatchHooks) (st Sta
 
 // check screens the rows. If a row is rejected or listed it stores the batch as refused.
 func (b *batch) check(ctx context.Context) (*RefusedError, error) {
-	b.contacts = newContacts(b.c, b.list, b.pkg, b.now)
+	b.contacts = nil
+	for _, r := range b.rows {
+		b.contacts = append(b.contacts, newContact(b.c, r, b.pkg, b.now))
+	}
 	var candidates []screening.Candidate
 	for _, x := range b.contacts {
 		if x.State == campaigns.Pending {
@@ -169,26 +187,30 @@ func (b *batch) check(ctx context.Context) (*RefusedError, error) {
 		}
 	}
 	var err error
-	if b.screen, b.found, err = b.screener().screen(ctx, b.tx, b.c.OrgID, b.pkg, candidates, b.now); err != nil {
+	page := func(yield func([]screening.Candidate, error) bool) { yield(candidates, nil) }
+	if b.screen, b.found, err = b.screener().screen(ctx, b.tx, b.c.OrgID, b.pkg, page, b.now); err != nil {
 		return nil, err
 	}
 	b.screen.ImportID, b.screen.Decision = b.i.ID, screening.Clean
-	b.i.RowsSeen, b.i.Duplicates, b.i.Rejected = len(b.list.Rows), b.list.Duplicates, b.list.Rejected
+	b.i.RowsSeen, b.i.Duplicates, b.i.Rejected = len(b.rows), b.list.Duplicates, b.list.Rejected
 	var cause *control.Error
 	switch {
 	case b.list.Refusal != "" || b.list.Rejected > 0:
 		cause = control.Refuse(control.CodeCallsRejected,
-			fmt.Sprintf("%d of %d rows cannot be called: see import", b.list.Rejected, len(b.list.Rows)))
+			fmt.Sprintf("%d of %d rows cannot be called: see import", b.list.Rejected, len(b.rows)))
 	case b.screen.Matched > 0:
 		cause = control.Refuse(control.CodeCallsDNC,
-			fmt.Sprintf("%d of %d numbers are on a do-not-call list: see import", b.screen.Matched, len(b.list.Rows)))
+			fmt.Sprintf("%d of %d numbers are on a do-not-call list: see import", b.screen.Matched, len(b.rows)))
 	default:
 		return nil, nil //nolint:nilnil // accepted
 	}
 	if b.screen.Matched > 0 {
 		b.screen.Decision = campaigns.Block
 	}
-	b.i.Accepted, b.i.RefusalCode, b.contacts = false, string(cause.Code), nil
+	b.i.Accepted, b.i.RefusalCode = false, string(cause.Code)
+	for i := range b.contacts {
+		b.contacts[i] = campaigns.Contact{Row: b.contacts[i].Row}
+	}
 	b.addListIssue()
 	if err = b.save(ctx, store.CallsRefused); err != nil {
 		return nil, err
@@ -198,7 +220,7 @@ func (b *batch) check(ctx context.Context) (*RefusedError, error) {
 
 // addListIssue adds an issue to the first row: the reason why the list as a whole is refused.
 func (b *batch) addListIssue() {
-	if b.list.Refusal == "" || len(b.list.Rows) == 0 {
+	if b.list.Refusal == "" || len(b.rows) == 0 {
 		return
 	}
 	text := "no row has a phone column"
@@ -206,7 +228,7 @@ func (b *batch) addListIssue() {
 		text = "no row can be called"
 	}
 	issue := contactfile.Issue{Code: b.list.Refusal, Column: "phone", Severity: contactfile.Error, Message: text}
-	first := b.list.Rows[0]
+	first := b.rows[0]
 	first.Issues = append([]contactfile.Issue{issue}, first.Issues...)
 }
 
@@ -224,7 +246,7 @@ func (b *batch) accept(ctx context.Context) (Status, error) {
 		return Status{}, err
 	}
 	for _, x := range b.contacts {
-		if !known[x.Row.Number.E164] {
+		if x.ID == "" || !known[x.Row.Number.E164] {
 			continue
 		}
 		x.Row.Issues = append(x.Row.Issues, contactfile.Issue{
@@ -243,7 +265,7 @@ func (b *batch) accept(ctx context.Context) (Status, error) {
 	if err = b.save(ctx, store.CallsAdded); err != nil {
 		return Status{}, err
 	}
-	if err = saveAttestation(ctx, b.tx, b.Store, b.c, b.i.ID, b.who, b.found.candidates, b.screen.Fingerprint, b.now); err != nil {
+	if err = saveAttestation(ctx, b.tx, b.Store, b.c, b.i.ID, b.who, b.found.digest, b.screen.Fingerprint, b.now); err != nil {
 		return Status{}, err
 	}
 	st, _, err := b.status(ctx, b.tx, b.c, launchcheck.Adding, checkInput{attested: true}, b.now)
@@ -262,7 +284,20 @@ func (b *batch) save(ctx context.Context, action string) error {
 	if err = store.ClaimImportFile(ctx, b.tx, b.i.SourceKey); err != nil {
 		return err
 	}
-	if err = b.Store.Imports.Save(ctx, b.tx, b.i, b.list.Rows, b.contacts, nil); err != nil {
+	codes := map[string]int{}
+	for _, r := range b.rows {
+		for _, issue := range r.Issues {
+			codes[issue.Code]++
+		}
+	}
+	contacts := func(yield func(campaigns.Contact, error) bool) {
+		for _, c := range b.contacts {
+			if !yield(c, nil) {
+				return
+			}
+		}
+	}
+	if err = b.Store.Imports.Save(ctx, b.tx, b.i, codes, contacts, nil); err != nil {
 		return err
 	}
 	if err = b.Store.Imports.SaveMatches(ctx, b.tx, b.i.ID, b.found.matches); err != nil {
@@ -274,7 +309,7 @@ func (b *batch) save(ctx context.Context, action string) error {
 // importStatus returns the import for the response.
 func (b *batch) importStatus() ImportStatus {
 	x := ImportStatus{Import: b.i, Screen: b.screen, Matches: b.screen.Items, Issues: []contactfile.Issue{}, ByCode: map[string]int{}}
-	for _, r := range b.list.Rows {
+	for _, r := range b.rows {
 		for _, issue := range r.Issues {
 			x.ByCode[issue.Code]++
 			if x.Total++; x.Total <= screening.MaxItems {

@@ -96,14 +96,12 @@ func (svc *Service) Create(ctx context.Context, orgID string, who Actor, o Creat
 	var st Status
 	err = db.Tx(ctx, svc.Pool, func(tx pgx.Tx) error {
 		var fault error
-		read := list
-		list = nil // lets the garbage collector free the rows before the contacts are screened
 		if large { // writing may take longer than other statements
 			if _, fault = tx.Exec(ctx, "SET LOCAL statement_timeout = '5min'"); fault != nil {
 				return fault
 			}
 		}
-		if st, fault = n.save(ctx, tx, c, who, i, read); fault == nil && onCreated != nil {
+		if st, fault = n.save(ctx, tx, c, who, i, list); fault == nil && onCreated != nil {
 			fault = onCreated(ctx, tx, st)
 		}
 		return fault
@@ -190,7 +188,7 @@ func (n *creation) readList() (*contactfile.List, error) {
 		return nil, nil //nolint:nilnil // buildCampaign refuses the spec
 	}
 	if err == nil {
-		o.Spec.Rows = len(list.Rows)
+		o.Spec.Rows = list.Seen
 	}
 	return list, err
 }
@@ -217,12 +215,7 @@ func (n *creation) buildCampaign(ctx context.Context, list *contactfile.List) (c
 	}
 	var locations []market.Location
 	if list != nil {
-		locations = make([]market.Location, 0, list.Accepted)
-		for _, r := range list.Rows {
-			if r.IsAccepted() && r.Number.Refusal == market.Callable {
-				locations = append(locations, r.Location)
-			}
-		}
+		locations = list.Locations
 	}
 	return s.Build(campaigns.Facts{
 		Now: n.now, Horizon: n.Horizon, Agent: agent, Routes: routes, Zone: n.org.Zone, Window: n.org.Window,
@@ -279,28 +272,30 @@ func (svc *Service) saveDraft(
 }
 
 func (n *creation) saveImport(ctx context.Context, tx pgx.Tx, c campaigns.Campaign, i campaigns.Import, list *contactfile.List) error {
-	i.RowsSeen, i.AcceptedRows, i.Warned, i.Rejected, i.Duplicates = len(list.Rows), list.Accepted, list.Warned, list.Rejected, list.Duplicates
+	i.RowsSeen, i.AcceptedRows, i.Warned, i.Rejected, i.Duplicates = list.Seen, list.Accepted, list.Warned, list.Rejected, list.Duplicates
 	if err := store.ClaimImportFile(ctx, tx, i.SourceKey); err != nil {
 		return err
 	}
-	return n.Store.Imports.Save(ctx, tx, i, list.Rows, newContacts(c, list, n.pkg, n.now), func(done int) {
-		n.request.reportProgress("writing", done, len(list.Rows))
-	})
-}
-
-func newContacts(c campaigns.Campaign, list *contactfile.List, pkg *market.Package, now time.Time) []campaigns.Contact {
-	all := make([]campaigns.Contact, 0, list.Accepted)
-	for _, r := range list.Rows {
-		if r.IsAccepted() {
-			all = append(all, newContact(c, r, pkg, now))
+	contacts := func(yield func(campaigns.Contact, error) bool) {
+		for r, err := range list.All() {
+			var x campaigns.Contact
+			if err == nil {
+				x = newContact(c, r, n.pkg, n.now)
+			}
+			if !yield(x, err) {
+				return
+			}
 		}
 	}
-	return all
+	return n.Store.Imports.Save(ctx, tx, i, list.Codes, contacts, func(done int) { n.request.reportProgress("writing", done, list.Seen) })
 }
 
-// newContact returns the contact of an accepted row. It is suppressed if the market does not call its number, or if
-// the law never allows calls to its location.
+// newContact returns the contact of a row, none if the row was not accepted. It is suppressed if the market does not
+// call its number, or if the law never allows calls to its location.
 func newContact(c campaigns.Campaign, r *contactfile.Row, pkg *market.Package, now time.Time) campaigns.Contact {
+	if !r.IsAccepted() {
+		return campaigns.Contact{Row: r}
+	}
 	x := campaigns.Contact{ID: control.NewID("con_", now), Row: r, State: campaigns.Pending}
 	if r.Number.Refusal != market.Callable || pkg.NeverLegal(now, r.Location, c.Classification) {
 		x.State, x.Reason = campaigns.Suppressed, campaigns.GeoRejected

@@ -33,7 +33,7 @@ func (svc *Service) launch(
 	}
 	stale := slices.ContainsFunc(st.Blockers, func(b launchcheck.Blocker) bool { return b.Code == launchcheck.AttestationStale })
 	if in.attested && !stale {
-		err = saveAttestation(ctx, tx, svc.Store, c, c.LaunchImportID, who, found.candidates, st.Screen.Fingerprint, now)
+		err = saveAttestation(ctx, tx, svc.Store, c, c.LaunchImportID, who, found.digest, st.Screen.Fingerprint, now)
 		if err != nil {
 			return Status{}, err
 		}
@@ -53,15 +53,19 @@ func (svc *Service) launch(
 	return st, lifecycle{svc.Store}.record(ctx, tx, c, who.entry(store.WasLaunched, c.LaunchImportID, now))
 }
 
-// saveAttestation records the actor who confirmed the consent of the contacts of an import.
+// saveAttestation records the actor who confirmed the consent of the contacts of an import. contacts is the SHA-256 of
+// their numbers.
 func saveAttestation(
 	ctx context.Context, tx pgx.Tx, to *store.Store, c campaigns.Campaign, importID string, who Actor,
-	all []screening.Candidate, fingerprint string, now time.Time,
+	contacts []byte, fingerprint string, now time.Time,
 ) error {
+	if contacts == nil { // the campaign has no import
+		contacts = (&screening.Screening{}).Digest()
+	}
 	return to.SaveAttestation(ctx, tx, store.Attestation{
 		ID: control.NewID("att_", now), OrgID: c.OrgID, CampaignID: c.ID, ImportID: importID, KeyID: who.KeyID, Actor: who.Actor,
 		Tier: c.ConsentTier(), Classification: string(c.Classification), IP: who.IP, UserAgent: who.Agent,
-		Contacts: screening.Digest(all), Fingerprint: fingerprint, At: now,
+		Contacts: contacts, Fingerprint: fingerprint, At: now,
 	})
 }
 

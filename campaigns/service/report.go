@@ -63,11 +63,7 @@ func (svc *Service) matches(ctx context.Context, tx pgx.Tx, orgID, campaignID, i
 	if c.LaunchImportID != id || !c.LaunchedAt.IsZero() || pkg == nil {
 		return svc.Store.Imports.Matches(ctx, tx, id)
 	}
-	all, err := svc.Store.Imports.Candidates(ctx, tx, id)
-	if err != nil {
-		return nil, err
-	}
-	_, s, err := svc.screener().screen(ctx, tx, orgID, pkg, all, svc.now())
+	_, s, err := svc.screener().screen(ctx, tx, orgID, pkg, svc.Store.Imports.Candidates(ctx, tx, id), svc.now())
 	found := map[int]string{}
 	for _, m := range s.matches {
 		found[m.Row] = m.Registry

@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"fmt"
+	"iter"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -24,11 +25,11 @@ type screener struct {
 
 // A screenResult is the input and the matches of a screening.
 type screenResult struct {
-	candidates []screening.Candidate
-	matches    []screening.Match
-	versions   []string // versions of the registries
-	rules      string   // version of the market package
-	lists      screening.Lists
+	digest   []byte // SHA-256 of the candidates' numbers
+	matches  []screening.Match
+	versions []string // versions of the registries
+	rules    string   // version of the market package
+	lists    screening.Lists
 }
 
 // lists returns the registries of a market, none if pkg is nil.
@@ -65,11 +66,7 @@ func (x screener) screenDraft(
 		st.Screen.AuditID, err = x.store.Imports.FirstAuditID(ctx, q, c.LaunchImportID)
 		return screenResult{matches: f.Matches, versions: l.Versions(), rules: pkg.Version, lists: l}, err
 	}
-	all, err := x.store.Imports.Candidates(ctx, q, c.LaunchImportID)
-	if err != nil {
-		return screenResult{}, err
-	}
-	screen, found, err := x.screen(ctx, q, c.OrgID, pkg, all, now)
+	screen, found, err := x.screen(ctx, q, c.OrgID, pkg, x.store.Imports.Candidates(ctx, q, c.LaunchImportID), now)
 	if err != nil {
 		return found, err
 	}
@@ -93,26 +90,34 @@ func (x screener) stamp(
 		pkg.Version, l.Versions(), l.IsStale(now), own, st.Campaign.DNC, st.Counts.ByState, st.Counts.ByReason), err
 }
 
-// screen checks candidates against the do-not-call lists.
+// screen checks candidates, which come in pages, against the do-not-call lists.
 func (x screener) screen(
-	ctx context.Context, q db.Querier, orgID string, pkg *market.Package, all []screening.Candidate, now time.Time,
+	ctx context.Context, q db.Querier, orgID string, pkg *market.Package, pages iter.Seq2[[]screening.Candidate, error], now time.Time,
 ) (screening.Screen, screenResult, error) {
-	numbers := make([]string, len(all))
-	for i, c := range all {
-		numbers[i] = c.Number
-	}
-	own, err := x.store.Suppressed(ctx, q, orgID, numbers)
-	if err != nil {
-		return screening.None(), screenResult{}, err
-	}
-	r := screenResult{candidates: all, rules: pkg.Version}
+	r := screenResult{rules: pkg.Version}
+	var err error
 	if r.lists, err = x.lists(ctx, q, pkg); err != nil {
 		return screening.None(), screenResult{}, err
 	}
+	var own map[string]bool
 	r.lists.Own = func(n string) bool { return own[n] }
 	r.versions = r.lists.Versions()
-	screen, matches := screening.Run(all, r.lists, now)
-	r.matches = matches
+	s := screening.Screening{Lists: r.lists}
+	for page, err := range pages {
+		numbers := make([]string, len(page))
+		for i, c := range page {
+			numbers[i] = c.Number
+		}
+		if err == nil {
+			own, err = x.store.Suppressed(ctx, q, orgID, numbers)
+		}
+		if err != nil {
+			return screening.None(), screenResult{}, err
+		}
+		s.Add(page)
+	}
+	screen, matches := s.Result(now)
+	r.matches, r.digest = matches, s.Digest()
 	return screen, r, nil
 }
 

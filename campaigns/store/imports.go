@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -16,10 +18,13 @@ import (
 	"github.com/parley-voice/parley/control/db"
 )
 
-// Save writes an import, its rows and contacts. progress, if not nil, receives how many rows and contacts are
-// written, after every 1000.
+// saveBatch is the number of rows that Save writes, with their contacts, in two statements.
+const saveBatch = 5000
+
+// Save writes an import, its rows and contacts. It keeps only some of the rows in memory at a time. codes counts the
+// issues of the rows by code. progress, if not nil, receives how many rows and contacts are written.
 func (Imports) Save(
-	ctx context.Context, tx pgx.Tx, i campaigns.Import, list []*contactfile.Row, contacts []campaigns.Contact, progress func(n int),
+	ctx context.Context, tx pgx.Tx, i campaigns.Import, codes map[string]int, rows iter.Seq2[campaigns.Contact, error], progress func(n int),
 ) error {
 	status := "refused"
 	if i.Accepted {
@@ -37,15 +42,12 @@ func (Imports) Save(
 			duplicates, source_key, screen, created_at, rules, codes)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, nullif($13, ''), $14, $15, $16, $17)`,
 		i.ID, i.OrgID, i.CampaignID, i.Kind, status, i.RefusalCode, i.Via, i.RowsSeen, i.AcceptedRows, i.Warned, i.Rejected,
-		i.Duplicates, i.SourceKey, frozen, i.CreatedAt, i.Rules, countCodes(list))
+		i.Duplicates, i.SourceKey, frozen, i.CreatedAt, i.Rules, codes)
 	if err != nil {
 		return fmt.Errorf("import: %w", err)
 	}
-	if err = saveRows(ctx, tx, i.ID, list, progress); err != nil {
+	if err = saveAll(ctx, tx, i, rows, progress); err != nil {
 		return fmt.Errorf("rows of the import: %w", err)
-	}
-	if err = saveContacts(ctx, tx, i, contacts, func(n int) { reportEach1000(progress, len(list), n) }); err != nil {
-		return fmt.Errorf("contacts: %w", err)
 	}
 	if _, err = SuppressReassigned(ctx, tx, i.OrgID, i.ID); err != nil {
 		return err
@@ -54,30 +56,40 @@ func (Imports) Save(
 	return err
 }
 
-// countCodes counts the issues of rows by code.
-func countCodes(list []*contactfile.Row) map[string]int {
-	all := map[string]int{}
-	for _, r := range list {
-		for _, x := range r.Issues {
-			all[x.Code]++
+// saveAll writes rows and their contacts, batch by batch.
+func saveAll(ctx context.Context, tx pgx.Tx, i campaigns.Import, rows iter.Seq2[campaigns.Contact, error], progress func(n int)) error {
+	batch, done := make([]campaigns.Contact, 0, min(saveBatch, i.RowsSeen)), 0
+	save := func() error {
+		err := saveRows(ctx, tx, i.ID, batch)
+		if err == nil {
+			contacts := slices.DeleteFunc(batch, func(c campaigns.Contact) bool { return c.ID == "" })
+			err = saveContacts(ctx, tx, i, contacts)
+			done += len(batch) + len(contacts)
+		}
+		if progress != nil {
+			progress(done)
+		}
+		batch = batch[:0]
+		return err
+	}
+	for c, err := range rows {
+		if err != nil {
+			return err
+		}
+		if batch = append(batch, c); len(batch) == saveBatch {
+			if err = save(); err != nil {
+				return err
+			}
 		}
 	}
-	return all
+	return save()
 }
 
-// reportEach1000 calls progress with before + n if n is a multiple of 1000.
-func reportEach1000(progress func(int), before, n int) {
-	if progress != nil && n%1000 == 0 {
-		progress(before + n)
-	}
-}
-
-func saveRows(ctx context.Context, tx pgx.Tx, importID string, list []*contactfile.Row, progress func(int)) error {
+func saveRows(ctx context.Context, tx pgx.Tx, importID string, list []campaigns.Contact) error {
 	_, err := tx.CopyFrom(ctx, pgx.Identifier{"import_rows"},
 		[]string{"import_id", "n", "phone", "number", "name", "timezone", "variables", "status", "issues"},
 		pgx.CopyFromSlice(len(list), func(n int) ([]any, error) {
-			reportEach1000(progress, 0, n)
-			r := list[n]
+			r := list[n].Row
 			variables, err := encodeVariables(r.Variables)
 			if err != nil {
 				return nil, err
@@ -101,7 +113,7 @@ func encodeVariables(m map[string]string) ([]byte, error) {
 	return json.Marshal(m)
 }
 
-func saveContacts(ctx context.Context, tx pgx.Tx, i campaigns.Import, contacts []campaigns.Contact, progress func(int)) error {
+func saveContacts(ctx context.Context, tx pgx.Tx, i campaigns.Import, contacts []campaigns.Contact) error {
 	_, err := tx.CopyFrom(ctx, pgx.Identifier{"contacts"},
 		[]string{
 			"id", "org_id", "campaign_id", "import_id", "n", "number", "name", "variables", "metadata", "external_id", "language", "timezone",
@@ -109,7 +121,6 @@ func saveContacts(ctx context.Context, tx pgx.Tx, i campaigns.Import, contacts [
 			"hours_group", "due_at",
 		},
 		pgx.CopyFromSlice(len(contacts), func(n int) ([]any, error) {
-			progress(n)
 			c := contacts[n]
 			r := c.Row
 			variables, err := encodeVariables(r.Variables)

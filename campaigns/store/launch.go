@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -14,12 +15,24 @@ import (
 	"github.com/parley-voice/parley/control/db"
 )
 
-// Candidates returns the contacts of an import in row order, except those that are suppressed for a reason other than
-// a do-not-call list.
-func (Imports) Candidates(ctx context.Context, q db.Querier, importID string) ([]screening.Candidate, error) {
-	return db.Collect(ctx, q, "contacts", pgx.RowToStructByPos[screening.Candidate], `
-		SELECT n, number, name FROM contacts
-		WHERE import_id = $1 AND (state <> 'suppressed' OR reason = 'dnc_suppressed') ORDER BY n`, importID)
+// candidatesPage is the number of contacts that Candidates reads at a time.
+const candidatesPage = 50_000
+
+// Candidates returns the contacts of an import in row order and in pages, except those that are suppressed for a reason
+// other than a do-not-call list.
+func (Imports) Candidates(ctx context.Context, q db.Querier, importID string) iter.Seq2[[]screening.Candidate, error] {
+	return func(yield func([]screening.Candidate, error) bool) {
+		for last := 0; ; {
+			page, err := db.Collect(ctx, q, "contacts", pgx.RowToStructByPos[screening.Candidate], `
+				SELECT n, number, name FROM contacts
+				WHERE import_id = $1 AND n > $2 AND (state <> 'suppressed' OR reason = 'dnc_suppressed') ORDER BY n LIMIT $3`,
+				importID, last, candidatesPage)
+			if !yield(page, err) || err != nil || len(page) < candidatesPage {
+				return
+			}
+			last = page[len(page)-1].Row
+		}
+	}
 }
 
 // SuppressListed suppresses the pending contacts with listed numbers at the launch, and returns how many.

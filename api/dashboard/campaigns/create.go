@@ -212,7 +212,7 @@ func (c *Campaigns) columns(r *ui.Request) (ui.Page, error) {
 		var by map[string]int
 		x.Issues, by, x.Total = x.List.Issues(shown)
 		x.Codes = counts(by, issueWords)
-		x.Split = x.List.Split()
+		x.Split = x.List.Split
 	}
 	phones := len(slices.DeleteFunc(values, func(v string) bool { return v != contactfile.PhoneColumn }))
 	x.NoPhone, x.TwoPhones = phones == 0, phones > 1

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"hash"
 	"io"
 	"slices"
 	"strings"
@@ -94,28 +95,51 @@ type Screen struct {
 // None returns the result for a campaign without a contact list.
 func None() Screen { return Screen{Status: NotScreened, Items: []Match{}} }
 
-// Run screens candidates. It also returns all matches.
-func Run(all []Candidate, l Lists, now time.Time) (Screen, []Match) {
-	s := Screen{Status: Clean, Items: []Match{}, ScreenedAt: now.Unix()}
-	var matches []Match
+// A Screening screens candidates part by part, so that they need not be in memory at the same time.
+type Screening struct {
+	Lists Lists
+
+	checked, unscreened int
+	matches             []Match
+	digest              hash.Hash
+}
+
+// Add screens further candidates.
+func (x *Screening) Add(all []Candidate) {
+	if x.digest == nil {
+		x.digest = sha256.New()
+	}
 	for _, c := range all {
-		m, covered := l.match(c)
-		if l.Expected && !covered {
-			s.Unscreened++
+		m, covered := x.Lists.match(c)
+		if x.Lists.Expected && !covered {
+			x.unscreened++
 		} else {
-			s.Checked++
+			x.checked++
 		}
 		if m != nil {
-			matches = append(matches, *m)
+			x.matches = append(x.matches, *m)
 		}
+		_, _ = io.WriteString(x.digest, c.Number+"\n")
 	}
+}
+
+// Digest returns a SHA-256 of the candidates' numbers in order.
+func (x *Screening) Digest() []byte {
+	x.Add(nil)
+	return x.digest.Sum(nil)
+}
+
+// Result returns the result, and all matches.
+func (x *Screening) Result(now time.Time) (Screen, []Match) {
+	s := Screen{Status: Clean, Items: []Match{}, ScreenedAt: now.Unix(), Checked: x.checked, Unscreened: x.unscreened}
+	rows, matches := x.checked+x.unscreened, x.matches
 	s.Matched = len(matches)
 	s.Items = append(s.Items, matches[:min(len(matches), MaxItems)]...)
 	s.Hidden = s.Matched - len(s.Items)
 	s.HasMore = s.Hidden > 0
-	s.AllSuppressed = len(all) > 0 && s.Matched == len(all)
+	s.AllSuppressed = rows > 0 && s.Matched == rows
 	s.Fingerprint = fingerprint(matches, s.Checked, s.Unscreened)
-	s.Status = l.status(s, len(all), now)
+	s.Status = x.Lists.status(s, rows, now)
 	return s, matches
 }
 
@@ -182,13 +206,4 @@ func fingerprint(matches []Match, checked, unscreened int) string {
 	slices.Sort(numbers)
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s|%d|%d", strings.Join(numbers, ","), checked, unscreened))
 	return "sha256:" + hex.EncodeToString(sum[:])
-}
-
-// Digest returns a SHA-256 of the candidates' numbers in order.
-func Digest(all []Candidate) []byte {
-	h := sha256.New()
-	for _, c := range all {
-		_, _ = io.WriteString(h, c.Number+"\n")
-	}
-	return h.Sum(nil)
 }
