@@ -9,7 +9,7 @@ export CGO_ENABLED ?= 0
 VERSION := $(shell git describe --tags --always 2>/dev/null || echo dev)$(shell git rev-parse -q HEAD >/dev/null 2>&1 && { git diff --quiet HEAD -- . ':!docs' || echo -dirty; })
 TOOL    := go tool -modfile=.ci/tools.mod
 
-.PHONY: help build run test quick race calm lint vuln fmt tidy check soak bench bench-full fuzz deps deps-run clean
+.PHONY: help build run test quick race calm lint vuln fmt tidy check soak chaos bench bench-full fuzz deps deps-run clean
 
 help: ## say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  \033[1m%-10s\033[0m %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -74,6 +74,9 @@ soak: deps build ## the long harnesses: kill -9 over hundreds of calls, 100 call
 	@CGO_ENABLED=1 go test -vet=off -race -count=1 -timeout 30m -parallel 4 .
 	@PARLEYTEST_WEB_CALLS=100 go test -count=1 -timeout 10m -v -run 'TestSoakWeb' .
 	@PARLEYTEST_KILLS=50 go test -count=1 -timeout 15m -v -run 'TestKillDuringRequest' ./api/conformance
+
+chaos: deps build ## three nodes and random faults for TIME (10m; an hour before a release), repeatable by SEED, as root
+	@PARLEYTEST_CHAOS=$(or $(TIME),10m) PARLEYTEST_CHAOS_SEED=$(SEED) go test -count=1 -timeout 3h -v -run 'TestChaos$$' .
 
 bench: deps build ## run all benchmarks briefly (≤ 10 min) and write the report
 	@bin/parley bench all --small --dir bin/bench/small

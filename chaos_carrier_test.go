@@ -157,7 +157,7 @@ func startChaosCarrier(t *testing.T, hold time.Duration, ports []int) *chaosCarr
 	return c
 }
 
-var chaosInvite = regexp.MustCompile(`^port=(\d+) +SIP/2.0/UDP 127\.0\.0\.1:(\d+);.*sip:\+?(\d+)@`) //nolint:gochecknoglobals // a constant
+var chaosInvite = regexp.MustCompile(`^port=(\d+) +SIP/2.0/UDP 127\.0\.0\.1:(\d+);.*sip:\+?(\d+)@`)
 
 func (c *chaosCarrier) read(log *os.File) {
 	defer close(c.done)

@@ -41,11 +41,13 @@ func (c *chaos) awaitReady() {
 }
 
 // between returns a random time of at least from, and less than to.
-func between(r *rand.Rand, from, to time.Duration) time.Duration { return from + rand.N(to-from) }
+func between(r *rand.Rand, from, to time.Duration) time.Duration {
+	return from + time.Duration(r.Int64N(int64(to-from)))
+}
 
 // faultsInside causes faults of nodes and of the database, one after another, until ctx ends.
 func (c *chaos) faultsInside(ctx context.Context) {
-	r := rand.New(rand.NewPCG(c.seed, 1)) //nolint:gosec // a repeatable sequence
+	r := rand.New(rand.NewPCG(c.seed, 1))
 	faults := []func(r *rand.Rand){
 		c.kill, c.kill, c.stopNode, c.stopNode, c.loseNode, c.restartDatabase, c.failOver, c.hang, c.readOnly, c.fillDisk, c.rollingRestart,
 	}
@@ -67,7 +69,7 @@ func (c *chaos) faultsInside(ctx context.Context) {
 
 // faultsOutside causes faults of what the nodes use, one after another, until ctx ends.
 func (c *chaos) faultsOutside(ctx context.Context) {
-	r := rand.New(rand.NewPCG(c.seed, 2)) //nolint:gosec // a repeatable sequence
+	r := rand.New(rand.NewPCG(c.seed, 2))
 	for n := 0; ; n++ {
 		select {
 		case <-ctx.Done():

@@ -235,7 +235,7 @@ func (k *chaosCall) end() time.Time {
 // the rest of calls that a node ended early.
 func (c *chaos) judgeAudio(seen map[string]*chaosCall, rows map[string]chaosRow) {
 	var all, gap, early time.Duration
-	var calls, gaps, ended, silent int
+	var calls, gaps, ended, silent, speechless int
 	reasons := map[string]int{}
 	for _, k := range seen {
 		if k.answered.IsZero() || c.affected(k) != nil {
@@ -243,7 +243,11 @@ func (c *chaos) judgeAudio(seen map[string]*chaosCall, rows map[string]chaosRow)
 		}
 		calls++
 		all += k.hold
-		if k.byUs {
+		switch {
+		case k.byUs && c.withoutProviders(k):
+			speechless++
+			all -= k.hold - k.ended.Sub(k.answered)
+		case k.byUs:
 			ended++
 			early += k.hold - k.ended.Sub(k.answered)
 			reasons[rows[k.number].Reason]++
@@ -272,4 +276,13 @@ func (c *chaos) judgeAudio(seen map[string]*chaosCall, rows map[string]chaosRow)
 	}
 	c.note("%d calls of nodes without faults, %.0f min: %.3f %% undisturbed; %d s with a gap of %v, %d without audio, %d ended by the node (%v early): %v",
 		calls, all.Minutes(), share, gaps, lateAudio, silent, ended, early.Round(time.Second), reasons)
+	c.note("%d more calls were ended by the agent while its only providers were down", speechless)
+}
+
+// withoutProviders says whether a call ended while the providers were down, or soon afterwards. Its agent has no others:
+// it apologizes and hangs up.
+func (c *chaos) withoutProviders(k *chaosCall) bool {
+	return slices.ContainsFunc(c.faults, func(f chaosFault) bool {
+		return f.name == "providers down" && f.from.Before(k.ended) && k.ended.Before(f.to.Add(20*time.Second))
+	})
 }

@@ -242,8 +242,8 @@ func chaosLogs() string {
 func (c *chaos) ask(ctx context.Context, n *chaosNode, method, path, key, idempotency string, body any) (status int, text []byte, err error) {
 	var content io.Reader
 	if body != nil {
-		b, err := json.Marshal(body)
-		if err != nil {
+		var b []byte
+		if b, err = json.Marshal(body); err != nil {
 			return 0, nil, err
 		}
 		content = bytes.NewReader(b)
@@ -410,7 +410,7 @@ func newChaos(t *testing.T, seed uint64) *chaos {
 	t.Helper()
 	c := &chaos{
 		t: t, seed: seed, began: time.Now(), pair: dbtest.NewPair(t), bucket: s3test.New(t), providers: startProviders(t),
-		receiver: chaosReceiver{seen: map[[2]string]map[string]bool{}}, //nolint:govet // not used before
+		receiver: chaosReceiver{seen: map[[2]string]map[string]bool{}},
 		audio:    startChaosAudio(t, 600), orders: map[string]string{}, withdrawn: map[string]time.Time{}, forbidden: map[string]bool{},
 	}
 	c.pooler = dbtest.NewPooler(c.pair)
