@@ -58,9 +58,9 @@ func (c applyCmd) Run(e *env) error {
 	}
 	providers := ""
 	if spec.Providers != nil {
-		providers = fmt.Sprintf(" and %d providers", len(*spec.Providers))
+		providers = fmt.Sprintf(", providers: %d", len(*spec.Providers))
 	}
-	_, err = fmt.Fprintf(e.errs, "applied %d organizations%s\n", len(spec.Organizations), providers)
+	_, err = fmt.Fprintf(e.errs, "applied organizations: %d%s\n", len(spec.Organizations), providers)
 	return err
 }
 

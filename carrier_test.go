@@ -322,7 +322,7 @@ func TestApplyWarns(t *testing.T) {
 	var out bytes.Buffer
 	code := run(&env{Context: t.Context(), out: &out, errs: &out, environ: []string{"PARLEY_DATA_DIR=" + dir}}, []string{"apply", "-f", file})
 	if code != 0 || !strings.HasPrefix(out.String(), `warning: trunk "x" has a username and no realm`) ||
-		!strings.Contains(out.String(), "applied 1 organizations") || strings.Contains(out.String(), canary) {
+		!strings.Contains(out.String(), "applied organizations: 1") || strings.Contains(out.String(), canary) {
 		t.Errorf("exit %d, %s", code, out.String())
 	}
 }

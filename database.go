@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"path/filepath"
 	"time"
@@ -21,6 +22,9 @@ func openDatabase(ctx context.Context, c config.Config, conns int32, wait time.D
 		URL: string(c.DatabaseURL), DirectURL: string(c.DatabaseDirectURL), DataDir: c.DataDir, MaxConns: conns, Wait: wait,
 		Prepare: box.Prepare, Log: log,
 	})
+	if db.NoRole(err) {
+		err = fmt.Errorf("%w; %s", err, asServiceUser)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -37,10 +37,20 @@ func TestDeploySettings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	c, err := config.Load(writeFile(t, "unedited.conf", strings.ReplaceAll(string(text), "PARLEY_SEAL_KEY_FILE", "#")), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err = c.MediaAddrs(); err == nil || !strings.Contains(err.Error(), "PARLEY_MEDIA_IP is required") {
+		t.Errorf("unedited settings: %v", err)
+	}
+	if c.DataDir != "/var/lib/parley" { // also for commands, which do not have the environment of the unit
+		t.Errorf("data directory %s", c.DataDir)
+	}
 	settings := strings.ReplaceAll(string(text), "\n#PARLEY", "\nPARLEY")                                     // the commented settings, too
 	settings = strings.ReplaceAll(settings, "/etc/parley/seal.key", writeFile(t, "seal.key", dbtest.SealKey)) // the installer writes it
 	settings = strings.ReplaceAll(settings, "_API_KEY=", "_API_KEY=test")
-	c, err := config.Load(writeFile(t, "parley.conf", settings), nil)
+	c, err = config.Load(writeFile(t, "parley.conf", settings), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -102,11 +103,16 @@ func (e *env) openStores() (c config.Config, d *db.DB, files recording.Bucket, e
 
 func (e *env) config() (config.Config, error) {
 	c, err := config.Load(e.file, e.environ)
+	if errors.Is(err, fs.ErrPermission) {
+		err = fmt.Errorf("%w; %s", err, asServiceUser)
+	}
 	if err != nil {
 		return c, configError{err}
 	}
 	return c, nil
 }
+
+const asServiceUser = "run the command as the user of the service: sudo -u parley parley …"
 
 // configError is an error in the settings. It causes the exit code 2.
 type configError struct{ error }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"github.com/parley-voice/parley/control/agents"
 	"github.com/parley-voice/parley/control/apikeys"
 	"github.com/parley-voice/parley/control/db/dbtest"
+	"github.com/parley-voice/parley/control/recording"
 	"github.com/parley-voice/parley/control/webhook"
 	"github.com/parley-voice/parley/pipeline"
 )
@@ -55,6 +57,22 @@ func organization(t *testing.T, d *admincli.Env, url, state string) (endpoint st
 	exec(t, d, `INSERT INTO webhook_deliveries (id, endpoint_id, call_id, type, payload, state, tries, next_at, created_at, last_status, settled_at, org_id)
 		VALUES ('evt_1', $1, 'call_1', 'call_ended', '{}', $2, 10, now(), now(), 500, now(), $3)`, endpoint, state, org)
 	return endpoint
+}
+
+// TestEraseWithoutDataDir checks that a wrong data directory is an error, because the recordings would stay.
+func TestEraseWithoutDataDir(t *testing.T) {
+	d, out := newEnv(t)
+	organization(t, d, "https://example.com", "delivered")
+	dir := t.TempDir()
+	d.Bucket = &recording.Folder{Dir: filepath.Join(dir, "missing", "bucket")}
+	err := admincli.Erase{Org: "acme", Call: "call_1"}.Run(t.Context(), d)
+	if err == nil || !strings.Contains(err.Error(), "PARLEY_DATA_DIR") || out.Len() > 0 {
+		t.Errorf("%v, %s", err, out)
+	}
+	d.Bucket = &recording.Folder{Dir: filepath.Join(dir, "bucket")} // no recording was made yet
+	if err = (admincli.Erase{Org: "acme", Call: "call_1"}).Run(t.Context(), d); err != nil || out.String() != "1 erased\n" {
+		t.Errorf("%v, %s", err, out)
+	}
 }
 
 func TestListWebhooks(t *testing.T) {

@@ -3,6 +3,8 @@ package admincli
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 
 	"github.com/parley-voice/parley/control/apikeys"
 	"github.com/parley-voice/parley/control/recording"
@@ -20,6 +22,12 @@ type Erase struct {
 
 // Run erases ended calls. The suppression list keeps its numbers.
 func (c Erase) Run(ctx context.Context, d *Env) error {
+	// Without this check, a wrong PARLEY_DATA_DIR would leave the recordings and report success.
+	if f, ok := d.Bucket.(*recording.Folder); ok {
+		if _, err := os.Stat(filepath.Dir(f.Dir)); err != nil {
+			return fmt.Errorf("folder of the recordings: %w; set PARLEY_DATA_DIR to the server's data directory", err)
+		}
+	}
 	org, err := apikeys.FindOrganization(ctx, d.Pool, c.Org)
 	if err != nil {
 		return err

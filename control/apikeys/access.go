@@ -69,7 +69,7 @@ func FindOrganization(ctx context.Context, q db.Querier, name string) (string, e
 	var id string
 	err := q.QueryRow(ctx, "SELECT id FROM organizations WHERE name = $1", name).Scan(&id)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return "", fmt.Errorf("organization %q: %w", name, ErrUnknown)
+		return "", fmt.Errorf("organization %q: %w; parley apply creates organizations", name, ErrUnknown)
 	}
 	return id, db.Wrap(err, fmt.Sprintf("organization %q", name))
 }

@@ -91,3 +91,9 @@ func isAccessDenied(err error) bool {
 	refusal, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && (strings.HasPrefix(refusal.Code, "28") || strings.HasPrefix(refusal.Code, "3D"))
 }
+
+// NoRole reports whether Postgres has no role for the user of the system that runs this process.
+func NoRole(err error) bool {
+	refusal, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && refusal.Code == "28000"
+}
