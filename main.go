@@ -82,7 +82,7 @@ func (e *env) adminEnv() (*admincli.Env, error) {
 	}
 	return &admincli.Env{
 		Pool: d.Pool, AllowInsecure: c.AllowInsecureWebhooks, Bucket: calls, In: os.Stdin, Out: e.out, Errs: e.errs,
-		Providers: checks, SealKeys: c.SealKey,
+		Providers: checks, SealKeys: c.SealKey, NumberZone: numberZone(),
 	}, nil
 }
 

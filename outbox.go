@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/parley-voice/parley/campaigns/market"
 	"github.com/parley-voice/parley/campaigns/outcome"
 	"github.com/parley-voice/parley/campaigns/retry"
 	"github.com/parley-voice/parley/control"
@@ -52,6 +53,21 @@ func (srv *server) endSteps(shown callview.View) []control.Step {
 		{Name: "analyzed", Handler: notify(webhook.CallAnalyzed), Lane: control.SlowLane, ConversationOnly: true},
 	}
 	return slices.DeleteFunc(steps, func(s control.Step) bool { return s.Name == "traces" && srv.tracer == nil })
+}
+
+// numberZone returns a function that finds the time zone of numbers with an area code of the United States.
+func numberZone() func(digits string) string {
+	rules, err := market.Load("us")
+	return func(digits string) string {
+		if err != nil || len(digits) != 11 || digits[0] != '1' {
+			return ""
+		}
+		place, unknown := rules.Locate(market.Number{E164: "+" + digits}, "", "")
+		if unknown != nil || place.States == nil {
+			return ""
+		}
+		return place.Zones[0]
+	}
 }
 
 // runCampaigns starts the campaign service, and the timer for contacts that wait for an analysis.

@@ -21,6 +21,8 @@ type Env struct {
 	AllowInsecure bool
 	// Providers checks the providers of agents; nil skips the checks.
 	Providers agents.ProviderChecker
+	// NumberZone returns the name of the time zone of a number, or "" if it is unknown; nil knows no number.
+	NumberZone func(digits string) string
 	// Bucket holds the recordings.
 	Bucket recording.Bucket
 	// SealKeys are the keys of PARLEY_SEAL_KEY; may be empty.

@@ -1,0 +1,85 @@
+package overview
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-voice/parley/control/db"
+)
+
+// A Period has the statistics of a time range.
+type Period struct {
+	Hours  []Hour  // hours with calls, in order
+	Groups []Group // by agent and campaign; largest first
+}
+
+// An Hour has the statistics of one hour.
+type Hour struct {
+	Sums
+
+	At time.Time
+}
+
+// A Group has the statistics of the calls of an agent in a campaign. Agent is empty for the calls that are counted
+// together because an hour had too many agents and campaigns. Campaign is empty for calls without campaign.
+type Group struct {
+	Sums
+
+	Agent, Campaign string
+}
+
+// Total returns the statistics of the whole period.
+func (p *Period) Total() (all Sums) {
+	for i := range p.Hours {
+		all.Merge(&p.Hours[i].Sums)
+	}
+	return all
+}
+
+// sumsSQL adds up rows of call_rollups. Encoded statistics are added up by writing them one after the other.
+const sumsSQL = `sum(calls), sum(outcomes[1]), sum(outcomes[2]), sum(outcomes[3]), sum(outcomes[4]), sum(outcomes[5]), sum(outcomes[6]), sum(outcomes[7]),
+	sum(judged), sum(successful), sum(talk_ms)::bigint, sum(costed), sum(cost_nano)::bigint, string_agg(times, ''), string_agg(cells, '')
+FROM call_rollups WHERE org_id = $1 AND hour >= $2 AND hour < $3`
+
+func scanSums(row pgx.CollectableRow, s *Sums, more ...any) error {
+	var times, cells []byte
+	into := append(more, &s.Calls)
+	for i := range s.Outcomes {
+		into = append(into, &s.Outcomes[i])
+	}
+	err := row.Scan(append(into, &s.Judged, &s.Successful, &s.TalkMS, &s.Costed, &s.CostNano, &times, &cells)...)
+	if err == nil {
+		err = s.Times.merge(times, 1)
+	}
+	if err == nil {
+		err = s.Week.merge(cells)
+	}
+	return err
+}
+
+// Report returns the statistics of an organization's calls that were created from from, and before to. Both are
+// whole hours.
+func Report(ctx context.Context, q db.Querier, orgID string, from, to time.Time) (p Period, err error) {
+	if p.Hours, err = Hours(ctx, q, orgID, from, to); err != nil {
+		return p, err
+	}
+	p.Groups, err = db.Collect(ctx, q, "statistics", func(row pgx.CollectableRow) (g Group, err error) {
+		return g, scanSums(row, &g.Sums, &g.Agent, &g.Campaign)
+	}, "SELECT agent_id, campaign_id, "+sumsSQL+" GROUP BY 1, 2 ORDER BY 3 DESC, 1, 2", orgID, from, to)
+	return p, err
+}
+
+// Hours returns the statistics of each hour with calls.
+func Hours(ctx context.Context, q db.Querier, orgID string, from, to time.Time) ([]Hour, error) {
+	return db.Collect(ctx, q, "statistics", func(row pgx.CollectableRow) (h Hour, err error) {
+		return h, scanSums(row, &h.Sums, &h.At)
+	}, "SELECT hour, "+sumsSQL+" GROUP BY 1 ORDER BY 1", orgID, from, to)
+}
+
+// Pending returns the number of changed calls that are not counted yet, at most most. They are of all organizations.
+func Pending(ctx context.Context, q db.Querier, most int) (n int, err error) {
+	err = q.QueryRow(ctx, "SELECT count(*) FROM (SELECT FROM call_changes LIMIT $1) x", most).Scan(&n)
+	return n, db.Wrap(err, "statistics")
+}
