@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"maps"
 	"os/user"
 	"path/filepath"
@@ -19,8 +20,11 @@ import (
 	"github.com/parley-voice/parley/campaigns/service"
 	"github.com/parley-voice/parley/campaigns/store"
 	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/admincli"
+	"github.com/parley-voice/parley/control/callview"
 	"github.com/parley-voice/parley/control/config"
 	"github.com/parley-voice/parley/control/db"
+	callstore "github.com/parley-voice/parley/control/store"
 	"github.com/parley-voice/parley/control/trunks"
 	"github.com/parley-voice/parley/sip/proxy"
 )
@@ -104,4 +108,23 @@ func (e *env) apiClient() (*campaigncli.Client, error) {
 		URL:      cmp.Or(c.APIURL, c.PublicURL, c.HTTPTLS.Scheme()+"://"+c.HTTPAddr),
 		Key:      func() string { return string(c.APIKey) },
 	}, nil
+}
+
+// callCmd has the commands of calls. Those of campaigncli use the API, those of admincli the database.
+type callCmd struct {
+	campaigncli.Calls
+	admincli.Call
+}
+
+// signaling returns a function that reads the SIP messages of a call. The database is opened when it is called.
+func (e *env) signaling() campaigncli.Signaling {
+	return func(ctx context.Context, callID string) ([]callview.Rung, error) {
+		d, err := e.open()
+		if err != nil {
+			return nil, err
+		}
+		defer d.Close()
+		ladder, err := (&callstore.Store{Pool: d.Pool}).Signaling(ctx, callID)
+		return callview.Rungs(ladder), err
+	}
 }

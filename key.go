@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
+	"github.com/parley-voice/parley/control/admincli"
 	"github.com/parley-voice/parley/control/apikeys"
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/operator"
@@ -112,10 +112,12 @@ func (c keyCreateCmd) Run(e *env) error {
 	return errors.Join(errID, errSecret)
 }
 
-type keyListCmd struct{}
+type keyListCmd struct {
+	JSON bool `name:"json" help:"As JSON."`
+}
 
 // Run lists the keys without secrets, which are not stored.
-func (keyListCmd) Run(e *env) error {
+func (c keyListCmd) Run(e *env) error {
 	d, err := e.open()
 	if err != nil {
 		return err
@@ -125,20 +127,12 @@ func (keyListCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	t := tabwriter.NewWriter(e.out, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(t, "ID\tORGANIZATION\tNAME\tRATE LIMIT\tSCOPES\tCREATED\tLAST USED\tEXPIRES\tREVOKED")
+	t := admincli.NewTable("ID", "ORGANIZATION", "NAME", "RATE LIMIT", "SCOPES", "CREATED", "LAST USED", "EXPIRES", "REVOKED")
 	for _, k := range keys {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", k.ID, k.OrgName, k.Name, rateLimit(k.RateLimit),
-			cmp.Or(apikeys.JoinScopes(k.Scopes), "all"), day(&k.CreatedAt), day(k.LastUsedAt), day(k.ExpiresAt), day(k.RevokedAt))
+		t.Add(k.ID, k.OrgName, k.Name, rateLimit(k.RateLimit).String(), cmp.Or(apikeys.JoinScopes(k.Scopes), "all"),
+			k.CreatedAt, k.LastUsedAt, k.ExpiresAt, k.RevokedAt)
 	}
-	return t.Flush()
-}
-
-func day(t *time.Time) string {
-	if t == nil {
-		return "–"
-	}
-	return t.UTC().Format("2006-01-02 15:04")
+	return t.Print(e.out, c.JSON)
 }
 
 type keySetCmd struct {

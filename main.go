@@ -41,7 +41,8 @@ type commands struct {
 	Links     linksCmd             `cmd:"" help:"Manage links to recordings."`
 	Operator  admincli.Operator    `cmd:"" help:"Manage dashboard operators."`
 	Agent     admincli.Agent       `cmd:"" help:"Manage agents."`
-	Call      admincli.Call        `cmd:"" help:"Show calls."`
+	Call      callCmd              `cmd:"" help:"Place, show and end calls."`
+	Logs      campaigncli.Logs     `cmd:"" help:"Print what happened in a call, in order."`
 	Webhook   admincli.Webhook     `cmd:"" help:"Manage webhook endpoints and deliveries."`
 	Campaign  campaigncli.Campaign `cmd:"" help:"Manage campaigns."`
 	Simulate  campaigncli.Simulate `cmd:"" help:"Simulate campaigns over years and check every call against the rules."`
@@ -183,7 +184,8 @@ func run(e *env, args []string) int {
 		kong.Writers(e.out, e.errs), kong.Exit(func(code int) { exit = code }), kong.UsageOnError(),
 		kong.BindTo(e.Context, (*context.Context)(nil)),
 		kong.BindSingletonProvider(e.adminEnv), kong.BindSingletonProvider(e.campaignEnv), kong.BindSingletonProvider(e.apiClient),
-		kong.BindSingletonProvider(e.terminal), kong.BindSingletonProvider(e.bench), kong.BindSingletonProvider(e.examination),
+		kong.BindSingletonProvider(e.signaling), kong.BindSingletonProvider(e.terminal), kong.BindSingletonProvider(e.bench),
+		kong.BindSingletonProvider(e.examination),
 	)
 	if err != nil {
 		fmt.Fprintln(e.errs, "parley:", err)

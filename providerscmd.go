@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/parley-voice/parley/control/admincli"
 	"github.com/parley-voice/parley/control/agents"
 	"github.com/parley-voice/parley/control/apikeys"
 	"github.com/parley-voice/parley/control/config"
@@ -27,10 +28,12 @@ type providersCmd struct {
 	Check checkProvidersCmd `cmd:"" help:"Send a short request to each configured provider and print what it answers."`
 }
 
-type listProvidersCmd struct{}
+type listProvidersCmd struct {
+	JSON bool `name:"json" help:"As JSON."`
+}
 
 // Run prints the endpoints without their keys.
-func (listProvidersCmd) Run(e *env) error {
+func (l listProvidersCmd) Run(e *env) error {
 	c, err := e.config()
 	if err != nil {
 		return err
@@ -40,28 +43,26 @@ func (listProvidersCmd) Run(e *env) error {
 		fmt.Fprintf(e.errs, "warning: only the endpoints of the settings are listed: %v\n", err)
 		set = c.Endpoints
 	}
-	fmt.Fprintf(e.out, providerRow, "NAME", "KIND", "SERVES", "HOST", "KEY", "FROM")
+	t := admincli.NewTable("NAME", "KIND", "SERVES", "HOST", "KEY", "FROM")
 	for _, name := range slices.Sorted(maps.Keys(set.Named)) {
 		from := "file"
 		if _, ok := c.Endpoints.Named[name]; ok {
 			from = "settings"
 		}
-		printEndpoint(e.out, name, set.Named[name], from)
+		addEndpoint(t, name, set.Named[name], from)
 	}
 	for _, orgID := range slices.SortedFunc(maps.Keys(set.Organizations), func(a, b string) int {
 		return cmp.Compare(organizations[a], organizations[b])
 	}) {
 		own := set.Organizations[orgID]
 		for _, name := range slices.Sorted(maps.Keys(own)) {
-			printEndpoint(e.out, name, own[name], "file, organization "+organizations[orgID])
+			addEndpoint(t, name, own[name], "file, organization "+organizations[orgID])
 		}
 	}
-	return nil
+	return t.Print(e.out, l.JSON)
 }
 
-const providerRow = "%-20s %-14s %-12s %-28s %-4s %s\n"
-
-func printEndpoint(out io.Writer, name string, p endpoints.Endpoint, from string) {
+func addEndpoint(t *admincli.Table, name string, p endpoints.Endpoint, from string) {
 	host, key := "default", "none"
 	if u, err := url.Parse(p.URL); err == nil && u.Host != "" {
 		host = u.Host
@@ -69,7 +70,7 @@ func printEndpoint(out io.Writer, name string, p endpoints.Endpoint, from string
 	if p.Key != "" {
 		key = "set"
 	}
-	fmt.Fprintf(out, providerRow, name, p.Kind, strings.Join(endpoints.Kinds()[p.Kind].Serves, ","), host, key, from)
+	t.Add(name, p.Kind, endpoints.Kinds()[p.Kind].Serves, host, key, from)
 }
 
 // allEndpoints returns the endpoints of the settings and of the database, and the names of all organizations by ID. If

@@ -24,6 +24,11 @@ import (
 // Campaign has the commands of campaigns.
 type Campaign struct {
 	Create      CreateCampaign      `cmd:"" help:"Create a campaign from a contact file on a running server."`
+	List        ListCampaigns       `cmd:"" help:"List campaigns, newest first."`
+	Show        ShowCampaign        `cmd:"" help:"Show a campaign and its progress."`
+	Pause       PauseCampaign       `cmd:"" help:"Pause a campaign. Active calls continue."`
+	Resume      ResumeCampaign      `cmd:"" help:"Resume a paused campaign."`
+	Cancel      CancelCampaign      `cmd:"" help:"Cancel a campaign permanently. Active calls continue."`
 	Reopen      CampaignReopen      `cmd:"" help:"Call contacts again whose last attempt failed because of Parley or a provider."`
 	Disclosures CampaignDisclosures `cmd:"" help:"Enable or disable the required disclosures of a campaign."`
 }

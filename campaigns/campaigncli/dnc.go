@@ -11,6 +11,7 @@ import (
 	"github.com/parley-voice/parley/campaigns/dnc"
 	"github.com/parley-voice/parley/campaigns/market"
 	"github.com/parley-voice/parley/campaigns/store"
+	"github.com/parley-voice/parley/control/admincli"
 	"github.com/parley-voice/parley/control/apikeys"
 )
 
@@ -92,7 +93,8 @@ func (t *Terminal) byteBar() func(done, all int) {
 
 // ListDNC lists loads.
 type ListDNC struct {
-	Limit int `help:"Number of loads." default:"50"`
+	Limit int  `help:"Number of loads." default:"50"`
+	JSON  bool `name:"json" help:"As JSON."`
 }
 
 // Run lists past loads.
@@ -101,17 +103,15 @@ func (c ListDNC) Run(ctx context.Context, d *Env) error {
 	if err != nil {
 		return err
 	}
-	t := d.table()
-	fmt.Fprintln(t, "loaded\tlist\torganization\tfiles\tadded\tremoved\tnumbers\tdata of\tby")
+	t := admincli.NewTable("LOADED", "LIST", "ORGANIZATION", "FILES", "ADDED", "REMOVED", "NUMBERS", "DATA OF", "BY")
 	for _, p := range past {
 		files := strings.Join(p.Files, " ")
 		if p.Replaced {
 			files += " (replaced)"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%s\t%s\n", p.At.UTC().Format("2006-01-02 15:04"), p.Name, p.Org, files,
-			p.Added, p.Deleted, p.Numbers, day(p.Downloaded), p.By)
+		t.Add(p.At, p.Name, p.Org, files, p.Added, p.Deleted, p.Numbers, day(p.Downloaded), p.By)
 	}
-	return t.Flush()
+	return t.Print(d.Out, c.JSON)
 }
 
 // StatusDNC shows the do-not-call lists in use.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/parley-voice/parley/campaigns/market"
 	"github.com/parley-voice/parley/campaigns/marketstore"
+	"github.com/parley-voice/parley/control/admincli"
 	"github.com/parley-voice/parley/control/apikeys"
 	"github.com/parley-voice/parley/control/db"
 )
@@ -90,22 +91,23 @@ func (c InstallMarket) find(ctx context.Context, q db.Querier, d *Env) (code, ve
 }
 
 // ListMarket lists packages.
-type ListMarket struct{}
+type ListMarket struct {
+	JSON bool `name:"json" help:"As JSON."`
+}
 
 // Run lists the packages.
-func (ListMarket) Run(ctx context.Context, d *Env) error {
+func (c ListMarket) Run(ctx context.Context, d *Env) error {
 	all, err := marketstore.List(ctx, d.Pool)
 	if err != nil {
 		return err
 	}
-	t := d.table()
-	fmt.Fprintln(t, "market\tversion\tfrom\tinstalled\torganizations")
+	t := admincli.NewTable("MARKET", "VERSION", "FROM", "INSTALLED", "ORGANIZATIONS")
 	for _, k := range all {
-		from, at := "built-in", "–"
+		from, at := "built-in", ""
 		if !k.BuiltIn {
 			from, at = k.By, day(k.At)
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", k.Code, k.Version, from, at, strings.Join(k.UsedBy, " "))
+		t.Add(k.Code, k.Version, from, at, k.UsedBy)
 	}
-	return t.Flush()
+	return t.Print(d.Out, c.JSON)
 }

@@ -6,10 +6,13 @@ import (
 
 	"github.com/parley-voice/parley/control/agents"
 	"github.com/parley-voice/parley/control/apikeys"
+	"github.com/parley-voice/parley/control/apply"
 )
 
 // Agent groups the agent commands.
 type Agent struct {
+	List      ListAgents     `cmd:"" help:"List agents."`
+	Diff      DiffAgent      `cmd:"" help:"Show how the draft of an agent differs from its published version."`
 	Publish   PublishAgent   `cmd:"" help:"Publish an agent's draft; new calls use it."`
 	Unpublish UnpublishAgent `cmd:"" help:"Unpublish an agent; new calls cannot use it."`
 }
@@ -70,4 +73,68 @@ func (c UnpublishAgent) Run(ctx context.Context, d *Env) error {
 		return err
 	}
 	return agents.Unpublish(ctx, d.Pool, org, c.Name)
+}
+
+// ListAgents lists agents.
+type ListAgents struct {
+	Org  string `required:"" help:"Name of the organization."`
+	JSON bool   `name:"json" help:"As JSON."`
+}
+
+// Run lists the agents of an organization.
+func (c ListAgents) Run(ctx context.Context, d *Env) error {
+	org, err := apikeys.FindOrganization(ctx, d.Pool, c.Org)
+	if err != nil {
+		return err
+	}
+	all, err := agents.List(ctx, d.Pool, org)
+	if err != nil {
+		return err
+	}
+	t := NewTable("ID", "NAME", "PUBLISHED", "NEWEST", "DRAFT CHANGED", "UPDATED")
+	for _, a := range all {
+		t.Add(a.ID, a.Name, a.Published, a.Newest, a.Changed, a.UpdatedAt)
+	}
+	return t.Print(d.Out, c.JSON)
+}
+
+// DiffAgent compares the draft of an agent with its published version.
+type DiffAgent struct {
+	AgentName
+
+	JSON bool `name:"json" help:"As JSON."`
+}
+
+// Run prints the fields that differ. Headers of tools are secret; it says only which tools have other headers.
+func (c DiffAgent) Run(ctx context.Context, d *Env) error {
+	org, err := apikeys.FindOrganization(ctx, d.Pool, c.Org)
+	if err != nil {
+		return err
+	}
+	a, err := agents.Find(ctx, d.Pool, org, c.Name)
+	if err != nil {
+		return err
+	}
+	var was any
+	if a.Published > 0 {
+		published, fault := agents.ReadVersion(ctx, d.Pool, a.ID, a.Published)
+		if fault != nil {
+			return fault
+		}
+		was = apply.WithSecrets(agents.Agent{Name: a.Name, Draft: published})
+	}
+	changes := apply.Diff(was, apply.WithSecrets(a))
+	if c.JSON {
+		return WriteJSON(d.Out, changes)
+	}
+	if len(changes) == 0 {
+		_, err = fmt.Fprintf(d.Out, "the draft is version %d\n", a.Published)
+		return err
+	}
+	for _, change := range changes {
+		if _, err = fmt.Fprintln(d.Out, change); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -64,7 +64,8 @@ func (c CreateOperator) Run(ctx context.Context, d *Env) error {
 
 // ListOperators lists operators.
 type ListOperators struct {
-	Org string `help:"List only this organization."`
+	Org  string `help:"List only this organization."`
+	JSON bool   `name:"json" help:"As JSON."`
 }
 
 // Run lists operators with their roles.
@@ -80,12 +81,11 @@ func (c ListOperators) Run(ctx context.Context, d *Env) error {
 	if err != nil {
 		return err
 	}
-	t := d.table()
-	fmt.Fprintln(t, "EMAIL\tORGANIZATION\tROLE\tCREATED\tSEEN")
+	t := NewTable("EMAIL", "ORGANIZATION", "ROLE", "CREATED", "SEEN")
 	for _, m := range all {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", m.Email, m.OrgName, m.Role, formatTime(&m.CreatedAt), formatTime(m.SeenAt))
+		t.Add(m.Email, m.OrgName, m.Role, m.CreatedAt, m.SeenAt)
 	}
-	return t.Flush()
+	return t.Print(d.Out, c.JSON)
 }
 
 // SetOperator changes an operator.

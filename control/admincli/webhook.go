@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/parley-voice/parley/control/webhook"
 )
@@ -20,6 +19,7 @@ type Webhook struct {
 type ListWebhooks struct {
 	Org  string `help:"List only this organization."`
 	Dead bool   `help:"List failed deliveries, newest first, at most 1000."`
+	JSON bool   `name:"json" help:"As JSON."`
 }
 
 // Run lists the endpoints without their secrets.
@@ -31,19 +31,15 @@ func (c ListWebhooks) Run(ctx context.Context, d *Env) error {
 	if err != nil {
 		return err
 	}
-	t := d.table()
-	fmt.Fprintln(t, "ID\tORGANIZATION\tURL\tEVENTS\tWAITING\tDEAD\tLAST SUCCESS\tDISABLED")
+	t := NewTable("ID", "ORGANIZATION", "URL", "EVENTS", "WAITING", "DEAD", "LAST SUCCESS", "DISABLED")
 	for _, s := range all {
-		disabled := "–"
+		disabled := ""
 		if s.DisabledAt != nil {
 			disabled = formatTime(s.DisabledAt) + ": " + s.DisabledReason
 		}
-		fmt.Fprintf(
-			t, "%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\n", s.ID, s.OrgName, s.Host(), strings.Join(s.Events, ","), s.Waiting, s.Dead,
-			formatTime(s.LastSuccessAt), disabled,
-		)
+		t.Add(s.ID, s.OrgName, s.Host(), s.Events, s.Waiting, s.Dead, s.LastSuccessAt, disabled)
 	}
-	return t.Flush()
+	return t.Print(d.Out, c.JSON)
 }
 
 func (c ListWebhooks) dead(ctx context.Context, d *Env) error {
@@ -51,16 +47,15 @@ func (c ListWebhooks) dead(ctx context.Context, d *Env) error {
 	if err != nil {
 		return err
 	}
-	t := d.table()
-	fmt.Fprintln(t, "ID\tENDPOINT\tTYPE\tCALL\tTRIES\tGIVEN UP\tLAST ANSWER")
+	t := NewTable("ID", "ENDPOINT", "TYPE", "CALL", "TRIES", "GIVEN UP", "LAST ANSWER")
 	for _, l := range all {
 		answer := l.Fault
 		if l.Status != 0 {
 			answer = fmt.Sprint(l.Status)
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", l.ID, l.EndpointID, l.Type, l.CallID, l.Tries, formatTime(l.At), answer)
+		t.Add(l.ID, l.EndpointID, l.Type, l.CallID, l.Tries, l.At, answer)
 	}
-	return t.Flush()
+	return t.Print(d.Out, c.JSON)
 }
 
 // ReplayWebhooks sends deliveries again.

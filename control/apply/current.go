@@ -50,6 +50,17 @@ const HiddenSecret = "[secret]"
 
 // FromAgent returns an agent in the form of the file, with HiddenSecret in place of each tool header.
 func FromAgent(a agents.Agent) Agent {
+	w := WithSecrets(a)
+	for _, t := range *w.Tools {
+		for name := range t.Headers {
+			t.Headers[name] = HiddenSecret
+		}
+	}
+	return w
+}
+
+// WithSecrets returns an agent in the form of the file, with the headers of its tools.
+func WithSecrets(a agents.Agent) Agent {
 	d := a.Draft
 	w := Agent{
 		Name: a.Name, Greeting: &d.Greeting, Prompt: &d.Prompt, Language: &d.Language, Voicemail: &d.Voicemail,
@@ -69,11 +80,11 @@ func FromAgent(a agents.Agent) Agent {
 			Type: t.Type, Description: t.Description, Destinations: t.Destinations, Name: t.Name, Parameters: RawValue{t.Parameters}, URL: t.URL,
 			Method: t.Method, TimeoutS: t.TimeoutS, Filler: t.Filler,
 		}
-		for name := range t.Headers {
+		for name, value := range t.Headers {
 			if tool.Headers == nil {
 				tool.Headers = map[string]media.Secret{}
 			}
-			tool.Headers[name] = HiddenSecret
+			tool.Headers[name] = media.Secret(value)
 		}
 		*w.Tools = append(*w.Tools, tool)
 	}
