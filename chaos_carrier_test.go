@@ -2,6 +2,8 @@ package main
 
 import (
 	"bufio"
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -11,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -186,7 +189,13 @@ const lateAudio = 200 * time.Millisecond
 type chaosStream struct {
 	port        int
 	first, last time.Time
-	gaps        []time.Time // beginnings of gaps
+	gaps        []chaosGap
+}
+
+// chaosGap is a time without packets.
+type chaosGap struct {
+	from time.Time
+	len  time.Duration
 }
 
 // chaosAudio receives the audio of the callees of all carriers, and sends speech to the other side of each call.
@@ -213,6 +222,7 @@ func startChaosAudio(t *testing.T, n int) *chaosAudio {
 			t.Fatal(err)
 		}
 		conns = append(conns, conn)
+		stampArrivals(t, conn)
 		port := conn.LocalAddr().(*net.UDPAddr).Port //nolint:forcetypeassert // of a UDP socket
 		a.ports = append(a.ports, port)
 		wg.Go(func() { a.callee(conn, port, speech) })
@@ -231,17 +241,17 @@ func startChaosAudio(t *testing.T, n int) *chaosAudio {
 func (a *chaosAudio) callee(conn *net.UDPConn, port int, speech []byte) {
 	var s *chaosStream
 	var ssrc string
-	in, out := make([]byte, 2048), make([]byte, 12+160)
+	in, oob, out := make([]byte, 2048), make([]byte, 128), make([]byte, 12+160)
 	out[0] = 0x80
 	for seq := 0; ; {
-		n, from, err := conn.ReadFromUDP(in)
+		n, oobn, _, from, err := conn.ReadMsgUDP(in, oob)
 		if err != nil {
 			return
 		}
 		if n < 12 || in[1]&0x7f >= 64 && in[1]&0x7f < 96 {
 			continue // RTCP
 		}
-		now := time.Now()
+		now := arrival(oob[:oobn])
 		a.mu.Lock()
 		if id := string(in[8:12]); s == nil || id != ssrc {
 			s, ssrc, seq = &chaosStream{port: port, first: now, last: now}, id, 0
@@ -250,7 +260,7 @@ func (a *chaosAudio) callee(conn *net.UDPConn, port int, speech []byte) {
 			out[11]++
 		}
 		if now.Sub(s.last) > lateAudio {
-			s.gaps = append(s.gaps, s.last)
+			s.gaps = append(s.gaps, chaosGap{s.last, now.Sub(s.last)})
 		}
 		s.last = now
 		a.mu.Unlock()
@@ -261,4 +271,27 @@ func (a *chaosAudio) callee(conn *net.UDPConn, port int, speech []byte) {
 		seq++
 		_, _ = conn.WriteToUDP(out, from) // a lost packet
 	}
+}
+
+// stampArrivals makes the kernel tell when it received each packet, so that a delay of this process is no gap.
+func stampArrivals(t *testing.T, conn *net.UDPConn) {
+	t.Helper()
+	raw, err := conn.SyscallConn()
+	if err == nil {
+		err = errors.Join(err, raw.Control(func(fd uintptr) {
+			err = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_TIMESTAMPNS, 1)
+		}))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// arrival returns the kernel's time of a packet.
+func arrival(oob []byte) time.Time {
+	if all, err := syscall.ParseSocketControlMessage(oob); err == nil && len(all) == 1 && len(all[0].Data) == 16 {
+		d := all[0].Data
+		return time.Unix(int64(binary.NativeEndian.Uint64(d)), int64(binary.NativeEndian.Uint64(d[8:]))) //nolint:gosec // from the kernel
+	}
+	return time.Now()
 }

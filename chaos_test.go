@@ -275,8 +275,8 @@ func (c *chaos) node(n int) *chaosNode {
 	return c.nodes[n%len(c.nodes)]
 }
 
-// until sends a request to one node after another until one accepts it with a status 2xx. It returns nil if the test
-// ends, or the request is refused for another reason than the state of the service.
+// until sends a request to one node after another until one accepts it with a status 2xx. It returns nil if ctx ends, or
+// if the request is refused for another reason than the state of the service.
 func (c *chaos) until(ctx context.Context, first int, path, key, idempotency string, body any) []byte {
 	last := ""
 	for n := first; ctx.Err() == nil; n++ {
@@ -334,38 +334,55 @@ func chaosNumber(i, group int) string { return fmt.Sprintf("+7701%03d%04d", grou
 
 // campaigns launches a campaign every chaosBatchEvery until ctx ends, and withdraws some of its contacts one by one.
 func (c *chaos) campaigns(ctx context.Context) {
-	limit := context.WithoutCancel(ctx)
 	for batch := 0; ctx.Err() == nil; batch++ {
-		var rows []map[string]any
-		for i := range chaosBatch {
-			rows = append(rows, map[string]any{"phone": chaosNumber(i, batch)})
-		}
-		text := c.until(limit, batch, "/v1/campaigns", c.key, fmt.Sprintf("batch-%d", batch), map[string]any{
-			"name": fmt.Sprintf("batch %d", batch), "agent_id": fmt.Sprintf("agent-%d", batch%3), "calls_per_minute": chaosPace, "planned_calls": rows,
-			"attestation": map[string]any{"confirmed": true}, "retry_config": map[string]any{"attempts": 1},
-		})
-		var launched struct {
-			ID string `json:"campaign_id"`
-		}
-		if err := json.Unmarshal(text, &launched); err != nil {
-			c.t.Errorf("%v: %s", err, text)
-		}
-		c.launched = append(c.launched, launched.ID)
 		next := time.After(chaosBatchEvery)
+		c.launch(ctx, batch)
 		for i, over := chaosBatch-1, false; !over && ctx.Err() == nil; i -= 7 {
 			select {
 			case <-ctx.Done():
 			case <-next:
 				over = true
 			case <-time.After(chaosWithdrawals):
-				number := chaosNumber(max(i, 0), batch)
-				if c.until(limit, i, "/v1/contacts/withdraw", c.key, "", map[string]any{"phones": []string{number}}) != nil {
-					c.mu.Lock()
-					c.withdrawn[number[1:]] = time.Now()
-					c.mu.Unlock()
-				}
+				c.withdraw(ctx, chaosNumber(max(i, 0), batch))
 			}
 		}
+	}
+}
+
+// launch launches a campaign. A node may die when the campaign exists and before it runs: then the campaign is not
+// launched, and the requests get 409 for as long as the key is kept.
+func (c *chaos) launch(ctx context.Context, batch int) {
+	var rows []map[string]any
+	for i := range chaosBatch {
+		rows = append(rows, map[string]any{"phone": chaosNumber(i, batch)})
+	}
+	order := map[string]any{
+		"name": fmt.Sprintf("batch %d", batch), "agent_id": fmt.Sprintf("agent-%d", batch%3), "calls_per_minute": chaosPace, "planned_calls": rows,
+		"attestation": map[string]any{"confirmed": true}, "retry_config": map[string]any{"attempts": 1},
+	}
+	for limit := time.Now().Add(2 * time.Minute); time.Now().Before(limit); <-time.After(time.Second) {
+		once, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+		status, text, _ := c.ask(once, c.node(batch), http.MethodPost, "/v1/campaigns", c.key, fmt.Sprintf("batch-%d", batch), order)
+		cancel()
+		var launched struct {
+			ID string `json:"campaign_id"`
+		}
+		if status == http.StatusCreated && json.Unmarshal(text, &launched) == nil {
+			c.launched = append(c.launched, launched.ID)
+			return
+		}
+	}
+	c.note("campaign %d was not launched within 2 min", batch)
+}
+
+// withdraw withdraws a number, and keeps when the API had answered.
+func (c *chaos) withdraw(ctx context.Context, number string) {
+	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Minute)
+	defer cancel()
+	if c.until(limit, 0, "/v1/contacts/withdraw", c.key, "", map[string]any{"phones": []string{number}}) != nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.withdrawn[number[1:]] = time.Now()
 	}
 }
 
