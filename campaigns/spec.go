@@ -17,7 +17,7 @@ import (
 	"github.com/parley-voice/parley/control/pricing"
 )
 
-// Horizon bounds the end of an open campaign.
+// Horizon is the default maximum time until the end of a campaign that accepts further calls.
 const Horizon = 30 * 24 * time.Hour
 
 // maxNameLength bounds a campaign's name, in characters.
@@ -45,7 +45,7 @@ type Spec struct {
 // Facts are the data that a spec is validated against.
 type Facts struct {
 	Now     time.Time
-	Horizon time.Duration // how far ahead an open campaign may end; 0 means Horizon
+	Horizon time.Duration // maximum time until the end of a campaign that accepts further calls; 0 means 30 days
 	// Agent is the ID of the spec's agent; empty if it is unknown.
 	Agent  string
 	Routes []admission.Trunk // routes that the agent may use

@@ -98,7 +98,7 @@ func (r *Runner) run(ctx context.Context, c *Claim, f *CallResult) error {
 	return r.attempt(ctx, log, c, f)
 }
 
-// attempt dials, holds the conversation and writes the result. The intent is committed.
+// attempt dials, holds the conversation and writes the result. The caller has committed the intent to the database.
 func (r *Runner) attempt(ctx context.Context, log *slog.Logger, c *Claim, f *CallResult) error {
 	if err := r.sendLog().RecordIntent(ctx, c); err != nil {
 		return errors.Join(fmt.Errorf("not dialed: %w", err), r.returnUnsent(ctx, c, f))

@@ -29,7 +29,7 @@ type (
 	OrganizationChange struct {
 		_             struct{} `additionalProperties:"true" json:"-"`
 		Market        string   `doc:"Market rules of the organization's campaigns; empty means none" example:"us" json:"market" maxLength:"40"`
-		MarketVersion *string  `doc:"Version of an installed package; empty means the built-in rules" json:"market_version,omitempty" maxLength:"200" nullable:"true"`
+		MarketVersion *string  `doc:"Version of an installed market package; empty means the built-in rules" json:"market_version,omitempty" maxLength:"200" nullable:"true"`
 	}
 	// A NewKey is the body of POST /v1/admin/keys.
 	NewKey struct {

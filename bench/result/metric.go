@@ -17,7 +17,7 @@ const (
 
 // A Metric is one measurement: a distribution, a share, or a single figure.
 type Metric struct {
-	Name  string `json:"name"`            // name for bounds, in lower case
+	Name  string `json:"name"`            // name in lower case, by which rules refer to the metric
 	What  string `json:"what"`            // description of what is measured
 	Unit  string `json:"unit,omitempty"`  // unit of the values
 	Calls int    `json:"calls,omitempty"` // concurrent calls, if the metric was measured at several loads

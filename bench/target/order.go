@@ -132,7 +132,7 @@ func (o *orders) order(ctx context.Context, n int) error {
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		out = bytes.TrimSpace(out)
-		return fmt.Errorf("call %d: order command: %w: %s", n, err, out[max(0, len(out)-maxOrderOutput):])
+		return fmt.Errorf("call %d: the command of --order failed: %w: %s", n, err, out[max(0, len(out)-maxOrderOutput):])
 	}
 	return nil
 }

@@ -329,7 +329,7 @@ func TestOrder(t *testing.T) {
 
 func TestOrderErrors(t *testing.T) {
 	for name, c := range map[string]struct{ order, listen, want string }{
-		"failing command": {"echo no such agent >&2; exit 3", fmt.Sprintf("127.0.0.1:%d", port(t)), "call 0: order command: exit status 3: no such agent"},
+		"failing command": {"echo no such agent >&2; exit 3", fmt.Sprintf("127.0.0.1:%d", port(t)), "call 0: the command of --order failed: exit status 3: no such agent"},
 		"any address":     {"true", "0.0.0.0:5090", `listen address "0.0.0.0:5090": accepted is`},
 		"no port":         {"true", "127.0.0.1", `listen address "127.0.0.1": accepted is`},
 	} {

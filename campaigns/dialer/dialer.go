@@ -37,7 +37,7 @@ type TakeRequest struct {
 }
 
 // A TakeResult is the result of a TakeRequest. The zero value means that no contact of
-// the open groups is waiting.
+// the groups in TakeRequest.Open is waiting.
 type TakeResult struct {
 	Claim *control.Claim // the call to make
 	// Busy reports that the route has no free channel, or that its next call is not due. Other
@@ -45,8 +45,8 @@ type TakeResult struct {
 	Busy bool
 	// Gone reports that the campaign changed, or that another node takes its contacts now.
 	Gone bool
-	// Next is when the first contact of the open groups is due, if known. A time in the
-	// past means that more contacts can be considered at once.
+	// Next is when the first contact of the groups in TakeRequest.Open is due, if known. A time
+	// in the past means that the Store can consider more contacts at once.
 	Next time.Time
 }
 

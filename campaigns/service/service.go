@@ -40,7 +40,7 @@ type Service struct {
 	MaxFileRows  int           // rows of a file; 0 means 200,000
 	MaxCalls     int           // calls of a batch; 0 means 1,000
 	MaxAddresses int           // addresses of a withdrawal; 0 means 1,000
-	Horizon      time.Duration // how far ahead an open campaign may end; 0 means campaigns.Horizon
+	Horizon      time.Duration // maximum time until the end of a campaign that accepts further calls; 0 means 30 days
 	// CanRecord reports whether this node can record the calls of an agent now. It
 	// returns true for agents without recording. nil means always.
 	CanRecord func(ctx context.Context, agentID string, version int) (bool, error)

@@ -90,7 +90,7 @@ func setSize(at func(*Config) *int64) func(*Config, string) error {
 		}
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || text == v || n < 1 || n > 1000<<30>>shift {
-			return fmt.Errorf("%q is not a size in that range", v)
+			return fmt.Errorf("%q is not a size or is out of range", v)
 		}
 		*at(c) = n << shift
 		return nil

@@ -38,7 +38,7 @@ type Sources struct {
 	Log          *slog.Logger
 }
 
-// Carriers holds the state and the counts of SIP.
+// Carriers holds the numbers of calls, trunk addresses and registrations, and of messages, connections and requests that failed.
 type Carriers struct {
 	Up, Dialing   int
 	Addresses     map[string]int64 // number of proxy addresses of the trunks, by state

@@ -55,7 +55,7 @@ func (p packedLine) line() (pipeline.Line, error) {
 		words = strings.Fields(p.Text)
 	}
 	if len(p.Times) != 2*len(words) {
-		return l, fmt.Errorf("%d times of %d words", len(p.Times), len(words))
+		return l, fmt.Errorf("a transcript line has %d times for %d words; want two per word", len(p.Times), len(words))
 	}
 	for i, text := range words {
 		start := at + p.Times[2*i]

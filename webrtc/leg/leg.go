@@ -292,5 +292,5 @@ type OfferError struct{ Reason string }
 
 // Error implements error.
 func (o *OfferError) Error() string {
-	return fmt.Sprintf("the description cannot be used: %s", o.Reason)
+	return fmt.Sprintf("the SDP cannot be used: %s", o.Reason)
 }
