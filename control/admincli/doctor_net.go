@@ -184,7 +184,7 @@ func (a addresses) judge() Finding {
 	seen := a.public.Addr()
 	switch {
 	case a.media.IsLoopback():
-		f.Result = fmt.Sprintf("carriers are told to send media to %s, which only this machine reaches", a.media)
+		f.Result = fmt.Sprintf("SDP gives carriers the media address %s, which only this machine reaches", a.media)
 		f.Fix = "set PARLEY_SIP_ADDR=0.0.0.0:5060, and PARLEY_MEDIA_IP to the address that carriers reach"
 	case a.server == "" && own && !a.media.IsPrivate():
 		f.Level = OK
@@ -202,7 +202,7 @@ func (a addresses) judge() Finding {
 	case seen == a.media.Unmap():
 		f.Level, f.Result = OK, fmt.Sprintf("%s is the public address that %s sees", a.media, a.server)
 	case own:
-		f.Result = fmt.Sprintf("carriers are told to send media to %s; %s sees this machine as %s", a.media, a.server, seen)
+		f.Result = fmt.Sprintf("SDP gives carriers the media address %s; %s sees this machine as %s", a.media, a.server, seen)
 		f.Fix = fmt.Sprintf("set PARLEY_MEDIA_IP=%s, unless carriers reach this machine over a private network", seen)
 	default:
 		f.Level = Error

@@ -252,7 +252,7 @@ func (s *stored) checkTrunks(ctx context.Context) (found []Finding) {
 		found = append(found, f)
 	}
 	if len(all) == 0 {
-		found = append(found, Finding{"trunk", Warning, "there is no trunk", "add one to the operator's file: parley apply"})
+		found = append(found, Finding{"trunk", Warning, "no trunk exists", "add one to the operator's file: parley apply"})
 	}
 	return found
 }

@@ -201,7 +201,7 @@ func (p *Provider) identify(claims map[string]any) (Identity, error) {
 	}
 	email, err := operator.Address(text)
 	if err != nil {
-		return Identity{}, refuse("the claim %s is no email address", claim)
+		return Identity{}, refuse("the claim %s is not an email address", claim)
 	}
 	if domain := email[strings.LastIndex(email, "@")+1:]; len(p.Domains) > 0 && !slices.Contains(p.Domains, domain) {
 		return Identity{}, refuse("the domain %s is not accepted", domain)
