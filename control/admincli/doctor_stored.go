@@ -205,7 +205,7 @@ func (s *stored) checkSealKey(context.Context) []Finding {
 	}
 	if s.Config.SealKey == "" && s.Config.DatabaseURL != "" {
 		return []Finding{{
-			"seal key", Warning, "PARLEY_SEAL_KEY is not set, so the database holds the key of its own secrets",
+			"seal key", Warning, "PARLEY_SEAL_KEY is not set: the key that encrypts secrets is stored in the same database",
 			"set PARLEY_SEAL_KEY on all nodes (docs/configuration.md, Secrets)",
 		}}
 	}
@@ -320,7 +320,7 @@ func tryBucket(ctx context.Context, b recording.Bucket) (doing string, err error
 	defer f.Close()
 	got, err := io.ReadAll(io.LimitReader(f, 1<<10))
 	if err == nil && !bytes.Equal(got, content) {
-		err = errors.New("the content differs from what was written")
+		err = errors.New("the bucket returned other bytes than were written")
 	}
 	if err != nil {
 		return "read", err
