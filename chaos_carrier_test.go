@@ -291,7 +291,7 @@ func stampArrivals(t *testing.T, conn *net.UDPConn) {
 func arrival(oob []byte) time.Time {
 	if all, err := syscall.ParseSocketControlMessage(oob); err == nil && len(all) == 1 && len(all[0].Data) == 16 {
 		d := all[0].Data
-		return time.Unix(int64(binary.NativeEndian.Uint64(d)), int64(binary.NativeEndian.Uint64(d[8:]))) //nolint:gosec // from the kernel
+		return time.Unix(int64(binary.NativeEndian.Uint64(d)), int64(binary.NativeEndian.Uint64(d[8:])))
 	}
 	return time.Now()
 }
