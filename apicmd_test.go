@@ -17,7 +17,7 @@ func TestAPICommands(t *testing.T) {
 	c := carrier(t, &siptest.Carrier{Answer: r.accept(3 * time.Second)})
 	srv, api := startServer(t, c.Addr().String())
 	srv.allowAnyHour(t)
-	environ := []string{"PARLEY_API_URL=" + srv.publicURL, "PARLEY_API_KEY=" + api.Key}
+	environ := []string{"PARLEY_API_URL=" + srv.publicURL, "PARLEY_ALLOW_INSECURE_WEBHOOKS=true", "PARLEY_API_KEY=" + api.Key}
 	do := func(want string, args ...string) string {
 		t.Helper()
 		code, out, errs := srv.parleyAs(t, environ, args...)
@@ -86,12 +86,20 @@ func TestAPICommands(t *testing.T) {
 	}
 
 	do("demo", "agent", "list", "--org", "demo")
-	do("the draft is version 1", "agent", "diff", "--org", "demo", "demo")
+	do("no changes", "agent", "diff", "--org", "demo", "demo")
 	srv.applyFile(t, `organizations: [{name: demo, agents: [{name: demo, greeting: Good day., tools: [{type: http, name: look, description: d, url: "https://x.example/", headers: {Key: `+canary+`}}]}]}]`)
 	text := do(`~ greeting: "Hello, this is Parley. How can I help?" → "Good day."`, "agent", "diff", "--org", "demo", "demo")
 	if !strings.Contains(text, "+ tools[look]") || strings.Contains(text, canary) {
 		t.Errorf("%s", text)
 	}
+	file := do("organizations:", "export")
+	if strings.Contains(file, canary) {
+		t.Errorf("an export with a secret: %s", file)
+	}
+	do("no changes", "apply", "--dry-run", "-f", writeFile(t, "same.yaml", file))
+	do(`~ organizations[demo].agents[demo].greeting: "Good day." → "Bye."`, "apply", "--dry-run", "-f",
+		writeFile(t, "other.yaml", strings.Replace(file, "Good day.", "Bye.", 1)))
+	do("no changes", "apply", "--dry-run", "-f", writeFile(t, "same.yaml", file))
 	for _, command := range []string{"key list", "operator list", "webhook list", "webhook list --dead", "providers list", "market list", "dnc list", "agent list --org demo"} {
 		list(strings.Fields(command)...)
 	}

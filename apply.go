@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 
+	"github.com/parley-voice/parley/control/admincli"
 	"github.com/parley-voice/parley/control/apply"
 	"github.com/parley-voice/parley/control/config"
 	"github.com/parley-voice/parley/control/db"
@@ -14,8 +15,10 @@ import (
 )
 
 type applyCmd struct {
-	File  string `short:"f" required:"" help:"YAML file; - for standard input." placeholder:"FILE"`
-	Prune bool   `help:"Delete objects that the file does not name."`
+	File   string `short:"f" required:"" help:"YAML file; - for standard input." placeholder:"FILE"`
+	Prune  bool   `help:"Delete objects that the file does not name."`
+	DryRun bool   `help:"Print what would change, and change nothing. Providers of published agents are tested."`
+	JSON   bool   `name:"json" help:"With --dry-run: as JSON."`
 }
 
 // Run applies the file to the database.
@@ -49,9 +52,16 @@ func (c applyCmd) Run(e *env) error {
 	}
 	options.Prune, options.Providers, options.Endpoints = c.Prune, checks, checks.use
 	options.Warn = func(text string) { fmt.Fprintf(e.errs, "warning: %s\n", text) }
+	var planned []apply.Change
+	if c.DryRun {
+		options.Plan = func(all []apply.Change) { planned = all }
+	}
 	err = apply.Apply(e, d.Pool, spec, options)
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.File, err)
+	}
+	if c.DryRun {
+		return admincli.PrintChanges(e.out, planned, c.JSON)
 	}
 	if err = checks.warnUnusable(e, d.Pool, spec, options.Warn); err != nil {
 		return err

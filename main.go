@@ -37,6 +37,7 @@ type commands struct {
 	Serve     serveCmd             `cmd:"" help:"Run the server until SIGTERM."`
 	Demo      demoCmd              `cmd:"" help:"Place one SIP call on this machine, show it, and keep serving."`
 	Apply     applyCmd             `cmd:"" help:"Create or update organizations, trunks, agents and more from a YAML file."`
+	Export    admincli.Export      `cmd:"" help:"Print the YAML file that leads to the present database, without secrets."`
 	Key       keyCmd               `cmd:"" help:"Manage API keys."`
 	Links     linksCmd             `cmd:"" help:"Manage links to recordings."`
 	Operator  admincli.Operator    `cmd:"" help:"Manage dashboard operators."`

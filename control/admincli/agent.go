@@ -124,17 +124,5 @@ func (c DiffAgent) Run(ctx context.Context, d *Env) error {
 		was = apply.WithSecrets(agents.Agent{Name: a.Name, Draft: published})
 	}
 	changes := apply.Diff(was, apply.WithSecrets(a))
-	if c.JSON {
-		return WriteJSON(d.Out, changes)
-	}
-	if len(changes) == 0 {
-		_, err = fmt.Fprintf(d.Out, "the draft is version %d\n", a.Published)
-		return err
-	}
-	for _, change := range changes {
-		if _, err = fmt.Fprintln(d.Out, change); err != nil {
-			return err
-		}
-	}
-	return nil
+	return PrintChanges(d.Out, changes, c.JSON)
 }

@@ -45,13 +45,19 @@ type Options struct {
 	// Endpoints receives the endpoints that the database will have, before Providers tests agents. It may be nil.
 	Endpoints func(endpoints.Set)
 
+	// Plan receives what Apply would change. If it is set, Apply stores nothing. Tests of providers are made.
+	Plan func([]Change)
+
 	ids map[string]string // IDs of the file's organizations by name, including new organizations
 }
 
 // Apply writes the file to the database in one transaction. Applying it twice changes nothing. Before the
 // transaction, Apply tests the providers of the agents that the file publishes.
 func Apply(ctx context.Context, pool *pgxpool.Pool, s Spec, o Options) error {
-	var err error
+	err := s.restore(ctx, pool)
+	if err != nil {
+		return err
+	}
 	if o.ids, err = organizationIDs(ctx, pool, s); err != nil {
 		return err
 	}
@@ -68,13 +74,42 @@ func Apply(ctx context.Context, pool *pgxpool.Pool, s Spec, o Options) error {
 			return err
 		}
 	}
-	if err = db.Tx(ctx, pool, func(tx pgx.Tx) error { return applyAll(ctx, tx, s, o) }); err != nil {
+	err = db.Tx(ctx, pool, func(tx pgx.Tx) error {
+		if o.Plan != nil {
+			return plan(ctx, tx, s, o)
+		}
+		return applyAll(ctx, tx, s, o)
+	})
+	if errors.Is(err, errPlanned) {
+		return nil
+	}
+	if err != nil {
 		return err // the results belong to endpoints that are not stored
 	}
 	for _, t := range tested {
 		o.Providers.Save(ctx, pool, t.orgID, t.engines)
 	}
 	return nil
+}
+
+// errPlanned rolls back the transaction of a plan.
+var errPlanned = errors.New("planned")
+
+// plan applies the file, passes the changes to o.Plan, and returns errPlanned.
+func plan(ctx context.Context, tx db.Querier, s Spec, o Options) error {
+	before, err := Read(ctx, tx)
+	if err != nil {
+		return err
+	}
+	if err = applyAll(ctx, tx, s, o); err != nil {
+		return err
+	}
+	after, err := Read(ctx, tx)
+	if err != nil {
+		return err
+	}
+	o.Plan(Diff(before, after))
+	return errPlanned
 }
 
 // WithinTx is like Apply, but uses the caller's transaction and does not test providers. s may come from another source

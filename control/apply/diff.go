@@ -54,7 +54,26 @@ func leafText(prefix string, v any) string {
 // Diff compares two objects of the operator's file.
 func Diff(before, after any) []Change {
 	all := []Change{}
-	compare("", plain(reflect.ValueOf(before)), plain(reflect.ValueOf(after)), &all)
+	compare("", plainOf(before), plainOf(after), &all)
+	return all
+}
+
+func plainOf(v any) any { return plain(reflect.ValueOf(v)) }
+
+// secrets returns the secrets of a plain value.
+func secrets(v any) (all []string) {
+	switch v := v.(type) {
+	case secretValue:
+		return []string{string(v)}
+	case map[string]any:
+		for _, value := range v {
+			all = append(all, secrets(value)...)
+		}
+	case []any:
+		for _, value := range v {
+			all = append(all, secrets(value)...)
+		}
+	}
 	return all
 }
 

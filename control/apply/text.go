@@ -45,6 +45,10 @@ func prune(n *yaml.Node) {
 	var kept []*yaml.Node
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		v := n.Content[i+1]
+		if n.Content[i].Value == "parameters" && v.Kind == yaml.MappingNode { // a JSON Schema, in which empty values have a meaning
+			kept = append(kept, n.Content[i], v)
+			continue
+		}
 		prune(v)
 		empty := v.Tag == "!!null" || v.Kind == yaml.ScalarNode && (v.Value == "" || v.Value == "0" && v.Tag == "!!int") ||
 			v.Kind != yaml.ScalarNode && len(v.Content) == 0

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/media"
@@ -52,6 +54,12 @@ func (e Endpoint) keys() (keyring, error) {
 		return nil, fmt.Errorf("the previous secret: %w", err)
 	}
 	return keyring{key, before}, nil
+}
+
+// Endpoints returns the endpoints of an organization, with their secrets.
+func Endpoints(ctx context.Context, q db.Querier, orgID string) ([]Endpoint, error) {
+	return db.Collect(ctx, q, "webhook endpoints", pgx.RowToStructByPos[Endpoint], `
+		SELECT id, org_id, url, secret, previous_secret, events, thin, agents FROM webhook_endpoints WHERE org_id = $1 ORDER BY url`, orgID)
 }
 
 // Replace sets all endpoints of an organization. An endpoint with the same URL as before keeps its pending deliveries
