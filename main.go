@@ -34,32 +34,36 @@ var version = "dev"
 type commands struct {
 	Config string `help:"Read settings from FILE; the environment wins." placeholder:"FILE"`
 
-	Serve     serveCmd             `cmd:"" help:"Run the server until SIGTERM."`
-	Demo      demoCmd              `cmd:"" help:"Place one SIP call on this machine, show it, and keep serving."`
-	Apply     applyCmd             `cmd:"" help:"Create or update organizations, trunks, agents and more from a YAML file."`
-	Export    admincli.Export      `cmd:"" help:"Print the YAML file that leads to the present database, without secrets."`
-	Key       keyCmd               `cmd:"" help:"Manage API keys."`
-	Links     linksCmd             `cmd:"" help:"Manage links to recordings."`
-	Operator  admincli.Operator    `cmd:"" help:"Manage dashboard operators."`
-	Agent     admincli.Agent       `cmd:"" help:"Manage agents."`
-	Call      callCmd              `cmd:"" help:"Place, show and end calls."`
-	Logs      campaigncli.Logs     `cmd:"" help:"Print what happened in a call, in order."`
-	Webhook   admincli.Webhook     `cmd:"" help:"Manage webhook endpoints and deliveries."`
-	Campaign  campaigncli.Campaign `cmd:"" help:"Manage campaigns."`
-	Simulate  campaigncli.Simulate `cmd:"" help:"Simulate campaigns over years and check every call against the rules."`
-	DNC       campaigncli.DNC      `cmd:"" name:"dnc" help:"Manage do-not-call lists."`
-	Market    campaigncli.Market   `cmd:"" help:"Manage market rules."`
-	Providers providersCmd         `cmd:"" help:"List and check providers of speech and models."`
-	Failover  admincli.Failover    `cmd:"" help:"Show and release calls held after a database failover."`
-	Secrets   admincli.Secrets     `cmd:"" help:"Manage the key that encrypts secrets."`
-	Audit     admincli.Audit       `cmd:"" help:"Print the audit log of an organization as lines of JSON."`
-	Erase     admincli.Erase       `cmd:"" help:"Erase calls: transcripts, recordings and deliveries."`
-	Replay    replayCmd            `cmd:"" help:"Replay the turn log of a call through the turn machine."`
-	Bench     bench.Bench          `cmd:"" help:"Run benchmarks."`
-	Plan      planCmd              `cmd:"" help:"Estimate the machines and the database for a number of calls."`
-	Doctor    admincli.Doctor      `cmd:"" help:"Check settings, ports, database, bucket, trunks and providers; exits with 1 if it finds an error."`
-	Health    healthCmd            `cmd:"" help:"Check the server on this machine; exits with 1 if it is not healthy."`
-	Version   versionCmd           `cmd:"" help:"Print the version."`
+	Serve      serveCmd        `cmd:"" help:"Run the server until SIGTERM." group:"Server"`
+	Demo       demoCmd         `cmd:"" help:"Place one SIP call on this machine, show it, and keep serving." group:"Server"`
+	Doctor     admincli.Doctor `cmd:"" help:"Check settings, ports, database, bucket, trunks and providers; exits with 1 if it finds an error." group:"Server"`
+	Health     healthCmd       `cmd:"" help:"Check the server on this machine; exits with 1 if it is not healthy." group:"Server"`
+	Plan       planCmd         `cmd:"" help:"Estimate the machines and the database for a number of calls." group:"Server"`
+	Version    versionCmd      `cmd:"" help:"Print the version." group:"Server"`
+	Completion completionCmd   `cmd:"" help:"Print a script that completes the command line in a shell." group:"Server"`
+
+	Apply    applyCmd          `cmd:"" help:"Create or update organizations, trunks, agents and more from a YAML file." group:"Settings of organizations"`
+	Export   admincli.Export   `cmd:"" help:"Print the YAML file that leads to the present database, without secrets." group:"Settings of organizations"`
+	Key      keyCmd            `cmd:"" help:"Manage API keys." group:"Settings of organizations"`
+	Operator admincli.Operator `cmd:"" help:"Manage dashboard operators." group:"Settings of organizations"`
+	Agent    admincli.Agent    `cmd:"" help:"Manage agents." group:"Settings of organizations"`
+	Webhook  admincli.Webhook  `cmd:"" help:"Manage webhook endpoints and deliveries." group:"Settings of organizations"`
+	Links    linksCmd          `cmd:"" help:"Manage links to recordings." group:"Settings of organizations"`
+	Secrets  admincli.Secrets  `cmd:"" help:"Manage the key that encrypts secrets." group:"Settings of organizations"`
+
+	Call     callCmd              `cmd:"" help:"Place, show and end calls." group:"Calls and campaigns"`
+	Logs     campaigncli.Logs     `cmd:"" help:"Print what happened in a call, in order." group:"Calls and campaigns"`
+	Campaign campaigncli.Campaign `cmd:"" help:"Manage campaigns." group:"Calls and campaigns"`
+	DNC      campaigncli.DNC      `cmd:"" name:"dnc" help:"Manage do-not-call lists." group:"Calls and campaigns"`
+	Market   campaigncli.Market   `cmd:"" help:"Manage market rules." group:"Calls and campaigns"`
+	Simulate campaigncli.Simulate `cmd:"" help:"Simulate campaigns over years and check every call against the rules." group:"Calls and campaigns"`
+	Replay   replayCmd            `cmd:"" help:"Replay the turn log of a call through the turn machine." group:"Calls and campaigns"`
+
+	Providers providersCmd      `cmd:"" help:"List and check providers of speech and models." group:"Operation"`
+	Failover  admincli.Failover `cmd:"" help:"Show and release calls held after a database failover." group:"Operation"`
+	Audit     admincli.Audit    `cmd:"" help:"Print the audit log of an organization as lines of JSON." group:"Operation"`
+	Erase     admincli.Erase    `cmd:"" help:"Erase calls: transcripts, recordings and deliveries." group:"Operation"`
+	Bench     bench.Bench       `cmd:"" help:"Run benchmarks." group:"Operation"`
 }
 
 // env is the environment of a command.
@@ -175,19 +179,32 @@ func arguments(args []string) []string {
 	return all
 }
 
-// run executes one command line and returns its exit code: 0 on success, 1 on failure, 2 if the
-// command line or the settings are invalid.
-func run(e *env, args []string) int {
-	var c commands
-	exit := -1
+// parser returns the parser of the command line. exit is called after --help.
+func (e *env) parser(c *commands, exit func(code int)) (*kong.Kong, error) {
 	parser, err := kong.New(
-		&c, kong.Name("parley"), kong.Description("Outbound phone calls handled by a voice agent."),
-		kong.Writers(e.out, e.errs), kong.Exit(func(code int) { exit = code }), kong.UsageOnError(),
+		c, kong.Name("parley"), kong.Description("Outbound phone calls handled by a voice agent."),
+		kong.Writers(e.out, e.errs), kong.Exit(exit), kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
 		kong.BindTo(e.Context, (*context.Context)(nil)),
 		kong.BindSingletonProvider(e.adminEnv), kong.BindSingletonProvider(e.campaignEnv), kong.BindSingletonProvider(e.apiClient),
 		kong.BindSingletonProvider(e.signaling), kong.BindSingletonProvider(e.terminal), kong.BindSingletonProvider(e.bench),
 		kong.BindSingletonProvider(e.examination),
 	)
+	if err == nil {
+		walkCommands(parser.Model.Node, "", func(n *kong.Node, path string) {
+			if lines := examples[path]; lines != nil {
+				n.Detail = "Examples:\n\n    " + strings.Join(lines, "\n    ")
+			}
+		})
+	}
+	return parser, err
+}
+
+// run executes one command line and returns its exit code: 0 on success, 1 on failure, 2 if the
+// command line or the settings are invalid.
+func run(e *env, args []string) int {
+	var c commands
+	exit := -1
+	parser, err := e.parser(&c, func(code int) { exit = code })
 	if err != nil {
 		fmt.Fprintln(e.errs, "parley:", err)
 		return 2
