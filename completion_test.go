@@ -46,7 +46,7 @@ func TestCompletion(t *testing.T) {
 		cmd.Args = append(cmd.Args, words...)
 		got, err := cmd.CombinedOutput()
 		complete := strings.Fields(string(got))
-		for _, word := range strings.Fields(want) {
+		for word := range strings.FieldsSeq(want) {
 			if err != nil || !slices.Contains(complete, word) {
 				t.Errorf("%q: %s, %v; want %s", line, got, err, want)
 			}
@@ -83,7 +83,7 @@ func TestExamples(t *testing.T) {
 			if path != "" && !strings.Contains(line, "parley "+path) {
 				t.Errorf("%q is no example of %s", line, path)
 			}
-			for _, word := range strings.Fields(line) {
+			for word := range strings.FieldsSeq(line) {
 				flag, isFlag := strings.CutPrefix(word, "--")
 				if isFlag && path != "" && !slices.ContainsFunc(flags(n), func(f *kong.Flag) bool { return f.Name == flag }) {
 					t.Errorf("%q: no flag --%s", line, flag)

@@ -9,6 +9,10 @@ var examples = map[string][]string{ //nolint:gochecknoglobals // read-only table
 		"parley call place --agent sales +12025550123",
 		"parley help campaign                      the commands for campaigns",
 	},
+	"init": {
+		"parley init",
+		"parley init --market us --public calls.example.com --carrier telnyx --providers deepgram,openai,elevenlabs --database built-in",
+	},
 	"doctor":          {"parley doctor", "parley doctor --stun stun.example.com:3478 --json"},
 	"apply":           {"parley apply --dry-run -f parley.yaml", "parley apply -f parley.yaml"},
 	"export":          {"parley export > parley.yaml"},

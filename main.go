@@ -34,6 +34,7 @@ var version = "dev"
 type commands struct {
 	Config string `help:"Read settings from FILE; the environment wins." placeholder:"FILE"`
 
+	Init       admincli.Init   `cmd:"" help:"Ask five questions and write the first settings and operator's file." group:"Server"`
 	Serve      serveCmd        `cmd:"" help:"Run the server until SIGTERM." group:"Server"`
 	Demo       demoCmd         `cmd:"" help:"Place one SIP call on this machine, show it, and keep serving." group:"Server"`
 	Doctor     admincli.Doctor `cmd:"" help:"Check settings, ports, database, bucket, trunks and providers; exits with 1 if it finds an error." group:"Server"`
@@ -187,7 +188,7 @@ func (e *env) parser(c *commands, exit func(code int)) (*kong.Kong, error) {
 		kong.BindTo(e.Context, (*context.Context)(nil)),
 		kong.BindSingletonProvider(e.adminEnv), kong.BindSingletonProvider(e.campaignEnv), kong.BindSingletonProvider(e.apiClient),
 		kong.BindSingletonProvider(e.signaling), kong.BindSingletonProvider(e.terminal), kong.BindSingletonProvider(e.bench),
-		kong.BindSingletonProvider(e.examination),
+		kong.BindSingletonProvider(e.console), kong.BindSingletonProvider(e.examination),
 	)
 	if err == nil {
 		walkCommands(parser.Model.Node, "", func(n *kong.Node, path string) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	bench "github.com/parley-voice/parley/bench/benchcli"
+	"github.com/parley-voice/parley/control/admincli"
 )
 
 func (e *env) bench() *bench.Terminal {
@@ -17,7 +18,12 @@ func (e *env) bench() *bench.Terminal {
 	}
 }
 
-func isTerminal(out io.Writer) bool {
+// console returns the input and output of commands that ask questions.
+func (e *env) console() *admincli.Console {
+	return &admincli.Console{In: os.Stdin, Out: e.out, Errs: e.errs, Ask: isTerminal(os.Stdin)}
+}
+
+func isTerminal(out any) bool {
 	f, ok := out.(*os.File)
 	if !ok {
 		return false

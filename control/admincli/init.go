@@ -1,0 +1,251 @@
+package admincli
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/parley-voice/parley/control/secretbox"
+	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/pipeline/provider/endpoints"
+)
+
+// Console is the input and output of a command that asks questions.
+type Console struct {
+	In        io.Reader
+	Out, Errs io.Writer
+	Ask       bool // a person answers
+}
+
+// Init writes the first files of an installation.
+type Init struct {
+	Market    string `help:"Rules of the country that is called: us or kz." placeholder:"us|kz"`
+	Public    string `help:"Address at which carriers and clients reach this machine: an IP address or a host name." placeholder:"ADDRESS"`
+	Carrier   string `help:"telnyx, twilio, or the SIP address of the carrier." placeholder:"NAME|ADDRESS"`
+	Providers string `help:"Providers of speech and models, comma-separated: deepgram, openai, elevenlabs, cartesia, assemblyai." placeholder:"NAME,…"`
+	Database  string `help:"PostgreSQL URL, or built-in." placeholder:"URL|built-in"`
+	Dir       string `help:"Folder for the files." default:"." placeholder:"DIR"`
+}
+
+// questions returns the questions, with the answers that an empty line gives.
+func (c *Init) questions() []question {
+	return []question{
+		{"market", &c.Market, "Rules of which country, us or kz?", "us"},
+		{"public", &c.Public, "Public address of this machine, an IP address or a host name?", ""},
+		{"carrier", &c.Carrier, "Carrier: telnyx, twilio, or a SIP address?", ""},
+		{"providers", &c.Providers, "Providers: some of deepgram, openai, elevenlabs, cartesia, assemblyai?", "deepgram,openai,elevenlabs"},
+		{"database", &c.Database, "PostgreSQL URL, or built-in?", "built-in"},
+	}
+}
+
+type question struct {
+	flag    string
+	answer  *string
+	text    string
+	byEmpty string
+}
+
+// carriers are proxies of well-known carriers.
+func carriers() map[string]string {
+	return map[string]string{"telnyx": "sip:sip.telnyx.com", "twilio": "sip:change-me.pstn.twilio.com"}
+}
+
+// Names of the files that Init writes.
+const (
+	specFile     = "parley.yaml"
+	settingsFile = "parley.env"
+)
+
+// Run asks for what no flag gives, and writes the files. It overwrites no file.
+func (c Init) Run(ctx context.Context, t *Console) error {
+	if err := c.ask(t); err != nil {
+		return err
+	}
+	var ip netip.Addr
+	if addrs, err := (&net.Resolver{}).LookupNetIP(ctx, "ip", c.Public); err == nil && len(addrs) > 0 {
+		ip = addrs[0].Unmap()
+	}
+	spec, settings, err := c.files(ip, secretbox.Generate())
+	if err != nil {
+		return err
+	}
+	for _, f := range []struct{ name, text string }{{specFile, spec}, {settingsFile, settings}} {
+		name := filepath.Join(c.Dir, f.name)
+		if err = writeNew(name, f.text); err != nil {
+			return err
+		}
+		fmt.Fprintln(t.Errs, "wrote", name)
+	}
+	at := filepath.Join(c.Dir, settingsFile)
+	_, err = fmt.Fprintf(t.Errs, "Replace each change-me in both files. Then:\n"+
+		"  parley --config %[1]s doctor\n  parley --config %[1]s apply -f %[2]s\n  parley --config %[1]s serve\n",
+		at, filepath.Join(c.Dir, specFile))
+	return err
+}
+
+// ask fills the missing answers.
+func (c *Init) ask(t *Console) error {
+	in := bufio.NewReader(io.LimitReader(t.In, 64<<10))
+	var missing []string
+	for _, q := range c.questions() {
+		if *q.answer != "" {
+			continue
+		}
+		if !t.Ask {
+			missing = append(missing, "--"+q.flag)
+			continue
+		}
+		fmt.Fprintf(t.Errs, "%s %s", q.text, strings.TrimPrefix("["+q.byEmpty+"] ", "[] "))
+		line, err := in.ReadString('\n')
+		if err != nil && !errors.Is(err, io.EOF) {
+			return fmt.Errorf("failed to read the answer: %w", err)
+		}
+		if *q.answer = cmp.Or(strings.TrimSpace(line), q.byEmpty); *q.answer == "" {
+			missing = append(missing, "--"+q.flag)
+		}
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("answers are missing: set %s", strings.Join(missing, ", "))
+	}
+	return nil
+}
+
+// files returns the operator's file and the settings. ip is the address of c.Public, invalid if unknown. key encrypts
+// secrets of a database that is not built in.
+func (c Init) files(ip netip.Addr, key media.Secret) (spec, settings string, err error) {
+	if c.Market != "us" && c.Market != "kz" {
+		return "", "", fmt.Errorf("--market %q: accepted: us, kz", c.Market)
+	}
+	proxy, known := carriers()[c.Carrier]
+	if !known {
+		proxy = "sip:" + strings.TrimPrefix(c.Carrier, "sip:")
+	}
+	if strings.ContainsAny(proxy, " \"'<>@\n") || proxy == "sip:" {
+		return "", "", fmt.Errorf("--carrier %q: accepted: telnyx, twilio, or an address like sip.example.com:5060", c.Carrier)
+	}
+	names := strings.Split(strings.ReplaceAll(c.Providers, " ", ""), ",")
+	engines, err := chooseEngines(names)
+	if err != nil {
+		return "", "", err
+	}
+	zone, number, destinations := "America/New_York", "+12025550100", "US"
+	if c.Market == "kz" {
+		zone, number, destinations = "Asia/Almaty", "+77011234567", "7"
+	}
+	settings, err = c.settings(ip, key, names)
+	spec = fmt.Sprintf(specTemplate, zone, c.Market, engines["asr"], engines["llm"], engines["tts"], proxy, number, destinations)
+	return spec, settings, err
+}
+
+// chooseEngines returns the first provider that serves each part of a conversation.
+func chooseEngines(names []string) (map[string]string, error) {
+	accepted := []string{"deepgram", "openai", "elevenlabs", "cartesia", "assemblyai"}
+	engines := map[string]string{}
+	for _, name := range names {
+		if !slices.Contains(accepted, name) {
+			return nil, fmt.Errorf("--providers %q: accepted: %s; docs/providers.md lists others", name, strings.Join(accepted, ", "))
+		}
+	}
+	for _, part := range []struct{ serves, what string }{{"asr", "recognizer"}, {"llm", "model"}, {"tts", "voice"}} {
+		// The last one wins: people name a provider of voices after one that serves everything.
+		for _, name := range slices.Backward(names) {
+			if slices.Contains(endpoints.Kinds()[name].Serves, part.serves) {
+				engines[part.serves] = name
+				break
+			}
+		}
+		if engines[part.serves] == "" {
+			return nil, fmt.Errorf("--providers %s: none of them has a %s; openai has one", strings.Join(names, ","), part.what)
+		}
+	}
+	if slices.Contains(names, "deepgram") {
+		engines["asr"] = "deepgram"
+	}
+	return engines, nil
+}
+
+func (c Init) settings(ip netip.Addr, key media.Secret, names []string) (string, error) {
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	line("# Settings of parley serve: docs/configuration.md explains each. An environment variable wins over this file.")
+	line("PARLEY_DATA_DIR=/var/lib/parley")
+	line("\n# Phone calls: carriers send SIP and audio to PARLEY_MEDIA_IP.")
+	line("PARLEY_SIP_ADDR=0.0.0.0:5060")
+	if ip.IsValid() {
+		line("PARLEY_MEDIA_IP=%s", ip)
+	} else {
+		line("# The name %s has no address yet. Enter the public IP address.\n#PARLEY_MEDIA_IP=change-me", c.Public)
+	}
+	if _, err := netip.ParseAddr(c.Public); err == nil {
+		line("\n# The API and the dashboard, on this machine only. Put a proxy with HTTPS before it, or set PARLEY_HTTP_ACME=on and a host name.")
+		line("PARLEY_HTTP_ADDR=127.0.0.1:8080")
+	} else {
+		if strings.ContainsAny(c.Public, " /:@\n") || !strings.Contains(c.Public, ".") {
+			return "", fmt.Errorf("--public %q: accepted: an IP address, or a host name like calls.example.com", c.Public)
+		}
+		line("\n# The API and the dashboard, with a certificate from Let's Encrypt. Port 443 of %s must lead here.", c.Public)
+		line("PARLEY_PUBLIC_URL=https://%s\nPARLEY_HTTP_ADDR=0.0.0.0:443\nPARLEY_HTTP_ACME=on", c.Public)
+	}
+	if c.Database == "built-in" {
+		line("\n# PostgreSQL runs in PARLEY_DATA_DIR. For several nodes, or a standby, use a server of your own:")
+		line("#PARLEY_DATABASE_URL=postgres://parley:change-me@localhost:5432/parley")
+	} else {
+		if !strings.HasPrefix(c.Database, "postgres://") && !strings.HasPrefix(c.Database, "postgresql://") {
+			return "", errors.New("--database: accepted: built-in, or postgres://USER:PASSWORD@HOST:PORT/DATABASE")
+		}
+		line("\n# The seal key encrypts the secrets in the database. All nodes need the same key; keep a copy of it.")
+		line("PARLEY_DATABASE_URL=%s\nPARLEY_SEAL_KEY=%s", c.Database, string(key))
+	}
+	line("\n# Keys of providers. Each may be in a file instead: PARLEY_…_API_KEY_FILE.")
+	for _, name := range names {
+		line("PARLEY_%s_API_KEY=change-me", strings.ToUpper(name))
+	}
+	return b.String(), nil
+}
+
+// specTemplate is the operator's file.
+const specTemplate = `# The operator's file: parley apply -f parley.yaml. docs/configuration.md and docs/agents.md explain each key.
+organizations:
+- name: main
+  timezone: %s
+  market: %s                        # the law of calling hours and do-not-call lists for campaigns
+  agents:
+  - name: assistant
+    published: true
+    greeting: "Hello, this is a call from change-me."
+    prompt: "You call customers of change-me. Be brief and kind."
+    voicemail: hangup               # hangup | leave_message | continue
+    recording: true
+    speech: {asr: {provider: %s}, llm: {provider: %s}, tts: {provider: %s}}
+  trunks:
+  - name: carrier
+    proxy: %q
+    username: change-me             # leave out username, password and realm if the carrier knows your IP address
+    password: change-me
+    realm: change-me                # the carrier's realm, which gets a digest of the password
+    caller_numbers: [%q]   # a number that the carrier gave you
+    subgroups:
+    - {name: default, allowed_destinations: [%q], agents: [assistant], concurrent_calls: 5, calls_per_minute: 10}
+`
+
+// writeNew creates a file that only its owner may read. It fails if the file exists.
+func writeNew(name, text string) error {
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) //nolint:gosec // the operator names the folder
+	if errors.Is(err, os.ErrExist) {
+		return fmt.Errorf("%s exists: move it, or use --dir", name)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	return errors.Join(err, f.Close())
+}
