@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/parley-voice/parley/campaigns/market"
@@ -57,9 +58,13 @@ func (srv *server) endSteps(shown callview.View) []control.Step {
 
 // numberZone returns a function that finds the time zone of numbers with an area code of the United States.
 func numberZone() func(digits string) string {
-	rules, err := market.Load("us")
+	load := sync.OnceValues(func() (*market.Package, error) { return market.Load("us") }) // few commands need it
 	return func(digits string) string {
-		if err != nil || len(digits) != 11 || digits[0] != '1' {
+		if len(digits) != 11 || digits[0] != '1' {
+			return ""
+		}
+		rules, err := load()
+		if err != nil {
 			return ""
 		}
 		place, unknown := rules.Locate(market.Number{E164: "+" + digits}, "", "")

@@ -48,8 +48,12 @@ func (c *Client) request(ctx context.Context, method, path string, body, answer 
 	return text, nil
 }
 
-// list reads pages of a list until it has limit objects.
+// mostListed is the maximum number of objects that list returns.
+const mostListed = 10_000
+
+// list reads pages of a list until it has limit objects: at least 1, at most mostListed.
 func (c *Client) list(ctx context.Context, path, key string, q url.Values, limit int) (all []json.RawMessage, err error) {
+	all, limit = []json.RawMessage{}, min(max(limit, 1), mostListed)
 	for len(all) < limit {
 		q.Set("limit", strconv.Itoa(min(100, limit-len(all))))
 		var page map[string]json.RawMessage
@@ -139,9 +143,12 @@ type ListCalls struct {
 // Run lists the calls.
 func (c ListCalls) Run(ctx context.Context, client *Client) error {
 	q := setQuery("status", c.Status, "agent_id", c.Agent, "campaign_id", c.Campaign, "to_number", c.To, "disconnection_reason", c.Reason)
-	all, err := client.list(ctx, "/v1/calls", "calls", q, min(max(c.Limit, 1), 10_000))
-	if err != nil || c.JSON {
-		return cmp.Or(err, admincli.WriteJSON(client.Out, notNil(all)))
+	all, err := client.list(ctx, "/v1/calls", "calls", q, c.Limit)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return admincli.WriteJSON(client.Out, all)
 	}
 	table := admincli.NewTable("ID", "CREATED", "AGENT", "TO", "STATUS", "REASON", "SECONDS")
 	for _, text := range all {
@@ -156,13 +163,6 @@ func (c ListCalls) Run(ctx context.Context, client *Client) error {
 		table.Add(k.ID, epoch(k.Created), k.Agent, k.To, k.Status, k.Reason, seconds)
 	}
 	return table.Print(client.Out, false)
-}
-
-func notNil(all []json.RawMessage) []json.RawMessage {
-	if all == nil {
-		return []json.RawMessage{}
-	}
-	return all
 }
 
 // call is the part of a call object that the commands print.

@@ -1,7 +1,6 @@
 package campaigncli
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -37,9 +36,12 @@ type ListCampaigns struct {
 
 // Run lists the campaigns.
 func (c ListCampaigns) Run(ctx context.Context, client *Client) error {
-	all, err := client.list(ctx, "/v1/campaigns", "campaigns", setQuery("status", c.Status), min(max(c.Limit, 1), 10_000))
-	if err != nil || c.JSON {
-		return cmp.Or(err, admincli.WriteJSON(client.Out, notNil(all)))
+	all, err := client.list(ctx, "/v1/campaigns", "campaigns", setQuery("status", c.Status), c.Limit)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return admincli.WriteJSON(client.Out, all)
 	}
 	table := admincli.NewTable("ID", "CREATED", "NAME", "STATUS", "AGENT", "PER MINUTE")
 	for _, text := range all {

@@ -304,8 +304,8 @@ func (l *List) Issues(first int) (items []Issue, byCode map[string]int, total in
 	for _, n := range byCode {
 		total += n
 	}
-	items = []Issue{}
-	for r, err := range l.All() {
+	items, first = []Issue{}, min(first, total)
+	for r, err := range l.All() { // not past the last issue
 		if err != nil || len(items) >= first {
 			break
 		}

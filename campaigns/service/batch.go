@@ -284,12 +284,6 @@ func (b *batch) save(ctx context.Context, action string) error {
 	if err = store.ClaimImportFile(ctx, b.tx, b.i.SourceKey); err != nil {
 		return err
 	}
-	codes := map[string]int{}
-	for _, r := range b.rows {
-		for _, issue := range r.Issues {
-			codes[issue.Code]++
-		}
-	}
 	contacts := func(yield func(campaigns.Contact, error) bool) {
 		for _, c := range b.contacts {
 			if !yield(c, nil) {
@@ -297,7 +291,7 @@ func (b *batch) save(ctx context.Context, action string) error {
 			}
 		}
 	}
-	if err = b.Store.Imports.Save(ctx, b.tx, b.i, codes, contacts, nil); err != nil {
+	if err = b.Store.Imports.Save(ctx, b.tx, b.i, b.importStatus().ByCode, contacts, nil); err != nil {
 		return err
 	}
 	if err = b.Store.Imports.SaveMatches(ctx, b.tx, b.i.ID, b.found.matches); err != nil {

@@ -2,7 +2,6 @@ package admincli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/netip"
@@ -72,9 +71,7 @@ func (c Doctor) Run(ctx context.Context, x *Examination) error {
 		counts[f.Level]++
 	}
 	if c.JSON {
-		encoder := json.NewEncoder(x.Out)
-		encoder.SetIndent("", "  ")
-		if err := encoder.Encode(map[string]any{"findings": all, "errors": counts[Error], "warnings": counts[Warning]}); err != nil {
+		if err := WriteJSON(x.Out, map[string]any{"findings": all, "errors": counts[Error], "warnings": counts[Warning]}); err != nil {
 			return err
 		}
 	} else {

@@ -51,10 +51,7 @@ func scanSums(row pgx.CollectableRow, s *Sums, more ...any) error {
 	}
 	err := row.Scan(append(into, &s.Judged, &s.Successful, &s.TalkMS, &s.Costed, &s.CostNano, &times, &cells)...)
 	if err == nil {
-		err = s.Times.merge(times, 1)
-	}
-	if err == nil {
-		err = s.Week.merge(cells)
+		err = s.decode(times, cells)
 	}
 	return err
 }

@@ -64,10 +64,7 @@ func scanRollup(row pgx.CollectableRow) (*rollup, error) {
 	r.hour = r.hour.UTC()
 	copy(r.Outcomes[:], outcomes)
 	if err == nil {
-		err = r.Times.merge(times, 1)
-	}
-	if err == nil {
-		err = r.Week.merge(cells)
+		err = r.decode(times, cells)
 	}
 	return r, err
 }

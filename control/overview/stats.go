@@ -2,11 +2,13 @@ package overview
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/media"
 )
 
 // An Outcome is the result of an ended call, as statistics count it. The numbers are stored.
@@ -34,12 +36,12 @@ func outcomeOf(answered, dialed bool, answeredBy string, reason control.Reason) 
 	case !dialed:
 		return NotDialed
 	}
-	switch reason {
-	case "no_answer":
+	switch media.Cause(reason) {
+	case media.NoAnswer:
 		return NoAnswer
-	case "busy":
+	case media.Busy:
 		return Busy
-	case "declined", "blocked", "invalid_number":
+	case media.Declined, media.Blocked, media.InvalidNumber:
 		return Refused
 	default:
 		return Faulted
@@ -112,7 +114,7 @@ func (f *facts) evaluate(locate func(digits string) string) (stat, error) {
 		s.talk = max(f.ended.Sub(*f.answered).Milliseconds(), 0)
 	}
 	if s.outcome != NotDialed && f.callType != control.Web {
-		s.cell = new(weekHour(*firstOf(f.dialed, f.answered), f.place(locate)))
+		s.cell = new(weekHour(*cmp.Or(f.dialed, f.answered), f.place(locate)))
 	}
 	if s.successful == nil {
 		s.successful = f.before.successful
@@ -121,13 +123,6 @@ func (f *facts) evaluate(locate func(digits string) string) (stat, error) {
 		s.times = f.before.times
 	}
 	return s, err
-}
-
-func firstOf(a, b *time.Time) *time.Time {
-	if a != nil {
-		return a
-	}
-	return b
 }
 
 // place returns the time zone of the callee: that of the contact, of the number, or of the organization.
@@ -199,6 +194,14 @@ func (s *Sums) add(c stat, sign int) error {
 		}
 	}
 	return s.Times.merge(c.times, sign)
+}
+
+// decode adds encoded statistics.
+func (s *Sums) decode(times, week []byte) error {
+	if err := s.Times.merge(times, 1); err != nil {
+		return err
+	}
+	return s.Week.merge(week)
 }
 
 // check returns errNegative if a count is negative.

@@ -51,73 +51,67 @@ var ErrNoKey = errors.New("no key was generated yet")
 
 // Find returns the keys that Load would use. It generates none.
 func (s Source) Find(ctx context.Context, q db.Querier) (Keys, error) {
-	text := s.Keys
-	var err error
-	switch {
-	case text != "":
-	case s.File != "":
-		var content []byte
-		content, err = os.ReadFile(s.File)
-		text = media.Secret(content)
-	default:
-		var content []byte
-		err = q.QueryRow(ctx, "SELECT value FROM shared_keys WHERE name = 'seal'").Scan(&content)
-		text = media.Secret(content)
-	}
-	switch {
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, pgx.ErrNoRows):
-		return nil, ErrNoKey
-	case err != nil:
+	text, err := s.read(ctx, q)
+	if err != nil {
 		return nil, err
 	}
 	return Parse(text)
 }
 
-func (s Source) text(ctx context.Context, pool *pgxpool.Pool) (media.Secret, error) {
-	switch {
-	case s.Keys != "":
+// read returns the text of the keys, or ErrNoKey.
+func (s Source) read(ctx context.Context, q db.Querier) (media.Secret, error) {
+	if s.Keys != "" {
 		return s.Keys, nil
-	case s.File != "":
-		return fromFile(s.File)
 	}
-	if s.Log != nil {
-		s.Log.WarnContext(ctx, "the seal key is stored in the database itself; set PARLEY_SEAL_KEY")
+	var text []byte
+	var err error
+	if s.File != "" {
+		text, err = os.ReadFile(s.File)
+	} else {
+		err = q.QueryRow(ctx, "SELECT value FROM shared_keys WHERE name = 'seal'").Scan(&text)
 	}
-	return fromDatabase(ctx, pool)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, pgx.ErrNoRows) {
+		return "", ErrNoKey
+	}
+	return media.Secret(text), err
 }
 
-// fromFile returns the key in a file. It creates the file if it does not exist. All processes get the same key, even if
-// they create the file at the same time.
-func fromFile(name string) (media.Secret, error) {
-	text, err := os.ReadFile(name) //nolint:gosec // in the data directory
-	if !errors.Is(err, fs.ErrNotExist) {
-		return media.Secret(text), err
+// text returns the text of the keys. It generates a key if there is none. All processes get the same key, even if they
+// generate one at the same time.
+func (s Source) text(ctx context.Context, q db.Querier) (media.Secret, error) {
+	if s.Keys == "" && s.File == "" && s.Log != nil {
+		s.Log.WarnContext(ctx, "the seal key is stored in the database itself; set PARLEY_SEAL_KEY")
 	}
-	f, err := os.CreateTemp(filepath.Dir(name), ".seal-") // creates the file with mode 0600
+	text, err := s.read(ctx, q)
+	if !errors.Is(err, ErrNoKey) {
+		return text, err
+	}
+	if s.File != "" {
+		err = createFile(s.File)
+	} else {
+		_, err = q.Exec(ctx, "INSERT INTO shared_keys (name, value) VALUES ('seal', $1) ON CONFLICT DO NOTHING", []byte(Generate()))
+	}
 	if err != nil {
 		return "", err
+	}
+	return s.read(ctx, q)
+}
+
+// createFile writes a new key to a file, unless it exists.
+func createFile(name string) error {
+	f, err := os.CreateTemp(filepath.Dir(name), ".seal-") // creates the file with mode 0600
+	if err != nil {
+		return err
 	}
 	defer func() { _ = os.Remove(f.Name()) }()
 	_, err = f.WriteString(string(Generate()) + "\n")
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err != nil {
-		return "", err
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
 	}
-	if err = os.Link(f.Name(), name); err != nil && !errors.Is(err, fs.ErrExist) {
-		return "", err
+	if err = os.Link(f.Name(), name); errors.Is(err, fs.ErrExist) {
+		return nil
 	}
-	text, err = os.ReadFile(name) //nolint:gosec // in the data directory
-	return media.Secret(text), err
-}
-
-func fromDatabase(ctx context.Context, q db.Querier) (media.Secret, error) {
-	_, err := q.Exec(ctx, "INSERT INTO shared_keys (name, value) VALUES ('seal', $1) ON CONFLICT DO NOTHING", []byte(Generate()))
-	if err != nil {
-		return "", err
-	}
-	var text []byte
-	err = q.QueryRow(ctx, "SELECT value FROM shared_keys WHERE name = 'seal'").Scan(&text)
-	return media.Secret(text), err
+	return err
 }
 
 // Column is a column that contains encrypted secrets.

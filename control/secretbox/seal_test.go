@@ -91,7 +91,7 @@ func TestFile(t *testing.T) {
 	for i := range got {
 		all.Go(func() {
 			var err error
-			if got[i], err = fromFile(name); err != nil {
+			if got[i], err = (Source{File: name}).text(t.Context(), nil); err != nil {
 				t.Error(err)
 			}
 		})
@@ -109,7 +109,7 @@ func TestFile(t *testing.T) {
 	if left, err := filepath.Glob(filepath.Join(filepath.Dir(name), "*")); err != nil || len(left) != 1 {
 		t.Errorf("left over: %v, %v", left, err)
 	}
-	if _, err := fromFile(filepath.Join(name, "x")); err == nil {
+	if _, err := (Source{File: filepath.Join(name, "x")}).text(t.Context(), nil); err == nil {
 		t.Error("a file inside of a file")
 	}
 }
