@@ -237,7 +237,7 @@ func startChaosAudio(t *testing.T, n int) *chaosAudio {
 	return a
 }
 
-// callee receives the audio of one port until the connection is closed. It answers each packet with one of its own.
+// callee receives the audio of one port until the connection is closed. It sends a packet for each that it receives.
 func (a *chaosAudio) callee(conn *net.UDPConn, port int, speech []byte) {
 	var s *chaosStream
 	var ssrc string

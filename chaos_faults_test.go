@@ -26,6 +26,21 @@ func (c *chaos) fault(name string, n *chaosNode, from time.Time) {
 	c.faults = append(c.faults, f)
 }
 
+// outage causes a fault for a random time of at least a second and less than longest, and records it. n is the node that
+// it affects, or nil.
+func (c *chaos) outage(r *rand.Rand, name string, n *chaosNode, longest time.Duration, begin, end func()) {
+	from, last := time.Now(), between(r, time.Second, longest)
+	on := ""
+	if n != nil {
+		on = " on " + n.name
+	}
+	c.note("%s%s for %v", name, on, last.Round(time.Second))
+	begin()
+	<-time.After(last)
+	end()
+	c.fault(name, n, from)
+}
+
 // awaitReady waits until all nodes are ready.
 func (c *chaos) awaitReady() {
 	began := time.Now()
@@ -67,37 +82,36 @@ func (c *chaos) faultsInside(ctx context.Context) {
 	}
 }
 
-// faultsOutside causes faults of what the nodes use, one after another, until ctx ends.
+// faultsOutside causes faults of the bucket, the webhook receiver and the providers, one after another, until ctx ends.
 func (c *chaos) faultsOutside(ctx context.Context) {
 	r := rand.New(rand.NewPCG(c.seed, 2))
+	faults := []struct {
+		name       string
+		begin, end func()
+	}{
+		{"bucket down", func() { c.bucket.Break(true) }, func() { c.bucket.Break(false) }},
+		{"webhook receiver down", func() { c.receiver.down.Store(true) }, func() { c.receiver.down.Store(false) }},
+		{providersDown, c.providers.stop, c.providers.start},
+	}
 	for n := 0; ; n++ {
 		select {
 		case <-ctx.Done():
 			return
 		case <-time.After(between(r, 30*time.Second, 60*time.Second)):
 		}
+		f := faults[n%len(faults)]
 		c.outside.Lock()
-		from, last := time.Now(), between(r, 10*time.Second, 30*time.Second)
-		name := []string{"bucket down", "webhook receiver down", "providers down"}[n%3]
-		c.note("%s for %v", name, last.Round(time.Second))
-		switch n % 3 {
-		case 0:
-			c.bucket.Break(true)
-			<-time.After(last)
-			c.bucket.Break(false)
-		case 1:
-			c.receiver.down.Store(true)
-			<-time.After(last)
-			c.receiver.down.Store(false)
-		case 2:
-			c.providers.stop()
-			<-time.After(last)
-			c.providers.start()
-		}
-		c.fault(name, nil, from)
+		c.outage(r, f.name, nil, 30*time.Second, f.begin, f.end)
 		c.outside.Unlock()
 	}
 }
+
+// Names of faults that the oracle treats in a special way.
+const (
+	providersDown = "providers down"
+	nodeLost      = "node lost"
+	diskFull      = "disk full"
+)
 
 // victim returns a random node.
 func (c *chaos) victim(r *rand.Rand) (int, *chaosNode) {
@@ -108,25 +122,19 @@ func (c *chaos) victim(r *rand.Rand) (int, *chaosNode) {
 // kill kills a node, and starts it again on its disk.
 func (c *chaos) kill(r *rand.Rand) {
 	_, n := c.victim(r)
-	from, down := time.Now(), between(r, time.Second, 30*time.Second)
-	c.note("kill %s, start it after %v", n.name, down.Round(time.Second))
-	n.end(syscall.SIGKILL)
-	<-time.After(down)
-	n.start()
-	c.awaitReady()
-	c.fault("node killed", n, from)
+	c.outage(r, "node killed", n, 30*time.Second, func() { n.end(syscall.SIGKILL) }, func() {
+		n.start()
+		c.awaitReady()
+	})
 }
 
 // stopNode stops the process of a node for a time that may be longer than its lease.
 func (c *chaos) stopNode(r *rand.Rand) {
 	_, n := c.victim(r)
-	from, down := time.Now(), between(r, 2*time.Second, 40*time.Second)
-	c.note("stop %s for %v (SIGSTOP)", n.name, down.Round(time.Second))
-	_ = n.cmd.Process.Signal(syscall.SIGSTOP)
-	<-time.After(down)
-	_ = n.cmd.Process.Signal(syscall.SIGCONT)
-	c.awaitReady()
-	c.fault("node stopped", n, from)
+	c.outage(r, "node stopped", n, 40*time.Second, func() { _ = n.cmd.Process.Signal(syscall.SIGSTOP) }, func() {
+		_ = n.cmd.Process.Signal(syscall.SIGCONT)
+		c.awaitReady()
+	})
 }
 
 // loseNode kills a node and removes its disk. Another node with another name replaces it.
@@ -147,18 +155,13 @@ func (c *chaos) loseNode(r *rand.Rand) {
 	c.nodes[i] = other
 	c.mu.Unlock()
 	other.start()
-	c.fault("node lost", n, from)
+	c.fault(nodeLost, n, from)
 	<-time.After(70 * time.Second) // others take the recordings over
 }
 
 // restartDatabase kills the primary database and starts it again.
 func (c *chaos) restartDatabase(r *rand.Rand) {
-	from, down := time.Now(), between(r, time.Second, 20*time.Second)
-	c.note("restart the database after %v", down.Round(time.Second))
-	c.pair.Kill(c.primary)
-	<-time.After(down)
-	c.pair.Start(c.primary)
-	c.fault("database restart", nil, from)
+	c.outage(r, "database restart", nil, 20*time.Second, func() { c.pair.Kill(c.primary) }, func() { c.pair.Start(c.primary) })
 }
 
 // failOver kills the primary database and promotes its standby. Later the old primary follows as the standby.
@@ -179,39 +182,28 @@ func (c *chaos) failOver(r *rand.Rand) {
 
 // hang stops PgBouncer, so that queries get no response.
 func (c *chaos) hang(r *rand.Rand) {
-	from, down := time.Now(), between(r, 3*time.Second, 30*time.Second)
-	c.note("the database hangs for %v", down.Round(time.Second))
-	c.pooler.Hang(true)
-	<-time.After(down)
-	c.pooler.Hang(false)
-	c.fault("database hangs", nil, from)
+	c.outage(r, "database hangs", nil, 30*time.Second, func() { c.pooler.Hang(true) }, func() { c.pooler.Hang(false) })
 }
 
 func (c *chaos) readOnly(r *rand.Rand) {
-	from, down := time.Now(), between(r, 3*time.Second, 30*time.Second)
-	c.note("the database is read-only for %v", down.Round(time.Second))
-	c.pair.ReadOnly(c.primary, true)
-	<-time.After(down)
-	c.pair.ReadOnly(c.primary, false)
-	c.fault("database read-only", nil, from)
+	c.outage(r, "database read-only", nil, 30*time.Second, func() { c.pair.ReadOnly(c.primary, true) }, func() { c.pair.ReadOnly(c.primary, false) })
 }
 
 // fillDisk fills the disk of a node.
 func (c *chaos) fillDisk(r *rand.Rand) {
 	_, n := c.victim(r)
-	from, down := time.Now(), between(r, 5*time.Second, 30*time.Second)
-	c.note("the disk of %s is full for %v", n.name, down.Round(time.Second))
 	ballast := filepath.Join(n.dir, "ballast")
-	f, err := os.Create(ballast)
-	for err == nil { // until the disk is full
-		_, err = f.Write(make([]byte, 64<<10))
-	}
-	_ = f.Close()
-	<-time.After(down)
-	if err = os.Remove(ballast); err != nil {
-		c.t.Error(err)
-	}
-	c.fault("disk full", n, from)
+	c.outage(r, diskFull, n, 30*time.Second, func() {
+		f, err := os.Create(ballast)
+		for err == nil { // until the disk is full
+			_, err = f.Write(make([]byte, 64<<10))
+		}
+		_ = f.Close()
+	}, func() {
+		if err := os.Remove(ballast); err != nil {
+			c.t.Error(err)
+		}
+	})
 }
 
 // rollingRestart restarts the nodes in turn, each after its calls have ended.

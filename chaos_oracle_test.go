@@ -103,7 +103,7 @@ func (c *chaos) affected(k *chaosCall) *chaosFault {
 		end = k.invited.Add(time.Minute)
 	}
 	for i, f := range c.faults {
-		if f.port == k.node && f.name != "disk full" && f.from.Before(end) && f.to.After(k.invited) {
+		if f.port == k.node && f.name != diskFull && f.from.Before(end) && f.to.After(k.invited) {
 			return &c.faults[i]
 		}
 	}
@@ -211,7 +211,7 @@ func (c *chaos) judgeRecordings(seen map[string]*chaosCall, rows map[string]chao
 		length := time.Duration(len(object)-recorder.HeaderLen) * time.Second / recorder.SampleLen / 8000
 		switch {
 		case k.answered.IsZero():
-		case f != nil && f.name == "node lost" && f.from.Before(k.end()):
+		case f != nil && f.name == nodeLost && f.from.Before(k.end()):
 			ofLost++
 			lost := f.from.Sub(k.answered)
 			if stored {
@@ -297,7 +297,7 @@ func (c *chaos) judgeAudio(seen map[string]*chaosCall, rows map[string]chaosRow)
 // it apologizes and hangs up.
 func (c *chaos) withoutProviders(k *chaosCall) bool {
 	return slices.ContainsFunc(c.faults, func(f chaosFault) bool {
-		return f.name == "providers down" && f.from.Before(k.ended) && k.ended.Before(f.to.Add(20*time.Second))
+		return f.name == providersDown && f.from.Before(k.ended) && k.ended.Before(f.to.Add(20*time.Second))
 	})
 }
 

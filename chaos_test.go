@@ -15,7 +15,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -27,8 +26,8 @@ import (
 	"github.com/parley-voice/parley/control/recording/s3/s3test"
 )
 
-// chaosFile is the operator's file: the webhook receiver, its secret, and the calling window of an organization that must
-// not call during the test. Agents and trunks follow.
+// chaosFile is the operator's file: the webhook receiver, its secret, agents, trunks, and of an organization that must not
+// call during the test, the calling window, an agent and a trunk.
 const chaosFile = `
 organizations:
 - name: demo
@@ -36,28 +35,24 @@ organizations:
   market: kz
   calling_window: {days: [0, 1, 2, 3, 4, 5, 6], start: "00:00", end: "24:00"}
   webhooks: [{url: "http://%s/hook", secret: %q, events: [call_ended, call_analyzed]}]
-%[5]s- name: night
+  agents: [%s]
+  trunks: [%s]
+- name: night
   timezone: Asia/Almaty
   market: kz
-  calling_window: {days: [0, 1, 2, 3, 4, 5, 6], start: "%02[3]d:00", end: "%02[4]d:00"}
-%[6]s`
+  calling_window: {days: [0, 1, 2, 3, 4, 5, 6], start: "%02d:00", end: "%02d:00"}
+  agents: [%s]
+  trunks: [%s]
+`
 
-// chaosRoute returns an agent and a trunk with the same name, and with the index n.
-func chaosRoute(n int, proxy string) string {
-	return fmt.Sprintf(`  agents:
-  - name: agent-%[1]d
-    published: true
-    greeting: "Hello, this is Parley. How can I help?"
-    prompt: "You answer the phone of a small book shop. Be brief and kind."
-    voicemail: continue
-    recording: true
-    speech: {asr: {provider: fake}, llm: {provider: fake}, tts: {provider: fake}}
-  trunks:
-  - name: trunk-%[1]d
-    proxy: "sip:%[2]s;transport=udp"
-    caller_numbers: ["+7727200000%[1]d"]
-    subgroups: [{name: all, allowed_destinations: ["7"], agents: [agent-%[1]d], concurrent_calls: 500, calls_per_minute: 6000}]
-`, n, proxy)
+// chaosRoute returns an agent and the trunk that it calls through.
+func chaosRoute(n int, proxy string) (agent, trunk string) {
+	agent = fmt.Sprintf(`{name: agent-%d, published: true, greeting: "Hello, this is Parley. How can I help?",
+    prompt: "You answer the phone of a small book shop. Be brief and kind.", voicemail: continue, recording: true,
+    speech: {asr: {provider: fake}, llm: {provider: fake}, tts: {provider: fake}}}`, n)
+	trunk = fmt.Sprintf(`{name: trunk-%[1]d, proxy: "sip:%[2]s;transport=udp", caller_numbers: ["+7727200000%[1]d"], subgroups: [
+    {name: all, allowed_destinations: ["7"], agents: [agent-%[1]d], concurrent_calls: 500, calls_per_minute: 6000}]}`, n, proxy)
+	return agent, trunk
 }
 
 // Load of the test.
@@ -85,7 +80,7 @@ type chaos struct {
 	pooler    *dbtest.Pooler
 	bucket    *s3test.Server
 	providers *stoppableProviders
-	receiver  chaosReceiver
+	receiver  hooks
 	audio     *chaosAudio
 	carriers  [3]*chaosCarrier
 	nodes     [3]*chaosNode
@@ -110,35 +105,6 @@ type chaosFault struct {
 	from, to time.Time
 }
 
-// chaosReceiver is the receiver of webhooks.
-type chaosReceiver struct {
-	down atomic.Bool
-
-	mu   sync.Mutex
-	seen map[[2]string]map[string]bool // IDs of webhooks by type and call
-}
-
-// ServeHTTP implements http.Handler.
-func (r *chaosReceiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
-	body, err := io.ReadAll(req.Body)
-	var m struct {
-		Type   string `json:"type"`
-		CallID string `json:"call_id"`
-	}
-	if r.down.Load() || err != nil || json.Unmarshal(body, &m) != nil || !demo.SignedBy(demo.Secret, req.Header, body) {
-		w.WriteHeader(http.StatusServiceUnavailable)
-		return
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	key := [2]string{m.Type, m.CallID}
-	if r.seen[key] == nil {
-		r.seen[key] = map[string]bool{}
-	}
-	r.seen[key][req.Header.Get("Webhook-Id")] = true
-	w.WriteHeader(http.StatusNoContent)
-}
-
 // chaosNode is a process of the server.
 type chaosNode struct {
 	c       *chaos
@@ -154,7 +120,7 @@ type chaosNode struct {
 	ends  bool          // the test ends the process
 }
 
-// newNode creates a node with a disk of its own. index selects the ports for audio.
+// newNode creates a node that has its own disk. index selects the ports for audio.
 func (c *chaos) newNode(index int, name string) *chaosNode {
 	t := c.t
 	t.Helper()
@@ -427,8 +393,7 @@ func newChaos(t *testing.T, seed uint64) *chaos {
 	t.Helper()
 	c := &chaos{
 		t: t, seed: seed, began: time.Now(), pair: dbtest.NewPair(t), bucket: s3test.New(t), providers: startProviders(t),
-		receiver: chaosReceiver{seen: map[[2]string]map[string]bool{}},
-		audio:    startChaosAudio(t, 600), orders: map[string]string{}, withdrawn: map[string]time.Time{}, forbidden: map[string]bool{},
+		audio: startChaosAudio(t, 600), orders: map[string]string{}, withdrawn: map[string]time.Time{}, forbidden: map[string]bool{},
 	}
 	c.pooler = dbtest.NewPooler(c.pair)
 	c.pair.Synchronize(0, true)
@@ -439,16 +404,13 @@ func newChaos(t *testing.T, seed uint64) *chaos {
 	}
 	closed := time.Now().In(time.FixedZone("", 5*3600)).Add(12 * time.Hour).Hour() // far from now
 	closed = min(closed, 22)
-	var routes strings.Builder
-	routes.WriteString(chaosRoute(0, c.carriers[0].addr))
-	for i := 1; i < len(c.carriers); i++ {
-		agent, trunk, _ := strings.Cut(chaosRoute(i, c.carriers[i].addr), "  trunks:\n")
-		_, agent, _ = strings.Cut(agent, "\n")
-		before, after, _ := strings.Cut(routes.String(), "  trunks:\n")
-		routes.Reset()
-		routes.WriteString(before + agent + "  trunks:\n" + after + trunk)
+	var agents, trunks []string
+	for i, x := range c.carriers {
+		agent, trunk := chaosRoute(i, x.addr)
+		agents, trunks = append(agents, agent), append(trunks, trunk)
 	}
-	file := fmt.Sprintf(chaosFile, strings.TrimPrefix(hook.URL, "http://"), demo.Secret, closed, closed+1, routes.String(), chaosRoute(0, c.carriers[0].addr))
+	file := fmt.Sprintf(chaosFile, strings.TrimPrefix(hook.URL, "http://"), demo.Secret, strings.Join(agents, ", "), strings.Join(trunks, ", "),
+		closed, closed+1, agents[0], trunks[0])
 	d, err := db.Open(t.Context(), db.Config{URL: c.pair.DirectURL(0), MaxConns: 2})
 	if err != nil {
 		t.Fatal(err)

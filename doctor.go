@@ -48,7 +48,7 @@ func (e *env) examination() (*admincli.Examination, error) {
 	}, nil
 }
 
-// probeTrunks sends OPTIONS to trunks from a port of its own. It returns the reason why each trunk is not up, or "".
+// probeTrunks sends OPTIONS to trunks from a separate port. It returns the reason why each trunk is not up, or "".
 func probeTrunks(ctx context.Context, c config.Config, all []media.Trunk) ([]string, error) {
 	bind, public, err := c.MediaAddrs()
 	if err != nil {

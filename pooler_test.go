@@ -4,38 +4,51 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/parley-voice/parley/bench/demo"
 	"github.com/parley-voice/parley/control/config"
 	"github.com/parley-voice/parley/control/db/dbtest"
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
-// hooks counts the webhooks that arrive, by type and call.
+// hooks collects the webhooks that arrive.
 type hooks struct {
+	down atomic.Bool // webhooks are refused
+
 	mu   sync.Mutex
-	seen map[[2]string]int
+	seen map[[2]string]map[string]bool // their IDs, by type and call
 }
 
-// ServeHTTP accepts a webhook.
+// ServeHTTP accepts a webhook with a valid signature.
 func (h *hooks) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
 	var m struct {
 		Type   string `json:"type"`
 		CallID string `json:"call_id"`
 	}
-	if err := json.NewDecoder(r.Body).Decode(&m); err != nil {
-		w.WriteHeader(http.StatusBadRequest)
+	if h.down.Load() || err != nil || json.Unmarshal(body, &m) != nil || !demo.SignedBy(demo.Secret, r.Header, body) {
+		w.WriteHeader(http.StatusServiceUnavailable)
 		return
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.seen[[2]string{m.Type, m.CallID}]++
+	key := [2]string{m.Type, m.CallID}
+	if h.seen == nil {
+		h.seen = map[[2]string]map[string]bool{}
+	}
+	if h.seen[key] == nil {
+		h.seen[key] = map[string]bool{}
+	}
+	h.seen[key][r.Header.Get("Webhook-Id")] = true
 	w.WriteHeader(http.StatusNoContent)
 }
 
@@ -61,7 +74,7 @@ func TestPooledNodes(t *testing.T) {
 	var invites inviteCounter
 	c := carrier(t, &siptest.Carrier{Answer: invites.accept(talk)})
 	change := func(c *config.Config) { c.DatabaseURL, c.Lease = media.Secret(pooler.URL()), 3*time.Second }
-	received := &hooks{seen: map[[2]string]int{}}
+	received := &hooks{}
 	receiver := httptest.NewServer(received)
 	t.Cleanup(receiver.Close)
 	first, api := startServer(t, c.Addr().String(), change)

@@ -36,7 +36,7 @@ const (
 	mostRows      = 200_000 // the longest list that a campaign accepts
 	// mostPerRow is how much longer each row of the longest list may take than each row of a list of fewRows.
 	mostPerRow = 1.5
-	// mostImportMemory bounds the growth of the server's memory while it imports a list, whatever its length.
+	// mostImportMemory bounds the growth of the server's memory while it imports a list of any length.
 	mostImportMemory = 96 << 20
 )
 
@@ -90,7 +90,7 @@ func (s *contactsSoak) stop() {
 	_ = s.server.Wait() // the process was killed
 }
 
-// peak calls do and returns its time, and how much the server's memory grew at most meanwhile.
+// peak calls do. It returns how long do took, and the largest growth of the server's memory during it.
 func (s *contactsSoak) peak(do func()) (took time.Duration, grown int64) {
 	s.t.Helper()
 	process := fmt.Sprintf("/proc/%d/", s.server.Process.Pid)

@@ -30,7 +30,7 @@ type stored struct {
 	*Examination
 
 	box  secretbox.Box
-	open func() (*db.DB, error)         // opens the database once; both results are nil if there is none yet
+	open func() (*db.DB, error)         // opens the database once; both results are nil if it does not exist yet
 	keys func() (map[string]int, error) // sets the keys of box once; returns how many secrets each missing key encrypts
 }
 
@@ -41,7 +41,7 @@ func (x *Examination) openStored(ctx context.Context) *stored {
 	s := &stored{Examination: x}
 	s.open = sync.OnceValues(func() (*db.DB, error) {
 		if _, err := os.Stat(filepath.Join(x.Config.DataDir, "postgres")); err != nil && x.Config.DatabaseURL == "" {
-			return nil, nil //nolint:nilnil // there is no database yet
+			return nil, nil //nolint:nilnil // the database does not exist yet
 		}
 		limited, cancel := context.WithTimeout(ctx, checkTime)
 		defer cancel()

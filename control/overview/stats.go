@@ -18,7 +18,7 @@ type Outcome int
 const (
 	Answered  Outcome = iota // a person answered
 	Machine                  // voicemail, a phone menu or a fax answered
-	NoAnswer                 // it rang, and nobody answered
+	NoAnswer                 // it rang and was not answered
 	Busy                     // the line was busy
 	Refused                  // declined, blocked, or the number does not exist
 	Faulted                  // dialed, and failed for another reason
