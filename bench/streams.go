@@ -145,7 +145,7 @@ func (r *streamRun) send(i int, n uint32, counting bool) {
 	b[0], b[1] = 0x80, 0
 	binary.BigEndian.PutUint16(b[2:], uint16(n)) //nolint:gosec // wraps as RTP does
 	binary.BigEndian.PutUint32(b[4:], n*160)
-	binary.BigEndian.PutUint32(b[8:], uint32(i)) //nolint:gosec // a stream's own
+	binary.BigEndian.PutUint32(b[8:], uint32(i)) //nolint:gosec // the number of a stream
 	for k := 12; k < len(b); k++ {
 		b[k] = 0xff ^ byte((n+uint32(k))&7) // quiet noise
 	}

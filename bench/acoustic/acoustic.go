@@ -16,11 +16,10 @@ const (
 	steps   = 100   // windows per second
 	onset   = 4     // speech starts where at least atLeast of this many windows are audible
 	atLeast = 3
-	// A duck is a drop in level. It lies at least softer dB below the running level and lasts
-	// ducked windows. The running level is measured over the previous running windows.
-	softer  = 9.0
-	running = 30
-	ducked  = 3
+	// A duck is a drop in level below the running level: the median of the audible windows before it.
+	softer  = 9.0 // minimum drop in dB
+	running = 30  // number of windows from which the running level is computed
+	ducked  = 3   // minimum number of windows of a duck
 	alike   = 3.0 // largest difference in level between the windows of a duck, dB
 )
 

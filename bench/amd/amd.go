@@ -237,7 +237,7 @@ type tally struct {
 	verdict   [7][]time.Duration
 	effect    [7][]time.Duration // for machines: when the verdict took effect
 	word      [7][]time.Duration // for people: from the end of the greeting to the agent's first word
-	early     [7]int             // number of values of word that are before the end of the greeting
+	early     [7]int             // number of calls in which the agent spoke before the end of the greeting
 	yielded   [7]int
 	beep      []time.Duration
 	noBeep    int

@@ -28,10 +28,10 @@ const (
 	step      = 5     // windows between two comparisons
 	similar   = 0.8   // correlation from which a line may be the spoken one
 	closeness = 0.05  // lines whose correlation is this much below the best one stay possible
-	pause     = 30    // quiet windows after which no word ends
-	ended     = 10    // quiet windows after all words of a line until the next line
-	longest   = 6000  // windows of a line
-	lost      = 70    // quiet windows after which a line without its end counts as over
+	pause     = 30    // windows after the last sound in which a word may still end
+	ended     = 10    // quiet windows after which a line is over, if all its words were returned
+	longest   = 6000  // maximum length of a line, in windows
+	lost      = 70    // quiet windows after which any line is over
 )
 
 // A Recognizer recognizes known sentences in audio, even if a phone connection or another system has changed the audio.

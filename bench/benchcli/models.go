@@ -58,11 +58,11 @@ type Endings struct {
 func (c Endings) Run(t *Terminal) error {
 	switch {
 	case len(c.Dialogues) > 0 && len(c.Transcripts) > 0:
-		return errors.New("transcripts and --dialogues exclude each other")
+		return errors.New("transcripts and --dialogues cannot be combined")
 	case len(c.Dialogues) > 0:
 		return eot.Dialogues{Paths: c.Dialogues, Fit: c.Fit, Speaker: c.Speaker}.Run(t.Out)
 	case len(c.Transcripts) == 0:
-		return errors.New("no transcripts and no --dialogues")
+		return errors.New("want transcripts or --dialogues")
 	}
 	return eot.Job{Transcripts: c.Transcripts, Every: c.Every, Fit: c.Fit, Classes: c.Classes, Grammar: c.Grammar}.Run(t.Out, t.Errs)
 }

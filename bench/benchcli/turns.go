@@ -16,7 +16,7 @@ import (
 // Turns measures the response time that callers hear.
 type Turns struct {
 	Peer     scenario.Peer     `help:"Transport of the callers: sip, or web (WebRTC, with a full server). Overrides that of a scenario (sip)."`
-	Calls    int               `help:"Concurrent calls (36; with --target or --order 1)."`
+	Calls    int               `help:"Concurrent calls (36; 1 with --target or --order)."`
 	Pauses   int               `help:"Minimum number of pauses in the pauses scenario (600). The other scenarios have a sixth, a twelfth or a 24th as many exchanges."`
 	Seed     uint64            `help:"Seed of the callers' speech. Published figures use the default, on which nothing was tuned." default:"20261121"`
 	Without  []string          `help:"Repeat the run with these switched off, for comparison: speculation, merging."`

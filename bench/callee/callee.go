@@ -53,8 +53,8 @@ const (
 	patience = 6 * time.Second // longest wait for an answer
 	// gone is the silence after which the other side counts as starting to speak again.
 	gone = 700 * time.Millisecond
-	// over applies if the other side was audible this shortly before the end of a line. The other
-	// side then interrupted the line, and the callee waits for silence only.
+	// over is how shortly before the end of a line the other side must be audible to count as
+	// having interrupted the line. The callee then waits only for silence, not for an answer.
 	over = 100 * time.Millisecond
 	// Playout is the depth of the callee's jitter buffer.
 	Playout = 40 * time.Millisecond

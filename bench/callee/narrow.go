@@ -62,7 +62,7 @@ type widening struct {
 	feed media.Feed
 	f    media.Frame
 	up   *resample.Resampler
-	late []int16 // samples that complete the delay of one frame, beyond the delays of resampler and codec
+	late []int16 // samples that extend the delay of resampler and codec to one frame
 }
 
 func newWidening(feed media.Feed, rate int) *widening {

@@ -64,7 +64,7 @@ func (m *player) hear(f media.Frame) {
 	}
 	select {
 	case m.echo <- kept:
-	default: // after a stall of the clock, the echo would stay late
+	default: // dropped: after a stall of the clock, a full queue would keep the echo late
 	}
 }
 

@@ -273,7 +273,7 @@ func (s *Show) NextSteps(url string, p Pages, metrics, key string) {
 		s.print("  dashboard %s/dashboard\n            sign in as %s with the password %s\n", url, p.Operator, p.Password)
 	}
 	if p.Talk {
-		s.print("  talk      %s/talk (call from the browser; the fake providers hear and speak only tone words)\n", url)
+		s.print("  talk      %s/talk (call from the browser; the fake providers exchange tones, not speech)\n", url)
 	}
 	s.print("  explorer  %s/docs\n", url)
 	s.print("  metrics   %s\n", metrics)

@@ -27,7 +27,7 @@ type place struct {
 	text    string
 	asked   string
 	end     bool // the other party speaks next
-	answers bool // the speaker is the one who is asked: a patient
+	answers bool // the speaker is the one who answers questions, such as a patient
 }
 
 // readDialogues reads the dialogues of a file or of the files in a folder. It knows four formats by the name of the file:
@@ -58,7 +58,7 @@ func readDialogues(path string) (all [][]spoken, err error) {
 
 func readMeeting(r io.Reader) ([][]spoken, error) {
 	var m struct {
-		Turns []struct{ Speaker, Content string } `json:"meeting_transcripts"` //nolint:tagliatelle // theirs
+		Turns []struct{ Speaker, Content string } `json:"meeting_transcripts"` //nolint:tagliatelle // names of QMSum
 	}
 	if err := json.NewDecoder(r).Decode(&m); err != nil {
 		return nil, fmt.Errorf("not a transcript: %w", err)

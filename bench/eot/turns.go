@@ -23,7 +23,7 @@ type Dialogues struct {
 	Speaker string   // measures only what this speaker says; "" measures everybody
 }
 
-// Run trains a model of turns if Fit is set, otherwise it writes how well the shipped one tells ends of turns on each path.
+// Run trains a model of turns if Fit is set. Otherwise it writes how well the shipped model finds ends of turns on each path.
 func (j Dialogues) Run(out io.Writer) error {
 	t := tabwriter.NewWriter(out, 0, 4, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "dialogues\tboundaries\tends\tAUC with punctuation\tguess\twithout\tguess\t")
@@ -47,7 +47,7 @@ func (j Dialogues) Run(out io.Writer) error {
 	return os.WriteFile(j.Fit, fitTurns(fitted), 0o644) //nolint:gosec // no secret
 }
 
-// writeAreas writes the areas under the curves of the model of turns, and of the whole guess.
+// writeAreas writes a row of AUCs: those of the model of turns and of the complete guess, with and without punctuation.
 func writeAreas(t io.Writer, name string, places []place) {
 	var scores [4][]float64
 	ended := make([]bool, len(places))

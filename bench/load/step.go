@@ -33,7 +33,7 @@ type step struct {
 	*bench
 	plan
 	began time.Time
-	over  context.Context //nolint:containedctx // ends the calls of the step, which the carrier begins
+	over  context.Context //nolint:containedctx // ends the calls of the step, which run on goroutines of the carrier
 
 	ordering, talking sync.WaitGroup
 

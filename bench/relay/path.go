@@ -88,9 +88,9 @@ func NewFlow(path *Path, seed uint64) *Flow {
 	return &Flow{path: path, rng: rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15))} //nolint:gosec // repeatable on purpose
 }
 
-// Decide appends the delivery times of a datagram to out: none, one or two, and none before at.
-// at is when the datagram was sent, and size is in bytes. Times count from the first datagram of
-// the flow and must not run backward.
+// Decide appends the delivery times of a datagram to out: none if it is lost, two if it is
+// duplicated. at is when the datagram was sent; no delivery is earlier. size is in bytes. Times
+// count from the first datagram of the flow. at must not decrease from call to call.
 func (f *Flow) Decide(out []time.Duration, at time.Duration, size int) []time.Duration {
 	p := f.path
 	// Every datagram draws the same random numbers. So a change of one property of the path does

@@ -33,7 +33,7 @@ type Metric struct {
 	Verdict string  `json:"verdict,omitempty"`
 }
 
-// A Count is how often something happened, and in how many opportunities (N).
+// A Count is how often something happened, out of N cases in which it could happen.
 type Count struct {
 	Times int           `json:"times"`
 	N     int           `json:"n"`
@@ -46,7 +46,7 @@ func Spread(name, what, unit string, values []float64, bounds ...Bound) Metric {
 	return Metric{Name: name, What: what, Unit: unit, Spread: &s, Histogram: &h, Bounds: bounds}
 }
 
-// Share returns a metric of an event that happened times out of n times.
+// Share returns a metric of how often an event happened: in times of n cases.
 func Share(name, what string, times, n int, bounds ...Bound) Metric {
 	return Metric{Name: name, What: what, Unit: "%", Count: &Count{times, n, stat.Share(times, n)}, Bounds: bounds}
 }

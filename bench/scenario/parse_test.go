@@ -163,7 +163,7 @@ func TestFind(t *testing.T) {
 	if s, err := Find(name); err != nil || s.Name != "mine" {
 		t.Errorf("got %+v, %v", s, err)
 	}
-	if _, err := Find("plian"); err == nil || !strings.Contains(err.Error(), "not a file, nor a name: accepted are plain") {
+	if _, err := Find("plian"); err == nil || !strings.Contains(err.Error(), "neither a file nor a scenario name: accepted are plain") {
 		t.Error(err)
 	}
 }

@@ -203,7 +203,7 @@ func Find(name string) (*Scenario, error) {
 	}
 	b, err := os.ReadFile(name) //nolint:gosec // the user's own
 	if errors.Is(err, os.ErrNotExist) && !strings.ContainsAny(name, "./") {
-		return nil, fmt.Errorf("scenario %q: not a file, nor a name: accepted are %s", name, strings.Join(Names(), ", "))
+		return nil, fmt.Errorf("scenario %q: neither a file nor a scenario name: accepted are %s", name, strings.Join(Names(), ", "))
 	}
 	if err != nil {
 		return nil, err

@@ -165,8 +165,8 @@ func (a *analysis) cut(t *Turn, from int, began time.Time) {
 // natural is the tolerance for the length of an answer that ends by itself.
 const natural = 100 * time.Millisecond
 
-// dropNaturalEnds removes the stops of answers that are not shorter than every answer that no line
-// interrupted: they may have ended by themselves.
+// dropNaturalEnds removes Stop from lines whose interrupted answer may have ended by itself: the
+// answer is about as long as the shortest answer without an interruption, or longer.
 func (all turns) dropNaturalEnds() {
 	shortest := math.Inf(1)
 	for i, t := range all {

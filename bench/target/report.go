@@ -27,10 +27,10 @@ func report(o Options, calls []call, late []float64, f *result.File) {
 		f.Add(result.Share(name, what, all.tally(func(t Turn) bool { return could(t) && is(t) }), all.tally(could)))
 	}
 	count("dead_turns", "utterances without an answer", func(t Turn) bool { return t.Dead }, func(t Turn) bool { return !t.Over })
-	count("unstopped", "interrupting utterances that did not stop the answer, or at which the answer ended by itself",
+	count("unstopped", "interrupting utterances that did not stop the answer, or during which it may have ended by itself",
 		func(t Turn) bool { return t.Stop == nil },
 		func(t Turn) bool { return t.Into })
-	count("talked_over", "utterances that the answer interrupted at their end", func(t Turn) bool { return t.Over }, every)
+	count("talked_over", "utterances at whose end the target was speaking", func(t Turn) bool { return t.Over }, every)
 	count("heard_again", "answers heard twice or in part", func(t Turn) bool { return t.Again > 0 }, func(t Turn) bool { return t.Spoke > 0 })
 	count("doubled_words", "answers with a tone word heard twice", func(t Turn) bool { return t.Doubled > 0 },
 		func(t Turn) bool { return len(t.Words) > 0 })

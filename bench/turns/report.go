@@ -281,7 +281,7 @@ func (r *Report) interjections() {
 	r.count("echo_lost", "echo at -20 dB: answers lost", seldom, tally(echo, func(t Turn) bool { return !t.Whole }), len(echo))
 	r.time("resume_ms", "noise: pause to resume", within(0, 0, 0, 700),
 		values(hits(r.of(scenario.Cough, scenario.Backchannel, scenario.Resume)), func(t Turn) *float64 { return t.Into.Resume }))
-	r.spread("heard_off", "interrupted answers: words that the transcript has wrong", "words", within(0, 1, 0, 0),
+	r.spread("heard_off", "interrupted answers: wrong words in the transcript", "words", within(0, 1, 0, 0),
 		values(r.Turns, func(t Turn) *float64 {
 			if t.Off == nil {
 				return nil

@@ -70,7 +70,7 @@ func check(n *yaml.Node, t reflect.Type, where string) error {
 	}
 }
 
-// flat rejects anchors in a node that a type decodes itself.
+// flat rejects anchors in a node whose type has its own decoder.
 func flat(n *yaml.Node, where string) error {
 	for _, c := range n.Content {
 		if c.Kind == yaml.AliasNode || c.Anchor != "" {
