@@ -209,7 +209,7 @@ func (b *Buffer) tooLate(p *Packet, transit time.Duration) bool {
 
 func (b *Buffer) store(p *Packet) {
 	n := int64(len(p.Payload))
-	for i := max(0, b.next-b.pos); i < n; { // handle up to one word of have at a time
+	for i := max(0, b.next-b.pos); i < n; { // handle at most one word of the bitmap have at a time
 		at := b.pos + i
 		run := min(64-at%64, n-i)
 		copy(b.bytes[at%windowLen:], p.Payload[i:i+run])

@@ -31,7 +31,7 @@ func (b *Buffer) Ready(now time.Duration) Readiness {
 // due returns the time at which the next frame is released if it stays incomplete.
 func (b *Buffer) due() time.Duration { return b.quickest() + span(b.next) + b.depth.get() }
 
-// isComplete reports whether all of the next frame has arrived. It checks whole words of have.
+// isComplete reports whether all of the next frame has arrived. It checks whole words of the bitmap have.
 func (b *Buffer) isComplete() bool {
 	for at := b.next; at < b.next+frameTicks; {
 		n := min(64-at%64, b.next+frameTicks-at)

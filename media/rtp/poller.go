@@ -89,8 +89,8 @@ func (p *poller) free(at int) {
 	p.spare = append(p.spare, at)
 }
 
-// Tick reads one packet of each socket that has one, until none has any. This takes one call of the kernel per packet:
-// reading until a socket is empty would take two.
+// Tick reads one packet of each socket that has one, and repeats this until none has any. This takes one read per
+// packet. Reading until a socket is empty would take a second read, which finds nothing.
 func (p *poller) Tick(time.Time) {
 	for range packetsAtOnce {
 		n, _, errno := syscall.RawSyscall6(syscall.SYS_EPOLL_PWAIT, uintptr(p.epoll),

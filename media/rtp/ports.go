@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// ErrNoPort means that each port of the range is in use, rests after a call (portRest), or cannot be bound.
+// ErrNoPort means that each port of the range is in use, is resting after a call (portRest), or cannot be bound.
 var ErrNoPort = errors.New("no free media port")
 
 // portRest is how long a port stays unused after a call, so that late packets of the call do not reach the next call.

@@ -55,7 +55,7 @@ func (l *level) key(value string) error {
 	tag, rest, _ := strings.Cut(value, " ")
 	n, err := strconv.ParseUint(tag, 10, 31)
 	if err != nil {
-		return fmt.Errorf("crypto tag %.20q", tag)
+		return fmt.Errorf("invalid crypto tag %.20q", tag)
 	}
 	k, err := srtp.Parse(rest)
 	switch {
@@ -79,16 +79,16 @@ func (l *level) rtpmap(value string) error {
 	pt, err := parseType(text)
 	parts := strings.Split(strings.TrimSpace(coding), "/")
 	if err != nil || len(parts) < 2 || parts[0] == "" {
-		return fmt.Errorf("rtpmap %q", value)
+		return fmt.Errorf("invalid rtpmap %q", value)
 	}
 	clock, err := strconv.ParseUint(parts[1], 10, 31)
 	if err != nil || clock == 0 {
-		return fmt.Errorf("rtpmap %q", value)
+		return fmt.Errorf("invalid rtpmap %q", value)
 	}
 	f := Format{PayloadType: pt, Name: strings.ToUpper(parts[0]), ClockRate: int(clock), Channels: 1}
 	if len(parts) > 2 {
 		if f.Channels, err = strconv.Atoi(parts[2]); err != nil || f.Channels < 1 {
-			return fmt.Errorf("rtpmap %q", value)
+			return fmt.Errorf("invalid rtpmap %q", value)
 		}
 	}
 	l.maps[pt] = f
@@ -98,7 +98,7 @@ func (l *level) rtpmap(value string) error {
 func parseType(text string) (uint8, error) {
 	pt, err := strconv.ParseUint(text, 10, 7)
 	if err != nil {
-		return 0, fmt.Errorf("payload type %q", text)
+		return 0, fmt.Errorf("invalid payload type %q", text)
 	}
 	return uint8(pt), nil
 }
@@ -115,7 +115,7 @@ func parseOrigin(value string) (o Origin) {
 func parseConnection(value string) (netip.Addr, error) {
 	f := strings.Fields(value)
 	if len(f) != 3 || !strings.EqualFold(f[0], "IN") {
-		return netip.Addr{}, fmt.Errorf("connection %q", value)
+		return netip.Addr{}, fmt.Errorf("invalid connection %q", value)
 	}
 	host, _, _ := strings.Cut(f[2], "/") // without the multicast scope (RFC 4566 section 5.7)
 	addr, err := netip.ParseAddr(host)

@@ -105,9 +105,9 @@ func (p *parser) mediaLine(value string) error {
 func (p *parser) finish() (*Description, error) {
 	switch {
 	case !p.version:
-		return nil, errors.New("sdp: empty")
+		return nil, errors.New("sdp: the description is empty")
 	case len(p.streams) == 0:
-		return nil, errors.New("sdp: no media")
+		return nil, errors.New("sdp: no media line")
 	case len(p.audio) == 0:
 		return nil, errors.New("sdp: no audio over RTP")
 	}

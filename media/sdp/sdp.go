@@ -105,7 +105,7 @@ func static(pt uint8) (Format, bool) {
 // the first.
 func Parse(text []byte) (*Description, error) {
 	if len(text) > maxLen {
-		return nil, fmt.Errorf("sdp: %d bytes long", len(text))
+		return nil, fmt.Errorf("sdp: %d bytes long, want at most %d", len(text), maxLen)
 	}
 	p := parser{}
 	for n, line := range strings.Split(string(text), "\n") {
@@ -127,7 +127,7 @@ func parsePort(text string) (uint16, error) {
 	port, _, _ := strings.Cut(text, "/") // the port may be "port/count" (RFC 4566 section 5.14)
 	n, err := strconv.ParseUint(port, 10, 16)
 	if err != nil {
-		return 0, fmt.Errorf("port %q", text)
+		return 0, fmt.Errorf("invalid port %q", text)
 	}
 	return uint16(n), nil
 }
