@@ -66,13 +66,13 @@ func (a *attempt) answerChallenge(res *sip.Response) error {
 // value of ours, so a precomputed table could reveal the password.
 func (a *attempt) checkChallenge(c auth.Challenge) error {
 	if a.realm != "" && c.Realm != a.realm {
-		return errors.New("challenge of a second realm")
+		return errors.New("challenge from a second realm")
 	}
 	if err := a.ua.proxies.CheckRealm(a.target.Trunk.Realm, a.dest.Proxy, c.Realm); err != nil {
 		return err
 	}
 	if !c.QOP && a.target.Trunk.Realm == "" {
-		return fmt.Errorf("challenge of the realm %q without qop: set realm of the trunk to answer it", c.Realm)
+		return fmt.Errorf("challenge from realm %q without qop: to answer it, set the realm of the trunk", c.Realm)
 	}
 	return nil
 }

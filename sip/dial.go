@@ -81,8 +81,8 @@ func (u *UA) dial(ctx context.Context, t media.Target, progress func(media.Progr
 	return leg, failure
 }
 
-// explain returns the reason that the carrier's response does not show: why a refused call was
-// not retried, or what failed on our side.
+// explain returns what the carrier's response does not show: why a refused call was not retried,
+// or what failed on our side.
 func explain(f *media.DialError) string {
 	switch {
 	case f.Err != nil:

@@ -117,7 +117,7 @@ func (u *UA) Start() error {
 func (u *UA) SetCertificates(s endpoint.TLS) error { return u.endpoint.SetCertificates(s) }
 
 // SetTrunks probes the proxies of the given trunks and registers for trunks that
-// want it. It ends that for all others, which may take 2 s.
+// want it. It stops probes and registrations of all others, which may take 2 s.
 func (u *UA) SetTrunks(trunks []media.Trunk) { u.proxies.SetTrunks(trunks) }
 
 // Probe sends an OPTIONS to the proxies of a trunk. It returns nil if one is up, and

@@ -10,8 +10,8 @@ import (
 )
 
 // Credentials answer one server's challenge. Later requests of the call carry
-// them without a challenge (RFC 3261 section 22.3); the nonce is the server's
-// own.
+// them without a challenge (RFC 3261 section 22.3). Other servers do not accept
+// the nonce.
 type Credentials struct {
 	Username string
 	Password media.Secret

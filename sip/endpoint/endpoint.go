@@ -201,7 +201,7 @@ func bind(addr string) (net.PacketConn, net.Listener, error) {
 func (e *Endpoint) build(log *slog.Logger) error {
 	ua, err := sipgo.NewUA(
 		sipgo.WithUserAgent(e.Name),
-		// tlsConns opens all TLS connections. No roots, so that the library itself can open none.
+		// tlsConns opens all TLS connections. The pool of roots is empty, so the library can open none itself.
 		sipgo.WithUserAgenTLSConfig(&tls.Config{MinVersion: tls.VersionTLS12, RootCAs: x509.NewCertPool()}),
 		sipgo.WithUserAgentTransportLayerOptions(
 			sip.WithTransportLayerLogger(log),

@@ -161,7 +161,7 @@ func (t *tlsConns) connect(ctx context.Context, addr, name string) error {
 		}
 		t.mu.Unlock()
 		if !inProgress {
-			err := errors.New("no name to check its certificate by")
+			err := errors.New("no name to check the certificate against")
 			if expected {
 				err = t.dial(ctx, addr, cmp.Or(name, x.name))
 			}

@@ -70,7 +70,7 @@ func (t *sessionTimer) answer(req *sip.Request) (headers []sip.Header, s dialog.
 	if ok && i.Length > 0 {
 		headers = append(headers, sip.NewHeader("Session-Expires", i.String()), sip.NewHeader("Require", "timer"))
 		if i.Refresher == dialog.UAS && !supported {
-			headers = headers[:1] // a peer that does not support timers must not be required to
+			headers = headers[:1] // without Require: the peer does not support timers
 		}
 	}
 	return headers, s, ok

@@ -18,14 +18,14 @@ const settleTime = 100 * time.Millisecond
 type Reader struct {
 	net.PacketConn
 
-	next  func()          // starts the next reader, and returns once that reads
+	next  func()          // starts the next reader, and returns once that one reads
 	ready func()          // called before each read
 	quit  <-chan struct{} // closed when the socket is closing
 	seen  map[netip.AddrPort]struct{}
 }
 
-// NewReader reads c. next must start another reader for c and return when that
-// calls ready. quit closes when the socket is closing.
+// NewReader reads c. next must start another reader for c and return once that
+// one calls ready. quit closes when the socket is closing.
 func NewReader(c net.PacketConn, ready, next func(), quit <-chan struct{}) *Reader {
 	return &Reader{c, next, ready, quit, map[netip.AddrPort]struct{}{}}
 }
