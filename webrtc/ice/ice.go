@@ -65,7 +65,7 @@ func Open(ctx context.Context, c Config) (*Endpoint, error) {
 	}
 	settings.SetICETimeouts(disconnectedTimeout, failedTimeout, keepaliveInterval)
 	settings.SetIncludeLoopbackCandidate(c.UDP.Addr().IsLoopback())
-	// No mDNS: browsers that offer mDNS names become known as peer-reflexive candidates.
+	// mDNS is off. A browser that offers an mDNS name becomes known as a peer-reflexive candidate.
 	settings.SetICEMulticastDNSMode(ice.MulticastDNSModeDisabled)
 	settings.SetReceiveMTU(1500)
 	settings.DisableActiveTCP(!c.ActiveTCP)

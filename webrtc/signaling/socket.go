@@ -46,7 +46,7 @@ func upgrader() *websocket.Upgrader {
 // ServeHTTP serves GET /rtc. It returns when the socket has closed.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if v := r.URL.Query().Get("v"); v != "" && v != "1" {
-		http.Error(w, "v must be 1", http.StatusBadRequest)
+		http.Error(w, "query parameter v must be 1", http.StatusBadRequest)
 		return
 	}
 	ws, err := upgrader().Upgrade(w, r, nil)
