@@ -49,7 +49,7 @@ type Turn struct {
 	Ending      Ending
 	Reason      string // why the turn was committed at that moment
 	Interrupted bool
-	MergedFrom  int  // number of fragments, cut off by pauses of the caller, that form the turn; 0 if it has one
+	MergedFrom  int  // number of fragments, divided by pauses of the caller, that form the turn; 0 if there is only one
 	Estimated   bool // the start of the turn is an estimate
 	// Speculations is the number of answers begun before the commit. Saved is how much sooner the
 	// caller heard the answer because of them.

@@ -44,9 +44,9 @@ type Recognition interface {
 // returns no text before Finalize.
 type FinalizeOnly interface{ FinalizeOnly() bool }
 
-// A Batcher is an optional interface of a Recognition. After SetBatch it may collect that much audio for a message;
-// 0 means that no frame waits longer than the provider requires. The next frame follows this setting, and so does the
-// audio collected before it. Only the goroutine that writes frames may call SetBatch.
+// A Batcher is an optional interface of a Recognition. SetBatch sets how much audio the Recognition may collect for one
+// message; 0 means that no frame waits longer than the provider requires. The setting applies from the next frame on,
+// and to the audio collected so far. Only the goroutine that writes frames may call SetBatch.
 type Batcher interface{ SetBatch(d time.Duration) }
 
 // A Prober is an optional interface of a Recognizer whose streams open before the provider

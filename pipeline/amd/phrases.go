@@ -11,11 +11,11 @@ const (
 )
 
 // matchText returns the party that says text, and the phrase that shows it. waited means that the party has already
-// been silent as a person who waits for an answer; a person does not greet after that, so the first words of
-// a greeting do not count.
+// been silent for as long as a person who waits for an answer. No greeting begins after that, so phrases that are
+// evidence only at the beginning of a greeting are ignored.
 func matchText(text string, waited bool) (p Party, confidence float64, phrase string) {
 	text = normalize(text)
-	for _, p := range []Party{Screening, IVR, Voicemail} { // a screening assistant asks for a name as a machine asks for a message
+	for _, p := range []Party{Screening, IVR, Voicemail} { // Screening first: it asks for a name, as a machine that takes a message also does
 		if phrase = findPhrase(text, phrases(p)); phrase != "" {
 			return p, certain, phrase
 		}

@@ -65,8 +65,8 @@ func (a AssemblyAI) Recognize(ctx context.Context, s pipeline.Stream) (pipeline.
 // assemblyModel returns the model of the stream or a default. The default is Universal-3.6 Pro if
 // its documentation names all languages of the stream. Otherwise it is Whisper, which detects 99
 // languages (assemblyai.com/docs/streaming/select-the-speech-model,
-// assemblyai.com/docs/streaming/whisper-streaming). The older universal-streaming models are no
-// default, because they transcribe other languages as words of their own six.
+// assemblyai.com/docs/streaming/whisper-streaming). The older universal-streaming models are not
+// a default: they know six languages and transcribe any other language as words of these six.
 func assemblyModel(s pipeline.Stream) string {
 	model := "universal-3-6-pro"
 	for _, language := range baseLanguages(languagesOf(s)) {

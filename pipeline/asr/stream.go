@@ -23,7 +23,7 @@ import (
 
 const (
 	queueFrames = 550 // 11 s of audio: a new stream may first receive that much past audio
-	behind      = 2   // waiting messages from which the writer is late
+	behind      = 2   // number of waiting messages at which the writer counts as late
 	lateFrames  = 5   // frames per message while the writer is late, so that few messages wait
 	spareFrames = 16  // most buffers of a frame kept for reuse
 	spareChunks = 4   // most buffers of a message kept for reuse
@@ -56,7 +56,7 @@ type protocol struct {
 	// refuses the stream.
 	parse func(b []byte) (update, error)
 	// closeStatus returns the HTTP status for the provider's WebSocket close code. 0 means that the
-	// close is no refusal. nil means that no close is one.
+	// close is no refusal. If closeStatus is nil, no close is a refusal.
 	closeStatus func(code int) int
 }
 

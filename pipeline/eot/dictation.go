@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// Number of digits of a complete number, depending on the question. If the question does not tell, phoneDigits
-// counts.
+// Number of digits of a complete number, by the kind of number that the question asks for; phoneDigits if it names
+// none.
 const (
 	phoneDigits = 10
 	codeDigits  = 4

@@ -62,11 +62,9 @@ func guessByModel(words []string, lex lexicon, want Expectation) Guess {
 	return g
 }
 
-// Log odds of the model of turns below which most people continue after a sentence, and the probability that it then
-// gets. The turn waits 800 ms instead of 220.
 const (
-	mayContinue  = -0.4
-	mayContinueP = 0.5
+	mayContinue  = -0.4 // log odds of the model of turns below which most people continue after a sentence
+	mayContinueP = 0.5  // probability of such a sentence; the turn then waits 800 ms instead of 220
 )
 
 // weighSentence lowers the guess for a sentence that the recognizer ended, if people seldom end a turn with such a

@@ -14,7 +14,7 @@ const (
 	Dictation                       // a number, an address, a spelled name
 )
 
-// stateWords are the English words that begin a question whether something is so.
+// stateWords are the English words that begin a yes-or-no question about a fact.
 const stateWords = "is are was were do does did have has isn't aren't"
 
 // Expect returns the kind of answer that the agent's last words ask for.

@@ -37,8 +37,8 @@ type Listener struct {
 	Leg media.Leg
 	// Sound receives every frame. It must not block or keep the frame.
 	Sound func(media.Frame)
-	// SetBatch, if set, receives how much audio may be collected before it is sent to a recognizer, before Sound
-	// receives the frame from which on this applies. It must not block.
+	// SetBatch, if set, receives how much audio may be collected for one message to the recognizer. The value applies
+	// from the next frame that Sound receives. SetBatch must not block.
 	SetBatch func(d time.Duration)
 	// Edges receives the edges. The receiver must read them until Run returns.
 	Edges chan<- Edge
@@ -100,8 +100,8 @@ func (l *Listener) Run(ctx context.Context) error {
 	return nil
 }
 
-// noteBatch reports how much audio may be collected. A recognizer reports a word only after its end, so the frames of a
-// sound may wait, until the sound becomes softer and may end.
+// noteBatch reports how much audio may be collected. A recognizer reports a word only after its end. Frames may therefore
+// wait during a sound, but not once the sound becomes softer, because a word may then end.
 func (l *Listener) noteBatch() {
 	batch, level := time.Duration(0), l.detector.Level()
 	switch {

@@ -73,8 +73,9 @@ func (m *Player) Marks() <-chan Mark { return m.marks }
 // Duck lowers the voice by 12 dB or restores it.
 func (m *Player) Duck(on bool) { m.ducking.Store(on) }
 
-// Pause silences the voice within 10 ms. If sample from of the current utterance is at
-// most 25 ms ahead, it plays up to it first. The queue is kept.
+// Pause silences the voice within 10 ms. If the sample with index from of the current
+// utterance is at most 25 ms ahead, the player first plays up to that sample. The queue is
+// kept.
 func (m *Player) Pause(from int64) {
 	m.pauseAt.Store(from)
 	m.paused.Store(true)

@@ -51,8 +51,8 @@ func (l *sharedSocket) move(u *cartesiaSynthesis, from, to string) error {
 	return nil
 }
 
-// remove removes an utterance whose speech is due since the given time; zero means that none is
-// due. If speech is due but no message came for maxSilence, the socket closes after its last
+// remove removes an utterance. since is when its speech became due; zero means that none is due.
+// If speech is due but no message came for maxSilence, the socket closes after its last
 // utterance. Pings do not detect this: a proxy may answer them while the provider hangs.
 func (l *sharedSocket) remove(id string, since time.Time) {
 	l.mu.Lock()

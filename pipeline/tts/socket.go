@@ -38,7 +38,7 @@ type peer struct {
 	secret media.Secret // a key that is sent in messages instead of header; removed from errors
 	dial   wsdial.DialFunc
 	// onClose translates a WebSocket close code and reason into an HTTP status and a text for the
-	// operator. Status 0 means that the close is no refusal. nil means that no close is one.
+	// operator. Status 0 means that the close is no refusal. If onClose is nil, no close is a refusal.
 	onClose func(code int, reason string) (status int, text string)
 	// keepAlive is a message for idle connections of a Pool, sent every 10 s; nil sends pings only.
 	keepAlive any

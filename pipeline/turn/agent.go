@@ -50,7 +50,8 @@ func (a *agent) release(s State, c *caller) []Action {
 }
 
 // fillerDue returns when to play a filler: at settled (the end of the answered speech) plus Policy.Filler, or at the
-// commit plus grace if that is later. If the model began the answer before the commit, grace starts earlier by ahead.
+// commit plus grace if that is later. If the answer was begun before the commit, grace starts ahead (600 ms) before
+// the commit.
 func (a *agent) fillerDue(settled time.Duration) time.Duration {
 	since := a.commit
 	if a.begun {

@@ -12,7 +12,7 @@ const (
 	maxHold        = 10   // frames by which the detector may report the end of a voice late
 	loudWindow     = 20   // frames before the reported end that contain the loudest part of the voice
 	maxFade        = 30.0 // dB below its maximum down to which the voice counts as present
-	cutDrop        = 6.0  // dB below its maximum within which a voice was cut off instead of faded
+	cutDrop        = 6.0  // a voice that ends at most this many dB below its maximum was cut off, and did not fade
 	cutHalves      = 2    // half frames within which a voice that was cut off falls silent
 	minContrast    = 8.0  // minimum dB of a voice above the loudest noise; a weaker voice cannot be told from noise
 	noiseMargin    = 2.0  // minimum dB of a voiced sound above the loudest noise

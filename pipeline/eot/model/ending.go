@@ -177,9 +177,9 @@ func (m *Model) read(rows []int) float32 {
 	return y
 }
 
-// multiply multiplies the matrix w with x. w holds the weights of the first lanes sums, input by input, then those of
-// the next lanes sums. One 64-bit multiplication multiplies two weights, whose products take 32 bits each. The borrow
-// of the lower from the higher product is corrected at the end.
+// multiply multiplies the matrix w with x. w is divided into groups of 8 sums (lanes); each group holds its weights input
+// by input. One 64-bit multiplication multiplies two weights, whose products take 32 bits each. If the lower product is
+// negative, it borrows from the higher one, which is corrected at the end.
 func multiply(sums *[Gates]int32, w string, x []int32) {
 	const each, half = 0x000000ff000000ff, 0x8080808080808080
 	all := int32(0)
@@ -197,7 +197,7 @@ func multiply(sums *[Gates]int32, w string, x []int32) {
 			d += v * int64(q>>24&each)
 		}
 		for i, sum := range [...]int64{a, b, c, d} {
-			low := int32(sum)                       //nolint:gosec // the rest is its neighbor's
+			low := int32(sum)                       //nolint:gosec // the upper half is the other product
 			high := int32((sum - int64(low)) >> 32) //nolint:gosec // 32 bits are left
 			sums[g*lanes+i], sums[g*lanes+4+i] = low-128*all, high-128*all
 		}

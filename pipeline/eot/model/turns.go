@@ -112,7 +112,7 @@ const (
 	addressees = " you your we i it that there they he she this the "
 )
 
-// questionKind returns 0 without words, 1 for an open question, 2 for one about whether something is so, otherwise 3.
+// questionKind returns 0 without words, 1 for an open question, 2 for a yes-or-no question, otherwise 3.
 func questionKind(asked []string) int {
 	const recent = 14
 	asked = asked[max(0, len(asked)-recent):]

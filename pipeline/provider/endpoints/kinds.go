@@ -69,7 +69,7 @@ func modelKinds() map[string]Kind {
 			},
 		},
 		"azure-openai": {
-			Title: "Azure OpenAI: v1, or the classic API if there is an API version", Serves: []string{"llm"}, schemes: web, hasVersions: true,
+			Title: "Azure OpenAI: v1, or the classic API if an API version is set", Serves: []string{"llm"}, schemes: web, hasVersions: true,
 			open: func(p *clients, name string, e Endpoint) {
 				model := p.chat(e)
 				model.KeyHeader, model.APIVersion = "api-key", e.APIVersion
@@ -97,11 +97,11 @@ func speechKinds() map[string]Kind {
 			},
 		},
 		"speech": {
-			Title: "OpenAI-shaped speech: Kokoro, Piper servers, speaches", Serves: []string{"tts"}, schemes: web,
+			Title: "OpenAI-compatible speech: Kokoro, Piper servers, speaches", Serves: []string{"tts"}, schemes: web,
 			open: func(p *clients, name string, e Endpoint) { p.Voices[name] = p.speech(e) },
 		},
 		"transcriptions": {
-			Title: "OpenAI-shaped transcription of segments: Groq, speaches, whisper.cpp, vLLM", Serves: []string{"asr"}, schemes: web,
+			Title: "OpenAI-compatible transcription of segments: Groq, speaches, whisper.cpp, vLLM", Serves: []string{"asr"}, schemes: web,
 			open: func(p *clients, name string, e Endpoint) {
 				p.Recognizers[name] = asr.Transcriptions{URL: e.URL, Key: e.Key, Header: e.Header, Client: p.client}
 			},

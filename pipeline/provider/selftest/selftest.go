@@ -209,7 +209,7 @@ func (t Test) hear(ctx context.Context, rec pipeline.Recognizer, name string, sp
 		}
 	}
 	if len(pcm) == 0 {
-		return Result{Latency: opened, Err: errors.Join(errors.New("no voice could speak the sentence to hear"), stream.Close())}
+		return Result{Latency: opened, Err: errors.Join(errors.New("no voice could speak the test sentence"), stream.Close())}
 	}
 	return listen(ctx, stream, pcm)
 }

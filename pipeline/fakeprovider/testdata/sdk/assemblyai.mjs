@@ -25,7 +25,7 @@ await part('StreamingTranscriber', async () => {
   socket.forceEndpoint();
   await until(() => turns.some((t) => t.turn_order === end.turn_order + 1 && t.end_of_turn), 'forceEndpoint', turns);
   const at = Date.now();
-  await socket.close(); // returns at Termination and hears nothing afterwards; a broken connection is told before
+  await socket.close(); // returns at Termination and then ignores all events; a broken connection is reported before
   check(Date.now() - at < 2000, 'Termination', Date.now() - at);
   equal([closes, errors], [[], []], 'close codes and errors');
 });

@@ -3,7 +3,7 @@ import { answer, check, equal, part, rate, said, sendSpeech, sentence, stream, u
 
 const client = new DeepgramClient({ apiKey: 'key', baseUrl: ws });
 
-// open connects and collects what comes.
+// open connects and collects the messages.
 async function open(socket) {
   const all = [], closes = [];
   socket.on('message', (m) => all.push(m));

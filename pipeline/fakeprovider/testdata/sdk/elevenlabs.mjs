@@ -1,4 +1,4 @@
-// The SDK has no socket for voices; it has the messages, which the sockets here carry.
+// The SDK has the messages of streaming speech but no socket for them, so this script opens the sockets.
 import WebSocket from 'ws';
 import elevenlabs from '@elevenlabs/elevenlabs-js';
 import types from '@elevenlabs/elevenlabs-js/serialization/index.js';

@@ -1,4 +1,4 @@
-// What the scripts share: addresses, audio in real time, checks and a time limit.
+// Functions for all scripts: addresses, audio in real time, checks and a time limit.
 import { isDeepStrictEqual, inspect } from 'node:util';
 import { readFileSync, writeFileSync } from 'node:fs';
 import WebSocket from 'ws';
@@ -17,7 +17,7 @@ export const speech = pcm.subarray(0, pcm.length - 1.4 * 2 * rate); // the sente
 export const wav = readFileSync('sentence.wav');
 export const ulaw = readFileSync('sentence.ulaw'); // 8 kHz
 export const sentence = 'hello there friend';
-export const answer = 'one two three'; // what the voices are to say
+export const answer = 'one two three'; // text that the voices must speak
 
 let step = 'start';
 process.on('unhandledRejection', fail);
@@ -40,7 +40,7 @@ export function check(ok, what, seen) {
   if (!ok) throw new Error(`${what}; saw ${show(seen)}`);
 }
 
-// show returns the end of what was seen.
+// show returns the end of the collected messages.
 const show = (seen) => inspect(seen, { depth: 7, breakLength: Infinity, compact: true }).slice(-1500);
 
 export function equal(got, want, what) {
@@ -79,7 +79,7 @@ export async function stream(send) {
   }
 }
 
-// said stores what a voice said, which the test decodes. format is a rate in Hz and an
+// said stores the speech of a voice, which the test decodes. format is a rate in Hz and an
 // encoding: 24000.s16, 8000.mulaw or 16000.f32.
 export function said(name, format, chunks) {
   const sound = Buffer.concat(chunks);
