@@ -30,10 +30,10 @@ func TestParse(t *testing.T) {
 		file []byte
 		want int // samples at 8 kHz
 	}{
-		"mono":         {wav(16000, 1, sine, ""), 4000},
-		"stereo":       {wav(16000, 2, sine, ""), 4000},
-		"with a list":  {wav(16000, 1, sine, "LIST\x03\x00\x00\x00abc\x00"), 4000},
-		"as it should": {wav(8000, 1, sine, ""), 8000},
+		"mono":        {wav(16000, 1, sine, ""), 4000},
+		"stereo":      {wav(16000, 2, sine, ""), 4000},
+		"with a list": {wav(16000, 1, sine, "LIST\x03\x00\x00\x00abc\x00"), 4000},
+		"8 kHz, mono": {wav(8000, 1, sine, ""), 8000},
 	} {
 		pcm, err := Parse(c.file, 8000)
 		if err != nil || len(pcm) < c.want-20 || len(pcm) > c.want+20 || slices.Max(pcm) < 15000 {

@@ -21,12 +21,12 @@ func TestDone(t *testing.T) {
 		commit string
 		want   bool
 	}{
-		"the same":                {func(*result.File) {}, "abc", true},
-		"another commit":          {func(*result.File) {}, "abd", false},
-		"with something changed":  {func(f *result.File) { f.Commit = "abc-dirty" }, "abc-dirty", false},
-		"of no known commit":      {func(f *result.File) { f.Commit = "dev" }, "dev", false},
-		"refused":                 {func(f *result.File) { f.Refuse("late") }, "abc", false},
-		"measured in another way": {func(f *result.File) { f.Options = json.RawMessage(`{"Takes":4}`) }, "abc", false},
+		"the same":            {func(*result.File) {}, "abc", true},
+		"another commit":      {func(*result.File) {}, "abd", false},
+		"uncommitted changes": {func(f *result.File) { f.Commit = "abc-dirty" }, "abc-dirty", false},
+		"unknown commit":      {func(f *result.File) { f.Commit = "dev" }, "dev", false},
+		"refused":             {func(f *result.File) { f.Refuse("late") }, "abc", false},
+		"other options":       {func(f *result.File) { f.Options = json.RawMessage(`{"Takes":4}`) }, "abc", false},
 	} {
 		f := &result.File{Format: result.Format, Commit: "abc", Options: options}
 		c.change(f)

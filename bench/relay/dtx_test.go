@@ -13,10 +13,10 @@ func TestGate(t *testing.T) {
 		kind, silence, speech byte
 		shuts                 bool
 	}{
-		"µ-law":       {mulaw, 0xff, 0x80, true},
-		"µ-law, -0":   {mulaw, 0x7f, 0x00, true},
-		"A-law":       {alaw, 0xd5, 0x2a, true},
-		"another one": {9, 0xff, 0x80, false},
+		"µ-law":         {mulaw, 0xff, 0x80, true},
+		"µ-law, -0":     {mulaw, 0x7f, 0x00, true},
+		"A-law":         {alaw, 0xd5, 0x2a, true},
+		"another codec": {9, 0xff, 0x80, false},
 	} {
 		var g gate
 		for i := range hangover + 5 {

@@ -77,16 +77,16 @@ func TestGate(t *testing.T) {
 		fails   bool
 		says    string
 	}{
-		"kept":                      {run(1, 0, 0, 500), Rule{"turn_ms", 0, Most("p95", 490)}, false, false, "ok      bench turns: turn_ms p95 ≤ 490: got 4"},
-		"not kept":                  {run(1, 100, 0, 500), Rule{"turn_ms", 0, Most("p95", 490)}, false, true, "FAILED  bench turns: turn_ms p95 ≤ 490: got 5"},
-		"at least":                  {run(1, 0, 0, 500), Rule{"per_second", 0, Least("value", 501)}, false, true, "FAILED"},
-		"an unknown metric":         {run(1, 0, 0, 500), Rule{"turn_mz", 0, Most("p95", 490)}, false, true, "no file has this metric"},
-		"at another load":           {run(1, 0, 0, 500), Rule{"turn_ms", 50, Most("p95", 490)}, false, true, "turn_ms@50 p95 ≤ 490: no file has this metric"},
-		"a figure there is not":     {run(1, 0, 0, 500), Rule{"turn_ms", 0, Most("p42", 490)}, false, true, "unknown figure; accepted are p50, p90"},
-		"nothing was measured":      {empty, Rule{"turn_ms", 0, Most("p95", 490)}, false, true, "turn_ms p95 ≤ 490: not measured"},
-		"targets":                   {run(1, 0, 1, 500), Rule{"turn_ms", 0, Most("p95", 490)}, true, true, "FAILED  bench turns: dead_turns, target times ≤ 0: 1 of 400"},
-		"a run that was refused":    {refused, Rule{"turn_ms", 0, Most("p95", 490)}, false, true, "too late"},
-		"targets, and all are kept": {run(1, 0, 0, 500), Rule{"turn_ms", 0, Most("p95", 490)}, true, false, "dead_turns"},
+		"kept":                     {run(1, 0, 0, 500), Rule{"turn_ms", 0, Most("p95", 490)}, false, false, "ok      bench turns: turn_ms p95 ≤ 490: got 4"},
+		"not kept":                 {run(1, 100, 0, 500), Rule{"turn_ms", 0, Most("p95", 490)}, false, true, "FAILED  bench turns: turn_ms p95 ≤ 490: got 5"},
+		"at least":                 {run(1, 0, 0, 500), Rule{"per_second", 0, Least("value", 501)}, false, true, "FAILED"},
+		"an unknown metric":        {run(1, 0, 0, 500), Rule{"turn_mz", 0, Most("p95", 490)}, false, true, "no file has this metric"},
+		"at another load":          {run(1, 0, 0, 500), Rule{"turn_ms", 50, Most("p95", 490)}, false, true, "turn_ms@50 p95 ≤ 490: no file has this metric"},
+		"an unknown figure":        {run(1, 0, 0, 500), Rule{"turn_ms", 0, Most("p42", 490)}, false, true, "unknown figure; accepted are p50, p90"},
+		"nothing was measured":     {empty, Rule{"turn_ms", 0, Most("p95", 490)}, false, true, "turn_ms p95 ≤ 490: not measured"},
+		"targets":                  {run(1, 0, 1, 500), Rule{"turn_ms", 0, Most("p95", 490)}, true, true, "FAILED  bench turns: dead_turns, target times ≤ 0: 1 of 400"},
+		"a run that was refused":   {refused, Rule{"turn_ms", 0, Most("p95", 490)}, false, true, "too late"},
+		"targets, all of them met": {run(1, 0, 0, 500), Rule{"turn_ms", 0, Most("p95", 490)}, true, false, "dead_turns"},
 	} {
 		var out bytes.Buffer
 		err := Gate(&out, []*File{c.f}, []Rule{c.rule}, c.targets)

@@ -18,17 +18,17 @@ func TestVerdicts(t *testing.T) {
 		m    Metric
 		want string
 	}{
-		"no target":               {Spread("x", "x", "ms", values), ""},
-		"kept":                    {Spread("x", "x", "ms", values, Most("p50", 20), Most("max", 40)), Met},
-		"one of two is not":       {Spread("x", "x", "ms", values, Most("p50", 20), Most("max", 39)), Missed},
-		"nothing was measured":    {Spread("x", "x", "ms", nil, Most("p50", 20)), Unknown},
-		"a figure there is not":   {Spread("x", "x", "ms", values, Most("share", 20)), Unknown},
-		"a share":                 {Share("x", "x", 3, 100, Most("share", 3)), Met},
-		"a share that is missed":  {Share("x", "x", 4, 100, Most("share", 3)), Missed},
-		"never":                   {Share("x", "x", 0, 5, Most("times", 0)), Met},
-		"never, of no chance":     {Share("x", "x", 0, 0, Most("times", 0)), Unknown},
-		"at least":                {Figure("x", "x", "/s", Exactly(500), Least("value", 500)), Met},
-		"at least, which it isnt": {Figure("x", "x", "/s", Exactly(499), Least("value", 500)), Missed},
+		"no target":              {Spread("x", "x", "ms", values), ""},
+		"kept":                   {Spread("x", "x", "ms", values, Most("p50", 20), Most("max", 40)), Met},
+		"one of two missed":      {Spread("x", "x", "ms", values, Most("p50", 20), Most("max", 39)), Missed},
+		"nothing was measured":   {Spread("x", "x", "ms", nil, Most("p50", 20)), Unknown},
+		"an unknown figure":      {Spread("x", "x", "ms", values, Most("share", 20)), Unknown},
+		"a share":                {Share("x", "x", 3, 100, Most("share", 3)), Met},
+		"a share that is missed": {Share("x", "x", 4, 100, Most("share", 3)), Missed},
+		"never":                  {Share("x", "x", 0, 5, Most("times", 0)), Met},
+		"no cases at all":        {Share("x", "x", 0, 0, Most("times", 0)), Unknown},
+		"at least":               {Figure("x", "x", "/s", Exactly(500), Least("value", 500)), Met},
+		"below the minimum":      {Figure("x", "x", "/s", Exactly(499), Least("value", 500)), Missed},
 	} {
 		var f File
 		f.Add(c.m)

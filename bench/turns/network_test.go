@@ -36,7 +36,7 @@ func TestEdges(t *testing.T) {
 		"a loss far off":  {late(-1, 30, 30, 30, 30, 30, 30, 30), late(10, 10, 10, 10, 10, 10, 10, 10, -1), 30 * time.Millisecond, ""},
 		"the packet lost": {late(30, 30, 30, -1, 30, 30, 30, 30), late(10, 10, 10, 10, 10, 10, 10, 10), 30 * time.Millisecond, lost},
 		"late":            {late(30, 30, 30, 30, 30, 30, 30, 30), late(10, 10, 10, 10, 10, 95, 10, 10), 30 * time.Millisecond, tooLate},
-		"none came then":  {late(30, 30, 30, 30), nil, 70 * time.Millisecond, nowhere},
+		"no packets":      {late(30, 30, 30, 30), nil, 70 * time.Millisecond, nowhere},
 	} {
 		n := &Network{there: c.there, back: c.back}
 		// The answer was sent as packet 3 and heard as packet 6 arrived, which is 70 ms at the callee.
@@ -65,12 +65,12 @@ func TestLoud(t *testing.T) {
 		pcm   []int16
 		want  bool
 	}{
-		"a word":             {0, codec.PCMU{}, word[:160], true},
-		"its end":            {0, codec.PCMU{}, append(make([]int16, 80), word[:80]...), true},
-		"silence":            {0, codec.PCMU{}, make([]int16, 160), false},
-		"a word in A-law":    {8, codec.PCMA{}, word[:160], true},
-		"silence in A-law":   {8, codec.PCMA{}, make([]int16, 160), false},
-		"of no law we speak": {9, codec.PCMU{}, word[:160], false},
+		"a word":           {0, codec.PCMU{}, word[:160], true},
+		"its end":          {0, codec.PCMU{}, append(make([]int16, 80), word[:80]...), true},
+		"silence":          {0, codec.PCMU{}, make([]int16, 160), false},
+		"a word in A-law":  {8, codec.PCMA{}, word[:160], true},
+		"silence in A-law": {8, codec.PCMA{}, make([]int16, 160), false},
+		"unknown codec":    {9, codec.PCMU{}, word[:160], false},
 	} {
 		payload := make([]byte, 160)
 		c.codec.NewEncoder().Encode(payload, c.pcm)
