@@ -47,11 +47,11 @@ func TestLatch(t *testing.T) {
 		"behind a NAT": {ExpectedSources{}, [][]step{
 			burst(other, 0, 1, 15, false, sdp), burst(other, 300*ms, 16, 5, true, sdp),
 		}},
-		"behind a NAT, where it signals from":        {signals, [][]step{burst(other, 0, 1, 5, true, sdp)}},
-		"behind a NAT that SDP knows":                {ExpectedSources{}, [][]step{burst(sdpOther, 0, 1, 5, true, sdp)}},
-		"from the carrier's networks":                {carrier, [][]step{burst(other, 0, 1, 5, true, sdp)}},
-		"from elsewhere than the carrier's networks": {carrier, [][]step{burst(unknown, 0, 1, 300, false, sdp)}},
-		"from elsewhere than SDP and signaling": {same, [][]step{
+		"behind a NAT, at the signaling address": {signals, [][]step{burst(other, 0, 1, 5, true, sdp)}},
+		"behind a NAT, at the SDP host":          {ExpectedSources{}, [][]step{burst(sdpOther, 0, 1, 5, true, sdp)}},
+		"from the carrier's networks":            {carrier, [][]step{burst(other, 0, 1, 5, true, sdp)}},
+		"from outside the carrier's networks":    {carrier, [][]step{burst(unknown, 0, 1, 300, false, sdp)}},
+		"from neither the SDP nor the signaling host": {same, [][]step{
 			burst(unknown, 0, 1, 100, false, sdp), burst(unknown, 2*time.Second, 101, 5, true, sdp),
 		}},
 		"not in sequence":     {signals, [][]step{{{other, 0, 1, true, sdp}, {other, 20 * ms, 5, true, sdp}, {other, 40 * ms, 1, true, sdp}, {other, 60 * ms, 9, true, sdp}, {other, 80 * ms, 2, true, sdp}}}},
@@ -80,7 +80,7 @@ func TestLatch(t *testing.T) {
 		"the NAT assigns another port": {ExpectedSources{}, [][]step{
 			burst(other, 400*ms, 1, 5, true, sdp), {{otherElse, 500 * ms, 6, false, other}, {otherElse, 2500 * ms, 7, true, sdp}},
 		}},
-		"back from behind another port": {ExpectedSources{}, [][]step{
+		"back at the first port of the NAT": {ExpectedSources{}, [][]step{
 			burst(other, 400*ms, 1, 5, true, sdp), burst(otherElse, 3*time.Second, 1, 5, true, sdp), {{other, 3100 * ms, 6, true, sdp}, {otherElse, 3200 * ms, 6, false, sdp}},
 		}},
 		"an unknown source waits for an expected one that is not locked": {ExpectedSources{}, [][]step{

@@ -153,14 +153,14 @@ func TestOtherPayloadTypes(t *testing.T) {
 		others        string
 		key, alias    uint8
 	}{
-		"as offered":           {"0 8 101", "101 telephone-event/8000", Capabilities{}, 0, "8 PCMA", 101, 0},
-		"keys renumbered":      {"8 96", "96 telephone-event/8000", Capabilities{}, 8, "", 96, 101},
-		"101 is something":     {"8 96 101", "96 telephone-event/8000\r\na=rtpmap:101 opus/48000/2", Capabilities{}, 8, "", 96, 0},
-		"no keys":              {"8", "8 PCMA/8000", Capabilities{}, 8, "", 0, 0},
-		"audio renumbered":     {"97 98", "97 PCMA/8000\r\na=rtpmap:98 G722/8000", Capabilities{}, 97, "98 G722 8 PCMA 9 G722", 0, 0},
-		"not in capabilities":  {"0 8 9", "9 G722/8000", Capabilities{Codecs: []string{"G722", "PCMU"}}, 0, "9 G722", 0, 0},
-		"8 is something":       {"97 8", "97 PCMA/8000\r\na=rtpmap:8 PCMU/8000", Capabilities{}, 97, "8 PCMU 0 PCMU", 0, 0},
-		"two types of a codec": {"0 99", "99 PCMU/8000", Capabilities{}, 0, "99 PCMU", 0, 0},
+		"as offered":            {"0 8 101", "101 telephone-event/8000", Capabilities{}, 0, "8 PCMA", 101, 0},
+		"keys renumbered":       {"8 96", "96 telephone-event/8000", Capabilities{}, 8, "", 96, 101},
+		"101 is another format": {"8 96 101", "96 telephone-event/8000\r\na=rtpmap:101 opus/48000/2", Capabilities{}, 8, "", 96, 0},
+		"no keys":               {"8", "8 PCMA/8000", Capabilities{}, 8, "", 0, 0},
+		"audio renumbered":      {"97 98", "97 PCMA/8000\r\na=rtpmap:98 G722/8000", Capabilities{}, 97, "98 G722 8 PCMA 9 G722", 0, 0},
+		"not in capabilities":   {"0 8 9", "9 G722/8000", Capabilities{Codecs: []string{"G722", "PCMU"}}, 0, "9 G722", 0, 0},
+		"8 is another format":   {"97 8", "97 PCMA/8000\r\na=rtpmap:8 PCMU/8000", Capabilities{}, 97, "8 PCMU 0 PCMU", 0, 0},
+		"two types of a codec":  {"0 99", "99 PCMU/8000", Capabilities{}, 0, "99 PCMU", 0, 0},
 	} {
 		theirs, err := Parse([]byte("v=0\r\no=- 1 1 IN IP4 192.0.2.9\r\ns=-\r\nc=IN IP4 192.0.2.9\r\nt=0 0\r\nm=audio 4000 RTP/AVP " + row.formats + "\r\na=rtpmap:" + row.maps + "\r\n"))
 		if err != nil {
