@@ -50,7 +50,7 @@ func TestIPv6(t *testing.T) {
 	}
 }
 
-// TestPublicAddress sends the public address to carriers.
+// TestPublicAddress checks that carriers receive the public address.
 func TestPublicAddress(t *testing.T) {
 	l := newEnvWith(t, &UA{Public: netip.MustParseAddr("192.0.2.7")}, func(siptest.Invite) siptest.Script {
 		return siptest.Script{Ring: -1, Status: 486}

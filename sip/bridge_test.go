@@ -11,7 +11,7 @@ import (
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
-// TestBridge bridges two legs with different rates, including keys, until one
+// TestBridge bridges two legs with different rates, and checks that audio and keys pass until one
 // hangs up.
 func TestBridge(t *testing.T) {
 	phones := make(chan media.Leg, 2)

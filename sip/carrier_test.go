@@ -13,8 +13,8 @@ import (
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
-// TestNoFailoverAfterProgress does not fail over after any response above 100:
-// carriers do not always signal ringing.
+// TestNoFailoverAfterProgress checks that no other proxy is tried after any response above 100,
+// because carriers do not always signal ringing.
 func TestNoFailoverAfterProgress(t *testing.T) {
 	for _, progress := range []string{"181 Call Is Being Forwarded", "182 Queued", "199 Early Dialog Terminated", "180 Ringing", "183 Session Progress"} {
 		simulate(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *simEnv) { //nolint:thelper // the test itself
@@ -32,7 +32,7 @@ func TestNoFailoverAfterProgress(t *testing.T) {
 	}
 }
 
-// TestRemoteHangupDuringOffer leaks nothing if the call ends during our offer.
+// TestRemoteHangupDuringOffer checks that nothing leaks if the call ends during our offer.
 func TestRemoteHangupDuringOffer(t *testing.T) {
 	for _, last := range []string{"487 Request Terminated", "200 OK"} {
 		simulate(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *simEnv) { //nolint:thelper // the test itself
@@ -121,8 +121,8 @@ func (l *env) callInBackground(t *testing.T, to media.Target) <-chan media.Leg {
 	return got
 }
 
-// TestUnreachableContact sends ACK and BYE to the address of the INVITE if the
-// Contact is unreachable.
+// TestUnreachableContact checks that ACK and BYE go to the address of the INVITE if the Contact is
+// unreachable.
 func TestUnreachableContact(t *testing.T) {
 	for name, contact := range map[string]string{
 		"tls":       "<sip:peer@PEER;transport=tls>",
@@ -173,8 +173,8 @@ func TestCredentialsOnlyForProxy(t *testing.T) {
 	phone.send(reply(bye, "200 OK", "", "", ""), "")
 }
 
-// TestLongInviteWithCredentials uses TCP once credentials make the INVITE too long for
-// UDP.
+// TestLongInviteWithCredentials checks that TCP is used once credentials make the INVITE too long
+// for UDP.
 func TestLongInviteWithCredentials(t *testing.T) {
 	l := newEnv(t, func(siptest.Invite) siptest.Script {
 		return siptest.Script{Ring: -1, Status: 486, Challenge: &siptest.Challenge{Realm: strings.Repeat("r", 100), Username: "u", Password: "p"}}
@@ -190,8 +190,8 @@ func TestLongInviteWithCredentials(t *testing.T) {
 	}
 }
 
-// TestLongInviteOverUDP returns to UDP if TCP is refused (RFC 3261 section 18.1.1),
-// without marking UDP as down.
+// TestLongInviteOverUDP checks that a long INVITE goes over UDP if TCP is refused (RFC 3261 section
+// 18.1.1), and that UDP is not marked as down.
 func TestLongInviteOverUDP(t *testing.T) {
 	l, p := newEnv(t, nil), newPeer(t, "127.0.0.1:0")
 	to := l.target()
@@ -213,7 +213,7 @@ func TestLongInviteOverUDP(t *testing.T) {
 	}
 }
 
-// TestMultipartAnswer finds the description in a multipart body, as with ISUP.
+// TestMultipartAnswer checks that the description is found in a multipart body, as with ISUP.
 func TestMultipartAnswer(t *testing.T) {
 	simulate(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *simEnv) { //nolint:thelper // the test itself
 		invite, result := b.dial(t, target("parts"))
@@ -225,7 +225,7 @@ func TestMultipartAnswer(t *testing.T) {
 	})
 }
 
-// TestRefreshIsRefused raises the interval after a 422, and uses re-INVITE if the
+// TestRefreshIsRefused checks that a 422 raises the interval, and that a re-INVITE is sent if the
 // peer refuses UPDATE.
 func TestRefreshIsRefused(t *testing.T) {
 	simulate(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *simEnv) { //nolint:thelper // the test itself

@@ -27,7 +27,7 @@ func TestTraceExplains(t *testing.T) {
 		{"congested", siptest.Script{Ring: -1, Status: 503, Headers: map[string]string{"Retry-After": "30"}}, media.Trunk{}, "503 ", "Retry-After: 30"},
 		{"no credentials", siptest.Script{Challenge: challenge}, media.Trunk{}, "401 ", "the carrier wants credentials"},
 		{"foreign realm", siptest.Script{Challenge: challenge}, media.Trunk{Username: "u", Realm: "x.example"}, "401 ", `foreign realm "carrier.example": the trunk's realm is "x.example"`},
-		{"no qop", siptest.Script{Challenge: &siptest.Challenge{Realm: "carrier.example", Username: "u", NoQOP: true}}, credentials, "401 ", "set realm of the trunk to answer it"},
+		{"no qop", siptest.Script{Challenge: &siptest.Challenge{Realm: "carrier.example", Username: "u", NoQOP: true}}, credentials, "401 ", "to answer it, set the realm of the trunk"},
 		{"wrong password", siptest.Script{Challenge: challenge}, media.Trunk{Username: "u", Password: "q"}, "401 ", "does not accept our credentials"},
 		{"audio nowhere", siptest.Script{Status: 200, SDP: []byte("v=0\r\nc=IN IP4 169.254.169.254\r\nt=0 0\r\nm=audio 4000 RTP/AVP 0\r\n")}, media.Trunk{}, "", "except the trunk's own"},
 		{"other family", siptest.Script{}, media.Trunk{Proxy: "sip:[::1]:5062;transport=udp"}, "no INVITE was sent", "::1 is an IPv6 address, and SIP uses IPv4 only"},
@@ -54,8 +54,8 @@ func TestTraceExplains(t *testing.T) {
 	}
 }
 
-// TestLateChallengeIsExplained does not answer a challenge after ringing, and
-// notes it in the trace.
+// TestLateChallengeIsExplained checks that a challenge after ringing is not answered, and that the
+// trace notes it.
 func TestLateChallengeIsExplained(t *testing.T) {
 	simulate(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *simEnv) { //nolint:thelper // the test itself
 		to := target("late-401")
@@ -74,8 +74,8 @@ func TestLateChallengeIsExplained(t *testing.T) {
 	})
 }
 
-// TestCarrierTransferIsExplained refuses a REFER of the carrier and notes it in
-// the trace.
+// TestCarrierTransferIsExplained checks that a REFER of the carrier is refused, and that the trace
+// notes it.
 func TestCarrierTransferIsExplained(t *testing.T) {
 	simulate(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *simEnv) { //nolint:thelper // the test itself
 		call, invite := b.placeCall(t, "refer")

@@ -61,8 +61,8 @@ func answered(t *testing.T, result <-chan dialResult) *leg.Leg {
 	return got.leg.(*leg.Leg) //nolint:forcetypeassert // Dial returns one
 }
 
-// TestForeignRequests drops requests within a call from an address outside the
-// trunk, and shows them in the trace.
+// TestForeignRequests checks that requests within a call are dropped if they come from an address
+// outside the trunk, and that the trace shows them.
 func TestForeignRequests(t *testing.T) {
 	simulate(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *simEnv) { //nolint:thelper // the test itself
 		call, invite := b.placeCall(t, "foreign")
@@ -89,8 +89,8 @@ func TestForeignRequests(t *testing.T) {
 	})
 }
 
-// TestForeignResponses drops responses to an INVITE from an address outside the
-// trunk, even with the right branch.
+// TestForeignResponses checks that responses to an INVITE are dropped if they come from an address
+// outside the trunk, even with the right branch.
 func TestForeignResponses(t *testing.T) {
 	simulate(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *simEnv) { //nolint:thelper // the test itself
 		foreign := b.from(t, foreignAddr)
@@ -120,8 +120,8 @@ func TestForeignResponses(t *testing.T) {
 	})
 }
 
-// TestForeignResponsesOfNoCall drops responses from unknown addresses that name
-// another call, or hide their Call-ID.
+// TestForeignResponsesOfNoCall checks that responses from unknown addresses are dropped if they
+// name another call or hide their Call-ID.
 func TestForeignResponsesOfNoCall(t *testing.T) {
 	simulate(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *simEnv) { //nolint:thelper // the test itself
 		foreign := b.from(t, foreignAddr)
@@ -180,7 +180,7 @@ func (z fakeDNS) Addrs(_ context.Context, host string) ([]netip.Addr, error) {
 	return all, nil
 }
 
-// TestCarrierAddresses accepts a BYE only from the addresses of the carrier.
+// TestCarrierAddresses checks which addresses count as the carrier's. Only those may send a BYE.
 func TestCarrierAddresses(t *testing.T) {
 	const other = "127.0.0.8"
 	for _, row := range []struct {
@@ -241,8 +241,8 @@ func TestCarrierAddresses(t *testing.T) {
 	}
 }
 
-// TestForbiddenTargets sends no request and no audio to this machine or its
-// network, unless the trunk is there; requests go to the trunk instead.
+// TestForbiddenTargets checks that no request and no audio is sent to this machine or its network,
+// unless the trunk is there. Requests go to the trunk instead.
 func TestForbiddenTargets(t *testing.T) {
 	inside, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -295,7 +295,7 @@ func TestForbiddenTargets(t *testing.T) {
 	}
 }
 
-// TestForeignConnection closes a connection with an unexpected response.
+// TestForeignConnection checks that a connection with an unexpected response is closed.
 func TestForeignConnection(t *testing.T) {
 	t.Parallel()
 	l := newEnv(t, nil)

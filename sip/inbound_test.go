@@ -229,7 +229,7 @@ func TestUnansweredBye(t *testing.T) {
 	}
 }
 
-// TestManyCalls leaks nothing.
+// TestManyCalls checks that many calls leak nothing.
 func TestManyCalls(t *testing.T) {
 	const calls, atOnce = 200, 20
 	l := newEnv(t, func(in siptest.Invite) siptest.Script {

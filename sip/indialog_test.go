@@ -40,8 +40,8 @@ func ladderOf(t *testing.T, call *leg.Leg) string {
 	return strings.Join(lines, "\n")
 }
 
-// TestAckWithInviteBranch accepts an ACK of a re-INVITE with the INVITE's
-// branch (RFC 6026 section 7.1), and shows it in the trace.
+// TestAckWithInviteBranch checks that an ACK of a re-INVITE with the INVITE's branch is accepted
+// (RFC 6026 section 7.1), and that the trace shows it.
 func TestAckWithInviteBranch(t *testing.T) {
 	simulate(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *simEnv) { //nolint:thelper // the test itself
 		call, invite := b.placeCall(t, "same-branch")
@@ -101,8 +101,8 @@ func TestUnknownInviteIsAnsweredOnce(t *testing.T) {
 	})
 }
 
-// TestOutOfOrderRequest answers 500 to any request that is older than an
-// earlier one (RFC 3261 section 12.2.2).
+// TestOutOfOrderRequest checks that a request older than an earlier one gets 500 (RFC 3261 section
+// 12.2.2).
 func TestOutOfOrderRequest(t *testing.T) {
 	simulate(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *simEnv) { //nolint:thelper // the test itself
 		call, invite := b.placeCall(t, "old")
@@ -136,8 +136,8 @@ func TestOutOfOrderRequest(t *testing.T) {
 	})
 }
 
-// TestFaxOffer answers fax with audio by port 0 for the fax, and refuses fax
-// alone.
+// TestFaxOffer checks that an offer of audio and fax is answered with port 0 for the fax, and that
+// an offer of fax alone is refused.
 func TestFaxOffer(t *testing.T) {
 	const fax, video = "m=image 40000 udptl t38\r\na=T38FaxVersion:0\r\n", "m=video 40002 RTP/AVP 97\r\na=rtpmap:97 H264/90000\r\n"
 	head, audio, _ := strings.Cut(sdpWithPort(9), "m=audio")

@@ -71,7 +71,7 @@ func flood(ctx context.Context, from net.PacketConn, to netip.AddrPort) {
 	}
 }
 
-// TestTrunkMediaSettings applies a trunk's media networks and time limits.
+// TestTrunkMediaSettings checks that a trunk's media networks and time limits are applied.
 func TestTrunkMediaSettings(t *testing.T) {
 	mediaServer := listenUDP(t, "127.0.0.2:0")
 	var wg sync.WaitGroup

@@ -241,7 +241,8 @@ func TestBaresip(t *testing.T) {
 	}
 }
 
-// TestBaresipHold holds in both directions.
+// TestBaresipHold puts the call on hold from either side, and checks that it continues and that
+// audio resumes.
 func TestBaresipHold(t *testing.T) {
 	t.Parallel()
 	b, _ := newBaresip(t, "", 8000)

@@ -104,7 +104,7 @@ func TestCancel(t *testing.T) {
 	l.waitEntry(t, func(e siptest.Entry) bool { return e.Canceled })
 }
 
-// TestCancelBeforeResponse delays a CANCEL until the first response.
+// TestCancelBeforeResponse checks that a CANCEL is delayed until the first response.
 func TestCancelBeforeResponse(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	l := newEnv(t, func(siptest.Invite) siptest.Script {
@@ -238,7 +238,7 @@ func TestInjectionIsRefused(t *testing.T) {
 	}
 }
 
-// TestLongInvite uses TCP if the trunk leaves the transport open.
+// TestLongInvite checks that a long INVITE uses TCP if the trunk leaves the transport open.
 func TestLongInvite(t *testing.T) {
 	l := newEnv(t, nil)
 	target := l.target()

@@ -28,8 +28,8 @@ func lines(all []media.Message) (out []string) {
 	return out
 }
 
-// TestSessionTimer keeps a call alive by refreshes of either side, and ends one
-// without.
+// TestSessionTimer checks that refreshes of either side keep a call alive, and that a call without
+// refreshes ends.
 func TestSessionTimer(t *testing.T) {
 	for name, row := range map[string]struct {
 		session dialog.SessionExpires
@@ -72,7 +72,7 @@ func TestSessionTimer(t *testing.T) {
 	}
 }
 
-// TestIntervalTooSmall requests the carrier's interval after a 422.
+// TestIntervalTooSmall checks that the carrier's interval is requested after a 422.
 func TestIntervalTooSmall(t *testing.T) {
 	l := newEnv(t, func(siptest.Invite) siptest.Script { return siptest.Script{Status: 200, MinSession: time.Hour} })
 	call := l.call(t, l.target())
@@ -83,7 +83,7 @@ func TestIntervalTooSmall(t *testing.T) {
 	}
 }
 
-// TestReliable acknowledges each copy of a reliable response.
+// TestReliable checks that each copy of a reliable response is acknowledged.
 func TestReliable(t *testing.T) {
 	l := newEnv(t, func(siptest.Invite) siptest.Script { return siptest.Script{Reliable: true, Status: 200} })
 	rang := 0
@@ -115,7 +115,7 @@ func newEnvWithPhone(t *testing.T) (*env, <-chan media.Leg) {
 	}), phone
 }
 
-// TestHold holds from either side; audio stops and resumes.
+// TestHold checks that either side can hold the call, and that audio stops and resumes.
 func TestHold(t *testing.T) {
 	l, phone := newEnvWithPhone(t)
 	call := l.call(t, l.target())
@@ -205,7 +205,7 @@ func TestRefer(t *testing.T) {
 	}
 }
 
-// TestIdentity sends the caller identity to the carrier as configured.
+// TestIdentity checks that the carrier receives the caller identity as configured.
 func TestIdentity(t *testing.T) {
 	l := newEnv(t, nil)
 	target := l.target()
@@ -227,7 +227,7 @@ func TestIdentity(t *testing.T) {
 	}
 }
 
-// TestLadder records messages without secrets.
+// TestLadder checks that the trace contains no secrets.
 func TestLadder(t *testing.T) {
 	l := newEnv(t, func(in siptest.Invite) siptest.Script {
 		s := siptest.Script{Status: 200, Challenge: &siptest.Challenge{Realm: "carrier.example", Username: "u", Password: "canary-secret"}}

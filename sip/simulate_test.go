@@ -133,8 +133,8 @@ func (b *simEnv) placeCall(t *testing.T, id string) (call *leg.Leg, invite strin
 	return answered(t, result), invite
 }
 
-// TestMissingACK retransmits a 2xx without an ACK, then hangs up (RFC 3261 section
-// 13.3.1.4).
+// TestMissingACK checks that a 2xx without an ACK is retransmitted, and that the call is then hung
+// up (RFC 3261 section 13.3.1.4).
 func TestMissingACK(t *testing.T) {
 	simulate(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *simEnv) { //nolint:thelper // the test itself
 		call, invite := b.placeCall(t, "half-open")
@@ -154,8 +154,8 @@ func TestMissingACK(t *testing.T) {
 	})
 }
 
-// TestManyUnansweredByes leaks nothing after 200 calls with unanswered BYEs, once
-// timer F has fired (RFC 3261 section 17.1.2.2).
+// TestManyUnansweredByes checks that nothing leaks after 200 calls with unanswered BYEs, once timer
+// F has fired (RFC 3261 section 17.1.2.2).
 func TestManyUnansweredByes(t *testing.T) {
 	simulate(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *simEnv) { //nolint:thelper // the test itself
 		const calls = 200
@@ -176,7 +176,7 @@ func TestManyUnansweredByes(t *testing.T) {
 	})
 }
 
-// TestByeRetriedAfter500 repeats a BYE that an UPDATE of ours overtook.
+// TestByeRetriedAfter500 checks that a BYE is repeated if our own UPDATE overtook it.
 func TestByeRetriedAfter500(t *testing.T) {
 	simulate(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *simEnv) { //nolint:thelper // the test itself
 		call, _ := b.placeCall(t, "overtaken")
@@ -191,8 +191,8 @@ func TestByeRetriedAfter500(t *testing.T) {
 	})
 }
 
-// TestForks checks that one phone sends early media, another answers, and a third answers
-// too. The second is connected, the third hung up.
+// TestForks lets one phone send early media and two others answer. It checks that the first answer
+// is connected and the second is hung up.
 func TestForks(t *testing.T) {
 	simulate(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *simEnv) { //nolint:thelper // the test itself
 		sinks := map[string]*net.UDPConn{}
@@ -252,7 +252,7 @@ func packets(c *net.UDPConn) (n int) {
 	return n
 }
 
-// TestRefreshKeepsDescription answers a peer's refresh with an unchanged
+// TestRefreshKeepsDescription checks that a peer's refresh is answered with an unchanged
 // description and version (RFC 3264 section 8), and a change with a new version.
 func TestRefreshKeepsDescription(t *testing.T) {
 	simulate(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *simEnv) { //nolint:thelper // the test itself
@@ -275,8 +275,8 @@ func TestRefreshKeepsDescription(t *testing.T) {
 	})
 }
 
-// TestHoldAfterGlare repeats the same offer after a glare, and undoes a refused
-// one.
+// TestHoldAfterGlare checks that the same offer is repeated after a glare, and that a refused offer
+// is undone.
 func TestHoldAfterGlare(t *testing.T) {
 	simulate(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *simEnv) { //nolint:thelper // the test itself
 		call, _ := b.placeCall(t, "glare")
@@ -303,7 +303,7 @@ func TestHoldAfterGlare(t *testing.T) {
 	})
 }
 
-// TestPrackOrder acknowledges reliable responses only in order (RFC 3262 section
+// TestPrackOrder checks that reliable responses are acknowledged only in order (RFC 3262 section
 // 4).
 func TestPrackOrder(t *testing.T) {
 	simulate(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *simEnv) { //nolint:thelper // the test itself
@@ -347,7 +347,7 @@ func TestPrackOrder(t *testing.T) {
 	})
 }
 
-// TestKeysByInfo receives DTMF keys by INFO.
+// TestKeysByInfo checks that DTMF keys are received by INFO.
 func TestKeysByInfo(t *testing.T) {
 	simulate(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *simEnv) { //nolint:thelper // the test itself
 		call, invite := b.placeCall(t, "info")

@@ -40,8 +40,7 @@ func (l *env) addCarrier(t *testing.T, c *siptest.Carrier) *siptest.Carrier {
 	return c
 }
 
-// TestFailover lists the failures that lead to another proxy, and those that must
-// not.
+// TestFailover checks which failures lead to another proxy and which must not.
 func TestFailover(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
@@ -80,7 +79,7 @@ func TestFailover(t *testing.T) {
 	}
 }
 
-// TestRetryAfter pauses a proxy for its Retry-After.
+// TestRetryAfter checks that a proxy is paused for its Retry-After.
 func TestRetryAfter(t *testing.T) {
 	l := newEnv(t, func(siptest.Invite) siptest.Script {
 		return siptest.Script{Ring: -1, Status: 503, Headers: map[string]string{"Retry-After": "30"}}
@@ -104,8 +103,8 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-// TestBlackhole avoids a silent proxy for later calls, but does not repeat the
-// unanswered one, since it may ring.
+// TestBlackhole checks that later calls avoid a silent proxy. The unanswered call is not repeated
+// at another proxy, because it may ring.
 func TestBlackhole(t *testing.T) {
 	t.Parallel()
 	l := newEnv(t, nil)
@@ -152,7 +151,7 @@ func TestBlackhole(t *testing.T) {
 	}
 }
 
-// TestNoConnection fails over if nothing could be sent.
+// TestNoConnection checks that another proxy is tried if nothing could be sent.
 func TestNoConnection(t *testing.T) {
 	l := newEnv(t, nil)
 	var lc net.ListenConfig
@@ -168,7 +167,7 @@ func TestNoConnection(t *testing.T) {
 	_ = leg.Hangup(media.LocalHangup)
 }
 
-// TestProbes detects by OPTIONS that a proxy is down, and up again.
+// TestProbes checks that OPTIONS shows when a proxy is down and when it is up again.
 func TestProbes(t *testing.T) {
 	var status atomic.Int64
 	status.Store(503)
@@ -183,7 +182,7 @@ func TestProbes(t *testing.T) {
 	l.ua.SetTrunks(nil)
 }
 
-// TestRegister registers, refreshes and unregisters.
+// TestRegister checks that the UA registers, refreshes and unregisters.
 func TestRegister(t *testing.T) {
 	t.Parallel()
 	r := &siptest.Registrar{
@@ -220,8 +219,8 @@ func TestRegister(t *testing.T) {
 	}
 }
 
-// TestRegisterRefused sends credentials to the trunk only, and reports the
-// failure.
+// TestRegisterRefused checks that credentials go only to the trunk, and that the failure is
+// reported.
 func TestRegisterRefused(t *testing.T) {
 	for name, row := range map[string]struct {
 		registrar *siptest.Registrar
@@ -274,7 +273,7 @@ func certificate(t *testing.T, names ...string) (*tls.Certificate, *x509.CertPoo
 	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, roots
 }
 
-// TestTLS dials over TLS, hangs up from both sides, and refuses a carrier that
+// TestTLS dials over TLS and hangs up from both sides. It checks that a carrier is refused if it
 // cannot prove its name.
 func TestTLS(t *testing.T) {
 	cert, roots := certificate(t, "127.0.0.1")

@@ -274,7 +274,7 @@ func TestRemoteHangup(t *testing.T) {
 	l.waitEntry(t, func(e siptest.Entry) bool { return e.Cause == media.LocalHangup })
 }
 
-// TestEarlyMedia returns the leg with the answer, and not with early media.
+// TestEarlyMedia checks that Dial returns with the answer, not with early media.
 func TestEarlyMedia(t *testing.T) {
 	l := newEnv(t, func(siptest.Invite) siptest.Script {
 		return siptest.Script{EarlyMedia: true, After: 100 * time.Millisecond, Status: 200, Talk: func(_ context.Context, leg media.Leg) {
@@ -291,7 +291,8 @@ func TestEarlyMedia(t *testing.T) {
 	_ = leg.Hangup(media.LocalHangup)
 }
 
-// TestClose hangs up connected calls, cancels ringing ones, and accepts no more.
+// TestClose checks that Close hangs up connected calls, cancels ringing ones, and lets no new call
+// begin.
 func TestClose(t *testing.T) {
 	ringing := make(chan struct{})
 	l := newEnv(t, func(in siptest.Invite) siptest.Script {
@@ -338,7 +339,7 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// TestRetransmittedAnswer acknowledges every retransmission of a 2xx.
+// TestRetransmittedAnswer checks that every retransmission of a 2xx is acknowledged.
 func TestRetransmittedAnswer(t *testing.T) {
 	l := newEnv(t, nil)
 	s := newOutsidePeer(t, l)

@@ -67,7 +67,7 @@ func TestEncryptedWideband(t *testing.T) {
 	}
 }
 
-// TestUnknownCodec refuses a trunk before anything is sent.
+// TestUnknownCodec checks that a trunk with an unknown codec is refused before anything is sent.
 func TestUnknownCodec(t *testing.T) {
 	l := newEnv(t, nil)
 	to := l.target()

@@ -27,7 +27,7 @@ func TestParseSessionExpires(t *testing.T) {
 	}
 }
 
-// TestFromResponse checks who refreshes after a 2xx to our request.
+// TestScheduleFromResponse checks who refreshes after a 2xx to our request.
 func TestScheduleFromResponse(t *testing.T) {
 	for name, row := range map[string]struct {
 		header *SessionExpires
@@ -45,7 +45,7 @@ func TestScheduleFromResponse(t *testing.T) {
 	}
 }
 
-// TestNegotiate checks the table of RFC 4028 section 9.
+// TestNegotiateTimer checks the table of RFC 4028 section 9.
 func TestNegotiateTimer(t *testing.T) {
 	const s = time.Second
 	for name, row := range map[string]struct {

@@ -182,7 +182,7 @@ func (h *okDialog) Serve(req *sip.Request, tx sip.ServerTransaction) {
 func (*okDialog) CheckCSeq(uint32) bool    { return true }
 func (*okDialog) Hangup(media.Cause) error { return nil }
 
-// TestOverload refuses requests above the limit without affecting calls.
+// TestOverload checks that requests above the limit are refused, and that calls are not affected.
 func TestOverload(t *testing.T) {
 	entered, leave := make(chan struct{}, 10), make(chan struct{})
 	e := &Endpoint{MaxInbound: 2}
@@ -223,7 +223,8 @@ func TestOverload(t *testing.T) {
 	}
 }
 
-// TestFlood limits the rate of one address without affecting others.
+// TestFlood sends too many requests from one address, and checks that they are limited and that
+// other addresses are not affected.
 func TestFlood(t *testing.T) {
 	e := start(t, &Endpoint{IsTrusted: func(a netip.Addr) bool { return a == netip.MustParseAddr("127.50.0.8") }})
 	p, q, r := newPeer(t, e, "127.50.0.6"), newPeer(t, e, "127.50.0.7"), newPeer(t, e, "127.50.0.8")

@@ -71,8 +71,8 @@ func sendOptions(t *testing.T, e *Endpoint, addr, host, tag string) error {
 	return err
 }
 
-// TestExpectName uses only a connection that proves the request's name, whichever name
-// was expected last.
+// TestExpectName checks that a request uses only a connection that proves the request's name,
+// whichever name was expected last.
 func TestExpectName(t *testing.T) {
 	cert, roots := certificate(t, "a.example", "*.carrier.example")
 	addr := startEndpoint(t, TLS{Listen: "127.0.0.1:0", Certificate: cert}).TLSAddr().String()
@@ -101,7 +101,7 @@ func TestExpectName(t *testing.T) {
 	}
 }
 
-// TestForgetNames removes old names, and bounds them.
+// TestForgetNames checks that old names are removed, and that the number of names is bounded.
 func TestForgetNames(t *testing.T) {
 	e := startEndpoint(t, TLS{})
 	e.ExpectName("192.0.2.1:5061", "a")

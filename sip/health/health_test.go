@@ -92,7 +92,7 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// TestPrune removes other addresses, but keeps those that calls must avoid.
+// TestPrune checks that other addresses are removed, except those that calls must avoid.
 func TestPrune(t *testing.T) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	at := func(n uint16) Address {
@@ -150,7 +150,7 @@ func TestAdmitAfterPause(t *testing.T) {
 	}
 }
 
-// TestMaxAddresses bounds the tracked addresses in any state.
+// TestMaxAddresses checks that the number of tracked addresses is bounded in any state.
 func TestMaxAddresses(t *testing.T) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for name, record := range map[string]func(b *Tracker, a Address){

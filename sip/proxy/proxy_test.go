@@ -72,7 +72,7 @@ func newRegistry(r resolver.Resolver) *Registry {
 	return &Registry{Endpoint: &endpoint.Endpoint{}, Resolver: r}
 }
 
-// TestDNSFailure uses an old answer for an hour.
+// TestDNSFailure checks that an old answer is used for an hour while lookups fail.
 func TestDNSFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &flakyResolver{}
@@ -121,7 +121,7 @@ func (n *srvResolver) Addrs(_ context.Context, host string) ([]netip.Addr, error
 	return []netip.Addr{netip.MustParseAddr("198.51.100.80")}, nil
 }
 
-// TestSRVFailure keeps the old target while the SRV lookup fails.
+// TestSRVFailure checks that the old target is kept while the SRV lookup fails.
 func TestSRVFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &srvResolver{}
@@ -138,8 +138,8 @@ func TestSRVFailure(t *testing.T) {
 	})
 }
 
-// TestTargets yields targets that are up first, then those that are down, and none
-// that is paused.
+// TestTargets checks that targets that are up come first, then those that are down, and none that
+// is paused.
 func TestTargets(t *testing.T) {
 	all, err := ParseAll(media.Trunk{Proxy: "sip:192.0.2.1", Backups: []string{"sip:192.0.2.2", "sip:192.0.2.3", "sip:192.0.2.4;transport=tcp"}})
 	if err != nil {

@@ -48,8 +48,8 @@ func TestSetTrunksAfterStop(t *testing.T) {
 	}
 }
 
-// TestProbesAreConcurrent probes all targets concurrently, so that those that are down do
-// not delay others.
+// TestProbesAreConcurrent checks that all targets are probed concurrently, so that those that are
+// down do not delay others.
 func TestProbesAreConcurrent(t *testing.T) {
 	const targets = 8
 	probed := make(chan struct{}, targets)
@@ -84,7 +84,7 @@ func TestProbesAreConcurrent(t *testing.T) {
 	}
 }
 
-// TestProbeAnswers maps responses to health.
+// TestProbeAnswers checks which responses mean that a target is up.
 func TestProbeAnswers(t *testing.T) {
 	for status, want := range map[int]health.Status{200: health.Up, 404: health.Up, 503: health.Down} {
 		peer := startRegistry(t, &endpoint.Endpoint{OptionsStatus: func() int { return status }})
@@ -101,8 +101,8 @@ func TestProbeAnswers(t *testing.T) {
 	}
 }
 
-// TestPinRealm pins a realm after accepted credentials, while a trunk names the
-// proxy.
+// TestPinRealm checks that a realm is pinned after accepted credentials, as long as a trunk names
+// the proxy.
 func TestPinRealm(t *testing.T) {
 	b := startRegistry(t, &endpoint.Endpoint{})
 	p := mustParse(t, "sip:127.0.0.1:9")
@@ -130,7 +130,8 @@ func TestPinRealm(t *testing.T) {
 	}
 }
 
-// TestPrune removes what no trunk names, unless a call could use it.
+// TestPrune checks that the state of proxies that no trunk names is removed, unless a call could
+// use it.
 func TestPrune(t *testing.T) {
 	b := startRegistry(t, &endpoint.Endpoint{})
 	now := time.Now()
@@ -169,7 +170,7 @@ func newRegistrar(t *testing.T, answer func(n int, requested string) (status int
 	return mustParse(t, "sip:"+startRegistry(t, e).Endpoint.Addr().String())
 }
 
-// TestGrantedInterval accepts a granted interval within bounds.
+// TestGrantedInterval checks that a granted interval is accepted within bounds.
 func TestGrantedInterval(t *testing.T) {
 	expires := func(v string) []sip.Header { return []sip.Header{sip.NewHeader("Expires", v)} }
 	for name, row := range map[string]struct {
@@ -210,7 +211,7 @@ func TestGrantedInterval(t *testing.T) {
 	}
 }
 
-// TestRegisterPins pins the realm that the registrar accepted.
+// TestRegisterPins checks that the realm accepted by the registrar is pinned.
 func TestRegisterPins(t *testing.T) {
 	challenge := []sip.Header{sip.NewHeader("WWW-Authenticate", `Digest realm="trunk", nonce="n"`)}
 	p := newRegistrar(t, func(n int, _ string) (int, []sip.Header) {

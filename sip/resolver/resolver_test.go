@@ -108,8 +108,8 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// TestNoFallback uses the address of the name only if the DNS says that there is
-// no SRV record: another server may be there.
+// TestNoFallback checks that the address of the name is used only if the DNS says that there is no
+// SRV record. Otherwise another server may be there.
 func TestNoFallback(t *testing.T) {
 	const udp, tcp = "_sip._udp.carrier.example", "_sip._tcp.carrier.example"
 	failure := &net.DNSError{Err: "server misbehaving", IsTemporary: true}

@@ -59,7 +59,7 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// TestLimitForgets bounds the memory of forged addresses.
+// TestLimitForgets checks that forged addresses take a bounded amount of memory.
 func TestLimitForgets(t *testing.T) {
 	var l Limit
 	for n := range uint32(100_000) {
@@ -174,7 +174,7 @@ func FuzzScan(f *testing.F) {
 	})
 }
 
-// TestFilterLimits drops and counts messages above the limit.
+// TestFilterLimits checks that messages above the limit are dropped and counted.
 func TestFilterLimits(t *testing.T) {
 	trusted := netip.MustParseAddr("192.0.2.9")
 	f := Filter{AlwaysTrusted: func(a netip.Addr) bool { return a == trusted }}

@@ -42,7 +42,7 @@ func TestExample(t *testing.T) {
 	}
 }
 
-// TestSignature accepts only the ES256 signature of RFC 7515 appendix A.3.
+// TestSignature checks that only the ES256 signature of RFC 7515 appendix A.3 is accepted.
 func TestSignature(t *testing.T) {
 	decode := func(text string) []byte {
 		raw, err := encoding.DecodeString(text)
@@ -144,7 +144,8 @@ func TestNotSigned(t *testing.T) {
 	}
 }
 
-// TestRoundTrip checks that a signed passport reads back unchanged, and no byte may differ.
+// TestRoundTrip checks that a signed passport reads back unchanged, and that a passport with any
+// byte changed is refused.
 func TestRoundTrip(t *testing.T) {
 	key := newKey(t)
 	rapid.Check(t, func(t *rapid.T) {
