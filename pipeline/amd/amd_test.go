@@ -79,7 +79,7 @@ func TestMachine(t *testing.T) {
 		"a fax calls":              {[]Event{signal(2*time.Second, Calling)}, "unknown 1.5s, speak 1.5s, fax 2s, yield 2s", "fax_calling"},
 		"a dead number":            {[]Event{signal(1*time.Second, Special)}, "unknown 1s, speak 5s", "special_information"},
 		"a model's opinion":        {append(speech(500*ms, 1000*ms), Event{Kind: Opinion, At: 2 * time.Second, Party: Voicemail, Confidence: 0.9}), "human 1.35s, speak 1.35s, voicemail 2s, yield 2s, speak 3s", "model"},
-		"an opinion without any":   {[]Event{{Kind: Opinion, Party: Human}}, "unknown 1.5s, speak 1.5s", "no_speech"},
+		"an undecided opinion":     {[]Event{{Kind: Opinion, Party: Human}}, "unknown 1.5s, speak 1.5s", "no_speech"},
 		"a weak opinion":           {append(speech(500*ms, 1000*ms), Event{Kind: Opinion, At: 2 * time.Second, Party: Voicemail, Confidence: 0.6}), "human 1.35s, speak 1.35s", "short_greeting"},
 		"a beep before any words":  {[]Event{signal(1*time.Second, Beep)}, "unknown 1.5s, speak 1.5s", "no_speech"},
 	} {
@@ -169,8 +169,8 @@ func TestText(t *testing.T) {
 	}
 }
 
-// TestTextOfPerson checks that the first words of a machine do not count after a person has waited for an answer,
-// and that a whole phrase is.
+// TestTextOfPerson checks that the first words of a machine do not count after a person has waited for an answer, but
+// that a complete phrase does.
 func TestTextOfPerson(t *testing.T) {
 	for text, want := range map[string]float64{
 		"Hello? You": 0, "Hello? Your call": 0, "Hi, it's Bob. I'm not sure.": 0,

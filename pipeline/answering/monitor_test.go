@@ -101,12 +101,12 @@ func TestWatch(t *testing.T) {
 		"a person cuts in":              {pipeline.VoicemailHangup, false, append(slices.Clone(hello), begins(1400*ms), voice(3000*ms), words{4500 * ms, "he is not available can i take a message"}), []Command{{Do: Greet}}},
 		"a person cuts in, and answers": {pipeline.VoicemailHangup, false, append(slices.Clone(hello), begins(1400*ms), voice(3000*ms), 3300*ms, words{4500 * ms, "can i take a message"}), []Command{{Do: Greet}}},
 		"nobody spoke, then a machine":  {pipeline.VoicemailHangup, false, []any{begins(1600 * ms), voice(3000 * ms), words{4500 * ms, "leave a message"}}, []Command{{Do: Greet}, leave(pipeline.VoicemailReached)}},
-		"a beep beside a person":        {pipeline.VoicemailHangup, false, append(slices.Clone(hello), begins(1400*ms), 4*time.Second, voice(4300*ms), silence(6500*ms), beep(9*time.Second)), []Command{{Do: Greet}}},
+		"a beep behind a person":        {pipeline.VoicemailHangup, false, append(slices.Clone(hello), begins(1400*ms), 4*time.Second, voice(4300*ms), silence(6500*ms), beep(9*time.Second)), []Command{{Do: Greet}}},
 		"a beep before an answer":       {pipeline.VoicemailHangup, false, append(slices.Clone(hello), begins(1400*ms), voice(1700*ms), silence(2500*ms), beep(4*time.Second)), []Command{{Do: Greet}, leave(pipeline.VoicemailReached)}},
 		"a beep after two answers":      {pipeline.VoicemailHangup, false, append(slices.Clone(hello), 3*time.Second, 6*time.Second, beep(9*time.Second)), []Command{{Do: Greet}}},
 		"a beep after one":              {pipeline.VoicemailHangup, false, append(slices.Clone(hello), 3*time.Second, beep(9*time.Second)), []Command{{Do: Greet}, leave(pipeline.VoicemailReached)}},
 		"a beep much later":             {pipeline.VoicemailHangup, false, append(slices.Clone(hello), 3*time.Second, beep(21*time.Second)), []Command{{Do: Greet}}},
-		"an opinion that is none":       {pipeline.VoicemailHangup, true, []any{amd.Event{Kind: amd.Opinion, At: time.Second}}, []Command{{Do: Greet}}},
+		"an undecided opinion":          {pipeline.VoicemailHangup, true, []any{amd.Event{Kind: amd.Opinion, At: time.Second}}, []Command{{Do: Greet}}},
 		"an opinion against a greeting": {pipeline.VoicemailLeave, true, append(slices.Clone(long), amd.Event{Kind: amd.Opinion, At: 4 * time.Second, Party: amd.Voicemail, Confidence: opinionConfidence}), []Command{{Do: Prepare}, {Do: Ask, Text: "northern tools good morning"}, {Do: Greet}, {Do: Hold}, {Do: Message}}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -52,20 +52,20 @@ func TestLedger(t *testing.T) {
 	say := func(h update) *update { return &h }
 	for name, steps := range map[string][]step{
 		"an answer is marked":            {{ask: 900 * ms}, {take: say(answer(final("hi", 0, 800*ms))), want: []string{"hi!"}}},
-		"a final result is none":         {{ask: 900 * ms}, {take: say(final("hi", 0, 800*ms)), want: []string{"hi"}}},
-		"an answer to nobody is a final": {{take: say(answer(final("hi", 0, 800*ms))), want: []string{"hi"}}},
+		"a final is no answer":           {{ask: 900 * ms}, {take: say(final("hi", 0, 800*ms)), want: []string{"hi"}}},
+		"an answer without a request":    {{take: say(answer(final("hi", 0, 800*ms))), want: []string{"hi"}}},
 		"nothing was said":               {{ask: 900 * ms}, {take: say(update{empty: true, upTo: 950 * ms}), want: []string{"!"}}},
-		"a sign of life delays nothing":  {{ask: 900 * ms}, {take: say(update{alive: true})}, {late: answerTimeout, want: []string{"!"}}},
+		"an alive message has no effect": {{ask: 900 * ms}, {take: say(update{alive: true})}, {late: answerTimeout, want: []string{"!"}}},
 		"text before its Finalize":       {{take: say(of("x", partial("hi", 0, 0))), want: []string{"hi"}}, {ask: 900 * ms}, {take: say(begun("x"))}, {take: say(of("x", answer(final("hi", 0, 0)))), want: []string{"hi!"}}},
-		"not yet understood so far":      {{ask: 900 * ms}, {take: say(update{empty: true, upTo: 850 * ms})}},
-		"late: what is understood":       {{take: say(partial("hi", 0, 500*ms)), want: []string{"hi"}}, {ask: 900 * ms}, {late: answerTimeout, want: []string{"hi!"}}},
-		"late, and then it comes": {
+		"no text before the request":     {{ask: 900 * ms}, {take: say(update{empty: true, upTo: 850 * ms})}},
+		"late: the interim text":         {{take: say(partial("hi", 0, 500*ms)), want: []string{"hi"}}, {ask: 900 * ms}, {late: answerTimeout, want: []string{"hi!"}}},
+		"late, then the answer": {
 			{take: say(partial("hi", 0, 500*ms)), want: []string{"hi"}},
 			{ask: 900 * ms},
 			{late: answerTimeout, want: []string{"hi!"}},
 			{take: say(answer(final("hi", 0, 800*ms)))},
 		},
-		"late without times, and then it comes": {
+		"late, then the answer without times": {
 			{take: say(update{empty: true}), want: nil},
 			{ask: 900 * ms},
 			{late: answerTimeout, want: []string{"!"}},
@@ -73,19 +73,19 @@ func TestLedger(t *testing.T) {
 			{ask: 1500 * ms},
 			{take: say(answer(final("ho", 0, 0))), want: []string{"ho!"}},
 		},
-		"late with some of the words, and then with all": {
+		"late, with some words, then with all": {
 			{take: say(saying("yes")), want: []string{"yes"}},
 			{ask: 900 * ms},
 			{late: answerTimeout, want: []string{"yes!"}},
 			{take: say(answer(spoken("yes please"))), want: []string{"please"}},
 		},
-		"a word that a question falls into": {
+		"a request in the middle of a word": {
 			{ask: 1000 * ms},
 			{take: say(answer(update{Result: pipeline.Result{Text: "yes", Final: true, End: 1000 * ms, Words: []pipeline.Word{{Text: "yes", End: 300 * ms}}}})), want: []string{"yes!"}},
 			{ask: 2000 * ms},
 			{take: say(answer(update{Result: pipeline.Result{Text: "please", Final: true, Start: 960 * ms, End: 1200 * ms, Words: []pipeline.Word{{Text: "please", Start: 960 * ms, End: 1200 * ms}}}})), want: []string{"please!"}},
 		},
-		"late with some of the words, without times": {
+		"late, with some words, without times": {
 			{ask: 900 * ms},
 			{take: say(begun("a"))},
 			{take: say(of("a", update{Result: pipeline.Result{Text: "i want to cancel"}})), want: []string{"i want to cancel"}},
@@ -93,7 +93,7 @@ func TestLedger(t *testing.T) {
 			{take: say(of("a", update{Result: pipeline.Result{Text: "I want to cancel the second"}}))},
 			{take: say(of("a", answer(final("I want to cancel the second order.", 0, 0)))), want: []string{"the second order."}},
 		},
-		"what never comes is not the next": {
+		"an answer that never comes": {
 			{ask: 900 * ms},
 			{take: say(begun("a"))},
 			{late: slowTimeout, want: []string{"!"}},
@@ -121,7 +121,7 @@ func TestLedger(t *testing.T) {
 			{late: slowTimeout, want: []string{"!", "second!"}},
 			{take: say(of("a", answer(final("first", 0, 0)))), want: []string{"first"}},
 		},
-		"late beside the next question": {
+		"late, after the next request": {
 			{take: say(update{empty: true})},
 			{ask: 900 * ms},
 			{late: answerTimeout, want: []string{"!"}},
@@ -130,7 +130,7 @@ func TestLedger(t *testing.T) {
 			{take: say(answer(final("", 850*ms, 3000*ms))), want: []string{"!"}},
 		},
 		"two at once": {{ask: 900 * ms}, {ask: 1000 * ms}, {take: say(update{empty: true, upTo: 2 * time.Second}), want: []string{"!", "!"}}},
-		"at work":     {{ask: 900 * ms}, {take: say(update{empty: true, named: true})}, {late: answerTimeout}, {late: slowTimeout, want: []string{"!"}}},
+		"named":       {{ask: 900 * ms}, {take: say(update{empty: true, named: true})}, {late: answerTimeout}, {late: slowTimeout, want: []string{"!"}}},
 	} {
 		l := tracker{maxSilent: 1}
 		for i, s := range steps {

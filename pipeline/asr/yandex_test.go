@@ -44,7 +44,7 @@ func TestYandexAnswers(t *testing.T) {
 		"refined late":     {true, [][]byte{response(5, "два три"), eouUpdate(900), response(7, "2 3")}, "два три|2 3!?"},
 		"refined, nothing": {true, [][]byte{response(5, ""), eouUpdate(900)}, "!?"},
 		"two finals":       {false, [][]byte{response(5, "два"), response(5, "три"), eouUpdate(900)}, "два!|три!|!?"},
-		"refinement of no": {true, [][]byte{response(7, "2"), eouUpdate(900)}, "!?"},
+		"refinement alone": {true, [][]byte{response(7, "2"), eouUpdate(900)}, "!?"},
 		"status":           {false, [][]byte{appendBytes(nil, 8, appendVarint(nil, 1, 1))}, ""},
 	} {
 		y := yandexAnswers{normalized: c.normalized}

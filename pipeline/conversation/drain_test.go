@@ -21,10 +21,10 @@ func TestDrain(t *testing.T) {
 		reason pipeline.Reason
 		says   string
 	}{
-		"while nobody speaks":  {pipeline.SessionConfig{Greeting: hello}, []any{6 * time.Second}, []any{12 * time.Second}, pipeline.Stopped, hello + " " + leaving},
-		"while it speaks":      {pipeline.SessionConfig{Greeting: hello}, []any{600 * time.Millisecond}, []any{12 * time.Second}, pipeline.Stopped, leaving},
-		"while the party does": {pipeline.SessionConfig{Greeting: hello}, []any{4 * time.Second}, []any{"but I have a question", 12 * time.Second}, pipeline.Stopped, leaving},
-		"in a disclosure":      {pipeline.SessionConfig{Disclosure: disclosed, Greeting: hello}, []any{time.Second}, []any{12 * time.Second}, pipeline.Stopped, ""},
+		"while nobody speaks":   {pipeline.SessionConfig{Greeting: hello}, []any{6 * time.Second}, []any{12 * time.Second}, pipeline.Stopped, hello + " " + leaving},
+		"while it speaks":       {pipeline.SessionConfig{Greeting: hello}, []any{600 * time.Millisecond}, []any{12 * time.Second}, pipeline.Stopped, leaving},
+		"while the caller does": {pipeline.SessionConfig{Greeting: hello}, []any{4 * time.Second}, []any{"but I have a question", 12 * time.Second}, pipeline.Stopped, leaving},
+		"in a disclosure":       {pipeline.SessionConfig{Disclosure: disclosed, Greeting: hello}, []any{time.Second}, []any{12 * time.Second}, pipeline.Stopped, ""},
 		"after an opt-out": {
 			pipeline.SessionConfig{Greeting: hello}, []any{4 * time.Second, "please stop calling me", time.Second}, []any{12 * time.Second}, pipeline.AgentHungUp, goodbye,
 		},

@@ -134,10 +134,10 @@ func TestNoOptOut(t *testing.T) {
 		keep   bool
 		caller []any
 	}{
-		"a number":       {true, []any{4 * time.Second, '1', 300 * time.Millisecond, '9', 300 * time.Millisecond, '9', 4 * time.Second}},
-		"another key":    {true, []any{4 * time.Second, '1', 4 * time.Second}},
-		"other words":    {true, []any{4 * time.Second, "do not call it quits", 4 * time.Second}},
-		"nobody listens": {false, []any{4 * time.Second, "stop calling me", 4 * time.Second, '9', 4 * time.Second}},
+		"a number":    {true, []any{4 * time.Second, '1', 300 * time.Millisecond, '9', 300 * time.Millisecond, '9', 4 * time.Second}},
+		"another key": {true, []any{4 * time.Second, '1', 4 * time.Second}},
+		"other words": {true, []any{4 * time.Second, "do not call it quits", 4 * time.Second}},
+		"no store":    {false, []any{4 * time.Second, "stop calling me", 4 * time.Second, '9', 4 * time.Second}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var k kept

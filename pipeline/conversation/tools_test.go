@@ -415,9 +415,9 @@ func TestTransfer(t *testing.T) {
 		want    pipeline.TransferResult
 		reason  pipeline.Reason
 	}{
-		"by the party's side": {nil, true, "putting you through", pipeline.TransferResult{Answered: true}, pipeline.Transferred},
-		"by a second leg":     {refused, true, "putting you through", pipeline.TransferResult{Answered: true, Bridged: true}, pipeline.Transferred},
-		"not at all":          {refused, false, "putting you through " + sorry + " you are welcome", pipeline.TransferResult{}, pipeline.CallerHungUp},
+		"by the carrier":  {nil, true, "putting you through", pipeline.TransferResult{Answered: true}, pipeline.Transferred},
+		"by a second leg": {refused, true, "putting you through", pipeline.TransferResult{Answered: true, Bridged: true}, pipeline.Transferred},
+		"not at all":      {refused, false, "putting you through " + sorry + " you are welcome", pipeline.TransferResult{}, pipeline.CallerHungUp},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -149,7 +149,7 @@ func TestProsody(t *testing.T) {
 	p := func(s Prosody) float64 { return Pause{Text: "we moved to madrid", Prosody: s}.Guess().P }
 	flat := p(Prosody{})
 	if p(Prosody{Fall: 9, Trail: 9}) != flat {
-		t.Error("what is not known counts")
+		t.Error("unknown prosody has an effect")
 	}
 	fall, rise := p(Prosody{Fall: 5, Trail: 8, Known: true}), p(Prosody{Fall: -4, Trail: 0, Known: true})
 	if !(rise < flat-0.1 && fall > flat+0.05) {

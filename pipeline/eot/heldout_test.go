@@ -74,7 +74,7 @@ func TestHeldOut(t *testing.T) {
 		}
 		t.Logf("%s: %d of %d", language, right, n)
 		if right*100 < 95*n {
-			t.Errorf("%s: %d of %d are told right", language, right, n)
+			t.Errorf("%s: %d of %d are classified correctly", language, right, n)
 		}
 	}
 }

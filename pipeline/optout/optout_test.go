@@ -89,7 +89,7 @@ func TestPieces(t *testing.T) {
 	w := New(&English{}, "", nil)
 	for i, text := range []string{"please take me", "off your"} {
 		if _, ok := w.OnTranscript(text, true, time.Duration(i)*time.Second, ""); ok {
-			t.Fatalf("asked already by %q", text)
+			t.Fatalf("request found already in %q", text)
 		}
 	}
 	if said, ok := w.OnTranscript("list", true, 2*time.Second, ""); !ok || said != "take me off your list" {
@@ -98,11 +98,11 @@ func TestPieces(t *testing.T) {
 	w = New(&English{}, "", nil)
 	w.OnTranscript("stop", true, 0, "")
 	if _, ok := w.OnTranscript("calling me", true, time.Minute, ""); ok {
-		t.Error("words of a minute ago count")
+		t.Error("words from a minute ago count")
 	}
 	w = New(&English{}, "", nil)
 	if _, ok := w.OnTranscript("stop calling me", true, 0, "you can say stop calling me"); ok {
-		t.Error("what the agent says counts")
+		t.Error("words of the agent count")
 	}
 	w = New(&English{}, "", nil)
 	if _, ok := w.OnTranscript("stop calling me", false, 0, ""); ok {
@@ -143,12 +143,12 @@ func TestKey(t *testing.T) {
 	}
 	w := New(&English{}, "", nil)
 	if w.OnKey('9', 0) || w.IsKeyConfirmed(time.Hour) {
-		t.Error("no key was named, and one counts")
+		t.Error("a key counts although none is configured")
 	}
 	w = New(&English{}, "9", nil)
 	if w.OnKey('9', 0); true {
 		if _, key, ok := w.Pending(""); !key || !ok {
-			t.Error("who presses the key and hangs up is not noticed")
+			t.Error("the key right before the hangup does not count")
 		}
 	}
 }

@@ -27,12 +27,12 @@ func TestTranscript(t *testing.T) {
 		least  int // least number of words
 		most   int
 	}{
-		"nothing":                               {nil, 0, false, 0, 0},
-		"half a timed clause":                   {[]pipeline.Speech{{PCM: loud(2 * time.Second), Words: clause}}, time.Second, false, 3, 3},
-		"a clause whose words are not told yet": {[]pipeline.Speech{{PCM: loud(2 * time.Second)}}, 2 * time.Second, false, 5, 7},
-		"into the second clause":                {[]pipeline.Speech{{PCM: loud(2 * time.Second), Words: clause}, {PCM: loud(3 * time.Second)}}, 4 * time.Second, false, 10, 13},
-		"silence before it is not played":       {[]pipeline.Speech{{PCM: append(make([]int16, 8000), loud(2*time.Second)...), Words: []pipeline.Word{{Text: "Your", Start: time.Second, End: 2 * time.Second}, {Text: "table", Start: 2 * time.Second, End: 3 * time.Second}}}}, time.Second, false, 1, 1},
-		"all of it":                             {[]pipeline.Speech{{PCM: loud(5 * time.Second), Words: clause}}, 5 * time.Second, true, 15, 15},
+		"nothing":                            {nil, 0, false, 0, 0},
+		"half a timed clause":                {[]pipeline.Speech{{PCM: loud(2 * time.Second), Words: clause}}, time.Second, false, 3, 3},
+		"a clause without word times so far": {[]pipeline.Speech{{PCM: loud(2 * time.Second)}}, 2 * time.Second, false, 5, 7},
+		"into the second clause":             {[]pipeline.Speech{{PCM: loud(2 * time.Second), Words: clause}, {PCM: loud(3 * time.Second)}}, 4 * time.Second, false, 10, 13},
+		"leading silence is not played":      {[]pipeline.Speech{{PCM: append(make([]int16, 8000), loud(2*time.Second)...), Words: []pipeline.Word{{Text: "Your", Start: time.Second, End: 2 * time.Second}, {Text: "table", Start: 2 * time.Second, End: 3 * time.Second}}}}, time.Second, false, 1, 1},
+		"all of it":                          {[]pipeline.Speech{{PCM: loud(5 * time.Second), Words: clause}}, 5 * time.Second, true, 15, 15},
 	} {
 		u := &Utterance{Rate: 8000}
 		u.Write(text, time.Now())

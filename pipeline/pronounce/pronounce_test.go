@@ -38,7 +38,7 @@ func TestSay(t *testing.T) {
 	}
 	s := New(spoken())
 	if got := s.Write("hello wor"); got != "hello wor" {
-		t.Errorf("a word that is none of them is held back: %q", got)
+		t.Errorf("a word without a spoken form is held back: %q", got)
 	}
 }
 

@@ -78,7 +78,7 @@ func TestChecker(t *testing.T) {
 				t.Errorf("got %d requests, want %d", bad.asked.Load()-before, asks)
 			}
 		}
-		usable("nobody was asked", true)
+		usable("no probe was sent", true)
 		if c.Verified(e) {
 			t.Error("verified before the first probe")
 		}
@@ -99,7 +99,7 @@ func TestChecker(t *testing.T) {
 		check(true, 0) // no probe during the pause
 		<-time.After(firstPause)
 		check(false, 1)
-		usable("it failed a question", false)
+		usable("a probe failed", false)
 		check(false, 0)
 		e.LLM.Fallback = &ok
 		usable("its fallback works", true)

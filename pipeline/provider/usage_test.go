@@ -48,7 +48,7 @@ func TestTokens(t *testing.T) {
 		"told":                     {answer{deltas: []pipeline.Delta{text, cost}}, 0, 12},
 		"broken off":               {answer{deltas: []pipeline.Delta{text, text, cost}}, 1, 60},
 		"broken off before a word": {answer{deltas: []pipeline.Delta{{}, text, cost}}, 1, 50},
-		"not told":                 {answer{deltas: []pipeline.Delta{text, text}}, 0, 70},
+		"no report":                {answer{deltas: []pipeline.Delta{text, text}}, 0, 70},
 		"broke":                    {answer{deltas: []pipeline.Delta{text}, err: errors.New("x")}, 0, 60},
 		"refused":                  {answer{err: errors.New("x")}, 0, 0},
 	} {

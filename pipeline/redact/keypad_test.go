@@ -10,7 +10,7 @@ import (
 func TestKeys(t *testing.T) {
 	for pressed, want := range map[string]string{"": "", "5": "5", "42#": "42#", "*#": "*#", "123": "3 keys", "4111#": "5 keys", "4111111111111111#": "17 keys"} {
 		if got := Keys(pressed); got != want {
-			t.Errorf("%q is told as %q, want %q", pressed, got, want)
+			t.Errorf("%q is stored as %q, want %q", pressed, got, want)
 		}
 	}
 	if got := Mask("42#*1"); got != "00#*0" {

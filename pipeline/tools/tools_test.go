@@ -69,7 +69,7 @@ func TestBuiltins(t *testing.T) {
 		}
 	}
 	if n := len(s.Specs()); n != 4 {
-		t.Errorf("%d tools are told", n)
+		t.Errorf("got %d tools", n)
 	}
 }
 

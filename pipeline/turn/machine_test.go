@@ -74,7 +74,7 @@ func TestTurns(t *testing.T) {
 		events []Event
 		want   []string
 	}{
-		"a plain turn waits for its patience": {
+		"a plain turn ends after the endpointing wait": {
 			[]Event{voice(1000 * ms), silence(2000 * ms), final(2300*ms, "i am here"), end(2500 * ms)},
 			[]string{"0 finalize silence", "2400 commit i am here"},
 		},
@@ -82,7 +82,7 @@ func TestTurns(t *testing.T) {
 			[]Event{voice(1000 * ms), silence(2000 * ms), final(2190*ms, "I am here."), end(2500 * ms)},
 			[]string{"0 finalize silence", "2220 commit I am here."},
 		},
-		"an open sentence is waited for": {
+		"an open sentence gets a longer wait": {
 			[]Event{voice(1000 * ms), silence(2000 * ms), final(2190*ms, "i came because"), end(4500 * ms)},
 			[]string{"0 finalize silence", "4400 commit i came because"},
 		},
@@ -109,7 +109,7 @@ func TestTurns(t *testing.T) {
 			},
 			[]string{"0 finalize silence", "0 finalize silence", "3400 commit i came back by train"},
 		},
-		"the caller goes on while the answer is made": {
+		"the caller continues while the answer is prepared": {
 			[]Event{
 				voice(1000 * ms), silence(2000 * ms), final(2190*ms, "i came back"), voice(2500 * ms), silence(3000 * ms),
 				final(3190*ms, "by train"), end(3500 * ms),
@@ -156,7 +156,7 @@ func TestTurns(t *testing.T) {
 				"0 finalize silence", "2400 commit hi there", "0 duck sound", "0 pause caller_speaks", "0 finalize sound_beside", "0 resume echo",
 			},
 		},
-		"the caller goes on just after the answer began": {
+		"the caller continues just after the answer began": {
 			[]Event{
 				voice(1000 * ms), silence(2000 * ms), final(2190*ms, "i came home"), end(2400 * ms),
 				speech(SpeechStart, 2700*ms, Reply), voice(2900 * ms), partial(3300*ms, "by train"), silence(3600 * ms), final(3900*ms, "by train"), end(4300 * ms),
@@ -183,14 +183,14 @@ func TestTurns(t *testing.T) {
 			},
 			[]string{"0 finalize silence", "2400 commit hi there", "0 duck sound", "0 finalize sound_beside", "0 unduck silence"},
 		},
-		"a slow answer is bridged, then excused": {
+		"a filler and then an apology cover a slow answer": {
 			[]Event{
 				voice(1000 * ms), silence(2000 * ms), final(2190*ms, "hi there"), end(4300 * ms),
 				speech(SpeechStart, 4320*ms, Filler), speech(SpeechEnd, 5000*ms, Filler), end(8000 * ms),
 			},
 			[]string{"0 finalize silence", "2400 commit hi there", "0 fill answer_slow", "0 apologise answer_too_slow"},
 		},
-		"a broken answer is excused": {
+		"an apology covers a failed answer": {
 			[]Event{
 				voice(1000 * ms), silence(2000 * ms), final(2190*ms, "hi there"), end(2400 * ms),
 				{Kind: ReplyFailed, At: 2450 * ms},
@@ -207,14 +207,14 @@ func TestTurns(t *testing.T) {
 			},
 			[]string{"0 finalize silence", "2900 commit i came home"},
 		},
-		"two silences are two questions, and both answers are waited for": {
+		"the turn waits for the answers to both Finalizes": {
 			[]Event{
 				voice(1000 * ms), silence(2000 * ms), voice(2220 * ms), silence(2460 * ms),
 				said(2780*ms, 1000*ms, "a pizza"), end(2850 * ms), said(3240*ms, 2220*ms, "no cheese"),
 			},
 			[]string{"0 finalize silence", "0 finalize silence", "3240 commit a pizza no cheese"},
 		},
-		"words that come while the answer is made are answered with it": {
+		"words that come while the answer is prepared join the turn": {
 			[]Event{
 				voice(1000 * ms), silence(2000 * ms), said(2190*ms, 1000*ms, "a pizza"), end(2400 * ms),
 				said(2500*ms, 2100*ms, "no cheese"), end(2800 * ms),
@@ -243,7 +243,7 @@ func TestTurns(t *testing.T) {
 			},
 			[]string{"0 finalize no_more_words", "3500 commit hello there"},
 		},
-		"a recognizer that broke is asked again": {
+		"the next recognizer gets the Finalize that the failed one did not answer": {
 			[]Event{
 				voice(1000 * ms), silence(2000 * ms),
 				{Kind: RecognizerLost, At: 2250 * ms},
@@ -263,7 +263,7 @@ func TestTurns(t *testing.T) {
 			},
 			[]string{"0 finalize silence", "0 finalize recognizer_reopened", "3300 commit i came home by train"},
 		},
-		"words that the recognizer owed are answered when they come": {
+		"late words are answered when they come": {
 			[]Event{
 				voice(1000 * ms),
 				{Kind: Transcript, At: 1500 * ms, From: 1000 * ms, Until: 1300 * ms, Text: "i came home"},
@@ -273,7 +273,7 @@ func TestTurns(t *testing.T) {
 			},
 			[]string{"0 finalize silence", "2900 commit i came home", "0 retract words_heard", "3100 commit i came home by train"},
 		},
-		"a second stretch of speech of which nothing is understood yet is waited for": {
+		"the turn waits for the text of a second stretch of speech": {
 			[]Event{
 				voice(1000 * ms), silence(2000 * ms), voice(2500 * ms),
 				{Kind: Transcript, At: 2600 * ms, From: 1000 * ms, Until: 2000 * ms, Text: "i came home", Final: true, Finalized: true},
@@ -323,7 +323,7 @@ func TestTurns(t *testing.T) {
 			},
 			[]string{"0 finalize silence", "0 reopen recognizer_silent", "0 finalize recognizer_reopened", "3400 commit i came home by train"},
 		},
-		"a cough that a recognizer says nothing of is dropped": {
+		"a cough without any result is dropped": {
 			[]Event{voice(1000 * ms), loud(1160*ms, 160*ms), silence(1200 * ms), {Kind: Transcript, At: 1900 * ms, Final: true, Finalized: true, Unanswered: true}},
 			[]string{"0 finalize silence", "0 drop no_words"},
 		},
@@ -338,11 +338,11 @@ func TestTurns(t *testing.T) {
 			[]Event{voice(1000 * ms), partial(2000*ms, "i want a table"), end(4000 * ms), final(5200*ms, "i want a table"), end(20000 * ms)},
 			[]string{"0 finalize no_more_words", "5200 commit i want a table", "0 fill answer_slow", "0 apologise answer_too_slow", "0 apologise answer_too_slow"},
 		},
-		"so is a key": {
+		"a key during a noise that does not end is answered": {
 			[]Event{voice(1000 * ms), end(4100 * ms), final(4300*ms, ""), {Kind: Key, At: 5000 * ms, Text: "1"}, end(9000 * ms)},
 			[]string{"0 finalize no_more_words", "0 drop no_words", "6500 commit", "0 fill answer_slow"},
 		},
-		"a raised voice at the end of a speech does not stay lowered": {
+		"the volume is restored at the end of the speech": {
 			[]Event{
 				voice(1000 * ms), silence(2000 * ms), said(2190*ms, 1000*ms, "hi there"), end(2400 * ms),
 				speech(SpeechStart, 2700*ms, Reply),
@@ -360,7 +360,7 @@ func TestTurns(t *testing.T) {
 			},
 			[]string{"0 finalize silence", "2400 commit hi there", "0 finalize silence", "4900 commit coffee", "0 fill answer_slow"},
 		},
-		"a listener's word that was the beginning of more": {
+		"a backchannel that begins a sentence stops the agent": {
 			[]Event{
 				voice(1000 * ms), silence(2000 * ms), said(2190*ms, 1000*ms, "hi there"), end(2400 * ms),
 				speech(SpeechStart, 2700*ms, Reply), voice(4000 * ms),
@@ -372,14 +372,14 @@ func TestTurns(t *testing.T) {
 				"5200 commit okay stop please",
 			},
 		},
-		"a long stretch without partial results is asked for to its end": {
+		"a long stretch without partial results gets a Finalize at its end": {
 			[]Event{
 				voice(1000 * ms), loud(2500*ms, 1440*ms), loud(4000*ms, 2880*ms), final(4700*ms, "i would like a table"),
 				loud(4900*ms, 3680*ms), silence(6000 * ms), final(6500*ms, "for two"), end(9000 * ms),
 			},
 			[]string{"0 finalize no_more_words", "0 finalize silence", "6500 commit i would like a table for two", "0 fill answer_slow"},
 		},
-		"a text that still grows after its end was asked for is waited for": {
+		"the turn waits for text that still grows after a Finalize": {
 			[]Event{
 				voice(1000 * ms), silence(2000 * ms),
 				{Kind: Transcript, At: 2600 * ms, From: 100 * ms, Text: "i want to"},
@@ -410,7 +410,7 @@ func TestTurns(t *testing.T) {
 				"3562 commit i came home by train",
 			},
 		},
-		"an answer that was begun before a late commit is filled in for sooner": {
+		"a filler comes sooner if the answer was begun before a late commit": {
 			[]Event{voice(1000 * ms), silence(2000 * ms), final(2190*ms, "i came because"), end(5000 * ms)},
 			[]string{"0 finalize silence", "4400 commit i came because", "0 fill answer_slow"},
 		},

@@ -66,7 +66,7 @@ func TestFallsBack(t *testing.T) {
 				t.Errorf("%s: %+v, %v, after %v", name, g, err, time.Since(began))
 			}
 			if err != nil && strings.Contains(err.Error(), "s3cret") {
-				t.Errorf("%s: the key is told: %v", name, err)
+				t.Errorf("%s: the error contains the key: %v", name, err)
 			}
 		})
 	}
