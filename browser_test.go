@@ -28,7 +28,7 @@ func TestBrowser(t *testing.T) {
 	t.Parallel()
 	c := openChrome(t, "when do you open", "have you the odyssey")
 	for name, journey := range map[string]func(testing.TB, chrome){
-		"talk page": talkOnPage, "client module": joinWithClient, "barge-in": interruptAnswer, "mute": mutePage, "reload": reloadPage,
+		"talk page": talkOnPage, "typed words": typeOnPage, "client module": joinWithClient, "barge-in": interruptAnswer, "mute": mutePage, "reload": reloadPage,
 		"keys and devices": keysAndDevices, "network loss": networkLost, "socket loss": socketLost, "friendly errors": friendlyErrors, "hangup before start": hangUpBeforeStart,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -68,6 +68,32 @@ func talkOnPage(t testing.TB, c chrome) {
 	}
 	if errs := eval[[]string](p, "probe.errors"); len(errs) > 0 {
 		t.Errorf("the page says %q", errs)
+	}
+}
+
+// typeOnPage checks that a visitor can talk by typing, with the keyboard only and without a microphone, and that a reload
+// keeps the call without a microphone.
+func typeOnPage(t testing.TB, c chrome) {
+	p := c.talk(t, nil)
+	p.do(chromedp.Click(chromedp.CSS("#typed")))
+	id := p.startCall()
+	p.until("focus in the text box", "document.activeElement.id === 'text'")
+	answered := func(line string) {
+		t.Helper()
+		p.until("an answer to "+line, "[...document.querySelectorAll('#lines .caller')].some((l) => l.lastChild.textContent === '"+line+"') && "+
+			"document.querySelector('#lines li:last-child').className === 'agent'")
+	}
+	p.do(chromedp.KeyEvent("when do you open?" + kb.Enter))
+	answered("when do you open?")
+	p.do(chromedp.Reload())
+	p.until("the call again", "document.getElementById('hangup').disabled === false && document.activeElement.id === 'text'")
+	p.do(chromedp.KeyEvent("do you have the odyssey" + kb.Enter))
+	answered("do you have the odyssey")
+	p.do(chromedp.Click(chromedp.CSS("#hangup")))
+	p.until("its end", "document.getElementById('status').textContent === 'You hung up.'")
+	waitEnded(t, c.api, id)
+	if caller := c.recorded(t, id); caller != "" {
+		t.Errorf("the caller is recorded with %q", caller)
 	}
 }
 

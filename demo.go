@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"os/exec"
 	"strconv"
 	"strings"
 	"time"
@@ -46,7 +47,7 @@ func (d demoCmd) Run(e *env) error {
 		defer cancel()
 		srv.stop(ctx)
 	}()
-	key, err := createDemo(e, srv.db, fmt.Sprintf(demo.File, receiver.Addr(), demo.Secret, carrier.Addr()))
+	key, err := createDemo(e, srv.db, fmt.Sprintf(demo.File, receiver.Addr(), demo.Secret, carrier.Addr()), talkSpeech(c).File())
 	if err != nil {
 		return err
 	}
@@ -63,7 +64,7 @@ func (d demoCmd) Run(e *env) error {
 			return err
 		}
 	}
-	s.NextSteps(srv.publicURL, demo.Pages{Talk: srv.web.talk != nil, Operator: demo.Operator, Password: password},
+	s.NextSteps(srv.publicURL, demo.Pages{Talk: srv.web.talk != nil, Notice: c.TalkNotice, Operator: demo.Operator, Password: password},
 		srv.http.metricsURL(), key)
 	<-e.Done()
 	return nil
@@ -95,19 +96,30 @@ func demoConfig(e *env) (config.Config, error) {
 	}
 	c.AllowInsecureWebhooks = true
 	if c.WebRTC.UDP != config.Off {
-		c.Talk = []config.TalkAgent{{Org: "demo", Name: "demo"}}
+		for _, name := range demo.TalkAgents() {
+			c.Talk = append(c.Talk, config.TalkAgent{Org: "demo", Name: name})
+		}
+		c.TalkNotice, c.TalkTyped = talkSpeech(c).Notice(), talkSpeech(c).IsTyped()
 	}
 	return c, nil
 }
 
-// createDemo creates the demo's organization from a file and returns a new API key.
-func createDemo(ctx context.Context, d *db.DB, file string) (string, error) {
-	spec, err := apply.Parse(strings.NewReader(file))
-	if err != nil {
-		return "", err
-	}
-	if err = apply.Apply(ctx, d.Pool, spec, apply.Options{AllowInsecure: true}); err != nil {
-		return "", err
+// talkSpeech returns the providers of the agents for /talk.
+func talkSpeech(c config.Config) demo.Speech {
+	_, err := exec.LookPath("espeak-ng")
+	return demo.ChooseSpeech(c.Endpoints.Named, err == nil)
+}
+
+// createDemo creates the demo's organization from files and returns a new API key.
+func createDemo(ctx context.Context, d *db.DB, files ...string) (string, error) {
+	for _, file := range files {
+		spec, err := apply.Parse(strings.NewReader(file))
+		if err == nil {
+			err = apply.Apply(ctx, d.Pool, spec, apply.Options{AllowInsecure: true})
+		}
+		if err != nil {
+			return "", err
+		}
 	}
 	org, err := apikeys.FindOrganization(ctx, d.Pool, "demo")
 	if err != nil {

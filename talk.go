@@ -22,7 +22,9 @@ func (srv *server) addPages(tickets calls.Tickets) (err error) {
 	srv.web.client = jsclient.Handler()
 	if len(agents) > 0 {
 		v := &talkpage.Visitors{Agents: agents, DB: srv.db.Pool, Admission: srv.admission, Tickets: tickets}
-		srv.web.talk, err = (&talkpage.Page{Agents: v.Names(), Caller: v, PublicURL: srv.publicURL, Log: srv.log}).Handler()
+		srv.web.talk, err = (&talkpage.Page{
+			Agents: v.Names(), Notice: srv.config.TalkNotice, Typed: srv.config.TalkTyped, Caller: v, PublicURL: srv.publicURL, Log: srv.log,
+		}).Handler()
 	}
 	return err
 }

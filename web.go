@@ -182,6 +182,7 @@ func (srv *server) Begin(ctx context.Context, c signaling.Claims, s *signaling.S
 func attachBrowser(claim *control.Claim, s *signaling.Session) {
 	s.MaxDuration = claim.Call.MaxDuration
 	claim.Dialer, claim.Watcher = browserDialer{s}, browserWatcher{s}
+	claim.Session.Typed = s.Texts()
 	claim.HangUp = func() { _ = s.Leg.Hangup(media.LocalHangup) } // Hangup returns no error
 	claim.OnEnd = func(f control.CallResult) { s.Bye(string(f.Reason)); claim.HangUp() }
 }

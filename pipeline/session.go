@@ -37,6 +37,8 @@ type SessionConfig struct {
 	// Drain, if set, ends the call within 12 s once it is closed: the agent says goodbye,
 	// and the reason is Stopped.
 	Drain <-chan struct{}
+	// Typed, if set, delivers words that the caller sends in writing.
+	Typed <-chan string
 	// Observer, if set, receives lines and turns as they occur.
 	Observer Observer
 }

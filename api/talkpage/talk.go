@@ -55,6 +55,10 @@ func (r *RefusedError) Error() string { return r.Code + ": " + r.Message }
 type Page struct {
 	// Agents are the names of the agents that visitors may choose.
 	Agents []string
+	// Notice is shown above the controls; may be empty.
+	Notice string
+	// Typed means that the agents recognize no speech: visitors type, and no microphone is opened.
+	Typed  bool
 	Caller Caller
 	// PublicURL is where browsers reach the service: http or https.
 	PublicURL string
@@ -70,7 +74,7 @@ func (p *Page) Handler() (http.Handler, error) {
 		return nil, fmt.Errorf("talk: %w", err)
 	}
 	var page bytes.Buffer
-	if err = index.Execute(&page, p.Agents); err != nil {
+	if err = index.Execute(&page, p); err != nil {
 		return nil, fmt.Errorf("talk: %w", err)
 	}
 	mux := http.NewServeMux()

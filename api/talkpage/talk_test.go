@@ -182,6 +182,17 @@ func TestPage(t *testing.T) {
 			t.Errorf("the page is %s", w.Body)
 		}
 	}
+	typed, err := (&Page{Agents: []string{"demo"}, Notice: "No <b>ears</b>.", Typed: true}).Handler()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := httptest.NewRecorder()
+	typed.ServeHTTP(text, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/talk", http.NoBody))
+	for _, want := range []string{"No &lt;b&gt;ears&lt;/b&gt;.", " checked disabled> Without a microphone"} {
+		if !strings.Contains(text.Body.String(), want) {
+			t.Errorf("%q is missing in %s", want, text.Body)
+		}
+	}
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/talk/limit.go", http.NoBody))
 	if w.Code != 404 {

@@ -58,6 +58,9 @@ func Lines() []string {
 func Script() fakeprovider.Script {
 	s := fakeprovider.Typical()
 	s.Reply = func(m []fakeprovider.Message) string {
+		if answer, ok := answerVisitor(m); ok {
+			return answer
+		}
 		said := ""
 		if len(m) > 0 {
 			said = m[len(m)-1].Content

@@ -47,6 +47,8 @@ type Config struct {
 	MediaIP      netip.Addr
 	WebRTC       WebRTC
 	Talk         []TalkAgent // agents that /talk offers; empty: /talk is off
+	TalkNotice   string      // text above the controls of /talk; set by the demo only
+	TalkTyped    bool        // visitors of /talk type, because the agents recognize no speech; set by the demo only
 	Dashboard    bool
 	Identity     identity.Settings // sign-in with an OpenID Connect provider
 	RequireCodes bool              // operators who sign in with a password must use one-time codes

@@ -6,7 +6,7 @@ import (
 	"github.com/parley-voice/parley/pipeline/turn"
 )
 
-// A HeldInput collects the callee's words and keys during a disclosure, which they do not interrupt. It belongs to
+// A HeldInput collects the callee's words, spoken or typed, and keys during a disclosure, which they do not interrupt. It belongs to
 // one goroutine.
 type HeldInput struct {
 	finals, partial string
@@ -22,7 +22,7 @@ func (a *HeldInput) OnEvent(e turn.Event, state turn.State) {
 	case state != turn.Held:
 	case e.Kind == turn.Key:
 		a.keys = true
-	case e.Kind == turn.Transcript && e.Final:
+	case e.Kind == turn.Transcript && e.Final, e.Kind == turn.Typed:
 		a.finals, a.partial = strings.TrimSpace(a.finals+" "+e.Text), ""
 	case e.Kind == turn.Transcript:
 		a.partial = e.Text

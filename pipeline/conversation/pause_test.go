@@ -137,6 +137,23 @@ func TestKeys(t *testing.T) {
 	})
 }
 
+// TestTyped checks that typed words interrupt the greeting, are answered, and are lines of the transcript.
+func TestTyped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		script := fakeprovider.Typical()
+		script.Reply = func(m []fakeprovider.Message) string { return "got " + m[len(m)-1].Content }
+		typed := make(chan string, 1)
+		c := start(t, script, pipeline.SessionConfig{Typed: typed})
+		c.pass(500 * time.Millisecond)
+		typed <- "order 42"
+		c.pass(4 * time.Second)
+		o := c.hangup()
+		if got := lines(o); !slices.Equal(got, []string{"caller: order 42", "agent: got order 42"}) {
+			t.Errorf("lines %q", got)
+		}
+	})
+}
+
 // TestCardNumber checks that the model gets a pressed number and that nothing stored contains
 // it, even if the model repeats it.
 func TestCardNumber(t *testing.T) {

@@ -151,6 +151,9 @@ func (s *session) loop(ctx context.Context, edges <-chan input.Edge) {
 			s.onMark(ctx, m)
 		case k, ok := <-s.keys:
 			s.onKey(ctx, k, ok)
+		case text := <-s.config.Typed:
+			s.ending.onWords(ctx, text, true)
+			s.step(ctx, turn.Event{Kind: turn.Typed, Text: text})
 		case u := <-s.updates:
 			s.onUpdate(ctx, u)
 		case <-s.timer.C:

@@ -1,8 +1,11 @@
 package turn
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
-// caller holds what the voice detector and the keypad report about the caller.
+// caller holds what the voice detector, the keypad and the page of a web call report about the caller.
 type caller struct {
 	sound    bool          // there is a sound that may become a voice
 	voiced   bool          // the caller is speaking
@@ -13,6 +16,7 @@ type caller struct {
 	lastEnd  time.Duration // time of the last voiced sample
 	keys     string        // keys pressed in this turn
 	keyAt    time.Duration // time of the last key
+	typed    string        // words that the caller typed in this turn
 }
 
 func (c *caller) onVoice(e Event) {
@@ -33,3 +37,10 @@ func (c *caller) isQuiet() bool { return !c.sound && !c.voiced }
 func (c *caller) isSilent() bool { return c.lull || !c.voiced }
 
 func (c *caller) onKey(e Event) { c.keys, c.keyAt = c.keys+e.Text, e.At }
+
+func (c *caller) onTyped(e Event) { c.typed = strings.TrimSpace(c.typed + " " + e.Text) }
+
+// hasInput reports whether the caller pressed keys or typed words that are not answered.
+func (c *caller) hasInput() bool { return c.keys != "" || c.typed != "" }
+
+func (c *caller) clearInput() { c.keys, c.typed = "", "" }

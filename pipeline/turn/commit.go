@@ -57,7 +57,7 @@ func (m *Machine) askAgain(at time.Duration, text string) []Action {
 			r.addFinal(text)
 		}
 		return []Action{{Do: Reopen, Reason: RecognizerSilent}, wake(r.answerDue(&m.caller, ""))}
-	case text == "" && r.asked == 1 && r.abandoned == 0 && m.caller.keys == "" && r.hasNothing(&m.caller):
+	case text == "" && r.asked == 1 && r.abandoned == 0 && !m.caller.hasInput() && r.hasNothing(&m.caller):
 		r.giveUp(at, &m.caller)
 		return m.apologize(at, RecognizerSilent)
 	default:
@@ -119,19 +119,20 @@ func (m *Machine) speculate(p float64) []Action {
 
 // close decides during the caller's silence whether the turn has ended.
 func (m *Machine) close(at time.Duration) []Action {
-	r, c, text := &m.recognizer, &m.caller, m.recognizer.words()
+	r, c := &m.recognizer, &m.caller
+	text := strings.TrimSpace(r.words() + " " + c.typed)
 	if r.asked > 0 || text != "" && r.missesEnd(c) {
 		if due := r.answerDue(c, text); at < due {
 			return []Action{wake(due)}
 		}
-		if r.asked > 0 && c.keys == "" && (text == "" || r.isBehind(c)) {
+		if r.asked > 0 && !c.hasInput() && (text == "" || r.isBehind(c)) {
 			r.giveUp(at, c)
 			return m.apologize(at, RecognizerSilent)
 		}
 		r.abandon()
 		r.usable, r.overdue = at, true
 	}
-	if text == "" && c.keys == "" {
+	if text == "" && !c.hasInput() {
 		m.state = Listening
 		c.voiced, c.sound = false, false // the sound was only noise
 		r.overdue, r.longest = false, 0
@@ -162,8 +163,11 @@ func (m *Machine) weigh(at time.Duration, text string) []Action {
 func (m *Machine) commit(at time.Duration, text string) []Action {
 	a, r, c, p := &m.agent, &m.recognizer, &m.caller, &m.endpointer
 	g := p.guess(text, r)
-	if c.keys != "" {
+	switch {
+	case c.keys != "":
 		g.Reason = "keys"
+	case c.typed != "":
+		g.Reason = "typed"
 	}
 	act := Action{
 		Do: Commit, Text: text, Keys: c.keys, Reason: g.Reason, From: c.lastEnd, Usable: r.usable, Judged: p.judgedAt(),
@@ -171,7 +175,8 @@ func (m *Machine) commit(at time.Duration, text string) []Action {
 	}
 	m.state, a.commit, a.filled, a.pending = Thinking, at, false, true
 	a.ready, a.released, a.doubt, a.begun = act.Prepared && a.ready, false, 0, act.Prepared
-	a.text, a.keys, c.keys = text, c.keys, ""
+	a.text, a.keys = text, c.keys
+	c.clearInput()
 	r.clear()
 	m.nudges, a.greeting, a.spec, r.eot = 0, false, "", 0
 	p.judge, p.prosody, a.noted = judgment{}, Event{}, ""

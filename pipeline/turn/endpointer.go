@@ -66,7 +66,7 @@ func (p *endpointer) wait(g eot.Guess) time.Duration {
 func (p *endpointer) due(at time.Duration, text string, c *caller, r *recognizer) (due time.Duration, acts []Action) {
 	due = c.lastEnd + p.wait(p.guess(text, r))
 	switch {
-	case strings.HasSuffix(c.keys, "#"):
+	case strings.HasSuffix(c.keys, "#"), c.typed != "":
 		due = at
 	case c.keys != "":
 		due = c.keyAt + p.policy.Keys

@@ -17,6 +17,7 @@ const (
 	Lull           Kind = "lull"      // the caller paused, but too briefly to tell whether the turn has ended
 	Silence        Kind = "silence"   // the caller fell silent
 	Key            Kind = "key"       // the caller pressed a key
+	Typed          Kind = "typed"     // the caller sent words in writing
 	Transcript     Kind = "heard"     // the recognizer sent a result
 	Classified     Kind = "judged"    // the classifier answered a Judge
 	RecognizerLost Kind = "deaf"      // the recognizer failed; another is being opened
@@ -48,7 +49,7 @@ type Event struct {
 	// Until, for Transcript, is the end of the words; 0 if unknown.
 	Until  time.Duration `json:"until,omitempty"`
 	Length time.Duration `json:"for,omitempty"` // only of VoiceLength
-	// Text is, for Transcript and Classified, the words; for Key, the key; for SpeechStart and
+	// Text is, for Transcript, Typed and Classified, the words; for Key, the key; for SpeechStart and
 	// SpeechEnd, Reply, Filler or Notice; for Floor, Greet or "".
 	Text string `json:"text,omitempty"`
 	// Final means, for Transcript, that the text will not change. Finalized means that it answers a

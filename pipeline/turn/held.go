@@ -19,6 +19,8 @@ func (m *Machine) onHeld(e Event) []Action {
 		m.recognizer.onFailure(m.state)
 	case Key:
 		m.caller.onKey(e)
+	case Typed:
+		m.caller.onTyped(e)
 	case Ready:
 		m.agent.ready = true
 	case ReplyFailed:
@@ -41,12 +43,12 @@ func (m *Machine) onFloor(e Event) []Action {
 		m.state, a.pending, a.commit, a.begun = Thinking, true, e.At, false
 		r.settled, r.doneUntil = m.caller.lastEnd, m.caller.lastEnd
 		r.clear()
-		m.caller.keys = ""
+		m.caller.clearInput()
 		r.abandon()
 		return append([]Action{wake(a.fillerDue(r.settled))}, a.release(m.state, &m.caller)...)
 	case m.caller.voiced:
 		return []Action{m.hear(e.At)}
-	case r.words() != "" || m.caller.keys != "" || r.asked > 0:
+	case r.words() != "" || m.caller.hasInput() || r.asked > 0:
 		m.state, m.caller.lull, r.closing, r.usable = Closing, true, e.At, e.At
 		return append(m.speculate(mayHaveFinished), m.close(e.At)...)
 	default:

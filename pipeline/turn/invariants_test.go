@@ -91,7 +91,7 @@ func TestInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := &watch{policy: DefaultPolicy(), greeting: rapid.Bool().Draw(t, "greeting")}
 		m := New(w.policy, w.greeting)
-		kinds := []Kind{SoundStart, SoundEnd, Voice, VoiceLength, Lull, Silence, Key, Transcript, Classified, RecognizerLost, RecognizerOpen, Timer, Ready, SpeechStart, SpeechEnd, ReplyFailed, OwnSpeech, Hold, Floor}
+		kinds := []Kind{SoundStart, SoundEnd, Voice, VoiceLength, Lull, Silence, Key, Typed, Transcript, Classified, RecognizerLost, RecognizerOpen, Timer, Ready, SpeechStart, SpeechEnd, ReplyFailed, OwnSpeech, Hold, Floor}
 		at := time.Duration(0)
 		for _, a := range m.Start() {
 			w.after(a, m.State())

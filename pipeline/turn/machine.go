@@ -86,8 +86,8 @@ func (m *Machine) Step(e Event) []Action {
 		if m.endpointer.onJudgment(e) && m.state == Closing {
 			return append(m.speculate(mayHaveFinished), m.close(e.At)...)
 		}
-	case Key:
-		return m.onKey(e)
+	case Key, Typed:
+		return m.onInput(e)
 	case RecognizerLost:
 		m.recognizer.onFailure(m.state)
 	case RecognizerOpen:
@@ -219,24 +219,31 @@ func (m *Machine) onTimer(e Event) []Action {
 	return nil
 }
 
-// onKey handles a key. A key ends the agent's speech.
-func (m *Machine) onKey(e Event) []Action {
+// onInput handles a key or typed words. Both end the agent's speech.
+func (m *Machine) onInput(e Event) []Action {
 	var acts []Action
+	c, reason := &m.caller, "key_pressed"
+	if e.Kind == Typed {
+		reason = "words_typed"
+	}
 	switch m.state {
 	case Speaking, Paused:
 		if !m.agent.isUninterruptible() {
-			acts = m.yield(e.At, "key_pressed")
+			acts = m.yield(e.At, reason)
 		}
 	case Thinking:
 		if m.agent.answersCaller() {
-			acts = m.retract(e.At, "key_pressed")
+			acts = m.retract(e.At, reason)
 		}
 	case Listening, Hearing, Closing, Held:
 	}
-	c := &m.caller
-	c.onKey(e)
+	if e.Kind == Typed {
+		c.onTyped(e)
+	} else {
+		c.onKey(e)
+	}
 	if m.state == Speaking || m.state == Paused || m.state == Thinking || c.voiced {
-		return acts // the key is answered together with the caller's words
+		return acts // the input is answered together with the caller's words, or after the agent's speech
 	}
 	c.lull, c.lastEnd = true, max(c.lastEnd, e.At)
 	m.state, m.recognizer.usable = Closing, e.At

@@ -174,6 +174,26 @@ func TestTurns(t *testing.T) {
 			[]Event{{Kind: Key, At: 1000 * ms, Text: "4"}, {Kind: Key, At: 1500 * ms, Text: "#"}},
 			[]string{"1500 commit"},
 		},
+		"typed words are answered at once": {
+			[]Event{{Kind: Typed, At: 1000 * ms, Text: "when do you"}},
+			[]string{"1000 commit when do you"},
+		},
+		"words typed during an answer end it": {
+			[]Event{
+				{Kind: Typed, At: 1000 * ms, Text: "hello"}, speech(SpeechStart, 1500*ms, Reply), {Kind: Typed, At: 4000 * ms, Text: "stop"},
+			},
+			[]string{"1000 commit hello", "0 yield words_typed", "4000 commit stop"},
+		},
+		"words typed before the answer join the words before": {
+			[]Event{{Kind: Typed, At: 1000 * ms, Text: "hello"}, {Kind: Typed, At: 1200 * ms, Text: "are you open"}},
+			[]string{"1000 commit hello", "0 retract words_typed", "1200 commit hello are you open"},
+		},
+		"words typed during speech are answered with it": {
+			[]Event{
+				voice(1000 * ms), {Kind: Typed, At: 1500 * ms, Text: "42"}, silence(2000 * ms), final(2190*ms, "order number"), end(2400 * ms),
+			},
+			[]string{"0 finalize silence", "2190 commit order number 42"},
+		},
 		"a short sound does not stop the agent": {
 			[]Event{
 				voice(1000 * ms), silence(2000 * ms), final(2190*ms, "hi there"), end(2400 * ms),

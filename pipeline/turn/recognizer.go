@@ -131,7 +131,7 @@ func (r *recognizer) isDone(e Event, c *caller) bool {
 // opened, or that has no text of the last speech, gets more time.
 func (r *recognizer) answerDue(c *caller, text string) time.Duration {
 	due := r.closing + r.policy.Deaf
-	if c.keys == "" && (text == "" || r.isBehind(c)) {
+	if !c.hasInput() && (text == "" || r.isBehind(c)) {
 		return due
 	}
 	return min(due, max(max(r.closing, r.openedAt)+r.policy.Final, r.usable+growing)) // growing: the text may still change

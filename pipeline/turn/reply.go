@@ -133,7 +133,7 @@ func (m *Machine) finish(e Event) []Action {
 	if early {
 		r.text, r.partial, a.noted, r.usable = []string{a.noted}, "", "", e.At
 	}
-	if c.keys != "" || early || greeting && a.isAnswerToGreeting(r.words()) {
+	if c.hasInput() || early || greeting && a.isAnswerToGreeting(r.words()) {
 		m.state, c.lull, c.lastEnd = Closing, true, max(c.lastEnd, a.notedAt)
 		acts := m.close(e.At)
 		for i := range acts {
@@ -164,7 +164,7 @@ func (m *Machine) onReplyFailure(e Event) []Action {
 func (m *Machine) apologize(at time.Duration, reason string) []Action {
 	m.failures++
 	m.recognizer.clear()
-	m.caller.keys = ""
+	m.caller.clearInput()
 	a := &m.agent
 	a.fragments, a.filled, a.greeting, a.merging, a.ducked, a.spec, a.specs = 0, true, false, false, false, "", 0
 	if m.failures > m.policy.Failures {

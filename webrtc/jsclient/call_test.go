@@ -91,6 +91,18 @@ func TestCall(t *testing.T) {
 				"ParleyError sdp_invalid: text from the service undefined",
 		},
 		{
+			"typed words without a microphone", `
+			const call = await harness.join(undefined, { microphone: false }), codes = [];
+			call.sendText(" when do\n you open? ");
+			for (const text of [" ", "x".repeat(1001)]) try { call.sendText(text); } catch (e) { codes.push(e.code); }
+			harness.sockets[0].close();
+			await harness.until(() => call.state === "reconnecting");
+			try { call.sendText("lost"); } catch (e) { codes.push(e.code); }
+			const texts = harness.sockets[0].sent.filter((m) => m.type === "text").map((m) => m.text);
+			return [harness.permissionRequests, call.hasMicrophone, harness.saved().silent, ...texts, ...codes].join("; ");`,
+			"0; false; true; when do you open?; text_invalid; text_invalid; text_unsent",
+		},
+		{
 			"a second answer, as to an earlier restart", `
 			const call = await harness.join(), faults = [];
 			call.on("error", (e) => faults.push(e.code));

@@ -3,6 +3,7 @@ export type ErrorCode =
   | "insecure_origin" | "unsupported"
   | "microphone_denied" | "microphone_missing" | "microphone_busy" | "microphone_lost"
   | "speaker_unsupported" | "speaker_missing" | "audio_blocked" | "keys_invalid" | "keys_unsupported"
+  | "text_invalid" | "text_unsent"
   | "token_missing" | "token_invalid" | "token_expired" | "token_used" | "wrong_call"
   | "call_ended" | "resume_unknown" | "sdp_invalid" | "message_invalid" | "too_many_messages" | "join_timeout"
   | "unavailable" | "network" | "connection_lost" | "aborted";
@@ -31,6 +32,8 @@ export type Ticket =
 export interface Options {
   /** Microphone constraints. Echo cancellation, noise suppression and gain control are on by default. */
   audio?: MediaTrackConstraints;
+  /** `false` joins without a microphone: the user types (`sendText`). `setMicrophone` adds one later. */
+  microphone?: boolean;
   /** `false` disables `level` events. */
   levels?: boolean;
   /** Cancels joining, which rejects with `aborted` at once. */
@@ -90,6 +93,7 @@ export class Call extends EventTarget {
   readonly reason: string;
   readonly state: State;
   readonly muted: boolean;
+  readonly hasMicrophone: boolean;
   /** Resolves with the reason when the call has ended. */
   readonly ended: Promise<string>;
   /** Adds a listener that receives the event detail. Returns a function that removes it. */
@@ -98,6 +102,8 @@ export class Call extends EventTarget {
   mute(on?: boolean): void;
   /** Queues DTMF digits: 0 to 9, *, #, A to D; a comma pauses for 2 s. Throws a ParleyError. */
   press(keys: string): void;
+  /** Sends 1 to 1,000 characters, which the agent answers like spoken words. Throws a ParleyError. */
+  sendText(text: string): void;
   /** Ends the call and resolves with the reason. */
   hangUp(): Promise<string>;
   /** Switches to another microphone. On a ParleyError the current one stays in use. */

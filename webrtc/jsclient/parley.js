@@ -6,6 +6,7 @@ const JOIN_TIMEOUT = 15_000; // ms
 const ANSWER_TIMEOUT = 4_000; // ms; limit for opening the socket and for a reconnection attempt
 const BYE_TIMEOUT = 3_000; // ms
 const LEVEL_INTERVAL = 100; // ms
+const MAX_TEXT = 1_000; // characters of one text
 const STORAGE_KEY = "parley.call"; // in sessionStorage: lets a reloaded page resume its call
 
 // After these errors the resume secret is still valid.
@@ -22,6 +23,8 @@ const MESSAGES = {
   speaker_missing: "The selected speaker is not available.",
   keys_invalid: "Invalid keys. Use 0 to 9, *, #, A to D, and a comma for a pause.",
   keys_unsupported: "Keys cannot be sent in this call right now.",
+  text_invalid: "Enter a text of 1 to 1,000 characters.",
+  text_unsent: "The text cannot be sent while the call is not connected. Try again in a moment.",
   audio_blocked: "The browser blocked the audio. Click anywhere to hear it.",
   token_missing: "The token is missing. Start a new call.",
   token_invalid: "The token is not valid. Start a new call.",
@@ -147,6 +150,8 @@ export class Call extends EventTarget {
   /** The state of the conversation, or `connecting`, `reconnecting`, `ended`. */
   get state() { return this.#connection === "connected" ? this.#agentState : this.#connection; }
   get muted() { return this.#muted; }
+  /** Whether the call has a microphone. */
+  get hasMicrophone() { return this.#microphone !== null; }
   /** Resolves with the reason when the call has ended. */
   get ended() { return this.#ended.promise; }
 
@@ -170,6 +175,14 @@ export class Call extends EventTarget {
     const pad = this.#peer?.getSenders().find((s) => s.dtmf)?.dtmf;
     if (this.state === "reconnecting" || !pad?.canInsertDTMF) throw new ParleyError("keys_unsupported");
     pad.insertDTMF(pad.toneBuffer + keys);
+  }
+
+  /** Sends words in writing. The agent answers them like spoken words, without a wait for more. */
+  sendText(text) {
+    const words = String(text).replace(/\s+/g, " ").trim();
+    if (!words || [...words].length > MAX_TEXT) throw new ParleyError("text_invalid");
+    if (this.#connection !== "connected" || this.#socket?.readyState !== WebSocket.OPEN) throw new ParleyError("text_unsent");
+    this.#send({ type: "text", text: words });
   }
 
   /** Ends the call and resolves with the reason. */
@@ -243,18 +256,19 @@ export class Call extends EventTarget {
     this.#target = { url: t.url ?? defaultSocketURL(), ice: t.ice_servers, policy: t.ice_transport_policy };
     this.#credential = token ? { token } : { resume: t.resume };
     if (t.resume && t.muted) this.#muted = true;
+    if (t.resume && t.silent) this.#options = { ...this.#options, microphone: false };
   }
 
   /** Saves the data that a reloaded page needs to resume. */
   #save() {
     if (!this.#resume || this.#connection === "ended") return;
-    saveCall({ url: this.#target.url, ice_servers: this.#target.ice, ice_transport_policy: this.#target.policy, resume: this.#resume, muted: this.#muted });
+    saveCall({ url: this.#target.url, ice_servers: this.#target.ice, ice_transport_policy: this.#target.policy, resume: this.#resume, muted: this.#muted, silent: !this.#microphone });
   }
 
   async #openMedia() {
     this.#audio = new Audio();
     this.#audio.autoplay = true;
-    this.#useMicrophone(await openMicrophone(this.#constraints()));
+    if (this.#options.microphone !== false) this.#useMicrophone(await openMicrophone(this.#constraints()));
   }
 
   #constraints() {
@@ -361,7 +375,8 @@ export class Call extends EventTarget {
       if (peer.connectionState === "connected") this.#onConnected();
       else if (peer.connectionState === "disconnected" || peer.connectionState === "failed") this.#onLost();
     };
-    for (const t of this.#microphone.getAudioTracks()) peer.addTransceiver(t, { direction: "sendrecv", streams: [this.#microphone] });
+    const track = this.#microphone?.getAudioTracks()[0];
+    peer.addTransceiver(track ?? "audio", { direction: "sendrecv", streams: track ? [this.#microphone] : [] });
     before?.close();
     return this.#sendOffer({ type: "join", ...by });
   }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -139,11 +140,15 @@ func TestErrorsAfterJoin(t *testing.T) {
 	s := newFixture(t)
 	n := 0
 	for text, want := range map[string]string{
-		`{"type":"nonsense"}`:                "message_invalid",
-		`nonsense`:                           "message_invalid",
-		`{"type":"candidate","candidate":1}`: "message_invalid",
-		`{"type":"restart","sdp":"v=0"}`:     "sdp_invalid",
-		`{"type":"candidate","candidate":{"candidate":"candidate:x"}}`:                                                      "",
+		`{"type":"nonsense"}`:                                          "message_invalid",
+		`nonsense`:                                                     "message_invalid",
+		`{"type":"candidate","candidate":1}`:                           "message_invalid",
+		`{"type":"restart","sdp":"v=0"}`:                               "sdp_invalid",
+		`{"type":"text","text":" \n"}`:                                 "message_invalid",
+		`{"type":"text","text":"a\u0007"}`:                             "message_invalid",
+		`{"type":"text","text":"` + strings.Repeat("é", 1001) + `"}`:   "message_invalid",
+		`{"type":"text","text":"` + strings.Repeat("é", 1000) + `"}`:   "",
+		`{"type":"candidate","candidate":{"candidate":"candidate:x"}}`: "",
 		`{"type":"candidate","candidate":{"candidate":"candidate:1 1 udp 1 nowhere.example 9 typ host","sdpMLineIndex":7}}`: "",
 	} {
 		n++

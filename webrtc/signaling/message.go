@@ -2,6 +2,10 @@ package signaling
 
 import (
 	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/pion/webrtc/v4"
 
@@ -42,6 +46,22 @@ type request struct {
 	CallID    string          `json:"call_id"`
 	SDP       string          `json:"sdp"`
 	Candidate json.RawMessage `json:"candidate"`
+	Text      string          `json:"text"`
+}
+
+// MaxText is the maximum number of characters of one text message.
+const MaxText = 1000
+
+// words returns the words of a text message, separated by single spaces.
+func (r request) words() (string, error) {
+	text := strings.Join(strings.Fields(r.Text), " ")
+	if n := utf8.RuneCountInString(text); n == 0 || n > MaxText {
+		return "", &RefusedError{BadMessage, fmt.Sprintf("text must have 1 to %d characters; it has %d", MaxText, n)}
+	}
+	if strings.ContainsFunc(text, unicode.IsControl) {
+		return "", &RefusedError{BadMessage, "text must not contain control characters"}
+	}
+	return text, nil
 }
 
 // candidate parses the candidate of a request. nil means that no more candidates follow.

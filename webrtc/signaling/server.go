@@ -193,7 +193,9 @@ func (s *Server) answer(ctx context.Context, claims Claims, offer string, socket
 		LossTimeout:    s.MediaTimeout,
 		ConsentTimeout: s.ConsentTimeout,
 	}
-	session := &Session{CallID: claims.CallID, Leg: l, server: s, socket: socket, wake: make(chan struct{}, 1)}
+	session := &Session{
+		CallID: claims.CallID, Leg: l, server: s, socket: socket, texts: make(chan string, maxTexts), wake: make(chan struct{}, 1),
+	}
 	l.OnConnected = func() { session.enqueue(message{essential, readyMessage{"ready"}}) }
 	if err := l.Open(); err != nil {
 		return nil, "", err

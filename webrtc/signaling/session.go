@@ -19,6 +19,7 @@ type Session struct {
 	// for them, 0 means 2 h.
 	MaxDuration time.Duration
 
+	texts       chan string // words that the user typed and the conversation has not read
 	server      *Server
 	socket      bool         // false for WHIP: the session has no socket and ends with its media
 	credentials []ice.Server // ICE servers for the browser, sent with each answer
@@ -34,6 +35,22 @@ type Session struct {
 	previous    string // secret that was last used; valid until the browser has received the current one
 	ended       bool
 	state       string
+}
+
+// Texts returns the words that the user types.
+func (s *Session) Texts() <-chan string { return s.texts }
+
+// maxTexts is the maximum number of texts that wait for the conversation.
+const maxTexts = 16
+
+// addText passes a text to the conversation. If too many wait, it refuses, and the browser must connect again.
+func (s *Session) addText(text string) error {
+	select {
+	case s.texts <- text:
+		return nil
+	default:
+		return &RefusedError{TooMany, "too many texts wait for the agent; join again"}
+	}
 }
 
 // State sends the state of the conversation.

@@ -170,10 +170,16 @@ func (c *conn) handle(ctx context.Context, session *Session, r request) error {
 		}
 		c.send(c.answer(session, answer)) // not through the queue, because a later socket has another peer connection
 		return nil
+	case "text":
+		text, err := r.words()
+		if err != nil {
+			return err
+		}
+		return session.addText(text)
 	case "bye":
 		return session.Leg.Hangup(media.RemoteHangup) // Bye follows
 	default:
-		return &RefusedError{BadMessage, "type must be join, candidate, restart or bye"}
+		return &RefusedError{BadMessage, "type must be join, candidate, restart, text or bye"}
 	}
 }
 

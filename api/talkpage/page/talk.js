@@ -21,6 +21,7 @@ const TOKEN_TIMEOUT = 10_000; // ms
 let call = null;
 let joining = null; // cancels a join
 let turns = [];
+const fixed = $("typed").disabled; // the agents of this page recognize no speech
 const calm = matchMedia("(prefers-reduced-motion: reduce)");
 
 function element(name, className, text) {
@@ -43,8 +44,14 @@ function fail(error) {
 function controls(on, busy = on) {
   $("talk").disabled = $("agent").disabled = busy;
   $("hangup").disabled = !busy;
-  for (const b of [$("mute"), ...$("keypad").children]) b.disabled = !on;
+  for (const b of [...$("keypad").children, $("text"), $("send"), $("dictate")]) b.disabled = !on;
+  $("mute").disabled = !on || !speaks();
+  if (!fixed) $("typed").disabled = busy;
 }
+
+/** Reports whether the caller speaks with a microphone. */
+const speaks = () => !$("typed").checked;
+const prompt = () => (speaks() ? "Start speaking." : "Type what you would say.");
 
 // ---- the transcript
 
@@ -166,6 +173,7 @@ function hangUp() {
 
 function idle(status) {
   call = null;
+  dictate(false);
   show("idle");
   controls(false);
   $("status").textContent = status;
@@ -174,13 +182,17 @@ function idle(status) {
 
 function attach(joined) {
   call = joined;
+  $("typed").checked = !call.hasMicrophone; // after a reload
   document.documentElement.dataset.call = call.id; // for support and tests
   controls(true);
   mute(call.muted); // restored after a reload
   show(call.state);
-  $("status").textContent = call.muted ? "Connected. You are muted." : "Connected. Start speaking.";
+  $("status").textContent = call.muted ? "Connected. You are muted." : `Connected. ${prompt()}`;
+  if (!speaks()) $("text").focus();
   call.on("state", ({ state }) => {
     show(state);
+    if (state === "speaking") spoke = Infinity;
+    else if (spoke === Infinity) spoke = Date.now();
     if (state === "reconnecting") $("status").textContent = "The connection was lost. Reconnecting…";
     else if ($("status").textContent.startsWith("The connection")) $("status").textContent = "Reconnected.";
   });
@@ -204,7 +216,7 @@ function talk() {
   $("lines").replaceChildren();
   $("partials").replaceChildren();
   $("empty").hidden = false;
-  begin((options) => Parley.join(token, options)); // the token may expire while the microphone prompt is open
+  begin((options) => Parley.join(token, { ...options, microphone: speaks() })); // the token may expire while the microphone prompt is open
 }
 
 function mute(on) {
@@ -221,6 +233,65 @@ function press(key) {
   }
 }
 
+function write(text) {
+  try {
+    call?.sendText(text);
+    fail(null);
+    return true;
+  } catch (e) {
+    fail(e);
+    return false;
+  }
+}
+
+// ---- dictation: the browser recognizes the caller's speech
+
+const Recognition = globalThis.SpeechRecognition ?? globalThis.webkitSpeechRecognition;
+const ECHO = 1000; // ms after the agent's speech in which recognized words may be its echo
+let recognition = null;
+let spoke = 0; // when the agent stopped speaking; Infinity while it speaks
+const isEcho = () => Date.now() - spoke < ECHO;
+
+function dictate(on) {
+  $("dictate").setAttribute("aria-pressed", String(on));
+  if (on === Boolean(recognition)) return;
+  if (!on) {
+    const old = recognition;
+    recognition = null;
+    old.abort();
+    return;
+  }
+  const r = (recognition = new Recognition());
+  Object.assign(r, { lang: navigator.language, continuous: true, interimResults: true });
+  const echoes = new Set(); // results that began during the agent's speech
+  r.onresult = ({ results, resultIndex }) => {
+    for (let i = resultIndex; i < results.length; i++) {
+      const text = results[i][0].transcript.trim();
+      if (isEcho()) echoes.add(i);
+      if (!text || echoes.has(i)) continue;
+      if (results[i].isFinal) write(text);
+      transcript({ role: "caller", text: results[i].isFinal ? "" : text, final: false });
+    }
+  };
+  r.onerror = ({ error }) => {
+    if (error === "no-speech" || error === "aborted") return;
+    fail(new Error(error === "not-allowed" ? "Microphone access is blocked. Allow it in the browser's settings for this page, then try again." : "The browser's speech recognition is not available. Type instead."));
+    dictate(false);
+  };
+  r.onend = () => {
+    echoes.clear(); // the numbers of results start again
+    if (recognition === r) setTimeout(() => recognition === r && r.start(), 250);
+  };
+  r.start();
+}
+
+$("dictate").hidden = $("dictation").hidden = !(fixed && Recognition);
+$("dictate").addEventListener("click", () => dictate(!recognition));
+$("write").addEventListener("submit", (e) => {
+  e.preventDefault();
+  if (write($("text").value)) $("text").value = "";
+});
+$("typed").addEventListener("change", () => { $("status").textContent = speaks() ? "Press Talk and allow the microphone." : "Press Talk, then type what you would say."; });
 $("talk").addEventListener("click", talk);
 $("keypad").addEventListener("click", (e) => { if (e.target.closest("button")) press(e.target.textContent); });
 $("mute").addEventListener("click", () => mute(!call?.muted));
