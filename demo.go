@@ -64,7 +64,7 @@ func (d demoCmd) Run(e *env) error {
 			return err
 		}
 	}
-	s.NextSteps(srv.publicURL, demo.Pages{Talk: srv.web.talk != nil, Notice: c.TalkNotice, Operator: demo.Operator, Password: password},
+	s.NextSteps(srv.publicURL, demo.Pages{Talk: srv.web.talk != nil, Notice: talkSpeech(c).Notice(), Operator: demo.Operator, Password: password},
 		srv.http.metricsURL(), key)
 	<-e.Done()
 	return nil
@@ -99,7 +99,7 @@ func demoConfig(e *env) (config.Config, error) {
 		for _, name := range demo.TalkAgents() {
 			c.Talk = append(c.Talk, config.TalkAgent{Org: "demo", Name: name})
 		}
-		c.TalkNotice, c.TalkTyped = talkSpeech(c).Notice(), talkSpeech(c).IsTyped()
+		c.TalkNotice, c.TalkTyped = strings.Join(talkSpeech(c).Notice(), " "), talkSpeech(c).IsTyped()
 	}
 	return c, nil
 }

@@ -263,7 +263,7 @@ func (s *Show) turn(t Turn) {
 // Pages holds the web pages of the service other than the API.
 type Pages struct {
 	Talk               bool
-	Notice             string // says which parts of the agents of /talk are real
+	Notice             []string // says which parts of the agents of /talk are real
 	Operator, Password string // login of the dashboard; empty without a dashboard
 }
 
@@ -274,7 +274,10 @@ func (s *Show) NextSteps(url string, p Pages, metrics, key string) {
 		s.print("  dashboard %s/dashboard\n            sign in as %s with the password %s\n", url, p.Operator, p.Password)
 	}
 	if p.Talk {
-		s.print("  talk      %s/talk (talk with an agent in the browser, by voice or by text)\n            %s\n", url, p.Notice)
+		s.print("  talk      %s/talk (talk with an agent in the browser, by voice or by text)\n", url)
+		for _, line := range p.Notice {
+			s.print("            %s\n", line)
+		}
 	}
 	s.print("  explorer  %s/docs\n", url)
 	s.print("  metrics   %s\n", metrics)

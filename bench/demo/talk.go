@@ -38,8 +38,8 @@ const fake = "fake"
 // IsTyped reports whether the agents cannot understand speech, so that callers must type.
 func (s Speech) IsTyped() bool { return s.ASR == fake }
 
-// Notice says which parts of the agents are real.
-func (s Speech) Notice() string {
+// Notice returns sentences that say which parts of the agents are real.
+func (s Speech) Notice() []string {
 	parts, missing := []string{}, []string{}
 	if s.IsTyped() {
 		parts, missing = append(parts, "No speech-to-text is configured: type, or let your browser recognize your speech."), append(missing, "PARLEY_DEEPGRAM_API_KEY")
@@ -62,7 +62,7 @@ func (s Speech) Notice() string {
 	if len(missing) > 0 {
 		parts = append(parts, "For real providers, set "+strings.Join(missing, ", ")+" and start the demo again.")
 	}
-	return strings.Join(parts, " ")
+	return parts
 }
 
 // TalkAgents returns the names of the agents of File.

@@ -26,7 +26,7 @@ func TestChooseSpeech(t *testing.T) {
 			configured[kind] = endpoints.Endpoint{Kind: kind}
 		}
 		got := ChooseSpeech(configured, tt.hasEspeak)
-		if got != tt.want || !strings.Contains(got.Notice(), tt.notice) {
+		if got != tt.want || !strings.Contains(strings.Join(got.Notice(), " "), tt.notice) {
 			t.Errorf("%v: %+v, %q; want %+v, %q", tt.kinds, got, got.Notice(), tt.want, tt.notice)
 		}
 		if _, err := apply.Parse(strings.NewReader(got.File())); err != nil {
