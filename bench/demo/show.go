@@ -264,7 +264,7 @@ func (s *Show) turn(t Turn) {
 type Pages struct {
 	Talk               bool
 	Notice             []string // says which parts of the agents of /talk are real
-	Operator, Password string // login of the dashboard; empty without a dashboard
+	Operator, Password string   // login of the dashboard; empty without a dashboard
 }
 
 // NextSteps prints what the user can try next. p.Talk means that calls from a browser are possible.

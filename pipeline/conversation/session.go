@@ -59,6 +59,9 @@ func (s *session) run(ctx context.Context, cancel context.CancelFunc) {
 	var readErr error
 	s.wg.Go(func() { defer cancel(); readErr = in.Run(ctx) })
 	s.wg.Go(func() { s.transcriber.Listen(ctx) })
+	if s.config.Typed != nil {
+		s.wg.Go(func() { s.readTyped(ctx) })
+	}
 	s.wg.Go(func() { s.speaker.phrases.Prepare(ctx, s.voice, s.style(), s.config.Engines.TTS) })
 	s.loop(ctx, edges)
 	s.ending.onHangup(ctx)
@@ -151,9 +154,6 @@ func (s *session) loop(ctx context.Context, edges <-chan input.Edge) {
 			s.onMark(ctx, m)
 		case k, ok := <-s.keys:
 			s.onKey(ctx, k, ok)
-		case text := <-s.config.Typed:
-			s.ending.onWords(ctx, text, true)
-			s.step(ctx, turn.Event{Kind: turn.Typed, Text: text})
 		case u := <-s.updates:
 			s.onUpdate(ctx, u)
 		case <-s.timer.C:
@@ -226,6 +226,21 @@ func (s *session) onKey(ctx context.Context, k rune, ok bool) {
 	s.record.pressed.Add(string(k))
 	s.ending.onKey(ctx, k)
 	s.step(ctx, turn.Event{Kind: turn.Key, Text: string(k)})
+}
+
+// readTyped passes the words that the caller types to the session's loop until ctx ends.
+func (s *session) readTyped(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case text := <-s.config.Typed:
+			s.report(ctx, update{do: func(ctx context.Context) {
+				s.ending.onWords(ctx, text, true)
+				s.step(ctx, turn.Event{Kind: turn.Typed, Text: text})
+			}})
+		}
+	}
 }
 
 func (s *session) onUpdate(ctx context.Context, u update) {
