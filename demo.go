@@ -47,7 +47,8 @@ func (d demoCmd) Run(e *env) error {
 		defer cancel()
 		srv.stop(ctx)
 	}()
-	key, err := createDemo(e, srv.db, fmt.Sprintf(demo.File, receiver.Addr(), demo.Secret, carrier.Addr()), talkSpeech(c).File())
+	file := fmt.Sprintf(demo.File, receiver.Addr(), demo.Secret, carrier.Addr())
+	key, err := createDemo(e, srv.db, file, talkSpeech(c).File())
 	if err != nil {
 		return err
 	}
@@ -64,8 +65,9 @@ func (d demoCmd) Run(e *env) error {
 			return err
 		}
 	}
-	s.NextSteps(srv.publicURL, demo.Pages{Talk: srv.web.talk != nil, Notice: talkSpeech(c).Notice(), Operator: demo.Operator, Password: password},
-		srv.http.metricsURL(), key)
+	s.NextSteps(srv.publicURL, demo.Pages{
+		Talk: srv.web.talk != nil, Notice: talkSpeech(c).Notice(), Operator: demo.Operator, Password: password,
+	}, srv.http.metricsURL(), key)
 	<-e.Done()
 	return nil
 }

@@ -42,7 +42,8 @@ func (s Speech) IsTyped() bool { return s.ASR == fake }
 func (s Speech) Notice() []string {
 	parts, missing := []string{}, []string{}
 	if s.IsTyped() {
-		parts, missing = append(parts, "No speech-to-text is configured: type, or let your browser recognize your speech."), append(missing, "PARLEY_DEEPGRAM_API_KEY")
+		parts = append(parts, "No speech-to-text is configured: type, or let your browser recognize your speech.")
+		missing = append(missing, "PARLEY_DEEPGRAM_API_KEY")
 	} else {
 		parts = append(parts, "Speech-to-text: "+s.ASR+".")
 	}
@@ -81,13 +82,15 @@ organizations:
   - name: bookshop
     published: true
     greeting: "Hello, Harbor Books. I can tell you when we open, look for a book, or hold one for you."
-    prompt: "You answer the phone of the book shop Harbor Books, 12 Pier Street. It is open Monday to Saturday, 9 to 6. You have The Odyssey, Moby-Dick and Emma. You can hold a book for three days. Be brief and kind."
+    prompt: "You answer the phone of the book shop Harbor Books, 12 Pier Street.
+      It is open Monday to Saturday, 9 to 6. You have The Odyssey, Moby-Dick and Emma. You can hold a book for three days. Be brief and kind."
     recording: true
     speech: %s
   - name: clinic
     published: true
     greeting: "Hello, this is the Lakeside Clinic. You have an appointment tomorrow at 10. Can you come?"
-    prompt: "You call patients of the Lakeside Clinic about an appointment tomorrow at 10. Confirm it, move it to Friday at 2, or cancel it. Give no medical advice. Be brief and kind."
+    prompt: "You call patients of the Lakeside Clinic about an appointment tomorrow at 10.
+      Confirm it, move it to Friday at 2, or cancel it. Give no medical advice. Be brief and kind."
     recording: true
     speech: %s
 `
@@ -115,7 +118,10 @@ func talkRules() map[string][]rule {
 			{[]string{"bye", "goodbye", "thank", "thanks"}, "Thank you. Goodbye!"},
 			{[]string{"cancel"}, "Your appointment is canceled. Call us when you would like another one."},
 			{[]string{"friday"}, "I moved your appointment to Friday at 2. See you then!"},
-			{[]string{"no", "can't", "cannot", "not", "move", "another", "later"}, "I can move it to Friday at 2, or cancel it. Which would you like?"},
+			{
+				[]string{"no", "can't", "cannot", "not", "move", "another", "later"},
+				"I can move it to Friday at 2, or cancel it. Which would you like?",
+			},
 			{[]string{"where", "address"}, "The clinic is at 3 Lake Road. Can you come tomorrow at 10?"},
 			{[]string{"yes", "ok", "okay", "sure", "come", "will"}, "Thank you, your appointment tomorrow at 10 is confirmed."},
 			{nil, "I am a script and can only confirm, move or cancel the appointment. Can you come tomorrow at 10?"},
@@ -134,7 +140,8 @@ func answerVisitor(m []fakeprovider.Message) (answer string, ok bool) {
 		}
 		said := strings.FieldsFunc(strings.ToLower(m[len(m)-1].Content), func(r rune) bool { return !unicode.IsLetter(r) && r != '\'' })
 		i := slices.IndexFunc(rules, func(r rule) bool {
-			return r.words == nil || slices.ContainsFunc(r.words, func(w string) bool { return slices.Contains(said, w) })
+			isSaid := func(word string) bool { return slices.Contains(said, word) }
+			return r.words == nil || slices.ContainsFunc(r.words, isSaid)
 		})
 		return rules[i].answer, true
 	}

@@ -46,7 +46,8 @@ func TurnOutcome(code string) string { return labelOf(endings, code) }
 // causes are the reasons why the end of a turn was detected.
 var causes = map[string]string{ //nolint:gochecknoglobals // read-only table
 	"recognizer": "speech-to-text reported the end of turn", "classifier": "the classifier reported the end of turn",
-	"recognizer_silent": "speech-to-text sent nothing for long", "keys": "keys pressed", "typed": "words typed", "sentence_ended": "complete sentence",
+	"recognizer_silent": "speech-to-text sent nothing for long", "keys": "keys pressed", "typed": "words typed",
+	"sentence_ended":  "complete sentence",
 	"clause_complete": "complete clause", "short_answer": "short answer to the question", "answered": "question answered",
 	"unfinished": "unfinished sentence", "trails_off": "caller trailed off", "filler": "pause after a filler word",
 	"closed": "caller said goodbye", "number_complete": "complete number", "number_open": "number may continue",
