@@ -41,7 +41,7 @@ type CreateCampaign struct {
 	Name            string    `help:"Name of the campaign."`
 	Agent           string    `help:"Name of the agent."`
 	Pace            int       `help:"Calls per minute: 1, 2, 5, 10, 20, 30, 60, 100 or 200."`
-	Budget          float64   `help:"Most that the calls may cost, in the currency of the price list; default: no limit."`
+	Budget          float64   `help:"Maximum cost of all calls, in the currency of the price list; default: no limit."`
 	Timezone        string    `help:"IANA time zone; default: the organization's."`
 	StartsAt        time.Time `help:"Start; default: now." placeholder:"2006-01-02T15:04:05Z"`
 	EndsAt          time.Time `help:"End." placeholder:"2006-01-02T15:04:05Z"`

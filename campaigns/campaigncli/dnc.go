@@ -28,7 +28,7 @@ type LoadDNC struct {
 	Org        string    `xor:"list" required:"" help:"Organization whose suppression list to load."`
 	Registry   string    `xor:"list" required:"" help:"us_national, or us_state_ with the two letters of a state."`
 	AreaCodes  []string  `help:"Area codes that the files cover, or all." placeholder:"CODE"`
-	Replace    bool      `help:"Replace the previous list. Otherwise numbers are added, and removed by lists of changes."`
+	Replace    bool      `help:"Replace the previous list. Without it, numbers are added; a list of changes also removes some."`
 	Downloaded time.Time `help:"Download date; default: modification date of the oldest file." format:"2006-01-02" placeholder:"YYYY-MM-DD"`
 	Files      []string  `arg:"" help:"Text, CSV, XML, or zip files of these." type:"path"`
 }

@@ -18,7 +18,7 @@ import (
 // Logs prints what happened in a call.
 type Logs struct {
 	ID   string `arg:"" help:"The call's id."`
-	SIP  bool   `name:"sip" help:"Also the SIP messages, from the database of this machine's settings."`
+	SIP  bool   `name:"sip" help:"Include the SIP messages, from the database in this machine's settings."`
 	JSON bool   `name:"json" help:"As JSON."`
 }
 

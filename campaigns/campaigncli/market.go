@@ -54,7 +54,7 @@ func (c InstallMarket) Run(ctx context.Context, d *Env) error {
 		}
 		fmt.Fprintf(d.Out, "%s uses %s\n", c.Org, label)
 		if others > 0 {
-			fmt.Fprintf(d.Out, "%s of another market: no calls until the organization uses that market again\n",
+			fmt.Fprintf(d.Out, "%s of another market: they make no calls until the organization uses that market again\n",
 				countNoun(int64(others), "campaign", "campaigns"))
 		}
 		return nil

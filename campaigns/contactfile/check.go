@@ -27,8 +27,8 @@ type Options struct {
 	Duplicates DuplicateAction
 	// Zone returns an error for an unknown time zone.
 	Zone func(name string) error
-	// ContactZone reports that contacts are called in their own time zone. Rows of a batch must
-	// then name their zone if the market requires it. Other rows use the zone of the campaign.
+	// ContactZone reports that contacts are called in their own time zone. If the market requires it, each row of a
+	// batch must then name its zone. Other rows without a zone use that of the campaign.
 	ContactZone bool
 	Batch       bool
 	// Variables are the names of the variables that the agent's texts use.
@@ -116,7 +116,7 @@ func (l *List) All() iter.Seq2[*Row, error] {
 func (l *List) count(first bool) (found bool, err error) {
 	l.Seen, l.Accepted, l.Warned, l.Rejected, l.Dropped, l.Duplicates, l.Split = 0, 0, 0, 0, 0, 0, Split{}
 	l.Codes, l.Locations, l.seen = map[string]int{}, nil, map[string]bool{}
-	var numbers map[uint64]int32 // row and whether it is rejected, as pack does
+	var numbers map[uint64]int32 // see addNumber
 	if first {
 		numbers, l.repeats = map[uint64]int32{}, map[uint64]*repeat{}
 	}
@@ -153,8 +153,8 @@ func numberKey(e164 string) (key uint64) {
 	return key
 }
 
-// addNumber finds out whether an earlier row has the number of a row. numbers has the first row of each number, and
-// as its lowest bit whether the row is rejected.
+// addNumber finds out whether an earlier row has the number of row r. A value of numbers is the first row with a
+// number, shifted left by one bit. The lowest bit is 1 if that row is rejected.
 func (l *List) addNumber(numbers map[uint64]int32, r *Row) {
 	key, row := numberKey(r.Number.E164), int32(r.Row) //nolint:gosec // a file has fewer rows
 	if key == 0 {
@@ -298,7 +298,7 @@ func (r *Row) setStatus() {
 	}
 }
 
-// Issues returns up to first issues in row order, the count of issues by code, and the total.
+// Issues returns the issues in row order, no more than first of them, with the count of issues by code and the total.
 func (l *List) Issues(first int) (items []Issue, byCode map[string]int, total int) {
 	byCode = maps.Clone(l.Codes)
 	for _, n := range byCode {

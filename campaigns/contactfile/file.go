@@ -166,7 +166,7 @@ func hasLetterRun(s string) bool {
 	return false
 }
 
-// A recordLimiter bounds the bytes of one record, because an unclosed quote would read the
+// A recordLimiter bounds the bytes of one record. Without it, a quote that is not closed would make the reader read the
 // whole file.
 type recordLimiter struct {
 	r     io.Reader

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// A grid makes records of the XML tokens of a sheet.
+// A grid converts the XML tokens of a sheet to records.
 type grid struct {
 	do     func(Record) bool
 	shared []string // strings that several cells share

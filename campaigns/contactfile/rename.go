@@ -104,8 +104,8 @@ func Head(s Source, n int) Source {
 // ErrRowLimit is returned for more rows than allowed.
 var ErrRowLimit = errors.New("too many rows for one request")
 
-// JSON converts records to API rows. It returns ErrRowLimit for more than most records. As in files, an unknown
-// column becomes a variable.
+// JSON converts records to API rows. It returns ErrRowLimit if there are more records than most. As in files, an
+// unknown column becomes a variable.
 func JSON(s Source, most int) ([]json.RawMessage, error) {
 	var all []json.RawMessage
 	for rec, err := range s {
@@ -127,8 +127,8 @@ func JSON(s Source, most int) ([]json.RawMessage, error) {
 	return all, nil
 }
 
-// apiRow converts a record of a file to an API row. A value that its column does not
-// accept stays a string and rejects the row.
+// apiRow converts a record of a file to an API row. A value that its column does not accept stays a string, and the row
+// is rejected later.
 func apiRow(rec Record) map[string]any {
 	row, variables := map[string]any{}, map[string]any{}
 	phone, _ := (&reader{names: variableName()}).phoneColumn(rec.Cells)

@@ -17,8 +17,8 @@ type Record struct {
 	Cells []Cell
 	// Formula names the columns with a formula.
 	Formula []string
-	// Encoding is the assumed encoding of values in this row, or in the header line just before it, that are not
-	// UTF-8; empty if all are UTF-8.
+	// Encoding is the encoding that was assumed for values that are not UTF-8; empty if all are UTF-8. The first row
+	// includes the values of the header line.
 	Encoding string
 	// Err is set if the row could not be read.
 	Err error

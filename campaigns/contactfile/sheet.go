@@ -24,8 +24,8 @@ const (
 	lastLine          = 1 << 20
 )
 
-// fromSheet reads the first sheet of a spreadsheet (ECMA-376). Of the parts in the file, it reads only those that
-// lead to the sheet, the sheet, and the shared strings.
+// fromSheet reads the first sheet of a spreadsheet (ECMA-376). It reads only the parts that lead to the sheet, the
+// sheet itself, and the shared strings.
 func fromSheet(file io.ReaderAt, size int64, header func(names []string)) (Source, error) {
 	p, err := openParts(file, size)
 	if err != nil {
@@ -187,7 +187,7 @@ func (p parts) records(header func(names []string), do func(Record) bool) error 
 	return nil
 }
 
-// strings reads the shared strings into few blocks of memory.
+// strings reads the shared strings into a few large blocks of memory.
 func (p parts) strings(name string) ([]string, error) {
 	const block = 1 << 20
 	var all []string

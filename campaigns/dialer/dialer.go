@@ -1,6 +1,5 @@
-// Package dialer selects the next contact to call: which campaign is next, which of its
-// contacts may be called now, and when to ask again. Its Store is Postgres in production
-// (pgqueue) and memory in the simulation.
+// Package dialer selects the next contact to call: which campaign is next, which of its contacts may be called now, and
+// when to look again. Its Store is Postgres in production (pgqueue) and memory in the simulation.
 package dialer
 
 import (
@@ -40,8 +39,8 @@ type TakeRequest struct {
 // the groups in TakeRequest.Open is waiting.
 type TakeResult struct {
 	Claim *control.Claim // the call to make
-	// Busy reports that the route has no free channel, or that its next call is not due. Other
-	// campaigns of the route are then not asked either.
+	// Busy reports that the route has no free channel, or that its next call is not due. The dialer then skips the
+	// other campaigns of the route, too.
 	Busy bool
 	// Gone reports that the campaign changed, or that another node takes its contacts now.
 	Gone bool
@@ -60,12 +59,12 @@ type Store interface {
 	Take(ctx context.Context, a TakeRequest) (TakeResult, error)
 }
 
-// DefaultMaxIdle bounds the time until a campaign with no contact to call is asked again. Other nodes may change the
-// campaign.
+// DefaultMaxIdle bounds how long the dialer leaves a campaign with no contact to call alone, because other nodes may
+// change the campaign.
 const DefaultMaxIdle = time.Second
 
 // errorBackoff is the additional pause of a campaign after a failed request, in multiples of the duration of the
-// request. Other campaigns get that time.
+// request. The pause leaves time for other campaigns.
 const errorBackoff = 5
 
 // minPause is the pause of a campaign that has more contacts to consider, so that other campaigns get a turn.
@@ -95,8 +94,8 @@ type state struct {
 }
 
 // Take takes one contact and returns the claim of its call; nil if no contact can be called now. It also returns the
-// wait until Take should be called again. A claim that comes with an error is valid, because the error is of another
-// campaign.
+// wait until Take should be called again. If it returns a claim and an error, the claim is valid, and the error is
+// about another campaign.
 func (d *Dialer) Take(ctx context.Context) (*control.Claim, time.Duration, error) {
 	running, now, err := d.Store.Running(ctx)
 	if err != nil {

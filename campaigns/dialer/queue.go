@@ -14,12 +14,12 @@ type Queue struct {
 	Dialer *Dialer
 
 	campaignTurn bool          // if most is 1, the next Claim asks campaigns first
-	rest         time.Duration // no campaign is due for this time after since
+	rest         time.Duration // no campaign is due until since plus rest
 	since        time.Time
 }
 
-// Claim implements control.Queue. Single calls come first but leave one of the most claims to campaigns. If most is
-// 1, single calls and campaigns take turns.
+// Claim implements control.Queue. It returns up to most claims. Single calls come first, but one claim is left for
+// campaigns. If most is 1, single calls and campaigns take turns.
 func (q *Queue) Claim(ctx context.Context, p control.NodeID, lease time.Duration, most int) (claims []*control.Claim, err error) {
 	if most == 1 {
 		q.campaignTurn = !q.campaignTurn

@@ -35,7 +35,7 @@ func OwnNumbers(ctx context.Context, q db.Querier, orgID, after string, limit in
 		WHERE s.org_id = $1 AND s.number > $2 ORDER BY s.number LIMIT $3`, orgID, after, limit)
 }
 
-// CountOwn counts the numbers on an organization's list. It stops counting at most.
+// CountOwn counts the numbers on an organization's list, up to most.
 func CountOwn(ctx context.Context, q db.Querier, orgID string, most int) (n int, err error) {
 	err = q.QueryRow(ctx, "SELECT count(*) FROM (SELECT FROM suppressions WHERE org_id = $1 LIMIT $2) x", orgID, most).Scan(&n)
 	if err != nil {

@@ -28,9 +28,9 @@ const (
 	ResultNoData = "no data"
 )
 
-// Query writes the query for the Reassigned Numbers Database: lines TN,YYYY-MM-DD without a
-// header, with the number and consent date of each contact of an organization that waits or is
-// in a call. Each pair appears once. Pairs with a stored result are omitted.
+// Query writes the query for the Reassigned Numbers Database: lines TN,YYYY-MM-DD without a header. They have the
+// number and consent date of each contact of the organization that waits or is in a call. Each pair appears once. Pairs
+// with a stored result are omitted.
 func (s *Catalog) Query(ctx context.Context, orgID string, to io.Writer) (n int, err error) {
 	out := csv.NewWriter(to)
 	var number, day string

@@ -63,7 +63,7 @@ type Circumstances struct {
 	StaleAfterDays   int
 }
 
-// staleSoon is how many days before a registry copy becomes stale the warning starts.
+// staleSoon is the number of days before a registry copy becomes stale from which on Warnings reports it.
 const staleSoon = 5
 
 // Warnings returns the warnings about a campaign.

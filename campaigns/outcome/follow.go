@@ -145,7 +145,7 @@ func ignoreNoContact(err error) error {
 	return err
 }
 
-// spreadOf derives a value from -1 to 1 from a call's id, so that repeating it gives the same value.
+// spreadOf derives a value from -1 to 1 from a call's id. The same call always gets the same value.
 func spreadOf(callID string) float64 {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(callID)) // writing to a hash never fails

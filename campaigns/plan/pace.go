@@ -30,8 +30,8 @@ func (p Pace) Earliest() time.Time {
 // IsDue reports whether a call may leave.
 func (p Pace) IsDue(at time.Time) bool { return !at.Before(p.Earliest()) }
 
-// maxCatchUp bounds the delay by a busy machine or database that a pace makes up for. So a minute has at most the
-// calls of 62 seconds, plus one. A longer delay means that no contact was waiting.
+// maxCatchUp bounds the delay that a pace makes up for; a busy machine or database causes such delays. A minute
+// therefore has at most the calls of 62 seconds, plus one. A longer delay counts as time without a waiting contact.
 const maxCatchUp = 2 * time.Second
 
 // AfterCall returns the pace after a call. After a late call, the following calls leave up to 1.5 times as fast until

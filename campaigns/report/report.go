@@ -28,7 +28,7 @@ const dncMatch = "dnc_match"
 // A Table receives the lines of a report.
 type Table interface {
 	Write(cells []string) error
-	// Close completes the table. Lines may be written only then.
+	// Close completes the table. Until then, the lines may be in a buffer.
 	Close() error
 }
 

@@ -33,7 +33,7 @@ type Monitor struct {
 	// CanTalk reports whether this node can talk as a version of an agent now; nil
 	// disables the report.
 	CanTalk func(ctx context.Context, agentID string, version int) (bool, error)
-	// Paused returns by trunk ID until when the carrier asked this node to pause; nil means none.
+	// Paused returns, by trunk ID, the time until which the carrier asked this node to pause; nil means none.
 	Paused func() map[string]time.Time
 	// Progress returns the progress of a campaign. A campaign is reported as idle if it could dial but has not dialed
 	// for IdleAfter.

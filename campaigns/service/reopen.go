@@ -11,8 +11,8 @@ import (
 	"github.com/parley-voice/parley/campaigns/store"
 )
 
-// Reopen makes contacts pending again whose last attempt failed because of Parley or a provider, and returns how many. A
-// campaign that was completed because no contact was left runs again.
+// Reopen sets contacts to pending again if their last attempt failed because of Parley or a provider, and returns how
+// many. A campaign that was completed because no contact was left runs again.
 func (svc *Service) Reopen(ctx context.Context, orgID, id string, who Actor) (n int, err error) {
 	// EffectOf is not used here, because it allows no action on a completed campaign.
 	err = svc.change(ctx, orgID, id, campaigns.AddCalls, func(tx pgx.Tx, c campaigns.Campaign, _ campaigns.Effect) error {

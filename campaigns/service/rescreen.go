@@ -15,8 +15,8 @@ import (
 	"github.com/parley-voice/parley/control/db"
 )
 
-// Rescreen checks contacts again that are suppressed as geo_rejected. Contacts that the market and the subgroup allow
-// now become pending, and Rescreen returns how many. Numbers on the organization's list, and contacts suppressed for
+// Rescreen rechecks contacts that are suppressed as geo_rejected. Contacts that the market and the subgroup allow now
+// become pending, and Rescreen returns how many. Numbers on the organization's list, and contacts suppressed for
 // another reason, stay suppressed. A campaign that was completed because no contact was left is paused if a contact
 // becomes pending.
 func (svc *Service) Rescreen(ctx context.Context, orgID, id string, who Actor) (n int, err error) {
@@ -42,7 +42,7 @@ func (svc *Service) Rescreen(ctx context.Context, orgID, id string, who Actor) (
 	return n, err
 }
 
-// readmit makes contacts pending that may be called now.
+// readmit sets contacts to pending if they may be called now.
 func (svc *Service) readmit(ctx context.Context, tx pgx.Tx, c campaigns.Campaign, who Actor, pkg *market.Package) (int, error) {
 	if _, err := tx.Exec(ctx, "SET LOCAL statement_timeout = '5min'"); err != nil { // long lists take longer
 		return 0, err

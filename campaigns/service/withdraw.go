@@ -46,7 +46,7 @@ type Withdrawal struct {
 	NotFound        []json.RawMessage `json:"not_found"`
 }
 
-// check refuses an empty request and one with more than most addresses.
+// check refuses a request without addresses, or with more addresses than most.
 func (a WithdrawRequest) check(most int) error {
 	switch n := len(a.Phones) + len(a.ContactIDs); {
 	case n == 0:

@@ -13,7 +13,7 @@ import (
 	"github.com/parley-voice/parley/control/db"
 )
 
-// Begin records that a call calls a contact. It reports false, without a change, unless the campaign runs, the
+// Begin records the attempt to call a contact. It changes nothing and returns false unless the campaign runs, the
 // contact is pending and due, and its number is in no other attempt. The campaign cannot be paused, nor the contact
 // withdrawn, until the transaction ends.
 func (Attempts) Begin(ctx context.Context, tx pgx.Tx, contactID, callID string, now time.Time) (bool, error) {
@@ -121,9 +121,8 @@ func (Attempts) SaveFault(ctx context.Context, tx pgx.Tx, callID, reason string)
 // overdueBatch is the number of contacts per transaction.
 const overdueBatch = 100
 
-// Overdue returns and locks calls whose contacts have waited for the analysis longer
-// than after, by the database's clock. It skips contacts that another transaction
-// holds.
+// Overdue returns and locks calls whose contacts have waited longer than after for the analysis, by the database's
+// clock. It skips contacts that another transaction holds.
 func (Attempts) Overdue(ctx context.Context, tx pgx.Tx, after time.Duration) ([]string, error) {
 	return db.Collect(ctx, tx, "contacts", pgx.RowTo[string], `
 		SELECT call_id FROM contacts WHERE state = 'awaiting' AND awaiting_since <= clock_timestamp() - $1::interval AND call_id IS NOT NULL

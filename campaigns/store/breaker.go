@@ -116,8 +116,8 @@ func (Contacts) CountFaulted(ctx context.Context, q db.Querier, campaignID strin
 	return n, nil
 }
 
-// Reopen makes the contacts that CountFaulted counts pending again, and returns how many. The broken call does not
-// count as an attempt.
+// Reopen sets the contacts of CountFaulted to pending, and returns how many. The broken call does not count as an
+// attempt.
 func (Contacts) Reopen(ctx context.Context, tx pgx.Tx, campaignID string, now time.Time) (int, error) {
 	return db.Exec(ctx, tx, "contacts", `
 		UPDATE contacts SET state = 'pending', fault = '', attempts = attempts - 1, next_attempt_at = NULL, due_at = $2, updated_at = $2

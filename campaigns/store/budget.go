@@ -119,8 +119,9 @@ SELECT owner, slot, c.n - coalesce(t.n, 0) FROM counted c LEFT JOIN tallied t US
 
 // repairCosts adds missing costs and returns their organizations and campaigns.
 func repairCosts(ctx context.Context, tx pgx.Tx) ([]string, error) {
+	// The lock keeps other repairs out.
 	if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock(hashtextextended('tallies', 0))"); err != nil {
-		return nil, err // excludes other repairs
+		return nil, err
 	}
 	return db.Collect(ctx, tx, "costs", pgx.RowTo[string], repairCostsSQL)
 }

@@ -31,7 +31,7 @@ func (s *Store) DisclosureSettings(ctx context.Context, q db.Querier, campaignID
 }
 
 // DisclosuresByID returns the settings of campaigns, as DisclosureSettings does. If it returns settings and an error,
-// they are valid, and the error is of others.
+// the settings are valid, and the error is about other campaigns.
 func (s *Store) DisclosuresByID(ctx context.Context, q db.Querier, ids []string) (map[string]DisclosureSettings, error) {
 	all := map[string]DisclosureSettings{}
 	var faults []error

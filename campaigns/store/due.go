@@ -26,8 +26,8 @@ func (s *Store) Due(ctx context.Context, tx pgx.Tx, now time.Time) ([]campaigns.
 		ORDER BY c.id LIMIT $2 FOR UPDATE OF c SKIP LOCKED`, now, dueBatch)
 }
 
-// Running returns the running campaigns. If it returns campaigns and an error, the campaigns are valid, and the error is
-// of others.
+// Running returns the running campaigns. If it returns campaigns and an error, the campaigns are valid, and the error
+// is about other campaigns.
 func (s *Store) Running(ctx context.Context, q db.Querier) ([]campaigns.Campaign, error) {
 	return collectValid(ctx, q, "WHERE c.status = 'running' AND (c.ends_at IS NULL OR c.ends_at > clock_timestamp()) ORDER BY c.id")
 }

@@ -104,8 +104,9 @@ func (t *TallyFolder) inLongTx(ctx context.Context, do func(pgx.Tx) error) error
 // recount replaces the tallies of a campaign. Concurrent changes of contacts may append to the tallies, because one
 // snapshot decides what is deleted and what is counted.
 func recount(ctx context.Context, tx pgx.Tx, campaignID string) error {
+	// The lock keeps Fold out.
 	if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock(hashtextextended('tallies', 0))"); err != nil {
-		return err // excludes Fold
+		return err
 	}
 	batch := &pgx.Batch{}
 	batch.Queue(`

@@ -186,7 +186,8 @@ func (Imports) Get(ctx context.Context, q db.Querier, orgID, id string) (campaig
 	return i, nil
 }
 
-// Issues returns up to first issues of an import in row order, the count of issues by code, and the total.
+// Issues returns the issues of an import in row order, no more than first of them, with the count of issues by code and
+// the total.
 func (Imports) Issues(
 	ctx context.Context, q db.Querier, importID string, first int,
 ) (items []contactfile.Issue, byCode map[string]int, total int, err error) {

@@ -42,7 +42,7 @@ func (Imports) FirstAuditID(ctx context.Context, q db.Querier, importID string) 
 	return id, nil
 }
 
-// VariableNames returns the variable names of an import's rows, sorted, and no more than most.
+// VariableNames returns the variable names of an import's rows, sorted. If there are more than most, it omits the rest.
 func (Imports) VariableNames(ctx context.Context, q db.Querier, importID string, most int) ([]string, error) {
 	return db.Collect(ctx, q, "variables", pgx.RowTo[string], `
 		SELECT DISTINCT v.key COLLATE "C" FROM import_rows r, json_object_keys(r.variables) AS v (key)
@@ -61,8 +61,9 @@ type ReportRow struct {
 	ContactID, SuppressionReason string
 }
 
-// EachRow calls each for the rows of an import, in order. Each contact is looked up by both columns of its key, which
-// OFFSET 0 ensures: after an import, before Postgres has new statistics, a join would read all contacts for each row.
+// EachRow calls each for the rows of an import, in order. The query looks up each contact by both columns of its key.
+// OFFSET 0 ensures this: after an import, before Postgres has new statistics, a join would read all contacts for each
+// row.
 func (Imports) EachRow(ctx context.Context, q db.Querier, importID string, each func(ReportRow) error) error {
 	found, err := q.Query(ctx, `
 		SELECT r.n, r.phone, r.number, r.name, r.timezone, r.variables, r.status, r.issues,

@@ -54,8 +54,8 @@ func (s *Store) Organization(ctx context.Context, q db.Querier, id string) (Orga
 	return Organization{}, fmt.Errorf("organization: %w", pgx.ErrNoRows)
 }
 
-// Organizations returns organizations by id. If it returns organizations and an error, they are valid, and the error is
-// of others.
+// Organizations returns organizations by id. If it returns organizations and an error, the organizations are valid, and
+// the error is about others.
 func (s *Store) Organizations(ctx context.Context, q db.Querier, ids []string) (map[string]Organization, error) {
 	all := map[string]Organization{}
 	var faults []error

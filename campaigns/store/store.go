@@ -85,7 +85,7 @@ func scanCampaign(row pgx.Row) (campaigns.Campaign, error) {
 
 func scanRow(row pgx.CollectableRow) (campaigns.Campaign, error) { return scanCampaign(row) }
 
-// Get returns a campaign of an organization. With lock it is locked until the
+// Get returns a campaign of an organization. If lock is true, the campaign is locked until the
 // transaction ends.
 func (*Store) Get(ctx context.Context, q db.Querier, orgID, id string, lock bool) (campaigns.Campaign, error) {
 	return getCampaign(ctx, q, orgID, id, lock)

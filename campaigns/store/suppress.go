@@ -49,9 +49,9 @@ func (Contacts) KnownNumbers(ctx context.Context, q db.Querier, c campaigns.Camp
 const Reassigned = `(c.consent_at IS NOT NULL AND EXISTS (SELECT FROM reassigned_numbers r
 	WHERE r.org_id = c.org_id AND r.number = c.number AND r.result = 'yes' AND r.consent_on >= (c.consent_at AT TIME ZONE 'UTC')::date))`
 
-// SuppressReassigned suppresses the waiting contacts of an import or, if importID is empty, of the organization whose
-// numbers were reassigned since their consent (47 CFR 64.1200(m)). It returns how many. A contact in a call is
-// checked before its next call.
+// SuppressReassigned suppresses waiting contacts whose numbers were reassigned since their consent (47 CFR 64.1200(m)),
+// and returns how many. It suppresses contacts of one import or, if importID is empty, of the whole organization. A
+// contact in a call is checked before its next call.
 func SuppressReassigned(ctx context.Context, q db.Querier, orgID, importID string) (int, error) {
 	return db.Exec(ctx, q, "reassigned numbers", `
 		UPDATE contacts c SET state = 'suppressed', reason = 'reassigned_number', updated_at = now()
@@ -65,7 +65,7 @@ type AffectedCampaign struct {
 }
 
 // OptOut suppresses the contacts of a number in all live campaigns of an organization, and returns the affected
-// campaigns. same has the digits of the number in all its forms.
+// campaigns. same has the digits of every form of the number.
 func (Contacts) OptOut(ctx context.Context, tx pgx.Tx, orgID string, same []string) ([]AffectedCampaign, error) {
 	return db.Collect(ctx, tx, "contacts", pgx.RowToStructByPos[AffectedCampaign], `
 		WITH theirs AS (

@@ -14,11 +14,11 @@ import (
 )
 
 // historySQL returns the calls of an organization to a number since an instant: whether each call is active, when its
-// INVITE left, and when its conversation ended. A call without a recorded INVITE counts if its node was lost, because
-// it may have rung, or if it rang or was answered. The clocks of nodes may be wrong. So no time is taken to be before
-// the registration of the call in the database, and the end is at least as long after the registration as the node's
-// clock measured. A call that rang when its node was lost counts as active for the longest possible conversation (the
-// limit of its agent, or $4), or until the node returns and reports the end.
+// INVITE left, and when its conversation ended. A call without a recorded INVITE counts if it rang or was answered, or
+// if its node was lost, because it may have rung. The clocks of nodes may be wrong. The query therefore moves times
+// that are before the registration of the call in the database to the registration. It places the end at least as long
+// after the registration as the node's clock measured. A call that rang when its node was lost counts as active for the
+// longest possible conversation (the limit of its agent, or $4), or until the node returns and reports the end.
 const historySQL = `
 SELECT status IN ('queued', 'ringing', 'ongoing') OR (disconnection_reason = 'unknown_after_restart' AND answered_at IS NULL AND ended_at + ring_seconds * interval '1 second' +
 		coalesce(nullif(max_duration_seconds, 0) * interval '1 second', (SELECT nullif(v.definition ->> 'max_duration_s', '0')::integer * interval '1 second'

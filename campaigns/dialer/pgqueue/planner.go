@@ -19,9 +19,9 @@ import (
 	controlstore "github.com/parley-voice/parley/control/store"
 )
 
-// A Planner finds out from when on running campaigns can have a contact to call, and writes that to the table
-// campaign_plans. One node at a time has this duty; the queues of all nodes read only campaigns that are ready. A plan
-// decides only whether nodes ask for a contact. Whether it may be called is checked when it is taken.
+// A Planner computes the earliest time at which each running campaign can have a contact to call, and writes it to the
+// table campaign_plans. One node at a time has this duty; the queues of all nodes read only campaigns that are ready. A
+// plan decides only whether nodes look for a contact. Take checks whether the contact may be called.
 type Planner struct {
 	Pool    *pgxpool.Pool
 	Store   *store.Store
@@ -83,7 +83,7 @@ func (p *Planner) Run(ctx context.Context) {
 }
 
 // planDutySQL takes or keeps the duty for node $1 and returns the database's time. It returns no row if another node
-// has the duty. A time that is far in the future was written before the clock was set back.
+// has the duty. A duty that ends far in the future does not count: it was written before the clock was set back.
 const planDutySQL = `
 INSERT INTO duties AS d (name, owner, until) VALUES ('plans', $1, clock_timestamp() + $2::interval)
 ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, until = excluded.until
@@ -118,8 +118,8 @@ func (p *Planner) Step(ctx context.Context) (mine bool, err error) {
 	return true, faults
 }
 
-// plan returns from when on each running campaign with waiting contacts can have a contact to call. If it returns
-// a plan and an error, the error is of campaigns that are not in the plan.
+// plan returns, for each running campaign with waiting contacts, the earliest time at which it can have a contact to
+// call. If it returns a plan and an error, the error is about campaigns that are not in the plan.
 func (p *Planner) plan(ctx context.Context, now time.Time) (map[string]time.Time, error) {
 	all, faults := p.Store.Running(ctx, p.Pool)
 	if faults != nil && all == nil {
@@ -150,8 +150,8 @@ func (p *Planner) plan(ctx context.Context, now time.Time) (map[string]time.Time
 	return ready, faults
 }
 
-// readyAt returns when a contact of a campaign may be callable: the zero time if one of an open group is due, otherwise
-// the first of the due times of open groups and until, when other groups open.
+// readyAt returns when a contact of a campaign may be callable. If a contact of an open group is due, that is the zero
+// time. Otherwise it is the earliest of the due times of open groups and until, when other groups open.
 func readyAt(now time.Time, open []string, until time.Time, due map[string]time.Time) time.Time {
 	at := until
 	for _, group := range open {
@@ -181,7 +181,7 @@ func firstDue(waiting []waitingGroup) (keys []string, due map[string]time.Time) 
 }
 
 // calendar returns the calendar of a campaign. If the campaign, its organization or the rules changed since the last
-// plan, it makes the contacts that a frequency cap holds due again.
+// plan, contacts that wait because of a frequency cap become due.
 func (p *Planner) calendar(ctx context.Context, c campaigns.Campaign, org store.Organization) (plannedCampaign, error) {
 	rules, err := p.Markets.Package(ctx, p.Pool, org.Market, org.Rules)
 	if err != nil {

@@ -56,8 +56,8 @@ type Queue struct {
 	// ProvidersVerified reports whether the agent's providers have answered a recent check; nil
 	// means that they have.
 	CanTalk, ProvidersVerified func(ctx context.Context, agentID string, version int) (bool, error)
-	// SentHash returns the hash of a number in the table sent_facts, which has the calls that the database lost in a
-	// failover. nil disables the check.
+	// SentHash hashes a number as in the table sent_facts, which has the calls that the database lost in a failover.
+	// nil disables the check.
 	SentHash func(orgID, number string) [16]byte
 	// Planned restricts the queue to the campaigns that are ready by the plan of a Planner. If no node plans, the queue
 	// reads all running campaigns.
@@ -123,7 +123,7 @@ WHERE c.status = 'running' AND (c.ends_at IS NULL OR c.ends_at > clock_timestamp
       AND EXISTS (SELECT FROM contacts k WHERE k.campaign_id = c.id AND k.state = 'pending'))
 ORDER BY c.id`
 
-// unplannedAfter is the time since the end of a node's duty to plan after which plans are not used.
+// unplannedAfter is how long plans stay in use after a node's duty to plan has ended.
 const unplannedAfter = 5 * time.Second
 
 // A listedCampaign is a running campaign with the times of its next and last call.
@@ -203,8 +203,8 @@ func dropFutureTimes(now, next, last time.Time) (time.Time, time.Time) {
 	return next, last
 }
 
-// recheckCaps makes the contacts that a frequency cap holds due again, because the campaign or the caps have changed,
-// perhaps while no node ran. Contacts with a later next attempt keep waiting.
+// recheckCaps makes contacts due that wait because of a frequency cap. The campaign or the caps have changed, perhaps
+// while no node ran. Contacts with a later next attempt keep waiting.
 func recheckCaps(ctx context.Context, pool *pgxpool.Pool, campaignID string) error {
 	_, err := pool.Exec(ctx, `
 		UPDATE contacts SET due_at = clock_timestamp(), next_attempt_at = clock_timestamp()

@@ -58,7 +58,7 @@ type waitingGroup struct {
 }
 
 // readCampaigns reads the data of campaigns in a few statements, however many there are. If it returns data and an
-// error, the error is of organizations that are not in the data.
+// error, the error is about organizations that are not in the data.
 func readCampaigns(ctx context.Context, pool *pgxpool.Pool, from *store.Store, all []campaigns.Campaign) (*readings, error) {
 	r := &readings{campaigns: make(map[string]campaigns.Campaign, len(all)), waiting: map[string][]waitingGroup{}}
 	orgs := map[string]bool{}
