@@ -112,5 +112,5 @@ func TestOperatorCommands(t *testing.T) {
 	}
 	do("0 numbers to query", "dnc", "reassigned", "export", "--org", "demo")
 	do("1 result, 1 reassigned", "dnc", "reassigned", "import", "--org", "demo", writeFile(t, "rnd.csv", "2025550188,2024-01-01,yes\n"))
-	do("of another market: no calls until", "market", "install", "--org", "demo", "kz")
+	do("of another market: they make no calls until", "market", "install", "--org", "demo", "kz")
 }

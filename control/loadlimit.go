@@ -40,11 +40,11 @@ type LoadSample struct {
 }
 
 // LoadLimit decides how many calls a node can start without harm to the audio of its running calls. A ringing call
-// costs little until somebody answers, so LoadLimit expects that all of them are answered, at the CPU time that a
-// conversation was measured to cost. If the media clock is late nevertheless, for example because other processes use
-// the CPU, no call starts until it was punctual for calmTime. Afterwards the node runs a tenth fewer calls than there
-// were conversations, and slowly tries more. If as many calls as before do no harm, their number was not the cause, and
-// the node quickly tries more. It is safe for concurrent use.
+// costs little until somebody answers. LoadLimit therefore assumes that every ringing call will be answered and will
+// cost the CPU time measured for a conversation. If the media clock is late nevertheless, for example because other
+// processes use the CPU, no call starts until the clock has been punctual for calmTime. Afterwards the node runs a
+// tenth fewer calls than there were conversations, and slowly tries more. If the same number of conversations as before
+// does no harm, it was not the cause, and the node quickly tries more. It is safe for concurrent use.
 type LoadLimit struct {
 	Processors float64 // processors that the process may use
 

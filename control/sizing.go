@@ -6,7 +6,7 @@ import (
 	"math"
 )
 
-// Measured costs, with a reserve where said. docs/sizing.md has the measurements.
+// Measured costs. docs/sizing.md has the measurements. Some values include a reserve, as their comments say.
 const (
 	callsPerCore    = 75      // conversations on a core of a node: about half of its time
 	nodeMemory      = 128e6   // bytes of a node without calls
@@ -43,7 +43,7 @@ type Demand struct {
 type Sizing struct {
 	Demand
 	Nodes        int     // one of them is spare
-	CallsPerNode int     // most calls of a node while all nodes run
+	CallsPerNode int     // maximum number of calls of a node while all nodes run
 	NodeMemory   float64 // memory of a node
 	NodeDisk     float64 // data directory of a node
 	NodeUp       float64 // bit/s that a node sends

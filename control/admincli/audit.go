@@ -30,8 +30,8 @@ type auditLine struct {
 // auditPage is the number of entries that are read together. An entry may hold a whole agent.
 const auditPage = 100
 
-// Run prints the entries as lines of JSON, oldest first. It leaves out entries before which an entry may still be added,
-// so that an export with After continues an earlier one without gaps.
+// Run prints the entries as lines of JSON, oldest first. It omits the newest entries while a running transaction may
+// still add an entry before them. An export with After therefore continues an earlier one without gaps.
 func (c Audit) Run(ctx context.Context, d *Env) error {
 	org, err := apikeys.FindOrganization(ctx, d.Pool, c.Org)
 	if err != nil {

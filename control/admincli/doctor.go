@@ -37,9 +37,9 @@ type Finding struct {
 	Fix    string `json:"fix,omitempty"` // what to do; empty if Level is OK
 }
 
-// Doctor checks the settings and what they lead to.
+// Doctor checks the settings, and the machine and the services that they refer to.
 type Doctor struct {
-	STUN string `name:"stun" help:"STUN server that tells the public address. Default: the first of PARLEY_STUN_URLS." placeholder:"HOST:PORT"`
+	STUN string `name:"stun" help:"STUN server that reports the public address. Default: the first of PARLEY_STUN_URLS." placeholder:"HOST:PORT"`
 	JSON bool   `name:"json" help:"As JSON."`
 }
 

@@ -71,7 +71,7 @@ func judgeCertificate(setting string, pair *tls.Certificate, host string, now ti
 		f.Level, f.Result = Warning, fmt.Sprintf("%s expires on %s", setting, day)
 	case host != "" && !isTrusted(pair, now):
 		f.Level, f.Result = Warning, setting+" does not lead to a root certificate of this machine"
-		f.Fix = "append the intermediate certificates to the file; nothing to do with a private CA"
+		f.Fix = "append the intermediate certificates to the file; with a private CA, no action is needed"
 	default:
 		return Finding{Check: "certificate", Level: OK, Result: fmt.Sprintf("%s is valid until %s", setting, day)}
 	}
@@ -125,12 +125,12 @@ func judgeDisk(dir string, err error, free, reserve int64) Finding {
 		f.Result = fmt.Sprintf("PARLEY_DATA_DIR %s is not writable: %v", dir, err)
 		f.Fix = "free space or grant this user the right to write there, or set PARLEY_DATA_DIR to another folder"
 	case free >= 0 && reserve > 0 && free < reserve:
-		f.Result = fmt.Sprintf("%d MB are free in %s, less than the %d MB of PARLEY_RECORDING_RESERVE: calls that are recorded wait",
+		f.Result = fmt.Sprintf("%d MB are free in %s, less than the %d MB of PARLEY_RECORDING_RESERVE: calls with recording wait",
 			free>>20, dir, reserve>>20)
 		f.Fix = "free space, or move PARLEY_DATA_DIR to a larger disk"
 	case free >= 0 && reserve > 0 && free < 2*reserve:
 		f.Level = Warning
-		f.Result = fmt.Sprintf("%d MB are free in %s; with less than %d MB, calls that are recorded wait", free>>20, dir, reserve>>20)
+		f.Result = fmt.Sprintf("%d MB are free in %s; with less than %d MB, calls with recording wait", free>>20, dir, reserve>>20)
 		f.Fix = "free space, or move PARLEY_DATA_DIR to a larger disk"
 	default:
 		f.Level, f.Result = OK, fmt.Sprintf("%s is writable, %d MB are free", dir, free>>20)
@@ -162,14 +162,14 @@ func judgeFiles(limit uint64, calls int) Finding {
 	return f
 }
 
-// checkClock checks that the kernel knows its clock to be synchronized.
+// checkClock checks that the kernel reports a synchronized clock.
 func (x *Examination) checkClock(context.Context) []Finding {
 	var t unix.Timex
 	state, err := unix.Adjtimex(&t)
 	if err == nil && (state == unix.TIME_ERROR || t.Status&unix.STA_UNSYNC != 0) {
 		return []Finding{{
 			"clock", Warning, "the clock of this machine is not synchronized",
-			"run chrony or systemd-timesyncd; nothing to do if the host of this virtual machine keeps its clock",
+			"run chrony or systemd-timesyncd; no action is needed if the host of this virtual machine sets its clock",
 		}}
 	}
 	return []Finding{{"clock", OK, "the clock of this machine is synchronized", ""}}

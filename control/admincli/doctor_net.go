@@ -91,7 +91,7 @@ func judgeSocket(s socket, err error, user program) Finding {
 		f.Fix = fmt.Sprintf("stop that program, or set %s to another port", s.setting)
 	case errors.Is(err, syscall.EADDRINUSE):
 		f.Level, f.Result = Warning, name+" is in use by a program of another user"
-		f.Fix = "run parley doctor as root, which shows the program; nothing to do if it is parley"
+		f.Fix = "run parley doctor as root to see the program; no action is needed if it is parley"
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
 		f.Result = name + ": this machine does not have the address"
 		f.Fix = fmt.Sprintf("set %s to an address of this machine, or to 0.0.0.0", s.setting)
@@ -113,7 +113,7 @@ func judgeRTP(c config.Config) Finding {
 	first, last := c.RTPPorts[0], c.RTPPorts[1]
 	calls := (last - (first+1)&^1 + 1) / 2
 	f := Finding{Check: "RTP ports", Level: OK}
-	f.Result = fmt.Sprintf("%d-%d hold %d calls; PARLEY_MAX_CALLS is %d", first, last, calls, c.MaxCalls)
+	f.Result = fmt.Sprintf("ports %d-%d are enough for %d calls; PARLEY_MAX_CALLS is %d", first, last, calls, c.MaxCalls)
 	overlaps := func(from, to int) bool { return first <= to && from <= last }
 	switch {
 	case calls < c.MaxCalls:
@@ -121,12 +121,12 @@ func judgeRTP(c config.Config) Finding {
 		f.Fix = fmt.Sprintf("set PARLEY_RTP_PORTS to at least %d ports, or PARLEY_MAX_CALLS=%d", 2*c.MaxCalls, calls)
 	case c.WebRTC.UDP > 0 && overlaps(c.WebRTC.UDP, c.WebRTC.UDP):
 		f.Level, f.Result = Error, fmt.Sprintf("PARLEY_WEBRTC_UDP_PORT %d lies within PARLEY_RTP_PORTS %d-%d", c.WebRTC.UDP, first, last)
-		f.Fix = "move one of them"
+		f.Fix = "change one of them"
 	case c.WebRTC.Relay >= 0 && overlaps(c.WebRTC.RelayPorts[0], c.WebRTC.RelayPorts[1]):
 		f.Level = Error
 		f.Result = fmt.Sprintf("PARLEY_TURN_RELAY_PORTS %d-%d overlaps PARLEY_RTP_PORTS %d-%d",
 			c.WebRTC.RelayPorts[0], c.WebRTC.RelayPorts[1], first, last)
-		f.Fix = "move one of them"
+		f.Fix = "change one of them"
 	}
 	return f
 }

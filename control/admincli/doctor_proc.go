@@ -55,8 +55,8 @@ func findSocketUser(s socket) program {
 // programName returns the name of an executable, which an upgrade may have replaced.
 func programName(exe string) string { return filepath.Base(strings.TrimSuffix(exe, " (deleted)")) }
 
-// socketInodes returns the inodes of the sockets that prevent a socket at an address. table is the content of
-// /proc/net/tcp or a similar file.
+// socketInodes returns the inodes of the sockets that occupy an address, so that no other socket can use it. table is
+// the content of /proc/net/tcp or a similar file.
 func socketInodes(table string, listening bool, at netip.AddrPort) (inodes []string) {
 	for line := range strings.Lines(table) {
 		f := strings.Fields(line)

@@ -34,7 +34,8 @@ type stored struct {
 	keys func() (map[string]int, error) // sets the keys of box once; returns how many secrets each missing key encrypts
 }
 
-// errUnusable is returned by checks that need a database or keys about which another check reports.
+// errUnusable is returned by checks that need the database or the keys, if another check reports why these cannot be
+// used.
 var errUnusable = errors.New("not available")
 
 func (x *Examination) openStored(ctx context.Context) *stored {
@@ -72,7 +73,7 @@ func (s *stored) close() {
 func (s *stored) checkDatabase(ctx context.Context) []Finding {
 	d, err := s.open()
 	if err == nil && d == nil {
-		return []Finding{{"database", OK, "the built-in PostgreSQL is created when the server starts first", ""}}
+		return []Finding{{"database", OK, "the built-in PostgreSQL is created when the server first starts", ""}}
 	}
 	var state db.State
 	if err == nil {
@@ -86,7 +87,7 @@ func (s *stored) checkDatabase(ctx context.Context) []Finding {
 	return judgeDatabase(state, s.Config.DatabaseConns)
 }
 
-// explainDatabase names the cause for which the database cannot be opened.
+// explainDatabase names the reason why the database cannot be opened.
 func explainDatabase(err error) Finding {
 	f := Finding{Check: "database", Level: Error, Result: err.Error(), Fix: "start PostgreSQL, and allow connections from this machine to it"}
 	refusal, refused := errors.AsType[*pgconn.PgError](err)
@@ -125,7 +126,7 @@ func judgeDatabase(s db.State, conns int) (found []Finding) {
 	}
 	switch {
 	case s.Replica:
-		add(Error, "the server is a standby, which accepts no writes", "let PARLEY_DATABASE_URL lead to the primary")
+		add(Error, "the server is a standby, which accepts no writes", "set PARLEY_DATABASE_URL to the primary")
 	case s.ReadOnly:
 		add(Error, "the database is read-only", "set default_transaction_read_only to off, or free disk space of PostgreSQL")
 	case !s.CanMigrate && s.Schema < s.Want:
@@ -247,7 +248,7 @@ func (s *stored) checkTrunks(ctx context.Context) (found []Finding) {
 		f := Finding{"trunk", OK, fmt.Sprintf("%s (%s) answers OPTIONS", t.Name, t.Proxy), ""}
 		if reasons[n] != "" {
 			f.Level, f.Result = Error, fmt.Sprintf("%s (%s): %s", t.Name, t.Proxy, reasons[n])
-			f.Fix = "check proxy of the trunk, the firewall, and that the carrier permits the address of this machine"
+			f.Fix = "check the trunk's proxy, the firewall, and that the carrier permits the address of this machine"
 		}
 		found = append(found, f)
 	}

@@ -85,7 +85,7 @@ func TestJudgements(t *testing.T) {
 		"certificate not yet":    {certificate(time.Hour, 90*24*time.Hour), Error, "not valid before"},
 		"disk":                   {judgeDisk("/d", nil, 10<<30, 1<<30), OK, "10240 MB are free"},
 		"little space":           {judgeDisk("/d", nil, 3<<29, 1<<30), Warning, "1536 MB are free"},
-		"no space":               {judgeDisk("/d", nil, 1<<29, 1<<30), Error, "calls that are recorded wait free space"},
+		"no space":               {judgeDisk("/d", nil, 1<<29, 1<<30), Error, "calls with recording wait free space"},
 		"no check of the space":  {judgeDisk("/d", nil, 1<<20, -1), OK, "is writable"},
 		"not writable":           {judgeDisk("/d", syscall.EROFS, -1, 1<<30), Error, "not writable: read-only file system"},
 		"files":                  {judgeFiles(65536, 10_000), OK, "10000 calls need 50500"},

@@ -73,7 +73,7 @@ func names(all []string) string {
 
 // FailoverRelease releases held calls, so that the servers dial them.
 type FailoverRelease struct {
-	Yes bool `help:"Confirm that the missing nodes will not return, and that every number called in the time that the database lost is withdrawn."`
+	Yes bool `help:"Confirm that the missing nodes will not return, and that every number called in the period that the database lost is withdrawn."`
 }
 
 // Run releases the held calls.

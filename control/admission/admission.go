@@ -85,7 +85,7 @@ const defaultRing = 45
 type InTx func(*db.Batch, control.Call) error
 
 // Place registers the call of an order with the status "queued". If it refuses the order, it returns a *control.Error
-// and writes nothing. also, which may be nil, adds statements to the transaction that registers the call. It may run
+// and writes nothing. If also is not nil, it adds statements to the transaction that registers the call. It may run
 // more than once; its last run is for the call that Place returns.
 func (d *Controller) Place(ctx context.Context, orgID string, o Order, also InTx) (control.Call, error) {
 	d.init()

@@ -70,8 +70,8 @@ func forbidden(digits string) bool {
 	return false
 }
 
-// international returns all international numbers as which a carrier may interpret the digits. Ten digits always count
-// as a NANP number, although most area codes look like the country code of another country.
+// international returns all international numbers that a carrier may take the digits for. Ten digits always count as a
+// NANP number, although most area codes look like the country code of another country.
 func international(digits string) []string {
 	var all []string
 	add := func(d string) {

@@ -53,7 +53,8 @@ LEFT JOIN agent_versions v ON v.agent_id = a.id AND v.version = a.published_vers
 WHERE a.org_id = $1 AND a.name = $2`
 
 // PlaceWeb registers a web call with the status "queued", together with its ticket. It refuses orders as Place does.
-// also runs in the same transaction. A web call uses no trunk channel, but daily caps apply to it.
+// The function also runs in the transaction that registers the call. A web call uses no trunk channel, but daily caps
+// apply to it.
 func (d *Controller) PlaceWeb(
 	ctx context.Context, orgID string, o WebOrder, also func(context.Context, db.Querier, control.Call, Ticket) error,
 ) (control.Call, Ticket, error) {

@@ -56,8 +56,8 @@ func formatTranscript(lines []pipeline.Line) string {
 	return b.String()
 }
 
-// cut removes the middle of a text that is longer than most characters, and marks the gap. The end of a call matters
-// most.
+// cut shortens a text to about most characters: it removes the middle and marks the gap. It keeps more of the end than
+// of the start, because the end of a call matters most.
 func cut(text string, most int) string {
 	r := []rune(text)
 	if len(r) <= most {

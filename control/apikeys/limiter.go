@@ -40,8 +40,8 @@ func (l *Limiter) Admit(ctx context.Context, key string, limit int) (Quota, bool
 	return q, ok, nil
 }
 
-// Sweep deletes requests that have left the window, and the keys that have no other requests. Requests with limited
-// keys wait while Sweep runs.
+// Sweep deletes requests that have left the window, and the keys that have no other requests. Requests whose
+// keys have a limit wait while Sweep runs.
 func (l *Limiter) Sweep(ctx context.Context) error {
 	return db.Tx(ctx, l.Pool, func(tx pgx.Tx) error {
 		for _, sql := range []string{

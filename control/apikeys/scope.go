@@ -64,10 +64,10 @@ func CheckExpiry(at *time.Time, now time.Time) error {
 // wider one.
 func (k Key) CheckGrant(to Key) error {
 	if len(k.Scopes) > 0 && (len(to.Scopes) == 0 || slices.ContainsFunc(to.Scopes, func(s Scope) bool { return !k.Allows(s) })) {
-		return fmt.Errorf("this API key has the scopes %s and creates only keys with some of them", JoinScopes(k.Scopes))
+		return fmt.Errorf("this API key has the scopes %s and can create only keys with some of them", JoinScopes(k.Scopes))
 	}
 	if k.ExpiresAt != nil && (to.ExpiresAt == nil || to.ExpiresAt.After(*k.ExpiresAt)) {
-		return fmt.Errorf("this API key expires at %s and creates only keys that expire no later", k.ExpiresAt.UTC().Format(time.RFC3339))
+		return fmt.Errorf("this API key expires at %s and can create only keys that expire no later", k.ExpiresAt.UTC().Format(time.RFC3339))
 	}
 	return nil
 }

@@ -45,7 +45,7 @@ type Options struct {
 	// Endpoints receives the endpoints that the database will have, before Providers tests agents. It may be nil.
 	Endpoints func(endpoints.Set)
 
-	// Plan receives what Apply would change. If it is set, Apply stores nothing. Tests of providers are made.
+	// Plan receives what Apply would change. If Plan is set, Apply stores nothing, but still tests the providers.
 	Plan func([]Change)
 
 	ids map[string]string // IDs of the file's organizations by name, including new organizations

@@ -26,7 +26,7 @@ func (c Change) String() string {
 	case c.After == nil:
 		return fmt.Sprintf("- %s%s", c.Path, leafText(": ", c.Before))
 	case c.Before == HiddenSecret:
-		return fmt.Sprintf("~ %s: another secret", c.Path)
+		return fmt.Sprintf("~ %s: the secret changes", c.Path)
 	default:
 		return fmt.Sprintf("~ %s: %s → %s", c.Path, leafText("", c.Before), leafText("", c.After))
 	}

@@ -101,7 +101,7 @@ organizations:
 		"~ organizations[acme].timezone: \"America/New_York\" → \"America/Chicago\"",
 		"~ organizations[acme].trunks[main].codecs: [\"g722\",\"pcmu\"] → [\"pcmu\"]",
 		"~ organizations[acme].trunks[main].limits.calls_per_second: 5 → 7",
-		"~ organizations[acme].trunks[main].password: another secret",
+		"~ organizations[acme].trunks[main].password: the secret changes",
 		"~ organizations[acme].trunks[main].subgroups[default].calls_per_minute: 30 → 60",
 		"- organizations[globex].agents[helpdesk]",
 		"+ organizations[umbrella]",

@@ -77,7 +77,7 @@ func ownHost(kind string) string {
 	return ""
 }
 
-// readBounded reads a file. It returns an error if the file is larger than most bytes.
+// readBounded reads a file. It returns an error if the file has more bytes than most.
 func readBounded(name string, most int64) ([]byte, error) {
 	f, err := os.Open(name) //nolint:gosec // the operator names the file
 	if err != nil {

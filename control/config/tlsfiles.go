@@ -53,7 +53,7 @@ func (h HTTPTLS) Load(publicURL string) (*tls.Certificate, error) {
 	https := err == nil && u.Scheme == "https"
 	switch {
 	case h.ACME && (h.Cert != "" || h.Key != ""):
-		return nil, errors.New("PARLEY_HTTP_ACME and PARLEY_HTTP_TLS_CERT: accepted is one of them")
+		return nil, errors.New("PARLEY_HTTP_ACME and PARLEY_HTTP_TLS_CERT are both set; accepted: only one of them")
 	case h.ACME && (!https || net.ParseIP(u.Hostname()) != nil || !strings.Contains(u.Hostname(), ".")):
 		return nil, fmt.Errorf("PARLEY_HTTP_ACME needs a public host name in PARLEY_PUBLIC_URL, which is %q; accepted: https://HOST", publicURL)
 	case !h.ACME && (h.Email != "" || h.Directory != ""):

@@ -157,7 +157,7 @@ func setICE(at func(*Config) *[]string, schemes ...string) func(*Config, string)
 		for part := range strings.SplitSeq(v, ",") {
 			part = strings.TrimSpace(part)
 			if !slices.ContainsFunc(schemes, func(s string) bool { return strings.HasPrefix(part, s) && len(part) > len(s) }) {
-				return fmt.Errorf("%q is not such a server", part)
+				return fmt.Errorf("%q is not a server URL of that kind", part)
 			}
 			*at(c) = append(*at(c), part)
 		}

@@ -149,7 +149,7 @@ func (d *DB) openDirect(ctx context.Context, c Config) (err error) {
 	case err != nil:
 		return fmt.Errorf("direct database URL: %w", err)
 	case pooled:
-		return errors.New("direct database URL: it leads through a pooler: want the address of Postgres itself")
+		return errors.New("direct database URL: it leads through a pooler; accepted: the address of Postgres itself")
 	}
 	d.direct, err = newPool(ctx, c.DirectURL, c, 1, false, nil)
 	d.ListenPool = d.direct

@@ -37,7 +37,7 @@ func Inspect(ctx context.Context, q Querier, now func() time.Time) (s State, err
 	if s.Want, err = lastMigration(); err != nil {
 		return s, err
 	}
-	// The first statement of a connection takes longer, so the clock is read by the second.
+	// The first statement of a connection takes longer, so a later one reads the clock.
 	var hasSchema, hasNodes bool
 	err = q.QueryRow(ctx, `
 		SELECT current_setting('server_version_num')::int / 10000, current_database(), current_user, pg_is_in_recovery(),

@@ -37,7 +37,7 @@ func findInstall(want int) (install, error) {
 	i := slices.IndexFunc(all, func(in install) bool { return in.major == want })
 	if i < 0 {
 		return install{}, fmt.Errorf(
-			"the data directory holds data of Postgres %d, installed is %d: "+
+			"the data directory holds data of Postgres %d, but Postgres %d is installed: "+
 				"install postgresql-%d, or move the data with pg_dump; nothing was changed",
 			want,
 			all[0].major,

@@ -104,7 +104,7 @@ func (l *Local) prepare() error {
 	// Other users may enter the data directory, but not list it. Postgres runs as another user if this process runs
 	// as root.
 	if err := os.MkdirAll(dir, 0o711); err != nil { //nolint:gosec // see above
-		return fmt.Errorf("data directory: %w; set PARLEY_DATA_DIR, or name the file with the settings with --config", err)
+		return fmt.Errorf("data directory: %w; set PARLEY_DATA_DIR, or pass the settings file with --config", err)
 	}
 	l.home = filepath.Join(dir, "postgres")
 	if err := l.acct.checkReachable(l.home); err != nil {

@@ -196,9 +196,9 @@ type locker struct {
 	conn   *pgx.Conn
 }
 
-// SessionLock implements lock.SessionLocker. While it waits, and afterwards, its transaction has no snapshot: the creation
-// of an index would wait for that. Therefore it does not wait inside a statement, and uses the simple protocol: the
-// portal of the extended protocol keeps its snapshot.
+// SessionLock implements lock.SessionLocker. Its transaction must not keep a snapshot while it waits or afterwards,
+// because the creation of an index would wait for that transaction. Therefore SessionLock does not wait inside a
+// statement. It uses the simple protocol, because a portal of the extended protocol keeps its snapshot.
 func (l *locker) SessionLock(ctx context.Context, _ *sql.Conn) (err error) {
 	if l.conn, err = pgx.ConnectConfig(ctx, l.config); err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 
 // A pack holds lists of texts, compressed. Its first byte is the version of the format. The rest is deflated with
 // packWords as the preset dictionary: the number of lists, and for each list its number of texts and each text with its
-// length. Numbers are varints. Packs are smaller than what Postgres does: it compresses no row below 2 KB.
+// length. Numbers are varints. Without packs the texts take more space, because Postgres compresses no row below 2 KB.
 
 const packVersion = 1
 
@@ -92,7 +92,7 @@ func readList[T any](r *bytes.Reader, one func() (T, error)) (all []T, err error
 	return all, err
 }
 
-// count reads a number of things that follow. Each has at least one byte, or none.
+// count reads the number of items that follow. It rejects a number larger than that of the remaining bytes.
 func count(r *bytes.Reader) (int, error) {
 	n, err := binary.ReadUvarint(r)
 	if err == nil && n > uint64(r.Len()) { //nolint:gosec // not negative

@@ -110,7 +110,7 @@ func TestDirectURL(t *testing.T) {
 		}
 		dbtest.Exec(t, d, "SELECT pg_notify($1, '')", "parley_test")
 	}
-	if _, err = db.Open(t.Context(), db.Config{URL: bouncer.URL(), DirectURL: bouncer.URL()}); err == nil || !strings.Contains(err.Error(), "want the address of Postgres itself") {
+	if _, err = db.Open(t.Context(), db.Config{URL: bouncer.URL(), DirectURL: bouncer.URL()}); err == nil || !strings.Contains(err.Error(), "accepted: the address of Postgres itself") {
 		t.Errorf("a direct URL through the pooler: %v", err)
 	}
 }

@@ -247,8 +247,8 @@ const mayPackSQL = `
 // MayPack reports whether this node may write packs of calls and deliveries (db.Pack).
 func (w *Monitor) MayPack() bool { return w.packs.Load() }
 
-// restored stands for the unknown calls of a restored database in the list of missing nodes. A node that knows how
-// little the database has lost removes it. Otherwise an operator does.
+// restored stands for the unknown calls of a restored database in the list of missing nodes. A node removes it if it
+// knows that the database has lost at most longestLag. Otherwise an operator removes it.
 const restored = "restore"
 
 // longestLag is the longest period that a failover may lose. After a longer one the database counts as restored from a
@@ -280,7 +280,7 @@ func (w *Monitor) beginAgain(ctx context.Context, known string) error {
 	return err
 }
 
-// report records that this node has restored its calls, and whether the database has lost no more than a failover loses.
+// report records that this node has restored its calls, and whether the database has lost at most longestLag.
 func (w *Monitor) report(ctx context.Context, is epoch) error {
 	done := w.names()
 	w.mu.Lock()

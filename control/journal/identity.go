@@ -65,7 +65,7 @@ func (j *Journal) Seen() (at time.Time) {
 	if err == nil {
 		err = at.UnmarshalText([]byte(strings.TrimSpace(string(text))))
 	}
-	if err != nil { // without the time, nobody relies on it
+	if err != nil { // callers do not use the zero time
 		return time.Time{}
 	}
 	return at

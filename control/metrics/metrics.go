@@ -50,7 +50,7 @@ func New() *Metrics {
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5},
 		}, []string{"route", "method", "status"}),
 		phases: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "parley_turn_seconds", Help: "Phases of a turn; phase turn is the whole.",
+			Name: "parley_turn_seconds", Help: "Duration of the phases of a turn; the phase turn is the whole turn.",
 			Buckets: []float64{.005, .01, .02, .05, .1, .15, .2, .3, .4, .5, .6, .8, 1, 1.5, 2, 3, 5, 8},
 		}, []string{"phase"}),
 		turns:      newCounter("parley_turns_total", "Turns, by ending.", "ending"),
@@ -61,7 +61,8 @@ func New() *Metrics {
 		dials:      newCounter("parley_campaign_attempts_total", "Ended calls of campaigns, by outcome.", "outcome"),
 		recordings: newCounter("parley_recordings_total", "Recordings, by result.", "result"),
 	}
-	// A series that begins with its first event has no increase for it, so alerts on these would miss one.
+	// These series start at 0. If a series started with its first event, its increase would not include that event, and
+	// alerts would miss it.
 	for _, result := range []string{recording.Stored, recording.Truncated, recording.Lost} {
 		m.recordings.WithLabelValues(result)
 	}

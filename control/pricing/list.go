@@ -77,7 +77,7 @@ func (l *List) Extend(text []byte) (*List, error) {
 	}
 	if f.currency == "" || f.currency == l.Currency {
 		if f.perUSD != 0 {
-			return nil, fmt.Errorf("per_usd: accepted with another currency than %s", l.Currency)
+			return nil, fmt.Errorf("per_usd: accepted only with a currency other than %s", l.Currency)
 		}
 		return &out, nil
 	}

@@ -154,7 +154,7 @@ func (p *Price) checkRates() error {
 		names = "per_million_characters"
 	case "llm":
 		accepted[&p.PerMillionPromptTokens], accepted[&p.PerMillionCompletionTokens], accepted[&p.PerMillionCachedTokens] = true, true, false
-		names = "per_million_prompt_tokens, per_million_completion_tokens and, if you like, per_million_cached_tokens"
+		names = "per_million_prompt_tokens, per_million_completion_tokens and, optionally, per_million_cached_tokens"
 	default:
 		return fmt.Errorf("serves %q: accepted: asr, llm, tts", p.Serves)
 	}

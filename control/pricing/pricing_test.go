@@ -147,7 +147,7 @@ func TestExtendRefusesBadFiles(t *testing.T) {
 		"prices:\n- {kind: a, serves: asr, per_minute: 1}\n- {kind: a, serves: asr, per_minute: 2}": "line 3: the same as in line 2",
 		"currency: EUR":               "currency EUR: per_usd is missing",
 		"currency: Euro":              `currency "Euro": use the three letters`,
-		"per_usd: 2":                  "per_usd: accepted with another currency than USD",
+		"per_usd: 2":                  "per_usd: accepted only with a currency other than USD",
 		"{currency: EUR, per_usd: 0}": "per_usd: use a number above 0",
 		"as_of: today":                `as_of "today": use a date`,
 		"prices: [":                   "line 1",

@@ -225,8 +225,8 @@ func (s *Spool) uploadSegment(ctx context.Context, r *liveRecording, buffer []by
 	return buffer
 }
 
-// readPart appends size bytes of the audio in a file to b, from byte at of the audio on. It reports whether the file
-// has that many.
+// readPart appends size bytes of the audio in a file to b, starting at byte at of the audio. It reports whether the
+// file has that many bytes.
 func readPart(name string, b []byte, at, size int64) (_ []byte, complete bool, err error) {
 	f, err := os.Open(name) //nolint:gosec // in the spool
 	if err != nil {

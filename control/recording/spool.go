@@ -351,8 +351,8 @@ const (
 
 func recordingKey(callID, ext string) string { return "recordings/" + callID + ext }
 
-// compress returns the file to store for the recording in f, and its key. It returns f if there is no encoder, or if it
-// fails.
+// compress returns the file to store for the recording in f, and its key. The file is f itself if there is no encoder
+// or if the encoder fails.
 func (s *Spool) compress(ctx context.Context, f *os.File, callID string) (*os.File, string) {
 	if s.Encoder != nil {
 		body, err := s.Encoder.encode(ctx, f, s.Dir)

@@ -29,7 +29,7 @@ func (t Takeover) HandleEvent(ctx context.Context, e control.Event) error {
 }
 
 // Settled is an event handler that waits until the recording of a call is stored or lost. So call_analyzed never
-// reports a recording as missing that is stored later.
+// reports as missing a recording that is stored later.
 type Settled struct{ Spool *Spool }
 
 // errNotStored means that the recording is on the disk of its node.

@@ -26,7 +26,7 @@ const (
 	keepDead  = 30 * 24 * time.Hour
 )
 
-// Data are deleted in small steps, each with a transaction of its own, so that deletion holds nobody up. A step with more
+// Data are deleted in small steps, each with a transaction of its own, so that other work does not wait. A step with more
 // than stepTime makes the next one smaller. After each step the database gets a pause that is as long as the step was.
 const (
 	minStep, firstStep, maxStep = 10, 50, 500 // calls, recordings or deliveries

@@ -50,7 +50,7 @@ type clause struct {
 	// each replaces column and values if these have no index. An index supports each of its conditions, and a call
 	// meets at most one of them.
 	each []string
-	// whole, if set, returns the complete condition; each then only narrows the search.
+	// whole, if set, returns the complete condition. The conditions in each then only narrow the search.
 	whole func(*listQuery) string
 	// loose means that no index supports the clause.
 	loose bool

@@ -15,7 +15,7 @@ import (
 
 // A pack of a transcript has two lists: packedLine as JSON, and turns as GET /v1/calls/{id}/turns returns them.
 
-// packedLine is a line without what takes space and nobody reads. Times are in milliseconds, as the API shows them.
+// packedLine is a transcript line without data that nobody reads. Times are in milliseconds, as the API shows them.
 type packedLine struct {
 	Role        pipeline.Role `json:"r"`
 	Text        string        `json:"t"`
@@ -23,7 +23,8 @@ type packedLine struct {
 	End         int64         `json:"e"`
 	Turn        int           `json:"n"`
 	Interrupted bool          `json:"i,omitempty"`
-	// Times has two numbers for each word: from the end of the last word, or Start, to its start, and its length.
+	// Times has two numbers for each word: the time from the end of the previous word (from Start for the first word)
+	// to the start of the word, and its duration.
 	Times []int64 `json:"w,omitempty"`
 	// Words are the words, if they are not those of Text.
 	Words []string `json:"x,omitempty"`

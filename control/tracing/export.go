@@ -29,8 +29,8 @@ const (
 	logInterval    = time.Minute     // least time between two log lines about failures
 )
 
-// queue bounds the spans that wait, and counts the results. It is both ends of the batch processor of the SDK, which
-// does not tell how many spans it drops.
+// queue bounds the spans that wait, and counts the results. It wraps both ends of the batch processor of the SDK,
+// because the processor does not report how many spans it drops.
 type queue struct {
 	sdk.SpanProcessor
 	sdk.SpanExporter

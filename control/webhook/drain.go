@@ -11,8 +11,8 @@ import (
 	"github.com/parley-voice/parley/control/db"
 )
 
-// drainTime is the maximum time that a node delivers to one endpoint without a break. Other endpoints get their turn
-// after it.
+// drainTime is the maximum time that a node delivers to one endpoint without a break. Then other endpoints get their
+// turn.
 const drainTime = 30 * time.Second
 
 // drainPoll is the interval at which drain looks for more deliveries while attempts are running.

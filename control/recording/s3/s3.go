@@ -69,7 +69,7 @@ func parse(text string) (location, error) {
 func server(text string) (host string, secure bool, err error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || strings.Trim(u.Path, "/") != "" || u.User != nil {
-		return "", false, errors.New("endpoint is like https://host:port")
+		return "", false, errors.New("endpoint: use a URL like https://host:port")
 	}
 	return u.Host, u.Scheme == "https", nil
 }
