@@ -9,7 +9,7 @@ import (
 
 type keyed func(w http.ResponseWriter, r *http.Request, key apikeys.Key) error
 
-// A scoped handler serves keys that have one of the scopes, or none.
+// A scoped handler serves keys that have one of its scopes, and keys without scopes, which may use the whole API.
 type scoped struct {
 	handle keyed
 	scopes []apikeys.Scope

@@ -85,8 +85,8 @@ func (a *Admin) answerKey(w http.ResponseWriter, r *http.Request, status int, id
 	return nil
 }
 
-// CreateKey answers POST /v1/admin/keys; the response contains the secret. A key creates only keys that may do no more
-// than itself and end no later.
+// CreateKey answers POST /v1/admin/keys; the response contains the secret. A key can create only keys that may do no
+// more than it and expire no later.
 func (a *Admin) CreateKey(w http.ResponseWriter, r *http.Request, key apikeys.Key) error {
 	body, err := schema.Read(w, r)
 	if err != nil {

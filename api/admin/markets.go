@@ -91,5 +91,5 @@ func (a *Admin) known(ctx context.Context, market, version string) error {
 	for _, k := range all {
 		codes = append(codes, k.Code)
 	}
-	return schema.InvalidValue("market", "use "+strings.Join(slices.Compact(codes), ", ")+", or nothing for none", market)
+	return schema.InvalidValue("market", "use "+strings.Join(slices.Compact(codes), ", ")+", or an empty string for no market rules", market)
 }

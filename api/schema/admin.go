@@ -39,7 +39,7 @@ type (
 		RateLimit      any      `doc:"Requests per minute; 0 means the platform's limit, off means no limit" json:"rate_limit,omitempty"`
 		Privileged     *bool    `doc:"Whether the key may use /v1/admin; its organization must be root" json:"privileged,omitempty" nullable:"true"`
 		Scopes         []string `doc:"Parts of the API that the key may use: read, calls, campaigns, admin; empty means all" json:"scopes,omitempty" nullable:"true"`
-		ExpiresAt      *float64 `doc:"When the key ends, in seconds since 1970; empty means never" json:"expires_at,omitempty" nullable:"true"`
+		ExpiresAt      *float64 `doc:"When the key expires, in seconds since 1970; empty means never" json:"expires_at,omitempty" nullable:"true"`
 	}
 	// A KeyChange is the body of PATCH /v1/admin/keys/{id}.
 	KeyChange struct {

@@ -125,8 +125,8 @@ func notJSON(at int, msg string) *response.InvalidError {
 	return &response.InvalidError{Issues: []response.Issue{{Type: "json_invalid", Loc: []any{"body", at}, Msg: msg, Input: map[string]any{}}}}
 }
 
-// Fingerprint returns the same value for equivalent bodies. White space and the order of keys
-// have no effect, the notation of numbers has. Invalid JSON is compared byte by byte.
+// Fingerprint returns the same value for equivalent bodies. White space and the order of keys do not affect it, but the
+// notation of numbers does. Invalid JSON is compared byte by byte.
 func (b *Body) Fingerprint() []byte {
 	if b.bad != nil {
 		sum := sha256.Sum256(b.Raw)

@@ -98,7 +98,7 @@ func (c *Campaigns) resume(r *ui.Request) (ui.Result, error) {
 	return c.do(r, "resume", "Campaign resumed.", c.service().Resume)
 }
 
-// rescreen screens contacts again that were skipped because of their location.
+// rescreen screens contacts again if they were skipped because of their location.
 func (c *Campaigns) rescreen(r *ui.Request) (ui.Result, error) {
 	to := "campaigns/" + r.ID()
 	n, err := c.service().Rescreen(r.Context(), r.Org(), r.ID(), who(r))
@@ -119,7 +119,7 @@ func (c *Campaigns) rescreen(r *ui.Request) (ui.Result, error) {
 	}, c.log(r, "rescreen", r.ID(), nil, map[string]any{"contacts": n})
 }
 
-// reopen makes contacts pending again whose last call failed because of Parley or a provider.
+// reopen sets contacts to pending again if their last call failed because of Parley or a provider.
 func (c *Campaigns) reopen(r *ui.Request) (ui.Result, error) {
 	back := ui.Result{To: "campaigns/" + r.ID()}
 	n, err := c.service().Reopen(r.Context(), r.Org(), r.ID(), who(r))
@@ -164,7 +164,7 @@ func (c *Campaigns) askCalls(r *ui.Request) (ui.Page, error) {
 	)
 	return ui.Page{
 		Template: "form.html", Title: "Add numbers to " + k.Name, Crumbs: crumbs(campaignLink(k)),
-		Lead: "All numbers are added or none. The report lists unreadable rows and numbers on a do-not-call list.", Data: r.Form(f),
+		Lead: "If the list has an error, none of its numbers are added. The report lists unreadable rows and numbers on a do-not-call list.", Data: r.Form(f),
 	}, nil
 }
 

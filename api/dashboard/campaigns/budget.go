@@ -16,7 +16,7 @@ import (
 func budgetField(now pricing.Amount) ui.Field {
 	f := ui.Field{
 		Name: "budget", Label: "Budget", Kind: ui.Number, Optional: true, Min: "0",
-		Help: "The most that all calls may cost. When it is used up, no new call starts; calls in progress continue. Leave empty for no limit.",
+		Help: "Maximum cost of all calls. When the budget is used up, no new call starts; calls in progress continue. Leave empty for no limit.",
 	}
 	if now > 0 {
 		f.Value = now.String()

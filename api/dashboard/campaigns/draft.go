@@ -266,7 +266,7 @@ func (c *Campaigns) make(r *ui.Request, order service.CreateRequest, slot *idemp
 			done = ui.Result{
 				To: "campaigns",
 				Notice: "The campaign was created, but its list was not imported: " + ui.ErrorText(cause) +
-					". Correct that, then add the numbers to the campaign.",
+					". Correct the error, then add the numbers to the campaign.",
 				Failed: true,
 			}
 			return settled(ctx, q)

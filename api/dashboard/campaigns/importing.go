@@ -96,7 +96,7 @@ func failureText(i uploads.Import) string {
 		}
 	}
 	if i.State == uploads.Done {
-		return "The campaign was created, but its list was not imported: " + text + " Correct that, then add the numbers to the campaign."
+		return "The campaign was created, but its list was not imported: " + text + " Correct the error, then add the numbers to the campaign."
 	}
 	return "The campaign was not created: " + text
 }

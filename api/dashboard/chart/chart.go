@@ -183,7 +183,7 @@ func Columns(label, class string, all []Column, mark int) template.HTML {
 		}
 		if c.Label != "" {
 			x, anchor := float64(i)*step+step/2, "middle"
-			switch i { // it would be cut off at the edges
+			switch i { // at the edges, a centered label would be cut off
 			case 0:
 				x, anchor = 0, "start"
 			case len(all) - 1:

@@ -34,7 +34,7 @@ func InvalidFromApply(err error) error {
 	}
 	text := strings.TrimPrefix(err.Error(), where.FindString(err.Error()))
 	if m := fieldKey.FindStringSubmatch(text); m != nil {
-		if m[2] == "" && m[3] == ": " { // otherwise it says more than the field does
+		if m[2] == "" && m[3] == ": " { // keep a longer key, which says more than the name of the field
 			text = strings.TrimPrefix(text, m[0])
 		}
 		return Invalid(m[1], text)

@@ -49,7 +49,7 @@ type Field struct {
 	Name, Label string
 	Kind        string // "" means Text
 	Help        string
-	Value       string   // value of a checkbox; not empty if it is ticked
+	Value       string   // value of the input; for a checkbox, not empty if it is ticked
 	Values      []string // values of a group of checkboxes
 	Options     []Option // choices of a select or of checkboxes
 	Placeholder string

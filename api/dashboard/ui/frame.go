@@ -207,7 +207,7 @@ func (f *Frame) first() string {
 // CodesPath is the page on which operators turn on one-time codes.
 const CodesPath = "account/codes"
 
-// lacksCodes reports whether the operator must turn on one-time codes before this page.
+// lacksCodes reports whether the operator must turn on one-time codes before opening this page.
 func (f *Frame) lacksCodes(r *Request, route Route) bool {
 	return f.RequireCodes && !r.Session.HasCodes && !r.Session.Identity && route.Path != CodesPath
 }

@@ -244,5 +244,5 @@ func (w Webhooks) change(r *ui.Request) (ui.Result, error) {
 		is, err := webhook.Change(r.Context(), q, e)
 		return operator.Entry{Action: "webhook.change", Object: e.ID, Before: auditView(was), After: auditView(is)}, err
 	})
-	return ui.Result{To: "webhooks/" + e.ID, Notice: "The endpoint is changed."}, err
+	return ui.Result{To: "webhooks/" + e.ID, Notice: "Endpoint updated."}, err
 }

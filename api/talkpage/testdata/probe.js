@@ -1,6 +1,6 @@
-// Put into each page before its own scripts: what tests say, hear and disturb.
-// probeOptions: file (the browser's own microphone), port (media goes there, and
-// there alone).
+// Tests run this script in each page before the page's own scripts. It feeds the microphone,
+// records what the page plays, and can redirect media. probeOptions: file (use the browser's
+// own microphone), port (send media only to this port).
 (() => {
   const options = window.probeOptions ?? {};
   const rate = 16000;
@@ -9,14 +9,14 @@
   addEventListener("error", (e) => probe.errors.push(String(e.message)));
   addEventListener("unhandledrejection", (e) => probe.errors.push(String(e.reason)));
 
-  // The microphone: words that tests say, or the browser's file as it is.
+  // The microphone: the audio that tests pass to probe.say, or the browser's file without processing.
   const media = navigator.mediaDevices;
   if (media && !options.asIs) {
     const real = media.getUserMedia.bind(media);
     media.getUserMedia = async () => {
       if (options.file) return real({ audio: { echoCancellation: false, noiseSuppression: false, autoGainControl: false } });
       const context = new AudioContext({ sampleRate: rate }), mouth = context.createMediaStreamDestination();
-      const still = context.createConstantSource(); // a microphone is never without samples
+      const still = context.createConstantSource(); // a microphone sends samples even in silence
       still.offset.value = 0;
       still.connect(mouth);
       still.start();
@@ -35,12 +35,12 @@
     };
   }
 
-  // The ear: all that the page could play.
+  // hear records the audio of a track that the page receives.
   function hear(stream) {
     const context = new AudioContext({ sampleRate: rate }), ear = context.createScriptProcessor(512, 1, 1);
     context.createMediaStreamSource(stream).connect(ear);
     ear.connect(context.destination);
-    probe.ear = ear; // or it is collected
+    probe.ear = ear; // keeps the processor from garbage collection
     ear.onaudioprocess = (e) => {
       const wave = e.inputBuffer.getChannelData(0);
       probe.chunks.push(Int16Array.from(wave, (v) => Math.max(-1, Math.min(1, v)) * 32767));
@@ -57,7 +57,7 @@
     return btoa(text);
   };
 
-  // Waiting.
+  // Functions that wait for a condition.
   probe.until = (is, ms, what) =>
     new Promise((yes, no) => {
       const end = performance.now() + ms;
@@ -89,7 +89,7 @@
     return { took: performance.now() - began };
   };
 
-  // The way: through a relay alone, where there is one.
+  // With options.port, candidates name only that port, such as the port of a relay.
   const Peer = window.RTCPeerConnection;
   window.RTCPeerConnection = class extends Peer {
     constructor(...args) {
