@@ -26,7 +26,7 @@ type httpServers struct {
 	api, metrics, redirect                         *http.Server // redirect may be nil
 	apiListener, metricsListener, redirectListener net.Listener
 	tls                                            *tls.Config                     // nil: the API is served over plain HTTP
-	certificate                                    atomic.Pointer[tls.Certificate] // served last
+	certificate                                    atomic.Pointer[tls.Certificate] // the certificate in use
 }
 
 // listen opens the listeners. Its errors name the setting.
@@ -63,7 +63,7 @@ func (s *httpServers) secure(c config.Config) error {
 		get := s.tls.GetCertificate
 		s.tls.GetCertificate = func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 			fresh, err := get(hello)
-			if err == nil && !slices.Contains(hello.SupportedProtos, acme.ALPNProto) { // else it answers a challenge
+			if err == nil && !slices.Contains(hello.SupportedProtos, acme.ALPNProto) { // otherwise this is a challenge of the CA
 				s.certificate.Store(fresh)
 			}
 			return fresh, err

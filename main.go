@@ -32,7 +32,7 @@ var version = "dev"
 
 // commands defines the command line. Each command is in its own file.
 type commands struct {
-	Config string `help:"Read settings from FILE; the environment wins." placeholder:"FILE"`
+	Config string `help:"Read settings from FILE; environment variables override them." placeholder:"FILE"`
 
 	Init       admincli.Init   `cmd:"" help:"Ask five questions and write the first settings and operator's file." group:"Server"`
 	Serve      serveCmd        `cmd:"" help:"Run the server until SIGTERM." group:"Server"`
@@ -44,7 +44,7 @@ type commands struct {
 	Completion completionCmd   `cmd:"" help:"Print a script that completes the command line in a shell." group:"Server"`
 
 	Apply    applyCmd          `cmd:"" help:"Create or update organizations, trunks, agents and more from a YAML file." group:"Settings of organizations"`
-	Export   admincli.Export   `cmd:"" help:"Print the YAML file that leads to the present database, without secrets." group:"Settings of organizations"`
+	Export   admincli.Export   `cmd:"" help:"Print the YAML file that would create the present settings, without secrets." group:"Settings of organizations"`
 	Key      keyCmd            `cmd:"" help:"Manage API keys." group:"Settings of organizations"`
 	Operator admincli.Operator `cmd:"" help:"Manage dashboard operators." group:"Settings of organizations"`
 	Agent    admincli.Agent    `cmd:"" help:"Manage agents." group:"Settings of organizations"`

@@ -99,8 +99,8 @@ func (p *commandProviders) warnUnusable(ctx context.Context, q db.Querier, s app
 	return nil
 }
 
-// clientFilter removes espeak-ng and the fake providers of servers, so that they are not tested. The machine of a
-// command may not have them.
+// clientFilter removes espeak-ng and the fake providers of servers, so that they are not tested. The machine that runs
+// the command may not have them.
 type clientFilter struct {
 	provider.ClientSource
 	hasFakes bool

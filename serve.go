@@ -22,10 +22,10 @@ func notifySystemd(log *slog.Logger, state string) {
 }
 
 const (
-	// savingGCPercent is the growth of the heap after which memory is collected. Most of the memory of a call are buffers
-	// without pointers, which the collector does not read, so that collecting twice as often costs little.
+	// savingGCPercent is the growth of the heap that starts a garbage collection. Most memory of a call is in buffers
+	// without pointers, which the collector does not read, so collecting twice as often costs little.
 	savingGCPercent  = 50
-	defaultGCPercent = 100 // of the runtime
+	defaultGCPercent = 100 // default of the Go runtime
 )
 
 // saveMemory applies savingGCPercent unless the environment variable GOGC has another value than the default.
