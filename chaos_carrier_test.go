@@ -273,7 +273,8 @@ func (a *chaosAudio) callee(conn *net.UDPConn, port int, speech []byte) {
 	}
 }
 
-// stampArrivals makes the kernel tell when it received each packet, so that a delay of this process is no gap.
+// stampArrivals makes the kernel record when each packet arrives, so that a delay of this process does not count as a
+// gap.
 func stampArrivals(t *testing.T, conn *net.UDPConn) {
 	t.Helper()
 	raw, err := conn.SyscallConn()

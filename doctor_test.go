@@ -105,7 +105,7 @@ func TestDoctor(t *testing.T) {
 		"wrong seal key":           {set("PARLEY_SEAL_KEY", string(secretbox.Generate())), "seal key", admincli.Error, []string{"lacks the key", "set PARLEY_SEAL_KEY"}},
 		"no seal key":              {set("PARLEY_SEAL_KEY", ""), "seal key", admincli.Error, []string{"lacks the key", "set PARLEY_SEAL_KEY"}},
 		"connections":              {set("PARLEY_DATABASE_CONNECTIONS", "1000"), "database", admincli.Error, []string{"1 nodes open up to 1001 connections", "max_connections"}},
-		"calls beyond ports":       {set("PARLEY_RTP_PORTS", "20000-20199"), "RTP ports", admincli.Warning, []string{"hold 100 calls", "PARLEY_MAX_CALLS=100"}},
+		"calls beyond ports":       {set("PARLEY_RTP_PORTS", "20000-20199"), "RTP ports", admincli.Warning, []string{"enough for 100 calls", "PARLEY_MAX_CALLS=100"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -25,6 +25,6 @@ func TestContactOutcomePrecedesFiles(t *testing.T) {
 		}
 	}
 	if told < 0 || files < 0 || told > files {
-		t.Errorf("contacts are told as step %d, the first that needs files is step %d", told, files)
+		t.Errorf("the outcome of the contact is step %d, and the first step that needs files is step %d", told, files)
 	}
 }

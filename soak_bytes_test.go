@@ -118,7 +118,8 @@ func TestSoakBytes(t *testing.T) {
 	}
 }
 
-// agePacks makes a database as old as the previous release must not be any more for packs to be written.
+// agePacks makes the migrations of a database two days old, because packs are written only when the migration that
+// added them is a day old.
 func agePacks(t testing.TB, url string) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), url)

@@ -66,7 +66,7 @@ func validBatch(t *testing.T, s *service) {
 	short := b["campaign"].(map[string]any)
 	list := o.do(t, "GET", "/v1/campaigns", "").want(t, 200).object(t)["campaigns"].([]any)[0]
 	if fmt.Sprint(short) != fmt.Sprint(list) {
-		t.Errorf("short view short view %v, in the list %v", short, list)
+		t.Errorf("the short view is %v, but %v in the list", short, list)
 	}
 	if codes(t, b, "blockers") != "" {
 		t.Errorf("%v", b["blockers"])

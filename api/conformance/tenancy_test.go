@@ -148,7 +148,7 @@ func foreignPaths(t *testing.T, s *service) {
 		t.Errorf("only %d requests were made", requests)
 	}
 	if c := n.do(t, "GET", "/v1/calls/"+n.ids[0], "").want(t, 200).object(t); c["status"] != "failed" {
-		t.Errorf("the status of the status of the neighbor's call is %v", c["status"])
+		t.Errorf("the status of the neighbor's call is %v", c["status"])
 	}
 }
 

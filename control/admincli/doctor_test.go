@@ -63,8 +63,8 @@ func TestJudgements(t *testing.T) {
 		"port of a stranger":  {judgeSocket(web, listen(syscall.EADDRINUSE), program{}), Warning, "another user run parley doctor as root"},
 		"port below 1024":     {judgeSocket(web, listen(syscall.EACCES), program{}), Error, "CAP_NET_BIND_SERVICE"},
 		"address not here":    {judgeSocket(web, listen(syscall.EADDRNOTAVAIL), program{}), Error, "does not have the address"},
-		"enough ports":        {judgeRTP(config.Default()), OK, "hold 5000 calls"},
-		"ports for few calls": {judgeRTP(settings(func(c *config.Config) { c.RTPPorts = [2]int{20001, 20006} })), Warning, "hold 2 calls; PARLEY_MAX_CALLS is 1000 set PARLEY_RTP_PORTS to at least 2000 ports"},
+		"enough ports":        {judgeRTP(config.Default()), OK, "enough for 5000 calls"},
+		"ports for few calls": {judgeRTP(settings(func(c *config.Config) { c.RTPPorts = [2]int{20001, 20006} })), Warning, "enough for 2 calls; PARLEY_MAX_CALLS is 1000 set PARLEY_RTP_PORTS to at least 2000 ports"},
 		"web call port":       {judgeRTP(settings(func(c *config.Config) { c.WebRTC.UDP = 20100 })), Error, "PARLEY_WEBRTC_UDP_PORT 20100 lies within"},
 		"relay ports": {
 			judgeRTP(settings(func(c *config.Config) { c.WebRTC.Relay, c.WebRTC.RelayPorts = 3478, [2]int{29000, 30999} })),

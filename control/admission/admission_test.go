@@ -160,10 +160,10 @@ func TestOrderOnGrantedTrunk(t *testing.T) {
 	// A revoked grant is deleted.
 	w.apply(`organizations: [{name: acme, grants: []}]`)
 	if _, code := w.order("globex", admission.Order{Agent: "helpdesk", TrunkID: c.TrunkID}); code != control.CodeTrunkNotFound {
-		t.Errorf("a trunk taken back: %s", code)
+		t.Errorf("a trunk whose grant was revoked: %s", code)
 	}
 	if _, code := w.order("globex", admission.Order{Agent: "helpdesk", RouteID: c.RouteID}); code != control.CodeSubgroupNotFound {
-		t.Errorf("a subgroup on it: %s", code)
+		t.Errorf("a subgroup of the revoked trunk: %s", code)
 	}
 	if _, code := w.order("acme", admission.Order{Agent: "sales"}); code != "" {
 		t.Errorf("the lender: %s", code)

@@ -120,7 +120,7 @@ func TestDrainTime(t *testing.T) {
 
 func TestRingSeconds(t *testing.T) {
 	if s, err := ringSeconds(nil); s != 45 || err != nil {
-		t.Errorf("nothing said: %d %v", s, err)
+		t.Errorf("without a value: %d %v", s, err)
 	}
 	for s, ok := range map[float64]bool{4: false, 5: true, 45: true, 120: true, 121: false, 5.5: false, -5: false, 1e300: false} {
 		if _, err := ringSeconds(&s); (err == nil) != ok {

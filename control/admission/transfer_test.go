@@ -45,14 +45,14 @@ func TestOpenLeg(t *testing.T) {
 		t.Fatalf("%+v %v", leg, err)
 	}
 	if got := w.text("SELECT concat_ws(' ', state, owner, home, leg, number, lease_until > now() + interval '50 s') FROM attempts WHERE leg <> 'callee'"); got != "intent n h transfer 12025550177 t" {
-		t.Errorf("it stands as %s", got)
+		t.Errorf("the attempt of the leg is %s", got)
 	}
 	if leg.CostPerMinute == nil || *leg.CostPerMinute != 0.6 {
 		t.Errorf("no rate of the trunk: %+v", leg)
 	}
 	// A call can have only one transfer leg at a time.
 	if _, err := w.controller.OpenLeg(t.Context(), l, transferTarget, time.Minute); err == nil {
-		t.Error("a second one while the first is alive")
+		t.Error("a second leg was opened while the first was alive")
 	}
 	for _, to := range []control.AttemptState{control.Sent, control.Answered, control.Rang, control.Closed, control.Sent} {
 		if err := w.controller.MoveLeg(t.Context(), leg.Lease, to); err != nil {
@@ -71,14 +71,14 @@ func TestOpenLeg(t *testing.T) {
 		}
 	}
 	if got := w.text("SELECT state FROM attempts WHERE leg <> 'callee'"); got != "ended" {
-		t.Errorf("it goes on from its end: %s", got)
+		t.Errorf("the leg moved on after its end: %s", got)
 	}
 	if got := w.text("SELECT status FROM calls"); got != "ongoing" {
-		t.Errorf("its call is %s", got)
+		t.Errorf("the call is %s", got)
 	}
 	w.exec("UPDATE subgroups SET next_dial_at = now(); UPDATE grants SET next_dial_at = now()")
 	if _, err := w.controller.OpenLeg(t.Context(), l, transferTarget, time.Minute); err != nil {
-		t.Errorf("another after it: %v", err)
+		t.Errorf("a second leg after the end of the first: %v", err)
 	}
 }
 
@@ -92,10 +92,10 @@ func TestOpenLegObeysRouteLimits(t *testing.T) {
 		{"not allowed", "+442071838750", "SELECT 1", control.CodeDestinationNotAllowed},
 		{"premium rate", "+1 900 555 0123", "SELECT 1", control.CodeDestinationNotAllowed},
 		{"suppressed", transferTarget, "INSERT INTO suppressions SELECT id, '2025550177' FROM organizations", control.CodeDestinationNotAllowed},
-		{"no line of the subgroup", transferTarget, "UPDATE subgroups SET concurrent_calls = 1", control.CodeSubgroupConcurrency},
-		{"no line of the grant", transferTarget, "UPDATE grants SET concurrent_calls = 1", control.CodeSubgroupConcurrency},
-		{"no line of the trunk", transferTarget, "UPDATE trunks SET concurrent_calls = 1", control.CodeSubgroupConcurrency},
-		{"no place in the pace soon", transferTarget, paceExhausted, control.CodeSubgroupConcurrency},
+		{"no channel of the subgroup", transferTarget, "UPDATE subgroups SET concurrent_calls = 1", control.CodeSubgroupConcurrency},
+		{"no channel of the grant", transferTarget, "UPDATE grants SET concurrent_calls = 1", control.CodeSubgroupConcurrency},
+		{"no channel of the trunk", transferTarget, "UPDATE trunks SET concurrent_calls = 1", control.CodeSubgroupConcurrency},
+		{"no slot of the pace soon", transferTarget, paceExhausted, control.CodeSubgroupConcurrency},
 		{"the trunk's pace", transferTarget, "UPDATE trunks SET next_dial_at = now() + interval '10 s'", control.CodeSubgroupConcurrency},
 		{"the day's minutes", transferTarget, `UPDATE organizations SET settings = '{"limits": {"daily_minutes": 1}}'; UPDATE calls SET answered_at = now() - interval '61 s'`, control.CodeOrganizationLimit},
 		{"the day's calls", transferTarget, `UPDATE organizations SET settings = '{"limits": {"daily_calls": 1}}'`, ""},
@@ -201,13 +201,13 @@ func TestDialBlockers(t *testing.T) {
 		name, prepare, want string
 	}{
 		{"nothing", "SELECT 1", "[]"},
-		{"the grant's lines", "UPDATE grants SET concurrent_calls = 1", "[subgroup_concurrency_limit]"},
-		{"the trunk's lines", "UPDATE grants SET concurrent_calls = 0; UPDATE trunks SET concurrent_calls = 1", "[subgroup_concurrency_limit]"},
+		{"the grant's channels", "UPDATE grants SET concurrent_calls = 1", "[subgroup_concurrency_limit]"},
+		{"the trunk's channels", "UPDATE grants SET concurrent_calls = 0; UPDATE trunks SET concurrent_calls = 1", "[subgroup_concurrency_limit]"},
 		{"the grant's pace", "UPDATE trunks SET concurrent_calls = 0; UPDATE grants SET next_dial_at = now() + interval '1 minute'", "[subgroup_rate_limit]"},
 		{"the day", `UPDATE grants SET next_dial_at = now(); UPDATE organizations SET settings = '{"limits": {"daily_calls": 1}}'`, "[organization_daily_limit]"},
 		{"the month", usedUp("monthly_cost", 10.1), "[organization_budget_exceeded]"},
 		{"the day again", `UPDATE organizations SET settings = '{"limits": {"daily_calls": 1}}'`, "[organization_daily_limit]"},
-		{"its lines too", "UPDATE subgroups SET concurrent_calls = 1", "[subgroup_concurrency_limit organization_daily_limit]"},
+		{"the subgroup's channels and the day", "UPDATE subgroups SET concurrent_calls = 1", "[subgroup_concurrency_limit organization_daily_limit]"},
 	} {
 		w.exec(row.prepare)
 		got, err := admission.DialBlockers(t.Context(), w.db.Pool, w.org["globex"], route)
@@ -216,6 +216,6 @@ func TestDialBlockers(t *testing.T) {
 		}
 	}
 	if got, err := admission.DialBlockers(t.Context(), w.db.Pool, w.org["acme"], route); err != nil || len(got) > 0 {
-		t.Errorf("of somebody else's: %v %v", got, err)
+		t.Errorf("another organization's subgroup: %v %v", got, err)
 	}
 }

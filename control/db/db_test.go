@@ -36,11 +36,11 @@ func TestListenerNotifies(t *testing.T) {
 			t.Fatal(what)
 		}
 	}
-	await("no notified when the listening begins")
+	await("no notification when listening begins")
 	dbtest.Exec(t, d, "NOTIFY parley_test")
-	await("no notified after NOTIFY")
+	await("no notification after NOTIFY")
 
 	// The listener must reconnect after its connection was closed.
 	dbtest.Exec(t, d, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query ILIKE 'listen%' AND datname = current_database()")
-	await("no notified after the connection broke")
+	await("no notification after the connection broke")
 }

@@ -103,7 +103,7 @@ func TestLocalTakeover(t *testing.T) {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			t.Fatalf("missing took over: %v", err)
+			t.Fatalf("the other process did not take over: %v", err)
 		}
 	}
 	c := start(t, dir)
@@ -131,7 +131,7 @@ func TestLocalRefusesOtherVersions(t *testing.T) {
 
 func TestLocalDirectoryNotTraversable(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("Postgres runs as this user, who may pass everywhere it came from")
+		t.Skip("Postgres runs as the user of this test, who may enter the folder")
 	}
 	shut := filepath.Join(openDir(t), "shut")
 	if err := os.Mkdir(shut, 0o700); err != nil {
@@ -139,7 +139,7 @@ func TestLocalDirectoryNotTraversable(t *testing.T) {
 	}
 	err := (&db.Local{Dir: filepath.Join(shut, "data")}).Start(t.Context())
 	if err == nil || !strings.Contains(err.Error(), shut) || !strings.Contains(err.Error(), "chmod o+x") {
-		t.Errorf("a folder that is shut: %v", err)
+		t.Errorf("a folder that Postgres may not enter: %v", err)
 	}
 }
 

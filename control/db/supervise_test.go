@@ -48,7 +48,7 @@ func eventually(t *testing.T, is func() bool) {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			t.Fatal("it has not come about within 30 s")
+			t.Fatal("the condition is not true within 30 s")
 		}
 	}
 }

@@ -180,7 +180,7 @@ func TestMissingNode(t *testing.T) {
 		t.Errorf("held: %+v, %v", h, err)
 	}
 	if c := r.claim(a); c == nil {
-		t.Error("what was held is not dialed")
+		t.Error("the held call is not dialed after the node returned")
 	}
 }
 
@@ -201,7 +201,7 @@ func TestRelease(t *testing.T) {
 		}
 	}
 	if c := r.claim(a); c == nil {
-		t.Error("what was released is not dialed")
+		t.Error("the released call is not dialed")
 	}
 }
 
@@ -264,7 +264,7 @@ func TestRevertOfLiveNode(t *testing.T) {
 				t.Errorf("holds %v, %v", held, err)
 			}
 			if n := r.count("SELECT count(*) FROM events"); n != 1 {
-				t.Errorf("%d ends are told, want 1", n)
+				t.Errorf("%d events of ended calls, want 1", n)
 			}
 			if err := r.store.Finish(t.Context(), talks.Lease, control.CallResult{Status: control.Ended, Reason: "callee_hangup", AnsweredAt: now, EndedAt: now}); err != nil {
 				t.Error("the end of a call that goes on:", err)
@@ -405,7 +405,7 @@ func TestClaimOfSentCall(t *testing.T) {
 		}
 		c := r.claim(a)
 		if c == nil {
-			t.Fatal("nothing is offered")
+			t.Fatal("the queue offers no call")
 		}
 		if err := a.Allow(t.Context(), c); !errors.Is(err, control.ErrForgotten) {
 			t.Errorf("%s: allowed: %v", how, err)
@@ -418,7 +418,7 @@ func TestClaimOfSentCall(t *testing.T) {
 		}
 		r.waitUntilOpen(a)
 		if n := r.count("SELECT count(*) FROM attempts WHERE id = $1 AND state = 'intent'", sent.Lease.AttemptID); n != 1 {
-			t.Errorf("%s: the call that is on is not there again", how)
+			t.Errorf("%s: the attempt that is in progress was not restored", how)
 		}
 	}
 }

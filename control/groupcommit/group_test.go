@@ -202,7 +202,7 @@ func TestWritePanics(t *testing.T) {
 		}
 		all.Wait()
 		if panicked.Load() != 1 || broken.Load() != 2 {
-			t.Errorf("%d panicked, %d were told", panicked.Load(), broken.Load())
+			t.Errorf("%d callers panicked, and %d got an error", panicked.Load(), broken.Load())
 		}
 		if err := g.Do(t.Context(), 2); err != nil {
 			t.Errorf("the next: %v", err)
@@ -322,7 +322,7 @@ func TestRetriesDoNotDelayOthers(t *testing.T) {
 		short, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 		defer cancel()
 		if err := g.Do(short, 2); err != nil || time.Since(began) > 300*time.Millisecond {
-			t.Errorf("who came later: %v after %v", err, time.Since(began))
+			t.Errorf("a later caller got %v after %v", err, time.Since(began))
 		}
 		all.Wait()
 		if most.Load() != 4 {

@@ -30,6 +30,6 @@ func TestKeepAlive(t *testing.T) {
 	stop()
 	wait()
 	if _, _, err := keys.Begin(t.Context(), "of", "a", []byte("x")); err != nil {
-		t.Errorf("it is held on: %v", err)
+		t.Errorf("the key is held after its lease ended: %v", err)
 	}
 }

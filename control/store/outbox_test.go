@@ -37,7 +37,7 @@ func TestStepLease(t *testing.T) {
 		t.Fatal(err)
 	}
 	if other := take(); other != nil {
-		t.Error("the event is another's in the middle of its steps")
+		t.Error("another node took the event between two of its steps")
 	}
 	e.Tries = 4
 	if err := events.Retry(t.Context(), e, 0); err != nil {
@@ -96,11 +96,11 @@ func TestStepsOfMissingNode(t *testing.T) {
 		return all[0]
 	}
 	if e := take("other", "20 seconds"); e != nil {
-		t.Errorf("its node may still come: %+v", e)
+		t.Errorf("another node took the event too early: %+v", e)
 	}
 	e := take("other", "40 seconds")
 	if e == nil || !e.Remote {
-		t.Fatalf("others do what they can: %+v", e)
+		t.Fatalf("another node does not take the event: %+v", e)
 	}
 	if mine := take("home", "40 seconds"); mine == nil || mine.Remote {
 		t.Errorf("its own node: %+v", mine)

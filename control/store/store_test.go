@@ -304,7 +304,7 @@ func TestClaimObeysConcurrency(t *testing.T) {
 		t.Fatal(err)
 	}
 	if c := b.claim("n"); c == nil || c.Call.ID != ids[2] {
-		t.Error("a line that became free is not used")
+		t.Error("a channel that became free is not used")
 	}
 	b.exec("UPDATE trunks SET concurrent_calls = 2")
 	b.limit(100, 1<<20)
@@ -370,7 +370,7 @@ func TestIntentChecks(t *testing.T) {
 	}{
 		{"asked to end", "UPDATE calls SET end_requested_at = now()", control.ReasonCanceled},
 		{"suppressed since", "INSERT INTO suppressions (org_id, number) SELECT id, '2025550123' FROM organizations", control.ReasonDNCBlocked},
-		{"its number is the trunk's no more", "UPDATE trunks SET caller_numbers = '{+12025550101}'", control.ReasonCallerNumber},
+		{"the trunk no longer has its number", "UPDATE trunks SET caller_numbers = '{+12025550101}'", control.ReasonCallerNumber},
 		{"the trunk has none left", "UPDATE trunks SET caller_numbers = '{}'", control.ReasonCallerNumber},
 		{"the subgroup has others", "UPDATE subgroups SET caller_numbers = '{+12025550101}'", control.ReasonCallerNumber},
 		{"the subgroup is gone", "DELETE FROM subgroups", control.Reason(media.RouteError)},

@@ -43,7 +43,7 @@ func TestChannelsUnderConcurrency(t *testing.T) {
 				nodes.Wait()
 				alive := dbtest.Value[int](t, b.db, "SELECT count(*) FROM attempts WHERE state = 'claimed'")
 				if alive != 1 {
-					t.Fatalf("%d calls on one line", alive)
+					t.Fatalf("%d calls are alive, want 1", alive)
 				}
 				b.exec("UPDATE attempts SET state = 'scheduled', owner = '', lease_until = NULL")
 				b.exec("UPDATE subgroups SET next_dial_at = now() - interval '1 s'")

@@ -83,7 +83,7 @@ func TestWebTicket(t *testing.T) {
 		t.Errorf("of a call that is over: %s", code)
 	}
 	if b.events(ended) != 1 {
-		t.Error("nobody is told")
+		t.Error("want one event of the canceled call")
 	}
 }
 
@@ -148,7 +148,7 @@ func TestWebOngoing(t *testing.T) {
 		t.Errorf("after the first words: %+v", c)
 	}
 	if c, err := b.store.End(ctx, b.org, id); err != nil || c.Status.Over() {
-		t.Errorf("a call that is on ends at its node: %+v %v", c, err)
+		t.Errorf("the API ended an ongoing call, which only its node may end: %+v %v", c, err)
 	}
 	if ids, err := b.store.EndRequests(ctx, "n1"); err != nil || len(ids) != 1 {
 		t.Errorf("%v %v", ids, err)

@@ -122,7 +122,7 @@ func TestReconcilerWithoutDatabase(t *testing.T) {
 	cancel()
 	running.Wait()
 	if len(proxies) > 0 {
-		t.Errorf("kept %v of a database that is away", <-proxies)
+		t.Errorf("the proxies became %v while the database was unavailable", <-proxies)
 	}
 }
 

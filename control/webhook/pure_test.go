@@ -26,10 +26,10 @@ func TestRetryDelay(t *testing.T) {
 		}
 	}
 	if _, more := RetryDelay(12, 0.5); more {
-		t.Error("RetryDelay allows RetryDelay allows a thirteenth attempt")
+		t.Error("RetryDelay allows a thirteenth attempt")
 	}
 	if _, more := RetryDelay(-1, 0.5); more {
-		t.Error("RetryDelay allows RetryDelay allows an attempt before the first")
+		t.Error("RetryDelay allows an attempt before the first")
 	}
 }
 

@@ -17,6 +17,6 @@ func TestIn(t *testing.T) {
 		}
 	}
 	if _, s := SearchIn(many[:maxUnsearched], "", "name", whole); s.Shown {
-		t.Errorf("%d are looked through", maxUnsearched)
+		t.Errorf("a list of %d entries has a search field", maxUnsearched)
 	}
 }

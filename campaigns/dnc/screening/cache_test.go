@@ -17,7 +17,7 @@ func TestCache(t *testing.T) {
 	}
 	m.Put("a", CacheEntry{"2", Screen{Matched: 1}, make([]Match, 1)})
 	if f, _ := m.Get("a"); f.Stamp != "2" || f.Screen.Matched != 1 {
-		t.Errorf("the one before is cacheSize: %+v", f)
+		t.Errorf("the previous screening is still cached: %+v", f)
 	}
 	for n := range 3 * cacheSize {
 		m.Put(strconv.Itoa(n), CacheEntry{Stamp: "1"})
@@ -26,6 +26,6 @@ func TestCache(t *testing.T) {
 		}
 	}
 	if len(m.all) != cacheSize {
-		t.Errorf("%d are cacheSize", len(m.all))
+		t.Errorf("%d screenings are cached, want %d", len(m.all), cacheSize)
 	}
 }

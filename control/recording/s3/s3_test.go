@@ -57,7 +57,7 @@ func TestBucket(t *testing.T) {
 			}
 			_ = f.Close()
 			if got, ok := server.Object(strings.TrimPrefix(prefix+"/"+key, "/")); !ok || !bytes.Equal(got, want) {
-				t.Fatalf("%s: %d bytes lie there, want %d", key, len(got), size)
+				t.Fatalf("%s: %d bytes are stored, want %d", key, len(got), size)
 			}
 			checkRead(t, b, key, want)
 			if err = b.Delete(t.Context(), key); err != nil {
@@ -98,7 +98,7 @@ func checkRead(t *testing.T, b *s3.Bucket, key string, want []byte) {
 	}
 	part := make([]byte, 50)
 	if _, err := io.ReadFull(r, part); err != nil || !bytes.Equal(part, want[len(want)/2:][:50]) {
-		t.Errorf("%s: the middle is another: %v", key, err)
+		t.Errorf("%s: the middle of the object differs: %v", key, err)
 	}
 }
 
@@ -155,7 +155,7 @@ func TestURLs(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 		}
 		if err != nil && strings.Contains(err.Error(), "canary") {
-			t.Errorf("a secret is told: %v", err)
+			t.Errorf("the error contains a secret: %v", err)
 		}
 	}
 	if text := fmt.Sprintf("%v %+v", account(), account()); strings.Contains(text, s3test.Secret) {
