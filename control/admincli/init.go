@@ -186,7 +186,7 @@ func (c Init) settings(ip netip.Addr, key media.Secret, names []string) (string,
 		line("# The name %s has no address yet. Enter the public IP address.\n#PARLEY_MEDIA_IP=change-me", c.Public)
 	}
 	if _, err := netip.ParseAddr(c.Public); err == nil {
-		line("\n# The API and the dashboard, on this machine only. Put a proxy with HTTPS in front of it, or set PARLEY_HTTP_ACME=on and a host name.")
+		line("\n# The API and the dashboard, on this machine only. Put an HTTPS proxy in front, or set PARLEY_HTTP_ACME=on and a host name.")
 		line("PARLEY_HTTP_ADDR=127.0.0.1:8080")
 	} else {
 		if strings.ContainsAny(c.Public, " /:@\n") || !strings.Contains(c.Public, ".") {

@@ -164,7 +164,7 @@ func (c *Campaigns) askCalls(r *ui.Request) (ui.Page, error) {
 	)
 	return ui.Page{
 		Template: "form.html", Title: "Add numbers to " + k.Name, Crumbs: crumbs(campaignLink(k)),
-		Lead: "If the list has an error, none of its numbers are added. The report lists unreadable rows and numbers on a do-not-call list.", Data: r.Form(f),
+		Lead: "If a row is rejected, no number is added. The report lists unreadable rows and numbers on a do-not-call list.", Data: r.Form(f),
 	}, nil
 }
 
