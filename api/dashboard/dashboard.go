@@ -75,6 +75,10 @@ type Dashboard struct {
 func (d *Dashboard) Frame() (*ui.Frame, error) {
 	f := &ui.Frame{DB: d.DB, Key: d.Key, Root: d.Root, PublicURL: d.PublicURL, Apply: d.Apply, Log: d.Log}
 	f.Identity, f.RequireCodes = d.Identity, d.RequireCodes
+	people := access.People{}
+	if d.Identity != nil {
+		people = access.People{OnlyIdentity: d.Identity.Only, Provider: d.Identity.Host()}
+	}
 	for _, open := range []func() (ui.Module, error){
 		(&live.Live{Campaigns: d.Campaigns.Store, TrunkStatus: d.TrunkStatus, Stopping: d.Stopping, Providers: d.Providers}).Module,
 		(&campaigns.Campaigns{
@@ -88,7 +92,7 @@ func (d *Dashboard) Frame() (*ui.Frame, error) {
 		access.Keys{}.Module,
 		webhooks.Webhooks{DB: d.DB, AllowInsecure: d.Apply.AllowInsecure}.Module,
 		settings.Settings{}.Module,
-		access.People{OnlyIdentity: d.Identity != nil && d.Identity.Only}.Module,
+		people.Module,
 	} {
 		module, err := open()
 		if err != nil {

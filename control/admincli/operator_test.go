@@ -56,8 +56,41 @@ func TestOperatorCommands(t *testing.T) {
 	if (admincli.DeleteOperator{Org: "acme", Email: "ada@example.com"}).Run(t.Context(), d) == nil {
 		t.Error("the last owner was deleted")
 	}
+	releaseOperator(t, d, out)
 	log, err := operator.Entries(t.Context(), d.Pool, org, "operator.", "the command line", 0, 9)
-	if err != nil || len(log) != 5 {
+	if err != nil || len(log) != 7 {
 		t.Errorf("%+v, %v", log, err)
+	}
+}
+
+// releaseOperator creates an operator without a password, who signs in at a provider, and releases the account.
+func releaseOperator(t *testing.T, d *admincli.Env, out *strings.Builder) {
+	t.Helper()
+	if err := (admincli.CreateOperator{Org: "acme", Email: "eve@example.com", Role: "viewer", NoPassword: true}).Run(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	sign := func(subject string) error {
+		_, err := operator.SignInIdentity(t.Context(), d.Pool, operator.IdentitySignIn{
+			Person: operator.Person{Issuer: "https://old.example", Subject: subject}, Email: "eve@example.com",
+		})
+		return err
+	}
+	if err := sign("1"); err != nil || sign("2") == nil {
+		t.Fatalf("%v", err)
+	}
+	out.Reset()
+	if err := (admincli.ReleaseOperator{Org: "acme", Issuer: "https://new.example"}).Run(t.Context(), d); err != nil || out.String() != "0 released\n" {
+		t.Errorf("%v: %s", err, out)
+	}
+	if err := (admincli.ReleaseOperator{Org: "acme", Issuer: "https://old.example"}).Run(t.Context(), d); err != nil || !strings.Contains(out.String(), "1 released") {
+		t.Errorf("%v: %s", err, out)
+	}
+	if err := sign("2"); err != nil {
+		t.Error(err)
+	}
+	for _, bad := range []admincli.ReleaseOperator{{Org: "acme"}, {Org: "acme", Email: "ada@example.com"}, {Org: "acme", Email: "nobody@example.com"}} {
+		if bad.Run(t.Context(), d) == nil {
+			t.Errorf("%+v succeeded", bad)
+		}
 	}
 }

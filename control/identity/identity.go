@@ -55,6 +55,7 @@ const (
 	maxResponse = 1 << 20          // bytes of a response of the provider
 	retryAfter  = 5 * time.Second  // after a failure to read the provider's metadata
 	skew        = time.Minute      // difference of the clocks
+	maxSubject  = 255              // characters of the claim sub
 )
 
 // RefusedError means that the provider, or the settings, refuse the person.
@@ -137,12 +138,13 @@ func (p *Provider) Start(ctx context.Context, next string) (to, flow string, err
 	f := Flow{
 		State: rand.Text(), Nonce: rand.Text(), Verifier: oauth2.GenerateVerifier(), Next: next, Until: time.Now().Add(flowLife).Unix(),
 	}
-	return p.client(at).AuthCodeURL(f.State, oidc.Nonce(f.Nonce), oauth2.S256ChallengeOption(f.Verifier)), p.seal(f), nil
+	return p.client(at).AuthCodeURL(f.State, oidc.Nonce(f.Nonce), oauth2.S256ChallengeOption(f.Verifier)), p.seal(forFlow, f), nil
 }
 
 // Identity is a person whom the provider has verified.
 type Identity struct {
-	Email string
+	Person operator.Person
+	Email  string
 	// Roles are the roles by the rules, by the name of the organization.
 	Roles map[string]operator.Role
 }
@@ -192,6 +194,10 @@ func (p *Provider) identify(claims map[string]any) (Identity, error) {
 	if claim == "" {
 		claim = "email"
 	}
+	subject, _ := claims["sub"].(string)
+	if !isSubject(subject) {
+		return Identity{}, refuse("the claim sub is not a text of 1 to %d printable ASCII characters", maxSubject)
+	}
 	text, _ := claims[claim].(string)
 	if text == "" {
 		return Identity{}, refuse("the token has no claim %s", claim)
@@ -206,13 +212,19 @@ func (p *Provider) identify(claims map[string]any) (Identity, error) {
 	if domain := email[strings.LastIndex(email, "@")+1:]; len(p.Domains) > 0 && !slices.Contains(p.Domains, domain) {
 		return Identity{}, refuse("the domain %s is not accepted", domain)
 	}
-	who := Identity{Email: email, Roles: map[string]operator.Role{}}
+	// The issuer is the configured one, because Google sends it with and without https://.
+	who := Identity{Person: operator.Person{Issuer: p.Issuer, Subject: subject}, Email: email, Roles: map[string]operator.Role{}}
 	for _, r := range p.Rules {
 		if has(claims[r.Claim], r.Value) && !who.Roles[r.Org].Includes(r.Role) {
 			who.Roles[r.Org] = r.Role
 		}
 	}
 	return who, nil
+}
+
+// isSubject reports whether s can identify a person (OpenID Connect Core 1.0, section 2), and be shown.
+func isSubject(s string) bool {
+	return s != "" && len(s) <= maxSubject && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' })
 }
 
 // has reports whether a claim is the value, or a list that contains it.

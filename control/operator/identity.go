@@ -11,7 +11,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/media"
 )
@@ -52,12 +51,14 @@ func ParseRules(text string) ([]Rule, error) {
 
 // IdentitySignIn is a person whom an identity provider has verified.
 type IdentitySignIn struct {
+	Person  Person
 	Email   string
 	Address string // IP address
 	// Rules are the rules for roles. In the organizations that they name, the person has the roles in Roles, by the name
 	// of the organization, and no others. Without rules the account must exist.
 	Rules []Rule
 	Roles map[string]Role
+	Only  bool // operators cannot sign in with a password
 }
 
 // CountIdentity counts an attempt to sign in with an identity provider. It fails with ErrUsed if the state was used
@@ -74,15 +75,15 @@ func CountIdentity(ctx context.Context, q Database, state, network string) (succ
 	}, err
 }
 
-// SignInIdentity starts a session and returns its token. It fails with ErrUnknown if the person has no role.
+// SignInIdentity starts a session and returns its token. It fails with ErrUnknown if the person has no role, with
+// ErrOtherPerson, or with a *PasswordRequiredError.
 func SignInIdentity(ctx context.Context, q Database, s IdentitySignIn) (token media.Secret, err error) {
 	var roles int
 	err = pgx.BeginFunc(ctx, q, func(tx pgx.Tx) error {
-		// Sign-ins of one account wait for each other.
-		if _, fault := tx.Exec(ctx, "SELECT pg_advisory_xact_lock(hashtextextended('identity ' || $1, 170))", s.Email); fault != nil {
+		if fault := lockPerson(ctx, tx, s.Person, s.Email); fault != nil {
 			return fault
 		}
-		id, fault := s.account(ctx, tx)
+		id, e, fault := s.account(ctx, tx)
 		if fault != nil || id == "" {
 			return fault
 		}
@@ -96,7 +97,12 @@ func SignInIdentity(ctx context.Context, q Database, s IdentitySignIn) (token me
 			_, fault = tx.Exec(ctx, "DELETE FROM operators WHERE id = $1", id)
 			return fault
 		}
-		token, fault = startSession(ctx, tx, id, true)
+		if e.Action != "" {
+			fault = logEverywhere(ctx, tx, Actor{ID: id, Email: "identity provider", Address: s.Address}, e)
+		}
+		if fault == nil {
+			token, fault = startSession(ctx, tx, id, true)
+		}
 		return fault
 	})
 	if err != nil {
@@ -106,21 +112,6 @@ func SignInIdentity(ctx context.Context, q Database, s IdentitySignIn) (token me
 		return "", fmt.Errorf("%s: %w", s.Email, ErrUnknown)
 	}
 	return token, nil
-}
-
-// account returns the id of the account, and creates it if a rule gives it a role. Without an account, id is "".
-func (s IdentitySignIn) account(ctx context.Context, tx pgx.Tx) (id string, err error) {
-	err = tx.QueryRow(ctx, "SELECT id FROM operators WHERE email = $1", s.Email).Scan(&id)
-	if !errors.Is(err, pgx.ErrNoRows) || len(s.Roles) == 0 {
-		if errors.Is(err, pgx.ErrNoRows) {
-			err = nil
-		}
-		return id, err
-	}
-	id = control.NewID("opr_", time.Now())
-	// No password matches an empty hash.
-	_, err = tx.Exec(ctx, "INSERT INTO operators (id, email, password_hash) VALUES ($1, $2, '')", id, s.Email)
-	return id, err
 }
 
 // applyRules sets the roles of the account in the organizations that the rules name.

@@ -60,6 +60,9 @@ type Member struct {
 	CreatedAt time.Time
 	SeenAt    *time.Time // nil if the operator has never signed in
 	HasCodes  bool       // the account requires one-time codes
+	Person    Person     // to whom the account is bound; empty: nobody yet
+
+	HasPassword bool
 }
 
 // Address parses an email address and returns it in lower case, the form that is stored.
@@ -74,11 +77,19 @@ func Address(s string) (string, error) {
 // Members returns the operators of an organization, or of all organizations if orgID is empty. They are ordered by
 // organization and email address.
 func Members(ctx context.Context, q db.Querier, orgID string) ([]Member, error) {
-	return db.Collect(ctx, q, "operators", pgx.RowToStructByPos[Member], `
+	return db.Collect(ctx, q, "operators", scanMember, `
 		SELECT p.id, p.email, o.name, r.role, p.created_at, (SELECT max(seen_at) FROM operator_sessions s WHERE s.operator_id = p.id),
-			p.totp_secret <> ''
+			p.totp_secret <> '', coalesce(i.issuer, ''), coalesce(i.subject, ''), p.password_hash <> ''
 		FROM operator_roles r JOIN operators p ON p.id = r.operator_id JOIN organizations o ON o.id = r.org_id
+		LEFT JOIN operator_identities i ON i.operator_id = p.id
 		WHERE $1 = '' OR r.org_id = $1 ORDER BY o.name, p.email`, orgID)
+}
+
+func scanMember(row pgx.CollectableRow) (m Member, err error) {
+	err = row.Scan(
+		&m.ID, &m.Email, &m.OrgName, &m.Role, &m.CreatedAt, &m.SeenAt, &m.HasCodes, &m.Person.Issuer, &m.Person.Subject, &m.HasPassword,
+	)
+	return m, err
 }
 
 // NewMember describes an operator who gets a role in an organization.
@@ -89,11 +100,13 @@ type NewMember struct {
 	// Password is the first password of a new account. If it is empty, a random password is chosen. It is ignored if
 	// the account exists.
 	Password media.Secret
-	Cost     Cost // cost of hashing the password
+	// NoPassword creates a new account without a password, for an operator who signs in with an identity provider.
+	NoPassword bool
+	Cost       Cost // cost of hashing the password
 }
 
-// Create gives an operator a role in an organization. If no account exists, it creates one and returns its password;
-// otherwise password is "". It fails with ErrMember if the operator already has a role in the organization.
+// Create gives an operator a role in an organization. If no account exists, it creates one and returns its password, if it
+// has one; otherwise password is "". It fails with ErrMember if the operator already has a role in the organization.
 func Create(ctx context.Context, q db.Querier, n NewMember) (id string, password media.Secret, err error) {
 	email, err := Address(n.Email)
 	if err != nil {
@@ -104,7 +117,7 @@ func Create(ctx context.Context, q db.Querier, n NewMember) (id string, password
 	}
 	err = q.QueryRow(ctx, "SELECT id FROM operators WHERE email = $1", email).Scan(&id)
 	if errors.Is(err, pgx.ErrNoRows) {
-		if password = n.Password; password == "" {
+		if password = n.Password; password == "" && !n.NoPassword {
 			password = NewPassword()
 		}
 		id, err = insert(ctx, q, email, password, n.Cost)
@@ -125,16 +138,20 @@ func Create(ctx context.Context, q db.Querier, n NewMember) (id string, password
 	return id, password, nil
 }
 
+// insert adds an account. An empty password means that no password signs in.
 func insert(ctx context.Context, q db.Querier, email string, password media.Secret, cost Cost) (string, error) {
-	if err := CheckPassword(password); err != nil {
-		return "", err
-	}
-	hash, err := cost.hash(ctx, password)
-	if err != nil {
-		return "", err
+	hash := ""
+	if password != "" {
+		err := CheckPassword(password)
+		if err == nil {
+			hash, err = cost.hash(ctx, password)
+		}
+		if err != nil {
+			return "", err
+		}
 	}
 	id := control.NewID("opr_", time.Now())
-	_, err = q.Exec(ctx, "INSERT INTO operators (id, email, password_hash) VALUES ($1, $2, $3)", id, email, hash)
+	_, err := q.Exec(ctx, "INSERT INTO operators (id, email, password_hash) VALUES ($1, $2, $3)", id, email, hash)
 	return id, err
 }
 

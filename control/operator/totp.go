@@ -50,9 +50,9 @@ var ErrHasCodes = errors.New("one-time codes are already on")
 // ErrOwnCodes is returned for the reset of the actor's own codes, which takes a password and a code.
 var ErrOwnCodes = errors.New("turn off your own codes on your account page")
 
-// ErrElsewhere is returned for the reset of an account that has a role in an organization that the actor does not own.
+// ErrElsewhere is returned for a change that would weaken an account that has a role in an organization that the actor does not own.
 var ErrElsewhere = errors.New(
-	"the operator also has a role in an organization that you do not own; ask for: parley operator set --reset-codes")
+	"the operator also has a role in an organization that you do not own; ask an administrator to use parley operator")
 
 // CodeRequiredError means that the password is right, and that the account requires a code. Challenge proves the former.
 type CodeRequiredError struct{ Challenge string }
@@ -288,22 +288,21 @@ func DisableCodes(ctx context.Context, q db.Querier, id string) error {
 }
 
 // ResetCodes removes the one-time codes of another operator, and ends the sessions of the account, because the device is
-// lost. An actor with an id must own all organizations of the operator; otherwise it could weaken the accounts of others.
+// lost. An actor with an id must own all organizations of the operator.
 func ResetCodes(ctx context.Context, q db.Querier, a Actor, id string) error {
 	if id == a.ID {
 		return ErrOwnCodes
 	}
-	var elsewhere bool
-	err := q.QueryRow(ctx, `
-		SELECT $1 <> '' AND EXISTS (SELECT FROM operator_roles t WHERE t.operator_id = $2 AND NOT EXISTS (
-			SELECT FROM operator_roles a WHERE a.operator_id = $1 AND a.org_id = t.org_id AND a.role = 'owner'))`, a.ID, id).Scan(&elsewhere)
+	if err := mayWeaken(ctx, q, a, id); err != nil {
+		return err
+	}
+	return removeCodes(ctx, q, id)
+}
+
+// removeCodes removes the one-time codes of an account, and ends its sessions.
+func removeCodes(ctx context.Context, q db.Querier, id string) error {
+	err := DisableCodes(ctx, q, id)
 	if err != nil {
-		return fmt.Errorf("one-time codes: %w", err)
-	}
-	if elsewhere {
-		return ErrElsewhere
-	}
-	if err = DisableCodes(ctx, q, id); err != nil {
 		return err
 	}
 	_, err = q.Exec(ctx, "DELETE FROM operator_sessions WHERE operator_id = $1", id)

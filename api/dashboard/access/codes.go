@@ -129,8 +129,5 @@ func (People) resetCodes(r *ui.Request) (ui.Result, error) {
 		}
 		return e, operator.ResetCodes(r.Context(), q, r.Actor(), m.ID)
 	})
-	if errors.Is(err, operator.ErrElsewhere) || errors.Is(err, operator.ErrOwnCodes) {
-		return ui.Result{}, ui.Invalid("", err)
-	}
-	return ui.Result{To: "operators", Notice: "Codes reset."}, err
+	return ui.Result{To: "operators", Notice: "Codes reset."}, refusedForAccount(err)
 }

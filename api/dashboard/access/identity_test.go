@@ -131,13 +131,15 @@ func (p *idp) next(claims map[string]any, edit func(header, claims map[string]an
 func newIdentity(t *testing.T, change func(*identity.Settings)) (*dashtest.Env, *idp) {
 	t.Helper()
 	p := newIDP(t)
-	return dashtest.New(t, func(h *dashtest.Env) {
+	h := dashtest.New(t, func(h *dashtest.Env) {
 		s := identity.Settings{Issuer: p.URL, ClientID: "parley", Secret: "s3cret"}
 		if change != nil {
 			change(&s)
 		}
 		h.Dashboard.Identity = &identity.Provider{Settings: s, Redirect: h.URL + ui.CallbackPath, Key: h.Dashboard.Key}
-	}), p
+	})
+	h.Exec(t, "UPDATE operators SET password_hash = '' WHERE email = 'ada@example.com'")
+	return h, p
 }
 
 // callback starts a sign-in, visits the provider, and returns the path to which the provider redirects.
@@ -236,7 +238,13 @@ func TestIdentityIsRefused(t *testing.T) {
 		{"no address", set("email", "ada"), nil, "not an email address"},
 		{"two addresses", set("email", "ada@example.com, x@example.com"), nil, "not an email address"},
 		{"foreign domain", set("email", "ada@example.com.evil.example"), nil, "not accepted"},
-		{"unknown account", set("email", "eve@example.com"), nil, "no access"},
+		{"unknown account", set("email", "eve@example.com", "sub", "9"), nil, "no access"},
+		{"no sub", set("sub", nil), nil, "claim sub"},
+		{"empty sub", set("sub", ""), nil, "claim sub"},
+		{"sub as number", set("sub", 1), nil, "not valid"},
+		{"sub too long", set("sub", strings.Repeat("x", 256)), nil, "claim sub"},
+		{"sub not ASCII", set("sub", "1\u00e9"), nil, "claim sub"},
+		{"sub with NUL", set("sub", "1\x00"), nil, "claim sub"},
 		{"unknown kid", header("RS256", "two"), nil, "verify signature"},
 		{"another key", nil, p.rs256(other), "verify signature"},
 		{"alg none", header("none", "one"), func(map[string]any, string) []byte { return nil }, "not valid"},

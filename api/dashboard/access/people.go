@@ -20,6 +20,7 @@ var files embed.FS
 type People struct {
 	// OnlyIdentity means that operators cannot sign in with a password.
 	OnlyIdentity bool
+	Provider     string // name of the identity provider; empty: none
 }
 
 // Module returns the pages.
@@ -39,18 +40,19 @@ func (p People) Module() (ui.Module, error) {
 			{Path: "account", Role: operator.Viewer, Show: p.account, Submit: p.setPassword, NotRefilled: []string{"before", "password", "again"}},
 			{Path: ui.CodesPath, Role: operator.Viewer, Show: p.showCodes, Submit: p.setCodes, NotRefilled: []string{"before", "code"}},
 			{Path: "operators/{id}/codes", Role: operator.Owner, Show: p.askReset, Submit: p.resetCodes},
+			{Path: "operators/{id}/identity", Role: operator.Owner, Show: p.askIdentity, Submit: p.setIdentity},
 			{Path: "audit", Role: operator.Operator, Show: p.audit},
 		},
 	}, err
 }
 
-func (People) list(r *ui.Request) (ui.Page, error) {
+func (p People) list(r *ui.Request) (ui.Page, error) {
 	all, err := operator.Members(r.Context(), r.DB(), r.Org())
 	all, looked := ui.SearchIn(all, r.Query("q"), "address", func(m operator.Member) string { return m.Email })
 	return ui.Page{
 		Template: "list.html", Title: "Operators", Lead: "People who can sign in to this organization, and their roles.",
 		Actions: []ui.Link{{Label: "Add operator", Path: "operators/new", Role: operator.Owner}},
-		Data:    map[string]any{"Members": all, "Me": r.Session.ID, "Search": looked},
+		Data:    map[string]any{"Members": all, "Me": r.Session.ID, "Search": looked, "Provider": p.Provider},
 	}, err
 }
 
@@ -69,16 +71,18 @@ func roleField(value operator.Role) ui.Field {
 	}
 }
 
-func (People) ask(r *ui.Request) (ui.Page, error) {
+func (p People) ask(r *ui.Request) (ui.Page, error) {
+	email := ui.Field{Name: "email", Label: "Email", Kind: ui.Email}
+	fields := []ui.Field{email, roleField(operator.Operator)}
+	switch {
+	case p.OnlyIdentity:
+	case p.Provider != "":
+		fields = append(fields, p.signInField())
+	default:
+		fields[0].Help = "A new account gets a generated password, shown once. Existing accounts keep their password."
+	}
 	return ui.Page{Template: "form.html", Title: "Add operator", Crumbs: aboveOperators(), Data: r.Form(ui.Form{
-		Submit: "Add operator", Cancel: r.URL("operators"),
-		Fields: []ui.Field{
-			{
-				Name: "email", Label: "Email", Kind: ui.Email,
-				Help: "A new account gets a generated password, shown once. Existing accounts keep their password.",
-			},
-			roleField(operator.Operator),
-		},
+		Submit: "Add operator", Cancel: r.URL("operators"), Fields: fields,
 	})}, nil
 }
 
@@ -91,9 +95,12 @@ func (p People) create(r *ui.Request) (ui.Result, error) {
 	if err != nil {
 		return ui.Result{}, ui.Invalid("role", err)
 	}
+	provider := p.OnlyIdentity || p.Provider != "" && r.Text("sign_in") == withProvider
 	var password media.Secret
 	err = r.Commit(operator.Owner, func(q db.Querier) (operator.Entry, error) {
-		id, made, fault := operator.Create(r.Context(), q, operator.NewMember{Email: email, OrgID: r.Org(), Role: role})
+		id, made, fault := operator.Create(r.Context(), q, operator.NewMember{
+			Email: email, OrgID: r.Org(), Role: role, NoPassword: provider,
+		})
 		password = made
 		return operator.Entry{Action: "operator.create", Object: id, After: map[string]any{"email": email, "role": role}}, fault
 	})
@@ -102,7 +109,7 @@ func (p People) create(r *ui.Request) (ui.Result, error) {
 		return ui.Result{}, ui.Invalid("email", err)
 	case err != nil:
 		return ui.Result{}, err
-	case p.OnlyIdentity:
+	case provider:
 		return ui.Result{To: "operators", Notice: email + " added. They sign in with the identity provider."}, nil
 	case password == "":
 		return ui.Result{To: "operators", Notice: email + " added. They sign in with their existing password."}, nil

@@ -8,6 +8,7 @@ import (
 
 	"github.com/parley-voice/parley/control/identity"
 	"github.com/parley-voice/parley/control/operator"
+	"github.com/parley-voice/parley/media"
 )
 
 // CallbackPath is the path to which an identity provider returns the browser.
@@ -57,17 +58,36 @@ func (f *Frame) finishIdentity(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	token, err := operator.SignInIdentity(ctx, f.DB.Pool, operator.IdentitySignIn{
-		Email: who.Email, Address: address(r), Rules: f.Identity.Rules, Roles: who.Roles,
+		Person: who.Person, Email: who.Email, Address: address(r), Rules: f.Identity.Rules, Roles: who.Roles, Only: f.Identity.Only,
 	})
-	if err == nil {
-		err = succeeded(ctx)
+	_, link := errors.AsType[*operator.PasswordRequiredError](err)
+	if err == nil || link {
+		if fault := succeeded(ctx); fault != nil {
+			err, link = fault, false
+		}
 	}
-	if err != nil {
+	switch {
+	case link:
+		f.showSigning(w, r, http.StatusOK, signing{Email: who.Email, Next: flow.Next, Link: f.Identity.Link(who)})
+		return
+	case err != nil:
 		f.refuseIdentity(w, r, err)
 		return
 	}
 	f.setSession(w, r, token)
 	http.Redirect(w, r, next(flow.Next), http.StatusSeeOther)
+}
+
+// link connects the account of a session, which a password started, to the person of a link.
+func (f *Frame) link(r *http.Request, token media.Secret, text string) error {
+	person, email, err := f.Identity.OpenLink(text)
+	if err == nil {
+		err = operator.Bind(r.Context(), f.DB.Pool, operator.Binding{Token: token, Person: person, Email: email, Address: address(r)})
+	}
+	if err != nil {
+		return errors.Join(err, operator.SignOut(r.Context(), f.DB.Pool, token))
+	}
+	return nil
 }
 
 // refuseIdentity shows the sign-in page with the reason.
@@ -81,6 +101,11 @@ func (f *Frame) refuseIdentity(w http.ResponseWriter, r *http.Request, err error
 		status, text = http.StatusTooManyRequests, "Too many failed attempts. Wait "+span(slow.For)+", then try again."
 	case errors.Is(err, operator.ErrUnknown):
 		text = "This account has no access. Ask an owner to add you under Operators."
+	case errors.Is(err, operator.ErrOtherPerson):
+		text = "The account with your address belongs to another person at " + f.Identity.Host() +
+			". An owner can release it under Operators, if it is yours."
+	case errors.Is(err, operator.ErrOtherAccount):
+		text = "The password belongs to another account. Sign in with " + f.Identity.Host() + " again."
 	case !refused && !errors.Is(err, operator.ErrUsed):
 		status, text = http.StatusServiceUnavailable, f.Identity.Host()+" does not answer. Try again in a minute."
 	}

@@ -100,6 +100,7 @@ type signing struct {
 	Provider, Leave string
 	Only            bool
 	Challenge       string // the password was right, and a code is required
+	Link            string // the sign-in connects the account to this person at the provider
 }
 
 // showSigning shows the sign-in page.
@@ -147,7 +148,8 @@ func (f *Frame) signIn(w http.ResponseWriter, r *http.Request) {
 	}
 	to := r.PostForm.Get("next")
 	given := credentials{r.PostForm.Get("password"), r.PostForm.Get("challenge"), r.PostForm.Get("code")}
-	if _, ok := f.checkCredentials(w, r, signing{Email: r.PostForm.Get("email"), Next: to}, given); ok {
+	page := signing{Email: r.PostForm.Get("email"), Next: to, Link: r.PostForm.Get("link")}
+	if _, ok := f.checkCredentials(w, r, page, given); ok {
 		http.Redirect(w, r, next(to), http.StatusSeeOther) //nolint:gosec // never leaves the dashboard
 	}
 }
@@ -166,6 +168,12 @@ func (f *Frame) checkCredentials(w http.ResponseWriter, r *http.Request, s signi
 	if err != nil {
 		f.refuseCredentials(w, r, s, given, err)
 		return "", false
+	}
+	if s.Link != "" && f.Identity != nil {
+		if err = f.link(r, token, s.Link); err != nil {
+			f.refuseIdentity(w, r, err)
+			return "", false
+		}
 	}
 	f.setSession(w, r, token)
 	if _, known := f.device(r, email); !known {
