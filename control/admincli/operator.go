@@ -102,7 +102,7 @@ type SetOperator struct {
 	Role     string `help:"viewer, operator or owner." enum:",viewer,operator,owner" default:""`
 	Password bool   `help:"Read a new password from standard input. Ends all sessions of the account." xor:"password"`
 
-	NoPassword bool `help:"Remove password and one-time codes, for the identity provider. Ends all sessions of the account." xor:"password"`
+	NoPassword bool `help:"Remove password and one-time codes, for the identity provider. Ends all sessions." xor:"password"`
 	ResetCodes bool `help:"Turn off one-time codes, for an operator who lost the app. Ends all sessions of the account."`
 }
 

@@ -1,6 +1,7 @@
 package admincli_test
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 
@@ -64,7 +65,7 @@ func TestOperatorCommands(t *testing.T) {
 }
 
 // releaseOperator creates an operator without a password, who signs in at a provider, and releases the account.
-func releaseOperator(t *testing.T, d *admincli.Env, out *strings.Builder) {
+func releaseOperator(t *testing.T, d *admincli.Env, out *bytes.Buffer) {
 	t.Helper()
 	if err := (admincli.CreateOperator{Org: "acme", Email: "eve@example.com", Role: "viewer", NoPassword: true}).Run(t.Context(), d); err != nil {
 		t.Fatal(err)

@@ -78,8 +78,8 @@ func (f *Frame) finishIdentity(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, next(flow.Next), http.StatusSeeOther)
 }
 
-// link connects the account of a session, which a password started, to the person of a link.
-func (f *Frame) link(r *http.Request, token media.Secret, text string) error {
+// linkAccount connects the account of a session, which a password started, to the person of a link.
+func linkAccount(f *Frame, r *http.Request, token media.Secret, text string) error {
 	person, email, err := f.Identity.OpenLink(text)
 	if err == nil {
 		err = operator.Bind(r.Context(), f.DB.Pool, operator.Binding{Token: token, Person: person, Email: email, Address: address(r)})

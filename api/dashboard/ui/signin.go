@@ -170,7 +170,7 @@ func (f *Frame) checkCredentials(w http.ResponseWriter, r *http.Request, s signi
 		return "", false
 	}
 	if s.Link != "" && f.Identity != nil {
-		if err = f.link(r, token, s.Link); err != nil {
+		if err = linkAccount(f, r, token, s.Link); err != nil {
 			f.refuseIdentity(w, r, err)
 			return "", false
 		}
