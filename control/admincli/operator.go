@@ -126,7 +126,9 @@ func (c SetOperator) Run(ctx context.Context, d *Env) error {
 			Action: "operator.set",
 			Object: m.ID,
 			Before: map[string]any{"role": m.Role},
-			After:  map[string]any{"role": cmp.Or(c.Role, string(m.Role)), "password": c.Password, "no_password": c.NoPassword, "reset_codes": c.ResetCodes},
+			After: map[string]any{
+				"role": cmp.Or(c.Role, string(m.Role)), "password": c.Password, "no_password": c.NoPassword, "reset_codes": c.ResetCodes,
+			},
 		}
 		if c.NoPassword {
 			if _, err := operator.RemovePassword(ctx, q, operator.CommandLine(org), m); err != nil {
