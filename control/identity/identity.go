@@ -111,11 +111,27 @@ func (p *Provider) discover(ctx context.Context) (*oidc.Provider, error) {
 	if p.found != nil || p.err != nil && time.Since(p.failed) < retryAfter {
 		return p.found, p.err
 	}
+	// A client that disconnects must not fail the sign-ins of others until retryAfter.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
+	defer cancel()
 	p.found, p.err = oidc.NewProvider(withClient(ctx), p.Issuer)
 	if p.err != nil {
 		p.found, p.failed, p.err = nil, time.Now(), fmt.Errorf("identity provider: %w", p.err)
 	}
 	return p.found, p.err
+}
+
+// metadata are members of the provider's metadata.
+type metadata struct {
+	End         string `json:"end_session_endpoint"`
+	NamesItself bool   `json:"authorization_response_iss_parameter_supported"` // RFC 9207
+}
+
+func readMetadata(at *oidc.Provider) (m metadata) {
+	if at.Claims(&m) != nil {
+		return metadata{}
+	}
+	return m
 }
 
 func (p *Provider) client(at *oidc.Provider) *oauth2.Config {
@@ -158,6 +174,9 @@ func (p *Provider) Finish(ctx context.Context, f Flow, query url.Values) (Identi
 	at, err := p.discover(ctx)
 	if err != nil {
 		return Identity{}, err
+	}
+	if readMetadata(at).NamesItself && !query.Has("iss") {
+		return Identity{}, refuse("the redirect does not name the provider")
 	}
 	token, err := p.client(at).Exchange(withClient(ctx), query.Get("code"), oauth2.VerifierOption(f.Verifier))
 	if failed, ok := errors.AsType[*oauth2.RetrieveError](err); ok { // its text would contain the response
@@ -243,13 +262,7 @@ func (p *Provider) SignOutURL(ctx context.Context, back string) string {
 	if err != nil {
 		return ""
 	}
-	var meta struct {
-		End string `json:"end_session_endpoint"`
-	}
-	if at.Claims(&meta) != nil {
-		return ""
-	}
-	end, err := url.Parse(meta.End)
+	end, err := url.Parse(readMetadata(at).End)
 	if err != nil || end.Scheme != "https" && end.Scheme != "http" {
 		return ""
 	}

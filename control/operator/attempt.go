@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"net/netip"
 	"strconv"
 	"strings"
 	"time"
@@ -19,8 +20,9 @@ import (
 
 // Failed attempts to sign in that are allowed within 15 minutes.
 const (
-	maxPerAccount     = 10 // for one account from one network, for one device, or in one session
-	maxPerNetwork     = 50 // for all accounts from one network
+	maxPerAccount     = 10  // for one account from one network, for one device, or in one session
+	maxPerNetwork     = 50  // for all accounts from one network
+	maxPerSite        = 500 // for all accounts from one /48 of IPv6: a single customer may have all of its networks
 	slowdownThreshold = 100
 	attemptWindow     = 15 * time.Minute
 )
@@ -51,6 +53,7 @@ type SignInAttempt struct {
 	Email    string
 	Password media.Secret
 	Network  string // network of the client, for the limit per network
+	Address  string // IP address, for the audit log
 	// Device is the id of a device on which the account has signed in before (see KnownDevice), or empty. Attempts on a
 	// known device are counted separately, so that failed attempts of other people cannot lock its owner out.
 	Device string
@@ -76,7 +79,7 @@ func (t SignInAttempt) count(ctx context.Context, q Database) (countedAttempt, e
 	if t.Device != "" {
 		return countAttempt(ctx, q, []attemptLimit{{account + " device " + t.Device, maxPerAccount}})
 	}
-	limits := []attemptLimit{{"address " + t.Network, maxPerNetwork}, {account + " from " + t.Network, maxPerAccount}, {account, 0}}
+	limits := append(networkLimits(t.Network), attemptLimit{account + " from " + t.Network, maxPerAccount}, attemptLimit{account, 0})
 	counted, err := countAttempt(ctx, q, limits)
 	if err != nil {
 		return counted, err
@@ -98,6 +101,15 @@ func (t SignInAttempt) count(ctx context.Context, q Database) (countedAttempt, e
 	case <-ctx.Done():
 		return counted, ctx.Err()
 	}
+}
+
+// networkLimits returns the limits of a network, an IPv4 address or an IPv6 /64.
+func networkLimits(network string) []attemptLimit {
+	all := []attemptLimit{{"address " + network, maxPerNetwork}}
+	if p, err := netip.ParsePrefix(network); err == nil && p.Addr().Is6() {
+		all = append(all, attemptLimit{"address " + netip.PrefixFrom(p.Addr(), 48).Masked().String(), maxPerSite})
+	}
+	return all
 }
 
 // countAttempt counts an attempt, unless one of the bounds is reached. A bound of 0 means no bound. Concurrent attempts

@@ -92,3 +92,36 @@ func TestLongSubject(t *testing.T) {
 		}
 	}
 }
+
+// TestAddress checks that no address becomes that of somebody else in lower case.
+func TestAddress(t *testing.T) {
+	for given, want := range map[string]string{
+		" Kate@Example.com": "kate@example.com", "J\u00d6RG@example.com": "j\u00f6rg@example.com",
+		"\u212aate@example.com": "", "l\u0130sa@example.com": "", "ada@example.com, eve@example.com": "", "ada": "",
+	} {
+		if got, err := Address(given); got != want || (err == nil) != (want != "") {
+			t.Errorf("%q: %q, %v", given, got, err)
+		}
+	}
+}
+
+// TestManyNetworks checks that the holder of an IPv6 /48 cannot guess from each of its networks.
+func TestManyNetworks(t *testing.T) {
+	d, _, _ := newDatabase(t)
+	count := func(network string) error {
+		_, err := countAttempt(t.Context(), d.Pool, networkLimits(network))
+		if _, slow := errors.AsType[*SlowDownError](err); err != nil && !slow {
+			t.Fatal(err)
+		}
+		return err
+	}
+	passed := 0
+	for n := range maxPerSite + 10 {
+		if count(fmt.Sprintf("2001:db8:1:%x::/64", n)) == nil {
+			passed++
+		}
+	}
+	if passed != maxPerSite || count("2001:db8:2:1::/64") != nil || count("192.0.2.1/32") != nil {
+		t.Errorf("%d attempts", passed)
+	}
+}

@@ -64,14 +64,13 @@ type IdentitySignIn struct {
 // CountIdentity counts an attempt to sign in with an identity provider. It fails with ErrUsed if the state was used
 // before, or with a *SlowDownError after too many failures from the network. The caller calls succeeded after success.
 func CountIdentity(ctx context.Context, q Database, state, network string) (succeeded func(context.Context) error, err error) {
-	address := "address " + network
 	used := fmt.Sprintf("identity %x", sha256.Sum256([]byte(state)))
-	counted, err := countAttempt(ctx, q, []attemptLimit{{used, 1}, {address, maxPerNetwork}})
+	counted, err := countAttempt(ctx, q, append([]attemptLimit{{used, 1}}, networkLimits(network)...))
 	if _, slow := errors.AsType[*SlowDownError](err); slow && len(counted.of) == 1 {
 		return nil, ErrUsed
 	}
 	return func(ctx context.Context) error {
-		return countedAttempt{of: []string{address}, at: counted.at}.forget(ctx, q)
+		return countedAttempt{of: counted.of[1:], at: counted.at}.forget(ctx, q)
 	}, err
 }
 
@@ -100,8 +99,12 @@ func SignInIdentity(ctx context.Context, q Database, s IdentitySignIn) (token me
 		if e.Action != "" {
 			fault = logEverywhere(ctx, tx, Actor{ID: id, Email: "identity provider", Address: s.Address}, e)
 		}
+		a := Actor{ID: id, Address: s.Address}
 		if fault == nil {
-			token, fault = startSession(ctx, tx, id, true)
+			fault = tx.QueryRow(ctx, "SELECT email FROM operators WHERE id = $1", id).Scan(&a.Email)
+		}
+		if fault == nil {
+			token, fault = startSession(ctx, tx, a, ByProvider)
 		}
 		return fault
 	})

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/jackc/pgx/v5"
 
@@ -68,7 +69,9 @@ type Member struct {
 // Address parses an email address and returns it in lower case, the form that is stored.
 func Address(s string) (string, error) {
 	a, err := mail.ParseAddress(strings.TrimSpace(s))
-	if err != nil || a.Address != strings.TrimSpace(s) || len(a.Address) > 254 {
+	// The Kelvin sign and the dotted I become ASCII letters in lower case, and thus the address of somebody else.
+	foreign := func(r rune) bool { return r > unicode.MaxASCII && unicode.ToLower(r) <= unicode.MaxASCII }
+	if err != nil || a.Address != strings.TrimSpace(s) || len(a.Address) > 254 || strings.ContainsFunc(a.Address, foreign) {
 		return "", fmt.Errorf("%q is not an email address; use one like ada@example.com", s)
 	}
 	return strings.ToLower(a.Address), nil

@@ -140,7 +140,7 @@ func TestSessions(t *testing.T) {
 	if err = d.Pool.QueryRow(t.Context(), "SELECT count(*) FROM operator_sessions").Scan(&n); err != nil || n != 1 {
 		t.Errorf("%d sessions are left, %v", n, err)
 	}
-	if err = SignOut(t.Context(), d.Pool, token); err != nil {
+	if err = SignOut(t.Context(), d.Pool, token, ""); err != nil {
 		t.Fatal(err)
 	}
 	if _, err = open(token); !errors.Is(err, ErrSignedOut) {

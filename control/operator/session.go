@@ -72,7 +72,7 @@ func (s Session) Membership(orgID string) (Membership, bool) {
 // *CodeRequiredError if the account requires a code.
 func SignIn(ctx context.Context, q Database, t SignInAttempt) (media.Secret, error) {
 	t.Email = strings.ToLower(strings.TrimSpace(t.Email))
-	if len(t.Password) > maxPassword || len(t.Email) > 254 || strings.ContainsRune(t.Email+string(t.Password), 0) {
+	if len(t.Password) > maxPassword || len(t.Email) > 254 || !isStorable(t.Email+string(t.Password)) {
 		return "", ErrBadCredentials
 	}
 	counted, err := t.count(ctx, q)
@@ -98,7 +98,11 @@ func SignIn(ctx context.Context, q Database, t SignInAttempt) (media.Secret, err
 		}
 		return "", &CodeRequiredError{newChallenge(t.Key, id, hash, time.Now())}
 	}
-	token, err := startSession(ctx, q, id, false)
+	var token media.Secret
+	err = pgx.BeginFunc(ctx, q, func(tx pgx.Tx) (fault error) {
+		token, fault = startSession(ctx, tx, Actor{ID: id, Email: t.Email, Address: t.Address}, ByPassword)
+		return fault
+	})
 	if err == nil {
 		err = counted.clear(ctx, q)
 	}
@@ -108,12 +112,16 @@ func SignIn(ctx context.Context, q Database, t SignInAttempt) (media.Secret, err
 	return token, nil
 }
 
-// startSession starts a session of an operator and returns its token. identity means that an identity provider verified
-// the operator.
-func startSession(ctx context.Context, q db.Querier, id string, identity bool) (media.Secret, error) {
+// startSession starts a session of an operator, logs the way of the sign-in, and returns the token.
+func startSession(ctx context.Context, tx pgx.Tx, a Actor, way string) (media.Secret, error) {
 	token := media.Secret(rand.Text() + rand.Text())
-	_, err := q.Exec(ctx, "INSERT INTO operator_sessions (hash, operator_id, identity) VALUES ($1, $2, $3)", sum(token), id, identity)
-	return token, err
+	_, err := tx.Exec(
+		ctx, "INSERT INTO operator_sessions (hash, operator_id, identity) VALUES ($1, $2, $3)", sum(token), a.ID, way == ByProvider,
+	)
+	if err != nil {
+		return "", err
+	}
+	return token, logEverywhere(ctx, tx, a, Entry{Action: "sign-in", Object: a.ID, After: map[string]any{"way": way}})
 }
 
 // Open returns the session of a token, or ErrSignedOut. It records the time of use to the minute.
@@ -184,10 +192,22 @@ func (s Session) SetPassword(ctx context.Context, q db.Querier, password media.S
 	return setPassword(ctx, q, s.ID, password, s.token)
 }
 
-// SignOut ends the session of a token. It ignores an unknown token.
-func SignOut(ctx context.Context, q db.Querier, token media.Secret) error {
-	_, err := db.Exec(ctx, q, "sign out", "DELETE FROM operator_sessions WHERE hash = $1", sum(token))
-	return err
+// SignOut ends the session of a token, from an IP address. It ignores an unknown token.
+func SignOut(ctx context.Context, q Database, token media.Secret, address string) error {
+	err := pgx.BeginFunc(ctx, q, func(tx pgx.Tx) error {
+		a := Actor{Address: address}
+		err := tx.QueryRow(ctx, `
+			DELETE FROM operator_sessions s USING operators p WHERE s.hash = $1 AND p.id = s.operator_id RETURNING p.id, p.email`, sum(token)).
+			Scan(&a.ID, &a.Email)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		return logEverywhere(ctx, tx, a, Entry{Action: "sign-out", Object: a.ID})
+	})
+	return db.Wrap(err, "sign out")
 }
 
 // Sweep deletes expired sessions and old sign-in attempts.
@@ -197,7 +217,9 @@ func Sweep(ctx context.Context, q db.Querier) error {
 		Idle, Life,
 	)
 	if err == nil {
-		_, err = q.Exec(ctx, "DELETE FROM operator_tries WHERE at < now() - $1::interval", attemptWindow)
+		_, err = q.Exec(ctx, `
+			DELETE FROM operator_tries WHERE at < now() - CASE WHEN starts_with(of, 'refused ') THEN $2::interval ELSE $1::interval END`,
+			attemptWindow, refusalWindow)
 	}
 	return db.Wrap(err, "sessions")
 }

@@ -161,8 +161,8 @@ type CodeAttempt struct {
 	Device func(email string) string
 }
 
-// SignInCode starts a session and returns its token and the address of the account. It fails with ErrBadCode,
-// ErrChallengeOver or a *SlowDownError.
+// SignInCode starts a session and returns its token. It also returns the address of the account, unless it fails with
+// ErrChallengeOver. It fails with ErrBadCode or a *SlowDownError, too.
 func SignInCode(ctx context.Context, q Database, a CodeAttempt) (token media.Secret, email string, err error) {
 	id, email, key, err := a.account(ctx, q)
 	if err != nil {
@@ -174,15 +174,17 @@ func SignInCode(ctx context.Context, q Database, a CodeAttempt) (token media.Sec
 	}
 	counted, err := countCode(ctx, q, email, from)
 	if err != nil {
-		return "", "", err
+		return "", email, err
 	}
 	err = pgx.BeginFunc(ctx, q, func(tx pgx.Tx) error {
+		who, way := Actor{ID: id, Email: email, Address: a.Address}, ByCode
 		recovery, fault := useCode(ctx, tx, id, key, a.Code, time.Now())
 		if fault == nil && recovery {
-			fault = logEverywhere(ctx, tx, Actor{ID: id, Email: email, Address: a.Address}, Entry{Action: "operator.recovery", Object: id})
+			way = ByRecovery
+			fault = logEverywhere(ctx, tx, who, Entry{Action: "operator.recovery", Object: id})
 		}
 		if fault == nil {
-			token, fault = startSession(ctx, tx, id, false)
+			token, fault = startSession(ctx, tx, who, way)
 		}
 		return fault
 	})
@@ -190,7 +192,7 @@ func SignInCode(ctx context.Context, q Database, a CodeAttempt) (token media.Sec
 		err = counted.clear(ctx, q)
 	}
 	if errors.Is(err, ErrBadCode) {
-		return "", "", ErrBadCode
+		return "", email, ErrBadCode
 	}
 	return token, email, db.Wrap(err, "sign in")
 }
@@ -198,7 +200,7 @@ func SignInCode(ctx context.Context, q Database, a CodeAttempt) (token media.Sec
 // account returns the account of the challenge, or ErrChallengeOver.
 func (a CodeAttempt) account(ctx context.Context, q Database) (id, email string, key media.Secret, err error) {
 	parts := strings.Split(a.Challenge, ".")
-	if len(parts) != 3 || strings.ContainsRune(a.Challenge, 0) {
+	if len(parts) != 3 || !isStorable(a.Challenge) {
 		return "", "", "", ErrChallengeOver
 	}
 	var hash string

@@ -116,7 +116,7 @@ func TestOneTimeCodes(t *testing.T) {
 	if a = n.Follow("account/codes", "before", string(dashtest.Password), "code", codes[1]); !strings.Contains(a.Text(), "One-time codes are off") || h.Count(t, "SELECT count(*) FROM operator_recovery_codes") != 0 {
 		t.Errorf("%s", a.Text())
 	}
-	if got := h.Text(t, "SELECT string_agg(action, ' ' ORDER BY id) || string_agg(a::text, ' ') FROM audit_log a WHERE who = 'ada@example.com'"); !strings.HasPrefix(got, "operator.codes operator.recovery operator.codes") || strings.Contains(got, key) {
+	if got := h.Text(t, "SELECT string_agg(action, ' ' ORDER BY id) || string_agg(a::text, ' ') FROM audit_log a WHERE who = 'ada@example.com' AND action LIKE 'operator.%'"); !strings.HasPrefix(got, "operator.codes operator.recovery operator.codes") || strings.Contains(got, key) {
 		t.Errorf("the audit log has %s", got)
 	}
 	h.SignIn(t, "ada")

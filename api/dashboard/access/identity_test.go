@@ -1,6 +1,7 @@
 package access_test
 
 import (
+	"context"
 	"crypto"
 	"crypto/hmac"
 	"crypto/rand"
@@ -49,7 +50,7 @@ func newIDP(t *testing.T) *idp {
 	mux.HandleFunc("/.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
 		p.json(w, map[string]any{
 			"issuer": p.URL, "authorization_endpoint": p.URL + "/authorize", "token_endpoint": p.URL + "/token", "jwks_uri": p.URL + "/keys",
-			"end_session_endpoint": p.URL + "/end", "id_token_signing_alg_values_supported": []string{"RS256", "HS256", "none"},
+			"end_session_endpoint": p.URL + "/end", "authorization_response_iss_parameter_supported": true, "id_token_signing_alg_values_supported": []string{"RS256", "HS256", "none"},
 		})
 	})
 	mux.HandleFunc("/keys", func(w http.ResponseWriter, _ *http.Request) {
@@ -278,6 +279,9 @@ func TestIdentityIsRefused(t *testing.T) {
 		"another issuer": func(b *dashtest.Browser, path string) dashtest.Answer {
 			return b.Get(strings.Replace(path, "iss=", "iss=x", 1))
 		},
+		"no issuer": func(b *dashtest.Browser, path string) dashtest.Answer {
+			return b.Get(strings.Replace(path, "iss=", "x=", 1))
+		},
 		"another code": func(b *dashtest.Browser, path string) dashtest.Answer {
 			return b.Get(strings.Replace(path, "code=", "code=x", 1))
 		},
@@ -330,7 +334,7 @@ func replay(t *testing.T, h *dashtest.Env, p *idp) {
 		return code
 	}
 	sent := func() string {
-		return fmt.Sprintf("/dashboard/sign-in/callback?state=%s&code=%s", url.QueryEscape(at.Query().Get("state")), code())
+		return fmt.Sprintf("/dashboard/sign-in/callback?state=%s&code=%s&iss=%s", url.QueryEscape(at.Query().Get("state")), code(), url.QueryEscape(p.URL))
 	}
 	passed := 0
 	for range 3 {
@@ -421,5 +425,35 @@ func TestIdentityRules(t *testing.T) {
 	all, err := operator.ParseRules("roles:a=b:c=the/org/operator")
 	if err != nil || len(all) != 1 || all[0] != (operator.Rule{Claim: "roles", Value: "a=b:c", Org: "the/org", Role: operator.Operator}) {
 		t.Errorf("%+v, %v", all, err)
+	}
+}
+
+// TestImpatientClient checks that a client that disconnects while the metadata is read does not fail the sign-ins of others.
+func TestImpatientClient(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var p *httptest.Server
+	p = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		cancel()
+		_ = json.NewEncoder(w).Encode(map[string]any{
+			"issuer": p.URL, "authorization_endpoint": p.URL + "/authorize", "token_endpoint": p.URL + "/token", "jwks_uri": p.URL + "/keys",
+		})
+	}))
+	defer p.Close()
+	provider := &identity.Provider{Settings: identity.Settings{Issuer: p.URL, ClientID: "parley"}, Key: []byte("key")}
+	_, _, _ = provider.Start(ctx, "")
+	if _, _, err := provider.Start(t.Context(), ""); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestPasswordsOff checks that sessions that a password started end when passwords are turned off.
+func TestPasswordsOff(t *testing.T) {
+	h, _ := newIdentity(t, func(s *identity.Settings) { s.Only = true })
+	token, err := operator.SignIn(t.Context(), h.DB.Pool, operator.SignInAttempt{Email: "vera@example.com", Password: dashtest.Password})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a := h.NewBrowser(t).Do(http.MethodGet, "account", nil, "Cookie", "parley="+string(token)); a.Status != http.StatusSeeOther {
+		t.Errorf("%d %s", a.Status, a.Text())
 	}
 }

@@ -67,7 +67,7 @@ func TestKeyLifecycle(t *testing.T) {
 		t.Errorf("after the revocation: %v", err)
 	}
 	var log, all string
-	if err = h.DB.Pool.QueryRow(t.Context(), "SELECT string_agg(action, ' ' ORDER BY id), string_agg(a::text, ' ') FROM audit_log a WHERE org_id = $1 AND who = 'ada@example.com'", h.Acme).Scan(&log, &all); err != nil {
+	if err = h.DB.Pool.QueryRow(t.Context(), "SELECT string_agg(action, ' ' ORDER BY id), string_agg(a::text, ' ') FROM audit_log a WHERE org_id = $1 AND who = 'ada@example.com' AND action NOT LIKE 'sign-%'", h.Acme).Scan(&log, &all); err != nil {
 		t.Fatal(err)
 	}
 	if log != "key.create key.create key.create key.limit key.revoke" || strings.Contains(all, secret) {

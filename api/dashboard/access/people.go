@@ -239,7 +239,7 @@ func (People) audit(r *ui.Request) (ui.Page, error) {
 	}
 	all, next := ui.Paginate(r, all, perPage, func(l operator.LogEntry) string { return strconv.FormatInt(l.ID, 10) })
 	return ui.Page{
-		Template: "audit.html", Title: "Audit log", Lead: "All changes in this organization. Entries cannot be edited.",
+		Template: "audit.html", Title: "Audit log", Lead: "All sign-ins and changes in this organization. Entries cannot be edited.",
 		Data: map[string]any{"Entries": all, "Next": next, "Action": action, "Who": who},
 	}, nil
 }

@@ -167,7 +167,7 @@ func TestSignedOutForm(t *testing.T) {
 	if a.Status != http.StatusOK || !strings.Contains(a.Text(), "You were signed out; nothing was done yet.") || !strings.Contains(a.Body, "Long text.") || strings.Contains(a.Body, string(dashtest.Password)) {
 		t.Errorf("%d %s", a.Status, a.Text())
 	}
-	count := func() int { return h.Count(t, "SELECT count(*) FROM audit_log") }
+	count := func() int { return h.Count(t, "SELECT count(*) FROM audit_log WHERE action NOT LIKE 'sign-%'") }
 	if count() != 0 {
 		t.Error("the form changed something")
 	}

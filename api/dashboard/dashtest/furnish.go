@@ -57,7 +57,8 @@ func (h *Env) Furnish(t *testing.T, name string) map[string]string {
 		return id
 	}
 	ids["grants"], ids["operators"] = one("SELECT id FROM grants"), one("SELECT id FROM operators WHERE email = 'vera@example.com'")
-	_, err = q.Exec(ctx, "INSERT INTO operator_identities (operator_id, issuer, subject) VALUES ($1, 'https://idp.example', $2)", ids["operators"], name)
+	_, err = q.Exec(ctx, "INSERT INTO operator_identities (operator_id, issuer, subject) VALUES ($1, 'https://idp.example', $2)",
+		ids["operators"], name)
 	must(err)
 	hook, err := webhook.Create(ctx, q, webhook.Endpoint{
 		OrgID: h.Acme,

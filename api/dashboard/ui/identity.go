@@ -26,7 +26,7 @@ func (f *Frame) startIdentity(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	to, flow, err := f.Identity.Start(ctx, next(r.URL.Query().Get("next")))
 	if err != nil {
-		f.refuseIdentity(w, r, err)
+		f.refuseIdentity(w, r, "", err)
 		return
 	}
 	f.setCookie(w, f.cookie()+"-flow", flow, int((10 * time.Minute).Seconds()))
@@ -44,17 +44,17 @@ func (f *Frame) finishIdentity(w http.ResponseWriter, r *http.Request) {
 	f.setCookie(w, f.cookie()+"-flow", "", -1)
 	flow, err := f.Identity.Open(kept, r.URL.Query())
 	if err != nil {
-		f.refuseIdentity(w, r, err)
+		f.refuseIdentity(w, r, "", err)
 		return
 	}
 	succeeded, err := operator.CountIdentity(ctx, f.DB.Pool, flow.State, network(r))
 	if err != nil {
-		f.refuseIdentity(w, r, err)
+		f.refuseIdentity(w, r, "", err)
 		return
 	}
 	who, err := f.Identity.Finish(ctx, flow, r.URL.Query())
 	if err != nil {
-		f.refuseIdentity(w, r, err)
+		f.refuseIdentity(w, r, who.Email, err)
 		return
 	}
 	token, err := operator.SignInIdentity(ctx, f.DB.Pool, operator.IdentitySignIn{
@@ -71,7 +71,7 @@ func (f *Frame) finishIdentity(w http.ResponseWriter, r *http.Request) {
 		f.showSigning(w, r, http.StatusOK, signing{Email: who.Email, Next: flow.Next, Link: f.Identity.Link(who)})
 		return
 	case err != nil:
-		f.refuseIdentity(w, r, err)
+		f.refuseIdentity(w, r, who.Email, err)
 		return
 	}
 	f.setSession(w, r, token)
@@ -85,14 +85,13 @@ func linkAccount(f *Frame, r *http.Request, token media.Secret, text string) err
 		err = operator.Bind(r.Context(), f.DB.Pool, operator.Binding{Token: token, Person: person, Email: email, Address: address(r)})
 	}
 	if err != nil {
-		return errors.Join(err, operator.SignOut(r.Context(), f.DB.Pool, token))
+		return errors.Join(err, operator.SignOut(r.Context(), f.DB.Pool, token, address(r)))
 	}
 	return nil
 }
 
-// refuseIdentity shows the sign-in page with the reason.
-func (f *Frame) refuseIdentity(w http.ResponseWriter, r *http.Request, err error) {
-	f.Log.WarnContext(r.Context(), "sign-in rejected", "address", address(r), "reason", err.Error())
+// refuseIdentity shows the sign-in page with the reason. email is the verified address, or empty.
+func (f *Frame) refuseIdentity(w http.ResponseWriter, r *http.Request, email string, err error) {
 	status, text := http.StatusForbidden, "Sign-in failed: "+err.Error()+"."
 	slow, many := errors.AsType[*operator.SlowDownError](err)
 	_, refused := errors.AsType[*identity.RefusedError](err)
@@ -109,5 +108,23 @@ func (f *Frame) refuseIdentity(w http.ResponseWriter, r *http.Request, err error
 	case !refused && !errors.Is(err, operator.ErrUsed):
 		status, text = http.StatusServiceUnavailable, f.Identity.Host()+" does not answer. Try again in a minute."
 	}
+	logRefusal(f, r, status != http.StatusServiceUnavailable, operator.Refusal{
+		Email: email, Verified: email != "", Way: operator.ByProvider, Err: err,
+	})
 	f.showSigning(w, r, status, signing{Message: text})
+}
+
+// logRefusal writes a refused sign-in to the log of the process and, unless the refusal is a fault of a server, to the audit log.
+func logRefusal(f *Frame, r *http.Request, audit bool, refusal operator.Refusal) {
+	refusal.Address, refusal.Root = address(r), f.Root
+	f.Log.WarnContext(r.Context(), "sign-in rejected", "address", refusal.Address, "reason", refusal.Err.Error())
+	if !audit {
+		return
+	}
+	// A client that disconnects is logged, too.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), defaultTimeout)
+	defer cancel()
+	if err := operator.LogRefusal(ctx, f.DB.Pool, refusal); err != nil {
+		f.Log.WarnContext(ctx, "failed to log a rejected sign-in", "error", err.Error())
+	}
 }

@@ -33,7 +33,11 @@ func (f *Frame) session(r *http.Request) (operator.Session, error) {
 	if err != nil || c.Value == "" {
 		return operator.Session{}, operator.ErrSignedOut
 	}
-	return operator.Open(r.Context(), f.DB.Pool, media.Secret(c.Value))
+	s, err := operator.Open(r.Context(), f.DB.Pool, media.Secret(c.Value))
+	if err == nil && !s.Identity && f.Identity != nil && f.Identity.Only {
+		err = operator.ErrSignedOut // a password started the session before passwords were turned off
+	}
+	return s, err
 }
 
 func (f *Frame) setCookie(w http.ResponseWriter, name, value string, age int) {
@@ -161,17 +165,18 @@ type credentials struct{ password, challenge, code string }
 func (f *Frame) checkCredentials(w http.ResponseWriter, r *http.Request, s signing, given credentials) (media.Secret, bool) {
 	if f.Identity != nil && f.Identity.Only {
 		s.Message = "Passwords are off. Sign in with " + f.Identity.Host() + "."
+		logRefusal(f, r, true, operator.Refusal{Email: s.Email, Way: operator.ByPassword, Err: errors.New("passwords are off")})
 		f.showSigning(w, r, http.StatusForbidden, s)
 		return "", false
 	}
 	token, email, err := f.tryCredentials(r, s.Email, given)
 	if err != nil {
-		f.refuseCredentials(w, r, s, given, err)
+		f.refuseCredentials(w, r, s, given, cmp.Or(email, s.Email), err)
 		return "", false
 	}
 	if s.Link != "" && f.Identity != nil {
 		if err = linkAccount(f, r, token, s.Link); err != nil {
-			f.refuseIdentity(w, r, err)
+			f.refuseIdentity(w, r, email, err)
 			return "", false
 		}
 	}
@@ -186,7 +191,7 @@ func (f *Frame) tryCredentials(r *http.Request, email string, given credentials)
 	if given.challenge == "" {
 		device, _ := f.device(r, email)
 		token, err = operator.SignIn(r.Context(), f.DB.Pool, operator.SignInAttempt{
-			Email: email, Password: media.Secret(given.password), Network: network(r), Device: device, Key: f.Key,
+			Email: email, Password: media.Secret(given.password), Network: network(r), Address: address(r), Device: device, Key: f.Key,
 		})
 		return token, email, err
 	}
@@ -199,8 +204,8 @@ func (f *Frame) tryCredentials(r *http.Request, email string, given credentials)
 	})
 }
 
-// refuseCredentials shows the sign-in page with the error, or the field for the code.
-func (f *Frame) refuseCredentials(w http.ResponseWriter, r *http.Request, s signing, given credentials, err error) {
+// refuseCredentials shows the sign-in page with the error, or the field for the code. email is that of the account, if it is known.
+func (f *Frame) refuseCredentials(w http.ResponseWriter, r *http.Request, s signing, given credentials, email string, err error) {
 	status := http.StatusUnprocessableEntity
 	slow, many := errors.AsType[*operator.SlowDownError](err)
 	code, asked := errors.AsType[*operator.CodeRequiredError](err)
@@ -222,7 +227,7 @@ func (f *Frame) refuseCredentials(w http.ResponseWriter, r *http.Request, s sign
 		f.fail(w, r, nil, err)
 		return
 	}
-	f.Log.WarnContext(r.Context(), "sign-in rejected", "address", address(r), "reason", err.Error())
+	logRefusal(f, r, true, operator.Refusal{Email: email, Way: operator.ByPassword, Err: err})
 	f.showSigning(w, r, status, s)
 }
 
@@ -325,7 +330,7 @@ func (f *Frame) endSession(r *http.Request) error {
 	if err != nil {
 		return nil //nolint:nilerr // no session
 	}
-	return operator.SignOut(r.Context(), f.DB.Pool, media.Secret(c.Value))
+	return operator.SignOut(r.Context(), f.DB.Pool, media.Secret(c.Value), address(r))
 }
 
 func (f *Frame) signOut(w http.ResponseWriter, r *http.Request) {
