@@ -25,7 +25,7 @@ func (c *Calls) List(w http.ResponseWriter, r *http.Request, key apikeys.Key) er
 	if err != nil {
 		return err
 	}
-	found, next, err := c.Find(r.Context(), key.OrgID, q)
+	found, next, err := c.Find(r.Context(), key.OrgID, q, nil)
 	if err != nil {
 		return err
 	}
@@ -40,13 +40,19 @@ func (c *Calls) List(w http.ResponseWriter, r *http.Request, key apikeys.Key) er
 	return nil
 }
 
-// Find returns a page of calls and the cursor of the next page; "" on the last page.
-func (c *Calls) Find(ctx context.Context, orgID string, q url.Values) (found store.Page, next string, err error) {
+// Find returns a page of calls and the cursor of the next page; "" on the last page. narrow may add conditions, which
+// must follow from q; nil adds none.
+func (c *Calls) Find(
+	ctx context.Context, orgID string, q url.Values, narrow func(*store.Filter),
+) (found store.Page, next string, err error) {
 	f, err := parseFilter(q)
 	if err != nil {
 		return store.Page{}, "", err
 	}
 	f.OrgID = orgID
+	if narrow != nil {
+		narrow(&f)
+	}
 	if text := q.Get("cursor"); text != "" {
 		if f.AfterTime, f.AfterID, err = c.CursorKey.Open(text, q, orgID); err != nil {
 			return store.Page{}, "", err

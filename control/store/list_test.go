@@ -32,6 +32,10 @@ func (b *fixture) insertCalls(n int) {
 			CASE WHEN g % 6 = 1 THEN 'busy' WHEN g % 6 < 3 THEN 'callee_hangup' END,
 			CASE WHEN g % 29 = 0 THEN now() END
 		FROM generate_series(1, $2) g`, b.org, n)
+	b.exec(`INSERT INTO call_stats (call_id, rollup_id, outcome, successful, talk_ms, cost_nano, times)
+		SELECT id, 1, CASE WHEN answered_by = 'voicemail' THEN 1 WHEN disconnection_reason = 'busy' THEN 3 ELSE 0 END,
+			CASE WHEN n % 2 = 0 THEN n % 4 = 0 END, 1000, CASE WHEN n % 3 = 0 THEN 5 END, CASE WHEN n % 5 = 0 THEN '\x0101'::bytea ELSE '' END
+		FROM calls, LATERAL (SELECT right(id, 9)::int AS n) x WHERE status IN ('ended', 'failed') AND erased_at IS NULL`)
 }
 
 // listAll reads a list page by page and returns the ids of the calls.
@@ -108,6 +112,7 @@ func TestListMatchesFilter(t *testing.T) {
 				*to = &at
 			}
 		}
+		conds = append(conds, counted(t, &f)...)
 		b.store.Scan = rapid.SampledFrom([]int{3, 20, 1000}).Draw(t, "scan")
 
 		order := " ORDER BY created_at, id"
@@ -125,11 +130,51 @@ func TestListMatchesFilter(t *testing.T) {
 	})
 }
 
+// counted adds random conditions of the statistics, and of time spans, to a filter, and returns them in SQL.
+func counted(t *rapid.T, f *store.Filter) (conds []string) {
+	some := func(name string) bool { return rapid.IntRange(0, 5).Draw(t, name) == 0 }
+	stats := func(condition string) {
+		conds = append(conds, "id IN (SELECT call_id FROM call_stats WHERE "+condition+")")
+	}
+	if some("outcomes") {
+		f.Counted.Outcomes = rapid.SliceOfNDistinct(rapid.SampledFrom([]int{0, 1, 3, 4}), 1, 3, rapid.ID).Draw(t, "of")
+		stats("outcome = ANY ('{" + strings.Trim(strings.ReplaceAll(fmt.Sprint(f.Counted.Outcomes), " ", ","), "[]") + "}')")
+	}
+	if some("successful") {
+		yes := rapid.Bool().Draw(t, "yes")
+		f.Counted.Successful = &yes
+		stats(fmt.Sprintf("successful = %v", yes))
+	}
+	for i, to := range []*bool{&f.Counted.Judged, &f.Counted.Timed, &f.Counted.Costed} {
+		name := []string{"successful IS NOT NULL", "times <> ''", "cost_nano IS NOT NULL"}[i]
+		if *to = some(name); *to {
+			stats(name)
+		}
+	}
+	if f.WithoutCampaign = some("without a campaign"); f.WithoutCampaign {
+		conds = append(conds, "campaign_id IS NULL")
+	}
+	if some("agent id") {
+		f.AgentIDs = []string{rapid.SampledFrom([]string{"agt_x", "agt_y"}).Draw(t, "agent")}
+		conds = append(conds, "agent_id = '"+f.AgentIDs[0]+"'")
+	}
+	if some("spans") {
+		var either []string
+		for i := range rapid.IntRange(1, 3).Draw(t, "spans") {
+			from := time.Date(2026, 1, 1, 0, 0, 15*i, 0, time.UTC)
+			f.Created = append(f.Created, store.Span{From: from, To: from.Add(7 * time.Second)})
+			either = append(either, fmt.Sprintf("extract(epoch FROM created_at - timestamptz '2026-01-01 00:00:00Z') >= %d AND created_at < timestamptz '2026-01-01 00:00:00Z' + interval '%d s'", 15*i, 15*i+7))
+		}
+		conds = append(conds, "("+strings.Join(either, " OR ")+")")
+	}
+	return conds
+}
+
 // TestListReadsFewRows checks that a list with any single filter reads its page in order from an index.
 func TestListReadsFewRows(t *testing.T) {
 	b := newFixture(t, 10, 60)
 	b.insertCalls(20_000)
-	b.exec("ANALYZE calls")
+	b.exec("ANALYZE calls, call_stats")
 	least, most := 30.0, 31.0
 	for name, f := range map[string]store.Filter{
 		"all": {}, "oldest first": {Ascending: true}, "status": {Statuses: []string{"ringing", "ended"}}, "web": {Types: []string{"web"}},
@@ -137,7 +182,10 @@ func TestListReadsFewRows(t *testing.T) {
 		"import": {Imports: []string{"imp_1"}}, "trunk": {Trunks: []string{"trk_1"}}, "route": {Routes: []string{"rte_1"}}, "reason": {Reasons: []string{"busy"}},
 		"reason that nobody has": {Reasons: []string{"node_lost"}}, "answered by": {AnsweredBy: []string{"human", "fax"}}, "external": {ExternalIDs: []string{"x1"}},
 		"to": {To: "12025550123"}, "from": {From: "77010000000"}, "long": {MinDurationS: &least}, "duration": {MinDurationS: &least, MaxDurationS: &most},
-		"two": {Statuses: []string{"ended"}, Agents: []string{"agent1"}}, "two that nobody has": {Statuses: []string{"ended"}, Reasons: []string{"busy"}},
+		"spans":   {Created: []store.Span{{From: time.Date(2026, 1, 1, 0, 10, 0, 0, time.UTC), To: time.Date(2026, 1, 1, 0, 11, 0, 0, time.UTC)}}},
+		"outcome": {Counted: store.Counted{Outcomes: []int{3}}}, "success": {Counted: store.Counted{Judged: true}}, "agent id": {AgentIDs: []string{"agt_x"}},
+		"no campaign": {WithoutCampaign: true},
+		"two":         {Statuses: []string{"ended"}, Agents: []string{"agent1"}}, "two that nobody has": {Statuses: []string{"ended"}, Reasons: []string{"busy"}},
 	} {
 		for _, last := range []string{"", fmt.Sprintf("call_%026d", 9000)} {
 			f.OrgID, f.Limit, f.AfterID = b.org, 50, last

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,11 +20,31 @@ type Filter struct {
 	// To and From are digits. Every form of the number matches.
 	To, From                    string
 	CreatedAfter, CreatedBefore *time.Time
-	MinDurationS, MaxDurationS  *float64
-	Ascending                   bool
-	AfterTime                   time.Time // with AfterID: the last call of the previous page
-	AfterID                     string
-	Limit                       int
+	// Created selects calls that were created in one of these spans, which do not overlap.
+	Created                    []Span
+	MinDurationS, MaxDurationS *float64
+	// AgentIDs selects by id what Agents selects by name. With both, a call must match both.
+	AgentIDs []string
+	// WithoutCampaign selects calls that belong to no campaign.
+	WithoutCampaign bool
+	Counted         Counted
+	Ascending       bool
+	AfterTime       time.Time // with AfterID: the last call of the previous page
+	AfterID         string
+	Limit           int
+}
+
+// A Span is a time range without its end.
+type Span struct{ From, To time.Time }
+
+// Counted selects calls by their row in the statistics of calls.
+type Counted struct {
+	// Outcomes are numbers of overview.Outcome.
+	Outcomes []int
+	// Successful selects by the verdict of the analysis. Judged selects calls with a verdict, Timed those with a
+	// response time, and Costed those with a known cost.
+	Successful            *bool
+	Judged, Timed, Costed bool
 }
 
 // listQuery is the SQL that reads a page. An index finds the calls that meet the most selective condition, in list
@@ -142,6 +163,7 @@ func (f Filter) clauses() []clause {
 	if !over {
 		all = append(all, status)
 	}
+	all = append(all, f.created())
 	if slices.Contains(f.Types, "web") {
 		types.each, types.loose = []string{"c.call_type = 'web'"}, false
 		if slices.Contains(f.Types, "phone") {
@@ -152,6 +174,7 @@ func (f Filter) clauses() []clause {
 	all = append(all,
 		clause{column: "c.campaign_id", values: f.Campaigns},
 		clause{column: "c.from_number", values: numbers(f.From)},
+		f.Counted.clause(),
 		clause{column: "c.answered_by", values: f.AnsweredBy},
 		clause{column: "c.disconnection_reason", values: f.Reasons},
 		clause{column: "c.agent_name", values: f.Agents},
@@ -165,7 +188,90 @@ func (f Filter) clauses() []clause {
 	if types.loose {
 		all = append(all, types)
 	}
+	if len(f.AgentIDs) > 0 {
+		all = append(all, unindexed(func(l *listQuery) string { return "c.agent_id = ANY (" + l.arg(f.AgentIDs) + ")" }))
+	}
+	if f.WithoutCampaign {
+		all = append(all, unindexed(func(*listQuery) string { return "c.campaign_id IS NULL" }))
+	}
+	slices.SortStableFunc(all, func(a, b clause) int { return cmp.Compare(looseness(a), looseness(b)) })
 	return slices.DeleteFunc(all, func(c clause) bool { return len(c.values) == 0 && len(c.each) == 0 })
+}
+
+// unindexed returns a clause that no index supports.
+func unindexed(condition func(*listQuery) string) clause {
+	return clause{each: []string{"true"}, whole: condition, loose: true}
+}
+
+func looseness(c clause) int {
+	if c.loose {
+		return 1
+	}
+	return 0
+}
+
+// created returns the clause of Created.
+func (f Filter) created() clause {
+	if len(f.Created) == 0 {
+		return clause{}
+	}
+	within := func(s Span) string {
+		const form = time.RFC3339Nano
+		return fmt.Sprintf("c.created_at >= '%s' AND c.created_at < '%s'", s.From.UTC().Format(form), s.To.UTC().Format(form))
+	}
+	var c clause
+	for _, s := range f.Created {
+		c.each = append(c.each, within(s))
+	}
+	c.whole = func(*listQuery) string { return "((" + strings.Join(c.each, ") OR (") + "))" }
+	return c
+}
+
+// clause returns the clause of the statistics. An index supports outcomes that follow from a few values of
+// another column.
+func (k Counted) clause() clause {
+	if len(k.Outcomes) == 0 && k.Successful == nil && !k.Judged && !k.Timed && !k.Costed {
+		return clause{}
+	}
+	c := unindexed(func(l *listQuery) string {
+		all := []string{"s.call_id = c.id"}
+		if k.Judged {
+			all = append(all, "s.successful IS NOT NULL")
+		}
+		if k.Timed {
+			all = append(all, "s.times <> ''")
+		}
+		if k.Costed {
+			all = append(all, "s.cost_nano IS NOT NULL")
+		}
+		if len(k.Outcomes) > 0 {
+			all = append(all, "s.outcome = ANY ("+l.arg(k.Outcomes)+"::int[])")
+		}
+		if k.Successful != nil {
+			all = append(all, "s.successful = "+l.arg(*k.Successful))
+		}
+		return "EXISTS (SELECT FROM call_stats s WHERE " + strings.Join(all, " AND ") + ")"
+	})
+	var each []string
+	for _, o := range k.Outcomes {
+		narrow, ok := outcomeColumns[o]
+		if !ok {
+			return c
+		}
+		each = append(each, narrow...)
+	}
+	if each != nil {
+		c.each, c.loose = each, false
+	}
+	return c
+}
+
+// outcomeColumns are conditions, by outcome: each of its calls meets one of them.
+var outcomeColumns = map[int][]string{ //nolint:gochecknoglobals // read-only table
+	1: {"c.answered_by = 'voicemail'", "c.answered_by = 'ivr'", "c.answered_by = 'fax'"},
+	2: {"c.disconnection_reason = 'no_answer'"},
+	3: {"c.disconnection_reason = 'busy'"},
+	4: {"c.disconnection_reason = 'declined'", "c.disconnection_reason = 'blocked'", "c.disconnection_reason = 'invalid_number'"},
 }
 
 // numbers returns all forms in which a number may be stored.
