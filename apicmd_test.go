@@ -76,7 +76,20 @@ func TestAPICommands(t *testing.T) {
 		t.Errorf("%v", all)
 	}
 	do("is paused", "campaign", "pause", campaignID)
+	do("0 campaigns paused", "campaign", "pause", "--all")
 	do("is running", "campaign", "resume", campaignID)
+	do("1 campaign paused", "campaign", "pause", "--all")
+	if k := object("campaign", "show", campaignID); k["progress"].(map[string]any)["status"] != "paused" {
+		t.Errorf("%v", k)
+	}
+	do("is running", "campaign", "resume", campaignID)
+	if all := list("campaign", "pause", "--all"); len(all) != 1 || all[0]["status"] != "paused" {
+		t.Errorf("%v", all)
+	}
+	do("is running", "campaign", "resume", campaignID)
+	if code, _, errs := srv.parleyAs(t, environ, "campaign", "pause"); code != 2 || !strings.Contains(errs, "a campaign id or --all") {
+		t.Errorf("without an id: %d %s", code, errs)
+	}
 	if k := object("campaign", "show", campaignID); k["progress"].(map[string]any)["status"] != "running" {
 		t.Errorf("%v", k)
 	}

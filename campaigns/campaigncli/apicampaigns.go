@@ -3,6 +3,7 @@ package campaigncli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -116,8 +117,12 @@ type CampaignID struct {
 	JSON bool   `name:"json" help:"Print the campaign as JSON."`
 }
 
-// PauseCampaign pauses a campaign.
-type PauseCampaign struct{ CampaignID }
+// PauseCampaign pauses a campaign, or all that are running.
+type PauseCampaign struct {
+	ID   string `arg:"" optional:"" help:"Campaign id."`
+	All  bool   `help:"Pause all running campaigns of the organization, also newly launched ones."`
+	JSON bool   `name:"json" help:"Print the campaign as JSON; with --all, a list."`
+}
 
 // ResumeCampaign resumes a campaign.
 type ResumeCampaign struct{ CampaignID }
@@ -125,9 +130,66 @@ type ResumeCampaign struct{ CampaignID }
 // CancelCampaign cancels a campaign.
 type CancelCampaign struct{ CampaignID }
 
-// Run pauses the campaign.
+// Validate requires an id or --all.
+func (c PauseCampaign) Validate() error {
+	if c.All == (c.ID != "") {
+		return errors.New("expected a campaign id or --all")
+	}
+	return nil
+}
+
+// Run pauses the campaigns.
 func (c PauseCampaign) Run(ctx context.Context, client *Client) error {
-	return c.post(ctx, client, "pause")
+	if !c.All {
+		return CampaignID{c.ID, c.JSON}.post(ctx, client, "pause")
+	}
+	paused, err := client.pauseAll(ctx)
+	if c.JSON {
+		return errors.Join(err, admincli.WriteJSON(client.Out, paused))
+	}
+	_, fault := fmt.Fprintln(client.Out, countNoun(int64(len(paused)), "campaign", "campaigns")+" paused; active calls continue")
+	return errors.Join(err, fault)
+}
+
+// pauseRounds limits how often pauseAll looks for newly launched campaigns.
+const pauseRounds = 4
+
+// pauseAll pauses running campaigns until none is found that it has not tried. The error names each failure.
+func (c *Client) pauseAll(ctx context.Context) ([]json.RawMessage, error) {
+	paused, tried := []json.RawMessage{}, map[string]bool{}
+	var faults []error
+	for round := range pauseRounds {
+		running, err := c.list(ctx, "/v1/campaigns", "campaigns", setQuery("status", "running"), mostListed)
+		if err != nil {
+			return paused, errors.Join(append(faults, err)...)
+		}
+		before := len(tried)
+		for _, text := range running {
+			var k campaign
+			if err = json.Unmarshal(text, &k); err != nil {
+				return paused, fmt.Errorf("parse the server's response: %w", err)
+			}
+			switch {
+			case tried[k.ID]:
+				continue
+			case round == pauseRounds-1:
+				faults = append(faults, fmt.Errorf("%s %s was launched just now and is running", k.ID, k.Name))
+				continue
+			}
+			tried[k.ID] = true
+			after, fault := c.request(ctx, http.MethodPost, "/v1/campaigns/"+url.PathEscape(k.ID)+"/pause", nil, &k)
+			if fault != nil {
+				faults = append(faults, fmt.Errorf("%s %s is not paused: %w", k.ID, k.Name, fault))
+				continue
+			}
+			paused = append(paused, after)
+			fmt.Fprintf(c.Errs, "%s %s is paused\n", k.ID, k.Name)
+		}
+		if len(tried) == before {
+			break
+		}
+	}
+	return paused, errors.Join(faults...)
 }
 
 // Run resumes the campaign.

@@ -26,7 +26,7 @@ type Campaign struct {
 	Create      CreateCampaign      `cmd:"" help:"Create a campaign from a contact file on a running server."`
 	List        ListCampaigns       `cmd:"" help:"List campaigns, newest first."`
 	Show        ShowCampaign        `cmd:"" help:"Show a campaign and its progress."`
-	Pause       PauseCampaign       `cmd:"" help:"Pause a campaign. Active calls continue."`
+	Pause       PauseCampaign       `cmd:"" help:"Pause a campaign or all running ones. Active calls continue."`
 	Resume      ResumeCampaign      `cmd:"" help:"Resume a paused campaign."`
 	Cancel      CancelCampaign      `cmd:"" help:"Cancel a campaign permanently. Active calls continue."`
 	Reopen      CampaignReopen      `cmd:"" help:"Call contacts again whose last attempt failed because of Parley or a provider."`

@@ -46,6 +46,7 @@ func (c *Campaigns) Module() (ui.Module, error) {
 			{Path: "campaigns/draft", Show: c.askDraft, Submit: c.create, Timeout: listTimeout},
 			{Path: "campaigns/importing", Role: operator.Operator, Show: c.importing},
 			{Path: "campaigns/withdraw", Show: c.askWithdraw, Submit: c.withdraw},
+			{Path: "campaigns/pause", Role: operator.Operator, Show: c.askPauseAll, Submit: c.pauseAll, Timeout: listTimeout},
 			{Path: "campaigns/{id}", Show: c.show},
 			{Path: "campaigns/{id}/launch", Submit: c.launch, NotRefilled: []string{"attest"}},
 			{Path: "campaigns/{id}/pause", Submit: c.pause},

@@ -26,6 +26,7 @@ type Link struct {
 	Path    string        // path relative to the organization
 	Role    operator.Role // role that sees the link; empty means viewer
 	Root    bool          // shown only in the root organization
+	Danger  bool          // shown as a dangerous action
 }
 
 // A Route is a page (GET), a form handler (POST), or both at one path.

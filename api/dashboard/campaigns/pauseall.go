@@ -1,0 +1,105 @@
+package campaigns
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/parley-voice/parley/api/dashboard/ui"
+	"github.com/parley-voice/parley/campaigns"
+	"github.com/parley-voice/parley/campaigns/service"
+	"github.com/parley-voice/parley/control"
+)
+
+// maxNamed limits the campaigns that a message names.
+const maxNamed = 10
+
+// listedIDs is the field with the campaigns that the confirmation named.
+const listedIDs = "listed"
+
+type pauseAllPage struct {
+	Running, Scheduled []campaigns.Campaign
+	Listed             string // ids
+}
+
+func (c *Campaigns) askPauseAll(r *ui.Request) (ui.Page, error) {
+	var p pauseAllPage
+	var err error
+	if p.Running, err = service.WithStatus(r.Context(), c.API.Store, r.Org(), campaigns.Running); err != nil {
+		return ui.Page{}, err
+	}
+	p.Scheduled, err = service.WithStatus(r.Context(), c.API.Store, r.Org(), campaigns.Scheduled)
+	var ids []string
+	for _, k := range p.Running {
+		ids = append(ids, k.ID)
+	}
+	p.Listed = strings.Join(ids, ",")
+	return ui.Page{Template: "pauseall.html", Title: "Pause all campaigns", Crumbs: []ui.Link{{Label: "Live", Path: "live"}}, Data: p}, err
+}
+
+// pauseAll pauses all running campaigns. Those that the confirmation did not name, because they were launched since, are
+// named in the result.
+func (c *Campaigns) pauseAll(r *ui.Request) (ui.Result, error) {
+	done, err := service.PauseAll(r.Context(), c.service(), r.Org(), who(r))
+	for _, k := range done.Paused {
+		err = errors.Join(err, c.log(
+			r, "pause", k.ID, map[string]any{"status": campaigns.Running}, map[string]any{"status": campaigns.Paused, "name": k.Name, "all": true},
+		))
+	}
+	if err != nil {
+		return ui.Result{}, err
+	}
+	scheduled, err := service.WithStatus(r.Context(), c.API.Store, r.Org(), campaigns.Scheduled)
+	notice, failed := pausedText(done, scheduled, strings.Split(r.Text(listedIDs), ","))
+	return ui.Result{To: "campaigns?status=paused", Notice: notice, Failed: failed}, err
+}
+
+// pausedText says what was done. Listed are the ids of the campaigns that the confirmation named.
+func pausedText(done service.PauseAllResult, scheduled []campaigns.Campaign, listed []string) (text string, failed bool) {
+	named := map[string]bool{}
+	for _, id := range listed {
+		named[id] = true
+	}
+	var since []campaigns.Campaign
+	for _, k := range done.Paused {
+		if !named[k.ID] {
+			since = append(since, k)
+		}
+	}
+	var all []string
+	add := func(say string, which []campaigns.Campaign) {
+		if len(which) > 0 {
+			all = append(all, say+" "+nameList(which)+".")
+		}
+	}
+	all = append(all, ui.Plural(len(done.Paused), "campaign", "campaigns")+" paused. Active calls continue.")
+	add("Also paused, launched just now:", since)
+	for i, f := range done.Failed {
+		if i == maxNamed {
+			all = append(all, "Not paused: "+ui.Plural(len(done.Failed)-i, "more campaign", "more campaigns")+".")
+			break
+		}
+		all = append(all, "Not paused: "+f.Campaign.Name+" ("+failure(f.Err)+").")
+	}
+	add("Still running, launched just now:", done.Left)
+	add("Scheduled, and will still start:", scheduled)
+	return strings.Join(all, " "), len(done.Failed)+len(done.Left) > 0
+}
+
+// failure hides errors of the database.
+func failure(err error) string {
+	if e, ok := errors.AsType[*control.Error](err); ok {
+		return e.Message
+	}
+	return "internal error; try again"
+}
+
+func nameList(all []campaigns.Campaign) string {
+	var names []string
+	for _, k := range all[:min(len(all), maxNamed)] {
+		names = append(names, k.Name)
+	}
+	if more := len(all) - len(names); more > 0 {
+		names = append(names, ui.Count(more)+" more")
+	}
+	return strings.Join(names, ", ")
+}
