@@ -30,6 +30,7 @@ func TestPages(t *testing.T) {
 			paths = append(paths, r.Path)
 		}
 	}
+	h.FurnishFigures(t, 200)
 	axe := script(t)
 	b.Go("/dashboard/sign-in")
 	checkAccessibility(t, b, axe, "sign-in")
@@ -158,6 +159,54 @@ func TestAgentInBrowser(t *testing.T) {
 	}
 	if published := h.Count(t, "SELECT published_version FROM agents WHERE name = 'sales'"); published != 2 {
 		t.Errorf("version %d is published", published)
+	}
+}
+
+// TestOverviewInBrowser reads values of a chart by keyboard, and opens the calls behind one.
+func TestOverviewInBrowser(t *testing.T) {
+	h := dashtest.New(t)
+	h.Furnish(t, "sales")
+	h.FurnishFigures(t, 1000)
+	b := h.Chrome(t)
+	axe := script(t)
+	b.SignIn("vera")
+	if path := dashtest.Read[string](b, "location.pathname"); !strings.HasSuffix(path, "/overview") {
+		t.Fatalf("the start page is %s", path)
+	}
+	for _, theme := range []string{"light", "dark"} {
+		b.SetViewport(theme, 1440)
+		b.Go("overview?period=month")
+		checkAccessibility(t, b, axe, "overview, "+theme)
+	}
+	for _, width := range []int64{390, 2560} {
+		b.SetViewport("light", width)
+		if wide := dashtest.Read[int64](b, "document.documentElement.scrollWidth"); wide > width {
+			t.Errorf("the page is %d pixels wide at %d", wide, width)
+		}
+	}
+	if used := dashtest.Read[int](b, "document.querySelector('.tiles').getBoundingClientRect().width"); used < 2100 {
+		t.Errorf("%d of 2560 pixels are used", used)
+	}
+	for chart, keys := range map[string][]string{".stacks": {"ArrowLeft", "Home", "ArrowRight"}, ".heat": {"ArrowDown", "ArrowUp", "ArrowLeft"}} {
+		b.Run(`(() => { const all = document.querySelectorAll("` + chart + ` a"); all[Math.floor(all.length / 2)].focus(); })()`)
+		for _, key := range keys {
+			b.Run(`window.was = document.activeElement; was.dispatchEvent(new KeyboardEvent("keydown", { key: "` + key + `", bubbles: true }))`)
+			state := dashtest.Read[[]any](b, `[was !== document.activeElement, document.querySelectorAll("`+chart+` [tabindex='0']").length, document.activeElement.getAttribute("tabindex"),
+				!document.querySelector(".tip").hidden && document.querySelector(".tip").textContent === document.activeElement.getAttribute("aria-label")]`)
+			if state[0] != true || state[1] != 1.0 || state[2] != "0" || state[3] != true {
+				t.Errorf("%s after %s: moved, tab stops, tab index, tip: %v", chart, key, state)
+			}
+		}
+	}
+	said := dashtest.Read[string](b, `document.querySelector(".tip").textContent`)
+	b.Run(`window.left = true; setTimeout(() => document.activeElement.dispatchEvent(new MouseEvent("click", { bubbles: true, cancelable: true })))`)
+	b.Until("!window.left && document.readyState === 'complete'")
+	rows := dashtest.Read[int](b, "document.querySelectorAll('tbody tr').length")
+	if path := dashtest.Read[string](b, "location.pathname"); !strings.HasSuffix(path, "/calls") || rows == 0 || !strings.Contains(said, "\n"+strconv.Itoa(rows)+" call") {
+		t.Errorf("%s lists %d calls, and the chart said %q", path, rows, said)
+	}
+	if faults := b.Faults(); len(faults) > 0 {
+		t.Errorf("%q", faults)
 	}
 }
 

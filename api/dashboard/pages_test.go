@@ -1,10 +1,16 @@
 package dashboard_test
 
 import (
+	"bytes"
+	"compress/gzip"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"html"
+	"io"
 	"net/http"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -81,6 +87,75 @@ func TestSoakPages(t *testing.T) {
 			h.Exec(t, "VACUUM ANALYZE contacts") // as autovacuum does after many changes
 		}
 	})
+}
+
+// TestSoakOverview requests the Overview page of an organization with a million calls of 60 days in 100 campaigns, and
+// lists behind its numbers. The statistics are written in SQL, because the follower would count for long.
+func TestSoakOverview(t *testing.T) {
+	if os.Getenv("PARLEYTEST_SOAK") == "" {
+		t.Skip("make soak")
+	}
+	n := 1_000_000
+	if some, err := strconv.Atoi(os.Getenv("PARLEYTEST_PAGE_CALLS")); err == nil {
+		n = some
+	}
+	h := dashtest.New(t)
+	h.Furnish(t, "sales")
+	h.Exec(t, "ALTER DATABASE "+h.Text(t, "SELECT current_database()")+" SET statement_timeout = 0")
+	h.DB.Pool.Reset()
+	h.InsertFigures(t, n, 25)
+	countInSQL(t, h)
+	t.Logf("%d calls, %d rows of statistics", n, h.Count(t, "SELECT count(*) FROM call_rollups"))
+	b := h.SignIn(t, "ada")
+	month := b.Get("overview?period=month").Body
+	for _, path := range []string{"overview?period=day", "overview?period=week", "overview?period=month", "overview/export?period=month"} {
+		if worst := slowestOf(t, b, path, "", nil); worst > 300*time.Millisecond {
+			t.Errorf("%s takes %v", path, worst)
+		}
+	}
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	_, err := io.WriteString(z, month)
+	if err = errors.Join(err, z.Close()); err != nil || packed.Len() > 150<<10 {
+		t.Errorf("%d bytes compressed, %v", packed.Len(), err)
+	}
+	t.Logf("the page of 30 days has %d bytes, %d compressed", len(month), packed.Len())
+	for _, kind := range []string{
+		"outcome=answered", "outcome=busy", "outcome=failed", "outcome=not_dialed", "outcome=dialed", "success=yes", "success=known", "has=response_time", "has=cost", "weekday=0",
+		"agent_id=agt_renewals", "agent_id=agt_gone", "campaign_id=none", "campaign_id=cmp_spring7",
+	} {
+		for _, m := range regexp.MustCompile(`href="([^"]*/calls\?[^"]*)"`).FindAllStringSubmatch(month, -1) {
+			if path := html.UnescapeString(m[1]); strings.Contains(path, kind) {
+				checkTime(t, b, path, "", nil)
+				break
+			}
+		}
+	}
+}
+
+// countInSQL writes the statistics of all calls, with response times and hours of the week that are always the same.
+func countInSQL(t *testing.T, h *dashtest.Env) {
+	t.Helper()
+	times := "" // 30 buckets of response times
+	for bucket := range 30 {
+		times += fmt.Sprintf("%02x03", 20+bucket)
+	}
+	for _, sql := range []string{
+		"TRUNCATE call_changes",
+		`CREATE TABLE counted AS SELECT *, CASE WHEN answered_by = 'voicemail' THEN 1 WHEN answered_at IS NOT NULL THEN 0 WHEN dialed_at IS NULL THEN 6 WHEN disconnection_reason = 'no_answer' THEN 2
+			WHEN disconnection_reason = 'busy' THEN 3 WHEN disconnection_reason IN ('declined', 'invalid_number') THEN 4 ELSE 5 END AS outcome, date_trunc('hour', created_at, 'UTC') AS hour, call_analysis->>'success' AS verdict,
+			coalesce(1000 * extract(epoch FROM ended_at - answered_at), 0)::bigint AS talk FROM calls WHERE status IN ('ended', 'failed')`,
+		`INSERT INTO call_rollups (org_id, hour, agent_id, campaign_id, calls, outcomes, judged, successful, talk_ms, costed, cost_nano, times, cells)
+			SELECT org_id, hour, agent_id, coalesce(campaign_id, ''), count(*), ARRAY[count(*) FILTER (WHERE outcome = 0), count(*) FILTER (WHERE outcome = 1), count(*) FILTER (WHERE outcome = 2), count(*) FILTER (WHERE outcome = 3),
+				count(*) FILTER (WHERE outcome = 4), count(*) FILTER (WHERE outcome = 5), count(*) FILTER (WHERE outcome = 6)],
+				count(verdict), count(*) FILTER (WHERE verdict = 'true'), sum(talk), count(cost_nano), coalesce(sum(cost_nano), 0), '\x` + times + `', '\x140a04150a04' FROM counted GROUP BY 1, 2, 3, 4`,
+		`INSERT INTO call_stats (call_id, rollup_id, outcome, successful, talk_ms, cost_nano, times)
+			SELECT c.id, r.id, outcome, verdict::boolean, talk, c.cost_nano, CASE WHEN answered_by = 'human' THEN '\x1401'::bytea ELSE '' END
+			FROM counted c JOIN call_rollups r ON r.org_id = c.org_id AND r.hour = c.hour AND r.agent_id = c.agent_id AND r.campaign_id = coalesce(c.campaign_id, '')`,
+		"VACUUM ANALYZE calls, call_rollups, call_stats",
+	} {
+		h.Exec(t, sql)
+	}
 }
 
 // checkTime changes something and requests a page, ten times, and checks the slowest response.

@@ -28,12 +28,12 @@ func TestPictures(t *testing.T) {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		t.Fatal(err)
 	}
-	for name, open := range map[string]func(*testing.T) (*dashtest.Env, []scene){"one": oneOfEverything, "none": nothingYet, "many": manyOfEverything} {
+	for name, open := range map[string]func(*testing.T) (*dashtest.Env, []scene){"one": oneOfEverything, "none": nothingYet, "many": manyOfEverything, "figures": figures} {
 		t.Run(name, func(t *testing.T) {
 			h, scenes := open(t)
 			b := h.Chrome(t)
 			for _, theme := range []string{"light", "dark"} {
-				for _, width := range []int64{1280, 390} {
+				for _, width := range widths(name) {
 					b.SetViewport(theme, width)
 					for _, p := range scenes {
 						p.do(b)
@@ -48,6 +48,31 @@ func TestPictures(t *testing.T) {
 			}
 		})
 	}
+}
+
+func widths(name string) []int64 {
+	if name == "figures" {
+		return []int64{1440, 390, 2560}
+	}
+	return []int64{1280, 390}
+}
+
+// figures is the Overview page of an organization with many calls, and what it leads to.
+func figures(t *testing.T) (*dashtest.Env, []scene) {
+	t.Helper()
+	h := dashtest.New(t)
+	h.Exec(t, "UPDATE organizations SET timezone = 'America/New_York' WHERE id = $1", h.Acme)
+	h.Furnish(t, "sales")
+	h.FurnishFigures(t, 8000)
+	all := []scene{{"overview_day", func(b dashtest.Tab) {
+		h.Exec(t, "DELETE FROM operator_sessions")
+		b.SignIn("ada")
+	}}}
+	all = append(all, pages("overview?period=week", "overview?period=month", "calls?outcome=answered&weekday=0&hour=10", "live")...)
+	return h, append(all, scene{"overview_tip", func(b dashtest.Tab) {
+		b.Go("overview?period=month")
+		b.Run(`document.querySelector(".as-table").open = true; document.querySelector(".stacks a[tabindex='0']").dispatchEvent(new PointerEvent("pointerover", { bubbles: true }))`)
+	}})
 }
 
 // idOf matches ids in paths.
@@ -73,7 +98,8 @@ func signInScenes(t *testing.T, h *dashtest.Env) []scene {
 			b.Fill("#password", "wrong")
 			b.Press("Sign in")
 		}},
-		{"live", func(b dashtest.Tab) { b.SignIn("ada") }},
+		{"overview", func(b dashtest.Tab) { b.SignIn("ada") }},
+		{"live", func(b dashtest.Tab) { b.Go("live") }},
 	}
 }
 

@@ -211,6 +211,7 @@ func TestHangUpInBrowser(t *testing.T) {
 	startNode(t, h)
 	b := h.Chrome(t)
 	b.SignIn("oscar")
+	b.Go("live")
 	b.Until("document.body.innerText.includes('No calls in progress')")
 	admitter := &admission.Controller{Pool: h.DB.Pool, Store: h.Dashboard.Store}
 	call, err := admitter.Place(t.Context(), h.Acme, admission.Order{Agent: "sales", To: "+12025550123"}, func(*db.Batch, control.Call) error { return nil })
@@ -227,6 +228,28 @@ func TestHangUpInBrowser(t *testing.T) {
 	}
 	if faults := b.Faults(); len(faults) > 0 {
 		t.Errorf("%q", faults)
+	}
+}
+
+// TestPauseAllInBrowser pauses all campaigns from the Live page in two steps.
+func TestPauseAllInBrowser(t *testing.T) {
+	h := dashtest.New(t)
+	id := h.Furnish(t, "sales")["campaigns"]
+	b := h.Chrome(t)
+	b.SignIn("oscar")
+	b.Press("Live")
+	b.Press("Pause all campaigns")
+	if text := b.Text(); !strings.Contains(text, "1 campaign will be paused.") || status(t, h, id) != "running" {
+		t.Fatalf("the first step: the campaign is %s, and the page says %s", status(t, h, id), text)
+	}
+	b.Press("Pause 1 campaign")
+	if text := b.Text(); !strings.Contains(text, "1 campaign paused. Active calls continue.") || strings.Contains(text, "just now") || status(t, h, id) != "paused" {
+		t.Errorf("the campaign is %s, and the page says %s", status(t, h, id), text)
+	}
+	b.Press("sales") // its page
+	b.Press("Resume")
+	if faults := b.Faults(); len(faults) > 0 || status(t, h, id) != "running" {
+		t.Errorf("%q, %s", faults, status(t, h, id))
 	}
 }
 

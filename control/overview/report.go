@@ -59,13 +59,36 @@ func scanSums(row pgx.CollectableRow, s *Sums, more ...any) error {
 // Report returns the statistics of an organization's calls that were created from from, and before to. Both are
 // whole hours.
 func Report(ctx context.Context, q db.Querier, orgID string, from, to time.Time) (p Period, err error) {
-	if p.Hours, err = Hours(ctx, q, orgID, from, to); err != nil {
-		return p, err
+	if p.Hours, err = Hours(ctx, q, orgID, from, to); err == nil {
+		p.Groups, err = Groups(ctx, q, orgID, from, to)
 	}
-	p.Groups, err = db.Collect(ctx, q, "statistics", func(row pgx.CollectableRow) (g Group, err error) {
+	return p, err
+}
+
+// Groups returns the statistics of each agent in each campaign, the largest first.
+func Groups(ctx context.Context, q db.Querier, orgID string, from, to time.Time) ([]Group, error) {
+	return db.Collect(ctx, q, "statistics", func(row pgx.CollectableRow) (g Group, err error) {
 		return g, scanSums(row, &g.Sums, &g.Agent, &g.Campaign)
 	}, "SELECT agent_id, campaign_id, "+sumsSQL+" GROUP BY 1, 2 ORDER BY 3 DESC, 1, 2", orgID, from, to)
-	return p, err
+}
+
+// Names returns the names of an organization's agents and campaigns by id. Deleted ones have none.
+func Names(ctx context.Context, q db.Querier, orgID string, groups []Group) (map[string]string, error) {
+	var ids []string
+	for _, g := range groups {
+		ids = append(ids, g.Agent, g.Campaign)
+	}
+	names := map[string]string{}
+	var id, name string
+	return names, db.Each(ctx, q, "names", []any{&id, &name}, func() error { names[id] = name; return nil }, `
+		SELECT id, name FROM agents WHERE org_id = $1 AND id = ANY ($2)
+		UNION ALL SELECT id, name FROM campaigns WHERE org_id = $1 AND id = ANY ($2)`, orgID, distinct(ids))
+}
+
+// HasCalls reports whether an organization ever had a call that is still stored.
+func HasCalls(ctx context.Context, q db.Querier, orgID string) (has bool, err error) {
+	err = q.QueryRow(ctx, "SELECT EXISTS (SELECT FROM calls WHERE org_id = $1 AND erased_at IS NULL)", orgID).Scan(&has)
+	return has, db.Wrap(err, "calls")
 }
 
 // Hours returns the statistics of each hour with calls.

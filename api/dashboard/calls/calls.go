@@ -5,9 +5,7 @@ import (
 	"embed"
 	"io/fs"
 	"net/http"
-	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -52,6 +50,8 @@ type filter struct {
 
 	more bool // the filter is shown under More filters
 	time bool // the filter is a date and time here, and epoch seconds in the API
+	own  bool // the API does not have the filter
+	at   time.Time
 }
 
 // agentOptions are the agents to filter by. They include a deleted agent that the query names.
@@ -75,9 +75,10 @@ func filters(r *ui.Request, talkers []ui.Option) []filter {
 		}
 		return all
 	}
+	over := ui.Option{Value: "ended,failed", Label: "over"}
 	all := []filter{
 		{Field: ui.Field{Name: "to_number", Label: "Number called", Kind: "search", Placeholder: "+1 202 555 0123"}},
-		{Field: ui.Field{Name: "status", Label: "Status", Kind: ui.Select, Options: options("status")}},
+		{Field: ui.Field{Name: "status", Label: "Status", Kind: ui.Select, Options: append(options("status"), over)}},
 		{Field: ui.Field{Name: "agent_id", Label: "Agent", Kind: ui.Select, Options: talkers}},
 		{Field: ui.Field{Name: "created_after", Label: "From", Kind: "datetime-local"}, time: true},
 		{Field: ui.Field{Name: "created_before", Label: "Until", Kind: "datetime-local"}, time: true},
@@ -104,31 +105,14 @@ func filters(r *ui.Request, talkers []ui.Option) []filter {
 			more: true,
 		},
 	}
+	all = append(all, countedFilters()...)
 	for i := range all {
 		all[i].Value = r.Query(all[i].Name)
+		if all[i].time {
+			all[i].at, all[i].Value = readTime(all[i].Value, r.Zone())
+		}
 	}
 	return all
-}
-
-func apiQuery(r *ui.Request, all []filter) (url.Values, error) {
-	q := url.Values{}
-	for _, f := range all {
-		v := f.Value
-		if f.time && v != "" {
-			at, err := time.ParseInLocation(ui.DateTimeLayout, v, r.Zone())
-			if err != nil {
-				return nil, control.Refuse(control.CodeInvalidFilter, f.Label+": enter a date and time")
-			}
-			v = strconv.FormatInt(at.Unix(), 10)
-		}
-		if v != "" {
-			q.Set(f.Name, v)
-		}
-	}
-	if cursor := r.Query("cursor"); cursor != "" {
-		q.Set("cursor", cursor)
-	}
-	return q, nil
 }
 
 type searchPage struct {
@@ -157,11 +141,11 @@ func (c *Calls) search(r *ui.Request) (ui.Page, error) {
 		}
 		s.Filtered = s.Filtered || f.Value != ""
 	}
-	q, err := apiQuery(r, all)
+	chosen, err := selection(r, all, talkers)
 	if err == nil {
 		var found store.Page
 		var next string
-		if found, next, err = c.API.Find(r.Context(), r.Org(), q); err == nil {
+		if found, next, err = c.API.Find(r.Context(), r.Org(), chosen.query, chosen.apply); err == nil {
 			s.Calls = rows(found.Calls)
 		}
 		if next != "" {
@@ -178,7 +162,7 @@ func (c *Calls) search(r *ui.Request) (ui.Page, error) {
 			return ui.Page{}, err
 		}
 	}
-	s.Later = q.Has("cursor")
+	s.Later = chosen.query.Has("cursor")
 	return ui.Page{Template: "list.html", Title: "Calls", Data: s}, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -215,5 +216,55 @@ func TestBudget(t *testing.T) {
 	b.Follow("campaigns/"+id+"/budget", "budget", "")
 	if n := h.Count(t, "SELECT count(*) FROM campaigns WHERE id = $1 AND budget_nano IS NULL", id); n != 1 {
 		t.Error("the budget is not removed")
+	}
+}
+
+// TestPauseAll pauses all campaigns: one is launched after the confirmation, one fails, and one is scheduled.
+func TestPauseAll(t *testing.T) {
+	h := dashtest.New(t)
+	first := h.Furnish(t, "sales")["campaigns"]
+	copied := func(name, status string) {
+		h.Exec(t, `UPDATE campaigns SET status = $2 WHERE name = $1`, name, status)
+	}
+	const same = dashtest.CampaignColumns
+	h.Exec(t, "INSERT INTO campaigns (id, name, status, starts_at, "+same+") SELECT 'cmp_' || x.name, x.name, 'draft', now() + interval '1 h', "+same+
+		" FROM campaigns c, (VALUES ('late'), ('broken'), ('tomorrow')) AS x (name) WHERE c.id = $1", first)
+	copied("broken", "running")
+	copied("tomorrow", "scheduled")
+	h.Exec(t, `CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'secret detail'; END $$`)
+	h.Exec(t, "CREATE TRIGGER fail BEFORE UPDATE ON campaigns FOR EACH ROW WHEN (NEW.status = 'paused' AND NEW.name = 'broken') EXECUTE FUNCTION fail()")
+	b := h.SignIn(t, "oscar")
+	if !strings.Contains(b.Get("live").Body, `danger" href="`+b.URL("campaigns/pause")+`"`) || strings.Contains(h.SignIn(t, "vera").Get("live").Body, "campaigns/pause") {
+		t.Error("the button on the Live page is missing, or a viewer has it")
+	}
+	ask := b.Get("campaigns/pause")
+	if text := ask.Text(); !strings.Contains(text, "2 campaigns will be paused.") || !strings.Contains(text, "1 scheduled campaign will still start: tomorrow") {
+		t.Errorf("%s", text)
+	}
+	copied("late", "running")
+	listed := regexp.MustCompile(`name="listed" value="([^"]*)"`).FindStringSubmatch(ask.Body)[1]
+	page := b.Follow("campaigns/pause", "listed", listed)
+	for _, want := range []string{
+		"2 campaigns paused. Active calls continue. Also paused, launched just now: late. Not paused: broken (internal error; try again). Scheduled, and will still start: tomorrow.",
+	} {
+		if !strings.Contains(page.Text(), want) {
+			t.Errorf("no %q in %s", want, page.Text())
+		}
+	}
+	if !strings.Contains(page.Body, b.URL("campaigns/"+first)) || strings.Contains(page.Text(), "secret detail") {
+		t.Errorf("%s", page.Body)
+	}
+	if n := h.Count(t, "SELECT count(*) FROM audit_log WHERE action = 'campaign.pause' AND who = 'oscar@example.com' AND after->>'all' = 'true'"); n != 2 {
+		t.Errorf("%d audit entries", n)
+	}
+	if n := h.Count(t, "SELECT count(*) FROM campaigns WHERE status = 'paused'"); n != 2 {
+		t.Errorf("%d campaigns are paused", n)
+	}
+	h.Exec(t, "DROP TRIGGER fail ON campaigns")
+	if text := b.Follow("campaigns/pause", "listed", "cmp_broken").Text(); !strings.Contains(text, "1 campaign paused. Active calls continue.") || strings.Contains(text, "just now") {
+		t.Errorf("%s", text)
+	}
+	if text := b.Get("campaigns/pause").Text(); !strings.Contains(text, "No campaign is running.") {
+		t.Errorf("%s", text)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/xml"
 	"errors"
 	"io"
+	"math"
 	"strings"
 	"testing"
 )
@@ -88,4 +89,51 @@ func TestDrawings(t *testing.T) {
 	} {
 		checkSVG(t, svg)
 	}
+}
+
+// TestTimeCharts checks that each slot of a chart over time is a link with its values in words, and that one link is a
+// tab stop.
+func TestTimeCharts(t *testing.T) {
+	slots := []Slot{{Tick: "<Mon>", Title: `"1" & <2>`, Href: "/calls?a=1&b=2"}, {Title: "none"}, {Title: "three", Href: "/calls"}}
+	stacks := Stacks("Outcomes <x>", slots, [][]int{{3, 1}, {0, 0}, {0, 17}}, []string{"o0", "o1"})
+	band := Band("Response", slots, []Range{{300, 900, true}, {}, {400, 1700, true}}, Short)
+	for _, c := range []struct {
+		svg  string
+		want []string
+	}{
+		{string(stacks), []string{
+			"<span>20</span><span>10</span><span>0</span>", `aria-label="Outcomes &lt;x&gt;"`, `<rect class="o0" x="3.333%" y="85.000%" width="26.667%" height="15.000%"/>`,
+			`<rect class="o1" x="3.333%" y="80.000%"`, `<rect class="o1" x="70.000%" y="15.000%"`, "&lt;Mon&gt;</text>",
+		}},
+		{string(band), []string{
+			"<span>2k</span><span>1k</span>", `<path class="high" d="M0.10 55.00L0.50 55.00L0.90 55.00"/>`, `<path class="low" d="M2.10 80.00`,
+		}},
+	} {
+		checkSVG(t, c.svg)
+		want := append(c.want, `<a href="/calls?a=1&amp;b=2" aria-label="&#34;1&#34; &amp; &lt;2&gt;" tabindex="-1">`,
+			`<g role="img" aria-label="none">`, `<a href="/calls" aria-label="three" tabindex="0">`)
+		for _, text := range want {
+			if !strings.Contains(c.svg, text) {
+				t.Errorf("no %s in %s", text, c.svg)
+			}
+		}
+	}
+}
+
+// TestNiceTop checks that the axis holds all values, and that its numbers are round.
+func TestNiceTop(t *testing.T) {
+	for most, want := range map[float64]float64{0: 2, 1: 2, 2: 2, 3: 4, 5: 6, 7: 10, 10: 10, 11: 20, 41: 60, 99: 100, 1234: 2000, 1e6: 1e6} {
+		if top := niceTop(most); top != want {
+			t.Errorf("%v: %v, want %v", most, top, want)
+		}
+	}
+}
+
+func TestSpark(t *testing.T) {
+	s := string(Spark([]float64{1, math.NaN(), 4, 2}))
+	checkSVG(t, s)
+	if !strings.Contains(s, `d="M0.2 20.0L0.8 20.0M2.2 2.0L2.8 2.0L3.2 14.0"`) {
+		t.Errorf("%s", s)
+	}
+	checkSVG(t, string(Spark(nil)))
 }

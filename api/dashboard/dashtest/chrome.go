@@ -53,6 +53,10 @@ func (h *Env) Chrome(t *testing.T) Tab {
 	t.Cleanup(func() { _ = chromedp.Cancel(ctx) }) // waits for the profile to be written
 	tab := Tab{t, ctx, h}
 	tab.Do(chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
+		focused := emulation.SetFocusEmulationEnabledParams{Enabled: true} // or the page gets no focus events
+		if _, err := cdp.Call(ctx, target, emulation.SetFocusEmulationEnabled, focused); err != nil {
+			return err
+		}
 		_, err := cdp.Call(ctx, target, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: watch})
 		return err
 	}))

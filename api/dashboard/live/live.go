@@ -1,5 +1,5 @@
-// Package live has the start page: active calls and the health of trunks, agents and
-// providers, kept up to date by a stream.
+// Package live has the start page with the figures of calls over time, and the page of active calls and of the health
+// of trunks, agents and providers, kept up to date by a stream.
 package live
 
 import (
@@ -22,7 +22,7 @@ import (
 //go:embed pages/*.html
 var files embed.FS
 
-// Live serves the page. Its fields are set once.
+// Live serves the pages. Its fields are set once.
 type Live struct {
 	Campaigns *campaigns.Store
 	// TrunkStatus returns the state of a trunk: up, down or unknown. nil means that no state is
@@ -43,10 +43,18 @@ func (l *Live) Module() (ui.Module, error) {
 	pages, err := fs.Sub(files, "pages")
 	return ui.Module{
 		Name: "live", Files: pages,
-		Links:  []ui.Link{{Label: "Live", Path: "live"}},
-		Routes: []ui.Route{{Path: "live", Show: l.show}, {Path: "live/events", Serve: l.stream}},
+		Links: []ui.Link{{Label: "Overview", Path: "overview"}, {Label: "Live", Path: "live"}},
+		Routes: []ui.Route{
+			{Path: "overview", Show: l.showOverview},
+			{Path: "overview/export", Serve: l.export, Timeout: exportTimeout},
+			{Path: "live", Show: l.show},
+			{Path: "live/events", Serve: l.stream},
+		},
 	}, err
 }
+
+// exportTimeout limits an export.
+const exportTimeout = 30 * time.Second
 
 // shownCalls limits the calls on the page; the others are counted.
 const shownCalls = 50
@@ -130,7 +138,11 @@ func (l *Live) show(r *ui.Request) (ui.Page, error) {
 	return page(n), err
 }
 
-func page(n now) ui.Page { return ui.Page{Template: "live.html", Title: "Live", Data: n} }
+func page(n now) ui.Page {
+	return ui.Page{
+		Template: "live.html", Title: "Live", Actions: []ui.Link{{Label: "Pause all campaigns", Path: "campaigns/pause", Danger: true}}, Data: n,
+	}
+}
 
 func (l *Live) calls(r *ui.Request, n *now) error {
 	all, counts, err := overview.ActiveCalls(r.Context(), r.DB(), r.Org(), shownCalls)

@@ -16,7 +16,7 @@ import (
 // funcs returns the functions of templates; view adds methods.
 func funcs(a assets) template.FuncMap {
 	return template.FuncMap{
-		"asset": a.path, "count": count, "span": span, "plural": Plural,
+		"asset": a.path, "count": Count, "span": span, "plural": Plural,
 		"join": func(sep string, all []string) string { return strings.Join(all, sep) }, "names": JoinNames,
 		"pretty": pretty, "dict": dict, "class": class, "stateLabel": stateLabel, "deref": deref,
 		"ending": TurnOutcome, "cause": EndOfTurnCause, "number": FormatNumber, "machine": MachineAction, "patience": PatienceLabel,
@@ -39,7 +39,8 @@ func toTime(v any) (time.Time, bool) {
 	return t, !t.IsZero()
 }
 
-func count(v any) string {
+// Count formats a number with commas: 1,234,567.
+func Count(v any) string {
 	text := fmt.Sprint(v)
 	digits := strings.TrimPrefix(text, "-")
 	if _, err := strconv.ParseUint(digits, 10, 64); err != nil {
@@ -74,7 +75,7 @@ func Plural(n any, one, more string) string {
 	if fmt.Sprint(n) == "1" {
 		return "1 " + one
 	}
-	return count(n) + " " + more
+	return Count(n) + " " + more
 }
 
 // pretty indents JSON; other text is returned as it is.

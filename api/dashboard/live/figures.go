@@ -1,0 +1,168 @@
+package live
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/parley-voice/parley/api/dashboard/ui"
+	"github.com/parley-voice/parley/control/overview"
+)
+
+// A number leads to the calls behind it.
+type number struct{ Text, Href string }
+
+// none is an unknown number.
+func none() number { return number{Text: "–"} }
+
+// Filters of the list of calls.
+func overFilter() []string                        { return []string{"status", "ended,failed"} }
+func outcomeFilter(key string) []string           { return []string{"outcome", key} }
+func ofOutcome(o overview.Outcome) []string       { return outcomeFilter(o.Key()) }
+func (f figures) link(filters []string) string    { return f.href(append(filters, f.filters...)) }
+func percent(part float64) string                 { return strconv.FormatFloat(100*part, 'f', 1, 64) + " %" }
+func milliseconds(ms float64) string              { return ui.Count(int(math.Round(ms))) + " ms" }
+func share(n, of int) float64                     { return float64(n) / float64(max(1, of)) }
+func minutes(s *overview.Sums) float64            { return float64(s.TalkMS) / 60_000 }
+func (f figures) count(n int, to []string) number { return f.linked(n, ui.Count(n), to) }
+
+// figures are the numbers of some calls.
+type figures struct {
+	*overview.Sums
+
+	href    func(filters []string) string // list of calls with filters; nil: the calls cannot be selected
+	filters []string                      // filters of all numbers
+}
+
+// linked returns a number of n calls as text.
+func (f figures) linked(n int, text string, filters []string) number {
+	if n == 0 || f.href == nil {
+		return number{Text: text}
+	}
+	return number{text, f.link(filters)}
+}
+
+// All, Answered and Dialed are numbers of calls.
+func (f figures) All() number { return f.count(f.Calls, overFilter()) }
+
+func (f figures) Answered() number {
+	return f.count(f.Outcomes[overview.Answered], ofOutcome(overview.Answered))
+}
+func (f figures) Dialed() number { return f.count(f.Sums.Dialed(), outcomeFilter("dialed")) }
+
+// Reached is the number of calls that reached their goal, of those with a verdict.
+func (f figures) Reached() number { return f.count(f.Successful, []string{"success", "yes"}) }
+
+// Known is the number of calls with a verdict.
+func (f figures) Known() number { return f.count(f.Judged, []string{"success", "known"}) }
+
+// Connected is the number of calls with a conversation or a machine.
+func (f figures) Connected() number {
+	return f.count(f.Outcomes[overview.Answered]+f.Outcomes[overview.Machine], outcomeFilter("connected"))
+}
+
+// Priced is the number of calls with a known cost.
+func (f figures) Priced() number { return f.count(f.Costed, []string{"has", "cost"}) }
+
+// AnswerRate is the share of dialed calls that a person answered.
+func (f figures) AnswerRate() number {
+	if f.Sums.Dialed() == 0 {
+		return none()
+	}
+	n := f.Outcomes[overview.Answered]
+	return f.linked(n, percent(share(n, f.Sums.Dialed())), ofOutcome(overview.Answered))
+}
+
+// Success is the share of calls with a verdict that reached their goal.
+func (f figures) Success() number {
+	if f.Judged == 0 {
+		return none()
+	}
+	return f.linked(f.Successful, percent(share(f.Successful, f.Judged)), []string{"success", "yes"})
+}
+
+func (f figures) response(part float64) number {
+	ms, ok := f.Times.Percentile(part)
+	if !ok {
+		return none()
+	}
+	return f.linked(1, milliseconds(ms), []string{"has", "response_time"})
+}
+
+// P50 and P95 are response times.
+func (f figures) P50() number { return f.response(.5) }
+
+// P95 is the response time of 95 % of the turns.
+func (f figures) P95() number { return f.response(.95) }
+
+// Turns is the number of turns with a response time.
+func (f figures) Turns() number {
+	n := f.Times.Count()
+	return f.linked(n, ui.Count(n), []string{"has", "response_time"})
+}
+
+// Minutes is the length of conversations.
+func (f figures) Minutes() number {
+	m := minutes(f.Sums)
+	text := ui.Count(int(math.Round(m)))
+	if m < 10 {
+		text = strconv.FormatFloat(m, 'f', 1, 64)
+	}
+	return f.linked(int(f.TalkMS), text, outcomeFilter("connected"))
+}
+
+// Cost is the sum of the known costs.
+func (f figures) Cost() number {
+	if f.Costed == 0 {
+		return none()
+	}
+	whole, cents, _ := strings.Cut(strconv.FormatFloat(float64(f.CostNano)/1e9, 'f', 2, 64), ".")
+	return f.linked(f.Costed, ui.Count(whole)+"."+cents, []string{"has", "cost"})
+}
+
+// ByOutcome are the numbers of calls by outcome.
+func (f figures) ByOutcome() (all []number) {
+	for o := range overview.Outcomes {
+		all = append(all, f.count(f.Outcomes[o], ofOutcome(o)))
+	}
+	return all
+}
+
+// A change compares a number with that of the period before.
+type change struct {
+	Text, Class string // class good, bad or none
+}
+
+// relative is the change of an amount. Better is 1 if more is better, -1 if less is, and 0 otherwise.
+func relative(now, before float64, better int) change {
+	if before == 0 || math.IsNaN(now) || math.IsNaN(before) {
+		return change{}
+	}
+	return changeOf(100*(now-before)/before, " %", better)
+}
+
+// points is the change of a share, in percentage points.
+func points(now, before float64, better int) change {
+	if math.IsNaN(now) || math.IsNaN(before) {
+		return change{}
+	}
+	return changeOf(100*(now-before), " points", better)
+}
+
+func changeOf(by float64, unit string, better int) change {
+	form := "%+.1f"
+	if math.Abs(by) >= 100 {
+		form = "%+.0f"
+	}
+	c := change{Text: strings.Replace(fmt.Sprintf(form, by), "-", "−", 1) + unit}
+	switch {
+	case math.Abs(by) < .05:
+		c.Text = "no change"
+	case by*float64(better) > 0:
+		c.Class = "good"
+	case by*float64(better) < 0:
+		c.Class = "bad"
+	}
+	return c
+}

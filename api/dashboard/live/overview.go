@@ -1,0 +1,430 @@
+package live
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"html/template"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/parley-voice/parley/api/dashboard/chart"
+	"github.com/parley-voice/parley/api/dashboard/ui"
+	"github.com/parley-voice/parley/control/agents"
+	"github.com/parley-voice/parley/control/overview"
+)
+
+// A report has the figures of a period.
+type report struct {
+	spans
+
+	period        period
+	zone          *time.Location
+	links         links
+	page          func(path string) string
+	Total         overview.Sums
+	now, before   overview.Sums // complete hours, and the same hours of the period before
+	slots         []slot
+	week          [7][24]cell
+	Agents, Camps ranking
+}
+
+// A cell counts the calls of an hour of the week.
+type cell struct{ calls, dialed, answered int }
+
+// shownRows limits the agents and campaigns on the page. The export has all.
+const shownRows = 25
+
+// A ranking compares agents or campaigns.
+type ranking struct {
+	Rows []ranked
+	Kind string // title
+}
+
+// Shown and Hidden divide the rows.
+func (k ranking) Shown() []ranked { return k.Rows[:min(len(k.Rows), shownRows)] }
+
+// Hidden is the number of rows that only the export has.
+func (k ranking) Hidden() int { return len(k.Rows) - len(k.Shown()) }
+
+type ranked struct {
+	figures
+
+	ID, Name, Page string
+}
+
+func (l *Live) readReport(ctx context.Context, r *ui.Request, now time.Time) (*report, error) {
+	p := &report{period: periodOf(r.Query("period")), zone: r.Zone(), links: linksOf(r), page: r.URL}
+	p.spans = p.period.at(now, p.zone)
+	hours, err := overview.Hours(ctx, r.DB(), r.Org(), p.beforeFrom, p.to)
+	if err != nil {
+		return nil, err
+	}
+	groups, err := overview.Groups(ctx, r.DB(), r.Org(), p.from, p.to)
+	if err != nil {
+		return nil, err
+	}
+	names, err := overview.Names(ctx, r.DB(), r.Org(), groups)
+	if err != nil {
+		return nil, err
+	}
+	p.addHours(hours)
+	p.Agents = p.rank(groups, "Agents", func(g overview.Group) (string, string) {
+		if g.Agent == "" {
+			return "", "Other agents"
+		}
+		return g.Agent, cmp.Or(names[g.Agent], "Deleted agent")
+	})
+	p.Camps = p.rank(groups, "Campaigns", func(g overview.Group) (string, string) {
+		switch {
+		case g.Agent == "":
+			return "", "Other campaigns"
+		case g.Campaign == "":
+			return withoutCampaign, "No campaign"
+		}
+		return g.Campaign, cmp.Or(names[g.Campaign], "Deleted campaign")
+	})
+	return p, nil
+}
+
+// withoutCampaign stands for the id of a campaign in the list of calls.
+const withoutCampaign = "none"
+
+func (p *report) addHours(hours []overview.Hour) {
+	p.slots = p.period.slots(p.spans, p.zone)
+	at := 0
+	for i := range hours {
+		h := &hours[i]
+		if h.At.Before(p.from) {
+			if h.At.Before(p.beforeDone) {
+				p.before.Merge(&h.Sums)
+			}
+			continue
+		}
+		p.Total.Merge(&h.Sums)
+		if h.At.Before(p.done) {
+			p.now.Merge(&h.Sums)
+		}
+		for at < len(p.slots)-1 && !h.At.Before(p.slots[at].to) {
+			at++
+		}
+		p.slots[at].Merge(&h.Sums)
+		day, hour := overview.LocalHour(h.At, p.zone)
+		c := &p.week[day][hour]
+		c.calls, c.dialed, c.answered = c.calls+h.Calls, c.dialed+h.Dialed(), c.answered+h.Outcomes[overview.Answered]
+	}
+}
+
+// rank adds up groups by id; key returns id and name. Groups without id are counted together, and their calls cannot
+// be selected.
+func (p *report) rank(groups []overview.Group, kind string, key func(overview.Group) (id, name string)) ranking {
+	filter, page := "agent_id", "agents/"
+	if kind == "Campaigns" {
+		filter, page = "campaign_id", "campaigns/"
+	}
+	all := map[string]*ranked{}
+	for i := range groups {
+		id, name := key(groups[i])
+		row := all[id]
+		if row == nil {
+			row = &ranked{ID: id, Name: name, figures: figures{Sums: &overview.Sums{}}}
+			if id != "" {
+				row.figures = p.figures(&overview.Sums{}, filter, id)
+			}
+			if id != "" && id != withoutCampaign && !strings.HasPrefix(name, "Deleted ") {
+				row.Page = p.page(page + id)
+			}
+			all[id] = row
+		}
+		row.Merge(&groups[i].Sums)
+	}
+	k := ranking{Kind: kind}
+	for _, row := range all {
+		k.Rows = append(k.Rows, *row)
+	}
+	slices.SortFunc(k.Rows, func(a, b ranked) int { return cmp.Or(b.Calls-a.Calls, strings.Compare(a.ID, b.ID)) })
+	return k
+}
+
+// figures returns the numbers of calls of the period.
+func (p *report) figures(s *overview.Sums, filters ...string) figures {
+	return figures{s, func(more []string) string { return p.links.between(p.from, p.to, more...) }, filters}
+}
+
+func (p *report) slotFigures(s *slot) figures {
+	return figures{Sums: &s.Sums, href: func(more []string) string { return p.links.between(s.from, s.to, more...) }}
+}
+
+// A tile is one figure of the period with its course.
+type tile struct {
+	Label       string
+	Value       number
+	Of          []number // text below
+	Change      change
+	Spark       template.HTML
+	Second      number // second value, such as a higher percentile
+	Kind, Other string // what the values are
+}
+
+// word is text between numbers.
+func word(text string) number { return number{Text: text} }
+
+func (p *report) tiles() []tile {
+	f, now, before := p.figures(&p.Total), &p.now, &p.before
+	course := func(value func(s *overview.Sums) float64) template.HTML {
+		all := make([]float64, len(p.slots))
+		for i := range p.slots {
+			all[i] = value(&p.slots[i].Sums)
+		}
+		return chart.Spark(all)
+	}
+	calls := func(s *overview.Sums) float64 { return float64(s.Calls) }
+	cost := func(s *overview.Sums) float64 { return float64(s.CostNano) }
+	return []tile{
+		{
+			Label: "Calls", Value: f.All(), Of: []number{f.Dialed(), word("dialed")},
+			Change: relative(calls(now), calls(before), 0), Spark: course(calls),
+		},
+		{
+			Label: "Answer rate", Value: f.AnswerRate(), Of: []number{f.Answered(), word("of"), f.Dialed(), word("dialed")},
+			Change: points(answerRate(now), answerRate(before), 1), Spark: course(answerRate),
+		},
+		{
+			Label: "Success", Value: f.Success(), Of: []number{f.Reached(), word("of"), f.Known(), word("with a verdict")},
+			Change: points(successRate(now), successRate(before), 1), Spark: course(successRate),
+		},
+		{
+			Label: "Response time", Value: f.P50(), Kind: "p50", Second: f.P95(), Other: "p95", Of: []number{f.Turns(), word("turns")},
+			Change: relative(median(now), median(before), -1), Spark: course(median),
+		},
+		{
+			Label: "Minutes", Value: f.Minutes(), Of: []number{word("in"), f.Connected(), word("calls")},
+			Change: relative(minutes(now), minutes(before), 0), Spark: course(minutes),
+		},
+		{
+			Label: "Cost", Value: f.Cost(), Of: []number{word("of"), f.Priced(), word("calls with a known cost")},
+			Change: relative(cost(now), cost(before), 0), Spark: course(cost),
+		},
+	}
+}
+
+// rate returns a share that is not a number without a whole.
+func rate(n, of int) float64 {
+	if of == 0 {
+		return math.NaN()
+	}
+	return float64(n) / float64(of)
+}
+
+func answerRate(s *overview.Sums) float64  { return rate(s.Outcomes[overview.Answered], s.Dialed()) }
+func successRate(s *overview.Sums) float64 { return rate(s.Successful, s.Judged) }
+
+func median(s *overview.Sums) float64 {
+	if ms, ok := s.Times.Percentile(.5); ok {
+		return ms
+	}
+	return math.NaN()
+}
+
+// A legend explains a color.
+type legend struct{ Class, Label string }
+
+func outcomeLegend() (all []legend) {
+	for o := range overview.Outcomes {
+		all = append(all, legend{fmt.Sprintf("o%d", o), o.String()})
+	}
+	return all
+}
+
+// chartSlots returns the time axis. Its titles are made by describe.
+func (p *report) chartSlots(describe func(f figures) string, filters []string) []chart.Slot {
+	all := make([]chart.Slot, len(p.slots))
+	for i := range p.slots {
+		s := &p.slots[i]
+		f := p.slotFigures(s)
+		all[i] = chart.Slot{
+			Tick: p.period.tick(s.from, p.zone), Title: p.period.name(*s, p.zone) + "\n" + describe(f),
+			Href: f.linked(s.Calls, "", filters).Href,
+		}
+	}
+	return all
+}
+
+func (p *report) outcomes() template.HTML {
+	parts, classes := make([][]int, len(p.slots)), []string{}
+	for i := range p.slots {
+		parts[i] = p.slots[i].Outcomes[:]
+	}
+	for _, l := range outcomeLegend() {
+		classes = append(classes, l.Class)
+	}
+	slots := p.chartSlots(func(f figures) string {
+		lines := []string{ui.Plural(f.Calls, "call", "calls")}
+		for o, n := range f.Outcomes {
+			if n > 0 {
+				lines = append(lines, overview.Outcome(o).String()+": "+ui.Count(n))
+			}
+		}
+		return strings.Join(lines, "\n")
+	}, overFilter())
+	return chart.Stacks("Calls by outcome over time", slots, parts, classes)
+}
+
+func (p *report) responses() template.HTML {
+	ranges := make([]chart.Range, len(p.slots))
+	for i := range p.slots {
+		r := &ranges[i]
+		if r.Low, r.OK = p.slots[i].Times.Percentile(.5); r.OK {
+			r.High, _ = p.slots[i].Times.Percentile(.95)
+		}
+	}
+	slots := p.chartSlots(func(f figures) string {
+		if f.Times.Count() == 0 {
+			return "no response times"
+		}
+		return "p50: " + f.P50().Text + "\np95: " + f.P95().Text + "\n" + ui.Plural(f.Times.Count(), "turn", "turns")
+	}, []string{"has", "response_time"})
+	for i := range slots {
+		if !ranges[i].OK {
+			slots[i].Href = ""
+		}
+	}
+	return chart.Band("Response time over time, p50 and p95", slots, ranges, func(ms float64) string {
+		if ms >= 1000 {
+			return chart.Short(ms/1000) + " s"
+		}
+		return chart.Short(ms) + " ms"
+	})
+}
+
+// A heatRow is a weekday on the heat map.
+type heatRow struct {
+	Day   string
+	Cells []heatCell
+}
+
+type heatCell struct {
+	number
+
+	Title string
+	Level int // 0 to heatLevels
+}
+
+const heatLevels = 5
+
+// heat returns the calls by weekday and hour in the organization's time zone.
+func (p *report) heat() (all []heatRow) {
+	most := 1
+	for _, day := range p.week {
+		for _, c := range day {
+			most = max(most, c.calls)
+		}
+	}
+	for d, day := range p.week {
+		row := heatRow{Day: ui.Weekdays()[d]}
+		for h, c := range day {
+			x := heatCell{
+				number: number{Text: ui.Count(c.calls)}, Level: (heatLevels*c.calls + most - 1) / most,
+				Title: fmt.Sprintf("%s %02d:00–%02d:00\n%s", row.Day, h, (h+1)%24, ui.Plural(c.calls, "call", "calls")),
+			}
+			if c.dialed > 0 {
+				x.Title += fmt.Sprintf("\n%s answered (%s of dialed)", ui.Count(c.answered), percent(share(c.answered, c.dialed)))
+			}
+			if c.calls > 0 {
+				x.Href = p.links.between(p.from, p.to, append(overFilter(), "weekday", fmt.Sprint(d), "hour", fmt.Sprint(h))...)
+			}
+			row.Cells = append(row.Cells, x)
+		}
+		all = append(all, row)
+	}
+	return all
+}
+
+// A step is a part of the set-up of a new organization.
+type step struct {
+	Done              bool
+	Label, Help, Path string
+}
+
+// steps returns what a new organization needs before its first call.
+func (l *Live) steps(r *ui.Request) ([]step, error) {
+	o, err := l.Campaigns.Organization(r.Context(), r.DB(), r.Org())
+	if err != nil {
+		return nil, err
+	}
+	all, err := agents.List(r.Context(), r.DB(), r.Org())
+	if err != nil {
+		return nil, err
+	}
+	routes, err := overview.Routes(r.Context(), r.DB(), r.Org())
+	published := slices.ContainsFunc(all, func(a agents.Summary) bool { return a.Published > 0 })
+	return []step{
+		{o.Market != "", "Choose market rules", "The rules set legal calling hours and the numbers you may call.", "market"},
+		{published, "Publish an agent", "It holds the conversations. Calls need a published version.", "agents"},
+		{len(routes) > 0, "Connect a trunk", "Phone calls leave through a carrier. A subgroup lets an agent use it.", "trunks"},
+		{false, "Start a campaign", "Upload a list of contacts, check it, and launch.", "campaigns/new"},
+	}, err
+}
+
+type overviewPage struct {
+	*report
+
+	Steps     []step // only before the first call
+	Periods   []tab
+	Before    string
+	Tiles     []tile
+	Legend    []legend
+	Outcomes  template.HTML
+	Responses template.HTML
+	Times     []timeRow
+	Heat      []heatRow
+	Late      bool // many calls are not counted yet
+	Export    string
+}
+
+type tab struct {
+	Label, Href string
+	Here        bool
+}
+
+// A timeRow is a slot in the table of the figures.
+type timeRow struct {
+	figures
+
+	Name string
+}
+
+// manyPending is the number of uncounted calls from which the page mentions them.
+const manyPending = 1000
+
+func (l *Live) showOverview(r *ui.Request) (ui.Page, error) {
+	page := ui.Page{Template: "overview.html", Title: "Overview"}
+	has, err := overview.HasCalls(r.Context(), r.DB(), r.Org())
+	if err != nil {
+		return page, err
+	}
+	if !has {
+		steps, fault := l.steps(r)
+		page.Data = overviewPage{Steps: steps}
+		return page, fault
+	}
+	p, err := l.readReport(r.Context(), r, time.Now())
+	if err != nil {
+		return page, err
+	}
+	pending, err := overview.Pending(r.Context(), r.DB(), manyPending)
+	o := overviewPage{
+		report: p, Before: p.period.before, Tiles: p.tiles(), Legend: outcomeLegend(), Outcomes: p.outcomes(), Responses: p.responses(),
+		Heat: p.heat(), Late: pending == manyPending, Export: r.URL("overview/export?period=" + p.period.Key),
+	}
+	for _, choice := range periods() {
+		o.Periods = append(o.Periods, tab{choice.Label, "?period=" + choice.Key, choice.Key == p.period.Key})
+	}
+	for i := range p.slots {
+		o.Times = append(o.Times, timeRow{p.slotFigures(&p.slots[i]), p.period.name(p.slots[i], p.zone)})
+	}
+	page.Data = o
+	return page, err
+}
