@@ -12,6 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/media/recorder"
 )
 
@@ -27,8 +28,8 @@ type chaosCall struct {
 
 // chaosRow is a call as the database has it.
 type chaosRow struct {
-	ID, Number, Status, Reason, Recording string
-	Truncated, Answered                   bool
+	ID, Number, Status, Reason, Recording, Key string
+	Truncated, Answered                        bool
 }
 
 // rows returns the result of a query of the present primary.
@@ -115,7 +116,7 @@ func (c *chaos) judge() {
 	t := c.t
 	seen := c.calls()
 	rows, err := chaosRows(c, pgx.RowToStructByPos[chaosRow], `SELECT id, to_number, status, coalesce(disconnection_reason, ''), recording_status,
-		recording_truncated, answered_at IS NOT NULL FROM calls`)
+		coalesce(recording_key, ''), recording_truncated, answered_at IS NOT NULL FROM calls`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,13 +182,14 @@ func (c *chaos) judgeRings(seen map[string]*chaosCall, rows map[string]chaosRow)
 	c.note("%d requests were accepted, %d of them lost", len(c.orders), lost)
 }
 
-// judgeDeliveries checks that call_ended of each call and call_analyzed of each answered one arrived, each under one ID.
+// judgeDeliveries checks that call_ended of each call and call_analyzed of each answered one arrived, each under one ID. A
+// call that was settled before its node reported the answer has no call_analyzed.
 func (c *chaos) judgeDeliveries(rows []chaosRow) {
 	lost, twice := 0, 0
 	for _, r := range rows {
 		for _, kind := range []string{"call_ended", "call_analyzed"} {
 			switch n := len(c.receiver.seen[[2]string{kind, r.ID}]); {
-			case n == 1, n == 0 && kind == "call_analyzed" && !r.Answered:
+			case n == 1, n == 0 && kind == "call_analyzed" && (!r.Answered || r.Reason == string(control.ReasonUnknown)):
 			case n == 0:
 				lost++
 				c.t.Errorf("%s of %s (%s, %s) did not arrive", kind, r.ID, r.Status, r.Reason)
@@ -203,11 +205,11 @@ func (c *chaos) judgeDeliveries(rows []chaosRow) {
 // judgeRecordings checks how much of the recordings of lost nodes is missing, and that other recordings are stored.
 func (c *chaos) judgeRecordings(seen map[string]*chaosCall, rows map[string]chaosRow) {
 	var most time.Duration
-	ofLost, missing := 0, 0
+	ofLost, missing, full := 0, 0, 0
 	for _, k := range seen {
 		r := rows[k.number]
 		f := c.affected(k)
-		object, stored := c.bucket.Object("p/recordings/" + r.ID + ".wav")
+		object, stored := c.bucket.Object("p/" + r.Key)
 		length := time.Duration(len(object)-recorder.HeaderLen) * time.Second / recorder.SampleLen / 8000
 		switch {
 		case k.answered.IsZero():
@@ -221,6 +223,8 @@ func (c *chaos) judgeRecordings(seen map[string]*chaosCall, rows map[string]chao
 			if lost > 30*time.Second {
 				c.note("  %s of %s: %s, answered %v before the loss, recording %s, stored %t with %v", r.ID, f.node, r.Reason, f.from.Sub(k.answered), r.Recording, stored, length)
 			}
+		case !stored && r.Recording == "failed" && c.hadFullDisk(k):
+			full++
 		case !stored && r.Recording != "ready" || stored != (r.Recording == "ready"):
 			missing++
 			c.note("  recording of %s: %s, stored: %t; %s %s; fault: %+v", r.ID, r.Recording, stored, r.Status, r.Reason, f)
@@ -230,6 +234,17 @@ func (c *chaos) judgeRecordings(seen map[string]*chaosCall, rows map[string]chao
 		c.t.Errorf("%v of a recording of a lost node are missing", most)
 	}
 	c.note("%d calls of lost nodes: at most %v of a recording is missing; %d recordings of other calls are missing", ofLost, most.Round(100*time.Millisecond), missing)
+	c.note("%d more calls have no recording, because the disk of their node was full when they were answered", full)
+	if missing > 0 {
+		c.t.Errorf("%d recordings are missing", missing)
+	}
+}
+
+// hadFullDisk reports whether the disk of a call's node was full when the call was answered.
+func (c *chaos) hadFullDisk(k *chaosCall) bool {
+	return slices.ContainsFunc(c.faults, func(f chaosFault) bool {
+		return f.port == k.node && f.name == diskFull && f.from.Before(k.answered.Add(time.Second)) && k.answered.Before(f.to.Add(time.Second))
+	})
 }
 
 func (k *chaosCall) end() time.Time {
