@@ -5,7 +5,7 @@ SHELL        := /bin/bash
 .DEFAULT_GOAL := help
 
 export CGO_ENABLED ?= 0
-# Documentation is no part of what is built.
+# Documentation is embedded, but does not change how calls run.
 VERSION := $(shell git describe --tags --always 2>/dev/null || echo dev)$(shell git rev-parse -q HEAD >/dev/null 2>&1 && { git diff --quiet HEAD -- . ':!docs' || echo -dirty; })
 TOOL    := go tool -modfile=.ci/tools.mod
 

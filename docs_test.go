@@ -13,6 +13,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/parley-voice/parley/api/docs"
 	"github.com/parley-voice/parley/campaigns"
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/agents"
@@ -293,5 +294,14 @@ func TestCommandLine(t *testing.T) {
 		if !strings.Contains(out.String(), c.want) {
 			t.Errorf("parley %v prints %q, want %q in it", c.args, out.String(), c.want)
 		}
+	}
+}
+
+// TestDocsLinks checks that every link of the documentation leads to a page and heading that exist, and that the
+// navigation lists every page.
+func TestDocsLinks(t *testing.T) {
+	faults, err := docs.New(documentation).Check()
+	if err != nil || len(faults) > 0 {
+		t.Errorf("%v:\n%s", err, strings.Join(faults, "\n"))
 	}
 }

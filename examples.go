@@ -26,6 +26,7 @@ var examples = map[string][]string{ //nolint:gochecknoglobals // read-only table
 	"providers check": {"parley providers check", "parley providers check openai --speak"},
 	"plan":            {"parley plan --calls 1000 --contacts 500000"},
 	"completion":      {"source <(parley completion bash)", "parley completion fish > ~/.config/fish/completions/parley.fish"},
+	"docs build":      {"parley docs build --dir /srv/www/parley"},
 	"erase":           {"parley erase --org acme --number +12025550123"},
 	"market install":  {"parley market install --org acme us"},
 }

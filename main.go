@@ -40,6 +40,7 @@ type commands struct {
 	Doctor     admincli.Doctor `cmd:"" help:"Check settings, ports, database, bucket, trunks and providers; exits with 1 if it finds an error." group:"Server"`
 	Health     healthCmd       `cmd:"" help:"Check the server on this machine; exits with 1 if it is not healthy." group:"Server"`
 	Plan       planCmd         `cmd:"" help:"Estimate the machines and the database for a number of calls." group:"Server"`
+	Docs       docsCmd         `cmd:"" help:"Write the documentation as static HTML files." group:"Server"`
 	Version    versionCmd      `cmd:"" help:"Print the version." group:"Server"`
 	Completion completionCmd   `cmd:"" help:"Print a script that completes the command line in a shell." group:"Server"`
 

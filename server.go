@@ -15,7 +15,7 @@ import (
 	"github.com/parley-voice/parley/api"
 	"github.com/parley-voice/parley/api/admin"
 	"github.com/parley-voice/parley/api/calls"
-	"github.com/parley-voice/parley/api/dialingroutes"
+	"github.com/parley-voice/parley/api/docs"
 	"github.com/parley-voice/parley/api/realip"
 	"github.com/parley-voice/parley/api/recordings"
 	"github.com/parley-voice/parley/api/schema"
@@ -318,7 +318,8 @@ func (srv *server) buildAPI(ctx context.Context, links *recordings.Recordings, s
 	server := &api.Server{
 		Keys: &apikeys.Keys{Pool: srv.db.OrderPool}, Limiter: srv.limiter, RateLimit: rate,
 		Recordings: links, PublicURL: srv.publicURL, Ready: srv.checkReady, Room: srv.node.Room, Observe: srv.observe, Log: srv.log,
-		Routes: &dialingroutes.Routes{Source: srv.admission, TrunkStatus: srv.ua.TrunkStatus},
+		Docs:   docs.New(documentation),
+		Routes: &calls.Routes{Source: srv.admission, TrunkStatus: srv.ua.TrunkStatus},
 		Admin:  &admin.Admin{DB: srv.db.Pool, Schemas: bodies, Root: srv.config.RootOrg, AllowInsecure: srv.config.AllowInsecureWebhooks},
 		Calls: &calls.Calls{
 			Admission: tracedAdmission{srv.admission, srv.tracer}, Store: srv.store, Keys: srv.keys, Schemas: bodies,

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -19,7 +20,7 @@ import (
 	"github.com/parley-voice/parley/api/admin"
 	"github.com/parley-voice/parley/api/calls"
 	"github.com/parley-voice/parley/api/campaigns"
-	"github.com/parley-voice/parley/api/dialingroutes"
+	"github.com/parley-voice/parley/api/docs"
 	"github.com/parley-voice/parley/api/recordings"
 	"github.com/parley-voice/parley/api/schema"
 	"github.com/parley-voice/parley/campaigns/marketstore"
@@ -87,7 +88,8 @@ func newEnv(t *testing.T) *env {
 			View: callview.View{Link: links.Link}, Live: h.live, CursorKey: key,
 		},
 	}
-	h.api.Routes = &dialingroutes.Routes{Source: h.admission}
+	h.api.Docs = docs.New(fstest.MapFS{"docs/guide/README.md": {Data: []byte("# Guide\n")}, "CHANGELOG.md": {Data: []byte("# Changes\n")}})
+	h.api.Routes = &calls.Routes{Source: h.admission}
 	h.api.Admin = &admin.Admin{DB: h.db.Pool, Schemas: h.api.Calls.Schemas, Root: "root"}
 	listed := &campaignstore.Store{Pool: h.db.Pool}
 	h.campaigns = &service.Service{Pool: h.db.Pool, Store: listed, Bucket: h.bucket, Markets: &marketstore.Store{}}

@@ -12,7 +12,7 @@ import (
 	"github.com/parley-voice/parley/api/admin"
 	"github.com/parley-voice/parley/api/calls"
 	"github.com/parley-voice/parley/api/campaigns"
-	"github.com/parley-voice/parley/api/dialingroutes"
+	"github.com/parley-voice/parley/api/docs"
 	"github.com/parley-voice/parley/api/openapi"
 	"github.com/parley-voice/parley/api/recordings"
 	"github.com/parley-voice/parley/api/response"
@@ -26,12 +26,14 @@ type Server struct {
 	Keys       *apikeys.Keys
 	Limiter    *apikeys.Limiter
 	Calls      *calls.Calls
-	Routes     *dialingroutes.Routes
+	Routes     *calls.Routes
 	Admin      *admin.Admin
 	Campaigns  *campaigns.Campaigns
 	Recordings *recordings.Recordings
 	// Dashboard serves /dashboard; nil disables it.
 	Dashboard http.Handler
+	// Docs serves the documentation under /docs/guide and the changelog; nil disables it.
+	Docs *docs.Docs
 	// RateLimit is the default of requests per minute and key; 0 means 60.
 	// apikeys.RateOff disables all limits, also those of keys.
 	RateLimit int
@@ -110,6 +112,11 @@ func (s *Server) Handler() (http.Handler, error) {
 	}}))
 	mux.Handle("/docs", s.byMethod(methods{"GET": openapi.ExplorerPage}))
 	mux.Handle("/docs/{file}", s.byMethod(methods{"GET": openapi.ExplorerFile}))
+	if s.Docs != nil {
+		for _, path := range []string{"/docs/guide", "/docs/guide/", "/docs/changelog"} {
+			mux.Handle(path, s.byMethod(methods{"GET": s.Docs.Serve}))
+		}
+	}
 	mux.Handle("/healthz", s.byMethod(methods{"GET": func(w http.ResponseWriter, _ *http.Request) error {
 		response.JSON(w, http.StatusOK, map[string]string{"status": "ok"})
 		return nil
@@ -151,7 +158,9 @@ func (s *Server) setDefaults() {
 
 func (s *Server) addAdmin(v1 func(path string, by map[string]scoped)) {
 	a := s.Admin
-	only := func(h admin.Handler) scoped { return scoped{keyed(a.Only(h)), []apikeys.Scope{apikeys.ScopeAdmin}} }
+	only := func(h admin.Handler) scoped {
+		return scoped{handle: keyed(a.Only(h)), scopes: []apikeys.Scope{apikeys.ScopeAdmin}}
+	}
 	v1("/v1/admin/organizations", map[string]scoped{"GET": only(a.ListOrganizations), "POST": only(a.CreateOrganization)})
 	v1("/v1/admin/organizations/{id}", map[string]scoped{"GET": only(a.ReadOrganization), "PATCH": only(a.ChangeOrganization)})
 	v1("/v1/admin/market-packages", map[string]scoped{"GET": only(a.ListMarketPackages)})

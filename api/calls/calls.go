@@ -1,4 +1,4 @@
-// Package calls serves /v1/calls.
+// Package calls serves /v1/calls, and the trunks and subgroups that an agent may use.
 package calls
 
 import (

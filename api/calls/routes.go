@@ -1,5 +1,4 @@
-// Package dialingroutes serves the trunks and subgroups that an agent may use.
-package dialingroutes
+package calls
 
 import (
 	"context"
@@ -15,21 +14,21 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-// A Source reads the routes; *admission.Controller implements it.
-type Source interface {
+// A RouteSource reads the routes; *admission.Controller implements it.
+type RouteSource interface {
 	Routes(ctx context.Context, orgID, agent string) ([]admission.Trunk, error)
 }
 
 // Routes serves /v1/dialing-routes.
 type Routes struct {
-	Source Source
+	Source RouteSource
 	// TrunkStatus returns the state of a trunk: up, down or unknown; nil means that no state is
 	// known.
 	TrunkStatus func(media.Trunk) string
 }
 
 type (
-	list struct {
+	routeList struct {
 		AgentID        string   `json:"agent_id"`
 		Trunks         []trunk  `json:"trunks"`
 		DefaultBinding *binding `json:"default_binding"` // null unless there is exactly one
@@ -85,8 +84,8 @@ func (s *Routes) List(w http.ResponseWriter, r *http.Request, key apikeys.Key) e
 	return nil
 }
 
-func (s *Routes) show(agent string, all []admission.Trunk) list {
-	l := list{AgentID: agent, Trunks: []trunk{}}
+func (s *Routes) show(agent string, all []admission.Trunk) routeList {
+	l := routeList{AgentID: agent, Trunks: []trunk{}}
 	var bindings []binding
 	for _, t := range all {
 		shown := trunk{TrunkID: t.ID, Name: t.Name, Access: "own", Provider: t.Provider, Status: "unknown"}

@@ -1,0 +1,145 @@
+// Theme, menu, copy buttons and search. Pages can be read without this script.
+"use strict";
+
+(() => {
+  const root = document.currentScript.dataset.root;
+  const html = document.documentElement;
+  try { // the theme that was chosen in the dashboard
+    const theme = localStorage.getItem("theme");
+    if (theme === "light" || theme === "dark") html.dataset.theme = theme;
+  } catch { /* without storage the theme is that of the system */ }
+  html.classList.add("scripts");
+
+  document.addEventListener("DOMContentLoaded", () => {
+    const menu = document.querySelector(".menu");
+    menu.open = !matchMedia("(max-width: 900px)").matches;
+    menu.classList.add("ready");
+    menu.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
+    scrollTo(0, location.hash ? scrollY : 0);
+    addCopyButtons();
+    startSearch(document.querySelector(".search"));
+  });
+
+  function addCopyButtons() {
+    if (!navigator.clipboard) return; // plain HTTP
+    for (const block of document.querySelectorAll("article pre")) {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.className = "copy";
+      button.textContent = "Copy";
+      button.addEventListener("click", async () => {
+        try {
+          await navigator.clipboard.writeText(block.querySelector("code").textContent);
+          button.textContent = "Copied";
+        } catch {
+          button.textContent = "Not allowed";
+        }
+        setTimeout(() => { button.textContent = "Copy"; }, 2000);
+      });
+      const frame = document.createElement("div");
+      frame.className = "block";
+      block.replaceWith(frame);
+      frame.append(block, button);
+    }
+  }
+
+  let loading = null;
+  function load() {
+    loading ??= new Promise((done, failed) => {
+      const script = document.createElement("script");
+      script.src = root + "guide/assets/index.js";
+      script.onload = () => done(window.docsIndex.map((row) => ({
+        ...row, title: row.p.toLowerCase(), heading: (row.h ?? "").toLowerCase(), text: row.t.toLowerCase(),
+      })));
+      script.onerror = failed;
+      document.head.append(script);
+    });
+    return loading;
+  }
+
+  // find returns the sections that contain every word, the best first.
+  function find(rows, words) {
+    const hits = [];
+    for (const row of rows) {
+      let score = 0;
+      for (const word of words) {
+        const heading = row.h ? row.heading : row.title;
+        const at = heading.indexOf(word);
+        const one = (at === 0 ? 30 : at > 0 ? 20 : 0) + (row.title.includes(word) ? 8 : 0) +
+          Math.min(row.text.split(word, 6).length - 1, 5);
+        if (!one) { score = 0; break; }
+        score += one;
+      }
+      if (score) hits.push({ row, score });
+    }
+    return hits.sort((a, b) => b.score - a.score).slice(0, 12).map((hit) => hit.row);
+  }
+
+  // excerpt appends the text around the first word that was found, with all words marked.
+  function excerpt(to, row, words) {
+    const first = Math.max(0, Math.min(...words.map((w) => row.text.indexOf(w)).filter((at) => at >= 0), row.t.length) - 40);
+    const part = row.t.slice(first < row.t.length ? first : 0).slice(0, 140);
+    const split = new RegExp("(" + words.map((w) => w.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")).join("|") + ")", "i");
+    part.split(split).forEach((text, i) => {
+      const node = i % 2 ? document.createElement("mark") : document.createTextNode(text);
+      if (i % 2) node.textContent = text;
+      to.append(node);
+    });
+  }
+
+  function startSearch(box) {
+    const input = box.querySelector("input");
+    const results = box.querySelector("#results");
+    const status = results.querySelector("[role=status]");
+    const list = results.querySelector("ul");
+    box.hidden = false;
+    const show = async () => {
+      const words = input.value.toLowerCase().split(/\s+/).filter((w) => w.length > 1).slice(0, 8);
+      if (!words.length) { results.hidden = true; return; }
+      let rows;
+      try {
+        rows = find(await load(), words);
+      } catch {
+        status.textContent = "The search index did not load. Reload the page.";
+        results.hidden = false;
+        return;
+      }
+      list.replaceChildren(...rows.map((row) => {
+        const item = document.createElement("li");
+        const link = document.createElement("a");
+        link.href = root + row.a;
+        const title = document.createElement("strong");
+        title.textContent = row.h ? `${row.p} › ${row.h}` : row.p;
+        const text = document.createElement("span");
+        excerpt(text, row, words);
+        link.append(title, text);
+        item.append(link);
+        return item;
+      }));
+      status.textContent = rows.length ? `${rows.length} results` : "No results. Try fewer or other words.";
+      results.hidden = false;
+    };
+    input.addEventListener("focus", () => load().catch(() => {}));
+    input.addEventListener("input", show);
+    box.addEventListener("keydown", (e) => {
+      const stops = [input, ...list.querySelectorAll("a")];
+      const at = stops.indexOf(document.activeElement);
+      if (e.key === "ArrowDown" || e.key === "ArrowUp") {
+        e.preventDefault();
+        stops[(at + (e.key === "ArrowDown" ? 1 : stops.length - 1)) % stops.length].focus();
+      } else if (e.key === "Enter" && at === 0) {
+        list.querySelector("a")?.click();
+      } else if (e.key === "Escape") {
+        results.hidden = true;
+        input.focus();
+      }
+    });
+    document.addEventListener("click", (e) => { if (!box.contains(e.target) || e.target.closest("a")) results.hidden = true; });
+    document.addEventListener("keydown", (e) => {
+      if (e.key === "/" && !/^(INPUT|TEXTAREA|SELECT)$/.test(document.activeElement.tagName)) {
+        e.preventDefault();
+        input.focus();
+      }
+    });
+  }
+})();
