@@ -1,7 +1,14 @@
 package main
 
 import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/apply"
 	"github.com/parley-voice/parley/control/metrics"
+	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/sip"
 	"github.com/parley-voice/parley/sip/health"
 	"github.com/parley-voice/parley/sip/leg"
@@ -38,4 +45,25 @@ func carriers(ua *sip.UA) metrics.Carriers {
 		}
 	}
 	return c
+}
+
+// explainingDialer adds the meaning of a refusal that the carrier documents to the trace of the call.
+type explainingDialer struct {
+	control.Dialer
+
+	profiles apply.Carriers
+}
+
+// Dial implements control.Dialer.
+func (d explainingDialer) Dial(ctx context.Context, t media.Target, progress func(media.Progress)) (media.Leg, error) {
+	leg, err := d.Dialer.Dial(ctx, t, progress)
+	refused, ok := errors.AsType[*media.DialError](err)
+	if !ok || len(refused.Ladder) == 0 {
+		return leg, err
+	}
+	if meaning := d.profiles.Explain(t.Trunk.Proxy, refused.Status, refused.Reason); meaning != "" {
+		last := &refused.Ladder[len(refused.Ladder)-1]
+		last.Note = strings.TrimPrefix(last.Note+", "+meaning, ", ")
+	}
+	return leg, err
 }

@@ -28,5 +28,6 @@ var examples = map[string][]string{ //nolint:gochecknoglobals // read-only table
 	"completion":      {"source <(parley completion bash)", "parley completion fish > ~/.config/fish/completions/parley.fish"},
 	"docs build":      {"parley docs build --dir /srv/www/parley"},
 	"erase":           {"parley erase --org acme --number +12025550123"},
+	"trunk profiles":  {"parley trunk profiles", "parley trunk profiles twilio"},
 	"market install":  {"parley market install --org acme us"},
 }

@@ -28,6 +28,7 @@ import (
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/admission"
 	"github.com/parley-voice/parley/control/apikeys"
+	"github.com/parley-voice/parley/control/apply"
 	"github.com/parley-voice/parley/control/callview"
 	"github.com/parley-voice/parley/control/config"
 	"github.com/parley-voice/parley/control/db"
@@ -271,6 +272,10 @@ func (srv *server) openControl(ctx context.Context) error {
 		return err
 	}
 	srv.openDNC()
+	carrierProfiles, err := apply.AllCarriers()
+	if err != nil {
+		return err
+	}
 	queue := srv.openCampaigns(at)
 	ledger := &outcome.LateRecorder{AttemptStore: srv.store, Outcomes: srv.outcomes, Costs: srv.costs()}
 	srv.failover.Attempts, srv.store.Pack = ledger, srv.failover.MayPack
@@ -279,7 +284,7 @@ func (srv *server) openControl(ctx context.Context) error {
 		Batch: srv.load.Batch, Log: srv.log,
 		Wake: srv.notifications.Subscribe(store.ChannelQueue), WakeEnds: srv.notifications.Subscribe(store.ChannelEnds), Continuity: srv.failover,
 		Runner: &control.Runner{
-			Attempts: ledger, SendLog: srv.failover, Dialer: srv.ua, Talker: srv.tracer.Talker(srv.metrics.Talker(srv.agent)), Recorder: srv.spool,
+			Attempts: ledger, SendLog: srv.failover, Dialer: explainingDialer{srv.ua, carrierProfiles}, Talker: srv.tracer.Talker(srv.metrics.Talker(srv.agent)), Recorder: srv.spool,
 			Live: srv.live, Tracer: srv.store, Legs: srv.admission, OptOuts: srv.optOuts,
 			Margin: srv.config.Lease / 3, Log: srv.log,
 			Check: func(b pipeline.SessionConfig) error { return srv.agent.Check(b.Engines) },

@@ -3,6 +3,7 @@ package media
 import (
 	"errors"
 	"net/netip"
+	"strings"
 	"time"
 )
 
@@ -57,6 +58,9 @@ type Trunk struct {
 	Encryption Encryption
 	// Keys says how DTMF is sent and detected, besides RFC 4733.
 	Keys KeyMode
+	// Plus writes the called and the caller number with a leading + (E.164). A prefix before the called number replaces
+	// the +.
+	Plus bool
 	// Asserted adds the caller number in a P-Asserted-Identity header (RFC 3325).
 	Asserted bool
 	// Private hides the caller number from the callee (RFC 3323). Only the carrier sees it.
@@ -71,6 +75,18 @@ type Trunk struct {
 	// FirstMedia is how long to wait for the first media packet. MediaGap is how long media may be missing after it.
 	// 0 means the default of the SIP user agent.
 	FirstMedia, MediaGap time.Duration
+}
+
+// Users returns the called and the caller number in the form that the trunk wants.
+func (t Target) Users() (to, from string) {
+	to, from = t.To, t.From
+	if !t.Trunk.Plus {
+		return to, from
+	}
+	if t.Number == "" || t.Number == t.To {
+		to = "+" + strings.TrimPrefix(to, "+")
+	}
+	return to, "+" + strings.TrimPrefix(from, "+")
 }
 
 // Encryption says whether audio is encrypted.

@@ -96,13 +96,14 @@ func mergeHeaders(t media.Target) map[string]string {
 // newInvite returns an INVITE without Via, Contact and User-Agent; Endpoint.Finalize adds them.
 func (d *outboundCall) newInvite(at proxy.Target, offer *sdp.Description, expires, least time.Duration) (*sip.Request, error) {
 	t, host := d.target, at.Proxy.Host()
-	to := sip.Uri{Scheme: "sip", User: sanitize.EscapeUser(t.To), Host: host, Port: at.Proxy.Port}
+	called, calling := t.Users()
+	to := sip.Uri{Scheme: "sip", User: sanitize.EscapeUser(called), Host: host, Port: at.Proxy.Port}
 	recipient := *to.Clone()
 	if at.Proxy.Transport != "" {
 		recipient.UriParams.Add("transport", sip.NetworkToLower(at.Proxy.Transport))
 	}
 	req := sip.NewRequest(sip.INVITE, recipient)
-	caller := sip.Uri{Scheme: "sip", User: sanitize.EscapeUser(t.From), Host: host}
+	caller := sip.Uri{Scheme: "sip", User: sanitize.EscapeUser(calling), Host: host}
 	from := sip.FromHeader{Address: caller}
 	if t.Trunk.Private { // RFC 3323 section 4.1.1.3
 		from = sip.FromHeader{DisplayName: "Anonymous", Address: sip.Uri{Scheme: "sip", User: "anonymous", Host: "anonymous.invalid"}}

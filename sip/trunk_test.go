@@ -320,3 +320,33 @@ func TestTLS(t *testing.T) {
 		})
 	}
 }
+
+// TestNumberFormat checks the numbers of the INVITE in both formats. A dial prefix replaces the +.
+func TestNumberFormat(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		plus         bool
+		to, from     string
+		number       string
+		called, asks string
+	}{
+		"digits":        {false, "12025550123", "12025550100", "12025550123", "12025550123", "12025550100"},
+		"as configured": {false, "12025550123", "+12025550100", "", "12025550123", "+12025550100"},
+		"E.164":         {true, "12025550123", "12025550100", "12025550123", "+12025550123", "+12025550100"},
+		"with + before": {true, "+12025550123", "+12025550100", "", "+12025550123", "+12025550100"},
+		"dial prefix":   {true, "912025550123", "+12025550100", "12025550123", "912025550123", "+12025550100"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newEnv(t, func(siptest.Invite) siptest.Script { return siptest.Script{Status: 486} })
+			target := l.target()
+			target.To, target.From, target.Number = row.to, row.from, row.number
+			target.Trunk.Plus, target.Trunk.Asserted = row.plus, true
+			l.dialError(t, t.Context(), target, nil)
+			got := l.carrier.Journal()[0]
+			if got.To != row.called || got.From != row.asks || !strings.Contains(got.Headers["P-Asserted-Identity"], "sip:"+row.asks+"@") {
+				t.Errorf("the carrier got %s from %s, %q", got.To, got.From, got.Headers["P-Asserted-Identity"])
+			}
+		})
+	}
+}

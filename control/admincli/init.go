@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/parley-voice/parley/control/apply"
 	"github.com/parley-voice/parley/control/secretbox"
 	"github.com/parley-voice/parley/media"
 	"github.com/parley-voice/parley/pipeline/provider/endpoints"
@@ -30,7 +31,7 @@ type Console struct {
 type Init struct {
 	Market    string `help:"Rules of the country that is called: us or kz." placeholder:"us|kz"`
 	Public    string `help:"Address at which carriers and clients reach this machine: an IP address or a host name." placeholder:"ADDRESS"`
-	Carrier   string `help:"telnyx, twilio, or the SIP address of the carrier." placeholder:"NAME|ADDRESS"`
+	Carrier   string `help:"A carrier profile (parley trunk profiles), or the SIP address of the carrier." placeholder:"NAME|ADDRESS"`
 	Providers string `help:"Providers of speech and models, comma-separated: deepgram, openai, elevenlabs, cartesia, assemblyai." placeholder:"NAME,…"`
 	Database  string `help:"PostgreSQL URL, or built-in." placeholder:"URL|built-in"`
 	Dir       string `help:"Folder for the files." default:"." placeholder:"DIR"`
@@ -41,7 +42,7 @@ func (c *Init) questions() []question {
 	return []question{
 		{"market", &c.Market, "Rules of which country, us or kz?", "us"},
 		{"public", &c.Public, "Public address of this machine, an IP address or a host name?", ""},
-		{"carrier", &c.Carrier, "Carrier: telnyx, twilio, or a SIP address?", ""},
+		{"carrier", &c.Carrier, "Carrier: twilio, telnyx, another of parley trunk profiles, or a SIP address?", ""},
 		{"providers", &c.Providers, "Providers: some of deepgram, openai, elevenlabs, cartesia, assemblyai?", "deepgram,openai,elevenlabs"},
 		{"database", &c.Database, "PostgreSQL URL, or built-in?", "built-in"},
 	}
@@ -52,11 +53,6 @@ type question struct {
 	answer  *string
 	text    string
 	byEmpty string
-}
-
-// carriers are proxies of well-known carriers.
-func carriers() map[string]string {
-	return map[string]string{"telnyx": "sip:sip.telnyx.com", "twilio": "sip:change-me.pstn.twilio.com"}
 }
 
 // Names of the files that Init writes.
@@ -125,12 +121,9 @@ func (c Init) files(ip netip.Addr, key media.Secret) (spec, settings string, err
 	if c.Market != "us" && c.Market != "kz" {
 		return "", "", fmt.Errorf("--market %q: accepted: us, kz", c.Market)
 	}
-	proxy, known := carriers()[c.Carrier]
-	if !known {
-		proxy = "sip:" + strings.TrimPrefix(c.Carrier, "sip:")
-	}
-	if strings.ContainsAny(proxy, " \"'<>@\n") || proxy == "sip:" {
-		return "", "", fmt.Errorf("--carrier %q: accepted: telnyx, twilio, or an address like sip.example.com:5060", c.Carrier)
+	trunk, err := c.trunk()
+	if err != nil {
+		return "", "", err
 	}
 	names := strings.Split(strings.ReplaceAll(c.Providers, " ", ""), ",")
 	engines, err := chooseEngines(names)
@@ -142,9 +135,39 @@ func (c Init) files(ip netip.Addr, key media.Secret) (spec, settings string, err
 		zone, number, destinations = "Asia/Almaty", "+77011234567", "7"
 	}
 	settings, err = c.settings(ip, key, names)
-	spec = fmt.Sprintf(specTemplate, zone, c.Market, engines["asr"], engines["llm"], engines["tts"], proxy, number, destinations)
+	spec = fmt.Sprintf(specTemplate, zone, c.Market, engines["asr"], engines["llm"], engines["tts"], trunk, number, destinations)
 	return spec, settings, err
 }
+
+// trunk returns the keys of the trunk that depend on the carrier.
+func (c Init) trunk() (string, error) {
+	all, err := apply.AllCarriers()
+	if err != nil {
+		return "", err
+	}
+	realm := "\n    realm: change-me                # the carrier's realm, which gets a digest of the password"
+	profile, err := all.Find(c.Carrier)
+	if err == nil {
+		keys := "carrier: " + profile.Name
+		if profile.Proxy != "" {
+			proxy, _, _ := strings.Cut(profile.Proxy, ",")
+			keys += fmt.Sprintf("\n    proxy: %q   # change-me: %s", proxy, profile.Proxy)
+		}
+		if profile.Trunk.Realm != nil {
+			realm = ""
+		}
+		return keys + credentialKeys + realm, nil
+	}
+	proxy := "sip:" + strings.TrimPrefix(c.Carrier, "sip:")
+	if !strings.ContainsAny(proxy, ".:") || strings.ContainsAny(proxy, " \"'<>@\n") || proxy == "sip:" {
+		return "", fmt.Errorf("--carrier %w, or an address like sip.example.com:5060", err)
+	}
+	return fmt.Sprintf("proxy: %q", proxy) + credentialKeys + realm, nil
+}
+
+const credentialKeys = `
+    username: change-me             # leave out username, password and realm if the carrier knows your IP address
+    password: change-me`
 
 // chooseEngines returns the first provider that serves each part of a conversation.
 func chooseEngines(names []string) (map[string]string, error) {
@@ -228,10 +251,7 @@ organizations:
     speech: {asr: {provider: %s}, llm: {provider: %s}, tts: {provider: %s}}
   trunks:
   - name: carrier
-    proxy: %q
-    username: change-me             # leave out username, password and realm if the carrier knows your IP address
-    password: change-me
-    realm: change-me                # the carrier's realm, which gets a digest of the password
+    %s
     caller_numbers: [%q]   # a number that the carrier gave you
     subgroups:
     - {name: default, allowed_destinations: [%q], agents: [assistant], concurrent_calls: 5, calls_per_minute: 10}

@@ -25,7 +25,7 @@ func TestInitFiles(t *testing.T) {
 		"IP address": {
 			Init{Market: "us", Public: "198.51.100.7", Carrier: "telnyx", Providers: "deepgram,openai,elevenlabs", Database: "built-in"},
 			ip,
-			[]string{"PARLEY_MEDIA_IP=198.51.100.7", "#PARLEY_DATABASE_URL", "PARLEY_ELEVENLABS_API_KEY=", `"sip:sip.telnyx.com"`, "tts: {provider: elevenlabs}", `allowed_destinations: ["US"]`},
+			[]string{"PARLEY_MEDIA_IP=198.51.100.7", "#PARLEY_DATABASE_URL", "PARLEY_ELEVENLABS_API_KEY=", "carrier: telnyx\n    username: change-me", "tts: {provider: elevenlabs}", `allowed_destinations: ["US"]`},
 			"",
 		},
 		"host name": {
@@ -34,7 +34,7 @@ func TestInitFiles(t *testing.T) {
 			[]string{"PARLEY_HTTP_ACME=on", "PARLEY_SEAL_KEY=", `"sip:sip.example.kz:5070"`, "asr: {provider: deepgram}, llm: {provider: openai}", "Asia/Almaty", `allowed_destinations: ["7"]`},
 			"",
 		},
-		"no address":       {Init{Market: "us", Public: "calls.example.com", Carrier: "twilio", Providers: "openai", Database: "built-in"}, netip.Addr{}, []string{"#PARLEY_MEDIA_IP"}, ""},
+		"no address":       {Init{Market: "us", Public: "calls.example.com", Carrier: "twilio", Providers: "openai", Database: "built-in"}, netip.Addr{}, []string{"#PARLEY_MEDIA_IP", "carrier: twilio\n    proxy: \"sip:NAME.pstn.twilio.com\""}, ""},
 		"other market":     {Init{Market: "de", Public: "198.51.100.7", Carrier: "telnyx", Providers: "openai", Database: "built-in"}, ip, nil, "--market"},
 		"no model":         {Init{Market: "us", Public: "198.51.100.7", Carrier: "telnyx", Providers: "deepgram", Database: "built-in"}, ip, nil, "none of them has a model"},
 		"unknown provider": {Init{Market: "us", Public: "198.51.100.7", Carrier: "telnyx", Providers: "open-ai", Database: "built-in"}, ip, nil, `"open-ai": accepted: deepgram`},

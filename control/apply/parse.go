@@ -32,7 +32,10 @@ func Parse(r io.Reader) (Spec, error) {
 	if err := doc.Decode(&s); err != nil {
 		return Spec{}, fmt.Errorf("the file: %w", err)
 	}
-	return s, s.check()
+	if err := s.check(); err != nil {
+		return s, err
+	}
+	return s, s.fillCarriers()
 }
 
 // walk checks that a YAML node fits the Go type t.

@@ -151,7 +151,10 @@ type Engine = pipeline.Engine
 
 // Trunk is a SIP connection to a carrier.
 type Trunk struct {
-	Name          string        `yaml:"name"`
+	Name string `yaml:"name"`
+	// Carrier is the name of a profile. Parse sets the keys that the profile has and the file lacks; Apply stores only
+	// these keys, and Read returns no name.
+	Carrier       *string       `yaml:"carrier"`
 	Proxy         *string       `yaml:"proxy"`
 	Username      *string       `yaml:"username"`
 	Password      *media.Secret `yaml:"password"`
@@ -167,6 +170,7 @@ type Trunk struct {
 	Codecs           *[]string          `yaml:"codecs"`
 	Encryption       *string            `yaml:"encryption"`
 	DTMF             *string            `yaml:"dtmf"`
+	NumberFormat     *string            `yaml:"number_format"`
 	AssertedIdentity *bool              `yaml:"asserted_identity"`
 	Privacy          *bool              `yaml:"privacy"`
 	Diversion        *string            `yaml:"diversion"`

@@ -16,6 +16,9 @@ func applyTrunk(ctx context.Context, tx db.Querier, id string, t Trunk, o Option
 	}
 	have.OrgID, have.Name = id, t.Name
 	t.applyTo(&have)
+	if err = t.checkCarrier(have.Proxy, o); err != nil {
+		return err
+	}
 	if err = have.Check(); err != nil {
 		return err
 	}
@@ -32,6 +35,28 @@ func applyTrunk(ctx context.Context, tx db.Querier, id string, t Trunk, o Option
 		return err
 	}
 	return applySubgroups(ctx, tx, id, trunkID, "", t.Subgroups, o)
+}
+
+// checkCarrier returns an error if a trunk with a carrier lacks its proxy, and warns of a proxy of others.
+func (t Trunk) checkCarrier(proxy string, o Options) error {
+	if t.Carrier == nil {
+		return nil
+	}
+	all, err := AllCarriers()
+	if err != nil {
+		return err
+	}
+	c, err := all.Find(*t.Carrier)
+	if err != nil {
+		return fmt.Errorf("carrier: %w", err)
+	}
+	if proxy == "" {
+		return fmt.Errorf("proxy is missing: carrier %s needs %s", c.Name, c.Proxy)
+	}
+	if advice := c.checkProxy(proxy); advice != "" && o.Warn != nil {
+		o.Warn(fmt.Sprintf("trunk %q: %s", t.Name, advice))
+	}
+	return nil
 }
 
 // warnRealm warns if a trunk has a username and no realm. Such a trunk may answer authentication challenges of any
@@ -90,6 +115,7 @@ func (t Trunk) applyTo(to *trunks.Trunk) {
 	setIf(&s.Codecs, t.Codecs)
 	setIf(&s.Encryption, t.Encryption)
 	setIf(&s.DTMF, t.DTMF)
+	setIf(&s.NumberFormat, t.NumberFormat)
 	setIf(&s.AssertedIdentity, t.AssertedIdentity)
 	setIf(&s.Privacy, t.Privacy)
 	setIf(&s.Diversion, t.Diversion)

@@ -20,9 +20,10 @@ type Settings struct {
 	Realm            string            `json:"realm,omitempty"`
 	SignalingSources []string          `json:"signaling_sources,omitempty"` // networks that may send SIP, besides the proxies
 	Register         bool              `json:"register,omitempty"`
-	Codecs           []string          `json:"codecs,omitempty"`     // preferred codec first; empty means all
-	Encryption       string            `json:"encryption,omitempty"` // "none" or "srtp"
-	DTMF             string            `json:"dtmf,omitempty"`       // "events" or "inband"
+	Codecs           []string          `json:"codecs,omitempty"`        // preferred codec first; empty means all
+	Encryption       string            `json:"encryption,omitempty"`    // "none" or "srtp"
+	DTMF             string            `json:"dtmf,omitempty"`          // "events" or "inband"
+	NumberFormat     string            `json:"number_format,omitempty"` // "digits" or "e164"
 	AssertedIdentity bool              `json:"asserted_identity,omitempty"`
 	Privacy          bool              `json:"privacy,omitempty"`
 	Diversion        string            `json:"diversion,omitempty"`
@@ -59,6 +60,9 @@ var (
 )
 
 const maxBackups = 8
+
+// numberE164 is the number format with a leading +.
+const numberE164 = "e164"
 
 // maxSources is the maximum number of networks in a list of sources.
 const maxSources = 32
@@ -114,6 +118,9 @@ func (s Settings) check(username string) error {
 	}
 	if _, ok := dtmfModes[s.DTMF]; !ok {
 		return fmt.Errorf("dtmf: %q: use events or inband", s.DTMF)
+	}
+	if !slices.Contains([]string{"", "digits", numberE164}, s.NumberFormat) {
+		return fmt.Errorf("number_format: %q: use digits or e164", s.NumberFormat)
 	}
 	if s.Diversion != "" && !number.MatchString(s.Diversion) {
 		return fmt.Errorf("diversion: %q: use + and 3 to 15 digits", s.Diversion)
@@ -232,7 +239,7 @@ func (t Trunk) MediaTrunk() media.Trunk {
 	m := media.Trunk{
 		Proxy: t.Proxy, Backups: s.Backups, Username: t.Username, Password: t.Password,
 		Realm: s.Realm, Register: s.Register, Encryption: encryptions[s.Encryption], Keys: dtmfModes[s.DTMF],
-		Asserted: s.AssertedIdentity, Private: s.Privacy, Diversion: s.Diversion, Headers: s.Headers,
+		Plus: s.NumberFormat == numberE164, Asserted: s.AssertedIdentity, Private: s.Privacy, Diversion: s.Diversion, Headers: s.Headers,
 	}
 	for _, name := range s.Codecs {
 		m.Codecs = append(m.Codecs, strings.ToUpper(name))
