@@ -284,7 +284,8 @@ func (srv *server) openControl(ctx context.Context) error {
 		Batch: srv.load.Batch, Log: srv.log,
 		Wake: srv.notifications.Subscribe(store.ChannelQueue), WakeEnds: srv.notifications.Subscribe(store.ChannelEnds), Continuity: srv.failover,
 		Runner: &control.Runner{
-			Attempts: ledger, SendLog: srv.failover, Dialer: explainingDialer{srv.ua, carrierProfiles}, Talker: srv.tracer.Talker(srv.metrics.Talker(srv.agent)), Recorder: srv.spool,
+			Attempts: ledger, SendLog: srv.failover, Dialer: explainingDialer{srv.ua, carrierProfiles},
+			Talker: srv.tracer.Talker(srv.metrics.Talker(srv.agent)), Recorder: srv.spool,
 			Live: srv.live, Tracer: srv.store, Legs: srv.admission, OptOuts: srv.optOuts,
 			Margin: srv.config.Lease / 3, Log: srv.log,
 			Check: func(b pipeline.SessionConfig) error { return srv.agent.Check(b.Engines) },

@@ -342,7 +342,7 @@ func TestNumberFormat(t *testing.T) {
 			target := l.target()
 			target.To, target.From, target.Number = row.to, row.from, row.number
 			target.Trunk.Plus, target.Trunk.Asserted = row.plus, true
-			l.dialError(t, t.Context(), target, nil)
+			_ = l.dialError(t, t.Context(), target, nil)
 			got := l.carrier.Journal()[0]
 			if got.To != row.called || got.From != row.asks || !strings.Contains(got.Headers["P-Asserted-Identity"], "sip:"+row.asks+"@") {
 				t.Errorf("the carrier got %s from %s, %q", got.To, got.From, got.Headers["P-Asserted-Identity"])

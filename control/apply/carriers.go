@@ -2,6 +2,7 @@ package apply
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed"
 	"fmt"
 	"net/url"
@@ -122,6 +123,27 @@ func (c Carrier) Settings() (map[string]any, error) {
 // Fill sets the keys that t lacks.
 func (c Carrier) Fill(t *Trunk) {
 	fillDefaults(reflect.ValueOf(t).Elem(), reflect.ValueOf(&c.Trunk).Elem())
+}
+
+// FillEmpty is like Fill, but also sets the keys that t leaves empty.
+func (c Carrier) FillEmpty(t *Trunk) {
+	v := reflect.ValueOf(t).Elem()
+	for i := range v.NumField() {
+		f := v.Field(i)
+		if f.Kind() != reflect.Pointer || f.IsNil() {
+			continue
+		}
+		e := f.Elem()
+		if isList := e.Kind() == reflect.Slice || e.Kind() == reflect.Map; e.IsZero() || isList && e.Len() == 0 {
+			f.SetZero()
+		}
+	}
+	t.Carrier = &c.Name
+	if l := c.Trunk.Limits; l != nil && t.Limits != nil {
+		t.Limits.CallsPerSecond = cmp.Or(t.Limits.CallsPerSecond, l.CallsPerSecond)
+		t.Limits.ConcurrentCalls = cmp.Or(t.Limits.ConcurrentCalls, l.ConcurrentCalls)
+	}
+	c.Fill(t)
 }
 
 // checkProxy returns a warning if a proxy is none of the carrier's hosts.

@@ -142,8 +142,9 @@ func fromTrunk(t trunks.Trunk, subgroups []Subgroup) Trunk {
 	w := Trunk{
 		Name: t.Name, Proxy: &t.Proxy, Username: &t.Username, CallerNumbers: &t.CallerNumbers, Subgroups: subgroups,
 		Backups: &s.Backups, Realm: &s.Realm, SignalingSources: &s.SignalingSources, Register: &s.Register, Codecs: &s.Codecs,
-		Encryption: &s.Encryption, DTMF: &s.DTMF, NumberFormat: &s.NumberFormat, AssertedIdentity: &s.AssertedIdentity, Privacy: &s.Privacy, Diversion: &s.Diversion,
-		Headers: &s.Headers, Attest: &s.Attest, MediaSources: &s.MediaSources, FirstMediaTimeout: &s.FirstMediaTimeout,
+		Encryption: &s.Encryption, DTMF: &s.DTMF, NumberFormat: &s.NumberFormat, AssertedIdentity: &s.AssertedIdentity, Privacy: &s.Privacy,
+		Diversion: &s.Diversion,
+		Headers:   &s.Headers, Attest: &s.Attest, MediaSources: &s.MediaSources, FirstMediaTimeout: &s.FirstMediaTimeout,
 		MediaTimeout: &s.MediaTimeout, Provider: &s.Provider, Rates: &s.Rates,
 	}
 	if t.Password != "" {

@@ -16,6 +16,42 @@ func fields(t trunks.Trunk) []ui.Field {
 	return slices.Concat(carrierFields(t), numberFields(t), mediaFields(t.Settings), limitFields(t))
 }
 
+// newFields are the fields of a new trunk. A carrier profile fills those that stay empty.
+func newFields() ([]ui.Field, error) {
+	all, err := apply.AllCarriers()
+	if err != nil {
+		return nil, err
+	}
+	profile := ui.Field{
+		Name: "carrier", Label: "Carrier profile", Kind: ui.Select, Options: []ui.Option{{Value: "", Label: "None"}},
+		Help: "Fills the fields that you leave empty.",
+	}
+	for _, c := range all {
+		profile.Options = append(profile.Options, ui.Option{Value: c.Name, Label: c.Title})
+	}
+	f := fields(trunks.Trunk{})
+	f[0].Optional, f[0].Help = true, "Telnyx and Zadarma: leave empty. Twilio: your Termination SIP URI."
+	return slices.Concat([]ui.Field{{Name: "name", Label: "Name", Placeholder: "main", Help: "Cannot be changed later."}, profile}, f), nil
+}
+
+// fillCarrier applies the chosen carrier profile.
+func fillCarrier(r *ui.Request, t *apply.Trunk) error {
+	name := r.Text("carrier")
+	if name == "" {
+		return nil
+	}
+	all, err := apply.AllCarriers()
+	if err != nil {
+		return err
+	}
+	c, err := all.Find(name)
+	if err != nil {
+		return ui.Invalid("carrier", "Choose a profile of the list.")
+	}
+	c.FillEmpty(t)
+	return nil
+}
+
 func lines(name, label string, rows int, value, example, help string) ui.Field {
 	return ui.Field{
 		Name: name, Label: label, Kind: ui.TextArea, Rows: rows, Code: true, Value: value, Optional: true, Placeholder: example, Help: help,
@@ -49,6 +85,10 @@ func numberFields(t trunks.Trunk) []ui.Field {
 	return []ui.Field{
 		numbers,
 		lines("attest", "Attestation", 2, ui.FormatPairs(s.Attest), "+12025550100 = A", "STIR/SHAKEN: number = A, B or C, one per line."),
+		{
+			Name: "number_format", Label: "Number format", Kind: ui.Select, Value: s.NumberFormat,
+			Options: []ui.Option{{Value: "", Label: "Digits"}, {Value: "e164", Label: "E.164 with +"}},
+		},
 		{Name: "diversion", Label: "Diversion", Value: s.Diversion, Optional: true},
 		ui.CheckboxField("asserted_identity", "Send P-Asserted-Identity", s.AssertedIdentity),
 		ui.CheckboxField("privacy", "Hide the caller number (Privacy)", s.Privacy),
@@ -148,7 +188,7 @@ func readForm(r *ui.Request, name string) (apply.Trunk, error) {
 		Backups: splitList(r, "backups"),
 		Realm:   text("realm"), SignalingSources: splitList(r, "signaling_sources"),
 		Register: yes("register"), Codecs: splitList(r, "codecs"), Encryption: text("encryption"),
-		DTMF: text("dtmf"), AssertedIdentity: yes("asserted_identity"),
+		DTMF: text("dtmf"), NumberFormat: text("number_format"), AssertedIdentity: yes("asserted_identity"),
 		Privacy: yes("privacy"), Diversion: text("diversion"), Provider: text("provider"), Limits: &apply.Limits{},
 		MediaSources: splitList(r, "media_sources"),
 	}

@@ -153,10 +153,10 @@ func (t Trunks) show(r *ui.Request) (ui.Page, error) {
 }
 
 func (Trunks) askNew(r *ui.Request) (ui.Page, error) {
-	name := ui.Field{Name: "name", Label: "Name", Placeholder: "main", Help: "Cannot be changed later."}
+	all, err := newFields()
 	return ui.Page{Template: "form.html", Title: "New trunk", Crumbs: crumbs(), Data: r.Form(ui.Form{
-		Submit: "Create trunk", Cancel: r.URL("trunks"), Fields: append([]ui.Field{name}, fields(trunks.Trunk{})...),
-	})}, nil
+		Submit: "Create trunk", Cancel: r.URL("trunks"), Fields: all,
+	})}, err
 }
 
 func (Trunks) create(r *ui.Request) (ui.Result, error) {
@@ -207,6 +207,11 @@ func save(r *ui.Request, q db.Querier, name string, before *trunks.Trunk) (opera
 	t, err := readForm(r, name)
 	if err != nil {
 		return operator.Entry{}, err
+	}
+	if before == nil {
+		if err = fillCarrier(r, &t); err != nil {
+			return operator.Entry{}, err
+		}
 	}
 	if err = r.Apply(q, apply.Organization{Name: r.Member.Name, Trunks: []apply.Trunk{t}}); err != nil {
 		return operator.Entry{}, err

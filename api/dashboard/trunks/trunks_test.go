@@ -203,3 +203,37 @@ func TestConcurrentSecretEdits(t *testing.T) {
 		}
 	}
 }
+
+// TestCarrierProfile checks that a profile fills what a new trunk leaves empty.
+func TestCarrierProfile(t *testing.T) {
+	h := dashtest.New(t)
+	b := h.SignIn(t, "oscar")
+	find := func(name string) trunks.Trunk {
+		t.Helper()
+		got, err := trunks.Find(t.Context(), h.DB.Pool, h.Acme, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	b.Follow("trunks/new", "name", "telnyx", "carrier", "telnyx", "username", "u", "password", "canary", "concurrent_calls", "30")
+	if got := find("telnyx"); got.Proxy != "sip:sip.telnyx.com" || got.Settings.Realm != "sip.telnyx.com" || !got.Settings.AssertedIdentity || got.ConcurrentCalls != 30 || got.CallsPerSecond != 20 {
+		t.Errorf("%+v", got)
+	}
+	b.Follow("trunks/new", "name", "twilio", "carrier", "twilio-secure", "proxy", "sip:acme.pstn.twilio.com;transport=tls", "codecs", "pcma")
+	if got := find("twilio"); got.Settings.Encryption != "srtp" || got.Settings.NumberFormat != "e164" || !slices.Equal(got.Settings.Codecs, []string{"pcma"}) || got.CallsPerSecond != 1 {
+		t.Errorf("%+v", got)
+	}
+	b.Follow("trunks/"+find("twilio").ID+"/edit", "proxy", "sip:acme.pstn.twilio.com;transport=tls")
+	if got := find("twilio"); got.Settings.Encryption != "" || got.Settings.Realm != "" {
+		t.Errorf("a profile fills an existing trunk: %+v", got)
+	}
+	for field, pairs := range map[string][]string{
+		"proxy":   {"name", "third", "carrier", "twilio"},
+		"carrier": {"name", "third", "carrier", "twillio", "proxy", "sip:192.0.2.7"},
+	} {
+		if a := b.Post("trunks/new", pairs...); a.Status != http.StatusUnprocessableEntity || !strings.Contains(a.Body, `id="f-`+field+`-error"`) {
+			t.Errorf("%s: %d %s", field, a.Status, a.Text())
+		}
+	}
+}
