@@ -128,8 +128,7 @@ func (c Carrier) Fill(t *Trunk) {
 // FillEmpty is like Fill, but also sets the keys that t leaves empty.
 func (c Carrier) FillEmpty(t *Trunk) {
 	v := reflect.ValueOf(t).Elem()
-	for i := range v.NumField() {
-		f := v.Field(i)
+	for _, f := range v.Fields() {
 		if f.Kind() != reflect.Pointer || f.IsNil() {
 			continue
 		}

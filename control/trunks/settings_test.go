@@ -25,6 +25,7 @@ func TestSettings(t *testing.T) {
 		"a codec twice":                   {Settings{Codecs: []string{"pcmu", "PCMU"}}, "twice"},
 		"unknown encryption":              {Settings{Encryption: "maybe"}, "use none or srtp"},
 		"unknown DTMF":                    {Settings{DTMF: "smoke"}, "use events or inband"},
+		"number format in words":          {Settings{NumberFormat: "words"}, "use digits or e164"},
 		"diversion not a number":          {Settings{Diversion: "front desk"}, "diversion"},
 		"a realm of two lines":            {Settings{Realm: "a\r\nb"}, "control character"},
 		"unknown level":                   {Settings{Attest: map[string]string{"+12025550100": "full"}}, "use A, B, C"},
@@ -56,13 +57,13 @@ func TestSettings(t *testing.T) {
 func TestMediaTrunk(t *testing.T) {
 	all := Trunk{Proxy: "sip:a", Username: "u", Password: "p", Settings: Settings{
 		Backups: []string{"sip:b"}, Realm: "r", SignalingSources: []string{"203.0.113.7", "198.51.100.9/24"}, Register: true, Codecs: []string{"g722", "Pcmu"}, Encryption: "srtp", DTMF: "inband",
-		AssertedIdentity: true, Privacy: true, Diversion: "+12025550101", Headers: map[string]string{"X-A": "b"},
+		NumberFormat: "e164", AssertedIdentity: true, Privacy: true, Diversion: "+12025550101", Headers: map[string]string{"X-A": "b"},
 		MediaSources: []string{"203.0.113.9/24", "198.51.100.7"}, FirstMediaTimeout: 60, MediaTimeout: 90,
 	}}
 	want := media.Trunk{
 		Proxy: "sip:a", Backups: []string{"sip:b"}, Username: "u", Password: "p", Realm: "r", Register: true,
 		Sources: []netip.Prefix{netip.MustParsePrefix("203.0.113.7/32"), netip.MustParsePrefix("198.51.100.0/24")},
-		Codecs:  []string{"G722", "PCMU"}, Encryption: media.Encrypted, Keys: media.InBand, Asserted: true, Private: true,
+		Codecs:  []string{"G722", "PCMU"}, Encryption: media.Encrypted, Keys: media.InBand, Plus: true, Asserted: true, Private: true,
 		Diversion: "+12025550101", Headers: map[string]string{"X-A": "b"},
 		MediaSources: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24"), netip.MustParsePrefix("198.51.100.7/32")},
 		FirstMedia:   time.Minute, MediaGap: 90 * time.Second,

@@ -34,6 +34,15 @@ func newFields() ([]ui.Field, error) {
 	return slices.Concat([]ui.Field{{Name: "name", Label: "Name", Placeholder: "main", Help: "Cannot be changed later."}, profile}, f), nil
 }
 
+// readTrunk reads the form. A new trunk has a carrier profile.
+func readTrunk(r *ui.Request, name string, isNew bool) (apply.Trunk, error) {
+	t, err := readForm(r, name)
+	if err == nil && isNew {
+		err = fillCarrier(r, &t)
+	}
+	return t, err
+}
+
 // fillCarrier applies the chosen carrier profile.
 func fillCarrier(r *ui.Request, t *apply.Trunk) error {
 	name := r.Text("carrier")

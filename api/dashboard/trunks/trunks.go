@@ -204,14 +204,9 @@ func (Trunks) change(r *ui.Request) (ui.Result, error) {
 }
 
 func save(r *ui.Request, q db.Querier, name string, before *trunks.Trunk) (operator.Entry, error) {
-	t, err := readForm(r, name)
+	t, err := readTrunk(r, name, before == nil)
 	if err != nil {
 		return operator.Entry{}, err
-	}
-	if before == nil {
-		if err = fillCarrier(r, &t); err != nil {
-			return operator.Entry{}, err
-		}
 	}
 	if err = r.Apply(q, apply.Organization{Name: r.Member.Name, Trunks: []apply.Trunk{t}}); err != nil {
 		return operator.Entry{}, err
