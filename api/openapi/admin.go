@@ -154,7 +154,8 @@ func webhookPaths() map[string]*huma.PathItem {
 			}, wrongPage()),
 			Post: administration(&huma.Operation{
 				OperationID: "save-webhook", Summary: "Create an endpoint, or change the one with the same url",
-				Description: "The secret is returned only once. A replaced secret also signs until the next change.",
+				Description: "The secret is returned only once. After a change of the secret, deliveries are signed with the old " +
+					"and the new one until the next change. A request without a secret creates a new one.",
 				RequestBody: bodyOf("NewWebhook", map[string]any{"organization_id": orgID, "url": "https://crm.example/hook"}),
 				Responses:   answers("201", "The endpoint and its secret", set),
 			}, noBody()),

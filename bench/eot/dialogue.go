@@ -153,7 +153,7 @@ func cleanText(text string) string {
 
 // utterances splits a text after sentences, and before a word that adds a clause after a comma.
 func utterances(text string) (all []string) {
-	const few = 3 // a shorter beginning is no clause
+	const few = 3 // number of words; fewer words before a comma are no clause of their own
 	text = cleanText(text)
 	for text != "" {
 		end := len(text)

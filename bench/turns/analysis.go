@@ -35,7 +35,7 @@ type Turn struct {
 	// Apart is the response time at the server's end, as measured from the audio, minus Server.
 	// Why is the known reason for a difference, such as a lost packet.
 	Apart  *float64 `json:"apart_ms,omitempty"`
-	Untold bool     `json:"untold,omitempty"` // the server has no turn_ms for the line
+	Untold bool     `json:"untold,omitempty"` // the server has no turn_ms for the utterance
 	Why    string   `json:"why,omitempty"`
 	Ending string   `json:"ending,omitempty"`
 	Reason string   `json:"reason,omitempty"`

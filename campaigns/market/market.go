@@ -241,7 +241,7 @@ func (p *Package) Languages() []string {
 	return slices.Sorted(maps.Keys(p.disclosures))
 }
 
-// Disclosure returns the statements in a language (BCP 47, the region is ignored). If the package has none in it,
+// Disclosure returns the statements in a language (BCP 47, the region is ignored). If the package has none in that language,
 // Disclosure returns those in the package's own language.
 func (p *Package) Disclosure(language string) Disclosure {
 	base, _, _ := strings.Cut(strings.ToLower(language), "-")

@@ -78,9 +78,9 @@ func (m *Monitor) Run(ctx context.Context) {
 		}
 		if paused := m.pausedNow(); time.Since(reported) >= reportEvery || !maps.Equal(paused, before) {
 			reported, before = time.Now(), paused
-			m.warn(ctx, "failed to report trunks", m.ReportTrunks(ctx))
+			m.warn(ctx, "failed to store which trunks this node must not use", m.ReportTrunks(ctx))
 		}
-		m.warn(ctx, "failed to report agents", m.ReportAgents(ctx))
+		m.warn(ctx, "failed to store which agents this node can run", m.ReportAgents(ctx))
 		_, err := m.Step(ctx)
 		m.warn(ctx, "failed to check routes", err)
 	}

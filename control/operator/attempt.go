@@ -112,9 +112,9 @@ func networkLimits(network string) []attemptLimit {
 	return all
 }
 
-// countAttempt counts an attempt, unless one of the bounds is reached. A bound of 0 means no bound. Concurrent attempts
-// cannot exceed a bound.
-func countAttempt(ctx context.Context, q Database, bounds []attemptLimit) (t countedAttempt, err error) {
+// countAttempt counts a sign-in attempt. If a limit is reached, it counts nothing and returns a *SlowDownError. A limit of
+// 0 refuses nothing. Concurrent attempts cannot exceed the first limit.
+func countAttempt(ctx context.Context, q Database, limits []attemptLimit) (t countedAttempt, err error) {
 	leave, err := counting.enter(ctx, false)
 	if err != nil {
 		return t, err
@@ -122,11 +122,11 @@ func countAttempt(ctx context.Context, q Database, bounds []attemptLimit) (t cou
 	defer leave()
 	var slow *SlowDownError
 	err = pgx.BeginFunc(ctx, q, func(tx pgx.Tx) (fault error) {
-		// Lock only the first bound, so that a client can delay only its own attempts.
-		if _, fault = tx.Exec(ctx, "SELECT pg_advisory_xact_lock(hashtextextended($1, 170))", bounds[0].of); fault != nil {
+		// Lock only the first limit, so that a client can delay only its own attempts.
+		if _, fault = tx.Exec(ctx, "SELECT pg_advisory_xact_lock(hashtextextended($1, 170))", limits[0].of); fault != nil {
 			return fault
 		}
-		for _, b := range bounds {
+		for _, b := range limits {
 			t.of = append(t.of, b.of)
 			if b.most == 0 {
 				continue

@@ -106,7 +106,7 @@ func (s *Store) webClaim(ctx context.Context, l control.Lease, until time.Time) 
 	return c, nil
 }
 
-// settleUnjoined ends up to settleBatch web calls that nobody joined in time.
+// settleUnjoined ends web calls that nobody joined in time, at most settleBatch of them.
 func settleUnjoined(ctx context.Context, pool *pgxpool.Pool, prices *pricing.List) (n int, err error) {
 	err = db.Tx(ctx, pool, func(tx pgx.Tx) error {
 		ids, fault := db.Collect(ctx, tx, "", pgx.RowTo[string], `

@@ -19,7 +19,7 @@ const (
 	stayBelief    = -1.0  // belief needed to continue speech
 	silenceLevel  = -58.0 // dBFS of a silent line
 	silenceFrames = 5     // frames of a silent line after which any new sound counts as speech
-	freshFrames   = 6     // frames after line silence in which any sound counts as speech
+	freshFrames   = 5     // frames after line silence in which all sound that passes the gate counts as speech
 )
 
 // Timing of the verdicts.
@@ -118,6 +118,7 @@ func (d *Detector) Speaking() bool { return d.speaking }
 func (d *Detector) voiced(f media.Frame) bool {
 	d.level = level(f)
 	x, above := d.bands.Frame(f, d.level)
+	d.fresh = max(0, d.fresh-1)
 	if d.level <= silenceLevel {
 		d.silentLine++
 	} else if d.silentLine >= silenceFrames {
@@ -125,7 +126,6 @@ func (d *Detector) voiced(f media.Frame) bool {
 	} else {
 		d.silentLine = 0
 	}
-	d.fresh = max(0, d.fresh-1)
 	if !above || d.level <= minLevel || d.hasFloor && d.level < d.floor {
 		d.belief = min(d.belief, 0) * beliefDecay
 		return false

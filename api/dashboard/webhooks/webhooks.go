@@ -108,7 +108,7 @@ func fields(r *ui.Request, e webhook.EndpointView) ([]ui.Field, error) {
 		{Name: "events", Label: "Events", Kind: ui.Checkboxes, Values: e.Events, Options: ui.Options(webhook.Types()...)},
 		{
 			Name: "agents", Label: "Only calls of these agents", Kind: ui.Checkboxes, Values: e.Agents,
-			Options: ui.Options(names...), Optional: true, Help: "Choose none for all agents.",
+			Options: ui.Options(names...), Optional: true, Help: "If you choose no agent, the endpoint receives the calls of all agents.",
 		},
 		ui.CheckboxField("thin", "Omit the transcript", e.Thin),
 	}, err
