@@ -64,7 +64,7 @@ type Claim struct {
 
 // Queue is the dial queue.
 type Queue interface {
-	// Claim leases attempts that may be dialed now, only a few for each subgroup; the argument most limits their number.
+	// Claim leases up to most attempts that may be dialed now, about as many of each subgroup.
 	Claim(ctx context.Context, p NodeID, lease time.Duration, most int) ([]*Claim, error)
 	// Due returns how long pacing blocks all queued attempts, but at most limit.
 	Due(ctx context.Context, limit time.Duration) (time.Duration, error)

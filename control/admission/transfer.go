@@ -111,7 +111,7 @@ SELECT FROM grants WHERE id = (SELECT grant_id FROM subgroups WHERE id = $1) AND
 func paceSQL(due string) string {
 	return `
 WITH now AS (SELECT clock_timestamp() AS at), start AS (
-	SELECT s.id, s.trunk_id, g.id AS grant_id, greatest(` + due + `, now.at) AS at, now.at AS asked,
+	SELECT s.id, s.trunk_id, g.id AS grant_id, greatest(` + due + `, now.at) AS at, now.at AS asked, 1 AS calls,
 	       s.calls_per_minute AS per_minute, t.calls_per_second AS per_second, g.calls_per_minute AS lent_per_minute
 	` + store.FromRoutes + `, now
 	WHERE s.id = $1 AND ` + due + ` <= now.at + $2::interval

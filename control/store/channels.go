@@ -13,14 +13,17 @@ import (
 	"github.com/parley-voice/parley/control/db"
 )
 
-// HasFreeChannel is true if the concurrency limits of subgroup s, trunk t and grant g allow one more call. The limit
-// of a grant covers all subgroups of the borrower on the trunk. It reads channel_counts, which triggers of table
-// attempts maintain, so its time does not depend on the number of live calls.
-const HasFreeChannel = `(SELECT coalesce(sum(x.n), 0) FROM channel_counts x WHERE x.trunk_id = s.trunk_id AND x.subgroup_id = s.id) < s.concurrent_calls
-  AND (coalesce(g.concurrent_calls, 0) = 0 OR
-       (SELECT coalesce(sum(x.n), 0) FROM channel_counts x WHERE x.trunk_id = t.id AND x.org_id = g.org_id) < g.concurrent_calls)
-  AND (t.concurrent_calls = 0 OR
-       (SELECT coalesce(sum(x.n), 0) FROM channel_counts x WHERE x.trunk_id = t.id) < t.concurrent_calls)`
+// FreeChannels is how many more calls the concurrency limits of subgroup s, trunk t and grant g allow. The limit of a
+// grant covers all subgroups of the borrower on the trunk. It reads channel_counts, which triggers of table attempts
+// maintain, so its time does not depend on the number of live calls.
+const FreeChannels = `least(s.concurrent_calls - (SELECT coalesce(sum(x.n), 0) FROM channel_counts x WHERE x.trunk_id = s.trunk_id AND x.subgroup_id = s.id),
+	CASE WHEN g.concurrent_calls > 0 THEN
+		g.concurrent_calls - (SELECT coalesce(sum(x.n), 0) FROM channel_counts x WHERE x.trunk_id = t.id AND x.org_id = g.org_id) END,
+	CASE WHEN t.concurrent_calls > 0 THEN
+		t.concurrent_calls - (SELECT coalesce(sum(x.n), 0) FROM channel_counts x WHERE x.trunk_id = t.id) END)`
+
+// HasFreeChannel is true if the concurrency limits of subgroup s, trunk t and grant g allow one more call.
+const HasFreeChannel = FreeChannels + ` > 0`
 
 // ChannelCounter compares the counts of channels in use with the live attempts, and corrects wrong ones. Any number of
 // nodes may run it: each check is made by one of them.

@@ -60,34 +60,35 @@ const FromRoutes = `FROM subgroups s JOIN trunks t ON t.id = s.trunk_id LEFT JOI
 
 const mayDialSQL = DueAt + ` <= clock_timestamp() AND ` + HasFreeChannel
 
-// claimSQL claims the oldest attempt of each locked subgroup. If a trunk or grant has limits of its own, it claims
-// only one attempt for the trunk or grant. It checks the limits again, because another node may have claimed calls
-// after the snapshot of lockRoutesSQL and before its locks. After the database reverted to an older state, calls that
-// were queued before $7, the result of dialing_since(), are held; NULL holds all calls.
+// claimSQL claims the oldest attempts of each locked subgroup, at most $8 of each. If a trunk or grant has limits of its
+// own, it claims attempts of only one subgroup for the trunk or grant. It checks the limits again, because another node
+// may have claimed calls after the snapshot of lockRoutesSQL and before its locks. After the database reverted to an
+// older state, calls that were queued before $7, the result of dialing_since(), are held; NULL holds all calls.
 const claimSQL = `
-WITH open AS (
+WITH room AS (
 	SELECT s.id, s.trunk_id, g.id AS grant_id, s.calls_per_minute AS per_minute, t.calls_per_second AS per_second, g.calls_per_minute AS lent_per_minute,
-	       row_number() OVER (PARTITION BY CASE WHEN t.calls_per_second > 0 OR t.concurrent_calls > 0 THEN t.id
-	         WHEN g.calls_per_minute > 0 OR g.concurrent_calls > 0 THEN g.id ELSE s.id END ORDER BY s.next_dial_at) AS place
+	       CASE WHEN t.calls_per_second > 0 OR t.concurrent_calls > 0 THEN t.id WHEN g.calls_per_minute > 0 OR g.concurrent_calls > 0 THEN g.id ELSE s.id END AS limited,
+	       s.next_dial_at, least(` + startsLeft + `, ` + FreeChannels + `) AS most
 	` + FromRoutes + `
-	WHERE s.id = ANY ($4) AND ` + mayDialSQL + `
+	WHERE s.id = ANY ($4) AND ` + DueAt + ` <= clock_timestamp()
 ), route AS (
-	SELECT *, clock_timestamp() AS at FROM open WHERE place = 1
+	SELECT DISTINCT ON (limited) *, clock_timestamp() AS at FROM room WHERE most > 0 ORDER BY limited, next_dial_at
 ), pick AS (
 	SELECT q.id, route.id AS route, route.at FROM route, LATERAL (
 		SELECT q.id FROM attempts q WHERE q.subgroup_id = route.id AND q.state = 'scheduled' AND ($5 OR ` + unrecordedSQL + `)
 		  AND q.created_at >= $7::text::timestamptz
 		  AND ($6::text[] = '{}' OR NOT ` + agentInSQL + `($6)))
-		ORDER BY q.created_at, q.id LIMIT 1 FOR UPDATE SKIP LOCKED) q
+		ORDER BY q.created_at, q.id LIMIT route.most FOR UPDATE SKIP LOCKED) q
 ), start AS (
-	SELECT route.* FROM route JOIN pick ON pick.route = route.id
+	SELECT route.*, p.calls FROM route JOIN (SELECT route, count(*) AS calls FROM pick GROUP BY 1) p ON p.route = route.id
 ), ` + RecordStart + `
 UPDATE attempts SET state = 'claimed', owner = $1, home = $2, epoch = epoch + 1,
 	claimed_at = pick.at, lease_until = clock_timestamp() + $3
 FROM pick WHERE attempts.id = pick.id
 RETURNING attempts.id, attempts.call_id, attempts.owner, attempts.epoch`
 
-// claimRounds limits how many attempts of a subgroup one transaction claims. Each round checks the limits again.
+// claimRounds limits how many statements of a transaction claim attempts. Another one is of use if subgroups share
+// limits. Each checks the limits again.
 const claimRounds = 4
 
 // claimTries limits how often a claim is repeated after other nodes took the channels of the locked subgroups.
@@ -133,9 +134,13 @@ func (s *Store) claimLeases(
 		if routes = len(found); fault != nil || routes == 0 {
 			return fault
 		}
-		for range min(claimRounds, max(1, most/routes)) {
+		for range min(claimRounds, routes) {
+			each := (most - len(leases)) / routes
+			if each == 0 {
+				break
+			}
 			claimed, fault := db.Collect(ctx, tx, "", pgx.RowToStructByPos[control.Lease],
-				claimSQL, p.Owner, p.Home, lease, found, records, without, since)
+				claimSQL, p.Owner, p.Home, lease, found, records, without, since, each)
 			if fault != nil || len(claimed) == 0 {
 				return fault
 			}

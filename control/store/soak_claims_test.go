@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"slices"
@@ -8,8 +9,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/db/dbtest"
+	"github.com/parley-voice/parley/control/store"
 )
 
 const (
@@ -36,14 +40,15 @@ func (b *fixture) addCalls(id, prefix string, n int, answered bool) {
 		WHERE a.call_id = $1`, id, prefix, state, n)
 }
 
-// claimAndEnd claims calls and ends them at once, so that the number of live calls stays the same. It returns how
-// long each claim took that found a call.
+// claimAndEnd is a node that claims calls and ends them at once, so that the number of live calls stays the same. It
+// returns how long each claim took that found a call.
 func (b *fixture) claimAndEnd(node string, until time.Time) (took []time.Duration, calls int) {
+	s := &store.Store{Pool: b.db.Pool, Dial: b.db.DialPool}
 	var ends sync.WaitGroup
 	defer ends.Wait()
 	for time.Now().Before(until) {
 		began := time.Now()
-		claims, err := b.store.Claim(b.t.Context(), control.NodeID{Owner: node, Home: node}, time.Minute, 32)
+		claims, err := s.Claim(b.t.Context(), control.NodeID{Owner: node, Home: node}, time.Minute, 32)
 		if err != nil {
 			b.t.Error(err)
 			return took, calls
@@ -56,13 +61,66 @@ func (b *fixture) claimAndEnd(node string, until time.Time) (took []time.Duratio
 		for _, c := range claims {
 			ends.Go(func() {
 				busy := control.CallResult{Status: control.Failed, Reason: "busy", HangupBy: control.SideCallee, EndedAt: time.Now(), Recording: control.RecordingNone}
-				if err := b.store.Finish(b.t.Context(), c.Lease, busy); err != nil {
+				if err := s.Finish(b.t.Context(), c.Lease, busy); err != nil {
 					b.t.Error(err)
 				}
 			})
 		}
 	}
 	return took, calls
+}
+
+// measureClaims lets nodes claim and end calls for claimTime, and logs and returns the number of claims per second.
+func (b *fixture) measureClaims(what string, nodes int) (rate float64) {
+	b.t.Helper()
+	until := time.Now().Add(claimTime)
+	var mu sync.Mutex
+	var all []time.Duration
+	calls := 0
+	var claimers sync.WaitGroup
+	for n := range nodes {
+		claimers.Go(func() {
+			took, got := b.claimAndEnd(fmt.Sprint("node", n), until)
+			mu.Lock()
+			defer mu.Unlock()
+			all, calls = append(all, took...), calls+got
+		})
+	}
+	claimers.Wait()
+	if len(all) == 0 {
+		b.t.Fatal("nothing was claimed")
+	}
+	slices.Sort(all)
+	rate = float64(calls) / claimTime.Seconds()
+	b.t.Logf("%d nodes, %s: %5.0f claims/s; a claim takes p50 %.2f ms, p99 %.2f ms (%d claims of %d calls)",
+		nodes, what, rate, milliseconds(all[len(all)/2]), milliseconds(all[len(all)*99/100]), len(all), calls)
+	return rate
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// addLoad adds live and waiting calls to a trunk with limits.
+func (b *fixture) addLoad(live, waiting int) {
+	b.t.Helper()
+	b.store.Dial = b.db.DialPool
+	id := b.order("sales", 1)[0]
+	b.addCalls(id, "live_", live, true)
+	b.addCalls(id, "waiting_", waiting, false)
+	b.exec("UPDATE trunks SET concurrent_calls = 100000")
+	b.exec("ANALYZE calls, attempts")
+}
+
+// checkLive checks that the counts are right and that as many calls are live as before.
+func (b *fixture) checkLive(live int) {
+	b.t.Helper()
+	counter, began := b.counter(), time.Now()
+	if wrong := b.check(counter); wrong > 0 {
+		b.t.Errorf("%d wrong counts of channels", wrong)
+	}
+	b.t.Logf("the check of the counts took %.1f ms", milliseconds(time.Since(began)))
+	if now := dbtest.Value[int](b.t, b.db, "SELECT count(*) FROM attempts WHERE state = 'answered'"); now != live {
+		b.t.Errorf("%d live calls, want %d", now, live)
+	}
 }
 
 // TestSoakClaims logs how many calls nodes claim per second through one trunk, and how long a claim takes, while
@@ -74,42 +132,46 @@ func TestSoakClaims(t *testing.T) {
 	for _, nodes := range []int{1, 4} {
 		for _, live := range []int{100, 1_000, 10_000} {
 			b := newFixture(t, 1<<20, 1<<20, "sales")
-			b.store.Dial = b.db.DialPool
-			id := b.order("sales", 1)[0]
-			b.addCalls(id, "live_", live, true)
-			b.addCalls(id, "waiting_", 20_000, false)
-			b.exec("UPDATE trunks SET concurrent_calls = 100000")
-			b.exec("ANALYZE calls, attempts")
-			until := time.Now().Add(claimTime)
-			var mu sync.Mutex
-			var all []time.Duration
-			calls := 0
-			var claimers sync.WaitGroup
-			for n := range nodes {
-				claimers.Go(func() {
-					took, got := b.claimAndEnd(fmt.Sprint("node", n), until)
-					mu.Lock()
-					defer mu.Unlock()
-					all, calls = append(all, took...), calls+got
-				})
-			}
-			claimers.Wait()
-			slices.Sort(all)
-			rate := float64(calls) / claimTime.Seconds()
-			ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
-			t.Logf("%d nodes, %6d live calls: %5.0f claims/s; a claim takes p50 %.2f ms, p99 %.2f ms (%d claims of %d calls)",
-				nodes, live, rate, ms(all[len(all)/2]), ms(all[len(all)*99/100]), len(all), calls)
-			counter, began := b.counter(), time.Now()
-			if wrong := b.check(counter); wrong > 0 {
-				t.Errorf("%d wrong counts of channels", wrong)
-			}
-			t.Logf("the check of the counts took %.1f ms", ms(time.Since(began)))
+			b.addLoad(live, 20_000)
+			rate := b.measureClaims(fmt.Sprintf("%6d live calls", live), nodes)
 			if rate < claimRate {
 				t.Errorf("%.0f claims/s with %d live calls, want %d", rate, live, claimRate)
 			}
-			if now := dbtest.Value[int](t, b.db, "SELECT count(*) FROM attempts WHERE state = 'answered'"); now != live {
-				t.Errorf("%d live calls, want %d", now, live)
-			}
+			b.checkLive(live)
 		}
 	}
+}
+
+const (
+	snapshotTime = time.Minute // how long claims go on beside an open snapshot
+	// snapshotShare is the least share of its speed that a claim keeps during that time.
+	snapshotShare = 0.4
+)
+
+// TestSoakClaimsBesideSnapshot compares the claims per second without and beside a transaction that keeps its
+// snapshot, as a long report or pg_dump does. Dead versions of rows then stay.
+func TestSoakClaimsBesideSnapshot(t *testing.T) {
+	if os.Getenv("PARLEYTEST_SOAK") == "" {
+		t.Skip("make soak")
+	}
+	const nodes, live = 4, 1_000
+	b := newFixture(t, 1<<20, 1<<20, "sales")
+	b.addLoad(live, 60_000)
+	without := b.measureClaims("no snapshot", nodes)
+	tx, err := b.db.Pool.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(context.WithoutCancel(t.Context())) //nolint:errcheck // cleanup
+	if _, err = tx.Exec(t.Context(), "SELECT count(*) FROM attempts"); err != nil {
+		t.Fatal(err)
+	}
+	var beside float64
+	for since := time.Duration(0); since < snapshotTime; since += claimTime {
+		beside = b.measureClaims(fmt.Sprintf("%v after the snapshot", since+claimTime), nodes)
+	}
+	if beside < claimRate || beside < snapshotShare*without {
+		t.Errorf("%.0f claims/s beside a snapshot of %v, want %d and %.1f of %.0f", beside, snapshotTime, claimRate, snapshotShare, without)
+	}
+	b.checkLive(live)
 }
