@@ -65,16 +65,16 @@ const mayDialSQL = DueAt + ` <= clock_timestamp() AND ` + HasFreeChannel
 // may have claimed calls after the snapshot of lockRoutesSQL and before its locks. After the database reverted to an
 // older state, calls that were queued before $7, the result of dialing_since(), are held; NULL holds all calls.
 const claimSQL = `
-WITH room AS (
+WITH now AS MATERIALIZED (SELECT clock_timestamp() AS at), room AS (
 	SELECT s.id, s.trunk_id, g.id AS grant_id, s.calls_per_minute AS per_minute, t.calls_per_second AS per_second, g.calls_per_minute AS lent_per_minute,
 	       CASE WHEN t.calls_per_second > 0 OR t.concurrent_calls > 0 THEN t.id WHEN g.calls_per_minute > 0 OR g.concurrent_calls > 0 THEN g.id ELSE s.id END AS limited,
 	       s.next_dial_at, least(` + startsLeft + `, ` + FreeChannels + `) AS most
 	` + FromRoutes + `
 	WHERE s.id = ANY ($4) AND ` + DueAt + ` <= clock_timestamp()
 ), route AS (
-	SELECT DISTINCT ON (limited) *, clock_timestamp() AS at FROM room WHERE most > 0 ORDER BY limited, next_dial_at
+	SELECT DISTINCT ON (limited) room.*, now.at FROM room, now WHERE most > 0 ORDER BY limited, next_dial_at
 ), pick AS (
-	SELECT q.id, route.id AS route, route.at FROM route, LATERAL (
+	SELECT q.id, route.id AS route FROM route, LATERAL (
 		SELECT q.id FROM attempts q WHERE q.subgroup_id = route.id AND q.state = 'scheduled' AND ($5 OR ` + unrecordedSQL + `)
 		  AND q.created_at >= $7::text::timestamptz
 		  AND ($6::text[] = '{}' OR NOT ` + agentInSQL + `($6)))
@@ -83,9 +83,9 @@ WITH room AS (
 	SELECT route.*, p.calls FROM route JOIN (SELECT route, count(*) AS calls FROM pick GROUP BY 1) p ON p.route = route.id
 ), ` + RecordStart + `
 UPDATE attempts SET state = 'claimed', owner = $1, home = $2, epoch = epoch + 1,
-	claimed_at = pick.at, lease_until = clock_timestamp() + $3
-FROM pick WHERE attempts.id = pick.id
-RETURNING attempts.id, attempts.call_id, attempts.owner, attempts.epoch`
+	claimed_at = (SELECT at FROM now), lease_until = clock_timestamp() + $3
+WHERE id = ANY (ARRAY(SELECT id FROM pick)) -- not a join: the plan of a join depends on a wrong estimate of pick
+RETURNING id, call_id, owner, epoch`
 
 // claimRounds limits how many statements of a transaction claim attempts. Another one is of use if subgroups share
 // limits. Each checks the limits again.
