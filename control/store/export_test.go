@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -60,3 +61,14 @@ func (s *Store) Explain(ctx context.Context, f Filter) (string, int, error) {
 	}
 	return string(text), rows, nil
 }
+
+// FindStart makes the store believe that a search of the whole queue took a time, and returns from where it searches
+// next, and for how long.
+func (s *Store) FindStart(ctx context.Context, took time.Duration) (from time.Time, last time.Duration) {
+	now := time.Now()
+	s.findStart(ctx, took)
+	return s.search.start(now), s.search.until.Sub(now)
+}
+
+// ResetSearch makes the next search read the whole queue.
+func (s *Store) ResetSearch() { s.search.begin(time.Time{}, time.Now(), 0) }

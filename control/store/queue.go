@@ -28,8 +28,10 @@ const ActiveStates = `('claimed', 'intent', 'sent', 'ringing', 'answered')`
 // lockRoutesSQL locks up to $1 subgroups that may dial now. The subgroup that has waited longest comes first, so that
 // a long queue does not starve other subgroups. It skips subgroups and trunks that other transactions have locked, and
 // the paused trunks $4. It also skips a subgroup whose calls are all held after a failover, so that other subgroups of
-// the trunk can dial. The second column is dialing_since().
-const lockRoutesSQL = waitingSQL + `, epoch AS MATERIALIZED (SELECT dialing_since() AS since)
+// the trunk can dial. The second column is dialing_since(). $5 is the beginning of the queue, or NULL.
+//
+//nolint:gochecknoglobals // made once
+var lockRoutesSQL = waitingSQL("$5") + `, epoch AS MATERIALIZED (SELECT dialing_since() AS since)
 SELECT s.id, (SELECT since FROM epoch)::text ` + FromRoutes + `
 WHERE s.id IN (SELECT id FROM waiting) AND NOT s.trunk_id = ANY ($4) AND ` + mayDialSQL + `
   AND ($2 AND $3::text[] = '{}' OR EXISTS (SELECT FROM attempts q WHERE q.subgroup_id = s.id AND q.state = 'scheduled'
@@ -42,16 +44,6 @@ FOR UPDATE OF s, t SKIP LOCKED`
 // unrecordedSQL is true for an attempt q whose call is not recorded.
 const unrecordedSQL = `EXISTS (SELECT FROM calls c WHERE c.id = q.call_id AND c.recording_status = 'disabled')`
 
-// waitingSQL selects the subgroups with queued calls. It looks up only one attempt of each subgroup in the index, so
-// its time does not depend on the length of the queues.
-const waitingSQL = `
-WITH RECURSIVE waiting AS (
-	(SELECT subgroup_id AS id FROM attempts WHERE state = 'scheduled' ORDER BY subgroup_id LIMIT 1)
-	UNION ALL
-	SELECT (SELECT subgroup_id FROM attempts WHERE state = 'scheduled' AND subgroup_id > w.id ORDER BY subgroup_id LIMIT 1)
-	FROM waiting w WHERE w.id IS NOT NULL
-)`
-
 // agentInSQL, followed by a list of agent keys in parentheses, is true for an attempt q of one of these agents.
 const agentInSQL = `EXISTS (SELECT FROM calls c WHERE c.id = q.call_id AND c.agent_id || ':' || c.agent_version = ANY `
 
@@ -63,7 +55,8 @@ const mayDialSQL = DueAt + ` <= clock_timestamp() AND ` + HasFreeChannel
 // claimSQL claims the oldest attempts of each locked subgroup, at most $8 of each. If a trunk or grant has limits of its
 // own, it claims attempts of only one subgroup for the trunk or grant. It checks the limits again, because another node
 // may have claimed calls after the snapshot of lockRoutesSQL and before its locks. After the database reverted to an
-// older state, calls that were queued before $7, the result of dialing_since(), are held; NULL holds all calls.
+// older state, calls that were queued before $7, the result of dialing_since(), are held; NULL holds all calls. $9 is the
+// beginning of the queue, or NULL.
 const claimSQL = `
 WITH now AS MATERIALIZED (SELECT clock_timestamp() AS at), room AS (
 	SELECT s.id, s.trunk_id, g.id AS grant_id, s.calls_per_minute AS per_minute, t.calls_per_second AS per_second, g.calls_per_minute AS lent_per_minute,
@@ -76,7 +69,7 @@ WITH now AS MATERIALIZED (SELECT clock_timestamp() AS at), room AS (
 ), pick AS (
 	SELECT q.id, route.id AS route FROM route, LATERAL (
 		SELECT q.id FROM attempts q WHERE q.subgroup_id = route.id AND q.state = 'scheduled' AND ($5 OR ` + unrecordedSQL + `)
-		  AND q.created_at >= $7::text::timestamptz
+		  AND q.created_at >= $7::text::timestamptz AND q.created_at >= coalesce($9::timestamptz, '-infinity')
 		  AND ($6::text[] = '{}' OR NOT ` + agentInSQL + `($6)))
 		ORDER BY q.created_at, q.id LIMIT route.most FOR UPDATE SKIP LOCKED) q
 ), start AS (
@@ -124,13 +117,17 @@ func (s *Store) claimLeases(
 	if s.Agents != nil {
 		without = s.Agents.UnavailableAgents()
 	}
+	from := s.search.start(time.Now())
+	var took time.Duration
 	err = db.Tx(ctx, s.dialPool(), func(tx pgx.Tx) error {
 		records := s.CheckRecording == nil || s.CheckRecording() == nil
 		var found []string
 		var id string
 		var since *string
+		began := time.Now()
 		fault := db.Each(ctx, tx, "", []any{&id, &since}, func() error { found = append(found, id); return nil },
-			lockRoutesSQL, most, records, without, s.pausedTrunks())
+			lockRoutesSQL, most, records, without, s.pausedTrunks(), orNull(from))
+		took = time.Since(began)
 		if routes = len(found); fault != nil || routes == 0 {
 			return fault
 		}
@@ -140,7 +137,7 @@ func (s *Store) claimLeases(
 				break
 			}
 			claimed, fault := db.Collect(ctx, tx, "", pgx.RowToStructByPos[control.Lease],
-				claimSQL, p.Owner, p.Home, lease, found, records, without, since, each)
+				claimSQL, p.Owner, p.Home, lease, found, records, without, since, each, orNull(from))
 			if fault != nil || len(claimed) == 0 {
 				return fault
 			}
@@ -148,6 +145,9 @@ func (s *Store) claimLeases(
 		}
 		return nil
 	})
+	if err == nil && from.IsZero() {
+		s.findStart(ctx, took)
+	}
 	return leases, routes, err
 }
 
@@ -324,9 +324,9 @@ func sessionOf(c control.Call, d agents.Definition) (pipeline.SessionConfig, boo
 // Due implements control.Queue.
 func (s *Store) Due(ctx context.Context, limit time.Duration) (time.Duration, error) {
 	var seconds *float64
-	err := s.dialPool().QueryRow(ctx, waitingSQL+`
+	err := s.dialPool().QueryRow(ctx, waitingSQL("$2")+`
 		SELECT extract(epoch FROM min(`+DueAt+`) - clock_timestamp())::float8 `+FromRoutes+`
-		WHERE `+DueAt+` > clock_timestamp() AND s.id IN (SELECT id FROM waiting) AND NOT s.trunk_id = ANY ($1)`, s.pausedTrunks()).Scan(&seconds)
+		WHERE `+DueAt+` > clock_timestamp() AND s.id IN (SELECT id FROM waiting) AND NOT s.trunk_id = ANY ($1)`, s.pausedTrunks(), orNull(s.search.start(time.Now()))).Scan(&seconds)
 	if err != nil {
 		return limit, fmt.Errorf("dial queue: %w", err)
 	}

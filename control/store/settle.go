@@ -57,7 +57,7 @@ func (s *Store) settleSome(ctx context.Context, keep []string) (int, error) {
 	}
 	n := 0
 	err := db.Tx(ctx, s.dialPool(), func(tx pgx.Tx) error {
-		left, err := db.Collect(ctx, tx, "", scanLapsed, waitingSQL+`, gone AS (
+		left, err := db.Collect(ctx, tx, "", scanLapsed, waitingSQL("NULL")+`, gone AS (
 				SELECT id FROM waiting w WHERE id IS NOT NULL AND NOT EXISTS (SELECT FROM subgroups s WHERE s.id = w.id))
 			SELECT id, call_id, leg, (SELECT call_type = 'web' FROM calls c WHERE c.id = call_id), subgroup_id IN (SELECT id FROM gone), state, lease_until, clock_timestamp()
 			FROM attempts WHERE (SELECT dialing_since()) IS NOT NULL AND id IN (

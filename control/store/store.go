@@ -45,6 +45,7 @@ type Store struct {
 	PausedTrunks func() []string
 
 	groups groupWriter
+	search queueSearch
 	// Undo reports whether a claimed call that was never sent is withdrawn. A withdrawn call is deleted; other calls
 	// return to the queue. Undo may be nil.
 	Undo func(ctx context.Context, tx pgx.Tx, callID string) (bool, error)
