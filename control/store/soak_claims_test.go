@@ -135,7 +135,7 @@ func TestSoakClaims(t *testing.T) {
 	for _, nodes := range []int{1, 4} {
 		for _, live := range []int{100, 1_000, 10_000} {
 			b := newFixture(t, 1<<20, 1<<20, "sales")
-			b.addLoad(live, 20_000)
+			b.addLoad(live, 60_000)
 			rate := b.measureClaims(fmt.Sprintf("%6d live calls", live), nodes, 1<<20)
 			if rate < claimRate {
 				t.Errorf("%.0f claims/s with %d live calls, want %d", rate, live, claimRate)
