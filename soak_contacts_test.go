@@ -252,7 +252,7 @@ func (s *contactsSoak) importTwice() {
 	<-time.After(15 * time.Second) // the tallies are merged every 10 s
 	waiting := [2]time.Duration{s.progressTime(few.id), s.progressTime(many.id)}
 	s.t.Logf("progress while all contacts wait for the next attempt: %v and %v", waiting[0], waiting[1])
-	s.atMost("progress while contacts wait", waiting[1].Seconds(), waiting[0].Seconds(), mostRows/fewRows) // it counts them
+	s.atMost("progress while contacts wait", waiting[1].Seconds(), waiting[0].Seconds(), mostPerRow*mostRows/fewRows) // it counts them
 	s.exec("UPDATE campaigns SET status = 'paused' WHERE status = 'running'")
 }
 

@@ -66,9 +66,9 @@ func (s *Store) Explain(ctx context.Context, f Filter) (string, int, error) {
 // next, and for how long.
 func (s *Store) FindStart(ctx context.Context, took time.Duration) (from time.Time, last time.Duration) {
 	now := time.Now()
-	s.findStart(ctx, took)
+	s.search.find(ctx, s.dialPool(), took)
 	return s.search.start(now), s.search.until.Sub(now)
 }
 
 // ResetSearch makes the next search read the whole queue.
-func (s *Store) ResetSearch() { s.search.begin(time.Time{}, time.Now(), 0) }
+func (s *Store) ResetSearch() { s.search.until = time.Time{} }

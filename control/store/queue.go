@@ -146,7 +146,7 @@ func (s *Store) claimLeases(
 		return nil
 	})
 	if err == nil && from.IsZero() {
-		s.findStart(ctx, took)
+		s.search.find(ctx, s.dialPool(), took)
 	}
 	return leases, routes, err
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // A queueSearch remembers where the dial queue begins. While a transaction keeps an old snapshot, the indexes of the
@@ -32,24 +34,20 @@ func (q *queueSearch) start(now time.Time) time.Time {
 	return time.Time{}
 }
 
-// begin sets the beginning of the queue after a search of the whole queue.
-func (q *queueSearch) begin(from, now time.Time, took time.Duration) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.from, q.until = from, now.Add(min(searchShare*took, maxSearchAge))
-}
-
 // oldestSQL returns a time before which no attempt of the queue was created, even if its transaction commits later.
 const oldestSQL = `
 SELECT least(min(created_at), clock_timestamp()) - interval '2 seconds' FROM attempts WHERE state = 'scheduled'`
 
-// findStart stores where the queue begins if a search of the whole queue was slow. After an error the next search reads
-// the whole queue again.
-func (s *Store) findStart(ctx context.Context, took time.Duration) {
+// find stores where the queue begins if a search of the whole queue took long. After an error the next search reads the
+// whole queue again.
+func (q *queueSearch) find(ctx context.Context, pool *pgxpool.Pool, took time.Duration) {
 	var from time.Time
-	if took >= slowSearch && s.dialPool().QueryRow(ctx, oldestSQL).Scan(&from) == nil {
-		s.search.begin(from, time.Now(), took)
+	if took < slowSearch || pool.QueryRow(ctx, oldestSQL).Scan(&from) != nil {
+		return
 	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.from, q.until = from, time.Now().Add(min(searchShare*took, maxSearchAge))
 }
 
 // waitingSQL returns the CTE "waiting": the subgroups with queued calls. from is an SQL expression. If it is NULL, the
