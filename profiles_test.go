@@ -162,7 +162,9 @@ func (c sippCarrier) start(t *testing.T) (addr string, failed func() string) {
 	}
 	port := mediatest.FreePort(t)
 	cmd := exec.CommandContext(t.Context(), program, "-sf", file, "-i", "127.0.0.1", "-p", strconv.Itoa(port),
-		"-mp", strconv.Itoa(mediatest.FreePort(t)), "-rtp_echo", "-t", "u1", "-nostdin", "-trace_err", "-error_file", errs)
+		"-mp", strconv.Itoa(mediatest.FreePort(t)), "-rtp_echo", "-t", "u1", "-nostdin",
+		"-watchdog_minor_threshold", "60000", "-watchdog_major_threshold", "60000", // a slow machine is no error
+		"-trace_err", "-error_file", errs)
 	cmd.Dir = dir
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

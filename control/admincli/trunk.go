@@ -1,6 +1,7 @@
 package admincli
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -60,7 +61,11 @@ func show(t *Console, p apply.Carrier, keys map[string]any) error {
 		fmt.Fprintf(w, "  proxy\tenter %s\n", p.Proxy)
 	}
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
-		fmt.Fprintf(w, "  %s\t%v\n", key, keys[key])
+		value, err := json.Marshal(keys[key])
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(w, "  %s\t%s\n", key, value)
 	}
 	fmt.Fprintf(w, "\nAt the carrier:\n")
 	for _, step := range p.Setup {
