@@ -97,6 +97,7 @@ func demoConfig(e *env) (config.Config, error) {
 		c.WebRTC.UDP = 0
 	}
 	c.AllowInsecureWebhooks = true
+	c.LimitLoad = false // other programs may use most of this machine
 	if c.WebRTC.UDP != config.Off {
 		for _, name := range demo.TalkAgents() {
 			c.Talk = append(c.Talk, config.TalkAgent{Org: "demo", Name: name})
