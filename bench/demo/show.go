@@ -279,6 +279,7 @@ func (s *Show) NextSteps(url string, p Pages, metrics, key string) {
 			s.print("            %s\n", line)
 		}
 	}
+	s.print("  guide     %s/docs/guide\n", url)
 	s.print("  explorer  %s/docs\n", url)
 	s.print("  metrics   %s\n", metrics)
 	s.print("  key       %s\n\n", key)
