@@ -295,37 +295,39 @@ func TestSoakPlans(t *testing.T) {
 		{true, "a free channel", "UPDATE subgroups SET concurrent_calls = 0"},
 	} {
 		for _, nodes := range []int{1, 2, 10} {
-			s, planned := newEnv(t), c.planned
-			s.addContacts(20, 3)
-			s.exec(c.sql)
-			s.exec(`INSERT INTO campaigns SELECT x.* FROM campaigns c, generate_series(2, $1::int) g, json_populate_record(c, json_build_object('id', 'cmp_' || g)) x`, campaigns)
-			s.exec("INSERT INTO campaign_paces (campaign_id) SELECT id FROM campaigns WHERE id <> 'cmp_1'")
-			s.exec(`INSERT INTO contacts (id, org_id, campaign_id, import_id, n, number, zones, hours_group, due_at, state, created_at, updated_at)
+			t.Run(fmt.Sprintf("%s, %d nodes, planner %t", c.waitFor, nodes, c.planned), func(t *testing.T) { // stops the nodes at its end
+				s, planned := newEnv(t), c.planned
+				s.addContacts(20, 3)
+				s.exec(c.sql)
+				s.exec(`INSERT INTO campaigns SELECT x.* FROM campaigns c, generate_series(2, $1::int) g, json_populate_record(c, json_build_object('id', 'cmp_' || g)) x`, campaigns)
+				s.exec("INSERT INTO campaign_paces (campaign_id) SELECT id FROM campaigns WHERE id <> 'cmp_1'")
+				s.exec(`INSERT INTO contacts (id, org_id, campaign_id, import_id, n, number, zones, hours_group, due_at, state, created_at, updated_at)
 				SELECT k.id || '_' || g, k.org_id, 'cmp_' || g, k.import_id, g * 100 + k.n, '+7702' || lpad((g * 100 + k.n)::text, 7, '0'), k.zones, k.hours_group,
 					k.due_at, k.state, k.created_at, k.updated_at
 				FROM contacts k, generate_series(2, $1::int) g WHERE k.campaign_id = 'cmp_1'`, campaigns)
-			s.exec("ANALYZE campaigns, contacts")
-			for n := range nodes {
-				x := s.startNode(fmt.Sprint("node", n), planned, planned)
-				queue := &dialer.Queue{Queue: &controlstore.Store{Pool: x.pool}, Dialer: &dialer.Dialer{Store: x.queue}}
-				node := &control.Node{
-					ID: x.queue.Node, Queue: queue, Runner: &control.Runner{Live: &control.Live{}}, Wake: x.wake, Log: slog.New(slog.DiscardHandler),
+				s.exec("ANALYZE campaigns, contacts")
+				for n := range nodes {
+					x := s.startNode(fmt.Sprint("node", n), planned, planned)
+					queue := &dialer.Queue{Queue: &controlstore.Store{Pool: x.pool}, Dialer: &dialer.Dialer{Store: x.queue}}
+					node := &control.Node{
+						ID: x.queue.Node, Queue: queue, Runner: &control.Runner{Live: &control.Live{}}, Wake: x.wake, Log: slog.New(slog.DiscardHandler),
+					}
+					node.Start(t.Context())
+					t.Cleanup(func() { node.Stop(context.WithoutCancel(t.Context())) })
 				}
-				node.Start(t.Context())
-				t.Cleanup(func() { node.Stop(context.WithoutCancel(t.Context())) })
-			}
-			transactions := func() int {
-				return dbtest.Value[int](t, s.db, "SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = current_database()")
-			}
-			const settle, span = 5 * time.Second, 10 * time.Second
-			<-time.After(settle)
-			before, began := transactions(), time.Now()
-			<-time.After(span)
-			rate := float64(transactions()-before) / time.Since(began).Seconds()
-			t.Logf("%d campaigns wait for %s, %2d nodes, planner %t: %.0f tx/s", campaigns, c.waitFor, nodes, planned, rate)
-			if planned && c.waitFor == "a later attempt" && rate > most {
-				t.Errorf("%.0f tx/s, want at most %d", rate, most)
-			}
+				transactions := func() int {
+					return dbtest.Value[int](t, s.db, "SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = current_database()")
+				}
+				const settle, span = 5 * time.Second, 10 * time.Second
+				<-time.After(settle)
+				before, began := transactions(), time.Now()
+				<-time.After(span)
+				rate := float64(transactions()-before) / time.Since(began).Seconds()
+				t.Logf("%d campaigns wait for %s, %2d nodes, planner %t: %.0f tx/s", campaigns, c.waitFor, nodes, planned, rate)
+				if planned && c.waitFor == "a later attempt" && rate > most {
+					t.Errorf("%.0f tx/s, want at most %d", rate, most)
+				}
+			})
 		}
 	}
 }
