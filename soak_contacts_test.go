@@ -35,7 +35,7 @@ const (
 	fewRows       = 20_000
 	mostRows      = 200_000 // the longest list that a campaign accepts
 	// mostPerRow is how much longer each row of the longest list may take than each row of a list of fewRows.
-	mostPerRow = 1.5
+	mostPerRow = 2
 	// mostImportMemory bounds the growth of the server's memory while it imports a list of any length.
 	mostImportMemory = 96 << 20
 )
