@@ -66,11 +66,10 @@ const (
 // built.
 func (s *Server) Handler() (http.Handler, error) {
 	s.setDefaults()
-	doc, err := openapi.New(s.Calls.Schemas, s.PublicURL)
-	if err != nil {
+	mux := http.NewServeMux()
+	if err := s.addDocuments(mux); err != nil {
 		return nil, err
 	}
-	mux := http.NewServeMux()
 	v1 := func(path string, by map[string]scoped) {
 		open := methods{}
 		for method, h := range by {
@@ -102,14 +101,6 @@ func (s *Server) Handler() (http.Handler, error) {
 	v1("/v1/imports/{id}", map[string]scoped{"GET": readCampaigns(k.Import)})
 	v1("/v1/imports/{id}/report", map[string]scoped{"GET": readCampaigns(k.Report)})
 
-	mux.Handle("/openapi.json", s.byMethod(methods{"GET": func(w http.ResponseWriter, _ *http.Request) error {
-		response.Bytes(w, http.StatusOK, doc.JSON)
-		return nil
-	}}))
-	mux.Handle("/openapi-3.0.json", s.byMethod(methods{"GET": func(w http.ResponseWriter, _ *http.Request) error {
-		response.Bytes(w, http.StatusOK, doc.JSON30)
-		return nil
-	}}))
 	mux.Handle("/docs", s.byMethod(methods{"GET": openapi.ExplorerPage}))
 	mux.Handle("/docs/{file}", s.byMethod(methods{"GET": openapi.ExplorerFile}))
 	if s.Docs != nil {

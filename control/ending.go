@@ -68,6 +68,22 @@ func endedBy(cause error) Side {
 	return SideSystem
 }
 
+// Transfer is the transfer of a call, in the form that the database and the API use.
+type Transfer struct {
+	Type    string  `json:"type"` // "cold": nobody tells the target about the call
+	To      string  `json:"to"`
+	Status  string  `json:"status"`  // "answered" or "failed"
+	Bridged bool    `json:"bridged"` // true: by a second leg; false: by SIP REFER
+	At      float64 `json:"at"`      // seconds since 1970
+}
+
+// AMD is how it was determined who answered a call, in the form that the database and the API use.
+type AMD struct {
+	Confidence float64 `json:"confidence"`
+	Evidence   string  `json:"evidence"`
+	AMDMS      float64 `json:"amd_ms"`
+}
+
 // transferJSON returns a transfer as JSON for the database and the API, or nil if there was none.
 func transferJSON(h *pipeline.TransferResult) json.RawMessage {
 	if h == nil {
@@ -77,13 +93,7 @@ func transferJSON(h *pipeline.TransferResult) json.RawMessage {
 	if h.Answered {
 		status = "answered"
 	}
-	transfer, err := json.Marshal(struct {
-		Type    string  `json:"type"` // "cold": nobody tells the target about the call
-		To      string  `json:"to"`
-		Status  string  `json:"status"`
-		Bridged bool    `json:"bridged"` // true: by a second leg; false: by SIP REFER
-		At      float64 `json:"at"`      // seconds since 1970
-	}{"cold", h.To, status, h.Bridged, float64(h.At.UnixMilli()) / 1000})
+	transfer, err := json.Marshal(Transfer{"cold", h.To, status, h.Bridged, float64(h.At.UnixMilli()) / 1000})
 	if err != nil {
 		return nil // cannot happen: strings and numbers can always be marshaled
 	}
@@ -95,7 +105,7 @@ func amdJSON(by *pipeline.AnsweredBy) (party string, amd json.RawMessage) {
 	if by == nil {
 		return "", nil
 	}
-	amd, err := json.Marshal(map[string]any{"confidence": by.Confidence, "evidence": by.Evidence, "amd_ms": pipeline.Millis(by.After)})
+	amd, err := json.Marshal(AMD{by.Confidence, by.Evidence, pipeline.Millis(by.After)})
 	if err != nil {
 		return by.Party, nil // the details cannot be encoded (NaN), so they are dropped
 	}

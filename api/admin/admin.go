@@ -75,6 +75,7 @@ func id(r *http.Request) (string, error) {
 // text reports whether the database can store a text, which excludes NUL and invalid UTF-8.
 func text(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune(s, 0) }
 
+// A page is the requested part of a list.
 type page struct {
 	after string // ID of the last item of the page before
 	limit int
@@ -107,18 +108,33 @@ func organization(r *http.Request) (string, error) {
 	return id, nil
 }
 
-// listed writes a page of a list. The list was read with one item more than the page holds.
-func listed[T, V any](w http.ResponseWriter, name string, p page, all []T, idOf func(T) string, show func(T) V) {
-	more := len(all) > p.limit
+// A pageEnd is the part that pages have in common.
+type pageEnd struct {
+	HasMore    bool    `json:"has_more"`
+	NextCursor *string `json:"next_cursor"`
+}
+
+// listed returns a page of a list. The list was read with one item more than the page holds.
+func listed[T, V any](p page, all []T, idOf func(T) string, show func(T) V) ([]V, pageEnd) {
+	e := pageEnd{HasMore: len(all) > p.limit}
 	all = all[:min(len(all), p.limit)]
 	shown := make([]V, 0, len(all))
 	for _, v := range all {
 		shown = append(shown, show(v))
 	}
-	var next *string
-	if more {
+	if e.HasMore {
 		last := idOf(all[len(all)-1])
-		next = &last
+		e.NextCursor = &last
 	}
-	response.JSON(w, http.StatusOK, map[string]any{name: shown, "has_more": more, "next_cursor": next})
+	return shown, e
+}
+
+// Responses returns, by operation, a value of the type of the successful response.
+func Responses() map[string]any {
+	return map[string]any{
+		"list-organizations": organizationPage{}, "create-organization": organizationView{}, "get-organization": organizationView{},
+		"change-organization": organizationView{}, "list-market-packages": marketPackages{},
+		"list-keys": keyPage{}, "create-key": keyView{}, "get-key": keyView{}, "change-key": keyView{}, "revoke-key": keyView{},
+		"list-webhooks": webhookPage{}, "save-webhook": webhookView{}, "remove-webhook": webhookView{},
+	}
 }

@@ -14,6 +14,11 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
+type keyPage struct {
+	Keys []keyView `json:"keys"`
+	pageEnd
+}
+
 type keyView struct {
 	ID             string          `json:"key_id"`
 	OrganizationID string          `json:"organization_id"`
@@ -21,7 +26,7 @@ type keyView struct {
 	RateLimit      any             `json:"rate_limit"` // a number, or "off"
 	Privileged     bool            `json:"privileged"`
 	Scopes         []apikeys.Scope `json:"scopes"` // empty: all
-	CreatedAt      callview.Epoch  `json:"created_at"`
+	CreatedAt      callview.Epoch  `json:"created_at" nullable:"false"`
 	ExpiresAt      callview.Epoch  `json:"expires_at"`
 	LastUsedAt     callview.Epoch  `json:"last_used_at"`
 	RevokedAt      callview.Epoch  `json:"revoked_at"`
@@ -61,7 +66,8 @@ func (a *Admin) ListKeys(w http.ResponseWriter, r *http.Request, _ apikeys.Key) 
 	if err != nil {
 		return err
 	}
-	listed(w, "keys", p, all, func(k apikeys.Key) string { return k.ID }, showKey)
+	shown, end := listed(p, all, func(k apikeys.Key) string { return k.ID }, showKey)
+	response.JSON(w, http.StatusOK, keyPage{shown, end})
 	return nil
 }
 

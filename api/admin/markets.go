@@ -13,23 +13,29 @@ import (
 	"github.com/parley-voice/parley/control/apikeys"
 )
 
+type (
+	marketPackages struct {
+		MarketPackages []marketPackage `json:"market_packages"`
+	}
+	marketPackage struct {
+		Market        string   `json:"market"`
+		Version       string   `json:"version"`
+		OfProgram     bool     `json:"of_program"`
+		Organizations []string `json:"organizations"` // names of the organizations that use it
+	}
+)
+
 // ListMarketPackages answers GET /v1/admin/market-packages: built-in and installed rules.
 func (a *Admin) ListMarketPackages(w http.ResponseWriter, r *http.Request, _ apikeys.Key) error {
 	all, err := marketstore.List(r.Context(), a.DB)
 	if err != nil {
 		return err
 	}
-	type shown struct {
-		Market        string   `json:"market"`
-		Version       string   `json:"version"`
-		OfProgram     bool     `json:"of_program"`
-		Organizations []string `json:"organizations"` // names of the organizations that use it
-	}
-	list := make([]shown, len(all))
+	list := make([]marketPackage, len(all))
 	for n, k := range all {
-		list[n] = shown{k.Code, k.Version, k.BuiltIn, k.UsedBy}
+		list[n] = marketPackage{k.Code, k.Version, k.BuiltIn, k.UsedBy}
 	}
-	response.JSON(w, http.StatusOK, map[string]any{"market_packages": list})
+	response.JSON(w, http.StatusOK, marketPackages{list})
 	return nil
 }
 

@@ -9,11 +9,16 @@ import (
 	"github.com/parley-voice/parley/control/callview"
 )
 
+type organizationPage struct {
+	Organizations []organizationView `json:"organizations"`
+	pageEnd
+}
+
 type organizationView struct {
 	ID        string         `json:"organization_id"`
 	Name      string         `json:"name"`
 	Timezone  string         `json:"timezone"`
-	CreatedAt callview.Epoch `json:"created_at"`
+	CreatedAt callview.Epoch `json:"created_at" nullable:"false"`
 	// Market is empty without market rules; MarketVersion is empty for built-in rules.
 	Market        string `json:"market"`
 	MarketVersion string `json:"market_version"`
@@ -33,7 +38,8 @@ func (a *Admin) ListOrganizations(w http.ResponseWriter, r *http.Request, _ apik
 	if err != nil {
 		return err
 	}
-	listed(w, "organizations", p, all, func(o apikeys.Organization) string { return o.ID }, showOrganization)
+	shown, end := listed(p, all, func(o apikeys.Organization) string { return o.ID }, showOrganization)
+	response.JSON(w, http.StatusOK, organizationPage{shown, end})
 	return nil
 }
 

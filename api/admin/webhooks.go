@@ -14,6 +14,11 @@ import (
 	"github.com/parley-voice/parley/control/webhook"
 )
 
+type webhookPage struct {
+	Webhooks []webhookView `json:"webhooks"`
+	pageEnd
+}
+
 type webhookView struct {
 	ID             string         `json:"webhook_id"`
 	OrganizationID string         `json:"organization_id"`
@@ -22,7 +27,7 @@ type webhookView struct {
 	DisabledAt     callview.Epoch `json:"disabled_at"`
 	DisabledReason string         `json:"disabled_reason"`
 	LastSuccessAt  callview.Epoch `json:"last_success_at"`
-	CreatedAt      callview.Epoch `json:"created_at"`
+	CreatedAt      callview.Epoch `json:"created_at" nullable:"false"`
 	Secret         string         `json:"secret,omitempty"` // the secret, only in responses to changes of it
 }
 
@@ -47,7 +52,8 @@ func (a *Admin) ListWebhooks(w http.ResponseWriter, r *http.Request, _ apikeys.K
 	if err != nil {
 		return err
 	}
-	listed(w, "webhooks", p, all, func(e webhook.EndpointView) string { return e.ID }, showWebhook)
+	shown, end := listed(p, all, func(e webhook.EndpointView) string { return e.ID }, showWebhook)
+	response.JSON(w, http.StatusOK, webhookPage{shown, end})
 	return nil
 }
 

@@ -13,6 +13,14 @@ import (
 	"github.com/parley-voice/parley/control/store"
 )
 
+// Responses returns, by operation, a value of the type of the successful response.
+func Responses() map[string]any {
+	return map[string]any{
+		"create-phone-call": callview.Call{}, "create-web-call": ticket{}, "list-calls": page{}, "get-call": callview.Call{},
+		"get-call-turns": []callview.Turn{}, "end-call": callview.Call{}, "list-dialing-routes": routeList{},
+	}
+}
+
 type page struct {
 	Calls      []callview.Summary `json:"calls"`
 	HasMore    bool               `json:"has_more"`

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/parley-voice/parley/api/response"
+	"github.com/parley-voice/parley/campaigns"
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/admission"
 	"github.com/parley-voice/parley/control/apikeys"
@@ -29,10 +30,10 @@ type Routes struct {
 
 type (
 	routeList struct {
-		AgentID        string   `json:"agent_id"`
-		Trunks         []trunk  `json:"trunks"`
-		DefaultBinding *binding `json:"default_binding"` // null unless there is exactly one
-		Ambiguous      bool     `json:"ambiguous"`
+		AgentID        string             `json:"agent_id"`
+		Trunks         []trunk            `json:"trunks"`
+		DefaultBinding *campaigns.Binding `json:"default_binding"` // null unless there is exactly one
+		Ambiguous      bool               `json:"ambiguous"`
 	}
 	trunk struct {
 		TrunkID   string     `json:"trunk_id"`
@@ -60,11 +61,6 @@ type (
 		ConcurrentCalls int `json:"concurrent_calls"`
 		CallsLast60s    int `json:"calls_last_60s"`
 	}
-	binding struct {
-		TrunkID    string `json:"trunk_id"`
-		RouteID    string `json:"route_id"`
-		FromNumber string `json:"from_number"`
-	}
 )
 
 // List answers GET /v1/dialing-routes.
@@ -86,7 +82,7 @@ func (s *Routes) List(w http.ResponseWriter, r *http.Request, key apikeys.Key) e
 
 func (s *Routes) show(agent string, all []admission.Trunk) routeList {
 	l := routeList{AgentID: agent, Trunks: []trunk{}}
-	var bindings []binding
+	var bindings []campaigns.Binding
 	for _, t := range all {
 		shown := trunk{TrunkID: t.ID, Name: t.Name, Access: "own", Provider: t.Provider, Status: "unknown"}
 		if t.Lent {
@@ -101,7 +97,7 @@ func (s *Routes) show(agent string, all []admission.Trunk) routeList {
 				AllowedDestinations: notNil(g.AllowedDestinations), Limits: limits{g.ConcurrentCalls, g.CallsPerMinute},
 				InUse: inUse{g.InUse, g.Started},
 			}
-			b := binding{TrunkID: t.ID, RouteID: g.ID}
+			b := campaigns.Binding{TrunkID: t.ID, RouteID: g.ID}
 			if len(g.CallerNumbers) > 0 {
 				b.FromNumber = g.CallerNumbers[0]
 				sub.DefaultFromNumber = &b.FromNumber

@@ -33,6 +33,26 @@ type webCall struct {
 	MaxDurationS int    `json:"max_duration_s"`
 }
 
+// A ticket describes the response to the client: the stored part, and the members from Tickets.
+type ticket struct {
+	webCall
+
+	Status             control.Status `json:"status"`
+	CallType           string         `json:"call_type"`
+	AccessToken        string         `json:"access_token"`
+	TokenType          string         `json:"token_type"`
+	URL                string         `json:"url"`
+	WHIPURL            string         `json:"whip_url"`
+	ICEServers         []iceServer    `json:"ice_servers"`
+	ICETransportPolicy string         `json:"ice_transport_policy"`
+}
+
+type iceServer struct {
+	URLs       []string `json:"urls"`
+	Username   string   `json:"username,omitempty"`
+	Credential string   `json:"credential,omitempty"`
+}
+
 // turnGrace extends the validity of ICE credentials beyond the call.
 const turnGrace = 5 * time.Minute
 

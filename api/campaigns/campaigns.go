@@ -136,7 +136,7 @@ func (c *Campaigns) LaunchCheck(w http.ResponseWriter, r *http.Request, key apik
 	if err != nil {
 		return err
 	}
-	response.JSON(w, http.StatusOK, map[string]any{"blockers": st.Blockers, "warnings": st.Warnings, "dnc_screen": st.Screen})
+	response.JSON(w, http.StatusOK, launchCheck{st.Blockers, st.Warnings, st.Screen})
 	return nil
 }
 

@@ -5,6 +5,8 @@ import (
 	"github.com/parley-voice/parley/campaigns/contactfile"
 	"github.com/parley-voice/parley/campaigns/dnc/screening"
 	"github.com/parley-voice/parley/campaigns/launchcheck"
+	"github.com/parley-voice/parley/campaigns/progress"
+	"github.com/parley-voice/parley/campaigns/retry"
 	"github.com/parley-voice/parley/campaigns/service"
 	"github.com/parley-voice/parley/control/callview"
 	"github.com/parley-voice/parley/control/pricing"
@@ -26,7 +28,7 @@ type shortView struct {
 	CallsPerMinute int              `json:"calls_per_minute"`
 	CallStrategy   string           `json:"call_strategy"`
 	Classification string           `json:"classification"`
-	CreatedAt      callview.Epoch   `json:"created_at"`
+	CreatedAt      callview.Epoch   `json:"created_at" nullable:"false"`
 	Budget         *pricing.Amount  `json:"budget"` // nil if there is no limit
 }
 
@@ -34,7 +36,7 @@ type campaignView struct {
 	shortView
 
 	ConsentTier     string                 `json:"consent_tier"`
-	RetryConfig     any                    `json:"retry_config"`
+	RetryConfig     retry.Config           `json:"retry_config"`
 	DuplicateAction string                 `json:"duplicate_action"`
 	ContactTimezone bool                   `json:"use_contact_timezone"`
 	WorkingHours    []campaigns.Shift      `json:"working_hours"`
@@ -43,13 +45,33 @@ type campaignView struct {
 	DNCScreen       screening.Screen       `json:"dnc_screen"`
 	Blockers        *[]launchcheck.Blocker `json:"blockers,omitempty"` // nil if no launch checks were made
 	Warnings        *[]launchcheck.Warning `json:"warnings,omitempty"`
-	UpdatedAt       callview.Epoch         `json:"updated_at"`
+	UpdatedAt       callview.Epoch         `json:"updated_at" nullable:"false"`
 	LaunchedAt      callview.Epoch         `json:"launched_at"`
 	CompletedAt     callview.Epoch         `json:"completed_at"`
 	CancelledAt     callview.Epoch         `json:"cancelled_at"`
 	StatusReason    string                 `json:"status_reason"`
 	Market          string                 `json:"market"`
 	AgentVersion    *int                   `json:"agent_version"`
+}
+
+// launchCheck is the response to a launch check.
+type launchCheck struct {
+	Blockers  []launchcheck.Blocker `json:"blockers"`
+	Warnings  []launchcheck.Warning `json:"warnings"`
+	DNCScreen screening.Screen      `json:"dnc_screen"`
+}
+
+// Responses returns, by operation, a value of the type of the successful response.
+func Responses() map[string]any {
+	all := map[string]any{
+		"list-campaigns": page{}, "check-campaign": launchCheck{}, "add-calls": added{}, "get-import": importView{},
+		"campaign-progress": progress.Progress{}, "withdraw-contacts": service.Withdrawal{},
+	}
+	for _, id := range []string{"create", "get", "launch", "pause", "resume", "cancel"} {
+		all[id+"-campaign"] = campaignView{}
+	}
+	all["set-campaign-budget"] = campaignView{}
+	return all
 }
 
 type importView struct {
@@ -67,7 +89,7 @@ type importView struct {
 	DNCMatches      []screening.Match `json:"dnc_matches"`
 	CampaignID      string            `json:"campaign_id"`
 	Kind            string            `json:"kind"`
-	CreatedAt       callview.Epoch    `json:"created_at"`
+	CreatedAt       callview.Epoch    `json:"created_at" nullable:"false"`
 	CreatedVia      campaigns.Via     `json:"created_via"`
 	RowsProjected   bool              `json:"source_rows_projected"`
 }

@@ -29,6 +29,7 @@ type service struct {
 	bin, database string
 	db            *db.DB
 	carrier       *siptest.Carrier
+	typed         typedDocument
 
 	mu       sync.Mutex
 	sections map[string]string // test names by section
@@ -274,6 +275,9 @@ func (o *organization) request(ctx context.Context, method, path, body string, h
 		return response{}, err
 	}
 	text, err := io.ReadAll(resp.Body)
+	if err == nil {
+		err = o.s.typed.checkResponse(ctx, o.s.url, method, path, resp.StatusCode, text)
+	}
 	return response{resp.StatusCode, resp.Header, text}, errors.Join(err, resp.Body.Close())
 }
 

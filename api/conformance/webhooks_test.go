@@ -71,6 +71,9 @@ func (o *organization) addWebhook(t *testing.T, keys string, status func(deliver
 		if err != nil || present.Verify(text, req.Header) != nil || json.Unmarshal(text, &n.body) != nil {
 			r.forged++
 		}
+		if fault := o.s.typed.checkEvent(req.Context(), o.s.url, fmt.Sprint(n.body["type"]), text); fault != nil {
+			t.Error(fault)
+		}
 		r.deliveries = append(r.deliveries, n)
 		if r.status != nil {
 			w.WriteHeader(r.status(n))

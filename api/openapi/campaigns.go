@@ -1,6 +1,11 @@
 package openapi
 
-import "github.com/danielgtaylor/huma/v2"
+import (
+	"maps"
+	"slices"
+
+	"github.com/danielgtaylor/huma/v2"
+)
 
 const (
 	campaignID = "cmp_06C9T2Q8VJ3M5N7P1R4S6W8X0C"
@@ -96,13 +101,14 @@ func budgetPath(one []*huma.Param) *huma.PathItem {
 func campaignFilters() []*huma.Param {
 	text, number := &huma.Schema{Type: huma.TypeString}, &huma.Schema{Type: huma.TypeNumber}
 	var all []*huma.Param
-	for name, s := range map[string]*huma.Schema{
+	schemas := map[string]*huma.Schema{
 		"status": text, "agent_id": text, "created_via": text, "classification": text, "name": text, "cursor": text,
 		"created_after": number, "created_before": number,
 		"limit": {Type: huma.TypeInteger, Minimum: new(1.0), Maximum: new(100.0), Default: 20},
 		"order": {Type: huma.TypeString, Enum: []any{"asc", "desc"}, Default: "desc"},
-	} {
-		all = append(all, &huma.Param{Name: name, In: "query", Schema: s})
+	}
+	for _, name := range slices.Sorted(maps.Keys(schemas)) { // the document is the same at each start
+		all = append(all, &huma.Param{Name: name, In: "query", Schema: schemas[name]})
 	}
 	return all
 }

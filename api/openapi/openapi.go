@@ -46,6 +46,7 @@ func describe(set *schema.Set, publicURL string) *huma.OpenAPI {
 		Info: &huma.Info{
 			Title: "Parley", Version: "1.0.0",
 			Description: "Outbound phone calls handled by voice agents. All times are epoch seconds.",
+			License:     &huma.License{Name: "Apache-2.0", URL: "https://www.apache.org/licenses/LICENSE-2.0"},
 		},
 		Servers: []*huma.Server{{URL: publicURL}},
 		Components: &huma.Components{

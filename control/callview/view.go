@@ -5,10 +5,12 @@ package callview
 import (
 	"encoding/json"
 	"math"
+	"reflect"
 	"strings"
 	"time"
 
 	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/pricing"
 	"github.com/parley-voice/parley/pipeline"
 )
 
@@ -21,52 +23,52 @@ type View struct {
 
 // Summary is a call as an item of a list. Every key is always present.
 type Summary struct {
-	CallID             string                  `json:"call_id"`
-	CallType           string                  `json:"call_type"`
-	Direction          string                  `json:"direction"`
-	Status             control.Status          `json:"status"`
-	AgentID            string                  `json:"agent_id"`
-	AgentVersion       int                     `json:"agent_version"`
-	ToNumber           string                  `json:"to_number"`
-	FromNumber         string                  `json:"from_number"`
-	TrunkID            *string                 `json:"trunk_id"`
-	RouteID            *string                 `json:"route_id"`
-	CampaignID         *string                 `json:"campaign_id"`
-	ContactID          *string                 `json:"contact_id"`
-	Attempt            int                     `json:"attempt"`
-	Metadata           map[string]any          `json:"metadata"`
-	CreatedAt          Epoch                   `json:"created_at"`
-	DialedAt           Epoch                   `json:"dialed_at"`
-	RingingAt          Epoch                   `json:"ringing_at"`
-	AnsweredAt         Epoch                   `json:"answered_at"`
-	EndedAt            Epoch                   `json:"ended_at"`
-	DurationS          *float64                `json:"duration_s"`
-	RingS              *float64                `json:"ring_s"`
-	AnsweredBy         *string                 `json:"answered_by"`
-	DisconnectionCause *control.Reason         `json:"disconnection_reason"`
-	HangupBy           *control.Side           `json:"hangup_by"`
-	SIPStatus          *int                    `json:"sip_status"`
-	SIPReason          *string                 `json:"sip_reason"`
-	Transfer           json.RawMessage         `json:"transfer"`
-	Quality            json.RawMessage         `json:"quality"`
-	RecordingURL       *string                 `json:"recording_url"`
-	RecordingChannels  int                     `json:"recording_channels"`
-	RecordingStatus    control.RecordingStatus `json:"recording_status"`
-	RecordingTruncated bool                    `json:"recording_truncated"`
-	CallAnalysis       json.RawMessage         `json:"call_analysis"`
-	AnalysisStatus     string                  `json:"analysis_status"`
-	AnalysisError      *string                 `json:"analysis_error"`
+	CallID             string                     `json:"call_id"`
+	CallType           string                     `json:"call_type"`
+	Direction          string                     `json:"direction"`
+	Status             control.Status             `json:"status"`
+	AgentID            string                     `json:"agent_id"`
+	AgentVersion       int                        `json:"agent_version"`
+	ToNumber           string                     `json:"to_number"`
+	FromNumber         string                     `json:"from_number"`
+	TrunkID            *string                    `json:"trunk_id"`
+	RouteID            *string                    `json:"route_id"`
+	CampaignID         *string                    `json:"campaign_id"`
+	ContactID          *string                    `json:"contact_id"`
+	Attempt            int                        `json:"attempt"`
+	Metadata           map[string]any             `json:"metadata"`
+	CreatedAt          Epoch                      `json:"created_at" nullable:"false"`
+	DialedAt           Epoch                      `json:"dialed_at"`
+	RingingAt          Epoch                      `json:"ringing_at"`
+	AnsweredAt         Epoch                      `json:"answered_at"`
+	EndedAt            Epoch                      `json:"ended_at"`
+	DurationS          *float64                   `json:"duration_s"`
+	RingS              *float64                   `json:"ring_s"`
+	AnsweredBy         *string                    `json:"answered_by"`
+	DisconnectionCause *control.Reason            `json:"disconnection_reason"`
+	HangupBy           *control.Side              `json:"hangup_by"`
+	SIPStatus          *int                       `json:"sip_status"`
+	SIPReason          *string                    `json:"sip_reason"`
+	Transfer           JSON[control.Transfer]     `json:"transfer"`
+	Quality            JSON[control.AudioQuality] `json:"quality"`
+	RecordingURL       *string                    `json:"recording_url"`
+	RecordingChannels  int                        `json:"recording_channels"`
+	RecordingStatus    control.RecordingStatus    `json:"recording_status"`
+	RecordingTruncated bool                       `json:"recording_truncated"`
+	CallAnalysis       JSON[map[string]any]       `json:"call_analysis"`
+	AnalysisStatus     string                     `json:"analysis_status"`
+	AnalysisError      *string                    `json:"analysis_error"`
 }
 
 // Call is a call with all its details.
 type Call struct {
 	Summary
-	AMD        json.RawMessage `json:"amd"` // how answered_by was determined
-	Variables  map[string]any  `json:"variables"`
-	Transcript []Line          `json:"transcript"`
-	Latency    map[string]any  `json:"latency"`
-	Usage      json.RawMessage `json:"usage"` // use of the providers during the call
-	Cost       json.RawMessage `json:"cost"`  // JSON of a pricing.Cost
+	AMD        JSON[control.AMD]     `json:"amd"`
+	Variables  map[string]any        `json:"variables"`
+	Transcript []Line                `json:"transcript"`
+	Latency    Latency               `json:"latency"`
+	Usage      JSON[[]pricing.Usage] `json:"usage"` // use of the providers during the call
+	Cost       JSON[pricing.Cost]    `json:"cost"`
 }
 
 // Line is one line of a transcript.
@@ -86,6 +88,20 @@ type Word struct {
 	StartS float64 `json:"start_s"`
 	EndS   float64 `json:"end_s"`
 }
+
+// JSON is the JSON of a T as the database stores it. Empty JSON is written as null.
+type JSON[T any] json.RawMessage
+
+// MarshalJSON implements json.Marshaler.
+func (j JSON[T]) MarshalJSON() ([]byte, error) {
+	if len(j) == 0 {
+		return []byte("null"), nil
+	}
+	return j, nil
+}
+
+// Content returns the type T, for the schema of responses.
+func (JSON[T]) Content() reflect.Type { return reflect.TypeFor[T]() }
 
 // Epoch is a time in seconds since 1970, rounded to milliseconds. The zero time is null in JSON.
 type Epoch time.Time
@@ -110,9 +126,10 @@ func (v View) Summary(c control.Call) Summary {
 		AnsweredAt: Epoch(c.AnsweredAt), EndedAt: Epoch(c.EndedAt),
 		DurationS: between(c.AnsweredAt, c.EndedAt), RingS: between(c.RingingAt, ringEnd(c)),
 		AnsweredBy: orNull(c.AnsweredBy), DisconnectionCause: orNull(c.Reason), HangupBy: orNull(c.HangupBy),
-		SIPStatus: orNull(c.SIPStatus), SIPReason: orNull(c.SIPReason), Transfer: orNil(c.Transfer), Quality: orNil(c.Quality),
+		SIPStatus: orNull(c.SIPStatus), SIPReason: orNull(c.SIPReason),
+		Transfer: JSON[control.Transfer](c.Transfer), Quality: JSON[control.AudioQuality](c.Quality),
 		RecordingChannels: 2, RecordingStatus: c.RecordingStatus, RecordingTruncated: c.Truncated,
-		CallAnalysis: orNil(c.Analysis), AnalysisStatus: c.AnalysisStatus, AnalysisError: orNull(c.AnalysisError),
+		CallAnalysis: JSON[map[string]any](c.Analysis), AnalysisStatus: c.AnalysisStatus, AnalysisError: orNull(c.AnalysisError),
 	}
 	if c.RecordingStatus == control.RecordingReady && v.Link != nil {
 		s.RecordingURL = orNull(v.Link(c.ID, c.RecordingKey))
@@ -123,8 +140,9 @@ func (v View) Summary(c control.Call) Summary {
 // Call returns a call with all its details and its transcript.
 func (v View) Call(c control.Call, w control.Transcript) Call {
 	out := Call{
-		Summary: v.Summary(c), AMD: orNil(c.AMD), Variables: orEmpty(c.Variables),
-		Transcript: make([]Line, len(w.Lines)), Latency: latency(w.Turns), Usage: orNil(c.Usage), Cost: orNil(c.Cost),
+		Summary: v.Summary(c), AMD: JSON[control.AMD](c.AMD), Variables: orEmpty(c.Variables),
+		Transcript: make([]Line, len(w.Lines)), Latency: latency(w.Turns),
+		Usage: JSON[[]pricing.Usage](c.Usage), Cost: JSON[pricing.Cost](c.Cost),
 	}
 	for i, l := range w.Lines {
 		out.Transcript[i] = Line{
@@ -170,13 +188,6 @@ func orNull[T comparable](v T) *T {
 		return nil
 	}
 	return &v
-}
-
-func orNil(m json.RawMessage) json.RawMessage {
-	if len(m) == 0 {
-		return nil
-	}
-	return m
 }
 
 func orEmpty(m map[string]any) map[string]any {

@@ -17,10 +17,7 @@ func TestLatency(t *testing.T) {
 	} {
 		turns = append(turns, json.RawMessage(s))
 	}
-	want := map[string]any{
-		"turns": 4, "asr_ms": nil, "llm_ms": map[string]float64{"p50": 250.5, "p95": 250.5},
-		"tts_ms": map[string]float64{"p50": 200, "p95": 300}, "turn_ms": map[string]float64{"p50": 500, "p95": 900},
-	}
+	want := Latency{Turns: 4, LLMMS: &Percentiles{250.5, 250.5}, TTSMS: &Percentiles{200, 300}, TurnMS: &Percentiles{500, 900}}
 	if got := latency(turns); !reflect.DeepEqual(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}

@@ -34,7 +34,8 @@ type Notifier struct {
 	Now func() time.Time
 }
 
-type payload struct {
+// A Payload is the body of a delivery.
+type Payload struct {
 	Type           string         `json:"type"`
 	Event          string         `json:"event"`
 	EventID        string         `json:"event_id"`
@@ -42,7 +43,8 @@ type payload struct {
 	OrganizationID string         `json:"organization_id"`
 	CallID         string         `json:"call_id"`
 	Metadata       map[string]any `json:"metadata"`
-	Call           any            `json:"call"` // callview.Call, or callview.Summary if the endpoint is thin
+	// Call is a callview.Call, or a callview.Summary if the endpoint is thin.
+	Call any `json:"call" schema:"Call,CallSummary"`
 }
 
 // HandleEvent implements control.EventHandler. A repeated event adds nothing, because an endpoint gets only one
@@ -98,7 +100,7 @@ func (n *Notifier) enqueue(
 	if !to.Thin {
 		shown = n.View.Call(c, words)
 	}
-	body, err := json.Marshal(payload{
+	body, err := json.Marshal(Payload{
 		Type: n.Type, Event: n.Type, EventID: id, Timestamp: e.At.Unix(), OrganizationID: c.OrgID, CallID: c.ID,
 		Metadata: metadata(c), Call: shown,
 	})
