@@ -9,7 +9,7 @@ export CGO_ENABLED ?= 0
 VERSION := $(shell git describe --tags --always 2>/dev/null || echo dev)$(shell git rev-parse -q HEAD >/dev/null 2>&1 && { git diff --quiet HEAD -- . ':!docs' || echo -dirty; })
 TOOL    := go tool -modfile=.ci/tools.mod
 
-.PHONY: help build run test quick race calm lint vuln fmt tidy check soak chaos bench bench-full fuzz deps deps-run clean
+.PHONY: help build run test quick race calm lint vuln fmt tidy check soak chaos bench bench-full sdk fuzz deps deps-run clean
 
 help: ## say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  \033[1m%-10s\033[0m %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,6 +49,10 @@ calm: deps
 lint: ## run the linters of .golangci.yml
 	@$(TOOL) golangci-lint run ./...
 
+sdk: ## check the Go SDK, a module of its own (go test ./api/conformance runs all SDKs)
+	@cd api/sdk/go && GOWORK=off go vet ./... && GOWORK=off go test ./...
+	@root=$$PWD && cd api/sdk/go && go tool -modfile=$$root/.ci/tools.mod golangci-lint run -c $$root/.golangci.yml ./...
+
 vuln: ## look for known vulnerabilities in what the program calls
 	@.ci/vuln
 
@@ -60,7 +64,7 @@ tidy: ## tidy go.mod
 
 # What is built, linted and tested without the race detector is compiled once.
 check: export GOFLAGS := -trimpath
-check: deps build ## what must hold before a change lands: format, tidy, lint, race, system tests (≤ 15 min)
+check: deps build sdk ## what must hold before a change lands: format, tidy, lint, race, system tests (≤ 15 min)
 	@echo '── format';  $(TOOL) golangci-lint fmt --diff ./...
 	@echo '── tidy';    go mod tidy -diff
 	@echo '── lint';    $(MAKE) --no-print-directory -j2 lint calm

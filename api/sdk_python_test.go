@@ -1,0 +1,132 @@
+package api
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// pythonType returns the Python type of a schema.
+func pythonType(s jsonSchema) string {
+	kind, nullable := s.kind()
+	out := "Any"
+	switch {
+	case len(s.AnyOf) > 0:
+		var all []string
+		for _, a := range s.AnyOf[:len(s.AnyOf)-1] {
+			all = append(all, a.reference())
+		}
+		out = strings.Join(all, " | ")
+	case s.Ref != "":
+		out = s.reference()
+	case kind == "string":
+		out = "str"
+	case kind == "boolean":
+		out = "bool"
+	case kind == "integer":
+		out = "int"
+	case kind == "number":
+		out = "float"
+	case kind == "array":
+		out = "list[" + pythonType(*s.Items) + "]"
+	case kind == "object":
+		out = "dict[str, Any]"
+		if values := s.values(); values != nil {
+			out = "dict[str, " + pythonType(*values) + "]"
+		}
+	}
+	if nullable && out != "Any" {
+		out += " | None"
+	}
+	return out
+}
+
+func pythonClient(doc sdkDocument, ops []sdkOperation) []byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, `# %s
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from ._transport import Transport
+
+if TYPE_CHECKING:
+    from typing_extensions import NotRequired
+`, generatedBy)
+	for _, name := range sorted(doc.Components.Schemas) {
+		if !strings.HasSuffix(name, "Error") {
+			pythonSchema(&b, name, doc.Components.Schemas[name])
+		}
+	}
+	fmt.Fprintln(&b, "\n\n__all__ = [")
+	for _, name := range sorted(doc.Components.Schemas) {
+		if !strings.HasSuffix(name, "Error") {
+			fmt.Fprintf(&b, "    %q,\n", name)
+		}
+	}
+	b.WriteString("    \"Operations\",\n]\n\n\nclass Operations(Transport):\n    \"\"\"The requests of the API.\"\"\"\n")
+	for _, op := range withPages(ops) {
+		pythonMethod(&b, op)
+	}
+	return b.Bytes()
+}
+
+func pythonSchema(b *bytes.Buffer, name string, s jsonSchema) {
+	_, keyword := s.Properties["import"]
+	line, end := "    %s: %s\n", ""
+	if keyword { // such a member requires the functional syntax
+		fmt.Fprintf(b, "\n\n%s = TypedDict(\n    %q,\n    {\n", name, name)
+		line, end = "        %q: %q,\n", "    },\n)\n"
+	} else {
+		fmt.Fprintf(b, "\n\nclass %s(TypedDict):\n", name)
+	}
+	for _, p := range sorted(s.Properties) {
+		typ := pythonType(s.Properties[p])
+		if !slices.Contains(s.Required, p) {
+			typ = "NotRequired[" + typ + "]"
+		}
+		fmt.Fprintf(b, line, p, typ)
+	}
+	b.WriteString(end)
+}
+
+func pythonMethod(b *bytes.Buffer, op sdkOperation) {
+	args, fields := "self", fmt.Sprintf("%q, %q", op.method, op.path)
+	if op.byID {
+		args, fields = args+", id: str", fields+", id=id"
+	}
+	if op.body != "" {
+		args, fields = args+", body: "+op.body, fields+", body=body"
+	}
+	args += ", *"
+	var query []string
+	for _, p := range op.query {
+		if p.Required {
+			args += fmt.Sprintf(", %s: %s", p.Name, pythonType(p.Schema))
+		} else {
+			args += fmt.Sprintf(", %s: %s | None = None", p.Name, pythonType(p.Schema))
+		}
+		query = append(query, fmt.Sprintf("%q: %s", p.Name, p.Name))
+	}
+	if query != nil {
+		fields += ", query={" + strings.Join(query, ", ") + "}"
+	}
+	if op.keyed {
+		args, fields = args+", idempotency_key: str | None = None", fields+", keyed=True, idempotency_key=idempotency_key"
+	}
+	args += ", timeout: float | None = None"
+	result, call := "bytes", "_send"
+	switch {
+	case op.items != "":
+		result, call, fields = "Iterator["+op.item+"]", "_pages", fmt.Sprintf("%q, ", op.items)+fields
+	case op.result.Type != nil || op.result.Ref != "":
+		result = pythonType(op.result)
+	}
+	if op.safe {
+		fields += ", safe=True"
+	}
+	fmt.Fprintf(b, "\n    def %s(%s) -> %s:\n        \"\"\"%s (%s %s).\"\"\"\n        return self.%s(%s, timeout=timeout)\n",
+		strings.ReplaceAll(op.OperationID, "-", "_"), args, result, strings.TrimSuffix(op.Summary, "."), op.method, op.path, call, fields)
+}
