@@ -197,11 +197,14 @@ func endedSummary() map[string]any {
 
 func turns() []any {
 	return []any{
-		map[string]any{"turn": 0, "metrics": map[string]any{"tts_ms": 140.2, "out_ms": 12.5, "turn_ms": 152.7, "raw": map[string]any{}}},
+		map[string]any{
+			"turn": 0, "metrics": map[string]any{"tts_ms": 140.2, "out_ms": 12.5, "turn_ms": 152.7, "raw": map[string]any{}},
+			"ending": "answered", "reason": "answered",
+		},
 		map[string]any{"turn": 1, "metrics": map[string]any{
 			"jitter_ms": 20, "vad_ms": 96, "asr_ms": 35, "classifier_ms": 0, "eou_wait_ms": 80,
 			"llm_ms": 240, "tts_ms": 120, "out_ms": 21, "turn_ms": 612, "raw": map[string]any{},
-		}, "interrupted": true},
+		}, "ending": "interrupted", "reason": "sentence_ended", "interrupted": true},
 	}
 }
 
