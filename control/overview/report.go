@@ -98,6 +98,18 @@ func Hours(ctx context.Context, q db.Querier, orgID string, from, to time.Time) 
 	}, "SELECT hour, "+sumsSQL+" GROUP BY 1 ORDER BY 1", orgID, from, to)
 }
 
+// Total returns the statistics of all calls of a time range.
+func Total(ctx context.Context, q db.Querier, orgID string, from, to time.Time) (s Sums, err error) {
+	all, err := db.Collect(ctx, q, "statistics", func(row pgx.CollectableRow) (t Sums, err error) {
+		var org string
+		return t, scanSums(row, &t, &org)
+	}, "SELECT org_id, "+sumsSQL+" GROUP BY 1", orgID, from, to)
+	if len(all) > 0 {
+		s = all[0]
+	}
+	return s, err
+}
+
 // Pending returns the number of changed calls that are not counted yet, at most most. They are of all organizations.
 func Pending(ctx context.Context, q db.Querier, most int) (n int, err error) {
 	err = q.QueryRow(ctx, "SELECT count(*) FROM (SELECT FROM call_changes LIMIT $1) x", most).Scan(&n)

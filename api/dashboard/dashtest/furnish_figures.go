@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/overview"
 )
 
@@ -30,7 +33,7 @@ func (h *Env) InsertFigures(t *testing.T, n, spread int) {
 			(SELECT name || CASE WHEN k > 0 THEN k::text ELSE '' END AS name
 				FROM unnest(ARRAY['spring', 'autumn', 'reminders', 'winback']) name, generate_series(0, $2::int - 1) k) x`, CampaignColumns), h.Acme, spread)
 	// Each call has independent random numbers u[1] to u[8] from 0 to 999, which are the same in each run.
-	h.Exec(t, `INSERT INTO calls (id, org_id, call_type, status, agent_id, agent_name, agent_version, to_number, from_number, dial_number, trunk_id, route_id, campaign_id,
+	h.ExecLong(t, `INSERT INTO calls (id, org_id, call_type, status, agent_id, agent_name, agent_version, to_number, from_number, dial_number, trunk_id, route_id, campaign_id,
 			ring_seconds, created_at, dialed_at, answered_at, ended_at, answered_by, disconnection_reason, hangup_by, cost_nano, analysis_status, call_analysis)
 		SELECT 'call_f' || lpad(g::text, 25, '0'), $1, 'phone', CASE WHEN y.answered THEN 'ended' ELSE 'failed' END, x.agent, x.agent_name, 1, '1212555' || lpad((g % 10000)::text, 4, '0'), '12025550100', '12125550123',
 			'trk_1', 'rte_1', x.campaign, 45, x.at, CASE WHEN x.result <> 'dnc_blocked' THEN x.at + interval '1 s' END, CASE WHEN y.answered THEN x.at + interval '9 s' END,
@@ -46,9 +49,24 @@ func (h *Env) InsertFigures(t *testing.T, n, spread int) {
 				(ARRAY['callee_hangup', 'agent_hangup', 'callee_hangup', 'transferred', 'voicemail_reached', 'voicemail_reached', 'no_answer', 'no_answer', 'no_answer', 'busy', 'declined', 'invalid_number', 'route_error', 'dnc_blocked'])[1 + u[7] % 14] AS result) x,
 			LATERAL (SELECT x.result IN ('callee_hangup', 'agent_hangup', 'transferred', 'voicemail_reached') AS answered) y`,
 		h.Acme, n, h.Text(t, "SELECT min(id) FROM agents WHERE org_id = $1 AND id <> 'agt_renewals'", h.Acme), spread)
-	h.Exec(t, `INSERT INTO call_turns (call_id, n, item)
+	h.ExecLong(t, `INSERT INTO call_turns (call_id, n, item)
 		SELECT id, n, jsonb_build_object('turn', n, 'ending', 'answered', 'metrics', jsonb_build_object('turn_ms', 300 + abs(hashtextextended(id, n)) % 500 * (1 + abs(hashtextextended(id, 7)) % 3), 'vad_ms', 200))
 		FROM calls, generate_series(1, 3) n WHERE id LIKE 'call_f%' AND answered_by = 'human' AND right(id, 1) <> '7'`)
+}
+
+// ExecLong executes a statement without a time limit.
+func (h *Env) ExecLong(t *testing.T, sql string, args ...any) {
+	t.Helper()
+	err := db.Tx(t.Context(), h.DB.Pool, func(tx pgx.Tx) error {
+		_, err := tx.Exec(t.Context(), "SET LOCAL statement_timeout = 0")
+		if err == nil {
+			_, err = tx.Exec(t.Context(), sql, args...)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatalf("%.60s: %v", sql, err)
+	}
 }
 
 // CountCalls brings the statistics of calls up to date.

@@ -3,11 +3,13 @@ package live
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"html/template"
 	"math"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/parley-voice/parley/api/dashboard/chart"
@@ -58,12 +60,16 @@ type ranked struct {
 func (l *Live) readReport(ctx context.Context, r *ui.Request, now time.Time) (*report, error) {
 	p := &report{period: periodOf(r.Query("period")), zone: r.Zone(), links: linksOf(r), page: r.URL}
 	p.spans = p.period.at(now, p.zone)
-	hours, err := overview.Hours(ctx, r.DB(), r.Org(), p.beforeFrom, p.to)
-	if err != nil {
-		return nil, err
-	}
-	groups, err := overview.Groups(ctx, r.DB(), r.Org(), p.from, p.to)
-	if err != nil {
+	var hours []overview.Hour
+	var groups []overview.Group
+	if err := together(
+		func() (err error) { hours, err = overview.Hours(ctx, r.DB(), r.Org(), p.from, p.to); return err },
+		func() (err error) { groups, err = overview.Groups(ctx, r.DB(), r.Org(), p.from, p.to); return err },
+		func() (err error) {
+			p.before, err = overview.Total(ctx, r.DB(), r.Org(), p.beforeFrom, p.beforeDone)
+			return err
+		},
+	); err != nil {
 		return nil, err
 	}
 	names, err := overview.Names(ctx, r.DB(), r.Org(), groups)
@@ -89,6 +95,17 @@ func (l *Live) readReport(ctx context.Context, r *ui.Request, now time.Time) (*r
 	return p, nil
 }
 
+// together runs reads at the same time: the database uses several processors for them.
+func together(all ...func() error) error {
+	var tasks sync.WaitGroup
+	errs := make([]error, len(all))
+	for i, read := range all {
+		tasks.Go(func() { errs[i] = read() })
+	}
+	tasks.Wait()
+	return errors.Join(errs...)
+}
+
 // withoutCampaign stands for the id of a campaign in the list of calls.
 const withoutCampaign = "none"
 
@@ -97,12 +114,6 @@ func (p *report) addHours(hours []overview.Hour) {
 	at := 0
 	for i := range hours {
 		h := &hours[i]
-		if h.At.Before(p.from) {
-			if h.At.Before(p.beforeDone) {
-				p.before.Merge(&h.Sums)
-			}
-			continue
-		}
 		p.Total.Merge(&h.Sums)
 		if h.At.Before(p.done) {
 			p.now.Merge(&h.Sums)
