@@ -27,6 +27,9 @@ var ErrLastOwner = errors.New("this is the organization's last owner; make anoth
 // ErrMember is returned if the operator already has a role in the organization.
 var ErrMember = errors.New("already an operator of this organization")
 
+// ErrHasPassword is returned for a new operator without a password whose account exists and has one.
+var ErrHasPassword = errors.New("the account exists and has a password; add the operator with a password")
+
 // Role says what an operator may do in an organization.
 type Role string
 
@@ -106,10 +109,14 @@ type NewMember struct {
 	// NoPassword creates a new account without a password, for an operator who signs in with an identity provider.
 	NoPassword bool
 	Cost       Cost // cost of hashing the password
+	// By adds the operator. An actor with an ID must own all organizations of an existing account: its password may be known
+	// to the owner of another one.
+	By Actor
 }
 
 // Create gives an operator a role in an organization. If no account exists, it creates one and returns its password, if it
-// has one; otherwise password is "". It fails with ErrMember if the operator already has a role in the organization.
+// has one; otherwise password is "". It fails with ErrMember if the operator already has a role in the organization, with
+// ErrElsewhere if By does not own all organizations of the account, and with ErrHasPassword.
 func Create(ctx context.Context, q db.Querier, n NewMember) (id string, password media.Secret, err error) {
 	email, err := Address(n.Email)
 	if err != nil {
@@ -118,12 +125,23 @@ func Create(ctx context.Context, q db.Querier, n NewMember) (id string, password
 	if _, err = ParseRole(string(n.Role)); err != nil {
 		return "", "", err
 	}
-	err = q.QueryRow(ctx, "SELECT id FROM operators WHERE email = $1", email).Scan(&id)
-	if errors.Is(err, pgx.ErrNoRows) {
+	var member, hasPassword bool
+	err = q.QueryRow(ctx, `
+		SELECT id, password_hash <> '', EXISTS (SELECT FROM operator_roles r WHERE r.operator_id = p.id AND r.org_id = $2)
+		FROM operators p WHERE email = $1`, email, n.OrgID).Scan(&id, &hasPassword, &member)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
 		if password = n.Password; password == "" && !n.NoPassword {
 			password = NewPassword()
 		}
 		id, err = insert(ctx, q, email, password, n.Cost)
+	case err != nil:
+	case member:
+		err = ErrMember
+	case n.NoPassword && hasPassword:
+		err = ErrHasPassword
+	default:
+		err = mayWeaken(ctx, q, n.By, id)
 	}
 	if err != nil {
 		return "", "", fmt.Errorf("operator %s: %w", email, err)

@@ -63,10 +63,12 @@ type limiter struct {
 }
 
 // hashing limits password hashing, which takes memory and CPU time from calls. counting limits the counting of
-// attempts, which takes database connections.
+// attempts, which takes database connections. refusing limits the entries of refusals, so that no flood of them delays
+// sign-ins.
 var (
 	hashing  = &limiter{working: make(chan struct{}, max(1, runtime.NumCPU()/2)), most: 20} //nolint:gochecknoglobals // the process's
 	counting = &limiter{working: make(chan struct{}, 2), most: 200}                         //nolint:gochecknoglobals // the process's
+	refusing = &limiter{working: make(chan struct{}, 1), most: 100}                         //nolint:gochecknoglobals // the process's
 )
 
 // enter waits until the request may start its work, or until ctx ends. If too many requests wait, it fails at once with

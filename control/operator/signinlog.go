@@ -23,7 +23,7 @@ const (
 
 // Refused sign-ins that the audit log keeps. The log of the process has all of them.
 const (
-	maxRefusals   = 10 // in refusalWindow: of one account, and of all unknown operators together
+	maxRefusals   = 10 // in refusalWindow: of one account, of all unknown operators, and of all unknown persons of the provider
 	refusalWindow = time.Hour
 	maxReason     = 200 // characters
 )
@@ -56,7 +56,7 @@ func (r Refusal) reason(known bool) string {
 // LogRefusal writes a refused sign-in to the audit logs of the operator's organizations. It leaves out what an unknown
 // operator typed, because that may be a password. The entry that reaches the bound says so; further ones are left out.
 func LogRefusal(ctx context.Context, q Database, r Refusal) error {
-	leave, err := counting.enter(ctx, false)
+	leave, err := refusing.enter(ctx, false)
 	if err != nil {
 		return err
 	}
@@ -71,10 +71,11 @@ func LogRefusal(ctx context.Context, q Database, r Refusal) error {
 		if fault != nil && !errors.Is(fault, pgx.ErrNoRows) {
 			return fault
 		}
+		of := "refused " + a.ID
 		if a.ID == "" && r.Verified {
-			a.Email = r.Email
+			a.Email, of = r.Email, "refused verified"
 		}
-		n, fault := countRefusal(ctx, tx, "refused "+a.ID)
+		n, fault := countRefusal(ctx, tx, of)
 		if fault != nil || n >= maxRefusals {
 			return fault
 		}

@@ -20,7 +20,9 @@ func (m *Machine) onHeld(e Event) []Action {
 	case Key:
 		m.caller.onKey(e)
 	case Typed:
-		m.caller.onTyped(e)
+		if !m.isTooLong(e) {
+			m.caller.onTyped(e)
+		}
 	case Ready:
 		m.agent.ready = true
 	case ReplyFailed:

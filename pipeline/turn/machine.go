@@ -219,8 +219,19 @@ func (m *Machine) onTimer(e Event) []Action {
 	return nil
 }
 
+// maxTyped is the maximum length in bytes of the caller's words in a turn with typed words. Further typed words are
+// dropped.
+const maxTyped = 8000
+
+func (m *Machine) isTooLong(e Event) bool {
+	return e.Kind == Typed && len(m.agent.text)+len(m.recognizer.words())+len(m.caller.typed)+len(e.Text) > maxTyped
+}
+
 // onInput handles a key or typed words. Both end the agent's speech.
 func (m *Machine) onInput(e Event) []Action {
+	if m.isTooLong(e) {
+		return nil
+	}
 	var acts []Action
 	c, reason := &m.caller, "key_pressed"
 	if e.Kind == Typed {

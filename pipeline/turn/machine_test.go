@@ -188,6 +188,12 @@ func TestTurns(t *testing.T) {
 			[]Event{{Kind: Typed, At: 1000 * ms, Text: "hello"}, {Kind: Typed, At: 1200 * ms, Text: "are you open"}},
 			[]string{"1000 commit hello", "0 retract words_typed", "1200 commit hello are you open"},
 		},
+		"typed words beyond the limit of a turn are dropped": {
+			[]Event{
+				{Kind: Typed, At: 1000 * ms, Text: "hello"}, {Kind: Typed, At: 1100 * ms, Text: strings.Repeat("x", maxTyped)}, end(1200 * ms),
+			},
+			[]string{"1000 commit hello"},
+		},
 		"words typed during speech are answered with it": {
 			[]Event{
 				voice(1000 * ms), {Kind: Typed, At: 1500 * ms, Text: "42"}, silence(2000 * ms), final(2190*ms, "order number"), end(2400 * ms),

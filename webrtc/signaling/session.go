@@ -35,22 +35,46 @@ type Session struct {
 	previous    string // secret that was last used; valid until the browser has received the current one
 	ended       bool
 	state       string
+	textDue     time.Time // end of the intervals that the texts so far have used
 }
 
 // Texts returns the words that the user types.
 func (s *Session) Texts() <-chan string { return s.texts }
 
-// maxTexts is the maximum number of texts that wait for the conversation.
-const maxTexts = 16
+const (
+	maxTexts = 16 // maximum number of texts that wait for the conversation
+	// A session may send textBurst texts at once, and one more for each textInterval. Each text costs a request to the model.
+	textBurst    = 8
+	textInterval = time.Second
+)
 
-// addText passes a text to the conversation. If too many wait, it refuses, and the browser must connect again.
+// addText passes a text to the conversation. If texts come too fast or too many wait, it refuses, and the browser must
+// connect again.
 func (s *Session) addText(text string) error {
+	if !s.mayText(time.Now()) {
+		return &RefusedError{TooMany, "too many texts in a short time; join again"}
+	}
 	select {
 	case s.texts <- text:
 		return nil
 	default:
 		return &RefusedError{TooMany, "too many texts wait for the agent; join again"}
 	}
+}
+
+// mayText counts a text, and reports whether it is within the limit.
+func (s *Session) mayText(now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	due := s.textDue
+	if due.Before(now) {
+		due = now
+	}
+	if due = due.Add(textInterval); due.Sub(now) > textBurst*textInterval {
+		return false
+	}
+	s.textDue = due
+	return true
 }
 
 // State sends the state of the conversation.

@@ -99,13 +99,13 @@ func (p People) create(r *ui.Request) (ui.Result, error) {
 	var password media.Secret
 	err = r.Commit(operator.Owner, func(q db.Querier) (operator.Entry, error) {
 		id, made, fault := operator.Create(r.Context(), q, operator.NewMember{
-			Email: email, OrgID: r.Org(), Role: role, NoPassword: provider,
+			Email: email, OrgID: r.Org(), Role: role, NoPassword: provider, By: r.Actor(),
 		})
 		password = made
 		return operator.Entry{Action: "operator.create", Object: id, After: map[string]any{"email": email, "role": role}}, fault
 	})
 	switch {
-	case errors.Is(err, operator.ErrMember):
+	case errors.Is(err, operator.ErrMember), errors.Is(err, operator.ErrHasPassword), errors.Is(err, operator.ErrElsewhere):
 		return ui.Result{}, ui.Invalid("email", err)
 	case err != nil:
 		return ui.Result{}, err

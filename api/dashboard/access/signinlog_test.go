@@ -63,7 +63,7 @@ func TestSignInsAreLogged(t *testing.T) {
 	b.Get(callback(t, h, b, ""))
 	check("no account", root, "sign-in.refused eve@example.com identity provider unknown operator")
 	b.Get("/dashboard/sign-in/callback")
-	check("no flow", root, "sign-in.refused unknown operator identity provider this browser has not started a sign-in")
+	check("no flow", root, "") // anybody can send such requests
 	if a := h.SignIn(t, "vera"); a.Get("audit").Status != http.StatusForbidden {
 		t.Error("a viewer reads the audit log")
 	}

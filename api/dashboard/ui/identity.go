@@ -108,13 +108,14 @@ func (f *Frame) refuseIdentity(w http.ResponseWriter, r *http.Request, email str
 	case !refused && !errors.Is(err, operator.ErrUsed):
 		status, text = http.StatusServiceUnavailable, f.Identity.Host()+" does not answer. Try again in a minute."
 	}
-	logRefusal(f, r, status != http.StatusServiceUnavailable, operator.Refusal{
+	logRefusal(f, r, email != "" && status != http.StatusServiceUnavailable, operator.Refusal{
 		Email: email, Verified: email != "", Way: operator.ByProvider, Err: err,
 	})
 	f.showSigning(w, r, status, signing{Message: text})
 }
 
-// logRefusal writes a refused sign-in to the log of the process and, unless the refusal is a fault of a server, to the audit log.
+// logRefusal writes a refused sign-in to the log of the process and, if audit is set, to the audit log. Faults of servers, and
+// requests that anybody can send without a sign-in, are not in the audit log.
 func logRefusal(f *Frame, r *http.Request, audit bool, refusal operator.Refusal) {
 	refusal.Address, refusal.Root = address(r), f.Root
 	f.Log.WarnContext(r.Context(), "sign-in rejected", "address", refusal.Address, "reason", refusal.Err.Error())

@@ -165,7 +165,7 @@ type credentials struct{ password, challenge, code string }
 func (f *Frame) checkCredentials(w http.ResponseWriter, r *http.Request, s signing, given credentials) (media.Secret, bool) {
 	if f.Identity != nil && f.Identity.Only {
 		s.Message = "Passwords are off. Sign in with " + f.Identity.Host() + "."
-		logRefusal(f, r, true, operator.Refusal{Email: s.Email, Way: operator.ByPassword, Err: errors.New("passwords are off")})
+		logRefusal(f, r, false, operator.Refusal{Email: s.Email, Way: operator.ByPassword, Err: errors.New("passwords are off")})
 		f.showSigning(w, r, http.StatusForbidden, s)
 		return "", false
 	}
