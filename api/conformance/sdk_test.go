@@ -113,7 +113,11 @@ func typescriptRunner(t *testing.T) *exec.Cmd {
 	} {
 		c := exec.CommandContext(t.Context(), args[0], args[1:]...)
 		c.Dir = dir
-		if out, fault := c.CombinedOutput(); fault != nil {
+		out, fault := c.CombinedOutput()
+		if fault != nil && args[0] == "npm" && os.Getenv("PARLEYTEST_SOAK") == "" {
+			t.Skipf("the registry of npm is not available; make soak requires it: %v\n%s", fault, out)
+		}
+		if fault != nil {
 			t.Fatalf("%v: %v (.ci/deps test installs Node.js and npm)\n%s", args, fault, out)
 		}
 	}
