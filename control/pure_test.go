@@ -145,7 +145,7 @@ func TestAnsweredBy(t *testing.T) {
 		t.Errorf("no detection: %q, %s", party, amd)
 	}
 	party, amd := amdJSON(&pipeline.AnsweredBy{Party: "voicemail", Confidence: 0.97, Evidence: "beep", After: 2520 * time.Millisecond})
-	if want := `{"amd_ms":2520,"confidence":0.97,"evidence":"beep"}`; party != "voicemail" || string(amd) != want {
+	if want := `{"confidence":0.97,"evidence":"beep","amd_ms":2520}`; party != "voicemail" || string(amd) != want {
 		t.Errorf("%q, %s, want %s", party, amd, want)
 	}
 }

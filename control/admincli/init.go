@@ -158,11 +158,11 @@ func (c Init) trunk() (string, error) {
 		}
 		return keys + credentialKeys + realm, nil
 	}
-	proxy := "sip:" + strings.TrimPrefix(c.Carrier, "sip:")
-	if !strings.ContainsAny(proxy, ".:") || strings.ContainsAny(proxy, " \"'<>@\n") || proxy == "sip:" {
+	address := strings.TrimPrefix(c.Carrier, "sip:")
+	if !strings.ContainsAny(address, ".:") || strings.ContainsAny(address, " \"'<>@\n") {
 		return "", fmt.Errorf("--carrier %w, or an address like sip.example.com:5060", err)
 	}
-	return fmt.Sprintf("proxy: %q", proxy) + credentialKeys + realm, nil
+	return fmt.Sprintf("proxy: %q", "sip:"+address) + credentialKeys + realm, nil
 }
 
 const credentialKeys = `

@@ -38,6 +38,7 @@ func TestInitFiles(t *testing.T) {
 		"other market":     {Init{Market: "de", Public: "198.51.100.7", Carrier: "telnyx", Providers: "openai", Database: "built-in"}, ip, nil, "--market"},
 		"no model":         {Init{Market: "us", Public: "198.51.100.7", Carrier: "telnyx", Providers: "deepgram", Database: "built-in"}, ip, nil, "none of them has a model"},
 		"unknown provider": {Init{Market: "us", Public: "198.51.100.7", Carrier: "telnyx", Providers: "open-ai", Database: "built-in"}, ip, nil, `"open-ai": accepted: deepgram`},
+		"mistyped carrier": {Init{Market: "us", Public: "198.51.100.7", Carrier: "telnix", Providers: "openai", Database: "built-in"}, ip, nil, `did you mean telnyx?`},
 		"carrier as URI":   {Init{Market: "us", Public: "198.51.100.7", Carrier: "sip:me@x", Providers: "openai", Database: "built-in"}, ip, nil, "--carrier"},
 		"no host name":     {Init{Market: "us", Public: "https://x.example", Carrier: "telnyx", Providers: "openai", Database: "built-in"}, ip, nil, "--public"},
 		"other database":   {Init{Market: "us", Public: "198.51.100.7", Carrier: "telnyx", Providers: "openai", Database: "mysql://u:canary@h/d"}, ip, nil, "--database: accepted"},

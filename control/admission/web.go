@@ -125,7 +125,9 @@ func (d *Controller) findWeb(ctx context.Context, tx pgx.Tx, orgID string, o Web
 	}
 	switch w := d.Web; {
 	case w == nil || !w.HasCapacity():
-		return f, &control.Error{Code: control.CodeVoiceBackend, Message: "this server takes no calls now; try again shortly", RetryAfter: 5 * time.Second}
+		return f, &control.Error{
+			Code: control.CodeVoiceBackend, Message: "this server takes no calls now; try again shortly", RetryAfter: 5 * time.Second,
+		}
 	case w.Check(def.Speech.For(orgID)) != nil:
 		return f, control.Refuse(control.CodeAgentDispatch, "a provider of the agent is not configured on this server")
 	}

@@ -54,7 +54,11 @@ func leafText(prefix string, v any) string {
 // Diff compares two objects of the operator's file.
 func Diff(before, after any) []Change {
 	all := []Change{}
-	compare("", plainOf(before), plainOf(after), &all)
+	was, is := plainOf(before), plainOf(after)
+	if was == nil {
+		was = map[string]any{} // so that each object of the file has its own change
+	}
+	compare("", was, is, &all)
 	return all
 }
 

@@ -4,9 +4,6 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
-
-	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/overview"
 )
 
@@ -57,13 +54,17 @@ func (h *Env) InsertFigures(t *testing.T, n, spread int) {
 // ExecLong executes a statement without a time limit.
 func (h *Env) ExecLong(t *testing.T, sql string, args ...any) {
 	t.Helper()
-	err := db.Tx(t.Context(), h.DB.Pool, func(tx pgx.Tx) error {
-		_, err := tx.Exec(t.Context(), "SET LOCAL statement_timeout = 0")
-		if err == nil {
-			_, err = tx.Exec(t.Context(), sql, args...)
-		}
-		return err
-	})
+	tx, err := h.DB.Pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = tx.Exec(t.Context(), "SET LOCAL statement_timeout = 0")
+	if err == nil {
+		_, err = tx.Exec(t.Context(), sql, args...)
+	}
+	if err == nil {
+		err = tx.Commit(t.Context())
+	}
 	if err != nil {
 		t.Fatalf("%.60s: %v", sql, err)
 	}

@@ -129,7 +129,7 @@ export interface paths {
         put?: never;
         /**
          * Create an endpoint, or change the one with the same url
-         * @description The secret is returned only once. A replaced secret also signs until the next change.
+         * @description The secret is returned only once. After a change of the secret, deliveries are signed with the old and the new one until the next change. A request without a secret creates a new one.
          */
         post: operations["save-webhook"];
         delete?: never;
@@ -3873,15 +3873,18 @@ export interface operations {
                     /**
                      * @example [
                      *       {
+                     *         "ending": "answered",
                      *         "metrics": {
                      *           "out_ms": 12.5,
                      *           "raw": {},
                      *           "tts_ms": 140.2,
                      *           "turn_ms": 152.7
                      *         },
+                     *         "reason": "answered",
                      *         "turn": 0
                      *       },
                      *       {
+                     *         "ending": "interrupted",
                      *         "interrupted": true,
                      *         "metrics": {
                      *           "asr_ms": 35,
@@ -3895,6 +3898,7 @@ export interface operations {
                      *           "turn_ms": 612,
                      *           "vad_ms": 96
                      *         },
+                     *         "reason": "sentence_ended",
                      *         "turn": 1
                      *       }
                      *     ]
