@@ -64,7 +64,7 @@ type Member struct {
 	CreatedAt time.Time
 	SeenAt    *time.Time // nil if the operator has never signed in
 	HasCodes  bool       // the account requires one-time codes
-	Person    Person     // to whom the account is bound; empty: nobody yet
+	Person    Person     // owner of the account at the identity provider; empty if the account is not bound
 
 	HasPassword bool
 }

@@ -86,3 +86,28 @@ func TestRefusalReasons(t *testing.T) {
 		}
 	}
 }
+
+// TestVerifiedRefusals checks that refusals of unknown operators do not use up the entries of persons whom the identity
+// provider verified.
+func TestVerifiedRefusals(t *testing.T) {
+	d, _, _ := newDatabase(t)
+	root, err := apikeys.EnsureOrganization(t.Context(), d.Pool, "root")
+	if err != nil {
+		t.Fatal(err)
+	}
+	refuse := func(r Refusal) {
+		t.Helper()
+		r.Root, r.Err, r.Address = "root", ErrUnknown, "192.0.2.1"
+		if err = LogRefusal(t.Context(), d.Pool, r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range maxRefusals + 1 {
+		refuse(Refusal{Way: ByPassword})
+	}
+	refuse(Refusal{Way: ByProvider, Email: "eve@example.com", Verified: true})
+	log, err := Entries(t.Context(), d.Pool, root, "sign-in.refused", "eve@example.com", 0, 100)
+	if err != nil || len(log) != 1 {
+		t.Errorf("entries of the verified person: %+v, %v", log, err)
+	}
+}
