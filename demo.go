@@ -102,7 +102,8 @@ func demoConfig(e *env) (config.Config, error) {
 		for _, name := range demo.TalkAgents() {
 			c.Talk = append(c.Talk, config.TalkAgent{Org: "demo", Name: name})
 		}
-		c.TalkNotice, c.TalkTyped = strings.Join(talkSpeech(c).Notice(), " "), talkSpeech(c).IsTyped()
+		speech := talkSpeech(c)
+		c.TalkNotice, c.TalkTyped = strings.Join(speech.Notice(), " "), speech.IsTyped()
 	}
 	return c, nil
 }

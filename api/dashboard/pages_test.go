@@ -29,16 +29,22 @@ import (
 // slowest is the time limit of a page.
 const slowest = 100 * time.Millisecond
 
-// TestSoakPages requests every page of an organization with a million calls and campaigns
-// of 50,000 contacts: a draft and a running one. The worst of ten requests counts.
-func TestSoakPages(t *testing.T) {
+// soakCalls skips the test outside of make soak. It returns the number of calls to insert.
+func soakCalls(t *testing.T) int {
+	t.Helper()
 	if os.Getenv("PARLEYTEST_SOAK") == "" {
 		t.Skip("make soak")
 	}
-	n := 1_000_000
-	if some, err := strconv.Atoi(os.Getenv("PARLEYTEST_PAGE_CALLS")); err == nil {
-		n = some
+	if n, err := strconv.Atoi(os.Getenv("PARLEYTEST_PAGE_CALLS")); err == nil {
+		return n
 	}
+	return 1_000_000
+}
+
+// TestSoakPages requests every page of an organization with a million calls and campaigns
+// of 50,000 contacts: a draft and a running one. The worst of ten requests counts.
+func TestSoakPages(t *testing.T) {
+	n := soakCalls(t)
 	h := dashtest.New(t)
 	all := routes(t, h, "sales")
 	began := time.Now()
@@ -92,13 +98,7 @@ func TestSoakPages(t *testing.T) {
 // TestSoakOverview requests the Overview page of an organization with a million calls of 60 days in 40 campaigns, and
 // lists behind its numbers. The statistics are written in SQL, because the follower would count for long.
 func TestSoakOverview(t *testing.T) {
-	if os.Getenv("PARLEYTEST_SOAK") == "" {
-		t.Skip("make soak")
-	}
-	n := 1_000_000
-	if some, err := strconv.Atoi(os.Getenv("PARLEYTEST_PAGE_CALLS")); err == nil {
-		n = some
-	}
+	n := soakCalls(t)
 	h := dashtest.New(t)
 	h.Furnish(t, "sales")
 	h.InsertFigures(t, n, 10)
