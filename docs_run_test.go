@@ -231,6 +231,7 @@ func readPages(t *testing.T, c chrome) {
 	p.until("results", "document.querySelectorAll('#results li').length > 3 && document.querySelector('#results mark')")
 	p.do(chromedp.SendKeys(chromedp.CSS(".search input"), kb.Enter))
 	p.until("the section", "location.pathname.startsWith('/docs/guide/') && location.hash && document.querySelector(location.hash)")
+	search(t, p)
 	p.do(chromedp.EmulateViewport(390, 844))
 	pages := eval[[]string](p, "[...document.querySelectorAll('.menu a')].map((a) => a.href)")
 	if len(pages) < 40 {
@@ -247,6 +248,30 @@ func readPages(t *testing.T, c chrome) {
 		}
 		if errs := eval[[]string](p, "probe.errors ?? []"); len(errs) > 0 {
 			t.Errorf("%s: %q", url, errs)
+		}
+	}
+}
+
+// search checks which page is the first result, and that excerpts consist of whole words.
+func search(t *testing.T, p tab) {
+	t.Helper()
+	for words, first := range map[string]string{
+		"webhooks": "guide/webhooks", "troubleshooting": "guide/troubleshooting", "prompt": "guide/prompt", "latency": "guide/latency",
+		"campaign": "guide/campaign", "law": "guide/law", "twilio": "guide/twilio", "tools": "guide/tools", "quickstart": "guide/quickstart",
+		"glossary": "guide/reference/glossary", "metrics": "guide/reference/metrics", "web calls": "guide/reference/web-calls",
+		"configuration": "guide/reference/configuration", "backup restore": "guide/reference/backup", "changes": "changelog",
+	} {
+		p.run("document.querySelector('.search input').value = " + strconv.Quote(words) + "; document.querySelector('.search input').dispatchEvent(new Event('input'))")
+		p.until("results of "+words, "!document.querySelector('#results').hidden && document.querySelector('#results a')")
+		if got := eval[string](p, "document.querySelector('#results a').pathname"); got != "/docs/"+first {
+			t.Errorf("%s finds %s first, want %s", words, got, first)
+		}
+		pieces := eval[[]string](p, `[...document.querySelectorAll('#results a')].filter((a) => {
+			const text = " " + (window.docsIndex.find((r) => "/docs/" + r.a === a.pathname + a.hash).t) + " ";
+			return !text.includes(" " + a.querySelector("span").textContent.replace(/^… /, "").replace(/ …$/, "") + " ");
+		}).map((a) => a.textContent)`)
+		if len(pieces) > 0 {
+			t.Errorf("%s: excerpts are cut inside words: %q", words, pieces)
 		}
 	}
 }

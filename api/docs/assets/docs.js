@@ -57,28 +57,49 @@
     return loading;
   }
 
-  // find returns the sections that contain every word, the best first.
+  const word = /[\p{L}\p{N}]/u;
+
+  // begins reports whether a word of the text begins with w.
+  function begins(text, w) {
+    for (let at = text.indexOf(w); at >= 0; at = text.indexOf(w, at + 1)) {
+      if (at === 0 || !word.test(text[at - 1])) return true;
+    }
+    return false;
+  }
+
+  // shelf orders pages of the same relevance: the guide, the reference, then changes and decisions.
+  function shelf(address) {
+    if (!address.startsWith("guide/") || address.startsWith("guide/adr/")) return 0;
+    return address.startsWith("guide/reference/") ? 1 : 2;
+  }
+
+  // find returns the sections that contain every word. Those with all words in the title are first, then those with some.
   function find(rows, words) {
     const hits = [];
     for (const row of rows) {
+      const heading = row.h ? row.heading : row.title;
+      const named = words.filter((w) => begins(heading, w)).length;
       let score = 0;
-      for (const word of words) {
-        const heading = row.h ? row.heading : row.title;
-        const at = heading.indexOf(word);
-        const one = (at === 0 ? 30 : at > 0 ? 20 : 0) + (row.title.includes(word) ? 8 : 0) +
-          Math.min(row.text.split(word, 6).length - 1, 5);
+      for (const w of words) {
+        const one = (heading.startsWith(w) ? 30 : heading.includes(w) ? 20 : 0) + (row.title.includes(w) ? 8 : 0) +
+          Math.min(row.text.split(w, 6).length - 1, 5);
         if (!one) { score = 0; break; }
         score += one;
       }
-      if (score) hits.push({ row, score });
+      const whole = named === words.length ? (row.h ? 2 : 3) : named ? 1 : 0; // the title of a page is above a heading in it
+      if (score) hits.push({ row, order: [whole, shelf(row.a), score] });
     }
-    return hits.sort((a, b) => b.score - a.score).slice(0, 12).map((hit) => hit.row);
+    const better = (a, b) => b.order[0] - a.order[0] || b.order[1] - a.order[1] || b.order[2] - a.order[2];
+    return hits.sort(better).slice(0, 12).map((hit) => hit.row);
   }
 
-  // excerpt appends the text around the first word that was found, with all words marked.
+  // excerpt appends the words around the first word that was found, with all of them marked.
   function excerpt(to, row, words) {
-    const first = Math.max(0, Math.min(...words.map((w) => row.text.indexOf(w)).filter((at) => at >= 0), row.t.length) - 40);
-    const part = row.t.slice(first < row.t.length ? first : 0).slice(0, 140);
+    const first = Math.min(...words.map((w) => row.text.indexOf(w)).filter((at) => at >= 0), row.t.length);
+    const at = first < row.t.length ? first : 0;
+    const from = at > 40 ? row.t.lastIndexOf(" ", at - 40) + 1 : 0;
+    const end = row.t.indexOf(" ", at + 100);
+    const part = (from ? "… " : "") + row.t.slice(from, end < 0 ? row.t.length : end) + (end < 0 ? "" : " …");
     const split = new RegExp("(" + words.map((w) => w.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")).join("|") + ")", "i");
     part.split(split).forEach((text, i) => {
       const node = i % 2 ? document.createElement("mark") : document.createTextNode(text);
