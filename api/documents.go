@@ -22,8 +22,12 @@ func (s *Server) addDocuments(mux *http.ServeMux) error {
 	if err != nil {
 		return err
 	}
+	extended30, err := openapi.To30(extended)
+	if err != nil {
+		return err
+	}
 	for path, text := range map[string][]byte{
-		"/openapi.json": doc.JSON, "/openapi-3.0.json": doc.JSON30, "/openapi-extended.json": extended,
+		"/openapi.json": doc.JSON, "/openapi-3.0.json": doc.JSON30, "/openapi-extended.json": extended, "/openapi-extended-3.0.json": extended30,
 	} {
 		mux.Handle(path, s.byMethod(methods{"GET": func(w http.ResponseWriter, _ *http.Request) error {
 			response.Bytes(w, http.StatusOK, text)

@@ -67,7 +67,7 @@ func goClient(t *testing.T, doc sdkDocument, ops []sdkOperation) []byte {
 	for _, op := range ops {
 		goParams(&b, op)
 	}
-	for _, op := range withPages(ops) {
+	for _, op := range methodsOf(ops) {
 		goMethod(&b, op)
 	}
 	text, err := format.Source(b.Bytes())
@@ -108,6 +108,9 @@ func goMethod(b *bytes.Buffer, op sdkOperation) {
 	}
 	if op.body != "" {
 		args, fields = args+", body "+op.body, fields+", body: body"
+	}
+	if op.file {
+		args, fields = args+", file ContactFile", fields+", file: &file"
 	}
 	if len(op.query) > 0 {
 		args, fields = args+", params "+pascal(list)+"Params", fields+", query: params.query()"

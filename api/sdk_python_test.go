@@ -48,7 +48,7 @@ func pythonClient(doc sdkDocument, ops []sdkOperation) []byte {
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, BinaryIO, TypedDict
 
 from ._transport import Transport
 
@@ -67,7 +67,7 @@ if TYPE_CHECKING:
 		}
 	}
 	b.WriteString("    \"Operations\",\n]\n\n\nclass Operations(Transport):\n    \"\"\"The requests of the API.\"\"\"\n")
-	for _, op := range withPages(ops) {
+	for _, op := range methodsOf(ops) {
 		pythonMethod(&b, op)
 	}
 	return b.Bytes()
@@ -99,6 +99,9 @@ func pythonMethod(b *bytes.Buffer, op sdkOperation) {
 	}
 	if op.body != "" {
 		args, fields = args+", body: "+op.body, fields+", body=body"
+	}
+	if op.file {
+		args, fields = args+", file: BinaryIO", fields+", file=file"
 	}
 	args += ", *"
 	var query []string

@@ -119,6 +119,8 @@ type sdkOperation struct {
 	query        []sdkParameter
 	byID         bool       // the path contains an id
 	body         string     // schema of the body; empty for none
+	form         bool       // the body may be a form with a file
+	file         bool       // the body is a form with a file
 	keyed        bool       // takes an Idempotency-Key
 	safe         bool       // the client may repeat the request
 	result       jsonSchema // empty for a file
@@ -144,6 +146,7 @@ func (d sdkDocument) operations(t *testing.T) (all []sdkOperation) {
 			slices.SortFunc(op.query, func(a, b sdkParameter) int { return cmp.Compare(a.Name, b.Name) })
 			if op.RequestBody != nil {
 				op.body = op.RequestBody.Content["application/json"].Schema.reference()
+				_, op.form = op.RequestBody.Content["multipart/form-data"]
 			}
 			for status, r := range op.Responses {
 				if status[0] == '2' {
@@ -174,11 +177,20 @@ func (op sdkOperation) page() sdkOperation {
 	return op
 }
 
-// withPages adds the operations that read one page.
-func withPages(all []sdkOperation) (out []sdkOperation) {
+// fromFile returns the operation that uploads a file.
+func (op sdkOperation) fromFile() sdkOperation {
+	op.OperationID, op.Summary, op.file = op.OperationID+"-from-file", strings.Replace(op.Summary, "import its list", "import its list from a file", 1), true
+	return op
+}
+
+// methodsOf adds the operations that read one page or upload a file.
+func methodsOf(all []sdkOperation) (out []sdkOperation) {
 	for _, op := range all {
 		if out = append(out, op); op.items != "" {
 			out = append(out, op.page())
+		}
+		if op.form {
+			out = append(out, op.fromFile())
 		}
 	}
 	return out

@@ -22,7 +22,7 @@ func typescriptClient(doc sdkDocument, ops []sdkOperation) []byte {
 		}
 	}
 	b.WriteString("\n/** The requests of the API. */\nexport class Operations extends Transport {\n")
-	for _, op := range withPages(ops) {
+	for _, op := range methodsOf(ops) {
 		typescriptMethod(&b, op)
 	}
 	b.WriteString("}\n")
@@ -38,6 +38,9 @@ func typescriptMethod(b *bytes.Buffer, op sdkOperation) {
 	}
 	if op.body != "" {
 		args, fields = append(args, "body: "+op.body), fields+", body"
+	}
+	if op.file {
+		args, fields = append(args, "file: Blob"), fields+", file"
 	}
 	if len(op.query) > 0 {
 		query, fallback := pascal(list)+"Query", " = {}"

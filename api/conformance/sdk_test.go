@@ -53,6 +53,8 @@ type sdkStep struct {
 	Key   string `json:"key"`
 	Query any    `json:"query"`
 	Body  any    `json:"body"`
+	File  string `json:"file"`
+	Pad   int    `json:"pad"` // further bytes of the file
 	List  bool   `json:"list"` // the method returns an iterator
 
 	Webhook string `json:"webhook"` // which delivery to verify
@@ -227,6 +229,9 @@ func request(t *testing.T, s sdkStep, values map[string]any) map[string]any {
 		if v != nil && v != "" {
 			r[name] = fill(v, values)
 		}
+	}
+	if s.File != "" {
+		r["file"] = s.File + strings.Repeat("x", s.Pad)
 	}
 	if s.Webhook == "" {
 		return r

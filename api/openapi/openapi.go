@@ -27,7 +27,7 @@ func New(set *schema.Set, publicURL string) (Document, error) {
 	api := describe(set, publicURL)
 	var err error
 	if d.JSON, err = json.Marshal(api); err == nil {
-		d.JSON30, err = api.Downgrade()
+		d.JSON30, err = To30(d.JSON)
 	}
 	if err != nil {
 		return d, fmt.Errorf("openapi: %w", err)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -235,5 +236,35 @@ func TestCreationByForm(t *testing.T) {
 		if parts["campaign"] == nil || parts["rows"].(map[string]any)["format"] != "binary" {
 			t.Errorf("%v", parts)
 		}
+	}
+}
+
+// TestTo30 checks each form that OpenAPI 3.0 does not have.
+func TestTo30(t *testing.T) {
+	for name, c := range map[string]struct{ from, want string }{
+		"null":                {`{"s":{"type":["string","null"]}}`, `{"s":{"type":"string","nullable":true}}`},
+		"reference or null":   {`{"s":{"anyOf":[{"$ref":"#/a"},{"type":"null"}]}}`, `{"s":{"type":"object","nullable":true,"allOf":[{"$ref":"#/a"}]}}`},
+		"two or null":         {`{"s":{"anyOf":[{"$ref":"#/a"},{"$ref":"#/b"},{"type":"null"}]}}`, `{"s":{"type":"object","nullable":true,"anyOf":[{"$ref":"#/a"},{"$ref":"#/b"}]}}`},
+		"two":                 {`{"s":{"anyOf":[{"$ref":"#/a"},{"type":"string"}]}}`, `{"s":{"anyOf":[{"$ref":"#/a"},{"type":"string"}]}}`},
+		"text of a reference": {`{"s":{"$ref":"#/a","description":"d"}}`, `{"s":{"allOf":[{"$ref":"#/a"}],"description":"d"}}`},
+		"examples":            {`{"s":{"examples":[1,2]}}`, `{"s":{"example":1}}`},
+		"a file":              {`{"s":{"format":"binary","contentMediaType":"application/octet-stream"}}`, `{"s":{"format":"binary"}}`},
+		"names of properties": {`{"properties":{"examples":{"type":["object","null"]},"type":{"type":"string"}}}`, `{"properties":{"examples":{"type":"object","nullable":true},"type":{"type":"string"}}}`},
+		"an example":          {`{"example":{"type":["a","null"],"$ref":"x","y":1}}`, `{"example":{"type":["a","null"],"$ref":"x","y":1}}`},
+		"in parameters":       {`{"parameters":[{"schema":{"type":["string","null"]}}]}`, `{"parameters":[{"schema":{"type":"string","nullable":true}}]}`},
+		"webhooks":            {`{"webhooks":{"e":{}}}`, `{"x-webhooks":{"e":{}}}`},
+	} {
+		got, err := To30([]byte(c.from))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := document(t, []byte(c.want))
+		want["openapi"] = "3.0.3"
+		if !reflect.DeepEqual(document(t, got), want) {
+			t.Errorf("%s: %s, want %v", name, got, want)
+		}
+	}
+	if _, err := To30([]byte("[")); err == nil {
+		t.Error("invalid JSON is accepted")
 	}
 }

@@ -5,7 +5,6 @@
 package parley
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -82,6 +81,7 @@ type request struct {
 	method, path, id string
 	query            url.Values
 	body             any
+	file             *ContactFile
 	keyed            bool // takes an Idempotency-Key
 	safe             bool // may be repeated even if the server may have received it
 	idempotencyKey   string
@@ -120,12 +120,9 @@ func send[T any](ctx context.Context, c *Client, r request, options []RequestOpt
 
 // do sends a request until it succeeds, fails permanently, or a limit of retries is reached.
 func (c *Client) do(ctx context.Context, r request) ([]byte, error) {
-	var body []byte
-	if r.body != nil {
-		var err error
-		if body, err = json.Marshal(r.body); err != nil {
-			return nil, fmt.Errorf("parley: encode the request: %w", err)
-		}
+	body, err := r.payload()
+	if err != nil {
+		return nil, err
 	}
 	if r.keyed && r.idempotencyKey == "" {
 		random := make([]byte, 16)
@@ -152,7 +149,7 @@ func (c *Client) do(ctx context.Context, r request) ([]byte, error) {
 	}
 }
 
-func (c *Client) attempt(ctx context.Context, r request, body []byte) ([]byte, error) {
+func (c *Client) attempt(ctx context.Context, r request, body payload) ([]byte, error) {
 	timeout := c.timeout
 	if timeout == 0 {
 		timeout = 30 * time.Second
@@ -162,15 +159,13 @@ func (c *Client) attempt(ctx context.Context, r request, body []byte) ([]byte, e
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	h, err := http.NewRequestWithContext(ctx, r.method, r.url(c.base), bytes.NewReader(body))
+	h, err := http.NewRequestWithContext(ctx, r.method, r.url(c.base), http.NoBody)
 	if err != nil {
 		return nil, fmt.Errorf("parley: %w", err)
 	}
 	h.Header.Set("Authorization", "Bearer "+c.key)
 	h.Header.Set("User-Agent", "parley-go/"+Version)
-	if body != nil {
-		h.Header.Set("Content-Type", "application/json")
-	}
+	body.attach(h)
 	if r.idempotencyKey != "" {
 		h.Header.Set("Idempotency-Key", r.idempotencyKey)
 	}

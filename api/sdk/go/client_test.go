@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -173,4 +174,41 @@ func TestVerifyWebhook(t *testing.T) {
 func verify(secret string, h http.Header, body string, now time.Time) error {
 	_, err := VerifyWebhook(secret, h, []byte(body), now)
 	return err
+}
+
+// endless is a file that notes how far it was read.
+type endless struct{ read atomic.Int64 }
+
+func (e *endless) ReadAt(p []byte, off int64) (int, error) {
+	e.read.Store(max(e.read.Load(), off+int64(len(p))))
+	return len(p), nil
+}
+
+// TestUpload checks that a file is sent as it is read, once per attempt, with one key.
+func TestUpload(t *testing.T) {
+	const size = 64 << 20
+	file := &endless{}
+	var sent []int64
+	c, keys := serve(t, nil, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.CopyN(io.Discard, r.Body, 1<<20)
+		if read := file.read.Load(); len(sent) == 0 && read > size/2 {
+			t.Errorf("%d bytes were read when the server had 1 MiB", read)
+		}
+		n, _ := io.Copy(io.Discard, r.Body)
+		if sent = append(sent, n+1<<20); len(sent) == 1 {
+			w.WriteHeader(http.StatusBadGateway)
+			return
+		}
+		_, _ = io.WriteString(w, `{"campaign_id":"cmp_1"}`)
+	})
+	got, err := c.CreateCampaignFromFile(context.Background(), CampaignRequest{Name: "Spring"}, ContactFile{file, size})
+	if err != nil || got.CampaignID != "cmp_1" || len(sent) != 2 || sent[0] != sent[1] || sent[0] < size {
+		t.Errorf("%v, %v, %d bytes", got, err, sent)
+	}
+	if k := *keys; k[0] == "" || k[0] != k[1] {
+		t.Errorf("keys %q", k)
+	}
+	if _, err = c.CreateCampaignFromFile(context.Background(), CampaignRequest{}, ContactFile{}); err == nil {
+		t.Error("a file without content is accepted")
+	}
 }

@@ -1032,6 +1032,11 @@ func (c *Client) CreateCampaign(ctx context.Context, body CampaignRequest, optio
 	return send[*Campaign](ctx, c, request{method: "POST", path: "/v1/campaigns", body: body, keyed: true, safe: true}, options)
 }
 
+// CreateCampaignFromFile sends POST /v1/campaigns: Create a campaign, import its list from a file and launch it.
+func (c *Client) CreateCampaignFromFile(ctx context.Context, body CampaignRequest, file ContactFile, options ...RequestOption) (*Campaign, error) {
+	return send[*Campaign](ctx, c, request{method: "POST", path: "/v1/campaigns", body: body, file: &file, keyed: true, safe: true}, options)
+}
+
 // CreateKey sends POST /v1/admin/keys: Create an API key.
 func (c *Client) CreateKey(ctx context.Context, body NewKeyRequest, options ...RequestOption) (*Key, error) {
 	return send[*Key](ctx, c, request{method: "POST", path: "/v1/admin/keys", body: body}, options)

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, BinaryIO, TypedDict
 
 from ._transport import Transport
 
@@ -874,6 +874,10 @@ class Operations(Transport):
     def create_campaign(self, body: CampaignRequest, *, idempotency_key: str | None = None, timeout: float | None = None) -> Campaign:
         """Create a campaign, import its list and launch it (POST /v1/campaigns)."""
         return self._send("POST", "/v1/campaigns", body=body, keyed=True, idempotency_key=idempotency_key, safe=True, timeout=timeout)
+
+    def create_campaign_from_file(self, body: CampaignRequest, file: BinaryIO, *, idempotency_key: str | None = None, timeout: float | None = None) -> Campaign:
+        """Create a campaign, import its list from a file and launch it (POST /v1/campaigns)."""
+        return self._send("POST", "/v1/campaigns", body=body, file=file, keyed=True, idempotency_key=idempotency_key, safe=True, timeout=timeout)
 
     def create_key(self, body: NewKeyRequest, *, timeout: float | None = None) -> Key:
         """Create an API key (POST /v1/admin/keys)."""

@@ -9,7 +9,7 @@ import urllib.parse
 import urllib.request
 import uuid
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, BinaryIO
 
 from ._errors import ConnectionFailed, ParleyError, error_of
 
@@ -21,6 +21,48 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
     def redirect_request(self, *args: Any) -> None:
         return None
+
+
+def _attentive(do_open: Any) -> Any:
+    """Returns a do_open that reads the response of a server that does not read the whole request, such as 401."""
+
+    def opened(kind: Any, request: urllib.request.Request, **options: Any) -> Any:
+        class Connection(kind):  # type: ignore[misc]
+            def endheaders(self, *args: Any, **rest: Any) -> None:
+                try:
+                    super().endheaders(*args, **rest)
+                except (BrokenPipeError, ConnectionResetError):
+                    if self.sock is None:
+                        raise
+
+        return do_open(Connection, request, **options)
+
+    return opened
+
+
+class Form:
+    """A body with a campaign and its list. The list is read while it is sent, and again if the request is repeated."""
+
+    def __init__(self, campaign: Any, rows: BinaryIO) -> None:
+        mark = uuid.uuid4().hex
+        self.kind = f"multipart/form-data; boundary={mark}"
+        part = '--%s\r\nContent-Disposition: form-data; name="%s"\r\nContent-Type: %s\r\n\r\n'
+        self._before = (
+            part % (mark, "campaign", "application/json")
+            + json.dumps(campaign)
+            + "\r\n"
+            + part % (mark, 'rows"; filename="rows', "application/octet-stream")
+        ).encode()
+        self._after = f"\r\n--{mark}--\r\n".encode()
+        self._rows, self._start = rows, rows.tell()
+        self.length = len(self._before) + rows.seek(0, 2) - self._start + len(self._after)
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield self._before
+        self._rows.seek(self._start)
+        while chunk := self._rows.read(1 << 16):
+            yield chunk
+        yield self._after
 
 
 class Transport:
@@ -57,6 +99,9 @@ class Transport:
         self._attempts = attempts
         self._retry_time = retry_time
         self._opener = urllib.request.build_opener(_NoRedirect, *handlers)
+        for handler in self._opener.handlers:
+            if isinstance(handler, urllib.request.AbstractHTTPHandler):
+                handler.do_open = _attentive(handler.do_open)  # type: ignore[method-assign]
 
     def _send(self, method: str, path: str, **request: Any) -> Any:
         """Sends a request and returns the JSON of the response, or the bytes of a file."""
@@ -81,6 +126,7 @@ class Transport:
         id: str | None = None,
         query: Mapping[str, Any] | None = None,
         body: Any = None,
+        file: BinaryIO | None = None,
         keyed: bool = False,
         idempotency_key: str | None = None,
         safe: bool = False,
@@ -93,8 +139,11 @@ class Transport:
         if values:
             url += "?" + urllib.parse.urlencode(values)
         headers = {"Authorization": f"Bearer {self._key}", "User-Agent": f"parley-python/{VERSION}", "Accept": "*/*"}
-        data = None
-        if body is not None:
+        data: Any = None
+        if file is not None:
+            data = Form(body, file)
+            headers.update({"Content-Type": data.kind, "Content-Length": str(data.length)})
+        elif body is not None:
             data = json.dumps(body).encode()
             headers["Content-Type"] = "application/json"
         if keyed:

@@ -1,6 +1,7 @@
 """Runs the steps of the conformance test: a line of JSON on standard input names a method, the line on standard output
 has its result. Arguments: base URL, API key."""
 
+import io
 import json
 import sys
 
@@ -16,6 +17,8 @@ def run(step):
     options = dict(step.get("query", {}))
     if "body" in step:
         options["body"] = step["body"]
+    if "file" in step:
+        options["file"] = io.BytesIO(step["file"].encode())
     if "key" in step:
         options["idempotency_key"] = step["key"]
     got = getattr(client, step["op"].replace("-", "_"))(*args, **options)
@@ -29,6 +32,7 @@ def describe(e):
         return {
             "type": e.type, "code": e.code, "status": e.status, "loc": e.issues[0]["loc"] if e.issues else None,
             "retry_after": e.retry_after, "request_id": bool(e.request_id), "blockers": len(e.blockers), "text": str(e),
+            "rows": e.import_report["issues"]["items"] if e.import_report else None,
         }
     kinds = {parley.WebhookError: "webhook", parley.ConnectionFailed: "connection"}
     return {"type": kinds.get(type(e), "unknown"), "text": repr(e)}

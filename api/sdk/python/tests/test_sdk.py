@@ -10,14 +10,17 @@ import parley
 from parley._transport import delay
 
 
-def serve(test, *scripts):
+def serve(test, *scripts, before=lambda handler: 0, read=True):
     """Starts a server that answers by the scripts (status, headers, body), in order. Returns its address and the
     headers of the requests that it gets."""
     requests = []
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do(self):
-            self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            if read:
+                left = int(self.headers.get("Content-Length") or 0) - before(self)
+                while left > 0:
+                    left -= len(self.rfile.read(min(left, 1 << 20)))
             requests.append(self.headers)
             status, headers, body = scripts[min(len(requests), len(scripts)) - 1]
             self.send_response(status)
@@ -89,6 +92,50 @@ class Retries(unittest.TestCase):
                 wait = delay(safe, error, attempt)
                 self.assertEqual(wait is not None, want, (safe, error))
                 self.assertTrue(wait is None or 0 < wait <= max(9, getattr(error, "retry_after", 0) or 0))
+
+
+class Upload(unittest.TestCase):
+    class File:
+        """A file of 64 MiB that notes how far it was read."""
+
+        size, at, read_to = 64 << 20, 0, 0
+
+        def tell(self):
+            return self.at
+
+        def seek(self, to, whence=0):
+            self.at = self.size + to if whence else to
+            return self.at
+
+        def read(self, n):
+            part = b"x" * min(n, self.size - self.at)
+            self.at += len(part)
+            self.read_to = max(self.read_to, self.at)
+            return part
+
+    def test_streams(self):
+        file, seen = self.File(), []
+
+        def watch(handler):
+            handler.rfile.read(1 << 20)
+            seen.append(file.read_to)
+            return 1 << 20
+
+        url, requests = serve(self, (502, {}, {}), (201, {}, {"campaign_id": "cmp_1"}), before=watch)
+        client = parley.Client(url, "parley_key")
+        self.assertEqual(client.create_campaign_from_file({"name": "Spring"}, file)["campaign_id"], "cmp_1")
+        self.assertLess(seen[0], file.size // 2)
+        self.assertEqual(len({r["Idempotency-Key"] for r in requests}), 1)
+        lengths = [int(r["Content-Length"]) for r in requests]
+        self.assertEqual(lengths[0], lengths[1])
+        self.assertGreater(lengths[0], file.size)
+
+    def test_refused_early(self):
+        """A server that refuses does not read the rest."""
+        url, requests = serve(self, (401, {"Connection": "close"}, {"error": {"type": "authentication_error", "code": "c", "message": ""}}), read=False)
+        with self.assertRaises(parley.AuthenticationError):
+            parley.Client(url, "parley_key").create_campaign_from_file({"name": "Spring"}, self.File())
+        self.assertEqual(len(requests), 1)
 
 
 class Webhooks(unittest.TestCase):

@@ -123,6 +123,11 @@ export class Operations extends Transport {
     return this.send<Campaign>({ method: "POST", path: "/v1/campaigns", body, keyed: true, safe: true }, options);
   }
 
+  /** Create a campaign, import its list from a file and launch it (POST /v1/campaigns). */
+  createCampaignFromFile(body: CampaignRequest, file: Blob, options?: RequestOptions): Promise<Campaign> {
+    return this.send<Campaign>({ method: "POST", path: "/v1/campaigns", body, file, keyed: true, safe: true }, options);
+  }
+
   /** Create an API key (POST /v1/admin/keys). */
   createKey(body: NewKeyRequest, options?: RequestOptions): Promise<Key> {
     return this.send<Key>({ method: "POST", path: "/v1/admin/keys", body }, options);

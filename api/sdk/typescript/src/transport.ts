@@ -32,6 +32,8 @@ export interface Request {
   id?: string;
   query?: object;
   body?: object;
+  /** Sent in a form, after the body. */
+  file?: Blob;
   /** Takes an Idempotency-Key. */
   keyed?: boolean;
   /** May be repeated even if the server may have received it. */
@@ -95,7 +97,8 @@ export class Transport {
     const large = r.method === "POST" && r.path.startsWith("/v1/campaigns");
     const timeout = options.timeoutMs ?? this.#options.timeoutMs ?? (large ? 130_000 : 30_000);
     const headers: Record<string, string> = { Authorization: `Bearer ${this.#options.apiKey}`, "User-Agent": `parley-typescript/${VERSION}` };
-    if (r.body !== undefined) headers["Content-Type"] = "application/json";
+    const body = r.file ? formOf(r.body, r.file) : r.body && JSON.stringify(r.body);
+    if (typeof body === "string") headers["Content-Type"] = "application/json";
     if (key !== undefined) headers["Idempotency-Key"] = key;
     const stop = new AbortController();
     const abort = () => stop.abort(options.signal?.reason);
@@ -108,7 +111,7 @@ export class Transport {
         headers,
         redirect: "manual", // the API never redirects, and a redirect could take the key to another host
         signal: stop.signal,
-        ...(r.body === undefined ? {} : { body: JSON.stringify(r.body) }),
+        ...(body === undefined ? {} : { body }),
       });
       return { status: response.status, headers: response.headers, body: new Uint8Array(await response.arrayBuffer()) };
     } catch (cause) {
@@ -119,6 +122,14 @@ export class Transport {
       options.signal?.removeEventListener("abort", abort);
     }
   }
+}
+
+/** Returns a form of the campaign and its list. fetch reads the list while it sends it. */
+function formOf(campaign: unknown, rows: Blob): FormData {
+  const form = new FormData();
+  form.append("campaign", JSON.stringify(campaign));
+  form.append("rows", rows, "rows");
+  return form;
 }
 
 function describe(cause: unknown): string {

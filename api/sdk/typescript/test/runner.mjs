@@ -8,7 +8,7 @@ const client = new Parley({ baseUrl: process.argv[2], apiKey: process.argv[3] })
 async function run(step) {
   if (step.op === "verify-webhook") return verifyWebhook(step.secret, step.headers, step.text, new Date(step.now * 1000));
   const method = step.op.replace(/-(.)/g, (_, c) => c.toUpperCase());
-  const args = [step.id, step.body, step.query].filter((a) => a !== undefined);
+  const args = [step.id, step.body, step.file && new Blob([step.file]), step.query].filter((a) => a !== undefined);
   if (step.query === undefined && step.list) args.push({});
   if (step.key) args.push({ idempotencyKey: step.key });
   const got = client[method](...args);
@@ -25,7 +25,7 @@ function describe(e) {
   if (e instanceof ParleyError) {
     return {
       type: e.type, code: e.code, status: e.status, loc: e.issues[0]?.loc, retry_after: e.retryAfter,
-      request_id: Boolean(e.requestId), blockers: e.blockers.length, text: e.message,
+      request_id: Boolean(e.requestId), blockers: e.blockers.length, rows: e.import?.issues.items, text: e.message,
     };
   }
   if (e instanceof WebhookError) return { type: "webhook", text: e.message };

@@ -24,6 +24,7 @@ type step struct {
 	// Query is decoded into the parameters by the names of their fields.
 	Query map[string]any  `json:"query"`
 	Body  json.RawMessage `json:"body"`
+	File  string          `json:"file"`
 	Key   string          `json:"key"`
 
 	Secret  string            `json:"secret"`
@@ -45,6 +46,7 @@ type failure struct {
 	RetryAfter float64 `json:"retry_after,omitempty"`
 	RequestID  bool    `json:"request_id"`
 	Blockers   int     `json:"blockers"`
+	Rows       []any   `json:"rows"` // issues of rows, of a batch that was refused
 	Text       string  `json:"text"`
 }
 
@@ -101,6 +103,8 @@ func run(client *parley.Client, s step) (any, error) {
 		switch kind := m.Type().In(i); {
 		case kind.Kind() == reflect.String:
 			arg.Elem().SetString(s.ID)
+		case kind == reflect.TypeFor[parley.ContactFile]():
+			arg.Elem().Set(reflect.ValueOf(parley.ContactFile{Content: strings.NewReader(s.File), Size: int64(len(s.File))}))
 		case strings.HasSuffix(kind.Name(), "Params"):
 			for name, v := range s.Query {
 				f := arg.Elem().FieldByNameFunc(func(n string) bool {
@@ -152,6 +156,11 @@ func describe(err error) *failure {
 		}
 		if len(e.Issues) > 0 {
 			f.Loc = e.Issues[0].Loc
+		}
+		if e.Import != nil {
+			for _, i := range e.Import.Issues.Items {
+				f.Rows = append(f.Rows, i)
+			}
 		}
 		return f
 	case errors.Is(err, parley.ErrWebhook):
