@@ -72,7 +72,7 @@ check: deps build sdk ## what must hold before a change lands: format, tidy, lin
 	@echo '── race';    $(MAKE) --no-print-directory race-packages
 	@echo '── system';  go test -vet=off -timeout 10m -parallel 4 .
 
-soak: deps build ## the long harnesses: kill -9 over hundreds of calls, 100 calls for 10 min, a million calls listed and in pages, 10,000 turns, 100 requests and 40 servers killed, campaigns at their pace, the vendors' SDKs (needs npm)
+soak: deps build ## the long harnesses: kill -9 over hundreds of calls, 100 calls for 10 min, a million calls listed and in pages, 10,000 turns, 100 requests and 40 servers killed, campaigns at their pace, the vendors' SDKs, generated clients (needs npm and the Go proxy)
 	@PARLEYTEST_SOAK=1 go test -count=1 -timeout 60m -v -run 'TestSoak|TestTakeCost' . ./sip ./api ./api/dashboard ./control/retention ./control/store ./campaigns/dialer/pgqueue ./pipeline/fakeprovider
 	@PARLEYTEST_SOAK=1 go test -count=1 -timeout 10m -run 'TestTenThousandTurns' ./pipeline/pipetest
 	@CGO_ENABLED=1 go test -vet=off -race -count=1 -timeout 30m -parallel 4 .
