@@ -5,21 +5,23 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/parley-voice/parley/api/openapi"
 )
 
 // pythonType returns the Python type of a schema.
-func pythonType(s jsonSchema) string {
-	kind, nullable := s.kind()
+func pythonType(s openapi.Schema) string {
+	kind, nullable := s.Kind()
 	out := "Any"
 	switch {
 	case len(s.AnyOf) > 0:
 		var all []string
 		for _, a := range s.AnyOf[:len(s.AnyOf)-1] {
-			all = append(all, a.reference())
+			all = append(all, a.Reference())
 		}
 		out = strings.Join(all, " | ")
 	case s.Ref != "":
-		out = s.reference()
+		out = s.Reference()
 	case kind == "string":
 		out = "str"
 	case kind == "boolean":
@@ -32,7 +34,7 @@ func pythonType(s jsonSchema) string {
 		out = "list[" + pythonType(*s.Items) + "]"
 	case kind == "object":
 		out = "dict[str, Any]"
-		if values := s.values(); values != nil {
+		if values := s.Values(); values != nil {
 			out = "dict[str, " + pythonType(*values) + "]"
 		}
 	}
@@ -42,7 +44,7 @@ func pythonType(s jsonSchema) string {
 	return out
 }
 
-func pythonClient(doc sdkDocument, ops []sdkOperation) []byte {
+func pythonClient(doc *openapi.Model, ops []sdkOperation) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, `# %s
 from __future__ import annotations
@@ -73,7 +75,7 @@ if TYPE_CHECKING:
 	return b.Bytes()
 }
 
-func pythonSchema(b *bytes.Buffer, name string, s jsonSchema) {
+func pythonSchema(b *bytes.Buffer, name string, s openapi.Schema) {
 	_, keyword := s.Properties["import"]
 	line, end := "    %s: %s\n", ""
 	if keyword { // such a member requires the functional syntax
@@ -93,19 +95,19 @@ func pythonSchema(b *bytes.Buffer, name string, s jsonSchema) {
 }
 
 func pythonMethod(b *bytes.Buffer, op sdkOperation) {
-	args, fields := "self", fmt.Sprintf("%q, %q", op.method, op.path)
-	if op.byID {
+	args, fields := "self", fmt.Sprintf("%q, %q", op.Method, op.Path)
+	if op.ByID {
 		args, fields = args+", id: str", fields+", id=id"
 	}
-	if op.body != "" {
-		args, fields = args+", body: "+op.body, fields+", body=body"
+	if op.Body != "" {
+		args, fields = args+", body: "+op.Body, fields+", body=body"
 	}
-	if op.file {
+	if op.File {
 		args, fields = args+", file: BinaryIO", fields+", file=file"
 	}
 	args += ", *"
 	var query []string
-	for _, p := range op.query {
+	for _, p := range op.Query {
 		if p.Required {
 			args += fmt.Sprintf(", %s: %s", p.Name, pythonType(p.Schema))
 		} else {
@@ -116,20 +118,20 @@ func pythonMethod(b *bytes.Buffer, op sdkOperation) {
 	if query != nil {
 		fields += ", query={" + strings.Join(query, ", ") + "}"
 	}
-	if op.keyed {
+	if op.Keyed {
 		args, fields = args+", idempotency_key: str | None = None", fields+", keyed=True, idempotency_key=idempotency_key"
 	}
 	args += ", timeout: float | None = None"
 	result, call := "bytes", "_send"
 	switch {
-	case op.items != "":
-		result, call, fields = "Iterator["+op.item+"]", "_pages", fmt.Sprintf("%q, ", op.items)+fields
-	case op.result.Type != nil || op.result.Ref != "":
-		result = pythonType(op.result)
+	case op.Items != "":
+		result, call, fields = "Iterator["+op.Item+"]", "_pages", fmt.Sprintf("%q, ", op.Items)+fields
+	case op.Result.Type != nil || op.Result.Ref != "":
+		result = pythonType(op.Result)
 	}
 	if op.safe {
 		fields += ", safe=True"
 	}
 	fmt.Fprintf(b, "\n    def %s(%s) -> %s:\n        \"\"\"%s (%s %s).\"\"\"\n        return self.%s(%s, timeout=timeout)\n",
-		strings.ReplaceAll(op.OperationID, "-", "_"), args, result, strings.TrimSuffix(op.Summary, "."), op.method, op.path, call, fields)
+		strings.ReplaceAll(op.OperationID, "-", "_"), args, result, strings.TrimSuffix(op.Summary, "."), op.Method, op.Path, call, fields)
 }

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"fmt"
 	"strings"
+
+	"github.com/parley-voice/parley/api/openapi"
 )
 
 // typescriptClient returns the operations; openapi-typescript generates the schemas that they use.
-func typescriptClient(doc sdkDocument, ops []sdkOperation) []byte {
+func typescriptClient(doc *openapi.Model, ops []sdkOperation) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "// %s\n\nimport type { components, operations } from \"./schema.js\";\n"+
 		"import { Transport, type RequestOptions } from \"./transport.js\";\n\ntype Schemas = components[\"schemas\"];\n", generatedBy)
@@ -17,8 +19,8 @@ func typescriptClient(doc sdkDocument, ops []sdkOperation) []byte {
 		}
 	}
 	for _, op := range ops {
-		if len(op.query) > 0 {
-			fmt.Fprintf(&b, "export type %sQuery = NonNullable<operations[%q][\"parameters\"][\"query\"]>;\n", pascal(op.OperationID), op.OperationID)
+		if len(op.Query) > 0 {
+			fmt.Fprintf(&b, "export type %sQuery = NonNullable<operations[%q][\"parameters\"][\"query\"]>;\n", openapi.Pascal(op.OperationID), op.OperationID)
 		}
 	}
 	b.WriteString("\n/** The requests of the API. */\nexport class Operations extends Transport {\n")
@@ -32,19 +34,19 @@ func typescriptClient(doc sdkDocument, ops []sdkOperation) []byte {
 func typescriptMethod(b *bytes.Buffer, op sdkOperation) {
 	list := strings.TrimSuffix(op.OperationID, "-page")
 	var args []string
-	fields := fmt.Sprintf("method: %q, path: %q", op.method, op.path)
-	if op.byID {
+	fields := fmt.Sprintf("method: %q, path: %q", op.Method, op.Path)
+	if op.ByID {
 		args, fields = append(args, "id: string"), fields+", id"
 	}
-	if op.body != "" {
-		args, fields = append(args, "body: "+op.body), fields+", body"
+	if op.Body != "" {
+		args, fields = append(args, "body: "+op.Body), fields+", body"
 	}
-	if op.file {
+	if op.File {
 		args, fields = append(args, "file: Blob"), fields+", file"
 	}
-	if len(op.query) > 0 {
-		query, fallback := pascal(list)+"Query", " = {}"
-		for _, p := range op.query {
+	if len(op.Query) > 0 {
+		query, fallback := openapi.Pascal(list)+"Query", " = {}"
+		for _, p := range op.Query {
 			if p.Required {
 				fallback = ""
 			}
@@ -52,7 +54,7 @@ func typescriptMethod(b *bytes.Buffer, op sdkOperation) {
 		args, fields = append(args, "query: "+query+fallback), fields+", query"
 	}
 	args = append(args, "options?: RequestOptions")
-	if op.keyed {
+	if op.Keyed {
 		fields += ", keyed: true"
 	}
 	if op.safe {
@@ -60,17 +62,17 @@ func typescriptMethod(b *bytes.Buffer, op sdkOperation) {
 	}
 	result, call := "Promise<Uint8Array>", "download"
 	switch {
-	case op.items != "":
-		result, call = "AsyncGenerator<"+op.item+", void, undefined>", fmt.Sprintf("pages<%s>", op.item)
-		fields = fmt.Sprintf("{ %s }, %q", fields, op.items)
-	case op.result.Items != nil:
-		result, call = "Promise<"+op.result.Items.reference()+"[]>", "send<"+op.result.Items.reference()+"[]>"
-	case op.result.Ref != "":
-		result, call = "Promise<"+op.result.reference()+">", "send<"+op.result.reference()+">"
+	case op.Items != "":
+		result, call = "AsyncGenerator<"+op.Item+", void, undefined>", fmt.Sprintf("pages<%s>", op.Item)
+		fields = fmt.Sprintf("{ %s }, %q", fields, op.Items)
+	case op.Result.Items != nil:
+		result, call = "Promise<"+op.Result.Items.Reference()+"[]>", "send<"+op.Result.Items.Reference()+"[]>"
+	case op.Result.Ref != "":
+		result, call = "Promise<"+op.Result.Reference()+">", "send<"+op.Result.Reference()+">"
 	}
-	if op.items == "" {
+	if op.Items == "" {
 		fields = "{ " + fields + " }"
 	}
 	fmt.Fprintf(b, "  /** %s (%s %s). */\n  %s(%s): %s {\n    return this.%s(%s, options);\n  }\n\n",
-		strings.TrimSuffix(op.Summary, "."), op.method, op.path, camel(op.OperationID), strings.Join(args, ", "), result, call, fields)
+		strings.TrimSuffix(op.Summary, "."), op.Method, op.Path, openapi.Camel(op.OperationID), strings.Join(args, ", "), result, call, fields)
 }

@@ -54,7 +54,7 @@ type sdkStep struct {
 	Query any    `json:"query"`
 	Body  any    `json:"body"`
 	File  string `json:"file"`
-	Pad   int    `json:"pad"` // further bytes of the file
+	Pad   int    `json:"pad"`  // further bytes of the file
 	List  bool   `json:"list"` // the method returns an iterator
 
 	Webhook string `json:"webhook"` // which delivery to verify

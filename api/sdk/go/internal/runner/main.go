@@ -98,27 +98,11 @@ func run(client *parley.Client, s step) (any, error) {
 	m := reflect.ValueOf(client).Method(number)
 	args := []reflect.Value{reflect.ValueOf(context.Background())}
 	for i := 1; i < m.Type().NumIn()-1; i++ {
-		arg := reflect.New(m.Type().In(i))
-		var err error
-		switch kind := m.Type().In(i); {
-		case kind.Kind() == reflect.String:
-			arg.Elem().SetString(s.ID)
-		case kind == reflect.TypeFor[parley.ContactFile]():
-			arg.Elem().Set(reflect.ValueOf(parley.ContactFile{Content: strings.NewReader(s.File), Size: int64(len(s.File))}))
-		case strings.HasSuffix(kind.Name(), "Params"):
-			for name, v := range s.Query {
-				f := arg.Elem().FieldByNameFunc(func(n string) bool {
-					return strings.EqualFold(n, strings.ReplaceAll(name, "_", ""))
-				})
-				f.Set(reflect.ValueOf(v).Convert(f.Type()))
-			}
-		default:
-			err = json.Unmarshal(s.Body, arg.Interface())
-		}
+		arg, err := argument(m.Type().In(i), s)
 		if err != nil {
 			return nil, err
 		}
-		args = append(args, arg.Elem())
+		args = append(args, arg)
 	}
 	if s.Key != "" {
 		args = append(args, reflect.ValueOf(parley.WithIdempotencyKey(s.Key)))
@@ -132,6 +116,28 @@ func run(client *parley.Client, s step) (any, error) {
 		return string(text), err
 	}
 	return got[0].Interface(), err
+}
+
+// argument returns what a step has for a parameter of a method.
+func argument(kind reflect.Type, s step) (reflect.Value, error) {
+	arg := reflect.New(kind)
+	var err error
+	switch {
+	case kind.Kind() == reflect.String:
+		arg.Elem().SetString(s.ID)
+	case kind == reflect.TypeFor[parley.ContactFile]():
+		arg.Elem().Set(reflect.ValueOf(parley.ContactFile{Content: strings.NewReader(s.File), Size: int64(len(s.File))}))
+	case strings.HasSuffix(kind.Name(), "Params"):
+		for name, v := range s.Query {
+			f := arg.Elem().FieldByNameFunc(func(n string) bool {
+				return strings.EqualFold(n, strings.ReplaceAll(name, "_", ""))
+			})
+			f.Set(reflect.ValueOf(v).Convert(f.Type()))
+		}
+	default:
+		err = json.Unmarshal(s.Body, arg.Interface())
+	}
+	return arg.Elem(), err
 }
 
 // collect returns the items of an iterator.
