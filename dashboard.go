@@ -34,6 +34,8 @@ func (srv *server) addDashboard(ctx context.Context, server *api.Server) error {
 		Stopping:  func() bool { return !srv.node.Accepting() },
 		Providers: srv.providerStatus,
 		Agents:    srv.agents.providers,
+		Choices:   srv.providerChoices,
+		Tester:    srv.agent,
 	}
 	if d.Identity, err = identityProvider(srv.config.Identity, srv.publicURL, key); err != nil {
 		return err

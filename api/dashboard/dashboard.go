@@ -3,6 +3,7 @@
 package dashboard
 
 import (
+	"context"
 	"log/slog"
 	"net/http"
 
@@ -51,6 +52,9 @@ type Dashboard struct {
 	Talk []config.TalkAgent
 	// Agents checks the providers of agents; nil skips the checks.
 	Agents definitions.ProviderChecker
+	// Choices and Tester are those of agents.Agents.
+	Choices func(ctx context.Context, q db.Querier, orgID string) ([]agents.Choice, error)
+	Tester  agents.Tester
 	// Lists holds the do-not-call lists.
 	Lists *dnc.Catalog
 	// Calls, Campaigns and Recordings are shared with the API.
@@ -86,7 +90,7 @@ func (d *Dashboard) Frame() (*ui.Frame, error) {
 			Uploads: &uploads.Uploads{Sources: &campaignstore.ImportFiles{Pool: d.DB.Pool, Bucket: d.Bucket}, Bucket: d.Bucket},
 		}).Module,
 		(&calls.Calls{API: d.Calls, Store: d.Store, Recordings: d.Recordings}).Module,
-		agents.Agents{Calls: d.Calls, Talk: d.Talk, Providers: d.Agents}.Module,
+		agents.Agents{Calls: d.Calls, Talk: d.Talk, Providers: d.Agents, Choices: d.Choices, Tester: d.Tester}.Module,
 		trunks.Trunks{TrunkStatus: d.TrunkStatus}.Module,
 		doNotCall.Lists{Catalog: d.Lists}.Module,
 		access.Keys{}.Module,

@@ -82,7 +82,7 @@ func TestEveryRouteIsGuarded(t *testing.T) {
 				t.Errorf("GET %s: %d %s", r.Path, a.Status, a.Text())
 			}
 		}
-		if r.Submit == nil {
+		if r.Submit == nil && r.Answer == nil {
 			continue
 		}
 		form := func() *strings.Reader { return strings.NewReader("name=x") }

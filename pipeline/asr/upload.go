@@ -3,7 +3,6 @@ package asr
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/parley-voice/parley/media/recorder"
 	"github.com/parley-voice/parley/media/resample"
 	"github.com/parley-voice/parley/pipeline"
 )
@@ -47,7 +47,7 @@ func (u upload) transcribe(ctx context.Context, s segment) (pipeline.Result, err
 	}
 	file, err := form.CreateFormFile("file", "speech.wav")
 	if err == nil {
-		_, err = file.Write(wav(resample.PCM(s.pcm, u.rate, uploadRate)))
+		_, err = file.Write(recorder.Mono(padded(resample.PCM(s.pcm, u.rate, uploadRate)), uploadRate))
 	}
 	if err = errors.Join(err, form.Close()); err != nil {
 		return pipeline.Result{}, err
@@ -77,21 +77,9 @@ func (u upload) transcribe(ctx context.Context, s segment) (pipeline.Result, err
 	return parseTranscription(b, s.from, s.to)
 }
 
-// wav returns a WAV file, padded with silence to minUpload.
-func wav(pcm []int16) []byte {
-	size := 2 * max(len(pcm), int(minUpload*uploadRate/time.Second))
-	b := make([]byte, 0, 44+size)
-	b = append(b, "RIFF"...)
-	b = binary.LittleEndian.AppendUint32(b, uint32(36+size)) //nolint:gosec // at most 28 s
-	b = append(b, "WAVEfmt \x10\x00\x00\x00\x01\x00\x01\x00"...)
-	b = binary.LittleEndian.AppendUint32(b, uploadRate)
-	b = binary.LittleEndian.AppendUint32(b, 2*uploadRate)
-	b = append(b, "\x02\x00\x10\x00data"...)
-	b = binary.LittleEndian.AppendUint32(b, uint32(size)) //nolint:gosec // at most 28 s
-	for _, x := range pcm {
-		b = append(b, byte(x), byte(uint16(x)>>8)) //nolint:gosec // little-endian
-	}
-	return b[:cap(b)]
+// padded returns pcm with silence up to minUpload.
+func padded(pcm []int16) []int16 {
+	return append(slices.Clip(pcm), make([]int16, max(0, int(minUpload*uploadRate/time.Second)-len(pcm)))...)
 }
 
 // A transcriptionMessage holds the fields of a response that this client uses. Times are in seconds.

@@ -90,7 +90,7 @@ func (c *Clients) Warnings(e pipeline.Engines) []string {
 func (c *Clients) check(e pipeline.Engines) (warnings []string, err error) {
 	asr, err1 := checkEngine(c, "asr", e.ASR, func(c *Clients) map[string]pipeline.Recognizer { return c.Recognizers })
 	llm, err2 := c.checkModel(e.LLM)
-	tts, err3 := checkEngine(c, "tts", e.TTS, func(c *Clients) map[string]pipeline.Voice { return c.Voices })
+	tts, err3 := c.checkVoice(e.TTS)
 	return slices.Concat(asr, llm, tts), errors.Join(err1, err2, err3)
 }
 
@@ -102,6 +102,16 @@ func (c *Clients) checkModel(e pipeline.Engine) (warnings []string, err error) {
 func (c *Clients) CheckModel(e pipeline.Engine) error {
 	_, err := c.checkModel(e)
 	return err
+}
+
+// CheckVoice returns what is wrong with the engine of a voice, as Check does.
+func (c *Clients) CheckVoice(e pipeline.Engine) error {
+	_, err := c.checkVoice(e)
+	return err
+}
+
+func (c *Clients) checkVoice(e pipeline.Engine) (warnings []string, err error) {
+	return checkEngine(c, "tts", e, func(c *Clients) map[string]pipeline.Voice { return c.Voices })
 }
 
 func checkEngine[T any](c *Clients, serves string, e pipeline.Engine, clients func(*Clients) map[string]T) (warnings []string, err error) {

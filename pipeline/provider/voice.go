@@ -24,9 +24,19 @@ const voiceGap = 60 * time.Millisecond
 // Voice returns the guarded voice of an engine. If the voice fails or is late, the fallback speaks the rest of the
 // text.
 func (g *Guards) Voice(c *Clients, e pipeline.Engine, meter *pipeline.UsageMeter) pipeline.Voice {
+	return newVoice(g.of, c, e, meter)
+}
+
+// BackgroundVoice returns the guarded voice of an engine for use outside of calls. Its failures do not open the breakers
+// of calls.
+func (g *Guards) BackgroundVoice(c *Clients, e pipeline.Engine) pipeline.Voice {
+	return newVoice(g.background, c, e, nil)
+}
+
+func newVoice(guard func(seam, id string) *guard, c *Clients, e pipeline.Engine, meter *pipeline.UsageMeter) pipeline.Voice {
 	var v voice
 	for _, one := range c.resolveChain("tts", e) {
-		v = append(v, guardedVoice{g.of("tts", one.EndpointID()), c.of(one.OrgID).Voices[one.Provider], one, meter})
+		v = append(v, guardedVoice{guard("tts", one.EndpointID()), c.of(one.OrgID).Voices[one.Provider], one, meter})
 	}
 	return v
 }

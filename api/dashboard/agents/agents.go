@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"reflect"
 	"strconv"
-	"strings"
 
 	"github.com/parley-voice/parley/api/dashboard/ui"
 	"github.com/parley-voice/parley/api/schema"
@@ -17,6 +16,7 @@ import (
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/operator"
 	"github.com/parley-voice/parley/control/trunks"
+	"github.com/parley-voice/parley/pipeline"
 )
 
 //go:embed pages/*.html
@@ -35,21 +35,35 @@ type Agents struct {
 	Talk []config.TalkAgent
 	// Providers checks the providers of agents; nil skips the checks.
 	Providers agents.ProviderChecker
+	// Choices returns the providers that agents of an organization may use; nil means that none are known.
+	Choices func(ctx context.Context, q db.Querier, orgID string) ([]Choice, error)
+	// Tester tries voices and models; nil means that this server has none.
+	Tester Tester
+
+	samples *samples
+}
+
+// Tester tries voices and models outside of calls.
+type Tester interface {
+	// Sample synthesizes a text with a voice and returns PCM at conversation.SampleRate.
+	Sample(ctx context.Context, e pipeline.Engine, language, text string) ([]int16, error)
 }
 
 // Module returns the pages.
 func (a Agents) Module() (ui.Module, error) {
 	pages, err := fs.Sub(files, "pages")
+	a.samples = newSamples()
 	return ui.Module{
 		Name: "agents", Files: pages,
 		Links: []ui.Link{{Section: "Calling", Label: "Agents", Path: "agents"}},
 		Routes: []ui.Route{
 			{Path: "agents", Show: a.list},
 			{Path: "agents/new", Show: a.askNew, Submit: a.create},
+			{Path: "agents/sample", Answer: a.sample, Timeout: sampleTimeout},
 			{Path: "agents/{id}", Show: a.show},
 			{Path: "agents/{id}/edit", Show: a.ask, Submit: a.change},
 			{Path: "agents/{id}/text", Show: a.askText, Submit: a.changeText},
-			{Path: "agents/{id}/publish", Submit: a.publish, Back: "agents"},
+			{Path: "agents/{id}/publish", Show: a.askPublish, Submit: a.publish, Role: operator.Operator, NotRefilled: []string{"force"}},
 			{Path: "agents/{id}/unpublish", Show: a.askUnpublish, Submit: a.unpublish},
 			{Path: "agents/{id}/delete", Show: a.askDelete, Submit: a.remove},
 			{Path: "agents/{id}/call", Show: a.askCall, Submit: a.call},
@@ -106,11 +120,7 @@ func (a Agents) show(r *ui.Request) (ui.Page, error) {
 		"Places":   agent.Draft.VariableNames(),
 		"Missing":  agent.Draft.Missing(agent.Draft.Values("", nil)),
 	}
-	if a.Providers != nil {
-		if fault := a.Providers.Check(r.Context(), r.DB(), r.Org(), agent.Draft); fault != nil {
-			data["Fault"] = fault.Error()
-		}
-	}
+	data["Found"] = a.check(r, r.DB(), agent.Draft)
 	at := "agents/" + agent.ID
 	p := ui.Page{
 		Template: "show.html", Title: agent.Name, Crumbs: crumbs(), Data: data,
@@ -176,74 +186,6 @@ func secrets(a agents.Agent) []map[string]string {
 		all[i] = t.Headers
 	}
 	return all
-}
-
-func (a Agents) publish(r *ui.Request) (ui.Result, error) {
-	version := 0
-	var fault error
-	var warnings []string
-	if a.Providers != nil {
-		agent, err := find(r, r.DB())
-		if err != nil {
-			return ui.Result{}, err
-		}
-		a.Providers.Probe(r.Context(), r.Org(), agent.Draft.Speech)
-		a.Providers.Save(r.Context(), r.DB(), r.Org(), agent.Draft.Speech)
-	}
-	err := r.Commit(operator.Operator, func(q db.Querier) (operator.Entry, error) {
-		agent, err := find(r, q)
-		if err != nil {
-			return operator.Entry{}, err
-		}
-		if a.Providers != nil {
-			if fault = a.Providers.Check(r.Context(), q, r.Org(), agent.Draft); fault != nil {
-				return operator.Entry{}, fault
-			}
-			warnings = a.Providers.Warnings(r.Org(), agent.Draft)
-		}
-		if version, err = agents.Publish(r.Context(), q, r.Org(), agent.Name); err != nil || version == agent.Published {
-			return operator.Entry{}, err
-		}
-		return operator.Entry{
-			Action: "agent.publish",
-			Object: agent.ID,
-			Before: map[string]any{"published": agent.Published},
-			After:  map[string]any{"name": agent.Name, "published": version},
-		}, nil
-	})
-	if fault != nil {
-		failed := ui.Result{To: "agents/" + r.ID(), Notice: "Not published: " + fault.Error() + ".", Failed: true}
-		return failed, nil //nolint:nilerr // shown on the page
-	}
-	notice := "Version " + strconv.Itoa(version) + " published. New calls use it."
-	if len(warnings) > 0 {
-		notice += " Warning: " + strings.Join(warnings, "; ") + "."
-	}
-	return ui.Result{To: "agents/" + r.ID(), Notice: notice}, err
-}
-
-func (Agents) askUnpublish(r *ui.Request) (ui.Page, error) {
-	a, err := find(r, r.DB())
-	return ui.Page{
-		Template: "form.html", Title: "Unpublish " + a.Name, Crumbs: crumbs(agentLink(a)),
-		Lead: "New calls with this agent are rejected and its campaigns stop calling. Accepted calls keep their version.",
-		Data: r.Form(ui.Form{Submit: "Unpublish", Danger: true, Cancel: r.URL("agents/" + a.ID)}),
-	}, err
-}
-
-func (Agents) unpublish(r *ui.Request) (ui.Result, error) {
-	err := r.Commit(operator.Operator, func(q db.Querier) (operator.Entry, error) {
-		a, err := find(r, q)
-		if err != nil || a.Published == 0 {
-			return operator.Entry{}, err
-		}
-		return operator.Entry{
-			Action: "agent.unpublish",
-			Object: a.ID,
-			Before: map[string]any{"name": a.Name, "published": a.Published},
-		}, agents.Unpublish(r.Context(), q, r.Org(), a.Name)
-	})
-	return ui.Result{To: "agents/" + r.ID(), Notice: "Agent unpublished. New calls with it are rejected."}, err
 }
 
 func (Agents) askDelete(r *ui.Request) (ui.Page, error) {

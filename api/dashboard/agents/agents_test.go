@@ -321,6 +321,18 @@ func TestPublishRejected(t *testing.T) {
 	if got := read(t, h).Published; got != before {
 		t.Errorf("version %d is published", got)
 	}
+	if page := b.Get("agents/" + a.ID + "/publish"); !strings.Contains(page.Text(), "Calls with this draft cannot start") || !strings.Contains(page.Body, `name="force"`) {
+		t.Errorf("%s", page.Text())
+	}
+	forced := b.Follow("agents/"+a.ID+"/publish", "force", "on")
+	if got := read(t, h).Published; got != before+1 || !strings.Contains(forced.Text(), "Calls with it cannot start: speech.asr.provider") {
+		t.Errorf("version %d is published: %s", got, forced.Text())
+	}
+	if entry := h.Text(t, "SELECT after->>'forced' FROM audit_log ORDER BY id DESC LIMIT 1"); !strings.Contains(entry, "deepgrm") {
+		t.Errorf("the audit log has %q", entry)
+	}
+	b.Follow("agents/"+a.ID+"/text", "text", "greeting: Four.\nspeech: {asr: {provider: fake}, llm: {provider: fake}, tts: {provider: fake}}")
+	before++
 	p.refused, p.probes = nil, 0
 	page := b.Follow("agents/" + a.ID + "/publish")
 	if got := read(t, h).Published; got == before || p.probes != 1 || !strings.Contains(page.Text(), "Warning: voice azure: no response in time.") {

@@ -3,22 +3,87 @@ package agents
 import (
 	"cmp"
 	"errors"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/parley-voice/parley/api/dashboard/ui"
 	"github.com/parley-voice/parley/control/agents"
 	"github.com/parley-voice/parley/control/apply"
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/operator"
+	"github.com/parley-voice/parley/pipeline"
 )
 
-func (Agents) askNew(r *ui.Request) (ui.Page, error) {
-	name := ui.Field{Name: "name", Label: "Name", Help: "Used as agent_id in the API. Cannot be changed later.", Placeholder: "sales"}
-	return ui.Page{Template: "form.html", Title: "New agent", Crumbs: crumbs(), Data: r.Form(ui.Form{
-		Submit: "Create draft", Cancel: r.URL("agents"), Fields: append([]ui.Field{name}, fields(agents.Default())...),
-	})}, nil
+// editor is the page with the form of a draft. id is empty for a new agent.
+func (a Agents) editor(r *ui.Request, id string, d agents.Definition, f ui.Form) (ui.Page, error) {
+	var choices []Choice
+	if a.Choices != nil {
+		var err error
+		if choices, err = a.Choices(r.Context(), r.DB(), r.Org()); err != nil {
+			return ui.Page{}, err
+		}
+	}
+	f.Fields = append(f.Fields, fields(d, choices)...)
+	f = r.Form(f)
+	for _, x := range f.Fields { // a rejected form has newer texts
+		switch x.Name {
+		case "greeting":
+			d.Greeting = x.Value
+		case "prompt":
+			d.Prompt = x.Value
+		case "voicemail_message":
+			d.VoicemailMessage = x.Value
+		}
+	}
+	return ui.Page{Template: "edit.html", Data: map[string]any{
+		"Form": f, "Agent": id, "Choices": choices, "Variables": variablesOf(d), "Size": sizeOf(d.Prompt), "Sample": a.Tester != nil,
+	}}, nil
+}
+
+// A variable is a placeholder of an agent's texts, or a default that no text uses.
+type variable struct {
+	Name, Source string
+	Open         bool // each call must set it
+	Unused       bool
+}
+
+// variablesOf returns the variables in the order of the texts, then unused defaults.
+func variablesOf(d agents.Definition) (all []variable) {
+	used := d.VariableNames()
+	for _, name := range used {
+		v, has := d.Variables[name]
+		switch {
+		case name == "name" && has:
+			all = append(all, variable{Name: name, Source: "name of the contact, else the default “" + v + "”"})
+		case name == "name":
+			all = append(all, variable{Name: name, Source: "name of the contact; no default", Open: true})
+		case has:
+			all = append(all, variable{Name: name, Source: "the call, else the default “" + v + "”"})
+		default:
+			all = append(all, variable{Name: name, Source: "the call; no default", Open: true})
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(d.Variables)) {
+		if !slices.Contains(used, name) {
+			all = append(all, variable{Name: name, Source: "default “" + d.Variables[name] + "”", Unused: true})
+		}
+	}
+	return all
+}
+
+// A size is the length of a prompt. Four bytes count as one token, as for the limits of calls.
+type size struct{ Characters, Tokens int }
+
+func sizeOf(text string) size { return size{utf8.RuneCountInString(text), (len(text) + 3) / 4} }
+
+func (a Agents) askNew(r *ui.Request) (ui.Page, error) {
+	name := ui.Field{Group: "Conversation", Name: "name", Label: "Name", Help: "Used as agent_id in the API. Cannot be changed later.", Placeholder: "sales"}
+	p, err := a.editor(r, "", agents.Default(), ui.Form{Submit: "Create draft", Cancel: r.URL("agents"), Fields: []ui.Field{name}})
+	p.Title, p.Crumbs = "New agent", crumbs()
+	return p, err
 }
 
 func (Agents) create(r *ui.Request) (ui.Result, error) {
@@ -45,13 +110,17 @@ func (Agents) create(r *ui.Request) (ui.Result, error) {
 	return ui.Result{To: "agents/" + id, Notice: "Draft created. Publish it when it is ready."}, err
 }
 
-func (Agents) ask(r *ui.Request) (ui.Page, error) {
-	a, err := find(r, r.DB())
-	return ui.Page{
-		Template: "form.html", Title: "Edit " + a.Name, Crumbs: crumbs(agentLink(a)),
-		Lead: "You are editing the draft. Publish it to use it in calls. Edit tools and analysis fields as YAML.",
-		Data: r.Form(ui.Form{Submit: "Save draft", Cancel: r.URL("agents/" + a.ID), Fields: fields(a.Draft), Of: withSecrets(a)}),
-	}, err
+func (a Agents) ask(r *ui.Request) (ui.Page, error) {
+	agent, err := find(r, r.DB())
+	if err != nil {
+		return ui.Page{}, err
+	}
+	p, err := a.editor(r, agent.ID, agent.Draft, ui.Form{
+		Submit: "Save draft", Cancel: r.URL("agents/" + agent.ID), Of: withSecrets(agent),
+	})
+	p.Title, p.Crumbs = "Edit "+agent.Name, crumbs(agentLink(agent))
+	p.Lead = "You are editing the draft. Publish it to use it in calls. Edit tools and analysis fields as YAML."
+	return p, err
 }
 
 func (Agents) change(r *ui.Request) (ui.Result, error) {
@@ -89,13 +158,13 @@ func machines() []ui.Option {
 }
 
 // fields are the fields of the form. Tools and analysis fields are edited as YAML.
-func fields(d agents.Definition) []ui.Field {
+func fields(d agents.Definition, choices []Choice) []ui.Field {
 	recording := ui.CheckboxField("recording", "Record calls", d.Recording)
 	recording.Group = "Calls"
 	return slices.Concat(speechFields(d),
-		engineFields("Speech-to-text", "asr", "deepgram", d.Speech.ASR.Provider, d.Speech.ASR.Model, ""),
-		engineFields("Language model", "llm", "openai", d.Speech.LLM.Provider, d.Speech.LLM.Model, ""),
-		engineFields("Voice", "tts", "cartesia", d.Speech.TTS.Provider, d.Speech.TTS.Model, d.Speech.TTS.Voice),
+		engineFields("Speech-to-text", "asr", d.Speech.ASR, choices),
+		engineFields("Language model", "llm", d.Speech.LLM, choices),
+		engineFields("Voice", "tts", d.Speech.TTS, choices),
 		[]ui.Field{
 			recording,
 			{
@@ -115,8 +184,8 @@ func speechFields(d agents.Definition) []ui.Field {
 			Help: "Opening line. {{name}} is replaced by the call variable.",
 		},
 		{
-			Name: "prompt", Label: "Prompt", Kind: ui.TextArea, Rows: 14, Value: d.Prompt, Optional: true,
-			Help: "The agent’s role, its goal, and what it must never do.",
+			Name: "prompt", Label: "Prompt", Kind: ui.TextArea, Rows: 22, Value: d.Prompt, Optional: true,
+			Help: "The agent’s role, its goal, and what it must never do. {{name}} is replaced by a variable.",
 		},
 		{
 			Name: "patience", Label: "Patience", Kind: ui.Select, Value: cmp.Or(d.Patience, agents.DefaultPatience), Options: patiences(),
@@ -142,13 +211,21 @@ func speechFields(d agents.Definition) []ui.Field {
 	}
 }
 
-func engineFields(group, key, usual, provider, model, voice string) []ui.Field {
+// engineFields are the fields of one provider: a choice if providers are known, otherwise text.
+func engineFields(group, key string, e pipeline.Engine, choices []Choice) []ui.Field {
+	provider := ui.Field{Group: group, Name: "speech." + key + ".provider", Label: "Provider", Value: e.Provider}
+	if len(choices) > 0 {
+		provider.Kind, provider.Options = ui.Select, options(choices, key, e.Provider)
+	}
 	all := []ui.Field{
-		{Group: group, Name: "speech." + key + ".provider", Label: "Provider", Value: provider, Placeholder: usual},
-		{Name: "speech." + key + ".model", Label: "Model", Value: model, Optional: true},
+		provider,
+		{Name: "speech." + key + ".model", Label: "Model", Value: e.Model, Optional: true, Help: "Empty: the provider’s default."},
 	}
 	if key == "tts" {
-		all = append(all, ui.Field{Name: "speech.tts.voice", Label: "Voice", Value: voice, Optional: true})
+		all = append(all, ui.Field{
+			Name: "speech.tts.voice", Label: "Voice", Value: e.Voice, Optional: true, List: "voices-" + e.Provider,
+			Help: "Name or ID of any voice of the provider. Empty: its default.",
+		})
 	}
 	return all
 }

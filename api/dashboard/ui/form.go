@@ -60,6 +60,8 @@ type Field struct {
 	Optional    bool
 	Either      bool // one of several fields with this mark is required
 	Code        bool // shown in a monospaced font
+	// List is the id of a datalist with suggestions; empty for none.
+	List string
 	// Group is a heading above the field.
 	Group string
 
@@ -69,7 +71,11 @@ type Field struct {
 }
 
 // An Option is one choice of a select.
-type Option struct{ Value, Label, Help string }
+type Option struct {
+	Value, Label, Help string
+	// Off means that the choice is shown but cannot be chosen.
+	Off bool
+}
 
 // Options returns options whose labels are their values.
 func Options(values ...string) []Option {
@@ -110,6 +116,34 @@ func (f Field) Describes() template.HTMLAttr {
 		return ""
 	}
 	return template.HTMLAttr(`aria-describedby="` + template.HTMLEscapeString(ids[1:]) + `"`) //nolint:gosec // ids are constants, and escaped
+}
+
+// A FormSection is a part of a long form.
+type FormSection struct {
+	ID, Title string
+	Fields    []Field
+}
+
+// Sections returns the fields that are not hidden, by their groups.
+func (f Form) Sections() (all []FormSection) {
+	for _, x := range f.Fields {
+		if x.Kind == Hidden {
+			continue
+		}
+		if n := len(all); n == 0 || x.Group != "" && x.Group != all[n-1].Title {
+			id := "section-" + strings.ReplaceAll(strings.ToLower(x.Group), " ", "-")
+			all = append(all, FormSection{ID: id, Title: x.Group})
+		}
+		x.Group = ""
+		at := &all[len(all)-1]
+		at.Fields = append(at.Fields, x)
+	}
+	return all
+}
+
+// Hidden returns the hidden fields.
+func (f Form) Hidden() []Field {
+	return slices.DeleteFunc(slices.Clone(f.Fields), func(x Field) bool { return x.Kind != Hidden })
 }
 
 // Upload reports whether the form has a file field.

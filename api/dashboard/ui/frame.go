@@ -98,7 +98,7 @@ func (f *Frame) Handler() (http.Handler, error) {
 			if route.Show != nil || route.Serve != nil {
 				mux.HandleFunc("GET "+path, f.authorize(module, route, f.servePage))
 			}
-			if route.Submit != nil {
+			if route.Submit != nil || route.Answer != nil {
 				mux.HandleFunc("POST "+path, f.authorize(module, route, f.serveForm))
 			}
 		}
@@ -312,6 +312,9 @@ func (f *Frame) serveForm(r *Request, module Module, route Route) error {
 	}
 	if r.HTTP.PostForm.Has(againEmail) {
 		return f.resume(r, module, route)
+	}
+	if route.Answer != nil {
+		return route.Answer(r)
 	}
 	done, err := route.Submit(r)
 	if isNotFound(err) {

@@ -33,7 +33,7 @@ type Link struct {
 type Route struct {
 	// Path is a http.ServeMux pattern relative to the organization.
 	Path string
-	// Role is the required role; empty is operator for routes with Submit, else viewer.
+	// Role is the required role; empty is operator for routes with Submit or Answer, else viewer.
 	Role operator.Role
 	// Root restricts the route to the root organization.
 	Root bool
@@ -49,6 +49,8 @@ type Route struct {
 	// Serve answers GET itself: a file, a stream. It has no time limit unless Timeout
 	// is set.
 	Serve func(*Request) error
+	// Answer answers POST itself, for scripts: a sound, JSON. A route has Submit or Answer.
+	Answer func(*Request) error
 	// Timeout limits a request; 0 means 10 s.
 	Timeout time.Duration
 	// MaxBytes limits the form body, in bytes; 0 means 1 MiB.
@@ -59,7 +61,7 @@ func (r Route) needs() operator.Role {
 	switch {
 	case r.Role != "":
 		return r.Role
-	case r.Submit != nil:
+	case r.Submit != nil || r.Answer != nil:
 		return operator.Operator
 	default:
 		return operator.Viewer

@@ -28,6 +28,9 @@ type Kind struct {
 	open                                func(p *clients, name string, e Endpoint)
 }
 
+// NeedsKey reports whether an account with the provider needs a key.
+func (k Kind) NeedsKey() bool { return k.needsKey }
+
 // Kinds returns all kinds by name.
 func Kinds() map[string]Kind {
 	all := modelKinds()

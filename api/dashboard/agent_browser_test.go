@@ -1,0 +1,88 @@
+package dashboard_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/parley-voice/parley/api/dashboard/agents"
+	"github.com/parley-voice/parley/api/dashboard/dashtest"
+	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/pipeline/conversation"
+	"github.com/parley-voice/parley/pipeline/fakeprovider"
+	"github.com/parley-voice/parley/pipeline/provider/endpoints"
+	"github.com/parley-voice/parley/pipeline/safedial"
+)
+
+// withFakes gives the dashboard providers: fakes of all kinds, and Deepgram without a key.
+func withFakes(t *testing.T, script fakeprovider.Script) func(*dashtest.Env) {
+	t.Helper()
+	fakes, err := fakeprovider.Start(t.Context(), "127.0.0.1:0", script)
+	if err != nil {
+		t.Fatal(err)
+	}
+	registry := endpoints.Set{Fake: fakes.Addr()}.Open(safedial.Rules{})
+	t.Cleanup(func() {
+		_ = registry.Close() // idle connections to the fakes
+		_ = fakes.Close()
+	})
+	return func(h *dashtest.Env) {
+		h.Dashboard.Tester = &conversation.Agent{Clients: registry}
+		h.Dashboard.Choices = func(context.Context, db.Querier, string) (all []agents.Choice, err error) {
+			for _, serves := range []string{"asr", "llm", "tts"} {
+				all = append(all, agents.Choice{Serves: serves, Name: "fake", Configured: true}, agents.Choice{Serves: serves, Name: "deepgram", Title: "Deepgram"})
+			}
+			all[4].Voices = []string{"ada", "eve"}
+			return all, nil
+		}
+	}
+}
+
+// choose sets the providers of the form to the fakes.
+func choose(b dashtest.Tab) {
+	for _, part := range []string{"asr", "llm", "tts"} {
+		b.Run(`(() => { const s = document.querySelector("[name='speech.` + part + `.provider']"); s.value = "fake"; s.dispatchEvent(new Event("change", { bubbles: true })); })()`)
+	}
+}
+
+// TestAgentEditorInBrowser writes a prompt, sees its size and variables change, and hears a sample of the voice.
+func TestAgentEditorInBrowser(t *testing.T) {
+	h := dashtest.New(t, withFakes(t, fakeprovider.Script{}))
+	b := h.Chrome(t)
+	b.SignIn("oscar")
+	b.SetViewport("light", 1440)
+	b.Go("agents/new")
+	b.Fill("[name=name]", "sales")
+	b.Fill("[name=prompt]", "Sell to {{first_name}} in {{city}}. é {{2}}")
+	b.Fill("[name=variables]", "city = Rome\nunused = x")
+	facts := dashtest.Read[string](b, "document.querySelector('.prompt-facts').innerText")
+	for _, want := range []string{"43 characters, about 11 tokens", "first_name", "each call must set it", "else the default “Rome”", "not a valid placeholder", "not used"} {
+		if !strings.Contains(facts, want) {
+			t.Errorf("%q is missing in %s", want, facts)
+		}
+	}
+	b.Fill("[name=prompt]", "Sell to {{first_name}} in {{city}}.")
+	choose(b)
+	if list := dashtest.Read[string](b, "document.querySelector(\"[name='speech.tts.voice']\").getAttribute('list')"); list != "voices-fake" {
+		t.Errorf("the voices are those of %q", list)
+	}
+	b.Run(`document.querySelector(".sample button").click()`)
+	b.Until(`document.querySelector(".sample audio").duration > 0.5`)
+	if says := dashtest.Read[string](b, `document.querySelector(".sample span").textContent`); says != "" && !strings.Contains(says, "play") {
+		t.Errorf("the sample says %q", says)
+	}
+	checkAccessibility(t, b, script(t), "agents/new")
+	for _, width := range []int64{390, 2560} {
+		b.SetViewport("light", width)
+		if wide := dashtest.Read[int64](b, "document.documentElement.scrollWidth"); wide > width {
+			t.Errorf("the page is %d pixels wide at %d", wide, width)
+		}
+	}
+	b.Press("Create draft")
+	if text := b.Text(); !strings.Contains(text, "Draft created.") {
+		t.Errorf("the page says %s", text)
+	}
+	if faults := b.Faults(); len(faults) > 0 {
+		t.Errorf("%q", faults)
+	}
+}

@@ -1,0 +1,79 @@
+"use strict";
+(() => {
+  const editor = document.querySelector("[data-editor]");
+  if (!editor) return;
+  const field = (name) => editor.elements[name];
+
+  // Size of the prompt and its variables, by the rules of the server.
+  const prompt = field("prompt"), list = editor.querySelector("[data-variables]");
+  const defaults = () => new Map(field("variables").value.split("\n").filter((l) => l.includes("="))
+    .map((l) => [l.slice(0, l.indexOf("=")).trim(), l.slice(l.indexOf("=") + 1).trim()]));
+  const row = (name, source, state, mark) => {
+    const tr = document.createElement("tr"), th = document.createElement("th"), td = document.createElement("td"), code = document.createElement("code");
+    th.scope = "row";
+    code.textContent = name;
+    th.append(code);
+    td.append(source);
+    if (state) {
+      const s = document.createElement("span");
+      s.className = `state ${mark}`;
+      s.textContent = state;
+      td.append(" ", s);
+    }
+    tr.append(th, td);
+    return tr;
+  };
+  const update = () => {
+    const number = (n) => n.toLocaleString("en-US"), text = prompt.value;
+    const characters = [...text].length, tokens = Math.ceil(new TextEncoder().encode(text).length / 4);
+    editor.querySelector("[data-size]").textContent = `${number(characters)} characters, about ${number(tokens)} tokens. This is an estimate: 4 bytes count as a token.`;
+    const known = defaults(), used = new Set(), rows = [];
+    for (const [all, inner] of (field("greeting").value + prompt.value + field("voicemail_message").value).matchAll(/\{\{([^{}]*)\}\}/g)) {
+      const name = inner.trim();
+      if (used.has(name)) continue;
+      used.add(name);
+      const value = known.get(name);
+      if (!/^[A-Za-z_][A-Za-z0-9_]{0,63}$/.test(name)) rows.push(row(all, "use letters, digits and _", "not a valid placeholder", "bad"));
+      else if (value !== undefined) rows.push(row(name, `${name === "name" ? "name of the contact" : "the call"}, else the default “${value}”`));
+      else rows.push(row(name, `${name === "name" ? "name of the contact" : "the call"}; no default`, "each call must set it", "busy"));
+    }
+    for (const name of [...known.keys()].sort()) if (!used.has(name)) rows.push(row(name, `default “${known.get(name)}”`, "not used", ""));
+    list.replaceChildren(...rows);
+    list.closest("table").hidden = rows.length === 0;
+  };
+  editor.addEventListener("input", (e) => { if (e.target.matches("textarea")) update(); });
+
+  // Names of voices belong to the chosen provider.
+  const voice = field("speech.tts.voice"), provider = field("speech.tts.provider");
+  provider.addEventListener("change", () => { voice.setAttribute("list", `voices-${provider.value}`); });
+
+  // A sample of the voice as the form has it.
+  const sample = editor.querySelector("[data-sample]");
+  if (!sample) return;
+  const [button, says, audio] = sample.children;
+  sample.hidden = false;
+  button.addEventListener("click", async () => {
+    button.disabled = true;
+    says.className = "";
+    says.textContent = "Synthesizing…";
+    const body = new URLSearchParams({
+      agent: sample.dataset.agent, provider: provider.value, model: field("speech.tts.model").value, voice: voice.value, language: field("language").value,
+    });
+    try {
+      const answer = await fetch(sample.dataset.sample, { method: "POST", body });
+      if (answer.headers.get("Content-Type") !== "audio/wav") {
+        const plain = answer.headers.get("Content-Type")?.startsWith("text/plain");
+        throw new Error(plain ? await answer.text() : "No sample: reload the page and try again.");
+      }
+      URL.revokeObjectURL(audio.src);
+      audio.src = URL.createObjectURL(await answer.blob());
+      audio.hidden = false;
+      says.textContent = "";
+      await audio.play();
+    } catch (err) {
+      says.className = "wrong";
+      says.textContent = err.message;
+    }
+    button.disabled = false;
+  });
+})();
