@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	pages "github.com/parley-voice/parley/api/dashboard/agents"
+	"github.com/parley-voice/parley/control/agents"
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/providers"
 	"github.com/parley-voice/parley/pipeline/provider"
@@ -15,18 +15,18 @@ import (
 	"github.com/parley-voice/parley/pipeline/tts"
 )
 
-// providerChoices returns the providers that agents of an organization may use, for the form of an agent.
-func (srv *server) providerChoices(ctx context.Context, q db.Querier, orgID string) ([]pages.Choice, error) {
+// choices returns the providers that agents of an organization may use, for the form of an agent.
+func (p *providerRegistry) choices(ctx context.Context, q db.Querier, orgID string) ([]agents.Choice, error) {
 	known, err := providers.KnownProviders(ctx, q)
 	if err != nil {
 		return nil, err
 	}
-	return choices(srv.providers.set(), srv.providers.Current(), known, orgID), nil
+	return choices(p.set(), p.Current(), known, orgID), nil
 }
 
 // choices merges the providers of this server, of other servers and of the organization. Providers whose key no server has
 // follow.
-func choices(set endpoints.Set, clients *provider.Clients, known providers.Names, orgID string) (all []pages.Choice) {
+func choices(set endpoints.Set, clients *provider.Clients, known providers.Names, orgID string) (all []agents.Choice) {
 	own := clients.Organizations[orgID]
 	if own == nil {
 		own = &provider.Clients{}
@@ -42,7 +42,7 @@ func choices(set endpoints.Set, clients *provider.Clients, known providers.Names
 		names = slices.Compact(names)
 		for _, name := range names {
 			kind := cmp.Or(set.Organizations[orgID][name].Kind, set.Named[name].Kind, name)
-			c := pages.Choice{Serves: serves, Name: name, Title: kinds[kind].Title, Configured: true}
+			c := agents.Choice{Serves: serves, Name: name, Title: kinds[kind].Title, Configured: true}
 			if name == "fake" {
 				c.Title = "for tests, not a real provider"
 			}
@@ -53,12 +53,12 @@ func choices(set endpoints.Set, clients *provider.Clients, known providers.Names
 		}
 		for name, k := range kinds {
 			if slices.Contains(k.Serves, serves) && k.NeedsKey() && !slices.Contains(names, name) {
-				all = append(all, pages.Choice{Serves: serves, Name: name, Title: k.Title})
+				all = append(all, agents.Choice{Serves: serves, Name: name, Title: k.Title})
 			}
 		}
 	}
-	slices.SortFunc(all, func(a, b pages.Choice) int {
-		rank := func(c pages.Choice) int {
+	slices.SortFunc(all, func(a, b agents.Choice) int {
+		rank := func(c agents.Choice) int {
 			switch {
 			case !c.Configured:
 				return 2

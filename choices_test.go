@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	pages "github.com/parley-voice/parley/api/dashboard/agents"
+	"github.com/parley-voice/parley/control/agents"
 	"github.com/parley-voice/parley/control/providers"
 	"github.com/parley-voice/parley/pipeline/provider/endpoints"
 	"github.com/parley-voice/parley/pipeline/safedial"
@@ -35,12 +35,12 @@ func TestChoices(t *testing.T) {
 	if !slices.Equal(names, []string{"deepgram", "elsewhere", "espeak", "ours", "theirs", "fake", "-azure", "-cartesia", "-elevenlabs", "-openai", "-soniox", "-yandex"}) {
 		t.Errorf("voices: %v", names)
 	}
-	if !slices.ContainsFunc(all, func(c pages.Choice) bool {
+	if !slices.ContainsFunc(all, func(c agents.Choice) bool {
 		return c.Name == "ours" && c.Title == "Azure Speech" && slices.Contains(c.Voices, "en-US-JennyNeural")
 	}) {
 		t.Error("an endpoint has no voices of its kind")
 	}
-	if !slices.ContainsFunc(all, func(c pages.Choice) bool { return c.Serves == "asr" && c.Name == "deepgram-flux" }) {
+	if !slices.ContainsFunc(all, func(c agents.Choice) bool { return c.Serves == "asr" && c.Name == "deepgram-flux" }) {
 		t.Error("the second recognizer of Deepgram is missing")
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/parley-voice/parley/bench/demo"
 	campaignstore "github.com/parley-voice/parley/campaigns/store"
 	"github.com/parley-voice/parley/campaigns/uploads"
+	"github.com/parley-voice/parley/control/agents"
 	"github.com/parley-voice/parley/control/apikeys"
 	"github.com/parley-voice/parley/control/identity"
 	"github.com/parley-voice/parley/control/operator"
@@ -34,8 +35,8 @@ func (srv *server) addDashboard(ctx context.Context, server *api.Server) error {
 		Stopping:  func() bool { return !srv.node.Accepting() },
 		Providers: srv.providerStatus,
 		Agents:    srv.agents.providers,
-		Choices:   srv.providerChoices,
-		Tester:    srv.agent,
+		Choices:   srv.providers.choices,
+		Tester:    agents.Playground{Agent: srv.agent},
 	}
 	if d.Identity, err = identityProvider(srv.config.Identity, srv.publicURL, key); err != nil {
 		return err

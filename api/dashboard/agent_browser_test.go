@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/parley-voice/parley/api/dashboard/agents"
 	"github.com/parley-voice/parley/api/dashboard/dashtest"
+	"github.com/parley-voice/parley/control/agents"
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/pipeline/conversation"
 	"github.com/parley-voice/parley/pipeline/fakeprovider"
@@ -27,7 +27,7 @@ func withFakes(t *testing.T, script fakeprovider.Script) func(*dashtest.Env) {
 		_ = fakes.Close()
 	})
 	return func(h *dashtest.Env) {
-		h.Dashboard.Tester = &conversation.Agent{Clients: registry}
+		h.Dashboard.Tester = agents.Playground{Agent: &conversation.Agent{Clients: registry}}
 		h.Dashboard.Choices = func(context.Context, db.Querier, string) (all []agents.Choice, err error) {
 			for _, serves := range []string{"asr", "llm", "tts"} {
 				all = append(all, agents.Choice{Serves: serves, Name: "fake", Configured: true}, agents.Choice{Serves: serves, Name: "deepgram", Title: "Deepgram"})

@@ -53,7 +53,7 @@ type Dashboard struct {
 	// Agents checks the providers of agents; nil skips the checks.
 	Agents definitions.ProviderChecker
 	// Choices and Tester are those of agents.Agents.
-	Choices func(ctx context.Context, q db.Querier, orgID string) ([]agents.Choice, error)
+	Choices func(ctx context.Context, q db.Querier, orgID string) ([]definitions.Choice, error)
 	Tester  agents.Tester
 	// Lists holds the do-not-call lists.
 	Lists *dnc.Catalog

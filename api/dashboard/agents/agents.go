@@ -16,7 +16,6 @@ import (
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/operator"
 	"github.com/parley-voice/parley/control/trunks"
-	"github.com/parley-voice/parley/pipeline"
 )
 
 //go:embed pages/*.html
@@ -36,17 +35,16 @@ type Agents struct {
 	// Providers checks the providers of agents; nil skips the checks.
 	Providers agents.ProviderChecker
 	// Choices returns the providers that agents of an organization may use; nil means that none are known.
-	Choices func(ctx context.Context, q db.Querier, orgID string) ([]Choice, error)
+	Choices func(ctx context.Context, q db.Querier, orgID string) ([]agents.Choice, error)
 	// Tester tries voices and models; nil means that this server has none.
 	Tester Tester
 
 	samples *samples
 }
 
-// Tester tries voices and models outside of calls.
+// Tester tries voices and models outside of calls; see agents.Playground.
 type Tester interface {
-	// Sample synthesizes a text with a voice and returns PCM at conversation.SampleRate.
-	Sample(ctx context.Context, e pipeline.Engine, language, text string) ([]int16, error)
+	Sample(ctx context.Context, orgID string, d agents.Definition, text string) (wav []byte, err error)
 }
 
 // Module returns the pages.

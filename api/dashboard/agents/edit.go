@@ -14,12 +14,11 @@ import (
 	"github.com/parley-voice/parley/control/apply"
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/operator"
-	"github.com/parley-voice/parley/pipeline"
 )
 
 // editor is the page with the form of a draft. id is empty for a new agent.
 func (a Agents) editor(r *ui.Request, id string, d agents.Definition, f ui.Form) (ui.Page, error) {
-	var choices []Choice
+	var choices []agents.Choice
 	if a.Choices != nil {
 		var err error
 		if choices, err = a.Choices(r.Context(), r.DB(), r.Org()); err != nil {
@@ -80,7 +79,10 @@ type size struct{ Characters, Tokens int }
 func sizeOf(text string) size { return size{utf8.RuneCountInString(text), (len(text) + 3) / 4} }
 
 func (a Agents) askNew(r *ui.Request) (ui.Page, error) {
-	name := ui.Field{Group: "Conversation", Name: "name", Label: "Name", Help: "Used as agent_id in the API. Cannot be changed later.", Placeholder: "sales"}
+	name := ui.Field{
+		Group: "Conversation", Name: "name", Label: "Name", Help: "Used as agent_id in the API. Cannot be changed later.",
+		Placeholder: "sales",
+	}
 	p, err := a.editor(r, "", agents.Default(), ui.Form{Submit: "Create draft", Cancel: r.URL("agents"), Fields: []ui.Field{name}})
 	p.Title, p.Crumbs = "New agent", crumbs()
 	return p, err
@@ -158,13 +160,17 @@ func machines() []ui.Option {
 }
 
 // fields are the fields of the form. Tools and analysis fields are edited as YAML.
-func fields(d agents.Definition, choices []Choice) []ui.Field {
+func fields(d agents.Definition, choices []agents.Choice) []ui.Field {
 	recording := ui.CheckboxField("recording", "Record calls", d.Recording)
 	recording.Group = "Calls"
 	return slices.Concat(speechFields(d),
-		engineFields("Speech-to-text", "asr", d.Speech.ASR, choices),
-		engineFields("Language model", "llm", d.Speech.LLM, choices),
-		engineFields("Voice", "tts", d.Speech.TTS, choices),
+		engineFields("Speech-to-text", "asr", d.Speech.ASR.Provider, d.Speech.ASR.Model, choices),
+		engineFields("Language model", "llm", d.Speech.LLM.Provider, d.Speech.LLM.Model, choices),
+		engineFields("Voice", "tts", d.Speech.TTS.Provider, d.Speech.TTS.Model, choices),
+		[]ui.Field{{
+			Name: "speech.tts.voice", Label: "Voice", Value: d.Speech.TTS.Voice, Optional: true, List: "voices-" + d.Speech.TTS.Provider,
+			Help: "Name or ID of any voice of the provider. Empty: its default.",
+		}},
 		[]ui.Field{
 			recording,
 			{
@@ -212,22 +218,15 @@ func speechFields(d agents.Definition) []ui.Field {
 }
 
 // engineFields are the fields of one provider: a choice if providers are known, otherwise text.
-func engineFields(group, key string, e pipeline.Engine, choices []Choice) []ui.Field {
-	provider := ui.Field{Group: group, Name: "speech." + key + ".provider", Label: "Provider", Value: e.Provider}
+func engineFields(group, key, provider, model string, choices []agents.Choice) []ui.Field {
+	which := ui.Field{Group: group, Name: "speech." + key + ".provider", Label: "Provider", Value: provider}
 	if len(choices) > 0 {
-		provider.Kind, provider.Options = ui.Select, options(choices, key, e.Provider)
+		which.Kind, which.Options = ui.Select, options(choices, key, provider)
 	}
-	all := []ui.Field{
-		provider,
-		{Name: "speech." + key + ".model", Label: "Model", Value: e.Model, Optional: true, Help: "Empty: the provider’s default."},
+	return []ui.Field{
+		which,
+		{Name: "speech." + key + ".model", Label: "Model", Value: model, Optional: true, Help: "Empty: the provider’s default."},
 	}
-	if key == "tts" {
-		all = append(all, ui.Field{
-			Name: "speech.tts.voice", Label: "Voice", Value: e.Voice, Optional: true, List: "voices-" + e.Provider,
-			Help: "Name or ID of any voice of the provider. Empty: its default.",
-		})
-	}
-	return all
 }
 
 // readForm reads the form. It leaves the fallbacks and options of engines unchanged.

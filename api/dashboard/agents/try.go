@@ -12,23 +12,10 @@ import (
 
 	"github.com/parley-voice/parley/api/dashboard/ui"
 	"github.com/parley-voice/parley/control/agents"
-	"github.com/parley-voice/parley/media/recorder"
-	"github.com/parley-voice/parley/pipeline"
-	"github.com/parley-voice/parley/pipeline/conversation"
 )
 
-// A Choice is a provider that an agent may use.
-type Choice struct {
-	Serves      string // "asr", "llm" or "tts"
-	Name, Title string
-	// Configured means that a server has the provider. If not, the form shows it, but it cannot be chosen.
-	Configured bool
-	// Voices are some names of its voices.
-	Voices []string
-}
-
 // options returns the choices of a select. It always has the value that is saved.
-func options(all []Choice, serves, saved string) []ui.Option {
+func options(all []agents.Choice, serves, saved string) []ui.Option {
 	var list []ui.Option
 	for _, c := range all {
 		if c.Serves != serves {
@@ -166,22 +153,23 @@ func (a Agents) sampleOf(r *ui.Request) ([]byte, error) {
 	if a.Tester == nil {
 		return nil, ui.Invalid("", "This server has no voices.")
 	}
-	e := pipeline.Engine{}
+	var d agents.Definition
 	if id := r.Text("agent"); id != "" { // with the options of the agent, such as its speed
 		agent, err := agents.ByID(r.Context(), r.DB(), r.Org(), id)
 		if err != nil {
 			return nil, err
 		}
 		if agent.Draft.Speech.TTS.Provider == r.Text("provider") {
-			e = agent.Draft.Speech.TTS
+			d.Speech.TTS = agent.Draft.Speech.TTS
 		}
 	}
+	d.Language = r.Text("language")
+	e := &d.Speech.TTS
 	e.Provider, e.Model, e.Voice, e.OrgID, e.Fallback = r.Text("provider"), r.Text("model"), r.Text("voice"), r.Org(), nil
-	language := r.Text("language")
-	if len(e.Provider)+len(e.Model)+len(e.Voice)+len(language) > 1000 {
+	if len(e.Provider)+len(e.Model)+len(e.Voice)+len(d.Language) > 1000 {
 		return nil, ui.Invalid("", "The names are too long.")
 	}
-	key := e.Key() + " " + language
+	key := e.Key() + " " + d.Language
 	if wav := a.samples.find(key, time.Now()); wav != nil {
 		return wav, nil
 	}
@@ -190,11 +178,10 @@ func (a Agents) sampleOf(r *ui.Request) ([]byte, error) {
 		return nil, err
 	}
 	defer end()
-	pcm, err := a.Tester.Sample(r.Context(), e, language, sampleText(language))
+	wav, err := a.Tester.Sample(r.Context(), r.Org(), d, sampleText(d.Language))
 	if err != nil {
 		return nil, ui.Invalid("", err)
 	}
-	wav := recorder.Mono(pcm, conversation.SampleRate)
 	a.samples.keep(key, wav)
 	return wav, nil
 }
