@@ -76,7 +76,7 @@ func (srv *server) providerStatus() []live.Provider {
 
 // demoOperator creates the demo's operator, or resets the operator's password, and returns the password.
 func demoOperator(ctx context.Context, srv *server) (string, error) {
-	org, err := apikeys.FindOrganization(ctx, srv.db.Pool, "demo")
+	org, err := apikeys.FindOrganization(ctx, srv.db.Pool, demo.Organization)
 	if err != nil {
 		return "", err
 	}

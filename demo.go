@@ -47,7 +47,7 @@ func (d demoCmd) Run(e *env) error {
 		defer cancel()
 		srv.stop(ctx)
 	}()
-	file := fmt.Sprintf(demo.File, receiver.Addr(), demo.Secret, carrier.Addr())
+	file := fmt.Sprintf(demo.FurnishedFile, receiver.Addr(), demo.Secret, carrier.Addr())
 	key, err := createDemo(e, srv.db, file, talkSpeech(c).File())
 	if err != nil {
 		return err
@@ -68,7 +68,15 @@ func (d demoCmd) Run(e *env) error {
 	s.NextSteps(srv.publicURL, demo.Pages{
 		Talk: srv.web.talk != nil, Notice: talkSpeech(c).Notice(), Operator: demo.Operator, Password: password,
 	}, srv.http.metricsURL(), key)
+	furnished := make(chan struct{})
+	go func() { // takes some seconds, so the page and the first call do not wait for it
+		defer close(furnished)
+		if err := furnishDemo(e, srv, &demo.Client{URL: srv.publicURL, Key: key}); err != nil && e.Err() == nil {
+			fmt.Fprintln(e.errs, "the past calls of the demo could not be written:", err)
+		}
+	}()
 	<-e.Done()
+	<-furnished
 	return nil
 }
 
@@ -100,7 +108,7 @@ func demoConfig(e *env) (config.Config, error) {
 	c.LimitLoad = false // other programs may use most of this machine
 	if c.WebRTC.UDP != config.Off {
 		for _, name := range demo.TalkAgents() {
-			c.Talk = append(c.Talk, config.TalkAgent{Org: "demo", Name: name})
+			c.Talk = append(c.Talk, config.TalkAgent{Org: demo.Organization, Name: name})
 		}
 		speech := talkSpeech(c)
 		c.TalkNotice, c.TalkTyped = strings.Join(speech.Notice(), " "), speech.IsTyped()
@@ -114,8 +122,9 @@ func talkSpeech(c config.Config) demo.Speech {
 	return demo.ChooseSpeech(c.Endpoints.Named, err == nil)
 }
 
-// createDemo creates the demo's organization from files and returns a new API key.
+// createDemo creates the organization of files and returns a new API key.
 func createDemo(ctx context.Context, d *db.DB, files ...string) (string, error) {
+	name := ""
 	for _, file := range files {
 		spec, err := apply.Parse(strings.NewReader(file))
 		if err == nil {
@@ -124,8 +133,9 @@ func createDemo(ctx context.Context, d *db.DB, files ...string) (string, error) 
 		if err != nil {
 			return "", err
 		}
+		name = spec.Organizations[0].Name
 	}
-	org, err := apikeys.FindOrganization(ctx, d.Pool, "demo")
+	org, err := apikeys.FindOrganization(ctx, d.Pool, name)
 	if err != nil {
 		return "", err
 	}

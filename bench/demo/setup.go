@@ -23,11 +23,18 @@ import (
 // Secret signs the demo's webhooks. It needs no protection, because the receiver is this process.
 const Secret = "whsec_ZGVtby1vZi1wYXJsZXktbm90LWEtc2VjcmV0LWF0LWFsbA==" //nolint:gosec // see above
 
-// File is the operator's file of the demo, as a format string. Its arguments are the address of
-// the receiver, the secret and the address of the carrier.
-const File = `
-organizations:
-- name: demo
+// Organization is the name of the organization that the demo furnishes.
+const Organization = "Harbor Books"
+
+// File is the operator's file of a small organization "demo", as a format string. Its arguments are the address of the
+// receiver, the secret and the address of the carrier. FurnishedFile is that of Organization.
+const (
+	File          = "organizations:\n- name: demo\n" + body
+	FurnishedFile = "organizations:\n- name: " + Organization + "\n  market: us\n" +
+		"  disclosures: {agent: Anna, organization: " + Organization + "}\n" + body
+)
+
+const body = `
   timezone: America/New_York
   webhooks: [{url: "http://%s/hook", secret: %q, events: [call_ended, call_analyzed]}]
   agents:
@@ -81,20 +88,47 @@ func Script() fakeprovider.Script {
 		if len(m) == 0 || !strings.Contains(m[0].Content, "report_call") {
 			return "", ""
 		}
-		return "report_call", `{"summary":"The callee asked when the shop opens and whether it has the odyssey.","success":true,"sentiment":"positive","in_voicemail":false,"opt_out":false}`
+		summary, success := "The callee asked when the shop opens and whether it has the odyssey.", true
+		if strings.Contains(m[len(m)-1].Content, survey) {
+			success = strings.Contains(m[len(m)-1].Content, "paper")
+			if summary = "The person had no time for the survey."; success {
+				summary = "The person answered both questions of the survey."
+			}
+		}
+		return "report_call", fmt.Sprintf(`{"summary":%q,"success":%v,"sentiment":"positive","in_voicemail":false,"opt_out":false}`, summary, success)
 	}
 	return s
 }
 
-// Carrier answers every call after a short ring.
+const busyHere = 486 // RFC 3261 21.4.24
+
+// Carrier answers calls after a short ring. The people of the running campaign behave by the last digit of their number.
 func Carrier() *siptest.Carrier {
+	running := map[string]bool{}
+	for _, c := range RunningContacts() {
+		running[strings.TrimPrefix(c.Phone, "+")] = true
+	}
 	return &siptest.Carrier{
 		Listen: "127.0.0.1:0",
-		Answer: func(siptest.Invite) siptest.Script {
-			return siptest.Script{
+		Answer: func(i siptest.Invite) siptest.Script {
+			script := siptest.Script{
 				Ring: 100 * time.Millisecond, After: 600 * time.Millisecond, Status: http.StatusOK,
 				Talk: siptest.Person{Greeting: Hello, Lines: Lines()}.Talk,
 			}
+			to := strings.TrimPrefix(i.To, "+")
+			if !running[to] {
+				return script
+			}
+			script.After, script.Talk = 4*time.Second, siptest.Person{Greeting: Hello, Lines: []string{"about ten", "on paper"}}.Talk
+			switch to[len(to)-1] {
+			case '0', '5':
+				script.Status = 0 // rings until the call is canceled
+			case '2':
+				script.After, script.Status = time.Second, busyHere
+			case '3', '7':
+				script.Talk = siptest.Person{Greeting: Hello, Lines: []string{"sorry no time"}}.Talk
+			}
+			return script
 		},
 	}
 }
@@ -178,7 +212,7 @@ func (r *Receiver) Close() {
 const Number = "+12025550199"
 
 // Operator is the dashboard login of the demo.
-const Operator = "demo@parley.example"
+const Operator = "owner@harborbooks.example"
 
 // ErrUnfinished means that the demo's call did not complete.
 var ErrUnfinished = errors.New("the demo's call did not complete")

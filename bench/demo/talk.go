@@ -28,12 +28,15 @@ func ChooseSpeech(configured map[string]endpoints.Endpoint, hasEspeak bool) Spee
 	}
 	voice := fake
 	if hasEspeak {
-		voice = "espeak"
+		voice = espeak
 	}
 	return Speech{cmp.Or(first("asr"), fake), cmp.Or(first("llm"), fake), cmp.Or(first("tts"), voice)}
 }
 
-const fake = "fake"
+const (
+	fake   = "fake"
+	espeak = "espeak"
+)
 
 // IsTyped reports whether the agents cannot understand speech, so that callers must type.
 func (s Speech) IsTyped() bool { return s.ASR == fake }
@@ -55,7 +58,7 @@ func (s Speech) Notice() []string {
 	switch s.TTS {
 	case fake:
 		parts, missing = append(parts, "Voice: tones; install espeak-ng for words."), append(missing, "PARLEY_ELEVENLABS_API_KEY")
-	case "espeak":
+	case espeak:
 		parts, missing = append(parts, "Voice: espeak-ng."), append(missing, "PARLEY_ELEVENLABS_API_KEY")
 	default:
 		parts = append(parts, "Voice: "+s.TTS+".")
@@ -72,12 +75,20 @@ func TalkAgents() []string { return []string{"bookshop", "clinic"} }
 // File returns the operator's file with the agents for /talk.
 func (s Speech) File() string {
 	speech := fmt.Sprintf("{asr: {provider: %s}, llm: {provider: %s}, tts: {provider: %s}}", s.ASR, s.LLM, s.TTS)
-	return fmt.Sprintf(talkFile, speech, speech)
+	return fmt.Sprintf(talkFile, speech, speech, phoneVoice(s.TTS))
+}
+
+// phoneVoice returns the voice of the survey agent, which calls scripted people: no provider that costs money.
+func phoneVoice(tts string) string {
+	if tts == espeak {
+		return tts
+	}
+	return fake
 }
 
 const talkFile = `
 organizations:
-- name: demo
+- name: ` + Organization + `
   agents:
   - name: bookshop
     published: true
@@ -93,6 +104,18 @@ organizations:
       Confirm it, move it to Friday at 2, or cancel it. Give no medical advice. Be brief and kind."
     recording: true
     speech: %s
+  - name: survey
+    published: true
+    greeting: "I have two short questions for the Reading Survey. How many books did you read this year?"
+    prompt: "You ask people two questions for the Reading Survey of the library.
+      Ask how many books they read this year, and whether they read on paper or on a screen. Thank them. Be brief and kind."
+    recording: true
+    speech: {asr: {provider: fake}, llm: {provider: fake}, tts: {provider: %s}}
+  trunks:
+  - name: demo
+    rates: {"1": 0.0085}
+    subgroups:
+    - {name: default, allowed_destinations: [US], agents: [demo, bookshop, clinic, survey], concurrent_calls: 10, calls_per_minute: 30}
 `
 
 // A rule is an answer of the fake model to texts that contain one of the words; without words, to all texts.
@@ -104,6 +127,7 @@ type rule struct {
 // talkRules returns the answers of the fake model for the agents of /talk, by a word of their prompts.
 func talkRules() map[string][]rule {
 	return map[string][]rule{
+		survey: surveyRules(),
 		"Harbor Books": {
 			{[]string{"bye", "goodbye", "thank", "thanks", "nothing"}, "Thank you for calling Harbor Books. Goodbye!"},
 			{[]string{"open", "close", "closed", "hours", "when"}, "We are open Monday to Saturday, from 9 to 6."},
