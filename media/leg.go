@@ -38,7 +38,7 @@ type Arrival interface {
 // Keypad sends DTMF digits (RFC 4733).
 type Keypad interface {
 	// Press adds digits (0-9, *, #, A-D) to a queue and returns. The media clock sends them in place of the feed's
-	// audio. A comma is a pause of half a second.
+	// audio. A comma is a pause of 2 seconds.
 	Press(keys string) error
 }
 

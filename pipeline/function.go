@@ -27,7 +27,7 @@ type FollowUp struct {
 	Step   Step
 	Say    string // text to say first, in addition to the model's own words
 	Number string // only of a Transfer
-	Keys   string // only of a Press: 0-9 * # A-D, and commas for pauses of half a second
+	Keys   string // only of a Press: 0-9 * # A-D, and commas for pauses of 2 seconds
 	Reason Reason // only of a Hangup
 }
 

@@ -4,13 +4,13 @@ import "sync"
 
 // Durations in frames of 20 ms.
 const (
-	DownFrames  = 5  // duration of a tone or event: 100 ms
-	repeats     = 2  // repetitions of the end packet (RFC 4733 section 2.5.1.4)
-	keyFrames   = 8  // from the start of one digit to the next; the gap is 60 ms
-	pauseFrames = 25 // duration of the character Pause
+	DownFrames  = 5   // duration of a tone or event: 100 ms
+	repeats     = 2   // repetitions of the end packet (RFC 4733 section 2.5.1.4)
+	keyFrames   = 8   // from the start of one digit to the next; the gap is 60 ms
+	pauseFrames = 100 // duration of the character Pause: 2 s
 )
 
-// maxQueued is the maximum number of digits in the queue: 10 seconds.
+// maxQueued is the maximum number of digits in the queue: 10 seconds, or 2 minutes of pauses.
 const maxQueued = 64
 
 // Step says what is sent in one frame for a digit.

@@ -11,7 +11,7 @@ import (
 // Names lists the digits in the order of their event codes (RFC 4733 section 3.2).
 const Names = "0123456789*#ABCD"
 
-// Pause is a character that stands for half a second of silence.
+// Pause is a character that stands for 2 seconds of silence, as on web calls (RTCDTMFSender of WebRTC).
 const Pause = ','
 
 // ErrFull means that too many digits are in the queue.

@@ -47,7 +47,7 @@ func TestDialer(t *testing.T) {
 			t.Errorf("%+v lasts %d frames", s, frames)
 		}
 	}
-	want := "1234EEE_" + strings.Repeat(".", pauseFrames) + "1234EEE_.."
+	want := "1234EEE_" + strings.Repeat(".", 100) + "1234EEE_.." // a pause of 2 s
 	if got.String() != want {
 		t.Errorf("pressed %s, want %s", got.String(), want)
 	}

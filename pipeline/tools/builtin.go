@@ -58,7 +58,7 @@ func sendDTMF(d Definition) builtin {
 			Name: SendDTMF, Description: cmp.Or(d.Description, "Presses keys on the phone, for a menu that asks for them."),
 			Parameters: json.RawMessage(
 				`{"type":"object","required":["keys"],"properties":{"keys":{"type":"string","pattern":"^[0-9*#A-D,]{1,32}$",` +
-					`"description":"0-9 * # A-D; a comma waits half a second"}},"additionalProperties":false}`,
+					`"description":"0-9 * # A-D; a comma waits 2 seconds"}},"additionalProperties":false}`,
 			),
 		},
 		run: func(arguments json.RawMessage) (pipeline.ToolResult, error) {
