@@ -77,7 +77,7 @@ soak: deps build ## the long harnesses: kill -9 over hundreds of calls, 100 call
 	@PARLEYTEST_SOAK=1 go test -count=1 -timeout 10m -run 'TestTenThousandTurns' ./pipeline/pipetest
 	@CGO_ENABLED=1 go test -vet=off -race -count=1 -timeout 30m -parallel 4 .
 	@PARLEYTEST_WEB_CALLS=100 go test -count=1 -timeout 10m -v -run 'TestSoakWeb' .
-	@PARLEYTEST_KILLS=50 PARLEYTEST_SOAK=1 go test -count=1 -timeout 15m -v -run 'TestKillDuringRequest|TestSDKs' ./api/conformance
+	@PARLEYTEST_KILLS=50 PARLEYTEST_SOAK=1 go test -count=1 -timeout 15m -v -run 'TestKillDuringRequest|TestSDKs|TestTypeScript' ./api/conformance ./webrtc/jsclient
 
 chaos: deps build ## three nodes and random faults for TIME (10m; an hour before a release), repeatable by SEED, as root
 	@PARLEYTEST_CHAOS=$(or $(TIME),10m) PARLEYTEST_CHAOS_SEED=$(SEED) go test -count=1 -timeout 3h -v -run 'TestChaos$$' .

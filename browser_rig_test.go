@@ -68,15 +68,21 @@ func openChrome(t *testing.T, lines ...string) chrome {
 	})
 	c := chrome{ctx, srv, api}
 	for host, setting := range map[string]browser.PermissionSetting{"127.0.0.1": "granted", "localhost": "denied"} {
-		if _, err := chromedp.Run(ctx, func(ctx context.Context, _ *chromedp.Target) (cdp.Empty, error) {
-			return chromedp.CallBrowser(ctx, browser.SetPermission, browser.SetPermissionParams{
-				Permission: &browser.PermissionDescriptor{Name: "microphone"}, Setting: setting, Origin: c.at(host),
-			})
-		}); err != nil {
-			t.Fatal(err)
-		}
+		c.permit(t, c.at(host), setting)
 	}
 	return c
+}
+
+// permit sets whether pages of an origin may use the microphone.
+func (c chrome) permit(t *testing.T, origin string, setting browser.PermissionSetting) {
+	t.Helper()
+	if _, err := chromedp.Run(c.ctx, func(ctx context.Context, _ *chromedp.Target) (cdp.Empty, error) {
+		return chromedp.CallBrowser(ctx, browser.SetPermission, browser.SetPermissionParams{
+			Permission: &browser.PermissionDescriptor{Name: "microphone"}, Setting: setting, Origin: origin,
+		})
+	}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // at returns the URL of the server with another host name.

@@ -29,7 +29,7 @@ func TestBrowser(t *testing.T) {
 	c := openChrome(t, "when do you open", "have you the odyssey")
 	for name, journey := range map[string]func(testing.TB, chrome){
 		"talk page": talkOnPage, "typed words": typeOnPage, "client module": joinWithClient, "barge-in": interruptAnswer, "mute": mutePage, "reload": reloadPage,
-		"keys and devices": keysAndDevices, "network loss": networkLost, "socket loss": socketLost, "friendly errors": friendlyErrors, "hangup before start": hangUpBeforeStart,
+		"keys and devices": keysAndDevices, "chosen devices": chooseDevices, "network loss": networkLost, "socket loss": socketLost, "friendly errors": friendlyErrors, "hangup before start": hangUpBeforeStart,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -251,6 +251,62 @@ func keysAndDevices(t testing.TB, c chrome) {
 	}
 	p.do(chromedp.Click(chromedp.CSS("#hangup")))
 	c.checkHungUp(t, id)
+}
+
+// chooseDevices checks with the devices of the browser that a page prefers remembered ones, switches them within its
+// call, keeps the ones in use if a choice fails, and learns of changes.
+func chooseDevices(t testing.TB, c chrome) {
+	w := ticket(t, c.api)
+	p := c.talk(t, map[string]any{"asIs": true})
+	// Browsers show the devices after the microphone was allowed.
+	p.run(`navigator.mediaDevices.getUserMedia({ audio: true }).then((s) => s.getTracks().forEach((t) => t.stop()))`)
+	p.run(`(async () => { const { Parley } = await import("/rtc/parley.js"); Object.assign(probe, await Parley.devices()); })()`)
+	if n := eval[[]int](p, "[probe.microphones.length, probe.speakers.length]"); n[0] < 3 || n[1] < 3 {
+		t.Fatalf("%d microphones and %d speakers", n[0], n[1])
+	}
+	j := eval[joinResult](p, "probe.join({token: "+strconv.Quote(w.Token)+", url: "+strconv.Quote(w.URL)+
+		"}, { microphone: probe.microphones[1].id, speaker: probe.speakers[1].id })")
+	if j.Code != "" {
+		t.Fatalf("joined with %+v", j)
+	}
+	p.run(`(async () => {
+		const { call, microphones, speakers } = probe, seen = probe.seen = [];
+		const used = () => microphones.findIndex((d) => d.id === call.microphoneId) + " " + speakers.findIndex((d) => d.id === call.speakerId);
+		const track = () => probe.peers[0].getSenders()[0].track;
+		seen.push(used());
+		await call.setMicrophone(microphones[2].id);
+		await call.setSpeaker(speakers[2].id);
+		seen.push(used(), track().getSettings().deviceId === microphones[2].id, track().readyState);
+		for (const set of ["setMicrophone", "setSpeaker"]) await call[set]("gone").catch((e) => seen.push(e.code));
+		call.on("devicechange", (lists) => seen.push(lists.microphones.length === microphones.length, lists.speakers.length === speakers.length));
+		navigator.mediaDevices.dispatchEvent(new Event("devicechange"));
+		await probe.until(() => seen.length > 6, 5000, "the change");
+		seen.push(used(), track().readyState, probe.sockets.length, probe.peers.length, call.state === "ended");
+	})()`)
+	want := "1 1; 2 2; true; live; microphone_missing; speaker_missing; true; true; 2 2; live; 1; 1; false"
+	if got := eval[string](p, "probe.seen.join('; ')"); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	p.run("probe.call.hangUp().then(() => {})")
+	c.checkHungUp(t, w.CallID)
+
+	// A page whose microphone is denied can still be used in writing.
+	denied := c.open(t, c.at("localhost")+"/talk", map[string]any{"asIs": true})
+	w = ticket(t, c.api)
+	join := "probe.join({token: " + strconv.Quote(w.Token) + ", url: " + strconv.Quote(w.URL) + "}"
+	if j := eval[joinResult](denied, join+")"); j.Code != "microphone_denied" {
+		t.Errorf("joined with %+v", j)
+	}
+	if j := eval[joinResult](denied, join+", { microphone: false })"); j.Code != "" {
+		t.Errorf("joined in writing with %+v", j)
+	}
+	if code := eval[string](denied, "probe.call.setMicrophone('default').catch((e) => e.code)"); code != "microphone_denied" {
+		t.Errorf("the microphone of the call: %s", code)
+	}
+	denied.run("probe.call.sendText('when do you open')")
+	denied.until("an answer", "probe.events.some((e) => e.role === 'agent' && e.final && e.text.startsWith('We open'))")
+	denied.run("probe.call.hangUp().then(() => {})")
+	c.checkHungUp(t, w.CallID)
 }
 
 // startRelay starts an emulated network between pages and the server.

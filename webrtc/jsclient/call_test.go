@@ -103,6 +103,102 @@ func TestCall(t *testing.T) {
 			"0; false; true; when do you open?; text_invalid; text_invalid; text_unsent",
 		},
 		{
+			"microphone errors", `
+			const codes = [];
+			for (const name of ["NotAllowedError", "SecurityError", "NotFoundError", "OverconstrainedError", "NotReadableError", "AbortError"]) {
+				harness.microphoneError = name;
+				codes.push((await harness.why(harness.join())).split(/[ :]/)[1]);
+			}
+			return codes.join(" ") + "; " + harness.sent();`,
+			"microphone_denied microphone_denied microphone_missing microphone_missing microphone_busy microphone_busy; ",
+		},
+		{
+			"remembered devices", `
+			const call = await harness.join(undefined, { microphone: "desk", speaker: "headset" });
+			const { deviceId, echoCancellation } = harness.constraints[0];
+			return [JSON.stringify(deviceId), echoCancellation, call.microphoneId, call.speakerId].join(" ");`,
+			`{"exact":"desk"} true desk headset`,
+		},
+		{
+			"a remembered microphone that is gone", `
+			const call = await harness.join(undefined, { microphone: "gone" });
+			harness.microphoneError = "NotAllowedError";
+			return call.microphoneId + " " + await harness.why(harness.join(undefined, { microphone: "desk" })) + " " + harness.permissionRequests;`,
+			"default ParleyError microphone_denied: Microphone access is blocked. Allow it in the browser's settings for this page, then try again. 3",
+		},
+		{
+			"a remembered speaker that is gone", `
+			const faults = [], call = await harness.join(undefined, { speaker: "gone" });
+			call.on("error", (e) => faults.push(e.code));
+			for (const id of ["denied", "other"]) await call.setSpeaker(id).catch((e) => faults.push(e.code));
+			await harness.wait();
+			return [call.state, "speaker " + call.speakerId, ...faults.sort()].join("; ");`,
+			"listening; speaker ; speaker_denied; speaker_missing; speaker_missing",
+		},
+		{
+			"another microphone", `
+			const call = await harness.join();
+			call.mute();
+			await call.setMicrophone("desk");
+			return [call.microphoneId, harness.sockets.length, harness.peers.length, ...harness.tracks.map((t) => t.stopped + " " + t.enabled)].join("; ");`,
+			"desk; 1; 1; true false; false false",
+		},
+		{
+			"two choices of a microphone", `
+			const call = await harness.join();
+			harness.delayPermission();
+			const first = call.setMicrophone("first"), allowFirst = harness.allow;
+			await harness.until(() => harness.permissionRequests === 2);
+			harness.prompt = Promise.resolve();
+			await call.setMicrophone("last");
+			allowFirst();
+			await first;
+			return call.microphoneId + " " + harness.tracks.map((t) => t.stopped);`,
+			"last true,false,true",
+		},
+		{
+			"a microphone that cannot be opened", `
+			const call = await harness.join();
+			harness.microphoneError = "NotFoundError";
+			return await harness.why(call.setMicrophone("gone")) + " " + call.microphoneId + " " + harness.tracks[0].stopped;`,
+			"ParleyError microphone_missing: No microphone found. Connect one, then try again. default false",
+		},
+		{
+			"a device change", `
+			const { Parley } = await import("/rtc/parley.js"), lists = [];
+			const stop = Parley.watchDevices(({ microphones, speakers }) => lists.push([microphones, speakers].every(Array.isArray)));
+			const change = async () => { navigator.mediaDevices.dispatchEvent(new Event("devicechange")); await harness.wait(50); };
+			await change();
+			stop();
+			const call = await harness.join();
+			call.on("devicechange", ({ microphones, speakers }) => lists.push([microphones, speakers].every(Array.isArray)));
+			await change();
+			harness.sockets[0].say({ type: "bye", reason: "agent_hangup" });
+			await change();
+			return lists.join(" ");`,
+			"true true",
+		},
+		{
+			"muted from the beginning", `
+			const call = await harness.join(undefined, { muted: true }), before = [call.muted, harness.tracks[0].enabled];
+			call.mute(false);
+			const again = await harness.resume({ muted: true });
+			return [before, call.muted, again.muted, harness.tracks[1].enabled].join("; ");`,
+			"true,false; false; false; true",
+		},
+		{
+			"without sound", `
+			const call = await harness.join(undefined, { microphone: false, playback: false }), lines = [];
+			call.on("transcript", (line) => lines.push(line.role + " " + line.text));
+			for (const role of ["caller", "agent"]) harness.sockets[0].say({ type: "event", event: "transcript", role, text: "hello", final: true, turn: 1 });
+			await harness.until(() => lines.length === 2);
+			const before = [call.playback, harness.audio.muted];
+			const again = await harness.resume(), after = [again.playback, harness.audio.muted, again.hasMicrophone];
+			again.setPlayback();
+			return [before, after, [again.playback, harness.audio.muted, harness.saved().quiet], lines, harness.permissionRequests].join("; ");`,
+			"false,true; false,true,false; true,false,false; caller hello,agent hello; 0",
+		},
+		{
 			"a second answer, as to an earlier restart", `
 			const call = await harness.join(), faults = [];
 			call.on("error", (e) => faults.push(e.code));

@@ -2,7 +2,7 @@
 export type ErrorCode =
   | "insecure_origin" | "unsupported"
   | "microphone_denied" | "microphone_missing" | "microphone_busy" | "microphone_lost"
-  | "speaker_unsupported" | "speaker_missing" | "audio_blocked" | "keys_invalid" | "keys_unsupported"
+  | "speaker_unsupported" | "speaker_missing" | "speaker_denied" | "audio_blocked" | "keys_invalid" | "keys_unsupported"
   | "text_invalid" | "text_unsent"
   | "token_missing" | "token_invalid" | "token_expired" | "token_used" | "wrong_call"
   | "call_ended" | "resume_unknown" | "sdp_invalid" | "message_invalid" | "too_many_messages" | "join_timeout"
@@ -32,8 +32,17 @@ export type Ticket =
 export interface Options {
   /** Microphone constraints. Echo cancellation, noise suppression and gain control are on by default. */
   audio?: MediaTrackConstraints;
-  /** `false` joins without a microphone: the user types (`sendText`). `setMicrophone` adds one later. */
-  microphone?: boolean;
+  /**
+   * `false` joins without a microphone: the user types (`sendText`), and `setMicrophone` adds one later. The id of
+   * a microphone prefers it; if it is not connected, the browser selects another one.
+   */
+  microphone?: boolean | string;
+  /** The id of the speaker. If it cannot be used, an `error` event tells why and the default one plays. */
+  speaker?: string;
+  /** `true` joins with the microphone muted. */
+  muted?: boolean;
+  /** `false` does not play the agent's voice. `setPlayback` starts it later. */
+  playback?: boolean;
   /** `false` disables `level` events. */
   levels?: boolean;
   /** Cancels joining, which rejects with `aborted` at once. */
@@ -44,6 +53,12 @@ export interface Device {
   id: string;
   /** Empty until the user allows a microphone. */
   label: string;
+}
+
+export interface Devices {
+  microphones: Device[];
+  /** Empty if the browser cannot select a speaker. */
+  speakers: Device[];
 }
 
 /** The state of the conversation or of the connection. */
@@ -80,6 +95,8 @@ export interface Events {
   transcript: Transcript;
   turn: Turn;
   level: Level;
+  /** A device was connected or removed. */
+  devicechange: Devices;
   /** The call may continue; only `end` marks its end. */
   error: ParleyError;
   end: { reason: string };
@@ -94,12 +111,20 @@ export class Call extends EventTarget {
   readonly state: State;
   readonly muted: boolean;
   readonly hasMicrophone: boolean;
+  /** The id of the microphone in use; empty without one. */
+  readonly microphoneId: string;
+  /** The id of the speaker in use; empty for the default one. */
+  readonly speakerId: string;
+  /** Whether the agent's voice is played. */
+  readonly playback: boolean;
   /** Resolves with the reason when the call has ended. */
   readonly ended: Promise<string>;
   /** Adds a listener that receives the event detail. Returns a function that removes it. */
   on<K extends keyof Events>(type: K, handler: (detail: Events[K]) => void): () => void;
   /** Mutes or unmutes the microphone. */
   mute(on?: boolean): void;
+  /** Plays the agent's voice, or stops playing it. The transcript continues. */
+  setPlayback(on?: boolean): void;
   /** Queues DTMF digits: 0 to 9, *, #, A to D; a comma pauses for 2 s. Throws a ParleyError. */
   press(keys: string): void;
   /** Sends 1 to 1,000 characters, which the agent answers like spoken words. Throws a ParleyError. */
@@ -123,7 +148,9 @@ export const Parley: {
   /** Reports whether there may be a call to resume. */
   resumable(): boolean;
   /** Lists microphones and speakers; no speakers if the browser cannot select one. */
-  devices(): Promise<{ microphones: Device[]; speakers: Device[] }>;
+  devices(): Promise<Devices>;
+  /** Calls handler with the lists each time a device is connected or removed. Returns a function that stops this. */
+  watchDevices(handler: (devices: Devices) => void): () => void;
 };
 
 export default Parley;

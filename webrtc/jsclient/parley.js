@@ -21,6 +21,7 @@ const MESSAGES = {
   microphone_lost: "The microphone was disconnected.",
   speaker_unsupported: "This browser cannot select a speaker.",
   speaker_missing: "The selected speaker is not available.",
+  speaker_denied: "The browser does not allow this speaker. Allow it in the browser's settings for this page.",
   keys_invalid: "Invalid keys. Use 0 to 9, *, #, A to D, and a comma for a pause.",
   keys_unsupported: "Keys cannot be sent in this call right now.",
   text_invalid: "Enter a text of 1 to 1,000 characters.",
@@ -78,15 +79,24 @@ export const Parley = {
   /** Reports whether there may be a call to resume. */
   resumable: () => loadCall() !== null,
 
-  /** Lists microphones and speakers. Labels are empty until the user allows a microphone. */
+  /** Lists microphones and speakers. Lists are empty, or labels are, until the user allows a microphone. */
   async devices() {
     const all = (await navigator.mediaDevices?.enumerateDevices?.()) ?? [];
     const of = (kind) => all.filter((d) => d.kind === kind && d.deviceId).map((d) => ({ id: d.deviceId, label: d.label }));
-    return { microphones: of("audioinput"), speakers: "setSinkId" in HTMLMediaElement.prototype ? of("audiooutput") : [] };
+    return { microphones: of("audioinput"), speakers: canSelectSpeaker() ? of("audiooutput") : [] };
+  },
+
+  /** Calls handler with the lists each time a device is connected or removed. Returns a function that stops this. */
+  watchDevices(handler) {
+    const media = navigator.mediaDevices, listener = async () => handler(await Parley.devices());
+    media?.addEventListener("devicechange", listener);
+    return () => media?.removeEventListener("devicechange", listener);
   },
 };
 
 export default Parley;
+
+const canSelectSpeaker = () => "setSinkId" in HTMLMediaElement.prototype;
 
 /** The WebSocket URL of the service that this file was loaded from. */
 function defaultSocketURL() {
@@ -136,12 +146,14 @@ const wrapErrors = (promise) => promise.catch((e) => { throw e instanceof Parley
 /** A call of this page, created by Parley.join. */
 export class Call extends EventTarget {
   #target; #credential; #options; #socket = null; #peer = null; #resume = null; #outage = null;
-  #microphone = null; #audio = null; #meter = null; #muted = false; #leaving = false; #joined = false; #earlyEvents = []; #attempts = 0;
+  #microphone = null; #audio = null; #meter = null; #muted; #playback; #choice = 0; #unwatch = null; #leaving = false; #joined = false; #earlyEvents = []; #attempts = 0;
   #agentState = "connecting"; #connection = "connecting"; #ready = Promise.withResolvers(); #ended = Promise.withResolvers();
 
   constructor(options) {
     super();
     this.#options = options;
+    this.#muted = options.muted === true;
+    this.#playback = options.playback !== false;
     this.#ready.promise.catch(() => {}); // _begin reports the error
     this.id = "";
     this.reason = "";
@@ -152,6 +164,12 @@ export class Call extends EventTarget {
   get muted() { return this.#muted; }
   /** Whether the call has a microphone. */
   get hasMicrophone() { return this.#microphone !== null; }
+  /** The id of the microphone in use; empty without one. */
+  get microphoneId() { return this.#microphone?.getAudioTracks()[0].getSettings().deviceId ?? ""; }
+  /** The id of the speaker in use; empty for the default one. */
+  get speakerId() { return this.#audio?.sinkId ?? ""; }
+  /** Whether the agent's voice is played. */
+  get playback() { return this.#playback; }
   /** Resolves with the reason when the call has ended. */
   get ended() { return this.#ended.promise; }
 
@@ -166,6 +184,14 @@ export class Call extends EventTarget {
   mute(on = true) {
     this.#muted = Boolean(on);
     for (const t of this.#microphone?.getAudioTracks() ?? []) t.enabled = !this.#muted;
+    this.#save();
+  }
+
+  /** Plays the agent's voice, or stops playing it. */
+  setPlayback(on = true) {
+    this.#playback = Boolean(on);
+    if (this.#audio) this.#audio.muted = !this.#playback;
+    if (this.#playback && this.#audio?.srcObject) this.#startAudio();
     this.#save();
   }
 
@@ -194,9 +220,11 @@ export class Call extends EventTarget {
     return this.ended;
   }
 
-  /** Switches to another microphone by its id. */
+  /** Switches to another microphone by its id. After several calls the last choice is used. */
   async setMicrophone(id) {
+    const choice = ++this.#choice;
     const fresh = await openMicrophone({ ...this.#constraints(), deviceId: { exact: id } });
+    if (choice !== this.#choice) return stop(fresh);
     const before = this.#microphone;
     this.#useMicrophone(fresh);
     if (this.#connection === "ended") return;
@@ -206,11 +234,11 @@ export class Call extends EventTarget {
 
   /** Switches to another speaker by its id. */
   async setSpeaker(id) {
-    if (!("setSinkId" in HTMLMediaElement.prototype)) throw new ParleyError("speaker_unsupported");
+    if (!canSelectSpeaker()) throw new ParleyError("speaker_unsupported");
     try {
       await this.#audio.setSinkId(id);
     } catch (e) {
-      throw new ParleyError("speaker_missing", undefined, e);
+      throw new ParleyError(e.name === "NotAllowedError" ? "speaker_denied" : "speaker_missing", undefined, e);
     }
   }
 
@@ -255,20 +283,39 @@ export class Call extends EventTarget {
     if (!token && !t.resume) throw new ParleyError("token_missing");
     this.#target = { url: t.url ?? defaultSocketURL(), ice: t.ice_servers, policy: t.ice_transport_policy };
     this.#credential = token ? { token } : { resume: t.resume };
-    if (t.resume && t.muted) this.#muted = true;
-    if (t.resume && t.silent) this.#options = { ...this.#options, microphone: false };
+    if (!t.resume) return;
+    this.#muted = Boolean(t.muted);
+    this.#playback = !t.quiet;
+    if (t.silent) this.#options = { ...this.#options, microphone: false };
   }
 
   /** Saves the data that a reloaded page needs to resume. */
   #save() {
     if (!this.#resume || this.#connection === "ended") return;
-    saveCall({ url: this.#target.url, ice_servers: this.#target.ice, ice_transport_policy: this.#target.policy, resume: this.#resume, muted: this.#muted, silent: !this.#microphone });
+    saveCall({ url: this.#target.url, ice_servers: this.#target.ice, ice_transport_policy: this.#target.policy, resume: this.#resume, muted: this.#muted, silent: !this.#microphone, quiet: !this.#playback });
   }
 
   async #openMedia() {
     this.#audio = new Audio();
     this.#audio.autoplay = true;
-    if (this.#options.microphone !== false) this.#useMicrophone(await openMicrophone(this.#constraints()));
+    this.#audio.muted = !this.#playback;
+    this.#unwatch = Parley.watchDevices((devices) => this.#connection !== "ended" && this.#emit("devicechange", devices));
+    const { microphone, speaker } = this.#options;
+    if (microphone !== false) this.#useMicrophone(await this.#openPreferred(microphone));
+    // Browsers list speakers after the user has allowed a microphone.
+    if (speaker) await this.setSpeaker(speaker).catch((e) => this.#reportError(e));
+  }
+
+  /** Opens a remembered microphone, or another one if it is not connected. */
+  async #openPreferred(id) {
+    if (typeof id === "string") {
+      try {
+        return await openMicrophone({ ...this.#constraints(), deviceId: { exact: id } });
+      } catch (e) {
+        if (e.code !== "microphone_missing") throw e;
+      }
+    }
+    return openMicrophone(this.#constraints());
   }
 
   #constraints() {
@@ -401,13 +448,17 @@ export class Call extends EventTarget {
 
   #play(stream) {
     this.#audio.srcObject = stream;
+    this.#startAudio();
+    this.#measureLevels();
+  }
+
+  #startAudio() {
     this.#audio.play().catch((e) => {
       if (e.name !== "NotAllowedError") return;
       this.#reportError(new ParleyError("audio_blocked"));
       const retry = () => { this.#audio?.play().catch(() => {}); this.#meter?.context.resume(); };
       for (const type of ["pointerdown", "keydown"]) addEventListener(type, retry, { once: true });
     });
-    this.#measureLevels();
   }
 
   /** Emits audio levels of both sides unless options.levels is false. */
@@ -520,6 +571,7 @@ export class Call extends EventTarget {
     if (!keep) saveCall(null);
     clearTimeout(this.#outage?.timer);
     clearInterval(this.#meter?.timer);
+    this.#unwatch?.();
     this.#meter?.context.close().catch(() => {});
     const socket = this.#socket;
     this.#socket = null;

@@ -78,11 +78,11 @@
     for (const type of ["state", "transcript", "turn", "error", "end"]) call.on(type, (detail) => probe.events.push({ type, at: performance.now(), ...(type === "error" ? { code: detail.code } : type === "turn" ? { turn: detail } : detail) }));
     call.on("level", (l) => (probe.level = { microphone: Math.max(l.microphone, probe.level?.microphone ?? 0), agent: Math.max(l.agent, probe.level?.agent ?? 0) }));
   };
-  probe.join = async (ticket) => {
+  probe.join = async (ticket, options) => {
     const { Parley } = await import("/rtc/parley.js");
     const began = performance.now();
     try {
-      probe.watch(await Parley.join(ticket));
+      probe.watch(await Parley.join(ticket, options));
     } catch (e) {
       return { code: e.code, message: e.message };
     }

@@ -10,12 +10,29 @@
   // The microphone is allowed at once. After harness.delayPermission(), it is allowed when harness.allow() is called.
   harness.prompt = Promise.resolve();
   harness.delayPermission = () => { harness.prompt = new Promise((allow) => { harness.allow = allow; }); };
-  navigator.mediaDevices.getUserMedia = async () => {
+  // harness.microphoneError is the name of the exception that the browser throws instead.
+  harness.constraints = [];
+  navigator.mediaDevices.getUserMedia = async ({ audio }) => {
     harness.permissionRequests++;
+    harness.constraints.push(audio);
     await harness.prompt;
-    const track = Object.assign(new EventTarget(), { enabled: true, stopped: false, stop() { this.stopped = true; } });
+    if (harness.microphoneError) throw new DOMException("no", harness.microphoneError);
+    const deviceId = audio.deviceId?.exact ?? "default";
+    if (deviceId === "gone") throw new DOMException("no", "OverconstrainedError");
+    const track = Object.assign(new EventTarget(), { enabled: true, stopped: false, stop() { this.stopped = true; }, getSettings: () => ({ deviceId }) });
     harness.tracks.push(track);
     return { getAudioTracks: () => [track], getTracks: () => [track] };
+  };
+
+  // The speakers: setSinkId accepts "headset" and "default".
+  window.Audio = class {
+    sinkId = "";
+    muted = false;
+    constructor() { harness.audio = this; }
+    async setSinkId(id) {
+      if (!["headset", "default"].includes(id)) throw new DOMException("no", id === "denied" ? "NotAllowedError" : "NotFoundError");
+      this.sinkId = id;
+    }
   };
 
   window.RTCPeerConnection = class {
