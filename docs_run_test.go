@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -202,25 +203,122 @@ func TestDocsInBrowser(t *testing.T) {
 	t.Run("pages", func(t *testing.T) { readPages(t, c) })
 }
 
-// embedWebCall runs the server and the page of docs/guide/web-call.md: a visitor hears the agent and hangs up.
+// exampleCall is the folder of the page that docs/guide/web-call.md shows.
+const exampleCall = "docs/examples/web-call"
+
+// TestDocsShowExample checks that the guide shows the files of the example as they are.
+func TestDocsShowExample(t *testing.T) {
+	var shown []string
+	for _, b := range blocks(t) {
+		if b.page == "docs/guide/web-call.md" && b.language != "sh" {
+			shown = append(shown, b.text)
+		}
+	}
+	want := []string{read(t, exampleCall+"/server.mjs"), read(t, exampleCall+"/index.html"), read(t, exampleCall+"/app.js")}
+	if !slices.Equal(shown, want) {
+		t.Error("the code of docs/guide/web-call.md differs from docs/examples/web-call")
+	}
+}
+
+// embedWebCall runs the servers and the page of the example.
 func embedWebCall(t *testing.T, c chrome) {
 	t.Helper()
-	const page = "docs/guide/web-call.md"
-	program, port := writeProgram(t, "js", guideBlock(t, page, "js")), freePort(t)
-	dir := filepath.Dir(program[len(program)-1])
-	if err := os.WriteFile(filepath.Join(dir, "index.html"), []byte(guideBlock(t, page, "html")), 0o600); err != nil {
-		t.Fatal(err)
+	node := []string{"node", "server.mjs"}
+	if _, err := exec.LookPath("node"); err != nil {
+		t.Skip("node is not installed")
 	}
-	environ := []string{"PARLEY_API_URL=" + c.server.publicURL, "PARLEY_API_KEY=" + c.api.Key, "PORT=" + port}
-	out := background(t, dir, environ, program...)
-	if status, body := send(t, http.MethodGet, "http://127.0.0.1:"+port, nil, ""); status != http.StatusOK || !strings.Contains(body, c.server.publicURL+"/rtc/parley.js") {
-		t.Fatalf("%d %s %s", status, body, out)
+	program := filepath.Join(t.TempDir(), "server")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "server.go")
+	build.Dir = exampleCall
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
 	}
-	p := c.open(t, "http://127.0.0.1:"+port, nil)
+	t.Run("sound", func(t *testing.T) { talkOnExample(t, c, serveExample(t, c, node)) })
+	t.Run("text", func(t *testing.T) { typeOnExample(t, c, serveExample(t, c, []string{program})) })
+}
+
+// serveExample starts a server of the example and returns its address. Requests of other sites must be refused.
+func serveExample(t *testing.T, c chrome, program []string) string {
+	t.Helper()
+	port := freePort(t)
+	out := background(t, exampleCall, []string{"PARLEY_API_URL=" + c.server.publicURL, "PARLEY_API_KEY=" + c.api.Key, "PORT=" + port}, program...)
+	url := "http://127.0.0.1:" + port
+	c.permit(t, url, "granted")
+	for _, r := range []struct {
+		method, path, site string
+		status             int
+	}{
+		{http.MethodGet, "/", "", http.StatusOK},
+		{http.MethodGet, "/parley.js", "", http.StatusOK},
+		{http.MethodGet, "/server.mjs", "", http.StatusNotFound},
+		{http.MethodPost, "/call", "cross-site", http.StatusForbidden},
+		{http.MethodPost, "/call", "", http.StatusForbidden},
+	} {
+		if status, body := send(t, r.method, url+r.path, http.Header{"Sec-Fetch-Site": {r.site}}, ""); status != r.status {
+			t.Errorf("%s %s from %q: %d, want %d: %s %s", r.method, r.path, r.site, status, r.status, body, out)
+		}
+	}
+	return url
+}
+
+const (
+	exampleState = "document.getElementById('state').textContent"
+	exampleLines = "[...document.querySelectorAll('#lines li')].map((l) => l.textContent)"
+)
+
+// checkExample checks that the page met no error, and is not wider than a phone.
+func (p tab) checkExample() {
+	p.t.Helper()
+	p.do(chromedp.EmulateViewport(390, 844))
+	if wide := eval[int](p, "document.documentElement.scrollWidth"); wide > 390 {
+		p.t.Errorf("the page is %d pixels wide", wide)
+	}
+	if errs := eval[[]string](p, "[...probe.errors, document.getElementById('error').textContent].filter(Boolean)"); len(errs) > 0 {
+		p.t.Errorf("the page says %q", errs)
+	}
+}
+
+// talkOnExample checks that a visitor talks, loses the connection, and hangs up.
+func talkOnExample(t *testing.T, c chrome, url string) {
+	t.Helper()
+	p := c.open(t, url, nil)
 	p.do(chromedp.Click(chromedp.CSS("#start")))
-	p.until("the greeting", "document.querySelector('#lines li')?.textContent.startsWith('agent: Hello, this is Parley')")
+	p.until("the greeting", exampleLines+"[0]?.startsWith('Agent: Hello, this is Parley')")
+	p.run("probe.spoke(0)")
+	p.ask("when do you open")
+	p.until("an answer", exampleLines+".some((l) => l.startsWith('You: ')) && "+exampleLines+".at(-1).startsWith('Agent: We open')")
+	p.run("probe.sockets.at(-1).close()")
+	p.until("the lost connection", exampleState+".endsWith('Reconnecting…')")
+	p.until("the call again", exampleState+" === 'Listening' && probe.sockets.length === 2")
+	p.checkExample()
 	p.do(chromedp.Click(chromedp.CSS("#stop")))
-	p.until("its end", "document.querySelector('#state').textContent === 'The call has ended: callee_hangup' && !document.querySelector('#start').disabled")
+	p.until("its end", exampleState+" === 'You hung up.' && document.activeElement.id === 'start'")
+}
+
+// typeOnExample checks that a visitor types with the keyboard only and without sound, that the call survives a reload,
+// and that devices can be chosen later.
+func typeOnExample(t *testing.T, c chrome, url string) {
+	t.Helper()
+	p := c.open(t, url, map[string]any{"asIs": true})
+	p.run("window.sounds = []; { const A = Audio; window.Audio = class { constructor() { const a = new A(); sounds.push(a); return a; } } }")
+	p.do(chromedp.KeyEvent(kb.Tab + kb.Tab + " " + kb.Tab + kb.Tab + " ")) // Without a microphone; Silence the agent
+	p.do(chromedp.Focus(chromedp.CSS("#start")), chromedp.KeyEvent(kb.Enter))
+	p.until("focus in the text box", "document.activeElement.id === 'text'")
+	p.do(chromedp.KeyEvent("when do you open?" + kb.Enter))
+	p.until("an answer", exampleLines+".includes('You: when do you open?') && "+exampleLines+".at(-1).startsWith('Agent: We open')")
+	if silent := eval[bool](p, "sounds.length === 1 && sounds[0].muted && !sounds[0].paused"); !silent {
+		t.Error("the agent is not silent")
+	}
+	p.do(chromedp.Reload())
+	p.until("the call again", "document.activeElement.id === 'text' && document.getElementById('silent').checked")
+	p.do(chromedp.KeyEvent("do you have the odyssey" + kb.Enter))
+	p.until("another answer", exampleLines+".includes('You: do you have the odyssey') && "+exampleLines+".at(-1).startsWith('Agent: Yes, 2')")
+	p.until("microphones", "document.getElementById('microphone').options.length > 1")
+	p.run("{ const l = document.getElementById('microphone'); l.selectedIndex = l.options.length - 1; l.dispatchEvent(new Event('change')); }")
+	p.until("a remembered microphone", "localStorage.microphone && localStorage.microphone === document.getElementById('microphone').value")
+	p.checkExample()
+	p.do(chromedp.Click(chromedp.CSS("#stop")))
+	p.until("its end", exampleState+" === 'You hung up.'")
 }
 
 // readPages searches, follows a result, and checks that no page is wider than a phone or violates the policy.

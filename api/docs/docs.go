@@ -46,14 +46,14 @@ type file struct {
 	tag, zippedAs string // ETags of body and zipped
 }
 
-// newFile compresses text. Images are compressed already.
+// newFile compresses text. Images are compressed already. Programs of examples are shown, not run.
 func newFile(name string, body []byte) (file, error) {
 	kinds := map[string]string{
 		".html": "text/html; charset=utf-8", "": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8",
 		".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml", ".png": "image/png",
 	}
 	kind, known := kinds[path.Ext(name)]
-	if !known {
+	if !known || strings.HasPrefix(name, "guide/examples/") {
 		kind = "text/plain; charset=utf-8"
 	}
 	sum := sha256.Sum256(body)
