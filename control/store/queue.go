@@ -312,13 +312,11 @@ func sessionOf(c control.Call, d agents.Definition) (pipeline.SessionConfig, boo
 	if longest == 0 {
 		longest = time.Duration(d.MaxDurationS) * time.Second
 	}
-	return pipeline.SessionConfig{
-		CallID: c.ID, Disclosure: c.Disclosure, Greeting: agents.Fill(d.Greeting, values), Prompt: agents.Fill(d.Prompt, values),
-		Language: d.Language, Engines: d.Speech.For(c.OrgID), MaxDuration: longest, Limits: d.Limits, Pronunciation: d.Pronunciation,
-		Patience:  pipeline.Patience(d.Patience),
-		OptOuts:   pipeline.OptOutConfig{Key: c.OptOut.Key, Phrases: c.OptOut.Phrases},
-		Voicemail: pipeline.Voicemail(c.Voicemail), VoicemailMessage: agents.Fill(d.VoicemailMessage, values),
-	}, c.RecordingStatus != control.RecordingDisabled
+	s := d.Session(c.OrgID, values)
+	s.CallID, s.Disclosure, s.MaxDuration = c.ID, c.Disclosure, longest
+	s.OptOuts = pipeline.OptOutConfig{Key: c.OptOut.Key, Phrases: c.OptOut.Phrases}
+	s.Voicemail = pipeline.Voicemail(c.Voicemail)
+	return s, c.RecordingStatus != control.RecordingDisabled
 }
 
 // Due implements control.Queue.
