@@ -1,6 +1,7 @@
 package admincli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -12,7 +13,7 @@ import (
 // Agent groups the agent commands.
 type Agent struct {
 	List      ListAgents     `cmd:"" help:"List agents."`
-	Diff      DiffAgent      `cmd:"" help:"Show how the draft of an agent differs from its published version."`
+	Diff      DiffAgent      `cmd:"" help:"Show how the draft of an agent differs from its published version, or how two versions differ."`
 	Publish   PublishAgent   `cmd:"" help:"Publish an agent's draft; new calls use it."`
 	Unpublish UnpublishAgent `cmd:"" help:"Unpublish an agent; new calls cannot use it."`
 }
@@ -98,10 +99,12 @@ func (c ListAgents) Run(ctx context.Context, d *Env) error {
 	return t.Print(d.Out, c.JSON)
 }
 
-// DiffAgent compares the draft of an agent with its published version.
+// DiffAgent compares two versions of an agent, usually its published version with the draft.
 type DiffAgent struct {
 	AgentName
 
+	From int  `help:"Number of the older version; 0 means the published version."`
+	To   int  `help:"Number of the newer version; 0 means the draft."`
 	JSON bool `name:"json" help:"As JSON."`
 }
 
@@ -115,14 +118,10 @@ func (c DiffAgent) Run(ctx context.Context, d *Env) error {
 	if err != nil {
 		return err
 	}
-	var was any
-	if a.Published > 0 {
-		published, fault := agents.ReadVersion(ctx, d.Pool, a.ID, a.Published)
-		if fault != nil {
-			return fault
-		}
-		was = apply.WithSecrets(agents.Agent{Name: a.Name, Draft: published})
+	from := cmp.Or(c.From, a.Published, -1)
+	changes, err := apply.DiffAgent(ctx, d.Pool, a, from, c.To)
+	if err != nil {
+		return err
 	}
-	changes := apply.Diff(was, apply.WithSecrets(a))
 	return PrintChanges(d.Out, changes, c.JSON)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/parley-voice/parley/control/apply"
 )
@@ -39,10 +40,27 @@ func PrintChanges(out io.Writer, all []apply.Change, asJSON bool) error {
 		default:
 			changed++
 		}
-		if _, err := fmt.Fprintln(out, c); err != nil {
+		if err := printChange(out, c); err != nil {
 			return err
 		}
 	}
 	_, err := fmt.Fprintf(out, "%d created, %d changed, %d removed\n", created, changed, removed)
 	return err
+}
+
+// printChange prints a change as one line, or a text with several lines by its lines.
+func printChange(out io.Writer, c apply.Change) error {
+	if !c.IsText() {
+		_, err := fmt.Fprintln(out, c)
+		return err
+	}
+	if _, err := fmt.Fprintf(out, "~ %s:\n", c.Path); err != nil {
+		return err
+	}
+	for _, l := range c.Lines() {
+		if _, err := fmt.Fprintln(out, strings.TrimRight("    "+l.Mark+" "+l.Text, " ")); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -149,6 +149,9 @@ type Speech struct {
 // Engine is one provider with its settings.
 type Engine = pipeline.Engine
 
+// Destination is a target of transfers.
+type Destination = tools.Destination
+
 // Trunk is a SIP connection to a carrier.
 type Trunk struct {
 	Name string `yaml:"name"`
