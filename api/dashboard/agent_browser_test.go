@@ -86,3 +86,68 @@ func TestAgentEditorInBrowser(t *testing.T) {
 		t.Errorf("%q", faults)
 	}
 }
+
+// TestAgentJourneyInBrowser changes an agent, tests it in writing, compares it with the published version and publishes it.
+func TestAgentJourneyInBrowser(t *testing.T) {
+	axeScript := script(t)
+	fakes := fakeprovider.Script{Call: func(m []fakeprovider.Message) (string, string) {
+		if strings.HasPrefix(m[len(m)-1].Content, "goodbye") {
+			return "end_call", `{"say":"Goodbye."}`
+		}
+		return "", ""
+	}}
+	h := dashtest.New(t, withFakes(t, fakes))
+	b, axe := h.Chrome(t), axeScript
+	b.SignIn("oscar")
+	b.Go("agents/new")
+	b.Fill("[name=name]", "sales")
+	b.Fill("[name=greeting]", "Hello {{first_name}}.")
+	b.Fill("[name=prompt]", "Be kind.\nSell.")
+	choose(b)
+	b.Press("Create draft")
+	b.Press("Add: Hang up")
+	b.Press("Save draft")
+	b.Press("Add: Web request")
+	b.Fill("[name=name]", "find_order")
+	b.Fill("[name=description]", "Finds an order.")
+	b.Fill("[name=url]", "https://crm.example.com/orders")
+	b.Fill("[name='parameter.0.name']", "number")
+	b.Fill("[name='header.0.name']", "Authorization")
+	b.Fill("[name='header.0.value']", "canary")
+	checkAccessibility(t, b, axe, "tool")
+	b.Press("Save draft")
+	b.Press("Publish draft")
+	b.Press("Edit")
+	b.Fill("[name=prompt]", "Be kind.\nDo not sell.")
+	b.Press("Save draft")
+	b.Press("Chat with the draft")
+	b.Fill("[name='variable.first_name']", "Ada")
+	b.Fill("[name=message]", "good day")
+	b.Run(`document.querySelector("[data-chat] button.first").click()`)
+	b.Until(`document.querySelector(".chat-lines").innerText.includes("you said good day")`)
+	if text := b.Text(); !strings.Contains(text, "Hello Ada.") || !strings.Contains(text, "First word after 0.") {
+		t.Errorf("the chat shows %s", text)
+	}
+	checkAccessibility(t, b, axe, "chat")
+	b.Run(`(() => { const m = document.querySelector("[name=message]"); m.value = "goodbye"; m.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", bubbles: true, cancelable: true })); })()`)
+	b.Until(`document.body.innerText.includes("The agent would hang up now.")`)
+	if text := b.Text(); !strings.Contains(text, "you said good day") || !strings.Contains(text, "This chat is over") {
+		t.Errorf("the chat shows %s", text)
+	}
+	b.Press("Back to the agent")
+	b.Press("Compare it with the published version")
+	rows := dashtest.Read[[]string](b, `[...document.querySelectorAll(".diff tr.added, .diff tr.removed")].map((r) => r.innerText.replace(/\s+/g, " ").trim())`)
+	if len(rows) != 2 || rows[0] != "− Sell." || rows[1] != "+ Do not sell." {
+		t.Errorf("the comparison shows %q", rows)
+	}
+	checkAccessibility(t, b, axe, "diff")
+	b.Go("agents")
+	b.Press("sales")
+	b.Press("Publish draft")
+	if text := b.Text(); !strings.Contains(text, "Version 2 published") || strings.Contains(text, "canary") {
+		t.Errorf("the page says %s", text)
+	}
+	if faults := b.Faults(); len(faults) > 0 {
+		t.Errorf("%q", faults)
+	}
+}

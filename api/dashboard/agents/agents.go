@@ -40,17 +40,20 @@ type Agents struct {
 	Tester Tester
 
 	samples *samples
+	chats   *pace
 }
 
 // Tester tries voices and models outside of calls; see agents.Playground.
 type Tester interface {
 	Sample(ctx context.Context, orgID string, d agents.Definition, text string) (wav []byte, err error)
+	Start(d agents.Definition, s agents.ChatSetup) agents.Chat
+	Answer(ctx context.Context, d agents.Definition, s agents.ChatSetup, c *agents.Chat, text string) (agents.ChatTurn, error)
 }
 
 // Module returns the pages.
 func (a Agents) Module() (ui.Module, error) {
 	pages, err := fs.Sub(files, "pages")
-	a.samples = newSamples()
+	a.samples, a.chats = newSamples(), &pace{perMinute: 20, perPerson: 1, inAll: 8}
 	return ui.Module{
 		Name: "agents", Files: pages,
 		Links: []ui.Link{{Section: "Calling", Label: "Agents", Path: "agents"}},
@@ -65,6 +68,10 @@ func (a Agents) Module() (ui.Module, error) {
 			{Path: "agents/{id}/unpublish", Show: a.askUnpublish, Submit: a.unpublish},
 			{Path: "agents/{id}/delete", Show: a.askDelete, Submit: a.remove},
 			{Path: "agents/{id}/call", Show: a.askCall, Submit: a.call},
+			{Path: "agents/{id}/chat", Show: a.askChat, Submit: a.chat, Timeout: chatTimeout},
+			{Path: "agents/{id}/tool", Show: a.askTool, Submit: a.changeTool, NotRefilled: headerValues()},
+			{Path: "agents/{id}/field", Show: a.askField, Submit: a.changeField},
+			{Path: "agents/{id}/diff", Show: a.diff},
 			{Path: "agents/{id}/versions/{version}", Show: a.version, Submit: a.restore},
 		},
 	}, err
@@ -116,6 +123,9 @@ func (a Agents) show(r *ui.Request) (ui.Page, error) {
 		"Routes":   routes,
 		"Changed":  changed,
 		"Places":   agent.Draft.VariableNames(),
+		"Size":     sizeOf(agent.Draft.Prompt),
+		"Types":    toolTypes(),
+		"Chat":     a.Tester != nil,
 		"Missing":  agent.Draft.Missing(agent.Draft.Values("", nil)),
 	}
 	data["Found"] = a.check(r, r.DB(), agent.Draft)
@@ -125,11 +135,9 @@ func (a Agents) show(r *ui.Request) (ui.Page, error) {
 		Actions: []ui.Link{
 			{Label: "Edit", Path: at + "/edit"},
 			{Label: "Edit as YAML", Path: at + "/text"},
+			{Label: "Compare versions", Path: at + "/diff"},
 			{Label: "Delete", Path: at + "/delete"},
 		},
-	}
-	if agent.Published > 0 {
-		p.Actions = append([]ui.Link{{Label: "Test call", Path: at + "/call"}}, p.Actions...)
 	}
 	for _, t := range a.Talk {
 		if t.Org == r.Member.Name && t.Name == agent.Name {

@@ -121,7 +121,7 @@ func (a Agents) ask(r *ui.Request) (ui.Page, error) {
 		Submit: "Save draft", Cancel: r.URL("agents/" + agent.ID), Of: withSecrets(agent),
 	})
 	p.Title, p.Crumbs = "Edit "+agent.Name, crumbs(agentLink(agent))
-	p.Lead = "You are editing the draft. Publish it to use it in calls. Edit tools and analysis fields as YAML."
+	p.Lead = "You are editing the draft. Publish it to use it in calls. Tools and analysis fields have their own forms on the agent’s page."
 	return p, err
 }
 
@@ -159,7 +159,7 @@ func machines() []ui.Option {
 	return all
 }
 
-// fields are the fields of the form. Tools and analysis fields are edited as YAML.
+// fields are the fields of the form. Tools and analysis fields have their own forms.
 func fields(d agents.Definition, choices []agents.Choice) []ui.Field {
 	recording := ui.CheckboxField("recording", "Record calls", d.Recording)
 	recording.Group = "Calls"

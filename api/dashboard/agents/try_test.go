@@ -19,6 +19,23 @@ type testerStub struct {
 	engine pipeline.Engine // of the last request
 	text   string
 	asked  int
+
+	setup    agents.ChatSetup // of the last chat
+	messages int              // of the last chat, before the last answer
+}
+
+func (s *testerStub) Start(d agents.Definition, _ agents.ChatSetup) agents.Chat {
+	return agents.Chat{Messages: []pipeline.Message{{Role: pipeline.RoleAgent, Text: d.Greeting}}}
+}
+
+func (s *testerStub) Answer(_ context.Context, _ agents.Definition, setup agents.ChatSetup, c *agents.Chat, text string) (agents.ChatTurn, error) {
+	s.setup, s.messages = setup, len(c.Messages)
+	c.Messages = append(c.Messages, pipeline.Message{Role: pipeline.RoleCaller, Text: text})
+	t := agents.ChatTurn{Text: "you said " + text}
+	if text == "bye" {
+		t.Ends, t.Actions = true, []pipeline.FollowUp{{Step: pipeline.Transfer, Number: "+12025550123"}}
+	}
+	return t, s.err
 }
 
 func (s *testerStub) Sample(_ context.Context, _ string, d agents.Definition, text string) ([]byte, error) {

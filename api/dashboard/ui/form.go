@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/hmac"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
@@ -230,6 +231,28 @@ func (r *Request) digest(of any) string {
 	sum := hmac.New(sha256.New, r.frame.Key)
 	_, _ = sum.Write(text) // encoding never fails
 	return hex.EncodeToString(sum.Sum(nil)[:16])
+}
+
+// Seal signs data that a page carries in a hidden field. what names its purpose; only the same operator can use it.
+func (r *Request) Seal(what string, data []byte) string {
+	return base64.StdEncoding.EncodeToString(append(r.signature(what, data), data...))
+}
+
+// Unseal returns the data of Seal, or false if someone changed it.
+func (r *Request) Unseal(what, sealed string) (data []byte, ok bool) {
+	all, err := base64.StdEncoding.DecodeString(sealed)
+	if err != nil || len(all) < sha256.Size {
+		return nil, false
+	}
+	data = all[sha256.Size:]
+	return data, hmac.Equal(all[:sha256.Size], r.signature(what, data))
+}
+
+func (r *Request) signature(what string, data []byte) []byte {
+	sum := hmac.New(sha256.New, r.frame.Key)
+	_, _ = fmt.Fprintf(sum, "%q %q %q ", what, r.Org(), r.Session.ID) // writing never fails
+	_, _ = sum.Write(data)                                            // likewise
+	return sum.Sum(nil)
 }
 
 // Same rejects the form if the object has changed since the form was opened. Call it

@@ -77,3 +77,49 @@
     button.disabled = false;
   });
 })();
+
+// A chat shows its message at once, and replaces itself by the page with the answer. Enter sends.
+(() => {
+  const listen = () => {
+    const form = document.querySelector("[data-chat]");
+    if (!form) return;
+    const message = form.elements.message;
+    message?.addEventListener("keydown", (e) => {
+      if (e.key !== "Enter" || e.shiftKey || e.isComposing) return;
+      e.preventDefault();
+      form.requestSubmit();
+    });
+    form.addEventListener("submit", async (e) => {
+      e.preventDefault();
+      e.stopPropagation();
+      const button = form.querySelector("button.first"), lines = form.querySelector(".chat-lines"), body = new URLSearchParams(new FormData(form));
+      if (!message.value.trim() || button.disabled) return;
+      button.disabled = true;
+      const line = (kind, who, text) => {
+        const li = document.createElement("li"), name = document.createElement("span"), p = document.createElement("p");
+        li.className = kind;
+        name.className = "who";
+        p.className = "text";
+        name.textContent = who;
+        p.textContent = text;
+        li.append(name, p);
+        lines.append(li);
+      };
+      line("person", "You", message.value);
+      line("agent waiting", "Agent", "…");
+      try {
+        const answer = await fetch(location.href, { method: "POST", body });
+        const next = new DOMParser().parseFromString(await answer.text(), "text/html").querySelector("[data-chat]");
+        if (!next) throw new Error("no chat");
+        form.replaceWith(document.adoptNode(next));
+        listen();
+        const field = document.querySelector("[data-chat] textarea");
+        field?.focus();
+        field?.scrollIntoView({ block: "nearest" });
+      } catch {
+        form.submit(); // the browser shows the sign-in page or the error
+      }
+    });
+  };
+  listen();
+})();

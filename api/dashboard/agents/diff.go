@@ -1,0 +1,152 @@
+package agents
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/parley-voice/parley/api/dashboard/ui"
+	"github.com/parley-voice/parley/control/agents"
+	"github.com/parley-voice/parley/control/apply"
+)
+
+// draftVersion is the value of the draft in the query of a comparison.
+const draftVersion = "draft"
+
+// A fieldChange is a field that differs between two versions.
+type fieldChange struct {
+	Label  string
+	Secret bool // only that it differs is shown
+	Lines  []apply.DiffLine
+}
+
+// diff compares two versions of an agent: the published one, or the newest, with the draft unless the query says otherwise.
+func (Agents) diff(r *ui.Request) (ui.Page, error) {
+	a, err := find(r, r.DB())
+	if err != nil {
+		return ui.Page{}, err
+	}
+	versions, err := agents.Versions(r.Context(), r.DB(), a.ID, mostVersions)
+	if err != nil {
+		return ui.Page{}, err
+	}
+	usual := a.Published
+	if usual == 0 && len(versions) > 0 {
+		usual = versions[0].Number
+	}
+	options := []ui.Option{{Value: draftVersion, Label: "Draft"}}
+	for _, v := range versions {
+		label := "Version " + strconv.Itoa(v.Number)
+		if v.Number == a.Published {
+			label += " (in use)"
+		}
+		options = append(options, ui.Option{Value: strconv.Itoa(v.Number), Label: label})
+	}
+	from, err := versionIn(r, "from", usual)
+	if err != nil {
+		return ui.Page{}, err
+	}
+	to, err := versionIn(r, "to", 0)
+	if err != nil {
+		return ui.Page{}, err
+	}
+	data := map[string]any{"A": a, "Any": len(versions) > 0, "Fields": []ui.Field{
+		{Name: "from", Label: "From", Kind: ui.Select, Options: options, Value: versionValue(from)},
+		{Name: "to", Label: "To", Kind: ui.Select, Options: options, Value: versionValue(to)},
+	}}
+	if len(versions) > 0 {
+		changes, err := apply.DiffAgent(r.Context(), r.DB(), a, from, to)
+		if err != nil {
+			return ui.Page{}, err
+		}
+		data["Changes"] = shownChanges(changes)
+	}
+	return ui.Page{
+		Template: "diff.html", Title: "Compare versions", Crumbs: crumbs(agentLink(a)), Data: data,
+		Lead: "Fields that differ. Headers of tools are secret; only that they differ is shown.",
+	}, nil
+}
+
+// versionIn reads a version from the query; 0 is the draft.
+func versionIn(r *ui.Request, name string, usual int) (int, error) {
+	switch v := r.Query(name); v {
+	case "":
+		return usual, nil
+	case draftVersion:
+		return 0, nil
+	default:
+		n, err := strconv.Atoi(v)
+		if err != nil || n < 1 || n > 1<<30 {
+			return 0, ui.ErrNotFound
+		}
+		return n, nil
+	}
+}
+
+func versionValue(n int) string {
+	if n == 0 {
+		return draftVersion
+	}
+	return strconv.Itoa(n)
+}
+
+func shownChanges(all []apply.Change) (shown []fieldChange) {
+	for _, c := range all {
+		f := fieldChange{Label: fieldLabel(c.Path)}
+		if f.Secret = c.Before == apply.HiddenSecret || c.After == apply.HiddenSecret; !f.Secret {
+			f.Lines = apply.DiffLines(valueText(c.Before), valueText(c.After))
+		}
+		shown = append(shown, f)
+	}
+	return shown
+}
+
+// valueText returns a value as lines of text.
+func valueText(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return ""
+	case string:
+		return v
+	case bool:
+		return map[bool]string{true: "on", false: "off"}[v]
+	case map[string]any, []any:
+		text, err := json.MarshalIndent(v, "", "  ")
+		if err != nil {
+			return fmt.Sprint(v)
+		}
+		return string(text)
+	default:
+		return fmt.Sprint(v)
+	}
+}
+
+// fieldLabels are the labels of paths, longer paths first.
+var fieldLabels = []struct{ path, label string }{ //nolint:gochecknoglobals // a table
+	{"speech.asr", "Speech-to-text"},
+	{"speech.llm", "Language model"},
+	{"speech.tts", "Voice"},
+	{"analysis.fields", "Analysis field"},
+	{"analysis", "Analysis"},
+	{"tools", "Tool"},
+	{"variables", "Default of variable"},
+	{"pronunciation", "Pronunciation of"},
+	{"limits", "Limit"},
+	{"max_duration_s", "Maximum duration in seconds"},
+}
+
+// fieldLabel names the field of a path such as speech.tts.voice or tools[look_up].url.
+func fieldLabel(path string) string {
+	for _, f := range fieldLabels {
+		rest, ok := strings.CutPrefix(path, f.path)
+		switch {
+		case !ok:
+		case rest == "":
+			return f.label
+		case rest[0] == '.' || rest[0] == '[':
+			return f.label + " " + strings.NewReplacer("].", ": ", "[", "", "]", "").Replace(strings.TrimPrefix(rest, "."))
+		}
+	}
+	return strings.ToUpper(path[:1]) + strings.ReplaceAll(path[1:], "_", " ")
+}
