@@ -188,7 +188,7 @@ func TestPage(t *testing.T) {
 	}
 	text := httptest.NewRecorder()
 	typed.ServeHTTP(text, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/talk", http.NoBody))
-	for _, want := range []string{"No &lt;b&gt;ears&lt;/b&gt;.", " checked disabled> Without a microphone"} {
+	for _, want := range []string{"<p>No &lt;b&gt;ears&lt;/b&gt;.</p>", " checked disabled> Without a microphone"} {
 		if !strings.Contains(text.Body.String(), want) {
 			t.Errorf("%q is missing in %s", want, text.Body)
 		}

@@ -62,10 +62,11 @@ function line(role, text) {
 }
 
 function transcript({ role, text, final }) {
+  const box = $("scroll"), follows = box.scrollHeight - box.scrollTop - box.clientHeight < 60; // the visitor has not scrolled up
   $("empty").hidden = true;
   $("partials").querySelector(`.${role}`)?.remove();
   if (text) (final ? $("lines") : $("partials")).append(line(role, text));
-  $("scroll").scrollTop = $("scroll").scrollHeight;
+  if (follows) box.scrollTop = box.scrollHeight;
 }
 
 // ---- the waterfall
@@ -73,18 +74,20 @@ function transcript({ role, text, final }) {
 function waterfall() {
   const longest = Math.max(SCALE, ...turns.map((t) => t.metrics.turn_ms ?? 0));
   $("no-turns").hidden = turns.length > 0;
-  $("turns").replaceChildren(...turns.map((t) => turn(t, longest)).reverse());
+  $("turns").hidden = turns.length === 0;
+  $("turns").replaceChildren(...turns.map((t, i) => turn(t, longest, i === turns.length - 1)).reverse());
 }
 
-function turn(t, longest) {
-  const li = element("li"), head = element("div", "head"), bar = element("div", "bar"), list = element("dl", "phases");
+/** A row of a turn. Only the newest shows its phases. */
+function turn(t, longest, newest) {
+  const li = element("li"), row = element("details"), head = element("summary", "head"), bar = element("div", "bar"), list = element("dl", "phases");
   const name = t.turn === 0 ? "Greeting" : `Turn ${t.turn}`;
   const total = t.metrics.turn_ms;
   head.append(element("span", "", t.interrupted ? `${name}, interrupted` : name), element("b", "", total === undefined ? t.ending.replaceAll("_", " ") : `${Math.round(total)} ms`));
   bar.setAttribute("aria-hidden", "true");
   for (const [key, label] of PHASES) {
     const ms = t.metrics[key];
-    if (ms === undefined) continue;
+    if (!(ms >= 0.05)) continue; // would show as 0.0
     const part = element("span", key);
     part.style.width = `${(100 * ms) / longest}%`;
     bar.append(part);
@@ -93,8 +96,15 @@ function turn(t, longest) {
     item.append(dot, element("dt", "", label), element("dd", "", ms < 10 ? ms.toFixed(1) : Math.round(ms)));
     list.append(item);
   }
-  li.append(head);
-  if (bar.childElementCount) li.append(bar, list);
+  if (!bar.childElementCount) {
+    li.append(element("div", "head"));
+    li.firstElementChild.append(...head.childNodes);
+    return li;
+  }
+  head.append(bar);
+  row.open = newest;
+  row.append(head, list);
+  li.append(row);
   return li;
 }
 
@@ -306,11 +316,12 @@ addEventListener("keydown", (e) => {
   else if (!call) return;
   else if ((e.key === "m" || e.key === "M") && !typing) mute(!call.muted);
   else if (/^[0-9*#]$/.test(e.key) && !typing) press(e.key);
-  else if (e.key === " " && !typing && !e.target.closest?.("button, .scroll")) {
+  else if (e.key === " " && !typing && !e.target.closest?.("button, .scroll, .turns")) {
     e.preventDefault();
     mute(!call.muted);
   }
 });
 
+if ($("notice")) $("notice").open = matchMedia("(min-width: 46rem)").matches; // on phones it would displace the controls
 waterfall();
 if (Parley.resumable()) begin(Parley.resume);

@@ -1,0 +1,178 @@
+package talkpage
+
+import (
+	"compress/gzip"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/parley-voice/parley/api/dashboard/dashtest"
+)
+
+// notice is as long as the longest of the demo.
+const notice = "No speech-to-text is configured: type, or let your browser recognize your speech. Model: a script that knows a few questions. " +
+	"Voice: tones; install espeak-ng for words. For real providers, set PARLEY_DEEPGRAM_API_KEY, PARLEY_OPENAI_API_KEY, PARLEY_ELEVENLABS_API_KEY " +
+	"and start the demo again."
+
+// openPage serves the page with a client that needs no server, and opens Chromium.
+func openPage(t *testing.T, typed bool) dashtest.Tab {
+	t.Helper()
+	h, err := (&Page{Agents: []string{"bookshop", "clinic"}, Notice: notice, Typed: typed, Caller: &calls{}}).Handler()
+	if err != nil {
+		t.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/", h)
+	mux.HandleFunc("/rtc/parley.js", func(w http.ResponseWriter, r *http.Request) { http.ServeFile(w, r, "testdata/client.js") })
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	return (&dashtest.Env{URL: server.URL}).Chrome(t)
+}
+
+// open opens the page anew at a size.
+func open(b dashtest.Tab, theme string, width, height int64) {
+	b.SetViewport(theme, width)
+	b.Do(chromedp.EmulateViewport(width, height))
+	b.Go("/talk")
+	b.Until("document.querySelector('#no-turns') && !document.querySelector('#no-turns').hidden && !document.querySelector('#turns li')")
+}
+
+// call is a conversation of several turns.
+const call = `
+document.getElementById("talk").click();
+new Promise((done) => { const look = () => window.call ? done() : setTimeout(look, 10); look(); }).then(() => new Promise((r) => setTimeout(r, 50))).then(() => {
+	const said = (role, text, final = true) => window.call.emit("transcript", { role, text, final });
+	said("agent", "Hello, Harbor Books. I can tell you when we open, look for a book, or hold one for you.");
+	said("caller", "When do you open?");
+	said("agent", "We are open Monday to Saturday, from 9 to 6.");
+	said("caller", "Do you have The Odyssey, the translation by Emily Wilson, in hardcover and not in paperback?");
+	said("agent", "Yes, 2 copies are here. Shall I keep one for you?");
+	said("caller", "yes please", false);
+	const metrics = { jitter_ms: 20, vad_ms: 180, asr_ms: 60, classifier_ms: 0.01, eou_wait_ms: 120, llm_ms: 208, tts_ms: 138, out_ms: 12 };
+	window.call.emit("turn", { turn: 0, ending: "agent_done", metrics: { turn_ms: 112, tts_ms: 87, out_ms: 25 } });
+	for (let turn = 1; turn < 3; turn++) window.call.emit("turn", { turn, ending: "agent_done", metrics: { turn_ms: 730 + turn, ...metrics } });
+	window.call.emit("level", { microphone: 0.2, agent: 0.01 });
+	window.call.emit("state", { state: "hearing" });
+})`
+
+// shown reports whether all elements are completely inside the window.
+func shown(b dashtest.Tab, css string) bool {
+	return dashtest.Read[bool](b, fmt.Sprintf(`(() => {
+		const all = [...document.querySelectorAll(%q)].map((e) => e.getBoundingClientRect());
+		return all.length > 0 && all.every((r) => r.height > 0 && r.top >= 0 && r.bottom <= innerHeight && r.left >= 0 && r.right <= innerWidth);
+	})()`, css))
+}
+
+func readAxe(t *testing.T) string {
+	t.Helper()
+	f, err := os.Open("../dashboard/testdata/axe/axe.min.js.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// TestSizes checks that the page shows its controls without scrolling, before and during a call, and that axe finds
+// nothing serious. On a phone the notice is folded, and the keyboard unfolds it.
+func TestSizes(t *testing.T) {
+	b, axe := openPage(t, false), readAxe(t)
+	for _, theme := range []string{"light", "dark"} {
+		for _, size := range []struct {
+			width, height int64
+			folded        bool
+		}{{390, 664, true}, {1440, 800, false}, {2560, 1300, false}} {
+			where := fmt.Sprintf("%s, %d px", theme, size.width)
+			check := func(state, css string) {
+				t.Helper()
+				if !shown(b, css) {
+					t.Errorf("%s, %s: not all of %s is in the window", where, state, css)
+				}
+				if wide := dashtest.Read[int64](b, "document.documentElement.scrollWidth"); wide > size.width {
+					t.Errorf("%s, %s: the page is %d px wide", where, state, wide)
+				}
+				b.Run(axe)
+				for _, f := range dashtest.Read[[]string](b, `axe.run().then((r) => r.violations.filter((v) => v.impact === "serious" || v.impact === "critical")
+					.concat(r.passes.length ? [] : [{id: "axe checked nothing", nodes: []}]).map((v) => v.id + ": " + v.nodes.map((n) => n.html + " " + n.failureSummary).join(" | ")))`) {
+					t.Errorf("%s, %s: %s", where, state, f)
+				}
+			}
+			open(b, theme, size.width, size.height)
+			if folded := !dashtest.Read[bool](b, "document.getElementById('notice').open"); folded != size.folded {
+				t.Errorf("%s: the notice is folded: %v", where, folded)
+			}
+			check("ready", "h1, #state, #notice, #agent, #status, #talk, #typed")
+			if size.folded {
+				b.Do(chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Enter))
+				check("unfolded", "#notice p")
+				b.Do(chromedp.KeyEvent(kb.Enter))
+			}
+			b.Run(call)
+			check("in a call", "h1, #state, #status, #mute, #hangup, .meter")
+			if folded := size.folded; !folded {
+				check("in a call", "#scroll, #text, #send, .turns")
+			}
+			if last := dashtest.Read[bool](b, "(() => { const s = document.getElementById('scroll'); return s.scrollHeight - s.scrollTop - s.clientHeight < 2; })()"); !last {
+				t.Errorf("%s: the last line is not in view", where)
+			}
+		}
+	}
+	if faults := b.Faults(); len(faults) > 0 {
+		t.Errorf("%q", faults)
+	}
+}
+
+// TestScrolledUp checks that new lines do not move a transcript in which the visitor has scrolled up.
+func TestScrolledUp(t *testing.T) {
+	b := openPage(t, true)
+	open(b, "light", 390, 664)
+	b.Run(call)
+	b.Run(`document.getElementById("scroll").scrollTop = 0; window.call.emit("transcript", { role: "agent", text: "Is there anything else?", final: true })`)
+	if top := dashtest.Read[float64](b, "document.getElementById('scroll').scrollTop"); top != 0 {
+		t.Errorf("scrolled to %v", top)
+	}
+}
+
+// TestPictures writes screenshots to the folder PARLEYTEST_PICTURES.
+func TestPictures(t *testing.T) {
+	dir := os.Getenv("PARLEYTEST_PICTURES")
+	if dir == "" {
+		t.Skip("PARLEYTEST_PICTURES names a folder")
+	}
+	for _, typed := range []bool{false, true} {
+		b := openPage(t, typed)
+		for _, theme := range []string{"light", "dark"} {
+			for _, size := range [][2]int64{{390, 844}, {1440, 900}, {2560, 1300}} {
+				open(b, theme, size[0], size[1])
+				for _, state := range []string{"ready", "call", "ended"} {
+					switch state {
+					case "call":
+						b.Run(call)
+					case "ended":
+						b.Run("window.call.hangUp()")
+					}
+					b.Run("new Promise((r) => setTimeout(r, 200))")
+					name := fmt.Sprintf("talk-typed_%v-%s-%s-%d.png", typed, state, theme, size[0])
+					if err := os.WriteFile(filepath.Join(dir, name), b.Picture(), 0o600); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+		}
+	}
+}
