@@ -95,6 +95,38 @@ func TestSoakPages(t *testing.T) {
 	})
 }
 
+// TestSoakContacts requests the contacts of a campaign with a million of them, also far down the list.
+func TestSoakContacts(t *testing.T) {
+	soakCalls(t)
+	h := dashtest.New(t)
+	h.Furnish(t, "sales")
+	id := createLarge(t, h, 1000, "large", true).Campaign.ID
+	h.Exec(t, `INSERT INTO contacts (id, org_id, campaign_id, import_id, n, number, priority, state, reason, attempts, next_attempt_at, hours_group, due_at, created_at, updated_at)
+		SELECT 'con_0' || lpad(g::text, 25, '0'), org_id, campaign_id, import_id, 2000 + g, '+12133' || lpad(g::text, 6, '0'), g % 3, s.state,
+			CASE WHEN s.state <> 'suppressed' THEN '' WHEN g % 1000 = 7 THEN 'opted_out' ELSE 'geo_rejected' END, g % 2,
+			CASE WHEN s.state = 'pending' AND g % 2 = 1 THEN now() + g * interval '1 s' END, hours_group, now(), now(), now()
+		FROM contacts, generate_series(0, 999998) g, LATERAL (SELECT (ARRAY['pending', 'pending', 'done', 'exhausted', 'suppressed'])[1 + g % 5] AS state) s
+		WHERE campaign_id = $1 AND n = 1`, id)
+	h.Exec(t, `INSERT INTO contact_attempts (contact_id, n, org_id, campaign_id, number, call_id, outcome, began_at, ended_at)
+		SELECT id, 1, org_id, campaign_id, number, 'call_of_' || id, 'no_answer', now() - n * interval '0.5 s', now() FROM contacts WHERE campaign_id = $1 AND attempts > 0`, id)
+	if err := (&store.TallyFolder{Pool: h.DB.Pool}).Fold(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	h.Exec(t, "VACUUM ANALYZE contacts, contact_attempts, contact_tallies, attempt_tallies")
+	b := h.SignIn(t, "ada")
+	middle := func(state string) string {
+		return h.Text(t, `SELECT concat_ws('.', state, reason, priority, coalesce((extract(epoch FROM next_attempt_at) * 1000000)::bigint::text, ''), id)
+			FROM contacts WHERE campaign_id = $1 AND state = $2 AND priority = 1 AND n > 500000 LIMIT 1`, id, state)
+	}
+	at := "campaigns/" + id + "/contacts"
+	for _, path := range []string{
+		"campaigns/" + id, at, at + "?show=suppressed", at + "?show=opted_out", at + "?show=pending&cursor=" + middle("pending"),
+		at + "?cursor=" + middle("done"), at + "?cursor=" + middle("suppressed"), at + "?number=2133500000",
+	} {
+		checkTime(t, b, path, "", nil)
+	}
+}
+
 // TestSoakOverview requests the Overview page of an organization with a million calls of 60 days in 40 campaigns, and
 // lists behind its numbers. The statistics are written in SQL, because the follower would count for long.
 func TestSoakOverview(t *testing.T) {

@@ -26,6 +26,7 @@ type Group struct {
 	Early bool      // not_before is later
 	Late  bool      // not_after has passed
 	Next  time.Time // earliest next attempt or not_before in the future; zero for none
+	Last  time.Time // the latest of these times; zero for none
 	N     int
 }
 
@@ -39,6 +40,8 @@ type Facts struct {
 	// the last minute.
 	Outcomes           map[retry.Outcome]int
 	InProgress, Dialed int
+	Tried              int // contacts that were called
+	Recent             Recent
 
 	Calendar *plan.Calendar // nil without the rules of the campaign's market
 	Route    bool           // the route exists, and its breaker is closed
@@ -171,7 +174,7 @@ func Compute(f Facts) Progress {
 		return p
 	}
 	for _, g := range f.Waiting {
-		reason, from := f.holdReason(g)
+		reason, from := f.HoldReason(g)
 		p.hold(reason, g.N)
 		if from.IsZero() || f.Opens.IsZero() {
 			continue
@@ -236,10 +239,10 @@ func (f Facts) frequency() Frequency {
 	return q
 }
 
-// holdReason returns why the contacts of a group are not called now, although the campaign runs; empty if they may be
+// HoldReason returns why the contacts of a group are not called now, although the campaign runs; empty if they may be
 // called. from is when the contacts' own times allow a call. It is zero unless the reason is the law, the working
 // hours or one of these times.
-func (f Facts) holdReason(g Group) (reason string, from time.Time) {
+func (f Facts) HoldReason(g Group) (reason string, from time.Time) {
 	if f.Calendar == nil {
 		return plan.NoMarket, from
 	}

@@ -12,9 +12,18 @@ import (
 	"github.com/parley-voice/parley/control/admission"
 )
 
-// Progress returns the progress of a campaign, all numbers from one snapshot.
+// Progress returns the progress of a campaign.
 func (svc *Service) Progress(ctx context.Context, orgID, id string) (progress.Progress, error) {
-	var p progress.Progress
+	f, err := svc.ProgressFacts(ctx, orgID, id)
+	if err != nil {
+		return progress.Progress{}, err
+	}
+	return progress.Compute(f), nil
+}
+
+// ProgressFacts returns the facts about the progress of a campaign, all numbers from one snapshot.
+func (svc *Service) ProgressFacts(ctx context.Context, orgID, id string) (progress.Facts, error) {
+	var f progress.Facts
 	err := svc.snapshot(ctx, func(tx pgx.Tx) error {
 		c, err := svc.Store.Get(ctx, tx, orgID, id, false)
 		if err != nil {
@@ -26,7 +35,7 @@ func (svc *Service) Progress(ctx context.Context, orgID, id string) (progress.Pr
 		}
 		lists, openErr := svc.screener().lists(ctx, tx, pkg) // if a registry cannot be opened, no contact is called
 		now := svc.now().UTC()
-		f := progress.Facts{Now: now, Campaign: c}
+		f = progress.Facts{Now: now, Campaign: c}
 		if f.Calendar, err = org.Calendar(c, pkg); err != nil {
 			return err
 		}
@@ -38,6 +47,10 @@ func (svc *Service) Progress(ctx context.Context, orgID, id string) (progress.Pr
 			return err
 		}
 		f.Outcomes, f.InProgress, f.Dialed = t.Outcomes, t.InProgress, t.Dialed
+		f.Recent = progress.Recent{Calls: t.Recent, First: t.First, Last: t.Last}
+		if f.Tried, err = svc.Store.Contacts.CountTried(ctx, tx, id, f.Counts); err != nil {
+			return err
+		}
 		facts, err := checker{svc.Store, svc.CheckAgent}.facts(ctx, tx, org, pkg,
 			Status{Campaign: c, Screen: screening.None(), Counts: f.Counts}, now)
 		if err != nil {
@@ -57,11 +70,9 @@ func (svc *Service) Progress(ctx context.Context, orgID, id string) (progress.Pr
 			return err
 		}
 		f.Stale = openErr != nil || org.RequireRegistry && lists.IsUnusable(now)
-		err = svc.addWaiting(ctx, tx, &f, t.Due)
-		p = progress.Compute(f)
-		return err
+		return svc.addWaiting(ctx, tx, &f, t.Due)
 	})
-	return p, err
+	return f, err
 }
 
 // isDiskFull reports whether this node cannot record the calls of the campaign now.
@@ -86,7 +97,9 @@ func (svc *Service) addWaiting(ctx context.Context, tx pgx.Tx, f *progress.Facts
 		}
 	}
 	return svc.Store.Contacts.EachWaiting(ctx, tx, c.ID, f.Now, func(w store.WaitingGroup) error {
-		f.Waiting = append(f.Waiting, progress.Group{Key: w.Group, Cap: w.Cap, Wait: w.Wait, Early: w.Early, Late: w.Late, Next: w.Next, N: w.N})
+		f.Waiting = append(f.Waiting, progress.Group{
+			Key: w.Group, Cap: w.Cap, Wait: w.Wait, Early: w.Early, Late: w.Late, Next: w.Next, Last: w.Last, N: w.N,
+		})
 		return nil
 	})
 }

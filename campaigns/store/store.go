@@ -163,6 +163,14 @@ func nullTime(t time.Time) *time.Time {
 	return &t
 }
 
+// zeroTime returns the zero time for NULL.
+func zeroTime(t *time.Time) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return t.UTC()
+}
+
 // SaveLaunchScreen stores the screening of a launch.
 func (s *Store) SaveLaunchScreen(ctx context.Context, q db.Querier, campaignID string, x screening.Screen) error {
 	text, err := json.Marshal(x)

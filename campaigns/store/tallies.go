@@ -43,26 +43,24 @@ type WaitingGroup struct {
 	Cap               string // frequency cap that holds the contacts
 	Wait, Early, Late bool
 	N                 int
-	Next              time.Time // earliest next attempt or not_before in the future; zero for none
+	Next, Last        time.Time // earliest and latest next attempt or not_before in the future; zero for none
 }
 
 // EachWaiting calls each for the groups of pending contacts. Contacts without a next attempt, not_before or not_after
 // are read from the tallies. The other contacts are counted, because their group changes with time.
 func (Contacts) EachWaiting(ctx context.Context, q db.Querier, campaignID string, now time.Time, each func(WaitingGroup) error) error {
 	var w WaitingGroup
-	var next *time.Time
-	return db.Each(ctx, q, "contacts", []any{&w.Group, &w.Cap, &w.Wait, &w.Early, &w.Late, &w.N, &next}, func() error {
-		w.Next = time.Time{}
-		if next != nil {
-			w.Next = next.UTC()
-		}
+	var next, last *time.Time
+	return db.Each(ctx, q, "contacts", []any{&w.Group, &w.Cap, &w.Wait, &w.Early, &w.Late, &w.N, &next, &last}, func() error {
+		w.Next, w.Last = zeroTime(next), zeroTime(last)
 		return each(w)
 	}, `
-		SELECT hours_group, '', false, false, false, sum(n), NULL FROM contact_tallies
+		SELECT hours_group, '', false, false, false, sum(n), NULL, NULL FROM contact_tallies
 		WHERE campaign_id = $1 AND state = 'pending' AND NOT timed GROUP BY 1 HAVING sum(n) <> 0
 		UNION ALL
 		SELECT hours_group, CASE WHEN next_attempt_at > $2 THEN governing_cap ELSE '' END, next_attempt_at > $2 IS TRUE,
-			not_before > $2 IS TRUE, not_after <= $2 IS TRUE, count(*), min(greatest(next_attempt_at, not_before)) FILTER (WHERE greatest(next_attempt_at, not_before) > $2)
+			not_before > $2 IS TRUE, not_after <= $2 IS TRUE, count(*), min(greatest(next_attempt_at, not_before)) FILTER (WHERE greatest(next_attempt_at, not_before) > $2),
+			max(greatest(next_attempt_at, not_before)) FILTER (WHERE greatest(next_attempt_at, not_before) > $2)
 		FROM contacts WHERE campaign_id = $1 AND state = 'pending' AND (next_attempt_at IS NOT NULL OR not_before IS NOT NULL OR not_after IS NOT NULL)
 			AND (SELECT sum(n) > 0 FROM contact_tallies WHERE campaign_id = $1 AND state = 'pending' AND timed)
 		GROUP BY 1, 2, 3, 4, 5`, campaignID, now)
@@ -77,6 +75,10 @@ type AttemptStats struct {
 	Failing            bool // the campaign's own breaker is open
 	Paused             bool // the carrier asked all nodes to pause the trunk
 	Due                bool // the next call is due by the pace
+	// Recent is the number of attempts in the hour before the last one, which included. First and Last are when the first
+	// and the last of them began.
+	Recent      int
+	First, Last time.Time
 }
 
 // Stats returns the attempt statistics of a campaign.
@@ -99,5 +101,25 @@ func (Attempts) Stats(ctx context.Context, q db.Querier, campaignID string, now 
 	}
 	t.InProgress = t.Outcomes[""]
 	delete(t.Outcomes, "")
-	return t, nil
+	var first, last *time.Time
+	err = q.QueryRow(ctx, `
+		SELECT count(*), min(began_at), max(began_at) FROM contact_attempts WHERE campaign_id = $1
+			AND began_at > (SELECT max(began_at) FROM contact_attempts WHERE campaign_id = $1) - interval '1 hour'`, campaignID).
+		Scan(&t.Recent, &first, &last)
+	t.First, t.Last = zeroTime(first), zeroTime(last)
+	return t, db.Wrap(err, "attempts")
+}
+
+// CountTried returns how many contacts of a campaign were called. counts are those of the campaign.
+func (Contacts) CountTried(ctx context.Context, q db.Querier, campaignID string, counts campaigns.Counts) (n int, err error) {
+	const odd = `
+		SELECT count(*) FILTER (WHERE state = 'suppressed') - count(*) FILTER (WHERE state = 'exhausted') FROM contacts
+		WHERE campaign_id = $1 AND (state = 'suppressed' AND attempts > 0 OR state = 'exhausted' AND attempts = 0)`
+	if err = q.QueryRow(ctx, odd, campaignID).Scan(&n); err != nil {
+		return 0, db.Wrap(err, "contacts")
+	}
+	for _, s := range []campaigns.State{campaigns.InCall, campaigns.Awaiting, campaigns.Done, campaigns.Exhausted} {
+		n += counts.ByState[s]
+	}
+	return n + counts.Redials, nil
 }

@@ -48,6 +48,7 @@ func (c *Campaigns) Module() (ui.Module, error) {
 			{Path: "campaigns/withdraw", Show: c.askWithdraw, Submit: c.withdraw},
 			{Path: "campaigns/pause", Role: operator.Operator, Show: c.askPauseAll, Submit: c.pauseAll, Timeout: listTimeout},
 			{Path: "campaigns/{id}", Show: c.show},
+			{Path: "campaigns/{id}/contacts", Show: c.contacts},
 			{Path: "campaigns/{id}/launch", Submit: c.launch, NotRefilled: []string{"attest"}},
 			{Path: "campaigns/{id}/pause", Submit: c.pause},
 			{Path: "campaigns/{id}/resume", Submit: c.resume},

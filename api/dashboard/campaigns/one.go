@@ -14,6 +14,8 @@ import (
 	"github.com/parley-voice/parley/campaigns/progress"
 	"github.com/parley-voice/parley/campaigns/service"
 	"github.com/parley-voice/parley/campaigns/store"
+	"github.com/parley-voice/parley/control/operator"
+	"github.com/parley-voice/parley/control/overview"
 )
 
 type check struct {
@@ -37,7 +39,10 @@ type one struct {
 	Warnings      []string
 	Live          bool
 	Progress      progress.Progress
-	Tiles         []tile // numbers of contacts by state
+	Tiles         []tile  // numbers of contacts by state
+	Funnel        []stage // of campaigns that were launched
+	Forecast      string
+	Menu          []ui.Link // actions besides the primary one
 	Why           why
 	Held, Left    []count
 	Outcomes      []outcome
@@ -106,20 +111,30 @@ func (c *Campaigns) show(r *ui.Request) (ui.Page, error) {
 		return ui.Page{}, err
 	}
 	o.History = history(log)
-	p := ui.Page{
+	o.Menu = menu(k)
+	return ui.Page{
 		Template: "one.html", Title: k.Name,
 		Lead:   fmt.Sprintf("%s, agent %s, %d calls per minute", k.Classification, k.AgentName, k.CallsPerMinute),
 		Crumbs: crumbs(), Data: o,
+	}, nil
+}
+
+// menu lists the actions on a campaign that are not its primary one.
+func menu(k campaigns.Campaign) []ui.Link {
+	all := []ui.Link{
+		{Label: "Show contacts", Path: "campaigns/" + k.ID + "/contacts", Role: operator.Viewer},
+		{Label: "Show calls", Path: "calls?campaign_id=" + k.ID, Role: operator.Viewer},
 	}
-	if !o.Over {
-		p.Actions = []ui.Link{
-			{Label: "Add numbers", Path: "campaigns/" + k.ID + "/calls"},
-			{Label: "Edit budget", Path: "campaigns/" + k.ID + "/budget"},
-			{Label: "Withdraw numbers", Path: "campaigns/withdraw"},
-			{Label: "Cancel campaign", Path: "campaigns/" + k.ID + "/cancel"},
-		}
+	if !k.Status.IsOver() {
+		all = append(
+			all,
+			ui.Link{Label: "Add numbers", Path: "campaigns/" + k.ID + "/calls"},
+			ui.Link{Label: "Edit budget", Path: "campaigns/" + k.ID + "/budget"},
+			ui.Link{Label: "Withdraw numbers", Path: "campaigns/withdraw"},
+			ui.Link{Label: "Cancel campaign", Path: "campaigns/" + k.ID + "/cancel", Danger: true},
+		)
 	}
-	return p, nil
+	return all
 }
 
 // check lists the launch checks, failed ones first.
@@ -165,10 +180,17 @@ const (
 
 func (c *Campaigns) progress(r *ui.Request, o *one) error {
 	k, now := o.Campaign, time.Now()
-	var err error
-	if o.Progress, err = c.service().Progress(r.Context(), r.Org(), k.ID); err != nil {
+	facts, err := c.service().ProgressFacts(r.Context(), r.Org(), k.ID)
+	if err != nil {
 		return err
 	}
+	o.Progress = progress.Compute(facts)
+	judged, successful, err := overview.Verdicts(r.Context(), r.DB(), r.Org(), k.ID, k.LaunchedAt)
+	if err != nil {
+		return err
+	}
+	o.Funnel = funnel(o.Progress.Counters, facts.Tried, judged, successful, k.ID)
+	o.Forecast = forecastText(facts.Forecast(o.Progress), now, r.Zone())
 	if o.Progress.Counters.Failed > 0 {
 		if o.Faulted, err = c.API.Store.Contacts.CountFaulted(r.Context(), r.DB(), k.ID); err != nil {
 			return err
@@ -176,7 +198,7 @@ func (c *Campaigns) progress(r *ui.Request, o *one) error {
 	}
 	o.Why = explain(k, o.Progress, o.Blockers)
 	o.Held, o.Left = counts(o.Progress.HeldReasons, held), counts(o.Progress.SuppressedReasons, suppressed)
-	o.Outcomes, o.Tiles = outcomes(o.Progress.Counters), tiles(o.Progress)
+	o.Outcomes, o.Tiles = outcomes(o.Progress.Counters), tiles(o.Progress, k.ID)
 	o.Cost, o.Budget = costOf(o.Progress), budgetOf(o.Progress)
 	if !o.Over {
 		dials, fault := c.API.Store.Attempts.PerMinute(r.Context(), r.DB(), k.ID, paceMinutes, now)
@@ -228,23 +250,6 @@ func byHour(hours []store.HourStats) (template.HTML, int) {
 		n += h.Dialed
 	}
 	return chart.Columns("Calls by local hour of the contact", "hours", all, 0), n
-}
-
-type tile struct {
-	N    int
-	Says string
-}
-
-func tiles(p progress.Progress) []tile {
-	return []tile{
-		{p.Counters.Contacts, "Contacts"},
-		{p.Ready, "Ready"},
-		{p.Holds, "Waiting"},
-		{p.Counters.InProgress, "In call"},
-		{p.ByState[campaigns.Done], "Completed"},
-		{p.ByState[campaigns.Exhausted], "Not reached"},
-		{p.ByState[campaigns.Suppressed], "Skipped"},
-	}
 }
 
 func outcomes(c progress.Counters) []outcome {

@@ -48,3 +48,28 @@ func TestExplain(t *testing.T) {
 		}
 	}
 }
+
+// TestForecastText checks what the page says about the end of the calls.
+func TestForecastText(t *testing.T) {
+	now := time.Date(2026, 11, 26, 16, 0, 0, 0, time.UTC)
+	york, err := time.LoadLocation("America/New_York")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, x := range map[string]progress.Forecast{
+		"Done about Thu 17:40, at the pace of the last hour of calls (18.2 per minute).": {At: now.Add(6*time.Hour + 38*time.Minute), PerMinute: 18.2},
+		"Done about Wed 30 Dec 2026, at":                                                 {At: now.AddDate(0, 0, 34)},
+		"Done after Sat 26 Dec 2026, at":                                                 {At: now.AddDate(0, 0, 30), Later: true},
+		"About 150 contacts will not be called before the end, Thu 11:45, at":            {At: now.Add(45 * time.Minute), Missed: 150},
+		"":                                 {Why: progress.NoContacts},
+		"End not known: too few calls yet": {Why: progress.NoPace},
+		"End not known: no call in the last 10 minutes.":                {Why: progress.Stalled},
+		"End not known: calls do not get through on the trunk.":         {Why: "route_unavailable"},
+		"End not known: the budget allows no further call.":             {Why: string(control.CodeCampaignBudget)},
+		"End not known: the organization reached its daily limit of ca": {Why: string(control.CodeOrganizationLimit)},
+	} {
+		if got := forecastText(x, now, york); !strings.HasPrefix(got, want) || want == "" && got != "" {
+			t.Errorf("%+v: %q, want %q", x, got, want)
+		}
+	}
+}

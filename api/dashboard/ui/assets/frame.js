@@ -110,6 +110,17 @@
     }
   });
 
+  // Menus close by Escape, and by a click elsewhere.
+  const menus = () => document.querySelectorAll("details[data-menu][open]");
+  document.addEventListener("click", (e) => { for (const m of menus()) if (!m.contains(e.target)) m.open = false; });
+  document.addEventListener("keydown", (e) => {
+    if (e.key !== "Escape") return;
+    for (const m of menus()) {
+      m.open = false;
+      m.querySelector("summary").focus();
+    }
+  });
+
   // Focus the first error.
   (document.querySelector("[aria-invalid]") ?? document.querySelector(".refused"))?.focus?.();
 })();

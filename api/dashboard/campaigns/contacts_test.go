@@ -1,0 +1,119 @@
+package campaigns_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/parley-voice/parley/api/dashboard/dashtest"
+	"github.com/parley-voice/parley/campaigns"
+	"github.com/parley-voice/parley/campaigns/service"
+	"github.com/parley-voice/parley/campaigns/store"
+)
+
+// createMany creates a running campaign of n contacts in all states, priorities and reasons.
+func createMany(t *testing.T, h *dashtest.Env, n int) string {
+	t.Helper()
+	h.AddSales(t, "us", true)
+	rows := make([]json.RawMessage, n)
+	for i := range rows {
+		rows[i] = json.RawMessage(fmt.Sprintf(`{"phone": "+12122%06d", "name": "Ada %d", "priority": %d}`, i, i, i%4))
+	}
+	st, err := h.Dashboard.Campaigns.Service.Create(t.Context(), h.Acme, service.Actor{Via: "api"}, service.CreateRequest{
+		Spec: campaigns.Spec{Name: "Spring", Agent: "sales", CallsPerMinute: 20, Retry: json.RawMessage(`{"attempts": 3, "interval_s": 900}`)}, Rows: rows, Attested: true,
+	}, nil, nil)
+	if err != nil || st.Campaign.Status != campaigns.Running {
+		t.Fatalf("%s, %+v, %v", st.Campaign.Status, st.Blockers, err)
+	}
+	h.Exec(t, `UPDATE contacts SET attempts = n % 3, state = (ARRAY['pending', 'pending', 'pending', 'awaiting', 'done', 'exhausted', 'suppressed'])[1 + n % 7],
+		reason = CASE WHEN n % 7 = 6 THEN (ARRAY['geo_rejected', 'opted_out', 'dnc_suppressed'])[1 + n % 3] ELSE '' END,
+		next_attempt_at = CASE WHEN n % 7 = 1 THEN now() + (1 + n % 5) * interval '1 hour' END WHERE campaign_id = $1`, st.Campaign.ID)
+	return st.Campaign.ID
+}
+
+// TestContactPages checks that pages of any size together have every contact once, in order, also of one state or reason.
+func TestContactPages(t *testing.T) {
+	h := dashtest.New(t)
+	id := createMany(t, h, 210)
+	for where, f := range map[string]store.ContactFilter{
+		"true": {}, "state = 'pending'": {State: campaigns.Pending}, "state = 'suppressed'": {State: campaigns.Suppressed},
+		"reason = 'opted_out'": {State: campaigns.Suppressed, Reason: "opted_out"}, "state = 'in_call'": {State: campaigns.InCall},
+	} {
+		want := h.Text(t, `SELECT coalesce(string_agg(id, ' ' ORDER BY array_position(ARRAY['in_call', 'awaiting', 'pending', 'done', 'exhausted', 'suppressed'], state),
+			reason, CASE WHEN state <> 'suppressed' THEN -priority END, next_attempt_at, id), '') FROM contacts WHERE campaign_id = $1 AND `+where, id)
+		for _, most := range []int{1, 7, 50, 1000} {
+			var got []string
+			for at := (store.ContactPosition{}); ; {
+				page, err := h.Dashboard.Campaigns.Store.Contacts.Page(t.Context(), h.DB.Pool, h.Acme, id, f, at, most)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, c := range page {
+					got, at = append(got, c.ID), c.Position()
+				}
+				if len(page) < most {
+					break
+				}
+			}
+			if strings.Join(got, " ") != want {
+				t.Errorf("%s by %d: %d contacts, want %s", where, most, len(got), want)
+			}
+		}
+	}
+}
+
+// TestContactReasons checks that the list says why contacts wait, when they are called next, and why others are not.
+func TestContactReasons(t *testing.T) {
+	h := dashtest.New(t)
+	id := createMany(t, h, 210)
+	h.Exec(t, `INSERT INTO contact_attempts (contact_id, n, org_id, campaign_id, number, call_id, outcome, began_at, ended_at)
+		SELECT id, 1, org_id, campaign_id, number, 'call_of_' || n, 'no_answer', now(), now() FROM contacts WHERE campaign_id = $1 AND attempts > 0`, id)
+	b := h.SignIn(t, "vera")
+	at := "campaigns/" + id + "/contacts"
+	first := b.Get(at)
+	if text := first.Text(); !strings.Contains(text, "210 contacts") || !strings.Contains(text, "The analysis of the call decides about another call") || !strings.Contains(text, "Skipped: opted out during a call (10)") {
+		t.Errorf("the first page: %s", text)
+	}
+	pages, seen := 1, strings.Count(first.Text(), "+1 212 2")
+	for next := first; ; pages++ {
+		_, to, ok := strings.Cut(next.Body, `rel="next"`)
+		if !ok {
+			break
+		}
+		_ = to
+		head := next.Body[:strings.Index(next.Body, `" rel="next"`)]
+		link := strings.ReplaceAll(head[strings.LastIndex(head, `href="`)+6:], "&amp;", "&")
+		next = b.Get(link)
+		seen += strings.Count(next.Text(), "+1 212 2")
+	}
+	if pages != 5 || seen != 210 {
+		t.Errorf("%d pages with %d contacts", pages, seen)
+	}
+	for show, want := range map[string]string{
+		"opted_out": "Opted out during a call", "suppressed": "Outside this market", "exhausted": "No attempt is left", "pending": "No answer",
+		"nonsense": "choose one of the states",
+	} {
+		if text := b.Get(at + "?show=" + show).Text(); !strings.Contains(text, want) {
+			t.Errorf("%s: %s", show, text)
+		}
+	}
+	if text := b.Get(at + "?number=212-200-0003").Text(); !strings.Contains(text, "Ada 3") || strings.Contains(text, "Ada 4") {
+		t.Errorf("one number: %s", text)
+	}
+	for _, cursor := range []string{"x", "pending..99..con_1", "pending..1.x.con_1", "pending..1.999999999999999999.con_1"} {
+		if text := b.Get(at + "?cursor=" + cursor).Text(); !strings.Contains(text, "no longer valid") {
+			t.Errorf("cursor %s: %s", cursor, text)
+		}
+	}
+	h.Exec(t, "UPDATE campaigns SET status = 'paused' WHERE id = $1", id)
+	if text := b.Get(at + "?show=pending").Text(); !strings.Contains(text, "Campaign is not running") {
+		t.Errorf("paused: %s", text)
+	}
+	page := b.Get("campaigns/" + id).Text()
+	states := slices.Collect(strings.SplitSeq(h.Text(t, "SELECT count(*) FILTER (WHERE attempts > 0 OR state IN ('awaiting', 'done')) || ' ' || count(*) FROM contacts WHERE campaign_id = $1", id), " "))
+	if want := fmt.Sprintf("Dialed %s", states[0]); !strings.Contains(page, want) {
+		t.Errorf("the campaign does not say %s: %s", want, page)
+	}
+}
