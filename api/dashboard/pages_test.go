@@ -101,14 +101,17 @@ func TestSoakContacts(t *testing.T) {
 	h := dashtest.New(t)
 	h.Furnish(t, "sales")
 	id := createLarge(t, h, 1000, "large", true).Campaign.ID
-	h.Exec(t, `INSERT INTO contacts (id, org_id, campaign_id, import_id, n, number, priority, state, reason, attempts, next_attempt_at, hours_group, due_at, created_at, updated_at)
-		SELECT 'con_0' || lpad(g::text, 25, '0'), org_id, campaign_id, import_id, 2000 + g, '+12133' || lpad(g::text, 6, '0'), g % 3, s.state,
-			CASE WHEN s.state <> 'suppressed' THEN '' WHEN g % 1000 = 7 THEN 'opted_out' ELSE 'geo_rejected' END, g % 2,
-			CASE WHEN s.state = 'pending' AND g % 2 = 1 THEN now() + g * interval '1 s' END, hours_group, now(), now(), now()
-		FROM contacts, generate_series(0, 999998) g, LATERAL (SELECT (ARRAY['pending', 'pending', 'done', 'exhausted', 'suppressed'])[1 + g % 5] AS state) s
-		WHERE campaign_id = $1 AND n = 1`, id)
-	h.Exec(t, `INSERT INTO contact_attempts (contact_id, n, org_id, campaign_id, number, call_id, outcome, began_at, ended_at)
-		SELECT id, 1, org_id, campaign_id, number, 'call_of_' || id, 'no_answer', now() - n * interval '0.5 s', now() FROM contacts WHERE campaign_id = $1 AND attempts > 0`, id)
+	for from := 0; from < 1_000_000; from += 50_000 { // within the statement timeout
+		h.Exec(t, `INSERT INTO contacts (id, org_id, campaign_id, import_id, n, number, priority, state, reason, attempts, next_attempt_at, hours_group, due_at, created_at, updated_at)
+			SELECT 'con_0' || lpad(g::text, 25, '0'), org_id, campaign_id, import_id, 2000 + g, '+12133' || lpad(g::text, 6, '0'), g % 3, s.state,
+				CASE WHEN s.state <> 'suppressed' THEN '' WHEN g % 1000 = 499 THEN 'opted_out' ELSE 'geo_rejected' END, g % 2,
+				CASE WHEN s.state = 'pending' AND g % 2 = 1 THEN now() + g * interval '1 s' END, hours_group, now(), now(), now()
+			FROM contacts, generate_series($2::int, $2::int + 49999) g, LATERAL (SELECT (ARRAY['pending', 'pending', 'done', 'exhausted', 'suppressed'])[1 + g % 5] AS state) s
+			WHERE campaign_id = $1 AND n = 1`, id, from)
+		h.Exec(t, `INSERT INTO contact_attempts (contact_id, n, org_id, campaign_id, number, call_id, outcome, began_at, ended_at)
+			SELECT id, 1, org_id, campaign_id, number, 'call_of_' || id, 'no_answer', now() - n * interval '0.5 s', now() FROM contacts
+			WHERE campaign_id = $1 AND attempts > 0 AND n BETWEEN 2000 + $2::int AND 51999 + $2::int`, id, from)
+	}
 	if err := (&store.TallyFolder{Pool: h.DB.Pool}).Fold(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -61,7 +61,7 @@ func (svc *Service) ProgressFacts(ctx context.Context, orgID, id string) (progre
 		}
 		f.Route, f.Paused = facts.HasRoute() && !t.RouteDown, t.Paused
 		f.Down, f.Failing = t.AgentDown, t.Failing
-		if f.DiskFull, err = svc.isDiskFull(ctx, c); err != nil {
+		if f.DiskFull, err = isDiskFull(ctx, svc.CanRecord, c); err != nil {
 			return err
 		}
 		err = tx.QueryRow(ctx, "SELECT (coalesce(launched_at, '-infinity') >= dialing_since()) IS NOT TRUE FROM campaigns WHERE id = $1", id).
@@ -70,25 +70,27 @@ func (svc *Service) ProgressFacts(ctx context.Context, orgID, id string) (progre
 			return err
 		}
 		f.Stale = openErr != nil || org.RequireRegistry && lists.IsUnusable(now)
-		return svc.addWaiting(ctx, tx, &f, t.Due)
+		return addWaiting(ctx, tx, svc.Store, &f, t.Due)
 	})
 	return f, err
 }
 
 // isDiskFull reports whether this node cannot record the calls of the campaign now.
-func (svc *Service) isDiskFull(ctx context.Context, c campaigns.Campaign) (bool, error) {
-	if svc.CanRecord == nil {
+func isDiskFull(
+	ctx context.Context, canRecord func(ctx context.Context, agentID string, version int) (bool, error), c campaigns.Campaign,
+) (bool, error) {
+	if canRecord == nil {
 		return false, nil
 	}
-	can, err := svc.CanRecord(ctx, c.AgentID, c.AgentVersion)
+	can, err := canRecord(ctx, c.AgentID, c.AgentVersion)
 	return !can, err
 }
 
 // addWaiting adds the waiting contacts, the amount that was spent and, if the next call of a
 // running campaign is due, the limits that are reached.
-func (svc *Service) addWaiting(ctx context.Context, tx pgx.Tx, f *progress.Facts, due bool) (err error) {
+func addWaiting(ctx context.Context, tx pgx.Tx, from *store.Store, f *progress.Facts, due bool) (err error) {
 	c := f.Campaign
-	if f.Spending, err = svc.Store.Spending(ctx, tx, c); err != nil {
+	if f.Spending, err = from.Spending(ctx, tx, c); err != nil {
 		return err
 	}
 	if c.Status == campaigns.Running && due {
@@ -96,7 +98,7 @@ func (svc *Service) addWaiting(ctx context.Context, tx pgx.Tx, f *progress.Facts
 			return err
 		}
 	}
-	return svc.Store.Contacts.EachWaiting(ctx, tx, c.ID, f.Now, func(w store.WaitingGroup) error {
+	return from.Contacts.EachWaiting(ctx, tx, c.ID, f.Now, func(w store.WaitingGroup) error {
 		f.Waiting = append(f.Waiting, progress.Group{
 			Key: w.Group, Cap: w.Cap, Wait: w.Wait, Early: w.Early, Late: w.Late, Next: w.Next, Last: w.Last, N: w.N,
 		})

@@ -56,7 +56,8 @@ func ListedStates() []campaigns.State {
 	}
 }
 
-const contactColumns = "id, number, name, state, reason, governing_cap, fault, hours_group, priority, attempts, next_attempt_at, not_before, not_after"
+const contactColumns = "id, number, name, state, reason, governing_cap, fault, hours_group, priority, attempts, " +
+	"next_attempt_at, not_before, not_after"
 
 // withLastCall adds the last call to the contacts k.
 const withLastCall = "SELECT k.*, coalesce(x.call_id, ''), coalesce(x.outcome, ''), x.began_at FROM k " +
@@ -114,8 +115,8 @@ const inState = "WITH k AS (SELECT " + contactColumns + ` FROM (
 func listContacts(ctx context.Context, q db.Querier, sql string, args ...any) ([]ListedContact, error) {
 	return db.Collect(ctx, q, "contacts", func(row pgx.CollectableRow) (c ListedContact, err error) {
 		var next, before, last, called *time.Time
-		err = row.Scan(&c.ID, &c.Number, &c.Name, &c.State, &c.Reason, &c.Cap, &c.Fault, &c.Group, &c.Priority, &c.Attempts, &next, &before, &last,
-			&c.CallID, &c.Outcome, &called)
+		err = row.Scan(&c.ID, &c.Number, &c.Name, &c.State, &c.Reason, &c.Cap, &c.Fault, &c.Group, &c.Priority, &c.Attempts,
+			&next, &before, &last, &c.CallID, &c.Outcome, &called)
 		c.Next, c.NotBefore, c.NotAfter, c.CalledAt = zeroTime(next), zeroTime(before), zeroTime(last), zeroTime(called)
 		return c, err
 	}, sql, args...)

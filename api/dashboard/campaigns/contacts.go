@@ -82,8 +82,8 @@ func (c *Campaigns) contacts(r *ui.Request) (ui.Page, error) {
 
 // stateLabels are the states of contacts.
 var stateLabels = map[campaigns.State]string{ //nolint:gochecknoglobals // read-only table
-	campaigns.InCall: "In call", campaigns.Awaiting: "Waiting for the analysis", campaigns.Pending: "Waiting for a call", campaigns.Done: "Completed",
-	campaigns.Exhausted: "Not reached", campaigns.Suppressed: "Skipped",
+	campaigns.InCall: "In call", campaigns.Awaiting: "Waiting for the analysis", campaigns.Pending: "Waiting for a call",
+	campaigns.Done: "Completed", campaigns.Exhausted: "Not reached", campaigns.Suppressed: "Skipped",
 }
 
 // showField offers the states that contacts have, and the reasons why contacts are skipped.
@@ -154,7 +154,8 @@ func waiting(f progress.Facts, one store.ListedContact) (says string, next time.
 		return "Campaign is not running", time.Time{}
 	}
 	g := progress.Group{
-		Key: one.Group, Wait: one.Next.After(f.Now), Early: one.NotBefore.After(f.Now), Late: !one.NotAfter.IsZero() && !one.NotAfter.After(f.Now), N: 1,
+		Key: one.Group, Wait: one.Next.After(f.Now), Early: one.NotBefore.After(f.Now), N: 1,
+		Late: !one.NotAfter.IsZero() && !one.NotAfter.After(f.Now),
 	}
 	if g.Wait {
 		g.Cap, g.Next = one.Cap, one.Next
