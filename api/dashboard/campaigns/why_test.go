@@ -56,20 +56,23 @@ func TestForecastText(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for want, x := range map[string]progress.Forecast{
-		"Done about Thu 17:40, at the pace of the last hour of calls (18.2 per minute).": {At: now.Add(6*time.Hour + 38*time.Minute), PerMinute: 18.2},
-		"Done about Wed 30 Dec 2026, at":                                                 {At: now.AddDate(0, 0, 34)},
-		"Done after Sat 26 Dec 2026, at":                                                 {At: now.AddDate(0, 0, 30), Later: true},
-		"About 150 contacts will not be called before the end, Thu 11:45, at":            {At: now.Add(45 * time.Minute), Missed: 150},
-		"":                                 {Why: progress.NoContacts},
-		"End not known: too few calls yet": {Why: progress.NoPace},
-		"End not known: no call in the last 10 minutes.":                {Why: progress.Stalled},
-		"End not known: calls do not get through on the trunk.":         {Why: "route_unavailable"},
-		"End not known: the budget allows no further call.":             {Why: string(control.CodeCampaignBudget)},
-		"End not known: the organization reached its daily limit of ca": {Why: string(control.CodeOrganizationLimit)},
+	for _, c := range []struct {
+		x    progress.Forecast
+		want string
+	}{
+		{progress.Forecast{At: now.Add(6*time.Hour + 38*time.Minute), PerMinute: 18.2}, "Done about Thu 17:40, at the pace of the last hour of calls (18.2 per minute)."},
+		{progress.Forecast{At: now.AddDate(0, 0, 34)}, "Done about Wed 30 Dec 2026, at"},
+		{progress.Forecast{At: now.AddDate(0, 0, 30), Later: true}, "Done after Sat 26 Dec 2026, at"},
+		{progress.Forecast{At: now.Add(45 * time.Minute), Missed: 150}, "About 150 contacts will not be called before the end, Thu 11:45, at"},
+		{progress.Forecast{Why: progress.NoContacts}, ""},
+		{progress.Forecast{Why: progress.NoPace}, "End not known: too few calls yet"},
+		{progress.Forecast{Why: progress.Stalled}, "End not known: no call in the last 10 minutes."},
+		{progress.Forecast{Why: "route_unavailable"}, "End not known: calls do not get through on the trunk."},
+		{progress.Forecast{Why: string(control.CodeCampaignBudget)}, "End not known: the budget allows no further call."},
+		{progress.Forecast{Why: string(control.CodeOrganizationLimit)}, "End not known: the organization reached its daily limit of ca"},
 	} {
-		if got := forecastText(x, now, york); !strings.HasPrefix(got, want) || want == "" && got != "" {
-			t.Errorf("%+v: %q, want %q", x, got, want)
+		if got := forecastText(c.x, now, york); !strings.HasPrefix(got, c.want) || c.want == "" && got != "" {
+			t.Errorf("%+v: %q, want %q", c.x, got, c.want)
 		}
 	}
 }
