@@ -1,12 +1,18 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/parley-voice/parley/bench/demo"
+	"github.com/parley-voice/parley/control/db/dbtest"
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
@@ -70,6 +76,12 @@ func TestAPICommands(t *testing.T) {
 		t.Errorf("without a key: %d %s", code, errs)
 	}
 
+	if code, _, errs := srv.parleyAs(t, []string{"PARLEY_API_URL=http://127.0.0.1:" + freePort(t), "PARLEY_API_KEY=k"}, "call", "list"); code != 1 ||
+		!strings.Contains(errs, "start parley serve there, or set PARLEY_API_URL") || strings.Contains(errs, "Get ") {
+		t.Errorf("without a server: %d %s", code, errs)
+	}
+	do(" UTC ", "call", "list")
+
 	campaignID := campaign(t, api, map[string]any{"calls_per_minute": 1}, many(20)...)
 	do(t.Name(), "campaign", "list")
 	if all := list("campaign", "list", "--status", "running"); len(all) != 1 || all[0]["campaign_id"] != campaignID {
@@ -105,6 +117,17 @@ func TestAPICommands(t *testing.T) {
 	if !strings.Contains(text, "+ tools[look]") || strings.Contains(text, canary) {
 		t.Errorf("%s", text)
 	}
+	if v := object("export"); v["organizations"] == nil {
+		t.Errorf("%v", v)
+	}
+	if v := object("key", "create", "--org", "demo"); v["id"] == nil || v["secret"] == nil {
+		t.Errorf("%v", v)
+	}
+	if v := object("failover", "status"); v["open"] != true {
+		t.Errorf("%v", v)
+	}
+	list("dnc", "status")
+	list("providers", "check", "--agents")
 	file := do("organizations:", "export")
 	if strings.Contains(file, canary) {
 		t.Errorf("an export with a secret: %s", file)
@@ -116,4 +139,76 @@ func TestAPICommands(t *testing.T) {
 	for _, command := range []string{"key list", "operator list", "webhook list", "webhook list --dead", "providers list", "market list", "dnc list", "agent list --org demo"} {
 		list(strings.Fields(command)...)
 	}
+}
+
+// TestCommandsWithoutDatabase runs commands in a folder without a database. None of them may create one.
+func TestCommandsWithoutDatabase(t *testing.T) {
+	t.Parallel()
+	dir := openDir(t)
+	file := writeFile(t, "parley.yaml", `
+organizations:
+- name: main
+  agents: [{name: assistant, speech: {asr: {provider: fake}, llm: {provider: fake}, tts: {provider: fake}}}]
+  trunks: [{name: out, proxy: "sip:192.0.2.9", caller_numbers: ["+12025550100"], subgroups: [{name: default, agents: [assistant], allowed_destinations: [US]}]}]
+`)
+	unfinished := writeFile(t, "new.yaml", `organizations: [{name: main, trunks: [{name: out, proxy: "sip:192.0.2.9", password: change-me}]}]`)
+	empty := []string{"PARLEY_DATABASE_URL=" + dbtest.Empty(t)}
+	for _, row := range []struct {
+		environ []string
+		args    string
+		code    int
+		want    string
+	}{
+		{nil, "export", 2, "no database in " + dir + "/data: name the settings of the server with --config FILE"},
+		{nil, "key list", 2, "no database in"},
+		{nil, "agent list --org main", 2, "no database in"},
+		{nil, "campaign reopen cmp_1", 2, "no database in"},
+		{nil, "apply --dry-run -f " + unfinished, 2, "still contains change-me; enter your values:\n  organizations[main].trunks[out].password\n"},
+		{nil, "apply -f " + unfinished, 2, "organizations[main].trunks[out].password"},
+		{
+			nil, "apply --dry-run -f " + file, 0,
+			"+ organizations[main]\n+ organizations[main].agents[assistant]\n+ organizations[main].trunks[out]\n+ organizations[main].trunks[out].subgroups[default]\n4 created",
+		},
+		{empty, "export", 1, "the database has no tables yet: start parley serve"},
+		{empty, "apply --dry-run -f " + file, 0, "4 created, 0 changed, 0 removed"},
+		{empty, "export", 1, "the database has no tables yet"},
+	} {
+		var out bytes.Buffer
+		environ := append([]string{"PARLEY_DATA_DIR=" + dir + "/data"}, row.environ...)
+		code := run(&env{Context: t.Context(), out: &out, errs: &out, environ: environ}, strings.Fields(row.args))
+		if code != row.code || !strings.Contains(out.String(), row.want) {
+			t.Errorf("parley %s exits with %d: %s\nwant %d %q", row.args, code, &out, row.code, row.want)
+		}
+	}
+	if _, err := os.Stat(dir + "/data"); !os.IsNotExist(err) {
+		t.Errorf("a command created the data directory: %v", err)
+	}
+}
+
+// TestJSON checks that each command that shows or creates something has --json.
+func TestJSON(t *testing.T) {
+	none := map[string]string{
+		"init": "asks questions", "serve": "logs", "demo": "for people", "docs build": "writes files", "completion": "prints a script", "health": "an exit code",
+		"audit": "always JSON", "replay": "prints a log", "dnc reassigned export": "prints a file", "secrets generate": "prints one value",
+		"bench compare": "compares files", "bench gate": "an exit code", "bench report": "writes a file", "bench scenarios": "prints names", "bench vad": "prints curves", "bench endings": "prints a table",
+		"bench providers": "a server", "bench all": "stores a result",
+	}
+	changes := map[string]bool{} // commands that print at most how many objects they changed
+	for command := range strings.SplitSeq("key set,key revoke,operator create,operator set,operator release,operator delete,agent publish,agent unpublish,"+
+		"webhook replay,webhook test,links rotate,secrets rotate,call recount,campaign reopen,campaign disclosures,dnc load,dnc reassigned import,"+
+		"market install,failover release,failover hold,erase", ",") {
+		changes[command] = true
+	}
+	walkCommands(model(t), "", func(n *kong.Node, path string) {
+		if len(n.Children) > 0 {
+			return
+		}
+		has := slices.ContainsFunc(flags(n), func(f *kong.Flag) bool { return f.Name == "json" })
+		if _, listed := none[path]; has == (listed || changes[path]) {
+			t.Errorf("%s: has --json: %t", path, has)
+		}
+		if !strings.HasPrefix(path, "bench ") && len(examples[path]) == 0 {
+			t.Errorf("%s has no example", path)
+		}
+	})
 }

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
+	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/admincli"
 	"github.com/parley-voice/parley/control/apply"
 	"github.com/parley-voice/parley/control/config"
@@ -27,24 +30,21 @@ func (c applyCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	var in io.Reader = os.Stdin
-	if c.File != "-" {
-		f, opening := os.Open(c.File)
-		if opening != nil {
-			return configError{opening}
-		}
-		defer f.Close()
-		in = f
-	}
-	spec, err := apply.Parse(in)
-	if err != nil {
-		return configError{fmt.Errorf("%s: %w", c.File, err)}
-	}
-	d, err := e.database(cfg)
+	spec, err := readSpec(c.File)
 	if err != nil {
 		return err
 	}
-	defer d.Close()
+	if left := apply.Placeholders(spec); len(left) > 0 {
+		return configError{fmt.Errorf("%s still contains %s; enter your values:\n  %s", c.File, control.Placeholder, strings.Join(left, "\n  "))}
+	}
+	if left := cfg.Placeholders; len(left) > 0 {
+		fmt.Fprintf(e.errs, "warning: these settings are still %s: %s\n", control.Placeholder, strings.Join(left, ", "))
+	}
+	d, end, err := c.open(e, cfg)
+	if err != nil {
+		return err
+	}
+	defer end()
 	options := applyOptions(cfg)
 	checks, err := e.providerChecks(cfg, d.Pool)
 	if err != nil {
@@ -74,6 +74,39 @@ func (c applyCmd) Run(e *env) error {
 	return err
 }
 
+// open opens the database. For a plan it changes nothing: without a database it opens an empty one, which end deletes.
+func (c applyCmd) open(e *env, cfg config.Config) (d *db.DB, end func(), err error) {
+	if !c.DryRun {
+		d, err = openDatabase(e, cfg, db.MinConns, 0, e.log("error"))
+		return d, d.Close, err
+	}
+	if databaseConfig(cfg, nil).Exists() {
+		if d, err = e.readDatabase(cfg); !errors.Is(err, errNoTables) {
+			return d, d.Close, err
+		}
+	}
+	fmt.Fprintln(e.errs, "The database is new. This is the plan for an empty one:")
+	return e.emptyDatabase(cfg)
+}
+
+// readSpec reads an operator's file; - stands for standard input.
+func readSpec(name string) (apply.Spec, error) {
+	var in io.Reader = os.Stdin
+	if name != "-" {
+		f, err := os.Open(name)
+		if err != nil {
+			return apply.Spec{}, configError{err}
+		}
+		defer f.Close()
+		in = f
+	}
+	spec, err := apply.Parse(in)
+	if err != nil {
+		return spec, configError{fmt.Errorf("%s: %w", name, err)}
+	}
+	return spec, nil
+}
+
 // applyOptions returns the options that follow from the settings.
 func applyOptions(c config.Config) apply.Options {
 	check := sip.CheckTrunk
@@ -94,7 +127,10 @@ func (e *env) open() (*db.DB, error) {
 	return e.database(c)
 }
 
-// database opens the database of c. No server needs to run.
+// database opens the database of c. No server needs to run. It creates no database.
 func (e *env) database(c config.Config) (*db.DB, error) {
+	if !databaseConfig(c, nil).Exists() {
+		return nil, missingDatabase(c)
+	}
 	return openDatabase(e, c, db.MinConns, 0, e.log("error"))
 }

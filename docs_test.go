@@ -285,6 +285,13 @@ func TestCommandLine(t *testing.T) {
 	}{
 		{nil, "Usage: parley <command>"},
 		{[]string{"version", "--json"}, `"version":"dev"`},
+		{[]string{"--version"}, "parley dev go1."},
+		{[]string{"--version", "--json"}, `"version":"dev"`},
+		{[]string{"call"}, "parley call needs one of the commands place, list, show, hangup, trace, recount; parley help call explains them"},
+		{[]string{"dnc", "reassigned"}, "parley dnc reassigned needs one of the commands export, import; parley help dnc reassigned"},
+		{[]string{"call", "lst"}, "did you mean \"list\"?"},
+		{[]string{"help", "trunk"}, "List known carriers, and show what a trunk to each needs."},
+		{[]string{"plan", "--calls", "100", "--json"}, `"calls_per_node": `},
 		{[]string{"version", "--sbom"}, `"purl": "pkg:golang/github.com/jackc/pgx/v5@v5.`},
 		{[]string{"key", "create", "--org", "a", "--rate-limit", "-3"}, `"-3": accepted: requests per minute`},
 		{[]string{"key", "create", "--org", "a", "--rate-limit", "--privileged"}, "--rate-limit: expected a value"},

@@ -72,6 +72,12 @@ func TestDoctor(t *testing.T) {
 	downBucket := s3test.New(t)
 	downBucket.Close()
 	taken := takenPort(t)
+	other, err := net.Listen("tcp", "127.0.0.1:0") // of this program, which has no file of the data directory open
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = other.Close() })
+	foreign := other.Addr().String()
 
 	for name, row := range map[string]struct {
 		change map[string]string
@@ -100,12 +106,34 @@ func TestDoctor(t *testing.T) {
 			[]string{"does not answer OPTIONS", "firewall"},
 		},
 		"provider refuses the key": {set("PARLEY_PROVIDER_GATE_KEY", "wrong"), "provider", admincli.Error, []string{"model gate", "Incorrect API key", "parley providers check gate"}},
-		"disk full":                {set("PARLEY_RECORDING_RESERVE", "1000GB"), "disk", admincli.Error, []string{"PARLEY_RECORDING_RESERVE", "free space"}},
-		"data directory":           {set("PARLEY_DATA_DIR", writeFile(t, "file", "")), "disk", admincli.Error, []string{"is not writable", "set PARLEY_DATA_DIR"}},
-		"wrong seal key":           {set("PARLEY_SEAL_KEY", string(secretbox.Generate())), "seal key", admincli.Error, []string{"lacks the key", "set PARLEY_SEAL_KEY"}},
-		"no seal key":              {set("PARLEY_SEAL_KEY", ""), "seal key", admincli.Error, []string{"lacks the key", "set PARLEY_SEAL_KEY"}},
-		"connections":              {set("PARLEY_DATABASE_CONNECTIONS", "1000"), "database", admincli.Error, []string{"1 nodes open up to 1001 connections", "max_connections"}},
-		"calls beyond ports":       {set("PARLEY_RTP_PORTS", "20000-20199"), "RTP ports", admincli.Warning, []string{"enough for 100 calls", "PARLEY_MAX_CALLS=100"}},
+		"provider without DNS": {
+			set("PARLEY_PROVIDER_GATE_URL", "https://gate.invalid/v1"), "provider", admincli.Error, []string{"gate.invalid", "correct the host in its URL, or the DNS server"},
+		},
+		"placeholder of a key": {set("PARLEY_PROVIDER_GATE_KEY", "change-me"), "provider", admincli.Error, []string{"the key of gate is still change-me", "enter the key"}},
+		"provider not configured": {
+			set("PARLEY_PROVIDER_GATE_KIND", "", "PARLEY_PROVIDER_GATE_URL", "", "PARLEY_PROVIDER_GATE_MODEL", "", "PARLEY_PROVIDER_GATE_KEY", ""),
+			"provider", admincli.Error,
+			[]string{"the agent demo of demo uses the model gate, which is not configured", "configure it"},
+		},
+		"placeholder of a setting": {set("PARLEY_S3_ID", "change-me"), "settings", admincli.Error, []string{"PARLEY_S3_ID still contains change-me", "enter your value"}},
+		"placeholder of a trunk": {
+			set("PARLEY_DATABASE_URL", demoDatabase(t, "change-me.example.invalid")), "file", admincli.Error,
+			[]string{"the database: organizations[demo].trunks[demo].proxy still contains change-me", "apply it"},
+		},
+		"trunk without DNS": {
+			set("PARLEY_DATABASE_URL", demoDatabase(t, "carrier.invalid:5060")), "trunk", admincli.Error, []string{"carrier.invalid", "correct the host in the trunk's proxy"},
+		},
+		"ACME host without an address": {
+			set("PARLEY_HTTP_ACME", "on", "PARLEY_PUBLIC_URL", "https://parley.invalid"), "certificate", admincli.Error,
+			[]string{"parley.invalid has no address in DNS", "add a DNS record"},
+		},
+		"port of another parley": {set("PARLEY_HTTP_ADDR", foreign), "port", admincli.Error, []string{"a parley with another data directory", "stop that process"}},
+		"disk full":              {set("PARLEY_RECORDING_RESERVE", "1000GB"), "disk", admincli.Error, []string{"PARLEY_RECORDING_RESERVE", "free space"}},
+		"data directory":         {set("PARLEY_DATA_DIR", writeFile(t, "file", "")), "disk", admincli.Error, []string{"is not writable", "set PARLEY_DATA_DIR"}},
+		"wrong seal key":         {set("PARLEY_SEAL_KEY", string(secretbox.Generate())), "seal key", admincli.Error, []string{"lacks the key", "set PARLEY_SEAL_KEY"}},
+		"no seal key":            {set("PARLEY_SEAL_KEY", ""), "seal key", admincli.Error, []string{"lacks the key", "set PARLEY_SEAL_KEY"}},
+		"connections":            {set("PARLEY_DATABASE_CONNECTIONS", "1000"), "database", admincli.Error, []string{"1 nodes open up to 1001 connections", "max_connections"}},
+		"calls beyond ports":     {set("PARLEY_RTP_PORTS", "20000-20199"), "RTP ports", admincli.Warning, []string{"enough for 100 calls", "PARLEY_MAX_CALLS=100"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -141,6 +169,7 @@ func TestDoctor(t *testing.T) {
 			t.Errorf("errors in a good set-up: %s", text)
 		}
 	})
+	t.Run("file", func(t *testing.T) { doctorOfFile(t, good) })
 	t.Run("clocks", func(t *testing.T) {
 		settings := maps.Clone(good)
 		settings["PARLEY_DATABASE_URL"] = lost
@@ -154,6 +183,46 @@ func TestDoctor(t *testing.T) {
 			t.Errorf("%v\n%s", err, &out)
 		}
 	})
+}
+
+// doctorOfFile checks a file that is not applied yet, in a folder without a database. Three keys are missing.
+func doctorOfFile(t *testing.T, good map[string]string) {
+	t.Helper()
+	settings := maps.Clone(good)
+	delete(settings, "PARLEY_DATABASE_URL")
+	settings["PARLEY_DATA_DIR"] = openDir(t)
+	for _, name := range []string{"DEEPGRAM", "OPENAI", "ELEVENLABS"} {
+		settings["PARLEY_"+name+"_API_KEY"] = "change-me"
+	}
+	proxy := carrier(t, &siptest.Carrier{}).Addr().String()
+	file := writeFile(t, "parley.yaml", `
+organizations:
+- name: main
+  agents: [{name: assistant, published: true, speech: {asr: {provider: deepgram}, llm: {provider: openai}, tts: {provider: elevenlabs}}}]
+  trunks: [{name: out, proxy: "sip:`+proxy+`", username: change-me, password: change-me, caller_numbers: ["+12025550100"]}]
+`)
+	report, text := runDoctor(t, settings, "", "--file", file)
+	var failed []string
+	for _, f := range report.Findings {
+		if f.Level == admincli.Error {
+			failed = append(failed, f.Result)
+		}
+	}
+	want := []string{
+		file + ": organizations[main].trunks[out].password still contains change-me", file + ": organizations[main].trunks[out].username still contains change-me",
+		"the key of deepgram is still change-me", "the key of elevenlabs is still change-me", "the key of openai is still change-me",
+	}
+	if !slices.Equal(failed, want) {
+		t.Errorf("%q, want %q", failed, want)
+	}
+	for _, part := range []string{"out (sip:" + proxy + ") answers OPTIONS", "no published agent uses them: model gate, recognizer deepgram-flux", "voice openai"} {
+		if !strings.Contains(text, part) {
+			t.Errorf("no %q in\n%s", part, text)
+		}
+	}
+	if _, err := os.Stat(settings["PARLEY_DATA_DIR"] + "/postgres"); !os.IsNotExist(err) {
+		t.Errorf("the doctor created a database: %v", err)
+	}
 }
 
 // TestDoctorBesideServer runs the doctor while a server has its ports open, on the built-in database.
@@ -171,7 +240,7 @@ func TestDoctorBesideServer(t *testing.T) {
 	report, text := runDoctor(t, settings, "")
 	ports := report.find("port")
 	for _, f := range ports {
-		if f.Level != admincli.OK || !strings.Contains(f.Result, fmt.Sprintf("in use by parley, process %d", os.Getpid())) {
+		if f.Level != admincli.OK || !strings.Contains(f.Result, fmt.Sprintf("in use by the server of this data directory, process %d", os.Getpid())) {
 			t.Errorf("%+v", f)
 		}
 	}
@@ -181,10 +250,10 @@ func TestDoctorBesideServer(t *testing.T) {
 }
 
 // runDoctor runs parley doctor --json and checks its exit code.
-func runDoctor(t *testing.T, settings map[string]string, stun string) (report doctorReport, text string) {
+func runDoctor(t *testing.T, settings map[string]string, stun string, more ...string) (report doctorReport, text string) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	args := []string{"doctor", "--json"}
+	args := append([]string{"doctor", "--json"}, more...)
 	if stun != "" {
 		args = append(args, "--stun", stun)
 	}
@@ -247,7 +316,8 @@ func demoDatabase(t *testing.T, proxy string) string {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	if _, err = createDemo(t.Context(), d, fmt.Sprintf(demo.File, "127.0.0.1:9", demo.Secret, proxy)); err != nil {
+	file := strings.Replace(demo.File, "llm: {provider: fake}", "llm: {provider: gate}", 1)
+	if _, err = createDemo(t.Context(), d, fmt.Sprintf(file, "127.0.0.1:9", demo.Secret, proxy)); err != nil {
 		t.Fatal(err)
 	}
 	return url

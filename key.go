@@ -74,6 +74,7 @@ type keyCreateCmd struct {
 	Privileged bool      `help:"Allow operations of the root organization."`
 	Scope      []string  `help:"Part of the API that the key may use: read, calls, campaigns or admin. Repeatable; all if absent." placeholder:"NAME"`
 	Expires    lifetime  `help:"Time until the key expires, such as 90d or 12h; never if absent." placeholder:"TIME"`
+	JSON       bool      `name:"json" help:"Print id and secret as JSON."`
 }
 
 // Run creates a key and prints its secret.
@@ -106,6 +107,9 @@ func (c keyCreateCmd) Run(e *env) error {
 	})
 	if err != nil {
 		return err
+	}
+	if c.JSON {
+		return admincli.WriteJSON(e.out, map[string]string{"id": id, "secret": string(secret)})
 	}
 	_, errID := fmt.Fprintln(e.errs, id)
 	_, errSecret := fmt.Fprintln(e.out, string(secret))

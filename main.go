@@ -34,7 +34,7 @@ var version = "dev"
 type commands struct {
 	Config string `help:"Read settings from FILE; environment variables override them." placeholder:"FILE"`
 
-	Init       admincli.Init   `cmd:"" help:"Ask five questions and write the first settings and operator's file." group:"Server"`
+	Init       admincli.Init   `cmd:"" help:"Ask a few questions and write the first settings and operator's file." group:"Server"`
 	Serve      serveCmd        `cmd:"" help:"Run the server until SIGTERM." group:"Server"`
 	Demo       demoCmd         `cmd:"" help:"Place one SIP call on this machine, show it, and keep serving." group:"Server"`
 	Doctor     admincli.Doctor `cmd:"" help:"Check settings, ports, database, bucket, trunks and providers; exits with 1 if it finds an error." group:"Server"`
@@ -49,7 +49,7 @@ type commands struct {
 	Key      keyCmd            `cmd:"" help:"Manage API keys." group:"Settings of organizations"`
 	Operator admincli.Operator `cmd:"" help:"Manage dashboard operators." group:"Settings of organizations"`
 	Agent    admincli.Agent    `cmd:"" help:"Manage agents." group:"Settings of organizations"`
-	Trunk    admincli.Trunk    `cmd:"" help:"Show carrier profiles of trunks." group:"Settings of organizations"`
+	Trunk    admincli.Trunk    `cmd:"" help:"List known carriers, and show what a trunk to each needs." group:"Settings of organizations"`
 	Webhook  admincli.Webhook  `cmd:"" help:"Manage webhook endpoints and deliveries." group:"Settings of organizations"`
 	Links    linksCmd          `cmd:"" help:"Manage links to recordings." group:"Settings of organizations"`
 	Secrets  admincli.Secrets  `cmd:"" help:"Manage the key that encrypts secrets." group:"Settings of organizations"`
@@ -93,6 +93,20 @@ func (e *env) adminEnv() (*admincli.Env, error) {
 		Pool: d.Pool, AllowInsecure: c.AllowInsecureWebhooks, Bucket: calls, In: os.Stdin, Out: e.out, Errs: e.errs,
 		Providers: checks, SealKeys: c.SealKey, NumberZone: numberZone(),
 	}, nil
+}
+
+// readOnly returns the dependencies of commands that change nothing.
+func (e *env) readOnly() (*admincli.ReadOnly, error) {
+	c, err := e.config()
+	if err != nil {
+		return nil, err
+	}
+	d, err := e.readDatabase(c)
+	if err != nil {
+		return nil, err
+	}
+	e.close = d.Close
+	return &admincli.ReadOnly{Pool: d.Pool, Out: e.out}, nil
 }
 
 // openStores opens the database and the bucket. They stay open until the command ends.
@@ -162,14 +176,17 @@ func main() {
 // negative matches a negative number. The parser would treat it as a flag.
 var negative = regexp.MustCompile(`^-\d+$`)
 
-// arguments rewrites a command line for the parser. An empty command line and the word help become --help. A negative
-// number is joined to the flag before it.
+// arguments rewrites a command line for the parser. An empty command line and the word help become --help, and --version
+// becomes version. A negative number is joined to the flag before it.
 func arguments(args []string) []string {
 	if len(args) == 0 {
 		return []string{"--help"}
 	}
 	if args[0] == "help" {
 		return append(slices.Clone(args[1:]), "--help")
+	}
+	if args[0] == "--version" {
+		return append([]string{"version"}, args[1:]...)
 	}
 	var all []string
 	for _, a := range args {
@@ -188,7 +205,8 @@ func (e *env) parser(c *commands, exit func(code int)) (*kong.Kong, error) {
 		c, kong.Name("parley"), kong.Description("Outbound phone calls handled by a voice agent."),
 		kong.Writers(e.out, e.errs), kong.Exit(exit), kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
 		kong.BindTo(e.Context, (*context.Context)(nil)),
-		kong.BindSingletonProvider(e.adminEnv), kong.BindSingletonProvider(e.campaignEnv), kong.BindSingletonProvider(e.apiClient),
+		kong.BindSingletonProvider(e.adminEnv), kong.BindSingletonProvider(e.readOnly),
+		kong.BindSingletonProvider(e.campaignEnv), kong.BindSingletonProvider(e.apiClient),
 		kong.BindSingletonProvider(e.signaling), kong.BindSingletonProvider(e.terminal), kong.BindSingletonProvider(e.bench),
 		kong.BindSingletonProvider(e.console), kong.BindSingletonProvider(e.examination),
 	)
@@ -200,6 +218,25 @@ func (e *env) parser(c *commands, exit func(code int)) (*kong.Kong, error) {
 		})
 	}
 	return parser, err
+}
+
+// parseError returns the text of an error of the parser. If a command is missing, it lists all possible ones.
+func parseError(err error) string {
+	text := strings.ReplaceAll(err.Error(), "expected value value", "expected a value")
+	wrong, ok := errors.AsType[*kong.ParseError](err)
+	if !ok || !strings.HasPrefix(text, "expected one of") {
+		return text
+	}
+	at := wrong.Context.Selected()
+	if at == nil {
+		at = wrong.Context.Model.Node
+	}
+	var names []string
+	for _, child := range at.Children {
+		names = append(names, child.Name)
+	}
+	path := strings.TrimSpace(strings.TrimPrefix(at.FullPath(), "parley"))
+	return fmt.Sprintf("%s needs one of the commands %s; parley help %s explains them", at.FullPath(), strings.Join(names, ", "), path)
 }
 
 // run executes one command line and returns its exit code: 0 on success, 1 on failure, 2 if the
@@ -217,7 +254,7 @@ func run(e *env, args []string) int {
 		return exit
 	}
 	if err != nil {
-		fmt.Fprintln(e.errs, "parley:", strings.ReplaceAll(err.Error(), "expected value value", "expected a value"))
+		fmt.Fprintln(e.errs, "parley:", parseError(err))
 		return 2
 	}
 	e.file = c.Config

@@ -5,6 +5,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/admincli"
 )
 
 // planCmd prints how many machines an installation needs.
@@ -16,6 +17,7 @@ type planCmd struct {
 	Days        int     `help:"Days for which calls and recordings are kept." default:"90" placeholder:"N"`
 	Cores       int     `help:"Cores of a node." default:"4" placeholder:"N"`
 	Recording   string  `help:"Format of recordings: wav, opus or none." enum:"wav,opus,none" default:"wav"`
+	JSON        bool    `name:"json" help:"As JSON. Sizes are in bytes, rates in bits per second."`
 }
 
 // Run prints the plan.
@@ -26,6 +28,9 @@ func (p planCmd) Run(e *env) error {
 	}.Plan()
 	if err != nil {
 		return err
+	}
+	if p.JSON {
+		return admincli.WriteJSON(e.out, s)
 	}
 	fmt.Fprintf(e.out,
 		"%d concurrent calls, %d contacts; %d call attempts per day (%.1f per second in ten hours) of %g min, kept for %d days\n\n",

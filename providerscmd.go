@@ -7,7 +7,6 @@ import (
 	"io"
 	"maps"
 	"net/url"
-	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -76,7 +75,7 @@ func addEndpoint(t *admincli.Table, name string, p endpoints.Endpoint, from stri
 // allEndpoints returns the endpoints of the settings and of the database, and the names of all organizations by ID. If
 // there is no database, it does not create one.
 func (e *env) allEndpoints(c config.Config) (set endpoints.Set, organizations map[string]string, err error) {
-	if _, missing := os.Stat(c.DataDir); c.DatabaseURL == "" && missing != nil {
+	if !databaseConfig(c, nil).Exists() {
 		return c.Endpoints, nil, nil
 	}
 	d, err := e.database(c)
@@ -102,6 +101,7 @@ type checkProvidersCmd struct {
 	Language string   `help:"Language to request, such as ru or en-US." placeholder:"TAG"`
 	Text     string   `help:"Sentence to say instead of the English one." placeholder:"TEXT"`
 	Agents   bool     `help:"Check the models and voices of all published agents instead. Launches of campaigns use the results for an hour."`
+	JSON     bool     `name:"json" help:"As JSON: a list of results."`
 }
 
 // Run tests the providers. It returns an error if a provider fails.
@@ -131,21 +131,35 @@ func (c checkProvidersCmd) Run(e *env) error {
 	if len(known) == 0 {
 		return errors.New("no provider is configured; docs/providers.md lists the settings")
 	}
-	fmt.Fprintf(e.out, "%-28s %-10s %9s  %s\n", "NAME", "SERVES", "LATENCY", "RESULT")
+	if !c.JSON {
+		fmt.Fprintf(e.out, "%-28s %-10s %9s  %s\n", "NAME", "SERVES", "LATENCY", "RESULT")
+	}
+	table := admincli.NewTable("NAME", "SERVES", "LATENCY MS", "DETAIL", "ERROR")
 	test := selftest.Test{
 		Recognizers: p.Recognizers, Models: p.Models, Voices: p.Voices,
 		Names: c.Names, Speak: c.Speak, Listen: c.Listen, Language: c.Language, Text: c.Text,
 	}
 	failed := 0
-	if test.Run(e, func(r selftest.Result) {
+	test.Run(e, func(r selftest.Result) {
+		var fault any // null without an error
 		if r.Err != nil {
 			failed++
+			fault = r.Err.Error()
 		}
-		printResult(e.out, r)
-	}) {
-		return nil
+		table.Add(r.Name, r.Serves, r.Latency.Milliseconds(), r.Detail, fault)
+		if !c.JSON {
+			printResult(e.out, r)
+		}
+	})
+	if c.JSON {
+		if err = table.Print(e.out, true); err != nil {
+			return err
+		}
 	}
-	return fmt.Errorf("providers that failed: %d", failed)
+	if failed > 0 {
+		return fmt.Errorf("providers that failed: %d", failed)
+	}
+	return nil
 }
 
 // openClients returns the clients of all endpoints, and espeak-ng if it is installed or among names. end closes them.
@@ -192,7 +206,7 @@ func (c checkProvidersCmd) checkAgents(e *env, settings config.Config) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(e.out, "%-20s %-20s %s\n", "ORGANIZATION", "AGENT", "RESULT")
+	table := admincli.NewTable("ORGANIZATION", "AGENT", "RESULT")
 	failed := 0
 	for _, a := range all {
 		known.Probe(e, a.OrgID, a.Definition.Speech)
@@ -205,7 +219,10 @@ func (c checkProvidersCmd) checkAgents(e *env, settings config.Config) error {
 			failed++
 			result = "failed: " + strings.ReplaceAll(refused.Error(), "\n", "; ")
 		}
-		fmt.Fprintf(e.out, "%-20s %-20s %s\n", a.Organization, a.Name, result)
+		table.Add(a.Organization, a.Name, result)
+	}
+	if err = table.Print(e.out, c.JSON); err != nil {
+		return err
 	}
 	if failed > 0 {
 		return fmt.Errorf("agents whose calls would fail: %d", failed)

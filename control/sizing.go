@@ -30,30 +30,30 @@ const (
 
 // A Demand describes what an installation must hold.
 type Demand struct {
-	Calls       int     // concurrent calls
-	CallsPerDay int     // call attempts per day; 0 means as many as fit into ten hours
-	Minutes     float64 // mean length of a call
-	Contacts    int     // contacts of all campaigns
-	Days        int     // days for which calls and recordings are kept
-	Cores       int     // cores of a node
-	Recording   string  // wav, opus or none
+	Calls       int     `json:"calls"`         // concurrent calls
+	CallsPerDay int     `json:"calls_per_day"` // call attempts per day; 0 means as many as fit into ten hours
+	Minutes     float64 `json:"minutes"`       // mean length of a call
+	Contacts    int     `json:"contacts"`      // contacts of all campaigns
+	Days        int     `json:"days"`          // days for which calls and recordings are kept
+	Cores       int     `json:"cores"`         // cores of a node
+	Recording   string  `json:"recording"`     // wav, opus or none
 }
 
 // A Sizing is the installation for a demand. Sizes are in bytes.
 type Sizing struct {
 	Demand
-	Nodes        int     // one of them is spare
-	CallsPerNode int     // maximum number of calls of a node while all nodes run
-	NodeMemory   float64 // memory of a node
-	NodeDisk     float64 // data directory of a node
-	NodeUp       float64 // bit/s that a node sends
-	NodeDown     float64 // bit/s that a node receives
-	PerSecond    float64 // call attempts per second
-	DBCores      int
-	DBMemory     float64
-	DBDisk       float64
-	DBConns      int
-	Bucket       float64 // recordings
+	Nodes        int     `json:"nodes"`          // one of them is spare
+	CallsPerNode int     `json:"calls_per_node"` // maximum number of calls of a node while all nodes run
+	NodeMemory   float64 `json:"node_memory"`    // memory of a node
+	NodeDisk     float64 `json:"node_disk"`      // data directory of a node
+	NodeUp       float64 `json:"node_up"`        // bit/s that a node sends
+	NodeDown     float64 `json:"node_down"`      // bit/s that a node receives
+	PerSecond    float64 `json:"per_second"`     // call attempts per second
+	DBCores      int     `json:"db_cores"`
+	DBMemory     float64 `json:"db_memory"`
+	DBDisk       float64 `json:"db_disk"`
+	DBConns      int     `json:"db_conns"`
+	Bucket       float64 `json:"bucket"` // recordings
 }
 
 // check returns an error if a value is out of range.

@@ -19,6 +19,7 @@ import (
 	"github.com/parley-voice/parley/campaigns"
 	"github.com/parley-voice/parley/campaigns/service"
 	"github.com/parley-voice/parley/campaigns/store"
+	"github.com/parley-voice/parley/control/admincli"
 )
 
 // Campaign has the commands of campaigns.
@@ -58,6 +59,7 @@ type CreateCampaign struct {
 	URL    string `name:"url" help:"Server address; default: PARLEY_API_URL, then the configured address." placeholder:"URL"`
 	Report string `help:"Write a CSV report of all rows to FILE." type:"path" placeholder:"FILE"`
 	Again  bool   `help:"Create it even if an identical one was created in the last day."`
+	JSON   bool   `name:"json" help:"Print the response as JSON."`
 }
 
 // spec returns the request without rows.
@@ -130,7 +132,13 @@ func (c CreateCampaign) Run(ctx context.Context, client *Client) error {
 	if replayed {
 		fmt.Fprintln(client.Errs, "showing the identical campaign from the last day; use --again to create another")
 	}
-	result.print(client)
+	if c.JSON {
+		if err = admincli.WriteJSON(client.Out, json.RawMessage(body)); err != nil {
+			return err
+		}
+	} else {
+		result.print(client)
+	}
 	if c.Report == "" || result.Import == nil {
 		return nil
 	}

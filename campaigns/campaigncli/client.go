@@ -3,12 +3,15 @@ package campaigncli
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"mime/multipart"
+	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -51,13 +54,24 @@ func (c *Client) do(ctx context.Context, method, path string, body io.Reader, he
 	}
 	resp, err := client.Do(req)
 	if err != nil {
-		return nil, err
+		return nil, c.explain(err)
 	}
 	if resp.StatusCode < http.StatusMultipleChoices {
 		return resp, nil
 	}
 	defer resp.Body.Close()
 	return nil, responseError(resp)
+}
+
+// explain says what to do if no connection to the server is possible.
+func (c *Client) explain(err error) error {
+	_, dialed := errors.AsType[*net.OpError](err)
+	_, refused := errors.AsType[*tls.CertificateVerificationError](err)
+	_, noTLS := errors.AsType[tls.RecordHeaderError](err)
+	if sent, ok := errors.AsType[*url.Error](err); ok && (dialed || refused || noTLS) {
+		return fmt.Errorf("no connection to %s: %w; start parley serve there, or set PARLEY_API_URL to the server's address", c.URL, sent.Err)
+	}
+	return err
 }
 
 // responseError returns the error of a response.

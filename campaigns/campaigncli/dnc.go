@@ -118,6 +118,7 @@ func (c ListDNC) Run(ctx context.Context, d *Env) error {
 type StatusDNC struct {
 	Org    string `help:"Organization whose suppression list and market to include."`
 	Number string `arg:"" optional:"" help:"Number to look up."`
+	JSON   bool   `name:"json" help:"As JSON."`
 }
 
 // Run shows the registries in use, or looks up a number.
@@ -129,8 +130,7 @@ func (c StatusDNC) Run(ctx context.Context, d *Env) error {
 	if err != nil {
 		return err
 	}
-	t := d.table()
-	fmt.Fprintln(t, "list\tversion\tnumbers\tarea codes\tdata of\tage")
+	t := admincli.NewTable("LIST", "VERSION", "NUMBERS", "AREA CODES", "DATA OF", "DAYS OLD", "NOTE")
 	for _, r := range copies {
 		code, _, _ := strings.Cut(r.Name, "_")
 		pkg, fault := market.Load(code)
@@ -140,10 +140,9 @@ func (c StatusDNC) Run(ctx context.Context, d *Env) error {
 		age := time.Since(r.Downloaded)
 		note := ""
 		if pkg.StaleAfter > 0 && age > pkg.StaleAfter {
-			note = ": stale, load a new copy"
+			note = "stale: load a new copy"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%s\t%d days%s\n",
-			r.Name, r.Version, r.Numbers, len(r.Areas), day(r.Downloaded), int(age.Hours()/24), note)
+		t.Add(r.Name, r.Version, r.Numbers, len(r.Areas), day(r.Downloaded), int(age.Hours()/24), note)
 	}
 	if c.Org != "" {
 		id, fault := apikeys.FindOrganization(ctx, d.Pool, c.Org)
@@ -154,9 +153,9 @@ func (c StatusDNC) Run(ctx context.Context, d *Env) error {
 		if err = d.Pool.QueryRow(ctx, "SELECT count(*) FROM suppressions WHERE org_id = $1", id).Scan(&n); err != nil {
 			return fmt.Errorf("suppression list: %w", err)
 		}
-		fmt.Fprintf(t, "%s's own\t\t%d\t\t\t\n", c.Org, n)
+		t.Add(c.Org+"'s own", nil, n, nil, nil, nil, nil)
 	}
-	return t.Flush()
+	return t.Print(d.Out, c.JSON)
 }
 
 // lookup shows which lists contain a number.
@@ -193,24 +192,24 @@ func (c StatusDNC) lookup(ctx context.Context, d *Env) error {
 			return err
 		}
 	}
-	t := d.table()
-	printList := func(list string, listed bool, note string) {
-		fmt.Fprintf(t, "%s\t%s\t%s\n", n.E164, list, map[bool]string{true: "listed", false: "not listed"}[listed]+note)
+	t := admincli.NewTable("NUMBER", "LIST", "RESULT", "NOTE")
+	addList := func(list string, listed bool, note string) {
+		t.Add(n.E164, list, map[bool]string{true: "listed", false: "not listed"}[listed], note)
 	}
 	if org.ID != "" {
-		printList(c.Org+"'s own", own[n.E164], "")
+		addList(c.Org+"'s own", own[n.E164], "")
 	}
 	for _, l := range found {
 		note := ""
 		if !l.Loaded {
-			note = ": its area code is not loaded"
+			note = "its area code is not loaded"
 		}
-		printList(l.Registry+" "+l.Version, l.Listed, note)
+		addList(l.Registry+" "+l.Version, l.Listed, note)
 	}
 	if len(found) == 0 {
-		fmt.Fprintf(t, "%s\tno registry is loaded\t\n", n.E164)
+		t.Add(n.E164, "–", "no registry is loaded", "")
 	}
-	return t.Flush()
+	return t.Print(d.Out, c.JSON)
 }
 
 // Reassigned has the commands of the FCC's Reassigned Numbers Database.

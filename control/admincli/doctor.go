@@ -13,6 +13,7 @@ import (
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/recording"
 	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/pipeline/provider/endpoints"
 	"github.com/parley-voice/parley/pipeline/provider/selftest"
 )
 
@@ -39,6 +40,7 @@ type Finding struct {
 
 // Doctor checks the settings, and the machine and the services that they refer to.
 type Doctor struct {
+	File string `short:"f" help:"Also check an operator's file that is not applied yet." type:"path" placeholder:"FILE"`
 	STUN string `name:"stun" help:"STUN server that reports the public address. Default: the first of PARLEY_STUN_URLS." placeholder:"HOST:PORT"`
 	JSON bool   `name:"json" help:"As JSON."`
 }
@@ -52,10 +54,14 @@ type Examination struct {
 	CheckSigner func(now time.Time) error
 	// PublicAddr asks a STUN server for the public address of a socket.
 	PublicAddr func(ctx context.Context, bind netip.Addr, server string) (local, public netip.AddrPort, err error)
-	// ProbeTrunks sends OPTIONS to trunks. It returns the reason why each does not answer, or "".
-	ProbeTrunks func(ctx context.Context, all []media.Trunk) ([]string, error)
-	// Providers returns the test of the providers in the settings and, if q is not nil, in the database.
-	Providers func(ctx context.Context, q db.Querier) (test selftest.Test, end func(), err error)
+	// ProbeTrunks sends OPTIONS to trunks. It returns the reason why each does not answer, or nil.
+	ProbeTrunks func(ctx context.Context, all []media.Trunk) ([]error, error)
+	// Providers returns the test of the providers in the settings, of more, and, if q is not nil, in the database. all are
+	// the operator's endpoints by name.
+	Providers func(ctx context.Context, q db.Querier, more map[string]endpoints.Endpoint) (
+		test selftest.Test, all map[string]endpoints.Endpoint, end func(), err error)
+	// LookupHost returns the addresses of a host name.
+	LookupHost func(ctx context.Context, host string) ([]netip.Addr, error)
 	// Now is the clock of this machine.
 	Now func() time.Time
 	Out io.Writer
@@ -65,7 +71,7 @@ type Examination struct {
 
 // Run runs all checks and prints the findings. It returns an error if a finding is an error.
 func (c Doctor) Run(ctx context.Context, x *Examination) error {
-	all := x.run(ctx, c.STUN)
+	all := x.run(ctx, c)
 	counts := map[Level]int{}
 	for _, f := range all {
 		counts[f.Level]++
@@ -90,12 +96,16 @@ func (c Doctor) Run(ctx context.Context, x *Examination) error {
 }
 
 // run runs the checks concurrently and returns their findings in a fixed order.
-func (x *Examination) run(ctx context.Context, stun string) (all []Finding) {
+func (x *Examination) run(ctx context.Context, c Doctor) (all []Finding) {
 	s := x.openStored(ctx)
 	defer s.close()
+	s.fileName = c.File
+	if c.File != "" {
+		s.file, s.fileErr = readSpec(c.File)
+	}
 	checks := []func(context.Context) []Finding{
-		x.checkSockets, x.checkRTP,
-		func(ctx context.Context) []Finding { return x.checkAddress(ctx, stun) },
+		x.checkSettings, s.checkFile, x.checkSockets, x.checkRTP,
+		func(ctx context.Context) []Finding { return x.checkAddress(ctx, c.STUN) },
 		x.checkCertificates, x.checkDisk, x.checkFiles, x.checkClock, x.checkBucket,
 		s.checkDatabase, s.checkSealKey, s.checkTrunks, s.checkProviders,
 	}

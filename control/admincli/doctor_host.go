@@ -4,10 +4,14 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
+	"net"
+	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -20,7 +24,7 @@ import (
 const expiryWarning = 14 * 24 * time.Hour
 
 // checkCertificates checks the certificates of HTTPS, SIP over TLS, and STIR.
-func (x *Examination) checkCertificates(context.Context) (found []Finding) {
+func (x *Examination) checkCertificates(ctx context.Context) (found []Finding) {
 	add := func(result, fix string) { found = append(found, Finding{"certificate", Error, result, fix}) }
 	c, now := x.Config, x.Now()
 	pair, err := c.HTTPTLS.Load(c.PublicURL)
@@ -31,7 +35,7 @@ func (x *Examination) checkCertificates(context.Context) (found []Finding) {
 		u, _ := url.Parse(c.PublicURL) // the setting was checked
 		found = append(found, judgeCertificate("PARLEY_HTTP_TLS_CERT", pair, u.Hostname(), now))
 	case c.HTTPTLS.ACME:
-		found = append(found, Finding{"certificate", OK, "PARLEY_HTTP_ACME gets one when the first client connects", ""})
+		found = append(found, x.checkACME(ctx))
 	}
 	pair, _, err = c.SIPTLS.Load()
 	switch {
@@ -52,6 +56,42 @@ func (x *Examination) checkCertificates(context.Context) (found []Finding) {
 		}
 	}
 	return found
+}
+
+// checkACME checks that the CA can reach this machine under the name of PARLEY_PUBLIC_URL.
+func (x *Examination) checkACME(ctx context.Context) Finding {
+	ctx, cancel := context.WithTimeout(ctx, checkTime)
+	defer cancel()
+	u, _ := url.Parse(x.Config.PublicURL) // the setting was checked
+	addrs, err := x.LookupHost(ctx, u.Hostname())
+	mine, _ := ownAddresses() // without them, only PARLEY_MEDIA_IP is known
+	_, port, _ := net.SplitHostPort(x.Config.HTTPAddr)
+	return judgeACME(u.Hostname(), addrs, err, append(mine, x.Config.MediaIP), port)
+}
+
+// judgeACME interprets the addresses of the public host name. mine are the addresses of this machine, and port is that
+// of PARLEY_HTTP_ADDR.
+func judgeACME(host string, addrs []netip.Addr, err error, mine []netip.Addr, port string) Finding {
+	f := Finding{Check: "certificate", Level: Warning}
+	isMine := slices.ContainsFunc(addrs, func(a netip.Addr) bool { return slices.Contains(mine, a.Unmap()) })
+	unknown, isDNS := errors.AsType[*net.DNSError](err)
+	switch {
+	case err == nil && len(addrs) == 0 || isDNS && unknown.IsNotFound:
+		f.Level, f.Result = Error, host+" has no address in DNS, so PARLEY_HTTP_ACME gets no certificate for it"
+		f.Fix = fmt.Sprintf("add a DNS record with the public address of this machine for %s, or correct PARLEY_PUBLIC_URL", host)
+	case err != nil:
+		f.Result = fmt.Sprintf("failed to look up %s, the host of PARLEY_PUBLIC_URL: %v", host, err)
+		f.Fix = "correct the DNS server of this machine (/etc/resolv.conf)"
+	case !isMine:
+		f.Result = fmt.Sprintf("%s leads to %s, which is neither an address of this machine nor PARLEY_MEDIA_IP", host, addrs[0].Unmap())
+		f.Fix = "correct the DNS record; no action is needed if that address forwards port 443 to this machine"
+	case port != "443":
+		f.Result = fmt.Sprintf("the CA connects to port 443 of %s, but PARLEY_HTTP_ADDR has port %s", host, port)
+		f.Fix = "set PARLEY_HTTP_ADDR=0.0.0.0:443; no action is needed if port 443 is forwarded to it"
+	default:
+		return Finding{"certificate", OK, host + " leads to this machine; PARLEY_HTTP_ACME gets a certificate when the first client connects", ""}
+	}
+	return f
 }
 
 // judgeCertificate checks a certificate of a server with the name host. If host is empty, the name is not checked.
@@ -90,6 +130,9 @@ func isTrusted(pair *tls.Certificate, now time.Time) bool {
 	return err == nil
 }
 
+// probeFile begins the name of the file that checkDisk writes for a moment.
+const probeFile = ".parley-doctor-"
+
 // checkDisk checks that the data directory is writable and has enough free space.
 func (x *Examination) checkDisk(context.Context) []Finding {
 	dir, err := filepath.Abs(x.Config.DataDir)
@@ -101,7 +144,7 @@ func (x *Examination) checkDisk(context.Context) []Finding {
 		existing = filepath.Dir(existing)
 	}
 	free := int64(-1)
-	f, err := os.CreateTemp(existing, ".parley-doctor-")
+	f, err := os.CreateTemp(existing, probeFile)
 	if err == nil {
 		_, err = f.Write(make([]byte, 4096))
 		if fault := f.Close(); err == nil {

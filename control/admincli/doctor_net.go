@@ -54,7 +54,7 @@ func (x *Examination) checkSockets(ctx context.Context) (found []Finding) {
 		err := tryListen(ctx, s)
 		var user program
 		if errors.Is(err, syscall.EADDRINUSE) {
-			user = findSocketUser(s)
+			user = findSocketUser(s, x.Config.DataDir)
 		}
 		found = append(found, judgeSocket(s, err, user))
 	}
@@ -84,8 +84,11 @@ func judgeSocket(s socket, err error, user program) Finding {
 	switch {
 	case err == nil:
 		return Finding{Check: "port", Level: OK, Result: name + " is free"}
+	case errors.Is(err, syscall.EADDRINUSE) && user.isOwn:
+		f.Level, f.Result = OK, fmt.Sprintf("%s is in use by the server of this data directory, process %d", name, user.pid)
 	case errors.Is(err, syscall.EADDRINUSE) && user.isParley:
-		return Finding{Check: "port", Level: OK, Result: fmt.Sprintf("%s is in use by parley, process %d", name, user.pid)}
+		f.Result = fmt.Sprintf("%s is in use by a parley with another data directory, process %d: %s", name, user.pid, user.command)
+		f.Fix = fmt.Sprintf("stop that process, or set %s to another port", s.setting)
 	case errors.Is(err, syscall.EADDRINUSE) && user.pid != 0:
 		f.Result = fmt.Sprintf("%s is in use by the program %s, process %d", name, user.name, user.pid)
 		f.Fix = fmt.Sprintf("stop that program, or set %s to another port", s.setting)
@@ -156,16 +159,10 @@ func (x *Examination) checkAddress(ctx context.Context, stun string) []Finding {
 	if a.server == "" && len(x.Config.WebRTC.STUN) > 0 {
 		_, a.server, _ = strings.Cut(x.Config.WebRTC.STUN[0], ":")
 	}
-	own, err := net.InterfaceAddrs()
-	if err != nil {
+	if a.own, err = ownAddresses(); err != nil {
 		return []Finding{{
 			"address", Warning, fmt.Sprintf("failed to list the addresses of this machine: %v", err), "compare PARLEY_MEDIA_IP with ip addr",
 		}}
-	}
-	for _, o := range own {
-		if p, err := netip.ParsePrefix(o.String()); err == nil {
-			a.own = append(a.own, p.Addr())
-		}
 	}
 	if a.server != "" && !bind.IsLoopback() {
 		if _, _, noPort := net.SplitHostPort(a.server); noPort != nil {
@@ -176,6 +173,17 @@ func (x *Examination) checkAddress(ctx context.Context, stun string) []Finding {
 		a.local, a.public, a.err = x.PublicAddr(limited, bind, a.server)
 	}
 	return []Finding{a.judge()}
+}
+
+// ownAddresses returns the addresses of this machine.
+func ownAddresses() (own []netip.Addr, err error) {
+	all, err := net.InterfaceAddrs()
+	for _, o := range all {
+		if p, err := netip.ParsePrefix(o.String()); err == nil {
+			own = append(own, p.Addr())
+		}
+	}
+	return own, err
 }
 
 func (a addresses) judge() Finding {

@@ -13,15 +13,18 @@ import (
 // program is a running program.
 type program struct {
 	name     string
-	pid      int // 0: unknown
+	pid      int    // 0: unknown
+	command  string // command line; may be empty
 	isParley bool
+	isOwn    bool // it has files of the data directory open
 }
 
 // tcpListen is the state of a listening socket in /proc/net/tcp.
 const tcpListen = "0A"
 
 // findSocketUser returns the program that has a socket open. It needs the rights to see the files of that program.
-func findSocketUser(s socket) program {
+// dataDir is the data directory of the settings.
+func findSocketUser(s socket, dataDir string) program {
 	at, err := netip.ParseAddrPort(s.addr)
 	if err != nil { // the host is empty or a name
 		i := strings.LastIndex(s.addr, ":")
@@ -47,9 +50,33 @@ func findSocketUser(s socket) program {
 		pid, _ := strconv.Atoi(filepath.Base(dir)) // the pattern admits digits only
 		exe, _ := os.Readlink(dir + "/exe")
 		name := programName(exe)
-		return program{name: name, pid: pid, isParley: name == "parley" || name == programName(self)}
+		isParley := name == "parley" || name == programName(self)
+		return program{name, pid, commandLine(dir), isParley, isParley && usesFolder(dir, dataDir)}
 	}
 	return program{}
+}
+
+// maxCommand is the maximum length of a command line in a finding.
+const maxCommand = 100
+
+// commandLine returns the command line of a process. dir is its folder in /proc.
+func commandLine(dir string) string {
+	text, _ := os.ReadFile(dir + "/cmdline") //nolint:gosec // in /proc
+	words := []rune(strings.TrimSpace(strings.ReplaceAll(string(text), "\x00", " ")))
+	return string(words[:min(len(words), maxCommand)])
+}
+
+// usesFolder reports whether a process has a file of a folder open. dir is the folder of the process in /proc.
+func usesFolder(dir, folder string) bool {
+	folder, err := filepath.Abs(folder)
+	if resolved, fault := filepath.EvalSymlinks(folder); fault == nil {
+		folder = resolved
+	}
+	files, _ := filepath.Glob(dir + "/fd/*")
+	return err == nil && slices.ContainsFunc(files, func(file string) bool {
+		link, _ := os.Readlink(file)
+		return strings.HasPrefix(link, folder+"/") && !strings.Contains(link, probeFile)
+	})
 }
 
 // programName returns the name of an executable, which an upgrade may have replaced.

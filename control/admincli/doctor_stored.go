@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -16,18 +15,23 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/apply"
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/recording"
 	"github.com/parley-voice/parley/control/recording/s3"
 	"github.com/parley-voice/parley/control/secretbox"
 	"github.com/parley-voice/parley/control/trunks"
 	"github.com/parley-voice/parley/media"
-	"github.com/parley-voice/parley/pipeline/provider/selftest"
 )
 
 // stored runs the checks that need the database.
 type stored struct {
 	*Examination
+
+	fileName string
+	file     apply.Spec // of fileName
+	fileErr  error
 
 	box  secretbox.Box
 	open func() (*db.DB, error)         // opens the database once; both results are nil if it does not exist yet
@@ -41,15 +45,16 @@ var errUnusable = errors.New("not available")
 func (x *Examination) openStored(ctx context.Context) *stored {
 	s := &stored{Examination: x}
 	s.open = sync.OnceValues(func() (*db.DB, error) {
-		if _, err := os.Stat(filepath.Join(x.Config.DataDir, "postgres")); err != nil && x.Config.DatabaseURL == "" {
+		settings := db.Config{
+			URL: string(x.Config.DatabaseURL), DirectURL: string(x.Config.DatabaseDirectURL), DataDir: x.Config.DataDir,
+			MaxConns: db.MinConns, KeepSchema: true, Prepare: s.box.Prepare,
+		}
+		if !settings.Exists() {
 			return nil, nil //nolint:nilnil // the database does not exist yet
 		}
 		limited, cancel := context.WithTimeout(ctx, checkTime)
 		defer cancel()
-		return db.Open(limited, db.Config{
-			URL: string(x.Config.DatabaseURL), DirectURL: string(x.Config.DatabaseDirectURL), DataDir: x.Config.DataDir,
-			MaxConns: db.MinConns, KeepSchema: true, Prepare: s.box.Prepare,
-		})
+		return db.Open(limited, settings)
 	})
 	s.keys = sync.OnceValues(func() (map[string]int, error) {
 		d, err := s.open()
@@ -223,17 +228,19 @@ func (s *stored) usable() *db.DB {
 	return d
 }
 
-// checkTrunks sends OPTIONS to each trunk.
+// checkTrunks sends OPTIONS to each trunk of the database and of the file.
 func (s *stored) checkTrunks(ctx context.Context) (found []Finding) {
-	d := s.usable()
-	if d == nil {
-		return nil // other checks report the cause
-	}
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
-	all, err := trunks.All(ctx, d.Pool)
-	if err != nil {
-		return []Finding{{"trunk", Warning, fmt.Sprintf("not checked: %v", err), "correct the errors of the database first"}}
+	all := s.fileTrunks()
+	if d := s.usable(); d != nil {
+		have, err := trunks.All(ctx, d.Pool)
+		if err != nil {
+			return []Finding{{"trunk", Warning, fmt.Sprintf("not checked: %v", err), "correct the errors of the database first"}}
+		}
+		all = append(all, have...)
+	} else if s.fileName == "" {
+		return nil // other checks report the cause
 	}
 	lines := make([]media.Trunk, len(all))
 	for n, t := range all {
@@ -245,46 +252,41 @@ func (s *stored) checkTrunks(ctx context.Context) (found []Finding) {
 		return []Finding{{"trunk", Error, fmt.Sprintf("failed to open a SIP socket: %v", err), "correct PARLEY_SIP_ADDR"}}
 	}
 	for n, t := range all {
-		f := Finding{"trunk", OK, fmt.Sprintf("%s (%s) answers OPTIONS", t.Name, t.Proxy), ""}
-		if reasons[n] != "" {
-			f.Level, f.Result = Error, fmt.Sprintf("%s (%s): %s", t.Name, t.Proxy, reasons[n])
-			f.Fix = "check the trunk's proxy, the firewall, and that the carrier permits the address of this machine"
-		}
-		found = append(found, f)
+		found = append(found, judgeTrunk(t, reasons[n]))
 	}
-	if len(all) == 0 {
+	if len(all) == 0 && s.fileName == "" {
 		found = append(found, Finding{"trunk", Warning, "no trunk exists", "add one to the operator's file: parley apply"})
 	}
 	return found
 }
 
-// checkProviders sends a short request to each provider.
-func (s *stored) checkProviders(ctx context.Context) (found []Finding) {
-	var q db.Querier
-	if d := s.usable(); d != nil {
-		q = d.Pool
-	}
-	ctx, cancel := context.WithTimeout(ctx, checkTime)
-	defer cancel()
-	test, end, err := s.Providers(ctx, q)
-	if err != nil {
-		return []Finding{{"provider", Warning, fmt.Sprintf("not checked: %v", err), "correct the errors of the database first"}}
-	}
-	defer end()
-	test.Run(ctx, func(r selftest.Result) {
-		serves := map[string]string{"asr": "recognizer", "llm": "model", "tts": "voice"}[r.Serves]
-		f := Finding{"provider", OK, fmt.Sprintf("%s %s answers after %d ms", serves, r.Name, r.Latency.Milliseconds()), ""}
-		if r.Err != nil {
-			f.Level, f.Result = Error, fmt.Sprintf("%s %s: %s", serves, r.Name, strings.ReplaceAll(r.Err.Error(), "\n", "; "))
-			f.Fix = fmt.Sprintf("correct its key and URL; parley providers check %s tests it again", r.Name)
+// fileTrunks returns the trunks of the file, except those with a placeholder as proxy.
+func (s *stored) fileTrunks() (all []trunks.Trunk) {
+	for _, o := range s.file.Organizations {
+		for _, t := range o.Trunks {
+			if known := t.Stored(); known.Proxy != "" && !control.HasPlaceholder(known.Proxy) {
+				all = append(all, known)
+			}
 		}
-		found = append(found, f)
-	})
-	if len(found) == 0 {
-		found = append(found, Finding{"provider", Warning, "no provider is configured", "docs/providers.md lists the settings"})
 	}
-	return found
+	return all
 }
+
+// judgeTrunk interprets the reason why a trunk does not answer; nil means that it answers.
+func judgeTrunk(t trunks.Trunk, reason error) Finding {
+	if reason == nil {
+		return Finding{"trunk", OK, fmt.Sprintf("%s (%s) answers OPTIONS", t.Name, t.Proxy), ""}
+	}
+	f := Finding{Check: "trunk", Level: Error}
+	f.Result = fmt.Sprintf("%s (%s): %s", t.Name, t.Proxy, oneLine(reason))
+	f.Fix = "check the trunk's proxy, the firewall, and that the carrier permits the address of this machine"
+	if _, unknownHost := errors.AsType[*net.DNSError](reason); unknownHost {
+		f.Fix = "correct the host in the trunk's proxy, or the DNS server of this machine (/etc/resolv.conf)"
+	}
+	return f
+}
+
+func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
 
 // checkBucket writes, reads, lists and deletes a file.
 func (x *Examination) checkBucket(ctx context.Context) []Finding {

@@ -20,6 +20,9 @@ import (
 
 	"github.com/parley-voice/parley/control/config"
 	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/control/trunks"
+	"github.com/parley-voice/parley/pipeline/provider/endpoints"
+	"github.com/parley-voice/parley/pipeline/provider/selftest"
 )
 
 // TestJudgements lists what the checks of the doctor conclude.
@@ -52,20 +55,29 @@ func TestJudgements(t *testing.T) {
 	refused := func(code string) Finding {
 		return explainDatabase(fmt.Errorf("x: %w", &pgconn.PgError{Code: code, Message: "m"}))
 	}
+	failedProvider := func(url string, err error) Finding {
+		err = fmt.Errorf("x: %w", err)
+		found := judgeResults([]selftest.Result{{Name: "a", Serves: "tts", Err: err}, {Name: "a", Serves: "asr", Err: err}}, map[string]endpoints.Endpoint{"a": {URL: url}})
+		if len(found) != 1 {
+			t.Errorf("the same cause has %d findings", len(found))
+		}
+		return found[0]
+	}
 	for name, row := range map[string]struct {
 		got   Finding
 		level Level
 		want  string // part of the result and the fix
 	}{
-		"port free":           {judgeSocket(web, nil, program{}), OK, "is free"},
-		"port of parley":      {judgeSocket(web, listen(syscall.EADDRINUSE), program{"parley", 7, true}), OK, "parley, process 7"},
-		"port taken":          {judgeSocket(web, listen(syscall.EADDRINUSE), program{"nginx", 7, false}), Error, "nginx, process 7 stop that program, or set PARLEY_HTTP_ADDR"},
-		"port of a stranger":  {judgeSocket(web, listen(syscall.EADDRINUSE), program{}), Warning, "another user run parley doctor as root"},
-		"port below 1024":     {judgeSocket(web, listen(syscall.EACCES), program{}), Error, "CAP_NET_BIND_SERVICE"},
-		"address not here":    {judgeSocket(web, listen(syscall.EADDRNOTAVAIL), program{}), Error, "does not have the address"},
-		"enough ports":        {judgeRTP(config.Default()), OK, "enough for 5000 calls"},
-		"ports for few calls": {judgeRTP(settings(func(c *config.Config) { c.RTPPorts = [2]int{20001, 20006} })), Warning, "enough for 2 calls; PARLEY_MAX_CALLS is 1000 set PARLEY_RTP_PORTS to at least 2000 ports"},
-		"web call port":       {judgeRTP(settings(func(c *config.Config) { c.WebRTC.UDP = 20100 })), Error, "PARLEY_WEBRTC_UDP_PORT 20100 lies within"},
+		"port free":              {judgeSocket(web, nil, program{}), OK, "is free"},
+		"port of parley":         {judgeSocket(web, listen(syscall.EADDRINUSE), program{"parley", 7, "parley serve", true, true}), OK, "the server of this data directory, process 7"},
+		"port of another parley": {judgeSocket(web, listen(syscall.EADDRINUSE), program{"parley", 7, "parley serve", true, false}), Error, "another data directory, process 7: parley serve stop that process, or set PARLEY_HTTP_ADDR"},
+		"port taken":             {judgeSocket(web, listen(syscall.EADDRINUSE), program{"nginx", 7, "nginx -g", false, false}), Error, "nginx, process 7 stop that program, or set PARLEY_HTTP_ADDR"},
+		"port of a stranger":     {judgeSocket(web, listen(syscall.EADDRINUSE), program{}), Warning, "another user run parley doctor as root"},
+		"port below 1024":        {judgeSocket(web, listen(syscall.EACCES), program{}), Error, "CAP_NET_BIND_SERVICE"},
+		"address not here":       {judgeSocket(web, listen(syscall.EADDRNOTAVAIL), program{}), Error, "does not have the address"},
+		"enough ports":           {judgeRTP(config.Default()), OK, "enough for 5000 calls"},
+		"ports for few calls":    {judgeRTP(settings(func(c *config.Config) { c.RTPPorts = [2]int{20001, 20006} })), Warning, "enough for 2 calls; PARLEY_MAX_CALLS is 1000 set PARLEY_RTP_PORTS to at least 2000 ports"},
+		"web call port":          {judgeRTP(settings(func(c *config.Config) { c.WebRTC.UDP = 20100 })), Error, "PARLEY_WEBRTC_UDP_PORT 20100 lies within"},
 		"relay ports": {
 			judgeRTP(settings(func(c *config.Config) { c.WebRTC.Relay, c.WebRTC.RelayPorts = 3478, [2]int{29000, 30999} })),
 			Error, "PARLEY_TURN_RELAY_PORTS 29000-30999 overlaps",
@@ -79,6 +91,16 @@ func TestJudgements(t *testing.T) {
 		"NAT changes ports":      {seen("192.0.2.1", "10.0.0.5:40000", "192.0.2.1:1024"), Warning, "NAT changes ports"},
 		"private behind NAT":     {seen("10.0.0.5", "10.0.0.5:40000", "192.0.2.1:40000"), Warning, "set PARLEY_MEDIA_IP=192.0.2.1"},
 		"foreign address":        {seen("192.0.2.9", "10.0.0.5:40000", "192.0.2.1:40000"), Error, "is neither an address of this machine nor the public address"},
+		"ACME host":              {judgeACME("p.example", own[2:], nil, own, "443"), OK, "p.example leads to this machine"},
+		"ACME host unknown":      {judgeACME("p.example", nil, &net.DNSError{IsNotFound: true}, own, "443"), Error, "p.example has no address in DNS, so PARLEY_HTTP_ACME gets no certificate for it add a DNS record"},
+		"ACME host not found":    {judgeACME("p.example", nil, &net.DNSError{Err: "timeout"}, own, "443"), Warning, "failed to look up p.example"},
+		"ACME host elsewhere":    {judgeACME("p.example", []netip.Addr{at("192.0.2.1")}, nil, own, "443"), Warning, "leads to 192.0.2.1, which is neither"},
+		"ACME port":              {judgeACME("p.example", own[2:], nil, own, "8080"), Warning, "port 443 of p.example, but PARLEY_HTTP_ADDR has port 8080"},
+		"trunk without DNS":      {judgeTrunk(trunks.Trunk{Name: "t", Proxy: "sip:x"}, fmt.Errorf("x: %w", &net.DNSError{Name: "x"})), Error, "correct the host in the trunk's proxy"},
+		"provider without DNS":   {failedProvider("", &net.DNSError{Name: "x", Err: "gone"}), Error, "recognizer a, voice a: x: lookup x: gone give this machine a DNS server"},
+		"provider URL":           {failedProvider("https://x", &net.DNSError{Name: "x"}), Error, "correct the host in its URL"},
+		"provider refused":       {failedProvider("", listen(syscall.ECONNREFUSED)), Error, "in the firewall"},
+		"provider key":           {failedProvider("", errors.New("401")), Error, "correct its key and URL; parley providers check a"},
 		"certificate":            {certificate(-time.Hour, 90*24*time.Hour), OK, "valid until 2026-07-30"},
 		"certificate ends":       {certificate(-time.Hour, 13*24*time.Hour), Warning, "expires on 2026-05-14"},
 		"certificate expired":    {certificate(-time.Hour, -time.Second), Error, "expired on 2026-04-30"},

@@ -35,10 +35,10 @@ type Env struct {
 
 func (d *Env) table() *tabwriter.Writer { return tabwriter.NewWriter(d.Out, 0, 4, 2, ' ', 0) }
 
-// formatTime formats t to the minute, in UTC. A nil t gives a dash.
+// formatTime formats t to the minute, in UTC, with the name of the zone. A nil t gives a dash.
 func formatTime(t *time.Time) string {
 	if t == nil {
 		return "–"
 	}
-	return t.UTC().Format("2006-01-02 15:04")
+	return t.UTC().Format("2006-01-02 15:04 UTC")
 }

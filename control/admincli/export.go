@@ -1,24 +1,47 @@
 package admincli
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"strings"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+	"go.yaml.in/yaml/v3"
+
 	"github.com/parley-voice/parley/control/apply"
 )
 
 // Export writes the operator's file.
-type Export struct{}
+type Export struct {
+	JSON bool `name:"json" help:"As JSON."`
+}
+
+// ReadOnly holds the dependencies of commands that change nothing. They fail if there is no database.
+type ReadOnly struct {
+	Pool *pgxpool.Pool
+	Out  io.Writer
+}
 
 // Run prints what parley apply has written to the database, without secrets.
-func (Export) Run(ctx context.Context, d *Env) error {
+func (c Export) Run(ctx context.Context, d *ReadOnly) error {
 	s, err := apply.Read(ctx, d.Pool)
 	if err != nil {
 		return err
 	}
-	return s.Write(d.Out)
+	if !c.JSON {
+		return s.Write(d.Out)
+	}
+	var text bytes.Buffer
+	var v any
+	if err = s.Write(&text); err != nil {
+		return err
+	}
+	if err = yaml.Unmarshal(text.Bytes(), &v); err != nil {
+		return err
+	}
+	return WriteJSON(d.Out, v)
 }
 
 // PrintChanges prints one change a line, and how many there are.

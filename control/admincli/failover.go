@@ -19,23 +19,28 @@ type Failover struct {
 }
 
 // FailoverStatus shows the state after a failover.
-type FailoverStatus struct{}
+type FailoverStatus struct {
+	JSON bool `name:"json" help:"As JSON."`
+}
 
 // Run prints whether the servers dial calls, and which calls they hold.
-func (FailoverStatus) Run(ctx context.Context, d *Env) error {
+func (c FailoverStatus) Run(ctx context.Context, d *Env) error {
 	h, err := failover.ReadHolds(ctx, d.Pool)
 	if err != nil {
 		return err
+	}
+	if c.JSON {
+		return WriteJSON(d.Out, h)
 	}
 	switch {
 	case !h.Open:
 		_, err = fmt.Fprintf(
 			d.Out, "paused: the database reverted to an earlier state at %s; waiting for %s\n",
-			h.Since.UTC().Format("2006-01-02 15:04:05"), names(h.Expected),
+			h.Since.UTC().Format("2006-01-02 15:04:05 UTC"), names(h.Expected),
 		)
 	case len(h.Missing) > 0 || h.Restored || h.ByOperator:
 		_, err = fmt.Fprintf(
-			d.Out, "held: %d calls and %d campaigns from before %s\n", h.Calls, h.Campaigns, h.Since.UTC().Format("2006-01-02 15:04:05"),
+			d.Out, "held: %d calls and %d campaigns from before %s\n", h.Calls, h.Campaigns, h.Since.UTC().Format("2006-01-02 15:04:05 UTC"),
 		)
 		if err == nil {
 			err = printReasons(d.Out, h)
@@ -53,7 +58,7 @@ func (FailoverStatus) Run(ctx context.Context, d *Env) error {
 func printReasons(out io.Writer, h failover.Holds) (err error) {
 	if h.Restored {
 		_, err = fmt.Fprintf(out, "  the database was restored to its state of %s: the calls since then may be unknown\n",
-			h.Behind.UTC().Format("2006-01-02 15:04:05"))
+			h.Behind.UTC().Format("2006-01-02 15:04:05 UTC"))
 	}
 	if h.ByOperator && err == nil {
 		_, err = fmt.Fprintln(out, "  an operator held them: parley failover hold")

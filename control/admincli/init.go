@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/apply"
 	"github.com/parley-voice/parley/control/secretbox"
 	"github.com/parley-voice/parley/media"
@@ -31,7 +32,9 @@ type Console struct {
 type Init struct {
 	Market    string `help:"Rules of the country that is called: us or kz." placeholder:"us|kz"`
 	Public    string `help:"Address at which carriers and clients reach this machine: an IP address or a host name." placeholder:"ADDRESS"`
+	IP        string `name:"ip" help:"Public IP address of this machine; only for a host name that has no address yet." placeholder:"IP"`
 	Carrier   string `help:"A carrier profile (parley trunk profiles), or the SIP address of the carrier." placeholder:"NAME|ADDRESS"`
+	Number    string `help:"Caller number that the carrier gave you, such as +12025550123; it may be entered later." placeholder:"NUMBER"`
 	Providers string `help:"Providers of speech and models, comma-separated: deepgram, openai, elevenlabs, cartesia, assemblyai." placeholder:"NAME,…"`
 	Database  string `help:"PostgreSQL URL, or built-in." placeholder:"URL|built-in"`
 	Dir       string `help:"Folder for the files." default:"." placeholder:"DIR"`
@@ -39,20 +42,23 @@ type Init struct {
 
 // questions returns the questions, with the answers that an empty line gives.
 func (c *Init) questions() []question {
+	const providers = "Providers: some of deepgram, openai, elevenlabs, cartesia, assemblyai?"
 	return []question{
-		{"market", &c.Market, "Rules of which country, us or kz?", "us"},
-		{"public", &c.Public, "Public address of this machine, an IP address or a host name?", ""},
-		{"carrier", &c.Carrier, "Carrier: twilio, telnyx, another of parley trunk profiles, or a SIP address?", ""},
-		{"providers", &c.Providers, "Providers: some of deepgram, openai, elevenlabs, cartesia, assemblyai?", "deepgram,openai,elevenlabs"},
-		{"database", &c.Database, "PostgreSQL URL, or built-in?", "built-in"},
+		{"market", &c.Market, "Rules of which country, us or kz?", "us", false},
+		{"public", &c.Public, "Public address of this machine, an IP address or a host name?", "", false},
+		{"carrier", &c.Carrier, "Carrier: twilio, telnyx, another of parley trunk profiles, or a SIP address?", "", false},
+		{"number", &c.Number, "Caller number that the carrier gave you, such as +12025550123?", control.Placeholder, true},
+		{"providers", &c.Providers, providers, "deepgram,openai,elevenlabs", false},
+		{"database", &c.Database, "PostgreSQL URL, or built-in?", "built-in", false},
 	}
 }
 
 type question struct {
-	flag    string
-	answer  *string
-	text    string
-	byEmpty string
+	flag     string
+	answer   *string
+	text     string
+	byEmpty  string
+	optional bool // without a person, byEmpty is the answer
 }
 
 // Names of the files that Init writes.
@@ -63,12 +69,13 @@ const (
 
 // Run asks for what no flag gives, and writes the files. It overwrites no file.
 func (c Init) Run(ctx context.Context, t *Console) error {
-	if err := c.ask(t); err != nil {
+	in := bufio.NewReader(io.LimitReader(t.In, 64<<10))
+	if err := c.ask(t, in, c.questions()); err != nil {
 		return err
 	}
-	var ip netip.Addr
-	if addrs, err := (&net.Resolver{}).LookupNetIP(ctx, "ip", c.Public); err == nil && len(addrs) > 0 {
-		ip = addrs[0].Unmap()
+	ip, err := c.findIP(ctx, t, in)
+	if err != nil {
+		return err
 	}
 	spec, settings, err := c.files(ip, secretbox.Generate())
 	if err != nil {
@@ -81,26 +88,71 @@ func (c Init) Run(ctx context.Context, t *Console) error {
 		}
 		fmt.Fprintln(t.Errs, "wrote", name)
 	}
-	at := filepath.Join(c.Dir, settingsFile)
-	_, err = fmt.Fprintf(t.Errs, "Replace each change-me in both files. Then:\n"+
-		"  parley --config %[1]s doctor\n  parley --config %[1]s apply -f %[2]s\n  parley --config %[1]s serve\n",
-		at, filepath.Join(c.Dir, specFile))
+	return c.printSteps(t.Errs, spec, settings)
+}
+
+// findIP returns the address of c.Public. If the name has none yet, it asks for it. The result may be invalid.
+func (c *Init) findIP(ctx context.Context, t *Console, in *bufio.Reader) (netip.Addr, error) {
+	if addrs, err := (&net.Resolver{}).LookupNetIP(ctx, "ip", c.Public); err == nil && len(addrs) > 0 && c.IP == "" {
+		return addrs[0].Unmap(), nil
+	}
+	text := c.Public + " has no address in DNS yet. Public IP address of this machine?"
+	if err := c.ask(t, in, []question{{"ip", &c.IP, text, control.Placeholder, true}}); err != nil || c.IP == control.Placeholder {
+		return netip.Addr{}, err
+	}
+	ip, err := netip.ParseAddr(c.IP)
+	if err != nil {
+		return ip, fmt.Errorf("--ip %q: accepted: an IP address, such as 203.0.113.7", c.IP)
+	}
+	return ip, nil
+}
+
+// printSteps says what the operator does next.
+func (c Init) printSteps(out io.Writer, spec, settings string) error {
+	s, err := apply.Parse(strings.NewReader(spec))
+	if err != nil {
+		return err
+	}
+	var keys []string
+	for line := range strings.Lines(settings) {
+		if key, value, ok := strings.Cut(line, "="); ok && key[0] != '#' && control.HasPlaceholder(value) {
+			keys = append(keys, key)
+		}
+	}
+	env, file := filepath.Join(c.Dir, settingsFile), filepath.Join(c.Dir, specFile)
+	fmt.Fprintf(out, "\nNext:\n  1. Replace each %s:\n", control.Placeholder)
+	for _, list := range []struct {
+		file  string
+		paths []string
+	}{{env, keys}, {file, apply.Placeholders(s)}} {
+		for _, path := range list.paths {
+			fmt.Fprintf(out, "       %s: %s\n", list.file, path)
+		}
+	}
+	_, err = fmt.Fprintf(out, "  2. Check:            parley --config %[1]s doctor -f %[2]s\n"+
+		"  3. Store the file:   parley --config %[1]s apply -f %[2]s\n  4. Start the server: parley --config %[1]s serve\n", env, file)
 	return err
 }
 
 // ask fills the missing answers.
-func (c *Init) ask(t *Console) error {
-	in := bufio.NewReader(io.LimitReader(t.In, 64<<10))
+func (c *Init) ask(t *Console, in *bufio.Reader, all []question) error {
 	var missing []string
-	for _, q := range c.questions() {
-		if *q.answer != "" {
+	for _, q := range all {
+		switch {
+		case *q.answer != "":
 			continue
-		}
-		if !t.Ask {
+		case !t.Ask && q.optional:
+			*q.answer = q.byEmpty
+			continue
+		case !t.Ask:
 			missing = append(missing, "--"+q.flag)
 			continue
 		}
-		fmt.Fprintf(t.Errs, "%s %s", q.text, strings.TrimPrefix("["+q.byEmpty+"] ", "[] "))
+		shown := ""
+		if q.byEmpty != "" {
+			shown = "[" + q.byEmpty + "] "
+		}
+		fmt.Fprintf(t.Errs, "%s %s", q.text, shown)
 		line, err := in.ReadString('\n')
 		if err != nil && !errors.Is(err, io.EOF) {
 			return fmt.Errorf("failed to read the answer: %w", err)
@@ -130,12 +182,16 @@ func (c Init) files(ip netip.Addr, key media.Secret) (spec, settings string, err
 	if err != nil {
 		return "", "", err
 	}
-	zone, number, destinations := "America/New_York", "+12025550100", "US"
+	digits := strings.TrimPrefix(c.Number, "+")
+	if isNumber := len(digits) > 6 && strings.Trim(digits, "0123456789") == ""; !isNumber && c.Number != control.Placeholder {
+		return "", "", fmt.Errorf("--number %q: accepted: a number with country code, such as +12025550123", c.Number)
+	}
+	zone, destinations := "America/New_York", "US"
 	if c.Market == "kz" {
-		zone, number, destinations = "Asia/Almaty", "+77011234567", "7"
+		zone, destinations = "Asia/Almaty", "7"
 	}
 	settings, err = c.settings(ip, key, names)
-	spec = fmt.Sprintf(specTemplate, zone, c.Market, engines["asr"], engines["llm"], engines["tts"], trunk, number, destinations)
+	spec = fmt.Sprintf(specTemplate, zone, c.Market, engines["asr"], engines["llm"], engines["tts"], trunk, c.Number, destinations)
 	return spec, settings, err
 }
 
@@ -145,29 +201,17 @@ func (c Init) trunk() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	realm := "\n    realm: change-me                # the carrier's realm, which gets a digest of the password"
+	const apart = "\n    "
 	profile, err := all.Find(c.Carrier)
 	if err == nil {
-		keys := "carrier: " + profile.Name
-		if profile.Proxy != "" {
-			proxy, _, _ := strings.Cut(profile.Proxy, ",")
-			keys += fmt.Sprintf("\n    proxy: %q   # change-me: %s", proxy, profile.Proxy)
-		}
-		if profile.Trunk.Realm != nil {
-			realm = ""
-		}
-		return keys + credentialKeys + realm, nil
+		return strings.Join(profile.YAML(), apart), nil
 	}
 	address := strings.TrimPrefix(c.Carrier, "sip:")
 	if !strings.ContainsAny(address, ".:") || strings.ContainsAny(address, " \"'<>@\n") {
 		return "", fmt.Errorf("--carrier %w, or an address like sip.example.com:5060", err)
 	}
-	return fmt.Sprintf("proxy: %q", "sip:"+address) + credentialKeys + realm, nil
+	return fmt.Sprintf("proxy: %q", "sip:"+address) + apart + strings.Join(apply.CredentialLines(true), apart), nil
 }
-
-const credentialKeys = `
-    username: change-me             # leave out username, password and realm if the carrier knows your IP address
-    password: change-me`
 
 // chooseEngines returns the first provider that serves each part of a conversation.
 func chooseEngines(names []string) (map[string]string, error) {
@@ -206,7 +250,7 @@ func (c Init) settings(ip netip.Addr, key media.Secret, names []string) (string,
 	if ip.IsValid() {
 		line("PARLEY_MEDIA_IP=%s", ip)
 	} else {
-		line("# The name %s has no address yet. Enter the public IP address.\n#PARLEY_MEDIA_IP=change-me", c.Public)
+		line("# The name %s has no address yet. Enter the public IP address of this machine.\nPARLEY_MEDIA_IP=%s", c.Public, control.Placeholder)
 	}
 	if _, err := netip.ParseAddr(c.Public); err == nil {
 		line("\n# The API and the dashboard, on this machine only. Put an HTTPS proxy in front, or set PARLEY_HTTP_ACME=on and a host name.")
@@ -220,7 +264,7 @@ func (c Init) settings(ip netip.Addr, key media.Secret, names []string) (string,
 	}
 	if c.Database == "built-in" {
 		line("\n# PostgreSQL runs in PARLEY_DATA_DIR. For several nodes, or a standby, use a server of your own:")
-		line("#PARLEY_DATABASE_URL=postgres://parley:change-me@localhost:5432/parley")
+		line("#PARLEY_DATABASE_URL=postgres://parley:PASSWORD@localhost:5432/parley")
 	} else {
 		if !strings.HasPrefix(c.Database, "postgres://") && !strings.HasPrefix(c.Database, "postgresql://") {
 			return "", errors.New("--database: accepted: built-in, or postgres://USER:PASSWORD@HOST:PORT/DATABASE")
@@ -230,7 +274,7 @@ func (c Init) settings(ip netip.Addr, key media.Secret, names []string) (string,
 	}
 	line("\n# Keys of providers. Each may be in a file instead: PARLEY_…_API_KEY_FILE.")
 	for _, name := range names {
-		line("PARLEY_%s_API_KEY=change-me", strings.ToUpper(name))
+		line("PARLEY_%s_API_KEY=%s", strings.ToUpper(name), control.Placeholder)
 	}
 	return b.String(), nil
 }
@@ -244,15 +288,17 @@ organizations:
   agents:
   - name: assistant
     published: true
-    greeting: "Hello, this is a call from change-me."
-    prompt: "You call customers of change-me. Be brief and kind."
+    # Say your own name and purpose before you call customers.
+    greeting: "Hello, this is a test call of a voice agent. How are you today?"
+    prompt: "You make test calls. Have a short, kind conversation, then say goodbye and end the call."
+    tools: [{type: end_call}]
     voicemail: hangup               # hangup | leave_message | continue
     recording: true
     speech: {asr: {provider: %s}, llm: {provider: %s}, tts: {provider: %s}}
   trunks:
   - name: carrier
     %s
-    caller_numbers: [%q]   # a number that the carrier gave you
+    caller_numbers: [%q]   # numbers that the carrier gave you, with country code
     subgroups:
     - {name: default, allowed_destinations: [%q], agents: [assistant], concurrent_calls: 5, calls_per_minute: 10}
 `

@@ -1,23 +1,22 @@
 package admincli
 
 import (
-	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
-	"text/tabwriter"
+	"io"
+	"strings"
 
+	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/apply"
 )
 
 // Trunk has the commands for trunks.
 type Trunk struct {
-	Profiles Profiles `cmd:"" help:"List the carriers that the key carrier of a trunk accepts, or show one with its sources."`
+	Profiles Profiles `cmd:"" help:"List the known carriers, or show what a trunk to one of them needs, with sources."`
 }
 
 // Profiles lists the carrier profiles, or shows one.
 type Profiles struct {
-	Name string `arg:"" optional:"" help:"Profile to show."`
+	Name string `arg:"" optional:"" help:"Carrier to show, such as twilio."`
 	JSON bool   `name:"json" help:"As JSON."`
 }
 
@@ -38,58 +37,58 @@ func (c Profiles) Run(t *Console) error {
 	if err != nil {
 		return fmt.Errorf("profile %w", err)
 	}
-	keys, err := p.Settings()
-	if err != nil {
-		return err
-	}
 	if c.JSON {
+		keys, err := p.Settings()
+		if err != nil {
+			return err
+		}
 		return WriteJSON(t.Out, struct {
 			apply.Carrier
 
 			Trunk map[string]any `json:"trunk"`
 		}{p, keys})
 	}
-	return show(t, p, keys)
+	return show(t.Out, p)
 }
 
-// show prints a profile for people.
-func show(t *Console, p apply.Carrier, keys map[string]any) error {
-	w := tabwriter.NewWriter(t.Out, 0, 4, 2, ' ', 0)
-	fmt.Fprintf(w, "%s, sources read on %s\n", p.Title, p.Checked)
-	fmt.Fprintf(w, "\nSets:\n")
-	if p.Proxy != "" {
-		fmt.Fprintf(w, "  proxy\tenter %s\n", p.Proxy)
+// show prints a profile for people. Its YAML can be pasted into the operator's file.
+func show(out io.Writer, p apply.Carrier) error {
+	keys, err := p.TrunkYAML()
+	if err != nil {
+		return err
 	}
-	for _, key := range slices.Sorted(maps.Keys(keys)) {
-		value, err := json.Marshal(keys[key])
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(w, "  %s\t%s\n", key, value)
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\nSources read on %s.\n", p.Title, p.Checked)
+	fmt.Fprintf(&b, "\nIn the operator's file, under trunks:\n\n  - name: %s\n    %s\n", p.Name, strings.Join(p.YAML(), "\n    "))
+	fmt.Fprintf(&b, "    caller_numbers: [%s]\n", control.Placeholder)
+	fmt.Fprint(&b, "    subgroups:\n    - {name: default, allowed_destinations: [US], agents: [assistant]}\n")
+	fmt.Fprintf(&b, "\nThe line \"carrier: %s\" sets these keys. The same key in the file replaces it:\n\n%s", p.Name, indent(keys))
+	section(&b, "At the carrier", p.Setup)
+	var codes, facts []string
+	for _, code := range p.Codes {
+		codes = append(codes, strings.TrimSpace(fmt.Sprintf("%d %s", code.Status, strings.Join(code.Reasons, ", ")))+": "+code.Means)
 	}
-	fmt.Fprintf(w, "\nAt the carrier:\n")
-	for _, step := range p.Setup {
-		fmt.Fprintf(w, "  - %s\n", step)
-	}
-	fmt.Fprintf(w, "\nSources:\n")
+	section(&b, "Responses that refuse a call", codes)
+	section(&b, "Ask the carrier about", p.Ask)
 	for _, f := range p.Facts {
 		quoted := ""
 		if f.Quoted {
 			quoted = ", as quoted by others"
 		}
-		fmt.Fprintf(w, "  %s: %s\n    %s%s\n", f.Key, f.Text, f.Source, quoted)
+		facts = append(facts, fmt.Sprintf("%s: %s\n    %s%s", f.Key, f.Text, f.Source, quoted))
 	}
-	if len(p.Codes) > 0 {
-		fmt.Fprintf(w, "\nResponses:\n")
+	section(&b, "Sources", facts)
+	_, err = io.WriteString(out, b.String())
+	return err
+}
+
+// section writes a title and a list. It writes nothing for an empty list.
+func section(b *strings.Builder, title string, lines []string) {
+	if len(lines) > 0 {
+		fmt.Fprintf(b, "\n%s:\n  - %s\n", title, strings.Join(lines, "\n  - "))
 	}
-	for _, code := range p.Codes {
-		fmt.Fprintf(w, "  %d %s\t%s\n", code.Status, code.Reason, code.Means)
-	}
-	if len(p.Ask) > 0 {
-		fmt.Fprintf(w, "\nAsk the carrier:\n")
-	}
-	for _, subject := range p.Ask {
-		fmt.Fprintf(w, "  - %s\n", subject)
-	}
-	return w.Flush()
+}
+
+func indent(text string) string {
+	return "    " + strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n    ") + "\n"
 }

@@ -27,6 +27,13 @@ func (a Agent) draft(ctx context.Context, q db.Querier, orgID string) (agents.De
 	return d, nil
 }
 
+// Definition returns the agent with defaults for the fields that the file lacks.
+func (a Agent) Definition() agents.Definition {
+	d := agents.Default()
+	a.applyTo(&d)
+	return d
+}
+
 // maxProbes is the maximum number of agents whose providers are tested at the same time.
 const maxProbes = 8
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -224,27 +225,29 @@ func TestParseNamesThePath(t *testing.T) {
 		`[]`:                {"the file", "keys and values"},
 		`orgs: []`:          {"orgs", "line 1", "known here: providers, organizations"},
 		`organizations: {}`: {"organizations", "a list"},
-		`organizations: [{name: a, agents: [{name: x, greting: hi}]}]`:                          {"organizations[0].agents[0].greting", "greeting, prompt"},
-		`organizations: [{name: a, agents: [{name: x, published: maybe}]}]`:                     {"organizations[0].agents[0].published", "true or false"},
-		`organizations: [{name: a, agents: [{name: x, speech: {llm: {"-": x}}}]}]`:              {"organizations[0].agents[0].speech.llm.-", "unknown key"},
-		`organizations: [{name: a, frequency_caps: {daily: three}}]`:                            {"organizations[0].frequency_caps.daily", "whole number"},
-		`organizations: [{name: a, frequency_caps: {daily: 0}}]`:                                {"organizations[0].frequency_caps", "at least 1"},
-		`organizations: [{name: a, timezone: EST}]`:                                             {"organizations[0].timezone", "America/New_York"},
-		`organizations: [{name: a, market: de}]`:                                                {"organizations[0].market", "us, kz"},
-		`organizations: [{name: a, agents: [{name: x, voicemail: shout}]}]`:                     {"organizations[0].agents[0].voicemail", "hangup, leave_message, continue"},
-		`organizations: [{name: a, calling_window: {days: [7], start: "09:00", end: "10:00"}}]`: {"organizations[0].calling_window.days"},
-		`organizations: [{name: a, calling_window: {days: [1], start: "10:00", end: "09:00"}}]`: {"organizations[0].calling_window", "before"},
-		`organizations: [{name: a, suppression: ["12"]}]`:                                       {"organizations[0].suppression[0]"},
-		`organizations: [{name: a}, {name: a}]`:                                                 {"organizations[1].name", "twice"},
-		`organizations: [{timezone: UTC}]`:                                                      {"organizations[0].name", "missing"},
-		"organizations: [{name: a, name: b}]":                                                   {"organizations[0].name", "twice"},
-		"organizations: []\n---\norganizations: []":                                             {"more than one document"},
-		`organizations: [{name: a, trunks: [{name: x, headers: [a]}]}]`:                         {"organizations[0].trunks[0].headers", "keys and values"},
-		`organizations: [{name: a, trunks: [{name: x, headers: {X-A: 1, X-A: 2}}]}]`:            {"organizations[0].trunks[0].headers.X-A", "twice"},
-		`organizations: [{name: a, trunks: [{name: x, headers: {X-A: [b]}}]}]`:                  {"organizations[0].trunks[0].headers.X-A", "a text"},
-		`organizations: [{name: a, trunks: [{name: x, headers: {[X]: b}}]}]`:                    {"organizations[0].trunks[0].headers", "a key must be a string"},
-		`organizations: [{name: a, trunks: [{name: x, register: often}]}]`:                      {"organizations[0].trunks[0].register", "true or false"},
-		`organizations: [{name: a, grants: [{trunk: t}]}]`:                                      {"organizations[0].grants[0]"},
+		`organizations: [{name: a, agents: [{name: x, greting: hi}]}]`:                                {"organizations[0].agents[0].greting", "unknown key; did you mean greeting? known here: name,", "greeting, prompt"},
+		`organizations: [{name: a, trunks: [{name: x, subgroups: [{name: s, destinations: [US]}]}]}]`: {"subgroups[0].destinations", "did you mean allowed_destinations?"},
+		`organizations: [{name: a, coffee: 1}]`:                                                       {"organizations[0].coffee", "unknown key; known here: name, timezone"},
+		`organizations: [{name: a, agents: [{name: x, published: maybe}]}]`:                           {"organizations[0].agents[0].published", "true or false"},
+		`organizations: [{name: a, agents: [{name: x, speech: {llm: {"-": x}}}]}]`:                    {"organizations[0].agents[0].speech.llm.-", "unknown key"},
+		`organizations: [{name: a, frequency_caps: {daily: three}}]`:                                  {"organizations[0].frequency_caps.daily", "whole number"},
+		`organizations: [{name: a, frequency_caps: {daily: 0}}]`:                                      {"organizations[0].frequency_caps", "at least 1"},
+		`organizations: [{name: a, timezone: EST}]`:                                                   {"organizations[0].timezone", "America/New_York"},
+		`organizations: [{name: a, market: de}]`:                                                      {"organizations[0].market", "us, kz"},
+		`organizations: [{name: a, agents: [{name: x, voicemail: shout}]}]`:                           {"organizations[0].agents[0].voicemail", "hangup, leave_message, continue"},
+		`organizations: [{name: a, calling_window: {days: [7], start: "09:00", end: "10:00"}}]`:       {"organizations[0].calling_window.days"},
+		`organizations: [{name: a, calling_window: {days: [1], start: "10:00", end: "09:00"}}]`:       {"organizations[0].calling_window", "before"},
+		`organizations: [{name: a, suppression: ["12"]}]`:                                             {"organizations[0].suppression[0]"},
+		`organizations: [{name: a}, {name: a}]`:                                                       {"organizations[1].name", "twice"},
+		`organizations: [{timezone: UTC}]`:                                                            {"organizations[0].name", "missing"},
+		"organizations: [{name: a, name: b}]":                                                         {"organizations[0].name", "twice"},
+		"organizations: []\n---\norganizations: []":                                                   {"more than one document"},
+		`organizations: [{name: a, trunks: [{name: x, headers: [a]}]}]`:                               {"organizations[0].trunks[0].headers", "keys and values"},
+		`organizations: [{name: a, trunks: [{name: x, headers: {X-A: 1, X-A: 2}}]}]`:                  {"organizations[0].trunks[0].headers.X-A", "twice"},
+		`organizations: [{name: a, trunks: [{name: x, headers: {X-A: [b]}}]}]`:                        {"organizations[0].trunks[0].headers.X-A", "a text"},
+		`organizations: [{name: a, trunks: [{name: x, headers: {[X]: b}}]}]`:                          {"organizations[0].trunks[0].headers", "a key must be a string"},
+		`organizations: [{name: a, trunks: [{name: x, register: often}]}]`:                            {"organizations[0].trunks[0].register", "true or false"},
+		`organizations: [{name: a, grants: [{trunk: t}]}]`:                                            {"organizations[0].grants[0]"},
 	} {
 		_, err := apply.Parse(strings.NewReader(text))
 		for _, w := range want {
@@ -369,6 +372,32 @@ organizations:
 		if _, err := apply.Parse(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)
 		}
+	}
+}
+
+// TestPlaceholders checks that each value to enter is found, also in secrets, and that comments are not.
+func TestPlaceholders(t *testing.T) {
+	s, err := apply.Parse(strings.NewReader(`
+providers: [{name: llm, kind: openai, key: change-me}]
+organizations:
+- name: main   # change-me is only a comment
+  agents:
+  - name: one
+    greeting: "This is CHANGE-ME."
+    tools: [{type: http, name: look, description: d, url: "https://x.example/", headers: {Authorization: Bearer change-me}}, {type: end_call}]
+  trunks:
+  - {name: carrier, carrier: twilio, proxy: "sip:change-me.pstn.twilio.com", password: change-me, caller_numbers: ["+12025550100", change-me]}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"organizations[main].agents[one].greeting", "organizations[main].agents[one].tools[0].headers.Authorization",
+		"organizations[main].trunks[carrier].caller_numbers[1]", "organizations[main].trunks[carrier].password",
+		"organizations[main].trunks[carrier].proxy", "providers[llm].key",
+	}
+	if got := apply.Placeholders(s); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 

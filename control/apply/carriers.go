@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/parley-voice/parley/control"
 )
 
 //go:embed carriers.yaml
@@ -24,7 +26,7 @@ type Carrier struct {
 	Title   string   `json:"title"           yaml:"title"`
 	Checked string   `json:"checked"         yaml:"checked"` // day on which the sources were read
 	Hosts   []string `json:"hosts"           yaml:"hosts"`   // hosts of its proxies; * is any text
-	Proxy   string   `json:"proxy,omitempty" yaml:"proxy"`   // what to enter as proxy; empty if Trunk has one
+	Proxy   string   `json:"proxy,omitempty" yaml:"proxy"`   // with NAME and a comment after a comma; empty if Trunk has one
 	Trunk   Trunk    `json:"-"               yaml:"trunk"`   // the keys that the profile sets
 	Facts   []Fact   `json:"facts"           yaml:"facts"`
 	Codes   []Code   `json:"codes"           yaml:"codes"`
@@ -40,12 +42,20 @@ type Fact struct {
 	Quoted bool   `json:"quoted" yaml:"quoted"` // read in a third party's quote
 }
 
-// Code is a response with a known meaning. Reason is a regular expression for the reason phrase.
+// Code is a response with a known meaning. Its reason phrase contains one of Reasons, in upper or lower case, as whole
+// words; without Reasons any phrase matches.
 type Code struct {
-	Status int    `json:"status"           yaml:"status"`
-	Reason string `json:"reason,omitempty" yaml:"reason"`
-	Means  string `json:"means"            yaml:"means"`
-	Source string `json:"source"           yaml:"source"`
+	Status  int      `json:"status"            yaml:"status"`
+	Reasons []string `json:"reasons,omitempty" yaml:"reasons"`
+	Means   string   `json:"means"             yaml:"means"`
+	Source  string   `json:"source"            yaml:"source"`
+}
+
+func (c Code) matches(status int, reason string) bool {
+	return c.Status == status && (len(c.Reasons) == 0 || slices.ContainsFunc(c.Reasons, func(words string) bool {
+		ok, err := regexp.MatchString(`(?i)\b`+regexp.QuoteMeta(words)+`\b`, reason)
+		return ok && err == nil
+	}))
 }
 
 // Carriers is a list of profiles.
@@ -78,46 +88,61 @@ func (all Carriers) Find(name string) (Carrier, error) {
 			return c, nil
 		}
 	}
-	hint := ""
-	for _, n := range all.Names() {
-		if distance(n, strings.ToLower(name)) <= 2 {
-			hint = fmt.Sprintf(" (did you mean %s?)", n)
-			break
-		}
+	hint := control.DidYouMean(name, all.Names())
+	if hint != "" {
+		hint = " (" + hint + ")"
 	}
 	return Carrier{}, fmt.Errorf("%q%s: use %s", name, hint, strings.Join(all.Names(), ", "))
 }
 
-// distance returns how many bytes must be inserted, removed or replaced to turn a into b.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			diagonal, row[j+1] = row[j+1], min(row[j+1]+1, row[j]+1, diagonal+cost)
-		}
-	}
-	return row[len(b)]
-}
-
 // Settings returns the keys that the profile sets, as in the operator's file.
 func (c Carrier) Settings() (map[string]any, error) {
-	var n yaml.Node
-	if err := n.Encode(c.Trunk); err != nil {
+	text, err := c.TrunkYAML()
+	if err != nil {
 		return nil, err
 	}
-	prune(&n)
 	keys := map[string]any{}
-	err := n.Decode(&keys)
+	err = yaml.Unmarshal([]byte(text), &keys)
 	return keys, err
+}
+
+// YAML returns the lines of a trunk in the operator's file that the profile leaves to the operator, without indentation.
+// Values to enter are control.Placeholder.
+func (c Carrier) YAML() []string {
+	lines := []string{"carrier: " + c.Name}
+	if c.Proxy != "" {
+		proxy, comment, _ := strings.Cut(c.Proxy, ", ")
+		lines = append(lines, fmt.Sprintf("proxy: %q   # %s", strings.ReplaceAll(proxy, "NAME", control.Placeholder), comment))
+	}
+	return append(lines, CredentialLines(c.Trunk.Realm == nil)...)
+}
+
+// CredentialLines returns the lines of a trunk with credentials. With realm they include the realm.
+func CredentialLines(realm bool) []string {
+	lines := []string{
+		"username: " + control.Placeholder + "             # leave out username, password and realm if the carrier knows your IP address",
+		"password: " + control.Placeholder,
+	}
+	if realm {
+		lines = append(lines, "realm: "+control.Placeholder+"                # the carrier's realm, which gets a digest of the password")
+	}
+	return lines
+}
+
+// TrunkYAML returns the keys that the profile sets, in the form of the operator's file.
+func (c Carrier) TrunkYAML() (string, error) {
+	var n yaml.Node
+	if err := n.Encode(c.Trunk); err != nil {
+		return "", err
+	}
+	prune(&n)
+	for _, list := range n.Content {
+		if list.Kind != yaml.ScalarNode {
+			list.Style = yaml.FlowStyle
+		}
+	}
+	text, err := yaml.Marshal(&n)
+	return string(text), err
 }
 
 // Fill sets the keys that t lacks.
@@ -177,10 +202,7 @@ func (all Carriers) Explain(proxy string, status int, reason string) string {
 			continue
 		}
 		for _, code := range c.Codes {
-			if code.Status != status {
-				continue
-			}
-			if ok, err := regexp.MatchString(code.Reason, reason); ok && err == nil {
+			if code.matches(status, reason) {
 				return fmt.Sprintf("%s: %s (%s)", c.Title, code.Means, code.Source)
 			}
 		}

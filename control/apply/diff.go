@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/media"
 )
 
@@ -60,6 +61,33 @@ func Diff(before, after any) []Change {
 	}
 	compare("", was, is, &all)
 	return all
+}
+
+// Placeholders returns the paths of the values that contain control.Placeholder.
+func Placeholders(s Spec) (paths []string) {
+	findPlaceholders("", plainOf(s), &paths)
+	return paths
+}
+
+func findPlaceholders(path string, v any, paths *[]string) {
+	switch v := v.(type) {
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			findPlaceholders(strings.TrimPrefix(path+"."+key, "."), v[key], paths)
+		}
+	case []any:
+		for i, item := range v {
+			at := fmt.Sprint(i)
+			if len(named(v)) > 0 {
+				at = partName(item)
+			}
+			findPlaceholders(fmt.Sprintf("%s[%s]", path, at), item, paths)
+		}
+	default:
+		if control.HasPlaceholder(fmt.Sprint(v)) { // also a secretValue
+			*paths = append(*paths, path)
+		}
+	}
 }
 
 func plainOf(v any) any { return plain(reflect.ValueOf(v)) }
@@ -193,6 +221,22 @@ func compare(path string, before, after any, all *[]Change) {
 	}
 	if !reflect.DeepEqual(before, after) {
 		*all = append(*all, Change{path, hide(before), hide(after)})
+		if !isObject && before == nil {
+			addParts(path, is, func(at string, part any) { compare(at, nil, part, all) })
+		} else if !stays && after == nil {
+			addParts(path, was, func(at string, part any) { compare(at, part, nil, all) })
+		}
+	}
+}
+
+// addParts calls add for each named object in the lists of an object that is created or removed.
+func addParts(path string, object map[string]any, add func(at string, part any)) {
+	for _, key := range slices.Sorted(maps.Keys(object)) {
+		list, _ := object[key].([]any)
+		parts := named(list)
+		for _, name := range slices.Sorted(maps.Keys(parts)) {
+			add(fmt.Sprintf("%s.%s[%s]", path, key, name), parts[name])
+		}
 	}
 }
 
@@ -211,19 +255,25 @@ func named(v any) map[string]any {
 		if !ok {
 			return nil
 		}
-		var parts []string
-		for _, key := range []string{"name", "url", "trunk", "of", "to"} {
-			if text, ok := object[key].(string); ok && (key != "url" || len(parts) == 0) {
-				parts = append(parts, text)
-			}
-		}
-		name := strings.Join(parts, " ")
+		name := partName(object)
 		if _, twice := all[name]; twice || name == "" {
 			return nil
 		}
 		all[name] = object
 	}
 	return all
+}
+
+// partName returns the name of an object in a list, or "" if it has none.
+func partName(item any) string {
+	object, _ := item.(map[string]any)
+	var parts []string
+	for _, key := range []string{"name", "url", "trunk", "of", "to"} {
+		if text, ok := object[key].(string); ok && (key != "url" || len(parts) == 0) {
+			parts = append(parts, text)
+		}
+	}
+	return strings.Join(parts, " ")
 }
 
 // hide replaces the secrets of a plain value.

@@ -91,6 +91,8 @@ organizations:
   trunks: [{name: main, password: canary-other, codecs: [pcmu], limits: {calls_per_second: 7, concurrent_calls: 100}, subgroups: [{name: default, agents: [sales], calls_per_minute: 60}]}]
 - name: globex
 - name: umbrella
+  agents: [{name: bot, speech: {asr: {provider: fake}, llm: {provider: fake}, tts: {provider: fake}}}]
+  trunks: [{name: out, proxy: "sip:192.0.2.9", password: canary-new, subgroups: [{name: default, agents: [bot], allowed_destinations: [US]}]}]
 `, apply.Options{Prune: true})
 	want := []string{
 		"~ organizations[acme].agents[sales].greeting: \"Hello, this is Parley.\" → \"Hi.\"",
@@ -105,6 +107,9 @@ organizations:
 		"~ organizations[acme].trunks[main].subgroups[default].calls_per_minute: 30 → 60",
 		"- organizations[globex].agents[helpdesk]",
 		"+ organizations[umbrella]",
+		"+ organizations[umbrella].agents[bot]",
+		"+ organizations[umbrella].trunks[out]",
+		"+ organizations[umbrella].trunks[out].subgroups[default]",
 		"- organizations[initech]",
 	}
 	for _, line := range want {

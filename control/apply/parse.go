@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/parley-voice/parley/control"
 )
 
 // Parse parses an operator's file. An error contains the path of the invalid key. An error about an unknown key also
@@ -89,7 +91,11 @@ func walkMap(n *yaml.Node, t reflect.Type, path string) error {
 	return walkPairs(n, path, nil, func(key *yaml.Node, at string) (reflect.Type, error) {
 		ft, ok := fields[key.Value]
 		if !ok {
-			return nil, errAt(key, at, "unknown key; known here: %s", strings.Join(names, ", "))
+			hint := ""
+			if meant := control.DidYouMean(key.Value, names); meant != "" {
+				hint = meant + " "
+			}
+			return nil, errAt(key, at, "unknown key; %sknown here: %s", hint, strings.Join(names, ", "))
 		}
 		return ft, nil
 	})

@@ -51,7 +51,8 @@ func (p Provider) endpoint() endpoints.Endpoint {
 	}
 }
 
-func endpointsOf(all []Provider) map[string]endpoints.Endpoint {
+// Endpoints returns the endpoints of a list by name.
+func Endpoints(all []Provider) map[string]endpoints.Endpoint {
 	named := map[string]endpoints.Endpoint{}
 	for _, p := range all {
 		named[p.Name] = p.endpoint()
@@ -129,7 +130,7 @@ func applyProviders(ctx context.Context, tx db.Querier, orgID string, all *[]Pro
 	if all == nil {
 		return nil
 	}
-	return providers.ReplaceEndpoints(ctx, tx, orgID, endpointsOf(*all))
+	return providers.ReplaceEndpoints(ctx, tx, orgID, Endpoints(*all))
 }
 
 func applyOwnProviders(ctx context.Context, tx db.Querier, orgID string, all *[]Provider, o Options) error {
@@ -152,11 +153,11 @@ func endpointsAfter(ctx context.Context, q db.Querier, s Spec, ids map[string]st
 		return set, err
 	}
 	if s.Providers != nil {
-		set.Named = endpointsOf(*s.Providers)
+		set.Named = Endpoints(*s.Providers)
 	}
 	for _, org := range s.Organizations {
 		if org.Providers != nil {
-			set.Organizations[ids[org.Name]] = endpointsOf(*org.Providers)
+			set.Organizations[ids[org.Name]] = Endpoints(*org.Providers)
 		}
 	}
 	return set, nil

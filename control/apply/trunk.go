@@ -98,6 +98,13 @@ func applySubgroups(ctx context.Context, tx db.Querier, id, trunkID, grantID str
 	return err
 }
 
+// Stored returns the trunk as Apply would store it in an empty database.
+func (t Trunk) Stored() trunks.Trunk {
+	have := trunks.Trunk{Name: t.Name}
+	t.applyTo(&have)
+	return have
+}
+
 // applyTo copies the fields that are not nil into a trunk.
 func (t Trunk) applyTo(to *trunks.Trunk) {
 	setIf(&to.Proxy, t.Proxy)

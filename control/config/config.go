@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/circuitbreaker"
 	"github.com/parley-voice/parley/control/identity"
 	"github.com/parley-voice/parley/control/recording"
@@ -90,6 +91,9 @@ type Config struct {
 	Endpoints      endpoints.Set
 	ProviderLimits map[string]int // maximum concurrent uses of each provider
 	PricesFile     string         // price file in YAML; empty: only the built-in prices
+
+	// Placeholders lists the settings whose value still contains control.Placeholder.
+	Placeholders []string
 }
 
 // WebRTC holds the settings of web calls.
@@ -263,6 +267,7 @@ func Load(file string, environ []string) (Config, error) {
 func assign(c *Config, known map[string]Setting, values map[string]string, where string) []error {
 	errs := []error{checkExclusive(values, where)}
 	for _, k := range slices.Sorted(maps.Keys(values)) {
+		c.notePlaceholder(k, values[k])
 		s, ok := known[k]
 		if !ok {
 			s, ok = endpointSetting(k)
@@ -276,6 +281,15 @@ func assign(c *Config, known map[string]Setting, values map[string]string, where
 		}
 	}
 	return errs
+}
+
+// notePlaceholder updates c.Placeholders for the setting key, or for the setting that the file KEY_FILE sets.
+func (c *Config) notePlaceholder(key, value string) {
+	set := strings.TrimSuffix(key, "_FILE")
+	c.Placeholders = slices.DeleteFunc(c.Placeholders, func(other string) bool { return other == set })
+	if control.HasPlaceholder(value) {
+		c.Placeholders = append(c.Placeholders, set)
+	}
 }
 
 // readFile reads KEY=VALUE lines. It skips empty lines and lines that start with #. A value may be in double

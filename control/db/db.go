@@ -7,8 +7,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"maps"
+	"os"
+	"path/filepath"
 	"strconv"
 	"time"
 
@@ -38,6 +41,15 @@ type Config struct {
 	Prepare func(context.Context, *pgx.Conn) error
 	// Log receives events of the child process; nil disables logging.
 	Log *slog.Logger
+}
+
+// Exists reports whether there is a database to open. It returns false only if Open would create the database of DataDir.
+func (c Config) Exists() bool {
+	if c.URL != "" {
+		return true
+	}
+	_, err := os.Stat(filepath.Join(c.DataDir, "postgres"))
+	return !errors.Is(err, fs.ErrNotExist)
 }
 
 // Numbers of connections of a process.

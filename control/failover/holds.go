@@ -18,15 +18,16 @@ const byOperator = "operator"
 // Holds counts the calls that are held after the database reverted to an older state, and names the nodes for which
 // they wait.
 type Holds struct {
-	Open             bool      // dialing has resumed
-	Since            time.Time // time of the revert; 1970 if there was none
-	Behind           time.Time // time of the state to which the database reverted; 1970 if it is not known
-	Expected         []string  // nodes that have not reported yet
-	Missing          []string  // nodes that did not report in time
-	Restored         bool      // the database was restored from a backup
-	ByOperator       bool      // an operator holds the calls; see Hold
-	Calls, Campaigns int       // numbers of held calls and campaigns
-	Facts            int       // number of lost calls of which only the sending is known
+	Open       bool      `json:"open"`        // dialing has resumed
+	Since      time.Time `json:"since"`       // time of the revert; 1970 if there was none
+	Behind     time.Time `json:"behind"`      // time of the state to which the database reverted; 1970 if it is not known
+	Expected   []string  `json:"expected"`    // nodes that have not reported yet
+	Missing    []string  `json:"missing"`     // nodes that did not report in time
+	Restored   bool      `json:"restored"`    // the database was restored from a backup
+	ByOperator bool      `json:"by_operator"` // an operator holds the calls; see Hold
+	Calls      int       `json:"calls"`       // number of held calls
+	Campaigns  int       `json:"campaigns"`   // number of held campaigns
+	Facts      int       `json:"facts"`       // number of lost calls of which only the sending is known
 }
 
 // ReadHolds reads which calls are held. If no node has checked the current timeline yet, Open is false.
