@@ -290,6 +290,8 @@ func TestCommandLine(t *testing.T) {
 		{[]string{"call"}, "parley call needs one of the commands place, list, show, hangup, trace, recount; parley help call explains them"},
 		{[]string{"dnc", "reassigned"}, "parley dnc reassigned needs one of the commands export, import; parley help dnc reassigned"},
 		{[]string{"call", "lst"}, "did you mean \"list\"?"},
+		{[]string{"call", "place", "--agent", "a"}, `expected "<number>"; parley help call place explains the command`},
+		{[]string{"serv"}, `did you mean "serve"?; parley help lists the commands`},
 		{[]string{"help", "trunk"}, "List known carriers, and show what a trunk to each needs."},
 		{[]string{"plan", "--calls", "100", "--json"}, `"calls_per_node": `},
 		{[]string{"version", "--sbom"}, `"purl": "pkg:golang/github.com/jackc/pgx/v5@v5.`},

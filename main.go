@@ -224,19 +224,19 @@ func (e *env) parser(c *commands, exit func(code int)) (*kong.Kong, error) {
 func parseError(err error) string {
 	text := strings.ReplaceAll(err.Error(), "expected value value", "expected a value")
 	wrong, ok := errors.AsType[*kong.ParseError](err)
-	if !ok || !strings.HasPrefix(text, "expected one of") {
-		return text
+	if !ok || wrong.Context.Selected() == nil {
+		return text + "; parley help lists the commands"
 	}
 	at := wrong.Context.Selected()
-	if at == nil {
-		at = wrong.Context.Model.Node
+	help := "parley help" + strings.TrimPrefix(at.FullPath(), "parley")
+	if !strings.HasPrefix(text, "expected one of") {
+		return fmt.Sprintf("%s; %s explains the command", text, help)
 	}
 	var names []string
 	for _, child := range at.Children {
 		names = append(names, child.Name)
 	}
-	path := strings.TrimSpace(strings.TrimPrefix(at.FullPath(), "parley"))
-	return fmt.Sprintf("%s needs one of the commands %s; parley help %s explains them", at.FullPath(), strings.Join(names, ", "), path)
+	return fmt.Sprintf("%s needs one of the commands %s; %s explains them", at.FullPath(), strings.Join(names, ", "), help)
 }
 
 // run executes one command line and returns its exit code: 0 on success, 1 on failure, 2 if the

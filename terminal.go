@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	bench "github.com/parley-voice/parley/bench/benchcli"
 	"github.com/parley-voice/parley/control/admincli"
 )
@@ -28,8 +30,8 @@ func isTerminal(out any) bool {
 	if !ok {
 		return false
 	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
+	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS) // /dev/null is a character device, too
+	return err == nil
 }
 
 // progressBar returns a function that draws a progress bar if out is a terminal. Otherwise the function does nothing.

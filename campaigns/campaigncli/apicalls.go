@@ -98,7 +98,7 @@ type Calls struct {
 // PlaceCall places a call.
 type PlaceCall struct {
 	Agent string            `required:"" help:"Name of the agent."`
-	To    string            `arg:"" help:"Number to call, with country code."`
+	To    string            `arg:"" name:"number" help:"Number to call, with country code."`
 	From  string            `help:"Caller number."`
 	Trunk string            `help:"Trunk id."`
 	Route string            `help:"Subgroup id."`

@@ -56,6 +56,9 @@ func (c Logs) Run(ctx context.Context, client *Client, signaling Signaling) erro
 			return err
 		}
 	}
+	if c.SIP && len(ladder) == 0 {
+		fmt.Fprintln(client.Errs, "No SIP messages are stored for this call. They are stored when a call ends.")
+	}
 	all := timeline(k, turns, ladder)
 	if c.JSON {
 		return admincli.WriteJSON(client.Out, all)

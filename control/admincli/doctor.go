@@ -40,7 +40,7 @@ type Finding struct {
 
 // Doctor checks the settings, and the machine and the services that they refer to.
 type Doctor struct {
-	File string `short:"f" help:"Also check an operator's file that is not applied yet." type:"path" placeholder:"FILE"`
+	File string `short:"f" help:"Also check an operator's file that is not applied yet." placeholder:"FILE"`
 	STUN string `name:"stun" help:"STUN server that reports the public address. Default: the first of PARLEY_STUN_URLS." placeholder:"HOST:PORT"`
 	JSON bool   `name:"json" help:"As JSON."`
 }

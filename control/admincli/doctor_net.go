@@ -200,7 +200,7 @@ func (a addresses) judge() Finding {
 	case a.server == "":
 		f.Result = fmt.Sprintf("%s is %s; no STUN server is set, so the public address was not checked",
 			a.media, map[bool]string{true: "a private address of this machine", false: "not an address of this machine"}[own])
-		f.Fix = "pass --stun HOST:PORT; PARLEY_MEDIA_IP must be the address that carriers reach"
+		f.Fix = "pass --stun HOST:PORT of a public STUN server, such as stun.l.google.com:19302, to compare PARLEY_MEDIA_IP"
 	case a.err != nil:
 		f.Result = fmt.Sprintf("the STUN server %s does not answer, so the public address was not checked: %v", a.server, a.err)
 		f.Fix = "allow UDP to it, or pass --stun with another server"

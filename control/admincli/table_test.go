@@ -19,7 +19,7 @@ func TestTable(t *testing.T) {
 	}
 	const want = "ID      LAST USED         SCOPES      LIMIT\n" +
 		"key_1   2026-03-04 05:06 UTC  read,calls  7\n" +
-		"key_22  –                 –           0\n"
+		"key_22  –                     –           0\n"
 	if text.String() != want {
 		t.Errorf("got\n%swant\n%s", &text, want)
 	}

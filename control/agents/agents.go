@@ -25,6 +25,18 @@ type Agent struct {
 	Published       int // published version; 0 if none is published
 }
 
+// unknownAgent returns ErrUnknown with the name that was probably meant.
+func unknownAgent(ctx context.Context, q db.Querier, orgID, name string) error {
+	names, err := db.Collect(ctx, q, "agents", pgx.RowTo[string], "SELECT name FROM agents WHERE org_id = $1 ORDER BY name LIMIT 1000", orgID)
+	if err != nil {
+		return err
+	}
+	if hint := control.DidYouMean(name, names); hint != "" {
+		return fmt.Errorf("agent %q: %w; %s", name, ErrUnknown, hint)
+	}
+	return fmt.Errorf("agent %q: %w", name, ErrUnknown)
+}
+
 // Find returns the agent with this name, or ErrUnknown.
 func Find(ctx context.Context, q db.Querier, orgID, name string) (Agent, error) {
 	a := Agent{OrgID: orgID, Name: name}
@@ -34,7 +46,7 @@ func Find(ctx context.Context, q db.Querier, orgID, name string) (Agent, error) 
 	err := q.QueryRow(ctx, "SELECT id, draft, secrets, published_version FROM agents WHERE org_id = $1 AND name = $2", orgID, name).
 		Scan(&a.ID, &draft, &secrets, &version)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return Agent{}, fmt.Errorf("agent %q: %w", name, ErrUnknown)
+		return Agent{}, unknownAgent(ctx, q, orgID, name)
 	}
 	if err != nil {
 		return Agent{}, fmt.Errorf("agent %q: %w", name, err)

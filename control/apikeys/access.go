@@ -8,6 +8,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -69,10 +71,30 @@ func FindOrganization(ctx context.Context, q db.Querier, name string) (string, e
 	var id string
 	err := q.QueryRow(ctx, "SELECT id FROM organizations WHERE name = $1", name).Scan(&id)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return "", fmt.Errorf("organization %q: %w; parley apply creates organizations", name, ErrUnknown)
+		return "", unknownOrganization(ctx, q, name)
 	}
 	return id, db.Wrap(err, fmt.Sprintf("organization %q", name))
 }
+
+// unknownOrganization returns ErrUnknown with the names of known organizations.
+func unknownOrganization(ctx context.Context, q db.Querier, name string) error {
+	known, err := OrganizationNames(ctx, q)
+	if err != nil {
+		return err
+	}
+	hint := "parley apply creates organizations"
+	if names := slices.Sorted(maps.Values(known)); len(names) > 0 {
+		hint = strings.Join(names[:min(len(names), maxNamed)], ", ")
+		if len(names) > maxNamed {
+			hint += ", …"
+		}
+		hint = strings.TrimPrefix(control.DidYouMean(name, names)+" organizations: "+hint, " ")
+	}
+	return fmt.Errorf("organization %q: %w; %s", name, ErrUnknown, hint)
+}
+
+// maxNamed is the maximum number of organizations that an error names.
+const maxNamed = 10
 
 // OrganizationNames returns the names of all organizations by ID.
 func OrganizationNames(ctx context.Context, q db.Querier) (map[string]string, error) {
