@@ -81,6 +81,16 @@ func TestAPICommands(t *testing.T) {
 		t.Errorf("without a server: %d %s", code, errs)
 	}
 	do(" UTC ", "call", "list")
+	for args, want := range map[string]string{
+		"agent list --org dmeo":                 `organization "dmeo": unknown; organizations: demo`,
+		"agent list --org dem":                  `organization "dem": unknown; did you mean demo? organizations: demo`,
+		"agent diff --org demo demos":           `agent "demos": no such agent; did you mean demo?`,
+		"call place --agent demos +12025550123": `no agent "demos" in this organization (agents: demo)`,
+	} {
+		if code, _, errs := srv.parleyAs(t, environ, strings.Fields(args)...); code != 1 || !strings.Contains(errs, want) {
+			t.Errorf("parley %s: %d %s", args, code, errs)
+		}
+	}
 
 	campaignID := campaign(t, api, map[string]any{"calls_per_minute": 1}, many(20)...)
 	do(t.Name(), "campaign", "list")

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strings"
 
@@ -90,17 +89,12 @@ func (c applyCmd) open(e *env, cfg config.Config) (d *db.DB, end func(), err err
 }
 
 // readSpec reads an operator's file; - stands for standard input.
-func readSpec(name string) (apply.Spec, error) {
-	var in io.Reader = os.Stdin
-	if name != "-" {
-		f, err := os.Open(name)
-		if err != nil {
-			return apply.Spec{}, configError{err}
-		}
-		defer f.Close()
-		in = f
+func readSpec(name string) (spec apply.Spec, err error) {
+	if name == "-" {
+		spec, err = apply.Parse(os.Stdin)
+	} else {
+		spec, err = admincli.ReadSpec(name)
 	}
-	spec, err := apply.Parse(in)
 	if err != nil {
 		return spec, configError{fmt.Errorf("%s: %w", name, err)}
 	}

@@ -101,7 +101,7 @@ func (x *Examination) run(ctx context.Context, c Doctor) (all []Finding) {
 	defer s.close()
 	s.fileName = c.File
 	if c.File != "" {
-		s.file, s.fileErr = readSpec(c.File)
+		s.file, s.fileErr = ReadSpec(c.File)
 	}
 	checks := []func(context.Context) []Finding{
 		x.checkSettings, s.checkFile, x.checkSockets, x.checkRTP,

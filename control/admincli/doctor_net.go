@@ -179,7 +179,7 @@ func (x *Examination) checkAddress(ctx context.Context, stun string) []Finding {
 func ownAddresses() (own []netip.Addr, err error) {
 	all, err := net.InterfaceAddrs()
 	for _, o := range all {
-		if p, err := netip.ParsePrefix(o.String()); err == nil {
+		if p, fault := netip.ParsePrefix(o.String()); fault == nil {
 			own = append(own, p.Addr())
 		}
 	}

@@ -20,8 +20,8 @@ func (x *Examination) checkSettings(context.Context) (found []Finding) {
 	return found
 }
 
-// readSpec reads an operator's file.
-func readSpec(name string) (apply.Spec, error) {
+// ReadSpec reads an operator's file.
+func ReadSpec(name string) (apply.Spec, error) {
 	f, err := os.Open(name) //nolint:gosec // the operator names the file
 	if err != nil {
 		return apply.Spec{}, err

@@ -17,7 +17,7 @@ func TestTable(t *testing.T) {
 	if err := table.Print(&text, false); err != nil {
 		t.Fatal(err)
 	}
-	const want = "ID      LAST USED         SCOPES      LIMIT\n" +
+	const want = "ID      LAST USED             SCOPES      LIMIT\n" +
 		"key_1   2026-03-04 05:06 UTC  read,calls  7\n" +
 		"key_22  –                     –           0\n"
 	if text.String() != want {

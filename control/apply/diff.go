@@ -221,21 +221,30 @@ func compare(path string, before, after any, all *[]Change) {
 	}
 	if !reflect.DeepEqual(before, after) {
 		*all = append(*all, Change{path, hide(before), hide(after)})
-		if !isObject && before == nil {
-			addParts(path, is, func(at string, part any) { compare(at, nil, part, all) })
-		} else if !stays && after == nil {
-			addParts(path, was, func(at string, part any) { compare(at, part, nil, all) })
-		}
+		addParts(path, before, after, all)
 	}
 }
 
-// addParts calls add for each named object in the lists of an object that is created or removed.
-func addParts(path string, object map[string]any, add func(at string, part any)) {
+// addParts adds a change for each named object in the lists of an object that is created or removed.
+func addParts(path string, before, after any, all *[]Change) {
+	created := before == nil
+	if !created && after != nil {
+		return
+	}
+	object, _ := before.(map[string]any)
+	if created {
+		object, _ = after.(map[string]any)
+	}
 	for _, key := range slices.Sorted(maps.Keys(object)) {
 		list, _ := object[key].([]any)
 		parts := named(list)
 		for _, name := range slices.Sorted(maps.Keys(parts)) {
-			add(fmt.Sprintf("%s.%s[%s]", path, key, name), parts[name])
+			at := fmt.Sprintf("%s.%s[%s]", path, key, name)
+			if created {
+				compare(at, nil, parts[name], all)
+			} else {
+				compare(at, parts[name], nil, all)
+			}
 		}
 	}
 }
