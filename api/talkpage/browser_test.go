@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -88,6 +89,52 @@ func readAxe(t *testing.T) string {
 	return string(text)
 }
 
+// checkAxe fails on serious violations that axe finds.
+func checkAxe(t *testing.T, b dashtest.Tab, axe, where string) {
+	t.Helper()
+	b.Run(axe)
+	for _, f := range dashtest.Read[[]string](b, `axe.run().then((r) => r.violations.filter((v) => v.impact === "serious" || v.impact === "critical")
+		.concat(r.passes.length ? [] : [{id: "axe checked nothing", nodes: []}]).map((v) => v.id + ": " + v.nodes.map((n) => n.html + " " + n.failureSummary).join(" | ")))`) {
+		t.Errorf("%s: %s", where, f)
+	}
+}
+
+// TestExample checks the page of docs/examples/web-call: its button shows without scrolling, no size is too small for it,
+// and axe finds nothing serious before and during a call.
+func TestExample(t *testing.T) {
+	mux := http.NewServeMux()
+	mux.Handle("/", http.FileServer(http.Dir("../../docs/examples/web-call")))
+	mux.HandleFunc("/parley.js", func(w http.ResponseWriter, r *http.Request) { http.ServeFile(w, r, "testdata/client.js") })
+	mux.HandleFunc("POST /call", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "{}") })
+	mux.HandleFunc("/favicon.ico", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	b, axe := (&dashtest.Env{URL: server.URL}).Chrome(t), readAxe(t)
+	for _, theme := range []string{"light", "dark"} {
+		for _, width := range []int64{390, 1440, 2560} {
+			where := fmt.Sprintf("%s, %d px", theme, width)
+			b.SetViewport(theme, width)
+			b.Go("/")
+			checkAxe(t, b, axe, where+", ready")
+			if !shown(b, "h1, #state, #start, #typed, #silent") {
+				t.Errorf("%s: not all controls are in the window", where)
+			}
+			b.Run(strings.Replace(call, `"talk"`, `"start"`, 1))
+			b.Until("document.querySelectorAll('#lines li').length === 5 && document.getElementById('state').textContent === 'Listening to you'")
+			b.Run("document.querySelector('details').open = true")
+			checkAxe(t, b, axe, where+", in a call")
+			if wide := dashtest.Read[int64](b, "document.documentElement.scrollWidth"); wide > width {
+				t.Errorf("%s: the page is %d px wide", where, wide)
+			}
+			b.Run("window.call.hangUp()")
+			b.Until("document.getElementById('state').textContent === 'You hung up.' && document.activeElement.id === 'start'")
+		}
+	}
+	if faults := b.Faults(); len(faults) > 0 {
+		t.Errorf("%q", faults)
+	}
+}
+
 // TestSizes checks that the page shows its controls without scrolling, before and during a call, and that axe finds
 // nothing serious. On a phone the notice is folded, and the keyboard unfolds it.
 func TestSizes(t *testing.T) {
@@ -106,11 +153,7 @@ func TestSizes(t *testing.T) {
 				if wide := dashtest.Read[int64](b, "document.documentElement.scrollWidth"); wide > size.width {
 					t.Errorf("%s, %s: the page is %d px wide", where, state, wide)
 				}
-				b.Run(axe)
-				for _, f := range dashtest.Read[[]string](b, `axe.run().then((r) => r.violations.filter((v) => v.impact === "serious" || v.impact === "critical")
-					.concat(r.passes.length ? [] : [{id: "axe checked nothing", nodes: []}]).map((v) => v.id + ": " + v.nodes.map((n) => n.html + " " + n.failureSummary).join(" | ")))`) {
-					t.Errorf("%s, %s: %s", where, state, f)
-				}
+				checkAxe(t, b, axe, where+", "+state)
 			}
 			open(b, theme, size.width, size.height)
 			if folded := !dashtest.Read[bool](b, "document.getElementById('notice').open"); folded != size.folded {

@@ -126,8 +126,7 @@ function levels({ microphone, agent }) {
 
 async function devices() {
   const { microphones, speakers } = await Parley.devices();
-  for (const [id, list] of [["microphone", microphones], ["speaker", speakers]]) {
-    const chosen = $(id).value;
+  for (const [id, list, chosen] of [["microphone", microphones, call?.microphoneId], ["speaker", speakers, call?.speakerId]]) {
     const named = list.filter((d) => d.label);
     $(id).replaceChildren(...(named.length ? named : [{ id: "", label: "Default" }]).map((d) => new Option(d.label, d.id, false, d.id === chosen)));
     $(id).disabled = !call || named.length === 0;
@@ -198,7 +197,7 @@ function attach(joined) {
   mute(call.muted); // restored after a reload
   show(call.state);
   $("status").textContent = call.muted ? "Connected. You are muted." : `Connected. ${prompt()}`;
-  if (!speaks()) $("text").focus();
+  $(speaks() ? "mute" : "text").focus(); // the button that began the call is hidden now
   call.on("state", ({ state }) => {
     show(state);
     if (state === "speaking") spoke = Infinity;
@@ -308,7 +307,7 @@ $("mute").addEventListener("click", () => mute(!call?.muted));
 $("hangup").addEventListener("click", hangUp);
 choose("microphone", (c, id) => c.setMicrophone(id));
 choose("speaker", (c, id) => c.setSpeaker(id));
-navigator.mediaDevices?.addEventListener("devicechange", devices);
+Parley.watchDevices(devices);
 addEventListener("keydown", (e) => {
   if (e.repeat || e.ctrlKey || e.metaKey || e.altKey) return;
   const typing = e.target.closest?.("select, summary, input, textarea");
