@@ -30,7 +30,7 @@ func (srv *server) addDashboard(ctx context.Context, server *api.Server) error {
 	options.Providers = srv.agents.providers
 	d := &dashboard.Dashboard{
 		DB: srv.db, Key: key, Root: srv.config.RootOrg, PublicURL: srv.publicURL, RequireCodes: srv.config.RequireCodes,
-		Apply: options, Talk: srv.config.Talk, TrunkStatus: srv.ua.TrunkStatus, Lists: srv.dnc, Log: srv.log,
+		Apply: options, TrunkStatus: srv.ua.TrunkStatus, Lists: srv.dnc, Log: srv.log,
 		Calls: server.Calls, Campaigns: server.Campaigns, Recordings: server.Recordings, Store: srv.store, Bucket: srv.spool.Bucket,
 		Stopping:  func() bool { return !srv.node.Accepting() },
 		Providers: srv.providerStatus,

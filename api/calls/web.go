@@ -87,6 +87,18 @@ func (c *Calls) CreateWeb(w http.ResponseWriter, r *http.Request, key apikeys.Ke
 	return nil
 }
 
+// HasWeb reports whether browsers can call.
+func (c *Calls) HasWeb() bool { return c.Tickets != nil }
+
+// PlaceWeb creates a web call without an idempotency key, and returns its join data.
+func (c *Calls) PlaceWeb(ctx context.Context, orgID string, body *schema.Body) (map[string]any, error) {
+	call, err := c.placeWeb(ctx, orgID, body, nil)
+	if err != nil {
+		return nil, err
+	}
+	return c.ticket(call), nil
+}
+
 func (c *Calls) placeWeb(ctx context.Context, orgID string, body *schema.Body, slot *idempotency.Slot) (webCall, error) {
 	order, err := c.Schemas.WebOrder(body)
 	if err != nil {

@@ -25,7 +25,6 @@ import (
 	"github.com/parley-voice/parley/campaigns/uploads"
 	definitions "github.com/parley-voice/parley/control/agents"
 	"github.com/parley-voice/parley/control/apply"
-	"github.com/parley-voice/parley/control/config"
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/identity"
 	"github.com/parley-voice/parley/control/recording"
@@ -48,8 +47,6 @@ type Dashboard struct {
 	RequireCodes bool
 	// Apply holds the options for edits; nothing is pruned.
 	Apply apply.Options
-	// Talk lists the agents that browsers may talk with at /talk.
-	Talk []config.TalkAgent
 	// Agents checks the providers of agents; nil skips the checks.
 	Agents definitions.ProviderChecker
 	// Choices and Tester are those of agents.Agents.
@@ -90,7 +87,7 @@ func (d *Dashboard) Frame() (*ui.Frame, error) {
 			Uploads: &uploads.Uploads{Sources: &campaignstore.ImportFiles{Pool: d.DB.Pool, Bucket: d.Bucket}, Bucket: d.Bucket},
 		}).Module,
 		(&calls.Calls{API: d.Calls, Store: d.Store, Recordings: d.Recordings}).Module,
-		agents.Agents{Calls: d.Calls, Talk: d.Talk, Providers: d.Agents, Choices: d.Choices, Tester: d.Tester}.Module,
+		agents.Agents{Calls: d.Calls, Providers: d.Agents, Choices: d.Choices, Tester: d.Tester}.Module,
 		trunks.Trunks{TrunkStatus: d.TrunkStatus}.Module,
 		doNotCall.Lists{Catalog: d.Lists}.Module,
 		access.Keys{}.Module,

@@ -12,7 +12,6 @@ import (
 	"github.com/parley-voice/parley/api/schema"
 	"github.com/parley-voice/parley/control/agents"
 	"github.com/parley-voice/parley/control/apply"
-	"github.com/parley-voice/parley/control/config"
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/operator"
 	"github.com/parley-voice/parley/control/trunks"
@@ -24,14 +23,16 @@ var files embed.FS
 // Calls places calls like the API.
 type Calls interface {
 	Place(ctx context.Context, orgID, scope, key string, body *schema.Body) (shown []byte, again bool, err error)
+	// HasWeb reports whether browsers can call.
+	HasWeb() bool
+	// PlaceWeb creates a web call and returns its join data.
+	PlaceWeb(ctx context.Context, orgID string, body *schema.Body) (ticket map[string]any, err error)
 }
 
 // Agents serves the pages of agents.
 type Agents struct {
 	// Calls places test calls.
 	Calls Calls
-	// Talk lists the agents that browsers may talk with at /talk.
-	Talk []config.TalkAgent
 	// Providers checks the providers of agents; nil skips the checks.
 	Providers agents.ProviderChecker
 	// Choices returns the providers that agents of an organization may use; nil means that none are known.
@@ -41,6 +42,7 @@ type Agents struct {
 
 	samples *samples
 	chats   *pace
+	talks   *pace
 }
 
 // Tester tries voices and models outside of calls; see agents.Playground.
@@ -54,6 +56,7 @@ type Tester interface {
 func (a Agents) Module() (ui.Module, error) {
 	pages, err := fs.Sub(files, "pages")
 	a.samples, a.chats = newSamples(), &pace{perMinute: 20, perPerson: 1, inAll: 8}
+	a.talks = &pace{perMinute: 6, perPerson: 1, inAll: 8}
 	return ui.Module{
 		Name: "agents", Files: pages,
 		Links: []ui.Link{{Section: "Calling", Label: "Agents", Path: "agents"}},
@@ -69,6 +72,7 @@ func (a Agents) Module() (ui.Module, error) {
 			{Path: "agents/{id}/delete", Show: a.askDelete, Submit: a.remove},
 			{Path: "agents/{id}/call", Show: a.askCall, Submit: a.call},
 			{Path: "agents/{id}/chat", Show: a.askChat, Submit: a.chat, Timeout: chatTimeout},
+			{Path: "agents/{id}/talk", Show: a.askTalk, Answer: a.talk},
 			{Path: "agents/{id}/tool", Show: a.askTool, Submit: a.changeTool, NotRefilled: headerValues()},
 			{Path: "agents/{id}/field", Show: a.askField, Submit: a.changeField},
 			{Path: "agents/{id}/diff", Show: a.diff},
@@ -139,11 +143,7 @@ func (a Agents) show(r *ui.Request) (ui.Page, error) {
 			{Label: "Delete", Path: at + "/delete"},
 		},
 	}
-	for _, t := range a.Talk {
-		if t.Org == r.Member.Name && t.Name == agent.Name {
-			data["Talk"] = true
-		}
-	}
+	data["Talk"] = a.canTalk(agent)
 	return p, nil
 }
 

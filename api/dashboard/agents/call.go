@@ -7,7 +7,6 @@ import (
 
 	"github.com/parley-voice/parley/api/dashboard/ui"
 	"github.com/parley-voice/parley/api/response"
-	"github.com/parley-voice/parley/api/schema"
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/operator"
 	"github.com/parley-voice/parley/control/trunks"
@@ -36,9 +35,7 @@ func (Agents) askCall(r *ui.Request) (ui.Page, error) {
 		}
 		all = append(all, ui.Field{Name: "route", Label: "Subgroup", Kind: ui.Select, Options: options, Value: r.Query("route")})
 	}
-	for _, name := range agent.Draft.VariableNames() {
-		all = append(all, ui.Field{Name: "variable." + name, Label: name, Value: agent.Draft.Variables[name], Optional: true})
-	}
+	all = append(all, variableFields(agent)...)
 	return ui.Page{
 		Template: "form.html", Title: "Test call with " + agent.Name, Crumbs: crumbs(agentLink(agent)),
 		Lead: "A real call with the published version.",
@@ -56,20 +53,10 @@ func (a Agents) call(r *ui.Request) (ui.Result, error) {
 	if err != nil {
 		return ui.Result{}, err
 	}
-	variables := map[string]string{}
-	for _, name := range agent.Draft.VariableNames() {
-		if v := r.Text("variable." + name); v != "" {
-			variables[name] = v
-		}
-	}
-	text, err := json.Marshal(map[string]any{
+	body, err := orderOf(map[string]any{
 		"agent_id": agent.Name, "to_number": r.Text("to"), "route_id": r.Text("route"),
-		"variables": variables, "metadata": map[string]any{"source": "dashboard"},
+		"variables": givenVariables(r, agent), "metadata": map[string]any{"source": "dashboard"},
 	})
-	if err != nil {
-		return ui.Result{}, fmt.Errorf("test call: %w", err)
-	}
-	body, err := schema.Parse(text)
 	if err != nil {
 		return ui.Result{}, err
 	}

@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -14,7 +15,8 @@ import (
 
 // Bounds of a test in writing. The page carries its state, so that a chat that nobody continues holds nothing.
 const (
-	chatTimeout  = 60 * time.Second // of one answer
+	chatTimeout  = 60 * time.Second // of a request
+	chatAnswer   = 45 * time.Second // of one answer
 	chatExpiry   = 30 * time.Minute // since the last answer
 	maxChatTurns = 40
 	maxChatText  = 2000      // characters of a message
@@ -72,9 +74,7 @@ func (a Agents) chatPage(r *ui.Request, agent agents.Agent, s *chatState) (ui.Pa
 	var f ui.Form
 	sealed := ""
 	if s == nil {
-		for _, name := range d.VariableNames() {
-			f.Fields = append(f.Fields, ui.Field{Name: "variable." + name, Label: name, Value: d.Variables[name], Optional: true})
-		}
+		f.Fields = variableFields(agent)
 		if hasServers(d) {
 			servers := ui.CheckboxField("servers", "Really call the servers of tools", false)
 			servers.Help = "Otherwise no request is sent, and the model is told so. Requests may change data there."
@@ -153,7 +153,9 @@ func (a Agents) chat(r *ui.Request) (ui.Result, error) {
 		}
 	}
 	setup := agents.ChatSetup{OrgID: r.Org(), Variables: s.Variables, CallServers: s.Servers}
-	answer, err := a.Tester.Answer(r.Context(), agent.Draft, setup, &s.Chat, text)
+	ctx, cancel := context.WithTimeout(r.Context(), chatAnswer)
+	defer cancel()
+	answer, err := a.Tester.Answer(ctx, agent.Draft, setup, &s.Chat, text)
 	if err != nil {
 		return ui.Result{}, ui.Invalid("", "No answer: "+err.Error()+".")
 	}

@@ -67,6 +67,14 @@ func (r *Request) URL(path string) string {
 // Zone is the organization's time zone, in which times are shown and entered.
 func (r *Request) Zone() *time.Location { return zone(r.Member.Timezone) }
 
+// AllowSocket lets the page open WebSockets to this server, which not every browser counts as 'self'.
+func (r *Request) AllowSocket() {
+	if u, err := url.Parse(r.frame.PublicURL); err == nil && u.Host != "" {
+		own := "connect-src 'self' ws" + strings.TrimPrefix(u.Scheme, "http") + "://" + u.Host
+		r.Writer.Header().Set("Content-Security-Policy", strings.Replace(policy, "connect-src 'self'", own, 1))
+	}
+}
+
 // Part renders one block of a page of a module.
 func (r *Request) Part(module string, p Page, block string) (string, error) {
 	t, ok := r.frame.pages[module+"/"+p.Template]

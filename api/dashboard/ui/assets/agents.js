@@ -123,3 +123,88 @@
   };
   listen();
 })();
+
+// A web call with the agent.
+(() => {
+  const form = document.querySelector("[data-talk]");
+  if (!form) return;
+  const part = (name) => form.querySelector(`[data-${name}]`);
+  const [error, state, lines, text] = [form.querySelector(".refused"), part("state"), form.querySelector(".chat-lines"), part("text")];
+  const states = { connecting: "Connecting", reconnecting: "Reconnecting", listening: "Listening", hearing: "Hearing you", closing: "Hearing you", thinking: "Thinking", speaking: "Speaking", paused: "Paused", held: "On hold", ended: "Ended" };
+  let call = null;
+  const show = (on) => {
+    part("start").hidden = on;
+    part("hangup").hidden = part("mute").hidden = !on;
+    if (!on) text.hidden = true;
+    for (const field of form.querySelectorAll(".setup input, #f-typed")) field.disabled = on;
+  };
+  const line = ({ role, text: said, final }) => {
+    lines.querySelector(`.waiting.${role}`)?.remove();
+    if (!said) return;
+    const li = document.createElement("li"), name = document.createElement("span"), p = document.createElement("p");
+    li.className = final ? role : `${role} waiting`;
+    name.className = "who";
+    name.textContent = role === "agent" ? "Agent" : "You";
+    p.className = "text";
+    p.textContent = said;
+    li.append(name, p);
+    lines.append(li);
+  };
+  const ticket = async () => {
+    const answer = await fetch(location.href, { method: "POST", body });
+    if (!answer.headers.get("Content-Type")?.includes("json")) throw new Error("No call was started. Reload the page and try again.");
+    const got = await answer.json();
+    if (!answer.ok) throw new Error(got.message);
+    const link = part("call");
+    link.href = location.pathname.replace(/agents\/.*/, `calls/${got.call_id}`);
+    link.hidden = false;
+    return got;
+  };
+  let body = null;
+  form.addEventListener("submit", async (e) => {
+    e.preventDefault();
+    e.stopPropagation();
+    if (call || part("start").hidden) return;
+    const typed = form.elements.typed.checked;
+    body = new URLSearchParams(new FormData(form));
+    error.hidden = true;
+    lines.replaceChildren();
+    show(true);
+    state.textContent = "Connecting";
+    try {
+      const { Parley } = await import("/rtc/parley.js");
+      call = await Parley.join(ticket, typed ? { microphone: false } : {});
+      call.on("state", (s) => { state.textContent = states[s.state] ?? s.state; });
+      call.on("transcript", line);
+      call.on("error", (problem) => { error.textContent = problem.message; error.hidden = false; });
+      text.hidden = !typed;
+      if (typed) { part("mute").hidden = true; text.querySelector("input").focus(); }
+      await call.ended;
+    } catch (problem) {
+      error.textContent = problem.message;
+      error.hidden = false;
+    }
+    call = null;
+    state.textContent = "Ended";
+    show(false);
+  });
+  part("hangup").addEventListener("click", () => call?.hangUp());
+  part("mute").addEventListener("click", (e) => {
+    if (!call) return;
+    call.mute(!call.muted);
+    e.target.setAttribute("aria-pressed", call.muted);
+  });
+  text.querySelector("input").addEventListener("keydown", (e) => {
+    if (e.key !== "Enter") return;
+    e.preventDefault();
+    const said = e.target.value.trim();
+    if (!said || !call) return;
+    try {
+      call.sendText(said);
+      e.target.value = "";
+    } catch (problem) {
+      error.textContent = problem.message;
+      error.hidden = false;
+    }
+  });
+})();
