@@ -16,10 +16,11 @@ import (
 // start starts the goroutines of the server. close waits for them.
 func (srv *server) start(ctx context.Context) {
 	counts := &overview.Follower{Pool: srv.db.Pool, Locate: numberZone(), Log: srv.log}
+	words := &store.WordIndexer{Pool: srv.db.Pool, Log: srv.log}
 	for _, run := range []func(context.Context){
 		srv.notifications.Run, srv.linkKey.Run, srv.queueNotifier.Run, srv.followers.Run, srv.sender.Run, srv.spool.Run,
 		srv.dnc.Run, srv.routeHealth.Run, srv.agents.monitor.Run, srv.providers.follower.Run, srv.runHourly, srv.metrics.Run,
-		srv.channels.Run, srv.planner.Run, counts.Run,
+		srv.channels.Run, srv.planner.Run, counts.Run, words.Run,
 	} {
 		srv.tasks.Go(func() { run(ctx) })
 	}

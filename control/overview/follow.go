@@ -1,7 +1,6 @@
 package overview
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -34,23 +33,9 @@ const (
 
 // Run follows changes until ctx ends.
 func (f *Follower) Run(ctx context.Context) {
-	tick := time.NewTicker(cmp.Or(f.Poll, 2*time.Second))
-	defer tick.Stop()
-	failing := false // a failure is logged once
-	for {
-		n, err := f.Step(ctx)
-		if err != nil && !failing && ctx.Err() == nil && f.Log != nil {
-			f.Log.WarnContext(ctx, "failed to update the statistics of calls", "err", err)
-		}
-		if failing = err != nil; !failing && n == changesAtOnce {
-			continue
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-	}
+	db.Follower{
+		Step: f.Step, Full: changesAtOnce, Poll: f.Poll, Failure: "failed to update the statistics of calls", Log: f.Log,
+	}.Run(ctx)
 }
 
 // Step counts the next changes, and returns how many there were. It returns 0 while another process counts.

@@ -123,3 +123,18 @@ func Pending(ctx context.Context, q db.Querier, most int) (n int, err error) {
 	err = q.QueryRow(ctx, "SELECT count(*) FROM (SELECT FROM call_changes LIMIT $1) x", most).Scan(&n)
 	return n, db.Wrap(err, "statistics")
 }
+
+// ResponseTimes returns the 95th percentile of the response times of calls in ms, by id. It has no call without one.
+func ResponseTimes(ctx context.Context, q db.Querier, ids []string) (map[string]float64, error) {
+	all := map[string]float64{}
+	var id string
+	var times []byte
+	return all, db.Each(ctx, q, "response times", []any{&id, &times}, func() error {
+		var h Histogram
+		err := h.merge(times, 1)
+		if ms, ok := h.Percentile(.95); ok && err == nil {
+			all[id] = ms
+		}
+		return err
+	}, "SELECT call_id, times FROM call_stats WHERE call_id = ANY ($1) AND times <> ''", ids)
+}

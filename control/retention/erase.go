@@ -99,9 +99,10 @@ func (k *Purger) blankResponses(ctx context.Context) error {
 	return err
 }
 
-// deleteContent deletes the transcripts, analyses, variables and webhook deliveries of calls.
+// deleteContent deletes the transcripts, analyses, variables, notes and webhook deliveries of calls. The words of the
+// transcripts go with them, and tags and scores when a call is erased: triggers do it.
 func deleteContent(ctx context.Context, tx pgx.Tx, ids []string) error {
-	for _, table := range []string{"call_lines", "call_turns", "call_packs", "call_signalling", "webhook_deliveries"} {
+	for _, table := range []string{"call_lines", "call_turns", "call_packs", "call_signalling", "call_notes", "webhook_deliveries"} {
 		if _, err := tx.Exec(ctx, "DELETE FROM "+table+" WHERE call_id = ANY ($1)", ids); err != nil {
 			return err
 		}

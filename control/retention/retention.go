@@ -37,7 +37,7 @@ const (
 // Rules are retention periods in days, counted from the creation of a call; 0 means that data are kept forever.
 type Rules struct {
 	Recordings int `json:"recordings_days,omitempty"  yaml:"recordings_days"`
-	// Transcripts is the period for transcripts, analyses, variables, turns and signaling.
+	// Transcripts is the period for transcripts, analyses, variables, turns, signaling and notes.
 	Transcripts int `json:"transcripts_days,omitempty" yaml:"transcripts_days"`
 	// Calls is the period for whole calls.
 	Calls int `json:"calls_days,omitempty"       yaml:"calls_days"`
@@ -155,7 +155,7 @@ func (k *Purger) deleteRecordings(ctx context.Context, cond string, args ...any)
 // hasContentSQL is true for calls that have content for deleteContent.
 const hasContentSQL = `(call_analysis IS NOT NULL OR analysis_status <> 'none' OR variables::text <> '{}'
 	OR EXISTS (SELECT FROM call_lines WHERE call_id = calls.id) OR EXISTS (SELECT FROM call_turns WHERE call_id = calls.id)
-	OR EXISTS (SELECT FROM call_packs WHERE call_id = calls.id)
+	OR EXISTS (SELECT FROM call_packs WHERE call_id = calls.id) OR EXISTS (SELECT FROM call_notes WHERE call_id = calls.id)
 	OR EXISTS (SELECT FROM call_signalling WHERE call_id = calls.id) OR EXISTS (SELECT FROM webhook_deliveries WHERE call_id = calls.id))`
 
 // transcripts deletes expired content, oldest first, and stores its progress. The next run starts at the first call

@@ -65,6 +65,10 @@ func (a *fixture) call(org, id, number string, days int) {
 	a.exec("INSERT INTO call_lines (call_id, n, item) VALUES ($1, 0, '{\"role\": \"caller\", \"text\": \"canary\"}')", id)
 	a.exec("INSERT INTO call_turns (call_id, n, item) VALUES ($1, 0, '{\"turn\": 0}')", id)
 	a.exec("INSERT INTO call_packs (call_id, pack) VALUES ($1, 'canary')", id)
+	a.exec("INSERT INTO call_words (call_id, words) VALUES ($1, to_tsvector('canary'))", id)
+	a.exec("INSERT INTO call_tags (call_id, tag, org_id, author) VALUES ($1, 'canary', $2, 'ada')", id, org)
+	a.exec("INSERT INTO call_scores (call_id, score, org_id, author) VALUES ($1, 3, $2, 'ada')", id, org)
+	a.exec("INSERT INTO call_notes (id, call_id, note, author) VALUES ($1, $1, 'canary', 'ada')", id)
 	a.exec("INSERT INTO call_signalling (call_id, attempt_id, org_id, messages) VALUES ($1, 'att', $2, '[\"canary\"]')", id, org)
 	a.exec("INSERT INTO events (call_id, org_id, kind, done_at) VALUES ($1, $2, 'call.ended', $3)", id, org, at)
 	a.exec("INSERT INTO webhook_endpoints (id, org_id, url, secret, events) VALUES ($1, $1, 'https://example.com', '', '{}') ON CONFLICT DO NOTHING", org)
@@ -97,7 +101,7 @@ func (a *fixture) purge() {
 // contentRows returns the number of rows and fields with content of a call.
 func (a *fixture) contentRows(id string) int {
 	a.t.Helper()
-	return a.count("call_packs WHERE call_id = $1", id) + a.count("call_lines WHERE call_id = $1", id) + a.count("call_turns WHERE call_id = $1", id) + a.count("call_signalling WHERE call_id = $1", id) +
+	return a.count("call_words WHERE call_id = $1", id) + a.count("call_notes WHERE call_id = $1", id) + a.count("call_packs WHERE call_id = $1", id) + a.count("call_lines WHERE call_id = $1", id) + a.count("call_turns WHERE call_id = $1", id) + a.count("call_signalling WHERE call_id = $1", id) +
 		a.count("webhook_deliveries WHERE call_id = $1", id) + a.count("calls WHERE id = $1 AND (call_analysis IS NOT NULL OR variables::text <> '{}')", id)
 }
 
@@ -123,7 +127,7 @@ func TestPurgeByRules(t *testing.T) {
 			if row != (days < 30) || words != (days < 20) || recorded != (days < 10) {
 				t.Errorf("%d days old: row %v, content %v, recording %v", days, row, words, recorded)
 			}
-			if other := fmt.Sprintf("other_%d", days); a.contentRows(other) != 6 || !a.recorded(other) {
+			if other := fmt.Sprintf("other_%d", days); a.contentRows(other) != 8 || !a.recorded(other) {
 				t.Errorf("%s, which is kept forever, is incomplete", other)
 			}
 		}
@@ -214,8 +218,12 @@ func TestErase(t *testing.T) {
 			t.Errorf("%s: %v, %d rows with content, a recording %v", id, fault, a.contentRows(id), a.recorded(id))
 		}
 	}
-	if a.contentRows("call_6") != 6 || !a.recorded("call_6") {
+	if a.contentRows("call_6") != 8 || !a.recorded("call_6") {
 		t.Error("another organization's call is erased")
+	}
+	const marked = " WHERE call_id IN ('call_1', 'call_2')"
+	if marks := a.count("call_tags"+marked) + a.count("call_scores"+marked); marks != 0 || a.count("call_tags") != 4 {
+		t.Errorf("%d tags and scores of erased calls are left, and %d tags of all", marks, a.count("call_tags"))
 	}
 	// Data for frequency caps are kept for eight days, without the client's data.
 	if a.count("calls WHERE id = 'call_1' AND to_number = '12025550123' AND name || metadata || variables = '{}{}'") != 1 || a.count("attempts WHERE call_id = 'call_1' AND number <> ''") != 0 || a.count("calls WHERE id = 'call_2'") != 0 {

@@ -36,7 +36,16 @@ func (s *Store) List(ctx context.Context, f Filter) (Page, error) {
 	var p Page
 	began := time.Now()
 	// Repeatable read lets all queries see the same snapshot.
-	err := pgx.BeginTxFunc(ctx, s.Pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+	err := pgx.BeginTxFunc(ctx, s.Pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) (err error) {
+		if f.Text != "" {
+			if err = checkText(ctx, tx, f.Text); err != nil {
+				return err
+			}
+			if f.textLeads() {
+				p, err = listText(ctx, tx, f, cmp.Or(s.Scan, defaultScan), began)
+				return err
+			}
+		}
 		rest := f
 		for scan := cmp.Or(s.Scan, defaultScan); ; scan *= scanGrowth {
 			next, err := listOnce(ctx, tx, rest, scan)

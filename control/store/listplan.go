@@ -28,10 +28,16 @@ type Filter struct {
 	// WithoutCampaign selects calls that belong to no campaign.
 	WithoutCampaign bool
 	Counted         Counted
-	Ascending       bool
-	AfterTime       time.Time // with AfterID: the last call of the previous page
-	AfterID         string
-	Limit           int
+	// Text is what was said on the call, in the syntax of websearch_to_tsquery.
+	Text string
+	// Tag selects calls with a tag, Score those with one of these scores.
+	Tag       string
+	Scores    []int
+	ids       []string // ids of the calls to select from
+	Ascending bool
+	AfterTime time.Time // with AfterID: the last call of the previous page
+	AfterID   string
+	Limit     int
 }
 
 // A Span is a time range without its end.
@@ -68,6 +74,8 @@ type clause struct {
 	// column must have one of values.
 	column string
 	values []string
+	// together makes one condition of all values.
+	together bool
 	// each replaces column and values if these have no index. An index supports each of its conditions, and a call
 	// meets at most one of them.
 	each []string
@@ -79,6 +87,9 @@ type clause struct {
 
 // conditions returns conditions that together select the calls of a clause. Each is supported by an index.
 func (c clause) conditions(l *listQuery) []string {
+	if c.together {
+		return []string{c.condition(l)}
+	}
 	if c.each != nil {
 		return c.each
 	}
@@ -154,9 +165,11 @@ func (f Filter) plan(scan int) listQuery {
 func (f Filter) clauses() []clause {
 	status, types := clause{column: "c.status", values: f.Statuses}, clause{column: "c.call_type", values: f.Types, loose: true}
 	all := []clause{
+		{column: "c.id", values: f.ids, together: true},
 		{column: "c.contact_id", values: f.Contacts},
 		{column: "c.external_id", values: f.ExternalIDs},
 		{column: "c.to_number", values: numbers(f.To)},
+		f.tagged(), f.scored(),
 		{column: "c.import_id", values: f.Imports},
 	}
 	over := slices.ContainsFunc(f.Statuses, func(s string) bool { return control.Status(s).Over() })
@@ -194,8 +207,39 @@ func (f Filter) clauses() []clause {
 	if f.WithoutCampaign {
 		all = append(all, unindexed(func(*listQuery) string { return "c.campaign_id IS NULL" }))
 	}
+	if f.Text != "" && !f.textLeads() {
+		all = append(all, unindexed(func(l *listQuery) string {
+			return "EXISTS (SELECT FROM call_words w WHERE w.call_id = c.id AND " +
+				"w.words @@ websearch_to_tsquery('" + wordConfig + "', " + l.arg(lowerText(f.Text)) + "))"
+		}))
+	}
 	slices.SortStableFunc(all, func(a, b clause) int { return cmp.Compare(looseness(a), looseness(b)) })
 	return slices.DeleteFunc(all, func(c clause) bool { return len(c.values) == 0 && len(c.each) == 0 })
+}
+
+// tagged and scored return the clauses of what operators added to calls.
+func (f Filter) tagged() clause {
+	if f.Tag == "" {
+		return clause{}
+	}
+	return clause{each: []string{"true"}, together: true, whole: func(l *listQuery) string {
+		return "c.id IN (SELECT t.call_id FROM call_tags t WHERE t.org_id = " + l.arg(f.OrgID) + " AND t.tag = " + l.arg(f.Tag) + ")"
+	}}
+}
+
+func (f Filter) scored() clause {
+	if len(f.Scores) == 0 {
+		return clause{}
+	}
+	return clause{each: []string{"true"}, together: true, whole: func(l *listQuery) string {
+		return "c.id IN (SELECT t.call_id FROM call_scores t WHERE t.org_id = " + l.arg(f.OrgID) + " AND " +
+			"t.score = ANY (" + l.arg(f.Scores) + "::int[]))"
+	}}
+}
+
+// textLeads reports whether a search begins with the words of transcripts. Otherwise another condition selects few calls.
+func (f Filter) textLeads() bool {
+	return f.Text != "" && len(f.Contacts) == 0 && len(f.ExternalIDs) == 0 && f.To == ""
 }
 
 // unindexed returns a clause that no index supports.
