@@ -232,3 +232,82 @@ func TestTheme(t *testing.T) {
 		t.Errorf("a viewer sees the links %s", strconv.Quote(strings.Join(links, ", ")))
 	}
 }
+
+// TestCallJourney searches a word that was said, opens the call by keyboard, plays from the line, adds a tag, and filters by
+// it.
+func TestCallJourney(t *testing.T) {
+	h := dashtest.New(t)
+	h.Furnish(t, "sales")
+	h.FurnishFigures(t, 300)
+	h.Say(t, "call_1", "agent: Hello, this is the book shop.", "caller: Is the atlas there?", "agent: Yes, we have one left.", "caller: Keep it, please.")
+	b := h.Chrome(t)
+	axe := script(t)
+	key := func(name string) {
+		t.Helper()
+		b.Run(`document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key: "` + name + `", bubbles: true, cancelable: true }))`)
+	}
+	clean := func(where string) {
+		t.Helper()
+		checkAccessibility(t, b, axe, where)
+		if faults := b.Faults(); len(faults) > 0 {
+			t.Errorf("%s: %q", where, faults)
+		}
+	}
+	b.SetViewport("light", 1440)
+	b.SignIn("oscar")
+	b.Go("calls")
+	b.Fill("[name=q]", "atlas")
+	b.Press("Search")
+	if mark := dashtest.Read[string](b, "document.querySelector('mark').textContent"); mark != "atlas" {
+		t.Errorf("%q is marked", mark)
+	}
+	clean("a search")
+	key("j")
+	if at := dashtest.Read[string](b, "document.activeElement.className"); at != "row" {
+		t.Fatalf("after j the focus is on %q", at)
+	}
+	b.Run("window.left = true; setTimeout(() => document.activeElement.click())")
+	b.Until("!window.left && document.readyState === 'complete' && location.hash === '#line-1'")
+	b.Until("document.querySelector('svg.lanes.has-wave') && document.querySelector('audio').currentTime === 1")
+	b.Run("document.querySelector('#line-1 button').click()")
+	b.Until("!document.querySelector('audio').paused")
+	key(" ")
+	b.Until("document.querySelector('audio').paused")
+	key("ArrowLeft")
+	b.Until("document.querySelector('audio').currentTime === 0")
+	clean("a call")
+	b.Fill("#tag", "call back")
+	b.Press("Add tag")
+	b.Run("document.querySelectorAll('.star')[3].click()")
+	b.Until("document.body.innerText.includes('4 of 5 by oscar')")
+	b.Fill("#note", "Wants the atlas.")
+	b.Press("Add note")
+	if text := b.Text(); !strings.Contains(text, "Wants the atlas.") {
+		t.Errorf("no note: %s", text)
+	}
+	clean("a call with marks")
+	b.Press("call back")
+	if path := dashtest.Read[string](b, "location.search + ' ' + document.querySelectorAll('a.row').length"); path != "?tag=call%20back 1" {
+		t.Errorf("the tag leads to %q", path)
+	}
+	b.Go("calls?status=ended")
+	b.Run(`document.querySelectorAll("a.row")[3].focus(); window.left = true; setTimeout(() => document.elementFromPoint(...(() => { const r = document.querySelectorAll("tbody tr")[3].getBoundingClientRect(); return [r.right - 20, r.top + 8]; })()).click())`)
+	b.Until("!window.left && document.readyState === 'complete' && location.pathname.includes('/calls/call_')")
+	first := dashtest.Read[string](b, "location.pathname")
+	key("j")
+	b.Until("location.pathname !== '" + first + "' && location.search === '?status=ended' && document.readyState === 'complete'")
+	key("k")
+	b.Until("location.pathname === '" + first + "' && document.readyState === 'complete'")
+	for _, width := range []int64{390, 2560} {
+		for _, theme := range []string{"light", "dark"} {
+			b.SetViewport(theme, width)
+			for _, path := range []string{"calls?q=atlas", "calls/call_1"} {
+				b.Go(path)
+				clean(path)
+				if wide := dashtest.Read[int64](b, "document.documentElement.scrollWidth"); wide > width {
+					t.Errorf("%s is %d pixels wide at %d", path, wide, width)
+				}
+			}
+		}
+	}
+}

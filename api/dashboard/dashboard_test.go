@@ -73,6 +73,8 @@ func TestEveryRouteIsGuarded(t *testing.T) {
 				want = http.StatusConflict // there is no organization to lend to
 			case r.Path == "campaigns/columns", r.Path == "campaigns/importing":
 				want = http.StatusGone // no upload exists
+			case strings.HasSuffix(r.Path, "/next"), strings.HasSuffix(r.Path, "/previous"):
+				want = http.StatusSeeOther // to another call
 			}
 			method := http.MethodGet
 			if r.Serve != nil { // a stream would not end

@@ -291,3 +291,40 @@ func simulateCalls(t *testing.T, h *dashtest.Env, id string) {
 	}
 	h.Exec(t, "VACUUM ANALYZE contacts, contact_attempts, contact_tallies, attempt_tallies")
 }
+
+// TestSoakCallSearch searches the transcripts of a million calls of 60 days for words that are in most of them, in some, in few
+// and in none, with other filters too. The words are written in SQL, as store.WordIndexer writes them.
+func TestSoakCallSearch(t *testing.T) {
+	n := soakCalls(t)
+	h := dashtest.New(t)
+	h.Furnish(t, "sales")
+	h.InsertFigures(t, n, 10)
+	countInSQL(t, h)
+	h.Say(t, "call_1", "caller: Marker.")
+	mark := strings.Fields(h.Text(t, "SELECT array_to_string(tsvector_to_array(words), ' ') FROM call_words"))[0]
+	began := time.Now()
+	// 120 of 3,000 words, small numbers more often; "often" is in 9 of 10 calls, "past" in those before the last 30 days.
+	h.ExecLong(t, `INSERT INTO call_words (call_id, words) SELECT c.id, to_tsvector('pg_catalog.russian',
+			(SELECT string_agg('word' || chr(97 + w / 676) || chr(97 + w / 26 % 26) || chr(97 + w % 26), ' ') FROM generate_series(1, 120) k,
+				LATERAL (SELECT (3000 * power(abs(hashtextextended(c.id, k)) % 100000 / 100000.0, 3))::int AS w) r)
+			|| CASE WHEN abs(hashtext(c.id)) % 10 > 0 THEN ' often' ELSE '' END || CASE WHEN abs(hashtext(c.id)) % 5000 = 7 THEN ' seldom' ELSE '' END
+			|| CASE WHEN c.created_at < now() - interval '30 days' THEN ' past' ELSE '' END || CASE WHEN c.id LIKE '%0000777' THEN ' unique' ELSE '' END)
+		|| array_to_tsvector(ARRAY[$1, $1 || to_char(c.created_at AT TIME ZONE 'UTC', 'YYMMDDHH24')]) FROM calls c WHERE answered_at IS NOT NULL AND id LIKE 'call_f%'`, mark)
+	h.ExecLong(t, "INSERT INTO call_tags (call_id, tag, org_id, author) SELECT id, 'review', org_id, 'ada' FROM calls WHERE id LIKE '%99'")
+	h.ExecLong(t, "INSERT INTO call_scores (call_id, score, org_id, author) SELECT id, 1 + abs(hashtext(id)) % 5, org_id, 'ada' FROM calls WHERE id LIKE '%9'")
+	h.Exec(t, "VACUUM ANALYZE call_words, call_tags, call_scores")
+	rows := h.Count(t, "SELECT count(*) FROM call_words")
+	t.Logf("%d transcripts in %v; bytes of each: row %d, with indexes %d", rows, time.Since(began).Round(time.Second),
+		h.Count(t, "SELECT avg(pg_column_size(w.*))::int FROM call_words w"), h.Count(t, "SELECT pg_total_relation_size('call_words')")/rows)
+	b := h.SignIn(t, "ada")
+	for _, query := range []string{
+		"q=often", "q=seldom", "q=unique", "q=nowhere", "q=past", "q=wordaaa", "q=wordaab+wordaba", "q=often+past", "q=wordaaa+-often", "q=%22wordaaa+wordaab%22", "q=seldom+or+past", "q=wordaaa&order=asc",
+		"q=often&range=yesterday", "q=past&agent_id=agt_renewals", "q=often&outcome=answered&score=1", "q=often&tag=review", "q=seldom&status=failed", "q=wordaaa&to_number=12125550777",
+		"range=month", "tag=review", "tag=review&score=5", "score=low", "score=any&agent_id=agt_gone",
+	} {
+		if worst := slowestOf(t, b, "calls?"+query, "", nil); worst > 500*time.Millisecond {
+			t.Errorf("%s takes %v", query, worst)
+		}
+	}
+	slowestOf(t, b, "calls/call_f0000000000000000000000777?q=often", "", nil)
+}

@@ -1,6 +1,8 @@
 package dashboard_test
 
 import (
+	"bytes"
+	"encoding/binary"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,6 +12,7 @@ import (
 
 	"github.com/parley-voice/parley/api/dashboard/dashtest"
 	"github.com/parley-voice/parley/control/operator"
+	"github.com/parley-voice/parley/media/recorder"
 )
 
 type scene struct {
@@ -64,15 +67,50 @@ func figures(t *testing.T) (*dashtest.Env, []scene) {
 	h.Exec(t, "UPDATE organizations SET timezone = 'America/New_York' WHERE id = $1", h.Acme)
 	h.Furnish(t, "sales")
 	h.FurnishFigures(t, 8000)
+	furnishTalk(t, h)
 	all := []scene{{"overview_day", func(b dashtest.Tab) {
 		h.Exec(t, "DELETE FROM operator_sessions")
 		b.SignIn("ada")
 	}}}
-	all = append(all, pages("overview?period=week", "overview?period=month", "calls?outcome=answered&weekday=0&hour=10", "live")...)
+	all = append(all, pages("overview?period=week", "overview?period=month", "calls?outcome=answered&weekday=0&hour=10", "calls", "calls?q=atlas", "calls/call_1", "live")...)
 	return h, append(all, scene{"overview_tip", func(b dashtest.Tab) {
 		b.Go("overview?period=month")
 		b.Run(`document.querySelector(".as-table").open = true; document.querySelector(".stacks a[tabindex='0']").dispatchEvent(new PointerEvent("pointerover", { bubbles: true }))`)
 	}})
+}
+
+// furnishTalk gives call_1 a conversation with recording, response times, score, tags and notes.
+func furnishTalk(t *testing.T, h *dashtest.Env) {
+	t.Helper()
+	const rate = 8000
+	lines := []string{
+		"agent: Hello, this is Anna from the book shop. I am an automated assistant. Is this a good time?", "caller: Yes, go ahead.",
+		"agent: The atlas that you ordered has arrived. Shall we send it, or would you like to pick it up?", "caller: Keep it for me, please. I will come on Saturday at ten.",
+		"agent: Good, the atlas is put aside until Saturday evening.", "caller: Thank you. Goodbye.", "agent: Goodbye!",
+	}
+	h.Say(t, "call_1", lines...)
+	h.Exec(t, "UPDATE call_lines SET item = (item::jsonb || jsonb_build_object('start', n * 4000000000, 'end', n * 4000000000 + 3200000000, 'turn', (n + 1) / 2))::json WHERE call_id = 'call_1'")
+	h.Exec(t, "DELETE FROM call_turns WHERE call_id = 'call_1'")
+	h.Exec(t, `INSERT INTO call_turns (call_id, n, item) SELECT 'call_1', n, jsonb_build_object('turn', n, 'ending', 'answered', 'reason', 'sentence_ended', 'metrics', jsonb_build_object('vad_ms', 180, 'asr_ms', 40, 'eou_wait_ms', 60 + 50 * n, 'llm_ms', 300, 'tts_ms', 110, 'turn_ms', 690 + 50 * n)) FROM generate_series(1, 3) n`)
+	audio := recorder.Header(rate, uint32(len(lines))*4*rate*recorder.SampleLen)
+	for i := range len(lines) * 4 * rate {
+		v := 0
+		if i%(4*rate) < 3*rate {
+			v = (i*7919%9000 - 4500) * (i / 400 % 9) / 4
+		}
+		sides := [2]int{}
+		sides[1-i/(4*rate)%2] = v
+		for _, side := range sides {
+			audio = binary.LittleEndian.AppendUint16(audio, uint16(int16(side)))
+		}
+	}
+	if err := h.Dashboard.Bucket.Put(t.Context(), "recordings/call_1.wav", bytes.NewReader(audio)); err != nil {
+		t.Fatal(err)
+	}
+	h.Exec(t, "UPDATE calls SET answered_at = ended_at - interval '28 s', name = 'Grace Hopper', call_analysis = '{\"success\": true, \"sentiment\": \"positive\", \"summary\": \"The customer picks the atlas up on Saturday at ten.\"}' WHERE id = 'call_1'")
+	h.Exec(t, "INSERT INTO call_tags (call_id, tag, org_id, author) SELECT 'call_1', unnest(ARRAY['pick up', 'saturday']), $1, 'oscar@example.com'", h.Acme)
+	h.Exec(t, "INSERT INTO call_scores (call_id, score, org_id, author) VALUES ('call_1', 4, $1, 'oscar@example.com')", h.Acme)
+	h.Exec(t, "INSERT INTO call_notes (id, call_id, note, author) VALUES ('note_1', 'call_1', 'Good call. The greeting could be shorter.', 'ada@example.com')")
 }
 
 // idOf matches ids in paths.

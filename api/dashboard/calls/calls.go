@@ -26,19 +26,31 @@ type Calls struct {
 	API        *api.Calls
 	Store      *store.Store
 	Recordings *recordings.Recordings
+
+	exports chan struct{} // a place for each export that runs
+	waves   *waveforms
 }
 
 // Module returns the pages.
 func (c *Calls) Module() (ui.Module, error) {
 	pages, err := fs.Sub(files, "pages")
+	c.exports, c.waves = make(chan struct{}, maxExports), newWaveforms()
 	return ui.Module{
 		Name: "calls", Files: pages,
 		Links: []ui.Link{{Label: "Calls", Path: "calls"}},
 		Routes: []ui.Route{
 			{Path: "calls", Show: c.search},
+			{Path: "calls/columns", Role: operator.Viewer, Submit: chooseColumns},
+			{Path: "calls/export", Serve: c.export, Timeout: exportTimeout},
 			{Path: "calls/{id}", Show: c.show},
 			{Path: "calls/{id}/recording", Serve: c.recording},
 			{Path: "calls/{id}/end", Submit: c.end},
+			{Path: "calls/{id}/waveform", Serve: c.waveform, Timeout: waveTimeout},
+			{Path: "calls/{id}/next", Serve: func(r *ui.Request) error { return c.neighbor(r, false) }, Timeout: neighborTimeout},
+			{Path: "calls/{id}/previous", Serve: func(r *ui.Request) error { return c.neighbor(r, true) }, Timeout: neighborTimeout},
+			{Path: "calls/{id}/tags", Back: "calls", Submit: tag},
+			{Path: "calls/{id}/score", Back: "calls", Submit: score},
+			{Path: "calls/{id}/notes", Back: "calls", Submit: note},
 			{Path: "calls/{id}/replay", Role: operator.Operator, Submit: c.replay},
 		},
 	}, err
@@ -67,7 +79,7 @@ func agentOptions(r *ui.Request) ([]ui.Option, error) {
 	return all, err
 }
 
-func filters(r *ui.Request, talkers []ui.Option) []filter {
+func filters(r *ui.Request, talkers, tags []ui.Option) []filter {
 	options := func(name string) []ui.Option {
 		all := []ui.Option{{Label: "any"}}
 		for _, v := range api.Choices(name) {
@@ -77,11 +89,14 @@ func filters(r *ui.Request, talkers []ui.Option) []filter {
 	}
 	over := ui.Option{Value: "ended,failed", Label: "over"}
 	all := []filter{
+		{Field: ui.Field{Name: "q", Label: "Said on the call", Kind: "search", Placeholder: "refund"}},
 		{Field: ui.Field{Name: "to_number", Label: "Number called", Kind: "search", Placeholder: "+1 202 555 0123"}},
 		{Field: ui.Field{Name: "status", Label: "Status", Kind: ui.Select, Options: append(options("status"), over)}},
 		{Field: ui.Field{Name: "agent_id", Label: "Agent", Kind: ui.Select, Options: talkers}},
 		{Field: ui.Field{Name: "created_after", Label: "From", Kind: "datetime-local"}, time: true},
 		{Field: ui.Field{Name: "created_before", Label: "Until", Kind: "datetime-local"}, time: true},
+		{Field: ui.Field{Name: "tag", Label: "Tag", Kind: ui.Select, Options: tags}, more: true, own: true},
+		{Field: ui.Field{Name: "score", Label: "Score", Kind: ui.Select, Options: scoreOptions()}, more: true, own: true},
 		{
 			Field: ui.Field{Name: "disconnection_reason", Label: "End reason", Kind: ui.Select, Options: options("disconnection_reason")},
 			more:  true,
@@ -119,34 +134,43 @@ type searchPage struct {
 	First, More []filter
 	MoreOpen    bool
 	Filtered    bool
+	Range       string // chosen range of days; empty for all or for own dates
+	Ranges      []dayRange
 	Refused     string
 	Calls       []row
+	Columns     []column // all; Shown are the chosen ones
+	Shown       []column
 	Next        string
-	Later       bool // the page is not the first
+	Later       bool   // the page is not the first
+	Query       string // filters of the page, with a leading "?"; empty without filters
 }
 
 func (c *Calls) search(r *ui.Request) (ui.Page, error) {
-	var s searchPage
-	talkers, err := agentOptions(r)
-	if err != nil {
+	s := searchPage{Columns: columnsOf(r)}
+	for _, c := range s.Columns {
+		if c.On {
+			s.Shown = append(s.Shown, c)
+		}
+	}
+	chosen, err := readSearch(r)
+	if err != nil && !isRefused(err) {
 		return ui.Page{}, err
 	}
-	all := filters(r, talkers)
-	for _, f := range all {
+	for _, f := range chosen.filters {
 		if f.more {
 			s.More = append(s.More, f)
 			s.MoreOpen = s.MoreOpen || f.Value != ""
 		} else {
 			s.First = append(s.First, f)
 		}
-		s.Filtered = s.Filtered || f.Value != ""
 	}
-	chosen, err := selection(r, all, talkers)
+	s.Filtered, s.Query = len(chosen.link) > 0, chosen.suffix()
+	s.Range, s.Ranges = chosen.link.Get("range"), rangeLinks(r.URL("calls"), chosen.link)
 	if err == nil {
 		var found store.Page
 		var next string
 		if found, next, err = c.API.Find(r.Context(), r.Org(), chosen.query, chosen.apply); err == nil {
-			s.Calls = rows(found.Calls)
+			s.Calls, err = c.rows(r.Context(), found.Calls, chosen.text)
 		}
 		if next != "" {
 			here := r.HTTP.URL.Query()
@@ -154,16 +178,19 @@ func (c *Calls) search(r *ui.Request) (ui.Page, error) {
 			s.Next = r.HTTP.URL.Path + "?" + here.Encode()
 		}
 	}
-	switch control.CodeOf(err) {
-	case control.CodeInvalidFilter, control.CodeInvalidCursor:
+	if isRefused(err) {
 		s.Refused = ui.ErrorText(err)
-	default:
-		if err != nil {
-			return ui.Page{}, err
-		}
+	} else if err != nil {
+		return ui.Page{}, err
 	}
 	s.Later = chosen.query.Has("cursor")
 	return ui.Page{Template: "list.html", Title: "Calls", Data: s}, nil
+}
+
+// isRefused reports whether a search has an invalid filter.
+func isRefused(err error) bool {
+	code := control.CodeOf(err)
+	return code == control.CodeInvalidFilter || code == control.CodeInvalidCursor
 }
 
 func (c *Calls) recording(r *ui.Request) error {

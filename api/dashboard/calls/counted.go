@@ -2,6 +2,7 @@ package calls
 
 import (
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strconv"
@@ -48,33 +49,50 @@ func countedFilters() []filter {
 
 // search is what the filters select.
 type search struct {
-	query  url.Values // parameters of the API, and those of the page that the cursor must cover
-	narrow store.Filter
+	filters []filter
+	query   url.Values // parameters of the API, and those of the page that the cursor must cover
+	link    url.Values // parameters of the page, without the cursor
+	text    string     // what was said
+	narrow  store.Filter
 }
 
-// selection reads the filters. An invalid value is a control.Error with code invalid_filter.
-func selection(r *ui.Request, all []filter, talkers []ui.Option) (search, error) {
-	s := search{query: url.Values{}}
-	values := map[string]filter{}
-	for _, f := range all {
-		values[f.Name] = f
-		if f.Value == "" {
-			continue
-		}
-		s.query.Set(f.Name, f.Value)
-		if f.time {
-			if f.at.IsZero() {
-				return s, control.Refuse(control.CodeInvalidFilter, f.Label+": enter a date and time")
-			}
-			s.query.Set(f.Name, strconv.FormatInt(f.at.Unix(), 10))
-		}
-		if f.own && !slices.ContainsFunc(f.Options, func(o ui.Option) bool { return o.Value == f.Value }) {
-			return s, control.Refuse(control.CodeInvalidFilter, f.Label+": choose one of the values")
+// suffix returns the filters as the end of an address.
+func (s *search) suffix() string {
+	if len(s.link) == 0 {
+		return ""
+	}
+	return "?" + s.link.Encode()
+}
+
+// readSearch reads the filters. An invalid value is a control.Error with code invalid_filter.
+func readSearch(r *ui.Request) (search, error) {
+	s := search{query: url.Values{}, link: url.Values{}}
+	talkers, err := agentOptions(r)
+	if err != nil {
+		return s, err
+	}
+	tags, err := tagOptions(r)
+	if err != nil {
+		return s, err
+	}
+	s.filters = filters(r, talkers, tags)
+	if cursor := r.Query("cursor"); cursor != "" {
+		s.query.Set("cursor", cursor)
+	}
+	for _, f := range s.filters {
+		if f.Value != "" {
+			s.query.Set(f.Name, f.Value)
+			s.link.Set(f.Name, r.Query(f.Name))
 		}
 	}
-	if from := values["created_after"].at; !from.IsZero() {
-		from = from.Add(-time.Microsecond) // the page includes the first moment; the API does not
-		s.narrow.CreatedAfter = &from
+	for _, f := range s.filters {
+		if err = s.check(f); err != nil {
+			return s, err
+		}
+	}
+	from, to, err := s.days(r)
+	if err != nil {
+		return s, err
 	}
 	s.agent(talkers)
 	if s.query.Get("campaign_id") == without {
@@ -83,10 +101,47 @@ func selection(r *ui.Request, all []filter, talkers []ui.Option) (search, error)
 		s.narrow.WithoutCampaign = true
 	}
 	s.counted()
-	if cursor := r.Query("cursor"); cursor != "" {
-		s.query.Set("cursor", cursor)
+	s.text = s.query.Get("q")
+	return s, s.week(from, to, r.Zone())
+}
+
+// check returns an error if the value of a filter is invalid. It writes times as the API reads them.
+func (s *search) check(f filter) error {
+	switch {
+	case f.Value == "":
+	case f.time && f.at.IsZero():
+		return control.Refuse(control.CodeInvalidFilter, f.Label+": enter a date and time")
+	case f.time:
+		s.query.Set(f.Name, strconv.FormatInt(f.at.Unix(), 10))
+	case f.own && !slices.ContainsFunc(f.Options, func(o ui.Option) bool { return o.Value == f.Value }):
+		return control.Refuse(control.CodeInvalidFilter, f.Label+": choose one of the values")
 	}
-	return s, s.week(values, r.Zone())
+	return nil
+}
+
+// days selects by the dates of the form or, without any, by a range of days.
+func (s *search) days(r *ui.Request) (from, to time.Time, err error) {
+	for _, f := range s.filters {
+		switch f.Name {
+		case "created_after":
+			from = f.at
+		case "created_before":
+			to = f.at
+		}
+	}
+	if key := r.Query("range"); key != "" && from.IsZero() && to.IsZero() {
+		if from, to = rangeOf(key, time.Now(), r.Zone()); from.IsZero() {
+			return from, to, control.Refuse(control.CodeInvalidFilter, "Date: choose one of the ranges")
+		}
+		s.query.Set("range", key)
+		s.link.Set("range", key)
+		s.narrow.CreatedBefore = &to
+	}
+	if !from.IsZero() {
+		after := from.Add(-time.Microsecond) // the page includes the first moment; the API does not
+		s.narrow.CreatedAfter = &after
+	}
+	return from, to, nil
 }
 
 // agent selects by id. The API selects by name, which an earlier agent may have had.
@@ -116,6 +171,8 @@ func (s *search) counted() {
 	case "known":
 		k.Judged = true
 	}
+	s.narrow.Tag = s.query.Get("tag")
+	s.narrow.Scores = scoresOf(s.query.Get("score"))
 	k.Timed, k.Costed = s.query.Get("has") == "response_time", s.query.Get("has") == "cost"
 }
 
@@ -123,7 +180,7 @@ func (s *search) counted() {
 const maxWeekDays = 32
 
 // week selects by weekday and hour.
-func (s *search) week(values map[string]filter, zone *time.Location) error {
+func (s *search) week(from, to time.Time, zone *time.Location) error {
 	number := func(name string) int {
 		n, err := strconv.Atoi(s.query.Get(name))
 		if err != nil {
@@ -135,7 +192,6 @@ func (s *search) week(values map[string]filter, zone *time.Location) error {
 	if weekday < 0 && hour < 0 {
 		return nil
 	}
-	from, to := values["created_after"].at, values["created_before"].at
 	if to.IsZero() {
 		to = time.Now()
 	}
@@ -157,9 +213,59 @@ func (s *search) week(values map[string]filter, zone *time.Location) error {
 // apply adds the conditions that the API does not have.
 func (s *search) apply(f *store.Filter) {
 	f.AgentIDs, f.WithoutCampaign, f.Counted, f.Created = s.narrow.AgentIDs, s.narrow.WithoutCampaign, s.narrow.Counted, s.narrow.Created
+	f.Text, f.Tag, f.Scores = s.text, s.narrow.Tag, s.narrow.Scores
 	if s.narrow.CreatedAfter != nil {
 		f.CreatedAfter = s.narrow.CreatedAfter
 	}
+	if s.narrow.CreatedBefore != nil {
+		f.CreatedBefore = s.narrow.CreatedBefore
+	}
+}
+
+// dayRange is a choice of days.
+type dayRange struct {
+	Key, Label string
+	Href       string
+	Here       bool
+
+	first, last int // days before today
+}
+
+func dayRanges() []dayRange {
+	return []dayRange{
+		{Key: "today", Label: "Today"},
+		{Key: "yesterday", Label: "Yesterday", first: 1, last: 1},
+		{Key: "week", Label: "7 days", first: 6},
+		{Key: "month", Label: "30 days", first: 29},
+	}
+}
+
+// rangeOf returns the days of a range; the zero time if there is no such range.
+func rangeOf(key string, now time.Time, zone *time.Location) (from, to time.Time) {
+	y, m, d := now.In(zone).Date()
+	for _, r := range dayRanges() {
+		if r.Key == key {
+			return time.Date(y, m, d-r.first, 0, 0, 0, 0, zone), time.Date(y, m, d-r.last+1, 0, 0, 0, 0, zone)
+		}
+	}
+	return time.Time{}, time.Time{}
+}
+
+// rangeLinks returns links to the ranges, with the other filters as they are.
+func rangeLinks(path string, link url.Values) []dayRange {
+	own := link.Has("created_after") || link.Has("created_before")
+	all := append([]dayRange{{Label: "All"}}, dayRanges()...)
+	for i := range all {
+		to := maps.Clone(link)
+		for _, name := range []string{"created_after", "created_before", "range"} {
+			to.Del(name)
+		}
+		if all[i].Key != "" {
+			to.Set("range", all[i].Key)
+		}
+		all[i].Href, all[i].Here = path+"?"+to.Encode(), !own && link.Get("range") == all[i].Key
+	}
+	return all
 }
 
 // readTime reads a time filter: local time, or RFC 3339 in links, where it is unambiguous. It returns the local time

@@ -13,6 +13,7 @@ import (
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/callview"
 	"github.com/parley-voice/parley/control/operator"
+	"github.com/parley-voice/parley/control/store"
 	"github.com/parley-voice/parley/control/webhook"
 )
 
@@ -42,7 +43,7 @@ type one struct {
 	Live       bool // the page updates itself
 	Why, By    string
 	Lines      []line
-	Lanes      any // an SVG drawing
+	Timeline   any // an SVG drawing
 	Turns      []chart.Turn
 	Phases     []chart.Phase
 	Playable   bool
@@ -58,11 +59,18 @@ type one struct {
 	Rungs      []rung
 	Notices    []webhook.CallDelivery
 	EndAllowed bool
+	Marks      store.Marks
+	TagChoice  []string
+	Query      string // filters of the list, with a leading "?"; empty without filters
 }
 
 func (c *Calls) show(r *ui.Request) (ui.Page, error) {
 	call, said, err := c.Store.CallWithTranscript(r.Context(), r.Org(), r.ID())
 	if err != nil {
+		return ui.Page{}, err
+	}
+	list, err := readSearch(r)
+	if err != nil && !isRefused(err) {
 		return ui.Page{}, err
 	}
 	ladder, err := c.Store.Signaling(r.Context(), call.ID)
@@ -75,7 +83,7 @@ func (c *Calls) show(r *ui.Request) (ui.Page, error) {
 		Playable: call.RecordingStatus == control.RecordingReady, Recording: noRecordingText(call.RecordingStatus),
 		Analysis:  analysis(call.Analysis),
 		Variables: pairs(call.Variables), Metadata: pairs(call.Metadata), AMD: evidence(call.AMD), Transfer: call.Transfer,
-		Cost:  costOf(call.Cost),
+		Cost: costOf(call.Cost), Query: list.suffix(),
 		Rungs: rungs(callview.Rungs(ladder)), EndAllowed: !call.Status.Over() && r.May(operator.Operator),
 	}
 	if call.Reason != "" {
@@ -90,14 +98,15 @@ func (c *Calls) show(r *ui.Request) (ui.Page, error) {
 	}
 	var stretches []chart.Stretch
 	o.Lines, stretches = transcript(c.API.View.Call(call, said).Transcript)
-	o.Lanes = chart.Lanes(stretches, o.Took.Seconds())
+	placeTurns(o.Turns, o.Lines)
+	o.Timeline = chart.Timeline(stretches, o.Turns, o.Took.Seconds())
 	if len(call.Quality) > 0 {
 		o.Quality = &control.AudioQuality{}
 		if json.Unmarshal(call.Quality, o.Quality) != nil {
 			o.Quality = nil // another version of the software wrote it
 		}
 	}
-	if o.Notices, err = webhook.CallDeliveries(r.Context(), r.DB(), r.Org(), call.ID); err != nil {
+	if err = o.readMore(r); err != nil {
 		return ui.Page{}, err
 	}
 	if !r.May(operator.Owner) { // paths and queries may contain secrets
@@ -107,8 +116,20 @@ func (c *Calls) show(r *ui.Request) (ui.Page, error) {
 	}
 	return ui.Page{
 		Template: "one.html", Title: o.Number, Lead: strings.TrimPrefix(call.Name+" · "+call.AgentName, " · "),
-		Crumbs: []ui.Link{{Label: "Calls", Path: "calls"}}, Data: o,
+		Crumbs: []ui.Link{{Label: "Calls", Path: "calls" + o.Query}}, Data: o,
 	}, nil
+}
+
+// readMore reads what belongs to the call and is stored elsewhere.
+func (o *one) readMore(r *ui.Request) (err error) {
+	if o.Marks, err = store.ReadMarks(r.Context(), r.DB(), o.Call.ID); err != nil {
+		return err
+	}
+	if o.TagChoice, err = store.Tags(r.Context(), r.DB(), r.Org()); err != nil {
+		return err
+	}
+	o.Notices, err = webhook.CallDeliveries(r.Context(), r.DB(), r.Org(), o.Call.ID)
+	return err
 }
 
 // unsettled reports whether the call, its recording or its analysis may still change soon.
@@ -150,6 +171,19 @@ func transcript(said []callview.Line) ([]line, []chart.Stretch) {
 		all[i] = x
 	}
 	return all, stretches
+}
+
+// placeTurns sets when the agent replied in each turn.
+func placeTurns(turns []chart.Turn, lines []line) {
+	at := map[int]float64{}
+	for _, l := range lines {
+		if _, known := at[l.Turn]; l.Role == "agent" && l.Spoken && !known {
+			at[l.Turn] = l.Start
+		}
+	}
+	for i, t := range turns {
+		turns[i].At = at[t.Number]
+	}
 }
 
 func clock(seconds float64) string {

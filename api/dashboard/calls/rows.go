@@ -1,10 +1,16 @@
 package calls
 
 import (
+	"context"
+	"encoding/json"
+	"fmt"
 	"time"
 
 	"github.com/parley-voice/parley/api/dashboard/ui"
 	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/overview"
+	"github.com/parley-voice/parley/control/pricing"
+	"github.com/parley-voice/parley/control/store"
 )
 
 type row struct {
@@ -16,14 +22,41 @@ type row struct {
 	Took             time.Duration // duration of the conversation; 0 if there was none
 	Over             bool
 	Since            int64 // start of the call in epoch seconds
+
+	From, Campaign, Sentiment, Cost string
+	Recorded                        bool
+	Response                        float64 // p95 of the response times in ms; 0 without one
+	Said                            *store.Excerpt
+	store.Label
 }
 
-func rows(all []control.Call) []row {
-	shown := make([]row, len(all))
+// rows returns calls as shown, with an excerpt of each if text is not empty.
+func (c *Calls) rows(ctx context.Context, all []control.Call, text string) ([]row, error) {
+	shown, ids := make([]row, len(all)), make([]string, len(all))
 	for i, c := range all {
-		shown[i] = show(c)
+		shown[i], ids[i] = show(c), c.ID
 	}
-	return shown
+	times, err := overview.ResponseTimes(ctx, c.Store.Pool, ids)
+	if err != nil || len(ids) == 0 {
+		return shown, err
+	}
+	labels, err := store.Labels(ctx, c.Store.Pool, ids)
+	if err != nil {
+		return shown, err
+	}
+	said := map[string]store.Excerpt{}
+	if text != "" {
+		if said, err = store.Excerpts(ctx, c.Store.Pool, ids, text); err != nil {
+			return shown, err
+		}
+	}
+	for i, id := range ids {
+		shown[i].Response, shown[i].Label = times[id], labels[id]
+		if e, ok := said[id]; ok {
+			shown[i].Said = &e
+		}
+	}
+	return shown, nil
 }
 
 func show(c control.Call) row {
@@ -31,9 +64,12 @@ func show(c control.Call) row {
 		ID: c.ID, Number: ui.FormatNumber(c.To), Name: c.Name, Status: c.Status,
 		Web: c.Type == control.Web, Agent: c.AgentName, CreatedAt: c.CreatedAt,
 		Over: c.Status.Over(), Since: c.CreatedAt.Unix(),
+		Campaign: c.CampaignID, Recorded: c.RecordingStatus == control.RecordingReady, Cost: shortCost(c.Cost),
 	}
 	if s.Web {
 		s.Number = "Web call"
+	} else {
+		s.From = ui.FormatNumber(c.From)
 	}
 	if c.Reason != "" {
 		s.Why = ui.EndReason(string(c.Reason))
@@ -44,5 +80,26 @@ func show(c control.Call) row {
 			s.Took = max(c.EndedAt.Sub(c.AnsweredAt), 0)
 		}
 	}
+	var found struct{ Sentiment string }
+	if json.Unmarshal(c.Analysis, &found) == nil {
+		s.Sentiment = found.Sentiment
+	}
 	return s
+}
+
+// Direction returns how the call came about.
+func (s row) Direction() string {
+	if s.Web {
+		return "web"
+	}
+	return "outbound"
+}
+
+// shortCost returns the amount of a cost with four decimals; empty if nothing was charged.
+func shortCost(raw json.RawMessage) string {
+	var c pricing.Cost
+	if json.Unmarshal(raw, &c) != nil || c.Amount == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.4f %s", float64(c.Amount)/1e9, c.Currency)
 }

@@ -38,6 +38,7 @@ type Turn struct {
 	Total                  float64 // ms; 0 without a reply
 	Disclosure             float64 // duration in ms, which is not part of Total; 0 without a disclosure
 	Parts                  []Part
+	At                     float64 // seconds from the answer of the call to the agent's reply; 0 if unknown
 	Ending, Reason         string
 	Interrupted, Estimated bool
 	MergedFrom             int
@@ -209,8 +210,18 @@ type Stretch struct {
 	Line       int // transcript line that it belongs to
 }
 
-// Lanes draws who spoke when: the caller above, the agent below.
-func Lanes(all []Stretch, seconds float64) template.HTML {
+// Heights of a timeline.
+const (
+	laneTop    = 2
+	laneHeight = 36
+	agentTop   = laneTop + laneHeight + 4
+	phaseTop   = agentTop + laneHeight + 4
+	phases     = 10
+)
+
+// Timeline draws who spoke when: the caller above, the agent in the middle, and the phases of each response time below.
+// The phases of a turn end where its answer begins, at Turn.At. A script adds the waveform to both lanes.
+func Timeline(all []Stretch, turns []Turn, seconds float64) template.HTML {
 	for _, s := range all {
 		seconds = max(seconds, s.End)
 	}
@@ -218,28 +229,36 @@ func Lanes(all []Stretch, seconds float64) template.HTML {
 	var b strings.Builder
 	fmt.Fprintf(
 		&b,
-		`<svg class="lanes" viewBox="0 0 %.0f 44" preserveAspectRatio="none" data-seconds="%.3f" role="img" aria-label="Timeline of speech: the caller above, the agent below">`,
-		width,
-		seconds,
+		`<svg class="lanes" viewBox="0 0 %.0f %d" preserveAspectRatio="none" data-seconds="%.3f" role="img" aria-label="Timeline: speech of the caller, speech of the agent, response times">`,
+		width, phaseTop+phases+laneTop, seconds,
 	)
-	fmt.Fprintf(
-		&b,
-		`<rect class="lane" x="0" y="2" width="%.0f" height="18"/><rect class="lane" x="0" y="24" width="%.0f" height="18"/>`,
-		width,
-		width,
-	)
+	for _, y := range []int{laneTop, agentTop} {
+		fmt.Fprintf(&b, `<rect class="lane" x="0" y="%d" width="%.0f" height="%d"/>`, y, width, laneHeight)
+	}
 	for _, s := range all {
-		y, class := 2, "caller"
+		y, class := laneTop, "caller"
 		if s.Agent {
-			y, class = 24, "agent"
+			y, class = agentTop, "agent"
 		}
 		fmt.Fprintf(
-			&b, `<rect class="%s" data-line="%d" x="%.2f" y="%d" width="%.2f" height="18"/>`, class, s.Line,
-			width*s.Start/seconds, y, math.Max(width*(s.End-s.Start)/seconds, 1),
+			&b, `<rect class="%s" data-line="%d" x="%.2f" y="%d" width="%.2f" height="%d"/>`, class, s.Line,
+			width*s.Start/seconds, y, math.Max(width*(s.End-s.Start)/seconds, 1), laneHeight,
 		)
 	}
-	fmt.Fprintf(&b, `<line class="head" x1="0" x2="0" y1="0" y2="44"/></svg>`)
-	return template.HTML(b.String()) //nolint:gosec // numbers alone
+	for _, t := range turns {
+		at := t.At
+		for i := len(t.Parts) - 1; i >= 0 && t.At > 0; i-- {
+			p := t.Parts[i]
+			at = max(at-p.MS/1000, 0)
+			fmt.Fprintf(
+				&b, `<rect class="%s" x="%.2f" y="%d" width="%.2f" height="%d"><title>Turn %d, %s: %.0f ms</title></rect>`,
+				p.Class, width*at/seconds, phaseTop, width*p.MS/1000/seconds, phases, t.Number, p.Label, p.MS,
+			)
+		}
+	}
+	fmt.Fprintf(&b, `<path class="wave caller" data-middle="%d"/><path class="wave agent" data-middle="%d"/>`, laneTop+laneHeight/2, agentTop+laneHeight/2)
+	fmt.Fprintf(&b, `<line class="head" x1="0" x2="0" y1="0" y2="%d"/></svg>`, phaseTop+phases+laneTop)
+	return template.HTML(b.String()) //nolint:gosec // numbers and labels of ours
 }
 
 // Meter draws a share of a whole.

@@ -84,8 +84,8 @@ func TestDrawings(t *testing.T) {
 	for _, svg := range []string{
 		string(Columns(evil, "hours", []Column{{Label: evil, Title: evil, N: 10, Part: 4}, {}, {N: 1}}, 12)),
 		string(Columns("none", "hours", nil, 0)),
-		string(Lanes([]Stretch{{Start: 1, End: 2.5}, {Agent: true, Start: 0, End: 1, Line: 1}}, 0)),
-		string(Lanes(nil, 0)), string(Meter(evil, 3, 2)), string(Meter("none", 0, 0)),
+		string(Timeline([]Stretch{{Start: 1, End: 2.5}, {Agent: true, Start: 0, End: 1, Line: 1}}, nil, 0)),
+		string(Timeline(nil, []Turn{{At: .1, Parts: []Part{{Phases()[0], 1e6}}}}, 0)), string(Meter(evil, 3, 2)), string(Meter("none", 0, 0)),
 	} {
 		checkSVG(t, svg)
 	}

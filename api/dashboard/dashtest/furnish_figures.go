@@ -2,9 +2,11 @@ package dashtest
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/parley-voice/parley/control/overview"
+	"github.com/parley-voice/parley/control/store"
 )
 
 // CampaignColumns are the columns that a copy of a campaign needs, except id, name and status.
@@ -75,6 +77,33 @@ func (h *Env) CountCalls(t *testing.T) {
 	t.Helper()
 	for {
 		n, err := (&overview.Follower{Pool: h.DB.Pool}).Step(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n == 0 {
+			return
+		}
+	}
+}
+
+// Say replaces the transcript of an ended call by lines such as "caller: Yes.", a second each, and stores its words.
+func (h *Env) Say(t *testing.T, id string, lines ...string) {
+	t.Helper()
+	h.Exec(t, "DELETE FROM call_lines WHERE call_id = $1", id)
+	for n, l := range lines {
+		role, text, _ := strings.Cut(l, ": ")
+		h.Exec(t, `INSERT INTO call_lines (call_id, n, item) VALUES ($1, $2::int, json_build_object('role', $3::text, 'text', $4::text,
+			'start', $2::bigint * 1000000000, 'end', ($2::bigint + 1) * 1000000000, 'turn', $2::int))`, id, n, role, text)
+	}
+	h.Exec(t, "INSERT INTO call_word_changes (call_id) VALUES ($1)", id)
+	h.IndexWords(t)
+}
+
+// IndexWords stores the words of ended calls.
+func (h *Env) IndexWords(t *testing.T) {
+	t.Helper()
+	for {
+		n, err := (&store.WordIndexer{Pool: h.DB.Pool}).Step(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -43,7 +43,7 @@ func (p *report) lines() [][]string {
 	all := [][]string{head}
 	local := func(t time.Time) string { return t.In(p.zone).Format(time.RFC3339) }
 	add := func(kind, name, id string, from, to time.Time, s *overview.Sums) {
-		all = append(all, append([]string{kind, guard(name), id, local(from), local(to)}, sumCells(s)...))
+		all = append(all, append([]string{kind, ui.CSVText(name), id, local(from), local(to)}, sumCells(s)...))
 	}
 	add("period", "", "", p.from, p.to, &p.Total)
 	add("complete hours", "", "", p.from, p.done, &p.now)
@@ -89,12 +89,4 @@ func sumCells(s *overview.Sums) []string {
 		all = append(all, text)
 	}
 	return all
-}
-
-// guard keeps a spreadsheet program from reading a name as a formula.
-func guard(name string) string {
-	if name != "" && strings.ContainsRune("=+-@\t\r", rune(name[0])) {
-		return "'" + name
-	}
-	return name
 }

@@ -134,3 +134,11 @@ func join(parts []any) string {
 }
 
 func deref(v any) any { return reflect.Indirect(reflect.ValueOf(v)).Interface() }
+
+// CSVText keeps a spreadsheet program from reading a text as a formula.
+func CSVText(s string) string {
+	if s != "" && strings.ContainsRune("=+-@\t\r", rune(s[0])) {
+		return "'" + s
+	}
+	return s
+}

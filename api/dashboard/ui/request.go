@@ -100,6 +100,16 @@ func (r *Request) Still() error {
 	return nil
 }
 
+// Notify shows a notice on the next page.
+func (r *Request) Notify(notice string) error {
+	return r.Session.SetFlash(r.Context(), r.frame.DB.Pool, flash(Result{Notice: notice}))
+}
+
+// SetCookie stores a choice in the browser.
+func (r *Request) SetCookie(name, value string, keep time.Duration) {
+	r.frame.setCookie(r.Writer, name, value, int(keep.Seconds()))
+}
+
 // Query returns a cleaned value of the query string.
 func (r *Request) Query(name string) string { return Clean(r.HTTP.URL.Query().Get(name)) }
 

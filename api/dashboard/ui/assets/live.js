@@ -16,7 +16,12 @@
     part.dataset.shown = now.innerHTML;
     const open = [...part.querySelectorAll("details[id][open]")].map((d) => d.id);
     const focus = part.contains(document.activeElement) ? key(document.activeElement) : "";
+    const typed = [...part.querySelectorAll("input, textarea")].filter((e) => e.name && e.value !== e.defaultValue).map((e) => [e.name, e.value]);
     part.replaceChildren(...now.childNodes);
+    for (const [name, value] of typed) {
+      const field = part.querySelector(`[name="${CSS.escape(name)}"]:not([type=hidden])`);
+      if (field) field.value = value;
+    }
     for (const id of open) {
       const d = document.getElementById(id);
       if (d) d.open = true;

@@ -2,6 +2,38 @@
 // marked, and either side can be played alone.
 "use strict";
 (() => {
+  // wave draws the waveform into the lanes. The server computes few at a time, so it may ask to try again.
+  const wave = async (lanes, seconds, from, tries) => {
+    const answer = await fetch(from).catch(() => null);
+    if (answer?.status === 503 && tries > 1) setTimeout(() => wave(lanes, seconds, from, tries - 1), 2000);
+    if (!answer?.ok || answer.redirected) return;
+    const sound = await answer.json();
+    for (const side of ["caller", "agent"]) {
+      const path = lanes.querySelector("path.wave." + side);
+      const peaks = sound[side];
+      const step = 1000 * sound.seconds / seconds / peaks.length;
+      const middle = Number(path.dataset.middle);
+      path.setAttribute("d", peaks.map((p, i) => {
+        const h = Math.max(0.4, 17 * Math.sqrt(p / 100));
+        return `M${((i + 0.5) * step).toFixed(1)} ${(middle - h).toFixed(1)}V${(middle + h).toFixed(1)}`;
+      }).join(""));
+    }
+    lanes.classList.add("has-wave");
+  };
+
+  // Space plays and pauses; left and right move by 5 s.
+  addEventListener("keydown", (e) => {
+    const audio = document.querySelector("audio[data-player]");
+    if (!audio || e.ctrlKey || e.metaKey || e.altKey || e.target.closest?.("input, select, textarea, audio, [contenteditable]")) return;
+    if (e.key === " " && !e.target.closest?.("button, a, summary")) {
+      if (audio.paused) audio.play().catch(() => {});
+      else audio.pause();
+    } else if (e.key === "ArrowLeft" || e.key === "ArrowRight") {
+      audio.currentTime = Math.max(0, audio.currentTime + (e.key === "ArrowLeft" ? -5 : 5));
+    } else return;
+    e.preventDefault();
+  });
+
   const begin = () => {
     const audio = document.querySelector("audio[data-player]");
     if (!audio || audio.dataset.ready) return;
@@ -31,6 +63,10 @@
       const box = lanes.getBoundingClientRect();
       go(seconds * (e.clientX - box.left) / box.width);
     });
+    for (const b of document.querySelectorAll("[data-at]")) b.addEventListener("click", () => go(Number(b.dataset.at)));
+    const linked = lines.find((l) => "#" + l.id === location.hash);
+    if (linked) audio.addEventListener("loadedmetadata", () => { audio.currentTime = Number(linked.dataset.start); }, { once: true });
+    if (lanes && audio.dataset.wave) wave(lanes, seconds, audio.dataset.wave, 5);
     let frame = 0;
     const follow = () => { show(); frame = audio.paused ? 0 : requestAnimationFrame(follow); };
     audio.addEventListener("play", () => { if (!frame) frame = requestAnimationFrame(follow); });

@@ -1,0 +1,131 @@
+package calls
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/parley-voice/parley/api/dashboard/ui"
+	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/pricing"
+	"github.com/parley-voice/parley/control/store"
+)
+
+// Limits of an export. A server makes maxExports of them at a time.
+const (
+	exportPage    = 500
+	exportMost    = 50_000
+	exportTimeout = 2 * time.Minute
+	maxExports    = 2
+)
+
+// export sends the calls of the search as CSV, page by page. The last line says so if calls are missing.
+func (c *Calls) export(r *ui.Request) error {
+	chosen, err := readSearch(r)
+	if err != nil {
+		return err
+	}
+	select {
+	case c.exports <- struct{}{}:
+		defer func() { <-c.exports }()
+	default:
+		return &ui.ProblemError{
+			Status: http.StatusServiceUnavailable, Title: "Other exports are running",
+			Text: "Try again when they have finished, in a minute or two.",
+		}
+	}
+	chosen.query.Del("cursor")
+	narrow := func(f *store.Filter) {
+		chosen.apply(f)
+		f.Limit = exportPage
+	}
+	found, next, err := c.API.Find(r.Context(), r.Org(), chosen.query, narrow)
+	if err != nil {
+		return err
+	}
+	name := time.Now().In(r.Zone()).Format("calls-2006-01-02-1504.csv")
+	r.Writer.Header().Set("Content-Type", "text/csv; charset=utf-8")
+	r.Writer.Header().Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", name))
+	if r.HTTP.Method == http.MethodHead {
+		return nil
+	}
+	_, _ = io.WriteString(r.Writer, "\ufeff") // makes spreadsheet programs read UTF-8; a failure shows at the next flush
+	w := csv.NewWriter(r.Writer)
+	err = w.Write(exportHead())
+	for n := 0; err == nil; {
+		if err = c.exportRows(r, w, found.Calls); err != nil || next == "" {
+			break
+		}
+		if n += len(found.Calls); n >= exportMost {
+			err = w.Write([]string{fmt.Sprintf("Incomplete: the first %d calls. Narrow the filters.", n)})
+			break
+		}
+		chosen.query.Set("cursor", next)
+		found, next, err = c.API.Find(r.Context(), r.Org(), chosen.query, narrow)
+	}
+	if err != nil { // the response has begun, so its last line has to say it
+		_ = w.Write([]string{"Incomplete: the export failed."})
+	}
+	w.Flush()
+	return nil
+}
+
+func exportHead() []string {
+	return []string{
+		"call_id", "created", "dialed", "answered", "ended", "direction", "number", "caller_number", "name", "agent", "campaign_id",
+		"status", "disconnection_reason", "answered_by", "duration_s", "response_p95_ms", "cost", "score", "tags", "sentiment", "recording",
+	}
+}
+
+func (c *Calls) exportRows(r *ui.Request, w *csv.Writer, all []control.Call) error {
+	shown, err := c.rows(r.Context(), all, "")
+	if err != nil {
+		return err
+	}
+	at := func(t time.Time) string {
+		if t.IsZero() {
+			return ""
+		}
+		return t.In(r.Zone()).Format(time.RFC3339)
+	}
+	number := func(v float64, digits int) string {
+		if v == 0 {
+			return ""
+		}
+		return strconv.FormatFloat(v, 'f', digits, 64)
+	}
+	// A spreadsheet would take the sign for a formula.
+	digits := func(number string) string { return strings.TrimPrefix(number, "+") }
+	for i, x := range all {
+		s := shown[i]
+		line := []string{
+			x.ID, at(x.CreatedAt), at(x.DialedAt), at(x.AnsweredAt), at(x.EndedAt), s.Direction(),
+			digits(x.To), digits(x.From), x.Name, x.AgentName, x.CampaignID,
+			string(x.Status), string(x.Reason), x.AnsweredBy, number(s.Took.Seconds(), 1), number(s.Response, 0), exactCost(x),
+			number(float64(s.Score), 0), strings.Join(s.Tags, "; "), s.Sentiment,
+			string(x.RecordingStatus),
+		}
+		for n, cell := range line {
+			line[n] = ui.CSVText(cell)
+		}
+		if err = w.Write(line); err != nil {
+			return err
+		}
+	}
+	w.Flush()
+	return w.Error()
+}
+
+// exactCost returns the amount of a call; empty if it is unknown.
+func exactCost(c control.Call) string {
+	var cost pricing.Cost
+	if len(c.Cost) == 0 || json.Unmarshal(c.Cost, &cost) != nil {
+		return ""
+	}
+	return cost.Amount.String()
+}

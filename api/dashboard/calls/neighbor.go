@@ -1,0 +1,47 @@
+package calls
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/parley-voice/parley/api/dashboard/ui"
+	"github.com/parley-voice/parley/control/store"
+)
+
+// neighborTimeout limits the search for the next call.
+const neighborTimeout = 10 * time.Second
+
+// neighbor redirects to the next call of the list that the filters select, or to the previous one. At the end of the
+// list it returns to the call.
+func (c *Calls) neighbor(r *ui.Request, previous bool) error {
+	call, err := c.Store.Call(r.Context(), r.Org(), r.ID())
+	if err != nil {
+		return err
+	}
+	chosen, err := readSearch(r)
+	if err != nil {
+		return err
+	}
+	chosen.query.Del("cursor")
+	found, _, err := c.API.Find(r.Context(), r.Org(), chosen.query, func(f *store.Filter) {
+		chosen.apply(f)
+		f.Ascending = f.Ascending != previous
+		f.AfterTime, f.AfterID, f.Limit = call.CreatedAt, call.ID, 1
+	})
+	if err != nil {
+		return err
+	}
+	id := call.ID
+	switch {
+	case len(found.Calls) > 0:
+		id = found.Calls[0].ID
+	case previous:
+		err = r.Notify("This is the first call of the list.")
+	default:
+		err = r.Notify("This is the last call of the list.")
+	}
+	if err == nil {
+		http.Redirect(r.Writer, r.HTTP, r.URL("calls/"+id+chosen.suffix()), http.StatusSeeOther)
+	}
+	return err
+}
