@@ -300,18 +300,23 @@ func TestSoakCallSearch(t *testing.T) {
 	h.Furnish(t, "sales")
 	h.InsertFigures(t, n, 10)
 	countInSQL(t, h)
+	h.Exec(t, "TRUNCATE call_word_changes")
 	h.Say(t, "call_1", "caller: Marker.")
 	mark := strings.Fields(h.Text(t, "SELECT array_to_string(tsvector_to_array(words), ' ') FROM call_words"))[0]
 	began := time.Now()
 	index := h.Text(t, "SELECT pg_get_indexdef('call_words_by_word'::regclass)")
 	h.Exec(t, "DROP INDEX call_words_by_word")
-	// 120 of 3,000 words, small numbers more often; "often" is in 9 of 10 calls, "past" in those before the last 30 days.
-	h.ExecLong(t, `INSERT INTO call_words (call_id, words) SELECT c.id, to_tsvector('pg_catalog.russian',
-			(SELECT string_agg('word' || chr(97 + w / 676) || chr(97 + w / 26 % 26) || chr(97 + w % 26), ' ') FROM generate_series(1, 120) k,
-				LATERAL (SELECT (3000 * power(abs(hashtextextended(c.id, k)) % 100000 / 100000.0, 3))::int AS w) r)
-			|| CASE WHEN abs(hashtext(c.id)) % 10 > 0 THEN ' often' ELSE '' END || CASE WHEN abs(hashtext(c.id)) % 5000 = 7 THEN ' seldom' ELSE '' END
+	// 2,000 texts with 80 of 3,000 words, small numbers more often. "often" is in 9 of 10 calls, "seldom" in 1 of 5,000, "past" in
+	// those before the last 30 days.
+	h.ExecLong(t, `CREATE TABLE texts AS SELECT i, to_tsvector('pg_catalog.russian', (SELECT string_agg('word' || chr(97 + w / 676) || chr(97 + w / 26 % 26) || chr(97 + w % 26), ' ')
+		FROM generate_series(1, 80) k, LATERAL (SELECT (3000 * power(abs(hashint4extended(i, k)) % 100000 / 100000.0, 3))::int AS w) r)) AS words FROM generate_series(0, 1999) i`)
+	h.ExecLong(t, `INSERT INTO call_words (call_id, words) SELECT c.id, x.words || to_tsvector('pg_catalog.russian',
+			CASE WHEN h % 10 > 0 THEN 'often' ELSE '' END || CASE WHEN h % 5000 = 7 THEN ' seldom' ELSE '' END
 			|| CASE WHEN c.created_at < now() - interval '30 days' THEN ' past' ELSE '' END || CASE WHEN c.id LIKE '%0000777' THEN ' unique' ELSE '' END)
-		|| array_to_tsvector(ARRAY[$1, $1 || to_char(c.created_at AT TIME ZONE 'UTC', 'YYMMDDHH24')]) FROM calls c WHERE answered_at IS NOT NULL AND id LIKE 'call_f%'`, mark)
+		|| array_to_tsvector(ARRAY[$1, $1 || to_char(c.created_at AT TIME ZONE 'UTC', 'YYMMDDHH24')])
+		FROM calls c, LATERAL (SELECT abs(hashtext(c.id)) AS h) y JOIN texts x ON x.i = h % 2000 WHERE answered_at IS NOT NULL AND c.id LIKE 'call_f%'`, mark)
+	h.ExecLong(t, `INSERT INTO call_lines (call_id, n, item) SELECT id, n, json_build_object('role', 'caller', 'text', repeat('I said this often and it is past. ', 4), 'start', n, 'end', n + 1)
+		FROM (SELECT id FROM calls WHERE answered_at IS NOT NULL AND id LIKE 'call_f%' ORDER BY created_at DESC LIMIT 500) c, generate_series(1, 20) n`)
 	h.ExecLong(t, index)
 	h.ExecLong(t, "INSERT INTO call_tags (call_id, tag, org_id, author) SELECT id, 'review', org_id, 'ada' FROM calls WHERE id LIKE '%99'")
 	h.ExecLong(t, "INSERT INTO call_scores (call_id, score, org_id, author) SELECT id, 1 + abs(hashtext(id)) % 5, org_id, 'ada' FROM calls WHERE id LIKE '%9'")
