@@ -27,6 +27,7 @@ import (
 	"github.com/parley-voice/parley/control/apply"
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/identity"
+	"github.com/parley-voice/parley/control/pricing"
 	"github.com/parley-voice/parley/control/recording"
 	"github.com/parley-voice/parley/control/store"
 	"github.com/parley-voice/parley/media"
@@ -81,9 +82,12 @@ func (d *Dashboard) Frame() (*ui.Frame, error) {
 		people = access.People{OnlyIdentity: d.Identity.Only, Provider: d.Identity.Host()}
 	}
 	for _, open := range []func() (ui.Module, error){
-		(&live.Live{Campaigns: d.Campaigns.Store, TrunkStatus: d.TrunkStatus, Stopping: d.Stopping, Providers: d.Providers}).Module,
+		(&live.Live{
+			Campaigns: d.Campaigns.Store, Calls: d.Calls, TrunkStatus: d.TrunkStatus, Stopping: d.Stopping, Providers: d.Providers,
+			Currency: pricing.CurrencyOf(d.Store.Prices),
+		}).Module,
 		(&campaigns.Campaigns{
-			API: d.Campaigns, Imports: d.Imports,
+			API: d.Campaigns, Imports: d.Imports, Currency: pricing.CurrencyOf(d.Store.Prices),
 			Uploads: &uploads.Uploads{Sources: &campaignstore.ImportFiles{Pool: d.DB.Pool, Bucket: d.Bucket}, Bucket: d.Bucket},
 		}).Module,
 		(&calls.Calls{API: d.Calls, Store: d.Store, Recordings: d.Recordings}).Module,

@@ -204,7 +204,8 @@ func TestUploadInBrowser(t *testing.T) {
 	}
 }
 
-// TestHangUpInBrowser checks that a new call appears on the live page and is hung up there.
+// TestHangUpInBrowser checks that a new call appears on the live page, opens in the side panel, which follows it, and is
+// hung up there.
 func TestHangUpInBrowser(t *testing.T) {
 	h := dashtest.New(t)
 	h.AddSales(t, "", true)
@@ -218,10 +219,17 @@ func TestHangUpInBrowser(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.Until("document.querySelector('#calls svg.bar') && document.querySelector('#calls').innerText.includes('Hello there.')")
-	b.Run(`document.querySelector("#calls summary").click()`)
+	b.Until("document.querySelector('#calls tbody').innerText.includes('Hello there.')")
+	b.Run("window.stays = true; document.querySelector('#calls td').click()") // anywhere on the row
+	b.Until("document.querySelector('#panel svg.bar') && document.querySelector('#panel').innerText.includes('Hello there.')")
+	b.Run(`document.dispatchEvent(new KeyboardEvent("keydown", { key: "Escape", bubbles: true }))`)
+	b.Until("!document.querySelector('.call-panel') && document.activeElement.id.startsWith('row-')")
+	b.Run("document.activeElement.click()")
+	b.Until("stays && document.activeElement.matches('#panel h2') && document.querySelector('#calls tr.chosen') && location.search.includes('call=')")
+	b.Run(`document.querySelector("#panel summary").click()`)
+	b.Until("document.querySelector('#panel .sure').open")
 	b.Press("Yes, hang up")
-	b.Until("document.body.innerText.includes('No calls in progress')")
+	b.Until("document.body.innerText.includes('No calls in progress') && document.querySelector('#panel .state').textContent === 'ended'")
 	after, err := h.Dashboard.Store.Call(t.Context(), h.Acme, call.ID)
 	if err != nil || after.Status != control.Ended || after.Reason != "api_hangup" {
 		t.Errorf("the call is %s, %s, %v", after.Status, after.Reason, err)

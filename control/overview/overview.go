@@ -26,6 +26,7 @@ type Call struct {
 	To, From     string // digits
 	Trunk, Route string // names; empty if deleted
 	CampaignID   string
+	Campaign     string // name; empty for calls without campaign
 	CreatedAt    time.Time
 	AnsweredAt   *time.Time
 	EndAsked     bool              // a request to end the call was received
@@ -50,10 +51,11 @@ func ActiveCalls(ctx context.Context, q db.Querier, orgID string, most int) ([]C
 			UNION ALL (SELECT * FROM calls WHERE org_id = $1 AND status = 'queued' AND erased_at IS NULL ORDER BY created_at, id LIMIT $2)
 			LIMIT $2)
 		SELECT c.id, c.call_type, c.status, c.agent_name, c.to_number, c.from_number, coalesce(t.name, ''), coalesce(s.name, ''),
-			coalesce(c.campaign_id, ''), c.created_at, c.answered_at, c.end_requested_at IS NOT NULL,
+			coalesce(c.campaign_id, ''), coalesce(k.name, ''), c.created_at, c.answered_at, c.end_requested_at IS NOT NULL,
 			coalesce(l.item->>'text', ''), coalesce(l.item->>'role', ''),
 			ARRAY(SELECT item FROM (SELECT n, item FROM call_turns WHERE call_id = c.id ORDER BY n DESC LIMIT $3) x ORDER BY n)
 		FROM chosen c LEFT JOIN trunks t ON t.id = c.trunk_id LEFT JOIN subgroups s ON s.id = c.route_id
+		LEFT JOIN campaigns k ON k.id = c.campaign_id AND k.org_id = c.org_id
 		LEFT JOIN LATERAL (SELECT item FROM call_lines WHERE call_id = c.id ORDER BY n DESC LIMIT 1) l ON true
 		ORDER BY c.status = 'ongoing' DESC, c.status = 'ringing' DESC, c.created_at, c.id`, orgID, most, lastTurns)
 	if err != nil {

@@ -16,6 +16,14 @@ var builtIn []byte
 
 const defaultCurrency = "USD"
 
+// CurrencyOf returns the currency of costs with a price list, which may be nil.
+func CurrencyOf(l *List) string {
+	if l == nil {
+		return defaultCurrency
+	}
+	return l.Currency
+}
+
 // Rates are unit prices. Rates that do not apply to the service are nil.
 type Rates struct {
 	PerMinute                  *Amount `json:"per_minute,omitempty"` // per minute of audio sent to a recognizer

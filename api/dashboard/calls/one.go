@@ -264,7 +264,7 @@ func rungs(all []callview.Rung) []rung {
 func (c *Calls) end(r *ui.Request) (ui.Result, error) {
 	back := "calls/" + r.ID()
 	if r.Text("back") == "live" {
-		back = "live"
+		back = "live?call=" + r.ID() // the panel stays open
 	}
 	before, err := c.Store.Call(r.Context(), r.Org(), r.ID())
 	if err != nil {

@@ -135,5 +135,9 @@ func TestSpark(t *testing.T) {
 	if !strings.Contains(s, `d="M0.2 20.0L0.8 20.0M2.2 2.0L2.8 2.0L3.2 14.0"`) {
 		t.Errorf("%s", s)
 	}
-	checkSVG(t, string(Spark(nil)))
+	for _, flat := range [][]float64{nil, {math.NaN(), 3, math.NaN()}, {0, 0, 0}} {
+		if s := Spark(flat); s != "" {
+			t.Errorf("no course: %s", s)
+		}
+	}
 }

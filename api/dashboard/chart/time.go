@@ -188,7 +188,8 @@ func (p *plot) stretch(ranges []Range, from, to int) {
 	}
 }
 
-// Spark draws the course of a value without axes. Values that are not a number are gaps.
+// Spark draws the course of a value without axes. Values that are not a number are gaps. It draws nothing if there is no
+// course: fewer than two values, or none but 0.
 func Spark(values []float64) template.HTML {
 	const height = 28.0
 	most, n := 0.0, 0
@@ -197,8 +198,8 @@ func Spark(values []float64) template.HTML {
 			most, n = math.Max(most, v), n+1
 		}
 	}
-	if n == 0 || most == 0 {
-		most = 1
+	if n < 2 || most == 0 {
+		return ""
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg class="spark" viewBox="0 0 %d %.0f" preserveAspectRatio="none" aria-hidden="true">`, max(1, len(values)), height)

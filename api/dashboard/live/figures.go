@@ -57,10 +57,10 @@ func (f figures) Reached() number { return f.count(f.Successful, []string{"succe
 // Known is the number of calls with a verdict.
 func (f figures) Known() number { return f.count(f.Judged, []string{"success", "known"}) }
 
+func (f figures) connected() int { return f.Outcomes[overview.Answered] + f.Outcomes[overview.Machine] }
+
 // Connected is the number of calls with a conversation or a machine.
-func (f figures) Connected() number {
-	return f.count(f.Outcomes[overview.Answered]+f.Outcomes[overview.Machine], outcomeFilter("connected"))
-}
+func (f figures) Connected() number { return f.count(f.connected(), outcomeFilter("connected")) }
 
 // Priced is the number of calls with a known cost.
 func (f figures) Priced() number { return f.count(f.Costed, []string{"has", "cost"}) }

@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"io/fs"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/parley-voice/parley/api/calls"
 	"github.com/parley-voice/parley/api/dashboard/chart"
 	"github.com/parley-voice/parley/api/dashboard/ui"
 	campaigns "github.com/parley-voice/parley/campaigns/store"
@@ -30,6 +32,10 @@ type Live struct {
 	TrunkStatus func(media.Trunk) string
 	// Providers returns the providers used on this server; nil means that none are known.
 	Providers func() []Provider
+	// Currency is that of costs.
+	Currency string
+	// Calls reads the call in the side panel.
+	Calls *calls.Calls
 	// Stopping reports whether the server is about to stop, so that pages reconnect
 	// elsewhere. Nil means never.
 	Stopping func() bool
@@ -62,9 +68,12 @@ const shownCalls = 50
 type call struct {
 	overview.Call
 
-	Number, Route string
-	Since         int64 // epoch seconds
-	Turns         []chart.Turn
+	Number string
+	Since  int64 // epoch seconds
+	// Response is the last response time in ms, 0 if there is none; Mark is its CSS class.
+	Response float64
+	Mark     string
+	Chosen   bool // shown in the panel
 }
 
 type line struct {
@@ -117,8 +126,8 @@ type pace struct {
 type now struct {
 	Calls                    []call
 	Ongoing, Ringing, Queued int
-	Others                   int // calls in addition to the shown ones
-	Phases                   []chart.Phase
+	Others                   int    // calls in addition to the shown ones
+	Panel                    *panel // nil if no call is chosen
 
 	Ready  bool // a route can be used
 	Lines  []line
@@ -130,7 +139,7 @@ type now struct {
 }
 
 func (l *Live) show(r *ui.Request) (ui.Page, error) {
-	n := now{Phases: chart.Phases()}
+	var n now
 	err := l.calls(r, &n)
 	if err == nil {
 		err = l.health(r, &n)
@@ -152,19 +161,20 @@ func (l *Live) calls(r *ui.Request, n *now) error {
 	n.Ongoing, n.Ringing, n.Queued = counts[control.Ongoing], counts[control.Ringing], counts[control.Queued]
 	n.Others = max(0, n.Ongoing+n.Ringing+n.Queued-len(all))
 	for _, c := range all {
-		x := call{Call: c, Number: ui.FormatNumber(c.To), Route: c.Trunk, Since: c.CreatedAt.Unix(), Turns: chart.Turns(c.Turns)}
+		x := call{Call: c, Number: ui.FormatNumber(c.To), Since: c.CreatedAt.Unix(), Chosen: c.ID == r.Query(chosenCall)}
 		if c.Type == control.Web {
-			x.Number, x.Route = "Web call", ""
-		}
-		if x.Route != "" && c.Route != "" && c.Route != "default" {
-			x.Route += " / " + c.Route
+			x.Number = "Web call"
 		}
 		if c.AnsweredAt != nil {
 			x.Since = c.AnsweredAt.Unix()
 		}
+		x.Response, x.Mark = lastResponse(chart.Turns(c.Turns))
 		n.Calls = append(n.Calls, x)
 	}
-	return nil
+	if n.Panel, err = l.panel(r); n.Panel != nil {
+		n.Panel.EndAsked = slices.ContainsFunc(all, func(c overview.Call) bool { return c.ID == n.Panel.ID && c.EndAsked })
+	}
+	return err
 }
 
 func (l *Live) health(r *ui.Request, n *now) error {
@@ -307,11 +317,14 @@ func (l *Live) send(r *ui.Request, all bool, s *stream) error {
 			return err
 		}
 	}
-	n := now{Phases: chart.Phases(), Ready: s.ready}
+	n := now{Ready: s.ready}
 	if err := l.calls(r, &n); err != nil {
 		return err
 	}
 	parts := []string{"calls"}
+	if n.Panel != nil {
+		parts = append(parts, "panel")
+	}
 	if all {
 		if err := l.health(r, &n); err != nil {
 			return err

@@ -26,6 +26,7 @@ type report struct {
 	zone          *time.Location
 	links         links
 	page          func(path string) string
+	currency      string
 	Total         overview.Sums
 	now, before   overview.Sums // complete hours, and the same hours of the period before
 	slots         []slot
@@ -41,8 +42,9 @@ const shownRows = 25
 
 // A ranking compares agents or campaigns.
 type ranking struct {
-	Rows []ranked
-	Kind string // title
+	Rows     []ranked
+	Kind     string // title
+	Currency string
 }
 
 // Shown and Hidden divide the rows.
@@ -58,7 +60,7 @@ type ranked struct {
 }
 
 func (l *Live) readReport(ctx context.Context, r *ui.Request, now time.Time) (*report, error) {
-	p := &report{period: periodOf(r.Query("period")), zone: r.Zone(), links: linksOf(r), page: r.URL}
+	p := &report{period: periodOf(r.Query("period")), zone: r.Zone(), links: linksOf(r), page: r.URL, currency: l.Currency}
 	p.spans = p.period.at(now, p.zone)
 	var hours []overview.Hour
 	var groups []overview.Group
@@ -151,7 +153,7 @@ func (p *report) rank(groups []overview.Group, kind string, key func(overview.Gr
 		}
 		row.Merge(&groups[i].Sums)
 	}
-	k := ranking{Kind: kind}
+	k := ranking{Kind: kind, Currency: p.currency}
 	for _, row := range all {
 		k.Rows = append(k.Rows, *row)
 	}
@@ -182,6 +184,14 @@ type tile struct {
 // word is text between numbers.
 func word(text string) number { return number{Text: text} }
 
+// noun is the word for a number of things.
+func noun(n int, one, more string) number {
+	if n == 1 {
+		return word(one)
+	}
+	return word(more)
+}
+
 func (p *report) tiles() []tile {
 	f, now, before := p.figures(&p.Total), &p.now, &p.before
 	course := func(value func(s *overview.Sums) float64) template.HTML {
@@ -207,15 +217,17 @@ func (p *report) tiles() []tile {
 			Change: points(successRate(now), successRate(before), 1), Spark: course(successRate),
 		},
 		{
-			Label: "Response time", Value: f.P50(), Kind: "p50", Second: f.P95(), Other: "p95", Of: []number{f.Turns(), word("turns")},
+			Label: "Response time", Value: f.P50(), Kind: "p50", Second: f.P95(), Other: "p95",
+			Of:     []number{f.Turns(), noun(f.Times.Count(), "turn", "turns")},
 			Change: relative(median(now), median(before), -1), Spark: course(median),
 		},
 		{
-			Label: "Minutes", Value: f.Minutes(), Of: []number{word("in"), f.Connected(), word("calls")},
+			Label: "Minutes", Value: f.Minutes(), Of: []number{word("in"), f.Connected(), noun(f.connected(), "call", "calls")},
 			Change: relative(minutes(now), minutes(before), 0), Spark: course(minutes),
 		},
 		{
-			Label: "Cost", Value: f.Cost(), Of: []number{word("of"), f.Priced(), word("calls with a known cost")},
+			Label: "Cost", Kind: p.currency, Value: f.Cost(),
+			Of:     []number{word("of"), f.Priced(), noun(f.Costed, "call", "calls"), word("with a known cost")},
 			Change: relative(cost(now), cost(before), 0), Spark: course(cost),
 		},
 	}
@@ -392,6 +404,7 @@ type overviewPage struct {
 	Times     []timeRow
 	Heat      []heatRow
 	Late      bool // many calls are not counted yet
+	New       bool // there are no earlier figures
 	Export    string
 }
 
@@ -428,7 +441,7 @@ func (l *Live) showOverview(r *ui.Request) (ui.Page, error) {
 	pending, err := overview.Pending(r.Context(), r.DB(), manyPending)
 	o := overviewPage{
 		report: p, Before: p.period.before, Tiles: p.tiles(), Legend: outcomeLegend(), Outcomes: p.outcomes(), Responses: p.responses(),
-		Heat: p.heat(), Late: pending == manyPending, Export: r.URL("overview/export?period=" + p.period.Key),
+		Heat: p.heat(), Late: pending == manyPending, New: p.before.Calls == 0, Export: r.URL("overview/export?period=" + p.period.Key),
 	}
 	for _, choice := range periods() {
 		o.Periods = append(o.Periods, tab{choice.Label, "?period=" + choice.Key, choice.Key == p.period.Key})

@@ -1,6 +1,7 @@
 package live_test
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 
@@ -49,5 +50,29 @@ func TestStreamHint(t *testing.T) {
 	}
 	if polls < 3 {
 		t.Errorf("%d polls", polls)
+	}
+}
+
+// TestPanel checks that the panel shows the last lines of a call, whether active or ended, and none of another organization.
+func TestPanel(t *testing.T) {
+	h := dashtest.New(t)
+	h.Furnish(t, "sales")
+	h.Exec(t, `INSERT INTO call_lines (call_id, n, item) SELECT 'call_2', 1000 + g, jsonb_build_object('role', 'caller', 'text', 'Sentence ' || g || '.', 'start', 0, 'end', 0, 'turn', 1)
+		FROM generate_series(1, 150) g WHERE EXISTS (SELECT FROM calls WHERE id = 'call_2' AND status = 'ongoing')`)
+	b := h.SignIn(t, "vera")
+	text := b.Get("live?call=call_2").Text()
+	if !strings.Contains(text, "Sentence 150.") || !strings.Contains(text, "Sentence 51.") || strings.Contains(text, "Sentence 50.") || !strings.Contains(text, "Earlier lines") {
+		t.Errorf("the active call: %s", text)
+	}
+	if strings.Contains(text, "Hang up") {
+		t.Error("a viewer may hang up")
+	}
+	if text = b.Get("live?call=call_1").Text(); !strings.Contains(text, "Open the page of this call") || strings.Contains(text, "Hang up") {
+		t.Errorf("the ended call: %s", text)
+	}
+	for name, path := range map[string]string{"vera": "live?call=call_unknown", "gus": "live?call=call_1"} {
+		if a := h.SignIn(t, name).Get(path); a.Status != http.StatusOK || strings.Contains(a.Text(), "Open the page of this call") {
+			t.Errorf("%s at %s: %d %s", name, path, a.Status, a.Text())
+		}
 	}
 }

@@ -70,13 +70,47 @@
     if (first) setTimeout(poll, 1000 * Number(first.dataset.live));
     return;
   }
-  const stream = new EventSource(source.dataset.stream);
-  for (const part of document.querySelectorAll("[data-live]")) {
-    stream.addEventListener(part.id, (e) => { lost(false); put(part, e.data); });
-  }
-  stream.addEventListener("error", () => {
-    lost(true);
-    if (stream.readyState === EventSource.CLOSED) poll();
-  });
+  let stream = null;
+  const listen = () => {
+    stream?.close();
+    const own = new EventSource(source.dataset.stream + location.search);
+    stream = own;
+    for (const part of document.querySelectorAll("[data-live]")) {
+      own.addEventListener(part.id, (e) => { if (own === stream) { lost(false); put(part, e.data); } });
+    }
+    own.addEventListener("error", () => {
+      if (own !== stream) return;
+      lost(true);
+      if (own.readyState === EventSource.CLOSED) poll();
+    });
+  };
+  listen();
   addEventListener("pagehide", () => stream.close());
+
+  // choose shows another call in the panel, or none, without leaving the page.
+  const choose = async (link) => {
+    const from = new URLSearchParams(location.search).get("call");
+    try {
+      const answer = await fetch(link.href, { headers: { Accept: "text/html" } });
+      if (!answer.ok || answer.redirected) throw new Error("no page");
+      const html = await answer.text();
+      history.replaceState(null, "", link.href);
+      for (const part of document.querySelectorAll("[data-live]")) put(part, html);
+    } catch { location.assign(link.href); return; }
+    listen();
+    (document.querySelector("#panel h2") ?? document.getElementById(`row-${from}`))?.focus();
+  };
+  document.addEventListener("click", (e) => {
+    const link = e.target.closest("a[data-panel]") ?? (e.target.closest("a, button, summary, form") ? null : e.target.closest("tr")?.querySelector("a[data-panel]"));
+    if (!link || e.ctrlKey || e.metaKey || e.shiftKey || getSelection().toString()) return;
+    e.preventDefault();
+    choose(link);
+  });
+  document.addEventListener("keydown", (e) => {
+    if (e.key === "Escape") { const close = document.querySelector("#panel a[data-panel]"); if (close) choose(close); }
+    const rows = [...document.querySelectorAll("#calls a[data-panel]")];
+    const at = rows.indexOf(document.activeElement);
+    const to = at < 0 ? null : rows[at + { ArrowDown: 1, ArrowUp: -1 }[e.key]];
+    if (to) { e.preventDefault(); to.focus(); }
+  });
 })();
