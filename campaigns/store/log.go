@@ -24,6 +24,7 @@ const (
 	Reopened     = "reopened"  // contacts whose calls broke because of Parley or a provider
 	OptedOut     = "opted_out" // contacts opted out
 	BudgetSet    = "budget_set"
+	Edited       = "edited" // settings of a draft
 )
 
 // A LogEntry is a line of a campaign's log.

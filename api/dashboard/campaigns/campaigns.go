@@ -28,6 +28,8 @@ type Campaigns struct {
 	Uploads *uploads.Uploads
 	// Imports creates campaigns of large lists in the background; nil creates them at once.
 	Imports *uploads.Imports
+	// Currency is that of costs and budgets.
+	Currency string
 	// Large is the size of a large list, in bytes; 0 means 256 KiB.
 	Large int64
 }
@@ -36,6 +38,7 @@ type Campaigns struct {
 func (c *Campaigns) Module() (ui.Module, error) {
 	pages, err := fs.Sub(files, "pages")
 	const most = schema.MaxFile + schema.MaxBody
+	edits := drafts{c}
 	return ui.Module{
 		Name: "campaigns", Files: pages,
 		Links: []ui.Link{{Label: "Campaigns", Path: "campaigns"}},
@@ -49,6 +52,8 @@ func (c *Campaigns) Module() (ui.Module, error) {
 			{Path: "campaigns/pause", Role: operator.Operator, Show: c.askPauseAll, Submit: c.pauseAll, Timeout: listTimeout},
 			{Path: "campaigns/{id}", Show: c.show},
 			{Path: "campaigns/{id}/contacts", Show: c.contacts},
+			{Path: "campaigns/{id}/edit", Role: operator.Operator, Show: edits.askEdit, Submit: edits.edit},
+			{Path: "campaigns/{id}/duplicate", Role: operator.Operator, Show: edits.askDuplicate, Submit: edits.duplicate, Timeout: listTimeout},
 			{Path: "campaigns/{id}/launch", Submit: c.launch, NotRefilled: []string{"attest"}},
 			{Path: "campaigns/{id}/pause", Submit: c.pause},
 			{Path: "campaigns/{id}/resume", Submit: c.resume},

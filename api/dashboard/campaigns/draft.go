@@ -111,6 +111,13 @@ func (c *Campaigns) askDraft(r *ui.Request) (ui.Page, error) {
 	if r.Query("upload") == "" {
 		lead = "Without a list. You can add numbers before and after the launch."
 	}
+	if like := r.Query("like"); like != "" {
+		k, err := c.API.Store.Get(r.Context(), r.DB(), r.Org(), like, false)
+		if err != nil {
+			return ui.Page{}, err
+		}
+		all, lead = refill(all, copyOf(k, time.Now())), "Copy of "+k.Name+". No calls are placed until you launch the new campaign."
+	}
 	return ui.Page{
 		Template: "draft.html", Title: "New campaign", Crumbs: crumbs(ui.Link{Label: "New campaign", Path: "campaigns/new"}), Lead: lead,
 		Data: map[string]any{"Form": r.Form(ui.Form{Submit: "Create draft", Cancel: r.URL("campaigns"), Fields: all}), "Agents": agents},
@@ -220,6 +227,13 @@ func (c *Campaigns) create(r *ui.Request) (ui.Result, error) {
 	var err error
 	if order.Spec, err = spec(r); err != nil {
 		return ui.Result{}, err
+	}
+	if like := r.Query("like"); like != "" && r.Ticked(keptHours) {
+		k, fault := c.API.Store.Get(r.Context(), r.DB(), r.Org(), like, false)
+		if fault != nil {
+			return ui.Result{}, fault
+		}
+		order.Spec.WorkingHours = k.WorkingHours
 	}
 	slot, made, end, err := r.Begin(r.HTTP.URL.RawQuery, order.Spec)
 	if err != nil {

@@ -42,6 +42,7 @@ type one struct {
 	Tiles         []tile  // numbers of contacts by state
 	Funnel        []stage // of campaigns that were launched
 	Forecast      string
+	Currency      string
 	Menu          []ui.Link // actions besides the primary one
 	Why           why
 	Held, Left    []count
@@ -111,7 +112,7 @@ func (c *Campaigns) show(r *ui.Request) (ui.Page, error) {
 		return ui.Page{}, err
 	}
 	o.History = history(log)
-	o.Menu = menu(k)
+	o.Menu, o.Currency = menu(k), c.Currency
 	return ui.Page{
 		Template: "one.html", Title: k.Name,
 		Lead:   fmt.Sprintf("%s, agent %s, %d calls per minute", k.Classification, k.AgentName, k.CallsPerMinute),
@@ -125,6 +126,10 @@ func menu(k campaigns.Campaign) []ui.Link {
 		{Label: "Show contacts", Path: "campaigns/" + k.ID + "/contacts", Role: operator.Viewer},
 		{Label: "Show calls", Path: "calls?campaign_id=" + k.ID, Role: operator.Viewer},
 	}
+	if k.Status == campaigns.Draft {
+		all = append(all, ui.Link{Label: "Edit settings", Path: "campaigns/" + k.ID + "/edit"})
+	}
+	all = append(all, ui.Link{Label: "Duplicate", Path: "campaigns/" + k.ID + "/duplicate"})
 	if !k.Status.IsOver() {
 		all = append(
 			all,

@@ -163,5 +163,5 @@ var actions = map[string]string{ //nolint:gochecknoglobals // read-only table
 	store.WasCanceled: "canceled", store.WasStarted: "started as scheduled", store.WasEnded: "completed", store.CallsAdded: "numbers added",
 	store.CallsRefused: "numbers rejected", store.Withdrawn: "numbers withdrawn", store.Rescreened: "skipped numbers screened again",
 	store.Reopened: "contacts reopened", store.OptedOut: "contact opted out",
-	store.BudgetSet: "budget changed",
+	store.BudgetSet: "budget changed", store.Edited: "settings changed",
 }

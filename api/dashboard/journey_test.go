@@ -1,0 +1,97 @@
+package dashboard_test
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/parley-voice/parley/api/dashboard/dashtest"
+	"github.com/parley-voice/parley/campaigns/store"
+	"github.com/parley-voice/parley/campaigns/uploads"
+)
+
+// TestLargeCampaignInBrowser uploads 50,000 rows, watches their import, launches the campaign, looks at its contacts,
+// pauses all campaigns, and duplicates it.
+func TestLargeCampaignInBrowser(t *testing.T) {
+	var imports *uploads.Imports
+	h := dashtest.New(t, func(h *dashtest.Env) {
+		d := h.Dashboard
+		imports = &uploads.Imports{
+			Pool: h.DB.Pool, Service: d.Campaigns.Service, Log: d.Log,
+			Uploads: &uploads.Uploads{Sources: &store.ImportFiles{Pool: h.DB.Pool, Bucket: d.Bucket}, Bucket: d.Bucket},
+		}
+		d.Imports = imports
+	})
+	h.AddSales(t, "us", true)
+	ctx, stop := context.WithCancel(t.Context())
+	var over sync.WaitGroup
+	over.Go(func() { imports.Run(ctx) })
+	defer over.Wait()
+	defer stop()
+
+	b := h.Chrome(t)
+	awaitImport := func() {
+		for range 240 { // the import may take longer than Until waits
+			if strings.Contains(b.Text(), "Draft created") {
+				return
+			}
+			b.Run("new Promise((r) => setTimeout(r, 500))")
+		}
+		t.Fatalf("no draft: %s", b.Text())
+	}
+	b.SignIn("oscar")
+	b.Go("campaigns/new")
+	b.Run(`(() => { const file = new DataTransfer();
+		file.items.add(new File(["phone,name\n" + Array.from({length: 50000}, (_, i) => "+1212" + (2000000 + i) + ",Ada " + i + "\n").join("")], "rows.csv"));
+		document.querySelector("[name=rows]").files = file.files; })()`)
+	b.Press("Continue")
+	b.Until("document.querySelector('h1')?.textContent === 'Map columns'")
+	b.Press("Continue")
+	b.Fill("[name=name]", "Spring")
+	b.Run(`for (const box of document.querySelectorAll("[name=days]")) box.checked = false`)
+	b.Press("Create draft")
+	b.Until("document.readyState === 'complete' && document.querySelector('h1')?.textContent === 'Import of Spring'")
+	b.Run(`window.seen = new Set(); setInterval(() => { const p = document.querySelector("progress"); if (p) seen.add(p.value); }, 50)`)
+	awaitImport()
+	if n := dashtest.Read[int](b, "seen.size"); n < 3 {
+		t.Errorf("%d steps of progress were shown", n)
+	}
+	b.Press("Open the campaign")
+	b.Until("document.querySelector('[name=attest]')")
+	b.Run(`document.querySelector("#head [name=launch]").click()`) // without the confirmation
+	b.Until("document.activeElement.name === 'attest'")
+	b.Run(`document.querySelector("[name=attest]").checked = true`)
+	b.Press("Launch")
+	b.Until("document.body.innerText.includes('Campaign launched.') && document.querySelector('#head .first').textContent === 'Pause'")
+	if text := b.Text(); !strings.Contains(text, "50,000") || !strings.Contains(text, "End not known: too few calls yet.") {
+		t.Errorf("the page says %s", text)
+	}
+	b.Run("document.querySelector('#more-actions summary').click()")
+	b.Run(`document.dispatchEvent(new KeyboardEvent("keydown", { key: "Escape", bubbles: true }))`)
+	b.Until("!document.querySelector('#more-actions').open && document.activeElement.matches('#more-actions summary')")
+	b.Press("Show contacts")
+	b.Press("Next page")
+	if n := dashtest.Read[int](b, "document.querySelectorAll('tbody tr').length"); n != 50 {
+		t.Errorf("%d contacts on the second page", n)
+	}
+	id := h.Text(t, "SELECT id FROM campaigns")
+	b.Press("Live")
+	b.Press("Pause all campaigns")
+	b.Press("Pause 1 campaign")
+	if got := status(t, h, id); got != "paused" {
+		t.Errorf("the campaign is %s", got)
+	}
+	b.Go("campaigns/" + id)
+	b.Press("Duplicate")
+	b.Run(`document.querySelector("[name=contacts]").value = "not_reached"`)
+	b.Press("Continue")
+	b.Press("Create draft")
+	awaitImport()
+	if n := h.Count(t, "SELECT count(*) FROM contacts WHERE campaign_id <> $1", id); n != 50_000 {
+		t.Errorf("the copy has %d contacts", n)
+	}
+	if faults := b.Faults(); len(faults) > 0 {
+		t.Errorf("%q", faults)
+	}
+}
