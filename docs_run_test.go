@@ -201,6 +201,7 @@ func TestDocsInBrowser(t *testing.T) {
 	c := openChrome(t)
 	t.Run("web call", func(t *testing.T) { embedWebCall(t, c) })
 	t.Run("pages", func(t *testing.T) { readPages(t, c) })
+	t.Run("explorer", func(t *testing.T) { explore(t, c) })
 }
 
 // exampleCall is the folder of the page that docs/guide/web-call.md shows.

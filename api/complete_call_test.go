@@ -226,7 +226,7 @@ func TestOpenAPIAndExplorer(t *testing.T) {
 			t.Errorf("%s: %d", f, plain.status)
 		}
 	}
-	if a := h.do("GET", "/docs/swagger-ui.css", "", "Accept-Encoding", "gzip"); a.header.Get("Content-Encoding") != "gzip" {
+	if a := h.do("GET", "/docs/explorer.css", "", "Accept-Encoding", "gzip"); a.header.Get("Content-Encoding") != "gzip" {
 		t.Error("the style sheet is not compressed")
 	}
 	if a := h.do("GET", "/docs/explorer.go", ""); a.status != 404 {

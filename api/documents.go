@@ -12,7 +12,7 @@ import (
 	"github.com/parley-voice/parley/control/webhook"
 )
 
-// addDocuments serves the OpenAPI documents.
+// addDocuments serves the OpenAPI documents and the explorer.
 func (s *Server) addDocuments(mux *http.ServeMux) error {
 	doc, err := openapi.New(s.Calls.Schemas, s.PublicURL)
 	if err != nil {
@@ -26,6 +26,12 @@ func (s *Server) addDocuments(mux *http.ServeMux) error {
 	if err != nil {
 		return err
 	}
+	explorer, err := openapi.NewExplorer(extended)
+	if err != nil {
+		return err
+	}
+	mux.Handle("/docs", s.byMethod(methods{"GET": explorer.Serve}))
+	mux.Handle("/docs/{file}", s.byMethod(methods{"GET": explorer.Serve}))
 	for path, text := range map[string][]byte{
 		"/openapi.json": doc.JSON, "/openapi-3.0.json": doc.JSON30, "/openapi-extended.json": extended, "/openapi-extended-3.0.json": extended30,
 	} {

@@ -13,7 +13,6 @@ import (
 	"github.com/parley-voice/parley/api/calls"
 	"github.com/parley-voice/parley/api/campaigns"
 	"github.com/parley-voice/parley/api/docs"
-	"github.com/parley-voice/parley/api/openapi"
 	"github.com/parley-voice/parley/api/recordings"
 	"github.com/parley-voice/parley/api/response"
 	"github.com/parley-voice/parley/control"
@@ -101,8 +100,6 @@ func (s *Server) Handler() (http.Handler, error) {
 	v1("/v1/imports/{id}", map[string]scoped{"GET": readCampaigns(k.Import)})
 	v1("/v1/imports/{id}/report", map[string]scoped{"GET": readCampaigns(k.Report)})
 
-	mux.Handle("/docs", s.byMethod(methods{"GET": openapi.ExplorerPage}))
-	mux.Handle("/docs/{file}", s.byMethod(methods{"GET": openapi.ExplorerFile}))
 	if s.Docs != nil {
 		for _, path := range []string{"/docs/guide", "/docs/guide/", "/docs/changelog"} {
 			mux.Handle(path, s.byMethod(methods{"GET": s.Docs.Serve}))

@@ -4,79 +4,89 @@ import (
 	"bytes"
 	"compress/gzip"
 	"embed"
-	"io"
+	"fmt"
+	"html/template"
 	"net/http"
 	"strings"
 
 	"github.com/parley-voice/parley/api/response"
 )
 
-// static holds Swagger UI 5.35.0 as released, compressed, with its license and our page.
-//
 //go:embed static
 var static embed.FS
 
-// explorerPolicy allows only files of this server and requests to it. The explorer sets inline
-// styles.
-const explorerPolicy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; " +
-	"font-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+// explorerPolicy allows only files of this server and requests to it.
+const explorerPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self'; " +
+	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-type explorerFile struct{ kind, name string }
+// An Explorer is a page with all operations and samples of them, which can also send requests.
+type Explorer struct{ files map[string]explorerFile }
 
-func explorerFiles() map[string]explorerFile {
-	const js, css, text = "text/javascript; charset=utf-8", "text/css; charset=utf-8", "text/plain; charset=utf-8"
-	return map[string]explorerFile{
-		"swagger-ui-bundle.js":             {js, "static/swagger-ui-bundle.js.gz"},
-		"swagger-ui.css":                   {css, "static/swagger-ui.css.gz"},
-		"explorer.js":                      {js, "static/explorer.js"},
-		"explorer.css":                     {css, "static/explorer.css"},
-		"LICENSE":                          {text, "static/LICENSE"},
-		"NOTICE":                           {text, "static/NOTICE"},
-		"swagger-ui-bundle.js.LICENSE.txt": {text, "static/swagger-ui-bundle.js.LICENSE.txt"},
+type explorerFile struct {
+	kind         string
+	body, zipped []byte
+}
+
+// NewExplorer renders the page from the extended document.
+func NewExplorer(document []byte) (*Explorer, error) {
+	m, err := Read(document)
+	if err != nil {
+		return nil, err
 	}
+	layout, err := template.ParseFS(static, "static/explorer.html")
+	if err != nil {
+		return nil, fmt.Errorf("openapi: %w", err)
+	}
+	var page bytes.Buffer
+	if err = layout.Execute(&page, m.view()); err != nil {
+		return nil, fmt.Errorf("openapi: %w", err)
+	}
+	e := &Explorer{map[string]explorerFile{}}
+	if err = e.add("", "text/html; charset=utf-8", page.Bytes()); err != nil {
+		return nil, err
+	}
+	for name, kind := range map[string]string{"explorer.js": "text/javascript; charset=utf-8", "explorer.css": "text/css; charset=utf-8"} {
+		body, err := static.ReadFile("static/" + name)
+		if err != nil {
+			return nil, fmt.Errorf("openapi: %w", err)
+		}
+		if err = e.add(name, kind, body); err != nil {
+			return nil, err
+		}
+	}
+	return e, nil
 }
 
-// ExplorerPage answers GET /docs.
-func ExplorerPage(w http.ResponseWriter, r *http.Request) error {
-	return serve(w, r, explorerFile{"text/html; charset=utf-8", "static/index.html"})
+func (e *Explorer) add(name, kind string, body []byte) error {
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	if _, err := z.Write(body); err != nil {
+		return fmt.Errorf("openapi: %w", err)
+	}
+	if err := z.Close(); err != nil {
+		return fmt.Errorf("openapi: %w", err)
+	}
+	e.files[name] = explorerFile{kind, body, b.Bytes()}
+	return nil
 }
 
-// ExplorerFile answers GET /docs/{file}.
-func ExplorerFile(w http.ResponseWriter, r *http.Request) error {
-	f, ok := explorerFiles()[r.PathValue("file")]
+// Serve answers GET /docs and GET /docs/{file}.
+func (e *Explorer) Serve(w http.ResponseWriter, r *http.Request) error {
+	f, ok := e.files[r.PathValue("file")]
 	if !ok {
 		return &response.PlainError{Status: http.StatusNotFound, Message: "path not found"}
 	}
-	return serve(w, r, f)
-}
-
-func serve(w http.ResponseWriter, r *http.Request, f explorerFile) error {
-	body, err := static.ReadFile(f.name)
-	if err != nil {
-		return err
-	}
-	h := w.Header()
+	h, body := w.Header(), f.body
 	h.Set("Content-Type", f.kind)
 	h.Set("Content-Security-Policy", explorerPolicy)
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "no-cache")
-	if strings.HasSuffix(f.name, ".gz") {
-		h.Set("Vary", "Accept-Encoding")
-		if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
-			h.Set("Content-Encoding", "gzip")
-		} else if body, err = inflate(body); err != nil {
-			return err
-		}
+	h.Set("Vary", "Accept-Encoding")
+	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+		h.Set("Content-Encoding", "gzip")
+		body = f.zipped
 	}
 	_, _ = w.Write(body) // the client may have left
 	return nil
-}
-
-func inflate(body []byte) ([]byte, error) {
-	z, err := gzip.NewReader(bytes.NewReader(body))
-	if err != nil {
-		return nil, err
-	}
-	return io.ReadAll(z)
 }

@@ -1,6 +1,6 @@
 // Package openapi builds the OpenAPI documents, with exact schemas for requests and open
-// objects with examples for responses, and serves the embedded API explorer, which
-// works offline.
+// objects with examples for responses, and serves the API explorer, which works
+// offline.
 package openapi
 
 import (

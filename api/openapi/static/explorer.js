@@ -1,17 +1,95 @@
+// Theme, menu, language of the samples, and requests. The page can be read without this script.
 "use strict";
 
 (() => {
-  const dark = window.matchMedia("(prefers-color-scheme: dark)");
-  const paint = () => document.documentElement.classList.toggle("dark-mode", dark.matches);
-  dark.addEventListener("change", paint);
-  paint();
+  const html = document.documentElement;
+  const stored = (name) => { try { return localStorage.getItem(name); } catch { return null; } };
+  const theme = stored("theme"); // the one that was chosen in the dashboard
+  if (theme === "light" || theme === "dark") html.dataset.theme = theme;
+  html.classList.add("scripts");
 
-  SwaggerUIBundle({
-    url: "/openapi.json",
-    dom_id: "#explorer",
-    deepLinking: true,
-    tryItOutEnabled: true,
-    persistAuthorization: false,
-    validatorUrl: null,
+  document.addEventListener("DOMContentLoaded", () => {
+    const menu = document.querySelector(".menu");
+    menu.open = !matchMedia("(max-width: 900px)").matches;
+    choose(stored("sample-language") ?? "curl");
+    for (const part of document.querySelectorAll(".languages, .try, #access")) part.hidden = false;
+    document.querySelector("#access").addEventListener("submit", (e) => e.preventDefault());
+    for (const form of document.querySelectorAll(".try")) {
+      form.addEventListener("submit", (e) => { e.preventDefault(); send(form); });
+    }
+    addEventListener("hashchange", reveal);
+    document.addEventListener("click", (e) => {
+      const language = e.target.closest?.("button[data-language]");
+      if (language) choose(language.dataset.language);
+      if (e.target.closest?.("a[href^='#']") && html.clientWidth <= 900) menu.open = false;
+      if (e.target.closest?.(`a[href="${location.hash}"]`)) reveal(); // the hash does not change
+    });
+    reveal();
   });
+
+  // choose shows the samples of one language.
+  function choose(language) {
+    if (!document.querySelector(`figure[data-language="${CSS.escape(language)}"]`)) language = "curl";
+    for (const button of document.querySelectorAll("button[data-language]")) {
+      button.setAttribute("aria-pressed", String(button.dataset.language === language));
+    }
+    for (const sample of document.querySelectorAll("figure[data-language]")) sample.hidden = sample.dataset.language !== language;
+    try { localStorage.setItem("sample-language", language); } catch { /* applies to this page only */ }
+  }
+
+  // reveal opens what the address points to.
+  function reveal() {
+    const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    if (target?.tagName === "DETAILS") {
+      target.open = true;
+      target.scrollIntoView();
+    }
+  }
+
+  function requestOf(form) {
+    const query = new URLSearchParams();
+    const headers = {};
+    let path = form.dataset.path;
+    const key = document.getElementById("key").value.trim();
+    if (key) headers.Authorization = "Bearer " + key;
+    for (const input of form.querySelectorAll("[data-in]")) {
+      const value = input.value.trim();
+      if (input.dataset.in === "path") path = path.replace(`{${input.name}}`, encodeURIComponent(value || "-"));
+      else if (input.dataset.in === "query" && value) query.set(input.name, value);
+      else if (input.dataset.in === "header") headers[input.name] = value || Array.from(crypto.getRandomValues(new Uint8Array(16)), (b) => b.toString(16).padStart(2, "0")).join("");
+    }
+    let body = form.elements.body?.value;
+    const rows = form.elements.rows?.files[0];
+    if (rows) {
+      const { planned_calls: _, ...campaign } = JSON.parse(body);
+      body = new FormData();
+      body.append("campaign", JSON.stringify(campaign));
+      body.append("rows", rows);
+    } else if (body !== undefined) {
+      headers["Content-Type"] = "application/json";
+    }
+    return [path + (query.size ? "?" + query : ""), { method: form.dataset.method, headers, body, redirect: "error", credentials: "omit" }];
+  }
+
+  async function send(form) {
+    const output = form.querySelector("output");
+    const button = form.querySelector("button");
+    button.disabled = true;
+    output.textContent = "Sending …";
+    const began = performance.now();
+    try {
+      const [url, request] = requestOf(form);
+      const response = await fetch(url, request);
+      let text = await response.text();
+      try { text = JSON.stringify(JSON.parse(text), null, 2); } catch { /* a file */ }
+      const body = document.createElement("pre");
+      body.tabIndex = 0;
+      body.setAttribute("aria-label", "Response");
+      body.textContent = text;
+      output.replaceChildren(`Response ${response.status} after ${Math.round(performance.now() - began)} ms`, body);
+    } catch (e) {
+      output.textContent = e instanceof SyntaxError ? "The body is not valid JSON." : "The request failed: " + e.message;
+    }
+    button.disabled = false;
+  }
 })();

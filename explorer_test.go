@@ -1,0 +1,112 @@
+package main
+
+import (
+	"compress/gzip"
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+)
+
+// explore opens the API explorer in several widths and both themes: no fault occurs, nothing is wider than the window,
+// and axe finds nothing serious. It changes the language of samples and sends requests.
+func explore(t *testing.T, c chrome) {
+	t.Helper()
+	p := c.open(t, c.server.publicURL+"/docs#create-campaign", nil)
+	p.until("the operation", "document.querySelector('#create-campaign').open && !document.querySelector('#access').hidden")
+	p.run("for (const d of document.querySelectorAll('.operation')) d.open = true")
+	p.run(axe(t))
+	for _, theme := range []string{"light", "dark"} {
+		for _, width := range []int64{390, 1440, 2560} {
+			where := theme + " " + strconv.FormatInt(width, 10)
+			p.view(theme, width)
+			if wide := eval[int64](p, "document.documentElement.scrollWidth"); wide > width {
+				t.Errorf("%s: the page is %d pixels wide", where, wide)
+			}
+			for _, f := range eval[[]string](p, seriousFaults) {
+				t.Errorf("%s: %s", where, f)
+			}
+			p.picture("explorer-" + strings.ReplaceAll(where, " ", "-"))
+		}
+	}
+	visible := "[...document.querySelectorAll('#create-phone-call figure')].filter((f) => f.getClientRects().length).map((f) => f.dataset.language)"
+	for _, language := range []string{"TypeScript", "Python", "Go", "curl"} {
+		p.run("document.querySelector('#list-calls button[data-language=" + language + "]').click()")
+		if got := eval[[]string](p, visible); !slices.Equal(got, []string{language}) {
+			t.Errorf("%s shows %q", language, got)
+		}
+	}
+	send := func(id, want string) {
+		t.Helper()
+		p.run("document.querySelector('#" + id + " .try button').click()")
+		p.until("the response", "/Response \\d+/.test(document.querySelector('#"+id+" output').textContent)")
+		if got := eval[string](p, "document.querySelector('#"+id+" output').textContent"); !strings.Contains(got, want) {
+			t.Errorf("%s: %s, want %s", id, got, want)
+		}
+	}
+	send("list-calls", "api_key_required")
+	p.run("document.querySelector('#key').value = " + strconv.Quote(c.api.Key))
+	send("list-calls", `"has_more": false`)
+	p.run("document.querySelector('#create-web-call textarea').value = '{\"agent_id\": \"demo\"}'")
+	send("create-web-call", `"call_type": "web"`)
+	send("create-phone-call", `"code":`)
+	if errs := eval[[]string](p, "probe.errors ?? []"); len(errs) > 0 {
+		t.Errorf("%q", errs)
+	}
+}
+
+// view sets theme and width of a tab.
+func (p tab) view(theme string, width int64) {
+	p.t.Helper()
+	p.do(chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
+		_, err := cdp.Call(ctx, t, emulation.SetEmulatedMedia,
+			emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}}})
+		return err
+	}), chromedp.EmulateViewport(width, 900))
+}
+
+// picture writes the window to the folder PARLEYTEST_PICTURES, if it is set.
+func (p tab) picture(name string) {
+	dir := os.Getenv("PARLEYTEST_PICTURES")
+	if dir == "" {
+		return
+	}
+	p.do(chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
+		got, err := cdp.Call(ctx, t, page.CaptureScreenshot, page.CaptureScreenshotParams{})
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(dir, name+".png"), got.Data, 0o600)
+	}))
+}
+
+func axe(t *testing.T) string {
+	t.Helper()
+	f, err := os.Open("api/dashboard/testdata/axe/axe.min.js.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// seriousFaults returns what axe finds on a page.
+const seriousFaults = `axe.run(document, {resultTypes: ["violations", "passes"]}).then((r) => r.violations.filter((v) => v.impact === "serious" || v.impact === "critical")
+	.concat(r.passes.length ? [] : [{id: "axe checked nothing", nodes: []}]).map((v) => v.id + ": " + v.nodes.slice(0, 3).map((n) => n.html.slice(0, 160) + " " + n.failureSummary.replace(/\s+/g, " ")).join(" | ")))`
