@@ -23,6 +23,12 @@ func explore(t *testing.T, c chrome) {
 	t.Helper()
 	p := c.open(t, c.server.publicURL+"/docs#create-campaign", nil)
 	p.until("the operation", "document.querySelector('#create-campaign').open && !document.querySelector('#access').hidden")
+	for _, width := range []int64{390, 1440} {
+		p.view("light", width)
+		p.run("scrollTo(0, 0)")
+		p.until("the menu", "document.querySelector('.menu nav').checkVisibility() === (innerWidth > 900)")
+		p.picture("explorer-top-" + strconv.FormatInt(width, 10))
+	}
 	p.run("for (const d of document.querySelectorAll('.operation')) d.open = true")
 	p.run(axe(t))
 	for _, theme := range []string{"light", "dark"} {
@@ -32,10 +38,14 @@ func explore(t *testing.T, c chrome) {
 			if wide := eval[int64](p, "document.documentElement.scrollWidth"); wide > width {
 				t.Errorf("%s: the page is %d pixels wide", where, wide)
 			}
-			for _, f := range eval[[]string](p, seriousFaults) {
-				t.Errorf("%s: %s", where, f)
-			}
 			p.picture("explorer-" + strings.ReplaceAll(where, " ", "-"))
+		}
+	}
+	p.run("for (const d of document.querySelectorAll('.operation')) d.open = ['create-campaign', 'import-report', 'schema-Campaign'].includes(d.id)")
+	for theme, width := range map[string]int64{"light": 390, "dark": 1440} {
+		p.view(theme, width)
+		for _, f := range eval[[]string](p, seriousFaults) {
+			t.Errorf("%s %d: %s", theme, width, f)
 		}
 	}
 	visible := "[...document.querySelectorAll('#create-phone-call figure')].filter((f) => f.getClientRects().length).map((f) => f.dataset.language)"
@@ -58,7 +68,7 @@ func explore(t *testing.T, c chrome) {
 	send("list-calls", `"has_more": false`)
 	p.run("document.querySelector('#create-web-call textarea').value = '{\"agent_id\": \"demo\"}'")
 	send("create-web-call", `"call_type": "web"`)
-	send("create-phone-call", `"code":`)
+	send("create-phone-call", `"call_type": "phone"`)
 	if errs := eval[[]string](p, "probe.errors ?? []"); len(errs) > 0 {
 		t.Errorf("%q", errs)
 	}

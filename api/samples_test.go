@@ -26,6 +26,7 @@ func TestSamples(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		got = r
 		body, _ = io.ReadAll(r.Body)
+		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, answerOf(r.URL.Path))
 	}))
 	defer s.Close()

@@ -268,3 +268,23 @@ func TestTo30(t *testing.T) {
 		t.Error("invalid JSON is accepted")
 	}
 }
+
+// TestExplorerIsSmall limits what a browser loads.
+func TestExplorerIsSmall(t *testing.T) {
+	text, err := os.ReadFile("../sdk/openapi.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := NewExplorer(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := 0
+	for name, f := range e.files {
+		t.Logf("%s: %d bytes, %d compressed", name, len(f.body), len(f.zipped))
+		sum += len(f.zipped)
+	}
+	if sum > 150<<10 || len(e.files) != 3 {
+		t.Errorf("%d files, %d bytes", len(e.files), sum)
+	}
+}

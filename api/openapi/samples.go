@@ -69,7 +69,7 @@ func curlSample(op Operation, baseURL string) string {
 	}
 	lines := []string{"curl", `-H "Authorization: Bearer $PARLEY_API_KEY"`}
 	if op.Keyed {
-		lines = append(lines, `-H "Idempotency-Key: $(uuidgen)"`)
+		lines = append(lines, `-H "Idempotency-Key: order-1001"`)
 	}
 	quoted := func(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 	switch body := op.example(); {

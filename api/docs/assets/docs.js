@@ -12,7 +12,10 @@
 
   document.addEventListener("DOMContentLoaded", () => {
     const menu = document.querySelector(".menu");
-    menu.open = !matchMedia("(max-width: 900px)").matches;
+    const narrow = matchMedia("(max-width: 900px)");
+    const arrange = () => { menu.open = !narrow.matches; };
+    narrow.addEventListener("change", arrange);
+    arrange();
     menu.classList.add("ready");
     menu.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
     scrollTo(0, location.hash ? scrollY : 0);

@@ -10,9 +10,13 @@
 
   document.addEventListener("DOMContentLoaded", () => {
     const menu = document.querySelector(".menu");
-    menu.open = !matchMedia("(max-width: 900px)").matches;
+    const narrow = matchMedia("(max-width: 900px)");
+    const arrange = () => { menu.open = !narrow.matches; };
+    narrow.addEventListener("change", arrange);
+    arrange();
     choose(stored("sample-language") ?? "curl");
     for (const part of document.querySelectorAll(".languages, .try, #access")) part.hidden = false;
+    for (const button of document.querySelectorAll(".copy")) button.hidden = !navigator.clipboard; // plain HTTP
     document.querySelector("#access").addEventListener("submit", (e) => e.preventDefault());
     for (const form of document.querySelectorAll(".try")) {
       form.addEventListener("submit", (e) => { e.preventDefault(); send(form); });
@@ -21,7 +25,8 @@
     document.addEventListener("click", (e) => {
       const language = e.target.closest?.("button[data-language]");
       if (language) choose(language.dataset.language);
-      if (e.target.closest?.("a[href^='#']") && html.clientWidth <= 900) menu.open = false;
+      if (e.target.closest?.(".menu a") && narrow.matches) menu.open = false;
+      if (e.target.closest?.(".copy")) copy(e.target);
       if (e.target.closest?.(`a[href="${location.hash}"]`)) reveal(); // the hash does not change
     });
     reveal();
@@ -35,6 +40,16 @@
     }
     for (const sample of document.querySelectorAll("figure[data-language]")) sample.hidden = sample.dataset.language !== language;
     try { localStorage.setItem("sample-language", language); } catch { /* applies to this page only */ }
+  }
+
+  async function copy(button) {
+    try {
+      await navigator.clipboard.writeText(button.closest(".samples").querySelector("figure:not([hidden]) code").textContent);
+      button.textContent = "Copied";
+    } catch {
+      button.textContent = "Not allowed";
+    }
+    setTimeout(() => { button.textContent = "Copy"; }, 2000);
   }
 
   // reveal opens what the address points to.
