@@ -314,3 +314,29 @@ func TestDocsLinks(t *testing.T) {
 		t.Errorf("%v:\n%s", err, strings.Join(faults, "\n"))
 	}
 }
+
+// TestComparisonHasSources checks that each cell of the table that compares systems links to its source.
+func TestComparisonHasSources(t *testing.T) {
+	_, table, ok := strings.Cut(read(t, "docs/guide/faq.md"), "| | Parley |")
+	if !ok {
+		t.Fatal("docs/guide/faq.md has no comparison")
+	}
+	n := 0
+	for i, line := range strings.Split(table, "\n") {
+		if i < 2 || !strings.HasPrefix(line, "|") {
+			continue
+		}
+		cells := strings.Split(strings.Trim(line, "|"), "|")
+		for _, cell := range cells[1:] {
+			if cell = strings.TrimSpace(cell); cell == "" {
+				continue
+			}
+			if n++; !strings.Contains(cell, "](") {
+				t.Errorf("%s: %s has no source", cells[0], cell)
+			}
+		}
+	}
+	if n < 15 {
+		t.Errorf("%d cells", n)
+	}
+}

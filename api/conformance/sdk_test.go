@@ -21,6 +21,7 @@ import (
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
+	"github.com/parley-voice/parley/api/openapi"
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
@@ -107,6 +108,7 @@ func typescriptRunner(t *testing.T) *exec.Cmd {
 	if err != nil {
 		t.Fatal(err)
 	}
+	writeSamples(t, document, filepath.Join(dir, "src"))
 	for _, args := range [][]string{
 		{"npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"},
 		{"node_modules/.bin/openapi-typescript", document, "-o", "schema.ts"},
@@ -131,6 +133,38 @@ func typescriptRunner(t *testing.T) *exec.Cmd {
 		t.Errorf("src/schema.ts does not fit openapi.json (%v): npm run generate", err)
 	}
 	return exec.CommandContext(t.Context(), "node", filepath.Join(dir, "test/runner.mjs"))
+}
+
+// writeSamples writes the samples of the API explorer in TypeScript, which the compiler checks.
+func writeSamples(t *testing.T, document, dir string) {
+	t.Helper()
+	text, err := os.ReadFile(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := openapi.Read(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{"samples.d.ts": "declare const process: { env: Record<string, string | undefined> };\n" +
+		"declare module \"node:fs\" { export function openAsBlob(path: string): Promise<Blob>; }\n"}
+	for _, op := range m.Operations {
+		for _, form := range []bool{false, op.Form} {
+			if form {
+				op = op.FromFile()
+			}
+			for _, s := range m.Samples(op, "https://parley.example") {
+				if s.Language == "TypeScript" {
+					files["sample-"+op.OperationID+".ts"] = strings.Replace(s.Text, "@parley-voice/sdk", "./index.js", 1)
+				}
+			}
+		}
+	}
+	for name, text := range files {
+		if err = os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 func pythonRunner(t *testing.T) *exec.Cmd {

@@ -186,14 +186,14 @@ func Pascal(name string) string {
 
 // Camel returns a name like callId.
 func Camel(name string) string {
-	out := ""
+	var out strings.Builder
 	for i, w := range words(name) {
 		if i > 0 {
 			w = strings.ToUpper(w[:1]) + w[1:]
 		}
-		out += w
+		out.WriteString(w)
 	}
-	return out
+	return out.String()
 }
 
 // GoType returns the type of a value in the Go SDK. of stands before the names of schemas, such as "parley.".

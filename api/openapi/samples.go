@@ -19,8 +19,10 @@ type Sample struct {
 // Samples returns samples of an operation, with the example of the document. baseURL is the address of the server.
 func (m *Model) Samples(op Operation, baseURL string) []Sample {
 	return []Sample{
-		{"curl", curlSample(op, baseURL)}, {"TypeScript", typescriptSample(op, baseURL)},
-		{"Python", pythonSample(op, baseURL)}, {"Go", m.goSample(op, baseURL)},
+		{"curl", curlSample(op, baseURL)},
+		{"TypeScript", typescriptSample(op, baseURL)},
+		{"Python", pythonSample(op, baseURL)},
+		{"Go", m.goSample(op, baseURL)},
 	}
 }
 
