@@ -37,6 +37,7 @@ func (srv *server) addDashboard(ctx context.Context, server *api.Server) error {
 		Agents:    srv.agents.providers,
 		Choices:   srv.providers.choices,
 		Tester:    agents.Playground{Agent: srv.agent, Egress: srv.store.Egress, Client: srv.store.HTTPClient},
+		Checks:    setupChecks{srv},
 	}
 	if d.Identity, err = identityProvider(srv.config.Identity, srv.publicURL, key); err != nil {
 		return err

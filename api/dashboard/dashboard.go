@@ -53,6 +53,8 @@ type Dashboard struct {
 	// Choices and Tester are those of agents.Agents.
 	Choices func(ctx context.Context, q db.Querier, orgID string) ([]definitions.Choice, error)
 	Tester  agents.Tester
+	// Checks tests carriers and providers for the set-up; nil skips these tests.
+	Checks live.Checks
 	// Lists holds the do-not-call lists.
 	Lists *dnc.Catalog
 	// Calls, Campaigns and Recordings are shared with the API.
@@ -85,6 +87,7 @@ func (d *Dashboard) Frame() (*ui.Frame, error) {
 		(&live.Live{
 			Campaigns: d.Campaigns.Store, Calls: d.Calls, TrunkStatus: d.TrunkStatus, Stopping: d.Stopping, Providers: d.Providers,
 			Currency: pricing.CurrencyOf(d.Store.Prices),
+			Agents: d.Agents, Checks: d.Checks,
 		}).Module,
 		(&campaigns.Campaigns{
 			API: d.Campaigns, Imports: d.Imports, Currency: pricing.CurrencyOf(d.Store.Prices),

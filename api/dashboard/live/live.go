@@ -17,6 +17,7 @@ import (
 	"github.com/parley-voice/parley/api/dashboard/ui"
 	campaigns "github.com/parley-voice/parley/campaigns/store"
 	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/agents"
 	"github.com/parley-voice/parley/control/overview"
 	"github.com/parley-voice/parley/media"
 )
@@ -36,6 +37,9 @@ type Live struct {
 	Currency string
 	// Calls reads the call in the side panel.
 	Calls *calls.Calls
+	// Agents and Checks test what the first call needs; nil skips these tests.
+	Agents agents.ProviderChecker
+	Checks Checks
 	// Stopping reports whether the server is about to stop, so that pages reconnect
 	// elsewhere. Nil means never.
 	Stopping func() bool
@@ -53,14 +57,23 @@ func (l *Live) Module() (ui.Module, error) {
 		Routes: []ui.Route{
 			{Path: "overview", Show: l.showOverview},
 			{Path: "overview/export", Serve: l.export, Timeout: exportTimeout},
+			{Path: "start", Show: l.showStart},
+			{Path: "start/carrier", Submit: l.checkCarrier, Back: "start", Timeout: checkTimeout},
+			{Path: "start/providers", Submit: l.testProviders, Back: "start", Timeout: checkTimeout},
+			{Path: "start/agent", Submit: l.createAgent, Back: "start"},
+			{Path: "start/attach", Submit: l.attach, Back: "start"},
+			{Path: "start/hide", Submit: l.hide, Back: "start"},
 			{Path: "live", Show: l.show},
 			{Path: "live/events", Serve: l.stream},
 		},
 	}, err
 }
 
-// exportTimeout limits an export.
-const exportTimeout = 30 * time.Second
+// exportTimeout limits an export, checkTimeout tests of carriers and providers.
+const (
+	exportTimeout = 30 * time.Second
+	checkTimeout  = 20 * time.Second
+)
 
 // shownCalls limits the calls on the page; the others are counted.
 const shownCalls = 50

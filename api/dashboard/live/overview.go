@@ -14,7 +14,6 @@ import (
 
 	"github.com/parley-voice/parley/api/dashboard/chart"
 	"github.com/parley-voice/parley/api/dashboard/ui"
-	"github.com/parley-voice/parley/control/agents"
 	"github.com/parley-voice/parley/control/overview"
 )
 
@@ -365,36 +364,11 @@ func (p *report) heat() (all []heatRow) {
 	return all
 }
 
-// A step is a part of the set-up of a new organization.
-type step struct {
-	Done              bool
-	Label, Help, Path string
-}
-
-// steps returns what a new organization needs before its first call.
-func (l *Live) steps(r *ui.Request) ([]step, error) {
-	o, err := l.Campaigns.Organization(r.Context(), r.DB(), r.Org())
-	if err != nil {
-		return nil, err
-	}
-	all, err := agents.List(r.Context(), r.DB(), r.Org())
-	if err != nil {
-		return nil, err
-	}
-	routes, err := overview.Routes(r.Context(), r.DB(), r.Org())
-	published := slices.ContainsFunc(all, func(a agents.Summary) bool { return a.Published > 0 })
-	return []step{
-		{o.Market != "", "Choose market rules", "The rules set legal calling hours and the numbers you may call.", "market"},
-		{published, "Publish an agent", "It holds the conversations. Calls need a published version.", "agents"},
-		{len(routes) > 0, "Connect a trunk", "Phone calls leave through a carrier. A subgroup lets an agent use it.", "trunks"},
-		{false, "Start a campaign", "Upload a list of contacts, check it, and launch.", "campaigns/new"},
-	}, err
-}
-
 type overviewPage struct {
 	*report
 
 	Steps     []step // only before the first call
+	Setup     bool   // the set-up is not finished
 	Periods   []tab
 	Before    string
 	Tiles     []tile
@@ -430,7 +404,11 @@ func (l *Live) showOverview(r *ui.Request) (ui.Page, error) {
 		return page, err
 	}
 	if !has {
-		steps, fault := l.steps(r)
+		s, fault := l.readSetup(r)
+		if fault != nil {
+			return page, fault
+		}
+		steps, fault := l.steps(r, s)
 		page.Data = overviewPage{Steps: steps}
 		return page, fault
 	}
@@ -438,10 +416,15 @@ func (l *Live) showOverview(r *ui.Request) (ui.Page, error) {
 	if err != nil {
 		return page, err
 	}
+	hidden, planned, err := overview.Setup(r.Context(), r.DB(), r.Org())
+	if err != nil {
+		return page, err
+	}
 	pending, err := overview.Pending(r.Context(), r.DB(), manyPending)
 	o := overviewPage{
 		report: p, Before: p.period.before, Tiles: p.tiles(), Legend: outcomeLegend(), Outcomes: p.outcomes(), Responses: p.responses(),
-		Heat: p.heat(), Late: pending == manyPending, New: p.before.Calls == 0, Export: r.URL("overview/export?period=" + p.period.Key),
+		Heat: p.heat(), Late: pending == manyPending, New: p.before.Calls == 0,
+		Setup: !hidden && !planned, Export: r.URL("overview/export?period=" + p.period.Key),
 	}
 	for _, choice := range periods() {
 		o.Periods = append(o.Periods, tab{choice.Label, "?period=" + choice.Key, choice.Key == p.period.Key})

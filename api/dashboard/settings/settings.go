@@ -67,7 +67,7 @@ func (Settings) show(r *ui.Request) (ui.Page, error) {
 	o, err := apply.Current(r.Context(), r.DB(), r.Org())
 	return ui.Page{
 		Template: "show.html", Title: "Settings", Lead: "Changes apply from the next call.",
-		Actions: []ui.Link{{Label: "Edit", Path: "settings/edit", Role: operator.Owner}},
+		Actions: []ui.Link{{Label: "Edit", Path: "settings/edit", Role: operator.Owner}, {Label: "Set up calling", Path: "start"}},
 		Data:    map[string]any{"O": withDefaults(o), "Days": ui.WeekdayOptions()},
 	}, err
 }

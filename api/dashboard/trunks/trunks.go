@@ -34,6 +34,8 @@ func (t Trunks) Module() (ui.Module, error) {
 		Routes: []ui.Route{
 			{Path: "trunks", Show: t.list},
 			{Path: "trunks/new", Show: t.askNew, Submit: t.create, NotRefilled: []string{"password"}},
+			{Path: "carriers", Role: operator.Operator, Show: t.listCarriers},
+			{Path: "carriers/{id}", Show: t.askCarrier, Submit: t.connect, NotRefilled: []string{"password"}},
 			{Path: "trunks/{id}", Show: t.show},
 			{Path: "trunks/{id}/edit", Show: t.ask, Submit: t.change, NotRefilled: []string{"password"}},
 			{Path: "trunks/{id}/call", Show: t.askCall, Submit: t.call},
@@ -116,7 +118,7 @@ func (t Trunks) list(r *ui.Request) (ui.Page, error) {
 	}
 	return ui.Page{
 		Template: "list.html", Title: "Trunks", Lead: "A trunk connects Parley to a carrier. Agents call through its subgroups.",
-		Actions: []ui.Link{{Label: "New trunk", Path: "trunks/new"}},
+		Actions: []ui.Link{{Label: "Connect a carrier", Path: "carriers"}, {Label: "New trunk", Path: "trunks/new"}},
 		Data:    map[string]any{"Own": own, "Borrowed": borrowed, "Search": looked},
 	}, nil
 }

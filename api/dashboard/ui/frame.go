@@ -345,8 +345,21 @@ func (f *Frame) serveForm(r *Request, module Module, route Route) error {
 			return err
 		}
 	}
-	redirect(r.Writer, r.HTTP, r.URL(done.To), nil)
+	redirect(r.Writer, r.HTTP, r.URL(r.next(done)), nil)
 	return nil
+}
+
+// next returns the page after a change: the one that the query string names, unless the change failed.
+func (r *Request) next(done Result) string {
+	if next := r.Query("next"); !done.Failed && isPage(next) {
+		return next
+	}
+	return done.To
+}
+
+// isPage reports whether a value of the query string is a page of the organization to which a form may return.
+func isPage(path string) bool {
+	return path != "" && strings.Trim(path, "abcdefghijklmnopqrstuvwxyz-/") == "" && path[0] >= 'a'
 }
 
 // The script for uploads sends Parley-Upload and gets the next page in Parley-To. If it got a

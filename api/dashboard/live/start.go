@@ -1,0 +1,390 @@
+package live
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/parley-voice/parley/api/dashboard/ui"
+	"github.com/parley-voice/parley/control/agents"
+	"github.com/parley-voice/parley/control/apply"
+	"github.com/parley-voice/parley/control/db"
+	"github.com/parley-voice/parley/control/operator"
+	"github.com/parley-voice/parley/control/overview"
+	"github.com/parley-voice/parley/control/trunks"
+	"github.com/parley-voice/parley/media"
+)
+
+// Checks tests what an organization needs for its first call.
+type Checks interface {
+	// Propose returns the definition of a first agent, with the providers that the organization can use.
+	Propose(orgID string) agents.Definition
+	// Tested reports whether the last test of each provider of d succeeded. It sends no requests.
+	Tested(ctx context.Context, q db.Querier, orgID string, d agents.Definition) (bool, error)
+	// Carrier returns "up", "down" or "unknown", and why the trunk is down. If ask is set, it sends OPTIONS first.
+	Carrier(ctx context.Context, t media.Trunk, ask bool) (state, reason string)
+}
+
+// States of a step.
+const (
+	stepDone   = "done"
+	stepToDo   = "to do"
+	stepFailed = "failed"
+)
+
+// A step is a part of the set-up of an organization. Its state is computed from the data of the organization, so it can
+// be left and continued at any time.
+type step struct {
+	Label, State string
+	Text         string    // what the step is for, or what is done
+	Reason       string    // why it failed
+	Links        []ui.Link // pages that do the step
+	Buttons      []ui.Link // forms that do the step or check it again
+	Now          bool      // the first step that is not done
+}
+
+// Done reports whether the step is done.
+func (s step) Done() bool { return s.State == stepDone }
+
+// fail sets why the step failed.
+func (s *step) fail(reason string) { s.State, s.Reason = stepFailed, reason }
+
+// setup is what the steps are computed from.
+type setup struct {
+	market  string
+	hidden  bool
+	trunks  []trunks.Trunk
+	routes  []trunks.Route
+	agents  []agents.Summary
+	agent   *agents.Summary // the first published agent, or the first draft
+	draft   agents.Definition
+	calls   []overview.Recent
+	planned bool // there is a campaign
+}
+
+func (l *Live) readSetup(r *ui.Request) (s setup, err error) {
+	ctx, q, org := r.Context(), r.DB(), r.Org()
+	o, err := l.Campaigns.Organization(ctx, q, org)
+	if err != nil {
+		return s, err
+	}
+	s.market = o.Market
+	if s.hidden, s.planned, err = overview.Setup(ctx, q, org); err != nil {
+		return s, err
+	}
+	if s.trunks, err = trunks.List(ctx, q, org); err != nil {
+		return s, err
+	}
+	if s.routes, err = trunks.Routes(ctx, q, org, ""); err != nil {
+		return s, err
+	}
+	if s.agents, err = agents.List(ctx, q, org); err != nil {
+		return s, err
+	}
+	if len(s.agents) > 0 {
+		at := max(0, slices.IndexFunc(s.agents, func(a agents.Summary) bool { return a.Published > 0 }))
+		s.agent = &s.agents[at]
+		a, fault := agents.ByID(ctx, q, org, s.agent.ID)
+		if fault != nil {
+			return s, fault
+		}
+		s.draft = a.Draft
+	} else if l.Checks != nil {
+		s.draft = l.Checks.Propose(org)
+	}
+	s.calls, err = overview.RecentCalls(ctx, q, org)
+	return s, err
+}
+
+// isAnswered reports whether a recent call was answered.
+func (s setup) isAnswered() bool {
+	return slices.ContainsFunc(s.calls, func(c overview.Recent) bool { return c.Answered })
+}
+
+// steps returns the way to the first campaign.
+func (l *Live) steps(r *ui.Request, s setup) ([]step, error) {
+	carrier := l.carrierStep(r, s)
+	providers, err := l.providerStep(r, s)
+	if err != nil {
+		return nil, err
+	}
+	agent := l.agentStep(r, s)
+	return []step{marketStep(s), carrier, providers, agent, callStep(s), campaignStep(s)}, nil
+}
+
+// next makes a form return to the page of the steps.
+const next = "?next=start"
+
+func marketStep(s setup) step {
+	p := step{
+		Label: "Choose market rules", State: stepToDo, Text: "They set the legal calling hours and the numbers that you may call.",
+		Links: []ui.Link{{Label: "Choose rules", Path: "market/use" + next, Role: operator.Owner}},
+	}
+	if s.market != "" {
+		p.State, p.Text = stepDone, "Market: "+s.market+"."
+		p.Links[0].Label = "Change"
+	}
+	return p
+}
+
+func (l *Live) carrierStep(r *ui.Request, s setup) step {
+	p := step{Label: "Connect a carrier", State: stepToDo, Text: "Phone calls leave through a trunk to a carrier."}
+	if len(s.trunks)+len(s.routes) == 0 {
+		p.Links = []ui.Link{{Label: "Choose a carrier", Path: "carriers"}}
+		return p
+	}
+	if len(s.routes) == 0 {
+		p.Links = []ui.Link{{Label: "Add a subgroup", Path: "trunks/" + s.trunks[0].ID + "/subgroup" + next}}
+		p.fail("The trunk " + s.trunks[0].Name + " has no subgroup, so no agent can use it.")
+		return p
+	}
+	if len(s.trunks) == 0 { // the trunk belongs to another organization
+		p.State, p.Text = stepDone, "Trunk: "+s.routes[0].TrunkName+"."
+		return p
+	}
+	reasons := []string{}
+	for _, t := range s.trunks {
+		state, reason := "unknown", ""
+		if l.Checks != nil {
+			state, reason = l.Checks.Carrier(r.Context(), t.MediaTrunk(), false)
+		}
+		if state == "up" {
+			p.State, p.Text = stepDone, "Trunk "+t.Name+": the carrier answers."
+			return p
+		}
+		if state == "down" {
+			reasons = append(reasons, t.Name+": "+cmp.Or(reason, "the carrier does not answer"))
+		}
+	}
+	p.Text = "Trunk " + s.trunks[0].Name + " is saved. The carrier has not answered yet."
+	p.Links = []ui.Link{{Label: "Edit trunk", Path: "trunks/" + s.trunks[0].ID + "/edit" + next}}
+	p.Buttons = []ui.Link{{Label: "Check now", Path: "start/carrier"}}
+	if len(reasons) > 0 {
+		p.fail(sentence(strings.Join(reasons, "; ")))
+	}
+	return p
+}
+
+func (l *Live) providerStep(r *ui.Request, s setup) (step, error) {
+	e := s.draft.Speech
+	p := step{
+		Label: "Check the providers", State: stepToDo,
+		Text: fmt.Sprintf("Speech-to-text: %s. Model: %s. Voice: %s.", orNone(e.ASR.Provider), orNone(e.LLM.Provider), orNone(e.TTS.Provider)),
+	}
+	if slices.Contains([]string{e.ASR.Provider, e.LLM.Provider, e.TTS.Provider}, "fake") {
+		p.Text += " The provider “fake” is for tests and speaks in tones. Set the keys of real providers in the server’s settings."
+	}
+	if l.Agents == nil || l.Checks == nil {
+		return p, nil
+	}
+	p.Buttons = []ui.Link{{Label: "Test providers", Path: "start/providers"}}
+	if err := l.Agents.Check(r.Context(), r.DB(), r.Org(), s.draft); err != nil {
+		p.fail(sentence(err.Error()))
+		return p, nil
+	}
+	tested, err := l.Checks.Tested(r.Context(), r.DB(), r.Org(), s.draft)
+	switch found := l.Agents.Warnings(r.Org(), s.draft); {
+	case tested || s.isAnswered():
+		p.State = stepDone
+	case len(found) > 0:
+		p.fail(sentence(strings.Join(found, "; ")))
+	}
+	return p, err
+}
+
+func orNone(name string) string { return cmp.Or(name, "none") }
+
+// sentence returns an error or warning as a sentence.
+func sentence(text string) string {
+	if text == "" {
+		return ""
+	}
+	return strings.ToUpper(text[:1]) + strings.TrimSuffix(text[1:], ".") + "."
+}
+
+func (l *Live) agentStep(r *ui.Request, s setup) step {
+	p := step{Label: "Publish an agent", State: stepToDo, Text: "An agent holds the conversations. Calls use its published version."}
+	if s.agent == nil {
+		p.Buttons = []ui.Link{{Label: "Create a first agent", Path: "start/agent"}}
+		p.Links = []ui.Link{{Label: "Write my own", Path: "agents/new" + next}}
+		return p
+	}
+	at := "agents/" + s.agent.ID
+	p.Links = []ui.Link{{Label: "Edit " + s.agent.Name, Path: at + "/edit" + next}}
+	if s.agent.Published == 0 {
+		p.Text = "The agent " + s.agent.Name + " is a draft."
+		p.Links = append([]ui.Link{{Label: "Publish " + s.agent.Name, Path: at + "/publish" + next}}, p.Links...)
+		if l.Agents != nil {
+			if err := l.Agents.Check(r.Context(), r.DB(), r.Org(), s.draft); err != nil {
+				p.fail(sentence(err.Error()))
+			}
+		}
+		return p
+	}
+	p.State, p.Text = stepDone, "The agent "+s.agent.Name+" is published."
+	if len(s.routes) > 0 && !slices.ContainsFunc(s.routes, func(x trunks.Route) bool { return slices.Contains(x.Agents, s.agent.Name) }) {
+		p.Buttons = []ui.Link{{Label: "Allow " + s.agent.Name + " to call", Path: "start/attach"}}
+		p.fail("No subgroup of a trunk lets the agent call.")
+	}
+	return p
+}
+
+func callStep(s setup) step {
+	p := step{Label: "Call your own phone", State: stepToDo, Text: "A test call needs a carrier and a published agent."}
+	if s.agent != nil && s.agent.Published > 0 && len(s.routes) > 0 {
+		p.Text = "Do-not-call lists and limits apply, as to every call."
+		p.Links = []ui.Link{{Label: "Test call", Path: "agents/" + s.agent.ID + "/call" + next}}
+	}
+	if len(s.calls) == 0 {
+		return p
+	}
+	newest := s.calls[0]
+	p.Links = append(p.Links, ui.Link{Label: "Open the newest call", Path: "calls/" + newest.ID, Role: operator.Viewer})
+	switch {
+	case !newest.Over:
+		p.Text = "A call is in progress. This page shows its result."
+	case s.isAnswered():
+		p.State, p.Text = stepDone, "A call was answered. Listen to its recording, and read its transcript."
+	default:
+		p.fail(ui.EndReason(newest.Reason))
+	}
+	return p
+}
+
+func campaignStep(s setup) step {
+	p := step{
+		Label: "Create a campaign", State: stepToDo, Text: "Upload a list of contacts. It stays a draft until you launch it.",
+		Links: []ui.Link{{Label: "New campaign", Path: "campaigns/new"}},
+	}
+	if s.market == "" {
+		p.Text += " Its numbers can be read only with market rules."
+	}
+	if s.planned {
+		p.State, p.Text, p.Links = stepDone, "There is a campaign.", []ui.Link{{Label: "Campaigns", Path: "campaigns", Role: operator.Viewer}}
+	}
+	return p
+}
+
+type startPage struct {
+	Steps   []step
+	Done    int
+	Hidden  bool
+	Refresh bool // a call is in progress, or the answer of a carrier is awaited
+}
+
+func (l *Live) showStart(r *ui.Request) (ui.Page, error) {
+	s, err := l.readSetup(r)
+	if err != nil {
+		return ui.Page{}, err
+	}
+	p := startPage{Hidden: s.hidden, Refresh: len(s.calls) > 0 && !s.calls[0].Over}
+	if p.Steps, err = l.steps(r, s); err != nil {
+		return ui.Page{}, err
+	}
+	p.Refresh = p.Refresh || len(s.trunks) > 0 && p.Steps[1].State == stepToDo
+	for i := range p.Steps {
+		if p.Steps[i].Done() {
+			p.Done++
+		}
+	}
+	if now := slices.IndexFunc(p.Steps, func(x step) bool { return !x.Done() }); now >= 0 {
+		p.Steps[now].Now = true
+	}
+	return ui.Page{
+		Template: "start.html", Title: "Set up calling", Data: p,
+		Lead: "Six steps to the first campaign. You can leave at any time and continue later.",
+	}, nil
+}
+
+// checkCarrier sends OPTIONS to the trunks.
+func (l *Live) checkCarrier(r *ui.Request) (ui.Result, error) {
+	all, err := trunks.List(r.Context(), r.DB(), r.Org())
+	if err != nil || l.Checks == nil {
+		return ui.Result{To: "start"}, err
+	}
+	reasons := []string{}
+	for _, t := range all[:min(len(all), mostChecked)] {
+		state, reason := l.Checks.Carrier(r.Context(), t.MediaTrunk(), true)
+		if state == "up" {
+			return ui.Result{To: "start", Notice: "The carrier of " + t.Name + " answers."}, nil
+		}
+		reasons = append(reasons, t.Name+": "+cmp.Or(reason, "no answer yet"))
+	}
+	return ui.Result{To: "start", Notice: "Not reached: " + strings.Join(reasons, "; ") + ".", Failed: true}, nil
+}
+
+// mostChecked limits the trunks that a request checks, one after the other.
+const mostChecked = 3
+
+// testProviders sends a short request to each provider.
+func (l *Live) testProviders(r *ui.Request) (ui.Result, error) {
+	s, err := l.readSetup(r)
+	if err != nil || l.Agents == nil {
+		return ui.Result{To: "start"}, err
+	}
+	l.Agents.Probe(r.Context(), r.Org(), s.draft.Speech)
+	l.Agents.Save(r.Context(), r.DB(), r.Org(), s.draft.Speech)
+	p, err := l.providerStep(r, s)
+	if p.State == stepFailed {
+		return ui.Result{To: "start", Notice: p.Reason, Failed: true}, err
+	}
+	return ui.Result{To: "start", Notice: "All providers answer."}, err
+}
+
+// createAgent creates the draft of a first agent.
+func (l *Live) createAgent(r *ui.Request) (ui.Result, error) {
+	name := "assistant"
+	err := r.Commit(operator.Operator, func(q db.Querier) (operator.Entry, error) {
+		if all, err := agents.List(r.Context(), q, r.Org()); err != nil || len(all) > 0 || l.Checks == nil {
+			return operator.Entry{}, err
+		}
+		a := apply.FromAgent(agents.Agent{Name: name, Draft: l.Checks.Propose(r.Org())})
+		if err := r.Apply(q, apply.Organization{Name: r.Member.Name, Agents: []apply.Agent{a}}); err != nil {
+			return operator.Entry{}, err
+		}
+		is, err := agents.Find(r.Context(), q, r.Org(), name)
+		if err != nil {
+			return operator.Entry{}, err
+		}
+		routes, err := trunks.Routes(r.Context(), q, r.Org(), "")
+		if err == nil && len(routes) > 0 && len(routes[0].Agents) == 0 {
+			err = trunks.Attach(r.Context(), q, r.Org(), routes[0].ID, []string{is.ID})
+		}
+		return operator.Entry{Action: "agent.create", Object: is.ID, After: map[string]any{"name": name}}, err
+	})
+	return ui.Result{To: "start", Notice: "Draft created. Edit what it says, then publish it."}, err
+}
+
+// attach lets the agent of the steps call through the first subgroup.
+func (l *Live) attach(r *ui.Request) (ui.Result, error) {
+	s, err := l.readSetup(r)
+	if err != nil || s.agent == nil || len(s.routes) == 0 {
+		return ui.Result{To: "start"}, err
+	}
+	x, ids := s.routes[0], []string{s.agent.ID}
+	for _, a := range s.agents {
+		if slices.Contains(x.Agents, a.Name) {
+			ids = append(ids, a.ID)
+		}
+	}
+	err = r.Commit(operator.Operator, func(q db.Querier) (operator.Entry, error) {
+		e := operator.Entry{Action: "subgroup.change", Object: x.ID, After: map[string]any{"name": x.Name, "agent": s.agent.Name}}
+		return e, trunks.Attach(r.Context(), q, r.Org(), x.ID, ids)
+	})
+	return ui.Result{To: "start", Notice: s.agent.Name + " may call through " + x.TrunkName + " / " + x.Name + "."}, err
+}
+
+// hide removes the link to the steps from Overview, or shows it again.
+func (l *Live) hide(r *ui.Request) (ui.Result, error) {
+	hidden := r.Text("show") == ""
+	err := r.Commit(operator.Operator, func(q db.Querier) (operator.Entry, error) {
+		entry := operator.Entry{Action: "organization.setup", Object: r.Org(), After: map[string]any{"hidden": hidden}}
+		return entry, overview.HideSetup(r.Context(), q, r.Org(), hidden)
+	})
+	if !hidden {
+		return ui.Result{To: "start"}, err
+	}
+	return ui.Result{To: "overview", Notice: "The steps are hidden. Settings leads to them."}, err
+}
