@@ -16,8 +16,8 @@ type DiffLine struct {
 }
 
 const (
-	diffContext  = 3         // lines around a change
-	maxDiffCells = 4_000_000 // product of the lines that are compared; above, all lines count as changed
+	diffContext  = 3       // lines around a change
+	maxDiffCells = 400_000 // product of the lines that are compared; above, all lines count as changed
 )
 
 // DiffLines compares two texts by lines. It keeps three lines around each change.
