@@ -102,6 +102,9 @@ func responseError(resp *http.Response) error {
 		}
 		message = strings.Join(all, "; ")
 	}
+	if wait := resp.Header.Get("Retry-After"); wait != "" {
+		message += "; Retry-After is " + wait + " s"
+	}
 	return fmt.Errorf("refused, %s (%d): %s", e.Error.Code, resp.StatusCode, message)
 }
 
