@@ -239,7 +239,8 @@ func (f Filter) scored() clause {
 
 // textLeads reports whether a search begins with the words of transcripts. Otherwise another condition selects few calls.
 func (f Filter) textLeads() bool {
-	return f.Text != "" && len(f.Contacts) == 0 && len(f.ExternalIDs) == 0 && f.To == ""
+	few := len(f.Contacts) > 0 || len(f.ExternalIDs) > 0 || f.To != "" || f.Tag != "" || len(f.Scores) > 0
+	return f.Text != "" && !few
 }
 
 // unindexed returns a clause that no index supports.

@@ -70,6 +70,8 @@ func TestTextSearchMatches(t *testing.T) {
 	b.exec(`INSERT INTO call_lines (call_id, n, item) SELECT id, 0, json_build_object('role', 'caller', 'text', 'alpha'
 		|| CASE WHEN n % 3 = 0 THEN ' beta' ELSE '' END || CASE WHEN n % 40 = 5 THEN ' gamma' ELSE '' END)::json FROM calls, LATERAL (SELECT right(id, 9)::int AS n) x`)
 	b.exec("INSERT INTO call_word_changes (call_id) SELECT id FROM calls")
+	b.exec("INSERT INTO call_tags (call_id, tag, org_id, author) SELECT id, 'even', org_id, 'ada' FROM calls WHERE right(id, 9)::int % 2 = 0")
+	b.exec("INSERT INTO call_scores (call_id, score, org_id, author) SELECT id, 1 + right(id, 9)::int % 5, org_id, 'ada' FROM calls")
 	b.index()
 	rapid.Check(t, func(t *rapid.T) {
 		word := rapid.SampledFrom([]string{"alpha", "beta", "gamma", "delta"}).Draw(t, "word")
@@ -82,6 +84,18 @@ func TestTextSearchMatches(t *testing.T) {
 		if rapid.IntRange(0, 3).Draw(t, "contact") == 0 {
 			f.Contacts = []string{"con_7", "con_84", "con_105"}
 			conds = append(conds, "contact_id IN ('con_7', 'con_84', 'con_105')")
+		}
+		if rapid.IntRange(0, 3).Draw(t, "tag") == 0 {
+			f.Tag = "even"
+			conds = append(conds, "right(id, 9)::int % 2 = 0")
+		}
+		if rapid.IntRange(0, 3).Draw(t, "score") == 0 {
+			f.Scores = []int{2, 5}
+			conds = append(conds, "right(id, 9)::int % 5 IN (1, 4)")
+		}
+		if rapid.IntRange(0, 3).Draw(t, "no words") == 0 {
+			f.Text = ""
+			conds[2] = "true"
 		}
 		bound := func(name, op string) *time.Time {
 			if rapid.IntRange(0, 2).Draw(t, name) > 0 {
