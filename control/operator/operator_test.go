@@ -104,7 +104,7 @@ func TestSessions(t *testing.T) {
 	}
 	open := func(token media.Secret) (Session, error) { return Open(t.Context(), d.Pool, token) }
 	s, err := open(token)
-	if err != nil || s.ID != ada || s.Email != "ada@example.com" || len(s.Memberships) != 1 || s.Memberships[0] != (Membership{org, "acme", s.Memberships[0].Timezone, Owner}) {
+	if err != nil || s.ID != ada || s.Email != "ada@example.com" || len(s.Memberships) != 1 || s.Memberships[0] != (Membership{org, "acme", s.Memberships[0].Timezone, "", Owner}) {
 		t.Fatalf("%+v, %v", s, err)
 	}
 	if err = s.SetFlash(t.Context(), d.Pool, "+done"); err != nil {

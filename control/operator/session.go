@@ -41,6 +41,7 @@ type Membership struct {
 	OrgID    string `json:"id"`
 	Name     string `json:"name"`
 	Timezone string `json:"timezone"` // time zone of the organization
+	Market   string `json:"market"`   // market of the organization; empty if it has none
 	Role     Role   `json:"role"`
 }
 
@@ -131,7 +132,8 @@ func Open(ctx context.Context, q db.Querier, token media.Secret) (Session, error
 	var stale bool
 	err := q.QueryRow(ctx, `
 		SELECT p.id, p.email, s.org_id, s.said, s.identity, p.password_hash <> '', p.totp_secret <> '', s.seen_at < now() - interval '1 minute', coalesce((
-			SELECT jsonb_agg(jsonb_build_object('id', o.id, 'name', o.name, 'timezone', o.timezone, 'role', r.role) ORDER BY o.name)
+			SELECT jsonb_agg(jsonb_build_object('id', o.id, 'name', o.name, 'timezone', o.timezone,
+				'market', coalesce(o.settings ->> 'market', ''), 'role', r.role) ORDER BY o.name)
 			FROM operator_roles r JOIN organizations o ON o.id = r.org_id WHERE r.operator_id = p.id), '[]')
 		FROM operator_sessions s JOIN operators p ON p.id = s.operator_id
 		WHERE s.hash = $1 AND s.seen_at > now() - $2::interval AND s.created_at > now() - CASE WHEN s.identity THEN $4::interval ELSE $3::interval END`,

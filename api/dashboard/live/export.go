@@ -21,7 +21,7 @@ func (l *Live) export(r *ui.Request) error {
 	}
 	r.Writer.Header().Set("Content-Type", "text/csv; charset=utf-8")
 	r.Writer.Header().Set("Content-Disposition", fmt.Sprintf(`attachment; filename="overview-%s-%s.csv"`,
-		p.period.Key, p.to.In(p.zone).Format(time.DateOnly)))
+		p.period.Key, p.to.In(p.dates.Zone).Format(time.DateOnly)))
 	if r.HTTP.Method == http.MethodHead {
 		return nil
 	}
@@ -41,7 +41,7 @@ func (p *report) lines() [][]string {
 	}
 	head = append(head, "with_verdict", "successful", "minutes", "with_cost", "cost", "turns", "response_p50_ms", "response_p95_ms")
 	all := [][]string{head}
-	local := func(t time.Time) string { return t.In(p.zone).Format(time.RFC3339) }
+	local := func(t time.Time) string { return t.In(p.dates.Zone).Format(time.RFC3339) }
 	add := func(kind, name, id string, from, to time.Time, s *overview.Sums) {
 		all = append(all, append([]string{kind, ui.CSVText(name), id, local(from), local(to)}, sumCells(s)...))
 	}
@@ -49,7 +49,7 @@ func (p *report) lines() [][]string {
 	add("complete hours", "", "", p.from, p.done, &p.now)
 	add("complete hours before", "", "", p.beforeFrom, p.beforeDone, &p.before)
 	for i := range p.slots {
-		add("time", p.period.name(p.slots[i], p.zone), "", p.slots[i].from, p.slots[i].to, &p.slots[i].Sums)
+		add("time", p.period.name(p.slots[i], p.dates), "", p.slots[i].from, p.slots[i].to, &p.slots[i].Sums)
 	}
 	for d, day := range p.week {
 		for h, c := range day {

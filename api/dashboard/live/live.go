@@ -114,14 +114,14 @@ type providerState struct {
 	Says  string
 }
 
-func assess(p Provider, now time.Time, zone *time.Location) providerState {
+func assess(p Provider, now time.Time, dates ui.Dates) providerState {
 	s := providerState{Provider: p, State: "up", Says: "Healthy"}
 	switch {
 	case p.Tried:
 		s.State, s.Says = "degraded", "Failed repeatedly. One call is testing it; other calls use the fallback, if any."
 	case p.Open && p.Until.After(now):
 		s.State, s.Says = "down", fmt.Sprintf("Suspended after repeated failures until %s; calls use the fallback, if any.",
-			p.Until.In(zone).Format("15:04:05"))
+			dates.Second(p.Until))
 	case p.Open:
 		s.State, s.Says = "degraded", "Suspended after repeated failures; the next call probes it."
 	case p.Most > 0 && p.Asked >= p.Most:
@@ -208,7 +208,7 @@ func (l *Live) health(r *ui.Request, n *now) error {
 			if p.OrgID != "" && p.OrgID != r.Org() {
 				continue // another organization's own endpoint
 			}
-			n.Providers = append(n.Providers, assess(p, time.Now(), r.Zone()))
+			n.Providers = append(n.Providers, assess(p, time.Now(), r.Dates()))
 		}
 	}
 	paces, err := l.Campaigns.Paces(r.Context(), r.DB(), r.Org(), 20)
@@ -232,7 +232,7 @@ func (l *Live) line(x overview.Route, r *ui.Request) line {
 	case x.Breaker == "open":
 		s.State, s.Says = "down", "Too many calls failed. Campaigns are paused on it"
 		if x.Probe != nil {
-			s.Says += " until a probe at " + x.Probe.In(r.Zone()).Format("15:04:05")
+			s.Says += " until a probe at " + r.Dates().Second(*x.Probe)
 		}
 		s.Says += "."
 	case x.InUse >= x.Most:

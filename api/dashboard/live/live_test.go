@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/parley-voice/parley/api/dashboard/ui"
 )
 
 // TestStreamLimits checks that sessions and organizations have limits of streams.
@@ -54,7 +56,7 @@ func TestProvider(t *testing.T) {
 		{Provider{Open: true, Until: now.Add(-time.Hour), Asked: 4, Most: 4}, "degraded", "the next call probes it"},
 		{Provider{Open: true, Tried: true, Until: now.Add(time.Second)}, "degraded", "One call is testing it"},
 	} {
-		s := assess(c.p, now, time.FixedZone("", 3600))
+		s := assess(c.p, now, ui.Dates{Zone: time.FixedZone("", 3600)})
 		if s.State != c.state || !strings.Contains(s.Says, c.says) {
 			t.Errorf("%+v is %s: %s", c.p, s.State, s.Says)
 		}

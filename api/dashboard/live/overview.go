@@ -22,7 +22,7 @@ type report struct {
 	spans
 
 	period        period
-	zone          *time.Location
+	dates         ui.Dates
 	links         links
 	page          func(path string) string
 	currency      string
@@ -59,8 +59,8 @@ type ranked struct {
 }
 
 func (l *Live) readReport(ctx context.Context, r *ui.Request, now time.Time) (*report, error) {
-	p := &report{period: periodOf(r.Query("period")), zone: r.Zone(), links: linksOf(r), page: r.URL, currency: l.Currency}
-	p.spans = p.period.at(now, p.zone)
+	p := &report{period: periodOf(r.Query("period")), dates: r.Dates(), links: linksOf(r), page: r.URL, currency: l.Currency}
+	p.spans = p.period.at(now, p.dates.Zone)
 	var hours []overview.Hour
 	var groups []overview.Group
 	if err := together(
@@ -111,7 +111,7 @@ func together(all ...func() error) error {
 const withoutCampaign = "none"
 
 func (p *report) addHours(hours []overview.Hour) {
-	p.slots = p.period.slots(p.spans, p.zone)
+	p.slots = p.period.slots(p.spans, p.dates.Zone)
 	at := 0
 	for i := range hours {
 		h := &hours[i]
@@ -123,7 +123,7 @@ func (p *report) addHours(hours []overview.Hour) {
 			at++
 		}
 		p.slots[at].Merge(&h.Sums)
-		day, hour := overview.LocalHour(h.At, p.zone)
+		day, hour := overview.LocalHour(h.At, p.dates.Zone)
 		c := &p.week[day][hour]
 		c.calls, c.dialed, c.answered = c.calls+h.Calls, c.dialed+h.Dialed(), c.answered+h.Outcomes[overview.Answered]
 	}
@@ -267,7 +267,7 @@ func (p *report) chartSlots(describe func(f figures) string, filters []string) [
 		s := &p.slots[i]
 		f := p.slotFigures(s)
 		all[i] = chart.Slot{
-			Tick: p.period.tick(s.from, p.zone), Title: p.period.name(*s, p.zone) + "\n" + describe(f),
+			Tick: p.period.tick(s.from, p.dates), Title: p.period.name(*s, p.dates) + "\n" + describe(f),
 			Href: f.linked(s.Calls, "", filters).Href,
 		}
 	}
@@ -430,7 +430,7 @@ func (l *Live) showOverview(r *ui.Request) (ui.Page, error) {
 		o.Periods = append(o.Periods, tab{choice.Label, "?period=" + choice.Key, choice.Key == p.period.Key})
 	}
 	for i := range p.slots {
-		o.Times = append(o.Times, timeRow{p.slotFigures(&p.slots[i]), p.period.name(p.slots[i], p.zone)})
+		o.Times = append(o.Times, timeRow{p.slotFigures(&p.slots[i]), p.period.name(p.slots[i], p.dates)})
 	}
 	page.Data = o
 	return page, err

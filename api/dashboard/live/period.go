@@ -83,27 +83,26 @@ func (p period) slots(s spans, zone *time.Location) (all []slot) {
 }
 
 // tick returns the text below a slot; many slots have none.
-func (p period) tick(from time.Time, zone *time.Location) string {
-	local := from.In(zone)
+func (p period) tick(from time.Time, dates ui.Dates) string {
+	local := from.In(dates.Zone)
 	switch {
 	case p.days == 1 && local.Hour()%6 == 0:
-		return local.Format("15:04")
+		return dates.Clock(from)
 	case p.days == 7 && local.Hour() < p.slot:
 		return local.Format("Mon")
 	case p.days == 30 && local.Day()%5 == 1 && local.Day() < 31:
-		return local.Format("2 Jan")
+		return dates.Day(from)
 	default:
 		return ""
 	}
 }
 
 // name returns a slot in words.
-func (p period) name(s slot, zone *time.Location) string {
-	from, to := s.from.In(zone), s.to.In(zone)
+func (p period) name(s slot, dates ui.Dates) string {
 	if p.slot == 24 {
-		return from.Format("Mon 2 Jan")
+		return dates.Weekday(s.from)
 	}
-	return from.Format("Mon 2 Jan, 15:04") + "–" + to.Format("15:04")
+	return dates.Weekday(s.from) + ", " + dates.Clock(s.from) + "–" + dates.Clock(s.to)
 }
 
 // links makes links to the calls behind a number.

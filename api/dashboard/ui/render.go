@@ -82,7 +82,7 @@ type sheet struct {
 	Flash   string
 	Failed  bool // Flash reports a failure
 	Path    string
-	zone    *time.Location
+	dates   Dates
 }
 
 type section struct {
@@ -105,7 +105,7 @@ func (s sheet) URL(parts ...any) string {
 }
 
 // Zone returns the name of the time zone of shown times.
-func (s sheet) Zone() string { return s.zone.String() }
+func (s sheet) Zone() string { return s.dates.Zone.String() }
 
 // When formats a time; nil and the zero time give a dash.
 func (s sheet) When(v any) template.HTML {
@@ -113,13 +113,8 @@ func (s sheet) When(v any) template.HTML {
 	if !ok {
 		return `<span class="none">–</span>`
 	}
-	local := t.In(s.zone)
-	form := "2 Jan, 15:04"
-	if local.Year() != time.Now().In(s.zone).Year() {
-		form = "2 Jan 2006"
-	}
 	return template.HTML(fmt.Sprintf(`<time datetime="%s" title="%s">%s</time>`, //nolint:gosec // times alone
-		t.UTC().Format(time.RFC3339), local.Format("Mon 2 Jan 2006, 15:04:05 MST"), local.Format(form)))
+		t.UTC().Format(time.RFC3339), s.dates.Full(t), s.dates.Short(t, time.Now())))
 }
 
 // Crumb returns the path of a parent page.
@@ -144,7 +139,7 @@ func orDefault(r, usual operator.Role) operator.Role {
 }
 
 func (f *Frame) sheet(r *Request, p Page) sheet {
-	s := sheet{Page: p, Session: r.Session, Member: r.Member, Path: r.HTTP.URL.Path, zone: zone(r.Member.Timezone)}
+	s := sheet{Page: p, Session: r.Session, Member: r.Member, Path: r.HTTP.URL.Path, dates: datesOf(r.Member)}
 	s.Flash, s.Failed = unflash(r.Session.Flash)
 	if r.Org() == "" {
 		return s

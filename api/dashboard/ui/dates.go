@@ -1,0 +1,57 @@
+package ui
+
+import (
+	"time"
+
+	"github.com/parley-voice/parley/control/operator"
+)
+
+// Dates formats times in the time zone and the custom of an organization: "Jan 2, 3:04 PM" under the market rules of
+// the United States, else "2 Jan, 15:04".
+type Dates struct {
+	Zone     *time.Location
+	American bool
+}
+
+func datesOf(m operator.Membership) Dates { return Dates{zone(m.Timezone), m.Market == "us"} }
+
+// Dates returns the formats of the organization.
+func (r *Request) Dates() Dates { return datesOf(r.Member) }
+
+// format uses the first layout in the United States, else the second.
+func (d Dates) format(t time.Time, american, other string) string {
+	if d.American {
+		other = american
+	}
+	return t.In(d.Zone).Format(other)
+}
+
+// Short returns day and minute of a time in this year, and the date of other times.
+func (d Dates) Short(t, now time.Time) string {
+	if t.In(d.Zone).Year() != now.In(d.Zone).Year() {
+		return d.format(t, "Jan 2, 2006", "2 Jan 2006")
+	}
+	return d.format(t, "Jan 2, 3:04 PM", "2 Jan, 15:04")
+}
+
+// Full returns weekday, date, second and time zone.
+func (d Dates) Full(t time.Time) string {
+	return d.format(t, "Mon, Jan 2, 2006, 3:04:05 PM MST", "Mon 2 Jan 2006, 15:04:05 MST")
+}
+
+// Minute returns date, minute and time zone.
+func (d Dates) Minute(t time.Time) string {
+	return d.format(t, "Jan 2, 2006, 3:04 PM MST", "2 Jan 2006, 15:04 MST")
+}
+
+// Day returns the day of the month.
+func (d Dates) Day(t time.Time) string { return d.format(t, "Jan 2", "2 Jan") }
+
+// Weekday returns weekday and day.
+func (d Dates) Weekday(t time.Time) string { return d.format(t, "Mon, Jan 2", "Mon 2 Jan") }
+
+// Clock returns hour and minute.
+func (d Dates) Clock(t time.Time) string { return d.format(t, "3:04 PM", "15:04") }
+
+// Second returns the time of day with seconds.
+func (d Dates) Second(t time.Time) string { return d.format(t, "3:04:05 PM", "15:04:05") }
