@@ -190,8 +190,8 @@ func TestSignedOutForm(t *testing.T) {
 		t.Errorf("%d changes", count())
 	}
 	out()
-	a = b.Post("agents/"+ids["agents"]+"/publish", "sign-in.email", "ada@example.com", "sign-in.password", string(dashtest.Password))
-	if a.Status != http.StatusSeeOther || !strings.HasSuffix(a.Location(), "/"+ids["agents"]) || !strings.Contains(b.Get(a.Location()).Text(), "You were signed out; nothing was done.") || count() != 1 {
+	a = b.Post("webhooks/"+ids["webhooks"]+"/test", "sign-in.email", "ada@example.com", "sign-in.password", string(dashtest.Password))
+	if a.Status != http.StatusSeeOther || !strings.HasSuffix(a.Location(), "/webhooks") || !strings.Contains(b.Get(a.Location()).Text(), "You were signed out; nothing was done.") || count() != 1 {
 		t.Errorf("form without fields: %d %s", a.Status, a.Location())
 	}
 	out()

@@ -33,6 +33,7 @@ func (s Settings) Module() (ui.Module, error) {
 		Routes: []ui.Route{
 			{Path: "settings", Show: s.show},
 			{Path: "settings/edit", Role: operator.Owner, Show: s.ask, Submit: s.change},
+			{Path: "settings/components", Show: s.components},
 			{Path: "market", Show: s.packages},
 			{Path: "market/use", Role: operator.Owner, Show: s.askUse, Submit: s.use},
 			{Path: "market/install", Role: operator.Owner, Root: true, Show: s.askInstall, Submit: s.install, MaxBytes: mostPackage},

@@ -132,8 +132,8 @@ func (f Form) Sections() (all []FormSection) {
 			continue
 		}
 		if n := len(all); n == 0 || x.Group != "" && x.Group != all[n-1].Title {
-			id := "section-" + strings.ReplaceAll(strings.ToLower(x.Group), " ", "-")
-			all = append(all, FormSection{ID: id, Title: x.Group})
+			title := cmp.Or(x.Group, "General")
+			all = append(all, FormSection{ID: "section-" + strings.ReplaceAll(strings.ToLower(title), " ", "-"), Title: title})
 		}
 		x.Group = ""
 		at := &all[len(all)-1]
