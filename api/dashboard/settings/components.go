@@ -23,7 +23,10 @@ func (Settings) components(r *ui.Request) (ui.Page, error) {
 		{Name: "agent", Label: "Agent", Kind: ui.Select, Options: ui.Options("sales", "support"), Help: "The published version is used."},
 		{Group: "Times", Name: "start", Label: "From", Kind: ui.TimeOfDay, Value: "09:00"},
 		{Name: "days", Label: "Days", Kind: ui.Checkboxes, Options: ui.WeekdayOptions(), Values: []string{"0", "1"}},
-		{Name: "budget", Label: "Budget", Kind: ui.Number, Unit: "USD", Optional: true, Min: "0", Value: "-1", Error: "Enter a number of at least 0."},
+		{
+			Name: "budget", Label: "Budget", Kind: ui.Number, Unit: "USD", Optional: true, Min: "0", Value: "-1",
+			Error: "Enter a number of at least 0.",
+		},
 		{Group: "Prompt", Name: "prompt", Label: "Prompt", Kind: ui.TextArea, Value: "You call about a renewal."},
 		{Name: "disclosures", Label: "Say the disclosures", Kind: ui.Checkbox, Value: ui.CheckboxValue(true)},
 	}})
