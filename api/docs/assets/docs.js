@@ -70,8 +70,8 @@
     return false;
   }
 
-  // shelf orders pages of the same relevance: the guide, the reference, then changes and decisions.
-  function shelf(address) {
+  // pageRank orders pages of the same relevance: the guide, the reference, then changes and decisions.
+  function pageRank(address) {
     if (!address.startsWith("guide/") || address.startsWith("guide/adr/")) return 0;
     return address.startsWith("guide/reference/") ? 1 : 2;
   }
@@ -90,7 +90,7 @@
         score += one;
       }
       const whole = named === words.length ? (row.h ? 2 : 3) : named ? 1 : 0; // the title of a page is above a heading in it
-      if (score) hits.push({ row, order: [whole, shelf(row.a), score] });
+      if (score) hits.push({ row, order: [whole, pageRank(row.a), score] });
     }
     const better = (a, b) => b.order[0] - a.order[0] || b.order[1] - a.order[1] || b.order[2] - a.order[2];
     return hits.sort(better).slice(0, 12).map((hit) => hit.row);
