@@ -14,15 +14,16 @@ import (
 
 // Progress returns the progress of a campaign.
 func (svc *Service) Progress(ctx context.Context, orgID, id string) (progress.Progress, error) {
-	f, err := svc.ProgressFacts(ctx, orgID, id)
+	f, err := svc.ProgressFacts(ctx, orgID, id, true)
 	if err != nil {
 		return progress.Progress{}, err
 	}
 	return progress.Compute(f), nil
 }
 
-// ProgressFacts returns the facts about the progress of a campaign, all numbers from one snapshot.
-func (svc *Service) ProgressFacts(ctx context.Context, orgID, id string) (progress.Facts, error) {
+// ProgressFacts returns the facts about the progress of a campaign, all numbers from one snapshot. Contacts that
+// wait and that were called are counted, and costs read, if waiting is true; that takes long if many wait for a time of their own.
+func (svc *Service) ProgressFacts(ctx context.Context, orgID, id string, waiting bool) (progress.Facts, error) {
 	var f progress.Facts
 	err := svc.snapshot(ctx, func(tx pgx.Tx) error {
 		c, err := svc.Store.Get(ctx, tx, orgID, id, false)
@@ -48,9 +49,6 @@ func (svc *Service) ProgressFacts(ctx context.Context, orgID, id string) (progre
 		}
 		f.Outcomes, f.InProgress, f.Dialed = t.Outcomes, t.InProgress, t.Dialed
 		f.Recent = progress.Recent{Calls: t.Recent, First: t.First, Last: t.Last}
-		if f.Tried, err = svc.Store.Contacts.CountTried(ctx, tx, id, f.Counts); err != nil {
-			return err
-		}
 		facts, err := checker{svc.Store, svc.CheckAgent}.facts(ctx, tx, org, pkg,
 			Status{Campaign: c, Screen: screening.None(), Counts: f.Counts}, now)
 		if err != nil {
@@ -70,6 +68,9 @@ func (svc *Service) ProgressFacts(ctx context.Context, orgID, id string) (progre
 			return err
 		}
 		f.Stale = openErr != nil || org.RequireRegistry && lists.IsUnusable(now)
+		if !waiting {
+			return nil
+		}
 		return addWaiting(ctx, tx, svc.Store, &f, t.Due)
 	})
 	return f, err
@@ -86,10 +87,13 @@ func isDiskFull(
 	return !can, err
 }
 
-// addWaiting adds the waiting contacts, the amount that was spent and, if the next call of a
+// addWaiting adds the contacts that wait and those that were called, the amount that was spent and, if the next call of a
 // running campaign is due, the limits that are reached.
 func addWaiting(ctx context.Context, tx pgx.Tx, from *store.Store, f *progress.Facts, due bool) (err error) {
 	c := f.Campaign
+	if f.Tried, err = from.Contacts.CountTried(ctx, tx, c.ID, f.Counts); err != nil {
+		return err
+	}
 	if f.Spending, err = from.Spending(ctx, tx, c); err != nil {
 		return err
 	}

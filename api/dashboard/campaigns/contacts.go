@@ -41,7 +41,7 @@ type contactsPage struct {
 
 // contacts lists the contacts of a campaign, with the reasons for their states.
 func (c *Campaigns) contacts(r *ui.Request) (ui.Page, error) {
-	f, err := c.service().ProgressFacts(r.Context(), r.Org(), r.ID())
+	f, err := c.service().ProgressFacts(r.Context(), r.Org(), r.ID(), false)
 	if err != nil {
 		return ui.Page{}, err
 	}

@@ -185,7 +185,7 @@ const (
 
 func (c *Campaigns) progress(r *ui.Request, o *one) error {
 	k, now := o.Campaign, time.Now()
-	facts, err := c.service().ProgressFacts(r.Context(), r.Org(), k.ID)
+	facts, err := c.service().ProgressFacts(r.Context(), r.Org(), k.ID, true)
 	if err != nil {
 		return err
 	}
