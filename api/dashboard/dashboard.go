@@ -87,7 +87,7 @@ func (d *Dashboard) Frame() (*ui.Frame, error) {
 		(&live.Live{
 			Campaigns: d.Campaigns.Store, Calls: d.Calls, TrunkStatus: d.TrunkStatus, Stopping: d.Stopping, Providers: d.Providers,
 			Currency: pricing.CurrencyOf(d.Store.Prices),
-			Agents: d.Agents, Checks: d.Checks,
+			Agents:   d.Agents, Checks: d.Checks,
 		}).Module,
 		(&campaigns.Campaigns{
 			API: d.Campaigns, Imports: d.Imports, Currency: pricing.CurrencyOf(d.Store.Prices),
