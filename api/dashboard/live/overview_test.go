@@ -16,7 +16,7 @@ import (
 var (
 	numberLink = regexp.MustCompile(`<a href="([^"]*/calls\?[^"]*)">([^<]*)</a>`)
 	chartLink  = regexp.MustCompile(`<a href="([^"]*/calls\?[^"]*)" aria-label="([^"]*)"`)
-	rowLink    = regexp.MustCompile(`<th scope="row"><a href="[^"]*/calls/call_`)
+	rowLink    = regexp.MustCompile(`<th scope="row"><a (class="row" )?href="[^"]*/calls/call_`)
 	nextLink   = regexp.MustCompile(`<a class="button" href="([^"]*)" rel="next">`)
 	callCount  = regexp.MustCompile(`\n([0-9,]+) calls?(\n|$)`)
 )
