@@ -292,7 +292,7 @@ func TestCommandLine(t *testing.T) {
 		{[]string{"call", "lst"}, "did you mean \"list\"?"},
 		{[]string{"call", "place", "--agent", "a"}, `expected "<number>"; parley help call place explains the command`},
 		{[]string{"serv"}, `did you mean "serve"?; parley help lists the commands`},
-		{[]string{"help", "trunk"}, "List known carriers, and show what a trunk to each needs."},
+		{[]string{"help", "trunk"}, "List carrier profiles, or show one."},
 		{[]string{"plan", "--calls", "100", "--json"}, `"calls_per_node": `},
 		{[]string{"version", "--sbom"}, `"purl": "pkg:golang/github.com/jackc/pgx/v5@v5.`},
 		{[]string{"key", "create", "--org", "a", "--rate-limit", "-3"}, `"-3": accepted: requests per minute`},

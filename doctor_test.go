@@ -215,7 +215,7 @@ organizations:
 	if !slices.Equal(failed, want) {
 		t.Errorf("%q, want %q", failed, want)
 	}
-	for _, part := range []string{"out (sip:" + proxy + ") answers OPTIONS", "no published agent uses them: model gate, recognizer deepgram-flux", "voice openai"} {
+	for _, part := range []string{"out (sip:" + proxy + ") answers OPTIONS", "no published agent uses them: model gate, speech-to-text deepgram-flux", "voice openai"} {
 		if !strings.Contains(text, part) {
 			t.Errorf("no %q in\n%s", part, text)
 		}

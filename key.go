@@ -117,7 +117,7 @@ func (c keyCreateCmd) Run(e *env) error {
 }
 
 type keyListCmd struct {
-	JSON bool `name:"json" help:"As JSON."`
+	JSON bool `name:"json" help:"Print JSON."`
 }
 
 // Run lists the keys without secrets, which are not stored.

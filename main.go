@@ -49,7 +49,7 @@ type commands struct {
 	Key      keyCmd            `cmd:"" help:"Manage API keys." group:"Settings of organizations"`
 	Operator admincli.Operator `cmd:"" help:"Manage dashboard operators." group:"Settings of organizations"`
 	Agent    admincli.Agent    `cmd:"" help:"Manage agents." group:"Settings of organizations"`
-	Trunk    admincli.Trunk    `cmd:"" help:"List known carriers, and show what a trunk to each needs." group:"Settings of organizations"`
+	Trunk    admincli.Trunk    `cmd:"" help:"List carrier profiles, or show one." group:"Settings of organizations"`
 	Webhook  admincli.Webhook  `cmd:"" help:"Manage webhook endpoints and deliveries." group:"Settings of organizations"`
 	Links    linksCmd          `cmd:"" help:"Manage links to recordings." group:"Settings of organizations"`
 	Secrets  admincli.Secrets  `cmd:"" help:"Manage the key that encrypts secrets." group:"Settings of organizations"`

@@ -17,7 +17,7 @@ type planCmd struct {
 	Days        int     `help:"Days for which calls and recordings are kept." default:"90" placeholder:"N"`
 	Cores       int     `help:"Cores of a node." default:"4" placeholder:"N"`
 	Recording   string  `help:"Format of recordings: wav, opus or none." enum:"wav,opus,none" default:"wav"`
-	JSON        bool    `name:"json" help:"As JSON. Sizes are in bytes, rates in bits per second."`
+	JSON        bool    `name:"json" help:"Print JSON. Sizes are in bytes, rates in bits per second."`
 }
 
 // Run prints the plan.

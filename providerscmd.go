@@ -28,7 +28,7 @@ type providersCmd struct {
 }
 
 type listProvidersCmd struct {
-	JSON bool `name:"json" help:"As JSON."`
+	JSON bool `name:"json" help:"Print JSON."`
 }
 
 // Run prints the endpoints without their keys.
@@ -101,7 +101,7 @@ type checkProvidersCmd struct {
 	Language string   `help:"Language to request, such as ru or en-US." placeholder:"TAG"`
 	Text     string   `help:"Sentence to say instead of the English one." placeholder:"TEXT"`
 	Agents   bool     `help:"Check the models and voices of all published agents instead. Launches of campaigns use the results for an hour."`
-	JSON     bool     `name:"json" help:"As JSON: a list of results."`
+	JSON     bool     `name:"json" help:"Print JSON: a list of results."`
 }
 
 // Run tests the providers. It returns an error if a provider fails.

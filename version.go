@@ -7,7 +7,7 @@ import (
 )
 
 type versionCmd struct {
-	JSON bool `name:"json" help:"As JSON."`
+	JSON bool `name:"json" help:"Print JSON."`
 	SBOM bool `name:"sbom" help:"The modules of this program, as CycloneDX JSON."`
 }
 

@@ -120,7 +120,7 @@ func TestExample(t *testing.T) {
 				t.Errorf("%s: not all controls are in the window", where)
 			}
 			b.Run(strings.Replace(call, `"talk"`, `"start"`, 1))
-			b.Until("document.querySelectorAll('#lines li').length === 5 && document.getElementById('state').textContent === 'Listening to you'")
+			b.Until("document.querySelectorAll('#lines li').length === 5 && document.getElementById('state').textContent === 'Hearing you'")
 			b.Run("document.querySelector('details').open = true")
 			checkAxe(t, b, axe, where+", in a call")
 			if wide := dashtest.Read[int64](b, "document.documentElement.scrollWidth"); wide > width {

@@ -137,7 +137,7 @@ type ListCalls struct {
 	To       string `help:"Only calls to this number."`
 	Reason   string `help:"Only calls with this disconnection_reason."`
 	Limit    int    `help:"Maximum number of calls, up to 10,000." default:"50"`
-	JSON     bool   `name:"json" help:"As JSON."`
+	JSON     bool   `name:"json" help:"Print JSON."`
 }
 
 // Run lists the calls.
@@ -216,7 +216,7 @@ func epoch(s float64) *time.Time {
 // ShowCall shows a call.
 type ShowCall struct {
 	ID   string `arg:"" help:"The call's id."`
-	JSON bool   `name:"json" help:"As JSON."`
+	JSON bool   `name:"json" help:"Print JSON."`
 }
 
 // Run shows the call.

@@ -32,7 +32,7 @@ type campaign struct {
 type ListCampaigns struct {
 	Status string `help:"Only these statuses: draft, scheduled, running, paused, completed, cancelled; comma-separated."`
 	Limit  int    `help:"Maximum number of campaigns, up to 10,000." default:"50"`
-	JSON   bool   `name:"json" help:"As JSON."`
+	JSON   bool   `name:"json" help:"Print JSON."`
 }
 
 // Run lists the campaigns.
@@ -58,7 +58,7 @@ func (c ListCampaigns) Run(ctx context.Context, client *Client) error {
 // ShowCampaign shows a campaign and its progress.
 type ShowCampaign struct {
 	ID   string `arg:"" help:"Campaign id."`
-	JSON bool   `name:"json" help:"As JSON: the campaign, with its progress in the member progress."`
+	JSON bool   `name:"json" help:"Print JSON: the campaign, with its progress in the member progress."`
 }
 
 // Run shows the campaign.

@@ -94,7 +94,7 @@ func (t *Terminal) byteBar() func(done, all int) {
 // ListDNC lists loads.
 type ListDNC struct {
 	Limit int  `help:"Number of loads." default:"50"`
-	JSON  bool `name:"json" help:"As JSON."`
+	JSON  bool `name:"json" help:"Print JSON."`
 }
 
 // Run lists past loads.
@@ -118,7 +118,7 @@ func (c ListDNC) Run(ctx context.Context, d *Env) error {
 type StatusDNC struct {
 	Org    string `help:"Organization whose suppression list and market to include."`
 	Number string `arg:"" optional:"" help:"Number to look up."`
-	JSON   bool   `name:"json" help:"As JSON."`
+	JSON   bool   `name:"json" help:"Print JSON."`
 }
 
 // Run shows the registries in use, or looks up a number.

@@ -19,7 +19,7 @@ import (
 type Logs struct {
 	ID   string `arg:"" help:"The call's id."`
 	SIP  bool   `name:"sip" help:"Include the SIP messages, from the database in this machine's settings."`
-	JSON bool   `name:"json" help:"As JSON."`
+	JSON bool   `name:"json" help:"Print JSON."`
 }
 
 // Signaling reads the SIP messages of a call from the database.

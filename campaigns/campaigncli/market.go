@@ -92,7 +92,7 @@ func (c InstallMarket) find(ctx context.Context, q db.Querier, d *Env) (code, ve
 
 // ListMarket lists packages.
 type ListMarket struct {
-	JSON bool `name:"json" help:"As JSON."`
+	JSON bool `name:"json" help:"Print JSON."`
 }
 
 // Run lists the packages.

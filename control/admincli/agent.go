@@ -79,7 +79,7 @@ func (c UnpublishAgent) Run(ctx context.Context, d *Env) error {
 // ListAgents lists agents.
 type ListAgents struct {
 	Org  string `required:"" help:"Name of the organization."`
-	JSON bool   `name:"json" help:"As JSON."`
+	JSON bool   `name:"json" help:"Print JSON."`
 }
 
 // Run lists the agents of an organization.
@@ -105,7 +105,7 @@ type DiffAgent struct {
 
 	From int  `help:"Number of the older version; 0 means the published version."`
 	To   int  `help:"Number of the newer version; 0 means the draft."`
-	JSON bool `name:"json" help:"As JSON."`
+	JSON bool `name:"json" help:"Print JSON."`
 }
 
 // Run prints the fields that differ. Headers of tools are secret; it says only which tools have other headers.

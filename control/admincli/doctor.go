@@ -42,7 +42,7 @@ type Finding struct {
 type Doctor struct {
 	File string `short:"f" help:"Also check an operator's file that is not applied yet." placeholder:"FILE"`
 	STUN string `name:"stun" help:"STUN server that reports the public address. Default: the first of PARLEY_STUN_URLS." placeholder:"HOST:PORT"`
-	JSON bool   `name:"json" help:"As JSON."`
+	JSON bool   `name:"json" help:"Print JSON."`
 }
 
 // Examination holds what the checks of Doctor need.

@@ -22,7 +22,7 @@ import (
 type part struct{ serves, name string }
 
 func (p part) String() string {
-	return map[string]string{"asr": "recognizer", "llm": "model", "tts": "voice"}[p.serves] + " " + p.name
+	return map[string]string{"asr": "speech-to-text", "llm": "model", "tts": "voice"}[p.serves] + " " + p.name
 }
 
 // account returns the name of the endpoint. A Deepgram endpoint has a second recognizer.

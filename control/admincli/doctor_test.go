@@ -97,7 +97,7 @@ func TestJudgements(t *testing.T) {
 		"ACME host elsewhere":    {judgeACME("p.example", []netip.Addr{at("192.0.2.1")}, nil, own, "443"), Warning, "leads to 192.0.2.1, which is neither"},
 		"ACME port":              {judgeACME("p.example", own[2:], nil, own, "8080"), Warning, "port 443 of p.example, but PARLEY_HTTP_ADDR has port 8080"},
 		"trunk without DNS":      {judgeTrunk(trunks.Trunk{Name: "t", Proxy: "sip:x"}, fmt.Errorf("x: %w", &net.DNSError{Name: "x"})), Error, "correct the host in the trunk's proxy"},
-		"provider without DNS":   {failedProvider("", &net.DNSError{Name: "x", Err: "gone"}), Error, "recognizer a, voice a: x: lookup x: gone give this machine a DNS server"},
+		"provider without DNS":   {failedProvider("", &net.DNSError{Name: "x", Err: "gone"}), Error, "speech-to-text a, voice a: x: lookup x: gone give this machine a DNS server"},
 		"provider URL":           {failedProvider("https://x", &net.DNSError{Name: "x"}), Error, "correct the host in its URL"},
 		"provider refused":       {failedProvider("", listen(syscall.ECONNREFUSED)), Error, "in the firewall"},
 		"provider key":           {failedProvider("", errors.New("401")), Error, "correct its key and URL; parley providers check a"},

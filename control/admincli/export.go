@@ -15,7 +15,7 @@ import (
 
 // Export writes the operator's file.
 type Export struct {
-	JSON bool `name:"json" help:"As JSON."`
+	JSON bool `name:"json" help:"Print JSON."`
 }
 
 // ReadOnly holds the dependencies of commands that change nothing. They fail if there is no database.

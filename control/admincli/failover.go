@@ -20,7 +20,7 @@ type Failover struct {
 
 // FailoverStatus shows the state after a failover.
 type FailoverStatus struct {
-	JSON bool `name:"json" help:"As JSON."`
+	JSON bool `name:"json" help:"Print JSON."`
 }
 
 // Run prints whether the servers dial calls, and which calls they hold.

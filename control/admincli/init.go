@@ -42,11 +42,11 @@ type Init struct {
 
 // questions returns the questions, with the answers that an empty line gives.
 func (c *Init) questions() []question {
-	const providers = "Providers: some of deepgram, openai, elevenlabs, cartesia, assemblyai?"
+	const providers = "Which providers (comma-separated): deepgram, openai, elevenlabs, cartesia, assemblyai?"
 	return []question{
-		{"market", &c.Market, "Rules of which country, us or kz?", "us", false},
+		{"market", &c.Market, "Which country do you call (us, kz)?", "us", false},
 		{"public", &c.Public, "Public address of this machine, an IP address or a host name?", "", false},
-		{"carrier", &c.Carrier, "Carrier: twilio, telnyx, another of parley trunk profiles, or a SIP address?", "", false},
+		{"carrier", &c.Carrier, "Carrier: twilio, telnyx, another name from `parley trunk profiles`, or a SIP address?", "", false},
 		{"number", &c.Number, "Caller number that the carrier gave you, such as +12025550123?", control.Placeholder, true},
 		{"providers", &c.Providers, providers, "deepgram,openai,elevenlabs", false},
 		{"database", &c.Database, "PostgreSQL URL, or built-in?", "built-in", false},

@@ -72,7 +72,7 @@ func (c CreateOperator) Run(ctx context.Context, d *Env) error {
 // ListOperators lists operators.
 type ListOperators struct {
 	Org  string `help:"List only this organization."`
-	JSON bool   `name:"json" help:"As JSON."`
+	JSON bool   `name:"json" help:"Print JSON."`
 }
 
 // Run lists operators with their roles.

@@ -11,13 +11,13 @@ import (
 
 // Trunk has the commands for trunks.
 type Trunk struct {
-	Profiles Profiles `cmd:"" help:"List the known carriers, or show what a trunk to one of them needs, with sources."`
+	Profiles Profiles `cmd:"" help:"List carrier profiles, or show one."`
 }
 
 // Profiles lists the carrier profiles, or shows one.
 type Profiles struct {
 	Name string `arg:"" optional:"" help:"Carrier to show, such as twilio."`
-	JSON bool   `name:"json" help:"As JSON."`
+	JSON bool   `name:"json" help:"Print JSON."`
 }
 
 // Run needs no database.

@@ -19,7 +19,7 @@ type Webhook struct {
 type ListWebhooks struct {
 	Org  string `help:"List only this organization."`
 	Dead bool   `help:"List failed deliveries, newest first, at most 1000."`
-	JSON bool   `name:"json" help:"As JSON."`
+	JSON bool   `name:"json" help:"Print JSON."`
 }
 
 // Run lists the endpoints without their secrets.

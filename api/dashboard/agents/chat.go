@@ -76,8 +76,8 @@ func (a Agents) chatPage(r *ui.Request, agent agents.Agent, s *chatState) (ui.Pa
 	if s == nil {
 		f.Fields = variableFields(agent)
 		if hasServers(d) {
-			servers := ui.CheckboxField("servers", "Really call the servers of tools", false)
-			servers.Help = "Otherwise no request is sent, and the model is told so. Requests may change data there."
+			servers := ui.CheckboxField("servers", "Send requests to tool servers", false)
+			servers.Help = "Otherwise no request is sent. Requests may change data."
 			f.Fields = append(f.Fields, servers)
 		}
 	} else {
@@ -121,7 +121,7 @@ func (a Agents) chat(r *ui.Request) (ui.Result, error) {
 		return ui.Result{}, err
 	}
 	if a.Tester == nil {
-		return ui.Result{}, ui.Invalid("", "This server has no models.")
+		return ui.Result{}, ui.Invalid("", "No model is configured. Set the key of a provider.")
 	}
 	text := r.Text("message")
 	if n := utf8.RuneCountInString(text); n == 0 || n > maxChatText {

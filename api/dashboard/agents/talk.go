@@ -74,7 +74,7 @@ func (a Agents) createTalk(r *ui.Request) (map[string]any, error) {
 		return nil, err
 	}
 	if !a.canTalk(agent) {
-		return nil, ui.Invalid("", "Browsers cannot talk with this agent. It is not published, or the server takes no web calls.")
+		return nil, ui.Invalid("", "Browsers cannot talk with this agent. It is not published, or this server has no web calls.")
 	}
 	end, err := a.talks.begin(r.Session.ID, time.Now())
 	if err != nil {

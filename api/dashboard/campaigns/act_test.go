@@ -170,7 +170,7 @@ func TestReopen(t *testing.T) {
 	h.Exec(t, "INSERT INTO attempt_tallies (campaign_id, outcome, n) VALUES ($1, 'failed', 1)", id)
 	h.Exec(t, "UPDATE campaigns SET status = 'running' WHERE id = $1", id)
 	b := h.SignIn(t, "oscar")
-	if page := b.Get("campaigns/" + id); !strings.Contains(page.Text(), "1 contact has no attempts left") {
+	if page := b.Get("campaigns/" + id); !strings.Contains(page.Text(), "the last call of 1 contact. It has no attempts left.") {
 		t.Errorf("%s", page.Text())
 	}
 	for _, want := range []string{"1 contact will be called again.", "No contact needs another call."} {

@@ -82,7 +82,7 @@ func (c *Campaigns) contacts(r *ui.Request) (ui.Page, error) {
 
 // stateLabels are the states of contacts.
 var stateLabels = map[campaigns.State]string{ //nolint:gochecknoglobals // read-only table
-	campaigns.InCall: "In call", campaigns.Awaiting: "Waiting for the analysis", campaigns.Pending: "Waiting for a call",
+	campaigns.InCall: "In call", campaigns.Awaiting: "In analysis", campaigns.Pending: "Ready or waiting",
 	campaigns.Done: "Completed", campaigns.Exhausted: "Not reached", campaigns.Suppressed: "Skipped",
 }
 
@@ -124,13 +124,12 @@ func describe(f progress.Facts, one store.ListedContact) contactRow {
 	case campaigns.InCall:
 		x.Class = "good"
 	case campaigns.Awaiting:
-		x.Label = "Waiting"
 		x.Says = "The analysis of the call decides about another call"
 	case campaigns.Exhausted:
 		x.Class = ""
 		switch {
 		case one.Fault != "":
-			x.Says = "The last call broke because of Parley or a provider"
+			x.Says = "A fault of Parley or a provider ended the last call. No attempt is left"
 		case one.Attempts == 0:
 			x.Says = "The time allowed in the row passed"
 		default:

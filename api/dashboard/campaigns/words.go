@@ -129,7 +129,7 @@ var held = map[string]string{ //nolint:gochecknoglobals // read-only table
 	"legal_holiday": "Holiday at the contact’s location", "retry_wait": "Waiting for the next attempt",
 	"not_before": "Not before the time in the row", "not_after": "The time allowed in the row has passed",
 	"dnc_screen_stale": "Do-not-call registry has expired", "provider_unavailable": "A provider of the agent is not responding",
-	"too_many_failures": "Too many recent calls broke because of Parley or a provider of the agent",
+	"too_many_failures": "A fault of Parley or a provider ended too many recent calls",
 	"carrier_paused":    "The carrier requested a pause",
 	"route_unavailable": "Calls do not get through on the trunk", "timezone_unresolved": "Time zone unknown",
 	"database_failover":            "A server has not reported which calls it made before the database failover",

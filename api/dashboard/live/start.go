@@ -255,11 +255,11 @@ func callStep(s setup) step {
 
 func campaignStep(s setup) step {
 	p := step{
-		Label: "Create a campaign", State: stepToDo, Text: "Upload a list of contacts. It stays a draft until you launch it.",
+		Label: "Create a campaign", State: stepToDo, Text: "Upload a list of contacts. A campaign stays a draft until you launch it.",
 		Links: []ui.Link{{Label: "New campaign", Path: "campaigns/new"}},
 	}
 	if s.market == "" {
-		p.Text += " Its numbers can be read only with market rules."
+		p.Text += " Importing numbers requires market rules."
 	}
 	if s.planned {
 		p.State, p.Text, p.Links = stepDone, "There is a campaign.", []ui.Link{{Label: "Campaigns", Path: "campaigns", Role: operator.Viewer}}

@@ -53,8 +53,8 @@ func (Trunks) askCarrier(r *ui.Request) (ui.Page, error) {
 	destinations, err := destinationsOf(r, r.DB())
 	fields := []ui.Field{
 		{
-			Name: "username", Label: "User name", Optional: true, Complete: "off",
-			Help: "Of the SIP credentials. Leave empty if the carrier knows the addresses of your servers.",
+			Name: "username", Label: "SIP user name", Optional: true, Complete: "off",
+			Help: "Leave empty if the carrier permits your servers by IP address.",
 		},
 		{
 			Name: "password", Label: "Password", Kind: ui.Password, Optional: true, Complete: "new-password",
@@ -76,7 +76,7 @@ func (Trunks) askCarrier(r *ui.Request) (ui.Page, error) {
 	}
 	return ui.Page{
 		Template: "carrier.html", Title: c.Title, Data: page, Crumbs: crumbs(ui.Link{Label: "Connect a carrier", Path: "carriers"}),
-		Lead: "Creates a trunk and a subgroup for all agents. Allowed destinations: " + strings.Join(destinations, ", ") + ".",
+		Lead: "Connect creates a trunk and a subgroup. All agents may use it. Allowed destinations: " + strings.Join(destinations, ", ") + ".",
 	}, err
 }
 

@@ -17,7 +17,7 @@ import (
 func funcs(a assets) template.FuncMap {
 	return template.FuncMap{
 		"asset": a.path, "count": Count, "next": func(n int) int { return n + 1 }, "span": span, "plural": Plural,
-		"join": func(sep string, all []string) string { return strings.Join(all, sep) }, "names": JoinNames,
+		"lower": strings.ToLower, "join": func(sep string, all []string) string { return strings.Join(all, sep) }, "names": JoinNames,
 		"pretty": pretty, "dict": dict, "class": class, "stateLabel": stateLabel, "deref": deref,
 		"ending": TurnOutcome, "cause": EndOfTurnCause, "number": FormatNumber, "machine": MachineAction, "patience": PatienceLabel,
 	}

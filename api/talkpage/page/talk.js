@@ -4,7 +4,7 @@ import { Parley } from "../rtc/parley.js";
 const $ = (id) => document.getElementById(id);
 const STATES = {
   idle: "Ready", connecting: "Connecting", reconnecting: "Reconnecting", ended: "Ended",
-  listening: "Listening", hearing: "Hearing you", closing: "Hearing you", thinking: "Thinking", speaking: "Speaking", paused: "Paused", held: "On hold",
+  listening: "Listening", hearing: "Hearing you", closing: "Hearing you", thinking: "Thinking", speaking: "Speaking", paused: "Hearing you", held: "Waiting",
 };
 const REASONS = {
   callee_hangup: "You hung up.", agent_hangup: "The agent hung up.", api_hangup: "The call was ended.", max_duration: "Maximum call duration reached.",

@@ -6,7 +6,7 @@ let joining = null; // cancels a join
 
 const STATES = {
   ready: "Ready", connecting: "Connecting…", reconnecting: "The connection was lost. Reconnecting…", listening: "Listening",
-  hearing: "Listening to you", closing: "Listening to you", thinking: "Thinking", speaking: "Speaking", paused: "Listening to you", held: "Please wait",
+  hearing: "Hearing you", closing: "Hearing you", thinking: "Thinking", speaking: "Speaking", paused: "Hearing you", held: "Waiting",
 };
 const REASONS = {
   callee_hangup: "You hung up.", agent_hangup: "The agent hung up.", inactivity: "The call ended after a long silence.",

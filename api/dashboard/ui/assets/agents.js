@@ -130,7 +130,7 @@
   if (!form) return;
   const part = (name) => form.querySelector(`[data-${name}]`);
   const [error, state, lines, text] = [form.querySelector(".refused"), part("state"), form.querySelector(".chat-lines"), part("text")];
-  const states = { connecting: "Connecting", reconnecting: "Reconnecting", listening: "Listening", hearing: "Hearing you", closing: "Hearing you", thinking: "Thinking", speaking: "Speaking", paused: "Paused", held: "On hold", ended: "Ended" };
+  const states = { connecting: "Connecting", reconnecting: "Reconnecting", listening: "Listening", hearing: "Hearing you", closing: "Hearing you", thinking: "Thinking", speaking: "Speaking", paused: "Hearing you", held: "Waiting", ended: "Ended" };
   let call = null;
   const show = (on) => {
     part("start").hidden = on;
