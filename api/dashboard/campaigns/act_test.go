@@ -201,7 +201,7 @@ func TestBudget(t *testing.T) {
 	if a := b.Post("campaigns/"+id+"/budget", "budget", "0"); a.Status != http.StatusUnprocessableEntity {
 		t.Errorf("a budget of 0: %d", a.Status)
 	}
-	if text := b.Follow("campaigns/"+id+"/budget", "budget", "10.5").Text(); !strings.Contains(text, "Budget saved.") || !strings.Contains(text, "2.50 of 10.50 spent") {
+	if text := b.Follow("campaigns/"+id+"/budget", "budget", "10.5").Text(); !strings.Contains(text, "Budget saved.") || !strings.Contains(text, "2.50 of 10.50 USD spent") {
 		t.Errorf("the campaign: %s", text)
 	}
 	if n := h.Count(t, "SELECT count(*) FROM campaign_log WHERE action = 'budget_set' AND detail = '10.5'"); n != 1 {

@@ -19,7 +19,7 @@ var (
 
 // fieldsOf returns the fields of the form on a page as a browser would send them.
 func fieldsOf(body string) (all []string) {
-	_, form, _ := strings.Cut(body, `<form method="post" class="form">`)
+	_, form, _ := strings.Cut(body, `<form method="post" class="form`)
 	for _, at := range inputs.FindAllStringSubmatchIndex(form, -1) {
 		tag, kind, name, value := form[at[0]:at[1]], form[at[2]:at[3]], form[at[4]:at[5]], ""
 		switch rest := form[at[1]:]; {
