@@ -36,7 +36,8 @@ func (svc *Service) Get(ctx context.Context, orgID, id string, how screening.Fre
 // saveSeen stores which screening of a draft the client saw, because the client's attestation refers to it.
 func (svc *Service) saveSeen(ctx context.Context, st Status) error {
 	c := st.Campaign
-	if c.Status != campaigns.Draft || st.Stale || st.Screen.Fingerprint == "" || st.Screen.Fingerprint == c.SeenFingerprint {
+	unscreened := st.Screen.Fingerprint == "" && c.SeenFingerprint != store.SettingsEdited
+	if c.Status != campaigns.Draft || st.Stale || unscreened || st.Screen.Fingerprint == c.SeenFingerprint {
 		return nil
 	}
 	return svc.Store.SaveSeenScreen(ctx, svc.Pool, c.ID, st.Screen.Fingerprint)
@@ -52,6 +53,8 @@ type LaunchRequest struct {
 	Confirmed bool
 	ImportID  string // import whose consent is attested; empty if the request names none
 	DNC       string // Block or Skip; empty keeps the decision made at creation
+	// Same refuses the launch of a version that is not the current one; may be nil.
+	Same func(current campaigns.Campaign) error
 }
 
 // Launch launches a draft. It returns a *BlockedError if a check blocks it.
@@ -69,6 +72,11 @@ func (svc *Service) Launch(ctx context.Context, orgID, id string, who Actor, o L
 		if m == campaigns.NoChange {
 			st, _, err = svc.status(ctx, tx, c, launchcheck.Reading, checkInput{}, now)
 			return err
+		}
+		if o.Same != nil {
+			if err = o.Same(c); err != nil {
+				return err
+			}
 		}
 		if err = o.applyDNC(ctx, tx, svc.Store, &c); err != nil {
 			return err

@@ -9,6 +9,7 @@ import (
 	"github.com/parley-voice/parley/campaigns/contactfile"
 	"github.com/parley-voice/parley/campaigns/plan"
 	"github.com/parley-voice/parley/campaigns/store"
+	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/db"
 )
 
@@ -54,6 +55,9 @@ func Edit(ctx context.Context, svc *Service, orgID, id string, who Actor, o Edit
 				return fault
 			}
 		}
+		if fault = checkConsent(ctx, tx, svc.Store, now, after); fault != nil {
+			return fault
+		}
 		after.ID, after.OrgID, after.CreatedVia, after.CreatedAt = now.ID, now.OrgID, now.CreatedVia, now.CreatedAt
 		after.Market, after.LaunchImportID, after.DNC = now.Market, now.LaunchImportID, now.DNC
 		before = now
@@ -61,12 +65,29 @@ func Edit(ctx context.Context, svc *Service, orgID, id string, who Actor, o Edit
 		if fault == nil {
 			fault = svc.Store.AddLog(ctx, tx, after, who.entry(store.Edited, "", n.now))
 		}
-		if fault == nil {
+		if fault != nil {
+			return fault
+		}
+		if groups, fault = svc.Store.Contacts.PendingGroups(ctx, tx, id); fault == nil { // calls may have been added since
 			fault = relocate(ctx, tx, n, before, after, who, groups)
 		}
 		return fault
 	})
 	return before, after, err
+}
+
+// checkConsent refuses another purpose for a draft to which calls were added, because the consent of their contacts was
+// attested for the present purpose.
+func checkConsent(ctx context.Context, q db.Querier, from *store.Store, now, after campaigns.Campaign) error {
+	if now.Classification == after.Classification {
+		return nil
+	}
+	attested, err := from.HasAttestedBatch(ctx, q, now)
+	if err != nil || !attested {
+		return err
+	}
+	return control.Refuse(control.CodeCampaignTransition,
+		"the purpose cannot be changed, because numbers were added with consent to "+string(now.Classification)+" calls; duplicate the campaign")
 }
 
 // listOf returns a list with the locations of the groups.

@@ -11,6 +11,10 @@ import (
 	"github.com/parley-voice/parley/control/db"
 )
 
+// SettingsEdited is the SeenFingerprint of a draft whose settings nobody has read since an edit. It equals no fingerprint, so that
+// the draft is not launched before it is read.
+const SettingsEdited = "edited"
+
 // SaveSettings replaces the settings of a draft.
 func (s *Store) SaveSettings(ctx context.Context, q db.Querier, c campaigns.Campaign) error {
 	retryJSON, err := json.Marshal(c.Retry)
@@ -24,11 +28,11 @@ func (s *Store) SaveSettings(ctx context.Context, q db.Querier, c campaigns.Camp
 	_, err = db.Exec(ctx, q, "campaign "+c.ID, `
 		UPDATE campaigns SET name = $2, agent_id = $3, agent_name = $4, timezone = $5, timezone_source = $6, starts_at = $7, ends_at = $8,
 			calls_per_minute = $9, call_strategy = $10, classification = $11, retry = $12, use_contact_timezone = $13, working_hours = $14,
-			trunk_id = $15, route_id = $16, from_number = $17, budget_nano = nullif($18::bigint, 0), updated_at = $19, seen_fingerprint = ''
+			trunk_id = $15, route_id = $16, from_number = $17, budget_nano = nullif($18::bigint, 0), updated_at = $19, seen_fingerprint = $20
 		WHERE id = $1 AND status = 'draft'`,
 		c.ID, c.Name, c.AgentID, c.AgentName, c.Timezone, c.TimezoneSource, nullTime(c.StartsAt), nullTime(c.EndsAt),
 		c.CallsPerMinute, c.Retry.Strategy, c.Classification, retryJSON, c.ContactTimezone, hoursJSON,
-		c.Binding.TrunkID, c.Binding.RouteID, c.Binding.FromNumber, int64(c.Budget), c.UpdatedAt)
+		c.Binding.TrunkID, c.Binding.RouteID, c.Binding.FromNumber, int64(c.Budget), c.UpdatedAt, SettingsEdited)
 	return err
 }
 

@@ -88,6 +88,15 @@ func (s *Store) SaveAttestation(ctx context.Context, q db.Querier, a Attestation
 	return err
 }
 
+// HasAttestedBatch reports whether the campaign accepted an import other than its launch import. The consent of the contacts
+// of such an import was attested when it was added.
+func (s *Store) HasAttestedBatch(ctx context.Context, q db.Querier, c campaigns.Campaign) (bool, error) {
+	var found bool
+	err := q.QueryRow(ctx, "SELECT EXISTS (SELECT FROM imports WHERE campaign_id = $1 AND id <> $2 AND status = 'accepted')",
+		c.ID, c.LaunchImportID).Scan(&found)
+	return found, db.Wrap(err, "import")
+}
+
 // Route reports whether the subgroup of a campaign exists, and whether the campaign's agent records calls.
 func (s *Store) Route(ctx context.Context, q db.Querier, c campaigns.Campaign) (exists, records bool, err error) {
 	err = q.QueryRow(ctx, `

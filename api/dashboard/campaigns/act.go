@@ -85,8 +85,16 @@ func (c *Campaigns) launch(r *ui.Request) (ui.Result, error) {
 			Failed: true,
 		}, nil
 	}
+	same := func(k campaigns.Campaign) error {
+		if r.Same(settings{Campaign: k}) != nil {
+			return control.Refuse(control.CodeCampaignTransition, "someone changed the settings after you opened this page; review them, then launch")
+		}
+		return nil
+	}
 	return c.do(r, "launch", "Campaign launched.", func(ctx context.Context, orgID, id string, who service.Actor) (service.Status, error) {
-		return c.service().Launch(ctx, orgID, id, who, service.LaunchRequest{Confirmed: true, ImportID: r.Text("import"), DNC: r.Text("dnc")})
+		return c.service().Launch(ctx, orgID, id, who, service.LaunchRequest{
+			Confirmed: true, ImportID: r.Text("import"), DNC: r.Text("dnc"), Same: same,
+		})
 	})
 }
 

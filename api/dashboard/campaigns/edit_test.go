@@ -117,6 +117,37 @@ func TestEditDraft(t *testing.T) {
 	}
 }
 
+// TestEditAndConsent checks that a draft is launched only with the settings that the person saw, and that its purpose stays
+// once numbers were added with consent for it.
+func TestEditAndConsent(t *testing.T) {
+	h := dashtest.New(t)
+	h.AddSales(t, "us", true)
+	b := h.SignIn(t, "oscar")
+	page := newDraft(t, b)
+	seen := regexp.MustCompile(`name="import" value="([^"]*)"><input type="hidden" name="seen" value="([^"]+)"`).FindStringSubmatch(
+		regexp.MustCompile(`>\s+<`).ReplaceAllString(b.Get(page).Body, "><"))
+	if seen == nil {
+		t.Fatal("the form of the launch names no settings")
+	}
+	edit := func(purpose string) dashtest.Answer {
+		return b.Follow(page+"/edit", with(fieldsOf(b.Get(page+"/edit").Body), "classification", purpose)...)
+	}
+	if a := edit("servicing"); !strings.Contains(a.Text(), "Settings saved.") {
+		t.Fatal(a.Text())
+	}
+	a := b.Follow(page+"/launch", "import", seen[1], "seen", seen[2], "attest", "on")
+	if !strings.Contains(a.Text(), "someone changed the settings") || h.Text(t, "SELECT status FROM campaigns") != "draft" || h.Count(t, "SELECT count(*) FROM attestations") != 0 {
+		t.Errorf("launched with other settings: %s", a.Text())
+	}
+	h.Exec(t, `INSERT INTO imports SELECT (jsonb_populate_record(i, '{"id": "imp_batch", "kind": "batch", "source_key": null}')).* FROM imports i`)
+	if a = edit("marketing"); !strings.Contains(a.Text(), "the purpose cannot be changed, because numbers were added with consent to servicing calls") {
+		t.Errorf("another purpose after a batch: %s", a.Text())
+	}
+	if a = edit("servicing"); !strings.Contains(a.Text(), "Settings saved.") {
+		t.Errorf("the same purpose after a batch: %s", a.Text())
+	}
+}
+
 // TestEditKeepsHours checks that working hours with several parts, which the form cannot show, stay.
 func TestEditKeepsHours(t *testing.T) {
 	h := dashtest.New(t)

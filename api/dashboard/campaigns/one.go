@@ -36,6 +36,7 @@ type one struct {
 	Passed        int       // number of passed checks
 	Listed        bool      // numbers are on a do-not-call list, and no decision was made about them
 	Consent       string
+	Seen          ui.Field // settings of the draft, which the launch compares
 	Warnings      []string
 	Live          bool
 	Progress      progress.Progress
@@ -84,7 +85,7 @@ func (c *Campaigns) show(r *ui.Request) (ui.Page, error) {
 	k := st.Campaign
 	o := one{
 		Status: st, Draft: k.Status == campaigns.Draft, Over: k.Status.IsOver(),
-		Consent: consent(k.ConsentTier()), Live: !k.Status.IsOver() && k.Status != campaigns.Draft,
+		Consent: consent(k.ConsentTier()), Seen: r.Seen(settings{Campaign: k}), Live: !k.Status.IsOver() && k.Status != campaigns.Draft,
 		Pausable: campaigns.EffectOf(k.Status, campaigns.Pause) == campaigns.Applies, Resumable: k.Status == campaigns.Paused,
 		HoursInWords: shifts(k.WorkingHours), RetriesInWord: retryText(k),
 	}

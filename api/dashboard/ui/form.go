@@ -157,7 +157,7 @@ func (f Form) Upload() bool {
 func (r *Request) Form(f Form) Form {
 	f.Fields = slices.Clone(f.Fields)
 	if f.Of != nil {
-		f.Fields = append(f.Fields, Field{Name: seen, Kind: Hidden, Value: r.digest(f.Of)})
+		f.Fields = append(f.Fields, r.Seen(f.Of))
 	}
 	if r.invalid == nil {
 		return f
@@ -254,6 +254,9 @@ func (r *Request) signature(what string, data []byte) []byte {
 	_, _ = sum.Write(data)                                            // likewise
 	return sum.Sum(nil)
 }
+
+// Seen returns the hidden field that lets Same compare an object in a form of its own.
+func (r *Request) Seen(of any) Field { return Field{Name: seen, Kind: Hidden, Value: r.digest(of)} }
 
 // Same rejects the form if the object has changed since the form was opened. Call it
 // within Commit, where concurrent forms of an organization wait for each other.
